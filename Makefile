@@ -1,0 +1,39 @@
+# For contributors. Users need ./up, and ./check runs everything.
+PREFIX = /usr/local
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+build: build/build.ninja ## compile; leaves build/atoll, installs nothing
+	@touch meson.build # INTERIM: pick up new files
+	@ninja -C build
+
+build/build.ninja:
+	@meson setup build
+
+test: build ## unit tests of the plain build
+	@meson test -C build --no-rebuild --print-errorlogs
+
+check: ## everything that CI runs (needs root)
+	@./check
+
+bench: build ## compare with plain fork, bubblewrap, crun, runc (needs root)
+	@bench/run
+
+fuzz: ## run the fuzzers for a while
+	@tests/fuzz/run
+
+soak: build ## thousands of boxes, keepers killed at random (needs root)
+	@tests/soak.sh
+
+install: build ## install below PREFIX (default /usr/local)
+	@meson configure build --prefix $(abspath $(PREFIX))
+	@meson install -C build
+
+format: ## rewrite the sources with clang-format
+	@find src tests bench -name '*.[ch]' -exec clang-format -i {} +
+
+clean: ## remove every build folder
+	@rm -rf build build-*
+
+.PHONY: help build test check bench fuzz soak install format clean

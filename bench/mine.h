@@ -1,0 +1,29 @@
+/* mine.h - Atoll as a subject, through the library the CLI uses.
+ * Owns: a keeper of its own, in a run folder of its own: nobody else's boxes are touched. */
+#pragma once
+#include "base/err.h"
+#include "box/box.h"
+
+struct subject;
+
+/* Starts the keeper; ends it and everything it made. Both are fine when there is none. */
+must_check int mine_start(const char *atoll_path, const char *run_dir, struct err *e);
+void mine_stop(void);
+const char *mine_missing(void); /* why there is no keeper; NULL: there is one */
+struct keeper_link *mine_link(void);
+/* /bin/true in a box; anything but its exit 0 is a failure. */
+must_check int mine_true(struct box *b, struct err *e);
+/* A box with the default limits; flags are WIRE_CREATE_*. */
+must_check int mine_create(struct box *b, uint16_t flags, struct err *e);
+
+int mine_open(struct subject *s, struct err *e);
+int mine_join(struct subject *s, int worker, struct err *e);
+void mine_close(struct subject *s);
+int pooled_ready(struct subject *s, struct err *e);
+int pooled_once(struct subject *s, struct err *e);
+int pooled_check(struct subject *s, struct err *e);
+int pooled_after(struct subject *s, struct err *e);
+int cold_once(struct subject *s, struct err *e);
+int exec_open(struct subject *s, struct err *e);
+int exec_once(struct subject *s, struct err *e);
+void exec_close(struct subject *s);

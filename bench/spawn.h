@@ -1,0 +1,21 @@
+/* spawn.h - run another program and wait for it, at the lowest price there is.
+ * vfork() and not fork(): the price must not depend on how large the benchmark itself is. */
+#pragma once
+#include "base/err.h"
+#include <stddef.h>
+
+struct spawn {
+	const char *path;        /* absolute: the search in PATH is nobody's cost */
+	const char *const *argv; /* NULL-terminated */
+	int quiet;               /* stdin and stdout on /dev/null, stderr kept for spawn_reason() */
+	int mnt_ns;              /* enter this mount namespace first; -1: stay */
+};
+
+/* Once, before the first spawn. */
+must_check int spawn_setup(struct err *e);
+/* Fails also when the program ends with anything but 0. */
+must_check int spawn_wait(const struct spawn *sp, struct err *e);
+/* The first line the program prints, on either stream; "" if it prints none. */
+void spawn_first_line(const char *path, const char *const *argv, char *out, size_t size);
+/* The absolute path of an installed program. */
+must_check int spawn_find(const char *name, char *out, size_t size, struct err *e);

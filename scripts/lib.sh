@@ -1,0 +1,105 @@
+# lib.sh - what ./up, ./check and the other scripts share. Sourced from the top of the checkout.
+# shellcheck shell=sh
+
+me=${0##*/}
+
+say() { printf '%s: %s\n' "$me" "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+need_root() {
+	[ "$(id -u)" = 0 ] || die "needs root: sudo ./$me"
+}
+
+# The checkout may belong to a user who typed sudo. What we build should stay theirs.
+as_owner() {
+	owner=$(stat -c %u .) group=$(stat -c %g .)
+	if [ "$(id -u)" = 0 ] && [ "$owner" != 0 ]; then
+		setpriv --reuid "$owner" --regid "$group" --clear-groups "$@"
+	else
+		"$@"
+	fi
+}
+
+# Only where sudo and a box look too: a python3 in somebody's home is in no box.
+have_command() { PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin command -v "$1" >/dev/null; }
+
+have_package() {
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+alternatives() { echo "${1#cmd:*=}" | tr '|' ' '; }
+
+# met NEED: is it there? One that ends in |- is also met where no package list knows it.
+met() {
+	case $1 in
+	cmd:*)
+		command=${1#cmd:}
+		have_command "${command%%=*}" && return 0
+		;;
+	*)
+		for package in $(alternatives "$1"); do
+			have_package "$package" && return 0
+		done
+		;;
+	esac
+	case $1 in
+	*'|-') ! apt-cache show "$(alternatives "${1%%|*}")" >/dev/null 2>&1 ;;
+	*) return 1 ;;
+	esac
+}
+
+# Prints what is missing of these sets, a need per line, as packages with | between.
+missing() {
+	for set in "$@"; do
+		sed -n "s/^$set[[:space:]]\{1,\}//p" scripts/packages
+	done | while read -r need; do
+		met "$need" || echo "${need#cmd:*=}"
+	done
+}
+
+# apt LOG ARG...: quiet, patient, and never asking.
+apt() {
+	log=$1
+	shift
+	DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@" </dev/null >>"$log" 2>&1
+}
+
+# Installs what is missing of these sets. Does not touch apt when nothing is.
+install_needs() {
+	needs=$(missing "$@")
+	[ "$needs" ] || return 0
+	[ "$(id -u)" = 0 ] || die "missing: $(echo $needs). Install it, or: sudo ./$me"
+	command -v apt-get >/dev/null || die "missing: $(echo $needs). Only Debian and Ubuntu are set up by this script"
+
+	log=$(mktemp)
+	say "installing $(echo $needs)"
+	apt "$log" update || apt "$log" update || apt_failed "$log"
+	chosen=
+	for need in $(missing "$@"); do
+		pick=
+		for package in $(alternatives "$need"); do
+			[ "$pick" ] || ! apt-cache show "$package" >/dev/null 2>&1 || pick=$package
+		done
+		[ "$pick" ] || die "no package for $need in this distribution's lists"
+		chosen="$chosen $pick"
+	done
+	apt "$log" install -y --no-install-recommends $chosen || apt_failed "$log"
+	rm -f "$log"
+	needs=$(missing "$@")
+	[ -z "$needs" ] || die "still missing after the installation: $(echo $needs)"
+}
+
+apt_failed() {
+	die "apt-get failed: $(grep '^E:' "$1" | tail -1 | cut -c 4-) (all of it: $1)"
+}
+
+# configure DIR CC OPTION...: makes a build folder, or leaves the one that is there.
+configure() {
+	dir=$1 compiler=$2
+	shift 2
+	[ -f "$dir/build.ninja" ] || as_owner env CC="$compiler" meson setup "$dir" "$@"
+}
+
+# Seconds with two digits, from a start that `now` gave.
+now() { date +%s.%N; }
+since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.2f", b - a }'; }

@@ -1,0 +1,36 @@
+/* buf.h - text that we build.
+ * Owns: its memory. Zero is a valid empty one, and there is always a NUL behind the last byte.
+ *
+ *	auto_buf struct buf line = { 0 };
+ *
+ *	buf_printf(&line, "box %s", id);
+ *	puts(buf_str(&line));
+ *
+ * Nothing here fails: out of memory aborts. So a size that a stranger chooses meets a limit
+ * before it comes here. Streams (a guest's output) do not belong in a buf; they are bounded. */
+#pragma once
+#include <stdarg.h>
+#include <stddef.h>
+
+struct buf {
+	char *p; /* NULL until the first byte; use buf_str() where a string is wanted */
+	size_t len;
+	size_t room; /* bytes at p, the NUL included */
+};
+
+void buf_add(struct buf *b, const void *bytes, size_t n); /* any bytes, NUL as well */
+void buf_puts(struct buf *b, const char *s);
+void buf_putc(struct buf *b, char c);
+void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+
+/* n writable bytes behind the text, for read(2) and its kin; buf_grew() says how many came. */
+char *buf_space(struct buf *b, size_t n);
+void buf_grew(struct buf *b, size_t n);
+
+void buf_cut(struct buf *b, size_t len);  /* keep the first len bytes; keeps the memory */
+const char *buf_str(const struct buf *b); /* never NULL; good until the next change */
+char *buf_steal(struct buf *b); /* the text, to be freed by the caller; b is empty again */
+void buf_fini(struct buf *b);   /* b is empty again */
+
+#define auto_buf __attribute__((cleanup(buf_fini)))

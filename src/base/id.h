@@ -1,0 +1,11 @@
+/* id.h - names that nobody can guess and everybody can read aloud. */
+#pragma once
+#include "base/err.h"
+#include <stdint.h>
+
+#define ID_LEN 12
+
+/* ID_LEN characters of a-z and 2-7 (60 random bits) and a NUL. */
+must_check int id_new(char out_id[ID_LEN + 1], struct err *e);
+int id_valid(const char *id); /* exactly that charset and length */
+must_check int id_random(void *out, unsigned len, struct err *e);

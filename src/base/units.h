@@ -1,0 +1,22 @@
+/* units.h - sizes, times and counts as people write them, and back.
+ * A parser takes the whole text or refuses it, with the text and an example in the message.
+ * Nothing is rounded up, nothing wraps, and zero is refused: it never means what was meant. */
+#pragma once
+#include "base/err.h"
+#include <stdint.h>
+
+/* "4096", "64k", "512M", "1.5G", "2TiB". K is 1024, whatever case, with or without i or B. */
+must_check int units_parse_size(const char *text, uint64_t *out_bytes, struct err *e);
+/* "500ms", "30s", "1.5s", "2m", "1h". */
+must_check int units_parse_time(const char *text, uint32_t *out_ms, struct err *e);
+/* "0.5", "2", down to thousandths. */
+must_check int units_parse_cpus(const char *text, uint32_t *out_milli, struct err *e);
+/* "64": 1 to max. */
+must_check int units_parse_count(const char *text, uint32_t max, uint32_t *out_count,
+				 struct err *e);
+
+#define UNITS_TEXT 24
+
+/* Short, cut to what matters; both return out. */
+const char *units_size(char out[UNITS_TEXT], uint64_t bytes); /* "256 MiB", "1.5 GiB", "12 B" */
+const char *units_time(char out[UNITS_TEXT], uint64_t us); /* "40 ms", "2.1 s", "3 m 5 s" */

@@ -1,0 +1,218 @@
+/* box.c - see box.h. What init answers comes from inside a box and is checked as such. */
+#include "box/box.h"
+#include "base/own.h"
+#include "box/link.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+/* Those of the keeper's pool (keeper/pool.c): a box with other disk limits has to be made first. */
+struct wire_limits box_default_limits(void)
+{
+	return (struct wire_limits){
+		.mem_bytes = UINT64_C(512) << 20,
+		.disk_bytes = UINT64_C(256) << 20,
+		.disk_files = 65536,
+		.cpu_milli = 1000,
+		.pids = 512,
+	};
+}
+
+/* Takes the BOX frame that link_ask() put into b->about, and its descriptor. */
+static int arrived(struct box *b, struct err *e)
+{
+	/* Init always reads; one that does not for ten seconds is broken or hostile, and an
+	 * unbounded send would make Ctrl-C useless. */
+	struct timeval patience = { .tv_sec = 10 };
+
+	b->about.id[sizeof(b->about.id) - 1] = 0;
+	b->about.template[sizeof(b->about.template) - 1] = 0;
+	b->next_ref = 1;
+	if (setsockopt(b->init, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0) {
+		err_sys(e, "box %s: SO_SNDTIMEO", b->about.id);
+		own_close_fd(&b->init);
+		return -1;
+	}
+	return 0;
+}
+
+int box_create(struct keeper_link *k, struct box *b, const struct wire_create *want, struct err *e)
+{
+	for (int attempt = 0;; attempt++) {
+		struct wire_create ask = *want;
+
+		b->init = -1;
+		ask.head.type = WIRE_CREATE;
+		if (link_ask(k, &ask, sizeof(ask), WIRE_BOX, &b->about, sizeof(b->about), &b->init, e) >= 0)
+			return arrived(b, e);
+		/* It was killed or replaced under us. A box it may have been making for us is not
+		 * recorded as ours, so the next keeper removes it; asking again is safe. */
+		if (attempt > 0 || (e->sys != EPIPE && e->sys != ECONNRESET) || link_reopen(k, e) < 0)
+			return err_in(e, "create a box");
+	}
+}
+
+static struct wire_id about_box(uint8_t type, const char *id)
+{
+	struct wire_id ask = { .head = sock_head(type, 0) };
+
+	snprintf(ask.id, sizeof(ask.id), "%s", id);
+	return ask;
+}
+
+int box_open(struct keeper_link *k, struct box *b, const char *id, struct err *e)
+{
+	struct wire_id ask = about_box(WIRE_OPEN, id);
+
+	b->init = -1;
+	if (link_ask(k, &ask, sizeof(ask), WIRE_BOX, &b->about, sizeof(b->about), &b->init, e) < 0)
+		return -1;
+	return arrived(b, e);
+}
+
+int box_counters(struct keeper_link *k, const char *id, struct wire_counted *out, struct err *e)
+{
+	struct wire_id ask = about_box(WIRE_COUNTERS, id);
+
+	return link_ask(k, &ask, sizeof(ask), WIRE_COUNTED, out, sizeof(*out), NULL, e) < 0 ? -1 : 0;
+}
+
+int box_kill(struct keeper_link *k, const char *id, struct wire_counted *out, struct err *e)
+{
+	struct wire_id ask = about_box(WIRE_KILL, id);
+	struct wire_counted last;
+
+	return link_ask(k, &ask, sizeof(ask), WIRE_GONE, out ? out : &last, sizeof(last), NULL, e) < 0 ? -1 : 0;
+}
+
+int box_drop(struct keeper_link *k, const char *id, struct err *e)
+{
+	struct wire_id ask = about_box(WIRE_KILL, id);
+
+	ask.head.ref = k->next_ref++;
+	return sock_send(k->fd, &ask, sizeof(ask), NULL, 0, NULL, 0, e);
+}
+
+void box_close(struct box *b)
+{
+	own_close_fd(&b->init);
+}
+
+static int tell(struct box *b, const void *frame, size_t len, const void *tail, size_t tail_len, struct err *e)
+{
+	if (sock_send(b->init, frame, len, tail, tail_len, NULL, 0, e) < 0)
+		return err_in(e, "box %s", b->about.id);
+	return 0;
+}
+
+int box_leash(struct box *b, struct err *e)
+{
+	struct frame f = sock_head(WIRE_LEASH, 0);
+
+	return tell(b, &f, sizeof(f), NULL, 0, e);
+}
+
+int box_signal(struct box *b, uint32_t ref, int signo, struct err *e)
+{
+	struct wire_signal f = { .head = sock_head(WIRE_SIGNAL, ref), .signo = signo };
+
+	return tell(b, &f, sizeof(f), NULL, 0, e);
+}
+
+int box_resize(struct box *b, uint32_t ref, uint16_t rows, uint16_t cols, struct err *e)
+{
+	struct wire_resize f = { .head = sock_head(WIRE_RESIZE, ref), .rows = rows, .cols = cols };
+
+	return tell(b, &f, sizeof(f), NULL, 0, e);
+}
+
+int box_credit(struct box *b, uint32_t ref, uint32_t stream, uint64_t until, struct err *e)
+{
+	struct wire_credit f = { .head = sock_head(WIRE_CREDIT, ref), .stream = stream, .until = until };
+
+	return tell(b, &f, sizeof(f), NULL, 0, e);
+}
+
+int box_stdin(struct box *b, uint32_t ref, const void *bytes, size_t n, struct err *e)
+{
+	struct frame f = sock_head(WIRE_STDIN, ref);
+
+	return tell(b, &f, sizeof(f), bytes, n, e);
+}
+
+int box_run(struct box *b, const struct box_command *cmd, struct wire_exit *out, struct err *e)
+{
+	struct box_command unread = *cmd;
+	char buf[WIRE_MAX];
+	uint32_t ref;
+
+	unread.credit = UINT64_MAX; /* one credit for all of it: nothing to acknowledge */
+	if (box_start(b, &unread, &ref, e) < 0)
+		return -1;
+	for (;;) {
+		const struct frame *f = (const struct frame *)buf;
+		unsigned nfds = 0;
+		int n = sock_recv(b->init, buf, NULL, &nfds, e);
+
+		if (n < 0)
+			return err_in(e, "box %s", b->about.id);
+		if (n == 0)
+			return err_set(e, ERR_NOT_FOUND, "box %s ended", b->about.id);
+		if (f->ref != ref)
+			continue;
+		if (f->type == WIRE_ERROR)
+			return box_said_error((const struct wire_error *)buf, e);
+		if (f->type == WIRE_EXIT) {
+			memcpy(out, buf, sizeof(*out));
+			return 0;
+		}
+	}
+}
+
+/* FILES and CONNECT: the answer is a descriptor made inside. Frames of running execs that come in
+ * between would be lost, so this is for connections without any. */
+static int ask_fd(struct box *b, const void *ask, size_t len, uint32_t ref, int *out_fd, struct err *e)
+{
+	char buf[WIRE_MAX];
+
+	if (tell(b, ask, len, NULL, 0, e) < 0)
+		return -1;
+	for (;;) {
+		const struct frame *f = (const struct frame *)buf;
+		auto_fd int fd = -1;
+		unsigned nfds = 1;
+		int n = sock_recv(b->init, buf, &fd, &nfds, e);
+
+		if (n < 0)
+			return err_in(e, "box %s", b->about.id);
+		if (n == 0)
+			return err_set(e, ERR_NOT_FOUND, "box %s ended", b->about.id);
+		if (f->ref != ref)
+			continue;
+		if (f->type == WIRE_ERROR)
+			return box_said_error((const struct wire_error *)buf, e);
+		if (f->type != WIRE_FD || fd < 0)
+			return err_set(e, ERR_INVALID, "box %s: no descriptor came", b->about.id);
+		*out_fd = steal_fd(&fd);
+		return 0;
+	}
+}
+
+int box_files(struct box *b, int as_root, int *out_fd, struct err *e)
+{
+	struct frame ask = sock_head(WIRE_FILES, b->next_ref++);
+
+	ask.flags = as_root ? WIRE_FILES_ROOT : 0;
+	return ask_fd(b, &ask, sizeof(ask), ask.ref, out_fd, e);
+}
+
+int box_connect(struct box *b, uint16_t port, int *out_fd, struct err *e)
+{
+	struct wire_connect ask = { .head = sock_head(WIRE_CONNECT, b->next_ref++), .port = port };
+
+	return ask_fd(b, &ask, sizeof(ask), ask.head.ref, out_fd, e);
+}

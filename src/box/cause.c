@@ -1,0 +1,338 @@
+/* cause.c - see cause.h. The rules are a table, asked from top to bottom; the first that holds wins. */
+#include "box/cause.h"
+#include "base/own.h"
+#include "base/units.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define UNKNOWN UINT64_MAX /* a counter that this host does not have */
+
+enum { DISK_FULL_BELOW = 64 * 1024 };
+
+static const char *const names[] = {
+	[CAUSE_EXIT] = "exit",         [CAUSE_SIGNAL] = "signal",     [CAUSE_MEMORY] = "memory",
+	[CAUSE_PROCESSES] = "processes", [CAUSE_DISK] = "disk",       [CAUSE_CPU] = "cpu",
+	[CAUSE_WALL] = "wall",         [CAUSE_POLICY] = "policy",     [CAUSE_OPERATOR] = "operator",
+	[CAUSE_HOST] = "host",
+};
+_Static_assert(ARRAY_LEN(names) == CAUSE_COUNT, "a cause without a name");
+
+const char *cause_name(enum cause cause)
+{
+	return names[cause];
+}
+
+/* ---- evidence ---- */
+
+static int some(const struct ending *x, uint64_t value)
+{
+	return x->evidence && value != UNKNOWN && value > 0;
+}
+
+static int by_signal(const struct ending *x, int signo)
+{
+	return x->exited && x->exit.why == WIRE_WHY_SIGNAL && x->exit.status == signo;
+}
+
+static int exited_badly(const struct ending *x)
+{
+	return x->exited && x->exit.why == WIRE_WHY_EXIT && x->exit.status != 0;
+}
+
+static int we_killed(const struct ending *x)
+{
+	int wanted = x->end == STREAM_KILLED || x->end == STREAM_HUNG_UP;
+
+	return wanted && (!x->exited || x->exit.why == WIRE_WHY_SIGNAL);
+}
+
+static int unread(const struct ending *x)
+{
+	return x->end == STREAM_UNREAD && (!x->exited || x->exit.why == WIRE_WHY_SIGNAL);
+}
+
+static int over_cpu(const struct ending *x)
+{
+	return (x->evidence && x->figures.over_cpu) || by_signal(x, SIGXCPU);
+}
+
+static int over_memory(const struct ending *x)
+{
+	return some(x, x->figures.oom_kills) && (!x->exited || by_signal(x, SIGKILL) || exited_badly(x));
+}
+
+static int vanished(const struct ending *x)
+{
+	return !x->exited;
+}
+
+static int never_ran(const struct ending *x)
+{
+	return x->exited && x->exit.why == WIRE_WHY_EXEC;
+}
+
+/* Steps of init that fail for what was asked for; any other failing is ours. */
+static int start_failed(const struct ending *x)
+{
+	return never_ran(x) && strcmp(x->exit.step, "program") != 0 && strcmp(x->exit.step, "arguments") != 0 &&
+	       strcmp(x->exit.step, "directory") != 0;
+}
+
+static int over_wall(const struct ending *x)
+{
+	return x->exited && x->exit.why == WIRE_WHY_WALL;
+}
+
+static int refused_call(const struct ending *x)
+{
+	return by_signal(x, SIGSYS);
+}
+
+static int over_processes(const struct ending *x)
+{
+	return exited_badly(x) && some(x, x->figures.pids_hits);
+}
+
+static int over_disk(const struct ending *x)
+{
+	return exited_badly(x) && ((x->exit.disk_size && x->exit.disk_free < DISK_FULL_BELOW) ||
+				   (x->exit.files_size && x->exit.files_free == 0));
+}
+
+static int any_signal(const struct ending *x)
+{
+	return x->exited && x->exit.why == WIRE_WHY_SIGNAL;
+}
+
+static const struct rule {
+	int (*holds)(const struct ending *x);
+	enum cause cause;
+} rules[] = {
+	/* What we did ourselves explains everything that follows from it. */
+	{ we_killed, CAUSE_OPERATOR },
+	{ unread, CAUSE_SIGNAL },
+	{ over_wall, CAUSE_WALL },
+	{ over_cpu, CAUSE_CPU },
+	{ refused_call, CAUSE_POLICY },
+	/* Before processes and disk: the kernel killed somebody, they only refused something. */
+	{ over_memory, CAUSE_MEMORY },
+	{ vanished, CAUSE_HOST },
+	{ start_failed, CAUSE_HOST },
+	{ over_processes, CAUSE_PROCESSES },
+	{ over_disk, CAUSE_DISK },
+	{ any_signal, CAUSE_SIGNAL },
+};
+
+enum cause cause_of(const struct ending *x)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(rules); i++)
+		if (rules[i].holds(x))
+			return rules[i].cause;
+	return CAUSE_EXIT;
+}
+
+/* ---- status ---- */
+
+int cause_signal(const struct ending *x)
+{
+	if (x->exited && (x->exit.why == WIRE_WHY_SIGNAL || x->exit.why == WIRE_WHY_WALL) && !unread(x))
+		return x->exit.status;
+	if (unread(x))
+		return SIGPIPE;
+	if (x->end == STREAM_HUNG_UP)
+		return SIGHUP;
+	return x->exited ? 0 : SIGKILL;
+}
+
+int cause_status(const struct ending *x)
+{
+	enum cause cause = cause_of(x);
+	int signo = cause_signal(x);
+
+	if (cause == CAUSE_WALL)
+		return 124;
+	if (cause == CAUSE_HOST)
+		return 125;
+	if (never_ran(x))
+		return x->exit.status == ENOENT ? 127 : 126;
+	return signo ? 128 + signo : x->exit.status & 255;
+}
+
+/* ---- words ---- */
+
+void cause_signal_name(int signo, char out[24])
+{
+	const char *name = signo > 0 && signo < NSIG ? sigabbrev_np(signo) : NULL;
+
+	if (name)
+		snprintf(out, 24, "SIG%s", name);
+	else
+		snprintf(out, 24, "signal %d", signo);
+}
+
+static void say_limit(struct buf *out, const char *what, uint64_t bytes)
+{
+	char size[UNITS_TEXT];
+
+	buf_printf(out, "%s limit reached: %s", what, units_size(size, bytes));
+}
+
+static void say_exit(const struct ending *x, struct buf *out)
+{
+	if (never_ran(x))
+		buf_printf(out, "cannot execute: %s", strerror(x->exit.status));
+}
+
+static void say_signal(const struct ending *x, struct buf *out)
+{
+	char name[24];
+
+	cause_signal_name(cause_signal(x), name);
+	buf_printf(out, "ended by %s", name);
+}
+
+static void say_memory(const struct ending *x, struct buf *out)
+{
+	unsigned long long n = x->figures.oom_kills;
+
+	say_limit(out, "memory", x->limits.mem_bytes);
+	buf_printf(out, "; the kernel killed %llu process%s", n, n == 1 ? "" : "es");
+}
+
+static void say_processes(const struct ending *x, struct buf *out)
+{
+	buf_printf(out, "process limit reached: %u; the kernel refused %llu more", x->limits.pids,
+		   (unsigned long long)x->figures.pids_hits);
+}
+
+static void say_disk(const struct ending *x, struct buf *out)
+{
+	if (x->exit.files_size && x->exit.files_free == 0)
+		buf_printf(out, "file limit reached: %llu files", (unsigned long long)x->limits.disk_files);
+	else
+		say_limit(out, "disk", x->limits.disk_bytes);
+}
+
+static void say_cpu(const struct ending *x, struct buf *out)
+{
+	char time[UNITS_TEXT];
+
+	buf_printf(out, "CPU time limit reached: %s", units_time(time, x->limits.cpu_ms * 1000));
+}
+
+static void say_wall(const struct ending *x, struct buf *out)
+{
+	char time[UNITS_TEXT];
+
+	buf_printf(out, "time limit reached: %s", units_time(time, x->wall_ms * UINT64_C(1000)));
+}
+
+static void say_policy(const struct ending *x, struct buf *out)
+{
+	(void)x;
+	buf_puts(out, "ended by the system call filter (SIGSYS)");
+}
+
+static void say_operator(const struct ending *x, struct buf *out)
+{
+	buf_puts(out, x->end == STREAM_HUNG_UP ? "ended because the terminal went away" : "killed by a second Ctrl-C");
+}
+
+static void say_host(const struct ending *x, struct buf *out)
+{
+	if (never_ran(x))
+		buf_printf(out, "the box could not start the program: %s: %s", x->exit.step, strerror(x->exit.status));
+	else
+		buf_puts(out, "the box ended before its program did, and no limit explains it");
+}
+
+/* Twice as much, in the spelling that the flag takes. */
+static void raise_bytes(struct buf *out, const char *flag, uint64_t bytes)
+{
+	uint64_t mib = (2 * bytes + (1 << 20) - 1) >> 20;
+
+	buf_printf(out, "raise: atoll run --%s %lluM ...", flag, (unsigned long long)mib);
+}
+
+static void way_memory(const struct ending *x, struct buf *out)
+{
+	char peak[UNITS_TEXT];
+
+	raise_bytes(out, "mem", x->limits.mem_bytes);
+	if (some(x, x->figures.mem_peak))
+		buf_printf(out, "   (peak was %s)", units_size(peak, x->figures.mem_peak));
+}
+
+static void way_processes(const struct ending *x, struct buf *out)
+{
+	buf_printf(out, "raise: atoll run --pids %u ...", 2 * x->limits.pids);
+}
+
+static void way_disk(const struct ending *x, struct buf *out)
+{
+	if (x->exit.files_size && x->exit.files_free == 0)
+		buf_printf(out, "raise: atoll run --files %llu ...", 2 * (unsigned long long)x->limits.disk_files);
+	else
+		raise_bytes(out, "disk", x->limits.disk_bytes);
+}
+
+static void way_cpu(const struct ending *x, struct buf *out)
+{
+	buf_printf(out, "raise: atoll run --cpu-time %llus ...", (unsigned long long)(2 * x->limits.cpu_ms + 999) / 1000);
+}
+
+static void way_wall(const struct ending *x, struct buf *out)
+{
+	buf_printf(out, "raise: atoll run --time %llus ...", (2 * (unsigned long long)x->wall_ms + 999) / 1000);
+}
+
+static void way_policy(const struct ending *x, struct buf *out)
+{
+	(void)x;
+	buf_puts(out, "see what is refused and why: atoll policy seccomp");
+}
+
+static void way_host(const struct ending *x, struct buf *out)
+{
+	(void)x;
+	buf_puts(out, "check this machine: atoll doctor");
+}
+
+static const struct {
+	void (*say)(const struct ending *x, struct buf *out);
+	void (*way)(const struct ending *x, struct buf *out);
+} words[] = {
+	[CAUSE_EXIT] = { say_exit, NULL },
+	[CAUSE_SIGNAL] = { say_signal, NULL },
+	[CAUSE_MEMORY] = { say_memory, way_memory },
+	[CAUSE_PROCESSES] = { say_processes, way_processes },
+	[CAUSE_DISK] = { say_disk, way_disk },
+	[CAUSE_CPU] = { say_cpu, way_cpu },
+	[CAUSE_WALL] = { say_wall, way_wall },
+	[CAUSE_POLICY] = { say_policy, way_policy },
+	[CAUSE_OPERATOR] = { say_operator, NULL },
+	[CAUSE_HOST] = { say_host, way_host },
+};
+_Static_assert(ARRAY_LEN(words) == CAUSE_COUNT, "a cause without words");
+
+void cause_sentence(const struct ending *x, struct buf *out)
+{
+	enum cause cause = cause_of(x);
+	size_t before = out->len;
+	char time[UNITS_TEXT];
+
+	words[cause].say(x, out);
+	if (out->len > before && !never_ran(x) && cause != CAUSE_WALL)
+		buf_printf(out, " after %s", units_time(time, x->run_us));
+}
+
+void cause_hint(const struct ending *x, struct buf *out)
+{
+	enum cause cause = cause_of(x);
+
+	if (words[cause].way)
+		words[cause].way(x, out);
+}

@@ -1,0 +1,46 @@
+/* cause.h - why a run ended: one word, one sentence, one way on.
+ * Decides from kernel evidence, never from a program's text. Pure functions. */
+#pragma once
+#include "base/buf.h"
+#include "box/stream.h"
+
+enum cause {
+	CAUSE_EXIT,
+	CAUSE_SIGNAL,
+	CAUSE_MEMORY,
+	CAUSE_PROCESSES,
+	CAUSE_DISK,
+	CAUSE_CPU,
+	CAUSE_WALL,
+	CAUSE_POLICY,
+	CAUSE_OPERATOR,
+	CAUSE_HOST,
+	CAUSE_COUNT,
+};
+
+struct ending { /* all that is known about the end of a run */
+	enum stream_end end;
+	int exited; /* exit is valid: init lived to tell */
+	struct wire_exit exit;
+	int evidence; /* figures is valid: the keeper could look */
+	struct wire_counted figures;
+	struct wire_limits limits;
+	uint32_t wall_ms;
+	uint64_t run_us;
+};
+
+enum cause cause_of(const struct ending *end);
+const char *cause_name(enum cause cause); /* "memory" */
+
+/* The signal that ended it, seen from the shell; 0 if none did. */
+int cause_signal(const struct ending *end);
+/* As a shell would see it: the program's, 128+N, 124 for the time limit, 125 for us, 126, 127. */
+int cause_status(const struct ending *end);
+
+/* "memory limit reached: 256 MiB; ..." Nothing for a plain exit. */
+void cause_sentence(const struct ending *end, struct buf *out);
+/* "raise: atoll run --mem 512M ..." Nothing where nothing can be done. */
+void cause_hint(const struct ending *end, struct buf *out);
+
+/* "SIGKILL"; "signal 40" for those without a name. */
+void cause_signal_name(int signo, char out[24]);

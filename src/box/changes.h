@@ -1,0 +1,25 @@
+/* changes.h - what a run changed: the box's upper layer, looked at before and after.
+ * Owns: both lists. Folders are left out: they change whenever something in them does. */
+#pragma once
+#include "base/err.h"
+#include "box/files.h"
+#include <jansson.h>
+
+enum { CHANGES_LISTED = 1000, CHANGES_SEEN = 50000 };
+#define CHANGES_HASHED (UINT64_C(64) << 20) /* bytes, all files together */
+
+struct changes_seen;
+struct changes {
+	struct changes_seen *before;
+	unsigned nbefore;
+	json_t *list;  /* [{path, kind, type, size, sha256}] */
+	int truncated; /* there were more */
+};
+
+/* What is there already is not a change: call it when files were put into the box. */
+must_check int changes_before(struct changes *c, struct box *b, struct err *e);
+must_check int changes_after(struct changes *c, struct box *b, struct err *e);
+void changes_fini(struct changes *c);
+
+/* A path or an argument as JSON: bytes that are no UTF-8 become U+FFFD. */
+json_t *changes_text(const char *foreign);

@@ -1,0 +1,122 @@
+/* command.c - a START frame from an argument list.
+ * Short lists ride in the frame. Long ones would not fit a packet: they go as one sealed memfd,
+ * which init maps without having to fear that it changes. */
+#include "base/own.h"
+#include "box/box.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { TAIL_INLINE = 48 * 1024 };
+
+/* Nothing of the caller's environment enters a box. */
+const char *const box_default_env[] = {
+	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	"HOME=" BOX_HOME,
+	"USER=user",
+	"LOGNAME=user",
+	"SHELL=/bin/bash",
+	"LANG=C.UTF-8",
+	NULL,
+};
+
+static int measure(const char *const *strings, const char *what, uint32_t *count, size_t *total, struct err *e)
+{
+	for (*count = 0; strings[*count]; ++*count) {
+		size_t n = strlen(strings[*count]) + 1;
+
+		if (n > BOX_STRING_MAX) {
+			err_set(e, ERR_LIMIT, "%s %u is %zu bytes long ('%.20s...'): at most %d fit", what, *count,
+				n - 1, strings[*count], BOX_STRING_MAX - 1);
+			e->sys = E2BIG;
+			return -1;
+		}
+		*total += n;
+	}
+	if (*total > BOX_ARGS_MAX) {
+		err_set(e, ERR_LIMIT, "the argument list is %zu bytes long: at most %d fit", *total, BOX_ARGS_MAX);
+		e->sys = E2BIG;
+		return -1;
+	}
+	return 0;
+}
+
+static char *append(char *to, const char *const *strings, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		to = stpcpy(to, strings[i]) + 1;
+	return to;
+}
+
+/* Writes cwd, argv, env into `tail`, which has room for all of them. */
+static void fill(char *tail, const char *cwd, const struct box_command *cmd, const char *const *env,
+		 const struct wire_start *start)
+{
+	tail = append(tail, &cwd, 1);
+	tail = append(tail, cmd->argv, start->argc);
+	append(tail, env, start->envc);
+}
+
+static int sealed_copy(const char *bytes, size_t n, struct err *e)
+{
+	auto_fd int fd = memfd_create("atoll-start", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return err_sys(e, "memfd_create");
+	for (size_t done = 0; done < n;) {
+		ssize_t w = write(fd, bytes + done, n - done);
+
+		if (w < 0)
+			return err_sys(e, "write %zu bytes of arguments", n);
+		done += (size_t)w;
+	}
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		return err_sys(e, "seal the arguments");
+	return steal_fd(&fd);
+}
+
+int box_start(struct box *b, const struct box_command *cmd, uint32_t *out_ref, struct err *e)
+{
+	const char *const *env = cmd->env ? cmd->env : box_default_env;
+	const char *cwd = cmd->cwd ? cmd->cwd : BOX_HOME;
+	char small[TAIL_INLINE];
+	auto_free char *big = NULL;
+	auto_fd int memfd = -1;
+	size_t total = strlen(cwd) + 1;
+	struct wire_start start = {
+		.head = sock_head(WIRE_START, b->next_ref),
+		.wall_ms = cmd->wall_ms,
+		.grace_ms = cmd->grace_ms ? cmd->grace_ms : BOX_GRACE_MS,
+		.rows = cmd->rows,
+		.cols = cmd->cols,
+		.log_bytes = cmd->log_bytes ? cmd->log_bytes : BOX_LOG_BYTES,
+		.fsize_bytes = cmd->fsize_bytes,
+		.credit = { cmd->credit, cmd->credit },
+		.without = cmd->without,
+	};
+
+	if (measure(cmd->argv, "argument", &start.argc, &total, e) < 0 ||
+	    measure(env, "environment variable", &start.envc, &total, e) < 0)
+		return -1;
+	start.tail_bytes = (uint32_t)total;
+	start.head.flags = cmd->flags;
+	if (total > sizeof(small)) {
+		big = malloc(total);
+		if (!big)
+			abort();
+		fill(big, cwd, cmd, env, &start);
+		memfd = sealed_copy(big, total, e);
+		if (memfd < 0)
+			return -1;
+		start.head.flags |= WIRE_START_MEMFD;
+	} else {
+		fill(small, cwd, cmd, env, &start);
+	}
+	if (sock_send(b->init, &start, sizeof(start), small, big ? 0 : total, &memfd, big ? 1 : 0, e) < 0)
+		return err_in(e, "box %s", b->about.id);
+	*out_ref = b->next_ref++;
+	return 0;
+}

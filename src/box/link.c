@@ -1,0 +1,166 @@
+/* link.c - the way to the keeper. */
+#include "box/link.h"
+#include "base/own.h"
+#include "box/spawn.h"
+#include "wire/sock.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+int box_run_dir(char *out, size_t size, struct err *e)
+{
+	const char *set = getenv("ATOLL_RUN"), *mine = getenv("XDG_RUNTIME_DIR");
+	int n;
+
+	if (set && *set)
+		n = snprintf(out, size, "%s", set);
+	else if (geteuid() == 0)
+		n = snprintf(out, size, "/run/atoll");
+	else if (mine && *mine == '/')
+		n = snprintf(out, size, "%s/atoll", mine);
+	else
+		return err_set(e, ERR_NOT_FOUND, "no folder for the keeper's socket: XDG_RUNTIME_DIR is not set");
+	/* A socket's address holds 107 bytes, and "/boxes/<id>/init.sock" must fit behind. */
+	if (n >= (int)size || n > 70 || *out != '/')
+		return err_set(e, ERR_INVALID, "run folder '%.40s' must be absolute and at most 70 bytes long", out);
+	return 0;
+}
+
+int link_reopen(struct keeper_link *k, struct err *e)
+{
+	char dir[256], path[300];
+	int fd;
+
+	if (box_run_dir(dir, sizeof(dir), e) < 0)
+		return -1;
+	snprintf(path, sizeof(path), "%s/keeper.sock", dir);
+	fd = sock_connect(path, e);
+	if (fd < 0 && k->start && (e->sys == ENOENT || e->sys == ECONNREFUSED)) {
+		if (spawn_keeper(dir, path, e) < 0)
+			return err_in(e, "start a keeper");
+		fd = sock_connect(path, e);
+	}
+	if (fd < 0)
+		return err_in(e, "keeper");
+	if (k->fd >= 0)
+		close(k->fd);
+	k->fd = fd;
+	return 0;
+}
+
+int keeper_open(struct keeper_link *k, int start, struct err *e)
+{
+	*k = (struct keeper_link){ .fd = -1, .next_ref = 1, .start = start };
+	return link_reopen(k, e);
+}
+
+void keeper_close(struct keeper_link *k)
+{
+	own_close_fd(&k->fd);
+}
+
+int box_said_error(const struct wire_error *said, struct err *e)
+{
+	char text[sizeof(said->msg) + 1];
+
+	memcpy(text, said->msg, sizeof(said->msg));
+	text[sizeof(said->msg)] = 0;
+	for (char *c = text; *c; c++)
+		if (iscntrl((unsigned char)*c))
+			*c = '?';
+	err_set(e, said->kind > ERR_NONE && said->kind <= ERR_SYS ? (enum err_kind)said->kind : ERR_SYS, "%s", text);
+	e->sys = said->sys;
+	return -1;
+}
+
+/* One frame; the first descriptor of it, the rest closed. */
+static int receive(struct keeper_link *k, void *buf, int *out_fd, struct err *e)
+{
+	int fds[WIRE_FDS], n;
+	unsigned nfds = WIRE_FDS;
+
+	n = sock_recv(k->fd, buf, fds, &nfds, e);
+	if (n <= 0) {
+		if (n == 0) {
+			errno = EPIPE;
+			err_sys(e, "keeper");
+		}
+		return -1;
+	}
+	*out_fd = -1;
+	for (unsigned i = 0; i < nfds; i++) {
+		if (i == 0)
+			*out_fd = fds[i];
+		else
+			close(fds[i]);
+	}
+	return n;
+}
+
+int link_ask(struct keeper_link *k, void *ask, size_t ask_len, uint8_t want, void *out, size_t size,
+	     int *out_fd, struct err *e)
+{
+	struct frame *head = ask;
+	char buf[WIRE_MAX];
+
+	head->version = WIRE_VERSION;
+	head->ref = k->next_ref++;
+	if (sock_send(k->fd, ask, ask_len, NULL, 0, NULL, 0, e) < 0)
+		return err_in(e, "keeper");
+	for (;;) {
+		auto_fd int fd = -1;
+		const struct frame *f = (const struct frame *)buf;
+		int n = receive(k, buf, &fd, e);
+
+		if (n < 0)
+			return -1;
+		if (f->ref != head->ref)
+			continue; /* the answer to a box_drop() of before */
+		if (f->type == WIRE_ERROR)
+			return box_said_error((const struct wire_error *)buf, e);
+		if (f->type != want || (size_t)n > size || (out_fd && fd < 0))
+			return err_set(e, ERR_INVALID, "keeper answered with an unexpected frame (type %u)", f->type);
+		memcpy(out, buf, (size_t)n);
+		if (out_fd)
+			*out_fd = steal_fd(&fd);
+		return n;
+	}
+}
+
+int keeper_about(struct keeper_link *k, struct wire_about *out, struct err *e)
+{
+	struct frame ask = sock_head(WIRE_INFO, 0);
+
+	return link_ask(k, &ask, sizeof(ask), WIRE_ABOUT, out, sizeof(*out), NULL, e) < 0 ? -1 : 0;
+}
+
+int keeper_fill(struct keeper_link *k, unsigned depth, struct wire_about *out, struct err *e)
+{
+	struct wire_fill ask = { .head = sock_head(WIRE_FILL, 0), .depth = depth };
+
+	return link_ask(k, &ask, sizeof(ask), WIRE_ABOUT, out, sizeof(*out), NULL, e) < 0 ? -1 : 0;
+}
+
+int keeper_boxes(struct keeper_link *k, const char *after, struct wire_box *out, unsigned max, struct err *e)
+{
+	struct wire_id ask = { .head = sock_head(WIRE_BOXES, 0) };
+	char buf[WIRE_MAX];
+	unsigned count;
+	int n;
+
+	snprintf(ask.id, sizeof(ask.id), "%s", after);
+	n = link_ask(k, &ask, sizeof(ask), WIRE_LISTED, buf, sizeof(buf), NULL, e);
+	if (n < 0)
+		return -1;
+	count = (unsigned)(n - (int)sizeof(struct frame)) / (unsigned)sizeof(*out);
+	if (count > max)
+		count = max;
+	memcpy(out, buf + sizeof(struct frame), count * sizeof(*out));
+	for (unsigned i = 0; i < count; i++) {
+		out[i].id[sizeof(out[i].id) - 1] = 0;
+		out[i].template[sizeof(out[i].template) - 1] = 0;
+	}
+	return (int)count;
+}

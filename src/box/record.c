@@ -1,0 +1,206 @@
+/* record.c - see record.h. Fields are only ever added. A figure that this host cannot give is null. */
+#include "box/record.h"
+
+#include <stdio.h>
+#include <time.h>
+
+static json_t *number(uint64_t n)
+{
+	return n == UINT64_MAX ? json_null() : json_integer((json_int_t)n);
+}
+
+static json_t *when(uint64_t ns) /* RFC 3339, milliseconds, UTC */
+{
+	time_t s = (time_t)(ns / 1000000000);
+	char date[32], all[48];
+	struct tm tm;
+
+	gmtime_r(&s, &tm);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(all, sizeof(all), "%s.%03uZ", date, (unsigned)(ns / 1000000 % 1000));
+	return json_string(all);
+}
+
+static json_t *texts(const char *const *strings)
+{
+	json_t *all = json_array();
+
+	for (; *strings; strings++)
+		json_array_append_new(all, changes_text(*strings));
+	return all;
+}
+
+static json_t *layers(const struct record *r)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; r->layer_names[i]; i++)
+		if (r->layers >> i & 1)
+			json_array_append_new(all, json_string(r->layer_names[i]));
+	return all;
+}
+
+static json_t *signal_text(const struct ending *x)
+{
+	char name[24];
+	int signo = cause_signal(x);
+
+	if (!signo)
+		return json_null();
+	cause_signal_name(signo, name);
+	return json_string(name);
+}
+
+static json_t *exit_code(const struct ending *x)
+{
+	return x->exited && x->exit.why == WIRE_WHY_EXIT ? json_integer(x->exit.status) : json_null();
+}
+
+/* The cgroup knows all processes; without one, init knows those it has reaped. */
+static json_t *cpu_seconds(const struct ending *x)
+{
+	uint64_t us = x->evidence && x->figures.cpu_us != UINT64_MAX ? x->figures.cpu_us :
+		      x->exited                                      ? x->exit.user_us + x->exit.system_us :
+								       UINT64_MAX;
+
+	return us == UINT64_MAX ? json_null() : json_real((double)us / 1e6);
+}
+
+static uint64_t peak_memory(const struct ending *x)
+{
+	if (x->evidence && x->figures.mem_peak != UINT64_MAX)
+		return x->figures.mem_peak;
+	return x->exited ? x->exit.max_rss_kib * 1024 : UINT64_MAX;
+}
+
+static json_t *evidence(const struct ending *x)
+{
+	const struct wire_counted *f = &x->figures;
+	json_t *all = json_object();
+
+	if (x->evidence) {
+		json_object_set_new(all, "oom_kills", number(f->oom_kills));
+		json_object_set_new(all, "mem_hits", number(f->mem_hits));
+		json_object_set_new(all, "pids_hits", number(f->pids_hits));
+		json_object_set_new(all, "pids_peak", number(f->pids_peak));
+		json_object_set_new(all, "throttled_us", number(f->throttled_us));
+		json_object_set_new(all, "over_cpu", json_boolean(f->over_cpu));
+	}
+	if (x->exited) {
+		json_object_set_new(all, "disk_free", number(x->exit.disk_free));
+		json_object_set_new(all, "disk_size", number(x->exit.disk_size));
+		json_object_set_new(all, "files_free", number(x->exit.files_free));
+		json_object_set_new(all, "files_size", number(x->exit.files_size));
+		json_object_set_new(all, "streams_cut", json_integer(x->exit.cut));
+	}
+	if (x->exited && x->exit.why == WIRE_WHY_EXEC) {
+		json_object_set_new(all, "failed_step", changes_text(x->exit.step));
+		json_object_set_new(all, "errno", json_integer(x->exit.status));
+	}
+	return all;
+}
+
+static json_t *limits(const struct ending *x)
+{
+	const struct wire_limits *l = &x->limits;
+
+	return json_pack("{s:I, s:I, s:I, s:f, s:I, s:o, s:o}", "mem", (json_int_t)l->mem_bytes, "disk",
+			 (json_int_t)l->disk_bytes, "files", (json_int_t)l->disk_files, "cpu",
+			 (double)l->cpu_milli / 1000, "pids", (json_int_t)l->pids, "cpu_ms",
+			 l->cpu_ms ? number(l->cpu_ms) : json_null(), "wall_ms",
+			 x->wall_ms ? number(x->wall_ms) : json_null());
+}
+
+static json_t *words(const struct ending *x, void (*say)(const struct ending *x, struct buf *out))
+{
+	auto_buf struct buf text = { 0 };
+
+	say(x, &text);
+	return text.len ? json_string(buf_str(&text)) : json_null();
+}
+
+static char *base64(const struct buf *b)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	struct buf out = { 0 };
+
+	for (size_t i = 0; i < b->len; i += 3) {
+		size_t left = b->len - i;
+		const unsigned char *p = (const unsigned char *)b->p + i;
+		unsigned v = (unsigned)p[0] << 16 | (left > 1 ? (unsigned)p[1] << 8 : 0) | (left > 2 ? p[2] : 0);
+
+		buf_putc(&out, digits[v >> 18]);
+		buf_putc(&out, digits[v >> 12 & 63]);
+		buf_putc(&out, left > 1 ? digits[v >> 6 & 63] : '=');
+		buf_putc(&out, left > 2 ? digits[v & 63] : '=');
+	}
+	return buf_steal(&out);
+}
+
+/* Text as text; anything else in base64, and said so. */
+static void set_output(json_t *doc, const char *name, const struct buf *b)
+{
+	json_t *text = json_stringn(buf_str(b), b->len);
+	char key[32];
+
+	if (!text) {
+		char *coded = base64(b);
+
+		text = json_string(coded);
+		free(coded);
+		snprintf(key, sizeof(key), "%s_encoding", name);
+		json_object_set_new(doc, key, json_string("base64"));
+	}
+	json_object_set_new(doc, name, text);
+}
+
+static void set_changes(json_t *doc, const struct record *r)
+{
+	if (!r->changes)
+		return;
+	json_object_set(doc, "files_changed", r->changes->list);
+	json_object_set_new(doc, "files_truncated", json_boolean(r->changes->truncated || r->changes_failed));
+	if (r->changes_failed)
+		json_object_set_new(doc, "files_error", changes_text(r->changes_failed));
+}
+
+json_t *record_json(const struct record *r)
+{
+	const struct ending *x = &r->end;
+	uint64_t lost = r->dropped[0] + r->dropped[1];
+	json_t *doc = json_object();
+
+	json_object_set_new(doc, "id", json_string(r->id));
+	json_object_set_new(doc, "box", json_string(r->box));
+	json_object_set_new(doc, "template", json_string(r->template));
+	json_object_set_new(doc, "tier", json_string("container"));
+	json_object_set_new(doc, "layers", layers(r));
+	json_object_set_new(doc, "command", texts(r->command));
+	json_object_set_new(doc, "started", when(r->started_ns));
+	json_object_set_new(doc, "ended", when(r->ended_ns));
+	json_object_set_new(doc, "cause", json_string(cause_name(cause_of(x))));
+	json_object_set_new(doc, "summary", words(x, cause_sentence));
+	json_object_set_new(doc, "hint", words(x, cause_hint));
+	json_object_set_new(doc, "status", json_integer(cause_status(x)));
+	json_object_set_new(doc, "exit_code", exit_code(x));
+	json_object_set_new(doc, "signal", signal_text(x));
+	json_object_set_new(doc, "cpu_s", cpu_seconds(x));
+	json_object_set_new(doc, "mem_peak", number(peak_memory(x)));
+	json_object_set_new(doc, "io", x->exited ? json_pack("{s:o, s:o}", "reads", number(x->exit.reads), "writes",
+							     number(x->exit.writes)) : json_null());
+	json_object_set_new(doc, "processes", number(x->evidence ? x->figures.pids_peak :
+						     x->exited   ? x->exit.reaped : UINT64_MAX));
+	json_object_set_new(doc, "stdout_bytes", x->exited ? number(x->exit.bytes[0]) : json_null());
+	json_object_set_new(doc, "stderr_bytes", x->exited ? number(x->exit.bytes[1]) : json_null());
+	json_object_set_new(doc, "truncated", json_boolean(lost > 0));
+	set_changes(doc, r);
+	json_object_set_new(doc, "evidence", evidence(x));
+	json_object_set_new(doc, "limits", limits(x));
+	json_object_set_new(doc, "timings", json_pack("{s:o, s:o}", "create_us", number(r->create_us), "run_us",
+						      number(x->run_us)));
+	if (r->output[0])
+		set_output(doc, "stdout", r->output[0]);
+	if (r->output[1])
+		set_output(doc, "stderr", r->output[1]);
+	return doc;
+}

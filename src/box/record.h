@@ -1,0 +1,25 @@
+/* record.h - the record of a run: one JSON object, the same for --report, --json and the API.
+ * Borrows all it points to until record_json() has returned. */
+#pragma once
+#include "base/buf.h"
+#include "base/id.h"
+#include "box/cause.h"
+#include "box/changes.h"
+#include <jansson.h>
+
+struct record {
+	char id[ID_LEN + 1];
+	const char *box, *template;
+	uint64_t layers;               /* bits in force ... */
+	const char *const *layer_names; /* ... and their names, NULL-terminated */
+	const char *const *command;    /* NULL-terminated */
+	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
+	uint64_t create_us;
+	struct ending end;
+	uint64_t dropped[2];           /* output that nobody got */
+	const struct changes *changes; /* NULL: not looked for */
+	const char *changes_failed;    /* why they could not be listed, or NULL */
+	const struct buf *output[2];   /* NULL: it went elsewhere */
+};
+
+json_t *record_json(const struct record *r); /* the caller's */

@@ -1,0 +1,179 @@
+/* spawn.c - from "nobody listens" to a keeper that does.
+ *
+ *   client                        child              keeper
+ *   lock, connect again: no
+ *   fork                    --->  setsid, fork  ---> exec /proc/self/exe keeper --ready-fd 3
+ *   waits on the pipe       <----------------------  "R", or "E" and the reason
+ *   unlock, connect
+ *
+ * The lock makes two clients that start at once agree on one keeper. The keeper is nobody's child
+ * and has no terminal: it must survive the client that happened to be first. */
+#include "box/spawn.h"
+#include "base/clock.h"
+#include "base/own.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { READY_FD = 3, READY_MS = 5000, LEAVE_MS = 5000, LOG_KEEP = 1 << 20, ENV_MAX = 64 };
+
+extern char **environ;
+
+static int open_in(const char *dir, const char *name, int flags, struct err *e)
+{
+	char path[4096];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? err_sys(e, "open %s", path) : fd;
+}
+
+/* The keeper gets our ATOLL_ settings and nothing else: its environment must not hold secrets. */
+static void keeper_env(const char *run_dir, char *run_var, size_t size, const char *out[ENV_MAX])
+{
+	unsigned n = 0;
+
+	snprintf(run_var, size, "ATOLL_RUN=%s", run_dir);
+	out[n++] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+	out[n++] = run_var;
+	for (char **v = environ; *v && n < ENV_MAX - 1; v++)
+		if (!strncmp(*v, "ATOLL_", 6) && strncmp(*v, "ATOLL_RUN=", 10))
+			out[n++] = *v;
+	out[n] = NULL;
+}
+
+static _Noreturn void become_keeper(const char *run_dir, int log, int ready)
+{
+	static const char *const argv[] = { "atoll", "keeper", "--idle-exit", "600", "--ready-fd", "3", NULL };
+	const char *env[ENV_MAX];
+	char run_var[4096];
+	sigset_t none;
+	int null = open("/dev/null", O_RDWR);
+
+	/* Our caller may sit on a signalfd or ignore SIGPIPE; both would be inherited. */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (int s = 1; s < NSIG; s++)
+		signal(s, SIG_DFL);
+	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(log, 2) < 0 ||
+	    (ready != READY_FD && dup2(ready, READY_FD) < 0) || fcntl(READY_FD, F_SETFD, 0) < 0 ||
+	    close_range(READY_FD + 1, ~0u, 0) < 0 || chdir("/") < 0)
+		_exit(125);
+	umask(077);
+	keeper_env(run_dir, run_var, sizeof(run_var), env);
+	execve("/proc/self/exe", (char *const *)argv, (char *const *)env);
+	dprintf(READY_FD, "Eexec /proc/self/exe: %s", strerror(errno));
+	_exit(125);
+}
+
+static int fork_keeper(const char *run_dir, int log, int ready, struct err *e)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return err_sys(e, "fork");
+	if (pid == 0) {
+		setsid();
+		/* Not a session leader, so that it can never acquire a terminal. */
+		pid = fork();
+		if (pid == 0)
+			become_keeper(run_dir, log, ready);
+		_exit(pid < 0);
+	}
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return err_sys(e, "wait for the starter");
+	if (status)
+		return err_set(e, ERR_SYS, "the starter could not fork");
+	return 0;
+}
+
+/* One byte and perhaps a text; end of file without either means it died. */
+static int hear(int ready, const char *run_dir, struct err *e)
+{
+	uint64_t deadline = now_ns() + READY_MS * UINT64_C(1000000);
+	char said[sizeof(e->msg)];
+	size_t n = 0;
+
+	while (n < sizeof(said) - 1) {
+		uint64_t now = now_ns();
+		struct pollfd p = { .fd = ready, .events = POLLIN };
+		ssize_t got;
+
+		if (now >= deadline || poll(&p, 1, (int)((deadline - now) / 1000000) + 1) == 0)
+			return err_set(e, ERR_SYS, "keeper not ready after %d s (see %.150s/keeper.log)",
+				       READY_MS / 1000, run_dir);
+		got = read(ready, said + n, sizeof(said) - 1 - n);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		n += (size_t)got;
+		if (said[0] == 'R')
+			return 0;
+	}
+	said[n] = 0;
+	if (n > 1 && said[0] == 'E')
+		return err_set(e, ERR_SYS, "%s", said + 1);
+	return err_set(e, ERR_SYS, "keeper ended without a word (see %.180s/keeper.log)", run_dir);
+}
+
+/* A keeper on its way out listens no more but holds its lock until its last box is gone; a new one
+ * would be turned away. */
+static int let_leave(const char *run_dir, struct err *e)
+{
+	auto_fd int lock = open_in(run_dir, "keeper.lock", O_RDWR, e);
+
+	if (lock < 0)
+		return -1;
+	for (int waited = 0; flock(lock, LOCK_EX | LOCK_NB) < 0; waited += 10) {
+		if (errno != EWOULDBLOCK || waited >= LEAVE_MS)
+			return err_sys(e, "a keeper that does not answer holds %.150s/keeper.lock", run_dir);
+		usleep(10 * 1000);
+	}
+	return 0;
+}
+
+int spawn_keeper(const char *run_dir, const char *sock_path, struct err *e)
+{
+	auto_fd int lock = -1, log = -1, hear_fd = -1, say_fd = -1, there = -1;
+	struct stat st;
+	int pair[2];
+
+	if (mkdir(run_dir, 0700) < 0 && errno != EEXIST)
+		return err_sys(e, "mkdir %.150s", run_dir);
+	lock = open_in(run_dir, "start.lock", O_RDWR, e);
+	if (lock < 0)
+		return -1;
+	while (flock(lock, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return err_sys(e, "lock %.150s/start.lock", run_dir);
+	there = sock_connect(sock_path, e);
+	if (there >= 0)
+		return 0; /* somebody else was first */
+	if (let_leave(run_dir, e) < 0)
+		return -1;
+	log = open_in(run_dir, "keeper.log", O_WRONLY | O_APPEND, e);
+	if (log < 0)
+		return -1;
+	if (fstat(log, &st) == 0 && st.st_size > LOG_KEEP && ftruncate(log, 0) < 0)
+		return err_sys(e, "truncate %.150s/keeper.log", run_dir);
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return err_sys(e, "pipe");
+	hear_fd = pair[0];
+	say_fd = pair[1];
+	if (fork_keeper(run_dir, log, say_fd, e) < 0)
+		return -1;
+	own_close_fd(&say_fd); /* or we would never see the end of file */
+	return hear(hear_fd, run_dir, e);
+}

@@ -1,0 +1,327 @@
+/* stream.c - see stream.h.
+ *
+ *   stdin ---> STDIN, below ROOM --->  init  ---> OUTPUT, below CREDIT ---> outlets ---> 1 and 2
+ *
+ * One poll loop. A slow reader of our stdout stops the program by its credit, never us: every
+ * OUTPUT fits into the outlet's window, because no more was promised, so the socket is always read
+ * and a blocked stdout does not hold up stderr, a signal or the exit.
+ *
+ * Our stdout is shared with others, so it may not be made non-blocking. Where a write could block
+ * we ask poll() first and write no more than PIPE_BUF, which a ready pipe takes whole. */
+#include "box/stream.h"
+#include "base/clock.h"
+#include "base/own.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+
+enum { CTRL_C = 3, TWICE_S = 2, STDIN_CHUNK = 32 * 1024 };
+
+void stream_init(struct stream *s, struct box *b)
+{
+	*s = (struct stream){ .box = b, .in = 0, .signals = -1 };
+	for (int i = 0; i < 2; i++) {
+		struct stat st;
+
+		s->out[i].fd = i + 1;
+		s->out[i].bounded = fstat(i + 1, &st) < 0 || !S_ISREG(st.st_mode);
+	}
+}
+
+void stream_fini(struct stream *s)
+{
+	for (int i = 0; i < 2; i++)
+		free(s->out[i].held);
+}
+
+/* From now on the exec has STREAM_STOP_MS to be over. The first reason stays. */
+static int stop(struct stream *s, int signo, enum stream_end end, struct err *e)
+{
+	if (s->exited)
+		return 0;
+	if (s->end == STREAM_EXITED) {
+		s->end = end;
+		s->deadline_ns = now_ns() + STREAM_STOP_MS * UINT64_C(1000000);
+	}
+	return box_signal(s->box, s->ref, signo, e);
+}
+
+/* Writes what can be written without waiting; returns how much, -1 on a failed write. */
+static ssize_t write_some(const struct outlet *o, const char *bytes, size_t n)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		struct pollfd p = { .fd = o->fd, .events = POLLOUT };
+		size_t most = o->bounded && n - done > PIPE_BUF ? PIPE_BUF : n - done;
+		ssize_t w;
+
+		if (o->bounded && poll(&p, 1, 0) == 0)
+			break;
+		w = write(o->fd, bytes + done, most);
+		if (w < 0 && (errno == EAGAIN || errno == EINTR))
+			break;
+		if (w < 0)
+			return -1;
+		done += (size_t)w;
+	}
+	return (ssize_t)done;
+}
+
+static void keep_some(struct outlet *o, const char *bytes, size_t n)
+{
+	size_t room = o->keep && o->keep->len < o->keep_max ? o->keep_max - o->keep->len : 0;
+	size_t take = n < room ? n : room;
+
+	if (take)
+		buf_add(o->keep, bytes, take);
+	o->dropped += n - take;
+}
+
+static void hold(struct outlet *o, const char *bytes, size_t n)
+{
+	if (!o->held) {
+		o->held = malloc(STREAM_WINDOW);
+		if (!o->held)
+			abort();
+	}
+	if (o->start + o->len + n > STREAM_WINDOW) {
+		memmove(o->held, o->held + o->start, o->len);
+		o->start = 0;
+	}
+	memcpy(o->held + o->start + o->len, bytes, n);
+	o->len += n;
+}
+
+/* A reader that left is no failure: a program in a pipeline ends by SIGPIPE, quietly. */
+static int lost_reader(struct stream *s, int i, struct err *e)
+{
+	if (errno != EPIPE && errno != EIO && errno != EBADF && errno != ECONNRESET)
+		return err_sys(e, "write to std%s", i ? "err" : "out");
+	s->out[i].fd = -1;
+	s->out[i].len = 0;
+	if (s->terminal)
+		return stop(s, SIGHUP, STREAM_HUNG_UP, e);
+	return stop(s, SIGPIPE, STREAM_UNREAD, e);
+}
+
+/* Half a window at a time, so that an acknowledgement is rare and never late. */
+static int grant(struct stream *s, int i, struct err *e)
+{
+	struct outlet *o = &s->out[i];
+
+	if (s->exited || o->passed + STREAM_WINDOW - o->granted < STREAM_WINDOW / 2)
+		return 0;
+	o->granted = o->passed + STREAM_WINDOW;
+	return box_credit(s->box, s->ref, (uint32_t)i, o->granted, e);
+}
+
+static int drain(struct stream *s, int i, struct err *e)
+{
+	struct outlet *o = &s->out[i];
+	ssize_t n = write_some(o, o->held + o->start, o->len);
+
+	if (n < 0)
+		return lost_reader(s, i, e);
+	o->start += (size_t)n;
+	o->len -= (size_t)n;
+	o->passed += (size_t)n;
+	return grant(s, i, e);
+}
+
+static int on_output(struct stream *s, const struct wire_output *f, size_t n, struct err *e)
+{
+	const char *bytes = (const char *)(f + 1);
+	struct outlet *o = &s->out[f->stream & 1];
+	int i = (int)(f->stream & 1);
+
+	if (f->stream > 1 || f->offset < o->next || f->offset + n > o->granted)
+		return err_set(e, ERR_INVALID, "box %s: output that was not asked for", s->box->about.id);
+	o->dropped += f->offset - o->next;
+	o->passed += f->offset - o->next;
+	o->next = f->offset + n;
+	if (o->fd < 0) {
+		keep_some(o, bytes, n);
+		o->passed += n;
+	} else {
+		ssize_t done = o->len ? 0 : write_some(o, bytes, n);
+
+		if (done < 0)
+			return lost_reader(s, i, e);
+		o->passed += (size_t)done;
+		if ((size_t)done < n)
+			hold(o, bytes + done, n - (size_t)done);
+	}
+	return s->end == STREAM_UNREAD ? 0 : grant(s, i, e);
+}
+
+static int on_init(struct stream *s, struct err *e)
+{
+	char buf[WIRE_MAX];
+	const struct frame *f = (const struct frame *)buf;
+	unsigned nfds = 0;
+	int n = sock_recv(s->box->init, buf, NULL, &nfds, e);
+
+	if (n == 0 || (n < 0 && e->sys == ECONNRESET)) {
+		s->gone = 1;
+		s->end = s->end == STREAM_EXITED ? STREAM_BOX_DIED : s->end;
+		return 0;
+	}
+	if (n < 0)
+		return err_in(e, "box %s", s->box->about.id);
+	if (f->ref != s->ref)
+		return 0;
+	switch (f->type) {
+	case WIRE_OUTPUT:
+		return on_output(s, (const struct wire_output *)buf, (size_t)n - sizeof(struct wire_output), e);
+	case WIRE_ROOM:
+		s->room = ((const struct wire_room *)buf)->until;
+		return 0;
+	case WIRE_EXIT:
+		memcpy(&s->exit, buf, sizeof(s->exit));
+		s->exit.step[sizeof(s->exit.step) - 1] = 0;
+		s->exited = 1;
+		return 0;
+	case WIRE_ERROR:
+		return box_said_error((const struct wire_error *)buf, e);
+	default:
+		return 0; /* a later protocol may say more than we need */
+	}
+}
+
+static int on_interrupt(struct stream *s, struct err *e)
+{
+	uint64_t now = now_ns(), last = s->last_int_ns;
+
+	s->last_int_ns = now;
+	if (s->twice && last && now - last < TWICE_S * SECOND_NS)
+		return stop(s, SIGKILL, STREAM_KILLED, e);
+	return 0;
+}
+
+static int on_stdin(struct stream *s, struct err *e)
+{
+	char bytes[STDIN_CHUNK];
+	uint64_t room = s->room - s->sent;
+	ssize_t n = read(s->in, bytes, room < sizeof(bytes) ? (size_t)room : sizeof(bytes));
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return 0;
+	if (n <= 0 && s->terminal) {
+		s->in = -1;
+		return stop(s, SIGHUP, STREAM_HUNG_UP, e);
+	}
+	if (n < 0)
+		return err_sys(e, "read stdin");
+	if (n == 0)
+		s->in = -1;
+	s->sent += (uint64_t)n;
+	if (s->terminal && memchr(bytes, CTRL_C, (size_t)n) && on_interrupt(s, e) < 0)
+		return -1;
+	return box_stdin(s->box, s->ref, bytes, (size_t)n, e);
+}
+
+static int resize(struct stream *s, struct err *e)
+{
+	struct winsize w;
+
+	if (!s->terminal || ioctl(s->in, TIOCGWINSZ, &w) < 0)
+		return 0;
+	return box_resize(s->box, s->ref, w.ws_row, w.ws_col, e);
+}
+
+static int on_signal(struct stream *s, struct err *e)
+{
+	struct signalfd_siginfo si;
+	int signo;
+
+	if (read(s->signals, &si, sizeof(si)) != sizeof(si))
+		return 0;
+	signo = (int)si.ssi_signo;
+	if (s->exited || s->gone) { /* only our own reader is left to wait for */
+		if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT)
+			s->out[0].len = s->out[1].len = 0;
+		return 0;
+	}
+	if (signo == SIGWINCH)
+		return resize(s, e);
+	if (signo == SIGHUP && s->terminal)
+		return stop(s, SIGHUP, STREAM_HUNG_UP, e);
+	if (signo == SIGINT && on_interrupt(s, e) < 0)
+		return -1;
+	return box_signal(s->box, s->ref, signo, e);
+}
+
+enum { P_INIT, P_SIGNALS, P_IN, P_OUT, P_ERR, P_COUNT };
+
+/* What we wait for is a function of what we hold. */
+static void wants(const struct stream *s, struct pollfd p[P_COUNT])
+{
+	int takes_in = s->in >= 0 && !s->exited && !s->gone && s->room > s->sent;
+
+	p[P_INIT] = (struct pollfd){ .fd = s->exited || s->gone ? -1 : s->box->init, .events = POLLIN };
+	p[P_SIGNALS] = (struct pollfd){ .fd = s->signals, .events = POLLIN };
+	p[P_IN] = (struct pollfd){ .fd = takes_in ? s->in : -1, .events = POLLIN };
+	for (int i = 0; i < 2; i++)
+		p[P_OUT + i] = (struct pollfd){ .fd = s->out[i].len ? s->out[i].fd : -1, .events = POLLOUT };
+}
+
+static int turn(struct stream *s, int timeout_ms, struct err *e)
+{
+	struct pollfd p[P_COUNT];
+
+	wants(s, p);
+	if (poll(p, P_COUNT, timeout_ms) < 0)
+		return errno == EINTR ? 0 : err_sys(e, "poll");
+	if ((p[P_SIGNALS].revents && on_signal(s, e) < 0) ||
+	    (p[P_OUT].revents && drain(s, 0, e) < 0) ||
+	    (p[P_ERR].revents && drain(s, 1, e) < 0) ||
+	    (p[P_INIT].revents && on_init(s, e) < 0) ||
+	    (p[P_IN].revents && on_stdin(s, e) < 0))
+		return -1;
+	return 0;
+}
+
+static int is_over(const struct stream *s)
+{
+	int flushed = !s->out[0].len && !s->out[1].len;
+
+	return (s->exited || s->gone) && flushed;
+}
+
+int stream_run(struct stream *s, const struct box_command *cmd, struct err *e)
+{
+	struct box_command with = *cmd;
+
+	with.credit = STREAM_WINDOW;
+	with.flags |= s->in >= 0 ? WIRE_START_STDIN : 0;
+	s->out[0].granted = s->out[1].granted = STREAM_WINDOW;
+	if (box_start(s->box, &with, &s->ref, e) < 0)
+		return -1;
+	while (!is_over(s)) {
+		uint64_t now = now_ns();
+		int timeout_ms = -1;
+
+		if (s->deadline_ns) {
+			if (now >= s->deadline_ns)
+				break;
+			timeout_ms = (int)((s->deadline_ns - now) / 1000000) + 1;
+		}
+		if (turn(s, timeout_ms, e) < 0) {
+			if (e->sys != EPIPE)
+				return -1;
+			/* Init is gone, but what it said before is still to be read, EXIT perhaps. */
+			s->in = -1;
+		}
+	}
+	return 0;
+}

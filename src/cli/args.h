@@ -1,0 +1,85 @@
+/* args.h - what a verb is, and its command line taken apart by the verb's own table.
+ * The same rows drive parsing, `atoll VERB -h`, `atoll help VERB` and the near-miss hints. */
+#pragma once
+#include "cli/trouble.h"
+#include <stddef.h>
+#include <stdint.h>
+
+enum flag_type {
+	FLAG_SWITCH,
+	FLAG_TEXT,
+	FLAG_SIZE,  /* bytes */
+	FLAG_TIME,  /* milliseconds */
+	FLAG_CPUS,  /* thousandths */
+	FLAG_COUNT, /* 1 to 2^31 */
+	FLAG_ENV,   /* NAME=VALUE; may be repeated */
+	FLAG_WORDS, /* text that may be repeated */
+};
+
+struct flag {
+	const char *name;
+	char letter; /* 0: none */
+	enum flag_type type;
+	const char *metavar, *help;
+};
+
+enum { /* flags that every verb has, numbered apart from its own */
+	ARG_HELP = 100,
+	ARG_JSON,
+	ARG_QUIET,
+	ARG_VERBOSE,
+	ARG_COLOR,
+	ARG_END,
+};
+extern const struct flag args_common[]; /* [ARG_x - ARG_HELP] */
+extern const unsigned args_ncommon;
+
+struct cli;
+struct args;
+
+struct verb {
+	const char *name;
+	const char *group;   /* heading in the overview; NULL: not shown */
+	const char *usage;   /* "FILE [ARGS...]" */
+	const char *summary; /* one line, lower case, no full stop */
+	const char *notes;   /* more, for help; or NULL */
+	const struct flag *flags;
+	unsigned nflags;
+	int own_words; /* from the first word on everything belongs to the program */
+	unsigned max_words;
+	const char *const *examples; /* command, what it does, ..., NULL */
+	int (*run)(const struct cli *cli, const struct args *a);
+};
+
+struct given {
+	unsigned flag; /* index into the verb's flags, or ARG_x */
+	const char *text;
+	uint64_t value;
+};
+
+struct args {
+	const struct verb *verb;
+	struct given *given;
+	unsigned ngiven;
+	char **words;
+	unsigned nwords;
+	int dashes; /* the words came behind "--" */
+};
+
+/* argv[0] is the verb. On -1 t says what was wrong: exit 2. */
+must_check int args_parse(struct args *a, const struct verb *verb, int argc, char **argv, struct trouble *t);
+void args_fini(struct args *a);
+
+int args_has(const struct args *a, unsigned flag);
+/* The last one given, or the default. */
+const char *args_text(const struct args *a, unsigned flag, const char *otherwise);
+uint64_t args_value(const struct args *a, unsigned flag, uint64_t otherwise);
+
+struct cli { /* what main() hands to every verb */
+	const struct verb *const *verbs; /* NULL-terminated */
+	const char *const *layers;       /* names by bit, NULL-terminated */
+	/* Test builds: bits of the row to leave out, in the launcher's table or in init's. */
+	int (*without)(const char *row, uint64_t *launch, uint64_t *init);
+	int json, quiet, verbose;
+	int color; /* stdout may have colours */
+};

@@ -1,0 +1,108 @@
+/* help.c - `atoll help`, and see help.h. */
+#include "cli/help.h"
+#include "base/own.h"
+#include "cli/nearest.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_VERBS = 64 };
+
+const struct verb *help_find(const struct verb *const *verbs, const char *name)
+{
+	for (; *verbs; verbs++)
+		if (!strcmp((*verbs)->name, name))
+			return *verbs;
+	return NULL;
+}
+
+int help_unknown(const struct verb *const *verbs, const char *typed, int json)
+{
+	const char *names[MOST_VERBS + 1] = { 0 }, *close;
+	char shown[SHOWN];
+	struct trouble t;
+	unsigned n = 0;
+
+	for (; *verbs; verbs++)
+		if ((*verbs)->group && n < MOST_VERBS)
+			names[n++] = (*verbs)->name;
+	trouble_what(&t, "usage", "no verb named '%s'", trouble_shown(typed, shown));
+	close = nearest_of(typed, names);
+	if (close)
+		trouble_hint(&t, "close", "atoll %s", close);
+	trouble_hint(&t, "list", "atoll help");
+	return trouble_say(&t, json, STATUS_USAGE);
+}
+
+void help_overview(const struct verb *const *verbs)
+{
+	const char *group = "";
+
+	puts("atoll - run code in sandboxes on your own machine\n\n"
+	     "  atoll run hello.py              run a local file in a fresh box, then delete the box\n"
+	     "  atoll shell                     an interactive shell in a fresh box\n"
+	     "  atoll run -w . -- make test     copy this folder in, run a command\n"
+	     "  atoll doctor                    can this machine hold boxes, and how well");
+	for (; *verbs; verbs++) {
+		if (!(*verbs)->group)
+			continue;
+		if (strcmp(group, (*verbs)->group) != 0)
+			printf("\n%s\n", (*verbs)->group);
+		group = (*verbs)->group;
+		printf("  %-10s %s\n", (*verbs)->name, (*verbs)->summary);
+	}
+	puts("\natoll VERB -h lists the flags of a verb; atoll help VERB explains it.");
+}
+
+static void print_flag(const struct flag *f)
+{
+	char left[64], letter[8] = "    ";
+
+	if (f->letter)
+		snprintf(letter, sizeof(letter), "-%c, ", f->letter);
+	snprintf(left, sizeof(left), "%s--%s%s%s", letter, f->name, f->metavar ? " " : "", f->metavar ? f->metavar : "");
+	printf("  %-24s %s\n", left, f->help);
+}
+
+void help_verb(const struct verb *v, int whole)
+{
+	printf("atoll %s%s%s\n  %s\n", v->name, *v->usage ? " " : "", v->usage, v->summary);
+	if (whole && v->notes)
+		printf("\n%s\n", v->notes);
+	if (v->nflags)
+		puts("\nFlags");
+	for (unsigned i = 0; i < v->nflags; i++)
+		print_flag(&v->flags[i]);
+	puts("\nFlags of every verb");
+	for (unsigned i = 0; i < args_ncommon; i++)
+		print_flag(&args_common[i]);
+	if (v->examples)
+		puts("\nExamples");
+	for (unsigned i = 0; v->examples && v->examples[i]; i += 2)
+		printf("  %-50s %s\n", v->examples[i], v->examples[i + 1]);
+}
+
+static int help(const struct cli *cli, const struct args *a)
+{
+	const struct verb *v;
+
+	if (!a->nwords) {
+		help_overview(cli->verbs);
+		return 0;
+	}
+	v = help_find(cli->verbs, a->words[0]);
+	if (!v)
+		return help_unknown(cli->verbs, a->words[0], cli->json);
+	help_verb(v, 1);
+	return 0;
+}
+
+const struct verb verb_help = {
+	.name = "help",
+	.group = "Machine",
+	.usage = "[VERB]",
+	.summary = "what there is, or how a verb is used",
+	.max_words = 1,
+	.run = help,
+};

@@ -1,0 +1,380 @@
+/* intake.c - see intake.h. */
+#include "cli/intake.h"
+#include "base/own.h"
+#include "base/units.h"
+#include "cli/nearest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { HEAD = 256, MOST_LANGS = 64, NOT_FOUND = 127, CANNOT_READ = 126 };
+
+static char *text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static char *text(const char *fmt, ...)
+{
+	struct buf b = { 0 };
+	va_list ap;
+
+	va_start(ap, fmt);
+	buf_vprintf(&b, fmt, ap);
+	va_end(ap);
+	return buf_steal(&b);
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static int fail(struct intake *in, int status)
+{
+	in->status = status;
+	return -1;
+}
+
+/* ---- where a file goes ---- */
+
+/* The place below the folder that was copied in, or NULL. The caller frees it. */
+static char *below_root(const struct intake *in, const char *path)
+{
+	auto_free char *real = in->root ? realpath(path, NULL) : NULL;
+	size_t n = in->root ? strlen(in->root) : 0;
+
+	if (!real || strncmp(real, in->root, n) != 0 || real[n] != '/')
+		return NULL;
+	return text("%s", real + n + 1);
+}
+
+/* A plain relative path keeps its shape; one that leads elsewhere keeps its last part. */
+static int stays_below(const char *path)
+{
+	if (*path == '/')
+		return 0;
+	while (*path) {
+		size_t n = strcspn(path, "/");
+
+		if (n == 2 && path[0] == '.' && path[1] == '.')
+			return 0;
+		path += n + (path[n] == '/');
+	}
+	return 1;
+}
+
+static int same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Plans the copy of `path`; *out_place is where it will be below BOX_HOME, to be freed. */
+static int plan_file(struct intake *in, const char *path, char **out_place, struct trouble *t)
+{
+	auto_free char *place = below_root(in, path);
+	auto_free char *to = NULL;
+	char shown[SHOWN];
+
+	if (place) {
+		*out_place = steal(&place);
+		return 0; /* the folder brings it */
+	}
+	place = text("%s", stays_below(path) ? path : last_part(path));
+	to = text("%s/%s", BOX_HOME, place);
+	for (unsigned i = 0; i < in->nfiles; i++) {
+		if (strcmp(in->files[i].to, to) != 0)
+			continue;
+		if (!same_file(in->files[i].from, path)) {
+			trouble_what(t, "usage", "two files would both become '%s'", trouble_shown(place, shown));
+			trouble_hint(t, "instead", "atoll run -w DIR ... copies a folder as it is");
+			return fail(in, STATUS_USAGE);
+		}
+		*out_place = steal(&place);
+		return 0;
+	}
+	if ((in->nfiles & (in->nfiles + 1)) == 0) { /* 0, 1, 3, 7, ...: full */
+		in->files = realloc(in->files, 2 * (in->nfiles + 1) * sizeof(*in->files));
+		if (!in->files)
+			abort();
+	}
+	in->files[in->nfiles++] = (struct intake_file){ .from = text("%s", path), .to = steal(&to) };
+	*out_place = steal(&place);
+	return 0;
+}
+
+/* ---- the folder ---- */
+
+int intake_folder(struct intake *in, const struct options *opt, struct trouble *t)
+{
+	char shown[SHOWN];
+
+	*in = (struct intake){ .workdir = -1, .template = "base" };
+	if (!opt->workdir)
+		return 0;
+	in->workdir = open(opt->workdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	in->root = realpath(opt->workdir, NULL);
+	if (in->workdir < 0 || !in->root) {
+		trouble_what(t, "not_found", "cannot open the folder '%s'", trouble_shown(opt->workdir, shown));
+		trouble_why(t, "%s", strerror(errno));
+		trouble_hint(t, "type", "atoll run -w . -- CMD   for the folder you are in");
+		return fail(in, STATUS_USAGE);
+	}
+	return 0;
+}
+
+/* ---- the program ---- */
+
+static void list_templates(struct trouble *t)
+{
+	auto_buf struct buf all = { 0 };
+
+	for (unsigned i = 0; i < lang_nrows; i++)
+		buf_printf(&all, "%s%s", i ? " " : "", lang_rows[i].name);
+	trouble_hint(t, "list", "%s", buf_str(&all));
+}
+
+static int find_template(struct intake *in, const char *name, struct trouble *t)
+{
+	const char *names[MOST_LANGS + 1] = { 0 }, *close;
+	char shown[SHOWN];
+
+	in->lang = lang_named(name);
+	if (in->lang)
+		return 0;
+	for (unsigned i = 0; i < lang_nrows && i < MOST_LANGS; i++)
+		names[i] = lang_rows[i].name;
+	trouble_what(t, "not_found", "no template named '%s'", trouble_shown(name, shown));
+	close = nearest_of(name, names);
+	if (close)
+		trouble_hint(t, "close", "%s", close);
+	list_templates(t);
+	return fail(in, STATUS_USAGE);
+}
+
+/* By name if one was given, else by ending and first line. A runtime that is not here is an error. */
+static int choose_template(struct intake *in, const char *wanted, const char *file, const char *head, size_t n,
+			   struct trouble *t)
+{
+	char shown[SHOWN];
+
+	if (wanted && find_template(in, wanted, t) < 0)
+		return -1;
+	if (!wanted)
+		in->lang = lang_of(file, head, n);
+	if (!in->lang && !lang_is_program(head, n)) {
+		trouble_what(t, "usage", "cannot tell what runs '%s'", trouble_shown(file, shown));
+		trouble_why(t, "its name has no known ending, it has no #! line and is no program");
+		trouble_hint(t, "type", "atoll run -t NAME %s", trouble_shown(file, shown));
+		list_templates(t);
+		return fail(in, STATUS_USAGE);
+	}
+	if (in->lang && !lang_present(in->lang)) {
+		trouble_what(t, "not_found", "%s is not installed on this machine", in->lang->name);
+		trouble_why(t, "no %s", in->lang->program);
+		trouble_hint(t, "install", "sudo apt-get install %s", in->lang->package);
+		return fail(in, NOT_FOUND);
+	}
+	in->template = in->lang ? in->lang->name : "base";
+	return 0;
+}
+
+static int cannot_read(struct intake *in, const char *path, struct trouble *t)
+{
+	char shown[SHOWN];
+	int missing = errno == ENOENT || errno == ENOTDIR;
+
+	trouble_what(t, missing ? "not_found" : "denied", missing ? "no file named '%s'" : "cannot read '%s'",
+		     trouble_shown(path, shown));
+	if (!missing)
+		trouble_why(t, "%s", strerror(errno));
+	else
+		trouble_hint(t, "command", "atoll run -- %s ...   runs a program of the box", shown);
+	return fail(in, missing ? NOT_FOUND : CANNOT_READ);
+}
+
+/* The first bytes of a file that must be a regular one. */
+static ssize_t read_head(struct intake *in, const char *path, char head[HEAD], struct trouble *t)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char shown[SHOWN];
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return cannot_read(in, path, t);
+	if (!S_ISREG(st.st_mode)) {
+		trouble_what(t, "usage", "'%s' is not a file", trouble_shown(path, shown));
+		trouble_why(t, "%s", S_ISDIR(st.st_mode) ? "it is a folder" : "it is a device, a pipe or a socket");
+		trouble_hint(t, "folder", "atoll run -w %s -- CMD", shown);
+		return fail(in, CANNOT_READ);
+	}
+	n = read(fd, head, HEAD);
+	return n < 0 ? cannot_read(in, path, t) : n;
+}
+
+static void place_source(struct intake *in, const char *place)
+{
+	const char *name = last_part(place), *dot = strrchr(name, '.');
+
+	in->source = text("%s/%s", BOX_HOME, place);
+	in->binary = text("/tmp/%.*s", dot && dot != name ? (int)(dot - name) : (int)strlen(name), name);
+}
+
+static int plan_file_program(struct intake *in, const char *wanted, const char *path, struct trouble *t)
+{
+	auto_free char *place = NULL;
+	char head[HEAD];
+	ssize_t n = read_head(in, path, head, t);
+
+	if (n < 0 || choose_template(in, wanted, path, head, (size_t)n, t) < 0 || plan_file(in, path, &place, t) < 0)
+		return -1;
+	place_source(in, place);
+	return 0;
+}
+
+static int plan_stdin_program(struct intake *in, const char *wanted, struct trouble *t)
+{
+	ssize_t n;
+	const char *ending;
+
+	in->from_stdin = 1;
+	if (isatty(0))
+		fprintf(stderr, "atoll: reading the program from the terminal, end it with Ctrl-D\n");
+	do {
+		n = read(0, buf_space(&in->code, 65536), 65536);
+		if (n < 0) {
+			trouble_what(t, "system", "cannot read the program from stdin");
+			trouble_why(t, "%s", strerror(errno));
+			return fail(in, CANNOT_READ);
+		}
+		buf_grew(&in->code, (size_t)n);
+		if (in->code.len > INTAKE_FILE_MAX) {
+			trouble_what(t, "limit", "the program on stdin is longer than 64 MiB");
+			trouble_hint(t, "instead", "atoll run FILE < data");
+			return fail(in, CANNOT_READ);
+		}
+	} while (n > 0);
+	if (!wanted && !lang_is_program(buf_str(&in->code), in->code.len)) {
+		trouble_what(t, "usage", "code from stdin needs a template");
+		trouble_why(t, "it has no #! line that would say what runs it");
+		trouble_hint(t, "type", "... | atoll run -t python -");
+		list_templates(t);
+		return fail(in, STATUS_USAGE);
+	}
+	if (choose_template(in, wanted, "-", buf_str(&in->code), in->code.len, t) < 0)
+		return -1;
+	ending = in->lang ? in->lang->endings : "";
+	in->source = text("%s/main%.*s", BOX_HOME, (int)strcspn(ending, " "), ending);
+	in->binary = text("/tmp/main");
+	return 0;
+}
+
+/* ---- its arguments ---- */
+
+/* An argument that names a file here is copied in; where its place changes, so does the argument. */
+static int plan_argument(struct intake *in, const char *arg, char **out, struct trouble *t)
+{
+	char shown[SHOWN], size[UNITS_TEXT];
+	struct stat st;
+
+	if (*arg == '-' || stat(arg, &st) < 0 || !S_ISREG(st.st_mode)) {
+		*out = text("%s", arg);
+		return 0;
+	}
+	if (access(arg, R_OK) < 0)
+		return cannot_read(in, arg, t);
+	if ((uint64_t)st.st_size > INTAKE_FILE_MAX) {
+		trouble_what(t, "limit", "'%s' is too large to be copied in as an argument", trouble_shown(arg, shown));
+		trouble_why(t, "%s, at most 64 MiB", units_size(size, (uint64_t)st.st_size));
+		trouble_hint(t, "instead", "atoll run -w DIR ... copies a folder of any size");
+		return fail(in, STATUS_USAGE);
+	}
+	return plan_file(in, arg, out, t);
+}
+
+int intake_program(struct intake *in, const struct options *opt, char *const *words, unsigned nwords,
+		   struct trouble *t)
+{
+	int bad;
+
+	if (intake_folder(in, opt, t) < 0)
+		return -1;
+	bad = !strcmp(words[0], "-") ? plan_stdin_program(in, opt->template, t) :
+				       plan_file_program(in, opt->template, words[0], t);
+	if (bad)
+		return -1;
+	in->args = calloc(nwords, sizeof(*in->args));
+	if (!in->args)
+		abort();
+	for (; in->nargs + 1 < nwords; in->nargs++)
+		if (plan_argument(in, words[in->nargs + 1], &in->args[in->nargs], t) < 0)
+			return -1;
+	return 0;
+}
+
+/* ---- doing it ---- */
+
+static int put_folder(const struct intake *in, struct session *s, struct err *e)
+{
+	struct files_tally tally;
+	char shown[SHOWN], size[UNITS_TEXT];
+
+	if (files_put_tree(&s->files, in->workdir, BOX_HOME, &tally, e) < 0)
+		return err_in(e, "copy the folder in");
+	if (tally.skipped && !s->cli->quiet)
+		fprintf(stderr, "atoll: %llu left out, no file, folder or link: %s%s\n",
+			(unsigned long long)tally.skipped, trouble_shown(tally.first_skipped, shown),
+			tally.skipped > 1 ? " and others" : "");
+	if (s->cli->verbose)
+		fprintf(stderr, "atoll: copied %llu files, %s\n", (unsigned long long)tally.files,
+			units_size(size, tally.bytes));
+	return 0;
+}
+
+static int put_file(const struct intake_file *f, mode_t add, struct session *s, struct err *e)
+{
+	auto_fd int fd = open(f->from, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(e, "open %.80s", f->from);
+	return files_put(&s->files, fd, f->to, (st.st_mode & 0777) | 0600 | add, e);
+}
+
+int intake_put(const struct intake *in, struct session *s, struct err *e)
+{
+	if (in->workdir < 0 && !in->nfiles && !in->from_stdin)
+		return 0;
+	if (session_files(s, e) < 0 || (in->workdir >= 0 && put_folder(in, s, e) < 0))
+		return -1;
+	/* The program is the first; one without an interpreter has to be executable itself. */
+	for (unsigned i = 0; i < in->nfiles; i++)
+		if (put_file(&in->files[i], i == 0 && !in->lang ? 0100 : 0, s, e) < 0)
+			return err_in(e, "copy %.60s in", in->files[i].from);
+	if (in->from_stdin &&
+	    files_put_bytes(&s->files, buf_str(&in->code), in->code.len, in->source, 0700, e) < 0)
+		return err_in(e, "copy the program in");
+	return 0;
+}
+
+void intake_fini(struct intake *in)
+{
+	for (unsigned i = 0; i < in->nfiles; i++) {
+		free(in->files[i].from);
+		free(in->files[i].to);
+	}
+	free(in->files);
+	own_close_fd(&in->workdir);
+	free(in->root);
+	buf_fini(&in->code);
+	free(in->source);
+	free(in->binary);
+	for (unsigned i = 0; i < in->nargs; i++)
+		free(in->args[i]);
+	free(in->args);
+}

@@ -1,0 +1,270 @@
+/* session.c - see session.h. */
+#include "cli/session.h"
+#include "base/clock.h"
+#include "base/own.h"
+#include "box/record.h"
+#include "cli/term.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+
+enum { KEPT_OUTPUT = 1 << 20 };
+
+static int wants_record(const struct session *s)
+{
+	return s->cli->json || s->opt->report;
+}
+
+int session_open(struct session *s, const struct cli *cli, const struct options *opt, struct err *e)
+{
+	struct wire_create want = {
+		.head.flags = opt->create_flags,
+		.template = "base",
+		.limits = opt->limits,
+		.without = opt->without_launch,
+	};
+	uint64_t began = now_ns();
+
+	*s = (struct session){ .cli = cli, .opt = opt, .keeper.fd = -1, .box.init = -1, .files.fd = -1 };
+	if (keeper_open(&s->keeper, 1, e) < 0 || box_create(&s->keeper, &s->box, &want, e) < 0)
+		return -1;
+	/* Before anything else: from here on the box cannot outlive us. */
+	if (box_leash(&s->box, e) < 0)
+		return -1;
+	s->create_us = (now_ns() - began) / 1000;
+	if (cli->verbose)
+		fprintf(stderr, "atoll: box %s ready after %llu us\n", s->box.about.id, (unsigned long long)s->create_us);
+	return 0;
+}
+
+int session_files(struct session *s, struct err *e)
+{
+	s->files_put = 1;
+	return s->files.fd >= 0 ? 0 : files_open(&s->files, &s->box, e);
+}
+
+void session_close(struct session *s)
+{
+	struct err e;
+
+	files_close(&s->files);
+	/* The leash would do; the keeper is told so that it need not find out. A keeper that is gone
+	 * learns it from the dead init, so this may fail. */
+	if (s->box.init >= 0 && s->keeper.fd >= 0)
+		(void)!box_drop(&s->keeper, s->box.about.id, &e);
+	box_close(&s->box);
+	keeper_close(&s->keeper);
+	changes_fini(&s->changes);
+	buf_fini(&s->output[0]);
+	buf_fini(&s->output[1]);
+}
+
+/* ---- one command ---- */
+
+static const int passed_on[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT };
+
+static int catch_signals(sigset_t *before, struct err *e)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	for (unsigned i = 0; i < ARRAY_LEN(passed_on); i++)
+		sigaddset(&set, passed_on[i]);
+	sigprocmask(SIG_BLOCK, &set, before);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? err_sys(e, "signalfd") : fd;
+}
+
+static int has_terminal(const struct session *s)
+{
+	return !s->opt->no_tty && !s->cli->json && !s->no_stdin && isatty(0) && isatty(1);
+}
+
+static void wire_streams(struct session *s, struct stream *st)
+{
+	st->twice = s->twice || !st->terminal;
+	if (s->no_stdin || (!st->terminal && isatty(0) && !s->opt->interactive))
+		st->in = -1;
+	for (int i = 0; i < 2 && s->cli->json; i++) {
+		st->out[i].fd = -1;
+		st->out[i].keep = &s->output[i];
+		st->out[i].keep_max = KEPT_OUTPUT;
+	}
+}
+
+static struct box_command command(const struct session *s, const char *const *argv, int terminal)
+{
+	struct winsize w = { .ws_row = 24, .ws_col = 80 };
+	struct box_command cmd = {
+		.argv = argv,
+		.env = s->opt->env,
+		.wall_ms = s->opt->wall_ms,
+		.without = s->opt->without_init,
+		.flags = (uint16_t)((s->opt->root ? WIRE_START_ROOT : 0) | (terminal ? WIRE_START_PTY : 0)),
+	};
+
+	if (terminal)
+		ioctl(0, TIOCGWINSZ, &w);
+	cmd.rows = w.ws_row;
+	cmd.cols = w.ws_col;
+	return cmd;
+}
+
+/* Kernel evidence is asked for only when the end needs explaining or will be written down. */
+static void gather(struct session *s, struct ending *x)
+{
+	int plain = x->exited && x->exit.why == WIRE_WHY_EXIT && x->exit.status == 0;
+	struct err e;
+
+	if (x->end == STREAM_BOX_DIED)
+		x->evidence = box_kill(&s->keeper, s->box.about.id, &x->figures, &e) == 0;
+	else if (!plain || wants_record(s))
+		x->evidence = box_counters(&s->keeper, s->box.about.id, &x->figures, &e) == 0;
+}
+
+static int run_streams(struct session *s, struct stream *st, const char *const *argv, struct err *e)
+{
+	struct box_command cmd;
+	int rc;
+
+	if (st->terminal && term_raw(0, e) < 0)
+		return -1;
+	cmd = command(s, argv, st->terminal);
+	rc = stream_run(st, &cmd, e);
+	term_restore();
+	return rc;
+}
+
+int session_run(struct session *s, const char *const *argv, struct ending *out, struct err *e)
+{
+	sigset_t before;
+	auto_fd int signals = catch_signals(&before, e);
+	struct stream st;
+	uint64_t began;
+	int rc;
+
+	if (signals < 0)
+		return -1;
+	files_close(&s->files); /* everything is in place; an idle worker would only use up a process */
+	stream_init(&st, &s->box);
+	st.signals = signals;
+	st.terminal = has_terminal(s);
+	wire_streams(s, &st);
+	s->started_ns = clock_ns(CLOCK_REALTIME);
+	began = now_ns();
+	rc = run_streams(s, &st, argv, e);
+	s->ended_ns = clock_ns(CLOCK_REALTIME);
+	*out = (struct ending){
+		.end = st.end,
+		.exited = st.exited,
+		.exit = st.exit,
+		.limits = s->opt->limits,
+		.wall_ms = s->opt->wall_ms,
+		.run_us = (now_ns() - began) / 1000,
+	};
+	for (int i = 0; i < 2; i++)
+		s->dropped[i] = st.out[i].dropped;
+	stream_fini(&st);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (rc == 0)
+		gather(s, out);
+	return rc;
+}
+
+/* ---- afterwards ---- */
+
+static void say_end(const struct session *s, const struct ending *x)
+{
+	auto_buf struct buf sentence = { 0 }, hint = { 0 };
+
+	/* A reader that left is told nothing: it would be told of a broken pipe it broke. */
+	if (s->cli->quiet || s->cli->json || x->end == STREAM_UNREAD)
+		return;
+	cause_sentence(x, &sentence);
+	cause_hint(x, &hint);
+	if (sentence.len)
+		fprintf(stderr, "atoll: %s   [exit %d, cause=%s]\n", buf_str(&sentence), cause_status(x),
+			cause_name(cause_of(x)));
+	if (hint.len)
+		fprintf(stderr, "  %s\n", buf_str(&hint));
+}
+
+static int write_report(const char *path, const json_t *doc, struct err *e)
+{
+	FILE *f = fopen(path, "we");
+	int bad;
+
+	if (!f)
+		return err_sys(e, "write the report to %.80s", path);
+	bad = json_dumpf(doc, f, JSON_INDENT(2)) < 0 || fputc('\n', f) == EOF;
+	bad |= fclose(f) != 0;
+	return bad ? err_sys(e, "write the report to %.80s", path) : 0;
+}
+
+static json_t *make_record(struct session *s, const char *template, const char *const *argv, const struct ending *x)
+{
+	struct record r = {
+		.box = s->box.about.id,
+		.template = template,
+		.layers = s->box.about.layers,
+		.layer_names = s->cli->layers,
+		.command = argv,
+		.started_ns = s->started_ns,
+		.ended_ns = s->ended_ns,
+		.create_us = s->create_us,
+		.end = *x,
+		.dropped = { s->dropped[0], s->dropped[1] },
+		.changes = &s->changes,
+	};
+	struct err e;
+
+	if (id_new(r.id, &e) < 0)
+		snprintf(r.id, sizeof(r.id), "unknown");
+	if (changes_after(&s->changes, &s->box, &e) < 0)
+		r.changes_failed = e.msg;
+	for (int i = 0; i < 2 && s->cli->json; i++)
+		r.output[i] = &s->output[i];
+	return record_json(&r);
+}
+
+int session_report(struct session *s, const char *template, const char *const *argv, const struct ending *x)
+{
+	int status = cause_status(x);
+	struct err e;
+	json_t *doc;
+
+	say_end(s, x);
+	if (!wants_record(s))
+		return status;
+	doc = make_record(s, template, argv, x);
+	if (s->opt->report && write_report(s->opt->report, doc, &e) < 0)
+		status = session_failed(s->cli, &e);
+	if (s->cli->json) {
+		json_dumpf(doc, stdout, JSON_COMPACT);
+		putchar('\n');
+	}
+	json_decref(doc);
+	return status;
+}
+
+int session_failed(const struct cli *cli, const struct err *e)
+{
+	struct trouble t;
+
+	if (e->sys == E2BIG) {
+		trouble_what(&t, "limit", "%s", e->msg);
+		trouble_hint(&t, "instead", "put it into a file: atoll run -w DIR -- CMD");
+		return trouble_say(&t, cli->json, STATUS_CANNOT_RUN);
+	}
+	trouble_what(&t, err_kind_name(e->kind), "%s", e->msg);
+	if (e->sys == ENOSPC || e->sys == EDQUOT)
+		trouble_hint(&t, "raise", "--disk SIZE, --files N");
+	else
+		trouble_hint(&t, "check", "atoll doctor");
+	return trouble_say(&t, cli->json, STATUS_OURS);
+}

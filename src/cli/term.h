@@ -1,0 +1,7 @@
+/* term.h - our own terminal in raw mode, and back, whatever happens.
+ * Owns: the terminal's settings from term_raw() to term_restore(). One per process. */
+#pragma once
+#include "base/err.h"
+
+must_check int term_raw(int fd, struct err *e); /* restores by itself at exit and on a crash */
+void term_restore(void);                        /* safe anywhere, any number of times */

@@ -1,0 +1,19 @@
+/* version.c - `atoll version`. */
+#include "cli/verbs.h"
+
+#include <stdio.h>
+
+static int version(const struct cli *cli, const struct args *a)
+{
+	(void)a;
+	printf(cli->json ? "{\"version\":\"%s\"}\n" : "atoll %s\n", ATOLL_VERSION);
+	return 0;
+}
+
+const struct verb verb_version = {
+	.name = "version",
+	.group = "Machine",
+	.usage = "",
+	.summary = "which atoll this is",
+	.run = version,
+};

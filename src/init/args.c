@@ -1,0 +1,84 @@
+/* args.c - see args.h. */
+#include "init/args.h"
+#include "init/sys.h"
+#include "init/text.h"
+
+enum { FEW = 512 }; /* pointers that need no mapping: nearly every exec */
+
+static LAZY char *few[FEW];
+
+static int load(int memfd, char *to, size_t n)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		long r = sys_pread(memfd, to + done, n - done, done);
+
+		if (r <= 0)
+			return -EINVAL;
+		done += (size_t)r;
+	}
+	return 0;
+}
+
+/* The next n strings before `end` into v, then NULL. Returns where they stop, NULL if too few. */
+static char *cut(char **v, uint32_t n, char *at, const char *end)
+{
+	for (; n; n--) {
+		if (at == end)
+			return NULL;
+		*v++ = at;
+		at += strlen(at) + 1;
+	}
+	*v = NULL;
+	return at;
+}
+
+static int cut_all(struct args *a, const struct wire_start *st, char *at)
+{
+	char *end = at + st->tail_bytes;
+
+	if (end[-1] != '\0') /* so that strlen() stops before `end`, always */
+		return -EINVAL;
+	a->cwd = at;
+	at = cut(a->argv, st->argc, at + strlen(at) + 1, end);
+	if (at)
+		at = cut(a->env, st->envc, at, end);
+	return at == end ? 0 : -EINVAL;
+}
+
+int args_init(struct args *a, const struct wire_start *st, char *tail, size_t tail_len, int memfd)
+{
+	size_t pointers = (size_t)st->argc + st->envc + 2;
+	size_t text = memfd < 0 ? 0 : (st->tail_bytes + 7ul) & ~7ul;
+
+	*a = (struct args){ 0 };
+	if (memfd >= 0 && st->tail_bytes > ARGS_MOST)
+		return -E2BIG;
+	/* Every string has a NUL at least: this bounds the pointers before they meet memory. */
+	if (!st->argc || pointers - 1 > st->tail_bytes)
+		return -EINVAL;
+	if (tail_len != (memfd < 0 ? st->tail_bytes : 0))
+		return -EINVAL;
+
+	a->map_bytes = text + (pointers > FEW ? pointers * sizeof(char *) : 0);
+	if (a->map_bytes) {
+		a->map = sys_map(a->map_bytes);
+		if (!a->map)
+			return -ENOMEM;
+	}
+	a->argv = pointers > FEW ? (char **)(void *)((char *)a->map + text) : few;
+	a->env = a->argv + st->argc + 1;
+	if (memfd >= 0) {
+		tail = a->map;
+		if (load(memfd, tail, st->tail_bytes) < 0)
+			return -EINVAL;
+	}
+	return cut_all(a, st, tail);
+}
+
+void args_fini(struct args *a)
+{
+	sys_unmap(a->map, a->map_bytes);
+	a->map = NULL;
+}

@@ -1,0 +1,18 @@
+/* args.h - the strings of a START: cwd, argv..., env... as execve wants them.
+ * Borrows the frame's tail; owns one mapping when the strings came in a memfd or are many. */
+#pragma once
+#include "wire/wire.h"
+#include <stddef.h>
+
+enum { ARGS_MOST = 8 << 20 }; /* bytes of strings */
+
+struct args {
+	const char *cwd;
+	char **argv, **env;
+	void *map;
+	size_t map_bytes;
+};
+
+/* -EINVAL: not what the counts say. -E2BIG, -ENOMEM: fine, but too much. memfd: -1 or its number. */
+int args_init(struct args *a, const struct wire_start *st, char *tail, size_t tail_len, int memfd);
+void args_fini(struct args *a);

@@ -1,0 +1,319 @@
+/* child.c - see child.h.
+ *
+ *   init                                  child
+ *   clone(CLONE_VM | CLONE_VFORK)         runs inside[], top to bottom, on a stack of its own
+ *     asleep until the child has    <---  execve: its memory is its own from here on
+ *     its own memory, or is gone    <---  or a row failed: name and errno are in struct child
+ *
+ * The child borrows our memory, so it costs no page tables, and it can report a failure by
+ * writing it down. Credentials, descriptors, signal mask and limits belong to the process, not to
+ * the memory: what the rows change, they change for the child alone.
+ *
+ * Already in force and inherited, since the launcher put them on us: namespaces, cgroups, limits,
+ * landlock, the system call filter. What is left is to stop being init. Once the uid is the user's,
+ * the user's other processes may signal the child, so a SIGSTOP at that moment makes init wait:
+ * a box can freeze itself, and its owner ends it from outside. It cannot be read or traced
+ * meanwhile, being non-dumpable until execve. */
+#include "init/child.h"
+#include "init/rows.h"
+#include "init/self.h"
+#include "init/sys.h"
+#include "init/text.h"
+
+enum { STACK = 16384 };
+static const char default_path[] = "/usr/local/bin:/usr/bin:/bin";
+
+static LAZY char child_stack[STACK] __attribute__((aligned(16)));
+static LAZY char path[PATH_MAX]; /* the child's, while we sleep */
+
+long start_clone(unsigned long flags, void *stack_top, void (*run)(void *), void *arg);
+
+/* What the image's root may keep, and all that init itself has. */
+static const uint8_t kept[] = { CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID,
+				CAP_KILL,  CAP_SETGID,       CAP_SETUID, CAP_NET_BIND_SERVICE };
+
+static uint32_t wanted_id(const struct child *c)
+{
+	return c->root ? 0 : self.user;
+}
+
+/* One uid in the whole box (rootless, or a test outside any box): there is nobody else to become,
+ * and nothing that would let us. */
+static int is_already(const struct child *c)
+{
+	return wanted_id(c) == self.uid;
+}
+
+static int own_session(const struct child *c)
+{
+	long err = sys_setsid();
+
+	if (err >= 0 && c->tty)
+		err = sys_ioctl(c->stdio[0], TIOCSCTTY, 0);
+	return err < 0 ? (int)err : 0;
+}
+
+static int own_stdio(const struct child *c)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		long err = c->stdio[i] == i ? 0 : sys_dup3(c->stdio[i], i, 0);
+
+		if (err < 0)
+			return (int)err;
+	}
+	return 0;
+}
+
+static int raise_oom_score(const struct child *c)
+{
+	int fd;
+
+	(void)c;
+	if (self.oom_inherited)
+		return 0;
+	/* A wish, not a wall: where /proc is missing, the kernel's own order of victims stands. */
+	fd = (int)sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
+	if (fd >= 0)
+		sys_write(fd, "500", 3);
+	sys_close(fd);
+	return 0;
+}
+
+static int limit_file_size(const struct child *c)
+{
+	if (!c->fsize_bytes)
+		return 0;
+	return (int)sys_setrlimit(RLIMIT_FSIZE, c->fsize_bytes, c->fsize_bytes);
+}
+
+static int no_groups(const struct child *c)
+{
+	return is_already(c) ? 0 : (int)sys_setgroups(0, 0);
+}
+
+static int become_gid(const struct child *c)
+{
+	return is_already(c) ? 0 : (int)sys_setresgid(wanted_id(c));
+}
+
+static int become_uid(const struct child *c)
+{
+	long err = is_already(c) ? 0 : sys_setresuid(wanted_id(c));
+
+	/* A change of uid sets the memory, ours too, to what fs.suid_dumpable says. */
+	return err < 0 ? (int)err : (int)sys_prctl(PR_SET_DUMPABLE, 0, 0);
+}
+
+static int read_back(const struct child *c)
+{
+	uint32_t uid[3], gid[3], want = wanted_id(c), want_gid = is_already(c) ? self.gid : want;
+	int i;
+
+	if (sys_getresuid(uid) < 0 || sys_getresgid(gid) < 0)
+		return -EPERM;
+	for (i = 0; i < 3; i++)
+		if (uid[i] != want || gid[i] != want_gid)
+			return -EPERM;
+	return is_already(c) || sys_getgroups(0, 0) == 0 ? 0 : -EPERM;
+}
+
+static int no_new_privs(const struct child *c)
+{
+	(void)c;
+	return (int)sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0);
+}
+
+static int drop_bounds(const struct child *c)
+{
+	size_t i;
+
+	for (i = 0; !c->root && i < ARRAY_LEN(kept); i++) {
+		long err = sys_prctl(PR_CAPBSET_DROP, kept[i], 0);
+
+		/* Init has no CAP_SETPCAP to do it with, unless a launcher chose to give it. The row
+		 * above is the wall: without gaining privileges the bounds are never drawn upon. */
+		if (err == -EPERM)
+			return 0;
+		if (err < 0)
+			return (int)err;
+	}
+	return 0;
+}
+
+static int drop_caps(const struct child *c)
+{
+	struct __user_cap_data_struct have[2], want[2] = { 0 };
+	uint32_t mask = 0;
+	size_t i;
+
+	for (i = 0; c->root && i < ARRAY_LEN(kept); i++)
+		mask |= 1u << kept[i];
+	if (mask && sys_capget(have) < 0)
+		return -EPERM;
+	want[0].permitted = want[0].effective = mask ? mask & have[0].permitted : 0;
+	/* Inheritable goes to nothing for both, and the ambient set with it: the kernel keeps that
+	 * below the inheritable one. Said twice, because a capability left there survives execve. */
+	if (sys_prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0) < 0 || sys_capset(want) < 0 ||
+	    sys_capget(have) < 0)
+		return -EPERM;
+	return memcmp(have, want, sizeof(have)) ? -EPERM : 0;
+}
+
+static int change_directory(const struct child *c)
+{
+	long n = sys_chdir(*c->cwd ? c->cwd : HOME);
+
+	if (n < 0)
+		return (int)n;
+	n = sys_getcwd(path, sizeof(path));
+	if (n < 0)
+		return (int)n;
+	return path[0] == '/' ? 0 : -EXDEV; /* "(unreachable)..." */
+}
+
+static int default_signals(const struct child *c)
+{
+	(void)c;
+	return (int)sys_sigmask(0); /* dispositions are default since our birth */
+}
+
+static int close_descriptors(const struct child *c)
+{
+	(void)c;
+	return (int)sys_close_range(3, ~0u);
+}
+
+static const struct step {
+	int (*run)(const struct child *c);
+} inside[NROWS] = {
+	/* Signals to the group must reach this exec alone, and a terminal needs a session to rule. */
+	[ROW_SESSION] = { own_session },
+	[ROW_STDIO] = { own_stdio },
+	/* Before the identity goes: the file belongs to root while we are non-dumpable. */
+	[ROW_OOM] = { raise_oom_score },
+	[ROW_FILE_SIZE] = { limit_file_size },
+	/* Groups before gid before uid: each step gives away the right to the one before. */
+	[ROW_GROUPS] = { no_groups },
+	[ROW_GID] = { become_gid },
+	[ROW_UID] = { become_uid },
+	/* A drop not verified is a hope. */
+	[ROW_READ_BACK] = { read_back },
+	/* The launcher has said so already; the next row leans on it, so it is said here too. */
+	[ROW_NO_NEW_PRIVS] = { no_new_privs },
+	[ROW_BOUNDS] = { drop_bounds },
+	[ROW_CAPS] = { drop_caps },
+	/* As the user and without CAP_DAC_OVERRIDE, or a program could be put where it may not go. */
+	[ROW_DIRECTORY] = { change_directory },
+	/* Late: from here on a signal may end the child, and the parent must be able to tell. */
+	[ROW_SIGNALS] = { default_signals },
+	/* All are close-on-exec; this catches the one that some day is not. */
+	[ROW_DESCRIPTORS] = { close_descriptors },
+};
+
+static int skipped(const struct child *c, int row)
+{
+#ifdef ATOLL_TEST
+	return (int)(c->without >> row & 1);
+#else
+	(void)c;
+	(void)row;
+	return 0;
+#endif
+}
+
+/* Runs rows first..last; on failure writes down which one. */
+static int run_rows(struct child *c, int first, int last)
+{
+	int row;
+
+	for (row = first; row <= last; row++) {
+		int err = skipped(c, row) ? 0 : inside[row].run(c);
+
+		if (err < 0) {
+			c->failed = inside_names[row];
+			c->err = -err;
+			return err;
+		}
+	}
+	return 0;
+}
+
+/* dir[0..n) and the name, in `path`; 0 if that is too long to exist. */
+static int join(const char *dir, size_t n, const char *name)
+{
+	struct text t = { .to = path, .room = sizeof(path) };
+	size_t len = strlen(name);
+
+	if (n + 1 + len >= sizeof(path))
+		return 0;
+	memcpy(path, dir, n);
+	t.len = n;
+	text_add(&t, n ? "/" : ""); /* an empty element is the current directory */
+	text_add(&t, name);
+	return 1;
+}
+
+static const char *search_path(char *const *env)
+{
+	for (; *env; env++)
+		if (text_starts(*env, "PATH="))
+			return *env + 5;
+	return default_path;
+}
+
+/* execvp's rules: keep looking while a place has nothing that could be meant, and if all failed,
+ * "permission denied" says more than "not found". No shell steps in for ENOEXEC. */
+static int execute(char *const *argv, char *const *env)
+{
+	const char *name = argv[0], *dirs = search_path(env);
+	int err = -ENOENT;
+	size_t i;
+
+	if (!*name)
+		return -ENOENT;
+	for (i = 0; name[i]; i++)
+		if (name[i] == '/')
+			return (int)sys_execve(name, argv, env);
+	for (;;) {
+		size_t n = 0;
+		int now;
+
+		while (dirs[n] && dirs[n] != ':')
+			n++;
+		now = join(dirs, n, name) ? (int)sys_execve(path, argv, env) : -ENOENT;
+		if (now == -EACCES)
+			err = now;
+		else if (now != -ENOENT && now != -ENOTDIR)
+			return now;
+		if (!dirs[n])
+			return err;
+		dirs += n + 1;
+	}
+}
+
+static void child_main(void *arg)
+{
+	struct child *c = arg;
+
+	if (!run_rows(c, 0, NROWS - 1)) {
+		c->err = -execute(c->argv, c->env);
+		c->failed = "program";
+	}
+	sys_exit(127);
+}
+
+int child_start(struct child *c)
+{
+	c->failed = NULL;
+	c->err = 0;
+	return (int)start_clone(CLONE_VM | CLONE_VFORK | SIGCHLD, child_stack + STACK, child_main, c);
+}
+
+int child_become(int root)
+{
+	struct child c = { .root = root };
+
+	return run_rows(&c, ROW_GROUPS, ROW_CAPS);
+}

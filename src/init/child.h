@@ -1,0 +1,22 @@
+/* child.h - from a request to a program that runs as the box's user.
+ * Owns: the steps between clone and execve. No other file of init changes an identity or a
+ * capability. */
+#pragma once
+#include <stdint.h>
+
+struct child { /* the caller's; the child shares our memory and writes its failure into it */
+	const char *cwd;
+	char **argv, **env;
+	int stdio[3];         /* become 0, 1 and 2; a number in its place already is left there */
+	int tty;              /* stdio is a terminal: make it the controlling one */
+	int root;             /* as the image's root, with its few capabilities */
+	uint64_t fsize_bytes; /* RLIMIT_FSIZE; 0: as it is */
+	uint64_t without;     /* test builds: bits of enum inside_row to leave out */
+	const char *failed;   /* out: the step that did not work, NULL if the program runs */
+	int err;              /* out: its errno */
+};
+
+int child_start(struct child *c); /* the pid, or -errno if there is no process at all */
+
+/* Makes the calling process the user (or the image's root) for good. 0 or -errno. */
+int child_become(int root);

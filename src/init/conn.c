@@ -1,0 +1,287 @@
+/* conn.c - see conn.h. */
+#include "init/conn.h"
+#include "base/err.h"
+#include "init/dial.h"
+#include "init/exec.h"
+#include "init/scratch.h"
+#include "init/sys.h"
+#include "init/text.h"
+#include "init/verbs.h"
+#include "init/view.h"
+#include "wire/frame.h"
+
+union answer { /* every frame that is an answer rather than a state */
+	struct frame head;
+	struct wire_error error;
+	struct wire_started started;
+	struct wire_reading reading;
+	struct wire_status status;
+};
+
+static struct conn conns[CONN_MAX]; /* src.fd 0: never used; -1: closed */
+static LAZY union answer answers[CONN_MAX]; /* those that wait */
+static struct source listener;
+static uint32_t dead; /* one bit per connection */
+static int kept;
+
+struct frame conn_head(uint8_t type, uint32_t ref)
+{
+	return (struct frame){ .version = WIRE_VERSION, .type = type, .ref = ref };
+}
+
+/* ---- out ---- */
+
+/* What we ask of the kernel is a function of what we hold. */
+static void arm(struct conn *c)
+{
+	uint32_t in = c->answer_len || c->listing ? 0 : EPOLLIN;
+
+	loop_want(&c->src, in | (c->blocked ? EPOLLOUT : 0));
+}
+
+static void die(struct conn *c)
+{
+	c->dead = 1;
+	dead |= 1u << (c - conns);
+}
+
+int conn_idle(const struct conn *c)
+{
+	return !c->blocked && !c->dead && !c->answer_len && !c->listing;
+}
+
+int conn_send(struct conn *c, const void *body, size_t n, const void *tail, size_t tail_n, int fd)
+{
+	struct iovec iov[2] = { { (void *)body, n }, { (void *)tail, tail_n } };
+	struct {
+		struct cmsghdr head;
+		int fd;
+		int pad;
+	} ride = { .head = { sizeof(struct cmsghdr) + sizeof(int), SOL_SOCKET, SCM_RIGHTS }, .fd = fd };
+	struct msghdr m = { .msg_iov = iov, .msg_iovlen = tail_n ? 2 : 1 };
+	long err;
+
+	if (c->blocked || c->dead)
+		return 0;
+	if (fd >= 0) {
+		m.msg_control = &ride;
+		m.msg_controllen = sizeof(ride);
+	}
+	err = sys_sendmsg(c->src.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (err >= 0)
+		return 1;
+	if (err == -EAGAIN || err == -ENOBUFS || err == -ENOMEM) {
+		c->blocked = 1;
+		arm(c);
+	} else {
+		die(c);
+	}
+	return 0;
+}
+
+int conn_answer(struct conn *c, const void *body, size_t n, int take_fd)
+{
+	if (c->answer_len && !c->dead)
+		return 0;
+	if (c->dead || conn_send(c, body, n, NULL, 0, take_fd) || c->dead) {
+		sys_close(take_fd);
+		return 1;
+	}
+	memcpy(&answers[c - conns], body, n);
+	c->answer_len = (uint32_t)n;
+	c->answer_fd = take_fd;
+	arm(c);
+	return 1;
+}
+
+int conn_error(struct conn *c, uint32_t ref, uint32_t kind, int sys, const char *what)
+{
+	struct wire_error e = { .head = conn_head(WIRE_ERROR, ref), .kind = kind, .sys = sys };
+	struct text t = { .to = e.msg, .room = sizeof(e.msg) };
+
+	text_add(&t, what);
+	if (kind == ERR_NONE) {
+		text_add(&t, ": ");
+		text_add(&t, text_errno(sys, &e.kind));
+	}
+	return conn_answer(c, &e, sizeof(e), -1);
+}
+
+static int send_exec(struct conn *c, const struct exec *x)
+{
+	struct wire_exec e = { .head = conn_head(WIRE_EXEC, x->ref), .pid = x->pid, .over = x->over };
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		e.tip[i] = x->out[i].log.tip;
+		e.kept_from[i] = x->out[i].log.from;
+	}
+	e.wall_us = x->pid ? (loop_now_ns - x->born_ns) / 1000 : x->end.wall_us;
+	return conn_send(c, &e, sizeof(e), NULL, 0, -1);
+}
+
+/* The place in the list is kept, not the list: execs may come and go while the client is slow. */
+static void go_on_listing(struct conn *c)
+{
+	struct frame done = conn_head(WIRE_DONE, c->listing_ref);
+
+	for (; c->listing <= EXEC_MAX; c->listing++) {
+		const struct exec *x = exec_at(c->listing - 1);
+
+		if (x && !send_exec(c, x))
+			return;
+	}
+	if (conn_send(c, &done, sizeof(done), NULL, 0, -1))
+		c->listing = 0;
+}
+
+void conn_list(struct conn *c, uint32_t ref)
+{
+	c->listing = 1;
+	c->listing_ref = ref;
+	go_on_listing(c);
+}
+
+static void writable(struct conn *c)
+{
+	c->blocked = 0;
+	if (c->answer_len &&
+	    conn_send(c, &answers[c - conns], c->answer_len, NULL, 0, c->answer_fd)) {
+		sys_close(c->answer_fd);
+		c->answer_len = 0;
+	}
+	if (c->listing && !c->answer_len)
+		go_on_listing(c);
+	if (conn_idle(c))
+		view_conn_due(c);
+}
+
+/* ---- in ---- */
+
+struct packet {
+	long len;
+	int fds[WIRE_FDS];
+	unsigned nfds;
+	int cut; /* descriptors or bytes were lost on the way */
+};
+
+static void receive(struct conn *c, struct packet *p)
+{
+	struct {
+		struct cmsghdr head;
+		int fds[WIRE_FDS];
+	} ride;
+	struct iovec iov = { scratch, sizeof(scratch) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &ride,
+			    .msg_controllen = sizeof(ride) };
+
+	p->nfds = 0;
+	p->len = sys_recvmsg(c->src.fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (p->len <= 0)
+		return;
+	scratch_used((size_t)p->len);
+	p->cut = !!(m.msg_flags & (MSG_CTRUNC | MSG_TRUNC));
+	if (m.msg_controllen >= sizeof(ride.head) && ride.head.cmsg_level == SOL_SOCKET &&
+	    ride.head.cmsg_type == SCM_RIGHTS) {
+		p->nfds = (unsigned)((ride.head.cmsg_len - sizeof(ride.head)) / sizeof(int));
+		memcpy(p->fds, ride.fds, p->nfds * sizeof(int));
+	}
+}
+
+/* One frame a wake: the next client gets its turn, and a single request needs no second call. */
+static void readable(struct conn *c)
+{
+	struct packet p = { 0 };
+	unsigned i;
+
+	receive(c, &p);
+	if (p.len == -EAGAIN || p.len == -EINTR)
+		return;
+	if (p.len <= 0 || p.cut || frame_check(scratch, (uint32_t)p.len) < 0 ||
+	    verb_run(c, (struct frame *)(void *)scratch, (uint32_t)p.len, p.fds, p.nfds) < 0)
+		die(c);
+	for (i = 0; i < p.nfds; i++)
+		sys_close(p.fds[i]);
+}
+
+static void conn_ready(struct source *s, uint32_t events)
+{
+	struct conn *c = source_owner(s, struct conn, src);
+
+	if (c->dead)
+		return;
+	if (c->blocked && events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
+		writable(c);
+	if (s->armed & EPOLLIN && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		readable(c);
+	arm(c);
+}
+
+/* ---- life ---- */
+
+static struct conn *adopt(int take_fd)
+{
+	int i;
+
+	for (i = 0; i < CONN_MAX; i++) {
+		struct conn *c = &conns[i];
+
+		if (c->src.fd > 0)
+			continue;
+		memset(c, 0, sizeof(*c));
+		c->src = (struct source){ .fd = take_fd, .ready = conn_ready };
+		c->answer_fd = -1;
+		arm(c);
+		return c;
+	}
+	sys_close(take_fd);
+	return NULL;
+}
+
+static void knock(struct source *s, uint32_t events)
+{
+	int fd = (int)sys_accept(s->fd, SOCK_CLOEXEC);
+
+	(void)events;
+	if (fd >= 0)
+		adopt(fd);
+}
+
+void conn_init(int take_birth, int take_listener)
+{
+	adopt(take_birth)->birth = 1;
+	listener = (struct source){ .fd = take_listener, .ready = knock };
+	loop_want(&listener, EPOLLIN);
+}
+
+void conn_keep(void)
+{
+	kept = 1;
+}
+
+unsigned conn_count(void)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < CONN_MAX; i++)
+		n += conns[i].src.fd > 0;
+	return n;
+}
+
+void conn_sweep(void)
+{
+	for (; dead; dead &= dead - 1) {
+		struct conn *c = &conns[__builtin_ctz(dead)];
+
+		/* A keeper that dies before it has recorded us must leave nothing behind. */
+		if (c->leash || (c->birth && !kept))
+			sys_exit(0);
+		view_detach_conn(c);
+		dial_drop(c);
+		if (c->answer_len)
+			sys_close(c->answer_fd);
+		loop_close(&c->src);
+	}
+}

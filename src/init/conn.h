@@ -1,0 +1,35 @@
+/* conn.h - clients: frames in, frames out.
+ * Owns: the connections and the listening socket. A connection holds at most one frame that its
+ * socket did not take; while it does, nothing more is read from that client. */
+#pragma once
+#include "init/loop.h"
+#include "wire/wire.h"
+#include <stddef.h>
+
+enum { CONN_MAX = 16 };
+
+struct conn {
+	struct source src;
+	uint8_t birth;   /* the keeper's: may KEEP and ADOPT */
+	uint8_t leash;   /* the box ends with it */
+	uint8_t blocked; /* the socket is full */
+	uint8_t dead;    /* to be closed at the end of the turn */
+	uint8_t listing; /* EXECS: 1 + the next slot to tell; 0: not listing */
+	uint32_t listing_ref;
+	uint32_t answer_len; /* of the frame that waits; 0: none does */
+	int answer_fd;       /* rides on it; or -1 */
+};
+
+void conn_init(int take_birth, int take_listener);
+struct frame conn_head(uint8_t type, uint32_t ref);
+/* 1 if the socket took it, 0 if not: then it is blocked, or dead. fd: -1 or one that rides along. */
+int conn_send(struct conn *c, const void *body, size_t n, const void *tail, size_t tail_n, int fd);
+int conn_idle(const struct conn *c); /* would it take a frame now, as far as we know? */
+/* Sends now or as soon as possible. 0: another answer still waits, and take_fd stays yours. */
+int conn_answer(struct conn *c, const void *body, size_t n, int take_fd);
+/* ERROR{kind, sys, "what" or "what: text of errno"}. kind ERR_NONE: the one errno stands for. */
+int conn_error(struct conn *c, uint32_t ref, uint32_t kind, int sys, const char *what);
+void conn_list(struct conn *c, uint32_t ref); /* answers EXECS */
+void conn_keep(void);                         /* from now on the birth connection is like any other */
+unsigned conn_count(void);
+void conn_sweep(void); /* closes the dead; the loop's */

@@ -1,0 +1,438 @@
+/* exec.c - see exec.h. */
+#include "init/exec.h"
+#include "init/args.h"
+#include "init/child.h"
+#include "init/conn.h"
+#include "init/disk.h"
+#include "init/self.h"
+#include "init/sys.h"
+#include "init/text.h"
+#include "init/view.h"
+#include <asm/termios.h>
+
+enum { REAP_A_TURN = 64 };
+
+static LAZY struct exec execs[EXEC_MAX];
+/* One bit per slot: the sets are walked every turn, the table is not. */
+static uint64_t used, running, due;
+static uint64_t turns, reaped;
+static int zombies_left;
+
+static uint64_t bit(const struct exec *x)
+{
+	return 1ull << (x - execs);
+}
+
+/* ---- the table ---- */
+
+struct exec *exec_next(const struct exec *after)
+{
+	int from = after ? (int)(after - execs) + 1 : 0;
+	uint64_t rest = from < EXEC_MAX ? used >> from << from : 0;
+
+	return rest ? &execs[__builtin_ctzll(rest)] : NULL;
+}
+
+struct exec *exec_at(int slot)
+{
+	return used >> slot & 1 ? &execs[slot] : NULL;
+}
+
+struct exec *exec_find(uint32_t ref)
+{
+	struct exec *x = exec_next(NULL);
+
+	while (x && x->ref != ref)
+		x = exec_next(x);
+	return x;
+}
+
+static struct exec *oldest_finished(void)
+{
+	struct exec *x, *oldest = NULL;
+
+	for (x = exec_next(NULL); x; x = exec_next(x))
+		if (x->over && (!oldest || x->turn < oldest->turn))
+			oldest = x;
+	return oldest;
+}
+
+struct exec *exec_new(uint32_t ref)
+{
+	struct exec *x;
+
+	if (!~used) {
+		x = oldest_finished();
+		if (!x)
+			return NULL;
+		exec_forget(x);
+	}
+	x = &execs[__builtin_ctzll(~used)];
+	memset(x, 0, sizeof(*x));
+	x->ref = ref;
+	x->turn = turns++;
+	x->end.head = conn_head(WIRE_EXIT, ref);
+	used |= bit(x);
+	return x;
+}
+
+void exec_forget(struct exec *x)
+{
+	view_detach_all(x);
+	stream_fini(&x->out[0]);
+	stream_fini(&x->out[1]);
+	feed_fini(&x->in);
+	used &= ~bit(x);
+	running &= ~bit(x);
+	due &= ~bit(x);
+}
+
+unsigned exec_running(void)
+{
+	return (unsigned)__builtin_popcountll(running);
+}
+
+uint64_t exec_reaped(void)
+{
+	return reaped;
+}
+
+void exec_due(struct exec *x)
+{
+	due |= bit(x);
+}
+
+/* ---- beginning ---- */
+
+/* Our end does not block; the program's does, as programs expect. */
+static int open_pipe(int out_pair[2], int ours)
+{
+	long err = sys_pipe(out_pair, O_CLOEXEC);
+
+	if (err >= 0)
+		err = sys_fcntl(out_pair[ours], F_SETFL, O_NONBLOCK | (ours ? O_WRONLY : O_RDONLY));
+	return (int)err;
+}
+
+/* theirs[] starts as /dev/null and -1s; what was opened in vain is closed by the caller. */
+static int open_pipes(struct exec *x, const struct wire_start *st, int theirs[3])
+{
+	int i, err, p[2];
+
+	for (i = 0; i < 2; i++) {
+		err = open_pipe(p, 0);
+		if (err < 0)
+			return err;
+		stream_open(&x->out[i], p[0], 0);
+		theirs[1 + i] = p[1];
+	}
+	if (st->head.flags & WIRE_START_STDIN) {
+		err = open_pipe(p, 1);
+		if (err < 0)
+			return err;
+		feed_init(&x->in, p[1], 0);
+		theirs[0] = p[0];
+	}
+	return 0;
+}
+
+/* The slave belongs to whoever opens the master, so we open it as the program's user. */
+static int open_master(int root)
+{
+	uint32_t id = root ? 0 : self.user;
+	int fd;
+
+	if (id != self.uid)
+		sys_setfsid(id, id);
+	fd = (int)sys_openat(AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0);
+	if (id != self.uid) {
+		sys_setfsid(self.uid, self.gid);
+		sys_prctl(PR_SET_DUMPABLE, 0, 0); /* the kernel resets it with the id */
+	}
+	return fd;
+}
+
+static int open_terminal(struct exec *x, const struct wire_start *st, int theirs[3])
+{
+	int unlock = 0, slave, master = open_master(!!(st->head.flags & WIRE_START_ROOT));
+	long copy;
+
+	if (master < 0)
+		return master;
+	stream_open(&x->out[0], master, 1);
+	if (sys_ioctl(master, TIOCSPTLCK, &unlock) < 0)
+		return -EIO;
+	slave = (int)sys_ioctl(master, TIOCGPTPEER,
+			       (void *)(uintptr_t)(O_RDWR | O_NOCTTY | O_CLOEXEC));
+	if (slave < 0)
+		return slave;
+	theirs[0] = theirs[1] = theirs[2] = slave;
+	/* A second number for the same terminal, so that reading and writing wait independently. */
+	copy = sys_fcntl(master, F_DUPFD_CLOEXEC, 3);
+	if (copy < 0)
+		return (int)copy;
+	feed_init(&x->in, (int)copy, 1);
+	x->tty = 1;
+	exec_resize(x, st->rows ? st->rows : 24, st->cols ? st->cols : 80);
+	return 0;
+}
+
+static void close_theirs(const int theirs[3])
+{
+	if (theirs[0] > 2)
+		sys_close(theirs[0]);
+	if (theirs[1] != theirs[0]) { /* a terminal is one descriptor three times */
+		sys_close(theirs[1]);
+		sys_close(theirs[2]);
+	}
+}
+
+void exec_run(struct exec *x, const struct wire_start *st, const struct args *a)
+{
+	struct child c = {
+		.cwd = a->cwd,
+		.argv = a->argv,
+		.env = a->env,
+		.stdio = { 0, -1, -1 },
+		.tty = st->head.flags & WIRE_START_PTY,
+		.root = st->head.flags & WIRE_START_ROOT,
+		.fsize_bytes = st->fsize_bytes,
+		.without = st->without,
+	};
+	int pid, err = c.tty ? open_terminal(x, st, c.stdio) : open_pipes(x, st, c.stdio);
+
+	x->born_ns = loop_now_ns;
+	if (err < 0) {
+		close_theirs(c.stdio);
+		exec_fail(x, c.tty ? "terminal" : "pipes", -err);
+		return;
+	}
+	pid = child_start(&c);
+	close_theirs(c.stdio);
+	if (pid < 0 || c.failed) {
+		exec_fail(x, pid < 0 ? "clone" : c.failed, pid < 0 ? -pid : c.err);
+		return;
+	}
+	x->pid = x->group = pid;
+	x->grace_ms = st->grace_ms;
+	x->deadline_ns = st->wall_ms ? x->born_ns + st->wall_ms * 1000000ull : 0;
+	running |= bit(x);
+	stream_resume(&x->out[0]);
+	stream_resume(&x->out[1]);
+}
+
+/* ---- end ---- */
+
+static void finish(struct exec *x)
+{
+	struct disk d;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		loop_close(&x->out[i].src);
+		x->end.bytes[i] = x->out[i].log.tip;
+		x->end.dropped[i] = x->out[i].log.from;
+	}
+	x->end.stdin_bytes = x->in.consumed;
+	feed_fini(&x->in);
+	disk_measure(&d);
+	x->end.disk_free = d.free;
+	x->end.disk_size = d.size;
+	x->end.files_free = d.files_free;
+	x->end.files_size = d.files_size;
+	x->end.reaped = (uint32_t)reaped;
+	x->over = 1;
+	running &= ~bit(x);
+	exec_due(x);
+}
+
+void exec_fail(struct exec *x, const char *step, int err)
+{
+	struct text t = { .to = x->end.step, .room = sizeof(x->end.step) };
+
+	x->end.why = WIRE_WHY_EXEC;
+	x->end.status = err;
+	text_add(&t, step);
+	finish(x);
+}
+
+void exec_check(struct exec *x)
+{
+	if (!x->over && !x->pid && x->out[0].src.fd < 0 && x->out[1].src.fd < 0)
+		finish(x);
+}
+
+void exec_was_cut(struct exec *x, int stream)
+{
+	x->end.cut |= 1u << stream;
+}
+
+static uint64_t micros(long sec, long usec)
+{
+	return (uint64_t)sec * 1000000u + (uint64_t)usec;
+}
+
+static void leader_ended(struct exec *x, int status, const struct rusage *ru)
+{
+	struct wire_exit *e = &x->end;
+	int signo = status & 0x7f;
+
+	x->pid = 0;
+	e->why = !signo ? WIRE_WHY_EXIT : x->walled ? WIRE_WHY_WALL : WIRE_WHY_SIGNAL;
+	e->status = signo ? signo : status >> 8 & 0xff;
+	e->wall_us = (loop_now_ns - x->born_ns) / 1000;
+	e->user_us = micros(ru->ru_utime.tv_sec, ru->ru_utime.tv_usec);
+	e->system_us = micros(ru->ru_stime.tv_sec, ru->ru_stime.tv_usec);
+	e->max_rss_kib = (uint64_t)ru->ru_maxrss;
+	e->reads = (uint64_t)ru->ru_inblock;
+	e->writes = (uint64_t)ru->ru_oublock;
+	x->deadline_ns = loop_now_ns + x->grace_ms * 1000000ull;
+	exec_check(x);
+}
+
+static struct exec *led_by(int pid)
+{
+	uint64_t rest;
+
+	for (rest = running; rest; rest &= rest - 1)
+		if (execs[__builtin_ctzll(rest)].pid == pid)
+			return &execs[__builtin_ctzll(rest)];
+	return NULL;
+}
+
+/* Everything that ends in the box ends here: leaders, and the orphans they leave. */
+static void reap(void)
+{
+	struct rusage ru;
+	int i, status;
+
+	for (i = 0; i < REAP_A_TURN; i++) {
+		int pid = (int)sys_wait4(-1, &status, WNOHANG, &ru);
+		struct exec *x = pid > 0 ? led_by(pid) : NULL;
+
+		if (pid <= 0)
+			break;
+		reaped++;
+		if (x)
+			leader_ended(x, status, &ru);
+	}
+	zombies_left = i == REAP_A_TURN;
+}
+
+static void child_signal(struct source *s, uint32_t events)
+{
+	struct signalfd_siginfo info;
+
+	(void)events;
+	/* Read before waiting: a child that ends in between then wakes us again. */
+	sys_read(s->fd, &info, sizeof(info));
+	reap();
+}
+
+void exec_init(void)
+{
+	static struct source children;
+
+	children.ready = child_signal;
+	children.fd = (int)sys_signalfd(1ull << (SIGCHLD - 1), O_CLOEXEC | O_NONBLOCK);
+	if (children.fd < 0)
+		sys_exit(70);
+	loop_want(&children, EPOLLIN);
+}
+
+/* ---- meanwhile ---- */
+
+void exec_signal(const struct exec *x, int signo)
+{
+	if (!x->over)
+		sys_kill(-x->group, signo);
+}
+
+void exec_resize(const struct exec *x, uint16_t rows, uint16_t cols)
+{
+	struct winsize size = { .ws_row = rows, .ws_col = cols };
+
+	if (x->tty)
+		sys_ioctl(x->out[0].src.fd, TIOCSWINSZ, &size);
+}
+
+/* Grace is over: nothing more is awaited from whoever holds the pipes. A stream that waits for
+ * its readers is not cut; what the program wrote is theirs. */
+static void cut(struct exec *x)
+{
+	int i;
+
+	x->deadline_ns = 0;
+	x->overdue = 1;
+	for (i = 0; i < 2; i++)
+		if (x->out[i].src.fd >= 0)
+			stream_cut(&x->out[i]);
+	exec_check(x);
+}
+
+static void deadline(struct exec *x)
+{
+	if (!x->pid) {
+		cut(x);
+		return;
+	}
+	x->walled = 1;
+	x->deadline_ns = 0;
+	sys_kill(-x->group, SIGKILL);
+	sys_kill(x->pid, SIGKILL); /* it may have moved to another group */
+}
+
+void exec_timers(void)
+{
+	uint64_t rest;
+
+	if (zombies_left)
+		reap();
+	for (rest = running; rest; rest &= rest - 1) {
+		struct exec *x = &execs[__builtin_ctzll(rest)];
+
+		if (x->deadline_ns && x->deadline_ns <= loop_now_ns)
+			deadline(x);
+	}
+}
+
+int exec_timeout_ms(void)
+{
+	uint64_t rest, first = ~0ull;
+
+	if (due || zombies_left)
+		return 0;
+	for (rest = running; rest; rest &= rest - 1) {
+		const struct exec *x = &execs[__builtin_ctzll(rest)];
+
+		if (x->deadline_ns && x->deadline_ns < first)
+			first = x->deadline_ns;
+	}
+	if (first == ~0ull)
+		return -1;
+	if (first <= loop_now_ns)
+		return 0;
+	first = (first - loop_now_ns) / 1000000 + 1;
+	return first < 1 << 30 ? (int)first : 1 << 30;
+}
+
+static void pump(struct exec *x)
+{
+	int i;
+
+	if (view_pump(x))
+		exec_due(x);
+	for (i = 0; i < 2; i++)
+		stream_resume(&x->out[i]);
+	if (x->overdue && !x->over)
+		cut(x);
+}
+
+void exec_pump(void)
+{
+	uint64_t rest = due;
+
+	due = 0;
+	for (; rest; rest &= rest - 1)
+		pump(&execs[__builtin_ctzll(rest)]);
+}

@@ -1,0 +1,56 @@
+/* exec.h - the programs init runs, from START until they are forgotten.
+ * Owns: the table of execs; reaping, for the whole box; wall time and grace.
+ * An exec is over when its leader has ended and both streams are at their end. Pipes that others
+ * still hold are cut grace_ms after the leader. A finished exec keeps its logs and its EXIT until
+ * it is forgotten, or evicted by newer ones. */
+#pragma once
+#include "init/feed.h"
+#include "init/stream.h"
+#include "wire/wire.h"
+
+enum { EXEC_MAX = 64 };
+
+struct args;
+struct conn;
+struct view;
+
+struct exec {
+	uint32_t ref;
+	int pid;   /* the leader; 0 once it has ended */
+	int group; /* its process group, which may outlive it */
+	uint8_t over, tty;
+	uint8_t walled;  /* we killed it for its wall time */
+	uint8_t overdue; /* grace is over, only slow readers keep a stream open */
+	struct stream out[2];
+	struct feed in;
+	struct view *views;
+	uint64_t born_ns;
+	uint64_t deadline_ns; /* wall time, then grace; 0: none */
+	uint32_t grace_ms;
+	uint64_t turn;        /* of birth: the lowest finished one is evicted first */
+	struct wire_exit end; /* filled as it becomes known; sent when over */
+};
+
+void exec_init(void); /* starts to reap */
+struct exec *exec_find(uint32_t ref);
+struct exec *exec_next(const struct exec *after); /* all of them; NULL: the first, or no more */
+struct exec *exec_at(int slot);                   /* NULL: an empty one */
+/* A slot for a new exec, the oldest finished one's if need be; NULL: all are running. */
+struct exec *exec_new(uint32_t ref);
+void exec_run(struct exec *x, const struct wire_start *st, const struct args *a);
+void exec_fail(struct exec *x, const char *step, int err); /* over before it began */
+void exec_forget(struct exec *x);
+void exec_signal(const struct exec *x, int signo);
+void exec_resize(const struct exec *x, uint16_t rows, uint16_t cols);
+unsigned exec_running(void);
+uint64_t exec_reaped(void);
+
+/* From streams and feeds. */
+void exec_check(struct exec *x); /* is it over now? */
+void exec_was_cut(struct exec *x, int stream);
+void exec_due(struct exec *x); /* somebody is owed a frame, or has room again */
+
+/* The loop's. */
+void exec_pump(void);        /* sends what is owed */
+int exec_timeout_ms(void);   /* until something is due; -1: nothing is */
+void exec_timers(void);

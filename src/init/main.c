@@ -1,0 +1,95 @@
+/* main.c - PID 1 of a box.
+ *
+ * Static, without any library, asleep nearly always. It runs the programs it is asked to, keeps
+ * their output by offset, reaps whatever ends in the box, and forks workers for file requests.
+ * It has no queue and no heap: tables of fixed size, memfds for output, and one scratch buffer.
+ *
+ *   fd 0 1 2   /dev/null           argv[1]  uid of the user
+ *   fd 3       birth connection    argv[2]  1 if clients may ask for the image's root
+ *   fd 4       listening socket
+ *   fd 5       upper layer
+ *
+ * A turn: frames change state, children are reaped, pipes are read into the logs; then timers;
+ * then what is owed to clients is sent. Reading order: child.c, exec.c, stream.c, view.c, conn.c,
+ * verbs.c, files.c. */
+#include "init/conn.h"
+#include "init/dial.h"
+#include "init/exec.h"
+#include "init/scratch.h"
+#include "init/self.h"
+#include "init/sys.h"
+#include "init/text.h"
+
+enum { BIRTH_FD = 3, LISTEN_FD, UPPER_FD, SIGNALS = 64, BAD_BIRTH = 70 };
+enum { OOM_SCORE = 500 };
+
+struct self self;
+
+_Noreturn void init_main(long *stack);
+
+static int read_own_oom_score(void)
+{
+	char text[16] = { 0 };
+	int fd = (int)sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC, 0);
+	long n = fd < 0 ? 0 : sys_read(fd, text, sizeof(text) - 1);
+
+	sys_close(fd);
+	if (n > 0 && text[n - 1] == '\n')
+		text[n - 1] = '\0';
+	return (int)text_number(text, 1000); /* a negative score is no number to us, nor good enough */
+}
+
+static void learn_self(long argc, char **argv)
+{
+	int64_t user = argc == 3 ? text_number(argv[1], 0xfffffffeu) : -1;
+	int64_t root = argc == 3 ? text_number(argv[2], 1) : -1;
+
+	if (user < 0 || root < 0)
+		sys_exit(BAD_BIRTH);
+	self.uid = (uint32_t)sys_getuid();
+	self.gid = (uint32_t)sys_getgid();
+	self.user = (uint32_t)user;
+	self.root_allowed = (int)root;
+	self.upper = UPPER_FD;
+	self.oom_inherited = read_own_oom_score() >= OOM_SCORE;
+}
+
+/* What children inherit is settled here once, instead of in every child. */
+static void settle(void)
+{
+	int i;
+
+	if (sys_prctl(PR_SET_DUMPABLE, 0, 0) < 0)
+		sys_exit(BAD_BIRTH);
+	for (i = 1; i <= SIGNALS; i++)
+		sys_sigdefault(i); /* KILL and STOP refuse, and need nothing */
+	sys_sigmask(~0ull);
+	sys_umask(022);
+	for (i = BIRTH_FD; i <= UPPER_FD; i++)
+		if (sys_fcntl(i, F_SETFD, FD_CLOEXEC) < 0)
+			sys_exit(BAD_BIRTH);
+	sys_fcntl(LISTEN_FD, F_SETFL, O_RDWR | O_NONBLOCK);
+}
+
+static int sooner(int a_ms, int b_ms)
+{
+	return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
+}
+
+_Noreturn void init_main(long *stack)
+{
+	settle();
+	learn_self(stack[0], (char **)(stack + 1));
+	loop_init();
+	exec_init();
+	conn_init(BIRTH_FD, LISTEN_FD);
+	for (;;) {
+		exec_timers();
+		dial_timers();
+		conn_sweep();
+		exec_pump();
+		if (!exec_running())
+			scratch_idle();
+		loop_turn(sooner(exec_timeout_ms(), dial_timeout_ms()));
+	}
+}

@@ -1,0 +1,26 @@
+/* stream.h - one output of a running program: its pipe (or terminal) and its log.
+ * Owns: our end of the pipe. Reads it while the log has room for what attached readers have not
+ * had yet; when there is none it leaves the bytes in the pipe, and the program waits. */
+#pragma once
+#include "init/log.h"
+#include "init/loop.h"
+
+enum { STREAM_CHUNK = 32768 }; /* bytes per read, and at most per OUTPUT frame */
+
+struct exec;
+
+struct stream {
+	struct source src; /* fd -1: at its end, or cut */
+	struct log log;
+	struct exec *exec;
+	uint8_t index; /* 0 stdout or terminal, 1 stderr */
+	uint8_t tty;
+};
+
+void stream_init(struct stream *s, struct exec *x, int index, uint64_t log_bytes);
+void stream_open(struct stream *s, int take_fd, int tty);
+void stream_fini(struct stream *s); /* the log too */
+void stream_resume(struct stream *s); /* a reader has moved: listen again, if there is room now */
+/* The leader is gone and its grace is over: take what is in the pipe, then close it. Returns 0 if
+ * readers must catch up first. */
+int stream_cut(struct stream *s);

@@ -1,0 +1,30 @@
+/* tree.h - walking a directory tree of any depth, made by an enemy.
+ * Owns: one descriptor, however deep it is, and a list of the directories above it.
+ * Goes down by name without following links, up by ".." and then checks that it is where it came
+ * from: a directory that was moved meanwhile ends the walk instead of leading it astray. Never
+ * crosses into another file system. */
+#pragma once
+#include "init/sys.h"
+
+struct level { /* a directory above: who it is, and where in it we were */
+	uint64_t dev, ino;
+	int64_t at;
+};
+
+struct tree {
+	int dir;
+	uint64_t dev; /* of the whole walk */
+	struct level *above;
+	uint32_t depth, room;
+	int64_t at; /* position after the entry last returned */
+	long have, next; /* bytes in the buffer, and consumed */
+	int err;
+};
+
+int tree_init(struct tree *t, int take_dir); /* 0 or -errno; closes take_dir in the end, always */
+void tree_fini(struct tree *t);
+struct dirent64 *tree_next(struct tree *t); /* NULL: no more in here; t->err says if that is true */
+int tree_enter(struct tree *t, const char *name); /* the entry just returned; -errno */
+int tree_leave(struct tree *t);                   /* to the entry after the one entered; -errno */
+void tree_rewind(struct tree *t);                 /* to the first entry in here */
+int tree_remove(struct tree *t);                  /* everything below the first directory; -errno */

@@ -1,0 +1,313 @@
+/* verbs.c - see verbs.h.
+ * Late is not wrong: a frame for an exec that has just ended, or was forgotten, is dropped without
+ * a word, because its sender could not know. Only requests that wait for an answer get one. */
+#include "init/verbs.h"
+#include "base/err.h"
+#include "init/args.h"
+#include "init/conn.h"
+#include "init/dial.h"
+#include "init/disk.h"
+#include "init/exec.h"
+#include "init/files.h"
+#include "init/self.h"
+#include "init/sys.h"
+#include "init/view.h"
+#include "wire/frame.h"
+
+struct request {
+	struct conn *conn;
+	union {
+		struct frame *head;
+		const struct wire_start *start;
+		const struct wire_signal *signal;
+		const struct wire_resize *resize;
+		const struct wire_credit *credit;
+		const struct wire_connect *connect;
+	};
+	char *tail;
+	uint32_t tail_len;
+	int *fds;
+	unsigned nfds;
+};
+
+static int started; /* a program has run: too late to move into other cgroups */
+
+static int refuse(const struct request *r, enum err_kind kind, const char *why)
+{
+	conn_error(r->conn, r->head->ref, kind, 0, why);
+	return 0;
+}
+
+/* ---- from the keeper ---- */
+
+static int keep(const struct request *r)
+{
+	if (!r->conn->birth)
+		return -1;
+	sys_prctl(PR_SET_PDEATHSIG, 0, 0);
+	conn_keep();
+	return 0;
+}
+
+static int adopt(const struct request *r)
+{
+	unsigned i;
+
+	if (!r->conn->birth || started || !r->nfds)
+		return -1;
+	for (i = 0; i < r->nfds; i++)
+		if (sys_write(r->fds[i], "0", 1) != 1)
+			sys_exit(70); /* outside its limits nothing may run */
+	return 0;
+}
+
+/* ---- execs ---- */
+
+/* What must not be answered with an EXIT, because the exec was never accepted. */
+static int start_refused(const struct request *r)
+{
+	const struct wire_start *st = r->start;
+
+	if (st->head.flags & WIRE_START_ROOT && !self.root_allowed)
+		return refuse(r, ERR_DENIED, "this box does not allow root");
+#ifndef ATOLL_TEST
+	if (st->without)
+		return refuse(r, ERR_INVALID, "only a test build can leave out rows");
+#endif
+	if (exec_find(st->head.ref))
+		return refuse(r, ERR_CONFLICT, "an exec has this ref already");
+	return 1;
+}
+
+static struct exec *new_exec(const struct request *r)
+{
+	struct exec *x = exec_new(r->head->ref);
+	struct view *v = x ? view_attach(x, r->conn) : NULL;
+	int i;
+
+	for (i = 0; x && i < 2; i++)
+		stream_init(&x->out[i], x, i, r->start->log_bytes);
+	if (x)
+		feed_init(&x->in, -1, 0);
+	if (!v) {
+		if (x)
+			exec_forget(x);
+		return NULL;
+	}
+	v->streams = 3;
+	v->until[0] = r->start->credit[0];
+	v->until[1] = r->start->credit[1];
+	return x;
+}
+
+static void answer_started(const struct request *r, const struct exec *x)
+{
+	struct wire_started s = { .head = conn_head(WIRE_STARTED, x->ref), .pid = x->group };
+
+	if (r->head->flags & WIRE_START_TOLD && !x->over)
+		conn_answer(r->conn, &s, sizeof(s), -1);
+}
+
+static int start(const struct request *r)
+{
+	int err, in_memfd = !!(r->head->flags & WIRE_START_MEMFD);
+	struct exec *x;
+	struct args a;
+
+	if (r->nfds != (unsigned)in_memfd)
+		return -1;
+	if (!start_refused(r))
+		return 0;
+	err = args_init(&a, r->start, r->tail, r->tail_len, in_memfd ? r->fds[0] : -1);
+	if (err == -EINVAL) {
+		refuse(r, ERR_INVALID, "the strings are not what the counts say");
+	} else if (!(x = new_exec(r))) {
+		refuse(r, ERR_LIMIT, "all execs are running");
+	} else if (err < 0) {
+		exec_fail(x, "arguments", -err);
+	} else {
+		started = 1;
+		exec_run(x, r->start, &a);
+		exec_due(x);
+		answer_started(r, x);
+	}
+	args_fini(&a);
+	return 0;
+}
+
+static int signal_group(const struct request *r)
+{
+	struct exec *x = exec_find(r->head->ref);
+
+	if (r->signal->signo < 1 || r->signal->signo > 64)
+		return refuse(r, ERR_INVALID, "no such signal");
+	if (!x)
+		return refuse(r, ERR_NOT_FOUND, "no such exec");
+	exec_signal(x, r->signal->signo);
+	return 0;
+}
+
+static int resize(const struct request *r)
+{
+	struct exec *x = exec_find(r->head->ref);
+
+	if (x && !x->over)
+		exec_resize(x, r->resize->rows, r->resize->cols);
+	return 0;
+}
+
+static int feed_stdin(const struct request *r)
+{
+	struct exec *x = exec_find(r->head->ref);
+
+	if (!x || x->over)
+		return 0;
+	if (r->tail_len)
+		return feed_push(&x->in, r->tail, r->tail_len);
+	feed_end(&x->in);
+	return 0;
+}
+
+static int credit(const struct request *r)
+{
+	const struct wire_credit *cr = r->credit;
+	struct exec *x = exec_find(r->head->ref);
+	struct view *v = x ? view_find(x, r->conn) : NULL;
+
+	if (cr->stream > 1)
+		return -1;
+	if (v && v->until[cr->stream] < cr->until) {
+		v->until[cr->stream] = cr->until;
+		exec_due(x);
+	}
+	return 0;
+}
+
+static int read_from(const struct request *r)
+{
+	const struct wire_credit *cr = r->credit;
+	struct wire_reading a = { .head = conn_head(WIRE_READING, r->head->ref), .stream = cr->stream };
+	struct exec *x = exec_find(r->head->ref);
+	const struct log *l;
+	struct view *v;
+
+	if (cr->stream > 1)
+		return -1;
+	if (!x)
+		return refuse(r, ERR_NOT_FOUND, "no such exec");
+	v = view_attach(x, r->conn);
+	if (!v)
+		return refuse(r, ERR_LIMIT, "too many readers");
+	l = &x->out[cr->stream].log;
+	a.from = cr->from < l->from ? l->from : cr->from > l->tip ? l->tip : cr->from;
+	a.tip = l->tip;
+	v->streams |= (uint8_t)(1u << cr->stream);
+	v->cursor[cr->stream] = a.from;
+	v->until[cr->stream] = cr->until;
+	v->hold = !!(r->head->flags & WIRE_READ_MORE);
+	exec_due(x);
+	conn_answer(r->conn, &a, sizeof(a), -1);
+	return 0;
+}
+
+static int forget(const struct request *r)
+{
+	struct exec *x = exec_find(r->head->ref);
+
+	if (x && !x->over)
+		return refuse(r, ERR_CONFLICT, "this exec is still running");
+	if (x)
+		exec_forget(x);
+	return 0;
+}
+
+static int list_execs(const struct request *r)
+{
+	conn_list(r->conn, r->head->ref);
+	return 0;
+}
+
+/* ---- the box ---- */
+
+static int leash(const struct request *r)
+{
+	r->conn->leash = 1;
+	return 0;
+}
+
+static int stat_box(const struct request *r)
+{
+	struct wire_status s = { .head = conn_head(WIRE_STATUS, r->head->ref) };
+	const struct exec *x;
+	struct disk d;
+
+	for (x = exec_next(NULL); x; x = exec_next(x))
+		s.execs++;
+	s.running = exec_running();
+	s.clients = conn_count();
+	s.pid = (uint32_t)sys_getpid();
+	s.reaped = exec_reaped();
+	disk_measure(&d);
+	s.disk_free = d.free;
+	s.disk_size = d.size;
+	s.files_free = d.files_free;
+	s.files_size = d.files_size;
+	conn_answer(r->conn, &s, sizeof(s), -1);
+	return 0;
+}
+
+static int files(const struct request *r)
+{
+	struct frame f = conn_head(WIRE_FD, r->head->ref);
+	int fd, root = r->head->flags & WIRE_FILES_ROOT;
+
+	if (root && !self.root_allowed)
+		return refuse(r, ERR_DENIED, "this box does not allow root");
+	fd = files_start(root);
+	if (fd < 0)
+		conn_error(r->conn, r->head->ref, ERR_NONE, -fd, "start a file worker");
+	else
+		conn_answer(r->conn, &f, sizeof(f), fd);
+	return 0;
+}
+
+static int connect_port(const struct request *r)
+{
+	if (r->connect->port < 1 || r->connect->port > 65535)
+		return refuse(r, ERR_INVALID, "no such port");
+	if (dial_start(r->conn, r->head->ref, (uint16_t)r->connect->port) < 0)
+		return refuse(r, ERR_LIMIT, "too many connections are being made");
+	return 0;
+}
+
+static const struct verb {
+	int (*run)(const struct request *r);
+	uint8_t takes_fds;
+} verbs[] = {
+	[WIRE_KEEP] = { keep, 0 },
+	[WIRE_ADOPT] = { adopt, 1 },
+	[WIRE_START] = { start, 1 },
+	[WIRE_SIGNAL] = { signal_group, 0 },
+	[WIRE_RESIZE] = { resize, 0 },
+	[WIRE_STDIN] = { feed_stdin, 0 },
+	[WIRE_CREDIT] = { credit, 0 },
+	[WIRE_READ] = { read_from, 0 },
+	[WIRE_FORGET] = { forget, 0 },
+	[WIRE_EXECS] = { list_execs, 0 },
+	[WIRE_FILES] = { files, 0 },
+	[WIRE_CONNECT] = { connect_port, 0 },
+	[WIRE_LEASH] = { leash, 0 },
+	[WIRE_STAT] = { stat_box, 0 },
+};
+
+int verb_run(struct conn *c, struct frame *f, uint32_t len, int *fds, unsigned nfds)
+{
+	const struct verb *v = f->type < ARRAY_LEN(verbs) ? &verbs[f->type] : NULL;
+	struct request r = { .conn = c, .head = f, .fds = fds, .nfds = nfds };
+
+	if (!v || !v->run || (nfds && !v->takes_fds))
+		return -1;
+	r.tail = (char *)f + frame_body(f->type);
+	r.tail_len = len - frame_body(f->type);
+	return v->run(&r);
+}

@@ -1,0 +1,184 @@
+/* view.c - see view.h.
+ *
+ * Order within one view: ROOM, then OUTPUT up to the credit, then EXIT. EXIT waits until every
+ * byte of the streams attached has been sent, so a client that gives no more credit gets no EXIT:
+ * it decides when it has seen enough. When EXIT is sent the view is gone. */
+#include "init/view.h"
+#include "init/conn.h"
+#include "init/exec.h"
+#include "init/scratch.h"
+#include "init/sys.h"
+
+enum { FRAMES_A_TURN = 4 };
+
+static LAZY struct view views[VIEW_MAX];
+
+struct view *view_find(struct exec *x, const struct conn *c)
+{
+	struct view *v = x->views;
+
+	while (v && v->conn != c)
+		v = v->next;
+	return v;
+}
+
+struct view *view_attach(struct exec *x, struct conn *c)
+{
+	struct view *v = view_find(x, c);
+	int i;
+
+	for (i = 0; !v && i < VIEW_MAX; i++) {
+		if (views[i].conn)
+			continue;
+		v = &views[i];
+		*v = (struct view){ .conn = c, .next = x->views };
+		x->views = v;
+	}
+	return v;
+}
+
+static void detach(struct exec *x, struct view *v)
+{
+	struct view **link = &x->views;
+
+	while (*link != v)
+		link = &(*link)->next;
+	*link = v->next;
+	v->conn = NULL;
+	if (!x->over)
+		exec_due(x); /* it may have been the slow one */
+}
+
+void view_detach_all(struct exec *x)
+{
+	while (x->views)
+		detach(x, x->views);
+}
+
+void view_detach_conn(const struct conn *c)
+{
+	struct exec *x;
+	struct view *v;
+
+	for (x = exec_next(NULL); x; x = exec_next(x)) {
+		v = view_find(x, c);
+		if (v)
+			detach(x, v);
+	}
+}
+
+void view_conn_due(const struct conn *c)
+{
+	struct exec *x;
+
+	for (x = exec_next(NULL); x; x = exec_next(x))
+		if (view_find(x, c))
+			exec_due(x);
+}
+
+uint64_t view_slowest(const struct exec *x, int stream)
+{
+	uint64_t least = x->out[stream].log.tip;
+	const struct view *v;
+
+	for (v = x->views; v; v = v->next)
+		if (v->streams >> stream & 1 && v->cursor[stream] < least)
+			least = v->cursor[stream];
+	return least;
+}
+
+static int send_output(const struct exec *x, struct view *v, int stream, const char *bytes, size_t n)
+{
+	struct wire_output out = { .head = conn_head(WIRE_OUTPUT, x->ref),
+				   .stream = (uint32_t)stream,
+				   .offset = v->cursor[stream] };
+
+	if (!conn_send(v->conn, &out, sizeof(out), bytes, n, -1))
+		return 0;
+	v->cursor[stream] += n;
+	return 1;
+}
+
+void view_offer(struct exec *x, int stream, const char *bytes, size_t n)
+{
+	uint64_t tip = x->out[stream].log.tip;
+	struct view *v = x->views;
+
+	if (!v)
+		return;
+	if (v->next || !(v->streams >> stream & 1) || v->cursor[stream] != tip ||
+	    v->until[stream] < tip + n || !conn_idle(v->conn) ||
+	    !send_output(x, v, stream, bytes, n))
+		exec_due(x);
+}
+
+static int pump_room(struct exec *x, struct view *v)
+{
+	struct wire_room r = { .head = conn_head(WIRE_ROOM, x->ref), .until = x->in.room };
+
+	if (v->room_told != r.until && conn_send(v->conn, &r, sizeof(r), NULL, 0, -1))
+		v->room_told = r.until;
+	return v->room_told == r.until;
+}
+
+/* 1: all that the credit allows was sent. */
+static int pump_output(struct exec *x, struct view *v, int stream)
+{
+	const struct log *l = &x->out[stream].log;
+	uint64_t end = v->until[stream] < l->tip ? v->until[stream] : l->tip;
+	int frames = FRAMES_A_TURN;
+
+	while (v->cursor[stream] < end) {
+		uint64_t n;
+
+		if (v->cursor[stream] < l->from) { /* memory was refused: the offset tells the gap */
+			v->cursor[stream] = l->from;
+			continue;
+		}
+		n = end - v->cursor[stream];
+		n = n < STREAM_CHUNK ? n : STREAM_CHUNK;
+		if (!frames-- || log_read(l, v->cursor[stream], scratch, n) != (long)n ||
+		    !send_output(x, v, stream, scratch, n))
+			return 0;
+		scratch_used(n);
+	}
+	return 1;
+}
+
+static int is_sated(const struct exec *x, const struct view *v)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (v->streams >> i & 1 && v->cursor[i] < x->out[i].log.tip)
+			return 0;
+	return 1;
+}
+
+/* 1: stopped for fairness, not because the socket or the credit said so. */
+static int pump_one(struct exec *x, struct view *v)
+{
+	int i;
+
+	if (!conn_idle(v->conn) || !pump_room(x, v))
+		return 0;
+	for (i = 0; i < 2; i++)
+		if (v->streams >> i & 1 && !pump_output(x, v, i))
+			return conn_idle(v->conn);
+	if (x->over && !v->hold && is_sated(x, v) &&
+	    conn_send(v->conn, &x->end, sizeof(x->end), NULL, 0, -1))
+		detach(x, v);
+	return 0;
+}
+
+int view_pump(struct exec *x)
+{
+	struct view *v, *next;
+	int more = 0;
+
+	for (v = x->views; v; v = next) {
+		next = v->next; /* v may be gone after its EXIT */
+		more |= pump_one(x, v);
+	}
+	return more;
+}

@@ -1,0 +1,444 @@
+/* cgroup.c - see cgroup.h.
+ *
+ * v1: one hierarchy per controller; a box has a directory in each. v2: one directory.
+ * On v1 a process enters by writing "0" to `tasks`: that takes microseconds, while a pid in
+ * cgroup.procs waits for an RCU grace period (ten milliseconds after idle). */
+#include "jail/cgroup.h"
+#include "base/own.h"
+#include "jail/device.h"
+#include "jail/layer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CPU_PERIOD_US 100000
+
+static const struct {
+	const char *name;
+	uint64_t layer;
+} controllers[CG_NCTL] = {
+	[CG_MEMORY] = { "memory", LAYER_BIT(LAYER_MEM) },
+	[CG_PIDS] = { "pids", LAYER_BIT(LAYER_TASKS) },
+	[CG_CPU] = { "cpu", LAYER_BIT(LAYER_CPU) },
+	[CG_CPUACCT] = { "cpuacct", 0 },
+	[CG_DEVICES] = { "devices", LAYER_BIT(LAYER_DEVICES) },
+};
+
+/* ---- small file work ---- */
+
+static int put(int dir, const char *path, const char *value, struct err *e)
+{
+	auto_fd int fd = openat(dir, path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, value, strlen(value)) < 0)
+		return err_sys(e, "write '%.40s' to %s", value, path);
+	return 0;
+}
+
+static int get(int dir, const char *path, char *out, size_t size)
+{
+	auto_fd int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, out, size - 1);
+
+	out[n > 0 ? n : 0] = 0;
+	return n < 0 ? -1 : 0;
+}
+
+/* A number after "key " in a flat file, or the file's only number if key is NULL. */
+static uint64_t number(int dir, const char *id, const char *file, const char *key)
+{
+	char path[96], text[2048], *at = text;
+	unsigned long long value;
+
+	snprintf(path, sizeof(path), "%s/%s", id, file);
+	if (dir < 0 || get(dir, path, text, sizeof(text)) < 0)
+		return UINT64_MAX;
+	if (key) {
+		size_t n = strlen(key);
+
+		while (at && (strncmp(at, key, n) != 0 || at[n] != ' ')) {
+			at = strchr(at, '\n');
+			at = at ? at + 1 : NULL;
+		}
+		if (!at)
+			return UINT64_MAX;
+		at += n;
+	}
+	return sscanf(at, "%llu", &value) == 1 ? value : UINT64_MAX;
+}
+
+/* ---- finding the hierarchies ---- */
+
+static int make_parent(int root, const char *name, struct err *e)
+{
+	int fd;
+
+	if (mkdirat(root, name, 0755) < 0 && errno != EEXIST)
+		return err_sys(e, "make cgroup %s", name);
+	fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? err_sys(e, "open cgroup %s", name) : fd;
+}
+
+/* Is this word in a list separated by commas, spaces or newlines? */
+static int has_word(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *p = list; (p = strstr(p, word)) != NULL; p += n)
+		if ((p == list || strchr(", \n", p[-1])) && (!p[n] || strchr(", \n", p[n])))
+			return 1;
+	return 0;
+}
+
+/* The mount point of a hierarchy: v1 by controller among the mount options, v2 by type. */
+static int find_mount(const char *type, const char *controller, char *out, size_t size)
+{
+	FILE *f = fopen("/proc/self/mounts", "re");
+	char where[256], what[64], opts[512];
+	int found = 0;
+
+	while (f && !found && fscanf(f, "%*s %255s %63s %511s %*d %*d", where, what, opts) == 3)
+		if (strcmp(what, type) == 0 && (!controller || has_word(opts, controller))) {
+			snprintf(out, size, "%s", where);
+			found = 1;
+		}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static int init_v2(struct cgroups *cs, const char *name, struct err *e)
+{
+	static const enum cgroup_ctl wanted[] = { CG_MEMORY, CG_PIDS, CG_CPU };
+	char where[256], have[256], enable[32];
+	auto_fd int root = -1;
+	int parent;
+
+	if (!find_mount("cgroup2", NULL, where, sizeof(where)))
+		return 0;
+	root = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0 || get(root, "cgroup.controllers", have, sizeof(have)) < 0)
+		return 0;
+	if (!has_word(have, "memory") || !has_word(have, "pids"))
+		return 0; /* a hybrid host: the controllers live in v1 */
+	parent = make_parent(root, name, e);
+	if (parent < 0)
+		return -1;
+	cs->root[CG_MEMORY] = root;
+	for (unsigned i = 0; i < ARRAY_LEN(wanted); i++) {
+		snprintf(enable, sizeof(enable), "+%s", controllers[wanted[i]].name);
+		if (put(root, "cgroup.subtree_control", enable, e) < 0 ||
+		    put(parent, "cgroup.subtree_control", enable, e) < 0) {
+			close(parent);
+			return -1;
+		}
+		cs->dir[wanted[i]] = parent;
+		cs->layers |= controllers[wanted[i]].layer;
+	}
+	cs->version = 2;
+	(void)steal_fd(&root);
+	if (device_attach(parent, e) == 0)
+		cs->layers |= LAYER_BIT(LAYER_DEVICES);
+	else
+		snprintf(cs->why_not, sizeof(cs->why_not), "devices: %.140s", e->msg);
+	return 0;
+}
+
+static int allow_devices(int dir, struct err *e)
+{
+	if (put(dir, "devices.deny", "a", e) < 0)
+		return -1;
+	for (unsigned i = 0; i < device_nrows; i++) {
+		char rule[32];
+
+		if (device_rows[i].minor < 0)
+			snprintf(rule, sizeof(rule), "c %d:* rw", device_rows[i].major);
+		else
+			snprintf(rule, sizeof(rule), "c %d:%d rw", device_rows[i].major,
+				 device_rows[i].minor);
+		if (put(dir, "devices.allow", rule, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int init_v1(struct cgroups *cs, const char *name, struct err *e)
+{
+	char where[256];
+
+	for (unsigned i = 0; i < CG_NCTL; i++) {
+		auto_fd int root = -1;
+
+		if (!find_mount("cgroup", controllers[i].name, where, sizeof(where)))
+			continue;
+		root = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		cs->dir[i] = root < 0 ? -1 : make_parent(root, name, e);
+		if (cs->dir[i] < 0)
+			return root < 0 ? err_sys(e, "open %s", where) : -1;
+		if (i == CG_DEVICES && allow_devices(cs->dir[i], e) < 0)
+			return -1;
+		cs->root[i] = steal_fd(&root);
+		cs->layers |= controllers[i].layer;
+		cs->version = 1;
+	}
+	return 0;
+}
+
+int cgroups_init(struct cgroups *cs, const char *name, struct err *e)
+{
+	*cs = (struct cgroups){ .version = 0 };
+	snprintf(cs->name, sizeof(cs->name), "%s", name);
+	for (unsigned i = 0; i < CG_NCTL; i++)
+		cs->dir[i] = cs->root[i] = -1;
+	if (init_v2(cs, name, e) < 0)
+		return err_in(e, "cgroup v2");
+	if (!cs->version && init_v1(cs, name, e) < 0)
+		return err_in(e, "cgroup v1");
+	for (unsigned i = 0; i < CG_NCTL; i++)
+		if (controllers[i].layer && !(cs->layers & controllers[i].layer) && !cs->why_not[0])
+			snprintf(cs->why_not, sizeof(cs->why_not), "no cgroup controller '%s'",
+				 controllers[i].name);
+	return 0;
+}
+
+/* v2 has one directory for all: act on it once. */
+static int is_alias(const struct cgroups *cs, unsigned i)
+{
+	return cs->version == 2 && i != CG_MEMORY;
+}
+
+void cgroups_fini(struct cgroups *cs)
+{
+	for (unsigned i = 0; i < CG_NCTL; i++) {
+		if (!is_alias(cs, i) && cs->dir[i] >= 0) {
+			close(cs->dir[i]);
+			unlinkat(cs->root[i], cs->name, AT_REMOVEDIR);
+			close(cs->root[i]);
+		}
+		cs->dir[i] = cs->root[i] = -1;
+	}
+}
+
+int cgroups_enter(const struct cgroups *cs, struct err *e)
+{
+	for (unsigned i = 0; cs->version == 1 && i < CG_NCTL; i++)
+		if (cs->dir[i] >= 0 && put(cs->dir[i], "tasks", "0", e) < 0)
+			return err_in(e, "enter %s", controllers[i].name);
+	return 0;
+}
+
+/* ---- one box ---- */
+
+/* cpuacct costs a directory of its own on some hosts: only if somebody wants the figure.
+ * devices has one rule set for all boxes, at the parent. */
+static int box_has(const struct cgroups *cs, unsigned i, const struct box_limits *lim)
+{
+	if (cs->dir[i] < 0 || i == CG_DEVICES || is_alias(cs, i))
+		return 0;
+	return i != CG_CPUACCT || lim->cpu_ms;
+}
+
+enum format { BYTES, COUNT, CPU_QUOTA, CPU_MAX, ZERO, MOST_BYTES };
+
+static const struct knob {
+	int version;
+	enum cgroup_ctl ctl;
+	const char *file;
+	enum format format;
+	int optional; /* may be missing: without swap accounting there is no such file */
+} knobs[] = {
+	{ 1, CG_MEMORY, "memory.limit_in_bytes", BYTES, 0 },
+	{ 1, CG_MEMORY, "memory.memsw.limit_in_bytes", BYTES, 1 },
+	{ 1, CG_PIDS, "pids.max", COUNT, 0 },
+	{ 1, CG_CPU, "cpu.cfs_quota_us", CPU_QUOTA, 0 },
+	{ 2, CG_MEMORY, "memory.max", BYTES, 0 },
+	{ 2, CG_MEMORY, "memory.high", MOST_BYTES, 0 },
+	{ 2, CG_MEMORY, "memory.swap.max", ZERO, 1 },
+	{ 2, CG_PIDS, "pids.max", COUNT, 0 },
+	{ 2, CG_CPU, "cpu.max", CPU_MAX, 0 },
+	{ 2, CG_MEMORY, "cgroup.max.descendants", ZERO, 0 },
+};
+
+static void knob_text(const struct knob *k, const struct box_limits *lim, char *out, size_t size)
+{
+	unsigned long quota = (unsigned long)lim->cpu_milli * (CPU_PERIOD_US / 1000);
+
+	switch (k->format) {
+	case BYTES:
+		snprintf(out, size, "%llu", (unsigned long long)lim->mem_bytes);
+		break;
+	case MOST_BYTES: /* slow it down a little before the end, to let reclaim work */
+		snprintf(out, size, "%llu", (unsigned long long)(lim->mem_bytes / 16 * 15));
+		break;
+	case COUNT:
+		snprintf(out, size, "%u", lim->pids);
+		break;
+	case CPU_QUOTA:
+		snprintf(out, size, "%lu", quota);
+		break;
+	case CPU_MAX:
+		snprintf(out, size, "%lu %u", quota, CPU_PERIOD_US);
+		break;
+	case ZERO:
+		snprintf(out, size, "0");
+		break;
+	}
+}
+
+static int turn(const struct cgroups *cs, const struct knob *k, const char *id,
+		const struct box_limits *lim, struct err *e)
+{
+	char path[96], value[48];
+
+	knob_text(k, lim, value, sizeof(value));
+	snprintf(path, sizeof(path), "%s/%s", id, k->file);
+	if (put(cs->dir[k->ctl], path, value, e) == 0)
+		return 0;
+	return k->optional && e->sys == ENOENT ? 0 : -1;
+}
+
+int cgroup_limit(const struct cgroups *cs, const char *id, const struct box_limits *lim, struct err *e)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(knobs); i++)
+		if (knobs[i].version == cs->version && cs->dir[knobs[i].ctl] >= 0 &&
+		    turn(cs, &knobs[i], id, lim, e) < 0)
+			return err_in(e, "cgroup %s", id);
+	return 0;
+}
+
+int cgroup_make(const struct cgroups *cs, const char *id, const struct box_limits *lim, struct err *e)
+{
+	struct err ignored;
+
+	for (unsigned i = 0; i < CG_NCTL; i++)
+		if (box_has(cs, i, lim) && mkdirat(cs->dir[i], id, 0755) < 0) {
+			err_sys(e, "make cgroup %s in %s", id, controllers[i].name);
+			(void)!cgroup_remove(cs, id, &ignored); /* the first failure is the news */
+			return -1;
+		}
+	if (cgroup_limit(cs, id, lim, e) < 0) {
+		(void)!cgroup_remove(cs, id, &ignored);
+		return -1;
+	}
+	return 0;
+}
+
+int cgroup_tasks(const struct cgroups *cs, const char *id, int out_fds[CG_NCTL], struct err *e)
+{
+	char path[64];
+	int n = 0;
+
+	snprintf(path, sizeof(path), "%s/tasks", id);
+	for (unsigned i = 0; cs->version == 1 && i < CG_NCTL; i++) {
+		int fd;
+
+		if (cs->dir[i] < 0 || i == CG_DEVICES)
+			continue;
+		fd = openat(cs->dir[i], path, O_WRONLY | O_CLOEXEC);
+		if (fd < 0 && errno == ENOENT && i == CG_CPUACCT)
+			continue;
+		if (fd < 0) {
+			err_sys(e, "open %s of %s", path, controllers[i].name);
+			while (n > 0)
+				close(out_fds[--n]);
+			return -1;
+		}
+		out_fds[n++] = fd;
+	}
+	return n;
+}
+
+int cgroup_dir(const struct cgroups *cs, const char *id, struct err *e)
+{
+	int fd = openat(cs->dir[CG_MEMORY], id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? err_sys(e, "open cgroup %s", id) : fd;
+}
+
+void cgroup_count(const struct cgroups *cs, const char *id, struct cgroup_counts *out)
+{
+	const int *d = cs->dir;
+	uint64_t ns;
+
+	memset(out, 0xff, sizeof(*out));
+	out->pids_now = number(d[CG_PIDS], id, "pids.current", NULL);
+	out->pids_peak = number(d[CG_PIDS], id, "pids.peak", NULL);
+	out->pids_hits = number(d[CG_PIDS], id, "pids.events", "max");
+	if (cs->version == 2) {
+		out->mem_now = number(d[CG_MEMORY], id, "memory.current", NULL);
+		out->mem_peak = number(d[CG_MEMORY], id, "memory.peak", NULL);
+		out->oom_kills = number(d[CG_MEMORY], id, "memory.events", "oom_kill");
+		out->mem_hits = number(d[CG_MEMORY], id, "memory.events", "max");
+		out->cpu_us = number(d[CG_CPU], id, "cpu.stat", "usage_usec");
+		out->throttled_us = number(d[CG_CPU], id, "cpu.stat", "throttled_usec");
+		return;
+	}
+	out->mem_now = number(d[CG_MEMORY], id, "memory.usage_in_bytes", NULL);
+	out->mem_peak = number(d[CG_MEMORY], id, "memory.max_usage_in_bytes", NULL);
+	out->oom_kills = number(d[CG_MEMORY], id, "memory.oom_control", "oom_kill");
+	out->mem_hits = number(d[CG_MEMORY], id, "memory.failcnt", NULL);
+	ns = number(d[CG_CPU], id, "cpu.stat", "throttled_time");
+	out->throttled_us = ns == UINT64_MAX ? ns : ns / 1000;
+	ns = number(d[CG_CPUACCT], id, "cpuacct.usage", NULL);
+	out->cpu_us = ns == UINT64_MAX ? ns : ns / 1000;
+}
+
+static int kill_listed(int dir, const char *id)
+{
+	char path[64], text[4096], *at = text;
+	int pid, used, seen = 0;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", id);
+	if (dir < 0 || get(dir, path, text, sizeof(text)) < 0)
+		return 0;
+	while (sscanf(at, "%d%n", &pid, &used) == 1) {
+		at += used;
+		if (pid > 1) {
+			kill(pid, SIGKILL);
+			seen++;
+		}
+	}
+	return seen;
+}
+
+int cgroup_kill(const struct cgroups *cs, const char *id)
+{
+	int seen = 0;
+
+	for (unsigned i = 0; i < CG_NCTL; i++)
+		if (!is_alias(cs, i))
+			seen += kill_listed(cs->dir[i], id);
+	return seen;
+}
+
+void cgroups_each(const struct cgroups *cs, void (*each)(const char *id, void *arg), void *arg)
+{
+	for (unsigned i = 0; i < CG_NCTL; i++) {
+		int fd = cs->dir[i] < 0 || is_alias(cs, i)
+				 ? -1
+				 : openat(cs->dir[i], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		DIR *d = fd < 0 ? NULL : fdopendir(fd);
+		struct dirent *de;
+
+		while (d && (de = readdir(d)) != NULL)
+			if (de->d_type == DT_DIR && de->d_name[0] != '.')
+				each(de->d_name, arg);
+		if (d)
+			closedir(d);
+	}
+}
+
+int cgroup_remove(const struct cgroups *cs, const char *id, struct err *e)
+{
+	for (unsigned i = 0; i < CG_NCTL; i++)
+		if (cs->dir[i] >= 0 && i != CG_DEVICES && !is_alias(cs, i) &&
+		    unlinkat(cs->dir[i], id, AT_REMOVEDIR) < 0 && errno != ENOENT)
+			return err_sys(e, "remove cgroup %s of %s", id, controllers[i].name);
+	return 0;
+}

@@ -1,0 +1,53 @@
+/* cgroup.h - the resource envelope of boxes, on cgroup v1 and v2 behind one interface.
+ * Owns:         the "atoll" cgroup of this host and the box cgroups below it, mkdir to rmdir.
+ * Does not own: the processes in them; the keeper kills and reaps those first. */
+#pragma once
+#include "base/err.h"
+#include <stdint.h>
+
+enum cgroup_ctl { CG_MEMORY, CG_PIDS, CG_CPU, CG_CPUACCT, CG_DEVICES, CG_NCTL };
+
+struct cgroups { /* of the host; opened once, before the keeper loses sight of /sys */
+	int version;           /* 0: none usable */
+	int dir[CG_NCTL];      /* v1: "atoll" in each hierarchy. v2: all the same. -1: not there */
+	uint64_t layers;       /* which limits can be enforced, bits of enum jail_layer */
+	char name[32];         /* of the parent */
+	int root[CG_NCTL];     /* what the parent is in */
+	char why_not[160];     /* what is missing, for messages */
+};
+
+struct box_limits {
+	uint64_t mem_bytes;
+	uint64_t cpu_ms;    /* 0: no limit; enforced by the keeper, counted here */
+	uint32_t cpu_milli, pids;
+};
+
+struct cgroup_counts { /* ~0: this kernel cannot tell */
+	uint64_t mem_now, mem_peak, cpu_us, oom_kills, mem_hits, pids_now, pids_peak, pids_hits,
+		throttled_us;
+};
+
+/* name: the parent's name below each hierarchy's root. */
+must_check int cgroups_init(struct cgroups *cs, const char *name, struct err *e);
+/* Removes the parent too, if nothing is in it any more. */
+void cgroups_fini(struct cgroups *cs);
+/* The calling thread, and what it will clone, enters the parent (v1: boxes wait there). */
+must_check int cgroups_enter(const struct cgroups *cs, struct err *e);
+
+/* mkdir and every limit, before a process is in it. On failure nothing is left. */
+must_check int cgroup_make(const struct cgroups *cs, const char *id, const struct box_limits *lim,
+			   struct err *e);
+must_check int cgroup_limit(const struct cgroups *cs, const char *id, const struct box_limits *lim,
+			    struct err *e);
+/* v1: `tasks` files, one per controller, for a process to write "0" into. Returns how many. */
+must_check int cgroup_tasks(const struct cgroups *cs, const char *id, int out_fds[CG_NCTL],
+			    struct err *e);
+/* v2: the directory, for CLONE_INTO_CGROUP. */
+must_check int cgroup_dir(const struct cgroups *cs, const char *id, struct err *e);
+void cgroup_count(const struct cgroups *cs, const char *id, struct cgroup_counts *out);
+/* SIGKILL to every process found in it. Returns how many were seen. */
+int cgroup_kill(const struct cgroups *cs, const char *id);
+/* Calls each for every cgroup below the parent. */
+void cgroups_each(const struct cgroups *cs, void (*each)(const char *id, void *arg), void *arg);
+/* rmdir. 0 when nothing is left (also if there never was one); -1 with EBUSY: try again. */
+must_check int cgroup_remove(const struct cgroups *cs, const char *id, struct err *e);

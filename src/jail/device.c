@@ -1,0 +1,72 @@
+/* device.c - see device.h. */
+#include "jail/device.h"
+#include "base/own.h"
+
+#include <linux/bpf.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+const struct device_row device_rows[] = {
+	{ 1, 3, "null" },    { 1, 5, "zero" }, { 1, 7, "full" }, { 1, 8, "random" },
+	{ 1, 9, "urandom" }, { 5, 0, "tty" },  { 5, 2, "ptmx" }, { 136, -1, "pts" },
+};
+const unsigned device_nrows = ARRAY_LEN(device_rows);
+
+static long bpf(int cmd, union bpf_attr *attr)
+{
+	return syscall(SYS_bpf, cmd, attr, sizeof(*attr));
+}
+
+/* r2 major, r3 minor: jump over a row when one differs, return 1 when both fit, 0 at the end. */
+static unsigned assemble(struct bpf_insn *out)
+{
+	const short major = offsetof(struct bpf_cgroup_dev_ctx, major);
+	const short minor = offsetof(struct bpf_cgroup_dev_ctx, minor);
+	const struct bpf_insn yes = { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 1 };
+	const struct bpf_insn no = { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 0 };
+	const struct bpf_insn end = { .code = BPF_JMP | BPF_EXIT };
+	struct bpf_insn *p = out;
+
+	*p++ = (struct bpf_insn){ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 2, .src_reg = 1, .off = major };
+	*p++ = (struct bpf_insn){ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 3, .src_reg = 1, .off = minor };
+	for (unsigned i = 0; i < device_nrows; i++) {
+		int any = device_rows[i].minor < 0;
+
+		*p++ = (struct bpf_insn){ .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = 2,
+					  .off = any ? 2 : 3, .imm = device_rows[i].major };
+		if (!any)
+			*p++ = (struct bpf_insn){ .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = 3,
+						  .off = 2, .imm = device_rows[i].minor };
+		*p++ = yes;
+		*p++ = end;
+	}
+	*p++ = no;
+	*p++ = end;
+	return (unsigned)(p - out);
+}
+
+int device_attach(int cgroup_dir, struct err *e)
+{
+	struct bpf_insn code[64];
+	union bpf_attr load = {
+		.prog_type = BPF_PROG_TYPE_CGROUP_DEVICE,
+		.insns = (uint64_t)(uintptr_t)code,
+		.license = (uint64_t)(uintptr_t)"Apache-2.0",
+		.expected_attach_type = BPF_CGROUP_DEVICE,
+	};
+	union bpf_attr attach;
+	auto_fd int prog = -1;
+
+	load.insn_cnt = assemble(code);
+	prog = (int)bpf(BPF_PROG_LOAD, &load);
+	if (prog < 0)
+		return err_sys(e, "load the device program");
+	attach = (union bpf_attr){ .target_fd = (uint32_t)cgroup_dir,
+				   .attach_bpf_fd = (uint32_t)prog,
+				   .attach_type = BPF_CGROUP_DEVICE };
+	if (bpf(BPF_PROG_ATTACH, &attach) < 0)
+		return err_sys(e, "attach the device program");
+	return 0;
+}

@@ -1,0 +1,129 @@
+/* landlock.c - see landlock.h.
+ *
+ * The mounts decide what is there; this says what may be done with it even if a mount were wrong.
+ * Every right that the kernel's ABI knows is handled, which is to say refused, and the rows give
+ * some of it back. A right that a kernel does not know is left out: what an older kernel cannot
+ * refuse, it cannot be asked to allow. */
+#include "jail/landlock.h"
+#include "base/own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Debian 12's headers stop at ABI 2. The values are the kernel's and final. */
+#ifndef LANDLOCK_ACCESS_FS_TRUNCATE
+#define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
+#endif
+#ifndef LANDLOCK_ACCESS_FS_IOCTL_DEV
+#define LANDLOCK_ACCESS_FS_IOCTL_DEV (1ULL << 15)
+#endif
+#ifndef LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+#define LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET (1ULL << 0)
+#define LANDLOCK_SCOPE_SIGNAL (1ULL << 1)
+#endif
+
+struct ruleset { /* struct landlock_ruleset_attr of ABI 6; older kernels take it if its end is 0 */
+	uint64_t handled_fs, handled_net, scoped;
+};
+
+#define FS(right) LANDLOCK_ACCESS_FS_##right
+#define READ (FS(EXECUTE) | FS(READ_FILE) | FS(READ_DIR))
+#define WRITE                                                                                      \
+	(FS(WRITE_FILE) | FS(TRUNCATE) | FS(REMOVE_DIR) | FS(REMOVE_FILE) | FS(MAKE_DIR) |         \
+	 FS(MAKE_REG) | FS(MAKE_SOCK) | FS(MAKE_FIFO) | FS(MAKE_SYM) | FS(REFER))
+#define DEVICE(path, why) { path, FS(IOCTL_DEV), "ioctl", why }
+
+const struct landlock_row landlock_rows[] = {
+	{ "/", READ, "read, execute", "what should be hidden is not mounted" },
+	{ "/", WRITE, "write, make, remove, rename",
+	  "the root is the box's own layer; /usr, /dev, /proc/sys are read-only mounts" },
+	{ "/", 0, "no device nodes", "MAKE_CHAR and MAKE_BLOCK are given to nobody" },
+	DEVICE("/dev/null", "isatty() asks every file, and wants ENOTTY for an answer"),
+	DEVICE("/dev/zero", "as /dev/null"),
+	DEVICE("/dev/full", "as /dev/null"),
+	DEVICE("/dev/random", "RNDGETENTCNT"),
+	DEVICE("/dev/urandom", "RNDGETENTCNT"),
+	DEVICE("/dev/tty", "the terminal's modes and size"),
+	DEVICE("/dev/pts", "terminals that programs open (script, tmux)"),
+	DEVICE("/dev/ptmx", "as /dev/pts; a link to it, or a node"),
+	{ NULL, LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, "no abstract sockets from outside",
+	  "the network namespace keeps them apart; this holds if it should not" },
+	{ NULL, LANDLOCK_SCOPE_SIGNAL, "no signals to the outside",
+	  "the pid namespace keeps them apart; this holds if it should not" },
+};
+const unsigned landlock_nrows = ARRAY_LEN(landlock_rows);
+
+/* Which ABI brought which rights. On ABI 1 a file cannot be renamed into another directory: that
+ * kernel refuses it (EXDEV, and programs copy) in every domain, because it cannot check it. */
+static const struct {
+	int abi;
+	uint64_t fs, scopes;
+} history[] = {
+	{ 1, FS(MAKE_SYM) * 2 - 1, 0 }, /* bits 0 to 12 */
+	{ 2, FS(REFER), 0 },
+	{ 3, FS(TRUNCATE), 0 },
+	{ 5, FS(IOCTL_DEV), 0 },
+	{ 6, 0, LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | LANDLOCK_SCOPE_SIGNAL },
+};
+
+int landlock_abi(void)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	return abi < 0 ? 0 : (int)abi;
+}
+
+static struct ruleset ruleset_for(int abi)
+{
+	struct ruleset rs = { 0 };
+	uint64_t scopes = 0;
+
+	for (unsigned i = 0; i < ARRAY_LEN(history); i++)
+		if (abi >= history[i].abi) {
+			rs.handled_fs |= history[i].fs;
+			scopes |= history[i].scopes;
+		}
+	for (unsigned i = 0; i < landlock_nrows; i++)
+		if (!landlock_rows[i].path)
+			rs.scoped |= landlock_rows[i].bits & scopes;
+	return rs;
+}
+
+static int add_path(int ruleset, const char *path, uint64_t rights, struct err *e)
+{
+	auto_fd int fd = open(path, O_PATH | O_CLOEXEC);
+	struct landlock_path_beneath_attr beneath = { .allowed_access = rights, .parent_fd = fd };
+
+	if (fd < 0 && errno == ENOENT)
+		return 0; /* nothing there needs no right */
+	if (fd < 0)
+		return err_sys(e, "open %s", path);
+	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) < 0)
+		return err_sys(e, "landlock rule for %s", path);
+	return 0;
+}
+
+int landlock_apply(int abi, struct err *e)
+{
+	const struct ruleset rs = ruleset_for(abi);
+	auto_fd int fd = -1;
+
+	if (abi <= 0)
+		return 0;
+	fd = (int)syscall(SYS_landlock_create_ruleset, &rs, sizeof(rs), 0);
+	if (fd < 0)
+		return err_sys(e, "landlock ruleset of ABI %d", abi);
+	for (unsigned i = 0; i < landlock_nrows; i++) {
+		const struct landlock_row *row = &landlock_rows[i];
+		uint64_t rights = row->bits & rs.handled_fs;
+
+		if (row->path && rights && add_path(fd, row->path, rights, e) < 0)
+			return -1;
+	}
+	if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
+		return err_sys(e, "enter the landlock domain");
+	return 0;
+}

@@ -1,0 +1,21 @@
+/* landlock.h - the second wall behind the mounts.
+ * Owns: the ruleset's table of paths and rights. */
+#pragma once
+#include "base/err.h"
+#include <stdint.h>
+
+int landlock_abi(void); /* 0: the kernel has none */
+
+/* Builds the ruleset from paths as they are now (call it inside the box's root) and restricts the
+ * caller. No allocation; raw system calls. Does nothing but succeed when the ABI is 0: the caller
+ * has probed, and the box's record says so. Needs no_new_privs. */
+must_check int landlock_apply(int abi, struct err *e);
+
+struct landlock_row {
+	const char *path;   /* NULL: a scope, not a path */
+	uint64_t bits;      /* LANDLOCK_ACCESS_FS_* or _SCOPE_*; 0: a right that nobody gets */
+	const char *rights; /* the same in words */
+	const char *why;
+};
+extern const struct landlock_row landlock_rows[];
+extern const unsigned landlock_nrows;

@@ -1,0 +1,555 @@
+/* launch.c - from a spec to a running box.
+ *
+ *   launcher thread                 helper                        child
+ *   clone3(VM|VFORK) ------------>  enters the cgroups
+ *                                   becomes the range's first id
+ *                                   clone3(VM|PARENT|NEW*) ---->  waits for GO
+ *   (resumed) <-------------------  exits
+ *   writes the id maps, shifts
+ *   the template's ids; GO ------------------------------------>  runs inside[], top to bottom
+ *   waits for the child's tid                                     execve(init), or err and exit
+ *   word to become 0 <------------------------------------------  (the kernel clears it)
+ *
+ * All three share one memory, so a failed row is simply written into struct birth, and nothing is
+ * copied: the keeper's size does not matter. They share the descriptor table until the child's first
+ * act. A row that fails ends the launch; what is optional was probed before and is in spec.layers. */
+#include "jail/launch.h"
+#include "base/own.h"
+#include "jail/caps.h"
+#include "jail/landlock.h"
+#include "jail/layer.h"
+#include "jail/limits.h"
+#include "jail/mnt.h"
+#include "jail/seccomp.h"
+#include "jail/steps.h"
+#include "jail/user.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/futex.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef CLONE_INTO_CGROUP
+#define CLONE_INTO_CGROUP 0x200000000ULL
+#endif
+
+/* clone3() for a child with a stack of its own, calling fn(arg); glibc has no wrapper. */
+long clone3_call(struct clone_args *args, size_t size, int (*fn)(void *), void *arg);
+#if defined(__aarch64__)
+__asm__(".text\n.type clone3_call, %function\nclone3_call:\n"
+	"mov x10, x2\nmov x11, x3\nmov x8, #435\nsvc #0\ncbnz x0, 1f\n"
+	"mov x29, #0\nmov x30, #0\nmov x0, x11\nblr x10\nmov x8, #93\nsvc #0\n"
+	"1: ret\n.size clone3_call, .-clone3_call\n");
+#elif defined(__x86_64__)
+__asm__(".text\n.type clone3_call, @function\nclone3_call:\n"
+	"mov %rcx, %r8\nmov $435, %eax\nsyscall\ntest %rax, %rax\njnz 1f\n"
+	"xor %ebp, %ebp\nmov %r8, %rdi\ncall *%rdx\nmov %eax, %edi\nmov $60, %eax\nsyscall\n"
+	"1: ret\n.size clone3_call, .-clone3_call\n");
+#else
+#error "launch.c knows aarch64 and x86_64"
+#endif
+
+#define STACK 65536
+#define START_TIMEOUT_S 20
+
+struct launch {
+	struct birth birth;
+	struct jailed box;
+	_Atomic uint32_t go;  /* 1: maps are written; 2: give up */
+	_Atomic uint32_t tid; /* of the child; the kernel clears it at exec and at death */
+	_Atomic int execing;  /* the table is through */
+	char stack_helper[STACK] __attribute__((aligned(16)));
+	char stack_child[STACK] __attribute__((aligned(16)));
+};
+
+static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+{
+	return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
+}
+
+/* ---- the child's rows ---- */
+
+static int own_table(struct birth *b, struct err *e)
+{
+	(void)b;
+	if (syscall(SYS_close_range, JAIL_FD_HIGH, ~0U, CLOSE_RANGE_UNSHARE) < 0)
+		return err_sys(e, "unshare descriptors");
+	return 0;
+}
+
+static int death_signal(struct birth *b, struct err *e)
+{
+	(void)b;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return err_sys(e, "parent death signal");
+	return 0;
+}
+
+static int no_folder(struct birth *b, struct err *e)
+{
+	(void)b;
+	umask(022);
+	if (chdir("/") < 0)
+		return err_sys(e, "chdir /");
+	return 0;
+}
+
+/* The keeper has left its own session behind (setsid costs a scheduler group, so not per box):
+ * here it must hold. */
+static int no_terminal(struct birth *b, struct err *e)
+{
+	auto_fd int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	(void)b;
+	if (fd >= 0 || errno != ENXIO)
+		return err_set(e, ERR_SYS, "the keeper's terminal would be inherited");
+	return 0;
+}
+
+static int host_name(struct birth *b, struct err *e)
+{
+	(void)b;
+	if (sethostname("atoll", 5) < 0)
+		return err_sys(e, "sethostname");
+	return 0;
+}
+
+static int resource_limits(struct birth *b, struct err *e)
+{
+	(void)b;
+	return limits_apply(e);
+}
+
+static int bounds(struct birth *b, struct err *e)
+{
+	(void)b;
+	return caps_bound(caps_kept_mask(), e);
+}
+
+static int capabilities(struct birth *b, struct err *e)
+{
+	(void)b;
+	return caps_over_exec(caps_kept_mask(), e);
+}
+
+static int no_new_privs(struct birth *b, struct err *e)
+{
+	(void)b;
+	return caps_no_new_privs(e);
+}
+
+static int second_wall(struct birth *b, struct err *e)
+{
+	return landlock_apply(b->sp->landlock_abi, e);
+}
+
+/* 0-2 null, 3 birth, 4 listener, 5 the writable layer, 6 init's image (closed by exec). */
+static int descriptors(struct birth *b, struct err *e)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const int from[] = { null, null, null, b->sp->birth, b->sp->listener, b->upper,
+			     b->sp->init_exe };
+	int high[ARRAY_LEN(from)];
+
+	if (null < 0)
+		return err_sys(e, "open /dev/null");
+	for (unsigned i = 0; i < ARRAY_LEN(from); i++) {
+		high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, JAIL_FD_HIGH / 2);
+		if (high[i] < 0)
+			return err_sys(e, "hold descriptor for %u", i);
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(from); i++)
+		if (dup3(high[i], (int)i, i == 6 ? O_CLOEXEC : 0) < 0 && high[i] != (int)i)
+			return err_sys(e, "place descriptor %u", i);
+	if (syscall(SYS_close_range, 7, ~0U, 0) < 0)
+		return err_sys(e, "close the rest");
+	return 0;
+}
+
+static int signals_reset(struct birth *b, struct err *e)
+{
+	uint64_t none = 0;
+
+	(void)b;
+	/* exec resets handlers, but what is ignored or blocked would be inherited. */
+	if (signal(SIGPIPE, SIG_DFL) == SIG_ERR ||
+	    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none)) < 0)
+		return err_sys(e, "signal mask");
+	return 0;
+}
+
+static int load_filter(struct birth *b, struct err *e)
+{
+	return seccomp_apply(b->sp->filter, e);
+}
+
+static const struct step {
+	struct jail_step_row row;
+	int (*run)(struct birth *b, struct err *e);
+	uint64_t layer; /* run only if this layer is asked for; 0: always */
+} inside[] = {
+#define ROW(n, w) { n, w }
+	/* The table is the keeper's until now: an open() of ours would land in it. */
+	{ ROW("own descriptors", "a table of our own before we open anything"), own_table, 0 },
+	{ ROW("death signal", "die with the keeper until it has recorded us"), death_signal, 0 },
+	{ ROW("working folder", "the keeper's folder and mask are not inherited"), no_folder, 0 },
+	{ ROW("keyring", "session keyrings are inherited and not namespaced"), user_new_keyring, 0 },
+	/* Until we take the new namespace's root our uid is unmapped: mkdir() says EOVERFLOW. */
+	{ ROW("box root", "root of the box's own user namespace, no host id"), user_become_root,
+	  LAYER_BIT(LAYER_USERNS) },
+	/* Before any mount, or the mounts below would appear on the host too. */
+	{ ROW("private mounts", "no mount event leaves or enters"), mnt_private, 0 },
+	{ ROW("host name", "the host's name is the host's business"), host_name, LAYER_BIT(LAYER_UTS) },
+	{ ROW("loopback", "lo up, nothing else: no route, no neighbour"), net_loopback_up,
+	  LAYER_BIT(LAYER_NET) },
+	{ ROW("disk", "the box's writable bytes and files, bounded"), mnt_disk, 0 },
+	/* Built from the stage, so before the switch takes that away. */
+	{ ROW("root filesystem", "template below, the box's disk above"), mnt_root, 0 },
+	{ ROW("programs", "the host's /usr, read-only"), mnt_usr, 0 },
+	{ ROW("devices", "six nodes, own terminals, own shared memory"), mnt_dev, 0 },
+	{ ROW("no sysfs", "processor counts instead of the kernel's object tree"), mnt_sys, 0 },
+	{ ROW("processes", "a /proc of the box's own pid namespace"), mnt_proc, 0 },
+	/* Needs /proc/sys writable, which the next row ends; and after every detached mount, for
+	 * the kernel counts those as mount namespaces. */
+	{ ROW("namespace limits", "no nested namespaces, bounded inotify"), mnt_ns_limits,
+	  LAYER_BIT(LAYER_USERNS) },
+	{ ROW("read-only proc", "sysctls and their like cannot be written"), mnt_proc_readonly, 0 },
+	{ ROW("masked proc", "kernel memory, keys, logs and other tenants' traces"), mnt_proc_masks, 0 },
+	{ ROW("root switch", "host paths end here"), mnt_switch, 0 },
+	{ ROW("root verified", "procfs is procfs, nothing propagates, / is the new root"), mnt_verify,
+	  0 },
+	{ ROW("no terminal", "nobody's keyboard to type into"), no_terminal, 0 },
+	{ ROW("resource limits", "descriptors, cores, locked memory, queues"), resource_limits, 0 },
+	/* Needs CAP_SETPCAP, which the rows after it give up. */
+	{ ROW("capability bounds", "what no process of the box can ever hold"), bounds, 0 },
+	/* Groups, gid, uid, then read back: a drop not verified is a hope. */
+	{ ROW("identity", "init's own id, no supplementary groups"), user_become_init,
+	  LAYER_BIT(LAYER_UIDRANGE) },
+	{ ROW("capabilities", "init keeps what starting programs takes"), capabilities, 0 },
+	/* Without it, a process this weak may not load a filter at all. */
+	{ ROW("no new privileges", "no setuid program can undo any of this"), no_new_privs, 0 },
+	{ ROW("landlock", "a second wall behind the mounts"), second_wall, LAYER_BIT(LAYER_LANDLOCK) },
+	{ ROW("descriptors", "nothing open but null, two sockets and the box's layer"), descriptors, 0 },
+	{ ROW("signals", "nothing blocked or ignored"), signals_reset, 0 },
+	/* Last: the filter binds us too, and the rows above need what it forbids. */
+	{ ROW("system calls", "the allowlist; everything after inherits it"), load_filter, 0 },
+#undef ROW
+};
+
+static struct jail_step_row step_rows[ARRAY_LEN(inside)];
+const struct jail_step_row *const jail_step_rows = step_rows;
+const unsigned jail_nsteps = ARRAY_LEN(inside);
+
+__attribute__((constructor)) static void fill_rows(void)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(inside); i++)
+		step_rows[i] = inside[i].row;
+}
+
+static int left_out(const struct spec *sp, unsigned i)
+{
+#ifdef ATOLL_TEST
+	return (sp->without >> i) & 1;
+#else
+	(void)sp;
+	(void)i;
+	return 0;
+#endif
+}
+
+static int run_rows(struct birth *b)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(inside); i++) {
+		const struct step *s = &inside[i];
+
+		if ((s->layer && !(b->sp->layers & s->layer)) || left_out(b->sp, i))
+			continue;
+		if (s->run(b, &b->err) < 0)
+			return err_in(&b->err, "%s", s->row.name);
+	}
+	return 0;
+}
+
+static int child_main(void *arg)
+{
+	static char name[] = "init", user[] = "1000", yes[] = "1", no[] = "0";
+	struct launch *l = arg;
+	char *argv[] = { name, user, l->birth.sp->allow_root ? yes : no, NULL };
+	char *env[] = { NULL };
+	struct timespec patience = { .tv_sec = START_TIMEOUT_S };
+
+	while (l->go == 0)
+		if (futex(&l->go, FUTEX_WAIT_PRIVATE, 0, &patience) < 0 && errno == ETIMEDOUT)
+			return 1; /* the keeper is gone and nobody will ever say GO */
+	if (l->go != 1 || run_rows(&l->birth) < 0)
+		return 1;
+	l->execing = 1;
+	syscall(SYS_execveat, 6, "", argv, env, AT_EMPTY_PATH);
+	l->execing = 0;
+	err_sys(&l->birth.err, "exec init");
+	return 1;
+}
+
+/* ---- the helper and the launcher ---- */
+
+static const struct {
+	uint64_t layer, flag;
+} namespaces[] = {
+	{ LAYER_BIT(LAYER_USERNS), CLONE_NEWUSER }, { LAYER_BIT(LAYER_MOUNTS), CLONE_NEWNS },
+	{ LAYER_BIT(LAYER_PIDS_NS), CLONE_NEWPID }, { LAYER_BIT(LAYER_NET), CLONE_NEWNET },
+	{ LAYER_BIT(LAYER_IPC), CLONE_NEWIPC },     { LAYER_BIT(LAYER_UTS), CLONE_NEWUTS },
+	{ LAYER_BIT(LAYER_CGROUP_NS), CLONE_NEWCGROUP },
+};
+
+static int enter_cgroups(const struct spec *sp, struct err *e)
+{
+	for (unsigned i = 0; i < sp->ntasks; i++)
+		/* "0": ourselves. A pid here would wait for a grace period of the kernel. */
+		if (write(sp->tasks[i], "0", 1) != 1)
+			return err_sys(e, "enter cgroup %u", i);
+	return 0;
+}
+
+static int helper_main(void *arg)
+{
+	struct launch *l = arg;
+	const struct spec *sp = l->birth.sp;
+	struct clone_args args = {
+		.flags = CLONE_VM | CLONE_FILES | CLONE_PARENT | CLONE_PIDFD | CLONE_CHILD_SETTID |
+			 CLONE_CHILD_CLEARTID,
+		.pidfd = (uint64_t)(uintptr_t)&l->box.pidfd,
+		.child_tid = (uint64_t)(uintptr_t)&l->tid,
+		.stack = (uint64_t)(uintptr_t)l->stack_child,
+		.stack_size = STACK,
+	};
+	long pid;
+
+	/* In its cgroups before there is a box, so that no moment of its life is unlimited. */
+	if (enter_cgroups(sp, &l->birth.err) < 0)
+		return 1;
+	if (sp->layers & LAYER_BIT(LAYER_UIDRANGE) &&
+	    user_become_creator(sp->uid_base, &l->birth.err) < 0)
+		return 1;
+	for (unsigned i = 0; i < ARRAY_LEN(namespaces); i++)
+		if (sp->layers & namespaces[i].layer)
+			args.flags |= namespaces[i].flag;
+	/* The child may run before we return: it must find its own tid here, not 0. */
+	l->tid = 1;
+	pid = clone3_call(&args, sizeof(args), child_main, l);
+	if (pid < 0) {
+		errno = (int)-pid;
+		l->tid = 0;
+		err_sys(&l->birth.err, "clone the box");
+		return 1;
+	}
+	l->box.pid = (pid_t)pid;
+	return 0;
+}
+
+static int reap(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
+static int run_helper(struct launch *l, struct err *e)
+{
+	const struct spec *sp = l->birth.sp;
+	struct clone_args args = {
+		.flags = CLONE_VM | CLONE_VFORK | CLONE_FILES |
+			 (sp->cgroup >= 0 ? CLONE_INTO_CGROUP : 0),
+		.exit_signal = SIGCHLD,
+		.stack = (uint64_t)(uintptr_t)l->stack_helper,
+		.stack_size = STACK,
+		.cgroup = sp->cgroup >= 0 ? (uint64_t)sp->cgroup : 0,
+	};
+	long pid = clone3_call(&args, sizeof(args), helper_main, l);
+	int status;
+
+	if (pid < 0) {
+		errno = (int)-pid;
+		return err_sys(e, "clone the helper");
+	}
+	status = reap((pid_t)pid);
+	if (l->box.pid <= 0) {
+		*e = l->birth.err;
+		return e->kind ? -1 : err_set(e, ERR_SYS, "the helper died (status %#x)", status);
+	}
+	return 0;
+}
+
+static int shift_layers(struct launch *l, struct err *e)
+{
+	const struct spec *sp = l->birth.sp;
+	auto_fd int userns = -1;
+	char path[40];
+
+	if (!(sp->layers & LAYER_BIT(LAYER_IDMAP)))
+		return 0;
+	snprintf(path, sizeof(path), "%d/ns/user", (int)l->box.pid);
+	userns = openat(sp->proc, path, O_RDONLY | O_CLOEXEC);
+	if (userns < 0)
+		return err_sys(e, "open the box's user namespace");
+	if (mnt_layer("/u", userns, &l->birth.layer_usr, e) < 0 ||
+	    mnt_layer("/t", userns, &l->birth.layer_root, e) < 0)
+		return -1;
+	return 0;
+}
+
+/* A procfs shows the pid namespace of whoever mounts it, and inside the box the kernel allows the
+ * mount only while the host's own /proc is in sight. So we make it. Linux 6.17 takes the namespace
+ * as an option; before, a process with our rights is born into it, leaves the detached mount in our
+ * common table, and is gone. */
+static int proc_main(void *arg)
+{
+	struct launch *l = arg;
+
+	l->birth.proc = mnt_new_proc(-1, &l->birth.err);
+	return 0;
+}
+
+static int make_proc_from_inside(struct launch *l, struct err *e)
+{
+	static _Thread_local int home = -1;
+	struct clone_args args = {
+		.flags = CLONE_VM | CLONE_VFORK | CLONE_FILES,
+		.exit_signal = SIGCHLD,
+		.stack = (uint64_t)(uintptr_t)l->stack_helper,
+		.stack_size = STACK,
+	};
+	long pid;
+
+	if (home < 0)
+		home = openat(l->birth.sp->proc, "thread-self/ns/pid_for_children", O_RDONLY | O_CLOEXEC);
+	if (home < 0 || setns(l->box.pidfd, CLONE_NEWPID) < 0)
+		return err_sys(e, "step into the box's pid namespace");
+	pid = clone3_call(&args, sizeof(args), proc_main, l);
+	if (setns(home, CLONE_NEWPID) < 0)
+		abort(); /* the next box would be born inside this one */
+	if (pid < 0) {
+		errno = (int)-pid;
+		return err_sys(e, "clone into the box's pid namespace");
+	}
+	reap((pid_t)pid);
+	if (l->birth.proc < 0)
+		*e = l->birth.err;
+	return l->birth.proc < 0 ? -1 : 0;
+}
+
+static int make_proc(struct launch *l, struct err *e)
+{
+	static _Atomic int no_option;
+	auto_fd int ns = -1;
+	char path[40];
+
+	if (!(l->birth.sp->layers & LAYER_BIT(LAYER_UIDRANGE)))
+		return 0;
+	if (!no_option) {
+		snprintf(path, sizeof(path), "%d/ns/pid", (int)l->box.pid);
+		ns = openat(l->birth.sp->proc, path, O_RDONLY | O_CLOEXEC);
+		l->birth.proc = ns < 0 ? -1 : mnt_new_proc(ns, e);
+		if (l->birth.proc >= 0)
+			return 0;
+		no_option = 1;
+	}
+	return make_proc_from_inside(l, e);
+}
+
+static int prepare_child(struct launch *l, struct err *e)
+{
+	const struct spec *sp = l->birth.sp;
+
+	if (sp->layers & LAYER_BIT(LAYER_USERNS) &&
+	    user_write_maps(sp->proc, l->box.pid, sp->uid_base, e) < 0)
+		return err_in(e, "id maps");
+	if (shift_layers(l, e) < 0)
+		return err_in(e, "template");
+	if (make_proc(l, e) < 0)
+		return err_in(e, "processes");
+	return 0;
+}
+
+/* Waits until the child runs init or is no more. */
+static int await_exec(struct launch *l, struct err *e)
+{
+	struct timespec patience = { .tv_sec = START_TIMEOUT_S };
+	uint32_t tid;
+
+	while ((tid = l->tid) != 0)
+		if (futex(&l->tid, FUTEX_WAIT, tid, &patience) < 0 && errno == ETIMEDOUT)
+			return err_set(e, ERR_SYS, "start took more than %d s", START_TIMEOUT_S);
+	if (l->execing)
+		return 0;
+	*e = l->birth.err;
+	return e->kind ? -1 : err_set(e, ERR_SYS, "the box died in set-up");
+}
+
+static void abandon(struct launch *l)
+{
+	syscall(SYS_pidfd_send_signal, l->box.pidfd, SIGKILL, NULL, 0);
+	reap(l->box.pid);
+	own_close_fd(&l->box.pidfd);
+}
+
+static int launch(struct launch *l, struct err *e)
+{
+	int ready;
+
+	if (run_helper(l, e) < 0)
+		return -1;
+	ready = prepare_child(l, e);
+	l->go = ready == 0 ? 1 : 2;
+	futex(&l->go, FUTEX_WAKE_PRIVATE, 1, NULL);
+	if (ready == 0)
+		ready = await_exec(l, e);
+	if (ready < 0)
+		abandon(l);
+	return ready;
+}
+
+int jail_launch(const struct spec *sp, struct jailed *out, struct err *e)
+{
+	static _Thread_local struct launch *l; /* the stacks are kept: mapping them costs page faults */
+	int done;
+
+#ifndef ATOLL_TEST
+	if (sp->without)
+		return err_set(e, ERR_INVALID, "rows can be left out in test builds only");
+#endif
+	if (!l) {
+		l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (l == MAP_FAILED) {
+			l = NULL;
+			return err_sys(e, "memory for a launch");
+		}
+	}
+	l->birth = (struct birth){ .sp = sp, .layer_usr = -1, .layer_root = -1, .proc = -1,
+				   .root = -1, .upper = -1 };
+	l->box = (struct jailed){ .pid = 0, .pidfd = -1 };
+	l->go = l->tid = 0;
+	l->execing = 0;
+	done = launch(l, e);
+	own_close_fd(&l->birth.layer_usr);
+	own_close_fd(&l->birth.layer_root);
+	own_close_fd(&l->birth.proc);
+	if (done < 0)
+		return err_in(e, "box %s", sp->id);
+	*out = l->box;
+	return 0;
+}

@@ -1,0 +1,48 @@
+/* launch.h - from a spec to a running box.
+ * Owns:         the order of isolation (the step table) and the moments before init runs.
+ * Does not own: the box afterwards; the keeper watches its pidfd, names it and ends it. */
+#pragma once
+#include "base/err.h"
+#include <stdint.h>
+#include <sys/types.h>
+
+struct seccomp;
+
+#define JAIL_RANGE 65536   /* host ids per box */
+#define JAIL_USER 1000     /* the box's user, seen from inside */
+#define JAIL_INIT_ID 65533 /* its PID 1: an id that no user code gets */
+#define JAIL_FD_HIGH 128   /* launchers never look above: long-lived descriptors belong there */
+
+struct spec {
+	char id[16];
+	uint64_t layers;    /* bits of enum jail_layer to put in force; probed before, never guessed */
+	uint32_t uid_base;  /* first host id of its range */
+	uint64_t disk_bytes, disk_files;
+	int disk;           /* detached mount for the box's disk, or -1: a tmpfs of that size */
+	int cgroup;         /* cgroup v2: the directory it is born in; else -1 */
+	int tasks[6];       /* cgroup v1: `tasks` files to enter at birth */
+	unsigned ntasks;
+	int proc;           /* the host's /proc, for maps */
+	int init_exe;       /* sealed memfd */
+	int birth, listener; /* become 3 and 4 of init */
+	int landlock_abi;
+	int allow_root;     /* execs as the image's root are allowed */
+	const struct seccomp *filter;
+	uint64_t without;   /* test builds: rows to leave out */
+};
+
+struct jailed {
+	pid_t pid; /* in our pid namespace */
+	int pidfd; /* O_CLOEXEC, the caller's */
+};
+
+/* Blocks its thread until init runs. Any failed row ends the start: there is no half-isolated box.
+ * Needs the stage of mnt.h. Thread-safe as long as each thread brings its own spec. */
+must_check int jail_launch(const struct spec *sp, struct jailed *out, struct err *e);
+
+/* The rows, for `atoll policy` and for tests (`--without NAME`). */
+struct jail_step_row {
+	const char *name, *why;
+};
+extern const struct jail_step_row *const jail_step_rows;
+extern const unsigned jail_nsteps;

@@ -1,0 +1,49 @@
+/* limits.c - see limits.h. */
+#include "jail/limits.h"
+#include "base/own.h"
+
+#include <sys/resource.h>
+
+#define LIMIT(resource, soft, hard, why) { RLIMIT_##resource, #resource, soft, hard, why }
+
+/* Memory, tasks, cpu and disk are the cgroup's and the quota's. Here are the things that those do
+ * not count, or count too late. */
+const struct limit_row limits_rows[] = {
+	LIMIT(NOFILE, 1024, 16384, "open files are kernel memory; select() ends at 1024"),
+	LIMIT(NPROC, 4096, 4096, "per host uid, so it binds where a pids cgroup is missing"),
+	LIMIT(CORE, 1, 1, "1 byte means no core at all; 0 still feeds a piped core handler"),
+	LIMIT(SIGPENDING, 4096, 4096, "queued signals and POSIX timers are kernel memory"),
+	LIMIT(MSGQUEUE, 819200, 819200, "bytes in POSIX message queues"),
+	LIMIT(MEMLOCK, 8 << 20, 8 << 20, "pages that cannot be reclaimed"),
+	LIMIT(RTPRIO, 0, 0, "no real-time priority: it would starve the host"),
+	LIMIT(NICE, 0, 0, "nobody raises its own priority"),
+};
+const unsigned limits_nrows = ARRAY_LEN(limits_rows);
+
+static rlim_t lower(rlim_t a, rlim_t b)
+{
+	return a < b ? a : b;
+}
+
+static int apply(const struct limit_row *row, struct err *e)
+{
+	struct rlimit now, want;
+
+	if (getrlimit(row->resource, &now) < 0)
+		return err_sys(e, "read limit %s", row->name);
+	/* What we inherited may be tighter, and raising it would need CAP_SYS_RESOURCE. */
+	want.rlim_max = lower(row->hard, now.rlim_max);
+	want.rlim_cur = lower(row->soft, want.rlim_max);
+	if (setrlimit(row->resource, &want) < 0)
+		return err_sys(e, "set limit %s to %llu", row->name,
+			       (unsigned long long)want.rlim_cur);
+	return 0;
+}
+
+int limits_apply(struct err *e)
+{
+	for (unsigned i = 0; i < limits_nrows; i++)
+		if (apply(&limits_rows[i], e) < 0)
+			return -1;
+	return 0;
+}

@@ -1,0 +1,399 @@
+/* mnt.c - the mounts of one box, made from inside its namespaces (see mnt.h for the stage).
+ *
+ * The box's root is an overlay: the template's skeleton below, the box's own disk above. /usr is the
+ * host's, read-only, ids shifted so that it belongs to the box's root. Targets are found below the
+ * root's descriptor and mounted onto by descriptor; a template may be hostile. */
+#include "base/own.h"
+#include "jail/layer.h"
+#include "jail/mnt.h"
+#include "jail/steps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+const struct mnt_row mnt_rows[] = {
+	{ "/", "overlay nosuid,nodev", "the template below, the box's own disk above" },
+	{ "/usr", "bind ro,nosuid,nodev", "the host's programs; nothing to download" },
+	{ "/dev", "bind ro,nosuid,noexec", "null zero full random urandom tty and links, no more" },
+	{ "/dev/pts", "devpts nosuid,noexec max=64", "own terminals; the host's are out of reach" },
+	{ "/dev/shm", "bind nosuid,nodev,noexec", "shared memory, counted as disk and as memory" },
+	{ "/proc", "proc nosuid,nodev,noexec hidepid=2", "own processes; init and others hidden" },
+	{ "/sys", "bind ro,nosuid,nodev,noexec", "processor counts only: sysfs is kernel surface" },
+};
+const unsigned mnt_nrows = ARRAY_LEN(mnt_rows);
+
+const struct mnt_row mnt_readonly[] = {
+	{ "sys", "ro", "sysctls: some check the uid, some run programs as host root" },
+	{ "bus", "ro", "device registers" },
+	{ "fs", "ro", "filesystem tunables" },
+	{ "irq", "ro", "interrupt routing" },
+};
+const unsigned mnt_nreadonly = ARRAY_LEN(mnt_readonly);
+
+#define FILE_MASK "/d/null"
+#define DIR_MASK "/s/empty"
+
+const struct mnt_row mnt_masks[] = {
+	{ "acpi", DIR_MASK, "firmware events" },
+	{ "asound", DIR_MASK, "sound cards" },
+	{ "scsi", DIR_MASK, "can remove disks" },
+	{ "dynamic_debug", DIR_MASK, "kernel log control" },
+	{ "interrupts", FILE_MASK, "timing side channel" },
+	{ "kcore", FILE_MASK, "kernel memory" },
+	{ "keys", FILE_MASK, "keyrings are not namespaced" },
+	{ "key-users", FILE_MASK, "keyrings are not namespaced" },
+	{ "latency_stats", FILE_MASK, "other tenants' behaviour" },
+	{ "timer_list", FILE_MASK, "kernel addresses, other tenants' timers" },
+	{ "timer_stats", FILE_MASK, "other tenants' timers" },
+	{ "sched_debug", FILE_MASK, "other tenants' processes" },
+	{ "slabinfo", FILE_MASK, "heap layout for kernel exploits" },
+	{ "vmallocinfo", FILE_MASK, "kernel addresses" },
+	{ "iomem", FILE_MASK, "physical layout" },
+	{ "ioports", FILE_MASK, "physical layout" },
+	{ "kpagecount", FILE_MASK, "physical memory" },
+	{ "kpageflags", FILE_MASK, "physical memory" },
+	{ "kpagecgroup", FILE_MASK, "physical memory, other cgroups" },
+	{ "pagetypeinfo", FILE_MASK, "physical memory" },
+	{ "zoneinfo", FILE_MASK, "physical memory" },
+	{ "kallsyms", FILE_MASK, "kernel addresses" },
+	{ "kmsg", FILE_MASK, "the host's log" },
+	{ "cmdline", FILE_MASK, "the host's boot options" },
+	{ "sysrq-trigger", FILE_MASK, "reboots the host" },
+};
+const unsigned mnt_nmasks = ARRAY_LEN(mnt_masks);
+
+const struct mnt_row mnt_ns_rows[] = {
+	{ "max_user_namespaces", "0", "no nested capabilities, even where the filter has a hole" },
+	{ "max_mnt_namespaces", "0", "no further mounts" },
+	{ "max_pid_namespaces", "0", "no hidden process trees" },
+	{ "max_net_namespaces", "0", "network namespaces are the dearest object there is" },
+	{ "max_ipc_namespaces", "0", "not needed" },
+	{ "max_uts_namespaces", "0", "not needed" },
+	{ "max_cgroup_namespaces", "0", "not needed" },
+	{ "max_time_namespaces", "0", "not needed" },
+	{ "max_inotify_instances", "64", "counted per host uid otherwise" },
+	{ "max_inotify_watches", "65536", "pinned kernel memory" },
+};
+const unsigned mnt_n_ns_rows = ARRAY_LEN(mnt_ns_rows);
+
+/* Opens a place below the new root; no magic link, no way out, not through a final symlink. */
+static int target(const struct birth *b, const char *path, struct err *e)
+{
+	struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	int fd = (int)syscall(SYS_openat2, b->root, path, &how, sizeof(how));
+
+	if (fd < 0)
+		err_sys(e, "find /%s", path);
+	return fd;
+}
+
+static int attach(const struct birth *b, int mountfd, const char *path, struct err *e)
+{
+	auto_fd int at = target(b, path, e);
+
+	if (at < 0)
+		return -1;
+	if (move_mount(mountfd, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return err_sys(e, "mount onto /%s", path);
+	return 0;
+}
+
+static int attach_clone(const struct birth *b, const char *from, const char *path, struct err *e)
+{
+	auto_fd int fd = open_tree(AT_FDCWD, from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	if (fd < 0)
+		return err_sys(e, "clone %s", from);
+	return attach(b, fd, path, e);
+}
+
+struct option {
+	const char *key, *value; /* value NULL: a flag, or a descriptor */
+	int fd;
+};
+
+static int configure(int fs, const struct option *o)
+{
+	if (o->value)
+		return fsconfig(fs, FSCONFIG_SET_STRING, o->key, o->value, 0);
+	if (o->fd > 0)
+		return fsconfig(fs, FSCONFIG_SET_FD, o->key, NULL, o->fd);
+	return fsconfig(fs, FSCONFIG_SET_FLAG, o->key, NULL, 0);
+}
+
+static int new_fs(const char *type, const struct option *opts, unsigned n, unsigned attrs,
+		  struct err *e)
+{
+	auto_fd int fs = fsopen(type, FSOPEN_CLOEXEC);
+	int fd;
+
+	if (fs < 0)
+		return err_sys(e, "open filesystem %s", type);
+	for (unsigned i = 0; i < n; i++)
+		if (configure(fs, &opts[i]) < 0)
+			return err_sys(e, "%s: option %s", type, opts[i].key);
+	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return err_sys(e, "create %s", type);
+	fd = fsmount(fs, FSMOUNT_CLOEXEC, attrs);
+	if (fd < 0)
+		return err_sys(e, "mount %s", type);
+	return fd;
+}
+
+int mnt_private(struct birth *b, struct err *e)
+{
+	(void)b;
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return err_sys(e, "make mounts private");
+	return 0;
+}
+
+int mnt_disk(struct birth *b, struct err *e)
+{
+	char size[24], files[24];
+	const struct option opts[] = {
+		{ "size", size, 0 }, { "nr_inodes", files, 0 }, { "mode", "755", 0 },
+	};
+	auto_fd int own = -1;
+	int fd = b->sp->disk;
+
+	if (fd < 0) {
+		snprintf(size, sizeof(size), "%llu", (unsigned long long)b->sp->disk_bytes);
+		snprintf(files, sizeof(files), "%llu", (unsigned long long)b->sp->disk_files);
+		fd = own = new_fs("tmpfs", opts, ARRAY_LEN(opts), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+				  e);
+		if (fd < 0)
+			return -1;
+	}
+	if (move_mount(fd, "", AT_FDCWD, "/b", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return err_sys(e, "mount the disk");
+	if (mkdir("/b/u", 0755) < 0 || mkdir("/b/w", 0700) < 0 || mkdir("/b/shm", 0777) < 0 ||
+	    chmod("/b/shm", 01777) < 0)
+		return err_sys(e, "folders on the disk");
+	b->upper = open("/b/u", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (b->upper < 0)
+		return err_sys(e, "open the writable layer");
+	return 0;
+}
+
+/* Relative names: mountinfo inside shows them, and must not show ours. */
+static int overlay(struct birth *b, struct err *e)
+{
+	static const char memory[] = "lowerdir=l,upperdir=b/u,workdir=b/w,index=off,metacopy=off,userxattr";
+	/* On a real disk an unmount would sync it, other boxes' data included. */
+	static const char disk[] = "lowerdir=l,upperdir=b/u,workdir=b/w,index=off,metacopy=off,userxattr,volatile";
+
+	if (b->layer_root < 0)
+		return err_set(e, ERR_SYS, "an overlay root needs shifted ids");
+	if (move_mount(b->layer_root, "", AT_FDCWD, "/l", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return err_sys(e, "mount the template");
+	if (mount("overlay", "/r", "overlay", MS_NOSUID | MS_NODEV,
+		  b->sp->disk < 0 ? memory : disk) < 0)
+		return err_sys(e, "mount overlay");
+	return 0;
+}
+
+/* Without overlays: the same shape made by hand, with the template's /etc bound read-only. */
+static int plain_root(struct err *e)
+{
+	static const struct place {
+		const char *path;
+		unsigned mode, id;
+	} dirs[] = {
+		{ "dev", 0755, 0 },      { "etc", 0755, 0 },   { "home", 0755, 0 },
+		{ "home/user", 0755, JAIL_USER },              { "proc", 0755, 0 },
+		{ "root", 0700, 0 },     { "run", 0755, 0 },   { "sys", 0755, 0 },
+		{ "tmp", 01777, 0 },     { "usr", 0755, 0 },   { "var", 0755, 0 },
+		{ "var/tmp", 01777, 0 }, { "opt", 0755, 0 },   { "mnt", 0755, 0 },
+	};
+	static const char *const merged[] = { "bin", "sbin", "lib", "lib32", "lib64" };
+	char to[16];
+
+	if (mount("/b/u", "/r", NULL, MS_BIND, NULL) < 0 || chdir("/r") < 0)
+		return err_sys(e, "bind the disk as root");
+	for (unsigned i = 0; i < ARRAY_LEN(dirs); i++)
+		if (mkdir(dirs[i].path, 0755) < 0 || chown(dirs[i].path, dirs[i].id, dirs[i].id) < 0 ||
+		    chmod(dirs[i].path, dirs[i].mode) < 0)
+			return err_sys(e, "make /%s", dirs[i].path);
+	for (unsigned i = 0; i < ARRAY_LEN(merged); i++) {
+		snprintf(to, sizeof(to), "usr/%s", merged[i]);
+		if (faccessat(AT_FDCWD, "/u", F_OK, 0) == 0 && symlink(to, merged[i]) < 0)
+			return err_sys(e, "link /%s", merged[i]);
+	}
+	if (chdir("/") < 0)
+		return err_sys(e, "chdir /");
+	if (mount("/t/etc", "/r/etc", NULL, MS_BIND, NULL) < 0 ||
+	    mount(NULL, "/r/etc", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  NULL) < 0)
+		return err_sys(e, "bind /etc");
+	return 0;
+}
+
+int mnt_root(struct birth *b, struct err *e)
+{
+	int made = b->sp->layers & LAYER_BIT(LAYER_OVERLAY) ? overlay(b, e) : plain_root(e);
+
+	if (made < 0)
+		return -1;
+	b->root = open("/r", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (b->root < 0)
+		return err_sys(e, "open the new root");
+	return 0;
+}
+
+int mnt_usr(struct birth *b, struct err *e)
+{
+	if (b->layer_usr >= 0)
+		return attach(b, b->layer_usr, "usr", e);
+	return attach_clone(b, "/u", "usr", e);
+}
+
+static int mount_pts(const struct birth *b, struct err *e)
+{
+	static const struct option opts[] = {
+		{ "newinstance", NULL, 0 }, { "ptmxmode", "0666", 0 },
+		{ "mode", "0620", 0 },      { "max", "64", 0 },
+	};
+	auto_fd int pts = new_fs("devpts", opts, ARRAY_LEN(opts),
+				 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e);
+
+	return pts < 0 ? -1 : attach(b, pts, "dev/pts", e);
+}
+
+int mnt_dev(struct birth *b, struct err *e)
+{
+	struct mount_attr safe = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+					       MOUNT_ATTR_NOEXEC };
+	auto_fd int shm = -1;
+
+	if (attach_clone(b, "/d", "dev", e) < 0 || mount_pts(b, e) < 0)
+		return -1;
+	shm = open_tree(AT_FDCWD, "/b/shm", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (shm < 0 || mount_setattr(shm, "", AT_EMPTY_PATH, &safe, sizeof(safe)) < 0)
+		return err_sys(e, "clone the shared memory folder");
+	return attach(b, shm, "dev/shm", e);
+}
+
+int mnt_new_proc(int pidns, struct err *e)
+{
+	const struct option opts[] = { { "hidepid", "2", 0 }, { "pidns", NULL, pidns } };
+
+	return new_fs("proc", opts, pidns < 0 ? 1 : 2,
+		      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e);
+}
+
+int mnt_proc(struct birth *b, struct err *e)
+{
+	auto_fd int own = b->proc < 0 ? mnt_new_proc(-1, e) : -1;
+	int proc = b->proc < 0 ? own : b->proc;
+
+	if (proc < 0 || attach(b, proc, "proc", e) < 0)
+		return -1;
+	/* The rows below work relative to it: a procfs of our own, whatever the template holds. */
+	if (fchdir(proc) < 0)
+		return err_sys(e, "enter proc");
+	return 0;
+}
+
+int mnt_sys(struct birth *b, struct err *e)
+{
+	return attach_clone(b, "/s/sys", "sys", e);
+}
+
+int mnt_ns_limits(struct birth *b, struct err *e)
+{
+	char path[64];
+
+	(void)b;
+	for (unsigned i = 0; i < mnt_n_ns_rows; i++) {
+		const struct mnt_row *row = &mnt_ns_rows[i];
+		auto_fd int fd = -1;
+
+		snprintf(path, sizeof(path), "sys/user/%s", row->path);
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd < 0 && errno == ENOENT) /* not in this kernel, so nothing to limit */
+			continue;
+		if (fd < 0 || write(fd, row->what, strlen(row->what)) < 0)
+			return err_sys(e, "write %s to %s", row->what, path);
+	}
+	return 0;
+}
+
+int mnt_proc_readonly(struct birth *b, struct err *e)
+{
+	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+
+	(void)b;
+	for (unsigned i = 0; i < mnt_nreadonly; i++) {
+		const char *path = mnt_readonly[i].path;
+
+		if (mount(path, path, NULL, MS_BIND, NULL) < 0) {
+			if (errno == ENOENT)
+				continue;
+			return err_sys(e, "bind /proc/%s", path);
+		}
+		if (mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | flags, NULL) < 0)
+			return err_sys(e, "make /proc/%s read-only", path);
+	}
+	return 0;
+}
+
+int mnt_proc_masks(struct birth *b, struct err *e)
+{
+	(void)b;
+	for (unsigned i = 0; i < mnt_nmasks; i++)
+		if (mount(mnt_masks[i].what, mnt_masks[i].path, NULL, MS_BIND, NULL) < 0 &&
+		    errno != ENOENT)
+			return err_sys(e, "mask /proc/%s", mnt_masks[i].path);
+	return 0;
+}
+
+int mnt_switch(struct birth *b, struct err *e)
+{
+	if (fchdir(b->root) < 0)
+		return err_sys(e, "enter the new root");
+	/* The stage has a handful of mounts and all are in the box anyway, so covering it leaves
+	 * nothing to reach; pivot_root would walk every task of the host. */
+	if (mount(".", "/", NULL, MS_MOVE, NULL) < 0)
+		return err_sys(e, "move the new root to /");
+	if (chroot(".") < 0 || chdir("/") < 0)
+		return err_sys(e, "chroot to the new root");
+	return 0;
+}
+
+/* A switch not verified is a hope: /proc is procfs and shows our own pid namespace, nothing
+ * propagates, and the root is the new one. */
+int mnt_verify(struct birth *b, struct err *e)
+{
+	auto_fd int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	struct stat root, here;
+	struct statfs fs;
+	char text[8192];
+	ssize_t n;
+
+	if (statfs("/proc", &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+		return err_set(e, ERR_SYS, "/proc is not procfs");
+	n = readlink("/proc/self", text, sizeof(text));
+	if (n != 1 || text[0] != '1')
+		return err_set(e, ERR_SYS, "/proc shows another pid namespace");
+	if (fstat(b->root, &root) < 0 || stat("/", &here) < 0 || root.st_dev != here.st_dev ||
+	    root.st_ino != here.st_ino)
+		return err_set(e, ERR_SYS, "/ is not the new root");
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		return err_sys(e, "read mountinfo");
+	text[n] = 0;
+	if (strstr(text, " shared:") || strstr(text, " master:"))
+		return err_set(e, ERR_SYS, "a mount still propagates");
+	return 0;
+}

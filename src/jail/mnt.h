@@ -1,0 +1,31 @@
+/* mnt.h - the stage: the keeper's own mount namespace, from which every box is cut.
+ * Owns:         the stage's tmpfs and its mount points.
+ * Does not own: a box's mounts; they die with its namespace. What lies in /t; see template.c.
+ *
+ *   /         tmpfs of the keeper
+ *   /u        the host's /usr, read-only
+ *   /d        /dev of every box: six nodes and some links, read-only
+ *   /s        what must look like /sys, and an empty folder for masks, read-only
+ *   /t        skeleton of a box's root: /etc, /home/user, links into /usr
+ *   /b /l /r  where a box puts its disk, its template layer and its root, in its own namespace */
+#pragma once
+#include "base/err.h"
+#include <stdint.h>
+
+/* Moves the calling process into a new mount namespace and builds the stage at `at`, an existing
+ * folder. Before any thread exists. Returns a descriptor of the stage, to be filled. */
+must_check int mnt_stage_begin(const char *at, int *out_stage, struct err *e);
+/* Makes the stage our root and drops every other mount. Open what you need of the host before. */
+must_check int mnt_stage_end(int stage, struct err *e);
+
+/* A detached, read-only clone of a stage folder; ids shifted by the user namespace unless -1. */
+must_check int mnt_layer(const char *path, int userns, int *out_mount, struct err *e);
+
+/* A detached procfs of the given pid namespace (Linux 6.17), or with -1 of the caller's. */
+must_check int mnt_new_proc(int pidns, struct err *e);
+
+struct mnt_row { /* for `atoll policy` */
+	const char *path, *what, *why;
+};
+extern const struct mnt_row mnt_rows[], mnt_masks[], mnt_readonly[], mnt_ns_rows[];
+extern const unsigned mnt_nrows, mnt_nmasks, mnt_nreadonly, mnt_n_ns_rows;

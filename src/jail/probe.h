@@ -1,0 +1,21 @@
+/* probe.h - what this host can really do, found by trying it.
+ * Owns: nothing that lasts; every probe runs in a child that is gone when it returns. */
+#pragma once
+#include "base/err.h"
+#include <stdint.h>
+
+struct probe {
+	int kernel_major, kernel_minor;
+	int is_root;
+	int userns;         /* user namespaces can be made */
+	int overlay_userns; /* overlayfs mounts inside one */
+	int idmap;          /* a tmpfs and /usr can be mounted with shifted ids */
+	int seccomp;
+	int core_piped;     /* core_pattern starts a program as host root */
+	int merged_usr;     /* /bin is a link into /usr */
+	int landlock_abi;
+	uint64_t layers;    /* bits of enum jail_layer a box could have, cgroup and disk bits left out */
+	char why_not[160];  /* the first thing that failed, in words */
+};
+
+void probe_host(struct probe *out);

@@ -1,0 +1,44 @@
+/* seccomp.h - the system call allowlist.
+ * Owns:         the table of calls (name, rule, why) and the filter compiled from it.
+ * Does not own: the moment of loading; launch.c puts that last.
+ * (Not seccomp_init and seccomp_load: those names are libseccomp's.) */
+#pragma once
+#include "base/err.h"
+
+struct sock_filter;
+
+struct seccomp { /* compiled once, applied many times; plain memory, no library needed to apply */
+	struct sock_filter *code;
+	unsigned short len;
+};
+
+enum {
+	SECCOMP_STRICT = 1 << 0,  /* also without ptrace, SysV ipc, mqueues, splice, ... */
+	SECCOMP_NO_CORE = 1 << 1, /* core_pattern is a pipe: RLIMIT_CORE is not to be changed */
+};
+
+must_check int seccomp_compile(struct seccomp *sc, unsigned flags, struct err *e);
+void seccomp_fini(struct seccomp *sc);
+/* Raw system call, no allocation: runs between clone and exec. Needs no_new_privs. */
+must_check int seccomp_apply(const struct seccomp *sc, struct err *e);
+
+/* One row per call, for `atoll policy` and for tests. A call without a row is refused (EPERM) up
+ * to the newest number known here, and does not exist (ENOSYS) beyond it. */
+enum seccomp_verdict {
+	SECCOMP_ALLOWED,
+	SECCOMP_BY_ARGUMENT, /* why says which arguments */
+	SECCOMP_NOOP,        /* does nothing and reports success */
+	SECCOMP_ENOSYS,      /* libc is told to use the older call */
+	SECCOMP_REFUSED,     /* EPERM */
+};
+struct seccomp_row {
+	const char *call;
+	enum seccomp_verdict verdict;
+	int dropped_if_strict;
+	const char *why; /* NULL where the name says it */
+};
+extern const struct seccomp_row seccomp_rows[];
+extern const unsigned seccomp_nrows;
+
+/* The call's number on this machine; -1 where the architecture has no such call (open on arm64). */
+int seccomp_number(const char *call);

@@ -1,0 +1,34 @@
+/* steps.h - what the rows of launch.c may see, and the rows that other files of jail/ bring.
+ * Everything here runs between clone and exec in memory shared with the launcher:
+ * no allocation, no libc state, no setuid() wrappers. */
+#pragma once
+#include "base/err.h"
+#include "jail/launch.h"
+
+struct birth { /* one launch in progress, shared by launcher and child */
+	const struct spec *sp;
+	int layer_usr, layer_root; /* detached, idmapped mounts of the template; -1: bind them plainly */
+	int proc;                  /* detached procfs of the box's pid namespace; -1: mount one */
+	int root;                  /* O_PATH of the new root, once it is there */
+	int upper;                 /* the box's writable layer */
+	struct err err;
+};
+
+must_check int user_become_root(struct birth *b, struct err *e);
+must_check int user_become_init(struct birth *b, struct err *e);
+must_check int user_new_keyring(struct birth *b, struct err *e);
+
+must_check int mnt_private(struct birth *b, struct err *e);
+must_check int mnt_disk(struct birth *b, struct err *e);
+must_check int mnt_root(struct birth *b, struct err *e);
+must_check int mnt_usr(struct birth *b, struct err *e);
+must_check int mnt_dev(struct birth *b, struct err *e);
+must_check int mnt_proc(struct birth *b, struct err *e);
+must_check int mnt_sys(struct birth *b, struct err *e);
+must_check int mnt_ns_limits(struct birth *b, struct err *e);
+must_check int mnt_proc_readonly(struct birth *b, struct err *e);
+must_check int mnt_proc_masks(struct birth *b, struct err *e);
+must_check int mnt_switch(struct birth *b, struct err *e);
+must_check int mnt_verify(struct birth *b, struct err *e);
+
+must_check int net_loopback_up(struct birth *b, struct err *e);

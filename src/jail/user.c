@@ -1,0 +1,103 @@
+/* user.c - see user.h. Raw system calls only: glibc's setresuid() would change every thread of
+ * the keeper, and the caller shares its memory. */
+#include "jail/user.h"
+#include "jail/caps.h"
+#include "jail/layer.h"
+#include "jail/steps.h"
+
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <linux/securebits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int set_ids(unsigned uid, unsigned gid, struct err *e)
+{
+	/* Groups before the ids, or we could no longer give those up. */
+	if (syscall(SYS_setgroups, 0, NULL) < 0)
+		return err_sys(e, "setgroups to none");
+	if (syscall(SYS_setresgid, gid, gid, gid) < 0)
+		return err_sys(e, "setresgid %u", gid);
+	if (syscall(SYS_setresuid, uid, uid, uid) < 0)
+		return err_sys(e, "setresuid %u", uid);
+	return 0;
+}
+
+static int verify_ids(unsigned uid, unsigned gid, struct err *e)
+{
+	unsigned u[3], g[3];
+
+	if (syscall(SYS_getresuid, &u[0], &u[1], &u[2]) < 0 ||
+	    syscall(SYS_getresgid, &g[0], &g[1], &g[2]) < 0)
+		return err_sys(e, "reading ids back");
+	for (int i = 0; i < 3; i++)
+		if (u[i] != uid || g[i] != gid)
+			return err_set(e, ERR_SYS, "ids read back as %u:%u, wanted %u:%u", u[i], g[i],
+				       uid, gid);
+	return 0;
+}
+
+int user_become_creator(uint32_t uid_base, struct err *e)
+{
+	if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0)
+		return err_sys(e, "securebits");
+	return set_ids(uid_base, uid_base, e);
+}
+
+static int write_map(int proc, pid_t pid, const char *which, uint32_t base, struct err *e)
+{
+	char path[40], map[40];
+	int fd, n, ok;
+
+	snprintf(path, sizeof(path), "%d/%s", (int)pid, which);
+	n = snprintf(map, sizeof(map), "0 %u %u\n", base, (unsigned)JAIL_RANGE);
+	fd = openat(proc, path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, "open %s", path);
+	ok = write(fd, map, (size_t)n) == n;
+	if (!ok)
+		err_sys(e, "write '%.30s' to %s", map, path);
+	close(fd);
+	return ok ? 0 : -1;
+}
+
+int user_write_maps(int proc, pid_t pid, uint32_t uid_base, struct err *e)
+{
+	if (uid_base < JAIL_RANGE)
+		return err_set(e, ERR_INVALID, "uid range at %u would map host users", uid_base);
+	if (write_map(proc, pid, "gid_map", uid_base, e) < 0 ||
+	    write_map(proc, pid, "uid_map", uid_base, e) < 0)
+		return -1;
+	return 0;
+}
+
+int user_become_root(struct birth *b, struct err *e)
+{
+	(void)b;
+	if (set_ids(0, 0, e) < 0)
+		return -1;
+	return verify_ids(0, 0, e);
+}
+
+int user_become_init(struct birth *b, struct err *e)
+{
+	(void)b;
+	/* The capabilities that init needs to start programs as the user survive this change of
+	 * uid and nothing else does: the next row narrows them. */
+	if (caps_keep_over_setuid(e) < 0)
+		return -1;
+	if (set_ids(JAIL_INIT_ID, JAIL_INIT_ID, e) < 0)
+		return -1;
+	return verify_ids(JAIL_INIT_ID, JAIL_INIT_ID, e);
+}
+
+int user_new_keyring(struct birth *b, struct err *e)
+{
+	(void)b;
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0)
+		return err_sys(e, "join a new session keyring");
+	return 0;
+}

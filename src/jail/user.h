@@ -1,0 +1,12 @@
+/* user.h - identities: who makes a box, who its root is, who its PID 1 is. */
+#pragma once
+#include "base/err.h"
+#include <stdint.h>
+#include <sys/types.h>
+
+/* The helper that makes the namespaces becomes the range's first id, keeping its capabilities:
+ * kernel counters (inotify, namespaces) are charged to the creator, and each box must have its own. */
+must_check int user_become_creator(uint32_t uid_base, struct err *e);
+
+/* Inside ids 0..65535 are base..base+65535 outside. Host id 0 is never in the map. */
+must_check int user_write_maps(int proc, pid_t pid, uint32_t uid_base, struct err *e);

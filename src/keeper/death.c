@@ -1,0 +1,137 @@
+/* death.c - the end of a box.
+ *
+ * SIGKILL to init ends the whole pid namespace, setsid and double forks included. When its pidfd
+ * says so, mounts and network are the kernel's to drop; we read the last figures, remove cgroups,
+ * record and socket, give the id range back, and only then say GONE. What is still busy (a process
+ * in uninterruptible sleep) keeps its range and its cgroups, and is tried again. */
+#include "base/own.h"
+#include "keeper/state.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define RETRY_MS 5
+#define METER_MS 50
+
+void death_kill(struct keeper *k, struct kbox *b)
+{
+	(void)k;
+	b->meta.about.state = WIRE_BOX_DYING;
+	if (b->death.fd >= 0)
+		syscall(SYS_pidfd_send_signal, b->death.fd, SIGKILL, NULL, 0);
+}
+
+void death_count(const struct keeper *k, const struct kbox *b, struct wire_counted *out)
+{
+	struct cgroup_counts n;
+
+	cgroup_count(&k->host.cgroups, b->meta.cgroup, &n);
+	*out = (struct wire_counted){
+		.mem_now = n.mem_now,       .mem_peak = n.mem_peak,
+		.cpu_us = n.cpu_us,         .oom_kills = n.oom_kills,
+		.mem_hits = n.mem_hits,     .pids_now = n.pids_now,
+		.pids_peak = n.pids_peak,   .pids_hits = n.pids_hits,
+		.throttled_us = n.throttled_us, .over_cpu = b->over_cpu,
+	};
+	memcpy(out->id, b->meta.about.id, sizeof(out->id));
+}
+
+const struct wire_counted *death_obituary(const struct keeper *k, const char *id)
+{
+	for (unsigned i = 0; i < OBITUARIES; i++)
+		if (strcmp(k->obituary[i].id, id) == 0)
+			return &k->obituary[i];
+	return NULL;
+}
+
+static void bury(struct keeper *k, struct kbox *b)
+{
+	meta_remove(k->host.run, b->meta.about.id);
+	range_free(&k->ranges, b->meta.about.uid_base);
+	k->obituary[k->obituary_next++ % OBITUARIES] = b->last;
+	for (unsigned i = 0; i < b->nwaiters; i++) {
+		b->last.head = sock_head(WIRE_GONE, b->waiters[i].ref);
+		client_send(k, b->waiters[i].client, &b->last, sizeof(b->last), -1);
+	}
+	if (b->meta.about.limits.cpu_ms)
+		k->metered--;
+	kbox_free(&k->boxes, b);
+}
+
+static int remove_leftovers(struct keeper *k, struct kbox *b)
+{
+	struct err e;
+
+	if (!b->meta.cgroup[0] || cgroup_remove(&k->host.cgroups, b->meta.cgroup, &e) == 0)
+		return 0;
+	if (e.sys != EBUSY)
+		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
+	/* Whoever is still in there was born of this box: nobody else can enter. */
+	cgroup_kill(&k->host.cgroups, b->meta.cgroup);
+	return -1;
+}
+
+void death_seen(struct keeper *k, struct kbox *b)
+{
+	siginfo_t si;
+
+	/* ECHILD: we adopted it, another process reaps it. */
+	if (b->death.fd >= 0)
+		waitid((idtype_t)P_PIDFD, (id_t)b->death.fd, &si, WEXITED | WNOHANG | __WALL);
+	own_close_fd(&b->death.fd);
+	if (b->meta.about.state == WIRE_BOX_POOLED)
+		pool_drop(k, b);
+	b->meta.about.state = WIRE_BOX_DYING;
+	death_count(k, b, &b->last);
+	if (remove_leftovers(k, b) < 0) {
+		b->next = k->dying;
+		k->dying = b;
+		keeper_wake_in(k, RETRY_MS);
+		return;
+	}
+	bury(k, b);
+}
+
+void death_retry(struct keeper *k)
+{
+	struct kbox *todo = k->dying;
+
+	k->dying = NULL;
+	while (todo) {
+		struct kbox *b = todo;
+
+		todo = b->next;
+		if (remove_leftovers(k, b) == 0) {
+			bury(k, b);
+			continue;
+		}
+		b->next = k->dying;
+		k->dying = b;
+		keeper_wake_in(k, RETRY_MS);
+	}
+}
+
+void death_meter(struct keeper *k)
+{
+	struct wire_counted now;
+
+	if (!k->metered)
+		return;
+	for (struct kbox *b = kbox_after(&k->boxes, ""); b; b = kbox_after(&k->boxes, b->meta.about.id)) {
+		uint64_t most_us = b->meta.about.limits.cpu_ms * 1000;
+
+		if (!most_us || b->meta.about.state != WIRE_BOX_TAKEN)
+			continue;
+		death_count(k, b, &now);
+		if (now.cpu_us != UINT64_MAX && now.cpu_us > most_us) {
+			b->over_cpu = 1;
+			death_kill(k, b);
+		}
+	}
+	keeper_wake_in(k, METER_MS);
+}

@@ -1,0 +1,16 @@
+/* disk.h - disks for boxes that want more than memory should hold.
+ * Owns: the disk process: it stays in the host's mount namespace when the keeper leaves it, makes
+ * an unlinked ext4 image, attaches it to a loop device that clears itself, and hands back the
+ * detached mount. So a crash at any point leaves no file, no device and no mount. */
+#pragma once
+#include "base/err.h"
+#include <stdint.h>
+
+/* Before the keeper leaves the host's mounts. state_dir: where images live; made if missing.
+ * Returns a socket to the process; it ends when that closes. */
+must_check int disk_process_start(const char *state_dir, struct err *e);
+
+/* A detached ext4 mount of that size, its root owned by uid; blocks for some ten milliseconds.
+ * Callers on several threads take turns. */
+must_check int disk_make(int process, uint64_t bytes, uint64_t files, uint32_t uid, int *out_mount,
+			 struct err *e);

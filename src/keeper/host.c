@@ -1,0 +1,156 @@
+/* host.c - see host.h. */
+#include "keeper/host.h"
+#include "base/own.h"
+#include "jail/launch.h"
+#include "jail/layer.h"
+#include "jail/mnt.h"
+#include "keeper/disk.h"
+#include "keeper/meta.h"
+#include "keeper/template.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10u
+#endif
+#ifndef F_SEAL_EXEC
+#define F_SEAL_EXEC 0x20
+#endif
+
+extern const char init_image[], init_image_end[]; /* init_image.S */
+
+static void harden(void)
+{
+	struct rlimit files;
+
+	setsid(); /* no terminal of ours for boxes to inherit; fails only if we lead one already */
+	prctl(PR_SET_DUMPABLE, 0);
+	umask(077);
+	/* Not 0: boxes could no longer have 1, and 0 still feeds a core handler that is a pipe. */
+	setrlimit(RLIMIT_CORE, &(struct rlimit){ 1, 1 });
+	/* One descriptor per box. */
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+static int open_run_dir(struct host *h, const char *run_dir, struct err *e)
+{
+	static const char *const below[] = { "boxes", "stage" };
+
+	if (mkdir(run_dir, 0700) < 0 && errno != EEXIST)
+		return err_sys(e, "make run folder %s", run_dir);
+	h->run = open(run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (h->run < 0)
+		return err_sys(e, "open run folder %s", run_dir);
+	for (unsigned i = 0; i < ARRAY_LEN(below); i++)
+		if (mkdirat(h->run, below[i], 0700) < 0 && errno != EEXIST)
+			return err_sys(e, "make %s/%s", run_dir, below[i]);
+	h->lock = openat(h->run, "keeper.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (h->lock < 0)
+		return err_sys(e, "open %s/keeper.lock", run_dir);
+	if (flock(h->lock, LOCK_EX | LOCK_NB) < 0)
+		return err_set(e, ERR_CONFLICT, "another keeper runs in %s", run_dir);
+	return 0;
+}
+
+/* Boxes run this and nothing else of ours; sealed, so that no box can change it for the next. */
+static int seal_init(struct host *h, struct err *e)
+{
+	size_t size = (size_t)(init_image_end - init_image);
+	int seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	auto_fd int fd = memfd_create("init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+
+	if (fd < 0 && errno == EINVAL) /* before 6.3 */
+		fd = memfd_create("init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0 || write(fd, init_image, size) != (ssize_t)size)
+		return err_sys(e, "write init's image");
+	/* Execute-only: a process whose image it may not read is never dumpable. */
+	if (fchmod(fd, 0111) < 0)
+		return err_sys(e, "mode of init's image");
+	if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_EXEC) < 0 && fcntl(fd, F_ADD_SEALS, seals) < 0)
+		return err_sys(e, "seal init's image");
+	h->init_exe = steal_fd(&fd);
+	return 0;
+}
+
+static int check_layers(struct host *h, struct err *e)
+{
+	h->layers = h->probe.layers | h->cgroups.layers;
+	if (!h->probe.merged_usr)
+		return err_set(e, ERR_DENIED, "/bin is not a link into /usr: boxes need a merged /usr");
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		if (jail_layers[i].mandatory && !(h->layers & LAYER_BIT(i)))
+			return err_set(e, ERR_DENIED, "this host offers no %s (%s); see: atoll doctor",
+				       jail_layers[i].name,
+				       h->probe.why_not[0] ? h->probe.why_not : h->cgroups.why_not);
+	return 0;
+}
+
+static int build_stage(const char *run_dir, struct err *e)
+{
+	auto_fd int stage = -1, skeleton = -1;
+	char at[4096];
+
+	snprintf(at, sizeof(at), "%s/stage", run_dir);
+	umask(022); /* boxes read the skeleton; all else of ours is private */
+	if (mnt_stage_begin(at, &stage, e) < 0)
+		return err_in(e, "stage");
+	skeleton = openat(stage, "t", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (skeleton < 0)
+		return err_sys(e, "open the skeleton");
+	if (template_base(skeleton, e) < 0)
+		return -1;
+	umask(077);
+	return mnt_stage_end(stage, e);
+}
+
+/* Two keepers of one host have two run folders, and must not take each other's cgroups for theirs. */
+static void cgroup_name(const char *run_dir, char *out, size_t size)
+{
+	uint32_t hash = 2166136261u;
+
+	for (const char *c = run_dir; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 16777619u;
+	if (strcmp(run_dir, "/run/atoll") == 0)
+		snprintf(out, size, "atoll");
+	else
+		snprintf(out, size, "atoll-%08x", hash);
+}
+
+int host_init(struct host *h, const char *run_dir, const char *state_dir, struct err *e)
+{
+	char name[24];
+
+	*h = (struct host){ .run = -1, .proc = -1, .init_exe = -1, .disks = -1, .lock = -1 };
+	harden();
+	if (open_run_dir(h, run_dir, e) < 0)
+		return -1;
+	h->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (h->proc < 0)
+		return err_sys(e, "open /proc");
+	h->boot = meta_boot(h->proc);
+	h->disks = disk_process_start(state_dir, e);
+	if (h->disks < 0)
+		return -1;
+	probe_host(&h->probe);
+	cgroup_name(run_dir, name, sizeof(name));
+	if (cgroups_init(&h->cgroups, name, e) < 0 || check_layers(h, e) < 0)
+		return -1;
+	if (seccomp_compile(&h->filter, h->probe.core_piped ? SECCOMP_NO_CORE : 0, e) < 0 ||
+	    seal_init(h, e) < 0 || build_stage(run_dir, e) < 0)
+		return -1;
+	if (fchdir(h->run) < 0)
+		return err_sys(e, "enter the run folder");
+	return 0;
+}

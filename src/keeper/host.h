@@ -1,0 +1,25 @@
+/* host.h - what the keeper opened and prepared at its start, before host paths were gone.
+ * Owns: every descriptor and table here, for the life of the keeper. Read-only afterwards, so the
+ * maker threads use it without locks. */
+#pragma once
+#include "base/err.h"
+#include "jail/cgroup.h"
+#include "jail/probe.h"
+#include "jail/seccomp.h"
+#include <stdint.h>
+
+struct host {
+	struct probe probe;
+	struct cgroups cgroups;
+	struct seccomp filter;
+	uint64_t layers; /* what every box gets */
+	uint64_t boot;
+	int run;         /* the run folder; our working directory too, for socket names */
+	int proc;        /* the host's /proc */
+	int init_exe;    /* sealed memfd */
+	int disks;       /* socket to the disk process */
+	int lock;        /* held while we are the keeper */
+};
+
+/* Ends with us in the stage's mount namespace. Both folders exist after it. */
+must_check int host_init(struct host *h, const char *run_dir, const char *state_dir, struct err *e);

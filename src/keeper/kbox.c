@@ -1,0 +1,82 @@
+/* kbox.c - see kbox.h. */
+#include "keeper/kbox.h"
+#include "base/own.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct kbox **slot(struct kboxes *t, const char *id)
+{
+	uint32_t hash = 2166136261u;
+
+	for (const char *c = id; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 16777619u;
+	return &t->bucket[hash % KBOX_BUCKETS];
+}
+
+struct kbox *kbox_new(struct kboxes *t, const char *id)
+{
+	struct kbox *b = calloc(1, sizeof(*b)), **s = slot(t, id);
+
+	if (!b)
+		abort();
+	b->death = (struct source){ SRC_BOX, -1 };
+	b->init = -1;
+	snprintf(b->meta.about.id, sizeof(b->meta.about.id), "%s", id);
+	b->chain = *s;
+	*s = b;
+	t->count++;
+	return b;
+}
+
+struct kbox *kbox_find(struct kboxes *t, const char *id)
+{
+	struct kbox *b = *slot(t, id);
+
+	while (b && strcmp(b->meta.about.id, id) != 0)
+		b = b->chain;
+	return b;
+}
+
+struct kbox *kbox_after(struct kboxes *t, const char *id)
+{
+	struct kbox **s = t->bucket;
+
+	if (id[0]) {
+		struct kbox *b = kbox_find(t, id);
+
+		if (b && b->chain)
+			return b->chain;
+		s = slot(t, id) + 1;
+	}
+	for (; s < t->bucket + KBOX_BUCKETS; s++)
+		if (*s)
+			return *s;
+	return NULL;
+}
+
+void kbox_free(struct kboxes *t, struct kbox *b)
+{
+	struct kbox **s = slot(t, b->meta.about.id);
+
+	while (*s != b)
+		s = &(*s)->chain;
+	*s = b->chain;
+	t->count--;
+	own_close_fd(&b->death.fd);
+	own_close_fd(&b->init);
+	free(b);
+}
+
+struct box_limits kbox_limits(const struct kbox *b)
+{
+	const struct wire_limits *l = &b->meta.about.limits;
+
+	return (struct box_limits){ .mem_bytes = l->mem_bytes, .cpu_ms = l->cpu_ms,
+				    .cpu_milli = l->cpu_milli, .pids = l->pids };
+}
+
+int kbox_disk_in_memory(const struct wire_limits *l)
+{
+	return l->disk_bytes <= l->mem_bytes / 2;
+}

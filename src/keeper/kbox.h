@@ -1,0 +1,45 @@
+/* kbox.h - one box as the keeper knows it, and the table of all of them.
+ * Owns:         a box's pidfd, its connection while pooled, its place in the table.
+ * Does not own: its cgroups and files; maker.c makes them, death.c removes them. */
+#pragma once
+#include "jail/cgroup.h"
+#include "keeper/meta.h"
+#include "wire/wire.h"
+
+#define KBOX_BUCKETS 4096
+#define KBOX_WAITERS 4
+
+struct client;
+
+struct source { /* what epoll hands back */
+	enum { SRC_LISTENER, SRC_CLIENT, SRC_BOX, SRC_MADE, SRC_TIMER, SRC_SIGNAL } kind;
+	int fd; /* JAIL_FD_HIGH or above, unless the keeper's own */
+};
+
+struct kbox {
+	struct source death; /* pidfd; first, so that a source is its box */
+	struct meta meta;    /* id, state, limits, ids: what is on disk */
+	int init;            /* connection to init while nobody has taken it, else -1 */
+	uint32_t over_cpu;
+	struct wire_counted last; /* figures, read just before its cgroups went */
+	struct waiter {
+		uint64_t client; /* by number: a client may be gone by then */
+		uint32_t ref;
+	} waiters[KBOX_WAITERS];
+	unsigned nwaiters;
+	struct kbox *chain; /* same bucket */
+	struct kbox *next;  /* pool, or the list of dying ones */
+};
+
+struct kboxes {
+	struct kbox *bucket[KBOX_BUCKETS];
+	unsigned count;
+};
+
+struct kbox *kbox_new(struct kboxes *t, const char *id); /* calloc'ed, in the table */
+struct kbox *kbox_find(struct kboxes *t, const char *id);
+struct kbox *kbox_after(struct kboxes *t, const char *id); /* any order, but complete; "": first */
+void kbox_free(struct kboxes *t, struct kbox *b); /* closes what it owns */
+struct box_limits kbox_limits(const struct kbox *b);
+/* A tmpfs is charged to the memory limit: it is the disk only while it leaves half of that free. */
+int kbox_disk_in_memory(const struct wire_limits *l);

@@ -1,0 +1,368 @@
+/* keeper.c - see keeper.h. Start, loop and clients.
+ *
+ * One thread, level-triggered epoll; makers on threads of their own (maker.h). Nothing a client or
+ * a box sends is parsed beyond fixed structs. */
+#include "keeper/keeper.h"
+#include "base/clock.h"
+#include "base/own.h"
+#include "jail/launch.h"
+#include "keeper/state.h"
+#include "wire/frame.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define BATCH 64
+#define CLIENTS_MAX 1024
+
+/* ---- clients ---- */
+
+struct client *client_find(struct keeper *k, uint64_t number)
+{
+	struct client *c = k->clients;
+
+	while (c && c->number != number)
+		c = c->next;
+	return c;
+}
+
+static void client_close(struct keeper *k, struct client *c)
+{
+	struct client **at = &k->clients;
+
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	k->nclients--;
+	if (k->filler.client == c->number)
+		k->filler.client = 0;
+	close(c->src.fd);
+	free(c);
+}
+
+void client_send(struct keeper *k, uint64_t client, const void *frame, size_t len, int fd)
+{
+	struct client *c = client_find(k, client);
+	struct err e;
+
+	/* A client that does not read its few, small answers is broken: its socket is shut and the
+	 * loop will see the end of it. */
+	if (c && sock_send(c->src.fd, frame, len, NULL, 0, &fd, fd >= 0, &e) < 0)
+		shutdown(c->src.fd, SHUT_RDWR);
+}
+
+void client_error(struct keeper *k, uint64_t client, uint32_t ref, const struct err *e)
+{
+	struct wire_error out = { .head = sock_head(WIRE_ERROR, ref), .kind = e->kind, .sys = e->sys };
+
+	memcpy(out.msg, e->msg, sizeof(out.msg));
+	client_send(k, client, &out, sizeof(out), -1);
+}
+
+static int peer_may(int fd)
+{
+	struct ucred u;
+	socklen_t n = sizeof(u);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &u, &n) == 0 &&
+	       (u.uid == 0 || u.uid == geteuid());
+}
+
+static void client_accept(struct keeper *k, int listener)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
+	struct client *c;
+	struct err e;
+
+	if (fd >= 0)
+		close(fd);
+	if (high < 0)
+		return;
+	if (k->nclients >= CLIENTS_MAX || !peer_may(high)) {
+		close(high);
+		return;
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		abort();
+	*c = (struct client){ .src = { SRC_CLIENT, high }, .number = ++k->last_client,
+			      .next = k->clients };
+	k->clients = c;
+	k->nclients++;
+	if (keeper_watch(k, &c->src, &e) < 0)
+		client_close(k, c);
+}
+
+static void client_read(struct keeper *k, struct client *c)
+{
+	static _Alignas(8) char bytes[WIRE_MAX];
+	unsigned nfds = 0;
+	struct err e;
+	int n = sock_recv(c->src.fd, bytes, NULL, &nfds, &e);
+
+	if (n > 0)
+		request_handle(k, c, (const struct frame *)bytes, (uint32_t)n);
+	else if (n == 0 || e.sys != EAGAIN)
+		client_close(k, c);
+}
+
+/* ---- the loop ---- */
+
+int keeper_watch(struct keeper *k, struct source *s, struct err *e)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = s };
+
+	if (epoll_ctl(k->epoll, EPOLL_CTL_ADD, s->fd, &ev) < 0)
+		return err_sys(e, "watch descriptor %d", s->fd);
+	return 0;
+}
+
+void keeper_wake_in(struct keeper *k, unsigned ms)
+{
+	struct itimerspec want = { .it_value = { ms / 1000, (ms % 1000) * 1000000L + 1 } }, set;
+
+	/* Sooner wins; whoever wanted later asks again when woken. */
+	if (timerfd_gettime(k->timer, &set) == 0 && (set.it_value.tv_sec || set.it_value.tv_nsec) &&
+	    (set.it_value.tv_sec < want.it_value.tv_sec ||
+	     (set.it_value.tv_sec == want.it_value.tv_sec &&
+	      set.it_value.tv_nsec < want.it_value.tv_nsec)))
+		return;
+	timerfd_settime(k->timer, 0, &want, NULL);
+}
+
+static void on_timer(struct keeper *k)
+{
+	uint64_t n;
+
+	if (read(k->timer, &n, sizeof(n)) < 0)
+		return;
+	death_retry(k);
+	death_meter(k);
+	pool_refill(k);
+}
+
+static void on_made(struct keeper *k)
+{
+	struct job *j;
+	uint64_t n;
+
+	if (read(maker_fd(k->maker), &n, sizeof(n)) < 0)
+		return;
+	while ((j = maker_back(k->maker)) != NULL)
+		request_made(k, j);
+	pool_filled(k);
+	pool_refill(k);
+}
+
+/* Only whole seconds matter here, so it is looked at once per wake. */
+static void leave_if_idle(struct keeper *k)
+{
+	unsigned taken = k->boxes.count - k->pooled - k->pool_making;
+
+	if (taken || k->nclients)
+		k->busy_ns = now_ns();
+	if (!k->idle_exit_s)
+		return;
+	if (now_ns() - k->busy_ns >= k->idle_exit_s * 1000000000ull)
+		k->stopping = 1;
+	else
+		keeper_wake_in(k, 1000);
+}
+
+static void dispatch(struct keeper *k, struct source *s)
+{
+	struct signalfd_siginfo si;
+
+	switch (s->kind) {
+	case SRC_LISTENER:
+		client_accept(k, s->fd);
+		break;
+	case SRC_CLIENT:
+		client_read(k, (struct client *)s);
+		break;
+	case SRC_BOX:
+		death_seen(k, (struct kbox *)s);
+		break;
+	case SRC_MADE:
+		on_made(k);
+		break;
+	case SRC_TIMER:
+		on_timer(k);
+		break;
+	case SRC_SIGNAL:
+		if (read(s->fd, &si, sizeof(si)) == (ssize_t)sizeof(si))
+			k->stopping = 1;
+		break;
+	}
+}
+
+static void loop(struct keeper *k)
+{
+	struct epoll_event ev[BATCH];
+
+	while (!k->stopping) {
+		/* One at a time: a handler may end any other source of the batch. */
+		int n = epoll_wait(k->epoll, ev, 1, -1);
+
+		if (n > 0)
+			dispatch(k, ev[0].data.ptr);
+		leave_if_idle(k);
+	}
+}
+
+static int any_dying(struct keeper *k)
+{
+	struct kbox *b = kbox_after(&k->boxes, "");
+
+	while (b && b->meta.about.state != WIRE_BOX_DYING)
+		b = kbox_after(&k->boxes, b->meta.about.id);
+	return b != NULL;
+}
+
+/* Taken boxes live on for the next keeper; the pool was only ours. */
+static void drain(struct keeper *k)
+{
+	struct epoll_event ev;
+	struct kbox *b;
+
+	for (;;) {
+		while ((b = pool_take(k)) != NULL)
+			death_kill(k, b);
+		if (!maker_busy(k->maker) && !any_dying(k))
+			return;
+		if (epoll_wait(k->epoll, &ev, 1, 1000) > 0)
+			dispatch(k, ev.data.ptr);
+	}
+}
+
+/* ---- start ---- */
+
+struct options {
+	unsigned idle_exit_s, pool, makers;
+	int ready_fd;
+	char run_dir[2048], state_dir[2048];
+};
+
+/* What the environment says, else the system's folder for root and the user's own for others. */
+static void default_dir(char *out, size_t size, const char *var, const char *system, const char *user_var)
+{
+	const char *set = getenv(var), *user = getenv(user_var);
+
+	if (set)
+		snprintf(out, size, "%s", set);
+	else if (geteuid() == 0 || !user)
+		snprintf(out, size, "%s", system);
+	else
+		snprintf(out, size, "%s/atoll", user);
+}
+
+static int parse(int argc, char **argv, struct options *o, struct err *e)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	*o = (struct options){ .pool = 4, .makers = cpus > 4 ? 4 : cpus > 1 ? 2 : 1, .ready_fd = -1 };
+	default_dir(o->run_dir, sizeof(o->run_dir), "ATOLL_RUN", "/run/atoll", "XDG_RUNTIME_DIR");
+	default_dir(o->state_dir, sizeof(o->state_dir), "ATOLL_STATE", "/var/lib/atoll", "XDG_STATE_HOME");
+	for (int i = 1; i < argc; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : "";
+		char *end;
+		unsigned long n = strtoul(value, &end, 10);
+
+		if (!*value || *end || n > 1000000)
+			return err_set(e, ERR_INVALID, "%.40s wants a number, not '%.40s'", argv[i], value);
+		if (strcmp(argv[i], "--idle-exit") == 0)
+			o->idle_exit_s = (unsigned)n;
+		else if (strcmp(argv[i], "--pool") == 0)
+			o->pool = (unsigned)n;
+		else if (strcmp(argv[i], "--ready-fd") == 0)
+			o->ready_fd = (int)n;
+		else
+			return err_set(e, ERR_INVALID, "unknown option %.40s", argv[i]);
+		i++;
+	}
+	return 0;
+}
+
+static int watch_new(struct keeper *k, struct source *s, struct err *e)
+{
+	return s->fd < 0 ? err_sys(e, "a source of the loop") : keeper_watch(k, s, e);
+}
+
+static int start(struct keeper *k, const struct options *o, struct err *e)
+{
+	static struct source listener = { SRC_LISTENER, -1 }, made = { SRC_MADE, -1 },
+			     timer = { SRC_TIMER, -1 }, signals = { SRC_SIGNAL, -1 };
+	sigset_t mask;
+
+	if (host_init(&k->host, o->run_dir, o->state_dir, e) < 0)
+		return -1;
+	k->common = pool_common_limits();
+	k->pool_depth = o->pool;
+	k->idle_exit_s = o->idle_exit_s;
+	k->busy_ns = now_ns();
+	k->epoll = epoll_create1(EPOLL_CLOEXEC);
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	signal(SIGPIPE, SIG_IGN);
+	/* Before the makers start, so that no thread takes the signal. */
+	if (k->epoll < 0 || sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
+		return err_sys(e, "start of the loop");
+	k->timer = timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	signals.fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (watch_new(k, &timer, e) < 0 || watch_new(k, &signals, e) < 0 ||
+	    maker_start(&k->maker, &k->host, o->makers, e) < 0)
+		return -1;
+	made.fd = maker_fd(k->maker);
+	if (watch_new(k, &made, e) < 0 || sweep_start(k, e) < 0)
+		return -1;
+	listener.fd = sock_listen("keeper.sock", 128, e);
+	if (listener.fd < 0)
+		return -1;
+	pool_refill(k);
+	return watch_new(k, &listener, e);
+}
+
+/* Whoever started us waits for one of these. */
+static void tell(int ready_fd, const struct err *e)
+{
+	if (e)
+		fprintf(stderr, "atoll: keeper: %s\n", e->msg);
+	if (ready_fd < 0)
+		return;
+	if (e)
+		dprintf(ready_fd, "E%s", e->msg);
+	else
+		dprintf(ready_fd, "R");
+	close(ready_fd);
+}
+
+int keeper_main(int argc, char **argv)
+{
+	static struct keeper k;
+	struct options o = { .ready_fd = -1 };
+	struct err e;
+
+	if (parse(argc, argv, &o, &e) < 0 || start(&k, &o, &e) < 0) {
+		tell(o.ready_fd, &e);
+		return 125;
+	}
+	tell(o.ready_fd, NULL);
+	loop(&k);
+	unlinkat(k.host.run, "keeper.sock", 0);
+	drain(&k);
+	spare_drop_all(&k);
+	maker_stop(k.maker);
+	cgroups_fini(&k.host.cgroups);
+	return 0;
+}

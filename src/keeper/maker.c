@@ -1,0 +1,236 @@
+/* maker.c - see maker.h.
+ *
+ * One job is one box, in an order that a kill -9 at any point can be undone from: the record first,
+ * then cgroups, sockets and the process; the process id goes into the record before anybody is
+ * given the box. A box whose keeper dies before that ends by itself (its birth connection closes). */
+#include "keeper/maker.h"
+#include "base/clock.h"
+#include "base/own.h"
+#include "jail/launch.h"
+#include "keeper/disk.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#define MAKERS_MAX 16
+
+struct maker {
+	const struct host *host;
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	struct job *todo, **todo_end;
+	struct job *done, **done_end;
+	int back;
+	unsigned busy; /* the loop's only */
+	int stop;
+	pthread_t thread[MAKERS_MAX];
+	unsigned nthreads;
+};
+
+/* Above JAIL_FD_HIGH, where launches do not look. */
+static int lift(int *fd, struct err *e)
+{
+	int high = fcntl(*fd, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
+
+	if (high < 0)
+		return err_sys(e, "descriptor");
+	close(*fd);
+	*fd = high;
+	return 0;
+}
+
+static int make_cgroup(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
+{
+	struct box_limits lim = kbox_limits(b);
+	int n;
+
+	if (cgroup_make(&h->cgroups, b->meta.cgroup, &lim, e) < 0)
+		return -1;
+	if (h->cgroups.version == 2) {
+		sp->cgroup = cgroup_dir(&h->cgroups, b->meta.cgroup, e);
+		return sp->cgroup < 0 ? -1 : 0;
+	}
+	n = cgroup_tasks(&h->cgroups, b->meta.cgroup, sp->tasks, e);
+	if (n < 0)
+		return -1;
+	sp->ntasks = (unsigned)n;
+	return 0;
+}
+
+static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct err *e)
+{
+	int pair[2] = { -1, -1 };
+	struct jailed out = { 0, -1 };
+	char path[48];
+	int done = -1;
+
+	snprintf(path, sizeof(path), "boxes/%s.sock", b->meta.about.id);
+	sp->listener = sock_listen(path, 16, e);
+	if (sp->listener >= 0 && sock_pair(pair, e) == 0) {
+		sp->birth = pair[1];
+		done = jail_launch(sp, &out, e);
+	}
+	own_close_fd(&sp->listener);
+	own_close_fd(&pair[1]);
+	if (done < 0) {
+		own_close_fd(&pair[0]);
+		return -1;
+	}
+	b->init = pair[0];
+	b->death.fd = out.pidfd;
+	b->meta.about.init_pid = out.pid;
+	b->meta.start_time = meta_start_time(h->proc, out.pid);
+	return lift(&b->init, e) < 0 || lift(&b->death.fd, e) < 0 ? -1 : 0;
+}
+
+static int make(const struct host *h, struct job *j, struct err *e)
+{
+	struct kbox *b = j->box;
+	struct spec sp = {
+		.layers = b->meta.about.layers,
+		.uid_base = b->meta.about.uid_base,
+		.disk_bytes = b->meta.about.limits.disk_bytes,
+		.disk_files = b->meta.about.limits.disk_files,
+		.disk = -1,
+		.cgroup = -1,
+		.proc = h->proc,
+		.init_exe = h->init_exe,
+		.listener = -1,
+		.landlock_abi = h->probe.landlock_abi,
+		.filter = &h->filter,
+		.without = j->without,
+	};
+	int made = 0;
+
+	memcpy(sp.id, b->meta.about.id, sizeof(sp.id));
+	if (meta_create(h->run, &b->meta, e) < 0)
+		return -1;
+	if (!kbox_disk_in_memory(&b->meta.about.limits))
+		made = disk_make(h->disks, sp.disk_bytes, sp.disk_files, sp.uid_base, &sp.disk, e);
+	if (made == 0 && b->meta.cgroup[0])
+		made = make_cgroup(h, b, &sp, e);
+	if (made == 0)
+		made = launch(h, b, &sp, e);
+	own_close_fd(&sp.disk);
+	own_close_fd(&sp.cgroup);
+	for (unsigned i = 0; i < sp.ntasks; i++)
+		close(sp.tasks[i]);
+	return made;
+}
+
+static void *work(void *arg)
+{
+	struct maker *m = arg;
+	struct err e = { 0 };
+	uint64_t one = 1;
+
+	/* Boxes that get their cgroups later wait in the parent's, where this thread lives. */
+	if (cgroups_enter(&m->host->cgroups, &e) < 0) {
+		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
+		abort(); /* a maker outside would make boxes outside */
+	}
+	for (;;) {
+		struct job *j;
+
+		pthread_mutex_lock(&m->lock);
+		while (!m->todo && !m->stop)
+			pthread_cond_wait(&m->work, &m->lock);
+		j = m->todo;
+		if (j)
+			m->todo = j->next;
+		if (!m->todo)
+			m->todo_end = &m->todo;
+		pthread_mutex_unlock(&m->lock);
+		if (!j)
+			return NULL;
+
+		j->began_ns = now_ns();
+		if (make(m->host, j, &j->err) == 0)
+			j->err.kind = ERR_NONE;
+		j->box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
+
+		pthread_mutex_lock(&m->lock);
+		j->next = NULL;
+		*m->done_end = j;
+		m->done_end = &j->next;
+		pthread_mutex_unlock(&m->lock);
+		while (write(m->back, &one, sizeof(one)) < 0 && errno == EINTR)
+			;
+	}
+}
+
+int maker_start(struct maker **out, const struct host *h, unsigned threads, struct err *e)
+{
+	struct maker *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		abort();
+	m->host = h;
+	pthread_mutex_init(&m->lock, NULL);
+	pthread_cond_init(&m->work, NULL);
+	m->todo_end = &m->todo;
+	m->done_end = &m->done;
+	m->back = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (m->back < 0)
+		return err_sys(e, "eventfd");
+	for (; m->nthreads < threads && m->nthreads < MAKERS_MAX; m->nthreads++)
+		if (pthread_create(&m->thread[m->nthreads], NULL, work, m) != 0)
+			return err_set(e, ERR_SYS, "cannot start maker thread %u", m->nthreads);
+	*out = m;
+	return 0;
+}
+
+void maker_stop(struct maker *m)
+{
+	pthread_mutex_lock(&m->lock);
+	m->stop = 1;
+	pthread_cond_broadcast(&m->work);
+	pthread_mutex_unlock(&m->lock);
+	for (unsigned i = 0; i < m->nthreads; i++)
+		pthread_join(m->thread[i], NULL);
+	close(m->back);
+	free(m);
+}
+
+int maker_fd(const struct maker *m)
+{
+	return m->back;
+}
+
+void maker_give(struct maker *m, struct job *take_job)
+{
+	take_job->next = NULL;
+	m->busy++;
+	pthread_mutex_lock(&m->lock);
+	*m->todo_end = take_job;
+	m->todo_end = &take_job->next;
+	pthread_cond_signal(&m->work);
+	pthread_mutex_unlock(&m->lock);
+}
+
+struct job *maker_back(struct maker *m)
+{
+	struct job *j;
+
+	pthread_mutex_lock(&m->lock);
+	j = m->done;
+	if (j) {
+		m->done = j->next;
+		if (!m->done)
+			m->done_end = &m->done;
+		m->busy--;
+	}
+	pthread_mutex_unlock(&m->lock);
+	return j;
+}
+
+unsigned maker_busy(const struct maker *m)
+{
+	return m->busy;
+}

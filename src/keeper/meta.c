@@ -1,0 +1,124 @@
+/* meta.c - see meta.h. */
+#include "keeper/meta.h"
+#include "base/id.h"
+#include "base/own.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void name_of(char out[48], const char *id, const char *suffix)
+{
+	snprintf(out, 48, "boxes/%s.%s", id, suffix);
+}
+
+static int write_whole(int run, const struct meta *m, int flags, struct err *e)
+{
+	char path[48];
+	auto_fd int fd = -1;
+
+	name_of(path, m->about.id, "box");
+	fd = openat(run, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+	/* Smaller than a page, so a reader sees the old one or the new one. */
+	if (fd < 0 || pwrite(fd, m, sizeof(*m), 0) != (ssize_t)sizeof(*m))
+		return err_sys(e, "record %s", path);
+	return 0;
+}
+
+int meta_create(int run, const struct meta *m, struct err *e)
+{
+	return write_whole(run, m, O_CREAT | O_EXCL, e);
+}
+
+int meta_update(int run, const struct meta *m, struct err *e)
+{
+	return write_whole(run, m, 0, e);
+}
+
+int meta_read(int run, const char *id, struct meta *out, struct err *e)
+{
+	char path[48];
+	auto_fd int fd = -1;
+	struct meta m;
+	ssize_t n;
+
+	name_of(path, id, "box");
+	fd = openat(run, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	n = fd < 0 ? -1 : read(fd, &m, sizeof(m));
+	if (n < 0)
+		return err_sys(e, "read %s", path);
+	if (n != (ssize_t)sizeof(m) || m.magic != META_MAGIC || strncmp(m.about.id, id, WIRE_ID) != 0)
+		return err_set(e, ERR_INVALID, "%s is not a record of this version", path);
+	*out = m;
+	return 0;
+}
+
+void meta_remove(int run, const char *id)
+{
+	char path[48];
+
+	/* The record goes last: while it is there, a new keeper finishes what we began. */
+	name_of(path, id, "sock");
+	unlinkat(run, path, 0);
+	name_of(path, id, "box");
+	unlinkat(run, path, 0);
+}
+
+int meta_each(int run, int (*each)(const char *id, void *arg), void *arg, struct err *e)
+{
+	int fd = openat(run, "boxes", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *de;
+	int stop = 0;
+
+	if (!d)
+		return err_sys(e, "open boxes");
+	while (!stop && (de = readdir(d)) != NULL) {
+		char id[ID_LEN + 1];
+		char *dot = strchr(de->d_name, '.');
+
+		if (!dot || strcmp(dot, ".box") != 0 || dot - de->d_name != ID_LEN)
+			continue;
+		memcpy(id, de->d_name, ID_LEN);
+		id[ID_LEN] = 0;
+		if (id_valid(id))
+			stop = each(id, arg);
+	}
+	closedir(d);
+	return 0;
+}
+
+uint64_t meta_start_time(int proc, int pid)
+{
+	char path[32], text[1024], *at;
+	auto_fd int fd = -1;
+	unsigned long long ticks = 0;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%d/stat", pid);
+	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = 0;
+	/* The name in brackets may hold anything; the fields begin after the last one. */
+	at = strrchr(text, ')');
+	for (int i = 0; at && i < 20; i++)
+		at = strchr(at + 1, ' ');
+	if (!at || sscanf(at, " %llu", &ticks) != 1)
+		return 0;
+	return ticks;
+}
+
+uint64_t meta_boot(int proc)
+{
+	auto_fd int fd = openat(proc, "sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	uint64_t hash = 0xcbf29ce484222325u;
+	char text[64];
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text));
+
+	for (ssize_t i = 0; i < n; i++)
+		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
+	return hash;
+}

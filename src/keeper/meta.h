@@ -1,0 +1,28 @@
+/* meta.h - the record of a box in the run folder: what a new keeper must know to adopt or remove it.
+ * Owns: boxes/<id>.box and boxes/<id>.sock. Written before the first thing it describes exists. */
+#pragma once
+#include "base/err.h"
+#include "wire/wire.h"
+#include <stdint.h>
+
+#define META_MAGIC 0x31786f62 /* "box1" */
+
+struct meta {
+	uint32_t magic;
+	uint32_t pad;
+	char cgroup[WIRE_ID]; /* name of its cgroups; empty: it waits in the parent's */
+	uint64_t start_time;  /* of init, in ticks since boot: tells it from a later process */
+	uint64_t boot;        /* hash of the boot id: ids of another boot mean nothing */
+	struct wire_box about;
+};
+
+/* All relative to the run folder's descriptor. */
+must_check int meta_create(int run, const struct meta *m, struct err *e); /* the id must be new */
+must_check int meta_update(int run, const struct meta *m, struct err *e); /* one write, in place */
+must_check int meta_read(int run, const char *id, struct meta *out, struct err *e);
+void meta_remove(int run, const char *id); /* record and socket */
+/* Calls each for every record; stops when it returns non-zero. */
+must_check int meta_each(int run, int (*each)(const char *id, void *arg), void *arg, struct err *e);
+
+uint64_t meta_start_time(int proc, int pid); /* 0: no such process */
+uint64_t meta_boot(int proc);

@@ -1,0 +1,156 @@
+/* pool.c - boxes made before they are asked for.
+ *
+ * A pooled box is whole: namespaces, root, filter, a waiting init. Only its cgroups are missing on
+ * v1 hosts, where they can be entered late for microseconds and an idle one is dear; on v2 it is
+ * born in its own. Refilling waits for a quiet moment, so that it does not compete with the request
+ * that emptied the place, unless the pool runs low. */
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/own.h"
+#include "keeper/state.h"
+#include "wire/sock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define QUIET_MS 3
+
+struct wire_limits pool_common_limits(void)
+{
+	return (struct wire_limits){
+		.mem_bytes = 512ull << 20, .disk_bytes = 256ull << 20, .disk_files = 65536,
+		.cpu_ms = 0, .cpu_milli = 1000, .pids = 512,
+	};
+}
+
+/* Cgroup limits are written when a box is taken; the disk is mounted when it is made. */
+int pool_fits(const struct keeper *k, const struct wire_limits *want)
+{
+	return want->disk_bytes == k->common.disk_bytes && want->disk_files == k->common.disk_files &&
+	       kbox_disk_in_memory(want);
+}
+
+struct kbox *pool_take(struct keeper *k)
+{
+	struct kbox *b = k->pool;
+
+	if (b) {
+		k->pool = b->next;
+		b->next = NULL;
+		k->pooled--;
+	}
+	k->quiet_ns = now_ns() + QUIET_MS * 1000000ull;
+	return b;
+}
+
+void pool_add(struct keeper *k, struct kbox *b)
+{
+	struct kbox **end = &k->pool;
+
+	/* Oldest first: the newest is still settling. */
+	while (*end)
+		end = &(*end)->next;
+	b->next = NULL;
+	*end = b;
+	k->pooled++;
+}
+
+void pool_drop(struct keeper *k, struct kbox *b)
+{
+	for (struct kbox **at = &k->pool; *at; at = &(*at)->next)
+		if (*at == b) {
+			*at = b->next;
+			b->next = NULL;
+			k->pooled--;
+			return;
+		}
+}
+
+/* A new box up to the point where a maker takes over: id, ids, record. */
+int pool_begin(struct keeper *k, struct job *j, const struct wire_limits *lim, int own_cgroup,
+	       struct err *e)
+{
+	struct wire_box *about;
+	char id[ID_LEN + 1];
+	uint32_t uid_base;
+
+	if (id_new(id, e) < 0 || range_take(&k->ranges, &uid_base, e) < 0)
+		return -1;
+	j->box = kbox_new(&k->boxes, id);
+	about = &j->box->meta.about;
+	about->head = sock_head(WIRE_BOX, 0);
+	about->limits = *lim;
+	about->layers = k->host.layers;
+	about->state = WIRE_BOX_MAKING;
+	about->uid_base = uid_base;
+	about->created_ns = clock_ns(CLOCK_REALTIME);
+	snprintf(about->template, sizeof(about->template), "base");
+	j->box->meta.magic = META_MAGIC;
+	j->box->meta.boot = k->host.boot;
+	if (own_cgroup)
+		memcpy(j->box->meta.cgroup, id, sizeof(id));
+	maker_give(k->maker, j);
+	return 0;
+}
+
+static int give_one(struct keeper *k, struct err *e)
+{
+	struct job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		abort();
+	j->for_pool = 1;
+	if (pool_begin(k, j, &k->common, k->host.cgroups.version == 2, e) < 0) {
+		free(j);
+		return -1;
+	}
+	k->pool_making++;
+	return 0;
+}
+
+void pool_refill(struct keeper *k)
+{
+	unsigned have = k->pooled + k->pool_making;
+	uint64_t now = now_ns();
+	struct err e;
+
+	if (k->stopping)
+		return;
+	if (now < k->quiet_ns && have * 2 > k->pool_depth) {
+		keeper_wake_in(k, (unsigned)((k->quiet_ns - now) / 1000000 + 1));
+		return;
+	}
+	spare_refill(k);
+	for (; have < k->pool_depth; have++)
+		if (give_one(k, &e) < 0) {
+			fprintf(stderr, "atoll: keeper: pool: %s\n", e.msg);
+			return;
+		}
+}
+
+void pool_about(const struct keeper *k, struct wire_about *out)
+{
+	*out = (struct wire_about){
+		.layers = k->host.layers,
+		.boxes = k->boxes.count - k->pooled - k->pool_making,
+		.pooled = k->pooled,
+		.making = maker_busy(k->maker),
+		.pool_depth = k->pool_depth,
+		.pid = (uint32_t)getpid(),
+		.cgroup_version = (uint32_t)k->host.cgroups.version,
+		.hits = k->hits,
+		.misses = k->misses,
+	};
+}
+
+void pool_filled(struct keeper *k)
+{
+	struct wire_about a;
+
+	if (!k->filler.client || k->pooled < k->pool_depth)
+		return;
+	pool_about(k, &a);
+	a.head = sock_head(WIRE_ABOUT, k->filler.ref);
+	client_send(k, k->filler.client, &a, sizeof(a), -1);
+	k->filler.client = 0;
+}

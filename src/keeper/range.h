@@ -1,0 +1,19 @@
+/* range.h - disjoint ranges of host ids, one per box.
+ * Owns: which ranges are taken. A range is given back only when the last process and file of its
+ * box are gone. */
+#pragma once
+#include "base/err.h"
+#include <stdint.h>
+
+#define RANGE_FIRST_UID 1000000u
+#define RANGE_SIZE 65536u
+#define RANGE_COUNT 32768u /* ends below 2^31 + 1,000,000: every id fits every kernel interface */
+
+struct ranges {
+	uint64_t taken[RANGE_COUNT / 64];
+	uint32_t next; /* where to look first: a range rests as long as possible before its next use */
+};
+
+must_check int range_take(struct ranges *r, uint32_t *out_uid_base, struct err *e);
+void range_mark(struct ranges *r, uint32_t uid_base); /* found in use by a box we re-adopt */
+void range_free(struct ranges *r, uint32_t uid_base);

@@ -1,0 +1,325 @@
+/* request.c - what a client may ask of the keeper: one handler per frame. */
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/own.h"
+#include "jail/launch.h"
+#include "keeper/state.h"
+#include "wire/frame.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MEM_MIN (4ull << 20)
+#define DISK_IMAGE_MIN (16ull << 20)
+#define DISK_MAX (1ull << 40)
+#define POOL_MAX 20000
+
+static void refuse(struct keeper *k, struct client *c, const struct frame *f, enum err_kind kind,
+		   const char *what)
+{
+	struct err e;
+
+	err_set(&e, kind, "%s", what);
+	client_error(k, c->number, f->ref, &e);
+}
+
+/* ---- giving a box away ---- */
+
+/* From here on it is the client's: its own cgroups, its state on disk, its connection. */
+static int hand_over(struct keeper *k, struct kbox *b, const struct wire_limits *lim, int idle,
+		     struct err *e)
+{
+	const struct cgroups *cs = &k->host.cgroups;
+	struct frame keep = sock_head(WIRE_KEEP, 0), adopt = sock_head(WIRE_ADOPT, 0);
+	struct box_limits box_lim;
+	int fds[CG_NCTL], n = 0, sent;
+
+	b->meta.about.limits = *lim;
+	box_lim = kbox_limits(b);
+	if (b->meta.cgroup[0]) {
+		if (cgroup_limit(cs, b->meta.cgroup, &box_lim, e) < 0)
+			return -1;
+	} else if (cs->version == 1 && !idle) {
+		n = spare_take(k, b, fds, e);
+		if (n < 0)
+			return -1;
+	}
+	b->meta.about.state = WIRE_BOX_TAKEN;
+	sent = meta_update(k->host.run, &b->meta, e);
+	if (sent == 0 && n > 0)
+		sent = sock_send(b->init, &adopt, sizeof(adopt), NULL, 0, fds, (unsigned)n, e);
+	if (sent == 0)
+		sent = sock_send(b->init, &keep, sizeof(keep), NULL, 0, NULL, 0, e);
+	while (n > 0)
+		close(fds[--n]);
+	return sent;
+}
+
+static void give(struct keeper *k, struct kbox *b, uint64_t client, uint32_t ref)
+{
+	struct wire_box out = b->meta.about;
+
+	out.head = sock_head(WIRE_BOX, ref);
+	if (b->meta.about.limits.cpu_ms && !k->metered++)
+		keeper_wake_in(k, 10);
+	client_send(k, client, &out, sizeof(out), b->init);
+	/* If the client is gone nobody has claimed it, and it ends with this. */
+	own_close_fd(&b->init);
+}
+
+/* A broken box is ended; the client hears why. */
+static void give_up(struct keeper *k, struct kbox *b, uint64_t client, uint32_t ref, struct err *e)
+{
+	client_error(k, client, ref, e);
+	death_kill(k, b);
+}
+
+static int limits_sane(const struct keeper *k, const struct wire_limits *l, struct err *e)
+{
+	const char *what = !k->host.cgroups.version ? k->host.cgroups.why_not : NULL;
+
+	if (what && what[0])
+		return err_set(e, ERR_DENIED, "limits cannot be enforced here: %.120s", what);
+	if (l->mem_bytes < MEM_MIN || l->mem_bytes > (1ull << 50))
+		return err_set(e, ERR_INVALID, "memory limit %llu: at least 4M",
+			       (unsigned long long)l->mem_bytes);
+	if (l->pids < 1 || l->pids > 4000000)
+		return err_set(e, ERR_INVALID, "process limit %u: 1 to 4000000", l->pids);
+	if (l->cpu_milli < 10 || l->cpu_milli > 1024000)
+		return err_set(e, ERR_INVALID, "cpu limit of %u thousandths: 0.01 to 1024 cpus",
+			       l->cpu_milli);
+	if (l->disk_bytes < 65536 || l->disk_files < 16)
+		return err_set(e, ERR_INVALID, "disk limit %llu bytes, %llu files: at least 64k and 16",
+			       (unsigned long long)l->disk_bytes, (unsigned long long)l->disk_files);
+	if (!kbox_disk_in_memory(l) && l->disk_bytes < DISK_IMAGE_MIN)
+		return err_set(e, ERR_INVALID,
+			       "disk limit %llu: above half of the memory limit it is a real disk, of at "
+			       "least 16M",
+			       (unsigned long long)l->disk_bytes);
+	if (l->disk_bytes > DISK_MAX)
+		return err_set(e, ERR_INVALID, "disk limit %llu: at most 1T",
+			       (unsigned long long)l->disk_bytes);
+	return 0;
+}
+
+static void create_new(struct keeper *k, struct client *c, const struct wire_create *w)
+{
+	struct job *j = calloc(1, sizeof(*j));
+	struct err e;
+
+	if (!j)
+		abort();
+	j->client = c->number;
+	j->ref = w->head.ref;
+	j->without = w->without;
+	if (pool_begin(k, j, &w->limits,
+		       k->host.cgroups.version != 0 && !(w->head.flags & WIRE_CREATE_IDLE), &e) < 0) {
+		client_error(k, c->number, w->head.ref, &e);
+		free(j);
+	}
+}
+
+static void on_create(struct keeper *k, struct client *c, const struct frame *f)
+{
+	const struct wire_create *w = (const struct wire_create *)f;
+	int idle = !!(f->flags & WIRE_CREATE_IDLE);
+	struct kbox *b;
+	struct err e;
+
+	if (strnlen(w->template, sizeof(w->template)) == sizeof(w->template) ||
+	    strcmp(w->template, "base") != 0) {
+		refuse(k, c, f, ERR_NOT_FOUND, "no such template; there is: base");
+		return;
+	}
+	if (limits_sane(k, &w->limits, &e) < 0) {
+		client_error(k, c->number, f->ref, &e);
+		return;
+	}
+	b = f->flags & WIRE_CREATE_COLD || w->without || !pool_fits(k, &w->limits) ? NULL : pool_take(k);
+	if (!b) {
+		k->misses++;
+		create_new(k, c, w);
+		return;
+	}
+	k->hits++;
+	if (hand_over(k, b, &w->limits, idle, &e) < 0)
+		give_up(k, b, c->number, f->ref, &e);
+	else
+		give(k, b, c->number, f->ref);
+	pool_refill(k);
+}
+
+void request_made(struct keeper *k, struct job *take_job)
+{
+	struct job *j = take_job;
+	struct kbox *b = j->box;
+	struct err e = j->err;
+
+	if (j->for_pool)
+		k->pool_making--;
+	if (!e.kind && keeper_watch(k, &b->death, &e) == 0) {
+		b->meta.about.state = j->for_pool ? WIRE_BOX_POOLED : WIRE_BOX_MAKING;
+		/* The pid is on disk before anybody holds the box. */
+		if (meta_update(k->host.run, &b->meta, &e) == 0) {
+			if (j->for_pool) {
+				pool_add(k, b);
+			} else if (hand_over(k, b, &b->meta.about.limits, !b->meta.cgroup[0], &e) < 0) {
+				give_up(k, b, j->client, j->ref, &e);
+			} else {
+				give(k, b, j->client, j->ref);
+			}
+			free(j);
+			return;
+		}
+	}
+	if (j->for_pool)
+		fprintf(stderr, "atoll: keeper: pool: %s\n", e.msg);
+	else
+		client_error(k, j->client, j->ref, &e);
+	death_kill(k, b);
+	death_seen(k, b);
+	free(j);
+}
+
+/* ---- living boxes ---- */
+
+static struct kbox *named(struct keeper *k, struct client *c, const struct frame *f)
+{
+	const struct wire_id *w = (const struct wire_id *)f;
+	struct kbox *b = NULL;
+
+	if (strnlen(w->id, sizeof(w->id)) < sizeof(w->id) && id_valid(w->id))
+		b = kbox_find(&k->boxes, w->id);
+	if (b && (b->meta.about.state == WIRE_BOX_TAKEN || b->meta.about.state == WIRE_BOX_DYING))
+		return b;
+	refuse(k, c, f, ERR_NOT_FOUND, "no such box");
+	return NULL;
+}
+
+static void on_open(struct keeper *k, struct client *c, const struct frame *f)
+{
+	struct kbox *b = named(k, c, f);
+	struct wire_box out;
+	auto_fd int fd = -1;
+	struct err e;
+	char path[48];
+
+	if (!b)
+		return;
+	snprintf(path, sizeof(path), "boxes/%s.sock", b->meta.about.id);
+	fd = sock_connect(path, &e);
+	if (fd < 0) {
+		client_error(k, c->number, f->ref, &e);
+		return;
+	}
+	out = b->meta.about;
+	out.head = sock_head(WIRE_BOX, f->ref);
+	client_send(k, c->number, &out, sizeof(out), fd);
+}
+
+static void on_kill(struct keeper *k, struct client *c, const struct frame *f)
+{
+	const struct wire_counted *late = death_obituary(k, ((const struct wire_id *)f)->id);
+	struct wire_counted out;
+	struct kbox *b;
+
+	if (late) {
+		out = *late;
+		out.head = sock_head(WIRE_GONE, f->ref);
+		client_send(k, c->number, &out, sizeof(out), -1);
+		return;
+	}
+	b = named(k, c, f);
+	if (!b)
+		return;
+	if (b->nwaiters == KBOX_WAITERS) {
+		refuse(k, c, f, ERR_LIMIT, "too many already wait for this box to end");
+		return;
+	}
+	b->waiters[b->nwaiters++] = (struct waiter){ c->number, f->ref };
+	if (b->meta.about.state != WIRE_BOX_DYING)
+		death_kill(k, b);
+}
+
+static void on_counters(struct keeper *k, struct client *c, const struct frame *f)
+{
+	const struct wire_counted *late = death_obituary(k, ((const struct wire_id *)f)->id);
+	struct wire_counted out;
+	struct kbox *b;
+
+	if (late) {
+		out = *late;
+	} else {
+		b = named(k, c, f);
+		if (!b)
+			return;
+		death_count(k, b, &out);
+	}
+	out.head = sock_head(WIRE_COUNTED, f->ref);
+	client_send(k, c->number, &out, sizeof(out), -1);
+}
+
+static void on_boxes(struct keeper *k, struct client *c, const struct frame *f)
+{
+	enum { PER_FRAME = 200 };
+	const struct wire_id *w = (const struct wire_id *)f;
+	struct {
+		struct frame head;
+		struct wire_box box[PER_FRAME];
+	} out = { .head = sock_head(WIRE_LISTED, f->ref) };
+	unsigned n = 0;
+	struct kbox *b;
+
+	if (strnlen(w->id, sizeof(w->id)) == sizeof(w->id)) {
+		refuse(k, c, f, ERR_INVALID, "not an id");
+		return;
+	}
+	for (b = kbox_after(&k->boxes, w->id); b && n < PER_FRAME;
+	     b = kbox_after(&k->boxes, b->meta.about.id))
+		if (b->meta.about.state == WIRE_BOX_TAKEN)
+			out.box[n++] = b->meta.about;
+	client_send(k, c->number, &out, sizeof(out.head) + n * sizeof(out.box[0]), -1);
+}
+
+static void on_info(struct keeper *k, struct client *c, const struct frame *f)
+{
+	struct wire_about a;
+
+	pool_about(k, &a);
+	a.head = sock_head(WIRE_ABOUT, f->ref);
+	client_send(k, c->number, &a, sizeof(a), -1);
+}
+
+static void on_fill(struct keeper *k, struct client *c, const struct frame *f)
+{
+	const struct wire_fill *w = (const struct wire_fill *)f;
+
+	if (w->depth > POOL_MAX) {
+		refuse(k, c, f, ERR_INVALID, "a pool of more than 20000 boxes");
+		return;
+	}
+	k->pool_depth = w->depth;
+	k->quiet_ns = 0;
+	k->filler = (struct waiter){ c->number, f->ref };
+	pool_refill(k);
+	pool_filled(k);
+}
+
+void request_handle(struct keeper *k, struct client *c, const struct frame *f, uint32_t len)
+{
+	static void (*const handlers[])(struct keeper *, struct client *, const struct frame *) = {
+		[WIRE_CREATE] = on_create, [WIRE_OPEN] = on_open,   [WIRE_KILL] = on_kill,
+		[WIRE_COUNTERS] = on_counters, [WIRE_BOXES] = on_boxes, [WIRE_INFO] = on_info,
+		[WIRE_FILL] = on_fill,
+	};
+
+	(void)len;
+	if (f->type >= ARRAY_LEN(handlers) || !handlers[f->type]) {
+		refuse(k, c, f, ERR_INVALID, "not a request to a keeper");
+		return;
+	}
+	handlers[f->type](k, c, f);
+}

@@ -1,0 +1,92 @@
+/* state.h - the keeper's one state and the rooms that work on it, all on the loop's thread.
+ *   keeper.c   start, loop, clients          request.c  what a client may ask
+ *   pool.c     boxes made before they are asked for
+ *   spare.c    cgroups made before they are asked for
+ *   death.c    the end of a box, and what is remembered of it
+ *   sweep.c    what an earlier keeper left */
+#pragma once
+#include "base/err.h"
+#include "keeper/host.h"
+#include "keeper/kbox.h"
+#include "keeper/maker.h"
+#include "keeper/range.h"
+#include "wire/wire.h"
+
+#define OBITUARIES 1024
+
+struct client {
+	struct source src;
+	uint64_t number; /* never reused */
+	struct client *next;
+};
+
+struct keeper {
+	struct host host;
+	struct kboxes boxes;
+	struct ranges ranges;
+	struct maker *maker;
+	struct client *clients;
+	uint64_t last_client;
+	unsigned nclients;
+	int epoll, timer;
+	int stopping;
+	unsigned idle_exit_s; /* 0: stay */
+	uint64_t busy_ns;     /* last time there was a taken box or a client */
+
+	struct kbox *pool; /* made, waiting, all alike */
+	unsigned pooled, pool_depth, pool_making;
+	uint64_t quiet_ns;         /* no refill before this moment: a request is being served */
+	struct wire_limits common; /* limits of pooled boxes */
+	uint64_t hits, misses;
+	struct waiter filler;      /* who asked for FILL and is not answered yet */
+
+	struct spare *spares;
+	unsigned nspares;
+
+	struct kbox *dying; /* dead, but something of theirs is still busy */
+	struct wire_counted obituary[OBITUARIES];
+	unsigned obituary_next;
+	unsigned metered; /* boxes with a CPU time limit */
+};
+
+/* keeper.c */
+struct client *client_find(struct keeper *k, uint64_t number);
+void client_send(struct keeper *k, uint64_t client, const void *frame, size_t len, int fd);
+void client_error(struct keeper *k, uint64_t client, uint32_t ref, const struct err *e);
+must_check int keeper_watch(struct keeper *k, struct source *s, struct err *e);
+void keeper_wake_in(struct keeper *k, unsigned ms); /* the timer, at the latest then */
+
+/* request.c */
+void request_handle(struct keeper *k, struct client *c, const struct frame *f, uint32_t len);
+void request_made(struct keeper *k, struct job *take_job);
+
+/* pool.c */
+struct wire_limits pool_common_limits(void);
+int pool_fits(const struct keeper *k, const struct wire_limits *want);
+struct kbox *pool_take(struct keeper *k); /* NULL: empty */
+void pool_add(struct keeper *k, struct kbox *b);
+void pool_drop(struct keeper *k, struct kbox *b); /* it died while waiting */
+void pool_refill(struct keeper *k);
+void pool_filled(struct keeper *k); /* answers a FILL if the depth is reached */
+/* own_cgroup: made with its limits now; otherwise it waits in the parent's. */
+must_check int pool_begin(struct keeper *k, struct job *j, const struct wire_limits *lim, int own_cgroup,
+			  struct err *e);
+void pool_about(const struct keeper *k, struct wire_about *out);
+
+/* spare.c */
+/* Cgroups with these limits for a process to enter; returns how many descriptors, -1 on error.
+ * The name is on its way to the record before anything exists by it. */
+must_check int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct err *e);
+void spare_refill(struct keeper *k);
+void spare_drop_all(struct keeper *k);
+
+/* death.c */
+void death_kill(struct keeper *k, struct kbox *b); /* SIGKILL to the whole pid namespace */
+void death_seen(struct keeper *k, struct kbox *b); /* its init is gone */
+void death_retry(struct keeper *k);
+void death_count(const struct keeper *k, const struct kbox *b, struct wire_counted *out);
+const struct wire_counted *death_obituary(const struct keeper *k, const char *id);
+void death_meter(struct keeper *k); /* ends boxes that are over their CPU time */
+
+/* sweep.c */
+must_check int sweep_start(struct keeper *k, struct err *e);

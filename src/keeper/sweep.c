@@ -1,0 +1,80 @@
+/* sweep.c - what an earlier keeper left: living boxes are adopted, the rest is removed.
+ * By record only: an id, a pid with its start time, an id range. Never by name or by guess. */
+#include "base/own.h"
+#include "jail/launch.h"
+#include "keeper/state.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A pidfd of the recorded process, if that very process still lives. */
+static int find_process(const struct keeper *k, const struct meta *m)
+{
+	int pid = m->about.init_pid, low, high;
+
+	if (m->boot != k->host.boot || pid <= 1 || !m->start_time)
+		return -1;
+	low = (int)syscall(SYS_pidfd_open, pid, 0);
+	/* The time is read after the descriptor is held: now it cannot be another's. */
+	if (low >= 0 && meta_start_time(k->host.proc, pid) != m->start_time) {
+		close(low);
+		return -1;
+	}
+	high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
+	if (low >= 0)
+		close(low);
+	return high;
+}
+
+static int adopt_or_end(const char *id, void *arg)
+{
+	struct keeper *k = arg;
+	struct kbox *b;
+	struct meta m;
+	struct err e;
+
+	if (meta_read(k->host.run, id, &m, &e) < 0) {
+		fprintf(stderr, "atoll: keeper: %s; removed\n", e.msg);
+		meta_remove(k->host.run, id);
+		return 0;
+	}
+	b = kbox_new(&k->boxes, id);
+	b->meta = m;
+	range_mark(&k->ranges, m.about.uid_base);
+	if (m.about.limits.cpu_ms)
+		k->metered++;
+	b->death.fd = find_process(k, &m);
+	if (b->death.fd < 0 || keeper_watch(k, &b->death, &e) < 0) {
+		death_seen(k, b);
+		return 0;
+	}
+	/* Nobody was given it, or its end had begun: finish that. */
+	if (m.about.state != WIRE_BOX_TAKEN)
+		death_kill(k, b);
+	return 0;
+}
+
+/* A cgroup below our own parent that no box names: a spare, or what was half made. */
+static void remove_unnamed(const char *name, void *arg)
+{
+	struct keeper *k = arg;
+	struct err e;
+
+	for (struct kbox *b = kbox_after(&k->boxes, ""); b; b = kbox_after(&k->boxes, b->meta.about.id))
+		if (strcmp(b->meta.cgroup, name) == 0)
+			return;
+	cgroup_kill(&k->host.cgroups, name);
+	if (cgroup_remove(&k->host.cgroups, name, &e) < 0)
+		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
+}
+
+int sweep_start(struct keeper *k, struct err *e)
+{
+	if (meta_each(k->host.run, adopt_or_end, k, e) < 0)
+		return -1;
+	cgroups_each(&k->host.cgroups, remove_unnamed, k);
+	return 0;
+}

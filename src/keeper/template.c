@@ -1,0 +1,248 @@
+/* template.c - see template.h. Runs once per keeper, before the stage becomes its root. */
+#include "keeper/template.h"
+#include "base/buf.h"
+#include "base/own.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Copied if it is there. Nothing with a secret, a user list or a machine's identity. */
+const struct template_row template_etc[] = {
+	{ "alternatives", "half of /usr/bin points through it" },
+	{ "ld.so.cache", "where libraries are" },
+	{ "ld.so.conf", "where libraries are" },
+	{ "ld.so.conf.d", "where libraries are" },
+	{ "ssl/certs", "public certificates" },
+	{ "ssl/openssl.cnf", "OpenSSL's defaults" },
+	{ "ca-certificates.conf", "which certificates" },
+	{ "protocols", "names of protocols" },
+	{ "services", "names of ports" },
+	{ "mime.types", "names of file types" },
+	{ "magic", "file(1)" },
+	{ "magic.mime", "file(1)" },
+	{ "debian_version", "scripts ask" },
+	{ "profile", "login shells" },
+	{ "bash.bashrc", "interactive shells" },
+	{ "inputrc", "line editing" },
+	{ "terminfo", "terminals" },
+	{ "shells", "which shells are shells" },
+	{ "localtime", "the host's time zone" },
+	{ "timezone", "the host's time zone" },
+	{ "fonts", "plots with text" },
+	{ "matplotlibrc", "plots" },
+	{ "python3", "Debian's Python" },
+	{ "python3.11", "Debian 12's Python" },
+	{ "python3.12", "Ubuntu 24.04's Python" },
+	{ "python3.13", "Debian 13's Python" },
+	{ "perl", "Debian's Perl" },
+	{ "R", "R's site files" },
+	{ "php", "PHP's settings" },
+	{ "java-17-openjdk", "Java's settings" },
+	{ "java-21-openjdk", "Java's settings" },
+	{ "ImageMagick-6", "convert's policy" },
+	{ "gai.conf", "address order" },
+	{ "host.conf", "resolver order" },
+};
+const unsigned template_netc = ARRAY_LEN(template_etc);
+
+#define DEPTH_MAX 8
+#define FILE_MAX_BYTES (4 << 20)
+
+static int copy_file(int from, int to, const char *name, const struct stat *st, struct err *e)
+{
+	auto_fd int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	auto_fd int out = -1;
+	ssize_t n = 1;
+
+	/* What others may not read on the host is not for boxes either. */
+	if (in < 0 || !(st->st_mode & S_IROTH) || st->st_size > FILE_MAX_BYTES)
+		return 0;
+	out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (out < 0)
+		return err_sys(e, "create %s", name);
+	while (n > 0)
+		n = sendfile(out, in, NULL, FILE_MAX_BYTES);
+	if (n < 0 || fchmod(out, st->st_mode & 0755) < 0)
+		return err_sys(e, "copy %s", name);
+	return 0;
+}
+
+static int copy_entry(int from, int to, const char *name, int depth, struct err *e);
+
+static int copy_dir(int from, int to, const char *name, int depth, struct err *e)
+{
+	int in = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = in < 0 ? NULL : fdopendir(in);
+	auto_fd int out = -1;
+	struct dirent *de;
+	int bad = 0;
+
+	if (!d)
+		return 0; /* not ours to read, so not theirs */
+	if (mkdirat(to, name, 0755) < 0 && errno != EEXIST)
+		bad = err_sys(e, "mkdir %s", name);
+	out = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	while (!bad && out >= 0 && (de = readdir(d)) != NULL)
+		if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
+			bad = copy_entry(in, out, de->d_name, depth + 1, e);
+	closedir(d);
+	return bad;
+}
+
+static int copy_entry(int from, int to, const char *name, int depth, struct err *e)
+{
+	char target[4096];
+	struct stat st;
+	ssize_t n;
+
+	if (depth > DEPTH_MAX || fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	if (S_ISREG(st.st_mode))
+		return copy_file(from, to, name, &st, e);
+	if (S_ISDIR(st.st_mode))
+		return copy_dir(from, to, name, depth, e);
+	if (!S_ISLNK(st.st_mode))
+		return 0;
+	n = readlinkat(from, name, target, sizeof(target) - 1);
+	if (n <= 0)
+		return 0;
+	target[n] = 0;
+	return symlinkat(target, to, name) < 0 && errno != EEXIST ? err_sys(e, "link %s", name) : 0;
+}
+
+/* "ssl/certs" needs ssl first. */
+static int copy_allowed(int etc, const char *path, struct err *e)
+{
+	char dir[32];
+	const char *slash = strchr(path, '/');
+	auto_fd int from = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_fd int sub_from = -1, sub_to = -1;
+
+	if (!slash)
+		return copy_entry(from, etc, path, 0, e);
+	snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
+	if (mkdirat(etc, dir, 0755) < 0 && errno != EEXIST)
+		return err_sys(e, "mkdir %s", dir);
+	sub_from = openat(from, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	sub_to = openat(etc, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return sub_from < 0 ? 0 : copy_entry(sub_from, sub_to, slash + 1, 0, e);
+}
+
+static int write_file(int dir, const char *name, const char *text, struct err *e)
+{
+	auto_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	size_t n = strlen(text);
+
+	if (fd < 0 || write(fd, text, n) != (ssize_t)n || fchmod(fd, 0644) < 0)
+		return err_sys(e, "write %s", name);
+	return 0;
+}
+
+/* The host's system users keep their names (files in /usr belong to some); people do not. */
+static int write_accounts(int etc, const char *file, const char *ours, struct err *e)
+{
+	char path[32], line[1024];
+	auto_buf struct buf out = { 0 };
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/etc/%s", file);
+	buf_puts(&out, ours);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		unsigned id;
+		char name[64];
+
+		if (sscanf(line, "%63[^:]:%*[^:]:%u:", name, &id) != 2 || id == 0 || id >= 1000)
+			continue;
+		if (strcmp(file, "passwd") == 0)
+			buf_printf(&out, "%s:x:%u:%u::/nonexistent:/usr/sbin/nologin\n", name, id, id);
+		else
+			buf_printf(&out, "%s:x:%u:\n", name, id);
+	}
+	if (f)
+		fclose(f);
+	return write_file(etc, file, buf_str(&out), e);
+}
+
+static int write_etc(int etc, struct err *e)
+{
+	static const char os[] = "../usr/lib/os-release";
+
+	if (write_accounts(etc, "passwd",
+			   "root:x:0:0:root:/root:/bin/bash\n"
+			   "user:x:1000:1000:user:/home/user:/bin/bash\n"
+			   "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+			   e) < 0 ||
+	    write_accounts(etc, "group", "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n", e) < 0 ||
+	    write_file(etc, "hostname", "atoll\n", e) < 0 ||
+	    write_file(etc, "hosts", "127.0.0.1 localhost atoll\n::1 localhost\n", e) < 0 ||
+	    write_file(etc, "resolv.conf", "", e) < 0 ||
+	    write_file(etc, "nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n", e) < 0)
+		return -1;
+	if (symlinkat(os, etc, "os-release") < 0)
+		return err_sys(e, "link os-release");
+	return 0;
+}
+
+static const struct place {
+	const char *path;
+	unsigned mode, id;
+} places[] = {
+	{ "dev", 0755, 0 },      { "etc", 0755, 0 },       { "home", 0755, 0 },
+	{ "home/user", 0755, 1000 },                       { "media", 0755, 0 },
+	{ "mnt", 0755, 0 },      { "opt", 0755, 0 },       { "proc", 0755, 0 },
+	{ "root", 0700, 0 },     { "run", 0755, 0 },       { "srv", 0755, 0 },
+	{ "sys", 0755, 0 },      { "tmp", 01777, 0 },      { "usr", 0755, 0 },
+	{ "var", 0755, 0 },      { "var/cache", 0755, 0 }, { "var/lib", 0755, 0 },
+	{ "var/log", 0755, 0 },  { "var/tmp", 01777, 0 },
+};
+
+static int make_places(int dir, struct err *e)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(places); i++) {
+		const struct place *p = &places[i];
+
+		if (mkdirat(dir, p->path, 0755) < 0 ||
+		    fchownat(dir, p->path, p->id, p->id, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    fchmodat(dir, p->path, p->mode, 0) < 0)
+			return err_sys(e, "make /%s", p->path);
+	}
+	return 0;
+}
+
+static int link_merged(int dir, struct err *e)
+{
+	static const char *const names[] = { "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
+	char usr[24], to[24];
+
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+		snprintf(usr, sizeof(usr), "/usr/%s", names[i]);
+		snprintf(to, sizeof(to), "usr/%s", names[i]);
+		if (access(usr, F_OK) == 0 && symlinkat(to, dir, names[i]) < 0)
+			return err_sys(e, "link /%s", names[i]);
+	}
+	return 0;
+}
+
+int template_base(int dir, struct err *e)
+{
+	auto_fd int etc = -1;
+
+	if (make_places(dir, e) < 0 || link_merged(dir, e) < 0)
+		return err_in(e, "template base");
+	etc = openat(dir, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (etc < 0)
+		return err_sys(e, "template base: open etc");
+	for (unsigned i = 0; i < template_netc; i++)
+		if (copy_allowed(etc, template_etc[i].path, e) < 0)
+			return err_in(e, "template base: /etc/%s", template_etc[i].path);
+	if (write_etc(etc, e) < 0)
+		return err_in(e, "template base");
+	return 0;
+}

@@ -1,0 +1,9 @@
+/* verbs.h - the verbs that look below the library: they may include everything. */
+#pragma once
+#include "cli/args.h"
+
+extern const struct verb verb_doctor;
+extern const struct verb verb_policy;
+
+/* Adds the bit of the row with this name, in the launcher's table or in init's; -1: no such row. */
+int policy_without(const char *row, uint64_t *launch, uint64_t *init);

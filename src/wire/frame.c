@@ -1,0 +1,92 @@
+/* frame.c - see frame.h. No libc: init links this file too. */
+#include "wire/frame.h"
+
+enum tail { NO_TAIL, TAIL };
+
+static const struct shape {
+	const char *name;
+	uint16_t body;
+	uint8_t tail;
+} shapes[] = {
+	[WIRE_CREATE] = { "CREATE", sizeof(struct wire_create), NO_TAIL },
+	[WIRE_OPEN] = { "OPEN", sizeof(struct wire_id), NO_TAIL },
+	[WIRE_KILL] = { "KILL", sizeof(struct wire_id), NO_TAIL },
+	[WIRE_COUNTERS] = { "COUNTERS", sizeof(struct wire_id), NO_TAIL },
+	[WIRE_BOXES] = { "BOXES", sizeof(struct wire_id), NO_TAIL },
+	[WIRE_INFO] = { "INFO", sizeof(struct frame), NO_TAIL },
+	[WIRE_FILL] = { "FILL", sizeof(struct wire_fill), NO_TAIL },
+	[WIRE_BOX] = { "BOX", sizeof(struct wire_box), NO_TAIL },
+	[WIRE_GONE] = { "GONE", sizeof(struct wire_counted), NO_TAIL },
+	[WIRE_COUNTED] = { "COUNTED", sizeof(struct wire_counted), NO_TAIL },
+	[WIRE_LISTED] = { "LISTED", sizeof(struct frame), TAIL },
+	[WIRE_ABOUT] = { "ABOUT", sizeof(struct wire_about), NO_TAIL },
+	[WIRE_ERROR] = { "ERROR", sizeof(struct wire_error), NO_TAIL },
+	[WIRE_ADOPT] = { "ADOPT", sizeof(struct frame), NO_TAIL },
+	[WIRE_KEEP] = { "KEEP", sizeof(struct frame), NO_TAIL },
+	[WIRE_START] = { "START", sizeof(struct wire_start), TAIL },
+	[WIRE_SIGNAL] = { "SIGNAL", sizeof(struct wire_signal), NO_TAIL },
+	[WIRE_RESIZE] = { "RESIZE", sizeof(struct wire_resize), NO_TAIL },
+	[WIRE_STDIN] = { "STDIN", sizeof(struct frame), TAIL },
+	[WIRE_CREDIT] = { "CREDIT", sizeof(struct wire_credit), NO_TAIL },
+	[WIRE_READ] = { "READ", sizeof(struct wire_credit), NO_TAIL },
+	[WIRE_FORGET] = { "FORGET", sizeof(struct frame), NO_TAIL },
+	[WIRE_EXECS] = { "EXECS", sizeof(struct frame), NO_TAIL },
+	[WIRE_FILES] = { "FILES", sizeof(struct frame), NO_TAIL },
+	[WIRE_CONNECT] = { "CONNECT", sizeof(struct wire_connect), NO_TAIL },
+	[WIRE_LEASH] = { "LEASH", sizeof(struct frame), NO_TAIL },
+	[WIRE_STAT] = { "STAT", sizeof(struct frame), NO_TAIL },
+	[WIRE_STARTED] = { "STARTED", sizeof(struct wire_started), NO_TAIL },
+	[WIRE_OUTPUT] = { "OUTPUT", sizeof(struct wire_output), TAIL },
+	[WIRE_READING] = { "READING", sizeof(struct wire_reading), NO_TAIL },
+	[WIRE_ROOM] = { "ROOM", sizeof(struct wire_room), NO_TAIL },
+	[WIRE_EXIT] = { "EXIT", sizeof(struct wire_exit), NO_TAIL },
+	[WIRE_EXEC] = { "EXEC", sizeof(struct wire_exec), NO_TAIL },
+	[WIRE_DONE] = { "DONE", sizeof(struct frame), NO_TAIL },
+	[WIRE_FD] = { "FD", sizeof(struct frame), NO_TAIL },
+	[WIRE_STATUS] = { "STATUS", sizeof(struct wire_status), NO_TAIL },
+	[WIRE_PUT] = { "PUT", sizeof(struct wire_put), TAIL },
+	[WIRE_GET] = { "GET", sizeof(struct wire_get), TAIL },
+	[WIRE_MKDIR] = { "MKDIR", sizeof(struct wire_put), TAIL },
+	[WIRE_REMOVE] = { "REMOVE", sizeof(struct frame), TAIL },
+	[WIRE_MOVE] = { "MOVE", sizeof(struct frame), TAIL },
+	[WIRE_LINK] = { "LINK", sizeof(struct frame), TAIL },
+	[WIRE_ENTRY_OF] = { "ENTRY_OF", sizeof(struct frame), TAIL },
+	[WIRE_LIST] = { "LIST", sizeof(struct frame), TAIL },
+	[WIRE_CHANGES] = { "CHANGES", sizeof(struct wire_changes), NO_TAIL },
+	[WIRE_DATA] = { "DATA", sizeof(struct frame), TAIL },
+	[WIRE_ENTRY] = { "ENTRY", sizeof(struct wire_entry), TAIL },
+};
+
+static const struct shape *shape_of(uint8_t type)
+{
+	if (type >= sizeof(shapes) / sizeof(shapes[0]) || !shapes[type].body)
+		return 0;
+	return &shapes[type];
+}
+
+int frame_check(const void *bytes, uint32_t len)
+{
+	const struct frame *f = bytes;
+	const struct shape *s;
+
+	if (len < sizeof(*f) || len > WIRE_MAX || f->version != WIRE_VERSION)
+		return -1;
+	s = shape_of(f->type);
+	if (!s || len < s->body || (len > s->body && s->tail == NO_TAIL))
+		return -1;
+	return 0;
+}
+
+const char *frame_name(uint8_t type)
+{
+	const struct shape *s = shape_of(type);
+
+	return s ? s->name : "?";
+}
+
+uint32_t frame_body(uint8_t type)
+{
+	const struct shape *s = shape_of(type);
+
+	return s ? s->body : 0;
+}

@@ -1,0 +1,22 @@
+/* sock.h - frames over a SOCK_SEQPACKET socket, with descriptors. Hosted side only. */
+#pragma once
+#include "base/err.h"
+#include "wire/wire.h"
+#include <stddef.h>
+
+/* A frame's body and tail in one packet. Blocks unless the socket is non-blocking; a vanished
+ * peer is ERR_SYS with EPIPE, never a signal. EAGAIN is reported as ERR_SYS/EAGAIN. */
+must_check int sock_send(int fd, const void *body, size_t body_len, const void *tail, size_t tail_len,
+			 const int *fds, unsigned nfds, struct err *e);
+
+/* One checked frame into buf (WIRE_MAX bytes). Returns its length, 0 at the end of the stream,
+ * -1 with e set (ERR_INVALID: not a frame). Descriptors that came along are O_CLOEXEC and the
+ * caller's; *nfds in: room, out: how many. Those that exceed the room are closed. */
+must_check int sock_recv(int fd, void *buf, int *fds, unsigned *nfds, struct err *e);
+
+must_check int sock_pair(int out_pair[2], struct err *e);                 /* SEQPACKET, CLOEXEC */
+must_check int sock_listen(const char *path, int backlog, struct err *e); /* replaces a stale one */
+must_check int sock_connect(const char *path, struct err *e);
+
+/* Fills a head. */
+struct frame sock_head(uint8_t type, uint32_t ref);

@@ -1,0 +1,173 @@
+#!/bin/sh
+# cli_errors.sh - a command line that is wrong says what, why and what to type, and makes no box.
+. "$(dirname "$0")/lib.sh"
+
+# refused STATUS TEXT WORD...: this status, this text on stderr, nothing on stdout, no keeper started.
+refused() {
+	want=$1 text=$2
+	shift 2
+	atoll "$@"
+	is "$status" "$want" "$err"
+	has "$err" "$text"
+	is "$out" ""
+	[ ! -e "$ATOLL_RUN" ] || fail "a keeper was started"
+}
+
+atoll_alone_prints_the_overview() {
+	atoll
+	is "$status" 0
+	has "$out" "atoll run hello.py"
+	[ "$(wc -l <out)" -le 24 ] || fail "more than 24 lines"
+}
+
+an_unknown_verb_names_the_close_one() {
+	refused 2 "no verb named 'rnu'" rnu
+	has "$err" "close: atoll run"
+}
+
+an_unknown_flag_names_the_close_one() {
+	refused 2 "unknown flag '--mme'" run --mme 1G x.py
+	has "$err" "close: --mem"
+}
+
+a_flag_without_its_value_says_what_it_wants() {
+	refused 2 "--mem needs a value: SIZE" run --mem
+}
+
+run_alone_says_what_it_can_run() {
+	refused 2 "run what?" run
+	has "$err" "atoll run hello.py"
+	refused 2 "run what?" run --
+}
+
+a_missing_file_is_named() {
+	refused 127 "no file named 'nosuch.py'" run nosuch.py
+	refused 127 "no file named" run nosuch.py/x
+}
+
+a_long_name_is_cut() {
+	name=$(printf '%0200d' 0)
+	refused 127 "0000..." run "$name.py"
+	lacks "$err" "$name"
+}
+
+a_name_cannot_move_the_cursor() {
+	refused 127 "?[2J" run "$(printf '\033[2J').py"
+	lacks "$err" "$(printf '\033')"
+}
+
+an_unreadable_file_says_so() {
+	echo 'print(1)' >secret.py
+	chmod 0 secret.py
+	chmod 755 "$work" . "$TMPDIR"
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$ATOLL" version >/dev/null 2>&1 ||
+		skip "nobody cannot execute $ATOLL"
+	status=0
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$ATOLL" run secret.py 2>err || status=$?
+	is "$status" 126
+	has "$(cat err)" "cannot read 'secret.py' (Permission denied)"
+}
+
+a_folder_is_not_a_program() {
+	mkdir d.py
+	refused 126 "'d.py' is not a file (it is a folder)" run d.py
+}
+
+a_pipe_is_not_a_program_and_does_not_block() {
+	mkfifo p.py
+	refused 126 "'p.py' is not a file" run p.py
+}
+
+a_template_that_does_not_exist_names_the_close_one_and_the_list() {
+	echo >x
+	refused 2 "no template named 'pyhton'" run -t pyhton x
+	has "$err" "close: python"
+	has "$err" "list: python node bash c"
+}
+
+a_file_without_ending_or_first_line_asks_for_a_template() {
+	echo 1 >x
+	refused 2 "cannot tell what runs 'x'" run x
+	has "$err" "atoll run -t NAME x"
+}
+
+code_from_stdin_asks_for_a_template() {
+	status=0
+	echo 1 | "$ATOLL" run - 2>err || status=$?
+	is "$status" 2
+	has "$(cat err)" "code from stdin needs a template"
+}
+
+a_folder_that_does_not_exist_is_named() {
+	refused 2 "cannot open the folder 'nosuch'" run -w nosuch -- true
+}
+
+two_arguments_cannot_become_one_file() {
+	mkdir a b
+	echo >x.py
+	echo 1 >a/d
+	echo 2 >b/d
+	refused 2 "would both become 'd'" run x.py "$PWD/a/d" "$PWD/b/d"
+}
+
+an_argument_of_more_than_64_mebibytes_is_refused() {
+	echo >x.py
+	truncate -s 65M big
+	refused 2 "'big' is too large" run x.py big
+}
+
+limits_that_make_no_sense_are_refused() {
+	for limit in --mem=0 --mem=-1 --mem=99999999999999999999 --mem=12Q --mem= --mem=x \
+		--disk=0 --disk=1e9 --pids=0 --pids=-3 --pids=1.5 --pids=99999999999 --files=0 \
+		--cpu=0 --cpu=-1 --cpu=x --time=0s --time=5 --time=-1s --time=99999999h --cpu-time=0s; do
+		refused 2 "${limit%%=*}: " run "$limit" -- true
+	done
+}
+
+the_value_seen_and_an_example_are_in_the_message() {
+	refused 2 "'12Q' has a unit that is not known" run --mem 12Q -- true
+	has "$err" "512M"
+}
+
+an_environment_name_that_is_none_is_refused() {
+	for var in 1A=x =x A 'A B=x' 'A-B=x' ''; do
+		refused 2 "is not NAME=VALUE" run -e "$var" -- true
+	done
+}
+
+a_network_is_refused_with_the_reason() {
+	refused 2 "network is off until egress exists" run --net on -- true
+}
+
+a_colour_that_is_none_is_refused() {
+	refused 2 "--color: 'pink'" run --color pink -- true
+}
+
+errors_are_json_when_asked_for() {
+	refused 2 "error" run --json --mem 12Q -- true
+	is "$(json err 'd["error"]["code"]')" usage
+	refused 2 "error" --json rnu
+	is "$(json err 'd["error"]["hints"][0]["command"]')" "atoll run"
+}
+
+a_box_that_does_not_exist_is_not_found() {
+	refused 3 "no box named 'nosuch'" kill nosuch
+}
+
+a_section_that_does_not_exist_names_the_close_one() {
+	refused 2 "no section 'secomp'" policy secomp
+	has "$err" "close: atoll policy seccomp"
+}
+
+a_run_folder_that_cannot_be_made_is_our_failure() {
+	status=0
+	ATOLL_RUN=/proc/nosuch "$ATOLL" run -- true 2>err || status=$?
+	is "$status" 125
+	has "$(cat err)" "start a keeper: "
+	status=0
+	ATOLL_RUN=relative "$ATOLL" run -- true 2>err || status=$?
+	is "$status" 125
+	has "$(cat err)" "must be absolute"
+}
+
+run_tests

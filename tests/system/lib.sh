@@ -1,0 +1,115 @@
+# lib.sh - for shell tests that drive $ATOLL. Source it, write functions, end with `run_tests`.
+#
+#	. "$(dirname "$0")/lib.sh"
+#	a_program_keeps_its_exit_status() {
+#		run -- sh -c 'exit 7'
+#		is "$status" 7
+#	}
+#	run_tests
+#
+# A test is a function; its name is the promise. It runs in a subshell, in an empty folder of its
+# own, and fails by `fail`, by a check below or by any command that fails. The keeper is ours alone
+# and is killed by its pid at the end.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+: "${ATOLL:?the executable under test}"
+TMPDIR=${TMPDIR:-/tmp}
+work=$(mktemp -d "$TMPDIR/s.XXXXXX")
+export ATOLL ATOLL_RUN="$work/run"
+keeper=
+
+finish() {
+	if [ "$keeper" ]; then
+		kill "$keeper" 2>/dev/null
+		wait "$keeper" 2>/dev/null
+	fi
+	rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM HUP
+
+# Some tests need no keeper; those that do call this first. A pool of two is enough.
+need_keeper() {
+	[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
+	mkfifo "$work/ready"
+	"$ATOLL" keeper --pool 2 --ready-fd 3 3>"$work/ready" 2>"$work/keeper.err" &
+	keeper=$!
+	said=$(cat "$work/ready")
+	[ "$said" = R ] || { echo "Bail out! keeper: ${said#E}"; exit 1; }
+}
+
+fail() { echo "# $*"; exit 1; }
+skip() { echo "$*" >"$work/skip"; exit 77; }
+is() { [ "$1" = "$2" ] || fail "'$1' is not '$2'${3:+: $3}"; }
+has() { case $1 in *"$2"*) ;; *) fail "'$2' is not in: $1" ;; esac; }
+lacks() { case $1 in *"$2"*) fail "'$2' is in: $1" ;; esac; }
+
+# Runs the CLI with these words. Sets status, out, err and, from what -v says, box.
+atoll() {
+	status=0
+	"$ATOLL" "$@" >out 2>err || status=$?
+	out=$(tr '\0' '?' <out) err=$(cat err)
+}
+run() {
+	status=0
+	"$ATOLL" run -v "$@" >out 2>err || status=$?
+	box=$(sed -n 's/^atoll: box \([a-z2-7]*\) ready.*/\1/p' err)
+	sed -i '/^atoll: box .* ready/d; /^atoll: copied /d' err
+	out=$(tr '\0' '?' <out) err=$(cat err)
+}
+
+# Waits until a command succeeds; five seconds are plenty for what should be immediate.
+soon() {
+	for _ in $(seq 500); do
+		"$@" >/dev/null 2>&1 && return 0
+		sleep 0.01
+	done
+	fail "never came true: $*"
+}
+
+processes() { # those with this word on their command line, ourselves left out
+	for p in /proc/[0-9]*; do
+		[ "${p#/proc/}" = $$ ] || tr '\0' ' ' <"$p/cmdline" 2>/dev/null | grep -q -- "$1" && echo "${p#/proc/}"
+	done
+	:
+}
+no_process() { [ -z "$(processes "$1")" ]; }
+no_trace() {
+	! "$ATOLL" ps -q | grep -q . &&
+		[ -z "$(find "$ATOLL_RUN" -name "*$1*")" ] &&
+		[ -z "$(find /sys/fs/cgroup -maxdepth 4 -type d -name "*$1*" 2>/dev/null)" ] &&
+		! grep -q "$1" /proc/self/mountinfo
+}
+# Nothing of the box, and no process with the word given. The CLI does not wait for the end of a box.
+nothing_left() {
+	[ "$box" ] || fail "no box was named"
+	soon no_trace "$box"
+	[ $# = 0 ] || soon no_process "$1"
+}
+
+# json FILE EXPRESSION: what a Python expression over the document d says.
+json() {
+	/usr/bin/python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
+}
+
+run_tests() {
+	count=0 failed=0
+	for name in $(sed -n 's/^\([a-z][a-z0-9_]*_[a-z0-9_]*\)() {.*/\1/p' "$0"); do
+		count=$((count + 1))
+		mkdir "$work/$count"
+		sentence=$(echo "$name" | tr _ ' ')
+		(set -e && cd "$work/$count" && $name) </dev/null
+		case $? in
+		0) echo "ok $count - $sentence" ;;
+		77) echo "ok $count - $sentence # SKIP $(cat "$work/skip")" ;;
+		*)
+			echo "not ok $count - $sentence"
+			failed=1
+			[ ! -f "$work/$count/err" ] || head -c 600 "$work/$count/err" | sed 's/^/#   /'
+			;;
+		esac
+		rm -rf "${work:?}/$count"
+	done
+	echo "1..$count"
+	exit $failed
+}

@@ -1,0 +1,62 @@
+"""onpty.py - runs a command on a terminal of its own and plays the person in front of it.
+
+    onpty.py STEP... -- COMMAND...
+
+Steps, in order: wait=TEXT (until it was printed), send=TEXT (\\x03 is Ctrl-C), size=ROWSxCOLS,
+leave (the terminal goes away). Then waits for the command. Prints what the terminal showed; the
+exit status is the command's, 128+N for a signal. Gives up after 30 s with 99.
+"""
+import fcntl, os, pty, select, signal, struct, sys, termios, time
+
+split = sys.argv.index("--")
+steps, command = sys.argv[1:split], sys.argv[split + 1:]
+deadline = time.monotonic() + 30
+seen = b""
+
+
+def size(fd, rows, cols):
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+
+def read(fd):
+    """Some output, or b"" at the end."""
+    global seen
+    if not select.select([fd], [], [], max(0, deadline - time.monotonic()))[0]:
+        sys.stdout.buffer.write(seen)
+        print("\n# onpty: gave up")
+        sys.exit(99)
+    try:
+        got = os.read(fd, 65536)
+    except OSError:
+        got = b""
+    seen += got
+    return got
+
+
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp(command[0], command)
+size(fd, 24, 80)
+mark = 0
+for step in steps:
+    verb, _, text = step.partition("=")
+    if verb == "wait":
+        while text.encode() not in seen[mark:]:
+            if not read(fd):
+                break
+        mark = seen.find(text.encode(), mark) + len(text)
+    elif verb == "send":
+        os.write(fd, text.encode().decode("unicode_escape").encode("latin-1"))
+    elif verb == "size":
+        rows, cols = text.split("x")
+        size(fd, int(rows), int(cols))
+        os.kill(pid, signal.SIGWINCH)
+    elif verb == "leave":
+        os.close(fd)
+        fd = -1
+while fd >= 0 and read(fd):
+    pass
+_, status = os.waitpid(pid, 0)
+sys.stdout.buffer.write(seen)
+sys.stdout.flush()
+sys.exit(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))

@@ -1,0 +1,128 @@
+/* frame_test.c - the size table: every type, every length. */
+#include "wire/frame.h"
+#include "tap.h"
+
+static union {
+	struct frame head;
+	unsigned char bytes[WIRE_MAX + 8];
+} packet;
+
+static int check(uint8_t version, uint8_t type, uint32_t len)
+{
+	packet.head = (struct frame){ .version = version, .type = type };
+	return frame_check(&packet, len);
+}
+
+static int takes_tail(uint8_t type)
+{
+	return check(WIRE_VERSION, type, frame_body(type) + 1) == 0;
+}
+
+TEST(every_known_type_is_accepted_at_its_size_and_not_below)
+{
+	unsigned known = 0;
+
+	for (unsigned type = 0; type < 256; type++) {
+		uint32_t body = frame_body((uint8_t)type);
+
+		if (!body)
+			continue;
+		known++;
+		CHECK(body >= sizeof(struct frame));
+		CHECK_INT(check(WIRE_VERSION, (uint8_t)type, body), 0);
+		for (uint32_t len = 0; len < body; len++)
+			CHECK_INT(check(WIRE_VERSION, (uint8_t)type, len), -1);
+	}
+	printf("# %u types\n", known);
+	CHECK(known > 40);
+}
+
+TEST(a_tail_is_taken_up_to_the_largest_frame_or_not_at_all)
+{
+	for (unsigned type = 0; type < 256; type++) {
+		uint32_t body = frame_body((uint8_t)type);
+		int want;
+
+		if (!body)
+			continue;
+		want = takes_tail((uint8_t)type) ? 0 : -1;
+		for (uint32_t len = body + 1; len <= WIRE_MAX; len += 997)
+			CHECK_INT(check(WIRE_VERSION, (uint8_t)type, len), want);
+		CHECK_INT(check(WIRE_VERSION, (uint8_t)type, WIRE_MAX + 1), -1);
+	}
+	CHECK(takes_tail(WIRE_START) && takes_tail(WIRE_OUTPUT) && takes_tail(WIRE_DATA));
+	CHECK(!takes_tail(WIRE_CREATE) && !takes_tail(WIRE_EXIT) && !takes_tail(WIRE_BOX));
+}
+
+TEST(unknown_types_have_no_size_and_no_name)
+{
+	const uint8_t unknown[] = { 0, 15, 31, 63, 79, 200, 255 };
+
+	for (unsigned i = 0; i < sizeof(unknown); i++) {
+		CHECK_INT(frame_body(unknown[i]), 0);
+		CHECK_STR(frame_name(unknown[i]), "?");
+		CHECK_INT(check(WIRE_VERSION, unknown[i], sizeof(struct frame)), -1);
+	}
+	CHECK_STR(frame_name(WIRE_START), "START");
+}
+
+TEST(another_version_is_not_ours)
+{
+	for (unsigned version = 0; version < 256; version++)
+		CHECK_INT(check((uint8_t)version, WIRE_INFO, sizeof(struct frame)),
+			  version == WIRE_VERSION ? 0 : -1);
+}
+
+/* Both ends copy these structs as bytes: a hole would carry whatever was on the stack. The
+ * compiler knows the holes, and clears them when asked to. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+#define CAN_SEE_HOLES
+#endif
+#endif
+
+#ifdef CAN_SEE_HOLES
+#define HOLES(type)                                                                                \
+	({                                                                                         \
+		struct type filled;                                                                \
+		unsigned holes = 0;                                                                \
+		memset(&filled, 0xff, sizeof(filled));                                             \
+		__builtin_clear_padding(&filled);                                                  \
+		for (unsigned i = 0; i < sizeof(filled); i++)                                      \
+			holes += ((unsigned char *)&filled)[i] != 0xff;                            \
+		holes;                                                                             \
+	})
+
+TEST(structs_on_the_wire_have_no_holes)
+{
+	CHECK_INT(HOLES(frame), 0);
+	CHECK_INT(HOLES(wire_create), 0);
+	CHECK_INT(HOLES(wire_id), 0);
+	CHECK_INT(HOLES(wire_fill), 0);
+	CHECK_INT(HOLES(wire_box), 0);
+	CHECK_INT(HOLES(wire_counted), 0);
+	CHECK_INT(HOLES(wire_about), 0);
+	CHECK_INT(HOLES(wire_error), 0);
+	CHECK_INT(HOLES(wire_start), 0);
+	CHECK_INT(HOLES(wire_signal), 0);
+	CHECK_INT(HOLES(wire_resize), 0);
+	CHECK_INT(HOLES(wire_credit), 0);
+	CHECK_INT(HOLES(wire_connect), 0);
+	CHECK_INT(HOLES(wire_started), 0);
+	CHECK_INT(HOLES(wire_output), 0);
+	CHECK_INT(HOLES(wire_reading), 0);
+	CHECK_INT(HOLES(wire_room), 0);
+	CHECK_INT(HOLES(wire_exit), 0);
+	CHECK_INT(HOLES(wire_exec), 0);
+	CHECK_INT(HOLES(wire_status), 0);
+	CHECK_INT(HOLES(wire_put), 0);
+	CHECK_INT(HOLES(wire_get), 0);
+	CHECK_INT(HOLES(wire_changes), 0);
+	CHECK_INT(HOLES(wire_entry), 0);
+}
+#else
+TEST(structs_on_the_wire_have_no_holes)
+{
+	SKIP("this compiler cannot point at the holes; gcc can");
+}
+#endif

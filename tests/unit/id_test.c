@@ -1,0 +1,77 @@
+/* id_test.c - names that nobody can guess. */
+#include "base/id.h"
+#include "tap.h"
+
+TEST(a_new_id_is_valid)
+{
+	char id[ID_LEN + 1];
+	struct err e;
+
+	CHECK(id_new(id, &e) == 0);
+	CHECK_INT(strlen(id), ID_LEN);
+	CHECK(id_valid(id));
+}
+
+TEST(ten_thousand_ids_differ_from_their_neighbours)
+{
+	char id[ID_LEN + 1], last[ID_LEN + 1] = "";
+	struct err e;
+
+	for (int i = 0; i < 10000; i++) {
+		CHECK(id_new(id, &e) == 0);
+		CHECK(strcmp(id, last) != 0);
+		memcpy(last, id, sizeof(last));
+	}
+}
+
+TEST(every_letter_is_used_and_no_other)
+{
+	unsigned seen[256] = { 0 };
+	unsigned kinds = 0;
+	char id[ID_LEN + 1];
+	struct err e;
+
+	for (int i = 0; i < 1000; i++) {
+		CHECK(id_new(id, &e) == 0);
+		for (int k = 0; k < ID_LEN; k++)
+			seen[(unsigned char)id[k]]++;
+	}
+	for (unsigned c = 0; c < 256; c++)
+		kinds += seen[c] > 0;
+	CHECK_INT(kinds, 32); /* 12,000 draws of 32 letters: a missing one is not chance */
+}
+
+TEST(an_id_of_another_length_is_not_one)
+{
+	CHECK(!id_valid(""));
+	CHECK(!id_valid("abcdefghijk"));
+	CHECK(!id_valid("abcdefghijklm"));
+}
+
+TEST(an_id_that_could_be_a_path_or_an_option_is_not_one)
+{
+	CHECK(!id_valid("../../../etc"));
+	CHECK(!id_valid("abcdef/hijkl"));
+	CHECK(!id_valid("-bcdefghijkl"));
+	CHECK(!id_valid("abcdefghijk\n"));
+}
+
+TEST(letters_that_are_misread_are_not_in_ids)
+{
+	CHECK(!id_valid("abcdefghijk0"));
+	CHECK(!id_valid("abcdefghijk1"));
+	CHECK(!id_valid("ABCDEFGHIJKL"));
+	CHECK(!id_valid("abcdefghij\xc3\xa9"));
+}
+
+TEST(random_bytes_fill_the_whole_request)
+{
+	unsigned char bytes[64] = { 0 };
+	unsigned zeros = 0;
+	struct err e;
+
+	CHECK(id_random(bytes, sizeof(bytes), &e) == 0);
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		zeros += bytes[i] == 0;
+	CHECK(zeros < 16);
+}

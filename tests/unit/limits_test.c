@@ -1,0 +1,81 @@
+/* limits_test.c - resource limits, and the walls' own table. */
+#include "jail/limits.h"
+#include "jail/layer.h"
+#include "forked.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+
+static unsigned long long lower(unsigned long long a, unsigned long long b)
+{
+	return a < b ? a : b;
+}
+
+TEST_FORKED(each_row_is_in_force_or_a_tighter_one_was)
+{
+	struct rlimit before, now;
+	struct err e;
+
+	for (unsigned i = 0; i < limits_nrows; i++) {
+		const struct limit_row *row = &limits_rows[i];
+
+		CHECK(getrlimit(row->resource, &before) == 0);
+		CHECK(limits_apply(&e) == 0); /* the second time changes nothing */
+		CHECK(getrlimit(row->resource, &now) == 0);
+		CHECK_INT(now.rlim_max, lower(row->hard, before.rlim_max));
+		CHECK_INT(now.rlim_cur, lower(row->soft, now.rlim_max));
+	}
+}
+
+TEST_FORKED(a_lower_hard_limit_stays)
+{
+	struct rlimit files = { 50, 100 };
+	struct err e;
+
+	CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0);
+	CHECK(limits_apply(&e) == 0);
+	CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
+	CHECK_INT(files.rlim_max, 100);
+	CHECK_INT(files.rlim_cur, 100);
+}
+
+TEST_FORKED(open_files_end_at_the_soft_limit)
+{
+	struct err e;
+	int fd, last = -1;
+
+	CHECK(limits_apply(&e) == 0);
+	while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+		last = fd;
+	CHECK_INT(errno, EMFILE);
+	CHECK(last < 1024);
+}
+
+static int dump_core(void)
+{
+	struct err e;
+
+	if (chdir("/tmp") < 0 || limits_apply(&e) < 0)
+		return 1;
+	signal(SIGABRT, SIG_DFL);
+	abort();
+}
+
+TEST(a_crash_writes_no_core)
+{
+	int status = forked_status(dump_core);
+
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	CHECK(!WCOREDUMP(status));
+}
+
+TEST(every_limit_and_every_wall_says_why)
+{
+	for (unsigned i = 0; i < limits_nrows; i++)
+		CHECK(limits_rows[i].name && limits_rows[i].why &&
+		      limits_rows[i].soft <= limits_rows[i].hard);
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		CHECK(jail_layers[i].name && jail_layers[i].why && jail_layers[i].missing);
+	CHECK(jail_layers[LAYER_SECCOMP].mandatory && !jail_layers[LAYER_LANDLOCK].mandatory);
+}

@@ -1,0 +1,308 @@
+/* record_test.c - why a run ended, and what is written down about it. */
+#include "box/record.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+static struct ending exited_with(int code)
+{
+	return (struct ending){
+		.exited = 1,
+		.exit = { .why = WIRE_WHY_EXIT, .status = code, .disk_size = 1 << 28, .disk_free = 1 << 27,
+			  .files_size = 1000, .files_free = 900 },
+		.evidence = 1,
+		.limits = { .mem_bytes = 256 << 20, .pids = 64, .disk_bytes = 1 << 28, .disk_files = 1000, .cpu_ms = 2000 },
+		.run_us = 2100000,
+	};
+}
+
+static struct ending killed_by(int signo)
+{
+	struct ending x = exited_with(signo);
+
+	x.exit.why = WIRE_WHY_SIGNAL;
+	return x;
+}
+
+static const char *sentence(const struct ending *x)
+{
+	static struct buf b;
+
+	buf_cut(&b, 0);
+	cause_sentence(x, &b);
+	return buf_str(&b);
+}
+
+static const char *hint(const struct ending *x)
+{
+	static struct buf b;
+
+	buf_cut(&b, 0);
+	cause_hint(x, &b);
+	return buf_str(&b);
+}
+
+#define CAUSE(x, name, status)                                                                     \
+	do {                                                                                       \
+		CHECK_STR(cause_name(cause_of(&(x))), name);                                       \
+		CHECK_INT(cause_status(&(x)), status);                                             \
+	} while (0)
+
+TEST(a_program_that_exits_is_its_own_cause_and_nothing_is_said)
+{
+	struct ending good = exited_with(0), bad = exited_with(3);
+
+	CAUSE(good, "exit", 0);
+	CAUSE(bad, "exit", 3);
+	CHECK_STR(sentence(&bad), "");
+	CHECK_STR(hint(&bad), "");
+}
+
+TEST(a_signal_is_128_and_its_number)
+{
+	struct ending x = killed_by(SIGSEGV);
+
+	CAUSE(x, "signal", 139);
+	CHECK_STR(sentence(&x), "ended by SIGSEGV after 2.1 s");
+}
+
+TEST(a_kill_with_an_oom_event_is_memory)
+{
+	struct ending x = killed_by(SIGKILL);
+
+	x.figures.oom_kills = 1;
+	x.figures.mem_peak = 256 << 20;
+	CAUSE(x, "memory", 137);
+	CHECK_STR(sentence(&x), "memory limit reached: 256 MiB; the kernel killed 1 process after 2.1 s");
+	CHECK_STR(hint(&x), "raise: atoll run --mem 512M ...   (peak was 256 MiB)");
+}
+
+TEST(a_failed_exit_with_an_oom_event_is_memory_but_a_good_one_is_not)
+{
+	struct ending bad = exited_with(1), good = exited_with(0);
+
+	bad.figures.oom_kills = good.figures.oom_kills = 3;
+	CAUSE(bad, "memory", 1);
+	CAUSE(good, "exit", 0);
+}
+
+TEST(a_kill_without_an_oom_event_is_a_signal)
+{
+	struct ending x = killed_by(SIGKILL);
+
+	CAUSE(x, "signal", 137);
+}
+
+TEST(a_counter_that_the_host_cannot_give_proves_nothing)
+{
+	struct ending x = killed_by(SIGKILL);
+
+	x.figures.oom_kills = UINT64_MAX;
+	CAUSE(x, "signal", 137);
+	x.figures.oom_kills = 1;
+	x.evidence = 0;
+	CAUSE(x, "signal", 137);
+}
+
+TEST(refused_forks_explain_a_failed_exit_only)
+{
+	struct ending bad = exited_with(1), good = exited_with(0);
+
+	bad.figures.pids_hits = good.figures.pids_hits = 9;
+	CAUSE(bad, "processes", 1);
+	CHECK_STR(sentence(&bad), "process limit reached: 64; the kernel refused 9 more after 2.1 s");
+	CHECK_STR(hint(&bad), "raise: atoll run --pids 128 ...");
+	CAUSE(good, "exit", 0);
+}
+
+TEST(a_full_disk_or_no_file_left_explains_a_failed_exit)
+{
+	struct ending x = exited_with(1);
+
+	x.exit.disk_free = 4096;
+	CAUSE(x, "disk", 1);
+	CHECK_STR(sentence(&x), "disk limit reached: 256 MiB after 2.1 s");
+	CHECK_STR(hint(&x), "raise: atoll run --disk 512M ...");
+	x.exit.disk_free = 1 << 20;
+	x.exit.files_free = 0;
+	CAUSE(x, "disk", 1);
+	CHECK_STR(hint(&x), "raise: atoll run --files 2000 ...");
+	x.exit.files_size = 0; /* this disk does not count files */
+	CAUSE(x, "exit", 1);
+}
+
+TEST(the_time_limit_is_124_whatever_signal_ended_it)
+{
+	struct ending x = killed_by(SIGKILL);
+
+	x.exit.why = WIRE_WHY_WALL;
+	x.wall_ms = 1500;
+	CAUSE(x, "wall", 124);
+	CHECK_STR(sentence(&x), "time limit reached: 1.5 s");
+	CHECK_STR(hint(&x), "raise: atoll run --time 3s ...");
+}
+
+TEST(cpu_time_is_known_by_sigxcpu_or_by_the_keeper)
+{
+	struct ending x = killed_by(SIGXCPU), y = { .end = STREAM_BOX_DIED, .evidence = 1 };
+
+	CAUSE(x, "cpu", 128 + SIGXCPU);
+	y.figures.over_cpu = 1;
+	CAUSE(y, "cpu", 137);
+	CHECK_STR(hint(&x), "raise: atoll run --cpu-time 4s ...");
+}
+
+TEST(sigsys_is_policy)
+{
+	struct ending x = killed_by(SIGSYS);
+
+	CAUSE(x, "policy", 128 + SIGSYS);
+}
+
+TEST(a_second_ctrl_c_is_the_operator)
+{
+	struct ending x = killed_by(SIGKILL), gone = { .end = STREAM_KILLED };
+
+	x.end = STREAM_KILLED;
+	x.figures.oom_kills = 1;
+	CAUSE(x, "operator", 137);
+	CAUSE(gone, "operator", 137);
+}
+
+TEST(a_terminal_that_went_away_is_the_operator)
+{
+	struct ending x = { .end = STREAM_HUNG_UP };
+
+	CAUSE(x, "operator", 128 + SIGHUP);
+}
+
+TEST(a_program_that_exits_although_we_wanted_to_kill_it_has_exited)
+{
+	struct ending x = exited_with(5);
+
+	x.end = STREAM_HUNG_UP;
+	CHECK_STR(cause_name(cause_of(&x)), "exit");
+}
+
+TEST(a_reader_that_left_is_sigpipe)
+{
+	struct ending killed = killed_by(SIGKILL), gone = { .end = STREAM_UNREAD };
+
+	killed.end = STREAM_UNREAD;
+	CAUSE(killed, "signal", 141);
+	CAUSE(gone, "signal", 141);
+}
+
+TEST(a_box_that_vanished_is_the_host_unless_evidence_says_memory)
+{
+	struct ending x = { .end = STREAM_BOX_DIED, .evidence = 1 };
+
+	CAUSE(x, "host", 125);
+	x.figures.oom_kills = 1;
+	CAUSE(x, "memory", 137);
+}
+
+TEST(a_program_that_is_not_there_is_127_and_one_that_cannot_run_126)
+{
+	struct ending x = exited_with(ENOENT);
+
+	x.exit.why = WIRE_WHY_EXEC;
+	strcpy(x.exit.step, "program");
+	CAUSE(x, "exit", 127);
+	CHECK_STR(sentence(&x), "cannot execute: No such file or directory");
+	x.exit.status = ENOEXEC;
+	CAUSE(x, "exit", 126);
+	x.exit.status = E2BIG;
+	strcpy(x.exit.step, "arguments");
+	CAUSE(x, "exit", 126);
+}
+
+TEST(a_row_of_isolation_that_failed_is_our_failure)
+{
+	struct ending x = exited_with(EPERM);
+
+	x.exit.why = WIRE_WHY_EXEC;
+	strcpy(x.exit.step, "capabilities");
+	CAUSE(x, "host", 125);
+}
+
+/* ---- the document ---- */
+
+static const char *const layer_names[] = { "one", "two", "three", NULL };
+static const char *const command[] = { "prog", "bad\xff" "byte", NULL };
+
+static struct record a_record(void)
+{
+	return (struct record){
+		.id = "abcdefabcdef", .box = "boxboxboxbox", .template = "python", .layers = 5, .layer_names = layer_names,
+		.command = command, .started_ns = 1700000000123000000, .ended_ns = 1700000002456000000,
+		.create_us = 150, .end = exited_with(3),
+	};
+}
+
+static const char *text(json_t *doc, const char *key)
+{
+	return json_string_value(json_object_get(doc, key));
+}
+
+TEST(the_record_has_names_for_layers_and_times_in_utc)
+{
+	struct record r = a_record();
+	json_t *doc = record_json(&r), *layers = json_object_get(doc, "layers");
+
+	CHECK_INT(json_array_size(layers), 2);
+	CHECK_STR(json_string_value(json_array_get(layers, 1)), "three");
+	CHECK_STR(text(doc, "started"), "2023-11-14T22:13:20.123Z");
+	CHECK_STR(text(doc, "ended"), "2023-11-14T22:13:22.456Z");
+	CHECK_STR(text(doc, "cause"), "exit");
+	CHECK_INT(json_integer_value(json_object_get(doc, "exit_code")), 3);
+	CHECK(json_is_null(json_object_get(doc, "signal")));
+	CHECK(json_is_null(json_object_get(doc, "hint")));
+	json_decref(doc);
+}
+
+TEST(bytes_that_are_no_text_do_not_break_the_record)
+{
+	struct record r = a_record();
+	json_t *doc = record_json(&r), *argv = json_object_get(doc, "command");
+
+	CHECK_STR(json_string_value(json_array_get(argv, 1)), "bad\xef\xbf\xbd" "byte");
+	json_decref(doc);
+}
+
+TEST(a_counter_that_is_unknown_is_null)
+{
+	struct record r = a_record();
+	json_t *doc, *evidence;
+
+	r.end.figures.oom_kills = UINT64_MAX;
+	doc = record_json(&r);
+	evidence = json_object_get(doc, "evidence");
+	CHECK(json_is_null(json_object_get(evidence, "oom_kills")));
+	CHECK_INT(json_integer_value(json_object_get(evidence, "pids_hits")), 0);
+	json_decref(doc);
+}
+
+TEST(captured_output_is_text_or_base64)
+{
+	struct buf out = { 0 }, err = { 0 };
+	struct record r = a_record();
+	json_t *doc;
+
+	buf_add(&out, "h\0i", 3);
+	buf_add(&err, "\xff\xfe\x00\x01", 4);
+	r.output[0] = &out;
+	r.output[1] = &err;
+	r.dropped[0] = 1;
+	doc = record_json(&r);
+	CHECK_INT(json_string_length(json_object_get(doc, "stdout")), 3);
+	CHECK(!json_object_get(doc, "stdout_encoding"));
+	CHECK_STR(text(doc, "stderr"), "//4AAQ==");
+	CHECK_STR(text(doc, "stderr_encoding"), "base64");
+	CHECK(json_is_true(json_object_get(doc, "truncated")));
+	json_decref(doc);
+	buf_fini(&out);
+	buf_fini(&err);
+}
