@@ -22,6 +22,7 @@ static struct box taken = { .init = -1 };  /* pooled: between once and after */
 static struct box living = { .init = -1 }; /* exec: the box that stays */
 static uint64_t hits_before;
 static char missing[200] = "not started";
+static char log_path[4096];
 
 struct keeper_link *mine_link(void)
 {
@@ -73,7 +74,6 @@ static int hear(int fd, struct err *e)
 static int start(const char *atoll_path, const char *run_dir, struct err *e)
 {
 	auto_fd int log = -1, hear_fd = -1, say_fd = -1;
-	char log_path[4096];
 	int pair[2];
 
 	if (access(atoll_path, X_OK) < 0)
@@ -128,9 +128,32 @@ static void kill_all(void)
 				return;
 }
 
+/* A keeper that ended before its time is news, and its log goes with the run folder. */
+static void mourn(int status)
+{
+	char line[300];
+	FILE *f = fopen(log_path, "re");
+
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "bench: the keeper was killed by signal %d; its log:\n",
+			WTERMSIG(status));
+	else
+		fprintf(stderr, "bench: the keeper ended with %d; its log:\n", WEXITSTATUS(status));
+	while (f && fgets(line, sizeof(line), f))
+		fprintf(stderr, "    %s", line);
+	if (f)
+		fclose(f);
+}
+
 void mine_stop(void)
 {
-	if (link_.fd >= 0)
+	int status;
+
+	if (keeper_pid > 0 && waitpid(keeper_pid, &status, WNOHANG) == keeper_pid) {
+		keeper_pid = 0;
+		mourn(status);
+	}
+	if (keeper_pid > 0 && link_.fd >= 0)
 		kill_all();
 	keeper_close(&link_);
 	if (keeper_pid <= 0)

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #define UNKNOWN UINT64_MAX /* a counter that this host does not have */
 
@@ -182,8 +183,10 @@ static void say_limit(struct buf *out, const char *what, uint64_t bytes)
 
 static void say_exit(const struct ending *x, struct buf *out)
 {
+	const char *what = strcmp(x->exit.step, "directory") == 0 ? "cannot start in the working folder" : "cannot execute";
+
 	if (never_ran(x))
-		buf_printf(out, "cannot execute: %s", strerror(x->exit.status));
+		buf_printf(out, "%s '%.40s': %s", what, x->program, strerror(x->exit.status));
 }
 
 static void say_signal(const struct ending *x, struct buf *out)
@@ -257,6 +260,20 @@ static void raise_bytes(struct buf *out, const char *flag, uint64_t bytes)
 	buf_printf(out, "raise: atoll run --%s %lluM ...", flag, (unsigned long long)mib);
 }
 
+static void way_exit(const struct ending *x, struct buf *out)
+{
+	struct utsname u;
+
+	if (!never_ran(x))
+		return;
+	if (x->exit.status == ENOENT)
+		buf_puts(out, "a box has this machine's /usr and what you bring: atoll run -w DIR -- ./PROGRAM");
+	else if (x->exit.status == ENOEXEC && uname(&u) == 0)
+		buf_printf(out, "is it a program for this machine? It has to be one for %s", u.machine);
+	else if (x->exit.status == EACCES)
+		buf_puts(out, "is it executable? chmod +x, or name what runs it: atoll run -- bash FILE");
+}
+
 static void way_memory(const struct ending *x, struct buf *out)
 {
 	char peak[UNITS_TEXT];
@@ -305,7 +322,7 @@ static const struct {
 	void (*say)(const struct ending *x, struct buf *out);
 	void (*way)(const struct ending *x, struct buf *out);
 } words[] = {
-	[CAUSE_EXIT] = { say_exit, NULL },
+	[CAUSE_EXIT] = { say_exit, way_exit },
 	[CAUSE_SIGNAL] = { say_signal, NULL },
 	[CAUSE_MEMORY] = { say_memory, way_memory },
 	[CAUSE_PROCESSES] = { say_processes, way_processes },
@@ -325,7 +342,7 @@ void cause_sentence(const struct ending *x, struct buf *out)
 	char time[UNITS_TEXT];
 
 	words[cause].say(x, out);
-	if (out->len > before && !never_ran(x) && cause != CAUSE_WALL)
+	if (out->len > before && !never_ran(x) && cause != CAUSE_WALL && cause != CAUSE_CPU)
 		buf_printf(out, " after %s", units_time(time, x->run_us));
 }
 

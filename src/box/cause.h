@@ -19,6 +19,7 @@ enum cause {
 };
 
 struct ending { /* all that is known about the end of a run */
+	const char *program; /* what was to be run, for messages */
 	enum stream_end end;
 	int exited; /* exit is valid: init lived to tell */
 	struct wire_exit exit;

@@ -22,4 +22,5 @@ struct record {
 	const struct buf *output[2];   /* NULL: it went elsewhere */
 };
 
+#define RECORD_DIGITS JSON_REAL_PRECISION(9) /* for json_dumpf: microseconds, not noise */
 json_t *record_json(const struct record *r); /* the caller's */

@@ -160,6 +160,7 @@ int session_run(struct session *s, const char *const *argv, struct ending *out, 
 	rc = run_streams(s, &st, argv, e);
 	s->ended_ns = clock_ns(CLOCK_REALTIME);
 	*out = (struct ending){
+		.program = argv[0],
 		.end = st.end,
 		.exited = st.exited,
 		.exit = st.exit,
@@ -201,7 +202,7 @@ static int write_report(const char *path, const json_t *doc, struct err *e)
 
 	if (!f)
 		return err_sys(e, "write the report to %.80s", path);
-	bad = json_dumpf(doc, f, JSON_INDENT(2)) < 0 || fputc('\n', f) == EOF;
+	bad = json_dumpf(doc, f, JSON_INDENT(2) | RECORD_DIGITS) < 0 || fputc('\n', f) == EOF;
 	bad |= fclose(f) != 0;
 	return bad ? err_sys(e, "write the report to %.80s", path) : 0;
 }
@@ -245,7 +246,7 @@ int session_report(struct session *s, const char *template, const char *const *a
 	if (s->opt->report && write_report(s->opt->report, doc, &e) < 0)
 		status = session_failed(s->cli, &e);
 	if (s->cli->json) {
-		json_dumpf(doc, stdout, JSON_COMPACT);
+		json_dumpf(doc, stdout, JSON_COMPACT | RECORD_DIGITS);
 		putchar('\n');
 	}
 	json_decref(doc);

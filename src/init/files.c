@@ -35,15 +35,15 @@ struct job {
 		const struct wire_changes *changes;
 	};
 	char *path;   /* the tail, with its NUL */
-	char *second; /* the path after the first NUL; NULL if there is none */
+	char *second; /* for those that take two paths: the one after the first NUL */
 	uint32_t tail_len;
 };
 
-static struct upload { /* a PUT that waits for its DATA */
+static LAZY struct upload { /* a PUT that waits for its DATA */
 	int file, dir; /* -1: none */
 	uint32_t ref, flags, mode;
-	char name[256], temporary[32];
-} up = { .file = -1, .dir = -1 };
+	char name[256], temporary[48];
+} up;
 static LAZY char long_path[PATH_ROOM + 1]; /* of what CHANGES is looking at */
 
 /* ---- speaking ---- */
@@ -297,7 +297,7 @@ static int make_directory(const struct job *j)
 	return (int)err;
 }
 
-static int remove(const struct job *j)
+static int remove_all(const struct job *j)
 {
 	struct tree t;
 	int err = (int)sys_unlinkat(AT_FDCWD, j->path, 0);
@@ -319,12 +319,12 @@ static int remove(const struct job *j)
 
 static int move(const struct job *j)
 {
-	return j->second ? (int)sys_renameat2(AT_FDCWD, j->path, AT_FDCWD, j->second, 0) : -EINVAL;
+	return (int)sys_renameat2(AT_FDCWD, j->path, AT_FDCWD, j->second, 0);
 }
 
 static int make_link(const struct job *j)
 {
-	return j->second ? (int)sys_symlinkat(j->path, AT_FDCWD, j->second) : -EINVAL;
+	return (int)sys_symlinkat(j->path, AT_FDCWD, j->second);
 }
 
 static int entry_of(const struct job *j)
@@ -373,7 +373,7 @@ static const uint8_t *hash(struct look *l, int dir, const char *name, struct sta
 	uint64_t left;
 	int fd;
 
-	if (!S_ISREG(st->st_mode) || (uint64_t)st->st_size > l->hash_left)
+	if (!S_ISREG(st->st_mode) || !l->hash_left || (uint64_t)st->st_size > l->hash_left)
 		return NULL;
 	fd = (int)sys_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
 	if (fd < 0 || sys_fstat(fd, st) < 0 || !S_ISREG(st->st_mode)) {
@@ -477,29 +477,39 @@ static int changes(const struct job *j)
 static const struct verb {
 	int (*run)(const struct job *j); /* 0: say DONE; ANSWERED; or -errno: say ERROR */
 	const char *name;
+	uint8_t paths; /* in the tail */
 } verbs[] = {
-	[WIRE_PUT] = { put, "put" },
-	[WIRE_GET] = { get, "get" },
-	[WIRE_MKDIR] = { make_directory, "mkdir" },
-	[WIRE_REMOVE] = { remove, "remove" },
-	[WIRE_MOVE] = { move, "move" },
-	[WIRE_LINK] = { make_link, "link" },
-	[WIRE_ENTRY_OF] = { entry_of, "look at" },
-	[WIRE_LIST] = { list, "list" },
-	[WIRE_CHANGES] = { changes, "changes" },
-	[WIRE_DATA] = { data, "data" },
+	[WIRE_PUT] = { put, "put", 1 },
+	[WIRE_GET] = { get, "get", 1 },
+	[WIRE_MKDIR] = { make_directory, "mkdir", 1 },
+	[WIRE_REMOVE] = { remove_all, "remove", 1 },
+	[WIRE_MOVE] = { move, "move", 2 },
+	[WIRE_LINK] = { make_link, "link", 2 },
+	[WIRE_ENTRY_OF] = { entry_of, "look at", 1 },
+	[WIRE_LIST] = { list, "list", 1 },
+	[WIRE_CHANGES] = { changes, "changes", 0 },
+	[WIRE_DATA] = { data, "data", 0 },
 };
 
-/* Ends the path where the tail ends, and finds the second one. */
-static int find_paths(struct job *j)
+/* Ends the last path where the tail ends; -errno unless there are as many as there should be. A
+ * NUL inside a path would have us act on another one than was meant. */
+static int find_paths(struct job *j, unsigned paths)
 {
-	if (j->head->type == WIRE_DATA || j->head->type == WIRE_CHANGES)
+	uint32_t i, seen = 1;
+
+	if (!paths)
 		return 0;
 	if (j->tail_len >= 2 * PATH_MAX)
 		return -ENAMETOOLONG;
 	j->path[j->tail_len] = '\0';
-	if (strlen(j->path) < j->tail_len)
-		j->second = j->path + strlen(j->path) + 1;
+	for (i = 0; i + 1 < j->tail_len; i++) { /* one NUL at the very end is welcome */
+		if (j->path[i])
+			continue;
+		j->second = j->path + i + 1;
+		seen++;
+	}
+	if (seen != paths)
+		return -EINVAL;
 	return *j->path ? 0 : -ENOENT;
 }
 
@@ -515,11 +525,11 @@ static void serve(const struct frame *f, uint32_t len)
 	j.tail_len = len - frame_body(f->type);
 	if (f->type != WIRE_DATA)
 		put_close(); /* an upload that was given up */
-	err = find_paths(&j);
+	err = find_paths(&j, v->paths);
 	if (!err)
 		err = v->run(&j);
 	if (err < 0)
-		say_error(ref, v->name, f->type == WIRE_CHANGES ? "" : j.path, -err);
+		say_error(ref, v->name, v->paths ? j.path : "", -err);
 	else if (err != ANSWERED)
 		say_head(WIRE_DONE, ref, 0);
 }
@@ -530,11 +540,13 @@ static _Noreturn void worker(int sock, int root)
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
 	long n;
 
-	/* Before anything else: init's connections and logs are none of the user's business. */
-	if (sys_fcntl(sock, F_DUPFD_CLOEXEC, 64) < 0 || sys_dup3(self.upper, UPPER, O_CLOEXEC) < 0 ||
-	    sys_dup3(sock, SOCK, O_CLOEXEC) < 0 || sys_close_range(UPPER + 1, ~0u) < 0 ||
-	    sys_setsid() < 0 || child_become(root) < 0)
+	/* Init's connections and logs are none of the user's business, so they go first. Our end may
+	 * have any number, one of the two below included: out of the way with it. */
+	sock = (int)sys_fcntl(sock, F_DUPFD_CLOEXEC, UPPER + 1);
+	if (sys_dup3(self.upper, UPPER, O_CLOEXEC) < 0 || sys_dup3(sock, SOCK, O_CLOEXEC) < 0 ||
+	    sys_close_range(UPPER + 1, ~0u) < 0 || sys_setsid() < 0 || child_become(root) < 0)
 		sys_exit(70);
+	up.file = up.dir = -1;
 	sys_umask(0); /* modes are what the client says */
 	if (sys_chdir(HOME) < 0)
 		sys_chdir("/");

@@ -22,12 +22,6 @@ void tree_fini(struct tree *t)
 	sys_unmap(t->above, t->room * sizeof(*t->above));
 }
 
-void tree_rewind(struct tree *t)
-{
-	t->have = t->next = 0;
-	sys_lseek(t->dir, 0);
-}
-
 static int is_dots(const char *name)
 {
 	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
@@ -76,6 +70,15 @@ static int move_to(struct tree *t, int dir)
 	t->dir = dir;
 	t->have = t->next = 0;
 	return 0;
+}
+
+/* Opened anew: ext4 does not find its way back to the start on a descriptor that was moved to a
+ * directory's end by lseek before it was first read. */
+int tree_rewind(struct tree *t)
+{
+	int dir = (int)sys_openat(t->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+	return dir < 0 ? dir : move_to(t, dir);
 }
 
 int tree_enter(struct tree *t, const char *name)
@@ -148,7 +151,7 @@ int tree_remove(struct tree *t)
 		} else if (d) {
 			changed = 1;
 		} else if (changed) {
-			tree_rewind(t);
+			err = tree_rewind(t);
 			changed = 0;
 		} else if (t->depth) {
 			err = tree_leave(t);

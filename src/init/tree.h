@@ -26,5 +26,5 @@ void tree_fini(struct tree *t);
 struct dirent64 *tree_next(struct tree *t); /* NULL: no more in here; t->err says if that is true */
 int tree_enter(struct tree *t, const char *name); /* the entry just returned; -errno */
 int tree_leave(struct tree *t);                   /* to the entry after the one entered; -errno */
-void tree_rewind(struct tree *t);                 /* to the first entry in here */
+int tree_rewind(struct tree *t);                  /* to the first entry in here; -errno */
 int tree_remove(struct tree *t);                  /* everything below the first directory; -errno */

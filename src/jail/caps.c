@@ -103,6 +103,20 @@ int caps_only(uint64_t keep, struct err *e)
 	return set(keep, 0, e);
 }
 
+int caps_inherit(uint64_t also, struct err *e)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct half[2];
+
+	if (get(half, e) < 0)
+		return -1;
+	half[0].inheritable |= (uint32_t)also;
+	half[1].inheritable |= (uint32_t)(also >> 32);
+	if (syscall(SYS_capset, &head, half) < 0)
+		return err_sys(e, "make %#llx inheritable", (unsigned long long)also);
+	return 0;
+}
+
 int caps_over_exec(uint64_t keep, struct err *e)
 {
 	if (set(keep, keep, e) < 0)

@@ -15,6 +15,8 @@ uint64_t caps_kept_mask(void);
 must_check int caps_bound(uint64_t keep, struct err *e); /* drop all others from the bounding set */
 /* Sets permitted and effective to exactly this, inheritable and ambient to nothing; reads back. */
 must_check int caps_only(uint64_t keep, struct err *e);
+/* Adds to the inheritable set: before caps_bound(), for what init has outside the bounds. */
+must_check int caps_inherit(uint64_t also, struct err *e);
 /* The same, but they survive the next exec of a program that is not setuid (init clears this). */
 must_check int caps_over_exec(uint64_t keep, struct err *e);
 must_check int caps_keep_over_setuid(struct err *e); /* PR_SET_KEEPCAPS */

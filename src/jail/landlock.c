@@ -92,21 +92,27 @@ static struct ruleset ruleset_for(int abi)
 	return rs;
 }
 
+static int add_folder(int ruleset, int fd, uint64_t rights, struct err *e)
+{
+	struct landlock_path_beneath_attr beneath = { .allowed_access = rights, .parent_fd = fd };
+
+	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) < 0)
+		return err_sys(e, "landlock rule");
+	return 0;
+}
+
 static int add_path(int ruleset, const char *path, uint64_t rights, struct err *e)
 {
 	auto_fd int fd = open(path, O_PATH | O_CLOEXEC);
-	struct landlock_path_beneath_attr beneath = { .allowed_access = rights, .parent_fd = fd };
 
 	if (fd < 0 && errno == ENOENT)
 		return 0; /* nothing there needs no right */
 	if (fd < 0)
 		return err_sys(e, "open %s", path);
-	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) < 0)
-		return err_sys(e, "landlock rule for %s", path);
-	return 0;
+	return add_folder(ruleset, fd, rights, e) < 0 ? err_in(e, "%s", path) : 0;
 }
 
-int landlock_apply(int abi, struct err *e)
+int landlock_apply(int abi, int layer, struct err *e)
 {
 	const struct ruleset rs = ruleset_for(abi);
 	auto_fd int fd = -1;
@@ -123,6 +129,8 @@ int landlock_apply(int abi, struct err *e)
 		if (row->path && rights && add_path(fd, row->path, rights, e) < 0)
 			return -1;
 	}
+	if (layer >= 0 && add_folder(fd, layer, FS(READ_FILE) | FS(READ_DIR), e) < 0)
+		return -1;
 	if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
 		return err_sys(e, "enter the landlock domain");
 	return 0;

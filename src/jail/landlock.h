@@ -8,8 +8,9 @@ int landlock_abi(void); /* 0: the kernel has none */
 
 /* Builds the ruleset from paths as they are now (call it inside the box's root) and restricts the
  * caller. No allocation; raw system calls. Does nothing but succeed when the ABI is 0: the caller
- * has probed, and the box's record says so. Needs no_new_privs. */
-must_check int landlock_apply(int abi, struct err *e);
+ * has probed, and the box's record says so. Needs no_new_privs. `layer`, if not -1, is a folder that
+ * no path leads to and whose descriptor init holds, to say which files have changed: readable. */
+must_check int landlock_apply(int abi, int layer, struct err *e);
 
 struct landlock_row {
 	const char *path;   /* NULL: a scope, not a path */

@@ -26,6 +26,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/close_range.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
@@ -133,16 +134,20 @@ static int resource_limits(struct birth *b, struct err *e)
 	return limits_apply(e);
 }
 
+#define INIT_CAPS (caps_kept_mask() | UINT64_C(1) << CAP_SETPCAP)
+
 static int bounds(struct birth *b, struct err *e)
 {
 	(void)b;
-	return caps_bound(caps_kept_mask(), e);
+	/* SETPCAP stays outside the bounds: init alone has it, to empty the bounds of those it starts,
+	 * and cannot pass it on. */
+	return caps_inherit(INIT_CAPS, e) < 0 ? -1 : caps_bound(caps_kept_mask(), e);
 }
 
 static int capabilities(struct birth *b, struct err *e)
 {
 	(void)b;
-	return caps_over_exec(caps_kept_mask(), e);
+	return caps_over_exec(INIT_CAPS, e);
 }
 
 static int no_new_privs(struct birth *b, struct err *e)
@@ -153,7 +158,7 @@ static int no_new_privs(struct birth *b, struct err *e)
 
 static int second_wall(struct birth *b, struct err *e)
 {
-	return landlock_apply(b->sp->landlock_abi, e);
+	return landlock_apply(b->sp->landlock_abi, b->upper, e);
 }
 
 /* 0-2 null, 3 birth, 4 listener, 5 the writable layer, 6 init's image (closed by exec). */

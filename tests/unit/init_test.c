@@ -4,7 +4,7 @@
  * protocol with it. Prints TAP. */
 #include "base/err.h"
 #include "base/own.h"
-
+#include "base/sha256.h"
 #include "wire/frame.h"
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -1080,6 +1080,385 @@ static void connect_reaches_a_port_inside(struct box *b)
 	expect_error(b->conn, ERR_INVALID);
 }
 
+/* ---- the file worker ---- */
+
+static int open_worker(struct box *b)
+{
+	send_head(b->conn, WIRE_FILES, 3);
+	expect(b->conn, WIRE_FD);
+	CHECK(frame_fd >= 0 && HEAD->ref == 3);
+	return frame_fd;
+}
+
+static void ask_path(int w, int type, uint32_t ref, const char *path, size_t n)
+{
+	struct frame f = head(type, ref);
+
+	send_frame(w, &f, sizeof(f), path, n, -1);
+}
+
+static void ask_put(int w, int type, uint32_t ref, const char *path, uint32_t mode, uint32_t flags)
+{
+	struct wire_put p = { .head = head(type, ref), .mode = mode, .flags = flags };
+
+	send_frame(w, &p, sizeof(p), path, strlen(path), -1);
+}
+
+static void put_text(int w, uint32_t ref, const char *path, const char *text, uint32_t mode,
+		     uint32_t flags)
+{
+	ask_put(w, WIRE_PUT, ref, path, mode, flags);
+	if (*text)
+		ask_path(w, WIRE_DATA, ref, text, strlen(text));
+	ask_path(w, WIRE_DATA, ref, NULL, 0);
+}
+
+/* The bytes of a GET, up to its empty DATA. */
+static uint64_t get_bytes(int w, const char *path, uint64_t from, uint64_t most, char *to, size_t room)
+{
+	struct wire_get g = { .head = head(WIRE_GET, 8), .from = from, .bytes = most };
+	uint64_t got = 0;
+
+	send_frame(w, &g, sizeof(g), path, strlen(path), -1);
+	expect(w, WIRE_ENTRY);
+	for (;;) {
+		size_t n;
+
+		expect(w, WIRE_DATA);
+		n = (size_t)frame_len - sizeof(struct frame);
+		if (!n)
+			return got;
+		if (got + n <= room)
+			memcpy(to + got, frame_bytes + sizeof(struct frame), n);
+		got += n;
+	}
+}
+
+static int count_names(const char *path)
+{
+	DIR *d = opendir(path);
+	int n = -2; /* "." and ".." */
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static void a_file_is_put_whole_with_its_mode_and_its_folders(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+	char *path = in_dir("a/b/c.txt"), text[16] = "";
+	struct stat st;
+
+	put_text(w, 1, path, "first", 0750, 0);
+	expect(w, WIRE_DONE);
+	CHECK(HEAD->ref == 1 && !stat(path, &st) && (st.st_mode & 07777) == 0750);
+	put_text(w, 2, path, "second", 0, 0); /* the mode stays */
+	expect(w, WIRE_DONE);
+	CHECK(get_bytes(w, path, 0, ALL, text, sizeof(text)) == 6 && !memcmp(text, "second", 6));
+	CHECK(!stat(path, &st) && (st.st_mode & 07777) == 0750);
+	put_text(w, 3, path, "third", 0, WIRE_PUT_NEW);
+	expect_error(w, ERR_CONFLICT);
+	CHECK(get_bytes(w, path, 3, 2, text, sizeof(text)) == 2 && !memcmp(text, "on", 2));
+	CHECK(count_names(in_dir("a/b")) == 1); /* no temporary file is left */
+}
+
+static void a_failed_put_is_answered_once_and_its_data_swallowed(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+
+	put_text(w, 1, "/dev/null/x", "lost", 0644, 0);
+	put_text(w, 2, in_dir("after"), "kept", 0644, 0);
+	expect_error(w, ERR_NOT_FOUND);
+	CHECK(HEAD->ref == 1 && GOT(wire_error)->sys == ENOTDIR);
+	CHECK(strstr(GOT(wire_error)->msg, "/dev/null/x"));
+	expect(w, WIRE_DONE);
+	CHECK(HEAD->ref == 2);
+	put_text(w, 3, dir, "a folder", 0644, 0);
+	expect(w, WIRE_ERROR);
+	put_text(w, 4, in_dir("a/"), "no name", 0644, 0);
+	expect_error(w, ERR_INVALID);
+}
+
+static void an_upload_cut_short_leaves_nothing(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+
+	CHECK(!mkdir(in_dir("cut"), 0755));
+	ask_put(w, WIRE_PUT, 1, in_dir("cut/file"), 0644, 0);
+	ask_path(w, WIRE_DATA, 1, "half", 4);
+	ask_path(w, WIRE_LIST, 2, in_dir("cut"), strlen(in_dir("cut"))); /* gives it up */
+	expect(w, WIRE_DONE);
+	CHECK(!count_names(in_dir("cut")));
+	ask_put(w, WIRE_PUT, 3, in_dir("cut/file"), 0644, 0);
+	ask_path(w, WIRE_DATA, 3, "half", 4);
+	close(steal_fd(&w));
+	while (count_names(in_dir("cut")) || ask_status(b->conn).reaped < 1)
+		;
+}
+
+static void a_large_file_comes_back_as_it_went(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+	auto_free char *sent = malloc(3000000), *back = malloc(3000000);
+	size_t i, n;
+
+	for (i = 0; i < 3000000; i++)
+		sent[i] = (char)(i * 7 + i / 251);
+	ask_put(w, WIRE_PUT, 1, in_dir("large"), 0600, 0);
+	for (i = 0; i < 3000000; i += n) {
+		n = 3000000 - i < 60000 ? 3000000 - i : 60000;
+		ask_path(w, WIRE_DATA, 1, sent + i, n);
+	}
+	ask_path(w, WIRE_DATA, 1, NULL, 0);
+	expect(w, WIRE_DONE);
+	CHECK(get_bytes(w, in_dir("large"), 0, ALL, back, 3000000) == 3000000);
+	CHECK(!memcmp(sent, back, 3000000));
+	CHECK(get_bytes(w, in_dir("large"), 2999999, 0, back, 8) == 1);
+	CHECK(get_bytes(w, in_dir("large"), 5000000, 0, back, 8) == 0);
+}
+
+static void only_plain_files_are_read(struct box *b)
+{
+	struct wire_get g = { .head = head(WIRE_GET, 8) };
+	auto_fd int w = open_worker(b);
+
+	CHECK(!mkfifo(in_dir("fifo"), 0644));
+	send_frame(w, &g, sizeof(g), in_dir("fifo"), strlen(in_dir("fifo")), -1);
+	expect_error(w, ERR_INVALID); /* and it did not hang */
+	send_frame(w, &g, sizeof(g), "/dev/zero", 9, -1);
+	expect_error(w, ERR_INVALID);
+	send_frame(w, &g, sizeof(g), dir, strlen(dir), -1);
+	expect_error(w, ERR_INVALID);
+	send_frame(w, &g, sizeof(g), "/no/such", 8, -1);
+	expect_error(w, ERR_NOT_FOUND);
+	send_frame(w, &g, sizeof(g), "/etc/passwd\0.txt", 16, -1);
+	expect_error(w, ERR_INVALID);
+}
+
+static void names_are_made_listed_moved_and_looked_at(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+	char two[600];
+	size_t n;
+	int seen = 0;
+
+	ask_put(w, WIRE_MKDIR, 1, in_dir("m/n/o"), 0700, 0);
+	expect(w, WIRE_DONE);
+	ask_put(w, WIRE_MKDIR, 1, in_dir("m/n/o"), 0700, 0);
+	expect(w, WIRE_DONE);
+	ask_put(w, WIRE_MKDIR, 1, in_dir("m/n/o"), 0700, WIRE_PUT_NEW);
+	expect_error(w, ERR_CONFLICT);
+	n = (size_t)snprintf(two, sizeof(two), "../target%c%s", 0, in_dir("m/link"));
+	ask_path(w, WIRE_LINK, 2, two, n);
+	expect(w, WIRE_DONE);
+	n = (size_t)snprintf(two, sizeof(two), "%s%c%s", in_dir("m/n"), 0, in_dir("m/moved"));
+	ask_path(w, WIRE_MOVE, 3, two, n);
+	expect(w, WIRE_DONE);
+	ask_path(w, WIRE_LIST, 4, in_dir("m"), strlen(in_dir("m")));
+	while (receive(w) == WIRE_ENTRY) {
+		struct wire_entry *e = GOT(wire_entry);
+
+		seen += S_ISLNK(e->mode) && !strncmp((char *)(e + 1), "link", 4);
+		seen += S_ISDIR(e->mode) && !strncmp((char *)(e + 1), "moved", 5) ? 10 : 0;
+	}
+	CHECK(HEAD->type == WIRE_DONE && seen == 11);
+	ask_path(w, WIRE_ENTRY_OF, 5, in_dir("m/moved/o"), strlen(in_dir("m/moved/o")));
+	expect(w, WIRE_ENTRY);
+	CHECK(GOT(wire_entry)->mode == (S_IFDIR | 0700) && GOT(wire_entry)->uid == getuid());
+	ask_path(w, WIRE_MOVE, 6, "only one", 8);
+	expect_error(w, ERR_INVALID);
+}
+
+static void remove_does_not_follow_links(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+
+	CHECK(!mkdir(in_dir("gone"), 0755) && !mkdir(in_dir("stays"), 0755));
+	CHECK(!mkdir(in_dir("stays/x"), 0755) && !symlink("../stays", in_dir("gone/link")));
+	ask_path(w, WIRE_REMOVE, 1, in_dir("gone"), strlen(in_dir("gone")));
+	expect(w, WIRE_DONE);
+	CHECK(access(in_dir("gone"), F_OK) && !access(in_dir("stays/x"), F_OK));
+	ask_path(w, WIRE_REMOVE, 2, in_dir("gone"), strlen(in_dir("gone")));
+	expect_error(w, ERR_NOT_FOUND);
+}
+
+/* depth directories, one inside the other, each with a file beside it */
+static void make_deep(const char *top, int depth)
+{
+	int i, fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	for (i = 0; i < depth; i++) {
+		int next;
+
+		close(openat(fd, "f", O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+		CHECK(!mkdirat(fd, "d", 0755));
+		next = openat(fd, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		close(fd);
+		fd = next;
+	}
+	close(fd);
+}
+
+static void a_tree_ten_thousand_deep_is_removed(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+
+	CHECK(!mkdir(in_dir("deep"), 0755));
+	make_deep(in_dir("deep"), 10000);
+	ask_path(w, WIRE_REMOVE, 1, in_dir("deep"), strlen(in_dir("deep")));
+	expect(w, WIRE_DONE);
+	CHECK(access(in_dir("deep"), F_OK));
+}
+
+static void a_wide_tree_is_removed(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+	char path[256];
+	int i;
+
+	CHECK(!mkdir(in_dir("wide"), 0755));
+	for (i = 0; i < 3000; i++) {
+		snprintf(path, sizeof(path), "%s/wide/%d", dir, i);
+		CHECK(!mkdir(path, 0755));
+		strcat(path, "/file");
+		close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+	}
+	ask_path(w, WIRE_REMOVE, 1, in_dir("wide"), strlen(in_dir("wide")));
+	expect(w, WIRE_DONE);
+	CHECK(access(in_dir("wide"), F_OK));
+}
+
+struct seen {
+	int files, dirs, links, deleted, hashed, longest;
+	uint64_t cut;
+};
+
+static struct seen see_changes(int w, uint32_t most, uint64_t hash_bytes)
+{
+	struct wire_changes c = { .head = head(WIRE_CHANGES, 4), .max_entries = most };
+	struct seen s = { 0 };
+
+	c.hash_bytes = hash_bytes;
+	send_frame(w, &c, sizeof(c), NULL, 0, -1);
+	while (receive(w) == WIRE_ENTRY) {
+		struct wire_entry *e = GOT(wire_entry);
+		int n = frame_len - (int)sizeof(*e);
+
+		CHECK(frame_bytes[sizeof(*e)] == '/');
+		s.files += S_ISREG(e->mode);
+		s.dirs += S_ISDIR(e->mode);
+		s.links += S_ISLNK(e->mode);
+		s.deleted += !e->mode;
+		s.hashed += (int)e->hashed;
+		s.longest = n > s.longest ? n : s.longest;
+		if (hash_bytes && n == 8 && !memcmp(e + 1, "/sub/abc", 8))
+			CHECK(e->hashed && e->sha256[0] == 0xba && e->sha256[31] == 0xad);
+	}
+	CHECK(HEAD->type == WIRE_DONE && HEAD->ref == 4);
+	s.cut = HEAD->flags;
+	return s;
+}
+
+static void changes_tell_what_the_upper_layer_holds(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+	struct seen s;
+	int fd, marked;
+
+	CHECK(!mkdir(in_dir("upper/sub"), 0755) && !symlink("/etc", in_dir("upper/sub/out")));
+	fd = open(in_dir("upper/sub/abc"), O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+	CHECK(write(fd, "abc", 3) == 3);
+	close(fd);
+	CHECK(!truncate(in_dir("upper/sub/abc"), 3) && !mkfifo(in_dir("upper/pipe"), 0644));
+	close(open(in_dir("upper/big"), O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+	CHECK(!truncate(in_dir("upper/big"), 1 << 20));
+	marked = !mknod(in_dir("upper/deleted"), S_IFCHR | 0000, makedev(0, 0));
+	s = see_changes(w, 1000, 4096); /* enough for one of the two files */
+	CHECK(s.files == 2 && s.dirs == 1 && s.links == 1 && s.hashed == 1 && !s.cut);
+	CHECK(s.deleted == marked);
+	s = see_changes(w, 2, 0);
+	CHECK(s.cut == WIRE_DONE_TRUNCATED && s.files + s.dirs + s.links <= 2 && !s.hashed);
+}
+
+static void changes_survive_a_tree_of_four_thousand_levels(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+	struct seen s;
+
+	CHECK(!mkdir(in_dir("upper/deep"), 0755));
+	make_deep(in_dir("upper/deep"), 4000);
+	s = see_changes(w, 1000000, 0);
+	ask_path(w, WIRE_REMOVE, 1, in_dir("upper/deep"), strlen(in_dir("upper/deep")));
+	expect(w, WIRE_DONE);
+	CHECK(s.dirs >= 4001 && s.files >= 4000 && s.longest > 8000 && !s.cut);
+}
+
+static void a_path_too_long_for_a_frame_is_left_out_and_said(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+	int i, fd = open(in_dir("upper"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	static char name[251];
+	struct seen s;
+
+	memset(name, 'n', 250);
+	for (i = 0; i < 300; i++) {
+		int next;
+
+		CHECK(!mkdirat(fd, name, 0755));
+		next = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		close(fd);
+		fd = next;
+	}
+	close(fd);
+	s = see_changes(w, 1000000, 0);
+	ask_path(w, WIRE_REMOVE, 1, in_dir("upper"), strlen(in_dir("upper")));
+	expect(w, WIRE_DONE);
+	CHECK(!mkdir(in_dir("upper"), 0755));
+	CHECK(s.cut == WIRE_DONE_TRUNCATED && s.dirs >= 255 && s.longest > 60000);
+}
+
+static void garbage_ends_the_worker_and_not_the_box(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+
+	send_head(w, WIRE_STAT, 1); /* init's verb, not a worker's */
+	CHECK(!receive(w));
+	ask_status(b->conn);
+}
+
+static void sha256_agrees_with_its_standard(struct box *b)
+{
+	static const struct {
+		const char *text;
+		uint8_t first, last;
+	} rows[] = {
+		{ "", 0xe3, 0x55 },
+		{ "abc", 0xba, 0xad },
+		{ "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 0x24, 0xc1 },
+	};
+	uint8_t sum[SHA256_BYTES];
+	struct sha256 s;
+	size_t i;
+
+	(void)b;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		sha256_init(&s);
+		sha256_add(&s, rows[i].text, strlen(rows[i].text));
+		sha256_end(&s, sum);
+		CHECK(sum[0] == rows[i].first && sum[31] == rows[i].last);
+	}
+	sha256_init(&s);
+	for (i = 0; i < 1000000; i += 10)
+		sha256_add(&s, "aaaaaaaaaa", 10);
+	sha256_end(&s, sum);
+	CHECK(!memcmp(sum, "\xcd\xc7\x6e\x5c\x99\x14\xfb\x92\x81\xa1\xc7\xe2\x84\xd7\x3e\x67"
+			   "\xf1\x80\x9a\x48\xa4\x97\x20\x0e\x04\x6d\x39\xcc\xc7\x11\x2c\xd0", 32));
+}
+
 static void an_idle_init_is_small(struct box *b)
 {
 	ask_status(b->conn);
@@ -1133,6 +1512,20 @@ static const struct test {
 	TEST(descriptors_nobody_asked_for_end_the_connection),
 	TEST(the_seventeenth_client_is_turned_away),
 	TEST(connect_reaches_a_port_inside),
+	TEST(a_file_is_put_whole_with_its_mode_and_its_folders),
+	TEST(a_failed_put_is_answered_once_and_its_data_swallowed),
+	TEST(an_upload_cut_short_leaves_nothing),
+	TEST(a_large_file_comes_back_as_it_went),
+	TEST(only_plain_files_are_read),
+	TEST(names_are_made_listed_moved_and_looked_at),
+	TEST(remove_does_not_follow_links),
+	TEST(a_tree_ten_thousand_deep_is_removed),
+	TEST(a_wide_tree_is_removed),
+	TEST(changes_tell_what_the_upper_layer_holds),
+	TEST(changes_survive_a_tree_of_four_thousand_levels),
+	TEST(a_path_too_long_for_a_frame_is_left_out_and_said),
+	TEST(garbage_ends_the_worker_and_not_the_box),
+	TEST(sha256_agrees_with_its_standard),
 	TEST(an_idle_init_is_small),
 };
 
@@ -1179,5 +1572,10 @@ int main(int argc, char **argv)
 		bad += !ok;
 		print_result(ok, i + 1, tests[i].name);
 	}
+	if (fork() == 0) { /* some names are too deep for us; not for rm */
+		execlp("rm", "rm", "-rf", dir, NULL);
+		_exit(1);
+	}
+	wait(NULL);
 	return bad != 0;
 }

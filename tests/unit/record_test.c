@@ -9,6 +9,7 @@
 static struct ending exited_with(int code)
 {
 	return (struct ending){
+		.program = "prog",
 		.exited = 1,
 		.exit = { .why = WIRE_WHY_EXIT, .status = code, .disk_size = 1 << 28, .disk_free = 1 << 27,
 			  .files_size = 1000, .files_free = 900 },
@@ -211,7 +212,7 @@ TEST(a_program_that_is_not_there_is_127_and_one_that_cannot_run_126)
 	x.exit.why = WIRE_WHY_EXEC;
 	strcpy(x.exit.step, "program");
 	CAUSE(x, "exit", 127);
-	CHECK_STR(sentence(&x), "cannot execute: No such file or directory");
+	CHECK_STR(sentence(&x), "cannot execute 'prog': No such file or directory");
 	x.exit.status = ENOEXEC;
 	CAUSE(x, "exit", 126);
 	x.exit.status = E2BIG;

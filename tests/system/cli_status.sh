@@ -1,0 +1,116 @@
+#!/bin/sh
+# cli_status.sh - the exit status of a run is the program's, or says truthfully what happened to it.
+. "$(dirname "$0")/lib.sh"
+need_keeper
+
+a_program_keeps_its_exit_status() {
+	for want in 0 1 7 124 125 255; do
+		run -- sh -c "exit $want"
+		is "$status" $want
+		is "$err" ""
+	done
+	nothing_left
+}
+
+a_signal_is_128_and_its_number() {
+	run -- sh -c 'kill -SEGV $$'
+	is "$status" 139
+	has "$err" "atoll: ended by SIGSEGV"
+	has "$err" "[exit 139, cause=signal]"
+}
+
+the_time_limit_is_124() {
+	run --time 200ms -- sleep 4711
+	is "$status" 124
+	has "$err" "time limit reached: 200 ms"
+	has "$err" "raise: atoll run --time"
+	nothing_left "sleep 4711"
+}
+
+a_command_that_is_not_there_is_127() {
+	run -- nosuch-program
+	is "$status" 127
+	has "$err" "cannot execute 'nosuch-program': No such file"
+	run -- /nosuch/program
+	is "$status" 127
+	nothing_left
+}
+
+a_file_that_is_not_executable_is_126() {
+	run -- /etc/passwd
+	is "$status" 126
+	has "$err" "Permission denied"
+}
+
+a_program_that_dies_at_once_has_its_status_and_output() {
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		run -- sh -c 'echo last words; kill -KILL $$'
+		is "$status" 137
+		is "$out" "last words"
+	done
+	nothing_left
+}
+
+ten_megabytes_of_arguments_are_refused_clearly() {
+	cat >many.py <<-'X'
+		import os, sys
+		# 10 MB in strings of 100 kB each: the kernel takes them, a box does not.
+		os.execv(sys.argv[1], [sys.argv[1], "run", "--", "true"] + ["x" * 100000] * 100)
+	X
+	status=0
+	(ulimit -s unlimited && /usr/bin/python3 many.py "$ATOLL" 2>err) || status=$?
+	grep -q "Argument list too long" err && skip "this kernel's execve refuses it before us"
+	is "$status" 126
+	has "$(cat err)" "the argument list is 10"
+	has "$(cat err)" "at most"
+}
+
+a_hundred_kilobytes_of_arguments_arrive() {
+	long=$(head -c 100000 /dev/zero | tr '\0' x)
+	run -- sh -c 'echo ${#1} ${#2} $#' sh "$long" "$long" c
+	is "$status" 0 "$err"
+	is "$out" "100000 100000 3"
+}
+
+two_megabytes_of_arguments_arrive_or_are_refused_by_execve() {
+	run -- sh -c 'echo $#' $(seq 250000)
+	[ "$status" = 0 ] || [ "$status" = 126 ] || fail "status $status: $err"
+	[ "$status" = 126 ] || is "$out" 249999
+}
+
+a_binary_of_a_foreign_architecture_is_126() {
+	# The head of a program for another machine: e_machine is 8 (MIPS).
+	printf '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\10\0\1\0\0\0' >foreign
+	head -c 4096 /dev/zero >>foreign
+	run foreign
+	is "$status" 126
+	has "$err" "cannot execute"
+	has "$err" "$(uname -m)"
+	nothing_left
+}
+
+the_cli_killed_by_a_signal_leaves_nothing() {
+	"$ATOLL" run -v -- sleep 4712 2>err &
+	cli=$!
+	soon grep -q ready err
+	box=$(sed -n 's/^atoll: box \([a-z2-7]*\) ready.*/\1/p' err)
+	soon eval '[ "$(processes "sleep 4712" | wc -l)" -ge 2 ]'
+	kill -KILL $cli
+	wait $cli || :
+	nothing_left "sleep 4712"
+}
+
+a_killed_box_is_reported_and_nothing_is_left() {
+	"$ATOLL" run -v -- sleep 4713 2>err &
+	cli=$!
+	soon grep -q ready err
+	box=$(sed -n 's/^atoll: box \([a-z2-7]*\) ready.*/\1/p' err)
+	is "$("$ATOLL" kill "$box")" "$box"
+	status=0
+	wait $cli || status=$?
+	is "$status" 125
+	has "$(cat err)" "cause=host"
+	nothing_left "sleep 4713"
+}
+
+run_tests
