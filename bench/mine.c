@@ -7,6 +7,7 @@
 #include "subject.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ static struct box taken = { .init = -1 };  /* pooled: between once and after */
 static struct box living = { .init = -1 }; /* exec: the box that stays */
 static uint64_t hits_before;
 static char missing[200] = "not started";
-static char log_path[4096];
+static char atoll_path[PATH_MAX], run_dir[64], log_path[96];
 
 struct keeper_link *mine_link(void)
 {
@@ -35,7 +36,7 @@ const char *mine_missing(void)
 }
 
 /* With the flags the CLI starts one with. */
-static _Noreturn void become_keeper(const char *atoll_path, const char *run_dir, int log, int ready)
+static _Noreturn void become_keeper(int log, int ready)
 {
 	static const char *const argv[] = { "atoll",      "keeper", "--idle-exit", "600",
 					    "--ready-fd", "3",      NULL };
@@ -71,7 +72,7 @@ static int hear(int fd, struct err *e)
 	return err_set(e, ERR_SYS, "keeper: %s", n > 1 ? said + 1 : "ended at once");
 }
 
-static int start(const char *atoll_path, const char *run_dir, struct err *e)
+static int start(struct err *e)
 {
 	auto_fd int log = -1, hear_fd = -1, say_fd = -1;
 	int pair[2];
@@ -92,7 +93,7 @@ static int start(const char *atoll_path, const char *run_dir, struct err *e)
 	if (keeper_pid < 0)
 		return err_sys(e, "fork");
 	if (keeper_pid == 0)
-		become_keeper(atoll_path, run_dir, log, say_fd);
+		become_keeper(log, say_fd);
 	own_close_fd(&say_fd); /* or its death would not be an end of file */
 	if (hear(hear_fd, e) < 0)
 		return -1;
@@ -102,10 +103,12 @@ static int start(const char *atoll_path, const char *run_dir, struct err *e)
 	return keeper_open(&link_, 0, e);
 }
 
-int mine_start(const char *atoll_path, const char *run_dir, struct err *e)
+int mine_start(const char *atoll, const char *dir, struct err *e)
 {
+	snprintf(atoll_path, sizeof(atoll_path), "%s", atoll);
+	snprintf(run_dir, sizeof(run_dir), "%s", dir);
 	*missing = '\0';
-	if (start(atoll_path, run_dir, e) == 0)
+	if (start(e) == 0)
 		return 0;
 	snprintf(missing, sizeof(missing), "%.190s", e->msg);
 	mine_stop();
@@ -145,21 +148,10 @@ static void mourn(int status)
 		fclose(f);
 }
 
-void mine_stop(void)
+static void end_keeper(void)
 {
-	int status;
-
-	if (keeper_pid > 0 && waitpid(keeper_pid, &status, WNOHANG) == keeper_pid) {
-		keeper_pid = 0;
-		mourn(status);
-	}
-	if (keeper_pid > 0 && link_.fd >= 0)
-		kill_all();
-	keeper_close(&link_);
-	if (keeper_pid <= 0)
-		return;
 	kill(keeper_pid, SIGTERM);
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 200; i++) {
 		if (waitpid(keeper_pid, NULL, WNOHANG) != 0) {
 			keeper_pid = 0;
 			return;
@@ -170,6 +162,28 @@ void mine_stop(void)
 	kill(keeper_pid, SIGKILL);
 	waitpid(keeper_pid, NULL, 0);
 	keeper_pid = 0;
+}
+
+void mine_stop(void)
+{
+	struct err e;
+	int status;
+
+	if (keeper_pid <= 0)
+		return;
+	if (waitpid(keeper_pid, &status, WNOHANG) == keeper_pid) {
+		keeper_pid = 0;
+		keeper_close(&link_);
+		mourn(status);
+		/* Its boxes live on: another one finds them by their records and ends them. */
+		if (!*missing && start(&e) < 0)
+			fprintf(stderr, "bench: boxes may be left: %s\n", e.msg);
+	}
+	if (link_.fd >= 0)
+		kill_all();
+	keeper_close(&link_);
+	if (keeper_pid > 0)
+		end_keeper();
 }
 
 int mine_create(struct box *b, uint16_t flags, struct err *e)

@@ -7,7 +7,7 @@
 struct subject;
 
 /* Starts the keeper; ends it and everything it made. Both are fine when there is none. */
-must_check int mine_start(const char *atoll_path, const char *run_dir, struct err *e);
+must_check int mine_start(const char *atoll, const char *dir, struct err *e);
 void mine_stop(void);
 const char *mine_missing(void); /* why there is no keeper; NULL: there is one */
 struct keeper_link *mine_link(void);

@@ -10,15 +10,14 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-/* Those of the keeper's pool (keeper/pool.c): a box with other disk limits has to be made first. */
 struct wire_limits box_default_limits(void)
 {
 	return (struct wire_limits){
-		.mem_bytes = UINT64_C(512) << 20,
-		.disk_bytes = UINT64_C(256) << 20,
-		.disk_files = 65536,
-		.cpu_milli = 1000,
-		.pids = 512,
+		.mem_bytes = WIRE_DEFAULT,
+		.disk_bytes = WIRE_DEFAULT,
+		.disk_files = WIRE_DEFAULT,
+		.cpu_milli = (uint32_t)WIRE_DEFAULT,
+		.pids = (uint32_t)WIRE_DEFAULT,
 	};
 }
 
@@ -86,6 +85,7 @@ int box_kill(struct keeper_link *k, const char *id, struct wire_counted *out, st
 	struct wire_id ask = about_box(WIRE_KILL, id);
 	struct wire_counted last;
 
+	ask.head.flags = out ? WIRE_KILL_FIGURES : 0;
 	return link_ask(k, &ask, sizeof(ask), WIRE_GONE, out ? out : &last, sizeof(last), NULL, e) < 0 ? -1 : 0;
 }
 

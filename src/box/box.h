@@ -32,7 +32,7 @@ struct box {
 	int init; /* connection to its init */
 	uint32_t next_ref;
 };
-struct wire_limits box_default_limits(void);
+struct wire_limits box_default_limits(void); /* the keeper fills in numbers; box.about has them */
 /* A keeper that goes away while it makes the box is replaced once. */
 must_check int box_create(struct keeper_link *k, struct box *b, const struct wire_create *want, struct err *e);
 must_check int box_open(struct keeper_link *k, struct box *b, const char *id, struct err *e);

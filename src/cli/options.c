@@ -124,9 +124,6 @@ int options_read(struct options *o, const struct cli *cli, const struct args *a,
 		trouble_hint(t, "type", "--net off, or leave it out");
 		return -1;
 	}
-	/* Files live in memory: a small memory means a small disk, unless both were said. */
-	if (!args_has(a, OPT_DISK) && o->limits.disk_bytes > o->limits.mem_bytes)
-		o->limits.disk_bytes = o->limits.mem_bytes;
 	if (read_without(o, cli, a, t) < 0)
 		return -1;
 	read_env(o, a);

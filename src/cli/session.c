@@ -164,7 +164,7 @@ int session_run(struct session *s, const char *const *argv, struct ending *out, 
 		.end = st.end,
 		.exited = st.exited,
 		.exit = st.exit,
-		.limits = s->opt->limits,
+		.limits = s->box.about.limits,
 		.wall_ms = s->opt->wall_ms,
 		.run_us = (now_ns() - began) / 1000,
 	};

@@ -46,9 +46,14 @@ static int is_already(const struct child *c)
 
 static int own_session(const struct child *c)
 {
-	long err = sys_setsid();
+	long err;
 
-	if (err >= 0 && c->tty)
+	/* A new session costs a scheduler group, and without a terminal it is only a group: init's
+	 * own session has no terminal to take. */
+	if (!c->tty)
+		return (int)sys_setpgid(0, 0);
+	err = sys_setsid();
+	if (err >= 0)
 		err = sys_ioctl(c->stdio[0], TIOCSCTTY, 0);
 	return err < 0 ? (int)err : 0;
 }
@@ -71,12 +76,13 @@ static int raise_oom_score(const struct child *c)
 	int fd;
 
 	(void)c;
-	if (self.oom_inherited)
+	if (self.oom_settled)
 		return 0;
-	/* A wish, not a wall: where /proc is missing, the kernel's own order of victims stands. */
+	/* A wish, not a wall: without it, the kernel's own order of victims stands. Refused when our
+	 * image belongs to an id outside the box, and then for every child: this memory is init's. */
 	fd = (int)sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
-	if (fd >= 0)
-		sys_write(fd, "500", 3);
+	if (fd < 0 || sys_write(fd, "500", 3) < 0)
+		self.oom_settled = 1;
 	sys_close(fd);
 	return 0;
 }
@@ -132,9 +138,9 @@ static int drop_bounds(const struct child *c)
 	for (i = 0; !c->root && i < ARRAY_LEN(kept); i++) {
 		long err = sys_prctl(PR_CAPBSET_DROP, kept[i], 0);
 
-		/* Init has no CAP_SETPCAP to do it with, unless a launcher chose to give it. The row
-		 * above is the wall: without gaining privileges the bounds are never drawn upon. */
-		if (err == -EPERM)
+		/* Outside a box (a test) init has nothing to do it with, and nothing is lost by it:
+		 * without new privileges, the row above, the bounds are never drawn upon. */
+		if (err == -EPERM && is_already(c))
 			return 0;
 		if (err < 0)
 			return (int)err;

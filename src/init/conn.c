@@ -22,7 +22,7 @@ static struct conn conns[CONN_MAX]; /* src.fd 0: never used; -1: closed */
 static LAZY union answer answers[CONN_MAX]; /* those that wait */
 static struct source listener;
 static uint32_t dead; /* one bit per connection */
-static int kept;
+static int kept, claimed;
 
 struct frame conn_head(uint8_t type, uint32_t ref)
 {
@@ -256,6 +256,16 @@ void conn_init(int take_birth, int take_listener)
 	loop_want(&listener, EPOLLIN);
 }
 
+int conn_kept(void)
+{
+	return kept;
+}
+
+void conn_claim(void)
+{
+	claimed = 1;
+}
+
 void conn_keep(void)
 {
 	kept = 1;
@@ -275,8 +285,9 @@ void conn_sweep(void)
 	for (; dead; dead &= dead - 1) {
 		struct conn *c = &conns[__builtin_ctz(dead)];
 
-		/* A keeper that dies before it has recorded us must leave nothing behind. */
-		if (c->leash || (c->birth && !kept))
+		/* A keeper that dies before it has recorded us, or before its client has heard of us,
+		 * must leave nothing behind. */
+		if (c->leash || (c->birth && !claimed))
 			sys_exit(0);
 		view_detach_conn(c);
 		dial_drop(c);

@@ -47,13 +47,18 @@ struct exec *exec_find(uint32_t ref)
 	return x;
 }
 
+/* Those that nobody is reading any more go before those that somebody is. */
 static struct exec *oldest_finished(void)
 {
 	struct exec *x, *oldest = NULL;
 
-	for (x = exec_next(NULL); x; x = exec_next(x))
-		if (x->over && (!oldest || x->turn < oldest->turn))
+	for (x = exec_next(NULL); x; x = exec_next(x)) {
+		if (!x->over)
+			continue;
+		if (!oldest || (!x->views && oldest->views) ||
+		    (!x->views == !oldest->views && x->turn < oldest->turn))
 			oldest = x;
+	}
 	return oldest;
 }
 

@@ -51,7 +51,7 @@ static void learn_self(long argc, char **argv)
 	self.user = (uint32_t)user;
 	self.root_allowed = (int)root;
 	self.upper = UPPER_FD;
-	self.oom_inherited = read_own_oom_score() >= OOM_SCORE;
+	self.oom_settled = read_own_oom_score() >= OOM_SCORE;
 }
 
 /* What children inherit is settled here once, instead of in every child. */
@@ -61,6 +61,7 @@ static void settle(void)
 
 	if (sys_prctl(PR_SET_DUMPABLE, 0, 0) < 0)
 		sys_exit(BAD_BIRTH);
+	sys_prctl(PR_SET_NAME, (unsigned long)"atoll-init", 0); /* exec by descriptor gave us a number */
 	for (i = 1; i <= SIGNALS; i++)
 		sys_sigdefault(i); /* KILL and STOP refuse, and need nothing */
 	sys_sigmask(~0ull);

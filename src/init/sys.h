@@ -350,6 +350,11 @@ static inline long sys_getpid(void)
 	return SYS(getpid, 0);
 }
 
+static inline long sys_setpgid(int pid, int group)
+{
+	return SYS(setpgid, pid, group);
+}
+
 static inline long sys_setsid(void)
 {
 	return SYS(setsid, 0);

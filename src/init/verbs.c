@@ -30,7 +30,10 @@ struct request {
 	unsigned nfds;
 };
 
-static int started; /* a program has run: too late to move into other cgroups */
+enum {
+	START_FLAGS = WIRE_START_PTY | WIRE_START_STDIN | WIRE_START_ROOT | WIRE_START_TOLD |
+		      WIRE_START_MEMFD,
+};
 
 static int refuse(const struct request *r, enum err_kind kind, const char *why)
 {
@@ -53,8 +56,8 @@ static int adopt(const struct request *r)
 {
 	unsigned i;
 
-	if (!r->conn->birth || started || !r->nfds)
-		return -1;
+	if (!r->conn->birth || conn_kept() || !r->nfds)
+		return -1; /* once somebody has us it is too late to change our limits */
 	for (i = 0; i < r->nfds; i++)
 		if (sys_write(r->fds[i], "0", 1) != 1)
 			sys_exit(70); /* outside its limits nothing may run */
@@ -63,11 +66,13 @@ static int adopt(const struct request *r)
 
 /* ---- execs ---- */
 
-/* What must not be answered with an EXIT, because the exec was never accepted. */
-static int start_refused(const struct request *r)
+/* 0: refused, and said so with an ERROR; there is no exec that could have an EXIT. */
+static int start_allowed(const struct request *r)
 {
 	const struct wire_start *st = r->start;
 
+	if (st->head.flags & ~START_FLAGS)
+		return refuse(r, ERR_INVALID, "unknown flags");
 	if (st->head.flags & WIRE_START_ROOT && !self.root_allowed)
 		return refuse(r, ERR_DENIED, "this box does not allow root");
 #ifndef ATOLL_TEST
@@ -116,7 +121,7 @@ static int start(const struct request *r)
 
 	if (r->nfds != (unsigned)in_memfd)
 		return -1;
-	if (!start_refused(r))
+	if (!start_allowed(r))
 		return 0;
 	err = args_init(&a, r->start, r->tail, r->tail_len, in_memfd ? r->fds[0] : -1);
 	if (err == -EINVAL) {
@@ -126,7 +131,6 @@ static int start(const struct request *r)
 	} else if (err < 0) {
 		exec_fail(x, "arguments", -err);
 	} else {
-		started = 1;
 		exec_run(x, r->start, &a);
 		exec_due(x);
 		answer_started(r, x);
@@ -307,6 +311,8 @@ int verb_run(struct conn *c, struct frame *f, uint32_t len, int *fds, unsigned n
 
 	if (!v || !v->run || (nfds && !v->takes_fds))
 		return -1;
+	if (v->run != keep && conn_kept())
+		conn_claim();
 	r.tail = (char *)f + frame_body(f->type);
 	r.tail_len = len - frame_body(f->type);
 	return v->run(&r);

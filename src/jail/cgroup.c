@@ -196,10 +196,16 @@ int cgroups_init(struct cgroups *cs, const char *name, struct err *e)
 	snprintf(cs->name, sizeof(cs->name), "%s", name);
 	for (unsigned i = 0; i < CG_NCTL; i++)
 		cs->dir[i] = cs->root[i] = -1;
-	if (init_v2(cs, name, e) < 0)
-		return err_in(e, "cgroup v2");
-	if (!cs->version && init_v1(cs, name, e) < 0)
-		return err_in(e, "cgroup v1");
+	if (init_v2(cs, name, e) < 0 || (!cs->version && init_v1(cs, name, e) < 0)) {
+		/* Not ours to use is not an error of ours: boxes then have no such limits, say so, and
+		 * refuse any that is asked for. */
+		if (e->sys != EACCES && e->sys != EPERM && e->sys != EROFS)
+			return err_in(e, "cgroups");
+		cgroups_fini(cs);
+		cs->version = 0;
+		cs->layers = 0;
+		snprintf(cs->why_not, sizeof(cs->why_not), "%.150s", e->msg);
+	}
 	for (unsigned i = 0; i < CG_NCTL; i++)
 		if (controllers[i].layer && !(cs->layers & controllers[i].layer) && !cs->why_not[0])
 			snprintf(cs->why_not, sizeof(cs->why_not), "no cgroup controller '%s'",

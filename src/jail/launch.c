@@ -69,6 +69,7 @@ __asm__(".text\n.type clone3_call, @function\nclone3_call:\n"
 struct launch {
 	struct birth birth;
 	struct jailed box;
+	cpu_set_t cpus;       /* ours before the launch, and the box's */
 	_Atomic uint32_t go;  /* 1: maps are written; 2: give up */
 	_Atomic uint32_t tid; /* of the child; the kernel clears it at exec and at death */
 	_Atomic int execing;  /* the table is through */
@@ -184,11 +185,12 @@ static int descriptors(struct birth *b, struct err *e)
 	return 0;
 }
 
-static int signals_reset(struct birth *b, struct err *e)
+static int nothing_inherited(struct birth *b, struct err *e)
 {
 	uint64_t none = 0;
 
-	(void)b;
+	if (syscall(SYS_sched_setaffinity, 0, sizeof(*b->cpus), b->cpus) < 0)
+		return err_sys(e, "processor set");
 	/* exec resets handlers, but what is ignored or blocked would be inherited. */
 	if (signal(SIGPIPE, SIG_DFL) == SIG_ERR ||
 	    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none)) < 0)
@@ -214,7 +216,7 @@ static const struct step {
 	{ ROW("keyring", "session keyrings are inherited and not namespaced"), user_new_keyring, 0 },
 	/* Until we take the new namespace's root our uid is unmapped: mkdir() says EOVERFLOW. */
 	{ ROW("box root", "root of the box's own user namespace, no host id"), user_become_root,
-	  LAYER_BIT(LAYER_USERNS) },
+	  LAYER_BIT(LAYER_UIDRANGE) },
 	/* Before any mount, or the mounts below would appear on the host too. */
 	{ ROW("private mounts", "no mount event leaves or enters"), mnt_private, 0 },
 	{ ROW("host name", "the host's name is the host's business"), host_name, LAYER_BIT(LAYER_UTS) },
@@ -248,7 +250,7 @@ static const struct step {
 	{ ROW("no new privileges", "no setuid program can undo any of this"), no_new_privs, 0 },
 	{ ROW("landlock", "a second wall behind the mounts"), second_wall, LAYER_BIT(LAYER_LANDLOCK) },
 	{ ROW("descriptors", "nothing open but null, two sockets and the box's layer"), descriptors, 0 },
-	{ ROW("signals", "nothing blocked or ignored"), signals_reset, 0 },
+	{ ROW("scheduling", "no signal blocked or ignored, no processor but all"), nothing_inherited, 0 },
 	/* Last: the filter binds us too, and the rows above need what it forbids. */
 	{ ROW("system calls", "the allowlist; everything after inherits it"), load_filter, 0 },
 #undef ROW
@@ -512,6 +514,18 @@ static void abandon(struct launch *l)
 	own_close_fd(&l->box.pidfd);
 }
 
+/* Five times launcher, helper and child wait for each other. On one processor that is a switch;
+ * across two it wakes an idle one each time. */
+static void stay_here(struct launch *l)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET((unsigned)sched_getcpu(), &one);
+	sched_getaffinity(0, sizeof(l->cpus), &l->cpus);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
 static int launch(struct launch *l, struct err *e)
 {
 	int ready;
@@ -549,7 +563,10 @@ int jail_launch(const struct spec *sp, struct jailed *out, struct err *e)
 	l->box = (struct jailed){ .pid = 0, .pidfd = -1 };
 	l->go = l->tid = 0;
 	l->execing = 0;
+	l->birth.cpus = &l->cpus;
+	stay_here(l);
 	done = launch(l, e);
+	sched_setaffinity(0, sizeof(l->cpus), &l->cpus);
 	own_close_fd(&l->birth.layer_usr);
 	own_close_fd(&l->birth.layer_root);
 	own_close_fd(&l->birth.proc);

@@ -108,9 +108,10 @@ static int attach(const struct birth *b, int mountfd, const char *path, struct e
 	return 0;
 }
 
+/* With what is mounted below: without root, device nodes are mounts of their own. */
 static int attach_clone(const struct birth *b, const char *from, const char *path, struct err *e)
 {
-	auto_fd int fd = open_tree(AT_FDCWD, from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	auto_fd int fd = open_tree(AT_FDCWD, from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
 	if (fd < 0)
 		return err_sys(e, "clone %s", from);
@@ -204,7 +205,7 @@ static int overlay(struct birth *b, struct err *e)
 }
 
 /* Without overlays: the same shape made by hand, with the template's /etc bound read-only. */
-static int plain_root(struct err *e)
+static int plain_root(const struct birth *b, struct err *e)
 {
 	static const struct place {
 		const char *path;
@@ -217,17 +218,20 @@ static int plain_root(struct err *e)
 		{ "var/tmp", 01777, 0 }, { "opt", 0755, 0 },   { "mnt", 0755, 0 },
 	};
 	static const char *const merged[] = { "bin", "sbin", "lib", "lib32", "lib64" };
-	char to[16];
+	int many_ids = !!(b->sp->layers & LAYER_BIT(LAYER_UIDRANGE));
+	char to[16], in_usr[16];
 
 	if (mount("/b/u", "/r", NULL, MS_BIND, NULL) < 0 || chdir("/r") < 0)
 		return err_sys(e, "bind the disk as root");
 	for (unsigned i = 0; i < ARRAY_LEN(dirs); i++)
-		if (mkdir(dirs[i].path, 0755) < 0 || chown(dirs[i].path, dirs[i].id, dirs[i].id) < 0 ||
+		if (mkdir(dirs[i].path, 0755) < 0 ||
+		    (many_ids && chown(dirs[i].path, dirs[i].id, dirs[i].id) < 0) ||
 		    chmod(dirs[i].path, dirs[i].mode) < 0)
 			return err_sys(e, "make /%s", dirs[i].path);
 	for (unsigned i = 0; i < ARRAY_LEN(merged); i++) {
 		snprintf(to, sizeof(to), "usr/%s", merged[i]);
-		if (faccessat(AT_FDCWD, "/u", F_OK, 0) == 0 && symlink(to, merged[i]) < 0)
+		snprintf(in_usr, sizeof(in_usr), "/u/%s", merged[i]);
+		if (access(in_usr, F_OK) == 0 && symlink(to, merged[i]) < 0)
 			return err_sys(e, "link /%s", merged[i]);
 	}
 	if (chdir("/") < 0)
@@ -241,7 +245,7 @@ static int plain_root(struct err *e)
 
 int mnt_root(struct birth *b, struct err *e)
 {
-	int made = b->sp->layers & LAYER_BIT(LAYER_OVERLAY) ? overlay(b, e) : plain_root(e);
+	int made = b->sp->layers & LAYER_BIT(LAYER_OVERLAY) ? overlay(b, e) : plain_root(b, e);
 
 	if (made < 0)
 		return -1;

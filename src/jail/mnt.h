@@ -7,6 +7,7 @@
  *   /d        /dev of every box: six nodes and some links, read-only
  *   /s        what must look like /sys, and an empty folder for masks, read-only
  *   /t        skeleton of a box's root: /etc, /home/user, links into /usr
+ *   /p        without root only: the host's /proc, so that boxes may mount their own
  *   /b /l /r  where a box puts its disk, its template layer and its root, in its own namespace */
 #pragma once
 #include "base/err.h"
@@ -14,7 +15,7 @@
 
 /* Moves the calling process into a new mount namespace and builds the stage at `at`, an existing
  * folder. Before any thread exists. Returns a descriptor of the stage, to be filled. */
-must_check int mnt_stage_begin(const char *at, int *out_stage, struct err *e);
+must_check int mnt_stage_begin(const char *at, int rootless, int *out_stage, struct err *e);
 /* Makes the stage our root and drops every other mount. Open what you need of the host before. */
 must_check int mnt_stage_end(int stage, struct err *e);
 

@@ -18,4 +18,5 @@ struct probe {
 	char why_not[160];  /* the first thing that failed, in words */
 };
 
-void probe_host(struct probe *out);
+/* as_root: judge as for the host's root; a keeper without root is root of its own namespace only. */
+void probe_host(struct probe *out, int as_root);

@@ -41,6 +41,18 @@ static int make_dirs(int stage, struct err *e)
 	return 0;
 }
 
+/* Without the right to make nodes, the host's own are bound, and looked at twice. */
+static int bind_node(int stage, const char *path, const char *name, struct err *e)
+{
+	auto_fd int fd = openat(stage, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	char from[16];
+
+	snprintf(from, sizeof(from), "/dev/%s", name);
+	if (fd < 0 || fchdir(stage) < 0 || mount(from, path, NULL, MS_BIND, NULL) < 0)
+		return err_sys(e, "bind %s", from);
+	return 0;
+}
+
 static int make_node(int stage, const struct node *n, struct err *e)
 {
 	dev_t want = makedev(n->major, n->minor);
@@ -48,8 +60,12 @@ static int make_node(int stage, const struct node *n, struct err *e)
 	struct stat st;
 
 	snprintf(path, sizeof(path), "d/%s", n->name);
-	if (mknodat(stage, path, S_IFCHR | 0666, want) < 0 || fchmodat(stage, path, 0666, 0) < 0)
-		return err_sys(e, "mknod %s", n->name);
+	if (mknodat(stage, path, S_IFCHR | 0666, want) == 0) {
+		if (fchmodat(stage, path, 0666, 0) < 0)
+			return err_sys(e, "mode of %s", n->name);
+	} else if (errno != EPERM || bind_node(stage, path, n->name, e) < 0) {
+		return errno == EPERM ? -1 : err_sys(e, "mknod %s", n->name);
+	}
 	if (fstatat(stage, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISCHR(st.st_mode) ||
 	    st.st_rdev != want)
 		return err_set(e, ERR_SYS, "%s is not device %u:%u", n->name, n->major, n->minor);
@@ -97,17 +113,30 @@ static int make_sys(int stage, struct err *e)
 	return 0;
 }
 
-static int bind_onto(int stage, const char *from, const char *to, unsigned long flags, struct err *e)
+/* Adds flags and takes none away: without root, those the host set are locked. */
+static int bind_onto(int stage, const char *from, const char *to, uint64_t flags, struct err *e)
 {
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | flags };
+
 	if (fchdir(stage) < 0)
 		return err_sys(e, "enter the stage");
-	if (mount(from, to, NULL, MS_BIND, NULL) < 0 ||
-	    mount(NULL, to, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | flags, NULL) < 0)
+	if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0 ||
+	    mount_setattr(stage, to, 0, &attr, sizeof(attr)) < 0)
 		return err_sys(e, "bind %s to the stage", from);
 	return 0;
 }
 
-int mnt_stage_begin(const char *at, int *out_stage, struct err *e)
+/* Inside a user namespace a procfs may be mounted only where another is in full sight. It ends up
+ * covered by the box's root, out of reach. */
+static int show_proc(int stage, struct err *e)
+{
+	if (mkdirat(stage, "p", 0700) < 0 || fchdir(stage) < 0 ||
+	    mount("/proc", "p", NULL, MS_BIND | MS_REC, NULL) < 0)
+		return err_sys(e, "bind /proc to the stage");
+	return 0;
+}
+
+int mnt_stage_begin(const char *at, int rootless, int *out_stage, struct err *e)
 {
 	auto_fd int stage = -1;
 
@@ -124,9 +153,11 @@ int mnt_stage_begin(const char *at, int *out_stage, struct err *e)
 		return err_sys(e, "open the stage");
 	if (make_dirs(stage, e) < 0 || make_dev(stage, e) < 0 || make_sys(stage, e) < 0)
 		return -1;
-	if (bind_onto(stage, "/usr", "u", MS_NODEV, e) < 0 ||
-	    bind_onto(stage, "d", "d", MS_NOEXEC, e) < 0 ||
-	    bind_onto(stage, "s", "s", MS_NODEV | MS_NOEXEC, e) < 0)
+	if (bind_onto(stage, "/usr", "u", MOUNT_ATTR_NODEV, e) < 0 ||
+	    bind_onto(stage, "d", "d", MOUNT_ATTR_NOEXEC, e) < 0 ||
+	    bind_onto(stage, "s", "s", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e) < 0)
+		return -1;
+	if (rootless && show_proc(stage, e) < 0)
 		return -1;
 	*out_stage = steal_fd(&stage);
 	return 0;

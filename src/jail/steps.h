@@ -4,6 +4,7 @@
 #pragma once
 #include "base/err.h"
 #include "jail/launch.h"
+#include <sched.h>
 
 struct birth { /* one launch in progress, shared by launcher and child */
 	const struct spec *sp;
@@ -11,6 +12,7 @@ struct birth { /* one launch in progress, shared by launcher and child */
 	int proc;                  /* detached procfs of the box's pid namespace; -1: mount one */
 	int root;                  /* O_PATH of the new root, once it is there */
 	int upper;                 /* the box's writable layer */
+	const cpu_set_t *cpus;     /* where it may run */
 	struct err err;
 };
 

@@ -1,6 +1,7 @@
 /* user.c - see user.h. Raw system calls only: glibc's setresuid() would change every thread of
  * the keeper, and the caller shares its memory. */
 #include "jail/user.h"
+#include "base/own.h"
 #include "jail/caps.h"
 #include "jail/layer.h"
 #include "jail/steps.h"
@@ -8,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/keyctl.h>
 #include <linux/securebits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -47,31 +49,51 @@ int user_become_creator(uint32_t uid_base, struct err *e)
 	return set_ids(uid_base, uid_base, e);
 }
 
-static int write_map(int proc, pid_t pid, const char *which, uint32_t base, struct err *e)
+static int write_proc(int proc, pid_t pid, const char *which, const char *text, struct err *e)
 {
-	char path[40], map[40];
-	int fd, n, ok;
+	auto_fd int fd = -1;
+	char path[40];
 
 	snprintf(path, sizeof(path), "%d/%s", (int)pid, which);
-	n = snprintf(map, sizeof(map), "0 %u %u\n", base, (unsigned)JAIL_RANGE);
 	fd = openat(proc, path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(e, "open %s", path);
-	ok = write(fd, map, (size_t)n) == n;
-	if (!ok)
-		err_sys(e, "write '%.30s' to %s", map, path);
-	close(fd);
-	return ok ? 0 : -1;
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		return err_sys(e, "write '%.30s' to %s", text, path);
+	return 0;
+}
+
+static int write_both(int proc, pid_t pid, unsigned inside, unsigned outside, unsigned n, struct err *e)
+{
+	char map[40];
+
+	snprintf(map, sizeof(map), "%u %u %u", inside, outside, n);
+	if (write_proc(proc, pid, "gid_map", map, e) < 0 || write_proc(proc, pid, "uid_map", map, e) < 0)
+		return -1;
+	return 0;
+}
+
+int user_own_namespace(struct err *e)
+{
+	auto_fd int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	unsigned uid = geteuid(), gid = getegid();
+	char map[40];
+
+	if (unshare(CLONE_NEWUSER) < 0)
+		return err_sys(e, "user namespace without root");
+	snprintf(map, sizeof(map), "0 %u 1", uid);
+	if (write_proc(proc, getpid(), "uid_map", map, e) < 0 ||
+	    write_proc(proc, getpid(), "setgroups", "deny", e) < 0)
+		return -1;
+	snprintf(map, sizeof(map), "0 %u 1", gid);
+	return write_proc(proc, getpid(), "gid_map", map, e);
 }
 
 int user_write_maps(int proc, pid_t pid, uint32_t uid_base, struct err *e)
 {
+	if (uid_base == 0)
+		return write_both(proc, pid, JAIL_USER, 0, 1, e);
 	if (uid_base < JAIL_RANGE)
 		return err_set(e, ERR_INVALID, "uid range at %u would map host users", uid_base);
-	if (write_map(proc, pid, "gid_map", uid_base, e) < 0 ||
-	    write_map(proc, pid, "uid_map", uid_base, e) < 0)
-		return -1;
-	return 0;
+	return write_both(proc, pid, 0, uid_base, JAIL_RANGE, e);
 }
 
 int user_become_root(struct birth *b, struct err *e)

@@ -8,5 +8,10 @@
  * kernel counters (inotify, namespaces) are charged to the creator, and each box must have its own. */
 must_check int user_become_creator(uint32_t uid_base, struct err *e);
 
-/* Inside ids 0..65535 are base..base+65535 outside. Host id 0 is never in the map. */
+/* Without root: the caller becomes root of a user namespace of its own, which holds one id, its
+ * own. Before any thread exists. */
+must_check int user_own_namespace(struct err *e);
+
+/* Inside ids 0..65535 are base..base+65535 outside. Host id 0 is never in the map. With a base of 0,
+ * in a keeper without root, the box's user is the keeper's own id and there is no other. */
 must_check int user_write_maps(int proc, pid_t pid, uint32_t uid_base, struct err *e);

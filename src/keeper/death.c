@@ -38,7 +38,6 @@ void death_count(const struct keeper *k, const struct kbox *b, struct wire_count
 		.pids_peak = n.pids_peak,   .pids_hits = n.pids_hits,
 		.throttled_us = n.throttled_us, .over_cpu = b->over_cpu,
 	};
-	memcpy(out->id, b->meta.about.id, sizeof(out->id));
 }
 
 const struct wire_counted *death_obituary(const struct keeper *k, const char *id)
@@ -52,7 +51,8 @@ const struct wire_counted *death_obituary(const struct keeper *k, const char *id
 static void bury(struct keeper *k, struct kbox *b)
 {
 	meta_remove(k->host.run, b->meta.about.id);
-	range_free(&k->ranges, b->meta.about.uid_base);
+	if (b->meta.about.uid_base)
+		range_free(&k->ranges, b->meta.about.uid_base);
 	k->obituary[k->obituary_next++ % OBITUARIES] = b->last;
 	for (unsigned i = 0; i < b->nwaiters; i++) {
 		b->last.head = sock_head(WIRE_GONE, b->waiters[i].ref);
@@ -87,7 +87,11 @@ void death_seen(struct keeper *k, struct kbox *b)
 	if (b->meta.about.state == WIRE_BOX_POOLED)
 		pool_drop(k, b);
 	b->meta.about.state = WIRE_BOX_DYING;
-	death_count(k, b, &b->last);
+	if (b->unread)
+		memset(&b->last, 0xff, sizeof(b->last)); /* "cannot tell" */
+	else
+		death_count(k, b, &b->last);
+	memcpy(b->last.id, b->meta.about.id, sizeof(b->last.id));
 	if (remove_leftovers(k, b) < 0) {
 		b->next = k->dying;
 		k->dying = b;

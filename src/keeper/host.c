@@ -4,6 +4,7 @@
 #include "jail/launch.h"
 #include "jail/layer.h"
 #include "jail/mnt.h"
+#include "jail/user.h"
 #include "keeper/disk.h"
 #include "keeper/meta.h"
 #include "keeper/template.h"
@@ -28,12 +29,13 @@
 
 extern const char init_image[], init_image_end[]; /* init_image.S */
 
-static void harden(void)
+static void harden(int rootless)
 {
 	struct rlimit files;
 
 	setsid(); /* no terminal of ours for boxes to inherit; fails only if we lead one already */
-	prctl(PR_SET_DUMPABLE, 0);
+	/* Without root, being dumpable is what makes /proc/PID/uid_map ours to write. */
+	prctl(PR_SET_DUMPABLE, rootless);
 	umask(077);
 	/* Not 0: boxes could no longer have 1, and 0 still feeds a core handler that is a pipe. */
 	setrlimit(RLIMIT_CORE, &(struct rlimit){ 1, 1 });
@@ -97,19 +99,19 @@ static int check_layers(struct host *h, struct err *e)
 	return 0;
 }
 
-static int build_stage(const char *run_dir, struct err *e)
+static int build_stage(const char *run_dir, int rootless, struct err *e)
 {
 	auto_fd int stage = -1, skeleton = -1;
 	char at[4096];
 
 	snprintf(at, sizeof(at), "%s/stage", run_dir);
 	umask(022); /* boxes read the skeleton; all else of ours is private */
-	if (mnt_stage_begin(at, &stage, e) < 0)
+	if (mnt_stage_begin(at, rootless, &stage, e) < 0)
 		return err_in(e, "stage");
 	skeleton = openat(stage, "t", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (skeleton < 0)
 		return err_sys(e, "open the skeleton");
-	if (template_base(skeleton, e) < 0)
+	if (template_base(skeleton, rootless, e) < 0)
 		return -1;
 	umask(077);
 	return mnt_stage_end(stage, e);
@@ -133,7 +135,10 @@ int host_init(struct host *h, const char *run_dir, const char *state_dir, struct
 	char name[24];
 
 	*h = (struct host){ .run = -1, .proc = -1, .init_exe = -1, .disks = -1, .lock = -1 };
-	harden();
+	h->rootless = geteuid() != 0;
+	harden(h->rootless);
+	if (h->rootless && user_own_namespace(e) < 0)
+		return -1;
 	if (open_run_dir(h, run_dir, e) < 0)
 		return -1;
 	h->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -143,12 +148,12 @@ int host_init(struct host *h, const char *run_dir, const char *state_dir, struct
 	h->disks = disk_process_start(state_dir, e);
 	if (h->disks < 0)
 		return -1;
-	probe_host(&h->probe);
+	probe_host(&h->probe, !h->rootless);
 	cgroup_name(run_dir, name, sizeof(name));
 	if (cgroups_init(&h->cgroups, name, e) < 0 || check_layers(h, e) < 0)
 		return -1;
 	if (seccomp_compile(&h->filter, h->probe.core_piped ? SECCOMP_NO_CORE : 0, e) < 0 ||
-	    seal_init(h, e) < 0 || build_stage(run_dir, e) < 0)
+	    seal_init(h, e) < 0 || build_stage(run_dir, h->rootless, e) < 0)
 		return -1;
 	if (fchdir(h->run) < 0)
 		return err_sys(e, "enter the run folder");

@@ -14,6 +14,7 @@ struct host {
 	struct seccomp filter;
 	uint64_t layers; /* what every box gets */
 	uint64_t boot;
+	int rootless;    /* root of our own user namespace only; boxes share our one id */
 	int run;         /* the run folder; our working directory too, for socket names */
 	int proc;        /* the host's /proc */
 	int init_exe;    /* sealed memfd */

@@ -78,5 +78,5 @@ struct box_limits kbox_limits(const struct kbox *b)
 
 int kbox_disk_in_memory(const struct wire_limits *l)
 {
-	return l->disk_bytes <= l->mem_bytes / 2;
+	return !l->mem_bytes || l->disk_bytes <= l->mem_bytes / 2;
 }

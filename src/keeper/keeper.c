@@ -306,7 +306,7 @@ static int start(struct keeper *k, const struct options *o, struct err *e)
 
 	if (host_init(&k->host, o->run_dir, o->state_dir, e) < 0)
 		return -1;
-	k->common = pool_common_limits();
+	k->common = pool_common_limits(k);
 	k->pool_depth = o->pool;
 	k->idle_exit_s = o->idle_exit_s;
 	k->busy_ns = now_ns();

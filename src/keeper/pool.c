@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/own.h"
+#include "jail/layer.h"
 #include "keeper/state.h"
 #include "wire/sock.h"
 
@@ -15,11 +16,16 @@
 
 #define QUIET_MS 3
 
-struct wire_limits pool_common_limits(void)
+struct wire_limits pool_common_limits(const struct keeper *k)
 {
+	uint64_t can = k->host.layers;
+
 	return (struct wire_limits){
-		.mem_bytes = 512ull << 20, .disk_bytes = 256ull << 20, .disk_files = 65536,
-		.cpu_ms = 0, .cpu_milli = 1000, .pids = 512,
+		.mem_bytes = can & LAYER_BIT(LAYER_MEM) ? 512ull << 20 : 0,
+		.disk_bytes = 256ull << 20,
+		.disk_files = 65536,
+		.cpu_milli = can & LAYER_BIT(LAYER_CPU) ? 1000 : 0,
+		.pids = can & LAYER_BIT(LAYER_TASKS) ? 512 : 0,
 	};
 }
 
@@ -72,9 +78,9 @@ int pool_begin(struct keeper *k, struct job *j, const struct wire_limits *lim, i
 {
 	struct wire_box *about;
 	char id[ID_LEN + 1];
-	uint32_t uid_base;
+	uint32_t uid_base = 0;
 
-	if (id_new(id, e) < 0 || range_take(&k->ranges, &uid_base, e) < 0)
+	if (id_new(id, e) < 0 || (!k->host.rootless && range_take(&k->ranges, &uid_base, e) < 0))
 		return -1;
 	j->box = kbox_new(&k->boxes, id);
 	about = &j->box->meta.about;

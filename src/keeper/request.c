@@ -3,6 +3,7 @@
 #include "base/id.h"
 #include "base/own.h"
 #include "jail/launch.h"
+#include "jail/layer.h"
 #include "keeper/state.h"
 #include "wire/frame.h"
 #include "wire/sock.h"
@@ -13,6 +14,8 @@
 #include <string.h>
 
 #define MEM_MIN (4ull << 20)
+#define DISK_MIN 65536ull
+#define FILES_MIN 16ull
 #define DISK_IMAGE_MIN (16ull << 20)
 #define DISK_MAX (1ull << 40)
 #define POOL_MAX 20000
@@ -77,35 +80,71 @@ static void give_up(struct keeper *k, struct kbox *b, uint64_t client, uint32_t 
 	death_kill(k, b);
 }
 
-static int limits_sane(const struct keeper *k, const struct wire_limits *l, struct err *e)
+/* Fills in what nobody asked for. A small memory means a small disk, which then stays in it. */
+static struct wire_limits resolve(const struct keeper *k, const struct wire_limits *want)
 {
-	const char *what = !k->host.cgroups.version ? k->host.cgroups.why_not : NULL;
+	struct wire_limits l = *want, d = k->common;
 
-	if (what && what[0])
-		return err_set(e, ERR_DENIED, "limits cannot be enforced here: %.120s", what);
-	if (l->mem_bytes < MEM_MIN || l->mem_bytes > (1ull << 50))
-		return err_set(e, ERR_INVALID, "memory limit %llu: at least 4M",
-			       (unsigned long long)l->mem_bytes);
-	if (l->pids < 1 || l->pids > 4000000)
-		return err_set(e, ERR_INVALID, "process limit %u: 1 to 4000000", l->pids);
-	if (l->cpu_milli < 10 || l->cpu_milli > 1024000)
-		return err_set(e, ERR_INVALID, "cpu limit of %u thousandths: 0.01 to 1024 cpus",
-			       l->cpu_milli);
-	if (l->disk_bytes < 65536 || l->disk_files < 16)
-		return err_set(e, ERR_INVALID, "disk limit %llu bytes, %llu files: at least 64k and 16",
-			       (unsigned long long)l->disk_bytes, (unsigned long long)l->disk_files);
-	if (!kbox_disk_in_memory(l) && l->disk_bytes < DISK_IMAGE_MIN)
-		return err_set(e, ERR_INVALID,
-			       "disk limit %llu: above half of the memory limit it is a real disk, of at "
-			       "least 16M",
-			       (unsigned long long)l->disk_bytes);
-	if (l->disk_bytes > DISK_MAX)
-		return err_set(e, ERR_INVALID, "disk limit %llu: at most 1T",
-			       (unsigned long long)l->disk_bytes);
+	l.mem_bytes = l.mem_bytes == WIRE_DEFAULT ? d.mem_bytes : l.mem_bytes;
+	l.cpu_milli = l.cpu_milli == (uint32_t)WIRE_DEFAULT ? d.cpu_milli : l.cpu_milli;
+	l.cpu_ms = l.cpu_ms == WIRE_DEFAULT ? d.cpu_ms : l.cpu_ms;
+	l.pids = l.pids == (uint32_t)WIRE_DEFAULT ? d.pids : l.pids;
+	l.disk_files = l.disk_files == WIRE_DEFAULT ? d.disk_files : l.disk_files;
+	if (l.disk_bytes == WIRE_DEFAULT)
+		l.disk_bytes = l.mem_bytes && l.mem_bytes / 2 < d.disk_bytes ? l.mem_bytes / 2 : d.disk_bytes;
+	return l;
+}
+
+/* A limit is enforced or refused; and where it can be enforced, it must be there. */
+static int enforceable(const struct keeper *k, enum jail_layer layer, const char *what, uint64_t value,
+		       struct err *e)
+{
+	int can = !!(k->host.layers & LAYER_BIT(layer));
+
+	if (value && !can)
+		return err_set(e, ERR_DENIED, "a %s limit cannot be enforced on this host: %.120s", what,
+			       k->host.cgroups.why_not);
+	if (!value && can)
+		return err_set(e, ERR_INVALID, "a box must have a %s limit", what);
 	return 0;
 }
 
-static void create_new(struct keeper *k, struct client *c, const struct wire_create *w)
+static int in_range(const char *what, uint64_t value, uint64_t least, uint64_t most, struct err *e)
+{
+	if (value && (value < least || value > most))
+		return err_set(e, ERR_INVALID, "%s of %llu: from %llu to %llu", what,
+			       (unsigned long long)value, (unsigned long long)least,
+			       (unsigned long long)most);
+	return 0;
+}
+
+static int limits_sane(const struct keeper *k, const struct wire_limits *l, struct err *e)
+{
+	if (enforceable(k, LAYER_MEM, "memory", l->mem_bytes, e) < 0 ||
+	    enforceable(k, LAYER_TASKS, "process", l->pids, e) < 0 ||
+	    enforceable(k, LAYER_CPU, "cpu", l->cpu_milli, e) < 0)
+		return -1;
+	if (l->cpu_ms && !k->host.cgroups.version)
+		return err_set(e, ERR_DENIED, "a cpu time limit cannot be enforced on this host: %.120s",
+			       k->host.cgroups.why_not);
+	if (in_range("memory limit", l->mem_bytes, MEM_MIN, 1ull << 50, e) < 0 ||
+	    in_range("process limit", l->pids, 1, 4000000, e) < 0 ||
+	    in_range("cpu limit (in thousandths)", l->cpu_milli, 10, 1024000, e) < 0 ||
+	    in_range("disk limit", l->disk_bytes, DISK_MIN, DISK_MAX, e) < 0 ||
+	    in_range("limit of files", l->disk_files, FILES_MIN, 1ull << 32, e) < 0)
+		return -1;
+	if (!l->disk_bytes || !l->disk_files)
+		return err_set(e, ERR_INVALID, "a box must have a disk limit, in bytes and in files");
+	if (!kbox_disk_in_memory(l) && (l->disk_bytes < DISK_IMAGE_MIN || k->host.rootless))
+		return err_set(e, ERR_DENIED,
+			       "disk limit of %llu: above half of the memory limit (%llu) it must be a disk "
+			       "image, and that takes root and at least 16M",
+			       (unsigned long long)l->disk_bytes, (unsigned long long)l->mem_bytes);
+	return 0;
+}
+
+static void create_new(struct keeper *k, struct client *c, const struct wire_create *w,
+		       const struct wire_limits *limits)
 {
 	struct job *j = calloc(1, sizeof(*j));
 	struct err e;
@@ -115,7 +154,7 @@ static void create_new(struct keeper *k, struct client *c, const struct wire_cre
 	j->client = c->number;
 	j->ref = w->head.ref;
 	j->without = w->without;
-	if (pool_begin(k, j, &w->limits,
+	if (pool_begin(k, j, limits,
 		       k->host.cgroups.version != 0 && !(w->head.flags & WIRE_CREATE_IDLE), &e) < 0) {
 		client_error(k, c->number, w->head.ref, &e);
 		free(j);
@@ -125,6 +164,7 @@ static void create_new(struct keeper *k, struct client *c, const struct wire_cre
 static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 {
 	const struct wire_create *w = (const struct wire_create *)f;
+	struct wire_limits limits = resolve(k, &w->limits);
 	int idle = !!(f->flags & WIRE_CREATE_IDLE);
 	struct kbox *b;
 	struct err e;
@@ -134,18 +174,18 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		refuse(k, c, f, ERR_NOT_FOUND, "no such template; there is: base");
 		return;
 	}
-	if (limits_sane(k, &w->limits, &e) < 0) {
+	if (limits_sane(k, &limits, &e) < 0) {
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	b = f->flags & WIRE_CREATE_COLD || w->without || !pool_fits(k, &w->limits) ? NULL : pool_take(k);
+	b = f->flags & WIRE_CREATE_COLD || w->without || !pool_fits(k, &limits) ? NULL : pool_take(k);
 	if (!b) {
 		k->misses++;
-		create_new(k, c, w);
+		create_new(k, c, w, &limits);
 		return;
 	}
 	k->hits++;
-	if (hand_over(k, b, &w->limits, idle, &e) < 0)
+	if (hand_over(k, b, &limits, idle, &e) < 0)
 		give_up(k, b, c->number, f->ref, &e);
 	else
 		give(k, b, c->number, f->ref);
@@ -162,8 +202,8 @@ void request_made(struct keeper *k, struct job *take_job)
 		k->pool_making--;
 	if (!e.kind && keeper_watch(k, &b->death, &e) == 0) {
 		b->meta.about.state = j->for_pool ? WIRE_BOX_POOLED : WIRE_BOX_MAKING;
-		/* The pid is on disk before anybody holds the box. */
-		if (meta_update(k->host.run, &b->meta, &e) == 0) {
+		/* The pid is on disk before anybody holds the box: now, or in hand_over(). */
+		if (!j->for_pool || meta_update(k->host.run, &b->meta, &e) == 0) {
 			if (j->for_pool) {
 				pool_add(k, b);
 			} else if (hand_over(k, b, &b->meta.about.limits, !b->meta.cgroup[0], &e) < 0) {
@@ -240,8 +280,10 @@ static void on_kill(struct keeper *k, struct client *c, const struct frame *f)
 		return;
 	}
 	b->waiters[b->nwaiters++] = (struct waiter){ c->number, f->ref };
-	if (b->meta.about.state != WIRE_BOX_DYING)
-		death_kill(k, b);
+	if (b->meta.about.state == WIRE_BOX_DYING)
+		return;
+	b->unread = !(f->flags & WIRE_KILL_FIGURES);
+	death_kill(k, b);
 }
 
 static void on_counters(struct keeper *k, struct client *c, const struct frame *f)
@@ -257,6 +299,7 @@ static void on_counters(struct keeper *k, struct client *c, const struct frame *
 		if (!b)
 			return;
 		death_count(k, b, &out);
+		memcpy(out.id, b->meta.about.id, sizeof(out.id));
 	}
 	out.head = sock_head(WIRE_COUNTED, f->ref);
 	client_send(k, c->number, &out, sizeof(out), -1);

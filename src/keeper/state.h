@@ -61,7 +61,7 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f, u
 void request_made(struct keeper *k, struct job *take_job);
 
 /* pool.c */
-struct wire_limits pool_common_limits(void);
+struct wire_limits pool_common_limits(const struct keeper *k);
 int pool_fits(const struct keeper *k, const struct wire_limits *want);
 struct kbox *pool_take(struct keeper *k); /* NULL: empty */
 void pool_add(struct keeper *k, struct kbox *b);

@@ -43,7 +43,8 @@ static int adopt_or_end(const char *id, void *arg)
 	}
 	b = kbox_new(&k->boxes, id);
 	b->meta = m;
-	range_mark(&k->ranges, m.about.uid_base);
+	if (m.about.uid_base)
+		range_mark(&k->ranges, m.about.uid_base);
 	if (m.about.limits.cpu_ms)
 		k->metered++;
 	b->death.fd = find_process(k, &m);

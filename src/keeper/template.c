@@ -203,13 +203,13 @@ static const struct place {
 	{ "var/log", 0755, 0 },  { "var/tmp", 01777, 0 },
 };
 
-static int make_places(int dir, struct err *e)
+static int make_places(int dir, int one_id, struct err *e)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(places); i++) {
 		const struct place *p = &places[i];
 
 		if (mkdirat(dir, p->path, 0755) < 0 ||
-		    fchownat(dir, p->path, p->id, p->id, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    (!one_id && fchownat(dir, p->path, p->id, p->id, AT_SYMLINK_NOFOLLOW) < 0) ||
 		    fchmodat(dir, p->path, p->mode, 0) < 0)
 			return err_sys(e, "make /%s", p->path);
 	}
@@ -230,11 +230,11 @@ static int link_merged(int dir, struct err *e)
 	return 0;
 }
 
-int template_base(int dir, struct err *e)
+int template_base(int dir, int one_id, struct err *e)
 {
 	auto_fd int etc = -1;
 
-	if (make_places(dir, e) < 0 || link_merged(dir, e) < 0)
+	if (make_places(dir, one_id, e) < 0 || link_merged(dir, e) < 0)
 		return err_in(e, "template base");
 	etc = openat(dir, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (etc < 0)

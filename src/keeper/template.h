@@ -4,7 +4,8 @@
 #include "base/err.h"
 
 /* Fills the folder (on the stage) with /etc, /home/user, links into /usr and mount points. */
-must_check int template_base(int dir, struct err *e);
+/* one_id: we own everything and can give nothing away. */
+must_check int template_base(int dir, int one_id, struct err *e);
 
 struct template_row {
 	const char *path, *why;

@@ -78,7 +78,9 @@ enum wire_type {
 
 /* ---- client <-> keeper ---- */
 
-struct wire_limits { /* every field is honoured or the create is refused */
+#define WIRE_DEFAULT UINT64_MAX /* (cut to its size) in any limit: what this host gives when nobody asks */
+
+struct wire_limits { /* every field is honoured or the create is refused; 0: this host has no such limit */
 	uint64_t mem_bytes;
 	uint64_t disk_bytes;
 	uint64_t disk_files;
@@ -103,6 +105,8 @@ struct wire_id {
 	struct frame head;
 	char id[WIRE_ID];
 };
+
+enum { WIRE_KILL_FIGURES = 1 << 0 }; /* wire_id.head.flags: read the last counters; costs a little */
 
 struct wire_fill {
 	struct frame head;

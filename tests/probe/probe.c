@@ -1,0 +1,166 @@
+/* probe.c - a static program that looks at a box from inside, and tries to get out.
+ *
+ *	probe facts [KEY...]           what it finds: ids, capabilities, mounts, descriptors ...
+ *	probe try NAME[=ARG]...        one line per deed: `NAME[=ARG] ok`, or an errno, or `killed SIG`
+ *	probe use WHAT MOST            takes up to MOST of something: `WHAT GOT`, and gives it back
+ *	probe spin MS N                N processes at full speed for that long: `spin CPU-MS`
+ *	probe wait                     says `ready`, waits for the end of its stdin
+ *	probe daemon WORD              leaves a process behind that has left session and parent
+ *	probe hold WHAT[=ARG]...       as try, but keeps it and waits for the end of its stdin
+ *
+ * and on the host's side:
+ *	probe listen DIR               TCP, abstract and path sockets: counts who comes
+ *	probe with-key NAME CMD...     runs CMD with a session keyring that holds a secret
+ *	probe on-terminal CMD...       runs CMD as leader of a session with a terminal
+ *	probe block CALL... -- CMD...  runs CMD on a kernel without these system calls
+ *	probe names PID                owner of its user namespace, seals of its program
+ *
+ * No library but libc, no sanitizer: it must run in a box that has nothing but itself. */
+#include "probe.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int probe_number(const char *arg, int otherwise)
+{
+	return arg ? (int)strtol(arg, NULL, 0) : otherwise;
+}
+
+static const struct deed *find(const char *word)
+{
+	size_t n = strcspn(word, "=");
+
+	for (size_t i = 0; i < reach_ndeeds; i++)
+		if (strlen(reach_deeds[i].name) == n && !strncmp(reach_deeds[i].name, word, n))
+			return &reach_deeds[i];
+	for (size_t i = 0; i < calls_ndeeds; i++)
+		if (strlen(calls_deeds[i].name) == n && !strncmp(calls_deeds[i].name, word, n))
+			return &calls_deeds[i];
+	return NULL;
+}
+
+static int attempt(const struct deed *d, const char *word)
+{
+	const char *arg = strchr(word, '=');
+
+	errno = 0;
+	return d->run(arg ? arg + 1 : NULL);
+}
+
+static void verdict(const char *word, int status)
+{
+	if (WIFSIGNALED(status))
+		printf("%s killed SIG%s\n", word, sigabbrev_np(WTERMSIG(status)));
+	else if (WEXITSTATUS(status) == 0)
+		printf("%s ok\n", word);
+	else
+		printf("%s %s\n", word, strerrorname_np(WEXITSTATUS(status)));
+}
+
+static int try(char **words)
+{
+	for (; *words; words++) {
+		const struct deed *d = find(*words);
+		int status = 0;
+		pid_t pid;
+
+		if (!d) {
+			fprintf(stderr, "probe: no deed named %s\n", *words);
+			return 2;
+		}
+		fflush(stdout);
+		pid = fork();
+		if (pid < 0)
+			return 3;
+		if (pid == 0)
+			_exit(attempt(d, *words) == 0 ? 0 : errno ? errno : EIO);
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+		verdict(*words, status);
+	}
+	return 0;
+}
+
+static int wait_for_end(void)
+{
+	char c;
+
+	puts("ready");
+	fflush(stdout);
+	while (read(0, &c, 1) > 0)
+		;
+	return 0;
+}
+
+static int hold(char **words)
+{
+	for (; *words; words++) {
+		const struct deed *d = find(*words);
+		int failed = !d || attempt(d, *words) < 0;
+
+		printf("%s %s\n", *words, failed ? strerrorname_np(errno) : "ok");
+	}
+	return wait_for_end();
+}
+
+/* A session of its own, a parent that is gone, no descriptor of ours: what a kill by process group
+ * or by waiting for pipes does not find. */
+static int leave_daemon(const char *word)
+{
+	char *argv[] = { "probe", "sleep", (char *)word, NULL }, *env[] = { NULL };
+
+	if (fork() > 0) {
+		printf("daemon ok\n");
+		return 0;
+	}
+	setsid();
+	if (fork() > 0)
+		_exit(0);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	for (int fd = 0; fd < 64; fd++)
+		close(fd);
+	execve("/proc/self/exe", argv, env);
+	_exit(127);
+}
+
+int main(int argc, char **argv)
+{
+	const char *verb = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : NULL;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (!strcmp(verb, "facts"))
+		return facts_print(argv + 2), 0;
+	if (!strcmp(verb, "try"))
+		return try(argv + 2);
+	if (!strcmp(verb, "hold"))
+		return hold(argv + 2);
+	if (!strcmp(verb, "wait"))
+		return wait_for_end();
+	if (!strcmp(verb, "use") && argc == 4)
+		return use_up(arg, atol(argv[3]));
+	if (!strcmp(verb, "spin") && argc == 4)
+		return use_cpu(atoi(arg), atoi(argv[3]));
+	if (!strcmp(verb, "daemon") && arg)
+		return leave_daemon(arg);
+	if (!strcmp(verb, "sleep"))
+		for (;;)
+			pause();
+	if (!strcmp(verb, "listen") && arg)
+		return outside_listen(arg);
+	if (!strcmp(verb, "with-key") && argc > 3)
+		return outside_with_key(arg, argv + 3);
+	if (!strcmp(verb, "on-terminal") && arg)
+		return outside_on_terminal(argv + 2);
+	if (!strcmp(verb, "block") && arg)
+		return outside_block(argv + 2);
+	if (!strcmp(verb, "names") && arg)
+		return outside_names(arg);
+	fprintf(stderr, "probe: what? (see the top of probe.c)\n");
+	return 2;
+}
