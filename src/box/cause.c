@@ -57,7 +57,7 @@ static int unread(const struct ending *x)
 
 static int over_cpu(const struct ending *x)
 {
-	return (x->evidence && x->figures.over_cpu) || by_signal(x, SIGXCPU);
+	return (x->evidence && x->figures.over_cpu == 1) || by_signal(x, SIGXCPU);
 }
 
 static int over_memory(const struct ending *x)

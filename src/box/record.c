@@ -84,7 +84,7 @@ static json_t *evidence(const struct ending *x)
 		json_object_set_new(all, "pids_hits", number(f->pids_hits));
 		json_object_set_new(all, "pids_peak", number(f->pids_peak));
 		json_object_set_new(all, "throttled_us", number(f->throttled_us));
-		json_object_set_new(all, "over_cpu", json_boolean(f->over_cpu));
+		json_object_set_new(all, "over_cpu", json_boolean(f->over_cpu == 1));
 	}
 	if (x->exited) {
 		json_object_set_new(all, "disk_free", number(x->exit.disk_free));
@@ -100,15 +100,18 @@ static json_t *evidence(const struct ending *x)
 	return all;
 }
 
+static json_t *limit(uint64_t n)
+{
+	return n ? number(n) : json_null();
+}
+
 static json_t *limits(const struct ending *x)
 {
 	const struct wire_limits *l = &x->limits;
 
-	return json_pack("{s:I, s:I, s:I, s:f, s:I, s:o, s:o}", "mem", (json_int_t)l->mem_bytes, "disk",
-			 (json_int_t)l->disk_bytes, "files", (json_int_t)l->disk_files, "cpu",
-			 (double)l->cpu_milli / 1000, "pids", (json_int_t)l->pids, "cpu_ms",
-			 l->cpu_ms ? number(l->cpu_ms) : json_null(), "wall_ms",
-			 x->wall_ms ? number(x->wall_ms) : json_null());
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "mem", limit(l->mem_bytes), "disk",
+			 limit(l->disk_bytes), "files", limit(l->disk_files), "cpu_milli", limit(l->cpu_milli), "pids",
+			 limit(l->pids), "cpu_ms", limit(l->cpu_ms), "wall_ms", limit(x->wall_ms));
 }
 
 static json_t *words(const struct ending *x, void (*say)(const struct ending *x, struct buf *out))

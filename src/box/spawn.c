@@ -9,7 +9,6 @@
  * The lock makes two clients that start at once agree on one keeper. The keeper is nobody's child
  * and has no terminal: it must survive the client that happened to be first. */
 #include "box/spawn.h"
-#include "base/clock.h"
 #include "base/own.h"
 #include "wire/sock.h"
 
@@ -98,32 +97,25 @@ static int fork_keeper(const char *run_dir, int log, int ready, struct err *e)
 	return 0;
 }
 
-/* One byte and perhaps a text; end of file without either means it died. */
+/* It speaks once: "R", or "E" and a text. End of file without either means it died. */
 static int hear(int ready, const char *run_dir, struct err *e)
 {
-	uint64_t deadline = now_ns() + READY_MS * UINT64_C(1000000);
+	struct pollfd p = { .fd = ready, .events = POLLIN };
 	char said[sizeof(e->msg)];
-	size_t n = 0;
+	ssize_t n;
+	int rc;
 
-	while (n < sizeof(said) - 1) {
-		uint64_t now = now_ns();
-		struct pollfd p = { .fd = ready, .events = POLLIN };
-		ssize_t got;
-
-		if (now >= deadline || poll(&p, 1, (int)((deadline - now) / 1000000) + 1) == 0)
-			return err_set(e, ERR_SYS, "keeper not ready after %d s (see %.150s/keeper.log)",
-				       READY_MS / 1000, run_dir);
-		got = read(ready, said + n, sizeof(said) - 1 - n);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			break;
-		n += (size_t)got;
-		if (said[0] == 'R')
-			return 0;
-	}
-	said[n] = 0;
-	if (n > 1 && said[0] == 'E')
+	do
+		rc = poll(&p, 1, READY_MS);
+	while (rc < 0 && errno == EINTR);
+	if (rc <= 0)
+		return err_set(e, ERR_SYS, "keeper not ready after %d s (see %.150s/keeper.log)", READY_MS / 1000,
+			       run_dir);
+	n = read(ready, said, sizeof(said) - 1);
+	said[n > 0 ? n : 0] = 0;
+	if (said[0] == 'R')
+		return 0;
+	if (said[0] == 'E')
 		return err_set(e, ERR_SYS, "%s", said + 1);
 	return err_set(e, ERR_SYS, "keeper ended without a word (see %.180s/keeper.log)", run_dir);
 }

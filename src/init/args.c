@@ -3,9 +3,9 @@
 #include "init/sys.h"
 #include "init/text.h"
 
-enum { FEW = 512 }; /* pointers that need no mapping: nearly every exec */
+enum { FEW = 128 }; /* pointers that need no mapping: nearly every exec */
 
-static LAZY char *few[FEW];
+static char *few[FEW]; /* small enough for the page that is in use anyway */
 
 static int load(int memfd, char *to, size_t n)
 {

@@ -20,11 +20,12 @@
 #include "init/sys.h"
 #include "init/text.h"
 
-enum { STACK = 16384 };
+enum { STACK = 16384, PAGE = 4096 };
+enum { NEAR = 256 }; /* bytes of a path that fit on the stack's one page */
 static const char default_path[] = "/usr/local/bin:/usr/bin:/bin";
 
-static LAZY char child_stack[STACK] __attribute__((aligned(16)));
-static LAZY char path[PATH_MAX]; /* the child's, while we sleep */
+static LAZY char child_stack[STACK] __attribute__((aligned(PAGE)));
+static LAZY char far[PATH_MAX]; /* for longer paths; the child's, while we sleep */
 
 long start_clone(unsigned long flags, void *stack_top, void (*run)(void *), void *arg);
 
@@ -169,14 +170,19 @@ static int drop_caps(const struct child *c)
 
 static int change_directory(const struct child *c)
 {
+	char near[NEAR], *cwd = near;
 	long n = sys_chdir(*c->cwd ? c->cwd : HOME);
 
 	if (n < 0)
 		return (int)n;
-	n = sys_getcwd(path, sizeof(path));
+	n = sys_getcwd(near, sizeof(near));
+	if (n == -ERANGE) {
+		cwd = far;
+		n = sys_getcwd(far, sizeof(far));
+	}
 	if (n < 0)
 		return (int)n;
-	return path[0] == '/' ? 0 : -EXDEV; /* "(unreachable)..." */
+	return *cwd == '/' ? 0 : -EXDEV; /* "(unreachable)..." */
 }
 
 static int default_signals(const struct child *c)
@@ -246,19 +252,19 @@ static int run_rows(struct child *c, int first, int last)
 	return 0;
 }
 
-/* dir[0..n) and the name, in `path`; 0 if that is too long to exist. */
-static int join(const char *dir, size_t n, const char *name)
+/* execve of dir[0..n) and the name. */
+static int execute_in(const char *dir, size_t n, char *const *argv, char *const *env)
 {
-	struct text t = { .to = path, .room = sizeof(path) };
-	size_t len = strlen(name);
+	size_t room = n + 1 + strlen(argv[0]) + 1;
+	char near[NEAR];
+	struct text t = { .to = room <= NEAR ? near : far, .room = room, .len = n };
 
-	if (n + 1 + len >= sizeof(path))
-		return 0;
-	memcpy(path, dir, n);
-	t.len = n;
+	if (room > sizeof(far))
+		return -ENOENT; /* too long to exist */
+	memcpy(t.to, dir, n);
 	text_add(&t, n ? "/" : ""); /* an empty element is the current directory */
-	text_add(&t, name);
-	return 1;
+	text_add(&t, argv[0]);
+	return (int)sys_execve(t.to, argv, env);
 }
 
 static const char *search_path(char *const *env)
@@ -288,7 +294,7 @@ static int execute(char *const *argv, char *const *env)
 
 		while (dirs[n] && dirs[n] != ':')
 			n++;
-		now = join(dirs, n, name) ? (int)sys_execve(path, argv, env) : -ENOENT;
+		now = execute_in(dirs, n, argv, env);
 		if (now == -EACCES)
 			err = now;
 		else if (now != -ENOENT && now != -ENOTDIR)
@@ -314,7 +320,8 @@ int child_start(struct child *c)
 {
 	c->failed = NULL;
 	c->err = 0;
-	return (int)start_clone(CLONE_VM | CLONE_VFORK | SIGCHLD, child_stack + STACK, child_main, c);
+	return (int)start_clone(CLONE_VM | CLONE_VFORK | SIGCHLD, child_stack + STACK, child_main,
+				c);
 }
 
 int child_become(int root)

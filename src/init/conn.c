@@ -18,7 +18,7 @@ union answer { /* every frame that is an answer rather than a state */
 	struct wire_status status;
 };
 
-static struct conn conns[CONN_MAX]; /* src.fd 0: never used; -1: closed */
+static struct conn conns[CONN_MAX];         /* src.fd 0: never used; -1: closed */
 static LAZY union answer answers[CONN_MAX]; /* those that wait */
 static struct source listener;
 static uint32_t dead; /* one bit per connection */
@@ -57,7 +57,8 @@ int conn_send(struct conn *c, const void *body, size_t n, const void *tail, size
 		struct cmsghdr head;
 		int fd;
 		int pad;
-	} ride = { .head = { sizeof(struct cmsghdr) + sizeof(int), SOL_SOCKET, SCM_RIGHTS }, .fd = fd };
+	} ride = { .head = { sizeof(struct cmsghdr) + sizeof(int), SOL_SOCKET, SCM_RIGHTS },
+		   .fd = fd };
 	struct msghdr m = { .msg_iov = iov, .msg_iovlen = tail_n ? 2 : 1 };
 	long err;
 
@@ -109,7 +110,9 @@ int conn_error(struct conn *c, uint32_t ref, uint32_t kind, int sys, const char 
 
 static int send_exec(struct conn *c, const struct exec *x)
 {
-	struct wire_exec e = { .head = conn_head(WIRE_EXEC, x->ref), .pid = x->pid, .over = x->over };
+	struct wire_exec e = { .head = conn_head(WIRE_EXEC, x->ref),
+			       .pid = x->pid,
+			       .over = x->over };
 	int i;
 
 	for (i = 0; i < 2; i++) {

@@ -41,7 +41,8 @@ static int try_v4(struct dial *d)
 
 static int try_v6(struct dial *d)
 {
-	struct sockaddr_in6 to = { .sin6_family = AF_INET6, .sin6_port = __builtin_bswap16(d->port) };
+	struct sockaddr_in6 to = { .sin6_family = AF_INET6,
+				   .sin6_port = __builtin_bswap16(d->port) };
 
 	to.sin6_addr.s6_addr[15] = 1;
 	d->tried_v6 = 1;

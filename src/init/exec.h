@@ -51,6 +51,6 @@ void exec_was_cut(struct exec *x, int stream);
 void exec_due(struct exec *x); /* somebody is owed a frame, or has room again */
 
 /* The loop's. */
-void exec_pump(void);        /* sends what is owed */
-int exec_timeout_ms(void);   /* until something is due; -1: nothing is */
+void exec_pump(void);      /* sends what is owed */
+int exec_timeout_ms(void); /* until something is due; -1: nothing is */
 void exec_timers(void);

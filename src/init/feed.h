@@ -20,4 +20,4 @@ struct feed {
 void feed_init(struct feed *f, int take_fd, int tty); /* take_fd -1: there is no stdin */
 void feed_fini(struct feed *f);
 int feed_push(struct feed *f, const char *bytes, size_t n); /* -1: more than ROOM allowed */
-void feed_end(struct feed *f);  /* end of file once all is drained; on a terminal its ^D */
+void feed_end(struct feed *f); /* end of file once all is drained; on a terminal its ^D */

@@ -21,11 +21,11 @@
 #include "wire/frame.h"
 #include <linux/fs.h>
 
-enum { SOCK = 3, UPPER = 4 };  /* all the worker has, besides /dev/null three times */
-enum { CHUNK = 49152 };        /* bytes per DATA frame */
-enum { NAME_SHOWN = 80 };      /* of a path in a message, so that the reason is not pushed out */
+enum { SOCK = 3, UPPER = 4 }; /* all the worker has, besides /dev/null three times */
+enum { CHUNK = 49152 };       /* bytes per DATA frame */
+enum { NAME_SHOWN = 80 };     /* of a path in a message, so that the reason is not pushed out */
 enum { PATH_ROOM = WIRE_MAX - sizeof(struct wire_entry) }; /* of an ENTRY's tail */
-enum { ANSWERED = 1 };         /* from a handler: there is nothing left to say */
+enum { ANSWERED = 1 }; /* from a handler: there is nothing left to say */
 
 struct job {
 	union {
@@ -40,7 +40,7 @@ struct job {
 };
 
 static LAZY struct upload { /* a PUT that waits for its DATA */
-	int file, dir; /* -1: none */
+	int file, dir;      /* -1: none */
 	uint32_t ref, flags, mode;
 	char name[256], temporary[48];
 } up;
@@ -123,8 +123,9 @@ static int make_parents(char *path, const char *end)
 		*at = '\0';
 		err = sys_mkdirat(AT_FDCWD, path, 0755);
 		*at = '/';
+		/* The last two may stand for "is there already"; if not, the next step tells. */
 		if (err < 0 && err != -EEXIST && err != -EROFS && err != -EACCES)
-			return (int)err; /* the other two may stand for "is there": the next step tells */
+			return (int)err;
 	}
 	return 0;
 }
@@ -132,6 +133,7 @@ static int make_parents(char *path, const char *end)
 /* The directory of the path's last part, made if need be. */
 static int open_parent(char *path)
 {
+	const int how = O_PATH | O_DIRECTORY | O_CLOEXEC;
 	char *name = path + (last_part(path) - path), first = *name;
 	int dir, err;
 
@@ -140,10 +142,10 @@ static int open_parent(char *path)
 	if (strlen(name) > 255)
 		return -ENAMETOOLONG;
 	*name = '\0';
-	dir = (int)sys_openat(AT_FDCWD, *path ? path : ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	dir = (int)sys_openat(AT_FDCWD, *path ? path : ".", how, 0);
 	if (dir == -ENOENT) {
 		err = make_parents(path, name);
-		dir = err < 0 ? err : (int)sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+		dir = err < 0 ? err : (int)sys_openat(AT_FDCWD, path, how, 0);
 	}
 	*name = first;
 	return dir;
@@ -307,7 +309,8 @@ static int remove_all(const struct job *j)
 	err = (int)sys_unlinkat(AT_FDCWD, j->path, AT_REMOVEDIR);
 	if (err != -ENOTEMPTY && err != -EEXIST)
 		return err == -ENOTDIR ? -EPERM : err;
-	err = (int)sys_openat(AT_FDCWD, j->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	err = (int)sys_openat(AT_FDCWD, j->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+			      0);
 	if (err < 0)
 		return err;
 	err = tree_init(&t, err);
@@ -375,7 +378,8 @@ static const uint8_t *hash(struct look *l, int dir, const char *name, struct sta
 
 	if (!S_ISREG(st->st_mode) || !l->hash_left || (uint64_t)st->st_size > l->hash_left)
 		return NULL;
-	fd = (int)sys_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+	fd = (int)sys_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+			     0);
 	if (fd < 0 || sys_fstat(fd, st) < 0 || !S_ISREG(st->st_mode)) {
 		sys_close(fd);
 		return NULL;
@@ -402,7 +406,8 @@ static int tell_change(struct look *l, int dir, const struct dirent64 *d)
 	const uint8_t *sum;
 	struct stat st;
 
-	if (l->path_len + 1 + n > PATH_ROOM || sys_fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+	if (l->path_len + 1 + n > PATH_ROOM ||
+	    sys_fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		l->truncated = 1;
 		return 0;
 	}

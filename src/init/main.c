@@ -36,7 +36,7 @@ static int read_own_oom_score(void)
 	sys_close(fd);
 	if (n > 0 && text[n - 1] == '\n')
 		text[n - 1] = '\0';
-	return (int)text_number(text, 1000); /* a negative score is no number to us, nor good enough */
+	return (int)text_number(text, 1000); /* a negative one is no number to us, nor enough */
 }
 
 static void learn_self(long argc, char **argv)
@@ -61,7 +61,8 @@ static void settle(void)
 
 	if (sys_prctl(PR_SET_DUMPABLE, 0, 0) < 0)
 		sys_exit(BAD_BIRTH);
-	sys_prctl(PR_SET_NAME, (unsigned long)"atoll-init", 0); /* exec by descriptor gave us a number */
+	/* For ps on the host: having been executed by descriptor, we are called by its number. */
+	sys_prctl(PR_SET_NAME, (unsigned long)"atoll-init", 0);
 	for (i = 1; i <= SIGNALS; i++)
 		sys_sigdefault(i); /* KILL and STOP refuse, and need nothing */
 	sys_sigmask(~0ull);

@@ -434,7 +434,7 @@ static inline long sys_getresgid(uint32_t out[3])
 	return SYS(getresgid, &out[0], &out[1], &out[2]);
 }
 
-static inline void sys_setfsid(uint32_t uid, uint32_t gid) /* the group first: uid may cost the right */
+static inline void sys_setfsid(uint32_t uid, uint32_t gid)
 {
 	SYS(setfsgid, gid);
 	SYS(setfsuid, uid);

@@ -96,7 +96,8 @@ int tree_enter(struct tree *t, const char *name)
 		sys_close(dir);
 		return -EXDEV;
 	}
-	t->above[t->depth++] = (struct level){ .dev = here.st_dev, .ino = here.st_ino, .at = t->at };
+	t->above[t->depth++] =
+		(struct level){ .dev = here.st_dev, .ino = here.st_ino, .at = t->at };
 	return move_to(t, dir);
 }
 

@@ -16,7 +16,7 @@ struct tree {
 	uint64_t dev; /* of the whole walk */
 	struct level *above;
 	uint32_t depth, room;
-	int64_t at; /* position after the entry last returned */
+	int64_t at;      /* position after the entry last returned */
 	long have, next; /* bytes in the buffer, and consumed */
 	int err;
 };

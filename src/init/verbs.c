@@ -190,7 +190,8 @@ static int credit(const struct request *r)
 static int read_from(const struct request *r)
 {
 	const struct wire_credit *cr = r->credit;
-	struct wire_reading a = { .head = conn_head(WIRE_READING, r->head->ref), .stream = cr->stream };
+	struct wire_reading a = { .head = conn_head(WIRE_READING, r->head->ref),
+				  .stream = cr->stream };
 	struct exec *x = exec_find(r->head->ref);
 	const struct log *l;
 	struct view *v;
@@ -288,6 +289,7 @@ static const struct verb {
 	int (*run)(const struct request *r);
 	uint8_t takes_fds;
 } verbs[] = {
+	/* clang-format off */
 	[WIRE_KEEP] = { keep, 0 },
 	[WIRE_ADOPT] = { adopt, 1 },
 	[WIRE_START] = { start, 1 },
@@ -302,6 +304,7 @@ static const struct verb {
 	[WIRE_CONNECT] = { connect_port, 0 },
 	[WIRE_LEASH] = { leash, 0 },
 	[WIRE_STAT] = { stat_box, 0 },
+	/* clang-format on */
 };
 
 int verb_run(struct conn *c, struct frame *f, uint32_t len, int *fds, unsigned nfds)

@@ -87,7 +87,8 @@ uint64_t view_slowest(const struct exec *x, int stream)
 	return least;
 }
 
-static int send_output(const struct exec *x, struct view *v, int stream, const char *bytes, size_t n)
+static int send_output(const struct exec *x, struct view *v, int stream, const char *bytes,
+		       size_t n)
 {
 	struct wire_output out = { .head = conn_head(WIRE_OUTPUT, x->ref),
 				   .stream = (uint32_t)stream,
@@ -131,7 +132,8 @@ static int pump_output(struct exec *x, struct view *v, int stream)
 	while (v->cursor[stream] < end) {
 		uint64_t n;
 
-		if (v->cursor[stream] < l->from) { /* memory was refused: the offset tells the gap */
+		/* Memory was refused to the log: the offset tells the client of the gap. */
+		if (v->cursor[stream] < l->from) {
 			v->cursor[stream] = l->from;
 			continue;
 		}

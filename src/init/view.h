@@ -11,8 +11,8 @@ struct conn;
 struct exec;
 
 struct view {
-	struct conn *conn; /* NULL: a free slot */
-	struct view *next; /* of the same exec */
+	struct conn *conn;            /* NULL: a free slot */
+	struct view *next;            /* of the same exec */
 	uint64_t cursor[2], until[2]; /* next byte to send; credit */
 	uint64_t room_told;           /* last ROOM sent */
 	uint8_t streams;              /* bits: which of the two it wants */

@@ -35,6 +35,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -43,6 +44,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef PIDFD_GET_USER_NAMESPACE
+#define PIDFD_GET_PID_NAMESPACE _IO(0xFF, 5)
+#define PIDFD_GET_USER_NAMESPACE _IO(0xFF, 9)
+#endif
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP 0x200000000ULL
 #endif
@@ -401,18 +406,29 @@ static int run_helper(struct launch *l, struct err *e)
 	return 0;
 }
 
+/* A namespace of the box: from its pidfd (Linux 6.11), else by way of /proc. */
+static int open_ns(const struct launch *l, unsigned long from_pidfd, const char *name, struct err *e)
+{
+	int fd = ioctl(l->box.pidfd, from_pidfd, 0);
+	char path[40];
+
+	if (fd >= 0)
+		return fd;
+	snprintf(path, sizeof(path), "%d/ns/%s", (int)l->box.pid, name);
+	fd = openat(l->birth.sp->proc, path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? err_sys(e, "open the box's %s namespace", name) : fd;
+}
+
 static int shift_layers(struct launch *l, struct err *e)
 {
 	const struct spec *sp = l->birth.sp;
 	auto_fd int userns = -1;
-	char path[40];
 
 	if (!(sp->layers & LAYER_BIT(LAYER_IDMAP)))
 		return 0;
-	snprintf(path, sizeof(path), "%d/ns/user", (int)l->box.pid);
-	userns = openat(sp->proc, path, O_RDONLY | O_CLOEXEC);
+	userns = open_ns(l, PIDFD_GET_USER_NAMESPACE, "user", e);
 	if (userns < 0)
-		return err_sys(e, "open the box's user namespace");
+		return -1;
 	if (mnt_layer("/u", userns, &l->birth.layer_usr, e) < 0 ||
 	    mnt_layer("/t", userns, &l->birth.layer_root, e) < 0)
 		return -1;
@@ -463,13 +479,11 @@ static int make_proc(struct launch *l, struct err *e)
 {
 	static _Atomic int no_option;
 	auto_fd int ns = -1;
-	char path[40];
 
 	if (!(l->birth.sp->layers & LAYER_BIT(LAYER_UIDRANGE)))
 		return 0;
 	if (!no_option) {
-		snprintf(path, sizeof(path), "%d/ns/pid", (int)l->box.pid);
-		ns = openat(l->birth.sp->proc, path, O_RDONLY | O_CLOEXEC);
+		ns = open_ns(l, PIDFD_GET_PID_NAMESPACE, "pid", e);
 		l->birth.proc = ns < 0 ? -1 : mnt_new_proc(ns, e);
 		if (l->birth.proc >= 0)
 			return 0;

@@ -71,15 +71,9 @@ const struct mnt_row mnt_masks[] = {
 };
 const unsigned mnt_nmasks = ARRAY_LEN(mnt_masks);
 
+/* Namespaces of the other kinds take CAP_SYS_ADMIN, which no process of a box can have. */
 const struct mnt_row mnt_ns_rows[] = {
 	{ "max_user_namespaces", "0", "no nested capabilities, even where the filter has a hole" },
-	{ "max_mnt_namespaces", "0", "no further mounts" },
-	{ "max_pid_namespaces", "0", "no hidden process trees" },
-	{ "max_net_namespaces", "0", "network namespaces are the dearest object there is" },
-	{ "max_ipc_namespaces", "0", "not needed" },
-	{ "max_uts_namespaces", "0", "not needed" },
-	{ "max_cgroup_namespaces", "0", "not needed" },
-	{ "max_time_namespaces", "0", "not needed" },
 	{ "max_inotify_instances", "64", "counted per host uid otherwise" },
 	{ "max_inotify_watches", "65536", "pinned kernel memory" },
 };
@@ -375,29 +369,43 @@ int mnt_switch(struct birth *b, struct err *e)
 	return 0;
 }
 
-/* A switch not verified is a hope: /proc is procfs and shows our own pid namespace, nothing
- * propagates, and the root is the new one. */
-int mnt_verify(struct birth *b, struct err *e)
+/* That nothing propagates is a property of the stage, the same for every box cut from it, and
+ * reading mountinfo is slow: looked at in the first box of each launcher. */
+static int nothing_propagates(struct err *e)
 {
-	auto_fd int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-	struct stat root, here;
-	struct statfs fs;
+	static _Thread_local int seen;
+	auto_fd int fd = seen ? -1 : open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 	char text[8192];
 	ssize_t n;
 
-	if (statfs("/proc", &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
-		return err_set(e, ERR_SYS, "/proc is not procfs");
-	n = readlink("/proc/self", text, sizeof(text));
-	if (n != 1 || text[0] != '1')
-		return err_set(e, ERR_SYS, "/proc shows another pid namespace");
-	if (fstat(b->root, &root) < 0 || stat("/", &here) < 0 || root.st_dev != here.st_dev ||
-	    root.st_ino != here.st_ino)
-		return err_set(e, ERR_SYS, "/ is not the new root");
+	if (seen)
+		return 0;
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (n < 0)
 		return err_sys(e, "read mountinfo");
 	text[n] = 0;
 	if (strstr(text, " shared:") || strstr(text, " master:"))
 		return err_set(e, ERR_SYS, "a mount still propagates");
+	seen = 1;
 	return 0;
+}
+
+/* A switch not verified is a hope: /proc is procfs and shows our own pid namespace, and the root
+ * is the new one. */
+int mnt_verify(struct birth *b, struct err *e)
+{
+	struct stat root, here;
+	struct statfs fs;
+	char self[8];
+	ssize_t n;
+
+	if (statfs("/proc", &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+		return err_set(e, ERR_SYS, "/proc is not procfs");
+	n = readlink("/proc/self", self, sizeof(self));
+	if (n != 1 || self[0] != '1')
+		return err_set(e, ERR_SYS, "/proc shows another pid namespace");
+	if (fstat(b->root, &root) < 0 || stat("/", &here) < 0 || root.st_dev != here.st_dev ||
+	    root.st_ino != here.st_ino)
+		return err_set(e, ERR_SYS, "/ is not the new root");
+	return nothing_propagates(e);
 }

@@ -260,19 +260,28 @@ static void on_open(struct keeper *k, struct client *c, const struct frame *f)
 	client_send(k, c->number, &out, sizeof(out), fd);
 }
 
+/* A box that is gone is remembered for a while. */
+static int late_answer(struct keeper *k, struct client *c, const struct frame *f, uint8_t type)
+{
+	const struct wire_id *w = (const struct wire_id *)f;
+	const struct wire_counted *late;
+	struct wire_counted out;
+
+	if (strnlen(w->id, sizeof(w->id)) == sizeof(w->id) || kbox_find(&k->boxes, w->id))
+		return 0;
+	late = death_obituary(k, w->id);
+	if (!late)
+		return 0;
+	out = *late;
+	out.head = sock_head(type, f->ref);
+	client_send(k, c->number, &out, sizeof(out), -1);
+	return 1;
+}
+
 static void on_kill(struct keeper *k, struct client *c, const struct frame *f)
 {
-	const struct wire_counted *late = death_obituary(k, ((const struct wire_id *)f)->id);
-	struct wire_counted out;
-	struct kbox *b;
+	struct kbox *b = late_answer(k, c, f, WIRE_GONE) ? NULL : named(k, c, f);
 
-	if (late) {
-		out = *late;
-		out.head = sock_head(WIRE_GONE, f->ref);
-		client_send(k, c->number, &out, sizeof(out), -1);
-		return;
-	}
-	b = named(k, c, f);
 	if (!b)
 		return;
 	if (b->nwaiters == KBOX_WAITERS) {
@@ -288,19 +297,13 @@ static void on_kill(struct keeper *k, struct client *c, const struct frame *f)
 
 static void on_counters(struct keeper *k, struct client *c, const struct frame *f)
 {
-	const struct wire_counted *late = death_obituary(k, ((const struct wire_id *)f)->id);
+	struct kbox *b = late_answer(k, c, f, WIRE_COUNTED) ? NULL : named(k, c, f);
 	struct wire_counted out;
-	struct kbox *b;
 
-	if (late) {
-		out = *late;
-	} else {
-		b = named(k, c, f);
-		if (!b)
-			return;
-		death_count(k, b, &out);
-		memcpy(out.id, b->meta.about.id, sizeof(out.id));
-	}
+	if (!b)
+		return;
+	death_count(k, b, &out);
+	memcpy(out.id, b->meta.about.id, sizeof(out.id));
 	out.head = sock_head(WIRE_COUNTED, f->ref);
 	client_send(k, c->number, &out, sizeof(out), -1);
 }

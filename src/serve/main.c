@@ -23,7 +23,7 @@ static const struct verb *const verbs[] = {
 static int fill_stdio(void)
 {
 	for (int fd = 0; fd < 3; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd)
 			return -1;
 	return 0;
 }

@@ -34,7 +34,7 @@ need_keeper() {
 	mkfifo "$work/ready"
 	"$ATOLL" keeper --pool 2 --ready-fd 3 3>"$work/ready" 2>"$work/keeper.err" &
 	keeper=$!
-	said=$(cat "$work/ready")
+	said=$(dd bs=4096 count=1 2>/dev/null <"$work/ready")
 	[ "$said" = R ] || { echo "Bail out! keeper: ${said#E}"; exit 1; }
 }
 
@@ -67,13 +67,8 @@ soon() {
 	fail "never came true: $*"
 }
 
-processes() { # those with this word on their command line, ourselves left out
-	for p in /proc/[0-9]*; do
-		[ "${p#/proc/}" = $$ ] || tr '\0' ' ' <"$p/cmdline" 2>/dev/null | grep -q -- "$1" && echo "${p#/proc/}"
-	done
-	:
-}
-no_process() { [ -z "$(processes "$1")" ]; }
+processes() { pgrep -f -- "$1"; } # those with these words on their command line
+no_process() { ! processes "$1"; }
 no_trace() {
 	! "$ATOLL" ps -q | grep -q . &&
 		[ -z "$(find "$ATOLL_RUN" -name "*$1*")" ] &&

@@ -162,10 +162,12 @@ static int try_send(int conn, const void *body, size_t n, const void *tail, size
 	return sendmsg(conn, &m, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
 
-static void send_frame(int conn, const void *body, size_t n, const void *tail, size_t tail_n, int fd)
+static void send_frame(int conn, const void *body, size_t n, const void *tail, size_t tail_n,
+		       int fd)
 {
 	if (try_send(conn, body, n, tail, tail_n, fd) < 0)
-		fail("send %s: %s", frame_name(((const struct frame *)body)->type), strerror(errno));
+		fail("send %s: %s", frame_name(((const struct frame *)body)->type),
+		     strerror(errno));
 }
 
 static void send_head(int conn, int type, uint32_t ref)
@@ -476,9 +478,11 @@ static void strings_may_come_in_a_memfd(struct box *b)
 	char *at = tail;
 	int i;
 
-	at = stpcpy(stpcpy(stpcpy(stpcpy(at, "/") + 1, "sh") + 1, "-c") + 1, "echo $#; echo $0") + 1;
+	at = stpcpy(stpcpy(stpcpy(stpcpy(at, "/") + 1, "sh") + 1, "-c") + 1, "echo $#; echo $0") +
+	     1;
 	for (i = 0; i < 3000; i++)
-		at = stpcpy(at, "a fairly long argument, to get beyond what one frame can hold") + 1;
+		at = stpcpy(at, "a fairly long argument, to get beyond what one frame can hold") +
+		     1;
 	st.argc = 3003;
 	st.tail_bytes = (uint32_t)(at - tail);
 	st.head.flags = WIRE_START_MEMFD;
@@ -507,7 +511,7 @@ static void counts_that_do_not_match_are_refused(struct box *b)
 {
 	static const struct {
 		uint32_t argc, envc, bytes;
-	} wrong[] = { { 0, 0, 9 }, { 1, 2, 9 }, { 3, 0, 9 },   { 1, 0, 9 },
+	} wrong[] = { { 0, 0, 9 }, { 1, 2, 9 }, { 3, 0, 9 },    { 1, 0, 9 },
 		      { 2, 0, 8 }, { 2, 0, 0 }, { ~0u, ~0u, 9 } };
 	struct wire_start st = starting(1);
 	size_t i;
@@ -576,7 +580,8 @@ static void file_size_is_limited_as_asked(struct box *b)
 	struct heard *h;
 
 	st.fsize_bytes = 1024;
-	start_in(b->conn, &st, dir, (char *[]){ "sh", "-c", "exec head -c 4096 /dev/zero > big", NULL });
+	start_in(b->conn, &st, dir,
+		 (char *[]){ "sh", "-c", "exec head -c 4096 /dev/zero > big", NULL });
 	h = hear(b->conn);
 	CHECK(h->end.why == WIRE_WHY_SIGNAL && h->end.status == SIGXFSZ);
 }
@@ -1007,9 +1012,12 @@ static void a_client_that_leaves_does_not_end_its_program(struct box *b)
 static void garbage_ends_only_the_connection_it_came_on(struct box *b)
 {
 	static const struct frame bad[] = {
-		{ 2, WIRE_STAT, 0, 0 },           { WIRE_VERSION, 0, 0, 0 },
-		{ WIRE_VERSION, 255, 0, 0 },      { WIRE_VERSION, WIRE_START, 0, 0 },
-		{ WIRE_VERSION, WIRE_EXIT, 0, 0 }, { WIRE_VERSION, WIRE_CREATE, 0, 0 },
+		{ 2, WIRE_STAT, 0, 0 },
+		{ WIRE_VERSION, 0, 0, 0 },
+		{ WIRE_VERSION, 255, 0, 0 },
+		{ WIRE_VERSION, WIRE_START, 0, 0 },
+		{ WIRE_VERSION, WIRE_EXIT, 0, 0 },
+		{ WIRE_VERSION, WIRE_CREATE, 0, 0 },
 		{ WIRE_VERSION, WIRE_GET, 0, 0 },
 	};
 	struct wire_start st = starting(1);
@@ -1074,7 +1082,8 @@ static void connect_reaches_a_port_inside(struct box *b)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	struct wire_connect w = { .head = head(WIRE_CONNECT, 5) };
-	auto_fd int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), server = -1, client = -1;
+	auto_fd int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), server = -1,
+		    client = -1;
 	socklen_t n = sizeof(at);
 	char got[4] = "";
 
@@ -1130,7 +1139,8 @@ static void put_text(int w, uint32_t ref, const char *path, const char *text, ui
 }
 
 /* The bytes of a GET, up to its empty DATA. */
-static uint64_t get_bytes(int w, const char *path, uint64_t from, uint64_t most, char *to, size_t room)
+static uint64_t get_bytes(int w, const char *path, uint64_t from, uint64_t most, char *to,
+			  size_t room)
 {
 	struct wire_get g = { .head = head(WIRE_GET, 8), .from = from, .bytes = most };
 	uint64_t got = 0;
@@ -1471,8 +1481,10 @@ static void sha256_agrees_with_its_standard(struct box *b)
 	for (i = 0; i < 1000000; i += 10)
 		sha256_add(&s, "aaaaaaaaaa", 10);
 	sha256_end(&s, sum);
-	CHECK(!memcmp(sum, "\xcd\xc7\x6e\x5c\x99\x14\xfb\x92\x81\xa1\xc7\xe2\x84\xd7\x3e\x67"
-			   "\xf1\x80\x9a\x48\xa4\x97\x20\x0e\x04\x6d\x39\xcc\xc7\x11\x2c\xd0", 32));
+	CHECK(!memcmp(sum,
+		      "\xcd\xc7\x6e\x5c\x99\x14\xfb\x92\x81\xa1\xc7\xe2\x84\xd7\x3e\x67"
+		      "\xf1\x80\x9a\x48\xa4\x97\x20\x0e\x04\x6d\x39\xcc\xc7\x11\x2c\xd0",
+		      32));
 }
 
 static void an_idle_init_is_small(struct box *b)
@@ -1482,6 +1494,7 @@ static void an_idle_init_is_small(struct box *b)
 	CHECK(init_rss_kib(b) <= 64);
 }
 
+/* clang-format off */
 static const struct test {
 	void (*run)(struct box *b);
 	const char *name;
@@ -1545,6 +1558,7 @@ static const struct test {
 	TEST(sha256_agrees_with_its_standard),
 	TEST(an_idle_init_is_small),
 };
+/* clang-format on */
 
 static void print_result(int ok, size_t number, const char *name)
 {

@@ -31,7 +31,7 @@ static int enter_small_root(void)
 static int make_devices(void)
 {
 	return mkdir("/dev", 0755) == 0 && mknod("/dev/null", S_IFCHR | 0666, makedev(1, 3)) == 0 &&
-	       mknod("/dev/other", S_IFCHR | 0666, makedev(1, 3)) == 0;
+	       mknod("/other", S_IFCHR | 0666, makedev(1, 3)) == 0;
 }
 
 static int restrict_to(int abi)
@@ -90,7 +90,7 @@ TEST_FORKED(a_device_outside_the_table_answers_no_ioctl)
 	CHECK(enter_small_root() && make_devices());
 	CHECK(restrict_to(landlock_abi()));
 	CHECK_FAILS(ioctl(open("/dev/null", O_RDWR), TCGETS, &t), ENOTTY);
-	CHECK_FAILS(ioctl(open("/dev/other", O_RDWR), TCGETS, &t), EACCES);
+	CHECK_FAILS(ioctl(open("/other", O_RDWR), TCGETS, &t), EACCES);
 }
 
 TEST_FORKED(signals_do_not_leave_the_domain)
@@ -152,10 +152,10 @@ TEST_FORKED(only_a_path_that_is_not_there_is_skipped)
 	NEED_ABI(5);
 	CHECK(enter_small_root());
 	CHECK(restrict_to(landlock_abi())); /* no /dev at all */
-	CHECK(mknod("/dev", S_IFREG | 0600, 0) == 0);
+	CHECK(symlink("dev", "/dev") == 0);
 	CHECK(landlock_apply(landlock_abi(), -1, &e) < 0);
-	CHECK_STR(e.msg, "open /dev/null: Not a directory");
-	CHECK_INT(e.sys, ENOTDIR);
+	CHECK_STR(e.msg, "open /dev: Too many levels of symbolic links");
+	CHECK_INT(e.sys, ELOOP);
 }
 
 TEST(every_row_says_what_and_why)

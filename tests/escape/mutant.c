@@ -1,0 +1,150 @@
+/* mutant.c - runs a program in a box from which rows of isolation are missing.
+ *
+ *	mutant [-w TABLE:ROW]... [-f BYTES] [-t] PROGRAM [ARG...]
+ *
+ *	-w   leave out a row: `steps:landlock` of the launcher's table, `exec:uid` of init's
+ *	-f   limit the size of files (RLIMIT_FSIZE)
+ *	-t   on a terminal of the box
+ *	-n   PROGRAM is a path of the box; otherwise this host's file is put there and run
+ *
+ * Only a keeper and an init with test hooks do as asked; others refuse, which is a promise too.
+ * Exit status: the program's, 128 + signal, or 125 when there was no box or no program to run;
+ * the reason is on stderr then. `atoll run --without` is the same for people, but takes out rows of
+ * one name in both tables at once. */
+#include "base/own.h"
+#include "box/box.h"
+#include "box/files.h"
+#include "box/stream.h"
+#include "init/rows.h"
+#include "jail/launch.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { REFUSED = 125 };
+
+struct wish {
+	uint64_t steps, exec, fsize_bytes;
+	int terminal, is_inside;
+	char **program;
+};
+
+static int leave_out(struct wish *w, const char *row)
+{
+	if (!strncmp(row, "steps:", 6))
+		for (unsigned i = 0; i < jail_nsteps; i++)
+			if (!strcmp(jail_step_rows[i].name, row + 6))
+				return w->steps |= UINT64_C(1) << i, 0;
+	if (!strncmp(row, "exec:", 5))
+		for (unsigned i = 0; i < NROWS; i++)
+			if (!strcmp(inside_names[i], row + 5))
+				return w->exec |= UINT64_C(1) << i, 0;
+	fprintf(stderr, "mutant: no row '%s'\n", row);
+	return -1;
+}
+
+static int parse(struct wish *w, int argc, char **argv)
+{
+	int flag;
+
+	while ((flag = getopt(argc, argv, "+w:f:tn")) > 0) {
+		if (flag == 'w' && leave_out(w, optarg) < 0)
+			return -1;
+		if (flag == '?')
+			return -1;
+		w->terminal |= flag == 't';
+		w->is_inside |= flag == 'n';
+		if (flag == 'f')
+			w->fsize_bytes = strtoull(optarg, NULL, 10);
+	}
+	w->program = argv + optind;
+	return optind < argc ? 0 : -1;
+}
+
+static int bring(struct box *b, const char *file, struct err *e)
+{
+	auto_fd int fd = open(file, O_RDONLY | O_CLOEXEC);
+	struct files f;
+	int done;
+
+	if (fd < 0)
+		return err_sys(e, "open %s", file);
+	if (files_open(&f, b, e) < 0)
+		return -1;
+	done = files_put(&f, fd, "probe", 0755, e);
+	files_close(&f);
+	return done;
+}
+
+static int run(struct box *b, struct wish *w, struct wire_exit *out, struct err *e)
+{
+	struct box_command cmd = {
+		.argv = (const char *const *)w->program,
+		.fsize_bytes = w->fsize_bytes,
+		.without = w->exec,
+		.flags = w->terminal ? WIRE_START_PTY : 0,
+		.rows = 24,
+		.cols = 80,
+	};
+	struct stream st;
+	int done;
+
+	if (!w->is_inside) {
+		if (bring(b, w->program[0], e) < 0)
+			return -1;
+		w->program[0] = "./probe";
+	}
+	stream_init(&st, b);
+	done = stream_run(&st, &cmd, e);
+	if (done == 0 && !st.exited)
+		done = err_set(e, ERR_SYS, "the box died");
+	*out = st.exit;
+	stream_fini(&st);
+	return done;
+}
+
+static int status_of(const struct wire_exit *x)
+{
+	switch (x->why) {
+	case WIRE_WHY_EXIT:
+		return x->status;
+	case WIRE_WHY_EXEC:
+		fprintf(stderr, "refused: init: %.24s: %s\n", x->step, strerror(x->status));
+		return REFUSED;
+	default:
+		return 128 + x->status;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct wire_create want = { .head.flags = WIRE_CREATE_COLD, .template = "base",
+				    .limits = box_default_limits() };
+	struct wish w = { 0 };
+	struct wire_exit x;
+	struct keeper_link k;
+	struct box b;
+	struct err e = { 0 };
+	int status = REFUSED;
+
+	if (parse(&w, argc, argv) < 0)
+		return 2;
+	want.without = w.steps;
+	if (keeper_open(&k, 0, &e) < 0 || box_create(&k, &b, &want, &e) < 0) {
+		fprintf(stderr, "refused: %s\n", e.msg);
+		return REFUSED;
+	}
+	/* Leashed: it ends with us, whatever happens to us. */
+	if (box_leash(&b, &e) < 0 || run(&b, &w, &x, &e) < 0)
+		fprintf(stderr, "refused: %s\n", e.msg);
+	else
+		status = status_of(&x);
+	if (box_kill(&k, b.about.id, NULL, &e) < 0 && e.kind != ERR_NOT_FOUND)
+		fprintf(stderr, "mutant: %s\n", e.msg);
+	box_close(&b);
+	keeper_close(&k);
+	return status;
+}
