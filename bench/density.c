@@ -10,6 +10,7 @@
 #include "base/own.h"
 #include "mine.h"
 #include "subject.h"
+#include "wire/sock.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,19 +29,32 @@ const char *density_kind_name(enum density_kind kind)
 	return kind == DENSITY_IDLE ? "idle" : "own limits, one program run";
 }
 
+/* A box that nobody has spoken to ends with its first connection; any question claims it. */
+static int claim(struct box *b, struct err *e)
+{
+	static _Alignas(8) char answer[WIRE_MAX];
+	struct frame ask = sock_head(WIRE_STAT, 0);
+	unsigned nfds = 0;
+
+	if (sock_send(b->init, &ask, sizeof(ask), NULL, 0, NULL, 0, e) < 0)
+		return -1;
+	if (sock_recv(b->init, answer, NULL, &nfds, e) <= 0)
+		return err_set(e, ERR_SYS, "box %s does not answer", b->about.id);
+	return 0;
+}
+
 static int make_one(enum density_kind kind, char id[WIRE_ID], struct err *e)
 {
 	const uint16_t idle = WIRE_CREATE_COLD | WIRE_CREATE_IDLE;
 	struct box b;
-	int ran = 0;
+	int done;
 
 	if (mine_create(&b, kind == DENSITY_IDLE ? idle : WIRE_CREATE_COLD, e) < 0)
 		return -1;
 	memcpy(id, b.about.id, WIRE_ID);
-	if (kind == DENSITY_LIMITED)
-		ran = mine_true(&b, e);
+	done = kind == DENSITY_LIMITED ? mine_true(&b, e) : claim(&b, e);
 	box_close(&b);
-	return ran;
+	return done;
 }
 
 static int grow(struct herd *h, enum density_kind kind, unsigned to, struct err *e)

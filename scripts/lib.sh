@@ -100,6 +100,14 @@ configure() {
 	[ -f "$dir/build.ninja" ] || as_owner env CC="$compiler" meson setup "$dir" "$@"
 }
 
-# Seconds with two digits, from a start that `now` gave.
+# Time passed since `now`, for people: "48 ms", "3.1 s".
 now() { date +%s.%N; }
-since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.2f", b - a }'; }
+since() {
+	awk -v a="$1" -v b="$(now)" 'BEGIN {
+		s = b - a
+		if (s < 1)
+			printf "%d ms", s * 1000
+		else
+			printf "%.1f s", s
+	}'
+}

@@ -21,8 +21,8 @@ struct wire_limits box_default_limits(void)
 	};
 }
 
-/* Takes the BOX frame that link_ask() put into b->about, and its descriptor. */
-static int arrived(struct box *b, struct err *e)
+/* b->about holds the BOX frame; its descriptor becomes ours. */
+static int arrived(struct box *b, int take_init, struct err *e)
 {
 	/* Init always reads; one that does not for ten seconds is broken or hostile, and an
 	 * unbounded send would make Ctrl-C useless. */
@@ -30,6 +30,7 @@ static int arrived(struct box *b, struct err *e)
 
 	b->about.id[sizeof(b->about.id) - 1] = 0;
 	b->about.template[sizeof(b->about.template) - 1] = 0;
+	b->init = take_init;
 	b->next_ref = 1;
 	if (setsockopt(b->init, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0) {
 		err_sys(e, "box %s: SO_SNDTIMEO", b->about.id);
@@ -41,18 +42,16 @@ static int arrived(struct box *b, struct err *e)
 
 int box_create(struct keeper_link *k, struct box *b, const struct wire_create *want, struct err *e)
 {
-	for (int attempt = 0;; attempt++) {
-		struct wire_create ask = *want;
+	struct answer a = {
+		.want = WIRE_BOX, .to = &b->about, .room = sizeof(b->about), .wants_fd = 1
+	};
+	struct wire_create ask = *want;
 
-		b->init = -1;
-		ask.head.type = WIRE_CREATE;
-		if (link_ask(k, &ask, sizeof(ask), WIRE_BOX, &b->about, sizeof(b->about), &b->init, e) >= 0)
-			return arrived(b, e);
-		/* It was killed or replaced under us. A box it may have been making for us is not
-		 * recorded as ours, so the next keeper removes it; asking again is safe. */
-		if (attempt > 0 || (e->sys != EPIPE && e->sys != ECONNRESET) || link_reopen(k, e) < 0)
-			return err_in(e, "create a box");
-	}
+	b->init = -1;
+	ask.head.type = WIRE_CREATE;
+	if (link_ask(k, &ask, sizeof(ask), &a, e) < 0)
+		return err_in(e, "create a box");
+	return arrived(b, a.fd, e);
 }
 
 static struct wire_id about_box(uint8_t type, const char *id)
@@ -65,28 +64,33 @@ static struct wire_id about_box(uint8_t type, const char *id)
 
 int box_open(struct keeper_link *k, struct box *b, const char *id, struct err *e)
 {
+	struct answer a = {
+		.want = WIRE_BOX, .to = &b->about, .room = sizeof(b->about), .wants_fd = 1
+	};
 	struct wire_id ask = about_box(WIRE_OPEN, id);
 
 	b->init = -1;
-	if (link_ask(k, &ask, sizeof(ask), WIRE_BOX, &b->about, sizeof(b->about), &b->init, e) < 0)
+	if (link_ask(k, &ask, sizeof(ask), &a, e) < 0)
 		return -1;
-	return arrived(b, e);
+	return arrived(b, a.fd, e);
 }
 
 int box_counters(struct keeper_link *k, const char *id, struct wire_counted *out, struct err *e)
 {
+	struct answer a = { .want = WIRE_COUNTED, .to = out, .room = sizeof(*out) };
 	struct wire_id ask = about_box(WIRE_COUNTERS, id);
 
-	return link_ask(k, &ask, sizeof(ask), WIRE_COUNTED, out, sizeof(*out), NULL, e) < 0 ? -1 : 0;
+	return link_ask(k, &ask, sizeof(ask), &a, e);
 }
 
 int box_kill(struct keeper_link *k, const char *id, struct wire_counted *out, struct err *e)
 {
-	struct wire_id ask = about_box(WIRE_KILL, id);
 	struct wire_counted last;
+	struct answer a = { .want = WIRE_GONE, .to = out ? out : &last, .room = sizeof(last) };
+	struct wire_id ask = about_box(WIRE_KILL, id);
 
 	ask.head.flags = out ? WIRE_KILL_FIGURES : 0;
-	return link_ask(k, &ask, sizeof(ask), WIRE_GONE, out ? out : &last, sizeof(last), NULL, e) < 0 ? -1 : 0;
+	return link_ask(k, &ask, sizeof(ask), &a, e);
 }
 
 int box_drop(struct keeper_link *k, const char *id, struct err *e)
@@ -102,7 +106,8 @@ void box_close(struct box *b)
 	own_close_fd(&b->init);
 }
 
-static int tell(struct box *b, const void *frame, size_t len, const void *tail, size_t tail_len, struct err *e)
+static int tell(struct box *b, const void *frame, size_t len, const void *tail, size_t tail_len,
+		struct err *e)
 {
 	if (sock_send(b->init, frame, len, tail, tail_len, NULL, 0, e) < 0)
 		return err_in(e, "box %s", b->about.id);
@@ -132,7 +137,7 @@ int box_resize(struct box *b, uint32_t ref, uint16_t rows, uint16_t cols, struct
 
 int box_credit(struct box *b, uint32_t ref, uint32_t stream, uint64_t until, struct err *e)
 {
-	struct wire_credit f = { .head = sock_head(WIRE_CREDIT, ref), .stream = stream, .until = until };
+	struct wire_credit f = { sock_head(WIRE_CREDIT, ref), .stream = stream, .until = until };
 
 	return tell(b, &f, sizeof(f), NULL, 0, e);
 }
@@ -175,7 +180,8 @@ int box_run(struct box *b, const struct box_command *cmd, struct wire_exit *out,
 
 /* FILES and CONNECT: the answer is a descriptor made inside. Frames of running execs that come in
  * between would be lost, so this is for connections without any. */
-static int ask_fd(struct box *b, const void *ask, size_t len, uint32_t ref, int *out_fd, struct err *e)
+static int ask_fd(struct box *b, const void *ask, size_t len, uint32_t ref, int *out_fd,
+		  struct err *e)
 {
 	char buf[WIRE_MAX];
 

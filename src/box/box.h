@@ -22,10 +22,11 @@ struct keeper_link {
 must_check int keeper_open(struct keeper_link *k, int start, struct err *e);
 void keeper_close(struct keeper_link *k);
 must_check int keeper_about(struct keeper_link *k, struct wire_about *out, struct err *e);
-must_check int keeper_fill(struct keeper_link *k, unsigned depth, struct wire_about *out, struct err *e);
+must_check int keeper_fill(struct keeper_link *k, unsigned depth, struct wire_about *out,
+			   struct err *e);
 /* Up to max boxes after the given id ("" for the first); returns how many, -1 on error. */
-must_check int keeper_boxes(struct keeper_link *k, const char *after, struct wire_box *out, unsigned max,
-			    struct err *e);
+must_check int keeper_boxes(struct keeper_link *k, const char *after, struct wire_box *out,
+			    unsigned max, struct err *e);
 
 struct box {
 	struct wire_box about;
@@ -34,12 +35,15 @@ struct box {
 };
 struct wire_limits box_default_limits(void); /* the keeper fills in numbers; box.about has them */
 /* A keeper that goes away while it makes the box is replaced once. */
-must_check int box_create(struct keeper_link *k, struct box *b, const struct wire_create *want, struct err *e);
+must_check int box_create(struct keeper_link *k, struct box *b, const struct wire_create *want,
+			  struct err *e);
 must_check int box_open(struct keeper_link *k, struct box *b, const char *id, struct err *e);
 must_check int box_leash(struct box *b, struct err *e);
-must_check int box_counters(struct keeper_link *k, const char *id, struct wire_counted *out, struct err *e);
+must_check int box_counters(struct keeper_link *k, const char *id, struct wire_counted *out,
+			    struct err *e);
 /* Returns when nothing of it is left; out may be NULL. ERR_NOT_FOUND if it is gone already. */
-must_check int box_kill(struct keeper_link *k, const char *id, struct wire_counted *out, struct err *e);
+must_check int box_kill(struct keeper_link *k, const char *id, struct wire_counted *out,
+			struct err *e);
 /* Asks for the same and does not wait. */
 must_check int box_drop(struct keeper_link *k, const char *id, struct err *e);
 void box_close(struct box *b); /* the connection only */
@@ -49,11 +53,11 @@ struct box_command {
 	const char *cwd;                      /* NULL: BOX_HOME */
 	uint32_t wall_ms, grace_ms;           /* 0: no limit; BOX_GRACE_MS */
 	uint16_t rows, cols;
-	uint16_t flags;        /* WIRE_START_* */
+	uint16_t flags; /* WIRE_START_* */
 	uint64_t fsize_bytes;
-	uint64_t log_bytes;    /* 0: BOX_LOG_BYTES */
-	uint64_t credit;       /* initial, each stream */
-	uint64_t without;      /* test builds */
+	uint64_t log_bytes; /* 0: BOX_LOG_BYTES */
+	uint64_t credit;    /* initial, each stream */
+	uint64_t without;   /* test builds */
 };
 extern const char *const box_default_env[]; /* NULL-terminated: PATH, HOME, USER, LANG, ... */
 
@@ -61,17 +65,20 @@ enum {
 	BOX_GRACE_MS = 200,
 	BOX_LOG_BYTES = 256 * 1024,
 	BOX_ARGS_MAX = 6 * 1024 * 1024, /* of all strings of a START; what execve takes is less */
-	BOX_STRING_MAX = 128 * 1024,    /* of one string: the kernel's MAX_ARG_STRLEN, NUL included */
+	BOX_STRING_MAX = 128 * 1024, /* of one string: the kernel's MAX_ARG_STRLEN, NUL included */
 };
 
 /* Sends START; *out_ref names the exec from then on. Arguments that no execve would take are
  * refused here with ERR_LIMIT and E2BIG. */
-must_check int box_start(struct box *b, const struct box_command *cmd, uint32_t *out_ref, struct err *e);
+must_check int box_start(struct box *b, const struct box_command *cmd, uint32_t *out_ref,
+			 struct err *e);
 /* START, discard output, wait for EXIT: the shortest path, as the benchmark measures it. */
-must_check int box_run(struct box *b, const struct box_command *cmd, struct wire_exit *out, struct err *e);
+must_check int box_run(struct box *b, const struct box_command *cmd, struct wire_exit *out,
+		       struct err *e);
 must_check int box_signal(struct box *b, uint32_t ref, int signo, struct err *e);
 must_check int box_resize(struct box *b, uint32_t ref, uint16_t rows, uint16_t cols, struct err *e);
-must_check int box_credit(struct box *b, uint32_t ref, uint32_t stream, uint64_t until, struct err *e);
+must_check int box_credit(struct box *b, uint32_t ref, uint32_t stream, uint64_t until,
+			  struct err *e);
 /* n == 0 closes the program's stdin. Never more than ROOM allows. */
 must_check int box_stdin(struct box *b, uint32_t ref, const void *bytes, size_t n, struct err *e);
 

@@ -14,9 +14,9 @@
 enum { DISK_FULL_BELOW = 64 * 1024 };
 
 static const char *const names[] = {
-	[CAUSE_EXIT] = "exit",         [CAUSE_SIGNAL] = "signal",     [CAUSE_MEMORY] = "memory",
-	[CAUSE_PROCESSES] = "processes", [CAUSE_DISK] = "disk",       [CAUSE_CPU] = "cpu",
-	[CAUSE_WALL] = "wall",         [CAUSE_POLICY] = "policy",     [CAUSE_OPERATOR] = "operator",
+	[CAUSE_EXIT] = "exit",           [CAUSE_SIGNAL] = "signal", [CAUSE_MEMORY] = "memory",
+	[CAUSE_PROCESSES] = "processes", [CAUSE_DISK] = "disk",     [CAUSE_CPU] = "cpu",
+	[CAUSE_WALL] = "wall",           [CAUSE_POLICY] = "policy", [CAUSE_OPERATOR] = "operator",
 	[CAUSE_HOST] = "host",
 };
 _Static_assert(ARRAY_LEN(names) == CAUSE_COUNT, "a cause without a name");
@@ -62,7 +62,8 @@ static int over_cpu(const struct ending *x)
 
 static int over_memory(const struct ending *x)
 {
-	return some(x, x->figures.oom_kills) && (!x->exited || by_signal(x, SIGKILL) || exited_badly(x));
+	return some(x, x->figures.oom_kills) &&
+	       (!x->exited || by_signal(x, SIGKILL) || exited_badly(x));
 }
 
 static int vanished(const struct ending *x)
@@ -75,11 +76,17 @@ static int never_ran(const struct ending *x)
 	return x->exited && x->exit.why == WIRE_WHY_EXEC;
 }
 
-/* Steps of init that fail for what was asked for; any other failing is ours. */
+/* Some steps of init fail for what was asked for; any other failing is ours. */
 static int start_failed(const struct ending *x)
 {
-	return never_ran(x) && strcmp(x->exit.step, "program") != 0 && strcmp(x->exit.step, "arguments") != 0 &&
-	       strcmp(x->exit.step, "directory") != 0;
+	static const char *const theirs[] = { "program", "arguments", "directory" };
+
+	if (!never_ran(x))
+		return 0;
+	for (unsigned i = 0; i < ARRAY_LEN(theirs); i++)
+		if (!strcmp(x->exit.step, theirs[i]))
+			return 0;
+	return 1;
 }
 
 static int over_wall(const struct ending *x)
@@ -139,7 +146,8 @@ enum cause cause_of(const struct ending *x)
 
 int cause_signal(const struct ending *x)
 {
-	if (x->exited && (x->exit.why == WIRE_WHY_SIGNAL || x->exit.why == WIRE_WHY_WALL) && !unread(x))
+	if (x->exited && (x->exit.why == WIRE_WHY_SIGNAL || x->exit.why == WIRE_WHY_WALL) &&
+	    !unread(x))
 		return x->exit.status;
 	if (unread(x))
 		return SIGPIPE;
@@ -183,10 +191,8 @@ static void say_limit(struct buf *out, const char *what, uint64_t bytes)
 
 static void say_exit(const struct ending *x, struct buf *out)
 {
-	const char *what = strcmp(x->exit.step, "directory") == 0 ? "cannot start in the working folder" : "cannot execute";
-
 	if (never_ran(x))
-		buf_printf(out, "%s '%.40s': %s", what, x->program, strerror(x->exit.status));
+		buf_printf(out, "cannot execute '%.40s': %s", x->program, strerror(x->exit.status));
 }
 
 static void say_signal(const struct ending *x, struct buf *out)
@@ -214,7 +220,8 @@ static void say_processes(const struct ending *x, struct buf *out)
 static void say_disk(const struct ending *x, struct buf *out)
 {
 	if (x->exit.files_size && x->exit.files_free == 0)
-		buf_printf(out, "file limit reached: %llu files", (unsigned long long)x->limits.disk_files);
+		buf_printf(out, "file limit reached: %llu files",
+			   (unsigned long long)x->limits.disk_files);
 	else
 		say_limit(out, "disk", x->limits.disk_bytes);
 }
@@ -241,15 +248,17 @@ static void say_policy(const struct ending *x, struct buf *out)
 
 static void say_operator(const struct ending *x, struct buf *out)
 {
-	buf_puts(out, x->end == STREAM_HUNG_UP ? "ended because the terminal went away" : "killed by a second Ctrl-C");
+	buf_puts(out, x->end == STREAM_HUNG_UP ? "ended because the terminal went away"
+					       : "killed by a second Ctrl-C");
 }
 
 static void say_host(const struct ending *x, struct buf *out)
 {
 	if (never_ran(x))
-		buf_printf(out, "the box could not start the program: %s: %s", x->exit.step, strerror(x->exit.status));
+		buf_printf(out, "the box could not start the program: %s: %s", x->exit.step,
+			   strerror(x->exit.status));
 	else
-		buf_puts(out, "the box ended before its program did, and no limit explains it");
+		buf_puts(out, "the box ended first; no limit explains it: it was killed or broke");
 }
 
 /* Twice as much, in the spelling that the flag takes. */
@@ -267,11 +276,11 @@ static void way_exit(const struct ending *x, struct buf *out)
 	if (!never_ran(x))
 		return;
 	if (x->exit.status == ENOENT)
-		buf_puts(out, "a box has this machine's /usr and what you bring: atoll run -w DIR -- ./PROGRAM");
+		buf_puts(out, "a box has this machine's /usr, and what you bring: -w DIR");
 	else if (x->exit.status == ENOEXEC && uname(&u) == 0)
-		buf_printf(out, "is it a program for this machine? It has to be one for %s", u.machine);
+		buf_printf(out, "it has to be a program for %s, or begin with #!", u.machine);
 	else if (x->exit.status == EACCES)
-		buf_puts(out, "is it executable? chmod +x, or name what runs it: atoll run -- bash FILE");
+		buf_puts(out, "is it executable? or: atoll run -- bash FILE");
 }
 
 static void way_memory(const struct ending *x, struct buf *out)
@@ -291,19 +300,22 @@ static void way_processes(const struct ending *x, struct buf *out)
 static void way_disk(const struct ending *x, struct buf *out)
 {
 	if (x->exit.files_size && x->exit.files_free == 0)
-		buf_printf(out, "raise: atoll run --files %llu ...", 2 * (unsigned long long)x->limits.disk_files);
+		buf_printf(out, "raise: atoll run --files %llu ...",
+			   2 * (unsigned long long)x->limits.disk_files);
 	else
 		raise_bytes(out, "disk", x->limits.disk_bytes);
 }
 
 static void way_cpu(const struct ending *x, struct buf *out)
 {
-	buf_printf(out, "raise: atoll run --cpu-time %llus ...", (unsigned long long)(2 * x->limits.cpu_ms + 999) / 1000);
+	buf_printf(out, "raise: atoll run --cpu-time %llus ...",
+		   (unsigned long long)(2 * x->limits.cpu_ms + 999) / 1000);
 }
 
 static void way_wall(const struct ending *x, struct buf *out)
 {
-	buf_printf(out, "raise: atoll run --time %llus ...", (2 * (unsigned long long)x->wall_ms + 999) / 1000);
+	buf_printf(out, "raise: atoll run --time %llus ...",
+		   (2 * (unsigned long long)x->wall_ms + 999) / 1000);
 }
 
 static void way_policy(const struct ending *x, struct buf *out)
@@ -321,17 +333,18 @@ static void way_host(const struct ending *x, struct buf *out)
 static const struct {
 	void (*say)(const struct ending *x, struct buf *out);
 	void (*way)(const struct ending *x, struct buf *out);
+	int timed; /* " after 2.1 s" adds something */
 } words[] = {
-	[CAUSE_EXIT] = { say_exit, way_exit },
-	[CAUSE_SIGNAL] = { say_signal, NULL },
-	[CAUSE_MEMORY] = { say_memory, way_memory },
-	[CAUSE_PROCESSES] = { say_processes, way_processes },
-	[CAUSE_DISK] = { say_disk, way_disk },
-	[CAUSE_CPU] = { say_cpu, way_cpu },
-	[CAUSE_WALL] = { say_wall, way_wall },
-	[CAUSE_POLICY] = { say_policy, way_policy },
-	[CAUSE_OPERATOR] = { say_operator, NULL },
-	[CAUSE_HOST] = { say_host, way_host },
+	[CAUSE_EXIT] = { say_exit, way_exit, 0 },
+	[CAUSE_SIGNAL] = { say_signal, NULL, 1 },
+	[CAUSE_MEMORY] = { say_memory, way_memory, 1 },
+	[CAUSE_PROCESSES] = { say_processes, way_processes, 1 },
+	[CAUSE_DISK] = { say_disk, way_disk, 1 },
+	[CAUSE_CPU] = { say_cpu, way_cpu, 0 },
+	[CAUSE_WALL] = { say_wall, way_wall, 0 },
+	[CAUSE_POLICY] = { say_policy, way_policy, 1 },
+	[CAUSE_OPERATOR] = { say_operator, NULL, 1 },
+	[CAUSE_HOST] = { say_host, way_host, 0 },
 };
 _Static_assert(ARRAY_LEN(words) == CAUSE_COUNT, "a cause without words");
 
@@ -342,7 +355,7 @@ void cause_sentence(const struct ending *x, struct buf *out)
 	char time[UNITS_TEXT];
 
 	words[cause].say(x, out);
-	if (out->len > before && !never_ran(x) && cause != CAUSE_WALL && cause != CAUSE_CPU)
+	if (out->len > before && words[cause].timed)
 		buf_printf(out, " after %s", units_time(time, x->run_us));
 }
 

@@ -18,7 +18,8 @@ enum cause {
 	CAUSE_COUNT,
 };
 
-struct ending { /* all that is known about the end of a run */
+/* All that is known about the end of a run. */
+struct ending {
 	const char *program; /* what was to be run, for messages */
 	enum stream_end end;
 	int exited; /* exit is valid: init lived to tell */

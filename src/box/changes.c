@@ -16,24 +16,28 @@ struct changes_seen {
 
 static int by_path(const void *a, const void *b)
 {
-	return strcmp(((const struct changes_seen *)a)->path, ((const struct changes_seen *)b)->path);
+	return strcmp(((const struct changes_seen *)a)->path,
+		      ((const struct changes_seen *)b)->path);
 }
 
 static void note_before(void *ctx, const struct wire_entry *entry, const char *path)
 {
+	struct changes_seen seen = { .size = entry->size, .mtime_ns = entry->mtime_ns };
 	struct changes *c = ctx;
 
 	if (S_ISDIR(entry->mode) || c->nbefore == CHANGES_SEEN)
 		return;
 	if ((c->nbefore & (c->nbefore - 1)) == 0) { /* 0, 1, 2, 4, ...: full */
-		c->before = realloc(c->before, (c->nbefore ? 2 * c->nbefore : 1) * sizeof(*c->before));
+		unsigned room = c->nbefore ? 2 * c->nbefore : 1;
+
+		c->before = realloc(c->before, room * sizeof(*c->before));
 		if (!c->before)
 			abort();
 	}
-	c->before[c->nbefore] = (struct changes_seen){ .path = strdup(path), .size = entry->size, .mtime_ns = entry->mtime_ns };
-	if (!c->before[c->nbefore].path)
+	seen.path = strdup(path);
+	if (!seen.path)
 		abort();
-	c->nbefore++;
+	c->before[c->nbefore++] = seen;
 }
 
 static int look(struct box *b, const struct files_changes *want, struct err *e)
@@ -59,18 +63,33 @@ int changes_before(struct changes *c, struct box *b, struct err *e)
 	return 0;
 }
 
-/* Well-formed sequences pass; every other byte becomes U+FFFD. */
+/* Bytes of the well-formed UTF-8 sequence at s, 0 if there is none. No overlong forms, no
+ * surrogates, nothing above U+10FFFF. */
 static size_t utf8_length(const unsigned char *s)
 {
-	size_t n = *s < 0x80 ? 1 : *s >= 0xc2 && *s < 0xe0 ? 2 : *s >= 0xe0 && *s < 0xf0 ? 3 : *s >= 0xf0 && *s < 0xf5 ? 4 : 0;
+	static const struct {
+		unsigned char first, last;           /* of the first byte */
+		unsigned char second_from, second_to; /* the rest is 80..BF */
+		unsigned char length;
+	} forms[] = {
+		{ 0x01, 0x7f, 0x00, 0xff, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 },
+		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 },
+		{ 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
+		{ 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 },
+		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
+	};
 
-	for (size_t i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
+	for (unsigned i = 0; i < ARRAY_LEN(forms); i++) {
+		if (*s < forms[i].first || *s > forms[i].last)
+			continue;
+		if (s[1] < forms[i].second_from || s[1] > forms[i].second_to)
 			return 0;
-	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) || (*s == 0xf0 && s[1] < 0x90) ||
-	    (*s == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return n;
+		for (size_t n = 2; n < forms[i].length; n++)
+			if ((s[n] & 0xc0) != 0x80)
+				return 0;
+		return forms[i].length;
+	}
+	return 0;
 }
 
 json_t *changes_text(const char *foreign)
@@ -92,56 +111,85 @@ json_t *changes_text(const char *foreign)
 	return json_string(buf_str(&clean));
 }
 
-static void list(struct changes *c, const char *path, const char *kind, const struct wire_entry *entry)
+static const char *type_of(uint32_t mode)
 {
-	json_t *row = json_object();
+	return S_ISREG(mode) ? "file" : S_ISLNK(mode) ? "link" : "special";
+}
+
+static json_t *hash_of(const struct wire_entry *entry)
+{
+	char hex[2 * sizeof(entry->sha256) + 1];
+
+	if (!entry->hashed)
+		return json_null();
+	for (unsigned i = 0; i < sizeof(entry->sha256); i++)
+		snprintf(hex + 2 * i, 3, "%02x", entry->sha256[i]);
+	return json_string(hex);
+}
+
+/* entry NULL: it is gone. */
+static void list(struct changes *c, const char *path, const char *kind,
+		 const struct wire_entry *entry)
+{
+	json_t *row;
 
 	if (json_array_size(c->list) == CHANGES_LISTED) {
 		c->truncated = 1;
-		json_decref(row);
 		return;
 	}
+	row = json_object();
 	json_object_set_new(row, "path", changes_text(path));
 	json_object_set_new(row, "kind", json_string(kind));
 	if (entry) {
-		char hex[65] = "";
-
-		for (unsigned i = 0; i < sizeof(entry->sha256); i++)
-			snprintf(hex + 2 * i, 3, "%02x", entry->sha256[i]);
-		json_object_set_new(row, "type", json_string(S_ISLNK(entry->mode) ? "link" : S_ISREG(entry->mode) ? "file" : "special"));
+		json_object_set_new(row, "type", json_string(type_of(entry->mode)));
 		json_object_set_new(row, "size", json_integer((json_int_t)entry->size));
-		json_object_set_new(row, "sha256", entry->hashed ? json_string(hex) : json_null());
+		json_object_set_new(row, "sha256", hash_of(entry));
 	}
 	json_array_append_new(c->list, row);
+}
+
+static struct changes_seen *find_before(const struct changes *c, const char *path)
+{
+	struct changes_seen key = { .path = (char *)path };
+
+	return c->nbefore ? bsearch(&key, c->before, c->nbefore, sizeof(key), by_path) : NULL;
 }
 
 static void note_after(void *ctx, const struct wire_entry *entry, const char *path)
 {
 	struct changes *c = ctx;
-	struct changes_seen key = { .path = (char *)path }, *was = NULL;
+	struct changes_seen *was = find_before(c, path);
 
 	if (S_ISDIR(entry->mode))
 		return;
-	if (c->nbefore)
-		was = bsearch(&key, c->before, c->nbefore, sizeof(*c->before), by_path);
-	if (was && entry->mode) {
-		was->still_there = 1;
-		if (was->size == entry->size && was->mtime_ns == entry->mtime_ns)
-			return;
+	if (!entry->mode) {
+		if (!was) /* else it is said at the end */
+			list(c, path, "deleted", NULL);
+		return;
 	}
-	if (was && !entry->mode)
-		return; /* said below */
-	list(c, path, !entry->mode ? "deleted" : was ? "modified" : "added", entry->mode ? entry : NULL);
+	if (was)
+		was->still_there = 1;
+	if (!was || was->size != entry->size || was->mtime_ns != entry->mtime_ns)
+		list(c, path, was ? "modified" : "added", entry);
 }
 
 int changes_after(struct changes *c, struct box *b, struct err *e)
 {
-	struct files_changes want = { .max_entries = CHANGES_SEEN, .hash_bytes = CHANGES_HASHED, .each = note_after, .ctx = c };
+	struct files_changes want = {
+		.max_entries = CHANGES_SEEN,
+		.hash_bytes = CHANGES_HASHED,
+		.each = note_after,
+		.ctx = c,
+	};
+	int rc;
 
 	c->list = json_array();
-	if (look(b, &want, e) < 0)
+	rc = look(b, &want, e);
+	if (rc < 0)
 		return -1;
-	for (unsigned i = 0; i < c->nbefore; i++)
+	c->truncated |= rc;
+	/* What was not told may still be there. */
+	for (unsigned i = 0; i < c->nbefore && !rc; i++)
 		if (!c->before[i].still_there)
 			list(c, c->before[i].path, "deleted", NULL);
 	return 0;

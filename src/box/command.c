@@ -23,21 +23,24 @@ const char *const box_default_env[] = {
 	NULL,
 };
 
-static int measure(const char *const *strings, const char *what, uint32_t *count, size_t *total, struct err *e)
+static int measure(const char *const *strings, const char *what, uint32_t *count, size_t *total,
+		   struct err *e)
 {
 	for (*count = 0; strings[*count]; ++*count) {
 		size_t n = strlen(strings[*count]) + 1;
 
 		if (n > BOX_STRING_MAX) {
-			err_set(e, ERR_LIMIT, "%s %u is %zu bytes long ('%.20s...'): at most %d fit", what, *count,
-				n - 1, strings[*count], BOX_STRING_MAX - 1);
+			err_set(e, ERR_LIMIT,
+				"%s %u is %zu bytes long ('%.20s...'): at most %d fit", what,
+				*count, n - 1, strings[*count], BOX_STRING_MAX - 1);
 			e->sys = E2BIG;
 			return -1;
 		}
 		*total += n;
 	}
 	if (*total > BOX_ARGS_MAX) {
-		err_set(e, ERR_LIMIT, "the argument list is %zu bytes long: at most %d fit", *total, BOX_ARGS_MAX);
+		err_set(e, ERR_LIMIT, "the argument list is %zu bytes long: at most %d fit", *total,
+			BOX_ARGS_MAX);
 		e->sys = E2BIG;
 		return -1;
 	}
@@ -115,7 +118,8 @@ int box_start(struct box *b, const struct box_command *cmd, uint32_t *out_ref, s
 	} else {
 		fill(small, cwd, cmd, env, &start);
 	}
-	if (sock_send(b->init, &start, sizeof(start), small, big ? 0 : total, &memfd, big ? 1 : 0, e) < 0)
+	if (sock_send(b->init, &start, sizeof(start), small, big ? 0 : total, &memfd, big ? 1 : 0,
+		      e) < 0)
 		return err_in(e, "box %s", b->about.id);
 	*out_ref = b->next_ref++;
 	return 0;

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,8 +42,21 @@ static int receive(struct files *f, uint8_t want, char *buf, struct err *e)
 	if (head->type == WIRE_ERROR)
 		return box_said_error((const struct wire_error *)buf, e);
 	if (head->type != want && head->type != WIRE_DONE)
-		return err_set(e, ERR_INVALID, "file worker: unexpected frame (type %u)", head->type);
+		return err_set(e, ERR_INVALID, "file worker: unexpected frame (type %u)",
+			       head->type);
 	return head->type == WIRE_DONE ? 0 : n;
+}
+
+/* Takes the answers that have come already, so that a copy into a full box ends early. */
+static int collect(struct files *f, struct err *e)
+{
+	struct pollfd p = { .fd = f->fd, .events = POLLIN };
+	char buf[WIRE_MAX];
+
+	for (; f->waiting && poll(&p, 1, 0) > 0; f->waiting--)
+		if (receive(f, WIRE_DONE, buf, e) < 0)
+			return -1;
+	return 0;
 }
 
 /* Waits until no more than `most` requests are without an answer. */
@@ -56,7 +70,8 @@ static int settle(struct files *f, unsigned most, struct err *e)
 	return 0;
 }
 
-static int ask(struct files *f, const void *body, size_t len, const void *tail, size_t tail_len, struct err *e)
+static int ask(struct files *f, const void *body, size_t len, const void *tail, size_t tail_len,
+	       struct err *e)
 {
 	if (settle(f, PIPELINE - 1, e) < 0)
 		return -1;
@@ -79,10 +94,12 @@ static int send_data(struct files *f, uint32_t ref, const void *bytes, size_t n,
 	return sock_send(f->fd, &head, sizeof(head), bytes, n, NULL, 0, e);
 }
 
-static int begin_put(struct files *f, const char *path, mode_t mode, uint32_t flags, uint32_t *out_ref,
-		     struct err *e)
+static int begin_put(struct files *f, const char *path, mode_t mode, uint32_t flags,
+		     uint32_t *out_ref, struct err *e)
 {
-	struct wire_put put = { .head = sock_head(WIRE_PUT, f->next_ref++), .mode = mode & 0777, .flags = flags };
+	struct wire_put put = { .head = sock_head(WIRE_PUT, f->next_ref++),
+				.mode = mode & 0777,
+				.flags = flags };
 
 	*out_ref = put.head.ref;
 	return ask(f, &put, sizeof(put), path, strlen(path), e);
@@ -92,8 +109,8 @@ static int begin_put(struct files *f, const char *path, mode_t mode, uint32_t fl
 #define OUT_OF_LINE __attribute__((noinline))
 
 /* The bytes of one file, without waiting for the answer. */
-OUT_OF_LINE static int send_file(struct files *f, int src_fd, const char *path, mode_t mode, uint32_t flags, uint64_t *out_bytes,
-		     struct err *e)
+OUT_OF_LINE static int send_file(struct files *f, int src_fd, const char *path, mode_t mode,
+				 uint32_t flags, uint64_t *out_bytes, struct err *e)
 {
 	char bytes[DATA_MAX];
 	uint32_t ref;
@@ -108,11 +125,14 @@ OUT_OF_LINE static int send_file(struct files *f, int src_fd, const char *path, 
 		if (send_data(f, ref, bytes, (size_t)n, e) < 0)
 			return err_in(e, "put %.80s", path);
 		*out_bytes += (uint64_t)n;
+		if (collect(f, e) < 0)
+			return -1;
 	} while (n > 0);
 	return 0;
 }
 
-static int put(struct files *f, int src_fd, const char *path, mode_t mode, uint32_t flags, struct err *e)
+static int put(struct files *f, int src_fd, const char *path, mode_t mode, uint32_t flags,
+	       struct err *e)
 {
 	uint64_t bytes = 0;
 
@@ -131,7 +151,8 @@ int files_put_new(struct files *f, int src_fd, const char *path, mode_t mode, st
 	return put(f, src_fd, path, mode, WIRE_PUT_NEW, e);
 }
 
-int files_put_bytes(struct files *f, const void *bytes, size_t n, const char *path, mode_t mode, struct err *e)
+int files_put_bytes(struct files *f, const void *bytes, size_t n, const char *path, mode_t mode,
+		    struct err *e)
 {
 	uint32_t ref;
 
@@ -163,14 +184,16 @@ static int walk_folder(struct walk *w, int dir_fd, struct err *e);
 
 static int walk_into(struct walk *w, int dir_fd, const char *name, mode_t mode, struct err *e)
 {
-	struct wire_put mk = { .head = sock_head(WIRE_MKDIR, w->f->next_ref++), .mode = (mode & 0777) | 0700 };
+	struct wire_put mk = { .head = sock_head(WIRE_MKDIR, w->f->next_ref++),
+			       .mode = (mode & 0777) | 0700 };
 	auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int rc;
 
 	if (fd < 0)
 		return err_sys(e, "open folder %.80s", w->path);
 	if (w->depth >= FILES_DEPTH_MAX)
-		return err_set(e, ERR_LIMIT, "folders deeper than %d levels: %.60s...", FILES_DEPTH_MAX, w->path);
+		return err_set(e, ERR_LIMIT, "folders deeper than %d levels: %.60s...",
+			       FILES_DEPTH_MAX, w->path);
 	w->tally->folders++;
 	if (ask(w->f, &mk, sizeof(mk), w->path, w->len, e) < 0)
 		return -1;
@@ -203,7 +226,8 @@ static int walk_file(struct walk *w, int dir_fd, const char *name, struct err *e
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(e, "open %.80s", w->path);
 	if (!S_ISREG(st.st_mode))
-		return err_set(e, ERR_CONFLICT, "%.80s changed its kind while it was copied", w->path);
+		return err_set(e, ERR_CONFLICT, "%.80s changed its kind while it was copied",
+			       w->path);
 	w->tally->files++;
 	return send_file(w->f, fd, w->path, st.st_mode | 0600, 0, &w->tally->bytes, e);
 }
@@ -221,7 +245,8 @@ static int walk_entry(struct walk *w, int dir_fd, const char *name, struct err *
 	if (S_ISREG(st.st_mode))
 		return walk_file(w, dir_fd, name, e);
 	if (w->tally->skipped++ == 0)
-		snprintf(w->tally->first_skipped, sizeof(w->tally->first_skipped), "%.255s", w->path);
+		snprintf(w->tally->first_skipped, sizeof(w->tally->first_skipped), "%.255s",
+			 w->path);
 	return 0;
 }
 
@@ -258,7 +283,8 @@ static int walk_folder(struct walk *w, int dir_fd, struct err *e)
 	return errno ? err_sys(e, "read folder %.80s", w->path) : 0;
 }
 
-int files_put_tree(struct files *f, int dir_fd, const char *to, struct files_tally *out, struct err *e)
+int files_put_tree(struct files *f, int dir_fd, const char *to, struct files_tally *out,
+		   struct err *e)
 {
 	struct walk w = { .f = f, .tally = out };
 
@@ -320,7 +346,10 @@ int files_changes(struct files *f, const struct files_changes *want, struct err 
 		return err_in(e, "changes");
 	while ((n = receive(f, WIRE_ENTRY, buf, e)) > 0) {
 		buf[n] = 0;
-		want->each(want->ctx, (const struct wire_entry *)buf, buf + sizeof(struct wire_entry));
+		want->each(want->ctx, (const struct wire_entry *)buf,
+			   buf + sizeof(struct wire_entry));
 	}
-	return n < 0 ? err_in(e, "changes") : 0;
+	if (n < 0)
+		return err_in(e, "changes");
+	return ((const struct frame *)buf)->flags & WIRE_DONE_TRUNCATED ? 1 : 0;
 }

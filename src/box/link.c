@@ -21,14 +21,15 @@ int box_run_dir(char *out, size_t size, struct err *e)
 	else if (mine && *mine == '/')
 		n = snprintf(out, size, "%s/atoll", mine);
 	else
-		return err_set(e, ERR_NOT_FOUND, "no folder for the keeper's socket: XDG_RUNTIME_DIR is not set");
+		return err_set(e, ERR_NOT_FOUND,
+			       "no folder for the keeper's socket: XDG_RUNTIME_DIR is not set");
 	/* A socket's address holds 107 bytes, and "/boxes/<id>/init.sock" must fit behind. */
 	if (n >= (int)size || n > 70 || *out != '/')
-		return err_set(e, ERR_INVALID, "run folder '%.40s' must be absolute and at most 70 bytes long", out);
+		return err_set(e, ERR_INVALID, "run folder '%.40s' must be absolute and short", out);
 	return 0;
 }
 
-int link_reopen(struct keeper_link *k, struct err *e)
+static int reopen(struct keeper_link *k, struct err *e)
 {
 	char dir[256], path[300];
 	int fd;
@@ -53,7 +54,7 @@ int link_reopen(struct keeper_link *k, struct err *e)
 int keeper_open(struct keeper_link *k, int start, struct err *e)
 {
 	*k = (struct keeper_link){ .fd = -1, .next_ref = 1, .start = start };
-	return link_reopen(k, e);
+	return reopen(k, e);
 }
 
 void keeper_close(struct keeper_link *k)
@@ -63,6 +64,7 @@ void keeper_close(struct keeper_link *k)
 
 int box_said_error(const struct wire_error *said, struct err *e)
 {
+	int known = said->kind > ERR_NONE && said->kind <= ERR_SYS;
 	char text[sizeof(said->msg) + 1];
 
 	memcpy(text, said->msg, sizeof(said->msg));
@@ -70,7 +72,7 @@ int box_said_error(const struct wire_error *said, struct err *e)
 	for (char *c = text; *c; c++)
 		if (iscntrl((unsigned char)*c))
 			*c = '?';
-	err_set(e, said->kind > ERR_NONE && said->kind <= ERR_SYS ? (enum err_kind)said->kind : ERR_SYS, "%s", text);
+	err_set(e, known ? (enum err_kind)said->kind : ERR_SYS, "%s", text);
 	e->sys = said->sys;
 	return -1;
 }
@@ -99,8 +101,23 @@ static int receive(struct keeper_link *k, void *buf, int *out_fd, struct err *e)
 	return n;
 }
 
-int link_ask(struct keeper_link *k, void *ask, size_t ask_len, uint8_t want, void *out, size_t size,
-	     int *out_fd, struct err *e)
+static int take_answer(struct answer *a, const char *buf, size_t n, int *take_fd, struct err *e)
+{
+	const struct frame *f = (const struct frame *)buf;
+
+	if (f->type == WIRE_ERROR)
+		return box_said_error((const struct wire_error *)buf, e);
+	if (f->type != a->want || n > a->room || (a->wants_fd && *take_fd < 0))
+		return err_set(e, ERR_INVALID, "keeper: unexpected frame (type %u)", f->type);
+	memcpy(a->to, buf, n);
+	a->len = n;
+	if (a->wants_fd)
+		a->fd = steal_fd(take_fd);
+	return 0;
+}
+
+static int ask_once(struct keeper_link *k, void *ask, size_t ask_len, struct answer *a,
+		    struct err *e)
 {
 	struct frame *head = ask;
 	char buf[WIRE_MAX];
@@ -111,50 +128,55 @@ int link_ask(struct keeper_link *k, void *ask, size_t ask_len, uint8_t want, voi
 		return err_in(e, "keeper");
 	for (;;) {
 		auto_fd int fd = -1;
-		const struct frame *f = (const struct frame *)buf;
 		int n = receive(k, buf, &fd, e);
 
 		if (n < 0)
 			return -1;
-		if (f->ref != head->ref)
-			continue; /* the answer to a box_drop() of before */
-		if (f->type == WIRE_ERROR)
-			return box_said_error((const struct wire_error *)buf, e);
-		if (f->type != want || (size_t)n > size || (out_fd && fd < 0))
-			return err_set(e, ERR_INVALID, "keeper answered with an unexpected frame (type %u)", f->type);
-		memcpy(out, buf, (size_t)n);
-		if (out_fd)
-			*out_fd = steal_fd(&fd);
-		return n;
+		/* Another ref: the answer to a box_drop() of before. */
+		if (((const struct frame *)buf)->ref == head->ref)
+			return take_answer(a, buf, (size_t)n, &fd, e);
 	}
+}
+
+/* Every request may be repeated. A box that the old keeper was making for us was never ours: nobody
+ * has claimed it, so it ended with that keeper. */
+int link_ask(struct keeper_link *k, void *ask, size_t ask_len, struct answer *a, struct err *e)
+{
+	if (ask_once(k, ask, ask_len, a, e) == 0)
+		return 0;
+	if ((e->sys != EPIPE && e->sys != ECONNRESET) || reopen(k, e) < 0)
+		return -1;
+	return ask_once(k, ask, ask_len, a, e);
 }
 
 int keeper_about(struct keeper_link *k, struct wire_about *out, struct err *e)
 {
 	struct frame ask = sock_head(WIRE_INFO, 0);
+	struct answer a = { .want = WIRE_ABOUT, .to = out, .room = sizeof(*out) };
 
-	return link_ask(k, &ask, sizeof(ask), WIRE_ABOUT, out, sizeof(*out), NULL, e) < 0 ? -1 : 0;
+	return link_ask(k, &ask, sizeof(ask), &a, e);
 }
 
 int keeper_fill(struct keeper_link *k, unsigned depth, struct wire_about *out, struct err *e)
 {
 	struct wire_fill ask = { .head = sock_head(WIRE_FILL, 0), .depth = depth };
+	struct answer a = { .want = WIRE_ABOUT, .to = out, .room = sizeof(*out) };
 
-	return link_ask(k, &ask, sizeof(ask), WIRE_ABOUT, out, sizeof(*out), NULL, e) < 0 ? -1 : 0;
+	return link_ask(k, &ask, sizeof(ask), &a, e);
 }
 
-int keeper_boxes(struct keeper_link *k, const char *after, struct wire_box *out, unsigned max, struct err *e)
+int keeper_boxes(struct keeper_link *k, const char *after, struct wire_box *out, unsigned max,
+		 struct err *e)
 {
 	struct wire_id ask = { .head = sock_head(WIRE_BOXES, 0) };
 	char buf[WIRE_MAX];
+	struct answer a = { .want = WIRE_LISTED, .to = buf, .room = sizeof(buf) };
 	unsigned count;
-	int n;
 
 	snprintf(ask.id, sizeof(ask.id), "%s", after);
-	n = link_ask(k, &ask, sizeof(ask), WIRE_LISTED, buf, sizeof(buf), NULL, e);
-	if (n < 0)
+	if (link_ask(k, &ask, sizeof(ask), &a, e) < 0)
 		return -1;
-	count = (unsigned)(n - (int)sizeof(struct frame)) / (unsigned)sizeof(*out);
+	count = (unsigned)((a.len - sizeof(struct frame)) / sizeof(*out));
 	if (count > max)
 		count = max;
 	memcpy(out, buf + sizeof(struct frame), count * sizeof(*out));

@@ -2,8 +2,16 @@
 #pragma once
 #include "box/box.h"
 
-/* Sends `ask` (its ref is filled in) and waits for a frame of type `want` with that ref. An ERROR
- * becomes e. An end of file is ERR_SYS with EPIPE. out_fd may be NULL. Returns the frame's length. */
-must_check int link_ask(struct keeper_link *k, void *ask, size_t ask_len, uint8_t want, void *out, size_t size,
-			int *out_fd, struct err *e);
-must_check int link_reopen(struct keeper_link *k, struct err *e);
+struct answer {
+	uint8_t want; /* the type of frame that answers; an ERROR becomes e */
+	void *to;     /* it goes here, */
+	size_t room;  /* if it fits */
+	int wants_fd; /* a descriptor must come with it */
+	size_t len;   /* out: bytes of the frame */
+	int fd;       /* out */
+};
+
+/* Sends `ask`, whose ref is filled in, and waits for the answer with that ref. A keeper that goes
+ * away meanwhile is replaced once. */
+must_check int link_ask(struct keeper_link *k, void *ask, size_t ask_len, struct answer *a,
+			struct err *e);

@@ -53,15 +53,16 @@ static json_t *signal_text(const struct ending *x)
 
 static json_t *exit_code(const struct ending *x)
 {
-	return x->exited && x->exit.why == WIRE_WHY_EXIT ? json_integer(x->exit.status) : json_null();
+	return x->exited && x->exit.why == WIRE_WHY_EXIT ? json_integer(x->exit.status)
+							 : json_null();
 }
 
 /* The cgroup knows all processes; without one, init knows those it has reaped. */
 static json_t *cpu_seconds(const struct ending *x)
 {
-	uint64_t us = x->evidence && x->figures.cpu_us != UINT64_MAX ? x->figures.cpu_us :
-		      x->exited                                      ? x->exit.user_us + x->exit.system_us :
-								       UINT64_MAX;
+	uint64_t us = x->evidence && x->figures.cpu_us != UINT64_MAX ? x->figures.cpu_us
+		      : x->exited ? x->exit.user_us + x->exit.system_us
+				  : UINT64_MAX;
 
 	return us == UINT64_MAX ? json_null() : json_real((double)us / 1e6);
 }
@@ -110,8 +111,9 @@ static json_t *limits(const struct ending *x)
 	const struct wire_limits *l = &x->limits;
 
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "mem", limit(l->mem_bytes), "disk",
-			 limit(l->disk_bytes), "files", limit(l->disk_files), "cpu_milli", limit(l->cpu_milli), "pids",
-			 limit(l->pids), "cpu_ms", limit(l->cpu_ms), "wall_ms", limit(x->wall_ms));
+			 limit(l->disk_bytes), "files", limit(l->disk_files), "cpu_milli",
+			 limit(l->cpu_milli), "pids", limit(l->pids), "cpu_ms", limit(l->cpu_ms),
+			 "wall_ms", limit(x->wall_ms));
 }
 
 static json_t *words(const struct ending *x, void (*say)(const struct ending *x, struct buf *out))
@@ -124,13 +126,15 @@ static json_t *words(const struct ending *x, void (*say)(const struct ending *x,
 
 static char *base64(const struct buf *b)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	struct buf out = { 0 };
 
 	for (size_t i = 0; i < b->len; i += 3) {
 		size_t left = b->len - i;
 		const unsigned char *p = (const unsigned char *)b->p + i;
-		unsigned v = (unsigned)p[0] << 16 | (left > 1 ? (unsigned)p[1] << 8 : 0) | (left > 2 ? p[2] : 0);
+		unsigned v = (unsigned)p[0] << 16 | (left > 1 ? (unsigned)p[1] << 8 : 0) |
+			     (left > 2 ? p[2] : 0);
 
 		buf_putc(&out, digits[v >> 18]);
 		buf_putc(&out, digits[v >> 12 & 63]);
@@ -162,7 +166,8 @@ static void set_changes(json_t *doc, const struct record *r)
 	if (!r->changes)
 		return;
 	json_object_set(doc, "files_changed", r->changes->list);
-	json_object_set_new(doc, "files_truncated", json_boolean(r->changes->truncated || r->changes_failed));
+	json_object_set_new(doc, "files_truncated",
+			    json_boolean(r->changes->truncated || r->changes_failed));
 	if (r->changes_failed)
 		json_object_set_new(doc, "files_error", changes_text(r->changes_failed));
 }
@@ -189,18 +194,25 @@ json_t *record_json(const struct record *r)
 	json_object_set_new(doc, "signal", signal_text(x));
 	json_object_set_new(doc, "cpu_s", cpu_seconds(x));
 	json_object_set_new(doc, "mem_peak", number(peak_memory(x)));
-	json_object_set_new(doc, "io", x->exited ? json_pack("{s:o, s:o}", "reads", number(x->exit.reads), "writes",
-							     number(x->exit.writes)) : json_null());
-	json_object_set_new(doc, "processes", number(x->evidence ? x->figures.pids_peak :
-						     x->exited   ? x->exit.reaped : UINT64_MAX));
-	json_object_set_new(doc, "stdout_bytes", x->exited ? number(x->exit.bytes[0]) : json_null());
-	json_object_set_new(doc, "stderr_bytes", x->exited ? number(x->exit.bytes[1]) : json_null());
+	json_object_set_new(doc, "io",
+			    x->exited ? json_pack("{s:o, s:o}", "reads", number(x->exit.reads),
+						  "writes", number(x->exit.writes))
+				      : json_null());
+	json_object_set_new(doc, "processes",
+			    number(x->evidence ? x->figures.pids_peak
+				   : x->exited ? x->exit.reaped
+					       : UINT64_MAX));
+	json_object_set_new(doc, "stdout_bytes",
+			    x->exited ? number(x->exit.bytes[0]) : json_null());
+	json_object_set_new(doc, "stderr_bytes",
+			    x->exited ? number(x->exit.bytes[1]) : json_null());
 	json_object_set_new(doc, "truncated", json_boolean(lost > 0));
 	set_changes(doc, r);
 	json_object_set_new(doc, "evidence", evidence(x));
 	json_object_set_new(doc, "limits", limits(x));
-	json_object_set_new(doc, "timings", json_pack("{s:o, s:o}", "create_us", number(r->create_us), "run_us",
-						      number(x->run_us)));
+	json_object_set_new(doc, "timings",
+			    json_pack("{s:o, s:o}", "create_us", number(r->create_us), "run_us",
+				      number(x->run_us)));
 	if (r->output[0])
 		set_output(doc, "stdout", r->output[0]);
 	if (r->output[1])

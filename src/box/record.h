@@ -10,10 +10,10 @@
 struct record {
 	char id[ID_LEN + 1];
 	const char *box, *template;
-	uint64_t layers;               /* bits in force ... */
+	uint64_t layers;                /* bits in force ... */
 	const char *const *layer_names; /* ... and their names, NULL-terminated */
-	const char *const *command;    /* NULL-terminated */
-	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
+	const char *const *command;     /* NULL-terminated */
+	uint64_t started_ns, ended_ns;  /* CLOCK_REALTIME */
 	uint64_t create_us;
 	struct ending end;
 	uint64_t dropped[2];           /* output that nobody got */

@@ -52,7 +52,8 @@ static void keeper_env(const char *run_dir, char *run_var, size_t size, const ch
 
 static _Noreturn void become_keeper(const char *run_dir, int log, int ready)
 {
-	static const char *const argv[] = { "atoll", "keeper", "--idle-exit", "600", "--ready-fd", "3", NULL };
+	static const char *const argv[] = { "atoll",      "keeper", "--idle-exit", "600",
+					    "--ready-fd", "3",      NULL };
 	const char *env[ENV_MAX];
 	char run_var[4096];
 	sigset_t none;
@@ -109,8 +110,8 @@ static int hear(int ready, const char *run_dir, struct err *e)
 		rc = poll(&p, 1, READY_MS);
 	while (rc < 0 && errno == EINTR);
 	if (rc <= 0)
-		return err_set(e, ERR_SYS, "keeper not ready after %d s (see %.150s/keeper.log)", READY_MS / 1000,
-			       run_dir);
+		return err_set(e, ERR_SYS, "keeper not ready after %d s (see %.150s/keeper.log)",
+			       READY_MS / 1000, run_dir);
 	n = read(ready, said, sizeof(said) - 1);
 	said[n > 0 ? n : 0] = 0;
 	if (said[0] == 'R')
@@ -130,7 +131,8 @@ static int let_leave(const char *run_dir, struct err *e)
 		return -1;
 	for (int waited = 0; flock(lock, LOCK_EX | LOCK_NB) < 0; waited += 10) {
 		if (errno != EWOULDBLOCK || waited >= LEAVE_MS)
-			return err_sys(e, "a keeper that does not answer holds %.150s/keeper.lock", run_dir);
+			return err_sys(e, "a keeper that does not answer holds %.150s/keeper.lock",
+				       run_dir);
 		usleep(10 * 1000);
 	}
 	return 0;

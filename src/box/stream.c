@@ -145,7 +145,8 @@ static int on_output(struct stream *s, const struct wire_output *f, size_t n, st
 	int i = (int)(f->stream & 1);
 
 	if (f->stream > 1 || f->offset < o->next || f->offset + n > o->granted)
-		return err_set(e, ERR_INVALID, "box %s: output that was not asked for", s->box->about.id);
+		return err_set(e, ERR_INVALID, "box %s: output that was not asked for",
+			       s->box->about.id);
 	o->dropped += f->offset - o->next;
 	o->passed += f->offset - o->next;
 	o->next = f->offset + n;
@@ -182,7 +183,8 @@ static int on_init(struct stream *s, struct err *e)
 		return 0;
 	switch (f->type) {
 	case WIRE_OUTPUT:
-		return on_output(s, (const struct wire_output *)buf, (size_t)n - sizeof(struct wire_output), e);
+		return on_output(s, (const struct wire_output *)buf,
+				 (size_t)n - sizeof(struct wire_output), e);
 	case WIRE_ROOM:
 		s->room = ((const struct wire_room *)buf)->until;
 		return 0;
@@ -268,11 +270,13 @@ static void wants(const struct stream *s, struct pollfd p[P_COUNT])
 {
 	int takes_in = s->in >= 0 && !s->exited && !s->gone && s->room > s->sent;
 
-	p[P_INIT] = (struct pollfd){ .fd = s->exited || s->gone ? -1 : s->box->init, .events = POLLIN };
+	p[P_INIT] =
+		(struct pollfd){ .fd = s->exited || s->gone ? -1 : s->box->init, .events = POLLIN };
 	p[P_SIGNALS] = (struct pollfd){ .fd = s->signals, .events = POLLIN };
 	p[P_IN] = (struct pollfd){ .fd = takes_in ? s->in : -1, .events = POLLIN };
 	for (int i = 0; i < 2; i++)
-		p[P_OUT + i] = (struct pollfd){ .fd = s->out[i].len ? s->out[i].fd : -1, .events = POLLOUT };
+		p[P_OUT + i] = (struct pollfd){ .fd = s->out[i].len ? s->out[i].fd : -1,
+						.events = POLLOUT };
 }
 
 static int turn(struct stream *s, int timeout_ms, struct err *e)
@@ -283,10 +287,8 @@ static int turn(struct stream *s, int timeout_ms, struct err *e)
 	if (poll(p, P_COUNT, timeout_ms) < 0)
 		return errno == EINTR ? 0 : err_sys(e, "poll");
 	if ((p[P_SIGNALS].revents && on_signal(s, e) < 0) ||
-	    (p[P_OUT].revents && drain(s, 0, e) < 0) ||
-	    (p[P_ERR].revents && drain(s, 1, e) < 0) ||
-	    (p[P_INIT].revents && on_init(s, e) < 0) ||
-	    (p[P_IN].revents && on_stdin(s, e) < 0))
+	    (p[P_OUT].revents && drain(s, 0, e) < 0) || (p[P_ERR].revents && drain(s, 1, e) < 0) ||
+	    (p[P_INIT].revents && on_init(s, e) < 0) || (p[P_IN].revents && on_stdin(s, e) < 0))
 		return -1;
 	return 0;
 }

@@ -19,15 +19,16 @@ enum stream_end {
 	STREAM_HUNG_UP,  /* our terminal went away */
 };
 
-struct outlet { /* one stream of the exec, on its way out */
-	int fd;                /* -1: into keep */
-	struct buf *keep;      /* NULL: discarded */
+/* One stream of the exec, on its way out. */
+struct outlet {
+	int fd;           /* -1: into keep */
+	struct buf *keep; /* NULL: discarded */
 	size_t keep_max;
-	int bounded;           /* a write may block: ask poll first and write little */
-	char *held;            /* STREAM_WINDOW bytes, once something had to wait */
+	int bounded; /* a write may block: ask poll first and write little */
+	char *held;  /* STREAM_WINDOW bytes, once something had to wait */
 	size_t start, len;
 	uint64_t next, passed, granted; /* offsets: expected, handed on, promised to init */
-	uint64_t dropped;      /* never reached us, or did not fit keep */
+	uint64_t dropped;               /* never reached us, or did not fit keep */
 };
 
 struct stream {

@@ -10,8 +10,10 @@
 
 const struct flag args_common[] = {
 	[ARG_HELP - ARG_HELP] = { "help", 'h', FLAG_SWITCH, NULL, "this text" },
-	[ARG_JSON - ARG_HELP] = { "json", 0, FLAG_SWITCH, NULL, "one JSON document on stdout, errors as JSON" },
-	[ARG_QUIET - ARG_HELP] = { "quiet", 'q', FLAG_SWITCH, NULL, "say nothing but what was asked for" },
+	[ARG_JSON - ARG_HELP] = { "json", 0, FLAG_SWITCH, NULL,
+				  "one JSON document on stdout, errors as JSON" },
+	[ARG_QUIET - ARG_HELP] = { "quiet", 'q', FLAG_SWITCH, NULL,
+				   "say nothing but what was asked for" },
 	[ARG_VERBOSE - ARG_HELP] = { "verbose", 'v', FLAG_SWITCH, NULL, "say more, on stderr" },
 	[ARG_COLOR - ARG_HELP] = { "color", 0, FLAG_TEXT, "WHEN", "always, never or auto" },
 };
@@ -31,7 +33,8 @@ static int find(const struct verb *v, const char *name, size_t len, char letter)
 		unsigned flag = i < v->nflags ? i : ARG_HELP + i - v->nflags;
 		const struct flag *f = row(v, flag);
 
-		if (letter ? f->letter == letter : strlen(f->name) == len && !memcmp(f->name, name, len))
+		if (letter ? f->letter == letter
+			   : strlen(f->name) == len && !memcmp(f->name, name, len))
 			return (int)flag;
 	}
 	return -1;
@@ -91,8 +94,10 @@ static int read_value(const struct flag *f, const char *text, uint64_t *out, str
 		break;
 	case FLAG_ENV:
 		if (!env_ok(text))
-			return err_set(e, ERR_INVALID, "'%s' is not NAME=VALUE with a name of letters, digits and _",
-				       trouble_shown(text, shown));
+			return err_set(
+				e, ERR_INVALID,
+				"'%s' is not NAME=VALUE with a name of letters, digits and _",
+				trouble_shown(text, shown));
 		break;
 	case FLAG_SWITCH:
 	case FLAG_TEXT:
@@ -208,7 +213,8 @@ int args_parse(struct args *a, const struct verb *verb, int argc, char **argv, s
 		}
 		if (!strcmp(argv[i], "--"))
 			a->dashes = 1;
-		else if ((argv[i][1] == '-' ? take_long(a, argc, argv, &i, t) : take_short(a, argc, argv, &i, t)) < 0)
+		else if ((argv[i][1] == '-' ? take_long(a, argc, argv, &i, t)
+					    : take_short(a, argc, argv, &i, t)) < 0)
 			return -1;
 	}
 	if (!verb->own_words && a->nwords > verb->max_words)

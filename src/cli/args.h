@@ -23,7 +23,8 @@ struct flag {
 	const char *metavar, *help;
 };
 
-enum { /* flags that every verb has, numbered apart from its own */
+/* Flags that every verb has, numbered apart from its own. */
+enum {
 	ARG_HELP = 100,
 	ARG_JSON,
 	ARG_QUIET,
@@ -37,6 +38,10 @@ extern const unsigned args_ncommon;
 struct cli;
 struct args;
 
+struct example {
+	const char *line, *what; /* what to type, what it does */
+};
+
 struct verb {
 	const char *name;
 	const char *group;   /* heading in the overview; NULL: not shown */
@@ -47,7 +52,7 @@ struct verb {
 	unsigned nflags;
 	int own_words; /* from the first word on everything belongs to the program */
 	unsigned max_words;
-	const char *const *examples; /* command, what it does, ..., NULL */
+	const struct example *examples; /* up to one without a line */
 	int (*run)(const struct cli *cli, const struct args *a);
 };
 
@@ -67,7 +72,8 @@ struct args {
 };
 
 /* argv[0] is the verb. On -1 t says what was wrong: exit 2. */
-must_check int args_parse(struct args *a, const struct verb *verb, int argc, char **argv, struct trouble *t);
+must_check int args_parse(struct args *a, const struct verb *verb, int argc, char **argv,
+			  struct trouble *t);
 void args_fini(struct args *a);
 
 int args_has(const struct args *a, unsigned flag);
@@ -75,7 +81,8 @@ int args_has(const struct args *a, unsigned flag);
 const char *args_text(const struct args *a, unsigned flag, const char *otherwise);
 uint64_t args_value(const struct args *a, unsigned flag, uint64_t otherwise);
 
-struct cli { /* what main() hands to every verb */
+/* What main() hands to every verb. */
+struct cli {
 	const struct verb *const *verbs; /* NULL-terminated */
 	const char *const *layers;       /* names by bit, NULL-terminated */
 	/* Test builds: bits of the row to leave out, in the launcher's table or in init's. */

@@ -54,7 +54,8 @@ static uint64_t run_true(struct box *box, uint64_t began, struct err *e)
 	if (box_run(box, &true_command, &end, e) < 0)
 		return 0;
 	if (end.why != WIRE_WHY_EXIT || end.status) {
-		err_set(e, ERR_SYS, "/bin/true did not end well in a box: %u, %d", end.why, end.status);
+		err_set(e, ERR_SYS, "/bin/true did not end well in a box: %u, %d", end.why,
+			end.status);
 		return 0;
 	}
 	return now_ns() - began;
@@ -67,7 +68,9 @@ static uint64_t exec_living(struct bench *b, struct err *e)
 
 static uint64_t fresh_box(struct bench *b, uint16_t flags_, struct err *e)
 {
-	struct wire_create want = { .head.flags = flags_, .template = "base", .limits = box_default_limits() };
+	struct wire_create want = { .head.flags = flags_,
+				    .template = "base",
+				    .limits = box_default_limits() };
 	uint64_t began = now_ns(), took;
 	struct box box;
 
@@ -134,17 +137,21 @@ static void print(const struct cli *cli, unsigned rounds, uint64_t *took[NSUBJEC
 	json_t *doc = json_object();
 
 	if (!cli->json)
-		printf("%-8s %10s %10s %10s   %u rounds, taking turns\n", "", "p50 us", "p99 us", "x process", rounds);
+		printf("%-8s %10s %10s %10s   %u rounds, taking turns\n", "", "p50 us", "p99 us",
+		       "x process", rounds);
 	for (unsigned s = 0; s < NSUBJECTS; s++) {
-		double p50 = (double)took[s][rounds / 2] / 1000, p99 = (double)took[s][rounds * 99 / 100] / 1000;
+		double p50 = (double)took[s][rounds / 2] / 1000,
+		       p99 = (double)took[s][rounds * 99 / 100] / 1000;
 		double ratio = p50 * 1000 / (double)took[0][rounds / 2];
 
 		if (cli->json)
 			json_object_set_new(doc, subjects[s].name,
-					    json_pack("{s:f, s:f, s:f, s:i}", "p50_us", p50, "p99_us", p99, "x_process",
-						      ratio, "rounds", (int)rounds));
+					    json_pack("{s:f, s:f, s:f, s:i}", "p50_us", p50,
+						      "p99_us", p99, "x_process", ratio, "rounds",
+						      (int)rounds));
 		else
-			printf("%-8s %10.0f %10.0f %10.2f   %s\n", subjects[s].name, p50, p99, ratio, subjects[s].what);
+			printf("%-8s %10.0f %10.0f %10.2f   %s\n", subjects[s].name, p50, p99,
+			       ratio, subjects[s].what);
 	}
 	if (cli->json) {
 		json_dumpf(doc, stdout, JSON_COMPACT);
@@ -186,10 +193,10 @@ static int bench(const struct cli *cli, const struct args *a)
 	return bad ? session_failed(cli, &e) : 0;
 }
 
-static const char *const examples[] = {
-	"atoll bench", "what a box costs on this machine",
-	"atoll bench -n 1000 --json", "more rounds, for a program to read",
-	NULL,
+static const struct example examples[] = {
+	{ "atoll bench", "what a box costs on this machine" },
+	{ "atoll bench -n 1000 --json", "more rounds, for a program to read" },
+	{ 0 },
 };
 
 const struct verb verb_bench = {

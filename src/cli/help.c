@@ -61,7 +61,8 @@ static void print_flag(const struct flag *f)
 
 	if (f->letter)
 		snprintf(letter, sizeof(letter), "-%c, ", f->letter);
-	snprintf(left, sizeof(left), "%s--%s%s%s", letter, f->name, f->metavar ? " " : "", f->metavar ? f->metavar : "");
+	snprintf(left, sizeof(left), "%s--%s%s%s", letter, f->name, f->metavar ? " " : "",
+		 f->metavar ? f->metavar : "");
 	printf("  %-24s %s\n", left, f->help);
 }
 
@@ -79,8 +80,8 @@ void help_verb(const struct verb *v, int whole)
 		print_flag(&args_common[i]);
 	if (v->examples)
 		puts("\nExamples");
-	for (unsigned i = 0; v->examples && v->examples[i]; i += 2)
-		printf("  %-50s %s\n", v->examples[i], v->examples[i + 1]);
+	for (const struct example *x = v->examples; x && x->line; x++)
+		printf("  %-50s %s\n", x->line, x->what);
 }
 
 static int help(const struct cli *cli, const struct args *a)

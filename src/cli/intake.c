@@ -90,7 +90,8 @@ static int plan_file(struct intake *in, const char *path, char **out_place, stru
 		if (strcmp(in->files[i].to, to) != 0)
 			continue;
 		if (!same_file(in->files[i].from, path)) {
-			trouble_what(t, "usage", "two files would both become '%s'", trouble_shown(place, shown));
+			trouble_what(t, "usage", "two files would both become '%s'",
+				     trouble_shown(place, shown));
 			trouble_hint(t, "instead", "atoll run -w DIR ... copies a folder as it is");
 			return fail(in, STATUS_USAGE);
 		}
@@ -102,7 +103,8 @@ static int plan_file(struct intake *in, const char *path, char **out_place, stru
 		if (!in->files)
 			abort();
 	}
-	in->files[in->nfiles++] = (struct intake_file){ .from = text("%s", path), .to = steal(&to) };
+	in->files[in->nfiles++] =
+		(struct intake_file){ .from = text("%s", path), .to = steal(&to) };
 	*out_place = steal(&place);
 	return 0;
 }
@@ -119,7 +121,8 @@ int intake_folder(struct intake *in, const struct options *opt, struct trouble *
 	in->workdir = open(opt->workdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	in->root = realpath(opt->workdir, NULL);
 	if (in->workdir < 0 || !in->root) {
-		trouble_what(t, "not_found", "cannot open the folder '%s'", trouble_shown(opt->workdir, shown));
+		trouble_what(t, "not_found", "cannot open the folder '%s'",
+			     trouble_shown(opt->workdir, shown));
 		trouble_why(t, "%s", strerror(errno));
 		trouble_hint(t, "type", "atoll run -w . -- CMD   for the folder you are in");
 		return fail(in, STATUS_USAGE);
@@ -157,8 +160,8 @@ static int find_template(struct intake *in, const char *name, struct trouble *t)
 }
 
 /* By name if one was given, else by ending and first line. A runtime that is not here is an error. */
-static int choose_template(struct intake *in, const char *wanted, const char *file, const char *head, size_t n,
-			   struct trouble *t)
+static int choose_template(struct intake *in, const char *wanted, const char *file,
+			   const char *head, size_t n, struct trouble *t)
 {
 	char shown[SHOWN];
 
@@ -175,7 +178,7 @@ static int choose_template(struct intake *in, const char *wanted, const char *fi
 	}
 	if (in->lang && !lang_present(in->lang)) {
 		trouble_what(t, "not_found", "%s is not installed on this machine", in->lang->name);
-		trouble_why(t, "no %s", in->lang->program);
+		trouble_why(t, "no %s", lang_program(in->lang));
 		trouble_hint(t, "install", "sudo apt-get install %s", in->lang->package);
 		return fail(in, NOT_FOUND);
 	}
@@ -188,12 +191,14 @@ static int cannot_read(struct intake *in, const char *path, struct trouble *t)
 	char shown[SHOWN];
 	int missing = errno == ENOENT || errno == ENOTDIR;
 
-	trouble_what(t, missing ? "not_found" : "denied", missing ? "no file named '%s'" : "cannot read '%s'",
+	trouble_what(t, missing ? "not_found" : "denied",
+		     missing ? "no file named '%s'" : "cannot read '%s'",
 		     trouble_shown(path, shown));
 	if (!missing)
 		trouble_why(t, "%s", strerror(errno));
 	else
-		trouble_hint(t, "command", "atoll run -- %s ...   runs a program of the box", shown);
+		trouble_hint(t, "command", "atoll run -- %s ...   runs a program of the box",
+			     shown);
 	return fail(in, missing ? NOT_FOUND : CANNOT_READ);
 }
 
@@ -209,7 +214,9 @@ static ssize_t read_head(struct intake *in, const char *path, char head[HEAD], s
 		return cannot_read(in, path, t);
 	if (!S_ISREG(st.st_mode)) {
 		trouble_what(t, "usage", "'%s' is not a file", trouble_shown(path, shown));
-		trouble_why(t, "%s", S_ISDIR(st.st_mode) ? "it is a folder" : "it is a device, a pipe or a socket");
+		trouble_why(t, "%s",
+			    S_ISDIR(st.st_mode) ? "it is a folder"
+						: "it is a device, a pipe or a socket");
 		trouble_hint(t, "folder", "atoll run -w %s -- CMD", shown);
 		return fail(in, CANNOT_READ);
 	}
@@ -222,16 +229,19 @@ static void place_source(struct intake *in, const char *place)
 	const char *name = last_part(place), *dot = strrchr(name, '.');
 
 	in->source = text("%s/%s", BOX_HOME, place);
-	in->binary = text("/tmp/%.*s", dot && dot != name ? (int)(dot - name) : (int)strlen(name), name);
+	in->binary =
+		text("/tmp/%.*s", dot && dot != name ? (int)(dot - name) : (int)strlen(name), name);
 }
 
-static int plan_file_program(struct intake *in, const char *wanted, const char *path, struct trouble *t)
+static int plan_file_program(struct intake *in, const char *wanted, const char *path,
+			     struct trouble *t)
 {
 	auto_free char *place = NULL;
 	char head[HEAD];
 	ssize_t n = read_head(in, path, head, t);
 
-	if (n < 0 || choose_template(in, wanted, path, head, (size_t)n, t) < 0 || plan_file(in, path, &place, t) < 0)
+	if (n < 0 || choose_template(in, wanted, path, head, (size_t)n, t) < 0 ||
+	    plan_file(in, path, &place, t) < 0)
 		return -1;
 	place_source(in, place);
 	return 0;
@@ -244,7 +254,8 @@ static int plan_stdin_program(struct intake *in, const char *wanted, struct trou
 
 	in->from_stdin = 1;
 	if (isatty(0))
-		fprintf(stderr, "atoll: reading the program from the terminal, end it with Ctrl-D\n");
+		fprintf(stderr,
+			"atoll: reading the program from the terminal, end it with Ctrl-D\n");
 	do {
 		n = read(0, buf_space(&in->code, 65536), 65536);
 		if (n < 0) {
@@ -289,7 +300,8 @@ static int plan_argument(struct intake *in, const char *arg, char **out, struct 
 	if (access(arg, R_OK) < 0)
 		return cannot_read(in, arg, t);
 	if ((uint64_t)st.st_size > INTAKE_FILE_MAX) {
-		trouble_what(t, "limit", "'%s' is too large to be copied in as an argument", trouble_shown(arg, shown));
+		trouble_what(t, "limit", "'%s' is too large to be copied in as an argument",
+			     trouble_shown(arg, shown));
 		trouble_why(t, "%s, at most 64 MiB", units_size(size, (uint64_t)st.st_size));
 		trouble_hint(t, "instead", "atoll run -w DIR ... copies a folder of any size");
 		return fail(in, STATUS_USAGE);
@@ -297,15 +309,15 @@ static int plan_argument(struct intake *in, const char *arg, char **out, struct 
 	return plan_file(in, arg, out, t);
 }
 
-int intake_program(struct intake *in, const struct options *opt, char *const *words, unsigned nwords,
-		   struct trouble *t)
+int intake_program(struct intake *in, const struct options *opt, char *const *words,
+		   unsigned nwords, struct trouble *t)
 {
 	int bad;
 
 	if (intake_folder(in, opt, t) < 0)
 		return -1;
-	bad = !strcmp(words[0], "-") ? plan_stdin_program(in, opt->template, t) :
-				       plan_file_program(in, opt->template, words[0], t);
+	bad = !strcmp(words[0], "-") ? plan_stdin_program(in, opt->template, t)
+				     : plan_file_program(in, opt->template, words[0], t);
 	if (bad)
 		return -1;
 	in->args = calloc(nwords, sizeof(*in->args));
@@ -328,7 +340,8 @@ static int put_folder(const struct intake *in, struct session *s, struct err *e)
 		return err_in(e, "copy the folder in");
 	if (tally.skipped && !s->cli->quiet)
 		fprintf(stderr, "atoll: %llu left out, no file, folder or link: %s%s\n",
-			(unsigned long long)tally.skipped, trouble_shown(tally.first_skipped, shown),
+			(unsigned long long)tally.skipped,
+			trouble_shown(tally.first_skipped, shown),
 			tally.skipped > 1 ? " and others" : "");
 	if (s->cli->verbose)
 		fprintf(stderr, "atoll: copied %llu files, %s\n", (unsigned long long)tally.files,

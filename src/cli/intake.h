@@ -7,7 +7,8 @@
 #include "cli/session.h"
 #include "lang/lang.h"
 
-#define INTAKE_FILE_MAX (UINT64_C(64) << 20) /* of a file named as an argument, and of code from stdin */
+#define INTAKE_FILE_MAX                                                                            \
+	(UINT64_C(64) << 20) /* of a file named as an argument, and of code from stdin */
 
 struct intake_file {
 	char *from, *to; /* here, there */
@@ -16,21 +17,21 @@ struct intake_file {
 struct intake {
 	struct intake_file *files;
 	unsigned nfiles;
-	int workdir; /* O_DIRECTORY, or -1 */
-	char *root;  /* its real path, to see what lies below it */
-	const struct lang *lang;   /* NULL: run the program as it is */
-	const char *template;      /* its name, for the record */
+	int workdir;             /* O_DIRECTORY, or -1 */
+	char *root;              /* its real path, to see what lies below it */
+	const struct lang *lang; /* NULL: run the program as it is */
+	const char *template;    /* its name, for the record */
 	int from_stdin;
-	struct buf code;           /* with from_stdin */
-	char *source, *binary;     /* inside the box */
-	char **args;               /* of the program, places corrected; NULL-terminated */
+	struct buf code;       /* with from_stdin */
+	char *source, *binary; /* inside the box */
+	char **args;           /* of the program, places corrected; NULL-terminated */
 	unsigned nargs;
-	int status;                /* for a plan that failed */
+	int status; /* for a plan that failed */
 };
 
 /* For `run FILE ARGS`; words[0] may be "-". */
-must_check int intake_program(struct intake *in, const struct options *opt, char *const *words, unsigned nwords,
-			      struct trouble *t);
+must_check int intake_program(struct intake *in, const struct options *opt, char *const *words,
+			      unsigned nwords, struct trouble *t);
 /* For a command of its own: only the folder. */
 must_check int intake_folder(struct intake *in, const struct options *opt, struct trouble *t);
 /* Carries it out. */

@@ -92,10 +92,10 @@ static int kill_boxes(const struct cli *cli, const struct args *a)
 	return status;
 }
 
-static const char *const examples[] = {
-	"atoll kill k3v7qe2xn4ab", "end one box",
-	"atoll kill --all", "end all of them",
-	NULL,
+static const struct example examples[] = {
+	{ "atoll kill k3v7qe2xn4ab", "end one box" },
+	{ "atoll kill --all", "end all of them" },
+	{ 0 },
 };
 
 const struct verb verb_kill = {

@@ -39,5 +39,6 @@ struct options {
 	uint64_t without_launch, without_init;
 };
 
-must_check int options_read(struct options *o, const struct cli *cli, const struct args *a, struct trouble *t);
+must_check int options_read(struct options *o, const struct cli *cli, const struct args *a,
+			    struct trouble *t);
 void options_fini(struct options *o);

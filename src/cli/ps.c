@@ -22,8 +22,9 @@ static void print_row(struct keeper_link *k, const struct wire_box *b)
 	if (box_counters(k, b->id, &n, &e) < 0)
 		return; /* it ended while we were looking */
 	printf("%-14s %-8s %12s %12s / %-9s %5lld / %u\n", b->id, b->template,
-	       units_time(age, (clock_ns(CLOCK_REALTIME) - b->created_ns) / 1000), units_size(used, n.mem_now),
-	       units_size(limit, b->limits.mem_bytes), (long long)n.pids_now, b->limits.pids);
+	       units_time(age, (clock_ns(CLOCK_REALTIME) - b->created_ns) / 1000),
+	       units_size(used, n.mem_now), units_size(limit, b->limits.mem_bytes),
+	       (long long)n.pids_now, b->limits.pids);
 }
 
 static json_t *json_row(struct keeper_link *k, const struct wire_box *b)
@@ -33,10 +34,11 @@ static json_t *json_row(struct keeper_link *k, const struct wire_box *b)
 
 	if (box_counters(k, b->id, &n, &e) < 0)
 		return NULL;
-	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "id", b->id, "template", b->template,
-			 "created_ns", (json_int_t)b->created_ns, "mem", (json_int_t)n.mem_now, "mem_limit",
-			 (json_int_t)b->limits.mem_bytes, "pids", (json_int_t)n.pids_now, "pids_limit",
-			 (json_int_t)b->limits.pids, "cpu_us", (json_int_t)n.cpu_us, "pid", b->init_pid);
+	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "id", b->id, "template",
+			 b->template, "created_ns", (json_int_t)b->created_ns, "mem",
+			 (json_int_t)n.mem_now, "mem_limit", (json_int_t)b->limits.mem_bytes,
+			 "pids", (json_int_t)n.pids_now, "pids_limit", (json_int_t)b->limits.pids,
+			 "cpu_us", (json_int_t)n.cpu_us, "pid", b->init_pid);
 }
 
 static int list(const struct cli *cli, struct keeper_link *k, json_t *rows, struct err *e)
@@ -46,7 +48,8 @@ static int list(const struct cli *cli, struct keeper_link *k, json_t *rows, stru
 	int n;
 
 	if (!cli->json && !cli->quiet && isatty(1))
-		printf("%-14s %-8s %12s %24s %13s\n", "BOX", "TEMPLATE", "AGE", "MEMORY / LIMIT", "PROCESSES");
+		printf("%-14s %-8s %12s %24s %13s\n", "BOX", "TEMPLATE", "AGE", "MEMORY / LIMIT",
+		       "PROCESSES");
 	while ((n = keeper_boxes(k, after, page, PAGE, e)) > 0) {
 		for (int i = 0; i < n; i++) {
 			if (cli->json)
@@ -83,10 +86,10 @@ static int ps(const struct cli *cli, const struct args *a)
 	return bad ? (session_failed(cli, &e), STATUS_FAILED) : 0;
 }
 
-static const char *const examples[] = {
-	"atoll ps", "age, memory and processes of every box",
-	"atoll ps -q", "ids only",
-	NULL,
+static const struct example examples[] = {
+	{ "atoll ps", "age, memory and processes of every box" },
+	{ "atoll ps -q", "ids only" },
+	{ 0 },
 };
 
 const struct verb verb_ps = {

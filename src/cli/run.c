@@ -41,7 +41,8 @@ static int compile(struct session *s, const struct intake *in, int *out_status, 
 	return 0;
 }
 
-static int in_box(struct session *s, const struct intake *in, const char *const *argv, int *out_status, struct err *e)
+static int in_box(struct session *s, const struct intake *in, const char *const *argv,
+		  int *out_status, struct err *e)
 {
 	struct ending end;
 
@@ -49,7 +50,8 @@ static int in_box(struct session *s, const struct intake *in, const char *const 
 		return -1;
 	if (in->lang && in->lang->compile[0] && (compile(s, in, out_status, e) < 0 || *out_status))
 		return *out_status ? 0 : -1;
-	if ((s->cli->json || s->opt->report) && s->files_put && changes_before(&s->changes, &s->box, e) < 0)
+	if ((s->cli->json || s->opt->report) && s->files_put &&
+	    changes_before(&s->changes, &s->box, e) < 0)
 		return -1;
 	if (session_run(s, argv, &end, e) < 0)
 		return -1;
@@ -97,8 +99,9 @@ static int run_words(const struct cli *cli, const struct options *opt, const str
 	int status;
 
 	if (a->dashes && a->nwords) {
-		status = intake_folder(&in, opt, &t) < 0 ? trouble_say(&t, cli->json, in.status) :
-							   run_planned(cli, opt, &in, (const char *const *)a->words);
+		status = intake_folder(&in, opt, &t) < 0
+				 ? trouble_say(&t, cli->json, in.status)
+				 : run_planned(cli, opt, &in, (const char *const *)a->words);
 	} else if (intake_program(&in, opt, words, a->nwords ? a->nwords : 1, &t) < 0) {
 		status = trouble_say(&t, cli->json, in.status);
 	} else {
@@ -117,6 +120,12 @@ static int run(const struct cli *cli, const struct args *a)
 
 	if (!a->nwords && (a->dashes || !args_has(a, OPT_TEMPLATE) || isatty(0)))
 		return nothing_to_run(cli);
+	if (a->dashes && args_has(a, OPT_TEMPLATE)) {
+		trouble_what(&t, "usage", "a template runs a file, not a command");
+		trouble_hint(&t, "file", "atoll run -t NAME FILE");
+		trouble_hint(&t, "command", "atoll run -- CMD");
+		return trouble_say(&t, cli->json, STATUS_USAGE);
+	}
 	if (options_read(&opt, cli, a, &t) < 0)
 		return trouble_say(&t, cli->json, STATUS_USAGE);
 	status = run_words(cli, &opt, a);
@@ -124,14 +133,14 @@ static int run(const struct cli *cli, const struct args *a)
 	return status;
 }
 
-static const char *const examples[] = {
-	"atoll run hello.py", "run a local file in a fresh box, then delete the box",
-	"atoll run analyse.py data.csv", "files named as arguments are copied in",
-	"atoll run --mem 256M --cpu 0.5 --time 30s main.c", "compile and run, with limits",
-	"echo 'print(6*7)' | atoll run -t python -", "code from stdin",
-	"atoll run -w . -- make test", "copy this folder in, run a command",
-	"atoll run --report r.json job.py", "the full record of the run as JSON",
-	NULL,
+static const struct example examples[] = {
+	{ "atoll run hello.py", "run a local file in a fresh box, then delete the box" },
+	{ "atoll run analyse.py data.csv", "files named as arguments are copied in" },
+	{ "atoll run --mem 256M --cpu 0.5 --time 30s main.c", "compile and run, with limits" },
+	{ "echo 'print(6*7)' | atoll run -t python -", "code from stdin" },
+	{ "atoll run -w . -- make test", "copy this folder in, run a command" },
+	{ "atoll run --report r.json job.py", "the full record of the run as JSON" },
+	{ 0 },
 };
 
 const struct verb verb_run = {
@@ -139,11 +148,12 @@ const struct verb verb_run = {
 	.group = "Run",
 	.usage = "[FLAGS] FILE [ARGS...] | - | -- CMD [ARGS...]",
 	.summary = "run a program in a fresh box, then delete the box",
-	.notes = "FILE's template is found by its ending or its #! line. An argument that names a local file is\n"
-		 "copied in; where its place changes, the argument does too. stdin is passed on if it is a pipe\n"
-		 "or a file, or with -i. A second Ctrl-C within two seconds kills the program.\n"
-		 "Exit status: the program's; 128+N if signal N ended it; 124 time limit; 126 cannot execute;\n"
-		 "127 not found; 125 atoll itself failed. --json and --report carry the cause.",
+	.notes =
+		"FILE's template is found by its ending or its #! line. An argument that names a local file is\n"
+		"copied in; where its place changes, the argument does too. stdin is passed on if it is a pipe\n"
+		"or a file, or with -i. A second Ctrl-C within two seconds kills the program.\n"
+		"Exit status: the program's; 128+N if signal N ended it; 124 time limit; 126 cannot execute;\n"
+		"127 not found; 125 atoll itself failed. --json and --report carry the cause.",
 	.flags = options_flags,
 	.nflags = OPT_COUNT,
 	.own_words = 1,

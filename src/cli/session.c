@@ -29,15 +29,24 @@ int session_open(struct session *s, const struct cli *cli, const struct options 
 	};
 	uint64_t began = now_ns();
 
-	*s = (struct session){ .cli = cli, .opt = opt, .keeper.fd = -1, .box.init = -1, .files.fd = -1 };
-	if (keeper_open(&s->keeper, 1, e) < 0 || box_create(&s->keeper, &s->box, &want, e) < 0)
+	*s = (struct session){
+		.cli = cli, .opt = opt, .keeper.fd = -1, .box.init = -1, .files.fd = -1
+	};
+	if (keeper_open(&s->keeper, 1, e) < 0)
 		return -1;
+	if (box_create(&s->keeper, &s->box, &want, e) < 0) {
+		/* The keeper knows the ranges; whoever typed the number has to hear of them. */
+		if (e->kind == ERR_INVALID)
+			e->kind = ERR_LIMIT;
+		return -1;
+	}
 	/* Before anything else: from here on the box cannot outlive us. */
 	if (box_leash(&s->box, e) < 0)
 		return -1;
 	s->create_us = (now_ns() - began) / 1000;
 	if (cli->verbose)
-		fprintf(stderr, "atoll: box %s ready after %llu us\n", s->box.about.id, (unsigned long long)s->create_us);
+		fprintf(stderr, "atoll: box %s ready after %llu us\n", s->box.about.id,
+			(unsigned long long)s->create_us);
 	return 0;
 }
 
@@ -65,7 +74,8 @@ void session_close(struct session *s)
 
 /* ---- one command ---- */
 
-static const int passed_on[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT };
+static const int passed_on[] = { SIGINT,  SIGTERM, SIGHUP,   SIGQUIT,
+				 SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT };
 
 static int catch_signals(sigset_t *before, struct err *e)
 {
@@ -105,7 +115,8 @@ static struct box_command command(const struct session *s, const char *const *ar
 		.env = s->opt->env,
 		.wall_ms = s->opt->wall_ms,
 		.without = s->opt->without_init,
-		.flags = (uint16_t)((s->opt->root ? WIRE_START_ROOT : 0) | (terminal ? WIRE_START_PTY : 0)),
+		.flags = (uint16_t)((s->opt->root ? WIRE_START_ROOT : 0) |
+				    (terminal ? WIRE_START_PTY : 0)),
 	};
 
 	if (terminal)
@@ -150,7 +161,8 @@ int session_run(struct session *s, const char *const *argv, struct ending *out, 
 
 	if (signals < 0)
 		return -1;
-	files_close(&s->files); /* everything is in place; an idle worker would only use up a process */
+	files_close(
+		&s->files); /* everything is in place; an idle worker would only use up a process */
 	stream_init(&st, &s->box);
 	st.signals = signals;
 	st.terminal = has_terminal(s);
@@ -189,8 +201,8 @@ static void say_end(const struct session *s, const struct ending *x)
 	cause_sentence(x, &sentence);
 	cause_hint(x, &hint);
 	if (sentence.len)
-		fprintf(stderr, "atoll: %s   [exit %d, cause=%s]\n", buf_str(&sentence), cause_status(x),
-			cause_name(cause_of(x)));
+		fprintf(stderr, "atoll: %s   [exit %d, cause=%s]\n", buf_str(&sentence),
+			cause_status(x), cause_name(cause_of(x)));
 	if (hint.len)
 		fprintf(stderr, "  %s\n", buf_str(&hint));
 }
@@ -207,7 +219,8 @@ static int write_report(const char *path, const json_t *doc, struct err *e)
 	return bad ? err_sys(e, "write the report to %.80s", path) : 0;
 }
 
-static json_t *make_record(struct session *s, const char *template, const char *const *argv, const struct ending *x)
+static json_t *make_record(struct session *s, const char *template, const char *const *argv,
+			   const struct ending *x)
 {
 	struct record r = {
 		.box = s->box.about.id,
@@ -233,7 +246,8 @@ static json_t *make_record(struct session *s, const char *template, const char *
 	return record_json(&r);
 }
 
-int session_report(struct session *s, const char *template, const char *const *argv, const struct ending *x)
+int session_report(struct session *s, const char *template, const char *const *argv,
+		   const struct ending *x)
 {
 	int status = cause_status(x);
 	struct err e;
@@ -263,9 +277,14 @@ int session_failed(const struct cli *cli, const struct err *e)
 		return trouble_say(&t, cli->json, STATUS_CANNOT_RUN);
 	}
 	trouble_what(&t, err_kind_name(e->kind), "%s", e->msg);
-	if (e->sys == ENOSPC || e->sys == EDQUOT)
+	if (e->sys == ENOSPC || e->sys == EDQUOT) {
 		trouble_hint(&t, "raise", "--disk SIZE, --files N");
-	else
-		trouble_hint(&t, "check", "atoll doctor");
+		return trouble_say(&t, cli->json, STATUS_OURS);
+	}
+	if (e->kind == ERR_LIMIT) {
+		trouble_hint(&t, "flags", "atoll run -h");
+		return trouble_say(&t, cli->json, STATUS_USAGE);
+	}
+	trouble_hint(&t, "check", "atoll doctor");
 	return trouble_say(&t, cli->json, STATUS_OURS);
 }

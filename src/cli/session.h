@@ -19,17 +19,20 @@ struct session {
 	uint64_t create_us, started_ns, ended_ns;
 	struct buf output[2]; /* with --json */
 	uint64_t dropped[2];
-	int twice;      /* two Ctrl-C kill, also inside a terminal */
-	int no_stdin;   /* it was the program's code */
-	int files_put;  /* something was copied in */
+	int twice;     /* two Ctrl-C kill, also inside a terminal */
+	int no_stdin;  /* it was the program's code */
+	int files_put; /* something was copied in */
 };
 
-must_check int session_open(struct session *s, const struct cli *cli, const struct options *opt, struct err *e);
+must_check int session_open(struct session *s, const struct cli *cli, const struct options *opt,
+			    struct err *e);
 must_check int session_files(struct session *s, struct err *e); /* makes s->files usable */
 /* Runs one command to its end. */
-must_check int session_run(struct session *s, const char *const *argv, struct ending *out, struct err *e);
+must_check int session_run(struct session *s, const char *const *argv, struct ending *out,
+			   struct err *e);
 /* Says what has to be said, writes the record, returns the exit status. */
-int session_report(struct session *s, const char *template, const char *const *argv, const struct ending *end);
+int session_report(struct session *s, const char *template, const char *const *argv,
+		   const struct ending *end);
 void session_close(struct session *s);
 
 /* Our own failure, with the hint that fits its kind. Returns the exit status. */

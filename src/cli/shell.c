@@ -24,6 +24,11 @@ static int shell(const struct cli *cli, const struct args *a)
 	struct err e;
 	int status = STATUS_USAGE;
 
+	if (args_has(a, OPT_TEMPLATE)) {
+		trouble_what(&t, "usage", "a shell has no template");
+		trouble_hint(&t, "type", "atoll shell");
+		return trouble_say(&t, cli->json, status);
+	}
 	if (options_read(&opt, cli, a, &t) < 0 || intake_folder(&in, &opt, &t) < 0)
 		trouble_say(&t, cli->json, status);
 	else if (session_open(&s, cli, &opt, &e) < 0 || in_box(&s, &in, &status, &e) < 0)
@@ -34,10 +39,10 @@ static int shell(const struct cli *cli, const struct args *a)
 	return status;
 }
 
-static const char *const examples[] = {
-	"atoll shell", "an interactive shell in a fresh box",
-	"atoll shell -w .", "with a copy of this folder",
-	NULL,
+static const struct example examples[] = {
+	{ "atoll shell", "an interactive shell in a fresh box" },
+	{ "atoll shell -w .", "with a copy of this folder" },
+	{ 0 },
 };
 
 const struct verb verb_shell = {

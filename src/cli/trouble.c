@@ -68,10 +68,11 @@ static void say_json(const struct trouble *t)
 	json_t *doc;
 
 	for (unsigned i = 0; i < t->nhints; i++)
-		json_array_append_new(hints, json_pack("{s:o, s:o}", "label", text(t->hints[i].label), "command",
-						       text(t->hints[i].text)));
-	doc = json_pack("{s:{s:o, s:o, s:o, s:o}}", "error", "code", text(t->code), "message", text(t->what), "why",
-			text(t->why), "hints", hints);
+		json_array_append_new(hints,
+				      json_pack("{s:o, s:o}", "label", text(t->hints[i].label),
+						"command", text(t->hints[i].text)));
+	doc = json_pack("{s:{s:o, s:o, s:o, s:o}}", "error", "code", text(t->code), "message",
+			text(t->what), "why", text(t->why), "hints", hints);
 	json_dumpf(doc, stderr, JSON_COMPACT);
 	fputc('\n', stderr);
 	json_decref(doc);

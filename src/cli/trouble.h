@@ -8,8 +8,14 @@
 #pragma once
 #include "base/err.h"
 
-enum { STATUS_FAILED = 1, STATUS_USAGE = 2, STATUS_NOT_FOUND = 3, STATUS_NOT_ALLOWED = 4, STATUS_OURS = 125,
-       STATUS_CANNOT_RUN = 126 };
+enum {
+	STATUS_FAILED = 1,
+	STATUS_USAGE = 2,
+	STATUS_NOT_FOUND = 3,
+	STATUS_NOT_ALLOWED = 4,
+	STATUS_OURS = 125,
+	STATUS_CANNOT_RUN = 126
+};
 
 struct trouble {
 	const char *code; /* "usage", "not_found", ...: for programs */
@@ -22,7 +28,8 @@ struct trouble {
 
 #define TROUBLE_FORMAT(f, a) __attribute__((format(printf, f, a)))
 /* Begins one; returns t. */
-struct trouble *trouble_what(struct trouble *t, const char *code, const char *fmt, ...) TROUBLE_FORMAT(3, 4);
+struct trouble *trouble_what(struct trouble *t, const char *code, const char *fmt, ...)
+	TROUBLE_FORMAT(3, 4);
 void trouble_why(struct trouble *t, const char *fmt, ...) TROUBLE_FORMAT(2, 3);
 void trouble_hint(struct trouble *t, const char *label, const char *fmt, ...) TROUBLE_FORMAT(3, 4);
 

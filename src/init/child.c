@@ -72,22 +72,6 @@ static int own_stdio(const struct child *c)
 	return 0;
 }
 
-static int raise_oom_score(const struct child *c)
-{
-	int fd;
-
-	(void)c;
-	if (self.oom_settled)
-		return 0;
-	/* A wish, not a wall: without it, the kernel's own order of victims stands. Refused when our
-	 * image belongs to an id outside the box, and then for every child: this memory is init's. */
-	fd = (int)sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
-	if (fd < 0 || sys_write(fd, "500", 3) < 0)
-		self.oom_settled = 1;
-	sys_close(fd);
-	return 0;
-}
-
 static int limit_file_size(const struct child *c)
 {
 	if (!c->fsize_bytes)
@@ -203,8 +187,6 @@ static const struct step {
 	/* Signals to the group must reach this exec alone, and a terminal needs a session to rule. */
 	[ROW_SESSION] = { own_session },
 	[ROW_STDIO] = { own_stdio },
-	/* Before the identity goes: the file belongs to root while we are non-dumpable. */
-	[ROW_OOM] = { raise_oom_score },
 	[ROW_FILE_SIZE] = { limit_file_size },
 	/* Groups before gid before uid: each step gives away the right to the one before. */
 	[ROW_GROUPS] = { no_groups },

@@ -21,23 +21,10 @@
 #include "init/text.h"
 
 enum { BIRTH_FD = 3, LISTEN_FD, UPPER_FD, SIGNALS = 64, BAD_BIRTH = 70 };
-enum { OOM_SCORE = 500 };
 
 struct self self;
 
 _Noreturn void init_main(long *stack);
-
-static int read_own_oom_score(void)
-{
-	char text[16] = { 0 };
-	int fd = (int)sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC, 0);
-	long n = fd < 0 ? 0 : sys_read(fd, text, sizeof(text) - 1);
-
-	sys_close(fd);
-	if (n > 0 && text[n - 1] == '\n')
-		text[n - 1] = '\0';
-	return (int)text_number(text, 1000); /* a negative one is no number to us, nor enough */
-}
 
 static void learn_self(long argc, char **argv)
 {
@@ -51,7 +38,6 @@ static void learn_self(long argc, char **argv)
 	self.user = (uint32_t)user;
 	self.root_allowed = (int)root;
 	self.upper = UPPER_FD;
-	self.oom_settled = read_own_oom_score() >= OOM_SCORE;
 }
 
 /* What children inherit is settled here once, instead of in every child. */

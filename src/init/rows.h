@@ -5,7 +5,6 @@
 enum inside_row {
 	ROW_SESSION,
 	ROW_STDIO,
-	ROW_OOM,
 	ROW_FILE_SIZE,
 	ROW_GROUPS,
 	ROW_GID,
@@ -23,7 +22,6 @@ enum inside_row {
 static const char *const inside_names[NROWS] = {
 	[ROW_SESSION] = "session",
 	[ROW_STDIO] = "stdio",
-	[ROW_OOM] = "oom score",
 	[ROW_FILE_SIZE] = "file size",
 	[ROW_GROUPS] = "groups",
 	[ROW_GID] = "gid",

@@ -9,6 +9,5 @@ struct self {
 	uint32_t user;     /* what programs run as; its group has the same number */
 	int root_allowed;  /* may a client ask for the image's root? */
 	int upper;         /* descriptor of the box's upper layer */
-	int oom_settled;   /* children inherit the right oom score from us, or cannot set it */
 };
 extern struct self self;

@@ -250,8 +250,9 @@ static int box_has(const struct cgroups *cs, unsigned i, const struct box_limits
 	return i != CG_CPUACCT || lim->cpu_ms;
 }
 
-enum format { BYTES, COUNT, CPU_QUOTA, CPU_MAX, ZERO, MOST_BYTES };
+enum format { BYTES, COUNT, CPU_QUOTA, CPU_MAX, ZERO };
 
+/* No memory.high: a program that will not fit would be slowed for seconds before it is told. */
 static const struct knob {
 	int version;
 	enum cgroup_ctl ctl;
@@ -264,7 +265,6 @@ static const struct knob {
 	{ 1, CG_PIDS, "pids.max", COUNT, 0 },
 	{ 1, CG_CPU, "cpu.cfs_quota_us", CPU_QUOTA, 0 },
 	{ 2, CG_MEMORY, "memory.max", BYTES, 0 },
-	{ 2, CG_MEMORY, "memory.high", MOST_BYTES, 0 },
 	{ 2, CG_MEMORY, "memory.swap.max", ZERO, 1 },
 	{ 2, CG_PIDS, "pids.max", COUNT, 0 },
 	{ 2, CG_CPU, "cpu.max", CPU_MAX, 0 },
@@ -278,9 +278,6 @@ static void knob_text(const struct knob *k, const struct box_limits *lim, char *
 	switch (k->format) {
 	case BYTES:
 		snprintf(out, size, "%llu", (unsigned long long)lim->mem_bytes);
-		break;
-	case MOST_BYTES: /* slow it down a little before the end, to let reclaim work */
-		snprintf(out, size, "%llu", (unsigned long long)(lim->mem_bytes / 16 * 15));
 		break;
 	case COUNT:
 		snprintf(out, size, "%u", lim->pids);

@@ -63,6 +63,22 @@ static int make_cgroup(const struct host *h, const struct kbox *b, struct spec *
 	return 0;
 }
 
+/* Under pressure the host's kernel should look here first. Only once init has its own memory: until
+ * then that is ours, and we would be raised with it. */
+static int offer_to_oom(const struct host *h, pid_t pid, struct err *e)
+{
+	auto_fd int fd = -1;
+	char path[40];
+
+	if (h->rootless)
+		return 0; /* init's own file is not ours to write; the record shows no memory limit anyway */
+	snprintf(path, sizeof(path), "%d/oom_score_adj", (int)pid);
+	fd = openat(h->proc, path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, "500", 3) != 3)
+		return err_sys(e, "write 500 to %s", path);
+	return 0;
+}
+
 static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct err *e)
 {
 	int pair[2] = { -1, -1 };
@@ -86,7 +102,9 @@ static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct 
 	b->death.fd = out.pidfd;
 	b->meta.about.init_pid = out.pid;
 	b->meta.start_time = meta_start_time(h->proc, out.pid);
-	return lift(&b->init, e) < 0 || lift(&b->death.fd, e) < 0 ? -1 : 0;
+	if (lift(&b->init, e) < 0 || lift(&b->death.fd, e) < 0)
+		return -1;
+	return offer_to_oom(h, out.pid, e);
 }
 
 /* Runs /bin/true in a box that will wait in the pool: init's pages, the loader and the first links
@@ -125,6 +143,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		.init_exe = h->init_exe,
 		.listener = -1,
 		.landlock_abi = h->probe.landlock_abi,
+		.allow_root = !h->rootless,
 		.filter = &h->filter,
 		.without = j->without,
 	};

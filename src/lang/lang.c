@@ -6,18 +6,18 @@
 #include <unistd.h>
 
 const struct lang lang_rows[] = {
-	{ "python", ".py", "python3 python", "/usr/bin/python3", "python3", { 0 }, { "/usr/bin/python3", "@" } },
-	{ "node", ".js .mjs .cjs", "node nodejs", "/usr/bin/node", "nodejs", { 0 }, { "/usr/bin/node", "@" } },
-	{ "bash", ".sh .bash", "bash sh dash", "/usr/bin/bash", "bash", { 0 }, { "/usr/bin/bash", "@" } },
-	{ "c", ".c", "", "/usr/bin/gcc", "gcc libc6-dev", { "/usr/bin/gcc", "-O2", "-o", "%", "@", "-lm" }, { "%" } },
-	{ "c++", ".cc .cpp .cxx", "", "/usr/bin/g++", "g++", { "/usr/bin/g++", "-O2", "-o", "%", "@" }, { "%" } },
-	{ "go", ".go", "", "/usr/bin/go", "golang-go", { "/usr/bin/go", "build", "-o", "%", "@" }, { "%" } },
-	{ "java", ".java", "", "/usr/bin/java", "default-jdk-headless", { 0 }, { "/usr/bin/java", "@" } },
-	{ "ruby", ".rb", "ruby", "/usr/bin/ruby", "ruby", { 0 }, { "/usr/bin/ruby", "@" } },
-	{ "perl", ".pl", "perl", "/usr/bin/perl", "perl", { 0 }, { "/usr/bin/perl", "@" } },
-	{ "php", ".php", "php", "/usr/bin/php", "php-cli", { 0 }, { "/usr/bin/php", "@" } },
-	{ "lua", ".lua", "lua", "/usr/bin/lua", "lua5.4", { 0 }, { "/usr/bin/lua", "@" } },
-	{ "r", ".R .r", "Rscript", "/usr/bin/Rscript", "r-base-core", { 0 }, { "/usr/bin/Rscript", "@" } },
+	{ "python", ".py", "python3 python", "python3", { 0 }, { "/usr/bin/python3", "@" } },
+	{ "node", ".js .mjs .cjs", "node nodejs", "nodejs", { 0 }, { "/usr/bin/node", "@" } },
+	{ "bash", ".sh .bash", "bash sh dash", "bash", { 0 }, { "/usr/bin/bash", "@" } },
+	{ "c", ".c", "", "gcc libc6-dev", { "/usr/bin/gcc", "-O2", "-o", "%", "@", "-lm" }, { "%" } },
+	{ "c++", ".cc .cpp .cxx", "", "g++", { "/usr/bin/g++", "-O2", "-o", "%", "@" }, { "%" } },
+	{ "go", ".go", "", "golang-go", { "/usr/bin/go", "build", "-o", "%", "@" }, { "%" } },
+	{ "java", ".java", "", "default-jdk-headless", { 0 }, { "/usr/bin/java", "@" } },
+	{ "ruby", ".rb", "ruby", "ruby", { 0 }, { "/usr/bin/ruby", "@" } },
+	{ "perl", ".pl", "perl", "perl", { 0 }, { "/usr/bin/perl", "@" } },
+	{ "php", ".php", "php", "php-cli", { 0 }, { "/usr/bin/php", "@" } },
+	{ "lua", ".lua", "lua", "lua5.4", { 0 }, { "/usr/bin/lua", "@" } },
+	{ "r", ".R .r", "Rscript", "r-base-core", { 0 }, { "/usr/bin/Rscript", "@" } },
 };
 const unsigned lang_nrows = ARRAY_LEN(lang_rows);
 
@@ -80,12 +80,18 @@ const struct lang *lang_of(const char *file_name, const char *head, size_t head_
 
 int lang_is_program(const char *head, size_t head_len)
 {
-	return (head_len >= 4 && !memcmp(head, "\177ELF", 4)) || (head_len > 2 && !memcmp(head, "#!", 2));
+	return (head_len >= 4 && !memcmp(head, "\177ELF", 4)) ||
+	       (head_len > 2 && !memcmp(head, "#!", 2));
+}
+
+const char *lang_program(const struct lang *l)
+{
+	return l->compile[0] ? l->compile[0] : l->run[0];
 }
 
 int lang_present(const struct lang *l)
 {
-	return access(l->program, X_OK) == 0;
+	return access(lang_program(l), X_OK) == 0;
 }
 
 unsigned lang_command(const char *const row[LANG_ARGS], const char *source, const char *binary,

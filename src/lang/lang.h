@@ -10,7 +10,6 @@ struct lang {
 	const char *name;
 	const char *endings;      /* ".js .mjs", each followed by a space or the end */
 	const char *interpreters; /* last part of a #! line: "python3 python" */
-	const char *program;      /* must be there; a box shows the same file at the same place */
 	const char *package;      /* what brings it on Debian */
 	/* @ is the source, % the compiled program next to it. No compile: run reads the source. */
 	const char *compile[LANG_ARGS], *run[LANG_ARGS];
@@ -21,7 +20,10 @@ extern const unsigned lang_nrows;
 const struct lang *lang_named(const char *name);
 /* By the ending of its name, else by its first line; NULL if neither says anything. */
 const struct lang *lang_of(const char *file_name, const char *head, size_t head_len);
-int lang_is_program(const char *head, size_t head_len); /* an ELF file or a #! script: run it as it is */
+/* An ELF file or a #! script: it is run as it is. */
+int lang_is_program(const char *head, size_t head_len);
+/* What the row runs first. A box shows the same file at the same place. */
+const char *lang_program(const struct lang *l);
 int lang_present(const struct lang *l);
 
 /* Fills out (NULL-terminated) from a row; `source` and `binary` are paths in the box. Returns how many. */

@@ -47,7 +47,8 @@ static int read_text(const char *path, char *out, size_t size)
 
 static void kernel(const struct patient *p, struct finding *f)
 {
-	int old = p->host.kernel_major < 5 || (p->host.kernel_major == 5 && p->host.kernel_minor < 10);
+	int old = p->host.kernel_major < 5 ||
+		  (p->host.kernel_major == 5 && p->host.kernel_minor < 10);
 	struct utsname u;
 
 	uname(&u);
@@ -63,19 +64,26 @@ static void user_namespaces(const struct patient *p, struct finding *f)
 	SAY(f, p->host.userns ? GOOD : BAD, p->host.userns ? "can be made" : "switched off");
 	if (p->host.userns)
 		return;
-	if (read_text("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", text, sizeof(text)) == 0 && *text == '1')
-		FIX(f, "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or run atoll as root");
-	else if (read_text("/proc/sys/kernel/unprivileged_userns_clone", text, sizeof(text)) == 0 && *text == '0')
+	if (read_text("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", text,
+		      sizeof(text)) == 0 &&
+	    *text == '1')
+		FIX(f,
+		    "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or run atoll as root");
+	else if (read_text("/proc/sys/kernel/unprivileged_userns_clone", text, sizeof(text)) == 0 &&
+		 *text == '0')
 		FIX(f, "sudo sysctl kernel.unprivileged_userns_clone=1, or run atoll as root");
 	else
-		FIX(f, "sudo sysctl user.max_user_namespaces=65536; an outer container may forbid it too");
+		FIX(f,
+		    "sudo sysctl user.max_user_namespaces=65536; an outer container may forbid it too");
 }
 
 static void identity(const struct patient *p, struct finding *f)
 {
-	SAY(f, p->host.is_root ? GOOD : POOR, p->host.is_root ? "root: own uid range and cgroups per box" : "not root");
+	SAY(f, p->host.is_root ? GOOD : POOR,
+	    p->host.is_root ? "root: own uid range and cgroups per box" : "not root");
 	if (!p->host.is_root)
-		FIX(f, "boxes share your uid and cgroup limits need delegation; sudo atoll has all walls");
+		FIX(f,
+		    "boxes share your uid and cgroup limits need delegation; sudo atoll has all walls");
 }
 
 /* v2 names its controllers in one file; on v1 each is a mount. */
@@ -86,7 +94,8 @@ static int has_controller(const char *name)
 	snprintf(path, sizeof(path), "/sys/fs/cgroup/%s", name);
 	if (access(path, F_OK) == 0)
 		return 1;
-	return read_text("/sys/fs/cgroup/cgroup.controllers", all, sizeof(all)) == 0 && strstr(all, name);
+	return read_text("/sys/fs/cgroup/cgroup.controllers", all, sizeof(all)) == 0 &&
+	       strstr(all, name);
 }
 
 static void cgroups(const struct patient *p, struct finding *f)
@@ -99,18 +108,27 @@ static void cgroups(const struct patient *p, struct finding *f)
 
 		snprintf(list + strlen(list), sizeof(have) - strlen(list), " %s", wanted[i]);
 	}
-	SAY(f, !*have ? BAD : *lack ? POOR : GOOD, "v%u:%s%s%s",
-	    p->has_keeper ? p->keeper.cgroup_version : access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0 ? 2 : 1,
+	SAY(f,
+	    !*have  ? BAD
+	    : *lack ? POOR
+		    : GOOD,
+	    "v%u:%s%s%s",
+	    p->has_keeper                                            ? p->keeper.cgroup_version
+	    : access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0 ? 2
+								     : 1,
 	    *have ? have : " none", *lack ? "; missing:" : "", lack);
 	if (*lack)
-		FIX(f, "without them those limits cannot be enforced; boot with systemd and cgroup v2");
+		FIX(f,
+		    "without them those limits cannot be enforced; boot with systemd and cgroup v2");
 }
 
 static void overlay(const struct patient *p, struct finding *f)
 {
-	SAY(f, p->host.overlay_userns ? GOOD : POOR, p->host.overlay_userns ? "mounts inside a box" : "not inside a box");
+	SAY(f, p->host.overlay_userns ? GOOD : POOR,
+	    p->host.overlay_userns ? "mounts inside a box" : "not inside a box");
 	if (!p->host.overlay_userns)
-		FIX(f, "each box gets a private copy of the template: slower, same walls (Linux 5.11 has it)");
+		FIX(f,
+		    "each box gets a private copy of the template: slower, same walls (Linux 5.11 has it)");
 }
 
 static void idmap(const struct patient *p, struct finding *f)
@@ -146,12 +164,14 @@ static void core_pattern(const struct patient *p, struct finding *f)
 	read_text("/proc/sys/kernel/core_pattern", text, sizeof(text));
 	SAY(f, p->host.core_piped ? POOR : GOOD, "%.100s", text);
 	if (p->host.core_piped)
-		FIX(f, "crashes start a program as host root: sudo sysctl kernel.core_pattern=core");
+		FIX(f,
+		    "crashes start a program as host root: sudo sysctl kernel.core_pattern=core");
 }
 
 static void merged_usr(const struct patient *p, struct finding *f)
 {
-	SAY(f, p->host.merged_usr ? GOOD : BAD, p->host.merged_usr ? "/bin is in /usr" : "/bin is not in /usr");
+	SAY(f, p->host.merged_usr ? GOOD : BAD,
+	    p->host.merged_usr ? "/bin is in /usr" : "/bin is not in /usr");
 	if (!p->host.merged_usr)
 		FIX(f, "sudo apt-get install usrmerge; a box shows /usr only");
 }
@@ -163,7 +183,8 @@ static void disk(const struct patient *p, struct finding *f)
 
 	(void)p;
 	sysinfo(&s);
-	SAY(f, GOOD, "tmpfs per box, bytes and files bounded; %s of memory free", units_size(size, (uint64_t)s.freeram * s.mem_unit));
+	SAY(f, GOOD, "tmpfs per box, bytes and files bounded; %s of memory free",
+	    units_size(size, (uint64_t)s.freeram * s.mem_unit));
 }
 
 static void descriptors(const struct patient *p, struct finding *f)
@@ -174,8 +195,8 @@ static void descriptors(const struct patient *p, struct finding *f)
 	(void)p;
 	getrlimit(RLIMIT_NOFILE, &r);
 	read_text("/proc/sys/kernel/pid_max", pids, sizeof(pids));
-	SAY(f, r.rlim_max < 4096 || strtoul(pids, NULL, 10) < 32768 ? POOR : GOOD, "%llu descriptors, %s pids",
-	    (unsigned long long)r.rlim_max, pids);
+	SAY(f, r.rlim_max < 4096 || strtoul(pids, NULL, 10) < 32768 ? POOR : GOOD,
+	    "%llu descriptors, %s pids", (unsigned long long)r.rlim_max, pids);
 	if (f->verdict != GOOD)
 		FIX(f, "ulimit -Hn 65536; sudo sysctl kernel.pid_max=4194304");
 }
@@ -183,12 +204,13 @@ static void descriptors(const struct patient *p, struct finding *f)
 static void keeper(const struct patient *p, struct finding *f)
 {
 	if (p->has_keeper)
-		SAY(f, GOOD, "pid %u, %u boxes, pool %u of %u", p->keeper.pid, p->keeper.boxes, p->keeper.pooled,
-		    p->keeper.pool_depth);
+		SAY(f, GOOD, "pid %u, %u boxes, pool %u of %u", p->keeper.pid, p->keeper.boxes,
+		    p->keeper.pooled, p->keeper.pool_depth);
 	else
 		SAY(f, BAD, "%.190s", p->keeper_err.msg);
 	if (!p->has_keeper)
-		FIX(f, "the other rows say what is missing; its log is keeper.log in the run folder");
+		FIX(f,
+		    "the other rows say what is missing; its log is keeper.log in the run folder");
 }
 
 static void walls(const struct patient *p, struct finding *f)
@@ -198,10 +220,14 @@ static void walls(const struct patient *p, struct finding *f)
 	for (unsigned i = 0; p->has_keeper && i < LAYER_COUNT; i++) {
 		if (p->keeper.layers & LAYER_BIT(i))
 			have++;
-		else if (missing == LAYER_COUNT || jail_layers[i].mandatory > jail_layers[missing].mandatory)
+		else if (missing == LAYER_COUNT ||
+			 jail_layers[i].mandatory > jail_layers[missing].mandatory)
 			missing = i;
 	}
-	SAY(f, have == LAYER_COUNT ? GOOD : missing < LAYER_COUNT && !jail_layers[missing].mandatory ? POOR : BAD,
+	SAY(f,
+	    have == LAYER_COUNT                                        ? GOOD
+	    : missing < LAYER_COUNT && !jail_layers[missing].mandatory ? POOR
+								       : BAD,
 	    "%u of %u in force", have, LAYER_COUNT);
 	if (missing < LAYER_COUNT)
 		FIX(f, "%s: %s", jail_layers[missing].name, jail_layers[missing].missing);
@@ -218,7 +244,8 @@ static void runtimes(const struct patient *p, struct finding *f)
 
 		snprintf(list + n, room - n, "%s%s", n ? " " : "", lang_rows[i].name);
 	}
-	SAY(f, *have ? GOOD : POOR, "%s%s%s", *have ? have : "none", *lack ? "; not here: " : "", lack);
+	SAY(f, *have ? GOOD : POOR, "%s%s%s", *have ? have : "none", *lack ? "; not here: " : "",
+	    lack);
 	if (!*have)
 		FIX(f, "sudo apt-get install python3 nodejs gcc libc6-dev");
 }
@@ -247,7 +274,9 @@ static const struct question {
 static void print(const struct cli *cli, const char *name, const struct finding *f)
 {
 	static const char *const marks[] = { [GOOD] = "✓", [POOR] = "!", [BAD] = "✗" };
-	static const char *const colors[] = { [GOOD] = "\033[32m", [POOR] = "\033[33m", [BAD] = "\033[31m" };
+	static const char *const colors[] = {
+		[GOOD] = "\033[32m", [POOR] = "\033[33m", [BAD] = "\033[31m"
+	};
 
 	if (cli->quiet && f->verdict == GOOD)
 		return;
@@ -259,7 +288,8 @@ static json_t *as_json(const char *name, const struct finding *f)
 {
 	static const char *const words[] = { [GOOD] = "ok", [POOR] = "warn", [BAD] = "fail" };
 
-	return json_pack("{s:s, s:s, s:s, s:s}", "name", name, "status", words[f->verdict], "value", f->value, "fix", f->fix);
+	return json_pack("{s:s, s:s, s:s, s:s}", "name", name, "status", words[f->verdict], "value",
+			 f->value, "fix", f->fix);
 }
 
 static void examine(struct patient *p)
@@ -267,7 +297,8 @@ static void examine(struct patient *p)
 	struct keeper_link k;
 
 	probe_host(&p->host, geteuid() == 0);
-	p->has_keeper = keeper_open(&k, 1, &p->keeper_err) == 0 && keeper_about(&k, &p->keeper, &p->keeper_err) == 0;
+	p->has_keeper = keeper_open(&k, 1, &p->keeper_err) == 0 &&
+			keeper_about(&k, &p->keeper, &p->keeper_err) == 0;
 	keeper_close(&k);
 }
 
@@ -297,10 +328,10 @@ static int doctor(const struct cli *cli, const struct args *a)
 	return status;
 }
 
-static const char *const examples[] = {
-	"atoll doctor", "one line per question",
-	"atoll doctor -q", "only what is not well",
-	NULL,
+static const struct example examples[] = {
+	{ "atoll doctor", "one line per question" },
+	{ "atoll doctor -q", "only what is not well" },
+	{ 0 },
 };
 
 const struct verb verb_doctor = {

@@ -15,8 +15,8 @@
 #include <string.h>
 
 static const struct verb *const verbs[] = {
-	&verb_run, &verb_shell, &verb_ps, &verb_kill, &verb_doctor, &verb_policy, &verb_bench, &verb_version, &verb_help,
-	NULL,
+	&verb_run,    &verb_shell, &verb_ps,      &verb_kill, &verb_doctor,
+	&verb_policy, &verb_bench, &verb_version, &verb_help, NULL,
 };
 
 /* Files that we open must never become a stdin, stdout or stderr that was closed. */
@@ -40,7 +40,8 @@ static const char *const *layer_names(void)
 /* --color, then NO_COLOR, CLICOLOR_FORCE, TERM=dumb, then what stdout is. */
 static int wants_color(const char *when)
 {
-	const char *force = getenv("CLICOLOR_FORCE"), *none = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *force = getenv("CLICOLOR_FORCE"), *none = getenv("NO_COLOR"),
+		   *term = getenv("TERM");
 
 	if (!strcmp(when, "always") || !strcmp(when, "never"))
 		return *when == 'a';
@@ -71,7 +72,8 @@ static int dispatch(struct cli *cli, const struct args *a)
 		return 0;
 	}
 	if (!color_known(when)) {
-		trouble_what(&t, "usage", "--color: '%s' is not one of always, never, auto", trouble_shown(when, shown));
+		trouble_what(&t, "usage", "--color: '%s' is not one of always, never, auto",
+			     trouble_shown(when, shown));
 		trouble_hint(&t, "type", "--color never");
 		return trouble_say(&t, cli->json, STATUS_USAGE);
 	}

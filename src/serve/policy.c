@@ -19,66 +19,94 @@
 #include <stdio.h>
 #include <string.h>
 
-struct page { /* where rows go: lines on stdout, or objects in an array */
-	json_t *rows; /* NULL: lines */
+struct page { /* where rows go: a first look for the width of columns, then lines or objects */
+	enum { MEASURE, LINES, OBJECTS } as;
+	int name_width, what_width;
+	json_t *objects;
 };
 
-static void row(const struct page *p, const char *name, const char *what, const char *why)
+static void widen(int *width, const char *text)
 {
-	if (p->rows)
-		json_array_append_new(p->rows, json_pack("{s:s, s:s, s:s}", "name", name, "what", what ? what : "", "why",
-							 why ? why : ""));
-	else
-		printf("  %-24s %-18s %s\n", name, what ? what : "", why ? why : "");
+	int n = (int)strlen(text);
+
+	*width = n > *width ? n : *width;
 }
 
-static void layers(const struct page *p)
+static void row(struct page *p, const char *name, const char *what, const char *why)
+{
+	what = what ? what : "";
+	why = why ? why : "";
+	if (p->as == MEASURE) {
+		widen(&p->name_width, name);
+		widen(&p->what_width, what);
+	} else if (p->as == OBJECTS) {
+		json_array_append_new(p->objects, json_pack("{s:s, s:s, s:s}", "name", name, "what",
+							    what, "why", why));
+	} else if (p->what_width) {
+		printf("  %-*s  %-*s  %s\n", p->name_width, name, p->what_width, what, why);
+	} else {
+		printf("  %-*s  %s\n", p->name_width, name, why);
+	}
+}
+
+static void layers(struct page *p)
 {
 	for (unsigned i = 0; i < LAYER_COUNT; i++)
-		row(p, jail_layers[i].name, jail_layers[i].mandatory ? "mandatory" : "", jail_layers[i].why);
+		row(p, jail_layers[i].name, jail_layers[i].mandatory ? "mandatory" : "",
+		    jail_layers[i].why);
 }
 
-static void steps(const struct page *p)
+static void steps(struct page *p)
 {
 	for (unsigned i = 0; i < jail_nsteps; i++)
 		row(p, jail_step_rows[i].name, NULL, jail_step_rows[i].why);
 }
 
-static void exec_steps(const struct page *p)
+static void exec_steps(struct page *p)
 {
 	for (unsigned i = 0; i < NROWS; i++)
 		row(p, inside_names[i], NULL, NULL);
 }
 
-static void mount_rows(const struct page *p, const struct mnt_row *rows, unsigned n)
+static void mount_rows(struct page *p, const struct mnt_row *rows, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		row(p, rows[i].path, rows[i].what, rows[i].why);
 }
 
-static void mounts(const struct page *p)
+static void mounts(struct page *p)
 {
 	mount_rows(p, mnt_rows, mnt_nrows);
 }
 
-static void masks(const struct page *p)
+static void proc_rows(struct page *p, const struct mnt_row *rows, unsigned n, const char *what)
 {
-	mount_rows(p, mnt_masks, mnt_nmasks);
-	mount_rows(p, mnt_readonly, mnt_nreadonly);
+	char path[64];
+
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "/proc/%s", rows[i].path);
+		row(p, path, what, rows[i].why);
+	}
 }
 
-static void counters(const struct page *p)
+static void masks(struct page *p)
+{
+	proc_rows(p, mnt_masks, mnt_nmasks, "hidden");
+	proc_rows(p, mnt_readonly, mnt_nreadonly, "read-only");
+}
+
+static void counters(struct page *p)
 {
 	mount_rows(p, mnt_ns_rows, mnt_n_ns_rows);
 }
 
-static void etc(const struct page *p)
+static void etc(struct page *p)
 {
 	for (unsigned i = 0; i < template_netc; i++)
 		row(p, template_etc[i].path, NULL, template_etc[i].why);
 }
 
-static void capabilities(const struct page *p)
+static void capabilities(struct page *p)
 {
 	for (unsigned i = 0; i < caps_nkept; i++)
 		row(p, caps_kept[i].name, "root only", caps_kept[i].why);
@@ -89,7 +117,7 @@ static void limit_text(char out[24], unsigned long long n)
 	snprintf(out, 24, n == ~0ull ? "no limit" : "%llu", n);
 }
 
-static void limits(const struct page *p)
+static void limits(struct page *p)
 {
 	char soft[24], hard[24], both[56];
 
@@ -101,45 +129,48 @@ static void limits(const struct page *p)
 	}
 }
 
-static void devices(const struct page *p)
+static void devices(struct page *p)
 {
 	char numbers[32];
 
 	for (unsigned i = 0; i < device_nrows; i++) {
-		snprintf(numbers, sizeof(numbers), device_rows[i].minor < 0 ? "%d:*" : "%d:%d", device_rows[i].major,
-			 device_rows[i].minor);
+		snprintf(numbers, sizeof(numbers), device_rows[i].minor < 0 ? "%d:*" : "%d:%d",
+			 device_rows[i].major, device_rows[i].minor);
 		row(p, numbers, device_rows[i].what, NULL);
 	}
 }
 
-static void landlock(const struct page *p)
+static void landlock(struct page *p)
 {
 	for (unsigned i = 0; i < landlock_nrows; i++)
-		row(p, landlock_rows[i].path ? landlock_rows[i].path : "(scope)", landlock_rows[i].rights,
-		    landlock_rows[i].why);
+		row(p, landlock_rows[i].path ? landlock_rows[i].path : "(scope)",
+		    landlock_rows[i].rights, landlock_rows[i].why);
 }
 
-static void seccomp(const struct page *p)
+static void seccomp(struct page *p)
 {
 	static const char *const verdicts[] = {
-		[SECCOMP_ALLOWED] = "allowed",   [SECCOMP_BY_ARGUMENT] = "by argument", [SECCOMP_NOOP] = "does nothing",
-		[SECCOMP_ENOSYS] = "not there", [SECCOMP_REFUSED] = "refused",
+		[SECCOMP_ALLOWED] = "allowed",   [SECCOMP_BY_ARGUMENT] = "by argument",
+		[SECCOMP_NOOP] = "does nothing", [SECCOMP_ENOSYS] = "not there",
+		[SECCOMP_REFUSED] = "refused",
 	};
 
 	for (unsigned i = 0; i < seccomp_nrows; i++)
-		row(p, seccomp_rows[i].call, verdicts[seccomp_rows[i].verdict], seccomp_rows[i].why);
+		row(p, seccomp_rows[i].call, verdicts[seccomp_rows[i].verdict],
+		    seccomp_rows[i].why);
 }
 
 static const struct section {
 	const char *name, *title;
-	void (*rows)(const struct page *p);
+	void (*rows)(struct page *p);
 } sections[] = {
 	{ "layers", "the walls; without a mandatory one no box is made", layers },
 	{ "steps", "what the launcher does in the box before its init runs, in this order", steps },
 	{ "exec", "what init does in a child before the program runs, in this order", exec_steps },
 	{ "mounts", "what a box finds mounted", mounts },
 	{ "masks", "what of /proc is hidden or read-only", masks },
-	{ "namespaces", "counters of the user namespace, set before they are out of reach", counters },
+	{ "namespaces", "counters of the user namespace, set before they are out of reach",
+	  counters },
 	{ "etc", "what of the host's /etc is copied into the template", etc },
 	{ "capabilities", "what the box's root may keep; its user has none", capabilities },
 	{ "limits", "resource limits of every process, soft / hard", limits },
@@ -177,13 +208,16 @@ static int unknown(const struct cli *cli, const char *typed)
 
 static void print(const struct section *s, json_t *doc)
 {
-	struct page p = { .rows = doc ? json_array() : NULL };
+	struct page p = { .as = MEASURE };
 
+	s->rows(&p);
+	p.as = doc ? OBJECTS : LINES;
+	p.objects = doc ? json_array() : NULL;
 	if (!doc)
 		printf("%s - %s\n", s->name, s->title);
 	s->rows(&p);
 	if (doc)
-		json_object_set_new(doc, s->name, p.rows);
+		json_object_set_new(doc, s->name, p.objects);
 }
 
 static int policy(const struct cli *cli, const struct args *a)
@@ -230,11 +264,11 @@ int policy_without(const char *name, uint64_t *launch, uint64_t *init)
 	return found;
 }
 
-static const char *const examples[] = {
-	"atoll policy", "everything",
-	"atoll policy seccomp", "every system call, the verdict and the reason",
-	"atoll policy steps exec", "the order of isolation",
-	NULL,
+static const struct example examples[] = {
+	{ "atoll policy", "everything" },
+	{ "atoll policy seccomp", "every system call, the verdict and the reason" },
+	{ "atoll policy steps exec", "the order of isolation" },
+	{ 0 },
 };
 
 const struct verb verb_policy = {
@@ -242,7 +276,8 @@ const struct verb verb_policy = {
 	.group = "Machine",
 	.usage = "[SECTION...]",
 	.summary = "print the walls of a box and the reason for each",
-	.notes = "Sections: layers steps exec mounts masks namespaces etc capabilities limits devices landlock seccomp.",
+	.notes =
+		"Sections: layers steps exec mounts masks namespaces etc capabilities limits devices landlock seccomp.",
 	.max_words = ARRAY_LEN(sections),
 	.examples = examples,
 	.run = policy,

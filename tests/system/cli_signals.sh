@@ -124,7 +124,8 @@ a_terminal_is_itself_again_afterwards() {
 
 a_shell_is_a_shell() {
 	status=0
-	out=$(/usr/bin/python3 "$here/onpty.py" 'wait=$ ' 'send=echo $((6*7)) $USER\n' 'wait=42 user' 'send=\x03' 'send=\x03' 'send=exit 9\n' -- \
+	out=$(/usr/bin/python3 "$here/onpty.py" 'wait=$ ' 'send=echo $((6*7)) $USER\n' 'wait=42 user' 'wait=$ ' \
+		'send=\x03' 'wait=$ ' 'send=\x03' 'wait=$ ' 'send=exit 9\n' -- \
 		"$ATOLL" shell) || status=$?
 	is "$status" 9
 	has "$out" "42 user"

@@ -41,8 +41,8 @@ need_keeper() {
 fail() { echo "# $*"; exit 1; }
 skip() { echo "$*" >"$work/skip"; exit 77; }
 is() { [ "$1" = "$2" ] || fail "'$1' is not '$2'${3:+: $3}"; }
-has() { case $1 in *"$2"*) ;; *) fail "'$2' is not in: $1" ;; esac; }
-lacks() { case $1 in *"$2"*) fail "'$2' is in: $1" ;; esac; }
+has() { case $1 in *"$2"*) ;; *) fail "'$2' is not in: $(echo "$1" | head -c 400)" ;; esac; }
+lacks() { case $1 in *"$2"*) fail "'$2' is in: $(echo "$1" | head -c 400)" ;; esac; }
 
 # Runs the CLI with these words. Sets status, out, err and, from what -v says, box.
 atoll() {

@@ -19,8 +19,12 @@ static const struct flag flags[] = {
 	[F_NAME] = { "name", 'n', FLAG_TEXT, "NAME", "a name" },
 };
 
-static const struct verb plain = { .name = "plain", .usage = "", .flags = flags, .nflags = ARRAY_LEN(flags), .max_words = 2 };
-static const struct verb owner = { .name = "owner", .usage = "", .flags = flags, .nflags = ARRAY_LEN(flags), .own_words = 1 };
+static const struct verb plain = {
+	.name = "plain", .usage = "", .flags = flags, .nflags = ARRAY_LEN(flags), .max_words = 2
+};
+static const struct verb owner = {
+	.name = "owner", .usage = "", .flags = flags, .nflags = ARRAY_LEN(flags), .own_words = 1
+};
 
 static struct args a;
 static struct trouble t;
@@ -188,7 +192,11 @@ TEST(nothing_is_close_beyond_two_slips)
 
 TEST(later_environment_variables_replace_earlier_ones)
 {
-	static const struct verb run = { .name = "run", .usage = "", .flags = options_flags, .nflags = OPT_COUNT, .own_words = 1 };
+	static const struct verb run = { .name = "run",
+					 .usage = "",
+					 .flags = options_flags,
+					 .nflags = OPT_COUNT,
+					 .own_words = 1 };
 	struct cli cli = { 0 };
 	struct options o;
 	unsigned paths = 0;
@@ -207,7 +215,11 @@ TEST(later_environment_variables_replace_earlier_ones)
 
 TEST(a_network_other_than_off_is_refused)
 {
-	static const struct verb run = { .name = "run", .usage = "", .flags = options_flags, .nflags = OPT_COUNT, .own_words = 1 };
+	static const struct verb run = { .name = "run",
+					 .usage = "",
+					 .flags = options_flags,
+					 .nflags = OPT_COUNT,
+					 .own_words = 1 };
 	struct cli cli = { 0 };
 	struct options o;
 

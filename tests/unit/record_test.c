@@ -11,10 +11,18 @@ static struct ending exited_with(int code)
 	return (struct ending){
 		.program = "prog",
 		.exited = 1,
-		.exit = { .why = WIRE_WHY_EXIT, .status = code, .disk_size = 1 << 28, .disk_free = 1 << 27,
-			  .files_size = 1000, .files_free = 900 },
+		.exit = { .why = WIRE_WHY_EXIT,
+			  .status = code,
+			  .disk_size = 1 << 28,
+			  .disk_free = 1 << 27,
+			  .files_size = 1000,
+			  .files_free = 900 },
 		.evidence = 1,
-		.limits = { .mem_bytes = 256 << 20, .pids = 64, .disk_bytes = 1 << 28, .disk_files = 1000, .cpu_ms = 2000 },
+		.limits = { .mem_bytes = 256 << 20,
+			    .pids = 64,
+			    .disk_bytes = 1 << 28,
+			    .disk_files = 1000,
+			    .cpu_ms = 2000 },
 		.run_us = 2100000,
 	};
 }
@@ -76,7 +84,8 @@ TEST(a_kill_with_an_oom_event_is_memory)
 	x.figures.oom_kills = 1;
 	x.figures.mem_peak = 256 << 20;
 	CAUSE(x, "memory", 137);
-	CHECK_STR(sentence(&x), "memory limit reached: 256 MiB; the kernel killed 1 process after 2.1 s");
+	CHECK_STR(sentence(&x),
+		  "memory limit reached: 256 MiB; the kernel killed 1 process after 2.1 s");
 	CHECK_STR(hint(&x), "raise: atoll run --mem 512M ...   (peak was 256 MiB)");
 }
 
@@ -113,7 +122,8 @@ TEST(refused_forks_explain_a_failed_exit_only)
 
 	bad.figures.pids_hits = good.figures.pids_hits = 9;
 	CAUSE(bad, "processes", 1);
-	CHECK_STR(sentence(&bad), "process limit reached: 64; the kernel refused 9 more after 2.1 s");
+	CHECK_STR(sentence(&bad),
+		  "process limit reached: 64; the kernel refused 9 more after 2.1 s");
 	CHECK_STR(hint(&bad), "raise: atoll run --pids 128 ...");
 	CAUSE(good, "exit", 0);
 }
@@ -232,14 +242,24 @@ TEST(a_row_of_isolation_that_failed_is_our_failure)
 /* ---- the document ---- */
 
 static const char *const layer_names[] = { "one", "two", "three", NULL };
-static const char *const command[] = { "prog", "bad\xff" "byte", NULL };
+static const char *const command[] = { "prog",
+				       "bad\xff"
+				       "byte",
+				       NULL };
 
 static struct record a_record(void)
 {
 	return (struct record){
-		.id = "abcdefabcdef", .box = "boxboxboxbox", .template = "python", .layers = 5, .layer_names = layer_names,
-		.command = command, .started_ns = 1700000000123000000, .ended_ns = 1700000002456000000,
-		.create_us = 150, .end = exited_with(3),
+		.id = "abcdefabcdef",
+		.box = "boxboxboxbox",
+		.template = "python",
+		.layers = 5,
+		.layer_names = layer_names,
+		.command = command,
+		.started_ns = 1700000000123000000,
+		.ended_ns = 1700000002456000000,
+		.create_us = 150,
+		.end = exited_with(3),
 	};
 }
 
@@ -269,7 +289,8 @@ TEST(bytes_that_are_no_text_do_not_break_the_record)
 	struct record r = a_record();
 	json_t *doc = record_json(&r), *argv = json_object_get(doc, "command");
 
-	CHECK_STR(json_string_value(json_array_get(argv, 1)), "bad\xef\xbf\xbd" "byte");
+	CHECK_STR(json_string_value(json_array_get(argv, 1)), "bad\xef\xbf\xbd"
+							      "byte");
 	json_decref(doc);
 }
 

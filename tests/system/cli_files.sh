@@ -1,0 +1,167 @@
+#!/bin/sh
+# cli_files.sh - what of this machine goes into a box, and what the program sees of it.
+. "$(dirname "$0")/lib.sh"
+need_keeper
+
+a_file_runs_with_its_arguments() {
+	echo 'import sys; print(sys.argv[1:])' >hello.py
+	run hello.py a 'b c' ''
+	is "$status" 0 "$err"
+	is "$out" "['a', 'b c', '']"
+	nothing_left
+}
+
+flags_behind_the_file_are_the_programs() {
+	echo 'import sys; print(sys.argv[1:])' >hello.py
+	run hello.py --mem 1 -h
+	is "$out" "['--mem', '1', '-h']"
+}
+
+every_language_of_this_machine_runs() {
+	echo 'print(6 * 7)' >a.py
+	echo 'echo $((6 * 7))' >a.sh
+	printf '#include <stdio.h>\nint main(void) { printf("%%d\\n", 6 * 7); }\n' >a.c
+	printf '#include <cstdio>\nint main() { printf("%%d\\n", 6 * 7); }\n' >a.cpp
+	echo 'console.log(6 * 7)' >a.js
+	echo 'print 6 * 7, "\n"' >a.pl
+	echo 'puts 6 * 7' >a.rb
+	for f in py:python3 sh:bash c:gcc cpp:g++ js:node pl:perl rb:ruby; do
+		[ -x "/usr/bin/${f#*:}" ] || continue
+		run "a.${f%:*}"
+		is "$out" 42 "$f: $err"
+	done
+	nothing_left
+}
+
+a_first_line_chooses_the_interpreter() {
+	printf '#!/usr/bin/env python3\nprint("snake")\n' >tool
+	run tool
+	is "$out" snake
+}
+
+a_program_for_this_machine_runs_as_it_is() {
+	cp /usr/bin/printf prog
+	run prog '%s-%s' a b
+	is "$out" a-b
+}
+
+code_from_stdin_runs() {
+	is "$(echo 'print(6 * 7)' | "$ATOLL" run -t python -)" 42
+	is "$(echo 'print(6 * 7)' | "$ATOLL" run -t python)" 42
+	is "$(printf '#!/bin/sh\necho $1\n' | "$ATOLL" run - seven)" seven
+}
+
+a_compiler_that_fails_ends_the_run_with_its_status() {
+	echo 'int main(void) { return nosuch; }' >bad.c
+	run --report r.json bad.c
+	is "$status" 1
+	has "$err" "nosuch"
+	is "$(json r.json 'd["command"][0]')" /usr/bin/gcc
+	nothing_left
+}
+
+files_named_as_arguments_are_copied_in() {
+	mkdir sub
+	echo one >data.csv
+	echo two >sub/data.csv
+	cat >cat.py <<-'X'
+		import sys
+		for f in sys.argv[1:]:
+		    print(f, open(f).read().strip())
+	X
+	run cat.py data.csv sub/data.csv data.csv
+	is "$out" "data.csv one
+sub/data.csv two
+data.csv one"
+}
+
+a_file_from_elsewhere_keeps_its_last_part() {
+	mkdir here there
+	echo far >there/data.csv
+	echo 'import sys; print(sys.argv[1], open(sys.argv[1]).read().strip())' >here/a.py
+	cd here
+	run a.py ../there/data.csv
+	is "$out" "data.csv far"
+	run a.py "$PWD/../there/data.csv"
+	is "$out" "data.csv far"
+}
+
+a_folder_is_copied_in_as_it_is() {
+	mkdir -p p/src/deep p/empty
+	echo hello >p/src/deep/file
+	printf '#!/bin/sh\necho runs\n' >p/go
+	chmod 755 p/go
+	ln -s src/deep/file p/link
+	ln -s /etc/shadow p/outside
+	run -w p -- sh -c 'cat link; ./go; test -d empty && readlink outside; cat outside; pwd'
+	has "$out" "hello
+runs
+/etc/shadow"
+	has "$out" /home/user
+	lacks "$out" root:
+	nothing_left
+}
+
+a_file_below_the_folder_runs_in_its_place() {
+	mkdir -p p/src
+	echo 'import sys, os; print(os.path.dirname(__file__), open(sys.argv[1]).read().strip())' >p/src/a.py
+	echo data >p/d
+	run -w p p/src/a.py p/d
+	is "$out" "/home/user/src data"
+}
+
+a_thousand_files_are_copied() {
+	mkdir p
+	for i in $(seq 1000); do echo $i >p/f$i; done
+	run -w p -- sh -c 'ls | wc -l; cat f*' 
+	is "$(head -1 out)" 1000
+	is "$(tail -n +2 out | sort -n | md5sum)" "$(seq 1000 | md5sum)"
+}
+
+names_of_any_bytes_are_copied() {
+	mkdir p
+	: >"p/$(printf 'new\nline')"
+	: >"p/$(printf 'not-utf8-\377')"
+	: >"p/-rf"
+	: >"p/ "
+	run -w p -- sh -c 'ls -a | wc -l'
+	is "$out" 7
+}
+
+pipes_and_sockets_are_left_out_and_named() {
+	mkdir p
+	mkfifo p/pipe
+	echo x >p/file
+	run -w p -- ls
+	is "$out" file
+	has "$err" "left out"
+	has "$err" pipe
+}
+
+a_tree_too_deep_is_refused_clearly() {
+	mkdir p
+	(cd p && for i in $(seq 300); do mkdir d && cd d; done)
+	run -w p -- true
+	is "$status" 2
+	has "$err" "deeper than 256 levels"
+	nothing_left
+}
+
+a_folder_that_does_not_fit_says_which_limit() {
+	mkdir p
+	head -c 20000000 /dev/urandom >p/big
+	run --disk 8M -w p -- true
+	is "$status" 125
+	has "$err" "--disk"
+	nothing_left
+}
+
+the_environment_is_made_from_nothing() {
+	ATOLL_SECRET=x SECRET=y run -e FOO=bar -e FOO=baz -- env
+	has "$out" FOO=baz
+	has "$out" HOME=/home/user
+	lacks "$out" SECRET
+	lacks "$out" FOO=bar
+}
+
+run_tests
