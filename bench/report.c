@@ -231,7 +231,8 @@ static void parts_row(const struct density_point *p)
 
 	if (!p->measured)
 		return;
-	printf("        of it: slab %.0f, page tables %.0f, stacks %.0f, per-cpu %.0f, anonymous %.0f, tmpfs %.0f\n",
+	printf("        of it: slab %.0f, page tables %.0f, stacks %.0f, per-cpu %.0f, "
+	       "anonymous %.0f, tmpfs %.0f\n",
 	       (double)(a->slab - b->slab) / n, (double)(a->page_tables - b->page_tables) / n,
 	       (double)(a->kernel_stack - b->kernel_stack) / n, (double)(a->percpu - b->percpu) / n,
 	       (double)(a->anon - b->anon) / n, (double)(a->shmem - b->shmem) / n);
@@ -249,9 +250,9 @@ static void density_table(struct density *d)
 		density_row(&d->points[i]);
 		parts_row(&d->points[i]);
 	}
-	printf("  used: all that is not free, less page cache; parts: slab + page tables + stacks + per-cpu +\n"
-	       "  anonymous + tmpfs; avail.: fall of MemAvailable; the goal takes the higher of the first two.\n"
-	       "  left: what had not come back after the last box was gone.\n");
+	printf("  used: all that is not free, less page cache; parts: slab + page tables + stacks\n"
+	       "  + per-cpu + anonymous + tmpfs; avail.: fall of MemAvailable. The goal takes the\n"
+	       "  higher of the first two. left: what had not come back after the last was gone.\n");
 }
 
 static void goals_table(struct findings *f)

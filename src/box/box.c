@@ -1,5 +1,6 @@
 /* box.c - see box.h. What init answers comes from inside a box and is checked as such. */
 #include "box/box.h"
+#include "base/id.h"
 #include "base/own.h"
 #include "box/link.h"
 #include "wire/sock.h"
@@ -31,9 +32,10 @@ static int arrived(struct box *b, int take_init, struct err *e)
 	b->about.id[sizeof(b->about.id) - 1] = 0;
 	b->about.template[sizeof(b->about.template) - 1] = 0;
 	b->init = take_init;
-	b->next_ref = 1;
-	if (setsockopt(b->init, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0) {
-		err_sys(e, "box %s: SO_SNDTIMEO", b->about.id);
+	/* Execs of a box are named by whoever starts them, over any connection. */
+	if (id_random(&b->next_ref, sizeof(b->next_ref), e) < 0 ||
+	    setsockopt(b->init, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0) {
+		err_sys(e, "box %s: its connection", b->about.id);
 		own_close_fd(&b->init);
 		return -1;
 	}

@@ -68,7 +68,7 @@ int changes_before(struct changes *c, struct box *b, struct err *e)
 static size_t utf8_length(const unsigned char *s)
 {
 	static const struct {
-		unsigned char first, last;           /* of the first byte */
+		unsigned char first, last;            /* of the first byte */
 		unsigned char second_from, second_to; /* the rest is 80..BF */
 		unsigned char length;
 	} forms[] = {

@@ -25,7 +25,8 @@ int box_run_dir(char *out, size_t size, struct err *e)
 			       "no folder for the keeper's socket: XDG_RUNTIME_DIR is not set");
 	/* A socket's address holds 107 bytes, and "/boxes/<id>/init.sock" must fit behind. */
 	if (n >= (int)size || n > 70 || *out != '/')
-		return err_set(e, ERR_INVALID, "run folder '%.40s' must be absolute and short", out);
+		return err_set(e, ERR_INVALID, "run folder '%.40s' must be absolute and short",
+			       out);
 	return 0;
 }
 

@@ -53,17 +53,18 @@ static json_t *signal_text(const struct ending *x)
 
 static json_t *exit_code(const struct ending *x)
 {
-	return x->exited && x->exit.why == WIRE_WHY_EXIT ? json_integer(x->exit.status)
-							 : json_null();
+	int has_one = x->exited && x->exit.why == WIRE_WHY_EXIT;
+
+	return has_one ? json_integer(x->exit.status) : json_null();
 }
 
 /* The cgroup knows all processes; without one, init knows those it has reaped. */
 static json_t *cpu_seconds(const struct ending *x)
 {
-	uint64_t us = x->evidence && x->figures.cpu_us != UINT64_MAX ? x->figures.cpu_us
-		      : x->exited ? x->exit.user_us + x->exit.system_us
-				  : UINT64_MAX;
+	uint64_t us = x->evidence ? x->figures.cpu_us : UINT64_MAX;
 
+	if (us == UINT64_MAX && x->exited)
+		us = x->exit.user_us + x->exit.system_us;
 	return us == UINT64_MAX ? json_null() : json_real((double)us / 1e6);
 }
 
@@ -72,6 +73,19 @@ static uint64_t peak_memory(const struct ending *x)
 	if (x->evidence && x->figures.mem_peak != UINT64_MAX)
 		return x->figures.mem_peak;
 	return x->exited ? x->exit.max_rss_kib * 1024 : UINT64_MAX;
+}
+
+static uint64_t processes(const struct ending *x)
+{
+	if (x->evidence && x->figures.pids_peak != UINT64_MAX)
+		return x->figures.pids_peak;
+	return x->exited ? x->exit.reaped : UINT64_MAX;
+}
+
+/* What only init can tell, null if it did not live to do so. */
+static json_t *from_init(const struct ending *x, uint64_t n)
+{
+	return x->exited ? number(n) : json_null();
 }
 
 static json_t *evidence(const struct ending *x)
@@ -194,18 +208,12 @@ json_t *record_json(const struct record *r)
 	json_object_set_new(doc, "signal", signal_text(x));
 	json_object_set_new(doc, "cpu_s", cpu_seconds(x));
 	json_object_set_new(doc, "mem_peak", number(peak_memory(x)));
+	json_object_set_new(doc, "processes", number(processes(x)));
 	json_object_set_new(doc, "io",
-			    x->exited ? json_pack("{s:o, s:o}", "reads", number(x->exit.reads),
-						  "writes", number(x->exit.writes))
-				      : json_null());
-	json_object_set_new(doc, "processes",
-			    number(x->evidence ? x->figures.pids_peak
-				   : x->exited ? x->exit.reaped
-					       : UINT64_MAX));
-	json_object_set_new(doc, "stdout_bytes",
-			    x->exited ? number(x->exit.bytes[0]) : json_null());
-	json_object_set_new(doc, "stderr_bytes",
-			    x->exited ? number(x->exit.bytes[1]) : json_null());
+			    json_pack("{s:o, s:o}", "reads", from_init(x, x->exit.reads), "writes",
+				      from_init(x, x->exit.writes)));
+	json_object_set_new(doc, "stdout_bytes", from_init(x, x->exit.bytes[0]));
+	json_object_set_new(doc, "stderr_bytes", from_init(x, x->exit.bytes[1]));
 	json_object_set_new(doc, "truncated", json_boolean(lost > 0));
 	set_changes(doc, r);
 	json_object_set_new(doc, "evidence", evidence(x));

@@ -7,8 +7,8 @@
 #include "cli/session.h"
 #include "lang/lang.h"
 
-#define INTAKE_FILE_MAX                                                                            \
-	(UINT64_C(64) << 20) /* of a file named as an argument, and of code from stdin */
+/* Of a file named as an argument, and of code from stdin. */
+#define INTAKE_FILE_MAX (UINT64_C(64) << 20)
 
 struct intake_file {
 	char *from, *to; /* here, there */

@@ -143,17 +143,19 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
+static const char notes[] =
+	"FILE's template is found by its ending or its #! line. An argument that names a local file\n"
+	"is copied in; where its place changes, the argument does too. stdin is passed on if it is a\n"
+	"pipe or a file, or with -i. A second Ctrl-C within two seconds kills the program.\n"
+	"Exit status: the program's; 128+N if signal N ended it; 124 time limit; 126 cannot execute;\n"
+	"127 not found; 125 atoll itself failed. --json and --report carry the cause.";
+
 const struct verb verb_run = {
 	.name = "run",
 	.group = "Run",
 	.usage = "[FLAGS] FILE [ARGS...] | - | -- CMD [ARGS...]",
 	.summary = "run a program in a fresh box, then delete the box",
-	.notes =
-		"FILE's template is found by its ending or its #! line. An argument that names a local file is\n"
-		"copied in; where its place changes, the argument does too. stdin is passed on if it is a pipe\n"
-		"or a file, or with -i. A second Ctrl-C within two seconds kills the program.\n"
-		"Exit status: the program's; 128+N if signal N ended it; 124 time limit; 126 cannot execute;\n"
-		"127 not found; 125 atoll itself failed. --json and --report carry the cause.",
+	.notes = notes,
 	.flags = options_flags,
 	.nflags = OPT_COUNT,
 	.own_words = 1,

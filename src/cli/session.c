@@ -161,8 +161,8 @@ int session_run(struct session *s, const char *const *argv, struct ending *out, 
 
 	if (signals < 0)
 		return -1;
-	files_close(
-		&s->files); /* everything is in place; an idle worker would only use up a process */
+	/* Everything is in place; an idle worker would only use up a process. */
+	files_close(&s->files);
 	stream_init(&st, &s->box);
 	st.signals = signals;
 	st.terminal = has_terminal(s);

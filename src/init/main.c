@@ -20,7 +20,7 @@
 #include "init/sys.h"
 #include "init/text.h"
 
-enum { BIRTH_FD = 3, LISTEN_FD, UPPER_FD, SIGNALS = 64, BAD_BIRTH = 70 };
+enum { BIRTH_FD = 3, LISTEN_FD, UPPER_FD, BAD_BIRTH = 70 };
 
 struct self self;
 
@@ -49,9 +49,7 @@ static void settle(void)
 		sys_exit(BAD_BIRTH);
 	/* For ps on the host: having been executed by descriptor, we are called by its number. */
 	sys_prctl(PR_SET_NAME, (unsigned long)"atoll-init", 0);
-	for (i = 1; i <= SIGNALS; i++)
-		sys_sigdefault(i); /* KILL and STOP refuse, and need nothing */
-	sys_sigmask(~0ull);
+	sys_sigmask(~0ull); /* no handler outlives exec, and the launcher ignores nothing */
 	sys_umask(022);
 	for (i = BIRTH_FD; i <= UPPER_FD; i++)
 		if (sys_fcntl(i, F_SETFD, FD_CLOEXEC) < 0)

@@ -365,13 +365,6 @@ static inline long sys_sigmask(uint64_t set)
 	return SYS(rt_sigprocmask, SIG_SETMASK_HOW, &set, 0, SIGSET_BYTES);
 }
 
-static inline long sys_sigdefault(int signo) /* the handler's default, no flags */
-{
-	uint64_t action[4] = { 0 }; /* struct sigaction on both machines */
-
-	return SYS(rt_sigaction, signo, action, 0, SIGSET_BYTES);
-}
-
 static inline long sys_prctl(int what, unsigned long a, unsigned long b)
 {
 	return SYS(prctl, what, a, b);

@@ -30,6 +30,7 @@
 #include <linux/close_range.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -295,6 +296,15 @@ static int run_rows(struct birth *b)
 	return 0;
 }
 
+/* Until our first row we hold the keeper's descriptors, its lock and its listener among them. If it
+ * is killed now they must not outlive it: the signal from here on, and a look at what was before. */
+static int keeper_is_gone(const struct launch *l)
+{
+	struct pollfd p = { .fd = l->birth.sp->keeper, .events = POLLIN };
+
+	return prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || poll(&p, 1, 0) != 0;
+}
+
 static int child_main(void *arg)
 {
 	static char name[] = "init", user[] = "1000", yes[] = "1", no[] = "0";
@@ -303,9 +313,11 @@ static int child_main(void *arg)
 	char *env[] = { NULL };
 	struct timespec patience = { .tv_sec = START_TIMEOUT_S };
 
+	if (keeper_is_gone(l))
+		return 1;
 	while (l->go == 0)
 		if (futex(&l->go, FUTEX_WAIT_PRIVATE, 0, &patience) < 0 && errno == ETIMEDOUT)
-			return 1; /* the keeper is gone and nobody will ever say GO */
+			return 1;
 	if (l->go != 1 || run_rows(&l->birth) < 0)
 		return 1;
 	l->execing = 1;

@@ -23,6 +23,7 @@ struct spec {
 	int tasks[6];       /* cgroup v1: `tasks` files to enter at birth */
 	unsigned ntasks;
 	int proc;           /* the host's /proc, for maps */
+	int keeper;         /* pidfd of the calling process */
 	int init_exe;       /* sealed memfd */
 	int birth, listener; /* become 3 and 4 of init */
 	int landlock_abi;

@@ -83,7 +83,7 @@ void death_seen(struct keeper *k, struct kbox *b)
 	/* ECHILD: we adopted it, another process reaps it. */
 	if (b->death.fd >= 0)
 		waitid((idtype_t)P_PIDFD, (id_t)b->death.fd, &si, WEXITED | WNOHANG | __WALL);
-	own_close_fd(&b->death.fd);
+	keeper_unwatch(k, &b->death);
 	if (b->meta.about.state == WIRE_BOX_POOLED)
 		pool_drop(k, b);
 	b->meta.about.state = WIRE_BOX_DYING;

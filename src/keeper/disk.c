@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+enum { DISK_FD = 3 };
+
 struct order {
 	uint64_t bytes, files;
 	uint32_t uid;
@@ -128,6 +130,10 @@ static _Noreturn void disk_process(int sock, const char *dir)
 {
 	struct order o;
 
+	/* The keeper's lock among others: it must be free when the keeper is gone. */
+	if (dup3(sock, DISK_FD, O_CLOEXEC) < 0 || close_range(DISK_FD + 1, ~0U, 0) < 0)
+		_exit(1);
+	sock = DISK_FD;
 	signal(SIGTERM, SIG_IGN); /* we end with the keeper's end of the socket */
 	signal(SIGINT, SIG_IGN);
 	while (recv(sock, &o, sizeof(o), 0) == (ssize_t)sizeof(o)) {

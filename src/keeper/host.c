@@ -18,7 +18,10 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+enum { LOCK_TRIES = 200, LOCK_WAIT_US = 5000 };
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x10u
@@ -61,8 +64,12 @@ static int open_run_dir(struct host *h, const char *run_dir, struct err *e)
 	h->lock = openat(h->run, "keeper.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (h->lock < 0)
 		return err_sys(e, "open %s/keeper.lock", run_dir);
-	if (flock(h->lock, LOCK_EX | LOCK_NB) < 0)
-		return err_set(e, ERR_CONFLICT, "another keeper runs in %s", run_dir);
+	/* A keeper that was killed may have a child that is about to notice. */
+	for (int tries = 0; flock(h->lock, LOCK_EX | LOCK_NB) < 0; tries++) {
+		if (tries == LOCK_TRIES)
+			return err_set(e, ERR_CONFLICT, "another keeper runs in %s", run_dir);
+		usleep(LOCK_WAIT_US);
+	}
 	return 0;
 }
 
@@ -144,6 +151,9 @@ int host_init(struct host *h, const char *run_dir, const char *state_dir, struct
 	h->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (h->proc < 0)
 		return err_sys(e, "open /proc");
+	h->self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (h->self < 0)
+		return err_sys(e, "pidfd of our own");
 	h->boot = meta_boot(h->proc);
 	h->disks = disk_process_start(state_dir, e);
 	if (h->disks < 0)

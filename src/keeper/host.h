@@ -17,6 +17,7 @@ struct host {
 	int rootless;    /* root of our own user namespace only; boxes share our one id */
 	int run;         /* the run folder; our working directory too, for socket names */
 	int proc;        /* the host's /proc */
+	int self;        /* our own pidfd: children see by it whether we live */
 	int init_exe;    /* sealed memfd */
 	int disks;       /* socket to the disk process */
 	int lock;        /* held while we are the keeper */

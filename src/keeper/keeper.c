@@ -45,7 +45,7 @@ static void client_close(struct keeper *k, struct client *c)
 	k->nclients--;
 	if (k->filler.client == c->number)
 		k->filler.client = 0;
-	close(c->src.fd);
+	keeper_unwatch(k, &c->src);
 	free(c);
 }
 
@@ -125,6 +125,15 @@ int keeper_watch(struct keeper *k, struct source *s, struct err *e)
 	if (epoll_ctl(k->epoll, EPOLL_CTL_ADD, s->fd, &ev) < 0)
 		return err_sys(e, "watch descriptor %d", s->fd);
 	return 0;
+}
+
+void keeper_unwatch(struct keeper *k, struct source *s)
+{
+	/* A close alone is not enough: a box being made may hold a copy of the descriptor for a
+	 * moment, and the loop would be handed a source that is no more. */
+	if (s->fd >= 0)
+		epoll_ctl(k->epoll, EPOLL_CTL_DEL, s->fd, NULL);
+	own_close_fd(&s->fd);
 }
 
 void keeper_wake_in(struct keeper *k, unsigned ms)

@@ -140,6 +140,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		.disk = -1,
 		.cgroup = -1,
 		.proc = h->proc,
+		.keeper = h->self,
 		.init_exe = h->init_exe,
 		.listener = -1,
 		.landlock_abi = h->probe.landlock_abi,

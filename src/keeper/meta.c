@@ -50,6 +50,8 @@ int meta_read(int run, const char *id, struct meta *out, struct err *e)
 	n = fd < 0 ? -1 : read(fd, &m, sizeof(m));
 	if (n < 0)
 		return err_sys(e, "read %s", path);
+	if (n == 0)
+		return err_set(e, ERR_NOT_FOUND, "%s is empty", path);
 	if (n != (ssize_t)sizeof(m) || m.magic != META_MAGIC || strncmp(m.about.id, id, WIRE_ID) != 0)
 		return err_set(e, ERR_INVALID, "%s is not a record of this version", path);
 	*out = m;

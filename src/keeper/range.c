@@ -11,7 +11,7 @@ static uint64_t *word(struct ranges *r, uint32_t n, uint64_t *out_bit)
 
 static uint32_t number(uint32_t uid_base)
 {
-	uint32_t n = (uid_base - RANGE_FIRST_UID) / RANGE_SIZE;
+	uint32_t n = (uid_base - RANGE_FIRST_UID) / RANGE_STRIDE;
 
 	assert(uid_base >= RANGE_FIRST_UID && n < RANGE_COUNT);
 	return n;
@@ -27,7 +27,7 @@ int range_take(struct ranges *r, uint32_t *out_uid_base, struct err *e)
 			continue;
 		*w |= bit;
 		r->next = n + 1;
-		*out_uid_base = RANGE_FIRST_UID + n * RANGE_SIZE;
+		*out_uid_base = RANGE_FIRST_UID + n * RANGE_STRIDE;
 		return 0;
 	}
 	return err_set(e, ERR_LIMIT, "all %u id ranges are in use", RANGE_COUNT);

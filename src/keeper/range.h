@@ -7,7 +7,9 @@
 
 #define RANGE_FIRST_UID 1000000u
 #define RANGE_SIZE 65536u
-#define RANGE_COUNT 32768u /* ends below 2^31 + 1,000,000: every id fits every kernel interface */
+/* Not the size: the kernel finds users by a hash in which multiples of 65,536 all meet. */
+#define RANGE_STRIDE 65537u
+#define RANGE_COUNT 32704u /* the last one ends below 2^31 + 1,000,000 */
 
 struct ranges {
 	uint64_t taken[RANGE_COUNT / 64];

@@ -38,12 +38,13 @@ static int hand_over(struct keeper *k, struct kbox *b, const struct wire_limits 
 	const struct cgroups *cs = &k->host.cgroups;
 	struct frame keep = sock_head(WIRE_KEEP, 0), adopt = sock_head(WIRE_ADOPT, 0);
 	struct box_limits box_lim;
-	int fds[CG_NCTL], n = 0, sent;
+	int fds[CG_NCTL], n = 0, sent, same;
 
+	same = memcmp(&b->meta.about.limits, lim, sizeof(*lim)) == 0;
 	b->meta.about.limits = *lim;
 	box_lim = kbox_limits(b);
 	if (b->meta.cgroup[0]) {
-		if (cgroup_limit(cs, b->meta.cgroup, &box_lim, e) < 0)
+		if (!same && cgroup_limit(cs, b->meta.cgroup, &box_lim, e) < 0)
 			return -1;
 	} else if (cs->version == 1 && !idle) {
 		n = spare_take(k, b, fds, e);

@@ -54,6 +54,7 @@ struct client *client_find(struct keeper *k, uint64_t number);
 void client_send(struct keeper *k, uint64_t client, const void *frame, size_t len, int fd);
 void client_error(struct keeper *k, uint64_t client, uint32_t ref, const struct err *e);
 must_check int keeper_watch(struct keeper *k, struct source *s, struct err *e);
+void keeper_unwatch(struct keeper *k, struct source *s); /* and closes it */
 void keeper_wake_in(struct keeper *k, unsigned ms); /* the timer, at the latest then */
 
 /* request.c */

@@ -37,8 +37,12 @@ static int adopt_or_end(const char *id, void *arg)
 	struct err e;
 
 	if (meta_read(k->host.run, id, &m, &e) < 0) {
-		fprintf(stderr, "atoll: keeper: %s; removed\n", e.msg);
-		meta_remove(k->host.run, id);
+		/* Empty: its maker died before there was anything to record. Another version's: a box
+		 * may live behind it, so it is neither ours to adopt nor to forget. */
+		if (e.kind == ERR_NOT_FOUND)
+			meta_remove(k->host.run, id);
+		else
+			fprintf(stderr, "atoll: keeper: %s; left alone\n", e.msg);
 		return 0;
 	}
 	b = kbox_new(&k->boxes, id);

@@ -9,7 +9,7 @@ const struct lang lang_rows[] = {
 	{ "python", ".py", "python3 python", "python3", { 0 }, { "/usr/bin/python3", "@" } },
 	{ "node", ".js .mjs .cjs", "node nodejs", "nodejs", { 0 }, { "/usr/bin/node", "@" } },
 	{ "bash", ".sh .bash", "bash sh dash", "bash", { 0 }, { "/usr/bin/bash", "@" } },
-	{ "c", ".c", "", "gcc libc6-dev", { "/usr/bin/gcc", "-O2", "-o", "%", "@", "-lm" }, { "%" } },
+	{ "c", ".c", "", "gcc libc-dev", { "/usr/bin/cc", "-O2", "-o", "%", "@", "-lm" }, { "%" } },
 	{ "c++", ".cc .cpp .cxx", "", "g++", { "/usr/bin/g++", "-O2", "-o", "%", "@" }, { "%" } },
 	{ "go", ".go", "", "golang-go", { "/usr/bin/go", "build", "-o", "%", "@" }, { "%" } },
 	{ "java", ".java", "", "default-jdk-headless", { 0 }, { "/usr/bin/java", "@" } },

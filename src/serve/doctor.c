@@ -1,6 +1,6 @@
 /* doctor.c - `atoll doctor`: can this machine hold boxes, and how well.
- * One row per question. A question is answered by trying, not by reading a version number, where
- * that is possible; the fix is what to type. */
+ * One row per question. Where it is possible the answer is found by trying, not by reading a version
+ * number (jail/probe.h); the fix is what to type. */
 #include "base/own.h"
 #include "base/units.h"
 #include "box/box.h"
@@ -9,31 +9,45 @@
 #include "lang/lang.h"
 #include "serve/verbs.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/sysinfo.h>
 #include <sys/utsname.h>
 
 enum verdict { GOOD, POOR, BAD };
 
-struct patient { /* looked at once, asked about many times */
+/* Looked at once, asked about many times. */
+struct patient {
 	struct probe host;
+	struct wire_about keeper;
 	int has_keeper;
 	struct err keeper_err;
-	struct wire_about keeper;
 };
 
 struct finding {
 	enum verdict verdict;
-	char value[256], fix[240];
+	char value[256];
+	char fix[240];
 };
 
-#define SAY(f, v, ...) ((f)->verdict = (v), snprintf((f)->value, sizeof((f)->value), __VA_ARGS__))
-#define FIX(f, ...) snprintf((f)->fix, sizeof((f)->fix), __VA_ARGS__)
+static void say(struct finding *f, enum verdict v, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static void say(struct finding *f, enum verdict v, const char *fmt, ...)
+{
+	va_list ap;
+
+	f->verdict = v;
+	va_start(ap, fmt);
+	vsnprintf(f->value, sizeof(f->value), fmt, ap);
+	va_end(ap);
+}
+
+static void fix(struct finding *f, const char *text)
+{
+	snprintf(f->fix, sizeof(f->fix), "%s", text);
+}
 
 static int read_text(const char *path, char *out, size_t size)
 {
@@ -45,45 +59,37 @@ static int read_text(const char *path, char *out, size_t size)
 	return n > 0 ? 0 : -1;
 }
 
+static int file_says(const char *path, char first)
+{
+	char text[16];
+
+	return read_text(path, text, sizeof(text)) == 0 && *text == first;
+}
+
+/* ---- questions with more than two answers ---- */
+
 static void kernel(const struct patient *p, struct finding *f)
 {
-	int old = p->host.kernel_major < 5 ||
-		  (p->host.kernel_major == 5 && p->host.kernel_minor < 10);
+	int number = p->host.kernel_major * 1000 + p->host.kernel_minor;
 	struct utsname u;
 
 	uname(&u);
-	SAY(f, old ? BAD : GOOD, "%.60s %.20s", u.release, u.machine);
-	if (old)
-		FIX(f, "Linux 5.10 or newer is needed");
+	say(f, number < 5010 ? BAD : GOOD, "%.60s %.20s", u.release, u.machine);
+	if (number < 5010)
+		fix(f, "Linux 5.10 or newer is needed");
 }
 
 static void user_namespaces(const struct patient *p, struct finding *f)
 {
-	char text[16];
-
-	SAY(f, p->host.userns ? GOOD : BAD, p->host.userns ? "can be made" : "switched off");
+	say(f, p->host.userns ? GOOD : BAD, p->host.userns ? "can be made" : "switched off");
 	if (p->host.userns)
 		return;
-	if (read_text("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", text,
-		      sizeof(text)) == 0 &&
-	    *text == '1')
-		FIX(f,
-		    "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or run atoll as root");
-	else if (read_text("/proc/sys/kernel/unprivileged_userns_clone", text, sizeof(text)) == 0 &&
-		 *text == '0')
-		FIX(f, "sudo sysctl kernel.unprivileged_userns_clone=1, or run atoll as root");
+	if (file_says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'))
+		fix(f, "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or be root");
+	else if (file_says("/proc/sys/kernel/unprivileged_userns_clone", '0'))
+		fix(f, "sudo sysctl kernel.unprivileged_userns_clone=1, or be root");
 	else
-		FIX(f,
-		    "sudo sysctl user.max_user_namespaces=65536; an outer container may forbid it too");
-}
-
-static void identity(const struct patient *p, struct finding *f)
-{
-	SAY(f, p->host.is_root ? GOOD : POOR,
-	    p->host.is_root ? "root: own uid range and cgroups per box" : "not root");
-	if (!p->host.is_root)
-		FIX(f,
-		    "boxes share your uid and cgroup limits need delegation; sudo atoll has all walls");
+		fix(f, "sudo sysctl user.max_user_namespaces=65536; a container may forbid it too");
 }
 
 /* v2 names its controllers in one file; on v1 each is a mount. */
@@ -94,67 +100,43 @@ static int has_controller(const char *name)
 	snprintf(path, sizeof(path), "/sys/fs/cgroup/%s", name);
 	if (access(path, F_OK) == 0)
 		return 1;
-	return read_text("/sys/fs/cgroup/cgroup.controllers", all, sizeof(all)) == 0 &&
-	       strstr(all, name);
+	read_text("/sys/fs/cgroup/cgroup.controllers", all, sizeof(all));
+	return strstr(all, name) != NULL;
+}
+
+static void add_word(char *list, size_t size, const char *word)
+{
+	size_t n = strlen(list);
+
+	snprintf(list + n, size - n, "%s%s", n ? " " : "", word);
 }
 
 static void cgroups(const struct patient *p, struct finding *f)
 {
 	static const char *const wanted[] = { "memory", "pids", "cpu" };
 	char have[64] = "", lack[64] = "";
+	enum verdict v = GOOD;
 
-	for (unsigned i = 0; i < ARRAY_LEN(wanted); i++) {
-		char *list = has_controller(wanted[i]) ? have : lack;
-
-		snprintf(list + strlen(list), sizeof(have) - strlen(list), " %s", wanted[i]);
+	for (unsigned i = 0; i < ARRAY_LEN(wanted); i++)
+		add_word(has_controller(wanted[i]) ? have : lack, sizeof(have), wanted[i]);
+	if (*lack) {
+		v = *have ? POOR : BAD;
+		fix(f, "those limits cannot be enforced; boot with systemd and cgroup v2");
 	}
-	SAY(f,
-	    !*have  ? BAD
-	    : *lack ? POOR
-		    : GOOD,
-	    "v%u:%s%s%s",
-	    p->has_keeper                                            ? p->keeper.cgroup_version
-	    : access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0 ? 2
-								     : 1,
-	    *have ? have : " none", *lack ? "; missing:" : "", lack);
-	if (*lack)
-		FIX(f,
-		    "without them those limits cannot be enforced; boot with systemd and cgroup v2");
-}
-
-static void overlay(const struct patient *p, struct finding *f)
-{
-	SAY(f, p->host.overlay_userns ? GOOD : POOR,
-	    p->host.overlay_userns ? "mounts inside a box" : "not inside a box");
-	if (!p->host.overlay_userns)
-		FIX(f,
-		    "each box gets a private copy of the template: slower, same walls (Linux 5.11 has it)");
-}
-
-static void idmap(const struct patient *p, struct finding *f)
-{
-	SAY(f, p->host.idmap ? GOOD : POOR, p->host.idmap ? "work" : "not here");
-	if (!p->host.idmap)
-		FIX(f, "template files belong to nobody inside; root in a box cannot change them");
-}
-
-static void seccomp(const struct patient *p, struct finding *f)
-{
-	SAY(f, p->host.seccomp ? GOOD : BAD, p->host.seccomp ? "filters load" : "not here");
-	if (!p->host.seccomp)
-		FIX(f, "a kernel with CONFIG_SECCOMP_FILTER; untrusted code is refused without it");
+	say(f, v, "%s%s%s", *have ? have : "none", *lack ? "; missing: " : "", lack);
+	if (p->has_keeper && p->keeper.cgroup_version)
+		add_word(f->value, sizeof(f->value),
+			 p->keeper.cgroup_version == 2 ? "(v2)" : "(v1)");
 }
 
 static void landlock(const struct patient *p, struct finding *f)
 {
-	int abi = p->host.landlock_abi;
-
-	if (abi)
-		SAY(f, GOOD, "ABI %d", abi);
-	else
-		SAY(f, POOR, "none");
-	if (!abi)
-		FIX(f, "one wall fewer; boot with lsm=landlock,... in the kernel's command line");
+	if (p->host.landlock_abi) {
+		say(f, GOOD, "ABI %d", p->host.landlock_abi);
+		return;
+	}
+	say(f, POOR, "none");
+	fix(f, "one wall fewer; add lsm=landlock,... to the kernel's command line");
 }
 
 static void core_pattern(const struct patient *p, struct finding *f)
@@ -162,134 +144,173 @@ static void core_pattern(const struct patient *p, struct finding *f)
 	char text[128];
 
 	read_text("/proc/sys/kernel/core_pattern", text, sizeof(text));
-	SAY(f, p->host.core_piped ? POOR : GOOD, "%.100s", text);
+	say(f, p->host.core_piped ? POOR : GOOD, "%.100s", text);
 	if (p->host.core_piped)
-		FIX(f,
-		    "crashes start a program as host root: sudo sysctl kernel.core_pattern=core");
-}
-
-static void merged_usr(const struct patient *p, struct finding *f)
-{
-	SAY(f, p->host.merged_usr ? GOOD : BAD,
-	    p->host.merged_usr ? "/bin is in /usr" : "/bin is not in /usr");
-	if (!p->host.merged_usr)
-		FIX(f, "sudo apt-get install usrmerge; a box shows /usr only");
-}
-
-static void disk(const struct patient *p, struct finding *f)
-{
-	char size[UNITS_TEXT];
-	struct sysinfo s;
-
-	(void)p;
-	sysinfo(&s);
-	SAY(f, GOOD, "tmpfs per box, bytes and files bounded; %s of memory free",
-	    units_size(size, (uint64_t)s.freeram * s.mem_unit));
+		fix(f, "a crash starts a program as root: sudo sysctl kernel.core_pattern=core");
 }
 
 static void descriptors(const struct patient *p, struct finding *f)
 {
-	char pids[24] = "";
+	char pids[24];
 	struct rlimit r;
+	int few;
 
 	(void)p;
 	getrlimit(RLIMIT_NOFILE, &r);
 	read_text("/proc/sys/kernel/pid_max", pids, sizeof(pids));
-	SAY(f, r.rlim_max < 4096 || strtoul(pids, NULL, 10) < 32768 ? POOR : GOOD,
-	    "%llu descriptors, %s pids", (unsigned long long)r.rlim_max, pids);
-	if (f->verdict != GOOD)
-		FIX(f, "ulimit -Hn 65536; sudo sysctl kernel.pid_max=4194304");
-}
-
-static void keeper(const struct patient *p, struct finding *f)
-{
-	if (p->has_keeper)
-		SAY(f, GOOD, "pid %u, %u boxes, pool %u of %u", p->keeper.pid, p->keeper.boxes,
-		    p->keeper.pooled, p->keeper.pool_depth);
-	else
-		SAY(f, BAD, "%.190s", p->keeper_err.msg);
-	if (!p->has_keeper)
-		FIX(f,
-		    "the other rows say what is missing; its log is keeper.log in the run folder");
-}
-
-static void walls(const struct patient *p, struct finding *f)
-{
-	unsigned have = 0, missing = LAYER_COUNT;
-
-	for (unsigned i = 0; p->has_keeper && i < LAYER_COUNT; i++) {
-		if (p->keeper.layers & LAYER_BIT(i))
-			have++;
-		else if (missing == LAYER_COUNT ||
-			 jail_layers[i].mandatory > jail_layers[missing].mandatory)
-			missing = i;
-	}
-	SAY(f,
-	    have == LAYER_COUNT                                        ? GOOD
-	    : missing < LAYER_COUNT && !jail_layers[missing].mandatory ? POOR
-								       : BAD,
-	    "%u of %u in force", have, LAYER_COUNT);
-	if (missing < LAYER_COUNT)
-		FIX(f, "%s: %s", jail_layers[missing].name, jail_layers[missing].missing);
+	few = r.rlim_max < 4096 || strtoul(pids, NULL, 10) < 32768;
+	say(f, few ? POOR : GOOD, "%llu descriptors, %s pids", (unsigned long long)r.rlim_max,
+	    pids);
+	if (few)
+		fix(f, "ulimit -Hn 65536; sudo sysctl kernel.pid_max=4194304");
 }
 
 static void runtimes(const struct patient *p, struct finding *f)
 {
-	char have[120] = "", lack[100] = "";
+	char have[120] = "", lack[120] = "";
 
 	(void)p;
-	for (unsigned i = 0; i < lang_nrows; i++) {
-		char *list = lang_present(&lang_rows[i]) ? have : lack;
-		size_t room = list == have ? sizeof(have) : sizeof(lack), n = strlen(list);
-
-		snprintf(list + n, room - n, "%s%s", n ? " " : "", lang_rows[i].name);
-	}
-	SAY(f, *have ? GOOD : POOR, "%s%s%s", *have ? have : "none", *lack ? "; not here: " : "",
+	for (unsigned i = 0; i < lang_nrows; i++)
+		add_word(lang_present(&lang_rows[i]) ? have : lack, sizeof(have),
+			 lang_rows[i].name);
+	say(f, *have ? GOOD : POOR, "%s%s%s", *have ? have : "none", *lack ? "; not here: " : "",
 	    lack);
 	if (!*have)
-		FIX(f, "sudo apt-get install python3 nodejs gcc libc6-dev");
+		fix(f, "sudo apt-get install python3 nodejs gcc libc6-dev");
+}
+
+static void keeper(const struct patient *p, struct finding *f)
+{
+	const struct wire_about *k = &p->keeper;
+
+	if (p->has_keeper) {
+		say(f, GOOD, "pid %u, %u boxes, pool %u of %u", k->pid, k->boxes, k->pooled,
+		    k->pool_depth);
+		return;
+	}
+	say(f, BAD, "%s", p->keeper_err.msg);
+	fix(f, "other rows may say why; its log is keeper.log in the run folder");
+}
+
+static void walls(const struct patient *p, struct finding *f)
+{
+	const struct layer_row *gap = NULL;
+	unsigned have = 0;
+
+	for (unsigned i = 0; i < LAYER_COUNT; i++) {
+		if (p->has_keeper && p->keeper.layers & LAYER_BIT(i))
+			have++;
+		else if (!gap || jail_layers[i].mandatory > gap->mandatory)
+			gap = &jail_layers[i];
+	}
+	say(f, !gap ? GOOD : gap->mandatory ? BAD : POOR, "%u of %u in force", have, LAYER_COUNT);
+	if (gap)
+		snprintf(f->fix, sizeof(f->fix), "%s: %s", gap->name, gap->missing);
+}
+
+/* ---- questions with two ---- */
+
+static int is_root(const struct patient *p)
+{
+	return p->host.is_root;
+}
+
+static int has_overlay(const struct patient *p)
+{
+	return p->host.overlay_userns;
+}
+
+static int has_idmap(const struct patient *p)
+{
+	return p->host.idmap;
+}
+
+static int has_seccomp(const struct patient *p)
+{
+	return p->host.seccomp;
+}
+
+static int has_merged_usr(const struct patient *p)
+{
+	return p->host.merged_usr;
+}
+
+static int bounds_disk(const struct patient *p)
+{
+	return p->has_keeper && p->keeper.layers & LAYER_BIT(LAYER_DISK);
 }
 
 static const struct question {
 	const char *name;
-	void (*ask)(const struct patient *p, struct finding *f);
+	void (*ask)(const struct patient *p, struct finding *f); /* or: */
+	int (*holds)(const struct patient *p);
+	enum verdict otherwise;
+	const char *yes, *no, *fix;
 } questions[] = {
-	{ "kernel", kernel },
-	{ "identity", identity },
-	{ "user namespaces", user_namespaces },
-	{ "cgroups", cgroups },
-	{ "overlayfs", overlay },
-	{ "idmapped mounts", idmap },
-	{ "seccomp", seccomp },
-	{ "landlock", landlock },
-	{ "core pattern", core_pattern },
-	{ "merged /usr", merged_usr },
-	{ "disk limit", disk },
-	{ "descriptors, pids", descriptors },
-	{ "runtimes", runtimes },
-	{ "keeper", keeper },
-	{ "walls", walls },
+	{ .name = "kernel", .ask = kernel },
+	{ .name = "identity", .holds = is_root, .otherwise = POOR,
+	  .yes = "root: own uid range and cgroups per box", .no = "not root",
+	  .fix = "boxes share your uid, and limits need delegation; sudo atoll has all walls" },
+	{ .name = "user namespaces", .ask = user_namespaces },
+	{ .name = "cgroups", .ask = cgroups },
+	{ .name = "overlayfs", .holds = has_overlay, .otherwise = POOR,
+	  .yes = "mounts inside a box", .no = "does not mount inside a box",
+	  .fix = "each box gets a private copy of the template: slower, same walls" },
+	{ .name = "idmapped mounts", .holds = has_idmap, .otherwise = POOR,
+	  .yes = "work", .no = "not here",
+	  .fix = "template files belong to nobody inside: root in a box cannot change them" },
+	{ .name = "seccomp", .holds = has_seccomp, .otherwise = BAD,
+	  .yes = "filters load", .no = "not here",
+	  .fix = "a kernel with CONFIG_SECCOMP_FILTER; untrusted code is refused without it" },
+	{ .name = "landlock", .ask = landlock },
+	{ .name = "core pattern", .ask = core_pattern },
+	{ .name = "merged /usr", .holds = has_merged_usr, .otherwise = BAD,
+	  .yes = "/bin is in /usr", .no = "/bin is not in /usr",
+	  .fix = "sudo apt-get install usrmerge; a box shows /usr only" },
+	{ .name = "disk limit", .holds = bounds_disk, .otherwise = BAD,
+	  .yes = "bytes and files of a box are bounded", .no = "cannot be enforced",
+	  .fix = "one box could fill the host's disk, so none is made" },
+	{ .name = "descriptors, pids", .ask = descriptors },
+	{ .name = "runtimes", .ask = runtimes },
+	{ .name = "keeper", .ask = keeper },
+	{ .name = "walls", .ask = walls },
+};
+
+static void answer(const struct question *q, const struct patient *p, struct finding *f)
+{
+	if (q->ask)
+		q->ask(p, f);
+	else if (q->holds(p))
+		say(f, GOOD, "%s", q->yes);
+	else {
+		say(f, q->otherwise, "%s", q->no);
+		fix(f, q->fix);
+	}
+}
+
+/* ---- answers ---- */
+
+static const struct {
+	const char *mark, *color, *word;
+} verdicts[] = {
+	[GOOD] = { "✓", "\033[32m", "ok" },
+	[POOR] = { "!", "\033[33m", "warn" },
+	[BAD] = { "✗", "\033[31m", "fail" },
 };
 
 static void print(const struct cli *cli, const char *name, const struct finding *f)
 {
-	static const char *const marks[] = { [GOOD] = "✓", [POOR] = "!", [BAD] = "✗" };
-	static const char *const colors[] = {
-		[GOOD] = "\033[32m", [POOR] = "\033[33m", [BAD] = "\033[31m"
-	};
-
 	if (cli->quiet && f->verdict == GOOD)
 		return;
-	printf("%s%s%s %-18s %s%s%s\n", cli->color ? colors[f->verdict] : "", marks[f->verdict],
-	       cli->color ? "\033[0m" : "", name, f->value, *f->fix ? "  → " : "", f->fix);
+	printf("%s%s%s %-18s %s%s%s\n", cli->color ? verdicts[f->verdict].color : "",
+	       verdicts[f->verdict].mark, cli->color ? "\033[0m" : "", name, f->value,
+	       *f->fix ? "  → " : "", f->fix);
 }
 
 static json_t *as_json(const char *name, const struct finding *f)
 {
-	static const char *const words[] = { [GOOD] = "ok", [POOR] = "warn", [BAD] = "fail" };
-
-	return json_pack("{s:s, s:s, s:s, s:s}", "name", name, "status", words[f->verdict], "value",
-			 f->value, "fix", f->fix);
+	return json_pack("{s:s, s:s, s:s, s:s}", "name", name, "status", verdicts[f->verdict].word,
+			 "value", f->value, "fix", f->fix);
 }
 
 static void examine(struct patient *p)
@@ -313,7 +334,7 @@ static int doctor(const struct cli *cli, const struct args *a)
 	for (unsigned i = 0; i < ARRAY_LEN(questions); i++) {
 		struct finding f = { 0 };
 
-		questions[i].ask(&p, &f);
+		answer(&questions[i], &p, &f);
 		status |= f.verdict == BAD;
 		if (cli->json)
 			json_array_append_new(rows, as_json(questions[i].name, &f));

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* In the order of the overview. */
 static const struct verb *const verbs[] = {
 	&verb_run,    &verb_shell, &verb_ps,      &verb_kill, &verb_doctor,
 	&verb_policy, &verb_bench, &verb_version, &verb_help, NULL,

@@ -169,8 +169,7 @@ static const struct section {
 	{ "exec", "what init does in a child before the program runs, in this order", exec_steps },
 	{ "mounts", "what a box finds mounted", mounts },
 	{ "masks", "what of /proc is hidden or read-only", masks },
-	{ "namespaces", "counters of the user namespace, set before they are out of reach",
-	  counters },
+	{ "namespaces", "counters of the user namespace, set once", counters },
 	{ "etc", "what of the host's /etc is copied into the template", etc },
 	{ "capabilities", "what the box's root may keep; its user has none", capabilities },
 	{ "limits", "resource limits of every process, soft / hard", limits },
@@ -276,8 +275,8 @@ const struct verb verb_policy = {
 	.group = "Machine",
 	.usage = "[SECTION...]",
 	.summary = "print the walls of a box and the reason for each",
-	.notes =
-		"Sections: layers steps exec mounts masks namespaces etc capabilities limits devices landlock seccomp.",
+	.notes = "Sections: layers steps exec mounts masks namespaces etc capabilities limits\n"
+		 "devices landlock seccomp.",
 	.max_words = ARRAY_LEN(sections),
 	.examples = examples,
 	.run = policy,

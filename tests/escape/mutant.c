@@ -1,6 +1,6 @@
 /* mutant.c - runs a program in a box from which rows of isolation are missing.
  *
- *	mutant [-w TABLE:ROW]... [-f BYTES] [-t] PROGRAM [ARG...]
+ *	mutant [-w TABLE:ROW]... [-f BYTES] [-tn] PROGRAM [ARG...]
  *
  *	-w   leave out a row: `steps:landlock` of the launcher's table, `exec:uid` of init's
  *	-f   limit the size of files (RLIMIT_FSIZE)

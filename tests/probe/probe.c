@@ -4,9 +4,10 @@
  *	probe try NAME[=ARG]...        one line per deed: `NAME[=ARG] ok`, or an errno, or `killed SIG`
  *	probe use WHAT MOST            takes up to MOST of something: `WHAT GOT`, and gives it back
  *	probe spin MS N                N processes at full speed for that long: `spin CPU-MS`
- *	probe wait                     says `ready`, waits for the end of its stdin
+ *	probe hold NAME[=ARG]...       as try, but keeps what it got, says `ready`, and waits for the end
+ *	                               of its stdin
+ *	probe watch PATH               counts who opens it, until the end of its stdin: `opened N`
  *	probe daemon WORD              leaves a process behind that has left session and parent
- *	probe hold WHAT[=ARG]...       as try, but keeps it and waits for the end of its stdin
  *
  * and on the host's side:
  *	probe listen DIR               TCP, abstract and path sockets: counts who comes
@@ -23,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,6 +99,23 @@ static int wait_for_end(void)
 	return 0;
 }
 
+static int watch(const char *path)
+{
+	char events[4096];
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), opened = 0;
+	ssize_t n;
+
+	if (fd < 0 || inotify_add_watch(fd, path, IN_OPEN) < 0) {
+		printf("watch %s\n", strerrorname_np(errno));
+		return wait_for_end();
+	}
+	wait_for_end();
+	while ((n = read(fd, events, sizeof(events))) > 0)
+		opened += (int)(n / (ssize_t)sizeof(struct inotify_event));
+	printf("opened %d\n", opened);
+	return 0;
+}
+
 static int hold(char **words)
 {
 	for (; *words; words++) {
@@ -140,8 +159,8 @@ int main(int argc, char **argv)
 		return try(argv + 2);
 	if (!strcmp(verb, "hold"))
 		return hold(argv + 2);
-	if (!strcmp(verb, "wait"))
-		return wait_for_end();
+	if (!strcmp(verb, "watch") && arg)
+		return watch(arg);
 	if (!strcmp(verb, "use") && argc == 4)
 		return use_up(arg, atol(argv[3]));
 	if (!strcmp(verb, "spin") && argc == 4)

@@ -162,33 +162,34 @@ static int lock_file(const char *path)
 
 /* ---- device nodes ---- */
 
-static int node(mode_t type, unsigned major_, unsigned minor_)
+static int node(const char *path, unsigned long mode, unsigned major_, unsigned minor_)
 {
-	unlink("node");
-	return (int)syscall(SYS_mknodat, AT_FDCWD, "node", type | 0666, makedev(major_, minor_));
+	int made = (int)syscall(SYS_mknodat, AT_FDCWD, path, mode, makedev(major_, minor_));
+
+	if (made == 0)
+		unlink(path);
+	return made;
 }
 
-static int mknod_char(const char *arg)
+static int mknod_char(const char *path)
 {
-	return (void)arg, node(S_IFCHR, 1, 3);
+	return node(path, S_IFCHR | 0666, 1, 3);
 }
 
-static int mknod_block(const char *arg)
+static int mknod_block(const char *path)
 {
-	return (void)arg, node(S_IFBLK, 7, 0);
+	return node(path, S_IFBLK | 0666, 7, 0);
 }
 
-/* Overlay's mark for a deleted file is a device that everybody may make. */
-static int mknod_whiteout(const char *arg)
+/* Overlay's mark for a deleted file is a device that everybody may make, if the kernel is asked. */
+static int mknod_whiteout(const char *path)
 {
-	return (void)arg, node(S_IFCHR, 0, 0);
+	return node(path, S_IFCHR | 0666, 0, 0);
 }
 
-static int mknod_high(const char *arg)
+static int mknod_high(const char *path)
 {
-	(void)arg;
-	unlink("node");
-	return (int)syscall(SYS_mknodat, AT_FDCWD, "node", 1ul << 40 | S_IFCHR | 0666, makedev(1, 3));
+	return node(path, 1ul << 40 | S_IFCHR | 0666, 0, 0);
 }
 
 /* ---- mounts and namespaces ---- */
@@ -446,16 +447,6 @@ static int own_loopback(const char *arg)
 	return connect(out, (struct sockaddr *)&at, len);
 }
 
-/* A datagram to the world needs a route, not an answer: the address is our own documentation's. */
-static int has_route(const char *arg)
-{
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) };
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
-
-	to.sin_addr.s_addr = inet_addr(arg);
-	return fd < 0 ? -1 : connect(fd, (struct sockaddr *)&to, sizeof(to));
-}
-
 /* ---- what a neighbour might hold ---- */
 
 static int listen_abstract(const char *name)
@@ -507,6 +498,12 @@ static int find_shm(const char *name)
 	return shm_open(name, O_RDWR, 0) < 0 ? -1 : 0;
 }
 
+/* For whoever looks for us from outside by our command line. */
+static int be_named(const char *word)
+{
+	return word ? 0 : -1;
+}
+
 static int set_host_name(const char *name)
 {
 	return sethostname(name, strlen(name));
@@ -528,10 +525,11 @@ const struct deed reach_deeds[] = {
 	{ "limits-of", limits_of }, { "priority", higher_priority }, { "real-time", real_time },
 	{ "raise-limit", raise_limit }, { "set-user-id", set_user_id },
 	{ "tcp", connect_tcp }, { "tcp6", connect_tcp6 }, { "abstract", connect_abstract },
-	{ "socket-at", connect_path }, { "own-loopback", own_loopback }, { "route", has_route },
+	{ "socket-at", connect_path }, { "own-loopback", own_loopback },
 	{ "hold-abstract", listen_abstract }, { "hold-tcp", listen_tcp },
 	{ "hold-segment", make_segment }, { "segment", find_segment },
 	{ "hold-queue", make_queue }, { "queue", find_queue }, { "hold-shm", make_shm },
 	{ "shm", find_shm }, { "host-name", set_host_name },
+	{ "named", be_named },
 };
 const size_t reach_ndeeds = COUNT(reach_deeds);

@@ -25,7 +25,7 @@ every_language_of_this_machine_runs() {
 	echo 'console.log(6 * 7)' >a.js
 	echo 'print 6 * 7, "\n"' >a.pl
 	echo 'puts 6 * 7' >a.rb
-	for f in py:python3 sh:bash c:gcc cpp:g++ js:node pl:perl rb:ruby; do
+	for f in py:python3 sh:bash c:cc cpp:g++ js:node pl:perl rb:ruby; do
 		[ -x "/usr/bin/${f#*:}" ] || continue
 		run "a.${f%:*}"
 		is "$out" 42 "$f: $err"
@@ -56,7 +56,7 @@ a_compiler_that_fails_ends_the_run_with_its_status() {
 	run --report r.json bad.c
 	is "$status" 1
 	has "$err" "nosuch"
-	is "$(json r.json 'd["command"][0]')" /usr/bin/gcc
+	is "$(json r.json 'd["command"][0]')" /usr/bin/cc
 	nothing_left
 }
 

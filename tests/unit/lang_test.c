@@ -54,7 +54,7 @@ TEST(a_command_is_a_row_with_its_places_filled)
 	const char *argv[LANG_ARGS + 1];
 	unsigned n = lang_command(c->compile, "/s.c", "/b", argv);
 
-	CHECK_STR(argv[0], "/usr/bin/gcc");
+	CHECK_STR(argv[0], "/usr/bin/cc");
 	CHECK_STR(argv[3], "/b");
 	CHECK_STR(argv[4], "/s.c");
 	CHECK(!argv[n]);

@@ -1,0 +1,187 @@
+#!/bin/sh
+# files.sh - what a box sees of the host's files, and what it can do to them.
+# security.md §4 rows 13 to 18 and 22, §8.
+. "$(dirname "$0")/lib.sh"
+need_keeper
+
+# A file on the host that anybody could read, if only he got there.
+canary() {
+	canary=$(mktemp /tmp/atoll-canary.XXXXXX)
+	trap 'rm -f "$canary"' EXIT
+	echo "a word from outside, $$" >"$canary"
+	chmod 644 "$canary"
+}
+
+# Escape, HostLeak
+host_files_are_out_of_reach() {
+	canary
+	before=$(stat -c '%y %z %a' "$canary")
+	refused "read=$canary" "climb=$canary" "through-proc=$canary" "through-link=$canary" \
+		"descriptors=$canary" read=/etc/shadow list=/root "see=$ATOLL_RUN" "see=$ATOLL_STATE" \
+		see=/sys/kernel see=/sys/fs/cgroup see=/proc/1/root
+	is "$(stat -c '%y %z %a' "$canary")" "$before"
+}
+
+# HostLeak
+the_root_holds_what_a_box_needs_and_nothing_else() {
+	facts root
+	names=$(fact root | cut -d ' ' -f 1 | grep -v '^lib' | sort | tr '\n' ' ')
+	[ "$names" = "bin dev etc home media mnt opt proc root run sbin srv sys tmp usr var " ] || escaped "$names"
+	verdicts list=/run list=/home/user/.. list=/mnt list=/opt list=/var/lib
+	echo "$out" | grep -q '^list=/run ENODATA' || escaped "/run is not empty"
+}
+
+# Escape, PeerDoS: what one box could write there, the host and every other box would run
+the_hosts_programs_can_be_run_but_not_changed() {
+	before=$(stat -c '%y %z %a %h' /usr/bin/env)
+	facts mounts
+	case $(mounted /usr) in ro,nosuid,nodev*) ;; *) escaped "/usr is mounted '$(mounted /usr)'" ;; esac
+	refused create=/usr/x create=/usr/local/bin/x create=/bin/x write=/usr/bin/env touch=/usr/bin/env \
+		chmod=/usr/bin/env link=/usr/bin/env mark=/usr/bin/env
+	works see=/usr/bin/env
+	is "$(stat -c '%y %z %a %h' /usr/bin/env)" "$before"
+}
+
+# Escape
+every_mount_is_the_one_that_the_policy_names() {
+	facts mounts
+	while read -r at options; do
+		found=$(mounted "$at")
+		[ "$found" ] || escaped "$at is not mounted"
+		for option in $options; do
+			case ",$(echo "$found" | tr ' ' ,)," in *,"$option",*) ;; *) escaped "$at is '$found'" ;; esac
+		done
+	done <<-END
+		/ overlay nosuid nodev userxattr
+		/usr ro nosuid nodev
+		/dev tmpfs ro nosuid noexec
+		/dev/pts devpts nosuid noexec max=64
+		/dev/shm nosuid nodev noexec
+		/proc proc nosuid nodev noexec hidepid=invisible
+		/sys tmpfs ro nosuid nodev noexec
+	END
+	others=$(fact mount | awk '$5 !~ "^/(|usr|dev|dev/pts|dev/shm|proc|sys|proc/[a-z_-]*)$" { print $5 }')
+	[ -z "$others" ] || escaped "also mounted: $others"
+	trusting=$(fact mount | awk '$6 !~ /nosuid/ { print $5 }')
+	[ -z "$trusting" ] || escaped "set-user-id counts at $trusting"
+}
+
+# Escape
+no_mounted_a_box_shows_on_the_host_or_the_other_way_round() {
+	ours() { grep -c -e "$work" -e lowerdir=l, /proc/self/mountinfo || :; }
+	before=$(ours)
+	held 8 a
+	is "$(ours)" "$before"
+	freed 8 a
+	facts mounts
+	case $out in *" shared:"* | *" master:"*) escaped "a mount propagates" ;; esac
+}
+
+# Escape: some of these files run programs as the host's root
+kernel_settings_cannot_be_written() {
+	before=$(cat /proc/sys/kernel/core_pattern)
+	facts mounts
+	for at in $(policy masks 'r["what"] == "ro" and "/proc/" + r["name"] or ""'); do
+		[ ! -e "$at" ] || case $(mounted "$at") in ro,*) ;; *) escaped "$at is '$(mounted "$at")'" ;; esac
+	done
+	refused write=/proc/sys/kernel/core_pattern write=/proc/sys/kernel/modprobe \
+		write=/proc/sys/kernel/hostname write=/proc/sys/net/ipv4/ip_forward \
+		write=/proc/sys/user/max_user_namespaces write=/proc/sys/vm/drop_caches write=/proc/sysrq-trigger \
+		create=/sys/x create=/dev/x create=/proc/x
+	is "$(cat /proc/sys/kernel/core_pattern)" "$before"
+}
+
+# HostLeak
+kernel_memory_keys_and_logs_are_masked() {
+	policy masks '(r["what"].startswith("/s") and "list=/proc/" or "read=/proc/") + r["name"]' |
+		grep -v -e '/sys$' -e '/bus$' -e '/fs$' -e '/irq$' >all
+	[ "$(wc -l <all)" -ge 20 ]
+	refused $(cat all)
+	# What this kernel has at all must be there and say nothing.
+	for file in $(sed 's/.*=//' all); do
+		[ ! -e "$file" ] || echo "$out" | grep -q "=$file ENODATA" || fail "$file: $(echo "$out" | grep "=$file ")"
+	done
+}
+
+# Escape
+only_harmless_devices_are_there() {
+	facts devices
+	fact dev | sed -n 's/ [cb]/ /p' | sort >have
+	policy devices 'r["what"] + " " + r["name"]' | grep -v -e ptmx -e pts | sort >want
+	cmp -s have want || escaped "$(tr '\n' ',' <have)"
+	refused read=/dev/mem read=/dev/kmsg write=/dev/loop-control write=/dev/kvm write=/dev/fuse \
+		write=/dev/net/tun write=/dev/console write=/dev/userfaultfd write=/dev/vhost-vsock
+}
+
+# Escape
+no_device_node_can_be_made() {
+	refused mknod-char=node mknod-block=node mknod-whiteout=node mknod-whiteout=/dev/shm/node \
+		mknod-high=/dev/shm/node
+}
+
+# Escape: even if a node should appear. A process of the host's root, in the box's cgroup.
+a_device_that_appears_could_not_be_opened() {
+	[ -c /dev/loop-control ] || skip "no device here that root could open and a box could not"
+	true 8<>/dev/loop-control || skip "this host forbids devices to root too"
+	held 8 a
+	dir=$(cgroup_of devices "$program")
+	[ "$dir" ] || skip "no device cgroup on this host"
+	sh -c 'echo 0 >"$1/cgroup.procs" && exec 3<>/dev/loop-control' - "$dir" 2>said && escaped "/dev/loop-control opens"
+	has "$(cat said)" "not permitted"
+	sh -c 'echo 0 >"$1/cgroup.procs" && exec 3<>/dev/null' - "$dir"
+	freed 8 a
+}
+
+# Escape: a forgotten descriptor is a way out
+a_program_holds_its_three_streams_and_nothing_else() {
+	facts fds terminal
+	shows stdio "pipe pipe pipe"
+	[ "$(fact fd | cut -d ' ' -f 1 | sort -n | tr '\n' ' ')" = "0 1 2 " ] || escaped "$(fact fd)"
+}
+
+# HostLeak
+the_environment_is_made_from_nothing() {
+	facts env
+	names=$(fact env | sed 's/=.*//' | sort | tr '\n' ' ')
+	[ "$names" = "HOME LANG LOGNAME PATH SHELL TERM USER " ] || escaped "$names"
+	case $out in *"$ATOLL_CANARY"*) escaped "a word from outside is inside" ;; esac
+}
+
+# Escape: a folder of the host as working folder is a way out
+a_program_starts_in_its_home() {
+	facts process
+	shows folder /home/user
+	shows umask 022
+}
+
+# Escape
+nobody_mounts_or_changes_the_root() {
+	refused mount bind=/usr remount=/usr remount=/proc/sys umount=/proc/sys umount=/proc/cmdline pivot \
+		chroot=/home/user nested call=fsopen call=fsmount call=fspick call=open_tree call=move_mount \
+		call=mount_setattr
+}
+
+# Escape: the "shocker" opened the host's files by their numbers
+files_have_no_handles() {
+	refused call=name_to_handle_at call=open_by_handle_at
+}
+
+# Escape
+set_user_id_programs_gain_nothing() {
+	[ -u /usr/bin/su ] || skip "no set-user-id program to try"
+	refused set-user-id=/usr/bin/su
+}
+
+# HostLeak: whoever reads a box's files from outside, for the record, reads the box's and no other
+links_out_of_the_box_lead_the_record_nowhere() {
+	canary
+	sum=$(sha256sum <"$canary" | cut -c 1-64)
+	"$ATOLL" run --report r.json -- ln -s "$canary" link </dev/null
+	is "$(json r.json '[f["path"] for f in d["files_changed"]]')" "['/home/user/link']"
+	lacks "$(cat r.json)" "$sum"
+	# The same words in a file of the box's own: then their sum is there.
+	"$ATOLL" run --report r.json -- sh -c 'cat >file' <"$canary"
+	has "$(cat r.json)" "$sum"
+}
+
+run_tests

@@ -1,0 +1,170 @@
+# lib.sh - for promises about the walls of a box. Source it, write promises, end with `run_tests`.
+#
+#	. "$(dirname "$0")/lib.sh"
+#	need_keeper
+#	# HostLeak
+#	the_host_name_is_not_told() {
+#		facts hostname
+#		shows hostname atoll
+#	}
+#	run_tests
+#
+# A promise looks from both sides: what a hostile program got, which the probe tells from inside,
+# and that the host stayed as it was. It calls `escaped` when a wall did not hold, and fails in any
+# other way when something else went wrong. mutants.sh takes the walls out, row by row, and wants to
+# see `escaped` and nothing else: a promise that was never broken is not known to hold.
+#
+# The word above a promise is gVisor's class of what would happen without it:
+#	Escape    code of a box acts as the host          HostLeak  it learns what is the host's
+#	Lateral   it acts on another box, or learns of it HostDoS   it uses up the host
+#	PeerDoS   it uses up what another box has         SelfDoS   it harms itself beyond repair
+[ -z "${loading-}" ] || return 0 # mutants.sh wants the promises of a file, and has all this already
+. "$(dirname "$0")/../system/lib.sh"
+export ATOLL_STATE="$work/state" ATOLL_CANARY="a word from outside"
+: "${PROBE:?the probe, built beside atoll}"
+mkdir "$work/bin"
+cp "$PROBE" "$work/bin/probe"
+bin=$work/bin
+key=atoll-canary-$$
+
+# What mutants.sh changes: where `inside` runs, which rows are missing, what a limit is instead.
+place=box without= instead=
+
+# A keeper of our own, with something to lose: a word in its environment, a key in its keyring,
+# groups, a signal that it ignores.
+keeper_here() { # EXECUTABLE [WRAPPER...]: sets keeper
+	executable=$1
+	shift
+	rm -f "$work/ready"
+	mkfifo "$work/ready"
+	(
+		trap '' USR2
+		exec "$@" "$PROBE" with-key "$key" setpriv --groups 4,20,24 -- \
+			"$executable" keeper --pool 2 --ready-fd 3
+	) 3>"$work/ready" 2>"$work/keeper.err" &
+	keeper=$!
+	said=$(dd bs=4096 count=1 2>/dev/null <"$work/ready")
+}
+need_keeper() {
+	[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
+	keeper_here "${1:-$ATOLL}"
+	[ "$said" = R ] || { echo "Bail out! keeper: ${said#E}"; exit 1; }
+}
+
+escaped() { echo "# escaped: $*"; exit 9; }
+closed() { echo "# refused: $*"; exit 8; } # no box at all: nothing got out, nothing got in
+
+# ---- inside ----
+
+# The words that start a probe: in a box, in one with rows missing, or right on the host.
+in_place() { # COMMAND_NAME WORD...: "$@" of the named function gets the whole command line
+	then=$1
+	shift
+	case $place in
+	box) $then "$ATOLL" run ${instead:-$limits} -w "$bin" -- ./probe "$@" ;;
+	library) $then "$(dirname "$ATOLL")/mutant" $flags "$bin/probe" "$@" ;;
+	host) $then "$bin/probe" "$@" ;;
+	user) $then setpriv --reuid 1000 --regid 1000 --clear-groups -- /proc/self/fd/9 "$@" ;;
+	mutant)
+		set -- "$bin/probe" "$@"
+		rest=$without,
+		while [ "$rest" ]; do
+			set -- -w "${rest%%,*}" "$@"
+			rest=${rest#*,}
+		done
+		$then "$(dirname "$ATOLL_TEST_BIN")/mutant" $flags "$@"
+		;;
+	esac
+}
+now() {
+	status=0
+	"$@" >out 2>err </dev/null 9<"$bin/probe" || status=$?
+	out=$(tr '\0' '?' <out) err=$(cat err)
+	case $err in *refused:*) closed "$err" ;; esac
+}
+limits= flags=
+inside() { in_place now "$@"; }
+
+facts() { # KEY...
+	inside facts "$@"
+	is "$status" 0 "$err"
+	[ "$out" ] || escaped "the probe's words did not arrive"
+}
+fact() { echo "$out" | sed -n "s/^$1 //p; s/^$1\$//p"; }
+shows() { [ "$(fact "$1")" = "$2" ] || escaped "$1 is '$(fact "$1" | head -c 300)', not '$2'"; }
+
+verdicts() { # DEED...
+	inside try "$@"
+	is "$status" 0 "$err"
+	[ "$(echo "$out" | grep -Ec ' (ok|E[A-Z0-9]+|killed SIG[A-Z]+)$')" = $# ] || fail "not $# verdicts: $out"
+}
+refused() { # DEED...: none of them works
+	verdicts "$@"
+	case $(echo "$out" | sed -n 's/ ok$//p') in ?*) escaped $(echo "$out" | sed -n 's/ ok$//p') ;; esac
+}
+works() { # DEED...: all of them do
+	verdicts "$@"
+	[ "$(echo "$out" | grep -c ' ok$')" = $# ] || escaped "does not work: $(echo "$out" | grep -v ' ok$')"
+}
+
+# used WHAT MOST: takes up to MOST; sets got. A probe that was killed for it has got nothing.
+used() {
+	inside use "$@"
+	got=$(echo "$out" | sed -n "s/^$1 \([0-9]*\).*/\1/p")
+	got=${got:-0}
+}
+
+# ---- boxes that stay ----
+
+# held FD NAME DEED...: a box that holds these until `freed FD NAME`; FD is 7 or 8. Sets program and
+# init, their process ids on the host.
+later() { "$@" <"$name.in" >"$name.out" 2>"$name.err" 7>&- 8>&- 9<"$bin/probe" & eval "$name=\$!"; }
+held() {
+	fd=$1 name=$2
+	shift 2
+	mkfifo "$name.in"
+	in_place later hold "$@" "named=$name-$$-held"
+	eval "exec $fd>\$name.in"
+	eval "client=\$$name"
+	for _ in $(seq 1000); do
+		grep -q '^ready' "$name.out" && break
+		[ -d "/proc/$client" ] || case $(cat "$name.err") in
+		*refused:*) closed "$(cat "$name.err")" ;;
+		*) fail "no box: $(cat "$name.err")" ;;
+		esac
+		sleep 0.01
+	done
+	program=$(named "$name-$$-held")
+	[ "$program" ] || fail "no program on the host's side"
+	init=$(sed -n 's/^PPid:\t//p' "/proc/$program/status")
+}
+named() { # WORD: processes of the probe with it on their command line
+	for p in /proc/[0-9]*; do
+		read -r comm 2>/dev/null <"$p/comm" || continue
+		[ "$comm" != probe ] || ! tr '\0' ' ' 2>/dev/null <"$p/cmdline" | grep -q -- "$1" || echo "${p#/proc/}"
+	done
+}
+freed() {
+	eval "exec $1>&-"
+	eval "wait \$$2" || fail "$2: $(cat "$2.err")"
+}
+# cgroup_of CONTROLLER PID: its folder on the host; nothing if there is no such controller.
+cgroup_of() {
+	if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
+		echo "/sys/fs/cgroup$(sed -n 's/^0:://p' "/proc/$2/cgroup")"
+	else
+		at=$(awk -v c="$1" '$3 == "cgroup" && $4 ~ "(^|,)" c "(,|$)" { print $2; exit }' /proc/self/mounts)
+		[ -z "$at" ] || echo "$at$(sed -n "s/^[0-9]*:\([^:]*,\)*$1\(,[^:]*\)*://p" "/proc/$2/cgroup")"
+	fi
+}
+# mounted PLACE: options, type and options of the file system, as facts mounts has told.
+mounted() { fact mount | awk -v at="$1" '$5 == at { print $6, $(NF - 2), $NF }'; }
+
+got_from() { sed -n "s/^$2 //p" "$1.out"; } # NAME FACT
+
+policy() { # SECTION EXPRESSION over its rows r, one line each
+	"$ATOLL" policy "$1" --json | /usr/bin/python3 -c '
+import json, sys
+for r in json.load(sys.stdin)[sys.argv[1]]:
+    print(eval(sys.argv[2]))' "$1" "$2"
+}
