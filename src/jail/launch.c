@@ -1,12 +1,11 @@
 /* launch.c - from a spec to a running box.
  *
  *   launcher thread                 helper                        child
- *   clone3(VM|VFORK) ------------>  enters the cgroups
- *                                   becomes the range's first id
+ *   clone3(VM|VFORK) ------------>  becomes the range's first id
  *                                   clone3(VM|PARENT|NEW*) ---->  waits for GO
  *   (resumed) <-------------------  exits
  *   writes the id maps, shifts
- *   the template's ids; GO ------------------------------------>  runs inside[], top to bottom
+ *   ids, brings cgroups; GO ------------------------------------>  runs inside[], top to bottom
  *   waits for the child's tid                                     execve(init), or err and exit
  *   word to become 0 <------------------------------------------  (the kernel clears it)
  *
@@ -74,6 +73,7 @@ __asm__(".text\n.type clone3_call, @function\nclone3_call:\n"
 
 struct launch {
 	struct birth birth;
+	struct spec *spec; /* the same as birth.sp, for what is brought late */
 	struct jailed box;
 	cpu_set_t cpus;       /* ours before the launch, and the box's */
 	_Atomic uint32_t go;  /* 1: maps are written; 2: give up */
@@ -95,6 +95,16 @@ static int own_table(struct birth *b, struct err *e)
 	(void)b;
 	if (syscall(SYS_close_range, JAIL_FD_HIGH, ~0U, CLOSE_RANGE_UNSHARE) < 0)
 		return err_sys(e, "unshare descriptors");
+	return 0;
+}
+
+/* Before it has a file or a byte of its own, so that no moment of its life is unlimited. */
+static int own_cgroups(struct birth *b, struct err *e)
+{
+	for (int i = 0; i < b->sp->ntasks; i++)
+		/* "0": ourselves. A pid here would wait for a grace period of the kernel. */
+		if (write(b->sp->tasks[i], "0", 1) != 1)
+			return err_sys(e, "enter cgroup %d", i);
 	return 0;
 }
 
@@ -217,6 +227,7 @@ static const struct step {
 #define ROW(n, w) { n, w }
 	/* The table is the keeper's until now: an open() of ours would land in it. */
 	{ ROW("own descriptors", "a table of our own before we open anything"), own_table, 0 },
+	{ ROW("own cgroups", "every limit holds before there is anything to limit"), own_cgroups, 0 },
 	{ ROW("death signal", "die with the keeper until it has recorded us"), death_signal, 0 },
 	{ ROW("working folder", "the keeper's folder and mask are not inherited"), no_folder, 0 },
 	{ ROW("keyring", "session keyrings are inherited and not namespaced"), user_new_keyring, 0 },
@@ -338,15 +349,6 @@ static const struct {
 	{ LAYER_BIT(LAYER_CGROUP_NS), CLONE_NEWCGROUP },
 };
 
-static int enter_cgroups(const struct spec *sp, struct err *e)
-{
-	for (unsigned i = 0; i < sp->ntasks; i++)
-		/* "0": ourselves. A pid here would wait for a grace period of the kernel. */
-		if (write(sp->tasks[i], "0", 1) != 1)
-			return err_sys(e, "enter cgroup %u", i);
-	return 0;
-}
-
 static int helper_main(void *arg)
 {
 	struct launch *l = arg;
@@ -361,9 +363,6 @@ static int helper_main(void *arg)
 	};
 	long pid;
 
-	/* In its cgroups before there is a box, so that no moment of its life is unlimited. */
-	if (enter_cgroups(sp, &l->birth.err) < 0)
-		return 1;
 	if (sp->layers & LAYER_BIT(LAYER_UIDRANGE) &&
 	    user_become_creator(sp->uid_base, &l->birth.err) < 0)
 		return 1;
@@ -515,6 +514,8 @@ static int prepare_child(struct launch *l, struct err *e)
 		return err_in(e, "template");
 	if (make_proc(l, e) < 0)
 		return err_in(e, "processes");
+	if (l->spec->bring_tasks && l->spec->bring_tasks(l->spec, e) < 0)
+		return err_in(e, "own cgroups");
 	return 0;
 }
 
@@ -568,7 +569,7 @@ static int launch(struct launch *l, struct err *e)
 	return ready;
 }
 
-int jail_launch(const struct spec *sp, struct jailed *out, struct err *e)
+int jail_launch(struct spec *sp, struct jailed *out, struct err *e)
 {
 	static _Thread_local struct launch *l; /* the stacks are kept: mapping them costs page faults */
 	int done;
@@ -584,6 +585,7 @@ int jail_launch(const struct spec *sp, struct jailed *out, struct err *e)
 			return err_sys(e, "memory for a launch");
 		}
 	}
+	l->spec = sp;
 	l->birth = (struct birth){ .sp = sp, .layer_usr = -1, .layer_root = -1, .proc = -1,
 				   .root = -1, .upper = -1 };
 	l->box = (struct jailed){ .pid = 0, .pidfd = -1 };

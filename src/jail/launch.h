@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 struct seccomp;
+struct spec;
 
 #define JAIL_RANGE 65536   /* host ids per box */
 #define JAIL_USER 1000     /* the box's user, seen from inside */
@@ -20,8 +21,12 @@ struct spec {
 	uint64_t disk_bytes, disk_files;
 	int disk;           /* detached mount for the box's disk, or -1: a tmpfs of that size */
 	int cgroup;         /* cgroup v2: the directory it is born in; else -1 */
-	int tasks[6];       /* cgroup v1: `tasks` files to enter at birth */
-	unsigned ntasks;
+	int tasks[6];       /* cgroup v1: `tasks` files to enter before anything else */
+	int ntasks;
+	/* If set: called while the namespaces are there and the child waits, to bring the above. Making
+	 * cgroups and cloning namespaces take about as long, and can go side by side. */
+	int (*bring_tasks)(struct spec *sp, struct err *e);
+	void *bring_arg;
 	int proc;           /* the host's /proc, for maps */
 	int keeper;         /* pidfd of the calling process */
 	int init_exe;       /* sealed memfd */
@@ -39,7 +44,7 @@ struct jailed {
 
 /* Blocks its thread until init runs. Any failed row ends the start: there is no half-isolated box.
  * Needs the stage of mnt.h. Thread-safe as long as each thread brings its own spec. */
-must_check int jail_launch(const struct spec *sp, struct jailed *out, struct err *e);
+must_check int jail_launch(struct spec *sp, struct jailed *out, struct err *e);
 
 /* The rows, for `atoll policy` and for tests (`--without NAME`). */
 struct jail_step_row {

@@ -1,18 +1,19 @@
 /* seccomp.c - see seccomp.h. The list of calls is in syscalls.h; this file makes it a program.
  *
- * The program has two parts, run in this order for every system call of a box:
+ * The kernel runs the program for every system call of a box, from top to bottom:
  *
- *   the gate, written here       what libseccomp cannot say: other ABIs die, numbers beyond our
- *                                knowledge do not exist, a few argument values are refused
- *   the tree, by libseccomp      the allowlist, as a binary search over call numbers; what is
- *                                not in it gets EPERM
+ *   the ABI                not ours: the process dies
+ *   the number             a search tree over ranges of numbers that are answered alike
+ *   the arguments          for the few calls that are judged by them
+ *   the answers            one instruction each, shared by all that leads there
  *
- * Both are position-independent, so the whole is a concatenation. The tree matters for the cost of
- * loading: the kernel runs a new filter once for every call number, to remember those that pass
- * whatever their arguments, and short paths make that three times cheaper than a linear list.
+ * Every box loads it anew, so it should be small and shallow: the kernel verifies, translates and
+ * compiles each instruction, then walks the program once per call number, to remember those that
+ * pass whatever their arguments. libseccomp would compile the list too, to three times the size,
+ * because it tests for calls where we test for ranges; we ask it for their numbers only.
  *
- * Compiling takes a millisecond or two and allocates; it happens once, in the keeper. Applying is
- * one system call on memory that is never written again. */
+ * Compiling allocates and takes its time; it happens once, in the keeper. Applying is one system
+ * call on memory that is never written again. */
 #include "jail/seccomp.h"
 #include "base/own.h"
 
@@ -28,7 +29,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -59,206 +59,296 @@ int seccomp_number(const char *call)
 	return nr < 0 ? -1 : nr; /* below -1: known, but not on this architecture */
 }
 
-static unsigned newest_number(void)
-{
-	int newest = 0, nr;
+/* ---- writing a program ----
+ *
+ * From its end. A jump of classic BPF only goes forward, so whatever a step leads to is already
+ * there: a place, counted from the end, which never changes and whose distance is known. And a
+ * step that has been written before need not be written again: who leads to it shares all that
+ * follows. */
 
-	for (unsigned i = 0; i < seccomp_nrows; i++)
-		if ((nr = seccomp_number(seccomp_rows[i].call)) > newest)
-			newest = nr;
-	return (unsigned)newest;
-}
-
-/* ---- the gate ---- */
-
-#define LOAD(where) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, where)
-#define NR offsetof(struct seccomp_data, nr)
-#define ARCH offsetof(struct seccomp_data, arch)
-#define LOW32(n) offsetof(struct seccomp_data, args[n])
-#define HIGH32(n) (LOW32(n) + 4)
-/* How many instructions to skip if it holds, and if not. */
-#define IF_EQ(value, holds, not) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, holds, not)
-#define IF_GE(value, holds, not) BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, value, holds, not)
-#define IF_GT(value, holds, not) BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, value, holds, not)
-#define RETURN(action) BPF_STMT(BPF_RET | BPF_K, action)
-#define FAIL(error) RETURN(SECCOMP_RET_ERRNO | (error))
-
-struct program {
-	struct sock_filter code[BPF_MAXINSNS];
-	unsigned len;
+enum {
+	ROOM = 1024, /* steps; the kernel would take 4096 */
+	REACH = 250, /* a branch skips 255; the difference leaves room for its own hops */
 };
 
-static void append(struct program *p, const struct sock_filter *code, unsigned len)
-{
-	assert(p->len + len <= BPF_MAXINSNS);
-	memcpy(p->code + p->len, code, len * sizeof(*code));
-	p->len += len;
-}
+struct step {
+	uint16_t code;
+	uint32_t k;
+	unsigned yes, no; /* places. Without a branch only yes counts, and a RET leads nowhere */
+};
 
-/* In each piece a test that does not concern us falls through its end, to the next piece. */
-static void append_gate(struct program *p, unsigned flags)
-{
-	const struct sock_filter abi[] = {
-		/* Another ABI has another table: i386's socketcall has the number of our getuid. */
-		LOAD(ARCH),
-		IF_EQ(NATIVE, 1, 0),
-		RETURN(SECCOMP_RET_KILL_PROCESS),
-		LOAD(NR),
-#ifdef __x86_64__
-		/* x32 hides behind the same arch, with bit 30 set. -1 is not a call: a tracer
-		 * writes it to have one skipped, and it falls into ENOSYS below. */
-		IF_GE(0x40000000, 0, 2),
-		IF_EQ(0xffffffff, 1, 0),
-		RETURN(SECCOMP_RET_KILL_PROCESS),
-#endif
-		/* To a libc EPERM from a new call is an answer, ENOSYS a reason to fall back. */
-		IF_GT(newest_number(), 0, 1),
-		FAIL(ENOSYS),
-	};
-	/* All ioctls but three, where the tree can only list what is allowed. */
-	const struct sock_filter terminals[] = {
-		LOAD(NR),
-		IF_EQ(SYS_ioctl, 0, 5),
-		LOAD(LOW32(1)),
-		IF_EQ(TIOCSTI, 2, 0),
-		IF_EQ(TIOCLINUX, 1, 0),
-		IF_EQ(TIOCCONS, 0, 1),
-		FAIL(EPERM),
-	};
-	/* A core piped to a program runs that program as the host's root. RLIMIT_CORE 1 prevents
-	 * it and 0, strangely, does not: so the limit may be read and not changed. */
-	const struct sock_filter set_core[] = {
-		LOAD(NR),
-		IF_EQ(SYS_setrlimit, 0, 3),
-		LOAD(LOW32(0)),
-		IF_EQ(RLIMIT_CORE, 0, 1),
-		FAIL(EPERM),
-	};
-	const struct sock_filter set_core_of_pid[] = {
-		LOAD(NR),
-		IF_EQ(SYS_prlimit64, 0, 7),
-		LOAD(LOW32(1)),
-		IF_EQ(RLIMIT_CORE, 0, 5),
-		LOAD(LOW32(2)), /* the new limit's address: NULL only reads the old one */
-		IF_EQ(0, 0, 2),
-		LOAD(HIGH32(2)),
-		IF_EQ(0, 1, 0),
-		FAIL(EPERM),
-	};
+struct program {
+	struct step steps[ROOM]; /* the last one first */
+	unsigned len;
+	int overflow;
+};
 
-	append(p, abi, ARRAY_LEN(abi));
-	append(p, terminals, ARRAY_LEN(terminals));
-	if (flags & SECCOMP_NO_CORE) {
-		append(p, set_core, ARRAY_LEN(set_core));
-		append(p, set_core_of_pid, ARRAY_LEN(set_core_of_pid));
+static unsigned append(struct program *p, struct step s)
+{
+	if (p->len == ROOM) {
+		p->overflow = 1; /* finish() tells; until then any place will do */
+		return 0;
 	}
+	p->steps[p->len] = s;
+	return p->len++;
 }
 
-/* ---- the tree ---- */
-
-static void release(scmp_filter_ctx *ctx)
+static int find(const struct program *p, struct step s, unsigned *out_place)
 {
-	seccomp_release(*ctx);
-}
+	for (unsigned i = p->len; i > 0 && p->len - i < REACH; i--) {
+		const struct step *t = &p->steps[i - 1];
 
-static int scmp_err(struct err *e, int rc, const char *what)
-{
-	errno = -rc;
-	return err_sys(e, "libseccomp: %s", what);
-}
-
-static int add_row(scmp_filter_ctx ctx, const struct seccomp_row *row, unsigned flags,
-		   struct err *e)
-{
-	static const uint32_t actions[] = {
-		[SECCOMP_ALLOWED] = SCMP_ACT_ALLOW,
-		[SECCOMP_NOOP] = SCMP_ACT_ERRNO(0),
-		[SECCOMP_ENOSYS] = SCMP_ACT_ERRNO(ENOSYS),
-	};
-	int rc, nr = seccomp_number(row->call);
-
-	if (nr < 0 || row->verdict == SECCOMP_REFUSED || row->verdict == SECCOMP_BY_ARGUMENT)
-		return 0;
-	if (row->dropped_if_strict && flags & SECCOMP_STRICT)
-		return 0;
-	rc = seccomp_rule_add(ctx, actions[row->verdict], nr, 0);
-	return rc < 0 ? scmp_err(e, rc, row->call) : 0;
-}
-
-static int add_argument_rule(scmp_filter_ctx ctx, const struct argument_rule *rule, struct err *e)
-{
-	struct scmp_arg_cmp cmp[ARRAY_LEN(rule->is)];
-	int rc, nr = seccomp_number(rule->call);
-	unsigned n = 0;
-
-	if (nr < 0)
-		return 0;
-	for (unsigned i = 0; i < ARRAY_LEN(rule->is); i++)
-		if (rule->is[i].mask)
-			cmp[n++] = SCMP_CMP(rule->is[i].arg, SCMP_CMP_MASKED_EQ, rule->is[i].mask,
-					    rule->is[i].value);
-	rc = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, nr, n, cmp);
-	return rc < 0 ? scmp_err(e, rc, rule->call) : 0;
-}
-
-static int append_export(struct program *p, scmp_filter_ctx ctx, struct err *e)
-{
-	auto_fd int fd = memfd_create("filter", MFD_CLOEXEC);
-	size_t room = (BPF_MAXINSNS - p->len) * sizeof(*p->code);
-	ssize_t got;
-	int rc;
-
-	if (fd < 0)
-		return err_sys(e, "memfd for the filter");
-	rc = seccomp_export_bpf(ctx, fd);
-	if (rc < 0)
-		return scmp_err(e, rc, "export");
-	got = pread(fd, p->code + p->len, room, 0);
-	if (got < 0)
-		return err_sys(e, "read the filter back");
-	if ((size_t)got == room) /* then there may be more of it */
-		return err_set(e, ERR_LIMIT, "the kernel takes %d instructions", BPF_MAXINSNS);
-	p->len += (unsigned)((size_t)got / sizeof(*p->code));
+		if (t->code == s.code && t->k == s.k && t->yes == s.yes && t->no == s.no) {
+			*out_place = i - 1;
+			return 1;
+		}
+	}
 	return 0;
 }
 
-static int append_tree(struct program *p, unsigned flags, struct err *e)
+static unsigned find_or_append(struct program *p, struct step s)
 {
-	__attribute__((cleanup(release))) scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int rc;
+	unsigned place;
 
-	if (!ctx)
-		return err_set(e, ERR_SYS, "libseccomp: no filter to begin with");
-	rc = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-	if (rc < 0)
-		return scmp_err(e, rc, "action for other ABIs");
-	rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	if (rc < 0)
-		return scmp_err(e, rc, "binary tree");
-	for (unsigned i = 0; i < seccomp_nrows; i++)
-		if (add_row(ctx, &seccomp_rows[i], flags, e) < 0)
-			return -1;
-	for (unsigned i = 0; i < ARRAY_LEN(argument_rules); i++)
-		if (add_argument_rule(ctx, &argument_rules[i], e) < 0)
-			return -1;
-	return append_export(p, ctx, e);
+	return find(p, s, &place) ? place : append(p, s);
 }
 
-/* ---- both ---- */
+/* What stands in for the step at `to` where that is too far away to be named. */
+static struct step hop(const struct program *p, unsigned to)
+{
+	if (BPF_CLASS(p->steps[to].code) == BPF_RET)
+		return p->steps[to];
+	return (struct step){ BPF_JMP | BPF_JA, 0, to, 0 };
+}
+
+static unsigned within_reach(struct program *p, unsigned to)
+{
+	return p->len - to <= REACH ? to : find_or_append(p, hop(p, to));
+}
+
+static unsigned answer(struct program *p, uint32_t action)
+{
+	return find_or_append(p, (struct step){ BPF_RET | BPF_K, action, 0, 0 });
+}
+
+static unsigned branch(struct program *p, uint16_t test, uint32_t k, unsigned yes, unsigned no)
+{
+	yes = within_reach(p, yes);
+	no = within_reach(p, no);
+	return find_or_append(p, (struct step){ BPF_JMP | BPF_K | test, k, yes, no });
+}
+
+/* Loads and masks cannot jump: they fall into the step written just before them. */
+static unsigned fall(struct program *p, uint16_t code, uint32_t k, unsigned next)
+{
+	unsigned place;
+
+	if (find(p, (struct step){ code, k, next, 0 }, &place))
+		return place;
+	if (next + 1 != p->len)
+		next = append(p, hop(p, next));
+	return append(p, (struct step){ code, k, next, 0 });
+}
+
+static unsigned load(struct program *p, uint32_t where, unsigned next)
+{
+	return fall(p, BPF_LD | BPF_W | BPF_ABS, where, next);
+}
+
+static unsigned keep_bits(struct program *p, uint32_t mask, unsigned next)
+{
+	return fall(p, BPF_ALU | BPF_AND | BPF_K, mask, next);
+}
+
+static uint8_t skip(unsigned from, unsigned to)
+{
+	assert(to < from && from - 1 - to <= UINT8_MAX);
+	return (uint8_t)(from - 1 - to);
+}
+
+static int finish(const struct program *p, struct seccomp *sc, struct err *e)
+{
+	if (p->overflow)
+		return err_set(e, ERR_LIMIT, "the filter is larger than %d instructions", ROOM);
+	sc->code = calloc(p->len, sizeof(*sc->code));
+	if (!sc->code)
+		abort();
+	sc->len = (unsigned short)p->len;
+	for (unsigned i = 0; i < p->len; i++) {
+		const struct step *s = &p->steps[i];
+		struct sock_filter *to = &sc->code[p->len - 1 - i];
+
+		*to = (struct sock_filter){ .code = s->code, .k = s->k };
+		if (s->code == (BPF_JMP | BPF_JA)) {
+			to->k = i - 1 - s->yes;
+		} else if (BPF_CLASS(s->code) == BPF_JMP) {
+			to->jt = skip(i, s->yes);
+			to->jf = skip(i, s->no);
+		}
+	}
+	return 0;
+}
+
+/* ---- the arguments ---- */
+
+static const uint32_t actions[] = {
+	[SECCOMP_ALLOWED] = SECCOMP_RET_ALLOW,
+	[SECCOMP_BY_ARGUMENT] = SECCOMP_RET_ERRNO | EPERM, /* where no rule matches */
+	[SECCOMP_NOOP] = SECCOMP_RET_ERRNO | 0,
+	[SECCOMP_ENOSYS] = SECCOMP_RET_ERRNO | ENOSYS,
+	[SECCOMP_REFUSED] = SECCOMP_RET_ERRNO | EPERM,
+};
+
+static unsigned add_rules(struct program *p, const struct argument_rule *r, unsigned n,
+			  unsigned depth, unsigned otherwise);
+
+/* What condition `depth` reads has been read. Rules that expect the same value share the test. */
+static unsigned add_values(struct program *p, const struct argument_rule *r, unsigned n,
+			   unsigned depth, unsigned otherwise)
+{
+	unsigned same = 1, yes, no;
+
+	if (n == 0)
+		return otherwise;
+	while (same < n && r[same].is[depth].value == r->is[depth].value)
+		same++;
+	no = add_values(p, r + same, n - same, depth, otherwise);
+	yes = add_rules(p, r, same, depth + 1, otherwise);
+	return branch(p, BPF_JEQ, r->is[depth].value, yes, no);
+}
+
+/* The rules agree up to condition `depth`. Those that go on to read the same share the reading. */
+static unsigned add_rules(struct program *p, const struct argument_rule *r, unsigned n,
+			  unsigned depth, unsigned otherwise)
+{
+	unsigned same = 1, place;
+
+	if (n == 0)
+		return otherwise;
+	if (depth == ARRAY_LEN(r->is) || !r->is[depth].mask)
+		return answer(p, actions[r->then]); /* nothing left to ask, nor for rules below */
+	while (same < n && r[same].is[depth].where == r->is[depth].where &&
+	       r[same].is[depth].mask == r->is[depth].mask)
+		same++;
+	otherwise = add_rules(p, r + same, n - same, depth, otherwise);
+	place = add_values(p, r, same, depth, otherwise);
+	if (r->is[depth].mask != UINT32_MAX)
+		place = keep_bits(p, r->is[depth].mask, place);
+	return load(p, r->is[depth].where, place);
+}
+
+/* Where a call with this row goes. */
+static unsigned add_row(struct program *p, const struct seccomp_row *row, unsigned flags)
+{
+	const struct argument_rule *r = argument_rules, *end = r + ARRAY_LEN(argument_rules);
+	unsigned n = 0;
+
+	if (row->dropped_if_strict && flags & SECCOMP_STRICT)
+		return answer(p, actions[SECCOMP_REFUSED]);
+	while (r < end && strcmp(r->call, row->call) != 0)
+		r++;
+	while (r + n < end && !strcmp(r[n].call, row->call))
+		n++;
+	if (n == 0 || (r->only_if & flags) != r->only_if)
+		return answer(p, actions[row->verdict]);
+	return add_rules(p, r, n, 0, answer(p, actions[SECCOMP_REFUSED]));
+}
+
+/* ---- the number ---- */
+
+enum { NUMBERS = 1024 }; /* more than there are calls */
+
+struct range {
+	uint32_t first; /* up to the next range's first */
+	unsigned place;
+};
+
+struct ranges { /* of all 32-bit numbers, in order; no two neighbours lead to the same place */
+	struct range at[NUMBERS + 4];
+	unsigned n;
+	uint32_t end; /* of the numbers we know */
+};
+
+static void add_range(struct ranges *rs, uint32_t first, unsigned place)
+{
+	if (rs->n == 0 || rs->at[rs->n - 1].place != place)
+		rs->at[rs->n++] = (struct range){ first, place };
+}
+
+static int add_numbers(struct program *p, struct ranges *rs, unsigned flags, struct err *e)
+{
+	unsigned no_such_call = answer(p, actions[SECCOMP_ENOSYS]);
+	unsigned refused = answer(p, actions[SECCOMP_REFUSED]);
+	unsigned places[NUMBERS];
+	int newest = 0;
+
+	for (unsigned i = 0; i < NUMBERS; i++)
+		places[i] = refused;
+	for (unsigned i = 0; i < seccomp_nrows; i++) {
+		int nr = seccomp_number(seccomp_rows[i].call);
+
+		if (nr < 0)
+			continue;
+		if (nr >= NUMBERS)
+			return err_set(e, ERR_LIMIT, "%s has number %d", seccomp_rows[i].call, nr);
+		places[nr] = add_row(p, &seccomp_rows[i], flags);
+		newest = nr > newest ? nr : newest;
+	}
+	for (int nr = 0; nr <= newest; nr++)
+		add_range(rs, (uint32_t)nr, places[nr]);
+	rs->end = (uint32_t)newest + 1;
+	/* To a libc EPERM from a new call is an answer, ENOSYS a reason to fall back. */
+	add_range(rs, rs->end, no_such_call);
+#ifdef __x86_64__
+	/* x32 hides behind the same arch, with bit 30 set. -1 is not a call: a tracer writes it to
+	 * have one skipped. */
+	add_range(rs, 0x40000000, answer(p, SECCOMP_RET_KILL_PROCESS));
+	add_range(rs, 0xffffffff, no_such_call);
+#endif
+	return 0;
+}
+
+/* A single number within a range takes one test where a tree over range borders needs two: so
+ * these three go together. Tells how many to take from the front. */
+static unsigned with_single(const struct range *r, unsigned n)
+{
+	return n >= 3 && r[2].place == r[0].place && r[2].first == r[1].first + 1 ? 3 : 1;
+}
+
+/* Halves the numbers up to `end` and not the ranges: the kernel walks the tree once for each. */
+static unsigned add_tree(struct program *p, const struct range *r, unsigned n, uint32_t end)
+{
+	unsigned below = with_single(r, n), more = below, yes, no;
+
+	if (n == 1)
+		return r->place;
+	if (below == n)
+		return branch(p, BPF_JEQ, r[1].first, r[1].place, r->place);
+	while ((more += with_single(r + more, n - more)) < n &&
+	       r[below].first + r[more].first <= r->first + end)
+		below = more;
+	yes = add_tree(p, r + below, n - below, end);
+	no = add_tree(p, r, below, r[below].first);
+	return branch(p, BPF_JGE, r[below].first, yes, no);
+}
+
+/* ---- the whole ---- */
 
 int seccomp_compile(struct seccomp *sc, unsigned flags, struct err *e)
 {
 	struct program p = { .len = 0 };
+	struct ranges rs = { .n = 0 };
+	unsigned place;
 
-	append_gate(&p, flags);
-	if (append_tree(&p, flags, e) < 0)
+	if (add_numbers(&p, &rs, flags, e) < 0)
 		return -1;
-	sc->code = malloc(p.len * sizeof(*sc->code));
-	if (!sc->code)
-		abort();
-	memcpy(sc->code, p.code, p.len * sizeof(*sc->code));
-	sc->len = (unsigned short)p.len;
-	return 0;
+	place = add_tree(&p, rs.at, rs.n, rs.end);
+	place = load(&p, offsetof(struct seccomp_data, nr), place);
+	/* Before the number, or it would be read by the wrong table: i386's socketcall has the
+	 * number of our getuid. */
+	place = branch(&p, BPF_JEQ, NATIVE, place, answer(&p, SECCOMP_RET_KILL_PROCESS));
+	load(&p, offsetof(struct seccomp_data, arch), place);
+	return finish(&p, sc, e);
 }
 
 void seccomp_fini(struct seccomp *sc)

@@ -218,52 +218,72 @@ static const struct {
 	{ "file_setattr", 469 },      { "listns", 470 },
 };
 
-/* What BY_ARGUMENT means. Several rows of one call are alternatives; within a row all must hold.
- * A row compares argument `arg`, cut to the bits of `mask`, with one exact value: never "not
- * equal", never a range. No mask reaches above bit 31, because the kernel takes all of these as
- * int and drops the upper half; a 64-bit comparison would miss AF_VSOCK | 1 << 32. */
-#define ALL 0xffffffffu
-#define TYPE (ALL & ~(unsigned)(SOCK_CLOEXEC | SOCK_NONBLOCK)) /* flags that ride on the type */
-#define NAMESPACES 0x7e020000u                                  /* CLONE_NEW*, all of them */
+/* What BY_ARGUMENT means. Rules of one call stand together, and the first one that matches decides;
+ * where none does, the call is refused. In a rule all conditions must hold. A condition takes one
+ * exact value: never "not equal", never a range. It looks at the lower half of an argument, because
+ * the kernel takes all of these as int and drops the upper one; a 64-bit comparison would miss
+ * AF_VSOCK | 1 << 32. Rules that begin with the same conditions stand together, too. */
+#define LOW32(n) offsetof(struct seccomp_data, args[n])
+#define HIGH32(n) (LOW32(n) + 4)
+#define ARG(n, value) { LOW32(n), 0xffffffff, value }
+#define BITS(n, mask, value) { LOW32(n), mask, value }
+#define ALLOW_IF(call, ...) { call, { __VA_ARGS__ }, SECCOMP_ALLOWED, 0 }
+#define REFUSE_IF(call, ...) { call, { __VA_ARGS__ }, SECCOMP_REFUSED, 0 }
+#define ALLOW_ELSE(call) ALLOW_IF(call, { 0 })
+#define TYPE(type) BITS(1, ~(uint32_t)(SOCK_CLOEXEC | SOCK_NONBLOCK), type) /* without its flags */
+#define NAMESPACES 0x7e020000                                                /* CLONE_NEW*, all */
 
+/* clang-format off */
 static const struct argument_rule {
 	const char *call;
 	struct {
-		unsigned arg;
-		uint32_t mask, value;
-	} is[3]; /* mask 0: no condition */
+		uint32_t where, mask, value; /* mask 0: no condition */
+	} is[3];
+	enum seccomp_verdict then;
+	unsigned only_if; /* SECCOMP_ flags; without them the call is as its row above says */
 } argument_rules[] = {
-	{ "socket", { { 0, ALL, AF_UNIX } } },
-	{ "socket", { { 0, ALL, AF_INET }, { 1, TYPE, SOCK_STREAM }, { 2, ALL, 0 } } },
-	{ "socket", { { 0, ALL, AF_INET }, { 1, TYPE, SOCK_STREAM }, { 2, ALL, IPPROTO_TCP } } },
-	{ "socket", { { 0, ALL, AF_INET }, { 1, TYPE, SOCK_DGRAM }, { 2, ALL, 0 } } },
-	{ "socket", { { 0, ALL, AF_INET }, { 1, TYPE, SOCK_DGRAM }, { 2, ALL, IPPROTO_UDP } } },
-	{ "socket", { { 0, ALL, AF_INET }, { 1, TYPE, SOCK_DGRAM }, { 2, ALL, IPPROTO_ICMP } } },
-	{ "socket", { { 0, ALL, AF_INET6 }, { 1, TYPE, SOCK_STREAM }, { 2, ALL, 0 } } },
-	{ "socket", { { 0, ALL, AF_INET6 }, { 1, TYPE, SOCK_STREAM }, { 2, ALL, IPPROTO_TCP } } },
-	{ "socket", { { 0, ALL, AF_INET6 }, { 1, TYPE, SOCK_DGRAM }, { 2, ALL, 0 } } },
-	{ "socket", { { 0, ALL, AF_INET6 }, { 1, TYPE, SOCK_DGRAM }, { 2, ALL, IPPROTO_UDP } } },
-	{ "socket", { { 0, ALL, AF_INET6 }, { 1, TYPE, SOCK_DGRAM }, { 2, ALL, IPPROTO_ICMPV6 } } },
-	{ "socket", { { 0, ALL, AF_NETLINK }, { 2, ALL, NETLINK_ROUTE } } },
-	{ "socketpair", { { 0, ALL, AF_UNIX } } },
-	{ "clone", { { 0, NAMESPACES, 0 } } },
+	ALLOW_IF("socket", ARG(0, AF_UNIX)),
+	ALLOW_IF("socket", ARG(0, AF_INET), TYPE(SOCK_STREAM), ARG(2, 0)),
+	ALLOW_IF("socket", ARG(0, AF_INET), TYPE(SOCK_STREAM), ARG(2, IPPROTO_TCP)),
+	ALLOW_IF("socket", ARG(0, AF_INET), TYPE(SOCK_DGRAM), ARG(2, 0)),
+	ALLOW_IF("socket", ARG(0, AF_INET), TYPE(SOCK_DGRAM), ARG(2, IPPROTO_UDP)),
+	ALLOW_IF("socket", ARG(0, AF_INET), TYPE(SOCK_DGRAM), ARG(2, IPPROTO_ICMP)),
+	ALLOW_IF("socket", ARG(0, AF_INET6), TYPE(SOCK_STREAM), ARG(2, 0)),
+	ALLOW_IF("socket", ARG(0, AF_INET6), TYPE(SOCK_STREAM), ARG(2, IPPROTO_TCP)),
+	ALLOW_IF("socket", ARG(0, AF_INET6), TYPE(SOCK_DGRAM), ARG(2, 0)),
+	ALLOW_IF("socket", ARG(0, AF_INET6), TYPE(SOCK_DGRAM), ARG(2, IPPROTO_UDP)),
+	ALLOW_IF("socket", ARG(0, AF_INET6), TYPE(SOCK_DGRAM), ARG(2, IPPROTO_ICMPV6)),
+	ALLOW_IF("socket", ARG(0, AF_NETLINK), ARG(2, NETLINK_ROUTE)),
+	ALLOW_IF("socketpair", ARG(0, AF_UNIX)),
+	ALLOW_IF("clone", BITS(0, NAMESPACES, 0)),
 	/* 0 is a regular file, too. The kernel takes the mode as 16 bits. */
-	{ "mknodat", { { 2, S_IFMT, 0 } } },
-	{ "mknodat", { { 2, S_IFMT, S_IFREG } } },
-	{ "mknodat", { { 2, S_IFMT, S_IFIFO } } },
-	{ "mknodat", { { 2, S_IFMT, S_IFSOCK } } },
-	{ "mknod", { { 1, S_IFMT, 0 } } },
-	{ "mknod", { { 1, S_IFMT, S_IFREG } } },
-	{ "mknod", { { 1, S_IFMT, S_IFIFO } } },
-	{ "mknod", { { 1, S_IFMT, S_IFSOCK } } },
-	{ "personality", { { 0, ALL, PER_LINUX } } },
-	{ "personality", { { 0, ALL, PER_LINUX32 } } },
-	{ "personality", { { 0, ALL, UNAME26 } } },
-	{ "personality", { { 0, ALL, UNAME26 | PER_LINUX32 } } },
-	{ "personality", { { 0, ALL, ALL } } }, /* the query */
-	/* The three that are refused are cut off before, by the gate in seccomp.c. */
-	{ "ioctl", { { 0 } } },
+	ALLOW_IF("mknodat", BITS(2, S_IFMT, 0)),
+	ALLOW_IF("mknodat", BITS(2, S_IFMT, S_IFREG)),
+	ALLOW_IF("mknodat", BITS(2, S_IFMT, S_IFIFO)),
+	ALLOW_IF("mknodat", BITS(2, S_IFMT, S_IFSOCK)),
+	ALLOW_IF("mknod", BITS(1, S_IFMT, 0)),
+	ALLOW_IF("mknod", BITS(1, S_IFMT, S_IFREG)),
+	ALLOW_IF("mknod", BITS(1, S_IFMT, S_IFIFO)),
+	ALLOW_IF("mknod", BITS(1, S_IFMT, S_IFSOCK)),
+	ALLOW_IF("personality", ARG(0, PER_LINUX)),
+	ALLOW_IF("personality", ARG(0, PER_LINUX32)),
+	ALLOW_IF("personality", ARG(0, UNAME26)),
+	ALLOW_IF("personality", ARG(0, UNAME26 | PER_LINUX32)),
+	ALLOW_IF("personality", ARG(0, 0xffffffff)), /* the query */
+	/* The one list of what is refused: devices have more ioctls than anybody can name. */
+	REFUSE_IF("ioctl", ARG(1, TIOCSTI)),
+	REFUSE_IF("ioctl", ARG(1, TIOCLINUX)),
+	REFUSE_IF("ioctl", ARG(1, TIOCCONS)),
+	ALLOW_ELSE("ioctl"),
+	/* A core piped to a program runs that program as the host's root. RLIMIT_CORE 1 prevents it
+	 * and 0, strangely, does not: so the limit may be read and not changed. prlimit64 only
+	 * reads if the new limit's address is NULL, in both its halves. */
+#define IF_NO_CORE(call, then, ...) { call, { __VA_ARGS__ }, then, SECCOMP_NO_CORE }
+	IF_NO_CORE("setrlimit", SECCOMP_REFUSED, ARG(0, RLIMIT_CORE)),
+	IF_NO_CORE("setrlimit", SECCOMP_ALLOWED, { 0 }),
+	IF_NO_CORE("prlimit64", SECCOMP_ALLOWED, ARG(1, RLIMIT_CORE), ARG(2, 0),
+		   { HIGH32(2), 0xffffffff, 0 }),
+	IF_NO_CORE("prlimit64", SECCOMP_REFUSED, ARG(1, RLIMIT_CORE)),
+	IF_NO_CORE("prlimit64", SECCOMP_ALLOWED, { 0 }),
 };
-#undef ALL
-#undef TYPE
-#undef NAMESPACES
+/* clang-format on */

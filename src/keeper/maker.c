@@ -45,22 +45,63 @@ static int lift(int *fd, struct err *e)
 	return 0;
 }
 
+/* v2: before the clone, for it is born there. */
 static int make_cgroup(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
 {
 	struct box_limits lim = kbox_limits(b);
-	int n;
 
 	if (cgroup_make(&h->cgroups, b->meta.cgroup, &lim, e) < 0)
 		return -1;
-	if (h->cgroups.version == 2) {
-		sp->cgroup = cgroup_dir(&h->cgroups, b->meta.cgroup, e);
-		return sp->cgroup < 0 ? -1 : 0;
-	}
-	n = cgroup_tasks(&h->cgroups, b->meta.cgroup, sp->tasks, e);
-	if (n < 0)
+	sp->cgroup = cgroup_dir(&h->cgroups, b->meta.cgroup, e);
+	return sp->cgroup < 0 ? -1 : 0;
+}
+
+/* v1, on the loop's thread, meanwhile. */
+static void make_late(const struct host *h, const char *name, struct box_limits lim,
+		      struct late_cgroup *c)
+{
+	int n = cgroup_make(&h->cgroups, name, &lim, &c->err);
+
+	if (n == 0)
+		n = cgroup_tasks(&h->cgroups, name, c->fds, &c->err);
+	pthread_mutex_lock(&c->lock);
+	c->n = n;
+	c->ready = 1;
+	pthread_cond_signal(&c->there);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static int bring_late(struct spec *sp, struct err *e)
+{
+	struct late_cgroup *c = sp->bring_arg;
+
+	pthread_mutex_lock(&c->lock);
+	while (!c->ready)
+		pthread_cond_wait(&c->there, &c->lock);
+	pthread_mutex_unlock(&c->lock);
+	if (c->n < 0) {
+		*e = c->err;
 		return -1;
-	sp->ntasks = (unsigned)n;
+	}
+	sp->ntasks = c->n;
+	memcpy(sp->tasks, c->fds, sizeof(c->fds));
 	return 0;
+}
+
+/* Also if the launch failed before it was asked for. */
+static void end_late(struct late_cgroup *c)
+{
+	struct spec none = { .bring_arg = c };
+	struct err e;
+
+	if (!c)
+		return;
+	if (bring_late(&none, &e) == 0)
+		for (int i = 0; i < c->n; i++)
+			close(c->fds[i]);
+	pthread_mutex_destroy(&c->lock);
+	pthread_cond_destroy(&c->there);
+	free(c);
 }
 
 /* Under pressure the host's kernel should look here first. Only once init has its own memory: until
@@ -147,6 +188,8 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		.allow_root = !h->rootless,
 		.filter = &h->filter,
 		.without = j->without,
+		.bring_tasks = j->cgroup ? bring_late : NULL,
+		.bring_arg = j->cgroup,
 	};
 	int made = 0;
 
@@ -155,7 +198,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		return -1;
 	if (!kbox_disk_in_memory(&b->meta.about.limits))
 		made = disk_make(h->disks, sp.disk_bytes, sp.disk_files, sp.uid_base, &sp.disk, e);
-	if (made == 0 && b->meta.cgroup[0])
+	if (made == 0 && b->meta.cgroup[0] && !j->cgroup)
 		made = make_cgroup(h, b, &sp, e);
 	if (made == 0)
 		made = launch(h, b, &sp, e);
@@ -163,8 +206,6 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		made = warm_up(b, e);
 	own_close_fd(&sp.disk);
 	own_close_fd(&sp.cgroup);
-	for (unsigned i = 0; i < sp.ntasks; i++)
-		close(sp.tasks[i]);
 	return made;
 }
 
@@ -197,6 +238,7 @@ static void *work(void *arg)
 		j->began_ns = now_ns();
 		if (make(m->host, j, &j->err) == 0)
 			j->err.kind = ERR_NONE;
+		end_late(j->cgroup);
 		j->box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
 
 		pthread_mutex_lock(&m->lock);
@@ -247,8 +289,26 @@ int maker_fd(const struct maker *m)
 	return m->back;
 }
 
+static struct late_cgroup *new_late(void)
+{
+	struct late_cgroup *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		abort();
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->there, NULL);
+	return c;
+}
+
 void maker_give(struct maker *m, struct job *take_job)
 {
+	struct late_cgroup *late = NULL;
+	struct box_limits lim = kbox_limits(take_job->box);
+	char name[WIRE_ID];
+
+	memcpy(name, take_job->box->meta.cgroup, sizeof(name));
+	if (m->host->cgroups.version == 1 && name[0])
+		take_job->cgroup = late = new_late();
 	take_job->next = NULL;
 	m->busy++;
 	pthread_mutex_lock(&m->lock);
@@ -256,6 +316,9 @@ void maker_give(struct maker *m, struct job *take_job)
 	m->todo_end = &take_job->next;
 	pthread_cond_signal(&m->work);
 	pthread_mutex_unlock(&m->lock);
+	/* From here on the job is the maker's; it waits for this before it goes on. */
+	if (late)
+		make_late(m->host, name, lim, late);
 }
 
 struct job *maker_back(struct maker *m)

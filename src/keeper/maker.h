@@ -6,9 +6,20 @@
 #include "base/err.h"
 #include "keeper/host.h"
 #include "keeper/kbox.h"
+#include <pthread.h>
+
+/* Cgroups that the loop makes while a maker clones (v1). */
+struct late_cgroup {
+	pthread_mutex_t lock;
+	pthread_cond_t there;
+	int ready;
+	int fds[CG_NCTL], n;
+	struct err err;
+};
 
 struct job {
 	struct kbox *box;
+	struct late_cgroup *cgroup; /* NULL: none, or the maker makes it */
 	uint64_t without; /* test builds */
 	int for_pool;
 	uint64_t client;  /* who waits for it, and for what request */
@@ -21,6 +32,8 @@ struct job {
 struct maker;
 must_check int maker_start(struct maker **out, const struct host *h, unsigned threads, struct err *e);
 int maker_fd(const struct maker *m); /* readable when a job is back */
+/* A job with a cgroup name and v1: comes back from here with its cgroups made, on this thread, while
+ * the box is being cloned on another. */
 void maker_give(struct maker *m, struct job *take_job);
 struct job *maker_back(struct maker *m); /* NULL: none */
 void maker_stop(struct maker *m); /* joins the threads; nothing may be in flight */

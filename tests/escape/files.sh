@@ -67,7 +67,7 @@ every_mount_is_the_one_that_the_policy_names() {
 }
 
 # Escape
-no_mounted_a_box_shows_on_the_host_or_the_other_way_round() {
+no_mount_of_a_box_shows_on_the_host_or_the_other_way_round() {
 	ours() { grep -c -e "$work" -e lowerdir=l, /proc/self/mountinfo || :; }
 	before=$(ours)
 	held 8 a

@@ -90,7 +90,7 @@ facts() { # KEY...
 	is "$status" 0 "$err"
 	[ "$out" ] || escaped "the probe's words did not arrive"
 }
-fact() { echo "$out" | sed -n "s/^$1 //p; s/^$1\$//p"; }
+fact() { echo "$out" | sed -n "/^$1\( \|\$\)/{s/^$1 \{0,1\}//;p}"; }
 shows() { [ "$(fact "$1")" = "$2" ] || escaped "$1 is '$(fact "$1" | head -c 300)', not '$2'"; }
 
 verdicts() { # DEED...
@@ -167,4 +167,25 @@ policy() { # SECTION EXPRESSION over its rows r, one line each
 import json, sys
 for r in json.load(sys.stdin)[sys.argv[1]]:
     print(eval(sys.argv[2]))' "$1" "$2"
+}
+
+# ---- keepers of their own ----
+
+# A keeper that leads a session with a terminal: it cannot leave that by itself.
+keeper_on_terminal() {
+	rm -f "$work/ready"
+	mkfifo "$work/ready"
+	"$PROBE" on-terminal "$1" keeper --pool 0 --ready-fd 3 3>"$work/ready" >terminal.pid 2>"$work/keeper.err" &
+	said=$(dd bs=4096 count=1 2>/dev/null <"$work/ready")
+	is "$said" R
+	keeper=$(sed -n 's/^pid //p' terminal.pid)
+}
+keeper_gone() {
+	kill "$keeper"
+	for _ in $(seq 500); do
+		[ -d "/proc/$keeper" ] || return 0
+		case $(sed -n 's/^State:\t//p' "/proc/$keeper/status" 2>/dev/null) in Z*) return 0 ;; esac
+		sleep 0.01
+	done
+	fail "keeper $keeper does not end"
 }

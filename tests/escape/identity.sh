@@ -1,0 +1,179 @@
+#!/bin/sh
+# identity.sh - who a program is, what it was given, and what it can do to other processes.
+# security.md §4 rows 3, 7 to 12 and 19 to 22.
+. "$(dirname "$0")/lib.sh"
+need_keeper
+
+owner() { sed -n "s/^$2:\t\([0-9]*\).*/\1/p" "/proc/$1/status"; }
+
+# Escape: host uid 0 without any capability may still write core_pattern
+ids_inside_mean_nothing_outside() {
+	held 8 a
+	read -r first base count <"/proc/$init/uid_map"
+	is "$first $count" "0 65536"
+	[ "$base" -ge 65536 ] || escaped "host users are mapped: $base"
+	is "$(cat "/proc/$init/gid_map")" "$(cat "/proc/$init/uid_map")"
+	is "$(owner "$program" Uid) $(owner "$program" Gid)" "$((base + 1000)) $((base + 1000))"
+	# The kernel counts some things against whoever made the namespace: that must not be root.
+	is "$("$PROBE" names "$init" | sed -n 's/^owner //p')" "$base"
+	freed 8 a
+}
+
+# Escape
+a_program_is_the_user_and_nobody_else() {
+	facts uid gid groups
+	shows uid "1000 1000 1000"
+	shows gid "1000 1000 1000"
+	shows groups ""
+}
+
+# Escape
+init_has_an_id_of_its_own() {
+	held 8 a
+	read -r _ base _ <"/proc/$init/uid_map"
+	[ "$(owner "$init" Uid)" = $((base + 65533)) ] || escaped "init runs as $(owner "$init" Uid) of $base"
+	freed 8 a
+}
+
+# Escape
+a_program_has_no_capability_and_can_get_none() {
+	facts caps
+	for set in effective permitted inheritable bounding ambient; do
+		shows $set 000000000
+	done
+}
+
+# Escape
+no_program_gains_privileges() {
+	facts switches
+	shows no_new_privs 1
+}
+
+# HostLeak: session keyrings are inherited, and no namespace holds them
+the_starters_keys_are_out_of_reach() {
+	"$PROBE" with-key "$key" "$PROBE" try "key=$key" | grep -q ' ok$' || skip "no keyrings in this kernel"
+	refused "key=$key" call=keyctl call=add_key call=request_key
+}
+
+# Escape: a terminal can be typed into
+there_is_no_terminal_to_type_into() {
+	facts terminal
+	shows terminal ENXIO
+	refused type-in console-menu console-take
+}
+
+# Escape: a session with the keeper's terminal in it
+a_keeper_with_a_terminal_makes_no_boxes() {
+	[ "$place" = box ] && "$PROBE" on-terminal true >on-terminal || skip "no terminals here"
+	export ATOLL_RUN="$PWD/run" ATOLL_STATE="$PWD/state"
+	keeper_on_terminal "$ATOLL"
+	"$ATOLL" run -- true 2>said && escaped "a box was made"
+	has "$(cat said)" "terminal would be inherited"
+	keeper_gone
+}
+
+# SelfDoS: a signal to one program's group must not reach another's
+a_program_leads_a_group_of_its_own() {
+	facts process
+	shows group own
+}
+
+# SelfDoS: what the keeper ignores would be ignored for ever
+no_signal_is_blocked_or_ignored() {
+	facts signals
+	shows blocked ""
+	shows ignored ""
+}
+
+# SelfDoS
+every_processor_is_there() {
+	facts scheduling
+	shows processors "$(nproc)"
+}
+
+# HostDoS
+resource_limits_are_those_of_the_policy() {
+	facts limits
+	policy limits 'r["name"] + " " + r["what"].replace(" /", "")' >want
+	[ "$(wc -l <want)" -ge 8 ]
+	while read -r line; do
+		fact limit | grep -qx "$line" || escaped "$(fact limit | tr '\n' ';') lacks $line"
+	done <want
+	refused raise-limit priority real-time
+}
+
+# HostDoS
+a_limit_on_file_sizes_binds() {
+	flags="-f 4096"
+	[ "$place" != box ] || place=library
+	facts limits
+	fact limit | grep -qx "FSIZE 4096 4096" || escaped "$(fact limit | grep FSIZE)"
+}
+
+# HostDoS: when the host's memory ends, boxes go first
+the_kernel_ends_boxes_before_the_hosts_own_processes() {
+	facts oom
+	shows oom_score_adj 500
+}
+
+# SelfDoS
+output_goes_to_whoever_asked_for_it() {
+	facts terminal
+	shows stdio "pipe pipe pipe"
+}
+
+# Escape: init has the few capabilities there are, and the sockets to the outside
+init_cannot_be_read_traced_or_ended() {
+	refused "read=/proc/${target:=1}/environ" "read=/proc/$target/maps" "list=/proc/$target/fd" \
+		"see=/proc/$target/exe" "memory=$target" "ptrace=$target" "take-fd=$target" \
+		"read-memory=$target" "signal=$target" "limits-of=$target"
+}
+
+# Escape: the program that a box runs first is one of ours
+init_is_sealed_empty_and_not_the_hosts_executable() {
+	held 8 a
+	is "$(wc -c <"/proc/$init/environ")" 0 "init has an environment"
+	has "$(readlink "/proc/$init/exe")" "/memfd:init"
+	"$PROBE" names "$init" >names
+	is "$(sed -n 's/^mode //p' names)" 111
+	seals=$(sed -n 's/^seals //p' names)
+	[ $((seals & 0xf)) = 15 ] || escaped "seals $seals"
+	# Not dumpable: then its files in /proc are root's, not its own.
+	is "$(stat -c %u "/proc/$init/environ")" 0
+	freed 8 a
+}
+
+# HostLeak, HostDoS
+host_processes_are_out_of_sight() {
+	facts processes process
+	[ "$(fact process)" = "$(fact pid)" ] || escaped "sees $(fact process | tr '\n' ' ')"
+	refused "signal=$$" "read=/proc/$$/cmdline" "ptrace=$$" "limits-of=$$"
+}
+
+# Escape, Lateral
+every_namespace_is_the_boxs_own() {
+	facts ns
+	for ns in user mnt pid net ipc uts cgroup; do
+		theirs=$(fact ns | sed -n "s/^$ns //p")
+		[ "$theirs" ]
+		[ "$theirs" != "$(readlink "/proc/self/ns/$ns")" ] || escaped "$ns is the host's"
+	done
+}
+
+# HostLeak
+the_hosts_name_is_not_told() {
+	facts hostname
+	shows hostname atoll
+}
+
+# HostLeak: at most the last part of its path, which is its own
+the_cgroup_tree_is_not_told() {
+	held 8 a
+	case $(cut -d : -f 3 "/proc/$program/cgroup") in *atoll*) ;; *) fail "not in a cgroup of ours" ;; esac
+	freed 8 a
+	facts cgroup
+	others=$(fact cgroup | grep -v ':/[a-z2-7]\{0,12\}$' || :)
+	[ -z "$others" ] || escaped "$others"
+}
+
+run_tests

@@ -1,0 +1,151 @@
+#!/bin/sh
+# limits.sh - how much of the host a box can use up.
+# security.md §7, and §4 rows 4 to 6. That the record names the limit is in system/cli_limits.sh;
+# here the question is whether it binds, and what the host's side says.
+. "$(dirname "$0")/lib.sh"
+need_keeper
+
+# within MOST: got must not be more
+within() { [ "$got" -le "$1" ] || escaped "got $got, more than $1"; }
+knob() { # CONTROLLER V1-FILE V2-FILE: its value, from the host
+	dir=$(cgroup_of "$1" "$program")
+	file=$3
+	[ -f /sys/fs/cgroup/cgroup.controllers ] || file=$2
+	cat "$dir/$file"
+}
+
+# HostDoS: for each controller, the box's first process included
+every_process_of_a_box_is_in_its_cgroups_with_its_limits() {
+	[ "$place" = box ] # the limits of a mutant are not ours to choose
+	for how in "" --cold; do
+		limits="--mem 64M --disk 16M --pids 33 --cpu 0.5 $how"
+		held 8 a
+		for ctl in memory pids cpu; do
+			dir=$(cgroup_of $ctl "$program")
+			case $dir in */atoll*/*) ;; *) escaped "$ctl: the program is in '$dir'" ;; esac
+			[ "$(cgroup_of $ctl "$init")" = "$dir" ] || escaped "$ctl: init is in '$(cgroup_of $ctl "$init")'"
+		done
+		is "$(knob memory memory.limit_in_bytes memory.max)" 67108864
+		is "$(knob pids pids.max pids.max)" 33
+		case $(knob cpu cpu.cfs_quota_us cpu.max) in 50000*) ;; *) escaped "cpu" ;; esac
+		[ ! -f "$(cgroup_of memory "$program")/memory.memsw.limit_in_bytes" ] ||
+			is "$(knob memory memory.memsw.limit_in_bytes -)" 67108864
+		[ ! -f "$(cgroup_of memory "$program")/memory.swap.max" ] ||
+			is "$(knob memory - memory.swap.max)" 0
+		freed 8 a
+		rm a.*
+	done
+}
+
+# HostDoS
+a_memory_bomb_stays_in_its_box() {
+	limits="--mem 64M --disk 8M"
+	used memory 192
+	within 64
+	is "$status" 137
+}
+
+# HostDoS: none of these is a page of the program itself
+memory_by_other_names_is_memory_too() {
+	for what in memfd segments; do
+		limits="--mem 64M --disk 8M"
+		used $what 192
+		within 64
+	done
+	for what in pipes sockets; do
+		limits="--mem 32M --disk 8M --report r.json"
+		used $what 2000
+		[ "$(json r.json 'd["mem_peak"] <= 32 << 20')" = True ] || escaped "$what: $(json r.json 'd["mem_peak"]')"
+	done
+}
+
+# HostDoS
+a_fork_bomb_stays_in_its_box() {
+	limits="--pids 50"
+	for what in processes threads; do
+		used $what 300
+		within 50
+	done
+}
+
+# PeerDoS
+a_busy_box_has_its_share_of_processors_and_no_more() {
+	limits="--cpu 0.25"
+	inside spin 600 4
+	got=$(fact spin)
+	[ "$got" ]
+	within 300
+}
+
+# HostDoS
+what_a_box_writes_has_an_end() {
+	for what in disk tmp shm; do
+		limits="--disk 16M --mem 128M"
+		used $what 64
+		within 16
+	done
+}
+
+# HostDoS: more than memory should hold
+what_a_box_writes_to_a_real_disk_has_an_end_too() {
+	[ -c /dev/loop-control ] || skip "no loop devices here"
+	limits="--disk 64M --mem 64M"
+	loops=$(losetup -n -O BACK-FILE | grep -c "$ATOLL_STATE" || :)
+	used disk 200
+	within 64
+	[ "$got" -gt 40 ] || fail "only $got of 64 MiB could be written"
+	gone() { [ "$(losetup -n -O BACK-FILE | grep -c "$ATOLL_STATE" || :)" = "$loops" ]; }
+	soon gone
+	is "$(find "$ATOLL_STATE" -type f)" ""
+}
+
+# HostDoS
+files_are_counted() {
+	limits="--files 500"
+	used files 2000
+	within 500
+}
+
+# HostDoS: kernel memory by way of objects
+objects_of_the_kernel_are_counted() {
+	used descriptors 20000
+	within 1024
+	used timers 20000
+	within 4096
+	used locked 64
+	within 8
+	used queues 200
+	within 20
+}
+
+# PeerDoS: counted per user of the host, unless told otherwise
+inotify_instances_are_counted_per_box() {
+	used inotify 500
+	within 64
+	[ "$got" -ge 32 ] || fail "only $got"
+}
+
+# PeerDoS
+terminals_are_counted_per_box() {
+	used terminals 200
+	within 64
+}
+
+# HostDoS: output that nobody reads is kept in a few pages, and then the program waits
+output_that_nobody_reads_does_not_grow() {
+	mkfifo output
+	"$ATOLL" run --mem 64M -- bash -c "exec -a flood-$$ yes" </dev/null >output 2>err &
+	client=$!
+	exec 7<output
+	flood() { program=$(processes "^flood-$$"); [ "$program" ]; }
+	soon flood
+	full() { [ "$(sed -n 's/^State:\t\(.\).*/\1/p' "/proc/$program/status")" = S ]; }
+	soon full
+	used=$(cat "$(cgroup_of memory "$program")"/memory.usage_in_bytes "$(cgroup_of memory "$program")"/memory.current 2>/dev/null)
+	[ "$used" -lt 16777216 ] || escaped "$used bytes"
+	kill "$client"
+	exec 7<&-
+	wait "$client" || :
+}
+
+run_tests

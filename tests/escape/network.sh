@@ -1,0 +1,40 @@
+#!/bin/sh
+# network.sh - whom a box can talk to: itself.
+# security.md §4 row 12, §9.
+. "$(dirname "$0")/lib.sh"
+need_keeper
+
+# Escape, HostLeak
+the_hosts_sockets_are_out_of_reach() {
+	mkfifo listener.in
+	# Where a box could name it, if it saw the host's files.
+	dir=$(mktemp -d /tmp/atoll-socket.XXXXXX)
+	trap 'rm -rf "$dir"' EXIT
+	chmod 755 "$dir"
+	"$PROBE" listen "$dir" <listener.in >listener.out &
+	listener=$!
+	exec 7>listener.in
+	soon grep -q '^ready' listener.out
+	verdicts "tcp=$(got_from listener tcp)" "tcp6=$(got_from listener tcp)" \
+		"abstract=$(got_from listener abstract)" "socket-at=$(got_from listener path)" \
+		"socket-at=$ATOLL_RUN/keeper.sock" socket-at=/run/docker.sock
+	exec 7>&-
+	wait "$listener"
+	case $out in *" ok"*) escaped "$out" ;; esac
+	is "$(got_from listener visitors)" 0
+}
+
+# Escape, HostLeak
+there_is_no_network_but_loopback() {
+	facts interfaces routes
+	shows interface lo
+	[ "$(fact route4 | grep -vc Iface)" = 0 ] || escaped "$(fact route4)"
+	[ -z "$(fact route6 | awk '$NF != "lo" && $1 != "?"')" ] || escaped "$(fact route6)"
+}
+
+# SelfDoS: servers and their clients in one box
+a_box_has_a_loopback_of_its_own() {
+	works own-loopback
+}
+
+run_tests
