@@ -298,6 +298,11 @@ static void child_main(void *arg)
 	sys_exit(127);
 }
 
+void child_drop_stack(void)
+{
+	sys_madvise(child_stack, sizeof(child_stack), MADV_DONTNEED);
+}
+
 int child_start(struct child *c)
 {
 	c->failed = NULL;

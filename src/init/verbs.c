@@ -4,11 +4,13 @@
 #include "init/verbs.h"
 #include "base/err.h"
 #include "init/args.h"
+#include "init/child.h"
 #include "init/conn.h"
 #include "init/dial.h"
 #include "init/disk.h"
 #include "init/exec.h"
 #include "init/files.h"
+#include "init/scratch.h"
 #include "init/self.h"
 #include "init/sys.h"
 #include "init/view.h"
@@ -223,6 +225,11 @@ static int forget(const struct request *r)
 		return refuse(r, ERR_CONFLICT, "this exec is still running");
 	if (x)
 		exec_forget(x);
+	/* Warmed up for the pool, where it may wait for hours among thousands: back to small. */
+	if (x && !conn_kept()) {
+		child_drop_stack();
+		scratch_used(WIRE_MAX); /* given back at the end of this turn */
+	}
 	return 0;
 }
 

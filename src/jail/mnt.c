@@ -346,13 +346,26 @@ int mnt_proc_readonly(struct birth *b, struct err *e)
 	return 0;
 }
 
+/* Files that only their owner may open need no mask: that is the host's root, whom no id of a box
+ * maps to and over whose files its capabilities hold no power. A mount costs more than a look. */
 int mnt_proc_masks(struct birth *b, struct err *e)
 {
+	struct stat st;
+
 	(void)b;
-	for (unsigned i = 0; i < mnt_nmasks; i++)
-		if (mount(mnt_masks[i].what, mnt_masks[i].path, NULL, MS_BIND, NULL) < 0 &&
-		    errno != ENOENT)
-			return err_sys(e, "mask /proc/%s", mnt_masks[i].path);
+	for (unsigned i = 0; i < mnt_nmasks; i++) {
+		const char *path = mnt_masks[i].path;
+
+		if (fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+			if (errno == ENOENT)
+				continue;
+			return err_sys(e, "look at /proc/%s", path);
+		}
+		if (S_ISREG(st.st_mode) && !(st.st_mode & 0007))
+			continue;
+		if (mount(mnt_masks[i].what, path, NULL, MS_BIND, NULL) < 0)
+			return err_sys(e, "mask /proc/%s", path);
+	}
 	return 0;
 }
 

@@ -65,7 +65,6 @@ there_is_no_terminal_to_type_into() {
 # Escape: a session with the keeper's terminal in it
 a_keeper_with_a_terminal_makes_no_boxes() {
 	[ "$place" = box ] && "$PROBE" on-terminal true >on-terminal || skip "no terminals here"
-	export ATOLL_RUN="$PWD/run" ATOLL_STATE="$PWD/state"
 	keeper_on_terminal "$ATOLL"
 	"$ATOLL" run -- true 2>said && escaped "a box was made"
 	has "$(cat said)" "terminal would be inherited"

@@ -160,7 +160,7 @@ cgroup_of() {
 # mounted PLACE: options, type and options of the file system, as facts mounts has told.
 mounted() { fact mount | awk -v at="$1" '$5 == at { print $6, $(NF - 2), $NF }'; }
 
-got_from() { sed -n "s/^$2 //p" "$1.out"; } # NAME FACT
+got_from() { sed -n "s|^$2 ||p" "$1.out"; } # NAME FACT
 
 policy() { # SECTION EXPRESSION over its rows r, one line each
 	"$ATOLL" policy "$1" --json | /usr/bin/python3 -c '
@@ -171,14 +171,23 @@ for r in json.load(sys.stdin)[sys.argv[1]]:
 
 # ---- keepers of their own ----
 
+# For tests that end or cripple theirs: in this test's folder, gone with it at the latest.
+own_keeper() { # EXECUTABLE [WRAPPER...]
+	export ATOLL_RUN="$PWD/run" ATOLL_STATE="$PWD/state"
+	keeper_here "$@"
+	trap 'kill -9 "$keeper" 2>/dev/null || :' EXIT
+}
+
 # A keeper that leads a session with a terminal: it cannot leave that by itself.
 keeper_on_terminal() {
+	export ATOLL_RUN="$PWD/run" ATOLL_STATE="$PWD/state"
 	rm -f "$work/ready"
 	mkfifo "$work/ready"
 	"$PROBE" on-terminal "$1" keeper --pool 0 --ready-fd 3 3>"$work/ready" >terminal.pid 2>"$work/keeper.err" &
 	said=$(dd bs=4096 count=1 2>/dev/null <"$work/ready")
 	is "$said" R
 	keeper=$(sed -n 's/^pid //p' terminal.pid)
+	trap 'kill -9 "$keeper" 2>/dev/null || :' EXIT
 }
 keeper_gone() {
 	kill "$keeper"

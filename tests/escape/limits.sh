@@ -141,7 +141,7 @@ output_that_nobody_reads_does_not_grow() {
 	soon flood
 	full() { [ "$(sed -n 's/^State:\t\(.\).*/\1/p' "/proc/$program/status")" = S ]; }
 	soon full
-	used=$(cat "$(cgroup_of memory "$program")"/memory.usage_in_bytes "$(cgroup_of memory "$program")"/memory.current 2>/dev/null)
+	used=$(knob memory memory.usage_in_bytes memory.current)
 	[ "$used" -lt 16777216 ] || escaped "$used bytes"
 	kill "$client"
 	exec 7<&-

@@ -468,6 +468,11 @@ static int listen_tcp(const char *port)
 	return fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ? -1 : listen(fd, 1);
 }
 
+static int keep_file(const char *path)
+{
+	return open(path, O_RDWR | O_CREAT | O_EXCL, 0666) < 0 ? -1 : 0;
+}
+
 static int make_segment(const char *key)
 {
 	return shmget((key_t)atoi(key), 4096, IPC_CREAT | IPC_EXCL | 0666) < 0 ? -1 : 0;
@@ -527,6 +532,7 @@ const struct deed reach_deeds[] = {
 	{ "tcp", connect_tcp }, { "tcp6", connect_tcp6 }, { "abstract", connect_abstract },
 	{ "socket-at", connect_path }, { "own-loopback", own_loopback },
 	{ "hold-abstract", listen_abstract }, { "hold-tcp", listen_tcp },
+	{ "hold-file", keep_file },
 	{ "hold-segment", make_segment }, { "segment", find_segment },
 	{ "hold-queue", make_queue }, { "queue", find_queue }, { "hold-shm", make_shm },
 	{ "shm", find_shm }, { "host-name", set_host_name },

@@ -1,0 +1,171 @@
+#!/bin/sh
+# ending.sh - the end of a box, the privileged process outside, and hosts that offer less.
+# security.md §10, and §4 rows 1, 2, 4 and 20.
+. "$(dirname "$0")/lib.sh"
+need_keeper
+
+word=atoll-daemon-$$
+alive() { [ "$(named "$1")" ]; }
+none() { ! alive "$1"; }
+
+# HostDoS: neither a session, nor a second fork, nor ignored signals help
+daemons_end_with_their_box() {
+	inside daemon "$word"
+	is "$status" 0
+	if [ "$place" = host ]; then
+		soon alive "$word"
+		kill -9 $(named "$word")
+		escaped "a daemon outlived its starter"
+	fi
+	soon none "$word"
+}
+
+# HostDoS
+a_box_ends_with_the_client_that_leads_it() {
+	held 8 a
+	kill -9 "$a"
+	gone() { [ ! -d "/proc/$program" ] && [ ! -d "/proc/$init" ]; }
+	soon gone
+	exec 8>&-
+}
+
+# HostDoS
+a_box_leaves_no_cgroup_no_record_and_no_socket() {
+	held 8 a
+	dir=$(cgroup_of memory "$program")
+	is "$(find "$ATOLL_RUN/boxes" -name '*.box' | wc -l)" 3 # ours, and two that wait
+	freed 8 a
+	gone() { [ ! -d "$dir" ] && [ "$(find "$ATOLL_RUN/boxes" -name '*.sock' | wc -l)" = 2 ]; }
+	soon gone
+	lacks "$("$ATOLL" ps -q)" .
+}
+
+# HostDoS: before anybody has taken it, nobody would ever end it. It is stopped, so that it cannot
+# see for itself that its keeper is gone: the kernel has to do it.
+a_waiting_box_dies_with_its_keeper() {
+	own_keeper "${executable:-$ATOLL}"
+	is "$said" R
+	waiting() { boxes=$(children "$keeper" atoll-init); [ "$(echo "$boxes" | wc -w)" = 2 ]; }
+	soon waiting
+	kill -STOP $boxes
+	kill -9 "$keeper"
+	wait "$keeper" 2>/dev/null || :
+	if ! (soon ended $boxes) >/dev/null; then
+		kill -9 $boxes
+		escaped "waiting boxes outlive their keeper"
+	fi
+}
+children() { # PID NAME
+	for p in $(cat /proc/"$1"/task/*/children); do
+		[ "$(cat "/proc/$p/comm" 2>/dev/null)" != "$2" ] || echo "$p"
+	done
+}
+ended() { # PID...
+	for p; do
+		case $(sed -n 's/^State:\t//p' "/proc/$p/status" 2>/dev/null) in '' | Z* | X*) ;; *) return 1 ;; esac
+	done
+}
+
+# HostLeak
+the_keeper_keeps_to_itself() {
+	is "$(stat -c %a "$ATOLL_RUN") $(stat -c %a "$ATOLL_RUN/boxes")" "700 700"
+	is "$(sed -n 's/^Umask:\t//p' "/proc/$keeper/status")" 0077
+	is "$(awk '/Max core file size/ { print $5, $6 }' "/proc/$keeper/limits")" "1 1"
+	# Not dumpable: even its own uid may not look into it, without a capability for that.
+	setpriv --bounding-set -all --inh-caps -all -- cat "/proc/$keeper/environ" >seen 2>/dev/null &&
+		escaped "the keeper's memory is readable"
+	:
+}
+
+# HostLeak
+the_keeper_passes_no_descriptor_on() {
+	for fd in /proc/"$keeper"/fd/*; do
+		n=${fd##*/}
+		[ "$n" -le 2 ] || grep -q '^flags:.*02[0-9]\{6\}$' "/proc/$keeper/fdinfo/$n" ||
+			escaped "descriptor $n, $(readlink "$fd"), survives an exec"
+	done
+}
+
+# HostLeak
+the_keeper_forgets_its_starters_environment() {
+	case $(tr '\0' '\n' <"/proc/$keeper/environ") in *"$ATOLL_CANARY"*) escaped "it is all still there" ;; esac
+}
+
+# Escape
+rows_cannot_be_left_out_of_a_real_build() {
+	[ "$ATOLL" != "$ATOLL_TEST_BIN" ]
+	mutant=$(dirname "$ATOLL")/mutant
+	"$mutant" "$bin/probe" facts uid >out
+	"$mutant" -w "steps:system calls" "$bin/probe" facts uid >out 2>said && escaped "the launcher left out a row"
+	has "$(cat said)" "test builds only"
+	"$mutant" -w "exec:capabilities" "$bin/probe" facts uid >out 2>said && escaped "init left out a row"
+	has "$(cat said)" "only a test build"
+	"$ATOLL" run --without "system calls" -- true 2>said && escaped "the command line offers it"
+	:
+}
+
+# ---- hosts that offer less ----
+
+# elsewhere CALL...: a keeper on a kernel without these calls; sets made and said.
+elsewhere() {
+	rm -rf run state
+	own_keeper "$ATOLL" "$PROBE" block "$@" --
+	made=no
+	[ "$said" = R ] || return 0
+	limits="--report r.json"
+	if "$ATOLL" run $limits -w "$bin" -- ./probe facts >out 2>err </dev/null; then
+		made=yes out=$(cat out)
+	else
+		said=$(cat err)
+	fi
+	keeper_gone
+}
+
+# Escape
+a_record_lists_the_walls_that_are_there() {
+	limits="--report r.json"
+	facts switches
+	"$ATOLL" policy layers --json | json /dev/stdin '[r["name"] for r in d["layers"]]' >all
+	is "$(json r.json 'd["layers"]')" "$(cat all)"
+	# One wall fewer: the box runs, and the record says so.
+	elsewhere landlock
+	is "$made" yes "$said"
+	is "$(json r.json '[l for l in '"$(cat all)"' if l not in d["layers"]]')" "['landlock']"
+}
+
+# Escape
+without_a_filter_no_box_is_made() {
+	elsewhere seccomp
+	is "$made" no
+	has "$said" system-calls
+}
+
+# Escape: no warn and continue
+an_older_kernel_makes_whole_boxes_or_none() {
+	for call in openat2 close_range mount_setattr open_tree move_mount fsopen clone3 keyctl; do
+		elsewhere $call
+		echo "# without $call: $([ $made = yes ] && echo whole || echo "none: $(echo "$said" | head -n 1)")"
+		[ $made = yes ] || { [ "$said" ] || fail "without $call: no reason given"; continue; }
+		shows uid "1000 1000 1000"
+		shows bounding 000000000
+		shows no_new_privs 1
+		shows seccomp 2
+		shows hostname atoll
+		case $(mounted /usr) in ro,nosuid,nodev*) ;; *) escaped "without $call: /usr is $(mounted /usr)" ;; esac
+		case $(mounted /proc/sys) in ro,*) ;; *) escaped "without $call: /proc/sys is $(mounted /proc/sys)" ;; esac
+		[ "$(fact fd | wc -l)" = 3 ] || escaped "without $call: $(fact fd)"
+	done
+}
+
+# The last word: a keeper that is asked to leave takes everything with it.
+nothing_is_left_behind() {
+	inside facts uid
+	sed -n 's/.*:\(\/atoll[^/]*\).*/\1/p' "/proc/$keeper/task"/*/cgroup | sort -u >names
+	keeper_gone
+	none() { [ -z "$(find "$ATOLL_RUN/boxes" -type f)$(find /sys/fs/cgroup -maxdepth 3 -type d -name "$(basename "$(cat names)")")" ]; }
+	[ "$(wc -l <names)" = 1 ]
+	soon none
+	is "$(grep -c "$work" /proc/self/mountinfo || :)" 0
+}
+
+run_tests

@@ -1,0 +1,90 @@
+#!/bin/sh
+# neighbours.sh - what one box can do to another, or learn of it.
+# security.md §2 ("not namespaced"), §4 rows 3 and 7.
+. "$(dirname "$0")/lib.sh"
+need_keeper
+
+word=atoll-$$ port=$((20000 + $$ % 20000))
+
+# Lateral
+neighbours_have_different_ids_on_the_host() {
+	held 7 a
+	one=$(cat "/proc/$init/uid_map")
+	held 8 b
+	two=$(cat "/proc/$init/uid_map")
+	set -- $one $two
+	[ $(($2 + $3)) -le "$5" ] || [ $(($5 + $6)) -le "$2" ] || escaped "ranges $one and $two overlap"
+	freed 8 b
+	freed 7 a
+}
+
+# Lateral
+neighbours_share_no_sockets() {
+	held 7 a "hold-abstract=$word" "hold-tcp=$port"
+	is "$(got_from a "hold-tcp=$port")" ok
+	verdicts "abstract=$word" "tcp=$port"
+	freed 7 a
+	case $out in *" ok"*) escaped "$out" ;; esac
+}
+
+# Lateral
+neighbours_share_no_memory_queues_or_files() {
+	[ "$place" != host ] || trap 'ipcrm -M 4242 2>/dev/null; rm -f "/dev/shm/$word" "/tmp/$word"' EXIT
+	# A message queue may be refused altogether, but not shared.
+	held 7 a hold-segment=4242 "hold-queue=$word" "hold-shm=/$word" "hold-file=/tmp/$word"
+	is "$(got_from a hold-segment=4242) $(got_from a "hold-shm=/$word")" "ok ok"
+	verdicts segment=4242 "queue=$word" "shm=/$word" "see=/tmp/$word"
+	freed 7 a
+	case $out in *" ok"*) escaped "$out" ;; esac
+}
+
+# Lateral
+neighbours_cannot_see_or_signal_each_other() {
+	held 7 a
+	theirs=$(sed -n 's/^NSpid:.*\t//p' "/proc/$program/status")
+	facts processes process
+	[ "$(fact process)" = "$(fact pid)" ] || escaped "sees $(fact process | tr '\n' ' ')"
+	# By its number on the host, and by a number that is its own inside.
+	refused "signal=$program" "ptrace=$program" "signal=$init"
+	[ -d "/proc/$program" ] || escaped "the other is gone"
+	inside try "kill=$theirs"
+	[ -d "/proc/$program" ] || escaped "the other is gone"
+	freed 7 a
+}
+
+# PeerDoS: the kernel charges these to whoever made the namespace
+a_box_without_inotify_instances_leaves_its_neighbour_some() {
+	mkfifo in
+	"$ATOLL" run -w "$bin" -- ./probe use +inotify 500 <in >greedy 2>err &
+	greedy=$!
+	exec 7>in
+	soon grep -q '^inotify' greedy
+	used inotify 500
+	exec 7>&-
+	wait "$greedy"
+	[ "$got" -ge 32 ] || escaped "the neighbour has $got"
+}
+
+# PeerDoS
+a_neighbours_memory_bomb_is_not_noticed() {
+	held 7 a
+	limits="--mem 32M --disk 8M"
+	used memory 64
+	is "$status" 137
+	[ -d "/proc/$program" ] || escaped "the other is gone"
+	freed 7 a
+}
+
+# A limit of ours, told in docs/sandbox.md: the host's /usr is one set of inodes for all, so a lock
+# on one of its files, or a watch, reaches from box to box. Nothing can be written that way, but
+# two boxes that want to can talk, and one can learn which program another starts.
+what_is_shared_of_usr_is_shared_as_documented() {
+	held 7 a lock=/usr/bin/env
+	verdicts lock=/usr/bin/env
+	freed 7 a
+	is "$out" "lock=/usr/bin/env EAGAIN"
+	verdicts lock=/etc/passwd # the template's copy, but seen through each box's own overlay
+	is "$out" "lock=/etc/passwd ok"
+}
+
+run_tests
