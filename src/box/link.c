@@ -22,7 +22,7 @@ int box_run_dir(char *out, size_t size, struct err *e)
 		n = snprintf(out, size, "%s/atoll", mine);
 	else
 		return err_set(e, ERR_NOT_FOUND,
-			       "no folder for the keeper's socket: XDG_RUNTIME_DIR is not set");
+			       "no folder for the keeper: set XDG_RUNTIME_DIR or ATOLL_RUN");
 	/* A socket's address holds 107 bytes, and "/boxes/<id>/init.sock" must fit behind. */
 	if (n >= (int)size || n > 70 || *out != '/')
 		return err_set(e, ERR_INVALID, "run folder '%.40s' must be absolute and short",

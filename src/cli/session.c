@@ -61,10 +61,10 @@ void session_close(struct session *s)
 	struct err e;
 
 	files_close(&s->files);
-	/* The leash would do; the keeper is told so that it need not find out. A keeper that is gone
-	 * learns it from the dead init, so this may fail. */
-	if (s->box.init >= 0 && s->keeper.fd >= 0)
-		(void)!box_drop(&s->keeper, s->box.about.id, &e);
+	/* The leash would do; the keeper is told so that it need not find out. If it was killed
+	 * meanwhile, its successor has to clean up, and asking starts one. */
+	if (s->box.init >= 0 && box_drop(&s->keeper, s->box.about.id, &e) < 0)
+		(void)!box_kill(&s->keeper, s->box.about.id, NULL, &e);
 	box_close(&s->box);
 	keeper_close(&s->keeper);
 	changes_fini(&s->changes);
@@ -92,7 +92,10 @@ static int catch_signals(sigset_t *before, struct err *e)
 
 static int has_terminal(const struct session *s)
 {
-	return !s->opt->no_tty && !s->cli->json && !s->no_stdin && isatty(0) && isatty(1);
+	if (s->opt->no_tty || s->cli->json || s->no_stdin || !isatty(0) || !isatty(1))
+		return 0;
+	/* In the background a change of the terminal's settings would stop us. */
+	return tcgetpgrp(0) == getpgrp();
 }
 
 static void wire_streams(struct session *s, struct stream *st)

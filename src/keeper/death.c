@@ -30,7 +30,9 @@ void death_count(const struct keeper *k, const struct kbox *b, struct wire_count
 {
 	struct cgroup_counts n;
 
-	cgroup_count(&k->host.cgroups, b->meta.cgroup, &n);
+	memset(&n, 0xff, sizeof(n));
+	if (b->meta.cgroup[0])
+		cgroup_count(&k->host.cgroups, b->meta.cgroup, &n);
 	*out = (struct wire_counted){
 		.mem_now = n.mem_now,       .mem_peak = n.mem_peak,
 		.cpu_us = n.cpu_us,         .oom_kills = n.oom_kills,

@@ -13,8 +13,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define QUIET_MS 3
+#define PAUSE_MS 1000
 
 struct wire_limits pool_common_limits(const struct keeper *k)
 {
@@ -122,6 +124,10 @@ void pool_refill(struct keeper *k)
 
 	if (k->stopping)
 		return;
+	if (now < k->pause_ns) {
+		keeper_wake_in(k, PAUSE_MS);
+		return;
+	}
 	if (now < k->quiet_ns && have * 2 > k->pool_depth) {
 		keeper_wake_in(k, (unsigned)((k->quiet_ns - now) / 1000000 + 1));
 		return;
@@ -129,9 +135,31 @@ void pool_refill(struct keeper *k)
 	spare_refill(k);
 	for (; have < k->pool_depth; have++)
 		if (give_one(k, &e) < 0) {
-			fprintf(stderr, "atoll: keeper: pool: %s\n", e.msg);
+			pool_failed(k, &e);
 			return;
 		}
+}
+
+/* Without its folder a keeper is lost: no record of a box would outlive it. So none is left. */
+static void leave_if_lost(struct keeper *k)
+{
+	struct stat st;
+
+	if (fstat(k->host.run, &st) < 0 || st.st_nlink > 0)
+		return;
+	fprintf(stderr, "atoll: keeper: the run folder is gone; ending all boxes\n");
+	for (struct kbox *b = kbox_after(&k->boxes, ""); b; b = kbox_after(&k->boxes, b->meta.about.id))
+		if (b->meta.about.state == WIRE_BOX_TAKEN)
+			death_kill(k, b);
+	k->stopping = 1;
+}
+
+/* What failed now will fail at once again. */
+void pool_failed(struct keeper *k, const struct err *e)
+{
+	fprintf(stderr, "atoll: keeper: pool: %s\n", e->msg);
+	k->pause_ns = now_ns() + PAUSE_MS * 1000000ull;
+	leave_if_lost(k);
 }
 
 void pool_about(const struct keeper *k, struct wire_about *out)

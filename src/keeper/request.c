@@ -217,7 +217,7 @@ void request_made(struct keeper *k, struct job *take_job)
 		}
 	}
 	if (j->for_pool)
-		fprintf(stderr, "atoll: keeper: pool: %s\n", e.msg);
+		pool_failed(k, &e);
 	else
 		client_error(k, j->client, j->ref, &e);
 	death_kill(k, b);

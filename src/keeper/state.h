@@ -35,7 +35,8 @@ struct keeper {
 
 	struct kbox *pool; /* made, waiting, all alike */
 	unsigned pooled, pool_depth, pool_making;
-	uint64_t quiet_ns;         /* no refill before this moment: a request is being served */
+	uint64_t quiet_ns;         /* no refill before this moment: a request is being served, ... */
+	uint64_t pause_ns;         /* ... or the last try has failed */
 	struct wire_limits common; /* limits of pooled boxes */
 	uint64_t hits, misses;
 	struct waiter filler;      /* who asked for FILL and is not answered yet */
@@ -68,6 +69,7 @@ struct kbox *pool_take(struct keeper *k); /* NULL: empty */
 void pool_add(struct keeper *k, struct kbox *b);
 void pool_drop(struct keeper *k, struct kbox *b); /* it died while waiting */
 void pool_refill(struct keeper *k);
+void pool_failed(struct keeper *k, const struct err *e);
 void pool_filled(struct keeper *k); /* answers a FILL if the depth is reached */
 /* own_cgroup: made with its limits now; otherwise it waits in the parent's. */
 must_check int pool_begin(struct keeper *k, struct job *j, const struct wire_limits *lim, int own_cgroup,

@@ -111,19 +111,25 @@ static void add_word(char *list, size_t size, const char *word)
 	snprintf(list + n, size - n, "%s%s", n ? " " : "", word);
 }
 
+/* The keeper knows which it may use; without one we only see which there are. */
 static void cgroups(const struct patient *p, struct finding *f)
 {
-	static const char *const wanted[] = { "memory", "pids", "cpu" };
+	static const struct {
+		const char *controller;
+		enum jail_layer layer;
+	} wanted[] = { { "memory", LAYER_MEM }, { "pids", LAYER_TASKS }, { "cpu", LAYER_CPU } };
 	char have[64] = "", lack[64] = "";
-	enum verdict v = GOOD;
 
-	for (unsigned i = 0; i < ARRAY_LEN(wanted); i++)
-		add_word(has_controller(wanted[i]) ? have : lack, sizeof(have), wanted[i]);
-	if (*lack) {
-		v = *have ? POOR : BAD;
-		fix(f, "those limits cannot be enforced; boot with systemd and cgroup v2");
+	for (unsigned i = 0; i < ARRAY_LEN(wanted); i++) {
+		int usable = p->has_keeper ? !!(p->keeper.layers & LAYER_BIT(wanted[i].layer))
+					   : has_controller(wanted[i].controller);
+
+		add_word(usable ? have : lack, sizeof(have), wanted[i].controller);
 	}
-	say(f, v, "%s%s%s", *have ? have : "none", *lack ? "; missing: " : "", lack);
+	say(f, *lack ? POOR : GOOD, "%s%s%s", have, *lack ? "not usable: " : "", lack);
+	if (*lack)
+		fix(f,
+		    "those limits cannot be enforced; as root, or with Delegate=yes on v2, they can");
 	if (p->has_keeper && p->keeper.cgroup_version)
 		add_word(f->value, sizeof(f->value),
 			 p->keeper.cgroup_version == 2 ? "(v2)" : "(v1)");
@@ -248,27 +254,45 @@ static const struct question {
 	const char *yes, *no, *fix;
 } questions[] = {
 	{ .name = "kernel", .ask = kernel },
-	{ .name = "identity", .holds = is_root, .otherwise = POOR,
-	  .yes = "root: own uid range and cgroups per box", .no = "not root",
+	{ .name = "identity",
+	  .holds = is_root,
+	  .otherwise = POOR,
+	  .yes = "root: own uid range and cgroups per box",
+	  .no = "not root",
 	  .fix = "boxes share your uid, and limits need delegation; sudo atoll has all walls" },
 	{ .name = "user namespaces", .ask = user_namespaces },
 	{ .name = "cgroups", .ask = cgroups },
-	{ .name = "overlayfs", .holds = has_overlay, .otherwise = POOR,
-	  .yes = "mounts inside a box", .no = "does not mount inside a box",
+	{ .name = "overlayfs",
+	  .holds = has_overlay,
+	  .otherwise = POOR,
+	  .yes = "mounts inside a box",
+	  .no = "does not mount inside a box",
 	  .fix = "each box gets a private copy of the template: slower, same walls" },
-	{ .name = "idmapped mounts", .holds = has_idmap, .otherwise = POOR,
-	  .yes = "work", .no = "not here",
+	{ .name = "idmapped mounts",
+	  .holds = has_idmap,
+	  .otherwise = POOR,
+	  .yes = "work",
+	  .no = "not here",
 	  .fix = "template files belong to nobody inside: root in a box cannot change them" },
-	{ .name = "seccomp", .holds = has_seccomp, .otherwise = BAD,
-	  .yes = "filters load", .no = "not here",
+	{ .name = "seccomp",
+	  .holds = has_seccomp,
+	  .otherwise = BAD,
+	  .yes = "filters load",
+	  .no = "not here",
 	  .fix = "a kernel with CONFIG_SECCOMP_FILTER; untrusted code is refused without it" },
 	{ .name = "landlock", .ask = landlock },
 	{ .name = "core pattern", .ask = core_pattern },
-	{ .name = "merged /usr", .holds = has_merged_usr, .otherwise = BAD,
-	  .yes = "/bin is in /usr", .no = "/bin is not in /usr",
+	{ .name = "merged /usr",
+	  .holds = has_merged_usr,
+	  .otherwise = BAD,
+	  .yes = "/bin is in /usr",
+	  .no = "/bin is not in /usr",
 	  .fix = "sudo apt-get install usrmerge; a box shows /usr only" },
-	{ .name = "disk limit", .holds = bounds_disk, .otherwise = BAD,
-	  .yes = "bytes and files of a box are bounded", .no = "cannot be enforced",
+	{ .name = "disk limit",
+	  .holds = bounds_disk,
+	  .otherwise = BAD,
+	  .yes = "bytes and files of a box are bounded",
+	  .no = "cannot be enforced",
 	  .fix = "one box could fill the host's disk, so none is made" },
 	{ .name = "descriptors, pids", .ask = descriptors },
 	{ .name = "runtimes", .ask = runtimes },

@@ -91,6 +91,7 @@ facts() { # KEY...
 	[ "$out" ] || escaped "the probe's words did not arrive"
 }
 fact() { echo "$out" | sed -n "/^$1\( \|\$\)/{s/^$1 \{0,1\}//;p}"; }
+same() { [ "$1" = "$2" ] || escaped "'$1' is not '$2'${3:+: $3}"; } # as `is`, of a wall
 shows() { [ "$(fact "$1")" = "$2" ] || escaped "$1 is '$(fact "$1" | head -c 300)', not '$2'"; }
 
 verdicts() { # DEED...

@@ -16,7 +16,6 @@ knob() { # CONTROLLER V1-FILE V2-FILE: its value, from the host
 
 # HostDoS: for each controller, the box's first process included
 every_process_of_a_box_is_in_its_cgroups_with_its_limits() {
-	[ "$place" = box ] # the limits of a mutant are not ours to choose
 	for how in "" --cold; do
 		limits="--mem 64M --disk 16M --pids 33 --cpu 0.5 $how"
 		held 8 a

@@ -54,14 +54,13 @@ neighbours_cannot_see_or_signal_each_other() {
 
 # PeerDoS: the kernel charges these to whoever made the namespace
 a_box_without_inotify_instances_leaves_its_neighbour_some() {
-	mkfifo in
-	"$ATOLL" run -w "$bin" -- ./probe use +inotify 500 <in >greedy 2>err &
-	greedy=$!
-	exec 7>in
-	soon grep -q '^inotify' greedy
+	name=greedy
+	mkfifo greedy.in
+	in_place later use +inotify 500
+	exec 7>greedy.in
+	soon grep -q '^inotify' greedy.out
 	used inotify 500
-	exec 7>&-
-	wait "$greedy"
+	freed 7 greedy
 	[ "$got" -ge 32 ] || escaped "the neighbour has $got"
 }
 

@@ -81,34 +81,4 @@ bench_measures() {
 	is "$(json out 'sorted(d)')" "['cold', 'exec', 'pooled', 'process']"
 }
 
-a_keeper_is_started_when_there_is_none_and_shared() {
-	export ATOLL_RUN="$PWD/r"
-	for i in 1 2 3 4; do "$ATOLL" run -- echo $i >o$i & done
-	wait
-	is "$(cat o1 o2 o3 o4 | sort | tr -d '\n')" 1234
-	pid=$("$ATOLL" doctor --json | /usr/bin/python3 -c 'import json, sys
-print([r["value"].split()[1].strip(",") for r in json.load(sys.stdin) if r["name"] == "keeper"][0])')
-	kill "$pid"
-	soon eval '! kill -0 $pid'
-	# The next one finds its place free again.
-	is "$("$ATOLL" run -- echo again)" again
-	pid=$("$ATOLL" doctor --json | /usr/bin/python3 -c 'import json, sys
-print([r["value"].split()[1].strip(",") for r in json.load(sys.stdin) if r["name"] == "keeper"][0])')
-	kill "$pid"
-	soon eval '! kill -0 $pid'
-}
-
-a_keeper_killed_in_the_middle_is_replaced() {
-	export ATOLL_RUN="$PWD/r"
-	"$ATOLL" run -- true
-	pid=$("$ATOLL" doctor --json | /usr/bin/python3 -c 'import json, sys
-print([r["value"].split()[1].strip(",") for r in json.load(sys.stdin) if r["name"] == "keeper"][0])')
-	kill -KILL "$pid"
-	is "$("$ATOLL" run -- echo replaced)" replaced
-	pid=$("$ATOLL" doctor --json | /usr/bin/python3 -c 'import json, sys
-print([r["value"].split()[1].strip(",") for r in json.load(sys.stdin) if r["name"] == "keeper"][0])')
-	kill "$pid"
-	soon eval '! kill -0 $pid'
-}
-
 run_tests

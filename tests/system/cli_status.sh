@@ -90,7 +90,7 @@ the_cli_killed_by_a_signal_leaves_nothing() {
 	box=$(sed -n 's/^atoll: box \([a-z2-7]*\) ready.*/\1/p' err)
 	soon eval '[ "$(processes "sleep 4712" | wc -l)" -ge 2 ]'
 	kill -KILL $cli
-	wait $cli || :
+	wait $cli 2>/dev/null || :
 	nothing_left "sleep 4712"
 }
 

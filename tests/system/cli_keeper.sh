@@ -1,0 +1,80 @@
+#!/bin/sh
+# cli_keeper.sh - the CLI brings a keeper up when there is none, and gets over the loss of one.
+. "$(dirname "$0")/lib.sh"
+[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
+
+# The keeper of this test's own run folder. Asking starts one, so ask only while there should be one.
+keeper_pid() {
+	"$ATOLL" doctor --json | /usr/bin/python3 -c 'import json, sys
+print([r["value"].split()[1].strip(",") for r in json.load(sys.stdin) if r["name"] == "keeper"][0])'
+}
+is_gone() { ! kill -0 "$1"; }
+end_keeper() {
+	pid=$(keeper_pid)
+	kill "$pid"
+	soon is_gone "$pid"
+}
+
+clients_that_come_at_once_share_one_keeper() {
+	export ATOLL_RUN="$PWD/r"
+	for i in 1 2 3 4; do "$ATOLL" run -- echo $i >o$i & done
+	wait
+	is "$(cat o1 o2 o3 o4 | sort | tr -d '\n')" 1234
+	is "$(pgrep -P 1 -f "atoll keeper" | while read -r p; do grep -qz "ATOLL_RUN=$PWD/r" /proc/$p/environ && echo $p; done | wc -l)" 1
+	end_keeper
+}
+
+a_keeper_that_left_makes_room_for_the_next() {
+	export ATOLL_RUN="$PWD/r"
+	"$ATOLL" run -- true
+	pid=$(keeper_pid)
+	kill "$pid"
+	# At once: the old one may still be on its way out.
+	is "$("$ATOLL" run -- echo again)" again
+	end_keeper
+}
+
+a_keeper_that_was_killed_is_replaced() {
+	export ATOLL_RUN="$PWD/r"
+	"$ATOLL" run -- true
+	kill -KILL "$(keeper_pid)"
+	is "$("$ATOLL" run -- echo replaced)" replaced
+	end_keeper
+}
+
+a_run_survives_the_death_of_its_keeper_and_nothing_is_left() {
+	export ATOLL_RUN="$PWD/r"
+	mkfifo go
+	"$ATOLL" run -v --report r.json -- sh -c 'echo started; read x; echo "$x"; exit 6' <go >out 2>err &
+	cli=$!
+	exec 3>go
+	soon grep -q started out
+	box=$(sed -n 's/^atoll: box \([a-z2-7]*\) ready.*/\1/p' err)
+	kill -KILL "$(keeper_pid)"
+	echo on >&3
+	exec 3>&-
+	status=0
+	wait $cli || status=$?
+	is "$status" 6
+	is "$(tail -1 out)" on
+	is "$(json r.json 'd["cause"], d["evidence"]["oom_kills"]')" "('exit', 0)"
+	nothing_left
+	end_keeper
+}
+
+a_keeper_that_cannot_start_says_why() {
+	export ATOLL_RUN="$PWD/r"
+	mkdir r
+	# Somebody holds the keeper's place and does not listen.
+	flock r/keeper.lock sleep 4740 &
+	holder=$!
+	soon eval '! flock -n r/keeper.lock true'
+	status=0
+	"$ATOLL" run -- true 2>err || status=$?
+	kill $holder $(pgrep -P $holder)
+	is "$status" 125
+	has "$(cat err)" "keeper.lock"
+	has "$(cat err)" "check: atoll doctor"
+}
+
+run_tests
