@@ -151,6 +151,28 @@ int box_stdin(struct box *b, uint32_t ref, const void *bytes, size_t n, struct e
 	return tell(b, &f, sizeof(f), bytes, n, e);
 }
 
+/* The next frame about `ref`; an ERROR becomes e. fd may be NULL. */
+static int hear(struct box *b, uint32_t ref, char buf[WIRE_MAX], int *fd, struct err *e)
+{
+	const struct frame *f = (const struct frame *)buf;
+
+	for (;;) {
+		unsigned nfds = fd ? 1 : 0;
+		int n = sock_recv(b->init, buf, fd, &nfds, e);
+
+		if (n < 0)
+			return err_in(e, "box %s", b->about.id);
+		if (n == 0)
+			return err_set(e, ERR_NOT_FOUND, "box %s ended", b->about.id);
+		if (f->ref == ref && f->type == WIRE_ERROR)
+			return box_said_error((const struct wire_error *)buf, e);
+		if (f->ref == ref)
+			return 0;
+		if (fd)
+			own_close_fd(fd);
+	}
+}
+
 int box_run(struct box *b, const struct box_command *cmd, struct wire_exit *out, struct err *e)
 {
 	struct box_command unread = *cmd;
@@ -160,24 +182,12 @@ int box_run(struct box *b, const struct box_command *cmd, struct wire_exit *out,
 	unread.credit = UINT64_MAX; /* one credit for all of it: nothing to acknowledge */
 	if (box_start(b, &unread, &ref, e) < 0)
 		return -1;
-	for (;;) {
-		const struct frame *f = (const struct frame *)buf;
-		unsigned nfds = 0;
-		int n = sock_recv(b->init, buf, NULL, &nfds, e);
-
-		if (n < 0)
-			return err_in(e, "box %s", b->about.id);
-		if (n == 0)
-			return err_set(e, ERR_NOT_FOUND, "box %s ended", b->about.id);
-		if (f->ref != ref)
-			continue;
-		if (f->type == WIRE_ERROR)
-			return box_said_error((const struct wire_error *)buf, e);
-		if (f->type == WIRE_EXIT) {
-			memcpy(out, buf, sizeof(*out));
-			return 0;
-		}
-	}
+	do {
+		if (hear(b, ref, buf, NULL, e) < 0)
+			return -1;
+	} while (((const struct frame *)buf)->type != WIRE_EXIT);
+	memcpy(out, buf, sizeof(*out));
+	return 0;
 }
 
 /* FILES and CONNECT: the answer is a descriptor made inside. Frames of running execs that come in
@@ -186,28 +196,14 @@ static int ask_fd(struct box *b, const void *ask, size_t len, uint32_t ref, int 
 		  struct err *e)
 {
 	char buf[WIRE_MAX];
+	auto_fd int fd = -1;
 
-	if (tell(b, ask, len, NULL, 0, e) < 0)
+	if (tell(b, ask, len, NULL, 0, e) < 0 || hear(b, ref, buf, &fd, e) < 0)
 		return -1;
-	for (;;) {
-		const struct frame *f = (const struct frame *)buf;
-		auto_fd int fd = -1;
-		unsigned nfds = 1;
-		int n = sock_recv(b->init, buf, &fd, &nfds, e);
-
-		if (n < 0)
-			return err_in(e, "box %s", b->about.id);
-		if (n == 0)
-			return err_set(e, ERR_NOT_FOUND, "box %s ended", b->about.id);
-		if (f->ref != ref)
-			continue;
-		if (f->type == WIRE_ERROR)
-			return box_said_error((const struct wire_error *)buf, e);
-		if (f->type != WIRE_FD || fd < 0)
-			return err_set(e, ERR_INVALID, "box %s: no descriptor came", b->about.id);
-		*out_fd = steal_fd(&fd);
-		return 0;
-	}
+	if (((const struct frame *)buf)->type != WIRE_FD || fd < 0)
+		return err_set(e, ERR_INVALID, "box %s: no descriptor came", b->about.id);
+	*out_fd = steal_fd(&fd);
+	return 0;
 }
 
 int box_files(struct box *b, int as_root, int *out_fd, struct err *e)

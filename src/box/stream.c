@@ -144,7 +144,8 @@ static int on_output(struct stream *s, const struct wire_output *f, size_t n, st
 	struct outlet *o = &s->out[f->stream & 1];
 	int i = (int)(f->stream & 1);
 
-	if (f->stream > 1 || f->offset < o->next || f->offset + n > o->granted)
+	if (f->stream > 1 || f->offset < o->next || f->offset > o->granted ||
+	    n > o->granted - f->offset)
 		return err_set(e, ERR_INVALID, "box %s: output that was not asked for",
 			       s->box->about.id);
 	o->dropped += f->offset - o->next;
@@ -307,8 +308,11 @@ int stream_run(struct stream *s, const struct box_command *cmd, struct err *e)
 	with.credit = STREAM_WINDOW;
 	with.flags |= s->in >= 0 ? WIRE_START_STDIN : 0;
 	s->out[0].granted = s->out[1].granted = STREAM_WINDOW;
-	if (box_start(s->box, &with, &s->ref, e) < 0)
-		return -1;
+	if (box_start(s->box, &with, &s->ref, e) < 0) {
+		s->gone = e->sys == EPIPE;
+		s->end = STREAM_BOX_DIED;
+		return s->gone ? 0 : -1;
+	}
 	while (!is_over(s)) {
 		uint64_t now = now_ns();
 		int timeout_ms = -1;

@@ -230,12 +230,13 @@ static int data(const struct job *j)
 	if (up.file < 0 || j->head->ref != up.ref)
 		return ANSWERED; /* of a PUT that has failed */
 	err = j->tail_len ? put_write(j->path, j->tail_len) : put_finish();
+	/* Closed before it is said: a program that is open for writing cannot be run. */
+	if (err < 0 || !j->tail_len)
+		put_close();
 	if (err < 0)
 		say_error(up.ref, "put", up.name, (int)-err);
 	else if (!j->tail_len)
 		say_head(WIRE_DONE, up.ref, 0);
-	if (err < 0 || !j->tail_len)
-		put_close();
 	return ANSWERED;
 }
 

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -36,6 +37,9 @@ static void harden(int rootless)
 {
 	struct rlimit files;
 
+	/* What our starter ignored (a shell's background job: INT, QUIT) boxes would ignore too. */
+	for (int s = 1; s < NSIG; s++)
+		signal(s, SIG_DFL);
 	setsid(); /* no terminal of ours for boxes to inherit; fails only if we lead one already */
 	/* Without root, being dumpable is what makes /proc/PID/uid_map ours to write. */
 	prctl(PR_SET_DUMPABLE, rootless);

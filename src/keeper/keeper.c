@@ -282,7 +282,7 @@ static int parse(int argc, char **argv, struct options *o, struct err *e)
 	*o = (struct options){ .pool = 4, .makers = cpus > 4 ? 4 : cpus > 1 ? 2 : 1, .ready_fd = -1 };
 	default_dir(o->run_dir, sizeof(o->run_dir), "ATOLL_RUN", "/run/atoll", "XDG_RUNTIME_DIR");
 	default_dir(o->state_dir, sizeof(o->state_dir), "ATOLL_STATE", "/var/lib/atoll", "XDG_STATE_HOME");
-	for (int i = 1; i < argc; i++) {
+	for (int i = 1; i < argc; i += 2) {
 		const char *value = i + 1 < argc ? argv[i + 1] : "";
 		char *end;
 		unsigned long n = strtoul(value, &end, 10);
@@ -297,7 +297,6 @@ static int parse(int argc, char **argv, struct options *o, struct err *e)
 			o->ready_fd = (int)n;
 		else
 			return err_set(e, ERR_INVALID, "unknown option %.40s", argv[i]);
-		i++;
 	}
 	return 0;
 }

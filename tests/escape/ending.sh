@@ -156,6 +156,50 @@ an_older_kernel_makes_whole_boxes_or_none() {
 	done
 }
 
+# Escape: who is not root shares a uid with his boxes, so only the walls are between them
+an_ordinary_user_has_fewer_walls_and_is_told_so() {
+	dir=$(mktemp -d /tmp/atoll-user.XXXXXX)
+	trap 'kill -9 "$keeper" 2>/dev/null || :; rm -rf "$dir"' EXIT
+	mkdir "$dir/bin"
+	cp "$ATOLL" "$dir/atoll"
+	cp "$bin/probe" "$dir/bin"
+	echo secret >"$dir/canary"
+	chown -R 12345:12345 "$dir"
+	as() {
+		setpriv --reuid 12345 --regid 12345 --clear-groups -- env -i PATH="$PATH" ATOLL_RUN="$dir/run" \
+			ATOLL_STATE="$dir/state" ASAN_OPTIONS="${ASAN_OPTIONS-}" "$@"
+	}
+	as unshare -U true 2>/dev/null || skip "ordinary users make no user namespaces here"
+	mkfifo ready
+	as "$dir/atoll" keeper --pool 0 --ready-fd 3 3>ready 2>keeper.err &
+	said=$(dd bs=4096 count=1 2>/dev/null <ready)
+	is "$said" R
+	keeper=$(as "$dir/atoll" doctor --json | sed -n 's/.*"pid \([0-9]*\),.*/\1/p')
+
+	as "$dir/atoll" run --report "$dir/r.json" -w "$dir/bin" -- ./probe facts >out </dev/null
+	out=$(cat out)
+	for wall in uid-range memory-limit process-limit cpu-limit devices; do
+		lacks "$(json "$dir/r.json" 'd["layers"]')" "'$wall'"
+	done
+	shows uid "1000 1000 1000"
+	shows bounding 000000000
+	shows no_new_privs 1
+	shows seccomp 2
+	shows interface lo
+	as "$dir/atoll" run -w "$dir/bin" -- ./probe try "read=$dir/canary" "climb=$dir/canary" \
+		"through-proc=$dir/canary" "socket-at=$dir/run/keeper.sock" "signal=$keeper" ptrace=1 memory=1 \
+		take-fd=1 list=/proc/1/fd create=/usr/x create=/etc/x nested calls set-user-id=/usr/bin/su >out
+	grep ' ok$' out && escaped "$(grep ' ok$' out)"
+	is "$(wc -l <out)" 14
+
+	# A limit that nobody can enforce is not accepted.
+	for limit in "--mem 64M" "--pids 5" "--cpu 0.5"; do
+		as "$dir/atoll" run $limit -- true 2>err && escaped "$limit was promised"
+		has "$(cat err)" "cannot be enforced"
+	done
+	keeper_gone
+}
+
 # The last word: a keeper that is asked to leave takes everything with it.
 nothing_is_left_behind() {
 	inside facts uid

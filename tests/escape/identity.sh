@@ -62,6 +62,18 @@ there_is_no_terminal_to_type_into() {
 	refused type-in console-menu console-take
 }
 
+# Escape: one that it asked for is no other's
+a_terminal_of_a_box_is_its_own() {
+	flags=-t
+	[ "$place" != box ] || place=library
+	facts terminal fds process
+	shows stdio "terminal terminal terminal"
+	shows terminal yes
+	shows session "$(fact pid)"
+	[ "$(fact fd | cut -d ' ' -f 2 | sort -u)" = /dev/pts/0 ] || escaped "$(fact fd)"
+	refused type-in type-in=1
+}
+
 # Escape: a session with the keeper's terminal in it
 a_keeper_with_a_terminal_makes_no_boxes() {
 	keeper_on_terminal "$ATOLL"

@@ -64,6 +64,7 @@ in_place() { # COMMAND_NAME WORD...: "$@" of the named function gets the whole c
 	box) $then "$ATOLL" run ${instead:-$limits} -w "$bin" -- ./probe "$@" ;;
 	library) $then "$(dirname "$ATOLL")/mutant" $flags "$bin/probe" "$@" ;;
 	host) $then "$bin/probe" "$@" ;;
+	shared) $then unshare -m --propagation shared -- "$bin/probe" "$@" ;;
 	user) $then setpriv --reuid 1000 --regid 1000 --clear-groups -- /proc/self/fd/9 "$@" ;;
 	mutant)
 		set -- "$bin/probe" "$@"
@@ -79,7 +80,7 @@ in_place() { # COMMAND_NAME WORD...: "$@" of the named function gets the whole c
 now() {
 	status=0
 	"$@" >out 2>err </dev/null 9<"$bin/probe" || status=$?
-	out=$(tr '\0' '?' <out) err=$(cat err)
+	out=$(tr '\0\r' '?\n' <out | grep . || :) err=$(cat err) # a terminal ends lines in two ways
 	case $err in *refused:*) closed "$err" ;; esac
 }
 limits= flags=
@@ -140,9 +141,9 @@ held() {
 	init=$(sed -n 's/^PPid:\t//p' "/proc/$program/status")
 }
 named() { # WORD: processes of the probe with it on their command line
-	for p in /proc/[0-9]*; do
-		read -r comm 2>/dev/null <"$p/comm" || continue
-		[ "$comm" != probe ] || ! tr '\0' ' ' 2>/dev/null <"$p/cmdline" | grep -q -- "$1" || echo "${p#/proc/}"
+	grep -ls -- "$1" /proc/[0-9]*/cmdline | while IFS=/ read -r _ _ pid _; do
+		line=$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") || continue
+		case ${line%% *} in probe | */probe) echo "$pid" ;; esac
 	done
 }
 freed() {

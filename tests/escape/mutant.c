@@ -95,7 +95,7 @@ static int run(struct box *b, struct wish *w, struct wire_exit *out, struct err 
 	if (!w->is_inside) {
 		if (bring(b, w->program[0], e) < 0)
 			return -1;
-		w->program[0] = "./probe";
+		w->program[0] = BOX_HOME "/probe";
 	}
 	stream_init(&st, b);
 	done = stream_run(&st, &cmd, e);

@@ -76,14 +76,23 @@ a_neighbours_memory_bomb_is_not_noticed() {
 
 # A limit of ours, told in docs/sandbox.md: the host's /usr is one set of inodes for all, so a lock
 # on one of its files, or a watch, reaches from box to box. Nothing can be written that way, but
-# two boxes that want to can talk, and one can learn which program another starts.
+# two boxes that want to can talk, and one can learn which program of the host others start.
 what_is_shared_of_usr_is_shared_as_documented() {
 	held 7 a lock=/usr/bin/env
 	verdicts lock=/usr/bin/env
 	freed 7 a
 	is "$out" "lock=/usr/bin/env EAGAIN"
-	verdicts lock=/etc/passwd # the template's copy, but seen through each box's own overlay
+	verdicts lock=/etc/passwd # one file of the template for all, but each box has its own overlay
 	is "$out" "lock=/etc/passwd ok"
+
+	name=watcher
+	mkfifo watcher.in
+	in_place later watch /usr/bin/env
+	exec 7>watcher.in
+	soon grep -q '^ready' watcher.out
+	cat /usr/bin/env >/dev/null
+	freed 7 watcher
+	[ "$(got_from watcher opened)" -ge 1 ] || fail "no longer seen: tell it in docs/sandbox.md"
 }
 
 run_tests

@@ -75,7 +75,7 @@ policy_prints_the_tables() {
 	is "$(json out '[r["what"] for r in d["seccomp"] if r["name"] == "clone3"]')" "['not there']"
 }
 
-bench_measures() {
+bench_measures_a_process_and_three_boxes() {
 	atoll bench -n 3 --json
 	is "$status" 0 "$err"
 	is "$(json out 'sorted(d)')" "['cold', 'exec', 'pooled', 'process']"

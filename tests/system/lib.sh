@@ -7,9 +7,9 @@
 #	}
 #	run_tests
 #
-# A test is a function; its name is the promise. It runs in a subshell, in an empty folder of its
-# own, and fails by `fail`, by a check below or by any command that fails. The keeper is ours alone
-# and is killed by its pid at the end.
+# A test is a function whose name has three words or more: the promise. Helpers have fewer. It runs
+# in a subshell, in an empty folder of its own, and fails by `fail`, by a check below or by any
+# command that fails. The keeper is ours alone and is killed by its pid at the end.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 : "${ATOLL:?the executable under test}"
@@ -89,7 +89,7 @@ json() {
 
 run_tests() {
 	count=0 failed=0
-	for name in $(sed -n 's/^\([a-z][a-z0-9_]*_[a-z0-9_]*\)() {.*/\1/p' "$0"); do
+	for name in $(sed -n 's/^\([a-z][a-z0-9]*_[a-z0-9]*_[a-z0-9_]*\)() {.*/\1/p' "$0"); do
 		count=$((count + 1))
 		mkdir "$work/$count"
 		sentence=$(echo "$name" | tr _ ' ')
