@@ -206,11 +206,11 @@ static int ask_fd(struct box *b, const void *ask, size_t len, uint32_t ref, int 
 	return 0;
 }
 
-int box_files(struct box *b, int as_root, int *out_fd, struct err *e)
+int box_files(struct box *b, uint16_t flags, int *out_fd, struct err *e)
 {
 	struct frame ask = sock_head(WIRE_FILES, b->next_ref++);
 
-	ask.flags = as_root ? WIRE_FILES_ROOT : 0;
+	ask.flags = flags;
 	return ask_fd(b, &ask, sizeof(ask), ask.ref, out_fd, e);
 }
 

@@ -83,7 +83,7 @@ must_check int box_credit(struct box *b, uint32_t ref, uint32_t stream, uint64_t
 must_check int box_stdin(struct box *b, uint32_t ref, const void *bytes, size_t n, struct err *e);
 
 /* A connection to a file worker inside. */
-must_check int box_files(struct box *b, int as_root, int *out_fd, struct err *e);
+must_check int box_files(struct box *b, uint16_t flags, int *out_fd, struct err *e); /* WIRE_FILES_* */
 must_check int box_connect(struct box *b, uint16_t port, int *out_fd, struct err *e);
 
 /* What an ERROR frame says, as an err. The text is foreign: control characters become '?'. */

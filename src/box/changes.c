@@ -40,23 +40,20 @@ static void note_before(void *ctx, const struct wire_entry *entry, const char *p
 	c->before[c->nbefore++] = seen;
 }
 
-static int look(struct box *b, const struct files_changes *want, struct err *e)
+static int look(struct files *f, const struct files_changes *want, struct err *e)
 {
-	struct files f;
-	int rc;
+	int rc = files_changes(f, want, e);
 
-	if (files_open(&f, b, e) < 0)
-		return -1;
-	rc = files_changes(&f, want, e);
-	files_close(&f);
+	files_close(f);
 	return rc;
 }
 
 int changes_before(struct changes *c, struct box *b, struct err *e)
 {
 	struct files_changes want = { .max_entries = CHANGES_SEEN, .each = note_before, .ctx = c };
+	struct files f;
 
-	if (look(b, &want, e) < 0)
+	if (files_open(&f, b, e) < 0 || look(&f, &want, e) < 0)
 		return -1;
 	if (c->nbefore)
 		qsort(c->before, c->nbefore, sizeof(*c->before), by_path);
@@ -181,10 +178,13 @@ int changes_after(struct changes *c, struct box *b, struct err *e)
 		.each = note_after,
 		.ctx = c,
 	};
+	struct files f;
 	int rc;
 
 	c->list = json_array();
-	rc = look(b, &want, e);
+	if (files_open_alone(&f, b, e) < 0)
+		return -1;
+	rc = look(&f, &want, e);
 	if (rc < 0)
 		return -1;
 	c->truncated |= rc;

@@ -23,6 +23,12 @@ int files_open(struct files *f, struct box *b, struct err *e)
 	return box_files(b, 0, &f->fd, e);
 }
 
+int files_open_alone(struct files *f, struct box *b, struct err *e)
+{
+	*f = (struct files){ .fd = -1, .next_ref = 1 };
+	return box_files(b, WIRE_FILES_ALONE, &f->fd, e);
+}
+
 void files_close(struct files *f)
 {
 	own_close_fd(&f->fd);

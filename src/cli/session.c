@@ -133,12 +133,15 @@ static struct box_command command(const struct session *s, const char *const *ar
 static void gather(struct session *s, struct ending *x)
 {
 	int plain = x->exited && x->exit.why == WIRE_WHY_EXIT && x->exit.status == 0;
+	int (*ask)(struct keeper_link *k, const char *id, struct wire_counted *out, struct err *e);
 	struct err e;
 
-	if (x->end == STREAM_BOX_DIED)
-		x->evidence = box_kill(&s->keeper, s->box.about.id, &x->figures, &e) == 0;
-	else if (!plain || wants_record(s))
-		x->evidence = box_counters(&s->keeper, s->box.about.id, &x->figures, &e) == 0;
+	if (plain && !wants_record(s))
+		return;
+	ask = x->end == STREAM_BOX_DIED ? box_kill : box_counters;
+	x->evidence = ask(&s->keeper, s->box.about.id, &x->figures, &e) == 0;
+	if (!x->evidence && s->cli->verbose)
+		fprintf(stderr, "atoll: no kernel evidence: %s\n", e.msg);
 }
 
 static int run_streams(struct session *s, struct stream *st, const char *const *argv, struct err *e)

@@ -275,6 +275,8 @@ static int files(const struct request *r)
 
 	if (root && !self.root_allowed)
 		return refuse(r, ERR_DENIED, "this box does not allow root");
+	if (r->head->flags & WIRE_FILES_ALONE)
+		sys_kill(-1, SIGKILL); /* everybody but us; they are reaped in the next turn */
 	fd = files_start(root);
 	if (fd < 0)
 		conn_error(r->conn, r->head->ref, ERR_NONE, -fd, "start a file worker");

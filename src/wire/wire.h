@@ -276,7 +276,10 @@ struct wire_status {
 
 /* ---- client <-> file worker ---- */
 
-enum { WIRE_FILES_ROOT = 1 << 0 }; /* as the image's root instead of the user */
+enum { /* flags of WIRE_FILES */
+	WIRE_FILES_ROOT = 1 << 0,  /* as the image's root instead of the user */
+	WIRE_FILES_ALONE = 1 << 1, /* end every program of the box first: nobody disturbs the worker */
+};
 
 struct wire_put {
 	struct frame head;

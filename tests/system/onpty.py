@@ -2,8 +2,9 @@
 
     onpty.py STEP... -- COMMAND...
 
-Steps, in order: wait=TEXT (until it was printed), send=TEXT (\\x03 is Ctrl-C), size=ROWSxCOLS,
-leave (the terminal goes away). Then waits for the command. Prints what the terminal showed; the
+Steps, in order: wait=TEXT (until it was printed), send=TEXT (\\x03 is Ctrl-C), insist=TEXT (twice a
+second until the command ends: a Ctrl-C before it may have eaten it), size=ROWSxCOLS, leave (the
+terminal goes away). Then waits for the command. Prints what the terminal showed; the
 exit status is the command's, 128+N for a signal. Gives up after 30 s with 99.
 """
 import fcntl, os, pty, select, signal, struct, sys, termios, time
@@ -11,16 +12,22 @@ import fcntl, os, pty, select, signal, struct, sys, termios, time
 split = sys.argv.index("--")
 steps, command = sys.argv[1:split], sys.argv[split + 1:]
 deadline = time.monotonic() + 30
-seen = b""
+seen = insisted = b""
 
 
 def size(fd, rows, cols):
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
 
 
+def typed(text):
+    return text.encode().decode("unicode_escape").encode("latin-1")
+
+
 def read(fd):
     """Some output, or b"" at the end."""
     global seen
+    while insisted and not select.select([fd], [], [], 0.5)[0] and time.monotonic() < deadline:
+        os.write(fd, insisted)
     if not select.select([fd], [], [], max(0, deadline - time.monotonic()))[0]:
         sys.stdout.buffer.write(seen)
         print("\n# onpty: gave up")
@@ -46,7 +53,10 @@ for step in steps:
                 break
         mark = seen.find(text.encode(), mark) + len(text)
     elif verb == "send":
-        os.write(fd, text.encode().decode("unicode_escape").encode("latin-1"))
+        os.write(fd, typed(text))
+    elif verb == "insist":
+        insisted = typed(text)
+        os.write(fd, insisted)
     elif verb == "size":
         rows, cols = text.split("x")
         size(fd, int(rows), int(cols))
