@@ -2,7 +2,7 @@
 #include "cli/intake.h"
 #include "base/own.h"
 #include "base/units.h"
-#include "cli/nearest.h"
+#include "cli/runtime.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { HEAD = 256, MOST_LANGS = 64, NOT_FOUND = 127, CANNOT_READ = 126 };
+enum { HEAD = 256 };
 
 static char *text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static char *text(const char *fmt, ...)
@@ -132,58 +132,13 @@ int intake_folder(struct intake *in, const struct options *opt, struct trouble *
 
 /* ---- the program ---- */
 
-static void list_templates(struct trouble *t)
+static int choose(struct intake *in, const char *wanted, const char *file, const char *head,
+		  size_t n, struct trouble *t)
 {
-	auto_buf struct buf all = { 0 };
+	int status = runtime_choose(&in->lang, wanted, file, head, n, t);
 
-	for (unsigned i = 0; i < lang_nrows; i++)
-		buf_printf(&all, "%s%s", i ? " " : "", lang_rows[i].name);
-	trouble_hint(t, "list", "%s", buf_str(&all));
-}
-
-static int find_template(struct intake *in, const char *name, struct trouble *t)
-{
-	const char *names[MOST_LANGS + 1] = { 0 }, *close;
-	char shown[SHOWN];
-
-	in->lang = lang_named(name);
-	if (in->lang)
-		return 0;
-	for (unsigned i = 0; i < lang_nrows && i < MOST_LANGS; i++)
-		names[i] = lang_rows[i].name;
-	trouble_what(t, "not_found", "no template named '%s'", trouble_shown(name, shown));
-	close = nearest_of(name, names);
-	if (close)
-		trouble_hint(t, "close", "%s", close);
-	list_templates(t);
-	return fail(in, STATUS_USAGE);
-}
-
-/* By name if one was given, else by ending and first line. A runtime that is not here is an error. */
-static int choose_template(struct intake *in, const char *wanted, const char *file,
-			   const char *head, size_t n, struct trouble *t)
-{
-	char shown[SHOWN];
-
-	if (wanted && find_template(in, wanted, t) < 0)
-		return -1;
-	if (!wanted)
-		in->lang = lang_of(file, head, n);
-	if (!in->lang && !lang_is_program(head, n)) {
-		trouble_what(t, "usage", "cannot tell what runs '%s'", trouble_shown(file, shown));
-		trouble_why(t, "its name has no known ending, it has no #! line and is no program");
-		trouble_hint(t, "type", "atoll run -t NAME %s", trouble_shown(file, shown));
-		list_templates(t);
-		return fail(in, STATUS_USAGE);
-	}
-	if (in->lang && !lang_present(in->lang)) {
-		trouble_what(t, "not_found", "%s is not installed on this machine", in->lang->name);
-		trouble_why(t, "no %s", lang_program(in->lang));
-		trouble_hint(t, "install", "sudo apt-get install %s", in->lang->package);
-		return fail(in, NOT_FOUND);
-	}
 	in->template = in->lang ? in->lang->name : "base";
-	return 0;
+	return status ? fail(in, status) : 0;
 }
 
 static int cannot_read(struct intake *in, const char *path, struct trouble *t)
@@ -199,7 +154,7 @@ static int cannot_read(struct intake *in, const char *path, struct trouble *t)
 	else
 		trouble_hint(t, "command", "atoll run -- %s ...   runs a program of the box",
 			     shown);
-	return fail(in, missing ? NOT_FOUND : CANNOT_READ);
+	return fail(in, missing ? STATUS_NO_PROGRAM : STATUS_CANNOT_RUN);
 }
 
 /* The first bytes of a file that must be a regular one. */
@@ -218,7 +173,7 @@ static ssize_t read_head(struct intake *in, const char *path, char head[HEAD], s
 			    S_ISDIR(st.st_mode) ? "it is a folder"
 						: "it is a device, a pipe or a socket");
 		trouble_hint(t, "folder", "atoll run -w %s -- CMD", shown);
-		return fail(in, CANNOT_READ);
+		return fail(in, STATUS_CANNOT_RUN);
 	}
 	n = read(fd, head, HEAD);
 	return n < 0 ? cannot_read(in, path, t) : n;
@@ -240,7 +195,7 @@ static int plan_file_program(struct intake *in, const char *wanted, const char *
 	char head[HEAD];
 	ssize_t n = read_head(in, path, head, t);
 
-	if (n < 0 || choose_template(in, wanted, path, head, (size_t)n, t) < 0 ||
+	if (n < 0 || choose(in, wanted, path, head, (size_t)n, t) < 0 ||
 	    plan_file(in, path, &place, t) < 0)
 		return -1;
 	place_source(in, place);
@@ -261,23 +216,23 @@ static int plan_stdin_program(struct intake *in, const char *wanted, struct trou
 		if (n < 0) {
 			trouble_what(t, "system", "cannot read the program from stdin");
 			trouble_why(t, "%s", strerror(errno));
-			return fail(in, CANNOT_READ);
+			return fail(in, STATUS_CANNOT_RUN);
 		}
 		buf_grew(&in->code, (size_t)n);
 		if (in->code.len > INTAKE_FILE_MAX) {
 			trouble_what(t, "limit", "the program on stdin is longer than 64 MiB");
 			trouble_hint(t, "instead", "atoll run FILE < data");
-			return fail(in, CANNOT_READ);
+			return fail(in, STATUS_CANNOT_RUN);
 		}
 	} while (n > 0);
 	if (!wanted && !lang_is_program(buf_str(&in->code), in->code.len)) {
 		trouble_what(t, "usage", "code from stdin needs a template");
 		trouble_why(t, "it has no #! line that would say what runs it");
 		trouble_hint(t, "type", "... | atoll run -t python -");
-		list_templates(t);
+		runtime_list(t);
 		return fail(in, STATUS_USAGE);
 	}
-	if (choose_template(in, wanted, "-", buf_str(&in->code), in->code.len, t) < 0)
+	if (choose(in, wanted, "-", buf_str(&in->code), in->code.len, t) < 0)
 		return -1;
 	ending = in->lang ? in->lang->endings : "";
 	in->source = text("%s/main%.*s", BOX_HOME, (int)strcspn(ending, " "), ending);
@@ -287,13 +242,21 @@ static int plan_stdin_program(struct intake *in, const char *wanted, struct trou
 
 /* ---- its arguments ---- */
 
+/* What lies in /usr is in every box, at the same place. */
+static int is_in_every_box(const char *path)
+{
+	auto_free char *real = realpath(path, NULL);
+
+	return real && !strncmp(real, "/usr/", 5);
+}
+
 /* An argument that names a file here is copied in; where its place changes, so does the argument. */
 static int plan_argument(struct intake *in, const char *arg, char **out, struct trouble *t)
 {
 	char shown[SHOWN], size[UNITS_TEXT];
 	struct stat st;
 
-	if (*arg == '-' || stat(arg, &st) < 0 || !S_ISREG(st.st_mode)) {
+	if (*arg == '-' || stat(arg, &st) < 0 || !S_ISREG(st.st_mode) || is_in_every_box(arg)) {
 		*out = text("%s", arg);
 		return 0;
 	}
@@ -365,10 +328,14 @@ int intake_put(const struct intake *in, struct session *s, struct err *e)
 		return 0;
 	if (session_files(s, e) < 0 || (in->workdir >= 0 && put_folder(in, s, e) < 0))
 		return -1;
-	/* The program is the first; one without an interpreter has to be executable itself. */
-	for (unsigned i = 0; i < in->nfiles; i++)
-		if (put_file(&in->files[i], i == 0 && !in->lang ? 0100 : 0, s, e) < 0)
-			return err_in(e, "copy %.60s in", in->files[i].from);
+	for (unsigned i = 0; i < in->nfiles; i++) {
+		const struct intake_file *f = &in->files[i];
+		/* A program without an interpreter has to be executable itself. */
+		int runs = !in->lang && in->source && !strcmp(f->to, in->source);
+
+		if (put_file(f, runs ? 0100 : 0, s, e) < 0)
+			return err_in(e, "copy %.60s in", f->from);
+	}
 	if (in->from_stdin &&
 	    files_put_bytes(&s->files, buf_str(&in->code), in->code.len, in->source, 0700, e) < 0)
 		return err_in(e, "copy the program in");

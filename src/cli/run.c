@@ -44,12 +44,14 @@ static int compile(struct session *s, const struct intake *in, int *out_status, 
 static int in_box(struct session *s, const struct intake *in, const char *const *argv,
 		  int *out_status, struct err *e)
 {
+	int compiled = in->lang && in->lang->compile[0];
 	struct ending end;
 
-	if (intake_put(in, s, e) < 0)
+	if (intake_put(in, s, e) < 0 || (compiled && compile(s, in, out_status, e) < 0))
 		return -1;
-	if (in->lang && in->lang->compile[0] && (compile(s, in, out_status, e) < 0 || *out_status))
-		return *out_status ? 0 : -1;
+	if (*out_status)
+		return 0;
+	/* From here on every change is the program's own. */
 	if ((s->cli->json || s->opt->report) && s->files_put &&
 	    changes_before(&s->changes, &s->box, e) < 0)
 		return -1;

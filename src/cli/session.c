@@ -112,7 +112,7 @@ static void wire_streams(struct session *s, struct stream *st)
 
 static struct box_command command(const struct session *s, const char *const *argv, int terminal)
 {
-	struct winsize w = { .ws_row = 24, .ws_col = 80 };
+	struct winsize w = { 0 };
 	struct box_command cmd = {
 		.argv = argv,
 		.env = s->opt->env,
@@ -124,8 +124,8 @@ static struct box_command command(const struct session *s, const char *const *ar
 
 	if (terminal)
 		ioctl(0, TIOCGWINSZ, &w);
-	cmd.rows = w.ws_row;
-	cmd.cols = w.ws_col;
+	cmd.rows = w.ws_row ? w.ws_row : 24;
+	cmd.cols = w.ws_col ? w.ws_col : 80;
 	return cmd;
 }
 
@@ -133,14 +133,19 @@ static struct box_command command(const struct session *s, const char *const *ar
 static void gather(struct session *s, struct ending *x)
 {
 	int plain = x->exited && x->exit.why == WIRE_WHY_EXIT && x->exit.status == 0;
-	int (*ask)(struct keeper_link *k, const char *id, struct wire_counted *out, struct err *e);
+	const char *id = s->box.about.id;
 	struct err e;
+	int rc;
 
 	if (plain && !wants_record(s))
 		return;
-	ask = x->end == STREAM_BOX_DIED ? box_kill : box_counters;
-	x->evidence = ask(&s->keeper, s->box.about.id, &x->figures, &e) == 0;
-	if (!x->evidence && s->cli->verbose)
+	/* A box that died is waited for: its last figures are read when nothing moves any more. */
+	if (x->end == STREAM_BOX_DIED)
+		rc = box_kill(&s->keeper, id, &x->figures, &e);
+	else
+		rc = box_counters(&s->keeper, id, &x->figures, &e);
+	x->evidence = rc == 0;
+	if (rc < 0 && s->cli->verbose)
 		fprintf(stderr, "atoll: no kernel evidence: %s\n", e.msg);
 }
 

@@ -75,7 +75,6 @@ struct launch {
 	struct birth birth;
 	struct spec *spec; /* the same as birth.sp, for what is brought late */
 	struct jailed box;
-	cpu_set_t cpus;       /* ours before the launch, and the box's */
 	_Atomic uint32_t go;  /* 1: maps are written; 2: give up */
 	_Atomic uint32_t tid; /* of the child; the kernel clears it at exec and at death */
 	_Atomic int execing;  /* the table is through */
@@ -201,12 +200,11 @@ static int descriptors(struct birth *b, struct err *e)
 	return 0;
 }
 
-static int nothing_inherited(struct birth *b, struct err *e)
+static int own_signals(struct birth *b, struct err *e)
 {
 	uint64_t none = 0;
 
-	if (syscall(SYS_sched_setaffinity, 0, sizeof(*b->cpus), b->cpus) < 0)
-		return err_sys(e, "processor set");
+	(void)b;
 	/* exec resets handlers, but what is ignored or blocked would be inherited. */
 	if (signal(SIGPIPE, SIG_DFL) == SIG_ERR ||
 	    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none)) < 0)
@@ -267,7 +265,7 @@ static const struct step {
 	{ ROW("no new privileges", "no setuid program can undo any of this"), no_new_privs, 0 },
 	{ ROW("landlock", "a second wall behind the mounts"), second_wall, LAYER_BIT(LAYER_LANDLOCK) },
 	{ ROW("descriptors", "nothing open but null, two sockets and the box's layer"), descriptors, 0 },
-	{ ROW("scheduling", "no signal blocked or ignored, no processor but all"), nothing_inherited, 0 },
+	{ ROW("signals", "nothing blocked or ignored"), own_signals, 0 },
 	/* Last: the filter binds us too, and the rows above need what it forbids. */
 	{ ROW("system calls", "the allowlist; everything after inherits it"), load_filter, 0 },
 #undef ROW
@@ -541,18 +539,6 @@ static void abandon(struct launch *l)
 	own_close_fd(&l->box.pidfd);
 }
 
-/* Five times launcher, helper and child wait for each other. On one processor that is a switch;
- * across two it wakes an idle one each time. */
-static void stay_here(struct launch *l)
-{
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET((unsigned)sched_getcpu(), &one);
-	sched_getaffinity(0, sizeof(l->cpus), &l->cpus);
-	sched_setaffinity(0, sizeof(one), &one);
-}
-
 static int launch(struct launch *l, struct err *e)
 {
 	int ready;
@@ -591,10 +577,7 @@ int jail_launch(struct spec *sp, struct jailed *out, struct err *e)
 	l->box = (struct jailed){ .pid = 0, .pidfd = -1 };
 	l->go = l->tid = 0;
 	l->execing = 0;
-	l->birth.cpus = &l->cpus;
-	stay_here(l);
 	done = launch(l, e);
-	sched_setaffinity(0, sizeof(l->cpus), &l->cpus);
 	own_close_fd(&l->birth.layer_usr);
 	own_close_fd(&l->birth.layer_root);
 	own_close_fd(&l->birth.proc);

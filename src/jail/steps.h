@@ -4,7 +4,6 @@
 #pragma once
 #include "base/err.h"
 #include "jail/launch.h"
-#include <sched.h>
 
 struct birth { /* one launch in progress, shared by launcher and child */
 	const struct spec *sp;
@@ -12,7 +11,6 @@ struct birth { /* one launch in progress, shared by launcher and child */
 	int proc;                  /* detached procfs of the box's pid namespace; -1: mount one */
 	int root;                  /* O_PATH of the new root, once it is there */
 	int upper;                 /* the box's writable layer */
-	const cpu_set_t *cpus;     /* where it may run */
 	struct err err;
 };
 

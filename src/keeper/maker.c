@@ -142,7 +142,7 @@ static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct 
 	b->init = pair[0];
 	b->death.fd = out.pidfd;
 	b->meta.about.init_pid = out.pid;
-	b->meta.start_time = meta_start_time(h->proc, out.pid);
+	b->meta.start_time = meta_start_time(h->proc, out.pid, out.pidfd);
 	if (lift(&b->init, e) < 0 || lift(&b->death.fd, e) < 0)
 		return -1;
 	return offer_to_oom(h, out.pid, e);

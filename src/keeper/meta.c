@@ -8,7 +8,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
+
+#define PIDFS_MAGIC 0x50494446
 
 static void name_of(char out[48], const char *id, const char *suffix)
 {
@@ -93,7 +97,7 @@ int meta_each(int run, int (*each)(const char *id, void *arg), void *arg, struct
 	return 0;
 }
 
-uint64_t meta_start_time(int proc, int pid)
+static uint64_t ticks_at_start(int proc, int pid)
 {
 	char path[32], text[1024], *at;
 	auto_fd int fd = -1;
@@ -111,6 +115,16 @@ uint64_t meta_start_time(int proc, int pid)
 	if (!at || sscanf(at, " %llu", &ticks) != 1)
 		return 0;
 	return ticks;
+}
+
+uint64_t meta_start_time(int proc, int pid, int pidfd)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (fstatfs(pidfd, &fs) == 0 && fs.f_type == PIDFS_MAGIC && fstat(pidfd, &st) == 0)
+		return st.st_ino;
+	return ticks_at_start(proc, pid);
 }
 
 uint64_t meta_boot(int proc)

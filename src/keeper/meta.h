@@ -11,7 +11,7 @@ struct meta {
 	uint32_t magic;
 	uint32_t pad;
 	char cgroup[WIRE_ID]; /* name of its cgroups; empty: it waits in the parent's */
-	uint64_t start_time;  /* of init, in ticks since boot: tells it from a later process */
+	uint64_t start_time;  /* of init: tells it from a later process of the same pid */
 	uint64_t boot;        /* hash of the boot id: ids of another boot mean nothing */
 	struct wire_box about;
 };
@@ -24,5 +24,7 @@ void meta_remove(int run, const char *id); /* record and socket */
 /* Calls each for every record; stops when it returns non-zero. */
 must_check int meta_each(int run, int (*each)(const char *id, void *arg), void *arg, struct err *e);
 
-uint64_t meta_start_time(int proc, int pid); /* 0: no such process */
+/* What no other process of this boot has: its number in the kernel's pidfs (Linux 6.9), else the time
+ * it was started, in ticks. 0: no such process. */
+uint64_t meta_start_time(int proc, int pid, int pidfd);
 uint64_t meta_boot(int proc);

@@ -19,7 +19,7 @@ static int find_process(const struct keeper *k, const struct meta *m)
 		return -1;
 	low = (int)syscall(SYS_pidfd_open, pid, 0);
 	/* The time is read after the descriptor is held: now it cannot be another's. */
-	if (low >= 0 && meta_start_time(k->host.proc, pid) != m->start_time) {
+	if (low >= 0 && meta_start_time(k->host.proc, pid, low) != m->start_time) {
 		close(low);
 		return -1;
 	}

@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <jansson.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -66,7 +67,7 @@ static int file_says(const char *path, char first)
 	return read_text(path, text, sizeof(text)) == 0 && *text == first;
 }
 
-/* ---- questions with more than two answers ---- */
+/* ---- questions ---- */
 
 static void kernel(const struct patient *p, struct finding *f)
 {
@@ -214,48 +215,26 @@ static void walls(const struct patient *p, struct finding *f)
 		snprintf(f->fix, sizeof(f->fix), "%s: %s", gap->name, gap->missing);
 }
 
-/* ---- questions with two ---- */
-
-static int is_root(const struct patient *p)
+static void disk(const struct patient *p, struct finding *f)
 {
-	return p->host.is_root;
-}
-
-static int has_overlay(const struct patient *p)
-{
-	return p->host.overlay_userns;
-}
-
-static int has_idmap(const struct patient *p)
-{
-	return p->host.idmap;
-}
-
-static int has_seccomp(const struct patient *p)
-{
-	return p->host.seccomp;
-}
-
-static int has_merged_usr(const struct patient *p)
-{
-	return p->host.merged_usr;
-}
-
-static int bounds_disk(const struct patient *p)
-{
-	return p->has_keeper && p->keeper.layers & LAYER_BIT(LAYER_DISK);
+	if (p->has_keeper && p->keeper.layers & LAYER_BIT(LAYER_DISK)) {
+		say(f, GOOD, "bytes and files of a box are bounded");
+		return;
+	}
+	say(f, BAD, "cannot be enforced");
+	fix(f, "one box could fill the host's disk, so none is made");
 }
 
 static const struct question {
 	const char *name;
-	void (*ask)(const struct patient *p, struct finding *f); /* or: */
-	int (*holds)(const struct patient *p);
+	void (*ask)(const struct patient *p, struct finding *f); /* or, if yes or no is enough: */
+	size_t fact;                                             /* an int of struct probe */
 	enum verdict otherwise;
 	const char *yes, *no, *fix;
 } questions[] = {
 	{ .name = "kernel", .ask = kernel },
 	{ .name = "identity",
-	  .holds = is_root,
+	  .fact = offsetof(struct probe, is_root),
 	  .otherwise = POOR,
 	  .yes = "root: own uid range and cgroups per box",
 	  .no = "not root",
@@ -263,19 +242,19 @@ static const struct question {
 	{ .name = "user namespaces", .ask = user_namespaces },
 	{ .name = "cgroups", .ask = cgroups },
 	{ .name = "overlayfs",
-	  .holds = has_overlay,
+	  .fact = offsetof(struct probe, overlay_userns),
 	  .otherwise = POOR,
 	  .yes = "mounts inside a box",
 	  .no = "does not mount inside a box",
 	  .fix = "each box gets a private copy of the template: slower, same walls" },
 	{ .name = "idmapped mounts",
-	  .holds = has_idmap,
+	  .fact = offsetof(struct probe, idmap),
 	  .otherwise = POOR,
 	  .yes = "work",
 	  .no = "not here",
 	  .fix = "template files belong to nobody inside: root in a box cannot change them" },
 	{ .name = "seccomp",
-	  .holds = has_seccomp,
+	  .fact = offsetof(struct probe, seccomp),
 	  .otherwise = BAD,
 	  .yes = "filters load",
 	  .no = "not here",
@@ -283,17 +262,12 @@ static const struct question {
 	{ .name = "landlock", .ask = landlock },
 	{ .name = "core pattern", .ask = core_pattern },
 	{ .name = "merged /usr",
-	  .holds = has_merged_usr,
+	  .fact = offsetof(struct probe, merged_usr),
 	  .otherwise = BAD,
 	  .yes = "/bin is in /usr",
 	  .no = "/bin is not in /usr",
 	  .fix = "sudo apt-get install usrmerge; a box shows /usr only" },
-	{ .name = "disk limit",
-	  .holds = bounds_disk,
-	  .otherwise = BAD,
-	  .yes = "bytes and files of a box are bounded",
-	  .no = "cannot be enforced",
-	  .fix = "one box could fill the host's disk, so none is made" },
+	{ .name = "disk limit", .ask = disk },
 	{ .name = "descriptors, pids", .ask = descriptors },
 	{ .name = "runtimes", .ask = runtimes },
 	{ .name = "keeper", .ask = keeper },
@@ -302,11 +276,13 @@ static const struct question {
 
 static void answer(const struct question *q, const struct patient *p, struct finding *f)
 {
-	if (q->ask)
+	const int *fact = (const int *)((const char *)&p->host + q->fact);
+
+	if (q->ask) {
 		q->ask(p, f);
-	else if (q->holds(p))
+	} else if (*fact) {
 		say(f, GOOD, "%s", q->yes);
-	else {
+	} else {
 		say(f, q->otherwise, "%s", q->no);
 		fix(f, q->fix);
 	}

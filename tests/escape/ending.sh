@@ -29,13 +29,23 @@ a_box_ends_with_the_client_that_leads_it() {
 	exec 8>&-
 }
 
+# HostDoS: a program that stops every process of its user, those that answer for it included
+a_box_cannot_hang_its_client() {
+	status=0
+	timeout -s KILL 10 "$ATOLL" run --time 1s --report r.json -- sh -c \
+		'(setsid sh -c "while :; do kill -STOP -1; done" >/dev/null 2>&1 &) ; sleep 60' </dev/null 2>err || status=$?
+	[ "$status" != 137 ] || escaped "its client waits for ever"
+	is "$status" 124 # the time was over
+}
+
 # HostDoS
 a_box_leaves_no_cgroup_no_record_and_no_socket() {
 	held 8 a
 	dir=$(cgroup_of memory "$program")
-	is "$(find "$ATOLL_RUN/boxes" -name '*.box' | wc -l)" 3 # ours, and two that wait
+	kept() { [ "$(find "$ATOLL_RUN/boxes" -name "*.$1" | wc -l)" = "$2" ]; }
+	soon kept box 3 # ours, and two that wait
 	freed 8 a
-	gone() { [ ! -d "$dir" ] && [ "$(find "$ATOLL_RUN/boxes" -name '*.sock' | wc -l)" = 2 ]; }
+	gone() { [ ! -d "$dir" ] && kept sock 2 && kept box 2; }
 	soon gone
 	lacks "$("$ATOLL" ps -q)" .
 }
@@ -202,12 +212,12 @@ an_ordinary_user_has_fewer_walls_and_is_told_so() {
 
 # The last word: a keeper that is asked to leave takes everything with it.
 nothing_is_left_behind() {
-	inside facts uid
-	sed -n 's/.*:\(\/atoll[^/]*\).*/\1/p' "/proc/$keeper/task"/*/cgroup | sort -u >names
+	held 8 a
+	dir=$(dirname "$(cgroup_of memory "$program")")
+	freed 8 a
 	keeper_gone
-	none() { [ -z "$(find "$ATOLL_RUN/boxes" -type f)$(find /sys/fs/cgroup -maxdepth 3 -type d -name "$(basename "$(cat names)")")" ]; }
-	[ "$(wc -l <names)" = 1 ]
-	soon none
+	gone() { [ ! -d "$dir" ] && [ -z "$(find "$ATOLL_RUN/boxes" "$ATOLL_STATE" -type f)" ]; }
+	soon gone
 	is "$(grep -c "$work" /proc/self/mountinfo || :)" 0
 }
 

@@ -121,7 +121,8 @@ static int status_of(const struct wire_exit *x)
 
 int main(int argc, char **argv)
 {
-	struct wire_create want = { .head.flags = WIRE_CREATE_COLD, .template = "base",
+	struct wire_create want = { .head.flags = WIRE_CREATE_COLD,
+				    .template = "base",
 				    .limits = box_default_limits() };
 	struct wish w = { 0 };
 	struct wire_exit x;

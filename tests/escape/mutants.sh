@@ -190,6 +190,7 @@ table() {
 		a_neighbours_memory_bomb_is_not_noticed                 escaped  itself
 		what_is_shared_of_usr_is_shared_as_documented           escaped  itself
 		a_box_ends_with_the_client_that_leads_it                escaped  itself
+		a_box_cannot_hang_its_client                            escaped  itself
 		a_box_leaves_no_cgroup_no_record_and_no_socket          escaped  itself
 		a_record_lists_the_walls_that_are_there                 escaped  itself
 		without_a_filter_no_box_is_made                         escaped  itself

@@ -27,8 +27,14 @@
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
 /* From 424 on a call has the same number everywhere; older headers stop before these. */
-enum { NR_memfd_secret = 447, NR_cachestat = 451, NR_statmount = 457, NR_listmount = 458,
-       NR_lsm_list_modules = 461, NR_future = 600 };
+enum {
+	NR_memfd_secret = 447,
+	NR_cachestat = 451,
+	NR_statmount = 457,
+	NR_listmount = 458,
+	NR_lsm_list_modules = 461,
+	NR_future = 600
+};
 
 /* ---- plain calls: name, number, arguments ---- */
 
@@ -143,7 +149,8 @@ static int all_calls(const char *arg)
 static int key(const char *description)
 {
 	char secret[64];
-	long id = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", description, 0);
+	long id = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", description,
+			  0);
 
 	if (id < 0)
 		return -1;
@@ -223,11 +230,12 @@ static int does_sync(const char *arg)
 #if defined(__aarch64__)
 /* An ARM program of three instructions: mov r7, #1; mov r0, #0; svc 0, which is exit(0). */
 static const unsigned char arm_program[] = {
-	0x7f, 'E', 'L', 'F', 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 40, 0, 1, 0, 0, 0,
-	0x54, 0x00, 0x01, 0x00, 52, 0, 0, 0, 0, 0, 0, 0, 0x00, 0x02, 0x00, 0x05, 52, 0, 32, 0, 1, 0, 40, 0,
-	0, 0, 0, 0,
-	1, 0, 0, 0, 0, 0, 0, 0, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x00,
-	0x60, 0, 0, 0, 0x60, 0, 0, 0, 5, 0, 0, 0, 0x00, 0x00, 0x01, 0x00,
+	0x7f, 'E',  'L',  'F',  1,    1,    1,    0,    0,    0,    0,    0,    0,    0,
+	0,    0,    2,    0,    40,   0,    1,    0,    0,    0,    0x54, 0x00, 0x01, 0x00,
+	52,   0,    0,    0,    0,    0,    0,    0,    0x00, 0x02, 0x00, 0x05, 52,   0,
+	32,   0,    1,    0,    40,   0,    0,    0,    0,    0,    1,    0,    0,    0,
+	0,    0,    0,    0,    0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x00, 0x60, 0,
+	0,    0,    0x60, 0,    0,    0,    5,    0,    0,    0,    0x00, 0x00, 0x01, 0x00,
 	0x01, 0x70, 0xa0, 0xe3, 0x00, 0x00, 0xa0, 0xe3, 0x00, 0x00, 0x00, 0xef,
 };
 
@@ -237,7 +245,8 @@ static int other_abi(const char *arg)
 	int fd = open("arm", O_WRONLY | O_CREAT | O_TRUNC, 0700);
 
 	(void)arg;
-	if (fd < 0 || write(fd, arm_program, sizeof(arm_program)) != (ssize_t)sizeof(arm_program) || close(fd) < 0)
+	if (fd < 0 || write(fd, arm_program, sizeof(arm_program)) != (ssize_t)sizeof(arm_program) ||
+	    close(fd) < 0)
 		return -1;
 	return execve("arm", argv, env);
 }
@@ -267,9 +276,17 @@ static int x32(const char *arg)
 #endif
 
 const struct deed calls_deeds[] = {
-	{ "call", call }, { "calls", all_calls }, { "key", key }, { "personality", personality_ },
-	{ "type-in", type_in }, { "console-menu", console_menu }, { "console-take", console_take },
-	{ "socket", open_socket }, { "core-limit", core_limit }, { "sync", does_sync },
-	{ "other-abi", other_abi }, { "x32", x32 },
+	{ "call", call },
+	{ "calls", all_calls },
+	{ "key", key },
+	{ "personality", personality_ },
+	{ "type-in", type_in },
+	{ "console-menu", console_menu },
+	{ "console-take", console_take },
+	{ "socket", open_socket },
+	{ "core-limit", core_limit },
+	{ "sync", does_sync },
+	{ "other-abi", other_abi },
+	{ "x32", x32 },
 };
 const size_t calls_ndeeds = COUNT(calls_deeds);

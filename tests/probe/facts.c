@@ -97,11 +97,11 @@ static void terminal(void)
 	for (int i = 0; i < 3; i++) {
 		struct stat st;
 
-		printf(" %s", fstat(i, &st) < 0	   ? "closed"
-			      : isatty(i)	   ? "terminal"
+		printf(" %s", fstat(i, &st) < 0      ? "closed"
+			      : isatty(i)            ? "terminal"
 			      : S_ISFIFO(st.st_mode) ? "pipe"
 			      : S_ISCHR(st.st_mode)  ? "device"
-						   : "other");
+						     : "other");
 	}
 	putchar('\n');
 }
@@ -127,15 +127,20 @@ static void scheduling(void)
 {
 	cpu_set_t set;
 
-	printf("processors %d\n", sched_getaffinity(0, sizeof(set), &set) < 0 ? -1 : CPU_COUNT(&set));
+	printf("processors %d\n",
+	       sched_getaffinity(0, sizeof(set), &set) < 0 ? -1 : CPU_COUNT(&set));
 }
 
 static void limits(void)
 {
-	static const struct { const char *name; int which; } rows[] = {
-		{ "NOFILE", RLIMIT_NOFILE }, { "NPROC", RLIMIT_NPROC }, { "CORE", RLIMIT_CORE },
-		{ "SIGPENDING", RLIMIT_SIGPENDING }, { "MSGQUEUE", RLIMIT_MSGQUEUE },
-		{ "MEMLOCK", RLIMIT_MEMLOCK }, { "RTPRIO", RLIMIT_RTPRIO }, { "NICE", RLIMIT_NICE },
+	static const struct {
+		const char *name;
+		int which;
+	} rows[] = {
+		{ "NOFILE", RLIMIT_NOFILE },     { "NPROC", RLIMIT_NPROC },
+		{ "CORE", RLIMIT_CORE },         { "SIGPENDING", RLIMIT_SIGPENDING },
+		{ "MSGQUEUE", RLIMIT_MSGQUEUE }, { "MEMLOCK", RLIMIT_MEMLOCK },
+		{ "RTPRIO", RLIMIT_RTPRIO },     { "NICE", RLIMIT_NICE },
 		{ "FSIZE", RLIMIT_FSIZE },
 	};
 	struct rlimit r;
@@ -160,10 +165,22 @@ static void lines_of(const char *key, const char *path)
 		printf("%s ? %s\n", key, strerrorname_np(errno));
 }
 
-static void oom(void) { lines_of("oom_score_adj", "/proc/self/oom_score_adj"); }
-static void mounts(void) { lines_of("mount", "/proc/self/mountinfo"); }
-static void cgroup(void) { lines_of("cgroup", "/proc/self/cgroup"); }
-static void uid_map(void) { lines_of("uid_map", "/proc/self/uid_map"); }
+static void oom(void)
+{
+	lines_of("oom_score_adj", "/proc/self/oom_score_adj");
+}
+static void mounts(void)
+{
+	lines_of("mount", "/proc/self/mountinfo");
+}
+static void cgroup(void)
+{
+	lines_of("cgroup", "/proc/self/cgroup");
+}
+static void uid_map(void)
+{
+	lines_of("uid_map", "/proc/self/uid_map");
+}
 static void routes(void)
 {
 	lines_of("route4", "/proc/net/route");
@@ -224,11 +241,26 @@ static void each_entry(const char *key, const char *dir, int digits_only)
 		closedir(d);
 }
 
-static void descriptors(void) { each_entry("fd", "/proc/self/fd", 1); }
-static void namespaces(void) { each_entry("ns", "/proc/self/ns", 0); }
-static void processes(void) { each_entry("process", "/proc", 1); }
-static void devices(void) { each_entry("dev", "/dev", 0); }
-static void root(void) { each_entry("root", "/", 0); }
+static void descriptors(void)
+{
+	each_entry("fd", "/proc/self/fd", 1);
+}
+static void namespaces(void)
+{
+	each_entry("ns", "/proc/self/ns", 0);
+}
+static void processes(void)
+{
+	each_entry("process", "/proc", 1);
+}
+static void devices(void)
+{
+	each_entry("dev", "/dev", 0);
+}
+static void root(void)
+{
+	each_entry("root", "/", 0);
+}
 
 /* Those that get past the filter, whatever the kernel says then: a family that is not built in may
  * still have been loaded for the asking. The upper half of an argument must not matter. */
@@ -244,7 +276,8 @@ static int passes(unsigned long high, int family, int type, int proto)
 
 static int any_type_passes(int family)
 {
-	static const int types[] = { SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_RDM, SOCK_RAW, 6, 10 };
+	static const int types[] = { SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_RDM, SOCK_RAW,
+				     6,           10 };
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
 		if (passes(0, family, types[i], 0) || passes(1ul << 32, family, types[i], 0) ||
@@ -263,7 +296,8 @@ static void protocols(const char *key, int family)
 	printf("%s", key);
 	for (int type = 1; type < 11; type++)
 		for (int proto = 0; proto < 264 && seen < ENOUGH; proto++)
-			if (passes(0, family, type, proto) || passes(1ul << 32, family, type, proto)) {
+			if (passes(0, family, type, proto) ||
+			    passes(1ul << 32, family, type, proto)) {
 				printf(" %d:%d", type, proto);
 				seen++;
 			}
@@ -282,7 +316,8 @@ static void families(void)
 		}
 	printf("\nnetlinks");
 	for (int proto = seen = 0; proto < 64 && seen < ENOUGH; proto++)
-		if (passes(0, AF_NETLINK, SOCK_RAW, proto) || passes(1ul << 32, AF_NETLINK, SOCK_DGRAM, proto)) {
+		if (passes(0, AF_NETLINK, SOCK_RAW, proto) ||
+		    passes(1ul << 32, AF_NETLINK, SOCK_DGRAM, proto)) {
 			printf(" %d", proto);
 			seen++;
 		}
@@ -296,13 +331,29 @@ static const struct {
 	void (*print)(void);
 	int on_demand; /* not part of "all" */
 } facts[] = {
-	{ "uid", ids, 0 }, { "gid", group_id, 0 }, { "groups", groups, 0 }, { "caps", caps, 0 },
-	{ "switches", switches, 0 }, { "process", process, 0 }, { "terminal", terminal, 0 },
-	{ "signals", signals, 0 }, { "scheduling", scheduling, 0 }, { "limits", limits, 0 },
-	{ "oom", oom, 0 }, { "mounts", mounts, 0 }, { "cgroup", cgroup, 0 }, { "uid_map", uid_map, 0 },
-	{ "routes", routes, 0 }, { "hostname", host_name, 0 }, { "interfaces", interfaces, 0 },
-	{ "env", environment, 0 }, { "fds", descriptors, 0 }, { "ns", namespaces, 0 },
-	{ "processes", processes, 0 }, { "devices", devices, 0 }, { "root", root, 0 },
+	{ "uid", ids, 0 },
+	{ "gid", group_id, 0 },
+	{ "groups", groups, 0 },
+	{ "caps", caps, 0 },
+	{ "switches", switches, 0 },
+	{ "process", process, 0 },
+	{ "terminal", terminal, 0 },
+	{ "signals", signals, 0 },
+	{ "scheduling", scheduling, 0 },
+	{ "limits", limits, 0 },
+	{ "oom", oom, 0 },
+	{ "mounts", mounts, 0 },
+	{ "cgroup", cgroup, 0 },
+	{ "uid_map", uid_map, 0 },
+	{ "routes", routes, 0 },
+	{ "hostname", host_name, 0 },
+	{ "interfaces", interfaces, 0 },
+	{ "env", environment, 0 },
+	{ "fds", descriptors, 0 },
+	{ "ns", namespaces, 0 },
+	{ "processes", processes, 0 },
+	{ "devices", devices, 0 },
+	{ "root", root, 0 },
 	{ "families", families, 1 },
 };
 

@@ -79,8 +79,10 @@ int outside_listen(const char *dir)
 
 	snprintf(path, sizeof(path), "%s/socket", dir);
 	snprintf(name, sizeof(name), "atoll-probe-%d", (int)getpid());
-	struct pollfd on[] = { { .fd = listen_tcp(&port) }, { .fd = listen_name(name) },
-			       { .fd = listen_path(path) }, { .fd = 0 } };
+	struct pollfd on[] = { { .fd = listen_tcp(&port) },
+			       { .fd = listen_name(name) },
+			       { .fd = listen_path(path) },
+			       { .fd = 0 } };
 
 	for (int i = 0; i < 4; i++)
 		on[i].events = POLLIN;
@@ -110,7 +112,8 @@ int outside_with_key(const char *description, char **command)
 	static const char secret[] = "the launcher's secret";
 
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 ||
-	    syscall(SYS_add_key, "user", description, secret, sizeof(secret), KEY_SPEC_SESSION_KEYRING) < 0)
+	    syscall(SYS_add_key, "user", description, secret, sizeof(secret),
+		    KEY_SPEC_SESSION_KEYRING) < 0)
 		perror("probe: a key"); /* a kernel without keys has none to leak */
 	execvp(command[0], command);
 	perror(command[0]);
@@ -142,12 +145,23 @@ int outside_on_terminal(char **command)
 
 /* ---- an older kernel ---- */
 
-static const struct { const char *name; unsigned number; } calls[] = {
-	{ "landlock", SYS_landlock_create_ruleset }, { "openat2", SYS_openat2 },
-	{ "close_range", SYS_close_range }, { "mount_setattr", SYS_mount_setattr },
-	{ "open_tree", SYS_open_tree }, { "move_mount", SYS_move_mount }, { "fsopen", SYS_fsopen },
-	{ "clone3", SYS_clone3 }, { "pidfd_open", SYS_pidfd_open }, { "seccomp", SYS_seccomp },
-	{ "unshare", SYS_unshare }, { "keyctl", SYS_keyctl }, { "pidfd_send_signal", SYS_pidfd_send_signal },
+static const struct {
+	const char *name;
+	unsigned number;
+} calls[] = {
+	{ "landlock", SYS_landlock_create_ruleset },
+	{ "openat2", SYS_openat2 },
+	{ "close_range", SYS_close_range },
+	{ "mount_setattr", SYS_mount_setattr },
+	{ "open_tree", SYS_open_tree },
+	{ "move_mount", SYS_move_mount },
+	{ "fsopen", SYS_fsopen },
+	{ "clone3", SYS_clone3 },
+	{ "pidfd_open", SYS_pidfd_open },
+	{ "seccomp", SYS_seccomp },
+	{ "unshare", SYS_unshare },
+	{ "keyctl", SYS_keyctl },
+	{ "pidfd_send_signal", SYS_pidfd_send_signal },
 };
 
 static int number_of(const char *name)
@@ -169,8 +183,10 @@ int outside_block(char **words)
 	for (; *words && strcmp(*words, "--"); words++) {
 		unsigned nr = (unsigned)number_of(*words);
 
-		code[prog.len++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1);
-		code[prog.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
+		code[prog.len++] =
+			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1);
+		code[prog.len++] =
+			(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
 	}
 	code[prog.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	if (!*words || !words[1])

@@ -139,7 +139,8 @@ static int through_link(const char *path)
 static int through_proc(const char *path)
 {
 	static const char *const ways[] = { "/proc/self/root%s", "/proc/self/cwd/../../..%s",
-					    "/proc/1/root%s", "/proc/1/cwd%s", "/proc/thread-self/root%s" };
+					    "/proc/1/root%s", "/proc/1/cwd%s",
+					    "/proc/thread-self/root%s" };
 	char way[700];
 
 	for (size_t i = 0; i < COUNT(ways); i++) {
@@ -244,7 +245,8 @@ static int clone_one(const char *flags)
 static int clone3_one(const char *flags)
 {
 	struct {
-		unsigned long long flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
+		unsigned long long flags, pidfd, child_tid, parent_tid, exit_signal, stack,
+			stack_size, tls;
 	} args = { .flags = strtoul(flags, NULL, 0), .exit_signal = SIGCHLD };
 	long pid = syscall(SYS_clone3, &args, sizeof(args));
 
@@ -386,7 +388,8 @@ static int set_user_id(const char *path)
 
 static int connect_tcp(const char *port)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(port)),
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons((unsigned short)atoi(port)),
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -395,7 +398,8 @@ static int connect_tcp(const char *port)
 
 static int connect_tcp6(const char *port)
 {
-	struct sockaddr_in6 to = { .sin6_family = AF_INET6, .sin6_port = htons((unsigned short)atoi(port)),
+	struct sockaddr_in6 to = { .sin6_family = AF_INET6,
+				   .sin6_port = htons((unsigned short)atoi(port)),
 				   .sin6_addr = IN6ADDR_LOOPBACK_INIT };
 	int fd = socket(AF_INET6, SOCK_STREAM, 0);
 
@@ -406,7 +410,8 @@ static socklen_t unix_address(struct sockaddr_un *a, const char *name, int is_ab
 {
 	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	snprintf(a->sun_path + is_abstract, sizeof(a->sun_path) - 1, "%s", name);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)is_abstract + strlen(name));
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)is_abstract +
+			   strlen(name));
 }
 
 static int connect_unix(const char *name, int is_abstract)
@@ -436,7 +441,8 @@ static int connect_path(const char *path)
 /* Our own listener: does the box have a loopback? */
 static int own_loopback(const char *arg)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(at);
 	int in = socket(AF_INET, SOCK_STREAM, 0), out = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -460,7 +466,8 @@ static int listen_abstract(const char *name)
 
 static int listen_tcp(const char *port)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(port)),
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_port = htons((unsigned short)atoi(port)),
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
 
@@ -515,27 +522,61 @@ static int set_host_name(const char *name)
 }
 
 const struct deed reach_deeds[] = {
-	{ "read", read_file }, { "write", write_file }, { "create", create_file }, { "list", list_dir },
-	{ "see", see }, { "touch", touch }, { "chmod", same_mode }, { "link", hard_link },
-	{ "mark", mark }, { "climb", climb }, { "descriptors", through_descriptors },
-	{ "through-link", through_link }, { "through-proc", through_proc }, { "lock", lock_file },
-	{ "mknod-char", mknod_char }, { "mknod-block", mknod_block },
-	{ "mknod-whiteout", mknod_whiteout }, { "mknod-high", mknod_high },
-	{ "mount", mount_tmpfs }, { "bind", mount_bind }, { "remount", remount_writable },
-	{ "umount", unmount }, { "chroot", change_root }, { "pivot", pivot },
-	{ "unshare", unshare_one }, { "clone", clone_one }, { "clone3", clone3_one }, { "setns", enter },
+	{ "read", read_file },
+	{ "write", write_file },
+	{ "create", create_file },
+	{ "list", list_dir },
+	{ "see", see },
+	{ "touch", touch },
+	{ "chmod", same_mode },
+	{ "link", hard_link },
+	{ "mark", mark },
+	{ "climb", climb },
+	{ "descriptors", through_descriptors },
+	{ "through-link", through_link },
+	{ "through-proc", through_proc },
+	{ "lock", lock_file },
+	{ "mknod-char", mknod_char },
+	{ "mknod-block", mknod_block },
+	{ "mknod-whiteout", mknod_whiteout },
+	{ "mknod-high", mknod_high },
+	{ "mount", mount_tmpfs },
+	{ "bind", mount_bind },
+	{ "remount", remount_writable },
+	{ "umount", unmount },
+	{ "chroot", change_root },
+	{ "pivot", pivot },
+	{ "unshare", unshare_one },
+	{ "clone", clone_one },
+	{ "clone3", clone3_one },
+	{ "setns", enter },
 	{ "nested", nested },
-	{ "ptrace", seize }, { "memory", open_memory }, { "take-fd", take_descriptor },
-	{ "read-memory", read_memory }, { "signal", signal_to }, { "kill", end_process },
-	{ "limits-of", limits_of }, { "priority", higher_priority }, { "real-time", real_time },
-	{ "raise-limit", raise_limit }, { "set-user-id", set_user_id },
-	{ "tcp", connect_tcp }, { "tcp6", connect_tcp6 }, { "abstract", connect_abstract },
-	{ "socket-at", connect_path }, { "own-loopback", own_loopback },
-	{ "hold-abstract", listen_abstract }, { "hold-tcp", listen_tcp },
+	{ "ptrace", seize },
+	{ "memory", open_memory },
+	{ "take-fd", take_descriptor },
+	{ "read-memory", read_memory },
+	{ "signal", signal_to },
+	{ "kill", end_process },
+	{ "limits-of", limits_of },
+	{ "priority", higher_priority },
+	{ "real-time", real_time },
+	{ "raise-limit", raise_limit },
+	{ "set-user-id", set_user_id },
+	{ "tcp", connect_tcp },
+	{ "tcp6", connect_tcp6 },
+	{ "abstract", connect_abstract },
+	{ "socket-at", connect_path },
+	{ "own-loopback", own_loopback },
+	{ "hold-abstract", listen_abstract },
+	{ "hold-tcp", listen_tcp },
 	{ "hold-file", keep_file },
-	{ "hold-segment", make_segment }, { "segment", find_segment },
-	{ "hold-queue", make_queue }, { "queue", find_queue }, { "hold-shm", make_shm },
-	{ "shm", find_shm }, { "host-name", set_host_name },
+	{ "hold-segment", make_segment },
+	{ "segment", find_segment },
+	{ "hold-queue", make_queue },
+	{ "queue", find_queue },
+	{ "hold-shm", make_shm },
+	{ "shm", find_shm },
+	{ "host-name", set_host_name },
 	{ "named", be_named },
 };
 const size_t reach_ndeeds = COUNT(reach_deeds);

@@ -86,9 +86,18 @@ static int write_mib(const char *path)
 	return file >= 0 && write(file, block, sizeof(block)) == (ssize_t)sizeof(block) ? 0 : -1;
 }
 
-static int one_mib_of_disk(long i) { return (void)i, write_mib("big"); }
-static int one_mib_of_tmp(long i) { return (void)i, write_mib("/tmp/big"); }
-static int one_mib_of_shm(long i) { return (void)i, write_mib("/dev/shm/big"); }
+static int one_mib_of_disk(long i)
+{
+	return (void)i, write_mib("big");
+}
+static int one_mib_of_tmp(long i)
+{
+	return (void)i, write_mib("/tmp/big");
+}
+static int one_mib_of_shm(long i)
+{
+	return (void)i, write_mib("/dev/shm/big");
+}
 
 static int one_mib_of_memfd(long i)
 {
@@ -150,7 +159,9 @@ static int one_timer(long i)
 
 static int one_queue(long i)
 {
-	struct { long flags, maxmsg, msgsize, curmsgs, reserved[4]; } a = { 0, 10, 8192, 0, { 0 } };
+	struct {
+		long flags, maxmsg, msgsize, curmsgs, reserved[4];
+	} a = { 0, 10, 8192, 0, { 0 } };
 	char name[24];
 
 	snprintf(name, sizeof(name), "q%ld", i);
@@ -186,12 +197,23 @@ static const struct {
 	const char *what;
 	int (*one)(long i);
 } kinds[] = {
-	{ "processes", one_process }, { "threads", one_thread }, { "memory", one_mib },
-	{ "locked", one_locked_mib }, { "disk", one_mib_of_disk }, { "tmp", one_mib_of_tmp },
-	{ "shm", one_mib_of_shm }, { "memfd", one_mib_of_memfd }, { "segments", one_mib_of_segments },
-	{ "files", one_file }, { "descriptors", one_descriptor }, { "inotify", one_inotify },
-	{ "terminals", one_terminal }, { "timers", one_timer }, { "queues", one_queue },
-	{ "pipes", one_full_pipe }, { "sockets", one_full_socket },
+	{ "processes", one_process },
+	{ "threads", one_thread },
+	{ "memory", one_mib },
+	{ "locked", one_locked_mib },
+	{ "disk", one_mib_of_disk },
+	{ "tmp", one_mib_of_tmp },
+	{ "shm", one_mib_of_shm },
+	{ "memfd", one_mib_of_memfd },
+	{ "segments", one_mib_of_segments },
+	{ "files", one_file },
+	{ "descriptors", one_descriptor },
+	{ "inotify", one_inotify },
+	{ "terminals", one_terminal },
+	{ "timers", one_timer },
+	{ "queues", one_queue },
+	{ "pipes", one_full_pipe },
+	{ "sockets", one_full_socket },
 };
 
 int use_up(const char *what, long most)
@@ -206,7 +228,8 @@ int use_up(const char *what, long most)
 			continue;
 		while (got < most && kinds[k].one(got) == 0)
 			got++;
-		printf("%s %ld %s\n", kinds[k].what, got, got < most ? strerrorname_np(errno) : "enough");
+		printf("%s %ld %s\n", kinds[k].what, got,
+		       got < most ? strerrorname_np(errno) : "enough");
 		fflush(stdout);
 		while (keep && read(0, &c, 1) > 0)
 			;

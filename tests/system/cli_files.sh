@@ -86,6 +86,12 @@ a_file_from_elsewhere_keeps_its_last_part() {
 	is "$out" "data.csv far"
 }
 
+a_file_of_usr_is_in_the_box_already() {
+	echo 'import sys; print(sys.argv[1])' >a.py
+	run a.py /usr/bin/env
+	is "$out" /usr/bin/env
+}
+
 a_folder_is_copied_in_as_it_is() {
 	mkdir -p p/src/deep p/empty
 	echo hello >p/src/deep/file

@@ -1,0 +1,60 @@
+/* runtime.c - see runtime.h. */
+#include "cli/runtime.h"
+#include "base/buf.h"
+#include "cli/nearest.h"
+
+enum { MOST_LANGS = 64 };
+
+void runtime_list(struct trouble *t)
+{
+	auto_buf struct buf all = { 0 };
+
+	for (unsigned i = 0; i < lang_nrows; i++)
+		buf_printf(&all, "%s%s", i ? " " : "", lang_rows[i].name);
+	trouble_hint(t, "list", "%s", buf_str(&all));
+}
+
+static int unknown(const char *name, struct trouble *t)
+{
+	const char *names[MOST_LANGS + 1] = { 0 }, *close;
+	char shown[SHOWN];
+
+	for (unsigned i = 0; i < lang_nrows && i < MOST_LANGS; i++)
+		names[i] = lang_rows[i].name;
+	trouble_what(t, "not_found", "no template named '%s'", trouble_shown(name, shown));
+	close = nearest_of(name, names);
+	if (close)
+		trouble_hint(t, "close", "%s", close);
+	runtime_list(t);
+	return STATUS_USAGE;
+}
+
+static int cannot_tell(const char *file, struct trouble *t)
+{
+	char shown[SHOWN];
+
+	trouble_what(t, "usage", "cannot tell what runs '%s'", trouble_shown(file, shown));
+	trouble_why(t, "its name has no known ending, it has no #! line and is no program");
+	trouble_hint(t, "type", "atoll run -t NAME %s", shown);
+	runtime_list(t);
+	return STATUS_USAGE;
+}
+
+static int not_installed(const struct lang *l, struct trouble *t)
+{
+	trouble_what(t, "not_found", "%s is not installed on this machine", l->name);
+	trouble_why(t, "no %s", lang_program(l));
+	trouble_hint(t, "install", "sudo apt-get install %s", l->package);
+	return STATUS_NO_PROGRAM;
+}
+
+int runtime_choose(const struct lang **out, const char *wanted, const char *file, const char *head,
+		   size_t n, struct trouble *t)
+{
+	*out = wanted ? lang_named(wanted) : lang_of(file, head, n);
+	if (!*out && wanted)
+		return unknown(wanted, t);
+	if (!*out)
+		return lang_is_program(head, n) ? 0 : cannot_tell(file, t);
+	return lang_present(*out) ? 0 : not_installed(*out, t);
+}

@@ -1,0 +1,10 @@
+/* runtime.h - which template runs this program: the one asked for, or the one that fits. */
+#pragma once
+#include "cli/trouble.h"
+#include "lang/lang.h"
+
+/* wanted NULL: by the file's ending and how it begins. *out NULL: the program runs as it is.
+ * Returns 0, or the exit status that goes with t. */
+must_check int runtime_choose(const struct lang **out, const char *wanted, const char *file,
+			      const char *head, size_t n, struct trouble *t);
+void runtime_list(struct trouble *t); /* adds the names as a hint */
