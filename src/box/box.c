@@ -85,14 +85,28 @@ int box_counters(struct keeper_link *k, const char *id, struct wire_counted *out
 	return link_ask(k, &ask, sizeof(ask), &a, e);
 }
 
-int box_kill(struct keeper_link *k, const char *id, struct wire_counted *out, struct err *e)
+static int ask_kill(struct keeper_link *k, const char *id, uint16_t flags, struct wire_counted *out,
+		    struct err *e)
 {
-	struct wire_counted last;
-	struct answer a = { .want = WIRE_GONE, .to = out ? out : &last, .room = sizeof(last) };
+	struct answer a = { .want = WIRE_GONE, .to = out, .room = sizeof(*out) };
 	struct wire_id ask = about_box(WIRE_KILL, id);
 
-	ask.head.flags = out ? WIRE_KILL_FIGURES : 0;
+	ask.head.flags = flags;
 	return link_ask(k, &ask, sizeof(ask), &a, e);
+}
+
+int box_kill(struct keeper_link *k, const char *id, struct wire_counted *out, struct err *e)
+{
+	struct wire_counted unread;
+
+	return ask_kill(k, id, out ? WIRE_KILL_FIGURES : 0, out ? out : &unread, e);
+}
+
+int box_end(struct keeper_link *k, const char *id, struct err *e)
+{
+	struct wire_counted unread;
+
+	return ask_kill(k, id, WIRE_KILL_OPERATOR, &unread, e);
 }
 
 int box_drop(struct keeper_link *k, const char *id, struct err *e)

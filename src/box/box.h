@@ -46,6 +46,8 @@ must_check int box_kill(struct keeper_link *k, const char *id, struct wire_count
 			struct err *e);
 /* Asks for the same and does not wait. */
 must_check int box_drop(struct keeper_link *k, const char *id, struct err *e);
+/* The same, as somebody who is not its client: that one is told "operator". */
+must_check int box_end(struct keeper_link *k, const char *id, struct err *e);
 void box_close(struct box *b); /* the connection only */
 
 struct box_command {

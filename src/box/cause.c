@@ -43,11 +43,16 @@ static int exited_badly(const struct ending *x)
 	return x->exited && x->exit.why == WIRE_WHY_EXIT && x->exit.status != 0;
 }
 
+static int ended_from_outside(const struct ending *x)
+{
+	return !x->exited && x->evidence && x->figures.by_operator == 1;
+}
+
 static int we_killed(const struct ending *x)
 {
 	int wanted = x->end == STREAM_KILLED || x->end == STREAM_HUNG_UP;
 
-	return wanted && (!x->exited || x->exit.why == WIRE_WHY_SIGNAL);
+	return ended_from_outside(x) || (wanted && (!x->exited || x->exit.why == WIRE_WHY_SIGNAL));
 }
 
 static int unread(const struct ending *x)
@@ -248,8 +253,11 @@ static void say_policy(const struct ending *x, struct buf *out)
 
 static void say_operator(const struct ending *x, struct buf *out)
 {
-	buf_puts(out, x->end == STREAM_HUNG_UP ? "ended because the terminal went away"
-					       : "killed by a second Ctrl-C");
+	if (ended_from_outside(x))
+		buf_puts(out, "ended by atoll kill");
+	else
+		buf_puts(out, x->end == STREAM_HUNG_UP ? "ended because the terminal went away"
+						       : "killed by a second Ctrl-C");
 }
 
 static void say_host(const struct ending *x, struct buf *out)

@@ -61,7 +61,7 @@ static int kill_all(const struct cli *cli, struct keeper_link *k)
 
 	while (k->fd >= 0 && (n = keeper_boxes(k, "", page, PAGE, &e)) > 0)
 		for (int i = 0; i < n; i++)
-			if (box_kill(k, page[i].id, NULL, &e) < 0 && e.kind != ERR_NOT_FOUND)
+			if (box_end(k, page[i].id, &e) < 0 && e.kind != ERR_NOT_FOUND)
 				return session_failed(cli, &e), STATUS_FAILED;
 	return n < 0 ? (session_failed(cli, &e), STATUS_FAILED) : 0;
 }

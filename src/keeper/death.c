@@ -39,6 +39,7 @@ void death_count(const struct keeper *k, const struct kbox *b, struct wire_count
 		.mem_hits = n.mem_hits,     .pids_now = n.pids_now,
 		.pids_peak = n.pids_peak,   .pids_hits = n.pids_hits,
 		.throttled_us = n.throttled_us, .over_cpu = b->over_cpu,
+		.by_operator = b->by_operator,
 	};
 }
 
@@ -94,6 +95,7 @@ void death_seen(struct keeper *k, struct kbox *b)
 	else
 		death_count(k, b, &b->last);
 	memcpy(b->last.id, b->meta.about.id, sizeof(b->last.id));
+	b->last.by_operator = b->by_operator;
 	if (remove_leftovers(k, b) < 0) {
 		b->next = k->dying;
 		k->dying = b;

@@ -20,7 +20,7 @@ struct kbox {
 	struct source death; /* pidfd; first, so that a source is its box */
 	struct meta meta;    /* id, state, limits, ids: what is on disk */
 	int init;            /* connection to init while nobody has taken it, else -1 */
-	uint32_t over_cpu;
+	uint32_t over_cpu, by_operator;
 	int unread; /* whoever ends it does not want its figures */
 	struct wire_counted last; /* figures, read just before its cgroups went */
 	struct waiter {

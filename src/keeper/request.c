@@ -293,6 +293,7 @@ static void on_kill(struct keeper *k, struct client *c, const struct frame *f)
 	if (b->meta.about.state == WIRE_BOX_DYING)
 		return;
 	b->unread = !(f->flags & WIRE_KILL_FIGURES);
+	b->by_operator = !!(f->flags & WIRE_KILL_OPERATOR);
 	death_kill(k, b);
 }
 

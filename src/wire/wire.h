@@ -106,7 +106,10 @@ struct wire_id {
 	char id[WIRE_ID];
 };
 
-enum { WIRE_KILL_FIGURES = 1 << 0 }; /* wire_id.head.flags: read the last counters; costs a little */
+enum { /* flags of WIRE_KILL */
+	WIRE_KILL_FIGURES = 1 << 0,  /* read the last counters; costs a little */
+	WIRE_KILL_OPERATOR = 1 << 1, /* say so to whoever asks why it ended */
+};
 
 struct wire_fill {
 	struct frame head;
@@ -139,8 +142,8 @@ struct wire_counted { /* kernel evidence, read from outside the box; ~0: this ho
 	uint64_t pids_now, pids_peak;
 	uint64_t pids_hits;  /* forks refused */
 	uint64_t throttled_us;
-	uint32_t over_cpu;   /* the keeper ended it for its CPU time */
-	uint32_t pad;
+	uint32_t over_cpu;   /* 1: the keeper ended it for its CPU time */
+	uint32_t by_operator; /* 1: somebody asked for its end, not the program's own client */
 };
 
 struct wire_about {

@@ -97,12 +97,6 @@ no_signal_is_blocked_or_ignored() {
 	shows ignored ""
 }
 
-# SelfDoS
-every_processor_is_there() {
-	facts scheduling
-	shows processors "$(nproc)"
-}
-
 # HostDoS
 resource_limits_are_those_of_the_policy() {
 	facts limits

@@ -109,6 +109,12 @@ works() { # DEED...: all of them do
 	[ "$(echo "$out" | grep -c ' ok$')" = $# ] || escaped "does not work: $(echo "$out" | grep -v ' ok$')"
 }
 
+# From here on as the box's root, who has a few capabilities over it.
+as_root() {
+	limits="$limits --root" flags="$flags -r"
+	[ -z "$instead" ] || instead="$instead --root"
+}
+
 # used WHAT MOST: takes up to MOST; sets got. A probe that was killed for it has got nothing.
 used() {
 	inside use "$@"

@@ -1,9 +1,10 @@
 /* mutant.c - runs a program in a box from which rows of isolation are missing.
  *
- *	mutant [-w TABLE:ROW]... [-f BYTES] [-tn] PROGRAM [ARG...]
+ *	mutant [-w TABLE:ROW]... [-f BYTES] [-rtn] PROGRAM [ARG...]
  *
  *	-w   leave out a row: `steps:landlock` of the launcher's table, `exec:uid` of init's
  *	-f   limit the size of files (RLIMIT_FSIZE)
+ *	-r   as the box's root
  *	-t   on a terminal of the box
  *	-n   PROGRAM is a path of the box; otherwise this host's file is put there and run
  *
@@ -28,7 +29,7 @@ enum { REFUSED = 125 };
 
 struct wish {
 	uint64_t steps, exec, fsize_bytes;
-	int terminal, is_inside;
+	int root, terminal, is_inside;
 	char **program;
 };
 
@@ -50,11 +51,12 @@ static int parse(struct wish *w, int argc, char **argv)
 {
 	int flag;
 
-	while ((flag = getopt(argc, argv, "+w:f:tn")) > 0) {
+	while ((flag = getopt(argc, argv, "+w:f:rtn")) > 0) {
 		if (flag == 'w' && leave_out(w, optarg) < 0)
 			return -1;
 		if (flag == '?')
 			return -1;
+		w->root |= flag == 'r';
 		w->terminal |= flag == 't';
 		w->is_inside |= flag == 'n';
 		if (flag == 'f')
@@ -85,7 +87,8 @@ static int run(struct box *b, struct wish *w, struct wire_exit *out, struct err 
 		.argv = (const char *const *)w->program,
 		.fsize_bytes = w->fsize_bytes,
 		.without = w->exec,
-		.flags = w->terminal ? WIRE_START_PTY : 0,
+		.flags = (uint16_t)((w->terminal ? WIRE_START_PTY : 0) |
+				    (w->root ? WIRE_START_ROOT : 0)),
 		.rows = 24,
 		.cols = 80,
 	};

@@ -30,7 +30,7 @@ need_keeper
 loading=yes
 need_keeper() { :; }
 run_tests() { :; }
-promises='files identity kernel network limits neighbours ending'
+promises='files identity root kernel network limits neighbours ending'
 for file in $promises; do
 	. "$here/$file.sh"
 done
@@ -112,8 +112,7 @@ table() {
 		no_device_node_can_be_made                              holds    steps:system calls      # landlock
 		no_device_node_can_be_made                              escaped  steps:landlock,steps:system calls
 		a_program_holds_its_three_streams_and_nothing_else      closed   steps:descriptors
-		every_processor_is_there                                escaped  steps:scheduling
-		no_signal_is_blocked_or_ignored                         escaped  steps:scheduling
+		no_signal_is_blocked_or_ignored                         escaped  steps:signals
 		the_filter_is_there                                     escaped  steps:system calls
 		calls_that_no_box_needs_are_refused                     escaped  steps:system calls
 		programs_of_another_abi_are_killed                      escaped  steps:system calls
@@ -143,6 +142,16 @@ table() {
 		a_program_starts_in_its_home                            escaped  exec:directory
 		no_signal_is_blocked_or_ignored                         escaped  exec:signals
 		a_program_holds_its_three_streams_and_nothing_else      holds    exec:descriptors        # all are close-on-exec
+
+		# the box's root
+		the_boxs_root_has_eight_capabilities_and_no_more        escaped  steps:capability bounds
+		the_boxs_root_has_eight_capabilities_and_no_more        escaped  exec:capabilities
+		the_boxs_root_cannot_write_kernel_settings              escaped  steps:read-only proc
+		the_boxs_root_cannot_look_behind_the_masks              escaped  steps:masked proc
+		the_boxs_root_cannot_leave                              escaped  steps:system calls
+		the_boxs_root_is_nobody_outside                         escaped  host
+		the_boxs_root_cannot_become_init                        escaped  itself
+		the_boxs_root_is_bound_by_the_same_limits               escaped  wider --disk 64M --mem 256M
 
 		# what no row does: namespaces, id maps, the stage, init itself
 		host_files_are_out_of_reach                             escaped  host

@@ -303,6 +303,19 @@ static int read_memory(const char *pid)
 	return process_vm_readv(atoi(pid), &here, 1, &there, 1, 0) < 0 && errno != EFAULT ? -1 : 0;
 }
 
+/* Whoever may change his uid may become pid 1's, too. */
+static int trace_as(const char *uid)
+{
+	uid_t id = (uid_t)atoi(uid);
+
+	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
+		return -1;
+	if (seize("1") == 0 || open_memory("1") == 0 || take_descriptor("1") == 0 ||
+	    read_memory("1") == 0 || read_file("/proc/1/environ") == 0)
+		return 0;
+	return list_dir("/proc/1/fd");
+}
+
 static int signal_to(const char *pid)
 {
 	return kill(atoi(pid), 0);
@@ -555,6 +568,7 @@ const struct deed reach_deeds[] = {
 	{ "memory", open_memory },
 	{ "take-fd", take_descriptor },
 	{ "read-memory", read_memory },
+	{ "trace-as", trace_as },
 	{ "signal", signal_to },
 	{ "kill", end_process },
 	{ "limits-of", limits_of },

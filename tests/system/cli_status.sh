@@ -102,8 +102,8 @@ a_killed_box_is_reported_and_nothing_is_left() {
 	is "$("$ATOLL" kill "$box")" "$box"
 	status=0
 	wait $cli || status=$?
-	is "$status" 125
-	has "$(cat err)" "cause=host"
+	is "$status" 137
+	has "$(cat err)" "cause=operator"
 	nothing_left "sleep 4713"
 }
 

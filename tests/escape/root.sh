@@ -1,0 +1,81 @@
+#!/bin/sh
+# root.sh - the root of a box: he owns what is in it, and nothing else.
+# security.md §4 row 21; "SandboxRoot" among gVisor's attackers.
+. "$(dirname "$0")/lib.sh"
+need_keeper
+
+# Escape
+the_boxs_root_has_eight_capabilities_and_no_more() {
+	as_root
+	facts uid groups caps switches
+	shows uid "0 0 0"
+	shows groups ""
+	shows effective 0000004fb # chown dac_override fowner fsetid kill setgid setuid net_bind_service
+	shows permitted 0000004fb
+	shows bounding 0000004fb
+	shows inheritable 000000000
+	shows ambient 000000000
+	shows no_new_privs 1
+	shows seccomp 2
+}
+
+# Escape
+the_boxs_root_is_nobody_outside() {
+	as_root
+	held 8 a
+	read -r _ base _ <"/proc/$init/uid_map"
+	uid=$(sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$program/status")
+	[ "$uid" -ge 65536 ] || escaped "it is $uid of the host"
+	is "$uid" "$base"
+	freed 8 a
+}
+
+# Escape: these files belong to the root of a namespace, and that is what he is
+the_boxs_root_cannot_write_kernel_settings() {
+	as_root
+	refused write=/proc/sys/net/ipv4/ip_forward write=/proc/sys/kernel/core_pattern \
+		write=/proc/sys/kernel/hostname write=/proc/sys/kernel/shmmax write=/proc/sys/user/max_user_namespaces \
+		write=/proc/sys/vm/drop_caches write=/proc/sysrq-trigger write=/proc/irq/default_smp_affinity
+}
+
+# HostLeak
+the_boxs_root_cannot_look_behind_the_masks() {
+	as_root
+	policy masks 'r["what"] == "hidden" and r["name"] or ""' | grep . >all
+	refused $(while read -r at; do [ -d "$at" ] && echo "list=$at" || echo "read=$at"; done <all)
+}
+
+# Escape
+the_boxs_root_cannot_leave() {
+	as_root
+	refused mount bind=/usr remount=/usr umount=/proc/cmdline pivot chroot=/home/user nested calls sync \
+		mknod-char=node mknod-block=node mknod-whiteout=/dev/shm/node unshare=0x10000000 \
+		unshare=0x40000000 clone=0x20000 clone3=0x10000000 setns=/proc/self/ns/net host-name=x \
+		create=/usr/x touch=/usr/bin/env chmod=/usr/bin/env write=/usr/bin/env create=/dev/x create=/sys/x \
+		socket=17,3,0 socket=2,3,1 socket=38,5,0 socket=40,1,0,1 "key=$key" raise-limit priority real-time \
+		"see=$ATOLL_RUN" "signal=$$" see=/proc/1/root
+}
+
+# Escape: he may become any user of the box, the one that init is included
+the_boxs_root_cannot_become_init() {
+	as_root
+	refused ptrace=1 memory=1 take-fd=1 read-memory=1 read=/proc/1/environ list=/proc/1/fd "trace-as=65533"
+	held 8 a
+	inside try kill=1
+	[ -d "/proc/$init" ]
+	freed 8 a
+}
+
+# HostDoS
+the_boxs_root_is_bound_by_the_same_limits() {
+	limits="--disk 16M --mem 128M --pids 50"
+	as_root
+	used disk 64
+	[ "$got" -le 16 ] || escaped "$got MiB"
+	used processes 300
+	[ "$got" -le 50 ] || escaped "$got processes"
+	used inotify 500
+	[ "$got" -le 64 ] || escaped "$got inotify instances"
+}
+
+run_tests
