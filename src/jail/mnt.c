@@ -347,25 +347,31 @@ int mnt_proc_readonly(struct birth *b, struct err *e)
 }
 
 /* Files that only their owner may open need no mask: that is the host's root, whom no id of a box
- * maps to and over whose files its capabilities hold no power. A mount costs more than a look. */
-int mnt_proc_masks(struct birth *b, struct err *e)
+ * maps to and over whose files its capabilities hold no power. Looked at once: a mount costs more
+ * than a look, but a look at 25 files per box costs, too. What is missing now is tried every time; a
+ * module may bring it. */
+static unsigned char unreadable[ARRAY_LEN(mnt_masks)];
+
+void mnt_look_at_proc(void)
 {
 	struct stat st;
+	char path[64];
 
-	(void)b;
 	for (unsigned i = 0; i < mnt_nmasks; i++) {
-		const char *path = mnt_masks[i].path;
-
-		if (fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-			if (errno == ENOENT)
-				continue;
-			return err_sys(e, "look at /proc/%s", path);
-		}
-		if (S_ISREG(st.st_mode) && !(st.st_mode & 0007))
-			continue;
-		if (mount(mnt_masks[i].what, path, NULL, MS_BIND, NULL) < 0)
-			return err_sys(e, "mask /proc/%s", path);
+		snprintf(path, sizeof(path), "/proc/%s", mnt_masks[i].path);
+		unreadable[i] = lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == 0 &&
+				!(st.st_mode & 0007);
 	}
+}
+
+int mnt_proc_masks(struct birth *b, struct err *e)
+{
+	(void)b;
+	for (unsigned i = 0; i < mnt_nmasks; i++)
+		if (!unreadable[i] &&
+		    mount(mnt_masks[i].what, mnt_masks[i].path, NULL, MS_BIND, NULL) < 0 &&
+		    errno != ENOENT)
+			return err_sys(e, "mask /proc/%s", mnt_masks[i].path);
 	return 0;
 }
 

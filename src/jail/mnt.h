@@ -25,6 +25,10 @@ must_check int mnt_layer(const char *path, int userns, int *out_mount, struct er
 /* A detached procfs of the given pid namespace (Linux 6.17), or with -1 of the caller's. */
 must_check int mnt_new_proc(int pidns, struct err *e);
 
+/* Which masks this kernel needs. At the keeper's start, while the host's /proc is in sight; without it
+ * all are made. */
+void mnt_look_at_proc(void);
+
 struct mnt_row { /* for `atoll policy` */
 	const char *path, *what, *why;
 };

@@ -140,6 +140,8 @@ int mnt_stage_begin(const char *at, int rootless, int *out_stage, struct err *e)
 {
 	auto_fd int stage = -1;
 
+	if (!rootless) /* where host root looks like nobody, owners say nothing */
+		mnt_look_at_proc();
 	if (unshare(CLONE_NEWNS) < 0)
 		return err_sys(e, "new mount namespace");
 	/* Before any mount, or those below would appear on the host too. */

@@ -42,6 +42,17 @@ the_hosts_programs_can_be_run_but_not_changed() {
 	is "$(stat -c '%y %z %a %h' /usr/bin/env)" "$before"
 }
 
+# HostLeak: a uid inside that is also the owner's outside
+what_others_may_not_read_of_the_hosts_programs_is_not_for_boxes() {
+	private_programs
+	refused $(printf 'read=%s ' $private)
+}
+
+# HostDoS: whoever opens a leased file waits, the host's root included
+no_lease_holds_up_the_hosts_programs() {
+	refused lease=/usr/bin/base32 lease=/usr/share/common-licenses/GPL-3
+}
+
 # Escape
 every_mount_is_the_one_that_the_policy_names() {
 	facts mounts

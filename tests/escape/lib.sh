@@ -156,6 +156,18 @@ freed() {
 	eval "exec $1>&-"
 	eval "wait \$$2" || fail "$2: $(cat "$2.err")"
 }
+# Files below the host's /usr that no other user of the host may read: of its root, and of whoever
+# there has the number of a box's user. Sets private.
+private_programs() {
+	private="/usr/local/share/atoll-canary-$$.0 /usr/local/share/atoll-canary-$$.1000"
+	trap 'rm -f $private' EXIT
+	for file in $private; do
+		echo secret >"$file" 2>/dev/null || skip "this host's /usr is read-only"
+		chmod 600 "$file"
+		chown "${file##*.}:${file##*.}" "$file"
+	done
+}
+
 # cgroup_of CONTROLLER PID: its folder on the host; nothing if there is no such controller.
 cgroup_of() {
 	if [ -f /sys/fs/cgroup/cgroup.controllers ]; then

@@ -150,6 +150,8 @@ table() {
 		the_boxs_root_cannot_look_behind_the_masks              escaped  steps:masked proc
 		the_boxs_root_cannot_leave                              escaped  steps:system calls
 		the_boxs_root_is_nobody_outside                         escaped  host
+		the_boxs_root_cannot_read_what_is_the_host_roots        escaped  host
+		the_boxs_root_cannot_hold_up_the_hosts_programs         escaped  host
 		the_boxs_root_cannot_become_init                        escaped  itself
 		the_boxs_root_is_bound_by_the_same_limits               escaped  wider --disk 64M --mem 256M
 
@@ -164,6 +166,8 @@ table() {
 		init_is_sealed_empty_and_not_the_hosts_executable       escaped  host
 		init_cannot_be_read_traced_or_ended                     escaped  host
 		the_environment_is_made_from_nothing                    escaped  host
+		what_others_may_not_read_of_the_hosts_programs_is_not_for_boxes  escaped  host
+		no_lease_holds_up_the_hosts_programs                    escaped  host
 		only_harmless_devices_are_there                         escaped  host
 		set_user_id_programs_gain_nothing                       escaped  user
 		the_hosts_sockets_are_out_of_reach                      escaped  host

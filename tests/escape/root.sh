@@ -66,6 +66,19 @@ the_boxs_root_cannot_become_init() {
 	freed 8 a
 }
 
+# HostLeak
+the_boxs_root_cannot_read_what_is_the_host_roots() {
+	private_programs
+	as_root
+	refused $(printf 'read=%s ' $private)
+}
+
+# HostDoS: the owner of a file may lease it, and then everybody else waits
+the_boxs_root_cannot_hold_up_the_hosts_programs() {
+	as_root
+	refused lease=/usr/bin/base32 lease=/usr/share/common-licenses/GPL-3
+}
+
 # HostDoS
 the_boxs_root_is_bound_by_the_same_limits() {
 	limits="--disk 16M --mem 128M --pids 50"

@@ -161,6 +161,14 @@ static int lock_file(const char *path)
 	return fd < 0 ? -1 : flock(fd, LOCK_EX | LOCK_NB);
 }
 
+/* Whoever else opens the file waits until we give it back, or for 45 seconds. */
+static int lease(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+
+	return fd < 0 ? -1 : fcntl(fd, F_SETLEASE, F_WRLCK);
+}
+
 /* ---- device nodes ---- */
 
 static int node(const char *path, unsigned long mode, unsigned major_, unsigned minor_)
@@ -549,6 +557,7 @@ const struct deed reach_deeds[] = {
 	{ "through-link", through_link },
 	{ "through-proc", through_proc },
 	{ "lock", lock_file },
+	{ "lease", lease },
 	{ "mknod-char", mknod_char },
 	{ "mknod-block", mknod_block },
 	{ "mknod-whiteout", mknod_whiteout },
