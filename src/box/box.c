@@ -106,7 +106,8 @@ int box_end(struct keeper_link *k, const char *id, struct err *e)
 {
 	struct wire_counted unread;
 
-	return ask_kill(k, id, WIRE_KILL_OPERATOR, &unread, e);
+	/* Figures too: whoever runs something in it will want to know. */
+	return ask_kill(k, id, WIRE_KILL_OPERATOR | WIRE_KILL_FIGURES, &unread, e);
 }
 
 int box_drop(struct keeper_link *k, const char *id, struct err *e)

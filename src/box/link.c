@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { ASK_AGAIN = 5, ASK_PAUSE_US = 20000 };
+
 int box_run_dir(char *out, size_t size, struct err *e)
 {
 	const char *set = getenv("ATOLL_RUN"), *mine = getenv("XDG_RUNTIME_DIR");
@@ -140,14 +142,19 @@ static int ask_once(struct keeper_link *k, void *ask, size_t ask_len, struct ans
 }
 
 /* Every request may be repeated. A box that the old keeper was making for us was never ours: nobody
- * has claimed it, so it ended with that keeper. */
+ * has claimed it, so it ended with that keeper. More than once: a keeper that was killed can still be
+ * connected to, for as long as a child of it needs to notice. */
 int link_ask(struct keeper_link *k, void *ask, size_t ask_len, struct answer *a, struct err *e)
 {
-	if (ask_once(k, ask, ask_len, a, e) == 0)
-		return 0;
-	if ((e->sys != EPIPE && e->sys != ECONNRESET) || reopen(k, e) < 0)
-		return -1;
-	return ask_once(k, ask, ask_len, a, e);
+	for (int tries = 0; ask_once(k, ask, ask_len, a, e) < 0; tries++) {
+		if ((e->sys != EPIPE && e->sys != ECONNRESET) || tries == ASK_AGAIN)
+			return -1;
+		if (tries > 0)
+			usleep(ASK_PAUSE_US);
+		if (reopen(k, e) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 int keeper_about(struct keeper_link *k, struct wire_about *out, struct err *e)

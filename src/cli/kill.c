@@ -37,12 +37,11 @@ static int no_such_box(const struct cli *cli, struct keeper_link *k, const char 
 
 static int kill_one(const struct cli *cli, struct keeper_link *k, const char *id)
 {
-	struct wire_counted last; /* whoever runs something in it will want to know */
 	struct err e;
 
 	if (strlen(id) >= WIRE_ID || k->fd < 0)
 		return no_such_box(cli, k, id);
-	if (box_kill(k, id, &last, &e) < 0) {
+	if (box_end(k, id, &e) < 0) {
 		if (e.kind == ERR_NOT_FOUND)
 			return no_such_box(cli, k, id);
 		session_failed(cli, &e);

@@ -226,7 +226,6 @@ static const struct step {
 	/* The table is the keeper's until now: an open() of ours would land in it. */
 	{ ROW("own descriptors", "a table of our own before we open anything"), own_table, 0 },
 	{ ROW("own cgroups", "every limit holds before there is anything to limit"), own_cgroups, 0 },
-	{ ROW("death signal", "die with the keeper until it has recorded us"), death_signal, 0 },
 	{ ROW("working folder", "the keeper's folder and mask are not inherited"), no_folder, 0 },
 	{ ROW("keyring", "session keyrings are inherited and not namespaced"), user_new_keyring, 0 },
 	/* Until we take the new namespace's root our uid is unmapped: mkdir() says EOVERFLOW. */
@@ -261,6 +260,8 @@ static const struct step {
 	{ ROW("identity", "init's own id, no supplementary groups"), user_become_init,
 	  LAYER_BIT(LAYER_UIDRANGE) },
 	{ ROW("capabilities", "init keeps what starting programs takes"), capabilities, 0 },
+	/* After the ids have changed: the kernel clears it with them. */
+	{ ROW("death signal", "die with the keeper until it has recorded us"), death_signal, 0 },
 	/* Without it, a process this weak may not load a filter at all. */
 	{ ROW("no new privileges", "no setuid program can undo any of this"), no_new_privs, 0 },
 	{ ROW("landlock", "a second wall behind the mounts"), second_wall, LAYER_BIT(LAYER_LANDLOCK) },
@@ -438,10 +439,9 @@ static int shift_layers(struct launch *l, struct err *e)
 	userns = open_ns(l, PIDFD_GET_USER_NAMESPACE, "user", e);
 	if (userns < 0)
 		return -1;
-	if (mnt_layer("/u", userns, &l->birth.layer_usr, e) < 0 ||
-	    mnt_layer("/t", userns, &l->birth.layer_root, e) < 0)
-		return -1;
-	return 0;
+	/* The skeleton only, which is ours. /usr keeps its owners, none of whom is in the box: else the
+	 * box's user would be the host's uid 1000, and its root the host's, for what they alone may read. */
+	return mnt_layer("/t", userns, &l->birth.layer_root, e);
 }
 
 /* A procfs shows the pid namespace of whoever mounts it, and inside the box the kernel allows the
@@ -572,13 +572,12 @@ int jail_launch(struct spec *sp, struct jailed *out, struct err *e)
 		}
 	}
 	l->spec = sp;
-	l->birth = (struct birth){ .sp = sp, .layer_usr = -1, .layer_root = -1, .proc = -1,
+	l->birth = (struct birth){ .sp = sp, .layer_root = -1, .proc = -1,
 				   .root = -1, .upper = -1 };
 	l->box = (struct jailed){ .pid = 0, .pidfd = -1 };
 	l->go = l->tid = 0;
 	l->execing = 0;
 	done = launch(l, e);
-	own_close_fd(&l->birth.layer_usr);
 	own_close_fd(&l->birth.layer_root);
 	own_close_fd(&l->birth.proc);
 	if (done < 0)

@@ -1,7 +1,7 @@
 /* mnt.c - the mounts of one box, made from inside its namespaces (see mnt.h for the stage).
  *
  * The box's root is an overlay: the template's skeleton below, the box's own disk above. /usr is the
- * host's, read-only, ids shifted so that it belongs to the box's root. Targets are found below the
+ * host's, read-only, and belongs to nobody in the box. Targets are found below the
  * root's descriptor and mounted onto by descriptor; a template may be hostile. */
 #include "base/own.h"
 #include "jail/layer.h"
@@ -251,8 +251,6 @@ int mnt_root(struct birth *b, struct err *e)
 
 int mnt_usr(struct birth *b, struct err *e)
 {
-	if (b->layer_usr >= 0)
-		return attach(b, b->layer_usr, "usr", e);
 	return attach_clone(b, "/u", "usr", e);
 }
 

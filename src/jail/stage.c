@@ -121,7 +121,7 @@ static int bind_onto(int stage, const char *from, const char *to, uint64_t flags
 	if (fchdir(stage) < 0)
 		return err_sys(e, "enter the stage");
 	if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0 ||
-	    mount_setattr(stage, to, 0, &attr, sizeof(attr)) < 0)
+	    mount_setattr(stage, to, AT_RECURSIVE, &attr, sizeof(attr)) < 0)
 		return err_sys(e, "bind %s to the stage", from);
 	return 0;
 }

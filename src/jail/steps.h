@@ -7,7 +7,7 @@
 
 struct birth { /* one launch in progress, shared by launcher and child */
 	const struct spec *sp;
-	int layer_usr, layer_root; /* detached, idmapped mounts of the template; -1: bind them plainly */
+	int layer_root;            /* detached mount of the template's skeleton, ids shifted; or -1 */
 	int proc;                  /* detached procfs of the box's pid namespace; -1: mount one */
 	int root;                  /* O_PATH of the new root, once it is there */
 	int upper;                 /* the box's writable layer */

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,6 +44,11 @@ static void harden(int rootless)
 	setsid(); /* no terminal of ours for boxes to inherit; fails only if we lead one already */
 	/* Without root, being dumpable is what makes /proc/PID/uid_map ours to write. */
 	prctl(PR_SET_DUMPABLE, rootless);
+	/* Nor a descriptor, nor the environment of whoever started us. */
+	syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
+	for (char **v = environ; v && *v; v++)
+		memset(*v, 0, strlen(*v));
+	clearenv();
 	umask(077);
 	/* Not 0: boxes could no longer have 1, and 0 still feeds a core handler that is a pipe. */
 	setrlimit(RLIMIT_CORE, &(struct rlimit){ 1, 1 });

@@ -312,6 +312,8 @@ static int start(struct keeper *k, const struct options *o, struct err *e)
 			     timer = { SRC_TIMER, -1 }, signals = { SRC_SIGNAL, -1 };
 	sigset_t mask;
 
+	if (geteuid() == 0 && range_claim(&k->ranges, o->run_dir, e) < 0)
+		return -1;
 	if (host_init(&k->host, o->run_dir, o->state_dir, e) < 0)
 		return -1;
 	k->common = pool_common_limits(k);

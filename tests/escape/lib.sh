@@ -67,7 +67,7 @@ in_place() { # COMMAND_NAME WORD...: "$@" of the named function gets the whole c
 	shared) $then unshare -m --propagation shared -- "$bin/probe" "$@" ;;
 	user) $then setpriv --reuid 1000 --regid 1000 --clear-groups -- /proc/self/fd/9 "$@" ;;
 	mutant)
-		set -- "$bin/probe" "$@"
+		set -- "${brought:-$bin/probe}" "$@"
 		rest=$without,
 		while [ "$rest" ]; do
 			set -- -w "${rest%%,*}" "$@"
@@ -83,7 +83,7 @@ now() {
 	out=$(tr '\0\r' '?\n' <out | grep . || :) err=$(cat err) # a terminal ends lines in two ways
 	case $err in *refused:*) closed "$err" ;; esac
 }
-limits= flags=
+limits= flags= brought=
 inside() { in_place now "$@"; }
 
 facts() { # KEY...
@@ -156,6 +156,9 @@ freed() {
 	eval "exec $1>&-"
 	eval "wait \$$2" || fail "$2: $(cat "$2.err")"
 }
+
+# ---- the host's side ----
+
 # Files below the host's /usr that no other user of the host may read: of its root, and of whoever
 # there has the number of a box's user. Sets private.
 private_programs() {

@@ -24,7 +24,7 @@ if [ ! -x "$ATOLL_TEST_BIN" ] || [ ! -x "$(dirname "$ATOLL_TEST_BIN")/mutant" ];
 	echo "1..0 # SKIP no build with test hooks: meson setup build-test -Dtest_hooks=true"
 	exit 0
 fi
-real=$ATOLL ATOLL=$ATOLL_TEST_BIN
+ATOLL=$ATOLL_TEST_BIN
 need_keeper
 
 loading=yes
@@ -40,21 +40,17 @@ done
 # Seen from the host, while a program of the host's /usr runs in it: nothing can be put into a box
 # whose init can start no file worker.
 init_is_not_the_boxs_root() {
-	set -- -n /bin/sleep "60.$$"
-	rest=$without,
-	while [ "$rest" ]; do
-		set -- -w "${rest%%,*}" "$@"
-		rest=${rest#*,}
-	done
-	"$(dirname "$ATOLL")/mutant" "$@" 2>err &
-	client=$!
+	flags=-n brought=/bin/sleep name=a
+	mkfifo a.in
+	in_place later "60.$$"
+	exec 7>a.in
 	asleep() { program=$(processes "^/bin/sleep 60.$$"); [ "$program" ]; }
 	soon asleep
 	init=$(sed -n 's/^PPid:\t//p' "/proc/$program/status")
 	read -r _ base _ <"/proc/$init/uid_map"
 	uid=$(sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$init/status")
-	kill "$client"
-	wait "$client" || :
+	kill "$a"
+	wait "$a" || :
 	same "$uid" $((base + 65533))
 }
 

@@ -20,7 +20,7 @@ clients_that_come_at_once_share_one_keeper() {
 	for i in 1 2 3 4; do "$ATOLL" run -- echo $i >o$i & done
 	wait
 	is "$(cat o1 o2 o3 o4 | sort | tr -d '\n')" 1234
-	is "$(pgrep -P 1 -f "atoll keeper" | while read -r p; do grep -qz "ATOLL_RUN=$PWD/r" /proc/$p/environ && echo $p; done | wc -l)" 1
+	is "$(pgrep -P 1 -f "atoll keeper" | while read -r p; do ls -l /proc/$p/fd | grep -q "$PWD/r/keeper.lock" && echo $p; done | wc -l)" 1
 	end_keeper
 }
 
