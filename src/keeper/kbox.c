@@ -1,7 +1,9 @@
 /* kbox.c - see kbox.h. */
 #include "keeper/kbox.h"
 #include "base/own.h"
+#include "jail/launch.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,6 +76,17 @@ struct box_limits kbox_limits(const struct kbox *b)
 
 	return (struct box_limits){ .mem_bytes = l->mem_bytes, .cpu_ms = l->cpu_ms,
 				    .cpu_milli = l->cpu_milli, .pids = l->pids };
+}
+
+int kbox_lift(int *fd, struct err *e)
+{
+	int high = fcntl(*fd, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
+
+	if (high < 0)
+		return err_sys(e, "descriptor");
+	close(*fd);
+	*fd = high;
+	return 0;
 }
 
 int kbox_disk_in_memory(const struct wire_limits *l)

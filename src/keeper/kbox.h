@@ -42,5 +42,7 @@ struct kbox *kbox_find(struct kboxes *t, const char *id);
 struct kbox *kbox_after(struct kboxes *t, const char *id); /* any order, but complete; "": first */
 void kbox_free(struct kboxes *t, struct kbox *b); /* closes what it owns */
 struct box_limits kbox_limits(const struct kbox *b);
+/* Moves a descriptor above JAIL_FD_HIGH, where launches do not look and copy nothing. */
+must_check int kbox_lift(int *fd, struct err *e);
 /* A tmpfs is charged to the memory limit: it is the disk only while it leaves half of that free. */
 int kbox_disk_in_memory(const struct wire_limits *l);

@@ -33,18 +33,6 @@ struct maker {
 	unsigned nthreads;
 };
 
-/* Above JAIL_FD_HIGH, where launches do not look. */
-static int lift(int *fd, struct err *e)
-{
-	int high = fcntl(*fd, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
-
-	if (high < 0)
-		return err_sys(e, "descriptor");
-	close(*fd);
-	*fd = high;
-	return 0;
-}
-
 /* v2: before the clone, for it is born there. */
 static int make_cgroup(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
 {
@@ -143,7 +131,7 @@ static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct 
 	b->death.fd = out.pidfd;
 	b->meta.about.init_pid = out.pid;
 	b->meta.start_time = meta_start_time(h->proc, out.pid, out.pidfd);
-	if (lift(&b->init, e) < 0 || lift(&b->death.fd, e) < 0)
+	if (kbox_lift(&b->init, e) < 0 || kbox_lift(&b->death.fd, e) < 0)
 		return -1;
 	return offer_to_oom(h, out.pid, e);
 }

@@ -39,6 +39,9 @@ static struct spare *make(struct keeper *k, struct err *e)
 		return NULL;
 	memcpy(s->name, id, sizeof(id));
 	s->n = cgroup_tasks(&k->host.cgroups, s->name, s->fds, e);
+	for (int i = 0; i < s->n; i++)
+		if (kbox_lift(&s->fds[i], e) < 0)
+			fprintf(stderr, "atoll: keeper: spare cgroup: %s\n", e->msg); /* stays where it is */
 	if (s->n < 0) {
 		(void)!cgroup_remove(&k->host.cgroups, s->name, &ignored); /* the first failure is the news */
 		return NULL;
