@@ -114,13 +114,14 @@ static int make_sys(int stage, struct err *e)
 }
 
 /* Adds flags and takes none away: without root, those the host set are locked. */
-static int bind_onto(int stage, const char *from, const char *to, uint64_t flags, struct err *e)
+static int bind_onto(int stage, const char *from, const char *to, unsigned long below, uint64_t flags,
+		     struct err *e)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | flags };
 
 	if (fchdir(stage) < 0)
 		return err_sys(e, "enter the stage");
-	if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0 ||
+	if (mount(from, to, NULL, MS_BIND | below, NULL) < 0 ||
 	    mount_setattr(stage, to, AT_RECURSIVE, &attr, sizeof(attr)) < 0)
 		return err_sys(e, "bind %s to the stage", from);
 	return 0;
@@ -155,9 +156,11 @@ int mnt_stage_begin(const char *at, int rootless, int *out_stage, struct err *e)
 		return err_sys(e, "open the stage");
 	if (make_dirs(stage, e) < 0 || make_dev(stage, e) < 0 || make_sys(stage, e) < 0)
 		return -1;
-	if (bind_onto(stage, "/usr", "u", MOUNT_ATTR_NODEV, e) < 0 ||
-	    bind_onto(stage, "d", "d", MOUNT_ATTR_NOEXEC, e) < 0 ||
-	    bind_onto(stage, "s", "s", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e) < 0)
+	/* What the host has mounted below /usr is not the host's /usr; but without root those mounts
+	 * cannot be taken away. */
+	if (bind_onto(stage, "/usr", "u", rootless ? MS_REC : 0, MOUNT_ATTR_NODEV, e) < 0 ||
+	    bind_onto(stage, "d", "d", MS_REC, MOUNT_ATTR_NOEXEC, e) < 0 ||
+	    bind_onto(stage, "s", "s", 0, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e) < 0)
 		return -1;
 	if (rootless && show_proc(stage, e) < 0)
 		return -1;
