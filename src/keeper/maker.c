@@ -190,7 +190,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		made = make_cgroup(h, b, &sp, e);
 	if (made == 0)
 		made = launch(h, b, &sp, e);
-	if (made == 0 && j->for_pool)
+	if (made == 0 && j->warm)
 		made = warm_up(b, e);
 	own_close_fd(&sp.disk);
 	own_close_fd(&sp.cgroup);

@@ -21,7 +21,7 @@ struct job {
 	struct kbox *box;
 	struct late_cgroup *cgroup; /* NULL: none, or the maker makes it */
 	uint64_t without; /* test builds */
-	int for_pool;
+	int for_pool, warm; /* warm: run something in it before it is needed */
 	uint64_t client;  /* who waits for it, and for what request */
 	uint32_t ref;
 	struct err err;   /* kind 0: it lives */

@@ -108,6 +108,7 @@ static int give_one(struct keeper *k, struct err *e)
 	if (!j)
 		abort();
 	j->for_pool = 1;
+	j->warm = k->pooled * 2 >= k->pool_depth; /* while others are waiting for it, it is late already */
 	if (pool_begin(k, j, &k->common, k->host.cgroups.version == 2, e) < 0) {
 		free(j);
 		return -1;
