@@ -251,7 +251,8 @@ static void on_open(struct keeper *k, struct client *c, const struct frame *f)
 	if (!b)
 		return;
 	snprintf(path, sizeof(path), "boxes/%s.sock", b->meta.about.id);
-	fd = sock_connect(path, &e);
+	/* A box can freeze its own init; it must not freeze us. */
+	fd = sock_connect_now(path, &e);
 	if (fd < 0) {
 		client_error(k, c->number, f->ref, &e);
 		return;

@@ -4,6 +4,7 @@
 #include "wire/frame.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -123,16 +124,27 @@ static int new_socket(struct err *e)
 	return fd < 0 ? err_sys(e, "socket") : fd;
 }
 
-int sock_connect(const char *path, struct err *e)
+static int connect_with(const char *path, int flags, struct err *e)
 {
 	auto_fd int fd = -1;
 	struct sockaddr_un addr;
 
 	if (address(&addr, path, e) < 0 || (fd = new_socket(e)) < 0)
 		return -1;
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+	if (fcntl(fd, F_SETFL, O_RDWR | flags) < 0 ||
+	    connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || fcntl(fd, F_SETFL, O_RDWR) < 0)
 		return err_sys(e, "connect to %.100s", path);
 	return steal_fd(&fd);
+}
+
+int sock_connect(const char *path, struct err *e)
+{
+	return connect_with(path, 0, e);
+}
+
+int sock_connect_now(const char *path, struct err *e)
+{
+	return connect_with(path, O_NONBLOCK, e);
 }
 
 /* A socket file outlives its listener. Removes it if nobody answers; two starters at the same

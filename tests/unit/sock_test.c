@@ -305,6 +305,24 @@ TEST(a_socket_of_another_kind_is_left_alone)
 	unlink(path);
 }
 
+TEST(a_full_queue_is_waited_for_only_by_those_who_want_to)
+{
+	int listener, held[64], n = 0;
+	struct err e;
+
+	listener = sock_listen(fresh_path(), 1, &e);
+	CHECK(listener >= 0);
+	while (n < 64 && (held[n] = sock_connect_now(path, &e)) >= 0)
+		n++;
+	CHECK(n < 64);
+	CHECK_INT(e.sys, EAGAIN);
+	CHECK(!(fcntl(held[0], F_GETFL) & O_NONBLOCK));
+	while (n > 0)
+		close(held[--n]);
+	close(listener);
+	unlink(path);
+}
+
 TEST(nobody_there_keeps_its_errno)
 {
 	struct err e;
