@@ -29,3 +29,12 @@ int id_valid(const char *id)
 {
 	return strlen(id) == ID_LEN && strspn(id, alphabet) == ID_LEN;
 }
+
+uint32_t id_hash(const char *text)
+{
+	uint32_t hash = 2166136261u;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 16777619u;
+	return hash;
+}

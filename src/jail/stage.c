@@ -63,8 +63,10 @@ static int make_node(int stage, const struct node *n, struct err *e)
 	if (mknodat(stage, path, S_IFCHR | 0666, want) == 0) {
 		if (fchmodat(stage, path, 0666, 0) < 0)
 			return err_sys(e, "mode of %s", n->name);
-	} else if (errno != EPERM || bind_node(stage, path, n->name, e) < 0) {
-		return errno == EPERM ? -1 : err_sys(e, "mknod %s", n->name);
+	} else if (errno != EPERM) {
+		return err_sys(e, "mknod %s", n->name);
+	} else if (bind_node(stage, path, n->name, e) < 0) {
+		return -1;
 	}
 	if (fstatat(stage, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISCHR(st.st_mode) ||
 	    st.st_rdev != want)

@@ -61,8 +61,7 @@ static void bury(struct keeper *k, struct kbox *b)
 		b->last.head = sock_head(WIRE_GONE, b->waiters[i].ref);
 		client_send(k, b->waiters[i].client, &b->last, sizeof(b->last), -1);
 	}
-	if (b->meta.about.limits.cpu_ms)
-		k->metered--;
+	k->metered -= (unsigned)b->metered;
 	kbox_free(&k->boxes, b);
 }
 
@@ -124,6 +123,15 @@ void death_retry(struct keeper *k)
 	}
 }
 
+void death_watch_cpu(struct keeper *k, struct kbox *b)
+{
+	if (!b->meta.about.limits.cpu_ms)
+		return;
+	b->metered = 1;
+	k->metered++;
+	keeper_wake_in(k, METER_MS);
+}
+
 void death_meter(struct keeper *k)
 {
 	struct wire_counted now;
@@ -133,7 +141,7 @@ void death_meter(struct keeper *k)
 	for (struct kbox *b = kbox_after(&k->boxes, ""); b; b = kbox_after(&k->boxes, b->meta.about.id)) {
 		uint64_t most_us = b->meta.about.limits.cpu_ms * 1000;
 
-		if (!most_us || b->meta.about.state != WIRE_BOX_TAKEN)
+		if (!b->metered || b->meta.about.state != WIRE_BOX_TAKEN)
 			continue;
 		death_count(k, b, &now);
 		if (now.cpu_us != UINT64_MAX && now.cpu_us > most_us) {

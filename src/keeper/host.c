@@ -1,5 +1,6 @@
 /* host.c - see host.h. */
 #include "keeper/host.h"
+#include "base/id.h"
 #include "base/own.h"
 #include "jail/launch.h"
 #include "jail/layer.h"
@@ -137,14 +138,10 @@ static int build_stage(const char *run_dir, int rootless, struct err *e)
 /* Two keepers of one host have two run folders, and must not take each other's cgroups for theirs. */
 static void cgroup_name(const char *run_dir, char *out, size_t size)
 {
-	uint32_t hash = 2166136261u;
-
-	for (const char *c = run_dir; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 16777619u;
 	if (strcmp(run_dir, "/run/atoll") == 0)
 		snprintf(out, size, "atoll");
 	else
-		snprintf(out, size, "atoll-%08x", hash);
+		snprintf(out, size, "atoll-%08x", id_hash(run_dir));
 }
 
 int host_init(struct host *h, const char *run_dir, const char *state_dir, struct err *e)

@@ -1,5 +1,6 @@
 /* kbox.c - see kbox.h. */
 #include "keeper/kbox.h"
+#include "base/id.h"
 #include "base/own.h"
 #include "jail/launch.h"
 
@@ -9,11 +10,7 @@
 
 static struct kbox **slot(struct kboxes *t, const char *id)
 {
-	uint32_t hash = 2166136261u;
-
-	for (const char *c = id; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 16777619u;
-	return &t->bucket[hash % KBOX_BUCKETS];
+	return &t->bucket[id_hash(id) % KBOX_BUCKETS];
 }
 
 struct kbox *kbox_new(struct kboxes *t, const char *id)

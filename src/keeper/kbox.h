@@ -21,6 +21,7 @@ struct kbox {
 	struct meta meta;    /* id, state, limits, ids: what is on disk */
 	int init;            /* connection to init while nobody has taken it, else -1 */
 	uint32_t over_cpu, by_operator;
+	int metered; /* given out with a CPU time limit: the keeper watches it */
 	int unread; /* whoever ends it does not want its figures */
 	struct wire_counted last; /* figures, read just before its cgroups went */
 	struct waiter {

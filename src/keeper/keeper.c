@@ -21,7 +21,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define BATCH 64
 #define CLIENTS_MAX 1024
 
 /* ---- clients ---- */
@@ -111,7 +110,7 @@ static void client_read(struct keeper *k, struct client *c)
 	int n = sock_recv(c->src.fd, bytes, NULL, &nfds, &e);
 
 	if (n > 0)
-		request_handle(k, c, (const struct frame *)bytes, (uint32_t)n);
+		request_handle(k, c, (const struct frame *)bytes);
 	else if (n == 0 || e.sys != EAGAIN)
 		client_close(k, c);
 }
@@ -217,14 +216,12 @@ static void dispatch(struct keeper *k, struct source *s)
 
 static void loop(struct keeper *k)
 {
-	struct epoll_event ev[BATCH];
+	struct epoll_event ev;
 
 	while (!k->stopping) {
-		/* One at a time: a handler may end any other source of the batch. */
-		int n = epoll_wait(k->epoll, ev, 1, -1);
-
-		if (n > 0)
-			dispatch(k, ev[0].data.ptr);
+		/* One at a time: a handler may end any other source of a batch. */
+		if (epoll_wait(k->epoll, &ev, 1, -1) > 0)
+			dispatch(k, ev.data.ptr);
 		leave_if_idle(k);
 	}
 }

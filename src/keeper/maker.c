@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include <sys/socket.h>
 
 #define MAKERS_MAX 16
+#define WARM_UP_MS 10000
 
 struct maker {
 	const struct host *host;
@@ -150,6 +152,8 @@ static int warm_up(const struct kbox *b, struct err *e)
 
 	if (sock_send(b->init, &st, sizeof(st), tail, sizeof(tail), NULL, 0, e) < 0)
 		return -1;
+	if (poll(&(struct pollfd){ .fd = b->init, .events = POLLIN }, 1, WARM_UP_MS) <= 0)
+		return err_set(e, ERR_SYS, "box %s does not answer", b->meta.about.id);
 	n = sock_recv(b->init, bytes, NULL, &nfds, e);
 	if (n < 0)
 		return -1;

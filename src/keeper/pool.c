@@ -42,36 +42,40 @@ struct kbox *pool_take(struct keeper *k)
 {
 	struct kbox *b = k->pool;
 
-	if (b) {
-		k->pool = b->next;
-		b->next = NULL;
-		k->pooled--;
-	}
+	if (b)
+		pool_drop(k, b);
 	k->quiet_ns = now_ns() + QUIET_MS * 1000000ull;
 	return b;
 }
 
 void pool_add(struct keeper *k, struct kbox *b)
 {
-	struct kbox **end = &k->pool;
-
-	/* Oldest first: the newest is still settling. */
-	while (*end)
-		end = &(*end)->next;
 	b->next = NULL;
-	*end = b;
+	if (k->pool_last)
+		k->pool_last->next = b;
+	else
+		k->pool = b;
+	k->pool_last = b;
 	k->pooled++;
 }
 
 void pool_drop(struct keeper *k, struct kbox *b)
 {
-	for (struct kbox **at = &k->pool; *at; at = &(*at)->next)
-		if (*at == b) {
-			*at = b->next;
-			b->next = NULL;
-			k->pooled--;
-			return;
-		}
+	struct kbox *before = NULL;
+
+	for (struct kbox *at = k->pool; at; before = at, at = at->next) {
+		if (at != b)
+			continue;
+		if (before)
+			before->next = b->next;
+		else
+			k->pool = b->next;
+		if (k->pool_last == b)
+			k->pool_last = before;
+		b->next = NULL;
+		k->pooled--;
+		return;
+	}
 }
 
 /* A new box up to the point where a maker takes over: id, ids, record. */

@@ -1,15 +1,11 @@
 /* request.c - what a client may ask of the keeper: one handler per frame. */
-#include "base/clock.h"
 #include "base/id.h"
 #include "base/own.h"
 #include "jail/launch.h"
 #include "jail/layer.h"
 #include "keeper/state.h"
-#include "wire/frame.h"
 #include "wire/sock.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +27,16 @@ static void refuse(struct keeper *k, struct client *c, const struct frame *f, en
 
 /* ---- giving a box away ---- */
 
+/* A box without cgroups of its own has no limits by them, and says so. */
+static void own_up(struct kbox *b)
+{
+	struct wire_box *about = &b->meta.about;
+
+	about->limits.mem_bytes = about->limits.cpu_ms = 0;
+	about->limits.cpu_milli = about->limits.pids = 0;
+	about->layers &= ~(LAYER_BIT(LAYER_MEM) | LAYER_BIT(LAYER_TASKS) | LAYER_BIT(LAYER_CPU));
+}
+
 /* From here on it is the client's: its own cgroups, its state on disk, its connection. */
 static int hand_over(struct keeper *k, struct kbox *b, const struct wire_limits *lim, int idle,
 		     struct err *e)
@@ -50,6 +56,8 @@ static int hand_over(struct keeper *k, struct kbox *b, const struct wire_limits 
 		n = spare_take(k, b, fds, e);
 		if (n < 0)
 			return -1;
+	} else {
+		own_up(b);
 	}
 	b->meta.about.state = WIRE_BOX_TAKEN;
 	sent = meta_update(k->host.run, &b->meta, e);
@@ -67,8 +75,7 @@ static void give(struct keeper *k, struct kbox *b, uint64_t client, uint32_t ref
 	struct wire_box out = b->meta.about;
 
 	out.head = sock_head(WIRE_BOX, ref);
-	if (b->meta.about.limits.cpu_ms && !k->metered++)
-		keeper_wake_in(k, 10);
+	death_watch_cpu(k, b);
 	client_send(k, client, &out, sizeof(out), b->init);
 	/* If the client is gone nobody has claimed it, and it ends with this. */
 	own_close_fd(&b->init);
@@ -269,7 +276,8 @@ static int late_answer(struct keeper *k, struct client *c, const struct frame *f
 	const struct wire_counted *late;
 	struct wire_counted out;
 
-	if (strnlen(w->id, sizeof(w->id)) == sizeof(w->id) || kbox_find(&k->boxes, w->id))
+	if (strnlen(w->id, sizeof(w->id)) == sizeof(w->id) || !id_valid(w->id) ||
+	    kbox_find(&k->boxes, w->id))
 		return 0;
 	late = death_obituary(k, w->id);
 	if (!late)
@@ -357,7 +365,7 @@ static void on_fill(struct keeper *k, struct client *c, const struct frame *f)
 	pool_filled(k);
 }
 
-void request_handle(struct keeper *k, struct client *c, const struct frame *f, uint32_t len)
+void request_handle(struct keeper *k, struct client *c, const struct frame *f)
 {
 	static void (*const handlers[])(struct keeper *, struct client *, const struct frame *) = {
 		[WIRE_CREATE] = on_create, [WIRE_OPEN] = on_open,   [WIRE_KILL] = on_kill,
@@ -365,7 +373,6 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f, u
 		[WIRE_FILL] = on_fill,
 	};
 
-	(void)len;
 	if (f->type >= ARRAY_LEN(handlers) || !handlers[f->type]) {
 		refuse(k, c, f, ERR_INVALID, "not a request to a keeper");
 		return;

@@ -33,7 +33,7 @@ struct keeper {
 	unsigned idle_exit_s; /* 0: stay */
 	uint64_t busy_ns;     /* last time there was a taken box or a client */
 
-	struct kbox *pool; /* made, waiting, all alike */
+	struct kbox *pool, *pool_last; /* made, waiting, all alike; oldest first */
 	unsigned pooled, pool_depth, pool_making;
 	uint64_t quiet_ns;         /* no refill before this moment: a request is being served, ... */
 	uint64_t pause_ns;         /* ... or the last try has failed */
@@ -59,7 +59,7 @@ void keeper_unwatch(struct keeper *k, struct source *s); /* and closes it */
 void keeper_wake_in(struct keeper *k, unsigned ms); /* the timer, at the latest then */
 
 /* request.c */
-void request_handle(struct keeper *k, struct client *c, const struct frame *f, uint32_t len);
+void request_handle(struct keeper *k, struct client *c, const struct frame *f); /* checked */
 void request_made(struct keeper *k, struct job *take_job);
 
 /* pool.c */
@@ -67,7 +67,7 @@ struct wire_limits pool_common_limits(const struct keeper *k);
 int pool_fits(const struct keeper *k, const struct wire_limits *want);
 struct kbox *pool_take(struct keeper *k); /* NULL: empty */
 void pool_add(struct keeper *k, struct kbox *b);
-void pool_drop(struct keeper *k, struct kbox *b); /* it died while waiting */
+void pool_drop(struct keeper *k, struct kbox *b); /* taken, or it died while waiting */
 void pool_refill(struct keeper *k);
 void pool_failed(struct keeper *k, const struct err *e);
 void pool_filled(struct keeper *k); /* answers a FILL if the depth is reached */
@@ -89,6 +89,7 @@ void death_seen(struct keeper *k, struct kbox *b); /* its init is gone */
 void death_retry(struct keeper *k);
 void death_count(const struct keeper *k, const struct kbox *b, struct wire_counted *out);
 const struct wire_counted *death_obituary(const struct keeper *k, const char *id);
+void death_watch_cpu(struct keeper *k, struct kbox *b); /* if it has a CPU time limit */
 void death_meter(struct keeper *k); /* ends boxes that are over their CPU time */
 
 /* sweep.c */

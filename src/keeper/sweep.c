@@ -49,8 +49,7 @@ static int adopt_or_end(const char *id, void *arg)
 	b->meta = m;
 	if (m.about.uid_base)
 		range_mark(&k->ranges, m.about.uid_base);
-	if (m.about.limits.cpu_ms)
-		k->metered++;
+	death_watch_cpu(k, b);
 	b->death.fd = find_process(k, &m);
 	if (b->death.fd < 0 || keeper_watch(k, &b->death, &e) < 0) {
 		death_seen(k, b);

@@ -4,6 +4,7 @@
  * executable as `keeper`). STRESS_BOXES and STRESS_KILLS set the size; ./check runs it small,
  * tests/soak.sh for as long as you like. Needs root. */
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/own.h"
 #include "box/box.h"
 #include "keeper/keeper.h"
@@ -40,11 +41,7 @@ static unsigned from_env(const char *name, unsigned fallback)
 /* As host.c names it: the keeper's cgroups are found by its run folder. */
 static void name_parent(void)
 {
-	uint32_t hash = 2166136261u;
-
-	for (const char *c = run_dir; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 16777619u;
-	snprintf(parent, sizeof(parent), "atoll-%08x", hash);
+	snprintf(parent, sizeof(parent), "atoll-%08x", id_hash(run_dir));
 }
 
 /* The library starts a keeper from /proc/self/exe, and that is us. */
@@ -387,11 +384,23 @@ TEST(keepers_killed_at_random_under_load_lose_no_box_and_no_byte)
 	CHECK_INT(leftovers(), 0);
 }
 
+static void check_all_gone(struct keeper_link *k)
+{
+	struct wire_about about;
+	struct err e;
+
+	do
+		CHECK(keeper_about(k, &about, &e) == 0);
+	while (about.boxes);
+	keeper_close(k);
+	CHECK(end_keeper(SIGTERM) == 0);
+	CHECK_INT(leftovers(), 0);
+}
+
 TEST(a_box_ends_with_the_leash_of_its_client)
 {
 	struct wire_create w = wish(0);
 	struct keeper_link k;
-	struct wire_about about;
 	struct box b;
 	struct err e;
 
@@ -400,19 +409,13 @@ TEST(a_box_ends_with_the_leash_of_its_client)
 	CHECK(keeper_open(&k, 1, &e) == 0);
 	CHECK(box_create(&k, &b, &w, &e) == 0 && box_leash(&b, &e) == 0);
 	box_close(&b);
-	do
-		CHECK(keeper_about(&k, &about, &e) == 0);
-	while (about.boxes);
-	keeper_close(&k);
-	CHECK(end_keeper(SIGTERM) == 0);
-	CHECK_INT(leftovers(), 0);
+	check_all_gone(&k);
 }
 
 TEST(a_box_that_nobody_claimed_ends_with_its_connection)
 {
 	struct wire_create w = wish(0);
 	struct keeper_link k;
-	struct wire_about about;
 	struct box b;
 	struct err e;
 
@@ -420,12 +423,7 @@ TEST(a_box_that_nobody_claimed_ends_with_its_connection)
 		SKIP("needs root");
 	CHECK(keeper_open(&k, 1, &e) == 0 && box_create(&k, &b, &w, &e) == 0);
 	box_close(&b);
-	do
-		CHECK(keeper_about(&k, &about, &e) == 0);
-	while (about.boxes);
-	keeper_close(&k);
-	CHECK(end_keeper(SIGTERM) == 0);
-	CHECK_INT(leftovers(), 0);
+	check_all_gone(&k);
 }
 
 __attribute__((destructor)) static void tear_down(void)
