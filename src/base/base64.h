@@ -1,0 +1,7 @@
+/* base64.h - bytes as text and back (RFC 4648, with padding). */
+#pragma once
+#include "base/buf.h"
+
+void base64_encode(struct buf *out, const void *bytes, size_t n);
+/* -1: not the whole text is base64; out then holds what came before. */
+int base64_decode(struct buf *out, const char *text, size_t n);
