@@ -1,0 +1,290 @@
+/* client.c - one connection, one question at a time. */
+#include "http/client.h"
+#include "http/answer.h"
+#include "http/dial.h"
+#include "http/tls.h"
+#include "base/own.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { CONNECT_MS = 10000, BODY_MAX = 64 << 20, PIECE = 64 << 10 };
+
+struct http_client {
+	struct dial_url url;
+	struct dial dial;
+	struct ssl_ctx_st *tls;
+	struct http_client_options options;
+	struct answer answer; /* of the last call: its headers live here */
+};
+
+const char *http_answer_header(const struct http_answer *a, const char *lower_name)
+{
+	for (unsigned i = 0; i < a->nheaders; i++)
+		if (strcmp(a->headers[i].name, lower_name) == 0)
+			return a->headers[i].value;
+	return NULL;
+}
+
+void http_answer_fini(struct http_answer *a)
+{
+	buf_fini(&a->body);
+}
+
+int http_client_new(const char *base, const struct http_client_options *o,
+		    struct http_client **out_client, struct err *e)
+{
+	auto_free struct http_client *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		abort();
+	c->dial.fd = -1;
+	if (o)
+		c->options = *o;
+	if (!c->options.connect_ms)
+		c->options.connect_ms = CONNECT_MS;
+	if (!c->options.body_max)
+		c->options.body_max = BODY_MAX;
+	if (dial_url_parse(base, &c->url, e) < 0)
+		return -1;
+	if (c->url.kind == DIAL_TLS && tls_client(c->options.ca_file, &c->tls, e) < 0)
+		return -1;
+	*out_client = steal(&c);
+	return 0;
+}
+
+void http_client_free(struct http_client *c)
+{
+	if (!c)
+		return;
+	dial_close(&c->dial);
+	tls_free(c->tls);
+	answer_fini(&c->answer);
+	free(c);
+}
+
+/* ---- the question ---- */
+
+/* How long the body will be. UINT64_MAX: nobody knows. */
+static uint64_t body_length(const struct http_call *call)
+{
+	struct stat st;
+	off_t at;
+
+	if (call->more)
+		return UINT64_MAX;
+	if (!call->body_fd)
+		return call->body_len;
+	at = lseek(*call->body_fd, 0, SEEK_CUR);
+	if (at < 0 || fstat(*call->body_fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < at)
+		return UINT64_MAX;
+	return (uint64_t)(st.st_size - at);
+}
+
+static int has_body(const struct http_call *call)
+{
+	return call->body_len || call->body_fd || call->more || strcmp(call->method, "POST") == 0 ||
+	       strcmp(call->method, "PUT") == 0 || strcmp(call->method, "PATCH") == 0;
+}
+
+/* A line of our own must stay one line, whatever somebody typed. */
+static int is_line(const char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s < ' ' || *s == 127)
+			return 0;
+	return 1;
+}
+
+static int make_head(const struct http_client *c, const struct http_call *call, uint64_t length,
+		     struct buf *out, struct err *e)
+{
+	if (!is_line(call->target) || strchr(call->target, ' ') || call->target[0] != '/')
+		return err_set(e, ERR_INVALID, "'%.80s' is not a path that can be asked for",
+			       call->target);
+	buf_printf(out, "%s %s%s HTTP/1.1\r\nHost: %s\r\n", call->method, c->url.prefix,
+		   call->target, c->url.header);
+	for (unsigned i = 0; i < call->nheaders; i++) {
+		const struct http_header *h = &call->headers[i];
+
+		if (!is_line(h->name) || !is_line(h->value))
+			return err_set(e, ERR_INVALID,
+				       "header %.40s: a line break or control character", h->name);
+		buf_printf(out, "%s: %s\r\n", h->name, h->value);
+	}
+	if (has_body(call) && length == UINT64_MAX)
+		buf_puts(out, "Transfer-Encoding: chunked\r\n");
+	else if (has_body(call))
+		buf_printf(out, "Content-Length: %llu\r\n", (unsigned long long)length);
+	buf_puts(out, "\r\n");
+	return 0;
+}
+
+static ssize_t next_piece(const struct http_call *call, char *out, size_t room, struct err *e)
+{
+	ssize_t n;
+
+	if (call->more)
+		return call->more(call->user, out, room, e);
+	do
+		n = read(*call->body_fd, out, room);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? err_sys(e, "read the body to send") : n;
+}
+
+/* 0: sent. -1: the source failed. -2: the peer did not want it all; it may have said why. */
+static int send_pieces(struct http_client *c, const struct http_call *call, uint64_t length,
+		       struct err *e)
+{
+	auto_free char *piece = malloc(PIECE + 16);
+	uint64_t left = length;
+
+	if (!piece)
+		abort();
+	for (;;) {
+		size_t room = length != UINT64_MAX && left < PIECE ? (size_t)left : PIECE;
+		ssize_t n = room ? next_piece(call, piece, room, e) : 0;
+		char head[24];
+
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		left -= (uint64_t)n;
+		snprintf(head, sizeof(head), "%zx\r\n", (size_t)n);
+		if (length == UINT64_MAX && dial_write(&c->dial, head, strlen(head), e) < 0)
+			return -2;
+		memcpy(piece + n, "\r\n", 2);
+		if (dial_write(&c->dial, piece, (size_t)n + (length == UINT64_MAX ? 2 : 0), e) < 0)
+			return -2;
+	}
+	if (length != UINT64_MAX)
+		return left ? err_set(e, ERR_CONFLICT, "the file became shorter while it was sent")
+			    : 0;
+	return dial_write(&c->dial, "0\r\n\r\n", 5, e) < 0 ? -2 : 0;
+}
+
+static int send_question(struct http_client *c, const struct http_call *call, struct err *e)
+{
+	uint64_t length = body_length(call);
+	auto_buf struct buf head = { 0 };
+
+	if (make_head(c, call, length, &head, e) < 0)
+		return -1;
+	if (!call->body_fd && !call->more && call->body_len && call->body_len < PIECE)
+		buf_add(&head, call->body, call->body_len); /* one write, one packet */
+	if (dial_write(&c->dial, head.p, head.len, e) < 0)
+		return -2;
+	if (call->body_fd || call->more)
+		return send_pieces(c, call, length, e);
+	if (call->body_len >= PIECE && dial_write(&c->dial, call->body, call->body_len, e) < 0)
+		return -2;
+	return 0;
+}
+
+/* ---- the answer ---- */
+
+static int no_answer(const struct http_client *c, struct err *e)
+{
+	return err_set(e, ERR_SYS, "%.120s: %.80s",
+		       c->url.kind == DIAL_UNIX ? c->url.host : c->url.header,
+		       c->answer.why ? c->answer.why : "this is not HTTP");
+}
+
+/* 0, 1 (ended by the caller), -1; *heard: at least a byte came. */
+static int read_answer(struct http_client *c, int *heard, struct err *e)
+{
+	struct answer *a = &c->answer;
+	auto_free char *bytes = malloc(PIECE);
+
+	if (!bytes)
+		abort();
+	*heard = 0;
+	while (!a->done) {
+		ssize_t n = dial_read(&c->dial, bytes, PIECE, e);
+
+		if (n < 0)
+			return -1;
+		if (n == 0) {
+			a->keep_alive = 0;
+			return answer_end(a) < 0 ? no_answer(c, e) : 0;
+		}
+		*heard = 1;
+		n = answer_feed(a, bytes, (size_t)n);
+		if (a->ended)
+			return 1;
+		if (n < 0)
+			return no_answer(c, e);
+	}
+	return 0;
+}
+
+static int is_repeatable(const struct http_call *call)
+{
+	return !call->body_fd && !call->more && strcmp(call->method, "POST") != 0 &&
+	       strcmp(call->method, "PATCH") != 0;
+}
+
+static int ask(struct http_client *c, const struct http_call *call, struct http_answer *out,
+	       int *heard, struct err *e)
+{
+	int sent, got;
+
+	answer_fini(&c->answer);
+	answer_init(&c->answer, out);
+	c->answer.on_head = call->on_head;
+	c->answer.on_body = call->on_body;
+	c->answer.user = call->user;
+	c->answer.body_max = c->options.body_max;
+	c->answer.head_only = strcmp(call->method, "HEAD") == 0;
+	*heard = 0;
+	sent = send_question(c, call, e);
+	if (sent == -1)
+		return -1;
+	if (sent == -2) { /* then what it said before it hung up is worth more than our error */
+		struct err unheard;
+
+		got = read_answer(c, heard, &unheard);
+		c->answer.keep_alive = 0;
+		return c->answer.head_done && got >= 0 ? got : -1;
+	}
+	return read_answer(c, heard, e);
+}
+
+static int open_dial(struct http_client *c, struct err *e)
+{
+	if (dial_open(&c->dial, &c->url, c->tls, c->options.connect_ms, e) < 0)
+		return -1;
+	if (c->options.stall_ms)
+		c->dial.stall_ms = (int)c->options.stall_ms;
+	return 0;
+}
+
+int http_call(struct http_client *c, const struct http_call *call, struct http_answer *out,
+	      struct err *e)
+{
+	int kept, heard, got;
+
+	memset(out, 0, sizeof(*out));
+	if (dial_is_stale(&c->dial))
+		dial_close(&c->dial);
+	kept = c->dial.fd >= 0;
+	if (!kept && open_dial(c, e) < 0)
+		return -1;
+	got = ask(c, call, out, &heard, e);
+	/* A kept connection may end in the moment that we use it. Nothing was done, nothing was said. */
+	if (got < 0 && kept && !heard && is_repeatable(call)) {
+		dial_close(&c->dial);
+		http_answer_fini(out);
+		if (open_dial(c, e) < 0)
+			return -1;
+		got = ask(c, call, out, &heard, e);
+	}
+	if (got != 0 || !c->answer.keep_alive)
+		dial_close(&c->dial);
+	if (got < 0)
+		http_answer_fini(out);
+	return got;
+}

@@ -1,0 +1,487 @@
+/* conn.c - the life of a connection: conn.h has the drawing. */
+#include "http/conn.h"
+#include "base/own.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/ssl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <arpa/inet.h>
+
+struct evbuffer *conn_input(const struct http_conn *c)
+{
+	return bufferevent_get_input(c->bev);
+}
+
+static struct evbuffer *output(const struct http_conn *c)
+{
+	return bufferevent_get_output(c->bev);
+}
+
+size_t conn_waiting(const struct http_conn *c)
+{
+	return evbuffer_get_length(output(c));
+}
+
+/* ---- out ---- */
+
+void conn_cut(struct http_conn *c, int reset)
+{
+	c->cut = 1;
+	c->reset |= reset != 0;
+	conn_kick(c);
+}
+
+static size_t iov_bytes(const struct iovec *iov, unsigned n)
+{
+	size_t total = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		total += iov[i].iov_len;
+	return total;
+}
+
+/* All but the first `skip` bytes, behind what waits already. */
+static void append(struct http_conn *c, const struct iovec *iov, unsigned n, size_t skip)
+{
+	for (unsigned i = 0; i < n; i++) {
+		size_t gone = skip < iov[i].iov_len ? skip : iov[i].iov_len;
+
+		skip -= gone;
+		if (gone < iov[i].iov_len &&
+		    evbuffer_add(output(c), (const char *)iov[i].iov_base + gone,
+				 iov[i].iov_len - gone) < 0)
+			abort();
+	}
+}
+
+static void account(struct http_conn *c, size_t n)
+{
+	c->out_total += n;
+	c->req.bytes_out += n;
+	c->req.server->bytes_out += n;
+}
+
+void conn_put(struct http_conn *c, const struct iovec *iov, unsigned n)
+{
+	if (c->cut)
+		return;
+	account(c, iov_bytes(iov, n));
+	append(c, iov, n, 0);
+	conn_kick(c);
+}
+
+/* libevent would wait for the socket to become writable first, and it nearly always is. So we
+ * write ourselves, and leave to libevent what did not fit. */
+void conn_send(struct http_conn *c, const struct iovec *iov, unsigned n)
+{
+	struct msghdr m = { .msg_iov = (struct iovec *)iov, .msg_iovlen = n };
+	size_t total = iov_bytes(iov, n);
+	ssize_t sent = 0;
+
+	if (c->cut)
+		return;
+	account(c, total);
+	if (!c->tls && conn_waiting(c) == 0) {
+		sent = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+			conn_cut(c, 0);
+			return;
+		}
+		sent = sent < 0 ? 0 : sent;
+	}
+	if ((size_t)sent < total) {
+		append(c, iov, n, (size_t)sent);
+		conn_flush(c);
+	}
+}
+
+void conn_flush(struct http_conn *c)
+{
+	struct evbuffer *out = output(c);
+	int n;
+
+	if (c->tls || c->armed || c->cut || evbuffer_get_length(out) == 0)
+		return;
+	/* Frozen so that nobody but libevent drains it. For this moment that is us. */
+	evbuffer_unfreeze(out, 1);
+	n = evbuffer_write(out, c->fd);
+	evbuffer_freeze(out, 1);
+	if (n < 0 && errno != EAGAIN && errno != EINTR) {
+		conn_cut(c, 0);
+	} else if (evbuffer_get_length(out) > 0) {
+		c->armed = 1;
+		bufferevent_enable(c->bev, EV_WRITE);
+	}
+}
+
+/* ---- ends ---- */
+
+static void tell_over(struct http_conn *c)
+{
+	if (!c->handled)
+		return;
+	c->handled = 0;
+	if (c->req.on_over)
+		c->req.on_over(&c->req);
+}
+
+static void drop_request(struct http_conn *c)
+{
+	if (c->ws)
+		ws_over(c);
+	tell_over(c);
+	buf_fini(&c->req.body);
+	arena_reset(&c->arena);
+}
+
+void conn_free(struct http_conn *c)
+{
+	struct http_server *s = c->req.server;
+	SSL *ssl = c->tls ? bufferevent_openssl_get_ssl(c->bev) : NULL;
+
+	assert(!c->kicked);
+	drop_request(c);
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	s->open--;
+	s->core->refusing -= c->refused;
+	if (c->reset)
+		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 },
+			   sizeof(struct linger));
+	else if (ssl && !c->handshake && !c->cut)
+		SSL_shutdown(ssl); /* says that this is the end, and not somebody in between */
+	bufferevent_free(c->bev);  /* and the socket */
+	free(c);
+}
+
+/* The last reply is out. A close() now would turn bytes that are still under way to us into a
+ * reset, and that can overtake the reply: let the peer go first, but not for ever. */
+void conn_close(struct http_conn *c)
+{
+	drop_request(c);
+	c->stamp = 0;
+	if (c->eof) {
+		c->state = CONN_DEAD;
+		return;
+	}
+	c->state = CONN_LINGER;
+	if (c->tls)
+		SSL_shutdown(bufferevent_openssl_get_ssl(c->bev));
+	shutdown(c->fd, SHUT_WR);
+}
+
+static void finish(struct http_conn *c)
+{
+	if (!c->req.keep_alive || c->eof || c->req.server->draining) {
+		conn_close(c);
+		return;
+	}
+	drop_request(c);
+	c->stamp = 0;
+	c->state = CONN_IDLE;
+}
+
+/* ---- along ---- */
+
+static int idle_step(struct http_conn *c)
+{
+	if (evbuffer_get_length(conn_input(c)) > 0) {
+		parse_begin(c);
+		c->state = CONN_HEAD;
+		return 1;
+	}
+	if (c->eof || c->req.server->draining)
+		c->state = CONN_DEAD;
+	return 0;
+}
+
+/* The body: who wants it gets it, and nobody gets it while the reply is being thrown away. */
+static int body_step(struct http_conn *c)
+{
+	struct http_req *r = &c->req;
+
+	if (c->body_done) {
+		if (c->end_told || c->how == HTTP_BODY_NONE)
+			return 0;
+		c->end_told = 1;
+		if (r->on_body_end)
+			r->on_body_end(r);
+		return 1;
+	}
+	if (c->paused || (c->how == HTTP_BODY_NONE && !c->discard))
+		return 0;
+	if (c->expect && c->reply == REPLY_NONE && evbuffer_get_length(conn_input(c)) == 0)
+		conn_send(c, &(struct iovec){ "HTTP/1.1 100 Continue\r\n\r\n", 25 }, 1);
+	c->expect = 0;
+	return parse_body(c);
+}
+
+static int drain_step(struct http_conn *c)
+{
+	if (!c->full || conn_waiting(c) > c->req.server->limits.out_high / 2)
+		return 0;
+	c->full = 0;
+	if (c->req.on_drain)
+		c->req.on_drain(&c->req);
+	return 1;
+}
+
+static int busy_step(struct http_conn *c)
+{
+	conn_flush(c);
+	if (c->cut) {
+		c->state = CONN_DEAD;
+		return 0;
+	}
+	if (c->reply == REPLY_DONE) {
+		if (conn_waiting(c) > 0)
+			return 0;
+		tell_over(c);
+		if (c->discard && !c->body_done && !c->eof)
+			return body_step(c);
+		finish(c);
+		return 1;
+	}
+	if (c->eof && !c->eof_told) {
+		c->eof_told = 1;
+		if (c->req.on_eof)
+			c->req.on_eof(&c->req);
+		return 1;
+	}
+	return body_step(c) || drain_step(c);
+}
+
+static int linger_step(struct http_conn *c)
+{
+	struct evbuffer *in = conn_input(c);
+
+	evbuffer_drain(in, evbuffer_get_length(in));
+	if (c->eof || c->cut)
+		c->state = CONN_DEAD;
+	return 0;
+}
+
+static int step(struct http_conn *c)
+{
+	switch (c->state) {
+	case CONN_IDLE:
+		return idle_step(c);
+	case CONN_HEAD:
+		return parse_head(c);
+	case CONN_BUSY:
+		return busy_step(c);
+	case CONN_WS:
+		return ws_go(c);
+	case CONN_LINGER:
+		return linger_step(c);
+	case CONN_DEAD:
+		break;
+	}
+	return 0;
+}
+
+/* Read while there is room. libevent's own high watermark stops it too, but then it calls us back
+ * for ever, in the belief that we have only forgotten to take what is there. */
+static void set_reading(struct http_conn *c)
+{
+	int want = !c->eof && evbuffer_get_length(conn_input(c)) < IN_HIGH;
+
+	if (want == c->reading)
+		return;
+	c->reading = want;
+	if (want)
+		bufferevent_enable(c->bev, EV_READ);
+	else
+		bufferevent_disable(c->bev, EV_READ);
+}
+
+void conn_go(struct http_conn *c)
+{
+	unsigned steps = 0;
+
+	if (c->running)
+		return;
+	c->running = 1;
+	if (c->cut && c->state != CONN_BUSY && c->state != CONN_WS)
+		c->state = CONN_DEAD;
+	while (step(c) && ++steps < STEPS_PER_WAKE)
+		;
+	c->running = 0;
+	if (steps == STEPS_PER_WAKE)
+		conn_kick(c);
+	if (c->state != CONN_DEAD)
+		set_reading(c);
+	else if (!c->kicked)
+		conn_free(c);
+}
+
+void conn_kick(struct http_conn *c)
+{
+	struct http_core *core = c->req.server->core;
+
+	if (c->kicked || c->running) /* whoever is being moved along looks again by itself */
+		return;
+	c->kicked = 1;
+	c->next_kicked = NULL;
+	if (!core->kicked)
+		timer_set(&core->kick, 0);
+	*core->kicked_end = c;
+	core->kicked_end = &c->next_kicked;
+}
+
+/* ---- libevent's side ---- */
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+	(void)bev;
+	conn_go(arg);
+}
+
+static void on_write(struct bufferevent *bev, void *arg)
+{
+	struct http_conn *c = arg;
+
+	if (c->armed && conn_waiting(c) == 0) {
+		c->armed = 0;
+		bufferevent_disable(bev, EV_WRITE);
+	}
+	conn_go(c);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+	struct http_conn *c = arg;
+
+	(void)bev;
+	if (what & BEV_EVENT_CONNECTED) {
+		c->handshake = 0;
+		c->stamp = 0;
+		return;
+	}
+	/* An end of file alone may be a peer that has only finished asking. Under TLS nobody does
+	 * that, and libevent stops writing then. */
+	if (!(what & BEV_EVENT_EOF) || c->tls)
+		c->cut = 1;
+	c->eof = 1;
+	c->reading = 0; /* libevent has seen to that */
+	conn_go(c);
+}
+
+/* ---- birth ---- */
+
+static void name_inet(struct http_req *r, const struct sockaddr_storage *from)
+{
+	const struct sockaddr_in *four = (const void *)from;
+	const struct sockaddr_in6 *six = (const void *)from;
+	char text[INET6_ADDRSTRLEN] = "?";
+
+	if (from->ss_family == AF_INET) {
+		inet_ntop(AF_INET, &four->sin_addr, text, sizeof(text));
+		snprintf(r->peer, sizeof(r->peer), "%s:%u", text, ntohs(four->sin_port));
+	} else if (from->ss_family == AF_INET6) {
+		inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof(text));
+		snprintf(r->peer, sizeof(r->peer), "[%s]:%u", text, ntohs(six->sin6_port));
+	}
+}
+
+/* By our own end of the socket: a peer that has left already has no name, but its uid is known. */
+static void name_peer(struct http_conn *c)
+{
+	struct http_req *r = &c->req;
+	struct sockaddr_storage mine = { 0 }, from = { 0 };
+	struct ucred who = { .uid = (uid_t)-1 };
+	socklen_t mine_len = sizeof(mine), from_len = sizeof(from), who_len = sizeof(who);
+
+	snprintf(r->peer, sizeof(r->peer), "?");
+	if (getsockname(c->fd, (struct sockaddr *)&mine, &mine_len) < 0)
+		return;
+	if (mine.ss_family != AF_UNIX) {
+		if (getpeername(c->fd, (struct sockaddr *)&from, &from_len) == 0)
+			name_inet(r, &from);
+	} else if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &who_len) == 0) {
+		r->unix_peer = 1;
+		r->peer_uid = who.uid;
+		snprintf(r->peer, sizeof(r->peer), "unix:%u", who.uid);
+	}
+}
+
+static void set_socket(struct http_conn *c)
+{
+	int one = 1, idle_s = 30, every_s = 10, times = 3;
+
+	name_peer(c);
+	if (c->req.unix_peer)
+		return;
+	/* None of these may fail on a socket; where one does, the connection is only less good. */
+	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	/* A peer that vanished without a word is noticed even where nothing is sent. */
+	(void)setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
+	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
+}
+
+static struct bufferevent *bev_new(struct http_server *s, int fd, struct ssl_ctx_st *tls)
+{
+	SSL *ssl;
+
+	if (!tls)
+		return bufferevent_socket_new(s->loop->base, fd, BEV_OPT_CLOSE_ON_FREE);
+	ssl = SSL_new(tls);
+	if (!ssl)
+		return NULL;
+	return bufferevent_openssl_socket_new(s->loop->base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING,
+					      BEV_OPT_CLOSE_ON_FREE);
+}
+
+void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, int refuse)
+{
+	struct http_conn *c = calloc(1, sizeof(*c));
+	auto_fd int fd = take_fd;
+
+	if (!c)
+		abort();
+	c->bev = bev_new(s, fd, tls);
+	if (!c->bev) { /* OpenSSL would not; the peer sees the connection close */
+		free(c);
+		return;
+	}
+	c->fd = steal_fd(&fd);
+	c->tls = c->handshake = tls != NULL;
+	c->req.conn = c;
+	c->req.server = s;
+	c->arena.stock = &s->core->stock;
+	set_socket(c);
+
+	c->next = s->conns;
+	c->link = &s->conns;
+	if (c->next)
+		c->next->link = &c->next;
+	s->conns = c;
+	s->open++;
+
+	bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
+	bufferevent_setwatermark(c->bev, EV_READ, 0, IN_HIGH);
+	bufferevent_setwatermark(c->bev, EV_WRITE, s->limits.out_high / 2, 0);
+	if (tls)
+		bufferevent_openssl_set_allow_dirty_shutdown(c->bev, 1);
+	else
+		bufferevent_disable(c->bev, EV_WRITE); /* conn_flush() says when */
+	set_reading(c);
+	if (refuse) {
+		c->refused = 1;
+		s->core->refusing++;
+		reply_error(c, 503, "too many connections are open");
+		conn_kick(c);
+	}
+}

@@ -1,0 +1,134 @@
+/* conn.h - one accepted connection. For the files of this folder only.
+ * Owns: the socket, its buffers, the request in progress and that request's memory.
+ *
+ *   IDLE --first byte--> HEAD --whole head--> BUSY --reply out, body read--> IDLE
+ *                          |                   |  \--101--> WS
+ *                          +---- not HTTP -----+
+ *                                              +--last reply out--> LINGER --peer's end--> DEAD
+ *
+ * Only conn_go() moves a connection along, calls the handler's functions and frees; everything
+ * else (replies, writes, events, timeouts) leaves its mark and sees to it that conn_go() runs. So
+ * no http_...() calls back into the handler that called it, and nothing dies below anybody. */
+#pragma once
+#include "http/arena.h"
+#include "http/http.h"
+
+#include <llhttp.h>
+#include <sys/uio.h>
+
+struct bufferevent;
+struct evbuffer;
+
+enum conn_state { CONN_IDLE, CONN_HEAD, CONN_BUSY, CONN_WS, CONN_LINGER, CONN_DEAD };
+enum conn_reply { REPLY_NONE, REPLY_STREAM, REPLY_DONE };
+
+enum {
+	BODY_DRAIN = 64 << 10, /* a body nobody wanted: up to here it is cheaper to read it */
+	LINGER_MS = 2000,      /* for the peer to read our last words before the socket goes */
+	IN_HIGH = 64 << 10,    /* bytes read ahead */
+	STEPS_PER_WAKE = 64,   /* then the others have their turn */
+};
+
+struct span { /* a header, as offsets into the head: that may still move */
+	uint32_t name, name_end, value, value_end;
+};
+
+struct http_conn {
+	struct http_req req;
+	struct http_conn *next, **link; /* in server->conns */
+	struct http_conn *next_kicked;
+	struct bufferevent *bev;
+	struct ws *ws;
+	int fd;
+	enum conn_state state;
+	enum conn_reply reply;
+	enum http_body how; /* what the handler wants of the body */
+
+	unsigned tls : 1;
+	unsigned handshake : 1; /* of TLS, under way */
+	unsigned running : 1;   /* inside conn_go() */
+	unsigned kicked : 1;
+	unsigned reading : 1;
+	unsigned armed : 1; /* libevent writes what waits, when it can */
+	unsigned eof : 1;   /* the peer sends no more */
+	unsigned eof_told : 1;
+	unsigned cut : 1;     /* broken or aborted: nothing more goes out */
+	unsigned reset : 1;   /* and the peer shall notice */
+	unsigned refused : 1; /* one too many */
+	/* of the request */
+	unsigned handled : 1; /* a handler knows of it: on_over is due */
+	unsigned head_done : 1;
+	unsigned body_done : 1; /* the last byte of it has been read */
+	unsigned end_told : 1;  /* on_body_end() */
+	unsigned paused : 1;
+	unsigned stopped : 1;  /* the parser was, and may have something to say without another byte */
+	unsigned discard : 1;  /* read the body, for the sake of the next request */
+	unsigned expect : 1;   /* waits for our 100 */
+	unsigned full : 1;     /* http_write() said so: on_drain() is due */
+	unsigned chunked : 1;  /* the reply */
+	unsigned bodyless : 1; /* HEAD, 204, 304: what is written is swallowed */
+	unsigned http10 : 1;
+	int body_error; /* the status that ends it */
+
+	llhttp_t parser;
+	struct arena arena;
+	char *head;
+	uint32_t head_len, head_room;
+	uint32_t target, target_end;
+	struct span *spans;
+	unsigned nspans, spans_room;
+	char *set; /* headers of the reply, as text */
+	size_t set_len, set_room;
+	uint64_t body_max, body_got;
+	uint64_t overhead; /* bytes of chunk heads and trailers since the last byte of body */
+	uint64_t reply_left;
+
+	uint64_t out_total; /* bytes ever put out */
+	uint64_t taken;     /* of those, with the peer when the sweep looked last */
+	uint64_t stamp;     /* when the sweep first saw it wait like this; 0: not yet */
+};
+
+/* What the server keeps to itself. */
+struct http_core {
+	struct http_server *server;
+	struct timer sweep, kick;
+	struct http_conn *kicked, **kicked_end;
+	struct arena_stock stock;
+	unsigned refusing;
+	int64_t date_at;
+	char date[40];
+};
+
+/* conn.c */
+void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, int refuse);
+void conn_go(struct http_conn *c);
+void conn_kick(struct http_conn *c); /* conn_go(), soon */
+void conn_cut(struct http_conn *c, int reset);
+void conn_put(struct http_conn *c, const struct iovec *iov,
+	      unsigned n); /* waits for the turn's end */
+void conn_send(struct http_conn *c, const struct iovec *iov, unsigned n); /* now, if it can */
+void conn_flush(struct http_conn *c);
+size_t conn_waiting(const struct http_conn *c);
+struct evbuffer *conn_input(const struct http_conn *c);
+void conn_free(struct http_conn *c);
+void conn_close(struct http_conn *c); /* after what waits has been sent */
+
+/* parse.c */
+void parse_begin(struct http_conn *c);
+int parse_head(struct http_conn *c); /* takes input; 1: go on */
+int parse_body(struct http_conn *c); /* the same */
+
+/* reply.c: the layer's own answers. The connection closes after them. */
+void reply_error(struct http_conn *c, int status, const char *why);
+void reply_switch(struct http_conn *c); /* 101: from here on it is not HTTP */
+
+/* sweep.c */
+void sweep_conn(struct http_conn *c, uint64_t now);
+
+/* server.c */
+const char *server_date(struct http_server *s);
+
+/* ws.c */
+int ws_go(struct http_conn *c);
+void ws_over(struct http_conn *c);
+void ws_tick(struct http_conn *c, uint64_t now);

@@ -1,0 +1,153 @@
+/* http.h - an HTTP/1.1 server on the loop: requests in, replies and streams out.
+ * Owns:         the listening descriptors it was given, accepted connections, their parsers and
+ *               buffers, the request in progress.
+ * Does not own: what a request means.
+ *
+ *   bytes -> llhttp (strict) -> struct http_req -> on_head() picks what happens -> body -> reply
+ *
+ * One request at a time per connection: a pipelined one is not parsed before the reply to the one
+ * in front of it is out. Everything a stranger can choose has a limit in struct http_limits.
+ * A reply is one of: http_reply() once; http_stream() and any number of http_write(), http_end();
+ * http_ws(). When it is over, or the peer is gone, req->on_over is called once and req is no more. */
+#pragma once
+#include "base/buf.h"
+#include "base/err.h"
+#include "loop/loop.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct http_conn;
+struct http_server;
+struct ssl_ctx_st;
+
+struct http_limits { /* 0: the default in parentheses */
+	uint32_t head_bytes;   /* request line and headers together (32 KiB) */
+	uint32_t headers;      /* (100) */
+	uint32_t connections;  /* (10000 and some) beyond it: accepted, 503, closed */
+	uint32_t head_ms;      /* from the first byte of a request to the end of its head (10 s) */
+	uint32_t idle_ms;      /* between requests (75 s) */
+	uint32_t body_stall_ms;/* without a byte of body (30 s) */
+	uint32_t send_stall_ms;/* without the peer taking a byte that we have (120 s) */
+	uint32_t out_high;     /* bytes waiting for the peer before http_write() says full (256 KiB) */
+	uint32_t ws_ping_ms;   /* (20 s) */
+	uint32_t ws_silence_ms;/* (60 s) */
+};
+
+struct http_header {
+	const char *name, *value; /* name in lower case; value without spaces around it */
+};
+
+enum http_body { HTTP_BODY_NONE, HTTP_BODY_WHOLE, HTTP_BODY_STREAM };
+
+struct http_req {
+	struct http_conn *conn;
+	struct http_server *server;
+	const char *method; /* "GET" */
+	const char *target; /* as sent: "/v1/boxes?limit=3" */
+	const char *path;   /* the part before '?', not decoded; always begins with '/' */
+	const char *query;  /* the part after it, or "" */
+	const struct http_header *headers;
+	unsigned nheaders;
+	int keep_alive;
+	int upgrade;       /* asks for a WebSocket, and asks for it correctly */
+	int unix_peer;     /* came over a unix socket; then peer_uid is who */
+	uint32_t peer_uid;
+	char peer[64];     /* "127.0.0.1:51234", "unix:1000" */
+	uint64_t began_ms; /* loop_now_ms() at the first byte of its head */
+	uint64_t length;   /* of the body as announced; UINT64_MAX: chunked */
+
+	struct buf body; /* HTTP_BODY_WHOLE: all of it, when on_body_end() is called */
+
+	/* The handler's. */
+	void *user;
+	int status; /* what was replied, for the log; 0: nothing yet */
+	uint64_t bytes_out;
+	/* HTTP_BODY_STREAM: pieces as they come. Return 0; http_pause() stops the flow. */
+	void (*on_body)(struct http_req *r, const char *bytes, size_t n);
+	void (*on_body_end)(struct http_req *r);
+	void (*on_drain)(struct http_req *r); /* after http_write() said full: there is room again */
+	/* The peer sends no more: it has left, or has only finished asking. Nobody can tell before
+	 * something is written to it. NULL: go on; it is noticed at the next write or within minutes. */
+	void (*on_eof)(struct http_req *r);
+	void (*on_over)(struct http_req *r); /* replied and sent, or the peer left: drop everything */
+};
+
+struct http_server {
+	struct loop *loop;
+	struct http_limits limits; /* set between http_server_init() and http_listen() */
+	/* The head is complete. Must reply, or say how the body is wanted and set on_body_end. */
+	void (*on_head)(struct http_req *r);
+	void *user;
+	/* figures, for metrics */
+	uint64_t accepted, requests, bad_requests, bytes_in, bytes_out;
+	unsigned open;
+	/* the rest is http's */
+	struct http_listener *listeners;
+	struct http_conn *conns;
+	struct http_core *core;
+	int draining;
+};
+/* None of the functions below calls one of the handler's before it returns. */
+void http_server_init(struct http_server *s, struct loop *l); /* also: SIGPIPE is ignored from now on */
+/* take_fd: bound and listening, TCP or unix. tls: NULL, or a context for it (borrowed). */
+must_check int http_listen(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, struct err *e);
+/* No new connections; idle ones close now, the others after their reply. */
+void http_drain(struct http_server *s);
+int http_drained(const struct http_server *s);
+void http_server_fini(struct http_server *s);
+
+/* ---- asking a request ---- */
+const char *http_header(const struct http_req *r, const char *lower_name); /* NULL: not there */
+/* The decoded value of a query parameter, in memory of the request; NULL: not there. A value that
+ * decodes to bytes with NUL, or is not valid percent-encoding, is -1 from http_query_check(). */
+const char *http_query(struct http_req *r, const char *name);
+must_check int http_query_check(struct http_req *r, const char *const *allowed, struct err *e);
+/* HTTP_BODY_WHOLE up to max (413 beyond it, before a byte is read where the length is known), or
+ * HTTP_BODY_STREAM (max: 0 no limit). Without a call the body is drained if small, else the
+ * connection closes after the reply. */
+void http_want_body(struct http_req *r, enum http_body how, uint64_t max);
+void http_pause(struct http_req *r);
+void http_resume(struct http_req *r);
+/* Memory that lives as long as the request. */
+void *http_alloc(struct http_req *r, size_t n);
+char *http_strdup(struct http_req *r, const char *s, size_t n);
+
+/* ---- replying ---- */
+void http_set(struct http_req *r, const char *name, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4))); /* a header of the reply */
+void http_reply(struct http_req *r, int status, const char *type, const void *body, size_t n);
+/* Length known: Content-Length and exactly that many bytes; UINT64_MAX: chunked. */
+void http_stream(struct http_req *r, int status, const char *type, uint64_t length);
+/* Always takes everything. 1: more than out_high waits for the peer, stop until on_drain(). */
+int http_write(struct http_req *r, const void *bytes, size_t n);
+size_t http_waiting(const struct http_req *r); /* bytes that the peer has not taken */
+void http_end(struct http_req *r);
+/* The stream cannot be finished truthfully: the connection is cut, so that nobody takes it for whole. */
+void http_abort(struct http_req *r);
+
+/* ---- WebSocket ---- */
+struct ws;
+struct ws_events {
+	void (*on_text)(struct ws *w, const char *text, size_t n); /* valid UTF-8 */
+	void (*on_binary)(struct ws *w, const void *bytes, size_t n);
+	void (*on_drain)(struct ws *w);
+	void (*on_close)(struct ws *w); /* w is no more after this */
+};
+/* Takes the request over: 101, then events. protocol: the one chosen, or NULL. message_max: bytes of
+ * one message, fragments together; beyond it 1009. Pings every 20 s, closes after 60 s of silence. */
+struct ws *http_ws(struct http_req *r, const char *protocol, size_t message_max,
+		   const struct ws_events *on, void *user); /* NULL: !r->upgrade, or replied already */
+/* The first protocol the peer offers that is among ours (a list with NULL behind it), or NULL. */
+const char *http_ws_protocol(const struct http_req *r, const char *const *ours);
+void *ws_user(const struct ws *w);
+int ws_text(struct ws *w, const char *text, size_t n);       /* 1: full, wait for on_drain */
+int ws_binary(struct ws *w, const void *bytes, size_t n);    /* the same */
+/* Several pieces as one binary message, without copying them together first. */
+struct iovec;
+int ws_binaryv(struct ws *w, const struct iovec *iov, unsigned n);
+size_t ws_waiting(const struct ws *w);
+void ws_pause(struct ws *w); /* no more messages until ws_resume(): the peer's writes will block */
+void ws_resume(struct ws *w);
+void ws_close(struct ws *w, uint16_t code, const char *reason); /* on_close() follows */
+
+const char *http_reason(int status); /* "Not Found" */

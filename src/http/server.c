@@ -1,0 +1,235 @@
+/* server.c - listeners, the list of connections, and the clock that looks after them. */
+#include "http/conn.h"
+#include "base/own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum {
+	ACCEPTS_PER_WAKE = 64,
+	REFUSING_MAX = 64, /* at the same time; beyond it not even an excuse */
+	SWEEP_MS = 1000,
+};
+
+static const struct http_limits defaults = {
+	.head_bytes = 32 << 10,
+	.headers = 100,
+	.connections = 10240,
+	.head_ms = 10000,
+	.idle_ms = 75000,
+	.body_stall_ms = 30000,
+	.send_stall_ms = 120000,
+	.out_high = 256 << 10,
+	.ws_ping_ms = 20000,
+	.ws_silence_ms = 60000,
+};
+
+struct http_listener {
+	struct watch watch;
+	struct http_server *server;
+	struct ssl_ctx_st *tls;
+	struct http_listener *next;
+};
+
+/* ---- time ---- */
+
+/* RFC 9110's date, which is English whatever the locale. */
+const char *server_date(struct http_server *s)
+{
+	static const char days[] = "SunMonTueWedThuFriSat",
+			  months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+	struct http_core *core = s->core;
+	time_t now = time(NULL);
+	struct tm t;
+
+	if (now != core->date_at) {
+		core->date_at = now;
+		gmtime_r(&now, &t);
+		snprintf(core->date, sizeof(core->date), "%.3s, %02d %.3s %d %02d:%02d:%02d GMT",
+			 days + t.tm_wday * 3, t.tm_mday, months + t.tm_mon * 3, t.tm_year + 1900,
+			 t.tm_hour, t.tm_min, t.tm_sec);
+	}
+	return core->date;
+}
+
+/* Often enough for the shortest limit: tests have some of milliseconds. */
+static uint64_t sweep_ms(const struct http_limits *l)
+{
+	uint64_t least = SWEEP_MS * 4;
+	const uint32_t all[] = { l->head_ms,       l->idle_ms,    l->body_stall_ms,
+				 l->send_stall_ms, l->ws_ping_ms, l->ws_silence_ms };
+
+	for (unsigned i = 0; i < ARRAY_LEN(all); i++)
+		least = all[i] < least ? all[i] : least;
+	return least / 4 + 1;
+}
+
+static void sweep(struct timer *t)
+{
+	struct http_core *core = loop_owner(t, struct http_core, sweep);
+	struct http_server *s = core->server;
+	uint64_t now = loop_now_ms();
+
+	/* Nothing is freed here: the marks that are left are acted upon by the kick. */
+	for (struct http_conn *c = s->conns; c; c = c->next)
+		sweep_conn(c, now);
+	for (struct http_listener *l = s->listeners; l; l = l->next)
+		watch_want(&l->watch,
+			   LOOP_READ); /* one that had run out of descriptors tries again */
+	timer_set(t, sweep_ms(&s->limits));
+}
+
+static void run_kicked(struct timer *t)
+{
+	struct http_core *core = loop_owner(t, struct http_core, kick);
+	struct http_conn *c = core->kicked, *next;
+
+	core->kicked = NULL;
+	core->kicked_end = &core->kicked;
+	for (; c; c = next) {
+		next = c->next_kicked;
+		c->kicked = 0;
+		conn_go(c);
+	}
+}
+
+/* ---- listening ---- */
+
+static int is_exhaustion(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
+}
+
+static void can_accept(struct watch *w, unsigned what)
+{
+	struct http_listener *l = loop_owner(w, struct http_listener, watch);
+	struct http_server *s = l->server;
+
+	(void)what;
+	for (unsigned i = 0; i < ACCEPTS_PER_WAKE; i++) {
+		int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0) {
+			/* Level-triggered, it would wake us for ever; the sweep tries again. */
+			if (is_exhaustion(errno))
+				watch_want(w, 0);
+			return;
+		}
+		s->accepted++;
+		if (s->open - s->core->refusing < s->limits.connections)
+			conn_new(s, fd, l->tls, 0);
+		else if (s->core->refusing < REFUSING_MAX)
+			conn_new(s, fd, l->tls, 1);
+		else
+			close(fd);
+	}
+}
+
+static void fill_limits(struct http_limits *l)
+{
+	uint32_t *mine = (uint32_t *)l;
+	const uint32_t *theirs = (const uint32_t *)&defaults;
+
+	_Static_assert(sizeof(*l) % sizeof(*mine) == 0, "limits are numbers of one size");
+	for (unsigned i = 0; i < sizeof(*l) / sizeof(*mine); i++)
+		if (!mine[i])
+			mine[i] = theirs[i];
+}
+
+int http_listen(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, struct err *e)
+{
+	auto_fd int fd = take_fd;
+	struct http_listener *l;
+	int yes = 0;
+	socklen_t len = sizeof(yes);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &yes, &len) < 0)
+		return err_sys(e, "listen on descriptor %d", take_fd);
+	if (!yes)
+		return err_set(e, ERR_INVALID, "descriptor %d is a socket that does not listen",
+			       take_fd);
+	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
+		return err_sys(e, "make descriptor %d non-blocking", take_fd);
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		abort();
+	fill_limits(&s->limits);
+	l->server = s;
+	l->tls = tls;
+	l->next = s->listeners;
+	s->listeners = l;
+	watch_init(&l->watch, s->loop, steal_fd(&fd), can_accept);
+	watch_want(&l->watch, LOOP_READ);
+	timer_set(&s->core->sweep, sweep_ms(&s->limits));
+	return 0;
+}
+
+static void stop_listening(struct http_server *s)
+{
+	for (struct http_listener *l = s->listeners, *next; l; l = next) {
+		next = l->next;
+		watch_stop(&l->watch);
+		close(l->watch.fd);
+		free(l);
+	}
+	s->listeners = NULL;
+}
+
+/* ---- life ---- */
+
+void http_server_init(struct http_server *s, struct loop *l)
+{
+	struct http_core *core = calloc(1, sizeof(*core));
+
+	if (!core)
+		abort();
+	memset(s, 0, sizeof(*s));
+	s->loop = l;
+	s->core = core;
+	core->server = s;
+	core->kicked_end = &core->kicked;
+	timer_init(&core->sweep, l, sweep);
+	timer_init(&core->kick, l, run_kicked);
+	/* A peer that is gone is an error of the write, and libevent's writes cannot say so. */
+	signal(SIGPIPE, SIG_IGN);
+}
+
+void http_drain(struct http_server *s)
+{
+	s->draining = 1;
+	stop_listening(s);
+	for (struct http_conn *c = s->conns; c; c = c->next) {
+		if (c->state == CONN_WS)
+			ws_close(c->ws, 1001, "the server is leaving");
+		conn_kick(c);
+	}
+}
+
+int http_drained(const struct http_server *s)
+{
+	return s->draining && s->open == 0;
+}
+
+void http_server_fini(struct http_server *s)
+{
+	struct http_core *core = s->core;
+
+	if (!core)
+		return;
+	stop_listening(s);
+	while (s->conns) {
+		s->conns->kicked = 0;
+		s->conns->cut = 1;
+		conn_free(s->conns);
+	}
+	timer_fini(&core->sweep);
+	timer_fini(&core->kick);
+	arena_stock_fini(&core->stock);
+	free(core);
+	s->core = NULL;
+}

@@ -1,0 +1,33 @@
+/* wsclient.h - the client's end of a WebSocket. Sending waits, receiving is asked for:
+ *
+ *	poll(wsclient_fd(w)), then wsclient_take(w) until the next poll
+ *
+ * Owns: its connection. */
+#pragma once
+#include "base/err.h"
+#include "http/client.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct wsclient;
+
+struct wsclient_events {
+	void (*on_text)(void *user, const char *text, size_t n);
+	void (*on_binary)(void *user, const void *bytes, size_t n);
+};
+
+/* 0: open. 1: the server answered something else; *out_status says what, body has what it said (to
+ * be freed by the caller's buf_fini()). -1. protocol: NULL, or the one that is spoken. */
+must_check int wsclient_open(const char *base, const struct http_client_options *o,
+			     const char *target, const struct http_header *headers,
+			     unsigned nheaders, const char *protocol, size_t message_max,
+			     const struct wsclient_events *on, void *user, struct wsclient **out_ws,
+			     int *out_status, struct buf *body, struct err *e);
+int wsclient_fd(const struct wsclient *w);
+must_check int wsclient_text(struct wsclient *w, const char *text, size_t n, struct err *e);
+must_check int wsclient_binary(struct wsclient *w, const void *bytes, size_t n, struct err *e);
+/* Whatever has come, without waiting. 1: open, 0: closed by the peer (see code), -1. */
+must_check int wsclient_take(struct wsclient *w, struct err *e);
+uint16_t wsclient_code(const struct wsclient *w);       /* of the close; 1006: it just ended */
+void wsclient_close(struct wsclient *w, uint16_t code); /* says goodbye if it can, and frees */

@@ -1,0 +1,185 @@
+/* loop.c - libevent, behind the few words that the rest of us use. */
+#include "loop/loop.h"
+#include "base/clock.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A loop without memory for its next event cannot even say so. */
+static struct event *must(struct event *ev)
+{
+	if (!ev)
+		abort();
+	return ev;
+}
+
+int loop_init(struct loop *l, struct err *e)
+{
+	struct event_config *cfg = event_config_new();
+
+	memset(l, 0, sizeof(*l));
+	if (!cfg)
+		abort();
+	/* One thread: locks would only cost. */
+	event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK);
+	l->base = event_base_new_with_config(cfg);
+	event_config_free(cfg);
+	if (!l->base)
+		return err_sys(e, "make an event loop");
+	return 0;
+}
+
+void loop_run(struct loop *l)
+{
+	while (!l->stopping)
+		if (event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0)
+			abort(); /* epoll itself refuses: there is nothing to go on with */
+	l->stopping = 0;
+}
+
+void loop_stop(struct loop *l)
+{
+	l->stopping = 1;
+	event_base_loopbreak(l->base);
+}
+
+void loop_fini(struct loop *l)
+{
+	if (l->base)
+		event_base_free(l->base);
+	l->base = NULL;
+}
+
+uint64_t loop_now_ms(void)
+{
+	return now_ns() / 1000000u;
+}
+
+/* ---- descriptors ---- */
+
+static void can_read(evutil_socket_t fd, short what, void *arg)
+{
+	struct watch *w = arg;
+
+	(void)fd;
+	(void)what;
+	w->ready(w, LOOP_READ);
+}
+
+static void can_write(evutil_socket_t fd, short what, void *arg)
+{
+	struct watch *w = arg;
+
+	(void)fd;
+	(void)what;
+	w->ready(w, LOOP_WRITE);
+}
+
+void watch_init(struct watch *w, struct loop *l, int fd, void (*ready)(struct watch *, unsigned))
+{
+	*w = (struct watch){ .loop = l, .fd = fd, .ready = ready };
+}
+
+/* One direction. The event is made when it is first wanted: most descriptors are only read. */
+static void want_one(struct watch *w, struct event **ev, unsigned bit, unsigned wants)
+{
+	if (!((w->wants ^ wants) & bit))
+		return;
+	if (!(wants & bit)) {
+		event_del(*ev);
+		return;
+	}
+	if (!*ev)
+		*ev = must(event_new(w->loop->base, w->fd,
+				     (bit == LOOP_READ ? EV_READ : EV_WRITE) | EV_PERSIST,
+				     bit == LOOP_READ ? can_read : can_write, w));
+	if (event_add(*ev, NULL) < 0)
+		abort(); /* a descriptor that is not open: our bug, and it would never wake us */
+}
+
+void watch_want(struct watch *w, unsigned wants)
+{
+	want_one(w, &w->in, LOOP_READ, wants);
+	want_one(w, &w->out, LOOP_WRITE, wants);
+	w->wants = wants;
+}
+
+void watch_stop(struct watch *w)
+{
+	if (w->in)
+		event_free(w->in);
+	if (w->out)
+		event_free(w->out);
+	w->in = w->out = NULL;
+	w->wants = 0;
+}
+
+/* ---- time ---- */
+
+static void is_due(evutil_socket_t fd, short what, void *arg)
+{
+	struct timer *t = arg;
+
+	(void)fd;
+	(void)what;
+	t->due(t);
+}
+
+void timer_init(struct timer *t, struct loop *l, void (*due)(struct timer *))
+{
+	t->due = due;
+	t->ev = must(event_new(l->base, -1, 0, is_due, t));
+}
+
+void timer_set(struct timer *t, uint64_t ms)
+{
+	struct timeval tv = { .tv_sec = (time_t)(ms / 1000),
+			      .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
+
+	if (event_add(t->ev, &tv) < 0)
+		abort();
+}
+
+void timer_clear(struct timer *t)
+{
+	event_del(t->ev);
+}
+
+int timer_pending(const struct timer *t)
+{
+	return t->ev && event_pending(t->ev, EV_TIMEOUT, NULL);
+}
+
+void timer_fini(struct timer *t)
+{
+	if (t->ev)
+		event_free(t->ev);
+	t->ev = NULL;
+}
+
+/* ---- signals ---- */
+
+static void has_come(evutil_socket_t signo, short what, void *arg)
+{
+	struct on_signal *s = arg;
+
+	(void)what;
+	s->came(s, (int)signo);
+}
+
+void on_signal_init(struct on_signal *s, struct loop *l, int signo,
+		    void (*came)(struct on_signal *, int))
+{
+	s->came = came;
+	s->ev = must(evsignal_new(l->base, signo, has_come, s));
+	if (event_add(s->ev, NULL) < 0)
+		abort();
+}
+
+void on_signal_fini(struct on_signal *s)
+{
+	if (s->ev)
+		event_free(s->ev);
+	s->ev = NULL;
+}
