@@ -1,0 +1,368 @@
+/* boxes.c - see boxes.h. */
+#include "store/boxes.h"
+#include "base/own.h"
+#include "store/sql.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const char *const states[] = {
+	[STORE_BOX_RUNNING] = "running",
+	[STORE_BOX_KEPT] = "kept",
+	[STORE_BOX_GONE] = "gone",
+};
+static_assert(ARRAY_LEN(states) == STORE_BOX_STATES, "a state without a name");
+
+const char *store_box_state_name(enum store_box_state state)
+{
+	return (unsigned)state < STORE_BOX_STATES ? states[state] : "unknown";
+}
+
+int store_box_state_parse(const char *text, enum store_box_state *out)
+{
+	for (unsigned i = 0; i < STORE_BOX_STATES; i++)
+		if (strcmp(text, states[i]) == 0) {
+			*out = (enum store_box_state)i;
+			return 0;
+		}
+	return -1;
+}
+
+/* Reading ---- */
+
+#define FIXED "id, team, template, created_ns"
+#define CHANGING                                                                                   \
+	"name, session, boot, state, on_timeout, ends_ns, idle_since_ns, kept_until_ns, "          \
+	"ended_ns, cause, lifetime_ms, idle_ms, retention_ms, layers, mem_bytes, "                 \
+	"disk_bytes, disk_files, cpu_ms, cpu_milli, pids, metadata, env, volumes"
+#define COLUMNS FIXED ", " CHANGING
+
+static void read_limits(struct sql *q, struct store_limits *l)
+{
+	l->mem_bytes = sql_get_u64(q);
+	l->disk_bytes = sql_get_u64(q);
+	l->disk_files = sql_get_u64(q);
+	l->cpu_ms = sql_get_u64(q);
+	l->cpu_milli = (uint32_t)sql_get_u64(q);
+	l->pids = (uint32_t)sql_get_u64(q);
+}
+
+static void read_box(struct sql *q, void *row)
+{
+	struct store_box *b = row;
+	char word[16];
+
+	sql_get_text(q, b->id, sizeof(b->id));
+	sql_get_text(q, b->team, sizeof(b->team));
+	sql_get_text(q, b->template, sizeof(b->template));
+	b->created_ns = sql_get_i64(q);
+	sql_get_text(q, b->name, sizeof(b->name));
+	sql_get_text(q, b->session, sizeof(b->session));
+	sql_get_text(q, b->boot, sizeof(b->boot));
+	sql_get_text(q, word, sizeof(word));
+	if (store_box_state_parse(word, &b->state) < 0)
+		b->state = STORE_BOX_GONE; /* a CHECK keeps that out */
+	sql_get_text(q, word, sizeof(word));
+	b->on_timeout = strcmp(word, "keep") == 0 ? STORE_TIMEOUT_KEEP : STORE_TIMEOUT_KILL;
+	b->ends_ns = sql_get_i64(q);
+	b->idle_since_ns = sql_get_i64(q);
+	b->kept_until_ns = sql_get_i64(q);
+	b->ended_ns = sql_get_i64(q);
+	sql_get_text(q, b->cause, sizeof(b->cause));
+	b->lifetime_ms = sql_get_u64(q);
+	b->idle_ms = sql_get_u64(q);
+	b->retention_ms = sql_get_u64(q);
+	b->layers = sql_get_u64(q);
+	read_limits(q, &b->limits);
+	b->metadata = sql_get_dup(q);
+	b->env = sql_get_dup(q);
+	b->volumes = sql_get_dup(q);
+}
+
+void store_box_fini(struct store_box *b)
+{
+	free(b->metadata);
+	free(b->env);
+	free(b->volumes);
+	b->metadata = b->env = b->volumes = NULL;
+}
+
+static void fini_row(void *row)
+{
+	store_box_fini(row);
+}
+
+void store_boxes_fini(struct store_boxes *l)
+{
+	for (unsigned i = 0; i < l->n; i++)
+		store_box_fini(&l->v[i]);
+	free(l->v);
+	*l = (struct store_boxes){ 0 };
+}
+
+/* Writing ---- */
+
+static void bind_changing(struct sql *q, const struct store_box *b)
+{
+	const struct store_limits *l = &b->limits;
+
+	sql_text(q, b->name);
+	sql_text(q, b->session);
+	sql_text(q, b->boot);
+	sql_text(q, store_box_state_name(b->state));
+	sql_text(q, b->on_timeout == STORE_TIMEOUT_KEEP ? "keep" : "kill");
+	sql_i64(q, b->ends_ns);
+	sql_i64(q, b->idle_since_ns);
+	sql_i64(q, b->kept_until_ns);
+	sql_i64(q, b->ended_ns);
+	sql_text(q, b->cause);
+	sql_u64(q, b->lifetime_ms);
+	sql_u64(q, b->idle_ms);
+	sql_u64(q, b->retention_ms);
+	sql_u64(q, b->layers);
+	sql_u64(q, l->mem_bytes);
+	sql_u64(q, l->disk_bytes);
+	sql_u64(q, l->disk_files);
+	sql_u64(q, l->cpu_ms);
+	sql_u64(q, l->cpu_milli);
+	sql_u64(q, l->pids);
+	sql_json(q, b->metadata, "{}");
+	sql_json(q, b->env, "{}");
+	sql_json(q, b->volumes, "[]");
+}
+
+/* SQLite names the columns that clash. */
+static int taken(const struct store_box *b, struct err *e)
+{
+	if (e->kind != ERR_CONFLICT)
+		return -1;
+	if (strstr(e->msg, "boxes.session"))
+		return err_set(e, ERR_CONFLICT,
+			       "session '%.128s' has a box of template '%.32s' already", b->session,
+			       b->template);
+	if (strstr(e->msg, "boxes.name"))
+		return err_set(e, ERR_CONFLICT, "there is a box named '%.64s' already", b->name);
+	return err_set(e, ERR_CONFLICT, "there is a box %.12s already", b->id);
+}
+
+int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "INSERT INTO boxes (" COLUMNS ") VALUES (?, ?, ?, ?,"
+		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+
+	sql_text(&q, b->id);
+	sql_text(&q, b->team);
+	sql_text(&q, b->template);
+	sql_i64(&q, b->created_ns);
+	bind_changing(&q, b);
+	return sql_run(&q, e) == 0 ? 0 : taken(b, e);
+}
+
+int store_box_update(struct store *s, const struct store_box *b, struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "UPDATE boxes SET (" CHANGING ") ="
+		       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		       " WHERE id = ?");
+
+	bind_changing(&q, b);
+	sql_text(&q, b->id);
+	return sql_run_one(&q, "box", b->id, e) == 0 ? 0 : taken(b, e);
+}
+
+int store_box_set_state(struct store *s, const char *id, enum store_box_state state,
+			const char *cause, int64_t ended_ns, struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "UPDATE boxes SET state = ?, cause = ?, ended_ns = ? WHERE id = ?");
+	int gone = state == STORE_BOX_GONE;
+
+	sql_text(&q, store_box_state_name(state));
+	sql_text(&q, gone ? cause : "");
+	sql_i64(&q, gone ? ended_ns : 0);
+	sql_text(&q, id);
+	if (sql_run_one(&q, "box", id, e) == 0)
+		return 0;
+	if (e->kind == ERR_CONFLICT) /* back among the living, and the name has been given away */
+		return err_set(e, ERR_CONFLICT, "the name or session of box %.12s is taken", id);
+	return -1;
+}
+
+int store_box_bury(struct store *s, const char *id, const char *cause, int64_t ended_ns,
+		   struct err *e)
+{
+	auto_sql struct sql q = sql(s, "UPDATE boxes SET state = 'gone', cause = ?, ended_ns = ?"
+				       " WHERE id = ? AND state <> 'gone'");
+
+	sql_text(&q, cause);
+	sql_i64(&q, ended_ns);
+	sql_text(&q, id);
+	return sql_run_one(&q, "box", id, e);
+}
+
+int store_box_intend(struct store *s, const char *id, const char *cause, struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "UPDATE boxes SET cause = ? WHERE id = ? AND state <> 'gone'");
+
+	sql_text(&q, cause);
+	sql_text(&q, id);
+	return sql_run_one(&q, "box", id, e);
+}
+
+int store_box_set_times(struct store *s, const char *id, int64_t ends_ns, int64_t idle_since_ns,
+			int64_t kept_until_ns, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "UPDATE boxes SET ends_ns = ?, idle_since_ns = ?,"
+				       " kept_until_ns = ? WHERE id = ?");
+
+	sql_i64(&q, ends_ns);
+	sql_i64(&q, idle_since_ns);
+	sql_i64(&q, kept_until_ns);
+	sql_text(&q, id);
+	return sql_run_one(&q, "box", id, e);
+}
+
+int store_box_purge(struct store *s, int64_t before_ns, unsigned *out_n, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "DELETE FROM boxes WHERE rowid IN (SELECT rowid FROM boxes"
+				       " WHERE state = 'gone' AND ended_ns < ?"
+				       " ORDER BY ended_ns LIMIT ?)");
+
+	sql_i64(&q, before_ns);
+	sql_i64(&q, STORE_PAGE_MAX);
+	if (sql_run(&q, e) < 0)
+		return -1;
+	*out_n = sql_changes(&q);
+	return 0;
+}
+
+/* Asking ---- */
+
+static int one_box(struct sql *q, const char *which, struct store_box *out, struct err *e)
+{
+	if (sql_one(q, "box", which, e) < 0)
+		return -1;
+	memset(out, 0, sizeof(*out));
+	read_box(q, out);
+	return 0;
+}
+
+int store_box_get(struct store *s, const char *id, struct store_box *out, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM boxes WHERE id = ?");
+
+	sql_text(&q, id);
+	return one_box(&q, id, out, e);
+}
+
+int store_box_by_name(struct store *s, const char *team, const char *name, struct store_box *out,
+		      struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM boxes WHERE team = ? AND name = ?"
+				       " AND name <> '' AND state <> 'gone'");
+
+	sql_text(&q, team);
+	sql_text(&q, name);
+	return one_box(&q, name, out, e);
+}
+
+int store_box_by_session(struct store *s, const char *team, const char *session,
+			 const char *template, struct store_box *out, struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "SELECT " COLUMNS " FROM boxes WHERE team = ? AND session = ?"
+		       " AND template = ? AND session <> '' AND state <> 'gone'");
+
+	sql_text(&q, team);
+	sql_text(&q, session);
+	sql_text(&q, template);
+	return one_box(&q, session, out, e);
+}
+
+int store_box_count(struct store *s, const char *team, uint64_t *out_live, struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "SELECT count(*) FROM boxes WHERE team = ? AND state <> 'gone'");
+
+	sql_text(&q, team);
+	if (sql_one(&q, "boxes of", team, e) < 0)
+		return -1;
+	*out_live = sql_get_u64(&q);
+	return 0;
+}
+
+static int list(struct sql *q, unsigned limit, struct store_boxes *out, struct err *e)
+{
+	struct sql_rows rows;
+
+	if (sql_list(q, limit, sizeof(*out->v), read_box, fini_row, &rows, e) < 0)
+		return -1;
+	*out = (struct store_boxes){ .v = rows.v, .n = rows.n, .more = rows.more };
+	return 0;
+}
+
+int store_box_live(struct store *s, struct store_boxes *out, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM boxes WHERE state <> 'gone'"
+				       " ORDER BY created_ns, id");
+
+	return list(&q, SQL_ALL, out, e);
+}
+
+static void where_states(struct sql_where *w, unsigned bits)
+{
+	const char *join = " AND state IN (";
+
+	if (!(bits >> STORE_BOX_GONE & 1)) /* as the index of the living has it */
+		buf_puts(&w->text, " AND state <> 'gone'");
+	if (!bits)
+		return;
+	for (unsigned i = 0; i < STORE_BOX_STATES; i++)
+		if (bits >> i & 1) {
+			buf_printf(&w->text, "%s'%s'", join, states[i]);
+			join = ", ";
+		}
+	buf_puts(&w->text, ")");
+}
+
+int store_box_list(struct store *s, const struct store_box_filter *f, struct store_boxes *out,
+		   struct err *e)
+{
+	auto_where struct sql_where w = { 0 };
+	unsigned limit = sql_limit(f->limit);
+
+	if (f->nmetadata > STORE_PAIRS_MAX)
+		return err_set(e, ERR_LIMIT, "%u metadata filters, at most %d", f->nmetadata,
+			       STORE_PAIRS_MAX);
+	if (f->states >> STORE_BOX_STATES)
+		return err_set(e, ERR_INVALID, "no such state of a box");
+	buf_printf(&w.text, "SELECT " COLUMNS " FROM boxes %s WHERE 1",
+		   f->states >> STORE_BOX_GONE & 1 ? "" : "INDEXED BY boxes_live");
+	where_states(&w, f->states);
+	sql_where_text(&w, "team = ?", f->team);
+	sql_where_text(&w, "template = ?", f->template);
+	/* Not LIKE: a name may have its % and _. */
+	sql_where_text(&w, "instr(name, ?) = 1", f->name_prefix);
+	for (unsigned i = 0; i < f->nmetadata; i++) {
+		/* Not a JSON path: a key may have quotes in it. */
+		sql_where_text(&w,
+			       "EXISTS (SELECT 1 FROM json_each(metadata) m"
+			       " WHERE m.type = 'text' AND m.key = ? AND m.value = ?)",
+			       f->metadata[i].key);
+		w.v[w.n++] = (struct sql_value){ .text = f->metadata[i].value };
+	}
+	sql_where_after(&w, "created_ns", &f->after);
+	auto_sql struct sql q = sql_filtered(s, &w, "ORDER BY created_ns DESC, id DESC LIMIT ?");
+	sql_i64(&q, limit + 1);
+	return list(&q, limit, out, e);
+}
+
+struct store_cursor store_box_cursor(const struct store_box *b)
+{
+	struct store_cursor c = { .ns = b->created_ns };
+
+	memcpy(c.id, b->id, sizeof(c.id));
+	return c;
+}

@@ -1,0 +1,97 @@
+/* boxes.h - what must be known about a box when nobody who knew is left. */
+#pragma once
+#include "store/store.h"
+
+enum store_box_state { STORE_BOX_RUNNING, STORE_BOX_KEPT, STORE_BOX_GONE, STORE_BOX_STATES };
+const char *store_box_state_name(enum store_box_state state); /* "running", "kept", "gone" */
+int store_box_state_parse(const char *text, enum store_box_state *out); /* -1: no such state */
+
+enum store_on_timeout { STORE_TIMEOUT_KILL, STORE_TIMEOUT_KEEP };
+
+struct store_limits { /* 0: no such limit */
+	uint64_t mem_bytes, disk_bytes, disk_files, cpu_ms;
+	uint32_t cpu_milli, pids;
+};
+
+struct store_box {
+	char id[ID_LEN + 1];
+	char team[STORE_NAME + 1];
+	char name[STORE_NAME + 1];       /* one of the team's boxes that are not gone, or "" */
+	char session[STORE_SESSION + 1]; /* the same, per template */
+	char template[STORE_TEMPLATE + 1];
+	char boot[64]; /* of the kernel it lives in: after a reboot it is gone */
+	enum store_box_state state;
+	enum store_on_timeout on_timeout;
+	int64_t created_ns;
+	int64_t ends_ns;            /* 0: no end */
+	int64_t idle_since_ns;      /* 0: busy, or nobody counts */
+	int64_t kept_until_ns;      /* 0: not kept, or until deleted */
+	int64_t ended_ns;           /* once gone ... */
+	char cause[STORE_WORD + 1]; /* ... and why */
+	uint64_t lifetime_ms;       /* as asked for; 0: none */
+	uint64_t idle_ms;           /* 0: none */
+	uint64_t retention_ms;      /* STORE_FOREVER: until deleted */
+	uint64_t layers;            /* bits in force */
+	struct store_limits limits;
+	char *metadata; /* JSON object; NULL is {} */
+	char *env;      /* JSON object; NULL is {} */
+	char *volumes;  /* JSON array; NULL is [] */
+};
+void store_box_fini(struct store_box *b); /* frees its texts; fine on a zeroed one */
+
+struct store_boxes {
+	struct store_box *v;
+	unsigned n;
+	int more; /* next page: store_box_cursor() of the last one */
+};
+void store_boxes_fini(struct store_boxes *l);
+
+/* ERR_CONFLICT: the id, the name or the session is taken; the message says which. */
+must_check int store_box_insert(struct store *s, const struct store_box *b, struct err *e);
+/* The whole row but id, team, template and created_ns, which never change. */
+must_check int store_box_update(struct store *s, const struct store_box *b, struct err *e);
+/* STORE_BOX_GONE: with cause and time; name and session are free again. Else both are cleared. */
+must_check int store_box_set_state(struct store *s, const char *id, enum store_box_state state,
+				   const char *cause, int64_t ended_ns, struct err *e);
+/* Why it is about to end, of one that is not gone yet: whoever finds it gone knows. */
+must_check int store_box_intend(struct store *s, const char *id, const char *cause, struct err *e);
+/* The same for a box that is not gone yet. ERR_NOT_FOUND: somebody else was first, and its cause
+ * stays. */
+must_check int store_box_bury(struct store *s, const char *id, const char *cause, int64_t ended_ns,
+			      struct err *e);
+/* Only the clocks that move often. */
+must_check int store_box_set_times(struct store *s, const char *id, int64_t ends_ns,
+				   int64_t idle_since_ns, int64_t kept_until_ns, struct err *e);
+
+/* Gone ones too. */
+must_check int store_box_get(struct store *s, const char *id, struct store_box *out, struct err *e);
+/* Not the gone ones. */
+must_check int store_box_by_name(struct store *s, const char *team, const char *name,
+				 struct store_box *out, struct err *e);
+must_check int store_box_by_session(struct store *s, const char *team, const char *session,
+				    const char *template, struct store_box *out, struct err *e);
+
+struct store_pair {
+	const char *key, *value;
+};
+enum { STORE_PAIRS_MAX = 8 };
+struct store_box_filter {     /* zero: everything that is not gone */
+	const char *team;     /* NULL: of all */
+	unsigned states;      /* bits 1u << state; 0: all but gone */
+	const char *template; /* NULL: any, as below */
+	const char *name_prefix;
+	const struct store_pair *metadata; /* each must be there, with this very string */
+	unsigned nmetadata;                /* up to STORE_PAIRS_MAX */
+	struct store_cursor after;
+	unsigned limit; /* 0: STORE_PAGE */
+};
+/* Newest first. */
+must_check int store_box_list(struct store *s, const struct store_box_filter *f,
+			      struct store_boxes *out, struct err *e);
+struct store_cursor store_box_cursor(const struct store_box *b);
+/* All that are not gone, oldest first: what a restart has to look after. Not paged. */
+must_check int store_box_live(struct store *s, struct store_boxes *out, struct err *e);
+must_check int store_box_count(struct store *s, const char *team, uint64_t *out_live,
+			       struct err *e);
+/* Forgets at most STORE_PAGE_MAX boxes that have been gone since before then. */
+must_check int store_box_purge(struct store *s, int64_t before_ns, unsigned *out_n, struct err *e);

@@ -1,0 +1,159 @@
+/* checkpoint.c - see checkpoint.h.
+ *
+ *   loop thread                      this thread
+ *   commit -> hook: dirty, pages     sleeps until dirty, then until CALM_S is over or
+ *             (signal if many)       MANY pages wait; copies; sleeps
+ *
+ * A passive checkpoint cannot make the WAL begin anew while commits keep coming: each time it is
+ * done there is one more. So a WAL beyond FLOOD pages is emptied with the writer locked out, which
+ * is then no more than the few pages of the last moment, and their sync. */
+#include "store/checkpoint.h"
+#include "store/sql.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+enum {
+	MANY = 1000,
+	FLOOD = 8192, /* 32 MiB */
+	CALM_S = 3,
+	FLOOD_WAIT_MS = 100, /* for readers; the next time will do as well */
+};
+
+static unsigned waiting(const struct checkpoint *c)
+{
+	return c->pages < c->done ? c->pages : c->pages - c->done;
+}
+
+static int after_commit(void *user, sqlite3 *db, const char *name, int pages)
+{
+	struct checkpoint *c = user;
+
+	(void)db;
+	(void)name;
+	pthread_mutex_lock(&c->lock);
+	c->pages = (unsigned)pages;
+	/* Asleep for good, or for a while: only these two moments need a wake-up. */
+	if (!c->dirty || waiting(c) >= MANY)
+		pthread_cond_signal(&c->wake);
+	c->dirty = 1;
+	pthread_mutex_unlock(&c->lock);
+	return SQLITE_OK;
+}
+
+/* With the lock. Until there is a reason to work, or to stop. */
+static void sleep_well(struct checkpoint *c)
+{
+	struct timespec until;
+
+	while (!c->stopping && !c->dirty)
+		pthread_cond_wait(&c->wake, &c->lock);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += CALM_S;
+	while (!c->stopping && waiting(c) < MANY)
+		if (pthread_cond_timedwait(&c->wake, &c->lock, &until) == ETIMEDOUT)
+			return;
+}
+
+static int copy(sqlite3 *db, unsigned *out_done)
+{
+	int log = 0, done = 0;
+	int rc = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, &log, &done);
+
+	if (rc == SQLITE_OK && log > FLOOD)
+		rc = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_RESTART, &log, &done);
+	*out_done = done > 0 ? (unsigned)done : 0;
+	return rc == SQLITE_OK && done >= log;
+}
+
+static void *work(void *user)
+{
+	struct checkpoint *c = user;
+
+	pthread_mutex_lock(&c->lock);
+	for (;;) {
+		unsigned done;
+		int all;
+
+		sleep_well(c);
+		if (c->stopping)
+			break;
+		c->dirty = 0;
+		pthread_mutex_unlock(&c->lock);
+		all = copy(c->db, &done);
+		pthread_mutex_lock(&c->lock);
+		c->done = done;
+		/* A full disk, a reader in the way: nobody has to hear of it, the rows are safe in
+		 * the WAL. */
+		c->dirty |= !all;
+		if (!all && waiting(c) >= MANY)
+			c->done = c->pages; /* not at once again */
+	}
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+static int start_thread(struct checkpoint *c)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int rc;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 256 << 10);
+	/* Signals are for the loop. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&c->thread, &attr, work, c);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return rc;
+}
+
+int checkpoint_start(struct checkpoint *c, sqlite3 *db, const char *path, struct err *e)
+{
+	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+	pthread_condattr_t attr;
+	int rc = sqlite3_open_v2(path, &c->db, flags, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(c->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
+	if (rc != SQLITE_OK) {
+		sql_fail(c->db, rc, e);
+		sqlite3_close(c->db);
+		c->db = NULL;
+		return -1;
+	}
+	sqlite3_busy_timeout(c->db, FLOOD_WAIT_MS);
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	c->started = (errno = start_thread(c)) == 0;
+	if (!c->started) {
+		err_sys(e, "start of the checkpoint thread");
+		checkpoint_stop(c);
+		return -1;
+	}
+	sqlite3_wal_hook(db, after_commit, c); /* takes the place of SQLite's own checkpoints */
+	return 0;
+}
+
+void checkpoint_stop(struct checkpoint *c)
+{
+	if (!c->db)
+		return;
+	if (c->started) {
+		pthread_mutex_lock(&c->lock);
+		c->stopping = 1;
+		pthread_cond_signal(&c->wake);
+		pthread_mutex_unlock(&c->lock);
+		pthread_join(c->thread, NULL);
+	}
+	sqlite3_close(c->db);
+	pthread_cond_destroy(&c->wake);
+	pthread_mutex_destroy(&c->lock);
+	*c = (struct checkpoint){ 0 };
+}

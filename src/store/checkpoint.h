@@ -1,0 +1,27 @@
+/* checkpoint.h - a thread that copies the WAL into the database, so that no commit waits for a
+ * disk.
+ * Owns: its thread and its own connection.
+ * Checkpoints are passive: nobody waits for them, unless the WAL has grown beyond all measure
+ * because there was never a moment without a writer. */
+#pragma once
+#include "base/err.h"
+#include <pthread.h>
+
+struct sqlite3;
+
+struct checkpoint {
+	struct sqlite3 *db; /* the thread's */
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	/* under the lock: */
+	int started, stopping;
+	int dirty;      /* there was a commit since the last one */
+	unsigned pages; /* in the WAL, after that commit */
+	unsigned done;  /* of which were copied; less than that in the WAL: it has begun anew */
+};
+
+/* Watches the commits of db, which is the caller's; path is that of its file. */
+must_check int checkpoint_start(struct checkpoint *c, struct sqlite3 *db, const char *path,
+				struct err *e);
+void checkpoint_stop(struct checkpoint *c); /* fine on a zeroed one */

@@ -1,0 +1,31 @@
+/* events.h - what happened to boxes, in order, for those who were not listening.
+ * The newest STORE_EVENTS are kept; older ones go a batch at a time. */
+#pragma once
+#include "store/store.h"
+
+enum { STORE_EVENTS = 100000 };
+
+struct store_event {
+	int64_t seq; /* given by the store, ascending, never twice */
+	int64_t at_ns;
+	char team[STORE_NAME + 1];
+	char box[ID_LEN + 1];
+	char type[STORE_WORD + 1]; /* "box.created" */
+	char *data;                /* JSON; NULL is {} */
+};
+struct store_events {
+	struct store_event *v;
+	unsigned n;
+	int more; /* next page: after = seq of the last one */
+};
+void store_events_fini(struct store_events *l);
+
+/* Sets ev->seq. */
+must_check int store_event_add(struct store *s, struct store_event *ev, struct err *e);
+/* Oldest first, those behind `after`; team and box NULL: any. */
+must_check int store_event_list(struct store *s, int64_t after, const char *team, const char *box,
+				unsigned limit, struct store_events *out, struct err *e);
+/* The oldest and the newest there are; 0 and 0: none. Who asks for those behind less than first-1
+ * has missed some. */
+must_check int store_event_range(struct store *s, int64_t *out_first, int64_t *out_last,
+				 struct err *e);

@@ -1,0 +1,242 @@
+/* runs.c - see runs.h. */
+#include "store/runs.h"
+#include "base/own.h"
+#include "store/sql.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const char *const kinds[] = {
+	[STORE_RUN_EXEC] = "exec",
+	[STORE_RUN_PTY] = "pty",
+	[STORE_RUN_ONCE] = "run",
+};
+static_assert(ARRAY_LEN(kinds) == STORE_RUN_KINDS, "a kind without a name");
+
+const char *store_run_kind_name(enum store_run_kind kind)
+{
+	return (unsigned)kind < STORE_RUN_KINDS ? kinds[kind] : "unknown";
+}
+
+#define BRIEF "id, box, team, ref, kind, tag, started_ns, ended_ns, cause, status, output_bytes"
+#define COLUMNS BRIEF ", command, record"
+
+static void read_brief(struct sql *q, void *row)
+{
+	struct store_run *r = row;
+	char kind[8];
+
+	sql_get_text(q, r->id, sizeof(r->id));
+	sql_get_text(q, r->box, sizeof(r->box));
+	sql_get_text(q, r->team, sizeof(r->team));
+	r->ref = (uint32_t)sql_get_u64(q);
+	sql_get_text(q, kind, sizeof(kind));
+	for (unsigned i = 0; i < STORE_RUN_KINDS; i++)
+		if (strcmp(kind, kinds[i]) == 0)
+			r->kind = (enum store_run_kind)i;
+	sql_get_text(q, r->tag, sizeof(r->tag));
+	r->started_ns = sql_get_i64(q);
+	r->ended_ns = sql_get_i64(q);
+	sql_get_text(q, r->cause, sizeof(r->cause));
+	r->status = (int)sql_get_i64(q);
+	r->output_bytes = sql_get_u64(q);
+}
+
+static void read_run(struct sql *q, void *row)
+{
+	struct store_run *r = row;
+
+	read_brief(q, r);
+	r->command = sql_get_dup(q);
+	r->record = sql_get_dup(q);
+}
+
+void store_run_fini(struct store_run *r)
+{
+	free(r->command);
+	free(r->record);
+	r->command = r->record = NULL;
+}
+
+static void fini_row(void *row)
+{
+	store_run_fini(row);
+}
+
+void store_runs_fini(struct store_runs *l)
+{
+	for (unsigned i = 0; i < l->n; i++)
+		store_run_fini(&l->v[i]);
+	free(l->v);
+	*l = (struct store_runs){ 0 };
+}
+
+/* Writing ---- */
+
+int store_run_begin(struct store *s, const struct store_run *r, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "INSERT INTO runs (" COLUMNS ")"
+				       " VALUES (?, ?, ?, ?, ?, ?, ?, 0, '', 0, 0, ?, ?)");
+
+	sql_text(&q, r->id);
+	sql_text(&q, r->box);
+	sql_text(&q, r->team);
+	sql_u64(&q, r->ref);
+	sql_text(&q, store_run_kind_name(r->kind));
+	sql_text(&q, r->tag);
+	sql_i64(&q, r->started_ns);
+	sql_json(&q, r->command, "[]");
+	sql_json(&q, r->record, "{}");
+	if (sql_run(&q, e) < 0) {
+		if (e->kind == ERR_CONFLICT)
+			return err_set(e, ERR_CONFLICT, "there is a run %.12s already", r->id);
+		return -1;
+	}
+	return 0;
+}
+
+int store_run_end(struct store *s, const struct store_run *r, struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "UPDATE runs SET ended_ns = ?, cause = ?, status = ?, output_bytes = ?,"
+		       " record = ? WHERE id = ? AND ended_ns = 0");
+	struct store_run before = { 0 };
+
+	if (r->ended_ns <= 0)
+		return err_set(e, ERR_INVALID, "run %.12s: an end without a time", r->id);
+	sql_i64(&q, r->ended_ns);
+	sql_text(&q, r->cause);
+	sql_i64(&q, r->status);
+	sql_u64(&q, r->output_bytes);
+	sql_json(&q, r->record, "{}");
+	sql_text(&q, r->id);
+	if (sql_run(&q, e) < 0)
+		return -1;
+	if (sql_changes(&q))
+		return 0;
+	if (store_run_get(s, r->id, &before, e) < 0)
+		return -1;
+	err_set(e, ERR_CONFLICT, "run %.12s has ended before: %s", r->id, before.cause);
+	store_run_fini(&before);
+	return -1;
+}
+
+int store_run_purge(struct store *s, int64_t before_ns, unsigned *out_n, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "DELETE FROM runs WHERE rowid IN (SELECT rowid FROM runs"
+				       " WHERE ended_ns > 0 AND ended_ns < ?"
+				       " ORDER BY ended_ns LIMIT ?)");
+
+	sql_i64(&q, before_ns);
+	sql_i64(&q, STORE_PAGE_MAX);
+	if (sql_run(&q, e) < 0)
+		return -1;
+	*out_n = sql_changes(&q);
+	return 0;
+}
+
+/* Asking ---- */
+
+int store_run_get(struct store *s, const char *id, struct store_run *out, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM runs WHERE id = ?");
+
+	sql_text(&q, id);
+	if (sql_one(&q, "run", id, e) < 0)
+		return -1;
+	memset(out, 0, sizeof(*out));
+	read_run(&q, out);
+	return 0;
+}
+
+static int list(struct sql *q, unsigned limit, int brief, struct store_runs *out, struct err *e)
+{
+	struct sql_rows rows;
+
+	if (sql_list(q, limit, sizeof(*out->v), brief ? read_brief : read_run, fini_row, &rows, e) <
+	    0)
+		return -1;
+	*out = (struct store_runs){ .v = rows.v, .n = rows.n, .more = rows.more };
+	return 0;
+}
+
+int store_run_list(struct store *s, const struct store_run_filter *f, struct store_runs *out,
+		   struct err *e)
+{
+	auto_where struct sql_where w = { 0 };
+	unsigned limit = sql_limit(f->limit);
+
+	buf_puts(&w.text, f->brief ? "SELECT " BRIEF : "SELECT " COLUMNS);
+	/* Few are running, and few end badly or have a tag: their indices have only those, and want
+	 * to hear their own words. */
+	buf_puts(&w.text, f->running ? " FROM runs INDEXED BY runs_running WHERE ended_ns = 0"
+				     : " FROM runs WHERE 1");
+	if (f->cause && *f->cause && strcmp(f->cause, "exit") != 0)
+		buf_puts(&w.text, " AND cause NOT IN ('', 'exit')");
+	if (f->tag && *f->tag)
+		buf_puts(&w.text, " AND tag <> ''");
+	sql_where_text(&w, "team = ?", f->team);
+	sql_where_text(&w, "box = ?", f->box);
+	sql_where_text(&w, "cause = ?", f->cause);
+	sql_where_text(&w, "tag = ?", f->tag);
+	if (f->since_ns)
+		sql_where_i64(&w, "started_ns >= ?", f->since_ns);
+	if (f->until_ns)
+		sql_where_i64(&w, "started_ns < ?", f->until_ns);
+	sql_where_after(&w, "started_ns", &f->after);
+	auto_sql struct sql q = sql_filtered(s, &w, "ORDER BY started_ns DESC, id DESC LIMIT ?");
+	sql_i64(&q, limit + 1);
+	return list(&q, limit, f->brief, out, e);
+}
+
+struct store_cursor store_run_cursor(const struct store_run *r)
+{
+	struct store_cursor c = { .ns = r->started_ns };
+
+	memcpy(c.id, r->id, sizeof(c.id));
+	return c;
+}
+
+int store_run_running(struct store *s, const char *box, struct store_runs *out, struct err *e)
+{
+	auto_where struct sql_where w = { 0 };
+
+	buf_puts(&w.text, "SELECT " COLUMNS " FROM runs INDEXED BY runs_running"
+			  " WHERE ended_ns = 0");
+	sql_where_text(&w, "box = ?", box);
+	auto_sql struct sql q = sql_filtered(s, &w, "ORDER BY started_ns, id");
+	return list(&q, SQL_ALL, 0, out, e);
+}
+
+/* Totals ---- */
+
+static void read_total(struct sql *q, void *row)
+{
+	struct store_run_total *t = row;
+
+	sql_get_text(q, t->cause, sizeof(t->cause));
+	t->runs = sql_get_u64(q);
+	t->output_bytes = sql_get_u64(q);
+}
+
+int store_run_total(struct store *s, const char *team, int64_t since_ns,
+		    struct store_run_totals *out, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT cause, count(*), sum(output_bytes) FROM runs"
+				       " WHERE team = ? AND started_ns >= ?"
+				       " GROUP BY cause ORDER BY cause");
+	struct sql_rows rows;
+
+	sql_text(&q, team);
+	sql_i64(&q, since_ns);
+	if (sql_list(&q, SQL_ALL, sizeof(*out->v), read_total, NULL, &rows, e) < 0)
+		return -1;
+	*out = (struct store_run_totals){ .v = rows.v, .n = rows.n };
+	return 0;
+}
+
+void store_run_totals_fini(struct store_run_totals *l)
+{
+	free(l->v);
+	*l = (struct store_run_totals){ 0 };
+}

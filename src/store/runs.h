@@ -1,0 +1,73 @@
+/* runs.h - every exec that was started, and how it ended. */
+#pragma once
+#include "store/store.h"
+
+enum store_run_kind { STORE_RUN_EXEC, STORE_RUN_PTY, STORE_RUN_ONCE, STORE_RUN_KINDS };
+const char *store_run_kind_name(enum store_run_kind kind); /* "exec", "pty", "run" */
+
+struct store_run {
+	char id[ID_LEN + 1];
+	char box[ID_LEN + 1];
+	char team[STORE_NAME + 1];
+	uint32_t ref; /* init's number of it */
+	enum store_run_kind kind;
+	char tag[STORE_NAME + 1];
+	int64_t started_ns;
+	int64_t ended_ns;           /* 0: running */
+	char cause[STORE_WORD + 1]; /* "" while running */
+	int status;
+	uint64_t output_bytes;
+	char *command; /* JSON; NULL is [] */
+	char *record;  /* JSON: what its owner wants to keep, the whole run record once ended; NULL is {} */
+};
+void store_run_fini(struct store_run *r); /* frees its texts; fine on a zeroed one */
+
+struct store_runs {
+	struct store_run *v;
+	unsigned n;
+	int more; /* next page: store_run_cursor() of the last one */
+};
+void store_runs_fini(struct store_runs *l);
+
+/* As running; what only an end has (ended_ns, cause, status, output_bytes) is ignored. */
+must_check int store_run_begin(struct store *s, const struct store_run *r, struct err *e);
+/* By r->id: ended_ns (not 0), cause, status, output_bytes, record. ERR_CONFLICT: it has ended
+ * before, and the first end stays. */
+must_check int store_run_end(struct store *s, const struct store_run *r, struct err *e);
+must_check int store_run_get(struct store *s, const char *id, struct store_run *out, struct err *e);
+
+struct store_run_filter { /* zero: everything */
+	const char *team; /* NULL: any, as below */
+	const char *box;
+	const char *cause;
+	const char *tag;
+	int64_t since_ns; /* started then or later */
+	int64_t until_ns; /* started before; 0: whenever */
+	int running;      /* only those */
+	int brief;        /* without command and record: both come as NULL */
+	struct store_cursor after;
+	unsigned limit; /* 0: STORE_PAGE */
+};
+/* Newest first. */
+must_check int store_run_list(struct store *s, const struct store_run_filter *f,
+			      struct store_runs *out, struct err *e);
+struct store_cursor store_run_cursor(const struct store_run *r);
+/* All running ones of a box, oldest first: what a restart looks for in its init. Not paged; box
+ * NULL: of every box. */
+must_check int store_run_running(struct store *s, const char *box, struct store_runs *out,
+				 struct err *e);
+
+struct store_run_total {
+	char cause[STORE_WORD + 1]; /* "": running */
+	uint64_t runs, output_bytes;
+};
+struct store_run_totals {
+	struct store_run_total *v;
+	unsigned n;
+};
+void store_run_totals_fini(struct store_run_totals *l);
+/* Per cause, of what the team started since then. Reads every one of them. */
+must_check int store_run_total(struct store *s, const char *team, int64_t since_ns,
+			       struct store_run_totals *out, struct err *e);
+/* Forgets at most STORE_PAGE_MAX runs that ended before then. */
+must_check int store_run_purge(struct store *s, int64_t before_ns, unsigned *out_n, struct err *e);

@@ -1,0 +1,282 @@
+/* schema.c - see schema.h. STRICT: a number that is too large for 64 bits is refused, not turned
+ * into a fraction. Random ids are ordinary keys and not the tables' order, so that a new row lands
+ * on the page of the last one. */
+#include "store/schema.h"
+#include "base/own.h"
+#include "store/sql.h"
+
+#include <stdio.h>
+
+static const char first[] =
+	"CREATE TABLE teams ("
+	" name TEXT PRIMARY KEY,"
+	" created_ns INTEGER NOT NULL,"
+	" boxes INTEGER NOT NULL,"
+	" executions_per_day INTEGER NOT NULL,"
+	" compute_ms_per_month INTEGER NOT NULL,"
+	" output_bytes_per_day INTEGER NOT NULL,"
+	" requests_per_second INTEGER NOT NULL"
+	") STRICT;"
+	"INSERT INTO teams VALUES ('default', 0, 0, 0, 0, 0, 0);"
+
+	"CREATE TABLE usage ("
+	" team TEXT NOT NULL REFERENCES teams ON DELETE CASCADE,"
+	" day INTEGER NOT NULL,"
+	" executions INTEGER NOT NULL,"
+	" compute_ms INTEGER NOT NULL,"
+	" output_bytes INTEGER NOT NULL,"
+	" boxes_created INTEGER NOT NULL,"
+	" PRIMARY KEY (team, day)"
+	") STRICT, WITHOUT ROWID;"
+
+	"CREATE TABLE keys ("
+	" id TEXT PRIMARY KEY,"
+	" name TEXT NOT NULL,"
+	" team TEXT NOT NULL REFERENCES teams,"
+	" role TEXT NOT NULL CONSTRAINT \"role is known\""
+	"  CHECK (role IN ('viewer', 'editor', 'owner')),"
+	" box TEXT NOT NULL,"
+	" hash BLOB NOT NULL UNIQUE,"
+	" shown TEXT NOT NULL,"
+	" created_ns INTEGER NOT NULL,"
+	" used_ns INTEGER NOT NULL,"
+	" expires_ns INTEGER NOT NULL,"
+	" revoked INTEGER NOT NULL"
+	") STRICT;"
+	/* A revoked key stays to be seen, and its name is free for the one that follows it. */
+	"CREATE UNIQUE INDEX keys_name ON keys (team, name) WHERE name <> '' AND NOT revoked;"
+	"CREATE INDEX keys_team ON keys (team, created_ns, id);"
+
+	"CREATE TABLE boxes ("
+	" id TEXT PRIMARY KEY,"
+	" team TEXT NOT NULL,"
+	" name TEXT NOT NULL,"
+	" session TEXT NOT NULL,"
+	" template TEXT NOT NULL,"
+	" boot TEXT NOT NULL,"
+	" state TEXT NOT NULL CONSTRAINT \"state is known\""
+	"  CHECK (state IN ('running', 'kept', 'gone')),"
+	" on_timeout TEXT NOT NULL CONSTRAINT \"on_timeout is known\""
+	"  CHECK (on_timeout IN ('kill', 'keep')),"
+	" created_ns INTEGER NOT NULL,"
+	" ends_ns INTEGER NOT NULL,"
+	" idle_since_ns INTEGER NOT NULL,"
+	" kept_until_ns INTEGER NOT NULL,"
+	" ended_ns INTEGER NOT NULL,"
+	" cause TEXT NOT NULL,"
+	" lifetime_ms INTEGER NOT NULL,"
+	" idle_ms INTEGER NOT NULL,"
+	" retention_ms INTEGER NOT NULL,"
+	" layers INTEGER NOT NULL,"
+	" mem_bytes INTEGER NOT NULL,"
+	" disk_bytes INTEGER NOT NULL,"
+	" disk_files INTEGER NOT NULL,"
+	" cpu_ms INTEGER NOT NULL,"
+	" cpu_milli INTEGER NOT NULL,"
+	" pids INTEGER NOT NULL,"
+	" metadata TEXT NOT NULL CONSTRAINT \"metadata is a JSON object\""
+	"  CHECK (json_valid(metadata) AND json_type(metadata) = 'object'),"
+	" env TEXT NOT NULL CONSTRAINT \"env is a JSON object\""
+	"  CHECK (json_valid(env) AND json_type(env) = 'object'),"
+	" volumes TEXT NOT NULL CONSTRAINT \"volumes are a JSON array\""
+	"  CHECK (json_valid(volumes) AND json_type(volumes) = 'array')"
+	") STRICT;"
+	"CREATE UNIQUE INDEX boxes_name ON boxes (team, name) WHERE name <> '' AND state <> 'gone';"
+	"CREATE UNIQUE INDEX boxes_session ON boxes (team, session, template)"
+	" WHERE session <> '' AND state <> 'gone';"
+	"CREATE INDEX boxes_team ON boxes (team, created_ns, id);"
+	/* The living are few, the gone are many: a list of the first must not wade through those. */
+	"CREATE INDEX boxes_live ON boxes (team, created_ns, id) WHERE state <> 'gone';"
+	"CREATE INDEX boxes_gone ON boxes (ended_ns) WHERE state = 'gone';"
+
+	"CREATE TABLE runs ("
+	" id TEXT PRIMARY KEY,"
+	" box TEXT NOT NULL,"
+	" team TEXT NOT NULL,"
+	" ref INTEGER NOT NULL,"
+	" kind TEXT NOT NULL CONSTRAINT \"kind is known\" CHECK (kind IN ('exec', 'pty', 'run')),"
+	" tag TEXT NOT NULL,"
+	" started_ns INTEGER NOT NULL,"
+	" ended_ns INTEGER NOT NULL,"
+	" cause TEXT NOT NULL,"
+	" status INTEGER NOT NULL,"
+	" output_bytes INTEGER NOT NULL,"
+	" command TEXT NOT NULL,"
+	" record TEXT NOT NULL"
+	") STRICT;"
+	"CREATE INDEX runs_team ON runs (team, started_ns, id);"
+	"CREATE INDEX runs_box ON runs (box, started_ns, id);"
+	"CREATE INDEX runs_running ON runs (box, started_ns, id) WHERE ended_ns = 0;"
+	"CREATE INDEX runs_ended ON runs (ended_ns) WHERE ended_ns > 0;"
+	/* Nearly all end with 'exit', and for those runs_team will do. */
+	"CREATE INDEX runs_cause ON runs (team, cause, started_ns, id)"
+	" WHERE cause NOT IN ('', 'exit');"
+	"CREATE INDEX runs_tag ON runs (team, tag, started_ns, id) WHERE tag <> '';"
+
+	"CREATE TABLE audit ("
+	" seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" at_ns INTEGER NOT NULL,"
+	" who TEXT NOT NULL,"
+	" team TEXT NOT NULL,"
+	" action TEXT NOT NULL,"
+	" subject TEXT NOT NULL,"
+	" result TEXT NOT NULL,"
+	" detail TEXT NOT NULL"
+	") STRICT;"
+	"CREATE INDEX audit_team ON audit (team, seq);"
+	/* What is older than the line may go; the line only moves forward. */
+	"CREATE TABLE audit_line (one INTEGER PRIMARY KEY CHECK (one = 1), before_ns INTEGER NOT NULL)"
+	" STRICT;"
+	"INSERT INTO audit_line VALUES (1, 0);"
+	"CREATE TRIGGER audit_stays BEFORE DELETE ON audit"
+	" WHEN OLD.at_ns >= (SELECT before_ns FROM audit_line)"
+	" BEGIN SELECT RAISE(ABORT, 'audit rows stay until they are retired'); END;"
+	"CREATE TRIGGER audit_as_written BEFORE UPDATE ON audit"
+	" BEGIN SELECT RAISE(ABORT, 'audit rows do not change'); END;"
+	"CREATE TRIGGER audit_line_stays BEFORE DELETE ON audit_line"
+	" BEGIN SELECT RAISE(ABORT, 'the line only moves forward'); END;"
+	"CREATE TRIGGER audit_line_forward BEFORE UPDATE ON audit_line"
+	" WHEN NEW.before_ns < OLD.before_ns"
+	" BEGIN SELECT RAISE(ABORT, 'the line only moves forward'); END;"
+
+	"CREATE TABLE events ("
+	" seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" at_ns INTEGER NOT NULL,"
+	" team TEXT NOT NULL,"
+	" box TEXT NOT NULL,"
+	" type TEXT NOT NULL,"
+	" data TEXT NOT NULL"
+	") STRICT;"
+	"CREATE INDEX events_team ON events (team, seq);"
+	"CREATE INDEX events_box ON events (box, seq);"
+
+	"CREATE TABLE volumes ("
+	" id TEXT PRIMARY KEY,"
+	" team TEXT NOT NULL REFERENCES teams,"
+	" name TEXT NOT NULL,"
+	" quota_bytes INTEGER NOT NULL,"
+	" created_ns INTEGER NOT NULL,"
+	" UNIQUE (team, name)"
+	") STRICT;"
+	"CREATE TABLE attachments ("
+	" volume TEXT NOT NULL REFERENCES volumes,"
+	" box TEXT NOT NULL,"
+	" path TEXT NOT NULL,"
+	" writable INTEGER NOT NULL,"
+	" PRIMARY KEY (volume, box),"
+	" UNIQUE (box, path)"
+	") STRICT, WITHOUT ROWID;"
+	"CREATE UNIQUE INDEX attachments_writer ON attachments (volume) WHERE writable;"
+
+	"CREATE TABLE idempotency ("
+	" team TEXT NOT NULL,"
+	" key TEXT NOT NULL,"
+	" hash BLOB NOT NULL,"
+	" created_ns INTEGER NOT NULL,"
+	" subject TEXT NOT NULL,"
+	" status INTEGER NOT NULL," /* 0: not answered yet */
+	" type TEXT NOT NULL,"
+	" body BLOB NOT NULL,"
+	" PRIMARY KEY (team, key)"
+	") STRICT;"
+	"CREATE INDEX idempotency_age ON idempotency (created_ns);";
+
+const char *const schema_steps[] = {
+	first,
+};
+const int schema_newest = ARRAY_LEN(schema_steps);
+
+enum { APPLICATION = 0x41746f6c }; /* "Atol", in the header of the file: `file` shows it */
+
+int schema_number(sqlite3 *db, const char *query, int *out, struct err *e)
+{
+	sqlite3_stmt *stmt = NULL;
+	int rc = sqlite3_prepare_v2(db, query, -1, &stmt, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(stmt);
+	if (rc == SQLITE_ROW)
+		*out = sqlite3_column_int(stmt, 0);
+	else
+		sql_fail(db, rc, e);
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_ROW ? 0 : -1;
+}
+
+static int execute(sqlite3 *db, const char *text, struct err *e)
+{
+	int rc = sqlite3_exec(db, text, NULL, NULL, NULL);
+
+	return rc == SQLITE_OK ? 0 : sql_fail(db, rc, e);
+}
+
+static int judge(sqlite3 *db, int newest, struct err *e)
+{
+	int application, version, tables;
+
+	if (schema_number(db, "PRAGMA application_id", &application, e) < 0 ||
+	    schema_number(db, "PRAGMA user_version", &version, e) < 0 ||
+	    schema_number(db, "SELECT count(*) FROM sqlite_schema", &tables, e) < 0)
+		return -1;
+	if (application != APPLICATION && (application || version || tables))
+		return err_set(e, ERR_INVALID, "the database of another program");
+	if (version > newest)
+		return err_set(e, ERR_INVALID,
+			       "made by a newer atoll: schema %d, this one knows %d", version,
+			       newest);
+	if (version < 0)
+		return err_set(e, ERR_INVALID, "schema %d is no version of atoll's", version);
+	return 0;
+}
+
+int schema_accept(sqlite3 *db, int newest, struct err *e)
+{
+	int rc;
+
+	/* One look: between two, another process may have made the tables. */
+	if (execute(db, "SAVEPOINT look", e) < 0)
+		return -1;
+	rc = judge(db, newest, e);
+	sqlite3_exec(db, "RELEASE look", NULL, NULL, NULL);
+	return rc;
+}
+
+/* In a transaction. 1: it did something. */
+static int step(sqlite3 *db, const char *const *steps, int newest, struct err *e)
+{
+	char stamp[96];
+	int version;
+
+	/* Read again: somebody else may have been faster. */
+	if (schema_accept(db, newest, e) < 0 ||
+	    schema_number(db, "PRAGMA user_version", &version, e) < 0)
+		return -1;
+	if (version == newest)
+		return 0;
+	snprintf(stamp, sizeof(stamp), "PRAGMA application_id = %d; PRAGMA user_version = %d",
+		 APPLICATION, version + 1);
+	if (execute(db, steps[version], e) < 0 || execute(db, stamp, e) < 0)
+		return err_in(e, "from schema %d to %d", version, version + 1);
+	return 1;
+}
+
+int schema_migrate(sqlite3 *db, const char *const *steps, int newest, struct err *e)
+{
+	int version, did;
+
+	if (schema_number(db, "PRAGMA user_version", &version, e) < 0)
+		return -1;
+	/* Up to date is the rule, and then a full disk is no reason not to open it. */
+	while (version < newest) {
+		if (execute(db, "BEGIN IMMEDIATE", e) < 0)
+			return -1;
+		did = step(db, steps, newest, e);
+		if (did < 0 || execute(db, "COMMIT", e) < 0) {
+			if (!sqlite3_get_autocommit(db))
+				sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+			return -1;
+		}
+		version = did ? version + 1 : newest;
+	}
+	return 0;
+}

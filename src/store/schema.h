@@ -1,0 +1,18 @@
+/* schema.h - the tables, as a history. */
+#pragma once
+#include "base/err.h"
+
+struct sqlite3;
+
+/* What turns version i into i + 1. A row that was released is never changed again: others have run
+ * it already. */
+extern const char *const schema_steps[];
+extern const int schema_newest; /* how many there are */
+
+/* Refuses what is not ours, or from a newer atoll, without having touched it. */
+must_check int schema_accept(struct sqlite3 *db, int newest, struct err *e);
+/* Runs the steps that are missing, each in a transaction of its own. */
+must_check int schema_migrate(struct sqlite3 *db, const char *const *steps, int newest,
+			      struct err *e);
+/* "PRAGMA user_version" and the like: the number in the first column of the first row. */
+must_check int schema_number(struct sqlite3 *db, const char *query, int *out, struct err *e);

@@ -1,0 +1,219 @@
+/* store.c - see store.h. */
+#include "store/store.h"
+#include "base/clock.h"
+#include "base/own.h"
+#include "store/schema.h"
+#include "store/sql.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* Made here and not by SQLite, which would let others read it. One made by root, for a daemon that
+ * is not root, belongs to the daemon; SQLite gives its WAL to the same owner. */
+static int make_file(const char *dir, const char *path, struct err *e)
+{
+	struct stat st;
+	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd < 0)
+		/* There: then it is not opened again, for closing it would drop the locks that
+		 * another connection of this process has on it. */
+		return errno == EEXIST ? 0 : err_sys(e, "create %s", path);
+	if (geteuid() == 0 && (stat(dir, &st) < 0 || fchown(fd, st.st_uid, st.st_gid) < 0)) {
+		err_sys(e, "give %s to the owner of its folder", path);
+		unlink(path);
+		return -1;
+	}
+	return 0;
+}
+
+/* Somebody else is writing. SQLite's own handler looks again every 100 ms in the end, and a writer
+ * without pauses is always there again by then; whoever looks every millisecond finds the gap. */
+static int wait_turn(void *user, int tries)
+{
+	struct timespec nap = { .tv_nsec = tries < 20 ? 100000 : 1000000 };
+	struct store *s = user;
+
+	if (tries == 0)
+		s->waiting_since_ns = now_ns();
+	if (now_ns() - s->waiting_since_ns > STORE_BUSY_MS * UINT64_C(1000000))
+		return 0;
+	nanosleep(&nap, NULL);
+	return 1;
+}
+
+/* Two who open a new file at once both want to turn WAL on, and SQLite does not let one wait. */
+static int use_wal(sqlite3 *db, struct err *e)
+{
+	static const struct timespec pause = { .tv_nsec = 5000000 };
+	sqlite3_stmt *stmt = NULL;
+	int wal = 0, rc = SQLITE_BUSY;
+
+	for (int i = 0; (rc & 0xff) == SQLITE_BUSY && i < STORE_BUSY_MS / 5; i++) {
+		if (i)
+			nanosleep(&pause, NULL);
+		rc = sqlite3_prepare_v2(db, "PRAGMA journal_mode = WAL", -1, &stmt, NULL);
+		if (rc == SQLITE_OK)
+			rc = sqlite3_step(stmt);
+		if (rc == SQLITE_ROW)
+			wal = strcmp((const char *)sqlite3_column_text(stmt, 0), "wal") == 0;
+		sqlite3_finalize(stmt);
+		stmt = NULL;
+	}
+	if (rc != SQLITE_ROW)
+		return sql_fail(db, rc, e);
+	if (!wal) {
+		errno = ENOTSUP;
+		return err_sys(e, "write-ahead log on this filesystem");
+	}
+	return 0;
+}
+
+static int configure(sqlite3 *db, struct err *e)
+{
+	/* A text in double quotes is a name, and nobody writes into the schema by the back door. */
+	sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	if (sqlite3_exec(db,
+			 "PRAGMA synchronous = NORMAL;"
+			 "PRAGMA foreign_keys = ON;"
+			 "PRAGMA journal_size_limit = 67108864;"
+			 "PRAGMA temp_store = MEMORY",
+			 NULL, NULL, NULL) != SQLITE_OK)
+		return sql_fail(db, sqlite3_extended_errcode(db), e);
+	return 0;
+}
+
+static int open_file(struct store *s, const char *path, struct err *e)
+{
+	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+	int rc = sqlite3_open_v2(path, &s->db, flags, NULL);
+
+	if (rc != SQLITE_OK)
+		return sql_fail(s->db, rc, e);
+	sqlite3_busy_handler(s->db, wait_turn, s);
+	if (sqlite3_db_readonly(s->db, "main")) {
+		errno = EACCES; /* SQLite would have been content with reading */
+		return err_sys(e, "open for writing");
+	}
+	/* Looked at before anything of it is changed. */
+	if (schema_accept(s->db, schema_newest, e) < 0 || use_wal(s->db, e) < 0 ||
+	    configure(s->db, e) < 0 || schema_migrate(s->db, schema_steps, schema_newest, e) < 0)
+		return -1;
+	s->schema = schema_newest;
+	return checkpoint_start(&s->checkpoint, s->db, path, e);
+}
+
+int store_open(struct store **out, const char *dir, struct err *e)
+{
+	char path[PATH_MAX];
+	struct store *s;
+
+	if (snprintf(path, sizeof(path), "%s/atoll.db", dir) >= (int)sizeof(path))
+		return err_set(e, ERR_INVALID, "the name of the state folder is too long");
+	if (make_file(dir, path, e) < 0)
+		return -1;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		abort();
+	if (open_file(s, path, e) < 0) {
+		store_close(s);
+		return err_in(e, "%.100s", path);
+	}
+	*out = s;
+	return 0;
+}
+
+void store_close(struct store *s)
+{
+	if (!s)
+		return;
+	while (s->depth)
+		store_rollback(s);
+	for (unsigned i = 0; i < SQL_CACHE; i++)
+		sqlite3_finalize(s->cache[i]);
+	/* The thread's connection first: whoever closes the last one copies what is left in the WAL
+	 * and removes it. */
+	checkpoint_stop(&s->checkpoint);
+	sqlite3_close(s->db);
+	free(s);
+}
+
+int store_schema(const struct store *s)
+{
+	return s->schema;
+}
+
+int store_check(struct store *s, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "PRAGMA integrity_check(1)");
+	char said[160];
+
+	if (sql_one(&q, "answer of", "integrity_check", e) < 0)
+		return -1;
+	sql_get_text(&q, said, sizeof(said));
+	if (strcmp(said, "ok") == 0)
+		return 0;
+	err_set(e, ERR_SYS, "database: %s", said);
+	e->sys = EIO;
+	return -1;
+}
+
+/* Groups ---- */
+
+static int say(struct store *s, const char *text, struct err *e)
+{
+	auto_sql struct sql q = sql(s, text);
+
+	return sql_run(&q, e);
+}
+
+int store_begin(struct store *s, struct err *e)
+{
+	if (s->doom.kind != ERR_NONE) {
+		*e = s->doom;
+		return -1;
+	}
+	/* Immediate: a group that began by reading could find, at its first write, that somebody
+	 * else has written since, and that cannot be waited for. */
+	if (say(s, s->depth ? "SAVEPOINT inner_one" : "BEGIN IMMEDIATE", e) < 0)
+		return -1;
+	s->depth++;
+	return 0;
+}
+
+int store_rollback(struct store *s)
+{
+	struct err e;
+
+	if (!s->depth)
+		return -1;
+	s->depth--;
+	if (sqlite3_get_autocommit(s->db)) /* SQLite was faster: the disk is full */
+		;
+	else if (s->depth == 0)
+		(void)!say(s, "ROLLBACK", &e); /* in memory; there is nothing to fail, nor to do */
+	else if (say(s, "ROLLBACK TO inner_one", &e) == 0)
+		(void)!say(s, "RELEASE inner_one", &e);
+	if (s->depth == 0)
+		s->doom = (struct err){ 0 };
+	return -1;
+}
+
+int store_commit(struct store *s, struct err *e)
+{
+	if (s->doom.kind != ERR_NONE) {
+		*e = s->doom;
+		return store_rollback(s);
+	}
+	if (say(s, s->depth > 1 ? "RELEASE inner_one" : "COMMIT", e) < 0)
+		return store_rollback(s); /* a COMMIT that failed leaves the transaction open */
+	s->depth--;
+	return 0;
+}

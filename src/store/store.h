@@ -1,0 +1,74 @@
+/* store.h - durable rows: one SQLite file, `<dir>/atoll.db`.
+ * Owns:         its connections, the prepared statements, the checkpoint thread.
+ * Does not own: what the rows mean. Topics have headers of their own: keys.h, teams.h, boxes.h,
+ *               runs.h, audit.h, events.h, volumes.h, idempotency.h.
+ *
+ * All calls come from one thread. A call that has returned 0 is committed (or part of the group
+ * that store_begin() opened): it survives kill -9 of everybody. It was written, not synced: a
+ * power cut may take the last seconds, always whole transactions from the end. The syncing is done
+ * by a thread of the store's own, which copies the WAL into the database behind everybody's back.
+ *
+ * Other processes may open the same file at the same time (`atoll key new` while the daemon runs):
+ * writers wait for each other up to STORE_BUSY_MS, readers wait for nobody.
+ *
+ * Failures. ERR_NOT_FOUND: no such row. ERR_CONFLICT: somebody has that name already. ERR_INVALID:
+ * text that is not UTF-8, or metadata, env and volumes of a box that are not JSON. ERR_SYS with
+ * sys ENOSPC: the disk is full; EBUSY: another process holds the file; EIO: the disk, or the file,
+ * is broken. A write that failed has changed nothing, reading goes on, and the next write may
+ * succeed.
+ *
+ * Text is UTF-8 without NUL, comes back byte for byte, and its size was bounded by the caller. ""
+ * and NULL are the same to the store; it gives back "". Times are nanoseconds since 1970; 0 is
+ * never. */
+#pragma once
+#include "base/err.h"
+#include "base/id.h"
+#include <stdint.h>
+
+enum {
+	STORE_NAME = 64,       /* bytes of a name: of a box, team, key, volume */
+	STORE_TEMPLATE = 32,   /* of a template's */
+	STORE_SESSION = 128,   /* of a session key */
+	STORE_WORD = 32,       /* of a cause, an action, a kind */
+	STORE_PAGE = 100,      /* rows of a page when nothing was asked for ... */
+	STORE_PAGE_MAX = 1000, /* ... and at most; `more` tells that there is another page */
+	STORE_BUSY_MS = 5000,
+};
+#define STORE_FOREVER UINT64_MAX /* a duration without an end */
+
+struct store;
+
+/* dir exists. Makes the file (0600, owned by the owner of dir), or brings an older one up to date;
+ * one that a newer atoll made, or that is not ours, is refused and left as it is. */
+must_check int store_open(struct store **out, const char *dir, struct err *e);
+void store_close(struct store *s); /* rolls back what is open; fine on NULL */
+
+/* Several writes, all or nothing. Pairs nest: an inner rollback undoes only the inner ones. After
+ * an ERR_SYS inside a group nothing more of it is taken, and store_commit() says so.
+ *
+ *	if (store_begin(s, e) < 0)
+ *		return -1;
+ *	if (store_box_insert(s, &box, e) < 0 || store_event_add(s, &created, e) < 0)
+ *		return store_rollback(s);	// always -1; e stays as it was
+ *	return store_commit(s, e);		// on failure: rolled back
+ * */
+must_check int store_begin(struct store *s, struct err *e);
+must_check int store_commit(struct store *s, struct err *e);
+int store_rollback(struct store *s); /* returns -1 */
+
+/* Failures of the disk or the file (ERR_SYS) in this process so far, all stores together. */
+uint64_t store_errors(void);
+
+/* Reads every page and says what is wrong with the file. Takes its time; for `atoll doctor`. */
+must_check int store_check(struct store *s, struct err *e);
+int store_schema(const struct store *s); /* the version of the open file */
+
+/* Where a page of a list newest first ended: that of the last row. Zero: from the start. */
+struct store_cursor {
+	int64_t ns;
+	char id[ID_LEN + 1];
+};
+#define STORE_CURSOR_TEXT 40
+/* The `next` of a list, and back; what did not come from us is ERR_INVALID. */
+void store_cursor_text(const struct store_cursor *c, char out[STORE_CURSOR_TEXT]);
+must_check int store_cursor_parse(const char *text, struct store_cursor *out, struct err *e);

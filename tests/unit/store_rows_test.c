@@ -1,0 +1,456 @@
+/* Rows one by one: keys, teams, boxes, runs. */
+#include "store_rows.h"
+
+/* Keys ---- */
+
+TEST(a_fresh_key_has_its_form_and_its_hash)
+{
+	char text[KEY_TEXT + 1], other[KEY_TEXT + 1];
+	struct store_key k = { 0 };
+	uint8_t hash[SHA256_BYTES];
+
+	CHECK_OK(store_key_make(text, &k, &err));
+	CHECK_OK(store_key_make(other, &k, &err));
+	CHECK(strcmp(text, other) != 0);
+	CHECK(strncmp(other, "e2b_", 4) == 0 && strlen(other) == 44);
+	CHECK(strncmp(other, k.shown, 8) == 0 && strlen(k.shown) == 8);
+	CHECK_INT(store_key_hash(other, hash), 0);
+	CHECK(memcmp(hash, k.hash, sizeof(hash)) == 0);
+}
+
+TEST(the_hash_of_a_key_is_its_sha256)
+{
+	static const uint8_t want[4] = { 0x28, 0x5c, 0x79, 0xb2 };
+	uint8_t hash[SHA256_BYTES];
+
+	CHECK_INT(store_key_hash("e2b_0123456789abcdef0123456789abcdef01234567", hash), 0);
+	CHECK(memcmp(hash, want, sizeof(want)) == 0);
+}
+
+TEST(what_is_not_a_key_has_no_hash)
+{
+	static const char *const bad[] = {
+		"",
+		"e2b_",
+		"e2b_0123456789abcdef0123456789abcdef0123456",
+		"e2b_0123456789abcdef0123456789abcdef012345678",
+		"e2b_0123456789ABCDEF0123456789abcdef01234567",
+		"E2B_0123456789abcdef0123456789abcdef01234567",
+		"e2b_0123456789abcdef0123456789abcdef0123456\n",
+		" e2b_0123456789abcdef0123456789abcdef0123456",
+	};
+	uint8_t hash[SHA256_BYTES];
+
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
+		CHECK_INT(store_key_hash(bad[i], hash), -1);
+}
+
+static int add_key(struct store *s, const char *team, const char *name, struct store_key *k)
+{
+	char text[KEY_TEXT + 1];
+	static int64_t at;
+
+	*k = (struct store_key){ .role = ROLE_OWNER, .created_ns = ++at };
+	snprintf(k->team, sizeof(k->team), "%s", team);
+	snprintf(k->name, sizeof(k->name), "%s", name);
+	return store_key_make(text, k, &err) < 0 ? -1 : store_key_add(s, k, &err);
+}
+
+TEST(a_key_is_found_by_its_hash_and_by_nothing_near_it)
+{
+	struct store_key k, got;
+
+	STORE(s, dir);
+	CHECK_OK(add_key(s, "default", "ci", &k));
+	CHECK_OK(store_key_find(s, k.hash, &got, &err));
+	CHECK_STR(got.id, k.id);
+	CHECK_OK(store_key_get(s, k.id, &got, &err));
+	CHECK_STR(got.shown, k.shown);
+	k.hash[31] ^= 1;
+	CHECK_ERR(store_key_find(s, k.hash, &got, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_key_get(s, "nonono", &got, &err), ERR_NOT_FOUND);
+}
+
+TEST(a_key_needs_a_team_and_a_name_of_its_own)
+{
+	struct store_team t = { .name = "blue" };
+	struct store_key k;
+
+	STORE(s, dir);
+	CHECK_ERR(add_key(s, "blue", "ci", &k), ERR_NOT_FOUND);
+	CHECK(strstr(err.msg, "no team 'blue'"));
+	CHECK_OK(store_team_put(s, &t, &err));
+	CHECK_OK(add_key(s, "blue", "ci", &k));
+	CHECK_ERR(add_key(s, "blue", "ci", &k), ERR_CONFLICT);
+	CHECK_OK(add_key(s, "default", "ci", &k));
+	CHECK_OK(add_key(s, "blue", "", &k));
+	CHECK_OK(add_key(s, "blue", "", &k)); /* no name is nobody's name */
+}
+
+TEST(a_revoked_key_stays_and_its_name_is_free)
+{
+	struct store_key k, next, got;
+
+	STORE(s, dir);
+	CHECK_OK(add_key(s, "default", "ci", &k));
+	CHECK_OK(store_key_revoke(s, "default", "ci", &err));
+	CHECK_OK(store_key_find(s, k.hash, &got, &err));
+	CHECK(got.revoked);
+	CHECK_ERR(store_key_revoke(s, "default", "ci", &err), ERR_NOT_FOUND);
+	CHECK_OK(add_key(s, "default", "ci", &next));
+	CHECK_OK(store_key_find(s, next.hash, &got, &err));
+	CHECK(!got.revoked);
+	CHECK_OK(store_key_revoke(s, "default", next.id, &err));
+}
+
+TEST(a_key_is_removed_by_id_before_name_and_only_in_its_team)
+{
+	struct store_key k, trap, got;
+
+	STORE(s, dir);
+	CHECK_OK(add_key(s, "default", "ci", &k));
+	CHECK_OK(add_key(s, "default", k.id, &trap)); /* its name is the other one's id */
+	CHECK_ERR(store_key_remove(s, "blue", k.id, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_key_remove(s, "default", k.id, &err));
+	CHECK_ERR(store_key_find(s, k.hash, &got, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_key_find(s, trap.hash, &got, &err));
+	CHECK_OK(store_key_remove(s, "default", k.id, &err));
+	CHECK_ERR(store_key_remove(s, "default", "", &err), ERR_NOT_FOUND);
+}
+
+TEST(the_use_of_a_key_is_noted_to_the_minute)
+{
+	static const int64_t second = INT64_C(1000000000);
+	struct store_key k, got;
+
+	STORE(s, dir);
+	CHECK_OK(add_key(s, "default", "ci", &k));
+	CHECK_OK(store_key_touch(s, &k, 1000 * second, &err));
+	CHECK_OK(store_key_touch(s, &k, 1059 * second, &err));
+	CHECK_OK(store_key_get(s, k.id, &got, &err));
+	CHECK_INT(got.used_ns, 1000 * second);
+	CHECK_OK(store_key_touch(s, &k, 1060 * second, &err));
+	CHECK_OK(store_key_get(s, k.id, &got, &err));
+	CHECK_INT(got.used_ns, 1060 * second);
+	CHECK_OK(store_key_touch(s, &k, 5 * second, &err)); /* the clock was set back */
+	CHECK_INT(k.used_ns, 5 * second);
+	CHECK_OK(store_key_remove(s, "default", k.id, &err));
+	CHECK_ERR(store_key_touch(s, &k, 500 * second, &err), ERR_NOT_FOUND);
+}
+
+TEST(roles_have_names)
+{
+	enum store_role r;
+
+	for (unsigned i = 0; i < ROLE_COUNT; i++) {
+		CHECK_INT(store_role_parse(store_role_name(i), &r), 0);
+		CHECK_INT(r, i);
+	}
+	CHECK_INT(store_role_parse("root", &r), -1);
+	CHECK_STR(store_role_name(ROLE_COUNT), "unknown");
+}
+
+/* Teams ---- */
+
+TEST(team_default_is_there_and_stays)
+{
+	struct store_team t;
+
+	STORE(s, dir);
+	CHECK_OK(store_team_get(s, TEAM_DEFAULT, &t, &err));
+	CHECK_INT(t.boxes, 0);
+	CHECK_ERR(store_team_remove(s, TEAM_DEFAULT, &err), ERR_INVALID);
+	CHECK_ERR(store_team_get(s, "blue", &t, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_team_remove(s, "blue", &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_team_put(s, &(struct store_team){ 0 }, &err), ERR_INVALID);
+}
+
+TEST(a_team_is_changed_by_putting_it_again)
+{
+	struct store_team t = { .name = "blue", .created_ns = 5, .boxes = 1 }, got;
+	struct store_key k;
+
+	STORE(s, dir);
+	CHECK_OK(store_team_put(s, &t, &err));
+	CHECK_OK(add_key(s, "blue", "ci", &k)); /* which the second put must not tear from it */
+	t.boxes = 2;
+	t.requests_per_second = UINT32_MAX;
+	t.created_ns = 99;
+	CHECK_OK(store_team_put(s, &t, &err));
+	CHECK_OK(store_team_get(s, "blue", &got, &err));
+	CHECK(got.boxes == 2 && got.requests_per_second == UINT32_MAX && got.created_ns == 5);
+}
+
+TEST(a_team_with_keys_or_volumes_or_boxes_stays)
+{
+	struct store_team t = { .name = "blue" };
+	struct store_volume v = { .id = "cccccccccccc", .team = "blue", .name = "data" };
+	struct store_usage u = { .executions = 1 };
+	struct store_box b = box_of(1);
+	struct store_key k;
+
+	STORE(s, dir);
+	CHECK_OK(store_team_put(s, &t, &err));
+	CHECK_OK(store_usage_add(s, "blue", 1, &u, &err));
+	CHECK_OK(add_key(s, "blue", "ci", &k));
+	CHECK_ERR(store_team_remove(s, "blue", &err), ERR_CONFLICT);
+	CHECK_OK(store_key_remove(s, "blue", "ci", &err));
+	CHECK_OK(store_volume_insert(s, &v, &err));
+	CHECK_ERR(store_team_remove(s, "blue", &err), ERR_CONFLICT);
+	CHECK_OK(store_volume_remove(s, v.id, &err));
+	strcpy(b.team, "blue");
+	CHECK_OK(store_box_insert(s, &b, &err));
+	CHECK_ERR(store_team_remove(s, "blue", &err), ERR_CONFLICT);
+	CHECK_OK(store_box_set_state(s, b.id, STORE_BOX_GONE, "operator", 9, &err));
+	CHECK_OK(store_team_remove(s, "blue", &err));
+	CHECK_OK(store_usage_get(s, "blue", 0, 10, &u, &err));
+	CHECK_INT(u.executions, 0);
+}
+
+TEST(teams_are_listed_by_name)
+{
+	struct store_teams l;
+
+	STORE(s, dir);
+	CHECK_OK(store_team_put(s, &(struct store_team){ .name = "zoo" }, &err));
+	CHECK_OK(store_team_put(s, &(struct store_team){ .name = "ant" }, &err));
+	CHECK_OK(store_team_list(s, NULL, &l, &err));
+	CHECK_INT(l.n, 3);
+	CHECK_STR(l.v[0].name, "ant");
+	CHECK_STR(l.v[2].name, "zoo");
+	store_teams_fini(&l);
+	CHECK_OK(store_team_list(s, "default", &l, &err));
+	CHECK_INT(l.n, 1);
+	store_teams_fini(&l);
+	CHECK_OK(store_team_list(s, "zoo", &l, &err));
+	CHECK_INT(l.n, 0);
+	store_teams_fini(&l);
+}
+
+TEST(usage_adds_up_per_day_and_over_days)
+{
+	struct store_usage u = { 1, 2, 3, 4 }, got;
+
+	STORE(s, dir);
+	CHECK_OK(store_usage_add(s, "default", 10, &u, &err));
+	CHECK_OK(store_usage_add(s, "default", 10, &u, &err));
+	CHECK_OK(store_usage_add(s, "default", 12, &u, &err));
+	CHECK_OK(store_usage_get(s, "default", 10, 10, &got, &err));
+	CHECK(got.executions == 2 && got.compute_ms == 4 && got.output_bytes == 6 &&
+	      got.boxes_created == 8);
+	CHECK_OK(store_usage_get(s, "default", 0, 12, &got, &err));
+	CHECK_INT(got.executions, 3);
+	CHECK_OK(store_usage_get(s, "default", 11, 11, &got, &err));
+	CHECK_INT(got.executions, 0);
+	CHECK_ERR(store_usage_add(s, "nobody", 10, &u, &err), ERR_NOT_FOUND);
+}
+
+TEST(usage_beyond_all_numbers_is_refused_and_not_wrapped)
+{
+	struct store_usage u = { .output_bytes = INT64_MAX }, got;
+
+	STORE(s, dir);
+	CHECK_OK(store_usage_add(s, "default", 10, &u, &err));
+	CHECK_INT(store_usage_add(s, "default", 10, &u, &err), -1);
+	CHECK_OK(store_usage_get(s, "default", 10, 10, &got, &err));
+	CHECK(got.output_bytes == INT64_MAX);
+}
+
+TEST(a_day_begins_at_midnight_utc)
+{
+	static const int64_t day = INT64_C(86400000000000);
+
+	CHECK_INT(store_day(0), 0);
+	CHECK_INT(store_day(day - 1), 0);
+	CHECK_INT(store_day(day), 1);
+	CHECK_INT(store_day(-1), -1);
+	CHECK_INT(store_day(-day), -1);
+	CHECK_INT(store_day(-day - 1), -2);
+}
+
+/* Boxes ---- */
+
+TEST(a_box_is_buried_once_and_the_first_cause_stays)
+{
+	struct store_box b = box_of(1), out;
+
+	STORE(s, dir);
+	CHECK_OK(store_box_insert(s, &b, &err));
+	CHECK_OK(store_box_bury(s, b.id, "lifetime", 5, &err));
+	CHECK_ERR(store_box_bury(s, b.id, "operator", 6, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_box_get(s, b.id, &out, &err));
+	CHECK_STR(out.cause, "lifetime");
+	CHECK_INT(out.ended_ns, 5);
+	store_box_fini(&out);
+}
+
+TEST(a_box_that_is_not_there_is_not_found)
+{
+	struct store_box b = box_of(1), out;
+
+	STORE(s, dir);
+	CHECK_ERR(store_box_get(s, "aaaaaaaaaaaa", &out, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_box_by_name(s, "default", "", &out, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_box_by_session(s, "default", "", "base", &out, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_box_update(s, &b, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_box_set_state(s, b.id, STORE_BOX_GONE, "x", 1, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_box_set_times(s, b.id, 1, 2, 3, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_box_insert(s, &b, &err));
+	CHECK_ERR(store_box_by_name(s, "default", "", &out, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_box_by_session(s, "default", "", "base", &out, &err), ERR_NOT_FOUND);
+}
+
+TEST(names_and_sessions_are_taken_by_one_living_box_of_a_team)
+{
+	struct store_box a = box_of(1), b = box_of(2), out;
+
+	STORE(s, dir);
+	strcpy(a.name, "nest");
+	strcpy(a.session, "s-1");
+	CHECK_OK(store_box_insert(s, &a, &err));
+	CHECK_ERR(store_box_insert(s, &a, &err), ERR_CONFLICT);
+	strcpy(b.name, "nest");
+	CHECK_ERR(store_box_insert(s, &b, &err), ERR_CONFLICT);
+	CHECK(strstr(err.msg, "named 'nest'"));
+	strcpy(b.name, "other");
+	strcpy(b.session, "s-1");
+	CHECK_ERR(store_box_insert(s, &b, &err), ERR_CONFLICT);
+	CHECK(strstr(err.msg, "session 's-1'"));
+	strcpy(b.template, "node"); /* the same session, another template */
+	CHECK_OK(store_box_insert(s, &b, &err));
+	strcpy(b.name, "nest");
+	CHECK_ERR(store_box_update(s, &b, &err), ERR_CONFLICT);
+
+	CHECK_OK(store_box_by_session(s, "default", "s-1", "node", &out, &err));
+	CHECK_STR(out.id, b.id);
+	store_box_fini(&out);
+	CHECK_OK(store_box_set_state(s, a.id, STORE_BOX_GONE, "idle", 77, &err));
+	CHECK_ERR(store_box_by_name(s, "default", "nest", &out, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_box_update(s, &b, &err));
+	CHECK_OK(store_box_by_name(s, "default", "nest", &out, &err));
+	CHECK_STR(out.id, b.id);
+	store_box_fini(&out);
+	/* And no way back for the first one. */
+	CHECK_ERR(store_box_set_state(s, a.id, STORE_BOX_RUNNING, "", 0, &err), ERR_CONFLICT);
+	CHECK_OK(store_box_get(s, a.id, &out, &err));
+	CHECK(out.state == STORE_BOX_GONE && out.ended_ns == 77);
+	CHECK_STR(out.cause, "idle");
+	store_box_fini(&out);
+}
+
+TEST(another_team_may_use_the_same_names)
+{
+	struct store_box a = box_of(1), b = box_of(2);
+
+	STORE(s, dir);
+	strcpy(a.name, "nest");
+	b = a;
+	strcpy(b.id, id_of(2));
+	strcpy(b.team, "blue");
+	CHECK_OK(store_box_insert(s, &a, &err));
+	CHECK_OK(store_box_insert(s, &b, &err));
+}
+
+TEST(a_box_is_updated_whole_but_for_what_never_changes)
+{
+	struct store_box b = box_of(1), want = rows_box(), out;
+
+	STORE(s, dir);
+	CHECK_OK(store_box_insert(s, &b, &err));
+	CHECK_OK(store_box_get(s, b.id, &out, &err));
+	CHECK_STR(out.metadata, "{}");
+	CHECK_STR(out.env, "{}");
+	CHECK_STR(out.volumes, "[]");
+	store_box_fini(&out);
+	strcpy(want.id, b.id);
+	CHECK_OK(store_box_update(s, &want, &err));
+	CHECK_OK(store_box_get(s, b.id, &out, &err));
+	strcpy(want.team, b.team);
+	want.created_ns = b.created_ns;
+	rows_check_box(&out, &want);
+	store_box_fini(&out);
+	CHECK_OK(store_box_set_times(s, b.id, 91, 92, 93, &err));
+	CHECK_OK(store_box_get(s, b.id, &out, &err));
+	CHECK(out.ends_ns == 91 && out.idle_since_ns == 92 && out.kept_until_ns == 93);
+	store_box_fini(&out);
+}
+
+TEST(metadata_env_and_volumes_must_be_what_they_are)
+{
+	static const char *const bad[] = {
+		"{", "[]", "1", "nonsense", "{\"a\":}", "{} {}", "\"\""
+	};
+
+	STORE(s, dir);
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+		struct store_box b = box_of(1);
+
+		b.metadata = (char *)bad[i];
+		CHECK_ERR(store_box_insert(s, &b, &err), ERR_INVALID);
+		CHECK(strstr(err.msg, "metadata is a JSON object"));
+		b.metadata = NULL;
+		b.env = (char *)bad[i];
+		CHECK_ERR(store_box_insert(s, &b, &err), ERR_INVALID);
+		b.env = NULL;
+		b.volumes = (char *)(i == 1 ? "{}" : bad[i]);
+		CHECK_ERR(store_box_insert(s, &b, &err), ERR_INVALID);
+	}
+}
+
+TEST(states_have_names)
+{
+	enum store_box_state st;
+
+	for (unsigned i = 0; i < STORE_BOX_STATES; i++) {
+		CHECK_INT(store_box_state_parse(store_box_state_name(i), &st), 0);
+		CHECK_INT(st, i);
+	}
+	CHECK_INT(store_box_state_parse("", &st), -1);
+}
+
+/* Runs ---- */
+
+TEST(a_run_begins_and_ends_once)
+{
+	struct store_run r = rows_run(), out;
+
+	STORE(s, dir);
+	CHECK_ERR(store_run_end(s, &r, &err), ERR_NOT_FOUND);
+	r.record = "{\"request\":1}";
+	CHECK_OK(store_run_begin(s, &r, &err));
+	CHECK_ERR(store_run_begin(s, &r, &err), ERR_CONFLICT);
+	CHECK_OK(store_run_get(s, r.id, &out, &err));
+	CHECK(out.ended_ns == 0 && out.status == 0 && out.output_bytes == 0 && !out.cause[0]);
+	CHECK_STR(out.record, "{\"request\":1}");
+	store_run_fini(&out);
+	r.record = NULL;
+	CHECK_OK(store_run_end(s, &r, &err));
+	strcpy(r.cause, "memory");
+	CHECK_ERR(store_run_end(s, &r, &err), ERR_CONFLICT);
+	CHECK(strstr(err.msg, "signal"));
+	CHECK_OK(store_run_get(s, r.id, &out, &err));
+	CHECK_STR(out.cause, "signal");
+	CHECK_INT(out.output_bytes, 43);
+	store_run_fini(&out);
+	r.ended_ns = 0;
+	CHECK_ERR(store_run_end(s, &r, &err), ERR_INVALID);
+	CHECK_ERR(store_run_get(s, "", &out, &err), ERR_NOT_FOUND);
+}
+
+TEST(a_record_of_a_megabyte_comes_back)
+{
+	struct store_run r = rows_run(), out;
+	size_t n = 1 << 20;
+	auto_free char *record = malloc(n + 1);
+
+	STORE(s, dir);
+	memset(record, 'x', n);
+	record[0] = record[n - 1] = '"';
+	record[n] = 0;
+	r.record = record;
+	CHECK_OK(store_run_begin(s, &r, &err));
+	CHECK_OK(store_run_end(s, &r, &err));
+	CHECK_OK(store_run_get(s, r.id, &out, &err));
+	CHECK(strcmp(out.record, record) == 0);
+	store_run_fini(&out);
+}

@@ -1,0 +1,553 @@
+/* The store as a file: who may open it, what becomes of it, groups. Rows are in store_*_test.c. */
+#include "base/buf.h"
+#include "store/schema.h"
+#include "store/sql.h"
+#include "store_rows.h"
+#include "forked.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include "store_v1.h"
+
+static void path_of(char out[160], const char *dir, const char *name)
+{
+	snprintf(out, 160, "%s/%s", dir, name);
+}
+
+/* A connection to the file that knows nothing of the store; SQL in, what it said out. */
+static int plain(const char *dir, const char *text)
+{
+	char path[160];
+	sqlite3 *db = NULL;
+	int rc;
+
+	path_of(path, dir, "atoll.db");
+	rc = sqlite3_open(path, &db);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(db, text, NULL, NULL, NULL);
+	if (rc != SQLITE_OK)
+		printf("# %s\n", sqlite3_errmsg(db));
+	sqlite3_close(db);
+	return rc;
+}
+
+static void slurp(const char *dir, const char *name, struct buf *out)
+{
+	char path[160];
+	auto_fd int fd = -1;
+	ssize_t n;
+
+	path_of(path, dir, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && (n = read(fd, buf_space(out, 65536), 65536)) > 0)
+		buf_grew(out, (size_t)n);
+}
+
+static int spill(const char *dir, const char *name, const void *bytes, size_t n)
+{
+	char path[160];
+	auto_fd int fd = -1;
+
+	path_of(path, dir, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	return fd >= 0 && write(fd, bytes, n) == (ssize_t)n ? 0 : -1;
+}
+
+/* Opening ---- */
+
+TEST(a_new_store_is_private_and_current)
+{
+	struct stat st;
+	char path[160];
+
+	STORE(s, dir);
+	path_of(path, dir, "atoll.db");
+	CHECK_INT(stat(path, &st), 0);
+	CHECK_INT(st.st_mode & 0777, 0600);
+	CHECK_INT(store_schema(s), schema_newest);
+	CHECK_OK(store_check(s, &err));
+}
+
+TEST(a_row_of_everything_comes_back_after_reopening)
+{
+	STORE(s, dir);
+	CHECK_OK(rows_fill(s));
+	rows_check(s);
+	store_close(s);
+	s = NULL;
+	CHECK_OK(store_open(&s, dir, &err));
+	rows_check(s);
+}
+
+TEST(closing_leaves_one_file_with_everything_in_it)
+{
+	struct stat st;
+	char path[160];
+
+	STORE(s, dir);
+	CHECK_OK(rows_fill(s));
+	store_close(s);
+	s = NULL;
+	path_of(path, dir, "atoll.db-wal");
+	CHECK_INT(stat(path, &st), -1);
+}
+
+TEST(a_folder_that_is_not_there_is_said_to_be)
+{
+	auto_store struct store *s = NULL;
+
+	CHECK_ERR(store_open(&s, "/nonexistent/state", &err), ERR_SYS);
+	CHECK_INT(err.sys, ENOENT);
+	CHECK(strstr(err.msg, "/nonexistent/state/atoll.db"));
+}
+
+TEST(a_folder_with_a_name_without_end_is_refused)
+{
+	auto_store struct store *s = NULL;
+	static char name[8000];
+
+	memset(name, 'a', sizeof(name) - 1);
+	CHECK_ERR(store_open(&s, name, &err), ERR_INVALID);
+}
+
+TEST(a_folder_in_the_place_of_the_file_is_refused)
+{
+	auto_dir char dir[128];
+	auto_store struct store *s = NULL;
+	char path[160];
+
+	dir_make(dir);
+	path_of(path, dir, "atoll.db");
+	CHECK_INT(mkdir(path, 0700), 0);
+	err = (struct err){ 0 };
+	CHECK(store_open(&s, dir, &err) < 0 && err.kind == ERR_SYS);
+	rmdir(path);
+}
+
+TEST(garbage_is_refused_and_left_as_it_is)
+{
+	auto_dir char dir[128];
+	auto_store struct store *s = NULL;
+	auto_buf struct buf now = { 0 };
+	char garbage[10000];
+
+	dir_make(dir);
+	memset(garbage, 'x', sizeof(garbage));
+	CHECK_INT(spill(dir, "atoll.db", garbage, sizeof(garbage)), 0);
+	CHECK_ERR(store_open(&s, dir, &err), ERR_SYS);
+	CHECK_INT(err.sys, EIO);
+	CHECK(strstr(err.msg, "not a database"));
+	slurp(dir, "atoll.db", &now);
+	CHECK(now.len == sizeof(garbage) && memcmp(now.p, garbage, now.len) == 0);
+}
+
+TEST(a_truncated_file_is_refused)
+{
+	static const off_t parts[] = { 100, 4096, 5000, 40960 };
+
+	for (unsigned i = 0; i < ARRAY_LEN(parts); i++) {
+		char path[160];
+
+		STORE(s, dir);
+		CHECK_OK(rows_fill(s));
+		store_close(s);
+		s = NULL;
+		path_of(path, dir, "atoll.db");
+		CHECK_INT(truncate(path, parts[i]), 0);
+		CHECK_ERR(store_open(&s, dir, &err), ERR_SYS);
+		CHECK_INT(err.sys, EIO);
+	}
+}
+
+TEST(a_broken_page_is_found_by_the_check)
+{
+	char path[160], zeros[4096] = { 0 };
+	auto_fd int fd = -1;
+
+	STORE(s, dir);
+	CHECK_OK(rows_fill(s));
+	CHECK_OK(store_check(s, &err));
+	store_close(s);
+	s = NULL;
+	path_of(path, dir, "atoll.db");
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	CHECK_INT(pwrite(fd, zeros, sizeof(zeros), 4096 * 3), 4096);
+	CHECK_OK(store_open(&s, dir, &err));
+	CHECK_ERR(store_check(s, &err), ERR_SYS);
+	CHECK_INT(err.sys, EIO);
+}
+
+TEST(a_wal_of_garbage_takes_nothing_away)
+{
+	char garbage[9000];
+
+	STORE(s, dir);
+	CHECK_OK(rows_fill(s));
+	store_close(s);
+	s = NULL;
+	memset(garbage, 0x37, sizeof(garbage));
+	CHECK_INT(spill(dir, "atoll.db-wal", garbage, sizeof(garbage)), 0);
+	CHECK_OK(store_open(&s, dir, &err));
+	rows_check(s);
+}
+
+TEST(the_database_of_another_program_is_refused)
+{
+	auto_dir char dir[128];
+	auto_store struct store *s = NULL;
+
+	dir_make(dir);
+	CHECK_INT(plain(dir, "CREATE TABLE photos (name TEXT)"), SQLITE_OK);
+	CHECK_ERR(store_open(&s, dir, &err), ERR_INVALID);
+	CHECK(strstr(err.msg, "another program"));
+}
+
+TEST(the_database_of_a_newer_atoll_is_refused_and_left_as_it_is)
+{
+	auto_buf struct buf before = { 0 }, after = { 0 };
+	char want[80], stamp[64];
+
+	STORE(s, dir);
+	store_close(s);
+	s = NULL;
+	snprintf(stamp, sizeof(stamp), "PRAGMA user_version = %d", schema_newest + 4);
+	CHECK_INT(plain(dir, stamp), SQLITE_OK);
+	slurp(dir, "atoll.db", &before);
+	CHECK_ERR(store_open(&s, dir, &err), ERR_INVALID);
+	snprintf(want, sizeof(want), "made by a newer atoll: schema %d, this one knows %d",
+		 schema_newest + 4, schema_newest);
+	CHECK(strstr(err.msg, want));
+	slurp(dir, "atoll.db", &after);
+	CHECK(before.len == after.len && memcmp(before.p, after.p, after.len) == 0);
+}
+
+static void become_nobody(void)
+{
+	if (geteuid() == 0 &&
+	    (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0))
+		_exit(1);
+}
+
+TEST_FORKED(a_file_that_may_only_be_read_is_refused)
+{
+	char path[160];
+
+	STORE(s, dir);
+	store_close(s);
+	s = NULL;
+	path_of(path, dir, "atoll.db");
+	CHECK(chmod(path, 0444) == 0 && chmod(dir, 0777) == 0);
+	become_nobody();
+	CHECK_ERR(store_open(&s, dir, &err), ERR_SYS);
+	CHECK_INT(err.sys, EACCES);
+}
+
+TEST_FORKED(a_file_that_may_not_be_read_is_refused)
+{
+	char path[160];
+
+	STORE(s, dir);
+	store_close(s);
+	s = NULL;
+	path_of(path, dir, "atoll.db");
+	CHECK(chmod(path, 0) == 0 && chmod(dir, 0777) == 0);
+	become_nobody();
+	CHECK_ERR(store_open(&s, dir, &err), ERR_SYS);
+	CHECK_INT(err.sys, EACCES);
+}
+
+TEST(a_file_made_by_root_belongs_to_the_owner_of_the_folder)
+{
+	auto_dir char dir[128];
+	auto_store struct store *s = NULL;
+	struct stat st;
+	char path[160];
+
+	if (geteuid() != 0)
+		SKIP("only root can give files away");
+	dir_make(dir);
+	CHECK_INT(chown(dir, 65534, 65534), 0);
+	CHECK_OK(store_open(&s, dir, &err));
+	CHECK_OK(rows_fill(s));
+	path_of(path, dir, "atoll.db-wal");
+	CHECK_INT(stat(path, &st), 0);
+	CHECK_INT(st.st_uid, 65534);
+	path_of(path, dir, "atoll.db");
+	CHECK_INT(stat(path, &st), 0);
+	CHECK_INT(st.st_uid, 65534);
+}
+
+/* Versions ---- */
+
+static const char *const history[] = {
+	"CREATE TABLE a (x INTEGER); INSERT INTO a VALUES (1)",
+	"ALTER TABLE a ADD COLUMN y INTEGER DEFAULT 2",
+	"CREATE TABLE b AS SELECT x + y AS z FROM a; DROP TABLE a",
+};
+
+TEST(every_version_becomes_the_newest)
+{
+	for (int from = 0; from <= 3; from++) {
+		sqlite3 *db;
+		int n = 0;
+
+		CHECK_INT(sqlite3_open(":memory:", &db), SQLITE_OK);
+		CHECK_OK(schema_migrate(db, history, from, &err));
+		CHECK_OK(schema_number(db, "PRAGMA user_version", &n, &err));
+		CHECK_INT(n, from);
+		CHECK_OK(schema_migrate(db, history, 3, &err));
+		CHECK_OK(schema_number(db, "SELECT z FROM b", &n, &err));
+		CHECK_INT(n, 3);
+		CHECK_OK(schema_number(db, "PRAGMA user_version", &n, &err));
+		CHECK_INT(n, 3);
+		CHECK_ERR(schema_migrate(db, history, 2, &err) < 0 ? -1
+								   : schema_accept(db, 2, &err),
+			  ERR_INVALID);
+		sqlite3_close(db);
+	}
+}
+
+TEST(a_step_that_fails_leaves_the_version_before_it_whole)
+{
+	static const char *const broken[] = {
+		"CREATE TABLE a (x INTEGER); INSERT INTO a VALUES (1)",
+		"UPDATE a SET x = 5; CREATE TABLE b (y); INSERT INTO nowhere VALUES (1)",
+	};
+	sqlite3 *db;
+	int n = 0;
+
+	CHECK_INT(sqlite3_open(":memory:", &db), SQLITE_OK);
+	CHECK_ERR(schema_migrate(db, broken, 2, &err), ERR_SYS);
+	CHECK(strstr(err.msg, "from schema 1 to 2") && strstr(err.msg, "nowhere"));
+	CHECK_OK(schema_number(db, "PRAGMA user_version", &n, &err));
+	CHECK_INT(n, 1);
+	CHECK_OK(schema_number(db, "SELECT x FROM a", &n, &err));
+	CHECK_INT(n, 1);
+	CHECK_OK(schema_number(db, "SELECT count(*) FROM sqlite_schema", &n, &err));
+	CHECK_INT(n, 1);
+	sqlite3_close(db);
+}
+
+TEST(a_store_of_version_1_still_opens_with_all_its_rows)
+{
+	auto_dir char dir[128];
+	auto_store struct store *s = NULL;
+
+	dir_make(dir);
+	CHECK_INT(plain(dir, store_v1), SQLITE_OK);
+	CHECK_OK(store_open(&s, dir, &err));
+	CHECK_INT(store_schema(s), schema_newest);
+	rows_check(s);
+	CHECK_OK(store_check(s, &err));
+}
+
+/* Whoever is about to change a released step: add another one. */
+TEST(the_first_step_makes_what_it_made_when_it_was_released)
+{
+	static const char all[] =
+		"SELECT group_concat(sql, x'0a') FROM"
+		" (SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name)";
+	struct buf text[2] = { { 0 }, { 0 } };
+
+	for (unsigned i = 0; i < 2; i++) {
+		sqlite3_stmt *stmt;
+		sqlite3 *db;
+
+		CHECK_INT(sqlite3_open(":memory:", &db), SQLITE_OK);
+		if (i)
+			CHECK_OK(schema_migrate(db, schema_steps, 1, &err));
+		else
+			CHECK_INT(sqlite3_exec(db, store_v1, NULL, NULL, NULL), SQLITE_OK);
+		CHECK_INT(sqlite3_prepare_v2(db, all, -1, &stmt, NULL), SQLITE_OK);
+		CHECK_INT(sqlite3_step(stmt), SQLITE_ROW);
+		buf_puts(&text[i], (const char *)sqlite3_column_text(stmt, 0));
+		sqlite3_finalize(stmt);
+		sqlite3_close(db);
+	}
+	CHECK_STR(buf_str(&text[1]), buf_str(&text[0]));
+	buf_fini(&text[0]);
+	buf_fini(&text[1]);
+}
+
+/* Groups ---- */
+
+static int has(struct store *s, unsigned n)
+{
+	struct store_box b;
+	struct err e;
+
+	if (store_box_get(s, id_of(n), &b, &e) < 0)
+		return 0;
+	store_box_fini(&b);
+	return 1;
+}
+
+static int put(struct store *s, unsigned n)
+{
+	struct store_box b = box_of(n);
+
+	return store_box_insert(s, &b, &err);
+}
+
+TEST(a_group_is_all_or_nothing)
+{
+	STORE(s, dir);
+	CHECK_OK(store_begin(s, &err));
+	CHECK_OK(put(s, 1));
+	CHECK(has(s, 1));
+	CHECK_INT(store_rollback(s), -1);
+	CHECK(!has(s, 1));
+	CHECK_OK(store_begin(s, &err));
+	CHECK_OK(put(s, 1));
+	CHECK_OK(put(s, 2));
+	CHECK_OK(store_commit(s, &err));
+	CHECK(has(s, 1) && has(s, 2));
+}
+
+TEST(an_inner_rollback_undoes_the_inner_ones_alone)
+{
+	STORE(s, dir);
+	CHECK_OK(store_begin(s, &err));
+	CHECK_OK(put(s, 1));
+	CHECK_OK(store_begin(s, &err));
+	CHECK_OK(put(s, 2));
+	CHECK_ERR(put(s, 1), ERR_CONFLICT);
+	CHECK_INT(store_rollback(s), -1);
+	CHECK_OK(store_begin(s, &err));
+	CHECK_OK(put(s, 3));
+	CHECK_OK(store_commit(s, &err));
+	CHECK_OK(store_commit(s, &err));
+	CHECK(has(s, 1) && !has(s, 2) && has(s, 3));
+}
+
+TEST(an_outer_rollback_undoes_committed_inner_ones)
+{
+	STORE(s, dir);
+	CHECK_OK(store_begin(s, &err));
+	CHECK_OK(store_begin(s, &err));
+	CHECK_OK(put(s, 1));
+	CHECK_OK(store_commit(s, &err));
+	store_rollback(s);
+	CHECK(!has(s, 1));
+}
+
+TEST(an_end_without_a_beginning_changes_nothing)
+{
+	STORE(s, dir);
+	CHECK_INT(store_rollback(s), -1);
+	err = (struct err){ 0 };
+	CHECK(store_commit(s, &err) < 0 && err.kind != ERR_NONE);
+	CHECK_OK(put(s, 1));
+}
+
+TEST(closing_rolls_back_what_is_open)
+{
+	STORE(s, dir);
+	CHECK_OK(store_begin(s, &err));
+	CHECK_OK(put(s, 1));
+	store_close(s);
+	s = NULL;
+	CHECK_OK(store_open(&s, dir, &err));
+	CHECK(!has(s, 1));
+	store_close(NULL);
+}
+
+/* Text ---- */
+
+TEST(text_that_is_not_utf8_is_refused)
+{
+	static const char *const bad[] = {
+		"\x80",
+		"\xc3",
+		"\xc0\xaf",
+		"\xe0\x80\x80",
+		"\xed\xa0\x80",
+		"\xf0\x80\x80\x80",
+		"\xf4\x90\x80\x80",
+		"\xf8\x88\x80\x80\x80",
+		"\xff",
+		"ok\xe2\x82",
+	};
+
+	STORE(s, dir);
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+		struct store_box b = box_of(i);
+
+		snprintf(b.name, sizeof(b.name), "%s", bad[i]);
+		CHECK_ERR(store_box_insert(s, &b, &err), ERR_INVALID);
+		CHECK(!has(s, i));
+		CHECK_ERR(store_box_by_name(s, "default", bad[i], &b, &err), ERR_INVALID);
+	}
+}
+
+TEST(hostile_text_comes_back_byte_for_byte)
+{
+	static const char *const texts[] = {
+		"'",
+		"\"",
+		"';--",
+		"%s%n",
+		"\\",
+		"\x01\x02\x7f",
+		"\xef\xbf\xbf",
+		"\xf4\x8f\xbf\xbf",
+		"a\nb",
+		"NULL",
+		"?1",
+		" ",
+		"\xe2\x80\xae",
+	};
+
+	STORE(s, dir);
+	for (unsigned i = 0; i < ARRAY_LEN(texts); i++) {
+		struct store_box b = box_of(i);
+
+		snprintf(b.name, sizeof(b.name), "%s", texts[i]);
+		CHECK_OK(store_box_insert(s, &b, &err));
+		CHECK_OK(store_box_by_name(s, "default", texts[i], &b, &err));
+		CHECK_STR(b.name, texts[i]);
+		CHECK_STR(b.id, id_of(i));
+		store_box_fini(&b);
+	}
+}
+
+TEST(a_cursor_survives_being_text_and_nothing_else_is_one)
+{
+	static const char *const bad[] = {
+		"",
+		"-",
+		"1",
+		"1-",
+		"-aaaaaaaaaaaa",
+		"1-aaa",
+		"x-aaaaaaaaaaaa",
+		"1-AAAAAAAAAAAA",
+		"99999999999999999999-aaaaaaaaaaaa",
+		"9999999999999999999-aaaaaaaaaaaa",
+		"-1-aaaaaaaaaaaa",
+		"1-aaaaaaaaaaaaa",
+		" 1-aaaaaaaaaaaa",
+	};
+	struct store_cursor c = { INT64_MAX, "abcdefghijkl" }, d;
+	char text[STORE_CURSOR_TEXT];
+
+	store_cursor_text(&c, text);
+	CHECK_OK(store_cursor_parse(text, &d, &err));
+	CHECK(d.ns == c.ns && strcmp(d.id, c.id) == 0);
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
+		CHECK_ERR(store_cursor_parse(bad[i], &d, &err), ERR_INVALID);
+}
+
+TEST(more_kinds_of_questions_than_the_cache_holds_are_answered)
+{
+	STORE(s, dir);
+	for (unsigned i = 0; i < SQL_CACHE * 3; i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "SELECT %u", i);
+		auto_sql struct sql q = sql(s, text);
+		CHECK_INT(sql_row(&q, &err), 1);
+		CHECK_INT(sql_get_i64(&q), i);
+	}
+	CHECK_OK(put(s, 1));
+}
