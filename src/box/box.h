@@ -21,6 +21,8 @@ struct keeper_link {
 /* Connects; if nobody listens and start is set, starts a keeper that leaves when idle. */
 must_check int keeper_open(struct keeper_link *k, int start, struct err *e);
 void keeper_close(struct keeper_link *k);
+/* Does it answer, in our language? Asks once; a keeper that hangs up is not replaced. */
+must_check int keeper_greet(struct keeper_link *k, struct wire_about *out, struct err *e);
 must_check int keeper_about(struct keeper_link *k, struct wire_about *out, struct err *e);
 must_check int keeper_fill(struct keeper_link *k, unsigned depth, struct wire_about *out,
 			   struct err *e);

@@ -16,14 +16,24 @@ enum { DISK_FULL_BELOW = 64 * 1024 };
 static const char *const names[] = {
 	[CAUSE_EXIT] = "exit",           [CAUSE_SIGNAL] = "signal", [CAUSE_MEMORY] = "memory",
 	[CAUSE_PROCESSES] = "processes", [CAUSE_DISK] = "disk",     [CAUSE_CPU] = "cpu",
-	[CAUSE_WALL] = "wall",           [CAUSE_POLICY] = "policy", [CAUSE_OPERATOR] = "operator",
-	[CAUSE_HOST] = "host",
+	[CAUSE_WALL] = "wall",           [CAUSE_LIFETIME] = "lifetime", [CAUSE_IDLE] = "idle",
+	[CAUSE_POLICY] = "policy",       [CAUSE_OPERATOR] = "operator", [CAUSE_HOST] = "host",
 };
 _Static_assert(ARRAY_LEN(names) == CAUSE_COUNT, "a cause without a name");
 
 const char *cause_name(enum cause cause)
 {
 	return names[cause];
+}
+
+int cause_parse(const char *name, enum cause *out)
+{
+	for (unsigned i = 0; i < CAUSE_COUNT; i++)
+		if (!strcmp(name, names[i])) {
+			*out = (enum cause)i;
+			return 0;
+		}
+	return -1;
 }
 
 /* ---- evidence ---- */
@@ -53,6 +63,27 @@ static int we_killed(const struct ending *x)
 	int wanted = x->end == STREAM_KILLED || x->end == STREAM_HUNG_UP;
 
 	return ended_from_outside(x) || (wanted && (!x->exited || x->exit.why == WIRE_WHY_SIGNAL));
+}
+
+/* Somebody ended the whole box, and this program with it. */
+static int ended_with_box(const struct ending *x, enum cause why)
+{
+	return x->because == why && (!x->exited || by_signal(x, SIGKILL));
+}
+
+static int over_lifetime(const struct ending *x)
+{
+	return ended_with_box(x, CAUSE_LIFETIME);
+}
+
+static int over_idle(const struct ending *x)
+{
+	return ended_with_box(x, CAUSE_IDLE);
+}
+
+static int by_operator(const struct ending *x)
+{
+	return ended_with_box(x, CAUSE_OPERATOR) || we_killed(x);
 }
 
 static int unread(const struct ending *x)
@@ -125,7 +156,9 @@ static const struct rule {
 	enum cause cause;
 } rules[] = {
 	/* What we did ourselves explains everything that follows from it. */
-	{ we_killed, CAUSE_OPERATOR },
+	{ over_lifetime, CAUSE_LIFETIME },
+	{ over_idle, CAUSE_IDLE },
+	{ by_operator, CAUSE_OPERATOR },
 	{ unread, CAUSE_SIGNAL },
 	{ over_wall, CAUSE_WALL },
 	{ over_cpu, CAUSE_CPU },
@@ -194,9 +227,16 @@ static void say_limit(struct buf *out, const char *what, uint64_t bytes)
 	buf_printf(out, "%s limit reached: %s", what, units_size(size, bytes));
 }
 
+static int no_folder(const struct ending *x)
+{
+	return never_ran(x) && x->cwd && !strcmp(x->exit.step, "directory");
+}
+
 static void say_exit(const struct ending *x, struct buf *out)
 {
-	if (never_ran(x))
+	if (no_folder(x))
+		buf_printf(out, "cannot start in '%.80s': %s", x->cwd, strerror(x->exit.status));
+	else if (never_ran(x))
 		buf_printf(out, "cannot execute '%.40s': %s", x->program, strerror(x->exit.status));
 }
 
@@ -245,6 +285,21 @@ static void say_wall(const struct ending *x, struct buf *out)
 	buf_printf(out, "time limit reached: %s", units_time(time, x->wall_ms * UINT64_C(1000)));
 }
 
+static void say_lifetime(const struct ending *x, struct buf *out)
+{
+	char time[UNITS_TEXT];
+
+	buf_printf(out, "the box's lifetime was over: %s", units_time(time, x->because_ms * 1000));
+}
+
+static void say_idle(const struct ending *x, struct buf *out)
+{
+	char time[UNITS_TEXT];
+
+	buf_printf(out, "nothing happened in the box for %s, its idle timeout",
+		   units_time(time, x->because_ms * 1000));
+}
+
 static void say_policy(const struct ending *x, struct buf *out)
 {
 	(void)x;
@@ -253,8 +308,8 @@ static void say_policy(const struct ending *x, struct buf *out)
 
 static void say_operator(const struct ending *x, struct buf *out)
 {
-	if (ended_from_outside(x))
-		buf_puts(out, "ended by atoll kill");
+	if (ended_from_outside(x) || x->because == CAUSE_OPERATOR)
+		buf_puts(out, "ended from outside: somebody asked for its end");
 	else
 		buf_puts(out, x->end == STREAM_HUNG_UP ? "ended because the terminal went away"
 						       : "killed by a second Ctrl-C");
@@ -283,7 +338,9 @@ static void way_exit(const struct ending *x, struct buf *out)
 
 	if (!never_ran(x))
 		return;
-	if (x->exit.status == ENOENT)
+	if (no_folder(x))
+		buf_puts(out, "make that folder first, or start elsewhere");
+	else if (x->exit.status == ENOENT)
 		buf_puts(out, "a box has this machine's /usr, and what you bring: -w DIR");
 	else if (x->exit.status == ENOEXEC && uname(&u) == 0)
 		buf_printf(out, "it has to be a program for %s, or begin with #!", u.machine);
@@ -326,6 +383,18 @@ static void way_wall(const struct ending *x, struct buf *out)
 		   (2 * (unsigned long long)x->wall_ms + 999) / 1000);
 }
 
+static void way_lifetime(const struct ending *x, struct buf *out)
+{
+	(void)x;
+	buf_puts(out, "a longer one: PATCH /v1/boxes/ID {\"lifetime_ms\": N}, before it is over");
+}
+
+static void way_idle(const struct ending *x, struct buf *out)
+{
+	(void)x;
+	buf_puts(out, "any request to the box is activity; or a longer idle_ms");
+}
+
 static void way_policy(const struct ending *x, struct buf *out)
 {
 	(void)x;
@@ -350,6 +419,8 @@ static const struct {
 	[CAUSE_DISK] = { say_disk, way_disk, 1 },
 	[CAUSE_CPU] = { say_cpu, way_cpu, 0 },
 	[CAUSE_WALL] = { say_wall, way_wall, 0 },
+	[CAUSE_LIFETIME] = { say_lifetime, way_lifetime, 0 },
+	[CAUSE_IDLE] = { say_idle, way_idle, 0 },
 	[CAUSE_POLICY] = { say_policy, way_policy, 1 },
 	[CAUSE_OPERATOR] = { say_operator, NULL, 1 },
 	[CAUSE_HOST] = { say_host, way_host, 0 },

@@ -11,7 +11,9 @@ enum cause {
 	CAUSE_PROCESSES,
 	CAUSE_DISK,
 	CAUSE_CPU,
-	CAUSE_WALL,
+	CAUSE_WALL,     /* of the program */
+	CAUSE_LIFETIME, /* of the box */
+	CAUSE_IDLE,     /* the box's idle timeout */
 	CAUSE_POLICY,
 	CAUSE_OPERATOR,
 	CAUSE_HOST,
@@ -21,6 +23,7 @@ enum cause {
 /* All that is known about the end of a run. */
 struct ending {
 	const char *program; /* what was to be run, for messages */
+	const char *cwd;     /* where; NULL: the usual place */
 	enum stream_end end;
 	int exited; /* exit is valid: init lived to tell */
 	struct wire_exit exit;
@@ -29,10 +32,13 @@ struct ending {
 	struct wire_limits limits;
 	uint32_t wall_ms;
 	uint64_t run_us;
+	enum cause because; /* why we ended the box: lifetime, idle, operator; CAUSE_EXIT: we did not */
+	uint64_t because_ms; /* the timeout that was over */
 };
 
 enum cause cause_of(const struct ending *end);
-const char *cause_name(enum cause cause); /* "memory" */
+const char *cause_name(enum cause cause);
+int cause_parse(const char *name, enum cause *out); /* -1: no such cause */ /* "memory" */
 
 /* The signal that ended it, seen from the shell; 0 if none did. */
 int cause_signal(const struct ending *end);

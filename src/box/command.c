@@ -2,7 +2,7 @@
  * Short lists ride in the frame. Long ones would not fit a packet: they go as one sealed memfd,
  * which init maps without having to fear that it changes. */
 #include "base/own.h"
-#include "box/box.h"
+#include "box/command.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -81,16 +81,24 @@ static int sealed_copy(const char *bytes, size_t n, struct err *e)
 	return steal_fd(&fd);
 }
 
-int box_start(struct box *b, const struct box_command *cmd, uint32_t *out_ref, struct err *e)
+static int to_memfd(struct command *c, struct err *e)
+{
+	c->memfd = sealed_copy(c->tail, c->tail_len, e);
+	free(steal(&c->tail));
+	c->tail_len = 0;
+	c->start.head.flags |= WIRE_START_MEMFD;
+	return c->memfd < 0 ? -1 : 0;
+}
+
+int command_make(struct command *c, const struct box_command *cmd, uint32_t ref, struct err *e)
 {
 	const char *const *env = cmd->env ? cmd->env : box_default_env;
 	const char *cwd = cmd->cwd ? cmd->cwd : BOX_HOME;
-	char small[TAIL_INLINE];
-	auto_free char *big = NULL;
-	auto_fd int memfd = -1;
 	size_t total = strlen(cwd) + 1;
-	struct wire_start start = {
-		.head = sock_head(WIRE_START, b->next_ref),
+
+	*c = (struct command){ .memfd = -1 };
+	c->start = (struct wire_start){
+		.head = sock_head(WIRE_START, ref),
 		.wall_ms = cmd->wall_ms,
 		.grace_ms = cmd->grace_ms ? cmd->grace_ms : BOX_GRACE_MS,
 		.rows = cmd->rows,
@@ -100,26 +108,36 @@ int box_start(struct box *b, const struct box_command *cmd, uint32_t *out_ref, s
 		.credit = { cmd->credit, cmd->credit },
 		.without = cmd->without,
 	};
-
-	if (measure(cmd->argv, "argument", &start.argc, &total, e) < 0 ||
-	    measure(env, "environment variable", &start.envc, &total, e) < 0)
+	c->start.head.flags = cmd->flags;
+	if (measure(cmd->argv, "argument", &c->start.argc, &total, e) < 0 ||
+	    measure(env, "environment variable", &c->start.envc, &total, e) < 0)
 		return -1;
-	start.tail_bytes = (uint32_t)total;
-	start.head.flags = cmd->flags;
-	if (total > sizeof(small)) {
-		big = malloc(total);
-		if (!big)
-			abort();
-		fill(big, cwd, cmd, env, &start);
-		memfd = sealed_copy(big, total, e);
-		if (memfd < 0)
-			return -1;
-		start.head.flags |= WIRE_START_MEMFD;
-	} else {
-		fill(small, cwd, cmd, env, &start);
-	}
-	if (sock_send(b->init, &start, sizeof(start), small, big ? 0 : total, &memfd, big ? 1 : 0,
-		      e) < 0)
+	c->start.tail_bytes = (uint32_t)total;
+	c->tail_len = total;
+	c->tail = malloc(total);
+	if (!c->tail)
+		abort();
+	fill(c->tail, cwd, cmd, env, &c->start);
+	return total > TAIL_INLINE ? to_memfd(c, e) : 0;
+}
+
+void command_fini(struct command *c)
+{
+	free(c->tail);
+	own_close_fd(&c->memfd);
+}
+
+int box_start(struct box *b, const struct box_command *cmd, uint32_t *out_ref, struct err *e)
+{
+	struct command c;
+	int rc;
+
+	if (command_make(&c, cmd, b->next_ref, e) < 0)
+		return -1;
+	rc = sock_send(b->init, &c.start, sizeof(c.start), c.tail, c.tail_len, &c.memfd,
+		       c.memfd >= 0, e);
+	command_fini(&c);
+	if (rc < 0)
 		return err_in(e, "box %s", b->about.id);
 	*out_ref = b->next_ref++;
 	return 0;

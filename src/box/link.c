@@ -157,6 +157,14 @@ int link_ask(struct keeper_link *k, void *ask, size_t ask_len, struct answer *a,
 	return 0;
 }
 
+int keeper_greet(struct keeper_link *k, struct wire_about *out, struct err *e)
+{
+	struct frame ask = sock_head(WIRE_INFO, 0);
+	struct answer a = { .want = WIRE_ABOUT, .to = out, .room = sizeof(*out) };
+
+	return ask_once(k, &ask, sizeof(ask), &a, e);
+}
+
 int keeper_about(struct keeper_link *k, struct wire_about *out, struct err *e)
 {
 	struct frame ask = sock_head(WIRE_INFO, 0);

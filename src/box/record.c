@@ -1,5 +1,6 @@
 /* record.c - see record.h. Fields are only ever added. A figure that this host cannot give is null. */
 #include "box/record.h"
+#include "base/base64.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -9,7 +10,7 @@ static json_t *number(uint64_t n)
 	return n == UINT64_MAX ? json_null() : json_integer((json_int_t)n);
 }
 
-static json_t *when(uint64_t ns) /* RFC 3339, milliseconds, UTC */
+json_t *record_when(uint64_t ns)
 {
 	time_t s = (time_t)(ns / 1000000000);
 	char date[32], all[48];
@@ -138,37 +139,17 @@ static json_t *words(const struct ending *x, void (*say)(const struct ending *x,
 	return text.len ? json_string(buf_str(&text)) : json_null();
 }
 
-static char *base64(const struct buf *b)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	struct buf out = { 0 };
-
-	for (size_t i = 0; i < b->len; i += 3) {
-		size_t left = b->len - i;
-		const unsigned char *p = (const unsigned char *)b->p + i;
-		unsigned v = (unsigned)p[0] << 16 | (left > 1 ? (unsigned)p[1] << 8 : 0) |
-			     (left > 2 ? p[2] : 0);
-
-		buf_putc(&out, digits[v >> 18]);
-		buf_putc(&out, digits[v >> 12 & 63]);
-		buf_putc(&out, left > 1 ? digits[v >> 6 & 63] : '=');
-		buf_putc(&out, left > 2 ? digits[v & 63] : '=');
-	}
-	return buf_steal(&out);
-}
-
 /* Text as text; anything else in base64, and said so. */
-static void set_output(json_t *doc, const char *name, const struct buf *b)
+void record_set_output(json_t *doc, const char *name, const struct buf *b)
 {
 	json_t *text = json_stringn(buf_str(b), b->len);
 	char key[32];
 
 	if (!text) {
-		char *coded = base64(b);
+		auto_buf struct buf coded = { 0 };
 
-		text = json_string(coded);
-		free(coded);
+		base64_encode(&coded, b->p, b->len);
+		text = json_string(buf_str(&coded));
 		snprintf(key, sizeof(key), "%s_encoding", name);
 		json_object_set_new(doc, key, json_string("base64"));
 	}
@@ -198,8 +179,8 @@ json_t *record_json(const struct record *r)
 	json_object_set_new(doc, "tier", json_string("container"));
 	json_object_set_new(doc, "layers", layers(r));
 	json_object_set_new(doc, "command", texts(r->command));
-	json_object_set_new(doc, "started", when(r->started_ns));
-	json_object_set_new(doc, "ended", when(r->ended_ns));
+	json_object_set_new(doc, "started", record_when(r->started_ns));
+	json_object_set_new(doc, "ended", record_when(r->ended_ns));
 	json_object_set_new(doc, "cause", json_string(cause_name(cause_of(x))));
 	json_object_set_new(doc, "summary", words(x, cause_sentence));
 	json_object_set_new(doc, "hint", words(x, cause_hint));
@@ -222,8 +203,8 @@ json_t *record_json(const struct record *r)
 			    json_pack("{s:o, s:o}", "create_us", number(r->create_us), "run_us",
 				      number(x->run_us)));
 	if (r->output[0])
-		set_output(doc, "stdout", r->output[0]);
+		record_set_output(doc, "stdout", r->output[0]);
 	if (r->output[1])
-		set_output(doc, "stderr", r->output[1]);
+		record_set_output(doc, "stderr", r->output[1]);
 	return doc;
 }

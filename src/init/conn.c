@@ -4,6 +4,7 @@
 #include "init/dial.h"
 #include "init/exec.h"
 #include "init/scratch.h"
+#include "init/stop.h"
 #include "init/sys.h"
 #include "init/text.h"
 #include "init/verbs.h"
@@ -21,7 +22,8 @@ union answer { /* every frame that is an answer rather than a state */
 static struct conn conns[CONN_MAX];         /* src.fd 0: never used; -1: closed */
 static LAZY union answer answers[CONN_MAX]; /* those that wait */
 static struct source listener;
-static uint32_t dead; /* one bit per connection */
+static uint64_t dead; /* one bit per connection */
+_Static_assert(CONN_MAX <= 64, "a connection without a bit");
 static int kept, claimed;
 
 struct frame conn_head(uint8_t type, uint32_t ref)
@@ -42,7 +44,7 @@ static void arm(struct conn *c)
 static void die(struct conn *c)
 {
 	c->dead = 1;
-	dead |= 1u << (c - conns);
+	dead |= (uint64_t)1 << (c - conns);
 }
 
 int conn_idle(const struct conn *c)
@@ -112,7 +114,14 @@ static int send_exec(struct conn *c, const struct exec *x)
 {
 	struct wire_exec e = { .head = conn_head(WIRE_EXEC, x->ref),
 			       .pid = x->pid,
-			       .over = x->over };
+			       .group = x->group,
+			       .over = x->over,
+			       .tty = x->tty,
+			       .stdin_open = x->in.src.fd >= 0 && !x->in.ending,
+			       .rows = x->rows,
+			       .cols = x->cols,
+			       .stdin_bytes = x->in.accepted,
+			       .stdin_room = x->in.room };
 	int i;
 
 	for (i = 0; i < 2; i++) {
@@ -286,7 +295,7 @@ unsigned conn_count(void)
 void conn_sweep(void)
 {
 	for (; dead; dead &= dead - 1) {
-		struct conn *c = &conns[__builtin_ctz(dead)];
+		struct conn *c = &conns[__builtin_ctzll(dead)];
 
 		/* A keeper that dies before it has recorded us, or before its client has heard of us,
 		 * must leave nothing behind. */
@@ -294,6 +303,7 @@ void conn_sweep(void)
 			sys_exit(0);
 		view_detach_conn(c);
 		dial_drop(c);
+		stop_drop(c);
 		if (c->answer_len)
 			sys_close(c->answer_fd);
 		loop_close(&c->src);

@@ -6,7 +6,7 @@
 #include "wire/wire.h"
 #include <stddef.h>
 
-enum { CONN_MAX = 16 };
+enum { CONN_MAX = 64 };
 
 struct conn {
 	struct source src;

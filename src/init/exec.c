@@ -16,7 +16,7 @@ static LAZY struct exec execs[EXEC_MAX];
 /* One bit per slot: the sets are walked every turn, the table is not. */
 static uint64_t used, running, due;
 static uint64_t turns, reaped;
-static int zombies_left;
+static int zombies_left, childless;
 
 static uint64_t bit(const struct exec *x)
 {
@@ -320,8 +320,10 @@ static void reap(void)
 		int pid = (int)sys_wait4(-1, &status, WNOHANG, &ru);
 		struct exec *x = pid > 0 ? led_by(pid) : NULL;
 
-		if (pid <= 0)
+		if (pid <= 0) {
+			childless = pid == -ECHILD;
 			break;
+		}
 		reaped++;
 		if (x)
 			leader_ended(x, status, &ru);
@@ -350,6 +352,24 @@ void exec_init(void)
 	loop_want(&children, EPOLLIN);
 }
 
+/* The kernel signals all and lets nobody fork meanwhile, so once is enough. Outside a pid namespace
+ * of our own (a test) it would be everybody on the machine. */
+int exec_kill_all(void)
+{
+	if (sys_getpid() != 1)
+		return -EPERM;
+	sys_kill(-1, SIGKILL);
+	childless = 0;
+	reap();
+	return 0;
+}
+
+/* All descend from us, so when we have no child there is nobody. */
+int exec_childless(void)
+{
+	return childless;
+}
+
 /* ---- meanwhile ---- */
 
 void exec_signal(const struct exec *x, int signo)
@@ -358,12 +378,14 @@ void exec_signal(const struct exec *x, int signo)
 		sys_kill(-x->group, signo);
 }
 
-void exec_resize(const struct exec *x, uint16_t rows, uint16_t cols)
+void exec_resize(struct exec *x, uint16_t rows, uint16_t cols)
 {
 	struct winsize size = { .ws_row = rows, .ws_col = cols };
 
-	if (x->tty)
-		sys_ioctl(x->out[0].src.fd, TIOCSWINSZ, &size);
+	if (!x->tty || sys_ioctl(x->out[0].src.fd, TIOCSWINSZ, &size) < 0)
+		return;
+	x->rows = rows;
+	x->cols = cols;
 }
 
 /* Grace is over: nothing more is awaited from whoever holds the pipes. A stream that waits for

@@ -19,6 +19,7 @@ struct exec {
 	int pid;   /* the leader; 0 once it has ended */
 	int group; /* its process group, which may outlive it */
 	uint8_t over, tty;
+	uint16_t rows, cols; /* of the terminal */
 	uint8_t walled;  /* we killed it for its wall time */
 	uint8_t overdue; /* grace is over, only slow readers keep a stream open */
 	struct stream out[2];
@@ -41,8 +42,10 @@ void exec_run(struct exec *x, const struct wire_start *st, const struct args *a)
 void exec_fail(struct exec *x, const char *step, int err); /* over before it began */
 void exec_forget(struct exec *x);
 void exec_signal(const struct exec *x, int signo);
-void exec_resize(const struct exec *x, uint16_t rows, uint16_t cols);
+void exec_resize(struct exec *x, uint16_t rows, uint16_t cols);
 unsigned exec_running(void);
+int exec_kill_all(void);  /* every process of the box but us; -EPERM if we are not PID 1 */
+int exec_childless(void); /* 1: all that lived at the last exec_kill_all() is reaped */
 uint64_t exec_reaped(void);
 
 /* From streams and feeds. */

@@ -6,11 +6,10 @@
  *   requests        ------------------------->     after another until its end closes
  *
  * A process like any other of the box, and blocking is fine here: it keeps nobody waiting but its
- * own client. Every request has one answer: DONE, ERROR, or what it asked for. A PUT that fails is
- * answered at once; what still comes of its DATA is swallowed. */
+ * own client. Every request has one answer: DONE, ERROR, or what it asked for. The rooms of the
+ * worker are in worker.h. */
 #include "init/files.h"
 #include "base/err.h"
-#include "base/sha256.h"
 #include "init/child.h"
 #include "init/conn.h"
 #include "init/scratch.h"
@@ -18,89 +17,13 @@
 #include "init/sys.h"
 #include "init/text.h"
 #include "init/tree.h"
+#include "init/worker.h"
 #include "wire/frame.h"
 #include <linux/fs.h>
 
-enum { SOCK = 3, UPPER = 4 }; /* all the worker has, besides /dev/null three times */
-enum { CHUNK = 49152 };       /* bytes per DATA frame */
-enum { NAME_SHOWN = 80 };     /* of a path in a message, so that the reason is not pushed out */
-enum { PATH_ROOM = WIRE_MAX - sizeof(struct wire_entry) }; /* of an ENTRY's tail */
-enum { ANSWERED = 1 }; /* from a handler: there is nothing left to say */
-
-struct job {
-	union {
-		const struct frame *head;
-		const struct wire_put *put;
-		const struct wire_get *get;
-		const struct wire_changes *changes;
-	};
-	char *path;   /* the tail, with its NUL */
-	char *second; /* for those that take two paths: the one after the first NUL */
-	uint32_t tail_len;
-};
-
-static LAZY struct upload { /* a PUT that waits for its DATA */
-	int file, dir;      /* -1: none */
-	uint32_t ref, flags, mode;
-	char name[256], temporary[48];
-} up;
-static LAZY char long_path[PATH_ROOM + 1]; /* of what CHANGES is looking at */
-
-/* ---- speaking ---- */
-
-static void say(const void *body, size_t n, const void *tail, size_t tail_n)
-{
-	struct iovec iov[2] = { { (void *)body, n }, { (void *)tail, tail_n } };
-	struct msghdr m = { .msg_iov = iov, .msg_iovlen = 2 };
-
-	if (sys_sendmsg(SOCK, &m, MSG_NOSIGNAL) < 0)
-		sys_exit(0); /* the client is gone, and so is the reason to be here */
-}
-
-static void say_head(uint8_t type, uint32_t ref, uint16_t flags)
-{
-	struct frame f = conn_head(type, ref);
-
-	f.flags = flags;
-	say(&f, sizeof(f), NULL, 0);
-}
-
-static void say_error(uint32_t ref, const char *verb, const char *path, int err)
-{
-	struct wire_error e = { .head = conn_head(WIRE_ERROR, ref), .sys = err };
-	struct text t = { .to = e.msg, .room = sizeof(e.msg) };
-
-	text_add(&t, verb);
-	text_add(&t, " ");
-	t.room = t.len + NAME_SHOWN + 1;
-	text_add(&t, path);
-	t.room = sizeof(e.msg);
-	text_add(&t, ": ");
-	text_add(&t, text_errno(err, &e.kind));
-	say(&e, sizeof(e), NULL, 0);
-}
-
-static void say_entry(uint32_t ref, const struct stat *st, const uint8_t *sha256, const char *name,
-		      size_t n)
-{
-	struct wire_entry e = {
-		.head = conn_head(WIRE_ENTRY, ref),
-		.mode = st->st_mode,
-		.hashed = !!sha256,
-		.size = (uint64_t)st->st_size,
-		.mtime_ns = (uint64_t)st->st_mtime * 1000000000u + (uint64_t)st->st_mtime_nsec,
-		.uid = st->st_uid,
-		.gid = st->st_gid,
-	};
-
-	if (sha256)
-		memcpy(e.sha256, sha256, sizeof(e.sha256));
-	say(&e, sizeof(e), name, n);
-}
-
 /* ---- paths ---- */
 
-static const char *last_part(const char *path)
+const char *last_part(const char *path)
 {
 	const char *last = path;
 
@@ -131,7 +54,7 @@ static int make_parents(char *path, const char *end)
 }
 
 /* The directory of the path's last part, made if need be. */
-static int open_parent(char *path)
+int open_parent(char *path)
 {
 	const int how = O_PATH | O_DIRECTORY | O_CLOEXEC;
 	char *name = path + (last_part(path) - path), first = *name;
@@ -151,94 +74,19 @@ static int open_parent(char *path)
 	return dir;
 }
 
-/* ---- requests ---- */
-
-static void put_close(void)
-{
-	if (up.file >= 0)
-		sys_unlinkat(up.dir, up.temporary, 0); /* unless it has its name by now */
-	sys_close(up.file);
-	sys_close(up.dir);
-	up.file = up.dir = -1;
-}
-
-/* 0 asks for the mode the file has already, or the usual one. */
-static uint32_t put_mode(const struct job *j)
-{
-	struct stat st;
-
-	if (j->put->mode & 07777)
-		return j->put->mode & 07777;
-	if (sys_fstatat(up.dir, up.name, &st, AT_SYMLINK_NOFOLLOW) >= 0 && S_ISREG(st.st_mode))
-		return st.st_mode & 07777;
-	return 0644;
-}
-
-static int put(const struct job *j)
+/* Hidden, and nobody else's. */
+void temporary_name(char out[48])
 {
 	static uint32_t number;
-	struct text t = { .to = up.temporary, .room = sizeof(up.temporary) };
+	struct text t = { .to = out, .room = 48 };
 
-	up.dir = open_parent(j->path);
-	if (up.dir < 0)
-		return up.dir;
-	up.ref = j->head->ref;
-	up.flags = j->put->flags;
-	memcpy(up.name, last_part(j->path), strlen(last_part(j->path)) + 1);
-	up.mode = put_mode(j);
-	text_add(&t, ".put-");
+	text_add(&t, TEMPORARY);
 	text_add_number(&t, (uint64_t)sys_getpid());
 	text_add(&t, "-");
 	text_add_number(&t, number++);
-	up.file = (int)sys_openat(up.dir, up.temporary,
-				  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (up.file < 0) {
-		int err = up.file;
-
-		put_close();
-		return err;
-	}
-	return ANSWERED;
 }
 
-static long put_write(const char *bytes, uint32_t n)
-{
-	while (n) {
-		long w = sys_write(up.file, bytes, n);
-
-		if (w < 0)
-			return w;
-		bytes += w;
-		n -= (uint32_t)w;
-	}
-	return 0;
-}
-
-/* The mode last, so that a half-written program cannot be run; the name when all is there. */
-static long put_finish(void)
-{
-	unsigned how = up.flags & WIRE_PUT_NEW ? RENAME_NOREPLACE : 0;
-	long err = sys_fchmod(up.file, up.mode);
-
-	return err < 0 ? err : sys_renameat2(up.dir, up.temporary, up.dir, up.name, how);
-}
-
-static int data(const struct job *j)
-{
-	long err;
-
-	if (up.file < 0 || j->head->ref != up.ref)
-		return ANSWERED; /* of a PUT that has failed */
-	err = j->tail_len ? put_write(j->path, j->tail_len) : put_finish();
-	/* Closed before it is said: a program that is open for writing cannot be run. */
-	if (err < 0 || !j->tail_len)
-		put_close();
-	if (err < 0)
-		say_error(up.ref, "put", up.name, (int)-err);
-	else if (!j->tail_len)
-		say_head(WIRE_DONE, up.ref, 0);
-	return ANSWERED;
-}
+/* ---- requests ---- */
 
 /* Sends at most `left` bytes from `at` on; a file that grows or shrinks meanwhile is its owner's. */
 static int send_bytes(int fd, uint32_t ref, uint64_t at, uint64_t left)
@@ -300,35 +148,61 @@ static int make_directory(const struct job *j)
 	return (int)err;
 }
 
-static int remove_all(const struct job *j)
+int remove_at(int dir, const char *path, enum remove how)
 {
 	struct tree t;
-	int err = (int)sys_unlinkat(AT_FDCWD, j->path, 0);
+	int err = (int)sys_unlinkat(dir, path, 0);
 
 	if (err != -EISDIR && err != -EPERM)
 		return err;
-	err = (int)sys_unlinkat(AT_FDCWD, j->path, AT_REMOVEDIR);
-	if (err != -ENOTEMPTY && err != -EEXIST)
+	err = (int)sys_unlinkat(dir, path, AT_REMOVEDIR);
+	if ((err != -ENOTEMPTY && err != -EEXIST) || how == REMOVE_ONE)
 		return err == -ENOTDIR ? -EPERM : err;
-	err = (int)sys_openat(AT_FDCWD, j->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-			      0);
+	if (how == REMOVE_FORCED)
+		sys_fchmodat(dir, path, 0700);
+	err = (int)sys_openat(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (err < 0)
 		return err;
 	err = tree_init(&t, err);
+	t.force = how == REMOVE_FORCED;
 	if (!err)
 		err = tree_remove(&t);
 	tree_fini(&t);
-	return err < 0 ? err : (int)sys_unlinkat(AT_FDCWD, j->path, AT_REMOVEDIR);
+	return err < 0 ? err : (int)sys_unlinkat(dir, path, AT_REMOVEDIR);
+}
+
+static int remove_path(const struct job *j)
+{
+	return remove_at(AT_FDCWD, j->path,
+			 j->head->flags & WIRE_REMOVE_ONE ? REMOVE_ONE : REMOVE_TREE);
 }
 
 static int move(const struct job *j)
 {
-	return (int)sys_renameat2(AT_FDCWD, j->path, AT_FDCWD, j->second, 0);
+	unsigned how = j->head->flags & WIRE_MOVE_NEW ? RENAME_NOREPLACE : 0;
+	struct stat st;
+	int dir, err = (int)sys_fstatat(AT_FDCWD, j->path, &st, AT_SYMLINK_NOFOLLOW);
+
+	if (err < 0)
+		return err; /* before folders are made for nothing */
+	dir = open_parent(j->part[1]);
+	if (dir < 0)
+		return dir;
+	err = (int)sys_renameat2(AT_FDCWD, j->path, dir, last_part(j->part[1]), how);
+	sys_close(dir);
+	return err;
+}
+
+static int change_mode(const struct job *j)
+{
+	if (j->put->mode & ~07777u || j->put->flags)
+		return -EINVAL;
+	return (int)sys_fchmodat(AT_FDCWD, j->path, j->put->mode);
 }
 
 static int make_link(const struct job *j)
 {
-	return (int)sys_symlinkat(j->path, AT_FDCWD, j->second);
+	return (int)sys_symlinkat(j->path, AT_FDCWD, j->part[1]);
 }
 
 static int entry_of(const struct job *j)
@@ -338,143 +212,7 @@ static int entry_of(const struct job *j)
 
 	if (err < 0)
 		return err;
-	say_entry(j->head->ref, &st, NULL, j->path, strlen(j->path));
-	return ANSWERED;
-}
-
-static int list(const struct job *j)
-{
-	struct dirent64 *d;
-	struct tree t;
-	int err = (int)sys_openat(AT_FDCWD, j->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-
-	if (err < 0)
-		return err;
-	err = tree_init(&t, err);
-	while (!err && (d = tree_next(&t))) {
-		struct stat st;
-
-		if (sys_fstatat(t.dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) >= 0)
-			say_entry(j->head->ref, &st, NULL, d->d_name, strlen(d->d_name));
-	}
-	tree_fini(&t);
-	return err < 0 ? err : t.err;
-}
-
-/* ---- what has the box changed? ---- */
-
-struct look {
-	uint32_t ref, entries_left;
-	uint64_t hash_left; /* bytes of files that may still be read */
-	int truncated;      /* something is missing from the answer */
-	size_t path_len;
-};
-
-static const uint8_t *hash(struct look *l, int dir, const char *name, struct stat *st)
-{
-	static uint8_t sum[SHA256_BYTES];
-	struct sha256 s;
-	uint64_t left;
-	int fd;
-
-	if (!S_ISREG(st->st_mode) || !l->hash_left || (uint64_t)st->st_size > l->hash_left)
-		return NULL;
-	fd = (int)sys_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-			     0);
-	if (fd < 0 || sys_fstat(fd, st) < 0 || !S_ISREG(st->st_mode)) {
-		sys_close(fd);
-		return NULL;
-	}
-	sha256_init(&s);
-	for (left = (uint64_t)st->st_size; left;) {
-		long n = sys_read(fd, scratch, left < CHUNK ? left : CHUNK);
-
-		if (n <= 0)
-			break;
-		sha256_add(&s, scratch, (size_t)n);
-		left -= (uint64_t)n;
-	}
-	sys_close(fd);
-	sha256_end(&s, sum);
-	l->hash_left -= (uint64_t)st->st_size < l->hash_left ? (uint64_t)st->st_size : l->hash_left;
-	return left ? NULL : sum;
-}
-
-/* One entry told; 1 if it is a directory to enter. long_path ends with its name then. */
-static int tell_change(struct look *l, int dir, const struct dirent64 *d)
-{
-	size_t n = strlen(d->d_name);
-	const uint8_t *sum;
-	struct stat st;
-
-	if (l->path_len + 1 + n > PATH_ROOM ||
-	    sys_fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-		l->truncated = 1;
-		return 0;
-	}
-	long_path[l->path_len] = '/';
-	memcpy(long_path + l->path_len + 1, d->d_name, n + 1);
-	/* Overlay's mark for "deleted". */
-	if (S_ISCHR(st.st_mode) && !st.st_rdev)
-		st = (struct stat){ .st_mtime = st.st_mtime, .st_mtime_nsec = st.st_mtime_nsec };
-	sum = hash(l, dir, d->d_name, &st);
-	say_entry(l->ref, &st, sum, long_path, l->path_len + 1 + n);
-	l->entries_left--;
-	if (!S_ISDIR(st.st_mode))
-		return 0;
-	l->path_len += 1 + n;
-	return 1;
-}
-
-static void shorten(struct look *l)
-{
-	while (long_path[--l->path_len] != '/')
-		;
-}
-
-static int look_around(struct look *l, struct tree *t)
-{
-	for (;;) {
-		const struct dirent64 *d = tree_next(t);
-
-		if (d && !l->entries_left) {
-			l->truncated = 1;
-			return 0;
-		}
-		if (d && tell_change(l, t->dir, d) && tree_enter(t, d->d_name) < 0) {
-			l->truncated = 1; /* not ours to read, or gone */
-			shorten(l);
-		}
-		if (d)
-			continue;
-		l->truncated |= t->err < 0;
-		if (!t->depth)
-			return 0;
-		shorten(l);
-		if (tree_leave(t) < 0) {
-			l->truncated = 1; /* moved under our feet: what is above is lost */
-			return 0;
-		}
-	}
-}
-
-static int changes(const struct job *j)
-{
-	struct look l = { .ref = j->head->ref,
-			  .entries_left = j->changes->max_entries,
-			  .hash_left = j->changes->hash_bytes };
-	struct tree t;
-	int err = (int)sys_openat(UPPER, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-
-	if (err < 0)
-		return err;
-	err = tree_init(&t, err);
-	if (!err)
-		err = look_around(&l, &t);
-	tree_fini(&t);
-	if (err < 0)
-		return err;
-	say_head(WIRE_DONE, l.ref, l.truncated ? WIRE_DONE_TRUNCATED : 0);
+	say_link(j->head->ref, &st, AT_FDCWD, j->path, j->path);
 	return ANSWERED;
 }
 
@@ -483,38 +221,48 @@ static int changes(const struct job *j)
 static const struct verb {
 	int (*run)(const struct job *j); /* 0: say DONE; ANSWERED; or -errno: say ERROR */
 	const char *name;
-	uint8_t paths; /* in the tail */
+	uint8_t least, most; /* parts of the tail; 0: it is not text */
+	uint16_t flags;      /* that it knows */
 } verbs[] = {
-	[WIRE_PUT] = { put, "put", 1 },
-	[WIRE_GET] = { get, "get", 1 },
-	[WIRE_MKDIR] = { make_directory, "mkdir", 1 },
-	[WIRE_REMOVE] = { remove_all, "remove", 1 },
-	[WIRE_MOVE] = { move, "move", 2 },
-	[WIRE_LINK] = { make_link, "link", 2 },
-	[WIRE_ENTRY_OF] = { entry_of, "look at", 1 },
-	[WIRE_LIST] = { list, "list", 1 },
-	[WIRE_CHANGES] = { changes, "changes", 0 },
-	[WIRE_DATA] = { data, "data", 0 },
+	[WIRE_PUT] = { put, "put", 1, 1, 0 },
+	[WIRE_GET] = { get, "get", 1, 1, 0 },
+	[WIRE_MKDIR] = { make_directory, "mkdir", 1, 1, 0 },
+	[WIRE_REMOVE] = { remove_path, "remove", 1, 1, WIRE_REMOVE_ONE },
+	[WIRE_MOVE] = { move, "move", 2, 2, WIRE_MOVE_NEW },
+	[WIRE_LINK] = { make_link, "link", 2, 2, 0 },
+	[WIRE_ENTRY_OF] = { entry_of, "look at", 1, 1, 0 },
+	[WIRE_LIST] = { list, "list", 1, 2, 0 },
+	[WIRE_CHANGES] = { changes, "changes", 0, 0, 0 },
+	[WIRE_CHMOD] = { change_mode, "chmod", 1, 1, 0 },
+	[WIRE_COPY] = { copy, "copy", 2, 2, WIRE_COPY_NEW },
+	[WIRE_WATCH] = { watch, "watch", 1, 1, WIRE_WATCH_DEEP },
+	[WIRE_SEARCH] = { search, "search", 1, 3, WIRE_SEARCH_FOLD },
+	[WIRE_DATA] = { put_data, "data", 0, 0, 0 },
 };
 
-/* Ends the last path where the tail ends; -errno unless there are as many as there should be. A
- * NUL inside a path would have us act on another one than was meant. */
-static int find_paths(struct job *j, unsigned paths)
+/* Cuts the tail at its NULs; -errno unless there are as many parts as there should be. A NUL inside
+ * a path would have us act on another one than was meant. */
+static int find_parts(struct job *j, const struct verb *v)
 {
+	static char none[1];
 	uint32_t i, seen = 1;
 
-	if (!paths)
+	if (!v->most)
 		return 0;
 	if (j->tail_len >= 2 * PATH_MAX)
 		return -ENAMETOOLONG;
 	j->path[j->tail_len] = '\0';
+	j->part[0] = j->path;
+	for (i = 1; i < PARTS; i++)
+		j->part[i] = none;
 	for (i = 0; i + 1 < j->tail_len; i++) { /* one NUL at the very end is welcome */
 		if (j->path[i])
 			continue;
-		j->second = j->path + i + 1;
+		if (seen < PARTS)
+			j->part[seen] = j->path + i + 1;
 		seen++;
 	}
-	if (seen != paths)
+	if (seen < v->least || seen > v->most)
 		return -EINVAL;
 	return *j->path ? 0 : -ENOENT;
 }
@@ -531,11 +279,13 @@ static void serve(const struct frame *f, uint32_t len)
 	j.tail_len = len - frame_body(f->type);
 	if (f->type != WIRE_DATA)
 		put_close(); /* an upload that was given up */
-	err = find_paths(&j, v->paths);
+	err = find_parts(&j, v);
+	if (!err && f->flags & ~v->flags)
+		err = -EINVAL;
 	if (!err)
 		err = v->run(&j);
 	if (err < 0)
-		say_error(ref, v->name, v->paths ? j.path : "", -err);
+		say_error(ref, v->name, v->most ? j.path : "", -err);
 	else if (err != ANSWERED)
 		say_head(WIRE_DONE, ref, 0);
 }
@@ -552,7 +302,7 @@ static _Noreturn void worker(int sock, int root)
 	if (sys_dup3(self.upper, UPPER, O_CLOEXEC) < 0 || sys_dup3(sock, SOCK, O_CLOEXEC) < 0 ||
 	    sys_close_range(UPPER + 1, ~0u) < 0 || sys_setsid() < 0 || child_become(root) < 0)
 		sys_exit(70);
-	up.file = up.dir = -1;
+	put_init();
 	sys_umask(0); /* modes are what the client says */
 	if (sys_chdir(HOME) < 0)
 		sys_chdir("/");

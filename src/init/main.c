@@ -17,6 +17,7 @@
 #include "init/exec.h"
 #include "init/scratch.h"
 #include "init/self.h"
+#include "init/stop.h"
 #include "init/sys.h"
 #include "init/text.h"
 
@@ -72,6 +73,7 @@ _Noreturn void init_main(long *stack)
 	for (;;) {
 		exec_timers();
 		dial_timers();
+		stop_turn();
 		conn_sweep();
 		exec_pump();
 		if (!exec_running())

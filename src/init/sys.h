@@ -57,6 +57,8 @@ struct cmsghdr {
 	int32_t cmsg_level, cmsg_type;
 };
 
+struct pollfd;
+
 struct dirent64 {
 	uint64_t d_ino;
 	int64_t d_off;
@@ -65,6 +67,7 @@ struct dirent64 {
 	char d_name[];
 };
 enum { DIRENT_DIR = 4 }; /* d_type */
+enum { SEEK_SET = 0, SEEK_DATA = 3, SEEK_HOLE = 4 };
 
 #if defined(__aarch64__)
 static inline long sys6(long nr, long a, long b, long c, long d, long e, long f)
@@ -158,9 +161,14 @@ static inline long sys_ioctl(int fd, unsigned long request, void *arg)
 	return SYS(ioctl, fd, request, arg);
 }
 
-static inline long sys_lseek(int fd, int64_t to)
+static inline long sys_lseek(int fd, int64_t to, int whence)
 {
-	return SYS(lseek, fd, to, 0 /* SEEK_SET */);
+	return SYS(lseek, fd, to, whence);
+}
+
+static inline long sys_ftruncate(int fd, uint64_t size)
+{
+	return SYS(ftruncate, fd, size);
 }
 
 static inline long sys_fallocate(int fd, int mode, uint64_t from, uint64_t n)
@@ -186,6 +194,28 @@ static inline long sys_epoll_ctl(int ep, int op, int fd, struct epoll_event *ev)
 static inline long sys_epoll_wait(int ep, struct epoll_event *evs, int max, int timeout_ms)
 {
 	return SYS(epoll_pwait, ep, evs, max, timeout_ms, 0, SIGSET_BYTES);
+}
+
+static inline long sys_ppoll(struct pollfd *fds, unsigned n, long timeout_ns) /* -1: for ever */
+{
+	struct __kernel_timespec ts = { timeout_ns / 1000000000, timeout_ns % 1000000000 };
+
+	return SYS(ppoll, fds, n, timeout_ns < 0 ? NULL : &ts, 0, SIGSET_BYTES);
+}
+
+static inline long sys_inotify_init(int flags)
+{
+	return SYS(inotify_init1, flags);
+}
+
+static inline long sys_inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+	return SYS(inotify_add_watch, fd, path, mask);
+}
+
+static inline long sys_inotify_rm_watch(int fd, int wd)
+{
+	return SYS(inotify_rm_watch, fd, wd);
 }
 
 static inline long sys_signalfd(uint64_t set, int flags)
@@ -252,6 +282,11 @@ static inline long sys_statfs(const char *path, struct statfs *out)
 	return SYS(statfs, path, out);
 }
 
+static inline long sys_fstatfs(int fd, struct statfs *out)
+{
+	return SYS(fstatfs, fd, out);
+}
+
 static inline long sys_getdents(int fd, void *to, size_t n)
 {
 	return SYS(getdents64, fd, to, n);
@@ -277,6 +312,16 @@ static inline long sys_symlinkat(const char *target, int dir, const char *path)
 	return SYS(symlinkat, target, dir, path);
 }
 
+static inline long sys_readlinkat(int dir, const char *path, char *to, size_t n)
+{
+	return SYS(readlinkat, dir, path, to, n);
+}
+
+static inline long sys_fchmodat(int dir, const char *path, unsigned mode)
+{
+	return SYS(fchmodat, dir, path, mode);
+}
+
 static inline long sys_fchmod(int fd, unsigned mode)
 {
 	return SYS(fchmod, fd, mode);
@@ -285,6 +330,11 @@ static inline long sys_fchmod(int fd, unsigned mode)
 static inline long sys_chdir(const char *path)
 {
 	return SYS(chdir, path);
+}
+
+static inline long sys_fchdir(int dir)
+{
+	return SYS(fchdir, dir);
 }
 
 static inline long sys_getcwd(char *to, size_t n)

@@ -64,6 +64,15 @@ size_t strlen(const char *s)
 	return n;
 }
 
+int text_compare(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return (unsigned char)*a - (unsigned char)*b;
+}
+
 int text_starts(const char *s, const char *with)
 {
 	while (*with && *s == *with) {
@@ -118,6 +127,7 @@ static const struct refusal {
 	{ ECONNREFUSED, ERR_NOT_FOUND, "Connection refused" },
 	{ EEXIST, ERR_CONFLICT, "File exists" },
 	{ ENOTEMPTY, ERR_CONFLICT, "Directory not empty" },
+	{ ESTALE, ERR_CONFLICT, "Changed since it was last looked at" },
 	{ EBUSY, ERR_CONFLICT, "Device or resource busy" },
 	{ ETXTBSY, ERR_CONFLICT, "Text file busy" },
 	{ EACCES, ERR_DENIED, "Permission denied" },

@@ -9,6 +9,7 @@ void *memmove(void *to, const void *from, size_t n);
 void *memset(void *to, int byte, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
 size_t strlen(const char *s);
+int text_compare(const char *a, const char *b); /* bytewise */
 int text_starts(const char *s, const char *with);
 
 struct text { /* a message being written; what does not fit is cut, the NUL always fits */

@@ -1,6 +1,7 @@
 /* tree.c - see tree.h. */
 #include "init/tree.h"
 #include "init/text.h"
+#include <linux/magic.h>
 
 enum { DENTS = 4096 }; /* small: after each return from below the rest of it is read again */
 enum { LEVELS_FIRST = 1024, LEVELS_MOST = 1 << 22 };
@@ -81,6 +82,14 @@ int tree_rewind(struct tree *t)
 	return dir < 0 ? dir : move_to(t, dir);
 }
 
+/* A volume is part of the tree; processes are not. */
+static int may_cross(const struct tree *t, int dir)
+{
+	struct statfs fs;
+
+	return t->cross && sys_fstatfs(dir, &fs) >= 0 && fs.f_type != PROC_SUPER_MAGIC;
+}
+
 int tree_enter(struct tree *t, const char *name)
 {
 	struct stat here, below;
@@ -92,7 +101,8 @@ int tree_enter(struct tree *t, const char *name)
 			      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
 	if (dir < 0)
 		return dir;
-	if (sys_fstat(t->dir, &here) < 0 || sys_fstat(dir, &below) < 0 || below.st_dev != t->dev) {
+	if (sys_fstat(t->dir, &here) < 0 || sys_fstat(dir, &below) < 0 ||
+	    (below.st_dev != t->dev && !may_cross(t, dir))) {
 		sys_close(dir);
 		return -EXDEV;
 	}
@@ -113,7 +123,7 @@ int tree_leave(struct tree *t)
 		sys_close(dir);
 		return -EBUSY;
 	}
-	sys_lseek(dir, l->at);
+	sys_lseek(dir, l->at, SEEK_SET);
 	return move_to(t, dir);
 }
 
@@ -147,6 +157,8 @@ int tree_remove(struct tree *t)
 		if (err < 0)
 			return err;
 		if (d && !err) {
+			if (t->force)
+				sys_fchmodat(t->dir, d->d_name, 0700);
 			err = tree_enter(t, d->d_name);
 			changed = 0;
 		} else if (d) {

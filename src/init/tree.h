@@ -1,8 +1,8 @@
 /* tree.h - walking a directory tree of any depth, made by an enemy.
  * Owns: one descriptor, however deep it is, and a list of the directories above it.
  * Goes down by name without following links, up by ".." and then checks that it is where it came
- * from: a directory that was moved meanwhile ends the walk instead of leading it astray. Never
- * crosses into another file system. */
+ * from: a directory that was moved meanwhile ends the walk instead of leading it astray. Crosses
+ * into another file system only if asked to. */
 #pragma once
 #include "init/sys.h"
 
@@ -19,6 +19,8 @@ struct tree {
 	int64_t at;      /* position after the entry last returned */
 	long have, next; /* bytes in the buffer, and consumed */
 	int err;
+	int cross; /* into other file systems, too, but never into procfs */
+	int force; /* tree_remove: folders are ours, whatever their mode says */
 };
 
 int tree_init(struct tree *t, int take_dir); /* 0 or -errno; closes take_dir in the end, always */

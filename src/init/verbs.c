@@ -12,6 +12,7 @@
 #include "init/files.h"
 #include "init/scratch.h"
 #include "init/self.h"
+#include "init/stop.h"
 #include "init/sys.h"
 #include "init/view.h"
 #include "wire/frame.h"
@@ -34,7 +35,7 @@ struct request {
 
 enum {
 	START_FLAGS = WIRE_START_PTY | WIRE_START_STDIN | WIRE_START_ROOT | WIRE_START_TOLD |
-		      WIRE_START_MEMFD,
+		      WIRE_START_MEMFD | WIRE_START_APART,
 };
 
 static int refuse(const struct request *r, enum err_kind kind, const char *why)
@@ -81,6 +82,8 @@ static int start_allowed(const struct request *r)
 	if (st->without)
 		return refuse(r, ERR_INVALID, "only a test build can leave out rows");
 #endif
+	if (stop_busy())
+		return refuse(r, ERR_CONFLICT, "the programs of this box are being ended");
 	if (exec_find(st->head.ref))
 		return refuse(r, ERR_CONFLICT, "an exec has this ref already");
 	return 1;
@@ -101,7 +104,7 @@ static struct exec *new_exec(const struct request *r)
 			exec_forget(x);
 		return NULL;
 	}
-	v->streams = 3;
+	v->streams = r->head->flags & WIRE_START_APART ? 0 : 3;
 	v->until[0] = r->start->credit[0];
 	v->until[1] = r->start->credit[1];
 	return x;
@@ -189,31 +192,52 @@ static int credit(const struct request *r)
 	return 0;
 }
 
+/* Reads from `from` or the nearest byte there is. */
+static void move_cursor(struct exec *x, struct view *v, const struct wire_credit *cr,
+			struct wire_reading *a)
+{
+	const struct log *l = &x->out[cr->stream].log;
+
+	a->from = cr->from < l->from ? l->from : cr->from > l->tip ? l->tip : cr->from;
+	a->tip = l->tip;
+	v->streams |= (uint8_t)(1u << cr->stream);
+	v->cursor[cr->stream] = a->from;
+	v->until[cr->stream] = cr->until;
+}
+
 static int read_from(const struct request *r)
 {
 	const struct wire_credit *cr = r->credit;
 	struct wire_reading a = { .head = conn_head(WIRE_READING, r->head->ref),
 				  .stream = cr->stream };
 	struct exec *x = exec_find(r->head->ref);
-	const struct log *l;
 	struct view *v;
 
-	if (cr->stream > 1)
+	if (cr->stream > WIRE_NO_STREAM)
 		return -1;
 	if (!x)
 		return refuse(r, ERR_NOT_FOUND, "no such exec");
 	v = view_attach(x, r->conn);
 	if (!v)
 		return refuse(r, ERR_LIMIT, "too many readers");
-	l = &x->out[cr->stream].log;
-	a.from = cr->from < l->from ? l->from : cr->from > l->tip ? l->tip : cr->from;
-	a.tip = l->tip;
-	v->streams |= (uint8_t)(1u << cr->stream);
-	v->cursor[cr->stream] = a.from;
-	v->until[cr->stream] = cr->until;
+	if (cr->stream != WIRE_NO_STREAM)
+		move_cursor(x, v, cr, &a);
 	v->hold = !!(r->head->flags & WIRE_READ_MORE);
 	exec_due(x);
 	conn_answer(r->conn, &a, sizeof(a), -1);
+	return 0;
+}
+
+static int leave(const struct request *r)
+{
+	struct exec *x = exec_find(r->head->ref);
+	struct view *v = x ? view_find(x, r->conn) : NULL;
+
+	if (!v)
+		return 0;
+	v->streams = 0; /* nobody waits for this reader now, neither the program nor the EXIT */
+	v->hold = 0;
+	exec_due(x);
 	return 0;
 }
 
@@ -275,14 +299,25 @@ static int files(const struct request *r)
 
 	if (root && !self.root_allowed)
 		return refuse(r, ERR_DENIED, "this box does not allow root");
-	if (r->head->flags & WIRE_FILES_ALONE)
-		sys_kill(-1, SIGKILL); /* everybody but us; they are reaped in the next turn */
+	if (stop_busy())
+		return refuse(r, ERR_CONFLICT, "the programs of this box are being ended");
+	if (r->head->flags & WIRE_FILES_ALONE && exec_kill_all() < 0)
+		return refuse(r, ERR_DENIED, "this init is not PID 1");
 	fd = files_start(root);
 	if (fd < 0)
 		conn_error(r->conn, r->head->ref, ERR_NONE, -fd, "start a file worker");
 	else
 		conn_answer(r->conn, &f, sizeof(f), fd);
 	return 0;
+}
+
+static int stop(const struct request *r)
+{
+	int err = stop_start(r->conn, r->head->ref);
+
+	if (err == -EPERM)
+		return refuse(r, ERR_DENIED, "this init is not PID 1");
+	return err < 0 ? refuse(r, ERR_LIMIT, "too many wait for the programs to end") : 0;
 }
 
 static int connect_port(const struct request *r)
@@ -307,12 +342,14 @@ static const struct verb {
 	[WIRE_STDIN] = { feed_stdin, 0 },
 	[WIRE_CREDIT] = { credit, 0 },
 	[WIRE_READ] = { read_from, 0 },
+	[WIRE_LEAVE] = { leave, 0 },
 	[WIRE_FORGET] = { forget, 0 },
 	[WIRE_EXECS] = { list_execs, 0 },
 	[WIRE_FILES] = { files, 0 },
 	[WIRE_CONNECT] = { connect_port, 0 },
 	[WIRE_LEASH] = { leash, 0 },
 	[WIRE_STAT] = { stat_box, 0 },
+	[WIRE_STOP] = { stop, 0 },
 	/* clang-format on */
 };
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { VIEW_MAX = 128 };
+enum { VIEW_MAX = 256 };
 
 struct conn;
 struct exec;
@@ -15,7 +15,7 @@ struct view {
 	struct view *next;            /* of the same exec */
 	uint64_t cursor[2], until[2]; /* next byte to send; credit */
 	uint64_t room_told;           /* last ROOM sent */
-	uint8_t streams;              /* bits: which of the two it wants */
+	uint8_t streams;              /* bits: which of the two it wants; none: only the EXIT */
 	uint8_t hold;                 /* no EXIT yet: a READ for the other stream follows */
 };
 

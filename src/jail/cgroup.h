@@ -39,6 +39,10 @@ must_check int cgroup_make(const struct cgroups *cs, const char *id, const struc
 			   struct err *e);
 must_check int cgroup_limit(const struct cgroups *cs, const char *id, const struct box_limits *lim,
 			    struct err *e);
+/* Other limits for a box that lives. A lower memory limit than what it uses is refused unless the
+ * kernel can reclaim the difference; nobody is killed for it. On failure all is as it was. */
+must_check int cgroup_change(const struct cgroups *cs, const char *id, const struct box_limits *was,
+			     const struct box_limits *want, struct err *e);
 /* v1: `tasks` files, one per controller, for a process to write "0" into. Returns how many. */
 must_check int cgroup_tasks(const struct cgroups *cs, const char *id, int out_fds[CG_NCTL],
 			    struct err *e);

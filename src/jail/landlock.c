@@ -127,3 +127,21 @@ int landlock_apply(int abi, int layer, struct err *e)
 		return err_sys(e, "enter the landlock domain");
 	return 0;
 }
+
+int landlock_confine(const char *folder, struct err *e)
+{
+	int abi = landlock_abi();
+	const struct ruleset rs = ruleset_for(abi);
+	auto_fd int fd = -1;
+
+	if (abi <= 0)
+		return 0;
+	fd = (int)syscall(SYS_landlock_create_ruleset, &rs, sizeof(rs), 0);
+	if (fd < 0)
+		return err_sys(e, "landlock ruleset of ABI %d", abi);
+	if (add_path(fd, folder, (READ | WRITE) & ~FS(EXECUTE) & rs.handled_fs, e) < 0)
+		return -1;
+	if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
+		return err_sys(e, "enter the landlock domain");
+	return 0;
+}

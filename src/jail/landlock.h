@@ -12,6 +12,10 @@ int landlock_abi(void); /* 0: the kernel has none */
  * no path leads to and whose descriptor init holds, to say which files have changed: readable. */
 must_check int landlock_apply(int abi, int layer, struct err *e);
 
+/* For a process of our own: nothing but this folder, and nothing in it is executed. Succeeds where
+ * the kernel has no landlock. Needs no_new_privs. */
+must_check int landlock_confine(const char *folder, struct err *e);
+
 struct landlock_row {
 	const char *path;   /* NULL: a scope, not a path */
 	uint64_t bits;      /* LANDLOCK_ACCESS_FS_* or _SCOPE_*; 0: a right that nobody gets */

@@ -239,6 +239,7 @@ static const struct step {
 	{ ROW("disk", "the box's writable bytes and files, bounded"), mnt_disk, 0 },
 	/* Built from the stage, so before the switch takes that away. */
 	{ ROW("root filesystem", "template below, the box's disk above"), mnt_root, 0 },
+	{ ROW("volumes", "named disks, nosuid,nodev, owners shifted, where they were asked for"), mnt_volumes, 0 },
 	{ ROW("programs", "the host's /usr, read-only"), mnt_usr, 0 },
 	{ ROW("devices", "six nodes, own terminals, own shared memory"), mnt_dev, 0 },
 	{ ROW("no sysfs", "processor counts instead of the kernel's object tree"), mnt_sys, 0 },
@@ -435,10 +436,13 @@ static int shift_layers(struct launch *l, struct err *e)
 	auto_fd int userns = -1;
 
 	if (!(sp->layers & LAYER_BIT(LAYER_IDMAP)))
-		return 0;
+		return sp->nvolumes ? err_set(e, ERR_SYS, "volumes need shifted ids") : 0;
 	userns = open_ns(l, PIDFD_GET_USER_NAMESPACE, "user", e);
 	if (userns < 0)
 		return -1;
+	for (unsigned i = 0; i < sp->nvolumes; i++)
+		if (mnt_shift(sp->volumes[i].mount, userns, e) < 0)
+			return err_in(e, "volume at %s", sp->volumes[i].path);
 	/* The skeleton only, which is ours. /usr keeps its owners, none of whom is in the box: else the
 	 * box's user would be the host's uid 1000, and its root the host's, for what they alone may read. */
 	return mnt_layer("/t", userns, &l->birth.layer_root, e);

@@ -19,6 +19,11 @@ struct spec {
 	uint64_t layers;    /* bits of enum jail_layer to put in force; probed before, never guessed */
 	uint32_t uid_base;  /* first host id of its range */
 	uint64_t disk_bytes, disk_files;
+	struct {
+		int mount;        /* detached, nosuid,nodev; its ids are shifted here */
+		const char *path; /* plain and absolute; checked by the caller */
+	} volumes[4];
+	unsigned nvolumes;
 	int disk;           /* detached mount for the box's disk, or -1: a tmpfs of that size */
 	int cgroup;         /* cgroup v2: the directory it is born in; else -1 */
 	int tasks[6];       /* cgroup v1: `tasks` files to enter before anything else */

@@ -249,6 +249,58 @@ int mnt_root(struct birth *b, struct err *e)
 	return 0;
 }
 
+/* The next part of a path, made if it is missing, opened without following anything. Below its home it
+ * is the user's own. */
+static int step_into(int dir, const char *name, int users, struct err *e)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
+	int fd;
+
+	if (mkdirat(dir, name, 0755) == 0) {
+		if (users && fchownat(dir, name, JAIL_USER, JAIL_USER, AT_SYMLINK_NOFOLLOW) < 0)
+			return err_sys(e, "owner of %s", name);
+	} else if (errno != EEXIST) {
+		return err_sys(e, "make %s", name);
+	}
+	fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
+	return fd < 0 ? err_sys(e, "open %s", name) : fd;
+}
+
+static int mount_volume(const struct birth *b, int mount, const char *path, struct err *e)
+{
+	int users = strncmp(path, "/home/user/", 11) == 0;
+	auto_fd int at = fcntl(b->root, F_DUPFD_CLOEXEC, 3);
+	char name[256];
+
+	while (at >= 0 && *path == '/') {
+		size_t n = strcspn(path + 1, "/");
+		int next;
+
+		if (n == 0 || n >= sizeof(name))
+			return err_set(e, ERR_INVALID, "not a plain path");
+		memcpy(name, path + 1, n);
+		name[n] = 0;
+		path += 1 + n;
+		next = step_into(at, name, users, e);
+		close(at);
+		at = next;
+	}
+	if (at < 0)
+		return -1;
+	if (move_mount(mount, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return err_sys(e, "mount");
+	return 0;
+}
+
+int mnt_volumes(struct birth *b, struct err *e)
+{
+	for (unsigned i = 0; i < b->sp->nvolumes; i++)
+		if (mount_volume(b, b->sp->volumes[i].mount, b->sp->volumes[i].path, e) < 0)
+			return err_in(e, "%s", b->sp->volumes[i].path);
+	return 0;
+}
+
 int mnt_usr(struct birth *b, struct err *e)
 {
 	return attach_clone(b, "/u", "usr", e);

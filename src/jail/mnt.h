@@ -22,6 +22,9 @@ must_check int mnt_stage_end(int stage, struct err *e);
 /* A detached, read-only clone of a stage folder; ids shifted by the user namespace unless -1. */
 must_check int mnt_layer(const char *path, int userns, int *out_mount, struct err *e);
 
+/* The ids of a detached mount that nobody has used yet, as the user namespace maps them. */
+must_check int mnt_shift(int mount, int userns, struct err *e);
+
 /* A detached procfs of the given pid namespace (Linux 6.17), or with -1 of the caller's. */
 must_check int mnt_new_proc(int pidns, struct err *e);
 

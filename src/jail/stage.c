@@ -201,3 +201,13 @@ int mnt_layer(const char *path, int userns, int *out_mount, struct err *e)
 	*out_mount = steal_fd(&fd);
 	return 0;
 }
+
+int mnt_shift(int mount, int userns, struct err *e)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+				   .userns_fd = (uint64_t)userns };
+
+	if (mount_setattr(mount, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		return err_sys(e, "shift ids");
+	return 0;
+}

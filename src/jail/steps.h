@@ -21,6 +21,7 @@ must_check int user_new_keyring(struct birth *b, struct err *e);
 must_check int mnt_private(struct birth *b, struct err *e);
 must_check int mnt_disk(struct birth *b, struct err *e);
 must_check int mnt_root(struct birth *b, struct err *e);
+must_check int mnt_volumes(struct birth *b, struct err *e);
 must_check int mnt_usr(struct birth *b, struct err *e);
 must_check int mnt_dev(struct birth *b, struct err *e);
 must_check int mnt_proc(struct birth *b, struct err *e);

@@ -1,111 +1,46 @@
 /* disk.c - see disk.h. */
 #include "keeper/disk.h"
 #include "base/own.h"
+#include "keeper/image.h"
+#include "wire/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/loop.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
 enum { DISK_FD = 3 };
 
 struct order {
+	enum { BOX_DISK, VOLUME_MAKE, VOLUME_DROP, VOLUME_MOUNT } what;
+	int read_only;
 	uint64_t bytes, files;
-	uint32_t uid;
+	uint32_t uid, pad;
+	char volume[WIRE_VOLUME_ID];
 };
 
 /* ---- in the disk process ---- */
 
-static int image(const char *dir, uint64_t bytes, struct err *e)
-{
-	auto_fd int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-
-	if (fd < 0)
-		return err_sys(e, "image in %s", dir);
-	if (ftruncate(fd, (off_t)bytes) < 0)
-		return err_sys(e, "image of %llu bytes", (unsigned long long)bytes);
-	return steal_fd(&fd);
-}
-
-/* No journal: a box's disk does not outlive its box. */
-static int make_filesystem(int fd, const struct order *o, struct err *e)
-{
-	char path[40], files[24], owner[64];
-	char *argv[] = { "mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-m", "0", "-N", files,
-			 "-E", owner, path, NULL };
-	char *env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
-	int status, bad;
-	pid_t pid;
-
-	/* O_CLOEXEC descriptors are closed in mkfs; it opens ours by our own pid. */
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
-	snprintf(files, sizeof(files), "%llu", (unsigned long long)o->files);
-	snprintf(owner, sizeof(owner), "nodiscard,lazy_itable_init=1,root_owner=%u:%u", o->uid, o->uid);
-	bad = posix_spawn(&pid, "/usr/sbin/mkfs.ext4", NULL, NULL, argv, env);
-	if (bad)
-		return err_set(e, ERR_SYS, "mkfs.ext4: %s", strerror(bad));
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (status != 0)
-		return err_set(e, ERR_INVALID, "mkfs.ext4 refuses %llu bytes with %llu files",
-			       (unsigned long long)o->bytes, (unsigned long long)o->files);
-	return 0;
-}
-
-/* Another process may take the free number between our two calls; then there is another one. */
-static int attach_loop(int fd, char *out_path, size_t size, struct err *e)
-{
-	auto_fd int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-	struct loop_config c = { .fd = (uint32_t)fd, .info.lo_flags = LO_FLAGS_AUTOCLEAR };
-
-	for (int tries = 0; control >= 0 && tries < 64; tries++) {
-		int n = ioctl(control, LOOP_CTL_GET_FREE);
-		auto_fd int dev = -1;
-
-		if (n < 0)
-			return err_sys(e, "no free loop device");
-		snprintf(out_path, size, "/dev/loop%d", n);
-		dev = open(out_path, O_RDWR | O_CLOEXEC);
-		if (dev < 0)
-			return err_sys(e, "open %s", out_path);
-		if (ioctl(dev, LOOP_CONFIGURE, &c) == 0)
-			return steal_fd(&dev); /* held until the mount holds it */
-		if (errno != EBUSY)
-			return err_sys(e, "attach %s", out_path);
-	}
-	return err_sys(e, "open /dev/loop-control");
-}
-
-static int mount_detached(const char *device, struct err *e)
-{
-	auto_fd int fs = fsopen("ext4", FSOPEN_CLOEXEC);
-	int fd;
-
-	if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", device, 0) < 0 ||
-	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return err_sys(e, "mount %s", device);
-	fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-	return fd < 0 ? err_sys(e, "mount %s", device) : fd;
-}
-
+/* A mount, or -1 where there is none to hand over; e says if that is a failure. */
 static int fulfil(const char *dir, const struct order *o, struct err *e)
 {
-	auto_fd int img = image(dir, o->bytes, e), dev = -1;
-	char device[32];
-
-	if (img < 0 || make_filesystem(img, o, e) < 0)
+	switch (o->what) {
+	case BOX_DISK:
+		return image_box_disk(dir, o->bytes, o->files, o->uid, e);
+	case VOLUME_MAKE:
+		(void)!image_volume_make(dir, o->volume, o->bytes, e);
 		return -1;
-	dev = attach_loop(img, device, sizeof(device), e);
-	return dev < 0 ? -1 : mount_detached(device, e);
+	case VOLUME_DROP:
+		(void)!image_volume_drop(dir, o->volume, e);
+		return -1;
+	case VOLUME_MOUNT:
+		return image_volume_mount(dir, o->volume, o->read_only, e);
+	}
+	return err_set(e, ERR_INVALID, "no such order");
 }
 
 static int send_answer(int sock, const struct err *e, int fd)
@@ -191,23 +126,63 @@ static int receive_answer(int sock, struct err *out_e)
 	return fd;
 }
 
-int disk_make(int process, uint64_t bytes, uint64_t files, uint32_t uid, int *out_mount, struct err *e)
+/* Sends the order, waits, takes what comes back. Makers take turns. */
+static int do_order(int process, const struct order *o, struct err *e)
 {
 	static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-	struct order o = { bytes, files, uid };
 	struct err answer = { 0 };
 	int fd = -1;
 
 	pthread_mutex_lock(&turn);
-	if (send(process, &o, sizeof(o), MSG_NOSIGNAL) == (ssize_t)sizeof(o))
+	if (send(process, o, sizeof(*o), MSG_NOSIGNAL) == (ssize_t)sizeof(*o))
 		fd = receive_answer(process, &answer);
 	else
 		err_set(&answer, ERR_SYS, "the disk process is gone");
 	pthread_mutex_unlock(&turn);
-	if (fd < 0) {
-		*e = answer;
+	*e = answer;
+	return fd;
+}
+
+int disk_make(int process, uint64_t bytes, uint64_t files, uint32_t uid, int *out_mount, struct err *e)
+{
+	const struct order o = { .what = BOX_DISK, .bytes = bytes, .files = files, .uid = uid };
+	int fd = do_order(process, &o, e);
+
+	if (fd < 0)
 		return err_in(e, "disk");
-	}
+	*out_mount = fd;
+	return 0;
+}
+
+static int order_volume(int process, struct order *o, const char *id, struct err *e)
+{
+	memcpy(o->volume, id, strnlen(id, sizeof(o->volume) - 1));
+	return do_order(process, o, e);
+}
+
+int disk_volume_make(int process, const char *id, uint64_t bytes, struct err *e)
+{
+	struct order o = { .what = VOLUME_MAKE, .bytes = bytes };
+
+	(void)order_volume(process, &o, id, e); /* no descriptor comes back */
+	return e->kind ? -1 : 0;
+}
+
+int disk_volume_drop(int process, const char *id, struct err *e)
+{
+	struct order o = { .what = VOLUME_DROP };
+
+	(void)order_volume(process, &o, id, e);
+	return e->kind ? -1 : 0;
+}
+
+int disk_volume_mount(int process, const char *id, int read_only, int *out_mount, struct err *e)
+{
+	struct order o = { .what = VOLUME_MOUNT, .read_only = !!read_only };
+	int fd = order_volume(process, &o, id, e);
+
+	if (fd < 0)
+		return -1;
 	*out_mount = fd;
 	return 0;
 }

@@ -46,7 +46,8 @@ struct kbox *kbox_after(struct kboxes *t, const char *id)
 
 		if (b && b->chain)
 			return b->chain;
-		s = slot(t, id) + 1;
+		/* If it has gone, its neighbours may not have been told yet: rather twice than never. */
+		s = slot(t, id) + !!b;
 	}
 	for (; s < t->bucket + KBOX_BUCKETS; s++)
 		if (*s)

@@ -7,7 +7,7 @@
 #include "wire/wire.h"
 
 #define KBOX_BUCKETS 4096
-#define KBOX_WAITERS 4
+#define KBOX_WAITERS 8
 
 struct client;
 
@@ -22,6 +22,7 @@ struct kbox {
 	int init;            /* connection to init while nobody has taken it, else -1 */
 	uint32_t over_cpu, by_operator;
 	int metered; /* given out with a CPU time limit: the keeper watches it */
+	int changing; /* its limits are, on a maker */
 	int unread; /* whoever ends it does not want its figures */
 	struct wire_counted last; /* figures, read just before its cgroups went */
 	struct waiter {

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define CLIENTS_MAX 1024
+#define ANSWERS_BYTES (4 << 20) /* the answers to all that one client may have under way */
 
 /* ---- clients ---- */
 
@@ -53,8 +54,8 @@ void client_send(struct keeper *k, uint64_t client, const void *frame, size_t le
 	struct client *c = client_find(k, client);
 	struct err e;
 
-	/* A client that does not read its few, small answers is broken: its socket is shut and the
-	 * loop will see the end of it. */
+	/* A client that does not read its answers, of which its socket takes more than it may have
+	 * asked for, is broken: the socket is shut and the loop will see the end of it. */
 	if (c && sock_send(c->src.fd, frame, len, NULL, 0, &fd, fd >= 0, &e) < 0)
 		shutdown(c->src.fd, SHUT_RDWR);
 }
@@ -76,6 +77,15 @@ static int peer_may(int fd)
 	       (u.uid == 0 || u.uid == geteuid());
 }
 
+static void room_for_answers(int fd)
+{
+	int bytes = ANSWERS_BYTES;
+
+	/* Without root the host's limit holds: then it is fewer answers that may wait. */
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) < 0)
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
+
 static void client_accept(struct keeper *k, int listener)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -91,6 +101,7 @@ static void client_accept(struct keeper *k, int listener)
 		close(high);
 		return;
 	}
+	room_for_answers(high);
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		abort();
@@ -166,8 +177,12 @@ static void on_made(struct keeper *k)
 
 	if (read(maker_fd(k->maker), &n, sizeof(n)) < 0)
 		return;
-	while ((j = maker_back(k->maker)) != NULL)
-		request_made(k, j);
+	while ((j = maker_back(k->maker)) != NULL) {
+		if (j->back)
+			j->back(k, j);
+		else
+			request_made(k, j);
+	}
 	pool_filled(k);
 	pool_refill(k);
 }

@@ -22,26 +22,57 @@
 #define MAKERS_MAX 16
 #define WARM_UP_MS 10000
 
+struct queue {
+	struct job *first, **end;
+};
+
 struct maker {
 	const struct host *host;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	struct job *todo, **todo_end;
-	struct job *done, **done_end;
+	struct queue todo, later, done; /* later: for the pool */
 	int back;
-	unsigned busy; /* the loop's only */
+	unsigned busy, waiting; /* the loop's only */
 	int stop;
 	pthread_t thread[MAKERS_MAX];
 	unsigned nthreads;
 };
 
-/* v2: before the clone, for it is born there. */
+static void queue_init(struct queue *q)
+{
+	q->first = NULL;
+	q->end = &q->first;
+}
+
+static void push(struct queue *q, struct job *j)
+{
+	j->next = NULL;
+	*q->end = j;
+	q->end = &j->next;
+}
+
+static struct job *pop(struct queue *q)
+{
+	struct job *j = q->first;
+
+	if (j)
+		q->first = j->next;
+	if (!q->first)
+		q->end = &q->first;
+	return j;
+}
+
+/* v2: before the clone, for it is born there. v1: where the loop has not begun it for us. */
 static int make_cgroup(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
 {
 	struct box_limits lim = kbox_limits(b);
 
 	if (cgroup_make(&h->cgroups, b->meta.cgroup, &lim, e) < 0)
 		return -1;
+	if (h->cgroups.version == 1) {
+		sp->ntasks = cgroup_tasks(&h->cgroups, b->meta.cgroup, sp->tasks, e);
+		return sp->ntasks < 0 ? -1 : 0;
+	}
 	sp->cgroup = cgroup_dir(&h->cgroups, b->meta.cgroup, e);
 	return sp->cgroup < 0 ? -1 : 0;
 }
@@ -118,7 +149,7 @@ static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct 
 	int done = -1;
 
 	snprintf(path, sizeof(path), "boxes/%s.sock", b->meta.about.id);
-	sp->listener = sock_listen(path, 16, e);
+	sp->listener = sock_listen(path, 64, e);
 	if (sp->listener >= 0 && sock_pair(pair, e) == 0) {
 		sp->birth = pair[1];
 		done = jail_launch(sp, &out, e);
@@ -162,6 +193,19 @@ static int warm_up(const struct kbox *b, struct err *e)
 	return sock_send(b->init, &forget, sizeof(forget), NULL, 0, NULL, 0, e);
 }
 
+static int mount_volumes(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
+{
+	for (; sp->nvolumes < b->meta.nmounts; sp->nvolumes++) {
+		const struct wire_mount *m = &b->meta.mounts[sp->nvolumes];
+
+		sp->volumes[sp->nvolumes].path = m->path;
+		if (disk_volume_mount(h->disks, m->id, m->flags & WIRE_MOUNT_RO,
+				      &sp->volumes[sp->nvolumes].mount, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int make(const struct host *h, struct job *j, struct err *e)
 {
 	struct kbox *b = j->box;
@@ -188,17 +232,33 @@ static int make(const struct host *h, struct job *j, struct err *e)
 	memcpy(sp.id, b->meta.about.id, sizeof(sp.id));
 	if (meta_create(h->run, &b->meta, e) < 0)
 		return -1;
-	if (!kbox_disk_in_memory(&b->meta.about.limits))
+	if (b->meta.disk_image)
 		made = disk_make(h->disks, sp.disk_bytes, sp.disk_files, sp.uid_base, &sp.disk, e);
+	if (made == 0)
+		made = mount_volumes(h, b, &sp, e);
 	if (made == 0 && b->meta.cgroup[0] && !j->cgroup)
 		made = make_cgroup(h, b, &sp, e);
 	if (made == 0)
 		made = launch(h, b, &sp, e);
 	if (made == 0 && j->warm)
 		made = warm_up(b, e);
+	for (int i = 0; !j->cgroup && i < sp.ntasks; i++)
+		close(sp.tasks[i]);
+	while (sp.nvolumes > 0)
+		close(sp.volumes[--sp.nvolumes].mount);
 	own_close_fd(&sp.disk);
 	own_close_fd(&sp.cgroup);
 	return made;
+}
+
+static void do_job(const struct host *h, struct job *j)
+{
+	j->began_ns = now_ns();
+	if ((j->work ? j->work : make)(h, j, &j->err) == 0)
+		j->err.kind = ERR_NONE;
+	end_late(j->cgroup);
+	if (j->box)
+		j->box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
 }
 
 static void *work(void *arg)
@@ -216,27 +276,17 @@ static void *work(void *arg)
 		struct job *j;
 
 		pthread_mutex_lock(&m->lock);
-		while (!m->todo && !m->stop)
+		while (!m->todo.first && !m->later.first && !m->stop)
 			pthread_cond_wait(&m->work, &m->lock);
-		j = m->todo;
-		if (j)
-			m->todo = j->next;
-		if (!m->todo)
-			m->todo_end = &m->todo;
+		j = pop(m->todo.first ? &m->todo : &m->later);
 		pthread_mutex_unlock(&m->lock);
 		if (!j)
 			return NULL;
 
-		j->began_ns = now_ns();
-		if (make(m->host, j, &j->err) == 0)
-			j->err.kind = ERR_NONE;
-		end_late(j->cgroup);
-		j->box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
+		do_job(m->host, j);
 
 		pthread_mutex_lock(&m->lock);
-		j->next = NULL;
-		*m->done_end = j;
-		m->done_end = &j->next;
+		push(&m->done, j);
 		pthread_mutex_unlock(&m->lock);
 		while (write(m->back, &one, sizeof(one)) < 0 && errno == EINTR)
 			;
@@ -252,8 +302,9 @@ int maker_start(struct maker **out, const struct host *h, unsigned threads, stru
 	m->host = h;
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->work, NULL);
-	m->todo_end = &m->todo;
-	m->done_end = &m->done;
+	queue_init(&m->todo);
+	queue_init(&m->later);
+	queue_init(&m->done);
 	m->back = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (m->back < 0)
 		return err_sys(e, "eventfd");
@@ -295,17 +346,21 @@ static struct late_cgroup *new_late(void)
 void maker_give(struct maker *m, struct job *take_job)
 {
 	struct late_cgroup *late = NULL;
-	struct box_limits lim = kbox_limits(take_job->box);
-	char name[WIRE_ID];
+	struct box_limits lim = { 0 };
+	char name[WIRE_ID] = "";
 
-	memcpy(name, take_job->box->meta.cgroup, sizeof(name));
-	if (m->host->cgroups.version == 1 && name[0])
+	if (take_job->box) {
+		lim = kbox_limits(take_job->box);
+		memcpy(name, take_job->box->meta.cgroup, sizeof(name));
+	}
+	/* Only for a job that begins at once: each holds descriptors that must be low numbers, as a box
+	 * being made drops those above JAIL_FD_HIGH. */
+	if (m->host->cgroups.version == 1 && name[0] && m->busy < m->nthreads)
 		take_job->cgroup = late = new_late();
-	take_job->next = NULL;
 	m->busy++;
+	m->waiting += !take_job->for_pool;
 	pthread_mutex_lock(&m->lock);
-	*m->todo_end = take_job;
-	m->todo_end = &take_job->next;
+	push(take_job->for_pool ? &m->later : &m->todo, take_job);
 	pthread_cond_signal(&m->work);
 	pthread_mutex_unlock(&m->lock);
 	/* From here on the job is the maker's; it waits for this before it goes on. */
@@ -318,18 +373,21 @@ struct job *maker_back(struct maker *m)
 	struct job *j;
 
 	pthread_mutex_lock(&m->lock);
-	j = m->done;
-	if (j) {
-		m->done = j->next;
-		if (!m->done)
-			m->done_end = &m->done;
-		m->busy--;
-	}
+	j = pop(&m->done);
 	pthread_mutex_unlock(&m->lock);
+	if (j) {
+		m->busy--;
+		m->waiting -= !j->for_pool;
+	}
 	return j;
 }
 
 unsigned maker_busy(const struct maker *m)
 {
 	return m->busy;
+}
+
+unsigned maker_waiting(const struct maker *m)
+{
+	return m->waiting;
 }

@@ -1,5 +1,6 @@
 /* maker.h - boxes are made off the loop, on threads of their own.
- * Owns:         the threads and the jobs in flight.
+ * Owns:         the threads and the jobs in flight: first those that a client waits for, in the order
+ *               they came, then the pool's.
  * Does not own: the kbox of a job; the loop lends it until the job is back, and touches it no more
  *               than the table does. */
 #pragma once
@@ -17,13 +18,26 @@ struct late_cgroup {
 	struct err err;
 };
 
+struct keeper;
+
 struct job {
+	/* Not a box but something else that takes a while: done on a maker, told on the loop. */
+	int (*work)(const struct host *h, struct job *j, struct err *e); /* NULL: make the box */
+	void (*back)(struct keeper *k, struct job *take_job);
 	struct kbox *box;
 	struct late_cgroup *cgroup; /* NULL: none, or the maker makes it */
 	uint64_t without; /* test builds */
 	int for_pool, warm; /* warm: run something in it before it is needed */
 	uint64_t client;  /* who waits for it, and for what request */
 	uint32_t ref;
+	struct {
+		char id[WIRE_ID], cgroup[WIRE_ID];
+		struct wire_limits was, want;
+	} limit; /* limit.c */
+	struct {
+		char id[WIRE_VOLUME_ID];
+		uint64_t bytes; /* 0: drop it */
+	} volume; /* volume.c */
 	struct err err;   /* kind 0: it lives */
 	uint64_t began_ns;
 	struct job *next;
@@ -36,5 +50,6 @@ int maker_fd(const struct maker *m); /* readable when a job is back */
  * the box is being cloned on another. */
 void maker_give(struct maker *m, struct job *take_job);
 struct job *maker_back(struct maker *m); /* NULL: none */
+unsigned maker_waiting(const struct maker *m); /* of those busy: somebody waits for them */
 void maker_stop(struct maker *m); /* joins the threads; nothing may be in flight */
 unsigned maker_busy(const struct maker *m); /* given and not yet back; the loop's view */

@@ -5,15 +5,17 @@
 #include "wire/wire.h"
 #include <stdint.h>
 
-#define META_MAGIC 0x31786f62 /* "box1" */
+#define META_MAGIC 0x32786f62 /* "box2" */
 
 struct meta {
 	uint32_t magic;
-	uint32_t pad;
+	uint32_t disk_image;  /* 1: its disk is an image, not memory */
 	char cgroup[WIRE_ID]; /* name of its cgroups; empty: it waits in the parent's */
 	uint64_t start_time;  /* of init: tells it from a later process of the same pid */
 	uint64_t boot;        /* hash of the boot id: ids of another boot mean nothing */
 	struct wire_box about;
+	uint32_t nmounts, pad;
+	struct wire_mount mounts[WIRE_MOUNTS];
 };
 
 /* All relative to the run folder's descriptor. */

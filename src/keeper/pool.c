@@ -79,8 +79,8 @@ void pool_drop(struct keeper *k, struct kbox *b)
 }
 
 /* A new box up to the point where a maker takes over: id, ids, record. */
-int pool_begin(struct keeper *k, struct job *j, const struct wire_limits *lim, int own_cgroup,
-	       struct err *e)
+int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *lim, int own_cgroup,
+		    const struct wire_create *w, struct err *e)
 {
 	struct wire_box *about;
 	char id[ID_LEN + 1];
@@ -99,10 +99,21 @@ int pool_begin(struct keeper *k, struct job *j, const struct wire_limits *lim, i
 	snprintf(about->template, sizeof(about->template), "base");
 	j->box->meta.magic = META_MAGIC;
 	j->box->meta.boot = k->host.boot;
+	j->box->meta.disk_image = !kbox_disk_in_memory(lim);
 	if (own_cgroup)
 		memcpy(j->box->meta.cgroup, id, sizeof(id));
+	if (w) {
+		j->box->meta.nmounts = w->nmounts;
+		memcpy(j->box->meta.mounts, w->mounts, sizeof(w->mounts));
+	}
 	maker_give(k->maker, j);
 	return 0;
+}
+
+int pool_begin(struct keeper *k, struct job *j, const struct wire_limits *lim, int own_cgroup,
+	       struct err *e)
+{
+	return pool_begin_with(k, j, lim, own_cgroup, NULL, e);
 }
 
 static int give_one(struct keeper *k, struct err *e)
@@ -179,6 +190,8 @@ void pool_about(const struct keeper *k, struct wire_about *out)
 		.cgroup_version = (uint32_t)k->host.cgroups.version,
 		.hits = k->hits,
 		.misses = k->misses,
+		.waiting = maker_waiting(k->maker),
+		.waiting_most = WAITING_MOST,
 	};
 }
 

@@ -126,7 +126,7 @@ static int in_range(const char *what, uint64_t value, uint64_t least, uint64_t m
 	return 0;
 }
 
-static int limits_sane(const struct keeper *k, const struct wire_limits *l, struct err *e)
+int request_limits_sane(const struct keeper *k, const struct wire_limits *l, struct err *e)
 {
 	if (enforceable(k, LAYER_MEM, "memory", l->mem_bytes, e) < 0 ||
 	    enforceable(k, LAYER_TASKS, "process", l->pids, e) < 0 ||
@@ -137,7 +137,14 @@ static int limits_sane(const struct keeper *k, const struct wire_limits *l, stru
 			       k->host.cgroups.why_not);
 	if (in_range("memory limit", l->mem_bytes, MEM_MIN, 1ull << 50, e) < 0 ||
 	    in_range("process limit", l->pids, 1, 4000000, e) < 0 ||
-	    in_range("cpu limit (in thousandths)", l->cpu_milli, 10, 1024000, e) < 0 ||
+	    in_range("cpu limit (in thousandths)", l->cpu_milli, 10, 1024000, e) < 0)
+		return -1;
+	return 0;
+}
+
+static int limits_sane(const struct keeper *k, const struct wire_limits *l, struct err *e)
+{
+	if (request_limits_sane(k, l, e) < 0 ||
 	    in_range("disk limit", l->disk_bytes, DISK_MIN, DISK_MAX, e) < 0 ||
 	    in_range("limit of files", l->disk_files, FILES_MIN, 1ull << 32, e) < 0)
 		return -1;
@@ -151,6 +158,14 @@ static int limits_sane(const struct keeper *k, const struct wire_limits *l, stru
 	return 0;
 }
 
+int request_too_many(struct keeper *k, struct client *c, const struct frame *f)
+{
+	if (maker_waiting(k->maker) < WAITING_MOST)
+		return 0;
+	refuse(k, c, f, ERR_LIMIT, "1024 requests wait for the keeper already; try again");
+	return 1;
+}
+
 static void create_new(struct keeper *k, struct client *c, const struct wire_create *w,
 		       const struct wire_limits *limits)
 {
@@ -162,8 +177,9 @@ static void create_new(struct keeper *k, struct client *c, const struct wire_cre
 	j->client = c->number;
 	j->ref = w->head.ref;
 	j->without = w->without;
-	if (pool_begin(k, j, limits,
-		       k->host.cgroups.version != 0 && !(w->head.flags & WIRE_CREATE_IDLE), &e) < 0) {
+	if (pool_begin_with(k, j, limits,
+			    k->host.cgroups.version != 0 && !(w->head.flags & WIRE_CREATE_IDLE), w,
+			    &e) < 0) {
 		client_error(k, c->number, w->head.ref, &e);
 		free(j);
 	}
@@ -182,11 +198,15 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		refuse(k, c, f, ERR_NOT_FOUND, "no such template; there is: base");
 		return;
 	}
-	if (limits_sane(k, &limits, &e) < 0) {
+	if (limits_sane(k, &limits, &e) < 0 || volume_check(k, w, &e) < 0) {
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	b = f->flags & WIRE_CREATE_COLD || w->without || !pool_fits(k, &limits) ? NULL : pool_take(k);
+	b = f->flags & WIRE_CREATE_COLD || w->without || w->nmounts || !pool_fits(k, &limits)
+		    ? NULL
+		    : pool_take(k);
+	if (!b && request_too_many(k, c, f))
+		return;
 	if (!b) {
 		k->misses++;
 		create_new(k, c, w, &limits);
@@ -234,7 +254,7 @@ void request_made(struct keeper *k, struct job *take_job)
 
 /* ---- living boxes ---- */
 
-static struct kbox *named(struct keeper *k, struct client *c, const struct frame *f)
+struct kbox *request_named(struct keeper *k, struct client *c, const struct frame *f)
 {
 	const struct wire_id *w = (const struct wire_id *)f;
 	struct kbox *b = NULL;
@@ -249,7 +269,7 @@ static struct kbox *named(struct keeper *k, struct client *c, const struct frame
 
 static void on_open(struct keeper *k, struct client *c, const struct frame *f)
 {
-	struct kbox *b = named(k, c, f);
+	struct kbox *b = request_named(k, c, f);
 	struct wire_box out;
 	auto_fd int fd = -1;
 	struct err e;
@@ -290,7 +310,7 @@ static int late_answer(struct keeper *k, struct client *c, const struct frame *f
 
 static void on_kill(struct keeper *k, struct client *c, const struct frame *f)
 {
-	struct kbox *b = late_answer(k, c, f, WIRE_GONE) ? NULL : named(k, c, f);
+	struct kbox *b = late_answer(k, c, f, WIRE_GONE) ? NULL : request_named(k, c, f);
 
 	if (!b)
 		return;
@@ -308,7 +328,7 @@ static void on_kill(struct keeper *k, struct client *c, const struct frame *f)
 
 static void on_counters(struct keeper *k, struct client *c, const struct frame *f)
 {
-	struct kbox *b = late_answer(k, c, f, WIRE_COUNTED) ? NULL : named(k, c, f);
+	struct kbox *b = late_answer(k, c, f, WIRE_COUNTED) ? NULL : request_named(k, c, f);
 	struct wire_counted out;
 
 	if (!b)
@@ -370,7 +390,8 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f)
 	static void (*const handlers[])(struct keeper *, struct client *, const struct frame *) = {
 		[WIRE_CREATE] = on_create, [WIRE_OPEN] = on_open,   [WIRE_KILL] = on_kill,
 		[WIRE_COUNTERS] = on_counters, [WIRE_BOXES] = on_boxes, [WIRE_INFO] = on_info,
-		[WIRE_FILL] = on_fill,
+		[WIRE_FILL] = on_fill, [WIRE_LIMIT] = limit_request,
+		[WIRE_VOLUME_MAKE] = volume_request, [WIRE_VOLUME_DROP] = volume_request,
 	};
 
 	if (f->type >= ARRAY_LEN(handlers) || !handlers[f->type]) {

@@ -1,5 +1,7 @@
 /* state.h - the keeper's one state and the rooms that work on it, all on the loop's thread.
  *   keeper.c   start, loop, clients          request.c  what a client may ask
+ *   limit.c    other limits for a living box
+ *   volume.c   named disks that outlive boxes
  *   pool.c     boxes made before they are asked for
  *   spare.c    cgroups made before they are asked for
  *   death.c    the end of a box, and what is remembered of it
@@ -13,6 +15,7 @@
 #include "wire/wire.h"
 
 #define OBITUARIES 1024
+#define WAITING_MOST 1024 /* requests that makers have not done yet */
 
 struct client {
 	struct source src;
@@ -61,6 +64,19 @@ void keeper_wake_in(struct keeper *k, unsigned ms); /* the timer, at the latest 
 /* request.c */
 void request_handle(struct keeper *k, struct client *c, const struct frame *f); /* checked */
 void request_made(struct keeper *k, struct job *take_job);
+/* The living box a frame names, or NULL: it is refused. */
+struct kbox *request_named(struct keeper *k, struct client *c, const struct frame *f);
+int request_too_many(struct keeper *k, struct client *c, const struct frame *f); /* 1: refused */
+/* Can cgroups here enforce these, and are they all there? */
+must_check int request_limits_sane(const struct keeper *k, const struct wire_limits *l, struct err *e);
+
+/* volume.c */
+void volume_request(struct keeper *k, struct client *c, const struct frame *f);
+/* May this box have the volumes it asks for, now? */
+must_check int volume_check(struct keeper *k, const struct wire_create *w, struct err *e);
+
+/* limit.c */
+void limit_request(struct keeper *k, struct client *c, const struct frame *f);
 
 /* pool.c */
 struct wire_limits pool_common_limits(const struct keeper *k);
@@ -74,6 +90,9 @@ void pool_filled(struct keeper *k); /* answers a FILL if the depth is reached */
 /* own_cgroup: made with its limits now; otherwise it waits in the parent's. */
 must_check int pool_begin(struct keeper *k, struct job *j, const struct wire_limits *lim, int own_cgroup,
 			  struct err *e);
+/* The same for a box with volumes. */
+must_check int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *lim,
+			       int own_cgroup, const struct wire_create *w, struct err *e);
 void pool_about(const struct keeper *k, struct wire_about *out);
 
 /* spare.c */

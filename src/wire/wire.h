@@ -8,10 +8,13 @@
 #pragma once
 #include <stdint.h>
 
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 #define WIRE_MAX 65536 /* one frame, everything included */
 #define WIRE_FDS 8     /* descriptors that may ride on one frame */
 #define WIRE_ID 16     /* box id with its NUL, padded */
+#define WIRE_MOUNTS 4  /* volumes that one box may have */
+#define WIRE_VOLUME_ID 32
+#define WIRE_PATH 120  /* where a volume is mounted */
 
 struct frame {
 	uint8_t version; /* WIRE_VERSION */
@@ -29,6 +32,9 @@ enum wire_type {
 	WIRE_BOXES,      /* struct wire_id (list after this id; empty: from the start) -> LISTED */
 	WIRE_INFO,       /* nothing            -> ABOUT */
 	WIRE_FILL,       /* struct wire_fill: set the pool's depth -> ABOUT when it is reached */
+	WIRE_LIMIT,      /* struct wire_limit: other limits for a living box -> BOX, no fd */
+	WIRE_VOLUME_MAKE, /* struct wire_volume -> DONE: an empty disk by that name */
+	WIRE_VOLUME_DROP, /* struct wire_volume -> DONE; refused while a box has it */
 	/* keeper -> client */
 	WIRE_BOX = 16, /* struct wire_box + fd */
 	WIRE_GONE,     /* struct wire_counted: the last figures of a box that is no more */
@@ -52,6 +58,8 @@ enum wire_type {
 	WIRE_CONNECT,    /* struct wire_connect      -> FD, a TCP connection made inside */
 	WIRE_LEASH,      /* end the box when this connection closes */
 	WIRE_STAT,       /* nothing -> STATUS */
+	WIRE_STOP,       /* end every program, keep the files -> DONE once all are reaped */
+	WIRE_LEAVE,      /* no more output of this exec to this connection; its EXIT still comes */
 	/* init -> client */
 	WIRE_STARTED = 64, /* struct wire_started */
 	WIRE_OUTPUT,       /* struct wire_output, tail: bytes */
@@ -66,14 +74,20 @@ enum wire_type {
 	WIRE_PUT = 80,  /* struct wire_put, tail: path; then DATA..., empty DATA -> DONE or ERROR */
 	WIRE_GET,       /* struct wire_get, tail: path -> ENTRY, DATA..., empty DATA; or ERROR */
 	WIRE_MKDIR,     /* struct wire_put, tail: path, parents made too -> DONE */
-	WIRE_REMOVE,    /* tail: path, recursive -> DONE */
-	WIRE_MOVE,      /* tail: path NUL path -> DONE */
+	WIRE_REMOVE,    /* tail: path; recursive unless WIRE_REMOVE_ONE -> DONE */
+	WIRE_MOVE,      /* tail: path NUL path; WIRE_MOVE_NEW -> DONE */
 	WIRE_LINK,      /* tail: target NUL path: a symbolic link -> DONE */
-	WIRE_ENTRY_OF,  /* tail: path -> ENTRY */
-	WIRE_LIST,      /* tail: path -> ENTRY..., DONE */
+	WIRE_ENTRY_OF,  /* tail: path -> ENTRY, of a link itself */
+	WIRE_LIST,      /* struct wire_list, tail: path (NUL after) -> ENTRY in order..., DONE */
 	WIRE_CHANGES,   /* struct wire_changes -> ENTRY..., DONE: what the box's upper layer holds */
+	WIRE_CHMOD,     /* struct wire_put, tail: path -> DONE */
+	WIRE_COPY,      /* tail: path NUL path; WIRE_COPY_NEW -> DONE, all of it or nothing */
+	WIRE_WATCH,     /* tail: path; WIRE_WATCH_DEEP -> DONE, then EVENT... as long as both live */
+	WIRE_SEARCH,    /* struct wire_search, tail: path NUL name NUL text -> HIT..., DONE */
 	WIRE_DATA = 96, /* tail: bytes; empty: end of the file. Both ways */
-	WIRE_ENTRY,     /* struct wire_entry, tail: name (path for CHANGES) */
+	WIRE_ENTRY,     /* struct wire_entry, tail: name or path; of a link: NUL target */
+	WIRE_EVENT,     /* struct wire_event, tail: path below the watched folder; RENAME: path NUL path */
+	WIRE_HIT,       /* struct wire_hit, tail: path below the root; with a line: NUL some of it */
 };
 
 /* ---- client <-> keeper ---- */
@@ -94,11 +108,23 @@ enum { /* wire_create.head.flags */
 	WIRE_CREATE_IDLE = 1 << 1, /* leave it as pooled boxes are, no limits of its own yet (bench) */
 };
 
+enum { WIRE_MOUNT_RO = 1 << 0 };
+
+struct wire_mount { /* one writer or any number of readers at a time */
+	char id[WIRE_VOLUME_ID]; /* of the volume */
+	char path[WIRE_PATH];    /* in the box; folders that are missing are made */
+	uint32_t flags;
+	uint32_t pad;
+};
+
 struct wire_create {
 	struct frame head;
 	char template[WIRE_ID * 2];
 	struct wire_limits limits;
 	uint64_t without; /* test builds: rows of the step table to leave out */
+	uint32_t nmounts;
+	uint32_t pad;
+	struct wire_mount mounts[WIRE_MOUNTS];
 };
 
 struct wire_id {
@@ -106,9 +132,21 @@ struct wire_id {
 	char id[WIRE_ID];
 };
 
+struct wire_limit {
+	struct frame head;
+	char id[WIRE_ID];
+	struct wire_limits limits; /* WIRE_DEFAULT: as it is */
+};
+
 enum { /* flags of WIRE_KILL */
 	WIRE_KILL_FIGURES = 1 << 0,  /* read the last counters; costs a little */
 	WIRE_KILL_OPERATOR = 1 << 1, /* say so to whoever asks why it ended */
+};
+
+struct wire_volume {
+	struct frame head;
+	char id[WIRE_VOLUME_ID];
+	uint64_t bytes; /* MAKE: all that it can ever hold */
 };
 
 struct wire_fill {
@@ -154,6 +192,8 @@ struct wire_about {
 	uint32_t pid;
 	uint32_t cgroup_version; /* 0: none, 1, 2 */
 	uint64_t hits, misses;   /* creates served from the pool, or not */
+	uint32_t waiting;        /* requests whose work is not done: boxes being made, limits, volumes */
+	uint32_t waiting_most;   /* that many may; more are refused */
 };
 
 struct wire_error {
@@ -171,6 +211,7 @@ enum { /* wire_start.head.flags */
 	WIRE_START_ROOT = 1 << 2,  /* as the image's root, with its few capabilities */
 	WIRE_START_TOLD = 1 << 3,  /* send STARTED */
 	WIRE_START_MEMFD = 1 << 4, /* the tail is in the one descriptor that rides along */
+	WIRE_START_APART = 1 << 5, /* no output to the starter, only STARTED (if asked) and EXIT */
 };
 
 struct wire_start {
@@ -200,12 +241,13 @@ struct wire_resize {
 
 struct wire_credit {
 	struct frame head;
-	uint32_t stream; /* 0 stdout or terminal, 1 stderr */
+	uint32_t stream; /* 0 stdout or terminal, 1 stderr; READ only: WIRE_NO_STREAM */
 	uint32_t pad;
 	uint64_t from;   /* READ only: first byte wanted */
 	uint64_t until;  /* absolute offset; credits never shrink */
 };
 
+enum { WIRE_NO_STREAM = 2 }; /* READ: attach for the EXIT alone; READING says 0 and 0 */
 enum { WIRE_READ_MORE = 1 << 0 }; /* READ: one for the other stream follows, hold EXIT until then */
 
 struct wire_connect {
@@ -263,10 +305,17 @@ struct wire_exit {
 };
 
 struct wire_exec {
-	struct frame head; /* ref: the exec */
-	int32_t pid;
-	uint32_t over;
+	struct frame head;      /* ref: the exec */
+	int32_t pid;            /* 0 once the leader has ended */
+	int32_t group;          /* its process group: the pid STARTED told; 0: it never ran */
+	uint8_t over;           /* ended and drained: a READ leads to its EXIT */
+	uint8_t tty;            /* one terminal, output on stream 0 */
+	uint8_t stdin_open;     /* STDIN still reaches it */
+	uint8_t pad;
+	uint16_t rows, cols;    /* tty */
 	uint64_t tip[2], kept_from[2];
+	uint64_t stdin_bytes;   /* accepted so far: the offset of the next STDIN byte */
+	uint64_t stdin_room;    /* as in ROOM */
 	uint64_t wall_us;
 };
 
@@ -288,12 +337,62 @@ struct wire_put {
 	struct frame head;
 	uint32_t mode; /* permission bits */
 	uint32_t flags;
+	uint64_t if_mtime_ns, if_size; /* PUT_IF */
 };
-enum { WIRE_PUT_NEW = 1 << 0 }; /* refuse if it exists */
+enum {
+	WIRE_PUT_NEW = 1 << 0, /* refuse if it exists (EEXIST) */
+	WIRE_PUT_IF = 1 << 1,  /* refuse unless it is the file of that time and size (ESTALE) */
+};
+enum { WIRE_REMOVE_ONE = 1 << 0 }; /* flags of REMOVE: a folder must be empty */
+enum { WIRE_MOVE_NEW = 1 << 0 };   /* flags of MOVE: refuse if it exists */
+enum { WIRE_COPY_NEW = 1 << 0 };   /* flags of COPY: the same */
 
 struct wire_get {
 	struct frame head;
 	uint64_t from, bytes;
+};
+
+struct wire_list {
+	struct frame head;
+	uint32_t max;   /* entries; 0: all */
+	uint32_t depth; /* levels of folders; 0 and 1: this one only; at most 64 */
+};
+
+enum { WIRE_WATCH_DEEP = 1 << 0 }; /* flags of WATCH: and everything below it */
+
+enum wire_event_kind {
+	WIRE_EVENT_CREATE = 1,
+	WIRE_EVENT_WRITE,    /* equal ones in a row are told every 20 ms, and the last */
+	WIRE_EVENT_REMOVE,   /* or moved to a place that is not watched */
+	WIRE_EVENT_RENAME,
+	WIRE_EVENT_CHMOD,
+	WIRE_EVENT_OVERFLOW, /* the reader was too slow: some are lost. No path */
+	WIRE_EVENT_LIMIT,    /* this new folder is not watched: there are too many */
+	WIRE_EVENT_GONE,     /* the watched folder itself was removed or moved: the last one. No path */
+};
+
+struct wire_event {
+	struct frame head; /* ref: of the WATCH */
+	uint32_t kind;
+	uint32_t is_dir;
+};
+
+enum { WIRE_SEARCH_FOLD = 1 << 0 }; /* flags of SEARCH: A is a (ASCII only) */
+
+struct wire_search { /* name: a glob if it has * ? or [, else part of a name; empty: any. text: literal */
+	struct frame head;
+	uint32_t max; /* hits; 0: 1000 */
+	uint32_t pad;
+	uint64_t file_bytes; /* larger files are not looked into; 0: 16 MiB */
+};
+
+struct wire_hit {
+	struct frame head;
+	uint32_t mode; /* st_mode */
+	uint32_t line; /* from 1; 0: a hit by name alone */
+	uint64_t size, mtime_ns;
+	uint32_t at;  /* of the text in the bytes that follow, at most 400 of the line */
+	uint32_t cut; /* 1: the line is longer than that */
 };
 
 struct wire_changes {
@@ -303,7 +402,10 @@ struct wire_changes {
 	uint64_t hash_bytes; /* budget for hashing, all files together */
 };
 
-enum { WIRE_DONE_TRUNCATED = 1 << 0 }; /* DONE of CHANGES: there is more than was told */
+enum { /* flags of DONE */
+	WIRE_DONE_TRUNCATED = 1 << 0, /* there is more than was told */
+	WIRE_DONE_SKIPPED = 1 << 1,   /* something could not be looked at, or copied */
+};
 
 struct wire_entry {
 	struct frame head;
@@ -312,5 +414,7 @@ struct wire_entry {
 	uint64_t size;
 	uint64_t mtime_ns;
 	uint32_t uid, gid;
+	uint32_t target_mode; /* of a link: st_mode of where it leads; 0: nowhere */
+	uint32_t pad;
 	uint8_t sha256[32];
 };

@@ -81,6 +81,7 @@ table() {
 		a_box_has_a_loopback_of_its_own                         escaped  steps:loopback
 		what_a_box_writes_has_an_end                            closed   steps:disk
 		the_root_holds_what_a_box_needs_and_nothing_else        closed   steps:root filesystem
+		without_its_row_a_box_has_no_volume                     escaped  itself steps:volumes    # volumebox.c leaves it out
 		the_hosts_programs_can_be_run_but_not_changed           escaped  steps:programs
 		only_harmless_devices_are_there                         closed   steps:devices
 		every_mount_is_the_one_that_the_policy_names            escaped  steps:no sysfs

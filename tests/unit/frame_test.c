@@ -99,6 +99,8 @@ TEST(structs_on_the_wire_have_no_holes)
 	CHECK_INT(HOLES(wire_create), 0);
 	CHECK_INT(HOLES(wire_id), 0);
 	CHECK_INT(HOLES(wire_fill), 0);
+	CHECK_INT(HOLES(wire_volume), 0);
+	CHECK_INT(HOLES(wire_limit), 0);
 	CHECK_INT(HOLES(wire_box), 0);
 	CHECK_INT(HOLES(wire_counted), 0);
 	CHECK_INT(HOLES(wire_about), 0);
@@ -117,6 +119,10 @@ TEST(structs_on_the_wire_have_no_holes)
 	CHECK_INT(HOLES(wire_status), 0);
 	CHECK_INT(HOLES(wire_put), 0);
 	CHECK_INT(HOLES(wire_get), 0);
+	CHECK_INT(HOLES(wire_list), 0);
+	CHECK_INT(HOLES(wire_search), 0);
+	CHECK_INT(HOLES(wire_hit), 0);
+	CHECK_INT(HOLES(wire_event), 0);
 	CHECK_INT(HOLES(wire_changes), 0);
 	CHECK_INT(HOLES(wire_entry), 0);
 }

@@ -1,0 +1,162 @@
+/* clerk.c - see clerk.h. */
+#include "box/clerk.h"
+#include "base/own.h"
+#include "wire/sock.h"
+
+#include <string.h>
+
+enum { FULL = 256 * 1024, PIECE = 48 * 1024 };
+
+static void fail(struct clerk *c, const struct err *e)
+{
+	if (c->on->failed)
+		c->on->failed(c, e);
+}
+
+static void on_frame(struct post *p, const struct frame *f, size_t len, int *fd)
+{
+	struct clerk *c = loop_owner(p, struct clerk, post);
+	const char *tail = (const char *)f;
+	struct err e;
+
+	(void)fd;
+	switch (f->type) {
+	case WIRE_ENTRY:
+		if (c->on->entry)
+			c->on->entry(c, (const struct wire_entry *)f,
+				     tail + sizeof(struct wire_entry),
+				     len - sizeof(struct wire_entry));
+		break;
+	case WIRE_DATA:
+		if (c->on->data)
+			c->on->data(c, tail + sizeof(*f), len - sizeof(*f));
+		break;
+	case WIRE_DONE:
+		if (c->on->done)
+			c->on->done(c, f->flags);
+		break;
+	case WIRE_ERROR:
+		box_said_error((const struct wire_error *)f, &e);
+		fail(c, &e);
+		break;
+	default:
+		if (c->on->other)
+			c->on->other(c, f, len);
+	}
+}
+
+static void on_gone(struct post *p, const struct err *why)
+{
+	struct err e;
+
+	(void)why;
+	err_set(&e, ERR_NOT_FOUND, "the box ended while its files were being looked at");
+	fail(loop_owner(p, struct clerk, post), &e);
+}
+
+static void on_room(struct post *p)
+{
+	struct clerk *c = loop_owner(p, struct clerk, post);
+
+	if (c->on->room)
+		c->on->room(c);
+}
+
+/* ---- beginning ---- */
+
+static void hired(struct listener *x, const struct frame *f, size_t len, int *fd)
+{
+	struct clerk *c = loop_owner(x, struct clerk, hello);
+	struct err e;
+
+	(void)len;
+	if (f->type != WIRE_FD || *fd < 0) {
+		err_set(&e, ERR_INVALID, "box %s: no file worker in its answer", x->line->box);
+		line_unlisten(x);
+		fail(c, &e);
+		return;
+	}
+	post_init(&c->post, x->line->post.watch.loop, steal_fd(fd));
+	c->post.on_frame = on_frame;
+	c->post.on_gone = on_gone;
+	c->post.on_room = on_room;
+	line_unlisten(x);
+	c->on->ready(c);
+}
+
+static void refused(struct listener *x, const struct err *e)
+{
+	line_unlisten(x);
+	fail(loop_owner(x, struct clerk, hello), e);
+}
+
+static void lost(struct listener *x)
+{
+	struct err e;
+
+	err_set(&e, ERR_NOT_FOUND, "the box ended");
+	fail(loop_owner(x, struct clerk, hello), &e);
+}
+
+void clerk_open(struct clerk *c, struct line *l, uint16_t flags, const struct clerk_events *on)
+{
+	static const struct listen_events hello = {
+		.answer = hired, .refused = refused, .lost = lost
+	};
+
+	*c = (struct clerk){ .post.fd = -1, .on = on };
+	line_ask(l, &c->hello, &hello, WIRE_FILES, flags);
+}
+
+void clerk_close(struct clerk *c)
+{
+	line_unlisten(&c->hello);
+	post_fini(&c->post);
+}
+
+/* ---- asking ---- */
+
+void clerk_ask(struct clerk *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n)
+{
+	struct frame *head = body;
+
+	head->version = WIRE_VERSION;
+	head->type = type;
+	head->ref = ++c->ref;
+	post_send(&c->post, body, n, tail, tail_n, -1);
+}
+
+void clerk_data(struct clerk *c, const void *bytes, size_t n)
+{
+	struct frame f = sock_head(WIRE_DATA, c->ref);
+	size_t done = 0;
+
+	do {
+		size_t part = n - done > PIECE ? PIECE : n - done;
+
+		post_send(&c->post, &f, sizeof(f), (const char *)bytes + done, part, -1);
+		done += part;
+	} while (done < n);
+}
+
+int clerk_is_full(const struct clerk *c)
+{
+	return c->post.queued > FULL;
+}
+
+void clerk_pause(struct clerk *c, int paused)
+{
+	post_pause(&c->post, paused);
+}
+
+const char *clerk_event_name(uint32_t kind)
+{
+	static const char *const names[] = {
+		[WIRE_EVENT_CREATE] = "create", [WIRE_EVENT_WRITE] = "write",
+		[WIRE_EVENT_REMOVE] = "remove", [WIRE_EVENT_RENAME] = "rename",
+		[WIRE_EVENT_CHMOD] = "chmod",   [WIRE_EVENT_OVERFLOW] = "overflow",
+		[WIRE_EVENT_LIMIT] = "limit",   [WIRE_EVENT_GONE] = "gone",
+	};
+
+	return kind < ARRAY_LEN(names) && names[kind] ? names[kind] : "unknown";
+}

@@ -1,0 +1,15 @@
+/* command.h - a START frame from an argument list. Shared by the two who send one.
+ * Owns: the strings, until command_fini(). */
+#pragma once
+#include "box/box.h"
+
+struct command {
+	struct wire_start start;
+	char *tail; /* NULL: in memfd */
+	size_t tail_len;
+	int memfd; /* -1, or what rides along */
+};
+/* Refuses what no execve would take with ERR_LIMIT and E2BIG. */
+must_check int command_make(struct command *c, const struct box_command *cmd, uint32_t ref,
+			    struct err *e);
+void command_fini(struct command *c);

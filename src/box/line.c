@@ -1,0 +1,270 @@
+/* line.c - see line.h. */
+#include "box/line.h"
+#include "base/id.h"
+#include "base/own.h"
+#include "box/command.h"
+#include "wire/sock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- listeners ---- */
+
+void line_listen(struct line *l, struct listener *x, uint32_t ref, const struct listen_events *on)
+{
+	*x = (struct listener){ .line = l, .next = l->listeners, .ref = ref, .on = on };
+	l->listeners = x;
+}
+
+void line_unlisten(struct listener *x)
+{
+	struct listener **at;
+
+	if (!x->line)
+		return;
+	for (at = &x->line->listeners; *at != x; at = &(*at)->next)
+		;
+	*at = x->next;
+	if (x->line->lister == x)
+		x->line->lister = NULL;
+	x->line = NULL;
+	x->next = NULL;
+}
+
+static struct listener *find(const struct line *l, uint32_t ref)
+{
+	struct listener *x = l->listeners;
+
+	while (x && x->ref != ref)
+		x = x->next;
+	return x;
+}
+
+uint32_t line_new_ref(struct line *l)
+{
+	while (find(l, l->next_ref))
+		l->next_ref++;
+	return l->next_ref++;
+}
+
+static void lose(struct line *l, const struct err *why)
+{
+	while (l->listeners) {
+		struct listener *x = l->listeners;
+
+		line_unlisten(x);
+		if (x->on->lost)
+			x->on->lost(x);
+	}
+	l->on_gone(l, why);
+}
+
+/* ---- in ---- */
+
+/* What a box says is not believed: only bytes that were asked for, each once, in order. */
+static int output(struct listener *x, const struct wire_output *f, size_t n)
+{
+	unsigned s = f->stream;
+
+	if (s > 1 || f->offset < x->next_byte[s] || f->offset > x->granted[s] ||
+	    n > x->granted[s] - f->offset)
+		return -1;
+	x->next_byte[s] = f->offset + n;
+	if (x->on->output)
+		x->on->output(x, s, f->offset, (const char *)(f + 1), n);
+	return 0;
+}
+
+static int reading(struct listener *x, const struct wire_reading *f)
+{
+	if (f->stream == WIRE_NO_STREAM)
+		return 0;
+	if (f->stream > 1 || f->from > f->tip)
+		return -1;
+	x->next_byte[f->stream] = f->from;
+	if (x->on->reading)
+		x->on->reading(x, f->stream, f->from, f->tip);
+	return 0;
+}
+
+static void exited(struct listener *x, const struct frame *f)
+{
+	struct wire_exit end;
+
+	memcpy(&end, f, sizeof(end));
+	end.step[sizeof(end.step) - 1] = 0;
+	line_unlisten(x);
+	if (x->on->exited)
+		x->on->exited(x, &end);
+}
+
+static void refused(struct listener *x, const struct frame *f)
+{
+	struct err e;
+
+	box_said_error((const struct wire_error *)f, &e);
+	if (x->on->refused)
+		x->on->refused(x, &e);
+}
+
+static int hear(struct listener *x, const struct frame *f, size_t len, int *fd)
+{
+	switch (f->type) {
+	case WIRE_OUTPUT:
+		return output(x, (const struct wire_output *)f, len - sizeof(struct wire_output));
+	case WIRE_READING:
+		return reading(x, (const struct wire_reading *)f);
+	case WIRE_STARTED:
+		if (x->on->started)
+			x->on->started(x, ((const struct wire_started *)f)->pid);
+		return 0;
+	case WIRE_ROOM:
+		if (x->on->room)
+			x->on->room(x, ((const struct wire_room *)f)->until);
+		return 0;
+	case WIRE_EXIT:
+		exited(x, f);
+		return 0;
+	case WIRE_ERROR:
+		refused(x, f);
+		return 0;
+	default:
+		if (x->on->answer)
+			x->on->answer(x, f, len, fd);
+		return 0;
+	}
+}
+
+static void on_frame(struct post *p, const struct frame *f, size_t len, int *fd)
+{
+	struct line *l = loop_owner(p, struct line, post);
+	/* An EXEC names its exec, not the question. */
+	struct listener *x = f->type == WIRE_EXEC ? l->lister : find(l, f->ref);
+	struct err e;
+
+	if (!x || hear(x, f, len, fd) == 0)
+		return;
+	err_set(&e, ERR_INVALID, "box %s: output that was not asked for", l->box);
+	post_fini(&l->post);
+	lose(l, &e);
+}
+
+static void on_gone(struct post *p, const struct err *why)
+{
+	lose(loop_owner(p, struct line, post), why);
+}
+
+/* ---- life ---- */
+
+int line_open(struct line *l, struct loop *loop, int take_fd, const char *box, struct err *e)
+{
+	*l = (struct line){ .on_gone = l->on_gone, .user = l->user };
+	snprintf(l->box, sizeof(l->box), "%s", box);
+	post_init(&l->post, loop, take_fd);
+	l->post.on_frame = on_frame;
+	l->post.on_gone = on_gone;
+	/* Execs of a box are named by whoever starts them, over any connection. */
+	return id_random(&l->next_ref, sizeof(l->next_ref), e);
+}
+
+int line_is_open(const struct line *l)
+{
+	return l->post.fd >= 0;
+}
+
+void line_close(struct line *l)
+{
+	while (l->listeners)
+		line_unlisten(l->listeners);
+	post_fini(&l->post);
+}
+
+/* ---- out ---- */
+
+int line_start(struct line *l, struct listener *x, uint32_t ref, const struct listen_events *on,
+	       const struct box_command *cmd, struct err *e)
+{
+	struct command c;
+
+	if (command_make(&c, cmd, ref, e) < 0)
+		return -1;
+	line_listen(l, x, ref, on);
+	x->granted[0] = x->granted[1] = cmd->credit;
+	post_send(&l->post, &c.start, sizeof(c.start), c.tail, c.tail_len, steal_fd(&c.memfd));
+	command_fini(&c);
+	return 0;
+}
+
+void line_read(struct line *l, struct listener *x, uint32_t ref, const struct listen_events *on,
+	       const uint64_t from[2], const uint64_t until[2])
+{
+	struct wire_credit f = { .head = sock_head(WIRE_READ, ref), .stream = WIRE_NO_STREAM };
+
+	line_listen(l, x, ref, on);
+	if (!from) {
+		post_send(&l->post, &f, sizeof(f), NULL, 0, -1);
+		return;
+	}
+	for (unsigned s = 0; s < 2; s++) {
+		f.stream = s;
+		f.head.flags = s == 0 ? WIRE_READ_MORE : 0;
+		f.from = from[s];
+		f.until = until[s];
+		x->next_byte[s] = from[s]; /* until READING says better */
+		x->granted[s] = f.until;
+		post_send(&l->post, &f, sizeof(f), NULL, 0, -1);
+	}
+}
+
+void line_credit(struct listener *x, unsigned stream, uint64_t until)
+{
+	struct wire_credit f = { sock_head(WIRE_CREDIT, x->ref), .stream = stream, .until = until };
+
+	if (!x->line || until <= x->granted[stream])
+		return;
+	x->granted[stream] = until;
+	post_send(&x->line->post, &f, sizeof(f), NULL, 0, -1);
+}
+
+static void send_head(struct line *l, uint8_t type, uint32_t ref, uint16_t flags, const void *tail,
+		      size_t n)
+{
+	struct frame f = sock_head(type, ref);
+
+	f.flags = flags;
+	post_send(&l->post, &f, sizeof(f), tail, n, -1);
+}
+
+void line_leave(struct listener *x)
+{
+	if (x->line)
+		send_head(x->line, WIRE_LEAVE, x->ref, 0, NULL, 0);
+}
+
+void line_signal(struct line *l, uint32_t ref, int signo)
+{
+	struct wire_signal f = { .head = sock_head(WIRE_SIGNAL, ref), .signo = signo };
+
+	post_send(&l->post, &f, sizeof(f), NULL, 0, -1);
+}
+
+void line_resize(struct line *l, uint32_t ref, uint16_t rows, uint16_t cols)
+{
+	struct wire_resize f = { .head = sock_head(WIRE_RESIZE, ref), .rows = rows, .cols = cols };
+
+	post_send(&l->post, &f, sizeof(f), NULL, 0, -1);
+}
+
+void line_stdin(struct line *l, uint32_t ref, const void *bytes, size_t n)
+{
+	send_head(l, WIRE_STDIN, ref, 0, bytes, n);
+}
+
+void line_ask(struct line *l, struct listener *x, const struct listen_events *on, uint8_t type,
+	      uint16_t flags)
+{
+	line_listen(l, x, line_new_ref(l), on);
+	if (type == WIRE_EXECS)
+		l->lister = x;
+	send_head(l, type, x->ref, flags, NULL, 0);
+}

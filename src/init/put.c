@@ -1,0 +1,137 @@
+/* put.c - files that arrive: PUT and its DATA; see worker.h.
+ * A file gets its name when all of it is there. A PUT that fails is answered at once; what still
+ * comes of its DATA is swallowed. */
+#include "init/conn.h"
+#include "init/sys.h"
+#include "init/text.h"
+#include "init/worker.h"
+#include <linux/fs.h>
+
+static LAZY struct upload { /* a PUT that waits for its DATA */
+	int file, dir;      /* -1: none */
+	uint32_t ref, flags, mode;
+	uint64_t if_mtime_ns, if_size;
+	char name[256], temporary[48];
+} up;
+
+void put_init(void)
+{
+	up.file = up.dir = -1;
+}
+
+void put_close(void)
+{
+	if (up.file >= 0)
+		sys_unlinkat(up.dir, up.temporary, 0); /* ours, or the one ours has replaced */
+	sys_close(up.file);
+	sys_close(up.dir);
+	up.file = up.dir = -1;
+}
+
+/* 0 asks for the mode the file has already, or the usual one. */
+static uint32_t put_mode(const struct job *j)
+{
+	struct stat st;
+
+	if (j->put->mode & 07777)
+		return j->put->mode & 07777;
+	if (sys_fstatat(up.dir, up.name, &st, AT_SYMLINK_NOFOLLOW) >= 0 && S_ISREG(st.st_mode))
+		return st.st_mode & 07777;
+	return 0644;
+}
+
+/* Is this name in the folder still the file that the client has seen? */
+static int is_expected(const char *name)
+{
+	struct stat st;
+
+	return sys_fstatat(up.dir, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 && S_ISREG(st.st_mode) &&
+	       mtime_ns(&st) == up.if_mtime_ns && (uint64_t)st.st_size == up.if_size;
+}
+
+int put(const struct job *j)
+{
+	if (j->put->flags & ~(WIRE_PUT_NEW | WIRE_PUT_IF) ||
+	    (j->put->flags & WIRE_PUT_NEW && j->put->flags & WIRE_PUT_IF))
+		return -EINVAL;
+	up.dir = open_parent(j->path);
+	if (up.dir < 0)
+		return up.dir;
+	up.ref = j->head->ref;
+	up.flags = j->put->flags;
+	memcpy(up.name, last_part(j->path), strlen(last_part(j->path)) + 1);
+	up.mode = put_mode(j);
+	up.if_mtime_ns = j->put->if_mtime_ns;
+	up.if_size = j->put->if_size;
+	if (up.flags & WIRE_PUT_IF && !is_expected(up.name)) {
+		put_close();
+		return -ESTALE;
+	}
+	temporary_name(up.temporary);
+	up.file = (int)sys_openat(up.dir, up.temporary,
+				  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (up.file < 0) {
+		int err = up.file;
+
+		put_close();
+		return err;
+	}
+	return ANSWERED;
+}
+
+static long put_write(const char *bytes, uint32_t n)
+{
+	while (n) {
+		long w = sys_write(up.file, bytes, n);
+
+		if (w < 0)
+			return w;
+		bytes += w;
+		n -= (uint32_t)w;
+	}
+	return 0;
+}
+
+/* Only in place of the file that was meant. Two clients may get here at the same time, so looking
+ * first would not do: the two names are exchanged, and the loser finds the winner's file in hand. */
+static long put_instead(void)
+{
+	long err = sys_renameat2(up.dir, up.temporary, up.dir, up.name, RENAME_EXCHANGE);
+
+	if (err < 0)
+		return err == -ENOENT ? -ESTALE : err;
+	if (is_expected(up.temporary))
+		return 0;
+	sys_renameat2(up.dir, up.temporary, up.dir, up.name, RENAME_EXCHANGE);
+	return -ESTALE;
+}
+
+/* The mode last, so that a half-written program cannot be run; the name when all is there. */
+static long put_finish(void)
+{
+	unsigned how = up.flags & WIRE_PUT_NEW ? RENAME_NOREPLACE : 0;
+	long err = sys_fchmod(up.file, up.mode);
+
+	if (err < 0)
+		return err;
+	if (up.flags & WIRE_PUT_IF)
+		return put_instead();
+	return sys_renameat2(up.dir, up.temporary, up.dir, up.name, how);
+}
+
+int put_data(const struct job *j)
+{
+	long err;
+
+	if (up.file < 0 || j->head->ref != up.ref)
+		return ANSWERED; /* of a PUT that has failed */
+	err = j->tail_len ? put_write(j->path, j->tail_len) : put_finish();
+	/* Closed before it is said: a program that is open for writing cannot be run. */
+	if (err < 0 || !j->tail_len)
+		put_close();
+	if (err < 0)
+		say_error(up.ref, "put", up.name, (int)-err);
+	else if (!j->tail_len)
+		say_head(WIRE_DONE, up.ref, 0);
+	return ANSWERED;
+}

@@ -1,0 +1,492 @@
+/* watch.c - WATCH: what changes in a folder, and below it, until the client leaves; see worker.h.
+ *
+ * The worker does nothing else from then on. Nothing is queued here: while the client does not read,
+ * we do not either, the kernel's queue overflows, and that is told. Each watched folder knows its
+ * name and the folder above, so a folder that is moved takes what is below it along.
+ *
+ * A rename is two events of the kernel, which may have others between them: the first half waits a
+ * moment for its other half. Without one it was a move out of the folder, that is, a removal. A
+ * file that is written to all the time is told of every 20 ms, and once more at the end. */
+#include "base/err.h"
+#include "init/conn.h"
+#include "init/sys.h"
+#include "init/text.h"
+#include "init/tree.h"
+#include "init/worker.h"
+#include <linux/inotify.h>
+#include <linux/poll.h>
+
+enum { WATCHES = 4096, NAME = 256, ROOT = 0, NOWHERE = -1 };
+#define OTHER_HALF_NS 100000000ull
+#define WRITES_NS 20000000ull
+enum {
+	WANTED = IN_CREATE | IN_MODIFY | IN_ATTRIB | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
+		 IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK,
+};
+
+struct half {            /* of a rename: where it was */
+	uint32_t cookie; /* 0: none waits */
+	int folder, is_dir, hidden;
+	uint64_t since_ns;
+	char name[NAME];
+};
+
+static LAZY struct watch {
+	uint32_t ref;
+	int fd, deep, skipped;
+	int parent; /* watch on the folder above, for the end of ours */
+	struct half half;
+	int written, owed; /* folder of the last write told; 1: it was written to since */
+	uint64_t written_ns;
+	char written_name[NAME];
+} w;
+static LAZY int wds[WATCHES]; /* 0: a free slot; the watched folder itself is slot 0 */
+static LAZY struct {
+	int above;
+	char name[NAME];
+} folders[WATCHES];
+static LAZY char one[PATH_MAX + NAME], two[PATH_MAX + NAME];
+static LAZY char events[16384] __attribute__((aligned(8)));
+
+/* ---- names ---- */
+
+/* Writes the path of `name` in `folder` to the end of a buffer; NULL: too long to be opened. */
+static char *path_of(char buffer[PATH_MAX + NAME], int folder, const char *name)
+{
+	size_t n = strlen(name), at = PATH_MAX + NAME - 1 - n;
+
+	memcpy(buffer + at, name, n + 1);
+	for (; folder != ROOT; folder = folders[folder].above) {
+		n = strlen(folders[folder].name);
+		if (n + 1 > at)
+			return NULL;
+		if (buffer[at])
+			buffer[--at] = '/';
+		at -= n;
+		memcpy(buffer + at, folders[folder].name, n);
+	}
+	return buffer + at;
+}
+
+static int find_wd(int wd)
+{
+	int i;
+
+	for (i = 0; i < WATCHES; i++)
+		if (wds[i] == wd)
+			return i;
+	return NOWHERE;
+}
+
+static int find_name(int above, const char *name)
+{
+	int i;
+
+	for (i = ROOT + 1; i < WATCHES; i++)
+		if (wds[i] && folders[i].above == above && !text_compare(folders[i].name, name))
+			return i;
+	return NOWHERE;
+}
+
+static void set_name(char to[NAME], const char *name)
+{
+	struct text t = { .to = to, .room = NAME };
+
+	*to = '\0';
+	text_add(&t, name);
+}
+
+/* ---- telling ---- */
+
+static void tell(uint32_t kind, int is_dir, const char *path, const char *now)
+{
+	struct wire_event e = { .head = conn_head(WIRE_EVENT, w.ref), .kind = kind };
+
+	e.is_dir = (uint32_t)is_dir;
+	if (now)
+		say_two(&e, sizeof(e), path, now);
+	else
+		say(&e, sizeof(e), path, strlen(path));
+}
+
+/* The last write comes before whatever happened after it. */
+static void settle_writes(void)
+{
+	const char *path = w.owed ? path_of(one, w.written, w.written_name) : NULL;
+
+	w.owed = 0;
+	w.written_ns = sys_now_ns();
+	if (path)
+		tell(WIRE_EVENT_WRITE, 0, path, NULL);
+}
+
+static void tell_of(uint32_t kind, int is_dir, int folder, const char *name)
+{
+	const char *path;
+
+	settle_writes();
+	w.written_name[0] = '\0';
+	path = path_of(one, folder, name);
+	if (path)
+		tell(kind, is_dir, path, NULL);
+}
+
+static void tell_write(int folder, const char *name)
+{
+	if (w.written == folder && !text_compare(w.written_name, name)) {
+		w.owed = 1;
+		if (sys_now_ns() - w.written_ns >= WRITES_NS)
+			settle_writes();
+		return;
+	}
+	tell_of(WIRE_EVENT_WRITE, 0, folder, name);
+	w.written = folder;
+	set_name(w.written_name, name);
+}
+
+/* ---- folders ---- */
+
+/* Its slot; -ENFILE: all are taken; or -errno. A folder that is watched already, and was moved, is
+ * known by its number. */
+static int add(int above, const char *name)
+{
+	const char *path = path_of(two, above, name);
+	int slot = 0, wd;
+
+	if (!path || strlen(path) >= PATH_MAX)
+		return -ENFILE;
+	while (slot < WATCHES && wds[slot])
+		slot++;
+	if (slot == WATCHES)
+		return -ENFILE;
+	wd = (int)sys_inotify_add_watch(w.fd, *path ? path : ".", WANTED);
+	if (wd < 0)
+		return wd == -ENOSPC ? -ENFILE : wd;
+	if (find_wd(wd) != NOWHERE)
+		slot = find_wd(wd);
+	wds[slot] = wd;
+	if (slot != ROOT) {
+		folders[slot].above = above;
+		set_name(folders[slot].name, name);
+	}
+	return slot;
+}
+
+static int add_below(int above, const char *name, int aloud)
+{
+	int slot = add(above, name);
+
+	if (slot == -ENFILE && aloud) {
+		tell_of(WIRE_EVENT_LIMIT, 1, above, name);
+		return NOWHERE;
+	}
+	w.skipped |= slot < 0;
+	return slot == -ENFILE ? slot : slot < 0 ? NOWHERE : slot;
+}
+
+static int is_folder(int dir, const struct dirent64 *d)
+{
+	struct stat st;
+
+	if (d->d_type)
+		return d->d_type == DIRENT_DIR;
+	return sys_fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) >= 0 && S_ISDIR(st.st_mode);
+}
+
+/* Watches every folder below this one. aloud: it is new, and so is all that is in it. */
+static int scan_tree(struct tree *t, int slot, int aloud)
+{
+	for (;;) {
+		const struct dirent64 *d = tree_next(t);
+		int below, dir;
+
+		if (!d && !t->depth)
+			return 0;
+		if (!d) {
+			if (tree_leave(t) < 0)
+				return 0; /* moved under our feet; its events will tell */
+			slot = folders[slot].above;
+			continue;
+		}
+		dir = is_folder(t->dir, d);
+		if (aloud && !text_starts(d->d_name, TEMPORARY))
+			tell_of(WIRE_EVENT_CREATE, dir, slot, d->d_name);
+		if (!dir)
+			continue;
+		below = add_below(slot, d->d_name, aloud);
+		if (below == -ENFILE)
+			return below;
+		if (below != NOWHERE && tree_enter(t, d->d_name) >= 0)
+			slot = below;
+	}
+}
+
+static int scan(int slot, int aloud)
+{
+	const char *path = path_of(two, slot, "");
+	struct tree t;
+	int err, fd;
+
+	if (!w.deep || !path)
+		return 0;
+	fd = (int)sys_openat(AT_FDCWD, *path ? path : ".",
+			     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		return 0;
+	err = tree_init(&t, fd);
+	t.cross = 1;
+	err = err < 0 ? 0 : scan_tree(&t, slot, aloud);
+	tree_fini(&t);
+	return err;
+}
+
+static void new_folder(int above, const char *name)
+{
+	int slot = w.deep ? add_below(above, name, 1) : NOWHERE;
+
+	if (slot >= 0)
+		scan(slot, 1);
+}
+
+/* Counted: a folder's slot may have been given to one far below it. */
+static int is_below(int slot, int top)
+{
+	int hops;
+
+	for (hops = 0; slot != top && slot != ROOT && hops < WATCHES; hops++)
+		slot = folders[slot].above;
+	return slot == top;
+}
+
+static void forget_below(int top)
+{
+	int i;
+
+	for (i = ROOT + 1; i < WATCHES; i++)
+		if (wds[i] && i != top && is_below(i, top)) {
+			sys_inotify_rm_watch(w.fd, wds[i]);
+			wds[i] = -1; /* its name is still the way for those below it */
+		}
+	sys_inotify_rm_watch(w.fd, wds[top]);
+	wds[top] = -1;
+	for (i = ROOT + 1; i < WATCHES; i++)
+		wds[i] = wds[i] < 0 ? 0 : wds[i];
+}
+
+/* All anew: at the start, and when folders may have come, gone and moved unseen. */
+static int begin(void)
+{
+	int err;
+
+	sys_close(w.fd);
+	memset(wds, 0, sizeof(wds));
+	w.fd = (int)sys_inotify_init(O_NONBLOCK | O_CLOEXEC);
+	if (w.fd < 0)
+		return w.fd;
+	err = add(ROOT, "");
+	w.parent = (int)sys_inotify_add_watch(w.fd, "..", IN_DELETE | IN_ONLYDIR | IN_MASK_ADD);
+	return err < 0 ? err : scan(ROOT, 0);
+}
+
+/* ---- renames ---- */
+
+/* The other half did not come: it has left. */
+static void give_up_half(void)
+{
+	int slot;
+
+	if (!w.half.cookie)
+		return;
+	w.half.cookie = 0;
+	if (w.half.hidden)
+		return;
+	tell_of(WIRE_EVENT_REMOVE, w.half.is_dir, w.half.folder, w.half.name);
+	slot = w.half.is_dir ? find_name(w.half.folder, w.half.name) : NOWHERE;
+	if (slot != NOWHERE)
+		forget_below(slot);
+}
+
+static void moved_from(int folder, const struct inotify_event *ev)
+{
+	give_up_half();
+	w.half = (struct half){ .cookie = ev->cookie,
+				.folder = folder,
+				.is_dir = !!(ev->mask & IN_ISDIR),
+				.hidden = text_starts(ev->name, TEMPORARY),
+				.since_ns = sys_now_ns() };
+	set_name(w.half.name, ev->name);
+}
+
+static void renamed(int folder, const char *name)
+{
+	const char *was = path_of(one, w.half.folder, w.half.name),
+		   *now = path_of(two, folder, name);
+	int slot = w.half.is_dir ? find_name(w.half.folder, w.half.name) : NOWHERE;
+
+	if (was && now)
+		tell(WIRE_EVENT_RENAME, w.half.is_dir, was, now);
+	if (slot != NOWHERE) {
+		folders[slot].above = folder;
+		set_name(folders[slot].name, name);
+	} else if (w.half.is_dir) {
+		new_folder(folder, name);
+	}
+}
+
+static void appeared(int folder, const char *name, int is_dir, int whole)
+{
+	tell_of(WIRE_EVENT_CREATE, is_dir, folder, name);
+	if (is_dir)
+		new_folder(folder, name);
+	else if (whole)
+		tell_write(folder, name);
+}
+
+static void moved_to(int folder, const struct inotify_event *ev)
+{
+	int ours = w.half.cookie == ev->cookie, hidden = text_starts(ev->name, TEMPORARY);
+
+	if (!ours)
+		give_up_half();
+	settle_writes();
+	w.written_name[0] = '\0';
+	/* Our own uploads come under a hidden name, and what they replace may leave under one. */
+	if (ours && !w.half.hidden && !hidden)
+		renamed(folder, ev->name);
+	else if (!hidden)
+		appeared(folder, ev->name, !!(ev->mask & IN_ISDIR), 1);
+	if (ours)
+		w.half.cookie = 0;
+}
+
+/* ---- events ---- */
+
+static void overflow(void)
+{
+	w.half.cookie = 0;
+	w.owed = 0;
+	w.written_name[0] = '\0';
+	if (begin() < 0)
+		sys_exit(0); /* the client sees the end */
+	/* After it: what the client looks at now, it will hear of if it changes. */
+	tell(WIRE_EVENT_OVERFLOW, 0, "", NULL);
+}
+
+static void inside(int folder, const struct inotify_event *ev)
+{
+	int is_dir = !!(ev->mask & IN_ISDIR);
+
+	if (ev->mask & IN_MOVED_FROM)
+		moved_from(folder, ev);
+	else if (ev->mask & IN_MOVED_TO)
+		moved_to(folder, ev);
+	else if (text_starts(ev->name, TEMPORARY))
+		return;
+	else if (ev->mask & IN_CREATE)
+		appeared(folder, ev->name, is_dir, 0);
+	else if (ev->mask & IN_MODIFY)
+		tell_write(folder, ev->name);
+	else if (ev->mask & IN_ATTRIB)
+		tell_of(WIRE_EVENT_CHMOD, is_dir, folder, ev->name);
+	else if (ev->mask & IN_DELETE)
+		tell_of(WIRE_EVENT_REMOVE, is_dir, folder, ev->name);
+}
+
+static _Noreturn void gone(void)
+{
+	give_up_half();
+	settle_writes();
+	tell(WIRE_EVENT_GONE, 1, "", NULL);
+	sys_exit(0);
+}
+
+/* Our working folder is the one we watch, so its end is not the end of its inode: no event of its own
+ * tells us. Where the folder above may not be watched, we do not hear of it. */
+static void look_whether_gone(void)
+{
+	if (sys_getcwd(one, sizeof(one)) == -ENOENT)
+		gone();
+}
+
+/* -1: everything was begun anew. */
+static int happened(const struct inotify_event *ev)
+{
+	int folder = find_wd(ev->wd);
+
+	if (ev->mask & IN_Q_OVERFLOW) {
+		overflow();
+		return -1;
+	}
+	if (ev->wd == w.parent && ev->mask & IN_ISDIR)
+		look_whether_gone();
+	if (folder == NOWHERE)
+		return 0; /* of a watch that we have given up */
+	if (folder == ROOT && ev->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT)) {
+		gone();
+	} else if (ev->mask & IN_IGNORED) {
+		wds[folder] = 0;
+	} else if (ev->len) {
+		inside(folder, ev);
+	}
+	return 0;
+}
+
+static void take_events(void)
+{
+	long at = 0, n = sys_read(w.fd, events, sizeof(events));
+
+	while (at < n) {
+		const struct inotify_event *ev = (const void *)(events + at);
+		if (happened(ev) < 0)
+			return; /* the rest is of watches that are no more */
+		at += (long)(sizeof(*ev) + ev->len);
+	}
+}
+
+static long patience_ns(void)
+{
+	return w.half.cookie ? (long)OTHER_HALF_NS : w.owed ? (long)WRITES_NS : -1;
+}
+
+static _Noreturn void watch_on(void)
+{
+	for (;;) {
+		struct pollfd wait[2] = { { .fd = SOCK, .events = POLLIN },
+					  { .fd = w.fd, .events = POLLIN } };
+
+		sys_ppoll(wait, 2, patience_ns());
+		if (wait[0].revents)
+			sys_exit(0); /* gone, or speaking out of turn */
+		if (wait[1].revents)
+			take_events();
+		if (w.owed && sys_now_ns() - w.written_ns >= WRITES_NS)
+			settle_writes();
+		if (w.half.cookie && sys_now_ns() - w.half.since_ns >= OTHER_HALF_NS)
+			give_up_half();
+	}
+}
+
+int watch(const struct job *j)
+{
+	int err, dir = (int)sys_openat(AT_FDCWD, j->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+	if (dir < 0)
+		return dir;
+	/* Watches are asked for by path: from here on all are relative to the folder. */
+	err = (int)sys_fchdir(dir);
+	sys_close(dir);
+	w = (struct watch){ .ref = j->head->ref, .fd = -1 };
+	w.deep = j->head->flags & WIRE_WATCH_DEEP;
+	if (err >= 0)
+		err = begin();
+	if (err == -ENFILE) {
+		say_refusal(w.ref, ERR_LIMIT, "watch", j->path, "more than 4096 folders");
+		sys_exit(0); /* the watches and the working folder go with us */
+	}
+	if (err < 0) {
+		say_error(w.ref, "watch", j->path, -err);
+		sys_exit(0);
+	}
+	say_head(WIRE_DONE, w.ref, w.skipped ? WIRE_DONE_SKIPPED : 0);
+	watch_on();
+}

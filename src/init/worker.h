@@ -1,0 +1,62 @@
+/* worker.h - the rooms of the file worker (files.c): what they share, and their requests.
+ *   files.c    the worker itself, and what is one system call     put.c      PUT, DATA
+ *   list.c     LIST                                               copy.c     COPY
+ *   changes.c  CHANGES                                            watch.c    WATCH
+ *   search.c   SEARCH                                             say.c      its voice
+ * One request after another, in a process of its own: blocking is fine, statics are fine. The
+ * frame lies in `scratch`; whoever fills that with bytes of files copies what it still needs. */
+#pragma once
+#include "wire/wire.h"
+#include <stddef.h>
+
+enum { SOCK = 3, UPPER = 4 }; /* all the worker has, besides /dev/null three times */
+enum { CHUNK = 49152 };       /* bytes per DATA frame */
+enum { ANSWERED = 1 };        /* from a handler: there is nothing left to say */
+enum { PARTS = 3 };
+
+struct stat;
+
+struct job {
+	union {
+		const struct frame *head;
+		const struct wire_put *put;
+		const struct wire_get *get;
+		const struct wire_list *list;
+		const struct wire_changes *changes;
+		const struct wire_search *search;
+	};
+	char *path;        /* the tail, with its NUL */
+	char *part[PARTS]; /* the tail cut at its NULs; "" where there is none */
+	uint32_t tail_len;
+};
+
+/* Requests: 0: say DONE; ANSWERED; or -errno: say ERROR. */
+int put(const struct job *j);
+int put_data(const struct job *j);
+void put_init(void);
+void put_close(void); /* gives up an upload that has not ended */
+int list(const struct job *j);
+int copy(const struct job *j);
+int changes(const struct job *j);
+int search(const struct job *j);
+int watch(const struct job *j); /* returns only if it fails at once */
+
+/* The voice. Ends the worker when the client is gone. */
+void say(const void *body, size_t n, const void *tail, size_t tail_n);
+void say_two(const void *body, size_t n, const char *a, const char *b); /* tail: a NUL b */
+void say_head(uint8_t type, uint32_t ref, uint16_t flags);
+void say_error(uint32_t ref, const char *verb, const char *path, int err);
+void say_refusal(uint32_t ref, uint32_t kind, const char *verb, const char *path, const char *why);
+void say_entry(uint32_t ref, const struct stat *st, const uint8_t *sha256, const char *name,
+	       size_t n);
+/* With what a link leads to: `at` in `dir` is where it really is, `name` what the client calls it. */
+void say_link(uint32_t ref, const struct stat *st, int dir, const char *at, const char *name);
+uint64_t mtime_ns(const struct stat *st);
+
+/* Paths. */
+const char *last_part(const char *path);
+int open_parent(char *path); /* the directory of its last part, made if need be; -errno */
+#define TEMPORARY ".atoll-"  /* how the names begin of what is not whole yet */
+void temporary_name(char out[48]);
+enum remove { REMOVE_ONE, REMOVE_TREE, REMOVE_FORCED /* our own, with modes that forbid it */ };
+int remove_at(int dir, const char *path, enum remove how); /* -errno */

@@ -1,0 +1,302 @@
+/* wirebox.c - what a server asks of keeper and boxes, asked of real ones: tests/system/wire.sh. */
+#include "system/wirebox.h"
+
+/* ---- init and its workers, behind the real walls ---- */
+
+TEST(a_stopped_box_keeps_its_files_and_runs_again)
+{
+	struct frame stop = sock_head(WIRE_STOP, 3);
+	struct keeper_link k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(make(k.fd, &m) == 0);
+	CHECK_INT(sh(&m,
+		     "echo kept >f; (trap '' TERM; setsid sleep 1000) >/dev/null 2>&1 & sleep 0.1"),
+		  0);
+	CHECK_INT(ask(m.init, &stop, sizeof(stop), NULL, 0), WIRE_DONE);
+	CHECK_INT(sh(&m, "cat f; ps ax 2>/dev/null | grep -c '[s]leep 1000'"), 1);
+	CHECK_STR(said, "kept\n0\n");
+	CHECK(end(k.fd, &m) == 0);
+	keeper_close(&k);
+}
+
+TEST(a_watch_works_behind_the_filter_and_on_the_overlay)
+{
+	struct frame f = sock_head(WIRE_WATCH, 3);
+	struct keeper_link k;
+	auto_fd int w = -1;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(make(k.fd, &m) == 0);
+	f.flags = WIRE_WATCH_DEEP;
+	w = worker(&m);
+	CHECK_INT(ask(w, &f, sizeof(f), "/home/user", 10), WIRE_DONE);
+	CHECK_INT(sh(&m, "mkdir d; echo x >d/f"), 0);
+	CHECK_INT(receive(w), WIRE_EVENT);
+	CHECK_STR(bytes + sizeof(struct wire_event), "d");
+	CHECK_INT(receive(w), WIRE_EVENT);
+	CHECK_STR(bytes + sizeof(struct wire_event), "d/f");
+	CHECK(end(k.fd, &m) == 0);
+	keeper_close(&k);
+}
+
+TEST(the_template_is_listed_copied_and_searched_like_any_folder)
+{
+	struct wire_list l = { .head = sock_head(WIRE_LIST, 3) };
+	struct wire_search s = { .head = sock_head(WIRE_SEARCH, 4) };
+	struct frame c = sock_head(WIRE_COPY, 5);
+	struct keeper_link k;
+	auto_fd int w = -1;
+	struct made m;
+	int n = 0;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(make(k.fd, &m) == 0);
+	w = worker(&m);
+	CHECK_INT(ask(w, &l, sizeof(l), "/", 1), WIRE_ENTRY);
+	for (n = 1; receive(w) == WIRE_ENTRY; n++)
+		;
+	CHECK(GOT(frame)->type == WIRE_DONE && n > 10);
+	CHECK_INT(ask(w, &s, sizeof(s), "/etc\0passwd\0root", 16), WIRE_HIT);
+	CHECK_INT(receive(w), WIRE_DONE);
+	CHECK_INT(ask(w, &c, sizeof(c), "/etc\0/home/user/etc", 19), WIRE_DONE);
+	CHECK_INT(sh(&m, "cmp /etc/passwd etc/passwd && test -O etc/passwd"), 0);
+	CHECK_INT(ask(w, &c, sizeof(c), "/etc\0/usr/etc", 13), WIRE_ERROR);
+	CHECK_INT(GOT(wire_error)->sys, EROFS);
+	CHECK(end(k.fd, &m) == 0);
+	keeper_close(&k);
+}
+
+/* ---- the keeper under many requests ---- */
+
+enum { MANY = 100 };
+
+TEST(a_hundred_creates_at_once_are_all_served_and_nobody_else_waits)
+{
+	struct frame info = sock_head(WIRE_INFO, 7);
+	struct keeper_link k, other;
+	static struct made m[MANY];
+	static unsigned char seen[MANY + 1];
+	uint64_t longest = 0;
+	unsigned answered = 0, deepest = 0;
+	struct err e;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0 && open_keeper(&other, 0) == 0);
+	for (uint32_t i = 1; i <= MANY; i++) {
+		struct wire_create w = wish(WIRE_CREATE_COLD, i);
+
+		CHECK(sock_send(k.fd, &w, sizeof(w), NULL, 0, NULL, 0, &e) == 0);
+	}
+	while (answered < MANY) {
+		struct pollfd p = { .fd = k.fd, .events = POLLIN };
+		uint64_t began = now_ns();
+
+		/* Another client asks all the while. */
+		CHECK_INT(ask(other.fd, &info, sizeof(info), NULL, 0), WIRE_ABOUT);
+		longest = now_ns() - began > longest ? now_ns() - began : longest;
+		deepest = GOT(wire_about)->waiting > deepest ? GOT(wire_about)->waiting : deepest;
+		CHECK_INT(GOT(wire_about)->waiting_most, 1024);
+		if (poll(&p, 1, 1) != 1)
+			continue;
+		CHECK_INT(receive(k.fd), WIRE_BOX);
+		CHECK(GOT(frame)->ref >= 1 && GOT(frame)->ref <= MANY && !seen[GOT(frame)->ref]);
+		seen[GOT(frame)->ref] = 1;
+		m[answered].init = got_fd;
+		memcpy(m[answered++].id, GOT(wire_box)->id, WIRE_ID);
+	}
+	printf("# another client waited %llu us at most, %u were under way\n",
+	       (unsigned long long)longest / 1000, deepest);
+	CHECK(deepest > 1 && longest < 1000000000);
+	for (unsigned i = 0; i < MANY; i++)
+		CHECK(end(k.fd, &m[i]) == 0);
+	keeper_close(&k);
+	keeper_close(&other);
+}
+
+TEST(more_than_a_thousand_waiting_creates_are_refused_and_said)
+{
+	enum { FLOOD = 1200 };
+	static struct made m[FLOOD];
+	struct keeper_link k;
+	unsigned boxes = 0, refused = 0;
+	struct err e;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	/* Nobody reads an answer until all is sent: they must fit into the socket. */
+	for (uint32_t i = 1; i <= FLOOD; i++) {
+		struct wire_create w = wish(WIRE_CREATE_COLD, i);
+
+		CHECK(sock_send(k.fd, &w, sizeof(w), NULL, 0, NULL, 0, &e) == 0);
+	}
+	while (boxes + refused < FLOOD) {
+		unsigned nfds = 1;
+		int fd = -1, n = sock_recv(k.fd, bytes, &fd, &nfds, &e);
+
+		CHECK(n > 0);
+		if (GOT(frame)->type == WIRE_BOX) {
+			m[boxes].init = fd;
+			memcpy(m[boxes++].id, GOT(wire_box)->id, WIRE_ID);
+		} else {
+			CHECK(GOT(frame)->type == WIRE_ERROR && GOT(wire_error)->kind == ERR_LIMIT);
+			refused++;
+		}
+	}
+	printf("# %u made, %u refused\n", boxes, refused);
+	CHECK(boxes >= 1024);
+	for (unsigned i = 0; i < boxes; i++)
+		CHECK(end(k.fd, &m[i]) == 0);
+	keeper_close(&k);
+}
+
+/* ---- other limits for a living box ---- */
+
+static struct wire_limit ask_limit(const struct made *m)
+{
+	struct wire_limit w = { .head = sock_head(WIRE_LIMIT, 9), .limits = box_default_limits() };
+
+	memcpy(w.id, m->id, sizeof(w.id));
+	return w;
+}
+
+static int limit(int keeper, const struct wire_limit *w)
+{
+	return ask(keeper, w, sizeof(*w), NULL, 0);
+}
+
+TEST(memory_cpu_and_processes_of_a_living_box_change)
+{
+	struct wire_limit w;
+	struct keeper_link k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0 && make(k.fd, &m) == 0);
+	w = ask_limit(&m);
+	w.limits.mem_bytes = 1ull << 30;
+	w.limits.pids = 30;
+	CHECK_INT(limit(k.fd, &w), WIRE_BOX);
+	CHECK(got_fd < 0 && GOT(wire_box)->limits.mem_bytes == 1ull << 30);
+	CHECK(GOT(wire_box)->limits.pids == 30 && GOT(wire_box)->limits.cpu_milli == 1000);
+	/* It has them: what was too much fits now, what did fit does not. */
+	CHECK_INT(sh(&m, "python3 -c 'len(bytearray(700 << 20))'"), 0);
+	CHECK(sh(&m, "i=0; while [ $i -lt 60 ]; do sleep 5 & i=$((i+1)); done 2>&1") != 0);
+	w = ask_limit(&m);
+	w.limits.mem_bytes = 512ull << 20;
+	w.limits.cpu_milli = 200;
+	w.limits.pids = 512;
+	CHECK_INT(limit(k.fd, &w), WIRE_BOX);
+	CHECK_INT(GOT(wire_box)->limits.cpu_milli, 200);
+	CHECK(sh(&m, "python3 -c 'len(bytearray(700 << 20))'") != 0);
+	CHECK_INT(sh(&m, "python3 -c 'import time; a=time.time(); c=time.process_time()\n"
+			 "while time.time()-a < 1: pass\nprint(time.process_time()-c < 0.6)'"),
+		  0);
+	CHECK_STR(said, "True\n");
+	CHECK(end(k.fd, &m) == 0);
+	keeper_close(&k);
+}
+
+TEST(memory_in_use_is_not_taken_away)
+{
+	struct wire_start st = { .head = sock_head(WIRE_START, 1),
+				 .argc = 3,
+				 .credit = { 100, 100 } };
+	static const char tail[] =
+		"/\0python3\0-c\0b=b'x'*(300<<20); print('up', flush=True); import time; "
+		"time.sleep(1000)";
+	struct wire_limit w;
+	struct keeper_link k;
+	struct wire_create c = wish(0, 1);
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	c.limits.disk_bytes = 16ull << 20; /* kept in memory, so it bounds how low that may go */
+	CHECK(make_as(k.fd, &c, &m) == 0);
+	st.argc = 3;
+	st.tail_bytes = sizeof(tail);
+	CHECK_INT(ask(m.init, &st, sizeof(st), tail, sizeof(tail)), WIRE_OUTPUT);
+	w = ask_limit(&m);
+	w.limits.mem_bytes = 100ull << 20;
+	w.limits.pids = 77;
+	CHECK(is_error(limit(k.fd, &w), ERR_CONFLICT, "cannot do with less"));
+	CHECK_INT(sh(&m, "pgrep -c python3 || true"), 0); /* nobody was killed, ... */
+	CHECK_STR(said, "1\n");
+	w = ask_limit(&m);
+	CHECK_INT(limit(k.fd, &w), WIRE_BOX); /* ... and nothing was changed */
+	CHECK(GOT(wire_box)->limits.mem_bytes == 512ull << 20 && GOT(wire_box)->limits.pids == 512);
+	w.limits.mem_bytes = 400ull << 20;
+	CHECK_INT(limit(k.fd, &w), WIRE_BOX);
+	/* What the kernel can drop, it drops: a page cache is no reason to refuse. */
+	CHECK_INT(sh(&m, "pkill python3; cat /usr/lib/*/*.so* >/dev/null 2>&1; true"), 0);
+	w.limits.mem_bytes = 64ull << 20;
+	CHECK_INT(limit(k.fd, &w), WIRE_BOX);
+	CHECK(end(k.fd, &m) == 0);
+	keeper_close(&k);
+}
+
+TEST(what_cannot_be_changed_is_refused_with_the_reason)
+{
+	struct wire_limit w;
+	struct keeper_link k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0 && make(k.fd, &m) == 0);
+	w = ask_limit(&m);
+	w.limits.disk_bytes = 1ull << 30;
+	CHECK(is_error(limit(k.fd, &w), ERR_DENIED, "disk of a living box"));
+	w = ask_limit(&m);
+	w.limits.cpu_ms = 1000;
+	CHECK(is_error(limit(k.fd, &w), ERR_DENIED, "cpu time"));
+	w = ask_limit(&m);
+	w.limits.mem_bytes = 300ull << 20;
+	CHECK(is_error(limit(k.fd, &w), ERR_DENIED, "kept in memory"));
+	w = ask_limit(&m);
+	w.limits.mem_bytes = 0;
+	CHECK(is_error(limit(k.fd, &w), ERR_INVALID, "must have a memory limit"));
+	w = ask_limit(&m);
+	w.limits.pids = 5000000;
+	CHECK(is_error(limit(k.fd, &w), ERR_INVALID, "process limit"));
+	w = ask_limit(&m);
+	memset(w.id, 'z', sizeof(w.id));
+	CHECK(is_error(limit(k.fd, &w), ERR_NOT_FOUND, "no such box"));
+	CHECK(end(k.fd, &m) == 0);
+	w = ask_limit(&m);
+	CHECK(is_error(limit(k.fd, &w), ERR_NOT_FOUND, "no such box"));
+	keeper_close(&k);
+}
+
+TEST(changed_limits_are_in_the_record_of_the_next_keeper)
+{
+	struct wire_id open = { .head = sock_head(WIRE_OPEN, 3) };
+	struct wire_limit w;
+	struct keeper_link k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0 && make(k.fd, &m) == 0);
+	w = ask_limit(&m);
+	w.limits.pids = 99;
+	CHECK_INT(limit(k.fd, &w), WIRE_BOX);
+	CHECK_INT(sh(&m, "true"), 0); /* now it is ours, and outlives its keeper */
+	CHECK(end_keeper(&k, SIGKILL) == 0);
+	CHECK(next_keeper(&k) == 0);
+	memcpy(open.id, m.id, sizeof(open.id));
+	CHECK_INT(ask(k.fd, &open, sizeof(open), NULL, 0), WIRE_BOX);
+	close(got_fd);
+	CHECK_INT(GOT(wire_box)->limits.pids, 99);
+	CHECK(end(k.fd, &m) == 0);
+	keeper_close(&k);
+}
+
+TEST(nothing_is_left_of_all_this)
+{
+	leave_nothing();
+}

@@ -1,0 +1,99 @@
+/* cgroup_test.c - how a living box's limits are changed, on files that stand for the kernel's.
+ * What the kernel makes of them only a real box shows (tests/system/wirebox.c), and that on the one
+ * cgroup version the host has; the order of the writes is the same everywhere. */
+#include "jail/cgroup.h"
+#include "base/own.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/cgroup-test-XXXXXX";
+
+static const char *in_box(const char *file)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/box/%s", dir, file);
+	return path;
+}
+
+static void set(const char *file, const char *value)
+{
+	auto_fd int fd = open(in_box(file), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+
+	(void)!write(fd, value, strlen(value));
+}
+
+/* The kernel's files hold what was written last; a plain file keeps the rest of a longer value. */
+static int is(const char *file, const char *value)
+{
+	auto_fd int fd = open(in_box(file), O_RDONLY | O_CLOEXEC);
+	char text[64] = "";
+
+	return read(fd, text, sizeof(text) - 1) >= 0 && strncmp(text, value, strlen(value)) == 0;
+}
+
+static struct cgroups version_2(void)
+{
+	struct cgroups cs = { .version = 2 };
+	int fd;
+
+	if (dir[strlen(dir) - 1] == 'X' && !mkdtemp(dir))
+		abort();
+	mkdir(in_box(""), 0700);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 0; i < CG_NCTL; i++)
+		cs.dir[i] = fd;
+	set("memory.max", "");
+	set("memory.high", "");
+	set("memory.current", "50000000\n");
+	set("pids.max", "");
+	set("cpu.max", "");
+	return cs;
+}
+
+TEST(a_lower_memory_limit_is_set_only_if_it_fits)
+{
+	const struct box_limits was = { .mem_bytes = 200000000, .pids = 10, .cpu_milli = 1000 };
+	struct box_limits want = { .mem_bytes = 100000000, .pids = 20, .cpu_milli = 500 };
+	struct cgroups cs = version_2();
+	struct err e;
+
+	CHECK(cgroup_change(&cs, "box", &was, &want, &e) == 0);
+	CHECK(is("memory.max", "100000000") && is("memory.high", "max"));
+	CHECK(is("pids.max", "20") && is("cpu.max", "50000 100000"));
+
+	set("memory.max", "200000000");
+	set("pids.max", "10");
+	want.mem_bytes = 40000000;
+	CHECK(cgroup_change(&cs, "box", &was, &want, &e) < 0);
+	CHECK_INT(e.kind, ERR_CONFLICT);
+	CHECK(strstr(e.msg, "the box uses 50000000"));
+	CHECK(is("memory.max", "200000000") && is("memory.high", "max") && is("pids.max", "10"));
+	close(cs.dir[0]);
+}
+
+TEST(what_fails_half_way_is_undone)
+{
+	const struct box_limits was = { .mem_bytes = 200000000, .pids = 10, .cpu_milli = 1000 };
+	const struct box_limits want = { .mem_bytes = 300000000, .pids = 20, .cpu_milli = 500 };
+	struct cgroups cs = version_2();
+	struct err e;
+
+	unlink(in_box("cpu.max"));
+	CHECK(cgroup_change(&cs, "box", &was, &want, &e) < 0);
+	CHECK(strstr(e.msg, "cpu.max"));
+	CHECK(is("memory.max", "200000000") && is("pids.max", "10"));
+	close(cs.dir[0]);
+}
+
+TEST(the_files_are_removed)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	CHECK(system(command) == 0);
+}

@@ -1,0 +1,447 @@
+/* line_test.c - boxes and keepers, heard on the loop: what is kept, what is refused, who is told.
+ * The other side is played by the test over a socket pair; nothing it sends may do harm. */
+#include "box/line.h"
+#include "base/own.h"
+#include "box/office.h"
+#include "tap.h"
+#include "wire/sock.h"
+
+#include <dirent.h>
+#include <sys/socket.h>
+
+enum { REF = 9, SOON_MS = 5000, SHORT_MS = 30 };
+
+struct heard {
+	struct listener ear;
+	char text[2][256];
+	unsigned len[2];
+	int started, exited, lost, status, refused;
+	struct err why;
+};
+
+static struct play {
+	struct loop loop;
+	struct line line;
+	struct timer timer;
+	int theirs;
+	int gone;
+	struct err why;
+	struct heard x;
+	struct err e;
+} p;
+
+static void stop(struct timer *t)
+{
+	(void)t;
+	loop_stop(&p.loop);
+}
+
+/* Turns the loop until nothing has happened for a moment. */
+static void turn(void)
+{
+	timer_set(&p.timer, SHORT_MS);
+	p.loop.stopping = 0;
+	loop_run(&p.loop);
+}
+
+static void on_started(struct listener *x, int pid)
+{
+	loop_owner(x, struct heard, ear)->started = pid;
+}
+
+static void on_output(struct listener *x, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+{
+	struct heard *h = loop_owner(x, struct heard, ear);
+
+	(void)offset;
+	if (h->len[stream] + n < sizeof(h->text[0]))
+		memcpy(h->text[stream] + h->len[stream], bytes, n);
+	h->len[stream] += (unsigned)n;
+}
+
+static void on_exited(struct listener *x, const struct wire_exit *end)
+{
+	struct heard *h = loop_owner(x, struct heard, ear);
+
+	h->exited++;
+	h->status = end->status;
+}
+
+static void on_refused(struct listener *x, const struct err *e)
+{
+	struct heard *h = loop_owner(x, struct heard, ear);
+
+	h->refused++;
+	h->why = *e;
+}
+
+static void on_lost(struct listener *x)
+{
+	loop_owner(x, struct heard, ear)->lost++;
+}
+
+static const struct listen_events events = {
+	.started = on_started, .output = on_output, .exited = on_exited,
+	.refused = on_refused, .lost = on_lost,
+};
+
+static void line_gone(struct line *l, const struct err *why)
+{
+	(void)l;
+	p.gone++;
+	p.why = *why;
+}
+
+static int begin(void)
+{
+	int pair[2];
+
+	memset(&p, 0, sizeof(p));
+	if (loop_init(&p.loop, &p.e) < 0 || sock_pair(pair, &p.e) < 0)
+		return -1;
+	timer_init(&p.timer, &p.loop, stop);
+	p.theirs = pair[0];
+	p.line.on_gone = line_gone;
+	if (line_open(&p.line, &p.loop, pair[1], "abc", &p.e) < 0)
+		return -1;
+	line_listen(&p.line, &p.x.ear, REF, &events);
+	p.x.ear.granted[0] = p.x.ear.granted[1] = 100;
+	return 0;
+}
+
+static void finish(void)
+{
+	line_close(&p.line);
+	own_close_fd(&p.theirs);
+	timer_fini(&p.timer);
+	loop_fini(&p.loop);
+}
+
+static int say(const void *frame, size_t n, const void *tail, size_t tail_n)
+{
+	return sock_send(p.theirs, frame, n, tail, tail_n, NULL, 0, &p.e);
+}
+
+static int say_output(uint32_t ref, uint32_t stream, uint64_t offset, const char *text)
+{
+	struct wire_output f = { sock_head(WIRE_OUTPUT, ref), .stream = stream, .offset = offset };
+
+	return say(&f, sizeof(f), text, strlen(text));
+}
+
+TEST(output_and_the_exit_come_in_order)
+{
+	struct wire_exit end = { sock_head(WIRE_EXIT, REF), .status = 3 };
+
+	CHECK_INT(begin(), 0);
+	CHECK_INT(say_output(REF, 0, 0, "one"), 0);
+	CHECK_INT(say_output(REF, 1, 0, "two"), 0);
+	CHECK_INT(say_output(REF, 0, 3, "three"), 0);
+	CHECK_INT(say(&end, sizeof(end), NULL, 0), 0);
+	turn();
+	CHECK_STR(p.x.text[0], "onethree");
+	CHECK_STR(p.x.text[1], "two");
+	CHECK_INT(p.x.exited, 1);
+	CHECK_INT(p.x.status, 3);
+	CHECK(!p.x.ear.line);
+	finish();
+}
+
+TEST(frames_for_nobody_are_dropped)
+{
+	CHECK_INT(begin(), 0);
+	CHECK_INT(say_output(REF + 1, 0, 0, "x"), 0);
+	CHECK_INT(say_output(REF, 0, 0, "y"), 0);
+	turn();
+	CHECK_STR(p.x.text[0], "y");
+	CHECK_INT(p.gone, 0);
+	finish();
+}
+
+/* Each of these ends the line, and tells the listener once. */
+static int ends_the_line(uint32_t stream, uint64_t offset, const char *text)
+{
+	if (begin() < 0 || say_output(REF, 0, 0, "0123456789") < 0 ||
+	    say_output(REF, stream, offset, text) < 0)
+		return -1;
+	turn();
+	finish();
+	return p.gone == 1 && p.x.lost == 1 && p.why.kind == ERR_INVALID;
+}
+
+TEST(a_third_stream_ends_the_line)
+{
+	CHECK_INT(ends_the_line(2, 0, "x"), 1);
+}
+
+TEST(bytes_sent_twice_end_the_line)
+{
+	CHECK_INT(ends_the_line(0, 5, "x"), 1);
+}
+
+TEST(bytes_beyond_the_credit_end_the_line)
+{
+	CHECK_INT(ends_the_line(0, 99, "xx"), 1);
+	CHECK_INT(ends_the_line(0, 101, "x"), 1);
+	CHECK_INT(ends_the_line(0, UINT64_MAX, "x"), 1);
+}
+
+TEST(a_gap_within_the_credit_is_told_by_its_offset)
+{
+	CHECK_INT(begin(), 0);
+	CHECK_INT(say_output(REF, 0, 50, "x"), 0);
+	turn();
+	CHECK_INT(p.gone, 0);
+	CHECK_INT(p.x.ear.next_byte[0], 51);
+	finish();
+}
+
+TEST(what_is_no_frame_ends_the_line)
+{
+	static const char *const garbage[] = { "x", "\002", "\002\101\0\0\0\0\0\0", "" };
+
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK_INT(begin(), 0);
+		CHECK(send(p.theirs, garbage[i], i == 2 ? 8 : 1, MSG_NOSIGNAL) > 0);
+		turn();
+		CHECK_INT(p.gone, 1);
+		CHECK_INT(p.x.lost, 1);
+		finish();
+	}
+}
+
+TEST(frames_only_a_client_sends_are_dropped_or_end_the_line)
+{
+	struct wire_signal f = { .head = sock_head(WIRE_SIGNAL, REF), .signo = 9 };
+
+	CHECK_INT(begin(), 0);
+	CHECK_INT(say(&f, sizeof(f), NULL, 0), 0);
+	CHECK_INT(say_output(REF, 0, 0, "alive"), 0);
+	turn();
+	CHECK(p.gone == 1 || !strcmp(p.x.text[0], "alive"));
+	finish();
+}
+
+static int open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+TEST(descriptors_nobody_asked_for_are_closed)
+{
+	struct frame f = sock_head(WIRE_FD, REF);
+	int fds[WIRE_FDS], before;
+
+	CHECK_INT(begin(), 0);
+	for (unsigned i = 0; i < WIRE_FDS; i++)
+		fds[i] = dup(0);
+	before = open_files();
+	for (unsigned i = 0; i < 20; i++)
+		CHECK_INT(sock_send(p.theirs, &f, sizeof(f), NULL, 0, fds, WIRE_FDS, &p.e), 0);
+	turn();
+	turn();
+	CHECK_INT(open_files(), before);
+	for (unsigned i = 0; i < WIRE_FDS; i++)
+		close(fds[i]);
+	finish();
+}
+
+TEST(a_box_that_leaves_tells_everybody_once)
+{
+	CHECK_INT(begin(), 0);
+	CHECK_INT(say_output(REF, 0, 0, "last words"), 0);
+	own_close_fd(&p.theirs);
+	turn();
+	CHECK_STR(p.x.text[0], "last words");
+	CHECK_INT(p.x.lost, 1);
+	CHECK_INT(p.gone, 1);
+	CHECK(!line_is_open(&p.line));
+	finish();
+}
+
+TEST(an_error_is_shown_without_what_moves_a_cursor)
+{
+	struct wire_error f = { .head = sock_head(WIRE_ERROR, REF), .kind = 999, .sys = 5 };
+
+	memset(f.msg, 27, sizeof(f.msg)); /* no NUL at its end either */
+	CHECK_INT(begin(), 0);
+	CHECK_INT(say(&f, sizeof(f), NULL, 0), 0);
+	turn();
+	CHECK_INT(p.x.refused, 1);
+	CHECK_INT(p.x.why.kind, ERR_SYS);
+	CHECK(!strchr(p.x.why.msg, 27));
+	finish();
+}
+
+TEST(a_box_that_does_not_read_is_given_up)
+{
+	static char bytes[32 * 1024];
+
+	CHECK_INT(begin(), 0);
+	for (unsigned i = 0; i < POST_QUEUE / sizeof(bytes) + 100; i++)
+		line_stdin(&p.line, REF, bytes, sizeof(bytes));
+	CHECK(p.line.post.queued <= POST_QUEUE);
+	turn();
+	CHECK_INT(p.gone, 1);
+	CHECK_INT(p.x.lost, 1);
+	finish();
+}
+
+static void closes_the_line(struct listener *x, const struct wire_exit *end)
+{
+	(void)x;
+	(void)end;
+	line_close(&p.line);
+}
+
+TEST(a_listener_may_close_the_line_it_hears)
+{
+	static const struct listen_events on = { .exited = closes_the_line };
+	struct wire_exit end = { sock_head(WIRE_EXIT, REF), .status = 0 };
+
+	CHECK_INT(begin(), 0);
+	p.x.ear.on = &on;
+	CHECK_INT(say(&end, sizeof(end), NULL, 0), 0);
+	CHECK_INT(say_output(REF, 0, 0, "after"), 0);
+	turn();
+	CHECK(!line_is_open(&p.line));
+	finish();
+}
+
+/* ---- the office ---- */
+
+static struct {
+	struct office office;
+	int answers, errors, lost;
+	struct err why;
+} o;
+
+static void office_lost(struct office *x)
+{
+	(void)x;
+	o.lost++;
+}
+
+static void answered(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	(void)ctx;
+	(void)len;
+	(void)fd;
+	o.answers += f != NULL;
+	o.errors += e != NULL;
+	if (e)
+		o.why = *e;
+}
+
+static int open_office(void)
+{
+	int pair[2];
+
+	memset(&o, 0, sizeof(o));
+	if (begin() < 0 || sock_pair(pair, &p.e) < 0)
+		return -1;
+	close(p.theirs);
+	p.theirs = pair[0];
+	line_close(&p.line);
+	office_init(&o.office, &p.loop, office_lost);
+	office_connect(&o.office, pair[1]);
+	return 0;
+}
+
+static void close_office(void)
+{
+	office_fini(&o.office);
+	finish();
+}
+
+static uint32_t next_question(uint8_t *type)
+{
+	char buf[WIRE_MAX];
+	unsigned nfds = 0;
+
+	if (sock_recv(p.theirs, buf, NULL, &nfds, &p.e) <= 0)
+		return 0;
+	*type = ((struct frame *)buf)->type;
+	return ((struct frame *)buf)->ref;
+}
+
+TEST(an_answer_finds_its_question)
+{
+	struct wire_counted a = { .head = sock_head(WIRE_COUNTED, 0) };
+	uint8_t type = 0;
+
+	CHECK_INT(open_office(), 0);
+	office_ask_box(&o.office, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
+	a.head.ref = next_question(&type);
+	CHECK_INT(type, WIRE_COUNTERS);
+	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
+	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0); /* twice: the second is nobody's */
+	turn();
+	CHECK_INT(o.answers, 1);
+	CHECK_INT(o.office.waiting, 0);
+	close_office();
+}
+
+TEST(an_answer_of_another_type_is_an_error)
+{
+	struct wire_about a = { .head = sock_head(WIRE_ABOUT, 0) };
+	uint8_t type;
+
+	CHECK_INT(open_office(), 0);
+	office_ask_box(&o.office, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
+	a.head.ref = next_question(&type);
+	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
+	turn();
+	CHECK_INT(o.errors, 1);
+	CHECK_INT(o.why.kind, ERR_INVALID);
+	close_office();
+}
+
+TEST(questions_are_asked_again_of_the_next_keeper)
+{
+	struct wire_counted a = { .head = sock_head(WIRE_COUNTED, 0) };
+	int pair[2];
+	uint8_t type;
+
+	CHECK_INT(open_office(), 0);
+	office_ask_box(&o.office, WIRE_COUNTERS, 0, "one", WIRE_COUNTED, answered, NULL);
+	own_close_fd(&p.theirs);
+	turn();
+	CHECK_INT(o.lost, 1);
+	CHECK(!office_connected(&o.office));
+	office_ask_box(&o.office, WIRE_COUNTERS, 0, "two", WIRE_COUNTED, answered, NULL);
+	CHECK_INT(sock_pair(pair, &p.e), 0);
+	p.theirs = pair[0];
+	office_connect(&o.office, pair[1]);
+	for (int i = 0; i < 2; i++) {
+		a.head.ref = next_question(&type);
+		CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
+	}
+	turn();
+	CHECK_INT(o.answers, 2);
+	close_office();
+}
+
+TEST(a_forgotten_question_is_answered_to_nobody)
+{
+	struct wire_counted a = { .head = sock_head(WIRE_COUNTED, 0) };
+	struct office_ask *ask;
+	uint8_t type;
+
+	CHECK_INT(open_office(), 0);
+	ask = office_ask_box(&o.office, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
+	a.head.ref = next_question(&type);
+	office_forget(&o.office, ask);
+	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
+	turn();
+	CHECK_INT(o.answers + o.errors, 0);
+	CHECK_INT(o.office.waiting, 0);
+	close_office();
+}
