@@ -1,0 +1,165 @@
+/* api.h - what all doors share: the daemon's state, one request on its way, one way to answer.
+ * Owns:         struct api for the life of the front; a struct call for the life of its request.
+ * Does not own: boxes and runs (fleet/), rows (store/), connections (http/). */
+#pragma once
+#include "fleet/fleet.h"
+#include "http/http.h"
+#include "http/route.h"
+#include "store/keys.h"
+#include "store/teams.h"
+#include <jansson.h>
+
+struct api_conf {
+	uint64_t json_max, upload_max; /* bytes of a body */
+	const char *const *hosts;      /* names this daemon answers to, besides loopback's; NULL-terminated */
+	const char *const *origins;    /* of pages that may call it; NULL-terminated */
+	int metrics_public;
+	struct store_team quota; /* of a team that has none of its own */
+	int statm; /* /proc/self/statm, opened while it could be; -1: not */
+	uint32_t own_uid; /* of who started the daemon: owner on the unix socket, as root is */
+};
+
+struct auth;
+struct quota;
+struct api {
+	struct loop *loop;
+	struct store *store;
+	struct fleet fleet;
+	struct http_server http;
+	struct api_conf conf;
+	struct auth *auth;
+	struct oidc *oidc; /* NULL: no tokens of others are taken */
+	struct quota *quota;
+	struct gauges *gauges;
+	struct wire_about about; /* the keeper's figures ... */
+	uint64_t about_ms;       /* ... of then; 0: never asked */
+	struct call *calls; /* all that are under way */
+	struct idem *idems; /* those of them with an Idempotency-Key, and some whose client has left */
+	struct timer second;
+	int64_t started_ns;
+	uint64_t by_status[6]; /* answers, by their first digit */
+	struct fleet_histogram latency;
+	char text[16384]; /* of an answer, while it is made */
+};
+must_check int api_init(struct api *a, struct err *e); /* loop, store, fleet and conf are set */
+void api_fini(struct api *a);
+
+/* ---- who asks ---- */
+struct who {
+	char id[STORE_NAME + 1]; /* of the key; "uid:0" on the unix socket; "" nobody */
+	char team[STORE_NAME + 1];
+	enum store_role role;
+	char box[ID_LEN + 1]; /* may touch only this one; "" any */
+	uint8_t hash[SHA256_BYTES];
+	int has_hash; /* a key that may be revoked */
+	int64_t until_ns; /* a token that ends by itself; 0: none */
+};
+
+/* Owners of team "default" run this daemon: they alone make teams, set quotas, and see the keys and
+ * the audit log of all. */
+int who_operates(const struct who *w);
+
+enum api_need { NEED_NOTHING, NEED_VIEWER, NEED_EDITOR, NEED_OWNER };
+
+/* ---- what may come in a body or a query: one table for checking and for /openapi.json ---- */
+enum field_type {
+	FIELD_TEXT,    /* string of up to `most` bytes */
+	FIELD_NAME,    /* letters, digits, '.', '_', '-'; begins with a letter or digit */
+	FIELD_INT,     /* least..most */
+	FIELD_BOOL,
+	FIELD_TEXTS,   /* array of strings */
+	FIELD_MAP,     /* object of strings */
+	FIELD_COMMAND, /* a string for the shell, or an array of strings */
+	FIELD_OBJECT,  /* has fields of its own */
+	FIELD_ANY,
+};
+struct field {
+	const char *name;
+	enum field_type type;
+	int required;
+	int64_t least, most;
+	const char *help;
+	const struct field *fields; /* FIELD_OBJECT; ends with a row without a name */
+};
+
+struct call;
+struct api_route {
+	const char *method, *pattern;
+	enum api_need need;
+	void (*run)(struct call *c);
+	const char *summary;
+	const struct field *body;   /* NULL: none is read as JSON */
+	const struct field *query;  /* NULL: no query is taken */
+	enum http_body how;         /* HTTP_BODY_WHOLE when body is set */
+	const char *group;          /* for the documents */
+	const char *action;         /* NULL: it changes nothing. Else each answer is a row of the audit */
+};
+extern const struct api_route api_routes[];
+extern const unsigned api_nroutes;
+
+/* ---- one request ---- */
+struct call {
+	struct call *next, **at; /* in api->calls */
+	struct api *api;
+	struct http_req *req;
+	const struct api_route *row;
+	struct route_match match;
+	struct who who;
+	json_t *body; /* checked against the row; an empty object when there is none */
+	char held[ID_LEN + 1]; /* this box is not idle while the call lasts */
+	char id[ID_LEN + 1];
+	int audited; /* the row's action is in the audit log */
+	int endless; /* a stream that only its client ends; a drain ends it, too */
+	struct berth_wait *fetching; /* a box that another front made is being looked up */
+	int fetched;
+	/* the handler's: drop is called once, when the answer is out or the client left */
+	void *state;
+	void (*drop)(struct call *c);
+};
+
+const char *call_param(const struct call *c, unsigned i);
+const char *call_text(const struct call *c, const char *name, const char *otherwise);
+int64_t call_int(const struct call *c, const char *name, int64_t otherwise);
+int call_flag(const struct call *c, const char *name, int otherwise);
+json_t *call_get(const struct call *c, const char *name); /* borrowed; NULL: not given */
+/* Query parameters, already checked by the row's table. */
+const char *call_query(const struct call *c, const char *name);
+int64_t call_query_int(const struct call *c, const char *name, int64_t otherwise);
+int call_query_flag(const struct call *c, const char *name);
+
+/* The box a path names, of the caller's team; answers 404 itself and returns NULL. A box that is
+ * being made or is ending is not there. Holds it: it is not idle until the call is over. */
+struct berth *call_box(struct call *c, unsigned param);
+void call_hold(struct call *c, struct berth *b); /* a box that was found in another way */
+/* The same without holding it: who only looks does not keep it alive. */
+struct berth *call_look(struct call *c, unsigned param);
+/* A row of a living box that is in no berth: another front made it. Looks after it from now on, and
+ * runs the handler again then. 0: it is not to be had, go on without it. Takes the row's texts. */
+int call_fetch(struct call *c, struct store_box *take_row);
+
+/* ---- answering ---- */
+void call_json(struct call *c, int status, json_t *take_doc);
+void call_empty(struct call *c, int status);
+void call_error(struct call *c, int status, const char *code, const char *message, const char *why,
+		const char *hint);
+void call_fail(struct call *c, const struct err *e); /* by its kind */
+int call_status(const struct err *e);
+json_t *call_error_json(const char *code, const char *message, const char *why, const char *hint);
+/* A page: {items, next}; next NULL: the last one. */
+void call_list(struct call *c, json_t *take_items, const char *next);
+/* Sets ETag; 1: the client's If-None-Match has it already and 304 was sent. */
+int call_fresh(struct call *c, const json_t *doc);
+/* 0: If-Match names another version; 412 was sent. */
+int call_matches(struct call *c, const json_t *current);
+
+/* What happened, for the audit log. A route with an action has its row written with the answer, by
+ * its status and with the last parameter of the path as subject; a handler that knows better calls
+ * this before it answers, and then that row is the one. */
+void call_audit(struct call *c, const char *action, const char *subject, const char *result);
+void call_audit_more(struct call *c, const char *action, const char *subject, const char *result,
+		     json_t *take_detail); /* the request's id and the box are added */
+void api_audit(struct api *a, const struct who *who, const char *action, const char *subject,
+	       const char *result, json_t *take_detail);
+
+/* Memory of the call. */
+void *call_alloc(struct call *c, size_t n);

@@ -1,0 +1,261 @@
+/* auth.c - see auth.h. */
+#include "api/auth.h"
+#include "api/oidc.h"
+#include "store/teams.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CACHE = 256, TOKENS = 64, BELIEVE_MS = 1000 };
+
+struct cached {
+	uint8_t hash[SHA256_BYTES];
+	uint64_t until_ms; /* 0: empty */
+	int found;
+	struct store_key key;
+};
+
+struct believed { /* a token that was found good */
+	uint8_t hash[SHA256_BYTES];
+	uint64_t until_ms; /* 0: empty */
+	struct who who;
+};
+
+struct auth {
+	struct cached cache[CACHE];
+	struct believed tokens[TOKENS];
+	struct err why; /* the last token was not */
+};
+
+struct auth *auth_new(void)
+{
+	struct auth *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		abort();
+	return a;
+}
+
+void auth_free(struct auth *a)
+{
+	free(a);
+}
+
+void auth_changed(struct api *a)
+{
+	memset(a->auth->cache, 0, sizeof(a->auth->cache));
+	memset(a->auth->tokens, 0, sizeof(a->auth->tokens));
+}
+
+/* ---- the door ---- */
+
+static int same_host(const char *host, size_t n, const char *name)
+{
+	return strlen(name) == n && strncasecmp(host, name, n) == 0;
+}
+
+/* Without its port; an IPv6 address keeps its brackets. */
+static size_t host_part(const char *host)
+{
+	const char *end;
+
+	if (*host == '[') {
+		end = strchr(host, ']');
+		return end ? (size_t)(end - host) + 1 : strlen(host);
+	}
+	return strcspn(host, ":");
+}
+
+static int known_host(const struct api *a, const char *host)
+{
+	static const char *const loopback[] = { "localhost", "127.0.0.1", "[::1]", NULL };
+	size_t n = host_part(host);
+
+	for (unsigned i = 0; loopback[i]; i++)
+		if (same_host(host, n, loopback[i]))
+			return 1;
+	for (const char *const *h = a->conf.hosts; h && *h; h++)
+		if (same_host(host, n, *h))
+			return 1;
+	return 0;
+}
+
+/* A page of our own origin, or of one that was named in the configuration. */
+static int known_origin(const struct api *a, const char *origin, const char *host)
+{
+	const char *rest = strstr(origin, "://");
+
+	for (const char *const *o = a->conf.origins; o && *o; o++)
+		if (!strcasecmp(origin, *o))
+			return 1;
+	return rest && host && !strcasecmp(rest + 3, host);
+}
+
+int auth_knock(const struct api *a, const struct http_req *r, const char **why)
+{
+	const char *host = http_header(r, "host"), *origin = http_header(r, "origin");
+
+	if (!r->unix_peer && (!host || !known_host(a, host))) {
+		*why = "the Host header names another machine";
+		return 421;
+	}
+	if (origin && !known_origin(a, origin, host)) {
+		*why = "pages of this origin may not call this daemon";
+		return 403;
+	}
+	return 0;
+}
+
+/* ---- the key ---- */
+
+static struct cached *look_up(struct api *a, const uint8_t hash[SHA256_BYTES])
+{
+	unsigned slot = (hash[0] | (unsigned)hash[1] << 8) % CACHE;
+	struct cached *c = &a->auth->cache[slot];
+	uint64_t now = loop_now_ms();
+	struct err e;
+
+	/* What is compared is a digest: its bytes tell nothing about the key. */
+	if (c->until_ms > now && !memcmp(c->hash, hash, SHA256_BYTES))
+		return c;
+	memcpy(c->hash, hash, SHA256_BYTES);
+	c->found = store_key_find(a->store, hash, &c->key, &e) == 0;
+	c->until_ms = now + BELIEVE_MS;
+	if (c->found)
+		(void)!store_key_touch(a->store, &c->key, fleet_now_ns(), &e);
+	return c;
+}
+
+/* A page cannot set headers on a WebSocket; it offers its key as a protocol: "key.e2b_...". */
+static const char *offered(const struct http_req *r, char out[KEY_TEXT + 1])
+{
+	const char *list = r->upgrade ? http_header(r, "sec-websocket-protocol") : NULL;
+	const char *at = list ? strstr(list, "key." KEY_PREFIX) : NULL;
+
+	if (!at)
+		return NULL;
+	snprintf(out, KEY_TEXT + 1, "%.*s", (int)strcspn(at + 4, ", "), at + 4);
+	return out;
+}
+
+static const char *bearer(const struct http_req *r, char room[KEY_TEXT + 1])
+{
+	const char *text = http_header(r, "authorization");
+
+	if (text && !strncasecmp(text, "Bearer ", 7))
+		return text + 7;
+	text = http_header(r, "x-api-key");
+	return text ? text : offered(r, room);
+}
+
+static int peer_is_owner(const struct api *a, const struct http_req *r, struct who *out)
+{
+	if (!r->unix_peer || (r->peer_uid != 0 && r->peer_uid != a->conf.own_uid))
+		return 0;
+	*out = (struct who){ .role = ROLE_OWNER };
+	snprintf(out->id, sizeof(out->id), "uid:%u", r->peer_uid);
+	snprintf(out->team, sizeof(out->team), "%s", TEAM_DEFAULT);
+	return 1;
+}
+
+static int good_key(const struct store_key *k, const char **why)
+{
+	if (k->revoked)
+		*why = "this key was revoked";
+	else if (k->expires_ns && k->expires_ns <= fleet_now_ns())
+		*why = "this key has expired";
+	else
+		return 1;
+	return 0;
+}
+
+/* ---- tokens ---- */
+
+static int is_token(const struct http_req *r)
+{
+	const char *text = http_header(r, "authorization");
+
+	return text && !strncasecmp(text, "Bearer ", 7) && strchr(text + 7, '.');
+}
+
+static int read_token(struct api *a, const char *text, struct who *out, struct err *e)
+{
+	struct store_team team;
+	struct oidc_who who;
+
+	if (!a->oidc)
+		return err_set(e, ERR_DENIED, "tokens are not taken here: auth.oidc_jwks is not set");
+	if (oidc_check(a->oidc, text, fleet_now_ns() / 1000000000, &who, e) < 0)
+		return -1;
+	if (store_team_get(a->store, who.team, &team, e) < 0)
+		return err_set(e, ERR_DENIED, "the token's team '%.64s' is not known here", who.team);
+	*out = (struct who){ .role = who.role, .until_ns = who.until_s * 1000000000 };
+	memcpy(out->id, who.id, sizeof(out->id));
+	memcpy(out->team, who.team, sizeof(out->team));
+	return 0;
+}
+
+/* A signature costs a hundred times a look into this table. */
+static int token_who(struct api *a, const char *text, struct who *out, const char **why)
+{
+	uint8_t hash[SHA256_BYTES];
+	uint64_t now = loop_now_ms();
+	struct believed *b;
+	struct sha256 sha;
+
+	sha256_init(&sha);
+	sha256_add(&sha, text, strlen(text));
+	sha256_end(&sha, hash);
+	b = &a->auth->tokens[hash[0] % TOKENS];
+	if (b->until_ms > now && !memcmp(b->hash, hash, sizeof(hash))) {
+		*out = b->who;
+		return 0;
+	}
+	if (read_token(a, text, out, &a->auth->why) < 0) {
+		*why = a->auth->why.msg;
+		return 401;
+	}
+	*b = (struct believed){ .until_ms = now + BELIEVE_MS, .who = *out };
+	memcpy(b->hash, hash, sizeof(hash));
+	return 0;
+}
+
+int auth_who(struct api *a, const struct http_req *r, struct who *out, const char **why)
+{
+	uint8_t hash[SHA256_BYTES];
+	char room[KEY_TEXT + 1];
+	const char *text = bearer(r, room);
+	struct cached *c;
+
+	*why = "no key: send it as 'Authorization: Bearer e2b_...' or 'X-API-Key: e2b_...'";
+	if (!text)
+		return peer_is_owner(a, r, out) ? 0 : 401;
+	if (is_token(r))
+		return token_who(a, text, out, why);
+	*why = "this key is not known here";
+	if (store_key_hash(text, hash) < 0)
+		return 401;
+	c = look_up(a, hash);
+	if (!c->found || !good_key(&c->key, why))
+		return 401;
+	*out = (struct who){ .role = c->key.role, .has_hash = 1 };
+	snprintf(out->id, sizeof(out->id), "%s", c->key.id);
+	snprintf(out->team, sizeof(out->team), "%s", c->key.team);
+	snprintf(out->box, sizeof(out->box), "%s", c->key.box);
+	memcpy(out->hash, hash, sizeof(hash));
+	return 0;
+}
+
+int auth_still(struct api *a, const struct who *w)
+{
+	const struct cached *c;
+	const char *why;
+
+	if (w->until_ns && w->until_ns <= fleet_now_ns())
+		return 0;
+	if (!w->has_hash)
+		return 1;
+	c = look_up(a, w->hash);
+	return c->found && good_key(&c->key, &why);
+}

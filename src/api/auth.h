@@ -1,0 +1,14 @@
+/* auth.h - who is asking, and may they knock here at all?
+ * Owns: a small cache of keys and tokens; an entry is believed for a second, so a revoked key ends
+ *       within one. */
+#pragma once
+#include "api/api.h"
+
+struct auth *auth_new(void);
+void auth_free(struct auth *a);
+/* Host and Origin: 0, or the status that answers it. */
+int auth_knock(const struct api *a, const struct http_req *r, const char **why);
+/* 0, or 401 with the reason. */
+int auth_who(struct api *a, const struct http_req *r, struct who *out, const char **why);
+int auth_still(struct api *a, const struct who *w); /* 1: the key is as good as it was */
+void auth_changed(struct api *a);                   /* forget what is cached */

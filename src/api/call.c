@@ -1,0 +1,622 @@
+/* call.c - one request from its head to its answer.
+ *
+ *   head -> Host, Origin -> route -> key -> role -> quota -> query -> body -> handler -> answer
+ *
+ * Every step that refuses answers at once, in the one shape of errors. A handler that waits sets
+ * c->drop, which is called once: when the answer is out, or when the client has left before. */
+#include "api/auth.h"
+#include "api/fields.h"
+#include "api/gauge.h"
+#include "api/ops.h"
+#include "api/quota.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "box/record.h"
+#include "fleet/berth.h"
+#include "store/audit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CALL_JSON (JSON_COMPACT | RECORD_DIGITS)
+
+/* ---- answering ---- */
+
+json_t *call_error_json(const char *code, const char *message, const char *why, const char *hint)
+{
+	json_t *hints = json_array(), *text = changes_text(message);
+
+	if (hint && *hint)
+		json_array_append_new(hints, json_string(hint));
+	return json_pack("{s:{s:s, s:o, s:o, s:o, s:s}}", "error", "code", code, "message", text,
+			 "why", changes_text(why ? why : ""), "hints", hints, "doc",
+			 "docs/daemon.md");
+}
+
+/* Committed before the answer that speaks of it. */
+static void account(struct call *c, const char *result)
+{
+	unsigned n = c->match.nparams;
+
+	if (c->row && c->row->action && !c->audited && c->who.id[0])
+		call_audit(c, c->row->action, n ? c->match.params[n - 1] : "", result);
+}
+
+/* With a newline behind it, for those who look at it in a terminal. */
+void call_json(struct call *c, int status, json_t *take_doc)
+{
+	size_t n = json_dumpb(take_doc, c->api->text, sizeof(c->api->text) - 1, CALL_JSON);
+	char *text = n < sizeof(c->api->text) ? c->api->text : malloc(n + 1);
+
+	account(c, status < 400 ? "ok" : "error");
+	if (!text || n == 0)
+		abort(); /* our documents are always valid */
+	if (text != c->api->text)
+		n = json_dumpb(take_doc, text, n, CALL_JSON);
+	json_decref(take_doc);
+	text[n] = '\n';
+	http_reply(c->req, status, "application/json", text, n + 1);
+	if (text != c->api->text)
+		free(text);
+}
+
+void call_empty(struct call *c, int status)
+{
+	account(c, "ok");
+	http_reply(c->req, status, NULL, NULL, 0);
+}
+
+void call_error(struct call *c, int status, const char *code, const char *message, const char *why,
+		const char *hint)
+{
+	account(c, code);
+	call_json(c, status, call_error_json(code, message, why, hint));
+}
+
+int call_status(const struct err *e)
+{
+	switch (e->kind) {
+	case ERR_INVALID:
+		return 400;
+	case ERR_NOT_FOUND:
+		return 404;
+	case ERR_CONFLICT:
+		return 409;
+	case ERR_LIMIT:
+		return e->sys == E2BIG ? 413 : 429;
+	case ERR_DENIED:
+		return 403;
+	default:
+		return e->sys == ENOSPC || e->sys == EDQUOT ? 507 :
+		       e->sys == EBUSY			    ? 503 :
+							      500;
+	}
+}
+
+void call_fail(struct call *c, const struct err *e)
+{
+	int status = call_status(e);
+
+	if (status == 500)
+		log_error("request failed", LOG_S("request", c->id), LOG_S("error", e->msg));
+	call_error(c, status, status == 507 ? "no_space" : err_kind_name(e->kind), e->msg, NULL,
+		   NULL);
+}
+
+void call_list(struct call *c, json_t *take_items, const char *next)
+{
+	call_json(c, 200,
+		  json_pack("{s:o, s:s?}", "items", take_items, "next", next && *next ? next : NULL));
+}
+
+/* ---- versions ---- */
+
+static void etag_of(const json_t *doc, char out[40])
+{
+	auto_free char *text = json_dumps(doc, JSON_COMPACT | JSON_SORT_KEYS);
+	uint8_t hash[SHA256_BYTES];
+	struct sha256 s;
+
+	sha256_init(&s);
+	sha256_add(&s, text, text ? strlen(text) : 0);
+	sha256_end(&s, hash);
+	*out++ = '"';
+	for (unsigned i = 0; i < 12; i++, out += 2)
+		snprintf(out, 3, "%02x", hash[i]);
+	snprintf(out, 2, "\"");
+}
+
+static int names(const char *list, const char *etag)
+{
+	return !strcmp(list, "*") || strstr(list, etag) != NULL;
+}
+
+int call_fresh(struct call *c, const json_t *doc)
+{
+	const char *has = http_header(c->req, "if-none-match");
+	char etag[40];
+
+	etag_of(doc, etag);
+	http_set(c->req, "ETag", "%s", etag);
+	if (!has || !names(has, etag))
+		return 0;
+	call_empty(c, 304);
+	return 1;
+}
+
+int call_matches(struct call *c, const json_t *current)
+{
+	const char *wants = http_header(c->req, "if-match");
+	char etag[40];
+
+	etag_of(current, etag);
+	if (!wants || names(wants, etag))
+		return 1;
+	call_error(c, 412, "changed", "it has changed since you looked", etag,
+		   "read it again and decide anew");
+	return 0;
+}
+
+/* ---- asking ---- */
+
+const char *call_param(const struct call *c, unsigned i)
+{
+	return c->match.params[i];
+}
+
+json_t *call_get(const struct call *c, const char *name)
+{
+	json_t *v = json_object_get(c->body, name);
+
+	return json_is_null(v) ? NULL : v;
+}
+
+const char *call_text(const struct call *c, const char *name, const char *otherwise)
+{
+	json_t *v = call_get(c, name);
+
+	return v ? json_string_value(v) : otherwise;
+}
+
+int64_t call_int(const struct call *c, const char *name, int64_t otherwise)
+{
+	json_t *v = call_get(c, name);
+
+	return v ? json_integer_value(v) : otherwise;
+}
+
+int call_flag(const struct call *c, const char *name, int otherwise)
+{
+	json_t *v = call_get(c, name);
+
+	return v ? json_is_true(v) : otherwise;
+}
+
+const char *call_query(const struct call *c, const char *name)
+{
+	return http_query(c->req, name);
+}
+
+int64_t call_query_int(const struct call *c, const char *name, int64_t otherwise)
+{
+	const char *v = http_query(c->req, name);
+
+	return v ? strtoll(v, NULL, 10) : otherwise;
+}
+
+int call_query_flag(const struct call *c, const char *name)
+{
+	const char *v = http_query(c->req, name);
+
+	return v && (*v == '1' || *v == 't');
+}
+
+void *call_alloc(struct call *c, size_t n)
+{
+	return http_alloc(c->req, n);
+}
+
+void call_hold(struct call *c, struct berth *b)
+{
+	if (c->held[0])
+		return;
+	snprintf(c->held, sizeof(c->held), "%s", b->row.id);
+	berth_hold(b);
+}
+
+struct berth *call_box(struct call *c, unsigned param)
+{
+	struct berth *b = call_look(c, param);
+
+	if (b)
+		call_hold(c, b);
+	return b;
+}
+
+struct berth *call_look(struct call *c, unsigned param)
+{
+	struct berth *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, param));
+
+	if (b && (b->state == BERTH_RUNNING || b->state == BERTH_KEPT) &&
+	    (!c->who.box[0] || !strcmp(c->who.box, b->row.id)))
+		return b;
+	if (b && b->late) { /* it is there, and takes no connection */
+		http_set(c->req, "Retry-After", "1");
+		call_error(c, 503, "busy", "the box does not answer right now", b->row.id,
+			   "ask again in a second");
+		return NULL;
+	}
+	call_error(c, 404, "not_found", "there is no such box", call_param(c, param),
+		   "list them: GET /v1/boxes");
+	return NULL;
+}
+
+/* ---- a box that another front made ---- */
+
+static void fetched(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct call *c = *(struct call **)(w + 1);
+
+	(void)b;
+	(void)e; /* what became of it is for the handler to say */
+	c->drop = NULL;
+	c->row->run(c);
+}
+
+static void stop_fetching(struct call *c)
+{
+	berth_wait_cancel(c->fetching);
+}
+
+static struct berth_wait *fetch_wait(struct call *c)
+{
+	struct berth_wait *w = call_alloc(c, sizeof(*w) + sizeof(c));
+
+	*w = (struct berth_wait){ .done = fetched };
+	memcpy(w + 1, &c, sizeof(c));
+	c->fetching = w;
+	c->fetched = 1;
+	c->drop = stop_fetching;
+	return w;
+}
+
+int call_fetch(struct call *c, struct store_box *take_row)
+{
+	struct fleet *f = &c->api->fleet;
+	struct berth *b = fleet_find(f, take_row->id);
+
+	/* A body that comes in pieces cannot wait for its handler. */
+	if (c->fetched || c->row->how == HTTP_BODY_STREAM || take_row->state == STORE_BOX_GONE ||
+	    strcmp(take_row->boot, f->boot) != 0 || (b && b->state != BERTH_MAKING)) {
+		store_box_fini(take_row);
+		return 0;
+	}
+	if (b) {
+		store_box_fini(take_row);
+		berth_await(b, fetch_wait(c));
+	} else {
+		berth_restore(f, take_row, fetch_wait(c));
+	}
+	return 1;
+}
+
+/* 1: the box that the path names is on its way to us, and the handler runs then. */
+static int fetches(struct call *c)
+{
+	const char *name = c->match.params[0];
+	struct store_box row = { 0 };
+	struct berth *b;
+	struct err e;
+
+	if (strncmp(c->row->pattern, "/v1/boxes/{box}", 15) != 0)
+		return 0;
+	b = fleet_named(&c->api->fleet, c->who.team, name);
+	if (b && b->state != BERTH_MAKING)
+		return 0;
+	if ((!id_valid(name) || store_box_get(c->api->store, name, &row, &e) < 0) &&
+	    store_box_by_name(c->api->store, c->who.team, name, &row, &e) < 0)
+		return 0;
+	if (strcmp(row.team, c->who.team) != 0) {
+		store_box_fini(&row);
+		return 0;
+	}
+	return call_fetch(c, &row);
+}
+
+static void run_handler(struct call *c)
+{
+	if (!fetches(c))
+		c->row->run(c);
+}
+
+/* ---- the audit ---- */
+
+/* A stranger's text as the store takes it, cut. */
+static void plain(char *out, size_t size, const char *text)
+{
+	snprintf(out, size, "%s", text ? text : "");
+	for (; *out; out++)
+		if ((unsigned char)*out < 0x20 || (unsigned char)*out > 0x7e)
+			*out = '?';
+}
+
+void api_audit(struct api *a, const struct who *who, const char *action, const char *subject,
+	       const char *result, json_t *take_detail)
+{
+	struct store_audit row = { .at_ns = fleet_now_ns() };
+	auto_free char *detail = take_detail ? json_dumps(take_detail, JSON_COMPACT) : NULL;
+	struct err e;
+
+	json_decref(take_detail);
+	row.detail = detail;
+
+	snprintf(row.who, sizeof(row.who), "%s", who->id);
+	snprintf(row.team, sizeof(row.team), "%s", who->team);
+	snprintf(row.action, sizeof(row.action), "%s", action);
+	plain(row.subject, sizeof(row.subject), subject);
+	snprintf(row.result, sizeof(row.result), "%s", result);
+	if (store_audit_add(a->store, &row, &e) < 0)
+		log_error("audit row lost", LOG_S("action", action), LOG_S("error", e.msg));
+}
+
+void call_audit(struct call *c, const char *action, const char *subject, const char *result)
+{
+	call_audit_more(c, action, subject, result, NULL);
+}
+
+void call_audit_more(struct call *c, const char *action, const char *subject, const char *result,
+		     json_t *take_detail)
+{
+	json_t *detail = take_detail ? take_detail : json_object();
+
+	json_object_set_new(detail, "request", json_string(c->id));
+	if (c->held[0])
+		json_object_set_new(detail, "box", json_string(c->held));
+	if (c->row && c->row->action && !strcmp(c->row->action, action))
+		c->audited = 1;
+	api_audit(c->api, &c->who, action, subject, result, detail);
+}
+
+int who_operates(const struct who *w)
+{
+	return w->role == ROLE_OWNER && !strcmp(w->team, TEAM_DEFAULT) && !w->box[0];
+}
+
+/* ---- on the way ---- */
+
+static void call_over(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct api *a = c->api;
+	struct berth *b;
+	unsigned class = (unsigned)r->status / 100;
+
+	if (c->drop)
+		c->drop(c);
+	account(c, !r->status ? "left" : r->status < 400 ? "ok" : "error");
+	b = c->held[0] ? fleet_find(&a->fleet, c->held) : NULL;
+	if (b)
+		berth_release(b);
+	*c->at = c->next;
+	if (c->next)
+		c->next->at = c->at;
+	json_decref(c->body);
+	a->by_status[class < 6 ? class : 0]++;
+	fleet_observe(&a->latency, (loop_now_ms() - r->began_ms) * 1000);
+	log_debug("request", LOG_S("request", c->id), LOG_S("method", r->method),
+		  LOG_S("path", r->path), LOG_U("status", (uint64_t)r->status),
+		  LOG_S("who", c->who.id), LOG_U("ms", loop_now_ms() - r->began_ms));
+}
+
+/* A number for the logs, not a secret: a random start and a counter, no system call. */
+static void number_call(struct call *c)
+{
+	static const char digits[] = "abcdefghijklmnopqrstuvwxyz234567";
+	static uint64_t next;
+	uint64_t n;
+	struct err e;
+
+	if (!next && id_random(&next, sizeof(next), &e) < 0)
+		next = loop_now_ms();
+	n = ++next * 0x9e3779b97f4a7c15u; /* so that neighbours do not look alike */
+	for (unsigned i = 0; i < ID_LEN; i++, n >>= 5)
+		c->id[i] = digits[n & 31];
+	c->id[ID_LEN] = 0;
+}
+
+static struct call *call_new(struct api *a, struct http_req *r)
+{
+	struct call *c = http_alloc(r, sizeof(*c));
+
+	memset(c, 0, sizeof(*c));
+	c->api = a;
+	c->req = r;
+	c->next = a->calls;
+	c->at = &a->calls;
+	if (c->next)
+		c->next->at = &c->next;
+	a->calls = c;
+	r->user = c;
+	r->on_over = call_over;
+	number_call(c);
+	return c;
+}
+
+static void body_arrived(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct err e;
+
+	if (r->body.len) {
+		c->body = fields_parse(r->body.p, r->body.len, &e);
+		if (!c->body) {
+			call_fail(c, &e);
+			return;
+		}
+	} else {
+		c->body = json_object();
+	}
+	if (fields_check(c->body, c->row->body, "", &e) < 0) {
+		call_error(c, 400, "invalid", e.msg, NULL, "the fields are in /openapi.json");
+		return;
+	}
+	fields_prune(c->body, c->row->body);
+	run_handler(c);
+}
+
+static int find_row(struct call *c)
+{
+	static struct route *table;
+	int status;
+
+	if (!table) { /* the matcher wants its own shape of the same table */
+		table = calloc(api_nroutes, sizeof(*table));
+		if (!table)
+			abort();
+		for (unsigned i = 0; i < api_nroutes; i++)
+			table[i] = (struct route){ api_routes[i].method, api_routes[i].pattern,
+						   &api_routes[i] };
+	}
+	status = route_find(table, api_nroutes, c->req->method, c->req->path, &c->match);
+	if (status == 0)
+		c->row = c->match.route->target;
+	return status;
+}
+
+static void no_route(struct call *c, int status)
+{
+	if (status == 405)
+		http_set(c->req, "Allow", "%s", c->match.allow);
+	call_error(c, status, status == 405 ? "method" : status == 404 ? "not_found" : "invalid",
+		   status == 405 ? "this path does not take that method" :
+		   status == 404 ? "there is nothing at this path" :
+				   "this path is malformed",
+		   c->req->path, "all paths: GET /openapi.json");
+}
+
+static int may(struct call *c)
+{
+	static const char *const roles[] = { [NEED_VIEWER] = "viewer",
+					     [NEED_EDITOR] = "editor",
+					     [NEED_OWNER] = "owner" };
+	int enough = (int)c->who.role >= (int)c->row->need - 1;
+	/* A key that is bound to a box: only below that box. */
+	int bound = c->who.box[0] && !strstr(c->row->pattern, "/{box}");
+	char why[80];
+
+	if (enough && !bound)
+		return 1;
+	snprintf(why, sizeof(why), bound ? "the key is bound to box %s" : "the key's role is %s",
+		 bound ? c->who.box : store_role_name(c->who.role));
+	call_error(c, 403, "denied", bound ? "this key is for one box only" : "this needs another role",
+		   why, bound ? NULL : roles[c->row->need]);
+	return 0;
+}
+
+static int admitted(struct call *c)
+{
+	const char *why;
+	int status;
+
+	if (c->row->need == NEED_NOTHING ||
+	    (c->api->conf.metrics_public && c->row->run == ops_metrics))
+		return 1;
+	status = auth_who(c->api, c->req, &c->who, &why);
+	if (status) {
+		http_set(c->req, "WWW-Authenticate", "Bearer realm=\"atoll\"");
+		call_error(c, status, "unauthorized", "who are you?", why,
+			   "make a key: atoll key new NAME");
+		return 0;
+	}
+	return may(c) && quota_request(c);
+}
+
+static void on_head(struct http_req *r)
+{
+	struct api *a = r->server->user;
+	struct call *c = call_new(a, r);
+	const char *why;
+	struct err e;
+	int status;
+
+	http_set(r, "X-Request-Id", "%s", c->id);
+	status = auth_knock(a, r, &why);
+	if (status) {
+		call_error(c, status, "denied", "not at this address", why,
+			   "names it answers to: serve.domain in config.toml");
+		return;
+	}
+	status = find_row(c);
+	/* Without a key nobody learns which paths there are. */
+	if (status == 0 ? !admitted(c) : auth_who(a, r, &c->who, &why) != 0) {
+		if (status)
+			call_error(c, 401, "unauthorized", "who are you?", why,
+				   "make a key: atoll key new NAME");
+		return;
+	}
+	if (status) {
+		no_route(c, status);
+		return;
+	}
+	if (fields_check_query(r, c->row->query, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	if (c->row->body) {
+		http_want_body(r, HTTP_BODY_WHOLE, a->conf.json_max);
+		r->on_body_end = body_arrived;
+		return;
+	}
+	run_handler(c);
+}
+
+/* ---- the api ---- */
+
+/* Its client comes back to the next front and goes on where this one ended. */
+static void end_stream(struct call *c)
+{
+	if (c->drop)
+		c->drop(c);
+	c->drop = NULL;
+	c->req->on_drain = NULL;
+	c->endless = 0;
+	http_end(c->req);
+}
+
+/* Once a second: a stream whose key was revoked meanwhile is cut. */
+static void on_second(struct timer *t)
+{
+	struct api *a = loop_owner(t, struct api, second);
+
+	for (struct call *c = a->calls, *next; c; c = next) {
+		next = c->next;
+		if (c->req->status && !auth_still(a, &c->who))
+			http_abort(c->req);
+		else if (c->endless && a->http.draining)
+			end_stream(c);
+	}
+	quota_second(a);
+	gauges_second(a->gauges);
+	timer_set(&a->second, 1000);
+}
+
+int api_init(struct api *a, struct err *e)
+{
+	a->auth = auth_new();
+	a->gauges = gauges_new(&a->fleet);
+	a->started_ns = fleet_now_ns();
+	a->http.on_head = on_head;
+	a->http.user = a;
+	timer_init(&a->second, a->loop, on_second);
+	timer_set(&a->second, 1000);
+	return quota_init(a, e);
+}
+
+void api_fini(struct api *a)
+{
+	timer_fini(&a->second);
+	gauges_free(a->gauges);
+	quota_fini(a);
+	auth_free(a->auth);
+}

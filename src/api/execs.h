@@ -1,0 +1,19 @@
+/* execs.h - /v1/boxes/{box}/execs and /v1/runs: programs, while they run and afterwards. */
+#pragma once
+#include "api/api.h"
+
+extern const struct field execs_list_query[], execs_output_query[], execs_wait_query[],
+	execs_stdin_query[], execs_signal_fields[], execs_resize_fields[], runs_list_query[];
+
+void execs_start(struct call *c);
+void execs_list(struct call *c);
+void execs_show(struct call *c);
+void execs_wait(struct call *c);
+void execs_output(struct call *c); /* from a byte on, to the end */
+void execs_stdin(struct call *c);
+void execs_signal(struct call *c);
+void execs_resize(struct call *c);
+void execs_kill(struct call *c);
+
+void runs_list(struct call *c);
+void runs_show(struct call *c);

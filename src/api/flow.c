@@ -1,0 +1,698 @@
+/* flow.c - see flow.h. */
+#include "api/flow.h"
+#include "api/boxes.h"
+#include "api/feed.h"
+#include "api/quota.h"
+#include "api/replay.h"
+#include "base/base64.h"
+#include "base/own.h"
+#include "box/clerk.h"
+#include "box/record.h"
+#include "fleet/tap.h"
+#include "lang/lang.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { OUTPUT_MAX = 1024 * 1024, STEPS = 3, AUDITED = 200 };
+
+struct step {
+	const char *what; /* "install", "compile", "run" */
+	const char **argv;
+	uint32_t wall_ms;
+};
+
+struct flow {
+	struct api *api;
+	struct call *call; /* NULL: the client has left */
+	struct who who;
+	char box[ID_LEN + 1];
+	int own_box; /* made for us */
+	const struct flow_door *door;
+	json_t *body; /* the request; texts below point into it */
+	json_t *request; /* what another go would need; NULL: there cannot be one */
+	char replay_of[ID_LEN + 1];
+	const char **env;
+	const char *cwd;
+	char source[256], binary[256];
+	struct step steps[STEPS];
+	unsigned nsteps, at;
+	int background, pty, root;
+	uint16_t rows, cols;
+
+	struct clerk clerk;
+	int clerk_open;
+	struct buf text;
+	unsigned unanswered;
+
+	struct berth_wait made;
+	struct tap tap;
+	int tapped;
+	struct run_wait wait;
+	enum feed_kind kind;
+	struct feed feed;
+	int streaming;
+	struct buf out[2];
+	uint64_t dropped[2];
+};
+
+#define EXEC_FIELDS                                                                                \
+	{ "command", FIELD_COMMAND, 0, 0, 1 << 20, "a line for the shell, or program and arguments", NULL }, \
+	{ "code", FIELD_TEXT, 0, 0, 1 << 22, "a program's text; wants language", NULL },           \
+	{ "language", FIELD_NAME, 0, 0, 32, "of the code: python, node, bash, c, ...", NULL },     \
+	{ "files", FIELD_ANY, 0, 0, 0, "{path: text or {\"base64\": ...}}, written before", NULL }, \
+	{ "entry", FIELD_TEXT, 0, 0, 255, "which of the files to run", NULL },                     \
+	{ "args", FIELD_TEXTS, 0, 0, 1000, "arguments behind code or entry", NULL },               \
+	{ "install", FIELD_COMMAND, 0, 0, 1 << 20, "run before, e.g. to install packages", NULL }, \
+	{ "cwd", FIELD_TEXT, 0, 0, 4095, "folder to start in; /home/user", NULL },                 \
+	{ "env", FIELD_MAP, 0, 0, 1000, "variables, on top of the box's", NULL },                  \
+	{ "stdin", FIELD_TEXT, 0, 0, 1 << 22, "all of its input", NULL },                          \
+	{ "timeout_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program; none unless given", NULL },  \
+	{ "user", FIELD_NAME, 0, 0, 16, "user, or root where the box allows it", NULL },           \
+	{ "tag", FIELD_NAME, 0, 0, STORE_NAME, "a name to find it by", NULL },                     \
+	{ "max_output", FIELD_INT, 0, 0, 16 << 20, "bytes kept of each stream in a plain answer", NULL }
+
+static const struct field pty_fields[] = {
+	{ "rows", FIELD_INT, 0, 1, 10000, "height of the terminal; 24", NULL },
+	{ "cols", FIELD_INT, 0, 1, 10000, "width of the terminal; 80", NULL },
+	{ 0 },
+};
+
+const struct field flow_exec_fields[] = {
+	EXEC_FIELDS,
+	{ "background", FIELD_BOOL, 0, 0, 0, "answer as soon as it runs", NULL },
+	{ "open_stdin", FIELD_BOOL, 0, 0, 0, "input will be sent: POST .../stdin", NULL },
+	{ "pty", FIELD_OBJECT, 0, 0, 0, "on a terminal", pty_fields },
+	{ 0 },
+};
+
+const struct field flow_run_fields[] = {
+	EXEC_FIELDS,
+	BOX_LIMIT_FIELDS,
+	{ 0 },
+};
+
+/* ---- the end ---- */
+
+static void flow_free(struct flow *w)
+{
+	struct berth *b;
+
+	if (w->clerk_open)
+		clerk_close(&w->clerk);
+	if (w->tapped)
+		tap_close(&w->tap);
+	berth_wait_cancel(&w->made);
+	run_wait_cancel(&w->wait);
+	b = w->own_box && w->box[0] ? fleet_find(&w->api->fleet, w->box) : NULL;
+	if (b)
+		berth_end(b, CAUSE_EXIT, NULL);
+	for (unsigned i = 0; i < STEPS; i++)
+		free(w->steps[i].argv);
+	free(w->env);
+	buf_fini(&w->text);
+	buf_fini(&w->out[0]);
+	buf_fini(&w->out[1]);
+	json_decref(w->request);
+	json_decref(w->body);
+	free(w);
+}
+
+/* The client's part is over, ours may not be. */
+static struct call *let_go(struct flow *w)
+{
+	struct call *c = w->call;
+
+	if (c) {
+		c->drop = NULL;
+		c->state = NULL;
+	}
+	w->call = NULL;
+	return c;
+}
+
+static void flow_fail(struct flow *w, const struct err *e)
+{
+	struct call *c = let_go(w);
+
+	if (c && w->streaming) {
+		if (!c->audited) /* else one of its programs did start */
+			call_audit(c, "exec.start", w->box, err_kind_name(e->kind));
+		json_t *error = call_error_json(err_kind_name(e->kind), e->msg, NULL, NULL);
+
+		json_object_set_new(error, "type", json_string("error"));
+		feed_event(&w->feed, error);
+		feed_end(&w->feed);
+	} else if (c) {
+		call_fail(c, e);
+	}
+	flow_free(w);
+}
+
+static void stream_end(struct flow *w, json_t *take_doc)
+{
+	static const char *const types[2] = { "stdout", "stderr" };
+
+	feed_flush(&w->feed, types);
+	json_object_set_new(take_doc, "type", json_string("exit"));
+	feed_event(&w->feed, take_doc);
+	feed_end(&w->feed);
+}
+
+static void answer(struct flow *w, json_t *record)
+{
+	struct call *c = let_go(w);
+	json_t *doc = c ? json_copy(record) : NULL;
+
+	if (c && w->streaming) {
+		stream_end(w, doc);
+	} else if (c) {
+		record_set_output(doc, "stdout", &w->out[0]);
+		record_set_output(doc, "stderr", &w->out[1]);
+		json_object_set_new(doc, "truncated",
+				    json_boolean(w->dropped[0] || w->dropped[1] ||
+						 json_is_true(json_object_get(doc, "truncated"))));
+		w->door->over(c, doc);
+	}
+	flow_free(w);
+}
+
+static void tell_record(struct call *c, json_t *take_record)
+{
+	call_json(c, 200, take_record);
+}
+
+static void tell_run(struct call *c, const struct run *r)
+{
+	call_json(c, 201, run_json(r));
+}
+
+static const struct flow_door native = { .over = tell_record, .running = tell_run };
+
+/* ---- programs ---- */
+
+static void next_step(struct flow *w);
+
+static void step_over(struct flow *w, json_t *record)
+{
+	int64_t status = json_integer_value(json_object_get(record, "status"));
+
+	w->tapped = 0;
+	if (status == 0 && w->at + 1 < w->nsteps) {
+		w->at++;
+		next_step(w);
+		return;
+	}
+	json_object_set_new(record, "step", json_string(w->steps[w->at].what));
+	answer(w, record);
+}
+
+static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+{
+	static const char *const types[2] = { "stdout", "stderr" };
+	struct flow *w = loop_owner(t, struct flow, tap);
+	uint64_t max = OUTPUT_MAX;
+	size_t room;
+
+	if (w->streaming) {
+		if (w->call && feed_output(&w->feed, types[stream], stream, offset, bytes, n))
+			tap_stop(t, 1);
+		return;
+	}
+	if (json_object_get(w->body, "max_output"))
+		max = (uint64_t)json_integer_value(json_object_get(w->body, "max_output"));
+	room = w->out[stream].len < max ? (size_t)max - w->out[stream].len : 0;
+	buf_add(&w->out[stream], bytes, n < room ? n : room);
+	w->dropped[stream] += n < room ? 0 : n - room;
+}
+
+static void tap_ends(struct tap *t, json_t *record, const struct err *e)
+{
+	struct flow *w = loop_owner(t, struct flow, tap);
+
+	if (e)
+		flow_fail(w, e);
+	else
+		step_over(w, record);
+}
+
+static const struct tap_events tap_on = { .output = tap_reads, .over = tap_ends };
+
+static void waited(struct run_wait *x, json_t *record)
+{
+	step_over(loop_owner(x, struct flow, wait), record);
+}
+
+static void say_started(struct flow *w, const struct run *r)
+{
+	if (w->streaming && w->call)
+		feed_event(&w->feed,
+			   json_pack("{s:s, s:s, s:s, s:s}", "type", "started", "box", w->box,
+				     "exec", r->id, "step", w->steps[w->at].what));
+}
+
+/* Who started what: the beginning of its command. */
+static void audit_start(struct flow *w, const struct run *r)
+{
+	auto_buf struct buf line = { 0 };
+	json_t *detail;
+	int bad;
+
+	for (size_t i = 0; i < json_array_size(r->command) && line.len <= AUDITED; i++)
+		buf_printf(&line, "%s%s", i ? " " : "",
+			   json_string_value(json_array_get(r->command, i)));
+	if (line.len > AUDITED)
+		buf_cut(&line, feed_utf8(line.p, AUDITED, &bad));
+	detail = json_pack("{s:s, s:s, s:s}", "box", w->box, "step", w->steps[w->at].what, "command",
+			   buf_str(&line));
+	if (w->call)
+		call_audit_more(w->call, "exec.start", r->id, "ok", detail);
+	else
+		api_audit(w->api, &w->who, "exec.start", r->id, "ok", detail);
+}
+
+static void give_input(struct flow *w, struct run *r)
+{
+	const json_t *text = json_object_get(w->body, "stdin");
+
+	if (!json_is_string(text))
+		return;
+	run_input(r, json_string_value(text), json_string_length(text));
+	run_input_close(r);
+}
+
+/* A background program is answered as soon as it is on its way. */
+static void leave_running(struct flow *w, const struct run *r)
+{
+	struct call *c = let_go(w);
+
+	if (c)
+		w->door->running(c, r);
+	flow_free(w);
+}
+
+static struct run_want want_of(const struct flow *w, const struct step *s, int last)
+{
+	const char *tag = json_string_value(json_object_get(w->body, "tag"));
+
+	return (struct run_want){
+		.argv = s->argv,
+		.env = w->env,
+		.cwd = w->cwd,
+		.tag = last ? tag : NULL,
+		.kind = last && w->pty ? STORE_RUN_PTY :
+			w->own_box     ? STORE_RUN_ONCE :
+					 STORE_RUN_EXEC,
+		.wall_ms = s->wall_ms,
+		.rows = w->rows,
+		.cols = w->cols,
+		.pty = last && w->pty,
+		.stdin_open = last && (json_object_get(w->body, "stdin") ||
+				       json_is_true(json_object_get(w->body, "open_stdin"))),
+		.root = w->root,
+		.request = w->request,
+		.replay_of = w->replay_of,
+	};
+}
+
+static void next_step(struct flow *w)
+{
+	struct berth *b = fleet_find(&w->api->fleet, w->box);
+	int last = w->at + 1 == w->nsteps, reads = w->call && !(last && w->background);
+	struct run_want want = want_of(w, &w->steps[w->at], last);
+	struct run *r;
+	struct err e;
+
+	if (!b) {
+		err_set(&e, ERR_NOT_FOUND, "the box ended");
+		flow_fail(w, &e);
+		return;
+	}
+	if (reads)
+		tap_init(&w->tap, &w->api->fleet, &tap_on);
+	if (run_start(b, &want, reads ? &w->tap : NULL, &r, &e) < 0) {
+		flow_fail(w, &e);
+		return;
+	}
+	w->tapped = reads;
+	audit_start(w, r);
+	if (last)
+		give_input(w, r);
+	say_started(w, r);
+	if (last && w->background) {
+		leave_running(w, r);
+	} else if (!reads) {
+		w->wait.done = waited;
+		run_await(r, &w->wait);
+	}
+}
+
+/* ---- files ---- */
+
+static const char *in_home(const char *path, char out[512])
+{
+	if (*path == '/')
+		return path;
+	snprintf(out, 512, "%s/%s", BOX_HOME, path);
+	return out;
+}
+
+static void put_one(struct flow *w, const char *path, const void *bytes, size_t n)
+{
+	struct wire_put put = { .mode = 0 };
+	char full[512];
+
+	path = in_home(path, full);
+	clerk_ask(&w->clerk, WIRE_PUT, &put, sizeof(put), path, strlen(path));
+	if (n)
+		clerk_data(&w->clerk, bytes, n);
+	clerk_data(&w->clerk, NULL, 0);
+	w->unanswered++;
+}
+
+/* The bodies are in memory already, and bounded; the socket's queue takes what it must. */
+static void files_ready(struct clerk *k)
+{
+	struct flow *w = loop_owner(k, struct flow, clerk);
+	const json_t *code = json_object_get(w->body, "code");
+	const char *path;
+	json_t *v;
+
+	json_object_foreach(json_object_get(w->body, "files"), path, v)
+	{
+		if (json_is_string(v)) {
+			put_one(w, path, json_string_value(v), json_string_length(v));
+			continue;
+		}
+		v = json_object_get(v, "base64");
+		buf_cut(&w->text, 0);
+		(void)!base64_decode(&w->text, json_string_value(v), json_string_length(v));
+		put_one(w, path, w->text.p, w->text.len);
+	}
+	if (code)
+		put_one(w, w->source, json_string_value(code), json_string_length(code));
+}
+
+static void file_done(struct clerk *k, uint16_t flags)
+{
+	struct flow *w = loop_owner(k, struct flow, clerk);
+
+	(void)flags;
+	if (--w->unanswered)
+		return;
+	clerk_close(&w->clerk);
+	w->clerk_open = 0;
+	next_step(w);
+}
+
+static void file_failed(struct clerk *k, const struct err *e)
+{
+	flow_fail(loop_owner(k, struct flow, clerk), e);
+}
+
+static const struct clerk_events clerk_on = {
+	.ready = files_ready, .done = file_done, .failed = file_failed
+};
+
+static void begin(struct flow *w)
+{
+	struct berth *b = fleet_find(&w->api->fleet, w->box);
+
+	if (w->kind != FEED_NONE && w->call) {
+		feed_begin(&w->feed, w->call->req, w->kind);
+		w->streaming = 1;
+	}
+	if (b && (json_object_size(json_object_get(w->body, "files")) ||
+		  json_object_get(w->body, "code"))) {
+		clerk_open(&w->clerk, &b->line, 0, &clerk_on);
+		w->clerk_open = 1;
+	} else {
+		next_step(w);
+	}
+}
+
+/* ---- what was asked for ---- */
+
+static int check_files(const json_t *files, struct err *e)
+{
+	auto_buf struct buf bytes = { 0 };
+	const char *path;
+	json_t *v;
+
+	if (files && !json_is_object(files))
+		return err_set(e, ERR_INVALID, "files: must be an object of paths");
+	json_object_foreach((json_t *)files, path, v)
+	{
+		const json_t *coded = json_object_get(v, "base64");
+
+		if (!*path || strlen(path) > 400)
+			return err_set(e, ERR_INVALID, "files: a path of %zu bytes, from 1 to 400",
+				       strlen(path));
+		buf_cut(&bytes, 0);
+		if (!json_is_string(v) &&
+		    (!json_is_string(coded) ||
+		     base64_decode(&bytes, json_string_value(coded), json_string_length(coded)) < 0))
+			return err_set(e, ERR_INVALID,
+				       "files: '%.60s' must be text, or {\"base64\": ...}", path);
+	}
+	return 0;
+}
+
+static const char **words_of(const json_t *command)
+{
+	const char **argv = calloc(json_is_array(command) ? json_array_size(command) + 1 : 4,
+				   sizeof(*argv));
+
+	if (!argv)
+		abort();
+	if (json_is_string(command)) {
+		argv[0] = "/bin/bash";
+		argv[1] = "-c";
+		argv[2] = json_string_value(command);
+	}
+	for (size_t i = 0; i < json_array_size(command); i++)
+		argv[i] = json_string_value(json_array_get(command, i));
+	return argv;
+}
+
+static void add_step(struct flow *w, const char *what, const char **take_argv, uint32_t wall_ms)
+{
+	w->steps[w->nsteps++] = (struct step){ what, take_argv, wall_ms };
+}
+
+/* The row of the language's table with the arguments behind it. */
+static const char **row_words(struct flow *w, const char *const row[LANG_ARGS], int with_args)
+{
+	const json_t *args = with_args ? json_object_get(w->body, "args") : NULL;
+	const char *words[LANG_ARGS + 1];
+	unsigned n = lang_command(row, w->source, w->binary, words);
+	const char **argv = calloc(n + json_array_size(args) + 1, sizeof(*argv));
+
+	if (!argv)
+		abort();
+	memcpy(argv, words, n * sizeof(*argv));
+	for (size_t i = 0; i < json_array_size(args); i++)
+		argv[n + i] = json_string_value(json_array_get(args, i));
+	return argv;
+}
+
+static int plan_language(struct flow *w, uint32_t wall_ms, struct err *e)
+{
+	const char *name = json_string_value(json_object_get(w->body, "language"));
+	const char *entry = json_string_value(json_object_get(w->body, "entry"));
+	const struct lang *l = name ? lang_named(name) : entry ? lang_of(entry, "", 0) : NULL;
+	size_t ending;
+	char full[512];
+
+	if (!l)
+		return err_set(e, ERR_INVALID, "language: '%.40s' is not one of those in GET /v1/info",
+			       name ? name : "");
+	ending = strcspn(l->endings, " ");
+	if (entry)
+		snprintf(w->source, sizeof(w->source), "%.250s", in_home(entry, full));
+	else
+		snprintf(w->source, sizeof(w->source), "%s/main%.*s", BOX_HOME, (int)ending, l->endings);
+	snprintf(w->binary, sizeof(w->binary), "%.240s.out", w->source);
+	if (l->compile[0])
+		add_step(w, "compile", row_words(w, l->compile, 0), 60000);
+	add_step(w, "run", row_words(w, l->run, 1), wall_ms);
+	return 0;
+}
+
+static int plan_env(struct flow *w, struct err *e)
+{
+	json_t *env = json_object_get(w->body, "env"), *v;
+	size_t n = 0, need = 0;
+	const char *name;
+	char *to;
+
+	json_object_foreach(env, name, v)
+	{
+		if (!*name || strchr(name, '='))
+			return err_set(e, ERR_INVALID, "env: '%.40s' cannot be a variable's name", name);
+		need += strlen(name) + json_string_length(v) + 2;
+	}
+	w->env = calloc(1, (json_object_size(env) + 1) * sizeof(char *) + need);
+	if (!w->env)
+		abort();
+	to = (char *)(w->env + json_object_size(env) + 1);
+	json_object_foreach(env, name, v)
+	{
+		w->env[n++] = to;
+		to += sprintf(to, "%s=%s", name, json_string_value(v)) + 1;
+	}
+	return 0;
+}
+
+static int plan(struct flow *w, struct err *e)
+{
+	const json_t *command = json_object_get(w->body, "command"),
+		     *install = json_object_get(w->body, "install"),
+		     *timeout = json_object_get(w->body, "timeout_ms"),
+		     *pty = json_object_get(w->body, "pty");
+	const char *user = json_string_value(json_object_get(w->body, "user"));
+	uint32_t wall_ms = timeout ? (uint32_t)json_integer_value(timeout) :
+				     (uint32_t)w->api->fleet.conf.run_wall_ms;
+	int coded = json_object_get(w->body, "code") || json_object_get(w->body, "entry");
+
+	if (!command == !coded)
+		return err_set(e, ERR_INVALID,
+			       "give either command, or code (or entry) with language");
+	if (user && strcmp(user, "user") && strcmp(user, "root"))
+		return err_set(e, ERR_INVALID, "user: '%.40s' is neither user nor root", user);
+	w->root = user && !strcmp(user, "root");
+	w->cwd = json_string_value(json_object_get(w->body, "cwd"));
+	w->background = json_is_true(json_object_get(w->body, "background"));
+	w->pty = json_is_object(pty);
+	w->rows = (uint16_t)json_integer_value(json_object_get(pty, "rows"));
+	w->cols = (uint16_t)json_integer_value(json_object_get(pty, "cols"));
+	if (check_files(json_object_get(w->body, "files"), e) < 0 || plan_env(w, e) < 0)
+		return -1;
+	if (install)
+		add_step(w, "install", words_of(install), 300000);
+	if (coded)
+		return plan_language(w, wall_ms, e);
+	add_step(w, "run", words_of(command), wall_ms);
+	return 0;
+}
+
+static void client_left(struct call *c)
+{
+	struct flow *w = c->state;
+
+	w->call = NULL;
+	if (!w->tapped)
+		return; /* between two steps; the next one will not be read */
+	w->tapped = 0;
+	if (w->tap.run) {
+		struct run *r = w->tap.run;
+
+		tap_close(&w->tap);
+		w->wait.done = waited;
+		run_await(r, &w->wait);
+	}
+}
+
+static void client_drains(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct flow *w = c->state;
+
+	if (w && w->tapped)
+		tap_stop(&w->tap, 0);
+}
+
+/* NULL: refused, and answered. */
+static struct flow *flow_new(struct call *c, const struct flow_want *want)
+{
+	struct flow *w = calloc(1, sizeof(*w));
+	struct err e;
+
+	if (!w)
+		abort();
+	w->api = c->api;
+	w->who = c->who;
+	w->door = want->door ? want->door : &native;
+	w->body = json_incref(want->body);
+	w->tap.own.post.fd = -1;
+	snprintf(w->replay_of, sizeof(w->replay_of), "%s", want->replay_of ? want->replay_of : "");
+	if (plan(w, &e) < 0) {
+		call_error(c, 400, "invalid", e.msg, NULL, "the fields are in /openapi.json");
+		flow_free(w);
+		return NULL;
+	}
+	if (!quota_run(c)) {
+		flow_free(w);
+		return NULL;
+	}
+	/* What goes to the background is answered when it runs, and has no stream; nor have those
+	 * who want the end in their own shape. */
+	w->kind = w->background || want->door ? FEED_NONE : feed_wanted(c);
+	w->call = c;
+	c->state = w;
+	c->drop = client_left;
+	c->req->on_drain = client_drains;
+	return w;
+}
+
+/* ---- in a box that is there ---- */
+
+void flow_in(struct call *c, struct berth *b, const struct flow_want *want)
+{
+	struct flow *w = flow_new(c, want);
+
+	if (!w)
+		return;
+	snprintf(w->box, sizeof(w->box), "%s", b->row.id);
+	w->request = replay_request(w->body, b);
+	berth_wake(b);
+	begin(w);
+}
+
+void flow_exec(struct call *c, struct berth *b)
+{
+	flow_in(c, b, &(struct flow_want){ .body = c->body });
+}
+
+/* ---- in a box of its own ---- */
+
+static void box_made(struct berth_wait *x, struct berth *b, const struct err *e)
+{
+	struct flow *w = loop_owner(x, struct flow, made);
+
+	if (e) {
+		flow_fail(w, e);
+		return;
+	}
+	snprintf(w->box, sizeof(w->box), "%s", b->row.id);
+	begin(w);
+}
+
+void flow_alone(struct call *c, const struct flow_want *want)
+{
+	struct berth_want box;
+	struct flow *w;
+	struct berth *b;
+	struct err e;
+
+	if (!quota_box(c))
+		return;
+	w = flow_new(c, want);
+	if (!w)
+		return;
+	w->own_box = 1;
+	w->request = replay_request(w->body, NULL);
+	if (box_want(c, &box, &e) < 0) {
+		flow_fail(w, &e);
+		return;
+	}
+	box.row.metadata = "{\"" BERTH_EPHEMERAL "\":\"1\"}";
+	w->made.done = box_made;
+	if (berth_create(&c->api->fleet, &box, &w->made, &b, &e) < 0)
+		flow_fail(w, &e);
+}
+
+void flow_run(struct call *c)
+{
+	flow_alone(c, &(struct flow_want){ .body = c->body });
+}

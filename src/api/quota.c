@@ -1,0 +1,268 @@
+/* quota.c - see quota.h. Counts are kept in memory and added to the store once a second: what a
+ * crash can lose is a second's worth of numbers, in the team's favour. */
+#include "api/quota.h"
+#include "base/log.h"
+#include "fleet/berth.h"
+#include "store/teams.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { REREAD_MS = 5000, BURST_S = 2 };
+
+struct team_count {
+	struct team_count *next;
+	struct store_team team;          /* with the limits in force */
+	uint64_t read_ms;                /* when the quotas were read */
+	double tokens;                   /* requests that may come now */
+	uint64_t filled_ms;
+	int32_t day;
+	struct store_usage today, month; /* as the store has it, and since */
+	struct store_usage unwritten;
+};
+
+struct quota {
+	struct api *api;
+	struct team_count *teams;
+	struct fleet_ear ear;
+};
+
+static struct team_count *count_of(struct api *a, const char *team);
+
+static uint64_t number(const json_t *data, const char *name)
+{
+	json_int_t n = json_integer_value(json_object_get(data, name));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+/* Every program counts, also one that nobody waited for. */
+static void heard(struct fleet_ear *x, const struct store_event *ev, const json_t *data)
+{
+	struct quota *q = loop_owner(x, struct quota, ear);
+	struct team_count *t;
+
+	if (strcmp(ev->type, "run.ended") != 0)
+		return;
+	t = count_of(q->api, ev->team);
+	t->unwritten.compute_ms += number(data, "cpu_ms");
+	t->unwritten.output_bytes += number(data, "output_bytes");
+}
+
+int quota_init(struct api *a, struct err *e)
+{
+	(void)e;
+	a->quota = calloc(1, sizeof(*a->quota));
+	if (!a->quota)
+		abort();
+	a->quota->api = a;
+	a->quota->ear.heard = heard;
+	fleet_listen(&a->fleet, &a->quota->ear);
+	return 0;
+}
+
+static uint64_t limit(uint64_t own, uint64_t otherwise)
+{
+	return own == QUOTA_NONE ? 0 : own ? own : otherwise;
+}
+
+struct store_team quota_limits(const struct api *a, const struct store_team *own)
+{
+	const struct store_team *conf = &a->conf.quota;
+	uint64_t rate = own->requests_per_second == QUOTA_NONE_RATE ? QUOTA_NONE :
+								      own->requests_per_second;
+	struct store_team t = *own;
+
+	t.boxes = limit(own->boxes, conf->boxes);
+	t.executions_per_day = limit(own->executions_per_day, conf->executions_per_day);
+	t.compute_ms_per_month = limit(own->compute_ms_per_month, conf->compute_ms_per_month);
+	t.output_bytes_per_day = limit(own->output_bytes_per_day, conf->output_bytes_per_day);
+	t.requests_per_second = (uint32_t)limit(rate, conf->requests_per_second);
+	return t;
+}
+
+/* The first day of this month. */
+static int32_t month_begin(int64_t now_ns)
+{
+	time_t s = (time_t)(now_ns / 1000000000);
+	struct tm tm;
+
+	gmtime_r(&s, &tm);
+	return store_day(now_ns) - (tm.tm_mday - 1);
+}
+
+static void reread(struct api *a, struct team_count *t)
+{
+	int64_t now = fleet_now_ns();
+	struct err e;
+
+	t->read_ms = loop_now_ms();
+	if (store_team_get(a->store, t->team.name, &t->team, &e) == 0)
+		t->team = quota_limits(a, &t->team);
+	if (t->day == store_day(now))
+		return;
+	t->day = store_day(now);
+	memset(&t->today, 0, sizeof(t->today));
+	memset(&t->month, 0, sizeof(t->month));
+	(void)!store_usage_get(a->store, t->team.name, t->day, t->day, &t->today, &e);
+	(void)!store_usage_get(a->store, t->team.name, month_begin(now), t->day, &t->month, &e);
+}
+
+static struct team_count *count_of(struct api *a, const char *team)
+{
+	struct team_count *t = a->quota->teams;
+
+	while (t && strcmp(t->team.name, team) != 0)
+		t = t->next;
+	if (!t) {
+		t = calloc(1, sizeof(*t));
+		if (!t)
+			abort();
+		snprintf(t->team.name, sizeof(t->team.name), "%s", team);
+		t->next = a->quota->teams;
+		a->quota->teams = t;
+		t->filled_ms = loop_now_ms();
+		reread(a, t);
+		t->tokens = t->team.requests_per_second * (double)BURST_S;
+	} else if (loop_now_ms() - t->read_ms > REREAD_MS) {
+		reread(a, t);
+	}
+	return t;
+}
+
+static int refuse(struct call *c, const char *what, uint64_t limit, int64_t retry_s)
+{
+	char why[120];
+
+	snprintf(why, sizeof(why), "team %s may have %llu", c->who.team, (unsigned long long)limit);
+	http_set(c->req, "Retry-After", "%lld", (long long)(retry_s < 1 ? 1 : retry_s));
+	call_error(c, 429, "quota", what, why, "an owner of team default can raise it: PUT /v1/teams/NAME");
+	return 0;
+}
+
+static int64_t seconds_to_midnight(void)
+{
+	return 86400 - fleet_now_ns() / 1000000000 % 86400;
+}
+
+int quota_request(struct call *c)
+{
+	struct team_count *t = count_of(c->api, c->who.team);
+	uint64_t now = loop_now_ms();
+	double rate = t->team.requests_per_second;
+
+	if (rate == 0)
+		return 1;
+	t->tokens += rate * (double)(now - t->filled_ms) / 1000;
+	if (t->tokens > rate * BURST_S)
+		t->tokens = rate * BURST_S;
+	t->filled_ms = now;
+	if (t->tokens < 1) {
+		c->audited = 1; /* it must be cheap to say no to this */
+		return refuse(c, "too many requests per second", t->team.requests_per_second, 1);
+	}
+	t->tokens -= 1;
+	return 1;
+}
+
+int quota_box(struct call *c)
+{
+	struct team_count *t = count_of(c->api, c->who.team);
+
+	if (t->team.boxes && fleet_team_boxes(&c->api->fleet, c->who.team) >= t->team.boxes)
+		return refuse(c, "too many boxes at once", t->team.boxes, 1);
+	t->unwritten.boxes_created++;
+	return 1;
+}
+
+int quota_run(struct call *c)
+{
+	struct team_count *t = count_of(c->api, c->who.team);
+	const struct store_team *q = &t->team;
+
+	if (q->executions_per_day &&
+	    t->today.executions + t->unwritten.executions >= q->executions_per_day)
+		return refuse(c, "too many executions today", q->executions_per_day,
+			      seconds_to_midnight());
+	if (q->output_bytes_per_day &&
+	    t->today.output_bytes + t->unwritten.output_bytes >= q->output_bytes_per_day)
+		return refuse(c, "too many bytes of output today", q->output_bytes_per_day,
+			      seconds_to_midnight());
+	if (q->compute_ms_per_month &&
+	    t->month.compute_ms + t->unwritten.compute_ms >= q->compute_ms_per_month)
+		return refuse(c, "too much computing this month", q->compute_ms_per_month,
+			      seconds_to_midnight());
+	t->unwritten.executions++;
+	return 1;
+}
+
+static void add(struct store_usage *to, const struct store_usage *more)
+{
+	to->executions += more->executions;
+	to->compute_ms += more->compute_ms;
+	to->output_bytes += more->output_bytes;
+	to->boxes_created += more->boxes_created;
+}
+
+static void write_out(struct api *a, struct team_count *t)
+{
+	static const struct store_usage nothing;
+	struct err e;
+
+	if (!memcmp(&t->unwritten, &nothing, sizeof(nothing)))
+		return;
+	if (store_usage_add(a->store, t->team.name, store_day(fleet_now_ns()), &t->unwritten, &e) < 0)
+		return; /* a full disk: it stays counted here, and is tried again */
+	add(&t->today, &t->unwritten);
+	add(&t->month, &t->unwritten);
+	t->unwritten = nothing;
+}
+
+void quota_second(struct api *a)
+{
+	for (struct team_count *t = a->quota->teams; t; t = t->next)
+		write_out(a, t);
+}
+
+void quota_changed(struct api *a, const char *team)
+{
+	for (struct team_count **at = &a->quota->teams, *t; (t = *at); at = &t->next)
+		if (!strcmp(t->team.name, team)) {
+			write_out(a, t);
+			*at = t->next;
+			free(t);
+			return;
+		}
+}
+
+void quota_fini(struct api *a)
+{
+	if (a->quota)
+		fleet_unlisten(&a->fleet, &a->quota->ear);
+	while (a->quota && a->quota->teams) {
+		struct team_count *t = a->quota->teams;
+
+		write_out(a, t);
+		a->quota->teams = t->next;
+		free(t);
+	}
+	free(a->quota);
+	a->quota = NULL;
+}
+
+json_t *quota_json(struct api *a, const char *team)
+{
+	struct team_count *t = count_of(a, team);
+
+	return json_pack("{s:I, s:I, s:I, s:I, s:I}", "boxes",
+			 (json_int_t)fleet_team_boxes(&a->fleet, team), "executions_today",
+			 (json_int_t)(t->today.executions + t->unwritten.executions),
+			 "output_bytes_today",
+			 (json_int_t)(t->today.output_bytes + t->unwritten.output_bytes),
+			 "compute_ms_this_month",
+			 (json_int_t)(t->month.compute_ms + t->unwritten.compute_ms),
+			 "boxes_created_today",
+			 (json_int_t)(t->today.boxes_created + t->unwritten.boxes_created));
+}

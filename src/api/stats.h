@@ -1,0 +1,9 @@
+/* stats.h - what boxes and the machine use: GET /v1/boxes/{box}/stats, its history, /v1/stats. */
+#pragma once
+#include "api/api.h"
+
+extern const struct field stats_query[], stats_history_query[];
+
+void stats_show(struct call *c); /* now, or every second */
+void stats_history(struct call *c);
+void stats_host(struct call *c);

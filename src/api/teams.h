@@ -1,0 +1,11 @@
+/* teams.h - /v1/teams, /v1/usage: tenants, what they may use, what they have used. */
+#pragma once
+#include "api/api.h"
+
+extern const struct field teams_put_fields[], teams_list_query[], usage_query[];
+
+void teams_list(struct call *c);
+void teams_show(struct call *c);
+void teams_put(struct call *c);
+void teams_delete(struct call *c);
+void usage_show(struct call *c);

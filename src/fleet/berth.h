@@ -1,0 +1,91 @@
+/* berth.h - one box under the fleet's care: from CREATE until nothing of it is left.
+ * Owns:         its row in memory, the line to its init, its runs, its clock.
+ * Does not own: the box. When the daemon dies the berth is rebuilt from the row and the keeper.
+ *
+ *   making -> running <-> kept -> ending -> gone */
+#pragma once
+#include "box/line.h"
+#include "fleet/fleet.h"
+
+enum berth_state { BERTH_MAKING, BERTH_RUNNING, BERTH_KEPT, BERTH_ENDING, BERTH_GONE, BERTH_STATES };
+const char *berth_state_name(enum berth_state s);
+
+#define BERTH_EPHEMERAL "atoll.ephemeral" /* in the metadata of a box made for one run */
+
+/* What is wanted of a new box. Borrowed for the call. */
+struct berth_want {
+	struct store_box row; /* team, name, session, template, timeouts, metadata, env */
+	struct wire_limits limits;
+	uint16_t flags; /* WIRE_CREATE_* */
+	struct wire_mount mounts[WIRE_MOUNTS]; /* volumes; row.volumes tells of them */
+	unsigned nmounts;
+};
+
+/* Waits for something to happen to a berth; its owner may leave any time. */
+struct berth_wait {
+	struct berth_wait *next;
+	struct berth *berth; /* NULL: waits for nothing */
+	void (*done)(struct berth_wait *w, struct berth *b, const struct err *e);
+	/* Of one that is made, may be NULL: this will be its id. Told before there is a row of it. */
+	int (*named)(struct berth_wait *w, const char *id, struct err *e);
+};
+void berth_wait_cancel(struct berth_wait *w);
+
+struct berth {
+	struct berth *next; /* in its slot, or among those being made */
+	struct fleet *fleet;
+	struct store_box row;
+	enum berth_state state;
+	struct wire_box about;
+	struct wire_mount *mounts; /* until it is made: its volumes */
+	unsigned nmounts;
+	struct line line;
+	struct office_ask *asking;
+	struct timer clock;
+	struct run *runs;
+	unsigned nruns;
+	unsigned readers;    /* taps with a connection of their own to its init */
+	unsigned busy;       /* requests that are being served: while there are some it is not idle */
+	uint64_t active_ms;  /* loop_now_ms() of the last activity */
+	uint64_t output_tip; /* of all execs, when last looked at: more of it is activity, too */
+	struct wire_counted seen; /* the kernel's figures when last asked */
+	uint64_t unclaimed_kills; /* for memory, that explain no run yet */
+	enum cause because;  /* why it is ending */
+	uint64_t because_ms;
+	uint64_t create_us, asked_ms;
+	int ephemeral; /* restored, and made for one run only: ends with it */
+	int died;      /* nobody asked for its end */
+	int restoring; /* counted in fleet.restoring */
+	int late;      /* restored, but its init could not be reached yet: asked again */
+	struct berth_wait *made, *ended;
+	struct listener look; /* at its execs, to see whether something happens in it */
+	struct listener tally; /* after a restart: what its execs have got */
+	int tally_again;
+	uint64_t look_tip;
+};
+
+/* Asks for a box; w->done tells when it is there, or why not (then the berth is no more). */
+must_check int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wait *w,
+			    struct berth **out, struct err *e);
+/* From a row, after a restart or when another front made it. w may be NULL; it is told when the box
+ * is there, or that it is not. */
+void berth_restore(struct fleet *f, struct store_box *take_row, struct berth_wait *w);
+void berth_await(struct berth *b, struct berth_wait *w); /* one that is being made or restored */
+/* No other front is beside us any more: what it did last is in the store. */
+void berth_catch_up(struct berth *b);
+/* Ends it; w may be NULL. Called for one that is ending already it only waits. */
+void berth_end(struct berth *b, enum cause because, struct berth_wait *w);
+/* What on_timeout asks for: kill, or end all programs and keep the files. */
+void berth_time_out(struct berth *b, enum cause because, uint64_t ms);
+void berth_wake(struct berth *b);  /* from kept to running: it is used again */
+void berth_tally(struct berth *b); /* asks init what its execs have got; run_told() */
+void berth_touch(struct berth *b); /* activity */
+void berth_hold(struct berth *b);  /* a request begins ... */
+void berth_release(struct berth *b); /* ... and ends */
+/* After row's timeouts, name or metadata were changed: writes it, sets the clock again. */
+must_check int berth_changed(struct berth *b, struct err *e);
+void berth_free(struct berth *b); /* the memory only */
+
+/* For run.c: its program is over. */
+void berth_run_over(struct berth *b, struct run *r);
+uint64_t berth_left_ms(const struct berth *b); /* of its lifetime; UINT64_MAX: no end */

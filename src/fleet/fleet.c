@@ -1,0 +1,274 @@
+/* fleet.c - see fleet.h. */
+#include "fleet/fleet.h"
+#include "base/clock.h"
+#include "fleet/berth.h"
+#include "fleet/run.h"
+#include "store/runs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PATIENCE_MS = 3000 };
+
+const double fleet_bounds[FLEET_BUCKETS] = { 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+					     0.1,    0.25,  0.5,    1,     5,    30,    300 };
+
+void fleet_observe(struct fleet_histogram *h, uint64_t us)
+{
+	double s = (double)us / 1e6;
+	unsigned i = 0;
+
+	while (i < FLEET_BUCKETS && s > fleet_bounds[i])
+		i++;
+	h->bucket[i]++;
+	h->count++;
+	h->sum += s;
+}
+
+int64_t fleet_now_ns(void)
+{
+	return (int64_t)clock_ns(CLOCK_REALTIME);
+}
+
+/* ---- the keeper ---- */
+
+static void lost_keeper(struct office *o)
+{
+	struct fleet *f = loop_owner(o, struct fleet, office);
+
+	f->figures.keeper_lost++;
+	f->need_keeper(f);
+}
+
+void fleet_keeper(struct fleet *f, int take_fd)
+{
+	office_connect(&f->office, take_fd);
+}
+
+static void be_ready(struct fleet *f)
+{
+	timer_clear(&f->patience);
+	if (f->ready)
+		return;
+	f->ready = 1;
+	f->on_ready(f);
+}
+
+static void waited_enough(struct timer *t)
+{
+	be_ready(loop_owner(t, struct fleet, patience));
+}
+
+void fleet_restored(struct fleet *f)
+{
+	if (--f->restoring == 0)
+		be_ready(f);
+}
+
+void fleet_init(struct fleet *f, struct loop *l, struct store *s, const struct fleet_conf *conf,
+		const char *boot)
+{
+	*f = (struct fleet){ .loop = l, .store = s, .conf = *conf };
+	snprintf(f->boot, sizeof(f->boot), "%s", boot);
+	timer_init(&f->patience, l, waited_enough);
+	f->alone = 1;
+	office_init(&f->office, l, lost_keeper);
+}
+
+/* ---- the table ---- */
+
+struct berth *fleet_find(const struct fleet *f, const char *id)
+{
+	struct berth *b = f->slots[id_hash(id) % FLEET_SLOTS];
+
+	while (b && strcmp(b->row.id, id) != 0)
+		b = b->next;
+	return b;
+}
+
+struct berth *fleet_next(const struct fleet *f, const struct berth *after)
+{
+	unsigned i = 0;
+
+	if (after && after->next)
+		return after->next;
+	if (after)
+		i = id_hash(after->row.id) % FLEET_SLOTS + 1;
+	while (i < FLEET_SLOTS && !f->slots[i])
+		i++;
+	return i < FLEET_SLOTS ? f->slots[i] : NULL;
+}
+
+struct berth *fleet_named(const struct fleet *f, const char *team, const char *id_or_name)
+{
+	struct berth *b = fleet_find(f, id_or_name);
+
+	if (b && !strcmp(b->row.team, team))
+		return b;
+	if (!*id_or_name)
+		return NULL;
+	for (b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+		if (!strcmp(b->row.name, id_or_name) && !strcmp(b->row.team, team))
+			return b;
+	return NULL;
+}
+
+static int is_of_session(const struct berth *b, const char *team, const char *session,
+			 const char *template)
+{
+	return !strcmp(b->row.session, session) && !strcmp(b->row.team, team) &&
+	       !strcmp(b->row.template, template) && b->state < BERTH_ENDING;
+}
+
+struct berth *fleet_session(const struct fleet *f, const char *team, const char *session,
+			    const char *template)
+{
+	for (struct berth *b = f->making; b; b = b->next)
+		if (is_of_session(b, team, session, template))
+			return b;
+	for (struct berth *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+		if (is_of_session(b, team, session, template))
+			return b;
+	return NULL;
+}
+
+unsigned fleet_team_boxes(const struct fleet *f, const char *team)
+{
+	unsigned n = 0;
+
+	for (struct berth *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+		n += !strcmp(b->row.team, team);
+	for (const struct berth *b = f->making; b; b = b->next)
+		n += !strcmp(b->row.team, team);
+	return n;
+}
+
+/* ---- news ---- */
+
+void fleet_tell(struct fleet *f, const char *team, const char *box, const char *type,
+		json_t *take_data)
+{
+	struct store_event ev = { .at_ns = fleet_now_ns() };
+	struct err e;
+
+	snprintf(ev.team, sizeof(ev.team), "%s", team);
+	snprintf(ev.box, sizeof(ev.box), "%s", box);
+	snprintf(ev.type, sizeof(ev.type), "%s", type);
+	ev.data = take_data ? json_dumps(take_data, JSON_COMPACT) : NULL;
+	/* News is not worth failing for: who was listening hears it, the rest reads the boxes. */
+	if (store_event_add(f->store, &ev, &e) < 0)
+		ev.seq = 0;
+	for (struct fleet_ear *x = f->ears, *next; x; x = next) {
+		next = x->next;
+		x->heard(x, &ev, take_data);
+	}
+	free(ev.data);
+	json_decref(take_data);
+}
+
+void fleet_listen(struct fleet *f, struct fleet_ear *x)
+{
+	x->next = f->ears;
+	f->ears = x;
+}
+
+void fleet_unlisten(struct fleet *f, struct fleet_ear *x)
+{
+	for (struct fleet_ear **at = &f->ears; *at; at = &(*at)->next)
+		if (*at == x) {
+			*at = x->next;
+			return;
+		}
+}
+
+/* ---- after a restart ---- */
+
+/* Runs of boxes that are no more: nobody saw their end. */
+static void bury_runs(struct fleet *f)
+{
+	struct store_runs rows = { 0 };
+	struct err e;
+
+	if (store_run_running(f->store, NULL, &rows, &e) < 0)
+		return;
+	for (unsigned i = 0; i < rows.n; i++) {
+		struct store_run *r = &rows.v[i];
+		struct berth *b = fleet_find(f, r->box);
+
+		if (b)
+			continue;
+		r->ended_ns = fleet_now_ns();
+		r->status = 125;
+		snprintf(r->cause, sizeof(r->cause), "%s", cause_name(CAUSE_HOST));
+		(void)!store_run_end(f->store, r, &e);
+	}
+	store_runs_fini(&rows);
+}
+
+/* All rows of living boxes that are in no berth yet. */
+static int take_rows(struct fleet *f, struct err *e)
+{
+	struct store_boxes rows = { 0 };
+
+	if (store_box_live(f->store, &rows, e) < 0)
+		return err_in(e, "boxes of before");
+	for (unsigned i = 0; i < rows.n; i++)
+		if (fleet_find(f, rows.v[i].id))
+			store_box_fini(&rows.v[i]);
+		else
+			berth_restore(f, &rows.v[i], NULL); /* the row's texts are the berth's now */
+	free(rows.v);
+	return 0;
+}
+
+static void keeper_answers(void *ctx, const struct frame *f, size_t len, int *fd,
+			   const struct err *e)
+{
+	struct fleet *fl = ctx;
+
+	(void)f;
+	(void)len;
+	(void)fd;
+	(void)e;
+	timer_set(&fl->patience, PATIENCE_MS);
+	fleet_restored(fl);
+}
+
+int fleet_restore(struct fleet *f, struct err *e)
+{
+	static const struct frame ask = { .type = WIRE_INFO };
+
+	/* The keeper is waited for in any case: without one there is nothing to serve. */
+	f->restoring = 1;
+	office_ask(&f->office, &ask, sizeof(ask), WIRE_ABOUT, keeper_answers, f);
+	if (take_rows(f, e) < 0)
+		return -1;
+	bury_runs(f);
+	return 0;
+}
+
+void fleet_alone(struct fleet *f, int alone)
+{
+	struct err e;
+
+	f->alone = alone;
+	if (!alone)
+		return;
+	for (struct berth *b = fleet_next(f, NULL), *next; b; b = next) {
+		next = fleet_next(f, b);
+		berth_catch_up(b);
+	}
+	(void)!take_rows(f, &e); /* what stays out is fetched by whoever asks for it */
+	bury_runs(f);
+}
+
+void fleet_fini(struct fleet *f)
+{
+	timer_fini(&f->patience);
+	while (f->making)
+		berth_free(f->making);
+	for (unsigned i = 0; i < FLEET_SLOTS; i++)
+		while (f->slots[i])
+			berth_free(f->slots[i]);
+	office_fini(&f->office);
+}

@@ -1,0 +1,105 @@
+/* fleet.h - all boxes of this machine that the daemon looks after.
+ * Owns:         the table of berths, the keeper's office, what a restart restores, the figures.
+ * Does not own: the store and the loop; who may do what (api/), the boxes' processes (the kernel).
+ *
+ *   fleet ── berth (a box: its row, its timers, the line to its init)
+ *               └── run (a program in it) ── tap (somebody who reads its output) */
+#pragma once
+#include "base/err.h"
+#include "box/cause.h"
+#include "box/office.h"
+#include "store/boxes.h"
+#include "store/events.h"
+#include "store/store.h"
+#include <jansson.h>
+
+enum { FLEET_SLOTS = 4096, FLEET_TEMPLATES = 32 };
+
+struct berth;
+struct run;
+
+struct fleet_conf {
+	uint64_t lifetime_ms, lifetime_max_ms; /* 0: none */
+	uint64_t idle_ms;
+	uint64_t retention_ms;
+	uint64_t run_wall_ms; /* of a program whose request names none; 0: none */
+	struct wire_limits limits; /* of a box whose request names none */
+	const char *const *layer_names;
+};
+
+enum { FLEET_BUCKETS = 14 };
+struct fleet_histogram { /* seconds; the bounds are fleet_bounds */
+	uint64_t bucket[FLEET_BUCKETS + 1], count;
+	double sum;
+};
+extern const double fleet_bounds[FLEET_BUCKETS];
+void fleet_observe(struct fleet_histogram *h, uint64_t us);
+
+struct fleet_figures {
+	uint64_t created, create_failed, pool_hits, pool_misses;
+	uint64_t runs_started, ended[CAUSE_COUNT]; /* runs, by cause */
+	uint64_t boxes_ended[CAUSE_COUNT];
+	uint64_t output_bytes, stdin_bytes;
+	uint64_t keeper_lost, restored, restored_runs;
+	struct { /* by template; what finds no row any more is counted in the last one, "other" */
+		char name[STORE_TEMPLATE + 1];
+		uint64_t created;
+	} templates[FLEET_TEMPLATES];
+	struct fleet_histogram create, run;
+};
+
+/* Somebody who wants to hear of everything that happens to boxes. */
+struct fleet_ear {
+	struct fleet_ear *next;
+	/* ev->seq 0: the store did not take it. data is ev->data, not yet a text; or NULL. */
+	void (*heard)(struct fleet_ear *x, const struct store_event *ev, const json_t *data);
+};
+
+struct fleet {
+	struct loop *loop;
+	struct store *store;
+	struct fleet_conf conf;
+	struct office office;
+	char boot[64];
+	struct berth *slots[FLEET_SLOTS];
+	struct berth *making; /* have no id yet, hence no slot */
+	unsigned count;
+	struct fleet_figures figures;
+	struct fleet_ear *ears;
+	unsigned restoring;
+	struct timer patience; /* we serve at the latest then */
+	int ready;
+	int alone; /* no other front looks after the same boxes */
+	void (*on_ready)(struct fleet *f);       /* everything that lived is in its berth again */
+	void (*need_keeper)(struct fleet *f);    /* bring a connection: fleet_keeper() */
+	void *user;
+};
+
+void fleet_init(struct fleet *f, struct loop *l, struct store *s, const struct fleet_conf *conf,
+		const char *boot);
+void fleet_keeper(struct fleet *f, int take_fd);
+/* Looks after what was there before; on_ready() follows, within seconds of the keeper's
+ * first word: a box that is not reached by then is still being restored. */
+must_check int fleet_restore(struct fleet *f, struct err *e);
+/* There may be two fronts for a while: an old one that drains beside us, or we are that one. With
+ * another one beside us timeouts are read again before they are acted upon, and nobody ends what
+ * the other may be about to use. When we become alone, what the other one did last is taken over. */
+void fleet_alone(struct fleet *f, int alone);
+void fleet_restored(struct fleet *f); /* from berth.c: one less to wait for */
+void fleet_fini(struct fleet *f); /* lets go of everything; the boxes live on */
+
+struct berth *fleet_find(const struct fleet *f, const char *id);
+/* Of one team, by id, else by name; NULL: there is none. */
+struct berth *fleet_named(const struct fleet *f, const char *team, const char *id_or_name);
+/* Perhaps one that is being made: berth_await(). */
+struct berth *fleet_session(const struct fleet *f, const char *team, const char *session,
+			    const char *template);
+struct berth *fleet_next(const struct fleet *f, const struct berth *after); /* any order */
+unsigned fleet_team_boxes(const struct fleet *f, const char *team); /* those being made, too */
+
+/* Tells the ears, and the store for those who were not listening. */
+void fleet_tell(struct fleet *f, const char *team, const char *box, const char *type,
+		json_t *take_data);
+void fleet_listen(struct fleet *f, struct fleet_ear *x);
+void fleet_unlisten(struct fleet *f, struct fleet_ear *x); /* not from within heard() */
+int64_t fleet_now_ns(void); /* wall clock, for rows */

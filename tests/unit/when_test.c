@@ -1,0 +1,67 @@
+/* when_test.c - moments as people write them. */
+#include "api/when.h"
+#include "tap.h"
+
+#define NOW INT64_C(1800000000000000000)
+
+static int64_t ns;
+static struct err e;
+
+static int parse(const char *text)
+{
+	ns = -1;
+	return when_parse(text, NOW, &ns, &e);
+}
+
+TEST(dates_are_read_to_the_nanosecond)
+{
+	CHECK_INT(parse("2026-11-15T12:00:00Z"), 0);
+	CHECK_INT(ns, INT64_C(1794744000000000000));
+	CHECK_INT(parse("2026-11-15T12:00:00.25z"), 0);
+	CHECK_INT(ns, INT64_C(1794744000250000000));
+	CHECK_INT(parse("2026-11-15t13:30:00.000000000001+01:30"), 0);
+	CHECK_INT(ns, INT64_C(1794744000000000000));
+	CHECK_INT(parse("2026-11-15T11:00:00-01:00"), 0);
+	CHECK_INT(ns, INT64_C(1794744000000000000));
+	CHECK_INT(parse("1970-01-01T00:00:00Z"), 0);
+	CHECK_INT(ns, 0);
+}
+
+TEST(numbers_are_milliseconds)
+{
+	CHECK_INT(parse("1794744000250"), 0);
+	CHECK_INT(ns, INT64_C(1794744000250000000));
+	CHECK_INT(parse("0"), 0);
+	CHECK_INT(ns, 0);
+	CHECK_INT(parse("9223372036854"), 0);
+	CHECK_INT(parse("9223372036855"), -1);
+	CHECK_INT(parse("99999999999999"), -1);
+	CHECK_INT(parse("999999999999999999999999999999"), -1);
+}
+
+TEST(durations_are_how_long_ago)
+{
+	CHECK_INT(parse("15m"), 0);
+	CHECK_INT(ns, NOW - INT64_C(900000000000));
+	CHECK_INT(parse("500ms"), 0);
+	CHECK_INT(ns, NOW - 500000000);
+}
+
+TEST(everything_else_is_refused)
+{
+	static const char *const bad[] = {
+		"", " ", "yesterday", "-5", "+5", "2026-11-15", "2026-11-15T12:00:00",
+		"2026-13-15T12:00:00Z", "2026-11-32T12:00:00Z", "2026-11-15T24:00:00Z",
+		"2026-11-15T12:60:00Z", "2026-11-15T12:00:61Z", "2026-11-15T12:00:00Zx",
+		"2026-11-15T12:00:00+1:00", "2026-11-15T12:00:00+24:00", "2026-11-15T12:00:00+01:60",
+		"2026-11-15T12:00:00+01:-1", "2026-11-15X12:00:00Z", "1969-12-31T23:59:59Z",
+		"9999-01-01T00:00:00Z", "2026- 1-15T12:00:00Z", "2026-11-15T-1:00:00Z", "0x10", "1e3", "m", "\xff",
+	};
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		if (parse(bad[i]) == 0)
+			printf("# taken: '%s'\n", bad[i]);
+		CHECK_INT(parse(bad[i]), -1);
+		CHECK_INT(e.kind, ERR_INVALID);
+	}
+}
