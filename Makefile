@@ -22,7 +22,7 @@ bench: build ## compare with plain fork, bubblewrap, crun, runc (needs root)
 fuzz: ## run the fuzzers for a while
 	@tests/fuzz/run
 
-soak: build ## thousands of boxes, keepers killed at random (needs root)
+soak: build ## stress for hours: keepers and a daemon killed at random (needs root)
 	@tests/soak.sh
 
 install: build ## install below PREFIX (default /usr/local)

@@ -16,6 +16,8 @@ const struct flag args_common[] = {
 				   "say nothing but what was asked for" },
 	[ARG_VERBOSE - ARG_HELP] = { "verbose", 'v', FLAG_SWITCH, NULL, "say more, on stderr" },
 	[ARG_COLOR - ARG_HELP] = { "color", 0, FLAG_TEXT, "WHEN", "always, never or auto" },
+	[ARG_HOST - ARG_HELP] = { "host", 'H', FLAG_TEXT, "URL",
+				  "the daemon: http://..., https://... or unix:/path" },
 };
 const unsigned args_ncommon = ARRAY_LEN(args_common);
 _Static_assert(ARRAY_LEN(args_common) == ARG_END - ARG_HELP, "a common flag without a row");
@@ -205,7 +207,7 @@ int args_parse(struct args *a, const struct verb *verb, int argc, char **argv, s
 
 		if (a->dashes || !is_flag) {
 			a->words[a->nwords++] = argv[i];
-			if (!verb->own_words)
+			if (!verb->own_words || a->nwords < verb->own_words)
 				continue;
 			while (++i < argc)
 				a->words[a->nwords++] = argv[i];

@@ -30,6 +30,7 @@ enum {
 	ARG_QUIET,
 	ARG_VERBOSE,
 	ARG_COLOR,
+	ARG_HOST,
 	ARG_END,
 };
 extern const struct flag args_common[]; /* [ARG_x - ARG_HELP] */
@@ -48,9 +49,10 @@ struct verb {
 	const char *usage;   /* "FILE [ARGS...]" */
 	const char *summary; /* one line, lower case, no full stop */
 	const char *notes;   /* more, for help; or NULL */
+	const char *words;   /* what its first word may be, with blanks between; or NULL */
 	const struct flag *flags;
 	unsigned nflags;
-	int own_words; /* from the first word on everything belongs to the program */
+	unsigned own_words; /* from this word on (1: the first) everything belongs to the program */
 	unsigned max_words;
 	const struct example *examples; /* up to one without a line */
 	int (*run)(const struct cli *cli, const struct args *a);
@@ -81,12 +83,23 @@ int args_has(const struct args *a, unsigned flag);
 const char *args_text(const struct args *a, unsigned flag, const char *otherwise);
 uint64_t args_value(const struct args *a, unsigned flag, uint64_t otherwise);
 
+/* The daemon that verbs speak with, from the settings. */
+struct reach {
+	char where[300]; /* "unix:/path", "http://host:port", "https://host:port" */
+	char key[64];    /* "": none */
+	int chosen;      /* somebody named it; else it is the usual place */
+};
+
 /* What main() hands to every verb. */
 struct cli {
 	const struct verb *const *verbs; /* NULL-terminated */
 	const char *const *layers;       /* names by bit, NULL-terminated */
 	/* Test builds: bits of the row to leave out, in the launcher's table or in init's. */
 	int (*without)(const char *row, uint64_t *launch, uint64_t *init);
+	/* Looked up only by verbs that need it: reading files takes time, and they may be wrong. */
+	int (*reach)(struct reach *out, struct err *e);
+	const char *host; /* -H, or NULL */
+	char **argv; /* all of it, as main() got it */
 	int json, quiet, verbose;
 	int color; /* stdout may have colours */
 };

@@ -35,15 +35,38 @@ int help_unknown(const struct verb *const *verbs, const char *typed, int json)
 	return trouble_say(&t, json, STATUS_USAGE);
 }
 
-void help_overview(const struct verb *const *verbs)
+static void say_beginning(void)
 {
-	const char *group = "";
-
 	puts("atoll - run code in sandboxes on your own machine\n\n"
 	     "  atoll run hello.py              run a local file in a fresh box, then delete the box\n"
 	     "  atoll shell                     an interactive shell in a fresh box\n"
 	     "  atoll run -w . -- make test     copy this folder in, run a command\n"
-	     "  atoll doctor                    can this machine hold boxes, and how well");
+	     "  atoll new demo                  a box that stays, in the daemon; atoll exec demo -- CMD");
+}
+
+void help_overview(const struct verb *const *verbs)
+{
+	const char *group = "";
+
+	say_beginning();
+	for (; *verbs; verbs++) {
+		if (!(*verbs)->group)
+			continue;
+		if (strcmp(group, (*verbs)->group) != 0)
+			printf("\n%-9s", (*verbs)->group);
+		group = (*verbs)->group;
+		printf("  %s", (*verbs)->name);
+	}
+	puts("\nGlobal     -H/--host URL  --json  -q/--quiet  -v/--verbose  --color WHEN  -h/--help\n\n"
+	     "atoll help tells what each verb does; atoll VERB -h lists its flags; atoll help VERB\n"
+	     "explains it.");
+}
+
+static void list_all(const struct verb *const *verbs)
+{
+	const char *group = "";
+
+	say_beginning();
 	for (; *verbs; verbs++) {
 		if (!(*verbs)->group)
 			continue;
@@ -89,7 +112,7 @@ static int help(const struct cli *cli, const struct args *a)
 	const struct verb *v;
 
 	if (!a->nwords) {
-		help_overview(cli->verbs);
+		list_all(cli->verbs);
 		return 0;
 	}
 	v = help_find(cli->verbs, a->words[0]);

@@ -1,7 +1,9 @@
-/* kill.c - `atoll kill`: ends boxes, and returns when nothing of them is left. */
+/* kill.c - `atoll kill`: ends boxes, and returns when nothing of them is left; or one program in one.
+ * Boxes are the daemon's; those that it does not know, and all when there is none, the keeper's. */
 #include "base/own.h"
 #include "box/box.h"
 #include "cli/nearest.h"
+#include "cli/remote.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
 
@@ -9,11 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KILL_ALL, KILL_NFLAGS };
+enum { KILL_ALL, KILL_SIGNAL, KILL_LOCAL, KILL_NFLAGS };
 enum { PAGE = 200 };
 
 static const struct flag flags[KILL_NFLAGS] = {
 	[KILL_ALL] = { "all", 'a', FLAG_SWITCH, NULL, "every box of this keeper" },
+	[KILL_SIGNAL] = { "signal", 's', FLAG_TEXT, "NAME", "send this to EXEC instead: INT, TERM, 10" },
+	[KILL_LOCAL] = { "local", 0, FLAG_SWITCH, NULL, "ask the keeper, not the daemon" },
 };
 
 static int no_such_box(const struct cli *cli, struct keeper_link *k, const char *id)
@@ -65,19 +69,12 @@ static int kill_all(const struct cli *cli, struct keeper_link *k)
 	return n < 0 ? (session_failed(cli, &e), STATUS_FAILED) : 0;
 }
 
-static int kill_boxes(const struct cli *cli, const struct args *a)
+static int kill_local(const struct cli *cli, const struct args *a)
 {
 	struct keeper_link k;
-	struct trouble t;
 	struct err e;
 	int status = 0;
 
-	if (!a->nwords && !args_has(a, KILL_ALL)) {
-		trouble_what(&t, "usage", "kill which box?");
-		trouble_hint(&t, "list", "atoll ps");
-		trouble_hint(&t, "all", "atoll kill --all");
-		return trouble_say(&t, cli->json, STATUS_USAGE);
-	}
 	if (keeper_open(&k, 0, &e) < 0 && e.sys != ENOENT && e.sys != ECONNREFUSED)
 		return session_failed(cli, &e), STATUS_FAILED;
 	if (args_has(a, KILL_ALL))
@@ -91,17 +88,139 @@ static int kill_boxes(const struct cli *cli, const struct args *a)
 	return status;
 }
 
+/* ---- the daemon's ---- */
+
+static int is_exec(struct remote *r, const struct args *a)
+{
+	json_t *doc;
+
+	if (a->nwords != 2)
+		return 0;
+	doc = remote_get(r, "/v1/boxes/%s/execs/%s", a->words[0], a->words[1]);
+	json_decref(doc);
+	return doc != NULL;
+}
+
+static json_t *signal_json(const char *text)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	return json_pack("{s:o}", "signal", *text && !*end ? json_integer(n) : json_string(text));
+}
+
+static int kill_exec(struct remote *r, const struct args *a)
+{
+	const char *signal = args_text(a, KILL_SIGNAL, NULL);
+	auto_free char *path = remote_path(signal ? "/v1/boxes/%s/execs/%s/signal" :
+						    "/v1/boxes/%s/execs/%s",
+					   a->words[0], a->words[1]);
+	json_t *doc = signal ? remote_json(r, "POST", path, signal_json(signal)) :
+			       remote_json(r, "DELETE", path, NULL);
+
+	if (!doc) {
+		remote_explain_box(r, a->words[0]);
+		return r->status;
+	}
+	if (r->cli->json && !json_is_null(doc))
+		remote_print(doc);
+	else if (!r->cli->quiet && !r->cli->json)
+		puts(a->words[1]);
+	json_decref(doc);
+	return 0;
+}
+
+/* 0: none of the daemon's; 1: settled, *status says how. */
+static int kill_box(struct remote *r, const char *box, int *status)
+{
+	auto_free char *path = remote_path("/v1/boxes/%s", box);
+	json_t *doc = remote_json(r, "DELETE", path, NULL);
+
+	if (!doc && r->http == 404)
+		return 0;
+	if (!doc)
+		*status = trouble_say(&r->trouble, r->cli->json, r->status);
+	else if (!r->cli->quiet && !r->cli->json)
+		puts(box);
+	json_decref(doc);
+	return 1;
+}
+
+static int kill_words(struct remote *r, const struct args *a)
+{
+	struct keeper_link k = { .fd = -1 };
+	struct err e;
+	int status = 0;
+
+	if (args_has(a, KILL_SIGNAL) || is_exec(r, a)) {
+		if (a->nwords != 2) {
+			remote_usage(r, "--signal is for one program in one box");
+			trouble_hint(&r->trouble, "type", "atoll kill -s INT BOX EXEC");
+			return r->status;
+		}
+		return kill_exec(r, a);
+	}
+	if (r->lost)
+		return r->status;
+	for (unsigned i = 0; i < a->nwords; i++) {
+		int one = 0;
+
+		if (kill_box(r, a->words[i], &one)) {
+			status = one ? one : status;
+			continue;
+		}
+		/* A private one, perhaps: of `atoll run`. */
+		if (k.fd < 0 && !r->reach.chosen)
+			(void)!keeper_open(&k, 0, &e);
+		if (k.fd < 0) {
+			remote_explain_box(r, a->words[i]);
+			one = trouble_say(&r->trouble, r->cli->json, r->status);
+		} else {
+			one = kill_one(r->cli, &k, a->words[i]);
+		}
+		status = one ? one : status;
+	}
+	keeper_close(&k);
+	r->trouble.what[0] = 0; /* all of it was said */
+	return status;
+}
+
+static int kill_boxes(const struct cli *cli, const struct args *a)
+{
+	struct remote r;
+	struct trouble t;
+	int status;
+
+	if (!a->nwords && !args_has(a, KILL_ALL)) {
+		trouble_what(&t, "usage", "kill which box?");
+		trouble_hint(&t, "list", "atoll ls, atoll ps --local");
+		trouble_hint(&t, "all", "atoll kill --all");
+		return trouble_say(&t, cli->json, STATUS_USAGE);
+	}
+	if (args_has(a, KILL_ALL) || args_has(a, KILL_LOCAL))
+		return kill_local(cli, a);
+	status = remote_open(&r, cli);
+	if (!status)
+		status = kill_words(&r, a);
+	remote_close(&r);
+	if (status && r.never && !r.reach.chosen && !args_has(a, KILL_SIGNAL))
+		return kill_local(cli, a);
+	return status && r.trouble.what[0] ? trouble_say(&r.trouble, cli->json, status) : status;
+}
+
 static const struct example examples[] = {
 	{ "atoll kill k3v7qe2xn4ab", "end one box" },
-	{ "atoll kill --all", "end all of them" },
+	{ "atoll kill demo 5xq2mbw7trka", "end one program in it" },
+	{ "atoll kill -s INT demo 5xq2mbw7trka", "or just send it a signal" },
+	{ "atoll kill --all", "end all boxes of this machine" },
 	{ 0 },
 };
 
 const struct verb verb_kill = {
 	.name = "kill",
 	.group = "Run",
-	.usage = "BOX... | --all",
-	.summary = "end boxes and all that is in them",
+	.usage = "BOX... | BOX EXEC | --all",
+	.summary = "end boxes, or one program in a box",
 	.flags = flags,
 	.nflags = KILL_NFLAGS,
 	.max_words = 1000,

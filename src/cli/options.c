@@ -9,30 +9,24 @@
 const struct flag options_flags[OPT_COUNT] = {
 	[OPT_TEMPLATE] = { "template", 't', FLAG_TEXT, "NAME",
 			   "what runs the code: python, node, bash, c, ..." },
-	[OPT_MEM] = { "mem", 'm', FLAG_SIZE, "SIZE", "memory of all processes together (512M)" },
-	[OPT_CPU] = { "cpu", 0, FLAG_CPUS, "N", "processors, also parts of one (1)" },
+	[OPT_MEM] = OPTION_MEM,
+	[OPT_CPU] = OPTION_CPU,
 	[OPT_TIME] = { "time", 0, FLAG_TIME, "TIME",
 		       "wall clock, then it is killed: 30s, 5m (no limit)" },
-	[OPT_CPU_TIME] = { "cpu-time", 0, FLAG_TIME, "TIME",
-			   "CPU time of all processes together (no limit)" },
-	[OPT_DISK] = { "disk", 0, FLAG_SIZE, "SIZE",
-		       "what it may write to files; part of the memory (256M)" },
-	[OPT_FILES] = { "files", 0, FLAG_COUNT, "N", "how many files it may make (65536)" },
-	[OPT_PIDS] = { "pids", 0, FLAG_COUNT, "N", "processes and threads at once (512)" },
-	[OPT_ENV] = { "env", 'e', FLAG_ENV, "NAME=VALUE",
-		      "an environment variable; may be repeated" },
+	[OPT_CPU_TIME] = OPTION_CPU_TIME,
+	[OPT_DISK] = OPTION_DISK,
+	[OPT_FILES] = OPTION_FILES,
+	[OPT_PIDS] = OPTION_PIDS,
+	[OPT_ENV] = OPTION_ENV,
 	[OPT_NET] = { "net", 0, FLAG_TEXT, "off", "a box has no network but its own loopback" },
 	[OPT_WORKDIR] = { "workdir", 'w', FLAG_TEXT, "DIR",
 			  "copy this folder's contents in and start there" },
 	[OPT_REPORT] = { "report", 0, FLAG_TEXT, "FILE",
 			 "write the record of the run here, as JSON" },
-	[OPT_NO_TTY] = { "no-tty", 'T', FLAG_SWITCH, NULL,
-			 "no terminal inside, even if there is one here" },
-	[OPT_INTERACTIVE] = { "interactive", 'i', FLAG_SWITCH, NULL,
-			      "pass stdin on, even from a terminal" },
-	[OPT_ROOT] = { "root", 0, FLAG_SWITCH, NULL,
-		       "as the box's root, with the few capabilities it may have" },
-	[OPT_COLD] = { "cold", 0, FLAG_SWITCH, NULL, "a box made now, not a waiting one" },
+	[OPT_NO_TTY] = OPTION_NO_TTY,
+	[OPT_INTERACTIVE] = OPTION_INTERACTIVE,
+	[OPT_ROOT] = OPTION_ROOT,
+	[OPT_COLD] = OPTION_COLD,
 #ifdef ATOLL_TEST
 	[OPT_WITHOUT] = { "without", 0, FLAG_WORDS, "ROW",
 			  "leave out a row of isolation (test builds only)" },
@@ -40,7 +34,7 @@ const struct flag options_flags[OPT_COUNT] = {
 };
 
 /* A name that came with us may be anything; a terminal type is a word. */
-static const char *terminal_type(void)
+const char *options_terminal(void)
 {
 	static const char allowed[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+_-";
@@ -81,7 +75,7 @@ static void read_env(struct options *o, const struct args *a)
 		abort();
 	for (unsigned i = 0; box_default_env[i]; i++)
 		set_env(o->env, &n, box_default_env[i]);
-	set_env(o->env, &n, terminal_type());
+	set_env(o->env, &n, options_terminal());
 	for (unsigned i = 0; i < a->ngiven; i++)
 		if (a->given[i].flag == OPT_ENV)
 			set_env(o->env, &n, a->given[i].text);

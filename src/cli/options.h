@@ -28,6 +28,25 @@ enum {
 };
 extern const struct flag options_flags[OPT_COUNT];
 
+/* Rows that other verbs have, too. */
+#define OPTION_MEM { "mem", 'm', FLAG_SIZE, "SIZE", "memory of all processes together (512M)" }
+#define OPTION_CPU { "cpu", 0, FLAG_CPUS, "N", "processors, also parts of one (1)" }
+#define OPTION_CPU_TIME                                                                            \
+	{ "cpu-time", 0, FLAG_TIME, "TIME", "CPU time of all processes together (no limit)" }
+#define OPTION_DISK                                                                                \
+	{ "disk", 0, FLAG_SIZE, "SIZE", "what it may write to files; part of the memory (256M)" }
+#define OPTION_FILES { "files", 0, FLAG_COUNT, "N", "how many files it may make (65536)" }
+#define OPTION_PIDS { "pids", 0, FLAG_COUNT, "N", "processes and threads at once (512)" }
+#define OPTION_ENV                                                                                 \
+	{ "env", 'e', FLAG_ENV, "NAME=VALUE", "an environment variable; may be repeated" }
+#define OPTION_NO_TTY                                                                              \
+	{ "no-tty", 'T', FLAG_SWITCH, NULL, "no terminal inside, even if there is one here" }
+#define OPTION_INTERACTIVE                                                                         \
+	{ "interactive", 'i', FLAG_SWITCH, NULL, "pass stdin on, even from a terminal" }
+#define OPTION_ROOT                                                                                \
+	{ "root", 0, FLAG_SWITCH, NULL, "as the box's root, with the few capabilities it may have" }
+#define OPTION_COLD { "cold", 0, FLAG_SWITCH, NULL, "a box made now, not a waiting one" }
+
 struct options {
 	const char *template; /* NULL: to be found out */
 	struct wire_limits limits;
@@ -42,3 +61,4 @@ struct options {
 must_check int options_read(struct options *o, const struct cli *cli, const struct args *a,
 			    struct trouble *t);
 void options_fini(struct options *o);
+const char *options_terminal(void); /* "TERM=..." of ours, or a usual one */

@@ -1,17 +1,29 @@
-/* ps.c - `atoll ps`: the boxes there are. */
+/* ps.c - `atoll ps`: the programs that run in the daemon's boxes; without a daemon, the keeper's
+ * boxes. */
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/units.h"
 #include "box/box.h"
+#include "cli/remote.h"
 #include "cli/session.h"
+#include "cli/table.h"
 #include "cli/verbs.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
+enum { PS_ALL, PS_LOCAL, PS_NFLAGS };
 enum { PAGE = 200 };
+
+static const struct flag flags[PS_NFLAGS] = {
+	[PS_ALL] = { "all", 'a', FLAG_SWITCH, NULL, "programs that are over, too" },
+	[PS_LOCAL] = { "local", 0, FLAG_SWITCH, NULL, "this machine's boxes, asked of their keeper" },
+};
+
+/* ---- the keeper's boxes ---- */
 
 static void print_row(struct keeper_link *k, const struct wire_box *b)
 {
@@ -64,14 +76,13 @@ static int list(const struct cli *cli, struct keeper_link *k, json_t *rows, stru
 	return n;
 }
 
-static int ps(const struct cli *cli, const struct args *a)
+static int local(const struct cli *cli)
 {
 	struct keeper_link k;
 	json_t *rows = json_array();
 	struct err e;
 	int bad;
 
-	(void)a;
 	bad = keeper_open(&k, 0, &e) < 0;
 	if (bad && (e.sys == ENOENT || e.sys == ECONNREFUSED))
 		bad = 0; /* no keeper, no boxes */
@@ -86,17 +97,111 @@ static int ps(const struct cli *cli, const struct args *a)
 	return bad ? (session_failed(cli, &e), STATUS_FAILED) : 0;
 }
 
+/* ---- the daemon's programs ---- */
+
+struct listing {
+	const struct cli *cli;
+	struct table table;
+	json_t *items;
+};
+
+static void command_cell(struct table *t, const json_t *words)
+{
+	auto_buf struct buf line = { 0 };
+	size_t i;
+	json_t *word;
+
+	json_array_foreach(words, i, word)
+		buf_printf(&line, "%s%.60s", i ? " " : "", json_string_value(word));
+	table_cell(t, "%.60s", buf_str(&line));
+}
+
+static int each(void *ctx, json_t *run)
+{
+	struct listing *l = ctx;
+	struct table *t = &l->table;
+	int over = !strcmp(remote_text(run, "state"), "over");
+	char text[24];
+
+	if (l->cli->json) {
+		json_array_append(l->items, run);
+		return 0;
+	}
+	if (l->cli->quiet) {
+		puts(remote_text(run, "id"));
+		return 0;
+	}
+	table_cell(t, "%s", remote_text(run, "id"));
+	table_cell(t, "%s", remote_text(run, "box"));
+	if (over)
+		table_cell(t, "%s %lld", remote_text(run, "cause"),
+			   (long long)remote_int(run, "status", 0));
+	else
+		table_cell(t, "running");
+	table_cell(t, "%s", remote_since(text, run, "started"));
+	command_cell(t, json_object_get(run, "command"));
+	return 0;
+}
+
+static int programs(struct remote *r, const struct args *a)
+{
+	static const char *const columns[] = { "EXEC", "BOX", "STATE", ">AGE", "COMMAND", NULL };
+	struct listing l = { .cli = r->cli, .items = json_array() };
+	const char *query = args_has(a, PS_ALL) ? "" : "?running=true";
+	auto_buf struct buf path = { 0 };
+	int status;
+
+	table_init(&l.table, columns);
+	buf_puts(&path, a->nwords ? "/v1/boxes/" : "/v1/runs");
+	if (a->nwords) {
+		remote_escape(&path, a->words[0]);
+		buf_puts(&path, "/execs");
+	}
+	buf_puts(&path, query);
+	status = remote_list(r, buf_str(&path), each, &l);
+	if (!status && r->cli->json)
+		remote_print(l.items);
+	table_print(&l.table, !status && !r->cli->json && !r->cli->quiet && isatty(1));
+	json_decref(l.items);
+	if (status && a->nwords)
+		remote_explain_box(r, a->words[0]);
+	return status;
+}
+
+static int ps(const struct cli *cli, const struct args *a)
+{
+	struct remote r;
+	int status;
+
+	if (args_has(a, PS_LOCAL) && !a->nwords)
+		return local(cli);
+	status = remote_open(&r, cli);
+	if (!status)
+		status = programs(&r, a);
+	remote_close(&r);
+	/* Nobody named a daemon, and there is none: then the keeper's boxes are all there is. */
+	if (status && r.never && !r.reach.chosen && !a->nwords)
+		return local(cli);
+	return status ? trouble_say(&r.trouble, cli->json, status) : 0;
+}
+
 static const struct example examples[] = {
-	{ "atoll ps", "age, memory and processes of every box" },
-	{ "atoll ps -q", "ids only" },
+	{ "atoll ps", "the programs that run" },
+	{ "atoll ps -a demo", "all that were run in demo" },
+	{ "atoll ps --local", "age, memory and processes of every box of this machine" },
 	{ 0 },
 };
 
 const struct verb verb_ps = {
 	.name = "ps",
 	.group = "Run",
-	.usage = "",
-	.summary = "list the boxes",
+	.usage = "[-a] [BOX] | --local",
+	.summary = "list the programs that run",
+	.notes = "Without a daemon, or with --local, it lists the boxes of this machine's keeper: those of\n"
+		 "`atoll run` and `atoll shell`, too.",
+	.flags = flags,
+	.nflags = PS_NFLAGS,
+	.max_words = 1,
 	.examples = examples,
 	.run = ps,
 };

@@ -1,7 +1,11 @@
-/* shell.c - `atoll shell`: a terminal in a fresh box. */
+/* shell.c - `atoll shell`: a terminal in a fresh box, or in one of the daemon. */
+#include "cli/follow.h"
+#include "cli/inside.h"
 #include "cli/intake.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
+
+#include <unistd.h>
 
 static const char *const bash[] = { "/bin/bash", "-l", NULL };
 
@@ -15,7 +19,7 @@ static int in_box(struct session *s, const struct intake *in, int *out_status, s
 	return 0;
 }
 
-static int shell(const struct cli *cli, const struct args *a)
+static int fresh(const struct cli *cli, const struct args *a)
 {
 	struct options opt = { 0 };
 	struct intake in = { .workdir = -1 };
@@ -39,20 +43,71 @@ static int shell(const struct cli *cli, const struct args *a)
 	return status;
 }
 
+/* ---- in a box that is there ---- */
+
+/* The box has its limits already. */
+static int fits(struct remote *r, const struct args *a)
+{
+	for (unsigned i = 0; i < a->ngiven; i++) {
+		unsigned flag = a->given[i].flag;
+
+		if (flag >= ARG_HELP || flag == OPT_ENV || flag == OPT_TIME || flag == OPT_NO_TTY ||
+		    flag == OPT_INTERACTIVE || flag == OPT_ROOT)
+			continue;
+		remote_usage(r, "--%s is for a fresh box, and %s is there already",
+			     options_flags[flag].name, a->words[0]);
+		trouble_hint(&r->trouble, "instead", "atoll new --%s ...", options_flags[flag].name);
+		return r->status;
+	}
+	return 0;
+}
+
+static int in_daemon(struct remote *r, const struct args *a)
+{
+	int terminal = follow_has_terminal() && !args_has(a, OPT_NO_TTY) && !r->cli->json;
+	json_t *env, *body;
+
+	r->runs = 1;
+	if (fits(r, a))
+		return r->status;
+	env = json_object();
+	inside_env(env, options_terminal());
+	for (unsigned i = 0; i < a->ngiven; i++)
+		if (a->given[i].flag == OPT_ENV)
+			inside_env(env, a->given[i].text);
+	body = json_pack("{s:[s, s], s:o}", "command", bash[0], bash[1], "env", env);
+	if (args_has(a, OPT_TIME))
+		json_object_set_new(body, "timeout_ms",
+				    json_integer((json_int_t)args_value(a, OPT_TIME, 0)));
+	if (args_has(a, OPT_ROOT))
+		json_object_set_new(body, "user", json_string("root"));
+	return inside_run(r, a->words[0], body, terminal, 0,
+			  terminal || !isatty(0) || args_has(a, OPT_INTERACTIVE));
+}
+
+static int shell(const struct cli *cli, const struct args *a)
+{
+	return a->nwords ? remote_verb(cli, a, in_daemon) : fresh(cli, a);
+}
+
 static const struct example examples[] = {
 	{ "atoll shell", "an interactive shell in a fresh box" },
 	{ "atoll shell -w .", "with a copy of this folder" },
+	{ "atoll shell demo", "in the daemon's box demo, which stays" },
 	{ 0 },
 };
 
 const struct verb verb_shell = {
 	.name = "shell",
 	.group = "Run",
-	.usage = "[FLAGS]",
-	.summary = "an interactive shell in a fresh box",
-	.notes = "The box is deleted when the shell ends or the terminal goes away.",
+	.usage = "[FLAGS] [BOX]",
+	.summary = "an interactive shell in a fresh box, or in BOX",
+	.notes = "A fresh box is deleted when the shell ends or the terminal goes away. In BOX, one of the\n"
+		 "daemon's, the shell lives on when the terminal goes away or after ~. at the start of a\n"
+		 "line; `atoll attach BOX` comes back to it.",
 	.flags = options_flags,
 	.nflags = OPT_COUNT,
+	.max_words = 1,
 	.examples = examples,
 	.run = shell,
 };

@@ -7,5 +7,28 @@ extern const struct verb verb_shell;
 extern const struct verb verb_ps;
 extern const struct verb verb_kill;
 extern const struct verb verb_bench;
+extern const struct verb verb_completion;
 extern const struct verb verb_version;
 extern const struct verb verb_help;
+
+/* Those that speak with the daemon. */
+extern const struct verb verb_exec;
+extern const struct verb verb_attach;
+extern const struct verb verb_wait;
+extern const struct verb verb_new;
+extern const struct verb verb_ls;
+extern const struct verb verb_show;
+extern const struct verb verb_rename;
+extern const struct verb verb_rm;
+extern const struct verb verb_prune;
+extern const struct verb verb_cp;
+extern const struct verb verb_cat;
+extern const struct verb verb_put;
+extern const struct verb verb_diff;
+extern const struct verb verb_logs;
+extern const struct verb verb_top;
+extern const struct verb verb_stats;
+extern const struct verb verb_runs;
+extern const struct verb verb_events;
+extern const struct verb verb_api;
+extern const struct verb verb_volume;

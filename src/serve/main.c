@@ -7,6 +7,8 @@
 #include "jail/launch.h"
 #include "jail/layer.h"
 #include "keeper/keeper.h"
+#include "serve/config.h"
+#include "serve/reach.h"
 #include "serve/verbs.h"
 
 #include <fcntl.h>
@@ -16,8 +18,17 @@
 
 /* In the order of the overview. */
 static const struct verb *const verbs[] = {
-	&verb_run,    &verb_shell, &verb_ps,      &verb_kill, &verb_doctor,
-	&verb_policy, &verb_bench, &verb_version, &verb_help, NULL,
+	/* clang-format off */
+	&verb_run, &verb_exec, &verb_shell, &verb_attach, &verb_ps, &verb_kill, &verb_wait,
+	&verb_new, &verb_ls, &verb_show, &verb_rename, &verb_rm, &verb_prune,
+	&verb_volume,
+	&verb_cp, &verb_cat, &verb_put, &verb_diff,
+	&verb_logs, &verb_top, &verb_stats, &verb_runs, &verb_events,
+	&verb_key,
+	&verb_serve, &verb_upgrade, &verb_doctor, &verb_config, &verb_api, &verb_policy, &verb_bench,
+	&verb_completion, &verb_version, &verb_help,
+	NULL,
+	/* clang-format on */
 };
 
 /* Files that we open must never become a stdin, stdout or stderr that was closed. */
@@ -67,6 +78,7 @@ static int dispatch(struct cli *cli, const struct args *a)
 	cli->json |= args_has(a, ARG_JSON);
 	cli->quiet |= args_has(a, ARG_QUIET);
 	cli->verbose |= args_has(a, ARG_VERBOSE);
+	cli->host = args_text(a, ARG_HOST, cli->host);
 	cli->color = wants_color(when);
 	if (args_has(a, ARG_HELP)) {
 		help_verb(a->verb, 0);
@@ -101,23 +113,47 @@ static int run_verb(struct cli *cli, int argc, char **argv)
 	return status;
 }
 
+/* The two that people put in front of the verb. */
+static void skip_leading(struct cli *cli, int *argc, char ***argv)
+{
+	for (;;) {
+		const char *first = (*argv)[1];
+		int used = *argc > 2 && !strcmp(first, "--json")					? 1 :
+			   *argc > 3 && (!strcmp(first, "-H") || !strcmp(first, "--host")) ? 2 :
+											     0;
+
+		if (!used)
+			return;
+		cli->json |= used == 1;
+		if (used == 2)
+			cli->host = (*argv)[2];
+		*argc -= used;
+		*argv += used;
+	}
+}
+
 int main(int argc, char **argv)
 {
-	struct cli cli = { .verbs = verbs, .layers = layer_names(), .without = policy_without };
+	struct cli cli = { .argv = argv,
+			   .verbs = verbs,
+			   .layers = layer_names(),
+			   .without = policy_without,
+			   .reach = reach_find };
 
 	if (fill_stdio() < 0)
 		return STATUS_OURS;
+	config_init_flags();
 	/* The keeper is not a verb of the command line: it parses nothing and prints nothing. */
 	if (argc > 1 && !strcmp(argv[1], "keeper"))
 		return keeper_main(argc - 1, argv + 1);
 	signal(SIGPIPE, SIG_IGN);
+	config_init_flags();
 	if (argc < 2 || !strcmp(argv[1], "-h") || !strcmp(argv[1], "--help")) {
 		help_overview(verbs);
 		return fflush(stdout) != 0 ? STATUS_OURS : 0;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
 		argv[1] = "version";
-	for (; argc > 2 && !strcmp(argv[1], "--json"); argc--, argv++)
-		cli.json = 1;
+	skip_leading(&cli, &argc, &argv);
 	return run_verb(&cli, argc - 1, argv + 1);
 }

@@ -277,6 +277,8 @@ const struct verb verb_policy = {
 	.summary = "print the walls of a box and the reason for each",
 	.notes = "Sections: layers steps exec mounts masks namespaces etc capabilities limits\n"
 		 "devices landlock seccomp.",
+	.words = "layers steps exec mounts masks namespaces etc capabilities limits devices "
+		 "landlock seccomp",
 	.max_words = ARRAY_LEN(sections),
 	.examples = examples,
 	.run = policy,

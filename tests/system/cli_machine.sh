@@ -12,7 +12,7 @@ version_says_which() {
 }
 
 help_explains_every_verb() {
-	for v in run shell ps kill doctor policy bench version help; do
+	for v in run shell ps kill doctor policy config bench completion version help; do
 		atoll help $v
 		is "$status" 0
 		has "$out" "atoll $v"

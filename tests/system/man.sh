@@ -2,7 +2,9 @@
 # man.sh - the manual and the program say the same.
 set -u
 page=$(dirname "$0")/../../man/atoll.1
-verbs='run shell ps kill doctor policy bench version help'
+verbs='run exec shell attach ps kill wait new ls show rename rm prune volume cp cat put diff logs top stats runs events
+	key serve upgrade doctor config api policy bench completion version help'
+verbs=$(echo $verbs) # one line
 n=0
 
 # The verb's own text, with every flag on a line of its own, as --name.

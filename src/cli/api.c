@@ -1,0 +1,128 @@
+/* api.c - `atoll api`: one call of the API as it is; without words, the table of them. */
+#include "base/own.h"
+#include "cli/remote.h"
+#include "cli/table.h"
+#include "cli/verbs.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { API_TYPE, API_ACCEPT, API_NFLAGS };
+
+static const struct flag flags[API_NFLAGS] = {
+	[API_TYPE] = { "type", 0, FLAG_TEXT, "MIME", "of the body (application/json)" },
+	[API_ACCEPT] = { "accept", 0, FLAG_TEXT, "MIME", "of the answer: application/x-ndjson streams" },
+};
+
+static void path_rows(struct table *t, const char *path, const json_t *methods)
+{
+	const char *method;
+	json_t *op;
+
+	json_object_foreach((json_t *)methods, method, op)
+	{
+		char upper[16] = "";
+
+		for (unsigned i = 0; method[i] && i < sizeof(upper) - 1; i++)
+			upper[i] = (char)toupper((unsigned char)method[i]);
+		table_cell(t, "%s", upper);
+		table_cell(t, "%s", path);
+		table_cell(t, "%s", remote_text(op, "x-atoll-role"));
+		table_cell(t, "%s", remote_text(op, "summary"));
+	}
+}
+
+static int overview(struct remote *r)
+{
+	static const char *const columns[] = { "METHOD", "PATH", "ROLE", "WHAT", NULL };
+	json_t *doc = remote_get(r, "/openapi.json"), *methods;
+	struct table t;
+	const char *path;
+
+	if (!doc)
+		return r->status;
+	table_init(&t, columns);
+	json_object_foreach(json_object_get(doc, "paths"), path, methods)
+		path_rows(&t, path, methods);
+	if (r->cli->json)
+		remote_print(doc);
+	table_print(&t, !r->cli->json && isatty(1));
+	json_decref(doc);
+	return 0;
+}
+
+static int check(struct remote *r, const struct args *a)
+{
+	const char *method = a->words[0];
+	char shown[SHOWN];
+
+	if (a->nwords < 2) {
+		remote_usage(r, "api: which path?");
+	} else if (!*method || method[strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")]) {
+		remote_usage(r, "api: '%s' is no method", trouble_shown(method, shown));
+	} else if (a->words[1][0] != '/') {
+		remote_usage(r, "api: '%s' is no path; it begins with /",
+			     trouble_shown(a->words[1], shown));
+	} else {
+		return 0;
+	}
+	trouble_hint(&r->trouble, "type", "atoll api GET /v1/boxes");
+	trouble_hint(&r->trouble, "list", "atoll api");
+	return r->status;
+}
+
+static int call(struct remote *r, const struct args *a)
+{
+	struct remote_bytes x = { .from = -1, .to = 1 };
+
+	if (!a->nwords)
+		return overview(r);
+	if (check(r, a))
+		return r->status;
+	x.method = a->words[0];
+	x.path = a->words[1];
+	x.accept = args_text(a, API_ACCEPT, "application/json");
+	if (a->nwords > 2) {
+		x.type = args_text(a, API_TYPE, "application/json");
+		x.body = a->words[2];
+		x.len = strlen(a->words[2]);
+	}
+	if (a->nwords > 2 && !strcmp(a->words[2], "-")) {
+		if (isatty(0) && !r->cli->quiet)
+			fputs("atoll: reading the body from the terminal; Ctrl-D ends it\n", stderr);
+		x.body = NULL;
+		x.len = 0;
+		x.from = 0;
+	}
+	if (remote_bytes(r, &x))
+		return r->status;
+	if (x.written && isatty(1))
+		putchar('\n');
+	return 0;
+}
+
+static int run_api(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, call);
+}
+
+static const struct example examples[] = {
+	{ "atoll api", "every path there is" },
+	{ "atoll api GET /v1/boxes", "one call" },
+	{ "atoll api POST /v1/run '{\"command\":\"date\"}'", "with a body; - reads it from stdin" },
+	{ 0 },
+};
+
+const struct verb verb_api = {
+	.name = "api",
+	.group = "Machine",
+	.usage = "[METHOD PATH [BODY | -]]",
+	.summary = "call the daemon's API as it is",
+	.flags = flags,
+	.nflags = API_NFLAGS,
+	.max_words = 3,
+	.examples = examples,
+	.run = run_api,
+};

@@ -1,0 +1,108 @@
+/* attach.c - `atoll attach`: back to a program that runs, at the byte. */
+#include "cli/follow.h"
+#include "cli/inside.h"
+#include "cli/options.h"
+#include "cli/verbs.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ATTACH_FROM, ATTACH_NO_TTY, ATTACH_INTERACTIVE, ATTACH_NFLAGS };
+
+static const struct flag flags[ATTACH_NFLAGS] = {
+	[ATTACH_FROM] = { "from", 0, FLAG_TEXT, "N[,M]",
+			  "go on at this byte of stdout, and of stderr (all that is kept)" },
+	[ATTACH_NO_TTY] = OPTION_NO_TTY,
+	[ATTACH_INTERACTIVE] = OPTION_INTERACTIVE,
+};
+
+static int read_from(struct remote *r, const char *text, uint64_t out[2])
+{
+	char *end = (char *)text, shown[SHOWN];
+
+	for (int i = 0; i < 2 && *end; i++) {
+		if (!isdigit((unsigned char)*end))
+			break;
+		errno = 0;
+		out[i] = strtoull(end, &end, 10);
+		if (errno || out[i] > INT64_MAX)
+			break;
+		if (!*end)
+			return 0;
+		if (*end == ',')
+			end++;
+	}
+	return remote_usage(r, "--from: '%s' is not a byte's number, or two of them", trouble_shown(text, shown));
+}
+
+static int attach(struct remote *r, const struct args *a)
+{
+	uint64_t from[2] = { 0, 0 };
+	const char *at = args_text(a, ATTACH_FROM, NULL);
+	char exec[64] = "";
+	json_t *about;
+	int terminal;
+
+	r->runs = 1;
+	if (!a->nwords) {
+		remote_usage(r, "attach to what?");
+		trouble_hint(&r->trouble, "type", "atoll attach BOX [EXEC]");
+		return r->status;
+	}
+	if (at && read_from(r, at, from))
+		return r->status;
+	if (a->nwords > 1)
+		snprintf(exec, sizeof(exec), "%s", a->words[1]);
+	else if (inside_newest(r, a->words[0], 1, exec))
+		return r->status;
+	if (!*exec) {
+		trouble_what(&r->trouble, "not_found", "nothing runs in %s", a->words[0]);
+		trouble_hint(&r->trouble, "list", "atoll ps %s", a->words[0]);
+		return r->status = STATUS_OURS;
+	}
+	about = remote_get(r, "/v1/boxes/%s/execs/%s", a->words[0], exec);
+	if (!about) {
+		remote_explain_box(r, a->words[0]);
+		return r->status;
+	}
+	terminal = json_is_true(json_object_get(about, "pty")) && follow_has_terminal() &&
+		   !args_has(a, ATTACH_NO_TTY) && !r->cli->json;
+	json_decref(about);
+	/* Its screen may be of another size than ours. */
+	if (terminal) {
+		char *path = remote_path("/v1/boxes/%s/execs/%s/resize", a->words[0], exec);
+
+		json_decref(remote_json(r, "POST", path, follow_size()));
+		free(path);
+	}
+	return inside_join(r, a->words[0], exec, from, terminal,
+			   terminal || args_has(a, ATTACH_INTERACTIVE));
+}
+
+static int run_attach(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, attach);
+}
+
+static const struct example examples[] = {
+	{ "atoll attach demo", "to the newest program that runs in demo" },
+	{ "atoll attach demo k3v7qe2xn4ab --from 4096", "go on where one had stopped" },
+	{ 0 },
+};
+
+const struct verb verb_attach = {
+	.name = "attach",
+	.group = "Run",
+	.usage = "[FLAGS] BOX [EXEC]",
+	.summary = "go back to a program that runs",
+	.notes = "Without EXEC it is the newest one that runs. First comes what it has written and is still\n"
+		 "kept, or what follows the byte given with --from. ~. at the start of a line leaves again.",
+	.flags = flags,
+	.nflags = ATTACH_NFLAGS,
+	.max_words = 2,
+	.examples = examples,
+	.run = run_attach,
+};

@@ -1,0 +1,260 @@
+/* completion.c - `atoll completion`: what a shell can complete, from the verbs' own tables.
+ * Each script asks nothing of atoll while it runs: words and flags are in it. */
+#include "base/own.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int shown(const struct verb *v)
+{
+	return v->group != NULL;
+}
+
+static int takes_value(const struct flag *f)
+{
+	return f->type != FLAG_SWITCH;
+}
+
+static unsigned count_flags(const struct verb *v)
+{
+	return v->nflags + args_ncommon;
+}
+
+static const struct flag *flag_at(const struct verb *v, unsigned i)
+{
+	return i < v->nflags ? &v->flags[i] : &args_common[i - v->nflags];
+}
+
+/* A shell's single-quoted text; fish knows \' inside, the others leave and come back. */
+static void quoted(const char *text, const char *quote)
+{
+	putchar('\'');
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputs(quote, stdout);
+		else
+			putchar(*text);
+	}
+	putchar('\'');
+}
+
+/* ---- bash ---- */
+
+static void bash_verb(const struct verb *v)
+{
+	printf("\t%s)\n\t\tflags='", v->name);
+	for (unsigned i = 0; i < count_flags(v); i++) {
+		const struct flag *f = flag_at(v, i);
+
+		printf("%s--%s", i ? " " : "", f->name);
+		if (f->letter)
+			printf(" -%c", f->letter);
+	}
+	printf("'\n\t\tvalued='");
+	for (unsigned i = 0; i < count_flags(v); i++) {
+		const struct flag *f = flag_at(v, i);
+
+		if (!takes_value(f))
+			continue;
+		printf(" --%s ", f->name);
+		if (f->letter)
+			printf("-%c ", f->letter);
+	}
+	printf("'\n\t\twords='%s' ;;\n", v->words ? v->words : "");
+}
+
+static void bash(const struct verb *const *verbs)
+{
+	puts("# bash completion for atoll: source <(atoll completion bash)\n"
+	     "_atoll() {\n"
+	     "\tlocal word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]}\n"
+	     "\tlocal flags= valued= words=\n"
+	     "\tCOMPREPLY=()");
+	printf("\tlocal verbs='");
+	for (const struct verb *const *v = verbs; *v; v++)
+		if (shown(*v))
+			printf("%s%s", v == verbs ? "" : " ", (*v)->name);
+	puts("'\n"
+	     "\tif [ \"$COMP_CWORD\" -le 1 ]; then\n"
+	     "\t\tCOMPREPLY=($(compgen -W \"$verbs\" -- \"$word\"))\n"
+	     "\t\treturn\n"
+	     "\tfi\n"
+	     "\tcase $verb in");
+	for (; *verbs; verbs++)
+		if (shown(*verbs))
+			bash_verb(*verbs);
+	puts("\tesac\n"
+	     "\t[ \"$verb\" = help ] && words=$verbs\n"
+	     "\t[ \"$COMP_CWORD\" = 2 ] || words=\n"
+	     "\tcase \" $valued \" in\n"
+	     "\t*\" $before \"*) mapfile -t COMPREPLY < <(compgen -f -- \"$word\"); return ;;\n"
+	     "\tesac\n"
+	     "\tif [[ $word == -* ]]; then\n"
+	     "\t\tCOMPREPLY=($(compgen -W \"$flags\" -- \"$word\"))\n"
+	     "\telif [ \"$words\" ]; then\n"
+	     "\t\tCOMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+	     "\telse\n"
+	     "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
+	     "\tfi\n"
+	     "}\n"
+	     "complete -o filenames -F _atoll atoll");
+}
+
+/* ---- zsh ---- */
+
+/* In a specification of _arguments, brackets and colons have a meaning. */
+static void zsh_text(const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputs("'\\''", stdout);
+		else if (strchr("[]:\\", *text))
+			printf("\\%c", *text);
+		else
+			putchar(*text);
+	}
+}
+
+static void zsh_flag(const struct flag *f, const char *spelling, int repeated)
+{
+	printf(" \\\n\t\t\t'%s%s[", repeated ? "*" : "", spelling);
+	zsh_text(f->help);
+	putchar(']');
+	if (takes_value(f)) {
+		putchar(':');
+		zsh_text(f->metavar);
+		fputs(":_files", stdout);
+	}
+	putchar('\'');
+}
+
+static void zsh_verb(const struct verb *v)
+{
+	printf("\t\t%s)\n\t\t_arguments", v->name);
+	for (unsigned i = 0; i < count_flags(v); i++) {
+		const struct flag *f = flag_at(v, i);
+		int repeated = f->type == FLAG_ENV || f->type == FLAG_WORDS;
+		char spelling[64];
+
+		snprintf(spelling, sizeof(spelling), "--%s", f->name);
+		zsh_flag(f, spelling, repeated);
+		if (f->letter) {
+			snprintf(spelling, sizeof(spelling), "-%c", f->letter);
+			zsh_flag(f, spelling, repeated);
+		}
+	}
+	if (v->words)
+		printf(" \\\n\t\t\t'1:word:(%s)'", v->words);
+	else if (!strcmp(v->name, "help"))
+		printf(" \\\n\t\t\t'1:verb:_atoll_verbs'");
+	if (v->own_words || v->max_words)
+		printf(" \\\n\t\t\t'*:file:_files'");
+	puts(" ;;");
+}
+
+static void zsh(const struct verb *const *verbs)
+{
+	puts("#compdef atoll\n"
+	     "# zsh completion for atoll: atoll completion zsh > \"${fpath[1]}/_atoll\"\n"
+	     "_atoll_verbs() {\n"
+	     "\tlocal -a verbs=(");
+	for (const struct verb *const *v = verbs; *v; v++) {
+		if (!shown(*v))
+			continue;
+		printf("\t\t'%s:", (*v)->name);
+		zsh_text((*v)->summary);
+		puts("'");
+	}
+	puts("\t)\n"
+	     "\t_describe verb verbs\n"
+	     "}\n"
+	     "_atoll() {\n"
+	     "\tif (( CURRENT == 2 )); then\n"
+	     "\t\t_atoll_verbs\n"
+	     "\t\treturn\n"
+	     "\tfi\n"
+	     "\tlocal verb=$words[2]\n"
+	     "\twords=(\"${(@)words[2,-1]}\")\n"
+	     "\t(( CURRENT-- ))\n"
+	     "\tcase $verb in");
+	for (; *verbs; verbs++)
+		if (shown(*verbs))
+			zsh_verb(*verbs);
+	puts("\tesac\n"
+	     "}\n"
+	     "[ \"$funcstack[1]\" = _atoll ] && _atoll \"$@\" || compdef _atoll atoll");
+}
+
+/* ---- fish ---- */
+
+static void fish_verb(const struct verb *v)
+{
+	printf("complete -c atoll -f -n __fish_use_subcommand -a %s -d ", v->name);
+	quoted(v->summary, "\\'");
+	putchar('\n');
+	for (unsigned i = 0; i < count_flags(v); i++) {
+		const struct flag *f = flag_at(v, i);
+
+		printf("complete -c atoll -n '__fish_seen_subcommand_from %s' -l %s", v->name,
+		       f->name);
+		if (f->letter)
+			printf(" -s %c", f->letter);
+		printf("%s -d ", takes_value(f) ? " -r" : "");
+		quoted(f->help, "\\'");
+		putchar('\n');
+	}
+	if (v->words)
+		printf("complete -c atoll -f -n '__fish_seen_subcommand_from %s' -a '%s'\n",
+		       v->name, v->words);
+}
+
+static void fish(const struct verb *const *verbs)
+{
+	puts("# fish completion for atoll: atoll completion fish | source");
+	for (; *verbs; verbs++)
+		if (shown(*verbs))
+			fish_verb(*verbs);
+}
+
+static const struct shell {
+	const char *name;
+	void (*print)(const struct verb *const *verbs);
+} shells[] = { { "bash", bash }, { "zsh", zsh }, { "fish", fish } };
+
+static int completion(const struct cli *cli, const struct args *a)
+{
+	char seen[SHOWN];
+	struct trouble t;
+
+	for (unsigned i = 0; a->nwords && i < ARRAY_LEN(shells); i++) {
+		if (!strcmp(shells[i].name, a->words[0])) {
+			shells[i].print(cli->verbs);
+			return 0;
+		}
+	}
+	if (a->nwords)
+		trouble_what(&t, "usage", "completion: '%s' is not one of bash, zsh, fish",
+			     trouble_shown(a->words[0], seen));
+	else
+		trouble_what(&t, "usage", "completion for which shell: bash, zsh or fish?");
+	trouble_hint(&t, "type", "source <(atoll completion bash)");
+	return trouble_say(&t, cli->json, STATUS_USAGE);
+}
+
+static const struct example examples[] = {
+	{ "source <(atoll completion bash)", "in this shell, or in ~/.bashrc" },
+	{ "atoll completion fish | source", "in fish" },
+	{ 0 },
+};
+
+const struct verb verb_completion = {
+	.name = "completion",
+	.group = "Machine",
+	.usage = "bash | zsh | fish",
+	.summary = "print a script that completes verbs and flags",
+	.words = "bash zsh fish",
+	.max_words = 1,
+	.examples = examples,
+	.run = completion,
+};

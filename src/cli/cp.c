@@ -1,0 +1,320 @@
+/* cp.c - `atoll cp`: files and folders into a box and out of it, as cp -r would. */
+#include "base/own.h"
+#include "cli/place.h"
+#include "cli/untar.h"
+#include "cli/verbs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int ours(struct remote *r, const char *what, const char *path)
+{
+	int status = errno == ENOENT ? STATUS_NOT_FOUND : STATUS_FAILED;
+	char shown[SHOWN];
+
+	trouble_what(&r->trouble, status == STATUS_FAILED ? "failed" : "not_found", "%s %s: %s", what,
+		     trouble_shown(path, shown), strerror(errno));
+	return r->status = status;
+}
+
+static int told(struct remote *r, const char *box, const json_t *answer)
+{
+	if (r->status)
+		remote_explain_box(r, box);
+	else if (r->cli->json && answer)
+		remote_print(answer);
+	return r->status;
+}
+
+/* Where a copy of `from` goes: into `to` if that is a folder, else it is `to`. */
+static char *target(const char *to, int is_folder, const char *from)
+{
+	struct buf path = { 0 };
+	char last[256];
+	size_t n = strlen(to);
+
+	buf_puts(&path, n ? to : ".");
+	place_last(from, last);
+	/* "dir/." is what is in it. */
+	if (*last && (is_folder || (n && to[n - 1] == '/')))
+		buf_printf(&path, "%s%s", path.p[path.len - 1] == '/' ? "" : "/", last);
+	return buf_steal(&path);
+}
+
+/* ---- in ---- */
+
+static int put_archive(struct remote *r, const char *box, const char *path, int from)
+{
+	auto_free char *url = remote_path("/v1/boxes/%s/files/archive?path=%s", box,
+					  *path ? path : ".");
+	struct remote_bytes x = { .method = "PUT",
+				  .path = url,
+				  .type = "application/x-tar",
+				  .from = from,
+				  .to = -1 };
+
+	r->status = remote_bytes(r, &x);
+	told(r, box, x.answer);
+	json_decref(x.answer);
+	return r->status;
+}
+
+static int put_file(struct remote *r, const char *box, const char *path, int from, mode_t mode)
+{
+	auto_free char *begin = remote_path("/v1/boxes/%s/files?path=%s", box, path);
+	auto_buf struct buf url = { 0 };
+	struct remote_bytes x = {
+		.method = "PUT", .type = "application/octet-stream", .from = from, .to = -1
+	};
+
+	buf_printf(&url, "%s&mode=%04o", begin, (unsigned)mode & 0777);
+	x.path = buf_str(&url);
+	r->status = remote_bytes(r, &x);
+	told(r, box, x.answer);
+	json_decref(x.answer);
+	return r->status;
+}
+
+extern char **environ;
+
+static pid_t start_tar(const char *folder, int *out_fd)
+{
+	const char *const argv[] = { "tar", "-C", folder, "-cf", "-", ".", NULL };
+	posix_spawn_file_actions_t actions;
+	pid_t pid = -1;
+	int pair[2], rc;
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -1;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, pair[1], 1);
+	rc = posix_spawnp(&pid, "tar", &actions, NULL, (char *const *)argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(pair[1]);
+	if (rc != 0) {
+		close(pair[0]);
+		errno = rc;
+		return -1;
+	}
+	*out_fd = pair[0];
+	return pid;
+}
+
+static int put_folder(struct remote *r, const char *folder, const char *box, const char *path)
+{
+	auto_fd int fd = -1;
+	pid_t pid = start_tar(folder, &fd);
+	int how = 0, status;
+
+	if (pid < 0)
+		return ours(r, "start tar for", folder);
+	status = put_archive(r, box, path, fd);
+	own_close_fd(&fd);
+	waitpid(pid, &how, 0);
+	if (!status && how != 0) {
+		trouble_what(&r->trouble, "failed", "tar could not read all of %.200s", folder);
+		status = r->status = STATUS_FAILED;
+	}
+	return status;
+}
+
+static int copy_in(struct remote *r, const char *from, const struct place *to)
+{
+	auto_fd int fd = -1;
+	auto_free char *path = NULL;
+	struct stat st;
+	int there;
+
+	if (!strcmp(from, "-"))
+		return put_archive(r, to->box, to->path, 0);
+	fd = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return ours(r, "read", from);
+	there = place_look(r, to->box, to->path, NULL);
+	if (there < 0)
+		return r->status;
+	path = target(to->path, there == PLACE_FOLDER, from);
+	if (S_ISDIR(st.st_mode)) {
+		if (there == PLACE_NOTHING) { /* then it becomes the copy itself */
+			free(path);
+			path = target(to->path, 0, "");
+		}
+		return put_folder(r, from, to->box, path);
+	}
+	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode)) {
+		errno = EINVAL;
+		return ours(r, "read", from);
+	}
+	(void)!fcntl(fd, F_SETFL, 0);
+	return put_file(r, to->box, path, fd, S_ISREG(st.st_mode) ? st.st_mode : 0644);
+}
+
+/* ---- out ---- */
+
+/* It appears whole, or not at all. */
+static int get_file(struct remote *r, const struct place *from, const char *to, unsigned mode)
+{
+	auto_free char *url = remote_path("/v1/boxes/%s/files?path=%s", from->box, from->path);
+	auto_buf struct buf hidden = { 0 };
+	struct remote_bytes x = { .method = "GET", .path = url, .from = -1 };
+	auto_fd int fd = -1;
+	mode_t mask = umask(0);
+
+	umask(mask);
+	buf_printf(&hidden, "%s.XXXXXX", to);
+	fd = mkostemp(hidden.p, O_CLOEXEC);
+	if (fd < 0)
+		return ours(r, "write", to);
+	x.to = fd;
+	r->status = remote_bytes(r, &x);
+	if (!r->status && (fchmod(fd, mode & 0777 & ~mask) < 0 || rename(hidden.p, to) < 0))
+		ours(r, "write", to);
+	else if (!r->status && r->cli->json) {
+		json_t *doc = json_pack("{s:o, s:I}", "path", json_string(to), "size",
+					(json_int_t)x.written);
+
+		remote_print(doc);
+		json_decref(doc);
+	}
+	if (r->status)
+		unlink(hidden.p);
+	return told(r, from->box, NULL);
+}
+
+static int sink(void *ctx, const char *bytes, size_t n, struct err *e)
+{
+	return untar_take(ctx, bytes, n, e);
+}
+
+static int get_folder(struct remote *r, const struct place *from, const char *to)
+{
+	auto_free char *url = remote_path("/v1/boxes/%s/files/archive?path=%s", from->box,
+					  *from->path ? from->path : ".");
+	struct remote_bytes x = {
+		.method = "GET", .path = url, .from = -1, .to = -1, .sink = sink
+	};
+	auto_fd int root = -1;
+	struct untar u;
+	struct err e;
+
+	if (mkdir(to, 0777) < 0 && errno != EEXIST)
+		return ours(r, "make the folder", to);
+	root = open(to, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return ours(r, "open the folder", to);
+	untar_init(&u, root);
+	x.ctx = &u;
+	r->status = remote_bytes(r, &x);
+	if (!r->status && untar_end(&u, &e) < 0) {
+		trouble_what(&r->trouble, "failed", "%s", e.msg);
+		r->status = STATUS_FAILED;
+	}
+	if (!r->status && u.skipped && !r->cli->quiet)
+		fprintf(stderr, "atoll: %llu entries were left out: no files, folders or links, or not "
+				"below the folder\n",
+			(unsigned long long)u.skipped);
+	if (!r->status && r->cli->json) {
+		json_t *doc = json_pack("{s:o, s:I, s:I}", "path", json_string(to), "files",
+					(json_int_t)u.files, "skipped", (json_int_t)u.skipped);
+
+		remote_print(doc);
+		json_decref(doc);
+	}
+	untar_fini(&u);
+	return told(r, from->box, NULL);
+}
+
+static int get_archive(struct remote *r, const struct place *from)
+{
+	auto_free char *url = remote_path("/v1/boxes/%s/files/archive?path=%s", from->box,
+					  *from->path ? from->path : ".");
+	struct remote_bytes x = { .method = "GET", .path = url, .from = -1, .to = 1 };
+
+	if (isatty(1)) {
+		remote_usage(r, "an archive is nothing for a terminal");
+		trouble_hint(&r->trouble, "type", "atoll cp %s:%s - | tar t", from->box, from->path);
+		return r->status;
+	}
+	r->status = remote_bytes(r, &x);
+	return told(r, from->box, NULL);
+}
+
+static int copy_out(struct remote *r, const struct place *from, const char *to)
+{
+	auto_free char *path = NULL;
+	struct stat st;
+	unsigned mode = 0644;
+	int is_folder = stat(to, &st) == 0 && S_ISDIR(st.st_mode), there;
+	char shown[SHOWN];
+
+	if (!strcmp(to, "-"))
+		return get_archive(r, from);
+	there = place_look(r, from->box, from->path, &mode);
+	if (there < 0)
+		return r->status;
+	if (there == PLACE_NOTHING) {
+		trouble_what(&r->trouble, "not_found", "there is no %s in %s",
+			     trouble_shown(from->path, shown), from->box);
+		return r->status = STATUS_NOT_FOUND;
+	}
+	/* A folder that is not there yet becomes the copy itself. */
+	path = target(to, is_folder, there == PLACE_FOLDER && !is_folder ? "" : from->path);
+	return there == PLACE_FOLDER ? get_folder(r, from, path) : get_file(r, from, path, mode);
+}
+
+/* ---- which way ---- */
+
+static int copy(struct remote *r, const struct args *a)
+{
+	struct place from, to;
+
+	if (a->nwords == 2) {
+		place_parse(&from, a->words[0]);
+		place_parse(&to, a->words[1]);
+		if (!from.box[0] && to.box[0])
+			return copy_in(r, a->words[0], &to);
+		if (from.box[0] && !to.box[0])
+			return copy_out(r, &from, a->words[1]);
+		remote_usage(r, from.box[0] ? "one of the two must be here" :
+					      "one of the two must be in a box");
+	} else {
+		remote_usage(r, "copy what, and where to?");
+	}
+	trouble_hint(&r->trouble, "in", "atoll cp FILE BOX:PATH");
+	trouble_hint(&r->trouble, "out", "atoll cp BOX:PATH FILE");
+	trouble_hint(&r->trouble, "across", "atoll cp BOX:PATH - | atoll cp - OTHER:PATH");
+	return r->status;
+}
+
+static int run_cp(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, copy);
+}
+
+static const struct example examples[] = {
+	{ "atoll cp ./src demo:src/", "a folder, with all that is in it" },
+	{ "atoll cp demo:out.png .", "a file from its home" },
+	{ "tar c . | atoll cp - demo:", "an archive from stdin, unpacked in its home" },
+	{ "atoll cp demo:/home/user - | tar t", "and one to stdout" },
+	{ 0 },
+};
+
+const struct verb verb_cp = {
+	.name = "cp",
+	.group = "Files",
+	.usage = "FILE BOX:PATH | BOX:PATH FILE",
+	.summary = "copy files and folders into a box, or out of it",
+	.notes = "As cp -r does it: into a folder that is there, else the copy gets that name; DIR/. is what is\n"
+		 "in it. Relative paths of a box are below /home/user. A local name with a colon is written\n"
+		 "./a:b. - is a tar archive on stdin or stdout. What comes out of a box is made below the\n"
+		 "folder given and never through a link; devices and the like are left out.",
+	.max_words = 2,
+	.examples = examples,
+	.run = run_cp,
+};

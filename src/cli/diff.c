@@ -1,0 +1,77 @@
+/* diff.c - `atoll diff`: files of a box that are not as they were at its beginning. */
+#include "base/own.h"
+#include "base/units.h"
+#include "cli/remote.h"
+#include "cli/table.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void print(const struct cli *cli, const json_t *items)
+{
+	static const char *const columns[] = { "", ">SIZE", "PATH", NULL };
+	struct table t;
+	size_t i;
+	json_t *v;
+
+	table_init(&t, columns);
+	json_array_foreach(items, i, v)
+	{
+		char size[UNITS_TEXT];
+		int gone = !strcmp(remote_text(v, "kind"), "deleted");
+
+		if (cli->quiet) {
+			puts(remote_text(v, "path"));
+			continue;
+		}
+		table_cell(&t, "%s", gone ? "D" : "M");
+		table_cell(&t, "%s", gone ? "-" : units_size(size, (uint64_t)remote_int(v, "size", 0)));
+		table_cell(&t, "%s", remote_text(v, "path"));
+	}
+	table_print(&t, 0);
+}
+
+static int diff(struct remote *r, const struct args *a)
+{
+	json_t *doc;
+
+	if (!a->nwords) {
+		remote_usage(r, "diff of which box?");
+		trouble_hint(&r->trouble, "list", "atoll ls");
+		return r->status;
+	}
+	doc = remote_get(r, "/v1/boxes/%s/changes?limit=10000", a->words[0]);
+	if (!doc) {
+		remote_explain_box(r, a->words[0]);
+		return r->status;
+	}
+	if (r->cli->json)
+		remote_print(doc);
+	else
+		print(r->cli, json_object_get(doc, "items"));
+	if (json_is_true(json_object_get(doc, "truncated")) && !r->cli->json)
+		fputs("atoll: there are more\n", stderr);
+	json_decref(doc);
+	return 0;
+}
+
+static int run_diff(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, diff);
+}
+
+static const struct example examples[] = {
+	{ "atoll diff demo", "M: made or changed, D: deleted" },
+	{ 0 },
+};
+
+const struct verb verb_diff = {
+	.name = "diff",
+	.group = "Files",
+	.usage = "BOX",
+	.summary = "files that differ from the box's beginning",
+	.max_words = 1,
+	.examples = examples,
+	.run = run_diff,
+};

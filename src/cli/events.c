@@ -1,0 +1,145 @@
+/* events.c - `atoll events`: what happens to boxes. A stream that breaks goes on behind the last one. */
+#include "base/clock.h"
+#include "base/own.h"
+#include "cli/remote.h"
+#include "cli/verbs.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { EVENTS_FOLLOW, EVENTS_BOX, EVENTS_AFTER, EVENTS_NFLAGS };
+enum { AGAIN_MS = 100, GIVE_UP_MS = 60000 };
+
+static const struct flag flags[EVENTS_NFLAGS] = {
+	[EVENTS_FOLLOW] = { "follow", 'f', FLAG_SWITCH, NULL, "go on as it happens" },
+	[EVENTS_BOX] = { "box", 'b', FLAG_TEXT, "BOX", "only of this one" },
+	[EVENTS_AFTER] = { "after", 0, FLAG_COUNT, "N", "only those behind this number" },
+};
+
+struct watch {
+	const struct cli *cli;
+	int64_t last;
+	uint64_t heard_ns;
+	int unread;
+};
+
+static int print(void *ctx, json_t *ev)
+{
+	struct watch *w = ctx;
+	const json_t *data = json_object_get(ev, "data");
+	const char *key;
+	json_t *v;
+
+	w->heard_ns = now_ns();
+	if (!json_object_get(ev, "seq"))
+		return 0; /* a sign of life */
+	w->last = remote_int(ev, "seq", w->last);
+	if (w->cli->json) {
+		remote_print(ev);
+		return w->unread = fflush(stdout) != 0;
+	}
+	printf("%s  %s  %s", remote_text(ev, "at"), remote_text(ev, "box"), remote_text(ev, "type"));
+	json_object_foreach((json_t *)data, key, v)
+	{
+		auto_free char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
+
+		printf("  %s=%s", key, json_is_string(v) ? json_string_value(v) : text);
+	}
+	putchar('\n');
+	return w->unread = fflush(stdout) != 0;
+}
+
+static void path_of(struct buf *path, const struct args *a, const struct watch *w, int follow)
+{
+	buf_printf(path, "/v1/events?limit=100");
+	if (follow)
+		buf_puts(path, "&follow=true");
+	if (w->last >= 0)
+		buf_printf(path, "&after=%lld", (long long)w->last);
+	if (args_has(a, EVENTS_BOX)) {
+		buf_puts(path, "&box=");
+		remote_escape(path, args_text(a, EVENTS_BOX, ""));
+	}
+}
+
+/* Pages are asked for by number. */
+static int list(struct remote *r, const struct args *a, struct watch *w)
+{
+	size_t n = 1;
+
+	while (n) {
+		auto_buf struct buf path = { 0 };
+		json_t *doc, *v;
+		size_t i;
+
+		w->last = w->last < 0 ? 0 : w->last;
+		path_of(&path, a, w, 0);
+		doc = remote_json(r, "GET", buf_str(&path), NULL);
+		if (!doc)
+			return r->status;
+		n = json_is_null(json_object_get(doc, "next")) ?
+			    0 :
+			    json_array_size(json_object_get(doc, "items"));
+		json_array_foreach(json_object_get(doc, "items"), i, v)
+			if (print(w, v))
+				n = 0;
+		json_decref(doc);
+	}
+	return 0;
+}
+
+static int follow(struct remote *r, const struct args *a, struct watch *w)
+{
+	for (;;) {
+		auto_buf struct buf path = { 0 };
+		int status;
+
+		path_of(&path, a, w, 1);
+		status = remote_lines(r, "GET", buf_str(&path), NULL, print, w);
+		if (w->unread)
+			return 0;
+		if (status && (!r->lost || r->never) && w->last < 0)
+			return status;
+		if (status && !r->lost && r->http < 500)
+			return status;
+		if (now_ns() - w->heard_ns > GIVE_UP_MS * UINT64_C(1000000))
+			return status ? status : (r->status = STATUS_OURS);
+		poll(NULL, 0, AGAIN_MS);
+	}
+}
+
+static int events(struct remote *r, const struct args *a)
+{
+	struct watch w = { .cli = r->cli, .last = -1, .heard_ns = now_ns() };
+	int status;
+
+	if (args_has(a, EVENTS_AFTER))
+		w.last = (int64_t)args_value(a, EVENTS_AFTER, 0);
+	status = args_has(a, EVENTS_FOLLOW) ? follow(r, a, &w) : list(r, a, &w);
+	if (status && args_has(a, EVENTS_BOX))
+		remote_explain_box(r, args_text(a, EVENTS_BOX, ""));
+	return status;
+}
+
+static int run_events(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, events);
+}
+
+static const struct example examples[] = {
+	{ "atoll events", "what has happened" },
+	{ "atoll events -f --json", "what happens from now on, a line of JSON each" },
+	{ 0 },
+};
+
+const struct verb verb_events = {
+	.name = "events",
+	.group = "Observe",
+	.usage = "[FLAGS]",
+	.summary = "what happens to boxes",
+	.flags = flags,
+	.nflags = EVENTS_NFLAGS,
+	.examples = examples,
+	.run = run_events,
+};

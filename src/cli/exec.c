@@ -1,0 +1,142 @@
+/* exec.c - `atoll exec`: a program in a box of the daemon, as if it ran here. */
+#include "base/own.h"
+#include "cli/follow.h"
+#include "cli/inside.h"
+#include "cli/options.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXEC_DETACH, EXEC_TIME, EXEC_CWD, EXEC_ENV, EXEC_TAG, EXEC_ROOT, EXEC_NO_TTY, EXEC_INTERACTIVE,
+       EXEC_NFLAGS };
+
+static const struct flag flags[EXEC_NFLAGS] = {
+	[EXEC_DETACH] = { "detach", 'd', FLAG_SWITCH, NULL, "in the background; prints its id" },
+	[EXEC_TIME] = { "time", 0, FLAG_TIME, "TIME", "wall clock, then it is killed (no limit)" },
+	[EXEC_CWD] = { "cwd", 0, FLAG_TEXT, "DIR", "folder of the box to start in (/home/user)" },
+	[EXEC_ENV] = OPTION_ENV,
+	[EXEC_TAG] = { "tag", 0, FLAG_TEXT, "NAME", "a name to find it by while it runs" },
+	[EXEC_ROOT] = OPTION_ROOT,
+	[EXEC_NO_TTY] = OPTION_NO_TTY,
+	[EXEC_INTERACTIVE] = OPTION_INTERACTIVE,
+};
+
+static json_t *words_of(const struct args *a)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 1; i < a->nwords; i++)
+		if (json_array_append_new(all, json_string(a->words[i])) < 0) {
+			json_decref(all);
+			return NULL;
+		}
+	return all;
+}
+
+static json_t *env_of(const struct args *a, int terminal)
+{
+	json_t *env = json_object();
+
+	if (terminal)
+		inside_env(env, options_terminal());
+	for (unsigned i = 0; i < a->ngiven; i++)
+		if (a->given[i].flag == EXEC_ENV)
+			inside_env(env, a->given[i].text);
+	return env;
+}
+
+static json_t *body_of(const struct args *a, int terminal)
+{
+	json_t *words = words_of(a), *doc;
+
+	if (!words)
+		return NULL;
+	doc = json_pack("{s:o, s:o}", "command", words, "env", env_of(a, terminal));
+	if (args_has(a, EXEC_TIME))
+		json_object_set_new(doc, "timeout_ms",
+				    json_integer((json_int_t)args_value(a, EXEC_TIME, 0)));
+	if (args_has(a, EXEC_CWD))
+		json_object_set_new(doc, "cwd", json_string(args_text(a, EXEC_CWD, "")));
+	if (args_has(a, EXEC_TAG))
+		json_object_set_new(doc, "tag", json_string(args_text(a, EXEC_TAG, "")));
+	if (args_has(a, EXEC_ROOT))
+		json_object_set_new(doc, "user", json_string("root"));
+	return doc;
+}
+
+static int detached(struct remote *r, const char *box, json_t *take_body)
+{
+	auto_free char *path = remote_path("/v1/boxes/%s/execs", box);
+	json_t *doc;
+
+	json_object_set_new(take_body, "background", json_true());
+	doc = remote_json(r, "POST", path, take_body);
+	if (!doc) {
+		remote_explain_box(r, box);
+		return r->status;
+	}
+	if (r->cli->json)
+		remote_print(doc);
+	else
+		puts(remote_text(doc, "id"));
+	json_decref(doc);
+	return 0;
+}
+
+static int exec_in(struct remote *r, const struct args *a)
+{
+	int terminal = follow_has_terminal() && !args_has(a, EXEC_NO_TTY) && !r->cli->json &&
+		       !args_has(a, EXEC_DETACH);
+	json_t *body;
+
+	r->runs = 1;
+	if (a->nwords < 2) {
+		remote_usage(r, a->nwords ? "exec what in %s?" : "exec what, and in which box?",
+			     a->nwords ? a->words[0] : "");
+		trouble_hint(&r->trouble, "type", "atoll exec BOX -- CMD [ARGS...]");
+		trouble_hint(&r->trouble, "list", "atoll ls");
+		return r->status;
+	}
+	body = body_of(a, terminal);
+	if (!body)
+		return remote_usage(r, "an argument is not UTF-8; put it into a file");
+	if (args_has(a, EXEC_DETACH))
+		return detached(r, a->words[0], body);
+	return inside_run(r, a->words[0], body, terminal, 1,
+			  terminal || !isatty(0) || args_has(a, EXEC_INTERACTIVE));
+}
+
+static int run_exec(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, exec_in);
+}
+
+static const struct example examples[] = {
+	{ "atoll exec demo -- pytest -q; echo $?", "the program's own exit status" },
+	{ "echo 6*7 | atoll exec demo -- bc", "stdin is passed on" },
+	{ "atoll exec -d demo -- python server.py", "in the background; prints its id" },
+	{ "atoll exec --time 30s demo -- make", "killed after half a minute: 124" },
+	{ 0 },
+};
+
+static const char notes[] =
+	"Output and exit status are the program's own. On a terminal it gets a terminal: ~. at the start\n"
+	"of a line leaves it running, `atoll attach` comes back. stdin is passed on if it is a pipe or a\n"
+	"file, or with -i. A second Ctrl-C within two seconds kills it. When the daemon is restarted\n"
+	"meanwhile the output goes on at the byte. Exit status: the program's; 128+N if signal N ended it;\n"
+	"124 time limit; 126 cannot execute; 127 not found; 125 atoll or its daemon failed.";
+
+const struct verb verb_exec = {
+	.name = "exec",
+	.group = "Run",
+	.usage = "[FLAGS] BOX -- CMD [ARGS...]",
+	.summary = "run a program in a box of the daemon",
+	.notes = notes,
+	.flags = flags,
+	.nflags = EXEC_NFLAGS,
+	.own_words = 2,
+	.examples = examples,
+	.run = run_exec,
+};

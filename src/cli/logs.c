@@ -1,0 +1,73 @@
+/* logs.c - `atoll logs`: what a program has written, and with -f what it still writes. */
+#include "cli/follow.h"
+#include "cli/inside.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LOGS_FOLLOW, LOGS_NFLAGS };
+
+static const struct flag flags[LOGS_NFLAGS] = {
+	[LOGS_FOLLOW] = { "follow", 'f', FLAG_SWITCH, NULL, "go on until the program is over" },
+};
+
+static int print_log(struct remote *r, const char *box, const char *exec, int whole)
+{
+	struct follow f;
+	int status;
+
+	follow_init(&f, r, box);
+	f.snapshot = !whole;
+	f.lines = r->cli->json;
+	status = follow_exec(&f, exec);
+	follow_fini(&f);
+	return status;
+}
+
+static int logs(struct remote *r, const struct args *a)
+{
+	char exec[64] = "";
+	int status;
+
+	if (!a->nwords) {
+		remote_usage(r, "logs of which box?");
+		trouble_hint(&r->trouble, "list", "atoll ls");
+		return r->status;
+	}
+	if (a->nwords > 1)
+		snprintf(exec, sizeof(exec), "%s", a->words[1]);
+	else if (inside_newest(r, a->words[0], 0, exec))
+		return r->status;
+	if (!*exec)
+		return 0; /* nothing was run, so nothing was written */
+	status = print_log(r, a->words[0], exec, args_has(a, LOGS_FOLLOW));
+	if (status && r->http == 404)
+		remote_explain_box(r, a->words[0]);
+	return status;
+}
+
+static int run_logs(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, logs);
+}
+
+static const struct example examples[] = {
+	{ "atoll logs demo", "what the newest program in demo has written" },
+	{ "atoll logs -f demo k3v7qe2xn4ab", "and what it still writes" },
+	{ 0 },
+};
+
+const struct verb verb_logs = {
+	.name = "logs",
+	.group = "Observe",
+	.usage = "[-f] BOX [EXEC]",
+	.summary = "what a program has written",
+	.notes = "Its stdout comes on stdout, its stderr on stderr. Without EXEC it is the newest one. The\n"
+		 "box keeps the newest megabyte of each; what is missing at the front is counted.",
+	.flags = flags,
+	.nflags = LOGS_NFLAGS,
+	.max_words = 2,
+	.examples = examples,
+	.run = run_logs,
+};

@@ -1,0 +1,123 @@
+/* ls.c - `atoll ls`: the daemon's boxes. */
+#include "base/own.h"
+#include "cli/remote.h"
+#include "cli/table.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LS_ALL, LS_STATE, LS_TEMPLATE, LS_META, LS_NAME, LS_NFLAGS };
+
+static const struct flag flags[LS_NFLAGS] = {
+	[LS_ALL] = { "all", 'a', FLAG_SWITCH, NULL, "those that are gone, too" },
+	[LS_STATE] = { "state", 0, FLAG_TEXT, "STATE", "only these: running, kept, gone" },
+	[LS_TEMPLATE] = { "template", 't', FLAG_TEXT, "NAME", "only of this one" },
+	[LS_META] = { "meta", 0, FLAG_WORDS, "KEY=VALUE", "only with this; may be repeated" },
+	[LS_NAME] = { "name", 0, FLAG_TEXT, "TEXT", "only those whose name begins so" },
+};
+
+static void add(struct buf *path, const char *key, const char *value)
+{
+	buf_printf(path, "%c%s=", strchr(buf_str(path), '?') ? '&' : '?', key);
+	remote_escape(path, value);
+}
+
+static void filter(struct buf *path, const struct args *a)
+{
+	auto_buf struct buf meta = { 0 };
+
+	buf_puts(path, "/v1/boxes");
+	for (unsigned i = 0; i < a->ngiven; i++)
+		if (a->given[i].flag == LS_META)
+			buf_printf(&meta, "%s%s", meta.len ? "&" : "", a->given[i].text);
+	if (args_has(a, LS_ALL) || args_has(a, LS_STATE))
+		add(path, "state", args_text(a, LS_STATE, "all"));
+	if (args_has(a, LS_TEMPLATE))
+		add(path, "template", args_text(a, LS_TEMPLATE, ""));
+	if (args_has(a, LS_NAME))
+		add(path, "name", args_text(a, LS_NAME, ""));
+	if (meta.len)
+		add(path, "metadata", buf_str(&meta));
+}
+
+struct listing {
+	const struct cli *cli;
+	struct table table;
+	json_t *items;
+};
+
+static int each(void *ctx, json_t *box)
+{
+	struct listing *l = ctx;
+	struct table *t = &l->table;
+	char text[24];
+
+	if (l->cli->json) {
+		json_array_append(l->items, box);
+		return 0;
+	}
+	if (l->cli->quiet) {
+		puts(remote_text(box, "id"));
+		return 0;
+	}
+	table_cell(t, "%s", remote_text(box, "id"));
+	table_cell(t, "%s", remote_text(box, "name"));
+	table_cell(t, "%s", remote_text(box, "state"));
+	table_cell(t, "%s", remote_text(box, "template"));
+	table_cell(t, "%lld", (long long)remote_int(box, "running", 0));
+	table_cell(t, "%s", remote_since(text, box, "created"));
+	if (json_is_string(json_object_get(box, "kept_until")))
+		table_cell(t, "%s", remote_until(text, box, "kept_until"));
+	else if (!strcmp(remote_text(box, "state"), "gone"))
+		table_cell(t, "%s", remote_text(box, "cause"));
+	else
+		table_cell(t, "%s", remote_until(text, box, "ends"));
+	return 0;
+}
+
+static int list(struct remote *r, const struct args *a)
+{
+	static const char *const columns[] = { "BOX",	  "NAME",     "STATE", "TEMPLATE",
+					       ">PROGRAMS", ">AGE", ">ENDS IN", NULL };
+	struct listing l = { .cli = r->cli, .items = json_array() };
+	auto_buf struct buf path = { 0 };
+	int status;
+
+	table_init(&l.table, columns);
+	filter(&path, a);
+	status = remote_list(r, buf_str(&path), each, &l);
+	if (!status && r->cli->json) {
+		json_t *doc = json_pack("{s:O, s:n}", "items", l.items, "next");
+
+		remote_print(doc);
+		json_decref(doc);
+	}
+	table_print(&l.table, !status && !r->cli->json && !r->cli->quiet && isatty(1));
+	json_decref(l.items);
+	return status;
+}
+
+static int run_ls(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, list);
+}
+
+static const struct example examples[] = {
+	{ "atoll ls", "the boxes there are" },
+	{ "atoll ls -a", "and those that were" },
+	{ "atoll ls --meta user=alice -q", "ids of some of them" },
+	{ 0 },
+};
+
+const struct verb verb_ls = {
+	.name = "ls",
+	.group = "Boxes",
+	.usage = "[FLAGS]",
+	.summary = "list the boxes of the daemon",
+	.flags = flags,
+	.nflags = LS_NFLAGS,
+	.examples = examples,
+	.run = run_ls,
+};

@@ -1,0 +1,16 @@
+/* place.h - BOX:PATH, and what is there. */
+#pragma once
+#include "cli/remote.h"
+
+struct place {
+	char box[80];     /* "": here */
+	const char *path; /* "" with a box: its home */
+};
+
+/* A word with a colon before any slash is in a box; "./a:b" is not. */
+void place_parse(struct place *p, const char *word);
+
+enum place_type { PLACE_NOTHING, PLACE_FILE, PLACE_FOLDER, PLACE_OTHER };
+/* What is at this path of the box, links followed; -1: r->status. mode may be NULL. */
+int place_look(struct remote *r, const char *box, const char *path, unsigned *mode);
+const char *place_last(const char *path, char out[256]); /* its last part; "" of "/", "." and ".." */

@@ -1,0 +1,112 @@
+/* prune.c - `atoll prune`: deletes boxes that have timed out and are only kept for their files. */
+#include "base/own.h"
+#include "cli/remote.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PRUNE_YES, PRUNE_NO_INPUT, PRUNE_NFLAGS };
+
+static const struct flag flags[PRUNE_NFLAGS] = {
+	[PRUNE_YES] = { "yes", 'y', FLAG_SWITCH, NULL, "do not ask" },
+	[PRUNE_NO_INPUT] = { "no-input", 0, FLAG_SWITCH, NULL, "never ask; without --yes refuse" },
+};
+
+static int collect(void *ctx, json_t *box)
+{
+	json_array_append(ctx, box);
+	return 0;
+}
+
+static int agreed(size_t n)
+{
+	char answer[16] = "";
+
+	fprintf(stderr, "atoll: delete %zu kept box%s and %s files? [y/N] ", n, n == 1 ? "" : "es",
+		n == 1 ? "its" : "their");
+	if (!fgets(answer, sizeof(answer), stdin))
+		return 0;
+	return !strcmp(answer, "y\n") || !strcmp(answer, "yes\n");
+}
+
+static int delete_each(struct remote *r, const json_t *boxes, json_t *gone)
+{
+	size_t i;
+	json_t *box;
+
+	json_array_foreach(boxes, i, box)
+	{
+		auto_free char *path = remote_path("/v1/boxes/%s", remote_text(box, "id"));
+		json_t *doc = remote_json(r, "DELETE", path, NULL);
+
+		if (!doc && r->http != 404) /* somebody else was faster */
+			return r->status;
+		json_decref(doc);
+		json_array_append(gone, json_object_get(box, "id"));
+		if (!r->cli->json && !r->cli->quiet)
+			puts(remote_text(box, "id"));
+	}
+	return 0;
+}
+
+static int prune_boxes(struct remote *r, const struct args *a, const json_t *boxes)
+{
+	size_t n = json_array_size(boxes);
+	json_t *gone = json_array();
+	int status = 0;
+
+	if (n && !args_has(a, PRUNE_YES) && (args_has(a, PRUNE_NO_INPUT) || !isatty(0) || !isatty(2))) {
+		remote_usage(r, "%zu kept box%s would be deleted with all files", n,
+			     n == 1 ? "" : "es");
+		trouble_hint(&r->trouble, "look", "atoll ls --state kept");
+		trouble_hint(&r->trouble, "do it", "atoll prune --yes");
+		status = r->status;
+	} else if (n && !args_has(a, PRUNE_YES) && !agreed(n)) {
+		status = STATUS_FAILED;
+	} else {
+		status = delete_each(r, boxes, gone);
+	}
+	if (!status && r->cli->json) {
+		json_t *doc = json_pack("{s:O}", "deleted", gone);
+
+		remote_print(doc);
+		json_decref(doc);
+	}
+	json_decref(gone);
+	return status;
+}
+
+static int prune(struct remote *r, const struct args *a)
+{
+	json_t *boxes = json_array();
+	int status = remote_list(r, "/v1/boxes?state=kept", collect, boxes);
+
+	if (!status)
+		status = prune_boxes(r, a, boxes);
+	json_decref(boxes);
+	return status;
+}
+
+static int run_prune(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, prune);
+}
+
+static const struct example examples[] = {
+	{ "atoll prune", "delete what is only kept, after asking" },
+	{ "atoll prune --yes", "without asking" },
+	{ 0 },
+};
+
+const struct verb verb_prune = {
+	.name = "prune",
+	.group = "Boxes",
+	.usage = "[--yes]",
+	.summary = "delete boxes that are only kept for their files",
+	.flags = flags,
+	.nflags = PRUNE_NFLAGS,
+	.examples = examples,
+	.run = run_prune,
+};

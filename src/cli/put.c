@@ -1,0 +1,72 @@
+/* put.c - `atoll put`: stdin into a file of a box, all of it or nothing. */
+#include "base/own.h"
+#include "cli/remote.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PUT_MODE, PUT_NEW, PUT_NFLAGS };
+
+static const struct flag flags[PUT_NFLAGS] = {
+	[PUT_MODE] = { "mode", 0, FLAG_TEXT, "OCTAL", "permissions (what it has already, or 0644)" },
+	[PUT_NEW] = { "new", 0, FLAG_SWITCH, NULL, "fail if there is something of that name" },
+};
+
+static int put(struct remote *r, const struct args *a)
+{
+	struct remote_bytes x = {
+		.method = "PUT", .type = "application/octet-stream", .from = 0, .to = -1
+	};
+	auto_buf struct buf path = { 0 };
+	auto_free char *begin = NULL;
+
+	if (a->nwords != 2) {
+		remote_usage(r, "put into which file of which box?");
+		trouble_hint(&r->trouble, "type", "atoll put BOX PATH <file");
+		return r->status;
+	}
+	if (isatty(0) && !r->cli->quiet)
+		fputs("atoll: reading from the terminal; Ctrl-D ends it\n", stderr);
+	begin = remote_path("/v1/boxes/%s/files?path=%s", a->words[0], a->words[1]);
+	buf_puts(&path, begin);
+	if (args_has(a, PUT_MODE)) {
+		buf_puts(&path, "&mode=");
+		remote_escape(&path, args_text(a, PUT_MODE, ""));
+	}
+	if (args_has(a, PUT_NEW))
+		buf_puts(&path, "&new=true");
+	x.path = buf_str(&path);
+	if (remote_bytes(r, &x)) {
+		remote_explain_box(r, a->words[0]);
+		return r->status;
+	}
+	if (r->cli->json && x.answer)
+		remote_print(x.answer);
+	json_decref(x.answer);
+	return 0;
+}
+
+static int run_put(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, put);
+}
+
+static const struct example examples[] = {
+	{ "echo hello | atoll put demo notes.txt", "the file appears whole, or not at all" },
+	{ "atoll put demo bin/tool --mode 755 <tool", "a program" },
+	{ 0 },
+};
+
+const struct verb verb_put = {
+	.name = "put",
+	.group = "Files",
+	.usage = "[FLAGS] BOX PATH",
+	.summary = "write stdin to a file of a box",
+	.flags = flags,
+	.nflags = PUT_NFLAGS,
+	.max_words = 2,
+	.examples = examples,
+	.run = run_put,
+};

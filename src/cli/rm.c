@@ -1,0 +1,68 @@
+/* rm.c - `atoll rm`: ends boxes of the daemon, whatever they hold. */
+#include "base/own.h"
+#include "cli/remote.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+
+static int drop(struct remote *r, const char *box)
+{
+	auto_free char *path = remote_path("/v1/boxes/%s", box);
+	json_t *doc = remote_json(r, "DELETE", path, NULL);
+
+	if (!doc) {
+		remote_explain_box(r, box);
+		return r->status;
+	}
+	json_decref(doc);
+	if (r->cli->json) {
+		json_t *gone = json_pack("{s:o, s:s}", "box", json_string(box), "state", "gone");
+
+		remote_print(gone);
+		json_decref(gone);
+	} else if (!r->cli->quiet) {
+		puts(box);
+	}
+	return 0;
+}
+
+static int drop_all(struct remote *r, const struct args *a)
+{
+	int status = 0;
+
+	if (!a->nwords) {
+		remote_usage(r, "delete which box?");
+		trouble_hint(&r->trouble, "list", "atoll ls");
+		return r->status;
+	}
+	/* One that is not there does not save the others. */
+	for (unsigned i = 0; i < a->nwords; i++) {
+		int one = drop(r, a->words[i]);
+
+		if (one)
+			trouble_say(&r->trouble, r->cli->json, status = one);
+	}
+	r->trouble.what[0] = 0; /* all of it was said */
+	return status;
+}
+
+static int run_rm(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, drop_all);
+}
+
+static const struct example examples[] = {
+	{ "atoll rm demo", "end it; returns when nothing of it is left" },
+	{ "atoll ls -q | xargs atoll rm", "end all of them" },
+	{ 0 },
+};
+
+const struct verb verb_rm = {
+	.name = "rm",
+	.group = "Boxes",
+	.usage = "BOX...",
+	.summary = "delete boxes and all that is in them",
+	.max_words = 10000,
+	.examples = examples,
+	.run = run_rm,
+};

@@ -1,0 +1,190 @@
+/* runs.c - `atoll runs`: what was run, and the record of one. */
+#include "base/own.h"
+#include "base/units.h"
+#include "cli/remote.h"
+#include "cli/table.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RUNS_BOX, RUNS_CAUSE, RUNS_RUNNING, RUNS_COUNT, RUNS_NFLAGS };
+
+static const struct flag flags[RUNS_NFLAGS] = {
+	[RUNS_BOX] = { "box", 'b', FLAG_TEXT, "BOX", "only of this one" },
+	[RUNS_CAUSE] = { "cause", 0, FLAG_TEXT, "CAUSE", "only with this end: exit, memory, wall, ..." },
+	[RUNS_RUNNING] = { "running", 'r', FLAG_SWITCH, NULL, "only those that run" },
+	[RUNS_COUNT] = { "count", 'n', FLAG_COUNT, "N", "at most so many, the newest (100)" },
+};
+
+struct listing {
+	const struct cli *cli;
+	struct table table;
+	json_t *items;
+	uint64_t left;
+};
+
+static void command_text(struct buf *out, const json_t *words)
+{
+	size_t i;
+	json_t *word;
+
+	json_array_foreach(words, i, word)
+		buf_printf(out, "%s%s", i ? " " : "", json_string_value(word));
+}
+
+static const char *took(char out[UNITS_TEXT], const json_t *run)
+{
+	int64_t from = remote_when_ms(remote_text(run, "started")),
+		to = remote_when_ms(remote_text(run, "ended"));
+
+	return from < 0 || to < from ? strcpy(out, "-") :
+				       units_time(out, (uint64_t)(to - from) * 1000);
+}
+
+static int each(void *ctx, json_t *run)
+{
+	struct listing *l = ctx;
+	struct table *t = &l->table;
+	auto_buf struct buf line = { 0 };
+	char text[UNITS_TEXT];
+
+	if (l->cli->json) {
+		json_array_append(l->items, run);
+	} else if (l->cli->quiet) {
+		puts(remote_text(run, "id"));
+	} else {
+		command_text(&line, json_object_get(run, "command"));
+		table_cell(t, "%s", remote_text(run, "id"));
+		table_cell(t, "%s", remote_text(run, "box"));
+		table_cell(t, "%s", *remote_text(run, "cause") ? remote_text(run, "cause") : "running");
+		if (json_is_integer(json_object_get(run, "status")))
+			table_cell(t, "%lld", (long long)remote_int(run, "status", 0));
+		else
+			table_cell(t, "-");
+		table_cell(t, "%s", remote_since(text, run, "started"));
+		table_cell(t, "%s", took(text, run));
+		table_cell(t, "%.60s", buf_str(&line));
+	}
+	return --l->left == 0;
+}
+
+static void filter(struct buf *path, const struct args *a)
+{
+	uint64_t n = args_value(a, RUNS_COUNT, 100);
+
+	buf_printf(path, "/v1/runs?limit=%llu", (unsigned long long)(n < 100 ? n : 100));
+	if (args_has(a, RUNS_BOX)) {
+		buf_puts(path, "&box=");
+		remote_escape(path, args_text(a, RUNS_BOX, ""));
+	}
+	if (args_has(a, RUNS_CAUSE)) {
+		buf_puts(path, "&cause=");
+		remote_escape(path, args_text(a, RUNS_CAUSE, ""));
+	}
+	if (args_has(a, RUNS_RUNNING))
+		buf_puts(path, "&running=true");
+}
+
+static int list(struct remote *r, const struct args *a)
+{
+	static const char *const columns[] = { "RUN",	"BOX",	 "CAUSE",   ">STATUS",
+					       ">AGO", ">TOOK", "COMMAND", NULL };
+	struct listing l = { .cli = r->cli,
+			     .items = json_array(),
+			     .left = args_value(a, RUNS_COUNT, 100) };
+	auto_buf struct buf path = { 0 };
+	int status;
+
+	table_init(&l.table, columns);
+	filter(&path, a);
+	status = remote_list(r, buf_str(&path), each, &l);
+	if (!status && r->cli->json)
+		remote_print(l.items);
+	table_print(&l.table, !status && !r->cli->json && !r->cli->quiet && isatty(1));
+	json_decref(l.items);
+	return status;
+}
+
+/* The sentence first, then facts. */
+static void print_record(const json_t *run)
+{
+	auto_buf struct buf line = { 0 };
+	const json_t *mem = json_object_get(run, "mem_peak"), *cpu = json_object_get(run, "cpu_s");
+	char text[UNITS_TEXT], shown[SHOWN];
+	const char *summary = remote_text(run, "summary");
+
+	command_text(&line, json_object_get(run, "command"));
+	printf("%s in %s: %s\n", remote_text(run, "id"), remote_text(run, "box"),
+	       *summary				   ? summary :
+	       !strcmp(remote_text(run, "state"), "over") ? "ended by itself" :
+							    "running");
+	printf("%-12s %s\n", "command", trouble_shown(buf_str(&line), shown));
+	if (*remote_text(run, "cause"))
+		printf("%-12s %s, exit %lld\n", "cause", remote_text(run, "cause"),
+		       (long long)remote_int(run, "status", 0));
+	printf("%-12s %s\n", "started", remote_text(run, "started"));
+	printf("%-12s %s\n", "took", took(text, run));
+	if (json_is_number(cpu))
+		printf("%-12s %s\n", "cpu", units_time(text, (uint64_t)(json_number_value(cpu) * 1e6)));
+	if (json_is_integer(mem))
+		printf("%-12s %s\n", "memory", units_size(text, (uint64_t)json_integer_value(mem)));
+	if (*remote_text(run, "hint"))
+		printf("%-12s %s\n", "hint", remote_text(run, "hint"));
+}
+
+static int show(struct remote *r, const char *id)
+{
+	json_t *run = remote_get(r, "/v1/runs/%s", id);
+	char shown[SHOWN];
+
+	if (!run && r->http == 404) {
+		trouble_what(&r->trouble, "not_found", "no run \"%s\"", trouble_shown(id, shown));
+		trouble_hint(&r->trouble, "list", "atoll runs");
+	}
+	if (!run)
+		return r->status;
+	if (r->cli->json)
+		remote_print(run);
+	else
+		print_record(run);
+	json_decref(run);
+	return 0;
+}
+
+static int runs(struct remote *r, const struct args *a)
+{
+	if (!a->nwords || (a->nwords == 1 && !strcmp(a->words[0], "ls")))
+		return list(r, a);
+	if (a->nwords == 2 && !strcmp(a->words[0], "show"))
+		return show(r, a->words[1]);
+	remote_usage(r, "what about runs?");
+	trouble_hint(&r->trouble, "type", "atoll runs | atoll runs show ID");
+	return r->status;
+}
+
+static int run_runs(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, runs);
+}
+
+static const struct example examples[] = {
+	{ "atoll runs", "the newest hundred" },
+	{ "atoll runs --cause memory", "those that ran out of memory" },
+	{ "atoll runs show k3v7qe2xn4ab --json", "the whole record of one" },
+	{ 0 },
+};
+
+const struct verb verb_runs = {
+	.name = "runs",
+	.group = "Observe",
+	.usage = "[FLAGS] | show ID",
+	.summary = "what was run, and how it ended",
+	.words = "ls show",
+	.flags = flags,
+	.nflags = RUNS_NFLAGS,
+	.max_words = 2,
+	.examples = examples,
+	.run = run_runs,
+};

@@ -1,0 +1,127 @@
+/* show.c - `atoll show`: all there is to know about a box. */
+#include "base/units.h"
+#include "cli/remote.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void row(const char *name, const char *value)
+{
+	char clean[400];
+	size_t n = 0;
+
+	for (; *value && n + 1 < sizeof(clean); value++)
+		clean[n++] = (unsigned char)*value < 32 || *value == 127 ? '?' : *value;
+	clean[n] = 0;
+	if (n)
+		printf("%-12s %s\n", name, clean);
+}
+
+static void size_row(const char *name, const json_t *limits, const char *key)
+{
+	char text[UNITS_TEXT];
+
+	if (remote_int(limits, key, 0))
+		row(name, units_size(text, (uint64_t)remote_int(limits, key, 0)));
+}
+
+static void number_row(const char *name, const json_t *doc, const char *key, double by)
+{
+	char text[32];
+
+	if (!json_is_number(json_object_get(doc, key)))
+		return;
+	snprintf(text, sizeof(text), "%g", json_number_value(json_object_get(doc, key)) / by);
+	row(name, text);
+}
+
+static void pair_rows(const char *name, const json_t *map)
+{
+	char text[400];
+	const char *key;
+	json_t *v;
+
+	json_object_foreach((json_t *)map, key, v)
+	{
+		snprintf(text, sizeof(text), "%s=%s", key, json_string_value(v));
+		row(name, text);
+	}
+}
+
+static void limit_rows(const json_t *limits)
+{
+	size_row("memory", limits, "mem");
+	number_row("cpus", limits, "cpu_milli", 1000);
+	size_row("disk", limits, "disk");
+	number_row("files", limits, "files", 1);
+	number_row("processes", limits, "pids", 1);
+	number_row("cpu seconds", limits, "cpu_ms", 1000);
+}
+
+static void print_box(const json_t *box)
+{
+	char text[24];
+
+	row("id", remote_text(box, "id"));
+	row("name", remote_text(box, "name"));
+	row("session", remote_text(box, "session"));
+	row("state", remote_text(box, "state"));
+	row("cause", remote_text(box, "cause"));
+	row("template", remote_text(box, "template"));
+	number_row("programs", box, "running", 1);
+	row("age", remote_since(text, box, "created"));
+	if (json_is_string(json_object_get(box, "ends")) && !json_object_get(box, "ended"))
+		row("ends in", remote_until(text, box, "ends"));
+	if (json_is_string(json_object_get(box, "kept_until")))
+		row("kept for", remote_until(text, box, "kept_until"));
+	row("on timeout", remote_text(box, "on_timeout"));
+	limit_rows(json_object_get(box, "limits"));
+	pair_rows("metadata", json_object_get(box, "metadata"));
+	pair_rows("env", json_object_get(box, "env"));
+}
+
+static int show(struct remote *r, const struct args *a)
+{
+	json_t *box;
+
+	if (!a->nwords) {
+		remote_usage(r, "show which box?");
+		trouble_hint(&r->trouble, "list", "atoll ls");
+		return r->status;
+	}
+	box = remote_get(r, "/v1/boxes/%s", a->words[0]);
+	if (!box) {
+		remote_explain_box(r, a->words[0]);
+		return r->status;
+	}
+	if (r->cli->json)
+		remote_print(box);
+	else if (r->cli->quiet)
+		puts(remote_text(box, "id"));
+	else
+		print_box(box);
+	json_decref(box);
+	return 0;
+}
+
+static int run_show(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, show);
+}
+
+static const struct example examples[] = {
+	{ "atoll show demo", "state, limits, time left" },
+	{ "atoll show demo --json", "the same for programs" },
+	{ 0 },
+};
+
+const struct verb verb_show = {
+	.name = "show",
+	.group = "Boxes",
+	.usage = "BOX",
+	.summary = "all there is to know about a box",
+	.max_words = 1,
+	.examples = examples,
+	.run = run_show,
+};

@@ -1,0 +1,18 @@
+/* table.h - rows for people: columns as wide as they must be, a header only on a terminal.
+ * Owns: the cells, until they are printed. Text from elsewhere cannot move a cursor. */
+#pragma once
+#include "base/buf.h"
+#include "cli/trouble.h"
+
+enum { TABLE_COLUMNS = 10 };
+
+struct table {
+	const char *const *names; /* NULL-terminated; one that begins with '>' is flush right */
+	unsigned ncolumns, ncells;
+	unsigned width[TABLE_COLUMNS];
+	struct buf cells; /* each with its NUL */
+};
+
+void table_init(struct table *t, const char *const *names);
+void table_cell(struct table *t, const char *fmt, ...) TROUBLE_FORMAT(2, 3);
+void table_print(struct table *t, int header); /* and empties it */

@@ -1,0 +1,148 @@
+/* volume.c - `atoll volume`: disks that outlive boxes. */
+#include "base/own.h"
+#include "base/units.h"
+#include "cli/remote.h"
+#include "cli/table.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { VOLUME_SIZE, VOLUME_YES, VOLUME_NFLAGS };
+
+static const struct flag flags[VOLUME_NFLAGS] = {
+	[VOLUME_SIZE] = { "size", 0, FLAG_SIZE, "SIZE", "new: all it can ever hold (1G)" },
+	[VOLUME_YES] = { "yes", 'y', FLAG_SWITCH, NULL, "rm: do not ask" },
+};
+
+struct listing {
+	const struct cli *cli;
+	struct table table;
+	json_t *items;
+};
+
+static int each(void *ctx, json_t *v)
+{
+	struct listing *l = ctx;
+	char text[UNITS_TEXT];
+
+	if (l->cli->json) {
+		json_array_append(l->items, v);
+	} else if (l->cli->quiet) {
+		puts(remote_text(v, "name"));
+	} else {
+		table_cell(&l->table, "%s", remote_text(v, "name"));
+		table_cell(&l->table, "%s", units_size(text, (uint64_t)remote_int(v, "bytes", 0)));
+		table_cell(&l->table, "%s", remote_text(v, "writer"));
+		table_cell(&l->table, "%lld", (long long)remote_int(v, "readers", 0));
+		table_cell(&l->table, "%s", remote_since(text, v, "created"));
+	}
+	return 0;
+}
+
+static int list(struct remote *r)
+{
+	static const char *const columns[] = { "VOLUME", ">SIZE", "WRITER", ">READERS", ">AGE", NULL };
+	struct listing l = { .cli = r->cli, .items = json_array() };
+	int status;
+
+	table_init(&l.table, columns);
+	status = remote_list(r, "/v1/volumes", each, &l);
+	if (!status && r->cli->json) {
+		json_t *doc = json_pack("{s:O, s:n}", "items", l.items, "next");
+
+		remote_print(doc);
+		json_decref(doc);
+	}
+	table_print(&l.table, !status && !r->cli->json && !r->cli->quiet && isatty(1));
+	json_decref(l.items);
+	return status;
+}
+
+static int make(struct remote *r, const struct args *a)
+{
+	json_t *doc = json_pack("{s:o}", "name", json_string(a->words[1]));
+
+	if (args_has(a, VOLUME_SIZE))
+		json_object_set_new(doc, "bytes",
+				    json_integer((json_int_t)args_value(a, VOLUME_SIZE, 0)));
+	doc = remote_json(r, "POST", "/v1/volumes", doc);
+	if (!doc)
+		return r->status;
+	if (r->cli->json)
+		remote_print(doc);
+	else
+		puts(remote_text(doc, "name"));
+	json_decref(doc);
+	return 0;
+}
+
+/* What is in it is gone for good: that is asked for twice. */
+static int agreed(struct remote *r, const char *name)
+{
+	char answer[16] = "";
+
+	if (!isatty(0) || !isatty(2)) {
+		remote_usage(r, "all that is in it would be deleted");
+		trouble_hint(&r->trouble, "do it", "atoll volume rm --yes %s", name);
+		return 0;
+	}
+	fprintf(stderr, "atoll: delete volume %s and all that is in it? [y/N] ", name);
+	r->status = STATUS_FAILED;
+	return fgets(answer, sizeof(answer), stdin) &&
+	       (!strcmp(answer, "y\n") || !strcmp(answer, "yes\n"));
+}
+
+static int drop(struct remote *r, const struct args *a)
+{
+	auto_free char *path = remote_path("/v1/volumes/%s", a->words[1]);
+	char shown[SHOWN];
+	json_t *doc;
+
+	if (!args_has(a, VOLUME_YES) && !agreed(r, trouble_shown(a->words[1], shown)))
+		return r->status;
+	doc = remote_json(r, "DELETE", path, NULL);
+	json_decref(doc);
+	return doc ? 0 : r->status;
+}
+
+static int volume(struct remote *r, const struct args *a)
+{
+	const char *what = a->nwords ? a->words[0] : "ls";
+
+	if (!strcmp(what, "ls") && a->nwords < 2)
+		return list(r);
+	if (!strcmp(what, "new") && a->nwords == 2)
+		return make(r, a);
+	if (!strcmp(what, "rm") && a->nwords == 2)
+		return drop(r, a);
+	remote_usage(r, "what about volumes?");
+	trouble_hint(&r->trouble, "type", "atoll volume new NAME | ls | rm NAME");
+	return r->status;
+}
+
+static int run_volume(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, volume);
+}
+
+static const struct example examples[] = {
+	{ "atoll volume new data --size 4G", "a disk that outlives boxes" },
+	{ "atoll new demo --volume data:/data", "a box with it" },
+	{ "atoll volume rm --yes data", "gone, with all that is in it" },
+	{ 0 },
+};
+
+const struct verb verb_volume = {
+	.name = "volume",
+	.group = "Boxes",
+	.usage = "new NAME | ls | rm NAME",
+	.summary = "disks that outlive boxes",
+	.words = "new ls rm",
+	.flags = flags,
+	.nflags = VOLUME_NFLAGS,
+	.max_words = 2,
+	.examples = examples,
+	.run = run_volume,
+};

@@ -1,0 +1,16 @@
+/* cell.h - the walls around the front: an uid of its own, one folder, few system calls.
+ * Owns: the table of calls. A step that fails ends the start. */
+#pragma once
+#include "base/err.h"
+#include <sys/types.h>
+
+/* Groups, gid, uid, then read back; no_new_privs; landlock: `folder` alone; the filter. uid
+ * (uid_t)-1: stays who it is. Call it before the first thread and the first foreign byte. */
+must_check int cell_enter(uid_t uid, gid_t gid, const char *folder, struct err *e);
+
+struct cell_row {
+	const char *calls; /* separated by spaces */
+	const char *why;
+};
+extern const struct cell_row cell_rows[];
+extern const unsigned cell_nrows;

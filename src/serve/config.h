@@ -1,0 +1,143 @@
+/* config.h - the settings of Atoll: one table, four sources, and every value knows its origin.
+ * Owns: the values.
+ *
+ *	flags  >  ATOLL_*  >  files  >  what is built in
+ *
+ * Files, a nearer one over a farther one: $XDG_CONFIG_HOME/atoll/config.toml (or ~/.config), then
+ * /etc/atoll/config.toml; for the command line also atoll.toml, in this folder or above it. Or
+ * exactly one, with --config. A name that is not known, a value of the wrong type or out of range
+ * is an error with its place, wherever it stands: a typing error must not become a default. */
+#pragma once
+#include "base/err.h"
+#include "cli/args.h"
+#include <stdint.h>
+
+enum config_type {
+	CONFIG_TEXT,
+	CONFIG_PATH, /* absolute */
+	CONFIG_SIZE, /* bytes */
+	CONFIG_TIME, /* milliseconds */
+	CONFIG_COUNT,
+	CONFIG_CPUS, /* thousandths */
+	CONFIG_BOOL,
+	CONFIG_CHOICE, /* one of the row's words; its number is the place in them */
+	CONFIG_LIST,   /* texts */
+	CONFIG_SECRET, /* a text that is never shown */
+};
+
+/* Those with a flag of `atoll serve` first: config_flags has the same numbers. */
+enum config_key {
+	CONFIG_LISTEN,
+	CONFIG_SOCKET,
+	CONFIG_STATE,
+	CONFIG_USER,
+	CONFIG_TLS_CERT,
+	CONFIG_TLS_KEY,
+	CONFIG_DOMAIN,
+	CONFIG_ORIGINS,
+	CONFIG_DRAIN,
+	CONFIG_LOG_LEVEL,
+	CONFIG_LOG_FORMAT,
+	CONFIG_POOL,
+	CONFIG_NFLAGS,
+	CONFIG_RUN = CONFIG_NFLAGS,
+	CONFIG_MAX_LIFETIME,
+	CONFIG_DEFAULT_LIFETIME,
+	CONFIG_DEFAULT_IDLE,
+	CONFIG_RETENTION,
+	CONFIG_MAX_BODY,
+	CONFIG_MAX_JSON,
+	CONFIG_UPLOAD_MAX,
+	CONFIG_MAX_BOXES,
+	CONFIG_MAX_CONNECTIONS,
+	CONFIG_BOX_MEM,
+	CONFIG_BOX_CPU,
+	CONFIG_BOX_DISK,
+	CONFIG_BOX_PIDS,
+	CONFIG_BOX_FILES,
+	CONFIG_NETWORK,
+	CONFIG_QUOTA_BOXES,
+	CONFIG_QUOTA_EXECUTIONS,
+	CONFIG_QUOTA_COMPUTE,
+	CONFIG_QUOTA_OUTPUT,
+	CONFIG_QUOTA_REQUESTS,
+	CONFIG_OIDC_ISSUER,
+	CONFIG_OIDC_JWKS,
+	CONFIG_OIDC_AUDIENCE,
+	CONFIG_OIDC_TEAM_CLAIM,
+	CONFIG_OIDC_ROLE_CLAIM,
+	CONFIG_METRICS_PUBLIC,
+	CONFIG_HOST,
+	CONFIG_KEY,
+	CONFIG_KEY_FILE,
+	CONFIG_NKEYS,
+};
+
+struct config_row {
+	const char *name; /* "serve.listen", as in a file */
+	enum config_type type;
+	const char *otherwise; /* the default, as it would be written; NULL: none */
+	const char *env;
+	const char *flag, *metavar; /* of `atoll serve`, or NULL */
+	const char *help;
+	uint64_t lowest, highest; /* of a number; lowest 0: "none" may be written, and is 0 */
+	const char *const *words; /* CHOICE: NULL-terminated */
+	int (*check)(const char *text, struct err *e); /* of a text, or of each in a list */
+	unsigned reload : 1;  /* taken over by SIGHUP; else only by a restart */
+	unsigned project : 1; /* atoll.toml may say it */
+};
+extern const struct config_row config_rows[CONFIG_NKEYS];
+/* One flag per row that has one, and --config, for the verb that serves. main() has it filled by
+ * config_init_flags() before anything parses. */
+enum { CONFIG_FLAG_FILE = CONFIG_NFLAGS, CONFIG_FLAGS };
+extern struct flag config_flags[CONFIG_FLAGS];
+void config_init_flags(void);
+
+enum config_from { FROM_DEFAULT, FROM_FILE, FROM_ENV, FROM_FLAG };
+
+struct config_value {
+	char *text; /* as it was written, lists with commas; NULL: none */
+	uint64_t number;
+	char **items; /* LIST: NULL-terminated, never NULL itself */
+	enum config_from from;
+	char *where; /* "/etc/atoll/config.toml:12", "ATOLL_LISTEN", "--listen", "default" */
+};
+
+struct config {
+	struct config_value values[CONFIG_NKEYS];
+	char *files[4]; /* that were read, nearest last */
+	unsigned nfiles;
+};
+
+struct config_given { /* by a flag */
+	enum config_key key;
+	const char *text;
+};
+
+struct config_source {
+	const char *file;        /* exactly this one; NULL: the usual places */
+	int client;              /* atoll.toml, too */
+	int no_env;              /* a file by itself: nothing else has a say */
+	const char *cwd;         /* where to look for atoll.toml; NULL: the working folder */
+	const char *system_file; /* NULL: /etc/atoll/config.toml */
+	const struct config_given *given;
+	unsigned ngiven;
+};
+
+/* On -1 c is empty. */
+must_check int config_load(struct config *c, const struct config_source *src, struct err *e);
+void config_fini(struct config *c); /* fine on a zeroed one */
+
+const char *config_text(const struct config *c, enum config_key key); /* NULL: none */
+uint64_t config_number(const struct config *c, enum config_key key);  /* 0: none; see the type */
+int config_bool(const struct config *c, enum config_key key);
+const char *const *config_list(const struct config *c, enum config_key key);
+
+/* As it may be shown: a secret keeps its first letters only. "" for none. */
+#define CONFIG_SHOWN 512
+const char *config_shown(const struct config *c, enum config_key key, char out[CONFIG_SHOWN]);
+
+int config_find(const char *name);            /* the key, or -1 */
+const char *config_nearest(const char *name); /* a name that was meant, or NULL */
+/* The settings among the flags of a verb that begins with config_flags. */
+unsigned config_from_args(const struct args *a, struct config_given *out, unsigned room);

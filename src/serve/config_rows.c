@@ -1,0 +1,235 @@
+/* config_rows.c - the table of settings; see config.h. Names, defaults and texts are said here and
+ * nowhere else: files, environment, flags, `atoll config` and the manual's test read these rows. */
+#include "serve/config.h"
+#include "base/own.h"
+#include "serve/addr.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DAY_MS UINT64_C(86400000)
+#define LONGEST_MS (49 * DAY_MS) /* milliseconds are 32 bits wide on the wire */
+#define NO_END UINT64_MAX
+#define TIB (UINT64_C(1) << 40)
+
+static int check_addr(const char *text, struct err *e)
+{
+	struct addr a;
+
+	return addr_parse(&a, text, e);
+}
+
+static int check_socket(const char *path, struct err *e)
+{
+	struct addr a;
+	char text[512];
+
+	if ((size_t)snprintf(text, sizeof(text), "unix:%s", path) >= sizeof(text))
+		return err_set(e, ERR_INVALID, "'%.40s...' is too long for a socket", path);
+	return addr_parse(&a, text, e);
+}
+
+/* "/boxes/<id>.sock" must fit behind it into the address of a socket. */
+static int check_run(const char *path, struct err *e)
+{
+	if (strlen(path) > 70)
+		return err_set(e, ERR_INVALID, "'%.40s...' is longer than 70 bytes", path);
+	return 0;
+}
+
+/* A host name, "*.example.org" for all below it. */
+static int check_domain(const char *text, struct err *e)
+{
+	const char *c = text + (strncmp(text, "*.", 2) == 0 ? 2 : 0);
+
+	for (; isalnum((unsigned char)*c) || *c == '-' || *c == '.'; c++)
+		if (*c == '.' && (c == text || c[1] == '.' || !c[1]))
+			break;
+	if (*c || c == text || strlen(text) > 253)
+		return err_set(e, ERR_INVALID,
+			       "'%.40s' is no host name; write it like box.example.org or *.example.org", text);
+	return 0;
+}
+
+static int check_origin(const char *text, struct err *e)
+{
+	const char *host = strstr(text, "://");
+
+	if ((strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0) || !host[3] ||
+	    strpbrk(host + 3, "/?#@ "))
+		return err_set(e, ERR_INVALID,
+			       "'%.40s' is no origin; write it like https://app.example.org, without a path",
+			       text);
+	return 0;
+}
+
+static int check_host(const char *text, struct err *e)
+{
+	if (strncmp(text, "unix:/", 6) != 0 && strncmp(text, "http://", 7) != 0 &&
+	    strncmp(text, "https://", 8) != 0)
+		return err_set(e, ERR_INVALID,
+			       "'%.40s' is no daemon; write it like http://127.0.0.1:7070 or unix:/path", text);
+	return 0;
+}
+
+static int check_issuer(const char *text, struct err *e)
+{
+	if (strncmp(text, "https://", 8) != 0 && strncmp(text, "http://", 7) != 0)
+		return err_set(e, ERR_INVALID, "'%.40s' is no URL; write it like https://id.example.org", text);
+	return 0;
+}
+
+static int check_key(const char *text, struct err *e)
+{
+	size_t n = strlen(text);
+
+	/* Whatever it is, it must not be quoted back. */
+	if (n != 44 || strncmp(text, "e2b_", 4) != 0 || strspn(text + 4, "0123456789abcdef") != 40)
+		return err_set(e, ERR_INVALID, "a key is e2b_ and 40 hex digits; this one has %zu characters", n);
+	return 0;
+}
+
+static const char *const levels[] = { "debug", "info", "warn", "error", "none", NULL };
+static const char *const formats[] = { "json", "text", NULL }; /* in the order of enum log_form */
+static const char *const networks[] = { "off", NULL };
+
+/* "$run" and "$state" in a default are the folders of this user. */
+const struct config_row config_rows[CONFIG_NKEYS] = {
+	[CONFIG_LISTEN] = { "serve.listen", CONFIG_LIST, "127.0.0.1:7070", "ATOLL_LISTEN",
+		.flag = "listen", .metavar = "ADDR:PORT", .check = check_addr,
+		.help = "where to listen: addresses, or unix:PATH" },
+	[CONFIG_SOCKET] = { "serve.socket", CONFIG_PATH, "$run/atoll.sock", "ATOLL_SOCKET",
+		.flag = "socket", .metavar = "PATH", .check = check_socket,
+		.help = "unix socket on which the caller's uid is the key" },
+	[CONFIG_STATE] = { "serve.state", CONFIG_PATH, "$state", "ATOLL_STATE",
+		.flag = "state", .metavar = "DIR",
+		.help = "folder of the database, the volumes and large disks" },
+	[CONFIG_USER] = { "serve.user", CONFIG_TEXT, NULL, "ATOLL_USER",
+		.flag = "user", .metavar = "USER",
+		.help = "user, by name or uid, as which foreign bytes are read" },
+	[CONFIG_TLS_CERT] = { "serve.tls_cert", CONFIG_PATH, NULL, "ATOLL_TLS_CERT",
+		.flag = "tls-cert", .metavar = "FILE", .reload = 1,
+		.help = "certificate chain, PEM; then every TCP port speaks TLS" },
+	[CONFIG_TLS_KEY] = { "serve.tls_key", CONFIG_PATH, NULL, "ATOLL_TLS_KEY",
+		.flag = "tls-key", .metavar = "FILE", .reload = 1,
+		.help = "its private key, PEM" },
+	[CONFIG_DOMAIN] = { "serve.domain", CONFIG_LIST, NULL, "ATOLL_DOMAIN",
+		.flag = "domain", .metavar = "HOST", .check = check_domain, .reload = 1,
+		.help = "names in Host that are ours, besides those of the loopback" },
+	[CONFIG_ORIGINS] = { "serve.origins", CONFIG_LIST, NULL, "ATOLL_ORIGINS",
+		.flag = "origins", .metavar = "URL", .check = check_origin, .reload = 1,
+		.help = "web pages from elsewhere that may call the API" },
+	[CONFIG_DRAIN] = { "serve.drain", CONFIG_TIME, "30s", "ATOLL_DRAIN",
+		.flag = "drain", .metavar = "TIME", .lowest = 1, .highest = DAY_MS, .reload = 1,
+		.help = "what requests in progress get when the daemon leaves" },
+	[CONFIG_LOG_LEVEL] = { "log.level", CONFIG_CHOICE, "info", "ATOLL_LOG_LEVEL",
+		.flag = "log-level", .metavar = "LEVEL", .words = levels, .reload = 1,
+		.help = "the least that is logged: debug, info, warn, error, none" },
+	[CONFIG_LOG_FORMAT] = { "log.format", CONFIG_CHOICE, "json", "ATOLL_LOG_FORMAT",
+		.flag = "log-format", .metavar = "FORM", .words = formats, .reload = 1,
+		.help = "a line of the log: json or text" },
+	[CONFIG_POOL] = { "keeper.pool", CONFIG_COUNT, "4", "ATOLL_POOL",
+		.flag = "pool", .metavar = "N", .highest = 1000,
+		.help = "boxes kept ready" },
+
+	[CONFIG_RUN] = { "serve.run", CONFIG_PATH, "$run", "ATOLL_RUN", .check = check_run,
+		.help = "folder of the keeper's socket and the records of boxes" },
+
+	[CONFIG_MAX_LIFETIME] = { "limits.max_lifetime", CONFIG_TIME, "24h", "ATOLL_MAX_LIFETIME",
+		.lowest = 1000, .highest = LONGEST_MS, .reload = 1,
+		.help = "the longest life a box may be given" },
+	[CONFIG_DEFAULT_LIFETIME] = { "limits.default_lifetime", CONFIG_TIME, "10m", "ATOLL_DEFAULT_LIFETIME",
+		.lowest = 1000, .highest = LONGEST_MS, .reload = 1,
+		.help = "life of a box that asked for none" },
+	[CONFIG_DEFAULT_IDLE] = { "limits.default_idle", CONFIG_TIME, "none", "ATOLL_DEFAULT_IDLE",
+		.highest = LONGEST_MS, .reload = 1,
+		.help = "time without activity after which a box ends" },
+	[CONFIG_RETENTION] = { "limits.retention", CONFIG_TIME, "24h", "ATOLL_RETENTION",
+		.highest = LONGEST_MS, .reload = 1,
+		.help = "how long files of an ended box are kept; none: until deleted" },
+	[CONFIG_MAX_BODY] = { "limits.max_body", CONFIG_SIZE, "64M", "ATOLL_MAX_BODY",
+		.lowest = 1024, .highest = 16 * TIB, .reload = 1,
+		.help = "largest body of a request that is held in memory" },
+	[CONFIG_MAX_JSON] = { "limits.max_json", CONFIG_SIZE, "4M", "ATOLL_MAX_JSON",
+		.lowest = 1024, .highest = UINT64_C(1) << 30, .reload = 1,
+		.help = "largest JSON document of a request" },
+	[CONFIG_UPLOAD_MAX] = { "limits.upload_max", CONFIG_SIZE, "none", "ATOLL_UPLOAD_MAX",
+		.highest = 16 * TIB, .reload = 1,
+		.help = "largest file that is streamed into a box; none: its disk" },
+	[CONFIG_MAX_BOXES] = { "limits.max_boxes", CONFIG_COUNT, "none", "ATOLL_MAX_BOXES",
+		.highest = 1000000, .reload = 1,
+		.help = "boxes of this machine; none: what it can hold" },
+	[CONFIG_MAX_CONNECTIONS] = { "limits.max_connections", CONFIG_COUNT, "10000", "ATOLL_MAX_CONNECTIONS",
+		.lowest = 1, .highest = 1000000,
+		.help = "connections at once" },
+
+	[CONFIG_BOX_MEM] = { "box.mem", CONFIG_SIZE, "none", "ATOLL_BOX_MEM",
+		.highest = 16 * TIB, .reload = 1, .project = 1,
+		.help = "memory of a box that asked for none; none: 512M" },
+	[CONFIG_BOX_CPU] = { "box.cpu", CONFIG_CPUS, "none", "ATOLL_BOX_CPU",
+		.highest = 1024 * 1000, .reload = 1, .project = 1,
+		.help = "processors of a box; none: 1" },
+	[CONFIG_BOX_DISK] = { "box.disk", CONFIG_SIZE, "none", "ATOLL_BOX_DISK",
+		.highest = 16 * TIB, .reload = 1, .project = 1,
+		.help = "what a box may write; none: 256M" },
+	[CONFIG_BOX_PIDS] = { "box.pids", CONFIG_COUNT, "none", "ATOLL_BOX_PIDS",
+		.highest = 4194304, .reload = 1, .project = 1,
+		.help = "processes and threads of a box; none: 512" },
+	[CONFIG_BOX_FILES] = { "box.files", CONFIG_COUNT, "none", "ATOLL_BOX_FILES",
+		.highest = INT32_MAX, .reload = 1, .project = 1,
+		.help = "files a box may make; none: 65536" },
+	[CONFIG_NETWORK] = { "network.default", CONFIG_CHOICE, "off", "ATOLL_NETWORK",
+		.words = networks, .reload = 1, .project = 1,
+		.help = "network of a box that asked for none" },
+
+	[CONFIG_QUOTA_BOXES] = { "quota.boxes", CONFIG_COUNT, "none", "ATOLL_QUOTA_BOXES",
+		.highest = 1000000, .reload = 1,
+		.help = "boxes of a team at once, unless the team has its own" },
+	[CONFIG_QUOTA_EXECUTIONS] = { "quota.executions_per_day", CONFIG_COUNT, "none", "ATOLL_QUOTA_EXECUTIONS",
+		.highest = INT32_MAX, .reload = 1,
+		.help = "programs that a team may start in a day" },
+	[CONFIG_QUOTA_COMPUTE] = { "quota.compute_seconds_per_month", CONFIG_COUNT, "none", "ATOLL_QUOTA_COMPUTE",
+		.highest = INT32_MAX, .reload = 1,
+		.help = "CPU seconds of a team in a month" },
+	[CONFIG_QUOTA_OUTPUT] = { "quota.output_bytes_per_day", CONFIG_SIZE, "none", "ATOLL_QUOTA_OUTPUT",
+		.highest = NO_END, .reload = 1,
+		.help = "output of a team's programs in a day" },
+	[CONFIG_QUOTA_REQUESTS] = { "quota.requests_per_second", CONFIG_COUNT, "none", "ATOLL_QUOTA_REQUESTS",
+		.highest = 1000000, .reload = 1,
+		.help = "requests of a team in a second" },
+
+	[CONFIG_OIDC_ISSUER] = { "auth.oidc_issuer", CONFIG_TEXT, NULL, "ATOLL_OIDC_ISSUER",
+		.check = check_issuer, .reload = 1,
+		.help = "who signs bearer tokens: their iss" },
+	[CONFIG_OIDC_JWKS] = { "auth.oidc_jwks", CONFIG_PATH, NULL, "ATOLL_OIDC_JWKS", .reload = 1,
+		.help = "file with the signer's public keys (JWKS)" },
+	[CONFIG_OIDC_AUDIENCE] = { "auth.oidc_audience", CONFIG_TEXT, NULL, "ATOLL_OIDC_AUDIENCE", .reload = 1,
+		.help = "whom tokens must be meant for: their aud" },
+	[CONFIG_OIDC_TEAM_CLAIM] = { "auth.oidc_team_claim", CONFIG_TEXT, "team", "ATOLL_OIDC_TEAM_CLAIM",
+		.reload = 1, .help = "the claim that names the team" },
+	[CONFIG_OIDC_ROLE_CLAIM] = { "auth.oidc_role_claim", CONFIG_TEXT, "role", "ATOLL_OIDC_ROLE_CLAIM",
+		.reload = 1, .help = "the claim that names the role; without it viewer" },
+	[CONFIG_METRICS_PUBLIC] = { "metrics.public", CONFIG_BOOL, "false", "ATOLL_METRICS_PUBLIC", .reload = 1,
+		.help = "/metrics answers without a key" },
+
+	[CONFIG_HOST] = { "host", CONFIG_TEXT, NULL, "ATOLL_HOST", .check = check_host,
+		.help = "the daemon that the command line speaks with" },
+	[CONFIG_KEY] = { "key", CONFIG_SECRET, NULL, "ATOLL_KEY", .check = check_key,
+		.help = "the key for it" },
+	[CONFIG_KEY_FILE] = { "key_file", CONFIG_PATH, NULL, "ATOLL_KEY_FILE",
+		.help = "a file with the key" },
+};
+
+struct flag config_flags[CONFIG_FLAGS];
+
+void config_init_flags(void)
+{
+	for (unsigned i = 0; i < CONFIG_NFLAGS; i++)
+		config_flags[i] = (struct flag){ .name = config_rows[i].flag,
+						 .type = FLAG_WORDS,
+						 .metavar = config_rows[i].metavar,
+						 .help = config_rows[i].help };
+	config_flags[CONFIG_FLAG_FILE] = (struct flag){ "config", 0, FLAG_TEXT, "FILE",
+							"read this file and no other" };
+}

@@ -1,0 +1,320 @@
+/* front.c - see front.h.
+ *
+ *   warden                      front
+ *   fork                  --->  walls, store, fleet
+ *                         <---  WIRE_INFO: a keeper, please
+ *   connects              --->  WIRE_FD
+ *                               restores what lived, then listens
+ *                         <---  WIRE_DONE
+ *   WIRE_DONE             --->  no older front is left beside it
+ *   SIGTERM               --->  drains: no new connections, running answers are finished
+ *
+ * It listens only when every box of before is in its berth again: who connects earlier waits in
+ * the socket's queue, and finds everything. */
+#include "serve/front.h"
+#include "api/api.h"
+#include "api/oidc.h"
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "http/tls.h"
+#include "serve/cell.h"
+#include "wire/sock.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+struct front {
+	const struct front_start *start;
+	struct loop loop;
+	struct api api;
+	struct post warden;
+	struct on_signal term;
+	struct timer drain, tick;
+	struct ssl_ctx_st *tls;
+	uint64_t drain_ms;
+	int status;
+};
+
+/* ---- the warden ---- */
+
+static void ask_keeper(struct fleet *f)
+{
+	struct front *x = f->user;
+	struct frame ask = sock_head(WIRE_INFO, 0);
+
+	log_info("asking for a keeper");
+	post_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
+}
+
+static void keeper_came(struct front *x, int take_fd)
+{
+	struct wire_fill fill = { .head = sock_head(WIRE_FILL, 0),
+				  .depth = (uint32_t)config_number(x->start->config, CONFIG_POOL) };
+	struct fleet *f = &x->api.fleet;
+
+	fleet_keeper(f, take_fd);
+	post_send(&f->office.post, &fill, sizeof(fill), NULL, 0, -1); /* nobody waits for its answer */
+}
+
+static void warden_says(struct post *p, const struct frame *f, size_t len, int *fd)
+{
+	struct front *x = loop_owner(p, struct front, warden);
+
+	(void)len;
+	if (f->type == WIRE_FD && *fd >= 0)
+		keeper_came(x, steal_fd(fd));
+	else if (f->type == WIRE_DONE)
+		fleet_alone(&x->api.fleet, !timer_pending(&x->drain));
+}
+
+static void begin_drain(struct front *x)
+{
+	if (timer_pending(&x->drain))
+		return;
+	log_info("draining", LOG_U("connections", x->api.http.open));
+	/* Another one is there, or will be soon. */
+	fleet_alone(&x->api.fleet, 0);
+	http_drain(&x->api.http);
+	timer_set(&x->drain, x->drain_ms);
+	timer_set(&x->tick, 10);
+}
+
+/* Without it nobody would bring a keeper; and the next warden's front, which knows nothing of us, must
+ * not find us beside it. So not a moment longer: streams are resumed over there. */
+static void warden_left(struct post *p, const struct err *why)
+{
+	struct front *x = loop_owner(p, struct front, warden);
+
+	(void)why;
+	log_warn("the warden has left");
+	loop_stop(&x->loop);
+}
+
+/* ---- the end ---- */
+
+static void told_to_leave(struct on_signal *s, int signo)
+{
+	(void)signo;
+	begin_drain(loop_owner(s, struct front, term));
+}
+
+static void drained_enough(struct timer *t)
+{
+	loop_stop(&loop_owner(t, struct front, drain)->loop);
+}
+
+static void is_drained(struct timer *t)
+{
+	struct front *x = loop_owner(t, struct front, tick);
+
+	if (http_drained(&x->api.http))
+		loop_stop(&x->loop);
+	else
+		timer_set(&x->tick, 50);
+}
+
+/* ---- the beginning ---- */
+
+static void all_restored(struct fleet *f)
+{
+	struct front *x = f->user;
+	struct frame done = sock_head(WIRE_DONE, 0);
+	struct err e;
+
+	for (unsigned i = 0; i < x->start->nlisteners; i++)
+		if (http_listen(&x->api.http, x->start->listeners[i], x->tls, &e) < 0) {
+			log_error("cannot listen", LOG_E(&e));
+			x->status = 1;
+			loop_stop(&x->loop);
+			return;
+		}
+	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
+	post_send(&x->warden, &done, sizeof(done), NULL, 0, -1);
+}
+
+static uint64_t or_default(uint64_t n)
+{
+	return n ? n : WIRE_DEFAULT;
+}
+
+static struct fleet_conf fleet_settings(const struct front_start *s)
+{
+	const struct config *c = s->config;
+
+	return (struct fleet_conf){
+		.lifetime_ms = config_number(c, CONFIG_DEFAULT_LIFETIME),
+		.lifetime_max_ms = config_number(c, CONFIG_MAX_LIFETIME),
+		.idle_ms = config_number(c, CONFIG_DEFAULT_IDLE),
+		.retention_ms = config_number(c, CONFIG_RETENTION) ?
+					config_number(c, CONFIG_RETENTION) :
+					STORE_FOREVER,
+		.limits = { .mem_bytes = or_default(config_number(c, CONFIG_BOX_MEM)),
+			    .disk_bytes = or_default(config_number(c, CONFIG_BOX_DISK)),
+			    .disk_files = or_default(config_number(c, CONFIG_BOX_FILES)),
+			    .cpu_milli = (uint32_t)or_default(config_number(c, CONFIG_BOX_CPU)),
+			    .pids = (uint32_t)or_default(config_number(c, CONFIG_BOX_PIDS)) },
+		.layer_names = s->layer_names,
+	};
+}
+
+static struct api_conf api_settings(const struct front_start *s)
+{
+	const struct config *c = s->config;
+	uint64_t upload = config_number(c, CONFIG_UPLOAD_MAX);
+
+	return (struct api_conf){
+		.json_max = config_number(c, CONFIG_MAX_JSON),
+		.upload_max = upload,
+		.hosts = config_list(c, CONFIG_DOMAIN),
+		.origins = config_list(c, CONFIG_ORIGINS),
+		.metrics_public = config_bool(c, CONFIG_METRICS_PUBLIC),
+		.quota = { .boxes = config_number(c, CONFIG_QUOTA_BOXES),
+			   .executions_per_day = config_number(c, CONFIG_QUOTA_EXECUTIONS),
+			   .compute_ms_per_month = config_number(c, CONFIG_QUOTA_COMPUTE) * 1000,
+			   .output_bytes_per_day = config_number(c, CONFIG_QUOTA_OUTPUT),
+			   .requests_per_second = (uint32_t)config_number(c, CONFIG_QUOTA_REQUESTS) },
+		.statm = -1,
+		.own_uid = s->own_uid,
+	};
+}
+
+static int read_boot(char out[64], struct err *e)
+{
+	auto_fd int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, out, 63);
+
+	if (n <= 0)
+		return err_sys(e, "read the boot id");
+	out[strcspn((out[n] = 0, out), "\n")] = 0;
+	return 0;
+}
+
+static void many_files(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+		return;
+	if (geteuid() == 0 && r.rlim_max < 65536)
+		r.rlim_max = 65536;
+	r.rlim_cur = r.rlim_max;
+	(void)!setrlimit(RLIMIT_NOFILE, &r);
+}
+
+static int open_tls(struct front *x, struct err *e)
+{
+	const char *cert = config_text(x->start->config, CONFIG_TLS_CERT),
+		   *key = config_text(x->start->config, CONFIG_TLS_KEY);
+
+	if (!cert && !key)
+		return 0;
+	if (!cert || !key)
+		return err_set(e, ERR_INVALID, "TLS takes both, serve.tls_cert and serve.tls_key");
+	return tls_server(cert, key, &x->tls, e);
+}
+
+static int read_whole(const char *path, struct buf *out, size_t most, struct err *e)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = -1;
+
+	if (fd < 0)
+		return err_sys(e, "open %.200s", path);
+	while (out->len <= most && (n = read(fd, buf_space(out, 65536), 65536)) > 0)
+		buf_grew(out, (size_t)n);
+	if (n < 0)
+		return err_sys(e, "read %.200s", path);
+	return out->len <= most ? 0 :
+				  err_set(e, ERR_LIMIT, "%.200s has more than %zu bytes", path, most);
+}
+
+/* NULL: tokens are not wanted. */
+static int open_oidc(const struct config *c, struct oidc **out, struct err *e)
+{
+	const char *path = config_text(c, CONFIG_OIDC_JWKS);
+	struct oidc_conf conf = { .issuer = config_text(c, CONFIG_OIDC_ISSUER),
+				  .audience = config_text(c, CONFIG_OIDC_AUDIENCE),
+				  .team_claim = config_text(c, CONFIG_OIDC_TEAM_CLAIM),
+				  .role_claim = config_text(c, CONFIG_OIDC_ROLE_CLAIM) };
+	auto_buf struct buf jwks = { 0 };
+
+	*out = NULL;
+	if (!path)
+		return 0;
+	if (read_whole(path, &jwks, OIDC_JWKS, e) < 0)
+		return err_in(e, "auth.oidc_jwks");
+	if (oidc_new(out, &conf, buf_str(&jwks), jwks.len, e) < 0)
+		return err_in(e, "auth.oidc_jwks: %.100s", path);
+	return 0;
+}
+
+int front_check(const struct config *c, struct err *e)
+{
+	struct oidc *o;
+
+	if (open_oidc(c, &o, e) < 0)
+		return -1;
+	oidc_free(o);
+	return 0;
+}
+
+static int begin(struct front *x, struct err *e)
+{
+	const struct front_start *s = x->start;
+	struct fleet_conf conf = fleet_settings(s);
+	int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
+	char boot[64];
+
+	many_files();
+	if (read_boot(boot, e) < 0 || open_tls(x, e) < 0 ||
+	    open_oidc(s->config, &x->api.oidc, e) < 0 || loop_init(&x->loop, e) < 0 ||
+	    cell_enter(s->uid, s->gid, s->folder, e) < 0)
+		return -1;
+	/* From here on we are who we want to be. */
+	if (store_open(&x->api.store, s->folder, e) < 0)
+		return -1;
+	x->api.loop = &x->loop;
+	x->api.conf = api_settings(s);
+	x->api.conf.statm = statm;
+	http_server_init(&x->api.http, &x->loop);
+	x->api.http.limits.connections = (uint32_t)config_number(s->config, CONFIG_MAX_CONNECTIONS);
+	fleet_init(&x->api.fleet, &x->loop, x->api.store, &conf, boot);
+	x->api.fleet.user = x;
+	x->api.fleet.alone = s->alone;
+	x->api.fleet.on_ready = all_restored;
+	x->api.fleet.need_keeper = ask_keeper;
+	post_init(&x->warden, &x->loop, s->warden);
+	x->warden.on_frame = warden_says;
+	x->warden.on_gone = warden_left;
+	timer_init(&x->drain, &x->loop, drained_enough);
+	timer_init(&x->tick, &x->loop, is_drained);
+	on_signal_init(&x->term, &x->loop, SIGTERM, told_to_leave);
+	x->drain_ms = config_number(s->config, CONFIG_DRAIN);
+	if (api_init(&x->api, e) < 0)
+		return -1;
+	ask_keeper(&x->api.fleet);
+	return fleet_restore(&x->api.fleet, e);
+}
+
+int front_main(const struct front_start *s)
+{
+	static struct front x;
+	struct err e;
+
+	x.start = s;
+	if (begin(&x, &e) < 0) {
+		log_error("the front cannot start", LOG_E(&e));
+		return 1;
+	}
+	loop_run(&x.loop);
+	http_server_fini(&x.api.http);
+	api_fini(&x.api);
+	fleet_fini(&x.api.fleet);
+	store_close(x.api.store);
+	oidc_free(x.api.oidc);
+	return x.status;
+}

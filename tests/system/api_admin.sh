@@ -1,0 +1,413 @@
+#!/bin/sh
+# api_admin.sh - keys, teams, quotas, usage, the audit log: who may come in, and who did what.
+# seconds: 240
+. "$(dirname "$0")/daemon.lib"
+
+# as KEY COMMAND...: with another key.
+as() { (key=$1; shift; "$@"; echo "$code" >code) || exit 1; code=$(cat code); }
+# make_team NAME [QUOTAS]: sets theirs, the key of an owner of it.
+make_team() {
+	api PUT "/v1/teams/$1" "${2:-{\}}"
+	[ "$code" = 200 ] || is "$code" 201 "$body"
+	api POST /v1/keys "{\"name\":\"owner\",\"role\":\"owner\",\"team\":\"$1\"}"
+	is "$code" 201 "$body"
+	theirs=$(get .key)
+}
+# over WHAT: the last answer was 429, with everything a client needs to go on.
+over() {
+	is "$code" 429 "$body"
+	is "$(get .error.code)" quota
+	has "$(get .error.message)" "$1"
+	has "$(get .error.why)" "may have"
+	retry=$(sed -n 's/^retry-after: *//Ip' head | tr -d '\r')
+	[ "$retry" -ge 1 ] && [ "$retry" -le "${2:-86400}" ] || fail "Retry-After: '$retry'"
+}
+# rows ACTION SUBJECT: how many the audit log has.
+rows() {
+	api GET "/v1/audit?action=$1&subject=$2"
+	is "$code" 200 "$body"
+	get '.items | length'
+}
+
+# ---- keys ----
+
+a_key_is_told_once_and_opens_the_door() {
+	api POST /v1/keys '{"name":"laptop","role":"editor"}'
+	is "$code" 201 "$body"
+	new=$(get .key) id=$(get .id)
+	is "$(get .role)" editor
+	is "$(get .team)" default
+	has "$new" "$(get .shown)"
+	has "$(tr -d '\r' <head)" "Location: /v1/keys/$id"
+	as "$new" api GET /v1/info
+	is "$code" 200
+	for path in /v1/keys /v1/keys/laptop "/v1/keys/$id"; do
+		api GET "$path"
+		is "$code" 200
+		has "$body" "$id"
+		lacks "$body" "$new"
+	done
+	api DELETE /v1/keys/laptop
+	is "$code" 204 "$body"
+	as "$new" api GET /v1/info
+	is "$code" 401
+	api GET /v1/keys/laptop
+	is "$code" 404
+}
+
+a_key_that_asks_for_nothing_may_only_look() {
+	api POST /v1/keys '{"name":"least"}'
+	is "$(get .role)" viewer
+	as "$(get .key)" api POST /v1/boxes '{}'
+	is "$code" 403
+	api DELETE /v1/keys/least
+}
+
+a_key_expires_by_itself() {
+	api POST /v1/keys '{"name":"brief","expires_ms":300}'
+	brief=$(get .key)
+	[ "$(get .expires)" != null ] || fail "$body"
+	expired() { as "$brief" api GET /v1/info; [ "$code" = 401 ]; }
+	soon expired
+	has "$(get .error.why)" expired
+	api DELETE /v1/keys/brief
+}
+
+a_key_is_bound_to_a_box_by_its_name() {
+	new_box '{"name":"bound-to"}'
+	api POST /v1/keys '{"name":"bound","role":"owner","box":"bound-to"}'
+	is "$(get .box)" "$box" "$body"
+	bound=$(get .key)
+	as "$bound" api GET "/v1/boxes/$box"
+	is "$code" 200
+	as "$bound" api GET /v1/keys
+	is "$code" 403
+	api POST /v1/keys '{"name":"lost","box":"nowhere"}'
+	is "$code" 404
+	api DELETE /v1/keys/bound
+	api DELETE "/v1/boxes/$box"
+}
+
+a_name_of_a_key_is_given_once() {
+	api POST /v1/keys '{"name":"once"}'
+	is "$code" 201
+	api POST /v1/keys '{"name":"once"}'
+	is "$code" 409
+	api DELETE /v1/keys/once
+}
+
+only_owners_see_keys_and_audit() {
+	for who in "$viewer" "$editor"; do
+		for path in /v1/keys /v1/keys/tests /v1/audit; do
+			as "$who" api GET "$path"
+			is "$code" 403 "$path"
+		done
+		as "$who" api POST /v1/keys '{"name":"mine","role":"owner"}'
+		is "$code" 403
+		as "$who" api PUT /v1/teams/mine '{}'
+		is "$code" 403
+		as "$who" api DELETE /v1/keys/tests
+		is "$code" 403
+	done
+}
+
+bad_keys_are_refused_by_their_field() {
+	for bad in '{}' '{"name":""}' '{"name":7}' '{"name":"a b"}' '{"name":"x","role":"king"}' \
+		'{"name":"x","expires_ms":0}' '{"name":"x","expires_ms":-5}' '{"name":"x","expires_ms":1e300}' \
+		'{"name":"x","expires_ms":99999999999999999}' '{"name":"x","tema":"y"}' '{"name":"x","box":["y"]}'; do
+		api POST /v1/keys "$bad"
+		is "$code" 400 "$bad: $body"
+	done
+	api POST /v1/keys '{"name":"x","team":"nobody"}'
+	is "$code" 404 "$body"
+	for path in /v1/keys/%00 /v1/keys/..%2f /v1/keys/%ff /v1/keys/never; do
+		api DELETE "$path"
+		case $code in 400 | 404) ;; *) fail "$path: $code $body" ;; esac
+	done
+	api GET '/v1/keys?limit=0'
+	is "$code" 400
+	api GET '/v1/keys?after=nonsense'
+	is "$code" 400
+}
+
+pages_of_keys_follow_each_other() {
+	make_team pager
+	for i in 1 2 3; do as "$theirs" api POST /v1/keys "{\"name\":\"k$i\"}"; done
+	as "$theirs" api GET '/v1/keys?limit=2'
+	is "$(get '[.items[].name] | join(",")')" "k3,k2"
+	as "$theirs" api GET "/v1/keys?limit=2&after=$(get .next)"
+	is "$(get '[.items[].name] | join(",")')" "k1,owner"
+	is "$(get .next)" null
+}
+
+a_revoked_key_cuts_its_stream() {
+	api POST /v1/keys '{"name":"streamer"}'
+	curl -sS -N -H "X-API-Key: $(get .key)" "$url/v1/events?follow=1" >stream 2>stream.err &
+	reader=$!
+	soon grep -q following stream
+	api DELETE /v1/keys/streamer
+	status=0
+	wait $reader || status=$?
+	[ $status != 0 ] || fail "a stream that was cut looked whole"
+}
+
+# ---- teams ----
+
+teams_do_not_see_each_other() {
+	make_team red
+	red=$theirs
+	make_team blue
+	as "$red" api GET /v1/teams
+	is "$(get '[.items[].name] | join(",")')" red
+	for path in /v1/teams/blue /v1/teams/default /v1/teams/never '/v1/usage?team=blue'; do
+		as "$red" api GET "$path"
+		is "$code" 404 "$path"
+	done
+	as "$red" api GET '/v1/keys?team=blue'
+	is "$code" 403
+	as "$red" api POST /v1/keys '{"name":"spy","team":"blue"}'
+	is "$code" 403
+	api GET '/v1/keys?team=blue'
+	id=$(get '.items[0].id')
+	as "$red" api GET "/v1/keys/$id"
+	is "$code" 404
+	as "$red" api DELETE "/v1/keys/$id"
+	is "$code" 404
+	as "$red" api PUT /v1/teams/blue '{"boxes":1}'
+	is "$code" 404
+	as "$red" api PUT /v1/teams/red '{"boxes":1000}'
+	is "$code" 403
+	as "$red" api DELETE /v1/teams/blue
+	is "$code" 404
+	as "$red" api GET /v1/audit
+	is "$(get '[.items[].team] | unique | join(",")')" red
+	as "$red" api GET '/v1/audit?team=default'
+	is "$(get '[.items[].team] | unique | join(",")')" red
+	as "$red" api GET /v1/stats
+	is "$code" 403
+}
+
+an_operator_makes_and_removes_a_team() {
+	api PUT /v1/teams/brief '{"boxes":3,"requests_per_second":50}'
+	is "$code" 201 "$body"
+	is "$(get .quotas.boxes)" 3
+	is "$(get .quotas.executions_per_day)" null
+	api PUT /v1/teams/brief '{"executions_per_day":7}'
+	is "$code" 200
+	is "$(get '[.quotas.boxes, .quotas.executions_per_day, .quotas.requests_per_second] | join(",")')" "3,7,50"
+	api PUT /v1/teams/brief '{"boxes":-1}'
+	is "$(get .quotas.boxes)" null
+	is "$(get .own.boxes)" -1
+	api GET /v1/teams
+	has "$(get '[.items[].name] | join(",")')" brief
+	api POST /v1/keys '{"name":"k","team":"brief"}'
+	is "$(get .team)" brief
+	api DELETE /v1/teams/brief
+	is "$code" 409 "$body"
+	api DELETE '/v1/keys/k?team=brief'
+	is "$code" 204 "$body"
+	api DELETE /v1/teams/brief
+	is "$code" 204
+	api GET /v1/teams/brief
+	is "$code" 404
+	api DELETE /v1/teams/default
+	is "$code" 400
+}
+
+bad_teams_are_refused() {
+	for bad in '{"boxes":-2}' '{"boxes":"3"}' '{"boxes":1.5}' '{"requests_per_second":99999999999}' '{"nmae":1}' '[]'; do
+		api PUT /v1/teams/bad "$bad"
+		is "$code" 400 "$bad: $body"
+	done
+	api PUT /v1/teams/a%20b '{}'
+	is "$code" 400
+	api PUT "/v1/teams/$(printf 'x%.0s' $(seq 65))" '{}'
+	is "$code" 400
+	api GET /v1/teams/bad
+	is "$code" 404
+}
+
+# ---- quotas ----
+
+boxes_at_once_are_counted_while_they_are_made() {
+	make_team few '{"boxes":2}'
+	for i in 1 2 3 4 5 6; do
+		curl -sS -o "made.$i" -w '%{http_code}\n' -H "X-API-Key: $theirs" "$url/v1/boxes" -d '{"cold":true}' >"code.$i" &
+	done
+	wait
+	is "$(cat code.* | sort | uniq -c | tr -s ' ' | sed 's/^ //' | tr '\n' ' ')" "2 201 4 429 "
+	as "$theirs" api POST /v1/run '{"command":"true"}'
+	over "boxes at once"
+	as "$theirs" api GET /v1/boxes
+	for b in $(get '.items[].id'); do as "$theirs" api DELETE "/v1/boxes/$b"; done
+	as "$theirs" api POST /v1/run '{"command":"true"}'
+	is "$code" 200 "$body"
+}
+
+executions_of_a_day_are_counted() {
+	make_team doers '{"executions_per_day":2}'
+	for i in 1 2; do
+		as "$theirs" api POST /v1/run '{"command":"true"}'
+		is "$code" 200 "$body"
+	done
+	as "$theirs" api POST /v1/run '{"command":"true"}'
+	over "executions today"
+	api PUT /v1/teams/doers '{"executions_per_day":3}'
+	as "$theirs" api POST /v1/run '{"command":"true"}'
+	is "$code" 200 "$body"
+}
+
+output_of_a_day_is_counted_even_if_nobody_reads() {
+	make_team loud '{"output_bytes_per_day":1000}'
+	as "$theirs" api POST /v1/boxes '{}'
+	loud=$(get .id)
+	as "$theirs" api POST "/v1/boxes/$loud/execs" '{"command":"head -c 2000 /dev/zero","background":true}'
+	is "$code" 201 "$body"
+	as "$theirs" api GET "/v1/boxes/$loud/execs/$(get .id)/wait"
+	as "$theirs" api POST "/v1/boxes/$loud/execs" '{"command":"true"}'
+	over "output today"
+	as "$theirs" api GET /v1/usage
+	is "$(get '.days[0].output_bytes')" 2000
+	as "$theirs" api DELETE "/v1/boxes/$loud"
+}
+
+computing_of_a_month_is_counted() {
+	make_team thinkers '{"compute_ms_per_month":50}'
+	as "$theirs" api POST /v1/run '{"command":["python3","-c","import time\nwhile time.process_time() < 0.2: pass"]}'
+	is "$code" 200 "$body"
+	as "$theirs" api POST /v1/run '{"command":"true"}'
+	over "computing this month" 2678400
+	as "$theirs" api GET /v1/usage
+	[ "$(get .usage.compute_ms_this_month)" -ge 150 ] || fail "$body"
+}
+
+requests_of_a_second_are_counted() {
+	make_team rushed '{"requests_per_second":5}'
+	i=0
+	while as "$theirs" api GET /v1/info && [ "$code" = 200 ] && [ $i -lt 200 ]; do i=$((i + 1)); done
+	over "requests per second" 1
+	[ $i -ge 9 ] || fail "only $i before the end of the burst"
+	again() { as "$theirs" api GET /v1/info; [ "$code" = 200 ]; }
+	soon again
+}
+
+what_the_configuration_says_counts_for_all() {
+	api GET /v1/usage
+	is "$(get .quotas.boxes)" 64
+	is "$(get .own.boxes)" null
+	api PUT /v1/teams/inherits '{}'
+	is "$(get .quotas.boxes)" 64
+	api PUT /v1/teams/inherits '{"boxes":-1}'
+	is "$(get .quotas.boxes)" null
+	api PUT /v1/teams/inherits '{"boxes":0}'
+	is "$(get .quotas.boxes)" 64
+}
+
+# ---- the audit log ----
+
+every_change_names_its_action() {
+	api GET /openapi.json
+	is "$(get '[.paths[] | to_entries[] | select(.key != "get" and .value["x-atoll-audit"] == null)] | length')" 0
+	is "$(get '[.paths[] | to_entries[] | select(.key == "get" and .value["x-atoll-audit"] != null)] | length')" 0
+}
+
+every_attempt_to_change_is_in_the_log() {
+	api GET /openapi.json
+	get '.paths | to_entries[] | .key as $p | .value | to_entries[] | select(.key != "get") | [.key, $p, .value["x-atoll-audit"]] | @tsv' >routes
+	[ "$(wc -l <routes)" -ge 12 ] || fail "$(cat routes)"
+	n=0
+	while IFS='	' read -r verb route action; do
+		n=$((n + 1))
+		api GET "/v1/audit?action=$action&limit=1"
+		before=$(get '.items[0].seq // 0')
+		# Nothing of that name is there, and the body is wrong: whatever happens, it is noted.
+		api "$(echo "$verb" | tr a-z A-Z)" "$(echo "$route" | sed "s/{[a-z]*}/none-$n/g")" '{"command":7,"name":7,"boxes":"x"}'
+		[ "$code" -ge 400 ] || fail "$verb $route: $code"
+		api GET "/v1/audit?action=$action&limit=1"
+		[ "$(get '.items[0].seq')" -gt "$before" ] || fail "no row for $verb $route"
+		[ "$(get '.items[0].result')" != ok ] || fail "$verb $route: $body"
+		is "$(get '.items[0].detail.request | length')" 12
+	done <routes
+}
+
+what_was_done_to_a_box_is_told_in_order() {
+	new_box '{"name":"watched"}'
+	api PATCH /v1/boxes/watched '{"metadata":{"a":"b"}}'
+	api POST /v1/boxes/watched/execs '{"command":"cat; exit 3","open_stdin":true,"background":true}'
+	is "$code" 201 "$body"
+	exec=$(get .id)
+	api POST "/v1/boxes/watched/execs/$exec/stdin" 'hello'
+	is "$code" 200 "$body"
+	api POST "/v1/boxes/watched/execs/$exec/signal" '{"signal":"CONT"}'
+	is "$code" 204 "$body"
+	api DELETE "/v1/boxes/watched/execs/$exec"
+	is "$code" 200
+	api DELETE /v1/boxes/watched
+	api GET "/v1/audit?subject=$box"
+	is "$(get '[.items[] | .action + " " + .result] | join(", ")')" "box.delete ok, box.change ok, box.create ok"
+	api GET "/v1/audit?subject=$exec"
+	is "$(get '[.items[] | .action + " " + .result] | join(", ")')" "exec.kill ok, exec.signal ok, exec.stdin ok, exec.start ok"
+	is "$(get '.items[3].detail.box')" "$box"
+	has "$(get '.items[3].detail.command')" "cat; exit 3"
+	me=$(get '.items[0].who')
+	api GET /v1/info
+	is "$(get .who)" "$me"
+}
+
+a_long_command_is_cut_in_the_log() {
+	api POST /v1/run "{\"command\":\"true $(printf 'ä%.0s' $(seq 500))\"}"
+	is "$code" 200 "$body"
+	api GET '/v1/audit?action=exec.start&limit=1'
+	[ "$(get '.items[0].detail.command | length')" -le 200 ] || fail "$body"
+	has "$(get '.items[0].detail.command')" ää
+}
+
+what_was_refused_is_in_the_log_too() {
+	as "$viewer" api DELETE /v1/boxes/precious
+	is "$code" 403
+	api GET '/v1/audit?subject=precious'
+	is "$(get '.items[0] | .action + " " + .result')" "box.delete denied"
+	api DELETE /v1/boxes/precious
+	is "$(rows box.delete precious)" 2
+	is "$(get '.items[0].result')" not_found
+	api DELETE "/v1/boxes/%F0%9F%8F%9D%FF"
+	api GET '/v1/audit?action=box.delete&limit=1'
+	get '.items[0].subject' | LC_ALL=C grep -q '^[ -~]*$' || fail "$body"
+}
+
+keys_and_teams_are_in_the_log_without_their_secret() {
+	api POST /v1/keys '{"name":"logged"}'
+	id=$(get .id) text=$(get .key)
+	api DELETE /v1/keys/logged
+	is "$(rows key.create "$id") $(rows key.delete "$id")" "1 1"
+	is "$(get '.items[0].detail.name')" logged
+	api GET '/v1/audit?action=key.&limit=1000'
+	lacks "$body" "$text"
+	api PUT /v1/teams/logged '{"boxes":1}'
+	api DELETE /v1/teams/logged
+	is "$(rows team.put logged) $(rows team.delete logged)" "1 1"
+}
+
+the_log_is_filtered_and_paged() {
+	for i in 1 2 3; do api PUT /v1/teams/paged '{}'; done
+	api GET '/v1/audit?subject=paged&limit=2'
+	is "$(get '.items | length')" 2
+	api GET "/v1/audit?subject=paged&limit=2&after=$(get .next)"
+	is "$(get '.items | length') $(get .next)" "1 null"
+	api GET '/v1/audit?subject=paged&since=10m'
+	is "$(get '.items | length')" 3
+	api GET '/v1/audit?subject=paged&until=2020-01-01T00:00:00Z'
+	is "$(get '.items | length')" 0
+	api GET '/v1/audit?subject=paged&since=2100-01-01T00:00:00%2B01:00'
+	is "$(get '.items | length')" 0
+	api GET '/v1/audit?subject=paged&who=nobody'
+	is "$(get '.items | length')" 0
+	for bad in since=yesterday since=2026-13-01T00:00:00Z since=99999999999999 until= after=0 after=x limit=1001 wo=x; do
+		api GET "/v1/audit?$bad"
+		is "$code" 400 "$bad"
+	done
+}
+
+ATOLL_QUOTA_BOXES=64
+export ATOLL_QUOTA_BOXES
+run_daemon_tests

@@ -1,0 +1,322 @@
+#!/bin/sh
+# api_boxes.sh - /v1/boxes and /v1/run: what a first-time user does, and what goes wrong.
+. "$(dirname "$0")/daemon.lib"
+
+health_needs_no_key() {
+	is "$(curl -sS "$url/healthz")" '{"status":"ok"}'
+}
+
+everything_else_needs_one() {
+	for path in /v1/info /v1/boxes /metrics /openapi.json /v1/nothing /v1/keys /v1/audit /v1/events; do
+		is "$(curl -sS -o /dev/null -w '%{http_code}' "$url$path")" 401 "$path"
+	done
+}
+
+a_wrong_key_is_refused_and_told_so() {
+	is "$(curl -sS -o body -w '%{http_code}' -H 'X-API-Key: e2b_0000000000000000000000000000000000000000' "$url/v1/info")" 401
+	is "$(get .error.code)" unauthorized
+	has "$(get .error.why)" "not known"
+	is "$(curl -sS -o body -w '%{http_code}' -H 'Authorization: Bearer nonsense' "$url/v1/info")" 401
+}
+
+both_headers_carry_a_key() {
+	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $key" "$url/v1/info")" 200
+	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "X-API-Key: $key" "$url/v1/info")" 200
+}
+
+the_unix_socket_knows_its_peer() {
+	is "$(curl -sS --unix-socket "$sock" http://localhost/v1/info | jq -r .who)" "uid:0"
+}
+
+one_call_runs_a_program() {
+	api POST /v1/run '{"language":"python","code":"print(6*7)"}'
+	is "$code" 200 "$body"
+	is "$(get .stdout)" 42
+	is "$(get .cause)" exit
+	is "$(get .status)" 0
+}
+
+one_call_leaves_nothing_behind() {
+	api POST /v1/run '{"command":["true"]}'
+	gone=$(get .box)
+	i=0
+	while api GET /v1/boxes && [ "$(get '.items | length')" != 0 ] && [ $i -lt 100 ]; do i=$((i + 1)); done
+	is "$(get '.items | length')" 0
+	api GET "/v1/boxes/$gone"
+	is "$(get .state)" gone
+}
+
+files_are_there_before_the_program() {
+	api POST /v1/run '{"files":{"a/b.txt":"hello","c.bin":{"base64":"AAEC"}},"command":"cat a/b.txt; wc -c <c.bin"}'
+	is "$(get .stdout)" "hello3"
+}
+
+a_compiler_comes_before_its_program() {
+	api POST /v1/run '{"language":"c","code":"#include <stdio.h>\nint main(int c,char**v){printf(\"%s\\n\",v[1]);return 3;}","args":["hi"]}'
+	is "$(get .stdout)" hi "$body"
+	is "$(get .status)" 3
+	api POST /v1/run '{"language":"c","code":"int main( {"}'
+	is "$(get .step)" compile
+	has "$(get .stderr)" error
+}
+
+a_stream_tells_everything_in_order() {
+	curl -sS -N -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' "$url/v1/run" \
+		-d '{"command":"echo one; echo two >&2; exit 4"}' >body
+	is "$(head -1 body | jq -r .type)" started
+	is "$(jq -r 'select(.type=="stdout").data' <body)" one
+	is "$(jq -r 'select(.type=="stderr").data' <body)" two
+	is "$(tail -1 body | jq -r '.type + " " + (.status|tostring)')" "exit 4"
+}
+
+server_sent_events_are_the_same() {
+	curl -sS -N -H "X-API-Key: $key" -H 'Accept: text/event-stream' "$url/v1/run" -d '{"command":"echo x"}' >body
+	is "$(sed -n 's/^data: //p' body | jq -r 'select(.type=="stdout").data')" x
+}
+
+a_box_is_made_shown_listed_and_ended() {
+	new_box '{"name":"demo","metadata":{"a":"1"},"env":{"X":"y"}}'
+	api GET /v1/boxes/demo
+	is "$(get .id)" "$box"
+	is "$(get .metadata.a)" 1
+	api GET '/v1/boxes?metadata=a%3D1'
+	is "$(get '.items[0].id')" "$box"
+	api GET '/v1/boxes?metadata=a%3D2'
+	is "$(get '.items | length')" 0
+	api POST /v1/boxes/demo/execs '{"command":"echo $X"}'
+	is "$(get .stdout)" y
+	api DELETE /v1/boxes/demo
+	is "$code" 204
+	api GET "/v1/boxes/$box"
+	is "$(get .state)" gone
+	is "$(get .cause)" operator
+	api GET /v1/boxes/demo
+	is "$code" 404
+}
+
+a_name_is_given_once() {
+	new_box '{"name":"twin"}'
+	api POST /v1/boxes '{"name":"twin"}'
+	is "$code" 409
+	has "$(get .error.message)" twin
+	api DELETE "/v1/boxes/$box"
+}
+
+a_session_finds_its_box_again() {
+	new_box '{"session":"user-1/chat 2"}'
+	first=$box
+	api POST /v1/boxes '{"session":"user-1/chat 2"}'
+	is "$code" 200
+	is "$(get .id)" "$first"
+	api DELETE "/v1/boxes/$first"
+}
+
+an_idempotency_key_makes_one_box() {
+	api POST /v1/boxes '{}' -H 'Idempotency-Key: k1'
+	is "$code" 201
+	first=$(get .id)
+	api POST /v1/boxes '{}' -H 'Idempotency-Key: k1'
+	is "$code" 201
+	is "$(get .id)" "$first"
+	api POST /v1/boxes '{"name":"other"}' -H 'Idempotency-Key: k1'
+	is "$code" 409
+	api DELETE "/v1/boxes/$first"
+}
+
+an_etag_saves_a_reading_and_guards_a_change() {
+	new_box
+	api GET "/v1/boxes/$box"
+	tag=$(sed -n 's/^etag: *//Ip' head | tr -d '\r')
+	api GET "/v1/boxes/$box" -H "If-None-Match: $tag"
+	code=$(curl -sS -o body -w '%{http_code}' -H "X-API-Key: $key" -H "If-None-Match: $tag" "$url/v1/boxes/$box")
+	is "$code" 304
+	api PATCH "/v1/boxes/$box" '{"metadata":{"v":"2"}}' -H "If-Match: $tag"
+	is "$code" 200 "$body"
+	api PATCH "/v1/boxes/$box" '{"metadata":{"v":"3"}}' -H "If-Match: $tag"
+	is "$code" 412
+	api GET "/v1/boxes/$box"
+	is "$(get .metadata.v)" 2
+	api DELETE "/v1/boxes/$box"
+}
+
+pages_of_a_list_follow_each_other() {
+	for i in 1 2 3 4 5; do new_box "{\"name\":\"p$i\"}"; done
+	api GET '/v1/boxes?limit=2&name=p'
+	is "$(get '[.items[].name] | join(",")')" "p5,p4"
+	api GET "/v1/boxes?limit=2&name=p&after=$(get .next)"
+	is "$(get '[.items[].name] | join(",")')" "p3,p2"
+	api GET "/v1/boxes?limit=2&name=p&after=$(get .next)"
+	is "$(get '[.items[].name] | join(",")')" "p1"
+	is "$(get .next)" null
+	for i in 1 2 3 4 5; do api DELETE "/v1/boxes/p$i"; is "$code" 204; done
+}
+
+a_lifetime_is_honoured_and_named() {
+	new_box '{"lifetime_ms":300}'
+	api POST "/v1/boxes/$box/execs" '{"command":"sleep 20"}'
+	is "$(get .cause)" lifetime "$body"
+	api GET "/v1/boxes/$box"
+	is "$(get .cause)" lifetime
+}
+
+a_lifetime_too_long_is_refused() {
+	api POST /v1/boxes '{"lifetime_ms":999999999999}'
+	is "$code" 400
+	has "$(get .error.message)" lifetime_ms
+}
+
+an_idle_box_ends_and_a_busy_one_does_not() {
+	new_box '{"idle_ms":400}'
+	busy=$box
+	new_box '{"idle_ms":400}'
+	api POST "/v1/boxes/$busy/execs" '{"command":"sleep 1.2"}'
+	is "$(get .cause)" exit
+	api GET "/v1/boxes/$box"
+	is "$(get '.state + " " + .cause')" "gone idle"
+}
+
+a_box_that_keeps_its_files_can_be_used_again() {
+	new_box '{"lifetime_ms":400,"on_timeout":"keep"}'
+	api POST "/v1/boxes/$box/execs" '{"command":"echo kept >f; sleep 30"}'
+	is "$(get .cause)" lifetime
+	api GET "/v1/boxes/$box"
+	is "$(get .state)" kept
+	api PATCH "/v1/boxes/$box" '{"lifetime_ms":60000}'
+	api POST "/v1/boxes/$box/execs" '{"command":"cat f"}'
+	is "$(get .stdout)" kept "$body"
+	api GET "/v1/boxes/$box"
+	is "$(get .state)" running
+	api DELETE "/v1/boxes/$box"
+}
+
+a_viewer_sees_and_changes_nothing() {
+	new_box
+	owner=$key key=$viewer
+	api GET /v1/boxes
+	is "$code" 200
+	api GET "/v1/boxes/$box"
+	is "$code" 200
+	api POST /v1/boxes '{}'
+	is "$code" 403
+	api POST /v1/run '{"command":"true"}'
+	is "$code" 403
+	api POST "/v1/boxes/$box/execs" '{"command":"true"}'
+	is "$code" 403
+	api PATCH "/v1/boxes/$box" '{"name":"x"}'
+	is "$code" 403
+	api DELETE "/v1/boxes/$box"
+	is "$code" 403
+	key=$owner
+	api DELETE "/v1/boxes/$box"
+	is "$code" 204
+}
+
+a_key_of_one_box_opens_no_other() {
+	new_box
+	mine=$box
+	new_box
+	owner=$key
+	key=$("$ATOLL" key new bound --box "$mine" --state "$state" --quiet)
+	api GET "/v1/boxes/$mine"
+	is "$code" 200
+	api GET "/v1/boxes/$box"
+	is "$code" 404
+	api GET /v1/boxes
+	is "$code" 403
+	key=$owner
+	for b in $mine $box; do api DELETE "/v1/boxes/$b"; done
+}
+
+another_team_finds_nothing_here() {
+	new_box '{"name":"secret"}'
+	api PUT /v1/teams/other '{}'
+	is "$code" 201 "$body"
+	api POST /v1/keys '{"name":"theirs","role":"owner","team":"other"}'
+	owner=$key
+	key=$(get .key)
+	for path in "/v1/boxes/$box" /v1/boxes/secret /v1/boxes/never; do
+		api GET "$path"
+		is "$code" 404 "$path"
+	done
+	api GET /v1/boxes
+	is "$(get '.items | length')" 0
+	api DELETE "/v1/boxes/$box"
+	is "$code" 404
+	key=$owner
+	api DELETE "/v1/boxes/$box"
+	is "$code" 204
+}
+
+a_removed_key_is_refused_within_a_second() {
+	owner=$key
+	key=$("$ATOLL" key new brief --state "$state" --quiet)
+	api GET /v1/info
+	is "$code" 200
+	"$ATOLL" key rm brief --state "$state"
+	i=0
+	while api GET /v1/info && [ "$code" = 200 ] && [ $i -lt 400 ]; do i=$((i + 1)); done
+	is "$code" 401
+	key=$owner
+}
+
+bad_bodies_are_named_by_their_path() {
+	api POST /v1/boxes '{"nmae":"x"}'
+	is "$code" 400
+	has "$(get .error.message)" nmae
+	api POST /v1/boxes '{"limits":{"mem":"much"}}'
+	has "$(get .error.message)" limits.mem
+	api POST /v1/boxes '{"limits":{"mem":-1}}'
+	is "$code" 400
+	api POST /v1/boxes '{"name":"../etc"}'
+	is "$code" 400
+	api POST /v1/boxes '{"a":1,"a":2}'
+	has "$(get .error.message)" JSON
+	api POST /v1/boxes '[]'
+	is "$code" 400
+	api POST /v1/boxes '{"name":"x"'
+	is "$code" 400
+	api POST /v1/boxes "{\"name\":\"$(printf 'a%.0s' $(seq 100))\"}"
+	is "$code" 400
+	api POST /v1/boxes '{"name":"a\u0000b"}'
+	is "$code" 400
+	api POST /v1/boxes "$(printf '{"name":"\377"}')"
+	is "$code" 400
+	api POST /v1/boxes "$(python3 -c 'print("{\"a\":" * 5000 + "1" + "}" * 5000)')"
+	is "$code" 400
+	api POST /v1/boxes '{"template":"nothing"}'
+	is "$code" 404
+	api POST /v1/run '{}'
+	is "$code" 400
+	api GET '/v1/boxes?limit=0'
+	is "$code" 400
+	api GET '/v1/boxes?limti=3'
+	is "$code" 400
+}
+
+null_is_the_same_as_not_given() {
+	new_box '{"name":null,"limits":{"mem":null,"pids":77}}'
+	is "$(get .limits.pids)" 77
+	default=$(get .limits.mem)
+	new_box '{}'
+	is "$(get .limits.mem)" "$default"
+}
+
+a_foreign_host_or_origin_is_refused() {
+	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "X-API-Key: $key" -H 'Host: evil.example' "$url/v1/info")" 421
+	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "X-API-Key: $key" -H 'Origin: http://evil.example' "$url/v1/info")" 403
+	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "X-API-Key: $key" -H "Origin: $url" "$url/v1/info")" 200
+}
+
+the_table_of_routes_is_openapi() {
+	api GET /openapi.json
+	is "$(get .openapi)" 3.1.0
+	is "$(get '.paths["/v1/boxes"].post.requestBody.content["application/json"].schema.type')" object
+}
+
+metrics_please_promtool() {
+	api GET /metrics
+	promtool check metrics <body >promtool.out 2>&1 || fail "$(cat promtool.out)"
+	has "$body" 'atoll_runs_ended_total{cause="exit"}'
+}
+
+run_daemon_tests

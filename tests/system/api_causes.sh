@@ -1,0 +1,274 @@
+#!/bin/sh
+# api_causes.sh - why a program ended is told in its record, in the list of runs and in /metrics.
+. "$(dirname "$0")/daemon.lib"
+
+# counted CAUSE: programs that ended so, as /metrics has it.
+counted() {
+	curl -sS -H "X-API-Key: $key" "$url/metrics" |
+		sed -n "s/^atoll_runs_ended_total{cause=\"$1\"} //p"
+}
+
+# ends CAUSE STATUS: the record in ./body, and what others are told of it. `before` is the count.
+ends() {
+	is "$(get .cause)" "$1" "$body"
+	is "$(get .status)" "$2" "$body"
+	is "$(get .state)" over
+	run=$(get .id) box=$(get .box)
+	[ "$1" = exit ] || [ "$(get .summary)" != null ] || fail "no summary: $body"
+	case $1 in
+	exit | signal | operator) ;;
+	*) [ "$(get .hint)" != null ] || fail "no hint: $body" ;;
+	esac
+	is "$(counted "$1")" $((before + 1)) "the count of $1"
+	api GET "/v1/runs/$run"
+	is "$(get '.cause + " " + (.status|tostring)')" "$1 $2"
+	api GET "/v1/runs?cause=$1&limit=1"
+	is "$(get '.items[0].id')" "$run"
+}
+
+# dies CAUSE STATUS BODY: in a box of its own.
+dies() {
+	before=$(counted "$1")
+	api POST /v1/run "$3"
+	is "$code" 200 "$body"
+	cp body record
+	ends "$1" "$2"
+}
+was() { jq -r "$1" <record; }
+
+# in_background COMMAND [FIELDS]: in $box; sets exec.
+in_background() {
+	api POST "/v1/boxes/$box/execs" "{\"command\":\"$1\",\"background\":true${2:-}}"
+	is "$code" 201 "$body"
+	exec=$(get .id)
+}
+# waits: for $exec; its record is in ./body.
+waits() {
+	api GET "/v1/boxes/$box/execs/$exec/wait"
+	is "$code" 200 "$body"
+}
+
+a_plain_end_is_exit() {
+	dies exit 0 '{"command":"true"}'
+	dies exit 7 '{"command":"exit 7"}'
+	is "$(was '.exit_code, .signal' | tr '\n' ' ')" "7 null "
+}
+
+a_signal_is_named() {
+	dies signal 143 '{"command":"kill -TERM $$"}'
+	is "$(was .signal)" SIGTERM
+	dies signal 139 '{"command":"kill -SEGV $$"}'
+}
+
+too_much_memory_is_memory() {
+	dies memory 137 '{"language":"python","code":"x = bytearray(256 << 20)","limits":{"mem":67108864}}'
+	[ "$(was .evidence.oom_kills)" -ge 1 ] || fail "$(cat record)"
+	has "$(was .summary)" "64 MiB"
+	# A child's end is its parent's reason.
+	dies memory 9 '{"command":"python3 -c \"x = bytearray(256 << 20)\"; exit 9","limits":{"mem":67108864}}'
+}
+
+too_many_processes_are_processes() {
+	dies processes 1 '{"language":"python","code":"import os, time\nwhile True:\n    if os.fork() == 0:\n        time.sleep(1000)","limits":{"pids":40}}'
+	[ "$(was .evidence.pids_hits)" -ge 1 ] || fail "$(cat record)"
+}
+
+a_full_disk_is_disk() {
+	dies disk 1 '{"command":"dd if=/dev/zero of=big bs=1M count=32","limits":{"disk":8388608}}'
+	has "$(was .summary)" "8 MiB"
+}
+
+too_many_files_are_disk() {
+	dies disk 1 '{"language":"python","code":"for i in range(100000): open(str(i), \"w\")","limits":{"files":500}}'
+	has "$(was .summary)" 500
+}
+
+too_long_a_time_is_wall() {
+	dies wall 124 '{"command":"sleep 100","timeout_ms":200}'
+	is "$(was .limits.wall_ms)" 200
+}
+
+too_much_computing_is_cpu() {
+	dies cpu 137 '{"command":"while :; do :; done","limits":{"cpu_ms":300}}'
+}
+
+a_call_that_kills_is_policy() {
+	cat >abi.py <<-'END'
+		import ctypes, mmap, os, platform, signal
+		if platform.machine() == "x86_64":
+		    m = mmap.mmap(-1, 4096, prot=7)
+		    m.write(bytes.fromhex("b814000000cd80c3"))  # mov eax, 20; int 0x80; ret
+		    ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)))()
+		else:  # an ARM program: exit(0)
+		    open("arm", "wb").write(bytes.fromhex(
+		        "7f454c46010101000000000000000000020028000100000054000100"
+		        "34000000000000000002000534002000010028000000000001000000"
+		        "0000000000000100000001006000000060000000050000000000010001"
+		        "70a0e30000a0e3000000ef"))
+		    os.chmod("arm", 0o700)
+		    try:
+		        os.execv("./arm", ["arm"])
+		    except OSError:
+		        pass  # this machine runs none; then SIGSYS as the filter would send it
+		os.kill(os.getpid(), signal.SIGSYS)
+	END
+	dies policy 159 "$(jq -n --rawfile code abi.py '{language: "python", code: $code}')"
+	is "$(was .signal)" SIGSYS
+}
+
+the_end_of_a_lifetime_is_lifetime() {
+	new_box '{"lifetime_ms":1500}'
+	before=$(counted lifetime)
+	in_background 'sleep 100'
+	soon ended_as lifetime
+	ends lifetime 137
+	api GET "/v1/boxes/$box"
+	is "$(get '.state + " " + .cause')" "gone lifetime"
+}
+
+a_box_without_activity_is_idle() {
+	new_box '{"idle_ms":1000}'
+	before=$(counted idle)
+	in_background 'sleep 100'
+	# Not by waiting for it: that would be activity.
+	soon ended_as idle
+	api GET "/v1/runs/$exec"
+	ends idle 137
+	api GET "/v1/boxes/$box"
+	is "$(get .cause)" idle
+}
+ended_as() {
+	api GET "/v1/runs/$exec"
+	[ "$(get .cause)" = "$1" ]
+}
+
+deleting_its_box_is_operator() {
+	new_box
+	before=$(counted operator)
+	in_background 'sleep 100'
+	api DELETE "/v1/boxes/$box"
+	is "$code" 204
+	api GET "/v1/runs/$exec"
+	ends operator 137
+	api GET "/v1/boxes/$box"
+	is "$(get .cause)" operator
+}
+
+the_end_of_init_is_host() {
+	new_box
+	before=$(counted host)
+	in_background 'exec sleep 47113'
+	soon processes 'sleep 47113'
+	sleeper=$(processes '^sleep 47113')
+	kill -9 "$(ps -o ppid= -p "$sleeper" | tr -d ' ')"
+	soon ended_as host
+	ends host 125
+	api GET "/v1/boxes/$box"
+	is "$(get '.state + " " + .cause')" "gone host"
+}
+
+what_cannot_be_run_is_127_or_126() {
+	before=$(counted exit)
+	dies exit 127 '{"command":["/nothing/here"]}'
+	[ "$(was .hint)" != null ] || fail "no hint"
+	dies exit 126 '{"command":["/etc/passwd"]}'
+	[ "$(was .hint)" != null ] || fail "no hint"
+	dies exit 126 '{"command":["./f"],"files":{"f":"not a program"}}'
+}
+
+a_signal_over_the_api_is_a_signal() {
+	new_box
+	before=$(counted signal)
+	in_background 'exec sleep 100'
+	api POST "/v1/boxes/$box/execs/$exec/signal" '{"signal":"TERM"}'
+	is "$code" 204
+	waits
+	ends signal 143
+	before=$(counted signal)
+	in_background 'exec sleep 100'
+	api DELETE "/v1/boxes/$box/execs/$exec"
+	is "$code" 200
+	ends signal 137
+}
+
+a_death_for_memory_is_not_the_next_programs() {
+	new_box '{"limits":{"mem":67108864}}'
+	before=$(counted memory)
+	api POST "/v1/boxes/$box/execs" '{"language":"python","code":"x = bytearray(256 << 20)"}'
+	ends memory 137
+	before=$(counted exit)
+	api POST "/v1/boxes/$box/execs" '{"command":"exit 1"}'
+	ends exit 1
+	before=$(counted signal)
+	api POST "/v1/boxes/$box/execs" '{"command":"kill -9 $$"}'
+	ends signal 137
+	# Nor is it why the box ends.
+	before=$(counted operator)
+	in_background 'sleep 100'
+	api DELETE "/v1/boxes/$box"
+	api GET "/v1/runs/$exec"
+	ends operator 137
+}
+
+an_old_death_for_memory_does_not_explain_a_broken_box() {
+	new_box '{"limits":{"mem":67108864}}'
+	api POST "/v1/boxes/$box/execs" '{"language":"python","code":"x = bytearray(256 << 20)"}'
+	is "$(get .cause)" memory
+	before=$(counted host)
+	in_background 'exec sleep 47114'
+	soon processes '^sleep 47114'
+	kill -9 "$(ps -o ppid= -p "$(processes '^sleep 47114')" | tr -d ' ')"
+	soon ended_as host
+	ends host 125
+	api GET "/v1/boxes/$box"
+	is "$(get .cause)" host
+}
+
+two_that_die_for_memory_at_once_both_say_so() {
+	new_box '{"limits":{"mem":67108864}}'
+	before=$(counted memory)
+	for i in 1 2; do
+		in_background "python3 -c 'x = [bytearray(1 << 20) for i in range(300)]'"
+		eval "e$i=$exec"
+	done
+	for exec in $e1 $e2; do
+		waits
+		is "$(get .cause)" memory "$body"
+	done
+	is "$(counted memory)" $((before + 2))
+	api POST "/v1/boxes/$box/execs" '{"command":"exit 1"}'
+	is "$(get .cause)" exit
+}
+
+computing_is_counted_for_who_computed() {
+	new_box
+	api POST "/v1/boxes/$box/execs" '{"language":"python","code":"import time\nt = time.process_time()\nwhile time.process_time() - t < 0.4: pass"}'
+	is "$(get '.cpu_s >= 0.4')" true "$body"
+	api POST "/v1/boxes/$box/execs" '{"command":"exit 1"}'
+	is "$(get '.cpu_s < 0.3')" true "$(get .cpu_s)"
+}
+
+a_box_that_has_served_its_one_run_ended_well() {
+	api POST /v1/run '{"command":"exit 3"}'
+	box=$(get .box)
+	gone_now() { api GET "/v1/boxes/$box" && [ "$(get .state)" = gone ]; }
+	soon gone_now
+	is "$(get .cause)" exit
+}
+
+boxes_are_counted_by_their_end_as_well() {
+	n() { curl -sS -H "X-API-Key: $key" "$url/metrics" | sed -n "s/^atoll_boxes_ended_total{cause=\"$1\"} //p"; }
+	before=$(n operator)
+	new_box
+	api DELETE "/v1/boxes/$box"
+	is "$(n operator)" $((before + 1))
+	before=$(n cpu)
+	new_box '{"limits":{"cpu_ms":200}}'
+	api POST "/v1/boxes/$box/execs" '{"command":"while :; do :; done"}'
+	is "$(get .cause)" cpu
+	gone_of() { api GET "/v1/boxes/$box" && [ "$(get .cause)" = "$1" ]; }
+	soon gone_of cpu
+	is "$(n cpu)" $((before + 1))
+}
+
+run_daemon_tests

@@ -1,0 +1,455 @@
+#!/bin/sh
+# api_execs.sh - programs in a box: their streams, their input, their ends, and who watches.
+. "$(dirname "$0")/daemon.lib"
+
+py() { python3 "$here/execs.py" "$@"; }
+# start BODY: an exec of $box; sets exec and at, the path of it.
+start() {
+	api POST "/v1/boxes/$box/execs" "$1"
+	is "$code" 201 "$body"
+	exec=$(get .id) at=/v1/boxes/$box/execs/$exec
+}
+runs() { # BODY: to its end
+	api POST "/v1/boxes/$box/execs" "$1"
+	is "$code" 200 "$body"
+}
+events() { curl -sS -N --max-time 30 -H "X-API-Key: $key" "$url$1"; }
+send() { # BYTES [QUERY]
+	code=$(printf "$1" | curl -sS -o body -w '%{http_code}' -H "X-API-Key: $key" --data-binary @- "$url$at/stdin${2:-}")
+}
+resident() { awk '/VmRSS/ { print $2 }' "/proc/$(front)/status"; }
+
+# ---- life ----
+
+a_background_program_is_listed_shown_and_waited_for() {
+	new_box
+	start '{"command":"read x; echo got $x","background":true,"open_stdin":true,"tag":"reader"}'
+	is "$(get '.state + " " + .tag + " " + .kind')" "running reader exec"
+	api GET "/v1/boxes/$box/execs?running=1"
+	is "$(get '.items[0].id')" "$exec"
+	api GET "$at"
+	is "$(get .state)" running
+	api GET "$at/wait?timeout_ms=50"
+	is "$code" 202
+	is "$(get .state)" running
+	send 'line\n'
+	is "$code" 200
+	api GET "$at/wait"
+	is "$(get '.state + " " + .cause')" "over exit"
+	api GET "$at/wait"
+	is "$(get .cause)" exit
+	api GET "/v1/boxes/$box/execs?running=1"
+	is "$(get '.items | length')" 0
+	is "$(curl -sS -H "X-API-Key: $key" "$url$at/output?raw=stdout")" "got line"
+}
+
+a_tag_finds_the_newest_program_that_has_it() {
+	new_box
+	start '{"command":"sleep 100","background":true,"tag":"web"}'
+	first=$exec
+	api GET "/v1/boxes/$box/execs/web"
+	is "$(get .id)" "$first"
+	api DELETE "/v1/boxes/$box/execs/web"
+	is "$(get .signal)" SIGKILL
+	# Over, but still known by it.
+	api GET "/v1/boxes/$box/execs/web"
+	is "$code" 200 "$body"
+	is "$(get '.id + " " + .state')" "$first over"
+	start '{"command":"sleep 100","background":true,"tag":"web"}'
+	api GET "/v1/boxes/$box/execs/web"
+	is "$(get .id)" "$exec"
+	api GET "/v1/boxes/$box/execs/nothing"
+	is "$code" 404
+	api GET "/v1/boxes/$box/execs/aaaaaaaaaaaa"
+	is "$code" 404
+}
+
+a_signal_goes_to_the_whole_group() {
+	new_box
+	start '{"command":"trap \"echo caught; exit 5\" USR1; echo ready; sleep 100 & wait","background":true}'
+	ready() { curl -sS -m 0.3 -H "X-API-Key: $key" "$url$at/output?raw=stdout" 2>/dev/null | grep -q ready; }
+	soon ready
+	api POST "$at/signal" '{"signal":"SIGUSR1"}'
+	is "$code" 204
+	api GET "$at/wait"
+	is "$(get .status)" 5 "$body"
+	api POST "$at/signal" '{"signal":"TERM"}'
+	is "$code" 409
+	for bad in '"NOPE"' 0 65 -1 '""' '[]' 1e3; do
+		api POST "$at/signal" "{\"signal\":$bad}"
+		is "$code" 400 "$bad"
+	done
+}
+
+what_a_background_child_holds_does_not_hang_it() {
+	new_box
+	began=$(date +%s)
+	runs '{"command":"sleep 60 & echo done"}'
+	is "$(get .stdout)" "done"
+	is "$(get .status)" 0
+	[ $(($(date +%s) - began)) -lt 20 ] || fail "it waited for the child"
+	is "$(get .evidence.streams_cut)" 3
+	api POST "/v1/boxes/$box/execs" '{"command":"pgrep -x sleep"}'
+	is "$(get .status)" 0 "the child was killed: $body"
+}
+
+a_client_that_leaves_does_not_stop_the_program() {
+	new_box
+	py leaves "/v1/boxes/$box/execs" '{"command":"echo first; sleep 0.3; echo second >f; echo end","tag":"left"}'
+	is_over() { api GET "/v1/boxes/$box/execs/left" && [ "$(get .state)" = over ]; }
+	soon is_over
+	is "$(get .cause)" exit
+	runs '{"command":"cat f"}'
+	is "$(get .stdout)" second
+	py leaves /v1/run '{"command":"echo first; sleep 0.2; exit 9"}'
+	ends_so() { api GET '/v1/runs?limit=1' && [ "$(get '.items[0].status')" = 9 ]; }
+	soon ends_so
+	box=$(get '.items[0].box')
+	its_box_is_gone() { api GET "/v1/boxes/$box" && [ "$(get .state)" = gone ]; }
+	soon its_box_is_gone
+}
+
+# ---- input ----
+
+input_comes_in_pieces_and_is_closed() {
+	new_box
+	start '{"command":"cat","background":true,"open_stdin":true}'
+	for piece in one two 'th\303' '\274r\000ee'; do send "$piece"; is "$code" 200; done
+	send '' '?close=1'
+	is "$code" 200
+	api GET "$at/wait"
+	is "$(get '.status, .stdout_bytes' | tr '\n' ' ')" "0 14 "
+	is "$(curl -sS -H "X-API-Key: $key" "$url$at/output?raw=stdout" | od -An -tx1 | tr -d ' \n')" 6f6e6574776f7468c3bc72006565
+	send more
+	is "$code" 409
+}
+
+input_larger_than_the_pipe_gets_through() {
+	new_box
+	head -c 1000003 /dev/urandom >big
+	start '{"command":"cat | (sleep 0.2; wc -c)","background":true,"open_stdin":true}'
+	is "$(curl -sS -H "X-API-Key: $key" --data-binary @big "$url$at/stdin?close=1" | jq .accepted)" 1000003
+	api GET "$at/wait"
+	is "$(curl -sS -H "X-API-Key: $key" "$url$at/output?raw=stdout")" 1000003
+	start '{"command":"sha256sum","background":true,"open_stdin":true}'
+	curl -sS -H "X-API-Key: $key" -H 'Transfer-Encoding: chunked' -T big -X POST "$url$at/stdin?close=1" -o body
+	is "$(get .accepted)" 1000003 "$(cat body)"
+	api GET "$at/wait"
+	is "$(curl -sS -H "X-API-Key: $key" "$url$at/output?raw=stdout" | cut -d ' ' -f 1)" "$(sha256sum big | cut -d ' ' -f 1)"
+}
+
+input_in_the_request_is_all_of_it() {
+	new_box
+	runs '{"command":"cat; echo end","stdin":"a\nb"}'
+	is "$(get .stdout)" "$(printf 'a\nbend')"
+	runs '{"command":"cat; echo end","stdin":""}'
+	is "$(get .stdout)" end
+	runs '{"command":"cat; echo end"}'
+	is "$(get .stdout)" end
+	python3 -c 'import json; print(json.dumps({"command":"wc -c","stdin":"x"*900000}))' >large
+	runs @large
+	is "$(get .stdout)" 900000
+}
+
+a_program_that_does_not_read_ends_the_sending() {
+	new_box
+	start '{"command":"sleep 0.3; exec <&-; sleep 0.2","background":true,"open_stdin":true}'
+	head -c 3000000 /dev/zero >big
+	code=$(curl -sS -o body -w '%{http_code}' -m 20 -H "X-API-Key: $key" --data-binary @big "$url$at/stdin")
+	case $code in 200 | 409) ;; *) fail "$code" ;; esac
+	api GET "$at/wait"
+	is "$(get .cause)" exit
+	start '{"command":"true","background":true}'
+	send x
+	is "$code" 409
+}
+
+# ---- terminals ----
+
+a_terminal_has_a_size_and_takes_another() {
+	new_box
+	start '{"command":["/bin/bash","--norc"],"background":true,"pty":{"rows":33,"cols":101},"env":{"PS1":"$ "}}'
+	is "$(get '.pty, .kind' | tr '\n' ' ')" "true pty "
+	has "$(py terminal "$at" 'stty size; tty; echo "A"-mark\n' A-mark)" "33 101"
+	api POST "$at/resize" '{"rows":44,"cols":202}'
+	is "$code" 204
+	has "$(py terminal "$at" 'stty size; echo "B"-mark\n' B-mark)" "44 202"
+	for bad in '{}' '{"rows":0,"cols":1}' '{"rows":1,"cols":10001}' '{"rows":"1","cols":1}'; do
+		api POST "$at/resize" "$bad"
+		is "$code" 400 "$bad"
+	done
+	send 'exit 3\n'
+	api GET "$at/wait"
+	is "$(get .status)" 3
+}
+
+control_c_interrupts_what_runs_on_the_terminal() {
+	new_box
+	start '{"command":["/bin/bash","--norc"],"background":true,"pty":{},"env":{"PS1":"$ "}}'
+	has "$(py terminal "$at" 'stty size; echo "g"o-mark; sleep 100\n' go-mark)" "24 80"
+	has "$(py terminal "$at" '\x03echo A$?-mark\n' 'A130-mark')" A130-mark
+	send '\004'
+	api GET "$at/wait"
+	is "$(get .cause)" exit
+}
+
+a_program_without_a_terminal_has_no_size() {
+	new_box
+	start '{"command":"sleep 100","background":true}'
+	api POST "$at/resize" '{"rows":1,"cols":1}'
+	is "$code" 409
+}
+
+# ---- output ----
+
+many_read_one_program() {
+	new_box
+	start '{"command":"read x; seq 100000","background":true,"open_stdin":true}'
+	py many_readers "$at/output" 20 >counted &
+	reader=$!
+	curl -sS -H "X-API-Key: $key" "$url/metrics" -o /dev/null
+	send 'go\n'
+	wait $reader
+	is "$(cat counted)" "1 588895"
+}
+
+a_reader_may_come_before_the_program_has_begun() {
+	new_box
+	timeout 60 python3 "$here/execs.py" at_once "/v1/boxes/$box/execs" 50 || fail "no output"
+}
+
+one_reader_too_many_is_told_so() {
+	new_box
+	start '{"command":"sleep 100","background":true}'
+	mkfifo hold
+	py never_reads "$at/output" 48 <hold >asked &
+	silent=$!
+	exec 9>hold
+	full() { [ "$(curl -sS -m 0.3 -o body -w '%{http_code}' -H "X-API-Key: $key" "$url$at/output" 2>curl.err)" = 429 ]; }
+	soon full
+	has "$(get .error.message)" "too many"
+	runs '{"command":"echo alive"}'
+	is "$(get .stdout)" alive
+	exec 9>&-
+	wait $silent
+	api DELETE "$at"
+	has_room() { api GET "$at/output" && [ "$code" = 200 ]; }
+	soon has_room
+}
+
+a_reader_resumes_at_its_byte() {
+	new_box
+	start '{"command":"seq 60000","background":true}'
+	py resumes "$at/output" 12 >got
+	seq 60000 | cmp - got || fail "not the same"
+}
+
+offsets_are_exact_within_characters_and_in_bytes_that_are_none() {
+	new_box
+	runs '{"command":"printf \"aä€𝄞z\"","tag":"t"}'
+	at=/v1/boxes/$box/execs/$(get .id)
+	printf 'aä€𝄞z' >whole
+	for from in 0 1 2 3 4 5 6 7 8 9 10 11; do
+		events "$at/output?stdout=$from" | py bytes_of >got
+		tail -c +$((from + 1)) whole | cmp - got || fail "from $from"
+		is "$(curl -sS -H "X-API-Key: $key" "$url$at/output?raw=stdout&stdout=$from" | cksum)" "$(cksum <got)"
+	done
+	runs '{"command":"printf \"ok\\377\\376\"; sleep 0.05; printf \"\\303\"; sleep 0.05; printf \"\\274\\303\""}'
+	is "$(get .stdout_encoding)" base64
+	is "$(get .stdout | base64 -d | od -An -tx1 | tr -d ' \n')" 6f6bfffec3bcc3
+	at=/v1/boxes/$box/execs/$(get .id)
+	is "$(events "$at/output" | py bytes_of | od -An -tx1 | tr -d ' \n')" 6f6bfffec3bcc3
+}
+
+beyond_the_end_there_is_nothing() {
+	new_box
+	runs '{"command":"echo hello"}'
+	at=/v1/boxes/$box/execs/$(get .id)
+	events "$at/output?stdout=1000" >got
+	is "$(jq -r 'select(.type=="stdout").data' <got)" ""
+	is "$(jq -r 'select(.type=="reading" and .stream=="stdout") | "\(.from) \(.tip)"' <got)" "1000 6"
+	is "$(tail -1 got | jq -r .type)" exit
+	events "$at/output?stdout=9223372036854775807" >got
+	is "$(tail -1 got | jq -r .type)" exit
+	# What has not been written yet is waited for.
+	start '{"command":"read x; echo 0123456789","background":true,"open_stdin":true}'
+	events "$at/output?stdout=4" >got &
+	reader=$!
+	send 'x\n'
+	wait $reader
+	is "$(py bytes_of <got)" "456789" "$(cat got)"
+	for bad in -1 x 99999999999999999999 ''; do
+		api GET "$at/output?stdout=$bad"
+		is "$code" 400 "$bad"
+	done
+	api GET "$at/output?raw=both"
+	is "$code" 400
+}
+
+what_nobody_read_is_kept_and_the_rest_is_told_as_dropped() {
+	new_box
+	start '{"command":"head -c 5000000 /dev/zero | tr \"\\\\0\" x; echo END","background":true}'
+	api GET "$at/wait"
+	is "$(get .stdout_bytes)" 5000004
+	is "$(get .truncated)" true
+	events "$at/output" >got
+	dropped=$(jq -r 'select(.type=="reading" and .stream=="stdout").dropped' <got)
+	[ "$dropped" -gt 3000000 ] || fail "dropped $dropped"
+	py bytes_of <got >bytes
+	is $(($(wc -c <bytes) + dropped)) 5000004
+	is "$(tail -c 4 bytes)" END
+	# From what is kept nothing is dropped.
+	is "$(events "$at/output?stdout=4999990" | jq -r 'select(.type=="reading" and .stream=="stdout").dropped')" 0
+}
+
+a_foreground_program_loses_nothing() {
+	new_box
+	curl -sS -N -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' "$url/v1/boxes/$box/execs" \
+		-d '{"command":"head -c 8000000 /dev/urandom | tee >(sha256sum >&2)"}' >got
+	is "$(py bytes_of <got | sha256sum | cut -d ' ' -f 1)" "$(py bytes_of stderr <got | cut -d ' ' -f 1)"
+}
+
+a_plain_answer_is_cut_and_says_so() {
+	new_box
+	runs '{"command":"seq 100000","max_output":10}'
+	is "$(get '.stdout, .truncated' | tr '\n' ' ')" "1 2 3 4 5  true "
+	runs '{"command":"seq 100000","max_output":0}'
+	is "$(get '.stdout, .truncated' | tr '\n' ' ')" " true "
+	runs '{"command":"head -c 3000000 /dev/zero | tr \"\\\\0\" x"}'
+	is "$(get '.stdout | length')" 1048576
+}
+
+clients_that_never_read_cost_little_and_hold_up_nobody_else() {
+	new_box
+	start '{"command":"while :; do echo 0123456789012345678901234567890123456789; done","background":true}'
+	loud=$at
+	api GET /v1/info
+	before=$(resident)
+	mkfifo hold
+	py never_reads "$loud/output" 40 <hold >asked &
+	silent=$!
+	exec 9>hold
+	soon grep -q asked asked
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		runs '{"command":"echo alive; head -c 300000 /dev/zero | tr \"\\\\0\" y"}'
+		has "$(get .stdout | head -c 5)" alive
+	done
+	after=$(resident)
+	echo "# rss $before -> $after KiB with 40 silent readers"
+	# A sanitizer keeps what was freed for a while.
+	grep -q __asan_init "$ATOLL" || [ $((after - before)) -lt 20000 ] || fail "rss grew from $before to $after KiB"
+	exec 9>&-
+	wait $silent
+	api DELETE "$loud"
+	is "$(get .signal)" SIGKILL
+}
+
+# ---- many, and odd ones ----
+
+sixty_four_programs_run_at_once_and_the_next_is_refused() {
+	new_box
+	for i in $(seq 64); do start '{"command":["sleep","100"],"background":true}'; done
+	api GET "/v1/boxes/$box/execs?running=1"
+	is "$(get '.items | length')" 64
+	api POST "/v1/boxes/$box/execs" '{"command":["true"]}'
+	is "$code" 429 "$body"
+	has "$(get .error.message)" "64 programs"
+	api DELETE "$at"
+	is "$code" 200
+	runs '{"command":["echo","room"]}'
+	is "$(get .stdout)" room
+}
+
+three_hundred_short_programs_leave_nothing() {
+	new_box
+	cat >ask <<-END
+		url = "$url/v1/boxes/$box/execs"
+		header = "X-API-Key: $key"
+		data = "{\"command\":[\"true\"]}"
+		output = /dev/null
+		silent
+	END
+	for i in $(seq 300); do echo next; cat ask; done | sed 1d >all
+	curl -sS -K all
+	api GET "/v1/boxes/$box/execs?limit=1000"
+	is "$(get '.items | length')" 300
+	is "$(get '[.items[] | select(.cause=="exit" and .status==0)] | length')" 300
+	api GET "/v1/boxes/$box"
+	is "$(get .running)" 0
+}
+
+variables_of_the_program_win_over_the_box_over_the_usual() {
+	new_box '{"env":{"A":"box","B":"box","LANG":"box"}}'
+	runs '{"command":"echo $A $B $C $HOME $LANG","env":{"B":"own","C":"own","HOME":"/tmp"}}'
+	is "$(get .stdout)" "box own own /tmp box"
+	runs '{"command":"echo \"$E\"","env":{"E":""}}'
+	is "$(get .stdout)" ""
+	for bad in '{"":"x"}' '{"a=b":"x"}' '{"a":1}' '[]'; do
+		api POST "/v1/boxes/$box/execs" "{\"command\":\"true\",\"env\":$bad}"
+		is "$code" 400 "$bad"
+	done
+}
+
+a_folder_that_is_not_there_is_named() {
+	new_box
+	runs '{"command":"pwd","cwd":"/tmp"}'
+	is "$(get .stdout)" /tmp
+	runs '{"command":"pwd","cwd":"/not/there"}'
+	is "$(get '.cause, .status' | tr '\n' ' ')" "exit 127 " "$body"
+	has "$(get .summary)" /not/there
+	runs '{"command":"pwd"}'
+	is "$(get .stdout)" /home/user
+}
+
+root_is_who_the_box_says() {
+	new_box
+	runs '{"command":"id -u"}'
+	is "$(get .stdout)" 1000
+	runs '{"command":"id -u","user":"user"}'
+	is "$(get .stdout)" 1000
+	runs '{"command":"id -u","user":"root"}'
+	is "$(get .stdout)" 0 "$body"
+	api POST "/v1/boxes/$box/execs" '{"command":"id -u","user":"nobody"}'
+	is "$code" 400
+}
+
+huge_arguments_arrive_or_are_refused() {
+	new_box
+	python3 -c 'import json; print(json.dumps({"command":["sh","-c","echo $# ${#1}","sh"]+["x"*100]*8000}))' >many
+	runs @many
+	is "$(get .stdout)" "8000 100"
+	python3 -c 'import json; print(json.dumps({"command":["true","x"*200000]}))' >long
+	api POST "/v1/boxes/$box/execs" @long
+	is "$code" 413 "$body"
+	python3 -c 'import json; print(json.dumps({"command":["true"]+["x"*1000]*9000}))' >lots
+	api POST "/v1/boxes/$box/execs" @lots
+	is "$code" 413
+	for bad in '[]' '[1]' '7' 'null' '{}'; do
+		api POST "/v1/boxes/$box/execs" "{\"command\":$bad}"
+		is "$code" 400 "$bad"
+	done
+	runs '{"command":[""]}'
+	is "$(get .status)" 127
+	runs '{"command":""}'
+	is "$(get .status)" 0
+}
+
+a_box_that_ends_ends_its_streams() {
+	new_box
+	start '{"command":"echo here; sleep 100","background":true}'
+	events "$at/output" >got &
+	reader=$!
+	said() { grep -q here got; }
+	soon said
+	curl -sS -o waited -H "X-API-Key: $key" "$url$at/wait" &
+	waiter=$!
+	all_there() { api GET /metrics && [ "$(sed -n 's/^atoll_http_connections //p' body)" -ge 3 ]; }
+	soon all_there
+	api DELETE "/v1/boxes/$box"
+	wait $reader $waiter
+	is "$(tail -1 got | jq -r '.type + " " + .cause')" "exit operator"
+	# Who asks too late is told that there is no such box.
+	case $(jq -r '.cause // .error.code' waited) in operator | not_found) ;; *) fail "$(cat waited)" ;; esac
+}
+
+run_daemon_tests

@@ -1,0 +1,670 @@
+#!/bin/sh
+# cli_daemon.sh - the verbs that speak with the daemon: what they do, what they say, how they exit.
+# seconds: 240
+. "$(dirname "$0")/daemon.lib"
+
+verbs_of_boxes='show rename rm exec attach wait logs cat put diff stats'
+
+# made [FLAG...]: a box of this test alone; sets box.
+made() {
+	atoll new -q "$@"
+	is "$status" 0 "$err"
+	box=$out
+}
+gone() { "$ATOLL" rm -q "$box"; }
+is_json() { jq -e . >/dev/null 2>&1 <out || fail "no JSON: $out"; }
+jqo() { jq -r "$1" <out; }
+
+# ---- boxes ----
+
+a_new_box_prints_its_name_or_its_id() {
+	atoll new named-box
+	is "$status" 0
+	is "$out" named-box
+	is "$err" "" "nothing is said without a terminal"
+	made
+	has "$("$ATOLL" ls -q)" "$box"
+	gone
+	"$ATOLL" rm -q named-box
+}
+
+limits_times_and_texts_arrive() {
+	atoll new --json --mem 64M --cpu 0.5 --pids 33 --disk 16M --files 100 --cpu-time 5s --lifetime 2m \
+		--idle 30s --keep 2h -e A=b -e C=d=e --meta k=v --session 'some session'
+	is "$status" 0 "$err"
+	is "$(jqo '.limits | [.mem, .cpu_milli, .pids, .disk, .files, .cpu_ms] | join(" ")')" \
+		"67108864 500 33 16777216 100 5000"
+	is "$(jqo '[.lifetime_ms, .idle_ms, .retention_ms, .on_timeout, .session] | join(" ")')" \
+		"120000 30000 7200000 keep some session"
+	is "$(jqo '.env.A + .env.C + .metadata.k')" "bd=ev"
+	box=$(jqo .id)
+	atoll new -q --session 'some session'
+	is "$out" "$box" "a session has one box"
+	gone
+}
+
+what_new_cannot_make_is_a_usage_error() {
+	for words in '--mem nonsense' '--on-timeout never' '--keep soon' '--meta novalue' '--meta =v' '--lifetime 0s' \
+		'--lifetime 400h' 'two names' '--unknown' '--mem' '-e 1X=2' '--mem 1'; do
+		# shellcheck disable=SC2086 # words
+		atoll new $words
+		is "$status" 2 "$words: $out $err"
+		has "$err" "atoll: "
+		is "$out" ""
+	done
+	atoll new '!!'
+	is "$status" 2
+}
+
+a_name_is_taken_once() {
+	made twice
+	atoll new twice
+	is "$status" 1
+	has "$err" twice
+	gone
+}
+
+ls_lists_filters_and_speaks_json() {
+	made --meta color=red
+	red=$box
+	made blue-box --meta color=blue
+	has "$("$ATOLL" ls)" "blue-box"
+	is "$("$ATOLL" ls -q --meta color=red)" "$red"
+	is "$("$ATOLL" ls -q --name blue)" "$box"
+	is "$("$ATOLL" ls -q --state kept)" ""
+	atoll ls --json --meta color=blue
+	is "$(jqo '.items[0].name')" blue-box
+	is "$(jqo .next)" null
+	gone
+	lacks "$("$ATOLL" ls -q)" "$box"
+	has "$("$ATOLL" ls -a -q)" "$box"
+	atoll ls --state nonsense
+	is "$status" 2 "$err"
+	"$ATOLL" rm -q "$red"
+}
+
+pages_are_put_together() {
+	for i in 1 2 3; do "$ATOLL" new -q --meta page=yes >>ids; done
+	atoll api GET '/v1/boxes?limit=1&metadata=page%3Dyes'
+	[ "$(jqo .next)" != null ] || fail "no second page"
+	is "$("$ATOLL" ls -q --meta page=yes | sort)" "$(sort ids)"
+	xargs "$ATOLL" rm -q <ids
+}
+
+show_tells_a_box() {
+	made shown --meta a=b
+	atoll show shown
+	has "$out" "running"
+	has "$out" "512 MiB"
+	has "$out" "a=b"
+	atoll show shown --json
+	is "$(jqo .id)" "$box"
+	is "$("$ATOLL" show -q shown)" "$box"
+	gone
+	atoll show "$box"
+	has "$out" gone
+}
+
+rename_gives_another_name() {
+	made before
+	atoll rename before after
+	is "$status" 0
+	atoll show -q after
+	is "$out" "$box"
+	made other
+	atoll rename other after
+	is "$status" 1 "$err"
+	atoll rename other
+	is "$status" 2
+	"$ATOLL" rm -q after other
+}
+
+rm_ends_what_it_can_and_tells_the_rest() {
+	made one
+	first=$box
+	made two
+	atoll rm one nothing two
+	is "$status" 3
+	is "$out" "one
+two"
+	has "$err" 'no box named "nothing"'
+	lacks "$("$ATOLL" ls -q)" "$first"
+	made
+	atoll rm --json "$box"
+	is "$(jqo .state)" gone
+}
+
+prune_deletes_kept_boxes_only_when_told() {
+	made --lifetime 100ms --keep 1h
+	soon sh -c "'$ATOLL' show --json $box | grep -q '\"state\":\"kept\"'"
+	atoll prune
+	is "$status" 2
+	has "$err" "atoll prune --yes"
+	atoll prune --yes --json
+	is "$(jqo '.deleted[0]')" "$box"
+	is "$("$ATOLL" ls -q --state kept)" ""
+	atoll prune --yes
+	is "$status" 0
+}
+
+# ---- programs ----
+
+exec_is_like_running_it_here() {
+	made
+	atoll exec "$box" -- sh -c 'echo out; echo err >&2; exit 7'
+	is "$status" 7
+	is "$out" out
+	is "$err" err
+	atoll exec "$box" sh -c 'kill -TERM $$'
+	is "$status" 143
+	has "$err" "cause=signal"
+	atoll exec -q "$box" -- nonsense-program
+	is "$status" 127
+	is "$err" ""
+	atoll exec --time 100ms "$box" -- sleep 20
+	is "$status" 124
+	has "$err" "cause=wall"
+	gone
+}
+
+exec_passes_stdin_folder_and_variables() {
+	made -e FROM_BOX=1
+	is "$(seq 100000 | "$ATOLL" exec "$box" -- sha256sum)" "$(seq 100000 | sha256sum)"
+	is "$(printf 'no end of line' | "$ATOLL" exec "$box" cat)" "no end of line"
+	is "$("$ATOLL" exec --cwd /tmp -e A='b c' "$box" -- sh -c 'echo $PWD $A $FROM_BOX')" "/tmp b c 1"
+	is "$("$ATOLL" exec --root "$box" -- id -u)" 0
+	is "$("$ATOLL" exec "$box" -- id -u)" 1000
+	gone
+}
+
+bytes_are_not_changed_on_their_way() {
+	made
+	head -c 3000000 /dev/urandom >bytes
+	"$ATOLL" exec "$box" -- cat <bytes >back
+	cmp bytes back
+	"$ATOLL" exec "$box" -- head -c 100000 /dev/zero | cmp - "$(head -c 100000 /dev/zero >zero; echo zero)"
+	gone
+}
+
+a_reader_that_leaves_ends_the_program() {
+	made
+	is "$("$ATOLL" exec "$box" -- yes | head -2)" "y
+y"
+	soon sh -c "[ -z \"\$('$ATOLL' ps -q $box)\" ]"
+	gone
+}
+
+exec_json_is_the_record_with_the_output() {
+	made
+	atoll exec --json "$box" -- sh -c 'echo out; echo err >&2; exit 3'
+	is "$status" 3
+	is "$(jqo '.stdout + .stderr + (.status|tostring) + .cause')" "out
+err
+3exit"
+	is "$(wc -l <out)" 1
+	gone
+}
+
+signals_go_to_the_program() {
+	made
+	"$ATOLL" exec "$box" -- sh -c 'trap "echo got it; exit 9" TERM; echo ready; while :; do sleep 0.05; done' >out &
+	pid=$!
+	soon grep -q ready out
+	kill -TERM "$pid"
+	status=0
+	wait "$pid" || status=$?
+	is "$status" 9
+	has "$(cat out)" "got it"
+	gone
+}
+
+two_interrupts_kill() {
+	made
+	# A shell's background job ignores SIGINT, and so would we.
+	/usr/bin/python3 - "$ATOLL" "$box" <<-'EOF'
+	import signal, subprocess, sys
+	p = subprocess.Popen([sys.argv[1], "exec", sys.argv[2], "--", "sh", "-c", "trap : INT; echo ready; while :; do sleep 0.05; done"],
+	                     stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+	assert p.stdout.readline() == b"ready\n"
+	p.send_signal(signal.SIGINT)
+	try:
+	    p.wait(0.5)
+	    raise SystemExit("one was enough")
+	except subprocess.TimeoutExpired:
+	    p.send_signal(signal.SIGINT)
+	assert p.wait(10) == 137, p.returncode
+	EOF
+	gone
+}
+
+a_background_program_is_found_waited_for_and_killed() {
+	made
+	atoll exec -d "$box" -- sh -c 'echo one; echo two >&2; sleep 60'
+	is "$status" 0
+	x=$out
+	atoll ps "$box" -q
+	is "$out" "$x"
+	atoll ps --json "$box"
+	is "$(jqo '.[0].id')" "$x"
+	has "$("$ATOLL" ps)" "$x"
+	soon sh -c "'$ATOLL' logs $box $x 2>/dev/null | grep -q one"
+	atoll logs "$box"
+	is "$out" one
+	is "$err" two
+	atoll wait --time 50ms "$box" "$x"
+	is "$status" 124
+	atoll kill -s USR1 "$box" "$x"
+	is "$status" 0 "$err"
+	atoll wait "$box" "$x"
+	is "$status" 138
+	atoll exec -d --tag mine "$box" -- sleep 60
+	atoll kill "$box" mine
+	is "$status" 0 "$err"
+	is "$("$ATOLL" ps -q "$box")" ""
+	has "$("$ATOLL" ps -a "$box")" "$x"
+	atoll wait "$box" "$x" --json
+	is "$status" 138
+	is "$(jqo .signal)" SIGUSR1
+	gone
+}
+
+logs_follow_to_the_end() {
+	made
+	x=$("$ATOLL" exec -d "$box" -- sh -c 'echo first; until [ -e go ]; do sleep 0.02; done; echo last')
+	"$ATOLL" logs -f "$box" "$x" >followed &
+	pid=$!
+	soon grep -q first followed
+	echo | "$ATOLL" put "$box" go
+	wait "$pid"
+	is "$(cat followed)" "first
+last"
+	atoll logs --json "$box" "$x"
+	is "$(jq -r 'select(.type=="stdout").data' <out | head -1)" first
+	gone
+}
+
+attach_goes_on_at_the_byte() {
+	made
+	x=$("$ATOLL" exec -d "$box" -- sh -c 'echo 0123456789; until [ -e go ]; do sleep 0.02; done; echo end; exit 6')
+	soon sh -c "'$ATOLL' logs $box $x | grep -q 9"
+	"$ATOLL" attach "$box" "$x" --from 6 >attached &
+	pid=$!
+	soon grep -q 789 attached
+	echo | "$ATOLL" put "$box" go
+	status=0
+	wait "$pid" || status=$?
+	is "$status" 6
+	is "$(cat attached)" "6789
+end"
+	for bad in x -1 1,2,3 99999999999999999999 ''; do
+		atoll attach "$box" "$x" --from "$bad"
+		is "$status" 2 "$bad: $err"
+	done
+	atoll attach "$box"
+	is "$status" 125
+	has "$err" "nothing runs"
+	gone
+}
+
+a_terminal_is_a_terminal_and_can_be_left() {
+	made
+	status=0
+	/usr/bin/python3 "$here/onpty.py" 'wait=$' 'send=tty; stty size\r' 'wait=/dev/pts/' 'wait=24 80' \
+		'size=40x100' 'wait=$' 'send=x=kept-it\r' 'wait=$' 'send=\r~.' -- "$ATOLL" shell "$box" >seen || status=$?
+	is "$status" 0 "$(tail -5 seen)"
+	has "$(cat seen)" "detached"
+	x=$("$ATOLL" ps -q "$box")
+	[ "$x" ] || fail "the shell is gone"
+	/usr/bin/python3 "$here/onpty.py" 'send=echo $x; stty size\r' 'wait=kept-it' 'wait=24 80' 'send=exit 5\r' -- \
+		"$ATOLL" attach "$box" >seen || status=$?
+	is "$status" 5 "$(tail -5 seen)"
+	gone
+}
+
+input_that_is_sent_twice_is_taken_once() {
+	made
+	x=$("$ATOLL" api POST "/v1/boxes/$box/execs" '{"command":["cat"],"background":true,"open_stdin":true}' | jq -r .id)
+	send() { printf %s "$2" | "$ATOLL" api POST "/v1/boxes/$box/execs/$x/stdin?$1" - --type application/octet-stream; }
+	send offset=0 hello >out
+	is "$(jqo .accepted)" 5
+	send offset=0 hello >out
+	send offset=3 'lo world' >out
+	is "$("$ATOLL" api GET "/v1/boxes/$box/execs/$x" | jq -c .stdin)" '{"open":true,"bytes":11}'
+	status=0
+	send offset=20 gap >out 2>err || status=$?
+	is "$status" 1
+	has "$(cat err)" "missing"
+	send 'offset=11&close=true' '!' >out
+	soon sh -c "'$ATOLL' wait -q $box $x"
+	is "$("$ATOLL" logs "$box" "$x")" 'hello world!'
+	gone
+}
+
+two_people_can_type_into_one_terminal() {
+	made
+	x=$("$ATOLL" api POST "/v1/boxes/$box/execs" '{"command":["bash"],"background":true,"pty":{}}' | jq -r .id)
+	/usr/bin/python3 "$here/onpty.py" 'wait=$' 'send=echo fi""rst\r' 'wait=first' 'wait=second' 'send=echo th""ird\r' 'wait=third' \
+		'send=exit 4\r' -- "$ATOLL" attach "$box" "$x" >one &
+	pid=$!
+	/usr/bin/python3 "$here/onpty.py" 'wait=first' 'send=echo se""cond\r' 'wait=third' -- "$ATOLL" attach "$box" "$x" >two || :
+	status=0
+	wait "$pid" || status=$?
+	is "$status" 4 "$(tail -3 one)"
+	gone
+}
+
+a_shell_in_a_box_takes_no_limits() {
+	made
+	is "$(echo 'echo hello $((6*7))' | "$ATOLL" shell "$box")" "hello 42"
+	atoll shell --mem 1G "$box"
+	is "$status" 2
+	has "$err" "atoll new --mem"
+	gone
+}
+
+runs_are_listed_and_shown() {
+	made
+	atoll exec "$box" -- sh -c 'exit 4'
+	atoll runs -b "$box" --json
+	is "$(jqo '.[0].status')" 4
+	x=$(jqo '.[0].id')
+	has "$("$ATOLL" runs -n 5)" "$x"
+	is "$("$ATOLL" runs -q -n 1)" "$x"
+	atoll runs show "$x"
+	has "$out" "exit 4"
+	is "$("$ATOLL" runs show "$x" --json | jq -r .box)" "$box"
+	atoll runs show nothing
+	is "$status" 3
+	has "$err" 'no run "nothing"'
+	atoll runs nonsense
+	is "$status" 2
+	gone
+}
+
+# ---- files ----
+
+files_and_folders_go_in_and_out() {
+	made
+	mkdir -p src/sub
+	echo hello >src/a
+	chmod 755 src/a
+	echo b >src/sub/b
+	ln -s a src/link
+	atoll cp src "$box:src/"
+	is "$status" 0 "$err"
+	is "$("$ATOLL" exec "$box" -- sh -c 'cat src/sub/b src/link; stat -c %a src/a')" "b
+hello
+755"
+	atoll cp src "$box:src"
+	is "$("$ATOLL" cat "$box" src/src/a)" hello "a folder that is there takes it in"
+	atoll cp src/a "$box:alone"
+	atoll cp "$box:alone" .
+	cmp src/a alone
+	atoll cp "$box:src" back
+	cmp src/sub/b back/sub/b
+	is "$(readlink back/link)" a
+	atoll cp "$box:alone" back
+	cmp src/a back/alone
+	tar c -C src . | "$ATOLL" cp - "$box:packed"
+	is "$("$ATOLL" cp "$box:packed" - | tar t | sort | tr '\n' ' ')" "./ ./a ./link ./sub/ ./sub/b "
+	atoll cp --json "$box:src" other
+	is "$(jqo .skipped)" 0
+	gone
+}
+
+what_cannot_be_copied_is_told() {
+	made
+	atoll cp nothing "$box:x"
+	is "$status" 3
+	atoll cp "$box:nothing" x
+	is "$status" 3
+	[ ! -e x ] || fail "x was made"
+	atoll cp nobox:x y
+	is "$status" 3
+	has "$err" 'no box named "nobox"'
+	for words in '' 'a' 'a b' 'a:b c:d'; do
+		# shellcheck disable=SC2086 # words
+		atoll cp $words
+		is "$status" 2 "$words"
+	done
+	status=0
+	echo junk | "$ATOLL" cp - "$box:d" 2>err || status=$?
+	is "$status" 1
+	has "$(cat err)" "unpacked"
+	gone
+}
+
+put_and_cat_are_inverse() {
+	made
+	head -c 300000 /dev/urandom >bytes
+	"$ATOLL" put "$box" deep/er/file <bytes
+	"$ATOLL" cat "$box" deep/er/file | cmp - bytes
+	"$ATOLL" cat "$box:deep/er/file" | cmp - bytes
+	echo x | "$ATOLL" put "$box" tool --mode 755
+	is "$("$ATOLL" exec "$box" -- stat -c %a tool)" 755
+	status=0
+	echo y | "$ATOLL" put --new "$box" tool 2>err || status=$?
+	is "$status" 1
+	is "$("$ATOLL" cat "$box" tool)" x
+	atoll cat "$box" nothing
+	is "$status" 3
+	atoll cat "$box" /home
+	[ "$status" != 0 ] || fail "a folder was printed"
+	gone
+}
+
+diff_tells_what_changed() {
+	made
+	is "$("$ATOLL" diff "$box")" ""
+	echo x | "$ATOLL" put "$box" new.txt
+	has "$("$ATOLL" diff "$box")" "/home/user/new.txt"
+	atoll diff --json "$box"
+	is "$(jqo '.items[0] | .kind + " " + .path')" "changed /home/user/new.txt"
+	is "$("$ATOLL" diff -q "$box")" /home/user/new.txt
+	gone
+}
+
+volumes_outlive_boxes() {
+	atoll volume new cli-data --size 32M
+	is "$status" 0 "$err"
+	is "$out" cli-data
+	has "$("$ATOLL" volume ls)" "32 MiB"
+	made --volume cli-data:/data
+	"$ATOLL" exec "$box" -- sh -c 'echo kept >/data/x'
+	atoll volume rm --yes cli-data
+	is "$status" 1 "a box has it: $err"
+	gone
+	made --volume cli-data:/data:ro
+	is "$("$ATOLL" cat "$box" /data/x)" kept
+	gone
+	atoll volume rm cli-data
+	is "$status" 2
+	has "$err" "--yes"
+	atoll volume rm --yes cli-data
+	is "$status" 0 "$err"
+	is "$("$ATOLL" volume ls -q)" ""
+	atoll volume rm --yes cli-data
+	is "$status" 3
+	for bad in x x: :/y x:relative x::ro; do
+		atoll new --volume "$bad"
+		is "$status" 2 "$bad"
+	done
+	atoll volume nonsense
+	is "$status" 2
+}
+
+# ---- watching ----
+
+stats_top_and_events_tell_what_happens() {
+	made watched
+	atoll stats watched
+	has "$out" "memory"
+	atoll stats watched --json
+	is "$(jqo .box)" "$box"
+	"$ATOLL" stats -f --json watched | head -2 >two
+	is "$(jq -s 'length' <two)" 2
+	atoll top
+	has "$out" watched
+	atoll top --json -n 2
+	is "$(jq -s 'length' <out)" 2
+	is "$(jq -s -r '.[1].items[] | select(.name=="watched").box' <out)" "$box"
+	atoll events -b watched
+	has "$out" "box.created"
+	"$ATOLL" events -f --json --after 1 >stream &
+	pid=$!
+	atoll exec watched true
+	soon grep -q run.ended stream
+	kill "$pid"
+	gone
+}
+
+api_calls_anything() {
+	has "$("$ATOLL" api)" "/v1/boxes/{box}/changes"
+	atoll api GET /healthz
+	is "$(jqo .status)" ok
+	atoll api POST /v1/run '{"command":"echo hi"}'
+	is "$(jqo .stdout)" hi
+	echo '{"command":"echo in"}' | "$ATOLL" api POST /v1/run - >out
+	is "$(jqo .stdout)" in
+	atoll api POST /v1/run '{"command":"echo a"}' --accept application/x-ndjson
+	is "$(head -1 out | jq -r .type)" started
+	atoll api GET /v1/nothing
+	is "$status" 3
+	atoll api GET
+	is "$status" 2
+	atoll api get /x
+	is "$status" 2
+	atoll api GET relative
+	is "$status" 2
+	atoll api POST /v1/boxes '{"nonsense":1}'
+	is "$status" 2
+	has "$err" nonsense
+}
+
+# ---- what goes wrong ----
+
+a_box_that_is_not_there_has_a_neighbour() {
+	made demonstration
+	for verb in $verbs_of_boxes; do
+		case $verb in
+		rename | exec | cat | put) set -- "$verb" demonstratoin x ;;
+		attach | wait) set -- "$verb" demonstratoin abcdefghijkl ;;
+		*) set -- "$verb" demonstratoin ;;
+		esac
+		atoll "$@"
+		case $verb in
+		exec | attach | wait) is "$status" 125 "$verb: $err" ;;
+		*) is "$status" 3 "$verb: $err" ;;
+		esac
+		has "$err" 'no box named "demonstratoin"'
+		has "$err" "close: demonstration (running, base)"
+		is "$out" ""
+		atoll "$@" --json
+		[ "$verb" = exec ] || is "$(jq -r .error.code <err)" not_found "$verb"
+	done
+	gone
+}
+
+verbs_without_words_ask_for_them() {
+	for verb in $verbs_of_boxes cp kill; do
+		atoll "$verb"
+		is "$status" 2 "$verb"
+		has "$err" "?"
+	done
+}
+
+hostile_names_are_only_names() {
+	for name in ../../etc '..' '%2e%2e' 'a/b' 'a?b=c' '#' "$(printf 'a\033[2Jb')" 'ä' "$(printf '%0500d' 1)"; do
+		atoll show "$name"
+		case $status in 2 | 3) ;; *) fail "'$name': $status $err" ;; esac
+		lacks "$err" "$(printf '\033')"
+	done
+}
+
+without_a_daemon_every_verb_says_where_it_looked() {
+	for words in 'new' 'ls' 'show x' 'rename x y' 'rm x' 'prune' 'volume' 'exec x true' 'shell x' 'attach x y' 'wait x y' 'logs x' \
+		'cp x:a b' 'cat x y' 'diff x' 'stats x' 'top' 'runs' 'events' 'events -f' 'api' 'ps x'; do
+		# shellcheck disable=SC2086 # words
+		ATOLL_RUN=$PWD/none atoll $words
+		is "$status" 125 "$words: $err"
+		[ "$words" = "rm x" ] || has "$err" "start one: atoll serve"
+		has "$err" "unix:$PWD/none/atoll.sock (no such file or directory)"
+		has "$err" "ATOLL_HOST"
+	done
+	atoll -H http://127.0.0.1:1 ls --json
+	is "$status" 125
+	is "$(jq -r .error.code <err)" unreachable
+	ATOLL_RUN=$PWD/none atoll ps
+	is "$status" 0 "the keeper's list is still there: $err"
+}
+
+addresses_come_from_flag_variable_and_file() {
+	made
+	ATOLL_KEY=$key atoll -H "$url" show -q "$box"
+	is "$out" "$box" "$err"
+	ATOLL_KEY=$key atoll show -q "$box" --host "$url"
+	is "$out" "$box"
+	ATOLL_KEY=$key ATOLL_HOST=$url atoll show -q "$box"
+	is "$out" "$box"
+	mkdir -p conf/atoll
+	echo "$key" >keyfile
+	printf 'host = "%s"\nkey_file = "%s/keyfile"\n' "$url" "$PWD" >conf/atoll/config.toml
+	XDG_CONFIG_HOME=$PWD/conf atoll show -q "$box"
+	is "$out" "$box" "$err"
+	atoll -H nonsense ls
+	is "$status" 2
+	ATOLL_HOST=ftp://x atoll ls
+	is "$status" 2
+	gone
+}
+
+a_wrong_key_opens_nothing() {
+	atoll -H "$url" ls
+	is "$status" 4
+	has "$err" "ATOLL_KEY"
+	ATOLL_KEY=e2b_0000000000000000000000000000000000000000 atoll -H "$url" ls
+	is "$status" 4
+	ATOLL_KEY=$viewer atoll -H "$url" ls
+	is "$status" 0
+	ATOLL_KEY=$viewer atoll -H "$url" new
+	is "$status" 4
+	ATOLL_KEY=$viewer atoll -H "$url" exec nobox true
+	is "$status" 125
+	ATOLL_KEY=short atoll -H "$url" ls
+	is "$status" 2
+	lacks "$err" short
+}
+
+kill_ends_boxes_of_both_kinds() {
+	made victim
+	atoll kill victim
+	is "$status" 0
+	is "$out" victim
+	atoll show "$box"
+	has "$out" operator
+	"$ATOLL" run -v -- sleep 60 2>private &
+	pid=$!
+	soon grep -q ready private
+	private=$(sed -n 's/^atoll: box \([a-z2-7]*\) ready.*/\1/p' private)
+	has "$("$ATOLL" ps --local -q)" "$private"
+	atoll kill "$private"
+	is "$status" 0 "$err"
+	wait "$pid" && fail "it lives"
+	atoll kill nothing
+	is "$status" 3
+}
+
+every_verb_has_help_and_json_errors() {
+	for verb in new ls show rename rm prune volume exec attach wait logs cp cat put diff top stats runs events api; do
+		atoll "$verb" -h
+		is "$status" 0 "$verb"
+		has "$out" "Examples"
+		has "$out" "--host"
+		atoll "$verb" --nonsense --json
+		is "$status" 2 "$verb"
+		atoll --json "$verb" --nonsense
+		is "$(jq -r .error.code <err)" usage "$verb"
+	done
+}
+
+run_daemon_tests

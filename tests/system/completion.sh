@@ -1,0 +1,70 @@
+#!/bin/sh
+# completion.sh - what the shells are told is what the verbs say.
+. "$(dirname "$0")/lib.sh"
+command -v bash >/dev/null || { echo "1..0 # SKIP no bash"; exit 0; }
+
+# What bash offers for a command line, which ends where the cursor is.
+offers() {
+	"$ATOLL" completion bash >script
+	bash -c '. ./script; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _atoll; printf "%s\n" "${COMPREPLY[@]}"' \
+		_ _ "$@"
+}
+
+bash_can_read_its_script() {
+	"$ATOLL" completion bash | bash -n
+	is "$(bash -c '. /dev/stdin; complete -p atoll' <<-END
+	$("$ATOLL" completion bash)
+	END
+	)" "complete -o filenames -F _atoll atoll"
+}
+
+bash_offers_every_verb() {
+	said=$("$ATOLL" help | sed -n 's/^  \([a-z]*\) .*/\1/p' | grep -vx atoll)
+	is "$(offers atoll '')" "$said"
+	is "$(offers atoll con)" config
+	is "$(offers atoll help con)" config
+	is "$(offers atoll xyz)" ""
+}
+
+bash_offers_every_flag_of_a_verb() {
+	for verb in run config ps; do
+		for flag in $("$ATOLL" $verb -h | sed '/^Examples/,$d' | grep -oE -e '--[a-z][a-z-]+' | sort -u); do
+			offers atoll $verb "$flag" | grep -qx -e "$flag" || fail "$verb $flag"
+		done
+	done
+	is "$(offers atoll run --me)" --mem
+}
+
+bash_offers_words_and_files_where_they_belong() {
+	touch 'a file'
+	is "$(offers atoll config ch)" check
+	is "$(offers atoll completion z)" zsh
+	is "$(offers atoll policy secc)" seccomp
+	is "$(offers atoll run 'a f')" "a file"
+	is "$(offers atoll run --report 'a')" "a file"
+	is "$(offers atoll config check 'a')" "a file"
+}
+
+zsh_can_read_its_script() {
+	"$ATOLL" completion zsh >script
+	has "$(cat script)" "'config:which settings hold"
+	command -v zsh >/dev/null || skip "no zsh"
+	zsh -n script
+}
+
+fish_can_read_its_script() {
+	"$ATOLL" completion fish >script
+	has "$(cat script)" "-a config -d 'which settings hold"
+	command -v fish >/dev/null || skip "no fish"
+	fish -n script
+}
+
+another_shell_is_a_usage_error() {
+	atoll completion tcsh
+	is "$status" 2
+	has "$err" "'tcsh' is not one of bash, zsh, fish"
+	atoll completion
+	is "$status" 2
+}
+
+run_tests

@@ -1,0 +1,134 @@
+#!/bin/sh
+# config.sh - atoll config: what holds, who said so, and what is wrong with a file.
+. "$(dirname "$0")/lib.sh"
+page=$here/../../man/atoll.1
+key=e2b_0123456789abcdef0123456789abcdef01234567
+
+# Nothing of the machine's own settings has a say here.
+clean() {
+	for name in $(env | sed -n 's/^\(ATOLL_[A-Z_]*\)=.*/\1/p'); do
+		case $name in ATOLL_INIT | ATOLL_TEST_BIN) ;; *) unset "$name" ;; esac
+	done
+	mkdir -p xdg/atoll
+	export XDG_CONFIG_HOME="$PWD/xdg"
+}
+
+show_names_every_setting_and_its_origin() {
+	clean
+	printf '[serve]\ndrain = "5s"\n' >xdg/atoll/config.toml
+	ATOLL_POOL=7 atoll config show --origin
+	is "$status" 0 "$err"
+	has "$out" "$PWD/xdg/atoll/config.toml:2"
+	echo "$out" | grep -qE '^keeper.pool +7 +ATOLL_POOL$' || fail "$out"
+	echo "$out" | grep -qE '^serve.listen +127.0.0.1:7070 +default$' || fail "$out"
+	atoll config show
+	lacks "$out" config.toml
+}
+
+show_as_json_has_values_of_their_type() {
+	clean
+	printf '[serve]\nlisten = [":1", "unix:/a"]\n[metrics]\npublic = true\n' >f.toml
+	atoll config show --config f.toml --json
+	is "$(json out 'd["serve.listen"]["value"]')" "[':1', 'unix:/a']"
+	is "$(json out 'd["serve.listen"]["where"]')" "f.toml:2"
+	is "$(json out 'd["serve.listen"]["from"]')" file
+	is "$(json out 'd["metrics.public"]["value"]')" True
+	is "$(json out 'd["keeper.pool"]["value"]')" 4
+	is "$(json out 'd["limits.max_boxes"]["value"]')" None
+	is "$(json out 'd["serve.drain"]["value"]')" 30s
+	is "$(json out 'd["host"]["value"]')" None
+}
+
+get_prints_one_and_nothing_else() {
+	clean
+	is "$("$ATOLL" config get serve.drain)" 30s
+	is "$(ATOLL_LISTEN=:1,:2 "$ATOLL" config get serve.listen)" ":1
+:2"
+	is "$("$ATOLL" config get --json keeper.pool)" 4
+	atoll config get host
+	is "$status $out$err" "1 "
+}
+
+get_knows_what_was_meant() {
+	clean
+	atoll config get serve.lisen
+	is "$status" 3
+	has "$err" "close: atoll config get serve.listen"
+	atoll config get drain
+	has "$err" "atoll config get serve.drain"
+}
+
+a_key_is_shown_by_its_first_letters() {
+	clean
+	export ATOLL_KEY=$key
+	for words in "show" "show --json" "show --origin" "get key" "get key --json"; do
+		atoll config $words
+		has "$out" "e2b_0123…"
+		lacks "$out$err" 456789
+	done
+	printf 'key = %s\n' "$key" >f.toml # the quotes are missing
+	atoll config check f.toml
+	is "$status" 1
+	lacks "$out$err" 456789
+}
+
+check_says_where_a_file_is_wrong() {
+	clean
+	printf '[serve]\nlisten = [":7070"]\nlimit = 1\n' >f.toml
+	atoll config check f.toml
+	is "$status" 1
+	has "$err" "atoll: f.toml:3: no setting named 'serve.limit'"
+	printf '[serve]\nlisten = "x\n' >f.toml
+	atoll config check f.toml --json
+	is "$status" 1
+	is "$(json err 'd["error"]["message"]')" "f.toml:2:10: a string that does not end on its line"
+	atoll config check nowhere.toml
+	is "$status" 1
+	has "$err" "No such file"
+}
+
+check_looks_at_the_file_alone() {
+	clean
+	printf '[keeper]\npool = 2\n' >f.toml
+	ATOLL_POOL=many atoll config check f.toml
+	is "$status" 0 "$err"
+	has "$out" "1 settings differ"
+	ATOLL_POOL=many atoll config check
+	is "$status" 1
+	has "$err" "ATOLL_POOL"
+}
+
+a_projects_file_is_found_from_below_and_may_not_choose_the_host() {
+	clean
+	mkdir -p p/a/b
+	printf '[box]\nmem = "1G"\n' >p/atoll.toml
+	is "$(cd p/a/b && "$ATOLL" config get box.mem)" 1G
+	printf 'host = "http://127.0.0.1:1"\n' >p/atoll.toml
+	cd p/a/b
+	atoll config get host
+	is "$status" 1
+	has "$err" "may not be set by a file that comes with the code"
+}
+
+words_that_are_not_known_are_a_usage_error() {
+	clean
+	for words in "" "set" "get" "get a b" "show x" "check a b"; do
+		atoll config $words
+		is "$status" 2 "$words"
+	done
+}
+
+# Lines of the manual are `.It Ic NAME , Ev VARIABLE Pq DEFAULT`.
+the_manual_has_every_setting_its_variable_and_its_default() {
+	clean
+	"$ATOLL" config show --json >out
+	json out '"\n".join(n + " " + v["env"] for n, v in d.items())' >settings
+	sed -n 's/^\.It Ic \([^ ]*\) , Ev \([^ ]*\).*/\1 \2/p' "$page" >manual
+	is "$(cat manual)" "$(cat settings)"
+	sed -n 's/^\.It Ic \([^ ]*\) , Ev [^ ]* Pq \(.*\)/\1 \2/p' "$page" | while read -r name default; do
+		case $default in '<'*) continue ;; esac # depends on the user
+		is "$("$ATOLL" config get "$name")" "$default" "$name"
+	done
+}
+
+run_tests

@@ -1,0 +1,157 @@
+#!/bin/sh
+# serve.sh - the daemon's processes: who they are, how they start, change and leave.
+# seconds: 120
+. "$(dirname "$0")/daemon.lib"
+
+field() { sed -n "s/^$1:[[:space:]]*//p" "/proc/$2/status"; }
+
+the_front_is_nobody_and_filtered() {
+	pid=$(front)
+	set -- $(field Uid "$pid")
+	[ "$1" != 0 ] && [ "$1" = "$2" ] && [ "$2" = "$3" ] && [ "$3" = "$4" ] || fail "uids: $*"
+	is "$(field CapEff "$pid")" 0000000000000000
+	is "$(field CapPrm "$pid")" 0000000000000000
+	is "$(field Groups "$pid")" ""
+	is "$(field Seccomp "$pid")" 2
+	is "$(field NoNewPrivs "$pid")" 1
+}
+
+every_thread_of_the_front_is_filtered() {
+	for task in "/proc/$(front)"/task/*; do
+		is "$(sed -n 's/^Seccomp:[[:space:]]*//p' "$task/status")" 2 "$task"
+	done
+}
+
+the_front_holds_no_key_in_its_environment() {
+	is "$(tr '\0' '\n' <"/proc/$(front)/environ" | grep -c '^[A-Z_]*KEY')" 0
+}
+
+the_store_is_the_fronts_and_the_state_is_not() {
+	is "$(stat -c %u "$state")" 0
+	[ "$(stat -c %u "$state/front")" != 0 ] || fail "front's folder is root's"
+	is "$(stat -c %a "$state/front")" 700
+}
+
+a_port_in_use_is_said_so() {
+	other=$work/other
+	status=0
+	ATOLL_RUN=$other/run "$ATOLL" serve --listen "${url#http://}" --state "$other/state" >out 2>err || status=$?
+	is "$status" 1
+	has "$(cat err)" "${url##*:}"
+}
+
+an_unreachable_folder_ends_the_start() {
+	mkdir -m 700 locked
+	status=0
+	ATOLL_RUN=$PWD/locked/run timeout 20 "$ATOLL" serve --listen 127.0.0.1:0 --state "$PWD/locked/state" >out 2>err || status=$?
+	is "$status" 1
+	has "$(cat err)" "chmod o+x"
+}
+
+a_wrong_setting_names_its_place() {
+	printf '[serve]\nlistne = "127.0.0.1:1"\n' >c.toml
+	status=0
+	"$ATOLL" serve --config c.toml >out 2>err || status=$?
+	[ "$status" != 0 ] || fail "it started"
+	has "$(cat err)" listne
+	has "$(cat err)" c.toml:2
+}
+
+a_killed_front_is_back_at_once() {
+	new_box
+	api POST "/v1/boxes/$box/execs" '{"command":"i=0; while [ $i -lt 400 ]; do echo $i; i=$((i+1)); sleep 0.005; done","background":true}'
+	exec=$(get .id)
+	kill -9 "$(front)"
+	api GET "/v1/boxes/$box"
+	is "$code" 200 "$body"
+	api GET "/v1/boxes/$box/execs/$exec/output?raw=stdout"
+	is "$(md5sum <body)" "$(seq 0 399 | md5sum)"
+	api GET "/v1/boxes/$box/execs/$exec"
+	is "$(get '.cause + (.status|tostring)')" exit0
+}
+
+a_killed_keeper_is_replaced() {
+	new_box
+	kill -9 "$("$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)"
+	api POST "/v1/boxes/$box/execs" '{"command":"echo here"}'
+	is "$(get .stdout)" here
+	api POST /v1/run '{"command":"echo new"}'
+	is "$(get .stdout)" new "$body"
+}
+
+both_killed_at_once_lose_nothing() {
+	new_box
+	api POST "/v1/boxes/$box/execs" '{"command":"for i in $(seq 1000); do echo $i; sleep 0.001; done","background":true}'
+	exec=$(get .id)
+	kill -9 "$(front)" "$("$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)"
+	api GET "/v1/boxes/$box/execs/$exec/output?raw=stdout"
+	is "$(md5sum <body)" "$(seq 1000 | md5sum)"
+}
+
+a_reload_takes_new_settings_and_keeps_streams() {
+	new_box
+	curl -sS -N -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' "$url/v1/boxes/$box/execs" \
+		-d '{"command":"for i in $(seq 100); do echo $i; sleep 0.01; done"}' >stream &
+	reader=$!
+	soon test -s stream
+	before=$(front)
+	kill -HUP "$warden"
+	wait $reader
+	is "$(jq -rj 'select(.type=="stdout").data' <stream | md5sum)" "$(seq 100 | md5sum)"
+	is "$(tail -1 stream | jq -r .type)" exit
+	soon front_changed "$before"
+	api GET "/v1/boxes/$box"
+	is "$code" 200
+}
+front_changed() { [ "$(pgrep -P "$warden" | wc -l)" = 1 ] && [ "$(front)" != "$1" ]; }
+
+a_bad_reload_changes_nothing() {
+	before=$(front)
+	kill -HUP "$warden"
+	soon front_changed "$before"
+	api GET /v1/info
+	is "$code" 200
+}
+
+certificates_make_it_https() {
+	openssl req -x509 -newkey rsa:2048 -nodes -keyout k.pem -out c.pem -days 1 -subj /CN=localhost \
+		-addext 'subjectAltName=DNS:localhost,IP:127.0.0.1' 2>/dev/null
+	ATOLL_RUN=$PWD/run "$ATOLL" serve --listen 127.0.0.1:0 --state "$PWD/state" --tls-cert "$PWD/c.pem" --tls-key "$PWD/k.pem" >out 2>err &
+	tls=$!
+	trap 'kill $tls' EXIT
+	soon grep -q 'serving on unix:' err
+	where=$(sed -n 's/^atoll: serving on \(https:.*\)/\1/p' err)
+	is "$(curl -sS --cacert c.pem "$where/healthz")" '{"status":"ok"}'
+	secret=$("$ATOLL" key new s --state "$PWD/state" --quiet)
+	is "$(curl -sS --cacert c.pem -H "X-API-Key: $secret" "$where/v1/run" -d '{"command":"echo safe"}' | jq -r .stdout)" safe
+	pid=$(ATOLL_RUN=$PWD/run "$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)
+	kill "$tls"
+	wait "$tls"
+	trap - EXIT
+	kill "$pid"
+}
+
+a_missing_certificate_is_named() {
+	status=0
+	ATOLL_RUN=$PWD/run "$ATOLL" serve --listen 127.0.0.1:0 --state "$PWD/state" --tls-cert /nowhere/c.pem --tls-key /nowhere/k.pem >out 2>err || status=$?
+	is "$status" 1
+	has "$(cat err)" /nowhere/c.pem
+}
+
+leaving_finishes_answers_and_keeps_boxes() {
+	new_box '{"name":"stays"}'
+	curl -sS -H "X-API-Key: $key" "$url/v1/boxes/stays/execs" -d '{"command":"sleep 0.5; echo done"}' >answer &
+	reader=$!
+	soon busy_box
+	kill "$warden"
+	wait $reader
+	is "$(jq -r .stdout <answer)" done
+	wait "$warden" || :
+	is "$("$ATOLL" ps --local -q | grep -c "$box")" 1
+	start_daemon
+	api GET /v1/boxes/stays
+	is "$(get .state)" running
+}
+busy_box() { api GET /v1/boxes/stays && [ "$(get .running)" = 1 ]; }
+
+run_daemon_tests

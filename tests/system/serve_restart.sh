@@ -1,0 +1,223 @@
+#!/bin/sh
+# serve_restart.sh - what a front, a keeper or a binary that goes away leaves to the next, one case each.
+# The crowd is in serve_stress.sh.
+# seconds: 240
+. "$(dirname "$0")/daemon.lib"
+
+sql() { sqlite3 -cmd '.timeout 5000' "$state/front/atoll.db" "$1"; }
+seat() { cut -d ' ' -f "$1" "$ATOLL_RUN/serve.pid"; } # 1: warden, 2: version, 3: front
+keeper_pid() { "$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2; }
+another_front() { [ "$(seat 3)" != "$1" ] && [ "$(seat 3)" != 0 ] && kill -0 "$(seat 3)"; }
+kill_front() {
+	before=$(seat 3)
+	kill -9 "$before"
+	soon another_front "$before"
+}
+asks_for() { api GET "/v1/boxes/$1" && [ "$(get "$2")" = "$3" ]; }
+# Not by its path: to ask for a box is activity in it.
+listed_gone() { api GET '/v1/boxes?state=gone' && [ "$(get ".items | any(.id == \"$1\")")" = true ]; }
+# The init of a box, by a program in it: its parent is it, on the host.
+init_of() {
+	api POST "/v1/boxes/$1/execs" '{"command":["sleep","31.4159"],"background":true}'
+	soon processes 'sleep 31.4159'
+	ps -o ppid= -p "$(processes 'sleep 31.4159' | head -1)" | tr -d ' '
+}
+
+a_create_cut_by_a_dead_front_makes_one_box() {
+	command -v sqlite3 >/dev/null || skip "no sqlite3"
+	stopped=$(keeper_pid)
+	for i in 1 2 3; do api POST /v1/boxes '{}'; api DELETE "/v1/boxes/$(get .id)"; done
+	kill -STOP "$stopped"
+	curl -sS -o cut -X POST -H "X-API-Key: $key" -H 'Idempotency-Key: cut' -d '{}' "$url/v1/boxes" 2>/dev/null &
+	begun() { [ "$(sql "select count(*) from idempotency where key = 'cut' and status = 0")" = 1 ]; }
+	soon begun
+	kill -9 "$(seat 3)"
+	kill -CONT "$stopped"
+	wait $! || : # cut it was
+	again() { api POST /v1/boxes '{}' -H 'Idempotency-Key: cut' && [ "$code" = 201 ]; }
+	soon again
+	first=$(get .id)
+	again
+	is "$(get .id)" "$first"
+	api GET /v1/boxes
+	is "$(get '[.items[].id] | join(" ")')" "$first"
+	api DELETE "/v1/boxes/$first"
+}
+
+a_box_made_but_not_told_is_told_to_who_asks_again() {
+	command -v sqlite3 >/dev/null || skip "no sqlite3"
+	api POST /v1/boxes '{}' -H 'Idempotency-Key: untold'
+	first=$(get .id)
+	is "$(sql "select subject from idempotency where key = 'untold'")" "$first"
+	sql "update idempotency set status = 0, type = '', body = x'' where key = 'untold'"
+	kill_front
+	api POST /v1/boxes '{}' -H 'Idempotency-Key: untold'
+	is "$code $(get .id)" "201 $first"
+	api DELETE "/v1/boxes/$first"
+}
+
+a_run_that_never_started_is_the_hosts_doing() {
+	command -v sqlite3 >/dev/null || skip "no sqlite3"
+	new_box
+	sql "insert into runs (id, box, team, ref, kind, tag, started_ns, ended_ns, cause, status, output_bytes, command, record)
+		values ('aaaaaaaaaaaa', '$box', 'default', 77, 'exec', '', 1700000000000000000, 0, '', 0, 0, '[\"true\"]', '{}')"
+	kill_front
+	over() { api GET /v1/runs/aaaaaaaaaaaa && [ "$(get .cause)" = host ]; }
+	soon over
+	is "$(get .status)" 125
+	api POST "/v1/boxes/$box/execs" '{"command":"echo fine"}'
+	is "$(get .stdout)" fine
+	api DELETE "/v1/boxes/$box"
+}
+
+an_end_that_was_begun_is_finished_with_its_reason() {
+	command -v sqlite3 >/dev/null || skip "no sqlite3"
+	new_box
+	sql "update boxes set cause = 'operator' where id = '$box'"
+	kill_front
+	soon asks_for "$box" '.state + " " + .cause' "gone operator"
+}
+
+an_end_that_only_the_dead_front_knew_of_has_its_reason() {
+	new_box
+	stopped=$(keeper_pid)
+	kill -STOP "$stopped" # it will read KILL when both who wrote it and who asked for it are gone
+	curl -sS -o cut -X DELETE -H "X-API-Key: $key" "$url/v1/boxes/$box" 2>/dev/null &
+	is_ending() { api GET "/v1/boxes/$box" && [ "$code" = 404 ]; }
+	soon is_ending
+	kill -9 "$(seat 3)"
+	kill -CONT "$stopped"
+	wait $! || :
+	soon asks_for "$box" '.state + " " + .cause' "gone operator"
+}
+
+a_lifetime_that_passes_without_a_front_is_named() {
+	new_box '{"lifetime_ms":600}'
+	api POST "/v1/boxes/$box/execs" '{"command":"sleep 100","background":true}'
+	run=$(get .id)
+	kill -STOP "$warden"
+	kill -9 "$(seat 3)"
+	sleep 0.8 # its time passes: that is what is tested
+	kill -CONT "$warden"
+	soon asks_for "$box" '.state + " " + .cause' "gone lifetime"
+	api GET "/v1/runs/$run"
+	is "$(get .cause)" lifetime
+}
+
+idle_time_goes_on_over_restarts() {
+	new_box '{"idle_ms":2400}'
+	for _ in 1 2 3 4; do
+		sleep 0.8 # shorter than the idle time, together longer
+		kill_front
+	done
+	soon listed_gone "$box"
+	asks_for "$box" .cause idle
+	# Counted from the last restart it would be 5.6 s at least.
+	lived=$(python3 -c 'import json, re, datetime
+d = json.load(open("body"))
+at = [datetime.datetime.fromisoformat(re.sub(r"Z$", "+00:00", d[k])) for k in ("created", "ended")]
+print(int((at[1] - at[0]).total_seconds() * 1000))')
+	[ "$lived" -ge 2400 ] || fail "idle after $lived ms of 2400"
+	[ "$lived" -lt 4500 ] || fail "idle after $lived ms of 2400"
+}
+
+output_that_nobody_reads_is_activity() {
+	new_box '{"idle_ms":700}'
+	api POST "/v1/boxes/$box/execs" '{"command":"for i in 1 2 3 4 5 6; do echo $i; sleep 0.4; done","background":true}'
+	run=$(get .id)
+	soon listed_gone "$box"
+	api GET "/v1/runs/$run"
+	is "$(get '.cause + " " + (.stdout_bytes | tostring)')" "exit 12" "$body"
+}
+
+a_frozen_box_keeps_nobody_waiting() {
+	new_box
+	frozen=$box
+	init=$(init_of "$frozen")
+	is "$(cat "/proc/$init/comm")" atoll-init
+	new_box
+	kill -STOP "$init"
+	kill_front
+	api POST "/v1/boxes/$box/execs" '{"command":"echo served"}'
+	is "$(get .stdout)" served
+	kill -CONT "$init"
+	api POST "/v1/boxes/$frozen/execs" '{"command":"echo thawed"}'
+	is "$(get .stdout)" thawed
+	for b in $frozen $box; do api DELETE "/v1/boxes/$b"; is "$code" 204; done
+}
+
+the_box_of_a_cut_run_ends_with_it() {
+	curl -sS -o cut -H "X-API-Key: $key" -d '{"command":"sleep 0.5"}' "$url/v1/run" 2>/dev/null &
+	there() { api GET /v1/boxes && [ "$(get '.items | length')" = 1 ]; }
+	soon there
+	gone=$(get '.items[0].id')
+	kill_front
+	soon asks_for "$gone" .state gone
+	is "$(get .cause)" exit
+}
+
+a_second_daemon_for_the_same_folder_is_refused() {
+	atoll serve --listen 127.0.0.1:0 --state "$work/other"
+	is "$status" 1
+	has "$err" "serves from $ATOLL_RUN already (pid $warden)"
+}
+
+a_reload_brings_another_front_with_new_settings() {
+	before=$(seat 3)
+	printf '[limits]\nmax_lifetime = "1h"\n' >"$work/config.toml"
+	kill -HUP "$warden"
+	soon another_front "$before"
+	api POST /v1/boxes '{"lifetime_ms":7200000}'
+	is "$code" 400
+	: >"$work/config.toml"
+}
+
+a_reload_that_cannot_be_read_changes_nothing() {
+	before=$(seat 3)
+	echo 'nonsense = [' >"$work/config.toml"
+	kill -HUP "$warden"
+	soon grep -q 'reload refused' "$work/serve.log"
+	is "$(seat 3)" "$before"
+	api GET /v1/info
+	is "$code" 200
+	: >"$work/config.toml"
+}
+
+an_upgrade_loses_no_byte_and_refuses_nobody() {
+	new_box
+	api POST "/v1/boxes/$box/execs" '{"command":"for i in $(seq 1 60); do echo line $i; sleep 0.05; done","background":true}'
+	run=$(get .id)
+	curl -sS -N -H "X-API-Key: $key" "$url/v1/boxes/$box/execs/$run/output" >stream 2>stream.err &
+	reader=$!
+	(while [ -d "$work" ] && [ ! -e enough ]; do
+		curl -sS -o /dev/null "$url/healthz" 2>>refused || :
+	done) &
+	knocker=$!
+	old_keeper=$(keeper_pid) old_front=$(seat 3)
+	atoll upgrade
+	is "$status" 0 "$err"
+	has "$out" "upgraded from"
+	has "$out" "(pid $warden)"
+	another_front "$old_front" || fail "the same front serves"
+	wait $reader || fail "the stream was cut: $(cat stream.err)"
+	: >enough
+	wait $knocker
+	is "$(cat refused 2>/dev/null)" ""
+	is "$(jq -r 'select(.type == "stdout").data' <stream | grep -c line)" 60
+	is "$(tail -1 stream | jq -r '.type + " " + .cause')" "exit exit"
+	api GET "/v1/boxes/$box"
+	is "$(get .state)" running
+	[ "$(keeper_pid)" != "$old_keeper" ] || fail "the keeper was not replaced"
+	api DELETE "/v1/boxes/$box"
+}
+
+without_a_daemon_there_is_nothing_to_upgrade() {
+	status=0
+	ATOLL_RUN=$PWD/none "$ATOLL" upgrade >out 2>err || status=$?
+	is "$status" 3
+	has "$(cat err)" "no daemon serves"
+}
+
+umask 022
+: >"$work/config.toml"
+run_daemon_tests --config "$work/config.toml"

@@ -1,0 +1,352 @@
+/* config_test.c - which value holds, where it came from, and what a mistake is told. */
+#include "serve/config.h"
+#include "base/own.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define KEY "e2b_0123456789abcdef0123456789abcdef01234567"
+
+static const char *const below[] = { "", "/home", "/home/atoll", "/work", "/work/deep", "/work/deep/er" };
+static char folder[200], path[4][300];
+
+/* An empty environment and an empty folder with home/ and work/deep/er/. */
+static void begin(void)
+{
+	const char *tmp = getenv("TMPDIR");
+	char dir[300];
+
+	if (!*folder) {
+		snprintf(folder, sizeof(folder), "%s/config-test.%d", tmp ? tmp : "/tmp", (int)getpid());
+		for (unsigned i = 0; i < ARRAY_LEN(below); i++) {
+			snprintf(dir, sizeof(dir), "%s%s", folder, below[i]);
+			mkdir(dir, 0700);
+		}
+	}
+	snprintf(path[0], sizeof(path[0]), "%s/system.toml", folder);
+	snprintf(path[1], sizeof(path[1]), "%s/home/atoll/config.toml", folder);
+	snprintf(path[2], sizeof(path[2]), "%s/work/atoll.toml", folder);
+	snprintf(path[3], sizeof(path[3]), "%s/one.toml", folder);
+	for (unsigned i = 0; i < 4; i++)
+		unlink(path[i]);
+	for (unsigned i = 0; i < CONFIG_NKEYS; i++)
+		unsetenv(config_rows[i].env);
+	snprintf(dir, sizeof(dir), "%s/home", folder);
+	setenv("XDG_CONFIG_HOME", dir, 1);
+}
+
+__attribute__((destructor)) static void leave_nothing(void)
+{
+	char dir[300];
+
+	for (unsigned i = 0; i < 4; i++)
+		unlink(path[i]);
+	for (unsigned i = ARRAY_LEN(below); *folder && i > 0; i--) {
+		snprintf(dir, sizeof(dir), "%s%s", folder, below[i - 1]);
+		rmdir(dir);
+	}
+}
+
+enum { SYSTEM, USER, PROJECT, ONE };
+
+static void put(unsigned which, const char *text)
+{
+	FILE *f = fopen(path[which], "w");
+
+	fputs(text, f);
+	fclose(f);
+}
+
+static struct config c;
+static struct err e;
+static char cwd[300];
+
+static int load(int client)
+{
+	struct config_source src = { .client = client, .cwd = cwd, .system_file = path[SYSTEM] };
+
+	snprintf(cwd, sizeof(cwd), "%s/work/deep/er", folder);
+	config_fini(&c);
+	e = (struct err){ 0 };
+	return config_load(&c, &src, &e);
+}
+
+static const char *complaint(const char *text) /* about a file with this text, without its path */
+{
+	struct config_source src = { .file = path[ONE], .no_env = 1 };
+	const char *colon;
+
+	put(ONE, text);
+	config_fini(&c);
+	if (config_load(&c, &src, &e) == 0)
+		return "no complaint";
+	colon = strstr(e.msg, "one.toml:");
+	return colon ? colon + 9 : e.msg;
+}
+
+TEST(every_row_is_complete_and_its_default_is_valid)
+{
+	begin();
+	CHECK_INT(load(0), 0);
+	for (unsigned i = 0; i < CONFIG_NKEYS; i++) {
+		const struct config_row *r = &config_rows[i];
+
+		CHECK(r->name && r->env && r->help && !strncmp(r->env, "ATOLL_", 6));
+		CHECK_INT(config_find(r->name), i);
+		CHECK((r->flag != NULL) == (i < CONFIG_NFLAGS));
+		CHECK(!r->flag || r->metavar);
+		CHECK(r->type != CONFIG_CHOICE || r->words);
+		CHECK_STR(c.values[i].where, "default");
+		for (unsigned k = 0; k < i; k++)
+			CHECK(strcmp(config_rows[k].env, r->env) != 0);
+	}
+	CHECK_STR(config_list(&c, CONFIG_LISTEN)[0], "127.0.0.1:7070");
+	CHECK(!config_list(&c, CONFIG_LISTEN)[1] && !config_list(&c, CONFIG_DOMAIN)[0]);
+	CHECK_INT(config_number(&c, CONFIG_DRAIN), 30000);
+	CHECK_INT(config_number(&c, CONFIG_MAX_BODY), 64 << 20);
+	CHECK_INT(config_number(&c, CONFIG_DEFAULT_IDLE), 0);
+	CHECK_INT(config_number(&c, CONFIG_POOL), 4);
+	CHECK(!config_bool(&c, CONFIG_METRICS_PUBLIC) && !config_text(&c, CONFIG_HOST));
+}
+
+TEST(flags_win_over_environment_over_near_files_over_far_files)
+{
+	static const struct config_given given[] = { { CONFIG_DRAIN, "5s" } };
+	struct config_source src = { .system_file = path[SYSTEM], .given = given, .ngiven = 1 };
+
+	begin();
+	put(SYSTEM, "[serve]\ndrain = '1s'\nuser = 'a'\ndomain = ['a.org']\n[box]\nmem = '1G'\n");
+	put(USER, "[serve]\ndrain = '2s'\nuser = 'b'\n[box]\nmem = '2G'\ncpu = 0.5\n");
+	put(PROJECT, "[box]\nmem = '3G'\n");
+	setenv("ATOLL_DRAIN", "4s", 1);
+	CHECK_INT(load(1), 0);
+	CHECK_INT(config_number(&c, CONFIG_DRAIN), 4000);
+	CHECK_STR(c.values[CONFIG_DRAIN].where, "ATOLL_DRAIN");
+	CHECK_STR(config_text(&c, CONFIG_USER), "b");
+	CHECK(strstr(c.values[CONFIG_USER].where, "/home/atoll/config.toml:3"));
+	CHECK_STR(config_list(&c, CONFIG_DOMAIN)[0], "a.org");
+	CHECK(strstr(c.values[CONFIG_DOMAIN].where, "/system.toml:4"));
+	CHECK_STR(config_text(&c, CONFIG_BOX_MEM), "3G");
+	CHECK(strstr(c.values[CONFIG_BOX_MEM].where, "/work/atoll.toml:2"));
+	CHECK_INT(config_number(&c, CONFIG_BOX_CPU), 500);
+	CHECK_INT(c.nfiles, 3);
+	/* The daemon does not look at what lies around where it was started. */
+	CHECK_INT(load(0), 0);
+	CHECK_STR(config_text(&c, CONFIG_BOX_MEM), "2G");
+	config_fini(&c);
+	CHECK_INT(config_load(&c, &src, &e), 0);
+	CHECK_INT(config_number(&c, CONFIG_DRAIN), 5000);
+	CHECK_STR(c.values[CONFIG_DRAIN].where, "--drain");
+}
+
+TEST(one_file_by_name_is_the_only_one)
+{
+	struct config_source src = { .file = path[ONE], .system_file = path[SYSTEM] };
+
+	begin();
+	put(SYSTEM, "[serve]\nuser = 'a'\n");
+	put(ONE, "[serve]\ndrain = '7s'\n");
+	config_fini(&c);
+	CHECK_INT(config_load(&c, &src, &e), 0);
+	CHECK(!config_text(&c, CONFIG_USER));
+	CHECK_INT(config_number(&c, CONFIG_DRAIN), 7000);
+	unlink(path[ONE]);
+	config_fini(&c);
+	CHECK_INT(config_load(&c, &src, &e), -1);
+	CHECK(strstr(e.msg, "No such file"));
+}
+
+TEST(a_mistake_in_a_file_names_line_and_what_was_meant)
+{
+	const struct { const char *text, *complaint; } rows[] = {
+		{ "", "no complaint" },
+		{ "[serve]\nlisen = ['a']\n", "2: no setting named 'serve.lisen'; did you mean 'serve.listen'?" },
+		{ "listen = ['a']\n", "1: no setting named 'listen'; did you mean 'serve.listen'?" },
+		{ "[limits]\ndrain = '1s'\n", "2: no setting named 'limits.drain'; did you mean 'serve.drain'?" },
+		{ "\n[serv]\n", "2: no section named 'serv'; did you mean 'serve'?" },
+		{ "[something]\nx = 1\n", "1: no section named 'something'" },
+		{ "[serve.listen]\n", "1: serve.listen wants an array of strings, not a table" },
+		{ "[serve.drain.x]\n", "1: serve.drain wants a time like \"30s\", not a table" },
+		{ "[[serve]]\n", "1: no setting named 'serve'" },
+		{ "\"serve.drain\" = '1s'\n", "1: no setting named 'serve.drain'; did you mean 'serve.drain'?" },
+		{ "serve = 1\n", "1: no setting named 'serve'" },
+		{ "'a\\b' = 1\n", "1: no setting named 'a\\b'" },
+		{ "[serve]\ndrain = 30\n", "2: serve.drain wants a time like \"30s\", not an integer" },
+		{ "[serve]\ndrain = true\n", "2: serve.drain wants a time like \"30s\", not a boolean" },
+		{ "[serve]\ndrain = 07:32:00\n", "2: serve.drain wants a time like \"30s\", not a time of day" },
+		{ "[serve]\ndrain = '30'\n", "2: serve.drain: time '30' has no unit; write it like 30s or 500ms" },
+		{ "[serve]\ndrain = '48h'\n", "2: serve.drain: '48h' is out of range: 1 ms to 24 h 0 m" },
+		{ "[serve]\ndrain = 'none'\n",
+		  "2: serve.drain: time 'none' is not a number; write it like 30s or 500ms" },
+		{ "[serve]\nlisten = [1]\n",
+		  "2: serve.listen wants an array of strings, not an array of something else" },
+		{ "[serve]\nlisten = ['x']\n",
+		  "2: serve.listen: address 'x' has no port, or nothing to split it from; write it like "
+		  "127.0.0.1:7070, [::1]:7070, :7070 or unix:/path" },
+		{ "[serve]\nlisten = ['']\n", "2: serve.listen: is empty" },
+		{ "[serve]\nstate = 'here'\n", "2: serve.state: 'here' is not an absolute path" },
+		{ "[serve]\nstate = ''\n", "2: serve.state: is empty" },
+		{ "[serve]\nstate = \"/a\\nb\"\n", "2: serve.state: has a control character in it" },
+		{ "[serve]\nstate = \"/a\\u0000b\"\n",
+		  "2: serve.state wants a string with an absolute path, not a string" },
+		{ "[serve]\ndomain = ['a..b']\n",
+		  "2: serve.domain: 'a..b' is no host name; write it like box.example.org or *.example.org" },
+		{ "[serve]\norigins = ['https://a.org/x']\n",
+		  "2: serve.origins: 'https://a.org/x' is no origin; write it like https://app.example.org, "
+		  "without a path" },
+		{ "[keeper]\npool = -1\n", "2: keeper.pool: count '-1' is negative; write it like 64" },
+		{ "[keeper]\npool = 1001\n", "2: keeper.pool: '1001' is out of range: 0 to 1000" },
+		{ "[keeper]\npool = 1.5\n", "2: keeper.pool wants an integer, not a float" },
+		{ "[log]\nlevel = 'loud'\n",
+		  "2: log.level: 'loud' is not one of debug, info, warn, error, none" },
+		{ "[metrics]\npublic = 'true'\n", "2: metrics.public wants true or false, not a string" },
+		{ "[limits]\nmax_body = '1'\n", "2: limits.max_body: '1' is out of range: 1 KiB to 16 TiB" },
+		{ "a = ", "1:5: expected a value, saw the end of the file" },
+	};
+
+	begin();
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
+		CHECK_STR(complaint(rows[i].text), rows[i].complaint);
+}
+
+TEST(what_may_be_written_in_a_file_is_taken)
+{
+	begin();
+	CHECK_STR(complaint("[serve]\nlisten = '127.0.0.1:1, unix:/a'\ndomain = []\n"
+			    "[limits]\nmax_body = 65536\ndefault_idle = '5m'\nretention = 'none'\n"
+			    "[keeper]\npool = 0\n[box]\ncpu = 2\n[metrics]\npublic = true\n"
+			    "[quota]\noutput_bytes_per_day = '1.5G'\nboxes = 0\n"),
+		  "no complaint");
+	CHECK_STR(config_list(&c, CONFIG_LISTEN)[0], "127.0.0.1:1");
+	CHECK_STR(config_list(&c, CONFIG_LISTEN)[1], "unix:/a");
+	CHECK(!config_list(&c, CONFIG_LISTEN)[2] && !config_list(&c, CONFIG_DOMAIN)[0]);
+	CHECK_INT(config_number(&c, CONFIG_MAX_BODY), 65536);
+	CHECK_INT(config_number(&c, CONFIG_DEFAULT_IDLE), 300000);
+	CHECK_INT(config_number(&c, CONFIG_RETENTION), 0);
+	CHECK_INT(config_number(&c, CONFIG_POOL), 0);
+	CHECK_INT(config_number(&c, CONFIG_BOX_CPU), 2000);
+	CHECK(config_bool(&c, CONFIG_METRICS_PUBLIC));
+	CHECK_INT(config_number(&c, CONFIG_QUOTA_OUTPUT), 1536 << 20);
+}
+
+TEST(settings_that_contradict_each_other_are_refused_with_both_origins)
+{
+	begin();
+	CHECK(strstr(complaint("[serve]\ntls_cert = '/a'\n"), "one does not work without the other"));
+	CHECK(strstr(complaint("[limits]\ndefault_lifetime = '2h'\nmax_lifetime = '1h'\n"),
+		     "the default is above the maximum"));
+	CHECK(strstr(complaint("[auth]\noidc_issuer = 'https://a.org'\n"), "tokens need the signer's keys"));
+	CHECK(strstr(complaint("[auth]\noidc_issuer = 'https://a.org'\noidc_jwks = '/a'\n"),
+		     "tokens for somebody else"));
+}
+
+TEST(a_mistake_in_the_environment_or_a_flag_names_it)
+{
+	static const struct config_given given[] = { { CONFIG_LISTEN, "x" } };
+	struct config_source src = { .system_file = path[SYSTEM], .given = given, .ngiven = 1 };
+
+	begin();
+	setenv("ATOLL_POOL", "many", 1);
+	CHECK_INT(load(0), -1);
+	CHECK_STR(e.msg, "ATOLL_POOL: count 'many' is not a number; write it like 64");
+	setenv("ATOLL_POOL", "", 1);
+	CHECK_INT(load(0), 0);
+	config_fini(&c);
+	CHECK_INT(config_load(&c, &src, &e), -1);
+	CHECK(!strncmp(e.msg, "--listen: address 'x'", 21));
+}
+
+TEST(a_lists_flag_may_be_repeated)
+{
+	static const struct config_given given[] = { { CONFIG_LISTEN, ":1" }, { CONFIG_LISTEN, ":2,:3" },
+						     { CONFIG_POOL, "1" }, { CONFIG_POOL, "2" } };
+	struct config_source src = { .system_file = path[SYSTEM], .given = given, .ngiven = 4 };
+
+	begin();
+	setenv("ATOLL_LISTEN", ":9", 1);
+	config_fini(&c);
+	CHECK_INT(config_load(&c, &src, &e), 0);
+	CHECK_STR(config_text(&c, CONFIG_LISTEN), ":1,:2,:3");
+	CHECK_STR(config_list(&c, CONFIG_LISTEN)[2], ":3");
+	CHECK_INT(config_number(&c, CONFIG_POOL), 2);
+}
+
+TEST(a_file_that_comes_with_the_code_may_not_choose_host_or_key)
+{
+	static const char *const lines[] = { "host = 'http://127.0.0.1:1'\n", "key = '" KEY "'\n",
+					     "key_file = '/a'\n", "[serve]\nstate = '/a'\n" };
+
+	begin();
+	for (unsigned i = 0; i < ARRAY_LEN(lines); i++) {
+		put(PROJECT, lines[i]);
+		CHECK_INT(load(1), -1);
+		CHECK_INT(e.kind, ERR_DENIED);
+		CHECK(strstr(e.msg, "may not be set by a file that comes with the code"));
+		CHECK_INT(load(0), 0);
+	}
+}
+
+TEST(an_atoll_toml_of_somebody_else_is_not_there)
+{
+	begin();
+	if (geteuid() != 0)
+		SKIP("not root: nobody else's files can be made");
+	put(PROJECT, "[box]\nmem = '3G'\n");
+	CHECK_INT(load(1), 0);
+	CHECK(config_number(&c, CONFIG_BOX_MEM) > 0);
+	CHECK_INT(chown(path[PROJECT], 4711, 4711), 0);
+	CHECK_INT(load(1), 0);
+	CHECK_INT(config_number(&c, CONFIG_BOX_MEM), 0);
+}
+
+TEST(a_key_is_never_said_whole)
+{
+	char shown[CONFIG_SHOWN];
+
+	begin();
+	put(USER, "key = '" KEY "'\n");
+	CHECK_INT(load(1), 0);
+	CHECK_STR(config_text(&c, CONFIG_KEY), KEY);
+	CHECK_STR(config_shown(&c, CONFIG_KEY, shown), "e2b_0123…");
+	put(USER, "key = " KEY "\n"); /* without quotes: the parser would quote it */
+	CHECK_INT(load(1), -1);
+	CHECK(!strstr(e.msg, "0123"));
+	put(USER, "key = '" KEY "0'\n");
+	CHECK_INT(load(1), -1);
+	CHECK(!strstr(e.msg, "0123") && strstr(e.msg, "this one has 45 characters"));
+	unlink(path[USER]);
+	setenv("ATOLL_KEY", "hunter2", 1);
+	CHECK_INT(load(1), -1);
+	CHECK(!strstr(e.msg, "hunter2"));
+}
+
+TEST(folders_follow_the_run_folder)
+{
+	begin();
+	setenv("ATOLL_RUN", "/somewhere", 1);
+	CHECK_INT(load(0), 0);
+	CHECK_STR(config_text(&c, CONFIG_SOCKET), "/somewhere/atoll.sock");
+	setenv("ATOLL_RUN", "not/absolute", 1);
+	CHECK_INT(load(0), -1);
+	unsetenv("ATOLL_RUN");
+}
+
+TEST(what_is_no_readable_file_is_said)
+{
+	struct config_source src = { .file = folder };
+
+	begin();
+	config_fini(&c);
+	CHECK_INT(config_load(&c, &src, &e), -1);
+	CHECK(strstr(e.msg, "is not a file"));
+	src.file = "/dev/zero";
+	CHECK_INT(config_load(&c, &src, &e), -1);
+	mkfifo(path[ONE], 0600);
+	src.file = path[ONE];
+	CHECK_INT(config_load(&c, &src, &e), -1);
+	CHECK(strstr(e.msg, "is not a file"));
+	begin();
+}
