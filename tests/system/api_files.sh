@@ -570,7 +570,8 @@ half_an_archive_is_cut_off() {
 	put t/a one
 	sh_in 'echo x >t/b; chmod 0 t/b'
 	f GET '/archive?path=t'
-	is "$code" 200
+	# A cut takes with it what has not been read yet, the head too.
+	case $code in 200 | 000) ;; *) fail "$code $body" ;; esac
 	[ $rc != 0 ] || fail "it looks whole"
 }
 
