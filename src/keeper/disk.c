@@ -88,7 +88,7 @@ int disk_process_start(const char *state_dir, struct err *e)
 	int pair[2];
 	pid_t pid;
 
-	if (mkdir(state_dir, 0700) < 0 && errno != EEXIST)
+	if (mkdir(state_dir, 0711) < 0 && errno != EEXIST)
 		return err_sys(e, "make state folder %s", state_dir);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_sys(e, "socket to the disk process");

@@ -55,11 +55,16 @@ int home_make_folder(const char *path, mode_t mode, struct err *e)
 static int make_state(struct home *h, const struct config *c, struct err *e)
 {
 	const char *state = config_text(c, CONFIG_STATE);
+	struct stat st;
 
 	snprintf(h->state, sizeof(h->state), "%s", state);
 	snprintf(h->folder, sizeof(h->folder), "%s/front", h->state);
 	if (home_make_folder(h->folder, 0700, e) < 0)
 		return -1;
+	/* A keeper may have made it, for itself alone; the front has to pass through. */
+	if (h->uid != (uid_t)-1 && stat(h->state, &st) == 0 && st.st_uid == 0 &&
+	    chmod(h->state, (st.st_mode & 07777) | 0111) < 0)
+		return err_sys(e, "open %s for the front to pass through", h->state);
 	if (h->uid != (uid_t)-1 && chown(h->folder, h->uid, h->gid) < 0)
 		return err_sys(e, "give %s to uid %u", h->folder, (unsigned)h->uid);
 	return 0;

@@ -32,6 +32,21 @@ the_store_is_the_fronts_and_the_state_is_not() {
 	is "$(stat -c %a "$state/front")" 700
 }
 
+a_state_folder_that_a_keeper_made_is_opened_for_the_front() {
+	mkdir -m 700 before
+	chmod 711 .
+	ATOLL_RUN=$PWD/run "$ATOLL" serve --listen 127.0.0.1:0 --state "$PWD/before" >out 2>err &
+	other=$!
+	trap 'kill $other' EXIT
+	soon grep -q 'serving on unix:' err
+	is "$(stat -c %a before)" 711
+	pid=$(ATOLL_RUN=$PWD/run "$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)
+	kill "$other"
+	wait "$other"
+	trap - EXIT
+	kill "$pid"
+}
+
 a_port_in_use_is_said_so() {
 	other=$work/other
 	status=0
