@@ -10,7 +10,7 @@
 
 #define KEY "e2b_0123456789abcdef0123456789abcdef01234567"
 
-static const char *const below[] = { "", "/home", "/home/atoll", "/work", "/work/deep", "/work/deep/er" };
+static const char *const below[] = { "", "/home", "/home/atoll", "/proj", "/proj/deep", "/proj/deep/er" };
 static char folder[200], path[4][300];
 
 /* An empty environment and an empty folder with home/ and work/deep/er/. */
@@ -28,7 +28,7 @@ static void begin(void)
 	}
 	snprintf(path[0], sizeof(path[0]), "%s/system.toml", folder);
 	snprintf(path[1], sizeof(path[1]), "%s/home/atoll/config.toml", folder);
-	snprintf(path[2], sizeof(path[2]), "%s/work/atoll.toml", folder);
+	snprintf(path[2], sizeof(path[2]), "%s/proj/atoll.toml", folder);
 	snprintf(path[3], sizeof(path[3]), "%s/one.toml", folder);
 	for (unsigned i = 0; i < 4; i++)
 		unlink(path[i]);
@@ -68,7 +68,7 @@ static int load(int client)
 {
 	struct config_source src = { .client = client, .cwd = cwd, .system_file = path[SYSTEM] };
 
-	snprintf(cwd, sizeof(cwd), "%s/work/deep/er", folder);
+	snprintf(cwd, sizeof(cwd), "%s/proj/deep/er", folder);
 	config_fini(&c);
 	e = (struct err){ 0 };
 	return config_load(&c, &src, &e);
@@ -130,7 +130,7 @@ TEST(flags_win_over_environment_over_near_files_over_far_files)
 	CHECK_STR(config_list(&c, CONFIG_DOMAIN)[0], "a.org");
 	CHECK(strstr(c.values[CONFIG_DOMAIN].where, "/system.toml:4"));
 	CHECK_STR(config_text(&c, CONFIG_BOX_MEM), "3G");
-	CHECK(strstr(c.values[CONFIG_BOX_MEM].where, "/work/atoll.toml:2"));
+	CHECK(strstr(c.values[CONFIG_BOX_MEM].where, "/proj/atoll.toml:2"));
 	CHECK_INT(config_number(&c, CONFIG_BOX_CPU), 500);
 	CHECK_INT(c.nfiles, 3);
 	/* The daemon does not look at what lies around where it was started. */
