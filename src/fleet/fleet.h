@@ -36,7 +36,7 @@ extern const double fleet_bounds[FLEET_BUCKETS];
 void fleet_observe(struct fleet_histogram *h, uint64_t us);
 
 struct fleet_figures {
-	uint64_t created, create_failed, pool_hits, pool_misses;
+	uint64_t created, create_failed;
 	uint64_t runs_started, ended[CAUSE_COUNT]; /* runs, by cause */
 	uint64_t boxes_ended[CAUSE_COUNT];
 	uint64_t output_bytes, stdin_bytes;

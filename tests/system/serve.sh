@@ -120,14 +120,6 @@ a_reload_takes_new_settings_and_keeps_streams() {
 }
 front_changed() { [ "$(pgrep -P "$warden" | wc -l)" = 1 ] && [ "$(front)" != "$1" ]; }
 
-a_bad_reload_changes_nothing() {
-	before=$(front)
-	kill -HUP "$warden"
-	soon front_changed "$before"
-	api GET /v1/info
-	is "$code" 200
-}
-
 certificates_make_it_https() {
 	openssl req -x509 -newkey rsa:2048 -nodes -keyout k.pem -out c.pem -days 1 -subj /CN=localhost \
 		-addext 'subjectAltName=DNS:localhost,IP:127.0.0.1' 2>/dev/null
