@@ -122,9 +122,9 @@ static void stop(struct reader *r)
 
 static void send_end(struct reader *r)
 {
-	json_t *doc = batch_json(r->watch.batch);
+	json_t *doc = json_pack("{s:s}", "type", "end");
 
-	json_object_set_new(doc, "type", json_string("end"));
+	json_object_update_new(doc, batch_json(r->watch.batch));
 	feed_event(&r->feed, doc);
 }
 

@@ -266,15 +266,15 @@ static void lay_files(struct job *j)
 	json_object_foreach((json_t *)x->files, path, v)
 	{
 		auto_buf struct buf bytes = { 0 };
+		const char *at = item_path(path, full);
 
-		path = item_path(path, full);
 		if (json_is_string(v)) {
-			line_lay(&j->line, ref, path, json_string_value(v), json_string_length(v));
+			line_lay(&j->line, ref, at, json_string_value(v), json_string_length(v));
 			continue;
 		}
 		v = json_object_get(v, "base64");
 		(void)!base64_decode(&bytes, json_string_value(v), json_string_length(v));
-		line_lay(&j->line, ref, path, bytes.p, bytes.len);
+		line_lay(&j->line, ref, at, bytes.p, bytes.len);
 	}
 	if (x->code)
 		line_lay(&j->line, ref, x->source, x->code, x->code_len);
