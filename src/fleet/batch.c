@@ -305,15 +305,31 @@ static void set_ending(json_t *doc, const struct job_end *end)
 		json_object_set_new(doc, "hint", json_string(hint_of(end->why)));
 }
 
+/* A cut through a character would make the whole text none. */
+static size_t whole_characters(const struct buf *b, size_t n)
+{
+	size_t at = n, width;
+	unsigned char c;
+
+	while (at && n - at < 3 && ((unsigned char)b->p[at - 1] & 0xc0) == 0x80)
+		at--;
+	if (!at)
+		return n;
+	c = (unsigned char)b->p[at - 1];
+	width = c < 0xc0 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+	return at - 1 + width > n ? at - 1 : n;
+}
+
 static void set_output(json_t *doc, struct job *j, int stream, const char *name)
 {
-	uint64_t kept = j->out[stream].len;
+	struct buf *out = &j->out[stream];
+	size_t kept = out->len < j->item.max_output ? out->len : j->item.max_output;
 
-	if (kept > j->item.max_output)
-		buf_cut(&j->out[stream], kept = j->item.max_output);
-	record_set_output(doc, name, &j->out[stream]);
-	if (j->seen[stream] > kept)
+	if (j->seen[stream] > kept) {
+		buf_cut(out, whole_characters(out, kept));
 		json_object_set_new(doc, "truncated", json_true());
+	}
+	record_set_output(doc, name, out);
 }
 
 static json_t *result_json(struct work *w, const struct job_end *end)

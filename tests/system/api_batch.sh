@@ -1,6 +1,6 @@
 #!/bin/sh
 # api_batch.sh - /v1/batch and `atoll batch`: what is judged how, what goes on after a crash, who waits for whom.
-# seconds: 60
+# seconds: 100
 . "$(dirname "$0")/daemon.lib"
 
 # send FILE [QUERY]: a batch; the events are in ./events, sets id.
@@ -58,6 +58,8 @@ ends_that_are_not_an_exit_are_explained() {
 		{"command":"yes","expected":"y"}
 		{"command":["/no/such/program"]}
 		{"command":"head -c 100000 /dev/zero | tr '\\0' x"}
+		{"command":"printf 'xx\\303\\244\\303\\244'","max_output":5}
+		{"command":"printf '\\377'"}
 	X
 	send items
 	is "$(of 0 '.verdict + .cause + .signal + .hint')" "failedwallSIGKILLraise timeouts.run_ms"
@@ -69,6 +71,8 @@ ends_that_are_not_an_exit_are_explained() {
 	is "$(of 5 '.verdict + .cause + (.truncated | tostring)')" failedoutputtrue
 	is "$(of 6 '.verdict + .cause')" failedexit
 	is "$(of 7 '.verdict + (.stdout | length | tostring) + (.truncated | tostring)')" passed16384true
+	is "$(of 8 '.stdout + (.truncated | tostring)')" xxätrue "no half characters"
+	is "$(of 9 '.stdout + .stdout_encoding')" /w==base64
 }
 
 lines_that_are_no_items_do_not_stop_the_others() {
