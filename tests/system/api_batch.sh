@@ -46,6 +46,9 @@ null" "what passed has no stderr"
 	is "$(of 2 .exit_code)" 1
 	is "$(of 8 .id)" 7
 	is "$(end '[.items, .results, .passed, .failed, .errors, .state, .causes.stdout] | join(" ")')" "11 11 7 4 0 over 3"
+	api GET /metrics
+	has "$body" 'atoll_batch_results_total{verdict="passed"} '
+	has "$body" 'atoll_batches 0'
 }
 
 ends_that_are_not_an_exit_are_explained() {
@@ -140,6 +143,16 @@ data: {\"type\":\"result\",\"n\":5,"
 	api GET "/v1/batch/$id"
 	is "$code" 404
 	is "$(find "$state" -name "$id.*")" ""
+}
+
+programs_are_runs_only_where_that_is_wanted() {
+	many 2 'exit 4' >items
+	send items
+	api GET /v1/runs
+	is "$(get "[.items[] | select(.tag == \"batch-$id\")] | length")" 0
+	send items '?record=true'
+	api GET /v1/runs
+	is "$(get "[.items[] | select(.tag == \"batch-$id\")]"' | map([.command[2], .cause, .status] | join(" ")) | join(",")')" "exit 4 exit 4,exit 4 exit 4"
 }
 
 another_team_does_not_see_it() {
