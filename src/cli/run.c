@@ -5,6 +5,7 @@
 #include "cli/verbs.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* A row of the language's table and the program's arguments behind it. The caller frees it. */
@@ -55,6 +56,7 @@ static int in_box(struct session *s, const struct intake *in, const char *const 
 	if ((s->cli->json || s->opt->report) && s->files_put &&
 	    changes_before(&s->changes, &s->box, e) < 0)
 		return -1;
+	s->seeded = 1;
 	if (session_run(s, argv, &end, e) < 0)
 		return -1;
 	*out_status = session_report(s, in->template, argv, &end);
@@ -68,7 +70,7 @@ static int run_planned(const struct cli *cli, const struct options *opt, const s
 	struct err e;
 	int status = 0;
 
-	if (session_open(&s, cli, opt, &e) < 0) {
+	if (session_open(&s, cli, opt, in->lang && !strcmp(in->lang->name, "python") ? "python" : "", &e) < 0) {
 		session_close(&s);
 		return session_failed(cli, &e);
 	}

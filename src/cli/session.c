@@ -19,7 +19,8 @@ static int wants_record(const struct session *s)
 	return s->cli->json || s->opt->report;
 }
 
-int session_open(struct session *s, const struct cli *cli, const struct options *opt, struct err *e)
+int session_open(struct session *s, const struct cli *cli, const struct options *opt,
+		 const char *seed, struct err *e)
 {
 	struct wire_create want = {
 		.head.flags = opt->create_flags,
@@ -29,6 +30,7 @@ int session_open(struct session *s, const struct cli *cli, const struct options 
 	};
 	uint64_t began = now_ns();
 
+	snprintf(want.seed, sizeof(want.seed), "%s", seed);
 	*s = (struct session){
 		.cli = cli, .opt = opt, .keeper.fd = -1, .box.init = -1, .files.fd = -1
 	};
@@ -119,6 +121,7 @@ static struct box_command command(const struct session *s, const char *const *ar
 		.wall_ms = s->opt->wall_ms,
 		.without = s->opt->without_init,
 		.flags = (uint16_t)((s->opt->root ? WIRE_START_ROOT : 0) |
+				    (s->seeded ? WIRE_START_SEED : 0) |
 				    (terminal ? WIRE_START_PTY : 0)),
 	};
 

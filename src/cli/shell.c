@@ -35,7 +35,7 @@ static int fresh(const struct cli *cli, const struct args *a)
 	}
 	if (options_read(&opt, cli, a, &t) < 0 || intake_folder(&in, &opt, &t) < 0)
 		trouble_say(&t, cli->json, status);
-	else if (session_open(&s, cli, &opt, &e) < 0 || in_box(&s, &in, &status, &e) < 0)
+	else if (session_open(&s, cli, &opt, "", &e) < 0 || in_box(&s, &in, &status, &e) < 0)
 		status = session_failed(cli, &e);
 	session_close(&s);
 	intake_fini(&in);

@@ -4,6 +4,7 @@
 #include "init/child.h"
 #include "init/conn.h"
 #include "init/disk.h"
+#include "init/seed.h"
 #include "init/self.h"
 #include "init/sys.h"
 #include "init/text.h"
@@ -197,6 +198,15 @@ static void close_theirs(const int theirs[3])
 	}
 }
 
+static void begin(struct exec *x, const struct wire_start *st)
+{
+	x->grace_ms = st->grace_ms;
+	x->deadline_ns = st->wall_ms ? x->born_ns + st->wall_ms * 1000000ull : 0;
+	running |= bit(x);
+	stream_resume(&x->out[0]);
+	stream_resume(&x->out[1]);
+}
+
 void exec_run(struct exec *x, const struct wire_start *st, const struct args *a)
 {
 	struct child c = {
@@ -209,9 +219,14 @@ void exec_run(struct exec *x, const struct wire_start *st, const struct args *a)
 		.fsize_bytes = st->fsize_bytes,
 		.without = st->without,
 	};
-	int pid, err = c.tty ? open_terminal(x, st, c.stdio) : open_pipes(x, st, c.stdio);
+	int pid, err;
 
 	x->born_ns = loop_now_ns;
+	if (st->head.flags & WIRE_START_SEED && seed_start(x, st, a)) {
+		begin(x, st);
+		return;
+	}
+	err = c.tty ? open_terminal(x, st, c.stdio) : open_pipes(x, st, c.stdio);
 	if (err < 0) {
 		close_theirs(c.stdio);
 		exec_fail(x, c.tty ? "terminal" : "pipes", -err);
@@ -224,11 +239,7 @@ void exec_run(struct exec *x, const struct wire_start *st, const struct args *a)
 		return;
 	}
 	x->pid = x->group = pid;
-	x->grace_ms = st->grace_ms;
-	x->deadline_ns = st->wall_ms ? x->born_ns + st->wall_ms * 1000000ull : 0;
-	running |= bit(x);
-	stream_resume(&x->out[0]);
-	stream_resume(&x->out[1]);
+	begin(x, st);
 }
 
 /* ---- end ---- */
@@ -327,6 +338,8 @@ static void reap(void)
 		reaped++;
 		if (x)
 			leader_ended(x, status, &ru);
+		else if (seed_reaped(pid) && !conn_kept())
+			sys_exit(70); /* nobody has us yet: the keeper makes another box */
 	}
 	zombies_left = i == REAP_A_TURN;
 }

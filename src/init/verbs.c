@@ -11,6 +11,7 @@
 #include "init/exec.h"
 #include "init/files.h"
 #include "init/scratch.h"
+#include "init/seed.h"
 #include "init/self.h"
 #include "init/stop.h"
 #include "init/sys.h"
@@ -26,6 +27,7 @@ struct request {
 		const struct wire_resize *resize;
 		const struct wire_credit *credit;
 		const struct wire_connect *connect;
+		const struct wire_seed *seed;
 	};
 	char *tail;
 	uint32_t tail_len;
@@ -35,7 +37,7 @@ struct request {
 
 enum {
 	START_FLAGS = WIRE_START_PTY | WIRE_START_STDIN | WIRE_START_ROOT | WIRE_START_TOLD |
-		      WIRE_START_MEMFD | WIRE_START_APART,
+		      WIRE_START_MEMFD | WIRE_START_APART | WIRE_START_SEED,
 };
 
 static int refuse(const struct request *r, enum err_kind kind, const char *why)
@@ -64,6 +66,19 @@ static int adopt(const struct request *r)
 	for (i = 0; i < r->nfds; i++)
 		if (sys_write(r->fds[i], "0", 1) != 1)
 			sys_exit(70); /* outside its limits nothing may run */
+	return 0;
+}
+
+/* Its descriptor is ours to keep: the caller closes what is left in fds[]. */
+static int plant(const struct request *r)
+{
+	int fd;
+
+	if (!r->conn->birth || conn_kept() || r->nfds != 1)
+		return -1;
+	fd = (int)sys_fcntl(r->fds[0], F_DUPFD_CLOEXEC, 3);
+	if (fd < 0 || seed_take(r->seed->pid, fd) < 0)
+		sys_exit(70); /* a box that was promised one must not pass for a whole one */
 	return 0;
 }
 
@@ -336,6 +351,7 @@ static const struct verb {
 	/* clang-format off */
 	[WIRE_KEEP] = { keep, 0 },
 	[WIRE_ADOPT] = { adopt, 1 },
+	[WIRE_SEED] = { plant, 1 },
 	[WIRE_START] = { start, 1 },
 	[WIRE_SIGNAL] = { signal_group, 0 },
 	[WIRE_RESIZE] = { resize, 0 },

@@ -104,11 +104,13 @@ static int add_path(int ruleset, const char *path, uint64_t rights, struct err *
 	return add_folder(ruleset, fd, rights, e) < 0 ? err_in(e, "%s", path) : 0;
 }
 
-int landlock_apply(int abi, int layer, struct err *e)
+int landlock_apply(int abi, int layer, int alone, struct err *e)
 {
-	const struct ruleset rs = ruleset_for(abi);
+	struct ruleset rs = ruleset_for(abi);
 	auto_fd int fd = -1;
 
+	if (!alone)
+		rs.scoped = 0;
 	if (abi <= 0)
 		return 0;
 	fd = (int)syscall(SYS_landlock_create_ruleset, &rs, sizeof(rs), 0);

@@ -8,6 +8,7 @@
 #include "base/own.h"
 #include "jail/launch.h"
 #include "keeper/disk.h"
+#include "keeper/seed.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -221,6 +222,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		.init_exe = h->init_exe,
 		.listener = -1,
 		.landlock_abi = h->probe.landlock_abi,
+		.seeded = b->lane != 0,
 		.allow_root = !h->rootless,
 		.filter = &h->filter,
 		.without = j->without,
@@ -242,6 +244,10 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		made = launch(h, b, &sp, e);
 	if (made == 0 && j->warm)
 		made = warm_up(b, e);
+	if (made == 0 && j->orders >= 0)
+		made = zygote_plant(j->orders, b, &sp, j->seed_without, e);
+	if (made == 0 && j->home_of)
+		made = zygote_start(h, b, j->home_of->program, j->home_of->name, &j->zygote, e);
 	for (int i = 0; !j->cgroup && i < sp.ntasks; i++)
 		close(sp.tasks[i]);
 	while (sp.nvolumes > 0)
@@ -257,6 +263,7 @@ static void do_job(const struct host *h, struct job *j)
 	if ((j->work ? j->work : make)(h, j, &j->err) == 0)
 		j->err.kind = ERR_NONE;
 	end_late(j->cgroup);
+	own_close_fd(&j->orders);
 	if (j->box)
 		j->box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
 }
@@ -330,6 +337,16 @@ void maker_stop(struct maker *m)
 int maker_fd(const struct maker *m)
 {
 	return m->back;
+}
+
+struct job *job_new(void)
+{
+	struct job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		abort();
+	j->orders = -1;
+	return j;
 }
 
 static struct late_cgroup *new_late(void)

@@ -8,7 +8,7 @@
 #pragma once
 #include <stdint.h>
 
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 #define WIRE_MAX 65536 /* one frame, everything included */
 #define WIRE_FDS 8     /* descriptors that may ride on one frame */
 #define WIRE_ID 16     /* box id with its NUL, padded */
@@ -45,6 +45,7 @@ enum wire_type {
 	/* keeper -> init */
 	WIRE_ADOPT = 32, /* fds: write "0" into each to enter the box's cgroups, then drop them */
 	WIRE_KEEP,       /* the keeper has recorded you: outlive it */
+	WIRE_SEED,       /* struct wire_seed + fd: an interpreter waits in you, on that socket */
 	/* client -> init */
 	WIRE_START = 48, /* struct wire_start, tail: argv, env, cwd; or the tail in one memfd */
 	WIRE_SIGNAL,     /* struct wire_signal */
@@ -117,11 +118,15 @@ struct wire_mount { /* one writer or any number of readers at a time */
 	uint32_t pad;
 };
 
+#define WIRE_SEED_NAME 16
+
 struct wire_create {
 	struct frame head;
 	char template[WIRE_ID * 2];
+	char seed[WIRE_SEED_NAME]; /* the interpreter that should wait in it; a wish, not a condition */
 	struct wire_limits limits;
 	uint64_t without; /* test builds: rows of the step table to leave out */
+	uint64_t seed_without; /* and of the seed's */
 	uint32_t nmounts;
 	uint32_t pad;
 	struct wire_mount mounts[WIRE_MOUNTS];
@@ -203,6 +208,12 @@ struct wire_error {
 	char msg[240];
 };
 
+struct wire_seed {
+	struct frame head;
+	int32_t pid; /* in the box */
+	uint32_t pad;
+};
+
 /* ---- client <-> init ---- */
 
 enum { /* wire_start.head.flags */
@@ -211,6 +222,7 @@ enum { /* wire_start.head.flags */
 	WIRE_START_ROOT = 1 << 2,  /* as the image's root, with its few capabilities */
 	WIRE_START_TOLD = 1 << 3,  /* send STARTED */
 	WIRE_START_MEMFD = 1 << 4, /* the tail is in the one descriptor that rides along */
+	WIRE_START_SEED = 1 << 6,  /* let the waiting interpreter be it, if there is one */
 	WIRE_START_APART = 1 << 5, /* no output to the starter, only STARTED (if asked) and EXIT */
 };
 

@@ -1,0 +1,13 @@
+/* seed.h - an interpreter in this box that waits to be told what to be.
+ * Owns: its process while it waits, our ends of its pipes, and the socket it listens on. */
+#pragma once
+#include "wire/wire.h"
+
+struct args;
+struct exec;
+
+/* From the keeper, at most once: its pid and the other end of its socket. 0 or -errno. */
+int seed_take(int pid, int take_fd);
+/* Makes it this exec. 1: it is; 0: it is not there, or is not what START asks for. */
+int seed_start(struct exec *x, const struct wire_start *st, const struct args *a);
+int seed_reaped(int pid); /* 1: that was it, and it was still waiting */
