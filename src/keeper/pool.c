@@ -101,6 +101,7 @@ int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *l
 	about->layers = k->host.layers;
 	about->state = WIRE_BOX_MAKING;
 	about->uid_base = uid_base;
+	about->seeded = j->lane != 0;
 	about->created_ns = clock_ns(CLOCK_REALTIME);
 	snprintf(about->template, sizeof(about->template), "base");
 	j->box->meta.magic = META_MAGIC;

@@ -270,7 +270,7 @@ void request_made(struct keeper *k, struct job *take_job)
 	}
 	if (j->for_pool)
 		pool_failed(k, &e);
-	else if (j->lane)
+	else if (j->lane && !j->seed_without)
 		create_plain(k, j);
 	else
 		client_error(k, j->client, j->ref, &e);

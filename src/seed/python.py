@@ -47,15 +47,26 @@ def load(kind):
         if not load_modules(DATA):
             return 1
     load_driver()
-    exec(compile("_ = [i for i in range(3)]\nprint(end='')", "<warm>", "exec"), {})
-    sys.stdout.flush()
+    warm()
     del sys.modules["_atoll_seed"]
     gc.collect()
     gc.freeze()
     return 0
 
 
+WARM = "import sys\nclass A:\n    def f(self):\n        return [i for i in range(3)]\nprint(A().f(), end='', file=sys.stderr) if 0 else None"
+
+
+def warm():
+    """Touches what every program touches: those pages are copied now, and not when it is waited for."""
+    exec(compile(WARM, "<warm>", "exec"), {"__name__": "warm"})
+    set_environment([b"%s=%s" % pair for pair in list(os.environb.items())])
+    print(end="")
+    sys.stdout.flush()
+
+
 def reseed():
+    warm()
     # Python's own generator has done so by itself after the fork.
     numpy = sys.modules.get("numpy")
     if numpy is not None:

@@ -27,10 +27,3 @@ struct seed_report { /* from the child once it is sealed, or from whoever could 
 	struct err err; /* kind 0: all is well */
 	int32_t pid;    /* in the box's pid namespace */
 };
-
-/* The rows of seal.c, for `atoll policy` and for tests. */
-struct seed_row {
-	const char *name, *why;
-};
-extern const struct seed_row seed_rows[];
-extern const unsigned seed_nrows;

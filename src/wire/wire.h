@@ -173,6 +173,8 @@ struct wire_box {
 	uint32_t uid_base;   /* first host uid of its range */
 	int32_t init_pid;    /* in the keeper's pid namespace; for show only */
 	uint32_t make_us;    /* what the creation cost, pooled or not */
+	uint32_t seeded;     /* 1: the interpreter that was asked for waits in it */
+	uint32_t pad;
 };
 
 struct wire_counted { /* kernel evidence, read from outside the box; ~0: this host cannot tell */
