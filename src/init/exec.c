@@ -83,10 +83,13 @@ struct exec *exec_new(uint32_t ref)
 
 void exec_forget(struct exec *x)
 {
+	int i;
+
 	view_detach_all(x);
-	stream_fini(&x->out[0]);
-	stream_fini(&x->out[1]);
+	for (i = 0; i < WIRE_STREAMS; i++)
+		stream_fini(&x->out[i]);
 	feed_fini(&x->in);
+	feed_fini(&x->channel_in);
 	used &= ~bit(x);
 	running &= ~bit(x);
 	due &= ~bit(x);
@@ -140,9 +143,28 @@ static int open_pipes(struct exec *x, const struct wire_start *st, int theirs[3]
 		err = open_pipe(p, 1);
 		if (err < 0)
 			return err;
-		feed_init(&x->in, p[1], 0);
+		feed_init(&x->in, x, p[1], FEED_PIPE);
 		theirs[0] = p[0];
 	}
+	return 0;
+}
+
+/* One socket for both ways. Ours is two numbers, so that reading and writing wait independently. */
+static int open_channel(struct exec *x, int *theirs)
+{
+	long copy, err;
+	int p[2];
+
+	err = sys_socketpair(SOCK_STREAM | SOCK_CLOEXEC, p);
+	if (err < 0)
+		return (int)err;
+	*theirs = p[1];
+	stream_open(&x->out[2], p[0], 0);
+	err = sys_fcntl(p[0], F_SETFL, O_NONBLOCK | O_RDWR);
+	copy = err < 0 ? err : sys_fcntl(p[0], F_DUPFD_CLOEXEC, 3);
+	if (copy < 0)
+		return (int)copy;
+	feed_init(&x->channel_in, x, (int)copy, FEED_SOCKET);
 	return 0;
 }
 
@@ -181,20 +203,32 @@ static int open_terminal(struct exec *x, const struct wire_start *st, int theirs
 	copy = sys_fcntl(master, F_DUPFD_CLOEXEC, 3);
 	if (copy < 0)
 		return (int)copy;
-	feed_init(&x->in, (int)copy, 1);
+	feed_init(&x->in, x, (int)copy, FEED_TTY);
 	x->tty = 1;
 	exec_resize(x, st->rows ? st->rows : 24, st->cols ? st->cols : 80);
 	return 0;
 }
 
-static void close_theirs(const int theirs[3])
+static void close_theirs(const struct child *c)
 {
+	const int *theirs = c->stdio;
+
 	if (theirs[0] > 2)
 		sys_close(theirs[0]);
 	if (theirs[1] != theirs[0]) { /* a terminal is one descriptor three times */
 		sys_close(theirs[1]);
 		sys_close(theirs[2]);
 	}
+	if (c->channel >= 0)
+		sys_close(c->channel);
+}
+
+static void resume(struct exec *x)
+{
+	int i;
+
+	for (i = 0; i < WIRE_STREAMS; i++)
+		stream_resume(&x->out[i]);
 }
 
 void exec_run(struct exec *x, const struct wire_start *st, const struct args *a)
@@ -204,6 +238,7 @@ void exec_run(struct exec *x, const struct wire_start *st, const struct args *a)
 		.argv = a->argv,
 		.env = a->env,
 		.stdio = { 0, -1, -1 },
+		.channel = -1,
 		.tty = st->head.flags & WIRE_START_PTY,
 		.root = st->head.flags & WIRE_START_ROOT,
 		.fsize_bytes = st->fsize_bytes,
@@ -211,14 +246,16 @@ void exec_run(struct exec *x, const struct wire_start *st, const struct args *a)
 	};
 	int pid, err = c.tty ? open_terminal(x, st, c.stdio) : open_pipes(x, st, c.stdio);
 
+	if (err >= 0 && st->head.flags & WIRE_START_CHANNEL)
+		err = open_channel(x, &c.channel);
 	x->born_ns = loop_now_ns;
 	if (err < 0) {
-		close_theirs(c.stdio);
+		close_theirs(&c);
 		exec_fail(x, c.tty ? "terminal" : "pipes", -err);
 		return;
 	}
 	pid = child_start(&c);
-	close_theirs(c.stdio);
+	close_theirs(&c);
 	if (pid < 0 || c.failed) {
 		exec_fail(x, pid < 0 ? "clone" : c.failed, pid < 0 ? -pid : c.err);
 		return;
@@ -227,8 +264,7 @@ void exec_run(struct exec *x, const struct wire_start *st, const struct args *a)
 	x->grace_ms = st->grace_ms;
 	x->deadline_ns = st->wall_ms ? x->born_ns + st->wall_ms * 1000000ull : 0;
 	running |= bit(x);
-	stream_resume(&x->out[0]);
-	stream_resume(&x->out[1]);
+	resume(x);
 }
 
 /* ---- end ---- */
@@ -238,13 +274,14 @@ static void finish(struct exec *x)
 	struct disk d;
 	int i;
 
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < WIRE_STREAMS; i++) {
 		loop_close(&x->out[i].src);
 		x->end.bytes[i] = x->out[i].log.tip;
 		x->end.dropped[i] = x->out[i].log.from;
 	}
 	x->end.stdin_bytes = x->in.consumed;
 	feed_fini(&x->in);
+	feed_fini(&x->channel_in);
 	disk_measure(&d);
 	x->end.disk_free = d.free;
 	x->end.disk_size = d.size;
@@ -268,7 +305,8 @@ void exec_fail(struct exec *x, const char *step, int err)
 
 void exec_check(struct exec *x)
 {
-	if (!x->over && !x->pid && x->out[0].src.fd < 0 && x->out[1].src.fd < 0)
+	if (!x->over && !x->pid && x->out[0].src.fd < 0 && x->out[1].src.fd < 0 &&
+	    x->out[2].src.fd < 0)
 		finish(x);
 }
 
@@ -396,9 +434,10 @@ static void cut(struct exec *x)
 
 	x->deadline_ns = 0;
 	x->overdue = 1;
-	for (i = 0; i < 2; i++)
-		if (x->out[i].src.fd >= 0)
-			stream_cut(&x->out[i]);
+	/* The channel last, as ever: if another one must wait for its readers, so must it. */
+	for (i = 0; i < WIRE_STREAMS; i++)
+		if (x->out[i].src.fd >= 0 && !stream_cut(&x->out[i]))
+			break;
 	exec_check(x);
 }
 
@@ -450,12 +489,9 @@ int exec_timeout_ms(void)
 
 static void pump(struct exec *x)
 {
-	int i;
-
 	if (view_pump(x))
 		exec_due(x);
-	for (i = 0; i < 2; i++)
-		stream_resume(&x->out[i]);
+	resume(x);
 	if (x->overdue && !x->over)
 		cut(x);
 }

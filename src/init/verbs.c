@@ -35,7 +35,7 @@ struct request {
 
 enum {
 	START_FLAGS = WIRE_START_PTY | WIRE_START_STDIN | WIRE_START_ROOT | WIRE_START_TOLD |
-		      WIRE_START_MEMFD | WIRE_START_APART,
+		      WIRE_START_MEMFD | WIRE_START_APART | WIRE_START_CHANNEL,
 };
 
 static int refuse(const struct request *r, enum err_kind kind, const char *why)
@@ -76,6 +76,8 @@ static int start_allowed(const struct request *r)
 
 	if (st->head.flags & ~START_FLAGS)
 		return refuse(r, ERR_INVALID, "unknown flags");
+	if (st->head.flags & WIRE_START_PTY && st->head.flags & WIRE_START_CHANNEL)
+		return refuse(r, ERR_INVALID, "a terminal has no channel");
 	if (st->head.flags & WIRE_START_ROOT && !self.root_allowed)
 		return refuse(r, ERR_DENIED, "this box does not allow root");
 #ifndef ATOLL_TEST
@@ -95,18 +97,20 @@ static struct exec *new_exec(const struct request *r)
 	struct view *v = x ? view_attach(x, r->conn) : NULL;
 	int i;
 
-	for (i = 0; x && i < 2; i++)
+	for (i = 0; x && i < WIRE_STREAMS; i++)
 		stream_init(&x->out[i], x, i, r->start->log_bytes);
-	if (x)
-		feed_init(&x->in, -1, 0);
+	if (x) {
+		feed_init(&x->in, x, -1, FEED_PIPE);
+		feed_init(&x->channel_in, x, -1, FEED_SOCKET);
+	}
 	if (!v) {
 		if (x)
 			exec_forget(x);
 		return NULL;
 	}
-	v->streams = r->head->flags & WIRE_START_APART ? 0 : 3;
-	v->until[0] = r->start->credit[0];
-	v->until[1] = r->start->credit[1];
+	v->streams = r->head->flags & WIRE_START_APART ? 0 : (1u << WIRE_STREAMS) - 1;
+	for (i = 0; i < WIRE_STREAMS; i++)
+		v->until[i] = r->start->credit[i];
 	return x;
 }
 
@@ -168,12 +172,16 @@ static int resize(const struct request *r)
 static int feed_stdin(const struct request *r)
 {
 	struct exec *x = exec_find(r->head->ref);
+	struct feed *f;
 
+	if (r->head->flags & ~WIRE_STDIN_CHANNEL)
+		return -1;
 	if (!x || x->over)
 		return 0;
+	f = r->head->flags & WIRE_STDIN_CHANNEL ? &x->channel_in : &x->in;
 	if (r->tail_len)
-		return feed_push(&x->in, r->tail, r->tail_len);
-	feed_end(&x->in);
+		return feed_push(f, r->tail, r->tail_len);
+	feed_end(f);
 	return 0;
 }
 
@@ -183,7 +191,7 @@ static int credit(const struct request *r)
 	struct exec *x = exec_find(r->head->ref);
 	struct view *v = x ? view_find(x, r->conn) : NULL;
 
-	if (cr->stream > 1)
+	if (cr->stream >= WIRE_STREAMS)
 		return -1;
 	if (v && v->until[cr->stream] < cr->until) {
 		v->until[cr->stream] = cr->until;
