@@ -21,6 +21,7 @@ struct run_want { /* borrowed for the call */
 	uint16_t rows, cols; /* pty */
 	int pty, stdin_open, root;
 	int channel; /* its descriptor 3 is ours to speak to: run_say(); stream 2 is what it answers */
+	int seed;    /* an interpreter that waits in the box may become it */
 	uint64_t log_bytes;
 	json_t *request;       /* NULL, or what would repeat it; kept in its row, told to nobody */
 	const char *replay_of; /* "", or the run that it repeats */
