@@ -18,7 +18,7 @@ enum { PIECE = 64 * 1024, AUDITED = 200 };
 #define CELL_FIELDS                                                                                \
 	{ "code", FIELD_TEXT, 1, 0, CONTEXT_CODE, "what to run", NULL },                           \
 	{ "timeout_ms", FIELD_INT, 0, 1, UINT32_MAX, "then it is interrupted; none unless given", NULL }, \
-	{ "env", FIELD_MAP, 0, 0, 1000, "variables for this cell and those after it", NULL },      \
+	{ "env", FIELD_MAP, 0, 0, 1000, "variables for this cell", NULL },      \
 	{ "max_output", FIELD_INT, 0, 0, CELL_OUTPUT_MAX, "bytes told of each stream; 4 MiB", NULL }
 
 const struct field cells_fields[] = {

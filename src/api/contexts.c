@@ -14,7 +14,8 @@ const struct field contexts_create_fields[] = {
 	{ 0 },
 };
 const struct field contexts_input_fields[] = {
-	{ "text", FIELD_TEXT, 1, 0, CONTEXT_INPUT, "what the cell waits for, without a newline", NULL },
+	{ "text", FIELD_TEXT, 0, 0, CONTEXT_INPUT, "what the cell waits for, without a newline", NULL },
+	{ "end", FIELD_BOOL, 0, 0, 0, "instead of a text: there is no more input", NULL },
 	{ 0 },
 };
 
@@ -177,6 +178,10 @@ void contexts_input(struct call *c)
 
 	if (!x)
 		return;
+	if (!text == !call_flag(c, "end", 0)) {
+		call_error(c, 400, "invalid", "give either text, or end: true", NULL, NULL);
+		return;
+	}
 	if (context_input(x, json_string_value(text), json_string_length(text), &e) < 0)
 		call_fail(c, &e);
 	else

@@ -86,6 +86,7 @@ must_check int context_cell(struct context *c, const struct cell_want *want, str
 			    struct err *e);
 struct cell *context_cell_find(const struct context *c, uint64_t number); /* borrowed; NULL: gone */
 int context_interrupt(struct context *c); /* 0: nothing runs */
+/* text NULL: there is no more. */
 must_check int context_input(struct context *c, const char *text, size_t n, struct err *e);
 /* Another driver under the same id; what runs or waits ends. */
 must_check int context_restart(struct context *c, struct err *e);

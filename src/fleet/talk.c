@@ -22,11 +22,12 @@ static const struct says {
 	} fields[5];
 } table[] = {
 	{ "ready", TALK_READY, { { "language", STRING, 0 }, { "version", STRING, 1 } } },
-	{ "result", TALK_RESULT, { { "main", BOOLEAN, 0 }, { "data", OBJECT, 0 }, { "extra", OBJECT, 1 } } },
+	{ "result", TALK_RESULT, { { "main", BOOLEAN, 0 }, { "data", OBJECT, 0 }, { "extra", OBJECT, 1 },
+	    { "truncated", ARRAY, 1 } } },
 	{ "input", TALK_INPUT, { { "prompt", STRING, 0 }, { "password", BOOLEAN, 1 } } },
 	{ "error", TALK_ERROR,
 	  { { "name", STRING, 0 }, { "value", STRING, 0 }, { "frames", ARRAY, 0 }, { "text", STRING, 0 } } },
-	{ "end", TALK_END, { { "status", STRING, 0 }, { "count", NUMBER, 1 } } },
+	{ "end", TALK_END, { { "status", STRING, 0 }, { "count", NUMBER, 1 }, { "code", NUMBER, 1 } } },
 };
 static const char *const statuses[] = {
 	[TALK_OK] = "ok", [TALK_FAILED] = "error", [TALK_INTERRUPTED] = "interrupted"
@@ -209,8 +210,9 @@ void talk_run(struct buf *out, uint64_t cell, const char *code, size_t n, const 
 
 void talk_input(struct buf *out, uint64_t cell, const char *text, size_t n)
 {
+	json_t *line = text ? json_stringn(text, n) : json_null();
 	char id[24];
 
 	id_text(cell, id);
-	send(out, json_pack("{s:s, s:s, s:s%}", "op", "input", "id", id, "text", text, n));
+	send(out, json_pack("{s:s, s:s, s:o}", "op", "input", "id", id, "text", line));
 }

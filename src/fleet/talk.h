@@ -36,4 +36,5 @@ void talk_fini(struct talk *t);
 
 /* What a driver is told; a line with its newline. env: NULL or an object. */
 void talk_run(struct buf *out, uint64_t cell, const char *code, size_t n, const json_t *env);
+/* text NULL: the end of input. */
 void talk_input(struct buf *out, uint64_t cell, const char *text, size_t n);

@@ -189,6 +189,9 @@ TEST(what_a_driver_is_told_is_one_line_of_ascii)
 	talk_run(&out, 1, "", 0, NULL);
 	CHECK_STR(buf_str(&out), "{\"op\":\"run\",\"id\":\"1\",\"code\":\"\",\"env\":{}}\n");
 	buf_cut(&out, 0);
+	talk_input(&out, 3, NULL, 0);
+	CHECK_STR(buf_str(&out), "{\"op\":\"input\",\"id\":\"3\",\"text\":null}\n");
+	buf_cut(&out, 0);
 	talk_input(&out, 3, "yes", 3);
 	CHECK_STR(buf_str(&out), "{\"op\":\"input\",\"id\":\"3\",\"text\":\"yes\"}\n");
 }
