@@ -1,6 +1,7 @@
 /* cells.c - see cells.h. Every event says in "at" where it leaves its reader: bytes of stdout, of
  * stderr and of the channel. Who was cut off asks for what is behind the last one it had. */
 #include "api/cells.h"
+#include "api/boxes.h"
 #include "api/contexts.h"
 #include "api/feed.h"
 #include "api/quota.h"
@@ -292,6 +293,10 @@ static void run_in(struct call *c, struct context *ctx)
 	struct cell *x;
 	struct err e;
 
+	if (box_check_env(want.env, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
 	if (!quota_run(c))
 		return;
 	if (context_cell(ctx, &want, &x, &e) < 0) {

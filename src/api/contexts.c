@@ -1,11 +1,10 @@
 /* contexts.c - see contexts.h. */
 #include "api/contexts.h"
+#include "api/boxes.h"
 #include "api/quota.h"
 #include "fleet/context.h"
 #include "lang/driver.h"
 #include "lang/lang.h"
-
-#include <string.h>
 
 const struct field contexts_create_fields[] = {
 	{ "language", FIELD_TEXT, 1, 1, 32, "python, node, bash, ...", NULL },
@@ -72,20 +71,6 @@ static void answer_when_ready(struct call *c, struct context *x)
 	context_await(x, &m->wait);
 }
 
-static int env_ok(struct call *c)
-{
-	const char *name;
-	json_t *v;
-
-	json_object_foreach(call_get(c, "env"), name, v)
-		if (!*name || strchr(name, '=')) {
-			call_error(c, 400, "invalid", "env: that cannot be a variable's name", name,
-				   "the fields are in /openapi.json");
-			return 0;
-		}
-	return 1;
-}
-
 void contexts_create(struct call *c)
 {
 	struct context_want want = { .language = contexts_language(call_text(c, "language", "")),
@@ -95,7 +80,13 @@ void contexts_create(struct call *c)
 	struct context *x;
 	struct err e;
 
-	if (!b || !env_ok(c) || !quota_run(c))
+	if (!b)
+		return;
+	if (box_check_env(want.env, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	if (!quota_run(c))
 		return;
 	berth_wake(b);
 	if (context_new(b, &want, &x, &e) < 0) {
