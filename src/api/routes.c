@@ -4,7 +4,9 @@
 #include "api/boxes.h"
 #include "api/env.h"
 #include "api/events.h"
+#include "api/cells.h"
 #include "api/changes.h"
+#include "api/contexts.h"
 #include "api/execs.h"
 #include "api/files.h"
 #include "api/flow.h"
@@ -46,6 +48,17 @@ const struct api_route api_routes[] = {
 	{ "POST", "/v1/boxes/{box}/execs/{exec}/signal", NEED_EDITOR, execs_signal, "send a signal", execs_signal_fields, .group = "execs", .action = "exec.signal" },
 	{ "POST", "/v1/boxes/{box}/execs/{exec}/resize", NEED_EDITOR, execs_resize, "its terminal's size", execs_resize_fields, .group = "execs", .action = "exec.resize" },
 	{ "DELETE", "/v1/boxes/{box}/execs/{exec}", NEED_EDITOR, execs_kill, "kill it; answers with its record", .group = "execs", .action = "exec.kill" },
+
+	{ "POST", "/v1/boxes/{box}/cells", NEED_EDITOR, cells_run_standing, "run a cell in the language's own context, made at its first", cells_standing_fields, .group = "cells", .action = "cell.run" },
+	{ "POST", "/v1/boxes/{box}/contexts", NEED_EDITOR, contexts_create, "start an interpreter that keeps its state", contexts_create_fields, .group = "cells", .action = "context.create" },
+	{ "GET", "/v1/boxes/{box}/contexts", NEED_VIEWER, contexts_list, "list them", .group = "cells" },
+	{ "GET", "/v1/boxes/{box}/contexts/{context}", NEED_VIEWER, contexts_show, "one of them", .group = "cells" },
+	{ "DELETE", "/v1/boxes/{box}/contexts/{context}", NEED_EDITOR, contexts_delete, "end it, and what runs in it", .group = "cells", .action = "context.delete" },
+	{ "POST", "/v1/boxes/{box}/contexts/{context}/cells", NEED_EDITOR, cells_run, "run a cell; events as they come, or all at its end", cells_fields, .group = "cells", .action = "cell.run" },
+	{ "GET", "/v1/boxes/{box}/contexts/{context}/cells/{cell}/events", NEED_VIEWER, cells_events, "its events behind a place, to the end", .query = cells_events_query, .group = "cells" },
+	{ "POST", "/v1/boxes/{box}/contexts/{context}/interrupt", NEED_EDITOR, contexts_interrupt, "as Ctrl-C does", .group = "cells", .action = "context.interrupt" },
+	{ "POST", "/v1/boxes/{box}/contexts/{context}/restart", NEED_EDITOR, contexts_restart, "another interpreter under the same id", .group = "cells", .action = "context.restart" },
+	{ "POST", "/v1/boxes/{box}/contexts/{context}/input", NEED_EDITOR, contexts_input, "the line a cell waits for", contexts_input_fields, .group = "cells", .action = "context.input" },
 
 	{ "POST", "/v1/volumes", NEED_EDITOR, volumes_create, "make a disk that outlives boxes", volumes_create_fields, .group = "volumes", .action = "volume.create" },
 	{ "GET", "/v1/volumes", NEED_VIEWER, volumes_list, "list volumes", .query = volumes_list_query, .group = "volumes" },

@@ -187,6 +187,8 @@ static int on_init(struct stream *s, struct err *e)
 		return on_output(s, (const struct wire_output *)buf,
 				 (size_t)n - sizeof(struct wire_output), e);
 	case WIRE_ROOM:
+		if (f->flags & WIRE_STDIN_CHANNEL)
+			return 0;
 		s->room = ((const struct wire_room *)buf)->until;
 		return 0;
 	case WIRE_EXIT:

@@ -10,7 +10,7 @@
  * box that ends by itself; one that dies after it leaves a row that names the box. */
 #include "fleet/berth.h"
 #include "base/own.h"
-#include "fleet/run.h"
+#include "fleet/context.h"
 #include "store/runs.h"
 #include "store/volumes.h"
 #include "wire/sock.h"
@@ -123,6 +123,7 @@ static void leave(struct berth *b)
 void berth_free(struct berth *b)
 {
 	leave(b);
+	contexts_free(b);
 	while (b->runs) {
 		struct run *r = b->runs;
 
@@ -381,6 +382,7 @@ static void bury(struct berth *b, enum cause cause)
 	    e.kind == ERR_NOT_FOUND)
 		return; /* the other front was faster */
 	(void)!store_volume_detach(f->store, b->row.id, &e);
+	(void)!store_context_drop(f->store, b->row.id, &e);
 	f->figures.boxes_ended[cause]++;
 	fleet_tell(f, b->row.team, b->row.id, "box.ended",
 		   json_pack("{s:s}", "cause", cause_name(cause)));
@@ -798,6 +800,7 @@ static void reached(struct berth *b, const struct wire_box *box)
 	become(b, b->row.state == STORE_BOX_KEPT ? BERTH_KEPT : BERTH_RUNNING);
 	set_active(b);
 	restore_runs(b);
+	contexts_restore(b);
 	set_clock(b);
 	b->fleet->figures.restored++;
 	restored(b);
@@ -893,6 +896,7 @@ void berth_catch_up(struct berth *b)
 		return;
 	reread(b);
 	restore_runs(b);
+	contexts_restore(b);
 	set_clock(b);
 	end_if_done(b);
 }

@@ -44,6 +44,8 @@ struct berth {
 	struct timer clock;
 	struct run *runs;
 	unsigned nruns;
+	struct context *contexts; /* oldest first */
+	unsigned ncontexts;
 	unsigned readers;    /* taps with a connection of their own to its init */
 	unsigned busy;       /* requests that are being served: while there are some it is not idle */
 	uint64_t active_ms;  /* loop_now_ms() of the last activity */

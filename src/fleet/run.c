@@ -102,6 +102,41 @@ void run_input_cancel(struct run_input_wait *w)
 	w->run = NULL;
 }
 
+/* ---- the channel ---- */
+
+static void push_words(struct run *r)
+{
+	while (r->words_taken < r->words.len && r->words_room > r->words_sent && r->ear.line &&
+	       !r->input_unknown) {
+		size_t n = r->words.len - r->words_taken;
+		uint64_t room = r->words_room - r->words_sent;
+
+		n = n < STDIN_PIECE ? n : STDIN_PIECE;
+		n = room < n ? (size_t)room : n;
+		line_channel(&r->berth->line, r->ref, r->words.p + r->words_taken, n);
+		r->words_taken += n;
+		r->words_sent += n;
+	}
+	if (r->words_taken == r->words.len) {
+		buf_cut(&r->words, 0);
+		r->words_taken = 0;
+	}
+}
+
+uint64_t run_say(struct run *r, const void *bytes, size_t n)
+{
+	if (r->over)
+		return run_said(r);
+	buf_add(&r->words, bytes, n);
+	push_words(r);
+	return run_said(r);
+}
+
+uint64_t run_said(const struct run *r)
+{
+	return r->words_sent + r->words.len - r->words_taken;
+}
+
 /* ---- waiting for the end ---- */
 
 void run_await(struct run *r, struct run_wait *w)
@@ -402,6 +437,14 @@ static void room(struct listener *x, uint64_t until)
 	push(r);
 }
 
+static void channel_room(struct listener *x, uint64_t until)
+{
+	struct run *r = loop_owner(x, struct run, ear);
+
+	r->words_room = until;
+	push_words(r);
+}
+
 void run_told(struct run *r, const struct wire_exec *about)
 {
 	if (!r->input_unknown)
@@ -411,6 +454,11 @@ void run_told(struct run *r, const struct wire_exec *about)
 	r->stdin_open = about->stdin_open;
 	r->sent = about->stdin_bytes;
 	r->room = about->stdin_room;
+	r->words_sent = about->channel_bytes;
+	r->words_room = about->channel_room;
+	if (r->on_told)
+		r->on_told(r);
+	push_words(r);
 	push(r);
 }
 
@@ -463,7 +511,8 @@ static void refused(struct listener *x, const struct err *e)
 }
 
 static const struct listen_events ear_events = {
-	.started = started, .output = output, .room = room, .exited = exited, .refused = refused,
+	.started = started, .output = output, .room = room, .channel_room = channel_room,
+	.exited = exited, .refused = refused,
 	/* lost: berth.c asks the keeper why, and tells by run_box_gone() */
 };
 
@@ -472,7 +521,7 @@ static void ask_again(struct timer *t)
 	struct run *r = loop_owner(t, struct run, again);
 
 	if (!r->over && line_is_open(&r->berth->line))
-		line_read(&r->berth->line, &r->ear, r->ref, &ear_events, NULL, NULL);
+		line_read(&r->berth->line, &r->ear, r->ref, &ear_events, 0, NULL, NULL);
 	if (r->input_unknown)
 		berth_tally(r->berth);
 }
@@ -594,6 +643,7 @@ static struct box_command box_words(const struct run_want *want, const char *con
 		.flags = (uint16_t)(WIRE_START_TOLD | (want->pty ? WIRE_START_PTY : 0) |
 				    (want->stdin_open ? WIRE_START_STDIN : 0) |
 				    (want->root ? WIRE_START_ROOT : 0) |
+				    (want->channel ? WIRE_START_CHANNEL : 0) |
 				    (read ? 0 : WIRE_START_APART)),
 	};
 }
@@ -690,7 +740,7 @@ void run_restore(struct berth *b, struct store_run *row)
 	restore_request(r, row);
 	b->fleet->figures.restored_runs++;
 	if (line_is_open(&b->line))
-		line_read(&b->line, &r->ear, r->ref, &ear_events, NULL, NULL);
+		line_read(&b->line, &r->ear, r->ref, &ear_events, 0, NULL, NULL);
 }
 
 struct run *run_find(const struct berth *b, const char *id)
@@ -735,6 +785,7 @@ void run_free(struct run *r)
 	json_decref(r->request);
 	json_decref(r->record);
 	buf_fini(&r->input);
+	buf_fini(&r->words);
 	free(r);
 }
 

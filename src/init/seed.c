@@ -1,6 +1,7 @@
-/* seed.c - see seed.h. What the seed reads is described in src/seed/seed.h. */
+/* seed.c - see seed.h. */
 #include "init/seed.h"
 #include "init/args.h"
+#include "init/child.h"
 #include "init/exec.h"
 #include "init/self.h"
 #include "init/sys.h"
@@ -10,21 +11,10 @@
 static struct {
 	int pid; /* 0: none */
 	int sock;
-	int in, out, err; /* our ends */
+	int ours[3]; /* of its stdin, stdout, stderr */
 } seed;
 
-/* Our end does not block; the program's does, as programs expect. */
-static int open_pipe(int *ours, int *theirs, int ours_writes)
-{
-	int p[2];
-	long err = sys_pipe(p, O_CLOEXEC);
-
-	if (err < 0)
-		return (int)err;
-	*ours = p[ours_writes];
-	*theirs = p[!ours_writes];
-	return (int)sys_fcntl(*ours, F_SETFL, O_NONBLOCK | (ours_writes ? O_WRONLY : O_RDONLY));
-}
+/* ---- planting ---- */
 
 static long send_stdio(const int theirs[3])
 {
@@ -43,34 +33,76 @@ static long send_stdio(const int theirs[3])
 
 static void drop(void)
 {
+	int i;
+
 	sys_close(seed.sock);
-	sys_close(seed.in);
-	sys_close(seed.out);
-	sys_close(seed.err);
+	for (i = 0; i < 3; i++)
+		sys_close(seed.ours[i]);
 	seed.pid = 0;
 }
 
-int seed_take(int pid, int take_fd)
+static int open_stdio(int theirs[3])
 {
-	int theirs[3] = { -1, -1, -1 }, i;
-	long err;
+	int i, err = 0, p[2];
 
-	seed.pid = pid;
-	seed.sock = take_fd;
-	seed.in = seed.out = seed.err = -1;
-	err = open_pipe(&seed.in, &theirs[0], 1);
-	if (err >= 0)
-		err = open_pipe(&seed.out, &theirs[1], 0);
-	if (err >= 0)
-		err = open_pipe(&seed.err, &theirs[2], 0);
-	if (err >= 0)
-		err = send_stdio(theirs);
+	for (i = 0; i < 3; i++)
+		seed.ours[i] = theirs[i] = -1;
+	for (i = 0; err >= 0 && i < 3; i++) {
+		err = exec_pipe(p, i == 0);
+		if (err >= 0) {
+			seed.ours[i] = p[i == 0];
+			theirs[i] = p[i != 0];
+		}
+	}
+	return err;
+}
+
+static int settle(long err, const int theirs[3])
+{
+	int i;
+
 	for (i = 0; i < 3; i++)
 		sys_close(theirs[i]);
 	if (err < 0)
 		drop();
 	return err < 0 ? (int)err : 0;
 }
+
+int seed_take(int pid, int take_fd)
+{
+	int theirs[3];
+	long err;
+
+	seed.pid = pid;
+	seed.sock = take_fd;
+	err = open_stdio(theirs);
+	if (err >= 0)
+		err = send_stdio(theirs);
+	return settle(err, theirs);
+}
+
+int seed_run(char **argv)
+{
+	static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[] = "HOME=" HOME;
+	static char *env[] = { path, home, NULL };
+	struct child c = { .cwd = HOME, .argv = argv, .env = env, .channel = -1 };
+	int pair[2] = { -1, -1 };
+	long err = sys_socketpair(SOCK_STREAM | SOCK_CLOEXEC, pair);
+
+	seed.sock = pair[0];
+	c.channel = pair[1];
+	if (err >= 0)
+		err = open_stdio(c.stdio);
+	if (err >= 0)
+		err = child_start(&c);
+	if (err >= 0 && c.failed)
+		err = -c.err;
+	seed.pid = (int)err;
+	sys_close(pair[1]);
+	return settle(err, c.stdio);
+}
+
+/* ---- starting ---- */
 
 /* A seed is the user's, has pipes, and was made without a limit to its files. */
 static int suits(const struct wire_start *st, const struct args *a)
@@ -98,6 +130,26 @@ static int send_words(const struct wire_start *st, const struct args *a)
 	       (long)(sizeof(total) + total);
 }
 
+/* From here on they are the exec's. */
+static int hand_over(struct exec *x, const struct wire_start *st)
+{
+	int i, err = 0;
+
+	for (i = 0; i < 2; i++) {
+		stream_open(&x->out[i], seed.ours[1 + i], 0);
+		seed.ours[1 + i] = -1;
+	}
+	if (st->head.flags & WIRE_START_STDIN) {
+		feed_init(&x->in, x, seed.ours[0], FEED_PIPE);
+		seed.ours[0] = -1;
+	}
+	if (st->head.flags & WIRE_START_CHANNEL) {
+		err = exec_channel(x, seed.sock);
+		seed.sock = -1;
+	}
+	return err;
+}
+
 int seed_start(struct exec *x, const struct wire_start *st, const struct args *a)
 {
 	int pid = seed.pid;
@@ -109,13 +161,8 @@ int seed_start(struct exec *x, const struct wire_start *st, const struct args *a
 		drop();
 		return 0;
 	}
-	stream_open(&x->out[0], seed.out, 0);
-	stream_open(&x->out[1], seed.err, 0);
-	seed.out = seed.err = -1;
-	if (st->head.flags & WIRE_START_STDIN) {
-		feed_init(&x->in, seed.in, 0);
-		seed.in = -1;
-	}
+	if (hand_over(x, st) < 0)
+		sys_kill(pid, SIGKILL); /* then that is how it ends */
 	drop();
 	x->pid = x->group = pid;
 	return 1;

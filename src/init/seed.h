@@ -1,13 +1,15 @@
 /* seed.h - an interpreter in this box that waits to be told what to be.
- * Owns: its process while it waits, our ends of its pipes, and the socket it listens on. */
+ * Owns: its process while it waits, our ends of its pipes, and the socket it listens on.
+ * How it is told is in src/seed/words.h. */
 #pragma once
 #include "wire/wire.h"
 
 struct args;
 struct exec;
 
-/* From the keeper, at most once: its pid and the other end of its socket. 0 or -errno. */
-int seed_take(int pid, int take_fd);
+/* From the keeper, at most once. 0 or -errno. */
+int seed_take(int pid, int take_fd); /* forked into the box from outside: its pid, its socket's other end */
+int seed_run(char **argv);           /* not yet there: started by us */
 /* Makes it this exec. 1: it is; 0: it is not there, or is not what START asks for. */
 int seed_start(struct exec *x, const struct wire_start *st, const struct args *a);
 int seed_reaped(int pid); /* 1: that was it, and it was still waiting */

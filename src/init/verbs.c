@@ -15,6 +15,7 @@
 #include "init/self.h"
 #include "init/stop.h"
 #include "init/sys.h"
+#include "init/text.h"
 #include "init/view.h"
 #include "wire/frame.h"
 
@@ -37,7 +38,7 @@ struct request {
 
 enum {
 	START_FLAGS = WIRE_START_PTY | WIRE_START_STDIN | WIRE_START_ROOT | WIRE_START_TOLD |
-		      WIRE_START_MEMFD | WIRE_START_APART | WIRE_START_SEED,
+		      WIRE_START_MEMFD | WIRE_START_APART | WIRE_START_CHANNEL | WIRE_START_SEED,
 };
 
 static int refuse(const struct request *r, enum err_kind kind, const char *why)
@@ -69,16 +70,31 @@ static int adopt(const struct request *r)
 	return 0;
 }
 
-/* Its descriptor is ours to keep: the caller closes what is left in fds[]. */
+/* An interpreter that is here already, or the words to start one with. A box that was promised one
+ * must not pass for a whole one without it. */
 static int plant(const struct request *r)
 {
-	int fd;
+	enum { WORDS = 8 };
+	char *argv[WORDS + 1], *at = r->tail, *end = r->tail + r->tail_len;
+	int n = 0, err;
 
-	if (!r->conn->birth || conn_kept() || r->nfds != 1)
+	if (!r->conn->birth || conn_kept() || r->nfds != !r->tail_len)
 		return -1;
-	fd = (int)sys_fcntl(r->fds[0], F_DUPFD_CLOEXEC, 3);
-	if (fd < 0 || seed_take(r->seed->pid, fd) < 0)
-		sys_exit(70); /* a box that was promised one must not pass for a whole one */
+	if (r->nfds) {
+		/* The caller closes what is in fds[]. */
+		int fd = (int)sys_fcntl(r->fds[0], F_DUPFD_CLOEXEC, 3);
+
+		err = fd < 0 ? fd : seed_take(r->seed->pid, fd);
+	} else {
+		if (end[-1])
+			return -1;
+		for (; at < end && n < WORDS; at += strlen(at) + 1)
+			argv[n++] = at;
+		argv[n] = NULL;
+		err = seed_run(argv);
+	}
+	if (err < 0)
+		sys_exit(70);
 	return 0;
 }
 
@@ -91,6 +107,8 @@ static int start_allowed(const struct request *r)
 
 	if (st->head.flags & ~START_FLAGS)
 		return refuse(r, ERR_INVALID, "unknown flags");
+	if (st->head.flags & WIRE_START_PTY && st->head.flags & WIRE_START_CHANNEL)
+		return refuse(r, ERR_INVALID, "a terminal has no channel");
 	if (st->head.flags & WIRE_START_ROOT && !self.root_allowed)
 		return refuse(r, ERR_DENIED, "this box does not allow root");
 #ifndef ATOLL_TEST
@@ -110,18 +128,20 @@ static struct exec *new_exec(const struct request *r)
 	struct view *v = x ? view_attach(x, r->conn) : NULL;
 	int i;
 
-	for (i = 0; x && i < 2; i++)
+	for (i = 0; x && i < WIRE_STREAMS; i++)
 		stream_init(&x->out[i], x, i, r->start->log_bytes);
-	if (x)
-		feed_init(&x->in, -1, 0);
+	if (x) {
+		feed_init(&x->in, x, -1, FEED_PIPE);
+		feed_init(&x->channel_in, x, -1, FEED_SOCKET);
+	}
 	if (!v) {
 		if (x)
 			exec_forget(x);
 		return NULL;
 	}
-	v->streams = r->head->flags & WIRE_START_APART ? 0 : 3;
-	v->until[0] = r->start->credit[0];
-	v->until[1] = r->start->credit[1];
+	v->streams = r->head->flags & WIRE_START_APART ? 0 : (1u << WIRE_STREAMS) - 1;
+	for (i = 0; i < WIRE_STREAMS; i++)
+		v->until[i] = r->start->credit[i];
 	return x;
 }
 
@@ -183,12 +203,16 @@ static int resize(const struct request *r)
 static int feed_stdin(const struct request *r)
 {
 	struct exec *x = exec_find(r->head->ref);
+	struct feed *f;
 
+	if (r->head->flags & ~WIRE_STDIN_CHANNEL)
+		return -1;
 	if (!x || x->over)
 		return 0;
+	f = r->head->flags & WIRE_STDIN_CHANNEL ? &x->channel_in : &x->in;
 	if (r->tail_len)
-		return feed_push(&x->in, r->tail, r->tail_len);
-	feed_end(&x->in);
+		return feed_push(f, r->tail, r->tail_len);
+	feed_end(f);
 	return 0;
 }
 
@@ -198,7 +222,7 @@ static int credit(const struct request *r)
 	struct exec *x = exec_find(r->head->ref);
 	struct view *v = x ? view_find(x, r->conn) : NULL;
 
-	if (cr->stream > 1)
+	if (cr->stream >= WIRE_STREAMS)
 		return -1;
 	if (v && v->until[cr->stream] < cr->until) {
 		v->until[cr->stream] = cr->until;

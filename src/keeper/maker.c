@@ -194,6 +194,15 @@ static int warm_up(const struct kbox *b, struct err *e)
 	return sock_send(b->init, &forget, sizeof(forget), NULL, 0, NULL, 0, e);
 }
 
+static int start_seed(const struct kbox *b, const struct seed_kind *kind, struct err *e)
+{
+	struct wire_seed told = { .head = sock_head(WIRE_SEED, 0) };
+	char words[160];
+	int n = snprintf(words, sizeof(words), "%s%c%s", kind->program, 0, kind->script);
+
+	return sock_send(b->init, &told, sizeof(told), words, (size_t)n + 1, NULL, 0, e);
+}
+
 static int mount_volumes(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
 {
 	for (; sp->nvolumes < b->meta.nmounts; sp->nvolumes++) {
@@ -246,6 +255,8 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		made = warm_up(b, e);
 	if (made == 0 && j->orders >= 0)
 		made = zygote_plant(j->orders, b, &sp, j->seed_without, e);
+	if (made == 0 && j->starts)
+		made = start_seed(b, j->starts, e);
 	if (made == 0 && j->home_of)
 		made = zygote_start(h, b, j->home_of->program, j->home_of->name, &j->zygote, e);
 	for (int i = 0; !j->cgroup && i < sp.ntasks; i++)

@@ -30,6 +30,7 @@ struct job {
 	uint64_t without, seed_without; /* test builds */
 	unsigned lane; /* of the pool it is for, or would have been */
 	int orders; /* -1, or a zygote's socket: have it fork a seed into the box */
+	const struct seed_kind *starts;  /* have init start this seed in it */
 	const struct seed_kind *home_of; /* start this zygote in the box */
 	struct zygote_birth zygote;      /* and here it is */
 	int for_pool, warm; /* warm: run something in it before it is needed */

@@ -130,8 +130,7 @@ static int give_one(struct keeper *k, unsigned lane, struct err *e)
 	struct job *j = job_new();
 
 	j->for_pool = 1;
-	j->lane = lane;
-	j->orders = lane ? seed_orders(k, lane) : -1;
+	seed_for_job(k, j, lane);
 	j->warm = !lane && l->pooled * 2 >= l->depth; /* while others are waiting for it, it is late already */
 	if (pool_begin(k, j, &k->common, lane || k->host.cgroups.version == 2, e) < 0) {
 		own_close_fd(&j->orders);
@@ -156,7 +155,7 @@ static int refill_lane(struct keeper *k, unsigned lane, uint64_t now, struct err
 {
 	struct lane *l = &k->lanes[lane];
 
-	if (lane && !k->zygotes[lane].ready)
+	if (lane && !seed_ready(k, lane))
 		return 0;
 	if (l->pooled + l->making >= l->depth || may_wait(k, l, now))
 		return 0;

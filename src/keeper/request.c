@@ -176,8 +176,7 @@ static void create_new(struct keeper *k, const struct waiter *who, const struct 
 	j->ref = who->ref;
 	j->without = w->without;
 	j->seed_without = w->seed_without;
-	j->lane = lane;
-	j->orders = lane ? seed_orders(k, lane) : -1;
+	seed_for_job(k, j, lane);
 	if (pool_begin_with(k, j, limits,
 			    k->host.cgroups.version != 0 && !(w->head.flags & WIRE_CREATE_IDLE), w,
 			    &e) < 0) {
@@ -268,6 +267,8 @@ void request_made(struct keeper *k, struct job *take_job)
 			return;
 		}
 	}
+	if (j->for_pool && j->lane)
+		seed_failed(k, j->lane);
 	if (j->for_pool)
 		pool_failed(k, &e);
 	else if (j->lane && !j->seed_without)

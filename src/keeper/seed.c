@@ -18,14 +18,17 @@
 #define LANE_IDLE_NS (120 * SECOND)    /* then its boxes go, ... */
 #define ZYGOTE_IDLE_NS (600 * SECOND)  /* ... and then what they come from */
 #define RETRY_NS (2 * SECOND)
+#define FAILED_RETRY_NS (30 * SECOND)
 #define ABSENT_RETRY_NS (600 * SECOND)
 #define FORKS_MOST 10000 /* children share one layout of memory and one hash seed: not for ever */
 #define MEMORY_LOW 10    /* percent available */
 
 const struct seed_kind seed_kinds[SEED_LANES] = {
-	{ "", "", 0 },
-	{ "python", "/usr/bin/python3", 8 },
-	{ "python-data", "/usr/bin/python3", 4 },
+	{ "", "", NULL, 0 },
+	{ "python", "/usr/bin/python3", NULL, 8 },
+	{ "python-data", "/usr/bin/python3", NULL, 4 },
+	/* It has threads, so it cannot be forked. */
+	{ "node", "/usr/bin/node", "/opt/atoll/seed_node.js", 3 },
 };
 
 unsigned seed_lane(const char *name)
@@ -44,7 +47,7 @@ static void make_zygote(struct keeper *k, unsigned lane)
 	struct job *j;
 	struct err e;
 
-	if (z->making || z->src.fd >= 0 || k->stopping || now_ns() < z->retry_ns)
+	if (seed_kinds[lane].script || z->making || z->src.fd >= 0 || k->stopping || now_ns() < z->retry_ns)
 		return;
 	j = job_new();
 	j->for_pool = 1; /* behind whatever a client waits for */
@@ -167,20 +170,37 @@ int seed_wanted(struct keeper *k, unsigned lane)
 	if (z->forks >= FORKS_MOST)
 		end_zygote(k, z, 0);
 	make_zygote(k, lane);
-	if (k->pool_depth) /* a keeper without a pool forks on demand only */
+	if (k->pool_depth && now_ns() >= z->retry_ns) /* a keeper without a pool forks on demand only */
 		k->lanes[lane].depth = seed_kinds[lane].depth;
 	keeper_wake_in(k, TEND_MS);
-	return z->ready;
+	return seed_ready(k, lane);
 }
 
-int seed_orders(struct keeper *k, unsigned lane)
+int seed_ready(const struct keeper *k, unsigned lane)
+{
+	const struct zygote *z = &k->zygotes[lane];
+
+	return seed_kinds[lane].script ? now_ns() >= z->retry_ns : z->ready;
+}
+
+void seed_for_job(struct keeper *k, struct job *j, unsigned lane)
 {
 	struct zygote *z = &k->zygotes[lane];
 
-	if (!z->ready)
-		return -1;
+	j->lane = lane;
+	if (!lane)
+		return;
 	z->forks++;
-	return fcntl(z->src.fd, F_DUPFD_CLOEXEC, 3);
+	if (seed_kinds[lane].script)
+		j->starts = &seed_kinds[lane];
+	else
+		j->orders = fcntl(z->src.fd, F_DUPFD_CLOEXEC, 3);
+}
+
+void seed_failed(struct keeper *k, unsigned lane)
+{
+	k->lanes[lane].depth = 0;
+	k->zygotes[lane].retry_ns = now_ns() + FAILED_RETRY_NS;
 }
 
 static void empty_lane(struct keeper *k, unsigned lane)
@@ -205,7 +225,7 @@ void seed_tend(struct keeper *k)
 			empty_lane(k, i);
 		if (idle > ZYGOTE_IDLE_NS)
 			end_zygote(k, z, 0);
-		any |= z->src.fd >= 0;
+		any |= z->src.fd >= 0 || k->lanes[i].depth;
 	}
 	if (any)
 		keeper_wake_in(k, TEND_MS);

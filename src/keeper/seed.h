@@ -13,9 +13,10 @@ struct job;
 struct seed_kind {
 	const char *name;    /* as a client asks for it */
 	const char *program; /* in the box */
+	const char *script;  /* NULL: forked from a zygote; else started in the box with this */
 	unsigned depth;      /* boxes that wait with one, once it is in demand */
 };
-enum { SEED_LANES = 3 }; /* 0 is the plain lane */
+enum { SEED_LANES = 4 }; /* 0 is the plain lane */
 extern const struct seed_kind seed_kinds[SEED_LANES];
 
 struct zygote {
@@ -29,9 +30,11 @@ struct zygote {
 };
 
 unsigned seed_lane(const char *name); /* 0: no such seed */
-/* Somebody wants one: from now on they are made in advance. 1: one can be forked at once. */
+/* Somebody wants one: from now on they are made in advance. 1: a box can have one now. */
 int seed_wanted(struct keeper *k, unsigned lane);
-int seed_orders(struct keeper *k, unsigned lane); /* a copy of the zygote's socket, or -1 */
+int seed_ready(const struct keeper *k, unsigned lane);
+void seed_for_job(struct keeper *k, struct job *j, unsigned lane); /* the box it makes will have one */
+void seed_failed(struct keeper *k, unsigned lane); /* a box could not have one: not again for a while */
 void seed_home_made(struct keeper *k, struct job *take_job);
 void seed_news(struct keeper *k, struct zygote *z);
 void seed_home_died(struct keeper *k, struct kbox *home);

@@ -181,8 +181,34 @@ static const char first[] =
 	") STRICT;"
 	"CREATE INDEX idempotency_age ON idempotency (created_ns);";
 
+static const char contexts[] =
+	"CREATE TABLE contexts ("
+	" id TEXT PRIMARY KEY,"
+	" box TEXT NOT NULL,"
+	" language TEXT NOT NULL,"
+	" standing INTEGER NOT NULL,"
+	" created_ns INTEGER NOT NULL,"
+	" cwd TEXT NOT NULL,"
+	" env TEXT NOT NULL CONSTRAINT \"env is a JSON object\""
+	"  CHECK (json_valid(env) AND json_type(env) = 'object'),"
+	" run TEXT NOT NULL,"
+	" ref INTEGER NOT NULL,"
+	" cell INTEGER NOT NULL,"
+	" status TEXT NOT NULL,"
+	" from_stdout INTEGER NOT NULL,"
+	" from_stderr INTEGER NOT NULL,"
+	" from_channel INTEGER NOT NULL,"
+	" said INTEGER NOT NULL,"
+	" began_ns INTEGER NOT NULL,"
+	" deadline_ns INTEGER NOT NULL,"
+	" max_output INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX contexts_box ON contexts (box, created_ns, id);"
+	"CREATE UNIQUE INDEX contexts_standing ON contexts (box, language) WHERE standing;";
+
 const char *const schema_steps[] = {
 	first,
+	contexts,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

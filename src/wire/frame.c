@@ -26,7 +26,7 @@ static const struct shape {
 	[WIRE_ERROR] = { "ERROR", sizeof(struct wire_error), NO_TAIL },
 	[WIRE_ADOPT] = { "ADOPT", sizeof(struct frame), NO_TAIL },
 	[WIRE_KEEP] = { "KEEP", sizeof(struct frame), NO_TAIL },
-	[WIRE_SEED] = { "SEED", sizeof(struct wire_seed), NO_TAIL },
+	[WIRE_SEED] = { "SEED", sizeof(struct wire_seed), TAIL },
 	[WIRE_START] = { "START", sizeof(struct wire_start), TAIL },
 	[WIRE_SIGNAL] = { "SIGNAL", sizeof(struct wire_signal), NO_TAIL },
 	[WIRE_RESIZE] = { "RESIZE", sizeof(struct wire_resize), NO_TAIL },

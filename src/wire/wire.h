@@ -12,6 +12,7 @@
 #define WIRE_MAX 65536 /* one frame, everything included */
 #define WIRE_FDS 8     /* descriptors that may ride on one frame */
 #define WIRE_ID 16     /* box id with its NUL, padded */
+#define WIRE_STREAMS 3 /* of an exec: 0 stdout or terminal, 1 stderr, 2 the channel */
 #define WIRE_MOUNTS 4  /* volumes that one box may have */
 #define WIRE_VOLUME_ID 32
 #define WIRE_PATH 120  /* where a volume is mounted */
@@ -45,12 +46,13 @@ enum wire_type {
 	/* keeper -> init */
 	WIRE_ADOPT = 32, /* fds: write "0" into each to enter the box's cgroups, then drop them */
 	WIRE_KEEP,       /* the keeper has recorded you: outlive it */
-	WIRE_SEED,       /* struct wire_seed + fd: an interpreter waits in you, on that socket */
+	WIRE_SEED,       /* struct wire_seed + fd: an interpreter waits in you, on that socket; or tail: start
+			  * this one, which will */
 	/* client -> init */
 	WIRE_START = 48, /* struct wire_start, tail: argv, env, cwd; or the tail in one memfd */
 	WIRE_SIGNAL,     /* struct wire_signal */
 	WIRE_RESIZE,     /* struct wire_resize */
-	WIRE_STDIN,      /* tail: bytes; an empty tail closes it */
+	WIRE_STDIN,      /* tail: bytes; an empty tail closes it. WIRE_STDIN_CHANNEL: to the channel */
 	WIRE_CREDIT,     /* struct wire_credit: you may send this stream up to this offset */
 	WIRE_READ,       /* struct wire_credit with from: (re)attach this connection -> READING */
 	WIRE_FORGET,     /* drop a finished exec and its logs */
@@ -65,7 +67,7 @@ enum wire_type {
 	WIRE_STARTED = 64, /* struct wire_started */
 	WIRE_OUTPUT,       /* struct wire_output, tail: bytes */
 	WIRE_READING,      /* struct wire_reading: the offset that will really be served */
-	WIRE_ROOM,         /* struct wire_room: stdin bytes accepted so far + what fits now */
+	WIRE_ROOM,         /* struct wire_room: stdin bytes accepted so far + what fits now; flags as STDIN */
 	WIRE_EXIT,         /* struct wire_exit: the exec is over and drained */
 	WIRE_EXEC,         /* struct wire_exec */
 	WIRE_DONE,         /* end of a listing, or a request without another answer is done */
@@ -212,11 +214,13 @@ struct wire_error {
 
 struct wire_seed {
 	struct frame head;
-	int32_t pid; /* in the box */
+	int32_t pid; /* in the box; with a tail: 0 */
 	uint32_t pad;
 };
 
 /* ---- client <-> init ---- */
+
+enum { WIRE_STDIN_CHANNEL = 1 << 0 }; /* flags of STDIN and ROOM: of the channel, not of stdin */
 
 enum { /* wire_start.head.flags */
 	WIRE_START_PTY = 1 << 0,   /* one terminal instead of pipes; its output is stream 0 */
@@ -226,6 +230,7 @@ enum { /* wire_start.head.flags */
 	WIRE_START_MEMFD = 1 << 4, /* the tail is in the one descriptor that rides along */
 	WIRE_START_SEED = 1 << 6,  /* let the waiting interpreter be it, if there is one */
 	WIRE_START_APART = 1 << 5, /* no output to the starter, only STARTED (if asked) and EXIT */
+	WIRE_START_CHANNEL = 1 << 7, /* descriptor 3 is a socket, both ways: stream 2; not with PTY */
 };
 
 struct wire_start {
@@ -237,7 +242,7 @@ struct wire_start {
 	uint16_t rows, cols;      /* PTY */
 	uint64_t log_bytes;       /* kept per stream; more than this unread by all blocks or drops */
 	uint64_t fsize_bytes;     /* RLIMIT_FSIZE; 0: none */
-	uint64_t credit[2];       /* initial credit for stdout and stderr */
+	uint64_t credit[WIRE_STREAMS]; /* initial, for each stream */
 	uint64_t without;         /* test builds: rows of init's step table to leave out */
 };
 
@@ -255,14 +260,14 @@ struct wire_resize {
 
 struct wire_credit {
 	struct frame head;
-	uint32_t stream; /* 0 stdout or terminal, 1 stderr; READ only: WIRE_NO_STREAM */
+	uint32_t stream; /* below WIRE_STREAMS; READ only: WIRE_NO_STREAM */
 	uint32_t pad;
 	uint64_t from;   /* READ only: first byte wanted */
 	uint64_t until;  /* absolute offset; credits never shrink */
 };
 
-enum { WIRE_NO_STREAM = 2 }; /* READ: attach for the EXIT alone; READING says 0 and 0 */
-enum { WIRE_READ_MORE = 1 << 0 }; /* READ: one for the other stream follows, hold EXIT until then */
+enum { WIRE_NO_STREAM = WIRE_STREAMS }; /* READ: attach for the EXIT alone; READING says 0 and 0 */
+enum { WIRE_READ_MORE = 1 << 0 }; /* READ: one for another stream follows, hold EXIT until then */
 
 struct wire_connect {
 	struct frame head;
@@ -310,8 +315,8 @@ struct wire_exit {
 	uint64_t wall_us, user_us, system_us;
 	uint64_t max_rss_kib;    /* of the largest process */
 	uint64_t reads, writes;  /* blocks in and out */
-	uint64_t bytes[2];       /* written to each stream, all of it */
-	uint64_t dropped[2];     /* of those, no longer kept */
+	uint64_t bytes[WIRE_STREAMS];   /* written to each stream, all of it */
+	uint64_t dropped[WIRE_STREAMS]; /* of those, no longer kept */
 	uint64_t stdin_bytes;    /* consumed by the program */
 	uint64_t disk_free, disk_size, files_free, files_size; /* of the box, at the end */
 	uint32_t cut;            /* streams that somebody still held open when grace ended */
@@ -325,11 +330,13 @@ struct wire_exec {
 	uint8_t over;           /* ended and drained: a READ leads to its EXIT */
 	uint8_t tty;            /* one terminal, output on stream 0 */
 	uint8_t stdin_open;     /* STDIN still reaches it */
-	uint8_t pad;
+	uint8_t channel;        /* has one, and it is open */
 	uint16_t rows, cols;    /* tty */
-	uint64_t tip[2], kept_from[2];
+	uint64_t tip[WIRE_STREAMS], kept_from[WIRE_STREAMS];
 	uint64_t stdin_bytes;   /* accepted so far: the offset of the next STDIN byte */
 	uint64_t stdin_room;    /* as in ROOM */
+	uint64_t channel_bytes; /* the same, to the channel */
+	uint64_t channel_room;
 	uint64_t wall_us;
 };
 
