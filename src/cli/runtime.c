@@ -9,8 +9,8 @@ void runtime_list(struct trouble *t)
 {
 	auto_buf struct buf all = { 0 };
 
-	for (unsigned i = 0; i < lang_nrows; i++)
-		buf_printf(&all, "%s%s", i ? " " : "", lang_rows[i].name);
+	for (unsigned i = 0; i < lang_count(); i++)
+		buf_printf(&all, "%s%s", i ? " " : "", lang_at(i)->name);
 	trouble_hint(t, "list", "%s", buf_str(&all));
 }
 
@@ -19,8 +19,8 @@ static int unknown(const char *name, struct trouble *t)
 	const char *names[MOST_LANGS + 1] = { 0 }, *close;
 	char shown[SHOWN];
 
-	for (unsigned i = 0; i < lang_nrows && i < MOST_LANGS; i++)
-		names[i] = lang_rows[i].name;
+	for (unsigned i = 0; i < lang_count() && i < MOST_LANGS; i++)
+		names[i] = lang_at(i)->name;
 	trouble_what(t, "not_found", "no template named '%s'", trouble_shown(name, shown));
 	close = nearest_of(name, names);
 	if (close)
@@ -42,9 +42,12 @@ static int cannot_tell(const char *file, struct trouble *t)
 
 static int not_installed(const struct lang *l, struct trouble *t)
 {
+	auto_buf struct buf how = { 0 };
+
+	lang_install(l, &how);
 	trouble_what(t, "not_found", "%s is not installed on this machine", l->name);
 	trouble_why(t, "no %s", lang_program(l));
-	trouble_hint(t, "install", "sudo apt-get install %s", l->package);
+	trouble_hint(t, "install", "%s", buf_str(&how));
 	return STATUS_NO_PROGRAM;
 }
 
