@@ -10,14 +10,18 @@
 #include "box/clerk.h"
 #include "box/record.h"
 #include "fleet/tap.h"
+#include "lang/diag.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { OUTPUT_MAX = 1024 * 1024, STEPS = 4, AUDITED = 200, INSTALL_MS = 300000 };
+enum { OUTPUT_MAX = 1024 * 1024, STEPS = 4, AUDITED = 200, INSTALL_MS = 300000,
+       VERSION_MS = 10000 };
+
+#define VERSION "version" /* is it the one that was asked for? Nobody is told of this step */
 
 struct step {
-	const char *what;       /* "install", "compile", "run" */
+	const char *what;       /* VERSION, "install", "compile", "run" */
 	const char **argv;      /* NULL until it starts, with a row: */
 	const char *const *row; /* of the language */
 	uint32_t wall_ms;
@@ -55,6 +59,7 @@ struct flow {
 	int streaming;
 	struct buf out[2];
 	uint64_t dropped[2];
+	struct buf said; /* by this step, for diag.h: what a compiler begins with, a program ends with */
 };
 
 #define EXEC_FIELDS                                                                                \
@@ -122,6 +127,7 @@ static void flow_free(struct flow *w)
 	free(w->env);
 	program_fini(&w->program);
 	buf_fini(&w->text);
+	buf_fini(&w->said);
 	buf_fini(&w->out[0]);
 	buf_fini(&w->out[1]);
 	json_decref(w->request);
@@ -204,11 +210,59 @@ static const struct flow_door native = { .over = tell_record, .running = tell_ru
 
 static void next_step(struct flow *w);
 
+/* Said in words before: now as data. The record is stored after this. */
+static void note_errors(struct flow *w, json_t *record, int failed)
+{
+	const char *what = w->steps[w->at].what;
+	const struct lang *l = w->program.lang;
+	json_t *found = NULL;
+
+	if (l && !strcmp(what, "compile") && (found = diag_errors(l, buf_str(&w->said), w->said.len)))
+		json_object_set_new(record, "errors", found);
+	else if (l && failed && !strcmp(what, "run") &&
+		 (found = diag_fault(l, buf_str(&w->said), w->said.len)))
+		json_object_set_new(record, "error", found);
+	buf_cut(&w->said, 0);
+}
+
+static void note_said(struct flow *w, unsigned stream, const char *bytes, size_t n)
+{
+	int last = w->at + 1 == w->nsteps;
+
+	if (w->program.lang && !last)
+		diag_head(&w->said, bytes, n);
+	else if (w->program.lang && (stream == 1 || w->pty))
+		diag_tail(&w->said, bytes, n);
+}
+
+static int is_version(const struct flow *w)
+{
+	return !strcmp(w->steps[w->at].what, VERSION);
+}
+
+/* 1: it is not what was asked for, and w is no more. */
+static int wrong_version(struct flow *w)
+{
+	char has[LANG_VERSION + 1];
+	struct err e;
+
+	lang_version_in(buf_str(&w->said), w->said.len, has);
+	if (lang_pin_fits(w->program.pin, has))
+		return 0;
+	err_set(&e, ERR_INVALID, "language: %s %s was asked for; there is %s", w->program.lang->name,
+		w->program.pin, *has ? has : "one that does not tell");
+	flow_fail(w, &e);
+	return 1;
+}
+
 static void step_over(struct flow *w, json_t *record)
 {
 	int64_t status = json_integer_value(json_object_get(record, "status"));
 
 	w->tapped = 0;
+	if (is_version(w) && status == 0 && wrong_version(w))
+		return;
+	note_errors(w, record, status != 0);
 	if (status == 0 && w->at + 1 < w->nsteps) {
 		w->at++;
 		next_step(w);
@@ -225,6 +279,9 @@ static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const cha
 	uint64_t max = OUTPUT_MAX;
 	size_t room;
 
+	note_said(w, stream, bytes, n);
+	if (is_version(w))
+		return;
 	if (w->streaming) {
 		if (w->call && feed_output(&w->feed, types[stream], stream, offset, bytes, n))
 			tap_stop(t, 1);
@@ -256,7 +313,7 @@ static void waited(struct run_wait *x, json_t *record)
 
 static void say_started(struct flow *w, const struct run *r)
 {
-	if (w->streaming && w->call)
+	if (w->streaming && w->call && !is_version(w))
 		feed_event(&w->feed,
 			   json_pack("{s:s, s:s, s:s, s:s}", "type", "started", "box", w->box,
 				     "exec", r->id, "step", w->steps[w->at].what));
@@ -515,19 +572,16 @@ static uint64_t usual_run_ms(const struct flow *w)
 	return conf || open || !w->program.lang ? conf : w->program.lang->times.run;
 }
 
-static int plan_program(struct flow *w, struct err *e)
+static void plan_program(struct flow *w)
 {
 	const struct program *p = &w->program;
 
-	if (program_read(&w->program, w->body, e) < 0)
-		return -1;
 	if (p->compile[0])
 		add_step(w, (struct step){ .what = "compile",
 					   .row = p->compile,
 					   .wall_ms = stage_ms(w, "compile_ms",
 							       p->lang->times.compile) });
 	add_step(w, (struct step){ .what = "run", .row = p->lang->run });
-	return 0;
 }
 
 /* The language's variables first: those of the request replace them. */
@@ -580,13 +634,19 @@ static int plan(struct flow *w, struct err *e)
 	if (check_files(json_object_get(w->body, "files"), e) < 0 ||
 	    box_check_env(json_object_get(w->body, "env"), e) < 0)
 		return -1;
+	if (coded && program_read(&w->program, w->body, e) < 0)
+		return -1;
+	if (coded && *w->program.pin)
+		add_step(w, (struct step){ .what = VERSION,
+					   .row = w->program.lang->version,
+					   .wall_ms = VERSION_MS });
 	if (install)
 		add_step(w, (struct step){ .what = "install",
 					   .argv = words_of(install),
 					   .wall_ms = stage_ms(w, "install_ms", INSTALL_MS) });
-	if (coded && plan_program(w, e) < 0)
-		return -1;
-	if (!coded)
+	if (coded)
+		plan_program(w);
+	else
 		add_step(w, (struct step){ .what = "run", .argv = words_of(command) });
 	w->steps[w->nsteps - 1].wall_ms =
 		timeout ? (uint32_t)json_integer_value(timeout)

@@ -56,6 +56,8 @@ static int find_language(struct program *p, const json_t *body, struct err *e)
 		return err_set(e, ERR_NOT_FOUND, "language: %s is not installed on this host: %s",
 			       p->lang->name, buf_str(&how));
 	}
+	if (p->pin[strspn(p->pin, "0123456789.")] || strlen(p->pin) > LANG_VERSION)
+		return err_set(e, ERR_INVALID, "language: '%.40s' is no version", p->pin);
 	p->compile = lang_compiler(p->lang, with);
 	if (!p->compile)
 		return err_set(e, ERR_INVALID, "compiler: %s knows no '%.40s'", p->lang->name, with);
