@@ -31,6 +31,7 @@ struct api {
 	struct oidc *oidc; /* NULL: no tokens of others are taken */
 	struct quota *quota;
 	struct gauges *gauges;
+	struct survey *survey; /* NULL: nobody has asked for languages yet */
 	struct wire_about about; /* the keeper's figures ... */
 	uint64_t about_ms;       /* ... of then; 0: never asked */
 	struct call *calls; /* all that are under way */

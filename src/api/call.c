@@ -7,6 +7,7 @@
 #include "api/auth.h"
 #include "api/fields.h"
 #include "api/gauge.h"
+#include "api/languages.h"
 #include "api/ops.h"
 #include "api/quota.h"
 #include "base/log.h"
@@ -616,6 +617,7 @@ int api_init(struct api *a, struct err *e)
 void api_fini(struct api *a)
 {
 	timer_fini(&a->second);
+	languages_fini(a);
 	gauges_free(a->gauges);
 	quota_fini(a);
 	auth_free(a->auth);

@@ -12,6 +12,7 @@
 #include "api/flow.h"
 #include "api/fragment.h"
 #include "api/keys.h"
+#include "api/languages.h"
 #include "api/ops.h"
 #include "api/replay.h"
 #include "api/seeds.h"
@@ -28,6 +29,7 @@ const struct api_route api_routes[] = {
 	{ "GET", "/", NEED_NOTHING, ops_page, "what this is", .group = "daemon" },
 	{ "GET", "/healthz", NEED_NOTHING, ops_health, "is it up?", .group = "daemon" },
 	{ "GET", "/v1/info", NEED_VIEWER, ops_info, "what this daemon is, and who you are to it", .group = "daemon" },
+	{ "GET", "/v1/languages", NEED_VIEWER, languages_list, "what programs may be written in, with versions", .group = "daemon" },
 	{ "GET", "/v1/who", NEED_VIEWER, ops_who, "who you are to it: the cheapest question that needs a key", .group = "daemon" },
 	{ "GET", "/metrics", NEED_VIEWER, ops_metrics, "figures for Prometheus", .group = "daemon" },
 	{ "GET", "/openapi.json", NEED_VIEWER, ops_openapi, "this table", .group = "daemon" },

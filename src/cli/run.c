@@ -8,31 +8,28 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A row of the language's table and the program's arguments behind it. The caller frees it. */
-static const char **with_args(const struct intake *in, const char *const *row)
+/* A row of the language's table, and the program's arguments behind it. The caller frees it. */
+static const char **words(const struct session *s, const struct intake *in, const char *const *row,
+			  int with_args)
 {
-	const char **argv = calloc(LANG_ARGS + in->nargs + 2, sizeof(*argv));
-	unsigned n = 0;
+	static const char *const as_it_is[] = { "{source}", NULL };
+	struct lang_job job = { .source = in->source,
+				.program = in->binary,
+				.sources = in->sources,
+				.unit = in->unit,
+				.memory = s->box.about.limits.mem_bytes };
 
-	if (!argv)
-		abort();
-	if (row)
-		n = lang_command(row, in->source, in->binary, argv);
-	else
-		argv[n++] = in->source;
-	for (unsigned i = 0; i < in->nargs; i++)
-		argv[n++] = in->args[i];
-	return argv;
+	return lang_words(row ? row : as_it_is, &job,
+			  with_args ? (const char *const *)in->args : NULL);
 }
 
 /* A compiler that fails is the run's result: its status, its messages, its record. */
 static int compile(struct session *s, const struct intake *in, int *out_status, struct err *e)
 {
-	const char *argv[LANG_ARGS + 1];
+	auto_free const char **argv = words(s, in, in->lang->compile, 0);
 	struct ending end;
 	int no_stdin = s->no_stdin;
 
-	lang_command(in->lang->compile, in->source, in->binary, argv);
 	s->no_stdin = 1; /* it is the program's */
 	if (session_run(s, argv, &end, e) < 0)
 		return -1;
@@ -42,10 +39,13 @@ static int compile(struct session *s, const struct intake *in, int *out_status, 
 	return 0;
 }
 
-static int in_box(struct session *s, const struct intake *in, const char *const *argv,
+/* command NULL: what the plan says. */
+static int in_box(struct session *s, const struct intake *in, const char *const *command,
 		  int *out_status, struct err *e)
 {
 	int compiled = in->lang && in->lang->compile[0];
+	auto_free const char **planned = NULL;
+	const char *const *argv = command;
 	struct ending end;
 
 	if (intake_put(in, s, e) < 0 || (compiled && compile(s, in, out_status, e) < 0))
@@ -56,27 +56,73 @@ static int in_box(struct session *s, const struct intake *in, const char *const 
 	if ((s->cli->json || s->opt->report) && s->files_put &&
 	    changes_before(&s->changes, &s->box, e) < 0)
 		return -1;
-	s->seeded = 1;
+	if (!command)
+		argv = planned = words(s, in, in->lang ? in->lang->run : NULL, 1);
+	s->seeded = !command;
 	if (session_run(s, argv, &end, e) < 0)
 		return -1;
 	*out_status = session_report(s, in->template, argv, &end);
 	return 0;
 }
 
-static int run_planned(const struct cli *cli, const struct options *opt, const struct intake *in,
-		       const char *const *argv)
+static int is_set(const char *const *env, const char *name)
 {
+	size_t n = strlen(name);
+
+	for (; *env; env++)
+		if (!strncmp(*env, name, n) && (*env)[n] == '=')
+			return 1;
+	return 0;
+}
+
+/* What the language wants where the command line says nothing. Its variables are added to opt's
+ * array; *out_text is what they are made of, to be freed. */
+static void add_wishes(struct options *opt, const struct lang *l, char **out_text)
+{
+	unsigned n = 0, more = 0;
+	size_t size = 1;
+	char *to;
+
+	for (; opt->env[n]; n++)
+		;
+	for (const struct lang_pair *p = l->env; p->key; p++, more++)
+		size += strlen(p->key) + strlen(p->value) + 2;
+	opt->env = realloc(opt->env, (n + more + 1) * sizeof(*opt->env));
+	to = *out_text = malloc(size);
+	if (!opt->env || !to)
+		abort();
+	for (const struct lang_pair *p = l->env; p->key; p++) {
+		if (is_set(opt->env, p->key))
+			continue;
+		opt->env[n++] = to;
+		opt->env[n] = NULL;
+		to += sprintf(to, "%s=%s", p->key, p->value) + 1;
+	}
+	if (l->limits.memory && opt->limits.mem_bytes == WIRE_DEFAULT)
+		opt->limits.mem_bytes = l->limits.memory;
+	if (l->limits.disk && opt->limits.disk_bytes == WIRE_DEFAULT)
+		opt->limits.disk_bytes = l->limits.disk;
+	if (l->limits.processes && opt->limits.pids == (uint32_t)WIRE_DEFAULT)
+		opt->limits.pids = l->limits.processes;
+}
+
+static int run_planned(const struct cli *cli, struct options *opt, const struct intake *in,
+		       const char *const *command)
+{
+	auto_free char *variables = NULL;
 	struct session s;
 	struct err e;
 	int status = 0;
 
-	if (session_open(&s, cli, opt, in->lang && !strcmp(in->lang->name, "python") ? "python" : "", &e) < 0) {
+	if (in->lang)
+		add_wishes(opt, in->lang, &variables);
+	if (session_open(&s, cli, opt, in->seed ? in->seed : "", &e) < 0) {
 		session_close(&s);
 		return session_failed(cli, &e);
 	}
 	s.twice = 1;
 	s.no_stdin = in->from_stdin;
-	if (in_box(&s, in, argv, &status, &e) < 0)
+	if (in_box(&s, in, command, &status, &e) < 0)
 		status = session_failed(cli, &e);
 	session_close(&s);
 	return status;
@@ -93,11 +139,10 @@ static int nothing_to_run(const struct cli *cli)
 	return trouble_say(&t, cli->json, STATUS_USAGE);
 }
 
-static int run_words(const struct cli *cli, const struct options *opt, const struct args *a)
+static int run_words(const struct cli *cli, struct options *opt, const struct args *a)
 {
 	static char *const from_stdin[] = { "-", NULL };
 	char *const *words = a->nwords ? a->words : from_stdin;
-	auto_free const char **argv = NULL;
 	struct intake in;
 	struct trouble t;
 	int status;
@@ -109,8 +154,7 @@ static int run_words(const struct cli *cli, const struct options *opt, const str
 	} else if (intake_program(&in, opt, words, a->nwords ? a->nwords : 1, &t) < 0) {
 		status = trouble_say(&t, cli->json, in.status);
 	} else {
-		argv = with_args(&in, in.lang ? in.lang->run : NULL);
-		status = run_planned(cli, opt, &in, argv);
+		status = run_planned(cli, opt, &in, NULL);
 	}
 	intake_fini(&in);
 	return status;

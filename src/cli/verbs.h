@@ -8,6 +8,7 @@ extern const struct verb verb_ps;
 extern const struct verb verb_kill;
 extern const struct verb verb_bench;
 extern const struct verb verb_completion;
+extern const struct verb verb_lang;
 extern const struct verb verb_version;
 extern const struct verb verb_help;
 

@@ -709,6 +709,7 @@ int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wa
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", f->boot);
 	b->asked_ms = loop_now_ms();
 	ask.head.flags = want->flags;
+	snprintf(ask.seed, sizeof(ask.seed), "%s", want->seed ? want->seed : "");
 	if (want->nmounts) {
 		b->nmounts = ask.nmounts = want->nmounts;
 		b->mounts = calloc(want->nmounts, sizeof(*b->mounts));

@@ -17,6 +17,7 @@ struct berth_want {
 	struct store_box row; /* team, name, session, template, timeouts, metadata, env */
 	struct wire_limits limits;
 	uint16_t flags; /* WIRE_CREATE_* */
+	const char *seed; /* the interpreter that should wait in it; NULL: none */
 	struct wire_mount mounts[WIRE_MOUNTS]; /* volumes; row.volumes tells of them */
 	unsigned nmounts;
 };

@@ -644,6 +644,7 @@ static struct box_command box_words(const struct run_want *want, const char *con
 				    (want->stdin_open ? WIRE_START_STDIN : 0) |
 				    (want->root ? WIRE_START_ROOT : 0) |
 				    (want->channel ? WIRE_START_CHANNEL : 0) |
+				    (want->seed ? WIRE_START_SEED : 0) |
 				    (read ? 0 : WIRE_START_APART)),
 	};
 }
