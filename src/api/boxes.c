@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "box/record.h"
 #include "fleet/run.h"
+#include "lang/lang.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +37,7 @@ const struct field box_create_fields[] = {
 	{ "metadata", FIELD_MAP, 0, 0, 64, "texts to find it by", NULL },
 	{ "env", FIELD_MAP, 0, 0, 1000, "variables of every program in it", NULL },
 	{ "volumes", FIELD_ANY, 0, 0, 0, "[{name, path, read_only}]: at most 4", NULL },
+	{ "warm", FIELD_NAME, 0, 0, 15, "an interpreter that should wait in it: python, python-data, node", NULL },
 	{ "cold", FIELD_BOOL, 0, 0, 0, "not from the pool", NULL },
 	{ 0 },
 };
@@ -231,6 +233,10 @@ int box_want(struct call *c, struct berth_want *out, struct err *e)
 	out->row.env = dump_field(c, "env");
 	out->row.volumes = dump_field(c, "volumes");
 	out->flags = call_flag(c, "cold", 0) ? WIRE_CREATE_COLD : 0;
+	out->seed = call_text(c, "warm", NULL);
+	if (out->seed && !lang_seed_known(out->seed))
+		return err_set(e, ERR_INVALID, "warm: nothing is called '%.15s'; there are: python, python-data, node",
+			       out->seed);
 	if (volumes_want(c, call_get(c, "volumes"), out, e) < 0)
 		return -1;
 	return read_times(c, &out->row, e);

@@ -12,6 +12,7 @@ static struct {
 	int pid; /* 0: none */
 	int sock;
 	int ours[3]; /* of its stdin, stdout, stderr */
+	char program[32];
 } seed;
 
 /* ---- planting ---- */
@@ -68,12 +69,19 @@ static int settle(long err, const int theirs[3])
 	return err < 0 ? (int)err : 0;
 }
 
-int seed_take(int pid, int take_fd)
+static void learn(const struct wire_seed *w)
+{
+	memcpy(seed.program, w->program, sizeof(seed.program));
+	seed.program[sizeof(seed.program) - 1] = '\0';
+}
+
+int seed_take(const struct wire_seed *w, int take_fd)
 {
 	int theirs[3];
 	long err;
 
-	seed.pid = pid;
+	learn(w);
+	seed.pid = w->pid;
 	seed.sock = take_fd;
 	err = open_stdio(theirs);
 	if (err >= 0)
@@ -81,7 +89,7 @@ int seed_take(int pid, int take_fd)
 	return settle(err, theirs);
 }
 
-int seed_run(char **argv)
+int seed_run(const struct wire_seed *w, char **argv)
 {
 	static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[] = "HOME=" HOME;
 	static char *env[] = { path, home, NULL };
@@ -89,6 +97,7 @@ int seed_run(char **argv)
 	int pair[2] = { -1, -1 };
 	long err = sys_socketpair(SOCK_STREAM | SOCK_CLOEXEC, pair);
 
+	learn(w);
 	seed.sock = pair[0];
 	c.channel = pair[1];
 	if (err >= 0)
@@ -104,10 +113,21 @@ int seed_run(char **argv)
 
 /* ---- starting ---- */
 
+/* "/usr/bin/python3" and "python3" are the same to whoever asks; any other path is another file. */
+static int is_meant(const char *name)
+{
+	const char *last = seed.program, *at;
+
+	for (at = last; *at; at++)
+		if (*at == '/')
+			last = at + 1;
+	return !text_compare(name, seed.program) || !text_compare(name, last);
+}
+
 /* A seed is the user's, has pipes, and was made without a limit to its files. */
 static int suits(const struct wire_start *st, const struct args *a)
 {
-	return seed.pid && !(st->head.flags & (WIRE_START_PTY | WIRE_START_ROOT)) &&
+	return seed.pid && is_meant(a->argv[0]) && !(st->head.flags & (WIRE_START_PTY | WIRE_START_ROOT)) &&
 	       !st->fsize_bytes && !st->without && st->tail_bytes < SEED_WORDS - 64 &&
 	       (!*a->cwd || !text_compare(a->cwd, HOME));
 }

@@ -84,14 +84,14 @@ static int plant(const struct request *r)
 		/* The caller closes what is in fds[]. */
 		int fd = (int)sys_fcntl(r->fds[0], F_DUPFD_CLOEXEC, 3);
 
-		err = fd < 0 ? fd : seed_take(r->seed->pid, fd);
+		err = fd < 0 ? fd : seed_take(r->seed, fd);
 	} else {
 		if (end[-1])
 			return -1;
 		for (; at < end && n < WORDS; at += strlen(at) + 1)
 			argv[n++] = at;
 		argv[n] = NULL;
-		err = seed_run(argv);
+		err = seed_run(r->seed, argv);
 	}
 	if (err < 0)
 		sys_exit(70);

@@ -200,6 +200,7 @@ static int start_seed(const struct kbox *b, const struct seed_kind *kind, struct
 	char words[160];
 	int n = snprintf(words, sizeof(words), "%s%c%s", kind->program, 0, kind->script);
 
+	snprintf(told.program, sizeof(told.program), "%s", kind->program);
 	return sock_send(b->init, &told, sizeof(told), words, (size_t)n + 1, NULL, 0, e);
 }
 
@@ -254,7 +255,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 	if (made == 0 && j->warm)
 		made = warm_up(b, e);
 	if (made == 0 && j->orders >= 0)
-		made = zygote_plant(j->orders, b, &sp, j->seed_without, e);
+		made = zygote_plant(j->orders, seed_kinds[j->lane].program, b, &sp, j->seed_without, e);
 	if (made == 0 && j->starts)
 		made = start_seed(b, j->starts, e);
 	if (made == 0 && j->home_of)

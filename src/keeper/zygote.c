@@ -235,7 +235,7 @@ static int order(int orders, const struct kbox *b, const struct spec *sp, uint64
 	return send_order(orders, &o, fds, n, e);
 }
 
-int zygote_plant(int orders, const struct kbox *b, const struct spec *sp,
+int zygote_plant(int orders, const char *program, const struct kbox *b, const struct spec *sp,
 		 uint64_t without, struct err *e)
 {
 	struct wire_seed told = { .head = sock_head(WIRE_SEED, 0) };
@@ -251,6 +251,7 @@ int zygote_plant(int orders, const struct kbox *b, const struct spec *sp,
 	if (done == 0)
 		done = await_report(news[0], &r, e);
 	told.pid = r.pid;
+	snprintf(told.program, sizeof(told.program), "%s", program);
 	if (done == 0)
 		done = sock_send(b->init, &told, sizeof(told), NULL, 0, &talk[0], 1, e);
 	own_close_fd(&talk[0]);

@@ -20,5 +20,5 @@ must_check int zygote_start(const struct host *h, const struct kbox *home, const
 			    const char *name, struct zygote_birth *out, struct err *e);
 
 /* Forks a child into the box and tells its init; blocks until it is sealed. */
-must_check int zygote_plant(int orders, const struct kbox *b, const struct spec *sp,
-			    uint64_t without, struct err *e);
+must_check int zygote_plant(int orders, const char *program, const struct kbox *b,
+			    const struct spec *sp, uint64_t without, struct err *e);

@@ -424,3 +424,17 @@ const char *lang_seed(const struct lang *l, const char *source, size_t len)
 	}
 	return l->seed;
 }
+
+int lang_seed_known(const char *name)
+{
+	for (unsigned i = 0; i < lang_count(); i++) {
+		const struct lang *l = lang_at(i);
+
+		if (l->seed && !strcmp(l->seed, name))
+			return 1;
+		for (const struct lang_list *w = l->seed_when; w && w->key; w++)
+			if (!strcmp(w->key, name))
+				return 1;
+	}
+	return 0;
+}

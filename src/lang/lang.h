@@ -133,3 +133,4 @@ void lang_file_of(const struct lang *l, const char *text, size_t len, char out[L
 
 /* Which warm interpreter suits this program, by a look at what it imports; NULL: none. */
 const char *lang_seed(const struct lang *l, const char *source, size_t len);
+int lang_seed_known(const char *name); /* does any row speak of it? */

@@ -13,6 +13,7 @@ signal statistics string struct subprocess tempfile textwrap threading time time
 types typing unittest urllib.parse uuid warnings weakref""".split()
 DATA = "numpy pandas matplotlib.pyplot".split()
 DRIVER = "/opt/atoll/python.py"
+CHANNEL = 3
 
 driver = None
 
@@ -107,8 +108,11 @@ def become(words):
     argv, env = parts[2:2 + argc], parts[2 + argc:]
     set_environment(env)
     os.chdir(parts[0] or b"/home/user")
-    if argv[1:] == [os.fsencode(DRIVER)] and driver is not None:
-        return 1
+    if argv[1:] == [os.fsencode(DRIVER)]:
+        if driver is not None:
+            return 1
+        os.set_inheritable(CHANNEL, True)
+        plainly(argv)
     if special(argv, env):
         plainly(argv)
     path = os.fsdecode(argv[1])

@@ -216,6 +216,7 @@ struct wire_seed {
 	struct frame head;
 	int32_t pid; /* in the box; with a tail: 0 */
 	uint32_t pad;
+	char program[32]; /* what it can be: the argv[0] of a START that wants it */
 };
 
 /* ---- client <-> init ---- */
