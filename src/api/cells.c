@@ -4,11 +4,14 @@
 #include "api/boxes.h"
 #include "api/contexts.h"
 #include "api/feed.h"
+#include "api/oneshot.h"
 #include "api/quota.h"
 #include "base/base64.h"
 #include "base/own.h"
 #include "box/record.h"
 #include "fleet/context.h"
+#include "lang/driver.h"
+#include "lang/lang.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -327,6 +330,10 @@ void cells_run_standing(struct call *c)
 
 	if (!b)
 		return;
+	if (lang_named(want.language) && !driver_of(want.language)) {
+		oneshot_run(c, b);
+		return;
+	}
 	berth_wake(b);
 	if (!ctx && context_new(b, &want, &ctx, &e) < 0) {
 		call_fail(c, &e);

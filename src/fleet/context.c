@@ -566,7 +566,8 @@ int context_new(struct berth *b, const struct context_want *want, struct context
 	struct context *c;
 
 	if (!driver_of(want->language))
-		return err_set(e, ERR_INVALID, "language: '%.40s' keeps no state between cells",
+		return err_set(e, ERR_INVALID,
+			       "language: there is no interpreter of '%.40s' that keeps its state",
 			       want->language);
 	if (b->ncontexts >= CONTEXT_MAX)
 		return err_set(e, ERR_LIMIT, "box %s has %d contexts already, and no more at once",

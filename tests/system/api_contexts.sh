@@ -76,6 +76,22 @@ the_standing_context_of_a_language_is_made_at_its_first_cell() {
 	is "$(get '.items | map(.language + " " + (.default | tostring)) | join(",")')" "python true"
 }
 
+a_language_without_state_is_compiled_and_run() {
+	have cc
+	new_box
+	api POST "/v1/boxes/$box/cells" '{"language":"c","code":"#include <stdio.h>\nint main(void) { puts(\"from c\"); return 0; }"}'
+	is "$(get '.status + " " + .stdout')" "ok from c" "$body"
+	api POST "/v1/boxes/$box/cells" '{"language":"c","code":"int main(void) { nonsense }"}'
+	is "$(get .status)" error "$body"
+	has "$(get .stderr)" nonsense
+	curl -sS -N -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' \
+		--data-binary '{"language":"c","code":"int main(void) { return 3; }"}' "$url/v1/boxes/$box/cells" >events
+	is "$(jq -r .type events | tr '\n' ' ')" "start error end " "$(cat events)"
+	is "$(jq -r 'select(.type == "end") | .code' events)" 3
+	api POST "/v1/boxes/$box/contexts" '{"language":"c"}'
+	is "$code" 400
+}
+
 events_come_in_order_with_their_places() {
 	new_box
 	context
