@@ -118,6 +118,17 @@ display(2)
 	has "$(cat sse)" '"text/plain":"42"'
 }
 
+numbers_in_a_result_keep_their_digits() {
+	new_box
+	context
+	cell 'class J:
+    def _repr_mimebundle_(self, **kw): return {"application/json": {"x": 0.1234567890123456}}
+J()'
+	is "$(get '.results[0].data["application/json"].x == 0.1234567890123456')" true "$body"
+	stream 'J()'
+	is "$(jq -r 'select(.type == "result") | .data["application/json"].x == 0.1234567890123456' events)" true
+}
+
 bytes_that_are_no_text_come_as_base64() {
 	new_box
 	context
