@@ -38,7 +38,15 @@ class Cell:
     """What one cell said."""
 
     def __init__(self):
-        self.events, self.out, self.err = [], b"", b""
+        self.events, self.parts = [], {"out": bytearray(), "err": bytearray()}
+
+    @property
+    def out(self):
+        return bytes(self.parts["out"])
+
+    @property
+    def err(self):
+        return bytes(self.parts["err"])
 
     def all(self, ev):
         return [e for e in self.events if e["ev"] == ev]
@@ -108,14 +116,14 @@ class Talk:
                     pass
                 if not piece:
                     break
-                setattr(self.cell, name, getattr(self.cell, name) + piece)
+                self.cell.parts[name] += piece
 
     def event(self):
         """The next line of the driver."""
         end = time.monotonic() + LIMIT_S
         while b"\n" not in self.lines:
-            assert time.monotonic() < end, "no word from the driver: %r %r" % (
-                self.cell.out[-300:], self.cell.err[-300:])
+            if time.monotonic() > end:
+                raise AssertionError("no word from the driver: %r %r" % (self.cell.out[-300:], self.cell.err[-300:]))
             ready, _, _ = select.select([self.channel, self.p.stdout, self.p.stderr], [], [], 0.5)
             if self.channel in ready:
                 try:
@@ -182,7 +190,7 @@ class Talk:
     def seen(self, text, stream="out"):
         """Waits until a cell has printed this."""
         end = time.monotonic() + LIMIT_S
-        while text not in getattr(self.cell, stream):
+        while text not in self.cell.parts[stream]:
             assert time.monotonic() < end, "%r was not printed" % text
             select.select([self.p.stdout, self.p.stderr], [], [], 0.5)
             self.drain()
