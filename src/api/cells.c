@@ -4,11 +4,14 @@
 #include "api/boxes.h"
 #include "api/contexts.h"
 #include "api/feed.h"
+#include "api/oneshot.h"
 #include "api/quota.h"
 #include "base/base64.h"
 #include "base/own.h"
 #include "box/record.h"
 #include "fleet/context.h"
+#include "lang/driver.h"
+#include "lang/lang.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -107,7 +110,7 @@ static json_t *end_of(const struct reading *r)
 
 static void add_json(struct buf *line, json_t *take_doc)
 {
-	auto_free char *text = json_dumps(take_doc, JSON_COMPACT | RECORD_DIGITS);
+	auto_free char *text = json_dumps(take_doc, JSON_COMPACT);
 
 	json_decref(take_doc);
 	if (!text)
@@ -228,6 +231,17 @@ static void set_events(json_t *doc, const struct cell *x)
 	json_object_set_new(doc, "error", error ? error : json_null());
 }
 
+/* call_json() rounds, as figures of ours may be; numbers in a result may not. */
+static void answer(struct call *c, json_t *take_doc)
+{
+	auto_free char *text = json_dumps(take_doc, JSON_COMPACT);
+
+	json_decref(take_doc);
+	if (!text)
+		abort();
+	http_reply(c->req, 200, "application/json", text, strlen(text));
+}
+
 static void tell_whole(struct cell_reader *reader)
 {
 	struct reading *r = loop_owner(reader, struct reading, reader);
@@ -244,7 +258,7 @@ static void tell_whole(struct cell_reader *reader)
 	set_events(doc, x);
 	cell_unread(reader);
 	c->drop = NULL;
-	call_json(c, 200, doc);
+	answer(c, doc);
 }
 
 /* ---- asking ---- */
@@ -327,6 +341,10 @@ void cells_run_standing(struct call *c)
 
 	if (!b)
 		return;
+	if (lang_named(want.language) && !driver_of(want.language)) {
+		oneshot_run(c, b);
+		return;
+	}
 	berth_wake(b);
 	if (!ctx && context_new(b, &want, &ctx, &e) < 0) {
 		call_fail(c, &e);

@@ -15,6 +15,7 @@ extern const struct verb verb_help;
 /* Those that speak with the daemon. */
 extern const struct verb verb_exec;
 extern const struct verb verb_attach;
+extern const struct verb verb_repl;
 extern const struct verb verb_wait;
 extern const struct verb verb_new;
 extern const struct verb verb_ls;

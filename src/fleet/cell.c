@@ -2,7 +2,6 @@
 #include "fleet/cell.h"
 #include "base/clock.h"
 #include "base/own.h"
-#include "box/record.h"
 
 #include <string.h>
 
@@ -94,7 +93,8 @@ static int is_needed(const json_t *event)
 
 void cell_event(struct cell *c, uint64_t end, json_t *take_event)
 {
-	auto_free char *text = json_dumps(take_event, JSON_COMPACT | RECORD_DIGITS);
+	/* Numbers in a result are the cell's own: all their digits. */
+	auto_free char *text = json_dumps(take_event, JSON_COMPACT);
 	int needed = is_needed(take_event);
 	size_t n = text ? strlen(text) : 0;
 
@@ -135,10 +135,10 @@ void cell_over(struct cell *c, json_t *take_end)
 	json_object_set_new(take_end, "type", json_string("end"));
 	json_object_set_new(take_end, "cell", json_integer((json_int_t)c->number));
 	json_object_set_new(take_end, "truncated", json_boolean(c->truncated));
-	json_object_set_new(take_end, "duration_ms",
-			    json_real(c->began_ns && c->ended_ns > c->began_ns ?
-					      (double)((c->ended_ns - c->began_ns) / 1000) / 1000 :
-					      0));
+	json_object_set_new(take_end, "duration_us",
+			    json_integer(c->began_ns && c->ended_ns > c->began_ns ?
+						 (c->ended_ns - c->began_ns) / 1000 :
+						 0));
 	c->end = take_end;
 }
 

@@ -63,7 +63,7 @@ void cell_unref(struct cell *c);
 void cell_output(struct cell *c, unsigned stream, uint64_t offset, const char *bytes, size_t n);
 /* end: bytes of the channel since the cell began, this event's line included. */
 void cell_event(struct cell *c, uint64_t end, json_t *take_event);
-/* The last event; "truncated", "duration_ms" and "cell" are added. Later ones are not taken. */
+/* The last event; "truncated", "duration_us" and "cell" are added. Later ones are not taken. */
 void cell_over(struct cell *c, json_t *take_end);
 void cell_tell(struct cell *c); /* all readers: there is more */
 

@@ -228,13 +228,22 @@ static void kill_driver(struct context *c)
 		run_signal(r, SIGKILL);
 }
 
+static char *copy(const char *s)
+{
+	char *c = s ? strdup(s) : NULL;
+
+	if (s && !c)
+		abort();
+	return c;
+}
+
 static void set_end(struct context *c, const char *cause, const char *why, const char *hint)
 {
 	snprintf(c->end.cause, sizeof(c->end.cause), "%s", cause ? cause : "");
 	free(c->end.why);
 	free(c->end.hint);
-	c->end.why = why ? strdup(why) : NULL;
-	c->end.hint = hint ? strdup(hint) : NULL;
+	c->end.why = copy(why);
+	c->end.hint = copy(hint);
 }
 
 static json_t *end_json(const struct context *c, const char *status)
@@ -566,7 +575,8 @@ int context_new(struct berth *b, const struct context_want *want, struct context
 	struct context *c;
 
 	if (!driver_of(want->language))
-		return err_set(e, ERR_INVALID, "language: '%.40s' keeps no state between cells",
+		return err_set(e, ERR_INVALID,
+			       "language: there is no interpreter of '%.40s' that keeps its state",
 			       want->language);
 	if (b->ncontexts >= CONTEXT_MAX)
 		return err_set(e, ERR_LIMIT, "box %s has %d contexts already, and no more at once",
@@ -580,7 +590,7 @@ int context_new(struct berth *b, const struct context_want *want, struct context
 	snprintf(c->row.language, sizeof(c->row.language), "%s", want->language);
 	c->row.standing = want->standing;
 	c->row.created_ns = fleet_now_ns();
-	c->row.cwd = strdup(want->cwd ? want->cwd : "");
+	c->row.cwd = copy(want->cwd ? want->cwd : "");
 	c->row.env = want->env ? json_dumps(want->env, JSON_COMPACT) : NULL;
 	if (start_driver(c, e) < 0 || store_context_insert(b->fleet->store, &c->row, e) < 0) {
 		kill_driver(c);
@@ -736,7 +746,8 @@ static void told(struct run *r)
 {
 	struct context *c = r->user;
 
-	if (r->words_sent >= c->row.said)
+	r->on_told = NULL;
+	if (r->words_sent >= c->said_before)
 		return;
 	kill_driver(c);
 	die(c, "lost", "the daemon ended while it was sending a cell", "restart it");
@@ -765,6 +776,7 @@ static void restore(struct berth *b, struct store_context *take_row)
 	c->row = *take_row;
 	*take_row = (struct store_context){ 0 };
 	memcpy(c->at, c->row.from, sizeof(c->at));
+	c->said_before = c->row.said;
 	if (c->row.began_ns)
 		restore_cell(c);
 	r = run_of(c);

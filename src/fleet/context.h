@@ -53,6 +53,7 @@ struct context {
 	int interrupted; /* the cell's time is over, and it was told so */
 	struct talk talk;
 	uint64_t at[CELL_STREAMS]; /* bytes of its program's streams that were read */
+	uint64_t said_before; /* restored: what the driver must have got by then */
 	struct cell *current;
 	struct cell *queue; /* oldest first */
 	unsigned queued;

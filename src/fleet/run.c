@@ -127,6 +127,7 @@ uint64_t run_say(struct run *r, const void *bytes, size_t n)
 {
 	if (r->over)
 		return run_said(r);
+	run_input_check(r); /* another front may have spoken to it, too */
 	buf_add(&r->words, bytes, n);
 	push_words(r);
 	return run_said(r);

@@ -108,6 +108,7 @@ static int judge(const json_t *doc, struct talk_event *out, const char **why)
 {
 	const char *ev = json_string_value(json_object_get(doc, "ev"));
 	const struct says *s = NULL;
+	struct talk_event found;
 
 	for (unsigned i = 0; ev && i < ARRAY_LEN(table); i++)
 		if (!strcmp(ev, table[i].name))
@@ -115,13 +116,14 @@ static int judge(const json_t *doc, struct talk_event *out, const char **why)
 	*why = s ? "a field is wrong" : "no such event";
 	if (!s)
 		return -1;
-	*out = (struct talk_event){ .kind = s->kind };
-	out->doc = copy_known(s, doc);
-	if (out->doc && (s->kind == TALK_READY || cell_of(doc, &out->cell) == 0) &&
-	    (s->kind != TALK_END || status_of(doc, &out->status) == 0))
-		return 0;
-	json_decref(out->doc);
-	return -1;
+	found = (struct talk_event){ .kind = s->kind, .doc = copy_known(s, doc) };
+	if (!found.doc || (s->kind != TALK_READY && cell_of(doc, &found.cell) < 0) ||
+	    (s->kind == TALK_END && status_of(doc, &found.status) < 0)) {
+		json_decref(found.doc);
+		return -1;
+	}
+	*out = found;
+	return 0;
 }
 
 static int read_line(const char *line, size_t n, struct talk_event *out, struct err *e)

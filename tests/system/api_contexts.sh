@@ -76,6 +76,22 @@ the_standing_context_of_a_language_is_made_at_its_first_cell() {
 	is "$(get '.items | map(.language + " " + (.default | tostring)) | join(",")')" "python true"
 }
 
+a_language_without_state_is_compiled_and_run() {
+	have cc
+	new_box
+	api POST "/v1/boxes/$box/cells" '{"language":"c","code":"#include <stdio.h>\nint main(void) { puts(\"from c\"); return 0; }"}'
+	is "$(get '.status + " " + .stdout')" "ok from c" "$body"
+	api POST "/v1/boxes/$box/cells" '{"language":"c","code":"int main(void) { nonsense }"}'
+	is "$(get .status)" error "$body"
+	has "$(get .stderr)" nonsense
+	curl -sS -N -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' \
+		--data-binary '{"language":"c","code":"int main(void) { return 3; }"}' "$url/v1/boxes/$box/cells" >events
+	is "$(jq -r .type events | tr '\n' ' ')" "start error end " "$(cat events)"
+	is "$(jq -r 'select(.type == "end") | .code' events)" 3
+	api POST "/v1/boxes/$box/contexts" '{"language":"c"}'
+	is "$code" 400
+}
+
 events_come_in_order_with_their_places() {
 	new_box
 	context
@@ -100,6 +116,17 @@ display(2)
 	curl -sS -N -H "X-API-Key: $key" -H 'Accept: text/event-stream' --data-binary '{"code":"6*7"}' "$url$at/cells" >sse
 	has "$(cat sse)" 'id: 0.0.0'
 	has "$(cat sse)" '"text/plain":"42"'
+}
+
+numbers_in_a_result_keep_their_digits() {
+	new_box
+	context
+	cell 'class J:
+    def _repr_mimebundle_(self, **kw): return {"application/json": {"x": 0.1234567890123456}}
+J()'
+	is "$(get '.results[0].data["application/json"].x == 0.1234567890123456')" true "$body"
+	stream 'J()'
+	is "$(jq -r 'select(.type == "result") | .data["application/json"].x == 0.1234567890123456' events)" true
 }
 
 bytes_that_are_no_text_come_as_base64() {

@@ -81,8 +81,11 @@ TEST(what_is_not_of_the_table_is_refused)
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
-		if (line(bad[i]) != -1)
+		int rc = line(bad[i]);
+
+		if (rc != -1)
 			printf("# taken: %s\n", bad[i]);
+		CHECK_INT(rc, -1);
 		CHECK(strstr(e.msg, "the driver said"));
 		e.msg[0] = 0;
 		clear();
