@@ -2,7 +2,7 @@
 PREFIX = /usr/local
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 build: build/build.ninja ## compile; leaves build/atoll, installs nothing
 	@ninja -C build
@@ -18,6 +18,9 @@ check: ## everything that CI runs (needs root)
 
 bench: build ## compare with plain fork, bubblewrap, crun, runc (needs root)
 	@bench/run
+
+bench-programs: build ## real programs with tests, judged, beside plain processes (needs root)
+	@bench/programs
 
 fuzz: ## run the fuzzers for a while
 	@tests/fuzz/run
@@ -35,4 +38,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench fuzz soak install format clean
+.PHONY: help build test check bench bench-programs fuzz soak install format clean

@@ -16,6 +16,9 @@ struct api_conf {
 	int metrics_public;
 	struct store_team quota; /* of a team that has none of its own */
 	int statm; /* /proc/self/statm, opened while it could be; -1: not */
+	const char *state; /* the folder of the store */
+	unsigned batch_jobs;
+	uint64_t batch_bytes, batch_team_bytes, batch_keep_ms;
 	uint32_t own_uid; /* of who started the daemon: owner on the unix socket, as root is */
 };
 
@@ -32,6 +35,7 @@ struct api {
 	struct quota *quota;
 	struct gauges *gauges;
 	struct survey *survey; /* NULL: nobody has asked for languages yet */
+	struct batches *batches;
 	struct wire_about about; /* the keeper's figures ... */
 	uint64_t about_ms;       /* ... of then; 0: never asked */
 	struct call *calls; /* all that are under way */

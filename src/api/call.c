@@ -5,6 +5,7 @@
  * Every step that refuses answers at once, in the one shape of errors. A handler that waits sets
  * c->drop, which is called once: when the answer is out, or when the client has left before. */
 #include "api/auth.h"
+#include "api/batch.h"
 #include "api/fields.h"
 #include "api/gauge.h"
 #include "api/languages.h"
@@ -13,6 +14,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "box/record.h"
+#include "fleet/batch.h"
 #include "fleet/berth.h"
 #include "store/audit.h"
 
@@ -611,13 +613,14 @@ int api_init(struct api *a, struct err *e)
 	a->http.user = a;
 	timer_init(&a->second, a->loop, on_second);
 	timer_set(&a->second, 1000);
-	return quota_init(a, e);
+	return quota_init(a, e) < 0 ? -1 : batch_doors_init(a, e);
 }
 
 void api_fini(struct api *a)
 {
 	timer_fini(&a->second);
 	languages_fini(a);
+	batches_free(a->batches);
 	gauges_free(a->gauges);
 	quota_fini(a);
 	auth_free(a->auth);

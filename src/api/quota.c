@@ -177,25 +177,67 @@ int quota_box(struct call *c)
 	return 1;
 }
 
-int quota_run(struct call *c)
+/* NULL: another program may run, and is counted. Else what is over, and its limit. */
+static const char *count_run(struct team_count *t, uint64_t *out_limit)
 {
-	struct team_count *t = count_of(c->api, c->who.team);
 	const struct store_team *q = &t->team;
 
 	if (q->executions_per_day &&
-	    t->today.executions + t->unwritten.executions >= q->executions_per_day)
-		return refuse(c, "too many executions today", q->executions_per_day,
-			      seconds_to_midnight());
+	    t->today.executions + t->unwritten.executions >= q->executions_per_day) {
+		*out_limit = q->executions_per_day;
+		return "too many executions today";
+	}
 	if (q->output_bytes_per_day &&
-	    t->today.output_bytes + t->unwritten.output_bytes >= q->output_bytes_per_day)
-		return refuse(c, "too many bytes of output today", q->output_bytes_per_day,
-			      seconds_to_midnight());
+	    t->today.output_bytes + t->unwritten.output_bytes >= q->output_bytes_per_day) {
+		*out_limit = q->output_bytes_per_day;
+		return "too many bytes of output today";
+	}
 	if (q->compute_ms_per_month &&
-	    t->month.compute_ms + t->unwritten.compute_ms >= q->compute_ms_per_month)
-		return refuse(c, "too much computing this month", q->compute_ms_per_month,
-			      seconds_to_midnight());
+	    t->month.compute_ms + t->unwritten.compute_ms >= q->compute_ms_per_month) {
+		*out_limit = q->compute_ms_per_month;
+		return "too much computing this month";
+	}
 	t->unwritten.executions++;
-	return 1;
+	return NULL;
+}
+
+int quota_run(struct call *c)
+{
+	uint64_t most;
+	const char *what = count_run(count_of(c->api, c->who.team), &most);
+
+	return what ? refuse(c, what, most, seconds_to_midnight()) : 1;
+}
+
+int quota_item(struct api *a, const char *team, struct err *e)
+{
+	uint64_t most;
+	const char *what = count_run(count_of(a, team), &most);
+
+	if (!what)
+		return 1;
+	err_set(e, ERR_LIMIT, "%s: team %.64s may have %llu", what, team, (unsigned long long)most);
+	return 0;
+}
+
+unsigned quota_boxes_left(struct api *a, const char *team)
+{
+	const struct team_count *t = count_of(a, team);
+	unsigned has;
+
+	if (!t->team.boxes)
+		return UINT32_MAX;
+	has = fleet_team_boxes(&a->fleet, team);
+	return t->team.boxes > has ? (unsigned)(t->team.boxes - has) : 0;
+}
+
+void quota_used(struct api *a, const char *team, uint64_t cpu_ms, uint64_t output_bytes)
+{
+	struct team_count *t = count_of(a, team);
+
+	t->unwritten.boxes_created++;
+	t->unwritten.compute_ms += cpu_ms;
+	t->unwritten.output_bytes += output_bytes;
 }
 
 static void add(struct store_usage *to, const struct store_usage *more)

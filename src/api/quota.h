@@ -18,5 +18,9 @@ void quota_second(struct api *a);
 int quota_request(struct call *c);
 int quota_box(struct call *c);
 int quota_run(struct call *c);
+/* For programs that no request waits for. 0: no more, and e says which. Counts one. */
+int quota_item(struct api *a, const char *team, struct err *e);
+unsigned quota_boxes_left(struct api *a, const char *team);
+void quota_used(struct api *a, const char *team, uint64_t cpu_ms, uint64_t output_bytes);
 json_t *quota_json(struct api *a, const char *team);
 void quota_changed(struct api *a, const char *team); /* its limits, or that it is no more */

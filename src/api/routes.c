@@ -1,6 +1,7 @@
 /* routes.c - every path of the daemon: dispatch, checking, /openapi.json and `atoll api` are made
  * of this table. */
 #include "api/audit.h"
+#include "api/batch.h"
 #include "api/boxes.h"
 #include "api/env.h"
 #include "api/events.h"
@@ -41,6 +42,11 @@ const struct api_route api_routes[] = {
 	{ "DELETE", "/v1/boxes/{box}", NEED_EDITOR, boxes_delete, "end a box; answers when nothing of it is left", .group = "boxes", .action = "box.delete" },
 
 	{ "POST", "/v1/run", NEED_EDITOR, flow_run, "run a program in a box of its own", flow_run_fields, .group = "run", .action = "exec.start" },
+	{ "POST", "/v1/batch", NEED_EDITOR, batch_post, "run many programs, one item per line, each in a fresh box", .query = batch_query, STREAM, .group = "batch", .action = "batch.create" },
+	{ "GET", "/v1/batch", NEED_VIEWER, batch_list, "list batches, newest first", .query = batch_list_query, .group = "batch" },
+	{ "GET", "/v1/batch/{batch}", NEED_VIEWER, batch_show, "how far one is", .group = "batch" },
+	{ "GET", "/v1/batch/{batch}/results", NEED_VIEWER, batch_results_get, "its results from a number on, to the end", .query = batch_results_query, .group = "batch" },
+	{ "DELETE", "/v1/batch/{batch}", NEED_EDITOR, batch_delete, "cancel it", .query = batch_delete_query, .group = "batch", .action = "batch.cancel" },
 	{ "POST", "/v1/boxes/{box}/execs", NEED_EDITOR, execs_start, "run a program", flow_exec_fields, .group = "execs", .action = "exec.start" },
 	{ "GET", "/v1/boxes/{box}/execs", NEED_VIEWER, execs_list, "list programs, newest first", .query = execs_list_query, .group = "execs" },
 	{ "GET", "/v1/boxes/{box}/execs/{exec}", NEED_VIEWER, execs_show, "one program, or its record", .group = "execs" },

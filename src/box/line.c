@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { LAY_PIECE = 48 * 1024 };
+
 /* ---- listeners ---- */
 
 void line_listen(struct line *l, struct listener *x, uint32_t ref, const struct listen_events *on)
@@ -271,6 +273,32 @@ void line_stdin(struct line *l, uint32_t ref, const void *bytes, size_t n)
 void line_channel(struct line *l, uint32_t ref, const void *bytes, size_t n)
 {
 	send_head(l, WIRE_STDIN, ref, WIRE_STDIN_CHANNEL, bytes, n);
+}
+
+void line_lay(struct line *l, uint32_t ref, const char *path, const void *bytes, size_t n)
+{
+	struct wire_put put = { .head = sock_head(WIRE_LAY, ref) };
+	size_t name = strlen(path) + 1, done = 0;
+	char tail[LAY_PIECE];
+
+	if (name > sizeof(tail) / 2)
+		name = sizeof(tail) / 2; /* no file system has such a name: it will be refused there */
+	memcpy(tail, path, name);
+	tail[name - 1] = 0;
+	do {
+		size_t part = n - done < sizeof(tail) - name ? n - done : sizeof(tail) - name;
+
+		if (part)
+			memcpy(tail + name, (const char *)bytes + done, part);
+		post_send(&l->post, &put, sizeof(put), tail, name + part, -1);
+		done += part;
+		put.flags = WIRE_LAY_MORE;
+	} while (done < n);
+}
+
+void line_leash(struct line *l)
+{
+	send_head(l, WIRE_LEASH, 0, 0, NULL, 0);
 }
 
 void line_ask(struct line *l, struct listener *x, const struct listen_events *on, uint8_t type,

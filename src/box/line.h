@@ -62,6 +62,10 @@ void line_signal(struct line *l, uint32_t ref, int signo);
 void line_resize(struct line *l, uint32_t ref, uint16_t rows, uint16_t cols);
 void line_stdin(struct line *l, uint32_t ref, const void *bytes, size_t n); /* n 0: its end */
 void line_channel(struct line *l, uint32_t ref, const void *bytes, size_t n); /* the same */
+/* A file below the home, before anything is started; x is told what went wrong (refused), else
+ * nothing: START may follow at once. */
+void line_lay(struct line *l, uint32_t ref, const char *path, const void *bytes, size_t n);
+void line_leash(struct line *l); /* the box ends with this line */
 /* A frame without a body; answers come to x->on->answer or refused. */
 void line_ask(struct line *l, struct listener *x, const struct listen_events *on, uint8_t type,
 	      uint16_t flags);

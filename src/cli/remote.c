@@ -432,23 +432,17 @@ static int lines_body(void *user, const char *bytes, size_t n)
 	return 0;
 }
 
-int remote_lines(struct remote *r, const char *method, const char *path, json_t *take_body,
-		 int (*each)(void *ctx, json_t *line), void *ctx)
+static int ask_lines(struct remote *r, struct http_call *call, const char *type,
+		     int (*each)(void *ctx, json_t *line), void *ctx)
 {
-	auto_free char *text = take_body ? json_dumps(take_body, JSON_COMPACT) : NULL;
 	struct lines l = { .r = r, .each = each, .ctx = ctx };
-	struct http_call call = { .method = method,
-				  .target = path,
-				  .body = text,
-				  .body_len = text ? strlen(text) : 0,
-				  .on_head = lines_head,
-				  .on_body = lines_body,
-				  .user = &l };
 	struct http_answer a = { 0 };
 	int rc;
 
-	json_decref(take_body);
-	rc = talk(r, &call, text ? "application/json" : NULL, "application/x-ndjson", &a);
+	call->on_head = lines_head;
+	call->on_body = lines_body;
+	call->user = &l;
+	rc = talk(r, call, type, "application/x-ndjson", &a);
 	http_answer_fini(&a);
 	if (l.wrong)
 		rc = garbled(r, l.wrong);
@@ -458,6 +452,27 @@ int remote_lines(struct remote *r, const char *method, const char *path, json_t 
 		rc = rc < 0 ? r->status : 0;
 	buf_fini(&l.held);
 	return rc;
+}
+
+int remote_lines(struct remote *r, const char *method, const char *path, json_t *take_body,
+		 int (*each)(void *ctx, json_t *line), void *ctx)
+{
+	auto_free char *text = take_body ? json_dumps(take_body, JSON_COMPACT) : NULL;
+	struct http_call call = { .method = method,
+				  .target = path,
+				  .body = text,
+				  .body_len = text ? strlen(text) : 0 };
+
+	json_decref(take_body);
+	return ask_lines(r, &call, text ? "application/json" : NULL, each, ctx);
+}
+
+int remote_lines_of(struct remote *r, const char *path, int from, const char *type,
+		    int (*each)(void *ctx, json_t *line), void *ctx)
+{
+	struct http_call call = { .method = "POST", .target = path, .body_fd = &from };
+
+	return ask_lines(r, &call, type, each, ctx);
 }
 
 /* ---- bytes ---- */

@@ -58,6 +58,9 @@ must_check int remote_list(struct remote *r, const char *path,
 /* An answer that comes as lines of JSON. Not 0 from each() ends it, and is returned as 0. */
 must_check int remote_lines(struct remote *r, const char *method, const char *path,
 			    json_t *take_body, int (*each)(void *ctx, json_t *line), void *ctx);
+/* The same for a POST whose body is read from a descriptor to its end. */
+must_check int remote_lines_of(struct remote *r, const char *path, int from, const char *type,
+			       int (*each)(void *ctx, json_t *line), void *ctx);
 /* Bytes there and back. A descriptor of -1: none. */
 struct remote_bytes {
 	const char *method, *path, *type, *accept;

@@ -10,6 +10,7 @@
 #include "init/disk.h"
 #include "init/exec.h"
 #include "init/files.h"
+#include "init/lay.h"
 #include "init/scratch.h"
 #include "init/seed.h"
 #include "init/self.h"
@@ -29,6 +30,7 @@ struct request {
 		const struct wire_credit *credit;
 		const struct wire_connect *connect;
 		const struct wire_seed *seed;
+		const struct wire_put *put;
 	};
 	char *tail;
 	uint32_t tail_len;
@@ -40,6 +42,9 @@ enum {
 	START_FLAGS = WIRE_START_PTY | WIRE_START_STDIN | WIRE_START_ROOT | WIRE_START_TOLD |
 		      WIRE_START_MEMFD | WIRE_START_APART | WIRE_START_CHANNEL | WIRE_START_SEED,
 };
+
+/* Somebody has had us run something: from then on what lies in the box may be a trap. */
+static int used;
 
 static int refuse(const struct request *r, enum err_kind kind, const char *why)
 {
@@ -163,6 +168,7 @@ static int start(const struct request *r)
 		return -1;
 	if (!start_allowed(r))
 		return 0;
+	used |= conn_kept(); /* before that it is the keeper, warming us up */
 	err = args_init(&a, r->start, r->tail, r->tail_len, in_memfd ? r->fds[0] : -1);
 	if (err == -EINVAL) {
 		refuse(r, ERR_INVALID, "the strings are not what the counts say");
@@ -342,11 +348,30 @@ static int files(const struct request *r)
 		return refuse(r, ERR_CONFLICT, "the programs of this box are being ended");
 	if (r->head->flags & WIRE_FILES_ALONE && exec_kill_all() < 0)
 		return refuse(r, ERR_DENIED, "this init is not PID 1");
+	used |= conn_kept();
 	fd = files_start(root);
 	if (fd < 0)
 		conn_error(r->conn, r->head->ref, ERR_NONE, -fd, "start a file worker");
 	else
 		conn_answer(r->conn, &f, sizeof(f), fd);
+	return 0;
+}
+
+/* Silent when it succeeds: START may follow in the same breath. */
+static int lay(const struct request *r)
+{
+	uint32_t n = 0;
+	int err;
+
+	while (n < r->tail_len && r->tail[n])
+		n++;
+	if (n == r->tail_len)
+		return -1;
+	if (used)
+		return refuse(r, ERR_CONFLICT, "something was started in this box already");
+	err = lay_file(r->tail, r->put, r->tail + n + 1, r->tail_len - n - 1);
+	if (err < 0)
+		conn_error(r->conn, r->head->ref, ERR_NONE, -err, "lay a file");
 	return 0;
 }
 
@@ -390,6 +415,7 @@ static const struct verb {
 	[WIRE_LEASH] = { leash, 0 },
 	[WIRE_STAT] = { stat_box, 0 },
 	[WIRE_STOP] = { stop, 0 },
+	[WIRE_LAY] = { lay, 0 },
 	/* clang-format on */
 };
 

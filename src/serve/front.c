@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "fleet/batch.h"
 #include "http/tls.h"
 #include "serve/cell.h"
 #include "wire/sock.h"
@@ -67,8 +68,10 @@ static void warden_says(struct post *p, const struct frame *f, size_t len, int *
 	(void)len;
 	if (f->type == WIRE_FD && *fd >= 0)
 		keeper_came(x, steal_fd(fd));
-	else if (f->type == WIRE_DONE)
+	else if (f->type == WIRE_DONE) {
 		fleet_alone(&x->api.fleet, !timer_pending(&x->drain));
+		batches_alone(x->api.batches);
+	}
 }
 
 static void begin_drain(struct front *x)
@@ -132,6 +135,7 @@ static void all_restored(struct fleet *f)
 			loop_stop(&x->loop);
 			return;
 		}
+	batches_alone(x->api.batches);
 	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
 	post_send(&x->warden, &done, sizeof(done), NULL, 0, -1);
 }
@@ -178,6 +182,11 @@ static struct api_conf api_settings(const struct front_start *s)
 			   .output_bytes_per_day = config_number(c, CONFIG_QUOTA_OUTPUT),
 			   .requests_per_second = (uint32_t)config_number(c, CONFIG_QUOTA_REQUESTS) },
 		.statm = -1,
+		.state = s->folder,
+		.batch_jobs = (unsigned)config_number(c, CONFIG_BATCH_JOBS),
+		.batch_bytes = config_number(c, CONFIG_BATCH_BYTES),
+		.batch_keep_ms = config_number(c, CONFIG_BATCH_KEEP),
+		.batch_team_bytes = config_number(c, CONFIG_QUOTA_BATCH),
 		.own_uid = s->own_uid,
 	};
 }

@@ -19,7 +19,8 @@
 /* In the order of the overview. */
 static const struct verb *const verbs[] = {
 	/* clang-format off */
-	&verb_run, &verb_exec, &verb_shell, &verb_repl, &verb_attach, &verb_ps, &verb_kill, &verb_wait,
+	&verb_run, &verb_batch, &verb_exec, &verb_shell, &verb_repl, &verb_attach, &verb_ps, &verb_kill,
+	&verb_wait,
 	&verb_new, &verb_ls, &verb_show, &verb_rename, &verb_rm, &verb_prune,
 	&verb_volume,
 	&verb_cp, &verb_cat, &verb_put, &verb_diff,

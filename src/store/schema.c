@@ -206,9 +206,32 @@ static const char contexts[] =
 	"CREATE INDEX contexts_box ON contexts (box, created_ns, id);"
 	"CREATE UNIQUE INDEX contexts_standing ON contexts (box, language) WHERE standing;";
 
+static const char batches[] =
+	"CREATE TABLE batches ("
+	" id TEXT PRIMARY KEY,"
+	" team TEXT NOT NULL,"
+	" who TEXT NOT NULL,"
+	" state TEXT NOT NULL CONSTRAINT \"state is known\""
+	"  CHECK (state IN ('receiving', 'running', 'over', 'cancelled')),"
+	" created_ns INTEGER NOT NULL,"
+	" ended_ns INTEGER NOT NULL,"
+	" items INTEGER NOT NULL,"
+	" passed INTEGER NOT NULL,"
+	" failed INTEGER NOT NULL,"
+	" errors INTEGER NOT NULL,"
+	" bytes INTEGER NOT NULL,"
+	" whole INTEGER NOT NULL,"
+	" options TEXT NOT NULL CONSTRAINT \"options are a JSON object\""
+	"  CHECK (json_valid(options) AND json_type(options) = 'object')"
+	") STRICT;"
+	"CREATE INDEX batches_team ON batches (team, created_ns, id);"
+	"CREATE INDEX batches_live ON batches (created_ns, id) WHERE ended_ns = 0;"
+	"CREATE INDEX batches_ended ON batches (ended_ns) WHERE ended_ns > 0;";
+
 const char *const schema_steps[] = {
 	first,
 	contexts,
+	batches,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

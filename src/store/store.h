@@ -1,7 +1,7 @@
 /* store.h - durable rows: one SQLite file, `<dir>/atoll.db`.
  * Owns:         its connections, the prepared statements, the checkpoint thread.
  * Does not own: what the rows mean. Topics have headers of their own: keys.h, teams.h, boxes.h,
- *               runs.h, audit.h, events.h, volumes.h, idempotency.h.
+ *               runs.h, audit.h, events.h, volumes.h, idempotency.h, batches.h.
  *
  * All calls come from one thread. A call that has returned 0 is committed (or part of the group
  * that store_begin() opened): it survives kill -9 of everybody. It was written, not synced: a

@@ -41,6 +41,7 @@ static const struct shape {
 	[WIRE_STAT] = { "STAT", sizeof(struct frame), NO_TAIL },
 	[WIRE_STOP] = { "STOP", sizeof(struct frame), NO_TAIL },
 	[WIRE_LEAVE] = { "LEAVE", sizeof(struct frame), NO_TAIL },
+	[WIRE_LAY] = { "LAY", sizeof(struct wire_put), TAIL },
 	[WIRE_STARTED] = { "STARTED", sizeof(struct wire_started), NO_TAIL },
 	[WIRE_OUTPUT] = { "OUTPUT", sizeof(struct wire_output), TAIL },
 	[WIRE_READING] = { "READING", sizeof(struct wire_reading), NO_TAIL },

@@ -63,6 +63,7 @@ enum wire_type {
 	WIRE_STAT,       /* nothing -> STATUS */
 	WIRE_STOP,       /* end every program, keep the files -> DONE once all are reaped */
 	WIRE_LEAVE,      /* no more output of this exec to this connection; its EXIT still comes */
+	WIRE_LAY,        /* struct wire_put, tail: path NUL bytes: a file, before anything was started */
 	/* init -> client */
 	WIRE_STARTED = 64, /* struct wire_started */
 	WIRE_OUTPUT,       /* struct wire_output, tail: bytes */
@@ -365,6 +366,7 @@ enum {
 	WIRE_PUT_NEW = 1 << 0, /* refuse if it exists (EEXIST) */
 	WIRE_PUT_IF = 1 << 1,  /* refuse unless it is the file of that time and size (ESTALE) */
 };
+enum { WIRE_LAY_MORE = 1 << 0 };   /* flags of LAY: behind what an earlier one wrote */
 enum { WIRE_REMOVE_ONE = 1 << 0 }; /* flags of REMOVE: a folder must be empty */
 enum { WIRE_MOVE_NEW = 1 << 0 };   /* flags of MOVE: refuse if it exists */
 enum { WIRE_COPY_NEW = 1 << 0 };   /* flags of COPY: the same */

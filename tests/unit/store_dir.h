@@ -44,7 +44,7 @@ static void dir_make(char dir[128])
 	}
 }
 
-static void store_done(struct store **s)
+__attribute__((unused)) static void store_done(struct store **s)
 {
 	store_close(*s);
 }

@@ -1,0 +1,14 @@
+/* batch.h - /v1/batch: many programs in one request, results as they end. */
+#pragma once
+#include "api/api.h"
+
+extern const struct field batch_query[], batch_list_query[], batch_results_query[],
+	batch_delete_query[];
+
+void batch_post(struct call *c);
+void batch_list(struct call *c);
+void batch_show(struct call *c);
+void batch_results_get(struct call *c);
+void batch_delete(struct call *c);
+
+must_check int batch_doors_init(struct api *a, struct err *e); /* a->batches */

@@ -1,0 +1,390 @@
+/* job.c - see job.h. */
+#include "lang/lang.h"
+#include "fleet/job.h"
+#include "base/base64.h"
+#include "base/clock.h"
+#include "base/own.h"
+#include "wire/sock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	WINDOW = 256 * 1024,	/* bytes of output that may be on their way */
+	LOG = 128 * 1024,	/* kept by init until we have read them */
+	SLACK = 64 * 1024,	/* more than expected, and still looked at: blanks, say */
+	STDIN_PIECE = 32 * 1024,
+	STUCK_MS = 5000, /* behind its time limit */
+};
+
+static const char *const verdicts[VERDICT_COUNT] = {
+	[VERDICT_PASSED] = "passed",
+	[VERDICT_FAILED] = "failed",
+	[VERDICT_ERROR] = "error",
+};
+
+const char *verdict_name(enum verdict v)
+{
+	return v < VERDICT_COUNT ? verdicts[v] : "error";
+}
+
+const char *why_name(unsigned why)
+{
+	static const char *const more[] = { "stdout", "output", "compile", "invalid", "quota" };
+
+	_Static_assert(ARRAY_LEN(more) == WHY_COUNT - CAUSE_COUNT, "a reason without a name");
+	if (why < CAUSE_COUNT)
+		return cause_name((enum cause)why);
+	return why < WHY_COUNT ? more[why - CAUSE_COUNT] : "host";
+}
+
+static uint64_t now_us(void)
+{
+	return now_ns() / 1000;
+}
+
+/* ---- the verdict ---- */
+
+static void close_box(struct job *j)
+{
+	line_unlisten(&j->ear);
+	line_unlisten(&j->laid);
+	if (j->open)
+		line_close(&j->line); /* and with it ends the box */
+	j->open = 0;
+}
+
+static void fail(struct job *j, unsigned why, const struct err *e)
+{
+	struct job_end end = { .verdict = VERDICT_ERROR, .why = why, .e = *e };
+
+	close_box(j);
+	j->done(j, &end);
+}
+
+static struct ending ending_of(const struct job *j, const struct wire_counted *figures)
+{
+	const struct item_step *s = &j->item.steps[j->step];
+	struct ending end = {
+		.program = s->argv[0],
+		.cwd = j->item.cwd,
+		.end = j->exited ? STREAM_EXITED : STREAM_BOX_DIED,
+		.exited = j->exited,
+		.exit = j->exit,
+		.evidence = figures != NULL,
+		.limits = j->about.limits,
+		.wall_ms = s->wall_ms,
+		.run_us = j->exited ? j->exit.wall_us : now_us() - j->began_us,
+	};
+
+	if (figures)
+		end.figures = *figures;
+	if (j->overdue && !j->exited) { /* what init did not do, we did */
+		end.exited = 1;
+		end.exit = (struct wire_exit){ .why = WIRE_WHY_WALL, .status = 9 };
+		end.end = STREAM_EXITED;
+	}
+	return end;
+}
+
+static int ended_well(const struct job *j, const struct ending *end)
+{
+	return end->exited && end->exit.why == WIRE_WHY_EXIT &&
+	       (j->item.any_code || end->exit.status == j->item.want_code);
+}
+
+static int says_it(const struct job *j, struct job_end *end)
+{
+	const struct item *x = &j->item;
+
+	if (!x->want)
+		return 1;
+	end->differs_line = judge_line(x->how, j->out[0].p, j->out[0].len, x->want, x->want_len);
+	return end->differs_line == 0;
+}
+
+static void conclude(struct job *j, const struct wire_counted *figures)
+{
+	struct job_end end = { .end = ending_of(j, figures), .step = j->item.steps[j->step].what };
+	enum cause cause = cause_of(&end.end);
+	int compiling = j->step + 1 < j->item.nsteps;
+
+	close_box(j);
+	end.verdict = VERDICT_FAILED;
+	end.why = cause;
+	if (j->flooded) {
+		end.why = WHY_OUTPUT;
+	} else if (cause == CAUSE_HOST || cause == CAUSE_OPERATOR) {
+		end.verdict = VERDICT_ERROR;
+		err_set(&end.e, ERR_SYS, "the box was lost");
+	} else if (compiling) {
+		end.why = cause == CAUSE_EXIT ? WHY_COMPILE : (unsigned)cause;
+	} else if (ended_well(j, &end.end)) {
+		int same = says_it(j, &end);
+
+		end.verdict = same ? VERDICT_PASSED : VERDICT_FAILED;
+		end.why = same ? CAUSE_EXIT : WHY_STDOUT;
+	}
+	j->done(j, &end);
+}
+
+static void on_gone(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct job *j = ctx;
+
+	(void)len;
+	(void)fd;
+	(void)e; /* it is gone already */
+	j->asking = NULL;
+	conclude(j, (const struct wire_counted *)f);
+}
+
+/* The end wants explaining: what the kernel says of the whole box, once it is no more. */
+static void look_back(struct job *j)
+{
+	if (j->asking)
+		return;
+	line_unlisten(&j->ear);
+	j->asking = office_ask_box(&j->fleet->office, WIRE_KILL, WIRE_KILL_FIGURES, j->about.id,
+				   WIRE_GONE, on_gone, j);
+}
+
+/* ---- input ---- */
+
+static void push_input(struct job *j, uint64_t room)
+{
+	const struct item *x = &j->item;
+
+	while (j->input_sent < x->input_len && j->input_sent < room) {
+		size_t n = x->input_len - j->input_sent;
+
+		n = n < STDIN_PIECE ? n : STDIN_PIECE;
+		n = room - j->input_sent < n ? (size_t)(room - j->input_sent) : n;
+		line_stdin(&j->line, j->ear.ref, x->input + j->input_sent, n);
+		j->input_sent += n;
+	}
+	if (j->input_sent == x->input_len && !j->input_ended) {
+		line_stdin(&j->line, j->ear.ref, NULL, 0);
+		j->input_ended = 1;
+	}
+}
+
+/* ---- the program ---- */
+
+static void start_step(struct job *j);
+
+static int is_last(const struct job *j)
+{
+	return j->step + 1 == j->item.nsteps;
+}
+
+static void room_came(struct listener *x, uint64_t until)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+
+	if (is_last(j) && j->item.input)
+		push_input(j, until);
+}
+
+static size_t keeps(const struct job *j, unsigned stream)
+{
+	const struct item *x = &j->item;
+	size_t most = x->max_output;
+
+	if (stream == 0 && x->want && is_last(j) && x->want_len + SLACK > most)
+		most = x->want_len + SLACK;
+	return most;
+}
+
+static void output_came(struct listener *x, unsigned stream, uint64_t offset, const char *bytes,
+			size_t n)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+	struct buf *out = &j->out[stream];
+	size_t most = keeps(j, stream), room = out->len < most ? most - out->len : 0;
+
+	buf_add(out, bytes, n < room ? n : room);
+	j->seen[stream] = offset + n;
+	if (n > room && stream == 0 && j->item.want && is_last(j)) {
+		j->flooded = 1; /* whatever else it has to say, it cannot be right any more */
+		look_back(j);
+		return;
+	}
+	line_credit(x, stream, j->seen[stream] + WINDOW);
+}
+
+static void program_ended(struct listener *x, const struct wire_exit *exit)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+	int plain = exit->why == WIRE_WHY_EXIT &&
+		    (exit->status == 0 ||
+		     (is_last(j) && (j->item.any_code || exit->status == j->item.want_code)));
+
+	j->exit = *exit;
+	j->exited = 1;
+	if (exit->why == WIRE_WHY_EXIT && exit->status == 0 && !is_last(j)) {
+		j->step++;
+		start_step(j);
+	} else if (plain) {
+		conclude(j, NULL);
+	} else {
+		look_back(j);
+	}
+}
+
+static void program_refused(struct listener *x, const struct err *e)
+{
+	struct err why = *e;
+
+	fail(loop_owner(x, struct job, ear), CAUSE_HOST, &why);
+}
+
+static void file_refused(struct listener *x, const struct err *e)
+{
+	struct err why = *e;
+
+	err_in(&why, "files");
+	fail(loop_owner(x, struct job, laid), WHY_INVALID, &why);
+}
+
+static const struct listen_events ear_on = {
+	.output = output_came,
+	.room = room_came,
+	.exited = program_ended,
+	.refused = program_refused,
+};
+static const struct listen_events laid_on = { .refused = file_refused };
+
+static void lay_files(struct job *j)
+{
+	const struct item *x = &j->item;
+	uint32_t ref = line_new_ref(&j->line);
+	const char *path;
+	char full[512];
+	json_t *v;
+
+	line_listen(&j->line, &j->laid, ref, &laid_on);
+	json_object_foreach((json_t *)x->files, path, v)
+	{
+		auto_buf struct buf bytes = { 0 };
+		const char *at = item_path(path, full);
+
+		if (json_is_string(v)) {
+			line_lay(&j->line, ref, at, json_string_value(v), json_string_length(v));
+			continue;
+		}
+		v = json_object_get(v, "base64");
+		(void)!base64_decode(&bytes, json_string_value(v), json_string_length(v));
+		line_lay(&j->line, ref, at, bytes.p, bytes.len);
+	}
+	if (x->code)
+		line_lay(&j->line, ref, x->source, x->code, x->code_len);
+	for (const struct lang_pair *f = x->lang ? x->lang->support : NULL; f && f->key; f++)
+		line_lay(&j->line, ref, f->key, f->value, strlen(f->value));
+}
+
+/* How the program is started; with which interpreter it may come is said here and in box_wanted(). */
+static struct box_command command_of(const struct job *j)
+{
+	const struct item_step *s = &j->item.steps[j->step];
+
+	return (struct box_command){
+		.argv = s->argv,
+		.env = j->item.env,
+		.cwd = j->item.cwd,
+		.wall_ms = s->wall_ms,
+		.log_bytes = LOG,
+		.credit = WINDOW,
+		.flags = (uint16_t)((is_last(j) && j->item.input ? WIRE_START_STDIN : 0) |
+				    (is_last(j) && j->item.seed ? WIRE_START_SEED : 0)),
+	};
+}
+
+static struct wire_create box_wanted(const struct job *j)
+{
+	struct wire_create want = { .head = sock_head(WIRE_CREATE, 0),
+				    .template = "base",
+				    .limits = j->item.limits };
+
+	snprintf(want.seed, sizeof(want.seed), "%s", j->item.seed ? j->item.seed : "");
+	return want;
+}
+
+static void start_step(struct job *j)
+{
+	struct box_command cmd = command_of(j);
+	struct err e;
+
+	for (unsigned i = 0; i < 2; i++) {
+		buf_cut(&j->out[i], 0);
+		j->seen[i] = 0;
+	}
+	j->exited = 0;
+	j->began_us = now_us();
+	j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
+	if (line_start(&j->line, &j->ear, line_new_ref(&j->line), &ear_on, &cmd, &e) < 0)
+		fail(j, WHY_INVALID, &e);
+}
+
+/* ---- the box ---- */
+
+static void line_gone(struct line *l, const struct err *why)
+{
+	struct job *j = l->user;
+
+	(void)why;
+	look_back(j); /* it died: for its memory, its CPU time, or with the host */
+}
+
+static void on_box(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct job *j = ctx;
+	struct err own;
+
+	(void)len;
+	j->asking = NULL;
+	if (!f) {
+		fail(j, e->kind == ERR_INVALID || e->kind == ERR_DENIED ? WHY_INVALID : CAUSE_HOST, e);
+		return;
+	}
+	memcpy(&j->about, f, sizeof(j->about));
+	j->about.id[sizeof(j->about.id) - 1] = 0;
+	j->create_us = now_us() - j->asked_us;
+	j->line.on_gone = line_gone;
+	j->line.user = j;
+	if (*fd < 0 || line_open(&j->line, j->fleet->loop, steal_fd(fd), j->about.id, &own) < 0) {
+		err_set(&own, ERR_SYS, "a box without a connection");
+		fail(j, CAUSE_HOST, &own);
+		return;
+	}
+	j->open = 1;
+	line_leash(&j->line);
+	lay_files(j);
+	start_step(j);
+}
+
+void job_start(struct job *j, struct fleet *f)
+{
+	struct wire_create want = box_wanted(j);
+
+	j->fleet = f;
+	j->asked_us = now_us();
+	j->asking = office_ask(&f->office, &want, sizeof(want), WIRE_BOX, on_box, j);
+}
+
+void job_check(struct job *j, uint64_t now_ms)
+{
+	if (!j->deadline_ms || now_ms < j->deadline_ms || j->asking)
+		return;
+	j->overdue = 1;
+	look_back(j);
+}
+
+void job_fini(struct job *j)
+{
+	office_forget(&j->fleet->office, j->asking);
+	close_box(j);
+	item_fini(&j->item);
+	buf_fini(&j->out[0]);
+	buf_fini(&j->out[1]);
+}

@@ -1,0 +1,64 @@
+/* job.h - one item in a fresh box: claimed, filled, run, judged, let go. No row, no event, no berth.
+ * Owns: the item, its box (on a leash: whatever becomes of us, it ends), what it has said so far.
+ *
+ *   CREATE -> LEASH, LAY..., START -> OUTPUT..., EXIT -> [START again] -> verdict -> the line closes
+ *                (one breath)              bad end: KILL with the kernel's figures --^
+ *
+ * A program that exits 0 costs one question to the keeper and no file worker. */
+#pragma once
+#include "box/cause.h"
+#include "box/line.h"
+#include "fleet/fleet.h"
+#include "fleet/item.h"
+
+enum verdict { VERDICT_PASSED, VERDICT_FAILED, VERDICT_ERROR, VERDICT_COUNT };
+const char *verdict_name(enum verdict v);
+
+/* Why: those of box/cause.h, and some that only a judge knows. */
+enum {
+	WHY_STDOUT = CAUSE_COUNT, /* it said something else */
+	WHY_OUTPUT,               /* it said far too much */
+	WHY_COMPILE,
+	WHY_INVALID, /* no item at all */
+	WHY_QUOTA,
+	WHY_COUNT,
+};
+const char *why_name(unsigned why);
+
+struct job;
+struct job_end {
+	enum verdict verdict;
+	unsigned why;
+	struct ending end;     /* valid unless verdict is ERROR */
+	const char *step;      /* "compile", "run" */
+	struct err e;          /* ERROR: what went wrong with us, or with the item */
+	unsigned differs_line; /* WHY_STDOUT: where */
+};
+
+struct job {
+	struct fleet *fleet;
+	struct item item;
+	void (*done)(struct job *j, const struct job_end *end); /* once; then job_fini() */
+	struct office_ask *asking;
+	struct wire_box about;
+	struct line line;
+	int open;
+	struct listener ear, laid; /* the program; the files */
+	unsigned step;
+	struct buf out[2];
+	uint64_t seen[2]; /* bytes that came; out has the first of them */
+	int flooded;
+	size_t input_sent;
+	int input_ended;
+	struct wire_exit exit;
+	int exited;
+	int overdue;
+	uint64_t asked_us, began_us;
+	uint64_t create_us;
+	uint64_t deadline_ms; /* init should have ended it by then; 0: it waits for its box */
+};
+
+/* item is parsed and stays the job's. done is never called from within. */
+void job_start(struct job *j, struct fleet *f);
+void job_check(struct job *j, uint64_t now_ms); /* now and then: init may be stuck */
+void job_fini(struct job *j);                   /* at any time: the box ends, done is not called */

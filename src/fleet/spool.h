@@ -1,0 +1,45 @@
+/* spool.h - the three files of a batch, in <state>/batches.
+ * Owns: their descriptors.
+ *
+ *   ID.in    items as they came, one per line
+ *   ID.out   results, one line of JSON each: exactly what clients are told
+ *   ID.idx   of each result: where its line ends, whose it is, what became of it
+ *
+ * A result counts when its row of the index is written; that is before anybody is told. What a crash
+ * left of one that does not count is cut off when the files are opened again. */
+#pragma once
+#include "base/buf.h"
+#include "base/err.h"
+#include <stdint.h>
+
+struct spool_row {
+	uint64_t end; /* offset in ID.out behind its line */
+	uint32_t item;
+	uint16_t verdict, cause;
+};
+
+struct spool {
+	int in, out, idx;
+	uint64_t in_bytes, out_bytes;
+	uint32_t results;
+};
+
+/* The folder, made if need be; a descriptor. */
+must_check int spool_folder(const char *state, struct err *e);
+must_check int spool_make(struct spool *s, int folder, const char *id, struct err *e);
+must_check int spool_open(struct spool *s, int folder, const char *id, struct err *e);
+void spool_fini(struct spool *s); /* the files stay; fine on a zeroed one whose fds are -1 */
+void spool_remove(int folder, const char *id);
+
+must_check int spool_add(struct spool *s, const void *bytes, size_t n, struct err *e);
+/* All of it, or nothing that counts. */
+must_check int spool_result(struct spool *s, const char *line, size_t n, struct spool_row row,
+			    struct err *e);
+/* The rows from `first` on, up to max; how many. */
+must_check int spool_rows(const struct spool *s, uint32_t first, struct spool_row *out, unsigned max,
+			  struct err *e);
+/* Where the result with this number begins, from 1; that behind the last: the end. */
+must_check int spool_offset(const struct spool *s, uint32_t seq, uint64_t *out, struct err *e);
+/* Up to n bytes of results, or of items; how many. */
+must_check int spool_read(const struct spool *s, uint64_t at, void *to, size_t n, struct err *e);
+must_check int spool_read_in(const struct spool *s, uint64_t at, void *to, size_t n, struct err *e);

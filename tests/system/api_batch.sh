@@ -1,0 +1,307 @@
+#!/bin/sh
+# api_batch.sh - /v1/batch and `atoll batch`: what is judged how, what goes on after a crash, who waits for whom.
+# seconds: 60
+. "$(dirname "$0")/daemon.lib"
+
+# send FILE [QUERY]: a batch; the events are in ./events, sets id.
+send() {
+	curl -sSN --max-time 30 -H "X-API-Key: $key" -H 'Content-Type: application/x-ndjson' \
+		--data-binary "@$1" -o events "$url/v1/batch${2:-}"
+	id=$(jq -r 'select(.type == "batch").id' <events)
+}
+# of ITEM FILTER: of its result.
+of() { jq -r "select(.type == \"result\" and .item == $1) | $2" <events; }
+end() { jq -r "select(.type == \"end\") | $1" <events; }
+state() { api GET "/v1/batch/$id"; get .state; }
+is_state() { [ "$(state)" = "$1" ]; }
+results() { api GET "/v1/batch/$id"; get .results; }
+has_results() { [ "$(results)" -ge "$1" ]; }
+# many N CODE: so many items.
+many() { seq 0 $(($1 - 1)) | sed "s/.*/{\"id\":\"i&\",\"command\":\"$2\"}/"; }
+
+items_are_judged_by_output_and_exit_code() {
+	cat >items <<-'X'
+		{"id":"a","language":"python","code":"print(6*7)","expected":"42"}
+		{"id":"b","language":"python","code":"print(6*7)","expected":"43"}
+		{"id":"c","language":"python","code":"assert False"}
+		{"id":"d","command":"cat; exit 3","stdin":"hello","expected":{"stdout":"hello","exit_code":3}}
+		{"id":"e","command":["printf","a  b"],"expected":{"stdout":"a b","compare":"tokens"}}
+		{"id":"f","command":["printf","a  b"],"expected":{"stdout":"a b","compare":"trimmed"}}
+		{"id":"g","command":["printf","a"],"expected":{"stdout":"a\n","compare":"exact"}}
+		{"id":"h","command":"exit 9","expected":{"exit_code":null}}
+		{"id":7,"command":["cat","d/x.txt"],"files":{"d/x.txt":"from a file"},"expected":"from a file"}
+		{"id":"j","command":"echo $A $0 $1","args":[],"env":{"A":"b"},"expected":"b /bin/bash"}
+		{"id":"k","language":"bash","code":"echo $1; wc -c <b","args":["x y"],"files":{"b":{"base64":"AAEC"}},"expected":"x y\n3"}
+	X
+	send items
+	is "$(jq -r .type <events | head -1)" batch
+	is "$(jq -r .type <events | tail -1)" end
+	is "$(jq -rs '[.[] | select(.type == "result")] | sort_by(.item) | map(.verdict + " " + .cause) | join(",")' <events)" \
+		"passed exit,failed stdout,failed exit,passed exit,passed exit,failed stdout,failed stdout,passed exit,passed exit,passed exit,passed exit"
+	is "$(jq -rs '[.[] | select(.type == "result").n] | . == [range(1; 12)]' <events)" true "numbers without a gap"
+	is "$(of 0 '.id + .stdout + (.stderr | tostring)')" "a42
+null" "what passed has no stderr"
+	has "$(of 1 .message)" "line 1"
+	has "$(of 2 .stderr)" AssertionError
+	is "$(of 2 .exit_code)" 1
+	is "$(of 8 .id)" 7
+	is "$(end '[.items, .results, .passed, .failed, .errors, .state, .causes.stdout] | join(" ")')" "11 11 7 4 0 over 3"
+}
+
+ends_that_are_not_an_exit_are_explained() {
+	cat >items <<-'X'
+		{"command":"sleep 60","timeout_ms":200}
+		{"language":"python","code":"x = b'x' * (300 << 20)","limits":{"mem":67108864}}
+		{"command":"kill -SEGV $$"}
+		{"language":"c","code":"int main( {"}
+		{"language":"c","code":"#include <stdio.h>\nint main(){puts(\"hi\");}","expected":"hi"}
+		{"command":"yes","expected":"y"}
+		{"command":["/no/such/program"]}
+		{"command":"head -c 100000 /dev/zero | tr '\\0' x"}
+	X
+	send items
+	is "$(of 0 '.verdict + .cause + .signal + .hint')" "failedwallSIGKILLraise timeouts.run_ms"
+	is "$(of 1 '.verdict + .cause')" failedmemory
+	is "$(of 2 '.verdict + .cause + .signal')" failedsignalSIGSEGV
+	is "$(of 3 '.verdict + .cause + .step')" failedcompilecompile
+	has "$(of 3 .stderr)" error
+	is "$(of 4 .verdict)" passed
+	is "$(of 5 '.verdict + .cause + (.truncated | tostring)')" failedoutputtrue
+	is "$(of 6 '.verdict + .cause')" failedexit
+	is "$(of 7 '.verdict + (.stdout | length | tostring) + (.truncated | tostring)')" passed16384true
+}
+
+lines_that_are_no_items_do_not_stop_the_others() {
+	{
+		echo '{"id":"first","command":"true"}'
+		echo 'garbage'
+		echo
+		printf '\377\376\n'
+		echo '{"id":"x","command":"true","comand":"oops"}'
+		echo '{"id":"y","language":"klingon","code":"x"}'
+		echo '[1]'
+		printf '{"id":"big","command":"'; head -c 10000000 /dev/zero | tr '\0' x; printf '"}\n'
+		echo '{"id":"twice","command":"true"}'
+		printf '{"id":"twice","command":"exit 1"}' # and no newline
+	} >items
+	send items
+	is "$(end '[.items, .passed, .failed, .errors] | join(" ")')" "9 2 1 6"
+	is "$(of 1 '.cause + (.line | tostring)')" invalid2
+	is "$(of 2 .line)" 4 "empty lines are no items, but they are lines"
+	has "$(of 3 '.id + .message')" "xcomand: there is no such field"
+	has "$(of 4 '.id + .message')" "ylanguage: 'klingon'"
+	has "$(of 6 .message)" "at most"
+	is "$(of 7 .verdict)$(of 8 .verdict)" passedfailed "ids are the client's own; two are two"
+}
+
+a_batch_may_be_empty() {
+	: >items
+	send items
+	is "$(end '[.items, .results, .state] | join(" ")')" "0 0 over"
+	is "$(jq -r .type <events | tr '\n' ' ')" "batch end "
+	printf '\n\n' >items
+	send items
+	is "$(end .items)" 0
+}
+
+the_small_form_is_one_document() {
+	api POST /v1/batch '{"items":[{"code":"print(1)","expected":"1"},7,{"command":"true"}],"language":"python"}'
+	is "$code" 200
+	is "$(jq -r 'select(.type == "end") | [.passed, .errors] | join(" ")' <body)" "2 1"
+	api POST /v1/batch '{"items":7}'
+	is "$code" 400
+	api POST /v1/batch '{"item":[]}'
+	is "$code" 400
+	api POST '/v1/batch?jobs=none' '{"items":[]}'
+	is "$code" 400
+}
+
+results_can_be_read_again_from_any_number() {
+	many 5 true >items
+	send items
+	[ "$(find "$state" -name "$id.*" | wc -l)" = 3 ] || fail "where are its files?"
+	api GET "/v1/batch/$id/results?after=3"
+	is "$(jq -rs 'map(.type + (.n // "" | tostring)) | join(" ")' <body)" "batch result4 result5 end"
+	api GET "/v1/batch/$id/results?after=99"
+	is "$(jq -rs 'map(.type) | join(" ")' <body)" "batch end"
+	api GET "/v1/batch/$id/results?after=4" '' -H 'Accept: text/event-stream'
+	has "$body" "id: 5
+data: {\"type\":\"result\",\"n\":5,"
+	api GET "/v1/batch/$id"
+	is "$(get '.state + (.passed | tostring)')" over5
+	api GET /v1/batch
+	is "$(get '.items[0].id')" "$id"
+	api DELETE "/v1/batch/$id?forget=1"
+	is "$code" 200
+	api GET "/v1/batch/$id"
+	is "$code" 404
+	is "$(find "$state" -name "$id.*")" ""
+}
+
+another_team_does_not_see_it() {
+	api PUT /v1/teams/red '{}'
+	red=$("$ATOLL" key new r1 --team red --state "$state" --quiet)
+	many 1 true >items
+	send items
+	for path in "/v1/batch/$id" "/v1/batch/$id/results"; do
+		is "$(curl -sS -o /dev/null -w '%{http_code}' -H "X-API-Key: $red" "$url$path")" 404
+	done
+	is "$(curl -sS -o /dev/null -w '%{http_code}' -X DELETE -H "X-API-Key: $red" "$url/v1/batch/$id")" 404
+	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "X-API-Key: $viewer" --data-binary '{}' "$url/v1/batch")" 403
+}
+
+a_cancelled_batch_leaves_no_boxes() {
+	many 50 'sleep 77' >items
+	send items >/dev/null 2>&1 &
+	sent=$!
+	soon grep -q '"batch"' events
+	id=$(jq -r .id <events | head -1)
+	soon pgrep -f 'sleep 77'
+	api DELETE "/v1/batch/$id"
+	is "$(get .state)" cancelled
+	wait $sent
+	is "$(end .state)" cancelled
+	soon no_process 'sleep 77'
+	api DELETE "/v1/batch/$id"
+	is "$(get .state)" cancelled "again is no harm"
+}
+
+a_client_that_leaves_is_not_waited_for() {
+	many 30 'sleep 0.05' >items
+	curl -sSN -H "X-API-Key: $key" --data-binary @items -o events "$url/v1/batch" &
+	curl=$!
+	soon grep -q '"result"' events
+	kill -9 $curl
+	id=$(jq -r .id <events | head -1)
+	soon is_state over
+	is "$(results)" 30
+	api GET "/v1/batch/$id/results?follow=0"
+	is "$(jq -s '[.[] | select(.type == "result").item] | unique | length' <body)" 30
+}
+
+a_client_that_wants_to_be_waited_for_is() {
+	many 30 'sleep 78' >items
+	curl -sSN -H "X-API-Key: $key" --data-binary @items -o events "$url/v1/batch?detach=false" &
+	curl=$!
+	soon grep -q '"batch"' events
+	soon pgrep -f 'sleep 78'
+	kill -9 $curl
+	id=$(jq -r .id <events | head -1)
+	soon is_state cancelled
+	soon no_process 'sleep 78'
+}
+
+half_an_upload_is_run_as_far_as_it_came() {
+	# Announces more than it sends, and goes.
+	{
+		printf 'POST /v1/batch HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-Key: %s\r\nContent-Length: 5000\r\n\r\n' "$key"
+		many 3 true
+		printf '{"id":"half","comm'
+	} >request
+	/usr/bin/python3 -c '
+import socket, sys
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+s.sendall(open("request", "rb").read())
+print(s.recv(4096).decode())
+s.close()' "${url##*:}" >answer
+	id=$(sed -n 's/.*"type":"batch","id":"\([a-z2-7]*\)".*/\1/p' answer)
+	soon is_state over
+	api GET "/v1/batch/$id"
+	is "$(get '[.items, .passed, .whole] | map(tostring) | join(" ")')" "3 3 false"
+}
+
+a_batch_survives_the_death_of_the_front() {
+	many 60 'sleep 0.05; echo \\"$RANDOM\\"' >items
+	curl -sSN -H "X-API-Key: $key" --data-binary @items -o events "$url/v1/batch" &
+	soon grep -q '"result"' events
+	kill -9 "$(front)"
+	wait $! || :
+	id=$(jq -r .id <events | head -1)
+	seen=$(jq -sr '[.[] | select(.type == "result").n] | max' <events)
+	soon grep -q '"n":' events
+	soon is_state over
+	is "$(results)" 60
+	curl -sSN -H "X-API-Key: $key" "$url/v1/batch/$id/results?after=$seen" >rest
+	cat events rest | jq -c 'select(.type == "result")' >all
+	is "$(jq -s 'map(.n) | . == [range(1; 61)]' <all)" true "every number once, in order"
+	is "$(jq -s 'map(.item) | sort | . == [range(0; 60)]' <all)" true "every item once"
+}
+
+a_batch_survives_the_death_of_the_keeper() {
+	many 40 'sleep 0.05' >items
+	curl -sSN -H "X-API-Key: $key" --data-binary @items -o events "$url/v1/batch" &
+	sent=$!
+	soon grep -q '"result"' events
+	kill -9 "$("$ATOLL" doctor --json 2>/dev/null | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)"
+	wait $sent
+	is "$(end '[.passed, .results] | join(" ")')" "40 40" "$(jq -c 'select(.verdict == "error")' <events | head -2)"
+}
+
+the_small_team_is_not_behind_the_large_one() {
+	api PUT /v1/teams/blue '{}'
+	blue=$("$ATOLL" key new b1 --team blue --state "$state" --quiet)
+	many 400 'sleep 0.05' >items
+	curl -sSN -H "X-API-Key: $key" --data-binary @items -o events "$url/v1/batch" &
+	sent=$!
+	soon grep -q '"result"' events
+	many 8 true >few
+	curl -sSN -H "X-API-Key: $blue" --data-binary @few -o theirs "$url/v1/batch"
+	is "$(jq -r 'select(.type == "end").passed' <theirs)" 8
+	id=$(jq -r .id <events | head -1)
+	is "$(state)" running "the large one is not through yet"
+	api DELETE "/v1/batch/$id"
+	wait $sent
+}
+
+a_team_over_its_quota_is_told_so_by_item() {
+	api PUT /v1/teams/poor '{"executions_per_day":3}'
+	poor=$("$ATOLL" key new p1 --team poor --state "$state" --quiet)
+	many 5 true >items
+	curl -sSN -H "X-API-Key: $poor" --data-binary @items -o events "$url/v1/batch"
+	is "$(end '[.passed, .errors, .causes.quota] | join(" ")')" "3 2 2"
+}
+
+the_command_line_tells_failures_and_a_summary() {
+	cat >items <<-'X'
+		{"id":"good","code":"print(1)","expected":"1"}
+		{"id":"bad","code":"raise ValueError(7)"}
+	X
+	atoll batch -l python -j 2 items
+	is "$status" 1 "$err"
+	has "$out" "failed  bad  exit  ValueError: 7"
+	has "$out" "1 passed, 1 failed: exit 1; 2 programs in"
+	lacks "$out" good
+	head -1 items >one
+	status=0; "$ATOLL" batch --json -l python - <one >out 2>err || status=$?
+	is "$status" 0 "$(cat err)"
+	is "$(jq -rs 'map(.type) | join(" ")' <out)" "batch result end"
+	id=$(jq -r 'select(.type == "batch").id' <out)
+	atoll batch --resume "$id" --json
+	is "$(jq -rs 'map(.type) | join(" ")' <out)" "result end"
+	atoll batch --list
+	has "$out" "$id"
+	atoll batch --cancel "$id"
+	has "$out" "1 passed"
+	atoll batch
+	is "$status" 2
+	has "$err" "which file?"
+	atoll batch --list items
+	is "$status" 2
+	atoll batch no-such-file
+	is "$status" 3
+	atoll batch --resume aaaaaaaaaaaa
+	is "$status" 3
+}
+
+the_command_line_goes_on_when_the_front_dies() {
+	many 40 'sleep 0.05' >items
+	"$ATOLL" batch --json items >out 2>err &
+	sent=$!
+	soon grep -q '"result"' out
+	kill -9 "$(front)"
+	wait $sent || fail "$(cat err)"
+	is "$(jq -rs '[.[] | select(.type == "result").item] | sort | . == [range(0; 40)]' <out)" true
+	is "$(jq -r 'select(.type == "end").passed' <out)" 40
+}
+
+run_daemon_tests

@@ -1,0 +1,169 @@
+/* A line of a batch: what it asks for, or why it is none. */
+#include "fleet/item.h"
+#include "base/own.h"
+#include "box/box.h"
+#include "tap.h"
+
+#include <string.h>
+
+static struct err err;
+
+#define CHECK_FINE(call) CHECK_INT(call, 0)
+
+static int parse(struct item *x, const char *line)
+{
+	struct item_defaults d = { .max_output = 100 };
+
+	return item_parse(x, line, strlen(line), &d, &err);
+}
+
+static void refused(const char *line, const char *why)
+{
+	struct item x;
+
+	CHECK(parse(&x, line) < 0);
+	CHECK(strstr(err.msg, why) != NULL);
+	if (!strstr(err.msg, why))
+		printf("# %s -> %s\n", line, err.msg);
+	item_fini(&x);
+}
+
+TEST(code_becomes_a_file_and_a_command)
+{
+	struct item x;
+
+	CHECK_FINE(parse(&x, "{\"id\":\"a\",\"language\":\"bash\",\"code\":\"echo $1\",\"args\":[\"x\"]}"));
+	CHECK_STR(json_string_value(x.id), "a");
+	CHECK_INT(x.nsteps, 1);
+	CHECK_STR(x.steps[0].argv[1], BOX_HOME "/main.sh");
+	CHECK_STR(x.steps[0].argv[2], "x");
+	CHECK(!x.steps[0].argv[3]);
+	CHECK_STR(x.source, BOX_HOME "/main.sh");
+	CHECK_STR(x.code, "echo $1");
+	CHECK_INT(x.steps[0].wall_ms, ITEM_RUN_MS);
+	CHECK_INT(x.max_output, 100);
+	CHECK(!x.want && !x.any_code && x.want_code == 0);
+	item_fini(&x);
+}
+
+TEST(a_command_is_for_the_shell_or_a_list)
+{
+	struct item x;
+
+	CHECK_FINE(parse(&x, "{\"command\":\"a | b\",\"timeout_ms\":5}"));
+	CHECK_STR(x.steps[0].argv[2], "a | b");
+	CHECK_INT(x.steps[0].wall_ms, 5);
+	item_fini(&x);
+	CHECK_FINE(parse(&x, "{\"command\":[\"a\",\"b\"],\"timeouts\":{\"run_ms\":7}}"));
+	CHECK_STR(x.steps[0].argv[1], "b");
+	CHECK_INT(x.steps[0].wall_ms, 7);
+	item_fini(&x);
+}
+
+TEST(what_the_batch_says_holds_where_the_item_is_silent)
+{
+	struct item_defaults d = { .language = "bash", .run_ms = 9, .limits.mem_bytes = 1 };
+	static const char plain[] = "{\"code\":\"x\"}",
+			  own[] = "{\"code\":\"x\",\"timeout_ms\":3,\"limits\":{\"mem\":2}}";
+	struct item x;
+
+	CHECK_FINE(item_parse(&x, plain, strlen(plain), &d, &err));
+	CHECK_INT(x.steps[0].wall_ms, 9);
+	CHECK_INT(x.limits.mem_bytes, 1);
+	item_fini(&x);
+	CHECK_FINE(item_parse(&x, own, strlen(own), &d, &err));
+	CHECK_INT(x.steps[0].wall_ms, 3);
+	CHECK_INT(x.limits.mem_bytes, 2);
+	item_fini(&x);
+}
+
+TEST(expectations_have_a_short_and_a_long_form)
+{
+	struct item x;
+
+	CHECK_FINE(parse(&x, "{\"command\":\"a\",\"expected\":\"42\\n\"}"));
+	CHECK_STR(x.want, "42\n");
+	CHECK_INT(x.how, JUDGE_TRIMMED);
+	item_fini(&x);
+	CHECK_FINE(parse(&x, "{\"command\":\"a\",\"expected\":{\"stdout\":\"\",\"compare\":\"tokens\",\"exit_code\":3}}"));
+	CHECK(x.want && x.want_len == 0);
+	CHECK_INT(x.how, JUDGE_TOKENS);
+	CHECK_INT(x.want_code, 3);
+	item_fini(&x);
+	CHECK_FINE(parse(&x, "{\"command\":\"a\",\"expected\":{\"exit_code\":null}}"));
+	CHECK(!x.want && x.any_code);
+	item_fini(&x);
+}
+
+TEST(variables_come_on_top_of_the_usual_ones)
+{
+	struct item x;
+	int home = 0, own = 0;
+
+	CHECK_FINE(parse(&x, "{\"command\":\"a\",\"env\":{\"HOME\":\"/x\",\"A\":\"b\"}}"));
+	for (unsigned i = 0; x.env[i]; i++) {
+		home += !strncmp(x.env[i], "HOME=", 5);
+		own += !strcmp(x.env[i], "HOME=/x") + !strcmp(x.env[i], "A=b");
+	}
+	CHECK_INT(home, 1);
+	CHECK_INT(own, 2);
+	item_fini(&x);
+}
+
+TEST(what_is_no_item_is_told_why)
+{
+	refused("", "not JSON");
+	refused("{", "not JSON");
+	refused("[]", "is an object");
+	refused("7", "not JSON");
+	refused("{\"command\":\"a\"} x", "not JSON");
+	refused("{\"command\":\"a\",\"command\":\"b\"}", "not JSON");
+	refused("{}", "either command, or code");
+	refused("{\"command\":\"a\",\"code\":\"b\"}", "either command, or code");
+	refused("{\"code\":\"b\"}", "language: ''");
+	refused("{\"code\":\"b\",\"language\":\"klingon\"}", "language: 'klingon'");
+	refused("{\"code\":7,\"language\":\"bash\"}", "code: must be a text");
+	refused("{\"command\":[]}", "command: must be");
+	refused("{\"command\":[7]}", "command: must be");
+	refused("{\"command\":\"a\",\"comand\":\"b\"}", "comand: there is no such field");
+	refused("{\"command\":\"a\",\"id\":{}}", "id: must be");
+	refused("{\"command\":\"a\",\"args\":\"b\"}", "args: must be");
+	refused("{\"command\":\"a\",\"env\":{\"A=\":\"b\"}}", "env: 'A='");
+	refused("{\"command\":\"a\",\"env\":{\"A\":\"b\\u0000c\"}}", "env: 'A'");
+	refused("{\"command\":\"a\",\"timeout_ms\":0}", "timeout_ms: must be");
+	refused("{\"command\":\"a\",\"timeouts\":{\"install\":1}}", "timeouts.install");
+	refused("{\"command\":\"a\",\"limits\":{\"ram\":1}}", "limits.ram");
+	refused("{\"command\":\"a\",\"limits\":{\"mem\":-1}}", "limits");
+	refused("{\"command\":\"a\",\"expected\":7}", "expected: must be");
+	refused("{\"command\":\"a\",\"expected\":{\"stdout\":7}}", "expected.stdout");
+	refused("{\"command\":\"a\",\"expected\":{\"compare\":\"fuzzy\"}}", "expected.compare");
+	refused("{\"command\":\"a\",\"expected\":{\"exit_code\":256}}", "exit_code: must be");
+	refused("{\"command\":\"a\",\"files\":[]}", "files: must be");
+	refused("{\"command\":\"a\",\"files\":{\"\":\"x\"}}", "files: ''");
+	refused("{\"command\":\"a\",\"files\":{\"/etc/passwd\":\"x\"}}", "not below");
+	refused("{\"command\":\"a\",\"files\":{\"../x\":\"x\"}}", "not below");
+	refused("{\"command\":\"a\",\"files\":{\"x\":{\"base64\":\"?\"}}}", "must be text");
+}
+
+TEST(an_id_is_known_even_of_an_item_that_is_none)
+{
+	struct item x;
+
+	CHECK(parse(&x, "{\"id\":\"me\",\"nonsense\":1}") < 0);
+	CHECK_STR(json_string_value(x.id), "me");
+	item_fini(&x);
+}
+
+TEST(a_line_that_is_too_long_is_not_parsed)
+{
+	auto_buf struct buf line = { 0 };
+	struct item x;
+
+	buf_puts(&line, "{\"command\":\"");
+	memset(buf_space(&line, ITEM_BYTES), 'a', ITEM_BYTES);
+	buf_grew(&line, ITEM_BYTES);
+	buf_puts(&line, "\"}");
+	CHECK(parse(&x, buf_str(&line)) < 0);
+	CHECK_INT(err.kind, ERR_LIMIT);
+	item_fini(&x);
+}

@@ -1,0 +1,83 @@
+/* Is this output what was expected? */
+#include "fleet/judge.h"
+#include "base/own.h"
+#include "tap.h"
+
+#include <string.h>
+
+static int same(enum judge how, const char *got, const char *want)
+{
+	return judge_same(how, got, strlen(got), want, strlen(want));
+}
+
+TEST(ways_have_names)
+{
+	enum judge how;
+
+	CHECK_INT(judge_parse("exact", &how), 0);
+	CHECK_INT(how, JUDGE_EXACT);
+	CHECK_INT(judge_parse("trimmed", &how), 0);
+	CHECK_INT(how, JUDGE_TRIMMED);
+	CHECK_INT(judge_parse("tokens", &how), 0);
+	CHECK_INT(how, JUDGE_TOKENS);
+	CHECK_INT(judge_parse("", &how), -1);
+	CHECK_INT(judge_parse("Exact", &how), -1);
+}
+
+TEST(exact_means_every_byte)
+{
+	CHECK(same(JUDGE_EXACT, "", ""));
+	CHECK(same(JUDGE_EXACT, "a\nb\n", "a\nb\n"));
+	CHECK(!same(JUDGE_EXACT, "a", "a\n"));
+	CHECK(!same(JUDGE_EXACT, "a\n", "a"));
+	CHECK(!same(JUDGE_EXACT, "a ", "a"));
+	CHECK(!same(JUDGE_EXACT, "", "\n"));
+	CHECK(!same(JUDGE_EXACT, "a\r\n", "a\n"));
+}
+
+TEST(trimmed_forgives_the_ends_of_lines_and_of_the_text)
+{
+	CHECK(same(JUDGE_TRIMMED, "42\n", "42"));
+	CHECK(same(JUDGE_TRIMMED, "42", "42\n\n\n"));
+	CHECK(same(JUDGE_TRIMMED, "a \nb\t\n", "a\nb"));
+	CHECK(same(JUDGE_TRIMMED, "a\r\nb\r\n", "a\nb\n"));
+	CHECK(same(JUDGE_TRIMMED, "", " \n\t\n"));
+}
+
+TEST(trimmed_does_not_forgive_what_is_inside_or_in_front)
+{
+	CHECK(!same(JUDGE_TRIMMED, " a", "a"));
+	CHECK(!same(JUDGE_TRIMMED, "a  b", "a b"));
+	CHECK(!same(JUDGE_TRIMMED, "a\n\nb", "a\nb"));
+	CHECK(!same(JUDGE_TRIMMED, "\na", "a"));
+	CHECK(!same(JUDGE_TRIMMED, "a\nb", "a\nc"));
+	CHECK(!same(JUDGE_TRIMMED, "a", "a\nb"));
+	CHECK(!same(JUDGE_TRIMMED, "", "a"));
+}
+
+TEST(tokens_take_any_white_space_for_any_other)
+{
+	CHECK(same(JUDGE_TOKENS, "1 2\n3", " 1\n2\t3 \n"));
+	CHECK(same(JUDGE_TOKENS, "", "  \n "));
+	CHECK(!same(JUDGE_TOKENS, "12 3", "1 23"));
+	CHECK(!same(JUDGE_TOKENS, "1 2", "1 2 3"));
+	CHECK(!same(JUDGE_TOKENS, "1 2 3", "1 2"));
+}
+
+TEST(any_bytes_may_be_in_it)
+{
+	CHECK(judge_same(JUDGE_EXACT, "a\0b", 3, "a\0b", 3));
+	CHECK(!judge_same(JUDGE_EXACT, "a\0b", 3, "a\0c", 3));
+	CHECK(!judge_same(JUDGE_TRIMMED, "a\0b", 3, "a", 1));
+	CHECK(judge_same(JUDGE_TRIMMED, NULL, 0, "", 0));
+	CHECK(!judge_same(JUDGE_TOKENS, NULL, 0, "x", 1));
+	CHECK(judge_same(JUDGE_TOKENS, "\xff\xfe", 2, "\xff\xfe\n", 3));
+}
+
+TEST(the_line_of_the_first_difference_is_told)
+{
+	CHECK_INT(judge_line(JUDGE_EXACT, "a\nb\n", 4, "a\nc\n", 4), 2);
+	CHECK_INT(judge_line(JUDGE_TRIMMED, "a\nb\nx", 5, "a\nb", 3), 3);
+	CHECK_INT(judge_line(JUDGE_TOKENS, "a\n\nb", 4, "a c", 3), 3);
+	CHECK_INT(judge_line(JUDGE_TOKENS, "a", 1, "a", 1), 0);
+}
