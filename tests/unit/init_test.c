@@ -1125,7 +1125,7 @@ static void an_idle_init_is_small(struct box *b)
 {
 	ask_status(b->conn);
 	printf("# VmRSS of an idle init: %ld KiB\n", init_rss_kib(b));
-	CHECK(init_rss_kib(b) <= 64);
+	CHECK(init_rss_kib(b) <= 72);
 }
 
 /* clang-format off */
