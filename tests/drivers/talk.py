@@ -20,7 +20,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DRIVERS = os.path.join(HERE, "..", "..", "src", "lang", "drivers")
-LIMIT_S = 20  # for what should be immediate, on a machine that is busy
+LIMIT_S = 8  # for what should be immediate, on a machine that is busy
 
 
 TALKS = []  # the latest one, for the report of a failure
