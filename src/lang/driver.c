@@ -7,6 +7,7 @@
 static const struct driver rows[] = {
 	{ "python", { "/usr/bin/python3", DRIVER_DIR "python.py" }, 1 },
 	{ "node", { "/usr/bin/node", DRIVER_DIR "node.js" }, 1 },
+	{ "typescript", { "/usr/bin/node", DRIVER_DIR "node.js", "typescript" }, 1 },
 	{ "bash", { "/usr/bin/bash", DRIVER_DIR "bash.sh" }, 0 },
 	{ "r", { "/usr/bin/Rscript", DRIVER_DIR "r.R" }, 0 },
 	{ "ruby", { "/usr/bin/ruby", DRIVER_DIR "ruby.rb" }, 0 },
