@@ -8,6 +8,7 @@
 #include "box/changes.h"
 #include "box/files.h"
 #include "cli/options.h"
+#include "lang/lang.h"
 
 struct session {
 	const struct cli *cli;
@@ -22,6 +23,9 @@ struct session {
 	int twice;     /* two Ctrl-C kill, also inside a terminal */
 	int no_stdin;  /* it was the program's code */
 	int files_put; /* something was copied in */
+	const struct lang *lang; /* what the record should understand of its errors; NULL: nothing */
+	int compiling;           /* it is the compiler that runs */
+	struct buf said;         /* by it, for that */
 };
 
 must_check int session_open(struct session *s, const struct cli *cli, const struct options *opt,
