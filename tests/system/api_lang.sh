@@ -106,6 +106,21 @@ the_compiler_can_be_chosen() {
 	refused '{"language":"c","compiler":"tcc","code":"x"}' "c knows no 'tcc'"
 }
 
+warnings_do_not_stop_a_program_and_are_told() {
+	runs '{"language":"c","code":"int main(void) { int unused; return 0; }"}'
+	is "$(get .status)" 0
+	is "$(get '.warnings[0].severity')" warning "$body"
+	is "$(get .errors)" null
+}
+
+a_language_knows_how_to_run_its_tests() {
+	runs '{"language":"py","test":true,"files":{"a.py":"x = 1","a_test.py":"import unittest, a\nclass T(unittest.TestCase):\n    def test_x(self): self.assertEqual(a.x, 2)"}}'
+	is "$(get .step)" test
+	is "$(get .status)" 1
+	has "$(get .stderr)" "1 != 2"
+	refused '{"language":"sh","test":true,"files":{"a.sh":""}}' "no command for tests"
+}
+
 what_cannot_be_is_refused() {
 	refused '{"language":"cobol","code":"x"}' "language: 'cobol'"
 	refused '{"language":"","code":"x"}' "language"
