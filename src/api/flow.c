@@ -21,7 +21,7 @@ enum { OUTPUT_MAX = 1024 * 1024, STEPS = 4, AUDITED = 200, INSTALL_MS = 300000,
 #define VERSION "version" /* is it the one that was asked for? Nobody is told of this step */
 
 struct step {
-	const char *what;       /* VERSION, "install", "compile", "run" */
+	const char *what;       /* VERSION, "install", "compile", "run" or "test" */
 	const char **argv;      /* NULL until it starts, with a row: */
 	const char *const *row; /* of the language */
 	uint32_t wall_ms;
@@ -59,6 +59,7 @@ struct flow {
 	int streaming;
 	struct buf out[2];
 	uint64_t dropped[2];
+	json_t *warnings; /* of a compiler that made a program all the same, or NULL */
 	struct buf said; /* by this step, for diag.h: what a compiler begins with, a program ends with */
 };
 
@@ -70,6 +71,7 @@ struct flow {
 	{ "files", FIELD_ANY, 0, 0, 0, "{path: text or {\"base64\": ...}}, written before", NULL }, \
 	{ "entry", FIELD_TEXT, 0, 0, 255, "which of the files to run", NULL },                     \
 	{ "args", FIELD_TEXTS, 0, 0, 1000, "arguments behind code or entry", NULL },               \
+	{ "test", FIELD_BOOL, 0, 0, 0, "run the language's test command instead", NULL },          \
 	{ "install", FIELD_COMMAND, 0, 0, 1 << 20, "run before, e.g. to install packages", NULL }, \
 	{ "cwd", FIELD_TEXT, 0, 0, 4095, "folder to start in; /home/user", NULL },                 \
 	{ "env", FIELD_MAP, 0, 0, 1000, "variables, on top of the box's", NULL },                  \
@@ -130,6 +132,7 @@ static void flow_free(struct flow *w)
 	buf_fini(&w->said);
 	buf_fini(&w->out[0]);
 	buf_fini(&w->out[1]);
+	json_decref(w->warnings);
 	json_decref(w->request);
 	json_decref(w->body);
 	free(w);
@@ -217,10 +220,12 @@ static void note_errors(struct flow *w, json_t *record, int failed)
 	const struct lang *l = w->program.lang;
 	json_t *found = NULL;
 
-	if (l && !strcmp(what, "compile") && (found = diag_errors(l, buf_str(&w->said), w->said.len)))
-		json_object_set_new(record, "errors", found);
-	else if (l && failed && !strcmp(what, "run") &&
-		 (found = diag_fault(l, buf_str(&w->said), w->said.len)))
+	if (l && !strcmp(what, "compile") && (found = diag_errors(l, buf_str(&w->said), w->said.len))) {
+		json_object_set_new(record, failed ? "errors" : "warnings", found);
+		w->warnings = failed ? NULL : json_incref(found);
+	}
+	if (l && failed && !strcmp(what, "run") &&
+	    (found = diag_fault(l, buf_str(&w->said), w->said.len)))
 		json_object_set_new(record, "error", found);
 	buf_cut(&w->said, 0);
 }
@@ -269,6 +274,8 @@ static void step_over(struct flow *w, json_t *record)
 		return;
 	}
 	json_object_set_new(record, "step", json_string(w->steps[w->at].what));
+	if (w->warnings)
+		json_object_set(record, "warnings", w->warnings);
 	answer(w, record);
 }
 
@@ -573,16 +580,24 @@ static uint64_t usual_run_ms(const struct flow *w)
 	return conf || open || !w->program.lang ? conf : w->program.lang->times.run;
 }
 
-static void plan_program(struct flow *w)
+static int plan_program(struct flow *w, struct err *e)
 {
 	const struct program *p = &w->program;
 
+	if (json_is_true(json_object_get(w->body, "test"))) {
+		if (!p->lang->test[0])
+			return err_set(e, ERR_INVALID, "test: %s has no command for tests",
+				       p->lang->name);
+		add_step(w, (struct step){ .what = "test", .row = p->lang->test });
+		return 0;
+	}
 	if (p->compile[0])
 		add_step(w, (struct step){ .what = "compile",
 					   .row = p->compile,
 					   .wall_ms = stage_ms(w, "compile_ms",
 							       p->lang->times.compile) });
 	add_step(w, (struct step){ .what = "run", .row = p->lang->run });
+	return 0;
 }
 
 /* The language's variables first: those of the request replace them. */
@@ -645,9 +660,9 @@ static int plan(struct flow *w, struct err *e)
 		add_step(w, (struct step){ .what = "install",
 					   .argv = words_of(install),
 					   .wall_ms = stage_ms(w, "install_ms", INSTALL_MS) });
-	if (coded)
-		plan_program(w);
-	else
+	if (coded && plan_program(w, e) < 0)
+		return -1;
+	if (!coded)
 		add_step(w, (struct step){ .what = "run", .argv = words_of(command) });
 	w->steps[w->nsteps - 1].wall_ms =
 		timeout ? (uint32_t)json_integer_value(timeout)

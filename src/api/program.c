@@ -147,6 +147,8 @@ int program_read(struct program *p, const json_t *body, struct err *e)
 		return -1;
 	if (!entry && !code)
 		entry = likely_entry(p->lang, files);
+	if (!entry && !code && json_is_true(json_object_get(body, "test")))
+		entry = p->lang->file; /* its folder is what counts */
 	if (place_source(p, body, entry, e) < 0)
 		return -1;
 	place_binary(p);

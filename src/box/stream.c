@@ -151,6 +151,8 @@ static int on_output(struct stream *s, const struct wire_output *f, size_t n, st
 	o->dropped += f->offset - o->next;
 	o->passed += f->offset - o->next;
 	o->next = f->offset + n;
+	if (o->note)
+		o->note(o->noted, bytes, n);
 	if (o->fd < 0) {
 		keep_some(o, bytes, n);
 		o->passed += n;

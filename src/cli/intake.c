@@ -142,6 +142,26 @@ static int choose(struct intake *in, const char *wanted, const char *file, const
 	return status ? fail(in, status) : 0;
 }
 
+static int choose_compiler(struct intake *in, const char *wanted, struct trouble *t)
+{
+	static const char *const none[] = { NULL };
+	char shown[SHOWN];
+
+	in->compile = in->lang ? lang_compiler(in->lang, wanted) : wanted ? NULL : none;
+	if (!in->compile) {
+		trouble_what(t, "usage", "%s has no compiler named '%s'", in->template,
+			     trouble_shown(wanted, shown));
+		trouble_hint(t, "list", "atoll lang %s", in->lang ? in->lang->name : "");
+		return fail(in, STATUS_USAGE);
+	}
+	if (in->compile[0] && in->compile[0][0] == '/' && access(in->compile[0], X_OK) < 0) {
+		trouble_what(t, "not_found", "no %s on this machine", in->compile[0]);
+		trouble_hint(t, "list", "atoll lang %s", in->lang->name);
+		return fail(in, STATUS_NO_PROGRAM);
+	}
+	return 0;
+}
+
 static int cannot_read(struct intake *in, const char *path, struct trouble *t)
 {
 	char shown[SHOWN];
@@ -332,7 +352,7 @@ int intake_program(struct intake *in, const struct options *opt, char *const *wo
 		return -1;
 	bad = !strcmp(words[0], "-") ? plan_stdin_program(in, opt->template, t)
 				     : plan_file_program(in, opt->template, words[0], t);
-	if (bad)
+	if (bad || choose_compiler(in, opt->compiler, t) < 0)
 		return -1;
 	in->args = calloc(nwords, sizeof(*in->args));
 	if (!in->args)

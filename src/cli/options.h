@@ -24,6 +24,10 @@ enum {
 #ifdef ATOLL_TEST
 	OPT_WITHOUT,
 #endif
+	OPT_SHARED, /* these are for `run` alone: */
+	OPT_LANG = OPT_SHARED,
+	OPT_COMPILER,
+	OPT_WATCH,
 	OPT_COUNT,
 };
 extern const struct flag options_flags[OPT_COUNT];
@@ -53,6 +57,7 @@ struct options {
 	uint32_t wall_ms;
 	const char **env; /* NULL-terminated, complete; the array is ours */
 	const char *workdir, *report;
+	const char *compiler; /* NULL: the usual one */
 	int no_tty, interactive, root;
 	uint16_t create_flags;
 	uint64_t without_launch, without_init;

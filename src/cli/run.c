@@ -3,9 +3,11 @@
 #include "cli/intake.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
+#include "cli/watch.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A row of the language's table, and the program's arguments behind it. The caller frees it. */
@@ -26,16 +28,18 @@ static const char **words(const struct session *s, const struct intake *in, cons
 /* A compiler that fails is the run's result: its status, its messages, its record. */
 static int compile(struct session *s, const struct intake *in, int *out_status, struct err *e)
 {
-	auto_free const char **argv = words(s, in, in->lang->compile, 0);
+	auto_free const char **argv = words(s, in, in->compile, 0);
 	struct ending end;
 	int no_stdin = s->no_stdin;
 
 	s->no_stdin = 1; /* it is the program's */
+	s->compiling = 1;
 	if (session_run(s, argv, &end, e) < 0)
 		return -1;
 	s->no_stdin = no_stdin;
 	if (cause_of(&end) != CAUSE_EXIT || end.exit.status != 0)
 		*out_status = session_report(s, in->template, argv, &end);
+	s->compiling = 0;
 	return 0;
 }
 
@@ -43,7 +47,7 @@ static int compile(struct session *s, const struct intake *in, int *out_status, 
 static int in_box(struct session *s, const struct intake *in, const char *const *command,
 		  int *out_status, struct err *e)
 {
-	int compiled = in->lang && in->lang->compile[0];
+	int compiled = in->lang && in->compile[0];
 	auto_free const char **planned = NULL;
 	const char *const *argv = command;
 	struct ending end;
@@ -121,6 +125,7 @@ static int run_planned(const struct cli *cli, struct options *opt, const struct 
 		return session_failed(cli, &e);
 	}
 	s.twice = 1;
+	s.lang = in->lang;
 	s.no_stdin = in->from_stdin;
 	if (in_box(&s, in, command, &status, &e) < 0)
 		status = session_failed(cli, &e);
@@ -160,25 +165,69 @@ static int run_words(const struct cli *cli, struct options *opt, const struct ar
 	return status;
 }
 
-static int run(const struct cli *cli, const struct args *a)
+struct once {
+	const struct cli *cli;
+	const struct args *args;
+};
+
+static int run_once(void *ctx)
 {
+	const struct once *o = ctx;
 	struct options opt;
 	struct trouble t;
 	int status;
 
-	if (!a->nwords && (a->dashes || !args_has(a, OPT_TEMPLATE) || isatty(0)))
+	if (options_read(&opt, o->cli, o->args, &t) < 0)
+		return trouble_say(&t, o->cli->json, STATUS_USAGE);
+	status = run_words(o->cli, &opt, o->args);
+	options_fini(&opt);
+	return status;
+}
+
+/* The words that name files here, behind each other; a command's are the box's own. */
+static int run_watched(const struct cli *cli, const struct args *a)
+{
+	auto_free const char **files = calloc(a->nwords + 1, sizeof(*files));
+	struct watch_files what = { .files = files,
+				    .folder = args_text(a, OPT_WORKDIR, NULL),
+				    .ignore = args_text(a, OPT_REPORT, NULL) };
+	struct once once = { cli, a };
+	struct trouble t;
+	struct stat st;
+	unsigned n = 0;
+	struct err e;
+	int status;
+
+	if (!files)
+		abort();
+	for (unsigned i = 0; i < a->nwords && !a->dashes; i++)
+		if (i == 0 || (stat(a->words[i], &st) == 0 && S_ISREG(st.st_mode)))
+			files[n++] = a->words[i];
+	if (!what.folder && (!n || !strcmp(files[0], "-"))) {
+		trouble_what(&t, "usage", "--watch: there is no file to watch");
+		trouble_hint(&t, "file", "atoll run --watch FILE");
+		trouble_hint(&t, "folder", "atoll run --watch -w DIR -- CMD");
+		return trouble_say(&t, cli->json, STATUS_USAGE);
+	}
+	status = watch_loop(&what, run_once, &once, cli->quiet, &e);
+	return status < 0 ? session_failed(cli, &e) : status;
+}
+
+static int run(const struct cli *cli, const struct args *a)
+{
+	int named = args_has(a, OPT_TEMPLATE) || args_has(a, OPT_LANG);
+	struct once once = { cli, a };
+	struct trouble t;
+
+	if (!a->nwords && (a->dashes || !named || isatty(0)))
 		return nothing_to_run(cli);
-	if (a->dashes && args_has(a, OPT_TEMPLATE)) {
+	if (a->dashes && named) {
 		trouble_what(&t, "usage", "a template runs a file, not a command");
 		trouble_hint(&t, "file", "atoll run -t NAME FILE");
 		trouble_hint(&t, "command", "atoll run -- CMD");
 		return trouble_say(&t, cli->json, STATUS_USAGE);
 	}
-	if (options_read(&opt, cli, a, &t) < 0)
-		return trouble_say(&t, cli->json, STATUS_USAGE);
-	status = run_words(cli, &opt, a);
-	options_fini(&opt);
-	return status;
+	return args_has(a, OPT_WATCH) ? run_watched(cli, a) : run_once(&once);
 }
 
 static const struct example examples[] = {
@@ -186,6 +235,7 @@ static const struct example examples[] = {
 	{ "atoll run analyse.py data.csv", "files named as arguments are copied in" },
 	{ "atoll run --mem 256M --cpu 0.5 --time 30s main.c", "compile and run, with limits" },
 	{ "echo 'print(6*7)' | atoll run -t python -", "code from stdin" },
+	{ "atoll run --watch -w src src/main.rs", "again whenever a file of the folder changes" },
 	{ "atoll run -w . -- make test", "copy this folder in, run a command" },
 	{ "atoll run --report r.json job.py", "the full record of the run as JSON" },
 	{ 0 },

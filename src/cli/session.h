@@ -8,6 +8,7 @@
 #include "box/changes.h"
 #include "box/files.h"
 #include "cli/options.h"
+#include "lang/lang.h"
 
 struct session {
 	const struct cli *cli;
@@ -23,6 +24,9 @@ struct session {
 	int no_stdin;  /* it was the program's code */
 	int seeded;    /* the next command may be what waits in the box */
 	int files_put; /* something was copied in */
+	const struct lang *lang; /* what the record should understand of its errors; NULL: nothing */
+	int compiling;           /* it is the compiler that runs */
+	struct buf said;         /* by it, for that */
 };
 
 /* seed: the interpreter that should wait in the box, or "". */

@@ -106,7 +106,7 @@ const struct verb verb_shell = {
 		 "daemon's, the shell lives on when the terminal goes away or after ~. at the start of a\n"
 		 "line; `atoll attach BOX` comes back to it.",
 	.flags = options_flags,
-	.nflags = OPT_COUNT,
+	.nflags = OPT_SHARED,
 	.max_words = 1,
 	.examples = examples,
 	.run = shell,
