@@ -25,6 +25,7 @@ enum { PIECE = 64 * 1024, PING_MS = 15000 };
 	{ "timeout_ms", FIELD_INT, 0, 1, 3600000, "of items that name none; 30 s", NULL },         \
 	{ "max_output", FIELD_INT, 0, 0, ITEM_OUTPUT_MAX, "bytes told of each stream; 16 KiB", NULL }, \
 	{ "jobs", FIELD_INT, 0, 1, 10000, "at most so many at once", NULL },                       \
+	{ "record", FIELD_BOOL, 0, 0, 0, "each program is a run of GET /v1/runs, too", NULL },      \
 	{ "detach", FIELD_BOOL, 0, 0, 0, "false: it ends when this connection does", NULL }
 
 const struct field batch_query[] = { OPTION_FIELDS, { 0 } };
@@ -275,6 +276,7 @@ static void read_options(struct call *c, struct batch_options *o)
 	o->defaults.max_output = (uint32_t)call_int(c, "max_output",
 						    call_query_int(c, "max_output", ITEM_OUTPUT));
 	o->jobs = (unsigned)call_int(c, "jobs", call_query_int(c, "jobs", 0));
+	o->record = call_flag(c, "record", call_query_flag(c, "record"));
 	o->attached = !call_flag(c, "detach",
 				 call_query(c, "detach") ? call_query_flag(c, "detach") : 1);
 }

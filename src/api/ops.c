@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "box/record.h"
+#include "fleet/batch.h"
 #include "lang/lang.h"
 
 #include <ctype.h>
@@ -163,6 +164,16 @@ static void process(struct buf *b, const struct api *a)
 	    log_lost_ever());
 }
 
+static void of_batches(struct buf *b, struct batch_figures f)
+{
+	one(b, "batches", "gauge", "Batches that have not ended.", f.live);
+	one(b, "batch_flying", "gauge", "Programs of batches in flight.", f.flying);
+	say(b, "batch_results_total", "counter", "Programs of batches, by verdict.");
+	for (unsigned i = 0; i < VERDICT_COUNT; i++)
+		buf_printf(b, "atoll_batch_results_total{verdict=\"%s\"} %llu\n",
+			   verdict_name((enum verdict)i), (unsigned long long)f.verdicts[i]);
+}
+
 static void metrics(struct call *c, const struct wire_about *about)
 {
 	const struct api *a = c->api;
@@ -188,6 +199,7 @@ static void metrics(struct call *c, const struct wire_about *about)
 	one(&b, "keeper_reconnects_total", "counter", "Times the keeper was lost.", f->keeper_lost);
 	one(&b, "keeper_queue", "gauge", "Questions to the keeper without an answer yet.",
 	    a->fleet.office.waiting);
+	of_batches(&b, batches_figures(a->batches));
 	one(&b, "http_connections", "gauge", "Open connections.", a->http.open);
 	one(&b, "http_accepted_total", "counter", "Connections accepted.", a->http.accepted);
 	one(&b, "http_bad_requests_total", "counter", "Requests that were not HTTP.",

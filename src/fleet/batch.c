@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "box/record.h"
+#include "store/runs.h"
 
 #include <errno.h>
 #include <math.h>
@@ -305,15 +306,31 @@ static void set_ending(json_t *doc, const struct job_end *end)
 		json_object_set_new(doc, "hint", json_string(hint_of(end->why)));
 }
 
+/* A cut through a character would make the whole text none. */
+static size_t whole_characters(const struct buf *b, size_t n)
+{
+	size_t at = n, width;
+	unsigned char c;
+
+	while (at && n - at < 3 && ((unsigned char)b->p[at - 1] & 0xc0) == 0x80)
+		at--;
+	if (!at)
+		return n;
+	c = (unsigned char)b->p[at - 1];
+	width = c < 0xc0 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+	return at - 1 + width > n ? at - 1 : n;
+}
+
 static void set_output(json_t *doc, struct job *j, int stream, const char *name)
 {
-	uint64_t kept = j->out[stream].len;
+	struct buf *out = &j->out[stream];
+	size_t kept = out->len < j->item.max_output ? out->len : j->item.max_output;
 
-	if (kept > j->item.max_output)
-		buf_cut(&j->out[stream], kept = j->item.max_output);
-	record_set_output(doc, name, &j->out[stream]);
-	if (j->seen[stream] > kept)
+	if (j->seen[stream] > kept) {
+		buf_cut(out, whole_characters(out, kept));
 		json_object_set_new(doc, "truncated", json_true());
+	}
+	record_set_output(doc, name, out);
 }
 
 static json_t *result_json(struct work *w, const struct job_end *end)
@@ -336,6 +353,61 @@ static json_t *result_json(struct work *w, const struct job_end *end)
 	if (end->verdict != VERDICT_PASSED)
 		set_output(doc, j, 1, "stderr");
 	return doc;
+}
+
+/* ---- records, for who wants them ---- */
+
+static json_t *record_of(const struct job *j, const struct job_end *end, struct store_run *row)
+{
+	struct record rec = {
+		.box = j->about.id,
+		.template = "base",
+		.layers = j->about.layers,
+		.layer_names = j->fleet->conf.layer_names,
+		.command = j->item.steps[j->step].argv,
+		.started_ns = (uint64_t)row->started_ns,
+		.ended_ns = (uint64_t)row->ended_ns,
+		.create_us = j->create_us,
+		.end = end->end,
+	};
+	json_t *doc;
+
+	memcpy(rec.id, row->id, sizeof(rec.id));
+	doc = record_json(&rec);
+	json_object_set_new(doc, "state", json_string("over"));
+	json_object_set_new(doc, "tag", json_string(row->tag));
+	return doc;
+}
+
+/* A row like that of any other run. What the disk does not take is in the results all the same. */
+static void keep_record(struct work *w, const struct job_end *end)
+{
+	struct job *j = &w->job;
+	struct store *s = j->fleet->store;
+	struct store_run row = { .kind = STORE_RUN_ONCE, .ended_ns = fleet_now_ns() };
+	auto_free char *command = NULL, *record = NULL;
+	struct err e;
+	json_t *doc;
+
+	if (id_new(row.id, &e) < 0)
+		return;
+	row.started_ns = row.ended_ns - (int64_t)end->end.run_us * 1000;
+	row.status = cause_status(&end->end);
+	row.output_bytes = j->seen[0] + j->seen[1];
+	snprintf(row.box, sizeof(row.box), "%.12s", j->about.id);
+	snprintf(row.team, sizeof(row.team), "%s", w->batch->row.team);
+	snprintf(row.tag, sizeof(row.tag), "batch-%s", w->batch->row.id);
+	snprintf(row.cause, sizeof(row.cause), "%s", cause_name(cause_of(&end->end)));
+	doc = record_of(j, end, &row);
+	row.command = command = json_dumps(json_object_get(doc, "command"), JSON_COMPACT);
+	row.record = record = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
+	json_decref(doc);
+	if (store_begin(s, &e) < 0)
+		return;
+	if (store_run_begin(s, &row, &e) < 0 || store_run_end(s, &row, &e) < 0)
+		store_rollback(s);
+	else
+		(void)!store_commit(s, &e);
 }
 
 /* The end of an item's journey, and of w. On a full disk w stays and holds its result. */
@@ -394,6 +466,8 @@ static void job_done(struct job *j, const struct job_end *end)
 		a->hooks.used(a->hooks.ctx, b->row.team,
 			      end->end.exit.user_us + end->end.exit.system_us,
 			      j->seen[0] + j->seen[1]);
+	if (b->options.record && end->verdict != VERDICT_ERROR)
+		keep_record(w, end);
 	finish_work(w, end);
 	check_over(b);
 	let_go(b);
@@ -583,9 +657,9 @@ int batch_new(struct batches *a, const char *team, const char *who, const struct
 		return -1;
 	snprintf(row.team, sizeof(row.team), "%s", team);
 	snprintf(row.who, sizeof(row.who), "%s", who);
-	doc = json_pack("{s:s, s:i, s:i, s:i, s:b}", "language", o->defaults.language, "timeout_ms",
+	doc = json_pack("{s:s, s:i, s:i, s:i, s:b, s:b}", "language", o->defaults.language, "timeout_ms",
 			(int)o->defaults.run_ms, "max_output", (int)o->defaults.max_output, "jobs",
-			(int)o->jobs, "attached", o->attached);
+			(int)o->jobs, "record", o->record, "attached", o->attached);
 	row.options = json_dumps(doc, JSON_COMPACT);
 	json_decref(doc);
 	b = enter(a, &row);
@@ -755,6 +829,7 @@ static void read_options(struct batch *b)
 	d->max_output = (uint32_t)json_integer_value(json_object_get(doc, "max_output"));
 	d->limits = b->all->fleet->conf.limits;
 	b->options.jobs = (unsigned)json_integer_value(json_object_get(doc, "jobs"));
+	b->options.record = json_is_true(json_object_get(doc, "record"));
 	b->options.attached = json_is_true(json_object_get(doc, "attached"));
 	json_decref(doc);
 }

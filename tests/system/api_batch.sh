@@ -1,6 +1,6 @@
 #!/bin/sh
 # api_batch.sh - /v1/batch and `atoll batch`: what is judged how, what goes on after a crash, who waits for whom.
-# seconds: 60
+# seconds: 100
 . "$(dirname "$0")/daemon.lib"
 
 # send FILE [QUERY]: a batch; the events are in ./events, sets id.
@@ -46,6 +46,9 @@ null" "what passed has no stderr"
 	is "$(of 2 .exit_code)" 1
 	is "$(of 8 .id)" 7
 	is "$(end '[.items, .results, .passed, .failed, .errors, .state, .causes.stdout] | join(" ")')" "11 11 7 4 0 over 3"
+	api GET /metrics
+	has "$body" 'atoll_batch_results_total{verdict="passed"} '
+	has "$body" 'atoll_batches 0'
 }
 
 ends_that_are_not_an_exit_are_explained() {
@@ -58,6 +61,8 @@ ends_that_are_not_an_exit_are_explained() {
 		{"command":"yes","expected":"y"}
 		{"command":["/no/such/program"]}
 		{"command":"head -c 100000 /dev/zero | tr '\\0' x"}
+		{"command":"printf 'xx\\303\\244\\303\\244'","max_output":5}
+		{"command":"printf '\\377'"}
 	X
 	send items
 	is "$(of 0 '.verdict + .cause + .signal + .hint')" "failedwallSIGKILLraise timeouts.run_ms"
@@ -69,6 +74,8 @@ ends_that_are_not_an_exit_are_explained() {
 	is "$(of 5 '.verdict + .cause + (.truncated | tostring)')" failedoutputtrue
 	is "$(of 6 '.verdict + .cause')" failedexit
 	is "$(of 7 '.verdict + (.stdout | length | tostring) + (.truncated | tostring)')" passed16384true
+	is "$(of 8 '.stdout + (.truncated | tostring)')" xxätrue "no half characters"
+	is "$(of 9 '.stdout + .stdout_encoding')" /w==base64
 }
 
 lines_that_are_no_items_do_not_stop_the_others() {
@@ -136,6 +143,16 @@ data: {\"type\":\"result\",\"n\":5,"
 	api GET "/v1/batch/$id"
 	is "$code" 404
 	is "$(find "$state" -name "$id.*")" ""
+}
+
+programs_are_runs_only_where_that_is_wanted() {
+	many 2 'exit 4' >items
+	send items
+	api GET /v1/runs
+	is "$(get "[.items[] | select(.tag == \"batch-$id\")] | length")" 0
+	send items '?record=true'
+	api GET /v1/runs
+	is "$(get "[.items[] | select(.tag == \"batch-$id\")]"' | map([.command[2], .cause, .status] | join(" ")) | join(",")')" "exit 4 exit 4,exit 4 exit 4"
 }
 
 another_team_does_not_see_it() {

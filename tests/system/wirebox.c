@@ -72,6 +72,57 @@ TEST(the_template_is_listed_copied_and_searched_like_any_folder)
 	keeper_close(&k);
 }
 
+/* Silent: what follows it tells. */
+static int lay(const struct made *m, const char *tail, size_t n, uint32_t mode, uint32_t flags)
+{
+	struct wire_put put = { .head = sock_head(WIRE_LAY, 9), .mode = mode, .flags = flags };
+	struct err e;
+
+	return sock_send(m->init, &put, sizeof(put), tail, n, NULL, 0, &e);
+}
+
+TEST(a_file_is_laid_before_the_first_program_and_is_the_users)
+{
+	struct keeper_link k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(make(k.fd, &m) == 0);
+	CHECK(lay(&m, "/home/user/d/e/f\0one\n", 21, 0, 0) == 0);
+	CHECK(lay(&m, "/home/user/d/e/f\0two\n", 21, 0, WIRE_LAY_MORE) == 0);
+	CHECK(lay(&m, "/home/user/x\0#!/bin/sh\necho ran", 32, 0755, 0) == 0);
+	CHECK(lay(&m, "/home/user/empty", 17, 0600, 0) == 0);
+	CHECK_INT(sh(&m, "cat d/e/f; ./x; stat -c '%a %U %s' d/e/f x empty d; rm -r d x empty"), 0);
+	CHECK_STR(said, "one\ntwo\nran\n644 user 8\n755 user 19\n600 user 0\n755 user 60\n");
+	CHECK(end(k.fd, &m) == 0);
+	keeper_close(&k);
+}
+
+TEST(a_file_is_laid_nowhere_but_below_the_home_and_not_behind_a_program)
+{
+	static const char *const bad[] = { "/etc/x", "/home/user", "/home/user/../x", "x", "",
+					   "/home/user/d/..", "/home/user/", "/home/userx/f" };
+	struct keeper_link k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(make(k.fd, &m) == 0);
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+		CHECK(lay(&m, bad[i], strlen(bad[i]) + 1, 0, 0) == 0);
+		CHECK_INT(receive(m.init), WIRE_ERROR);
+	}
+	CHECK(lay(&m, "/home/user/f", 13, 0, 8) == 0);
+	CHECK(is_error(receive(m.init), ERR_INVALID, ""));
+	CHECK_INT(sh(&m, "ls -A; ln -s /etc/passwd trap"), 0);
+	CHECK_STR(said, "");
+	CHECK(lay(&m, "/home/user/trap\0x", 17, 0, 0) == 0);
+	CHECK(is_error(receive(m.init), ERR_CONFLICT, "started"));
+	CHECK(end(k.fd, &m) == 0);
+	keeper_close(&k);
+}
+
 /* ---- the keeper under many requests ---- */
 
 enum { MANY = 100 };
