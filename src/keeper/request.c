@@ -198,11 +198,13 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		refuse(k, c, f, ERR_NOT_FOUND, "no such template; there is: base");
 		return;
 	}
-	if (limits_sane(k, &limits, &e) < 0 || volume_check(k, w, &e) < 0) {
+	if (limits_sane(k, &limits, &e) < 0 || volume_check(k, w, &e) < 0 ||
+	    layer_check(k, w, &e) < 0) {
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	b = f->flags & WIRE_CREATE_COLD || w->without || w->nmounts || !pool_fits(k, &limits)
+	b = f->flags & WIRE_CREATE_COLD || w->without || w->nmounts || w->nlayers ||
+			    !pool_fits(k, &limits)
 		    ? NULL
 		    : pool_take(k);
 	if (!b && request_too_many(k, c, f))
@@ -392,6 +394,8 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f)
 		[WIRE_COUNTERS] = on_counters, [WIRE_BOXES] = on_boxes, [WIRE_INFO] = on_info,
 		[WIRE_FILL] = on_fill, [WIRE_LIMIT] = limit_request,
 		[WIRE_VOLUME_MAKE] = volume_request, [WIRE_VOLUME_DROP] = volume_request,
+		[WIRE_LAYER_MAKE] = layer_request, [WIRE_LAYER_CHECK] = layer_request,
+		[WIRE_LAYER_DROP] = layer_request,
 	};
 
 	if (f->type >= ARRAY_LEN(handlers) || !handlers[f->type]) {

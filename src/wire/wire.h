@@ -8,13 +8,15 @@
 #pragma once
 #include <stdint.h>
 
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 #define WIRE_MAX 65536 /* one frame, everything included */
 #define WIRE_FDS 8     /* descriptors that may ride on one frame */
 #define WIRE_ID 16     /* box id with its NUL, padded */
 #define WIRE_MOUNTS 4  /* volumes that one box may have */
 #define WIRE_VOLUME_ID 32
 #define WIRE_PATH 120  /* where a volume is mounted */
+#define WIRE_LAYERS 4  /* read-only layers that one box may have */
+#define WIRE_LAYER_ID 72 /* 64 hexadecimal digits with their NUL, padded */
 
 struct frame {
 	uint8_t version; /* WIRE_VERSION */
@@ -35,6 +37,9 @@ enum wire_type {
 	WIRE_LIMIT,      /* struct wire_limit: other limits for a living box -> BOX, no fd */
 	WIRE_VOLUME_MAKE, /* struct wire_volume -> DONE: an empty disk by that name */
 	WIRE_VOLUME_DROP, /* struct wire_volume -> DONE; refused while a box has it */
+	WIRE_LAYER_MAKE,  /* struct wire_layer_make -> LAYER: a folder of a box, for others to have */
+	WIRE_LAYER_CHECK, /* struct wire_layer -> LAYER; ERROR: it is not what its id says */
+	WIRE_LAYER_DROP,  /* struct wire_layer -> DONE; refused while a box has it */
 	/* keeper -> client */
 	WIRE_BOX = 16, /* struct wire_box + fd */
 	WIRE_GONE,     /* struct wire_counted: the last figures of a box that is no more */
@@ -42,6 +47,7 @@ enum wire_type {
 	WIRE_LISTED,   /* tail: struct wire_box each; empty: no more */
 	WIRE_ABOUT,    /* struct wire_about */
 	WIRE_ERROR,    /* struct wire_error; from init and the file worker too */
+	WIRE_LAYER,    /* struct wire_layer, with its figures */
 	/* keeper -> init */
 	WIRE_ADOPT = 32, /* fds: write "0" into each to enter the box's cgroups, then drop them */
 	WIRE_KEEP,       /* the keeper has recorded you: outlive it */
@@ -123,8 +129,23 @@ struct wire_create {
 	struct wire_limits limits;
 	uint64_t without; /* test builds: rows of the step table to leave out */
 	uint32_t nmounts;
-	uint32_t pad;
+	uint32_t nlayers;
 	struct wire_mount mounts[WIRE_MOUNTS];
+	char layer[WIRE_LAYERS][WIRE_LAYER_ID]; /* below its root, the first on top */
+};
+
+struct wire_layer_make { /* every program of the box is ended */
+	struct frame head;
+	char box[WIRE_ID];
+	char path[WIRE_PATH];  /* the folder in the box; absolute */
+	char place[WIRE_PATH]; /* where it is in boxes that have the layer; relative to /, "" is / */
+	uint64_t bytes_most, files_most; /* more is an ERROR */
+};
+
+struct wire_layer {
+	struct frame head;
+	char id[WIRE_LAYER_ID];
+	uint64_t bytes, files;
 };
 
 struct wire_id {
