@@ -1,6 +1,7 @@
 /* boxes.c - see boxes.h. */
 #include "api/boxes.h"
 #include "api/idem.h"
+#include "api/packages.h"
 #include "api/quota.h"
 #include "api/volumes.h"
 #include "base/own.h"
@@ -36,6 +37,7 @@ const struct field box_create_fields[] = {
 	{ "metadata", FIELD_MAP, 0, 0, 64, "texts to find it by", NULL },
 	{ "env", FIELD_MAP, 0, 0, 1000, "variables of every program in it", NULL },
 	{ "volumes", FIELD_ANY, 0, 0, 0, "[{name, path, read_only}]: at most 4", NULL },
+	{ "packages", FIELD_ANY, 0, 0, 0, "{\"pip\": [...], \"npm\": [...]}, installed before it is made", NULL },
 	{ "cold", FIELD_BOOL, 0, 0, 0, "not from the pool", NULL },
 	{ 0 },
 };
@@ -244,6 +246,7 @@ struct making {
 	struct who who;
 	struct call *call; /* NULL: the client has left; the box is made all the same */
 	struct idem *idem;
+	json_t *packages; /* what it has of them; NULL: none */
 };
 
 static int will_be(struct berth_wait *w, const char *id, struct err *e)
@@ -265,6 +268,19 @@ static json_t *made_json(const struct berth *b)
 	return doc;
 }
 
+/* The keeper has no such layer: whoever asks again gets it installed. */
+static void forget_lost(const struct making *m, const struct err *e)
+{
+	const json_t *set;
+	size_t i;
+
+	if (e->kind != ERR_NOT_FOUND || !strstr(e->msg, "there is no layer"))
+		return;
+	json_array_foreach(json_object_get(m->packages, "sets"), i, set)
+		packages_forget(&m->api->fleet,
+				json_string_value(json_object_get(set, "layer")));
+}
+
 static void made(struct berth_wait *w, struct berth *b, const struct err *e)
 {
 	struct making *m = loop_owner(w, struct making, wait);
@@ -279,11 +295,15 @@ static void made(struct berth_wait *w, struct berth *b, const struct err *e)
 		api_audit(m->api, &m->who, "box.create", e ? "" : b->row.id,
 			  e ? err_kind_name(e->kind) : "ok", NULL);
 	if (e) {
+		forget_lost(m, e);
 		idem_drop(m->idem);
 	} else {
 		doc = made_json(b);
+		if (m->packages)
+			json_object_set(doc, "packages", m->packages);
 		idem_answer(m->idem, 201, doc);
 	}
+	json_decref(m->packages);
 	free(m);
 	if (!c)
 		json_decref(doc);
@@ -298,7 +318,8 @@ static void maker_left(struct call *c)
 	((struct making *)c->state)->call = NULL;
 }
 
-static void make(struct call *c, const struct berth_want *want, struct idem *take_idem)
+static void make(struct call *c, const struct berth_want *want, struct idem *take_idem,
+		 json_t *take_packages)
 {
 	struct making *m = calloc(1, sizeof(*m));
 	struct berth *b;
@@ -310,15 +331,86 @@ static void make(struct call *c, const struct berth_want *want, struct idem *tak
 			      .api = c->api,
 			      .who = c->who,
 			      .call = c,
-			      .idem = take_idem };
+			      .idem = take_idem,
+			      .packages = take_packages };
 	c->state = m;
 	c->drop = maker_left;
 	if (berth_create(&c->api->fleet, want, &m->wait, &b, &e) == 0)
 		return;
 	c->drop = NULL;
 	idem_drop(take_idem);
+	json_decref(take_packages);
 	free(m);
 	call_fail(c, &e);
+}
+
+/* ---- its packages first ---- */
+
+struct furnishing {
+	struct package_job job;
+	struct call *call;
+	struct berth_want want;
+	struct idem *idem;
+};
+
+static void furnished(struct package_job *j, const struct packages_failure *f)
+{
+	struct furnishing *u = j->user;
+	struct call *c = u->call;
+	json_t *report;
+
+	c->drop = NULL;
+	if (f) {
+		json_t *error = packages_failure_json(f);
+
+		idem_drop(u->idem);
+		packages_job_fini(j);
+		call_json(c, 422, error);
+		return;
+	}
+	packages_want(j, &u->want);
+	report = packages_report(j);
+	packages_job_fini(j);
+	make(c, &u->want, u->idem, report);
+}
+
+/* The install goes on; the box is not made. */
+static void furnisher_left(struct call *c)
+{
+	struct furnishing *u = c->state;
+
+	packages_job_fini(&u->job);
+	idem_drop(u->idem);
+}
+
+static void furnish(struct call *c, const struct berth_want *want, struct idem *take_idem)
+{
+	struct furnishing *u = call_alloc(c, sizeof(*u));
+	struct err e;
+	int there;
+
+	*u = (struct furnishing){ .call = c, .want = *want, .idem = take_idem,
+				  .job = { .api = c->api, .done = furnished } };
+	u->job.user = u;
+	if (packages_read(&u->job, call_get(c, "packages"), NULL, &e) < 0)
+		there = -1;
+	else
+		there = packages_begin(&u->job, c->api, c->who.team, &e);
+	if (there > 0) {
+		furnished(&u->job, NULL);
+	} else if (there < 0) {
+		json_t *refusal = packages_refusal_json(&e);
+
+		packages_job_fini(&u->job);
+		idem_drop(take_idem);
+		if (refusal)
+			call_json(c, 422, refusal);
+		else
+			call_fail(c, &e);
+	} else {
+		c->state = u;
+		c->drop = furnisher_left;
+	}
 }
 
 static int is_there(const struct berth *b)
@@ -411,7 +503,7 @@ void boxes_create(struct call *c)
 	} else if (!quota_box(c)) {
 		idem_drop(idem);
 	} else {
-		make(c, &want, idem);
+		furnish(c, &want, idem);
 	}
 }
 

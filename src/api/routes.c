@@ -11,6 +11,7 @@
 #include "api/fragment.h"
 #include "api/keys.h"
 #include "api/ops.h"
+#include "api/packages.h"
 #include "api/replay.h"
 #include "api/seeds.h"
 #include "api/socket.h"
@@ -51,6 +52,12 @@ const struct api_route api_routes[] = {
 	{ "GET", "/v1/volumes", NEED_VIEWER, volumes_list, "list volumes", .query = volumes_list_query, .group = "volumes" },
 	{ "GET", "/v1/volumes/{volume}", NEED_VIEWER, volumes_show, "one volume, and which boxes have it", .group = "volumes" },
 	{ "DELETE", "/v1/volumes/{volume}", NEED_EDITOR, volumes_delete, "with all that is in it; refused while a box has it", .group = "volumes", .action = "volume.delete" },
+
+	{ "POST", "/v1/packages", NEED_EDITOR, packages_add_set, "install a set of packages, so that boxes have it at once", packages_add_fields, .group = "packages", .action = "packages.add" },
+	{ "GET", "/v1/packages", NEED_OWNER, packages_list, "operators: sets that are installed, the most used first", .query = packages_list_query, .group = "packages" },
+	{ "GET", "/v1/packages/{set}", NEED_OWNER, packages_show, "operators: one set", .group = "packages" },
+	{ "DELETE", "/v1/packages/{set}", NEED_OWNER, packages_delete, "operators: drop its layer; refused while a box has it", .group = "packages", .action = "packages.delete" },
+	{ "POST", "/v1/packages/{set}/check", NEED_OWNER, packages_check, "operators: is its layer what was installed?", .group = "packages", .action = "packages.check" },
 
 	{ "GET", "/v1/socket", NEED_VIEWER, socket_open, "WebSocket: many streams over one connection", .group = "streams" },
 	{ "GET", "/v1/boxes/{box}/files", NEED_VIEWER, boxfiles_get, "the content of a file, or a range of it", .query = boxfiles_path_query, .group = "files" },

@@ -715,6 +715,8 @@ int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wa
 		memcpy(b->mounts, want->mounts, want->nmounts * sizeof(*b->mounts));
 		memcpy(ask.mounts, want->mounts, want->nmounts * sizeof(*b->mounts));
 	}
+	ask.nlayers = want->nlayers;
+	memcpy(ask.layer, want->layers, sizeof(ask.layer));
 	snprintf(ask.template, sizeof(ask.template), "%s", "base");
 	b->next = f->making;
 	f->making = b;

@@ -19,6 +19,8 @@ struct berth_want {
 	uint16_t flags; /* WIRE_CREATE_* */
 	struct wire_mount mounts[WIRE_MOUNTS]; /* volumes; row.volumes tells of them */
 	unsigned nmounts;
+	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below its root, the first on top */
+	unsigned nlayers;
 };
 
 /* Waits for something to happen to a berth; its owner may leave any time. */

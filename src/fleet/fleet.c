@@ -2,6 +2,7 @@
 #include "fleet/fleet.h"
 #include "base/clock.h"
 #include "fleet/berth.h"
+#include "fleet/packages.h"
 #include "fleet/run.h"
 #include "store/runs.h"
 
@@ -265,6 +266,7 @@ void fleet_alone(struct fleet *f, int alone)
 void fleet_fini(struct fleet *f)
 {
 	timer_fini(&f->patience);
+	packages_fini_all(f);
 	while (f->making)
 		berth_free(f->making);
 	for (unsigned i = 0; i < FLEET_SLOTS; i++)

@@ -8,8 +8,10 @@
 #include "base/err.h"
 #include "box/cause.h"
 #include "box/office.h"
+#include "lang/install.h"
 #include "store/boxes.h"
 #include "store/events.h"
+#include "store/packages.h"
 #include "store/store.h"
 #include <jansson.h>
 
@@ -18,6 +20,12 @@ enum { FLEET_SLOTS = 4096, FLEET_TEMPLATES = 32 };
 struct berth;
 struct run;
 
+struct packages_conf {
+	struct install_conf install;
+	uint64_t cache_bytes; /* of all layers together; 0: no end */
+	uint64_t timeout_ms;  /* of one install */
+};
+
 struct fleet_conf {
 	uint64_t lifetime_ms, lifetime_max_ms; /* 0: none */
 	uint64_t idle_ms;
@@ -25,6 +33,7 @@ struct fleet_conf {
 	uint64_t run_wall_ms; /* of a program whose request names none; 0: none */
 	struct wire_limits limits; /* of a box whose request names none */
 	const char *const *layer_names;
+	struct packages_conf packages;
 };
 
 enum { FLEET_BUCKETS = 14 };
@@ -66,6 +75,10 @@ struct fleet {
 	unsigned count;
 	struct fleet_figures figures;
 	struct fleet_ear *ears;
+	struct install *installs; /* packages.c: under way */
+	struct office_ask *dropping; /* a layer, to make room */
+	char dropped[STORE_HASH + 1];
+	unsigned drop_skip;
 	unsigned restoring;
 	struct timer patience; /* we serve at the latest then */
 	int ready;

@@ -80,6 +80,15 @@ static int check_issuer(const char *text, struct err *e)
 	return 0;
 }
 
+static int check_registry(const char *text, struct err *e)
+{
+	if (strlen(text) > 400 || strpbrk(text, " \t\r\n\"'\\") ||
+	    (strncmp(text, "https://", 8) != 0 && strncmp(text, "http://", 7) != 0))
+		return err_set(e, ERR_INVALID, "'%.40s' is no registry; write it like https://registry.example.org/",
+			       text);
+	return 0;
+}
+
 static int check_key(const char *text, struct err *e)
 {
 	size_t n = strlen(text);
@@ -182,6 +191,21 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_NETWORK] = { "network.default", CONFIG_CHOICE, "off", "ATOLL_NETWORK",
 		.words = networks, .reload = 1, .project = 1,
 		.help = "network of a box that asked for none" },
+
+	[CONFIG_PACKAGES_PIP] = { "packages.pip", CONFIG_TEXT, NULL, "ATOLL_PACKAGES_PIP", .check = check_registry,
+		.reload = 1, .help = "index that pip installs from" },
+	[CONFIG_PACKAGES_NPM] = { "packages.npm", CONFIG_TEXT, NULL, "ATOLL_PACKAGES_NPM", .check = check_registry,
+		.reload = 1, .help = "registry that npm installs from" },
+	[CONFIG_PACKAGES_GEM] = { "packages.gem", CONFIG_TEXT, NULL, "ATOLL_PACKAGES_GEM", .check = check_registry,
+		.reload = 1, .help = "source of gems" },
+	[CONFIG_PACKAGES_MIRROR] = { "packages.mirror", CONFIG_TEXT, NULL, "ATOLL_PACKAGES_MIRROR",
+		.reload = 1, .help = "volume of team default with a mirror: its folders pip, npm, gem" },
+	[CONFIG_PACKAGES_CACHE] = { "packages.cache_bytes", CONFIG_SIZE, "10G", "ATOLL_PACKAGES_CACHE",
+		.highest = 16 * TIB, .reload = 1,
+		.help = "what installed packages may take on the disk; none: no end" },
+	[CONFIG_PACKAGES_TIMEOUT] = { "packages.timeout", CONFIG_TIME, "30s", "ATOLL_PACKAGES_TIMEOUT",
+		.lowest = 1000, .highest = 3600000, .reload = 1,
+		.help = "the longest that a package manager may take" },
 
 	[CONFIG_QUOTA_BOXES] = { "quota.boxes", CONFIG_COUNT, "none", "ATOLL_QUOTA_BOXES",
 		.highest = 1000000, .reload = 1,

@@ -22,10 +22,12 @@
 #include "wire/sock.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 struct front {
 	const struct front_start *start;
@@ -136,6 +138,45 @@ static void all_restored(struct fleet *f)
 	post_send(&x->warden, &done, sizeof(done), NULL, 0, -1);
 }
 
+/* Which interpreter the host has, and so every box: the file that its name leads to, and its size. One
+ * that is replaced has packages of its own. Before we enter our cell, where it cannot be seen. */
+static const char *host_runtime(enum package_manager m, char out[64])
+{
+	static const char *const programs[PM_COUNT] = { [PM_PIP] = "/usr/bin/python3",
+							[PM_NPM] = "/usr/bin/node",
+							[PM_GEM] = "/usr/bin/ruby" };
+	char real[PATH_MAX];
+	const char *name;
+	struct stat st;
+
+	out[0] = 0;
+	if (!programs[m] || !realpath(programs[m], real) || stat(real, &st) < 0)
+		return out;
+	name = strrchr(real, '/') + 1;
+	if (m == PM_GEM) /* gems live below the version of the language: ruby3.1 is 3.1.0 */
+		snprintf(out, 64, "%.20s.0 %lld", name + strspn(name, "ruby"), (long long)st.st_size);
+	else
+		snprintf(out, 64, "%.30s %lld", name, (long long)st.st_size);
+	return out;
+}
+
+static struct packages_conf packages_settings(const struct config *c)
+{
+	static char runtimes[PM_COUNT][64];
+	struct packages_conf conf = {
+		.install.source = { [PM_PIP] = config_text(c, CONFIG_PACKAGES_PIP),
+				    [PM_NPM] = config_text(c, CONFIG_PACKAGES_NPM),
+				    [PM_GEM] = config_text(c, CONFIG_PACKAGES_GEM) },
+		.install.mirror = config_text(c, CONFIG_PACKAGES_MIRROR),
+		.cache_bytes = config_number(c, CONFIG_PACKAGES_CACHE),
+		.timeout_ms = config_number(c, CONFIG_PACKAGES_TIMEOUT),
+	};
+
+	for (int m = 0; m < PM_COUNT; m++)
+		conf.install.runtime[m] = host_runtime((enum package_manager)m, runtimes[m]);
+	return conf;
+}
+
 static uint64_t or_default(uint64_t n)
 {
 	return n ? n : WIRE_DEFAULT;
@@ -158,6 +199,7 @@ static struct fleet_conf fleet_settings(const struct front_start *s)
 			    .cpu_milli = (uint32_t)or_default(config_number(c, CONFIG_BOX_CPU)),
 			    .pids = (uint32_t)or_default(config_number(c, CONFIG_BOX_PIDS)) },
 		.layer_names = s->layer_names,
+		.packages = packages_settings(c),
 	};
 }
 

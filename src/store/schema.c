@@ -181,8 +181,25 @@ static const char first[] =
 	") STRICT;"
 	"CREATE INDEX idempotency_age ON idempotency (created_ns);";
 
+static const char package_sets[] =
+	"CREATE TABLE package_sets ("
+	" key TEXT PRIMARY KEY,"
+	" manager TEXT NOT NULL,"
+	" runtime TEXT NOT NULL,"
+	" packages TEXT NOT NULL,"
+	" layer TEXT NOT NULL,"
+	" bytes INTEGER NOT NULL,"
+	" files INTEGER NOT NULL,"
+	" install_ms INTEGER NOT NULL,"
+	" uses INTEGER NOT NULL,"
+	" created_ns INTEGER NOT NULL,"
+	" used_ns INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX package_sets_layer ON package_sets (layer);";
+
 const char *const schema_steps[] = {
 	first,
+	package_sets,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 
