@@ -242,6 +242,39 @@ a_set_in_use_cannot_be_dropped() {
 	is "$code" 403
 }
 
+the_command_line_has_them_too() {
+	export ATOLL_HOST="$url" ATOLL_KEY="$key"
+	echo 'import tiny; print(tiny.version)' >x.py
+	atoll run -p tiny==1.0 x.py
+	is "$status $out" "0 1.0" "$err"
+	atoll run -p npm:small@1.0.0 -- node -p 'require("small")'
+	is "$status $out" "0 small 1.0.0" "$err"
+	atoll run -p tiny==7 x.py
+	is "$status" 125 "$err"
+	has "$err" "no such version of 'tiny'"
+	has "$err" '"1.1"'
+	atoll run -p '-r' x.py
+	is "$status" 2 "$err"
+	has "$err" "would be an option"
+	atoll packages add tiny==1.0
+	is "$status" 0 "$err"
+	set=$out
+	atoll packages ls
+	has "$out" "tiny==1.0"
+	atoll packages check "$(echo "$set" | head -c 12)"
+	is "$status" 0 "$err"
+	atoll packages rm "$(echo "$set" | head -c 12)"
+	is "$status" 0 "$err"
+	atoll packages rm "$set"
+	is "$status" 3
+	atoll packages frob
+	is "$status" 2
+	name=$("$ATOLL" new -p flasq --quiet)
+	atoll exec "$name" -- python3 -c 'import flasq; print(flasq.version)'
+	is "$out" 1.0 "$err"
+	atoll rm "$name"
+}
+
 sets_survive_a_killed_front_and_keeper() {
 	run_code python 1 '{packages:["other"]}'
 	is "$code" 200 "$body"
