@@ -44,6 +44,7 @@ struct proxy {
 	enum stage stage;
 	struct message ask, answer;
 	int has_ask, answered; /* the answer's head is through */
+	int told;              /* reported */
 	unsigned early;
 	int near_eof, far_eof, far_broken, near_shut, far_shut;
 	struct names_ask *names;
@@ -74,15 +75,22 @@ const char *verdict_name(enum verdict v)
 
 /* ---- the end ---- */
 
-static void destroy(struct proxy *p)
+static void tell(struct proxy *p)
 {
-	struct way *w = p->way;
-
+	if (p->told++)
+		return;
 	p->end.host = p->has_ask ? p->ask.host : "";
 	p->end.port = p->has_ask ? p->ask.port : 0;
 	p->end.rule = p->rule;
 	p->end.why = p->why;
-	egress_report(w, &p->end);
+	egress_report(p->way, &p->end);
+}
+
+static void destroy(struct proxy *p)
+{
+	struct way *w = p->way;
+
+	tell(p);
 	*p->at = p->next;
 	if (p->next)
 		p->next->at = p->at;
@@ -133,8 +141,10 @@ static struct evbuffer *out_of(struct bufferevent *b)
 	return bufferevent_get_output(b);
 }
 
+/* Told before the box sees the end: its program may be over the moment it does. */
 static void last_word_is_out(struct proxy *p)
 {
+	tell(p);
 	shutdown(bufferevent_getfd(p->near), SHUT_WR);
 	timer_set(&p->clock, LEAVE_MS);
 }

@@ -128,11 +128,12 @@ int rule_parse(struct rule *out, const char *text, struct err *e)
 
 int rule_of_url(struct rule *out, const char *url, struct err *e)
 {
-	int tls = strncasecmp(url, "https://", 8) == 0;
-	const char *host = url + (tls ? 8 : 7);
+	const char *from = strncmp(url, "sparse+", 7) == 0 ? url + 7 : url; /* cargo's */
+	int tls = strncasecmp(from, "https://", 8) == 0;
+	const char *host = from + (tls ? 8 : 7);
 	struct rule r = { 0 };
 
-	if ((!tls && strncasecmp(url, "http://", 7) != 0) ||
+	if ((!tls && strncasecmp(from, "http://", 7) != 0) ||
 	    rule_authority(host, strcspn(host, "/?#"), r.host, &r.port) < 0)
 		return err_set(e, ERR_INVALID,
 			       "'%.60s' is no address of a registry; write it like "

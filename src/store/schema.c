@@ -181,8 +181,14 @@ static const char first[] =
 	") STRICT;"
 	"CREATE INDEX idempotency_age ON idempotency (created_ns);";
 
+static const char network[] =
+	"ALTER TABLE boxes ADD COLUMN network TEXT NOT NULL DEFAULT '[]' CONSTRAINT"
+	" \"network is a JSON array\""
+	" CHECK (json_valid(network) AND json_type(network) = 'array');";
+
 const char *const schema_steps[] = {
 	first,
+	network,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -536,6 +536,8 @@ TEST(a_request_for_an_allowed_host_is_answered_and_reported)
 	CHECK_INT(report.port, server_port);
 	CHECK(report.bytes_in > 5 && report.bytes_out > 20);
 	CHECK_STR(report.id, "abcdefghijkl");
+	for (int i = 0; i < 1000 && w->nproxies; i++)
+		turn();
 	CHECK_INT(w->nproxies, 0);
 	close(host);
 }
