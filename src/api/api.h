@@ -2,6 +2,7 @@
  * Owns:         struct api for the life of the front; a struct call for the life of its request.
  * Does not own: boxes and runs (fleet/), rows (store/), connections (http/). */
 #pragma once
+#include "egress/rule.h"
 #include "fleet/fleet.h"
 #include "http/http.h"
 #include "http/route.h"
@@ -16,6 +17,8 @@ struct api_conf {
 	int metrics_public;
 	struct store_team quota; /* of a team that has none of its own */
 	int statm; /* /proc/self/statm, opened while it could be; -1: not */
+	const struct rule *rules; /* hosts that boxes may be given: the operator's */
+	unsigned nrules;
 	uint32_t own_uid; /* of who started the daemon: owner on the unix socket, as root is */
 };
 

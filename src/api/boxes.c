@@ -23,6 +23,11 @@ const struct field box_limit_fields[] = {
 	{ 0 },
 };
 
+static const struct field network_fields[] = {
+	{ "allow", FIELD_TEXTS, 1, 0, RULES_MAX, "host, host:port or *.host, each among egress.allow", NULL },
+	{ 0 },
+};
+
 #define TIME_FIELDS                                                                                \
 	{ "lifetime_ms", FIELD_INT, 0, 0, MS_MAX, "until the box times out; 0: the longest allowed", NULL }, \
 	{ "idle_ms", FIELD_INT, 0, 0, MS_MAX, "without activity until it times out; 0: never", NULL }, \
@@ -38,6 +43,7 @@ const struct field box_create_fields[] = {
 	{ "env", FIELD_MAP, 0, 0, 1000, "variables of every program in it", NULL },
 	{ "volumes", FIELD_ANY, 0, 0, 0, "[{name, path, read_only}]: at most 4", NULL },
 	{ "packages", FIELD_ANY, 0, 0, 0, "{\"pip\": [...], \"npm\": [...]}, installed before it is made", NULL },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "whom it may reach; without it nobody", network_fields },
 	{ "cold", FIELD_BOOL, 0, 0, 0, "not from the pool", NULL },
 	{ 0 },
 };
@@ -107,6 +113,8 @@ json_t *box_row_json(const struct store_box *row)
 				      "cpu_milli", limit(l->cpu_milli), "pids", limit(l->pids),
 				      "cpu_ms", limit(l->cpu_ms)));
 	json_object_set_new(doc, "volumes", text_json(row->volumes, 1));
+	json_object_set_new(doc, "network",
+			    json_pack("{s:o}", "allow", text_json(row->network, 1)));
 	if (row->state == STORE_BOX_GONE) {
 		json_object_set_new(doc, "ended", moment(row->ended_ns));
 		json_object_set_new(doc, "cause", json_string(row->cause));
@@ -210,6 +218,43 @@ int box_check_env(const json_t *env, struct err *e)
 	return 0;
 }
 
+static int read_host(const struct api_conf *conf, const char *text, struct rule *out, struct err *e)
+{
+	if (rule_parse(out, text, e) < 0)
+		return -1;
+	for (unsigned i = 0; i < conf->nrules; i++)
+		if (rule_covers(&conf->rules[i], out))
+			return 0;
+	return err_set(e, ERR_DENIED, "this daemon lets no box reach '%.100s' (egress.allow%s)", text,
+		       conf->nrules ? "" : " names nobody");
+}
+
+/* As the rules say it, so that what is shown is what is checked. */
+static int read_network(struct call *c, struct store_box *row, struct err *e)
+{
+	const struct api_conf *conf = &c->api->conf;
+	const json_t *allow = json_object_get(call_get(c, "network"), "allow");
+	json_t *hosts = json_array(), *host;
+	char text[RULE_TEXT], *dump;
+	struct rule r;
+	size_t i;
+
+	json_array_foreach((json_t *)allow, i, host) {
+		if (read_host(conf, json_string_value(host), &r, e) < 0) {
+			json_decref(hosts);
+			return err_in(e, "network.allow[%zu]", i);
+		}
+		json_array_append_new(hosts, json_string(rule_text(&r, text)));
+	}
+	if (json_array_size(hosts)) {
+		dump = json_dumps(hosts, JSON_COMPACT);
+		row->network = http_strdup(c->req, dump, strlen(dump));
+		free(dump);
+	}
+	json_decref(hosts);
+	return 0;
+}
+
 int box_want(struct call *c, struct berth_want *out, struct err *e)
 {
 	const struct fleet_conf *conf = &c->api->fleet.conf;
@@ -232,6 +277,8 @@ int box_want(struct call *c, struct berth_want *out, struct err *e)
 	out->row.metadata = dump_field(c, "metadata");
 	out->row.env = dump_field(c, "env");
 	out->row.volumes = dump_field(c, "volumes");
+	if (read_network(c, &out->row, e) < 0)
+		return -1;
 	out->flags = call_flag(c, "cold", 0) ? WIRE_CREATE_COLD : 0;
 	if (volumes_want(c, call_get(c, "volumes"), out, e) < 0)
 		return -1;
@@ -606,6 +653,14 @@ void boxes_show(struct call *c)
 		json_decref(doc);
 	else
 		call_json(c, 200, doc);
+}
+
+void boxes_network(struct call *c)
+{
+	struct berth *b = call_look(c, 0);
+
+	if (b)
+		call_json(c, 200, gate_json(b));
 }
 
 /* ---- change ---- */

@@ -74,6 +74,7 @@ const struct api_route api_routes[] = {
 	{ "GET", "/v1/boxes/{box}/files/search", NEED_VIEWER, boxfiles_search, "files by name and content", .query = boxfiles_search_query, .group = "files" },
 	{ "GET", "/v1/boxes/{box}/files/watch", NEED_VIEWER, boxfiles_watch, "changes of a folder as they happen", .query = boxfiles_watch_query, .group = "files" },
 	{ "GET", "/v1/boxes/{box}/changes", NEED_VIEWER, changes_list, "files that differ from its beginning", .query = changes_query, .group = "files" },
+	{ "GET", "/v1/boxes/{box}/network", NEED_VIEWER, boxes_network, "whom it may reach, and what it has", .group = "boxes" },
 	{ "GET", "/v1/boxes/{box}/env", NEED_VIEWER, env_show, "variables of every program in it", .group = "boxes" },
 	{ "PUT", "/v1/boxes/{box}/env", NEED_EDITOR, env_set, "replace them", env_fields, .group = "boxes", .action = "box.change" },
 

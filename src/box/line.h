@@ -63,3 +63,6 @@ void line_stdin(struct line *l, uint32_t ref, const void *bytes, size_t n); /* n
 /* A frame without a body; answers come to x->on->answer or refused. */
 void line_ask(struct line *l, struct listener *x, const struct listen_events *on, uint8_t type,
 	      uint16_t flags);
+/* The same for CONNECT and LISTEN. */
+void line_ask_port(struct line *l, struct listener *x, const struct listen_events *on, uint8_t type,
+		   uint16_t port);

@@ -42,6 +42,7 @@ struct berth {
 	struct wire_mount *mounts; /* until it is made: its volumes */
 	unsigned nmounts;
 	struct line line;
+	struct gate_way way;
 	struct office_ask *asking;
 	struct timer clock;
 	struct run *runs;

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "box/cause.h"
 #include "box/office.h"
+#include "fleet/gate.h"
 #include "lang/install.h"
 #include "store/boxes.h"
 #include "store/events.h"
@@ -34,6 +35,7 @@ struct fleet_conf {
 	struct wire_limits limits; /* of a box whose request names none */
 	const char *const *layer_names;
 	struct packages_conf packages;
+	const char *const *way_env; /* NAME=value for programs of a box with a way out; NULL: none */
 };
 
 enum { FLEET_BUCKETS = 14 };
@@ -69,6 +71,7 @@ struct fleet {
 	struct store *store;
 	struct fleet_conf conf;
 	struct office office;
+	struct gate gate;
 	char boot[64];
 	struct berth *slots[FLEET_SLOTS];
 	struct berth *making; /* have no id yet, hence no slot */

@@ -28,6 +28,8 @@ struct install {
 	char key[STORE_HASH + 1];
 	char box[ID_LEN + 1];
 	unsigned at; /* step */
+	char trusted[300]; /* PIP_TRUSTED_HOST=... */
+	const char *env[12];
 	struct berth_wait made;
 	struct tap tap;
 	int tapped;
@@ -200,6 +202,29 @@ static void output(struct tap *t, unsigned stream, uint64_t offset, const char *
 	}
 }
 
+/* A manager that gets an error from the proxy often says only that there is no such package. The way
+ * out knows better: was there a connection that failed? */
+static int was_cut_off(const struct install *in, char *why, size_t size)
+{
+	const struct berth *b = fleet_find(in->fleet, in->box);
+	json_t *all = b && gate_wanted(b) ? gate_json(b) : NULL;
+	const json_t *one;
+	size_t i;
+	int cut = 0;
+
+	json_array_foreach(json_object_get(all, "recent"), i, one) {
+		const char *verdict = json_string_value(json_object_get(one, "verdict")),
+			   *told = json_string_value(json_object_get(one, "why"));
+
+		if (!verdict || !strcmp(verdict, "ok") || !strcmp(verdict, "cut"))
+			continue;
+		snprintf(why, size, "%.200s", told ? told : verdict);
+		cut = 1;
+	}
+	json_decref(all);
+	return cut;
+}
+
 static void explain(struct install *in, const json_t *record, struct packages_failure *f)
 {
 	const char *cause = json_string_value(json_object_get(record, "cause")),
@@ -208,6 +233,9 @@ static void explain(struct install *in, const json_t *record, struct packages_fa
 	unsigned timeout_s = (unsigned)(in->fleet->conf.packages.timeout_ms / 1000);
 
 	install_diagnose(in->set.manager, buf_str(&in->said), in->said.len, &f->d);
+	if (f->d.fault != INSTALL_BUILD && f->d.fault != INSTALL_NO_VERSION &&
+	    was_cut_off(in, f->d.line, sizeof(f->d.line)))
+		f->d.fault = INSTALL_UNREACHABLE;
 	if (cause && !strcmp(cause, cause_name(CAUSE_WALL))) {
 		f->d.fault = INSTALL_TIMEOUT;
 		snprintf(f->message, sizeof(f->message),
@@ -253,18 +281,23 @@ static void over(struct tap *t, json_t *record, const struct err *e)
 	}
 }
 
-/* What the manager finds in its environment. A registry is reached through the box's way out, which is
- * a proxy on its own loopback. */
-static const char *const *install_env(const struct install *in)
+/* What the manager finds in its environment, besides the proxy that every box with a way out has. */
+static const char *const *install_env(struct install *in)
 {
-#define ALWAYS "HOME=/home/user", "LC_ALL=C.UTF-8", "PIP_NO_CACHE_DIR=1", "PIP_ROOT_USER_ACTION=ignore", \
-	       "npm_config_cache=/tmp/npm", "npm_config_update_notifier=false"
-#define WAY_OUT "http://127.0.0.1:3128"
-	static const char *const inside[] = { ALWAYS, NULL };
-	static const char *const outside[] = { ALWAYS, "HTTP_PROXY=" WAY_OUT, "HTTPS_PROXY=" WAY_OUT,
-					       "http_proxy=" WAY_OUT, "https_proxy=" WAY_OUT, NULL };
+	static const char *const always[] = { "HOME=/home/user",	 "LC_ALL=C.UTF-8",
+					      "PIP_NO_CACHE_DIR=1",	 "PIP_DEFAULT_TIMEOUT=10",
+					      "PIP_RETRIES=1",		 "npm_config_cache=/tmp/npm",
+					      "npm_config_update_notifier=false" };
+	const char *trusted = in->fleet->conf.packages.install.trusted[in->set.manager];
+	unsigned n = ARRAY_LEN(always);
 
-	return in->fleet->conf.packages.install.source[in->set.manager] ? outside : inside;
+	memcpy(in->env, always, sizeof(always));
+	if (trusted) {
+		snprintf(in->trusted, sizeof(in->trusted), "PIP_TRUSTED_HOST=%s", trusted);
+		in->env[n++] = in->trusted;
+	}
+	in->env[n] = NULL;
+	return in->env;
 }
 
 static void next_step(struct install *in)
@@ -334,6 +367,8 @@ static int make_box(struct install *in, const char *team, struct err *e)
 	want.limits.disk_bytes = DISK_BYTES;
 	want.limits.disk_files = FILES_MOST;
 	want.row.metadata = metadata;
+	if (conf->packages.install.source[in->set.manager])
+		want.row.network = (char *)conf->packages.install.hosts[in->set.manager];
 	want.row.lifetime_ms = conf->packages.timeout_ms * INSTALL_STEPS + LIFETIME_EXTRA_MS;
 	snprintf(want.row.team, sizeof(want.row.team), "%s", team);
 	snprintf(want.row.template, sizeof(want.row.template), "base");

@@ -181,6 +181,11 @@ static const char first[] =
 	") STRICT;"
 	"CREATE INDEX idempotency_age ON idempotency (created_ns);";
 
+static const char network[] =
+	"ALTER TABLE boxes ADD COLUMN network TEXT NOT NULL DEFAULT '[]' CONSTRAINT"
+	" \"network is a JSON array\""
+	" CHECK (json_valid(network) AND json_type(network) = 'array');";
+
 static const char package_sets[] =
 	"CREATE TABLE package_sets ("
 	" key TEXT PRIMARY KEY,"
@@ -199,6 +204,7 @@ static const char package_sets[] =
 
 const char *const schema_steps[] = {
 	first,
+	network,
 	package_sets,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);

@@ -44,6 +44,7 @@ static const struct shape {
 	[WIRE_STAT] = { "STAT", sizeof(struct frame), NO_TAIL },
 	[WIRE_STOP] = { "STOP", sizeof(struct frame), NO_TAIL },
 	[WIRE_LEAVE] = { "LEAVE", sizeof(struct frame), NO_TAIL },
+	[WIRE_LISTEN] = { "LISTEN", sizeof(struct wire_connect), NO_TAIL },
 	[WIRE_STARTED] = { "STARTED", sizeof(struct wire_started), NO_TAIL },
 	[WIRE_OUTPUT] = { "OUTPUT", sizeof(struct wire_output), TAIL },
 	[WIRE_READING] = { "READING", sizeof(struct wire_reading), NO_TAIL },
@@ -70,6 +71,11 @@ static const struct shape {
 	[WIRE_ENTRY] = { "ENTRY", sizeof(struct wire_entry), TAIL },
 	[WIRE_EVENT] = { "EVENT", sizeof(struct wire_event), TAIL },
 	[WIRE_HIT] = { "HIT", sizeof(struct wire_hit), TAIL },
+	[WIRE_WAY] = { "WAY", sizeof(struct frame), NO_TAIL },
+	[WIRE_WAY_OPEN] = { "WAY_OPEN", sizeof(struct wire_way_open), TAIL },
+	[WIRE_WAY_CLOSE] = { "WAY_CLOSE", sizeof(struct wire_id), NO_TAIL },
+	[WIRE_WAY_HELD] = { "WAY_HELD", sizeof(struct wire_way_held), NO_TAIL },
+	[WIRE_WAY_REPORT] = { "WAY_REPORT", sizeof(struct wire_way_report), TAIL },
 };
 
 static const struct shape *shape_of(uint8_t type)

@@ -66,6 +66,7 @@ enum wire_type {
 	WIRE_STAT,       /* nothing -> STATUS */
 	WIRE_STOP,       /* end every program, keep the files -> DONE once all are reaped */
 	WIRE_LEAVE,      /* no more output of this exec to this connection; its EXIT still comes */
+	WIRE_LISTEN,     /* struct wire_connect      -> FD, listening on that port of 127.0.0.1 inside */
 	/* init -> client */
 	WIRE_STARTED = 64, /* struct wire_started */
 	WIRE_OUTPUT,       /* struct wire_output, tail: bytes */
@@ -94,6 +95,12 @@ enum wire_type {
 	WIRE_ENTRY,     /* struct wire_entry, tail: name or path; of a link: NUL target */
 	WIRE_EVENT,     /* struct wire_event, tail: path below the watched folder; RENAME: path NUL path */
 	WIRE_HIT,       /* struct wire_hit, tail: path below the root; with a line: NUL some of it */
+	/* the way out: front <-> warden <-> egress, front <-> egress */
+	WIRE_WAY = 112,  /* front: egress, please; warden: here is a connection to it, to either + fd */
+	WIRE_WAY_OPEN,   /* struct wire_way_open, tail: hosts, a line each; + a listening fd -> DONE */
+	WIRE_WAY_CLOSE,  /* struct wire_id */
+	WIRE_WAY_HELD,   /* struct wire_way_held: of each box, when a front comes; then DONE */
+	WIRE_WAY_REPORT, /* struct wire_way_report, tail: host NUL rule NUL verdict NUL why NUL */
 };
 
 /* ---- client <-> keeper ---- */
@@ -275,6 +282,29 @@ struct wire_connect {
 	struct frame head;
 	uint32_t port;
 	uint32_t pad;
+};
+
+/* ---- front <-> egress ---- */
+
+struct wire_way_open {
+	struct frame head;
+	char id[WIRE_ID];           /* of the box */
+	uint64_t used_in, used_out; /* of its budget, so far */
+};
+
+struct wire_way_held {
+	struct frame head;
+	char id[WIRE_ID];
+	uint64_t bytes_in, bytes_out;
+};
+
+struct wire_way_report { /* one connection of a box, when it is over */
+	struct frame head;
+	char id[WIRE_ID];
+	uint64_t began_ns; /* CLOCK_REALTIME */
+	uint64_t bytes_in, bytes_out; /* into the box, out of it */
+	uint32_t ms;
+	uint32_t port;
 };
 
 struct wire_started {

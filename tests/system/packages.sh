@@ -296,6 +296,48 @@ the_least_recently_used_go_first_when_there_is_too_much() {
 	api GET /v1/packages
 	is "$(get '.items[0].packages')" "flasq other tiny" "$body"
 }
+# A registry on an address that is not exempt from the proxy.
+serve_registry() {
+	cd "$work/m/mirror" && mkdir -p simple/tiny simple/broken
+	ln -f pip/tiny* simple/tiny
+	ln -f pip/broken* simple/broken
+	ln -f npm/*.tgz .
+	/usr/bin/python3 -u -m http.server --bind 127.0.0.2 0 >"$work/registry.log" 2>&1 &
+	registry=$!
+	cd "$OLDPWD"
+	soon grep -q 'port [0-9]' "$work/registry.log"
+	port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$work/registry.log" | head -1)
+}
+
+from_a_registry_through_the_way_out() {
+	stop_daemon
+	serve_registry
+	unset ATOLL_PACKAGES_MIRROR
+	export ATOLL_PIP_INDEX="http://127.0.0.2:$port/simple" ATOLL_NPM_REGISTRY="http://127.0.0.2:$port/npm"
+	export ATOLL_EGRESS_INTERNAL="127.0.0.2:$port"
+	start_daemon
+	run_code python 'import tiny; print(tiny.version)' '{packages:["tiny!=1.0"]}'
+	is "$(get .stdout)" 1.1 "$body"
+	run_code node 'console.log(require("small"))' '{packages:["small@<1.2"]}'
+	is "$(get .stdout)" "small 1.0.0" "$body"
+	run_code python 1 '{packages:["tyni"]}'
+	is "$(get .error.category)" no_such_package "$body"
+	run_code node 1 '{packages:["expres"]}'
+	is "$(get .error.category)" no_such_package "$body"
+	# Only the install had a way out.
+	run_code python 'import urllib.request as u, tiny; u.urlopen("'"http://127.0.0.2:$port/"'")' '{packages:["tiny!=1.0"]}'
+	is "$(get .status)" 1
+	is "$(get '.packages.sets[0].installed')" false
+	kill "$registry"
+	wait "$registry" 2>/dev/null || :
+	run_code python 1 '{packages:["tiny", "other>1"]}'
+	is "$(get .error.category)" unreachable "$body"
+	run_code node 1 '{packages:["small@>=1.1"]}'
+	is "$(get .error.category)" unreachable "$body"
+	run_code python 'import tiny; print(tiny.version)' '{packages:["tiny!=1.0"]}'
+	is "$(get .stdout)" 1.1 "$body"
+}
+
 cache_fits() {
 	api GET /v1/packages
 	[ "$(get '[.items[] | .bytes] | add')" -lt 4000 ] && [ "$(get '.items | length')" -ge 1 ]
