@@ -22,7 +22,7 @@
 
 const struct mnt_row mnt_rows[] = {
 	{ "/", "overlay nosuid,nodev", "the template below, the box's own disk above" },
-	{ "/usr", "bind ro,nosuid,nodev", "the host's programs; nothing to download" },
+	{ "/usr", "bind ro,nosuid,nodev", "the host's programs; nothing to download. With layers: an overlay, ro" },
 	{ "/dev", "bind ro,nosuid,noexec", "null zero full random urandom tty and links, no more" },
 	{ "/dev/pts", "devpts nosuid,noexec max=64", "own terminals; the host's are out of reach" },
 	{ "/dev/shm", "bind nosuid,nodev,noexec", "shared memory, counted as disk and as memory" },
