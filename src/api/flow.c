@@ -2,6 +2,7 @@
 #include "api/flow.h"
 #include "api/boxes.h"
 #include "api/feed.h"
+#include "api/packages.h"
 #include "api/program.h"
 #include "api/quota.h"
 #include "api/replay.h"
@@ -50,6 +51,8 @@ struct flow {
 	struct buf text;
 	unsigned unanswered;
 
+	struct package_job packages;
+	int installing; /* they are not there yet, and neither is the box */
 	struct berth_wait made;
 	struct tap tap;
 	int tapped;
@@ -106,6 +109,7 @@ const struct field flow_exec_fields[] = {
 const struct field flow_run_fields[] = {
 	EXEC_FIELDS,
 	BOX_LIMIT_FIELDS,
+	{ "packages", FIELD_ANY, 0, 0, 0, "a list for the language's manager, or {\"pip\": [...]}; false: none", NULL },
 	{ 0 },
 };
 
@@ -119,6 +123,7 @@ static void flow_free(struct flow *w)
 		clerk_close(&w->clerk);
 	if (w->tapped)
 		tap_close(&w->tap);
+	packages_job_fini(&w->packages);
 	berth_wait_cancel(&w->made);
 	run_wait_cancel(&w->wait);
 	b = w->own_box && w->box[0] ? fleet_find(&w->api->fleet, w->box) : NULL;
@@ -182,8 +187,10 @@ static void stream_end(struct flow *w, json_t *take_doc)
 static void answer(struct flow *w, json_t *record)
 {
 	struct call *c = let_go(w);
-	json_t *doc = c ? json_copy(record) : NULL;
+	json_t *doc = c ? json_copy(record) : NULL, *packages = doc ? packages_report(&w->packages) : NULL;
 
+	if (packages)
+		json_object_set_new(doc, "packages", packages);
 	if (c && w->streaming) {
 		stream_end(w, doc);
 	} else if (c) {
@@ -496,14 +503,19 @@ static const struct clerk_events clerk_on = {
 	.ready = files_ready, .done = file_done, .failed = file_failed
 };
 
+static void begin_feed(struct flow *w)
+{
+	if (w->kind == FEED_NONE || !w->call || w->streaming)
+		return;
+	feed_begin(&w->feed, w->call->req, w->kind);
+	w->streaming = 1;
+}
+
 static void begin(struct flow *w)
 {
 	struct berth *b = fleet_find(&w->api->fleet, w->box);
 
-	if (w->kind != FEED_NONE && w->call) {
-		feed_begin(&w->feed, w->call->req, w->kind);
-		w->streaming = 1;
-	}
+	begin_feed(w);
 	if (b && (json_object_size(json_object_get(w->body, "files")) ||
 		  json_object_get(w->body, "code") ||
 		  (w->program.lang && w->program.lang->support->key))) {
@@ -676,6 +688,10 @@ static void client_left(struct call *c)
 	struct flow *w = c->state;
 
 	w->call = NULL;
+	if (w->installing) { /* the install goes on; nobody wants the program any more */
+		flow_free(w);
+		return;
+	}
 	if (!w->tapped)
 		return; /* between two steps; the next one will not be read */
 	w->tapped = 0;
@@ -756,6 +772,7 @@ static void box_made(struct berth_wait *x, struct berth *b, const struct err *e)
 	struct flow *w = loop_owner(x, struct flow, made);
 
 	if (e) {
+		packages_lost(&w->packages, e);
 		flow_fail(w, e);
 		return;
 	}
@@ -763,12 +780,91 @@ static void box_made(struct berth_wait *x, struct berth *b, const struct err *e)
 	begin(w);
 }
 
-void flow_alone(struct call *c, const struct flow_want *want)
+static void make_box(struct flow *w)
 {
 	struct berth_want box;
-	struct flow *w;
 	struct berth *b;
 	struct err e;
+
+	if (box_want(w->call, &box, &e) < 0) {
+		flow_fail(w, &e);
+		return;
+	}
+	if (w->program.lang)
+		program_limits(&w->program, &box.limits);
+	box.seed = w->program.seed;
+	box.row.metadata = "{\"" BERTH_EPHEMERAL "\":\"1\"}";
+	packages_want(&w->packages, &box);
+	w->made.done = box_made;
+	if (berth_create(&w->api->fleet, &box, &w->made, &b, &e) < 0)
+		flow_fail(w, &e);
+}
+
+/* ---- its packages ---- */
+
+static void install_failed(struct flow *w, json_t *take_error)
+{
+	struct call *c = let_go(w);
+
+	if (c && w->streaming) {
+		json_object_set_new(take_error, "type", json_string("error"));
+		feed_event(&w->feed, take_error);
+		feed_end(&w->feed);
+	} else if (c) {
+		call_json(c, 422, take_error);
+	} else {
+		json_decref(take_error);
+	}
+	flow_free(w);
+}
+
+static void installed(struct package_job *j, const struct packages_failure *f)
+{
+	struct flow *w = j->user;
+
+	w->installing = 0;
+	if (f)
+		install_failed(w, packages_failure_json(f));
+	else
+		make_box(w);
+}
+
+static void install_said(struct package_job *j, const char *manager, unsigned stream,
+			 const char *bytes, size_t n)
+{
+	struct flow *w = j->user;
+
+	if (w->streaming && w->call)
+		feed_event(&w->feed, packages_said_json(manager, stream, bytes, n));
+}
+
+static const char *language_of(const struct flow *w)
+{
+	const char *name = json_string_value(json_object_get(w->body, "language")),
+		   *entry = json_string_value(json_object_get(w->body, "entry"));
+	const struct lang *l = name ? lang_named(name) : entry ? lang_of(entry, "", 0) : NULL;
+
+	return l ? l->name : NULL;
+}
+
+static int wanted_packages(struct flow *w, struct err *e)
+{
+	const json_t *field = json_object_get(w->body, "packages");
+
+	w->packages.api = w->api;
+	w->packages.user = w;
+	w->packages.done = installed;
+	w->packages.said = install_said;
+	if (packages_read(&w->packages, field, language_of(w), e) < 0)
+		return -1;
+	return json_is_false(field) ? 0 : packages_detect(&w->packages, w->body, language_of(w), e);
+}
+
+void flow_alone(struct call *c, const struct flow_want *want)
+{
+	struct flow *w;
+	struct err e;
+	int there;
 
 	if (!quota_box(c))
 		return;
@@ -777,17 +873,24 @@ void flow_alone(struct call *c, const struct flow_want *want)
 		return;
 	w->own_box = 1;
 	w->request = replay_request(w->body, NULL);
-	if (box_want(c, &box, &e) < 0) {
+	if (wanted_packages(w, &e) < 0) {
 		flow_fail(w, &e);
 		return;
 	}
-	if (w->program.lang)
-		program_limits(&w->program, &box.limits);
-	box.seed = w->program.seed;
-	box.row.metadata = "{\"" BERTH_EPHEMERAL "\":\"1\"}";
-	w->made.done = box_made;
-	if (berth_create(&c->api->fleet, &box, &w->made, &b, &e) < 0)
-		flow_fail(w, &e);
+	there = packages_begin(&w->packages, c->api, c->who.team, &e);
+	if (there < 0) {
+		json_t *refusal = packages_refusal_json(&e);
+
+		if (refusal)
+			install_failed(w, refusal);
+		else
+			flow_fail(w, &e);
+	} else if (there) {
+		make_box(w);
+	} else {
+		w->installing = 1;
+		begin_feed(w);
+	}
 }
 
 void flow_run(struct call *c)

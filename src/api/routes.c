@@ -15,6 +15,7 @@
 #include "api/keys.h"
 #include "api/languages.h"
 #include "api/ops.h"
+#include "api/packages.h"
 #include "api/replay.h"
 #include "api/seeds.h"
 #include "api/socket.h"
@@ -73,6 +74,12 @@ const struct api_route api_routes[] = {
 	{ "GET", "/v1/volumes/{volume}", NEED_VIEWER, volumes_show, "one volume, and which boxes have it", .group = "volumes" },
 	{ "DELETE", "/v1/volumes/{volume}", NEED_EDITOR, volumes_delete, "with all that is in it; refused while a box has it", .group = "volumes", .action = "volume.delete" },
 
+	{ "POST", "/v1/packages", NEED_EDITOR, packages_add_set, "install a set of packages, so that boxes have it at once", packages_add_fields, .group = "packages", .action = "packages.add" },
+	{ "GET", "/v1/packages", NEED_OWNER, packages_list, "operators: sets that are installed, the most used first", .query = packages_list_query, .group = "packages" },
+	{ "GET", "/v1/packages/{set}", NEED_OWNER, packages_show, "operators: one set", .group = "packages" },
+	{ "DELETE", "/v1/packages/{set}", NEED_OWNER, packages_delete, "operators: drop its layer; refused while a box has it", .group = "packages", .action = "packages.delete" },
+	{ "POST", "/v1/packages/{set}/check", NEED_OWNER, packages_check, "operators: is its layer what was installed?", .group = "packages", .action = "packages.check" },
+
 	{ "GET", "/v1/socket", NEED_VIEWER, socket_open, "WebSocket: many streams over one connection", .group = "streams" },
 	{ "GET", "/v1/boxes/{box}/files", NEED_VIEWER, boxfiles_get, "the content of a file, or a range of it", .query = boxfiles_path_query, .group = "files" },
 	{ "PUT", "/v1/boxes/{box}/files", NEED_EDITOR, boxfiles_put, "write a file, all of it or nothing", .query = boxfiles_put_query, STREAM, .group = "files", .action = "file.write" },
@@ -88,6 +95,7 @@ const struct api_route api_routes[] = {
 	{ "GET", "/v1/boxes/{box}/files/search", NEED_VIEWER, boxfiles_search, "files by name and content", .query = boxfiles_search_query, .group = "files" },
 	{ "GET", "/v1/boxes/{box}/files/watch", NEED_VIEWER, boxfiles_watch, "changes of a folder as they happen", .query = boxfiles_watch_query, .group = "files" },
 	{ "GET", "/v1/boxes/{box}/changes", NEED_VIEWER, changes_list, "files that differ from its beginning", .query = changes_query, .group = "files" },
+	{ "GET", "/v1/boxes/{box}/network", NEED_VIEWER, boxes_network, "whom it may reach, and what it has", .group = "boxes" },
 	{ "GET", "/v1/boxes/{box}/env", NEED_VIEWER, env_show, "variables of every program in it", .group = "boxes" },
 	{ "PUT", "/v1/boxes/{box}/env", NEED_EDITOR, env_set, "replace them", env_fields, .group = "boxes", .action = "box.change" },
 

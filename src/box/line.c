@@ -309,3 +309,13 @@ void line_ask(struct line *l, struct listener *x, const struct listen_events *on
 		l->lister = x;
 	send_head(l, type, x->ref, flags, NULL, 0);
 }
+
+void line_ask_port(struct line *l, struct listener *x, const struct listen_events *on, uint8_t type,
+		   uint16_t port)
+{
+	struct wire_connect f = { .port = port };
+
+	line_listen(l, x, line_new_ref(l), on);
+	f.head = sock_head(type, x->ref);
+	post_send(&l->post, &f, sizeof(f), NULL, 0, -1);
+}

@@ -69,3 +69,6 @@ void line_leash(struct line *l); /* the box ends with this line */
 /* A frame without a body; answers come to x->on->answer or refused. */
 void line_ask(struct line *l, struct listener *x, const struct listen_events *on, uint8_t type,
 	      uint16_t flags);
+/* The same for CONNECT and LISTEN. */
+void line_ask_port(struct line *l, struct listener *x, const struct listen_events *on, uint8_t type,
+		   uint16_t port);

@@ -2,6 +2,7 @@
 #include "cli/options.h"
 #include "base/own.h"
 #include "box/box.h"
+#include "cli/packages.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@ const struct flag options_flags[OPT_COUNT] = {
 	[OPT_PIDS] = OPTION_PIDS,
 	[OPT_ENV] = OPTION_ENV,
 	[OPT_NET] = { "net", 0, FLAG_TEXT, "off", "a box has no network but its own loopback" },
+	[OPT_PACKAGE] = OPTION_PACKAGE,
 	[OPT_WORKDIR] = { "workdir", 'w', FLAG_TEXT, "DIR",
 			  "copy this folder's contents in and start there" },
 	[OPT_REPORT] = { "report", 0, FLAG_TEXT, "FILE",

@@ -15,6 +15,7 @@ enum {
 	OPT_PIDS,
 	OPT_ENV,
 	OPT_NET,
+	OPT_PACKAGE,
 	OPT_WORKDIR,
 	OPT_REPORT,
 	OPT_NO_TTY,
@@ -61,6 +62,8 @@ struct options {
 	int no_tty, interactive, root;
 	uint16_t create_flags;
 	uint64_t without_launch, without_init;
+	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* of its packages */
+	unsigned nlayers;
 };
 
 must_check int options_read(struct options *o, const struct cli *cli, const struct args *a,

@@ -1,6 +1,7 @@
 /* run.c - `atoll run`: a program in a fresh box, and the box is gone when it ends. */
 #include "base/own.h"
 #include "cli/intake.h"
+#include "cli/packages.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
 #include "cli/watch.h"
@@ -153,13 +154,16 @@ static int run_words(const struct cli *cli, struct options *opt, const struct ar
 	int status;
 
 	if (a->dashes && a->nwords) {
-		status = intake_folder(&in, opt, &t) < 0
-				 ? trouble_say(&t, cli->json, in.status)
-				 : run_planned(cli, opt, &in, (const char *const *)a->words);
+		status = intake_folder(&in, opt, &t) < 0 ? trouble_say(&t, cli->json, in.status)
+							 : packages_for(opt, cli, a, OPT_PACKAGE, NULL);
+		if (!status)
+			status = run_planned(cli, opt, &in, (const char *const *)a->words);
 	} else if (intake_program(&in, opt, words, a->nwords ? a->nwords : 1, &t) < 0) {
 		status = trouble_say(&t, cli->json, in.status);
 	} else {
-		status = run_planned(cli, opt, &in, NULL);
+		status = packages_for(opt, cli, a, OPT_PACKAGE, in.lang ? in.lang->name : NULL);
+		if (!status)
+			status = run_planned(cli, opt, &in, NULL);
 	}
 	intake_fini(&in);
 	return status;
@@ -236,6 +240,7 @@ static const struct example examples[] = {
 	{ "atoll run --mem 256M --cpu 0.5 --time 30s main.c", "compile and run, with limits" },
 	{ "echo 'print(6*7)' | atoll run -t python -", "code from stdin" },
 	{ "atoll run --watch -w src src/main.rs", "again whenever a file of the folder changes" },
+	{ "atoll run -p numpy -p pandas==1.5 x.py", "with packages; the daemon installs them once" },
 	{ "atoll run -w . -- make test", "copy this folder in, run a command" },
 	{ "atoll run --report r.json job.py", "the full record of the run as JSON" },
 	{ 0 },

@@ -32,6 +32,8 @@ int session_open(struct session *s, const struct cli *cli, const struct options 
 	uint64_t began = now_ns();
 
 	snprintf(want.seed, sizeof(want.seed), "%s", seed);
+	want.nlayers = opt->nlayers;
+	memcpy(want.layer, opt->layers, sizeof(want.layer));
 	*s = (struct session){
 		.cli = cli, .opt = opt, .keeper.fd = -1, .box.init = -1, .files.fd = -1
 	};

@@ -2,6 +2,7 @@
 #include "cli/follow.h"
 #include "cli/inside.h"
 #include "cli/intake.h"
+#include "cli/packages.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
 
@@ -35,6 +36,8 @@ static int fresh(const struct cli *cli, const struct args *a)
 	}
 	if (options_read(&opt, cli, a, &t) < 0 || intake_folder(&in, &opt, &t) < 0)
 		trouble_say(&t, cli->json, status);
+	else if ((status = packages_for(&opt, cli, a, OPT_PACKAGE, NULL)) != 0)
+		; /* told */
 	else if (session_open(&s, cli, &opt, "", &e) < 0 || in_box(&s, &in, &status, &e) < 0)
 		status = session_failed(cli, &e);
 	session_close(&s);

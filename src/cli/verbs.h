@@ -35,3 +35,4 @@ extern const struct verb verb_events;
 extern const struct verb verb_api;
 extern const struct verb verb_volume;
 extern const struct verb verb_batch;
+extern const struct verb verb_packages;

@@ -132,6 +132,7 @@ void berth_free(struct berth *b)
 	}
 	office_forget(&b->fleet->office, b->asking);
 	line_close(&b->line);
+	gate_drop(b);
 	timer_fini(&b->clock);
 	store_box_fini(&b->row);
 	free(b->mounts);
@@ -395,6 +396,7 @@ static void finish(struct berth *b, const struct wire_counted *figures)
 	int missed = b->died && !(b->ephemeral && !b->runs);
 
 	become(b, BERTH_GONE);
+	gate_close(b);
 	timer_clear(&b->clock);
 	if (b->made) {
 		struct err gone;
@@ -654,6 +656,7 @@ static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const
 	enter(b);
 	claim(b);
 	become(b, BERTH_RUNNING);
+	gate_open(b);
 	b->create_us = b->about.make_us;
 	fl->figures.created++;
 	count_template(&fl->figures, b->row.template);
@@ -706,6 +709,7 @@ int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wa
 	b->row.metadata = copy(want->row.metadata);
 	b->row.env = copy(want->row.env);
 	b->row.volumes = copy(want->row.volumes);
+	b->row.network = copy(want->row.network);
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", f->boot);
 	b->asked_ms = loop_now_ms();
 	ask.head.flags = want->flags;
@@ -718,6 +722,8 @@ int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wa
 		memcpy(b->mounts, want->mounts, want->nmounts * sizeof(*b->mounts));
 		memcpy(ask.mounts, want->mounts, want->nmounts * sizeof(*b->mounts));
 	}
+	ask.nlayers = want->nlayers;
+	memcpy(ask.layer, want->layers, sizeof(ask.layer));
 	snprintf(ask.template, sizeof(ask.template), "%s", "base");
 	b->next = f->making;
 	f->making = b;
@@ -799,6 +805,7 @@ static void reached(struct berth *b, const struct wire_box *box)
 	take_box(b, box);
 	claim(b);
 	become(b, b->row.state == STORE_BOX_KEPT ? BERTH_KEPT : BERTH_RUNNING);
+	gate_open(b);
 	set_active(b);
 	restore_runs(b);
 	contexts_restore(b);

@@ -20,6 +20,8 @@ struct berth_want {
 	const char *seed; /* the interpreter that should wait in it; NULL: none */
 	struct wire_mount mounts[WIRE_MOUNTS]; /* volumes; row.volumes tells of them */
 	unsigned nmounts;
+	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below its root, the first on top */
+	unsigned nlayers;
 };
 
 /* Waits for something to happen to a berth; its owner may leave any time. */
@@ -41,6 +43,7 @@ struct berth {
 	struct wire_mount *mounts; /* until it is made: its volumes */
 	unsigned nmounts;
 	struct line line;
+	struct gate_way way;
 	struct office_ask *asking;
 	struct timer clock;
 	struct run *runs;

@@ -248,6 +248,8 @@ static json_t *make_record(struct run *r, const struct ending *end, int64_t ende
 	memcpy(rec.id, r->id, sizeof(rec.id));
 	doc = record_json(&rec);
 	json_object_set_new(doc, "state", json_string("over"));
+	if (gate_wanted(b))
+		json_object_set_new(doc, "network", gate_since(b, r->started_ns));
 	if (r->tag[0])
 		json_object_set_new(doc, "tag", json_string(r->tag));
 	if (r->replay_of[0])
@@ -561,6 +563,14 @@ static const char **merge_env(const struct berth *b, const char *const *own, str
 		snprintf(key, sizeof(key), "%.*s", (int)len, box_default_env[i]);
 		if (!is_set(own, key, len) && !json_object_get(box, key))
 			add_env(pool, &n, key, len, box_default_env[i] + len + 1);
+	}
+	for (const char *const *way = gate_wanted(b) ? b->fleet->conf.way_env : NULL; way && *way; way++) {
+		size_t len = strcspn(*way, "=");
+		char key[64];
+
+		snprintf(key, sizeof(key), "%.*s", (int)len, *way);
+		if (!is_set(own, key, len) && !json_object_get(box, key))
+			add_env(pool, &n, key, len, *way + len + 1);
 	}
 	json_object_foreach(box, name,
 			    value) if (json_is_string(value) && !is_set(own, name, strlen(name)))

@@ -266,6 +266,21 @@ static inline long sys_connect(int fd, const void *addr, unsigned len)
 	return SYS(connect, fd, addr, len);
 }
 
+static inline long sys_bind(int fd, const void *addr, unsigned len)
+{
+	return SYS(bind, fd, addr, len);
+}
+
+static inline long sys_listen(int fd, int backlog)
+{
+	return SYS(listen, fd, backlog);
+}
+
+static inline long sys_setsockopt(int fd, int level, int name, const void *value, unsigned len)
+{
+	return SYS(setsockopt, fd, level, name, value, len);
+}
+
 static inline long sys_getsockopt(int fd, int level, int name, void *out, unsigned *len)
 {
 	return SYS(getsockopt, fd, level, name, out, len);

@@ -393,6 +393,22 @@ static int connect_port(const struct request *r)
 	return 0;
 }
 
+/* The listening socket belongs to this box's network for ever, whoever holds it. */
+static int listen_port(const struct request *r)
+{
+	struct frame f = conn_head(WIRE_FD, r->head->ref);
+	int fd;
+
+	if (r->connect->port < 1024 || r->connect->port > 65535)
+		return refuse(r, ERR_INVALID, "no such port");
+	fd = dial_listen((uint16_t)r->connect->port);
+	if (fd < 0)
+		conn_error(r->conn, r->head->ref, ERR_NONE, -fd, "listen inside the box");
+	else
+		conn_answer(r->conn, &f, sizeof(f), fd);
+	return 0;
+}
+
 static const struct verb {
 	int (*run)(const struct request *r);
 	uint8_t takes_fds;
@@ -412,6 +428,7 @@ static const struct verb {
 	[WIRE_EXECS] = { list_execs, 0 },
 	[WIRE_FILES] = { files, 0 },
 	[WIRE_CONNECT] = { connect_port, 0 },
+	[WIRE_LISTEN] = { listen_port, 0 },
 	[WIRE_LEASH] = { leash, 0 },
 	[WIRE_STAT] = { stat_box, 0 },
 	[WIRE_STOP] = { stop, 0 },

@@ -141,7 +141,7 @@ int landlock_confine(const char *folder, struct err *e)
 	fd = (int)syscall(SYS_landlock_create_ruleset, &rs, sizeof(rs), 0);
 	if (fd < 0)
 		return err_sys(e, "landlock ruleset of ABI %d", abi);
-	if (add_path(fd, folder, (READ | WRITE) & ~FS(EXECUTE) & rs.handled_fs, e) < 0)
+	if (folder && add_path(fd, folder, (READ | WRITE) & ~FS(EXECUTE) & rs.handled_fs, e) < 0)
 		return -1;
 	if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
 		return err_sys(e, "enter the landlock domain");

@@ -14,7 +14,7 @@ int landlock_abi(void); /* 0: the kernel has none */
  * doors are not in one domain, and must be able to signal each other. */
 must_check int landlock_apply(int abi, int layer, int alone, struct err *e);
 
-/* For a process of our own: nothing but this folder, and nothing in it is executed. Succeeds where
+/* For a process of our own: nothing but this folder (NULL: nothing), and nothing in it is executed. Succeeds where
  * the kernel has no landlock. Needs no_new_privs. */
 must_check int landlock_confine(const char *folder, struct err *e);
 

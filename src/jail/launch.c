@@ -421,13 +421,18 @@ static int shift_layers(struct launch *l, struct err *e)
 	auto_fd int userns = -1;
 
 	if (!(sp->layers & LAYER_BIT(LAYER_IDMAP)))
-		return sp->nvolumes ? err_set(e, ERR_SYS, "volumes need shifted ids") : 0;
+		return sp->nvolumes || sp->nlowers
+			       ? err_set(e, ERR_SYS, "volumes and layers need shifted ids")
+			       : 0;
 	userns = open_ns(l, PIDFD_GET_USER_NAMESPACE, "user", e);
 	if (userns < 0)
 		return -1;
 	for (unsigned i = 0; i < sp->nvolumes; i++)
 		if (mnt_shift(sp->volumes[i].mount, userns, e) < 0)
 			return err_in(e, "volume at %s", sp->volumes[i].path);
+	for (unsigned i = 0; i < sp->nlowers; i++)
+		if (mnt_shift(sp->lowers[i].mount, userns, e) < 0)
+			return err_in(e, "layer %u", i);
 	/* The skeleton only, which is ours. /usr keeps its owners, none of whom is in the box: else the
 	 * box's user would be the host's uid 1000, and its root the host's, for what they alone may read. */
 	return mnt_layer("/t", userns, &l->birth.layer_root, e);

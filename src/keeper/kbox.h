@@ -12,7 +12,7 @@
 struct client;
 
 struct source { /* what epoll hands back */
-	enum { SRC_LISTENER, SRC_CLIENT, SRC_BOX, SRC_MADE, SRC_TIMER, SRC_SIGNAL, SRC_ZYGOTE } kind;
+	enum { SRC_LISTENER, SRC_CLIENT, SRC_BOX, SRC_MADE, SRC_TIMER, SRC_SIGNAL, SRC_ZYGOTE, SRC_LAYER } kind;
 	int fd; /* JAIL_FD_HIGH or above, unless the keeper's own */
 };
 

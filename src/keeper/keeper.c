@@ -226,6 +226,9 @@ static void dispatch(struct keeper *k, struct source *s)
 	case SRC_ZYGOTE:
 		seed_news(k, (struct zygote *)s);
 		break;
+	case SRC_LAYER:
+		layer_answered(k, s);
+		break;
 	case SRC_SIGNAL:
 		if (read(s->fd, &si, sizeof(si)) == (ssize_t)sizeof(si))
 			k->stopping = 1;

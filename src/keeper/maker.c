@@ -9,6 +9,7 @@
 #include "jail/launch.h"
 #include "keeper/disk.h"
 #include "keeper/seed.h"
+#include "keeper/stock.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -217,6 +218,21 @@ static int mount_volumes(const struct host *h, const struct kbox *b, struct spec
 	return 0;
 }
 
+/* The launch has to know which of them bring something for /usr, which is a mount of its own. */
+static int mount_layers(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
+{
+	for (; sp->nlowers < b->meta.nlayers; sp->nlowers++) {
+		struct jail_lower *l = &sp->lowers[sp->nlowers];
+		auto_fd int usr = -1;
+
+		if (stock_mount(h->stock, b->meta.layer[sp->nlowers], &l->mount, e) < 0)
+			return -1;
+		usr = openat(l->mount, "usr", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		l->has_usr = usr >= 0;
+	}
+	return 0;
+}
+
 static int make(const struct host *h, struct job *j, struct err *e)
 {
 	struct kbox *b = j->box;
@@ -248,6 +264,8 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		made = disk_make(h->disks, sp.disk_bytes, sp.disk_files, sp.uid_base, &sp.disk, e);
 	if (made == 0)
 		made = mount_volumes(h, b, &sp, e);
+	if (made == 0)
+		made = mount_layers(h, b, &sp, e);
 	if (made == 0 && b->meta.cgroup[0] && !j->cgroup)
 		made = make_cgroup(h, b, &sp, e);
 	if (made == 0)
@@ -264,6 +282,8 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		close(sp.tasks[i]);
 	while (sp.nvolumes > 0)
 		close(sp.volumes[--sp.nvolumes].mount);
+	while (sp.nlowers > 0)
+		close(sp.lowers[--sp.nlowers].mount);
 	own_close_fd(&sp.disk);
 	own_close_fd(&sp.cgroup);
 	return made;

@@ -112,6 +112,8 @@ int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *l
 	if (w) {
 		j->box->meta.nmounts = w->nmounts;
 		memcpy(j->box->meta.mounts, w->mounts, sizeof(w->mounts));
+		j->box->meta.nlayers = w->nlayers;
+		memcpy(j->box->meta.layer, w->layer, sizeof(w->layer));
 	}
 	maker_give(k->maker, j);
 	return 0;

@@ -191,10 +191,11 @@ static void create_plain(struct keeper *k, const struct job *j)
 {
 	const struct meta *m = &j->box->meta;
 	struct waiter who = { j->client, j->ref };
-	struct wire_create w = { .without = j->without, .nmounts = m->nmounts };
+	struct wire_create w = { .without = j->without, .nmounts = m->nmounts, .nlayers = m->nlayers };
 
 	fprintf(stderr, "atoll: keeper: %s; made without it\n", j->err.msg);
 	memcpy(w.mounts, m->mounts, sizeof(w.mounts));
+	memcpy(w.layer, m->layer, sizeof(w.layer));
 	create_new(k, &who, &w, &m->about.limits, 0);
 }
 
@@ -213,13 +214,14 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		refuse(k, c, f, ERR_NOT_FOUND, "no such template; there is: base");
 		return;
 	}
-	if (limits_sane(k, &limits, &e) < 0 || volume_check(k, w, &e) < 0) {
+	if (limits_sane(k, &limits, &e) < 0 || volume_check(k, w, &e) < 0 ||
+	    layer_check(k, w, &e) < 0) {
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
 	if (lane && !seed_wanted(k, lane))
 		lane = 0; /* still loading, or not to be had */
-	b = f->flags & WIRE_CREATE_COLD || w->without || w->seed_without || w->nmounts ||
+	b = f->flags & WIRE_CREATE_COLD || w->without || w->seed_without || w->nmounts || w->nlayers ||
 			    !pool_fits(k, &limits)
 		    ? NULL
 		    : pool_take(k, lane);
@@ -420,6 +422,8 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f)
 		[WIRE_COUNTERS] = on_counters, [WIRE_BOXES] = on_boxes, [WIRE_INFO] = on_info,
 		[WIRE_FILL] = on_fill, [WIRE_LIMIT] = limit_request,
 		[WIRE_VOLUME_MAKE] = volume_request, [WIRE_VOLUME_DROP] = volume_request,
+		[WIRE_LAYER_MAKE] = layer_request, [WIRE_LAYER_CHECK] = layer_request,
+		[WIRE_LAYER_DROP] = layer_request,
 	};
 
 	if (f->type >= ARRAY_LEN(handlers) || !handlers[f->type]) {

@@ -2,6 +2,7 @@
  *   keeper.c   start, loop, clients          request.c  what a client may ask
  *   limit.c    other limits for a living box
  *   volume.c   named disks that outlive boxes
+ *   layer.c    read-only layers, named by what is in them
  *   pool.c     boxes made before they are asked for
  *   seed.c     interpreters loaded before they are asked for
  *   spare.c    cgroups made before they are asked for
@@ -58,6 +59,7 @@ struct keeper {
 	struct wire_counted obituary[OBITUARIES];
 	unsigned obituary_next;
 	unsigned metered; /* boxes with a CPU time limit */
+	struct layer_job *layer_jobs; /* orders to the stock that are under way */
 };
 
 /* keeper.c */
@@ -81,6 +83,12 @@ must_check int request_limits_sane(const struct keeper *k, const struct wire_lim
 void volume_request(struct keeper *k, struct client *c, const struct frame *f);
 /* May this box have the volumes it asks for, now? */
 must_check int volume_check(struct keeper *k, const struct wire_create *w, struct err *e);
+
+/* layer.c */
+void layer_request(struct keeper *k, struct client *c, const struct frame *f);
+void layer_answered(struct keeper *k, struct source *s);
+/* May this box have the layers it asks for? */
+must_check int layer_check(const struct keeper *k, const struct wire_create *w, struct err *e);
 
 /* limit.c */
 void limit_request(struct keeper *k, struct client *c, const struct frame *f);

@@ -97,7 +97,16 @@ def special(argv, env):
         return True
     if argv[1].startswith(b"-") and (argv[1] != b"-c" or len(argv) < 3):
         return True
-    return any(e.startswith(b"PYTHON") for e in env)
+    return any(e.startswith(b"PYTHON") and not e.startswith(b"PYTHONPATH=") for e in env)
+
+
+def add_python_path():
+    """As a fresh interpreter does it: in front of what the installation has."""
+    at = 0
+    for folder in os.environ.get("PYTHONPATH", "").split(":"):
+        if folder:
+            sys.path.insert(at, folder)
+            at += 1
 
 
 def become(words):
@@ -115,6 +124,7 @@ def become(words):
         plainly(argv)
     if special(argv, env):
         plainly(argv)
+    add_python_path()
     path = os.fsdecode(argv[1])
     sys.argv = [os.fsdecode(a) for a in argv[1:]]
     sys.orig_argv = [os.fsdecode(a) for a in argv]

@@ -228,10 +228,33 @@ static const char batches[] =
 	"CREATE INDEX batches_live ON batches (created_ns, id) WHERE ended_ns = 0;"
 	"CREATE INDEX batches_ended ON batches (ended_ns) WHERE ended_ns > 0;";
 
+static const char network[] =
+	"ALTER TABLE boxes ADD COLUMN network TEXT NOT NULL DEFAULT '[]' CONSTRAINT"
+	" \"network is a JSON array\""
+	" CHECK (json_valid(network) AND json_type(network) = 'array');";
+
+static const char package_sets[] =
+	"CREATE TABLE package_sets ("
+	" key TEXT PRIMARY KEY,"
+	" manager TEXT NOT NULL,"
+	" runtime TEXT NOT NULL,"
+	" packages TEXT NOT NULL,"
+	" layer TEXT NOT NULL,"
+	" bytes INTEGER NOT NULL,"
+	" files INTEGER NOT NULL,"
+	" install_ms INTEGER NOT NULL,"
+	" uses INTEGER NOT NULL,"
+	" created_ns INTEGER NOT NULL,"
+	" used_ns INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX package_sets_layer ON package_sets (layer);";
+
 const char *const schema_steps[] = {
 	first,
 	contexts,
 	batches,
+	network,
+	package_sets,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -16,6 +16,8 @@
 #define WIRE_MOUNTS 4  /* volumes that one box may have */
 #define WIRE_VOLUME_ID 32
 #define WIRE_PATH 120  /* where a volume is mounted */
+#define WIRE_LAYERS 4  /* read-only layers that one box may have */
+#define WIRE_LAYER_ID 72 /* 64 hexadecimal digits with their NUL, padded */
 
 struct frame {
 	uint8_t version; /* WIRE_VERSION */
@@ -36,6 +38,9 @@ enum wire_type {
 	WIRE_LIMIT,      /* struct wire_limit: other limits for a living box -> BOX, no fd */
 	WIRE_VOLUME_MAKE, /* struct wire_volume -> DONE: an empty disk by that name */
 	WIRE_VOLUME_DROP, /* struct wire_volume -> DONE; refused while a box has it */
+	WIRE_LAYER_MAKE,  /* struct wire_layer_make -> LAYER: a folder of a box, for others to have */
+	WIRE_LAYER_CHECK, /* struct wire_layer -> LAYER; ERROR: it is not what its id says */
+	WIRE_LAYER_DROP,  /* struct wire_layer -> DONE; refused while a box has it */
 	/* keeper -> client */
 	WIRE_BOX = 16, /* struct wire_box + fd */
 	WIRE_GONE,     /* struct wire_counted: the last figures of a box that is no more */
@@ -43,6 +48,7 @@ enum wire_type {
 	WIRE_LISTED,   /* tail: struct wire_box each; empty: no more */
 	WIRE_ABOUT,    /* struct wire_about */
 	WIRE_ERROR,    /* struct wire_error; from init and the file worker too */
+	WIRE_LAYER,    /* struct wire_layer, with its figures */
 	/* keeper -> init */
 	WIRE_ADOPT = 32, /* fds: write "0" into each to enter the box's cgroups, then drop them */
 	WIRE_KEEP,       /* the keeper has recorded you: outlive it */
@@ -64,6 +70,7 @@ enum wire_type {
 	WIRE_STOP,       /* end every program, keep the files -> DONE once all are reaped */
 	WIRE_LEAVE,      /* no more output of this exec to this connection; its EXIT still comes */
 	WIRE_LAY,        /* struct wire_put, tail: path NUL bytes: a file, before anything was started */
+	WIRE_LISTEN,     /* struct wire_connect      -> FD, listening on that port of 127.0.0.1 inside */
 	/* init -> client */
 	WIRE_STARTED = 64, /* struct wire_started */
 	WIRE_OUTPUT,       /* struct wire_output, tail: bytes */
@@ -92,6 +99,12 @@ enum wire_type {
 	WIRE_ENTRY,     /* struct wire_entry, tail: name or path; of a link: NUL target */
 	WIRE_EVENT,     /* struct wire_event, tail: path below the watched folder; RENAME: path NUL path */
 	WIRE_HIT,       /* struct wire_hit, tail: path below the root; with a line: NUL some of it */
+	/* the way out: front <-> warden <-> egress, front <-> egress */
+	WIRE_WAY = 112,  /* front: egress, please; warden: here is a connection to it, to either + fd */
+	WIRE_WAY_OPEN,   /* struct wire_way_open, tail: hosts, a line each; + a listening fd -> DONE */
+	WIRE_WAY_CLOSE,  /* struct wire_id */
+	WIRE_WAY_HELD,   /* struct wire_way_held: of each box, when a front comes; then DONE */
+	WIRE_WAY_REPORT, /* struct wire_way_report, tail: host NUL rule NUL verdict NUL why NUL */
 };
 
 /* ---- client <-> keeper ---- */
@@ -131,8 +144,23 @@ struct wire_create {
 	uint64_t without; /* test builds: rows of the step table to leave out */
 	uint64_t seed_without; /* and of the seed's */
 	uint32_t nmounts;
-	uint32_t pad;
+	uint32_t nlayers;
 	struct wire_mount mounts[WIRE_MOUNTS];
+	char layer[WIRE_LAYERS][WIRE_LAYER_ID]; /* below its root, the first on top */
+};
+
+struct wire_layer_make { /* every program of the box is ended */
+	struct frame head;
+	char box[WIRE_ID];
+	char path[WIRE_PATH];  /* the folder in the box; absolute */
+	char place[WIRE_PATH]; /* where it is in boxes that have the layer; relative to /, "" is / */
+	uint64_t bytes_most, files_most; /* more is an ERROR */
+};
+
+struct wire_layer {
+	struct frame head;
+	char id[WIRE_LAYER_ID];
+	uint64_t bytes, files;
 };
 
 struct wire_id {
@@ -275,6 +303,29 @@ struct wire_connect {
 	struct frame head;
 	uint32_t port;
 	uint32_t pad;
+};
+
+/* ---- front <-> egress ---- */
+
+struct wire_way_open {
+	struct frame head;
+	char id[WIRE_ID];           /* of the box */
+	uint64_t used_in, used_out; /* of its budget, so far */
+};
+
+struct wire_way_held {
+	struct frame head;
+	char id[WIRE_ID];
+	uint64_t bytes_in, bytes_out;
+};
+
+struct wire_way_report { /* one connection of a box, when it is over */
+	struct frame head;
+	char id[WIRE_ID];
+	uint64_t began_ns; /* CLOCK_REALTIME */
+	uint64_t bytes_in, bytes_out; /* into the box, out of it */
+	uint32_t ms;
+	uint32_t port;
 };
 
 struct wire_started {

@@ -1090,6 +1090,37 @@ static void connect_reaches_a_port_inside(struct box *b)
 	expect_error(b->conn, ERR_INVALID);
 }
 
+static void listen_opens_a_port_inside(struct box *b)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct wire_connect w = { .head = head(WIRE_LISTEN, 6) };
+	auto_fd int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), listener = -1,
+		    client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), server = -1;
+	socklen_t n = sizeof(at);
+
+	/* A port that is free just now. */
+	CHECK(!bind(probe, (struct sockaddr *)&at, sizeof(at)));
+	CHECK(!getsockname(probe, (struct sockaddr *)&at, &n));
+	close(steal_fd(&probe));
+	w.port = ntohs(at.sin_port);
+	send_frame(b->conn, &w, sizeof(w), NULL, 0, -1);
+	expect(b->conn, WIRE_FD);
+	listener = frame_fd;
+	CHECK(listener >= 0 && HEAD->ref == 6);
+	CHECK(!connect(client, (struct sockaddr *)&at, sizeof(at)));
+	server = accept(listener, NULL, NULL);
+	CHECK(server >= 0);
+	send_frame(b->conn, &w, sizeof(w), NULL, 0, -1);
+	expect(b->conn, WIRE_ERROR);
+	CHECK(GOT(wire_error)->sys == EADDRINUSE);
+	w.port = 80;
+	send_frame(b->conn, &w, sizeof(w), NULL, 0, -1);
+	expect_error(b->conn, ERR_INVALID);
+	w.port = 65536;
+	send_frame(b->conn, &w, sizeof(w), NULL, 0, -1);
+	expect_error(b->conn, ERR_INVALID);
+}
+
 static void sha256_agrees_with_its_standard(struct box *b)
 {
 	static const struct {
@@ -1188,6 +1219,7 @@ static const struct test tests[] = {
 	TEST(descriptors_nobody_asked_for_end_the_connection),
 	TEST(the_sixty_fifth_client_is_turned_away),
 	TEST(connect_reaches_a_port_inside),
+	TEST(listen_opens_a_port_inside),
 	TEST(sha256_agrees_with_its_standard),
 	TEST(an_idle_init_is_small),
 };
