@@ -2,6 +2,7 @@
  * Owns:         struct api for the life of the front; a struct call for the life of its request.
  * Does not own: boxes and runs (fleet/), rows (store/), connections (http/). */
 #pragma once
+#include "egress/rule.h"
 #include "fleet/fleet.h"
 #include "http/http.h"
 #include "http/route.h"
@@ -19,6 +20,8 @@ struct api_conf {
 	const char *state; /* the folder of the store */
 	unsigned batch_jobs;
 	uint64_t batch_bytes, batch_team_bytes, batch_keep_ms;
+	const struct rule *rules; /* hosts that boxes may be given: the operator's */
+	unsigned nrules;
 	uint32_t own_uid; /* of who started the daemon: owner on the unix socket, as root is */
 };
 
@@ -34,6 +37,7 @@ struct api {
 	struct oidc *oidc; /* NULL: no tokens of others are taken */
 	struct quota *quota;
 	struct gauges *gauges;
+	struct survey *survey; /* NULL: nobody has asked for languages yet */
 	struct batches *batches;
 	struct wire_about about; /* the keeper's figures ... */
 	uint64_t about_ms;       /* ... of then; 0: never asked */

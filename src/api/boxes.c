@@ -1,11 +1,13 @@
 /* boxes.c - see boxes.h. */
 #include "api/boxes.h"
 #include "api/idem.h"
+#include "api/packages.h"
 #include "api/quota.h"
 #include "api/volumes.h"
 #include "base/own.h"
 #include "box/record.h"
 #include "fleet/run.h"
+#include "lang/lang.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +21,11 @@ const struct field box_limit_fields[] = {
 	{ "cpu_milli", FIELD_INT, 0, 1, UINT32_MAX - 1, "thousandths of a CPU", NULL },
 	{ "pids", FIELD_INT, 0, 1, UINT32_MAX - 1, "processes and threads", NULL },
 	{ "cpu_ms", FIELD_INT, 0, 1, MS_MAX, "CPU time of all programs together", NULL },
+	{ 0 },
+};
+
+static const struct field network_fields[] = {
+	{ "allow", FIELD_TEXTS, 1, 0, RULES_MAX, "host, host:port or *.host, each among egress.allow", NULL },
 	{ 0 },
 };
 
@@ -36,6 +43,9 @@ const struct field box_create_fields[] = {
 	{ "metadata", FIELD_MAP, 0, 0, 64, "texts to find it by", NULL },
 	{ "env", FIELD_MAP, 0, 0, 1000, "variables of every program in it", NULL },
 	{ "volumes", FIELD_ANY, 0, 0, 0, "[{name, path, read_only}]: at most 4", NULL },
+	{ "warm", FIELD_NAME, 0, 0, 15, "an interpreter that should wait in it: python, python-data, node", NULL },
+	{ "packages", FIELD_ANY, 0, 0, 0, "{\"pip\": [...], \"npm\": [...]}, installed before it is made", NULL },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "whom it may reach; without it nobody", network_fields },
 	{ "cold", FIELD_BOOL, 0, 0, 0, "not from the pool", NULL },
 	{ 0 },
 };
@@ -105,6 +115,8 @@ json_t *box_row_json(const struct store_box *row)
 				      "cpu_milli", limit(l->cpu_milli), "pids", limit(l->pids),
 				      "cpu_ms", limit(l->cpu_ms)));
 	json_object_set_new(doc, "volumes", text_json(row->volumes, 1));
+	json_object_set_new(doc, "network",
+			    json_pack("{s:o}", "allow", text_json(row->network, 1)));
 	if (row->state == STORE_BOX_GONE) {
 		json_object_set_new(doc, "ended", moment(row->ended_ns));
 		json_object_set_new(doc, "cause", json_string(row->cause));
@@ -208,6 +220,43 @@ int box_check_env(const json_t *env, struct err *e)
 	return 0;
 }
 
+static int read_host(const struct api_conf *conf, const char *text, struct rule *out, struct err *e)
+{
+	if (rule_parse(out, text, e) < 0)
+		return -1;
+	for (unsigned i = 0; i < conf->nrules; i++)
+		if (rule_covers(&conf->rules[i], out))
+			return 0;
+	return err_set(e, ERR_DENIED, "this daemon lets no box reach '%.100s' (egress.allow%s)", text,
+		       conf->nrules ? "" : " names nobody");
+}
+
+/* As the rules say it, so that what is shown is what is checked. */
+static int read_network(struct call *c, struct store_box *row, struct err *e)
+{
+	const struct api_conf *conf = &c->api->conf;
+	const json_t *allow = json_object_get(call_get(c, "network"), "allow");
+	json_t *hosts = json_array(), *host;
+	char text[RULE_TEXT], *dump;
+	struct rule r;
+	size_t i;
+
+	json_array_foreach((json_t *)allow, i, host) {
+		if (read_host(conf, json_string_value(host), &r, e) < 0) {
+			json_decref(hosts);
+			return err_in(e, "network.allow[%zu]", i);
+		}
+		json_array_append_new(hosts, json_string(rule_text(&r, text)));
+	}
+	if (json_array_size(hosts)) {
+		dump = json_dumps(hosts, JSON_COMPACT);
+		row->network = http_strdup(c->req, dump, strlen(dump));
+		free(dump);
+	}
+	json_decref(hosts);
+	return 0;
+}
+
 int box_want(struct call *c, struct berth_want *out, struct err *e)
 {
 	const struct fleet_conf *conf = &c->api->fleet.conf;
@@ -230,7 +279,13 @@ int box_want(struct call *c, struct berth_want *out, struct err *e)
 	out->row.metadata = dump_field(c, "metadata");
 	out->row.env = dump_field(c, "env");
 	out->row.volumes = dump_field(c, "volumes");
+	if (read_network(c, &out->row, e) < 0)
+		return -1;
 	out->flags = call_flag(c, "cold", 0) ? WIRE_CREATE_COLD : 0;
+	out->seed = call_text(c, "warm", NULL);
+	if (out->seed && !lang_seed_known(out->seed))
+		return err_set(e, ERR_INVALID, "warm: nothing is called '%.15s'; there are: python, python-data, node",
+			       out->seed);
 	if (volumes_want(c, call_get(c, "volumes"), out, e) < 0)
 		return -1;
 	return read_times(c, &out->row, e);
@@ -244,6 +299,7 @@ struct making {
 	struct who who;
 	struct call *call; /* NULL: the client has left; the box is made all the same */
 	struct idem *idem;
+	json_t *packages; /* what it has of them; NULL: none */
 };
 
 static int will_be(struct berth_wait *w, const char *id, struct err *e)
@@ -265,6 +321,19 @@ static json_t *made_json(const struct berth *b)
 	return doc;
 }
 
+/* The keeper has no such layer: whoever asks again gets it installed. */
+static void forget_lost(const struct making *m, const struct err *e)
+{
+	const json_t *set;
+	size_t i;
+
+	if (e->kind != ERR_NOT_FOUND || !strstr(e->msg, "there is no layer"))
+		return;
+	json_array_foreach(json_object_get(m->packages, "sets"), i, set)
+		packages_forget(&m->api->fleet,
+				json_string_value(json_object_get(set, "layer")));
+}
+
 static void made(struct berth_wait *w, struct berth *b, const struct err *e)
 {
 	struct making *m = loop_owner(w, struct making, wait);
@@ -279,11 +348,15 @@ static void made(struct berth_wait *w, struct berth *b, const struct err *e)
 		api_audit(m->api, &m->who, "box.create", e ? "" : b->row.id,
 			  e ? err_kind_name(e->kind) : "ok", NULL);
 	if (e) {
+		forget_lost(m, e);
 		idem_drop(m->idem);
 	} else {
 		doc = made_json(b);
+		if (m->packages)
+			json_object_set(doc, "packages", m->packages);
 		idem_answer(m->idem, 201, doc);
 	}
+	json_decref(m->packages);
 	free(m);
 	if (!c)
 		json_decref(doc);
@@ -298,7 +371,8 @@ static void maker_left(struct call *c)
 	((struct making *)c->state)->call = NULL;
 }
 
-static void make(struct call *c, const struct berth_want *want, struct idem *take_idem)
+static void make(struct call *c, const struct berth_want *want, struct idem *take_idem,
+		 json_t *take_packages)
 {
 	struct making *m = calloc(1, sizeof(*m));
 	struct berth *b;
@@ -310,15 +384,86 @@ static void make(struct call *c, const struct berth_want *want, struct idem *tak
 			      .api = c->api,
 			      .who = c->who,
 			      .call = c,
-			      .idem = take_idem };
+			      .idem = take_idem,
+			      .packages = take_packages };
 	c->state = m;
 	c->drop = maker_left;
 	if (berth_create(&c->api->fleet, want, &m->wait, &b, &e) == 0)
 		return;
 	c->drop = NULL;
 	idem_drop(take_idem);
+	json_decref(take_packages);
 	free(m);
 	call_fail(c, &e);
+}
+
+/* ---- its packages first ---- */
+
+struct furnishing {
+	struct package_job job;
+	struct call *call;
+	struct berth_want want;
+	struct idem *idem;
+};
+
+static void furnished(struct package_job *j, const struct packages_failure *f)
+{
+	struct furnishing *u = j->user;
+	struct call *c = u->call;
+	json_t *report;
+
+	c->drop = NULL;
+	if (f) {
+		json_t *error = packages_failure_json(f);
+
+		idem_drop(u->idem);
+		packages_job_fini(j);
+		call_json(c, 422, error);
+		return;
+	}
+	packages_want(j, &u->want);
+	report = packages_report(j);
+	packages_job_fini(j);
+	make(c, &u->want, u->idem, report);
+}
+
+/* The install goes on; the box is not made. */
+static void furnisher_left(struct call *c)
+{
+	struct furnishing *u = c->state;
+
+	packages_job_fini(&u->job);
+	idem_drop(u->idem);
+}
+
+static void furnish(struct call *c, const struct berth_want *want, struct idem *take_idem)
+{
+	struct furnishing *u = call_alloc(c, sizeof(*u));
+	struct err e;
+	int there;
+
+	*u = (struct furnishing){ .call = c, .want = *want, .idem = take_idem,
+				  .job = { .api = c->api, .done = furnished } };
+	u->job.user = u;
+	if (packages_read(&u->job, call_get(c, "packages"), NULL, &e) < 0)
+		there = -1;
+	else
+		there = packages_begin(&u->job, c->api, c->who.team, &e);
+	if (there > 0) {
+		furnished(&u->job, NULL);
+	} else if (there < 0) {
+		json_t *refusal = packages_refusal_json(&e);
+
+		packages_job_fini(&u->job);
+		idem_drop(take_idem);
+		if (refusal)
+			call_json(c, 422, refusal);
+		else
+			call_fail(c, &e);
+	} else {
+		c->state = u;
+		c->drop = furnisher_left;
+	}
 }
 
 static int is_there(const struct berth *b)
@@ -411,7 +556,7 @@ void boxes_create(struct call *c)
 	} else if (!quota_box(c)) {
 		idem_drop(idem);
 	} else {
-		make(c, &want, idem);
+		furnish(c, &want, idem);
 	}
 }
 
@@ -514,6 +659,14 @@ void boxes_show(struct call *c)
 		json_decref(doc);
 	else
 		call_json(c, 200, doc);
+}
+
+void boxes_network(struct call *c)
+{
+	struct berth *b = call_look(c, 0);
+
+	if (b)
+		call_json(c, 200, gate_json(b));
 }
 
 /* ---- change ---- */

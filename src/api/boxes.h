@@ -20,5 +20,6 @@ json_t *box_row_json(const struct store_box *row);
 void boxes_create(struct call *c);
 void boxes_list(struct call *c);
 void boxes_show(struct call *c);
+void boxes_network(struct call *c);
 void boxes_patch(struct call *c);
 void boxes_delete(struct call *c);

@@ -8,6 +8,7 @@
 #include "api/batch.h"
 #include "api/fields.h"
 #include "api/gauge.h"
+#include "api/languages.h"
 #include "api/ops.h"
 #include "api/quota.h"
 #include "base/log.h"
@@ -618,6 +619,7 @@ int api_init(struct api *a, struct err *e)
 void api_fini(struct api *a)
 {
 	timer_fini(&a->second);
+	languages_fini(a);
 	batches_free(a->batches);
 	gauges_free(a->gauges);
 	quota_fini(a);

@@ -2,6 +2,8 @@
 #include "api/flow.h"
 #include "api/boxes.h"
 #include "api/feed.h"
+#include "api/packages.h"
+#include "api/program.h"
 #include "api/quota.h"
 #include "api/replay.h"
 #include "base/base64.h"
@@ -9,16 +11,20 @@
 #include "box/clerk.h"
 #include "box/record.h"
 #include "fleet/tap.h"
-#include "lang/lang.h"
+#include "lang/diag.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { OUTPUT_MAX = 1024 * 1024, STEPS = 3, AUDITED = 200 };
+enum { OUTPUT_MAX = 1024 * 1024, STEPS = 4, AUDITED = 200, INSTALL_MS = 300000,
+       VERSION_MS = 10000 };
+
+#define VERSION "version" /* is it the one that was asked for? Nobody is told of this step */
 
 struct step {
-	const char *what; /* "install", "compile", "run" */
-	const char **argv;
+	const char *what;       /* VERSION, "install", "compile", "run" or "test" */
+	const char **argv;      /* NULL until it starts, with a row: */
+	const char *const *row; /* of the language */
 	uint32_t wall_ms;
 };
 
@@ -34,7 +40,7 @@ struct flow {
 	char replay_of[ID_LEN + 1];
 	const char **env;
 	const char *cwd;
-	char source[256], binary[256];
+	struct program program;
 	struct step steps[STEPS];
 	unsigned nsteps, at;
 	int background, pty, root;
@@ -45,6 +51,8 @@ struct flow {
 	struct buf text;
 	unsigned unanswered;
 
+	struct package_job packages;
+	int installing; /* they are not there yet, and neither is the box */
 	struct berth_wait made;
 	struct tap tap;
 	int tapped;
@@ -54,23 +62,35 @@ struct flow {
 	int streaming;
 	struct buf out[2];
 	uint64_t dropped[2];
+	json_t *warnings; /* of a compiler that made a program all the same, or NULL */
+	struct buf said; /* by this step, for diag.h: what a compiler begins with, a program ends with */
 };
 
 #define EXEC_FIELDS                                                                                \
 	{ "command", FIELD_COMMAND, 0, 0, 1 << 20, "a line for the shell, or program and arguments", NULL }, \
 	{ "code", FIELD_TEXT, 0, 0, 1 << 22, "a program's text; wants language", NULL },           \
-	{ "language", FIELD_NAME, 0, 0, 32, "of the code: python, node, bash, c, ...", NULL },     \
+	{ "language", FIELD_TEXT, 0, 0, 64, "of the code: python, js, c++, ...; python@3.11", NULL }, \
+	{ "compiler", FIELD_NAME, 0, 0, 32, "where the language has a choice: gcc, clang", NULL }, \
 	{ "files", FIELD_ANY, 0, 0, 0, "{path: text or {\"base64\": ...}}, written before", NULL }, \
 	{ "entry", FIELD_TEXT, 0, 0, 255, "which of the files to run", NULL },                     \
 	{ "args", FIELD_TEXTS, 0, 0, 1000, "arguments behind code or entry", NULL },               \
+	{ "test", FIELD_BOOL, 0, 0, 0, "run the language's test command instead", NULL },          \
 	{ "install", FIELD_COMMAND, 0, 0, 1 << 20, "run before, e.g. to install packages", NULL }, \
 	{ "cwd", FIELD_TEXT, 0, 0, 4095, "folder to start in; /home/user", NULL },                 \
 	{ "env", FIELD_MAP, 0, 0, 1000, "variables, on top of the box's", NULL },                  \
 	{ "stdin", FIELD_TEXT, 0, 0, 1 << 22, "all of its input", NULL },                          \
-	{ "timeout_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program; none unless given", NULL },  \
+	{ "timeout_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program; 30 s with a language", NULL }, \
+	{ "timeouts", FIELD_OBJECT, 0, 0, 0, "of the stages", timeout_fields },                    \
 	{ "user", FIELD_NAME, 0, 0, 16, "user, or root where the box allows it", NULL },           \
 	{ "tag", FIELD_NAME, 0, 0, STORE_NAME, "a name to find it by", NULL },                     \
 	{ "max_output", FIELD_INT, 0, 0, 16 << 20, "bytes kept of each stream in a plain answer", NULL }
+
+static const struct field timeout_fields[] = {
+	{ "install_ms", FIELD_INT, 0, 1, UINT32_MAX, "of install; 5 minutes", NULL },
+	{ "compile_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the compiler; 60 s", NULL },
+	{ "run_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program, as timeout_ms", NULL },
+	{ 0 },
+};
 
 static const struct field pty_fields[] = {
 	{ "rows", FIELD_INT, 0, 1, 10000, "height of the terminal; 24", NULL },
@@ -89,6 +109,7 @@ const struct field flow_exec_fields[] = {
 const struct field flow_run_fields[] = {
 	EXEC_FIELDS,
 	BOX_LIMIT_FIELDS,
+	{ "packages", FIELD_ANY, 0, 0, 0, "a list for the language's manager, or {\"pip\": [...]}; false: none", NULL },
 	{ 0 },
 };
 
@@ -102,6 +123,7 @@ static void flow_free(struct flow *w)
 		clerk_close(&w->clerk);
 	if (w->tapped)
 		tap_close(&w->tap);
+	packages_job_fini(&w->packages);
 	berth_wait_cancel(&w->made);
 	run_wait_cancel(&w->wait);
 	b = w->own_box && w->box[0] ? fleet_find(&w->api->fleet, w->box) : NULL;
@@ -110,9 +132,12 @@ static void flow_free(struct flow *w)
 	for (unsigned i = 0; i < STEPS; i++)
 		free(w->steps[i].argv);
 	free(w->env);
+	program_fini(&w->program);
 	buf_fini(&w->text);
+	buf_fini(&w->said);
 	buf_fini(&w->out[0]);
 	buf_fini(&w->out[1]);
+	json_decref(w->warnings);
 	json_decref(w->request);
 	json_decref(w->body);
 	free(w);
@@ -162,8 +187,10 @@ static void stream_end(struct flow *w, json_t *take_doc)
 static void answer(struct flow *w, json_t *record)
 {
 	struct call *c = let_go(w);
-	json_t *doc = c ? json_copy(record) : NULL;
+	json_t *doc = c ? json_copy(record) : NULL, *packages = doc ? packages_report(&w->packages) : NULL;
 
+	if (packages)
+		json_object_set_new(doc, "packages", packages);
 	if (c && w->streaming) {
 		stream_end(w, doc);
 	} else if (c) {
@@ -193,17 +220,69 @@ static const struct flow_door native = { .over = tell_record, .running = tell_ru
 
 static void next_step(struct flow *w);
 
+/* Said in words before: now as data. The record is stored after this. */
+static void note_errors(struct flow *w, json_t *record, int failed)
+{
+	const char *what = w->steps[w->at].what;
+	const struct lang *l = w->program.lang;
+	json_t *found = NULL;
+
+	if (l && !strcmp(what, "compile") && (found = diag_errors(l, buf_str(&w->said), w->said.len))) {
+		json_object_set_new(record, failed ? "errors" : "warnings", found);
+		w->warnings = failed ? NULL : json_incref(found);
+	}
+	if (l && failed && !strcmp(what, "run") &&
+	    (found = diag_fault(l, buf_str(&w->said), w->said.len)))
+		json_object_set_new(record, "error", found);
+	buf_cut(&w->said, 0);
+}
+
+static void note_said(struct flow *w, unsigned stream, const char *bytes, size_t n)
+{
+	int last = w->at + 1 == w->nsteps;
+
+	if (w->program.lang && !last)
+		diag_head(&w->said, bytes, n);
+	else if (w->program.lang && (stream == 1 || w->pty))
+		diag_tail(&w->said, bytes, n);
+}
+
+static int is_version(const struct flow *w)
+{
+	return !strcmp(w->steps[w->at].what, VERSION);
+}
+
+/* 1: it is not what was asked for, and w is no more. */
+static int wrong_version(struct flow *w)
+{
+	char has[LANG_VERSION + 1];
+	struct err e;
+
+	lang_version_in(buf_str(&w->said), w->said.len, has);
+	if (lang_pin_fits(w->program.pin, has))
+		return 0;
+	err_set(&e, ERR_INVALID, "language: %s %s was asked for; there is %s", w->program.lang->name,
+		w->program.pin, *has ? has : "one that does not tell");
+	flow_fail(w, &e);
+	return 1;
+}
+
 static void step_over(struct flow *w, json_t *record)
 {
 	int64_t status = json_integer_value(json_object_get(record, "status"));
 
 	w->tapped = 0;
+	if (is_version(w) && status == 0 && wrong_version(w))
+		return;
+	note_errors(w, record, status != 0);
 	if (status == 0 && w->at + 1 < w->nsteps) {
 		w->at++;
 		next_step(w);
 		return;
 	}
 	json_object_set_new(record, "step", json_string(w->steps[w->at].what));
+	if (w->warnings)
+		json_object_set(record, "warnings", w->warnings);
 	answer(w, record);
 }
 
@@ -214,6 +293,9 @@ static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const cha
 	uint64_t max = OUTPUT_MAX;
 	size_t room;
 
+	note_said(w, stream, bytes, n);
+	if (is_version(w))
+		return;
 	if (w->streaming) {
 		if (w->call && feed_output(&w->feed, types[stream], stream, offset, bytes, n))
 			tap_stop(t, 1);
@@ -245,7 +327,7 @@ static void waited(struct run_wait *x, json_t *record)
 
 static void say_started(struct flow *w, const struct run *r)
 {
-	if (w->streaming && w->call)
+	if (w->streaming && w->call && !is_version(w))
 		feed_event(&w->feed,
 			   json_pack("{s:s, s:s, s:s, s:s}", "type", "started", "box", w->box,
 				     "exec", r->id, "step", w->steps[w->at].what));
@@ -291,6 +373,15 @@ static void leave_running(struct flow *w, const struct run *r)
 	flow_free(w);
 }
 
+/* The words of a row are known when the box is. */
+static void find_words(struct flow *w, struct step *s, const struct berth *b, int last)
+{
+	const json_t *args = last ? json_object_get(w->body, "args") : NULL;
+
+	if (!s->argv)
+		s->argv = program_words(&w->program, s->row, args, b->row.limits.mem_bytes);
+}
+
 static struct run_want want_of(const struct flow *w, const struct step *s, int last)
 {
 	const char *tag = json_string_value(json_object_get(w->body, "tag"));
@@ -310,6 +401,7 @@ static struct run_want want_of(const struct flow *w, const struct step *s, int l
 		.stdin_open = last && (json_object_get(w->body, "stdin") ||
 				       json_is_true(json_object_get(w->body, "open_stdin"))),
 		.root = w->root,
+		.seed = last && w->program.seed != NULL,
 		.request = w->request,
 		.replay_of = w->replay_of,
 	};
@@ -319,7 +411,7 @@ static void next_step(struct flow *w)
 {
 	struct berth *b = fleet_find(&w->api->fleet, w->box);
 	int last = w->at + 1 == w->nsteps, reads = w->call && !(last && w->background);
-	struct run_want want = want_of(w, &w->steps[w->at], last);
+	struct run_want want;
 	struct run *r;
 	struct err e;
 
@@ -328,6 +420,8 @@ static void next_step(struct flow *w)
 		flow_fail(w, &e);
 		return;
 	}
+	find_words(w, &w->steps[w->at], b, last);
+	want = want_of(w, &w->steps[w->at], last);
 	if (reads)
 		tap_init(&w->tap, &w->api->fleet, &tap_on);
 	if (run_start(b, &want, reads ? &w->tap : NULL, &r, &e) < 0) {
@@ -349,20 +443,12 @@ static void next_step(struct flow *w)
 
 /* ---- files ---- */
 
-static const char *in_home(const char *path, char out[512])
-{
-	if (*path == '/')
-		return path;
-	snprintf(out, 512, "%s/%s", BOX_HOME, path);
-	return out;
-}
-
 static void put_one(struct flow *w, const char *path, const void *bytes, size_t n)
 {
 	struct wire_put put = { .mode = 0 };
 	char full[512];
 
-	path = in_home(path, full);
+	path = program_in_home(path, full);
 	clerk_ask(&w->clerk, WIRE_PUT, &put, sizeof(put), path, strlen(path));
 	if (n)
 		clerk_data(&w->clerk, bytes, n);
@@ -375,9 +461,12 @@ static void files_ready(struct clerk *k)
 {
 	struct flow *w = loop_owner(k, struct flow, clerk);
 	const json_t *code = json_object_get(w->body, "code");
+	const struct lang *l = w->program.lang;
 	const char *path;
 	json_t *v;
 
+	for (const struct lang_pair *f = l ? l->support : NULL; f && f->key; f++)
+		put_one(w, f->key, f->value, strlen(f->value));
 	json_object_foreach(json_object_get(w->body, "files"), path, v)
 	{
 		if (json_is_string(v)) {
@@ -390,7 +479,7 @@ static void files_ready(struct clerk *k)
 		put_one(w, path, w->text.p, w->text.len);
 	}
 	if (code)
-		put_one(w, w->source, json_string_value(code), json_string_length(code));
+		put_one(w, w->program.source, json_string_value(code), json_string_length(code));
 }
 
 static void file_done(struct clerk *k, uint16_t flags)
@@ -414,16 +503,22 @@ static const struct clerk_events clerk_on = {
 	.ready = files_ready, .done = file_done, .failed = file_failed
 };
 
+static void begin_feed(struct flow *w)
+{
+	if (w->kind == FEED_NONE || !w->call || w->streaming)
+		return;
+	feed_begin(&w->feed, w->call->req, w->kind);
+	w->streaming = 1;
+}
+
 static void begin(struct flow *w)
 {
 	struct berth *b = fleet_find(&w->api->fleet, w->box);
 
-	if (w->kind != FEED_NONE && w->call) {
-		feed_begin(&w->feed, w->call->req, w->kind);
-		w->streaming = 1;
-	}
+	begin_feed(w);
 	if (b && (json_object_size(json_object_get(w->body, "files")) ||
-		  json_object_get(w->body, "code"))) {
+		  json_object_get(w->body, "code") ||
+		  (w->program.lang && w->program.lang->support->key))) {
 		clerk_open(&w->clerk, &b->line, 0, &clerk_on);
 		w->clerk_open = 1;
 	} else {
@@ -475,73 +570,73 @@ static const char **words_of(const json_t *command)
 	return argv;
 }
 
-static void add_step(struct flow *w, const char *what, const char **take_argv, uint32_t wall_ms)
+static void add_step(struct flow *w, struct step take_step)
 {
-	w->steps[w->nsteps++] = (struct step){ what, take_argv, wall_ms };
+	w->steps[w->nsteps++] = take_step;
 }
 
-/* The row of the language's table with the arguments behind it. */
-static const char **row_words(struct flow *w, const char *const row[LANG_ARGS], int with_args)
+/* How long a stage may take: as asked for, else as usual. */
+static uint32_t stage_ms(const struct flow *w, const char *name, uint64_t usual)
 {
-	const json_t *args = with_args ? json_object_get(w->body, "args") : NULL;
-	const char *words[LANG_ARGS + 1];
-	unsigned n = lang_command(row, w->source, w->binary, words);
-	const char **argv = calloc(n + json_array_size(args) + 1, sizeof(*argv));
+	const json_t *ms = json_object_get(json_object_get(w->body, "timeouts"), name);
 
-	if (!argv)
-		abort();
-	memcpy(argv, words, n * sizeof(*argv));
-	for (size_t i = 0; i < json_array_size(args); i++)
-		argv[n + i] = json_string_value(json_array_get(args, i));
-	return argv;
+	return json_is_integer(ms) ? (uint32_t)json_integer_value(ms) : (uint32_t)usual;
 }
 
-static int plan_language(struct flow *w, uint32_t wall_ms, struct err *e)
+/* Of a program nobody set a time for: what its language has, unless somebody sits in front of it. */
+static uint64_t usual_run_ms(const struct flow *w)
 {
-	const char *name = json_string_value(json_object_get(w->body, "language"));
-	const char *entry = json_string_value(json_object_get(w->body, "entry"));
-	const struct lang *l = name ? lang_named(name) : entry ? lang_of(entry, "", 0) : NULL;
-	size_t ending;
-	char full[512];
+	uint64_t conf = w->api->fleet.conf.run_wall_ms;
+	int open = w->background || w->pty || json_is_true(json_object_get(w->body, "open_stdin"));
 
-	if (!l)
-		return err_set(e, ERR_INVALID, "language: '%.40s' is not one of those in GET /v1/info",
-			       name ? name : "");
-	ending = strcspn(l->endings, " ");
-	if (entry)
-		snprintf(w->source, sizeof(w->source), "%.250s", in_home(entry, full));
-	else
-		snprintf(w->source, sizeof(w->source), "%s/main%.*s", BOX_HOME, (int)ending, l->endings);
-	snprintf(w->binary, sizeof(w->binary), "%.240s.out", w->source);
-	if (l->compile[0])
-		add_step(w, "compile", row_words(w, l->compile, 0), 60000);
-	add_step(w, "run", row_words(w, l->run, 1), wall_ms);
+	return conf || open || !w->program.lang ? conf : w->program.lang->times.run;
+}
+
+static int plan_program(struct flow *w, struct err *e)
+{
+	const struct program *p = &w->program;
+
+	if (json_is_true(json_object_get(w->body, "test"))) {
+		if (!p->lang->test[0])
+			return err_set(e, ERR_INVALID, "test: %s has no command for tests",
+				       p->lang->name);
+		add_step(w, (struct step){ .what = "test", .row = p->lang->test });
+		return 0;
+	}
+	if (p->compile[0])
+		add_step(w, (struct step){ .what = "compile",
+					   .row = p->compile,
+					   .wall_ms = stage_ms(w, "compile_ms",
+							       p->lang->times.compile) });
+	add_step(w, (struct step){ .what = "run", .row = p->lang->run });
 	return 0;
 }
 
-static int plan_env(struct flow *w, struct err *e)
+/* The language's variables first: those of the request replace them. */
+static void plan_env(struct flow *w)
 {
-	json_t *env = json_object_get(w->body, "env"), *v;
+	static const struct lang_pair none[1];
+	const struct lang_pair *first = w->program.lang ? w->program.lang->env : none;
+	json_t *env = json_object_get(w->body, "env"), *all = json_object(), *v;
 	size_t n = 0, need = 0;
 	const char *name;
 	char *to;
 
-	json_object_foreach(env, name, v)
-	{
-		if (!*name || strchr(name, '='))
-			return err_set(e, ERR_INVALID, "env: '%.40s' cannot be a variable's name", name);
+	for (; first->key; first++)
+		json_object_set_new(all, first->key, json_string(first->value));
+	json_object_update(all, env);
+	json_object_foreach(all, name, v)
 		need += strlen(name) + json_string_length(v) + 2;
-	}
-	w->env = calloc(1, (json_object_size(env) + 1) * sizeof(char *) + need);
+	w->env = calloc(1, (json_object_size(all) + 1) * sizeof(char *) + need);
 	if (!w->env)
 		abort();
-	to = (char *)(w->env + json_object_size(env) + 1);
-	json_object_foreach(env, name, v)
+	to = (char *)(w->env + json_object_size(all) + 1);
+	json_object_foreach(all, name, v)
 	{
 		w->env[n++] = to;
 		to += sprintf(to, "%s=%s", name, json_string_value(v)) + 1;
 	}
-	return 0;
+	json_decref(all);
 }
 
 static int plan(struct flow *w, struct err *e)
@@ -551,9 +646,7 @@ static int plan(struct flow *w, struct err *e)
 		     *timeout = json_object_get(w->body, "timeout_ms"),
 		     *pty = json_object_get(w->body, "pty");
 	const char *user = json_string_value(json_object_get(w->body, "user"));
-	uint32_t wall_ms = timeout ? (uint32_t)json_integer_value(timeout) :
-				     (uint32_t)w->api->fleet.conf.run_wall_ms;
-	int coded = json_object_get(w->body, "code") || json_object_get(w->body, "entry");
+	int coded = program_in(w->body);
 
 	if (!command == !coded)
 		return err_set(e, ERR_INVALID,
@@ -566,13 +659,27 @@ static int plan(struct flow *w, struct err *e)
 	w->pty = json_is_object(pty);
 	w->rows = (uint16_t)json_integer_value(json_object_get(pty, "rows"));
 	w->cols = (uint16_t)json_integer_value(json_object_get(pty, "cols"));
-	if (check_files(json_object_get(w->body, "files"), e) < 0 || plan_env(w, e) < 0)
+	if (check_files(json_object_get(w->body, "files"), e) < 0 ||
+	    box_check_env(json_object_get(w->body, "env"), e) < 0)
 		return -1;
+	if (coded && program_read(&w->program, w->body, e) < 0)
+		return -1;
+	if (coded && *w->program.pin)
+		add_step(w, (struct step){ .what = VERSION,
+					   .row = w->program.lang->version,
+					   .wall_ms = VERSION_MS });
 	if (install)
-		add_step(w, "install", words_of(install), 300000);
-	if (coded)
-		return plan_language(w, wall_ms, e);
-	add_step(w, "run", words_of(command), wall_ms);
+		add_step(w, (struct step){ .what = "install",
+					   .argv = words_of(install),
+					   .wall_ms = stage_ms(w, "install_ms", INSTALL_MS) });
+	if (coded && plan_program(w, e) < 0)
+		return -1;
+	if (!coded)
+		add_step(w, (struct step){ .what = "run", .argv = words_of(command) });
+	w->steps[w->nsteps - 1].wall_ms =
+		timeout ? (uint32_t)json_integer_value(timeout)
+			: stage_ms(w, "run_ms", usual_run_ms(w));
+	plan_env(w);
 	return 0;
 }
 
@@ -581,6 +688,10 @@ static void client_left(struct call *c)
 	struct flow *w = c->state;
 
 	w->call = NULL;
+	if (w->installing) { /* the install goes on; nobody wants the program any more */
+		flow_free(w);
+		return;
+	}
 	if (!w->tapped)
 		return; /* between two steps; the next one will not be read */
 	w->tapped = 0;
@@ -661,6 +772,7 @@ static void box_made(struct berth_wait *x, struct berth *b, const struct err *e)
 	struct flow *w = loop_owner(x, struct flow, made);
 
 	if (e) {
+		packages_lost(&w->packages, e);
 		flow_fail(w, e);
 		return;
 	}
@@ -668,12 +780,91 @@ static void box_made(struct berth_wait *x, struct berth *b, const struct err *e)
 	begin(w);
 }
 
-void flow_alone(struct call *c, const struct flow_want *want)
+static void make_box(struct flow *w)
 {
 	struct berth_want box;
-	struct flow *w;
 	struct berth *b;
 	struct err e;
+
+	if (box_want(w->call, &box, &e) < 0) {
+		flow_fail(w, &e);
+		return;
+	}
+	if (w->program.lang)
+		program_limits(&w->program, &box.limits);
+	box.seed = w->program.seed;
+	box.row.metadata = "{\"" BERTH_EPHEMERAL "\":\"1\"}";
+	packages_want(&w->packages, &box);
+	w->made.done = box_made;
+	if (berth_create(&w->api->fleet, &box, &w->made, &b, &e) < 0)
+		flow_fail(w, &e);
+}
+
+/* ---- its packages ---- */
+
+static void install_failed(struct flow *w, json_t *take_error)
+{
+	struct call *c = let_go(w);
+
+	if (c && w->streaming) {
+		json_object_set_new(take_error, "type", json_string("error"));
+		feed_event(&w->feed, take_error);
+		feed_end(&w->feed);
+	} else if (c) {
+		call_json(c, 422, take_error);
+	} else {
+		json_decref(take_error);
+	}
+	flow_free(w);
+}
+
+static void installed(struct package_job *j, const struct packages_failure *f)
+{
+	struct flow *w = j->user;
+
+	w->installing = 0;
+	if (f)
+		install_failed(w, packages_failure_json(f));
+	else
+		make_box(w);
+}
+
+static void install_said(struct package_job *j, const char *manager, unsigned stream,
+			 const char *bytes, size_t n)
+{
+	struct flow *w = j->user;
+
+	if (w->streaming && w->call)
+		feed_event(&w->feed, packages_said_json(manager, stream, bytes, n));
+}
+
+static const char *language_of(const struct flow *w)
+{
+	const char *name = json_string_value(json_object_get(w->body, "language")),
+		   *entry = json_string_value(json_object_get(w->body, "entry"));
+	const struct lang *l = name ? lang_named(name) : entry ? lang_of(entry, "", 0) : NULL;
+
+	return l ? l->name : NULL;
+}
+
+static int wanted_packages(struct flow *w, struct err *e)
+{
+	const json_t *field = json_object_get(w->body, "packages");
+
+	w->packages.api = w->api;
+	w->packages.user = w;
+	w->packages.done = installed;
+	w->packages.said = install_said;
+	if (packages_read(&w->packages, field, language_of(w), e) < 0)
+		return -1;
+	return json_is_false(field) ? 0 : packages_detect(&w->packages, w->body, language_of(w), e);
+}
+
+void flow_alone(struct call *c, const struct flow_want *want)
+{
+	struct flow *w;
+	struct err e;
+	int there;
 
 	if (!quota_box(c))
 		return;
@@ -682,14 +873,24 @@ void flow_alone(struct call *c, const struct flow_want *want)
 		return;
 	w->own_box = 1;
 	w->request = replay_request(w->body, NULL);
-	if (box_want(c, &box, &e) < 0) {
+	if (wanted_packages(w, &e) < 0) {
 		flow_fail(w, &e);
 		return;
 	}
-	box.row.metadata = "{\"" BERTH_EPHEMERAL "\":\"1\"}";
-	w->made.done = box_made;
-	if (berth_create(&c->api->fleet, &box, &w->made, &b, &e) < 0)
-		flow_fail(w, &e);
+	there = packages_begin(&w->packages, c->api, c->who.team, &e);
+	if (there < 0) {
+		json_t *refusal = packages_refusal_json(&e);
+
+		if (refusal)
+			install_failed(w, refusal);
+		else
+			flow_fail(w, &e);
+	} else if (there) {
+		make_box(w);
+	} else {
+		w->installing = 1;
+		begin_feed(w);
+	}
 }
 
 void flow_run(struct call *c)

@@ -51,9 +51,9 @@ static json_t *languages(void)
 		return json_incref(all);
 	all = json_array();
 
-	for (unsigned i = 0; i < lang_nrows; i++)
-		json_array_append_new(all, json_pack("{s:s, s:b}", "name", lang_rows[i].name, "here",
-						     lang_present(&lang_rows[i])));
+	for (unsigned i = 0; i < lang_count(); i++)
+		json_array_append_new(all, json_pack("{s:s, s:b}", "name", lang_at(i)->name, "here",
+						     lang_present(lang_at(i))));
 	return json_incref(all);
 }
 

@@ -5,13 +5,17 @@
 #include "api/boxes.h"
 #include "api/env.h"
 #include "api/events.h"
+#include "api/cells.h"
 #include "api/changes.h"
+#include "api/contexts.h"
 #include "api/execs.h"
 #include "api/files.h"
 #include "api/flow.h"
 #include "api/fragment.h"
 #include "api/keys.h"
+#include "api/languages.h"
 #include "api/ops.h"
+#include "api/packages.h"
 #include "api/replay.h"
 #include "api/seeds.h"
 #include "api/socket.h"
@@ -27,6 +31,7 @@ const struct api_route api_routes[] = {
 	{ "GET", "/", NEED_NOTHING, ops_page, "what this is", .group = "daemon" },
 	{ "GET", "/healthz", NEED_NOTHING, ops_health, "is it up?", .group = "daemon" },
 	{ "GET", "/v1/info", NEED_VIEWER, ops_info, "what this daemon is, and who you are to it", .group = "daemon" },
+	{ "GET", "/v1/languages", NEED_VIEWER, languages_list, "what programs may be written in, with versions", .group = "daemon" },
 	{ "GET", "/v1/who", NEED_VIEWER, ops_who, "who you are to it: the cheapest question that needs a key", .group = "daemon" },
 	{ "GET", "/metrics", NEED_VIEWER, ops_metrics, "figures for Prometheus", .group = "daemon" },
 	{ "GET", "/openapi.json", NEED_VIEWER, ops_openapi, "this table", .group = "daemon" },
@@ -53,10 +58,27 @@ const struct api_route api_routes[] = {
 	{ "POST", "/v1/boxes/{box}/execs/{exec}/resize", NEED_EDITOR, execs_resize, "its terminal's size", execs_resize_fields, .group = "execs", .action = "exec.resize" },
 	{ "DELETE", "/v1/boxes/{box}/execs/{exec}", NEED_EDITOR, execs_kill, "kill it; answers with its record", .group = "execs", .action = "exec.kill" },
 
+	{ "POST", "/v1/boxes/{box}/cells", NEED_EDITOR, cells_run_standing, "run a cell in the language's own context, made at its first", cells_standing_fields, .group = "cells", .action = "cell.run" },
+	{ "POST", "/v1/boxes/{box}/contexts", NEED_EDITOR, contexts_create, "start an interpreter that keeps its state", contexts_create_fields, .group = "cells", .action = "context.create" },
+	{ "GET", "/v1/boxes/{box}/contexts", NEED_VIEWER, contexts_list, "list them", .group = "cells" },
+	{ "GET", "/v1/boxes/{box}/contexts/{context}", NEED_VIEWER, contexts_show, "one of them", .group = "cells" },
+	{ "DELETE", "/v1/boxes/{box}/contexts/{context}", NEED_EDITOR, contexts_delete, "end it, and what runs in it", .group = "cells", .action = "context.delete" },
+	{ "POST", "/v1/boxes/{box}/contexts/{context}/cells", NEED_EDITOR, cells_run, "run a cell; events as they come, or all at its end", cells_fields, .group = "cells", .action = "cell.run" },
+	{ "GET", "/v1/boxes/{box}/contexts/{context}/cells/{cell}/events", NEED_VIEWER, cells_events, "its events behind a place, to the end", .query = cells_events_query, .group = "cells" },
+	{ "POST", "/v1/boxes/{box}/contexts/{context}/interrupt", NEED_EDITOR, contexts_interrupt, "as Ctrl-C does", .group = "cells", .action = "context.interrupt" },
+	{ "POST", "/v1/boxes/{box}/contexts/{context}/restart", NEED_EDITOR, contexts_restart, "another interpreter under the same id", .group = "cells", .action = "context.restart" },
+	{ "POST", "/v1/boxes/{box}/contexts/{context}/input", NEED_EDITOR, contexts_input, "the line a cell waits for", contexts_input_fields, .group = "cells", .action = "context.input" },
+
 	{ "POST", "/v1/volumes", NEED_EDITOR, volumes_create, "make a disk that outlives boxes", volumes_create_fields, .group = "volumes", .action = "volume.create" },
 	{ "GET", "/v1/volumes", NEED_VIEWER, volumes_list, "list volumes", .query = volumes_list_query, .group = "volumes" },
 	{ "GET", "/v1/volumes/{volume}", NEED_VIEWER, volumes_show, "one volume, and which boxes have it", .group = "volumes" },
 	{ "DELETE", "/v1/volumes/{volume}", NEED_EDITOR, volumes_delete, "with all that is in it; refused while a box has it", .group = "volumes", .action = "volume.delete" },
+
+	{ "POST", "/v1/packages", NEED_EDITOR, packages_add_set, "install a set of packages, so that boxes have it at once", packages_add_fields, .group = "packages", .action = "packages.add" },
+	{ "GET", "/v1/packages", NEED_OWNER, packages_list, "operators: sets that are installed, the most used first", .query = packages_list_query, .group = "packages" },
+	{ "GET", "/v1/packages/{set}", NEED_OWNER, packages_show, "operators: one set", .group = "packages" },
+	{ "DELETE", "/v1/packages/{set}", NEED_OWNER, packages_delete, "operators: drop its layer; refused while a box has it", .group = "packages", .action = "packages.delete" },
+	{ "POST", "/v1/packages/{set}/check", NEED_OWNER, packages_check, "operators: is its layer what was installed?", .group = "packages", .action = "packages.check" },
 
 	{ "GET", "/v1/socket", NEED_VIEWER, socket_open, "WebSocket: many streams over one connection", .group = "streams" },
 	{ "GET", "/v1/boxes/{box}/files", NEED_VIEWER, boxfiles_get, "the content of a file, or a range of it", .query = boxfiles_path_query, .group = "files" },
@@ -73,6 +95,7 @@ const struct api_route api_routes[] = {
 	{ "GET", "/v1/boxes/{box}/files/search", NEED_VIEWER, boxfiles_search, "files by name and content", .query = boxfiles_search_query, .group = "files" },
 	{ "GET", "/v1/boxes/{box}/files/watch", NEED_VIEWER, boxfiles_watch, "changes of a folder as they happen", .query = boxfiles_watch_query, .group = "files" },
 	{ "GET", "/v1/boxes/{box}/changes", NEED_VIEWER, changes_list, "files that differ from its beginning", .query = changes_query, .group = "files" },
+	{ "GET", "/v1/boxes/{box}/network", NEED_VIEWER, boxes_network, "whom it may reach, and what it has", .group = "boxes" },
 	{ "GET", "/v1/boxes/{box}/env", NEED_VIEWER, env_show, "variables of every program in it", .group = "boxes" },
 	{ "PUT", "/v1/boxes/{box}/env", NEED_EDITOR, env_set, "replace them", env_fields, .group = "boxes", .action = "box.change" },
 

@@ -105,7 +105,7 @@ int command_make(struct command *c, const struct box_command *cmd, uint32_t ref,
 		.cols = cmd->cols,
 		.log_bytes = cmd->log_bytes ? cmd->log_bytes : BOX_LOG_BYTES,
 		.fsize_bytes = cmd->fsize_bytes,
-		.credit = { cmd->credit, cmd->credit },
+		.credit = { cmd->credit, cmd->credit, cmd->credit },
 		.without = cmd->without,
 	};
 	c->start.head.flags = cmd->flags;

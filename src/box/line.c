@@ -68,7 +68,7 @@ static int output(struct listener *x, const struct wire_output *f, size_t n)
 {
 	unsigned s = f->stream;
 
-	if (s > 1 || f->offset < x->next_byte[s] || f->offset > x->granted[s] ||
+	if (s >= WIRE_STREAMS || f->offset < x->next_byte[s] || f->offset > x->granted[s] ||
 	    n > x->granted[s] - f->offset)
 		return -1;
 	x->next_byte[s] = f->offset + n;
@@ -81,7 +81,7 @@ static int reading(struct listener *x, const struct wire_reading *f)
 {
 	if (f->stream == WIRE_NO_STREAM)
 		return 0;
-	if (f->stream > 1 || f->from > f->tip)
+	if (f->stream >= WIRE_STREAMS || f->from > f->tip)
 		return -1;
 	x->next_byte[f->stream] = f->from;
 	if (x->on->reading)
@@ -98,6 +98,14 @@ static void exited(struct listener *x, const struct frame *f)
 	line_unlisten(x);
 	if (x->on->exited)
 		x->on->exited(x, &end);
+}
+
+static void told_room(struct listener *x, const struct wire_room *f)
+{
+	if (f->head.flags & WIRE_STDIN_CHANNEL && x->on->channel_room)
+		x->on->channel_room(x, f->until);
+	if (!(f->head.flags & WIRE_STDIN_CHANNEL) && x->on->room)
+		x->on->room(x, f->until);
 }
 
 static void refused(struct listener *x, const struct frame *f)
@@ -121,8 +129,7 @@ static int hear(struct listener *x, const struct frame *f, size_t len, int *fd)
 			x->on->started(x, ((const struct wire_started *)f)->pid);
 		return 0;
 	case WIRE_ROOM:
-		if (x->on->room)
-			x->on->room(x, ((const struct wire_room *)f)->until);
+		told_room(x, (const struct wire_room *)f);
 		return 0;
 	case WIRE_EXIT:
 		exited(x, f);
@@ -191,25 +198,26 @@ int line_start(struct line *l, struct listener *x, uint32_t ref, const struct li
 	if (command_make(&c, cmd, ref, e) < 0)
 		return -1;
 	line_listen(l, x, ref, on);
-	x->granted[0] = x->granted[1] = cmd->credit;
+	for (unsigned s = 0; s < WIRE_STREAMS; s++)
+		x->granted[s] = cmd->credit;
 	post_send(&l->post, &c.start, sizeof(c.start), c.tail, c.tail_len, steal_fd(&c.memfd));
 	command_fini(&c);
 	return 0;
 }
 
 void line_read(struct line *l, struct listener *x, uint32_t ref, const struct listen_events *on,
-	       const uint64_t from[2], const uint64_t until[2])
+	       unsigned n, const uint64_t *from, const uint64_t *until)
 {
 	struct wire_credit f = { .head = sock_head(WIRE_READ, ref), .stream = WIRE_NO_STREAM };
 
 	line_listen(l, x, ref, on);
-	if (!from) {
+	if (!n) {
 		post_send(&l->post, &f, sizeof(f), NULL, 0, -1);
 		return;
 	}
-	for (unsigned s = 0; s < 2; s++) {
+	for (unsigned s = 0; s < n; s++) {
 		f.stream = s;
-		f.head.flags = s == 0 ? WIRE_READ_MORE : 0;
+		f.head.flags = s + 1 < n ? WIRE_READ_MORE : 0;
 		f.from = from[s];
 		f.until = until[s];
 		x->next_byte[s] = from[s]; /* until READING says better */
@@ -262,6 +270,11 @@ void line_stdin(struct line *l, uint32_t ref, const void *bytes, size_t n)
 	send_head(l, WIRE_STDIN, ref, 0, bytes, n);
 }
 
+void line_channel(struct line *l, uint32_t ref, const void *bytes, size_t n)
+{
+	send_head(l, WIRE_STDIN, ref, WIRE_STDIN_CHANNEL, bytes, n);
+}
+
 void line_lay(struct line *l, uint32_t ref, const char *path, const void *bytes, size_t n)
 {
 	struct wire_put put = { .head = sock_head(WIRE_LAY, ref) };
@@ -295,4 +308,14 @@ void line_ask(struct line *l, struct listener *x, const struct listen_events *on
 	if (type == WIRE_EXECS)
 		l->lister = x;
 	send_head(l, type, x->ref, flags, NULL, 0);
+}
+
+void line_ask_port(struct line *l, struct listener *x, const struct listen_events *on, uint8_t type,
+		   uint16_t port)
+{
+	struct wire_connect f = { .port = port };
+
+	line_listen(l, x, line_new_ref(l), on);
+	f.head = sock_head(type, x->ref);
+	post_send(&l->post, &f, sizeof(f), NULL, 0, -1);
 }

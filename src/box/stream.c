@@ -151,6 +151,8 @@ static int on_output(struct stream *s, const struct wire_output *f, size_t n, st
 	o->dropped += f->offset - o->next;
 	o->passed += f->offset - o->next;
 	o->next = f->offset + n;
+	if (o->note)
+		o->note(o->noted, bytes, n);
 	if (o->fd < 0) {
 		keep_some(o, bytes, n);
 		o->passed += n;
@@ -187,6 +189,8 @@ static int on_init(struct stream *s, struct err *e)
 		return on_output(s, (const struct wire_output *)buf,
 				 (size_t)n - sizeof(struct wire_output), e);
 	case WIRE_ROOM:
+		if (f->flags & WIRE_STDIN_CHANNEL)
+			return 0;
 		s->room = ((const struct wire_room *)buf)->until;
 		return 0;
 	case WIRE_EXIT:

@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "cli/runtime.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { HEAD = 256 };
+enum { HEAD = 64 * 1024, SOURCES_MAX = 4096 };
 
 static char *text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static char *text(const char *fmt, ...)
@@ -141,6 +142,26 @@ static int choose(struct intake *in, const char *wanted, const char *file, const
 	return status ? fail(in, status) : 0;
 }
 
+static int choose_compiler(struct intake *in, const char *wanted, struct trouble *t)
+{
+	static const char *const none[] = { NULL };
+	char shown[SHOWN];
+
+	in->compile = in->lang ? lang_compiler(in->lang, wanted) : wanted ? NULL : none;
+	if (!in->compile) {
+		trouble_what(t, "usage", "%s has no compiler named '%s'", in->template,
+			     trouble_shown(wanted, shown));
+		trouble_hint(t, "list", "atoll lang %s", in->lang ? in->lang->name : "");
+		return fail(in, STATUS_USAGE);
+	}
+	if (in->compile[0] && in->compile[0][0] == '/' && access(in->compile[0], X_OK) < 0) {
+		trouble_what(t, "not_found", "no %s on this machine", in->compile[0]);
+		trouble_hint(t, "list", "atoll lang %s", in->lang->name);
+		return fail(in, STATUS_NO_PROGRAM);
+	}
+	return 0;
+}
+
 static int cannot_read(struct intake *in, const char *path, struct trouble *t)
 {
 	char shown[SHOWN];
@@ -158,7 +179,7 @@ static int cannot_read(struct intake *in, const char *path, struct trouble *t)
 }
 
 /* The first bytes of a file that must be a regular one. */
-static ssize_t read_head(struct intake *in, const char *path, char head[HEAD], struct trouble *t)
+static ssize_t read_head(struct intake *in, const char *path, char *head, struct trouble *t)
 {
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	char shown[SHOWN];
@@ -185,27 +206,76 @@ static void place_source(struct intake *in, const char *place)
 
 	in->source = text("%s/%s", BOX_HOME, place);
 	in->binary =
-		text("/tmp/%.*s", dot && dot != name ? (int)(dot - name) : (int)strlen(name), name);
+		text("/tmp/%.*s.out", dot && dot != name ? (int)(dot - name) : (int)strlen(name), name);
+}
+
+static void find_unit(struct intake *in, const char *file, const char *code, size_t n)
+{
+	char unit[LANG_UNIT];
+
+	if (!in->lang)
+		return;
+	lang_unit_of(in->lang, file, code, n, unit);
+	in->unit = text("%s", unit);
+	in->seed = lang_seed(in->lang, code, n);
+}
+
+static void add_source(struct intake *in, unsigned *n, char *take_path)
+{
+	if ((*n & (*n + 1)) == 0) { /* 0, 1, 3, 7, ...: full; and there is a NULL behind */
+		in->sources = realloc(in->sources, (2 * (*n + 1) + 1) * sizeof(*in->sources));
+		if (!in->sources)
+			abort();
+	}
+	in->sources[(*n)++] = take_path;
+	in->sources[*n] = NULL;
+}
+
+/* A folder that was copied in is a project: what lies beside the program belongs to it. */
+static void find_sources(struct intake *in, const char *place)
+{
+	const char *slash = strrchr(place, '/');
+	auto_free char *folder = text("%.*s", slash ? (int)(slash - place) : 1, slash ? place : ".");
+	int fd = openat(in->workdir, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+	unsigned n = 0;
+
+	if (!d) {
+		own_close_fd(&fd);
+		return;
+	}
+	add_source(in, &n, text("%s", in->source));
+	while (n < SOURCES_MAX && (e = readdir(d)) != NULL) {
+		auto_free char *path = text("%s/%.*s%s", BOX_HOME, slash ? (int)(slash + 1 - place) : 0,
+					    place, e->d_name);
+
+		if (lang_has_ending(in->lang, e->d_name) && strcmp(path, in->source) != 0)
+			add_source(in, &n, steal(&path));
+	}
+	closedir(d);
 }
 
 static int plan_file_program(struct intake *in, const char *wanted, const char *path,
 			     struct trouble *t)
 {
-	auto_free char *place = NULL;
-	char head[HEAD];
-	ssize_t n = read_head(in, path, head, t);
+	auto_free char *place = NULL, *head = malloc(HEAD);
+	ssize_t n = head ? read_head(in, path, head, t) : -1;
 
 	if (n < 0 || choose(in, wanted, path, head, (size_t)n, t) < 0 ||
 	    plan_file(in, path, &place, t) < 0)
 		return -1;
 	place_source(in, place);
+	find_unit(in, path, head, (size_t)n);
+	if (in->workdir >= 0 && in->lang)
+		find_sources(in, place);
 	return 0;
 }
 
 static int plan_stdin_program(struct intake *in, const char *wanted, struct trouble *t)
 {
+	char name[LANG_UNIT] = "main";
 	ssize_t n;
-	const char *ending;
 
 	in->from_stdin = 1;
 	if (isatty(0))
@@ -234,9 +304,10 @@ static int plan_stdin_program(struct intake *in, const char *wanted, struct trou
 	}
 	if (choose(in, wanted, "-", buf_str(&in->code), in->code.len, t) < 0)
 		return -1;
-	ending = in->lang ? in->lang->endings : "";
-	in->source = text("%s/main%.*s", BOX_HOME, (int)strcspn(ending, " "), ending);
-	in->binary = text("/tmp/main");
+	if (in->lang)
+		lang_file_of(in->lang, buf_str(&in->code), in->code.len, name);
+	find_unit(in, name, buf_str(&in->code), in->code.len);
+	place_source(in, name);
 	return 0;
 }
 
@@ -281,7 +352,7 @@ int intake_program(struct intake *in, const struct options *opt, char *const *wo
 		return -1;
 	bad = !strcmp(words[0], "-") ? plan_stdin_program(in, opt->template, t)
 				     : plan_file_program(in, opt->template, words[0], t);
-	if (bad)
+	if (bad || choose_compiler(in, opt->compiler, t) < 0)
 		return -1;
 	in->args = calloc(nwords, sizeof(*in->args));
 	if (!in->args)
@@ -324,6 +395,8 @@ static int put_file(const struct intake_file *f, mode_t add, struct session *s, 
 
 int intake_put(const struct intake *in, struct session *s, struct err *e)
 {
+	const struct lang_pair *support = in->lang ? in->lang->support : NULL;
+
 	if (in->workdir < 0 && !in->nfiles && !in->from_stdin)
 		return 0;
 	if (session_files(s, e) < 0 || (in->workdir >= 0 && put_folder(in, s, e) < 0))
@@ -339,6 +412,10 @@ int intake_put(const struct intake *in, struct session *s, struct err *e)
 	if (in->from_stdin &&
 	    files_put_bytes(&s->files, buf_str(&in->code), in->code.len, in->source, 0700, e) < 0)
 		return err_in(e, "copy the program in");
+	for (; support && support->key; support++)
+		if (files_put_bytes(&s->files, support->value, strlen(support->value),
+				    support->key, 0600, e) < 0)
+			return err_in(e, "write %.60s", support->key);
 	return 0;
 }
 
@@ -354,6 +431,10 @@ void intake_fini(struct intake *in)
 	buf_fini(&in->code);
 	free(in->source);
 	free(in->binary);
+	free(in->unit);
+	for (unsigned i = 0; in->sources && in->sources[i]; i++)
+		free((char *)in->sources[i]);
+	free(in->sources);
 	for (unsigned i = 0; i < in->nargs; i++)
 		free(in->args[i]);
 	free(in->args);

@@ -20,6 +20,10 @@ struct intake {
 	int workdir;             /* O_DIRECTORY, or -1 */
 	char *root;              /* its real path, to see what lies below it */
 	const struct lang *lang; /* NULL: run the program as it is */
+	const char *const *compile; /* the row of the compiler that was asked for; empty: none */
+	char *unit;              /* lang_unit_of() */
+	const char *seed;        /* lang_seed(), or NULL */
+	const char **sources;    /* of its project, in the box; NULL: it is alone */
 	const char *template;    /* its name, for the record */
 	int from_stdin;
 	struct buf code;       /* with from_stdin */

@@ -2,6 +2,7 @@
 #include "base/id.h"
 #include "base/units.h"
 #include "cli/options.h"
+#include "cli/packages.h"
 #include "cli/remote.h"
 #include "cli/verbs.h"
 
@@ -25,6 +26,7 @@ enum {
 	NEW_ON_TIMEOUT,
 	NEW_KEEP,
 	NEW_VOLUME,
+	NEW_PACKAGE,
 	NEW_COLD,
 	NEW_NFLAGS,
 };
@@ -48,6 +50,7 @@ static const struct flag flags[NEW_NFLAGS] = {
 		       "keep its files so long after the timeout, or forever" },
 	[NEW_VOLUME] = { "volume", 0, FLAG_WORDS, "NAME:PATH[:ro]",
 			 "a disk that outlives it, mounted there; may be repeated" },
+	[NEW_PACKAGE] = OPTION_PACKAGE,
 	[NEW_COLD] = OPTION_COLD,
 };
 
@@ -169,6 +172,8 @@ static int describe(struct remote *r, json_t *doc, const struct args *a)
 	put_number(doc, a, NEW_LIFETIME, "lifetime_ms");
 	put_number(doc, a, NEW_IDLE, "idle_ms");
 	json_object_set_new(doc, "limits", limits_of(a));
+	if (args_has(a, NEW_PACKAGE))
+		json_object_set_new(doc, "packages", packages_json(a, NEW_PACKAGE, "pip"));
 	if (args_has(a, NEW_COLD))
 		json_object_set_new(doc, "cold", json_true());
 	if (put_pairs(r, doc, a, NEW_ENV, "env") || put_pairs(r, doc, a, NEW_META, "metadata") ||

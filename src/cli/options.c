@@ -2,6 +2,7 @@
 #include "cli/options.h"
 #include "base/own.h"
 #include "box/box.h"
+#include "cli/packages.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@ const struct flag options_flags[OPT_COUNT] = {
 	[OPT_PIDS] = OPTION_PIDS,
 	[OPT_ENV] = OPTION_ENV,
 	[OPT_NET] = { "net", 0, FLAG_TEXT, "off", "a box has no network but its own loopback" },
+	[OPT_PACKAGE] = OPTION_PACKAGE,
 	[OPT_WORKDIR] = { "workdir", 'w', FLAG_TEXT, "DIR",
 			  "copy this folder's contents in and start there" },
 	[OPT_REPORT] = { "report", 0, FLAG_TEXT, "FILE",
@@ -31,6 +33,10 @@ const struct flag options_flags[OPT_COUNT] = {
 	[OPT_WITHOUT] = { "without", 0, FLAG_WORDS, "ROW",
 			  "leave out a row of isolation (test builds only)" },
 #endif
+	[OPT_LANG] = { "lang", 'l', FLAG_TEXT, "NAME", "the same as --template" },
+	[OPT_COMPILER] = { "compiler", 0, FLAG_TEXT, "NAME",
+			   "where the language has a choice: gcc, clang" },
+	[OPT_WATCH] = { "watch", 0, FLAG_SWITCH, NULL, "run again when the files change" },
 };
 
 /* A name that came with us may be anything; a terminal type is a word. */
@@ -109,7 +115,8 @@ int options_read(struct options *o, const struct cli *cli, const struct args *a,
 	char shown[SHOWN];
 
 	*o = (struct options){
-		.template = args_text(a, OPT_TEMPLATE, NULL),
+		.template = args_text(a, OPT_TEMPLATE, args_text(a, OPT_LANG, NULL)),
+		.compiler = args_text(a, OPT_COMPILER, NULL),
 		.limits = {
 			.mem_bytes = args_value(a, OPT_MEM, l.mem_bytes),
 			.disk_bytes = args_value(a, OPT_DISK, l.disk_bytes),

@@ -15,6 +15,7 @@ enum {
 	OPT_PIDS,
 	OPT_ENV,
 	OPT_NET,
+	OPT_PACKAGE,
 	OPT_WORKDIR,
 	OPT_REPORT,
 	OPT_NO_TTY,
@@ -24,6 +25,10 @@ enum {
 #ifdef ATOLL_TEST
 	OPT_WITHOUT,
 #endif
+	OPT_SHARED, /* these are for `run` alone: */
+	OPT_LANG = OPT_SHARED,
+	OPT_COMPILER,
+	OPT_WATCH,
 	OPT_COUNT,
 };
 extern const struct flag options_flags[OPT_COUNT];
@@ -53,9 +58,12 @@ struct options {
 	uint32_t wall_ms;
 	const char **env; /* NULL-terminated, complete; the array is ours */
 	const char *workdir, *report;
+	const char *compiler; /* NULL: the usual one */
 	int no_tty, interactive, root;
 	uint16_t create_flags;
 	uint64_t without_launch, without_init;
+	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* of its packages */
+	unsigned nlayers;
 };
 
 must_check int options_read(struct options *o, const struct cli *cli, const struct args *a,

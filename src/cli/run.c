@@ -1,50 +1,56 @@
 /* run.c - `atoll run`: a program in a fresh box, and the box is gone when it ends. */
 #include "base/own.h"
 #include "cli/intake.h"
+#include "cli/packages.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
+#include "cli/watch.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-/* A row of the language's table and the program's arguments behind it. The caller frees it. */
-static const char **with_args(const struct intake *in, const char *const *row)
+/* A row of the language's table, and the program's arguments behind it. The caller frees it. */
+static const char **words(const struct session *s, const struct intake *in, const char *const *row,
+			  int with_args)
 {
-	const char **argv = calloc(LANG_ARGS + in->nargs + 2, sizeof(*argv));
-	unsigned n = 0;
+	static const char *const as_it_is[] = { "{source}", NULL };
+	struct lang_job job = { .source = in->source,
+				.program = in->binary,
+				.sources = in->sources,
+				.unit = in->unit,
+				.memory = s->box.about.limits.mem_bytes };
 
-	if (!argv)
-		abort();
-	if (row)
-		n = lang_command(row, in->source, in->binary, argv);
-	else
-		argv[n++] = in->source;
-	for (unsigned i = 0; i < in->nargs; i++)
-		argv[n++] = in->args[i];
-	return argv;
+	return lang_words(row ? row : as_it_is, &job,
+			  with_args ? (const char *const *)in->args : NULL);
 }
 
 /* A compiler that fails is the run's result: its status, its messages, its record. */
 static int compile(struct session *s, const struct intake *in, int *out_status, struct err *e)
 {
-	const char *argv[LANG_ARGS + 1];
+	auto_free const char **argv = words(s, in, in->compile, 0);
 	struct ending end;
 	int no_stdin = s->no_stdin;
 
-	lang_command(in->lang->compile, in->source, in->binary, argv);
 	s->no_stdin = 1; /* it is the program's */
+	s->compiling = 1;
 	if (session_run(s, argv, &end, e) < 0)
 		return -1;
 	s->no_stdin = no_stdin;
 	if (cause_of(&end) != CAUSE_EXIT || end.exit.status != 0)
 		*out_status = session_report(s, in->template, argv, &end);
+	s->compiling = 0;
 	return 0;
 }
 
-static int in_box(struct session *s, const struct intake *in, const char *const *argv,
+/* command NULL: what the plan says. */
+static int in_box(struct session *s, const struct intake *in, const char *const *command,
 		  int *out_status, struct err *e)
 {
-	int compiled = in->lang && in->lang->compile[0];
+	int compiled = in->lang && in->compile[0];
+	auto_free const char **planned = NULL;
+	const char *const *argv = command;
 	struct ending end;
 
 	if (intake_put(in, s, e) < 0 || (compiled && compile(s, in, out_status, e) < 0))
@@ -55,26 +61,74 @@ static int in_box(struct session *s, const struct intake *in, const char *const 
 	if ((s->cli->json || s->opt->report) && s->files_put &&
 	    changes_before(&s->changes, &s->box, e) < 0)
 		return -1;
+	if (!command)
+		argv = planned = words(s, in, in->lang ? in->lang->run : NULL, 1);
+	s->seeded = !command;
 	if (session_run(s, argv, &end, e) < 0)
 		return -1;
 	*out_status = session_report(s, in->template, argv, &end);
 	return 0;
 }
 
-static int run_planned(const struct cli *cli, const struct options *opt, const struct intake *in,
-		       const char *const *argv)
+static int is_set(const char *const *env, const char *name)
 {
+	size_t n = strlen(name);
+
+	for (; *env; env++)
+		if (!strncmp(*env, name, n) && (*env)[n] == '=')
+			return 1;
+	return 0;
+}
+
+/* What the language wants where the command line says nothing. Its variables are added to opt's
+ * array; *out_text is what they are made of, to be freed. */
+static void add_wishes(struct options *opt, const struct lang *l, char **out_text)
+{
+	unsigned n = 0, more = 0;
+	size_t size = 1;
+	char *to;
+
+	for (; opt->env[n]; n++)
+		;
+	for (const struct lang_pair *p = l->env; p->key; p++, more++)
+		size += strlen(p->key) + strlen(p->value) + 2;
+	opt->env = realloc(opt->env, (n + more + 1) * sizeof(*opt->env));
+	to = *out_text = malloc(size);
+	if (!opt->env || !to)
+		abort();
+	for (const struct lang_pair *p = l->env; p->key; p++) {
+		if (is_set(opt->env, p->key))
+			continue;
+		opt->env[n++] = to;
+		opt->env[n] = NULL;
+		to += sprintf(to, "%s=%s", p->key, p->value) + 1;
+	}
+	if (l->limits.memory && opt->limits.mem_bytes == WIRE_DEFAULT)
+		opt->limits.mem_bytes = l->limits.memory;
+	if (l->limits.disk && opt->limits.disk_bytes == WIRE_DEFAULT)
+		opt->limits.disk_bytes = l->limits.disk;
+	if (l->limits.processes && opt->limits.pids == (uint32_t)WIRE_DEFAULT)
+		opt->limits.pids = l->limits.processes;
+}
+
+static int run_planned(const struct cli *cli, struct options *opt, const struct intake *in,
+		       const char *const *command)
+{
+	auto_free char *variables = NULL;
 	struct session s;
 	struct err e;
 	int status = 0;
 
-	if (session_open(&s, cli, opt, &e) < 0) {
+	if (in->lang)
+		add_wishes(opt, in->lang, &variables);
+	if (session_open(&s, cli, opt, in->seed ? in->seed : "", &e) < 0) {
 		session_close(&s);
 		return session_failed(cli, &e);
 	}
 	s.twice = 1;
+	s.lang = in->lang;
 	s.no_stdin = in->from_stdin;
-	if (in_box(&s, in, argv, &status, &e) < 0)
+	if (in_box(&s, in, command, &status, &e) < 0)
 		status = session_failed(cli, &e);
 	session_close(&s);
 	return status;
@@ -91,48 +145,93 @@ static int nothing_to_run(const struct cli *cli)
 	return trouble_say(&t, cli->json, STATUS_USAGE);
 }
 
-static int run_words(const struct cli *cli, const struct options *opt, const struct args *a)
+static int run_words(const struct cli *cli, struct options *opt, const struct args *a)
 {
 	static char *const from_stdin[] = { "-", NULL };
 	char *const *words = a->nwords ? a->words : from_stdin;
-	auto_free const char **argv = NULL;
 	struct intake in;
 	struct trouble t;
 	int status;
 
 	if (a->dashes && a->nwords) {
-		status = intake_folder(&in, opt, &t) < 0
-				 ? trouble_say(&t, cli->json, in.status)
-				 : run_planned(cli, opt, &in, (const char *const *)a->words);
+		status = intake_folder(&in, opt, &t) < 0 ? trouble_say(&t, cli->json, in.status)
+							 : packages_for(opt, cli, a, OPT_PACKAGE, NULL);
+		if (!status)
+			status = run_planned(cli, opt, &in, (const char *const *)a->words);
 	} else if (intake_program(&in, opt, words, a->nwords ? a->nwords : 1, &t) < 0) {
 		status = trouble_say(&t, cli->json, in.status);
 	} else {
-		argv = with_args(&in, in.lang ? in.lang->run : NULL);
-		status = run_planned(cli, opt, &in, argv);
+		status = packages_for(opt, cli, a, OPT_PACKAGE, in.lang ? in.lang->name : NULL);
+		if (!status)
+			status = run_planned(cli, opt, &in, NULL);
 	}
 	intake_fini(&in);
 	return status;
 }
 
-static int run(const struct cli *cli, const struct args *a)
+struct once {
+	const struct cli *cli;
+	const struct args *args;
+};
+
+static int run_once(void *ctx)
 {
+	const struct once *o = ctx;
 	struct options opt;
 	struct trouble t;
 	int status;
 
-	if (!a->nwords && (a->dashes || !args_has(a, OPT_TEMPLATE) || isatty(0)))
+	if (options_read(&opt, o->cli, o->args, &t) < 0)
+		return trouble_say(&t, o->cli->json, STATUS_USAGE);
+	status = run_words(o->cli, &opt, o->args);
+	options_fini(&opt);
+	return status;
+}
+
+/* The words that name files here, behind each other; a command's are the box's own. */
+static int run_watched(const struct cli *cli, const struct args *a)
+{
+	auto_free const char **files = calloc(a->nwords + 1, sizeof(*files));
+	struct watch_files what = { .files = files,
+				    .folder = args_text(a, OPT_WORKDIR, NULL),
+				    .ignore = args_text(a, OPT_REPORT, NULL) };
+	struct once once = { cli, a };
+	struct trouble t;
+	struct stat st;
+	unsigned n = 0;
+	struct err e;
+	int status;
+
+	if (!files)
+		abort();
+	for (unsigned i = 0; i < a->nwords && !a->dashes; i++)
+		if (i == 0 || (stat(a->words[i], &st) == 0 && S_ISREG(st.st_mode)))
+			files[n++] = a->words[i];
+	if (!what.folder && (!n || !strcmp(files[0], "-"))) {
+		trouble_what(&t, "usage", "--watch: there is no file to watch");
+		trouble_hint(&t, "file", "atoll run --watch FILE");
+		trouble_hint(&t, "folder", "atoll run --watch -w DIR -- CMD");
+		return trouble_say(&t, cli->json, STATUS_USAGE);
+	}
+	status = watch_loop(&what, run_once, &once, cli->quiet, &e);
+	return status < 0 ? session_failed(cli, &e) : status;
+}
+
+static int run(const struct cli *cli, const struct args *a)
+{
+	int named = args_has(a, OPT_TEMPLATE) || args_has(a, OPT_LANG);
+	struct once once = { cli, a };
+	struct trouble t;
+
+	if (!a->nwords && (a->dashes || !named || isatty(0)))
 		return nothing_to_run(cli);
-	if (a->dashes && args_has(a, OPT_TEMPLATE)) {
+	if (a->dashes && named) {
 		trouble_what(&t, "usage", "a template runs a file, not a command");
 		trouble_hint(&t, "file", "atoll run -t NAME FILE");
 		trouble_hint(&t, "command", "atoll run -- CMD");
 		return trouble_say(&t, cli->json, STATUS_USAGE);
 	}
-	if (options_read(&opt, cli, a, &t) < 0)
-		return trouble_say(&t, cli->json, STATUS_USAGE);
-	status = run_words(cli, &opt, a);
-	options_fini(&opt);
-	return status;
+	return args_has(a, OPT_WATCH) ? run_watched(cli, a) : run_once(&once);
 }
 
 static const struct example examples[] = {
@@ -140,6 +239,8 @@ static const struct example examples[] = {
 	{ "atoll run analyse.py data.csv", "files named as arguments are copied in" },
 	{ "atoll run --mem 256M --cpu 0.5 --time 30s main.c", "compile and run, with limits" },
 	{ "echo 'print(6*7)' | atoll run -t python -", "code from stdin" },
+	{ "atoll run --watch -w src src/main.rs", "again whenever a file of the folder changes" },
+	{ "atoll run -p numpy -p pandas==1.5 x.py", "with packages; the daemon installs them once" },
 	{ "atoll run -w . -- make test", "copy this folder in, run a command" },
 	{ "atoll run --report r.json job.py", "the full record of the run as JSON" },
 	{ 0 },

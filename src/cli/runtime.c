@@ -2,6 +2,7 @@
 #include "cli/runtime.h"
 #include "base/buf.h"
 #include "cli/nearest.h"
+#include "cli/versions.h"
 
 enum { MOST_LANGS = 64 };
 
@@ -9,18 +10,18 @@ void runtime_list(struct trouble *t)
 {
 	auto_buf struct buf all = { 0 };
 
-	for (unsigned i = 0; i < lang_nrows; i++)
-		buf_printf(&all, "%s%s", i ? " " : "", lang_rows[i].name);
+	for (unsigned i = 0; i < lang_count(); i++)
+		buf_printf(&all, "%s%s", i ? " " : "", lang_at(i)->name);
 	trouble_hint(t, "list", "%s", buf_str(&all));
 }
 
-static int unknown(const char *name, struct trouble *t)
+int runtime_unknown(const char *name, struct trouble *t)
 {
 	const char *names[MOST_LANGS + 1] = { 0 }, *close;
 	char shown[SHOWN];
 
-	for (unsigned i = 0; i < lang_nrows && i < MOST_LANGS; i++)
-		names[i] = lang_rows[i].name;
+	for (unsigned i = 0; i < lang_count() && i < MOST_LANGS; i++)
+		names[i] = lang_at(i)->name;
 	trouble_what(t, "not_found", "no template named '%s'", trouble_shown(name, shown));
 	close = nearest_of(name, names);
 	if (close)
@@ -42,19 +43,41 @@ static int cannot_tell(const char *file, struct trouble *t)
 
 static int not_installed(const struct lang *l, struct trouble *t)
 {
+	auto_buf struct buf how = { 0 };
+
+	lang_install(l, &how);
 	trouble_what(t, "not_found", "%s is not installed on this machine", l->name);
 	trouble_why(t, "no %s", lang_program(l));
-	trouble_hint(t, "install", "sudo apt-get install %s", l->package);
+	trouble_hint(t, "install", "%s", buf_str(&how));
+	return STATUS_NO_PROGRAM;
+}
+
+static int check_pin(const struct lang *l, const char *pin, struct trouble *t)
+{
+	struct versions v;
+	char shown[SHOWN];
+
+	versions_ask(&v, l);
+	if (lang_pin_fits(pin, versions_of(&v, l)))
+		return 0;
+	trouble_what(t, "not_found", "%s %s is not on this machine", l->name, trouble_shown(pin, shown));
+	trouble_why(t, "there is %s", versions_of(&v, l));
+	trouble_hint(t, "list", "atoll lang");
 	return STATUS_NO_PROGRAM;
 }
 
 int runtime_choose(const struct lang **out, const char *wanted, const char *file, const char *head,
 		   size_t n, struct trouble *t)
 {
-	*out = wanted ? lang_named(wanted) : lang_of(file, head, n);
+	char name[LANG_NAME + 1];
+	const char *pin = wanted ? lang_pin(wanted, name) : "";
+
+	*out = wanted ? lang_named(name) : lang_of(file, head, n);
 	if (!*out && wanted)
-		return unknown(wanted, t);
+		return runtime_unknown(wanted, t);
 	if (!*out)
 		return lang_is_program(head, n) ? 0 : cannot_tell(file, t);
-	return lang_present(*out) ? 0 : not_installed(*out, t);
+	if (!lang_present(*out))
+		return not_installed(*out, t);
+	return *pin ? check_pin(*out, pin, t) : 0;
 }

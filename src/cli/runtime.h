@@ -7,4 +7,6 @@
  * Returns 0, or the exit status that goes with t. */
 must_check int runtime_choose(const struct lang **out, const char *wanted, const char *file,
 			      const char *head, size_t n, struct trouble *t);
+/* No language has this name. Returns the exit status. */
+int runtime_unknown(const char *name, struct trouble *t);
 void runtime_list(struct trouble *t); /* adds the names as a hint */

@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "box/record.h"
 #include "cli/term.h"
+#include "lang/diag.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -19,7 +20,8 @@ static int wants_record(const struct session *s)
 	return s->cli->json || s->opt->report;
 }
 
-int session_open(struct session *s, const struct cli *cli, const struct options *opt, struct err *e)
+int session_open(struct session *s, const struct cli *cli, const struct options *opt,
+		 const char *seed, struct err *e)
 {
 	struct wire_create want = {
 		.head.flags = opt->create_flags,
@@ -29,6 +31,9 @@ int session_open(struct session *s, const struct cli *cli, const struct options 
 	};
 	uint64_t began = now_ns();
 
+	snprintf(want.seed, sizeof(want.seed), "%s", seed);
+	want.nlayers = opt->nlayers;
+	memcpy(want.layer, opt->layers, sizeof(want.layer));
 	*s = (struct session){
 		.cli = cli, .opt = opt, .keeper.fd = -1, .box.init = -1, .files.fd = -1
 	};
@@ -70,6 +75,7 @@ void session_close(struct session *s)
 	changes_fini(&s->changes);
 	buf_fini(&s->output[0]);
 	buf_fini(&s->output[1]);
+	buf_fini(&s->said);
 }
 
 /* ---- one command ---- */
@@ -108,6 +114,19 @@ static void wire_streams(struct session *s, struct stream *st)
 		st->out[i].keep = &s->output[i];
 		st->out[i].keep_max = KEPT_OUTPUT;
 	}
+	buf_cut(&s->said, 0);
+	/* A compiler may use either stream. A program's last words are on stderr, or on its terminal. */
+	for (int i = 0; i < 2 && s->lang && wants_record(s); i++) {
+		st->out[i].note = s->compiling ? diag_head : diag_tail;
+		st->out[i].noted = &s->said;
+		if (!s->compiling && (i == 0) != st->terminal)
+			st->out[i].note = NULL;
+	}
+}
+
+static uint32_t wall_ms(const struct session *s)
+{
+	return s->compiling ? s->lang->times.compile : s->opt->wall_ms;
 }
 
 static struct box_command command(const struct session *s, const char *const *argv, int terminal)
@@ -116,9 +135,10 @@ static struct box_command command(const struct session *s, const char *const *ar
 	struct box_command cmd = {
 		.argv = argv,
 		.env = s->opt->env,
-		.wall_ms = s->opt->wall_ms,
+		.wall_ms = wall_ms(s),
 		.without = s->opt->without_init,
 		.flags = (uint16_t)((s->opt->root ? WIRE_START_ROOT : 0) |
+				    (s->seeded ? WIRE_START_SEED : 0) |
 				    (terminal ? WIRE_START_PTY : 0)),
 	};
 
@@ -188,7 +208,7 @@ int session_run(struct session *s, const char *const *argv, struct ending *out, 
 		.exited = st.exited,
 		.exit = st.exit,
 		.limits = s->box.about.limits,
-		.wall_ms = s->opt->wall_ms,
+		.wall_ms = wall_ms(s),
 		.run_us = (now_ns() - began) / 1000,
 	};
 	for (int i = 0; i < 2; i++)
@@ -212,8 +232,9 @@ static void say_end(const struct session *s, const struct ending *x)
 	cause_sentence(x, &sentence);
 	cause_hint(x, &hint);
 	if (sentence.len)
-		fprintf(stderr, "atoll: %s   [exit %d, cause=%s]\n", buf_str(&sentence),
-			cause_status(x), cause_name(cause_of(x)));
+		fprintf(stderr, "atoll: %s%s   [exit %d, cause=%s]\n",
+			s->compiling ? "compiler: " : "", buf_str(&sentence), cause_status(x),
+			cause_name(cause_of(x)));
 	if (hint.len)
 		fprintf(stderr, "  %s\n", buf_str(&hint));
 }
@@ -228,6 +249,19 @@ static int write_report(const char *path, const json_t *doc, struct err *e)
 	bad = json_dumpf(doc, f, JSON_INDENT(2) | RECORD_DIGITS) < 0 || fputc('\n', f) == EOF;
 	bad |= fclose(f) != 0;
 	return bad ? err_sys(e, "write the report to %.80s", path) : 0;
+}
+
+static void note_errors(const struct session *s, json_t *doc, const struct ending *x)
+{
+	json_t *found = NULL;
+
+	json_object_set_new(doc, "step", json_string(s->compiling ? "compile" : "run"));
+	if (s->compiling)
+		found = diag_errors(s->lang, buf_str(&s->said), s->said.len);
+	else if (cause_status(x) != 0)
+		found = diag_fault(s->lang, buf_str(&s->said), s->said.len);
+	if (found)
+		json_object_set_new(doc, s->compiling ? "errors" : "error", found);
 }
 
 static json_t *make_record(struct session *s, const char *template, const char *const *argv,
@@ -247,6 +281,7 @@ static json_t *make_record(struct session *s, const char *template, const char *
 		.changes = &s->changes,
 	};
 	struct err e;
+	json_t *doc;
 
 	if (id_new(r.id, &e) < 0)
 		snprintf(r.id, sizeof(r.id), "unknown");
@@ -254,7 +289,10 @@ static json_t *make_record(struct session *s, const char *template, const char *
 		r.changes_failed = e.msg;
 	for (int i = 0; i < 2 && s->cli->json; i++)
 		r.output[i] = &s->output[i];
-	return record_json(&r);
+	doc = record_json(&r);
+	if (s->lang)
+		note_errors(s, doc, x);
+	return doc;
 }
 
 int session_report(struct session *s, const char *template, const char *const *argv,

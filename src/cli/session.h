@@ -8,6 +8,7 @@
 #include "box/changes.h"
 #include "box/files.h"
 #include "cli/options.h"
+#include "lang/lang.h"
 
 struct session {
 	const struct cli *cli;
@@ -21,11 +22,16 @@ struct session {
 	uint64_t dropped[2];
 	int twice;     /* two Ctrl-C kill, also inside a terminal */
 	int no_stdin;  /* it was the program's code */
+	int seeded;    /* the next command may be what waits in the box */
 	int files_put; /* something was copied in */
+	const struct lang *lang; /* what the record should understand of its errors; NULL: nothing */
+	int compiling;           /* it is the compiler that runs */
+	struct buf said;         /* by it, for that */
 };
 
+/* seed: the interpreter that should wait in the box, or "". */
 must_check int session_open(struct session *s, const struct cli *cli, const struct options *opt,
-			    struct err *e);
+			    const char *seed, struct err *e);
 must_check int session_files(struct session *s, struct err *e); /* makes s->files usable */
 /* Runs one command to its end. */
 must_check int session_run(struct session *s, const char *const *argv, struct ending *out,

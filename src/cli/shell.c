@@ -2,6 +2,7 @@
 #include "cli/follow.h"
 #include "cli/inside.h"
 #include "cli/intake.h"
+#include "cli/packages.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
 
@@ -35,7 +36,9 @@ static int fresh(const struct cli *cli, const struct args *a)
 	}
 	if (options_read(&opt, cli, a, &t) < 0 || intake_folder(&in, &opt, &t) < 0)
 		trouble_say(&t, cli->json, status);
-	else if (session_open(&s, cli, &opt, &e) < 0 || in_box(&s, &in, &status, &e) < 0)
+	else if ((status = packages_for(&opt, cli, a, OPT_PACKAGE, NULL)) != 0)
+		; /* told */
+	else if (session_open(&s, cli, &opt, "", &e) < 0 || in_box(&s, &in, &status, &e) < 0)
 		status = session_failed(cli, &e);
 	session_close(&s);
 	intake_fini(&in);
@@ -106,7 +109,7 @@ const struct verb verb_shell = {
 		 "daemon's, the shell lives on when the terminal goes away or after ~. at the start of a\n"
 		 "line; `atoll attach BOX` comes back to it.",
 	.flags = options_flags,
-	.nflags = OPT_COUNT,
+	.nflags = OPT_SHARED,
 	.max_words = 1,
 	.examples = examples,
 	.run = shell,

@@ -8,12 +8,14 @@ extern const struct verb verb_ps;
 extern const struct verb verb_kill;
 extern const struct verb verb_bench;
 extern const struct verb verb_completion;
+extern const struct verb verb_lang;
 extern const struct verb verb_version;
 extern const struct verb verb_help;
 
 /* Those that speak with the daemon. */
 extern const struct verb verb_exec;
 extern const struct verb verb_attach;
+extern const struct verb verb_repl;
 extern const struct verb verb_wait;
 extern const struct verb verb_new;
 extern const struct verb verb_ls;
@@ -33,3 +35,4 @@ extern const struct verb verb_events;
 extern const struct verb verb_api;
 extern const struct verb verb_volume;
 extern const struct verb verb_batch;
+extern const struct verb verb_packages;

@@ -10,7 +10,7 @@
  * box that ends by itself; one that dies after it leaves a row that names the box. */
 #include "fleet/berth.h"
 #include "base/own.h"
-#include "fleet/run.h"
+#include "fleet/context.h"
 #include "store/runs.h"
 #include "store/volumes.h"
 #include "wire/sock.h"
@@ -123,6 +123,7 @@ static void leave(struct berth *b)
 void berth_free(struct berth *b)
 {
 	leave(b);
+	contexts_free(b);
 	while (b->runs) {
 		struct run *r = b->runs;
 
@@ -131,6 +132,7 @@ void berth_free(struct berth *b)
 	}
 	office_forget(&b->fleet->office, b->asking);
 	line_close(&b->line);
+	gate_drop(b);
 	timer_fini(&b->clock);
 	store_box_fini(&b->row);
 	free(b->mounts);
@@ -381,6 +383,7 @@ static void bury(struct berth *b, enum cause cause)
 	    e.kind == ERR_NOT_FOUND)
 		return; /* the other front was faster */
 	(void)!store_volume_detach(f->store, b->row.id, &e);
+	(void)!store_context_drop(f->store, b->row.id, &e);
 	f->figures.boxes_ended[cause]++;
 	fleet_tell(f, b->row.team, b->row.id, "box.ended",
 		   json_pack("{s:s}", "cause", cause_name(cause)));
@@ -393,6 +396,7 @@ static void finish(struct berth *b, const struct wire_counted *figures)
 	int missed = b->died && !(b->ephemeral && !b->runs);
 
 	become(b, BERTH_GONE);
+	gate_close(b);
 	timer_clear(&b->clock);
 	if (b->made) {
 		struct err gone;
@@ -652,6 +656,7 @@ static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const
 	enter(b);
 	claim(b);
 	become(b, BERTH_RUNNING);
+	gate_open(b);
 	b->create_us = b->about.make_us;
 	fl->figures.created++;
 	count_template(&fl->figures, b->row.template);
@@ -704,9 +709,11 @@ int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wa
 	b->row.metadata = copy(want->row.metadata);
 	b->row.env = copy(want->row.env);
 	b->row.volumes = copy(want->row.volumes);
+	b->row.network = copy(want->row.network);
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", f->boot);
 	b->asked_ms = loop_now_ms();
 	ask.head.flags = want->flags;
+	snprintf(ask.seed, sizeof(ask.seed), "%s", want->seed ? want->seed : "");
 	if (want->nmounts) {
 		b->nmounts = ask.nmounts = want->nmounts;
 		b->mounts = calloc(want->nmounts, sizeof(*b->mounts));
@@ -715,6 +722,8 @@ int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wa
 		memcpy(b->mounts, want->mounts, want->nmounts * sizeof(*b->mounts));
 		memcpy(ask.mounts, want->mounts, want->nmounts * sizeof(*b->mounts));
 	}
+	ask.nlayers = want->nlayers;
+	memcpy(ask.layer, want->layers, sizeof(ask.layer));
 	snprintf(ask.template, sizeof(ask.template), "%s", "base");
 	b->next = f->making;
 	f->making = b;
@@ -796,8 +805,10 @@ static void reached(struct berth *b, const struct wire_box *box)
 	take_box(b, box);
 	claim(b);
 	become(b, b->row.state == STORE_BOX_KEPT ? BERTH_KEPT : BERTH_RUNNING);
+	gate_open(b);
 	set_active(b);
 	restore_runs(b);
+	contexts_restore(b);
 	set_clock(b);
 	b->fleet->figures.restored++;
 	restored(b);
@@ -893,6 +904,7 @@ void berth_catch_up(struct berth *b)
 		return;
 	reread(b);
 	restore_runs(b);
+	contexts_restore(b);
 	set_clock(b);
 	end_if_done(b);
 }

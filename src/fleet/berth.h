@@ -17,8 +17,11 @@ struct berth_want {
 	struct store_box row; /* team, name, session, template, timeouts, metadata, env */
 	struct wire_limits limits;
 	uint16_t flags; /* WIRE_CREATE_* */
+	const char *seed; /* the interpreter that should wait in it; NULL: none */
 	struct wire_mount mounts[WIRE_MOUNTS]; /* volumes; row.volumes tells of them */
 	unsigned nmounts;
+	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below its root, the first on top */
+	unsigned nlayers;
 };
 
 /* Waits for something to happen to a berth; its owner may leave any time. */
@@ -40,10 +43,13 @@ struct berth {
 	struct wire_mount *mounts; /* until it is made: its volumes */
 	unsigned nmounts;
 	struct line line;
+	struct gate_way way;
 	struct office_ask *asking;
 	struct timer clock;
 	struct run *runs;
 	unsigned nruns;
+	struct context *contexts; /* oldest first */
+	unsigned ncontexts;
 	unsigned readers;    /* taps with a connection of their own to its init */
 	unsigned busy;       /* requests that are being served: while there are some it is not idle */
 	uint64_t active_ms;  /* loop_now_ms() of the last activity */

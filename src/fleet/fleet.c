@@ -2,6 +2,7 @@
 #include "fleet/fleet.h"
 #include "base/clock.h"
 #include "fleet/berth.h"
+#include "fleet/packages.h"
 #include "fleet/run.h"
 #include "store/runs.h"
 
@@ -51,6 +52,7 @@ static void be_ready(struct fleet *f)
 	if (f->ready)
 		return;
 	f->ready = 1;
+	gate_sweep(&f->gate);
 	f->on_ready(f);
 }
 
@@ -73,6 +75,7 @@ void fleet_init(struct fleet *f, struct loop *l, struct store *s, const struct f
 	timer_init(&f->patience, l, waited_enough);
 	f->alone = 1;
 	office_init(&f->office, l, lost_keeper);
+	gate_init(&f->gate, f);
 }
 
 /* ---- the table ---- */
@@ -260,15 +263,18 @@ void fleet_alone(struct fleet *f, int alone)
 	}
 	(void)!take_rows(f, &e); /* what stays out is fetched by whoever asks for it */
 	bury_runs(f);
+	gate_sweep(&f->gate);
 }
 
 void fleet_fini(struct fleet *f)
 {
 	timer_fini(&f->patience);
+	packages_fini_all(f);
 	while (f->making)
 		berth_free(f->making);
 	for (unsigned i = 0; i < FLEET_SLOTS; i++)
 		while (f->slots[i])
 			berth_free(f->slots[i]);
 	office_fini(&f->office);
+	gate_fini(&f->gate);
 }

@@ -8,8 +8,11 @@
 #include "base/err.h"
 #include "box/cause.h"
 #include "box/office.h"
+#include "fleet/gate.h"
+#include "lang/install.h"
 #include "store/boxes.h"
 #include "store/events.h"
+#include "store/packages.h"
 #include "store/store.h"
 #include <jansson.h>
 
@@ -18,6 +21,12 @@ enum { FLEET_SLOTS = 4096, FLEET_TEMPLATES = 32 };
 struct berth;
 struct run;
 
+struct packages_conf {
+	struct install_conf install;
+	uint64_t cache_bytes; /* of all layers together; 0: no end */
+	uint64_t timeout_ms;  /* of one install */
+};
+
 struct fleet_conf {
 	uint64_t lifetime_ms, lifetime_max_ms; /* 0: none */
 	uint64_t idle_ms;
@@ -25,6 +34,8 @@ struct fleet_conf {
 	uint64_t run_wall_ms; /* of a program whose request names none; 0: none */
 	struct wire_limits limits; /* of a box whose request names none */
 	const char *const *layer_names;
+	struct packages_conf packages;
+	const char *const *way_env; /* NAME=value for programs of a box with a way out; NULL: none */
 };
 
 enum { FLEET_BUCKETS = 14 };
@@ -60,12 +71,17 @@ struct fleet {
 	struct store *store;
 	struct fleet_conf conf;
 	struct office office;
+	struct gate gate;
 	char boot[64];
 	struct berth *slots[FLEET_SLOTS];
 	struct berth *making; /* have no id yet, hence no slot */
 	unsigned count;
 	struct fleet_figures figures;
 	struct fleet_ear *ears;
+	struct install *installs; /* packages.c: under way */
+	struct office_ask *dropping; /* a layer, to make room */
+	char dropped[STORE_HASH + 1];
+	unsigned drop_skip;
 	unsigned restoring;
 	struct timer patience; /* we serve at the latest then */
 	int ready;

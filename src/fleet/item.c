@@ -169,17 +169,69 @@ static const struct lang *language_of(const char *name, const char *entry)
 	return name ? lang_named(name) : entry ? lang_of(entry, "", 0) : NULL;
 }
 
-static const char **row_words(const struct item *x, const char *const row[LANG_ARGS],
-			      const json_t *args)
+static const char **row_words(const struct item *x, const char *const *row, const json_t *args)
 {
-	const char *filled[LANG_ARGS + 1], **argv;
-	unsigned n = lang_command(row, x->source, x->binary, filled);
+	struct lang_job job = { .source = x->source, .program = x->binary, .sources = x->sources,
+				.unit = x->unit, .memory = x->limits.mem_bytes };
+	auto_free const char **more = words(json_array_size(args));
 
-	argv = words(n + json_array_size(args));
-	memcpy(argv, filled, n * sizeof(*argv));
+	if (job.memory == WIRE_DEFAULT)
+		job.memory = 0;
 	for (size_t i = 0; i < json_array_size(args); i++)
-		argv[n + i] = json_string_value(json_array_get(args, i));
-	return argv;
+		more[i] = json_string_value(json_array_get(args, i));
+	return lang_words(row, &job, more);
+}
+
+/* All files of the language, and among them the one that is begun with. */
+static void find_sources(struct item *x)
+{
+	size_t n = 0, room = json_object_size(x->files) + 1;
+	const char *path;
+	char full[512];
+	json_t *v;
+
+	x->sources = words(room);
+	if (x->code)
+		x->sources[n++] = x->source;
+	json_object_foreach((json_t *)x->files, path, v)
+	{
+		if (!lang_has_ending(x->lang, path))
+			continue;
+		buf_printf(&x->source_text, "%s", item_path(path, full));
+		buf_putc(&x->source_text, 0);
+	}
+	for (size_t at = 0; n < room && at < x->source_text.len; at += strlen(x->source_text.p + at) + 1)
+		x->sources[n++] = x->source_text.p + at;
+	x->sources[n] = NULL;
+}
+
+static void want_limits(struct item *x)
+{
+	const struct lang_limits *l = &x->lang->limits;
+
+	if (l->memory && x->limits.mem_bytes == WIRE_DEFAULT)
+		x->limits.mem_bytes = l->memory;
+	if (l->disk && x->limits.disk_bytes == WIRE_DEFAULT)
+		x->limits.disk_bytes = l->disk;
+	if (l->processes && x->limits.pids == (uint32_t)WIRE_DEFAULT)
+		x->limits.pids = l->processes;
+}
+
+static int place_source(struct item *x, const char *entry, struct err *e)
+{
+	const json_t *file = entry && !x->code ? json_object_get(x->files, entry) : NULL;
+	const char *text = x->code ? x->code : json_string_value(file);
+	size_t n = x->code ? x->code_len : json_string_length(file);
+	char name[LANG_UNIT], full[512];
+
+	if (entry && strlen(entry) > 200)
+		return wrong(e, "entry", "at most 200 bytes");
+	lang_file_of(x->lang, text ? text : "", text ? n : 0, name);
+	snprintf(x->source, sizeof(x->source), "%.250s", item_path(entry ? entry : name, full));
+	snprintf(x->binary, sizeof(x->binary), "%.250s.out", x->source);
+	lang_unit_of(x->lang, x->source, text ? text : "", text ? n : 0, x->unit);
+	x->seed = lang_seed(x->lang, text ? text : "", text ? n : 0);
+	return 0;
 }
 
 static int plan_language(struct item *x, const char *name, uint32_t run_ms, uint32_t compile_ms,
@@ -188,22 +240,17 @@ static int plan_language(struct item *x, const char *name, uint32_t run_ms, uint
 	const char *entry = json_string_value(json_object_get(x->doc, "entry"));
 	const json_t *args = json_object_get(x->doc, "args");
 	const struct lang *l = language_of(name, entry);
-	char full[512];
 
 	if (!l)
-		return err_set(e, ERR_INVALID, "language: '%.40s' is not one of those in GET /v1/info",
+		return err_set(e, ERR_INVALID, "language: '%.40s' is not one of those in GET /v1/languages",
 			       name ? name : "");
 	if (!lang_present(l))
 		return err_set(e, ERR_INVALID, "language: %s is not installed on this host", l->name);
 	x->lang = l;
-	if (entry && strlen(entry) > 200)
-		return wrong(e, "entry", "at most 200 bytes");
-	if (entry)
-		snprintf(x->source, sizeof(x->source), "%.250s", item_path(entry, full));
-	else
-		snprintf(x->source, sizeof(x->source), "%s/main%.*s", BOX_HOME,
-			 (int)strcspn(l->endings, " "), l->endings);
-	snprintf(x->binary, sizeof(x->binary), "%.250s.out", x->source);
+	want_limits(x);
+	if (place_source(x, entry, e) < 0)
+		return -1;
+	find_sources(x);
 	if (l->compile[0])
 		add_step(x, "compile", row_words(x, l->compile, NULL), compile_ms);
 	add_step(x, "run", row_words(x, l->run, args), run_ms);
@@ -240,9 +287,10 @@ static int check_files(const json_t *files, struct err *e)
 	return 0;
 }
 
-/* The usual variables, and on top of them the item's. */
+/* The usual variables, those of the language, and on top of them the item's. */
 static int plan_env(struct item *x, const json_t *env, struct err *e)
 {
+	const struct lang_pair *own = x->lang ? x->lang->env : NULL;
 	unsigned n = 0, at = 0;
 	const char *name;
 	json_t *v;
@@ -257,6 +305,13 @@ static int plan_env(struct item *x, const json_t *env, struct err *e)
 		if (json_object_get(env, key))
 			continue;
 		buf_add(&x->env_text, box_default_env[i], strlen(box_default_env[i]) + 1);
+		n++;
+	}
+	for (; own && own->key; own++) {
+		if (json_object_get(env, own->key))
+			continue;
+		buf_printf(&x->env_text, "%s=%s", own->key, own->value);
+		buf_putc(&x->env_text, 0);
 		n++;
 	}
 	json_object_foreach((json_t *)env, name, v)
@@ -345,15 +400,16 @@ static int plan(struct item *x, const struct item_defaults *d, struct err *e)
 	x->input_len = json_string_length(input);
 	x->limits = d->limits;
 	if (check_files(x->files, e) < 0 || plan_times(x->doc, &run_ms, &compile_ms, e) < 0 ||
-	    plan_env(x, json_object_get(x->doc, "env"), e) < 0 ||
 	    read_limits(json_object_get(x->doc, "limits"), &x->limits, e) < 0 ||
 	    read_expected(x, json_object_get(x->doc, "expected"), e) < 0 ||
 	    read_number(json_object_get(x->doc, "max_output"), "max_output", 0, ITEM_OUTPUT_MAX,
 			&most, e) < 0)
 		return -1;
 	x->max_output = (uint32_t)most;
-	return coded ? plan_language(x, language, (uint32_t)run_ms, (uint32_t)compile_ms, e) :
-		       plan_command(x, command, (uint32_t)run_ms, e);
+	if ((coded ? plan_language(x, language, (uint32_t)run_ms, (uint32_t)compile_ms, e) :
+		     plan_command(x, command, (uint32_t)run_ms, e)) < 0)
+		return -1;
+	return plan_env(x, json_object_get(x->doc, "env"), e);
 }
 
 int item_parse(struct item *x, const char *line, size_t n, const struct item_defaults *d,
@@ -389,7 +445,9 @@ void item_fini(struct item *x)
 	for (unsigned i = 0; i < ITEM_STEPS; i++)
 		free(x->steps[i].argv);
 	free(x->env);
+	free(x->sources);
 	buf_fini(&x->env_text);
+	buf_fini(&x->source_text);
 	json_decref(x->doc);
 	*x = (struct item){ 0 };
 }

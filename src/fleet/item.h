@@ -46,7 +46,10 @@ struct item {
 	const char **env; /* NULL-terminated, the usual ones included */
 	struct buf env_text;
 	const char *cwd; /* NULL: the home */
-	char source[256], binary[264];
+	char source[256], binary[264], unit[256];
+	const char **sources; /* all of the language, NULL-terminated */
+	struct buf source_text;
+	const char *seed; /* the warm interpreter that suits it, or NULL */
 	const char *code; /* goes to source; NULL: none */
 	size_t code_len;
 	const json_t *files; /* {path: text or {base64}} */

@@ -1,4 +1,5 @@
 /* job.c - see job.h. */
+#include "lang/lang.h"
 #include "fleet/job.h"
 #include "base/base64.h"
 #include "base/clock.h"
@@ -278,6 +279,8 @@ static void lay_files(struct job *j)
 	}
 	if (x->code)
 		line_lay(&j->line, ref, x->source, x->code, x->code_len);
+	for (const struct lang_pair *f = x->lang ? x->lang->support : NULL; f && f->key; f++)
+		line_lay(&j->line, ref, f->key, f->value, strlen(f->value));
 }
 
 /* How the program is started; with which interpreter it may come is said here and in box_wanted(). */
@@ -292,7 +295,8 @@ static struct box_command command_of(const struct job *j)
 		.wall_ms = s->wall_ms,
 		.log_bytes = LOG,
 		.credit = WINDOW,
-		.flags = is_last(j) && j->item.input ? WIRE_START_STDIN : 0,
+		.flags = (uint16_t)((is_last(j) && j->item.input ? WIRE_START_STDIN : 0) |
+				    (is_last(j) && j->item.seed ? WIRE_START_SEED : 0)),
 	};
 }
 
@@ -302,6 +306,7 @@ static struct wire_create box_wanted(const struct job *j)
 				    .template = "base",
 				    .limits = j->item.limits };
 
+	snprintf(want.seed, sizeof(want.seed), "%s", j->item.seed ? j->item.seed : "");
 	return want;
 }
 

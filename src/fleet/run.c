@@ -102,6 +102,42 @@ void run_input_cancel(struct run_input_wait *w)
 	w->run = NULL;
 }
 
+/* ---- the channel ---- */
+
+static void push_words(struct run *r)
+{
+	while (r->words_taken < r->words.len && r->words_room > r->words_sent && r->ear.line &&
+	       !r->input_unknown) {
+		size_t n = r->words.len - r->words_taken;
+		uint64_t room = r->words_room - r->words_sent;
+
+		n = n < STDIN_PIECE ? n : STDIN_PIECE;
+		n = room < n ? (size_t)room : n;
+		line_channel(&r->berth->line, r->ref, r->words.p + r->words_taken, n);
+		r->words_taken += n;
+		r->words_sent += n;
+	}
+	if (r->words_taken == r->words.len) {
+		buf_cut(&r->words, 0);
+		r->words_taken = 0;
+	}
+}
+
+uint64_t run_say(struct run *r, const void *bytes, size_t n)
+{
+	if (r->over)
+		return run_said(r);
+	run_input_check(r); /* another front may have spoken to it, too */
+	buf_add(&r->words, bytes, n);
+	push_words(r);
+	return run_said(r);
+}
+
+uint64_t run_said(const struct run *r)
+{
+	return r->words_sent + r->words.len - r->words_taken;
+}
+
 /* ---- waiting for the end ---- */
 
 void run_await(struct run *r, struct run_wait *w)
@@ -212,6 +248,8 @@ static json_t *make_record(struct run *r, const struct ending *end, int64_t ende
 	memcpy(rec.id, r->id, sizeof(rec.id));
 	doc = record_json(&rec);
 	json_object_set_new(doc, "state", json_string("over"));
+	if (gate_wanted(b))
+		json_object_set_new(doc, "network", gate_since(b, r->started_ns));
 	if (r->tag[0])
 		json_object_set_new(doc, "tag", json_string(r->tag));
 	if (r->replay_of[0])
@@ -402,6 +440,14 @@ static void room(struct listener *x, uint64_t until)
 	push(r);
 }
 
+static void channel_room(struct listener *x, uint64_t until)
+{
+	struct run *r = loop_owner(x, struct run, ear);
+
+	r->words_room = until;
+	push_words(r);
+}
+
 void run_told(struct run *r, const struct wire_exec *about)
 {
 	if (!r->input_unknown)
@@ -411,6 +457,11 @@ void run_told(struct run *r, const struct wire_exec *about)
 	r->stdin_open = about->stdin_open;
 	r->sent = about->stdin_bytes;
 	r->room = about->stdin_room;
+	r->words_sent = about->channel_bytes;
+	r->words_room = about->channel_room;
+	if (r->on_told)
+		r->on_told(r);
+	push_words(r);
 	push(r);
 }
 
@@ -463,7 +514,8 @@ static void refused(struct listener *x, const struct err *e)
 }
 
 static const struct listen_events ear_events = {
-	.started = started, .output = output, .room = room, .exited = exited, .refused = refused,
+	.started = started, .output = output, .room = room, .channel_room = channel_room,
+	.exited = exited, .refused = refused,
 	/* lost: berth.c asks the keeper why, and tells by run_box_gone() */
 };
 
@@ -472,7 +524,7 @@ static void ask_again(struct timer *t)
 	struct run *r = loop_owner(t, struct run, again);
 
 	if (!r->over && line_is_open(&r->berth->line))
-		line_read(&r->berth->line, &r->ear, r->ref, &ear_events, NULL, NULL);
+		line_read(&r->berth->line, &r->ear, r->ref, &ear_events, 0, NULL, NULL);
 	if (r->input_unknown)
 		berth_tally(r->berth);
 }
@@ -511,6 +563,14 @@ static const char **merge_env(const struct berth *b, const char *const *own, str
 		snprintf(key, sizeof(key), "%.*s", (int)len, box_default_env[i]);
 		if (!is_set(own, key, len) && !json_object_get(box, key))
 			add_env(pool, &n, key, len, box_default_env[i] + len + 1);
+	}
+	for (const char *const *way = gate_wanted(b) ? b->fleet->conf.way_env : NULL; way && *way; way++) {
+		size_t len = strcspn(*way, "=");
+		char key[64];
+
+		snprintf(key, sizeof(key), "%.*s", (int)len, *way);
+		if (!is_set(own, key, len) && !json_object_get(box, key))
+			add_env(pool, &n, key, len, *way + len + 1);
 	}
 	json_object_foreach(box, name,
 			    value) if (json_is_string(value) && !is_set(own, name, strlen(name)))
@@ -594,6 +654,8 @@ static struct box_command box_words(const struct run_want *want, const char *con
 		.flags = (uint16_t)(WIRE_START_TOLD | (want->pty ? WIRE_START_PTY : 0) |
 				    (want->stdin_open ? WIRE_START_STDIN : 0) |
 				    (want->root ? WIRE_START_ROOT : 0) |
+				    (want->channel ? WIRE_START_CHANNEL : 0) |
+				    (want->seed ? WIRE_START_SEED : 0) |
 				    (read ? 0 : WIRE_START_APART)),
 	};
 }
@@ -690,7 +752,7 @@ void run_restore(struct berth *b, struct store_run *row)
 	restore_request(r, row);
 	b->fleet->figures.restored_runs++;
 	if (line_is_open(&b->line))
-		line_read(&b->line, &r->ear, r->ref, &ear_events, NULL, NULL);
+		line_read(&b->line, &r->ear, r->ref, &ear_events, 0, NULL, NULL);
 }
 
 struct run *run_find(const struct berth *b, const char *id)
@@ -735,6 +797,7 @@ void run_free(struct run *r)
 	json_decref(r->request);
 	json_decref(r->record);
 	buf_fini(&r->input);
+	buf_fini(&r->words);
 	free(r);
 }
 

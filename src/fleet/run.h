@@ -20,6 +20,8 @@ struct run_want { /* borrowed for the call */
 	uint32_t wall_ms;
 	uint16_t rows, cols; /* pty */
 	int pty, stdin_open, root;
+	int channel; /* its descriptor 3 is ours to speak to: run_say(); stream 2 is what it answers */
+	int seed;    /* an interpreter that waits in the box may become it */
 	uint64_t log_bytes;
 	json_t *request;       /* NULL, or what would repeat it; kept in its row, told to nobody */
 	const char *replay_of; /* "", or the run that it repeats */
@@ -66,6 +68,11 @@ struct run {
 	int input_unknown; /* since a restart: init has not said yet how much it has */
 	int input_sure;    /* it was asked when input was first wanted: another front may have sent some */
 	struct run_input_wait *input_waiters;
+	struct buf words;   /* for its channel */
+	size_t words_taken; /* of words, sent */
+	uint64_t words_room, words_sent;
+	void (*on_told)(struct run *r); /* after a restart: init has said how much it has */
+	void *user;
 	struct run_wait *waiters;
 	json_t *record;
 };
@@ -96,6 +103,10 @@ void run_input_cancel(struct run_input_wait *w);
 void run_input_check(struct run *r);
 uint64_t run_input_has(const struct run *r); /* bytes that it has or will get, if we live */
 void run_told(struct run *r, const struct wire_exec *about); /* from berth.c */
+/* Bytes for its channel; they wait here for room, so their number is for the caller to bound. Returns
+ * the offset behind them. */
+uint64_t run_say(struct run *r, const void *bytes, size_t n);
+uint64_t run_said(const struct run *r);
 
 /* From berth.c: the box is gone, with these last figures (or none). */
 void run_box_gone(struct run *r, const struct wire_counted *figures);

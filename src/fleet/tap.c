@@ -10,9 +10,11 @@ enum { OPEN_TRIES = 10, OPEN_PAUSE_MS = 100 };
 
 void tap_init(struct tap *t, struct fleet *f, const struct tap_events *on)
 {
-	*t = (struct tap){
-		.fleet = f, .on = on, .own.post.fd = -1, .until = { UINT64_MAX, UINT64_MAX }
-	};
+	*t = (struct tap){ .fleet = f,
+			   .on = on,
+			   .own.post.fd = -1,
+			   .streams = 2,
+			   .until = { UINT64_MAX, UINT64_MAX, UINT64_MAX } };
 }
 
 /* ---- flow ---- */
@@ -64,7 +66,7 @@ void tap_stop(struct tap *t, int stopped)
 	struct listener *ear = ear_of(t);
 
 	t->stopped = stopped;
-	for (unsigned s = 0; s < 2 && ear && ear->line && !stopped; s++)
+	for (unsigned s = 0; s < t->streams && ear && ear->line && !stopped; s++)
 		tap_grant(t, ear, s);
 }
 
@@ -216,7 +218,7 @@ static void line_gone(struct line *l, const struct err *why)
 {
 	struct tap *t = l->user;
 
-	for (unsigned s = 0; s < 2; s++)
+	for (unsigned s = 0; s < t->streams; s++)
 		t->from[s] = t->ear.next_byte[s];
 	if (!t->ended)
 		lost_line(t, why);
@@ -233,7 +235,7 @@ static void opened(void *ctx, const struct frame *f, size_t len, int *fd, const 
 {
 	struct tap *t = ctx;
 	struct berth *b = fleet_find(t->fleet, t->box);
-	uint64_t until[2];
+	uint64_t until[WIRE_STREAMS];
 	struct err own;
 
 	(void)len;
@@ -257,9 +259,9 @@ static void opened(void *ctx, const struct frame *f, size_t len, int *fd, const 
 	t->has_own = 1;
 	if (b)
 		b->readers++;
-	until[0] = window_end(t, t->from[0], 0);
-	until[1] = window_end(t, t->from[1], 1);
-	line_read(&t->own, &t->ear, t->ref, &ear_events, t->from, until);
+	for (unsigned s = 0; s < t->streams; s++)
+		until[s] = window_end(t, t->from[s], s);
+	line_read(&t->own, &t->ear, t->ref, &ear_events, t->streams, t->from, until);
 }
 
 static void open_line(struct tap *t)
@@ -274,8 +276,9 @@ void tap_begin(struct tap *t)
 }
 
 /* START and this READ go over two connections, and init might look at this one first. */
-void tap_open(struct tap *t, struct fleet *f, const char *box, const char *run_id, uint32_t ref,
-	      const uint64_t from[2], const struct tap_events *on)
+static void attach(struct tap *t, struct fleet *f, const char *box, const char *run_id,
+		   uint32_t ref, unsigned streams, const uint64_t *from,
+		   const struct tap_events *on)
 {
 	struct berth *b = fleet_find(f, box);
 	struct run *r = b ? run_find(b, run_id) : NULL;
@@ -284,8 +287,8 @@ void tap_open(struct tap *t, struct fleet *f, const char *box, const char *run_i
 	snprintf(t->box, sizeof(t->box), "%s", box);
 	snprintf(t->run_id, sizeof(t->run_id), "%s", run_id);
 	t->ref = ref;
-	t->from[0] = from[0];
-	t->from[1] = from[1];
+	t->streams = streams;
+	memcpy(t->from, from, streams * sizeof(*from));
 	if (!r || r->begun) {
 		tap_begin(t);
 		return;
@@ -293,4 +296,16 @@ void tap_open(struct tap *t, struct fleet *f, const char *box, const char *run_i
 	t->early = r;
 	t->next_early = r->early;
 	r->early = t;
+}
+
+void tap_open(struct tap *t, struct fleet *f, const char *box, const char *run_id, uint32_t ref,
+	      const uint64_t from[2], const struct tap_events *on)
+{
+	attach(t, f, box, run_id, ref, 2, from, on);
+}
+
+void tap_open_channel(struct tap *t, struct fleet *f, const char *box, const char *run_id,
+		      uint32_t ref, const uint64_t from[WIRE_STREAMS], const struct tap_events *on)
+{
+	attach(t, f, box, run_id, ref, WIRE_STREAMS, from, on);
 }

@@ -22,8 +22,9 @@ struct tap {
 	struct run *run; /* while it is not over; NULL otherwise */
 	char run_id[ID_LEN + 1], box[ID_LEN + 1];
 	uint32_t ref;
-	uint64_t from[2];
-	uint64_t until[2]; /* the reader's own limit: no credit beyond it */
+	unsigned streams; /* how many are read: with the channel or without */
+	uint64_t from[WIRE_STREAMS];
+	uint64_t until[WIRE_STREAMS]; /* the reader's own limit: no credit beyond it */
 	const struct tap_events *on;
 	struct line own;
 	int has_own;
@@ -41,6 +42,9 @@ struct tap {
 /* Attaches to a run, living or over, at these offsets. More than TAP_READERS: over() tells. */
 void tap_open(struct tap *t, struct fleet *f, const char *box, const char *run_id, uint32_t ref,
 	      const uint64_t from[2], const struct tap_events *on);
+/* The same with the channel. */
+void tap_open_channel(struct tap *t, struct fleet *f, const char *box, const char *run_id,
+		      uint32_t ref, const uint64_t from[WIRE_STREAMS], const struct tap_events *on);
 /* For run_start(): zeroes it and sets the events. */
 void tap_init(struct tap *t, struct fleet *f, const struct tap_events *on);
 void tap_stop(struct tap *t, int stopped); /* no more credit; and again */

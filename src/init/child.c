@@ -21,6 +21,7 @@
 #include "init/text.h"
 
 enum { STACK = 16384, PAGE = 4096 };
+enum { CHANNEL_FD = 3 };
 enum { NEAR = 256 }; /* bytes of a path that fit on the stack's one page */
 static const char default_path[] = "/usr/local/bin:/usr/bin:/bin";
 
@@ -59,6 +60,17 @@ static int own_session(const struct child *c)
 	return err < 0 ? (int)err : 0;
 }
 
+/* After the three, one of which may be this number until then; or it is init's birth connection,
+ * which the child has no use for. */
+static int own_channel(const struct child *c)
+{
+	long err = c->channel < 0	    ? 0 :
+		   c->channel == CHANNEL_FD ? sys_fcntl(CHANNEL_FD, F_SETFD, 0) :
+					      sys_dup3(c->channel, CHANNEL_FD, 0);
+
+	return err < 0 ? (int)err : 0;
+}
+
 static int own_stdio(const struct child *c)
 {
 	int i;
@@ -69,7 +81,7 @@ static int own_stdio(const struct child *c)
 		if (err < 0)
 			return (int)err;
 	}
-	return 0;
+	return own_channel(c);
 }
 
 static int limit_file_size(const struct child *c)
@@ -177,8 +189,7 @@ static int default_signals(const struct child *c)
 
 static int close_descriptors(const struct child *c)
 {
-	(void)c;
-	return (int)sys_close_range(3, ~0u);
+	return (int)sys_close_range(c->channel < 0 ? 3 : CHANNEL_FD + 1, ~0u);
 }
 
 static const struct step {
@@ -313,7 +324,7 @@ int child_start(struct child *c)
 
 int child_become(int root)
 {
-	struct child c = { .root = root };
+	struct child c = { .root = root, .channel = -1 };
 
 	return run_rows(&c, ROW_GROUPS, ROW_CAPS);
 }

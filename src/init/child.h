@@ -8,6 +8,7 @@ struct child { /* the caller's; the child shares our memory and writes its failu
 	const char *cwd;
 	char **argv, **env;
 	int stdio[3];         /* become 0, 1 and 2; a number in its place already is left there */
+	int channel;          /* becomes 3; -1: there is none */
 	int tty;              /* stdio is a terminal: make it the controlling one */
 	int root;             /* as the image's root, with its few capabilities */
 	uint64_t fsize_bytes; /* RLIMIT_FSIZE; 0: as it is */

@@ -121,10 +121,13 @@ static int send_exec(struct conn *c, const struct exec *x)
 			       .rows = x->rows,
 			       .cols = x->cols,
 			       .stdin_bytes = x->in.accepted,
-			       .stdin_room = x->in.room };
+			       .stdin_room = x->in.room,
+			       .channel = x->channel_in.src.fd >= 0,
+			       .channel_bytes = x->channel_in.accepted,
+			       .channel_room = x->channel_in.room };
 	int i;
 
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < WIRE_STREAMS; i++) {
 		e.tip[i] = x->out[i].log.tip;
 		e.kept_from[i] = x->out[i].log.from;
 	}

@@ -50,6 +50,26 @@ static int try_v6(struct dial *d)
 	return d->src.fd < 0 ? d->src.fd : (int)sys_connect(d->src.fd, &to, sizeof(to));
 }
 
+int dial_listen(uint16_t port)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_port = __builtin_bswap16(port),
+				  .sin_addr = { __builtin_bswap32(INADDR_LOOPBACK) } };
+	int fd = (int)sys_socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC), on = 1, err;
+
+	if (fd < 0)
+		return fd;
+	/* Connections of the one before it may still be closing. */
+	err = (int)sys_setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (err >= 0)
+		err = (int)sys_bind(fd, &at, sizeof(at));
+	if (err >= 0)
+		err = (int)sys_listen(fd, DIAL_BACKLOG);
+	if (err < 0)
+		sys_close(fd);
+	return err < 0 ? err : fd;
+}
+
 /* Tells the client, if it can take it now. */
 static void tell(struct dial *d)
 {

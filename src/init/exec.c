@@ -4,6 +4,7 @@
 #include "init/child.h"
 #include "init/conn.h"
 #include "init/disk.h"
+#include "init/seed.h"
 #include "init/self.h"
 #include "init/sys.h"
 #include "init/text.h"
@@ -83,10 +84,13 @@ struct exec *exec_new(uint32_t ref)
 
 void exec_forget(struct exec *x)
 {
+	int i;
+
 	view_detach_all(x);
-	stream_fini(&x->out[0]);
-	stream_fini(&x->out[1]);
+	for (i = 0; i < WIRE_STREAMS; i++)
+		stream_fini(&x->out[i]);
 	feed_fini(&x->in);
+	feed_fini(&x->channel_in);
 	used &= ~bit(x);
 	running &= ~bit(x);
 	due &= ~bit(x);
@@ -115,7 +119,7 @@ void exec_due(struct exec *x)
 /* ---- beginning ---- */
 
 /* Our end does not block; the program's does, as programs expect. */
-static int open_pipe(int out_pair[2], int ours)
+int exec_pipe(int out_pair[2], int ours)
 {
 	long err = sys_pipe(out_pair, O_CLOEXEC);
 
@@ -130,20 +134,44 @@ static int open_pipes(struct exec *x, const struct wire_start *st, int theirs[3]
 	int i, err, p[2];
 
 	for (i = 0; i < 2; i++) {
-		err = open_pipe(p, 0);
+		err = exec_pipe(p, 0);
 		if (err < 0)
 			return err;
 		stream_open(&x->out[i], p[0], 0);
 		theirs[1 + i] = p[1];
 	}
 	if (st->head.flags & WIRE_START_STDIN) {
-		err = open_pipe(p, 1);
+		err = exec_pipe(p, 1);
 		if (err < 0)
 			return err;
-		feed_init(&x->in, p[1], 0);
+		feed_init(&x->in, x, p[1], FEED_PIPE);
 		theirs[0] = p[0];
 	}
 	return 0;
+}
+
+/* One socket for both ways. Ours is two numbers, so that reading and writing wait independently. */
+int exec_channel(struct exec *x, int take_fd)
+{
+	long copy, err;
+
+	stream_open(&x->out[2], take_fd, 0);
+	err = sys_fcntl(take_fd, F_SETFL, O_NONBLOCK | O_RDWR);
+	copy = err < 0 ? err : sys_fcntl(take_fd, F_DUPFD_CLOEXEC, 3);
+	if (copy < 0)
+		return (int)copy;
+	feed_init(&x->channel_in, x, (int)copy, FEED_SOCKET);
+	return 0;
+}
+
+static int open_channel(struct exec *x, int *theirs)
+{
+	int p[2], err = (int)sys_socketpair(SOCK_STREAM | SOCK_CLOEXEC, p);
+
+	if (err < 0)
+		return err;
+	*theirs = p[1];
+	return exec_channel(x, p[0]);
 }
 
 /* The slave belongs to whoever opens the master, so we open it as the program's user. */
@@ -181,20 +209,40 @@ static int open_terminal(struct exec *x, const struct wire_start *st, int theirs
 	copy = sys_fcntl(master, F_DUPFD_CLOEXEC, 3);
 	if (copy < 0)
 		return (int)copy;
-	feed_init(&x->in, (int)copy, 1);
+	feed_init(&x->in, x, (int)copy, FEED_TTY);
 	x->tty = 1;
 	exec_resize(x, st->rows ? st->rows : 24, st->cols ? st->cols : 80);
 	return 0;
 }
 
-static void close_theirs(const int theirs[3])
+static void close_theirs(const struct child *c)
 {
+	const int *theirs = c->stdio;
+
 	if (theirs[0] > 2)
 		sys_close(theirs[0]);
 	if (theirs[1] != theirs[0]) { /* a terminal is one descriptor three times */
 		sys_close(theirs[1]);
 		sys_close(theirs[2]);
 	}
+	if (c->channel >= 0)
+		sys_close(c->channel);
+}
+
+static void resume(struct exec *x)
+{
+	int i;
+
+	for (i = 0; i < WIRE_STREAMS; i++)
+		stream_resume(&x->out[i]);
+}
+
+static void begin(struct exec *x, const struct wire_start *st)
+{
+	x->grace_ms = st->grace_ms;
+	x->deadline_ns = st->wall_ms ? x->born_ns + st->wall_ms * 1000000ull : 0;
+	running |= bit(x);
+	resume(x);
 }
 
 void exec_run(struct exec *x, const struct wire_start *st, const struct args *a)
@@ -204,31 +252,35 @@ void exec_run(struct exec *x, const struct wire_start *st, const struct args *a)
 		.argv = a->argv,
 		.env = a->env,
 		.stdio = { 0, -1, -1 },
+		.channel = -1,
 		.tty = st->head.flags & WIRE_START_PTY,
 		.root = st->head.flags & WIRE_START_ROOT,
 		.fsize_bytes = st->fsize_bytes,
 		.without = st->without,
 	};
-	int pid, err = c.tty ? open_terminal(x, st, c.stdio) : open_pipes(x, st, c.stdio);
+	int pid, err;
 
 	x->born_ns = loop_now_ns;
+	if (st->head.flags & WIRE_START_SEED && seed_start(x, st, a)) {
+		begin(x, st);
+		return;
+	}
+	err = c.tty ? open_terminal(x, st, c.stdio) : open_pipes(x, st, c.stdio);
+	if (err >= 0 && st->head.flags & WIRE_START_CHANNEL)
+		err = open_channel(x, &c.channel);
 	if (err < 0) {
-		close_theirs(c.stdio);
+		close_theirs(&c);
 		exec_fail(x, c.tty ? "terminal" : "pipes", -err);
 		return;
 	}
 	pid = child_start(&c);
-	close_theirs(c.stdio);
+	close_theirs(&c);
 	if (pid < 0 || c.failed) {
 		exec_fail(x, pid < 0 ? "clone" : c.failed, pid < 0 ? -pid : c.err);
 		return;
 	}
 	x->pid = x->group = pid;
-	x->grace_ms = st->grace_ms;
-	x->deadline_ns = st->wall_ms ? x->born_ns + st->wall_ms * 1000000ull : 0;
-	running |= bit(x);
-	stream_resume(&x->out[0]);
-	stream_resume(&x->out[1]);
+	begin(x, st);
 }
 
 /* ---- end ---- */
@@ -238,13 +290,14 @@ static void finish(struct exec *x)
 	struct disk d;
 	int i;
 
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < WIRE_STREAMS; i++) {
 		loop_close(&x->out[i].src);
 		x->end.bytes[i] = x->out[i].log.tip;
 		x->end.dropped[i] = x->out[i].log.from;
 	}
 	x->end.stdin_bytes = x->in.consumed;
 	feed_fini(&x->in);
+	feed_fini(&x->channel_in);
 	disk_measure(&d);
 	x->end.disk_free = d.free;
 	x->end.disk_size = d.size;
@@ -268,7 +321,8 @@ void exec_fail(struct exec *x, const char *step, int err)
 
 void exec_check(struct exec *x)
 {
-	if (!x->over && !x->pid && x->out[0].src.fd < 0 && x->out[1].src.fd < 0)
+	if (!x->over && !x->pid && x->out[0].src.fd < 0 && x->out[1].src.fd < 0 &&
+	    x->out[2].src.fd < 0)
 		finish(x);
 }
 
@@ -327,6 +381,8 @@ static void reap(void)
 		reaped++;
 		if (x)
 			leader_ended(x, status, &ru);
+		else if (seed_reaped(pid) && !conn_kept())
+			sys_exit(70); /* nobody has us yet: the keeper makes another box */
 	}
 	zombies_left = i == REAP_A_TURN;
 }
@@ -396,9 +452,10 @@ static void cut(struct exec *x)
 
 	x->deadline_ns = 0;
 	x->overdue = 1;
-	for (i = 0; i < 2; i++)
-		if (x->out[i].src.fd >= 0)
-			stream_cut(&x->out[i]);
+	/* The channel last, as ever: if another one must wait for its readers, so must it. */
+	for (i = 0; i < WIRE_STREAMS; i++)
+		if (x->out[i].src.fd >= 0 && !stream_cut(&x->out[i]))
+			break;
 	exec_check(x);
 }
 
@@ -450,12 +507,9 @@ int exec_timeout_ms(void)
 
 static void pump(struct exec *x)
 {
-	int i;
-
 	if (view_pump(x))
 		exec_due(x);
-	for (i = 0; i < 2; i++)
-		stream_resume(&x->out[i]);
+	resume(x);
 	if (x->overdue && !x->over)
 		cut(x);
 }

@@ -1,6 +1,6 @@
 /* exec.h - the programs init runs, from START until they are forgotten.
  * Owns: the table of execs; reaping, for the whole box; wall time and grace.
- * An exec is over when its leader has ended and both streams are at their end. Pipes that others
+ * An exec is over when its leader has ended and its streams are at their end. Pipes that others
  * still hold are cut grace_ms after the leader. A finished exec keeps its logs and its EXIT until
  * it is forgotten, or evicted by newer ones. */
 #pragma once
@@ -22,8 +22,9 @@ struct exec {
 	uint16_t rows, cols; /* of the terminal */
 	uint8_t walled;  /* we killed it for its wall time */
 	uint8_t overdue; /* grace is over, only slow readers keep a stream open */
-	struct stream out[2];
+	struct stream out[WIRE_STREAMS];
 	struct feed in;
+	struct feed channel_in;
 	struct view *views;
 	uint64_t born_ns;
 	uint64_t deadline_ns; /* wall time, then grace; 0: none */
@@ -39,6 +40,9 @@ struct exec *exec_at(int slot);                   /* NULL: an empty one */
 /* A slot for a new exec, the oldest finished one's if need be; NULL: all are running. */
 struct exec *exec_new(uint32_t ref);
 void exec_run(struct exec *x, const struct wire_start *st, const struct args *a);
+/* For those who bring a process of their own: a pipe whose end `ours` does not block; the channel. */
+int exec_pipe(int out_pair[2], int ours);
+int exec_channel(struct exec *x, int take_fd);
 void exec_fail(struct exec *x, const char *step, int err); /* over before it began */
 void exec_forget(struct exec *x);
 void exec_signal(const struct exec *x, int signo);

@@ -10,14 +10,20 @@ enum { USUAL_EOF = 4 };
 
 static void feed_ready(struct source *s, uint32_t events);
 
-void feed_init(struct feed *f, int take_fd, int tty)
+void feed_init(struct feed *f, struct exec *x, int take_fd, enum feed_kind kind)
 {
-	*f = (struct feed){ .src = { .fd = take_fd, .ready = feed_ready }, .tty = tty };
+	*f = (struct feed){ .src = { .fd = take_fd, .ready = feed_ready },
+			    .exec = x,
+			    .kind = (uint8_t)kind };
 	f->room = take_fd < 0 ? 0 : FEED_ROOM;
 }
 
 void feed_fini(struct feed *f)
 {
+	/* A socket or terminal has another number, too: closing this one would not end its watch. */
+	loop_want(&f->src, 0);
+	if (f->kind == FEED_SOCKET && f->src.fd >= 0)
+		sys_shutdown(f->src.fd, SHUT_WRITE);
 	loop_close(&f->src);
 	sys_unmap(f->ring, RING);
 	f->ring = NULL;
@@ -31,7 +37,7 @@ static void renew_room(struct feed *f)
 
 	if (until >= f->room + FEED_ROOM / 2) {
 		f->room = until;
-		exec_due(source_owner(f, struct exec, in));
+		exec_due(f->exec);
 	}
 }
 
@@ -82,7 +88,7 @@ int feed_push(struct feed *f, const char *bytes, size_t n)
 
 void feed_end(struct feed *f)
 {
-	if (f->tty && f->src.fd >= 0) {
+	if (f->kind == FEED_TTY && f->src.fd >= 0) {
 		struct termios t;
 		char eof = USUAL_EOF;
 

@@ -6,6 +6,7 @@
 #include "init/sys.h"
 #include "init/view.h"
 
+enum { CHANNEL = 2 };
 enum { CUT_MOST = 1 << 20 }; /* the largest pipe a user can ask for: what was in it is theirs */
 
 static void stream_ready(struct source *src, uint32_t events);
@@ -37,21 +38,38 @@ static uint64_t room(const struct stream *s)
 	return unread < s->log.limit ? s->log.limit - unread : 0;
 }
 
+static int others_wait(const struct stream *s)
+{
+	const struct stream *all = s->exec->out;
+
+	return s->index == CHANNEL && ((all[0].src.fd >= 0 && !room(&all[0])) ||
+				       (all[1].src.fd >= 0 && !room(&all[1])));
+}
+
 void stream_resume(struct stream *s)
 {
-	loop_want(&s->src, room(s) ? EPOLLIN : 0);
+	loop_want(&s->src, room(s) && !others_wait(s) ? EPOLLIN : 0);
+}
+
+static void shut(struct stream *s)
+{
+	/* Nobody reads the other way any more either; and while that number is open, epoll would go
+	 * on telling us of this one. */
+	if (s->index == CHANNEL)
+		feed_fini(&s->exec->channel_in);
+	loop_close(&s->src);
 }
 
 static void at_end(struct stream *s)
 {
-	loop_close(&s->src);
+	shut(s);
 	exec_check(s->exec);
 }
 
-/* One read. 1: more may come; 0: nothing there now, or no room; -1: the end. */
-static int take(struct stream *s)
+/* One read, of so many at most. 1: more may come; 0: nothing there now, or no room; -1: the end. */
+static int take(struct stream *s, uint64_t most)
 {
-	uint64_t want = room(s);
+	uint64_t want = room(s) < most ? room(s) : most;
 	long n;
 
 	if (!want) {
@@ -71,12 +89,57 @@ static int take(struct stream *s)
 	return 1;
 }
 
+/* All that was in it when we were called. 0: readers must catch up first. */
+static int drain(struct stream *s)
+{
+	uint64_t until = s->log.tip + CUT_MOST;
+	int more = 1;
+
+	while (s->src.fd >= 0 && more > 0 && s->log.tip < until)
+		more = take(s, STREAM_CHUNK);
+	if (more < 0)
+		at_end(s);
+	return s->src.fd < 0 || more > 0 || room(s);
+}
+
+/* Bytes that wait in it now; -1: it is at its end. */
+static int waiting(const struct stream *s)
+{
+	int n = 0;
+	char byte;
+	long peeked;
+
+	if (sys_ioctl(s->src.fd, FIONREAD, &n) >= 0 && n > 0)
+		return n;
+	peeked = sys_peek(s->src.fd, &byte, 1);
+	return peeked > 0 || peeked == -EAGAIN || peeked == -EINTR ? 0 : -1;
+}
+
+/* No more than what waits before the others are drained: what comes meanwhile may be younger than a
+ * line that is not drained. */
+static void channel_ready(struct stream *s)
+{
+	int n = waiting(s);
+
+	if (!n)
+		return;
+	/* Room may be gone without a word of the pipe's: then it is not known to be empty. */
+	if (!drain(&s->exec->out[0]) || !drain(&s->exec->out[1]))
+		stream_resume(s);
+	else if (n < 0 || take(s, (uint64_t)n) < 0)
+		at_end(s);
+}
+
 static void stream_ready(struct source *src, uint32_t events)
 {
 	struct stream *s = source_owner(src, struct stream, src);
 
+	if (s->index == CHANNEL) {
+		channel_ready(s);
+		return;
+	}
 	/* A pipe that is hung up and not readable is empty for good: that spares the read. */
-	if ((!s->tty && (events & (EPOLLIN | EPOLLHUP)) == EPOLLHUP) || take(s) < 0)
+	if ((!s->tty && (events & (EPOLLIN | EPOLLHUP)) == EPOLLHUP) || take(s, STREAM_CHUNK) < 0)
 		at_end(s);
 }
 
@@ -86,11 +149,11 @@ int stream_cut(struct stream *s)
 	int more = 1;
 
 	while (more > 0 && s->log.tip < until)
-		more = take(s);
+		more = take(s, STREAM_CHUNK);
 	if (!more && !room(s))
 		return 0;
 	if (more >= 0)
 		exec_was_cut(s->exec, s->index);
-	loop_close(&s->src);
+	shut(s);
 	return 1;
 }

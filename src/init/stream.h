@@ -1,6 +1,8 @@
 /* stream.h - one output of a running program: its pipe (or terminal) and its log.
  * Owns: our end of the pipe. Reads it while the log has room for what attached readers have not
- * had yet; when there is none it leaves the bytes in the pipe, and the program waits. */
+ * had yet; when there is none it leaves the bytes in the pipe, and the program waits.
+ * The channel is read last: what a program printed before it wrote there must be told before. So
+ * nothing is taken from it before the other two are empty, and while one of them waits, it waits. */
 #pragma once
 #include "init/log.h"
 #include "init/loop.h"
@@ -13,7 +15,7 @@ struct stream {
 	struct source src; /* fd -1: at its end, or cut */
 	struct log log;
 	struct exec *exec;
-	uint8_t index; /* 0 stdout or terminal, 1 stderr */
+	uint8_t index; /* 0 stdout or terminal, 1 stderr, 2 the channel */
 	uint8_t tty;
 };
 

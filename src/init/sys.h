@@ -36,7 +36,7 @@
 /* What the C library would have declared; the kernel's own headers do not. */
 enum { AF_UNIX = 1, AF_INET = 2, AF_INET6 = 10 };
 enum { SOCK_STREAM = 1, SOCK_SEQPACKET = 5, SOCK_NONBLOCK = O_NONBLOCK, SOCK_CLOEXEC = O_CLOEXEC };
-enum { MSG_CTRUNC = 0x8, MSG_TRUNC = 0x20, MSG_DONTWAIT = 0x40, MSG_NOSIGNAL = 0x4000 };
+enum { MSG_PEEK = 0x2, MSG_CTRUNC = 0x8, MSG_TRUNC = 0x20, MSG_DONTWAIT = 0x40, MSG_NOSIGNAL = 0x4000 };
 enum { SCM_RIGHTS = 1, MSG_CMSG_CLOEXEC = 0x40000000 };
 enum { CLOCK_MONOTONIC_ID = 1, SIG_SETMASK_HOW = 2, SIGSET_BYTES = 8 };
 
@@ -235,6 +235,11 @@ static inline long sys_recvmsg(int fd, struct msghdr *m, int flags)
 	return SYS(recvmsg, fd, m, flags);
 }
 
+static inline long sys_peek(int fd, void *to, size_t n)
+{
+	return SYS(recvfrom, fd, to, n, MSG_PEEK | MSG_DONTWAIT);
+}
+
 static inline long sys_accept(int fd, int flags)
 {
 	return SYS(accept4, fd, 0, 0, flags);
@@ -245,6 +250,12 @@ static inline long sys_socketpair(int type, int out_pair[2])
 	return SYS(socketpair, AF_UNIX, type, 0, out_pair);
 }
 
+enum { SHUT_WRITE = 1 };
+static inline long sys_shutdown(int fd, int how)
+{
+	return SYS(shutdown, fd, how);
+}
+
 static inline long sys_socket(int family, int type)
 {
 	return SYS(socket, family, type, 0);
@@ -253,6 +264,21 @@ static inline long sys_socket(int family, int type)
 static inline long sys_connect(int fd, const void *addr, unsigned len)
 {
 	return SYS(connect, fd, addr, len);
+}
+
+static inline long sys_bind(int fd, const void *addr, unsigned len)
+{
+	return SYS(bind, fd, addr, len);
+}
+
+static inline long sys_listen(int fd, int backlog)
+{
+	return SYS(listen, fd, backlog);
+}
+
+static inline long sys_setsockopt(int fd, int level, int name, const void *value, unsigned len)
+{
+	return SYS(setsockopt, fd, level, name, value, len);
 }
 
 static inline long sys_getsockopt(int fd, int level, int name, void *out, unsigned *len)

@@ -12,9 +12,11 @@
 #include "init/files.h"
 #include "init/lay.h"
 #include "init/scratch.h"
+#include "init/seed.h"
 #include "init/self.h"
 #include "init/stop.h"
 #include "init/sys.h"
+#include "init/text.h"
 #include "init/view.h"
 #include "wire/frame.h"
 
@@ -27,6 +29,7 @@ struct request {
 		const struct wire_resize *resize;
 		const struct wire_credit *credit;
 		const struct wire_connect *connect;
+		const struct wire_seed *seed;
 		const struct wire_put *put;
 	};
 	char *tail;
@@ -37,7 +40,7 @@ struct request {
 
 enum {
 	START_FLAGS = WIRE_START_PTY | WIRE_START_STDIN | WIRE_START_ROOT | WIRE_START_TOLD |
-		      WIRE_START_MEMFD | WIRE_START_APART,
+		      WIRE_START_MEMFD | WIRE_START_APART | WIRE_START_CHANNEL | WIRE_START_SEED,
 };
 
 /* Somebody has had us run something: from then on what lies in the box may be a trap. */
@@ -72,6 +75,34 @@ static int adopt(const struct request *r)
 	return 0;
 }
 
+/* An interpreter that is here already, or the words to start one with. A box that was promised one
+ * must not pass for a whole one without it. */
+static int plant(const struct request *r)
+{
+	enum { WORDS = 8 };
+	char *argv[WORDS + 1], *at = r->tail, *end = r->tail + r->tail_len;
+	int n = 0, err;
+
+	if (!r->conn->birth || conn_kept() || r->nfds != !r->tail_len)
+		return -1;
+	if (r->nfds) {
+		/* The caller closes what is in fds[]. */
+		int fd = (int)sys_fcntl(r->fds[0], F_DUPFD_CLOEXEC, 3);
+
+		err = fd < 0 ? fd : seed_take(r->seed, fd);
+	} else {
+		if (end[-1])
+			return -1;
+		for (; at < end && n < WORDS; at += strlen(at) + 1)
+			argv[n++] = at;
+		argv[n] = NULL;
+		err = seed_run(r->seed, argv);
+	}
+	if (err < 0)
+		sys_exit(70);
+	return 0;
+}
+
 /* ---- execs ---- */
 
 /* 0: refused, and said so with an ERROR; there is no exec that could have an EXIT. */
@@ -81,6 +112,8 @@ static int start_allowed(const struct request *r)
 
 	if (st->head.flags & ~START_FLAGS)
 		return refuse(r, ERR_INVALID, "unknown flags");
+	if (st->head.flags & WIRE_START_PTY && st->head.flags & WIRE_START_CHANNEL)
+		return refuse(r, ERR_INVALID, "a terminal has no channel");
 	if (st->head.flags & WIRE_START_ROOT && !self.root_allowed)
 		return refuse(r, ERR_DENIED, "this box does not allow root");
 #ifndef ATOLL_TEST
@@ -100,18 +133,20 @@ static struct exec *new_exec(const struct request *r)
 	struct view *v = x ? view_attach(x, r->conn) : NULL;
 	int i;
 
-	for (i = 0; x && i < 2; i++)
+	for (i = 0; x && i < WIRE_STREAMS; i++)
 		stream_init(&x->out[i], x, i, r->start->log_bytes);
-	if (x)
-		feed_init(&x->in, -1, 0);
+	if (x) {
+		feed_init(&x->in, x, -1, FEED_PIPE);
+		feed_init(&x->channel_in, x, -1, FEED_SOCKET);
+	}
 	if (!v) {
 		if (x)
 			exec_forget(x);
 		return NULL;
 	}
-	v->streams = r->head->flags & WIRE_START_APART ? 0 : 3;
-	v->until[0] = r->start->credit[0];
-	v->until[1] = r->start->credit[1];
+	v->streams = r->head->flags & WIRE_START_APART ? 0 : (1u << WIRE_STREAMS) - 1;
+	for (i = 0; i < WIRE_STREAMS; i++)
+		v->until[i] = r->start->credit[i];
 	return x;
 }
 
@@ -174,12 +209,16 @@ static int resize(const struct request *r)
 static int feed_stdin(const struct request *r)
 {
 	struct exec *x = exec_find(r->head->ref);
+	struct feed *f;
 
+	if (r->head->flags & ~WIRE_STDIN_CHANNEL)
+		return -1;
 	if (!x || x->over)
 		return 0;
+	f = r->head->flags & WIRE_STDIN_CHANNEL ? &x->channel_in : &x->in;
 	if (r->tail_len)
-		return feed_push(&x->in, r->tail, r->tail_len);
-	feed_end(&x->in);
+		return feed_push(f, r->tail, r->tail_len);
+	feed_end(f);
 	return 0;
 }
 
@@ -189,7 +228,7 @@ static int credit(const struct request *r)
 	struct exec *x = exec_find(r->head->ref);
 	struct view *v = x ? view_find(x, r->conn) : NULL;
 
-	if (cr->stream > 1)
+	if (cr->stream >= WIRE_STREAMS)
 		return -1;
 	if (v && v->until[cr->stream] < cr->until) {
 		v->until[cr->stream] = cr->until;
@@ -354,6 +393,22 @@ static int connect_port(const struct request *r)
 	return 0;
 }
 
+/* The listening socket belongs to this box's network for ever, whoever holds it. */
+static int listen_port(const struct request *r)
+{
+	struct frame f = conn_head(WIRE_FD, r->head->ref);
+	int fd;
+
+	if (r->connect->port < 1024 || r->connect->port > 65535)
+		return refuse(r, ERR_INVALID, "no such port");
+	fd = dial_listen((uint16_t)r->connect->port);
+	if (fd < 0)
+		conn_error(r->conn, r->head->ref, ERR_NONE, -fd, "listen inside the box");
+	else
+		conn_answer(r->conn, &f, sizeof(f), fd);
+	return 0;
+}
+
 static const struct verb {
 	int (*run)(const struct request *r);
 	uint8_t takes_fds;
@@ -361,6 +416,7 @@ static const struct verb {
 	/* clang-format off */
 	[WIRE_KEEP] = { keep, 0 },
 	[WIRE_ADOPT] = { adopt, 1 },
+	[WIRE_SEED] = { plant, 1 },
 	[WIRE_START] = { start, 1 },
 	[WIRE_SIGNAL] = { signal_group, 0 },
 	[WIRE_RESIZE] = { resize, 0 },
@@ -372,6 +428,7 @@ static const struct verb {
 	[WIRE_EXECS] = { list_execs, 0 },
 	[WIRE_FILES] = { files, 0 },
 	[WIRE_CONNECT] = { connect_port, 0 },
+	[WIRE_LISTEN] = { listen_port, 0 },
 	[WIRE_LEASH] = { leash, 0 },
 	[WIRE_STAT] = { stat_box, 0 },
 	[WIRE_STOP] = { stop, 0 },

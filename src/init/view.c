@@ -2,14 +2,15 @@
  *
  * Order within one view: ROOM, then OUTPUT up to the credit, then EXIT. EXIT waits until every
  * byte of the streams attached has been sent, so a client that gives no more credit gets no EXIT:
- * it decides when it has seen enough. When EXIT is sent the view is gone. */
+ * it decides when it has seen enough. When EXIT is sent the view is gone.
+ * Bytes of the channel wait until nothing of the other two is owed: they never overtake. */
 #include "init/view.h"
 #include "init/conn.h"
 #include "init/exec.h"
 #include "init/scratch.h"
 #include "init/sys.h"
 
-enum { FRAMES_A_TURN = 4 };
+enum { FRAMES_A_TURN = 4, CHANNEL = 2 };
 
 static LAZY struct view views[VIEW_MAX];
 
@@ -100,6 +101,17 @@ static int send_output(const struct exec *x, struct view *v, int stream, const c
 	return 1;
 }
 
+/* Something that the channel must not overtake. */
+static int owes_other(const struct exec *x, const struct view *v)
+{
+	int i;
+
+	for (i = 0; i < CHANNEL; i++)
+		if (v->streams >> i & 1 && v->cursor[i] < x->out[i].log.tip)
+			return 1;
+	return 0;
+}
+
 void view_offer(struct exec *x, int stream, const char *bytes, size_t n)
 {
 	uint64_t tip = x->out[stream].log.tip;
@@ -109,17 +121,24 @@ void view_offer(struct exec *x, int stream, const char *bytes, size_t n)
 		return;
 	if (v->next || !(v->streams >> stream & 1) || v->cursor[stream] != tip ||
 	    v->until[stream] < tip + n || !conn_idle(v->conn) ||
+	    (stream == CHANNEL && owes_other(x, v)) ||
 	    !send_output(x, v, stream, bytes, n))
 		exec_due(x);
 }
 
+static int tell_room(struct view *v, const struct feed *f, int channel)
+{
+	struct wire_room r = { .head = conn_head(WIRE_ROOM, f->exec->ref), .until = f->room };
+
+	r.head.flags = channel ? WIRE_STDIN_CHANNEL : 0;
+	if (v->room_told[channel] != r.until && conn_send(v->conn, &r, sizeof(r), NULL, 0, -1))
+		v->room_told[channel] = r.until;
+	return v->room_told[channel] == r.until;
+}
+
 static int pump_room(struct exec *x, struct view *v)
 {
-	struct wire_room r = { .head = conn_head(WIRE_ROOM, x->ref), .until = x->in.room };
-
-	if (v->room_told != r.until && conn_send(v->conn, &r, sizeof(r), NULL, 0, -1))
-		v->room_told = r.until;
-	return v->room_told == r.until;
+	return tell_room(v, &x->in, 0) && tell_room(v, &x->channel_in, 1);
 }
 
 /* 1: all that the credit allows was sent. */
@@ -151,7 +170,7 @@ static int is_sated(const struct exec *x, const struct view *v)
 {
 	int i;
 
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < WIRE_STREAMS; i++)
 		if (v->streams >> i & 1 && v->cursor[i] < x->out[i].log.tip)
 			return 0;
 	return 1;
@@ -164,9 +183,12 @@ static int pump_one(struct exec *x, struct view *v)
 
 	if (!conn_idle(v->conn) || !pump_room(x, v))
 		return 0;
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < WIRE_STREAMS; i++) {
+		if (i == CHANNEL && owes_other(x, v))
+			continue;
 		if (v->streams >> i & 1 && !pump_output(x, v, i))
 			return conn_idle(v->conn);
+	}
 	if (x->over && !v->hold && is_sated(x, v) &&
 	    conn_send(v->conn, &x->end, sizeof(x->end), NULL, 0, -1))
 		detach(x, v);

@@ -2,6 +2,7 @@
  * Owns: the cursors. Nothing is queued for a client: what it is owed is the difference between its
  * cursors and the logs, and frames are made of that when its socket takes them. */
 #pragma once
+#include "wire/wire.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,10 +14,10 @@ struct exec;
 struct view {
 	struct conn *conn;            /* NULL: a free slot */
 	struct view *next;            /* of the same exec */
-	uint64_t cursor[2], until[2]; /* next byte to send; credit */
-	uint64_t room_told;           /* last ROOM sent */
-	uint8_t streams;              /* bits: which of the two it wants; none: only the EXIT */
-	uint8_t hold;                 /* no EXIT yet: a READ for the other stream follows */
+	uint64_t cursor[WIRE_STREAMS], until[WIRE_STREAMS]; /* next byte to send; credit */
+	uint64_t room_told[2];        /* last ROOM sent: for stdin, for the channel */
+	uint8_t streams;              /* bits: which of them it wants; none: only the EXIT */
+	uint8_t hold;                 /* no EXIT yet: a READ for another stream follows */
 };
 
 struct view *view_find(struct exec *x, const struct conn *c);

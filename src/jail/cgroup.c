@@ -260,8 +260,6 @@ static const struct knob {
 	enum format format;
 	int optional; /* may be missing: without swap accounting there is no such file */
 } knobs[] = {
-	{ 1, CG_MEMORY, "memory.limit_in_bytes", BYTES, 0 },
-	{ 1, CG_MEMORY, "memory.memsw.limit_in_bytes", BYTES, 1 },
 	{ 1, CG_PIDS, "pids.max", COUNT, 0 },
 	{ 1, CG_CPU, "cpu.cfs_quota_us", CPU_QUOTA, 0 },
 	{ 2, CG_MEMORY, "memory.max", BYTES, 0 },
@@ -306,8 +304,28 @@ static int turn(const struct cgroups *cs, const struct knob *k, const char *id,
 	return k->optional && e->sys == ENOENT ? 0 : -1;
 }
 
+/* The limit with swap must never be the lower one of the two. A cgroup that has had limits before
+ * may have to be raised: then that one goes first. */
+static int limit_memory_v1(const struct cgroups *cs, const char *id, const struct box_limits *lim,
+			   struct err *e)
+{
+	static const struct knob plain = { 1, CG_MEMORY, "memory.limit_in_bytes", BYTES, 0 },
+				 swap = { 1, CG_MEMORY, "memory.memsw.limit_in_bytes", BYTES, 1 };
+
+	if (cs->dir[CG_MEMORY] < 0 || cs->version != 1)
+		return 0;
+	if (turn(cs, &plain, id, lim, e) < 0) {
+		if (e->sys != EINVAL || turn(cs, &swap, id, lim, e) < 0)
+			return -1;
+		return turn(cs, &plain, id, lim, e);
+	}
+	return turn(cs, &swap, id, lim, e);
+}
+
 int cgroup_limit(const struct cgroups *cs, const char *id, const struct box_limits *lim, struct err *e)
 {
+	if (limit_memory_v1(cs, id, lim, e) < 0)
+		return err_in(e, "cgroup %s", id);
 	for (unsigned i = 0; i < ARRAY_LEN(knobs); i++)
 		if (knobs[i].version == cs->version && cs->dir[knobs[i].ctl] >= 0 &&
 		    turn(cs, &knobs[i], id, lim, e) < 0)

@@ -104,11 +104,13 @@ static int add_path(int ruleset, const char *path, uint64_t rights, struct err *
 	return add_folder(ruleset, fd, rights, e) < 0 ? err_in(e, "%s", path) : 0;
 }
 
-int landlock_apply(int abi, int layer, struct err *e)
+int landlock_apply(int abi, int layer, int alone, struct err *e)
 {
-	const struct ruleset rs = ruleset_for(abi);
+	struct ruleset rs = ruleset_for(abi);
 	auto_fd int fd = -1;
 
+	if (!alone)
+		rs.scoped = 0;
 	if (abi <= 0)
 		return 0;
 	fd = (int)syscall(SYS_landlock_create_ruleset, &rs, sizeof(rs), 0);
@@ -139,7 +141,7 @@ int landlock_confine(const char *folder, struct err *e)
 	fd = (int)syscall(SYS_landlock_create_ruleset, &rs, sizeof(rs), 0);
 	if (fd < 0)
 		return err_sys(e, "landlock ruleset of ABI %d", abi);
-	if (add_path(fd, folder, (READ | WRITE) & ~FS(EXECUTE) & rs.handled_fs, e) < 0)
+	if (folder && add_path(fd, folder, (READ | WRITE) & ~FS(EXECUTE) & rs.handled_fs, e) < 0)
 		return -1;
 	if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
 		return err_sys(e, "enter the landlock domain");

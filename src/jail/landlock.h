@@ -9,10 +9,12 @@ int landlock_abi(void); /* 0: the kernel has none */
 /* Builds the ruleset from paths as they are now (call it inside the box's root) and restricts the
  * caller. No allocation; raw system calls. Does nothing but succeed when the ABI is 0: the caller
  * has probed, and the box's record says so. Needs no_new_privs. `layer`, if not -1, is a folder that
- * no path leads to and whose descriptor init holds, to say which files have changed: readable. */
-must_check int landlock_apply(int abi, int layer, struct err *e);
+ * no path leads to and whose descriptor init holds, to say which files have changed: readable.
+ * `alone` 0: without the scopes, for two processes of one box that have come into it by different
+ * doors are not in one domain, and must be able to signal each other. */
+must_check int landlock_apply(int abi, int layer, int alone, struct err *e);
 
-/* For a process of our own: nothing but this folder, and nothing in it is executed. Succeeds where
+/* For a process of our own: nothing but this folder (NULL: nothing), and nothing in it is executed. Succeeds where
  * the kernel has no landlock. Needs no_new_privs. */
 must_check int landlock_confine(const char *folder, struct err *e);
 

@@ -15,6 +15,7 @@
 #include "jail/launch.h"
 #include "base/own.h"
 #include "jail/caps.h"
+#include "jail/clone.h"
 #include "jail/landlock.h"
 #include "jail/layer.h"
 #include "jail/limits.h"
@@ -50,22 +51,6 @@
 #endif
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP 0x200000000ULL
-#endif
-
-/* clone3() for a child with a stack of its own, calling fn(arg); glibc has no wrapper. */
-long clone3_call(struct clone_args *args, size_t size, int (*fn)(void *), void *arg);
-#if defined(__aarch64__)
-__asm__(".text\n.type clone3_call, %function\nclone3_call:\n"
-	"mov x10, x2\nmov x11, x3\nmov x8, #435\nsvc #0\ncbnz x0, 1f\n"
-	"mov x29, #0\nmov x30, #0\nmov x0, x11\nblr x10\nmov x8, #93\nsvc #0\n"
-	"1: ret\n.size clone3_call, .-clone3_call\n");
-#elif defined(__x86_64__)
-__asm__(".text\n.type clone3_call, @function\nclone3_call:\n"
-	"mov %rcx, %r8\nmov $435, %eax\nsyscall\ntest %rax, %rax\njnz 1f\n"
-	"xor %ebp, %ebp\nmov %r8, %rdi\ncall *%rdx\nmov %eax, %edi\nmov $60, %eax\nsyscall\n"
-	"1: ret\n.size clone3_call, .-clone3_call\n");
-#else
-#error "launch.c knows aarch64 and x86_64"
 #endif
 
 #define STACK 65536
@@ -174,7 +159,7 @@ static int no_new_privs(struct birth *b, struct err *e)
 
 static int second_wall(struct birth *b, struct err *e)
 {
-	return landlock_apply(b->sp->landlock_abi, b->upper, e);
+	return landlock_apply(b->sp->landlock_abi, b->upper, !b->sp->seeded, e);
 }
 
 /* 0-2 null, 3 birth, 4 listener, 5 the writable layer, 6 init's image (closed by exec). */
@@ -436,13 +421,18 @@ static int shift_layers(struct launch *l, struct err *e)
 	auto_fd int userns = -1;
 
 	if (!(sp->layers & LAYER_BIT(LAYER_IDMAP)))
-		return sp->nvolumes ? err_set(e, ERR_SYS, "volumes need shifted ids") : 0;
+		return sp->nvolumes || sp->nlowers
+			       ? err_set(e, ERR_SYS, "volumes and layers need shifted ids")
+			       : 0;
 	userns = open_ns(l, PIDFD_GET_USER_NAMESPACE, "user", e);
 	if (userns < 0)
 		return -1;
 	for (unsigned i = 0; i < sp->nvolumes; i++)
 		if (mnt_shift(sp->volumes[i].mount, userns, e) < 0)
 			return err_in(e, "volume at %s", sp->volumes[i].path);
+	for (unsigned i = 0; i < sp->nlowers; i++)
+		if (mnt_shift(sp->lowers[i].mount, userns, e) < 0)
+			return err_in(e, "layer %u", i);
 	/* The skeleton only, which is ours. /usr keeps its owners, none of whom is in the box: else the
 	 * box's user would be the host's uid 1000, and its root the host's, for what they alone may read. */
 	return mnt_layer("/t", userns, &l->birth.layer_root, e);

@@ -14,6 +14,13 @@ struct spec;
 #define JAIL_INIT_ID 65533 /* its PID 1: an id that no user code gets */
 #define JAIL_FD_HIGH 128   /* launchers never look above: long-lived descriptors belong there */
 
+#define JAIL_LOWERS 4
+
+struct jail_lower { /* a read-only tree below the box's root */
+	int mount;   /* detached, ro,nosuid,nodev; its ids are shifted here */
+	int has_usr; /* something in it goes to /usr */
+};
+
 struct spec {
 	char id[16];
 	uint64_t layers;    /* bits of enum jail_layer to put in force; probed before, never guessed */
@@ -24,6 +31,8 @@ struct spec {
 		const char *path; /* plain and absolute; checked by the caller */
 	} volumes[4];
 	unsigned nvolumes;
+	struct jail_lower lowers[JAIL_LOWERS]; /* the first on top */
+	unsigned nlowers;
 	int disk;           /* detached mount for the box's disk, or -1: a tmpfs of that size */
 	int cgroup;         /* cgroup v2: the directory it is born in; else -1 */
 	int tasks[6];       /* cgroup v1: `tasks` files to enter before anything else */
@@ -37,6 +46,7 @@ struct spec {
 	int init_exe;       /* sealed memfd */
 	int birth, listener; /* become 3 and 4 of init */
 	int landlock_abi;
+	int seeded;         /* an interpreter will be forked into it from outside */
 	int allow_root;     /* execs as the image's root are allowed */
 	const struct seccomp *filter;
 	uint64_t without;   /* test builds: rows to leave out */

@@ -22,7 +22,7 @@
 
 const struct mnt_row mnt_rows[] = {
 	{ "/", "overlay nosuid,nodev", "the template below, the box's own disk above" },
-	{ "/usr", "bind ro,nosuid,nodev", "the host's programs; nothing to download" },
+	{ "/usr", "bind ro,nosuid,nodev", "the host's programs; nothing to download. With layers: an overlay, ro" },
 	{ "/dev", "bind ro,nosuid,noexec", "null zero full random urandom tty and links, no more" },
 	{ "/dev/pts", "devpts nosuid,noexec max=64", "own terminals; the host's are out of reach" },
 	{ "/dev/shm", "bind nosuid,nodev,noexec", "shared memory, counted as disk and as memory" },
@@ -181,19 +181,46 @@ int mnt_disk(struct birth *b, struct err *e)
 	return 0;
 }
 
-/* Relative names: mountinfo inside shows them, and must not show ours. */
+/* Mounts the further layers at /k0, /k1, ... */
+static int place_lowers(const struct birth *b, struct err *e)
+{
+	char at[8];
+
+	for (unsigned i = 0; i < b->sp->nlowers; i++) {
+		snprintf(at, sizeof(at), "/k%u", i);
+		if (move_mount(b->sp->lowers[i].mount, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+			return err_sys(e, "mount layer %u", i);
+	}
+	return 0;
+}
+
+/* "k0:k1:l". Relative names: mountinfo inside shows them, and must not show ours. */
+static void lower_names(const struct birth *b, const char *below, int of_usr, char out[64])
+{
+	int n = 0;
+
+	for (unsigned i = 0; i < b->sp->nlowers; i++)
+		if (!of_usr || b->sp->lowers[i].has_usr)
+			n += snprintf(out + n, 64 - (size_t)n, "k%u%s:", i, of_usr ? "/usr" : "");
+	snprintf(out + n, 64 - (size_t)n, "%s", below);
+}
+
 static int overlay(struct birth *b, struct err *e)
 {
-	static const char memory[] = "lowerdir=l,upperdir=b/u,workdir=b/w,index=off,metacopy=off,userxattr";
-	/* On a real disk an unmount would sync it, other boxes' data included. */
-	static const char disk[] = "lowerdir=l,upperdir=b/u,workdir=b/w,index=off,metacopy=off,userxattr,volatile";
+	char lowers[64], options[192];
 
 	if (b->layer_root < 0)
 		return err_set(e, ERR_SYS, "an overlay root needs shifted ids");
 	if (move_mount(b->layer_root, "", AT_FDCWD, "/l", MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return err_sys(e, "mount the template");
-	if (mount("overlay", "/r", "overlay", MS_NOSUID | MS_NODEV,
-		  b->sp->disk < 0 ? memory : disk) < 0)
+	if (place_lowers(b, e) < 0)
+		return -1;
+	lower_names(b, "l", 0, lowers);
+	/* volatile: on a real disk an unmount would sync it, other boxes' data included. */
+	snprintf(options, sizeof(options),
+		 "lowerdir=%s,upperdir=b/u,workdir=b/w,index=off,metacopy=off,userxattr%s", lowers,
+		 b->sp->disk < 0 ? "" : ",volatile");
+	if (mount("overlay", "/r", "overlay", MS_NOSUID | MS_NODEV, options) < 0)
 		return err_sys(e, "mount overlay");
 	return 0;
 }
@@ -301,8 +328,26 @@ int mnt_volumes(struct birth *b, struct err *e)
 	return 0;
 }
 
+/* Layers that bring something for /usr lie on the host's: both read-only, and the host's files have
+ * the owners there that they have without. */
+static int layered_usr(const struct birth *b, struct err *e)
+{
+	char lowers[64];
+	const struct option opts[] = { { "source", "usr", 0 }, { "lowerdir", lowers, 0 },
+				       { "userxattr", NULL, 0 } };
+	auto_fd int fd = -1;
+
+	lower_names(b, "u", 1, lowers);
+	fd = new_fs("overlay", opts, ARRAY_LEN(opts),
+		    MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
+	return fd < 0 ? -1 : attach(b, fd, "usr", e);
+}
+
 int mnt_usr(struct birth *b, struct err *e)
 {
+	for (unsigned i = 0; i < b->sp->nlowers; i++)
+		if (b->sp->lowers[i].has_usr)
+			return layered_usr(b, e);
 	return attach_clone(b, "/u", "usr", e);
 }
 

@@ -8,7 +8,8 @@
  *   /s        what must look like /sys, and an empty folder for masks, read-only
  *   /t        skeleton of a box's root: /etc, /home/user, links into /usr
  *   /p        without root only: the host's /proc, so that boxes may mount their own
- *   /b /l /r  where a box puts its disk, its template layer and its root, in its own namespace */
+ *   /b /l /r  where a box puts its disk, its template layer and its root, in its own namespace
+ *   /k0 ...   where it puts further layers */
 #pragma once
 #include "base/err.h"
 #include <stdint.h>

@@ -358,12 +358,3 @@ void seccomp_fini(struct seccomp *sc)
 	free(sc->code);
 	*sc = (struct seccomp){ 0 };
 }
-
-int seccomp_apply(const struct seccomp *sc, struct err *e)
-{
-	const struct sock_fprog prog = { .len = sc->len, .filter = sc->code };
-
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0)
-		return err_sys(e, "load a filter of %u instructions", sc->len);
-	return 0;
-}

@@ -33,7 +33,8 @@ static const struct link {
 static int make_dirs(int stage, struct err *e)
 {
 	static const char *const dirs[] = { "u", "d", "d/pts", "d/shm", "s", "s/empty", "s/sys",
-					    "t", "b", "l",     "r" };
+					    "t", "b", "l",     "r",	 "k0", "k1",
+					    "k2", "k3" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(dirs); i++)
 		if (mkdirat(stage, dirs[i], 0755) < 0)

@@ -116,6 +116,11 @@ int user_become_init(struct birth *b, struct err *e)
 	return verify_ids(JAIL_INIT_ID, JAIL_INIT_ID, e);
 }
 
+int user_become_user(struct err *e)
+{
+	return set_ids(JAIL_USER, JAIL_USER, e) < 0 ? -1 : verify_ids(JAIL_USER, JAIL_USER, e);
+}
+
 int user_new_keyring(struct birth *b, struct err *e)
 {
 	(void)b;

@@ -15,3 +15,6 @@ must_check int user_own_namespace(struct err *e);
 /* Inside ids 0..65535 are base..base+65535 outside. Host id 0 is never in the map. With a base of 0,
  * in a keeper without root, the box's user is the keeper's own id and there is no other. */
 must_check int user_write_maps(int proc, pid_t pid, uint32_t uid_base, struct err *e);
+
+/* The box's own user, for good: no groups, both ids, read back. In the box's user namespace. */
+must_check int user_become_user(struct err *e);

@@ -86,6 +86,8 @@ void death_seen(struct keeper *k, struct kbox *b)
 	if (b->death.fd >= 0)
 		waitid((idtype_t)P_PIDFD, (id_t)b->death.fd, &si, WEXITED | WNOHANG | __WALL);
 	keeper_unwatch(k, &b->death);
+	if (b->home)
+		seed_home_died(k, b);
 	if (b->meta.about.state == WIRE_BOX_POOLED)
 		pool_drop(k, b);
 	b->meta.about.state = WIRE_BOX_DYING;

@@ -8,6 +8,7 @@
 #include "jail/user.h"
 #include "keeper/disk.h"
 #include "keeper/meta.h"
+#include "keeper/stock.h"
 #include "keeper/template.h"
 
 #include <errno.h>
@@ -148,7 +149,8 @@ int host_init(struct host *h, const char *run_dir, const char *state_dir, struct
 {
 	char name[24];
 
-	*h = (struct host){ .run = -1, .proc = -1, .init_exe = -1, .disks = -1, .lock = -1 };
+	*h = (struct host){ .run = -1, .proc = -1, .init_exe = -1, .disks = -1, .lock = -1,
+			     .stock = -1, .layers_dir = -1 };
 	h->rootless = geteuid() != 0;
 	harden(h->rootless);
 	if (h->rootless && user_own_namespace(e) < 0)
@@ -165,6 +167,11 @@ int host_init(struct host *h, const char *run_dir, const char *state_dir, struct
 	h->disks = disk_process_start(state_dir, e);
 	if (h->disks < 0)
 		return -1;
+	if (!h->rootless) {
+		h->stock = stock_start(state_dir, &h->layers_dir, e);
+		if (h->stock < 0)
+			return -1;
+	}
 	probe_host(&h->probe, !h->rootless);
 	cgroup_name(run_dir, name, sizeof(name));
 	if (cgroups_init(&h->cgroups, name, e) < 0 || check_layers(h, e) < 0)

@@ -20,6 +20,8 @@ struct host {
 	int self;        /* our own pidfd: children see by it whether we live */
 	int init_exe;    /* sealed memfd */
 	int disks;       /* socket to the disk process */
+	int stock;       /* to the stock process; -1: without root there are no layers */
+	int layers_dir;  /* the folder of the layers, or -1 */
 	int lock;        /* held while we are the keeper */
 };
 

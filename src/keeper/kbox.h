@@ -12,7 +12,7 @@
 struct client;
 
 struct source { /* what epoll hands back */
-	enum { SRC_LISTENER, SRC_CLIENT, SRC_BOX, SRC_MADE, SRC_TIMER, SRC_SIGNAL } kind;
+	enum { SRC_LISTENER, SRC_CLIENT, SRC_BOX, SRC_MADE, SRC_TIMER, SRC_SIGNAL, SRC_ZYGOTE, SRC_LAYER } kind;
 	int fd; /* JAIL_FD_HIGH or above, unless the keeper's own */
 };
 
@@ -22,6 +22,8 @@ struct kbox {
 	int init;            /* connection to init while nobody has taken it, else -1 */
 	uint32_t over_cpu, by_operator;
 	int metered; /* given out with a CPU time limit: the keeper watches it */
+	unsigned lane; /* of the pool: which seed waits in it; 0: none */
+	int home;      /* a zygote's: nobody will ever be given it */
 	int changing; /* its limits are, on a maker */
 	int unread; /* whoever ends it does not want its figures */
 	struct wire_counted last; /* figures, read just before its cgroups went */

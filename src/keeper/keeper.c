@@ -167,6 +167,7 @@ static void on_timer(struct keeper *k)
 		return;
 	death_retry(k);
 	death_meter(k);
+	seed_tend(k);
 	pool_refill(k);
 }
 
@@ -190,7 +191,7 @@ static void on_made(struct keeper *k)
 /* Only whole seconds matter here, so it is looked at once per wake. */
 static void leave_if_idle(struct keeper *k)
 {
-	unsigned taken = k->boxes.count - k->pooled - k->pool_making;
+	unsigned taken = k->boxes.count - k->pooled - k->pool_making - k->homes;
 
 	if (taken || k->nclients)
 		k->busy_ns = now_ns();
@@ -221,6 +222,12 @@ static void dispatch(struct keeper *k, struct source *s)
 		break;
 	case SRC_TIMER:
 		on_timer(k);
+		break;
+	case SRC_ZYGOTE:
+		seed_news(k, (struct zygote *)s);
+		break;
+	case SRC_LAYER:
+		layer_answered(k, s);
 		break;
 	case SRC_SIGNAL:
 		if (read(s->fd, &si, sizeof(si)) == (ssize_t)sizeof(si))
@@ -257,8 +264,10 @@ static void drain(struct keeper *k)
 	struct kbox *b;
 
 	for (;;) {
-		while ((b = pool_take(k)) != NULL)
-			death_kill(k, b);
+		seed_end_all(k);
+		for (unsigned i = 0; i < SEED_LANES; i++)
+			while ((b = pool_take(k, i)) != NULL)
+				death_kill(k, b);
 		if (!maker_busy(k->maker) && !any_dying(k))
 			return;
 		if (epoll_wait(k->epoll, &ev, 1, 1000) > 0)
@@ -329,6 +338,8 @@ static int start(struct keeper *k, const struct options *o, struct err *e)
 	if (host_init(&k->host, o->run_dir, o->state_dir, e) < 0)
 		return -1;
 	k->common = pool_common_limits(k);
+	for (unsigned i = 0; i < SEED_LANES; i++)
+		k->zygotes[i].src.fd = -1;
 	k->pool_depth = o->pool;
 	k->idle_exit_s = o->idle_exit_s;
 	k->busy_ns = now_ns();

@@ -8,6 +8,8 @@
 #include "base/own.h"
 #include "jail/launch.h"
 #include "keeper/disk.h"
+#include "keeper/seed.h"
+#include "keeper/stock.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -193,6 +195,16 @@ static int warm_up(const struct kbox *b, struct err *e)
 	return sock_send(b->init, &forget, sizeof(forget), NULL, 0, NULL, 0, e);
 }
 
+static int start_seed(const struct kbox *b, const struct seed_kind *kind, struct err *e)
+{
+	struct wire_seed told = { .head = sock_head(WIRE_SEED, 0) };
+	char words[160];
+	int n = snprintf(words, sizeof(words), "%s%c%s", kind->program, 0, kind->script);
+
+	snprintf(told.program, sizeof(told.program), "%s", kind->program);
+	return sock_send(b->init, &told, sizeof(told), words, (size_t)n + 1, NULL, 0, e);
+}
+
 static int mount_volumes(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
 {
 	for (; sp->nvolumes < b->meta.nmounts; sp->nvolumes++) {
@@ -202,6 +214,21 @@ static int mount_volumes(const struct host *h, const struct kbox *b, struct spec
 		if (disk_volume_mount(h->disks, m->id, m->flags & WIRE_MOUNT_RO,
 				      &sp->volumes[sp->nvolumes].mount, e) < 0)
 			return -1;
+	}
+	return 0;
+}
+
+/* The launch has to know which of them bring something for /usr, which is a mount of its own. */
+static int mount_layers(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
+{
+	for (; sp->nlowers < b->meta.nlayers; sp->nlowers++) {
+		struct jail_lower *l = &sp->lowers[sp->nlowers];
+		auto_fd int usr = -1;
+
+		if (stock_mount(h->stock, b->meta.layer[sp->nlowers], &l->mount, e) < 0)
+			return -1;
+		usr = openat(l->mount, "usr", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		l->has_usr = usr >= 0;
 	}
 	return 0;
 }
@@ -221,6 +248,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		.init_exe = h->init_exe,
 		.listener = -1,
 		.landlock_abi = h->probe.landlock_abi,
+		.seeded = b->lane != 0,
 		.allow_root = !h->rootless,
 		.filter = &h->filter,
 		.without = j->without,
@@ -236,16 +264,26 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		made = disk_make(h->disks, sp.disk_bytes, sp.disk_files, sp.uid_base, &sp.disk, e);
 	if (made == 0)
 		made = mount_volumes(h, b, &sp, e);
+	if (made == 0)
+		made = mount_layers(h, b, &sp, e);
 	if (made == 0 && b->meta.cgroup[0] && !j->cgroup)
 		made = make_cgroup(h, b, &sp, e);
 	if (made == 0)
 		made = launch(h, b, &sp, e);
 	if (made == 0 && j->warm)
 		made = warm_up(b, e);
+	if (made == 0 && j->orders >= 0)
+		made = zygote_plant(j->orders, seed_kinds[j->lane].program, b, &sp, j->seed_without, e);
+	if (made == 0 && j->starts)
+		made = start_seed(b, j->starts, e);
+	if (made == 0 && j->home_of)
+		made = zygote_start(h, b, j->home_of->program, j->home_of->name, &j->zygote, e);
 	for (int i = 0; !j->cgroup && i < sp.ntasks; i++)
 		close(sp.tasks[i]);
 	while (sp.nvolumes > 0)
 		close(sp.volumes[--sp.nvolumes].mount);
+	while (sp.nlowers > 0)
+		close(sp.lowers[--sp.nlowers].mount);
 	own_close_fd(&sp.disk);
 	own_close_fd(&sp.cgroup);
 	return made;
@@ -257,6 +295,7 @@ static void do_job(const struct host *h, struct job *j)
 	if ((j->work ? j->work : make)(h, j, &j->err) == 0)
 		j->err.kind = ERR_NONE;
 	end_late(j->cgroup);
+	own_close_fd(&j->orders);
 	if (j->box)
 		j->box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
 }
@@ -330,6 +369,16 @@ void maker_stop(struct maker *m)
 int maker_fd(const struct maker *m)
 {
 	return m->back;
+}
+
+struct job *job_new(void)
+{
+	struct job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		abort();
+	j->orders = -1;
+	return j;
 }
 
 static struct late_cgroup *new_late(void)

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "keeper/host.h"
 #include "keeper/kbox.h"
+#include "keeper/zygote.h"
 #include <pthread.h>
 
 /* Cgroups that the loop makes while a maker clones (v1). */
@@ -26,7 +27,12 @@ struct job {
 	void (*back)(struct keeper *k, struct job *take_job);
 	struct kbox *box;
 	struct late_cgroup *cgroup; /* NULL: none, or the maker makes it */
-	uint64_t without; /* test builds */
+	uint64_t without, seed_without; /* test builds */
+	unsigned lane; /* of the pool it is for, or would have been */
+	int orders; /* -1, or a zygote's socket: have it fork a seed into the box */
+	const struct seed_kind *starts;  /* have init start this seed in it */
+	const struct seed_kind *home_of; /* start this zygote in the box */
+	struct zygote_birth zygote;      /* and here it is */
 	int for_pool, warm; /* warm: run something in it before it is needed */
 	uint64_t client;  /* who waits for it, and for what request */
 	uint32_t ref;
@@ -42,6 +48,8 @@ struct job {
 	uint64_t began_ns;
 	struct job *next;
 };
+
+struct job *job_new(void); /* empty; never NULL */
 
 struct maker;
 must_check int maker_start(struct maker **out, const struct host *h, unsigned threads, struct err *e);

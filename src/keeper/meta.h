@@ -5,7 +5,7 @@
 #include "wire/wire.h"
 #include <stdint.h>
 
-#define META_MAGIC 0x32786f62 /* "box2" */
+#define META_MAGIC 0x33786f62 /* "box3" */
 
 struct meta {
 	uint32_t magic;
@@ -14,8 +14,9 @@ struct meta {
 	uint64_t start_time;  /* of init: tells it from a later process of the same pid */
 	uint64_t boot;        /* hash of the boot id: ids of another boot mean nothing */
 	struct wire_box about;
-	uint32_t nmounts, pad;
+	uint32_t nmounts, nlayers;
 	struct wire_mount mounts[WIRE_MOUNTS];
+	char layer[WIRE_LAYERS][WIRE_LAYER_ID];
 };
 
 /* All relative to the run folder's descriptor. */

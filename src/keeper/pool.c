@@ -38,9 +38,9 @@ int pool_fits(const struct keeper *k, const struct wire_limits *want)
 	       kbox_disk_in_memory(want);
 }
 
-struct kbox *pool_take(struct keeper *k)
+struct kbox *pool_take(struct keeper *k, unsigned lane)
 {
-	struct kbox *b = k->pool;
+	struct kbox *b = k->lanes[lane].first;
 
 	if (b)
 		pool_drop(k, b);
@@ -50,29 +50,34 @@ struct kbox *pool_take(struct keeper *k)
 
 void pool_add(struct keeper *k, struct kbox *b)
 {
+	struct lane *l = &k->lanes[b->lane];
+
 	b->next = NULL;
-	if (k->pool_last)
-		k->pool_last->next = b;
+	if (l->last)
+		l->last->next = b;
 	else
-		k->pool = b;
-	k->pool_last = b;
+		l->first = b;
+	l->last = b;
+	l->pooled++;
 	k->pooled++;
 }
 
 void pool_drop(struct keeper *k, struct kbox *b)
 {
+	struct lane *l = &k->lanes[b->lane];
 	struct kbox *before = NULL;
 
-	for (struct kbox *at = k->pool; at; before = at, at = at->next) {
+	for (struct kbox *at = l->first; at; before = at, at = at->next) {
 		if (at != b)
 			continue;
 		if (before)
 			before->next = b->next;
 		else
-			k->pool = b->next;
-		if (k->pool_last == b)
-			k->pool_last = before;
+			l->first = b->next;
+		if (l->last == b)
+			l->last = before;
 		b->next = NULL;
+		l->pooled--;
 		k->pooled--;
 		return;
 	}
@@ -89,12 +94,14 @@ int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *l
 	if (id_new(id, e) < 0 || (!k->host.rootless && range_take(&k->ranges, &uid_base, e) < 0))
 		return -1;
 	j->box = kbox_new(&k->boxes, id);
+	j->box->lane = j->lane;
 	about = &j->box->meta.about;
 	about->head = sock_head(WIRE_BOX, 0);
 	about->limits = *lim;
 	about->layers = k->host.layers;
 	about->state = WIRE_BOX_MAKING;
 	about->uid_base = uid_base;
+	about->seeded = j->lane != 0;
 	about->created_ns = clock_ns(CLOCK_REALTIME);
 	snprintf(about->template, sizeof(about->template), "base");
 	j->box->meta.magic = META_MAGIC;
@@ -105,6 +112,8 @@ int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *l
 	if (w) {
 		j->box->meta.nmounts = w->nmounts;
 		memcpy(j->box->meta.mounts, w->mounts, sizeof(w->mounts));
+		j->box->meta.nlayers = w->nlayers;
+		memcpy(j->box->meta.layer, w->layer, sizeof(w->layer));
 	}
 	maker_give(k->maker, j);
 	return 0;
@@ -116,25 +125,50 @@ int pool_begin(struct keeper *k, struct job *j, const struct wire_limits *lim, i
 	return pool_begin_with(k, j, lim, own_cgroup, NULL, e);
 }
 
-static int give_one(struct keeper *k, struct err *e)
+/* A seed's process lives in the box before anybody takes it, so the box has its cgroups at birth. */
+static int give_one(struct keeper *k, unsigned lane, struct err *e)
 {
-	struct job *j = calloc(1, sizeof(*j));
+	struct lane *l = &k->lanes[lane];
+	struct job *j = job_new();
 
-	if (!j)
-		abort();
 	j->for_pool = 1;
-	j->warm = k->pooled * 2 >= k->pool_depth; /* while others are waiting for it, it is late already */
-	if (pool_begin(k, j, &k->common, k->host.cgroups.version == 2, e) < 0) {
+	seed_for_job(k, j, lane);
+	j->warm = !lane && l->pooled * 2 >= l->depth; /* while others are waiting for it, it is late already */
+	if (pool_begin(k, j, &k->common, lane || k->host.cgroups.version == 2, e) < 0) {
+		own_close_fd(&j->orders);
 		free(j);
 		return -1;
 	}
+	l->making++;
 	k->pool_making++;
+	return 0;
+}
+
+/* 1: not now, a request is being served; but it is not nearly empty either. */
+static int may_wait(struct keeper *k, const struct lane *l, uint64_t now)
+{
+	if (now >= k->quiet_ns || (l->pooled + l->making) * 2 <= l->depth)
+		return 0;
+	keeper_wake_in(k, (unsigned)((k->quiet_ns - now) / 1000000 + 1));
+	return 1;
+}
+
+static int refill_lane(struct keeper *k, unsigned lane, uint64_t now, struct err *e)
+{
+	struct lane *l = &k->lanes[lane];
+
+	if (lane && !seed_ready(k, lane))
+		return 0;
+	if (l->pooled + l->making >= l->depth || may_wait(k, l, now))
+		return 0;
+	while (l->pooled + l->making < l->depth)
+		if (give_one(k, lane, e) < 0)
+			return -1;
 	return 0;
 }
 
 void pool_refill(struct keeper *k)
 {
-	unsigned have = k->pooled + k->pool_making;
 	uint64_t now = now_ns();
 	struct err e;
 
@@ -144,13 +178,10 @@ void pool_refill(struct keeper *k)
 		keeper_wake_in(k, PAUSE_MS);
 		return;
 	}
-	if (now < k->quiet_ns && have * 2 > k->pool_depth) {
-		keeper_wake_in(k, (unsigned)((k->quiet_ns - now) / 1000000 + 1));
-		return;
-	}
+	k->lanes[0].depth = k->pool_depth;
 	spare_refill(k);
-	for (; have < k->pool_depth; have++)
-		if (give_one(k, &e) < 0) {
+	for (unsigned i = 0; i < SEED_LANES; i++)
+		if (refill_lane(k, i, now, &e) < 0) {
 			pool_failed(k, &e);
 			return;
 		}
@@ -182,7 +213,7 @@ void pool_about(const struct keeper *k, struct wire_about *out)
 {
 	*out = (struct wire_about){
 		.layers = k->host.layers,
-		.boxes = k->boxes.count - k->pooled - k->pool_making,
+		.boxes = k->boxes.count - k->pooled - k->pool_making - k->homes,
 		.pooled = k->pooled,
 		.making = maker_busy(k->maker),
 		.pool_depth = k->pool_depth,
@@ -199,7 +230,7 @@ void pool_filled(struct keeper *k)
 {
 	struct wire_about a;
 
-	if (!k->filler.client || k->pooled < k->pool_depth)
+	if (!k->filler.client || k->lanes[0].pooled < k->pool_depth)
 		return;
 	pool_about(k, &a);
 	a.head = sock_head(WIRE_ABOUT, k->filler.ref);

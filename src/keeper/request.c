@@ -166,29 +166,45 @@ int request_too_many(struct keeper *k, struct client *c, const struct frame *f)
 	return 1;
 }
 
-static void create_new(struct keeper *k, struct client *c, const struct wire_create *w,
-		       const struct wire_limits *limits)
+static void create_new(struct keeper *k, const struct waiter *who, const struct wire_create *w,
+		       const struct wire_limits *limits, unsigned lane)
 {
-	struct job *j = calloc(1, sizeof(*j));
+	struct job *j = job_new();
 	struct err e;
 
-	if (!j)
-		abort();
-	j->client = c->number;
-	j->ref = w->head.ref;
+	j->client = who->client;
+	j->ref = who->ref;
 	j->without = w->without;
+	j->seed_without = w->seed_without;
+	seed_for_job(k, j, lane);
 	if (pool_begin_with(k, j, limits,
 			    k->host.cgroups.version != 0 && !(w->head.flags & WIRE_CREATE_IDLE), w,
 			    &e) < 0) {
-		client_error(k, c->number, w->head.ref, &e);
+		client_error(k, who->client, who->ref, &e);
+		own_close_fd(&j->orders);
 		free(j);
 	}
+}
+
+/* The box was to have a seed, and that failed: a seed is a wish, so a plain one is made instead. */
+static void create_plain(struct keeper *k, const struct job *j)
+{
+	const struct meta *m = &j->box->meta;
+	struct waiter who = { j->client, j->ref };
+	struct wire_create w = { .without = j->without, .nmounts = m->nmounts, .nlayers = m->nlayers };
+
+	fprintf(stderr, "atoll: keeper: %s; made without it\n", j->err.msg);
+	memcpy(w.mounts, m->mounts, sizeof(w.mounts));
+	memcpy(w.layer, m->layer, sizeof(w.layer));
+	create_new(k, &who, &w, &m->about.limits, 0);
 }
 
 static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 {
 	const struct wire_create *w = (const struct wire_create *)f;
 	struct wire_limits limits = resolve(k, &w->limits);
+	struct waiter who = { c->number, f->ref };
+	unsigned lane = seed_lane(w->seed);
 	int idle = !!(f->flags & WIRE_CREATE_IDLE);
 	struct kbox *b;
 	struct err e;
@@ -198,18 +214,22 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		refuse(k, c, f, ERR_NOT_FOUND, "no such template; there is: base");
 		return;
 	}
-	if (limits_sane(k, &limits, &e) < 0 || volume_check(k, w, &e) < 0) {
+	if (limits_sane(k, &limits, &e) < 0 || volume_check(k, w, &e) < 0 ||
+	    layer_check(k, w, &e) < 0) {
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	b = f->flags & WIRE_CREATE_COLD || w->without || w->nmounts || !pool_fits(k, &limits)
+	if (lane && !seed_wanted(k, lane))
+		lane = 0; /* still loading, or not to be had */
+	b = f->flags & WIRE_CREATE_COLD || w->without || w->seed_without || w->nmounts || w->nlayers ||
+			    !pool_fits(k, &limits)
 		    ? NULL
-		    : pool_take(k);
+		    : pool_take(k, lane);
 	if (!b && request_too_many(k, c, f))
 		return;
 	if (!b) {
 		k->misses++;
-		create_new(k, c, w, &limits);
+		create_new(k, &who, w, &limits, lane);
 		return;
 	}
 	k->hits++;
@@ -226,8 +246,14 @@ void request_made(struct keeper *k, struct job *take_job)
 	struct kbox *b = j->box;
 	struct err e = j->err;
 
-	if (j->for_pool)
+	if (j->home_of) {
+		seed_home_made(k, j);
+		return;
+	}
+	if (j->for_pool) {
+		k->lanes[j->lane].making--;
 		k->pool_making--;
+	}
 	if (!e.kind && keeper_watch(k, &b->death, &e) == 0) {
 		b->meta.about.state = j->for_pool ? WIRE_BOX_POOLED : WIRE_BOX_MAKING;
 		/* The pid is on disk before anybody holds the box: now, or in hand_over(). */
@@ -243,8 +269,12 @@ void request_made(struct keeper *k, struct job *take_job)
 			return;
 		}
 	}
+	if (j->for_pool && j->lane)
+		seed_failed(k, j->lane);
 	if (j->for_pool)
 		pool_failed(k, &e);
+	else if (j->lane && !j->seed_without)
+		create_plain(k, j);
 	else
 		client_error(k, j->client, j->ref, &e);
 	death_kill(k, b);
@@ -392,6 +422,8 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f)
 		[WIRE_COUNTERS] = on_counters, [WIRE_BOXES] = on_boxes, [WIRE_INFO] = on_info,
 		[WIRE_FILL] = on_fill, [WIRE_LIMIT] = limit_request,
 		[WIRE_VOLUME_MAKE] = volume_request, [WIRE_VOLUME_DROP] = volume_request,
+		[WIRE_LAYER_MAKE] = layer_request, [WIRE_LAYER_CHECK] = layer_request,
+		[WIRE_LAYER_DROP] = layer_request,
 	};
 
 	if (f->type >= ARRAY_LEN(handlers) || !handlers[f->type]) {

@@ -2,7 +2,9 @@
  *   keeper.c   start, loop, clients          request.c  what a client may ask
  *   limit.c    other limits for a living box
  *   volume.c   named disks that outlive boxes
+ *   layer.c    read-only layers, named by what is in them
  *   pool.c     boxes made before they are asked for
+ *   seed.c     interpreters loaded before they are asked for
  *   spare.c    cgroups made before they are asked for
  *   death.c    the end of a box, and what is remembered of it
  *   sweep.c    what an earlier keeper left */
@@ -12,6 +14,7 @@
 #include "keeper/kbox.h"
 #include "keeper/maker.h"
 #include "keeper/range.h"
+#include "keeper/seed.h"
 #include "wire/wire.h"
 
 #define OBITUARIES 1024
@@ -36,8 +39,13 @@ struct keeper {
 	unsigned idle_exit_s; /* 0: stay */
 	uint64_t busy_ns;     /* last time there was a taken box or a client */
 
-	struct kbox *pool, *pool_last; /* made, waiting, all alike; oldest first */
-	unsigned pooled, pool_depth, pool_making;
+	struct lane {
+		struct kbox *first, *last; /* made, waiting, all alike; oldest first */
+		unsigned pooled, depth, making;
+	} lanes[SEED_LANES];       /* of the pool: 0 plain boxes, others with a seed */
+	unsigned pooled, pool_depth, pool_making; /* of all lanes; the plain one's depth */
+	struct zygote zygotes[SEED_LANES];
+	unsigned homes;            /* boxes of theirs */
 	uint64_t quiet_ns;         /* no refill before this moment: a request is being served, ... */
 	uint64_t pause_ns;         /* ... or the last try has failed */
 	struct wire_limits common; /* limits of pooled boxes */
@@ -51,6 +59,7 @@ struct keeper {
 	struct wire_counted obituary[OBITUARIES];
 	unsigned obituary_next;
 	unsigned metered; /* boxes with a CPU time limit */
+	struct layer_job *layer_jobs; /* orders to the stock that are under way */
 };
 
 /* keeper.c */
@@ -75,13 +84,19 @@ void volume_request(struct keeper *k, struct client *c, const struct frame *f);
 /* May this box have the volumes it asks for, now? */
 must_check int volume_check(struct keeper *k, const struct wire_create *w, struct err *e);
 
+/* layer.c */
+void layer_request(struct keeper *k, struct client *c, const struct frame *f);
+void layer_answered(struct keeper *k, struct source *s);
+/* May this box have the layers it asks for? */
+must_check int layer_check(const struct keeper *k, const struct wire_create *w, struct err *e);
+
 /* limit.c */
 void limit_request(struct keeper *k, struct client *c, const struct frame *f);
 
 /* pool.c */
 struct wire_limits pool_common_limits(const struct keeper *k);
 int pool_fits(const struct keeper *k, const struct wire_limits *want);
-struct kbox *pool_take(struct keeper *k); /* NULL: empty */
+struct kbox *pool_take(struct keeper *k, unsigned lane); /* NULL: empty */
 void pool_add(struct keeper *k, struct kbox *b);
 void pool_drop(struct keeper *k, struct kbox *b); /* taken, or it died while waiting */
 void pool_refill(struct keeper *k);

@@ -51,6 +51,10 @@ const struct template_row template_etc[] = {
 };
 const unsigned template_netc = ARRAY_LEN(template_etc);
 
+extern const struct driver_image {
+	const char *name, *bytes, *end;
+} driver_images[]; /* the last one has no name */
+
 #define DEPTH_MAX 8
 #define FILE_MAX_BYTES (4 << 20)
 
@@ -134,14 +138,18 @@ static int copy_allowed(int etc, const char *path, struct err *e)
 	return sub_from < 0 ? 0 : copy_entry(sub_from, sub_to, slash + 1, 0, e);
 }
 
-static int write_file(int dir, const char *name, const char *text, struct err *e)
+static int write_bytes(int dir, const char *name, const char *bytes, size_t n, struct err *e)
 {
 	auto_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	size_t n = strlen(text);
 
-	if (fd < 0 || write(fd, text, n) != (ssize_t)n || fchmod(fd, 0644) < 0)
+	if (fd < 0 || write(fd, bytes, n) != (ssize_t)n || fchmod(fd, 0644) < 0)
 		return err_sys(e, "write %s", name);
 	return 0;
+}
+
+static int write_file(int dir, const char *name, const char *text, struct err *e)
+{
+	return write_bytes(dir, name, text, strlen(text), e);
 }
 
 /* The host's system users keep their names (files in /usr belong to some); people do not. */
@@ -196,7 +204,8 @@ static const struct place {
 } places[] = {
 	{ "dev", 0755, 0 },      { "etc", 0755, 0 },       { "home", 0755, 0 },
 	{ "home/user", 0755, 1000 },                       { "media", 0755, 0 },
-	{ "mnt", 0755, 0 },      { "opt", 0755, 0 },       { "proc", 0755, 0 },
+	{ "mnt", 0755, 0 },      { "opt", 0755, 0 },       { "opt/atoll", 0755, 0 },
+	{ "proc", 0755, 0 },
 	{ "root", 0700, 0 },     { "run", 0755, 0 },       { "srv", 0755, 0 },
 	{ "sys", 0755, 0 },      { "tmp", 01777, 0 },      { "usr", 0755, 0 },
 	{ "var", 0755, 0 },      { "var/cache", 0755, 0 }, { "var/lib", 0755, 0 },
@@ -230,6 +239,19 @@ static int link_merged(int dir, struct err *e)
 	return 0;
 }
 
+/* The programs that run cells: drivers.S. */
+static int write_drivers(int dir, struct err *e)
+{
+	auto_fd int to = openat(dir, "opt/atoll", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (to < 0)
+		return err_sys(e, "open opt/atoll");
+	for (const struct driver_image *d = driver_images; d->name; d++)
+		if (write_bytes(to, d->name, d->bytes, (size_t)(d->end - d->bytes), e) < 0)
+			return -1;
+	return 0;
+}
+
 int template_base(int dir, int one_id, struct err *e)
 {
 	auto_fd int etc = -1;
@@ -242,7 +264,7 @@ int template_base(int dir, int one_id, struct err *e)
 	for (unsigned i = 0; i < template_netc; i++)
 		if (copy_allowed(etc, template_etc[i].path, e) < 0)
 			return err_in(e, "template base: /etc/%s", template_etc[i].path);
-	if (write_etc(etc, e) < 0)
+	if (write_etc(etc, e) < 0 || write_drivers(dir, e) < 0)
 		return err_in(e, "template base");
 	return 0;
 }

@@ -1,39 +1,68 @@
-/* lang.c - see lang.h. A new language is a row. */
+/* lang.c - see lang.h. A new language is a file in src/lang/runtimes/. */
 #include "lang/lang.h"
+#include "base/buf.h"
 #include "base/own.h"
+#include "lang/runtime.h"
 
+#include <ctype.h>
+#include <regex.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
-const struct lang lang_rows[] = {
-	{ "python", ".py", "python3 python", "python3", { 0 }, { "/usr/bin/python3", "@" } },
-	{ "node", ".js .mjs .cjs", "node nodejs", "nodejs", { 0 }, { "/usr/bin/node", "@" } },
-	{ "bash", ".sh .bash", "bash sh dash", "bash", { 0 }, { "/usr/bin/bash", "@" } },
-	{ "c", ".c", "", "gcc libc-dev", { "/usr/bin/cc", "-O2", "-o", "%", "@", "-lm" }, { "%" } },
-	{ "c++", ".cc .cpp .cxx", "", "g++", { "/usr/bin/g++", "-O2", "-o", "%", "@" }, { "%" } },
-	{ "go", ".go", "", "golang-go", { "/usr/bin/go", "build", "-o", "%", "@" }, { "%" } },
-	{ "java", ".java", "", "default-jdk-headless", { 0 }, { "/usr/bin/java", "@" } },
-	{ "ruby", ".rb", "ruby", "ruby", { 0 }, { "/usr/bin/ruby", "@" } },
-	{ "perl", ".pl", "perl", "perl", { 0 }, { "/usr/bin/perl", "@" } },
-	{ "php", ".php", "php", "php-cli", { 0 }, { "/usr/bin/php", "@" } },
-	{ "lua", ".lua", "lua", "lua5.4", { 0 }, { "/usr/bin/lua", "@" } },
-	{ "r", ".R .r", "Rscript", "r-base-core", { 0 }, { "/usr/bin/Rscript", "@" } },
-};
-const unsigned lang_nrows = ARRAY_LEN(lang_rows);
+enum { MOST_LANGS = 64, TEXT_LOOKED_AT = 64 * 1024 };
+#define HEAP "{heap}"
 
-static int in_list(const char *list, const char *word, size_t len)
+/* ---- the rows ---- */
+
+static struct lang rows[MOST_LANGS];
+static unsigned nrows;
+
+/* What does not parse is a fault of this executable, and its unit test would have said so. */
+static void read_rows(void)
 {
-	for (; len && *list; list += strcspn(list, " "), list += *list == ' ')
-		if (strcspn(list, " ") == len && !memcmp(list, word, len))
+	struct err e;
+
+	for (const struct runtime_image *i = runtime_images; i < runtime_images_end; i++) {
+		if (nrows == MOST_LANGS ||
+		    runtime_read(&rows[nrows], i->name, i->text, (size_t)(i->end - i->text), &e) < 0)
+			abort();
+		nrows++;
+	}
+}
+
+unsigned lang_count(void)
+{
+	if (!nrows)
+		read_rows();
+	return nrows;
+}
+
+const struct lang *lang_at(unsigned i)
+{
+	return i < lang_count() ? &rows[i] : NULL;
+}
+
+/* ---- which one ---- */
+
+static int in_list(const char *const *list, const char *word, size_t len)
+{
+	for (; *list; list++)
+		if (strlen(*list) == len && !memcmp(*list, word, len))
 			return 1;
 	return 0;
 }
 
 const struct lang *lang_named(const char *name)
 {
-	for (unsigned i = 0; i < lang_nrows; i++)
-		if (!strcmp(lang_rows[i].name, name))
-			return &lang_rows[i];
+	for (unsigned i = 0; i < lang_count(); i++) {
+		if (!strcasecmp(rows[i].name, name))
+			return &rows[i];
+		for (const char *const *a = rows[i].aliases; *a; a++)
+			if (!strcasecmp(*a, name))
+				return &rows[i];
+	}
 	return NULL;
 }
 
@@ -57,22 +86,33 @@ static const struct lang *by_first_line(const char *head, size_t len)
 		word = slash ? slash + 1 : word;
 		if (at - word == 3 && !memcmp(word, "env", 3))
 			continue;
-		for (unsigned i = 0; i < lang_nrows; i++)
-			if (in_list(lang_rows[i].interpreters, word, (size_t)(at - word)))
-				return &lang_rows[i];
+		for (unsigned i = 0; i < lang_count(); i++)
+			if (in_list(rows[i].interpreters, word, (size_t)(at - word)))
+				return &rows[i];
 		return NULL;
 	}
 	return NULL;
 }
 
-const struct lang *lang_of(const char *file_name, const char *head, size_t head_len)
+static const char *ending_of(const char *file_name)
 {
 	const char *dot = strrchr(file_name, '.');
 
-	if (dot && dot != file_name && !strchr(dot, '/'))
-		for (unsigned i = 0; i < lang_nrows; i++)
-			if (in_list(lang_rows[i].endings, dot, strlen(dot)))
-				return &lang_rows[i];
+	return dot && dot != file_name && !strchr(dot, '/') ? dot : NULL;
+}
+
+int lang_has_ending(const struct lang *l, const char *file_name)
+{
+	const char *dot = ending_of(file_name);
+
+	return dot && in_list(l->endings, dot, strlen(dot));
+}
+
+const struct lang *lang_of(const char *file_name, const char *head, size_t head_len)
+{
+	for (unsigned i = 0; i < lang_count(); i++)
+		if (lang_has_ending(&rows[i], file_name))
+			return &rows[i];
 	if (head_len > 2 && !memcmp(head, "#!", 2))
 		return by_first_line(head, head_len);
 	return NULL;
@@ -84,9 +124,11 @@ int lang_is_program(const char *head, size_t head_len)
 	       (head_len > 2 && !memcmp(head, "#!", 2));
 }
 
+/* ---- is it here ---- */
+
 const char *lang_program(const struct lang *l)
 {
-	return l->compile[0] ? l->compile[0] : l->run[0];
+	return l->version[0];
 }
 
 int lang_present(const struct lang *l)
@@ -94,13 +136,305 @@ int lang_present(const struct lang *l)
 	return access(lang_program(l), X_OK) == 0;
 }
 
-unsigned lang_command(const char *const row[LANG_ARGS], const char *source, const char *binary,
-		      const char *out[LANG_ARGS + 1])
+void lang_install(const struct lang *l, struct buf *out)
+{
+	if (!l->apt[0]) {
+		buf_puts(out, l->how);
+		return;
+	}
+	buf_puts(out, "sudo apt-get install");
+	for (const char *const *p = l->apt; *p; p++)
+		buf_printf(out, " %s", *p);
+}
+
+/* ---- versions ---- */
+
+const char *lang_pin(const char *wanted, char out_name[LANG_NAME + 1])
+{
+	const char *at = strchr(wanted, '@');
+
+	snprintf(out_name, LANG_NAME + 1, "%.*s", at ? (int)(at - wanted) : LANG_NAME, wanted);
+	return at ? at + 1 : "";
+}
+
+static size_t number_length(const char *s, const char *end, int *out_dots)
+{
+	const char *at = s;
+
+	*out_dots = 0;
+	while (at < end && (isdigit((unsigned char)*at) ||
+			    (*at == '.' && at + 1 < end && isdigit((unsigned char)at[1])))) {
+		*out_dots += *at == '.';
+		at++;
+	}
+	return (size_t)(at - s);
+}
+
+void lang_version_in(const char *said, size_t len, char out[LANG_VERSION + 1])
+{
+	const char *end = said + len;
+	int dots;
+
+	out[0] = 0;
+	for (const char *at = said; at < end; at++) {
+		size_t n = isdigit((unsigned char)*at) ? number_length(at, end, &dots) : 0;
+
+		if (n && (dots || !out[0]))
+			snprintf(out, LANG_VERSION + 1, "%.*s", (int)(n < LANG_VERSION ? n : LANG_VERSION),
+				 at);
+		if (n && dots)
+			return;
+		at += n ? n - 1 : 0;
+	}
+}
+
+int lang_pin_fits(const char *pin, const char *version)
+{
+	size_t n = strlen(pin);
+
+	return !strncmp(pin, version, n) && (!version[n] || version[n] == '.');
+}
+
+/* ---- commands ---- */
+
+const char *const *lang_compiler(const struct lang *l, const char *wanted)
+{
+	if (!wanted)
+		return l->compile;
+	for (const struct lang_list *c = l->compilers; c->key; c++)
+		if (!strcasecmp(c->key, wanted))
+			return c->values;
+	return NULL;
+}
+
+/* Adds the value of the {place} that begins here; returns its length in the word, 0: none does. */
+static size_t put_place(struct buf *out, const char *at, const struct lang_job *job)
+{
+	const char *slash = strrchr(job->source, '/'), *dot = ending_of(job->source);
+	size_t all = strlen(job->source);
+	const struct {
+		const char *name, *value;
+		size_t len;
+	} places[] = {
+		{ "{source}", job->source, all },
+		{ "{stem}", job->source, dot ? (size_t)(dot - job->source) : all },
+		{ "{dir}", slash ? job->source : ".",
+		  slash > job->source ? (size_t)(slash - job->source) : 1 },
+		{ "{program}", job->program, strlen(job->program) },
+		{ "{unit}", job->unit, job->unit ? strlen(job->unit) : 0 },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(places); i++) {
+		if (strncmp(at, places[i].name, strlen(places[i].name)) != 0)
+			continue;
+		buf_add(out, places[i].value, places[i].len);
+		return strlen(places[i].name);
+	}
+	if (strncmp(at, HEAP, strlen(HEAP)) != 0)
+		return 0;
+	/* The rest is for code, stacks and files, which are memory in a box, too. */
+	buf_printf(out, "%llu", (unsigned long long)(job->memory * 6 / 10 >> 20));
+	return strlen(HEAP);
+}
+
+static void put_word(struct buf *out, const char *word, const struct lang_job *job)
+{
+	while (*word) {
+		size_t n = *word == '{' ? put_place(out, word, job) : 0;
+
+		if (!n) {
+			n = strcspn(word + 1, "{") + 1;
+			buf_add(out, word, n);
+		}
+		word += n;
+	}
+	buf_putc(out, 0);
+}
+
+static unsigned put_all(struct buf *out, const char *const *words)
 {
 	unsigned n = 0;
 
-	for (; n < LANG_ARGS && row[n]; n++)
-		out[n] = !strcmp(row[n], "@") ? source : !strcmp(row[n], "%") ? binary : row[n];
-	out[n] = NULL;
+	for (; words && words[n]; n++)
+		buf_add(out, words[n], strlen(words[n]) + 1);
 	return n;
+}
+
+static unsigned put_words(struct buf *out, const char *const *row, const struct lang_job *job)
+{
+	const char *const alone[] = { job->source, NULL };
+	unsigned n = 0;
+
+	for (; *row; row++) {
+		if (!strcmp(*row, "{sources}"))
+			n += put_all(out, job->sources ? job->sources : alone);
+		else if (!strcmp(*row, "{packages}"))
+			n += put_all(out, job->packages);
+		else if (job->memory || !strstr(*row, HEAP))
+			put_word(out, *row, job), n++;
+	}
+	return n;
+}
+
+const char **lang_words(const char *const *row, const struct lang_job *job,
+			const char *const *args)
+{
+	auto_buf struct buf text = { 0 };
+	unsigned n = put_words(&text, row, job);
+	const char **argv;
+	char *at;
+
+	n += put_all(&text, args);
+	argv = calloc(1, (n + 1) * sizeof(*argv) + text.len);
+	if (!argv)
+		abort();
+	at = (char *)(argv + n + 1);
+	memcpy(at, buf_str(&text), text.len);
+	for (unsigned i = 0; i < n; i++, at += strlen(at) + 1)
+		argv[i] = at;
+	return argv;
+}
+
+/* ---- names that are in the text ---- */
+
+/* The last group of the last match in text (the first, with first set); its length, 0: no match. */
+static size_t find_name(const char *pattern, const char *text, int first, const char **out)
+{
+	regmatch_t m[10];
+	size_t len = 0;
+	regex_t re;
+	int flags = 0;
+
+	if (!pattern || regcomp(&re, pattern, REG_EXTENDED | REG_NEWLINE) != 0)
+		return 0;
+	while (re.re_nsub < ARRAY_LEN(m) && regexec(&re, text, ARRAY_LEN(m), m, flags) == 0) {
+		*out = text + m[re.re_nsub].rm_so;
+		len = (size_t)(m[re.re_nsub].rm_eo - m[re.re_nsub].rm_so);
+		text += m[0].rm_eo ? m[0].rm_eo : 1;
+		flags = text[-1] == '\n' ? 0 : REG_NOTBOL;
+		if (first || !*text)
+			break;
+	}
+	regfree(&re);
+	return len;
+}
+
+/* A bounded copy with an end. The caller frees it. */
+static char *some_of(const char *text, size_t len)
+{
+	char *copy = strndup(text, len < TEXT_LOOKED_AT ? len : TEXT_LOOKED_AT);
+
+	if (!copy)
+		abort();
+	return copy;
+}
+
+static void cut_at_begin(const struct lang_unit *u, char *text)
+{
+	regmatch_t m;
+	regex_t re;
+
+	if (!u->begin || regcomp(&re, u->begin, REG_EXTENDED | REG_NEWLINE) != 0)
+		return;
+	if (regexec(&re, text, 1, &m, 0) == 0)
+		text[m.rm_so] = 0;
+	regfree(&re);
+}
+
+void lang_unit_of(const struct lang *l, const char *file_name, const char *text, size_t len,
+		  char out[LANG_UNIT])
+{
+	auto_free char *copy = some_of(text, len);
+	const char *slash = strrchr(file_name, '/'), *base = slash ? slash + 1 : file_name, *name = base,
+		   *outer = "", *dot = ending_of(base);
+	size_t n, nouter = find_name(l->unit.outer, copy, 1, &outer);
+
+	cut_at_begin(&l->unit, copy);
+	n = find_name(l->unit.name, copy, 0, &name);
+	if (!n) {
+		name = base;
+		n = dot ? (size_t)(dot - base) : strlen(base);
+	}
+	snprintf(out, LANG_UNIT, "%.*s%s%.*s", nouter < 120 ? (int)nouter : 120, outer,
+		 nouter ? "." : "", n < 120 ? (int)n : 120, name);
+}
+
+void lang_file_of(const struct lang *l, const char *text, size_t len, char out[LANG_UNIT])
+{
+	auto_free char *copy = some_of(text, len);
+	const char *name = "";
+	size_t n = find_name(l->unit.forced, copy, 1, &name);
+
+	if (n && n < 120)
+		snprintf(out, LANG_UNIT, "%.*s%s", (int)n, name, l->endings[0]);
+	else
+		snprintf(out, LANG_UNIT, "%s", l->file);
+}
+
+/* ---- seeds ---- */
+
+static int is_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Does this line import one of them? "import a.b, c as d" and "from a import b" do. */
+static int imports(const char *line, const char *end, const char *const *names)
+{
+	int from;
+
+	while (line < end && (*line == ' ' || *line == '\t'))
+		line++;
+	from = end - line > 5 && !memcmp(line, "from ", 5);
+	if (!from && (end - line <= 7 || memcmp(line, "import ", 7) != 0))
+		return 0;
+	line += from ? 5 : 7;
+	while (line < end) {
+		const char *word;
+
+		while (line < end && !is_word(*line))
+			line++;
+		for (word = line; line < end && is_word(*line);)
+			line++;
+		if (line > word && in_list(names, word, (size_t)(line - word)))
+			return 1;
+		if (from)
+			return 0;
+		while (line < end && *line != ',' && *line != ';')
+			line++;
+	}
+	return 0;
+}
+
+const char *lang_seed(const struct lang *l, const char *source, size_t len)
+{
+	const char *end = source + (len < TEXT_LOOKED_AT ? len : TEXT_LOOKED_AT);
+
+	for (const struct lang_list *s = l->seed_when; s->key; s++) {
+		const char *at = source;
+
+		while (at < end) {
+			const char *stop = memchr(at, '\n', (size_t)(end - at));
+
+			stop = stop ? stop : end;
+			if (imports(at, stop, s->values))
+				return s->key;
+			at = stop + 1;
+		}
+	}
+	return l->seed;
+}
+
+int lang_seed_known(const char *name)
+{
+	for (unsigned i = 0; i < lang_count(); i++) {
+		const struct lang *l = lang_at(i);
+
+		if (l->seed && !strcmp(l->seed, name))
+			return 1;
+		for (const struct lang_list *w = l->seed_when; w && w->key; w++)
+			if (!strcmp(w->key, name))
+				return 1;
+	}
+	return 0;
 }

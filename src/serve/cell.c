@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 const struct cell_row cell_rows[] = {
@@ -37,6 +38,36 @@ const struct cell_row cell_rows[] = {
 };
 const unsigned cell_nrows = ARRAY_LEN(cell_rows);
 
+/* It speaks with boxes and with the internet, and believes neither. What it has to know of this
+ * machine (resolv.conf, hosts) it has read before. */
+const struct cell_row cell_egress_rows[] = {
+	{ "read write readv writev close", "bytes" },
+	{ "socket connect accept4 recvmsg sendmsg recvfrom sendto shutdown getsockopt setsockopt "
+	  "getsockname getpeername",
+	  "connections (socket: AF_INET and AF_INET6 only); not bind, not listen" },
+	{ "epoll_create1 epoll_ctl epoll_wait epoll_pwait eventfd2 poll ppoll timerfd_create "
+	  "timerfd_settime",
+	  "waiting" },
+	{ "mmap munmap mprotect mremap madvise brk", "memory" },
+	{ "fcntl ioctl futex getpid gettid tgkill exit exit_group restart_syscall rt_sigaction "
+	  "rt_sigprocmask rt_sigreturn sigaltstack",
+	  "descriptors that do not wait, its end" },
+	{ "clock_gettime clock_nanosleep gettimeofday nanosleep time getrandom", "time, randomness" },
+};
+const unsigned cell_negress_rows = ARRAY_LEN(cell_egress_rows);
+
+static int allow_sockets(scmp_filter_ctx ctx, int nr)
+{
+	static const uint32_t families[] = { AF_INET, AF_INET6 };
+	int rc = 0;
+
+	/* The kernel looks at 32 bits; so do we. */
+	for (unsigned i = 0; i < ARRAY_LEN(families) && rc == 0; i++)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 1,
+				      SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, families[i]));
+	return rc;
+}
+
 static int allow(scmp_filter_ctx ctx, const char *name)
 {
 	int nr = seccomp_syscall_resolve_name(name), rc;
@@ -46,20 +77,22 @@ static int allow(scmp_filter_ctx ctx, const char *name)
 	if (!strcmp(name, "clone"))
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 1,
 				      SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+	else if (!strcmp(name, "socket"))
+		rc = allow_sockets(ctx, nr);
 	else
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
 	return rc == -EEXIST ? 0 : rc;
 }
 
-static int load_filter(struct err *e)
+static int load_filter(const struct cell_row *rows, unsigned nrows, struct err *e)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int rc = ctx ? 0 : -ENOMEM;
 
-	for (unsigned i = 0; i < cell_nrows && rc == 0; i++) {
+	for (unsigned i = 0; i < nrows && rc == 0; i++) {
 		char calls[512], *rest = NULL;
 
-		snprintf(calls, sizeof(calls), "%s", cell_rows[i].calls);
+		snprintf(calls, sizeof(calls), "%s", rows[i].calls);
 		for (char *c = strtok_r(calls, " ", &rest); c && rc == 0; c = strtok_r(NULL, " ", &rest))
 			rc = allow(ctx, c);
 	}
@@ -71,7 +104,7 @@ static int load_filter(struct err *e)
 	seccomp_release(ctx);
 	if (rc < 0) {
 		errno = -rc;
-		return err_sys(e, "the front's system call filter");
+		return err_sys(e, "the system call filter");
 	}
 	return 0;
 }
@@ -102,5 +135,16 @@ int cell_enter(uid_t uid, gid_t gid, const char *folder, struct err *e)
 	}
 	if (landlock_confine(folder, e) < 0)
 		return err_in(e, "front");
-	return load_filter(e);
+	return load_filter(cell_rows, cell_nrows, e) < 0 ? err_in(e, "front") : 0;
+}
+
+int cell_enter_egress(uid_t uid, gid_t gid, struct err *e)
+{
+	if (drop(uid, gid, e) < 0)
+		return err_in(e, "egress");
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return err_sys(e, "egress: no new privileges");
+	if (landlock_confine(NULL, e) < 0 || load_filter(cell_egress_rows, cell_negress_rows, e) < 0)
+		return err_in(e, "egress");
+	return 0;
 }

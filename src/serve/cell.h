@@ -1,5 +1,6 @@
-/* cell.h - the walls around the front: an uid of its own, one folder, few system calls.
- * Owns: the table of calls. A step that fails ends the start. */
+/* cell.h - the walls around the front and egress: an uid of its own, one folder or none, few system
+ * calls.
+ * Owns: the tables of calls. A step that fails ends the start. */
 #pragma once
 #include "base/err.h"
 #include <sys/types.h>
@@ -8,9 +9,14 @@
  * (uid_t)-1: stays who it is. Call it before the first thread and the first foreign byte. */
 must_check int cell_enter(uid_t uid, gid_t gid, const char *folder, struct err *e);
 
+/* The same for egress: no file at all, and sockets of the internet only. */
+must_check int cell_enter_egress(uid_t uid, gid_t gid, struct err *e);
+
 struct cell_row {
 	const char *calls; /* separated by spaces */
 	const char *why;
 };
 extern const struct cell_row cell_rows[];
 extern const unsigned cell_nrows;
+extern const struct cell_row cell_egress_rows[];
+extern const unsigned cell_negress_rows;

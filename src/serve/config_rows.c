@@ -2,6 +2,7 @@
  * nowhere else: files, environment, flags, `atoll config` and the manual's test read these rows. */
 #include "serve/config.h"
 #include "base/own.h"
+#include "egress/rule.h"
 #include "serve/addr.h"
 
 #include <ctype.h>
@@ -50,6 +51,30 @@ static int check_domain(const char *text, struct err *e)
 		return err_set(e, ERR_INVALID,
 			       "'%.40s' is no host name; write it like box.example.org or *.example.org", text);
 	return 0;
+}
+
+static int check_rule(const char *text, struct err *e)
+{
+	struct rule r;
+
+	return rule_parse(&r, text, e);
+}
+
+static int check_registry(const char *text, struct err *e)
+{
+	struct rule r;
+
+	return rule_of_url(&r, text, e);
+}
+
+static int check_dns(const char *text, struct err *e)
+{
+	struct rule r;
+
+	if (rule_parse(&r, text, e) == 0 && !r.below && rule_is_literal(r.host))
+		return 0;
+	return err_set(e, ERR_INVALID, "'%.40s' is no server; write it like 192.0.2.53 or [2001:db8::53]:53",
+		       text);
 }
 
 static int check_origin(const char *text, struct err *e)
@@ -182,6 +207,51 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_NETWORK] = { "network.default", CONFIG_CHOICE, "off", "ATOLL_NETWORK",
 		.words = networks, .reload = 1, .project = 1,
 		.help = "network of a box that asked for none" },
+
+	[CONFIG_EGRESS_ALLOW] = { "egress.allow", CONFIG_LIST, NULL, "ATOLL_EGRESS_ALLOW",
+		.check = check_rule, .reload = 1,
+		.help = "hosts that boxes may ask for: name, name:port, *.name; none: no box has a way out" },
+	[CONFIG_EGRESS_INTERNAL] = { "egress.allow_internal", CONFIG_LIST, NULL, "ATOLL_EGRESS_INTERNAL",
+		.check = check_rule, .reload = 1,
+		.help = "the same, and their addresses may be those of a private network or this machine" },
+	[CONFIG_EGRESS_DNS] = { "egress.dns", CONFIG_LIST, NULL, "ATOLL_EGRESS_DNS",
+		.check = check_dns, .reload = 1,
+		.help = "servers that know their names; none: those of /etc/resolv.conf" },
+	[CONFIG_EGRESS_IN] = { "egress.bytes_in", CONFIG_SIZE, "16G", "ATOLL_EGRESS_IN",
+		.highest = NO_END, .reload = 1,
+		.help = "what a box may receive in its life" },
+	[CONFIG_EGRESS_OUT] = { "egress.bytes_out", CONFIG_SIZE, "1G", "ATOLL_EGRESS_OUT",
+		.highest = NO_END, .reload = 1,
+		.help = "what a box may send in its life" },
+	[CONFIG_EGRESS_CONNECTIONS] = { "egress.connections", CONFIG_COUNT, "64", "ATOLL_EGRESS_CONNECTIONS",
+		.lowest = 1, .highest = 1024, .reload = 1,
+		.help = "connections of a box at once; more wait" },
+	[CONFIG_EGRESS_IDLE] = { "egress.idle", CONFIG_TIME, "2m", "ATOLL_EGRESS_IDLE",
+		.lowest = 100, .highest = DAY_MS, .reload = 1,
+		.help = "a connection without a byte either way ends then" },
+	[CONFIG_PIP_INDEX] = { "packages.pip_index", CONFIG_TEXT, NULL, "ATOLL_PIP_INDEX",
+		.check = check_registry, .reload = 1,
+		.help = "where Python packages come from; none: nowhere" },
+	[CONFIG_NPM_REGISTRY] = { "packages.npm_registry", CONFIG_TEXT, NULL, "ATOLL_NPM_REGISTRY",
+		.check = check_registry, .reload = 1, .help = "the same for npm" },
+	[CONFIG_APT_MIRRORS] = { "packages.apt_mirrors", CONFIG_LIST, NULL, "ATOLL_APT_MIRRORS",
+		.check = check_registry, .reload = 1, .help = "the same for apt" },
+	[CONFIG_GEM_SOURCE] = { "packages.gem_source", CONFIG_TEXT, NULL, "ATOLL_GEM_SOURCE",
+		.check = check_registry, .reload = 1, .help = "the same for gem" },
+	[CONFIG_CARGO_INDEX] = { "packages.cargo_index", CONFIG_TEXT, NULL, "ATOLL_CARGO_INDEX",
+		.check = check_registry, .reload = 1, .help = "the same for cargo" },
+	[CONFIG_GO_PROXY] = { "packages.go_proxy", CONFIG_TEXT, NULL, "ATOLL_GO_PROXY",
+		.check = check_registry, .reload = 1, .help = "the same for go" },
+	[CONFIG_PACKAGES_HOSTS] = { "packages.hosts", CONFIG_LIST, NULL, "ATOLL_PACKAGES_HOSTS", .check = check_rule,
+		.reload = 1, .help = "hosts that installs may reach besides the registry's own; as in egress.allow" },
+	[CONFIG_PACKAGES_MIRROR] = { "packages.mirror", CONFIG_TEXT, NULL, "ATOLL_PACKAGES_MIRROR",
+		.reload = 1, .help = "volume of team default with a mirror: its folders pip, npm, gem" },
+	[CONFIG_PACKAGES_CACHE] = { "packages.cache_bytes", CONFIG_SIZE, "10G", "ATOLL_PACKAGES_CACHE",
+		.highest = 16 * TIB, .reload = 1,
+		.help = "what installed packages may take on the disk; none: no end" },
+	[CONFIG_PACKAGES_TIMEOUT] = { "packages.timeout", CONFIG_TIME, "30s", "ATOLL_PACKAGES_TIMEOUT",
+		.lowest = 1000, .highest = 3600000, .reload = 1,
+		.help = "the longest that a package manager may take" },
 
 	[CONFIG_QUOTA_BOXES] = { "quota.boxes", CONFIG_COUNT, "none", "ATOLL_QUOTA_BOXES",
 		.highest = 1000000, .reload = 1,

@@ -177,9 +177,8 @@ static void runtimes(const struct patient *p, struct finding *f)
 	char have[120] = "", lack[120] = "";
 
 	(void)p;
-	for (unsigned i = 0; i < lang_nrows; i++)
-		add_word(lang_present(&lang_rows[i]) ? have : lack, sizeof(have),
-			 lang_rows[i].name);
+	for (unsigned i = 0; i < lang_count(); i++)
+		add_word(lang_present(lang_at(i)) ? have : lack, sizeof(have), lang_at(i)->name);
 	say(f, *have ? GOOD : POOR, "%s%s%s", *have ? have : "none", *lack ? "; not here: " : "",
 	    lack);
 	if (!*have)

@@ -17,16 +17,20 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "egress/rule.h"
 #include "fleet/batch.h"
 #include "http/tls.h"
 #include "serve/cell.h"
+#include "serve/sluice.h"
 #include "wire/sock.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 struct front {
 	const struct front_start *start;
@@ -51,6 +55,14 @@ static void ask_keeper(struct fleet *f)
 	post_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
 }
 
+static void ask_way(struct gate *g)
+{
+	struct front *x = g->user;
+	struct frame ask = sock_head(WIRE_WAY, 0);
+
+	post_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
+}
+
 static void keeper_came(struct front *x, int take_fd)
 {
 	struct wire_fill fill = { .head = sock_head(WIRE_FILL, 0),
@@ -68,6 +80,8 @@ static void warden_says(struct post *p, const struct frame *f, size_t len, int *
 	(void)len;
 	if (f->type == WIRE_FD && *fd >= 0)
 		keeper_came(x, steal_fd(fd));
+	else if (f->type == WIRE_WAY && *fd >= 0)
+		gate_connect(&x->api.fleet.gate, steal_fd(fd));
 	else if (f->type == WIRE_DONE) {
 		fleet_alone(&x->api.fleet, !timer_pending(&x->drain));
 		batches_alone(x->api.batches);
@@ -140,10 +154,86 @@ static void all_restored(struct fleet *f)
 	post_send(&x->warden, &done, sizeof(done), NULL, 0, -1);
 }
 
+/* Which interpreter the host has, and so every box: the file that its name leads to, and its size. One
+ * that is replaced has packages of its own. Before we enter our cell, where it cannot be seen. */
+static const char *host_runtime(enum package_manager m, char out[64])
+{
+	static const char *const programs[PM_COUNT] = { [PM_PIP] = "/usr/bin/python3",
+							[PM_NPM] = "/usr/bin/node",
+							[PM_GEM] = "/usr/bin/ruby" };
+	char real[PATH_MAX];
+	const char *name;
+	struct stat st;
+
+	out[0] = 0;
+	if (!programs[m] || !realpath(programs[m], real) || stat(real, &st) < 0)
+		return out;
+	name = strrchr(real, '/') + 1;
+	if (m == PM_GEM) /* gems live below the version of the language: ruby3.1 is 3.1.0 */
+		snprintf(out, 64, "%.20s.0 %lld", name + strspn(name, "ruby"), (long long)st.st_size);
+	else
+		snprintf(out, 64, "%.30s %lld", name, (long long)st.st_size);
+	return out;
+}
+
+/* Whom an install may reach: the registry, and where it keeps its files. */
+static const char *install_hosts(const struct config *c, const char *url, const char **out_trusted)
+{
+	const char *const *more = config_list(c, CONFIG_PACKAGES_HOSTS);
+	json_t *all = json_array();
+	char text[RULE_TEXT], *dump;
+	struct rule r;
+	struct err e;
+
+	*out_trusted = NULL;
+	if (rule_of_url(&r, url, &e) == 0) {
+		json_array_append_new(all, json_string(rule_text(&r, text)));
+		if (strncmp(url, "http://", 7) == 0)
+			*out_trusted = strdup(r.host);
+	}
+	for (; more && *more; more++)
+		json_array_append_new(all, json_string(*more));
+	dump = json_dumps(all, JSON_COMPACT);
+	json_decref(all);
+	return dump; /* as long as we live */
+}
+
+static struct packages_conf packages_settings(const struct config *c)
+{
+	static char runtimes[PM_COUNT][64];
+	struct packages_conf conf = {
+		.install.source = { [PM_PIP] = config_text(c, CONFIG_PIP_INDEX),
+				    [PM_NPM] = config_text(c, CONFIG_NPM_REGISTRY),
+				    [PM_GEM] = config_text(c, CONFIG_GEM_SOURCE) },
+		.install.mirror = config_text(c, CONFIG_PACKAGES_MIRROR),
+		.cache_bytes = config_number(c, CONFIG_PACKAGES_CACHE),
+		.timeout_ms = config_number(c, CONFIG_PACKAGES_TIMEOUT),
+	};
+
+	for (int m = 0; m < PM_COUNT; m++)
+		conf.install.runtime[m] = host_runtime((enum package_manager)m, runtimes[m]);
+	for (int m = 0; m < PM_COUNT; m++)
+		if (conf.install.source[m])
+			conf.install.hosts[m] = install_hosts(c, conf.install.source[m],
+							      &conf.install.trusted[m]);
+	return conf;
+}
+
 static uint64_t or_default(uint64_t n)
 {
 	return n ? n : WIRE_DEFAULT;
 }
+
+static const char *const proxy_names[] = { "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy" };
+static const struct {
+	enum config_key key;
+	const char *name;
+} way_sources[] = {
+	{ CONFIG_PIP_INDEX, "PIP_INDEX_URL" },
+	{ CONFIG_NPM_REGISTRY, "NPM_CONFIG_REGISTRY" },
+	{ CONFIG_GO_PROXY, "GOPROXY" },
+};
+static const char *way_env[ARRAY_LEN(proxy_names) + 2 + ARRAY_LEN(way_sources) + 1];
 
 static struct fleet_conf fleet_settings(const struct front_start *s)
 {
@@ -162,7 +252,32 @@ static struct fleet_conf fleet_settings(const struct front_start *s)
 			    .cpu_milli = (uint32_t)or_default(config_number(c, CONFIG_BOX_CPU)),
 			    .pids = (uint32_t)or_default(config_number(c, CONFIG_BOX_PIDS)) },
 		.layer_names = s->layer_names,
+		.packages = packages_settings(c),
+		.way_env = way_env,
 	};
+}
+
+/* What package managers look at in a box with a way out. */
+static void set_way_env(const struct config *c)
+{
+	static char proxy[4][64], found[ARRAY_LEN(way_sources)][600];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < ARRAY_LEN(proxy_names); i++, n++) {
+		snprintf(proxy[i], sizeof(proxy[i]), "%s=http://127.0.0.1:%d", proxy_names[i], GATE_PORT);
+		way_env[n] = proxy[i];
+	}
+	way_env[n++] = "NO_PROXY=localhost,127.0.0.1,::1";
+	way_env[n++] = "no_proxy=localhost,127.0.0.1,::1";
+	for (unsigned i = 0; i < ARRAY_LEN(way_sources); i++) {
+		const char *from = config_text(c, way_sources[i].key);
+
+		if (!from)
+			continue;
+		snprintf(found[i], sizeof(found[i]), "%s=%.500s", way_sources[i].name, from);
+		way_env[n++] = found[i];
+	}
+	way_env[n] = NULL;
 }
 
 static struct api_conf api_settings(const struct front_start *s)
@@ -263,7 +378,11 @@ static int open_oidc(const struct config *c, struct oidc **out, struct err *e)
 
 int front_check(const struct config *c, struct err *e)
 {
+	struct sluice_rules rules;
 	struct oidc *o;
+
+	if (sluice_rules(c, &rules, e) < 0)
+		return -1;
 
 	if (open_oidc(c, &o, e) < 0)
 		return -1;
@@ -275,10 +394,14 @@ static int begin(struct front *x, struct err *e)
 {
 	const struct front_start *s = x->start;
 	struct fleet_conf conf = fleet_settings(s);
+	static struct sluice_rules rules;
 	int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
 	char boot[64];
 
 	many_files();
+	set_way_env(s->config);
+	if (sluice_rules(s->config, &rules, e) < 0)
+		return -1;
 	if (read_boot(boot, e) < 0 || open_tls(x, e) < 0 ||
 	    open_oidc(s->config, &x->api.oidc, e) < 0 || loop_init(&x->loop, e) < 0 ||
 	    cell_enter(s->uid, s->gid, s->folder, e) < 0)
@@ -296,6 +419,10 @@ static int begin(struct front *x, struct err *e)
 	x->api.fleet.alone = s->alone;
 	x->api.fleet.on_ready = all_restored;
 	x->api.fleet.need_keeper = ask_keeper;
+	x->api.fleet.gate.user = x;
+	x->api.fleet.gate.need = rules.n ? ask_way : NULL;
+	x->api.conf.rules = rules.v;
+	x->api.conf.nrules = rules.n;
 	post_init(&x->warden, &x->loop, s->warden);
 	x->warden.on_frame = warden_says;
 	x->warden.on_gone = warden_left;
@@ -306,6 +433,7 @@ static int begin(struct front *x, struct err *e)
 	if (api_init(&x->api, e) < 0)
 		return -1;
 	ask_keeper(&x->api.fleet);
+	gate_begin(&x->api.fleet.gate);
 	return fleet_restore(&x->api.fleet, e);
 }
 

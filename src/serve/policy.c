@@ -14,6 +14,7 @@
 #include "jail/seccomp.h"
 #include "keeper/template.h"
 #include "serve/verbs.h"
+#include "seed/rows.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -66,6 +67,13 @@ static void exec_steps(struct page *p)
 {
 	for (unsigned i = 0; i < NROWS; i++)
 		row(p, inside_names[i], NULL, NULL);
+}
+
+static void seal_steps(struct page *p)
+{
+#define ROW(id, name, why) row(p, name, NULL, why);
+	SEAL_ROWS(ROW)
+#undef ROW
 }
 
 static void mount_rows(struct page *p, const struct mnt_row *rows, unsigned n)
@@ -167,6 +175,7 @@ static const struct section {
 	{ "layers", "the walls; without a mandatory one no box is made", layers },
 	{ "steps", "what the launcher does in the box before its init runs, in this order", steps },
 	{ "exec", "what init does in a child before the program runs, in this order", exec_steps },
+	{ "seal", "what an interpreter does that was forked into the box, before it is told anything", seal_steps },
 	{ "mounts", "what a box finds mounted", mounts },
 	{ "masks", "what of /proc is hidden or read-only", masks },
 	{ "namespaces", "counters of the user namespace, set once", counters },
@@ -275,9 +284,9 @@ const struct verb verb_policy = {
 	.group = "Machine",
 	.usage = "[SECTION...]",
 	.summary = "print the walls of a box and the reason for each",
-	.notes = "Sections: layers steps exec mounts masks namespaces etc capabilities limits\n"
+	.notes = "Sections: layers steps exec seal mounts masks namespaces etc capabilities limits\n"
 		 "devices landlock seccomp.",
-	.words = "layers steps exec mounts masks namespaces etc capabilities limits devices "
+	.words = "layers steps exec seal mounts masks namespaces etc capabilities limits devices "
 		 "landlock seccomp",
 	.max_words = ARRAY_LEN(sections),
 	.examples = examples,

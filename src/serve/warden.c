@@ -19,6 +19,7 @@
 #include "serve/bring.h"
 #include "serve/front.h"
 #include "serve/home.h"
+#include "serve/sluice.h"
 #include "serve/seat.h"
 #include "serve/verbs.h"
 #include "wire/sock.h"
@@ -44,6 +45,7 @@ struct front_process {
 	int link;        /* -1: it is ending */
 	int told;        /* to drain */
 	int wants_keeper; /* asked for one, and has none yet */
+	int wants_way;    /* asked for egress, and has none yet */
 	uint64_t tried_ns; /* when one was last looked for */
 };
 
@@ -59,6 +61,7 @@ struct warden {
 	int seat;
 	struct front_process fronts[FRONTS]; /* oldest first */
 	unsigned nfronts;
+	struct sluice sluice;
 	int upgraded; /* we came into being by an upgrade */
 	int ready;    /* the newest serves */
 	int leaving;
@@ -198,6 +201,7 @@ static _Noreturn void be_front(struct warden *w, int link)
 	signal(SIGUSR2, SIG_IGN);
 	signal(SIGINT, SIG_IGN); /* Ctrl-C reaches both; the warden says when */
 	own_close_fd(&w->signals);
+	own_close_fd(&w->sluice.link);
 	/* Or the others would not see the end of the warden. The seat stays open: it is ours, too. */
 	for (unsigned i = 0; i < w->nfronts; i++)
 		own_close_fd(&w->fronts[i].link);
@@ -307,11 +311,13 @@ static void front_says(struct warden *w, struct front_process *f)
 
 	if (n <= 0) { /* it is ending; its pid tells how */
 		own_close_fd(&f->link);
-		f->wants_keeper = 0;
+		f->wants_keeper = f->wants_way = 0;
 		return;
 	}
 	if (said->type == WIRE_INFO)
 		f->wants_keeper = 1;
+	else if (said->type == WIRE_WAY)
+		f->wants_way = 1;
 	else if (said->type == WIRE_DONE && f == newest(w))
 		say_ready(w);
 }
@@ -358,6 +364,7 @@ static void take_over(struct warden *w)
 	config_fini(&w->config);
 	w->config = fresh;
 	set_up_log(&w->config);
+	sluice_apply(&w->sluice, &w->config);
 	if (start_front(w, &e) < 0)
 		log_error("reload", LOG_E(&e));
 }
@@ -407,7 +414,9 @@ static void reap(struct warden *w)
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (sluice_ended(&w->sluice, pid))
+			continue;
 		for (unsigned i = 0; i < w->nfronts; i++)
 			if (w->fronts[i].pid == pid) {
 				int was_newest = i + 1 == w->nfronts;
@@ -417,6 +426,7 @@ static void reap(struct warden *w)
 					replace_front(w, status);
 				break;
 			}
+	}
 }
 
 static void on_signal(struct warden *w)
@@ -471,6 +481,21 @@ static int hand_keepers(struct warden *w)
 	return waiting;
 }
 
+/* Egress is there as long as somebody may want it, and whoever asked for it is connected. */
+static int hand_ways(struct warden *w)
+{
+	int waiting = !w->leaving && sluice_tend(&w->sluice);
+
+	for (unsigned i = 0; i < w->nfronts; i++) {
+		struct front_process *f = &w->fronts[i];
+
+		if (f->wants_way && f->link >= 0 && sluice_hand(&w->sluice, f->link) == 0)
+			f->wants_way = 0;
+		waiting |= f->wants_way && w->sluice.rules.n;
+	}
+	return waiting;
+}
+
 static void watch(struct warden *w)
 {
 	while (!w->leaving || w->nfronts) {
@@ -480,7 +505,7 @@ static void watch(struct warden *w)
 
 		for (unsigned i = 0; i < n; i++)
 			p[i + 1] = (struct pollfd){ .fd = w->fronts[i].link, .events = POLLIN };
-		rc = poll(p, n + 1, hand_keepers(w) ? AGAIN_MS / 4 : -1);
+		rc = poll(p, n + 1, hand_keepers(w) | hand_ways(w) ? AGAIN_MS / 4 : -1);
 		if (rc < 0 && errno != EINTR)
 			return;
 		if (rc <= 0)
@@ -553,6 +578,7 @@ static int begin(struct warden *w, struct err *e)
 		return err_sys(e, "setenv");
 	if (w->upgraded)
 		retire_keeper();
+	sluice_apply(&w->sluice, &w->config);
 	return start_front(w, e);
 }
 
@@ -563,6 +589,7 @@ static int run_serve(const struct cli *cli, const struct args *a)
 	struct err e;
 
 	w.argv = cli->argv;
+	sluice_init(&w.sluice, geteuid() == 0);
 	if (begin(&w, &e) < 0) {
 		trouble_what(&t, err_kind_name(e.kind), "%s", e.msg);
 		trouble_hint(&t, "settings", "atoll config show --origin");

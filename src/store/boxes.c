@@ -34,7 +34,7 @@ int store_box_state_parse(const char *text, enum store_box_state *out)
 #define CHANGING                                                                                   \
 	"name, session, boot, state, on_timeout, ends_ns, idle_since_ns, kept_until_ns, "          \
 	"ended_ns, cause, lifetime_ms, idle_ms, retention_ms, layers, mem_bytes, "                 \
-	"disk_bytes, disk_files, cpu_ms, cpu_milli, pids, metadata, env, volumes"
+	"disk_bytes, disk_files, cpu_ms, cpu_milli, pids, metadata, env, volumes, network"
 #define COLUMNS FIXED ", " CHANGING
 
 static void read_limits(struct sql *q, struct store_limits *l)
@@ -77,6 +77,7 @@ static void read_box(struct sql *q, void *row)
 	b->metadata = sql_get_dup(q);
 	b->env = sql_get_dup(q);
 	b->volumes = sql_get_dup(q);
+	b->network = sql_get_dup(q);
 }
 
 void store_box_fini(struct store_box *b)
@@ -84,7 +85,8 @@ void store_box_fini(struct store_box *b)
 	free(b->metadata);
 	free(b->env);
 	free(b->volumes);
-	b->metadata = b->env = b->volumes = NULL;
+	free(b->network);
+	b->metadata = b->env = b->volumes = b->network = NULL;
 }
 
 static void fini_row(void *row)
@@ -129,6 +131,7 @@ static void bind_changing(struct sql *q, const struct store_box *b)
 	sql_json(q, b->metadata, "{}");
 	sql_json(q, b->env, "{}");
 	sql_json(q, b->volumes, "[]");
+	sql_json(q, b->network, "[]");
 }
 
 /* SQLite names the columns that clash. */
@@ -149,7 +152,7 @@ int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 {
 	auto_sql struct sql q =
 		sql(s, "INSERT INTO boxes (" COLUMNS ") VALUES (?, ?, ?, ?,"
-		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 
 	sql_text(&q, b->id);
 	sql_text(&q, b->team);
@@ -163,7 +166,7 @@ int store_box_update(struct store *s, const struct store_box *b, struct err *e)
 {
 	auto_sql struct sql q =
 		sql(s, "UPDATE boxes SET (" CHANGING ") ="
-		       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 		       " WHERE id = ?");
 
 	bind_changing(&q, b);

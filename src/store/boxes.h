@@ -36,6 +36,7 @@ struct store_box {
 	char *metadata; /* JSON object; NULL is {} */
 	char *env;      /* JSON object; NULL is {} */
 	char *volumes;  /* JSON array; NULL is [] */
+	char *network;  /* JSON array of the hosts it may reach; NULL is []: none */
 };
 void store_box_fini(struct store_box *b); /* frees its texts; fine on a zeroed one */
 

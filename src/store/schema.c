@@ -181,6 +181,31 @@ static const char first[] =
 	") STRICT;"
 	"CREATE INDEX idempotency_age ON idempotency (created_ns);";
 
+static const char contexts[] =
+	"CREATE TABLE contexts ("
+	" id TEXT PRIMARY KEY,"
+	" box TEXT NOT NULL,"
+	" language TEXT NOT NULL,"
+	" standing INTEGER NOT NULL,"
+	" created_ns INTEGER NOT NULL,"
+	" cwd TEXT NOT NULL,"
+	" env TEXT NOT NULL CONSTRAINT \"env is a JSON object\""
+	"  CHECK (json_valid(env) AND json_type(env) = 'object'),"
+	" run TEXT NOT NULL,"
+	" ref INTEGER NOT NULL,"
+	" cell INTEGER NOT NULL,"
+	" status TEXT NOT NULL,"
+	" from_stdout INTEGER NOT NULL,"
+	" from_stderr INTEGER NOT NULL,"
+	" from_channel INTEGER NOT NULL,"
+	" said INTEGER NOT NULL,"
+	" began_ns INTEGER NOT NULL,"
+	" deadline_ns INTEGER NOT NULL,"
+	" max_output INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX contexts_box ON contexts (box, created_ns, id);"
+	"CREATE UNIQUE INDEX contexts_standing ON contexts (box, language) WHERE standing;";
+
 static const char batches[] =
 	"CREATE TABLE batches ("
 	" id TEXT PRIMARY KEY,"
@@ -203,9 +228,33 @@ static const char batches[] =
 	"CREATE INDEX batches_live ON batches (created_ns, id) WHERE ended_ns = 0;"
 	"CREATE INDEX batches_ended ON batches (ended_ns) WHERE ended_ns > 0;";
 
+static const char network[] =
+	"ALTER TABLE boxes ADD COLUMN network TEXT NOT NULL DEFAULT '[]' CONSTRAINT"
+	" \"network is a JSON array\""
+	" CHECK (json_valid(network) AND json_type(network) = 'array');";
+
+static const char package_sets[] =
+	"CREATE TABLE package_sets ("
+	" key TEXT PRIMARY KEY,"
+	" manager TEXT NOT NULL,"
+	" runtime TEXT NOT NULL,"
+	" packages TEXT NOT NULL,"
+	" layer TEXT NOT NULL,"
+	" bytes INTEGER NOT NULL,"
+	" files INTEGER NOT NULL,"
+	" install_ms INTEGER NOT NULL,"
+	" uses INTEGER NOT NULL,"
+	" created_ns INTEGER NOT NULL,"
+	" used_ns INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX package_sets_layer ON package_sets (layer);";
+
 const char *const schema_steps[] = {
 	first,
+	contexts,
 	batches,
+	network,
+	package_sets,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -8,13 +8,16 @@
 #pragma once
 #include <stdint.h>
 
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 #define WIRE_MAX 65536 /* one frame, everything included */
 #define WIRE_FDS 8     /* descriptors that may ride on one frame */
 #define WIRE_ID 16     /* box id with its NUL, padded */
+#define WIRE_STREAMS 3 /* of an exec: 0 stdout or terminal, 1 stderr, 2 the channel */
 #define WIRE_MOUNTS 4  /* volumes that one box may have */
 #define WIRE_VOLUME_ID 32
 #define WIRE_PATH 120  /* where a volume is mounted */
+#define WIRE_LAYERS 4  /* read-only layers that one box may have */
+#define WIRE_LAYER_ID 72 /* 64 hexadecimal digits with their NUL, padded */
 
 struct frame {
 	uint8_t version; /* WIRE_VERSION */
@@ -35,6 +38,9 @@ enum wire_type {
 	WIRE_LIMIT,      /* struct wire_limit: other limits for a living box -> BOX, no fd */
 	WIRE_VOLUME_MAKE, /* struct wire_volume -> DONE: an empty disk by that name */
 	WIRE_VOLUME_DROP, /* struct wire_volume -> DONE; refused while a box has it */
+	WIRE_LAYER_MAKE,  /* struct wire_layer_make -> LAYER: a folder of a box, for others to have */
+	WIRE_LAYER_CHECK, /* struct wire_layer -> LAYER; ERROR: it is not what its id says */
+	WIRE_LAYER_DROP,  /* struct wire_layer -> DONE; refused while a box has it */
 	/* keeper -> client */
 	WIRE_BOX = 16, /* struct wire_box + fd */
 	WIRE_GONE,     /* struct wire_counted: the last figures of a box that is no more */
@@ -42,14 +48,17 @@ enum wire_type {
 	WIRE_LISTED,   /* tail: struct wire_box each; empty: no more */
 	WIRE_ABOUT,    /* struct wire_about */
 	WIRE_ERROR,    /* struct wire_error; from init and the file worker too */
+	WIRE_LAYER,    /* struct wire_layer, with its figures */
 	/* keeper -> init */
 	WIRE_ADOPT = 32, /* fds: write "0" into each to enter the box's cgroups, then drop them */
 	WIRE_KEEP,       /* the keeper has recorded you: outlive it */
+	WIRE_SEED,       /* struct wire_seed + fd: an interpreter waits in you, on that socket; or tail: start
+			  * this one, which will */
 	/* client -> init */
 	WIRE_START = 48, /* struct wire_start, tail: argv, env, cwd; or the tail in one memfd */
 	WIRE_SIGNAL,     /* struct wire_signal */
 	WIRE_RESIZE,     /* struct wire_resize */
-	WIRE_STDIN,      /* tail: bytes; an empty tail closes it */
+	WIRE_STDIN,      /* tail: bytes; an empty tail closes it. WIRE_STDIN_CHANNEL: to the channel */
 	WIRE_CREDIT,     /* struct wire_credit: you may send this stream up to this offset */
 	WIRE_READ,       /* struct wire_credit with from: (re)attach this connection -> READING */
 	WIRE_FORGET,     /* drop a finished exec and its logs */
@@ -61,11 +70,12 @@ enum wire_type {
 	WIRE_STOP,       /* end every program, keep the files -> DONE once all are reaped */
 	WIRE_LEAVE,      /* no more output of this exec to this connection; its EXIT still comes */
 	WIRE_LAY,        /* struct wire_put, tail: path NUL bytes: a file, before anything was started */
+	WIRE_LISTEN,     /* struct wire_connect      -> FD, listening on that port of 127.0.0.1 inside */
 	/* init -> client */
 	WIRE_STARTED = 64, /* struct wire_started */
 	WIRE_OUTPUT,       /* struct wire_output, tail: bytes */
 	WIRE_READING,      /* struct wire_reading: the offset that will really be served */
-	WIRE_ROOM,         /* struct wire_room: stdin bytes accepted so far + what fits now */
+	WIRE_ROOM,         /* struct wire_room: stdin bytes accepted so far + what fits now; flags as STDIN */
 	WIRE_EXIT,         /* struct wire_exit: the exec is over and drained */
 	WIRE_EXEC,         /* struct wire_exec */
 	WIRE_DONE,         /* end of a listing, or a request without another answer is done */
@@ -89,6 +99,12 @@ enum wire_type {
 	WIRE_ENTRY,     /* struct wire_entry, tail: name or path; of a link: NUL target */
 	WIRE_EVENT,     /* struct wire_event, tail: path below the watched folder; RENAME: path NUL path */
 	WIRE_HIT,       /* struct wire_hit, tail: path below the root; with a line: NUL some of it */
+	/* the way out: front <-> warden <-> egress, front <-> egress */
+	WIRE_WAY = 112,  /* front: egress, please; warden: here is a connection to it, to either + fd */
+	WIRE_WAY_OPEN,   /* struct wire_way_open, tail: hosts, a line each; + a listening fd -> DONE */
+	WIRE_WAY_CLOSE,  /* struct wire_id */
+	WIRE_WAY_HELD,   /* struct wire_way_held: of each box, when a front comes; then DONE */
+	WIRE_WAY_REPORT, /* struct wire_way_report, tail: host NUL rule NUL verdict NUL why NUL */
 };
 
 /* ---- client <-> keeper ---- */
@@ -118,14 +134,33 @@ struct wire_mount { /* one writer or any number of readers at a time */
 	uint32_t pad;
 };
 
+#define WIRE_SEED_NAME 16
+
 struct wire_create {
 	struct frame head;
 	char template[WIRE_ID * 2];
+	char seed[WIRE_SEED_NAME]; /* the interpreter that should wait in it; a wish, not a condition */
 	struct wire_limits limits;
 	uint64_t without; /* test builds: rows of the step table to leave out */
+	uint64_t seed_without; /* and of the seed's */
 	uint32_t nmounts;
-	uint32_t pad;
+	uint32_t nlayers;
 	struct wire_mount mounts[WIRE_MOUNTS];
+	char layer[WIRE_LAYERS][WIRE_LAYER_ID]; /* below its root, the first on top */
+};
+
+struct wire_layer_make { /* every program of the box is ended */
+	struct frame head;
+	char box[WIRE_ID];
+	char path[WIRE_PATH];  /* the folder in the box; absolute */
+	char place[WIRE_PATH]; /* where it is in boxes that have the layer; relative to /, "" is / */
+	uint64_t bytes_most, files_most; /* more is an ERROR */
+};
+
+struct wire_layer {
+	struct frame head;
+	char id[WIRE_LAYER_ID];
+	uint64_t bytes, files;
 };
 
 struct wire_id {
@@ -169,6 +204,8 @@ struct wire_box {
 	uint32_t uid_base;   /* first host uid of its range */
 	int32_t init_pid;    /* in the keeper's pid namespace; for show only */
 	uint32_t make_us;    /* what the creation cost, pooled or not */
+	uint32_t seeded;     /* 1: the interpreter that was asked for waits in it */
+	uint32_t pad;
 };
 
 struct wire_counted { /* kernel evidence, read from outside the box; ~0: this host cannot tell */
@@ -204,7 +241,16 @@ struct wire_error {
 	char msg[240];
 };
 
+struct wire_seed {
+	struct frame head;
+	int32_t pid; /* in the box; with a tail: 0 */
+	uint32_t pad;
+	char program[32]; /* what it can be: the argv[0] of a START that wants it */
+};
+
 /* ---- client <-> init ---- */
+
+enum { WIRE_STDIN_CHANNEL = 1 << 0 }; /* flags of STDIN and ROOM: of the channel, not of stdin */
 
 enum { /* wire_start.head.flags */
 	WIRE_START_PTY = 1 << 0,   /* one terminal instead of pipes; its output is stream 0 */
@@ -212,7 +258,9 @@ enum { /* wire_start.head.flags */
 	WIRE_START_ROOT = 1 << 2,  /* as the image's root, with its few capabilities */
 	WIRE_START_TOLD = 1 << 3,  /* send STARTED */
 	WIRE_START_MEMFD = 1 << 4, /* the tail is in the one descriptor that rides along */
+	WIRE_START_SEED = 1 << 6,  /* let the waiting interpreter be it, if there is one */
 	WIRE_START_APART = 1 << 5, /* no output to the starter, only STARTED (if asked) and EXIT */
+	WIRE_START_CHANNEL = 1 << 7, /* descriptor 3 is a socket, both ways: stream 2; not with PTY */
 };
 
 struct wire_start {
@@ -224,7 +272,7 @@ struct wire_start {
 	uint16_t rows, cols;      /* PTY */
 	uint64_t log_bytes;       /* kept per stream; more than this unread by all blocks or drops */
 	uint64_t fsize_bytes;     /* RLIMIT_FSIZE; 0: none */
-	uint64_t credit[2];       /* initial credit for stdout and stderr */
+	uint64_t credit[WIRE_STREAMS]; /* initial, for each stream */
 	uint64_t without;         /* test builds: rows of init's step table to leave out */
 };
 
@@ -242,19 +290,42 @@ struct wire_resize {
 
 struct wire_credit {
 	struct frame head;
-	uint32_t stream; /* 0 stdout or terminal, 1 stderr; READ only: WIRE_NO_STREAM */
+	uint32_t stream; /* below WIRE_STREAMS; READ only: WIRE_NO_STREAM */
 	uint32_t pad;
 	uint64_t from;   /* READ only: first byte wanted */
 	uint64_t until;  /* absolute offset; credits never shrink */
 };
 
-enum { WIRE_NO_STREAM = 2 }; /* READ: attach for the EXIT alone; READING says 0 and 0 */
-enum { WIRE_READ_MORE = 1 << 0 }; /* READ: one for the other stream follows, hold EXIT until then */
+enum { WIRE_NO_STREAM = WIRE_STREAMS }; /* READ: attach for the EXIT alone; READING says 0 and 0 */
+enum { WIRE_READ_MORE = 1 << 0 }; /* READ: one for another stream follows, hold EXIT until then */
 
 struct wire_connect {
 	struct frame head;
 	uint32_t port;
 	uint32_t pad;
+};
+
+/* ---- front <-> egress ---- */
+
+struct wire_way_open {
+	struct frame head;
+	char id[WIRE_ID];           /* of the box */
+	uint64_t used_in, used_out; /* of its budget, so far */
+};
+
+struct wire_way_held {
+	struct frame head;
+	char id[WIRE_ID];
+	uint64_t bytes_in, bytes_out;
+};
+
+struct wire_way_report { /* one connection of a box, when it is over */
+	struct frame head;
+	char id[WIRE_ID];
+	uint64_t began_ns; /* CLOCK_REALTIME */
+	uint64_t bytes_in, bytes_out; /* into the box, out of it */
+	uint32_t ms;
+	uint32_t port;
 };
 
 struct wire_started {
@@ -297,8 +368,8 @@ struct wire_exit {
 	uint64_t wall_us, user_us, system_us;
 	uint64_t max_rss_kib;    /* of the largest process */
 	uint64_t reads, writes;  /* blocks in and out */
-	uint64_t bytes[2];       /* written to each stream, all of it */
-	uint64_t dropped[2];     /* of those, no longer kept */
+	uint64_t bytes[WIRE_STREAMS];   /* written to each stream, all of it */
+	uint64_t dropped[WIRE_STREAMS]; /* of those, no longer kept */
 	uint64_t stdin_bytes;    /* consumed by the program */
 	uint64_t disk_free, disk_size, files_free, files_size; /* of the box, at the end */
 	uint32_t cut;            /* streams that somebody still held open when grace ended */
@@ -312,11 +383,13 @@ struct wire_exec {
 	uint8_t over;           /* ended and drained: a READ leads to its EXIT */
 	uint8_t tty;            /* one terminal, output on stream 0 */
 	uint8_t stdin_open;     /* STDIN still reaches it */
-	uint8_t pad;
+	uint8_t channel;        /* has one, and it is open */
 	uint16_t rows, cols;    /* tty */
-	uint64_t tip[2], kept_from[2];
+	uint64_t tip[WIRE_STREAMS], kept_from[WIRE_STREAMS];
 	uint64_t stdin_bytes;   /* accepted so far: the offset of the next STDIN byte */
 	uint64_t stdin_room;    /* as in ROOM */
+	uint64_t channel_bytes; /* the same, to the channel */
+	uint64_t channel_room;
 	uint64_t wall_us;
 };
 

@@ -62,6 +62,8 @@ in_place() { # COMMAND_NAME WORD...: "$@" of the named function gets the whole c
 	shift
 	case $place in
 	box) $then "$ATOLL" run ${instead:-$limits} -w "$bin" -- ./probe "$@" ;;
+	seed) $then "$(dirname "$ATOLL")/mutant" -s $flags "$bin/probe" "$@" ;;
+	python) $then "$(dirname "$ATOLL")/mutant" $flags "$brought" "$@" ;;
 	library) $then "$(dirname "$ATOLL")/mutant" $flags "$bin/probe" "$@" ;;
 	host) $then "$bin/probe" "$@" ;;
 	shared) $then unshare -m --propagation shared -- "$bin/probe" "$@" ;;
@@ -73,6 +75,7 @@ in_place() { # COMMAND_NAME WORD...: "$@" of the named function gets the whole c
 			set -- -w "${rest%%,*}" "$@"
 			rest=${rest#*,}
 		done
+		case $without in *seal:*) set -- -s "$@" ;; esac
 		$then "$(dirname "$ATOLL_TEST_BIN")/mutant" $flags "$@"
 		;;
 	esac

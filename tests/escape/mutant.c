@@ -1,11 +1,14 @@
 /* mutant.c - runs a program in a box from which rows of isolation are missing.
  *
- *	mutant [-w TABLE:ROW]... [-f BYTES] [-rtn] PROGRAM [ARG...]
+ *	mutant [-w TABLE:ROW]... [-f BYTES] [-rtnsp] PROGRAM [ARG...]
  *
- *	-w   leave out a row: `steps:landlock` of the launcher's table, `exec:uid` of init's
+ *	-w   leave out a row: `steps:landlock` of the launcher's table, `exec:uid` of init's,
+ *	     `seal:identity` of a seed's
  *	-f   limit the size of files (RLIMIT_FSIZE)
  *	-r   as the box's root
  *	-t   on a terminal of the box
+ *	-s   by a Python interpreter that was forked into the box: it executes PROGRAM
+ *	-p   with -s: PROGRAM is python3 and its words, and the interpreter is that itself
  *	-n   PROGRAM is a path of the box; otherwise this host's file is put there and run
  *
  * Only a keeper and an init with test hooks do as asked; others refuse, which is a promise too.
@@ -18,6 +21,7 @@
 #include "box/stream.h"
 #include "init/rows.h"
 #include "jail/launch.h"
+#include "seed/rows.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,10 +30,17 @@
 #include <unistd.h>
 
 enum { REFUSED = 125 };
+enum { SEED_TRIES = 400, SEED_WAIT_US = 25000 };
+
+static const char *const seal_names[] = {
+#define ROW(id, name, why) name,
+	SEAL_ROWS(ROW)
+#undef ROW
+};
 
 struct wish {
-	uint64_t steps, exec, fsize_bytes;
-	int root, terminal, is_inside;
+	uint64_t steps, exec, seal, fsize_bytes;
+	int root, terminal, is_inside, seed, python;
 	char **program;
 };
 
@@ -43,6 +54,10 @@ static int leave_out(struct wish *w, const char *row)
 		for (unsigned i = 0; i < NROWS; i++)
 			if (!strcmp(inside_names[i], row + 5))
 				return w->exec |= UINT64_C(1) << i, 0;
+	if (!strncmp(row, "seal:", 5))
+		for (unsigned i = 0; i < ARRAY_LEN(seal_names); i++)
+			if (!strcmp(seal_names[i], row + 5))
+				return w->seal |= UINT64_C(1) << i, 0;
 	fprintf(stderr, "mutant: no row '%s'\n", row);
 	return -1;
 }
@@ -51,7 +66,7 @@ static int parse(struct wish *w, int argc, char **argv)
 {
 	int flag;
 
-	while ((flag = getopt(argc, argv, "+w:f:rtn")) > 0) {
+	while ((flag = getopt(argc, argv, "+w:f:rtnsp")) > 0) {
 		if (flag == 'w' && leave_out(w, optarg) < 0)
 			return -1;
 		if (flag == '?')
@@ -59,6 +74,8 @@ static int parse(struct wish *w, int argc, char **argv)
 		w->root |= flag == 'r';
 		w->terminal |= flag == 't';
 		w->is_inside |= flag == 'n';
+		w->seed |= flag == 's';
+		w->python |= flag == 'p';
 		if (flag == 'f')
 			w->fsize_bytes = strtoull(optarg, NULL, 10);
 	}
@@ -81,6 +98,22 @@ static int bring(struct box *b, const char *file, struct err *e)
 	return done;
 }
 
+static const char *const *by_seed(char **program)
+{
+	enum { MOST = 60 };
+	static const char *argv[MOST] = {
+		"/usr/bin/python3", "-c", 
+		/* Python ignores two signals; what it executes should not. */
+		"import os, sys, signal\n"
+		"for s in signal.SIGPIPE, signal.SIGXFSZ: signal.signal(s, signal.SIG_DFL)\n"
+		"os.execv(sys.argv[1], sys.argv[1:])",
+	};
+
+	for (unsigned i = 0; i < MOST - 4 && program[i]; i++)
+		argv[3 + i] = program[i];
+	return argv;
+}
+
 static int run(struct box *b, struct wish *w, struct wire_exit *out, struct err *e)
 {
 	struct box_command cmd = {
@@ -95,10 +128,15 @@ static int run(struct box *b, struct wish *w, struct wire_exit *out, struct err 
 	struct stream st;
 	int done;
 
-	if (!w->is_inside) {
+	if (!w->is_inside && !w->python) {
 		if (bring(b, w->program[0], e) < 0)
 			return -1;
 		w->program[0] = BOX_HOME "/probe";
+	}
+	if (w->seed && !w->root && !w->terminal) {
+		if (!w->python)
+			cmd.argv = by_seed(w->program);
+		cmd.flags |= WIRE_START_SEED;
 	}
 	stream_init(&st, b);
 	done = stream_run(&st, &cmd, e);
@@ -122,6 +160,21 @@ static int status_of(const struct wire_exit *x)
 	}
 }
 
+/* The first who asks for a seed may come before it is loaded: then he gets a plain box. */
+static int create(struct keeper_link *k, struct box *b, const struct wire_create *want, struct err *e)
+{
+	for (int tries = 0; tries < SEED_TRIES; tries++) {
+		if (box_create(k, b, want, e) < 0)
+			return -1;
+		if (!want->seed[0] || b->about.seeded)
+			return 0;
+		(void)!box_kill(k, b->about.id, NULL, e);
+		box_close(b);
+		usleep(SEED_WAIT_US);
+	}
+	return err_set(e, ERR_SYS, "no seed");
+}
+
 int main(int argc, char **argv)
 {
 	struct wire_create want = { .head.flags = WIRE_CREATE_COLD,
@@ -137,7 +190,10 @@ int main(int argc, char **argv)
 	if (parse(&w, argc, argv) < 0)
 		return 2;
 	want.without = w.steps;
-	if (keeper_open(&k, 0, &e) < 0 || box_create(&k, &b, &want, &e) < 0) {
+	want.seed_without = w.seal;
+	if (w.seed)
+		snprintf(want.seed, sizeof(want.seed), "python");
+	if (keeper_open(&k, 0, &e) < 0 || create(&k, &b, &want, &e) < 0) {
 		fprintf(stderr, "refused: %s\n", e.msg);
 		return REFUSED;
 	}

@@ -30,7 +30,7 @@ need_keeper
 loading=yes
 need_keeper() { :; }
 run_tests() { :; }
-promises='files identity root kernel network limits neighbours ending'
+promises='files identity root kernel network limits neighbours ending forks'
 for file in $promises; do
 	. "$here/$file.sh"
 done
@@ -139,6 +139,27 @@ table() {
 		a_program_starts_in_its_home                            escaped  exec:directory
 		no_signal_is_blocked_or_ignored                         escaped  exec:signals
 		a_program_holds_its_three_streams_and_nothing_else      holds    exec:descriptors        # all are close-on-exec
+
+		# an interpreter that is forked into a box, from top to bottom
+		an_interpreter_holds_its_three_streams_and_nothing_else escaped  seal:descriptors
+		the_starters_keys_are_out_of_reach                      holds    seal:keyring            # the filter
+		the_starters_keys_are_out_of_reach                      escaped  seal:keyring,seal:system calls
+		an_interpreter_is_a_child_of_init_in_its_namespaces     escaped  seal:namespaces
+		an_interpreters_files_have_the_usual_mode               escaped  seal:working folder
+		an_interpreter_is_a_child_of_init_in_its_namespaces     escaped  seal:session
+		resource_limits_are_those_of_the_policy                 escaped  seal:resource limits
+		a_program_has_no_capability_and_can_get_none            escaped  seal:capability bounds
+		a_program_is_the_user_and_nobody_else                   escaped  seal:identity
+		an_interpreter_has_no_capability                        escaped  seal:capabilities
+		no_program_gains_privileges                             holds    seal:no new privileges  # the zygote has said so
+		no_device_node_can_be_made                              holds    seal:landlock           # the filter
+		no_device_node_can_be_made                              escaped  seal:landlock,seal:system calls
+		the_filter_is_there                                     escaped  seal:system calls
+		two_boxes_of_one_parent_draw_different_numbers          escaped  itself
+		what_one_box_writes_into_common_memory_stays_in_it      escaped  itself
+		no_writable_mapping_is_shared                           escaped  itself
+		nothing_of_the_parents_environment_is_left              escaped  itself
+		a_parent_that_dies_harms_no_box                         escaped  itself
 
 		# the box's root
 		the_boxs_root_has_eight_capabilities_and_no_more        escaped  steps:capability bounds
@@ -255,7 +276,7 @@ while read -r promise want where; do
 	case $where in itself*) ;; *) broken "$promise" "$want" "$where" ;; esac
 done <"$work/table"
 
-{ policy steps '"steps:" + r["name"]' && policy exec '"exec:" + r["name"]'; } >"$work/rows"
+{ policy steps '"steps:" + r["name"]' && policy exec '"exec:" + r["name"]' && policy seal '"seal:" + r["name"]'; } >"$work/rows"
 cut -d ' ' -f 3- "$work/table" | sed 's/^itself //' | tr , '\n' | sort -u >"$work/tried"
 sort "$work/rows" | comm -23 - "$work/tried" >"$said"
 tell "$([ -s "$said" ] && echo not\ )ok" "every row of both tables has been left out"

@@ -83,7 +83,7 @@ a_template_that_does_not_exist_names_the_close_one_and_the_list() {
 	echo >x
 	refused 2 "no template named 'pyhton'" run -t pyhton x
 	has "$err" "close: python"
-	has "$err" "list: python node bash c"
+	has "$err" "list: python node typescript bash c"
 }
 
 a_file_without_ending_or_first_line_asks_for_a_template() {

@@ -21,6 +21,13 @@ memory_is_known_by_the_kernels_own_count() {
 	nothing_left
 }
 
+a_waiting_box_can_be_given_more_memory_than_it_had() {
+	for i in 1 2 3; do
+		run --mem 700M -- /usr/bin/python3 -c 'x = bytearray(600 << 20); print(len(x) >> 20)'
+		is "$out" 600 "$err"
+	done
+}
+
 a_child_out_of_memory_is_known_too() {
 	cause memory --mem 64M -- sh -c '/usr/bin/python3 -c "x = bytearray(256 << 20)"; exit 9'
 	is "$status" 9

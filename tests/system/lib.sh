@@ -87,9 +87,11 @@ json() {
 	/usr/bin/python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
 }
 
-run_tests() {
+tests_of() { sed -n 's/^\([a-z][a-z0-9]*_[a-z0-9]*_[a-z0-9_]*\)() {.*/\1/p' "$1"; }
+
+run_tests() { # [NAME...]: those, or all of this script
 	count=0 failed=0
-	for name in $(sed -n 's/^\([a-z][a-z0-9]*_[a-z0-9]*_[a-z0-9_]*\)() {.*/\1/p' "$0"); do
+	for name in ${*:-$(tests_of "$0")}; do
 		count=$((count + 1))
 		mkdir "$work/$count"
 		sentence=$(echo "$name" | tr _ ' ')

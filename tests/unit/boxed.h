@@ -255,7 +255,7 @@ static inline struct wire_status ask_status(int conn)
 static inline struct wire_start starting(uint32_t ref)
 {
 	return (struct wire_start){ .head = head(WIRE_START, ref),
-				    .credit = { ALL, ALL },
+				    .credit = { ALL, ALL, ALL },
 				    .grace_ms = 10000 };
 }
 
@@ -282,8 +282,8 @@ static inline void start_in(int conn, struct wire_start *st, const char *cwd, ch
 #define shell(conn, st, script) start(conn, st, "/bin/sh", "-c", script)
 
 struct heard { /* what came out of one exec */
-	char text[2][65536];
-	uint64_t n[2], first[2], last[2];
+	char text[WIRE_STREAMS][65536];
+	uint64_t n[WIRE_STREAMS], first[WIRE_STREAMS], last[WIRE_STREAMS];
 	struct wire_exit end;
 };
 
@@ -293,7 +293,7 @@ static inline void hear_output(struct heard *h)
 	int s = (int)o->stream;
 	size_t n = (size_t)frame_len - sizeof(*o), i;
 
-	CHECK(s < 2);
+	CHECK(s < WIRE_STREAMS);
 	if (!h->n[s])
 		h->first[s] = h->last[s] = o->offset;
 	CHECK(o->offset == h->last[s]);
@@ -329,6 +329,14 @@ static inline void send_stdin(int conn, uint32_t ref, const char *bytes, size_t 
 {
 	struct frame f = head(WIRE_STDIN, ref);
 
+	send_frame(conn, &f, sizeof(f), bytes, n, -1);
+}
+
+static inline void send_channel(int conn, uint32_t ref, const char *bytes, size_t n)
+{
+	struct frame f = head(WIRE_STDIN, ref);
+
+	f.flags = WIRE_STDIN_CHANNEL;
 	send_frame(conn, &f, sizeof(f), bytes, n, -1);
 }
 

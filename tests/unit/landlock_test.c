@@ -37,7 +37,7 @@ static int make_devices(void)
 static int restrict_to(int abi)
 {
 	struct err e = { 0 };
-	int ok = caps_no_new_privs(&e) == 0 && landlock_apply(abi, -1, &e) == 0;
+	int ok = caps_no_new_privs(&e) == 0 && landlock_apply(abi, -1, 1, &e) == 0;
 
 	if (!ok)
 		printf("# %s\n", e.msg);
@@ -153,7 +153,7 @@ TEST_FORKED(only_a_path_that_is_not_there_is_skipped)
 	CHECK(enter_small_root());
 	CHECK(restrict_to(landlock_abi())); /* no /dev at all */
 	CHECK(symlink("dev", "/dev") == 0);
-	CHECK(landlock_apply(landlock_abi(), -1, &e) < 0);
+	CHECK(landlock_apply(landlock_abi(), -1, 1, &e) < 0);
 	CHECK_STR(e.msg, "open /dev: Too many levels of symbolic links");
 	CHECK_INT(e.sys, ELOOP);
 }

@@ -394,7 +394,22 @@ TEST(metadata_env_and_volumes_must_be_what_they_are)
 		b.env = NULL;
 		b.volumes = (char *)(i == 1 ? "{}" : bad[i]);
 		CHECK_ERR(store_box_insert(s, &b, &err), ERR_INVALID);
+		b.volumes = NULL;
+		b.network = (char *)(i == 1 ? "{}" : bad[i]);
+		CHECK_ERR(store_box_insert(s, &b, &err), ERR_INVALID);
 	}
+}
+
+TEST(a_box_keeps_the_hosts_it_may_reach)
+{
+	struct store_box b = box_of(1), out;
+
+	STORE(s, dir);
+	b.network = (char *)"[\"registry.example:443\"]";
+	CHECK_OK(store_box_insert(s, &b, &err));
+	CHECK_OK(store_box_get(s, b.id, &out, &err));
+	CHECK_STR(out.network, b.network);
+	store_box_fini(&out);
 }
 
 TEST(states_have_names)

@@ -1,0 +1,18 @@
+/* contexts.h - interpreters that keep their state: made, listed, told what to do, ended. */
+#pragma once
+#include "api/api.h"
+
+extern const struct field contexts_create_fields[], contexts_input_fields[];
+
+struct context;
+struct context *contexts_of(struct call *c); /* the one the path names; answers 404 itself */
+/* The name of a language's row, or the text itself if it has none. */
+const char *contexts_language(const char *name);
+
+void contexts_create(struct call *c);
+void contexts_list(struct call *c);
+void contexts_show(struct call *c);
+void contexts_delete(struct call *c);
+void contexts_interrupt(struct call *c);
+void contexts_restart(struct call *c);
+void contexts_input(struct call *c);

@@ -1,0 +1,160 @@
+/* lang.c - `atoll lang`: what programs may be written in, and what this machine has of it. */
+#include "base/own.h"
+#include "cli/runtime.h"
+#include "cli/table.h"
+#include "cli/verbs.h"
+#include "cli/versions.h"
+#include "lang/about.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LANG_HELLO, LANG_SELFTEST, LANG_NFLAGS };
+
+static const struct flag flags[LANG_NFLAGS] = {
+	[LANG_HELLO] = { "hello", 0, FLAG_SWITCH, NULL, "print its first program" },
+	[LANG_SELFTEST] = { "selftest", 0, FLAG_SWITCH, NULL, "print a program that says ok" },
+};
+
+static const char *version_at(void *ctx, unsigned i)
+{
+	const struct versions *v = ctx;
+
+	return v->text[i];
+}
+
+static void say_json(json_t *take_doc)
+{
+	json_dumpf(take_doc, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(take_doc);
+}
+
+static void words(struct buf *out, const char *const *all)
+{
+	for (; *all; all++)
+		buf_printf(out, "%s%s", out->len ? " " : "", *all);
+}
+
+/* ---- all of them ---- */
+
+static void row(struct table *t, const struct lang *l, const char *version)
+{
+	auto_buf struct buf names = { 0 }, endings = { 0 }, more = { 0 };
+
+	words(&names, l->aliases);
+	words(&endings, l->endings);
+	for (const struct lang_extra *x = l->extras; x->name; x++)
+		if (access(x->file, F_OK) == 0)
+			buf_printf(&more, "%s%s", more.len ? " " : "", x->name);
+	table_cell(t, "%s", l->name);
+	table_cell(t, "%s", !lang_present(l) ? "-" : *version ? version : "?");
+	table_cell(t, "%s", buf_str(&endings));
+	table_cell(t, "%s", names.len ? buf_str(&names) : "-");
+	table_cell(t, "%s", more.len ? buf_str(&more) : "-");
+}
+
+static int list(const struct cli *cli)
+{
+	static const char *const names[] = { "LANGUAGE", "VERSION", "FILES", "ALSO", "WITH", NULL };
+	auto_buf struct buf install = { 0 };
+	struct versions v;
+	struct table t;
+
+	versions_ask(&v, NULL);
+	if (cli->json) {
+		say_json(about_all(version_at, &v));
+		return 0;
+	}
+	table_init(&t, names);
+	for (unsigned i = 0; i < lang_count(); i++)
+		if (!cli->quiet)
+			row(&t, lang_at(i), v.text[i]);
+		else if (lang_present(lang_at(i)))
+			puts(lang_at(i)->name);
+	table_print(&t, 1);
+	about_install(&install);
+	if (install.len && !cli->quiet)
+		printf("\nthe rest: %s\n", buf_str(&install));
+	return 0;
+}
+
+/* ---- one ---- */
+
+static void line(const char *what, const char *const *all)
+{
+	auto_buf struct buf text = { 0 };
+
+	words(&text, all);
+	if (text.len)
+		printf("%-10s %s\n", what, buf_str(&text));
+}
+
+static int show(const struct cli *cli, const struct lang *l)
+{
+	auto_buf struct buf install = { 0 };
+	struct versions v;
+
+	versions_ask(&v, l);
+	if (cli->json) {
+		say_json(about_lang(l, versions_of(&v, l)));
+		return 0;
+	}
+	lang_install(l, &install);
+	printf("%-10s %s\n", l->name, l->title);
+	if (lang_present(l))
+		printf("%-10s %s\n", "version", versions_of(&v, l));
+	else
+		printf("%-10s %s\n", "not here", buf_str(&install));
+	line("also", l->aliases);
+	line("files", l->endings);
+	for (const struct lang_list *c = l->compilers; c->key; c++)
+		printf("%-10s %s%s\n", "compiler", c->key,
+		       access(c->values[0], X_OK) == 0 ? "" : " (not here)");
+	for (const struct lang_extra *x = l->extras; x->name; x++)
+		if (access(x->file, F_OK) == 0)
+			printf("%-10s %s\n", "with", x->name);
+		else
+			printf("%-10s %s (not here: sudo apt-get install %s)\n", "with", x->name, x->apt);
+	if (l->packages.manager)
+		printf("%-10s %s\n", "packages", l->packages.manager);
+	return 0;
+}
+
+static int lang(const struct cli *cli, const struct args *a)
+{
+	const struct lang *l = a->nwords ? lang_named(a->words[0]) : NULL;
+	struct trouble t;
+
+	if (a->nwords && !l)
+		return runtime_unknown(a->words[0], &t), trouble_say(&t, cli->json, STATUS_USAGE);
+	if (!l && (args_has(a, LANG_HELLO) || args_has(a, LANG_SELFTEST))) {
+		trouble_what(&t, "usage", "of which language?");
+		trouble_hint(&t, "type", "atoll lang python --hello");
+		return trouble_say(&t, cli->json, STATUS_USAGE);
+	}
+	if (args_has(a, LANG_HELLO) || args_has(a, LANG_SELFTEST)) {
+		fputs(args_has(a, LANG_HELLO) ? l->hello : l->selftest, stdout);
+		return 0;
+	}
+	return l ? show(cli, l) : list(cli);
+}
+
+static const struct example examples[] = {
+	{ "atoll lang", "languages, versions, and the line that installs the rest" },
+	{ "atoll lang rust", "about one of them" },
+	{ "atoll lang go --hello | atoll run -t go -", "its first program" },
+	{ 0 },
+};
+
+const struct verb verb_lang = {
+	.name = "lang",
+	.group = "Machine",
+	.usage = "[NAME]",
+	.summary = "what programs may be written in, and which versions are here",
+	.flags = flags,
+	.nflags = LANG_NFLAGS,
+	.max_words = 1,
+	.examples = examples,
+	.run = lang,
+};

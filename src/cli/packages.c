@@ -1,0 +1,330 @@
+/* packages.c - `atoll packages`, and -p of other verbs; see packages.h. */
+#include "cli/packages.h"
+#include "base/own.h"
+#include "base/units.h"
+#include "cli/table.h"
+#include "cli/verbs.h"
+#include "lang/package.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- -p ---- */
+
+static void add_word(json_t *all, const char *word, const char *otherwise)
+{
+	size_t n = strcspn(word, ":");
+	char name[16];
+	json_t *list;
+
+	snprintf(name, sizeof(name), "%.*s", n < sizeof(name) ? (int)n : 0, word);
+	if (word[n] && package_manager_named(name) >= 0)
+		word += n + 1;
+	else
+		snprintf(name, sizeof(name), "%s", otherwise);
+	list = json_object_get(all, name);
+	if (!list) {
+		list = json_array();
+		json_object_set_new(all, name, list);
+	}
+	/* What is no text at all is refused by whoever reads this. */
+	if (json_array_append_new(list, json_string(word)) < 0)
+		json_array_append_new(list, json_string("?"));
+}
+
+json_t *packages_json(const struct args *a, unsigned flag, const char *otherwise)
+{
+	json_t *all = json_object();
+
+	for (unsigned i = 0; i < a->ngiven; i++)
+		if (a->given[i].flag == flag)
+			add_word(all, a->given[i].text, otherwise);
+	if (json_object_size(all))
+		return all;
+	json_decref(all);
+	return NULL;
+}
+
+/* ---- installing ---- */
+
+struct adding {
+	struct remote *r;
+	struct options *options; /* NULL: not for a box */
+	json_t *done;
+};
+
+static void say_failure(struct remote *r, const json_t *error)
+{
+	const json_t *near = json_object_get(error, "near"), *v;
+	char shown[SHOWN];
+	size_t i;
+
+	trouble_what(&r->trouble, "install", "%.300s", remote_text(error, "message"));
+	if (*remote_text(error, "why"))
+		trouble_why(&r->trouble, "%.300s", remote_text(error, "why"));
+	json_array_foreach(near, i, v)
+		trouble_hint(&r->trouble, "close", "%s", trouble_shown(json_string_value(v), shown));
+	if (json_array_size(json_object_get(error, "versions"))) {
+		auto_free char *text = json_dumps(json_object_get(error, "versions"), JSON_COMPACT);
+
+		trouble_hint(&r->trouble, "versions", "%.200s", text ? text : "");
+	}
+	r->status = r->runs ? STATUS_OURS : STATUS_FAILED;
+}
+
+static int each_line(void *ctx, json_t *line)
+{
+	struct adding *a = ctx;
+	const char *type = remote_text(line, "type");
+
+	if (!strcmp(type, "install")) {
+		const char *text = remote_text(line, "text");
+
+		if (!a->r->cli->quiet && (a->r->cli->verbose || isatty(2) || !a->options))
+			(void)!remote_write(2, text, strlen(text));
+		return 0;
+	}
+	if (!strcmp(type, "error"))
+		say_failure(a->r, json_object_get(line, "error"));
+	else
+		a->done = json_incref(line);
+	return 1;
+}
+
+static void warn(const struct remote *r, const json_t *done)
+{
+	const json_t *v;
+	size_t i;
+
+	json_array_foreach(json_object_get(done, "warnings"), i, v)
+		if (!r->cli->quiet)
+			fprintf(stderr, "atoll: %s\n", json_string_value(v));
+}
+
+/* 0 with a->done, or the status. */
+static int install(struct adding *a, json_t *take_packages)
+{
+	struct remote *r = a->r;
+	int status = remote_lines(r, "POST", "/v1/packages",
+				  json_pack("{s:o}", "packages", take_packages), each_line, a);
+
+	if (status && r->lost)
+		trouble_hint(&r->trouble, "start", "atoll serve: it is the daemon that installs packages");
+	if (status)
+		return status;
+	if (!a->done)
+		return r->status ? r->status : (r->status = STATUS_OURS);
+	warn(r, a->done);
+	return 0;
+}
+
+static int take_layers(struct options *o, const json_t *done)
+{
+	const json_t *set;
+	size_t i;
+
+	json_array_foreach(json_object_get(done, "sets"), i, set) {
+		if (o->nlayers == WIRE_LAYERS)
+			return -1;
+		snprintf(o->layers[o->nlayers++], WIRE_LAYER_ID, "%s", remote_text(set, "layer"));
+	}
+	return 0;
+}
+
+int packages_for(struct options *o, const struct cli *cli, const struct args *a, unsigned flag,
+		 const char *language)
+{
+	int m = language ? package_manager_of(language) : PM_PIP;
+	json_t *packages =
+		packages_json(a, flag, package_manager_name(m < 0 ? PM_PIP : (enum package_manager)m));
+	struct remote r;
+	struct adding x = { .r = &r, .options = o };
+	int status;
+
+	if (!packages)
+		return 0;
+	status = remote_open(&r, cli);
+	r.runs = 1;
+	if (!status)
+		status = install(&x, packages);
+	else
+		json_decref(packages);
+	if (!status && take_layers(o, x.done) < 0)
+		status = STATUS_OURS;
+	json_decref(x.done);
+	if (status)
+		trouble_say(&r.trouble, cli->json, status);
+	remote_close(&r);
+	return status;
+}
+
+/* ---- the verb ---- */
+
+struct listing {
+	const struct cli *cli;
+	struct table table;
+	json_t *items;
+};
+
+static int each_set(void *ctx, json_t *v)
+{
+	struct listing *l = ctx;
+	char text[UNITS_TEXT];
+
+	if (l->cli->json) {
+		json_array_append(l->items, v);
+	} else if (l->cli->quiet) {
+		puts(remote_text(v, "set"));
+	} else {
+		table_cell(&l->table, "%.12s", remote_text(v, "set"));
+		table_cell(&l->table, "%s", remote_text(v, "manager"));
+		table_cell(&l->table, "%lld", (long long)remote_int(v, "uses", 0));
+		table_cell(&l->table, "%s", units_size(text, (uint64_t)remote_int(v, "bytes", 0)));
+		table_cell(&l->table, "%s", remote_since(text, v, "used"));
+		table_cell(&l->table, "%s", remote_text(v, "packages"));
+	}
+	return 0;
+}
+
+static int list(struct remote *r)
+{
+	static const char *const columns[] = { "SET", "MANAGER", ">USES", ">SIZE", ">USED", "PACKAGES", NULL };
+	struct listing l = { .cli = r->cli, .items = json_array() };
+	int status;
+
+	table_init(&l.table, columns);
+	status = remote_list(r, "/v1/packages", each_set, &l);
+	if (!status && r->cli->json) {
+		json_t *doc = json_pack("{s:O, s:n}", "items", l.items, "next");
+
+		remote_print(doc);
+		json_decref(doc);
+	}
+	table_print(&l.table, !status && !r->cli->json && !r->cli->quiet && isatty(1));
+	json_decref(l.items);
+	return status;
+}
+
+static int add(struct remote *r, const struct args *a)
+{
+	struct adding x = { .r = r };
+	json_t *all = json_object(), *set;
+	int status;
+	size_t i;
+
+	for (unsigned w = 1; w < a->nwords; w++)
+		add_word(all, a->words[w], "pip");
+	status = install(&x, all);
+	if (!status && r->cli->json)
+		remote_print(x.done);
+	else if (!status)
+		json_array_foreach(json_object_get(x.done, "sets"), i, set)
+			puts(remote_text(set, "set"));
+	json_decref(x.done);
+	return status;
+}
+
+/* A set by the beginning of its name, as `ls` shows it. */
+struct seeking {
+	const char *want;
+	char found[80];
+	int several;
+};
+
+static int seek(void *ctx, json_t *v)
+{
+	struct seeking *s = ctx;
+	const char *set = remote_text(v, "set");
+
+	if (strncmp(set, s->want, strlen(s->want)) == 0) {
+		s->several |= s->found[0] != 0;
+		snprintf(s->found, sizeof(s->found), "%s", set);
+	}
+	return 0;
+}
+
+static int each_named(struct remote *r, const struct args *a,
+		      int (*act)(struct remote *r, const char *set))
+{
+	for (unsigned i = 1; i < a->nwords; i++) {
+		struct seeking s = { .want = a->words[i] };
+		char shown[SHOWN];
+		int status = remote_list(r, "/v1/packages", seek, &s);
+
+		if (status)
+			return status;
+		if (!s.found[0] || s.several) {
+			trouble_what(&r->trouble, "not_found", "%s set of packages named '%s'",
+				     s.several ? "more than one" : "no", trouble_shown(a->words[i], shown));
+			trouble_hint(&r->trouble, "list", "atoll packages ls");
+			return r->status = STATUS_NOT_FOUND;
+		}
+		status = act(r, s.found);
+		if (status)
+			return status;
+	}
+	return 0;
+}
+
+static int drop(struct remote *r, const char *set)
+{
+	auto_free char *path = remote_path("/v1/packages/%s", set);
+	json_t *doc = remote_json(r, "DELETE", path, NULL);
+
+	json_decref(doc);
+	return doc ? 0 : r->status;
+}
+
+static int check(struct remote *r, const char *set)
+{
+	auto_free char *path = remote_path("/v1/packages/%s/check", set);
+	json_t *doc = remote_json(r, "POST", path, NULL);
+
+	json_decref(doc);
+	if (doc && !r->cli->quiet)
+		printf("%.12s is what was installed\n", set);
+	return doc ? 0 : r->status;
+}
+
+static int packages(struct remote *r, const struct args *a)
+{
+	const char *what = a->nwords ? a->words[0] : "ls";
+
+	if (!strcmp(what, "ls") && a->nwords < 2)
+		return list(r);
+	if (!strcmp(what, "add") && a->nwords > 1)
+		return add(r, a);
+	if (!strcmp(what, "rm") && a->nwords > 1)
+		return each_named(r, a, drop);
+	if (!strcmp(what, "check") && a->nwords > 1)
+		return each_named(r, a, check);
+	remote_usage(r, "what about packages?");
+	trouble_hint(&r->trouble, "type", "atoll packages ls | add NAME... | rm SET... | check SET...");
+	return r->status;
+}
+
+static int run_packages(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, packages);
+}
+
+static const struct example examples[] = {
+	{ "atoll packages add numpy pandas==1.5", "install them now, so that no run has to wait" },
+	{ "atoll run -p numpy -p pandas==1.5 x.py", "a run that has them" },
+	{ "atoll packages add npm:left-pad", "of another manager than pip" },
+	{ 0 },
+};
+
+const struct verb verb_packages = {
+	.name = "packages",
+	.group = "Boxes",
+	.usage = "ls | add NAME... | rm SET... | check SET...",
+	.summary = "packages that boxes can have at once",
+	.notes = "A set of packages is installed once, in a box of its own, and becomes a read-only layer.\n"
+		 "Boxes that ask for the same set have it a millisecond later, without a network.",
+	.words = "ls add rm check",
+	.max_words = 200,
+	.examples = examples,
+	.run = run_packages,
+};

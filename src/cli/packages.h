@@ -1,0 +1,14 @@
+/* packages.h - packages for a box, from the daemon that installs them. */
+#pragma once
+#include "cli/options.h"
+#include "cli/remote.h"
+
+#define OPTION_PACKAGE                                                                             \
+	{ "package", 'p', FLAG_WORDS, "NAME", "a package it has, e.g. numpy==1.26 or npm:left-pad; may be repeated" }
+
+/* {"pip": [...]} of all -p; a word without a manager is `otherwise`'s. NULL: there are none. */
+json_t *packages_json(const struct args *a, unsigned flag, const char *otherwise);
+/* Has them installed, with what the manager says on stderr, and puts their layers into the options.
+ * Nothing to do without -p. Returns 0, or the exit status; that is told. */
+int packages_for(struct options *o, const struct cli *cli, const struct args *a, unsigned flag,
+		 const char *language);

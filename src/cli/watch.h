@@ -1,0 +1,16 @@
+/* watch.h - does something again whenever files change.
+ * Owns: the inotify descriptor, and the process that does it. */
+#pragma once
+#include "cli/trouble.h"
+#include <stddef.h>
+
+struct watch_files {
+	const char *const *files; /* NULL-terminated */
+	const char *folder;       /* with all below it, or NULL */
+	const char *ignore;       /* a file that we write ourselves, or NULL */
+};
+
+/* once() runs in a process of its own, which is ended when something changes meanwhile. Returns when
+ * we are told to stop: the status of the last one. */
+int watch_loop(const struct watch_files *w, int (*once)(void *ctx), void *ctx, int quiet,
+	       struct err *e);

@@ -1,0 +1,455 @@
+/* egress.c - see egress.h. */
+#include "egress/egress.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "egress/way.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { AGAIN_MS = 100, ACCEPTS_A_TURN = 16, HELD_SECONDS = 2, TEXT = 400 };
+
+struct egress_link {
+	struct egress_link *next;
+	struct egress *egress;
+	struct watch watch;
+	int fd;
+};
+
+struct egress_report {
+	struct egress_report *next;
+	struct wire_way_report body;
+	size_t tail_len;
+	char tail[TEXT + RULE_HOST + RULE_TEXT];
+};
+
+static void *must(void *p)
+{
+	if (!p)
+		abort();
+	return p;
+}
+
+/* ---- reports ---- */
+
+static void drop_report(struct egress *x)
+{
+	struct egress_report *r = x->first;
+
+	x->first = r->next;
+	if (!x->first)
+		x->last = NULL;
+	x->nreports--;
+	free(r);
+}
+
+/* To the newest front. What it cannot take now waits until its socket has room. */
+static void send_reports(struct egress *x)
+{
+	struct egress_link *l = x->links;
+	struct err e;
+
+	while (l && x->first) {
+		struct egress_report *r = x->first;
+
+		if (sock_send(l->fd, &r->body, sizeof(r->body), r->tail, r->tail_len, NULL, 0, &e) <
+		    0)
+			break; /* full, or gone: its end is read soon */
+		drop_report(x);
+	}
+	if (l)
+		watch_want(&l->watch, LOOP_READ | (x->first ? LOOP_WRITE : 0));
+}
+
+static size_t add_text(char *out, size_t at, const char *text, size_t most)
+{
+	size_t n = strnlen(text ? text : "", most);
+
+	memcpy(out + at, text ? text : "", n);
+	out[at + n] = 0;
+	return at + n + 1;
+}
+
+void egress_report(struct way *w, const struct proxy_end *end)
+{
+	struct egress *x = w->egress;
+	struct egress_report *r = must(calloc(1, sizeof(*r)));
+
+	r->body = (struct wire_way_report){ .head = sock_head(WIRE_WAY_REPORT, 0),
+					    .began_ns = end->began_ns,
+					    .bytes_in = end->bytes_in,
+					    .bytes_out = end->bytes_out,
+					    .ms = (uint32_t)(loop_now_ms() - end->began_ms),
+					    .port = end->port };
+	memcpy(r->body.id, w->id, sizeof(r->body.id));
+	r->tail_len = add_text(r->tail, 0, end->host, RULE_HOST - 1);
+	r->tail_len = add_text(r->tail, r->tail_len, end->rule, RULE_TEXT - 1);
+	r->tail_len = add_text(r->tail, r->tail_len, proxy_verdict_name(end->verdict), 32);
+	r->tail_len = add_text(r->tail, r->tail_len, end->why, 200);
+	if (x->last)
+		x->last->next = r;
+	else
+		x->first = r;
+	x->last = r;
+	if (++x->nreports > EGRESS_REPORTS) {
+		drop_report(x);
+		x->lost++;
+	}
+	send_reports(x);
+}
+
+/* ---- ways ---- */
+
+static int has_room(const struct way *w)
+{
+	const struct egress *x = w->egress;
+
+	return w->nproxies < x->conf.limits.connections &&
+	       x->nproxies < x->conf.limits.all_connections;
+}
+
+static void way_wants(struct way *w)
+{
+	if (w->fd >= 0)
+		watch_want(&w->listener, has_room(w) && !timer_pending(&w->again) ? LOOP_READ : 0);
+}
+
+static void way_ready(struct watch *l, unsigned what)
+{
+	struct way *w = loop_owner(l, struct way, listener);
+
+	(void)what;
+	for (unsigned i = 0; i < ACCEPTS_A_TURN && has_room(w); i++) {
+		int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd >= 0) {
+			proxy_new(w, fd);
+			continue;
+		}
+		/* Without descriptors it would stay ready and wake us for ever. */
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			timer_set(&w->again, AGAIN_MS);
+		break;
+	}
+	way_wants(w);
+}
+
+static void way_again(struct timer *t)
+{
+	way_wants(loop_owner(t, struct way, again));
+}
+
+void proxy_gone(struct way *w)
+{
+	struct egress *x = w->egress;
+
+	/* The first after a full house: others may be waiting. */
+	if (x->nproxies + 1 == x->conf.limits.all_connections)
+		for (struct way *o = x->ways; o; o = o->next)
+			way_wants(o);
+	way_wants(w);
+}
+
+static struct way **find(struct egress *x, const char *id)
+{
+	struct way **at = &x->ways;
+
+	while (*at && strncmp((*at)->id, id, WIRE_ID) != 0)
+		at = &(*at)->next;
+	return at;
+}
+
+static void way_free(struct way *w)
+{
+	/* First, or a connection that ends would want another one. */
+	watch_stop(&w->listener);
+	own_close_fd(&w->fd);
+	while (w->proxies)
+		proxy_free(w->proxies);
+	timer_fini(&w->again);
+	free(w->rules);
+	free(w);
+}
+
+static int read_rules(struct way *w, const char *hosts, size_t n, struct err *e)
+{
+	w->rules = must(calloc(RULES_MAX, sizeof(*w->rules)));
+	while (n) {
+		const char *end = memchr(hosts, '\n', n);
+		size_t len = end ? (size_t)(end - hosts) : n;
+		char text[RULE_TEXT];
+
+		if (len >= sizeof(text) || w->nrules == RULES_MAX)
+			return err_set(e, ERR_LIMIT, "more than %d hosts", RULES_MAX);
+		memcpy(text, hosts, len);
+		text[len] = 0;
+		if (rule_parse(&w->rules[w->nrules++], text, e) < 0)
+			return -1;
+		hosts += len + !!end;
+		n -= len + !!end;
+	}
+	return 0;
+}
+
+/* What a box hands out is what it says it is, or it is not taken. */
+static int check_listener(int fd, struct err *e)
+{
+	int domain = 0, listens = 0, type = 0;
+	socklen_t n = sizeof(int);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 ||
+	    (domain != AF_INET && domain != AF_INET6) || type != SOCK_STREAM || !listens)
+		return err_set(e, ERR_INVALID, "that is no listening socket");
+	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+		return err_sys(e, "a listening socket that does not wait");
+	return 0;
+}
+
+int egress_open(struct egress *x, const struct wire_way_open *ask, const char *hosts, size_t n,
+		int take_fd, struct err *e)
+{
+	auto_fd int fd = take_fd;
+	struct way *w;
+
+	if (!memchr(ask->id, 0, WIRE_ID) || !ask->id[0])
+		return err_set(e, ERR_INVALID, "a way of no box");
+	if (x->nways == EGRESS_WAYS)
+		return err_set(e, ERR_LIMIT, "%d boxes have a way out", EGRESS_WAYS);
+	if (*find(x, ask->id))
+		return err_set(e, ERR_CONFLICT, "box %.16s has a way out", ask->id);
+	if (fd >= 0 && check_listener(fd, e) < 0)
+		return -1;
+	w = must(calloc(1, sizeof(*w)));
+	w->egress = x;
+	w->fd = -1;
+	memcpy(w->id, ask->id, sizeof(w->id));
+	w->bytes_in = ask->used_in;
+	w->bytes_out = ask->used_out;
+	timer_init(&w->again, x->loop, way_again);
+	if (read_rules(w, hosts, n, e) < 0) {
+		way_free(w);
+		return -1;
+	}
+	w->fd = steal_fd(&fd);
+	watch_init(&w->listener, x->loop, w->fd, way_ready);
+	w->next = x->ways;
+	x->ways = w;
+	x->nways++;
+	way_wants(w);
+	return 0;
+}
+
+void egress_close(struct egress *x, const char *id)
+{
+	struct way **at = find(x, id), *w = *at;
+
+	if (!w)
+		return;
+	*at = w->next;
+	x->nways--;
+	way_free(w);
+}
+
+/* ---- fronts ---- */
+
+static void link_gone(struct egress_link *l)
+{
+	struct egress_link **at = &l->egress->links;
+
+	while (*at != l)
+		at = &(*at)->next;
+	*at = l->next;
+	watch_stop(&l->watch);
+	close(l->fd);
+	send_reports(l->egress);
+	free(l);
+}
+
+static void answer(struct egress_link *l, uint32_t ref, const struct err *failed)
+{
+	struct frame done = sock_head(WIRE_DONE, ref);
+	struct wire_error error = { .head = sock_head(WIRE_ERROR, ref) };
+	struct err e;
+
+	if (failed) {
+		error.kind = failed->kind;
+		error.sys = failed->sys;
+		memcpy(error.msg, failed->msg, sizeof(error.msg));
+	}
+	/* One that does not read its answers is leaving. */
+	(void)!(failed ? sock_send(l->fd, &error, sizeof(error), NULL, 0, NULL, 0, &e)
+		       : sock_send(l->fd, &done, sizeof(done), NULL, 0, NULL, 0, &e));
+}
+
+static void front_opens(struct egress_link *l, const struct frame *f, size_t len, int take_fd)
+{
+	const struct wire_way_open *ask = (const struct wire_way_open *)f;
+	struct err e;
+
+	if (take_fd < 0) {
+		err_set(&e, ERR_INVALID, "a way without a listening socket");
+		answer(l, f->ref, &e);
+		return;
+	}
+	if (egress_open(l->egress, ask, (const char *)(ask + 1), len - sizeof(*ask), take_fd, &e) <
+	    0)
+		answer(l, f->ref, &e);
+	else
+		answer(l, f->ref, NULL);
+}
+
+static void front_says(struct egress_link *l)
+{
+	static char buf[WIRE_MAX];
+	const struct frame *f = (const struct frame *)buf;
+	unsigned nfds = 1;
+	auto_fd int fd = -1;
+	struct err e;
+	int n = sock_recv(l->fd, buf, &fd, &nfds, &e);
+
+	if (n < 0 && e.sys == EAGAIN)
+		return;
+	if (n <= 0) {
+		link_gone(l);
+		return;
+	}
+	if (!nfds)
+		fd = -1;
+	if (f->type == WIRE_WAY_OPEN)
+		front_opens(l, f, (size_t)n, steal_fd(&fd));
+	else if (f->type == WIRE_WAY_CLOSE && memchr(((const struct wire_id *)f)->id, 0, WIRE_ID))
+		egress_close(l->egress, ((const struct wire_id *)f)->id);
+}
+
+static void link_ready(struct watch *w, unsigned what)
+{
+	struct egress_link *l = loop_owner(w, struct egress_link, watch);
+
+	if (what == LOOP_WRITE)
+		send_reports(l->egress);
+	else
+		front_says(l);
+}
+
+static int tell_held(struct egress_link *l)
+{
+	struct timeval patience = { .tv_sec = HELD_SECONDS };
+	struct err e;
+
+	/* Waits for a new front to read the list: it has asked for it, and does nothing else. */
+	setsockopt(l->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+
+	for (const struct way *w = l->egress->ways; w; w = w->next) {
+		struct wire_way_held held = { .head = sock_head(WIRE_WAY_HELD, 0),
+					      .bytes_in = w->bytes_in,
+					      .bytes_out = w->bytes_out };
+
+		memcpy(held.id, w->id, sizeof(held.id));
+		if (sock_send(l->fd, &held, sizeof(held), NULL, 0, NULL, 0, &e) < 0)
+			return -1;
+	}
+	answer(l, 0, NULL);
+	return 0;
+}
+
+void egress_front(struct egress *x, int take_fd)
+{
+	struct egress_link *l = must(calloc(1, sizeof(*l)));
+
+	l->egress = x;
+	l->fd = take_fd;
+	watch_init(&l->watch, x->loop, take_fd, link_ready);
+	if (x->links) /* its reports are the new one's */
+		watch_want(&x->links->watch, LOOP_READ);
+	l->next = x->links;
+	x->links = l;
+	if (tell_held(l) < 0) {
+		link_gone(l);
+		return;
+	}
+	fcntl(take_fd, F_SETFL, O_NONBLOCK);
+	watch_want(&l->watch, LOOP_READ);
+	send_reports(x);
+}
+
+/* ---- life ---- */
+
+static void or_default(uint32_t *n, uint32_t otherwise)
+{
+	if (!*n)
+		*n = otherwise;
+}
+
+int egress_init(struct egress *x, struct loop *l, const struct egress_conf *conf, struct err *e)
+{
+	struct egress_limits *m = &x->conf.limits;
+
+	*x = (struct egress){ .loop = l, .conf = *conf };
+	or_default(&m->connections, 64);
+	or_default(&m->all_connections, 2048);
+	or_default(&m->head_ms, 10000);
+	or_default(&m->connect_ms, 20000);
+	or_default(&m->idle_ms, 120000);
+	return names_init(&x->names, l, conf->dns, e);
+}
+
+void egress_fini(struct egress *x)
+{
+	while (x->links)
+		link_gone(x->links);
+	while (x->ways)
+		egress_close(x, x->ways->id);
+	while (x->first)
+		drop_report(x);
+	names_fini(&x->names);
+}
+
+struct life {
+	struct egress egress;
+	struct loop loop;
+	struct watch warden;
+};
+
+static void warden_says(struct watch *w, unsigned what)
+{
+	static char buf[WIRE_MAX];
+	struct life *x = loop_owner(w, struct life, warden);
+	unsigned nfds = 1;
+	auto_fd int fd = -1;
+	struct err e;
+	int n = sock_recv(w->fd, buf, &fd, &nfds, &e);
+
+	(void)what;
+	if (n <= 0)
+		loop_stop(&x->loop); /* without it nobody would know of us */
+	else if (((const struct frame *)buf)->type == WIRE_WAY && nfds)
+		egress_front(&x->egress, steal_fd(&fd));
+}
+
+int egress_main(const struct egress_conf *conf, int warden, int (*walls)(void *ctx, struct err *e),
+		void *ctx)
+{
+	static struct life x;
+	struct err e;
+
+	signal(SIGPIPE, SIG_IGN);
+	if (loop_init(&x.loop, &e) < 0 || egress_init(&x.egress, &x.loop, conf, &e) < 0 ||
+	    walls(ctx, &e) < 0) {
+		log_error("egress cannot start", LOG_E(&e));
+		return 1;
+	}
+	watch_init(&x.warden, &x.loop, warden, warden_says);
+	watch_want(&x.warden, LOOP_READ);
+	log_info("egress serves", LOG_U("rules", conf->nrules));
+	loop_run(&x.loop);
+	return 0;
+}

@@ -1,0 +1,63 @@
+/* egress.h - the process through which boxes reach registries, and nothing else.
+ * Owns:         the listening sockets in the boxes' networks, the connections on them, the reports.
+ * Does not own: the boxes, nor who may ask for what (the front). What the operator permits is told
+ *               here by the warden, and checked here again: a front that lies opens no other door.
+ *
+ *   box ── 127.0.0.1:3128 ──► way ──► proxy ──► a host that a rule of the box and one of the operator fit
+ *
+ * Boxes and hosts are strangers, both. */
+#pragma once
+#include "base/err.h"
+#include "egress/names.h"
+#include "egress/rule.h"
+#include "loop/loop.h"
+#include "wire/wire.h"
+
+enum { EGRESS_PORT = 3128, EGRESS_REPORTS = 1024, EGRESS_WAYS = 16384 };
+
+struct egress_limits {                /* 0: the default in parentheses */
+	uint64_t bytes_in, bytes_out; /* of a box in its life (no limit) */
+	uint32_t connections;         /* of a box at once: more wait in the kernel (64) */
+	uint32_t all_connections;     /* of all boxes (2048) */
+	uint32_t head_ms;             /* for a whole request (10 s) */
+	uint32_t connect_ms;          /* to resolve and connect (20 s) */
+	uint32_t idle_ms;             /* without a byte either way (120 s) */
+};
+
+struct egress_conf {              /* borrowed for the life of the egress */
+	const struct rule *rules; /* the operator's */
+	unsigned nrules;
+	const char *const *dns; /* servers, NULL-terminated; none: the host's */
+	struct egress_limits limits;
+};
+
+struct way;
+struct egress_link;
+struct egress_report;
+
+struct egress {
+	struct loop *loop;
+	struct egress_conf conf;
+	struct names names;
+	struct way *ways;
+	unsigned nways, nproxies;
+	struct egress_link *links; /* to fronts, the newest first */
+	struct egress_report *first, *last;
+	unsigned nreports;
+	uint64_t lost; /* reports that nobody took */
+};
+
+must_check int egress_init(struct egress *x, struct loop *l, const struct egress_conf *conf,
+			   struct err *e);
+/* A front: it is told which boxes have a way already, then its frames are served. */
+void egress_front(struct egress *x, int take_fd);
+/* hosts: one rule per line. ERR_CONFLICT: the box has one. */
+must_check int egress_open(struct egress *x, const struct wire_way_open *ask, const char *hosts,
+			   size_t n, int take_fd, struct err *e);
+void egress_close(struct egress *x, const char *id); /* fine if there is none */
+void egress_fini(struct egress *x);
+
+/* The whole process, until `warden` hangs up: WAY + fd on it brings a front. walls() is called when
+ * nothing needs to be opened any more. The exit status. */
+int egress_main(const struct egress_conf *conf, int warden, int (*walls)(void *ctx, struct err *e),
+		void *ctx);

@@ -1,0 +1,47 @@
+/* way.h - the way out of one box. For the files of this folder only.
+ * Owns: its listener, its connections, its budget. */
+#pragma once
+#include "egress/egress.h"
+
+struct proxy;
+
+struct way {
+	struct way *next;
+	struct egress *egress;
+	char id[WIRE_ID];
+	struct watch listener;
+	int fd;             /* -1: none (tests) */
+	struct timer again; /* after the host had no descriptors left */
+	struct rule *rules;
+	unsigned nrules;
+	struct proxy *proxies;
+	unsigned nproxies;
+	uint64_t bytes_in, bytes_out;
+};
+
+enum verdict {
+	VERDICT_OK,
+	VERDICT_DENIED,   /* no rule fits */
+	VERDICT_INTERNAL, /* a rule fits, but the address is not out there */
+	VERDICT_BAD,      /* not a request to a proxy */
+	VERDICT_UNRESOLVED,
+	VERDICT_UNREACHABLE,
+	VERDICT_TIMEOUT,
+	VERDICT_BUDGET,
+	VERDICT_CUT, /* somebody hung up in the middle */
+	VERDICTS,
+};
+const char *proxy_verdict_name(enum verdict v);
+
+/* A connection of the box; ends by itself, with a report. */
+void proxy_new(struct way *w, int take_fd);
+void proxy_free(struct proxy *p); /* reports it as cut */
+void proxy_gone(struct way *w);   /* from proxy.c: there is room for another one */
+
+struct proxy_end { /* what is reported */
+	const char *host, *rule, *why;
+	uint16_t port;
+	enum verdict verdict;
+	uint64_t began_ns, began_ms, bytes_in, bytes_out;
+};
+void egress_report(struct way *w, const struct proxy_end *end);

@@ -1,0 +1,87 @@
+/* cell.h - what one cell said, kept for those who read it.
+ * Owns: its output, up to a limit, and its events; whoever reads has only a place.
+ *
+ * A place is three numbers: bytes of stdout, of stderr and of the channel, since the cell began. An
+ * event of the channel also knows how much of the other two came before it, so all can be told again
+ * from any place, in the same order, and whatever the pieces were when they came: after a restart
+ * the bytes are read again from init's logs, and cut differently. */
+#pragma once
+#include "base/buf.h"
+#include <jansson.h>
+#include <stdint.h>
+
+enum {
+	CELL_OUTPUT = 4 << 20,      /* bytes kept of each stream when nothing was asked for ... */
+	CELL_OUTPUT_MAX = 16 << 20, /* ... and at most */
+	CELL_EVENTS = 32 << 20,     /* bytes of events, all together */
+	CELL_STREAMS = 3,
+};
+#define CELL_ALL_HELD (UINT64_C(512) << 20) /* bytes of all cells of this process */
+
+enum cell_state { CELL_WAITING, CELL_RUNNING, CELL_OVER };
+
+struct cell_event {
+	char *text;       /* a JSON object */
+	uint64_t end;     /* bytes of the channel, this line included */
+	uint64_t mark[2]; /* of the others, when it came */
+};
+
+struct cell_reader {
+	struct cell_reader *next;
+	struct cell *cell; /* NULL: reads none */
+	uint64_t told[CELL_STREAMS];
+	void (*news)(struct cell_reader *r); /* there is more: cell_next() */
+};
+
+struct cell {
+	struct cell *next; /* of its context */
+	unsigned refs;
+	uint64_t number;
+	enum cell_state state;
+	struct buf run;    /* the code, until it is sent; then empty */
+	json_t *env;
+	uint64_t timeout_ms, max_output;
+	int64_t began_ns, ended_ns;
+	uint64_t from[CELL_STREAMS]; /* where it begins in its program's streams */
+	uint64_t seen[CELL_STREAMS]; /* bytes since then, kept or not */
+	uint64_t base[2]; /* kept are bytes from here on */
+	struct buf out[2];
+	struct cell_event *events;
+	unsigned nevents, events_room;
+	size_t event_bytes;
+	int truncated; /* some output was not kept */
+	int waits;     /* for input */
+	json_t *end;   /* the last event, once it is over */
+	struct cell_reader *readers;
+};
+
+struct cell *cell_new(void);
+struct cell *cell_ref(struct cell *c);
+void cell_unref(struct cell *c);
+
+/* offset: since the cell began. A jump says that bytes are lost. */
+void cell_output(struct cell *c, unsigned stream, uint64_t offset, const char *bytes, size_t n);
+/* end: bytes of the channel since the cell began, this event's line included. */
+void cell_event(struct cell *c, uint64_t end, json_t *take_event);
+/* The last event; "truncated", "duration_us" and "cell" are added. Later ones are not taken. */
+void cell_over(struct cell *c, json_t *take_end);
+void cell_tell(struct cell *c); /* all readers: there is more */
+
+/* ---- reading ---- */
+enum cell_what { CELL_NOTHING, CELL_STDOUT, CELL_STDERR, CELL_EVENT, CELL_END };
+struct cell_piece {
+	enum cell_what what;
+	uint64_t offset; /* output: of its first byte */
+	const char *bytes;
+	size_t n;
+	int last; /* output: no more of it can follow without something else in between */
+	uint64_t after[CELL_STREAMS]; /* the place behind it */
+};
+/* r->told set, from zero or from where a client was. */
+void cell_read(struct cell *c, struct cell_reader *r);
+void cell_unread(struct cell_reader *r);
+/* What comes next for this reader, at most so many bytes of output. It is told when the reader
+ * takes over piece.after. CELL_END is the end's text, once. */
+struct cell_piece cell_next(const struct cell_reader *r, size_t most);
+void cell_told(struct cell_reader *r, const struct cell_piece *p);
+uint64_t cell_held(void); /* bytes of all */

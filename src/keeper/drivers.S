@@ -1,0 +1,40 @@
+/* drivers.S - the programs that run cells, inside ours. One that the build did not have is not in
+ * the table: { name, first byte, behind the last }, and a row of zeros at its end. */
+	.macro driver name, file
+	.section .rodata
+1:	.incbin "\file"
+2:	.byte 0
+3:	.asciz "\name"
+	.section .data.rel.ro, "aw"
+	.balign 8
+	.quad 3b, 1b, 2b
+	.endm
+
+	.section .data.rel.ro, "aw"
+	.balign 8
+	.global driver_images
+driver_images:
+#ifdef DRIVER_PYTHON
+	driver "python.py", DRIVER_PYTHON
+#endif
+#ifdef DRIVER_NODE
+	driver "node.js", DRIVER_NODE
+#endif
+#ifdef DRIVER_SEED_NODE
+	driver "seed_node.js", DRIVER_SEED_NODE
+#endif
+#ifdef DRIVER_BASH
+	driver "bash.sh", DRIVER_BASH
+#endif
+#ifdef DRIVER_R
+	driver "r.R", DRIVER_R
+#endif
+#ifdef DRIVER_RUBY
+	driver "ruby.rb", DRIVER_RUBY
+#endif
+#ifdef DRIVER_PHP
+	driver "php.php", DRIVER_PHP
+#endif
+	.section .data.rel.ro, "aw"
+	.quad 0, 0, 0
+	.section .note.GNU-stack,"",%progbits

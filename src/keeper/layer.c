@@ -1,0 +1,215 @@
+/* layer.c - read-only layers, named by what is in them; see stock.h for how they are kept.
+ *
+ * Whether a layer is in use is decided here, on the loop: a box has it in its record from the moment
+ * it is asked for, and one that is dropped loses its name before anybody else can ask. */
+#include "base/id.h"
+#include "base/own.h"
+#include "jail/launch.h"
+#include "jail/layer.h"
+#include "keeper/state.h"
+#include "keeper/stock.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+_Static_assert(WIRE_LAYERS == JAIL_LOWERS, "what may be asked for can be mounted");
+
+enum { JOBS_MOST = 16 }; /* orders under way: each is a process or two */
+
+struct layer_job {
+	struct source src; /* first, so that a source is its job */
+	uint64_t client;
+	uint32_t ref;
+	uint8_t answer; /* WIRE_LAYER or WIRE_DONE */
+	struct layer_job *next;
+};
+
+static int can_have_layers(const struct keeper *k, struct err *e)
+{
+	const uint64_t need = LAYER_BIT(LAYER_IDMAP) | LAYER_BIT(LAYER_OVERLAY);
+
+	if (k->host.stock < 0)
+		return err_set(e, ERR_DENIED, "layers take a keeper that runs as root");
+	if ((k->host.layers & need) != need)
+		return err_set(e, ERR_DENIED,
+			       "layers need overlays and mounts with shifted ids on this host");
+	return 0;
+}
+
+int layer_check(const struct keeper *k, const struct wire_create *w, struct err *e)
+{
+	if (!w->nlayers)
+		return 0;
+	if (w->nlayers > WIRE_LAYERS)
+		return err_set(e, ERR_INVALID, "%u layers: a box may have %d", w->nlayers,
+			       WIRE_LAYERS);
+	for (uint32_t i = 0; i < w->nlayers; i++) {
+		if (!tree_id_ok(w->layer[i]))
+			return err_set(e, ERR_INVALID, "a layer's id has 64 hexadecimal digits");
+		for (uint32_t j = 0; j < i; j++)
+			if (strcmp(w->layer[i], w->layer[j]) == 0)
+				return err_set(e, ERR_INVALID, "layer %.12s twice in one box",
+					       w->layer[i]);
+	}
+	return can_have_layers(k, e);
+}
+
+static const char *user_of(struct keeper *k, const char *id)
+{
+	for (struct kbox *b = kbox_after(&k->boxes, ""); b;
+	     b = kbox_after(&k->boxes, b->meta.about.id))
+		for (uint32_t i = 0; i < b->meta.nlayers; i++)
+			if (strcmp(b->meta.layer[i], id) == 0)
+				return b->meta.about.id;
+	return NULL;
+}
+
+/* ---- orders ---- */
+
+static int jobs(const struct keeper *k)
+{
+	int n = 0;
+
+	for (const struct layer_job *j = k->layer_jobs; j; j = j->next)
+		n++;
+	return n;
+}
+
+static int order(struct keeper *k, struct client *c, const struct frame *f,
+		 const struct stock_order *o, int conn, struct err *e)
+{
+	struct layer_job *j;
+	int sock;
+
+	if (jobs(k) >= JOBS_MOST)
+		return err_set(e, ERR_LIMIT, "%d layers are being made or removed already",
+			       JOBS_MOST);
+	sock = stock_ask(k->host.stock, o, conn, e);
+	if (sock < 0)
+		return -1;
+	if (kbox_lift(&sock, e) < 0) {
+		close(sock);
+		return -1;
+	}
+	j = calloc(1, sizeof(*j));
+	if (!j)
+		abort();
+	*j = (struct layer_job){ .src = { SRC_LAYER, sock },
+				 .client = c->number,
+				 .ref = f->ref,
+				 .answer = o->what == STOCK_REMOVE ? WIRE_DONE : WIRE_LAYER,
+				 .next = k->layer_jobs };
+	if (keeper_watch(k, &j->src, e) < 0) {
+		close(sock);
+		free(j);
+		return -1;
+	}
+	k->layer_jobs = j;
+	return 0;
+}
+
+/* An id that no box has: between two ranges there is one that is in neither. */
+static uint32_t writers_id(const struct keeper *k)
+{
+	return RANGE_FIRST_UID + k->ranges.first * RANGE_STRIDE + RANGE_SIZE;
+}
+
+static int text_ok(const char *text)
+{
+	return strnlen(text, WIRE_PATH) < WIRE_PATH;
+}
+
+static int make(struct keeper *k, struct client *c, const struct wire_layer_make *w, struct err *e)
+{
+	struct stock_order o = { .what = STOCK_MAKE, .uid = writers_id(k),
+				 .bytes_most = w->bytes_most, .files_most = w->files_most };
+	auto_fd int conn = -1;
+	struct kbox *b = NULL;
+	char path[48];
+
+	if (strnlen(w->box, sizeof(w->box)) < sizeof(w->box) && id_valid(w->box))
+		b = kbox_find(&k->boxes, w->box);
+	if (!b || b->meta.about.state != WIRE_BOX_TAKEN)
+		return err_set(e, ERR_NOT_FOUND, "no such box");
+	if (!text_ok(w->path) || w->path[0] != '/' || !text_ok(w->place) ||
+	    (w->place[0] && !tree_path_ok(w->place)))
+		return err_set(e, ERR_INVALID, "a layer is an absolute folder of a box, and its "
+					       "place one that layers may have");
+	snprintf(o.path, sizeof(o.path), "%s", w->path);
+	snprintf(o.place, sizeof(o.place), "%s", w->place);
+	snprintf(path, sizeof(path), "boxes/%s.sock", b->meta.about.id);
+	conn = sock_connect_now(path, e);
+	return conn < 0 ? -1 : order(k, c, &w->head, &o, conn, e);
+}
+
+/* Its name goes at once: who asks for it from now on hears that there is none. */
+static int drop(struct keeper *k, struct client *c, const struct wire_layer *w, struct err *e)
+{
+	struct stock_order o = { .what = STOCK_REMOVE };
+	const char *box = user_of(k, w->id);
+
+	if (box)
+		return err_set(e, ERR_CONFLICT, "layer %.12s: box %s has it", w->id, box);
+	snprintf(o.id, sizeof(o.id), "drop.%.64s", w->id);
+	if (renameat(k->host.layers_dir, w->id, k->host.layers_dir, o.id) < 0)
+		return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "there is no layer %.12s", w->id)
+				       : err_sys(e, "layer %.12s", w->id);
+	return order(k, c, &w->head, &o, -1, e);
+}
+
+static int check(struct keeper *k, struct client *c, const struct wire_layer *w, struct err *e)
+{
+	struct stock_order o = { .what = STOCK_CHECK };
+
+	memcpy(o.id, w->id, TREE_ID);
+	return order(k, c, &w->head, &o, -1, e);
+}
+
+void layer_request(struct keeper *k, struct client *c, const struct frame *f)
+{
+	const struct wire_layer *w = (const struct wire_layer *)f;
+	struct err e;
+	int done;
+
+	if (can_have_layers(k, &e) < 0)
+		done = -1;
+	else if (f->type == WIRE_LAYER_MAKE)
+		done = make(k, c, (const struct wire_layer_make *)f, &e);
+	else if (!tree_id_ok(w->id))
+		done = err_set(&e, ERR_INVALID, "a layer's id has 64 hexadecimal digits");
+	else
+		done = f->type == WIRE_LAYER_DROP ? drop(k, c, w, &e) : check(k, c, w, &e);
+	if (done < 0)
+		client_error(k, c->number, f->ref, &e);
+}
+
+/* ---- answers ---- */
+
+void layer_answered(struct keeper *k, struct source *s)
+{
+	struct layer_job *j = (struct layer_job *)s, **at = &k->layer_jobs;
+	struct wire_layer out = { .head = sock_head(j->answer, j->ref) };
+	struct stock_answer a;
+	struct err e;
+	int done = stock_answer(s->fd, &a, NULL, &e);
+
+	while (*at != j)
+		at = &(*at)->next;
+	*at = j->next;
+	if (done < 0) {
+		client_error(k, j->client, j->ref, &e);
+	} else if (j->answer == WIRE_DONE) {
+		client_send(k, j->client, &out.head, sizeof(out.head), -1);
+	} else {
+		snprintf(out.id, sizeof(out.id), "%.64s", a.sum.id);
+		out.bytes = a.sum.bytes;
+		out.files = a.sum.files;
+		client_send(k, j->client, &out, sizeof(out), -1);
+	}
+	keeper_unwatch(k, &j->src);
+	free(j);
+}

@@ -1,0 +1,24 @@
+/* zygote.h - the process that boxes' interpreters are forked from, seen from the keeper.
+ * Owns:         how a zygote is started, in a box of its own, and how it is told to fork.
+ * Does not own: when there should be one; seed.c knows. Both run on maker threads. */
+#pragma once
+#include "base/err.h"
+#include "keeper/host.h"
+#include "keeper/kbox.h"
+#include <sys/types.h>
+
+struct spec;
+
+struct zygote_birth { /* what a started zygote leaves with the keeper */
+	pid_t pid;
+	int orders; /* socket; readable once it is loaded ("R"), at its end when it has died */
+};
+
+/* Starts program (a path in the box) with the namespaces of `home`, which nobody else will get. It is
+ * not ready when this returns: loading takes its time. */
+must_check int zygote_start(const struct host *h, const struct kbox *home, const char *program,
+			    const char *name, struct zygote_birth *out, struct err *e);
+
+/* Forks a child into the box and tells its init; blocks until it is sealed. */
+must_check int zygote_plant(int orders, const char *program, const struct kbox *b,
+			    const struct spec *sp, uint64_t without, struct err *e);

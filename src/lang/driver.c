@@ -1,0 +1,23 @@
+/* driver.c - see driver.h. */
+#include "lang/driver.h"
+#include "base/own.h"
+
+#include <string.h>
+
+static const struct driver rows[] = {
+	{ "python", { "/usr/bin/python3", DRIVER_DIR "python.py" }, 1 },
+	{ "node", { "/usr/bin/node", DRIVER_DIR "node.js" }, 1 },
+	{ "typescript", { "/usr/bin/node", DRIVER_DIR "node.js", "typescript" }, 1 },
+	{ "bash", { "/usr/bin/bash", DRIVER_DIR "bash.sh" }, 0 },
+	{ "r", { "/usr/bin/Rscript", DRIVER_DIR "r.R" }, 0 },
+	{ "ruby", { "/usr/bin/ruby", DRIVER_DIR "ruby.rb" }, 0 },
+	{ "php", { "/usr/bin/php", DRIVER_DIR "php.php" }, 0 },
+};
+
+const struct driver *driver_of(const char *language)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
+		if (!strcmp(rows[i].language, language))
+			return &rows[i];
+	return NULL;
+}

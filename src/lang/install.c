@@ -1,0 +1,263 @@
+/* install.c - see install.h. */
+#include "lang/install.h"
+#include "base/own.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- plans ---- */
+
+/* How a manager is told where packages come from, and to install them below INSTALL_HOME as they will
+ * lie below / in a box that has the layer. Words: %s the source, * the packages. */
+struct recipe {
+	const char *program;        /* must be on the host */
+	const char *from, *place;
+	const char *registry[16];   /* with a registry */
+	const char *mirror[16];     /* with a mirror on a volume; empty: there is no such thing */
+	const char *after[12];      /* a second step */
+};
+
+/* A mirror of npm is a folder laid out as a registry answers: a file per package, the tarballs beside
+ * it. npm speaks HTTP only, so this serves the folder on the box's own loopback meanwhile. */
+static const char npm_mirror[] =
+	"const http=require('http'),fs=require('fs'),path=require('path');"
+	"const {spawn}=require('child_process');"
+	"const root='" INSTALL_MIRROR "/npm';"
+	"const s=http.createServer((q,r)=>{"
+	"const f=path.join(root,path.normalize('/'+decodeURIComponent(q.url.split('?')[0])));"
+	"fs.readFile(f,(e,b)=>{r.writeHead(e?404:200,{'content-type':'application/json'});"
+	"r.end(e?'{}':b)})});"
+	"s.listen(0,'127.0.0.1',()=>{"
+	"const c=spawn('/usr/bin/npm',[...process.argv.slice(1),"
+	"'--registry=http://127.0.0.1:'+s.address().port+'/'],{stdio:'inherit'});"
+	"c.on('exit',(x)=>process.exit(x===null?1:x))});";
+
+#define NPM "install", "--prefix=" INSTALL_HOME, "--no-audit", "--no-fund", "--no-update-notifier", \
+	    "--no-save", "--replace-registry-host=always", "--fetch-retries=1", "--loglevel=http"
+#define PIP "/usr/bin/python3", "-m", "pip", "install", "--root=" INSTALL_HOME, "--ignore-installed", \
+	    "--no-input", "--no-compile", "--disable-pip-version-check", "--no-warn-script-location"
+
+static const struct recipe recipes[PM_COUNT] = {
+	[PM_PIP] = {
+		.program = "/usr/bin/python3", .from = INSTALL_HOME, .place = "",
+		.registry = { PIP, "--index-url=%s", "--", "*" },
+		.mirror = { PIP, "--no-index", "--find-links=" INSTALL_MIRROR "/pip", "--", "*" },
+		/* Hashes and not times: a layer's files are all of one time. */
+		.after = { "/usr/bin/python3", "-m", "compileall", "-q", "--invalidation-mode",
+			   "unchecked-hash", "-s", INSTALL_HOME, "-p", "/", INSTALL_HOME },
+	},
+	[PM_NPM] = {
+		.program = "/usr/bin/npm", .from = INSTALL_HOME "/node_modules",
+		.place = "node_modules",
+		.registry = { "/usr/bin/npm", NPM, "--registry=%s", "--", "*" },
+		.mirror = { "/usr/bin/node", "-e", npm_mirror, "--", NPM, "*" },
+	},
+	[PM_GEM] = {
+		.program = "/usr/bin/gem", .from = INSTALL_HOME, .place = "",
+		.registry = { "/usr/bin/gem", "install", "--no-document", "--clear-sources",
+			      "--source=%s", "--install-dir=" INSTALL_HOME "/var/lib/gems/%r",
+			      "--bindir=" INSTALL_HOME "/usr/local/bin", "*" },
+		.mirror = { "/usr/bin/gem", "install", "--no-document", "--clear-sources",
+			    "--source=file://" INSTALL_MIRROR "/gem",
+			    "--install-dir=" INSTALL_HOME "/var/lib/gems/%r",
+			    "--bindir=" INSTALL_HOME "/usr/local/bin", "*" },
+	},
+};
+
+/* %s: the source; %r: the runtime up to its first space. */
+static const char *fill(struct install_plan *out, unsigned *ntexts, const char *word,
+			const char *source, const char *runtime)
+{
+	const char *at = strstr(word, "%s"), *with = source;
+	char *to;
+
+	if (!at) {
+		at = strstr(word, "%r");
+		with = runtime;
+	}
+	if (!at || *ntexts == ARRAY_LEN(out->text))
+		return word;
+	to = out->text[(*ntexts)++];
+	snprintf(to, sizeof(out->text[0]), "%.*s%.*s%s", (int)(at - word), word,
+		 (int)strcspn(with, " "), with, at + 2);
+	return to;
+}
+
+static void add_step(struct install_plan *out, unsigned *ntexts, const char *const *words,
+		     unsigned nwords, const struct packages *p, const char *source,
+		     const char *runtime)
+{
+	const char **argv = out->steps[out->nsteps++].argv;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < nwords && words[i]; i++) {
+		if (strcmp(words[i], "*") != 0) {
+			argv[n++] = fill(out, ntexts, words[i], source, runtime);
+			continue;
+		}
+		for (unsigned k = 0; k < p->n; k++)
+			argv[n++] = p->v[k];
+	}
+	argv[n] = NULL;
+}
+
+int install_plan(const struct packages *p, const struct install_conf *conf,
+		 struct install_plan *out, struct err *e)
+{
+	const struct recipe *r = &recipes[p->manager];
+	const char *name = package_manager_name(p->manager), *source = conf->source[p->manager],
+		   *runtime = conf->runtime[p->manager] ? conf->runtime[p->manager] : "";
+	int mirrored = !source && conf->mirror && r->mirror[0];
+	unsigned ntexts = 0;
+
+	*out = (struct install_plan){ .from = r->from, .place = r->place };
+	if (!r->program)
+		return err_set(e, ERR_DENIED, "packages of %s cannot be installed yet", name);
+	if (!*runtime)
+		return err_set(e, ERR_DENIED, "%s is not on this host, so %s packages are of no use",
+			       r->program, name);
+	if (!source && !mirrored)
+		return err_set(e, ERR_DENIED,
+			       "no source for %s packages is configured: packages.%s or "
+			       "packages.mirror", name, name);
+	add_step(out, &ntexts, mirrored ? r->mirror : r->registry, ARRAY_LEN(r->mirror), p,
+		 source ? source : "", runtime);
+	if (r->after[0])
+		add_step(out, &ntexts, r->after, ARRAY_LEN(r->after), p, "", runtime);
+	return 0;
+}
+
+/* ---- complaints ---- */
+
+static const char *const faults[INSTALL_FAULTS] = {
+	[INSTALL_UNKNOWN] = "failed",
+	[INSTALL_NO_PACKAGE] = "no_such_package",
+	[INSTALL_NO_VERSION] = "no_such_version",
+	[INSTALL_BUILD] = "build_failure",
+	[INSTALL_UNREACHABLE] = "unreachable",
+	[INSTALL_NOT_CONFIGURED] = "not_configured",
+	[INSTALL_TIMEOUT] = "timeout",
+	[INSTALL_TOO_LARGE] = "too_large",
+};
+
+const char *install_fault_name(enum install_fault f)
+{
+	return faults[f];
+}
+
+/* The first row whose words are there, whole manager by whole manager: what explains the others comes
+ * first. A package that cannot be found because nobody answers is a network that cannot be reached. */
+static const struct complaint {
+	enum package_manager manager;
+	enum install_fault fault;
+	const char *words;
+	const char *before; /* what stands before the package's name in that line; NULL: no name */
+	const char *versions; /* what stands before the list of versions, up to ')' */
+} complaints[] = {
+	{ PM_PIP, INSTALL_UNREACHABLE, "Failed to establish a new connection", NULL, NULL },
+	{ PM_PIP, INSTALL_UNREACHABLE, "Temporary failure in name resolution", NULL, NULL },
+	{ PM_PIP, INSTALL_UNREACHABLE, "Max retries exceeded", NULL, NULL },
+	{ PM_PIP, INSTALL_UNREACHABLE, "ProxyError", NULL, NULL },
+	{ PM_PIP, INSTALL_UNREACHABLE, "Read timed out", NULL, NULL },
+	{ PM_PIP, INSTALL_TOO_LARGE, "No space left on device", NULL, NULL },
+	{ PM_PIP, INSTALL_NO_PACKAGE, "(from versions: none)", "requirement ", NULL },
+	{ PM_PIP, INSTALL_NO_VERSION, "(from versions: ", "requirement ", "(from versions: " },
+	{ PM_PIP, INSTALL_NO_PACKAGE, "No matching distribution found for ", "found for ", NULL },
+	{ PM_PIP, INSTALL_BUILD, "Failed building wheel for ", "wheel for ", NULL },
+	{ PM_PIP, INSTALL_BUILD, "metadata-generation-failed", NULL, NULL },
+	{ PM_PIP, INSTALL_BUILD, "subprocess-exited-with-error", NULL, NULL },
+	{ PM_NPM, INSTALL_UNREACHABLE, "ENOTFOUND", NULL, NULL },
+	{ PM_NPM, INSTALL_UNREACHABLE, "ECONNREFUSED", NULL, NULL },
+	{ PM_NPM, INSTALL_UNREACHABLE, "ETIMEDOUT", NULL, NULL },
+	{ PM_NPM, INSTALL_UNREACHABLE, "EAI_AGAIN", NULL, NULL },
+	{ PM_NPM, INSTALL_UNREACHABLE, "ECONNRESET", NULL, NULL },
+	{ PM_NPM, INSTALL_TOO_LARGE, "ENOSPC", NULL, NULL },
+	{ PM_NPM, INSTALL_NO_PACKAGE, "is not in this registry", "'", NULL },
+	{ PM_NPM, INSTALL_NO_PACKAGE, "could not be found or you do not have", "'", NULL },
+	{ PM_NPM, INSTALL_NO_VERSION, "No matching version found for ", "found for ", NULL },
+	{ PM_NPM, INSTALL_BUILD, "gyp ERR!", NULL, NULL },
+	{ PM_NPM, INSTALL_BUILD, "command failed", NULL, NULL },
+	{ PM_NPM, INSTALL_BUILD, "ELIFECYCLE", NULL, NULL },
+	{ PM_GEM, INSTALL_UNREACHABLE, "Unable to download data from", NULL, NULL },
+	{ PM_GEM, INSTALL_UNREACHABLE, "Failed to open TCP connection", NULL, NULL },
+	{ PM_GEM, INSTALL_TOO_LARGE, "No space left on device", NULL, NULL },
+	{ PM_GEM, INSTALL_NO_PACKAGE, "(>= 0) in any repository", "gem '", NULL },
+	{ PM_GEM, INSTALL_NO_VERSION, "Could not find a valid gem '", "gem '", NULL },
+	{ PM_GEM, INSTALL_BUILD, "Failed to build gem native extension", NULL, NULL },
+	{ PM_CARGO, INSTALL_NO_PACKAGE, "no matching package named", "named `", NULL },
+	{ PM_CARGO, INSTALL_NO_VERSION, "failed to select a version for", "requirement `", NULL },
+	{ PM_CARGO, INSTALL_UNREACHABLE, "ould not connect", NULL, NULL },
+	{ PM_CARGO, INSTALL_UNREACHABLE, "ouldn't resolve host", NULL, NULL },
+	{ PM_GO, INSTALL_UNREACHABLE, "dial tcp", NULL, NULL },
+	{ PM_GO, INSTALL_NO_VERSION, "unknown revision", "go: ", NULL },
+	{ PM_GO, INSTALL_NO_PACKAGE, "404 Not Found", "go: ", NULL },
+	{ PM_APT, INSTALL_UNREACHABLE, "Could not connect", NULL, NULL },
+	{ PM_APT, INSTALL_UNREACHABLE, "Could not resolve", NULL, NULL },
+	{ PM_APT, INSTALL_NO_PACKAGE, "Unable to locate package ", "package ", NULL },
+	{ PM_APT, INSTALL_NO_VERSION, "' was not found", "for '", NULL },
+};
+
+/* Between two marks of one line. */
+static void cut_out(const char *line, const char *end, const char *before, const char *stops,
+		    char *out, size_t size)
+{
+	const char *at = memmem(line, (size_t)(end - line), before, strlen(before));
+	size_t n = 0;
+
+	if (!at)
+		return;
+	at += strlen(before);
+	while (at + n < end && !strchr(stops, at[n]) && n + 1 < size)
+		n++;
+	memcpy(out, at, n);
+	out[n] = 0;
+}
+
+static void line_of(const char *said, size_t n, const char *at, const char **out_line,
+		    const char **out_end)
+{
+	const char *line = at, *end = memchr(at, '\n', (size_t)(said + n - at));
+
+	while (line > said && line[-1] != '\n')
+		line--;
+	*out_line = line;
+	*out_end = end ? end : said + n;
+}
+
+/* The name in it, as far as it is one; npm says 'name@*'. */
+static void set_package(enum package_manager m, struct install_diagnosis *d, const char *found)
+{
+	struct packages p = { .manager = m };
+	char name[PACKAGE_TEXT + 1];
+	struct err ignored;
+
+	package_name(m, found, name);
+	if (name[0] && packages_add(&p, name, &ignored) == 0)
+		snprintf(d->package, sizeof(d->package), "%s", p.v[0]);
+	packages_fini(&p);
+}
+
+void install_diagnose(enum package_manager m, const char *said, size_t n,
+		      struct install_diagnosis *out)
+{
+	const char *line, *end, *at = NULL;
+	const struct complaint *c = complaints;
+	char found[PACKAGE_TEXT + 1] = "";
+
+	*out = (struct install_diagnosis){ .fault = INSTALL_UNKNOWN };
+	for (; c < complaints + ARRAY_LEN(complaints); c++)
+		if (c->manager == m && n && (at = memmem(said, n, c->words, strlen(c->words))))
+			break;
+	if (!at)
+		return;
+	out->fault = c->fault;
+	line_of(said, n, at, &line, &end);
+	snprintf(out->line, sizeof(out->line), "%.*s",
+		 (int)(end - line < 255 ? end - line : 255), line);
+	if (c->before)
+		cut_out(line, end, c->before, " '`\"\n", found, sizeof(found));
+	if (found[0])
+		set_package(m, out, found);
+	if (c->versions)
+		cut_out(line, end, c->versions, ")\n", out->versions, sizeof(out->versions));
+}

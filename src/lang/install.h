@@ -1,0 +1,55 @@
+/* install.h - how each manager is told to install, and what its complaints mean. Tables and pure
+ * functions; fleet/packages.c runs them. */
+#pragma once
+#include "lang/package.h"
+
+#define INSTALL_HOME "/home/user/layer" /* what is below it is carried out of the box */
+#define INSTALL_MIRROR "/mnt/mirror"    /* where a mirror on a volume is */
+
+enum { INSTALL_STEPS = 3, INSTALL_WORDS = PACKAGES_MOST + 32 };
+
+struct install_conf {
+	const char *source[PM_COUNT];  /* URL of the registry; NULL: none */
+	const char *runtime[PM_COUNT]; /* which interpreter the host has; "": none */
+	const char *hosts[PM_COUNT];   /* whom an install box may reach then: a JSON array; NULL: nobody */
+	const char *trusted[PM_COUNT]; /* host of a registry without TLS; NULL: it has it */
+	const char *mirror;            /* name of a volume with a mirror, or NULL */
+};
+
+struct install_step {
+	const char *argv[INSTALL_WORDS]; /* NULL at the end; points into the set and the plan */
+};
+
+struct install_plan {
+	struct install_step steps[INSTALL_STEPS];
+	unsigned nsteps;
+	const char *from, *place; /* of the box's folder, and where it is in the layer */
+	char text[4][512];        /* words made for it */
+};
+
+/* ERR_DENIED: this manager has no source configured, or is not there. */
+must_check int install_plan(const struct packages *p, const struct install_conf *conf,
+			    struct install_plan *out, struct err *e);
+
+enum install_fault {
+	INSTALL_UNKNOWN,
+	INSTALL_NO_PACKAGE,
+	INSTALL_NO_VERSION,
+	INSTALL_BUILD,
+	INSTALL_UNREACHABLE,
+	INSTALL_NOT_CONFIGURED,
+	INSTALL_TIMEOUT,
+	INSTALL_TOO_LARGE,
+	INSTALL_FAULTS,
+};
+const char *install_fault_name(enum install_fault f); /* "no_such_package" */
+
+struct install_diagnosis {
+	enum install_fault fault;
+	char package[PACKAGE_TEXT + 1]; /* which one, or "" */
+	char versions[512];             /* that there are, or "" */
+	char line[256];                 /* in which the manager said so, or "" */
+};
+/* From what a manager that failed has said. */
+void install_diagnose(enum package_manager m, const char *said, size_t n,
+		      struct install_diagnosis *out);

@@ -1,0 +1,237 @@
+/* python.c - a Python interpreter as zygote.
+ *
+ * This object is preloaded into the distribution's own python3 and takes the place of its main(). It
+ * loads what seed/python.py says, serves orders, and in a child runs the program that it is told,
+ * with the C interface, so that no frame of ours lies below the program's first one. The functions of
+ * that interface used here are the same in every Python 3; they are found in the executable by name,
+ * so nothing is linked with a version of it. */
+#include "seed/plant.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { FILE_INPUT = 257 }; /* Py_file_input */
+enum { RUN_FILE, RUN_DRIVER, RUN_CODE }; /* what become() says */
+
+typedef struct object object;
+
+static struct {
+	void (*Py_InitializeEx)(int);
+	int (*Py_FinalizeEx)(void);
+	object *(*PyImport_AddModule)(const char *);
+	object *(*PyModule_GetDict)(object *);
+	object *(*PyRun_StringFlags)(const char *, int, object *, object *, void *);
+	object *(*PyRun_FileExFlags)(FILE *, const char *, int, object *, object *, int, void *);
+	object *(*PyObject_CallFunction)(object *, const char *, ...);
+	object *(*PyBytes_FromStringAndSize)(const char *, ssize_t);
+	object *(*PyDict_GetItemString)(object *, const char *);
+	long (*PyLong_AsLong)(object *);
+	void (*PyErr_Print)(void);
+	void (*PyErr_Clear)(void);
+	int (*PyErr_ExceptionMatches)(object *);
+	void (*PyOS_BeforeFork)(void);
+	void (*PyOS_AfterFork_Parent)(void);
+	void (*PyOS_AfterFork_Child)(void);
+	object **PyExc_KeyboardInterrupt;
+} py;
+
+#define NAME(f) { #f, (void **)&py.f }
+static const struct {
+	const char *name;
+	void **to;
+} names[] = {
+	NAME(Py_InitializeEx),	NAME(Py_FinalizeEx),	 NAME(PyImport_AddModule),
+	NAME(PyModule_GetDict),	NAME(PyRun_StringFlags), NAME(PyRun_FileExFlags),
+	NAME(PyDict_GetItemString), NAME(PyLong_AsLong), NAME(PyErr_Print),
+	NAME(PyErr_Clear), NAME(PyErr_ExceptionMatches), NAME(PyOS_BeforeFork),
+	NAME(PyOS_AfterFork_Parent), NAME(PyOS_AfterFork_Child), NAME(PyExc_KeyboardInterrupt),
+	NAME(PyObject_CallFunction), NAME(PyBytes_FromStringAndSize),
+};
+
+extern const char seed_python_text[]; /* python.py; python_text.S */
+
+static char *title;
+static size_t title_room;
+static object *seed; /* the dictionary of python.py */
+
+static void find_names(void)
+{
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		*names[i].to = dlsym(RTLD_DEFAULT, names[i].name);
+		if (!*names[i].to) {
+			fprintf(stderr, "this python3 has no %s\n", names[i].name);
+			_exit(72);
+		}
+	}
+}
+
+static object *function(const char *name)
+{
+	object *f = py.PyDict_GetItemString(seed, name);
+
+	if (!f)
+		_exit(72);
+	return f;
+}
+
+static int call(object *result)
+{
+	long said;
+
+	if (!result) {
+		py.PyErr_Print();
+		_exit(72);
+	}
+	said = py.PyLong_AsLong(result);
+	return (int)said;
+}
+
+static void load(const char *kind)
+{
+	seed = py.PyModule_GetDict(py.PyImport_AddModule("_atoll_seed"));
+	if (!py.PyRun_StringFlags(seed_python_text, FILE_INPUT, seed, seed, NULL)) {
+		py.PyErr_Print();
+		_exit(72);
+	}
+	if (call(py.PyObject_CallFunction(function("load"), "s", kind)) != 0)
+		_exit(73); /* nothing of what this seed is for is installed */
+}
+
+static void in_child(void)
+{
+	py.PyOS_AfterFork_Child();
+	call(py.PyObject_CallFunction(function("reseed"), NULL));
+}
+
+/* As ps shows it. One string with spaces: where its end was is not ours to change. */
+static void rename_process(const char *words, uint32_t len, unsigned argc)
+{
+	size_t at = 0;
+
+	memset(title, 0, title_room);
+	for (const char *w = words, *end = words + len; w < end && argc-- && at + 2 < title_room; w += strlen(w) + 1)
+		at += (size_t)snprintf(title + at, title_room - at, "%s%s", at ? " " : "", w);
+	title[title_room - 1] = '.'; /* tells the kernel that this is one string */
+	prctl(PR_SET_NAME, "python3");
+}
+
+/* An end by SIGINT, if that is what ended it, for whoever waits. */
+static void die_of_interrupt(void)
+{
+	py.Py_FinalizeEx();
+	signal(SIGINT, SIG_DFL);
+	kill(getpid(), SIGINT);
+	_exit(130);
+}
+
+static object *main_scope(void)
+{
+	return py.PyModule_GetDict(py.PyImport_AddModule("__main__"));
+}
+
+static int end_of(object *done)
+{
+	int interrupted;
+
+	if (done)
+		return 0;
+	interrupted = py.PyErr_ExceptionMatches(*py.PyExc_KeyboardInterrupt);
+	py.PyErr_Print(); /* does not come back from a SystemExit */
+	if (interrupted)
+		die_of_interrupt();
+	return 1;
+}
+
+static int run_file(const char *path)
+{
+	object *scope = main_scope();
+	FILE *f = fopen(path, "rbe");
+
+	if (!f) {
+		fprintf(stderr, "python3: can't open file '%s': [Errno %d] %s\n", path, errno, strerror(errno));
+		return 2;
+	}
+	return end_of(py.PyRun_FileExFlags(f, path, FILE_INPUT, scope, scope, 1, NULL));
+}
+
+static int run_code(const char *code)
+{
+	object *scope = main_scope();
+
+	return end_of(py.PyRun_StringFlags(code, FILE_INPUT, scope, scope, NULL));
+}
+
+static const char *word_after(const char *word)
+{
+	return word + strlen(word) + 1;
+}
+
+/* cwd NUL argc NUL argv... env..., as init wrote it. */
+static int live(int sock)
+{
+	uint32_t len;
+	char *words = plant_words(sock, &len), *count = words + strlen(words) + 1, *argv;
+	unsigned argc = (unsigned)strtoul(count, &argv, 10);
+	int what;
+
+	argv++;
+	rename_process(argv, len - (uint32_t)(argv - words), argc);
+	what = call(py.PyObject_CallFunction(function("become"), "N",
+					     py.PyBytes_FromStringAndSize(words, (ssize_t)len)));
+	if (what == RUN_DRIVER) {
+		if (!py.PyObject_CallFunction(function("drive"), "i", sock))
+			py.PyErr_Print();
+		return 1;
+	}
+	close(sock);
+	/* become() has seen to it that they are there. */
+	return what == RUN_CODE ? run_code(word_after(word_after(argv))) : run_file(word_after(argv));
+}
+
+static void watch_argv(int argc, char **argv)
+{
+	title = argv[0];
+	title_room = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) + 1 - argv[0]);
+}
+
+/* argv: python3 KIND PADDING */
+static int seed_main(int argc, char **argv, char **env)
+{
+	const struct plant_hooks hooks = { py.PyOS_BeforeFork, py.PyOS_AfterFork_Parent, in_child };
+	char kind[32];
+	int sock, status;
+
+	(void)env;
+	if (argc < 3)
+		return 72;
+	snprintf(kind, sizeof(kind), "%s", argv[1]);
+	watch_argv(argc, argv);
+	setlocale(LC_CTYPE, "");
+	py.Py_InitializeEx(1);
+	load(kind);
+	sock = plant_serve(&hooks);
+	plant_stdio(sock);
+	status = live(sock);
+	return py.Py_FinalizeEx() < 0 ? 120 : status;
+}
+
+/* The C library's start of a program: with our main() instead of python3's. */
+int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void),
+		      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
+int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void),
+		      void (*fini)(void), void (*rtld_fini)(void), void *stack_end)
+{
+	__typeof__(__libc_start_main) *real;
+
+	(void)main;
+	*(void **)&real = dlsym(RTLD_NEXT, "__libc_start_main");
+	find_names();
+	return real(seed_main, argc, argv, init, fini, rtld_fini, stack_end);
+}

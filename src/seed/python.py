@@ -1,0 +1,145 @@
+# What a Python zygote loads before it forks, and how a fork of it becomes a program.
+# Runs in a module of its own, inside an interpreter that python.c started.
+import gc
+import os
+import sys
+
+# What small programs import. All of it is in the standard library; what an installation lacks is
+# left out.
+COMMON = """abc argparse ast asyncio base64 bisect collections collections.abc contextlib copy csv
+dataclasses datetime decimal enum fractions functools glob hashlib heapq importlib.util inspect io
+itertools json linecache logging math numbers operator pathlib pickle pprint queue random re shutil
+signal statistics string struct subprocess tempfile textwrap threading time timeit tokenize traceback
+types typing unittest urllib.parse uuid warnings weakref""".split()
+DATA = "numpy pandas matplotlib.pyplot".split()
+DRIVER = "/opt/atoll/python.py"
+CHANNEL = 3
+
+driver = None
+
+
+def load_modules(names):
+    loaded = 0
+    for name in names:
+        try:
+            __import__(name)
+            loaded += 1
+        except ImportError:
+            pass
+    return loaded
+
+
+def load_driver():
+    global driver
+    try:
+        with open(DRIVER, "rb") as f:
+            code = compile(f.read(), DRIVER, "exec")
+    except OSError:
+        return
+    driver = type(sys)("_atoll_driver")
+    driver.__file__ = DRIVER
+    exec(code, driver.__dict__)
+
+
+def load(kind):
+    load_modules(COMMON)
+    if kind == "python-data":
+        os.environ["MPLBACKEND"] = "agg"
+        if not load_modules(DATA):
+            return 1
+    load_driver()
+    warm()
+    del sys.modules["_atoll_seed"]
+    gc.collect()
+    gc.freeze()
+    return 0
+
+
+WARM = "import sys\nclass A:\n    def f(self):\n        return [i for i in range(3)]\nprint(A().f(), end='', file=sys.stderr) if 0 else None"
+
+
+def warm():
+    """Touches what every program touches: those pages are copied now, and not when it is waited for."""
+    exec(compile(WARM, "<warm>", "exec"), {"__name__": "warm"})
+    set_environment([b"%s=%s" % pair for pair in list(os.environb.items())])
+    print(end="")
+    sys.stdout.flush()
+
+
+def reseed():
+    warm()
+    # Python's own generator has done so by itself after the fork.
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+    return 0
+
+
+def plainly(argv):
+    try:
+        os.execvp(argv[0], argv)
+    except OSError as e:
+        os.write(2, ("%s: %s\n" % (argv[0], e.strerror)).encode(errors="replace"))
+        os._exit(126 if e.errno == 13 else 127)
+
+
+def set_environment(pairs):
+    os.environ.clear()
+    for pair in pairs:
+        key, eq, value = pair.partition(b"=")
+        if key and eq:
+            os.environb[key] = value
+
+
+def special(argv, env):
+    """True for what only a fresh interpreter can honour."""
+    if len(argv) < 2 or os.path.isdir(argv[1]):
+        return True
+    if argv[1].startswith(b"-") and (argv[1] != b"-c" or len(argv) < 3):
+        return True
+    return any(e.startswith(b"PYTHON") and not e.startswith(b"PYTHONPATH=") for e in env)
+
+
+def add_python_path():
+    """As a fresh interpreter does it: in front of what the installation has."""
+    at = 0
+    for folder in os.environ.get("PYTHONPATH", "").split(":"):
+        if folder:
+            sys.path.insert(at, folder)
+            at += 1
+
+
+def become(words):
+    """0: run the file argv[1]; 1: be the driver; 2: run the code argv[2]. Does not return if it has
+    to be executed plainly."""
+    parts = words.split(b"\0")[:-1]
+    argc = int(parts[1])
+    argv, env = parts[2:2 + argc], parts[2 + argc:]
+    set_environment(env)
+    os.chdir(parts[0] or b"/home/user")
+    if argv[1:] == [os.fsencode(DRIVER)]:
+        if driver is not None:
+            return 1
+        os.set_inheritable(CHANNEL, True)
+        plainly(argv)
+    if special(argv, env):
+        plainly(argv)
+    add_python_path()
+    path = os.fsdecode(argv[1])
+    sys.argv = [os.fsdecode(a) for a in argv[1:]]
+    sys.orig_argv = [os.fsdecode(a) for a in argv]
+    if path == "-c":
+        del sys.argv[1]
+        sys.path.insert(0, "")
+        return 2
+    sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+    main = sys.modules["__main__"].__dict__
+    main["__file__"] = path
+    main["__cached__"] = None
+    from importlib.machinery import SourceFileLoader
+    main["__loader__"] = SourceFileLoader("__main__", path)
+    return 0
+
+
+def drive(sock):
+    driver.main(sock)

@@ -1,0 +1,157 @@
+/* seal.c - see seal.h.
+ *
+ * The child was forked by a process that was already in the box's pid namespace and cgroups (see
+ * plant.c). Everything else it must enter or give up here, in the order of the launcher's table
+ * (src/jail/launch.c) as far as it applies; no byte of a client has been seen yet. */
+#include "seed/seal.h"
+#include "base/own.h"
+#include "jail/caps.h"
+#include "jail/landlock.h"
+#include "jail/layer.h"
+#include "jail/limits.h"
+#include "jail/steps.h"
+#include "jail/user.h"
+#include "seed/rows.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int row_fds(struct sealing *s, struct err *e)
+{
+	const int from[] = { s->sock, s->report, s->box };
+	int high[ARRAY_LEN(from)];
+
+	for (unsigned i = 0; i < ARRAY_LEN(from); i++) {
+		high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 64);
+		if (high[i] < 0)
+			return err_sys(e, "hold descriptor %d", from[i]);
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(from); i++)
+		if (dup3(high[i], SEAL_SOCK + (int)i, O_CLOEXEC) < 0)
+			return err_sys(e, "place descriptor %d", from[i]);
+	if (syscall(SYS_close_range, SEAL_BOX + 1, ~0U, 0) < 0)
+		return err_sys(e, "close the rest");
+	s->sock = SEAL_SOCK;
+	s->report = SEAL_REPORT;
+	s->box = SEAL_BOX;
+	return 0;
+}
+
+static int row_keyring(struct sealing *s, struct err *e)
+{
+	(void)s;
+	return user_new_keyring(NULL, e);
+}
+
+static int row_namespaces(struct sealing *s, struct err *e)
+{
+	static const struct {
+		uint64_t layer;
+		int flag;
+	} namespaces[] = {
+		{ LAYER_BIT(LAYER_USERNS), CLONE_NEWUSER }, { LAYER_BIT(LAYER_MOUNTS), CLONE_NEWNS },
+		{ LAYER_BIT(LAYER_NET), CLONE_NEWNET },     { LAYER_BIT(LAYER_IPC), CLONE_NEWIPC },
+		{ LAYER_BIT(LAYER_UTS), CLONE_NEWUTS },     { LAYER_BIT(LAYER_CGROUP_NS), CLONE_NEWCGROUP },
+	};
+	int flags = 0;
+
+	for (unsigned i = 0; i < ARRAY_LEN(namespaces); i++)
+		if (s->order->layers & namespaces[i].layer)
+			flags |= namespaces[i].flag;
+	if (setns(s->box, flags) < 0)
+		return err_sys(e, "enter the box's namespaces (%#x)", (unsigned)flags);
+	return 0;
+}
+
+static int row_folder(struct sealing *s, struct err *e)
+{
+	(void)s;
+	umask(022);
+	return chdir("/") < 0 ? err_sys(e, "chdir /") : 0;
+}
+
+/* The zygote's session has no terminal; but it is the keeper's. */
+static int row_session(struct sealing *s, struct err *e)
+{
+	(void)s;
+	return setsid() < 0 ? err_sys(e, "setsid") : 0;
+}
+
+static int row_rlimits(struct sealing *s, struct err *e)
+{
+	(void)s;
+	return limits_apply(e);
+}
+
+static int row_bounds(struct sealing *s, struct err *e)
+{
+	(void)s;
+	return caps_bound(0, e);
+}
+
+static int row_identity(struct sealing *s, struct err *e)
+{
+	/* Without a range of ids the box has one, and it is ours already. */
+	return s->order->layers & LAYER_BIT(LAYER_UIDRANGE) ? user_become_user(e) : 0;
+}
+
+static int row_caps(struct sealing *s, struct err *e)
+{
+	(void)s;
+	return caps_only(0, e);
+}
+
+static int row_privileges(struct sealing *s, struct err *e)
+{
+	(void)s;
+	/* The change of ids has made it unreadable to itself (/proc/self); a program that was executed
+	 * would not be. There is nothing in it that the box may not know. */
+	if (prctl(PR_SET_DUMPABLE, 1) < 0)
+		return err_sys(e, "be dumpable");
+	return caps_no_new_privs(e);
+}
+
+static int row_landlock(struct sealing *s, struct err *e)
+{
+	return s->order->layers & LAYER_BIT(LAYER_LANDLOCK)
+		       ? landlock_apply(s->order->landlock_abi, -1, 0, e)
+		       : 0;
+}
+
+static int row_filter(struct sealing *s, struct err *e)
+{
+	return seccomp_apply(s->filter, e);
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct sealing *s, struct err *e);
+} rows[] = {
+#define ROW(id, name, why) { name, row_##id },
+	SEAL_ROWS(ROW)
+#undef ROW
+};
+
+static int left_out(const struct sealing *s, unsigned i)
+{
+#ifdef ATOLL_TEST
+	return (int)(s->order->without >> i & 1);
+#else
+	(void)s;
+	(void)i;
+	return 0;
+#endif
+}
+
+int seal(struct sealing *s, struct err *e)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
+		if (!left_out(s, i) && rows[i].run(s, e) < 0)
+			return err_in(e, "%s", rows[i].name);
+	return 0;
+}

@@ -1,0 +1,17 @@
+/* seal.h - from a fork of the zygote to a process of the box.
+ * Owns: the order in which it gives up what it was. */
+#pragma once
+#include "base/err.h"
+#include "jail/seccomp.h"
+#include "seed/seed.h"
+
+struct sealing {
+	const struct seed_order *order;
+	const struct seccomp *filter;
+	int sock, report, box; /* box: pidfd of its init */
+};
+
+enum { SEAL_SOCK = 3, SEAL_REPORT = 4, SEAL_BOX = 5 }; /* where they are afterwards */
+
+/* Top to bottom; a row that fails ends the child. */
+must_check int seal(struct sealing *s, struct err *e);

@@ -1,0 +1,29 @@
+/* seed.h - what crosses the border between the keeper and a zygote.
+ *
+ * A zygote is an interpreter with its libraries loaded and this code inside (LD_PRELOAD). The keeper
+ * sends it orders on SEED_ORDERS; each makes it fork a child into a box. The child seals itself
+ * (seal.c), reports, and then waits on its end of a socket whose other end init has: first for
+ * three descriptors, then for the words it is to live by.
+ * Owns: the layout of these messages. Both ends are of one build. */
+#pragma once
+#include "base/err.h"
+#include "seed/words.h"
+#include <stdint.h>
+
+enum { SEED_ORDERS = 3, SEED_FILTER = 4 }; /* descriptors of a zygote: socket, compiled filter */
+enum { SEED_TASKS = 6 };
+
+struct seed_order { /* fds: pidfd of the box's init, the child's socket, a socket for the report, and
+		     * the box's cgroup (v2) or its `tasks` files (v1) */
+	uint64_t layers;  /* bits of enum jail_layer that the box has */
+	uint64_t without; /* test builds: rows of seal.c to leave out */
+	int32_t landlock_abi;
+	uint32_t born_in; /* 1: the fourth descriptor is the cgroup to be born in */
+	uint32_t ntasks;
+	uint32_t pad;
+};
+
+struct seed_report { /* from the child once it is sealed, or from whoever could not go on */
+	struct err err; /* kind 0: all is well */
+	int32_t pid;    /* in the box's pid namespace */
+};

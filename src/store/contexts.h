@@ -1,0 +1,40 @@
+/* contexts.h - interpreters that wait for cells: which program each one is, and where its last cell
+ * begins in that program's streams. That is all a restart needs: the streams are in init's logs. */
+#pragma once
+#include "store/store.h"
+
+enum { STORE_CONTEXT_STREAMS = 3 };
+
+struct store_context {
+	char id[ID_LEN + 1];
+	char box[ID_LEN + 1];
+	char language[STORE_WORD + 1];
+	int standing; /* the one that cells without a context go to */
+	int64_t created_ns;
+	char *cwd; /* "" */
+	char *env; /* JSON; NULL is {} */
+	char run[ID_LEN + 1]; /* its program */
+	uint32_t ref;         /* init's number of that */
+	uint64_t cell;        /* the last one that began; 0: none */
+	char status[STORE_WORD + 1]; /* how that ended; "" not yet */
+	uint64_t from[STORE_CONTEXT_STREAMS]; /* of each stream, when it began */
+	uint64_t said;        /* bytes for the program's channel, that cell included */
+	int64_t began_ns, deadline_ns; /* 0: none */
+	uint64_t max_output;
+};
+void store_context_fini(struct store_context *c);
+
+struct store_contexts {
+	struct store_context *v;
+	unsigned n;
+};
+void store_contexts_fini(struct store_contexts *l);
+
+must_check int store_context_insert(struct store *s, const struct store_context *c, struct err *e);
+/* By id: the program and the cell. ERR_NOT_FOUND, too, when the row has a later cell already. */
+must_check int store_context_update(struct store *s, const struct store_context *c, struct err *e);
+must_check int store_context_delete(struct store *s, const char *id, struct err *e);
+must_check int store_context_drop(struct store *s, const char *box, struct err *e); /* all of a box */
+/* Oldest first. */
+must_check int store_context_list(struct store *s, const char *box, struct store_contexts *out,
+				  struct err *e);

@@ -1,0 +1,110 @@
+#!/bin/sh
+# forks.sh - what two boxes might share because one interpreter was forked into both.
+. "$(dirname "$0")/lib.sh"
+[ -x /usr/bin/python3 ] || { echo "1..0 # SKIP no python3"; exit 0; }
+need_keeper
+
+# A program in a box of its own, run by the interpreter that waits there. Sets out.
+snake() { # CODE
+	brought=/usr/bin/python3 flags=-sp
+	[ "$place" = mutant ] || place=python
+	inside -c "$1"
+	is "$status" 0 "$err"
+}
+
+# Lateral: the state of a generator is memory, and memory is copied
+two_boxes_of_one_parent_draw_different_numbers() {
+	draw='import random, uuid, os, secrets, tempfile
+print(random.random(), uuid.uuid4(), os.urandom(4).hex(), secrets.token_hex(4), next(tempfile._get_candidate_names()))'
+	snake "$draw"
+	a=$out
+	snake "$draw"
+	for i in 1 2 3 4 5; do
+		[ "$(echo "$a" | cut -d ' ' -f $i)" != "$(echo "$out" | cut -d ' ' -f $i)" ] || escaped "number $i of '$a' twice"
+	done
+}
+
+# Lateral
+what_one_box_writes_into_common_memory_stays_in_it() {
+	poke='import ctypes, string, sys
+at = id(string.ascii_letters) + sys.getsizeof("") - 1
+print(ctypes.string_at(at, 4).decode())
+ctypes.memmove(at, b"ATOL", 4)
+print(ctypes.string_at(at, 4).decode())'
+	for _ in 1 2 3; do
+		snake "$poke"
+		is "$(echo "$out" | tail -n 1)" ATOL
+		[ "$(echo "$out" | head -n 1)" = abcd ] || escaped "a neighbour wrote $out"
+	done
+}
+
+# Lateral
+no_writable_mapping_is_shared() {
+	snake 'for line in open("/proc/self/maps"):
+    f = line.split()
+    if "w" in f[1] and "s" in f[1]: print(line, end="")'
+	[ -z "$out" ] || escaped "$out"
+}
+
+# HostLeak
+an_interpreter_holds_its_three_streams_and_nothing_else() {
+	snake 'import os
+for n in range(256):
+    try: print(n, os.readlink("/proc/self/fd/%d" % n).split(":")[0])
+    except OSError: pass'
+	[ "$out" = "$(printf '%s\n' '0 pipe' '1 pipe' '2 pipe')" ] || escaped "$out"
+}
+
+# Escape
+an_interpreter_is_a_child_of_init_in_its_namespaces() {
+	snake 'import os
+print(os.getppid(), os.getsid(0) == os.getpid() == os.getpgrp())
+for n in sorted(os.listdir("/proc/self/ns") if os.path.exists("/proc/self") else []):
+    print(n, os.readlink("/proc/self/ns/" + n))'
+	same "$(echo "$out" | head -n 1)" "1 True"
+	echo "$out" | sed 1d >inside
+	for n in user mnt pid net ipc uts cgroup; do
+		grep -q "^$n " inside || escaped "its /proc does not know it"
+		! grep -qx "$n $(readlink "/proc/self/ns/$n")" inside || escaped "$n is the host's"
+	done
+}
+
+# HostLeak: the words of the zygote, and where it was started
+nothing_of_the_parents_environment_is_left() {
+	snake 'import os
+print(sorted(os.environ))
+print(open("/proc/self/environ", "rb").read().replace(b"\0", b" "))'
+	lacks "$out" canary
+	lacks "$(echo "$out" | head -n 1)" LD_PRELOAD
+}
+
+# Escape: a program that is executed would lose them by itself, this one is not
+an_interpreter_has_no_capability() {
+	snake 'for line in open("/proc/self/status"):
+    if line.startswith("Cap"): print(line, end="")'
+	[ "$(echo "$out" | cut -f 2 | sort -u)" = 0000000000000000 ] || escaped "$out"
+}
+
+# SelfDoS
+an_interpreters_files_have_the_usual_mode() {
+	snake 'import os
+open("a", "w").close()
+print(oct(os.stat("a").st_mode))'
+	same "$out" 0o100644
+}
+
+# SelfDoS
+a_parent_that_dies_harms_no_box() {
+	zygotes() { for p in $(pgrep -P "$keeper"); do tr '\0' ' ' <"/proc/$p/cmdline" | grep -q '^/usr/bin/python3 python ' && echo "$p" || :; done; }
+	snake 'print(1)'
+	before=$(zygotes)
+	[ "$before" ] || fail "no zygote"
+	kill -9 $before
+	run -- true
+	is "$status" 0
+	snake 'print(2)' # waits until there is another
+	after=$(zygotes)
+	[ "$after" ] && [ "$after" != "$before" ] || fail "still '$before'"
+}
+
+run_tests

@@ -1,0 +1,1 @@
+greeting() { echo "from the other file: Größe 漢字"; }

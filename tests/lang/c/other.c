@@ -1,0 +1,6 @@
+#include "other.h"
+
+const char *greeting(void)
+{
+	return "from the other file: Größe 漢字";
+}

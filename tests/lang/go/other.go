@@ -1,0 +1,5 @@
+package main
+
+func greeting() string {
+	return "from the other file: Größe 漢字"
+}

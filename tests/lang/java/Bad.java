@@ -1,0 +1,5 @@
+public class Bad {
+    public static void main(String[] args) {
+        int x = "text";
+    }
+}

@@ -1,0 +1,7 @@
+package other;
+
+public class Other {
+    public static String greeting() {
+        return "from the other file: Größe 漢字";
+    }
+}

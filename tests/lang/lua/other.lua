@@ -1,0 +1,1 @@
+return { greeting = function() return "from the other file: Größe 漢字" end }

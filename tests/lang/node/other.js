@@ -1,0 +1,1 @@
+exports.greeting = () => "from the other file: Größe 漢字";

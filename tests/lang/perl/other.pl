@@ -1,0 +1,2 @@
+sub greeting { return "from the other file: Größe 漢字" }
+1;

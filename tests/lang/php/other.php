@@ -1,0 +1,2 @@
+<?php
+function greeting() { return "from the other file: Größe 漢字"; }

@@ -1,0 +1,2 @@
+def greeting():
+    return "from the other file: Größe 漢字"

@@ -1,0 +1,1 @@
+greeting <- function() "from the other file: Größe 漢字"

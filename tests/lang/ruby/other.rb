@@ -1,0 +1,1 @@
+def greeting = "from the other file: Größe 漢字"

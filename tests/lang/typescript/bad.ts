@@ -1,0 +1,3 @@
+const name = "x";
+const n: number = name;
+console.log(n);

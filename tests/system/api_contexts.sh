@@ -1,0 +1,434 @@
+#!/bin/sh
+# api_contexts.sh - cells in interpreters that keep their state, with the real drivers.
+. "$(dirname "$0")/daemon.lib"
+
+py() { python3 "$here/contexts.py" "$@"; }
+# context [LANGUAGE]: in $box; sets ctx and at, the path of it.
+context() {
+	api POST "/v1/boxes/$box/contexts" "{\"language\":\"${1:-python}\"}"
+	is "$code" 201 "$body"
+	ctx=$(get .id) at=/v1/boxes/$box/contexts/$ctx
+}
+# cell CODE [MORE FIELDS]: its whole answer is in body.
+cell() { api POST "$at/cells" "$(jq -nc --arg code "$1" "{code: \$code${2:+, $2}}")"; }
+# stream CODE [FIELDS]: its events, one a line, into the file events.
+stream() {
+	curl -sS -N --max-time 25 -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' \
+		--data-binary "$(jq -nc --arg code "$1" "{code: \$code${2:+, $2}}")" "$url$at/cells" >events
+}
+# begin CODE: in the background; returns when it runs.
+begin() {
+	: >events
+	stream "$@" &
+	streaming=$!
+	soon grep -q '"start"' events
+}
+resident() { awk '/VmRSS/ { print $2 }' "/proc/$(front)/status"; }
+busy() { api GET "$at"; [ "$(get .state)" = busy ]; }
+dead() { api GET "$at"; [ "$(get .state)" = dead ]; }
+have() { [ -x "/usr/bin/$1" ] || skip "no $1 on this host"; }
+
+# ---- cells ----
+
+a_cell_finds_what_the_one_before_it_left() {
+	new_box
+	context
+	is "$(get '.state + " " + .language')" "idle python"
+	cell 'x = 41'
+	is "$(get '.status + " " + (.results | length | tostring)')" "ok 0" "$body"
+	cell 'print("printed"); x + 1'
+	is "$(get '.stdout + .results[0].data["text/plain"]')" "printed
+42" "$body"
+	is "$(get '.cell')" 2
+	cell 'import os, sys; print("e", file=sys.stderr); os.environ["A"]' 'env: {A: "b c"}'
+	is "$(get '.stderr + .results[0].data["text/plain"]')" "e
+'b c'" "$body"
+	cell '' # nothing is a cell, too
+	is "$(get .status)" ok
+}
+
+other_languages_keep_their_state_too() {
+	new_box
+	for row in "node|node|let x = 41|x + 1|42" "bash|bash|x=41|echo \$((x + 1))|42" \
+		"ruby|ruby|x = 41|x + 1|42" "php|php|\$x = 41;|echo \$x + 1;|42" "r|Rscript|x <- 41|x + 1|42"; do
+		IFS='|' read -r language program first second want <<-ROW
+			$row
+		ROW
+		[ -x "/usr/bin/$program" ] || continue
+		api POST "/v1/boxes/$box/contexts" "{\"language\":\"$language\"}"
+		[ "$code" = 409 ] && continue # this build has no driver for it
+		is "$code" 201 "$language: $body"
+		at=/v1/boxes/$box/contexts/$(get .id)
+		cell "$first"
+		is "$(get .status)" ok "$language: $body"
+		cell "$second"
+		has "$(get '.stdout + (.results | map(.data["text/plain"]) | join(""))')" "$want"
+	done
+}
+
+the_standing_context_of_a_language_is_made_at_its_first_cell() {
+	new_box
+	api POST "/v1/boxes/$box/cells" '{"language":"python","code":"y = 5"}'
+	is "$(get .status)" ok "$body"
+	api POST "/v1/boxes/$box/cells" '{"language":"python","code":"y"}'
+	is "$(get '.results[0].data["text/plain"]')" 5 "$body"
+	api GET "/v1/boxes/$box/contexts"
+	is "$(get '.items | map(.language + " " + (.default | tostring)) | join(",")')" "python true"
+}
+
+a_language_without_state_is_compiled_and_run() {
+	have cc
+	new_box
+	api POST "/v1/boxes/$box/cells" '{"language":"c","code":"#include <stdio.h>\nint main(void) { puts(\"from c\"); return 0; }"}'
+	is "$(get '.status + " " + .stdout')" "ok from c" "$body"
+	api POST "/v1/boxes/$box/cells" '{"language":"c","code":"int main(void) { nonsense }"}'
+	is "$(get .status)" error "$body"
+	has "$(get .stderr)" nonsense
+	curl -sS -N -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' \
+		--data-binary '{"language":"c","code":"int main(void) { return 3; }"}' "$url/v1/boxes/$box/cells" >events
+	is "$(jq -r .type events | tr '\n' ' ')" "start error end " "$(cat events)"
+	is "$(jq -r 'select(.type == "end") | .code' events)" 3
+	api POST "/v1/boxes/$box/contexts" '{"language":"c"}'
+	is "$code" 400
+}
+
+events_come_in_order_with_their_places() {
+	new_box
+	context
+	stream 'print("one")
+display(2)
+1/0'
+	is "$(jq -r .type events | uniq | tr '\n' ' ')" "start stdout result error end " "$(cat events)"
+	is "$(jq -r 'select(.type == "error") | .name' events)" ZeroDivisionError
+	is "$(jq -r 'select(.type == "end") | .status' events)" error
+	# From every place comes what is behind it, and nothing else.
+	n=0
+	for place in $(jq -r .at events); do
+		n=$((n + 1))
+		curl -sS -H "X-API-Key: $key" "$url$at/cells/1/events?after=$place" >rest
+		left=$(tail -n +$((n + 1)) events | jq -r .type | tr '\n' ' ')
+		is "$(jq -r .type rest | tr '\n' ' ')" "${left:-end }"
+	done
+	api GET "$at/cells/1/events?after=nonsense"
+	is "$code" 400
+	api GET "$at/cells/9/events"
+	is "$code" 404
+	curl -sS -N -H "X-API-Key: $key" -H 'Accept: text/event-stream' --data-binary '{"code":"6*7"}' "$url$at/cells" >sse
+	has "$(cat sse)" 'id: 0.0.0'
+	has "$(cat sse)" '"text/plain":"42"'
+}
+
+numbers_in_a_result_keep_their_digits() {
+	new_box
+	context
+	cell 'class J:
+    def _repr_mimebundle_(self, **kw): return {"application/json": {"x": 0.1234567890123456}}
+J()'
+	is "$(get '.results[0].data["application/json"].x == 0.1234567890123456')" true "$body"
+	stream 'J()'
+	is "$(jq -r 'select(.type == "result") | .data["application/json"].x == 0.1234567890123456' events)" true
+}
+
+bytes_that_are_no_text_come_as_base64() {
+	new_box
+	context
+	stream 'import os; os.write(1, b"\xff\xfe\x00") and None'
+	is "$(jq -r 'select(.base64) | .base64' events)" //4A "$(cat events)"
+	cell 'import os; os.write(1, "ä".encode()[:1]); os.write(1, "ä".encode()[1:]) and None'
+	is "$(get .stdout)" ä
+	cell 'b"\xff\x00".decode("latin-1")'
+	is "$(get .status)" ok "$body"
+}
+
+a_cell_asks_for_a_line() {
+	new_box
+	context
+	begin 'name = input("name? "); print("hello", name)'
+	soon grep -q '"input"' events
+	is "$(jq -r 'select(.type == "input") | .prompt' events)" "name? "
+	api POST "$at/input" '{"text":"world"}'
+	is "$code" 204 "$body"
+	wait $streaming
+	is "$(jq -r 'select(.type == "stdout") | .data' events)" "hello world"
+	api POST "$at/input" '{"text":"more"}'
+	is "$code" 409
+	for bad in '{}' '{"text":1}' '{"text":"x","end":true}' '{"x":1}'; do
+		api POST "$at/input" "$bad"
+		is "$code" 400 "$bad"
+	done
+}
+
+cells_wait_for_their_turn() {
+	new_box
+	context
+	begin 'import time
+while not done: time.sleep(0.01)' 2>/dev/null || :
+	wait $streaming # no such name: it ends with an error, and the context goes on
+	begin 'import time; out = []; input()'
+	for i in 1 2 3; do
+		curl -sS -H "X-API-Key: $key" --data-binary "{\"code\":\"out.append($i)\"}" "$url$at/cells" >"queued$i" &
+		eval "waiting() { api GET $at; [ \"\$(get .waiting)\" = $i ]; }"
+		soon waiting
+	done
+	api POST "$at/input" '{"text":""}'
+	wait
+	cell 'out'
+	is "$(get '.results[0].data["text/plain"]')" "[1, 2, 3]" "$body"
+}
+
+# ---- ending them ----
+
+an_endless_cell_is_interrupted_at_once() {
+	new_box
+	context
+	begin 'z = 1
+while True: pass'
+	api POST "$at/interrupt"
+	is "$code" 204 "$body"
+	wait $streaming
+	is "$(jq -r 'select(.type == "end") | .status' events)" interrupted "$(cat events)"
+	cell 'z'
+	is "$(get '.results[0].data["text/plain"]')" 1
+	api POST "$at/interrupt"
+	is "$code" 409
+}
+
+a_timeout_interrupts_and_then_kills() {
+	new_box
+	context
+	cell 'while True: pass' 'timeout_ms: 100'
+	is "$(get '.status + " " + .cause')" "interrupted timeout" "$body"
+	cell '1'
+	is "$(get .status)" ok
+	cell 'import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)
+while True: pass' 'timeout_ms: 100'
+	is "$(get '.status + " " + .cause')" "killed timeout" "$body"
+	api GET "$at"
+	is "$(get .state)" dead
+}
+
+a_cell_that_takes_all_memory_says_so() {
+	new_box '{"limits":{"mem":100000000}}'
+	context
+	cell 'x = bytearray(1 << 30)
+for i in range(0, len(x), 4096): x[i] = 1'
+	is "$(get '.status + " " + .cause')" "died memory" "$body"
+	has "$(get .hint)" mem
+	cell '1'
+	is "$code" 409 "$body"
+	api POST "$at/restart"
+	is "$(get .state)" idle "$body"
+	cell '1'
+	is "$(get .status)" ok
+}
+
+a_driver_that_exits_ends_its_cell_with_the_cause() {
+	new_box
+	context
+	begin 'import os; os.write(1, b"last words\n"); os._exit(7)'
+	wait $streaming
+	is "$(jq -r 'select(.type == "end") | .status + " " + .cause' events)" "died exit" "$(cat events)"
+	is "$(jq -r 'select(.type == "stdout") | .data' events)" "last words"
+	api GET "$at"
+	is "$(get '.state + " " + .end.cause')" "dead exit"
+}
+
+garbage_on_the_channel_ends_the_context_and_nothing_else() {
+	new_box
+	context
+	other=$at
+	context
+	# The driver's own descriptor, found the way hostile code would.
+	cell 'import os, socket
+for fd in os.listdir("/proc/self/fd"):
+    try: s = socket.socket(fileno=os.dup(int(fd))); s.sendall(b"not a line of ours\n")
+    except OSError: pass
+import time; time.sleep(5)'
+	is "$(get '.status + " " + .cause')" "died protocol" "$body"
+	has "$(get .message)" 'not a line of ours'
+	at=$other
+	cell '1'
+	is "$(get .status)" ok "$body"
+}
+
+a_restart_keeps_the_id_and_nothing_else() {
+	new_box
+	context
+	cell 'x = 1'
+	begin 'import time; time.sleep(100)'
+	api POST "$at/restart"
+	is "$(get '.state + " " + .id')" "idle $ctx" "$body"
+	wait $streaming
+	is "$(jq -r 'select(.type == "end") | .status + " " + .cause' events)" "killed restart" "$(cat events)"
+	cell 'x'
+	is "$(get '.status + " " + .error.name')" "error NameError" "$body"
+	is "$(get .cell)" 3
+}
+
+a_removed_context_is_gone_with_its_program() {
+	new_box
+	context
+	begin 'import time; time.sleep(100)'
+	api DELETE "$at"
+	is "$code" 204
+	wait $streaming
+	is "$(jq -r 'select(.type == "end") | .status + " " + .cause' events)" "killed removed" "$(cat events)"
+	api GET "$at"
+	is "$code" 404
+	api GET "/v1/boxes/$box/contexts"
+	is "$(get '.items | length')" 0
+	ended() { api GET "/v1/boxes/$box/execs?running=1"; [ "$(get '.items | length')" = 0 ]; }
+	soon ended
+}
+
+two_contexts_run_side_by_side() {
+	new_box
+	context
+	one=$ctx
+	context
+	is "$(py side "$box" "$one" "$ctx")" "ok ok"
+}
+
+the_end_of_the_box_ends_the_cell() {
+	new_box
+	context
+	begin 'import time; time.sleep(100)'
+	api DELETE "/v1/boxes/$box"
+	wait $streaming
+	is "$(jq -r 'select(.type == "end") | .status' events)" died "$(cat events)"
+}
+
+a_client_that_leaves_does_not_stop_its_cell() {
+	new_box
+	context
+	begin 'import time; x = 0
+while not x:
+    time.sleep(0.01)
+    import os; x = os.path.exists("/tmp/go")'
+	pkill -P $streaming curl
+	wait $streaming 2>/dev/null || :
+	api GET "$at"
+	is "$(get .state)" busy
+	api PUT "/v1/boxes/$box/files?path=/tmp/go" ''
+	cell 'x'
+	is "$(get '.results[0].data["text/plain"]')" True "$body"
+}
+
+# ---- limits ----
+
+a_gigabyte_of_output_costs_little_memory() {
+	new_box
+	context
+	before=$(resident)
+	cell 'import os
+for i in range(1024): os.write(1, b"x" * (1 << 20)) and None' 'max_output: 1000'
+	is "$(get '.status + " " + (.truncated | tostring) + " " + (.stdout | length | tostring)')" "ok true 1000" "$(head -c 300 body)"
+	after=$(resident)
+	[ $((after - before)) -lt 20000 ] || fail "grew by $((after - before)) KiB"
+}
+
+a_result_that_is_too_long_ends_nothing() {
+	new_box
+	context
+	cell '"x" * (40 << 20)'
+	is "$(get .status)" ok "$(head -c 300 body)"
+	cell '1'
+	is "$(get .status)" ok "$(head -c 300 body)"
+}
+
+what_makes_no_sense_is_refused() {
+	new_box
+	for bad in '{}' '{"language":1}' '{"language":""}' '{"language":"python","x":1}' '{"language":"python","env":{"A=":"b"}}' \
+		'{"language":"klingon"}' '[]' '{"language":"python","env":[]}'; do
+		api POST "/v1/boxes/$box/contexts" "$bad"
+		is "$code" 400 "$bad: $body"
+	done
+	context
+	for bad in '{}' '{"code":1}' '{"code":"1","timeout_ms":0}' '{"code":"1","max_output":-1}' '{"code":"1","y":2}'; do
+		api POST "$at/cells" "$bad"
+		is "$code" 400 "$bad: $body"
+	done
+	api POST "/v1/boxes/$box/contexts/aaaaaaaaaaaa/cells" '{"code":"1"}'
+	is "$code" 404
+	api POST "/v1/boxes/$box/contexts" '{"language":"python","cwd":"/nowhere"}'
+	is "$code" 409 "$body"
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
+		api POST "/v1/boxes/$box/contexts" '{"language":"bash"}'
+		[ "$code" = 429 ] && break
+	done
+	is "$code" 429
+}
+
+who_may_not_change_may_only_look() {
+	new_box
+	context
+	owner=$key key=$viewer
+	api GET "$at"
+	is "$code" 200
+	cell 1
+	is "$code" 403
+	api POST "$at/interrupt"
+	is "$code" 403
+	api DELETE "$at"
+	is "$code" 403
+	key=$owner
+	api PUT /v1/teams/strangers '{}'
+	api POST /v1/keys '{"name":"stranger","team":"strangers","role":"owner"}'
+	key=$(get .key)
+	api GET "$at"
+	is "$code" 404
+	cell 1
+	is "$code" 404
+	key=$owner
+	api GET "/v1/audit?action=cell.run"
+	is "$code" 200
+}
+
+# ---- the front dies ----
+
+a_cell_outlives_its_front_and_is_read_without_gap_or_repetition() {
+	new_box
+	context
+	cell 'kept = 5'
+	py resume "$box" "$ctx" 'import time
+for i in range(3000):
+    print(i, "ä" * 20)
+    if i % 10 == 0: time.sleep(0.002)
+display(kept)
+kept + 1' "$warden" >out || fail "$(cat out)"
+	is "$(jq -r '.status + " " + (.kills | tostring)' out)" "ok 3" "$(head -c 300 out)"
+	is "$(jq -r '.text' out | md5sum)" "$(python3 -c 'for i in range(3000): print(i, "ä" * 20)
+print()' | md5sum)"
+	is "$(jq -r '.results | join(" ")' out)" "5 6"
+	cell 'kept'
+	is "$(get '.results[0].data["text/plain"]')" 5 "$body"
+	is "$(get .cell)" 3
+}
+
+a_finished_cell_can_be_read_after_a_restart_of_the_front() {
+	new_box
+	context
+	cell 'print("before"); 7'
+	kill -9 "$(front)"
+	again() { api GET "$at" && [ "$code" = 200 ]; }
+	soon again
+	curl -sS --max-time 10 -H "X-API-Key: $key" "$url$at/cells/1/events" >events
+	is "$(jq -r .type events | tr '\n' ' ')" "start stdout result end " "$(cat events)"
+	cell 'print("after")'
+	is "$(get '.stdout + (.cell | tostring)')" "after
+2" "$body"
+}
+
+a_timeout_holds_over_a_restart_of_the_front() {
+	new_box
+	context
+	begin 'while True: pass' 'timeout_ms: 700'
+	kill -9 "$(front)"
+	wait $streaming 2>/dev/null || :
+	idle() { api GET "$at" && [ "$(get .state)" = idle ]; }
+	soon idle
+	curl -sS --max-time 10 -H "X-API-Key: $key" "$url$at/cells/1/events" >events
+	is "$(jq -r 'select(.type == "end") | .status + " " + .cause' events)" "interrupted timeout" "$(cat events)"
+}
+
+run_daemon_tests

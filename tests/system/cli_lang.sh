@@ -1,0 +1,145 @@
+#!/bin/sh
+# cli_lang.sh - languages on the command line: which there are, which version, which compiler, again.
+. "$(dirname "$0")/lib.sh"
+need_keeper
+
+the_list_has_versions_and_says_how_to_get_the_rest() {
+	atoll lang
+	is "$status" 0
+	has "$out" "python"
+	has "$out" "$(/usr/bin/python3 --version | cut -d ' ' -f 2)"
+	[ -e /usr/bin/julia ] || has "$(echo "$out" | grep '^julia')" " - "
+	atoll lang --json
+	is "$(jq -r '.items[] | select(.name == "c") | .here' out)" true
+	is "$(jq -r '.items | map(select(.here and (.version == null))) | length' out)" 0
+	[ "$(jq -r .install out)" = null ] || has "$(jq -r .install out)" "sudo apt-get install"
+}
+
+one_language_is_shown_by_any_of_its_names() {
+	atoll lang cpp
+	has "$out" "C++"
+	has "$out" "compiler   gcc"
+	atoll lang rs --json
+	is "$(jq -r .name out)" rust
+	atoll lang rusty
+	is "$status" 2
+	has "$err" "close: rust"
+	atoll lang python extra
+	is "$status" 2
+}
+
+its_first_program_runs() {
+	"$ATOLL" lang sh --hello >hello
+	run --lang sh - <hello
+	is "$out" "hello from bash" "$err"
+	"$ATOLL" lang py --selftest | "$ATOLL" run -l py - >out
+	is "$(cat out)" ok
+	atoll lang --hello
+	is "$status" 2
+}
+
+a_language_that_is_not_here_says_what_to_do() {
+	[ ! -e /usr/bin/julia ] || skip "julia is installed"
+	echo 'println(1)' >x.jl
+	run x.jl
+	is "$status" 127
+	has "$err" "julia is not installed"
+	has "$err" "install:"
+}
+
+a_version_is_honoured_or_refused() {
+	version=$(/usr/bin/python3 --version | cut -d ' ' -f 2 | cut -d . -f 1,2)
+	echo 'print(1)' >x.py
+	run -t "python@$version" x.py
+	is "$out" 1 "$err"
+	run -t python@2.7 x.py
+	is "$status" 127
+	has "$err" "python 2.7 is not on this machine (there is $version."
+}
+
+an_error_of_the_compiler_is_in_the_record() {
+	printf 'int main(void)\n{\n\treturn x;\n}\n' >bad.c
+	run --report r.json bad.c
+	is "$(json r.json 'd["step"]')" compile
+	is "$(json r.json '[(e["file"], e["line"], e["column"], e["severity"]) for e in d["errors"]][0]')" \
+		"('bad.c', 3, 16, 'error')"
+	echo 'raise KeyError("k")' >bad.py
+	run --json bad.py
+	is "$(jq -c .error out)" "{\"type\":\"KeyError\",\"message\":\"'k'\",\"file\":\"bad.py\",\"line\":1}"
+	is "$(jq -r .step out)" run
+}
+
+the_compiler_can_be_chosen() {
+	[ -x /usr/bin/clang ] || skip "no clang"
+	printf '#include <stdio.h>\nint main(void)\n{\n#ifdef __clang__\nputs("clang");\n#else\nputs("gcc");\n#endif\n}\n' >x.c
+	run --compiler clang x.c
+	is "$out" clang "$err"
+	run --compiler gcc x.c
+	is "$out" gcc "$err"
+	run --compiler tcc x.c
+	is "$status" 2
+	has "$err" "c has no compiler named 'tcc'"
+	echo 1 >x.py
+	run --compiler clang x.py
+	is "$status" 2
+}
+
+a_folder_is_a_project() {
+	mkdir p
+	printf '#include <stdio.h>\nint f(void);\nint main(void) { printf("%%d\\n", f()); }\n' >p/main.c
+	printf 'int f(void) { return 42; }\n' >p/f.c
+	run -w p p/main.c
+	is "$out" 42 "$err"
+}
+
+# ---- again ----
+
+watch() {
+	"$ATOLL" run --watch "$@" >wout 2>werr </dev/null &
+	watcher=$!
+	trap 'kill "$watcher" 2>/dev/null || :' EXIT # of this test
+}
+lines() { [ "$(grep -c "$2" "$1")" -ge "$3" ]; }
+
+a_changed_file_is_run_again() {
+	echo 'print("one")' >x.py
+	watch x.py
+	soon lines werr "waiting for changes" 1
+	echo 'print("two")' >x.py
+	soon lines wout two 1
+	soon lines werr "waiting for changes" 2
+	# As editors do it.
+	echo 'print("three")' >.x.new
+	mv .x.new x.py
+	soon lines wout three 1
+	has "$(cat werr)" "'x.py' changed, running again"
+	touch other.py
+	kill "$watcher"
+	wait "$watcher" || :
+	is "$(tr '\n' ' ' <wout)" "one two three "
+}
+
+a_program_that_still_runs_is_ended_first() {
+	mkdir p
+	echo 'import time; print("first", flush=True); time.sleep(4731)' >p/x.py
+	watch -w p p/x.py
+	soon lines wout first 1
+	echo 'print("second")' >p/x.py
+	soon lines wout second 1
+	soon no_process 4731
+	kill -INT "$watcher"
+	wait "$watcher" || :
+}
+
+there_must_be_something_to_watch() {
+	run --watch - </dev/null
+	is "$status" 2
+	has "$err" "no file to watch"
+	run --watch -- true
+	is "$status" 2
+	run --watch nosuch/x.py
+	is "$status" 125
+	has "$err" "watch 'nosuch/'"
+}
+
+run_tests

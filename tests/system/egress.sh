@@ -1,0 +1,313 @@
+#!/bin/sh
+# egress.sh - the way out of a box: whom it reaches through the proxy, whom not, and what is told of it.
+# The "registry" is a server on the loopback (registry.py), so the operator allows it as internal.
+# seconds: 120
+. "$(dirname "$0")/daemon.lib"
+
+here=$(dirname "$0")
+mkfifo "$work/registry.in"
+python3 "$here/registry.py" "$work/registry.log" <"$work/registry.in" >"$work/registry.ports" &
+exec 8>"$work/registry.in"
+soon grep -q dns= "$work/registry.ports"
+eval "$(cat "$work/registry.ports")"
+# shellcheck disable=SC2154 # by the line above
+export http echo
+# shellcheck disable=SC2154
+export ATOLL_EGRESS_DNS="127.0.0.1:$dns"
+export ATOLL_EGRESS_ALLOW="inside.test:$http,metadata.test,mixed.test,public.test,*.below.test"
+export ATOLL_EGRESS_INTERNAL="registry.test:$http,registry.test:$echo"
+export ATOLL_EGRESS_IN=8M ATOLL_PIP_INDEX="http://registry.test:$http/simple"
+
+# net_box HOST...: a box that may reach these.
+net_box() {
+	new_box "$(jq -nc '{network:{allow:$ARGS.positional}}' --args "$@")"
+}
+# says COMMAND: in the box; sets code, out and status.
+says() {
+	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "$1" '{command:$c}')"
+	out=$(get .stdout) status=$(get .status)
+}
+gone() { api DELETE "/v1/boxes/$box"; }
+egress() { pgrep -P "$warden" -x atoll-egress; }
+way_open() { api GET "/v1/boxes/$box/network" && [ "$(get .open)" = true ]; }
+seen() { grep -c "$1" "$work/registry.log" || :; }
+
+an_allowed_host_is_reached_and_the_record_says_so() {
+	net_box "registry.test:$http"
+	is "$(get '.network.allow[0]')" "registry.test:$http"
+	says "curl -sS http://registry.test:$http/simple"
+	is "$out" packages "$body"
+	says "python3 -c 'import urllib.request as u; print(u.urlopen(\"http://registry.test:$http/a?b\").read().decode().strip())'"
+	is "$out" packages
+	says "curl -sS http://registry.test:$http/chunked"
+	is "$out" hellohellohello
+	says "curl -sS -d hello http://registry.test:$http/post"
+	is "$out" hello
+	is "$(seen "^POST /post host=registry.test:$http connection=close secret=None body=5")" 1
+	api GET "/v1/boxes/$box/network"
+	is "$(get '[.connections, .refused, .open, .recent[0].host, .recent[0].verdict, .recent[0].rule] | @csv')" \
+		"4,0,true,\"registry.test\",\"ok\",\"registry.test:$http\""
+	gone
+}
+
+the_connections_of_a_run_are_in_its_record() {
+	net_box "registry.test:$http"
+	says "curl -sS http://registry.test:$http/a; sleep 0.3"
+	api GET "/v1/runs/$(get .id)"
+	is "$(get '[.network[0].host, .network[0].verdict] | @csv')" '"registry.test","ok"' "$body"
+	gone
+}
+
+a_tunnel_is_a_tunnel() {
+	net_box "registry.test:$echo" "registry.test:$http"
+	says "curl -sS -p -x http://127.0.0.1:3128 http://registry.test:$http/tunnelled"
+	is "$out" packages
+	says "python3 - <<-'X'
+	import socket
+	s = socket.create_connection(('127.0.0.1', 3128))
+	s.sendall(b'CONNECT registry.test:$echo HTTP/1.1\r\nHost: registry.test:$echo\r\n\r\n')
+	f = s.makefile('rb')
+	print(f.readline().decode().strip()); f.readline()
+	s.sendall(b'ping'); print(f.read(4).decode())
+	s.shutdown(1); print(len(f.read()))
+	X"
+	is "$out" "HTTP/1.1 200 Connection established
+ping
+0"
+	gone
+}
+
+a_program_of_such_a_box_knows_its_proxy_and_its_index() {
+	net_box "registry.test:$http"
+	says 'echo $HTTP_PROXY $https_proxy $NO_PROXY $PIP_INDEX_URL'
+	is "$out" "http://127.0.0.1:3128 http://127.0.0.1:3128 localhost,127.0.0.1,::1 http://registry.test:$http/simple"
+	gone
+	new_box
+	says 'echo "$HTTP_PROXY$PIP_INDEX_URL."; python3 -c "
+import socket
+try: socket.create_connection((\"127.0.0.1\", 3128), 2); print(\"connected\")
+except OSError as e: print(e.strerror)"'
+	is "$out" ".
+Connection refused"
+	is "$(api GET "/v1/boxes/$box" && get '.network.allow | length')" 0
+	gone
+}
+
+another_host_is_refused_and_told_what_to_do() {
+	net_box "registry.test:$http"
+	before=$(seen .)
+	says "curl -s -w '%{http_code}' http://registry.test:$echo/"
+	case $out in *'"network": {"allow": ["registry.test:'*403) ;; *) fail "$out" ;; esac
+	says "curl -s -o /dev/null -w '%{http_connect}' https://example.org/"
+	is "$out" 403
+	says "curl -s -w '%{http_code}' --noproxy '' http://127.0.0.1:$http/"
+	case $out in *403) ;; *) fail "$out" ;; esac
+	is "$(seen .)" "$before" "$(cat "$work/registry.log")"
+	api GET "/v1/boxes/$box/network"
+	is "$(get '[.recent[].verdict] | join(",")')" denied,denied,denied
+	gone
+}
+
+a_host_the_operator_does_not_permit_is_403() {
+	api POST /v1/boxes '{"network":{"allow":["example.org"]}}'
+	is "$code" 403
+	case $(get .error.message) in *'network.allow[0]'*example.org*egress.allow*) ;; *) fail "$body" ;; esac
+	api POST /v1/boxes '{"network":{"allow":["registry.test:22"]}}'
+	is "$code" 403
+	api POST /v1/boxes '{"network":{"allow":["*.test"]}}'
+	is "$code" 403
+	api POST /v1/boxes '{"network":{"allow":["*.below.test","a.below.test"]}}'
+	is "$code" 201 "$body"
+	box=$(get .id)
+	gone
+	for bad in '"x"' '{}' '{"allow":"x"}' '{"allow":[1]}' '{"allow":["127.1"]}' '{"allow":["a b"]}' '{"allow":["http://x"]}' '{"deny":[]}'; do
+		api POST /v1/boxes "{\"network\":$bad}"
+		is "$code" 400 "$bad: $body"
+	done
+}
+
+an_internal_address_is_refused_whatever_its_name() {
+	net_box "inside.test:$http" metadata.test mixed.test
+	before=$(seen '^GET')
+	says "curl -s -w '%{http_code}' http://inside.test:$http/"
+	case $out in *loopback*egress.allow_internal*403) ;; *) fail "$out" ;; esac
+	says "curl -s -w '%{http_code}' http://metadata.test/latest/meta-data"
+	case $out in *metadata*never*403) ;; *) fail "$out" ;; esac
+	# One address out there, one in here: what the name is for is clear.
+	says "curl -s -w '%{http_code}' http://mixed.test/"
+	case $out in *private*403) ;; *) fail "$out" ;; esac
+	says "curl -s -o /dev/null -w '%{http_code}' http://nowhere.test/"
+	is "$out" 403
+	is "$(seen '^GET')" "$before"
+	gone
+}
+
+names_that_no_rule_has_are_not_even_asked_for() {
+	net_box metadata.test
+	says "curl -s -o /dev/null http://secret-of-the-box.test/"
+	is "$(seen 'dns secret')" 0
+	says "curl -s -o /dev/null -w '%{http_code}' http://metadata.test/"
+	[ "$(seen 'dns metadata.test')" -gt 0 ] || fail "$(cat "$work/registry.log")"
+	gone
+	net_box public.test
+	says "curl -s -w '%{http_code}' http://public.test/" # the name server does not know it
+	case $out in *'has no address'*502) ;; *) fail "$out" ;; esac
+	gone
+}
+
+# Escape, Exfil
+without_the_proxy_there_is_nothing() {
+	net_box "registry.test:$http"
+	says "python3 - <<-'X'
+	import socket
+	for to in ('127.0.0.1', $http), ('127.0.0.1', $echo), ('10.0.0.1', 80), ('93.184.216.34', 80), ('::1', $http):
+	    try: socket.create_connection(to, 2); print('connected', to)
+	    except OSError: pass
+	s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+	try: s.sendto(b'x', ('127.0.0.1', $dns)); s.settimeout(0.2); print('answered', s.recvfrom(10))
+	except OSError: pass
+	X"
+	is "$out" ""
+	gone
+}
+
+# Escape, HostLeak: the proxy's own loopback, other protocols, other families
+the_proxy_leads_to_nothing_else_of_the_host() {
+	net_box "registry.test:$http"
+	port=${url##*:}
+	before=$(seen .)
+	says "python3 - <<-'X'
+	import socket
+	for ask in ('CONNECT 127.0.0.1:$port', 'CONNECT localhost:$port', 'CONNECT [::1]:$port', 'CONNECT 0.0.0.0:$port',
+	            'CONNECT 127.1:$port', 'CONNECT 2130706433:$port', 'CONNECT [::ffff:127.0.0.1]:$port',
+	            'GET http://127.0.0.1:$port/', 'GET http://registry.test:$http@127.0.0.1:$port/',
+	            'GET unix:///run/docker.sock', 'CONNECT unix:1', 'GET file:///etc/passwd', 'GET /etc/passwd',
+	            'CONNECT registry.test:$echo', 'CONNECT registry.test.:22'):
+	    s = socket.create_connection(('127.0.0.1', 3128), 5)
+	    host = ask.split()[1].split('//')[-1].split('/')[0]
+	    s.sendall((ask + ' HTTP/1.1\r\nHost: ' + host + '\r\n\r\n').encode())
+	    line = s.makefile('rb').readline().decode().split()[1]
+	    if line not in ('400', '403'): print(ask, line)
+	X"
+	is "$out" ""
+	is "$(seen .)" "$before"
+	gone
+}
+
+what_could_be_read_twice_is_refused() {
+	net_box "registry.test:$http"
+	before=$(seen '^GET\|^POST')
+	says "python3 - <<-'X'
+	import socket
+	base = 'POST http://registry.test:$http/ HTTP/1.1\r\nHost: registry.test:$http\r\n'
+	for head, want in ((base + 'Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n', '400'),
+	             (base + 'Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello', '400'),
+	             (base + 'Transfer-Encoding: chunked, identity\r\n\r\n', '400'),
+	             (base + 'Transfer-Encoding : chunked\r\n\r\n', '400'),
+	             (base + 'Host: other\r\n\r\n', '400'),
+	             (base + 'X: a\r\n b\r\n\r\n', '400'),
+	             (base + 'X: a\nY: b\r\n\r\n', '400'),
+	             (base.replace('Host: registry.test', 'Host: other.test') + '\r\n', '400'),
+	             (base + 'X: ' + 'a' * 1048576 + '\r\n\r\n', '431'),
+	             (base + 'X: a\r\n' * 200 + '\r\n', '400')):
+	    s = socket.create_connection(('127.0.0.1', 3128), 5)
+	    try: s.sendall(head.encode())
+	    except OSError: pass
+	    got = s.makefile('rb').readline().decode().split()[1:2]
+	    if got != [want]: print(repr(head[-60:]), got)
+	X"
+	is "$out" "" "$body"
+	is "$(seen '^GET\|^POST')" "$before"
+	# A second request behind the first is not passed on, and hop-by-hop headers are not either.
+	says "python3 - <<-'X'
+	import socket
+	one = 'GET http://registry.test:$http/first HTTP/1.1\r\nHost: registry.test:$http\r\nConnection: keep-alive, X-Secret\r\nX-Secret: 1\r\n\r\n'
+	s = socket.create_connection(('127.0.0.1', 3128), 5)
+	s.sendall((one + one.replace('first', 'second')).encode())
+	print(s.makefile('rb').read().count(b'packages'))
+	X"
+	is "$out" 1
+	is "$(seen '^GET /first .* connection=close secret=None')" 1
+	is "$(seen '/second')" 0
+	gone
+}
+
+a_budget_is_kept() {
+	net_box "registry.test:$http"
+	says "curl -s http://registry.test:$http/big/4000000 | wc -c"
+	is "$out" 4000000
+	says "curl -s http://registry.test:$http/big/8000000 | wc -c"
+	[ "$out" -lt 8000000 ] || fail "$out"
+	says "curl -s -w '%{http_code}' http://registry.test:$http/"
+	case $out in *egress.bytes_in*403) ;; *) fail "$out" ;; esac
+	api GET "/v1/boxes/$box/network"
+	is "$(get '[.recent[].verdict] | join(",")')" ok,budget,budget
+	gone
+}
+
+a_box_that_ends_in_a_transfer_harms_nobody() {
+	net_box "registry.test:$http"
+	api POST "/v1/boxes/$box/execs" "{\"command\":\"curl -s --limit-rate 1000 http://registry.test:$http/big/4000001\",\"background\":true}"
+	soon grep -q big/4000001 "$work/registry.log"
+	gone
+	is "$code" 204 "$body"
+	net_box "registry.test:$http"
+	says "curl -sS http://registry.test:$http/"
+	is "$out" packages
+	gone
+}
+
+a_killed_egress_comes_again_and_boxes_use_it() {
+	net_box "registry.test:$http"
+	says "curl -sS http://registry.test:$http/"
+	is "$out" packages
+	old=$(egress)
+	kill -9 "$old"
+	soon sh -c "new=\$(pgrep -P $warden -x atoll-egress) && [ \"\$new\" != $old ]"
+	soon way_open
+	says "curl -sS http://registry.test:$http/after"
+	is "$out" packages "$body"
+	gone
+}
+
+a_killed_front_does_not_cut_what_goes_on() {
+	net_box "registry.test:$http"
+	says "curl -sS http://registry.test:$http/"
+	is "$out" packages
+	old=$(pgrep -P "$warden" -x atoll-front)
+	holder=$(egress)
+	api POST "/v1/boxes/$box/execs" "{\"command\":\"curl -s --limit-rate 2000000 http://registry.test:$http/big/3999999 >f\",\"background\":true}"
+	soon grep -q big/3999999 "$work/registry.log"
+	kill -9 "$old"
+	soon sh -c "new=\$(pgrep -P $warden -x atoll-front) && [ \"\$new\" != $old ]"
+	soon way_open
+	is "$(egress)" "$holder"
+	soon sh -c "curl -sS -H 'X-API-Key: $key' -H 'Content-Type: application/json' -d '{\"command\":\"stat -c %s f\"}' $url/v1/boxes/$box/execs | grep -q 3999999"
+	says "curl -sS http://registry.test:$http/"
+	is "$out" packages "$body"
+	gone
+}
+
+egress_has_walls() {
+	pid=$(egress)
+	is "$(awk '/^Uid:/ { print $2, $3, $4 }' "/proc/$pid/status")" "64171 64171 64171"
+	is "$(awk '/^(CapEff|CapPrm|CapBnd)/ && $1 != "CapBnd:" { print $2 }' "/proc/$pid/status" | sort -u)" 0000000000000000
+	is "$(awk '/^NoNewPrivs|^Seccomp:/ { print $2 }' "/proc/$pid/status" | tr '\n' ' ')" "1 2 "
+	# Nothing of the daemon's: no port, no database, no link between others.
+	is "$(find "/proc/$pid/fd" -lname '/*' -printf '%l\n' | grep -v '^/dev/null$\|serve.log$\|serve.out$')" ""
+}
+
+other_settings_are_taken_over() {
+	net_box "registry.test:$http"
+	old=$(egress)
+	kill -HUP "$warden"
+	soon sh -c "[ \$(grep -c '\"egress serves\"' '$work/serve.log') -ge 1 ]"
+	is "$(egress)" "$old" # nothing of it changed
+	soon way_open
+	says "curl -sS http://registry.test:$http/"
+	is "$out" packages "$body"
+	gone
+}
+
+run_daemon_tests
+exec 8>&-

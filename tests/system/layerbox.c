@@ -1,0 +1,303 @@
+/* layerbox.c - layers: made of a box's folder, mounted in others: tests/system/layers.sh. */
+#include "system/wirebox.h"
+
+#include <dirent.h>
+
+static struct wire_layer_make of(const struct made *m, const char *path, const char *place)
+{
+	struct wire_layer_make w = { .head = sock_head(WIRE_LAYER_MAKE, 9),
+				     .bytes_most = 64 << 20,
+				     .files_most = 10000 };
+
+	memcpy(w.box, m->id, sizeof(w.box));
+	snprintf(w.path, sizeof(w.path), "%s", path);
+	snprintf(w.place, sizeof(w.place), "%s", place);
+	return w;
+}
+
+/* A layer with one program in /usr/local/bin and one file in /opt/packages. */
+static int make_layer(int keeper, const char *text, char out_id[WIRE_LAYER_ID])
+{
+	struct wire_layer_make w;
+	char script[400];
+	struct made m;
+
+	if (make(keeper, &m) < 0)
+		return -1;
+	snprintf(script, sizeof(script),
+		 "mkdir -p l/usr/local/bin l/opt/packages && "
+		 "printf '#!/bin/sh\\necho %s\\n' >l/usr/local/bin/hello && "
+		 "chmod 4755 l/usr/local/bin/hello && echo %s >l/opt/packages/f && "
+		 "ln -s /opt/packages/f l/opt/packages/link",
+		 text, text);
+	if (sh(&m, script) != 0)
+		return -1;
+	w = of(&m, "/home/user/l", "");
+	if (ask(keeper, &w, sizeof(w), NULL, 0) != WIRE_LAYER)
+		return -1;
+	memcpy(out_id, GOT(wire_layer)->id, WIRE_LAYER_ID);
+	return end(keeper, &m);
+}
+
+static struct wire_create with_layer(const char *id)
+{
+	struct wire_create w = wish(0, 1);
+
+	w.nlayers = 1;
+	snprintf(w.layer[0], sizeof(w.layer[0]), "%s", id);
+	return w;
+}
+
+static int drop_layer(int keeper, const char *id)
+{
+	struct wire_layer w = { .head = sock_head(WIRE_LAYER_DROP, 3) };
+
+	snprintf(w.id, sizeof(w.id), "%s", id);
+	return ask(keeper, &w, sizeof(w), NULL, 0);
+}
+
+TEST(a_folder_of_a_box_is_in_every_box_that_asks_for_it)
+{
+	char id[WIRE_LAYER_ID], again[WIRE_LAYER_ID];
+	struct keeper_link k;
+	struct wire_create w;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(make_layer(k.fd, "hi", id) == 0);
+	CHECK_INT(strlen(id), 64);
+	CHECK(make_layer(k.fd, "hi", again) == 0);
+	CHECK_STR(id, again); /* the same content is the same layer */
+	w = with_layer(id);
+	CHECK(make_as(k.fd, &w, &m) == 0);
+	CHECK_INT(sh(&m, "hello; cat /opt/packages/link; stat -c '%u %a' /opt/packages/f "
+			 "/usr/local/bin/hello; ls /usr/bin/env; id -u"),
+		  0);
+	CHECK_STR(said, "hi\nhi\n0 644\n0 755\n/usr/bin/env\n1000\n");
+	CHECK(end(k.fd, &m) == 0);
+	/* And in none that does not. */
+	CHECK(make(k.fd, &m) == 0);
+	CHECK(sh(&m, "hello 2>/dev/null || ls /opt/packages 2>/dev/null") != 0);
+	CHECK(end(k.fd, &m) == 0);
+	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
+	keeper_close(&k);
+}
+
+TEST(nobody_in_a_box_can_change_a_layer)
+{
+	char id[WIRE_LAYER_ID];
+	struct wire_layer check = { .head = sock_head(WIRE_LAYER_CHECK, 4) };
+	struct keeper_link k;
+	struct wire_create w;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0 && make_layer(k.fd, "ro", id) == 0);
+	w = with_layer(id);
+	CHECK(make_as(k.fd, &w, &m) == 0);
+	CHECK_INT(sh(&m, "for f in /opt/packages/f /usr/local/bin/hello; do"
+			 " echo x 2>/dev/null >$f && exit 1; rm -f $f 2>/dev/null; "
+			 "mv $f /tmp 2>/dev/null && exit 2; chmod 777 $f 2>/dev/null && exit 3; done;"
+			 " touch /opt/packages/new /usr/local/new 2>/dev/null && exit 4;"
+			 " grep -c ' /usr .*[ ,]ro' /proc/self/mountinfo"),
+		  0);
+	CHECK(end(k.fd, &m) == 0);
+	memcpy(check.id, id, sizeof(check.id));
+	CHECK_INT(ask(k.fd, &check, sizeof(check), NULL, 0), WIRE_LAYER);
+	CHECK_STR(GOT(wire_layer)->id, id);
+	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
+	keeper_close(&k);
+}
+
+TEST(a_layer_that_was_changed_on_the_host_is_noticed)
+{
+	char id[WIRE_LAYER_ID], path[300];
+	struct wire_layer check = { .head = sock_head(WIRE_LAYER_CHECK, 4) };
+	struct keeper_link k;
+	auto_fd int fd = -1;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0 && make_layer(k.fd, "mine", id) == 0);
+	snprintf(path, sizeof(path), "%s/layers/%s/opt/packages/f", state_dir, id);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	CHECK_INT(write(fd, "y", 1), 1);
+	memcpy(check.id, id, sizeof(check.id));
+	CHECK(is_error(ask(k.fd, &check, sizeof(check), NULL, 0), ERR_CONFLICT, "not what it was"));
+	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
+	keeper_close(&k);
+}
+
+TEST(a_layer_in_use_stays_and_a_dropped_one_is_not_to_be_had)
+{
+	char id[WIRE_LAYER_ID];
+	struct keeper_link k;
+	struct wire_create w;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0 && make_layer(k.fd, "used", id) == 0);
+	w = with_layer(id);
+	CHECK(make_as(k.fd, &w, &m) == 0);
+	CHECK(is_error(drop_layer(k.fd, id), ERR_CONFLICT, m.id));
+	/* The next keeper knows, too. */
+	CHECK(end_keeper(&k, SIGKILL) == 0 && next_keeper(&k) == 0);
+	CHECK(is_error(drop_layer(k.fd, id), ERR_CONFLICT, m.id));
+	CHECK(end(k.fd, &m) == 0);
+	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
+	CHECK(is_error(drop_layer(k.fd, id), ERR_NOT_FOUND, "no layer"));
+	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_NOT_FOUND, "no layer"));
+	keeper_close(&k);
+}
+
+TEST(ids_that_are_none_and_too_many_are_refused)
+{
+	static const char *const bad[] = { "", "..", "../../../etc", "abc", "new.1",
+					   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdeg" };
+	struct keeper_link k;
+	struct wire_create w;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+		w = with_layer(bad[i]);
+		CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_INVALID, "hexadecimal"));
+		CHECK(is_error(drop_layer(k.fd, bad[i]), ERR_INVALID, "hexadecimal"));
+	}
+	w.nlayers = 5;
+	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_INVALID, "a box may have"));
+	memset(&w.layer, 'a', sizeof(w.layer));
+	w.nlayers = 4;
+	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_INVALID, "hexadecimal"));
+	keeper_close(&k);
+}
+
+TEST(a_hostile_folder_is_refused_and_leaves_nothing)
+{
+	static const struct {
+		const char *script, *words;
+	} tricks[] = {
+		{ "mkdir -p l/etc && echo x >l/etc/passwd", "has no place" },
+		{ "mkdir l; ln -s /etc l/usr", "must be a folder" },
+		{ "mkdir -p l/opt && mkfifo l/opt/p", "neither file" },
+		{ "mkdir -p l/opt/locked && touch l/opt/locked/f && chmod 0 l/opt/locked", "cannot be read" },
+		{ "mkdir -p l/opt && touch l/opt/f && chmod 0 l/opt/f", "ermission" },
+		{ "mkdir -p l/opt; head -c 70M /dev/zero >l/opt/big", "more than" },
+		{ "mkdir -p l/opt; truncate -s 1T l/opt/sparse", "more than" },
+		{ "mkdir -p l/opt; cd l/opt; seq 1 11000 | xargs touch", "more than" },
+		{ "d=l/opt; mkdir -p $d; for i in $(seq 80); do d=$d/d; mkdir $d; done", "deep" },
+		{ "true", "" },
+	};
+	struct keeper_link k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	for (unsigned i = 0; i < ARRAY_LEN(tricks); i++) {
+		struct wire_layer_make w;
+
+		CHECK(make(k.fd, &m) == 0);
+		CHECK_INT(sh(&m, tricks[i].script), 0);
+		w = of(&m, "/home/user/l", "");
+		CHECK_INT(ask(k.fd, &w, sizeof(w), NULL, 0), WIRE_ERROR);
+		CHECK(strstr(GOT(wire_error)->msg, tricks[i].words) != NULL);
+		CHECK(end(k.fd, &m) == 0);
+	}
+	keeper_close(&k);
+}
+
+/* Setting everybody's owner takes a link for a link. */
+TEST(links_to_the_host_lead_nowhere)
+{
+	struct keeper_link k;
+	struct wire_layer_make w;
+	struct wire_create c;
+	char id[WIRE_LAYER_ID];
+	struct stat before, after;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0 && make(k.fd, &m) == 0);
+	CHECK_INT(stat("/etc/shadow", &before), 0);
+	CHECK_INT(sh(&m, "mkdir -p l/opt/p; ln -s /etc/shadow l/opt/p/s; ln -s ../../../../../../etc l/opt/p/e;"
+			 " ln -s /etc/shadow l/opt/p/h"),
+		  0);
+	w = of(&m, "/home/user/l/opt", "opt");
+	CHECK_INT(ask(k.fd, &w, sizeof(w), NULL, 0), WIRE_LAYER);
+	memcpy(id, GOT(wire_layer)->id, sizeof(id));
+	CHECK(end(k.fd, &m) == 0);
+	CHECK_INT(stat("/etc/shadow", &after), 0);
+	CHECK(before.st_uid == after.st_uid && before.st_mode == after.st_mode &&
+	      before.st_mtim.tv_sec == after.st_mtim.tv_sec);
+	c = with_layer(id);
+	CHECK(make_as(k.fd, &c, &m) == 0);
+	CHECK_INT(sh(&m, "readlink /opt/p/e; test -e /opt/p/s || echo nothing"), 0);
+	CHECK_STR(said, "../../../../../../etc\nnothing\n");
+	CHECK(end(k.fd, &m) == 0);
+	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
+	keeper_close(&k);
+}
+
+static int entries(const char *name)
+{
+	struct dirent *de;
+	char path[300];
+	int n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "%s/layers", state_dir);
+	d = opendir(path);
+	while (d && (de = readdir(d)) != NULL)
+		n += strncmp(de->d_name, name, strlen(name)) == 0;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+TEST(what_a_crash_left_is_swept_by_the_next_keeper)
+{
+	struct keeper_link k;
+	char command[400];
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK_INT(entries("new."), 0);
+	CHECK(end_keeper(&k, SIGKILL) == 0);
+	snprintf(command, sizeof(command),
+		 "cd %s/layers && mkdir -p new.77/usr/x drop.99/opt && touch new.77/usr/x/y && "
+		 "ln -s / new.77/usr/root", state_dir);
+	CHECK_INT(system(command), 0);
+	CHECK(next_keeper(&k) == 0);
+	for (int i = 0; i < 500 && entries("new.") + entries("drop."); i++)
+		usleep(10000);
+	CHECK_INT(entries("new.") + entries("drop."), 0);
+	keeper_close(&k);
+}
+
+TEST(four_layers_of_one_box_lie_on_each_other)
+{
+	char id[3][WIRE_LAYER_ID];
+	struct keeper_link k;
+	struct wire_create w = wish(0, 1);
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(make_layer(k.fd, "a", id[0]) == 0 && make_layer(k.fd, "b", id[1]) == 0 &&
+	      make_layer(k.fd, "c", id[2]) == 0);
+	w.nlayers = 3;
+	for (unsigned i = 0; i < 3; i++)
+		memcpy(w.layer[i], id[i], sizeof(id[i]));
+	CHECK(make_as(k.fd, &w, &m) == 0);
+	CHECK_INT(sh(&m, "hello; cat /opt/packages/f"), 0);
+	CHECK_STR(said, "a\na\n");
+	CHECK(end(k.fd, &m) == 0);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_INT(drop_layer(k.fd, id[i]), WIRE_DONE);
+	keeper_close(&k);
+}
+
+TEST(nothing_is_left)
+{
+	leave_nothing();
+}

@@ -1,0 +1,347 @@
+#!/bin/sh
+# packages.sh - sets of packages: installed once, in every box that asks for them, from a mirror that the
+# test makes. No network.
+. "$(dirname "$0")/daemon.lib"
+
+# ---- a mirror ----
+
+# wheel NAME VERSION [REQUIRES]
+wheel() {
+	/usr/bin/python3 - "$@" <<-'PY'
+		import sys, zipfile
+		name, version = sys.argv[1:3]
+		z = zipfile.ZipFile(f"pip/{name}-{version}-py3-none-any.whl", "w")
+		z.writestr(f"{name}/__init__.py", f"version = '{version}'\ndef main(): print('{name}', version)\n")
+		d = f"{name}-{version}.dist-info"
+		req = "".join(f"Requires-Dist: {r}\n" for r in sys.argv[3:])
+		z.writestr(f"{d}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{req}")
+		z.writestr(f"{d}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+		z.writestr(f"{d}/entry_points.txt", f"[console_scripts]\n{name}-say = {name}:main\n")
+		z.writestr(f"{d}/RECORD", "")
+		z.close()
+	PY
+}
+# source_package NAME: one whose setup fails
+source_package() {
+	mkdir "$1-1.0"
+	echo 'raise SystemExit("cannot be built")' >"$1-1.0/setup.py"
+	tar -czf "pip/$1-1.0.tar.gz" "$1-1.0"
+}
+# npm_package NAME VERSION
+npm_package() {
+	/usr/bin/python3 - "$@" <<-'PY'
+		import base64, hashlib, io, json, os, sys, tarfile
+		name, version = sys.argv[1:3]
+		b = io.BytesIO()
+		t = tarfile.open(fileobj=b, mode="w:gz")
+		def add(path, text):
+		    i = tarfile.TarInfo("package/" + path)
+		    i.size = len(text)
+		    t.addfile(i, io.BytesIO(text.encode()))
+		add("package.json", json.dumps({"name": name, "version": version, "main": "i.js"}))
+		add("i.js", f"module.exports = '{name} {version}'\n")
+		t.close()
+		file = f"{name}-{version}.tgz"
+		open("npm/" + file, "wb").write(b.getvalue())
+		sri = "sha512-" + base64.b64encode(hashlib.sha512(b.getvalue()).digest()).decode()
+		doc = json.load(open("npm/" + name)) if os.path.exists("npm/" + name) else {"name": name, "versions": {}}
+		doc["versions"][version] = {"name": name, "version": version, "main": "i.js",
+		    "dist": {"tarball": f"http://mirror.invalid/{file}", "integrity": sri}}
+		doc["dist-tags"] = {"latest": version}
+		json.dump(doc, open("npm/" + name, "w"))
+	PY
+}
+
+make_mirror() {
+	mkdir mirror && cd mirror && mkdir pip npm
+	wheel tiny 1.0
+	wheel tiny 1.1
+	wheel other 2.0 tiny
+	wheel flasq 1.0
+	source_package broken
+	npm_package small 1.0.0
+	npm_package small 1.2.0
+	tar -cf ../mirror.tar .
+	cd ..
+	api POST /v1/volumes '{"name":"mirror","bytes":67108864}'
+	new_box '{"volumes":[{"name":"mirror","path":"/data"}]}'
+	code=$(curl -sS -o body -w '%{http_code}' -X PUT -H "X-API-Key: $key" --data-binary @mirror.tar \
+		"$url/v1/boxes/$box/files/archive?path=/data")
+	is "$code" 200 "$(cat body)"
+	api DELETE "/v1/boxes/$box"
+}
+
+run_code() { # LANGUAGE CODE [MORE]: of a run
+	api POST /v1/run "$(jq -nc --arg l "$1" --arg c "$2" "{language:\$l, code:\$c} + (${3:-{\}})")"
+}
+installs() { # install boxes ever made
+	api GET '/v1/boxes?state=all&limit=1000'
+	get '[.items[] | select(.metadata["atoll.install"])] | length'
+}
+
+# ---- tests ----
+
+a_set_is_installed_once_and_then_at_hand() {
+	cd "$work" && mkdir -p m && cd m && make_mirror && cd "$OLDPWD"
+	before=$(installs)
+	run_code python 'import tiny, other; print(tiny.version, other.version)' '{packages:["Other==2.0","tiny<1.1"]}'
+	is "$code" 200 "$body"
+	is "$(get .stdout)" "1.0 2.0" "$body"
+	is "$(get '.packages.sets[0].installed')" true
+	is "$(installs)" $((before + 1))
+	# Written in another way it is the same set.
+	run_code python 'import tiny; print(tiny.version)' '{packages:["tiny <1.1","other == 2.0"]}'
+	is "$(get .stdout)" 1.0 "$body"
+	is "$(get '.packages.sets[0].installed')" false
+	is "$(installs)" $((before + 1))
+	api GET /v1/packages
+	is "$(get '.items[0].packages')" "other==2.0 tiny<1.1"
+	is "$(get '.items[0].uses')" 1
+}
+
+its_programs_are_on_the_path_and_its_bytecode_is_used() {
+	api POST /v1/boxes '{"packages":{"pip":["tiny==1.0"]}}'
+	is "$code" 201 "$body"
+	box=$(get .id)
+	api POST "/v1/boxes/$box/execs" '{"command":"tiny-say; python3 -v -c \"import tiny\" 2>&1 | grep -c \"matches.*tiny\"; id -u"}'
+	is "$(get .stdout)" "tiny 1.0
+1
+1000" "$body"
+	api DELETE "/v1/boxes/$box"
+}
+
+nobody_in_a_box_can_change_them() {
+	run_code bash 'd=$(python3 -c "import tiny; print(tiny.__path__[0])"); echo x >$d/__init__.py || echo x >$d/new || rm -r $d || echo no' \
+		'{packages:{pip:["tiny==1.0"]}}'
+	is "$(get .stdout)" no "$body"
+	run_code python 'import tiny; print(tiny.version)' '{packages:["tiny==1.0"]}'
+	is "$(get .stdout)" 1.0
+}
+
+npm_packages_are_found_from_everywhere() {
+	run_code node 'console.log(require("small"))' '{packages:["small@^1.0"], cwd:"/tmp"}'
+	is "$(get .stdout)" "small 1.2.0" "$body"
+	api POST /v1/run '{"files":{"a.mjs":"import s from \"small\"; console.log(s)"},"command":["node","a.mjs"],"packages":{"npm":["small@1.0.0"],"pip":["tiny"]}}'
+	is "$(get .stdout)" "small 1.0.0" "$body"
+	is "$(get '.packages.sets | length')" 2
+}
+
+what_a_program_says_it_needs_is_installed() {
+	run_code python '# /// script
+# dependencies = ["flasq"]
+# ///
+import flasq; print(flasq.version)'
+	is "$(get .stdout)" 1.0 "$body"
+	api POST /v1/run '{"entry":"a.py","files":{"a.py":"import tiny; print(tiny.version)","requirements.txt":"# old\ntiny==1.0\n"}}'
+	is "$(get .stdout)" 1.0 "$body"
+	api POST /v1/run '{"entry":"a.js","files":{"a.js":"console.log(require(\"small\"))","package.json":"{\"dependencies\":{\"small\":\"1.0.0\"}}"}}'
+	is "$(get .stdout)" "small 1.0.0" "$body"
+	# Nothing that was not asked for.
+	run_code python '# /// script
+# dependencies = ["tiny"]
+# ///
+import tiny' '{packages:false}'
+	is "$(get .status)" 1 "$body"
+}
+
+progress_is_told_as_it_happens() {
+	curl -sS -N -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' -H 'Content-Type: application/json' \
+		--data-binary '{"language":"python","code":"import tiny; print(1)","packages":["tiny>=1.0"]}' "$url/v1/run" >lines
+	has "$(jq -r 'select(.type=="install") | .text' <lines)" "Successfully installed tiny-1.1"
+	is "$(jq -r 'select(.type=="install") | .manager' <lines | sort -u)" pip
+	is "$(jq -r .type <lines | uniq | tr '\n' ' ')" "install started stdout exit "
+}
+
+failures_have_a_category_and_a_way_on() {
+	run_code python 1 '{packages:["numpyy"]}'
+	is "$code" 422 "$body"
+	is "$(get .error.category)" no_such_package
+	is "$(get .error.package)" numpyy
+	is "$(get '.error.near[0]')" numpy
+	run_code python 1 '{packages:["tiny==7"]}'
+	is "$(get .error.category)" no_such_version
+	has "$(get '.error.versions | join(" ")')" "1.0 1.1"
+	run_code python 1 '{packages:["broken"]}'
+	is "$(get .error.category)" build_failure "$body"
+	run_code node 1 '{packages:["expres"]}'
+	is "$(get .error.category)" no_such_package "$body"
+	is "$(get '.error.near[0]')" express
+	run_code node 1 '{packages:["small@9.9.9"]}'
+	is "$(get .error.category)" no_such_version "$body"
+	api POST /v1/boxes '{"packages":{"cargo":["serde"]}}'
+	is "$code" 422
+	is "$(get .error.category)" not_configured "$body"
+}
+
+names_that_would_be_more_than_names_are_refused_before_anything_runs() {
+	before=$(installs)
+	for name in '-r/etc/passwd' '--index-url=http://x' 'a b' 'a;id' '$(id)' '../a' '/etc/passwd' 'http://x/y.whl' 'git+https://x' 'a@file:///x' '' ; do
+		api POST /v1/run "$(jq -nc --arg n "$name" '{language:"python", code:"1", packages:[$n]}')"
+		is "$code" 400 "$name: $body"
+		has "$(get .error.message)" "packages"
+	done
+	api POST /v1/run '{"language":"python","code":"1","packages":{"pipx":["a"]}}'
+	is "$code" 400
+	api POST /v1/run '{"language":"python","code":"1","packages":[1]}'
+	is "$code" 400
+	api POST /v1/run '{"command":"true","packages":["a"]}'
+	is "$code" 400
+	is "$(installs)" "$before"
+}
+
+a_name_one_letter_off_is_warned_about() {
+	run_code python 1 '{packages:["flasq"]}'
+	has "$(get '.packages.warnings[0]')" "one letter away from 'flask'"
+	run_code python 1 '{packages:["tiny==1.0"]}'
+	is "$(get '.packages.warnings')" null "$body"
+}
+
+many_who_want_the_same_wait_for_one_install() {
+	before=$(installs)
+	for i in 1 2 3 4; do
+		curl -sS -o "o$i" -H "X-API-Key: $key" -H 'Content-Type: application/json' \
+			--data-binary '{"language":"python","code":"import other; print(other.version)","packages":["other","flasq"]}' "$url/v1/run" &
+	done
+	wait
+	for i in 1 2 3 4; do is "$(jq -r .stdout "o$i")" 2.0 "$(cat "o$i")"; done
+	is "$(installs)" $((before + 1))
+}
+
+a_layer_that_was_changed_is_noticed_and_installed_anew() {
+	run_code python 1 '{packages:["flasq"]}'
+	set=$(get '.packages.sets[0].set') layer=$(get '.packages.sets[0].layer')
+	api POST "/v1/packages/$set/check" '{}'
+	is "$(get .good)" true "$body"
+	echo evil >>"$(find "$state/layers/$layer" -name __init__.py)"
+	api POST "/v1/packages/$set/check" '{}'
+	is "$code" 409 "$body"
+	# It is known no more; and a layer that is gone is no end either.
+	rm -r "$state/layers/$layer"
+	run_code python 'import flasq; print(flasq.version)' '{packages:["flasq"]}'
+	is "$(get .stdout)" 1.0 "$body"
+	is "$(get '.packages.sets[0].installed')" true
+	rm -r "$state/layers/$layer"
+	run_code python 1 '{packages:["flasq"]}'
+	is "$code" 404 "$body"
+	run_code python 'import flasq; print(flasq.version)' '{packages:["flasq"]}'
+	is "$(get .stdout)" 1.0 "$body"
+}
+
+a_set_in_use_cannot_be_dropped() {
+	api POST /v1/boxes '{"packages":{"pip":["tiny==1.1"]}}'
+	box=$(get .id) set=$(get '.packages.sets[0].set')
+	api DELETE "/v1/packages/$set"
+	is "$code" 409 "$body"
+	api DELETE "/v1/boxes/$box"
+	api DELETE "/v1/packages/$set"
+	is "$code" 204 "$body"
+	api GET "/v1/packages/$set"
+	is "$code" 404
+	key=$editor
+	api GET /v1/packages
+	is "$code" 403
+}
+
+the_command_line_has_them_too() {
+	export ATOLL_HOST="$url" ATOLL_KEY="$key"
+	echo 'import tiny; print(tiny.version)' >x.py
+	atoll run -p tiny==1.0 x.py
+	is "$status $out" "0 1.0" "$err"
+	atoll run -p npm:small@1.0.0 -- node -p 'require("small")'
+	is "$status $out" "0 small 1.0.0" "$err"
+	atoll run -p tiny==7 x.py
+	is "$status" 125 "$err"
+	has "$err" "no such version of 'tiny'"
+	has "$err" '"1.1"'
+	atoll run -p '-r' x.py
+	is "$status" 2 "$err"
+	has "$err" "would be an option"
+	atoll packages add tiny==1.0
+	is "$status" 0 "$err"
+	set=$out
+	atoll packages ls
+	has "$out" "tiny==1.0"
+	atoll packages check "$(echo "$set" | head -c 12)"
+	is "$status" 0 "$err"
+	atoll packages rm "$(echo "$set" | head -c 12)"
+	is "$status" 0 "$err"
+	atoll packages rm "$set"
+	is "$status" 3
+	atoll packages frob
+	is "$status" 2
+	name=$("$ATOLL" new -p flasq --quiet)
+	atoll exec "$name" -- python3 -c 'import flasq; print(flasq.version)'
+	is "$out" 1.0 "$err"
+	atoll rm "$name"
+}
+
+sets_survive_a_killed_front_and_keeper() {
+	run_code python 1 '{packages:["other"]}'
+	is "$code" 200 "$body"
+	kill -9 "$(front)"
+	run_code python 'import other; print(other.version)' '{packages:["other"]}'
+	is "$(get .stdout)" 2.0 "$body"
+	is "$(get '.packages.sets[0].installed')" false
+}
+
+the_least_recently_used_go_first_when_there_is_too_much() {
+	stop_daemon
+	[ -z "$keeper_pid" ] || kill "$keeper_pid"
+	ATOLL_PACKAGES_CACHE=3k start_daemon
+	api GET /v1/packages
+	[ "$(get '.items | length')" -gt 2 ] || fail "too few: $body"
+	run_code python 1 '{packages:["tiny","other","flasq"]}'
+	is "$code" 200 "$body"
+	soon cache_fits
+	api GET /v1/packages
+	is "$(get '.items[0].packages')" "flasq other tiny" "$body"
+}
+# A registry on an address that is not exempt from the proxy.
+serve_registry() {
+	cd "$work/m/mirror" && mkdir -p simple/tiny simple/broken
+	ln -f pip/tiny* simple/tiny
+	ln -f pip/broken* simple/broken
+	ln -f npm/*.tgz .
+	/usr/bin/python3 -u -m http.server --bind 127.0.0.2 0 >"$work/registry.log" 2>&1 &
+	registry=$!
+	cd "$OLDPWD"
+	soon grep -q 'port [0-9]' "$work/registry.log"
+	port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$work/registry.log" | head -1)
+}
+
+from_a_registry_through_the_way_out() {
+	stop_daemon
+	serve_registry
+	unset ATOLL_PACKAGES_MIRROR
+	export ATOLL_PIP_INDEX="http://127.0.0.2:$port/simple" ATOLL_NPM_REGISTRY="http://127.0.0.2:$port/npm"
+	export ATOLL_EGRESS_INTERNAL="127.0.0.2:$port"
+	start_daemon
+	run_code python 'import tiny; print(tiny.version)' '{packages:["tiny!=1.0"]}'
+	is "$(get .stdout)" 1.1 "$body"
+	run_code node 'console.log(require("small"))' '{packages:["small@<1.2"]}'
+	is "$(get .stdout)" "small 1.0.0" "$body"
+	run_code python 1 '{packages:["tyni"]}'
+	is "$(get .error.category)" no_such_package "$body"
+	run_code node 1 '{packages:["expres"]}'
+	is "$(get .error.category)" no_such_package "$body"
+	# Only the install had a way out.
+	run_code python 'import urllib.request as u, tiny; u.urlopen("'"http://127.0.0.2:$port/"'")' '{packages:["tiny!=1.0"]}'
+	is "$(get .status)" 1
+	is "$(get '.packages.sets[0].installed')" false
+	kill "$registry"
+	wait "$registry" 2>/dev/null || :
+	run_code python 1 '{packages:["tiny", "other>1"]}'
+	is "$(get .error.category)" unreachable "$body"
+	run_code node 1 '{packages:["small@>=1.1"]}'
+	is "$(get .error.category)" unreachable "$body"
+	run_code python 'import tiny; print(tiny.version)' '{packages:["tiny!=1.0"]}'
+	is "$(get .stdout)" 1.1 "$body"
+}
+
+cache_fits() {
+	api GET /v1/packages
+	[ "$(get '[.items[] | .bytes] | add')" -lt 4000 ] && [ "$(get '.items | length')" -ge 1 ]
+}
+
+export ATOLL_PACKAGES_MIRROR=mirror
+run_daemon_tests
