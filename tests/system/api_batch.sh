@@ -321,4 +321,15 @@ the_command_line_goes_on_when_the_front_dies() {
 	is "$(jq -r 'select(.type == "end").passed' <out)" 40
 }
 
+the_command_line_goes_on_over_a_reload() {
+	many 60 'sleep 0.03' >items
+	"$ATOLL" batch --json items >out 2>err &
+	sent=$!
+	soon grep -q '"result"' out
+	kill -HUP "$(cat "$work/warden")"
+	wait $sent || fail "$(cat err)"
+	is "$(jq -rs '[.[] | select(.type == "result").n] | . == [range(1; 61)]' <out)" true
+	is "$(jq -rs '[.[] | select(.type == "result").item] | sort | . == [range(0; 60)]' <out)" true
+}
+
 run_daemon_tests
