@@ -112,6 +112,14 @@ def a_busy_or_waiting_cell_is_interrupted():
         is_(t.run("kept").text, "5")
 
 
+def an_interrupt_hits_a_cell_that_is_on_its_way():
+    with node() as t:
+        for _ in range(10):
+            t.start("await new Promise((r) => setTimeout(r, 30000))")
+            t.interrupt()
+            is_(t.finish().status, "interrupted")
+
+
 def display_and_prompt_speak_on_the_channel():
     with node() as t:
         cell = t.run("display({ 'text/html': '<b>' }, { raw: true }); display(3); 4")

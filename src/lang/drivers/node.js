@@ -746,6 +746,10 @@ function onInterrupt() {
 		struck = true;
 	else if (cell)
 		finish('interrupted', new Interrupted('the cell was interrupted while it waited'));
+	else { // unless a cell is among what the loop has still to read
+		struck = true;
+		setImmediate(() => setImmediate(() => { struck = struck && cell !== null; }));
+	}
 }
 
 /* An error that no cell waits for: told, and the context lives. */
