@@ -35,8 +35,9 @@ def errors_are_told_and_the_context_lives():
         is_((e["name"], e["value"], e["text"]), ("simpleError", "bad", "Error in f() : bad"))
         has([(f["file"], f["line"]) for f in e["frames"]], ("<cell 1>", 4))
         assert "tryCatch" not in e["text"]
-        e = t.run("x <- 1\ny <- <- 2").error
-        has(e["value"], "<cell 2>:2:6")
+        t.run("x <- 1")
+        e = t.run("x <- 2\ny <- <- 2").error
+        has(e["value"], "<cell 3>:2:6")
         is_(t.run("quit(status = 3)").error["name"], "SystemExit")
         is_(t.run("q()").error["name"], "SystemExit")
         is_(t.run("f <- function() f()\nf()").status, "error")
