@@ -1255,7 +1255,7 @@ def traceback_text(exc):
             first = [i for i, f in enumerate(kept) if f.filename in S.sources][:1]
             one.stack[:] = kept[first[0]:] if first else kept
             if not one.stack:
-                one.stack = None
+                one.stack = one.exc_traceback = None # the second for Python 3.9
         todo += [one.__cause__, one.__context__] + list(getattr(one, "exceptions", None) or [])
     return "".join(whole.format()).rstrip("\n")
 
