@@ -1,0 +1,126 @@
+// seed_node.js - a node that has started before anybody asked for it, and waits to be told what to be.
+//
+//	node -r /opt/atoll/seed_node.js seed     descriptor 3: a blocking stream socket
+//
+// It is loaded by -r, ahead of a main program that never comes: node has done all its work by then,
+// and goes on, when we return, to run its main module. So what runs here has node's own frames below
+// it and nothing of ours: require.main, import, errors, exit statuses are those of `node FILE`.
+//
+// One message comes: u32 little-endian, that many bytes: cwd, argc, argv..., env... each with a NUL
+// behind it. argv[1] is a file (relative to cwd), or the driver node.js beside this one, which then
+// has descriptor 3 for its channel. A seed cannot take what node reads only once, at its start: options
+// (argv[1] begins with '-' or is missing) and the variables of REFUSED. It then starts a node of its own
+// and passes on how that ended; whoever sends the message does better to execute node directly.
+//
+// What still tells: performance.timeOrigin and process.uptime() count from the start of the seed, and
+// process.argv0 is the name it was started by.
+'use strict';
+
+const fs = require('fs');
+const path = require('path');
+const Module = require('module');
+const driver = path.join(__dirname, 'node.js');
+
+const MESSAGE_MAX = 64 << 20;
+// NODE_ENV, NODE_PATH, NODE_DEBUG and what programs call so are read when they are needed.
+const REFUSED = /^(NODE_(OPTIONS|EXTRA_CA_CERTS|ICU_DATA|NO_WARNINGS|PENDING_DEPRECATION|PENDING_PIPE_INSTANCES|PRESERVE_SYMLINKS.*|REDIRECT_WARNINGS|REPL_.*|V8_COVERAGE|CHANNEL_.*|TLS_REJECT_UNAUTHORIZED|COMPILE_CACHE|DEBUG_NATIVE|UNIQUE_ID|USE_.*)|OPENSSL_CONF|SSL_CERT_(FILE|DIR))=/;
+
+function fail(why) {
+	fs.writeSync(2, `atoll: seed: ${why}\n`);
+	process.reallyExit(127);
+}
+
+function readExactly(size) {
+	const bytes = Buffer.alloc(size);
+	for (let at = 0; at < size;) {
+		const n = fs.readSync(3, bytes, at, size - at);
+		if (n === 0)
+			process.reallyExit(0); // the box is given back
+		at += n;
+	}
+	return bytes;
+}
+
+function readMessage() {
+	const size = readExactly(4).readUInt32LE(0);
+	if (size > MESSAGE_MAX)
+		fail(`a message of ${size} bytes`);
+	const words = readExactly(size).toString('utf8').split('\0');
+	if (words.pop() !== '')
+		fail('a message without its last NUL');
+	const argc = Number(words[1]);
+	if (words.length < 2 || !Number.isInteger(argc) || argc < 0 || words.length < 2 + argc)
+		fail('a message that is too short');
+	return { cwd: words[0], argv: words.slice(2, 2 + argc), env: words.slice(2 + argc) };
+}
+
+function setEnv(env) {
+	for (const name of Object.keys(process.env))
+		delete process.env[name];
+	for (const word of env) {
+		const at = word.indexOf('=', 1);
+		if (at > 0)
+			process.env[word.slice(0, at)] = word.slice(at + 1);
+	}
+}
+
+/* There is no exec in node (before 23); the next best thing is to be a shell of the real one. */
+function runAnother(argv) {
+	fs.closeSync(3);
+	if (typeof process.execve === 'function')
+		process.execve(process.execPath, argv, process.env);
+	const { spawnSync } = require('child_process');
+	const done = spawnSync(process.execPath, argv.slice(1), { stdio: 'inherit', argv0: argv[0] });
+	if (done.error)
+		fail(done.error.message);
+	if (done.signal)
+		process.kill(process.pid, done.signal);
+	process.reallyExit(done.status ?? 1);
+}
+
+/* The next who asks for runMain, which is node, gets this; whoever asks later finds what was there. */
+function replaceMain(main) {
+	const kept = Object.getOwnPropertyDescriptor(Module, 'runMain');
+	Object.defineProperty(Module, 'runMain', {
+		configurable: true,
+		enumerable: kept.enumerable,
+		get() {
+			Object.defineProperty(Module, 'runMain', kept);
+			return main(kept.value ?? kept.get());
+		},
+	});
+}
+
+function forget() {
+	process.execArgv = [];
+	for (const file of [__filename, driver])
+		delete require.cache[file];
+}
+
+function main() {
+	// Loaded now, so that it is there when it counts: what console.log and most programs need.
+	for (const name of ['net', 'tty', 'stream', 'util', 'url', 'events', 'child_process', 'inspector'])
+		require(name);
+	const { main: serve } = require(driver);
+
+	const { cwd, argv, env } = readMessage();
+	try {
+		process.chdir(cwd);
+	} catch (e) {
+		fail(e.message);
+	}
+	setEnv(env);
+	if (!argv[1] || argv[1][0] === '-' || env.some((word) => REFUSED.test(word)))
+		runAnother(argv);
+	const file = path.resolve(argv[1]);
+	process.argv = [process.execPath, file, ...argv.slice(2)];
+	Module._initPaths?.(); // of NODE_PATH
+	forget();
+	if (file === driver)
+		return replaceMain(() => () => serve(3, argv.slice(2)));
+	fs.closeSync(3);
+	// bind() leaves no frame of its own, so a stack looks as it always does.
+	replaceMain((run) => run.bind(Module, file));
+}
+
+main();
