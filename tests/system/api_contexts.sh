@@ -431,4 +431,24 @@ a_timeout_holds_over_a_restart_of_the_front() {
 	is "$(jq -r 'select(.type == "end") | .status + " " + .cause' events)" "interrupted timeout" "$(cat events)"
 }
 
+a_reload_changes_nothing_for_a_cell() {
+	new_box
+	context
+	cell 'kept = 5'
+	begin 'print("first", flush=True); input(); print("second"); kept'
+	soon grep -q first events
+	before=$(front)
+	kill -HUP "$warden"
+	another() { [ "$(pgrep -P "$warden" | grep -vc "^$before$")" -gt 0 ] && api GET "$at" && [ "$code" = 200 ]; }
+	soon another
+	answered() { api POST "$at/input" '{"text":""}'; [ "$code" = 204 ]; }
+	soon answered
+	wait $streaming
+	is "$(jq -j 'select(.type == "stdout") | .data' events)" "first
+second" "$(cat events)"
+	is "$(jq -r 'select(.type == "result") | .data["text/plain"]' events)" 5
+	cell 'kept + 1'
+	is "$(get '.results[0].data["text/plain"] + " " + (.cell | tostring)')" "6 3" "$body"
+}
+
 run_daemon_tests
