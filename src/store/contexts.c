@@ -60,9 +60,10 @@ int store_context_insert(struct store *s, const struct store_context *c, struct 
 int store_context_update(struct store *s, const struct store_context *c, struct err *e)
 {
 	auto_sql struct sql q =
-		sql(s, "UPDATE contexts SET run = ?, ref = ?, cell = ?, status = ?, from_stdout = ?,"
-		       " from_stderr = ?, from_channel = ?, said = ?, began_ns = ?, deadline_ns = ?,"
-		       " max_output = ? WHERE id = ? AND cell <= ?");
+		sql(s,
+		    "UPDATE contexts SET run = ?, ref = ?, cell = ?, status = ?, from_stdout = ?,"
+		    " from_stderr = ?, from_channel = ?, said = ?, began_ns = ?, deadline_ns = ?,"
+		    " max_output = ? WHERE id = ? AND cell <= ?");
 
 	bind_moving(&q, c);
 	sql_text(&q, c->id);
