@@ -129,7 +129,6 @@ void cell_over(struct cell *c, json_t *take_end)
 		return;
 	}
 	c->state = CELL_OVER;
-	c->waits = 0;
 	if (!c->ended_ns)
 		c->ended_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	json_object_set_new(take_end, "type", json_string("end"));

@@ -145,6 +145,7 @@ static void run_cell(struct context *c, struct cell *take_cell)
 	buf_fini(&take_cell->run);
 	memcpy(c->row.from, c->at, sizeof(c->at));
 	c->row.status[0] = 0;
+	c->row.answers = 0;
 	c->row.began_ns = take_cell->began_ns;
 	c->row.deadline_ns =
 		take_cell->timeout_ms
@@ -292,6 +293,7 @@ static void adopt_cell(struct context *c, uint64_t number)
 	memcpy(x->from, c->at, sizeof(c->at));
 	memcpy(c->row.from, c->at, sizeof(c->at));
 	c->row.status[0] = 0;
+	c->row.answers = 0;
 	c->current = x;
 	become(c, CONTEXT_BUSY);
 	berth_hold(c->berth);
@@ -343,7 +345,7 @@ static void heard(struct context *c, struct talk_event *ev, uint64_t end)
 		ended(c, ev);
 		return;
 	}
-	c->current->waits |= ev->kind == TALK_INPUT;
+	c->current->asked += ev->kind == TALK_INPUT;
 	cell_event(c->current, end - c->current->from[2], json_incref(ev->doc));
 	cell_tell(c->current);
 }
@@ -678,10 +680,10 @@ int context_input(struct context *c, const char *text, size_t n, struct err *e)
 	auto_buf struct buf line = { 0 };
 	struct run *r = run_of(c);
 
-	if (!c->current || !c->current->waits || !r)
+	if (!c->current || c->current->asked <= c->current->answered || !r)
 		return err_set(e, ERR_CONFLICT, "no cell of context %s waits for input", c->row.id);
 	talk_input(&line, c->current->number, text, n);
-	c->current->waits = 0;
+	c->row.answers = ++c->current->answered;
 	c->row.said = run_say(r, line.p, line.len);
 	write_row(c);
 	return 0;
@@ -767,6 +769,7 @@ static void restore_cell(struct context *c)
 	x->number = c->row.cell;
 	x->began_ns = c->row.began_ns;
 	x->max_output = c->row.max_output ? c->row.max_output : CELL_OUTPUT;
+	x->answered = c->row.answers;
 	memcpy(x->from, c->row.from, sizeof(x->from));
 	c->current = x;
 	c->state = CONTEXT_BUSY;

@@ -470,6 +470,7 @@ static struct store_context rows_context(void)
 				       .ref = UINT32_MAX,
 				       .cell = 3,
 				       .from = { 61, 62, UINT64_MAX },
+				       .answers = 68,
 				       .said = 64,
 				       .began_ns = 65,
 				       .deadline_ns = 66,
@@ -495,7 +496,8 @@ TEST(a_context_comes_back_whole_with_its_box)
 	CHECK_STR(l.v[0].env, c.env);
 	CHECK_STR(l.v[0].run, c.run);
 	CHECK(l.v[0].standing == 1 && l.v[0].ref == UINT32_MAX && l.v[0].cell == 3);
-	CHECK(!memcmp(l.v[0].from, c.from, sizeof(c.from)) && l.v[0].said == 64);
+	CHECK(!memcmp(l.v[0].from, c.from, sizeof(c.from)) && l.v[0].said == 64 &&
+	      l.v[0].answers == 68);
 	CHECK(l.v[0].began_ns == 65 && l.v[0].deadline_ns == 66 && l.v[0].max_output == 67);
 	store_contexts_fini(&l);
 }
