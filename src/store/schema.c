@@ -198,6 +198,7 @@ static const char contexts[] =
 	" from_stdout INTEGER NOT NULL,"
 	" from_stderr INTEGER NOT NULL,"
 	" from_channel INTEGER NOT NULL,"
+	" answers INTEGER NOT NULL,"
 	" said INTEGER NOT NULL,"
 	" began_ns INTEGER NOT NULL,"
 	" deadline_ns INTEGER NOT NULL,"

@@ -469,3 +469,88 @@ TEST(a_record_of_a_megabyte_comes_back)
 	CHECK(strcmp(out.record, record) == 0);
 	store_run_fini(&out);
 }
+
+/* Contexts ---- */
+
+static struct store_context rows_context(void)
+{
+	return (struct store_context){ .id = "cccccccccccc",
+				       .box = "aaaaaaaaaaaa",
+				       .language = "python",
+				       .standing = 1,
+				       .created_ns = 51,
+				       .cwd = (char *)"/tmp/" ROWS_TEXT,
+				       .env = (char *)"{\"A\":\"b\"}",
+				       .run = "bbbbbbbbbbbb",
+				       .ref = UINT32_MAX,
+				       .cell = 3,
+				       .from = { 61, 62, UINT64_MAX },
+				       .answers = 68,
+				       .said = 64,
+				       .began_ns = 65,
+				       .deadline_ns = 66,
+				       .max_output = 67 };
+}
+
+TEST(a_context_comes_back_whole_with_its_box)
+{
+	struct store_context c = rows_context();
+	struct store_contexts l = { 0 };
+
+	STORE(s, dir);
+	CHECK_OK(store_context_insert(s, &c, &err));
+	CHECK_ERR(store_context_insert(s, &c, &err), ERR_CONFLICT);
+	CHECK_OK(store_context_list(s, "dddddddddddd", &l, &err));
+	CHECK_INT(l.n, 0);
+	store_contexts_fini(&l);
+	CHECK_OK(store_context_list(s, c.box, &l, &err));
+	CHECK_INT(l.n, 1);
+	CHECK_STR(l.v[0].id, c.id);
+	CHECK_STR(l.v[0].language, "python");
+	CHECK_STR(l.v[0].cwd, c.cwd);
+	CHECK_STR(l.v[0].env, c.env);
+	CHECK_STR(l.v[0].run, c.run);
+	CHECK(l.v[0].standing == 1 && l.v[0].ref == UINT32_MAX && l.v[0].cell == 3);
+	CHECK(!memcmp(l.v[0].from, c.from, sizeof(c.from)) && l.v[0].said == 64 &&
+	      l.v[0].answers == 68);
+	CHECK(l.v[0].began_ns == 65 && l.v[0].deadline_ns == 66 && l.v[0].max_output == 67);
+	store_contexts_fini(&l);
+}
+
+TEST(a_row_never_goes_back_to_an_earlier_cell)
+{
+	struct store_context c = rows_context();
+	struct store_contexts l = { 0 };
+
+	STORE(s, dir);
+	CHECK_OK(store_context_insert(s, &c, &err));
+	strcpy(c.status, "ok");
+	CHECK_OK(store_context_update(s, &c, &err));
+	c.cell = 2;
+	CHECK_ERR(store_context_update(s, &c, &err), ERR_NOT_FOUND);
+	c.cell = 4;
+	c.status[0] = 0;
+	CHECK_OK(store_context_update(s, &c, &err));
+	CHECK_OK(store_context_list(s, c.box, &l, &err));
+	CHECK(l.v[0].cell == 4 && !l.v[0].status[0]);
+	store_contexts_fini(&l);
+}
+
+TEST(a_language_has_one_standing_context_in_a_box)
+{
+	struct store_context c = rows_context();
+	struct store_contexts l = { 0 };
+
+	STORE(s, dir);
+	CHECK_OK(store_context_insert(s, &c, &err));
+	strcpy(c.id, "cccccccccccd");
+	CHECK_ERR(store_context_insert(s, &c, &err), ERR_CONFLICT);
+	c.standing = 0;
+	CHECK_OK(store_context_insert(s, &c, &err));
+	CHECK_OK(store_context_delete(s, c.id, &err));
+	CHECK_ERR(store_context_delete(s, c.id, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_context_drop(s, c.box, &err));
+	CHECK_OK(store_context_drop(s, c.box, &err));
+	CHECK_OK(store_context_list(s, c.box, &l, &err));
+	CHECK_INT(l.n, 0);
+}
