@@ -31,12 +31,13 @@ struct lang_pattern {
 	uint32_t at_file, at_line, at_last; /* at_last 1: the last one of these */
 };
 
-/* Where the name of a program is written in its text, and not in its file's name. */
+/* Where the name of a program is written in its text, and not in its file's name: in the last group
+ * of a pattern over one line. */
 struct lang_unit {
 	const char *outer;  /* stands in front of the name, with a dot: a package */
-	const char *name;   /* one group; the last one in front of begin */
-	const char *begin;  /* where the program begins */
-	const char *forced; /* one group: the file must have this name */
+	const char *name;   /* the last one, up to where the program begins */
+	const char *begin;
+	const char *forced; /* the file must have this name */
 };
 
 struct lang_packages {

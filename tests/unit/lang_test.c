@@ -1,5 +1,6 @@
 /* lang_test.c - which runtime runs which file, and how. */
 #include "lang/lang.h"
+#include "base/clock.h"
 #include "base/own.h"
 #include "lang/runtime.h"
 #include "tap.h"
@@ -232,6 +233,24 @@ TEST(the_class_with_main_is_the_program)
 	CHECK_STR(unit("x.java", "class Helper {}\nfinal class App { static  void main() {} }"), "App");
 	CHECK_STR(unit("a/b/C.java", "package a.b;\nclass C { static void main() {} }"), "a.b.C");
 	CHECK_STR(unit("a/Later.java", ""), "Later");
+}
+
+TEST(a_hostile_text_is_looked_at_in_no_time)
+{
+	static const char *const pieces[] = { "\n", " ", "public ", "class A\n", "static void ", "\t\n" };
+	static char text[1 << 16];
+	char out[LANG_UNIT];
+
+	for (unsigned i = 0; i < ARRAY_LEN(pieces); i++) {
+		uint64_t began = now_ns();
+
+		for (size_t at = 0; at < sizeof(text); at++)
+			text[at] = pieces[i][at % strlen(pieces[i])];
+		lang_unit_of(lang_named("java"), "A.java", text, sizeof(text), out);
+		lang_file_of(lang_named("java"), text, sizeof(text), out);
+		/* Some milliseconds; the square of its length would be most of a minute. */
+		CHECK(now_ns() - began < 2000000000u);
+	}
 }
 
 TEST(a_public_class_names_its_file)
