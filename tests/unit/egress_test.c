@@ -233,6 +233,10 @@ TEST(a_request_is_written_in_our_own_words)
 		  0);
 	CHECK_STR(written(), "PUT /?q HTTP/1.1\r\nhost: h.example\r\ncontent-length: 5\r\n"
 			     "connection: close\r\n\r\n");
+	CHECK_INT(asked("GET http://h.example/ HTTP/1.1\r\nHost: h.example\r\nA:\r\nB: \r\nC: \t \r\nD: d\r\n\r\n"),
+		  0);
+	CHECK_STR(written(), "GET / HTTP/1.1\r\nhost: h.example\r\na: \r\nb: \r\nc: \r\nd: d\r\n"
+			     "connection: close\r\n\r\n");
 	CHECK_INT(asked("CONNECT h.example:443 HTTP/1.1\r\nHost: h.example:443\r\n\r\n"), 0);
 	CHECK(message.connect);
 	CHECK_STR(message.host, "h.example");
