@@ -87,11 +87,18 @@ static void all_held(struct gate *g)
 
 static void refused(struct gate *g, const struct wire_error *f)
 {
+	struct fleet *fl = g->fleet;
 	struct err e;
 
-	(void)g;
 	box_said_error(f, &e);
+	if (e.kind == ERR_CONFLICT) /* it has one, from another front */
+		return;
 	log_warn("egress did not take a way", LOG_E(&e));
+	for (struct berth *b = fleet_next(fl, NULL); b; b = fleet_next(fl, b))
+		if (b->way.open && b->way.ref == f->head.ref) {
+			b->way.open = 0;
+			snprintf(b->way.why, sizeof(b->way.why), "%.100s", e.msg);
+		}
 }
 
 static void egress_says(struct post *p, const struct frame *f, size_t len, int *fd)
@@ -168,14 +175,18 @@ void gate_sweep(struct gate *g)
 {
 	const char *id;
 	json_t *figures;
+	void *next;
 
 	/* Another front may have made a box that we do not know of yet. */
 	if (!g->told || !g->fleet->ready || !g->fleet->alone)
 		return;
-	json_object_foreach(g->held, id, figures)
-		if (!fleet_find(g->fleet, id))
-			send_close(g, id);
-	json_object_clear(g->held);
+	/* What is still being restored stays in the list. */
+	json_object_foreach_safe(g->held, next, id, figures) {
+		if (fleet_find(g->fleet, id))
+			continue;
+		send_close(g, id);
+		json_object_del(g->held, id);
+	}
 }
 
 void gate_fini(struct gate *g)
@@ -202,7 +213,7 @@ static void listens(struct listener *x, const struct frame *f, size_t len, int *
 {
 	struct berth *b = loop_owner(x, struct berth, way.ask);
 	struct gate *g = &b->fleet->gate;
-	struct wire_way_open ask = { .head = sock_head(WIRE_WAY_OPEN, 1),
+	struct wire_way_open ask = { .head = sock_head(WIRE_WAY_OPEN, ++g->refs),
 				     .used_in = b->way.bytes_in,
 				     .used_out = b->way.bytes_out };
 	auto_buf struct buf hosts = { 0 };
@@ -214,6 +225,7 @@ static void listens(struct listener *x, const struct frame *f, size_t len, int *
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
 	hosts_text(b, &hosts);
 	b->way.open = post_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, steal_fd(fd)) == 0;
+	b->way.ref = g->refs;
 	b->way.why[0] = 0;
 }
 

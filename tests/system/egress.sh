@@ -155,6 +155,16 @@ names_that_no_rule_has_are_not_even_asked_for() {
 	gone
 }
 
+# A name that means something else the next moment: there is no next moment.
+a_name_is_resolved_once_for_a_connection() {
+	net_box "registry.test:$http"
+	before=$(seen 'dns registry.test')
+	says "curl -sS http://registry.test:$http/"
+	is "$out" packages
+	is $(($(seen 'dns registry.test') - before)) 2 # A and AAAA
+	gone
+}
+
 # Escape, Exfil
 without_the_proxy_there_is_nothing() {
 	net_box "registry.test:$http"
