@@ -25,6 +25,7 @@ struct packages_conf {
 	struct install_conf install;
 	uint64_t cache_bytes; /* of all layers together; 0: no end */
 	uint64_t timeout_ms;  /* of one install */
+	const char *const *preinstall; /* "pip numpy pandas==1.5"; NULL at the end, or none */
 };
 
 struct fleet_conf {

@@ -52,8 +52,18 @@ npm_package() {
 	PY
 }
 
+ruby_gem() {
+	command -v gem >/dev/null || return 0
+	mkdir -p g/lib
+	echo "LITTLE = '1.0.0'" >"g/lib/$1.rb"
+	echo "Gem::Specification.new { |s| s.name = '$1'; s.version = '1.0.0'; s.summary = s.name; s.authors = ['x']; s.files = ['lib/$1.rb'] }" >"g/$1.gemspec"
+	(cd g && gem build -q "$1.gemspec" -o "../gem/gems/$1-1.0.0.gem" >/dev/null 2>&1)
+	(cd gem && gem generate_index >/dev/null 2>&1)
+	rm -r g
+}
+
 make_mirror() {
-	mkdir mirror && cd mirror && mkdir pip npm
+	mkdir mirror && cd mirror && mkdir -p pip npm gem/gems
 	wheel tiny 1.0
 	wheel tiny 1.1
 	wheel other 2.0 tiny
@@ -61,6 +71,7 @@ make_mirror() {
 	source_package broken
 	npm_package small 1.0.0
 	npm_package small 1.2.0
+	ruby_gem little
 	tar -cf ../mirror.tar .
 	cd ..
 	api POST /v1/volumes '{"name":"mirror","bytes":67108864}'
@@ -124,6 +135,14 @@ npm_packages_are_found_from_everywhere() {
 	api POST /v1/run '{"files":{"a.mjs":"import s from \"small\"; console.log(s)"},"command":["node","a.mjs"],"packages":{"npm":["small@1.0.0"],"pip":["tiny"]}}'
 	is "$(get .stdout)" "small 1.0.0" "$body"
 	is "$(get '.packages.sets | length')" 2
+}
+
+gems_are_where_ruby_looks() {
+	command -v gem >/dev/null || skip "no gem on this host"
+	run_code ruby 'require "little"; puts LITTLE' '{packages:["little"]}'
+	is "$(get .stdout)" 1.0.0 "$body"
+	run_code ruby 1 '{packages:["little:7"]}'
+	is "$(get .error.category)" no_such_version "$body"
 }
 
 what_a_program_says_it_needs_is_installed() {
@@ -285,6 +304,7 @@ sets_survive_a_killed_front_and_keeper() {
 }
 
 the_least_recently_used_go_first_when_there_is_too_much() {
+	warden=$(cat "$work/warden")
 	stop_daemon
 	[ -z "$keeper_pid" ] || kill "$keeper_pid"
 	ATOLL_PACKAGES_CACHE=3k start_daemon
@@ -310,12 +330,14 @@ serve_registry() {
 }
 
 from_a_registry_through_the_way_out() {
+	warden=$(cat "$work/warden")
 	stop_daemon
 	serve_registry
 	unset ATOLL_PACKAGES_MIRROR
 	export ATOLL_PIP_INDEX="http://127.0.0.2:$port/simple" ATOLL_NPM_REGISTRY="http://127.0.0.2:$port/npm"
-	export ATOLL_EGRESS_INTERNAL="127.0.0.2:$port"
+	export ATOLL_EGRESS_INTERNAL="127.0.0.2:$port" ATOLL_PACKAGES_PREINSTALL='pip tiny!=1.0'
 	start_daemon
+	soon is_installed 'tiny!=1.0' # before anybody asks
 	run_code python 'import tiny; print(tiny.version)' '{packages:["tiny!=1.0"]}'
 	is "$(get .stdout)" 1.1 "$body"
 	run_code node 'console.log(require("small"))' '{packages:["small@<1.2"]}'
@@ -338,6 +360,10 @@ from_a_registry_through_the_way_out() {
 	is "$(get .stdout)" 1.1 "$body"
 }
 
+is_installed() {
+	api GET /v1/packages
+	get '.items[].packages' | grep -qxF -e "$1"
+}
 cache_fits() {
 	api GET /v1/packages
 	[ "$(get '[.items[] | .bytes] | add')" -lt 4000 ] && [ "$(get '.items | length')" -ge 1 ]

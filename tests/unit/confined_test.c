@@ -1,4 +1,4 @@
-/* cell_test.c - what is left to egress behind its walls. */
+/* confined_test.c - what is left to egress behind its walls. */
 #include "serve/cell.h"
 #include "base/own.h"
 #include "forked.h"
