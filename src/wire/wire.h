@@ -71,8 +71,8 @@ enum wire_type {
 	WIRE_FD,           /* one fd */
 	WIRE_STATUS,       /* struct wire_status */
 	/* client -> file worker; every path is seen from inside the box, as the box's user */
-	WIRE_PUT = 80,  /* struct wire_put, tail: path; then DATA..., empty DATA -> DONE or ERROR */
-	WIRE_GET,       /* struct wire_get, tail: path -> ENTRY, DATA..., empty DATA; or ERROR */
+	WIRE_PUT = 80,  /* struct wire_put, tail: path; WIRE_PIPE; then DATA..., empty DATA -> DONE or ERROR */
+	WIRE_GET,       /* struct wire_get, tail: path; WIRE_PIPE -> ENTRY, DATA..., empty DATA; or ERROR */
 	WIRE_MKDIR,     /* struct wire_put, tail: path, parents made too -> DONE */
 	WIRE_REMOVE,    /* tail: path; recursive unless WIRE_REMOVE_ONE -> DONE */
 	WIRE_MOVE,      /* tail: path NUL path; WIRE_MOVE_NEW -> DONE */
@@ -343,6 +343,7 @@ enum {
 	WIRE_PUT_NEW = 1 << 0, /* refuse if it exists (EEXIST) */
 	WIRE_PUT_IF = 1 << 1,  /* refuse unless it is the file of that time and size (ESTALE) */
 };
+enum { WIRE_PIPE = 1 << 0 };       /* flags of PUT and GET: the bytes pass through the pipe that rides along */
 enum { WIRE_REMOVE_ONE = 1 << 0 }; /* flags of REMOVE: a folder must be empty */
 enum { WIRE_MOVE_NEW = 1 << 0 };   /* flags of MOVE: refuse if it exists */
 enum { WIRE_COPY_NEW = 1 << 0 };   /* flags of COPY: the same */
