@@ -182,6 +182,8 @@ int quota_run(struct call *c)
 	struct team_count *t = count_of(c->api, c->who.team);
 	const struct store_team *q = &t->team;
 
+	if (q->output_bytes_per_day || q->compute_ms_per_month)
+		ledger_settle(&c->api->fleet.ledger); /* what has ended counts */
 	if (q->executions_per_day &&
 	    t->today.executions + t->unwritten.executions >= q->executions_per_day)
 		return refuse(c, "too many executions today", q->executions_per_day,

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "box/cause.h"
 #include "box/office.h"
+#include "fleet/ledger.h"
 #include "store/boxes.h"
 #include "store/events.h"
 #include "store/store.h"
@@ -66,6 +67,7 @@ struct fleet {
 	unsigned count;
 	struct fleet_figures figures;
 	struct fleet_ear *ears;
+	struct ledger ledger;
 	unsigned restoring;
 	struct timer patience; /* we serve at the latest then */
 	int ready;

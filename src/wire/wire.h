@@ -209,7 +209,7 @@ enum { /* wire_start.head.flags */
 	WIRE_START_PTY = 1 << 0,   /* one terminal instead of pipes; its output is stream 0 */
 	WIRE_START_STDIN = 1 << 1, /* stdin is a pipe we will fill; otherwise /dev/null */
 	WIRE_START_ROOT = 1 << 2,  /* as the image's root, with its few capabilities */
-	WIRE_START_TOLD = 1 << 3,  /* send STARTED */
+	WIRE_START_TOLD = 1 << 3,  /* send STARTED, unless EXIT comes before anything else */
 	WIRE_START_MEMFD = 1 << 4, /* the tail is in the one descriptor that rides along */
 	WIRE_START_APART = 1 << 5, /* no output to the starter, only STARTED (if asked) and EXIT */
 };
