@@ -182,6 +182,8 @@ static const char *count_run(struct team_count *t, uint64_t *out_limit)
 {
 	const struct store_team *q = &t->team;
 
+	if (q->output_bytes_per_day || q->compute_ms_per_month)
+		ledger_settle(&c->api->fleet.ledger); /* what has ended counts */
 	if (q->executions_per_day &&
 	    t->today.executions + t->unwritten.executions >= q->executions_per_day) {
 		*out_limit = q->executions_per_day;

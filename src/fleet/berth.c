@@ -445,6 +445,7 @@ void berth_end(struct berth *b, enum cause because, struct berth_wait *w)
 		b->because = because;
 		return;
 	}
+	ledger_settle(&b->fleet->ledger); /* init, who could say it again, goes with the box */
 	become(b, BERTH_ENDING);
 	b->because = because;
 	intend(b, because);
@@ -773,6 +774,7 @@ static void restore_runs(struct berth *b)
 	struct store_runs rows = { 0 };
 	struct err e;
 
+	ledger_settle(&b->fleet->ledger);
 	if (store_run_running(b->fleet->store, b->row.id, &rows, &e) < 0)
 		return;
 	for (unsigned i = 0; i < rows.n; i++)

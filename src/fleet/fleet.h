@@ -9,6 +9,7 @@
 #include "box/cause.h"
 #include "box/office.h"
 #include "fleet/gate.h"
+#include "fleet/ledger.h"
 #include "lang/install.h"
 #include "store/boxes.h"
 #include "store/events.h"
@@ -83,6 +84,7 @@ struct fleet {
 	struct office_ask *dropping; /* a layer, to make room */
 	char dropped[STORE_HASH + 1];
 	unsigned drop_skip;
+	struct ledger ledger;
 	unsigned restoring;
 	struct timer patience; /* we serve at the latest then */
 	int ready;

@@ -115,7 +115,9 @@ static int saw_body(llhttp_t *p, const char *at, size_t n)
 		c->body_error = 413;
 		return HPE_USER;
 	}
-	if (c->how == HTTP_BODY_WHOLE)
+	if (c->tube)
+		tube_take(c, at, n);
+	else if (c->how == HTTP_BODY_WHOLE)
 		buf_add(&r->body, at, n);
 	else if (r->on_body)
 		r->on_body(r, at, n);
