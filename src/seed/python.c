@@ -24,7 +24,6 @@ typedef struct object object;
 
 static struct {
 	void (*Py_InitializeEx)(int);
-	int (*Py_FinalizeEx)(void);
 	object *(*PyImport_AddModule)(const char *);
 	object *(*PyModule_GetDict)(object *);
 	object *(*PyRun_StringFlags)(const char *, int, object *, object *, void *);
@@ -39,7 +38,9 @@ static struct {
 	void (*PyOS_BeforeFork)(void);
 	void (*PyOS_AfterFork_Parent)(void);
 	void (*PyOS_AfterFork_Child)(void);
-	object **PyExc_KeyboardInterrupt;
+	void (*PyErr_Fetch)(object **, object **, object **);
+	void (*PyErr_NormalizeException)(object **, object **, object **);
+	object **PyExc_KeyboardInterrupt, **PyExc_SystemExit;
 } py;
 
 #define NAME(f) { #f, (void **)&py.f }
@@ -47,12 +48,13 @@ static const struct {
 	const char *name;
 	void **to;
 } names[] = {
-	NAME(Py_InitializeEx),	NAME(Py_FinalizeEx),	 NAME(PyImport_AddModule),
+	NAME(Py_InitializeEx),	NAME(PyErr_Fetch),	 NAME(PyImport_AddModule),
 	NAME(PyModule_GetDict),	NAME(PyRun_StringFlags), NAME(PyRun_FileExFlags),
 	NAME(PyDict_GetItemString), NAME(PyLong_AsLong), NAME(PyErr_Print),
 	NAME(PyErr_Clear), NAME(PyErr_ExceptionMatches), NAME(PyOS_BeforeFork),
 	NAME(PyOS_AfterFork_Parent), NAME(PyOS_AfterFork_Child), NAME(PyExc_KeyboardInterrupt),
-	NAME(PyObject_CallFunction), NAME(PyBytes_FromStringAndSize),
+	NAME(PyObject_CallFunction), NAME(PyBytes_FromStringAndSize), NAME(PyExc_SystemExit),
+	NAME(PyErr_NormalizeException),
 };
 
 extern const char seed_python_text[]; /* python.py; python_text.S */
@@ -122,10 +124,16 @@ static void rename_process(const char *words, uint32_t len, unsigned argc)
 	prctl(PR_SET_NAME, "python3");
 }
 
+/* What Py_FinalizeEx() would do for the program, and not what it would do to the interpreter. */
+static int leave(int status)
+{
+	return call(py.PyObject_CallFunction(function("leave"), "i", status));
+}
+
 /* An end by SIGINT, if that is what ended it, for whoever waits. */
 static void die_of_interrupt(void)
 {
-	py.Py_FinalizeEx();
+	leave(130);
 	signal(SIGINT, SIG_DFL);
 	kill(getpid(), SIGINT);
 	_exit(130);
@@ -136,14 +144,26 @@ static object *main_scope(void)
 	return py.PyModule_GetDict(py.PyImport_AddModule("__main__"));
 }
 
+/* PyErr_Print() would not come back from a SystemExit. */
+static int asked_for(void)
+{
+	object *type, *value, *trace;
+
+	py.PyErr_Fetch(&type, &value, &trace);
+	py.PyErr_NormalizeException(&type, &value, &trace);
+	return call(py.PyObject_CallFunction(function("asked_for"), "O", value));
+}
+
 static int end_of(object *done)
 {
 	int interrupted;
 
 	if (done)
 		return 0;
+	if (py.PyErr_ExceptionMatches(*py.PyExc_SystemExit))
+		return asked_for();
 	interrupted = py.PyErr_ExceptionMatches(*py.PyExc_KeyboardInterrupt);
-	py.PyErr_Print(); /* does not come back from a SystemExit */
+	py.PyErr_Print();
 	if (interrupted)
 		die_of_interrupt();
 	return 1;
@@ -219,7 +239,7 @@ static int seed_main(int argc, char **argv, char **env)
 	sock = plant_serve(&hooks);
 	plant_stdio(sock);
 	status = live(sock);
-	return py.Py_FinalizeEx() < 0 ? 120 : status;
+	return leave(status);
 }
 
 /* The C library's start of a program: with our main() instead of python3's. */

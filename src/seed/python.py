@@ -1,8 +1,12 @@
 # What a Python zygote loads before it forks, and how a fork of it becomes a program.
 # Runs in a module of its own, inside an interpreter that python.c started.
+import atexit
 import gc
 import os
 import sys
+import threading
+import traceback
+import weakref
 
 # What small programs import. All of it is in the standard library; what an installation lacks is
 # left out.
@@ -50,6 +54,8 @@ def load(kind):
     load_driver()
     warm()
     del sys.modules["_atoll_seed"]
+    global before
+    before = frozenset(sys.modules)
     gc.collect()
     gc.freeze()
     return 0
@@ -109,6 +115,15 @@ def add_python_path():
             at += 1
 
 
+def fresh_main():
+    """One that the collector will look at: all that was there before the fork it leaves alone."""
+    old = sys.modules["__main__"].__dict__
+    new = sys.modules["__main__"] = type(sys)("__main__")
+    for name in "__doc__", "__package__", "__loader__", "__spec__", "__builtins__":
+        new.__dict__[name] = old.get(name)
+    new.__dict__["__annotations__"] = {}
+
+
 def become(words):
     """0: run the file argv[1]; 1: be the driver; 2: run the code argv[2]. Does not return if it has
     to be executed plainly."""
@@ -116,6 +131,7 @@ def become(words):
     argc = int(parts[1])
     argv, env = parts[2:2 + argc], parts[2 + argc:]
     set_environment(env)
+    fresh_main()
     os.chdir(parts[0] or b"/home/user")
     if argv[1:] == [os.fsencode(DRIVER)]:
         if driver is not None:
@@ -139,6 +155,95 @@ def become(words):
     from importlib.machinery import SourceFileLoader
     main["__loader__"] = SourceFileLoader("__main__", path)
     return 0
+
+
+# ---- the end ----
+#
+# Taking an interpreter apart touches all of it, and every page that is touched in a fork is copied:
+# that costs more than most programs do. So a fork ends what the program began, in the order in which
+# Python does, and leaves what the zygote had loaded to the kernel.
+
+
+def asked_for(e):
+    """The status of a SystemExit."""
+    code = e.code
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 255
+    print(code, file=sys.stderr)
+    return 1
+
+
+def flush(stream):
+    """False: it is not to be had, and that was said."""
+    try:
+        if stream is not None and not stream.closed:
+            stream.flush()
+        return True
+    except BaseException as e:
+        complain(e, stream)
+        return False
+
+
+def complain(e, about):
+    try:
+        print("Exception ignored in:", repr(about), file=sys.stderr)
+        print_exception(type(e), e, e.__traceback__ and e.__traceback__.tb_next)
+    except BaseException:
+        pass
+
+
+def clear(names):
+    for private in True, False:
+        for key in list(names):
+            if isinstance(key, str) and key != "__builtins__" and (not private or (key[:1] == "_" and key[1:2] != "_")):
+                names[key] = None
+
+
+def drop_modules():
+    """The program's own: what they hold is destroyed now, with all that destructors have to say."""
+    own = [m for name, m in list(sys.modules.items()) if name == "__main__" or name not in before]
+    names = [name for name in list(sys.modules) if name == "__main__" or name not in before]
+    alive = []
+    for module in own:
+        try:
+            alive.append(weakref.ref(module))
+        except TypeError:
+            pass
+    module = None
+    own.clear()
+    for name in names:
+        sys.modules[name] = None
+    collect()
+    for ref in reversed(alive):
+        module = ref()
+        if module is not None:
+            clear(module.__dict__)
+    module = None
+    collect()
+
+
+collect, print_exception = gc.collect, traceback.print_exception
+before = frozenset()
+
+
+def leave(status):
+    for step in threading._shutdown, atexit._run_exitfuncs:
+        try:
+            step()
+        except BaseException as e:
+            complain(e, step)
+    if not flush(sys.stdout):
+        status = 120
+    flush(sys.stderr)
+    try:
+        drop_modules()
+    except BaseException as e:
+        complain(e, drop_modules)
+    for stream in sys.__stdout__, sys.__stderr__: # what destructors have said; and the first ones
+        flush(stream)
+    return status
 
 
 def drive(sock):
