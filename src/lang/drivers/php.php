@@ -94,7 +94,7 @@ final class AtollDriver
 		while ($line !== '') {
 			$n = @fwrite(self::$channel, $line);
 			if ($n === false || ($n === 0 && feof(self::$channel)))
-				posix_kill_self();
+				atoll_gone();
 			$line = substr($line, (int) $n);
 		}
 	}
@@ -410,7 +410,7 @@ final class AtollDriver
 	}
 }
 
-function posix_kill_self(): never
+function atoll_gone(): never
 {
 	exit(1); /* nobody is there any more */
 }

@@ -147,8 +147,13 @@ def put_container(value, out, room, depth):
     between = ""
     if isinstance(value, dict):
         out.append("{")
+        names = set()
         for key in value:
-            out.append(between + _ascii_string(clean(key_of(key))) + ":")
+            name = clean(key_of(key))
+            if name in names:
+                raise Unrepresentable("two keys of one name") # 1 and "1"
+            names.add(name)
+            out.append(between + _ascii_string(name) + ":")
             room = put_json(value[key], out, room - len(out[-1]), depth + 1)
             between = ","
         out.append("}")
@@ -315,7 +320,10 @@ def next_message():
         S.channel.readable(None)
         S.starting = True
 
-    return S.channel.waiting.pop(0) if S.channel.waiting else S.channel.line(wait)
+    if S.channel.waiting:
+        S.starting = True
+        return S.channel.waiting.pop(0)
+    return S.channel.line(wait)
 
 
 # Interrupts ------------------------------------------------------------------------------------
@@ -1476,6 +1484,8 @@ def forget_channel():
 
 def main(channel_fd):
     """Serves until the channel closes."""
+    global _environ
+    _environ = os.environ # a seed may have put another in its place
     S.__init__()
     S.pid, S.thread = _os_getpid(), _thread_id()
     S.channel = Channel(channel_fd)

@@ -124,3 +124,5 @@ function main() {
 }
 
 main();
+if (require.main === module)
+	Module.runMain(); // started without -r: it works, but our frames are on the stacks
