@@ -39,7 +39,10 @@ def an_error_has_the_frames_of_the_user_only():
         is_((e["name"], e["value"]), ("ValueError", "bad"))
         is_([(f["file"], f["line"], f["name"], f["text"]) for f in e["frames"]],
             [("<cell 1>", 4, "{main}", "f();"), ("<cell 1>", 2, "f", "throw new ValueError('bad');")])
-        assert "php.php" not in e["text"], e["text"]
+        assert "php.php" not in e["text"] and "cell:" not in e["text"], e["text"]
+        is_([(f["file"], f["line"]) for f in t.run("\nf();").error["frames"]], [("<cell 2>", 2), ("<cell 1>", 2)])
+        is_(t.run("echo 'a' ?> and <?php echo 'b' ?> end").out, b"a and b end")
+        is_(t.run("return 5;").text, "5")
         e = t.run("$a = 1;\n$b = = 2;").error
         is_((e["name"], e["frames"][0]["line"]), ("ParseError", 2))
         has(t.run("echo $nothing;").err, b"Undefined variable $nothing")

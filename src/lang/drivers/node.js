@@ -328,7 +328,8 @@ function sendError(error, details) {
 		const column = details.columnNumber;
 		e.frames = [{ file: cell.name, line, name: '<cell>', text: sourceLine(cell.name, line) }];
 		const shown = sources.get(cell.name)?.split('\n')[line - 1] ?? '';
-		e.text = `${cell.name}:${line}\n${shown.slice(0, 1000)}\n${' '.repeat(Math.min(column, 1000))}^\n${e.name}: ${e.value}`;
+		const mark = ' '.repeat(Math.min(column, 1000)) + '^';
+		e.text = `${cell.name}:${line}\n${shown.slice(0, 1000)}\n${mark}\n${e.name}: ${e.value}`;
 	}
 	e.name = e.name.slice(0, 1000);
 	e.value = e.value.slice(0, ERROR_MAX);
@@ -699,11 +700,11 @@ function compute(mine, code) {
 
 /* The object itself, for the inspector's name of it. */
 function objectOf(remote) {
-	if (remote.objectId === undefined) {
-		if (remote.unserializableValue !== undefined)
-			return remote.type === 'bigint' ? BigInt(remote.unserializableValue.slice(0, -1)) : Number(remote.unserializableValue);
+	const odd = remote.unserializableValue; // 5n, NaN, -0
+	if (odd !== undefined)
+		return remote.type === 'bigint' ? BigInt(odd.slice(0, -1)) : Number(odd);
+	if (remote.objectId === undefined)
 		return remote.type === 'undefined' ? undefined : remote.value;
-	}
 	let value;
 	Object.defineProperty(globalThis, value_name, { value: (v) => { value = v; }, configurable: true });
 	session.post('Runtime.callFunctionOn', {
@@ -769,7 +770,8 @@ function outputTo(fd) {
 	const out = new Writable({ write(chunk, encoding, done) { done(); } });
 	out.write = (chunk, encoding, done) => {
 		const bytes = typeof chunk === 'string' ?
-			Buffer.from(chunk, typeof encoding === 'string' ? encoding : 'utf8') : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+			Buffer.from(chunk, typeof encoding === 'string' ? encoding : 'utf8') :
+			Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
 		let failed = null;
 		try {
 			writeAll(fd, bytes);

@@ -2,7 +2,8 @@
 /* php.php - runs cells of PHP, one after the other, in the global scope. The channel is descriptor 3
  * and its lines are those of docs/languages.md.
  *
- * eval() knows no value but that of `return`, so the last statement gets one when it is an expression.
+ * A cell is included from cell://N, a stream of ours: so errors know which cell they are from, long
+ * after it ran. The last statement gets a `return` when it is an expression, for that is its value.
  * Nothing can catch an exit, so in a cell it is made to throw. A fatal error (a function declared
  * twice, no memory left) ends PHP: it is told on the way out, and the context is dead.
  *
@@ -15,6 +16,30 @@ final class AtollExit extends Error
 
 final class AtollInterrupt extends Error
 {
+}
+
+/* cell://3 is the third cell. */
+final class AtollStream
+{
+	public $context;
+	private string $rest;
+
+	public function stream_open(string $path): bool
+	{
+		$this->rest = AtollDriver::$code;
+		return str_starts_with($path, 'cell://');
+	}
+
+	public function stream_read(int $count): string
+	{
+		$piece = substr($this->rest, 0, $count);
+		$this->rest = substr($this->rest, $count);
+		return $piece;
+	}
+
+	public function stream_eof(): bool { return $this->rest === ''; }
+	public function stream_stat(): array { return []; }
+	public function stream_set_option(): bool { return false; }
 }
 
 final class AtollDriver
@@ -33,6 +58,7 @@ final class AtollDriver
 	private static int $count = 0;
 	private static int $pid = 0;
 	private static bool $pending = false;
+	public static string $code = ''; /* what cell:// gives */
 	public static ?string $cell = null; /* the one that runs */
 	public static bool $user = false; /* its code is running: an interrupt concerns it */
 
@@ -48,6 +74,7 @@ final class AtollDriver
 		ini_set('log_errors', '0');
 		error_reporting(E_ALL);
 		set_time_limit(0);
+		stream_wrapper_register('cell', AtollStream::class);
 		if (function_exists('pcntl_async_signals')) {
 			pcntl_async_signals(true);
 			pcntl_signal(SIGINT, [self::class, 'interrupt']);
@@ -94,7 +121,7 @@ final class AtollDriver
 		while ($line !== '') {
 			$n = @fwrite(self::$channel, $line);
 			if ($n === false || ($n === 0 && feof(self::$channel)))
-				posix_kill_self();
+				atoll_gone();
 			$line = substr($line, (int) $n);
 		}
 	}
@@ -241,7 +268,7 @@ final class AtollDriver
 		return preg_match('/[;}]\s*$/', $code) ? $code : "$code\n;";
 	}
 
-	/* The code that eval() gets: with a value if that is PHP, else as it is. */
+	/* The code that is included: with a value if that is PHP, else as it is. */
 	private static function prepare(string $code): string
 	{
 		$code = preg_replace('/^\s*<\?php\b/', '', $code);
@@ -256,10 +283,10 @@ final class AtollDriver
 			}
 		}
 		$plain = self::withoutExit($tokens);
-		return preg_match('/[;}]\s*$|\?>/', $plain) ? $plain : "$plain\n;";
+		return $plain . (preg_match('/\?>(?!.*<\?)/s', $plain) ? "<?php\n" : "\n;") . 'return null;';
 	}
 
-	/* The next cell, or null at the end of the channel. */
+	/* The address of the next cell, or null at the end of the channel. */
 	public static function next(): ?string
 	{
 		while (($m = self::message()) !== null) {
@@ -288,7 +315,8 @@ final class AtollDriver
 			putenv("$name=$value");
 			$_ENV[$name] = $value;
 		}
-		return self::prepare($code);
+		self::$code = '<?php ' . self::prepare($code);
+		return 'cell://' . self::$count;
 	}
 
 	private static function refuse(string $name, string $why): void
@@ -327,17 +355,15 @@ final class AtollDriver
 
 	/* Errors ---------------------------------------------------------------------------------- */
 
-	private static function place(string $file): string
-	{
-		if (!str_contains($file, "eval()'d code"))
-			return $file;
-		return '<cell ' . (int) self::$count . '>';
-	}
-
 	private static function frame(string $file, int $line, string $name): array
 	{
-		$text = str_contains($file, "eval()'d code") ? trim(explode("\n", self::$sources[self::$count] ?? '')[$line - 1] ?? '') : '';
-		return ['file' => self::clean(self::place($file)), 'line' => $line, 'name' => $name, 'text' => self::clean(substr($text, 0, 1000))];
+		$text = '';
+		if (preg_match('~^cell://(\d+)$~', $file, $found)) {
+			$file = "<cell $found[1]>";
+			$text = trim(explode("\n", self::$sources[(int) $found[1]] ?? '')[$line - 1] ?? '');
+		}
+		return ['file' => self::clean($file), 'line' => $line, 'name' => $name,
+			'text' => self::clean(substr($text, 0, 1000))];
 	}
 
 	private static function frames(Throwable $e): array
@@ -351,7 +377,7 @@ final class AtollDriver
 			$file = $call['file'] ?? '[internal]';
 			$line = $call['line'] ?? 0;
 		}
-		if ($frames && end($frames)['name'] === 'eval')
+		if ($frames && in_array(end($frames)['name'], ['include', 'require'], true))
 			$frames[count($frames) - 1]['name'] = '{main}';
 		if (!$frames && $e instanceof ParseError)
 			$frames[] = self::frame($e->getFile(), $e->getLine(), '{main}');
@@ -410,7 +436,7 @@ final class AtollDriver
 	}
 }
 
-function posix_kill_self(): never
+function atoll_gone(): never
 {
 	exit(1); /* nobody is there any more */
 }
@@ -432,7 +458,7 @@ while (($__atoll_code = AtollDriver::next()) !== null) {
 	try {
 		AtollDriver::$user = true;
 		AtollDriver::raisePending();
-		$__atoll_value = eval($__atoll_code);
+		$__atoll_value = include $__atoll_code;
 		if ($__atoll_value !== null)
 			AtollDriver::result($_ = $__atoll_value, true);
 		AtollDriver::$user = false;
