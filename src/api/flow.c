@@ -83,7 +83,7 @@ struct flow {
 	{ "max_output", FIELD_INT, 0, 0, 16 << 20, "bytes kept of each stream in a plain answer", NULL }
 
 static const struct field timeout_fields[] = {
-	{ "install_ms", FIELD_INT, 0, 1, UINT32_MAX, "of install; 5 minutes", NULL },
+	{ "install_ms", FIELD_INT, 0, 1, UINT32_MAX, "of install; 30 s, of a command's 5 minutes", NULL },
 	{ "compile_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the compiler; 60 s", NULL },
 	{ "run_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program, as timeout_ms", NULL },
 	{ 0 },
@@ -658,7 +658,9 @@ static int plan(struct flow *w, struct err *e)
 	if (install)
 		add_step(w, (struct step){ .what = "install",
 					   .argv = words_of(install),
-					   .wall_ms = stage_ms(w, "install_ms", INSTALL_MS) });
+					   .wall_ms = stage_ms(w, "install_ms",
+							       coded ? w->program.lang->times.install
+								     : INSTALL_MS) });
 	if (coded && plan_program(w, e) < 0)
 		return -1;
 	if (!coded)

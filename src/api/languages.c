@@ -185,8 +185,11 @@ static void begin(struct survey *s)
 
 static void client_left(struct call *c)
 {
-	struct waiting **at = &c->api->survey->waiting;
+	struct survey *s = c->api->survey;
+	struct waiting **at = s ? &s->waiting : NULL;
 
+	if (!s) /* the daemon ends */
+		return;
 	while (*at && (*at)->call != c)
 		at = &(*at)->next;
 	if (*at)
