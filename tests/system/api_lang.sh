@@ -106,6 +106,12 @@ the_compiler_can_be_chosen() {
 	refused '{"language":"c","compiler":"tcc","code":"x"}' "c knows no 'tcc'"
 }
 
+python_has_its_libraries_for_data() {
+	[ -d /usr/lib/python3/dist-packages/sklearn ] || skip "python3-sklearn is not installed"
+	runs '{"language":"python","code":"import numpy as np, pandas as pd, matplotlib\nfrom sklearn.linear_model import LinearRegression\nmatplotlib.use(\"Agg\")\nimport matplotlib.pyplot as plt\nx = pd.DataFrame({\"a\": np.arange(5)})\nplt.plot(x.a); plt.savefig(\"x.png\")\nprint(round(float(LinearRegression().fit(x[[\"a\"]], x.a * 2).coef_[0])))"}'
+	is "$(get .stdout)" 2 "$body"
+}
+
 warnings_do_not_stop_a_program_and_are_told() {
 	runs '{"language":"c","code":"int main(void) { int unused; return 0; }"}'
 	is "$(get .status)" 0
