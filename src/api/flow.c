@@ -220,6 +220,8 @@ static void note_errors(struct flow *w, json_t *record, int failed)
 	const struct lang *l = w->program.lang;
 	json_t *found = NULL;
 
+	if (l)
+		json_object_set_new(record, "language", json_string(l->name));
 	if (l && !strcmp(what, "compile") && (found = diag_errors(l, buf_str(&w->said), w->said.len))) {
 		json_object_set_new(record, failed ? "errors" : "warnings", found);
 		w->warnings = failed ? NULL : json_incref(found);

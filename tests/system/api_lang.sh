@@ -59,7 +59,7 @@ what_is_stored_has_the_errors_too() {
 	id=$(get .id)
 	stored() { api GET "/v1/runs/$id" && [ "$(get '.errors[0].line')" = 1 ]; }
 	soon stored
-	is "$(get .step)" compile
+	is "$(get '.language + " " + .step')" "c compile"
 	runs '{"language":"js","code":"null.x"}'
 	is "$(get .error.type)" TypeError
 	is "$(get .error.line)" 1
