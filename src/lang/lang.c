@@ -11,8 +11,13 @@
 #include <strings.h>
 #include <unistd.h>
 
-enum { MOST_LANGS = 64, TEXT_LOOKED_AT = 64 * 1024, LINE_BYTES = 512, LINES_MAX = 4000,
-       NAME_BYTES = 120 };
+enum {
+	MOST_LANGS = 64,
+	TEXT_LOOKED_AT = 64 * 1024,
+	LINE_BYTES = 512,
+	LINES_MAX = 4000,
+	NAME_BYTES = 120
+};
 #define HEAP "{heap}"
 
 /* ---- the rows ---- */
@@ -26,8 +31,8 @@ static void read_rows(void)
 	struct err e;
 
 	for (const struct runtime_image *i = runtime_images; i < runtime_images_end; i++) {
-		if (nrows == MOST_LANGS ||
-		    runtime_read(&rows[nrows], i->name, i->text, (size_t)(i->end - i->text), &e) < 0)
+		if (nrows == MOST_LANGS || runtime_read(&rows[nrows], i->name, i->text,
+							(size_t)(i->end - i->text), &e) < 0)
 			abort();
 		nrows++;
 	}
@@ -181,8 +186,8 @@ void lang_version_in(const char *said, size_t len, char out[LANG_VERSION + 1])
 		size_t n = isdigit((unsigned char)*at) ? number_length(at, end, &dots) : 0;
 
 		if (n && (dots || !out[0]))
-			snprintf(out, LANG_VERSION + 1, "%.*s", (int)(n < LANG_VERSION ? n : LANG_VERSION),
-				 at);
+			snprintf(out, LANG_VERSION + 1, "%.*s",
+				 (int)(n < LANG_VERSION ? n : LANG_VERSION), at);
 		if (n && dots)
 			return;
 		at += n ? n - 1 : 0;
@@ -277,8 +282,7 @@ static unsigned put_words(struct buf *out, const char *const *row, const struct 
 	return n;
 }
 
-const char **lang_words(const char *const *row, const struct lang_job *job,
-			const char *const *args)
+const char **lang_words(const char *const *row, const struct lang_job *job, const char *const *args)
 {
 	auto_buf struct buf text = { 0 };
 	unsigned n = put_words(&text, row, job);

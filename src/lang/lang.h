@@ -34,8 +34,8 @@ struct lang_pattern {
 /* Where the name of a program is written in its text, and not in its file's name: in the last group
  * of a pattern over one line. */
 struct lang_unit {
-	const char *outer;  /* stands in front of the name, with a dot: a package */
-	const char *name;   /* the last one, up to where the program begins */
+	const char *outer; /* stands in front of the name, with a dot: a package */
+	const char *name;  /* the last one, up to where the program begins */
 	const char *begin;
 	const char *forced; /* the file must have this name */
 };
@@ -44,7 +44,8 @@ struct lang_packages {
 	const char *manager;
 	const char *const *install;   /* {packages} are its arguments */
 	const char *const *manifests; /* names of files that list packages */
-	const struct lang_pair *names; /* what is imported -> what is installed, where they differ */
+	const struct lang_pair
+		*names; /* what is imported -> what is installed, where they differ */
 };
 
 struct lang_limits { /* 0: what any box has */
@@ -60,10 +61,10 @@ struct lang {
 	const char *name, *title;
 	/* All arrays of texts end with a NULL and are never NULL. */
 	const char *const *aliases, *const *endings, *const *interpreters;
-	const char *const *apt;  /* what brings it on Debian; empty: see how */
-	const char *how;         /* to get it where no package brings it */
-	const char *minimum;     /* the first version that was tried with this row, or NULL */
-	const char *file;        /* what to call a program that came without a name */
+	const char *const *apt;     /* what brings it on Debian; empty: see how */
+	const char *how;            /* to get it where no package brings it */
+	const char *minimum;        /* the first version that was tried with this row, or NULL */
+	const char *file;           /* what to call a program that came without a name */
 	const char *const *version; /* the command; the first number in its output is the version */
 	/* Words may have {source}, {stem}, {dir}, {program}, {unit} and {heap} in them; a word
 	 * {sources} becomes all of them. No compile: run reads the source. */
@@ -77,7 +78,7 @@ struct lang {
 	struct lang_times times;
 	struct lang_packages packages;
 	const struct lang_pattern *errors, *faults;
-	const char *seed;                 /* a warm interpreter that suits, or NULL */
+	const char *seed;                  /* a warm interpreter that suits, or NULL */
 	const struct lang_list *seed_when; /* a better one, for programs that import one of these */
 	const char *hello, *selftest;
 
@@ -116,9 +117,9 @@ const char *const *lang_compiler(const struct lang *l, const char *wanted);
 /* What a command is about. Paths are those of the box. */
 struct lang_job {
 	const char *source, *program;
-	const char *const *sources; /* all of the project, NULL-terminated; NULL: source alone */
-	const char *unit;           /* from lang_unit_of(), or NULL */
-	uint64_t memory;            /* of the box; 0: words with {heap} are left out */
+	const char *const *sources;  /* all of the project, NULL-terminated; NULL: source alone */
+	const char *unit;            /* from lang_unit_of(), or NULL */
+	uint64_t memory;             /* of the box; 0: words with {heap} are left out */
 	const char *const *packages; /* or NULL */
 };
 /* The row's words with everything filled in and args (may be NULL) behind; one allocation, to be

@@ -59,7 +59,7 @@ what_is_stored_has_the_errors_too() {
 	id=$(get .id)
 	stored() { api GET "/v1/runs/$id" && [ "$(get '.errors[0].line')" = 1 ]; }
 	soon stored
-	is "$(get .step)" compile
+	is "$(get '.language + " " + .step')" "c compile"
 	runs '{"language":"js","code":"null.x"}'
 	is "$(get .error.type)" TypeError
 	is "$(get .error.line)" 1
@@ -104,6 +104,12 @@ the_compiler_can_be_chosen() {
 	runs "{\"language\":\"c\",\"compiler\":\"gcc\",\"code\":\"$code_\"}"
 	is "$(get '.errors[0].message')" "#error gcc"
 	refused '{"language":"c","compiler":"tcc","code":"x"}' "c knows no 'tcc'"
+}
+
+python_has_its_libraries_for_data() {
+	[ -d /usr/lib/python3/dist-packages/sklearn ] || skip "python3-sklearn is not installed"
+	runs '{"language":"python","code":"import numpy as np, pandas as pd, matplotlib\nfrom sklearn.linear_model import LinearRegression\nmatplotlib.use(\"Agg\")\nimport matplotlib.pyplot as plt\nx = pd.DataFrame({\"a\": np.arange(5)})\nplt.plot(x.a); plt.savefig(\"x.png\")\nprint(round(float(LinearRegression().fit(x[[\"a\"]], x.a * 2).coef_[0])))"}'
+	is "$(get .stdout)" 2 "$body"
 }
 
 warnings_do_not_stop_a_program_and_are_told() {
