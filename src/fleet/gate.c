@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { AGAIN_MS = 500 };
+enum { AGAIN_MS = 500, TRIES = 5 };
 
 int gate_wanted(const struct berth *b)
 {
@@ -124,7 +124,7 @@ static void egress_left(struct post *p, const struct err *why)
 
 	(void)why;
 	log_warn("egress has left");
-	g->told = 0;
+	g->told = g->unsure = 0;
 	for (struct berth *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
 		b->way.open = 0;
 	timer_set(&g->again, AGAIN_MS / 10);
@@ -134,8 +134,12 @@ static void ask_again(struct timer *t)
 {
 	struct gate *g = loop_owner(t, struct gate, again);
 
-	if (g->post.fd < 0 && g->need)
-		g->need(g);
+	if (!g->need || (g->post.fd >= 0 && !g->unsure))
+		return;
+	/* A new connection begins with the list of what egress has. */
+	post_fini(&g->post);
+	g->told = g->unsure = 0;
+	g->need(g);
 }
 
 /* ---- life ---- */
@@ -226,14 +230,22 @@ static void listens(struct listener *x, const struct frame *f, size_t len, int *
 	hosts_text(b, &hosts);
 	b->way.open = post_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, steal_fd(fd)) == 0;
 	b->way.ref = g->refs;
+	b->way.tries = 0;
 	b->way.why[0] = 0;
 }
 
 static void listens_not(struct listener *x, const struct err *e)
 {
 	struct berth *b = loop_owner(x, struct berth, way.ask);
+	struct gate *g = &b->fleet->gate;
 
 	line_unlisten(x);
+	/* Another front was faster, probably: then egress has it. Else a program of the box has the port. */
+	if (e->sys == EADDRINUSE && b->way.tries++ < TRIES) {
+		g->unsure = 1;
+		timer_set(&g->again, AGAIN_MS);
+		return;
+	}
 	snprintf(b->way.why, sizeof(b->way.why), "%.100s", e->msg);
 	log_warn("a box has no way out", LOG_S("box", b->row.id), LOG_E(e));
 }

@@ -319,5 +319,16 @@ other_settings_are_taken_over() {
 	gone
 }
 
+an_upgrade_brings_a_new_egress_and_boxes_use_it() {
+	net_box "registry.test:$http"
+	old=$(egress)
+	kill -USR2 "$warden"
+	soon sh -c "new=\$(pgrep -P $warden -x atoll-egress) && [ \"\$new\" != $old ] && ! kill -0 $old"
+	soon way_open
+	says "curl -sS http://registry.test:$http/"
+	is "$out" packages "$body"
+	gone
+}
+
 run_daemon_tests
 exec 8>&-
