@@ -696,6 +696,14 @@ static struct berth *new_berth(struct fleet *f)
 	return b;
 }
 
+static int is_marked(const struct store_box *row, const char *word)
+{
+	char quoted[32];
+
+	snprintf(quoted, sizeof(quoted), "\"%s\":", word);
+	return row->metadata && strstr(row->metadata, quoted);
+}
+
 int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wait *w,
 		 struct berth **out, struct err *e)
 {
@@ -709,6 +717,7 @@ int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wa
 	b->row = want->row;
 	b->row.metadata = copy(want->row.metadata);
 	b->row.env = copy(want->row.env);
+	b->nobodys = is_marked(&b->row, BERTH_INSTALL);
 	b->row.volumes = copy(want->row.volumes);
 	b->row.network = copy(want->row.network);
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", f->boot);
@@ -884,7 +893,8 @@ void berth_restore(struct fleet *f, struct store_box *take_row, struct berth_wai
 	struct berth *b = new_berth(f);
 
 	b->row = *take_row;
-	b->ephemeral = b->row.metadata && strstr(b->row.metadata, "\"" BERTH_EPHEMERAL "\"");
+	b->ephemeral = is_marked(&b->row, BERTH_EPHEMERAL);
+	b->nobodys = is_marked(&b->row, BERTH_INSTALL);
 	enter(b);
 	if (w)
 		await(b, &b->made, w);

@@ -108,11 +108,11 @@ struct berth *fleet_named(const struct fleet *f, const char *team, const char *i
 	struct berth *b = fleet_find(f, id_or_name);
 
 	if (b && !strcmp(b->row.team, team))
-		return b;
+		return b->nobodys ? NULL : b;
 	if (!*id_or_name)
 		return NULL;
 	for (b = fleet_next(f, NULL); b; b = fleet_next(f, b))
-		if (!strcmp(b->row.name, id_or_name) && !strcmp(b->row.team, team))
+		if (!strcmp(b->row.name, id_or_name) && !strcmp(b->row.team, team) && !b->nobodys)
 			return b;
 	return NULL;
 }

@@ -363,7 +363,7 @@ static int make_box(struct install *in, const char *team, struct err *e)
 	char metadata[160];
 
 	snprintf(metadata, sizeof(metadata), "{\"%s\":\"1\",\"%s\":\"%s\"}", BERTH_EPHEMERAL,
-		 PACKAGES_INSTALL, in->key);
+		 BERTH_INSTALL, in->key);
 	want.limits.disk_bytes = DISK_BYTES;
 	want.limits.disk_files = FILES_MOST;
 	want.row.metadata = metadata;

@@ -33,7 +33,8 @@ static const char npm_mirror[] =
 	"c.on('exit',(x)=>process.exit(x===null?1:x))});";
 
 #define NPM "install", "--prefix=" INSTALL_HOME, "--no-audit", "--no-fund", "--no-update-notifier", \
-	    "--no-save", "--replace-registry-host=always", "--fetch-retries=1", "--loglevel=http"
+	    "--no-save", "--replace-registry-host=always", "--fetch-retries=1",                    \
+	    "--fetch-retry-mintimeout=500", "--loglevel=http"
 #define PIP "/usr/bin/python3", "-m", "pip", "install", "--root=" INSTALL_HOME, "--ignore-installed", \
 	    "--no-input", "--no-compile", "--disable-pip-version-check", "--no-warn-script-location"
 
