@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-enum { PIECE = 48 * 1024, PIPE_BYTES = 512 * 1024 };
+enum { PIECE = 48 * 1024, PIPE_BYTES = 1024 * 1024 };
 
 static void fail(struct clerk *c, const struct err *e)
 {
