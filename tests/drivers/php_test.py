@@ -88,6 +88,7 @@ def input_display_and_env_work():
         is_(t.until("input")["prompt"], "name? ")
         t.send(op="input", id="1", text="A")
         is_(t.finish().text, "'A!'")
+        is_(list(t.run("[\"a\\0b\"]").result["data"]), ["text/plain"])
         is_([r["data"]["text/plain"] for r in t.run("display(1, 'b'); 3").all("result")], ["1", "'b'", "3"])
         is_(t.run("getenv('A')", {"A": "1"}).text, "'1'")
         is_(t.run("getenv('A')").text, "false")

@@ -26,6 +26,7 @@ def values_output_and_names():
         is_(t.run("").status, "ok")
         is_(t.run("data.frame(a = c(1, NA), b = c('x', 'y'), t = as.Date('2024-01-02') + 0:1)").result["extra"],
             {"data": {"a": [1, None], "b": ["x", "y"], "t": ["2024-01-02", "2024-01-03"]}})
+        is_(t.run("data.frame(a = 1e20, a = 2L, check.names = FALSE)").result["extra"], {"data": {"a": [1e20], "a.1": [2]}})
         is_([v["data"]["text/plain"] for v in t.run("display(1, 'b'); 3").all("result")], ["[1] 1", '[1] "b"', "[1] 3"])
 
 

@@ -41,6 +41,7 @@ def an_error_has_the_frames_of_the_user_only():
         is_(e["name"], "SyntaxError")
         is_(t.run("raise Class.new(StandardError) { def message = raise('no') }").status, "error")
         is_(t.run("class Bad; def inspect = raise('bad inspect'); end; Bad.new").error["value"], "bad inspect")
+        is_(t.run("class Odd < StandardError; def self.to_s = 5; def self.name = raise; end; raise Odd, 'x'").error["name"], "Odd")
         is_(t.run("def deep = deep\ndeep").error["name"], "SystemStackError")
 
 

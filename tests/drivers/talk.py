@@ -145,7 +145,7 @@ class Talk:
                 raise Dead(self.p.returncode)
         line, _, self.lines = self.lines.partition(b"\n")
         assert len(line) <= 16 << 20, "a line of %d bytes" % len(line)
-        event = json.loads(line.decode("ascii"), parse_constant=lambda c: 1 / 0)
+        event = json.loads(line.decode("ascii"), parse_constant=lambda c: 1 / 0, object_pairs_hook=unique)
         check(event)
         self.cell.events.append(event)
         return event
@@ -235,8 +235,15 @@ def check(event):
     plain_strings(event)
 
 
+def unique(pairs):
+    assert len(dict(pairs)) == len(pairs), "a key twice"
+    return dict(pairs)
+
+
 def plain_strings(value):
-    if isinstance(value, str):
+    if type(value) is int:
+        assert -(1 << 63) <= value < 1 << 63, value
+    elif isinstance(value, str):
         assert "\0" not in value
         value.encode()
     elif isinstance(value, dict):

@@ -342,7 +342,8 @@ final class AtollDriver
 			$data['text/plain'] = self::clean(substr($data['text/plain'], 0, self::TEXT_MAX));
 			$extra['truncated'] = ['text/plain'];
 		}
-		if (is_array($value) && strlen((string) json_encode($value)) < 1 << 20)
+		$json = is_array($value) ? json_encode($value, 0, 60) : false;
+		if ($json !== false && strlen($json) < 1 << 20 && !str_contains($json, '\u0000'))
 			$data['application/json'] = $value;
 		self::flush();
 		self::shielded(fn () => self::emit($extra + ['data' => $data, 'extra' => new stdClass]));

@@ -50,7 +50,7 @@ local(envir = new.env(parent = baseenv()), {
   json_column <- function(column) {
     if (is.logical(column)) items <- tolower(as.character(column))
     else if (is.numeric(column) && !is.factor(column) && is.null(attr(column, "class")))
-      items <- ifelse(is.finite(column), format(column, digits = 15, trim = TRUE, scientific = NA), NA)
+      items <- ifelse(is.finite(column), sprintf("%.15g", as.numeric(column)), NA)
     else items <- vapply(as.character(column), json_string, "")
     items[is.na(items)] <- "null"
     paste0("[", paste(items, collapse = ","), "]")
@@ -154,7 +154,7 @@ local(envir = new.env(parent = baseenv()), {
     if (is.data.frame(value)) {
       if (prod(dim(value)) > CELLS_MAX) cut <- c(cut, '"data"')
       else if (length(value)) {
-        columns <- paste0(vapply(names(value), json_string, ""), ":", vapply(value, json_column, ""), collapse = ",")
+        columns <- paste0(vapply(make.unique(names(value)), json_string, ""), ":", vapply(value, json_column, ""), collapse = ",")
         extra <- paste0('{"data":{', columns, "}}")
       }
     }

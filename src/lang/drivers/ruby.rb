@@ -248,11 +248,16 @@ module AtollDriver
       clean((text.lines[line - 1] || "").strip[0, 1000])
     end
 
+    # By the method of Module: a class may have one of its own.
+    def name_of(error)
+      clean(Module.instance_method(:name).bind_call(error.class) || "Exception")
+    end
+
     def text_of(error, value, frames)
       places = frames.reverse.map { |f| "#{f[:file]}:#{f[:line]}:in `#{f[:name]}'" }
-      return "#{error.class}: #{value}" if places.empty? || error.is_a?(SyntaxError)
+      return "#{name_of(error)}: #{value}" if places.empty? || error.is_a?(SyntaxError)
 
-      "#{places.first}: #{value} (#{error.class})" + places.drop(1).map { |p| "\n\tfrom #{p}" }.join
+      "#{places.first}: #{value} (#{name_of(error)})" + places.drop(1).map { |p| "\n\tfrom #{p}" }.join
     end
 
     def send_error(error)
@@ -260,8 +265,8 @@ module AtollDriver
       value, frames = "<its message fails>", [] if bad
       text = text_of(error, value, frames)
       cause = error.cause
-      text += "\ncaused by #{cause.class}: #{attempt { clean(cause.message) }.first}" if cause
-      emit(ev: "error", id: @cell, name: error.class.to_s, value: value[0, ERROR_MAX], frames: frames,
+      text += "\ncaused by #{name_of(cause)}: #{attempt { clean(cause.message) }.first}" if cause
+      emit(ev: "error", id: @cell, name: name_of(error), value: value[0, ERROR_MAX], frames: frames,
            text: text[0, ERROR_MAX])
     end
 
