@@ -22,10 +22,10 @@ export ATOLL_EGRESS_IN=8M ATOLL_PIP_INDEX="http://registry.test:$http/simple"
 net_box() {
 	new_box "$(jq -nc '{network:{allow:$ARGS.positional}}' --args "$@")"
 }
-# says COMMAND: in the box; sets code, out and status.
+# says COMMAND: in the box; sets code and out.
 says() {
 	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "$1" '{command:$c}')"
-	out=$(get .stdout) status=$(get .status)
+	out=$(get .stdout)
 }
 gone() { api DELETE "/v1/boxes/$box"; }
 egress() { pgrep -P "$warden" -x atoll-egress; }
@@ -265,6 +265,17 @@ a_box_that_ends_in_a_transfer_harms_nobody() {
 	says "curl -sS http://registry.test:$http/"
 	is "$out" packages
 	gone
+}
+
+# Else a box that is no more would keep its network.
+a_box_that_ended_leaves_nothing_in_egress() {
+	before=$(find "/proc/$(egress)/fd" | wc -l)
+	net_box "registry.test:$http"
+	soon way_open
+	says "curl -sS http://registry.test:$http/"
+	is "$out" packages
+	gone
+	soon sh -c "[ \$(find /proc/$(egress)/fd | wc -l) = $before ]"
 }
 
 a_killed_egress_comes_again_and_boxes_use_it() {
