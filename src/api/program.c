@@ -24,7 +24,8 @@ static const char *text(const json_t *body, const char *name)
 int program_in(const json_t *body)
 {
 	return json_object_get(body, "code") || json_object_get(body, "entry") ||
-	       (json_object_get(body, "language") && json_object_get(body, "files"));
+	       (json_object_get(body, "language") && json_object_get(body, "files") &&
+		!json_object_get(body, "command"));
 }
 
 /* ---- its language ---- */

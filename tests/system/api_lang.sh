@@ -81,7 +81,12 @@ files_and_an_entry_are_a_program() {
 	is "$(get .stdout)" 7
 	runs '{"language":"c","files":{"x/only.c":"int main(void) { return 3; }","x/h.h":""}}'
 	is "$(get .status)" 3
+	runs '{"language":"py","files":{"a.py":"1"},"command":"cat a.py"}'
+	is "$(get .stdout)" 1
 	refused '{"language":"py","files":{"a.py":"1","b.py":"2"}}' "which of the files"
+	refused '{"language":"py","files":{}}' "which of the files"
+	refused '{"language":"py","files":{"a.py":7}}' "must be text"
+	refused '{"language":"py","files":["a.py"]}' "must be an object"
 }
 
 a_language_without_a_file_name_finds_its_class() {
