@@ -378,6 +378,10 @@ static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const cha
 		return;
 	}
 	c->at[stream] = offset + n;
+	if (c->state == CONTEXT_STARTING && stream == 1)
+		buf_add(&c->last_words, bytes,
+			n < CONTEXT_WORDS - c->last_words.len ? n
+							      : CONTEXT_WORDS - c->last_words.len);
 	if (!c->current || offset < c->current->from[stream])
 		return;
 	cell_output(c->current, stream, offset - c->current->from[stream], bytes, n);
@@ -432,6 +436,25 @@ static void start_again(struct context *c)
 	write_row(c);
 }
 
+/* The record's own words; a program that just exits needs some of ours. */
+static void ended_as(struct context *c, const json_t *record)
+{
+	const char *summary = text_in(record, "summary");
+	auto_buf struct buf why = { 0 };
+	json_t *heard;
+
+	if (summary)
+		buf_puts(&why, summary);
+	else
+		buf_printf(&why, "its interpreter ended by itself, with status %d",
+			   (int)json_integer_value(json_object_get(record, "status")));
+	heard = changes_text(buf_str(&c->last_words));
+	if (c->state == CONTEXT_STARTING && json_string_length(heard))
+		buf_printf(&why, ": %s", json_string_value(heard));
+	json_decref(heard);
+	die(c, text_in(record, "cause"), buf_str(&why), text_in(record, "hint"));
+}
+
 static void tap_ends(struct tap *t, json_t *record, const struct err *e)
 {
 	struct context *c = loop_owner(t, struct context, tap);
@@ -440,8 +463,7 @@ static void tap_ends(struct tap *t, json_t *record, const struct err *e)
 	if (c->restarting)
 		start_again(c);
 	else if (record)
-		die(c, text_in(record, "cause"), text_in(record, "summary"),
-		    text_in(record, "hint"));
+		ended_as(c, record);
 	else
 		die(c, "host", e->msg, NULL);
 }
@@ -515,6 +537,7 @@ static int start_driver(struct context *c, struct err *e)
 	if (rc < 0)
 		return -1;
 	c->tapped = 1;
+	buf_cut(&c->last_words, 0);
 	c->talk.lost = 0;
 	buf_cut(&c->talk.line, 0);
 	memset(c->at, 0, sizeof(c->at));
@@ -569,6 +592,7 @@ static void context_free(struct context *c)
 	while (c->waiters)
 		context_wait_cancel(c->waiters);
 	talk_fini(&c->talk);
+	buf_fini(&c->last_words);
 	store_context_fini(&c->row);
 	free(c->end.why);
 	free(c->end.hint);

@@ -229,6 +229,7 @@ a_driver_that_exits_ends_its_cell_with_the_cause() {
 	begin 'import os; os.write(1, b"last words\n"); os._exit(7)'
 	wait $streaming
 	is "$(jq -r 'select(.type == "end") | .status + " " + .cause' events)" "died exit" "$(cat events)"
+	has "$(jq -r 'select(.type == "end") | .message' events)" "status 7"
 	is "$(jq -r 'select(.type == "stdout") | .data' events)" "last words"
 	api GET "$at"
 	is "$(get '.state + " " + .end.cause')" "dead exit"
