@@ -7,6 +7,7 @@ import sys
 import threading
 import traceback
 import weakref
+from itertools import islice
 
 # What small programs import. All of it is in the standard library; what an installation lacks is
 # left out.
@@ -55,7 +56,7 @@ def load(kind):
     warm()
     del sys.modules["_atoll_seed"]
     global before
-    before = frozenset(sys.modules)
+    before = len(sys.modules)
     gc.collect()
     gc.freeze()
     return 0
@@ -203,20 +204,17 @@ def clear(names):
 
 def drop_modules():
     """The program's own: what they hold is destroyed now, with all that destructors have to say."""
-    own = [m for name, m in list(sys.modules.items()) if name == "__main__" or name not in before]
-    names = [name for name in list(sys.modules) if name == "__main__" or name not in before]
+    # Those that came last, without looking at the others: a look is a count, and a copied page.
+    names = ["__main__", *islice(reversed(sys.modules), max(0, len(sys.modules) - before))]
     alive = []
-    for module in own:
-        try:
-            alive.append(weakref.ref(module))
-        except TypeError:
-            pass
-    module = None
-    own.clear()
     for name in names:
+        try:
+            alive.append(weakref.ref(sys.modules[name]))
+        except (KeyError, TypeError):
+            pass
         sys.modules[name] = None
     collect()
-    for ref in reversed(alive):
+    for ref in alive:
         module = ref()
         if module is not None:
             clear(module.__dict__)
@@ -225,7 +223,7 @@ def drop_modules():
 
 
 collect, print_exception = gc.collect, traceback.print_exception
-before = frozenset()
+before = 0
 
 
 def leave(status):

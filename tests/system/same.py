@@ -1,0 +1,188 @@
+#!/usr/bin/python3
+"""same.py - programs that end in every way, for same.sh: each is run by an interpreter that waited and
+by a fresh one, and nobody should be able to tell the two apart.
+
+	same.py items		the items of a batch
+	same.py compare FILE	its results; prints what differs"""
+import json
+import re
+import sys
+
+PROGRAMS = {
+    "plain": 'print(1)',
+    "exit0": 'import sys; sys.exit()',
+    "exit3": 'import sys; print("x"); sys.exit(3)',
+    "exitmsg": 'import sys; sys.exit("bad thing")',
+    "exitneg": 'import sys; sys.exit(-1)',
+    "exitfloat": 'raise SystemExit(1.5)',
+    "exitlist": 'raise SystemExit([1])',
+    "exittuple": 'raise SystemExit((1,2))',
+    "exittrue": 'import sys; sys.exit(True)',
+    "raise": 'raise ValueError(7)',
+    "syntax": 'def (',
+    "del": """class A:
+  def __del__(self): print("del", __name__ if __name__ else None)
+a=A()""",
+    "delfn": """class A:
+  def __init__(s,n): s.n=n
+  def __del__(self): print("del", self.n)
+a=A(1)
+b=A(2)
+_c=A(3)
+def f(): return a""",
+    "delglobal": """import os
+X=5
+class A:
+  def __del__(self): print(X, os)
+a=A()""",
+    "cycle": """class A:
+  def __del__(self): print("cyc")
+a=A(); a.me=a; del a
+b=A(); b.me=b""",
+    "atexit": """import atexit
+atexit.register(print,"bye")
+atexit.register(lambda: 1/0)
+print("hi")""",
+    "atexit_exit": """import atexit,sys
+atexit.register(lambda: sys.exit(5))
+print("hi")""",
+    "thread": """import threading,time
+def f():
+  time.sleep(0.1); print("thread")
+threading.Thread(target=f).start()
+print("main")""",
+    "daemon": """import threading,time
+def f():
+  time.sleep(5); print("thread")
+threading.Thread(target=f,daemon=True).start()
+print("main")""",
+    "pool": """from concurrent.futures import ThreadPoolExecutor
+e=ThreadPoolExecutor(2)
+f=e.submit(print,"in pool")""",
+    "mp": """import multiprocessing as m
+def f(x): return x*x
+if __name__=="__main__":
+  with m.Pool(2) as p: print(p.map(f,[1,2,3]))""",
+    "asyncio": """import asyncio
+async def f():
+  await asyncio.sleep(0.01); print("a")
+asyncio.run(f())""",
+    "log": """import logging
+logging.warning("w")""",
+    "noflush": """import sys
+sys.stdout.write("no newline")""",
+    "closed": """import sys
+sys.stdout.close()""",
+    "none": """import sys
+print(1)
+sys.stdout=None""",
+    "stdoutbad": """import sys
+class B:
+  closed=False
+  def write(s,x): pass
+  def flush(s): raise OSError("no")
+sys.stdout=B()""",
+    "gen": """def g():
+  try:
+    yield 1
+  finally:
+    print("fin")
+x=g(); next(x)""",
+    "tmp": """import tempfile
+t=tempfile.TemporaryDirectory()
+print("ok")""",
+    "weak": """import weakref
+class A: pass
+a=A()
+weakref.finalize(a,print,"finalized")""",
+    "kbd": 'raise KeyboardInterrupt',
+    "sig": """import os,signal
+os.kill(os.getpid(),signal.SIGTERM)""",
+    "int": """import os,signal
+os.kill(os.getpid(),signal.SIGINT)
+import time; time.sleep(1)""",
+    "abort": 'import os; os.abort()',
+    "osexit": 'import os; print("x",flush=True); os._exit(9)',
+    "file": """f=open("o","w"); f.write("hello")
+import atexit
+atexit.register(lambda: print(open("o").read()))""",
+    "recur": """def f(): f()
+f()""",
+    "warn": 'open("o2","w")',
+    "sub": """import subprocess
+print(subprocess.run(["echo","x"],capture_output=True).stdout)""",
+    "excepthook": """import sys
+sys.excepthook=lambda *a: print("hook",a[0].__name__)
+1/0""",
+    "chain": """try:
+  1/0
+except Exception:
+  raise KeyError("k")""",
+    "main": """import __main__,sys
+print(__main__.__file__, __name__, sys.argv, __spec__, __builtins__.__name__)""",
+    "stdin": 'print(input())',
+    "vars": 'print(sorted(k for k in globals()), __builtins__.__name__, type(__loader__).__name__, __spec__, __doc__, __annotations__)',
+    "ann": """x: int = 1
+print(__annotations__)""",
+    "pickle": """import pickle
+class A: pass
+print(type(pickle.loads(pickle.dumps(A()))))""",
+    "own": """open("mod.py","w").write("class B:\\n  def __del__(s): print(5)\\nb=B()")
+import sys; sys.path.insert(0,"/home/user")
+import mod""",
+    "dataclass": """from dataclasses import dataclass
+@dataclass
+class P:
+  x:int
+print(P(3))""",
+    "typing": """from typing import get_type_hints
+class P:
+  x:"P"
+print(get_type_hints(P))""",
+    "inspect": """import inspect
+def f(): pass
+print(inspect.getsource(f))""",
+    "unittest": """import unittest
+class T(unittest.TestCase):
+  def test(self): self.assertEqual(1,2)
+unittest.main(argv=["x"])""",
+    "doctest": """\"\"\"
+>>> 1+1
+2
+\"\"\"
+import doctest
+print(doctest.testmod())""",
+    "warnm": """import warnings
+warnings.warn("w")""",
+}
+PLAIN = ["/usr/bin/python3", "/home/user/main.py"]
+
+
+def items():
+    for name, code in PROGRAMS.items():
+        # No program ends so: then both streams are told.
+        both = {"stdin": "in\n", "timeout_ms": 30000, "expected": {"exit_code": 77}}
+        print(json.dumps({"id": name + ":waited", "language": "python", "code": code, **both}))
+        print(json.dumps({"id": name + ":fresh", "command": PLAIN, "files": {"main.py": code}, **both}))
+
+
+def end_of(result):
+    """Without addresses and times, which no two runs share."""
+    text = re.sub("0x[0-9a-f]+|in [0-9.]+s", "...", result.get("stderr", ""))
+    return result.get("exit_code"), result.get("signal"), result.get("stdout"), text
+
+
+def compare(path):
+    with open(path) as file:
+        lines = [json.loads(line) for line in file]
+    results = {line["id"]: line for line in lines if line["type"] == "result"}
+    for name in PROGRAMS:
+        waited, fresh = (end_of(results[name + way]) for way in (":waited", ":fresh"))
+        if waited != fresh:
+            print("%s: %r, and not %r" % (name, waited, fresh))
+
+
+if sys.argv[1] == "items":
+    items()
+else:
+    compare(sys.argv[2])
