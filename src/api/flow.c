@@ -696,7 +696,7 @@ static void make_box(struct flow *w)
 		return;
 	}
 	box.row.metadata = "{\"" BERTH_EPHEMERAL "\":\"1\"}";
-	packages_want(&w->packages, &box);
+	packages_want(&w->packages, w->call->req, &box);
 	w->made.done = box_made;
 	if (berth_create(&w->api->fleet, &box, &w->made, &b, &e) < 0)
 		flow_fail(w, &e);
