@@ -214,6 +214,9 @@ static void need_done(struct packages_wait *w, const char *layer, uint64_t ms,
 	struct package_job *j = need->job;
 
 	if (f) {
+		/* Said once, whatever becomes of the others. */
+		for (unsigned i = 0; i < j->n; i++)
+			packages_wait_cancel(&j->needs[i].wait);
 		j->done(j, f);
 		return;
 	}
