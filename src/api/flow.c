@@ -798,7 +798,7 @@ static void make_box(struct flow *w)
 		program_limits(&w->program, &box.limits);
 	box.seed = w->program.seed;
 	box.row.metadata = "{\"" BERTH_EPHEMERAL "\":\"1\"}";
-	packages_want(&w->packages, &box);
+	packages_want(&w->packages, w->call->req, &box);
 	w->made.done = box_made;
 	if (berth_create(&w->api->fleet, &box, &w->made, &b, &e) < 0)
 		flow_fail(w, &e);

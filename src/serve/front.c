@@ -163,7 +163,8 @@ static const char *host_runtime(enum package_manager m, char out[64])
 {
 	static const char *const programs[PM_COUNT] = { [PM_PIP] = "/usr/bin/python3",
 							[PM_NPM] = "/usr/bin/node",
-							[PM_GEM] = "/usr/bin/ruby" };
+							[PM_GEM] = "/usr/bin/ruby",
+							[PM_GO] = "/usr/bin/go" };
 	char real[PATH_MAX];
 	const char *name;
 	struct stat st;
@@ -207,7 +208,8 @@ static struct packages_conf packages_settings(const struct config *c)
 	struct packages_conf conf = {
 		.install.source = { [PM_PIP] = config_text(c, CONFIG_PIP_INDEX),
 				    [PM_NPM] = config_text(c, CONFIG_NPM_REGISTRY),
-				    [PM_GEM] = config_text(c, CONFIG_GEM_SOURCE) },
+				    [PM_GEM] = config_text(c, CONFIG_GEM_SOURCE),
+				    [PM_GO] = config_text(c, CONFIG_GO_PROXY) },
 		.install.mirror = config_text(c, CONFIG_PACKAGES_MIRROR),
 		.cache_bytes = config_number(c, CONFIG_PACKAGES_CACHE),
 		.timeout_ms = config_number(c, CONFIG_PACKAGES_TIMEOUT),

@@ -1,5 +1,6 @@
 /* Rows one by one: keys, teams, boxes, runs. */
 #include "store_rows.h"
+#include "store/packages.h"
 
 /* Keys ---- */
 
@@ -553,4 +554,63 @@ TEST(a_language_has_one_standing_context_in_a_box)
 	CHECK_OK(store_context_drop(s, c.box, &err));
 	CHECK_OK(store_context_list(s, c.box, &l, &err));
 	CHECK_INT(l.n, 0);
+}
+
+/* Sets of packages ---- */
+
+static struct store_set a_set(char key, char layer, int64_t at_ns)
+{
+	struct store_set s = { .packages = "numpy pandas==1.5", .bytes = 1000, .files = 7, .created_ns = at_ns };
+
+	memset(s.key, key, STORE_HASH);
+	memset(s.layer, layer, STORE_HASH);
+	strcpy(s.manager, "pip");
+	strcpy(s.runtime, "python3.11 1");
+	return s;
+}
+
+TEST(a_set_of_packages_is_found_by_its_key_and_counts_its_uses)
+{
+	struct store_set s1 = a_set('a', '1', 5), out;
+	struct store_sets all;
+
+	STORE(s, dir);
+	CHECK_ERR(store_set_get(s, s1.key, &out, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_set_put(s, &s1, &err));
+	CHECK_OK(store_set_use(s, s1.key, 9, &err));
+	CHECK_OK(store_set_get(s, s1.key, &out, &err));
+	CHECK_STR(out.packages, "numpy pandas==1.5");
+	CHECK_STR(out.layer, s1.layer);
+	CHECK(out.uses == 1 && out.used_ns == 9 && out.created_ns == 5);
+	store_set_fini(&out);
+	/* Installed anew it is the same set, in another layer. */
+	s1 = a_set('a', '2', 20);
+	CHECK_OK(store_set_put(s, &s1, &err));
+	CHECK_OK(store_set_list(s, 0, &all, &err));
+	CHECK(all.n == 1 && all.v[0].uses == 1 && all.v[0].layer[0] == '2');
+	store_sets_fini(&all);
+}
+
+TEST(layers_that_several_sets_share_count_once_and_the_oldest_goes_first)
+{
+	struct store_set v[] = { a_set('a', '1', 10), a_set('b', '1', 50), a_set('c', '2', 20),
+				 a_set('d', '3', 30) };
+	char layer[STORE_HASH + 1];
+	struct store_set out;
+	uint64_t bytes;
+
+	STORE(s, dir);
+	CHECK_ERR(store_set_oldest(s, 0, layer, &err), ERR_NOT_FOUND);
+	for (unsigned i = 0; i < ARRAY_LEN(v); i++)
+		CHECK_OK(store_set_put(s, &v[i], &err));
+	CHECK_OK(store_set_bytes(s, &bytes, &err));
+	CHECK_INT(bytes, 3000);
+	CHECK_OK(store_set_oldest(s, 0, layer, &err));
+	CHECK_INT(layer[0], '2'); /* the first one was used by a later set */
+	CHECK_OK(store_set_oldest(s, 2, layer, &err));
+	CHECK_INT(layer[0], '1');
+	CHECK_ERR(store_set_oldest(s, 3, layer, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_set_forget(s, layer, &err));
+	CHECK_ERR(store_set_get(s, v[0].key, &out, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_set_get(s, v[1].key, &out, &err), ERR_NOT_FOUND);
 }
