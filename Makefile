@@ -19,6 +19,9 @@ check: ## everything that CI runs (needs root)
 bench: build ## compare with plain fork, bubblewrap, crun, runc (needs root)
 	@bench/run
 
+bench-warm: build ## interpreters that wait in a box, beside the bare host (needs root)
+	@bench/warm
+
 bench-programs: build ## real programs with tests, judged, beside plain processes (needs root)
 	@bench/programs
 
@@ -38,4 +41,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-programs fuzz soak install format clean
+.PHONY: help build test check bench bench-warm bench-programs fuzz soak install format clean

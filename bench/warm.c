@@ -1,34 +1,41 @@
-/* warm.c - a fresh box and a Python program in it, against the same program on the bare host.
+/* warm.c - a fresh box with an interpreter that waits, against the same program on the bare host.
  *
- *	atoll-bench-warm SEED CODE [ROUNDS]
+ *	atoll-bench-warm [ROUNDS]
  *
- * Interleaved rounds of: the host's own python3 -c CODE; a box from the pool whose interpreter waits;
- * a box made on demand, interpreter forked on demand. Each from the request to the first byte of
- * output. Prints the medians and the two ratios. Expects a keeper at ATOLL_RUN. */
+ * Rounds, interleaved, of: the host's own interpreter; a box from the pool whose interpreter waits;
+ * a box made on demand, with one forked on demand. Each from the request to the first byte of output,
+ * the program put into the box included where it cannot be an argument. Then 200 idle interpreters at
+ * once, and what each costs in memory. bench/warm starts the keeper at ATOLL_RUN for it. */
 #include "base/clock.h"
 #include "base/own.h"
 #include "box/box.h"
+#include "box/files.h"
 #include "wire/sock.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
-static struct keeper_link keeper = { .fd = -1 };
-static const char *seed, *code;
+enum { ROUNDS_MOST = 1000, SETTLE_US = 120000, LOAD_TRIES = 200, LOAD_WAIT_US = 50000, CROWD = 200 };
 
-static int fail(const struct err *e)
-{
-	fprintf(stderr, "atoll-bench-warm: %s\n", e->msg);
-	return 1;
-}
+struct subject {
+	const char *seed, *program, *flag, *code;
+	const char *file; /* the code goes there; NULL: it is an argument */
+	double pool_goal, demand_goal; /* 0: none */
+};
+static const struct subject subjects[] = {
+	{ "python", "/usr/bin/python3", "-c", "print(1)", NULL, 0.05, 0.3 },
+	{ "python-data", "/usr/bin/python3", "-c", "import pandas; print(1)", NULL, 0.005, 0.03 },
+	{ "node", "/usr/bin/node", "-e", "console.log(1)", "main.js", 0.1, 0 },
+};
+
+static struct keeper_link keeper = { .fd = -1 };
 
 /* Microseconds to the first output; < 0: failed. */
-static double on_host(void)
+static double on_host(const struct subject *s)
 {
-	const char *const argv[] = { "python3", "-c", code, NULL };
+	const char *const argv[] = { s->program, s->flag, s->code, NULL };
 	uint64_t began = now_ns();
 	double us;
 	char byte;
@@ -39,7 +46,7 @@ static double on_host(void)
 		return -1;
 	if (pid == 0) {
 		dup2(p[1], 1);
-		execv("/usr/bin/python3", (char *const *)argv);
+		execv(s->program, (char *const *)argv);
 		_exit(127);
 	}
 	close(p[1]);
@@ -65,22 +72,45 @@ static int first_output(struct box *b, struct err *e)
 	}
 }
 
-static double in_box(uint16_t flags, struct err *e)
+static int create(const struct subject *s, uint16_t flags, struct box *b, struct err *e)
 {
-	const char *const argv[] = { "/usr/bin/python3", "-c", code, NULL };
-	struct box_command cmd = { .argv = argv, .flags = WIRE_START_SEED, .credit = 65536 };
 	struct wire_create want = { .head.flags = flags, .template = "base", .limits = box_default_limits() };
+
+	snprintf(want.seed, sizeof(want.seed), "%s", s->seed);
+	return box_create(&keeper, b, &want, e);
+}
+
+static int put(const struct subject *s, struct box *b, struct err *e)
+{
+	struct files f;
+	int done;
+
+	if (!s->file)
+		return 0;
+	if (files_open(&f, b, e) < 0)
+		return -1;
+	done = files_put_bytes(&f, s->code, strlen(s->code), s->file, 0644, e);
+	files_close(&f);
+	return done;
+}
+
+/* As on_host(). -2: the box was made, but without a seed. */
+static double in_box(const struct subject *s, uint16_t flags, struct err *e)
+{
+	const char *const by_word[] = { s->program, s->flag, s->code, NULL },
+			  *const by_file[] = { s->program, s->file, NULL };
+	struct box_command cmd = { .argv = s->file ? by_file : by_word, .flags = WIRE_START_SEED,
+				   .credit = 65536 };
 	uint64_t began = now_ns();
+	double us = -1;
 	struct box b;
 	uint32_t ref;
-	double us;
 
-	snprintf(want.seed, sizeof(want.seed), "%s", seed);
-	if (box_create(&keeper, &b, &want, e) < 0)
+	if (create(s, flags, &b, e) < 0)
 		return -1;
-	if (box_start(&b, &cmd, &ref, e) < 0 || first_output(&b, e) < 0)
-		us = -1;
-	else
+	if (!b.about.seeded)
+		us = -2;
+	else if (put(s, &b, e) == 0 && box_start(&b, &cmd, &ref, e) == 0 && first_output(&b, e) == 0)
 		us = (double)(now_ns() - began) / 1000;
 	(void)!box_kill(&keeper, b.about.id, NULL, e);
 	box_close(&b);
@@ -100,32 +130,96 @@ static double median(double *v, unsigned n)
 	return v[n / 2];
 }
 
-int main(int argc, char **argv)
+static const char *verdict(double ratio, double goal)
 {
-	enum { MOST = 1000 };
-	static double host[MOST], pooled[MOST], demand[MOST];
-	unsigned rounds = argc > 3 ? (unsigned)atoi(argv[3]) : 40;
-	double h, p, d;
-	struct err e;
+	return !goal ? "" : ratio <= goal ? "met" : "missed";
+}
 
-	if (argc < 3 || rounds < 1 || rounds > MOST)
-		return 2;
-	seed = argv[1];
-	code = argv[2];
-	if (keeper_open(&keeper, 1, &e) < 0 || in_box(0, &e) < 0)
-		return fail(&e);
-	sleep(3); /* the zygote loads, the pool fills */
+static int measure(const struct subject *s, unsigned rounds, struct err *e)
+{
+	static double host[ROUNDS_MOST], pooled[ROUNDS_MOST], demand[ROUNDS_MOST];
+	double h, p, d;
+	int tries = 0;
+
+	/* The first to ask gets a plain box, and has one loaded for the next. */
+	while (in_box(s, 0, e) < 0 && tries++ < LOAD_TRIES)
+		usleep(LOAD_WAIT_US);
 	for (unsigned i = 0; i < rounds; i++) {
-		host[i] = on_host();
-		if ((pooled[i] = in_box(0, &e)) < 0 || (demand[i] = in_box(WIRE_CREATE_COLD, &e)) < 0)
-			return fail(&e);
-		usleep(60000); /* the pool fills again */
+		usleep(SETTLE_US); /* the pool fills again */
+		host[i] = on_host(s);
+		pooled[i] = in_box(s, 0, e);
+		demand[i] = in_box(s, WIRE_CREATE_COLD, e);
+		if (host[i] < 0 || pooled[i] < 0 || demand[i] < 0)
+			return err_set(e, ERR_SYS, "%s: not measured (%.100s)", s->seed, e->msg);
 	}
 	h = median(host, rounds);
 	p = median(pooled, rounds);
 	d = median(demand, rounds);
-	printf("%-12s host %8.2f ms   pool %6.2f ms = %.4f   on demand %6.2f ms = %.4f\n", seed, h / 1000,
-	       p / 1000, p / h, d / 1000, d / h);
-	keeper_close(&keeper);
+	printf("%-12s host %7.2f ms | pool %6.2f ms, x host %.4f (goal %.3f) %s | demand %6.2f ms, x host %.4f (goal %.3f) %s\n",
+	       s->seed, h / 1000, p / 1000, p / h, s->pool_goal, verdict(p / h, s->pool_goal), d / 1000,
+	       d / h, s->demand_goal, verdict(d / h, s->demand_goal));
 	return 0;
+}
+
+static double available_mib(void)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	unsigned long long kib = 0;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return (double)kib / 1024;
+}
+
+/* Boxes with the scientific stack loaded, all at once, idle. */
+static int crowd(struct err *e)
+{
+	static struct box boxes[CROWD];
+	double before, after;
+	unsigned n = 0;
+	int rc = 0;
+
+	sleep(2); /* what the rounds left is gone */
+	before = available_mib();
+	for (; rc == 0 && n < CROWD; n++) {
+		rc = create(&subjects[1], WIRE_CREATE_COLD, &boxes[n], e);
+		if (rc == 0 && !boxes[n].about.seeded)
+			rc = err_set(e, ERR_SYS, "a box without a seed");
+	}
+	sleep(1);
+	after = available_mib();
+	if (rc == 0)
+		printf("%u idle boxes with the scientific stack: %.2f MiB each (goal 5) %s\n", n,
+		       (before - after) / n, verdict((before - after) / n, 5));
+	while (n-- > 0)
+		if (boxes[n].init > 0) {
+			(void)!box_kill(&keeper, boxes[n].about.id, NULL, e);
+			box_close(&boxes[n]);
+		}
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned rounds = argc > 1 ? (unsigned)atoi(argv[1]) : 60;
+	struct err e = { 0 };
+	int failed = 0;
+
+	if (rounds < 1 || rounds > ROUNDS_MOST || keeper_open(&keeper, 0, &e) < 0) {
+		fprintf(stderr, "atoll-bench-warm: %s\n", e.kind ? e.msg : "rounds");
+		return 1;
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(subjects); i++)
+		if (measure(&subjects[i], rounds, &e) < 0) {
+			fprintf(stderr, "atoll-bench-warm: %s\n", e.msg);
+			failed = 1;
+		}
+	if (crowd(&e) < 0)
+		fprintf(stderr, "atoll-bench-warm: %s\n", e.msg);
+	keeper_close(&keeper);
+	return failed;
 }

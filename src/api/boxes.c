@@ -421,7 +421,7 @@ static void furnished(struct package_job *j, const struct packages_failure *f)
 		call_json(c, 422, error);
 		return;
 	}
-	packages_want(j, &u->want);
+	packages_want(j, c->req, &u->want);
 	report = packages_report(j);
 	packages_job_fini(j);
 	make(c, &u->want, u->idem, report);

@@ -327,8 +327,11 @@ static int fetches(struct call *c)
 	return call_fetch(c, &row);
 }
 
+/* Whoever reads finds the ends of all that has ended. Starting a program reads none of them. */
 static void run_handler(struct call *c)
 {
+	if (!c->row->action || strcmp(c->row->action, "exec.start") != 0)
+		ledger_settle(&c->api->fleet.ledger);
 	if (!fetches(c))
 		c->row->run(c);
 }

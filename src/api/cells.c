@@ -21,9 +21,18 @@ enum { PIECE = 64 * 1024, AUDITED = 200 };
 
 #define CELL_FIELDS                                                                                \
 	{ "code", FIELD_TEXT, 1, 0, CONTEXT_CODE, "what to run", NULL },                           \
-	{ "timeout_ms", FIELD_INT, 0, 1, UINT32_MAX, "then it is interrupted; none unless given", NULL }, \
-	{ "env", FIELD_MAP, 0, 0, 1000, "variables for this cell", NULL },      \
-	{ "max_output", FIELD_INT, 0, 0, CELL_OUTPUT_MAX, "bytes told of each stream; 4 MiB", NULL }
+		{ "timeout_ms",                                                                    \
+		  FIELD_INT,                                                                       \
+		  0,                                                                               \
+		  1,                                                                               \
+		  UINT32_MAX,                                                                      \
+		  "then it is interrupted; none unless given",                                     \
+		  NULL },                                                                          \
+		{ "env", FIELD_MAP, 0, 0, 1000, "variables for this cell", NULL },                 \
+	{                                                                                          \
+		"max_output", FIELD_INT, 0, 0, CELL_OUTPUT_MAX,                                    \
+			"bytes told of each stream; 4 MiB", NULL                                   \
+	}
 
 const struct field cells_fields[] = {
 	CELL_FIELDS,
@@ -82,7 +91,7 @@ static void output_line(struct buf *line, const struct cell_piece *p, int text)
 }
 
 /* 0: the end of a character has not come yet. */
-static int tell_output(struct reading *r, struct cell_piece *p, struct buf *line)
+static int tell_output(struct cell_piece *p, struct buf *line)
 {
 	int bad;
 	size_t whole = feed_utf8(p->bytes, p->n, &bad);
@@ -95,7 +104,6 @@ static int tell_output(struct reading *r, struct cell_piece *p, struct buf *line
 		p->after[p->what == CELL_STDERR] -= p->n - whole;
 		p->n = whole;
 	}
-	(void)r;
 	output_line(line, p, text);
 	return 1;
 }
@@ -147,7 +155,7 @@ static int tell_one(struct reading *r)
 		return 0;
 	case CELL_STDOUT:
 	case CELL_STDERR:
-		if (!tell_output(r, &p, &line))
+		if (!tell_output(&p, &line))
 			return 0;
 		buf_putc(&line, ',');
 		break;
@@ -360,11 +368,11 @@ static int parse_place(const char *text, uint64_t out[CELL_STREAMS])
 	int used = 0;
 
 	return strspn(text, "0123456789.") == strlen(text) &&
-			       sscanf(text, "%" SCNu64 ".%" SCNu64 ".%" SCNu64 "%n", &out[0], &out[1],
-				      &out[2], &used) == 3 &&
-			       !text[used] ?
-		       0 :
-		       -1;
+			       sscanf(text, "%" SCNu64 ".%" SCNu64 ".%" SCNu64 "%n", &out[0],
+				      &out[1], &out[2], &used) == 3 &&
+			       !text[used]
+		       ? 0
+		       : -1;
 }
 
 static uint64_t cell_number(const char *text)

@@ -13,7 +13,8 @@ const struct field contexts_create_fields[] = {
 	{ 0 },
 };
 const struct field contexts_input_fields[] = {
-	{ "text", FIELD_TEXT, 0, 0, CONTEXT_INPUT, "what the cell waits for, without a newline", NULL },
+	{ "text", FIELD_TEXT, 0, 0, CONTEXT_INPUT, "what the cell waits for, without a newline",
+	  NULL },
 	{ "end", FIELD_BOOL, 0, 0, 0, "instead of a text: there is no more input", NULL },
 	{ 0 },
 };

@@ -1,6 +1,6 @@
 /* download.c - GET .../files: the content of one file, or a part of it.
  *
- *   GET from 0            ENTRY  -> 200, or 304     DATA...  empty DATA -> the end
+ *   GET from 0            ENTRY  -> 200, or 304     the rest comes out of the pipe -> the end
  *   GET past the end      ENTRY  -> the part that is wanted, empty DATA -> GET of that part
  *
  * The second way when the head of the request cannot be answered before the size is known. Length
@@ -8,6 +8,7 @@
  * meanwhile there are fewer bytes than announced, and the connection is cut. */
 #include "api/desk.h"
 #include "api/files.h"
+#include "base/own.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ struct download {
 	uint64_t from, bytes; /* asked of the worker */
 	int tries;
 	int streaming; /* the head is out */
+	int pipe;      /* the bytes; -1: none, or given away */
 	int again;     /* once the worker is through with this one: ask for another part */
 };
 
@@ -178,10 +180,16 @@ static enum part part_of(const struct http_req *r, const struct wire_entry *e, c
 static void ask(struct download *d, uint64_t from, uint64_t bytes)
 {
 	struct wire_get get = { .from = from, .bytes = bytes };
+	struct err e;
 
 	d->from = from;
 	d->bytes = bytes;
-	clerk_ask(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path, strlen(d->desk.path));
+	if (from == UINT64_MAX)
+		clerk_ask(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path,
+			  strlen(d->desk.path));
+	else if (clerk_ask_pipe(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path, &d->pipe,
+				&e) < 0)
+		desk_fail(&d->desk, &e);
 }
 
 static int is_head(const struct download *d)
@@ -208,8 +216,10 @@ static void begin(struct download *d, const struct wire_entry *e, enum part part
 	set_disposition(r, d->desk.path);
 	http_stream(r, part == PART_SOME ? 206 : 200, type_of(d->desk.path), bytes);
 	d->streaming = 1;
-	if (!is_head(d))
+	if (!is_head(d)) {
+		http_stream_pipe(r, steal_fd(&d->pipe));
 		return;
+	}
 	desk_close(&d->desk);
 	http_end(r);
 }
@@ -229,12 +239,14 @@ static void entry(struct clerk *k, const struct wire_entry *e, const char *name,
 	desk_etag(e, etag);
 	when(e->mtime_ns, modified);
 	part = part_of(r, e, etag, modified, &from, &bytes);
-	/* Not what was asked for, because nobody knew the size then: this one is let run dry. */
+	/* Not what was asked for, because nobody knew the size then. Without a reader of its pipe
+	 * the worker is soon through with this one. */
 	if (part != PART_NONE && bytes && !is_head(d) &&
 	    (from != d->from || (d->bytes && bytes != d->bytes))) {
 		d->from = from;
 		d->bytes = bytes;
 		d->again = 1;
+		own_close_fd(&d->pipe);
 		return;
 	}
 	http_set(r, "ETag", "%s", etag);
@@ -252,21 +264,20 @@ static void entry(struct clerk *k, const struct wire_entry *e, const char *name,
 	}
 }
 
+/* n 0: the worker is through. */
 static void data(struct clerk *k, const char *bytes, size_t n)
 {
 	struct download *d = loop_owner(k, struct download, desk.clerk);
-	struct http_req *r = d->desk.call->req;
 
-	if (n && d->streaming) {
-		if (http_write(r, bytes, n))
-			clerk_pause(k, 1);
-	} else if (!n && d->streaming) {
-		desk_close(&d->desk);
-		http_end(r); /* cuts the connection if that was not all */
-	} else if (!n && d->again && ++d->tries < TRIES) {
+	(void)bytes;
+	if (n)
+		return;
+	if (d->streaming) {
+		desk_close(&d->desk); /* all there is, is in the pipe */
+	} else if (d->again && ++d->tries < TRIES) {
 		d->again = 0;
 		ask(d, d->from, d->bytes);
-	} else if (!n) {
+	} else {
 		desk_error(&d->desk, 409, "busy", "the file changes faster than it can be read",
 			   d->desk.path, "ask again, without a range");
 	}
@@ -287,13 +298,12 @@ static void failed(struct clerk *k, const struct err *e)
 	}
 }
 
-static void drained(struct http_req *r)
+static void dropped(struct call *c)
 {
-	struct call *c = r->user;
 	struct download *d = c->state;
 
-	if (d->desk.open)
-		clerk_pause(&d->desk.clerk, 0);
+	own_close_fd(&d->pipe);
+	desk_close(&d->desk);
 }
 
 void boxfiles_get(struct call *c)
@@ -303,8 +313,8 @@ void boxfiles_get(struct call *c)
 	};
 	struct download *d = call_alloc(c, sizeof(*d));
 
-	*d = (struct download){ .desk.path = desk_path(c, call_query(c, "path")) };
+	*d = (struct download){ .desk.path = desk_path(c, call_query(c, "path")), .pipe = -1 };
 	if (!d->desk.path || !desk_open(&d->desk, c, &on))
 		return;
-	c->req->on_drain = drained;
+	c->drop = dropped;
 }

@@ -86,7 +86,7 @@ struct flow {
 	{ "max_output", FIELD_INT, 0, 0, 16 << 20, "bytes kept of each stream in a plain answer", NULL }
 
 static const struct field timeout_fields[] = {
-	{ "install_ms", FIELD_INT, 0, 1, UINT32_MAX, "of install; 5 minutes", NULL },
+	{ "install_ms", FIELD_INT, 0, 1, UINT32_MAX, "of install; 30 s, of a command's 5 minutes", NULL },
 	{ "compile_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the compiler; 60 s", NULL },
 	{ "run_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program, as timeout_ms", NULL },
 	{ 0 },
@@ -227,6 +227,8 @@ static void note_errors(struct flow *w, json_t *record, int failed)
 	const struct lang *l = w->program.lang;
 	json_t *found = NULL;
 
+	if (l)
+		json_object_set_new(record, "language", json_string(l->name));
 	if (l && !strcmp(what, "compile") && (found = diag_errors(l, buf_str(&w->said), w->said.len))) {
 		json_object_set_new(record, failed ? "errors" : "warnings", found);
 		w->warnings = failed ? NULL : json_incref(found);
@@ -671,7 +673,9 @@ static int plan(struct flow *w, struct err *e)
 	if (install)
 		add_step(w, (struct step){ .what = "install",
 					   .argv = words_of(install),
-					   .wall_ms = stage_ms(w, "install_ms", INSTALL_MS) });
+					   .wall_ms = stage_ms(w, "install_ms",
+							       coded ? w->program.lang->times.install
+								     : INSTALL_MS) });
 	if (coded && plan_program(w, e) < 0)
 		return -1;
 	if (!coded)
@@ -794,7 +798,7 @@ static void make_box(struct flow *w)
 		program_limits(&w->program, &box.limits);
 	box.seed = w->program.seed;
 	box.row.metadata = "{\"" BERTH_EPHEMERAL "\":\"1\"}";
-	packages_want(&w->packages, &box);
+	packages_want(&w->packages, w->call->req, &box);
 	w->made.done = box_made;
 	if (berth_create(&w->api->fleet, &box, &w->made, &b, &e) < 0)
 		flow_fail(w, &e);

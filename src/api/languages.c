@@ -26,7 +26,7 @@ struct survey {
 	struct waiting {
 		struct waiting *next;
 		struct call *call;
-	} *waiting;
+	} * waiting;
 };
 
 static struct survey *survey_of(struct api *a)
@@ -131,10 +131,9 @@ static void ask(struct survey *s, struct berth *b)
 {
 	auto_buf struct buf text = { 0 };
 	const char *argv[] = { "/bin/sh", "-c", NULL, NULL };
-	struct run_want want = { .argv = argv,
-				 .kind = STORE_RUN_ONCE,
-				 .wall_ms = SURVEY_MS,
-				 .replay_of = "" };
+	struct run_want want = {
+		.argv = argv, .kind = STORE_RUN_ONCE, .wall_ms = SURVEY_MS, .replay_of = ""
+	};
 	struct run *r;
 	struct err e;
 
@@ -185,8 +184,11 @@ static void begin(struct survey *s)
 
 static void client_left(struct call *c)
 {
-	struct waiting **at = &c->api->survey->waiting;
+	struct survey *s = c->api->survey;
+	struct waiting **at = s ? &s->waiting : NULL;
 
+	if (!s) /* the daemon ends */
+		return;
 	while (*at && (*at)->call != c)
 		at = &(*at)->next;
 	if (*at)

@@ -31,19 +31,21 @@ static json_t *end_of(const json_t *record)
 	json_t *us = json_object_get(json_object_get(record, "timings"), "run_us");
 
 	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I}", "status",
-			 ended_well(record) ? "ok" : "error", "cause", copy_of(record, "cause"), "code",
-			 copy_of(record, "exit_code"), "hint", copy_of(record, "hint"), "exec",
-			 copy_of(record, "id"), "truncated", copy_of(record, "truncated"), "duration_us",
-			 json_integer_value(us));
+			 ended_well(record) ? "ok" : "error", "cause", copy_of(record, "cause"),
+			 "code", copy_of(record, "exit_code"), "hint", copy_of(record, "hint"),
+			 "exec", copy_of(record, "id"), "truncated", copy_of(record, "truncated"),
+			 "duration_us", json_integer_value(us));
 }
 
-static void tell_stream(struct feed *f, const json_t *record, const char *name, const char *encoding)
+static void tell_stream(struct feed *f, const json_t *record, const char *name,
+			const char *encoding)
 {
 	json_t *text = json_object_get(record, name);
 
 	if (json_string_length(text))
-		feed_event(f, json_pack("{s:s, s:i, s:O}", "type", name, "offset", 0,
-					json_object_get(record, encoding) ? "base64" : "data", text));
+		feed_event(f,
+			   json_pack("{s:s, s:i, s:O}", "type", name, "offset", 0,
+				     json_object_get(record, encoding) ? "base64" : "data", text));
 }
 
 static void tell_events(struct call *c, const json_t *record, enum feed_kind kind)

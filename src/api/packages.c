@@ -214,6 +214,9 @@ static void need_done(struct packages_wait *w, const char *layer, uint64_t ms,
 	struct package_job *j = need->job;
 
 	if (f) {
+		/* Said once, whatever becomes of the others. */
+		for (unsigned i = 0; i < j->n; i++)
+			packages_wait_cancel(&j->needs[i].wait);
 		j->done(j, f);
 		return;
 	}
@@ -247,11 +250,32 @@ int packages_begin(struct package_job *j, struct api *a, const char *team, struc
 	return j->missing == 0;
 }
 
-void packages_want(const struct package_job *j, struct berth_want *out)
+static void add_env(json_t *env, enum package_manager m)
 {
-	for (unsigned i = 0; i < j->n; i++)
+	const char *const *var = install_box_env(m);
+	char name[64];
+
+	for (unsigned i = 0; i < INSTALL_ENV && var[i]; i++) {
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(var[i], "="), var[i]);
+		if (!json_object_get(env, name))
+			json_object_set_new(env, name, json_string(strchr(var[i], '=') + 1));
+	}
+}
+
+void packages_want(const struct package_job *j, struct http_req *r, struct berth_want *out)
+{
+	json_t *env = out->row.env ? json_loads(out->row.env, 0, NULL) : json_object();
+	auto_free char *dump = NULL;
+
+	for (unsigned i = 0; i < j->n; i++) {
 		memcpy(out->layers[i], j->needs[i].layer, sizeof(out->layers[i]));
+		add_env(env, j->sets[i].manager);
+	}
 	out->nlayers = j->n;
+	dump = json_object_size(env) ? json_dumps(env, JSON_COMPACT) : NULL;
+	if (dump)
+		out->row.env = http_strdup(r, dump, strlen(dump));
+	json_decref(env);
 }
 
 void packages_job_fini(struct package_job *j)

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *program_in_home(const char *path, char out[512])
 {
@@ -23,7 +24,8 @@ static const char *text(const json_t *body, const char *name)
 int program_in(const json_t *body)
 {
 	return json_object_get(body, "code") || json_object_get(body, "entry") ||
-	       (json_object_get(body, "language") && json_object_get(body, "files"));
+	       (json_object_get(body, "language") && json_object_get(body, "files") &&
+		!json_object_get(body, "command"));
 }
 
 /* ---- its language ---- */
@@ -60,7 +62,11 @@ static int find_language(struct program *p, const json_t *body, struct err *e)
 		return err_set(e, ERR_INVALID, "language: '%.40s' is no version", p->pin);
 	p->compile = lang_compiler(p->lang, with);
 	if (!p->compile)
-		return err_set(e, ERR_INVALID, "compiler: %s knows no '%.40s'", p->lang->name, with);
+		return err_set(e, ERR_INVALID, "compiler: %s knows no '%.40s'", p->lang->name,
+			       with);
+	if (with && access(p->compile[0], X_OK) < 0)
+		return err_set(e, ERR_NOT_FOUND, "compiler: %s is not installed on this host",
+			       with);
 	return 0;
 }
 

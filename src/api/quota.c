@@ -178,10 +178,12 @@ int quota_box(struct call *c)
 }
 
 /* NULL: another program may run, and is counted. Else what is over, and its limit. */
-static const char *count_run(struct team_count *t, uint64_t *out_limit)
+static const char *count_run(struct api *a, struct team_count *t, uint64_t *out_limit)
 {
 	const struct store_team *q = &t->team;
 
+	if (q->output_bytes_per_day || q->compute_ms_per_month)
+		ledger_settle(&a->fleet.ledger); /* what has ended counts */
 	if (q->executions_per_day &&
 	    t->today.executions + t->unwritten.executions >= q->executions_per_day) {
 		*out_limit = q->executions_per_day;
@@ -204,7 +206,7 @@ static const char *count_run(struct team_count *t, uint64_t *out_limit)
 int quota_run(struct call *c)
 {
 	uint64_t most;
-	const char *what = count_run(count_of(c->api, c->who.team), &most);
+	const char *what = count_run(c->api, count_of(c->api, c->who.team), &most);
 
 	return what ? refuse(c, what, most, seconds_to_midnight()) : 1;
 }
@@ -212,7 +214,7 @@ int quota_run(struct call *c)
 int quota_item(struct api *a, const char *team, struct err *e)
 {
 	uint64_t most;
-	const char *what = count_run(count_of(a, team), &most);
+	const char *what = count_run(a, count_of(a, team), &most);
 
 	if (!what)
 		return 1;

@@ -1,6 +1,6 @@
 /* upload.c - PUT .../files: the content of one file, all of it or nothing.
  *
- *   look -> what is there? may it go? -> PUT, DATA... as the body comes -> empty DATA -> DONE -> look
+ *   look -> what is there? may it go? -> PUT, the body into its pipe -> empty DATA -> DONE -> look
  *
  * The file gets its name when all of it is there; a client that leaves takes the worker along, and
  * the worker what it had so far. A precondition is checked twice: now, so that no body is sent in
@@ -81,11 +81,15 @@ static int may_go(struct upload *u, const struct wire_entry *e)
 static void send_it(struct upload *u)
 {
 	struct call *c = u->desk.call;
+	struct err e;
+	int pipe;
 
 	u->phase = SENDING;
-	clerk_ask(&u->desk.clerk, WIRE_PUT, &u->put, sizeof(u->put), u->desk.path,
-		  strlen(u->desk.path));
-	http_want_body(c->req, HTTP_BODY_STREAM, c->api->conf.upload_max);
+	if (clerk_ask_pipe(&u->desk.clerk, WIRE_PUT, &u->put, sizeof(u->put), u->desk.path, &pipe,
+			   &e) < 0)
+		desk_fail(&u->desk, &e);
+	else
+		http_body_pipe(c->req, pipe, c->api->conf.upload_max);
 }
 
 /* ---- the worker ---- */
@@ -140,28 +144,16 @@ static void failed(struct clerk *k, const struct err *e)
 	}
 }
 
-static void room(struct clerk *k)
-{
-	struct upload *u = loop_owner(k, struct upload, desk.clerk);
-
-	desk_stalls(&u->desk, 0);
-	http_resume(u->desk.call->req);
-}
-
 /* ---- the client ---- */
 
-static void bytes_came(struct http_req *r, const char *bytes, size_t n)
+/* The worker takes nothing: slow, or stopped, or it is about to say what is wrong. */
+static void pipe_full(struct http_req *r, int full)
 {
 	struct call *c = r->user;
 	struct upload *u = c->state;
 
-	if (!u->desk.open)
-		return; /* refused; the rest of the body is nobody's */
-	clerk_data(&u->desk.clerk, bytes, n);
-	if (!clerk_is_full(&u->desk.clerk))
-		return;
-	http_pause(r);
-	desk_stalls(&u->desk, 1);
+	if (u->desk.open)
+		desk_stalls(&u->desk, full);
 }
 
 static void body_ended(struct http_req *r)
@@ -187,7 +179,7 @@ static int fits(struct call *c, const struct berth *b)
 void boxfiles_put(struct call *c)
 {
 	static const struct clerk_events on = {
-		.ready = ready, .entry = entry, .done = done, .failed = failed, .room = room
+		.ready = ready, .entry = entry, .done = done, .failed = failed
 	};
 	struct upload *u = call_alloc(c, sizeof(*u));
 	const char *text = call_query(c, "mode"), *path = call_query(c, "path");
@@ -208,6 +200,6 @@ void boxfiles_put(struct call *c)
 	b = u->desk.path ? call_box(c, 0) : NULL;
 	if (!b || !fits(c, b) || !desk_open(&u->desk, c, &on))
 		return;
-	c->req->on_body = bytes_came;
+	c->req->on_full = pipe_full;
 	c->req->on_body_end = body_ended;
 }

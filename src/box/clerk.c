@@ -3,9 +3,10 @@
 #include "base/own.h"
 #include "wire/sock.h"
 
+#include <fcntl.h>
 #include <string.h>
 
-enum { FULL = 256 * 1024, PIECE = 48 * 1024 };
+enum { PIECE = 48 * 1024, PIPE_BYTES = 1024 * 1024 };
 
 static void fail(struct clerk *c, const struct err *e)
 {
@@ -54,14 +55,6 @@ static void on_gone(struct post *p, const struct err *why)
 	fail(loop_owner(p, struct clerk, post), &e);
 }
 
-static void on_room(struct post *p)
-{
-	struct clerk *c = loop_owner(p, struct clerk, post);
-
-	if (c->on->room)
-		c->on->room(c);
-}
-
 /* ---- beginning ---- */
 
 static void hired(struct listener *x, const struct frame *f, size_t len, int *fd)
@@ -79,7 +72,6 @@ static void hired(struct listener *x, const struct frame *f, size_t len, int *fd
 	post_init(&c->post, x->line->post.watch.loop, steal_fd(fd));
 	c->post.on_frame = on_frame;
 	c->post.on_gone = on_gone;
-	c->post.on_room = on_room;
 	line_unlisten(x);
 	c->on->ready(c);
 }
@@ -116,14 +108,37 @@ void clerk_close(struct clerk *c)
 
 /* ---- asking ---- */
 
-void clerk_ask(struct clerk *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n)
+static void ask(struct clerk *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n,
+		int take_fd)
 {
 	struct frame *head = body;
 
 	head->version = WIRE_VERSION;
 	head->type = type;
 	head->ref = ++c->ref;
-	post_send(&c->post, body, n, tail, tail_n, -1);
+	post_send(&c->post, body, n, tail, tail_n, take_fd);
+}
+
+void clerk_ask(struct clerk *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n)
+{
+	ask(c, type, body, n, tail, tail_n, -1);
+}
+
+int clerk_ask_pipe(struct clerk *c, uint8_t type, void *body, size_t n, const char *path, int *out_fd,
+		   struct err *e)
+{
+	struct frame *head = body;
+	int ends[2], writes = type == WIRE_PUT;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_sys(e, "make a pipe");
+	/* More, and fewer wakes on both sides. The kernel has only so much for all pipes of a user;
+	 * where that is used up, a small one does the same. */
+	(void)!fcntl(ends[0], F_SETPIPE_SZ, PIPE_BYTES);
+	head->flags = WIRE_PIPE;
+	ask(c, type, body, n, path, strlen(path), ends[!writes]);
+	*out_fd = ends[writes];
+	return 0;
 }
 
 void clerk_data(struct clerk *c, const void *bytes, size_t n)
@@ -137,11 +152,6 @@ void clerk_data(struct clerk *c, const void *bytes, size_t n)
 		post_send(&c->post, &f, sizeof(f), (const char *)bytes + done, part, -1);
 		done += part;
 	} while (done < n);
-}
-
-int clerk_is_full(const struct clerk *c)
-{
-	return c->post.queued > FULL;
 }
 
 void clerk_pause(struct clerk *c, int paused)

@@ -15,7 +15,6 @@ struct clerk_events {
 	void (*other)(struct clerk *c, const struct frame *f, size_t len);
 	/* ERROR, or worker or box are gone. No more events unless another request is made. */
 	void (*failed)(struct clerk *c, const struct err *e);
-	void (*room)(struct clerk *c); /* all that was sent has been taken */
 };
 
 struct clerk {
@@ -32,7 +31,10 @@ void clerk_close(struct clerk *c); /* tells nobody; fine at any time after clerk
 /* body: a frame of the worker's language, head filled in; tail: usually the path. */
 void clerk_ask(struct clerk *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n);
 void clerk_data(struct clerk *c, const void *bytes, size_t n); /* of a PUT; n 0: its end */
-int clerk_is_full(const struct clerk *c); /* stop sending until room() */
+/* PUT and GET with WIRE_PIPE: the bytes go through a pipe whose other end is *out_fd, the writing one of
+ * a PUT. They never pass through whoever asks: it can splice them to where they belong. */
+must_check int clerk_ask_pipe(struct clerk *c, uint8_t type, void *body, size_t n, const char *path,
+			      int *out_fd, struct err *e);
 void clerk_pause(struct clerk *c, int paused);
 
 const char *clerk_event_name(uint32_t kind); /* of a WIRE_EVENT: "create", "write", ... */

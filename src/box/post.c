@@ -118,8 +118,6 @@ static void flush(struct post *p)
 	}
 	p->last = NULL;
 	arm(p);
-	if (p->on_room)
-		p->on_room(p);
 }
 
 /* ---- in ---- */

@@ -22,7 +22,6 @@ struct post {
 	void (*on_frame)(struct post *p, const struct frame *f, size_t len, int *fd);
 	/* The end, told once and from the loop. The descriptor is closed. */
 	void (*on_gone)(struct post *p, const struct err *why);
-	void (*on_room)(struct post *p); /* may be NULL: the queue has become empty */
 };
 
 void post_init(struct post *p, struct loop *l, int take_fd);

@@ -115,7 +115,8 @@ static int show(const struct cli *cli, const struct lang *l)
 		if (access(x->file, F_OK) == 0)
 			printf("%-10s %s\n", "with", x->name);
 		else
-			printf("%-10s %s (not here: sudo apt-get install %s)\n", "with", x->name, x->apt);
+			printf("%-10s %s (not here: sudo apt-get install %s)\n", "with", x->name,
+			       x->apt);
 	if (l->packages.manager)
 		printf("%-10s %s\n", "packages", l->packages.manager);
 	return 0;

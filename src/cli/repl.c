@@ -25,8 +25,10 @@ enum { REPL_BOX, REPL_TIME, REPL_CWD, REPL_NFLAGS };
 enum { CELL_MOST = 4 << 20, GIVE_UP_MS = 60000, AGAIN_MS = 100, TWICE_MS = 2000 };
 
 static const struct flag flags[REPL_NFLAGS] = {
-	[REPL_BOX] = { "box", 'b', FLAG_TEXT, "BOX", "in this box (a fresh one that ends with us)" },
-	[REPL_TIME] = { "time", 0, FLAG_TIME, "TIME", "of each cell, then it is interrupted (no limit)" },
+	[REPL_BOX] = { "box", 'b', FLAG_TEXT, "BOX",
+		       "in this box (a fresh one that ends with us)" },
+	[REPL_TIME] = { "time", 0, FLAG_TIME, "TIME",
+			"of each cell, then it is interrupted (no limit)" },
 	[REPL_CWD] = { "cwd", 0, FLAG_TEXT, "DIR", "folder of the box to start in (/home/user)" },
 };
 
@@ -53,8 +55,8 @@ static struct repl { /* one in a process */
 static int make_box(struct remote *r)
 {
 	json_t *doc = remote_json(r, "POST", "/v1/boxes",
-				  json_pack("{s:i, s:i}", "lifetime_ms", 24 * 3600 * 1000, "idle_ms",
-					    3600 * 1000));
+				  json_pack("{s:i, s:i}", "lifetime_ms", 24 * 3600 * 1000,
+					    "idle_ms", 3600 * 1000));
 
 	if (!doc)
 		return r->status;
@@ -86,9 +88,9 @@ static int make_context(struct remote *r)
 
 static void clean_up(struct remote *r)
 {
-	auto_free char *path = repl.own_box ?
-				       remote_path("/v1/boxes/%s", repl.box) :
-				       remote_path("/v1/boxes/%s/contexts/%s", repl.box, repl.context);
+	auto_free char *path =
+		repl.own_box ? remote_path("/v1/boxes/%s", repl.box)
+			     : remote_path("/v1/boxes/%s/contexts/%s", repl.box, repl.context);
 
 	if (repl.own_box || repl.context[0])
 		json_decref(remote_json(r, "DELETE", path, NULL));
@@ -192,12 +194,12 @@ static void put_result(const json_t *ev)
 	json_t *v;
 
 	if (json_is_string(text)) {
-		repl.unread |= remote_write(1, json_string_value(text), json_string_length(text)) < 0 ||
-			       remote_write(1, "\n", 1) < 0;
+		repl.unread |=
+			remote_write(1, json_string_value(text), json_string_length(text)) < 0 ||
+			remote_write(1, "\n", 1) < 0;
 		return;
 	}
-	json_object_foreach(data, kind, v)
-		dprintf(1, "<%s>\n", kind);
+	json_object_foreach(data, kind, v) dprintf(1, "<%s>\n", kind);
 }
 
 static char *read_answer(int secret)
@@ -233,11 +235,12 @@ static void give_input(const json_t *ev)
 	auto_free char *line = NULL;
 
 	if (repl.terminal) {
-		(void)!remote_write(1, remote_text(ev, "prompt"), strlen(remote_text(ev, "prompt")));
+		(void)!remote_write(1, remote_text(ev, "prompt"),
+				    strlen(remote_text(ev, "prompt")));
 		line = read_answer(json_is_true(json_object_get(ev, "password")));
 	}
-	tell("input", line && json_string(line) ? json_pack("{s:s}", "text", line) :
-						  json_pack("{s:b}", "end", 1));
+	tell("input", line && json_string(line) ? json_pack("{s:s}", "text", line)
+						: json_pack("{s:b}", "end", 1));
 }
 
 static void put_end(const json_t *ev)
@@ -296,9 +299,9 @@ static int come_back(struct remote *r, int status)
 {
 	while (!repl.over && !repl.unread && r->lost && repl.number &&
 	       now_ns() - repl.heard_ns < GIVE_UP_MS * UINT64_C(1000000)) {
-		auto_free char *path = remote_path("/v1/boxes/%s/contexts/%s/cells/%u/events?after=%s",
-						   repl.box, repl.context, (uint64_t)repl.number,
-						   repl.at);
+		auto_free char *path =
+			remote_path("/v1/boxes/%s/contexts/%s/cells/%u/events?after=%s", repl.box,
+				    repl.context, (uint64_t)repl.number, repl.at);
 
 		poll(NULL, 0, AGAIN_MS);
 		status = remote_lines(r, "GET", path, NULL, heard, NULL);
@@ -308,13 +311,16 @@ static int come_back(struct remote *r, int status)
 
 static int exit_status(void)
 {
-	return !strcmp(repl.status, "ok") ? 0 : !strcmp(repl.status, "interrupted") ? 130 : STATUS_FAILED;
+	return !strcmp(repl.status, "ok")            ? 0
+	       : !strcmp(repl.status, "interrupted") ? 130
+						     : STATUS_FAILED;
 }
 
 /* Its exit status; *wrong: it is ours, and r->trouble says why. */
 static int run_cell(struct remote *r, const char *code, size_t n, int *wrong)
 {
-	auto_free char *path = remote_path("/v1/boxes/%s/contexts/%s/cells", repl.box, repl.context);
+	auto_free char *path =
+		remote_path("/v1/boxes/%s/contexts/%s/cells", repl.box, repl.context);
 	json_t *text = json_stringn(code, n), *body;
 	int status;
 
@@ -374,7 +380,8 @@ static int is_block(const struct buf *cell)
 
 	while (line && strchr(" \t\r", first[line - 1]))
 		line--;
-	return line && !strcmp(repl.language, "python") && (first[line - 1] == ':' || *first == '@');
+	return line && !strcmp(repl.language, "python") &&
+	       (first[line - 1] == ':' || *first == '@');
 }
 
 static int is_blank(const char *line)

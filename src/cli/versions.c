@@ -24,7 +24,8 @@ struct asked {
 /* Its output and its errors come to us; it has no input. */
 static int start(struct asked *x, const char *const *argv)
 {
-	static char *const env[] = { "PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/nonexistent", NULL };
+	static char *const env[] = { "PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/nonexistent",
+				     NULL };
 	posix_spawn_file_actions_t does;
 	int fds[2], bad;
 
@@ -68,7 +69,8 @@ static void hear_all(struct asked *all, unsigned n)
 		uint64_t now = now_ns();
 
 		for (unsigned i = 0; i < n; i++) {
-			p[i] = (struct pollfd){ .fd = all[i].pid ? all[i].fd : -1, .events = POLLIN };
+			p[i] = (struct pollfd){ .fd = all[i].pid ? all[i].fd : -1,
+						.events = POLLIN };
 			open += p[i].fd >= 0;
 		}
 		if (!open || now >= end)

@@ -97,8 +97,9 @@ static int add_tree(struct watcher *w, const char *path, int depth, struct err *
 	int bad = d ? add_place(w, path, 1, e) : 0;
 
 	if (!d)
-		return errno == ENOENT || errno == ENOTDIR || errno == EACCES ?
-			       0 : err_sys(e, "watch '%.80s'", path);
+		return errno == ENOENT || errno == ENOTDIR || errno == EACCES
+			       ? 0
+			       : err_sys(e, "watch '%.80s'", path);
 	while (!bad && depth < DEPTH_MAX && (de = readdir(d)) != NULL) {
 		auto_buf struct buf below = { 0 };
 
@@ -246,8 +247,8 @@ static void settle(struct watcher *w)
 		;
 }
 
-static int again_and_again(struct watcher *w, const sigset_t *before, int (*once)(void *), void *ctx,
-			   int quiet, struct err *e)
+static int again_and_again(struct watcher *w, const sigset_t *before, int (*once)(void *),
+			   void *ctx, int quiet, struct err *e)
 {
 	int status = 0;
 
@@ -266,7 +267,8 @@ static int again_and_again(struct watcher *w, const sigset_t *before, int (*once
 		if (w->stop)
 			return status;
 		if (!quiet)
-			fprintf(stderr, "\natoll: ---- '%s' changed, running again ----\n", w->changed);
+			fprintf(stderr, "\natoll: ---- '%s' changed, running again ----\n",
+				w->changed);
 	}
 }
 

@@ -445,6 +445,7 @@ void berth_end(struct berth *b, enum cause because, struct berth_wait *w)
 		b->because = because;
 		return;
 	}
+	ledger_settle(&b->fleet->ledger); /* init, who could say it again, goes with the box */
 	become(b, BERTH_ENDING);
 	b->because = because;
 	intend(b, because);
@@ -695,6 +696,14 @@ static struct berth *new_berth(struct fleet *f)
 	return b;
 }
 
+static int is_marked(const struct store_box *row, const char *word)
+{
+	char quoted[32];
+
+	snprintf(quoted, sizeof(quoted), "\"%s\":", word);
+	return row->metadata && strstr(row->metadata, quoted);
+}
+
 int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wait *w,
 		 struct berth **out, struct err *e)
 {
@@ -708,6 +717,7 @@ int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wa
 	b->row = want->row;
 	b->row.metadata = copy(want->row.metadata);
 	b->row.env = copy(want->row.env);
+	b->nobodys = is_marked(&b->row, BERTH_INSTALL);
 	b->row.volumes = copy(want->row.volumes);
 	b->row.network = copy(want->row.network);
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", f->boot);
@@ -773,6 +783,7 @@ static void restore_runs(struct berth *b)
 	struct store_runs rows = { 0 };
 	struct err e;
 
+	ledger_settle(&b->fleet->ledger);
 	if (store_run_running(b->fleet->store, b->row.id, &rows, &e) < 0)
 		return;
 	for (unsigned i = 0; i < rows.n; i++)
@@ -882,7 +893,8 @@ void berth_restore(struct fleet *f, struct store_box *take_row, struct berth_wai
 	struct berth *b = new_berth(f);
 
 	b->row = *take_row;
-	b->ephemeral = b->row.metadata && strstr(b->row.metadata, "\"" BERTH_EPHEMERAL "\"");
+	b->ephemeral = is_marked(&b->row, BERTH_EPHEMERAL);
+	b->nobodys = is_marked(&b->row, BERTH_INSTALL);
 	enter(b);
 	if (w)
 		await(b, &b->made, w);

@@ -10,6 +10,7 @@
 enum berth_state { BERTH_MAKING, BERTH_RUNNING, BERTH_KEPT, BERTH_ENDING, BERTH_GONE, BERTH_STATES };
 const char *berth_state_name(enum berth_state s);
 
+#define BERTH_INSTALL "atoll.install" /* of a box that installs packages: the key of its set */
 #define BERTH_EPHEMERAL "atoll.ephemeral" /* in the metadata of a box made for one run */
 
 /* What is wanted of a new box. Borrowed for the call. */
@@ -59,6 +60,7 @@ struct berth {
 	enum cause because;  /* why it is ending */
 	uint64_t because_ms;
 	uint64_t create_us, asked_ms;
+	int nobodys;   /* an install box: what comes out of it is for everybody, so nobody may touch it */
 	int ephemeral; /* restored, and made for one run only: ends with it */
 	int died;      /* nobody asked for its end */
 	int restoring; /* counted in fleet.restoring */

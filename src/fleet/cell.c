@@ -129,16 +129,15 @@ void cell_over(struct cell *c, json_t *take_end)
 		return;
 	}
 	c->state = CELL_OVER;
-	c->waits = 0;
 	if (!c->ended_ns)
 		c->ended_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	json_object_set_new(take_end, "type", json_string("end"));
 	json_object_set_new(take_end, "cell", json_integer((json_int_t)c->number));
 	json_object_set_new(take_end, "truncated", json_boolean(c->truncated));
 	json_object_set_new(take_end, "duration_us",
-			    json_integer(c->began_ns && c->ended_ns > c->began_ns ?
-						 (c->ended_ns - c->began_ns) / 1000 :
-						 0));
+			    json_integer(c->began_ns && c->ended_ns > c->began_ns
+						 ? (c->ended_ns - c->began_ns) / 1000
+						 : 0));
 	c->end = take_end;
 }
 

@@ -57,7 +57,8 @@ static void write_row(struct context *c)
 	struct err e;
 
 	/* What is not written is only lost to those who come back after a crash. */
-	if (store_context_update(c->berth->fleet->store, &c->row, &e) < 0 && e.kind != ERR_NOT_FOUND)
+	if (store_context_update(c->berth->fleet->store, &c->row, &e) < 0 &&
+	    e.kind != ERR_NOT_FOUND)
 		log_error("context row lost", LOG_S("context", c->row.id), LOG_S("error", e.msg));
 }
 
@@ -144,10 +145,12 @@ static void run_cell(struct context *c, struct cell *take_cell)
 	buf_fini(&take_cell->run);
 	memcpy(c->row.from, c->at, sizeof(c->at));
 	c->row.status[0] = 0;
+	c->row.answers = 0;
 	c->row.began_ns = take_cell->began_ns;
-	c->row.deadline_ns = take_cell->timeout_ms ?
-				     take_cell->began_ns + (int64_t)take_cell->timeout_ms * 1000000 :
-				     0;
+	c->row.deadline_ns =
+		take_cell->timeout_ms
+			? take_cell->began_ns + (int64_t)take_cell->timeout_ms * 1000000
+			: 0;
 	c->row.max_output = take_cell->max_output;
 	c->interrupted = 0;
 	become(c, CONTEXT_BUSY);
@@ -248,8 +251,8 @@ static void set_end(struct context *c, const char *cause, const char *why, const
 
 static json_t *end_json(const struct context *c, const char *status)
 {
-	return json_pack("{s:s, s:s, s:s?, s:s?}", "status", status, "cause", c->end.cause, "message",
-			 c->end.why, "hint", c->end.hint);
+	return json_pack("{s:s, s:s, s:s?, s:s?}", "status", status, "cause", c->end.cause,
+			 "message", c->end.why, "hint", c->end.hint);
 }
 
 /* It runs no more cells. */
@@ -264,8 +267,8 @@ static void die(struct context *c, const char *cause, const char *why, const cha
 		become(c, CONTEXT_DEAD);
 	/* One that had ended before a restart has, whatever became of its driver since. */
 	if (c->current)
-		end_cell(c, c->row.status[0] ? json_pack("{s:s}", "status", c->row.status) :
-					       end_json(c, status));
+		end_cell(c, c->row.status[0] ? json_pack("{s:s}", "status", c->row.status)
+					     : end_json(c, status));
 	c->killing = NULL;
 	end_queue(c, c->end.cause, "its context died before its turn came");
 	tell_waiters(c);
@@ -290,6 +293,7 @@ static void adopt_cell(struct context *c, uint64_t number)
 	memcpy(x->from, c->at, sizeof(c->at));
 	memcpy(c->row.from, c->at, sizeof(c->at));
 	c->row.status[0] = 0;
+	c->row.answers = 0;
 	c->current = x;
 	become(c, CONTEXT_BUSY);
 	berth_hold(c->berth);
@@ -341,7 +345,7 @@ static void heard(struct context *c, struct talk_event *ev, uint64_t end)
 		ended(c, ev);
 		return;
 	}
-	c->current->waits |= ev->kind == TALK_INPUT;
+	c->current->asked += ev->kind == TALK_INPUT;
 	cell_event(c->current, end - c->current->from[2], json_incref(ev->doc));
 	cell_tell(c->current);
 }
@@ -374,6 +378,10 @@ static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const cha
 		return;
 	}
 	c->at[stream] = offset + n;
+	if (c->state == CONTEXT_STARTING && stream == 1)
+		buf_add(&c->last_words, bytes,
+			n < CONTEXT_WORDS - c->last_words.len ? n
+							      : CONTEXT_WORDS - c->last_words.len);
 	if (!c->current || offset < c->current->from[stream])
 		return;
 	cell_output(c->current, stream, offset - c->current->from[stream], bytes, n);
@@ -403,7 +411,8 @@ static void tap_begins(struct tap *t, unsigned stream, uint64_t from, uint64_t t
 		}
 	} else {
 		kill_driver(c);
-		die(c, "lost", "what its driver said while no daemon was there was too much to be kept",
+		die(c, "lost",
+		    "what its driver said while no daemon was there was too much to be kept",
 		    "restart it");
 	}
 }
@@ -427,6 +436,25 @@ static void start_again(struct context *c)
 	write_row(c);
 }
 
+/* The record's own words; a program that just exits needs some of ours. */
+static void ended_as(struct context *c, const json_t *record)
+{
+	const char *summary = text_in(record, "summary");
+	auto_buf struct buf why = { 0 };
+	json_t *heard;
+
+	if (summary)
+		buf_puts(&why, summary);
+	else
+		buf_printf(&why, "its interpreter ended by itself, with status %d",
+			   (int)json_integer_value(json_object_get(record, "status")));
+	heard = changes_text(buf_str(&c->last_words));
+	if (c->state == CONTEXT_STARTING && json_string_length(heard))
+		buf_printf(&why, ": %s", json_string_value(heard));
+	json_decref(heard);
+	die(c, text_in(record, "cause"), buf_str(&why), text_in(record, "hint"));
+}
+
 static void tap_ends(struct tap *t, json_t *record, const struct err *e)
 {
 	struct context *c = loop_owner(t, struct context, tap);
@@ -435,7 +463,7 @@ static void tap_ends(struct tap *t, json_t *record, const struct err *e)
 	if (c->restarting)
 		start_again(c);
 	else if (record)
-		die(c, text_in(record, "cause"), text_in(record, "summary"), text_in(record, "hint"));
+		ended_as(c, record);
 	else
 		die(c, "host", e->msg, NULL);
 }
@@ -509,6 +537,7 @@ static int start_driver(struct context *c, struct err *e)
 	if (rc < 0)
 		return -1;
 	c->tapped = 1;
+	buf_cut(&c->last_words, 0);
 	c->talk.lost = 0;
 	buf_cut(&c->talk.line, 0);
 	memset(c->at, 0, sizeof(c->at));
@@ -563,6 +592,7 @@ static void context_free(struct context *c)
 	while (c->waiters)
 		context_wait_cancel(c->waiters);
 	talk_fini(&c->talk);
+	buf_fini(&c->last_words);
 	store_context_fini(&c->row);
 	free(c->end.why);
 	free(c->end.hint);
@@ -674,10 +704,10 @@ int context_input(struct context *c, const char *text, size_t n, struct err *e)
 	auto_buf struct buf line = { 0 };
 	struct run *r = run_of(c);
 
-	if (!c->current || !c->current->waits || !r)
+	if (!c->current || c->current->asked <= c->current->answered || !r)
 		return err_set(e, ERR_CONFLICT, "no cell of context %s waits for input", c->row.id);
 	talk_input(&line, c->current->number, text, n);
-	c->current->waits = 0;
+	c->row.answers = ++c->current->answered;
 	c->row.said = run_say(r, line.p, line.len);
 	write_row(c);
 	return 0;
@@ -722,16 +752,17 @@ void context_end(struct context *c)
 
 json_t *context_json(const struct context *c)
 {
-	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:b, s:s, s:s, s:I, s:i, s:s}", "id", c->row.id,
-				"box", c->row.box, "language", c->row.language, "state",
-				states[c->state].name, "default", c->row.standing, "cwd",
-				*c->row.cwd ? c->row.cwd : "/home/user", "version", c->version,
-				"cells", (json_int_t)c->row.cell, "waiting", (int)c->queued, "exec",
-				c->row.run);
+	json_t *doc =
+		json_pack("{s:s, s:s, s:s, s:s, s:b, s:s, s:s, s:I, s:i, s:s}", "id", c->row.id,
+			  "box", c->row.box, "language", c->row.language, "state",
+			  states[c->state].name, "default", c->row.standing, "cwd",
+			  *c->row.cwd ? c->row.cwd : "/home/user", "version", c->version, "cells",
+			  (json_int_t)c->row.cell, "waiting", (int)c->queued, "exec", c->row.run);
 
 	json_object_set_new(doc, "created", record_when((uint64_t)c->row.created_ns));
 	json_object_set_new(doc, "cell",
-			    c->current ? json_integer((json_int_t)c->current->number) : json_null());
+			    c->current ? json_integer((json_int_t)c->current->number)
+				       : json_null());
 	if (c->state == CONTEXT_DEAD)
 		json_object_set_new(doc, "end",
 				    json_pack("{s:s, s:s?, s:s?}", "cause", c->end.cause, "message",
@@ -762,6 +793,7 @@ static void restore_cell(struct context *c)
 	x->number = c->row.cell;
 	x->began_ns = c->row.began_ns;
 	x->max_output = c->row.max_output ? c->row.max_output : CELL_OUTPUT;
+	x->answered = c->row.answers;
 	memcpy(x->from, c->row.from, sizeof(x->from));
 	c->current = x;
 	c->state = CONTEXT_BUSY;

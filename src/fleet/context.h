@@ -23,6 +23,7 @@ enum {
 	CONTEXT_KEPT = 8,           /* finished cells that can still be read ... */
 	CONTEXT_KEPT_BYTES = 1 << 20, /* ... those before the last one within this */
 	CONTEXT_READY_MS = 30000,   /* for a driver to say that it is ready */
+	CONTEXT_WORDS = 400,          /* bytes of what a driver says that does not get ready */
 	CONTEXT_GRACE_MS = 2000,    /* between the interrupt of a timeout and the end of the driver */
 };
 
@@ -48,6 +49,7 @@ struct context {
 	} end;
 	struct tap tap;
 	int tapped;
+	struct buf last_words; /* what it said on stderr before it was ready, the beginning of it */
 	int restarting; /* the old driver is ending, then there will be another */
 	const char *killing; /* why we end the driver: "timeout", ...; NULL: we do not */
 	int interrupted; /* the cell's time is over, and it was told so */

@@ -73,6 +73,7 @@ void fleet_init(struct fleet *f, struct loop *l, struct store *s, const struct f
 	*f = (struct fleet){ .loop = l, .store = s, .conf = *conf };
 	snprintf(f->boot, sizeof(f->boot), "%s", boot);
 	timer_init(&f->patience, l, waited_enough);
+	ledger_init(&f->ledger, f);
 	f->alone = 1;
 	office_init(&f->office, l, lost_keeper);
 	gate_init(&f->gate, f);
@@ -107,11 +108,11 @@ struct berth *fleet_named(const struct fleet *f, const char *team, const char *i
 	struct berth *b = fleet_find(f, id_or_name);
 
 	if (b && !strcmp(b->row.team, team))
-		return b;
+		return b->nobodys ? NULL : b;
 	if (!*id_or_name)
 		return NULL;
 	for (b = fleet_next(f, NULL); b; b = fleet_next(f, b))
-		if (!strcmp(b->row.name, id_or_name) && !strcmp(b->row.team, team))
+		if (!strcmp(b->row.name, id_or_name) && !strcmp(b->row.team, team) && !b->nobodys)
 			return b;
 	return NULL;
 }
@@ -154,6 +155,7 @@ void fleet_tell(struct fleet *f, const char *team, const char *box, const char *
 	struct store_event ev = { .at_ns = fleet_now_ns() };
 	struct err e;
 
+	ledger_settle(&f->ledger); /* what happened before is told before */
 	snprintf(ev.team, sizeof(ev.team), "%s", team);
 	snprintf(ev.box, sizeof(ev.box), "%s", box);
 	snprintf(ev.type, sizeof(ev.type), "%s", type);
@@ -192,6 +194,7 @@ static void bury_runs(struct fleet *f)
 	struct store_runs rows = { 0 };
 	struct err e;
 
+	ledger_settle(&f->ledger);
 	if (store_run_running(f->store, NULL, &rows, &e) < 0)
 		return;
 	for (unsigned i = 0; i < rows.n; i++) {
@@ -268,6 +271,7 @@ void fleet_alone(struct fleet *f, int alone)
 
 void fleet_fini(struct fleet *f)
 {
+	ledger_fini(&f->ledger);
 	timer_fini(&f->patience);
 	packages_fini_all(f);
 	while (f->making)

@@ -9,6 +9,7 @@
 #include "box/cause.h"
 #include "box/office.h"
 #include "fleet/gate.h"
+#include "fleet/ledger.h"
 #include "lang/install.h"
 #include "store/boxes.h"
 #include "store/events.h"
@@ -25,6 +26,7 @@ struct packages_conf {
 	struct install_conf install;
 	uint64_t cache_bytes; /* of all layers together; 0: no end */
 	uint64_t timeout_ms;  /* of one install */
+	const char *const *preinstall; /* "pip numpy pandas==1.5"; NULL at the end, or none */
 };
 
 struct fleet_conf {
@@ -82,6 +84,7 @@ struct fleet {
 	struct office_ask *dropping; /* a layer, to make room */
 	char dropped[STORE_HASH + 1];
 	unsigned drop_skip;
+	struct ledger ledger;
 	unsigned restoring;
 	struct timer patience; /* we serve at the latest then */
 	int ready;

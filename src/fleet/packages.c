@@ -28,8 +28,8 @@ struct install {
 	char key[STORE_HASH + 1];
 	char box[ID_LEN + 1];
 	unsigned at; /* step */
-	char trusted[300]; /* PIP_TRUSTED_HOST=... */
-	const char *env[12];
+	char trusted[300], source[512]; /* of env */
+	const char *env[12 + INSTALL_ENV];
 	struct berth_wait made;
 	struct tap tap;
 	int tapped;
@@ -282,13 +282,14 @@ static void over(struct tap *t, json_t *record, const struct err *e)
 }
 
 /* What the manager finds in its environment, besides the proxy that every box with a way out has. */
-static const char *const *install_env(struct install *in)
+static const char *const *environment(struct install *in)
 {
 	static const char *const always[] = { "HOME=/home/user",	 "LC_ALL=C.UTF-8",
 					      "PIP_NO_CACHE_DIR=1",	 "PIP_DEFAULT_TIMEOUT=10",
 					      "PIP_RETRIES=1",		 "npm_config_cache=/tmp/npm",
 					      "npm_config_update_notifier=false" };
-	const char *trusted = in->fleet->conf.packages.install.trusted[in->set.manager];
+	const struct install_conf *conf = &in->fleet->conf.packages.install;
+	const char *trusted = conf->trusted[in->set.manager];
 	unsigned n = ARRAY_LEN(always);
 
 	memcpy(in->env, always, sizeof(always));
@@ -296,7 +297,7 @@ static const char *const *install_env(struct install *in)
 		snprintf(in->trusted, sizeof(in->trusted), "PIP_TRUSTED_HOST=%s", trusted);
 		in->env[n++] = in->trusted;
 	}
-	in->env[n] = NULL;
+	install_env(in->set.manager, conf->source[in->set.manager], in->source, in->env + n);
 	return in->env;
 }
 
@@ -305,7 +306,7 @@ static void next_step(struct install *in)
 	static const struct tap_events on = { .output = output, .over = over };
 	struct berth *b = fleet_find(in->fleet, in->box);
 	struct run_want want = { .argv = in->plan.steps[in->at].argv,
-				 .env = install_env(in),
+				 .env = environment(in),
 				 .kind = STORE_RUN_EXEC,
 				 .wall_ms = (uint32_t)in->fleet->conf.packages.timeout_ms };
 	struct run *r;
@@ -363,7 +364,7 @@ static int make_box(struct install *in, const char *team, struct err *e)
 	char metadata[160];
 
 	snprintf(metadata, sizeof(metadata), "{\"%s\":\"1\",\"%s\":\"%s\"}", BERTH_EPHEMERAL,
-		 PACKAGES_INSTALL, in->key);
+		 BERTH_INSTALL, in->key);
 	want.limits.disk_bytes = DISK_BYTES;
 	want.limits.disk_files = FILES_MOST;
 	want.row.metadata = metadata;

@@ -11,8 +11,6 @@
 #include "fleet/fleet.h"
 #include "lang/install.h"
 
-#define PACKAGES_INSTALL "atoll.install" /* in the metadata of an install box: the key of its set */
-
 struct packages_failure {
 	struct install_diagnosis d;
 	char message[300];

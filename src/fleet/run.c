@@ -258,37 +258,15 @@ static json_t *make_record(struct run *r, const struct ending *end, int64_t ende
 }
 
 /* The record as the store has it: with what was asked for, which nobody else is told. */
-static char *stored_record(const struct run *r, const json_t *record)
+static json_t *stored_record(const struct run *r, const json_t *record)
 {
 	json_t *doc = record ? json_copy((json_t *)record) : json_object();
-	char *text;
 
 	if (r->request)
 		json_object_set(doc, REQUEST, r->request);
 	if (r->replay_of[0])
 		json_object_set_new(doc, "replay_of", json_string(r->replay_of));
-	text = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
-	json_decref(doc);
-	if (!text)
-		abort();
-	return text;
-}
-
-/* 0: its end was recorded before, by another front. */
-static int store_end(struct run *r, const struct ending *end, int64_t ended_ns)
-{
-	struct store_run row = { .ended_ns = ended_ns, .status = cause_status(end) };
-	auto_free char *text = stored_record(r, r->record);
-	struct err e;
-
-	memcpy(row.id, r->id, sizeof(row.id));
-	snprintf(row.cause, sizeof(row.cause), "%s", cause_name(cause_of(end)));
-	row.record = text;
-	if (r->exited)
-		row.output_bytes = r->exit.bytes[0] + r->exit.bytes[1];
-	/* On a full disk the row stays "running" until the next restart finds the exec over. Who
-	 * waits for it gets the record all the same. */
-	return store_run_end(r->berth->fleet->store, &row, &e) == 0 || e.kind != ERR_CONFLICT;
+	return doc;
 }
 
 static void tell_end(struct run *r)
@@ -309,38 +287,32 @@ static void tell_end(struct run *r)
 }
 
 /* What it has used goes with the news, for those who keep the accounts. */
-static void tell_used(struct run *r, const struct ending *end)
+static json_t *news_of(const struct run *r, const struct store_run *row)
 {
 	double cpu_s = json_number_value(json_object_get(r->record, "cpu_s"));
-	uint64_t bytes = r->exited ? r->exit.bytes[0] + r->exit.bytes[1] : 0;
 
-	fleet_tell(r->berth->fleet, r->berth->row.team, r->berth->row.id, "run.ended",
-		   json_pack("{s:s, s:s, s:i, s:I, s:I}", "run", r->id, "cause",
-			     cause_name(cause_of(end)), "status", cause_status(end), "cpu_ms",
-			     (json_int_t)(cpu_s * 1000 + 0.5), "output_bytes", (json_int_t)bytes));
+	return json_pack("{s:s, s:s, s:i, s:I, s:I}", "run", r->id, "cause", row->cause, "status",
+			 row->status, "cpu_ms", (json_int_t)(cpu_s * 1000 + 0.5), "output_bytes",
+			 (json_int_t)row->output_bytes);
 }
 
-static void count_end(struct run *r, const struct ending *end)
-{
-	struct fleet *f = r->berth->fleet;
-
-	f->figures.ended[cause_of(end)]++;
-	f->figures.output_bytes += r->exited ? r->exit.bytes[0] + r->exit.bytes[1] : 0;
-	fleet_observe(&f->figures.run, end->run_us);
-	tell_used(r, end);
-}
-
-/* Row and news in one transaction: it is one write to the log instead of two. */
 static void write_end(struct run *r, const struct ending *end, int64_t ended_ns)
 {
-	struct store *s = r->berth->fleet->store;
-	struct err e;
-	int grouped = store_begin(s, &e) == 0;
+	const struct berth *b = r->berth;
+	struct store_run row = {
+		.ended_ns = ended_ns,
+		.status = cause_status(end),
+		.output_bytes = r->exited ? r->exit.bytes[0] + r->exit.bytes[1] : 0,
+	};
 
-	if (store_end(r, end, ended_ns))
-		count_end(r, end);
-	if (grouped)
-		(void)!store_commit(s, &e);
+	memcpy(row.id, r->id, sizeof(row.id));
+	snprintf(row.box, sizeof(row.box), "%s", b->row.id);
+	snprintf(row.team, sizeof(row.team), "%s", b->row.team);
+	snprintf(row.cause, sizeof(row.cause), "%s", cause_name(cause_of(end)));
+	ledger_add(&b->fleet->ledger, &row, stored_record(r, r->record), cause_of(end), end->run_us,
+		   news_of(r, &row));
+	if (b->state != BERTH_RUNNING)
+		ledger_settle(&b->fleet->ledger); /* nobody could say it again */
 }
 
 static void conclude(struct run *r, const struct wire_counted *figures)
@@ -616,14 +588,18 @@ static struct run *new_run(struct berth *b, const char *id, uint32_t ref)
 
 static int store_begin_run(struct run *r, struct err *e)
 {
+	json_t *doc = stored_record(r, NULL);
 	auto_free char *text = json_dumps(r->command, JSON_COMPACT),
-		       *record = stored_record(r, NULL);
+		       *record = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
 	struct store_run row = { .ref = r->ref,
 				 .kind = r->kind,
 				 .started_ns = r->started_ns,
 				 .command = text,
 				 .record = record };
 
+	json_decref(doc);
+	if (!text || !record)
+		abort();
 	memcpy(row.id, r->id, sizeof(row.id));
 	memcpy(row.tag, r->tag, sizeof(row.tag));
 	snprintf(row.box, sizeof(row.box), "%s", r->berth->row.id);

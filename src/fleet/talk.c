@@ -22,12 +22,22 @@ static const struct says {
 	} fields[5];
 } table[] = {
 	{ "ready", TALK_READY, { { "language", STRING, 0 }, { "version", STRING, 1 } } },
-	{ "result", TALK_RESULT, { { "main", BOOLEAN, 0 }, { "data", OBJECT, 0 }, { "extra", OBJECT, 1 },
+	{ "result",
+	  TALK_RESULT,
+	  { { "main", BOOLEAN, 0 },
+	    { "data", OBJECT, 0 },
+	    { "extra", OBJECT, 1 },
 	    { "truncated", ARRAY, 1 } } },
 	{ "input", TALK_INPUT, { { "prompt", STRING, 0 }, { "password", BOOLEAN, 1 } } },
-	{ "error", TALK_ERROR,
-	  { { "name", STRING, 0 }, { "value", STRING, 0 }, { "frames", ARRAY, 0 }, { "text", STRING, 0 } } },
-	{ "end", TALK_END, { { "status", STRING, 0 }, { "count", NUMBER, 1 }, { "code", NUMBER, 1 } } },
+	{ "error",
+	  TALK_ERROR,
+	  { { "name", STRING, 0 },
+	    { "value", STRING, 0 },
+	    { "frames", ARRAY, 0 },
+	    { "text", STRING, 0 } } },
+	{ "end",
+	  TALK_END,
+	  { { "status", STRING, 0 }, { "count", NUMBER, 1 }, { "code", NUMBER, 1 } } },
 };
 static const char *const statuses[] = {
 	[TALK_OK] = "ok", [TALK_FAILED] = "error", [TALK_INTERRUPTED] = "interrupted"
@@ -42,8 +52,8 @@ static int wrong(struct err *e, const char *why, const char *line, size_t n)
 	for (i = 0; i < n && i < sizeof(some) - 1; i++)
 		some[i] = line[i] < 0x20 || line[i] > 0x7e ? '?' : line[i];
 	some[i] = 0;
-	return err_set(e, ERR_INVALID, "the driver said what no driver says (%s): '%s%s'", why, some,
-		       i < n ? "..." : "");
+	return err_set(e, ERR_INVALID, "the driver said what no driver says (%s): '%s%s'", why,
+		       some, i < n ? "..." : "");
 }
 
 /* A number that somebody can count on before the parser meets memory. */
@@ -165,7 +175,8 @@ int talk_take(struct talk *t, const char **bytes, size_t *n, struct talk_event *
 	if (end && take)
 		rc = read_line(from, take, out, e);
 	if (end && t->line.room > 65536)
-		buf_fini(&t->line); /* long lines are rare; nobody waits for the next with a megabyte */
+		buf_fini(
+			&t->line); /* long lines are rare; nobody waits for the next with a megabyte */
 	else if (end)
 		buf_cut(&t->line, 0);
 	return rc;

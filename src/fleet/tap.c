@@ -142,6 +142,7 @@ static void conclude(struct tap *t)
 		run_await(r, &t->wait);
 		return;
 	}
+	ledger_settle(&t->fleet->ledger);
 	if (store_run_get(t->fleet->store, t->run_id, &row, &e) < 0) {
 		tap_over(t, NULL, &e);
 		return;

@@ -63,7 +63,7 @@ static void append(struct http_conn *c, const struct iovec *iov, unsigned n, siz
 	}
 }
 
-static void account(struct http_conn *c, size_t n)
+void conn_account(struct http_conn *c, size_t n)
 {
 	c->out_total += n;
 	c->req.bytes_out += n;
@@ -74,7 +74,7 @@ void conn_put(struct http_conn *c, const struct iovec *iov, unsigned n)
 {
 	if (c->cut)
 		return;
-	account(c, iov_bytes(iov, n));
+	conn_account(c, iov_bytes(iov, n));
 	append(c, iov, n, 0);
 	conn_kick(c);
 }
@@ -89,7 +89,7 @@ void conn_send(struct http_conn *c, const struct iovec *iov, unsigned n)
 
 	if (c->cut)
 		return;
-	account(c, total);
+	conn_account(c, total);
 	if (!c->tls && conn_waiting(c) == 0) {
 		sent = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (sent < 0 && errno != EAGAIN && errno != EINTR) {
@@ -136,6 +136,7 @@ static void tell_over(struct http_conn *c)
 
 static void drop_request(struct http_conn *c)
 {
+	tube_close(c);
 	if (c->ws)
 		ws_over(c);
 	tell_over(c);
@@ -211,9 +212,10 @@ static int body_step(struct http_conn *c)
 	struct http_req *r = &c->req;
 
 	if (c->body_done) {
-		if (c->end_told || c->how == HTTP_BODY_NONE)
+		if (c->end_told || c->how == HTTP_BODY_NONE || tube_holds(c))
 			return 0;
 		c->end_told = 1;
+		tube_close(c);
 		if (r->on_body_end)
 			r->on_body_end(r);
 		return 1;
@@ -223,7 +225,7 @@ static int body_step(struct http_conn *c)
 	if (c->expect && c->reply == REPLY_NONE && evbuffer_get_length(conn_input(c)) == 0)
 		conn_send(c, &(struct iovec){ "HTTP/1.1 100 Continue\r\n\r\n", 25 }, 1);
 	c->expect = 0;
-	return parse_body(c);
+	return tube_splices(c) ? tube_in(c) : parse_body(c);
 }
 
 static int drain_step(struct http_conn *c)
@@ -258,7 +260,7 @@ static int busy_step(struct http_conn *c)
 			c->req.on_eof(&c->req);
 		return 1;
 	}
-	return body_step(c) || drain_step(c);
+	return tube_out(c) || body_step(c) || drain_step(c);
 }
 
 static int linger_step(struct http_conn *c)
@@ -294,7 +296,7 @@ static int step(struct http_conn *c)
  * for ever, in the belief that we have only forgotten to take what is there. */
 static void set_reading(struct http_conn *c)
 {
-	int want = !c->eof && evbuffer_get_length(conn_input(c)) < IN_HIGH;
+	int want = !c->eof && evbuffer_get_length(conn_input(c)) < IN_HIGH && !tube_splices(c);
 
 	if (want == c->reading)
 		return;

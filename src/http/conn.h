@@ -39,6 +39,7 @@ struct http_conn {
 	struct http_conn *next_kicked;
 	struct bufferevent *bev;
 	struct ws *ws;
+	struct tube *tube; /* the body is in a pipe; NULL: it is not */
 	int fd;
 	enum conn_state state;
 	enum conn_reply reply;
@@ -108,6 +109,7 @@ void conn_put(struct http_conn *c, const struct iovec *iov,
 	      unsigned n); /* waits for the turn's end */
 void conn_send(struct http_conn *c, const struct iovec *iov, unsigned n); /* now, if it can */
 void conn_flush(struct http_conn *c);
+void conn_account(struct http_conn *c, size_t n); /* went out by another way */
 size_t conn_waiting(const struct http_conn *c);
 struct evbuffer *conn_input(const struct http_conn *c);
 void conn_free(struct http_conn *c);
@@ -121,6 +123,15 @@ int parse_body(struct http_conn *c); /* the same */
 /* reply.c: the layer's own answers. The connection closes after them. */
 void reply_error(struct http_conn *c, int status, const char *why);
 void reply_switch(struct http_conn *c); /* 101: from here on it is not HTTP */
+
+/* tube.c */
+void tube_close(struct http_conn *c);             /* fine without one */
+int tube_splices(const struct http_conn *c);      /* the body of the request comes by tube_in() */
+int tube_in(struct http_conn *c);                 /* 1: go on */
+void tube_take(struct http_conn *c, const char *bytes, size_t n); /* the same from the parser */
+int tube_holds(const struct http_conn *c);        /* some of that is not in the pipe yet */
+int tube_out(struct http_conn *c);                /* of the reply; 1: go on */
+int tube_is_stuck(const struct http_conn *c);     /* the peer takes nothing */
 
 /* sweep.c */
 void sweep_conn(struct http_conn *c, uint64_t now);

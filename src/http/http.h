@@ -7,8 +7,8 @@
  *
  * One request at a time per connection: a pipelined one is not parsed before the reply to the one
  * in front of it is out. Everything a stranger can choose has a limit in struct http_limits.
- * A reply is one of: http_reply() once; http_stream() and any number of http_write(), http_end();
- * http_ws(). When it is over, or the peer is gone, req->on_over is called once and req is no more. */
+ * A reply is one of: http_reply() once; http_stream() and any number of http_write(), http_end(), or
+ * http_stream_pipe(); http_ws(). When it is over, or the peer is gone, req->on_over is called once and req is no more. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
@@ -65,6 +65,8 @@ struct http_req {
 	/* HTTP_BODY_STREAM: pieces as they come. Return 0; http_pause() stops the flow. */
 	void (*on_body)(struct http_req *r, const char *bytes, size_t n);
 	void (*on_body_end)(struct http_req *r);
+	/* http_body_pipe(): the pipe takes no more for now (or nobody reads from it); or it does again. */
+	void (*on_full)(struct http_req *r, int full);
 	void (*on_drain)(struct http_req *r); /* after http_write() said full: there is room again */
 	/* The peer sends no more: it has left, or has only finished asking. Nobody can tell before
 	 * something is written to it. NULL: go on; it is noticed at the next write or within minutes. */
@@ -106,6 +108,9 @@ must_check int http_query_check(struct http_req *r, const char *const *allowed, 
  * HTTP_BODY_STREAM (max: 0 no limit). Without a call the body is drained if small, else the
  * connection closes after the reply. */
 void http_want_body(struct http_req *r, enum http_body how, uint64_t max);
+/* HTTP_BODY_STREAM, but into this pipe, in place of on_body(): without passing through us where that
+ * can be. It is closed before on_body_end() is called, and when a reply is made before that. */
+void http_body_pipe(struct http_req *r, int take_fd, uint64_t max);
 void http_pause(struct http_req *r);
 void http_resume(struct http_req *r);
 /* Memory that lives as long as the request. */
@@ -120,6 +125,9 @@ void http_reply(struct http_req *r, int status, const char *type, const void *bo
 void http_stream(struct http_req *r, int status, const char *type, uint64_t length);
 /* Always takes everything. 1: more than out_high waits for the peer, stop until on_drain(). */
 int http_write(struct http_req *r, const void *bytes, size_t n);
+/* In place of http_write() and http_end(): all that was announced comes out of this pipe, and then the
+ * reply ends by itself. A pipe that ends before that cuts the connection. */
+void http_stream_pipe(struct http_req *r, int take_fd);
 size_t http_waiting(const struct http_req *r); /* bytes that the peer has not taken */
 void http_end(struct http_req *r);
 /* The stream cannot be finished truthfully: the connection is cut, so that nobody takes it for whole. */

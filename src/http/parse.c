@@ -72,6 +72,8 @@ static int saw_value(llhttp_t *p, const char *at, size_t n)
 	if (c->head_done)
 		return 0;
 	s = &c->spans[c->nspans - 1];
+	if (n == 0) /* llhttp is at the next line by now; the NUL must go into this one */
+		begin = s->value ? s->value_end : s->name_end + 1;
 	if (!s->value)
 		s->value = begin;
 	s->value_end = begin + (uint32_t)n;
@@ -113,7 +115,9 @@ static int saw_body(llhttp_t *p, const char *at, size_t n)
 		c->body_error = 413;
 		return HPE_USER;
 	}
-	if (c->how == HTTP_BODY_WHOLE)
+	if (c->tube)
+		tube_take(c, at, n);
+	else if (c->how == HTTP_BODY_WHOLE)
 		buf_add(&r->body, at, n);
 	else if (r->on_body)
 		r->on_body(r, at, n);

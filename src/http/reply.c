@@ -142,7 +142,8 @@ static void settle_body(struct http_conn *c)
 	struct http_req *r = &c->req;
 
 	if (!c->body_done &&
-	    (r->length == UINT64_MAX || r->length - c->body_got > BODY_DRAIN || c->expect))
+	    (r->length == UINT64_MAX || r->length - c->body_got > BODY_DRAIN || c->expect ||
+	     c->tube)) /* the parser has not seen all that went by */
 		r->keep_alive = 0;
 	if (r->server->draining)
 		r->keep_alive = 0;
@@ -158,6 +159,7 @@ static void begin_reply(struct http_conn *c, int status)
 
 static void done(struct http_conn *c)
 {
+	tube_close(c);
 	c->reply = REPLY_DONE;
 	c->discard = !c->body_done && c->req.keep_alive;
 	c->paused = 0;
@@ -295,7 +297,7 @@ int http_write(struct http_req *r, const void *bytes, size_t n)
 
 size_t http_waiting(const struct http_req *r)
 {
-	return conn_waiting(r->conn);
+	return conn_waiting(r->conn) + (size_t)tube_is_stuck(r->conn);
 }
 
 void http_end(struct http_req *r)

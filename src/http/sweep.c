@@ -37,7 +37,7 @@ static void sweep_busy(struct http_conn *c, uint64_t now)
 {
 	if (has_hung_up(c)) {
 		conn_cut(c, 0);
-	} else if (conn_waiting(c) > 0) {
+	} else if (conn_waiting(c) > 0 || tube_is_stuck(c)) {
 		if (send_stalled(c, now))
 			conn_cut(c, 1);
 	} else if (!c->body_done && !c->paused && (c->discard || c->how != HTTP_BODY_NONE)) {

@@ -482,6 +482,10 @@ void exec_timers(void)
 
 		if (x->deadline_ns && x->deadline_ns <= loop_now_ns)
 			deadline(x);
+		if (x->tell_ns && x->tell_ns <= loop_now_ns) {
+			x->tell_ns = 0;
+			exec_due(x);
+		}
 	}
 }
 
@@ -496,6 +500,8 @@ int exec_timeout_ms(void)
 
 		if (x->deadline_ns && x->deadline_ns < first)
 			first = x->deadline_ns;
+		if (x->tell_ns && x->tell_ns < first)
+			first = x->tell_ns;
 	}
 	if (first == ~0ull)
 		return -1;

@@ -28,6 +28,7 @@ struct exec {
 	struct view *views;
 	uint64_t born_ns;
 	uint64_t deadline_ns; /* wall time, then grace; 0: none */
+	uint64_t tell_ns;     /* STARTED goes alone then, if nothing has taken it along; 0: no more */
 	uint32_t grace_ms;
 	uint64_t turn;        /* of birth: the lowest finished one is evicted first */
 	struct wire_exit end; /* filled as it becomes known; sent when over */

@@ -108,6 +108,45 @@ static int send_bytes(int fd, uint32_t ref, uint64_t at, uint64_t left)
 	return ANSWERED;
 }
 
+static int write_all(int fd, const char *bytes, size_t n)
+{
+	while (n) {
+		long w = sys_write(fd, bytes, n);
+
+		if (w < 0)
+			return (int)w;
+		bytes += w;
+		n -= (size_t)w;
+	}
+	return 0;
+}
+
+/* The same through a pipe: pages, not bytes, unless the file is one of those (of /proc, say) that
+ * have none. A client that does not want the rest closes its end. */
+static int pipe_bytes(int fd, int pipe, uint32_t ref, uint64_t at, uint64_t left)
+{
+	long n = 1, by_hand = 0;
+
+	while (left && n > 0) {
+		size_t most = left < PIPE_PART ? left : PIPE_PART;
+
+		n = by_hand ? sys_pread(fd, scratch, most < CHUNK ? most : CHUNK, at)
+			    : sys_sendfile(pipe, fd, &(uint64_t){ at }, most);
+		if (n == -EINVAL && !by_hand) {
+			n = by_hand = 1;
+			continue;
+		}
+		if (n > 0 && by_hand && write_all(pipe, scratch, (size_t)n) < 0)
+			break;
+		at += n > 0 ? (uint64_t)n : 0;
+		left -= n > 0 ? (uint64_t)n : 0;
+	}
+	if (n < 0 && n != -EPIPE)
+		return (int)n;
+	say_head(WIRE_DATA, ref, 0);
+	return ANSWERED;
+}
+
 static int get(const struct job *j)
 {
 	struct wire_get g = *j->get; /* scratch is about to hold the file */
@@ -125,7 +164,9 @@ static int get(const struct job *j)
 		uint64_t rest = g.from < (uint64_t)st.st_size ? (uint64_t)st.st_size - g.from : 0;
 
 		say_entry(g.head.ref, &st, NULL, j->path, strlen(j->path));
-		err = send_bytes(fd, g.head.ref, g.from, rest < left ? rest : left);
+		left = rest < left ? rest : left;
+		err = j->pipe >= 0 ? pipe_bytes(fd, j->pipe, g.head.ref, g.from, left)
+				   : send_bytes(fd, g.head.ref, g.from, left);
 	}
 	sys_close(fd);
 	return err;
@@ -224,8 +265,8 @@ static const struct verb {
 	uint8_t least, most; /* parts of the tail; 0: it is not text */
 	uint16_t flags;      /* that it knows */
 } verbs[] = {
-	[WIRE_PUT] = { put, "put", 1, 1, 0 },
-	[WIRE_GET] = { get, "get", 1, 1, 0 },
+	[WIRE_PUT] = { put, "put", 1, 1, WIRE_PIPE },
+	[WIRE_GET] = { get, "get", 1, 1, WIRE_PIPE },
 	[WIRE_MKDIR] = { make_directory, "mkdir", 1, 1, 0 },
 	[WIRE_REMOVE] = { remove_path, "remove", 1, 1, WIRE_REMOVE_ONE },
 	[WIRE_MOVE] = { move, "move", 2, 2, WIRE_MOVE_NEW },
@@ -267,10 +308,19 @@ static int find_parts(struct job *j, const struct verb *v)
 	return *j->path ? 0 : -ENOENT;
 }
 
-static void serve(const struct frame *f, uint32_t len)
+/* Is the pipe there that the request speaks of, and only then? */
+static int check_pipe(const struct job *j)
+{
+	int speaks = (j->head->type == WIRE_PUT || j->head->type == WIRE_GET) &&
+		     j->head->flags & WIRE_PIPE;
+
+	return speaks == (j->pipe >= 0) ? 0 : -EINVAL;
+}
+
+static void serve(const struct frame *f, uint32_t len, int pipe)
 {
 	const struct verb *v = f->type < ARRAY_LEN(verbs) ? &verbs[f->type] : NULL;
-	struct job j = { .head = f, .path = scratch + frame_body(f->type) };
+	struct job j = { .head = f, .path = scratch + frame_body(f->type), .pipe = pipe };
 	uint32_t ref = f->ref;
 	int err;
 
@@ -283,6 +333,8 @@ static void serve(const struct frame *f, uint32_t len)
 	if (!err && f->flags & ~v->flags)
 		err = -EINVAL;
 	if (!err)
+		err = check_pipe(&j);
+	if (!err)
 		err = v->run(&j);
 	if (err < 0)
 		say_error(ref, v->name, v->most ? j.path : "", -err);
@@ -290,10 +342,27 @@ static void serve(const struct frame *f, uint32_t len)
 		say_head(WIRE_DONE, ref, 0);
 }
 
+/* A frame into scratch, and the one descriptor that may ride on it or -1. */
+static long receive(int *out_fd)
+{
+	struct {
+		struct cmsghdr head;
+		int fd;
+	} ride = { .fd = -1 };
+	struct iovec iov = { scratch, WIRE_MAX };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &ride,
+			    .msg_controllen = sizeof(ride.head) + sizeof(ride.fd) };
+	long n = sys_recvmsg(SOCK, &m, MSG_CMSG_CLOEXEC);
+
+	*out_fd = n > 0 && m.msg_controllen ? ride.fd : -1;
+	return n;
+}
+
 static _Noreturn void worker(int sock, int root)
 {
-	struct iovec iov = { scratch, WIRE_MAX };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	int fd;
 	long n;
 
 	/* Init's connections and logs are none of the user's business, so they go first. Our end may
@@ -303,16 +372,18 @@ static _Noreturn void worker(int sock, int root)
 	    sys_close_range(UPPER + 1, ~0u) < 0 || sys_setsid() < 0 || child_become(root) < 0)
 		sys_exit(70);
 	put_init();
+	sys_sigmask(1ull << (SIGPIPE - 1)); /* a pipe that nobody reads is an error like others */
 	sys_umask(0); /* modes are what the client says */
 	if (sys_chdir(HOME) < 0)
 		sys_chdir("/");
 	for (;;) {
-		n = sys_recvmsg(SOCK, &m, 0);
+		n = receive(&fd);
 		if (n == -EINTR)
 			continue;
 		if (n <= 0 || frame_check(scratch, (uint32_t)n) < 0)
 			break;
-		serve((const struct frame *)(void *)scratch, (uint32_t)n);
+		serve((const struct frame *)(void *)scratch, (uint32_t)n, fd);
+		sys_close(fd);
 	}
 	put_close();
 	sys_exit(0);

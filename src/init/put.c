@@ -1,7 +1,9 @@
 /* put.c - files that arrive: PUT and its DATA; see worker.h.
  * A file gets its name when all of it is there. A PUT that fails is answered at once; what still
- * comes of its DATA is swallowed. */
+ * comes of its DATA is swallowed. Where the bytes come through a pipe its end is not the file's:
+ * that is the empty DATA, which a client that gave up does not send. */
 #include "init/conn.h"
+#include "init/scratch.h"
 #include "init/sys.h"
 #include "init/text.h"
 #include "init/worker.h"
@@ -49,6 +51,42 @@ static int is_expected(const char *name)
 	       mtime_ns(&st) == up.if_mtime_ns && (uint64_t)st.st_size == up.if_size;
 }
 
+static long put_write(const char *bytes, uint32_t n)
+{
+	while (n) {
+		long w = sys_write(up.file, bytes, n);
+
+		if (w < 0)
+			return w;
+		bytes += w;
+		n -= (uint32_t)w;
+	}
+	return 0;
+}
+
+/* Closed before it is said: a program that is open for writing cannot be run. */
+static void put_over(long err)
+{
+	put_close();
+	if (err < 0)
+		say_error(up.ref, "put", up.name, (int)-err);
+	else
+		say_head(WIRE_DONE, up.ref, 0);
+}
+
+/* We copy, and nobody else: so the pages are the box's, and count against its memory. */
+static void put_from(int pipe)
+{
+	long n = 1, err = 0;
+
+	while (n > 0 && !err) {
+		n = sys_read(pipe, scratch, WIRE_MAX);
+		err = n > 0 ? put_write(scratch, (uint32_t)n) : n;
+	}
+	if (err < 0)
+		put_over(err);
+}
+
 int put(const struct job *j)
 {
 	if (j->put->flags & ~(WIRE_PUT_NEW | WIRE_PUT_IF) ||
@@ -76,20 +114,9 @@ int put(const struct job *j)
 		put_close();
 		return err;
 	}
+	if (j->pipe >= 0)
+		put_from(j->pipe);
 	return ANSWERED;
-}
-
-static long put_write(const char *bytes, uint32_t n)
-{
-	while (n) {
-		long w = sys_write(up.file, bytes, n);
-
-		if (w < 0)
-			return w;
-		bytes += w;
-		n -= (uint32_t)w;
-	}
-	return 0;
 }
 
 /* Only in place of the file that was meant. Two clients may get here at the same time, so looking
@@ -126,12 +153,7 @@ int put_data(const struct job *j)
 	if (up.file < 0 || j->head->ref != up.ref)
 		return ANSWERED; /* of a PUT that has failed */
 	err = j->tail_len ? put_write(j->path, j->tail_len) : put_finish();
-	/* Closed before it is said: a program that is open for writing cannot be run. */
 	if (err < 0 || !j->tail_len)
-		put_close();
-	if (err < 0)
-		say_error(up.ref, "put", up.name, (int)-err);
-	else if (!j->tail_len)
-		say_head(WIRE_DONE, up.ref, 0);
+		put_over(err);
 	return ANSWERED;
 }

@@ -141,6 +141,11 @@ static inline long sys_close_range(unsigned first, unsigned last)
 	return SYS(close_range, first, last, 0);
 }
 
+static inline long sys_sendfile(int to, int from, uint64_t *at, size_t n)
+{
+	return SYS(sendfile, to, from, at, n);
+}
+
 static inline long sys_fcntl(int fd, int command, long arg)
 {
 	return SYS(fcntl, fd, command, arg);

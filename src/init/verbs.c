@@ -150,14 +150,6 @@ static struct exec *new_exec(const struct request *r)
 	return x;
 }
 
-static void answer_started(const struct request *r, const struct exec *x)
-{
-	struct wire_started s = { .head = conn_head(WIRE_STARTED, x->ref), .pid = x->group };
-
-	if (r->head->flags & WIRE_START_TOLD && !x->over)
-		conn_answer(r->conn, &s, sizeof(s), -1);
-}
-
 static int start(const struct request *r)
 {
 	int err, in_memfd = !!(r->head->flags & WIRE_START_MEMFD);
@@ -178,8 +170,9 @@ static int start(const struct request *r)
 		exec_fail(x, "arguments", -err);
 	} else {
 		exec_run(x, r->start, &a);
+		if (r->head->flags & WIRE_START_TOLD && !x->over)
+			view_will_tell(x, view_find(x, r->conn));
 		exec_due(x);
-		answer_started(r, x);
 	}
 	args_fini(&a);
 	return 0;

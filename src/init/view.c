@@ -1,16 +1,17 @@
 /* view.c - see view.h.
  *
- * Order within one view: ROOM, then OUTPUT up to the credit, then EXIT. EXIT waits until every
+ * Order within one view: STARTED, ROOM, then OUTPUT up to the credit, then EXIT. EXIT waits until every
  * byte of the streams attached has been sent, so a client that gives no more credit gets no EXIT:
  * it decides when it has seen enough. When EXIT is sent the view is gone.
  * Bytes of the channel wait until nothing of the other two is owed: they never overtake. */
 #include "init/view.h"
 #include "init/conn.h"
 #include "init/exec.h"
+#include "init/loop.h"
 #include "init/scratch.h"
 #include "init/sys.h"
 
-enum { FRAMES_A_TURN = 4, CHANNEL = 2 };
+enum { FRAMES_A_TURN = 4, CHANNEL = 2, TELL_NS = 1000000 };
 
 static LAZY struct view views[VIEW_MAX];
 
@@ -112,6 +113,23 @@ static int owes_other(const struct exec *x, const struct view *v)
 	return 0;
 }
 
+void view_will_tell(struct exec *x, struct view *v)
+{
+	v->untold = 1;
+	x->tell_ns = loop_now_ns + TELL_NS;
+}
+
+static int tell(struct exec *x, struct view *v)
+{
+	struct wire_started s = { .head = conn_head(WIRE_STARTED, x->ref), .pid = x->group };
+
+	if (!conn_send(v->conn, &s, sizeof(s), NULL, 0, -1))
+		return 0;
+	v->untold = 0;
+	x->tell_ns = 0;
+	return 1;
+}
+
 void view_offer(struct exec *x, int stream, const char *bytes, size_t n)
 {
 	uint64_t tip = x->out[stream].log.tip;
@@ -121,7 +139,7 @@ void view_offer(struct exec *x, int stream, const char *bytes, size_t n)
 		return;
 	if (v->next || !(v->streams >> stream & 1) || v->cursor[stream] != tip ||
 	    v->until[stream] < tip + n || !conn_idle(v->conn) ||
-	    (stream == CHANNEL && owes_other(x, v)) ||
+	    (stream == CHANNEL && owes_other(x, v)) || (v->untold && !tell(x, v)) ||
 	    !send_output(x, v, stream, bytes, n))
 		exec_due(x);
 }
@@ -176,12 +194,20 @@ static int is_sated(const struct exec *x, const struct view *v)
 	return 1;
 }
 
+/* Is there more to say, or no time left to wait for it? An EXIT alone says that it had started. */
+static int is_time_to_tell(const struct exec *x, const struct view *v)
+{
+	return !is_sated(x, v) || (!x->over && (!x->tell_ns || v->room_told[0] != x->in.room ||
+					      v->room_told[1] != x->channel_in.room));
+}
+
 /* 1: stopped for fairness, not because the socket or the credit said so. */
 static int pump_one(struct exec *x, struct view *v)
 {
 	int i;
 
-	if (!conn_idle(v->conn) || !pump_room(x, v))
+	if (!conn_idle(v->conn) || (v->untold && is_time_to_tell(x, v) && !tell(x, v)) ||
+	    !pump_room(x, v))
 		return 0;
 	for (i = 0; i < WIRE_STREAMS; i++) {
 		if (i == CHANNEL && owes_other(x, v))

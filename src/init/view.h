@@ -18,6 +18,7 @@ struct view {
 	uint64_t room_told[2];        /* last ROOM sent: for stdin, for the channel */
 	uint8_t streams;              /* bits: which of them it wants; none: only the EXIT */
 	uint8_t hold;                 /* no EXIT yet: a READ for another stream follows */
+	uint8_t untold;               /* it is owed a STARTED */
 };
 
 struct view *view_find(struct exec *x, const struct conn *c);
@@ -30,5 +31,8 @@ void view_conn_due(const struct conn *c);    /* its socket takes frames again */
 uint64_t view_slowest(const struct exec *x, int stream);
 /* Bytes that are about to enter the log at its tip: straight to the one reader who waits there. */
 void view_offer(struct exec *x, int stream, const char *bytes, size_t n);
+/* STARTED, together with the first other frame or in a moment. For a program that has ended by then and
+ * said nothing, EXIT is enough: its client is woken once. */
+void view_will_tell(struct exec *x, struct view *v);
 /* Sends what is owed and allowed. 1: there is more, but others should have a turn. */
 int view_pump(struct exec *x);

@@ -11,6 +11,7 @@
 
 enum { SOCK = 3, UPPER = 4 }; /* all the worker has, besides /dev/null three times */
 enum { CHUNK = 49152 };       /* bytes per DATA frame */
+enum { PIPE_PART = 1 << 20 }; /* bytes that are put into a pipe at once: as many as one may hold */
 enum { ANSWERED = 1 };        /* from a handler: there is nothing left to say */
 enum { PARTS = 3 };
 
@@ -28,6 +29,7 @@ struct job {
 	char *path;        /* the tail, with its NUL */
 	char *part[PARTS]; /* the tail cut at its NULs; "" where there is none */
 	uint32_t tail_len;
+	int pipe; /* WIRE_PIPE: for the bytes; else -1 */
 };
 
 /* Requests: 0: say DONE; ANSWERED; or -errno: say ERROR. */

@@ -199,7 +199,7 @@ static int start_seed(const struct kbox *b, const struct seed_kind *kind, struct
 {
 	struct wire_seed told = { .head = sock_head(WIRE_SEED, 0) };
 	char words[160];
-	int n = snprintf(words, sizeof(words), "%s%c%s", kind->program, 0, kind->script);
+	int n = snprintf(words, sizeof(words), "%s%c-r%c%s%cseed", kind->program, 0, 0, kind->script, 0);
 
 	snprintf(told.program, sizeof(told.program), "%s", kind->program);
 	return sock_send(b->init, &told, sizeof(told), words, (size_t)n + 1, NULL, 0, e);

@@ -93,10 +93,29 @@ static int enter_cell(int dir, uint32_t uid, struct err *e)
 		return err_sys(e, "become nobody");
 	/* After the ids have changed: the kernel clears it with them. */
 	if (geteuid() != uid || getegid() != uid || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-	    setrlimit(RLIMIT_NOFILE, &files) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
+	    setrlimit(RLIMIT_NOFILE, &files) < 0 || setrlimit(RLIMIT_CORE, &none) < 0 ||
+	    /* Nobody of this id outlives it: the sealer reads what no one can change any more. */
+	    setrlimit(RLIMIT_NPROC, &none) < 0)
 		return err_sys(e, "give up what is not needed");
 	alarm(WRITER_S);
 	return 0;
+}
+
+/* The three that it needs, at these numbers. Not the layers' folder, and not the socket on which the
+ * answer goes: what this process says is believed by nobody but the sealer. */
+enum { WRITER_DIR = 3, WRITER_CONN, WRITER_TELL };
+
+static int only_these(int dir, int conn, int tell, struct err *e)
+{
+	const int from[] = { dir, conn, tell };
+	int high[ARRAY_LEN(from)];
+
+	for (unsigned i = 0; i < ARRAY_LEN(from); i++)
+		high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 64);
+	for (unsigned i = 0; i < ARRAY_LEN(from); i++)
+		if (high[i] < 0 || dup3(high[i], WRITER_DIR + (int)i, O_CLOEXEC) < 0)
+			return err_sys(e, "descriptors of the writer");
+	return close_range(WRITER_TELL + 1, ~0U, 0) < 0 ? err_sys(e, "close the rest") : 0;
 }
 
 static _Noreturn void writer(const struct stock_order *o, int dir, int conn, int tell)
@@ -105,15 +124,17 @@ static _Noreturn void writer(const struct stock_order *o, int dir, int conn, int
 	struct err e = { 0 };
 
 	signal(SIGALRM, SIG_DFL);
-	if (enter_cell(dir, o->uid, &e) == 0) {
+	if (only_these(dir, conn, tell, &e) < 0)
+		_exit(1);
+	if (enter_cell(WRITER_DIR, o->uid, &e) == 0) {
 		/* By the new root: the descriptor that came along is of a mount that is no more. */
 		t.root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (t.root < 0)
 			err_sys(&e, "open the new layer");
-		else if (fetch_tree(conn, o->path, o->place, &t, &e) == 0)
+		else if (fetch_tree(WRITER_CONN, o->path, o->place, &t, &e) == 0)
 			e.kind = ERR_NONE;
 	}
-	_exit(write(tell, &e, sizeof(e)) != (ssize_t)sizeof(e));
+	_exit(write(WRITER_TELL, &e, sizeof(e)) != (ssize_t)sizeof(e));
 }
 
 static int run_writer(const struct stock_order *o, int dir, int conn, struct err *e)

@@ -14,7 +14,10 @@ struct recipe {
 	const char *from, *place;
 	const char *registry[16];   /* with a registry */
 	const char *mirror[16];     /* with a mirror on a volume; empty: there is no such thing */
-	const char *after[12];      /* a second step */
+	const char *before[8];      /* a step before it */
+	const char *after[12];      /* one behind it */
+	const char *env[INSTALL_ENV];     /* of the manager */
+	const char *box_env[INSTALL_ENV]; /* of programs in a box with the layer */
 };
 
 /* A mirror of npm is a folder laid out as a registry answers: a file per package, the tarballs beside
@@ -33,9 +36,13 @@ static const char npm_mirror[] =
 	"c.on('exit',(x)=>process.exit(x===null?1:x))});";
 
 #define NPM "install", "--prefix=" INSTALL_HOME, "--no-audit", "--no-fund", "--no-update-notifier", \
-	    "--no-save", "--replace-registry-host=always", "--fetch-retries=1", "--loglevel=http"
+	    "--no-save", "--replace-registry-host=always", "--fetch-retries=1",                    \
+	    "--fetch-retry-mintimeout=500", "--loglevel=http"
 #define PIP "/usr/bin/python3", "-m", "pip", "install", "--root=" INSTALL_HOME, "--ignore-installed", \
 	    "--no-input", "--no-compile", "--disable-pip-version-check", "--no-warn-script-location"
+
+/* A module's own sums are checked; who vouches for them is another host, which installs do not ask. */
+#define GO_MODULES "/home/user/modules"
 
 static const struct recipe recipes[PM_COUNT] = {
 	[PM_PIP] = {
@@ -62,7 +69,43 @@ static const struct recipe recipes[PM_COUNT] = {
 			    "--install-dir=" INSTALL_HOME "/var/lib/gems/%r",
 			    "--bindir=" INSTALL_HOME "/usr/local/bin", "*" },
 	},
+	/* What was downloaded is laid out as a proxy answers: boxes have it for theirs. */
+	[PM_GO] = {
+		.program = "/usr/bin/go", .from = GO_MODULES "/cache/download",
+		.place = "opt/packages/go",
+		.before = { "/usr/bin/go", "mod", "init", "atoll.invalid/set" },
+		.registry = { "/usr/bin/go", "get", "--", "*" },
+		.mirror = { "/usr/bin/go", "get", "--", "*" },
+		.env = { "GOMODCACHE=" GO_MODULES, "GOFLAGS=-modcacherw", "GOPROXY=%s", "GOSUMDB=off",
+			 "GOTOOLCHAIN=local" },
+		.box_env = { "GOPROXY=file:///opt/packages/go", "GOFLAGS=-mod=mod", "GOSUMDB=off",
+			     "GOTOOLCHAIN=local" },
+	},
 };
+
+void install_env(enum package_manager m, const char *source, char text[512],
+		 const char *out[INSTALL_ENV + 1])
+{
+	const char *const *env = recipes[m].env;
+	unsigned n = 0;
+
+	for (; n < INSTALL_ENV && env[n]; n++) {
+		const char *at = strstr(env[n], "%s");
+
+		out[n] = env[n];
+		if (!at)
+			continue;
+		snprintf(text, 512, "%.*s%s", (int)(at - env[n]), env[n],
+			 source ? source : "file://" INSTALL_MIRROR "/go");
+		out[n] = text;
+	}
+	out[n] = NULL;
+}
+
+const char *const *install_box_env(enum package_manager m)
+{
+	return recipes[m].box_env;
+}
 
 /* %s: the source; %r: the runtime up to its first space. */
 static const char *fill(struct install_plan *out, unsigned *ntexts, const char *word,
@@ -120,6 +163,8 @@ int install_plan(const struct packages *p, const struct install_conf *conf,
 		return err_set(e, ERR_DENIED,
 			       "no source for %s packages is configured: packages.%s or "
 			       "packages.mirror", name, name);
+	if (r->before[0])
+		add_step(out, &ntexts, r->before, ARRAY_LEN(r->before), p, "", runtime);
 	add_step(out, &ntexts, mirrored ? r->mirror : r->registry, ARRAY_LEN(r->mirror), p,
 		 source ? source : "", runtime);
 	if (r->after[0])

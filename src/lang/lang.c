@@ -11,7 +11,13 @@
 #include <strings.h>
 #include <unistd.h>
 
-enum { MOST_LANGS = 64, TEXT_LOOKED_AT = 64 * 1024 };
+enum {
+	MOST_LANGS = 64,
+	TEXT_LOOKED_AT = 64 * 1024,
+	LINE_BYTES = 512,
+	LINES_MAX = 4000,
+	NAME_BYTES = 120
+};
 #define HEAP "{heap}"
 
 /* ---- the rows ---- */
@@ -25,8 +31,8 @@ static void read_rows(void)
 	struct err e;
 
 	for (const struct runtime_image *i = runtime_images; i < runtime_images_end; i++) {
-		if (nrows == MOST_LANGS ||
-		    runtime_read(&rows[nrows], i->name, i->text, (size_t)(i->end - i->text), &e) < 0)
+		if (nrows == MOST_LANGS || runtime_read(&rows[nrows], i->name, i->text,
+							(size_t)(i->end - i->text), &e) < 0)
 			abort();
 		nrows++;
 	}
@@ -180,8 +186,8 @@ void lang_version_in(const char *said, size_t len, char out[LANG_VERSION + 1])
 		size_t n = isdigit((unsigned char)*at) ? number_length(at, end, &dots) : 0;
 
 		if (n && (dots || !out[0]))
-			snprintf(out, LANG_VERSION + 1, "%.*s", (int)(n < LANG_VERSION ? n : LANG_VERSION),
-				 at);
+			snprintf(out, LANG_VERSION + 1, "%.*s",
+				 (int)(n < LANG_VERSION ? n : LANG_VERSION), at);
 		if (n && dots)
 			return;
 		at += n ? n - 1 : 0;
@@ -276,8 +282,7 @@ static unsigned put_words(struct buf *out, const char *const *row, const struct 
 	return n;
 }
 
-const char **lang_words(const char *const *row, const struct lang_job *job,
-			const char *const *args)
+const char **lang_words(const char *const *row, const struct lang_job *job, const char *const *args)
 {
 	auto_buf struct buf text = { 0 };
 	unsigned n = put_words(&text, row, job);
@@ -297,76 +302,91 @@ const char **lang_words(const char *const *row, const struct lang_job *job,
 
 /* ---- names that are in the text ---- */
 
-/* The last group of the last match in text (the first, with first set); its length, 0: no match. */
-static size_t find_name(const char *pattern, const char *text, int first, const char **out)
+/* Patterns see a line at a time, cut: what they cost grows with the length of a text, in the worst
+ * case with its square, and this text is a stranger's. */
+struct line {
+	char text[LINE_BYTES + 1];
+	const char *next;
+};
+
+/* 0: there is no further one. */
+static int next_line(struct line *l, const char *end)
+{
+	const char *stop;
+	size_t n;
+
+	if (l->next >= end)
+		return 0;
+	stop = memchr(l->next, '\n', (size_t)(end - l->next));
+	stop = stop ? stop : end;
+	n = (size_t)(stop - l->next) < LINE_BYTES ? (size_t)(stop - l->next) : LINE_BYTES;
+	memcpy(l->text, l->next, n);
+	l->text[n] = 0;
+	l->next = stop + 1;
+	return 1;
+}
+
+/* The last group of the pattern, where it matches; 0: it does not. */
+static int name_in(const regex_t *re, const char *line, char out[LANG_UNIT])
 {
 	regmatch_t m[10];
-	size_t len = 0;
-	regex_t re;
-	int flags = 0;
+	size_t g = re->re_nsub;
+	int n;
 
-	if (!pattern || regcomp(&re, pattern, REG_EXTENDED | REG_NEWLINE) != 0)
+	if (g >= ARRAY_LEN(m) || regexec(re, line, ARRAY_LEN(m), m, 0) != 0 || m[g].rm_so < 0)
 		return 0;
-	while (re.re_nsub < ARRAY_LEN(m) && regexec(&re, text, ARRAY_LEN(m), m, flags) == 0) {
-		*out = text + m[re.re_nsub].rm_so;
-		len = (size_t)(m[re.re_nsub].rm_eo - m[re.re_nsub].rm_so);
-		text += m[0].rm_eo ? m[0].rm_eo : 1;
-		flags = text[-1] == '\n' ? 0 : REG_NOTBOL;
-		if (first || !*text)
-			break;
+	n = m[g].rm_eo - m[g].rm_so;
+	snprintf(out, LANG_UNIT, "%.*s", n < NAME_BYTES ? n : NAME_BYTES, line + m[g].rm_so);
+	return 1;
+}
+
+/* The first name, or the last one up to the line where `until` matches; 0: there is none. */
+static int find_name(const char *pattern, const char *until, const char *text, size_t len,
+		     char out[LANG_UNIT])
+{
+	const char *end = text + (len < TEXT_LOOKED_AT ? len : TEXT_LOOKED_AT);
+	struct line line = { .next = text };
+	regex_t re, stop;
+	int found = 0, done = 0, left = LINES_MAX;
+
+	if (!pattern || regcomp(&re, pattern, REG_EXTENDED) != 0)
+		return 0;
+	if (until && regcomp(&stop, until, REG_EXTENDED | REG_NOSUB) != 0)
+		until = NULL;
+	while (!done && left && next_line(&line, end)) {
+		if (!line.text[0])
+			continue;
+		left--;
+		found |= name_in(&re, line.text, out);
+		done = until ? regexec(&stop, line.text, 0, NULL, 0) == 0 : found;
 	}
+	if (until)
+		regfree(&stop);
 	regfree(&re);
-	return len;
-}
-
-/* A bounded copy with an end. The caller frees it. */
-static char *some_of(const char *text, size_t len)
-{
-	char *copy = strndup(text, len < TEXT_LOOKED_AT ? len : TEXT_LOOKED_AT);
-
-	if (!copy)
-		abort();
-	return copy;
-}
-
-static void cut_at_begin(const struct lang_unit *u, char *text)
-{
-	regmatch_t m;
-	regex_t re;
-
-	if (!u->begin || regcomp(&re, u->begin, REG_EXTENDED | REG_NEWLINE) != 0)
-		return;
-	if (regexec(&re, text, 1, &m, 0) == 0)
-		text[m.rm_so] = 0;
-	regfree(&re);
+	return found;
 }
 
 void lang_unit_of(const struct lang *l, const char *file_name, const char *text, size_t len,
 		  char out[LANG_UNIT])
 {
-	auto_free char *copy = some_of(text, len);
-	const char *slash = strrchr(file_name, '/'), *base = slash ? slash + 1 : file_name, *name = base,
-		   *outer = "", *dot = ending_of(base);
-	size_t n, nouter = find_name(l->unit.outer, copy, 1, &outer);
+	const struct lang_unit *u = &l->unit;
+	const char *slash = strrchr(file_name, '/'), *base = slash ? slash + 1 : file_name,
+		   *dot = ending_of(base);
+	char outer[LANG_UNIT], name[LANG_UNIT];
+	int inside = find_name(u->outer, NULL, text, len, outer);
 
-	cut_at_begin(&l->unit, copy);
-	n = find_name(l->unit.name, copy, 0, &name);
-	if (!n) {
-		name = base;
-		n = dot ? (size_t)(dot - base) : strlen(base);
-	}
-	snprintf(out, LANG_UNIT, "%.*s%s%.*s", nouter < 120 ? (int)nouter : 120, outer,
-		 nouter ? "." : "", n < 120 ? (int)n : 120, name);
+	if (!find_name(u->name, u->begin, text, len, name))
+		snprintf(name, sizeof(name), "%.*s", dot ? (int)(dot - base) : NAME_BYTES, base);
+	snprintf(out, LANG_UNIT, "%.*s%s%.*s", NAME_BYTES, inside ? outer : "", inside ? "." : "",
+		 NAME_BYTES, name);
 }
 
 void lang_file_of(const struct lang *l, const char *text, size_t len, char out[LANG_UNIT])
 {
-	auto_free char *copy = some_of(text, len);
-	const char *name = "";
-	size_t n = find_name(l->unit.forced, copy, 1, &name);
+	char name[LANG_UNIT];
 
-	if (n && n < 120)
-		snprintf(out, LANG_UNIT, "%.*s%s", (int)n, name, l->endings[0]);
+	if (find_name(l->unit.forced, NULL, text, len, name))
+		snprintf(out, LANG_UNIT, "%.*s%s", NAME_BYTES, name, l->endings[0]);
 	else
 		snprintf(out, LANG_UNIT, "%s", l->file);
 }

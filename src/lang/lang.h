@@ -31,19 +31,21 @@ struct lang_pattern {
 	uint32_t at_file, at_line, at_last; /* at_last 1: the last one of these */
 };
 
-/* Where the name of a program is written in its text, and not in its file's name. */
+/* Where the name of a program is written in its text, and not in its file's name: in the last group
+ * of a pattern over one line. */
 struct lang_unit {
-	const char *outer;  /* stands in front of the name, with a dot: a package */
-	const char *name;   /* one group; the last one in front of begin */
-	const char *begin;  /* where the program begins */
-	const char *forced; /* one group: the file must have this name */
+	const char *outer; /* stands in front of the name, with a dot: a package */
+	const char *name;  /* the last one, up to where the program begins */
+	const char *begin;
+	const char *forced; /* the file must have this name */
 };
 
 struct lang_packages {
 	const char *manager;
 	const char *const *install;   /* {packages} are its arguments */
 	const char *const *manifests; /* names of files that list packages */
-	const struct lang_pair *names; /* what is imported -> what is installed, where they differ */
+	const struct lang_pair
+		*names; /* what is imported -> what is installed, where they differ */
 };
 
 struct lang_limits { /* 0: what any box has */
@@ -59,10 +61,10 @@ struct lang {
 	const char *name, *title;
 	/* All arrays of texts end with a NULL and are never NULL. */
 	const char *const *aliases, *const *endings, *const *interpreters;
-	const char *const *apt;  /* what brings it on Debian; empty: see how */
-	const char *how;         /* to get it where no package brings it */
-	const char *minimum;     /* the first version that was tried with this row, or NULL */
-	const char *file;        /* what to call a program that came without a name */
+	const char *const *apt;     /* what brings it on Debian; empty: see how */
+	const char *how;            /* to get it where no package brings it */
+	const char *minimum;        /* the first version that was tried with this row, or NULL */
+	const char *file;           /* what to call a program that came without a name */
 	const char *const *version; /* the command; the first number in its output is the version */
 	/* Words may have {source}, {stem}, {dir}, {program}, {unit} and {heap} in them; a word
 	 * {sources} becomes all of them. No compile: run reads the source. */
@@ -76,7 +78,7 @@ struct lang {
 	struct lang_times times;
 	struct lang_packages packages;
 	const struct lang_pattern *errors, *faults;
-	const char *seed;                 /* a warm interpreter that suits, or NULL */
+	const char *seed;                  /* a warm interpreter that suits, or NULL */
 	const struct lang_list *seed_when; /* a better one, for programs that import one of these */
 	const char *hello, *selftest;
 
@@ -115,9 +117,9 @@ const char *const *lang_compiler(const struct lang *l, const char *wanted);
 /* What a command is about. Paths are those of the box. */
 struct lang_job {
 	const char *source, *program;
-	const char *const *sources; /* all of the project, NULL-terminated; NULL: source alone */
-	const char *unit;           /* from lang_unit_of(), or NULL */
-	uint64_t memory;            /* of the box; 0: words with {heap} are left out */
+	const char *const *sources;  /* all of the project, NULL-terminated; NULL: source alone */
+	const char *unit;            /* from lang_unit_of(), or NULL */
+	uint64_t memory;             /* of the box; 0: words with {heap} are left out */
 	const char *const *packages; /* or NULL */
 };
 /* The row's words with everything filled in and args (may be NULL) behind; one allocation, to be

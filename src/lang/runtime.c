@@ -13,7 +13,7 @@ struct runtime_store {
 	struct chunk {
 		struct chunk *next;
 		max_align_t bytes[];
-	} *chunks;
+	} * chunks;
 };
 
 static void *room(struct runtime_store *s, size_t n, size_t size)
@@ -55,7 +55,10 @@ struct shape {
 	size_t size;
 };
 
-#define SHAPE(rows, type) { (rows), ARRAY_LEN(rows), sizeof(type) }
+#define SHAPE(rows, type)                                                                          \
+	{                                                                                          \
+		(rows), ARRAY_LEN(rows), sizeof(type)                                              \
+	}
 #define AT(type, field) offsetof(struct type, field)
 
 static const struct key extra_keys[] = {
@@ -173,8 +176,8 @@ static int read_text(struct reader *r, const struct toml_node *n, const char **o
 /* "{unti}" is a typing error; "${x}" and "{}" belong to whoever reads the word. */
 static int check_places(struct reader *r, const struct toml_node *n)
 {
-	static const char *const places[] = { "source", "stem", "dir", "program", "unit",
-					      "heap", "sources", "packages" };
+	static const char *const places[] = { "source", "stem", "dir",     "program",
+					      "unit",   "heap", "sources", "packages" };
 	const char *at = n->text;
 
 	while ((at = strchr(at, '{')) != NULL) {
@@ -325,9 +328,11 @@ static void fill(struct lang *l)
 {
 	static const char *const none[] = { NULL };
 	static const struct lang_times usual = { 30000, 60000, 30000 };
-	const char *const **texts[] = { &l->aliases, &l->endings, &l->interpreters, &l->apt,
-					&l->version, &l->compile, &l->run, &l->test,
-					&l->packages.install, &l->packages.manifests };
+	const char *const **texts[] = {
+		&l->aliases,          &l->endings,           &l->interpreters, &l->apt,
+		&l->version,          &l->compile,           &l->run,          &l->test,
+		&l->packages.install, &l->packages.manifests
+	};
 	const struct lang_pair **pairs[] = { &l->env, &l->support, &l->packages.names };
 	static const struct lang_pair no_pair[1];
 	static const struct lang_list no_list[1];

@@ -255,6 +255,7 @@ int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
 
 	(void)main;
 	*(void **)&real = dlsym(RTLD_NEXT, "__libc_start_main");
+	unsetenv("LD_PRELOAD"); /* what a library runs while it is imported is no zygote */
 	find_names();
 	return real(seed_main, argc, argv, init, fini, rtld_fini, stack_end);
 }

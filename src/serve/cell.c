@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 const struct cell_row cell_rows[] = {
-	{ "read write readv writev pread64 pwrite64 preadv pwritev close lseek", "bytes" },
+	{ "read write readv writev pread64 pwrite64 preadv pwritev close lseek "
+	  "splice",
+	  "bytes; splice: files of a box, between a pipe and a connection" },
 	{ "accept4 recvmsg sendmsg recvfrom sendto shutdown getsockopt setsockopt getsockname "
 	  "getpeername",
 	  "connections that others opened; not socket, connect, bind, listen" },

@@ -3,6 +3,7 @@
 #include "serve/config.h"
 #include "base/own.h"
 #include "egress/rule.h"
+#include "fleet/prepare.h"
 #include "serve/addr.h"
 
 #include <ctype.h>
@@ -102,6 +103,16 @@ static int check_issuer(const char *text, struct err *e)
 {
 	if (strncmp(text, "https://", 8) != 0 && strncmp(text, "http://", 7) != 0)
 		return err_set(e, ERR_INVALID, "'%.40s' is no URL; write it like https://id.example.org", text);
+	return 0;
+}
+
+static int check_set(const char *text, struct err *e)
+{
+	struct packages p;
+
+	if (prepare_parse(text, &p, e) < 0)
+		return -1;
+	packages_fini(&p);
 	return 0;
 }
 
@@ -252,6 +263,9 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_PACKAGES_TIMEOUT] = { "packages.timeout", CONFIG_TIME, "30s", "ATOLL_PACKAGES_TIMEOUT",
 		.lowest = 1000, .highest = 3600000, .reload = 1,
 		.help = "the longest that a package manager may take" },
+	[CONFIG_PACKAGES_PREINSTALL] = { "packages.preinstall", CONFIG_LIST, NULL, "ATOLL_PACKAGES_PREINSTALL",
+		.check = check_set, .reload = 1,
+		.help = "sets that are installed when the daemon starts: pip numpy pandas==1.5" },
 
 	[CONFIG_QUOTA_BOXES] = { "quota.boxes", CONFIG_COUNT, "none", "ATOLL_QUOTA_BOXES",
 		.highest = 1000000, .reload = 1,

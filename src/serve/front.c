@@ -19,6 +19,7 @@
 #include "base/own.h"
 #include "egress/rule.h"
 #include "fleet/batch.h"
+#include "fleet/prepare.h"
 #include "http/tls.h"
 #include "serve/cell.h"
 #include "serve/sluice.h"
@@ -33,6 +34,7 @@
 #include <sys/stat.h>
 
 struct front {
+	struct prepare prepare;
 	const struct front_start *start;
 	struct loop loop;
 	struct api api;
@@ -150,6 +152,7 @@ static void all_restored(struct fleet *f)
 			return;
 		}
 	batches_alone(x->api.batches);
+	prepare_begin(&x->prepare, f);
 	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
 	post_send(&x->warden, &done, sizeof(done), NULL, 0, -1);
 }
@@ -160,7 +163,8 @@ static const char *host_runtime(enum package_manager m, char out[64])
 {
 	static const char *const programs[PM_COUNT] = { [PM_PIP] = "/usr/bin/python3",
 							[PM_NPM] = "/usr/bin/node",
-							[PM_GEM] = "/usr/bin/ruby" };
+							[PM_GEM] = "/usr/bin/ruby",
+							[PM_GO] = "/usr/bin/go" };
 	char real[PATH_MAX];
 	const char *name;
 	struct stat st;
@@ -204,10 +208,12 @@ static struct packages_conf packages_settings(const struct config *c)
 	struct packages_conf conf = {
 		.install.source = { [PM_PIP] = config_text(c, CONFIG_PIP_INDEX),
 				    [PM_NPM] = config_text(c, CONFIG_NPM_REGISTRY),
-				    [PM_GEM] = config_text(c, CONFIG_GEM_SOURCE) },
+				    [PM_GEM] = config_text(c, CONFIG_GEM_SOURCE),
+				    [PM_GO] = config_text(c, CONFIG_GO_PROXY) },
 		.install.mirror = config_text(c, CONFIG_PACKAGES_MIRROR),
 		.cache_bytes = config_number(c, CONFIG_PACKAGES_CACHE),
 		.timeout_ms = config_number(c, CONFIG_PACKAGES_TIMEOUT),
+		.preinstall = config_list(c, CONFIG_PACKAGES_PREINSTALL),
 	};
 
 	for (int m = 0; m < PM_COUNT; m++)
@@ -449,6 +455,7 @@ int front_main(const struct front_start *s)
 	}
 	loop_run(&x.loop);
 	http_server_fini(&x.api.http);
+	prepare_fini(&x.prepare);
 	api_fini(&x.api);
 	fleet_fini(&x.api.fleet);
 	store_close(x.api.store);

@@ -5,7 +5,7 @@
 
 #define COLUMNS                                                                                    \
 	"id, box, language, standing, created_ns, cwd, env, run, ref, cell, status, from_stdout,"  \
-	" from_stderr, from_channel, said, began_ns, deadline_ns, max_output"
+	" from_stderr, from_channel, answers, said, began_ns, deadline_ns, max_output"
 
 void store_context_fini(struct store_context *c)
 {
@@ -35,6 +35,7 @@ static void bind_moving(struct sql *q, const struct store_context *c)
 	sql_text(q, c->status);
 	for (unsigned i = 0; i < STORE_CONTEXT_STREAMS; i++)
 		sql_u64(q, c->from[i]);
+	sql_u64(q, c->answers);
 	sql_u64(q, c->said);
 	sql_i64(q, c->began_ns);
 	sql_i64(q, c->deadline_ns);
@@ -44,7 +45,7 @@ static void bind_moving(struct sql *q, const struct store_context *c)
 int store_context_insert(struct store *s, const struct store_context *c, struct err *e)
 {
 	auto_sql struct sql q = sql(s, "INSERT INTO contexts (" COLUMNS ") VALUES"
-				       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+				       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 
 	sql_text(&q, c->id);
 	sql_text(&q, c->box);
@@ -60,9 +61,10 @@ int store_context_insert(struct store *s, const struct store_context *c, struct 
 int store_context_update(struct store *s, const struct store_context *c, struct err *e)
 {
 	auto_sql struct sql q =
-		sql(s, "UPDATE contexts SET run = ?, ref = ?, cell = ?, status = ?, from_stdout = ?,"
-		       " from_stderr = ?, from_channel = ?, said = ?, began_ns = ?, deadline_ns = ?,"
-		       " max_output = ? WHERE id = ? AND cell <= ?");
+		sql(s,
+		    "UPDATE contexts SET run = ?, ref = ?, cell = ?, status = ?, from_stdout = ?,"
+		    " from_stderr = ?, from_channel = ?, answers = ?, said = ?, began_ns = ?, deadline_ns = ?,"
+		    " max_output = ? WHERE id = ? AND cell <= ?");
 
 	bind_moving(&q, c);
 	sql_text(&q, c->id);
@@ -103,6 +105,7 @@ static void read_context(struct sql *q, void *row)
 	sql_get_text(q, c->status, sizeof(c->status));
 	for (unsigned i = 0; i < STORE_CONTEXT_STREAMS; i++)
 		c->from[i] = sql_get_u64(q);
+	c->answers = sql_get_u64(q);
 	c->said = sql_get_u64(q);
 	c->began_ns = sql_get_i64(q);
 	c->deadline_ns = sql_get_i64(q);

@@ -18,6 +18,7 @@ struct store_context {
 	uint64_t cell;        /* the last one that began; 0: none */
 	char status[STORE_WORD + 1]; /* how that ended; "" not yet */
 	uint64_t from[STORE_CONTEXT_STREAMS]; /* of each stream, when it began */
+	uint64_t answers;     /* that this cell has got to what it asked */
 	uint64_t said;        /* bytes for the program's channel, that cell included */
 	int64_t began_ns, deadline_ns; /* 0: none */
 	uint64_t max_output;

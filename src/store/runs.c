@@ -18,6 +18,10 @@ const char *store_run_kind_name(enum store_run_kind kind)
 	return (unsigned)kind < STORE_RUN_KINDS ? kinds[kind] : "unknown";
 }
 
+/* The few that run and the many that have ended are in different indices: schema.c says why. */
+#define RUNNING "runs INDEXED BY runs_running WHERE ended_ns = 0"
+#define ENDED "runs WHERE ended_ns > 0"
+
 #define BRIEF "id, box, team, ref, kind, tag, started_ns, ended_ns, cause, status, output_bytes"
 #define COLUMNS BRIEF ", command, record"
 
@@ -160,17 +164,28 @@ static int list(struct sql *q, unsigned limit, int brief, struct store_runs *out
 	return 0;
 }
 
+/* The conditions in w, asked of the running ones and, unless only those are wanted, of the others. */
+static void ask_of(struct sql_where *w, const char *columns, int running)
+{
+	auto_free char *conditions = buf_steal(&w->text);
+
+	buf_printf(&w->text, "SELECT %s FROM " RUNNING "%s", columns, conditions);
+	if (running)
+		return;
+	buf_printf(&w->text, " UNION ALL SELECT %s FROM " ENDED "%s", columns, conditions);
+	assert(2 * w->n <= ARRAY_LEN(w->v));
+	memcpy(w->v + w->n, w->v, w->n * sizeof(w->v[0]));
+	w->n *= 2;
+}
+
 int store_run_list(struct store *s, const struct store_run_filter *f, struct store_runs *out,
 		   struct err *e)
 {
 	auto_where struct sql_where w = { 0 };
 	unsigned limit = sql_limit(f->limit);
 
-	buf_puts(&w.text, f->brief ? "SELECT " BRIEF : "SELECT " COLUMNS);
-	/* Few are running, and few end badly or have a tag: their indices have only those, and want
-	 * to hear their own words. */
-	buf_puts(&w.text, f->running ? " FROM runs INDEXED BY runs_running WHERE ended_ns = 0"
-				     : " FROM runs WHERE 1");
+	/* Few end badly or have a tag: their indices have only those, and want to hear their own
+	 * words. */
 	if (f->cause && *f->cause && strcmp(f->cause, "exit") != 0)
 		buf_puts(&w.text, " AND cause NOT IN ('', 'exit')");
 	if (f->tag && *f->tag)
@@ -184,6 +199,7 @@ int store_run_list(struct store *s, const struct store_run_filter *f, struct sto
 	if (f->until_ns)
 		sql_where_i64(&w, "started_ns < ?", f->until_ns);
 	sql_where_after(&w, "started_ns", &f->after);
+	ask_of(&w, f->brief ? BRIEF : COLUMNS, f->running);
 	auto_sql struct sql q = sql_filtered(s, &w, "ORDER BY started_ns DESC, id DESC LIMIT ?");
 	sql_i64(&q, limit + 1);
 	return list(&q, limit, f->brief, out, e);
@@ -201,42 +217,8 @@ int store_run_running(struct store *s, const char *box, struct store_runs *out, 
 {
 	auto_where struct sql_where w = { 0 };
 
-	buf_puts(&w.text, "SELECT " COLUMNS " FROM runs INDEXED BY runs_running"
-			  " WHERE ended_ns = 0");
 	sql_where_text(&w, "box = ?", box);
+	ask_of(&w, COLUMNS, 1);
 	auto_sql struct sql q = sql_filtered(s, &w, "ORDER BY started_ns, id");
 	return list(&q, SQL_ALL, 0, out, e);
-}
-
-/* Totals ---- */
-
-static void read_total(struct sql *q, void *row)
-{
-	struct store_run_total *t = row;
-
-	sql_get_text(q, t->cause, sizeof(t->cause));
-	t->runs = sql_get_u64(q);
-	t->output_bytes = sql_get_u64(q);
-}
-
-int store_run_total(struct store *s, const char *team, int64_t since_ns,
-		    struct store_run_totals *out, struct err *e)
-{
-	auto_sql struct sql q = sql(s, "SELECT cause, count(*), sum(output_bytes) FROM runs"
-				       " WHERE team = ? AND started_ns >= ?"
-				       " GROUP BY cause ORDER BY cause");
-	struct sql_rows rows;
-
-	sql_text(&q, team);
-	sql_i64(&q, since_ns);
-	if (sql_list(&q, SQL_ALL, sizeof(*out->v), read_total, NULL, &rows, e) < 0)
-		return -1;
-	*out = (struct store_run_totals){ .v = rows.v, .n = rows.n };
-	return 0;
-}
-
-void store_run_totals_fini(struct store_run_totals *l)
-{
-	free(l->v);
-	*l = (struct store_run_totals){ 0 };
 }

@@ -57,17 +57,5 @@ struct store_cursor store_run_cursor(const struct store_run *r);
 must_check int store_run_running(struct store *s, const char *box, struct store_runs *out,
 				 struct err *e);
 
-struct store_run_total {
-	char cause[STORE_WORD + 1]; /* "": running */
-	uint64_t runs, output_bytes;
-};
-struct store_run_totals {
-	struct store_run_total *v;
-	unsigned n;
-};
-void store_run_totals_fini(struct store_run_totals *l);
-/* Per cause, of what the team started since then. Reads every one of them. */
-must_check int store_run_total(struct store *s, const char *team, int64_t since_ns,
-			       struct store_run_totals *out, struct err *e);
 /* Forgets at most STORE_PAGE_MAX runs that ended before then. */
 must_check int store_run_purge(struct store *s, int64_t before_ns, unsigned *out_n, struct err *e);

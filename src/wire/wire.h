@@ -82,8 +82,8 @@ enum wire_type {
 	WIRE_FD,           /* one fd */
 	WIRE_STATUS,       /* struct wire_status */
 	/* client -> file worker; every path is seen from inside the box, as the box's user */
-	WIRE_PUT = 80,  /* struct wire_put, tail: path; then DATA..., empty DATA -> DONE or ERROR */
-	WIRE_GET,       /* struct wire_get, tail: path -> ENTRY, DATA..., empty DATA; or ERROR */
+	WIRE_PUT = 80,  /* struct wire_put, tail: path; WIRE_PIPE; then DATA..., empty DATA -> DONE or ERROR */
+	WIRE_GET,       /* struct wire_get, tail: path; WIRE_PIPE -> ENTRY, DATA..., empty DATA; or ERROR */
 	WIRE_MKDIR,     /* struct wire_put, tail: path, parents made too -> DONE */
 	WIRE_REMOVE,    /* tail: path; recursive unless WIRE_REMOVE_ONE -> DONE */
 	WIRE_MOVE,      /* tail: path NUL path; WIRE_MOVE_NEW -> DONE */
@@ -256,7 +256,7 @@ enum { /* wire_start.head.flags */
 	WIRE_START_PTY = 1 << 0,   /* one terminal instead of pipes; its output is stream 0 */
 	WIRE_START_STDIN = 1 << 1, /* stdin is a pipe we will fill; otherwise /dev/null */
 	WIRE_START_ROOT = 1 << 2,  /* as the image's root, with its few capabilities */
-	WIRE_START_TOLD = 1 << 3,  /* send STARTED */
+	WIRE_START_TOLD = 1 << 3,  /* send STARTED, unless EXIT comes before anything else */
 	WIRE_START_MEMFD = 1 << 4, /* the tail is in the one descriptor that rides along */
 	WIRE_START_SEED = 1 << 6,  /* let the waiting interpreter be it, if there is one */
 	WIRE_START_APART = 1 << 5, /* no output to the starter, only STARTED (if asked) and EXIT */
@@ -418,6 +418,7 @@ enum {
 	WIRE_PUT_IF = 1 << 1,  /* refuse unless it is the file of that time and size (ESTALE) */
 };
 enum { WIRE_LAY_MORE = 1 << 0 };   /* flags of LAY: behind what an earlier one wrote */
+enum { WIRE_PIPE = 1 << 0 };       /* flags of PUT and GET: the bytes pass through the pipe that rides along */
 enum { WIRE_REMOVE_ONE = 1 << 0 }; /* flags of REMOVE: a folder must be empty */
 enum { WIRE_MOVE_NEW = 1 << 0 };   /* flags of MOVE: refuse if it exists */
 enum { WIRE_COPY_NEW = 1 << 0 };   /* flags of COPY: the same */

@@ -112,6 +112,17 @@ def a_busy_or_waiting_cell_is_interrupted():
         is_(t.run("kept").text, "5")
 
 
+def no_interrupt_kills_the_driver():
+    with node() as t:
+        for _ in range(100):
+            t.start("1 + 1")
+            t.interrupt()
+            has(("ok", "interrupted"), t.finish().status)
+            t.interrupt()
+        t.run("1")  # the last one may still hit this cell
+        is_(t.run("2").text, "2")
+
+
 def display_and_prompt_speak_on_the_channel():
     with node() as t:
         cell = t.run("display({ 'text/html': '<b>' }, { raw: true }); display(3); 4")

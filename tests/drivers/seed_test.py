@@ -114,6 +114,15 @@ def a_bad_message_ends_the_seed():
         is_(t.p.wait(30), 0)
 
 
+def a_seed_that_is_the_main_program_works_too():
+    for name, text in (("a.js", "console.log(require.main === module, process.argv[2])"), ("a.mjs", "console.log(true, process.argv[2])")):
+        with open(name, "w") as f:
+            f.write(text)
+        with Talk(NODE, driver("seed_node.js")) as t:
+            t.channel.sendall(message(os.getcwd(), ["node", name, "word"], ENV))
+            is_((t.p.wait(30), t.drain(), t.cell.out), (0, None, b"true word\n"))
+
+
 def the_driver_can_be_seeded():
     with seed() as t:
         t.channel.sendall(message("/", ["node", driver("node.js")], {"A": "1"}))

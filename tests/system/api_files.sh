@@ -76,6 +76,25 @@ a_file_comes_back_as_it_went() {
 	has "$out" short
 }
 
+a_file_goes_over_the_unix_socket_too() {
+	new_box
+	head -c 3000000 /dev/urandom >sent
+	for how in '' 'Transfer-Encoding: chunked'; do
+		is "$(curl -sS --unix-socket "$sock" -H "$how" -T sent "http://localhost/v1/boxes/$box/files?path=u" | jq .size)" 3000000
+		curl -sS --unix-socket "$sock" -o back "http://localhost/v1/boxes/$box/files?path=u"
+		cmp sent back
+	done
+}
+
+an_upload_counts_against_the_memory_of_its_box() {
+	new_box '{"limits":{"mem":67108864,"disk":134217728}}'
+	head -c 40000000 /dev/zero >large
+	f PUT '?path=large' -T large
+	is "$code" 201 "$body"
+	api GET "/v1/boxes/$box/stats"
+	[ "$(get .memory.now)" = null ] || [ "$(get .memory.now)" -ge 40000000 ] || fail "$body"
+}
+
 an_empty_file_is_a_file() {
 	new_box
 	f PUT '?path=empty' --data-binary ''

@@ -59,7 +59,7 @@ what_is_stored_has_the_errors_too() {
 	id=$(get .id)
 	stored() { api GET "/v1/runs/$id" && [ "$(get '.errors[0].line')" = 1 ]; }
 	soon stored
-	is "$(get .step)" compile
+	is "$(get '.language + " " + .step')" "c compile"
 	runs '{"language":"js","code":"null.x"}'
 	is "$(get .error.type)" TypeError
 	is "$(get .error.line)" 1
@@ -81,7 +81,12 @@ files_and_an_entry_are_a_program() {
 	is "$(get .stdout)" 7
 	runs '{"language":"c","files":{"x/only.c":"int main(void) { return 3; }","x/h.h":""}}'
 	is "$(get .status)" 3
+	runs '{"language":"py","files":{"a.py":"1"},"command":"cat a.py"}'
+	is "$(get .stdout)" 1
 	refused '{"language":"py","files":{"a.py":"1","b.py":"2"}}' "which of the files"
+	refused '{"language":"py","files":{}}' "which of the files"
+	refused '{"language":"py","files":{"a.py":7}}' "must be text"
+	refused '{"language":"py","files":["a.py"]}' "must be an object"
 }
 
 a_language_without_a_file_name_finds_its_class() {
@@ -104,6 +109,12 @@ the_compiler_can_be_chosen() {
 	runs "{\"language\":\"c\",\"compiler\":\"gcc\",\"code\":\"$code_\"}"
 	is "$(get '.errors[0].message')" "#error gcc"
 	refused '{"language":"c","compiler":"tcc","code":"x"}' "c knows no 'tcc'"
+}
+
+python_has_its_libraries_for_data() {
+	[ -d /usr/lib/python3/dist-packages/sklearn ] || skip "python3-sklearn is not installed"
+	runs '{"language":"python","code":"import numpy as np, pandas as pd, matplotlib\nfrom sklearn.linear_model import LinearRegression\nmatplotlib.use(\"Agg\")\nimport matplotlib.pyplot as plt\nx = pd.DataFrame({\"a\": np.arange(5)})\nplt.plot(x.a); plt.savefig(\"x.png\")\nprint(round(float(LinearRegression().fit(x[[\"a\"]], x.a * 2).coef_[0])))"}'
+	is "$(get .stdout)" 2 "$body"
 }
 
 warnings_do_not_stop_a_program_and_are_told() {

@@ -62,7 +62,7 @@ an_error_of_the_compiler_is_in_the_record() {
 	run --report r.json bad.c
 	is "$(json r.json 'd["step"]')" compile
 	is "$(json r.json '[(e["file"], e["line"], e["column"], e["severity"]) for e in d["errors"]][0]')" \
-		"('bad.c', 3, 16, 'error')"
+		"('bad.c', 3, 9, 'error')"
 	echo 'raise KeyError("k")' >bad.py
 	run --json bad.py
 	is "$(jq -c .error out)" "{\"type\":\"KeyError\",\"message\":\"'k'\",\"file\":\"bad.py\",\"line\":1}"

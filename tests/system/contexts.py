@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """contexts.py - a client of cells, for api_contexts.sh. Asks the daemon at $url with $key.
 
-	contexts.py resume BOX CONTEXT CODE WARDEN   the cell's events, while its front is killed
+	contexts.py resume BOX CONTEXT CODE WARDEN   the cell's events, while its front is killed; then
+	                                             /tmp/stop is made, for which CODE waits
 	contexts.py seconds METHOD PATH [BODY]       how long an answer takes
 	contexts.py side BOX A B                     two contexts at once
 """
@@ -58,13 +59,15 @@ class Cell:
 
 def resume(box, context, code, warden):
     path = f"/v1/boxes/{box}/contexts/{context}/cells"
-    cell, kills = Cell(), 0
+    cell, kills, stopped = Cell(), 0, 0
     answer = ask("POST", path, {"code": code}, Accept="application/x-ndjson")
     cell.take(answer, 1)
     while not cell.end:
         if kills < 3:
             os.kill(front_of(warden), signal.SIGKILL)
             kills += 1
+        elif not stopped:
+            stopped = ask("PUT", f"/v1/boxes/{box}/files?path=/tmp/stop", "").status
         try: # what is still on its way
             cell.take(answer)
         except (OSError, http.client.HTTPException, ValueError):
@@ -74,7 +77,7 @@ def resume(box, context, code, warden):
             try:
                 answer = ask("GET", f"{path}/{cell.number}/events?after={cell.at}")
                 assert answer.status == 200, (answer.status, answer.read())
-                cell.take(answer, len(cell.text) + 1 if kills < 3 else None)
+                cell.take(answer, len(cell.text) + 1 if not stopped else None)
                 break
             except (OSError, http.client.HTTPException, ValueError):
                 assert time.monotonic() < deadline

@@ -131,6 +131,12 @@ certificates_make_it_https() {
 	is "$(curl -sS --cacert c.pem "$where/healthz")" '{"status":"ok"}'
 	secret=$("$ATOLL" key new s --state "$PWD/state" --quiet)
 	is "$(curl -sS --cacert c.pem -H "X-API-Key: $secret" "$where/v1/run" -d '{"command":"echo safe"}' | jq -r .stdout)" safe
+	# Nothing is spliced through TLS, and it is the same bytes all the same.
+	box=$(curl -sS --cacert c.pem -H "X-API-Key: $secret" "$where/v1/boxes" -d '{}' | jq -r .id)
+	head -c 5000000 /dev/urandom >sent
+	is "$(curl -sS --cacert c.pem -H "X-API-Key: $secret" -T sent "$where/v1/boxes/$box/files?path=f" | jq .size)" 5000000
+	curl -sS --cacert c.pem -H "X-API-Key: $secret" -o back "$where/v1/boxes/$box/files?path=f"
+	cmp sent back
 	pid=$(ATOLL_RUN=$PWD/run "$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)
 	kill "$tls"
 	wait "$tls"

@@ -70,6 +70,31 @@ a_run_that_never_started_is_the_hosts_doing() {
 	api DELETE "/v1/boxes/$box"
 }
 
+# The answer is out, the row is not written: the front is killed in that moment.
+an_end_that_was_told_but_not_written_is_asked_for_again() {
+	new_box
+	for i in 1 2 3; do
+		before=$(seat 3)
+		run=$(python3 - "$url" "$key" "$box" "$before" <<-'EOF'
+			import http.client, json, os, sys
+			url, key, box, front = sys.argv[1:]
+			c = http.client.HTTPConnection(url[7:])
+			c.request("POST", f"/v1/boxes/{box}/execs", '{"command":"echo told; exit 3"}', {"X-API-Key": key})
+			answer = c.getresponse().read()
+			os.kill(int(front), 9)
+			print(json.loads(answer)["id"])
+		EOF
+		)
+		soon another_front "$before"
+		ended() { api GET "/v1/runs/$run" && [ "$(get .state)" = over ]; }
+		soon ended
+		is "$(get '.cause + " " + (.status|tostring)')" "exit 3" "$body"
+	done
+	api GET "/v1/events"
+	is "$(get "[.items[] | select(.type == \"run.ended\" and .data.run == \"$run\")] | length")" 1 "$body"
+	api DELETE "/v1/boxes/$box"
+}
+
 an_end_that_was_begun_is_finished_with_its_reason() {
 	command -v sqlite3 >/dev/null || skip "no sqlite3"
 	new_box

@@ -91,7 +91,7 @@ TEST(from_any_place_comes_exactly_the_rest)
 				strncat(all, p.bytes, p.n);
 				cell_told(&r, &p);
 			}
-			snprintf(want, sizeof(want), "%s", "abcdef" + o);
+			snprintf(want, sizeof(want), "%s", &"abcdef"[o]);
 			CHECK_STR(all, want);
 			cell_unread(&r);
 			cell_unref(c);

@@ -44,10 +44,12 @@ TEST(a_compiler_names_file_line_and_column)
 
 TEST(an_error_may_take_several_lines)
 {
-	CHECK_STR(errors("rust", "error[E0308]: mismatched types\n --> /home/user/main.rs:2:18\n  |\n"),
+	CHECK_STR(errors("rust",
+			 "error[E0308]: mismatched types\n --> /home/user/main.rs:2:18\n  |\n"),
 		  "[{\"file\":\"main.rs\",\"line\":2,\"column\":18,\"severity\":\"error\","
 		  "\"message\":\"mismatched types\"}]");
-	CHECK_STR(errors("java", "A.java:3: error: ';' expected\n        int x\n             ^\n1 error\n"),
+	CHECK_STR(errors("java",
+			 "A.java:3: error: ';' expected\n        int x\n             ^\n1 error\n"),
 		  "[{\"file\":\"A.java\",\"line\":3,\"column\":14,\"severity\":\"error\","
 		  "\"message\":\"';' expected\"}]");
 	CHECK_STR(errors("java", "A.java:3: error: alone"),
@@ -110,14 +112,16 @@ TEST(a_line_of_a_megabyte_is_cut)
 
 TEST(a_traceback_ends_with_what_it_is_about)
 {
-	CHECK_STR(fault("python", "Traceback (most recent call last):\n"
-				  "  File \"/home/user/main.py\", line 9, in <module>\n    f()\n"
-				  "  File \"/home/user/lib/x.py\", line 2, in f\n    raise E\n"
-				  "x.MyError: bad: thing\n"),
-		  "{\"type\":\"x.MyError\",\"message\":\"bad: thing\",\"file\":\"lib/x.py\",\"line\":2}");
-	CHECK_STR(fault("python", "  File \"/home/user/main.py\", line 1\n    x = = 1\n        ^\n"
-				  "SyntaxError: invalid syntax\n"),
-		  "{\"type\":\"SyntaxError\",\"message\":\"invalid syntax\",\"file\":\"main.py\",\"line\":1}");
+	CHECK_STR(
+		fault("python", "Traceback (most recent call last):\n"
+				"  File \"/home/user/main.py\", line 9, in <module>\n    f()\n"
+				"  File \"/home/user/lib/x.py\", line 2, in f\n    raise E\n"
+				"x.MyError: bad: thing\n"),
+		"{\"type\":\"x.MyError\",\"message\":\"bad: thing\",\"file\":\"lib/x.py\",\"line\":2}");
+	CHECK_STR(
+		fault("python", "  File \"/home/user/main.py\", line 1\n    x = = 1\n        ^\n"
+				"SyntaxError: invalid syntax\n"),
+		"{\"type\":\"SyntaxError\",\"message\":\"invalid syntax\",\"file\":\"main.py\",\"line\":1}");
 	CHECK_STR(fault("python", "usage: main.py FILE\n"), "none");
 	CHECK_STR(fault("python", ""), "none");
 }

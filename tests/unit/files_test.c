@@ -85,6 +85,121 @@ static void a_large_file_comes_back_as_it_went(struct box *b)
 	CHECK(get_bytes(w, in_dir("large"), 5000000, 0, back, 8) == 0);
 }
 
+/* ---- through a pipe ---- */
+
+static void make_pipe(int ends[2])
+{
+	CHECK(!pipe2(ends, O_CLOEXEC));
+}
+
+static void a_file_comes_out_of_a_pipe(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+	struct wire_get g = { .head = head(WIRE_GET, 8), .from = 3 };
+	char *path = in_dir("piped"), text[16] = "";
+	int ends[2];
+
+	put_text(w, 1, path, "0123456789", 0644, 0);
+	expect(w, WIRE_DONE);
+	g.head.flags = WIRE_PIPE;
+	make_pipe(ends);
+	send_frame(w, &g, sizeof(g), path, strlen(path), ends[1]);
+	close(ends[1]);
+	expect(w, WIRE_ENTRY);
+	CHECK(GOT(wire_entry)->size == 10);
+	expect(w, WIRE_DATA);
+	CHECK(frame_len == sizeof(struct frame));
+	CHECK(read(ends[0], text, sizeof(text)) == 7 && !memcmp(text, "3456789", 7));
+	CHECK(read(ends[0], text, sizeof(text)) == 0); /* it has not kept its end */
+	close(ends[0]);
+	/* One that has no pages to give is copied. */
+	g.from = 0;
+	make_pipe(ends);
+	send_frame(w, &g, sizeof(g), "/sys/kernel/notes", 17, ends[1]);
+	close(ends[1]);
+	if (receive(w) == WIRE_ENTRY) {
+		expect(w, WIRE_DATA);
+		CHECK(read(ends[0], text, sizeof(text)) >= 0);
+	}
+	close(ends[0]);
+}
+
+static void a_pipe_that_nobody_reads_ends_the_answer_and_not_the_worker(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+	struct wire_get g = { .head = head(WIRE_GET, 8) };
+	char *path = in_dir("sparse"), text[4] = "";
+	int ends[2], fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+
+	CHECK(fd >= 0 && !ftruncate(fd, 100 << 20));
+	close(fd);
+	g.head.flags = WIRE_PIPE;
+	make_pipe(ends);
+	send_frame(w, &g, sizeof(g), path, strlen(path), ends[1]);
+	close(ends[1]);
+	expect(w, WIRE_ENTRY);
+	close(ends[0]);
+	expect(w, WIRE_DATA);
+	CHECK(get_bytes(w, path, 0, 4, text, sizeof(text)) == 4);
+}
+
+static void a_file_arrives_by_pipe_and_is_named_by_the_empty_data(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+	struct wire_put p = { .head = head(WIRE_PUT, 9), .mode = 0640 };
+	char *path = in_dir("by/pipe"), text[16] = "";
+	struct stat st;
+	int ends[2];
+
+	p.head.flags = WIRE_PIPE;
+	make_pipe(ends);
+	send_frame(w, &p, sizeof(p), path, strlen(path), ends[0]);
+	close(ends[0]);
+	CHECK(write(ends[1], "through", 7) == 7);
+	close(ends[1]);
+	ask_list(w, in_dir("by"), "", 0, 0); /* the pipe's end was not the file's: given up */
+	expect(w, WIRE_DONE);
+	CHECK(!count_names(in_dir("by")));
+	make_pipe(ends);
+	send_frame(w, &p, sizeof(p), path, strlen(path), ends[0]);
+	close(ends[0]);
+	CHECK(write(ends[1], "through", 7) == 7);
+	close(ends[1]);
+	ask_path(w, WIRE_DATA, 9, NULL, 0);
+	expect(w, WIRE_DONE);
+	CHECK(!stat(path, &st) && (st.st_mode & 07777) == 0640);
+	CHECK(get_bytes(w, path, 0, 0, text, sizeof(text)) == 7 && !memcmp(text, "through", 7));
+}
+
+static void a_put_that_fails_lets_its_pipe_go(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+	struct wire_put p = { .head = head(WIRE_PUT, 9) };
+	struct wire_get g = { .head = head(WIRE_GET, 8) };
+	struct pollfd gone;
+	int ends[2];
+
+	p.head.flags = g.head.flags = WIRE_PIPE;
+	make_pipe(ends);
+	send_frame(w, &p, sizeof(p), "/dev/null/x", 11, ends[0]);
+	close(ends[0]);
+	expect_error(w, ERR_NOT_FOUND);
+	gone = (struct pollfd){ .fd = ends[1], .events = POLLOUT };
+	while (poll(&gone, 1, 5000) == 1 && !(gone.revents & POLLERR))
+		;
+	CHECK(gone.revents & POLLERR);
+	close(ends[1]);
+	/* A pipe is announced and there, or neither. */
+	send_frame(w, &g, sizeof(g), "/etc/passwd", 11, -1);
+	expect_error(w, ERR_INVALID);
+	g.head.flags = 0;
+	make_pipe(ends);
+	send_frame(w, &g, sizeof(g), "/etc/passwd", 11, ends[1]);
+	expect_error(w, ERR_INVALID);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 static void only_plain_files_are_read(struct box *b)
 {
 	struct wire_get g = { .head = head(WIRE_GET, 8) };
@@ -1067,6 +1182,10 @@ static const struct test tests[] = {
 	TEST(a_failed_put_is_answered_once_and_its_data_swallowed),
 	TEST(an_upload_cut_short_leaves_nothing),
 	TEST(a_large_file_comes_back_as_it_went),
+	TEST(a_file_comes_out_of_a_pipe),
+	TEST(a_pipe_that_nobody_reads_ends_the_answer_and_not_the_worker),
+	TEST(a_file_arrives_by_pipe_and_is_named_by_the_empty_data),
+	TEST(a_put_that_fails_lets_its_pipe_go),
 	TEST(only_plain_files_are_read),
 	TEST(names_are_made_listed_moved_and_looked_at),
 	TEST(remove_does_not_follow_links),

@@ -172,7 +172,7 @@ static void a_program_runs_and_its_status_comes_back(struct box *b)
 	struct heard *h;
 
 	st.head.flags = WIRE_START_TOLD;
-	shell(b->conn, &st, "exit 3");
+	shell(b->conn, &st, "echo; exit 3");
 	expect(b->conn, WIRE_STARTED);
 	CHECK(GOT(wire_started)->pid > 0 && HEAD->ref == 7);
 	h = hear(b->conn);

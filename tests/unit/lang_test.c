@@ -1,5 +1,6 @@
 /* lang_test.c - which runtime runs which file, and how. */
 #include "lang/lang.h"
+#include "base/clock.h"
 #include "base/own.h"
 #include "lang/runtime.h"
 #include "tap.h"
@@ -75,16 +76,19 @@ TEST(people_have_other_names_for_languages)
 
 TEST(a_command_is_a_row_with_its_places_filled)
 {
-	const char *const row[] = { "cc",	   "-o",       "{program}", "{sources}", "-x{stem}.o",
-				    "{dir}{unit}", "{mystery", "${x}",	    "-Xmx{heap}m", NULL };
-	const char *const sources[] = { "/h/a.c", "/h/b.c", NULL }, *const args[] = { "{dir}", "", NULL };
+	const char *const row[] = { "cc",          "-o",          "{program}", "{sources}",
+				    "-x{stem}.o",  "{dir}{unit}", "{mystery",  "${x}",
+				    "-Xmx{heap}m", NULL };
+	const char *const sources[] = { "/h/a.c", "/h/b.c", NULL }, *const args[] = { "{dir}", "",
+										      NULL };
 	struct lang_job job = { .source = "/h/a.c",
 				.program = "/tmp/p",
 				.sources = sources,
 				.unit = "U",
 				.memory = 1000 << 20 };
-	static const char *const want[] = { "cc", "-o",	      "/tmp/p", "/h/a.c",   "/h/b.c", "-x/h/a.o",
-					    "/hU", "{mystery", "${x}",	"-Xmx600m", "{dir}",  "" };
+	static const char *const want[] = { "cc",     "-o",       "/tmp/p", "/h/a.c",
+					    "/h/b.c", "-x/h/a.o", "/hU",    "{mystery",
+					    "${x}",   "-Xmx600m", "{dir}",  "" };
 	auto_free const char **argv = lang_words(row, &job, args);
 
 	for (unsigned i = 0; i < ARRAY_LEN(want); i++)
@@ -135,7 +139,8 @@ TEST(names_aliases_and_endings_belong_to_one_row)
 			CHECK(lang_of(file, "", 0) == l);
 		}
 		CHECK(lang_has_ending(l, l->file));
-		CHECK(l->times.install == 30000 && l->times.compile == 60000 && l->times.run == 30000);
+		CHECK(l->times.install == 30000 && l->times.compile == 60000 &&
+		      l->times.run == 30000);
 	}
 	CHECK(!lang_at(lang_count()));
 }
@@ -152,7 +157,7 @@ static const char *why(const char *text)
 }
 
 #define GOOD                                                                                       \
-	"name = 'x'\ntitle = 'X'\nfile = 'main.x'\nendings = ['.x']\napt = ['x']\n"               \
+	"name = 'x'\ntitle = 'X'\nfile = 'main.x'\nendings = ['.x']\napt = ['x']\n"                \
 	"version = ['x']\nrun = ['x', '{source}']\nhello = ''\nselftest = ''\n"
 
 TEST(a_file_with_an_error_is_refused_with_its_place)
@@ -162,8 +167,10 @@ TEST(a_file_with_an_error_is_refused_with_its_place)
 	CHECK_STR(why(GOOD "[limits]\nmemory = '1G'\n"),
 		  "x.toml:11: memory: must be an integer, not a string");
 	CHECK_STR(why(GOOD "[limits]\nmemory = 0\n"), "x.toml:11: memory: is out of range");
-	CHECK_STR(why(GOOD "test = ['{sauce}']\n"), "x.toml:10: a value: has a {place} that there is not");
-	CHECK_STR(why(GOOD "aliases = 'y'\n"), "x.toml:10: aliases: must be an array, not a string");
+	CHECK_STR(why(GOOD "test = ['{sauce}']\n"),
+		  "x.toml:10: a value: has a {place} that there is not");
+	CHECK_STR(why(GOOD "aliases = 'y'\n"),
+		  "x.toml:10: aliases: must be an array, not a string");
 	CHECK_STR(why(GOOD "[[errors]]\nmatch = 'x'\n"),
 		  "x.toml: the message of an error's pattern is missing");
 	CHECK_STR(why("name = 'x'\n"), "x.toml: name or title is missing");
@@ -189,7 +196,8 @@ TEST(a_version_is_found_in_what_a_program_says)
 	CHECK_STR(version("javac 21"), "21");
 	CHECK_STR(version("none"), "");
 	CHECK_STR(version(""), "");
-	CHECK_STR(version("1.2.3.4.5.6.7.8.9.10.11.12.13.14.15.16.17"), "1.2.3.4.5.6.7.8.9.10.11.12.13.14");
+	CHECK_STR(version("1.2.3.4.5.6.7.8.9.10.11.12.13.14.15.16.17"),
+		  "1.2.3.4.5.6.7.8.9.10.11.12.13.14");
 }
 
 TEST(a_pin_fits_as_far_as_it_goes)
@@ -226,12 +234,33 @@ static const char *file_of(const char *lang, const char *text)
 
 TEST(the_class_with_main_is_the_program)
 {
-	CHECK_STR(unit("/h/Main.java", "public class Main {\n  static class Inner {}\n"
-				       "  public static void main(String[] a) {}\n}\nclass After {}\n"),
+	CHECK_STR(unit("/h/Main.java",
+		       "public class Main {\n  static class Inner {}\n"
+		       "  public static void main(String[] a) {}\n}\nclass After {}\n"),
 		  "Main");
-	CHECK_STR(unit("x.java", "class Helper {}\nfinal class App { static  void main() {} }"), "App");
+	CHECK_STR(unit("x.java", "class Helper {}\nfinal class App { static  void main() {} }"),
+		  "App");
 	CHECK_STR(unit("a/b/C.java", "package a.b;\nclass C { static void main() {} }"), "a.b.C");
 	CHECK_STR(unit("a/Later.java", ""), "Later");
+}
+
+TEST(a_hostile_text_is_looked_at_in_no_time)
+{
+	static const char *const pieces[] = { "\n",           " ",   "public ", "class A\n",
+					      "static void ", "\t\n" };
+	static char text[1 << 16];
+	char out[LANG_UNIT];
+
+	for (unsigned i = 0; i < ARRAY_LEN(pieces); i++) {
+		uint64_t began = now_ns();
+
+		for (size_t at = 0; at < sizeof(text); at++)
+			text[at] = pieces[i][at % strlen(pieces[i])];
+		lang_unit_of(lang_named("java"), "A.java", text, sizeof(text), out);
+		lang_file_of(lang_named("java"), text, sizeof(text), out);
+		/* Some milliseconds; the square of its length would be most of a minute. */
+		CHECK(now_ns() - began < 2000000000u);
+	}
 }
 
 TEST(a_public_class_names_its_file)

@@ -2,6 +2,7 @@
 #pragma once
 #include "store/audit.h"
 #include "store/boxes.h"
+#include "store/contexts.h"
 #include "store/events.h"
 #include "store/idempotency.h"
 #include "store/keys.h"

@@ -1,5 +1,6 @@
 /* Rows one by one: keys, teams, boxes, runs. */
 #include "store_rows.h"
+#include "store/packages.h"
 
 /* Keys ---- */
 
@@ -468,4 +469,148 @@ TEST(a_record_of_a_megabyte_comes_back)
 	CHECK_OK(store_run_get(s, r.id, &out, &err));
 	CHECK(strcmp(out.record, record) == 0);
 	store_run_fini(&out);
+}
+
+/* Contexts ---- */
+
+static struct store_context rows_context(void)
+{
+	return (struct store_context){ .id = "cccccccccccc",
+				       .box = "aaaaaaaaaaaa",
+				       .language = "python",
+				       .standing = 1,
+				       .created_ns = 51,
+				       .cwd = (char *)"/tmp/" ROWS_TEXT,
+				       .env = (char *)"{\"A\":\"b\"}",
+				       .run = "bbbbbbbbbbbb",
+				       .ref = UINT32_MAX,
+				       .cell = 3,
+				       .from = { 61, 62, UINT64_MAX },
+				       .answers = 68,
+				       .said = 64,
+				       .began_ns = 65,
+				       .deadline_ns = 66,
+				       .max_output = 67 };
+}
+
+TEST(a_context_comes_back_whole_with_its_box)
+{
+	struct store_context c = rows_context();
+	struct store_contexts l = { 0 };
+
+	STORE(s, dir);
+	CHECK_OK(store_context_insert(s, &c, &err));
+	CHECK_ERR(store_context_insert(s, &c, &err), ERR_CONFLICT);
+	CHECK_OK(store_context_list(s, "dddddddddddd", &l, &err));
+	CHECK_INT(l.n, 0);
+	store_contexts_fini(&l);
+	CHECK_OK(store_context_list(s, c.box, &l, &err));
+	CHECK_INT(l.n, 1);
+	CHECK_STR(l.v[0].id, c.id);
+	CHECK_STR(l.v[0].language, "python");
+	CHECK_STR(l.v[0].cwd, c.cwd);
+	CHECK_STR(l.v[0].env, c.env);
+	CHECK_STR(l.v[0].run, c.run);
+	CHECK(l.v[0].standing == 1 && l.v[0].ref == UINT32_MAX && l.v[0].cell == 3);
+	CHECK(!memcmp(l.v[0].from, c.from, sizeof(c.from)) && l.v[0].said == 64 &&
+	      l.v[0].answers == 68);
+	CHECK(l.v[0].began_ns == 65 && l.v[0].deadline_ns == 66 && l.v[0].max_output == 67);
+	store_contexts_fini(&l);
+}
+
+TEST(a_row_never_goes_back_to_an_earlier_cell)
+{
+	struct store_context c = rows_context();
+	struct store_contexts l = { 0 };
+
+	STORE(s, dir);
+	CHECK_OK(store_context_insert(s, &c, &err));
+	strcpy(c.status, "ok");
+	CHECK_OK(store_context_update(s, &c, &err));
+	c.cell = 2;
+	CHECK_ERR(store_context_update(s, &c, &err), ERR_NOT_FOUND);
+	c.cell = 4;
+	c.status[0] = 0;
+	CHECK_OK(store_context_update(s, &c, &err));
+	CHECK_OK(store_context_list(s, c.box, &l, &err));
+	CHECK(l.v[0].cell == 4 && !l.v[0].status[0]);
+	store_contexts_fini(&l);
+}
+
+TEST(a_language_has_one_standing_context_in_a_box)
+{
+	struct store_context c = rows_context();
+	struct store_contexts l = { 0 };
+
+	STORE(s, dir);
+	CHECK_OK(store_context_insert(s, &c, &err));
+	strcpy(c.id, "cccccccccccd");
+	CHECK_ERR(store_context_insert(s, &c, &err), ERR_CONFLICT);
+	c.standing = 0;
+	CHECK_OK(store_context_insert(s, &c, &err));
+	CHECK_OK(store_context_delete(s, c.id, &err));
+	CHECK_ERR(store_context_delete(s, c.id, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_context_drop(s, c.box, &err));
+	CHECK_OK(store_context_drop(s, c.box, &err));
+	CHECK_OK(store_context_list(s, c.box, &l, &err));
+	CHECK_INT(l.n, 0);
+}
+
+/* Sets of packages ---- */
+
+static struct store_set a_set(char key, char layer, int64_t at_ns)
+{
+	struct store_set s = { .packages = "numpy pandas==1.5", .bytes = 1000, .files = 7, .created_ns = at_ns };
+
+	memset(s.key, key, STORE_HASH);
+	memset(s.layer, layer, STORE_HASH);
+	strcpy(s.manager, "pip");
+	strcpy(s.runtime, "python3.11 1");
+	return s;
+}
+
+TEST(a_set_of_packages_is_found_by_its_key_and_counts_its_uses)
+{
+	struct store_set s1 = a_set('a', '1', 5), out;
+	struct store_sets all;
+
+	STORE(s, dir);
+	CHECK_ERR(store_set_get(s, s1.key, &out, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_set_put(s, &s1, &err));
+	CHECK_OK(store_set_use(s, s1.key, 9, &err));
+	CHECK_OK(store_set_get(s, s1.key, &out, &err));
+	CHECK_STR(out.packages, "numpy pandas==1.5");
+	CHECK_STR(out.layer, s1.layer);
+	CHECK(out.uses == 1 && out.used_ns == 9 && out.created_ns == 5);
+	store_set_fini(&out);
+	/* Installed anew it is the same set, in another layer. */
+	s1 = a_set('a', '2', 20);
+	CHECK_OK(store_set_put(s, &s1, &err));
+	CHECK_OK(store_set_list(s, 0, &all, &err));
+	CHECK(all.n == 1 && all.v[0].uses == 1 && all.v[0].layer[0] == '2');
+	store_sets_fini(&all);
+}
+
+TEST(layers_that_several_sets_share_count_once_and_the_oldest_goes_first)
+{
+	struct store_set v[] = { a_set('a', '1', 10), a_set('b', '1', 50), a_set('c', '2', 20),
+				 a_set('d', '3', 30) };
+	char layer[STORE_HASH + 1];
+	struct store_set out;
+	uint64_t bytes;
+
+	STORE(s, dir);
+	CHECK_ERR(store_set_oldest(s, 0, layer, &err), ERR_NOT_FOUND);
+	for (unsigned i = 0; i < ARRAY_LEN(v); i++)
+		CHECK_OK(store_set_put(s, &v[i], &err));
+	CHECK_OK(store_set_bytes(s, &bytes, &err));
+	CHECK_INT(bytes, 3000);
+	CHECK_OK(store_set_oldest(s, 0, layer, &err));
+	CHECK_INT(layer[0], '2'); /* the first one was used by a later set */
+	CHECK_OK(store_set_oldest(s, 2, layer, &err));
+	CHECK_INT(layer[0], '1');
+	CHECK_ERR(store_set_oldest(s, 3, layer, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_set_forget(s, layer, &err));
+	CHECK_ERR(store_set_get(s, v[0].key, &out, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_set_get(s, v[1].key, &out, &err), ERR_NOT_FOUND);
 }

@@ -7,7 +7,10 @@
 // nothing listens anywhere.
 //
 // An interrupt is SIGINT. While a cell computes, vm's breakOnSigint ends it; while it waits for a
-// promise, our handler ends the waiting. A loop that never yields *after* an await is beyond both.
+// promise, we look for one every few milliseconds. A loop that never yields *after* an await is beyond
+// both. No listener is used: vm takes listeners away while it runs something, and in the moments
+// between a SIGINT would kill us. The watchdog behind breakOnSigint has no such moments once it is
+// held, and remembers what came when nothing ran.
 //
 // The channel stays where it is, as node has no dup(); it is close-on-exec from the start.
 'use strict';
@@ -44,10 +47,11 @@ let socket = null;
 let session = null;
 let ts = null; // the TypeScript compiler, for that language
 let checker = null; // and what finds its type errors
-let cell = null; // the one that runs: { id, name, before, tries, early }
+let cell = null; // the one that runs: { id, name, before, tries }
 let queue = []; // messages that wait for their turn
 let count = 0;
-let struck = false; // an interrupt came, and no cell was running yet
+let looking = null; // the timer that looks for interrupts while a cell waits
+let watchdog = process.binding('contextify');
 const sources = new Map(); // "<cell 3>": its text
 const places = new Map(); // 3: for each line of what TypeScript made of cell 3, the line it was
 const answers = []; // to prompt()
@@ -324,7 +328,8 @@ function sendError(error, details) {
 		const column = details.columnNumber;
 		e.frames = [{ file: cell.name, line, name: '<cell>', text: sourceLine(cell.name, line) }];
 		const shown = sources.get(cell.name)?.split('\n')[line - 1] ?? '';
-		e.text = `${cell.name}:${line}\n${shown.slice(0, 1000)}\n${' '.repeat(Math.min(column, 1000))}^\n${e.name}: ${e.value}`;
+		const mark = ' '.repeat(Math.min(column, 1000)) + '^';
+		e.text = `${cell.name}:${line}\n${shown.slice(0, 1000)}\n${mark}\n${e.name}: ${e.value}`;
 	}
 	e.name = e.name.slice(0, 1000);
 	e.value = e.value.slice(0, ERROR_MAX);
@@ -635,9 +640,9 @@ const lines = new Lines(take);
 function next() {
 	if (!queue.length || cell)
 		return;
-	// Twice round the loop: an interrupt that is already here belongs to this cell.
-	cell = { id: queue[0].id ?? queue[0].tooLong, name: '', before: {}, tries: 8, early: true };
-	setImmediate(() => setImmediate(() => begin(queue.shift())));
+	wasInterrupted(); // what came before is of no concern to this one
+	cell = { id: queue[0].id ?? queue[0].tooLong, name: '', before: {}, tries: 8 };
+	setImmediate(() => begin(queue.shift()));
 }
 
 function begin(m) {
@@ -658,15 +663,17 @@ function begin(m) {
 		places.delete(count - SOURCES_MAX);
 	}
 	answers.length = 0;
-	if (struck)
-		return finish('interrupted', new Interrupted('before it began'));
-	cell.early = false;
 	let code = m.code;
 	if (ts && (code = transpile(code)) === null)
 		return finish('error');
 	cell.before = setEnv(m.env);
 	globalThis.require = requireHere();
-	compute(cell, rewrite(code));
+	code = rewrite(code);
+	if (wasInterrupted())
+		return finish('interrupted', new Interrupted('the cell was interrupted before it began'));
+	compute(cell, code);
+	if (cell)
+		looking = setInterval(look, 10);
 }
 
 const run = new vm.Script(`globalThis[Symbol.for('atoll.evaluate')]()`, { filename: __filename });
@@ -693,11 +700,11 @@ function compute(mine, code) {
 
 /* The object itself, for the inspector's name of it. */
 function objectOf(remote) {
-	if (remote.objectId === undefined) {
-		if (remote.unserializableValue !== undefined)
-			return remote.type === 'bigint' ? BigInt(remote.unserializableValue.slice(0, -1)) : Number(remote.unserializableValue);
+	const odd = remote.unserializableValue; // 5n, NaN, -0
+	if (odd !== undefined)
+		return remote.type === 'bigint' ? BigInt(odd.slice(0, -1)) : Number(odd);
+	if (remote.objectId === undefined)
 		return remote.type === 'undefined' ? undefined : remote.value;
-	}
 	let value;
 	Object.defineProperty(globalThis, value_name, { value: (v) => { value = v; }, configurable: true });
 	session.post('Runtime.callFunctionOn', {
@@ -734,17 +741,21 @@ function finish(status, ...error) {
 	unsetEnv(cell.before);
 	const { id } = cell;
 	cell = null;
-	struck = false;
+	clearInterval(looking);
 	emit({ ev: 'end', id, status, count });
 	next();
 }
 
 // The whole -------------------------------------------------------------------------------------
 
-function onInterrupt() {
-	if (cell && cell.early)
-		struck = true;
-	else if (cell)
+/* Has there been a SIGINT that ended nothing? Asking forgets it: a hold that is not the last one. */
+function wasInterrupted() {
+	watchdog.startSigintWatchdog();
+	return watchdog.stopSigintWatchdog();
+}
+
+function look() {
+	if (wasInterrupted() && cell)
 		finish('interrupted', new Interrupted('the cell was interrupted while it waited'));
 }
 
@@ -759,7 +770,8 @@ function outputTo(fd) {
 	const out = new Writable({ write(chunk, encoding, done) { done(); } });
 	out.write = (chunk, encoding, done) => {
 		const bytes = typeof chunk === 'string' ?
-			Buffer.from(chunk, typeof encoding === 'string' ? encoding : 'utf8') : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+			Buffer.from(chunk, typeof encoding === 'string' ? encoding : 'utf8') :
+			Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
 		let failed = null;
 		try {
 			writeAll(fd, bytes);
@@ -805,7 +817,12 @@ function main(fd = 3, words = process.argv.slice(2)) {
 	session.connect();
 	setGlobals();
 	checker = ts && new Checker();
-	process.on('SIGINT', onInterrupt);
+	if (!watchdog.startSigintWatchdog) { // a node without it: the moments are back
+		let hit = false;
+		process.on('SIGINT', () => { hit = true; });
+		watchdog = { startSigintWatchdog() {}, stopSigintWatchdog() { const was = hit; hit = false; return was; } };
+	}
+	watchdog.startSigintWatchdog(); // held for good
 	process.on('uncaughtException', onStray);
 	process.on('unhandledRejection', onStray);
 	socket = new net.Socket({ fd, readable: true, writable: false });

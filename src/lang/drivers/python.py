@@ -34,7 +34,8 @@ from select import POLLIN
 # Functions take their builtins from their module's globals: ours survive `del builtins.len`.
 __builtins__ = dict(vars(builtins))
 
-_os_read, _os_write, _os_close, _os_getpid, _os_fstat = os.read, os.write, os.close, os.getpid, os.fstat
+_os_read, _os_write, _os_close = os.read, os.write, os.close
+_os_getpid, _os_fstat = os.getpid, os.fstat
 _os_dup2, _os_exit, _os_open, _os_set_blocking = os.dup2, os._exit, os.open, os.set_blocking
 _environ = os.environ
 _signal_signal, _sigmask = _signal.signal, _signal.pthread_sigmask
@@ -147,8 +148,13 @@ def put_container(value, out, room, depth):
     between = ""
     if isinstance(value, dict):
         out.append("{")
+        names = set()
         for key in value:
-            out.append(between + _ascii_string(clean(key_of(key))) + ":")
+            name = clean(key_of(key))
+            if name in names:
+                raise Unrepresentable("two keys of one name") # 1 and "1"
+            names.add(name)
+            out.append(between + _ascii_string(name) + ":")
             room = put_json(value[key], out, room - len(out[-1]), depth + 1)
             between = ","
         out.append("}")
@@ -173,10 +179,11 @@ def key_of(key):
 def plain(value):
     """What JSON can say of a scalar of somebody's library."""
     kind = type(value)
-    for method in ("isoformat", "tolist", "item"):
-        found = getattr(kind, method, None)
-        if found is not None and kind.__module__.partition(".")[0] in ("numpy", "pandas", "datetime"):
-            return found(value)
+    if kind.__module__.partition(".")[0] in ("numpy", "pandas", "datetime"):
+        for method in ("isoformat", "tolist", "item"):
+            found = getattr(kind, method, None)
+            if found is not None:
+                return found(value)
     if kind.__module__ == "decimal":
         return float(value)
     raise Unrepresentable(kind.__name__)
@@ -315,7 +322,10 @@ def next_message():
         S.channel.readable(None)
         S.starting = True
 
-    return S.channel.waiting.pop(0) if S.channel.waiting else S.channel.line(wait)
+    if S.channel.waiting:
+        S.starting = True
+        return S.channel.waiting.pop(0)
+    return S.channel.line(wait)
 
 
 # Interrupts ------------------------------------------------------------------------------------
@@ -510,8 +520,9 @@ class UsageError(Exception):
 
 def parse(text, name):
     """A module's tree. Lines that begin with ! or % are rewritten where they are no Python."""
+    flags = ONLY_AST | TOP_LEVEL_AWAIT | S.flags
     try:
-        return _compile(text, name, "exec", ONLY_AST | TOP_LEVEL_AWAIT | S.flags, True)
+        return _compile(text, name, "exec", flags, True)
     except SyntaxError as e:
         if "!" not in text and "%" not in text:
             raise
@@ -521,7 +532,7 @@ def parse(text, name):
         if not rewrite(lines, line or 0):
             break
         try:
-            return _compile("\n".join(lines), name, "exec", ONLY_AST | TOP_LEVEL_AWAIT | S.flags, True)
+            return _compile("\n".join(lines), name, "exec", flags, True)
         except SyntaxError as e:
             line = e.lineno
     raise first
@@ -1002,6 +1013,10 @@ def chart_point(value):
     return value if isinstance(value, (str, int, float)) else plain(value)
 
 
+def points_of(pairs):
+    return [[chart_point(x), chart_point(y)] for x, y in pairs]
+
+
 def line_chart(ax):
     chart = point_chart(ax, "line")
     for line in ax.get_lines():
@@ -1010,7 +1025,7 @@ def line_chart(ax):
         label = line.get_label()
         if label.startswith("_child"):
             label = "Line " + label[6:]
-        points = [[chart_point(x), chart_point(y)] for x, y in zip(line.get_xdata(), line.get_ydata())]
+        points = points_of(zip(line.get_xdata(), line.get_ydata()))
         chart["elements"].append({"label": label, "points": points})
     return chart
 
@@ -1018,7 +1033,7 @@ def line_chart(ax):
 def scatter_chart(ax):
     chart = point_chart(ax, "scatter")
     for dots in ax.collections:
-        points = [[chart_point(x), chart_point(y)] for x, y in dots.get_offsets()]
+        points = points_of(dots.get_offsets())
         chart["elements"].append({"label": dots.get_label(), "points": points})
     return chart
 
@@ -1151,7 +1166,8 @@ def patch_pil(module):
 
 
 def patch_ipython(module):
-    module.display, module.update_display, module.clear_output = display, update_display, clear_output
+    module.display, module.update_display = display, update_display
+    module.clear_output = clear_output
 
 
 PATCHES = {
@@ -1255,7 +1271,7 @@ def traceback_text(exc):
             first = [i for i, f in enumerate(kept) if f.filename in S.sources][:1]
             one.stack[:] = kept[first[0]:] if first else kept
             if not one.stack:
-                one.stack = None
+                one.stack = one.exc_traceback = None # the second for Python 3.9
         todo += [one.__cause__, one.__context__] + list(getattr(one, "exceptions", None) or [])
     return "".join(whole.format()).rstrip("\n")
 
@@ -1428,7 +1444,7 @@ def handle(line):
     message = from_json(line)
     if message is None or message.get("op") != "run" or not isinstance(message.get("id"), str):
         S.starting = S.pending = False
-        if message is None or message.get("op") != "input": # an answer that nobody waits for any more
+        if message is None or message.get("op") != "input": # which came too late for its cell
             note("driver: not a message: %.80r" % line)
     else:
         cell, text, env = message["id"], message.get("code"), message.get("env") or {}
@@ -1476,6 +1492,8 @@ def forget_channel():
 
 def main(channel_fd):
     """Serves until the channel closes."""
+    global _environ
+    _environ = os.environ # a seed may have put another in its place
     S.__init__()
     S.pid, S.thread = _os_getpid(), _thread_id()
     S.channel = Channel(channel_fd)

@@ -22,8 +22,13 @@ const Module = require('module');
 const driver = path.join(__dirname, 'node.js');
 
 const MESSAGE_MAX = 64 << 20;
-// NODE_ENV, NODE_PATH, NODE_DEBUG and what programs call so are read when they are needed.
-const REFUSED = /^(NODE_(OPTIONS|EXTRA_CA_CERTS|ICU_DATA|NO_WARNINGS|PENDING_DEPRECATION|PENDING_PIPE_INSTANCES|PRESERVE_SYMLINKS.*|REDIRECT_WARNINGS|REPL_.*|V8_COVERAGE|CHANNEL_.*|TLS_REJECT_UNAUTHORIZED|COMPILE_CACHE|DEBUG_NATIVE|UNIQUE_ID|USE_.*)|OPENSSL_CONF|SSL_CERT_(FILE|DIR))=/;
+// What node reads once, when it starts. NODE_ENV, NODE_PATH and their like are read when needed.
+const REFUSED = new RegExp(`^(?:${[
+	'NODE_OPTIONS', 'NODE_EXTRA_CA_CERTS', 'NODE_ICU_DATA', 'NODE_NO_WARNINGS', 'NODE_PENDING_.*',
+	'NODE_PRESERVE_SYMLINKS.*', 'NODE_REDIRECT_WARNINGS', 'NODE_REPL_.*', 'NODE_V8_COVERAGE',
+	'NODE_CHANNEL_.*', 'NODE_COMPILE_CACHE', 'NODE_DEBUG_NATIVE', 'NODE_UNIQUE_ID', 'NODE_USE_.*',
+	'OPENSSL_CONF', 'SSL_CERT_FILE', 'SSL_CERT_DIR',
+].join('|')})=`);
 
 function fail(why) {
 	fs.writeSync(2, `atoll: seed: ${why}\n`);
@@ -124,3 +129,5 @@ function main() {
 }
 
 main();
+if (require.main === module)
+	Module.runMain(); // started without -r: it works, but our frames are on the stacks
