@@ -225,7 +225,21 @@ static int overlay(struct birth *b, struct err *e)
 	return 0;
 }
 
-/* Without overlays: the same shape made by hand, with the template's /etc bound read-only. */
+/* One folder of the template, as it is and read-only. */
+static int bind_template(const char *name, struct err *e)
+{
+	char from[24], to[24];
+
+	snprintf(from, sizeof(from), "/t/%s", name);
+	snprintf(to, sizeof(to), "/r/%s", name);
+	if (mount(from, to, NULL, MS_BIND, NULL) < 0 ||
+	    mount(NULL, to, NULL,
+		  MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		return err_sys(e, "bind /%s", name);
+	return 0;
+}
+
+/* Without overlays: the same shape made by hand, with what the template has of its own bound. */
 static int plain_root(const struct birth *b, struct err *e)
 {
 	static const struct place {
@@ -236,7 +250,8 @@ static int plain_root(const struct birth *b, struct err *e)
 		{ "home/user", 0755, JAIL_USER },              { "proc", 0755, 0 },
 		{ "root", 0700, 0 },     { "run", 0755, 0 },   { "sys", 0755, 0 },
 		{ "tmp", 01777, 0 },     { "usr", 0755, 0 },   { "var", 0755, 0 },
-		{ "var/tmp", 01777, 0 }, { "opt", 0755, 0 },   { "mnt", 0755, 0 },
+		{ "var/tmp", 01777, 0 }, { "opt", 0755, 0 },   { "opt/atoll", 0755, 0 },
+		{ "mnt", 0755, 0 },
 	};
 	static const char *const merged[] = { "bin", "sbin", "lib", "lib32", "lib64" };
 	int many_ids = !!(b->sp->layers & LAYER_BIT(LAYER_UIDRANGE));
@@ -257,11 +272,7 @@ static int plain_root(const struct birth *b, struct err *e)
 	}
 	if (chdir("/") < 0)
 		return err_sys(e, "chdir /");
-	if (mount("/t/etc", "/r/etc", NULL, MS_BIND, NULL) < 0 ||
-	    mount(NULL, "/r/etc", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-		  NULL) < 0)
-		return err_sys(e, "bind /etc");
-	return 0;
+	return bind_template("etc", e) < 0 || bind_template("opt/atoll", e) < 0 ? -1 : 0;
 }
 
 int mnt_root(struct birth *b, struct err *e)
