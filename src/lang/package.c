@@ -165,8 +165,9 @@ static const char *pip_extras(const char **at, struct buf *out)
 			return "has extras that are no names";
 		skip_spaces(at);
 	} while (**at == ',');
-	if (*(*at)++ != ']')
+	if (**at != ']')
 		return "has a [ without ]";
+	++*at;
 	buf_putc(out, '[');
 	parts_join(&p, out);
 	buf_putc(out, ']');
@@ -197,8 +198,9 @@ static const char *pip_versions(const char **at, struct buf *out)
 		skip_spaces(at);
 		if (!**at)
 			break;
-		if (*(*at)++ != ',' || !**at)
+		if (**at != ',' || !(*at)[1])
 			return "has something behind its version";
+		++*at;
 	}
 	parts_join(&p, out);
 	return NULL;
