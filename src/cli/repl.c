@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/remote.h"
 #include "cli/verbs.h"
+#include "lang/lang.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -52,12 +53,16 @@ static struct repl { /* one in a process */
 
 /* ---- the box and its context ---- */
 
+/* With an interpreter that waits in it already, where there is one. */
 static int make_box(struct remote *r)
 {
-	json_t *doc = remote_json(r, "POST", "/v1/boxes",
-				  json_pack("{s:i, s:i}", "lifetime_ms", 24 * 3600 * 1000,
-					    "idle_ms", 3600 * 1000));
+	const struct lang *l = lang_named(repl.language);
+	json_t *want = json_pack("{s:i, s:i}", "lifetime_ms", 24 * 3600 * 1000, "idle_ms", 3600 * 1000),
+	       *doc;
 
+	if (l && l->seed)
+		json_object_set_new(want, "warm", json_string(l->seed));
+	doc = remote_json(r, "POST", "/v1/boxes", want);
 	if (!doc)
 		return r->status;
 	snprintf(repl.box, sizeof(repl.box), "%s", remote_text(doc, "id"));
