@@ -67,6 +67,21 @@ other_languages_keep_their_state_too() {
 	done
 }
 
+an_interpreter_that_waited_is_like_any_other() {
+	for language in python node; do
+		[ "$language" = python ] || have "$language"
+		new_box "{\"warm\":\"$language\"}"
+		context $language
+		cell '6 * 7'
+		is "$(get '.results[0].data["text/plain"]')" 42 "$language: $body"
+		case $language in python) endless='while True: pass' ;; node) endless='for (;;) ;' ;; esac
+		cell "$endless" 'timeout_ms: 100'
+		is "$(get '.status + " " + .cause')" "interrupted timeout" "$language: $body"
+		cell '6 * 8'
+		is "$(get '.results[0].data["text/plain"]')" 48 "$language: $body"
+	done
+}
+
 the_standing_context_of_a_language_is_made_at_its_first_cell() {
 	new_box
 	api POST "/v1/boxes/$box/cells" '{"language":"python","code":"y = 5"}'
