@@ -138,10 +138,10 @@ static int become_child(const struct plant_hooks *hooks)
 		_exit(70);
 	}
 	e.kind = ERR_NONE;
-	hooks->in_child();
 	report(s.report, &e);
 	close(s.report);
 	close(s.box);
+	hooks->in_child(); /* meanwhile others go on */
 	return s.sock;
 }
 

@@ -3,10 +3,12 @@
 import atexit
 import gc
 import os
+import stat
 import sys
 import threading
 import traceback
 import weakref
+from importlib.machinery import SourceFileLoader
 from itertools import islice
 
 # What small programs import. All of it is in the standard library; what an installation lacks is
@@ -44,6 +46,7 @@ def load_driver():
     driver = type(sys)("_atoll_driver")
     driver.__file__ = DRIVER
     exec(code, driver.__dict__)
+    driver.preload()
 
 
 def load(kind):
@@ -53,7 +56,9 @@ def load(kind):
         if not load_modules(DATA):
             return 1
     load_driver()
-    warm()
+    set_environment(USUAL)
+    for _ in range(12): # by then Python has made up its mind how to run these functions
+        rehearse()
     del sys.modules["_atoll_seed"]
     global before
     before = len(sys.modules)
@@ -62,19 +67,33 @@ def load(kind):
     return 0
 
 
-WARM = "import sys\nclass A:\n    def f(self):\n        return [i for i in range(3)]\nprint(A().f(), end='', file=sys.stderr) if 0 else None"
+# Of a program that nobody has asked for anything else.
+USUAL = [b"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", b"HOME=/home/user",
+         b"USER=user", b"LOGNAME=user", b"SHELL=/bin/bash", b"LANG=C.UTF-8"]
+REHEARSAL = b"\0".join([b"/", b"2", b"/usr/bin/python3", b"/none.py"] + USUAL) + b"\0"
+TRIAL = """import sys
+class A:
+    def f(self):
+        return [i for i in range(3)]
+print(*A().f()[3:], end='')
+"""
 
 
-def warm():
-    """Touches what every program touches: those pages are copied now, and not when it is waited for."""
-    exec(compile(WARM, "<warm>", "exec"), {"__name__": "warm"})
-    set_environment([b"%s=%s" % pair for pair in list(os.environb.items())])
-    print(end="")
-    sys.stdout.flush()
+def rehearse():
+    """Goes through what every program goes through. In a child that touches its pages: they are copied
+    now, and not when somebody waits."""
+    become(REHEARSAL)
+    del sys.path[0]
+    exec(compile(TRIAL, "<trial>", "exec"), {"__name__": "trial"})
+    for name in DATA:
+        if name in sys.modules:
+            __import__(name)
+    flush(sys.stdout)
+    flush(sys.stderr)
 
 
 def reseed():
-    warm()
+    rehearse()
     # Python's own generator has done so by itself after the fork.
     numpy = sys.modules.get("numpy")
     if numpy is not None:
@@ -91,16 +110,18 @@ def plainly(argv):
 
 
 def set_environment(pairs):
-    os.environ.clear()
-    for pair in pairs:
-        key, eq, value = pair.partition(b"=")
-        if key and eq:
-            os.environb[key] = value
+    want = dict(pair.split(b"=", 1) for pair in pairs if b"=" in pair[1:])
+    have = os.environb
+    for key in [key for key in have if key not in want]:
+        del have[key]
+    for key, value in want.items():
+        if have.get(key) != value:
+            have[key] = value
 
 
 def special(argv, env):
     """True for what only a fresh interpreter can honour."""
-    if len(argv) < 2 or os.path.isdir(argv[1]):
+    if len(argv) < 2:
         return True
     if argv[1].startswith(b"-") and (argv[1] != b"-c" or len(argv) < 3):
         return True
@@ -114,6 +135,19 @@ def add_python_path():
         if folder:
             sys.path.insert(at, folder)
             at += 1
+
+
+def folder_of(path, argv):
+    """Where its modules are. A folder or an archive is a program of another kind."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return os.path.dirname(path)
+    if stat.S_ISREG(mode) and os.path.dirname(path) == "/home/user":
+        return "/home/user"
+    if os.path.isdir(path):
+        plainly(argv)
+    return os.path.dirname(os.path.realpath(path))
 
 
 def fresh_main():
@@ -149,11 +183,10 @@ def become(words):
         del sys.argv[1]
         sys.path.insert(0, "")
         return 2
-    sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+    sys.path.insert(0, folder_of(path, argv))
     main = sys.modules["__main__"].__dict__
     main["__file__"] = path
     main["__cached__"] = None
-    from importlib.machinery import SourceFileLoader
     main["__loader__"] = SourceFileLoader("__main__", path)
     return 0
 
