@@ -17,6 +17,8 @@ enum {
 	INSTALLS_MOST = 8,
 	LIFETIME_EXTRA_MS = 120 * 1000, /* for carrying the files out */
 	FILES_MOST = 200 * 1000,
+	WAY_TRIES = 200,
+	WAY_WAIT_MS = 25,
 };
 #define DISK_BYTES (UINT64_C(4) << 30)
 
@@ -31,6 +33,8 @@ struct install {
 	char trusted[300], source[512]; /* of env */
 	const char *env[12 + INSTALL_ENV];
 	struct berth_wait made;
+	struct timer way; /* until its way out is open */
+	unsigned tries;
 	struct tap tap;
 	int tapped;
 	struct office_ask *asking;
@@ -54,6 +58,7 @@ static void install_free(struct install *in)
 	if (in->tapped)
 		tap_close(&in->tap);
 	berth_wait_cancel(&in->made);
+	timer_fini(&in->way);
 	office_forget(&in->fleet->office, in->asking);
 	if (b)
 		berth_end(b, CAUSE_EXIT, NULL);
@@ -331,6 +336,19 @@ static void next_step(struct install *in)
 
 /* ---- the install box ---- */
 
+/* A manager that is refused by the proxy's port gives up at once; and when the daemon has just begun,
+ * egress may not be there yet. */
+static void begin_when_open(struct timer *t)
+{
+	struct install *in = loop_owner(t, struct install, way);
+	const struct berth *b = fleet_find(in->fleet, in->box);
+
+	if (b && gate_wanted(b) && !b->way.open && in->tries++ < WAY_TRIES)
+		timer_set(&in->way, WAY_WAIT_MS);
+	else
+		next_step(in);
+}
+
 static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
 {
 	struct install *in = loop_owner(w, struct install, made);
@@ -340,7 +358,7 @@ static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
 		return;
 	}
 	snprintf(in->box, sizeof(in->box), "%s", b->row.id);
-	next_step(in);
+	begin_when_open(&in->way);
 }
 
 static int mount_mirror(struct install *in, struct berth_want *want, struct err *e)
@@ -406,6 +424,7 @@ static struct install *begin(struct fleet *f, const struct packages *set, const 
 	in->fleet = f;
 	in->began_ms = loop_now_ms();
 	in->tap.own.post.fd = -1;
+	timer_init(&in->way, f->loop, begin_when_open);
 	memcpy(in->key, key, sizeof(in->key));
 	copy_set(&in->set, set);
 	if (install_plan(&in->set, &f->conf.packages.install, &in->plan, e) < 0 ||
