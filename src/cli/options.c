@@ -129,9 +129,9 @@ int options_read(struct options *o, const struct cli *cli, const struct args *a,
 		.create_flags = args_has(a, OPT_COLD) ? WIRE_CREATE_COLD : 0,
 	};
 	if (strcmp(net, "off") != 0) {
-		trouble_what(t, "usage", "--net: '%s' is not possible yet",
+		trouble_what(t, "usage", "--net: '%s' is not possible here",
 			     trouble_shown(net, shown));
-		trouble_why(t, "network is off until egress exists");
+		trouble_why(t, "only a box of the daemon can have hosts to reach: network.allow");
 		trouble_hint(t, "type", "--net off, or leave it out");
 		return -1;
 	}

@@ -121,18 +121,40 @@ static void way_wants(struct way *w)
 		watch_want(&w->listener, has_room(w) && !timer_pending(&w->again) ? LOOP_READ : 0);
 }
 
+/* Each connection costs us and the front some work, and a box can make them by the thousand.
+ * 1: another one, now. */
+static int take_token(struct way *w)
+{
+	uint64_t rate = w->egress->conf.limits.rate, now = loop_now_ms();
+
+	w->tokens += (now - w->filled_ms) * rate;
+	w->filled_ms = now;
+	if (w->tokens > rate * 2000)
+		w->tokens = rate * 2000;
+	if (w->tokens < 1000)
+		return 0;
+	w->tokens -= 1000;
+	return 1;
+}
+
 static void way_ready(struct watch *l, unsigned what)
 {
 	struct way *w = loop_owner(l, struct way, listener);
 
 	(void)what;
 	for (unsigned i = 0; i < ACCEPTS_A_TURN && has_room(w); i++) {
-		int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd;
 
+		if (!take_token(w)) {
+			timer_set(&w->again, AGAIN_MS);
+			break;
+		}
+		fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
 			proxy_new(w, fd);
 			continue;
 		}
+		w->tokens += 1000;
 		/* Without descriptors it would stay ready and wake us for ever. */
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 			timer_set(&w->again, AGAIN_MS);
@@ -234,6 +256,8 @@ int egress_open(struct egress *x, const struct wire_way_open *ask, const char *h
 	memcpy(w->id, ask->id, sizeof(w->id));
 	w->bytes_in = ask->used_in;
 	w->bytes_out = ask->used_out;
+	w->filled_ms = loop_now_ms();
+	w->tokens = UINT64_C(2000) * x->conf.limits.rate;
 	timer_init(&w->again, x->loop, way_again);
 	if (read_rules(w, hosts, n, e) < 0) {
 		way_free(w);
@@ -396,6 +420,7 @@ int egress_init(struct egress *x, struct loop *l, const struct egress_conf *conf
 	*x = (struct egress){ .loop = l, .conf = *conf };
 	or_default(&m->connections, 64);
 	or_default(&m->all_connections, 2048);
+	or_default(&m->rate, 100);
 	or_default(&m->head_ms, 10000);
 	or_default(&m->connect_ms, 20000);
 	or_default(&m->idle_ms, 120000);

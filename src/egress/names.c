@@ -27,8 +27,6 @@ static const struct {
 } options[] = {
 	{ "timeout", "3" },
 	{ "attempts", "3" },
-	/* Some servers answer only the name they were asked in small letters. */
-	{ "randomize-case", "0" },
 	{ "max-inflight", "256" },
 };
 

@@ -17,6 +17,8 @@ struct way {
 	struct proxy *proxies;
 	unsigned nproxies;
 	uint64_t bytes_in, bytes_out;
+	uint64_t tokens;    /* thousandths of a connection that it may make now */
+	uint64_t filled_ms; /* when they were last counted */
 };
 
 enum verdict {

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { AGAIN_MS = 500 };
+enum { AGAIN_MS = 500, TRIES = 5 };
 
 int gate_wanted(const struct berth *b)
 {
@@ -87,11 +87,18 @@ static void all_held(struct gate *g)
 
 static void refused(struct gate *g, const struct wire_error *f)
 {
+	struct fleet *fl = g->fleet;
 	struct err e;
 
-	(void)g;
 	box_said_error(f, &e);
+	if (e.kind == ERR_CONFLICT) /* it has one, from another front */
+		return;
 	log_warn("egress did not take a way", LOG_E(&e));
+	for (struct berth *b = fleet_next(fl, NULL); b; b = fleet_next(fl, b))
+		if (b->way.open && b->way.ref == f->head.ref) {
+			b->way.open = 0;
+			snprintf(b->way.why, sizeof(b->way.why), "%.100s", e.msg);
+		}
 }
 
 static void egress_says(struct post *p, const struct frame *f, size_t len, int *fd)
@@ -117,7 +124,7 @@ static void egress_left(struct post *p, const struct err *why)
 
 	(void)why;
 	log_warn("egress has left");
-	g->told = 0;
+	g->told = g->unsure = 0;
 	for (struct berth *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
 		b->way.open = 0;
 	timer_set(&g->again, AGAIN_MS / 10);
@@ -127,8 +134,12 @@ static void ask_again(struct timer *t)
 {
 	struct gate *g = loop_owner(t, struct gate, again);
 
-	if (g->post.fd < 0 && g->need)
-		g->need(g);
+	if (!g->need || (g->post.fd >= 0 && !g->unsure))
+		return;
+	/* A new connection begins with the list of what egress has. */
+	post_fini(&g->post);
+	g->told = g->unsure = 0;
+	g->need(g);
 }
 
 /* ---- life ---- */
@@ -168,14 +179,18 @@ void gate_sweep(struct gate *g)
 {
 	const char *id;
 	json_t *figures;
+	void *next;
 
 	/* Another front may have made a box that we do not know of yet. */
 	if (!g->told || !g->fleet->ready || !g->fleet->alone)
 		return;
-	json_object_foreach(g->held, id, figures)
-		if (!fleet_find(g->fleet, id))
-			send_close(g, id);
-	json_object_clear(g->held);
+	/* What is still being restored stays in the list. */
+	json_object_foreach_safe(g->held, next, id, figures) {
+		if (fleet_find(g->fleet, id))
+			continue;
+		send_close(g, id);
+		json_object_del(g->held, id);
+	}
 }
 
 void gate_fini(struct gate *g)
@@ -202,7 +217,7 @@ static void listens(struct listener *x, const struct frame *f, size_t len, int *
 {
 	struct berth *b = loop_owner(x, struct berth, way.ask);
 	struct gate *g = &b->fleet->gate;
-	struct wire_way_open ask = { .head = sock_head(WIRE_WAY_OPEN, 1),
+	struct wire_way_open ask = { .head = sock_head(WIRE_WAY_OPEN, ++g->refs),
 				     .used_in = b->way.bytes_in,
 				     .used_out = b->way.bytes_out };
 	auto_buf struct buf hosts = { 0 };
@@ -214,14 +229,23 @@ static void listens(struct listener *x, const struct frame *f, size_t len, int *
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
 	hosts_text(b, &hosts);
 	b->way.open = post_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, steal_fd(fd)) == 0;
+	b->way.ref = g->refs;
+	b->way.tries = 0;
 	b->way.why[0] = 0;
 }
 
 static void listens_not(struct listener *x, const struct err *e)
 {
 	struct berth *b = loop_owner(x, struct berth, way.ask);
+	struct gate *g = &b->fleet->gate;
 
 	line_unlisten(x);
+	/* Another front was faster, probably: then egress has it. Else a program of the box has the port. */
+	if (e->sys == EADDRINUSE && b->way.tries++ < TRIES) {
+		g->unsure = 1;
+		timer_set(&g->again, AGAIN_MS);
+		return;
+	}
 	snprintf(b->way.why, sizeof(b->way.why), "%.100s", e->msg);
 	log_warn("a box has no way out", LOG_S("box", b->row.id), LOG_E(e));
 }

@@ -21,6 +21,8 @@ struct gate {
 	struct timer again;
 	json_t *held;  /* by box: [bytes in, bytes out], of those that egress has had before us */
 	int told;      /* it has said which */
+	int unsure;    /* somebody else has opened a way meanwhile, it seems */
+	uint32_t refs; /* of what was asked of it */
 	void (*need)(struct gate *g); /* bring one: gate_connect(). NULL: there is no way out here */
 	void *user;
 };
@@ -28,6 +30,8 @@ struct gate {
 struct gate_way { /* of a berth */
 	struct listener ask;
 	int open;
+	unsigned tries;
+	uint32_t ref;  /* of its WAY_OPEN */
 	char why[120]; /* it could not be opened */
 	uint64_t bytes_in, bytes_out, connections, refused;
 	json_t *records; /* array, oldest first */

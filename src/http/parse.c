@@ -72,6 +72,8 @@ static int saw_value(llhttp_t *p, const char *at, size_t n)
 	if (c->head_done)
 		return 0;
 	s = &c->spans[c->nspans - 1];
+	if (n == 0) /* llhttp is at the next line by now; the NUL must go into this one */
+		begin = s->value ? s->value_end : s->name_end + 1;
 	if (!s->value)
 		s->value = begin;
 	s->value_end = begin + (uint32_t)n;

@@ -137,7 +137,7 @@ an_environment_name_that_is_none_is_refused() {
 }
 
 a_network_is_refused_with_the_reason() {
-	refused 2 "network is off until egress exists" run --net on -- true
+	refused 2 "only a box of the daemon can have hosts to reach: network.allow" run --net on -- true
 }
 
 a_colour_that_is_none_is_refused() {

@@ -22,10 +22,10 @@ export ATOLL_EGRESS_IN=8M ATOLL_PIP_INDEX="http://registry.test:$http/simple"
 net_box() {
 	new_box "$(jq -nc '{network:{allow:$ARGS.positional}}' --args "$@")"
 }
-# says COMMAND: in the box; sets code, out and status.
+# says COMMAND: in the box; sets code and out.
 says() {
 	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "$1" '{command:$c}')"
-	out=$(get .stdout) status=$(get .status)
+	out=$(get .stdout)
 }
 gone() { api DELETE "/v1/boxes/$box"; }
 egress() { pgrep -P "$warden" -x atoll-egress; }
@@ -155,6 +155,16 @@ names_that_no_rule_has_are_not_even_asked_for() {
 	gone
 }
 
+# A name that means something else the next moment: there is no next moment.
+a_name_is_resolved_once_for_a_connection() {
+	net_box "registry.test:$http"
+	before=$(seen 'dns registry.test')
+	says "curl -sS http://registry.test:$http/"
+	is "$out" packages
+	is $(($(seen 'dns registry.test') - before)) 2 # A and AAAA
+	gone
+}
+
 # Escape, Exfil
 without_the_proxy_there_is_nothing() {
 	net_box "registry.test:$http"
@@ -257,6 +267,17 @@ a_box_that_ends_in_a_transfer_harms_nobody() {
 	gone
 }
 
+# Else a box that is no more would keep its network.
+a_box_that_ended_leaves_nothing_in_egress() {
+	before=$(find "/proc/$(egress)/fd" | wc -l)
+	net_box "registry.test:$http"
+	soon way_open
+	says "curl -sS http://registry.test:$http/"
+	is "$out" packages
+	gone
+	soon sh -c "[ \$(find /proc/$(egress)/fd | wc -l) = $before ]"
+}
+
 a_killed_egress_comes_again_and_boxes_use_it() {
 	net_box "registry.test:$http"
 	says "curl -sS http://registry.test:$http/"
@@ -303,6 +324,17 @@ other_settings_are_taken_over() {
 	kill -HUP "$warden"
 	soon sh -c "[ \$(grep -c '\"egress serves\"' '$work/serve.log') -ge 1 ]"
 	is "$(egress)" "$old" # nothing of it changed
+	soon way_open
+	says "curl -sS http://registry.test:$http/"
+	is "$out" packages "$body"
+	gone
+}
+
+an_upgrade_brings_a_new_egress_and_boxes_use_it() {
+	net_box "registry.test:$http"
+	old=$(egress)
+	kill -USR2 "$warden"
+	soon sh -c "new=\$(pgrep -P $warden -x atoll-egress) && [ \"\$new\" != $old ] && ! kill -0 $old"
 	soon way_open
 	says "curl -sS http://registry.test:$http/"
 	is "$out" packages "$body"

@@ -88,7 +88,7 @@ def serve_names(sock):
         answers = found if found and kind == 1 else []
         head = ask[:2] + struct.pack(">HHHHH", 0x8180 if found else 0x8183, 1, len(answers), 0, 0)
         rows = b"".join(b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 0, 4) + socket.inet_aton(a) for a in answers)
-        log.write("dns %s\n" % ".".join(labels))
+        log.write("dns %s\n" % ".".join(labels).lower())
         sock.sendto(head + ask[12:at + 5] + rows, who)
 
 

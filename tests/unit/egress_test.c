@@ -233,6 +233,10 @@ TEST(a_request_is_written_in_our_own_words)
 		  0);
 	CHECK_STR(written(), "PUT /?q HTTP/1.1\r\nhost: h.example\r\ncontent-length: 5\r\n"
 			     "connection: close\r\n\r\n");
+	CHECK_INT(asked("GET http://h.example/ HTTP/1.1\r\nHost: h.example\r\nA:\r\nB: \r\nC: \t \r\nD: d\r\n\r\n"),
+		  0);
+	CHECK_STR(written(), "GET / HTTP/1.1\r\nhost: h.example\r\na: \r\nb: \r\nc: \r\nd: d\r\n"
+			     "connection: close\r\n\r\n");
 	CHECK_INT(asked("CONNECT h.example:443 HTTP/1.1\r\nHost: h.example:443\r\n\r\n"), 0);
 	CHECK(message.connect);
 	CHECK_STR(message.host, "h.example");
@@ -874,6 +878,33 @@ TEST(a_box_has_so_many_connections_and_the_others_wait)
 	for (int i = 0; i < 200 && egress.ways->nproxies; i++)
 		turn();
 	CHECK_INT(egress.ways->nproxies, 0);
+}
+
+TEST(a_box_makes_so_many_connections_in_a_second)
+{
+	struct egress_limits m = { .rate = 1 };
+	struct wire_way_open ask = { .id = "busy" };
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int listener, c[4];
+	uint16_t port;
+	struct err e;
+
+	CHECK(begin(LISTED, 1, &m));
+	listener = listen_somewhere(&port);
+	CHECK(egress_open(&egress, &ask, "a.example", 9, listener, &e) == 0);
+	to.sin_port = htons(port);
+	for (int i = 0; i < 4; i++) {
+		c[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		CHECK(connect(c[i], (struct sockaddr *)&to, sizeof(to)) == 0);
+	}
+	for (int i = 0; i < 200; i++)
+		turn();
+	CHECK_INT(egress.ways->nproxies, 2);
+	for (int i = 0; i < 20000 && egress.ways->nproxies < 3; i++)
+		turn();
+	CHECK_INT(egress.ways->nproxies, 3);
+	for (int i = 0; i < 4; i++)
+		close(c[i]);
 	end_egress();
 	message_fini(&message);
 }

@@ -175,6 +175,19 @@ TEST(the_handler_sees_names_in_lower_case_and_values_without_spaces)
 	end_server();
 }
 
+TEST(an_empty_value_leaves_the_header_after_it_alone)
+{
+	int fd;
+
+	CHECK(begin());
+	fd = dial();
+	say(fd, "GET /facts HTTP/1.1\r\nHost: a\r\nEmpty:\r\nBlank: \t\r\nAfter: x\r\n\r\n");
+	CHECK(UNTIL(heard(fd, "\r\n\r\n")));
+	CHECK(strstr(got, "host=a|empty=|blank=|after=x"));
+	close(fd);
+	end_server();
+}
+
 TEST(a_head_that_comes_byte_by_byte_is_the_same)
 {
 	const char *text = "GET /facts HTTP/1.1\r\nHost: a\r\nX-Some: v w\r\n\r\n";
