@@ -43,7 +43,8 @@ static int read_list(struct package_job *j, const json_t *list, enum package_man
 	if (!json_is_array(list))
 		return err_set(e, ERR_INVALID, "packages: %s must be a list of texts",
 			       package_manager_name(m));
-	json_array_foreach(list, i, one) {
+	json_array_foreach(list, i, one)
+	{
 		if (!set)
 			return -1;
 		if (!json_is_string(one))
@@ -73,11 +74,13 @@ int packages_read(struct package_job *j, const json_t *field, const char *langua
 	}
 	if (!json_is_object(field))
 		return err_set(e, ERR_INVALID, "packages: must be a list or {\"pip\": [...]}");
-	json_object_foreach((json_t *)field, name, list) {
+	json_object_foreach((json_t *)field, name, list)
+	{
 		m = package_manager_named(name);
 		if (m < 0)
 			return err_set(e, ERR_INVALID,
-				       "packages: '%.20s' is none of pip, npm, gem, cargo, go, apt", name);
+				       "packages: '%.20s' is none of pip, npm, gem, cargo, go, apt",
+				       name);
 		if (read_list(j, list, (enum package_manager)m, e) < 0)
 			return -1;
 	}
@@ -96,8 +99,10 @@ static int read_package_json(struct packages *set, const char *text, size_t n, s
 		json_decref(doc);
 		return err_set(e, ERR_INVALID, "package.json: not a JSON object");
 	}
-	json_object_foreach(json_object_get(doc, "dependencies"), name, range) {
-		if (!json_is_string(range) || strlen(name) + json_string_length(range) > PACKAGE_TEXT) {
+	json_object_foreach(json_object_get(doc, "dependencies"), name, range)
+	{
+		if (!json_is_string(range) ||
+		    strlen(name) + json_string_length(range) > PACKAGE_TEXT) {
 			done = err_set(e, ERR_INVALID, "package.json: a version that is no text");
 			break;
 		}
@@ -114,7 +119,8 @@ static int read_package_json(struct packages *set, const char *text, size_t n, s
 
 /* Takes over what was found if it can be installed here; else says that it was left alone: a file that
  * lies there does not ask for anything by itself. */
-static int take_found(struct package_job *j, struct packages *found, const char *where, struct err *e)
+static int take_found(struct package_job *j, struct packages *found, const char *where,
+		      struct err *e)
 {
 	struct packages *set;
 	int done = 0;
@@ -123,8 +129,8 @@ static int take_found(struct package_job *j, struct packages *found, const char 
 		if (!j->warnings)
 			j->warnings = json_array();
 		json_array_append_new(j->warnings,
-				      json_sprintf("%s is not installed: no source for %s packages", where,
-						   package_manager_name(found->manager)));
+				      json_sprintf("%s is not installed: no source for %s packages",
+						   where, package_manager_name(found->manager)));
 		packages_fini(found);
 		return 0;
 	}
@@ -137,8 +143,9 @@ static int take_found(struct package_job *j, struct packages *found, const char 
 	return done;
 }
 
-static int detect_in(struct package_job *j, const char *where, enum package_manager m, const char *text,
-		     size_t n, int (*read)(struct packages *, const char *, size_t, struct err *),
+static int detect_in(struct package_job *j, const char *where, enum package_manager m,
+		     const char *text, size_t n,
+		     int (*read)(struct packages *, const char *, size_t, struct err *),
 		     struct err *e)
 {
 	struct packages found = { .manager = m };
@@ -165,8 +172,8 @@ int packages_detect(struct package_job *j, const json_t *body, const char *langu
 		return -1;
 	text = json_object_get(files, "requirements.txt");
 	if (m == PM_PIP && json_is_string(text) &&
-	    detect_in(j, "requirements.txt", PM_PIP, json_string_value(text), json_string_length(text),
-		      packages_add_lines, e) < 0)
+	    detect_in(j, "requirements.txt", PM_PIP, json_string_value(text),
+		      json_string_length(text), packages_add_lines, e) < 0)
 		return -1;
 	text = json_object_get(files, "package.json");
 	if (m == PM_NPM && json_is_string(text) &&
@@ -191,10 +198,11 @@ static void warn_of_mistakes(struct package_job *j, const struct packages *set)
 			continue;
 		if (!j->warnings)
 			j->warnings = json_array();
-		json_array_append_new(j->warnings,
-				      json_sprintf("%s: '%s' is one letter away from '%s', which is very "
-						   "common: is it the one you mean?",
-						   package_manager_name(set->manager), name, meant));
+		json_array_append_new(
+			j->warnings,
+			json_sprintf("%s: '%s' is one letter away from '%s', which is very "
+				     "common: is it the one you mean?",
+				     package_manager_name(set->manager), name, meant));
 	}
 }
 
@@ -204,7 +212,8 @@ static void need_said(struct packages_wait *w, unsigned stream, const char *byte
 	struct package_job *j = need->job;
 
 	if (j->said)
-		j->said(j, package_manager_name(j->sets[need - j->needs].manager), stream, bytes, n);
+		j->said(j, package_manager_name(j->sets[need - j->needs].manager), stream, bytes,
+			n);
 }
 
 static void need_done(struct packages_wait *w, const char *layer, uint64_t ms,
@@ -308,12 +317,12 @@ json_t *packages_report(const struct package_job *j)
 	sets = json_array();
 	for (unsigned i = 0; i < j->n; i++) {
 		packages_set_key(&j->api->fleet, &j->sets[i], key);
-		json_array_append_new(
-			sets, json_pack("{s:s, s:o, s:s, s:s, s:b, s:I}", "manager",
-					package_manager_name(j->sets[i].manager), "packages",
-					names_json(&j->sets[i]), "set", key, "layer", j->needs[i].layer,
-					"installed", j->needs[i].ms != 0, "ms",
-					(json_int_t)j->needs[i].ms));
+		json_array_append_new(sets, json_pack("{s:s, s:o, s:s, s:s, s:b, s:I}", "manager",
+						      package_manager_name(j->sets[i].manager),
+						      "packages", names_json(&j->sets[i]), "set",
+						      key, "layer", j->needs[i].layer, "installed",
+						      j->needs[i].ms != 0, "ms",
+						      (json_int_t)j->needs[i].ms));
 	}
 	doc = json_pack("{s:o}", "sets", sets);
 	if (j->warnings)
@@ -372,10 +381,11 @@ static void set_utf8(json_t *doc, const char *key, const char *bytes, size_t n)
 
 json_t *packages_failure_json(const struct packages_failure *f)
 {
-	const char *hint = f->d.fault == INSTALL_NO_PACKAGE && f->nnear ? "a name like it is in `near`" :
-			   f->d.fault == INSTALL_NO_VERSION ? "those that there are: `versions`" :
-			   f->d.fault == INSTALL_TIMEOUT    ? "packages.timeout of the daemon" :
-							      NULL;
+	const char *hint = f->d.fault == INSTALL_NO_PACKAGE && f->nnear
+				   ? "a name like it is in `near`"
+			   : f->d.fault == INSTALL_NO_VERSION ? "those that there are: `versions`"
+			   : f->d.fault == INSTALL_TIMEOUT    ? "packages.timeout of the daemon"
+							      : NULL;
 	json_t *doc = call_error_json("install", f->message, NULL, hint);
 	json_t *error = json_object_get(doc, "error");
 	size_t n = f->said ? strlen(f->said) : 0, cut = n > 4000 ? n - 4000 : 0;
@@ -419,10 +429,11 @@ json_t *packages_said_json(const char *manager, unsigned stream, const char *byt
 static json_t *set_json(const struct store_set *s)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "set", s->key,
-			 "manager", s->manager, "packages", s->packages ? s->packages : "", "runtime",
-			 s->runtime, "layer", s->layer, "bytes", (json_int_t)s->bytes, "files",
-			 (json_int_t)s->files, "install_ms", (json_int_t)s->install_ms, "uses",
-			 (json_int_t)s->uses, "created", record_when((uint64_t)s->created_ns), "used",
+			 "manager", s->manager, "packages", s->packages ? s->packages : "",
+			 "runtime", s->runtime, "layer", s->layer, "bytes", (json_int_t)s->bytes,
+			 "files", (json_int_t)s->files, "install_ms", (json_int_t)s->install_ms,
+			 "uses", (json_int_t)s->uses, "created",
+			 record_when((uint64_t)s->created_ns), "used",
 			 record_when((uint64_t)s->used_ns));
 }
 
@@ -501,7 +512,8 @@ void packages_add_set(struct call *c)
 	struct err e;
 	int known;
 
-	*a = (struct adding){ .call = c, .job = { .api = c->api, .done = added, .said = adding_said } };
+	*a = (struct adding){ .call = c,
+			      .job = { .api = c->api, .done = added, .said = adding_said } };
 	a->job.user = a;
 	c->state = a;
 	c->drop = adding_dropped;
@@ -587,7 +599,8 @@ static void answered(void *ctx, const struct frame *f, size_t len, int *fd, cons
 	else if (c)
 		call_json(c, 200,
 			  json_pack("{s:s, s:I, s:I, s:b}", "layer", a->layer, "bytes",
-				    (json_int_t)l->bytes, "files", (json_int_t)l->files, "good", 1));
+				    (json_int_t)l->bytes, "files", (json_int_t)l->files, "good",
+				    1));
 	free(a);
 }
 

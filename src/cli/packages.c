@@ -63,8 +63,8 @@ static void say_failure(struct remote *r, const json_t *error)
 	trouble_what(&r->trouble, "install", "%.300s", remote_text(error, "message"));
 	if (*remote_text(error, "why"))
 		trouble_why(&r->trouble, "%.300s", remote_text(error, "why"));
-	json_array_foreach(near, i, v)
-		trouble_hint(&r->trouble, "close", "%s", trouble_shown(json_string_value(v), shown));
+	json_array_foreach(near, i, v) trouble_hint(&r->trouble, "close", "%s",
+						    trouble_shown(json_string_value(v), shown));
 	if (json_array_size(json_object_get(error, "versions"))) {
 		auto_free char *text = json_dumps(json_object_get(error, "versions"), JSON_COMPACT);
 
@@ -97,9 +97,8 @@ static void warn(const struct remote *r, const json_t *done)
 	const json_t *v;
 	size_t i;
 
-	json_array_foreach(json_object_get(done, "warnings"), i, v)
-		if (!r->cli->quiet)
-			fprintf(stderr, "atoll: %s\n", json_string_value(v));
+	json_array_foreach(json_object_get(done, "warnings"), i, v) if (!r->cli->quiet)
+		fprintf(stderr, "atoll: %s\n", json_string_value(v));
 }
 
 /* 0 with a->done, or the status. */
@@ -110,7 +109,8 @@ static int install(struct adding *a, json_t *take_packages)
 				  json_pack("{s:o}", "packages", take_packages), each_line, a);
 
 	if (status && r->lost)
-		trouble_hint(&r->trouble, "start", "atoll serve: it is the daemon that installs packages");
+		trouble_hint(&r->trouble, "start",
+			     "atoll serve: it is the daemon that installs packages");
 	if (status)
 		return status;
 	if (!a->done)
@@ -124,7 +124,8 @@ static int take_layers(struct options *o, const json_t *done)
 	const json_t *set;
 	size_t i;
 
-	json_array_foreach(json_object_get(done, "sets"), i, set) {
+	json_array_foreach(json_object_get(done, "sets"), i, set)
+	{
 		if (o->nlayers == WIRE_LAYERS)
 			return -1;
 		snprintf(o->layers[o->nlayers++], WIRE_LAYER_ID, "%s", remote_text(set, "layer"));
@@ -136,8 +137,8 @@ int packages_for(struct options *o, const struct cli *cli, const struct args *a,
 		 const char *language)
 {
 	int m = language ? package_manager_of(language) : PM_PIP;
-	json_t *packages =
-		packages_json(a, flag, package_manager_name(m < 0 ? PM_PIP : (enum package_manager)m));
+	json_t *packages = packages_json(
+		a, flag, package_manager_name(m < 0 ? PM_PIP : (enum package_manager)m));
 	struct remote r;
 	struct adding x = { .r = &r, .options = o };
 	int status;
@@ -189,7 +190,8 @@ static int each_set(void *ctx, json_t *v)
 
 static int list(struct remote *r)
 {
-	static const char *const columns[] = { "SET", "MANAGER", ">USES", ">SIZE", ">USED", "PACKAGES", NULL };
+	static const char *const columns[] = { "SET",   "MANAGER",  ">USES", ">SIZE",
+					       ">USED", "PACKAGES", NULL };
 	struct listing l = { .cli = r->cli, .items = json_array() };
 	int status;
 
@@ -256,7 +258,8 @@ static int each_named(struct remote *r, const struct args *a,
 			return status;
 		if (!s.found[0] || s.several) {
 			trouble_what(&r->trouble, "not_found", "%s set of packages named '%s'",
-				     s.several ? "more than one" : "no", trouble_shown(a->words[i], shown));
+				     s.several ? "more than one" : "no",
+				     trouble_shown(a->words[i], shown));
 			trouble_hint(&r->trouble, "list", "atoll packages ls");
 			return r->status = STATUS_NOT_FOUND;
 		}
@@ -300,7 +303,8 @@ static int packages(struct remote *r, const struct args *a)
 	if (!strcmp(what, "check") && a->nwords > 1)
 		return each_named(r, a, check);
 	remote_usage(r, "what about packages?");
-	trouble_hint(&r->trouble, "type", "atoll packages ls | add NAME... | rm SET... | check SET...");
+	trouble_hint(&r->trouble, "type",
+		     "atoll packages ls | add NAME... | rm SET... | check SET...");
 	return r->status;
 }
 
@@ -321,8 +325,9 @@ const struct verb verb_packages = {
 	.group = "Boxes",
 	.usage = "ls | add NAME... | rm SET... | check SET...",
 	.summary = "packages that boxes can have at once",
-	.notes = "A set of packages is installed once, in a box of its own, and becomes a read-only layer.\n"
-		 "Boxes that ask for the same set have it a millisecond later, without a network.",
+	.notes =
+		"A set of packages is installed once, in a box of its own, and becomes a read-only layer.\n"
+		"Boxes that ask for the same set have it a millisecond later, without a network.",
 	.words = "ls add rm check",
 	.max_words = 200,
 	.examples = examples,

@@ -12,11 +12,13 @@
 #include <string.h>
 
 enum {
-	SAID_KEPT = 16 * 1024,       /* of what a manager says, for the diagnosis */
-	SAID_TOLD = 1024 * 1024,     /* to those who wait */
+	SAID_KEPT = 16 * 1024,   /* of what a manager says, for the diagnosis */
+	SAID_TOLD = 1024 * 1024, /* to those who wait */
 	INSTALLS_MOST = 8,
 	LIFETIME_EXTRA_MS = 120 * 1000, /* for carrying the files out */
 	FILES_MOST = 200 * 1000,
+	WAY_TRIES = 200,
+	WAY_WAIT_MS = 25,
 };
 #define DISK_BYTES (UINT64_C(4) << 30)
 
@@ -27,10 +29,12 @@ struct install {
 	struct install_plan plan;
 	char key[STORE_HASH + 1];
 	char box[ID_LEN + 1];
-	unsigned at; /* step */
+	unsigned at;                    /* step */
 	char trusted[300], source[512]; /* of env */
 	const char *env[12 + INSTALL_ENV];
 	struct berth_wait made;
+	struct timer way; /* until its way out is open */
+	unsigned tries;
 	struct tap tap;
 	int tapped;
 	struct office_ask *asking;
@@ -54,6 +58,7 @@ static void install_free(struct install *in)
 	if (in->tapped)
 		tap_close(&in->tap);
 	berth_wait_cancel(&in->made);
+	timer_fini(&in->way);
 	office_forget(&in->fleet->office, in->asking);
 	if (b)
 		berth_end(b, CAUSE_EXIT, NULL);
@@ -212,7 +217,8 @@ static int was_cut_off(const struct install *in, char *why, size_t size)
 	size_t i;
 	int cut = 0;
 
-	json_array_foreach(json_object_get(all, "recent"), i, one) {
+	json_array_foreach(json_object_get(all, "recent"), i, one)
+	{
 		const char *verdict = json_string_value(json_object_get(one, "verdict")),
 			   *told = json_string_value(json_object_get(one, "why"));
 
@@ -244,14 +250,14 @@ static void explain(struct install *in, const json_t *record, struct packages_fa
 		f->d.fault = INSTALL_TOO_LARGE;
 		snprintf(f->message, sizeof(f->message), "install: the packages are too large");
 	} else if (f->d.fault == INSTALL_NO_PACKAGE) {
-		snprintf(f->message, sizeof(f->message), "install: %s knows no package '%.80s'", name,
-			 f->d.package);
-	} else if (f->d.fault == INSTALL_NO_VERSION) {
-		snprintf(f->message, sizeof(f->message), "install: %s has no such version of '%.80s'",
+		snprintf(f->message, sizeof(f->message), "install: %s knows no package '%.80s'",
 			 name, f->d.package);
+	} else if (f->d.fault == INSTALL_NO_VERSION) {
+		snprintf(f->message, sizeof(f->message),
+			 "install: %s has no such version of '%.80s'", name, f->d.package);
 	} else if (f->d.fault == INSTALL_UNREACHABLE) {
-		snprintf(f->message, sizeof(f->message), "install: the registry of %s cannot be reached",
-			 name);
+		snprintf(f->message, sizeof(f->message),
+			 "install: the registry of %s cannot be reached", name);
 	} else if (f->d.fault == INSTALL_BUILD) {
 		snprintf(f->message, sizeof(f->message), "install: a package could not be built");
 	} else {
@@ -284,9 +290,12 @@ static void over(struct tap *t, json_t *record, const struct err *e)
 /* What the manager finds in its environment, besides the proxy that every box with a way out has. */
 static const char *const *environment(struct install *in)
 {
-	static const char *const always[] = { "HOME=/home/user",	 "LC_ALL=C.UTF-8",
-					      "PIP_NO_CACHE_DIR=1",	 "PIP_DEFAULT_TIMEOUT=10",
-					      "PIP_RETRIES=1",		 "npm_config_cache=/tmp/npm",
+	static const char *const always[] = { "HOME=/home/user",
+					      "LC_ALL=C.UTF-8",
+					      "PIP_NO_CACHE_DIR=1",
+					      "PIP_DEFAULT_TIMEOUT=10",
+					      "PIP_RETRIES=1",
+					      "npm_config_cache=/tmp/npm",
 					      "npm_config_update_notifier=false" };
 	const struct install_conf *conf = &in->fleet->conf.packages.install;
 	const char *trusted = conf->trusted[in->set.manager];
@@ -327,6 +336,19 @@ static void next_step(struct install *in)
 
 /* ---- the install box ---- */
 
+/* A manager that is refused by the proxy's port gives up at once; and when the daemon has just begun,
+ * egress may not be there yet. */
+static void begin_when_open(struct timer *t)
+{
+	struct install *in = loop_owner(t, struct install, way);
+	const struct berth *b = fleet_find(in->fleet, in->box);
+
+	if (b && gate_wanted(b) && !b->way.open && in->tries++ < WAY_TRIES)
+		timer_set(&in->way, WAY_WAIT_MS);
+	else
+		next_step(in);
+}
+
 static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
 {
 	struct install *in = loop_owner(w, struct install, made);
@@ -336,7 +358,7 @@ static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
 		return;
 	}
 	snprintf(in->box, sizeof(in->box), "%s", b->row.id);
-	next_step(in);
+	begin_when_open(&in->way);
 }
 
 static int mount_mirror(struct install *in, struct berth_want *want, struct err *e)
@@ -402,6 +424,7 @@ static struct install *begin(struct fleet *f, const struct packages *set, const 
 	in->fleet = f;
 	in->began_ms = loop_now_ms();
 	in->tap.own.post.fd = -1;
+	timer_init(&in->way, f->loop, begin_when_open);
 	memcpy(in->key, key, sizeof(in->key));
 	copy_set(&in->set, set);
 	if (install_plan(&in->set, &f->conf.packages.install, &in->plan, e) < 0 ||
@@ -468,7 +491,8 @@ int packages_get(struct fleet *f, const struct packages *set, const char *team,
 		return -1;
 	in = under_way(f, key, &n);
 	if (!in && n >= INSTALLS_MOST)
-		return err_set(e, ERR_LIMIT, "%d sets of packages are being installed already; try again",
+		return err_set(e, ERR_LIMIT,
+			       "%d sets of packages are being installed already; try again",
 			       INSTALLS_MOST);
 	if (!in)
 		in = begin(f, set, key, team, e);

@@ -16,12 +16,14 @@ int prepare_parse(const char *text, struct packages *out, struct err *e)
 	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
 		size_t n = strcspn(text, " ");
 
-		snprintf(word, sizeof(word), "%.*s", (int)(n < sizeof(word) ? n : sizeof(word) - 1), text);
+		snprintf(word, sizeof(word), "%.*s", (int)(n < sizeof(word) ? n : sizeof(word) - 1),
+			 text);
 		text += n;
 		if (m < 0) {
 			m = package_manager_named(word);
 			if (m < 0)
-				return err_set(e, ERR_INVALID, "'%.20s' is none of pip, npm, gem, cargo, go, apt",
+				return err_set(e, ERR_INVALID,
+					       "'%.20s' is none of pip, npm, gem, cargo, go, apt",
 					       word);
 			out->manager = (enum package_manager)m;
 		} else if (packages_add(out, word, e) < 0) {
@@ -29,7 +31,8 @@ int prepare_parse(const char *text, struct packages *out, struct err *e)
 			return -1;
 		}
 	}
-	return out->n ? 0 : err_set(e, ERR_INVALID, "wanted a manager and packages, as in: pip numpy");
+	return out->n ? 0
+		      : err_set(e, ERR_INVALID, "wanted a manager and packages, as in: pip numpy");
 }
 
 /* ---- one after another ---- */
@@ -40,7 +43,8 @@ static void go_on(struct prepare *p)
 	struct err e;
 
 	while (p->at < p->n) {
-		int known = packages_get(p->fleet, &p->v[p->at++], TEAM_DEFAULT, &p->wait, layer, &e);
+		int known =
+			packages_get(p->fleet, &p->v[p->at++], TEAM_DEFAULT, &p->wait, layer, &e);
 
 		if (known == 0)
 			return;

@@ -125,8 +125,10 @@ static int text_ok(const char *text)
 
 static int make(struct keeper *k, struct client *c, const struct wire_layer_make *w, struct err *e)
 {
-	struct stock_order o = { .what = STOCK_MAKE, .uid = writers_id(k),
-				 .bytes_most = w->bytes_most, .files_most = w->files_most };
+	struct stock_order o = { .what = STOCK_MAKE,
+				 .uid = writers_id(k),
+				 .bytes_most = w->bytes_most,
+				 .files_most = w->files_most };
 	auto_fd int conn = -1;
 	struct kbox *b = NULL;
 	char path[48];
@@ -137,8 +139,9 @@ static int make(struct keeper *k, struct client *c, const struct wire_layer_make
 		return err_set(e, ERR_NOT_FOUND, "no such box");
 	if (!text_ok(w->path) || w->path[0] != '/' || !text_ok(w->place) ||
 	    (w->place[0] && !tree_path_ok(w->place)))
-		return err_set(e, ERR_INVALID, "a layer is an absolute folder of a box, and its "
-					       "place one that layers may have");
+		return err_set(e, ERR_INVALID,
+			       "a layer is an absolute folder of a box, and its "
+			       "place one that layers may have");
 	snprintf(o.path, sizeof(o.path), "%s", w->path);
 	snprintf(o.place, sizeof(o.place), "%s", w->place);
 	snprintf(path, sizeof(path), "boxes/%s.sock", b->meta.about.id);

@@ -30,7 +30,8 @@ static int send_with(int sock, const void *bytes, size_t n, const int *fds, unsi
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(2 * sizeof(int))];
-	} control = { .head = { .cmsg_len = CMSG_LEN(nfds * sizeof(int)), .cmsg_level = SOL_SOCKET,
+	} control = { .head = { .cmsg_len = CMSG_LEN(nfds * sizeof(int)),
+				.cmsg_level = SOL_SOCKET,
 				.cmsg_type = SCM_RIGHTS } };
 	struct iovec iov = { (void *)bytes, n };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -51,7 +52,9 @@ static ssize_t receive_with(int sock, void *bytes, size_t n, int fds[2])
 		char room[CMSG_SPACE(2 * sizeof(int))];
 	} control;
 	struct iovec iov = { bytes, n };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room,
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.room,
 			    .msg_controllen = sizeof(control.room) };
 	ssize_t got = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
 	struct cmsghdr *c = got < 0 ? NULL : CMSG_FIRSTHDR(&m);
@@ -92,8 +95,9 @@ static int enter_cell(int dir, uint32_t uid, struct err *e)
 	if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
 		return err_sys(e, "become nobody");
 	/* After the ids have changed: the kernel clears it with them. */
-	if (geteuid() != uid || getegid() != uid || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-	    setrlimit(RLIMIT_NOFILE, &files) < 0 || setrlimit(RLIMIT_CORE, &none) < 0 ||
+	if (geteuid() != uid || getegid() != uid || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ||
+	    setrlimit(RLIMIT_CORE, &none) < 0 ||
 	    /* Nobody of this id outlives it: the sealer reads what no one can change any more. */
 	    setrlimit(RLIMIT_NPROC, &none) < 0)
 		return err_sys(e, "give up what is not needed");
@@ -127,7 +131,8 @@ static _Noreturn void writer(const struct stock_order *o, int dir, int conn, int
 	if (only_these(dir, conn, tell, &e) < 0)
 		_exit(1);
 	if (enter_cell(WRITER_DIR, o->uid, &e) == 0) {
-		/* By the new root: the descriptor that came along is of a mount that is no more. */
+		/* By the new root: the descriptor that came along knows a way up to the old one. */
+		close(WRITER_DIR);
 		t.root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (t.root < 0)
 			err_sys(&e, "open the new layer");
@@ -211,7 +216,8 @@ static int make(int layers, const struct stock_order *o, int conn, struct tree_s
 
 static int mount_layer(int layers, const char *id, struct err *e)
 {
-	auto_fd int fd = open_tree(layers, id, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	auto_fd int fd =
+		open_tree(layers, id, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
 					       MOUNT_ATTR_NODEV };
 

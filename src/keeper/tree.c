@@ -309,7 +309,8 @@ static int visit_dir(struct walk *w, int dir, const char *name, size_t len)
 
 static int visit(struct walk *w, int dir, const char *name, size_t above)
 {
-	int len = snprintf(w->path + above, sizeof(w->path) - above, "%s%s", above ? "/" : "", name);
+	int len =
+		snprintf(w->path + above, sizeof(w->path) - above, "%s%s", above ? "/" : "", name);
 	struct stat st;
 
 	if (len < 0 || (size_t)len >= sizeof(w->path) - above || !tree_path_ok(w->path))

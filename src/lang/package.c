@@ -22,19 +22,19 @@ static int plain_canonical(const char *text, struct buf *out, struct err *e,
 /* How a name may look, what stands between it and its version, and how that may look. */
 static const struct grammar {
 	const char *name;
-	const char *languages; /* each with a space behind it */
-	const char *first, *rest;   /* characters of a name */
-	const char *between;        /* before a version; canonical is the first of them */
+	const char *languages;    /* each with a space behind it */
+	const char *first, *rest; /* characters of a name */
+	const char *between;      /* before a version; canonical is the first of them */
 	const char *version_first, *version;
 	const char *example;
 } grammars[PM_COUNT] = {
 	[PM_PIP] = { "pip", "python ", .example = "pandas[excel]>=1.5,<2" },
 	[PM_NPM] = { "npm", "node javascript typescript ", LOWER DIGIT, LOWER DIGIT "-._~", "@",
 		     LOWER UPPER DIGIT "^~<>=*", LOWER UPPER DIGIT ".-+*^~<>=", "left-pad@^1.3" },
-	[PM_GEM] = { "gem", "ruby ", LOWER UPPER DIGIT, LOWER UPPER DIGIT "._-", ":=",
-		     DIGIT, LOWER UPPER DIGIT ".", "rack:3.0.8" },
-	[PM_CARGO] = { "cargo", "rust ", LOWER UPPER, LOWER UPPER DIGIT "_-", "@=", DIGIT "^~=",
-		       LOWER UPPER DIGIT ".-+", "serde@1.0" },
+	[PM_GEM] = { "gem", "ruby ", LOWER UPPER DIGIT, LOWER UPPER DIGIT "._-", ":=", DIGIT,
+		     LOWER UPPER DIGIT ".", "rack:3.0.8" },
+	[PM_CARGO] = { "cargo", "rust ", LOWER UPPER, LOWER UPPER DIGIT "_-",
+		       "@=", DIGIT "^~=", LOWER UPPER DIGIT ".-+", "serde@1.0" },
 	[PM_GO] = { "go", "go ", LOWER DIGIT, LOWER UPPER DIGIT "._~/-", "@", LOWER DIGIT,
 		    LOWER UPPER DIGIT ".-+", "golang.org/x/text@v0.14.0" },
 	[PM_APT] = { "apt", "bash ", LOWER DIGIT, LOWER DIGIT "+.-", "=", LOWER UPPER DIGIT,
@@ -248,8 +248,7 @@ static int go_name_ok(const char *text, size_t n)
 	       !strstr(text, "..") && !strstr(text, "/.");
 }
 
-static int plain_canonical(const char *text, struct buf *out, struct err *e,
-			   enum package_manager m)
+static int plain_canonical(const char *text, struct buf *out, struct err *e, enum package_manager m)
 {
 	const struct grammar *g = &grammars[m];
 	size_t n = name_length(m, text), v;

@@ -350,7 +350,6 @@ sets_survive_a_killed_front() {
 the_least_recently_used_go_first_when_there_is_too_much() {
 	warden=$(cat "$work/warden")
 	stop_daemon
-	[ -z "$keeper_pid" ] || kill "$keeper_pid"
 	ATOLL_PACKAGES_CACHE=3k start_daemon
 	api GET /v1/packages
 	[ "$(get '.items | length')" -gt 2 ] || fail "too few: $body"
