@@ -205,6 +205,14 @@ static int start_seed(const struct kbox *b, const struct seed_kind *kind, struct
 	return sock_send(b->init, &told, sizeof(told), words, (size_t)n + 1, NULL, 0, e);
 }
 
+static int plant(const struct job *j, const struct spec *sp, struct err *e)
+{
+	struct planting p = { .orders = j->orders, .program = seed_kinds[j->lane].program, .box = j->box,
+			      .spec = sp, .waits = j->for_pool, .without = j->seed_without };
+
+	return zygote_plant(&p, e);
+}
+
 static int mount_volumes(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
 {
 	for (; sp->nvolumes < b->meta.nmounts; sp->nvolumes++) {
@@ -273,7 +281,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 	if (made == 0 && j->warm)
 		made = warm_up(b, e);
 	if (made == 0 && j->orders >= 0)
-		made = zygote_plant(j->orders, seed_kinds[j->lane].program, b, &sp, j->seed_without, e);
+		made = plant(j, &sp, e);
 	if (made == 0 && j->starts)
 		made = start_seed(b, j->starts, e);
 	if (made == 0 && j->home_of)

@@ -269,7 +269,7 @@ void request_made(struct keeper *k, struct job *take_job)
 			return;
 		}
 	}
-	if (j->for_pool && j->lane)
+	if (j->lane && !j->seed_without)
 		seed_failed(k, j->lane);
 	if (j->for_pool)
 		pool_failed(k, &e);

@@ -94,19 +94,29 @@ void seed_home_made(struct keeper *k, struct job *take_job)
 	free(j);
 }
 
+/* Without waiting: whatever it is busy with, we are not to be. */
+static void reap_zygotes(struct keeper *k)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < k->ncorpses; i++)
+		if (waitpid(k->corpses[i], NULL, WNOHANG | __WALL) == 0)
+			k->corpses[left++] = k->corpses[i];
+	k->ncorpses = left;
+}
+
 static void end_zygote(struct keeper *k, struct zygote *z, uint64_t retry_ns)
 {
-	int status = 0;
-
 	if (z->src.fd < 0)
 		return;
 	keeper_unwatch(k, &z->src);
 	kill(z->pid, SIGKILL);
-	while (waitpid(z->pid, &status, __WALL) < 0 && errno == EINTR)
-		;
+	reap_zygotes(k);
+	if (k->ncorpses < ARRAY_LEN(k->corpses))
+		k->corpses[k->ncorpses++] = z->pid;
 	if (!z->ready)
-		fprintf(stderr, "atoll: keeper: zygote %s could not be loaded (status %#x)\n",
-			seed_kinds[z - k->zygotes].name, (unsigned)status);
+		fprintf(stderr, "atoll: keeper: zygote %s could not be loaded\n",
+			seed_kinds[z - k->zygotes].name);
 	z->ready = 0;
 	z->pid = 0;
 	z->retry_ns = now_ns() + retry_ns;
@@ -200,6 +210,8 @@ void seed_for_job(struct keeper *k, struct job *j, unsigned lane)
 void seed_failed(struct keeper *k, unsigned lane)
 {
 	k->lanes[lane].depth = 0;
+	/* One that does not answer is as good as dead; and if it was the box's fault, little is lost. */
+	end_zygote(k, &k->zygotes[lane], FAILED_RETRY_NS);
 	k->zygotes[lane].retry_ns = now_ns() + FAILED_RETRY_NS;
 }
 
@@ -212,21 +224,31 @@ static void empty_lane(struct keeper *k, unsigned lane)
 		death_kill(k, b);
 }
 
+/* A lane that is not filled and has no zygote needs no care. */
+static int needs_care(const struct keeper *k, unsigned lane)
+{
+	return k->zygotes[lane].src.fd >= 0 || k->lanes[lane].depth || k->ncorpses;
+}
+
 void seed_tend(struct keeper *k)
 {
 	uint64_t now = now_ns();
-	int low = memory_is_low(k), any = 0;
+	int low = -1;
 
 	for (unsigned i = 1; i < SEED_LANES; i++) {
 		struct zygote *z = &k->zygotes[i];
-		uint64_t idle = now - z->asked_ns;
 
-		if (low || idle > LANE_IDLE_NS)
-			empty_lane(k, i);
-		if (idle > ZYGOTE_IDLE_NS)
-			end_zygote(k, z, 0);
-		any |= z->src.fd >= 0 || k->lanes[i].depth;
-	}
-	if (any)
+		if (!needs_care(k, i))
+			continue;
 		keeper_wake_in(k, TEND_MS);
+		if (now < k->tend_ns)
+			return;
+		reap_zygotes(k);
+		low = low < 0 ? memory_is_low(k) : low;
+		if (low || now - z->asked_ns > LANE_IDLE_NS)
+			empty_lane(k, i);
+		if (now - z->asked_ns > ZYGOTE_IDLE_NS)
+			end_zygote(k, z, 0);
+	}
+	k->tend_ns = now + TEND_MS * 1000000ull;
 }

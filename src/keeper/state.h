@@ -46,6 +46,9 @@ struct keeper {
 	unsigned pooled, pool_depth, pool_making; /* of all lanes; the plain one's depth */
 	struct zygote zygotes[SEED_LANES];
 	unsigned homes;            /* boxes of theirs */
+	pid_t corpses[16];         /* zygotes that were ended and are not reaped */
+	unsigned ncorpses;
+	uint64_t tend_ns;          /* not before: what is not wanted any more goes */
 	uint64_t quiet_ns;         /* no refill before this moment: a request is being served, ... */
 	uint64_t pause_ns;         /* ... or the last try has failed */
 	struct wire_limits common; /* limits of pooled boxes */

@@ -29,7 +29,7 @@
 #include <sys/wait.h>
 
 #define STACK 65536
-#define PLANT_MS 10000
+#define PLANT_MS 4000
 #define BIT(cap) (UINT64_C(1) << CAP_##cap)
 /* Entering namespaces, by the pidfd of an init that nobody may look into, and what the rows of the
  * seal take up to their own end. */
@@ -219,24 +219,23 @@ static int await_report(int report, struct seed_report *r, struct err *e)
 	return r->err.kind ? -1 : 0;
 }
 
-static int order(int orders, const struct kbox *b, const struct spec *sp, uint64_t without, int childs,
-		 int report, struct err *e)
+static int order(const struct planting *p, int childs, int report, struct err *e)
 {
-	struct seed_order o = { .layers = b->meta.about.layers, .without = without,
+	const struct spec *sp = p->spec;
+	struct seed_order o = { .layers = p->box->meta.about.layers, .without = p->without,
 				.landlock_abi = sp->landlock_abi, .born_in = sp->cgroup >= 0,
-				.ntasks = (uint32_t)sp->ntasks };
-	int fds[3 + SEED_TASKS] = { b->death.fd, childs, report };
+				.ntasks = (uint32_t)sp->ntasks, .waits = (uint32_t)p->waits };
+	int fds[3 + SEED_TASKS] = { p->box->death.fd, childs, report };
 	unsigned n = 3;
 
 	if (sp->cgroup >= 0)
 		fds[n++] = sp->cgroup;
 	for (int i = 0; i < sp->ntasks && i < SEED_TASKS; i++)
 		fds[n++] = sp->tasks[i];
-	return send_order(orders, &o, fds, n, e);
+	return send_order(p->orders, &o, fds, n, e);
 }
 
-int zygote_plant(int orders, const char *program, const struct kbox *b, const struct spec *sp,
-		 uint64_t without, struct err *e)
+int zygote_plant(const struct planting *p, struct err *e)
 {
 	struct wire_seed told = { .head = sock_head(WIRE_SEED, 0) };
 	struct seed_report r = { 0 };
@@ -245,15 +244,15 @@ int zygote_plant(int orders, const char *program, const struct kbox *b, const st
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk) < 0)
 		err_sys(e, "socket for a seed");
 	else if (sock_pair(news, e) == 0)
-		done = order(orders, b, sp, without, talk[1], news[1], e);
+		done = order(p, talk[1], news[1], e);
 	own_close_fd(&talk[1]);
 	own_close_fd(&news[1]);
 	if (done == 0)
 		done = await_report(news[0], &r, e);
 	told.pid = r.pid;
-	snprintf(told.program, sizeof(told.program), "%s", program);
+	snprintf(told.program, sizeof(told.program), "%s", p->program);
 	if (done == 0)
-		done = sock_send(b->init, &told, sizeof(told), NULL, 0, &talk[0], 1, e);
+		done = sock_send(p->box->init, &told, sizeof(told), NULL, 0, &talk[0], 1, e);
 	own_close_fd(&talk[0]);
 	own_close_fd(&news[0]);
 	return done < 0 ? err_in(e, "seed") : 0;

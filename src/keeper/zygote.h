@@ -19,6 +19,13 @@ struct zygote_birth { /* what a started zygote leaves with the keeper */
 must_check int zygote_start(const struct host *h, const struct kbox *home, const char *program,
 			    const char *name, struct zygote_birth *out, struct err *e);
 
+struct planting {
+	int orders;          /* the zygote's */
+	const char *program; /* what the child can be */
+	const struct kbox *box;
+	const struct spec *spec; /* what the box was made of */
+	int waits;           /* nobody needs it yet */
+	uint64_t without;    /* test builds */
+};
 /* Forks a child into the box and tells its init; blocks until it is sealed. */
-must_check int zygote_plant(int orders, const char *program, const struct kbox *b,
-			    const struct spec *sp, uint64_t without, struct err *e);
+must_check int zygote_plant(const struct planting *p, struct err *e);

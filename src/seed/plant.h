@@ -6,7 +6,7 @@
 struct plant_hooks { /* the interpreter's own wishes around a fork */
 	void (*before)(void);
 	void (*in_parent)(void);
-	void (*in_child)(void); /* sealed already */
+	void (*in_child)(int waits); /* sealed already; waits: nobody needs it yet */
 };
 
 /* Returns in a child, sealed and reported, with its socket; never in the zygote, which ends when the

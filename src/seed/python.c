@@ -106,10 +106,12 @@ static void load(const char *kind)
 		_exit(73); /* nothing of what this seed is for is installed */
 }
 
-static void in_child(void)
+static void in_child(int waits)
 {
 	py.PyOS_AfterFork_Child();
 	call(py.PyObject_CallFunction(function("reseed"), NULL));
+	if (waits)
+		call(py.PyObject_CallFunction(function("rehearse"), NULL));
 }
 
 /* As ps shows it. One string with spaces: where its end was is not ours to change. */

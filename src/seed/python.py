@@ -90,10 +90,10 @@ def rehearse():
             __import__(name)
     flush(sys.stdout)
     flush(sys.stderr)
+    return 0
 
 
 def reseed():
-    rehearse()
     # Python's own generator has done so by itself after the fork.
     numpy = sys.modules.get("numpy")
     if numpy is not None:

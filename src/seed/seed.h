@@ -20,7 +20,7 @@ struct seed_order { /* fds: pidfd of the box's init, the child's socket, a socke
 	int32_t landlock_abi;
 	uint32_t born_in; /* 1: the fourth descriptor is the cgroup to be born in */
 	uint32_t ntasks;
-	uint32_t pad;
+	uint32_t waits; /* 1: nobody needs it yet, so it has time to get ready */
 };
 
 struct seed_report { /* from the child once it is sealed, or from whoever could not go on */
