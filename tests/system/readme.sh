@@ -17,6 +17,17 @@ the_curl_lines_of_the_readme_work() {
 	is "$code" 404
 }
 
+the_cells_of_the_readme_work() {
+	grep '^curl.*/calc' "$top/README.md" >lines
+	grep -q '"name": "calc"' "$top/README.md" || fail "the README has other lines now"
+	grep '"name": "calc"' "$top/README.md" | cat - lines >all
+	KEY=$key API=$url/v1 sh -e all >out 2>err || fail "$(cat err out)"
+	has "$(cat out)" '"text/plain":"42"'
+	lacks "$(cat out)" '"error":{'
+	api GET /v1/boxes/calc
+	is "$code" 404
+}
+
 the_verbs_of_the_readme_exist() {
 	sed -n 's/^| `atoll \([a-z]*\).*/\1/p' "$top/README.md" | sort -u >verbs
 	[ -s verbs ]
