@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 64 * 1024, PING_MS = 15000 };
+enum { PIECE = 64 * 1024, PING_MS = 15000, LEASH_PING_MS = 1000 };
 
 #define OPTION_FIELDS                                                                              \
 	{ "language", FIELD_NAME, 0, 0, 32, "of items that name none", NULL },                     \
@@ -166,14 +166,20 @@ static void has_room(struct http_req *q)
 	send_more(r);
 }
 
-/* So that a peer that vanished without a word is noticed. */
+/* A peer that has closed its side may still be reading; only what is written to it tells. So that one
+ * that has vanished is noticed, and soon where the batch is to end with it. */
+static void set_ping(struct reader *r)
+{
+	timer_set(&r->ping, r->attached ? LEASH_PING_MS : PING_MS);
+}
+
 static void ping_due(struct timer *t)
 {
 	struct reader *r = loop_owner(t, struct reader, ping);
 
 	if (r->begun && !r->full && !r->text.len)
 		r->full = feed_event(&r->feed, json_pack("{s:s}", "type", "ping"));
-	timer_set(t, PING_MS);
+	set_ping(r);
 }
 
 static void begin(struct reader *r)
@@ -186,7 +192,7 @@ static void begin(struct reader *r)
 	feed_begin(&r->feed, c->req, feed_wanted(c) == FEED_SSE ? FEED_SSE : FEED_NDJSON);
 	feed_event(&r->feed,
 		   json_pack("{s:s, s:s}", "type", "batch", "id", batch_row(r->watch.batch)->id));
-	timer_set(&r->ping, PING_MS);
+	set_ping(r);
 }
 
 /* The client has left, or the front is about to. */

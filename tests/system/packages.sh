@@ -348,11 +348,11 @@ sets_survive_a_killed_front() {
 }
 
 the_least_recently_used_go_first_when_there_is_too_much() {
+	api GET /v1/packages
+	[ "$(get '.items | length')" -gt 2 ] || fail "too few: $body"
 	warden=$(cat "$work/warden")
 	stop_daemon
 	ATOLL_PACKAGES_CACHE=3k start_daemon
-	api GET /v1/packages
-	[ "$(get '.items | length')" -gt 2 ] || fail "too few: $body"
 	run_code python 1 '{packages:["tiny","other","flasq"]}'
 	is "$code" 200 "$body"
 	soon cache_fits
