@@ -44,7 +44,6 @@ struct start {
 	int home;            /* pidfd of its box's init */
 	int orders, filter, out[2], in[2];
 	struct err err;
-	char stack[STACK] __attribute__((aligned(16)));
 };
 
 /* ---- in the zygote, before it is one; the keeper's memory, so nothing is allocated ---- */
@@ -131,16 +130,21 @@ static int filter_file(const struct host *h, struct err *e)
 
 static int launch(const struct host *h, struct start *s, struct zygote_birth *out, struct err *e)
 {
+	void *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct clone_args args = {
 		.flags = CLONE_VM | CLONE_VFORK,
 		.exit_signal = SIGCHLD,
-		.stack = (uint64_t)(uintptr_t)s->stack,
+		.stack = (uint64_t)(uintptr_t)stack,
 		.stack_size = STACK,
 	};
-	long pid = clone3_call(&args, sizeof(args), zygote_main, s);
 	auto_fd int adj = -1;
 	char name[40];
+	long pid;
 
+	if (stack == MAP_FAILED)
+		return err_sys(e, "stack for a zygote");
+	pid = clone3_call(&args, sizeof(args), zygote_main, s);
+	munmap(stack, STACK); /* it has its own memory by now */
 	if (pid < 0) {
 		errno = (int)-pid;
 		return err_sys(e, "clone a zygote");
@@ -162,28 +166,24 @@ static int launch(const struct host *h, struct start *s, struct zygote_birth *ou
 int zygote_start(const struct host *h, const struct kbox *home, const char *program, const char *name,
 		 struct zygote_birth *out, struct err *e)
 {
-	struct start *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct start s = { .program = program, .name = name, .home = home->death.fd, .orders = -1,
+			   .filter = -1, .out = { -1, -1 }, .in = { -1, -1 } };
 	int pair[2] = { -1, -1 }, done = -1;
 
-	if (s == MAP_FAILED)
-		return err_sys(e, "memory for a zygote");
-	*s = (struct start){ .program = program, .name = name, .home = home->death.fd, .orders = -1,
-			     .filter = -1, .out = { -1, -1 }, .in = { -1, -1 } };
-	s->filter = filter_file(h, e);
-	if (s->filter >= 0 && sock_pair(pair, e) == 0) {
-		s->orders = pair[1];
-		if (pipe2(s->in, O_CLOEXEC) < 0 || pipe2(s->out, O_CLOEXEC) < 0)
+	s.filter = filter_file(h, e);
+	if (s.filter >= 0 && sock_pair(pair, e) == 0) {
+		s.orders = pair[1];
+		if (pipe2(s.in, O_CLOEXEC) < 0 || pipe2(s.out, O_CLOEXEC) < 0)
 			err_sys(e, "pipes for a zygote");
 		else
-			done = launch(h, s, out, e);
+			done = launch(h, &s, out, e);
 	}
-	own_close_fd(&s->filter);
+	own_close_fd(&s.filter);
 	own_close_fd(&pair[1]);
 	for (int i = 0; i < 2; i++) {
-		own_close_fd(&s->in[i]);
-		own_close_fd(&s->out[i]);
+		own_close_fd(&s.in[i]);
+		own_close_fd(&s.out[i]);
 	}
-	munmap(s, sizeof(*s));
 	out->orders = pair[0];
 	if (done == 0 && kbox_lift(&out->orders, e) == 0)
 		return 0;
