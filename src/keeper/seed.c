@@ -209,10 +209,14 @@ void seed_for_job(struct keeper *k, struct job *j, unsigned lane)
 
 void seed_failed(struct keeper *k, unsigned lane)
 {
+	struct zygote *z = &k->zygotes[lane];
+
+	if (!seed_kinds[lane].script && z->src.fd < 0)
+		return; /* its zygote had died, and that is known */
 	k->lanes[lane].depth = 0;
 	/* One that does not answer is as good as dead; and if it was the box's fault, little is lost. */
-	end_zygote(k, &k->zygotes[lane], FAILED_RETRY_NS);
-	k->zygotes[lane].retry_ns = now_ns() + FAILED_RETRY_NS;
+	end_zygote(k, z, FAILED_RETRY_NS);
+	z->retry_ns = now_ns() + FAILED_RETRY_NS;
 }
 
 static void empty_lane(struct keeper *k, unsigned lane)
