@@ -67,5 +67,6 @@ int lay_file(char *path, const struct wire_put *put, const char *bytes, uint32_t
 	sys_setfsid(self.user, self.user);
 	err = write_file(path, put, bytes, n);
 	sys_setfsid(self.uid, self.gid);
+	sys_prctl(PR_SET_DUMPABLE, 0, 0); /* the kernel resets it with the id */
 	return (int)err;
 }

@@ -33,7 +33,6 @@ static struct {
 	object *(*PyDict_GetItemString)(object *, const char *);
 	long (*PyLong_AsLong)(object *);
 	void (*PyErr_Print)(void);
-	void (*PyErr_Clear)(void);
 	int (*PyErr_ExceptionMatches)(object *);
 	void (*PyOS_BeforeFork)(void);
 	void (*PyOS_AfterFork_Parent)(void);
@@ -51,7 +50,7 @@ static const struct {
 	NAME(Py_InitializeEx),	NAME(PyErr_Fetch),	 NAME(PyImport_AddModule),
 	NAME(PyModule_GetDict),	NAME(PyRun_StringFlags), NAME(PyRun_FileExFlags),
 	NAME(PyDict_GetItemString), NAME(PyLong_AsLong), NAME(PyErr_Print),
-	NAME(PyErr_Clear), NAME(PyErr_ExceptionMatches), NAME(PyOS_BeforeFork),
+	NAME(PyErr_ExceptionMatches), NAME(PyOS_BeforeFork),
 	NAME(PyOS_AfterFork_Parent), NAME(PyOS_AfterFork_Child), NAME(PyExc_KeyboardInterrupt),
 	NAME(PyObject_CallFunction), NAME(PyBytes_FromStringAndSize), NAME(PyExc_SystemExit),
 	NAME(PyErr_NormalizeException),

@@ -140,9 +140,9 @@ numbers_in_a_result_keep_their_digits() {
 	cell 'class J:
     def _repr_mimebundle_(self, **kw): return {"application/json": {"x": 0.1234567890123456}}
 J()'
-	is "$(get '.results[0].data["application/json"].x - 0.1234567890123456 | fabs < 1e-16')" true "$body"
+	is "$(get '.results[0].data["application/json"].x - 0.1234567890123456 | fabs < 1e-17')" true "$body"
 	stream 'J()'
-	is "$(jq -r 'select(.type == "result") | .data["application/json"].x - 0.1234567890123456 | fabs < 1e-16' events)" true
+	is "$(jq -r 'select(.type == "result") | .data["application/json"].x - 0.1234567890123456 | fabs < 1e-17' events)" true
 }
 
 bytes_that_are_no_text_come_as_base64() {
