@@ -26,7 +26,7 @@ find src -name '*.[chS]' | sort | tr '\n' '\0' | xargs -0 awk '
 		}
 		gsub(/[`* \t]/, "", cell[2])
 		in_table = in_table || cell[2] == "folder"
-		if (!in_table || cell[2] !~ /^[a-z]+$/ || cell[2] == "folder")
+		if (!in_table || cell[2] !~ /^[a-z0-9]+$/ || cell[2] == "folder")
 			next
 		rows++
 		known[cell[2]] = 1

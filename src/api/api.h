@@ -37,6 +37,8 @@ struct api {
 	struct oidc *oidc; /* NULL: no tokens of others are taken */
 	struct quota *quota;
 	struct gauges *gauges;
+	const struct api_door *const *doors; /* NULL-terminated; NULL: none but our own */
+	struct e2b *e2b;       /* that door's own (src/e2b/) */
 	struct survey *survey; /* NULL: nobody has asked for languages yet */
 	struct batches *batches;
 	struct wire_about about; /* the keeper's figures ... */
@@ -105,12 +107,34 @@ struct api_route {
 extern const struct api_route api_routes[];
 extern const unsigned api_nroutes;
 
+/* ---- doors: several protocols on one port ---- */
+/* How a door speaks, where it does not speak as /v1 does. */
+struct api_manner {
+	void (*error)(struct call *c, int status, const char *code, const char *message,
+		      const char *why, const char *hint);
+	int (*admit)(struct call *c); /* who asks, may they; 0: no, and that was answered */
+};
+struct api_table {
+	const struct api_route *rows;
+	unsigned n;
+	const struct api_manner *manner; /* NULL: that of /v1 */
+	struct route *routes;            /* for the matcher; made by call.c when first needed */
+};
+struct api_door {
+	/* Called when a head is there and its Host is one of ours. 1: the request is this door's, and
+	 * was given to call_serve() or is being answered. Our own table comes after all doors. */
+	int (*take)(struct call *c);
+};
+/* Route -> who -> role -> quota -> query -> body -> the row's handler. */
+void call_serve(struct call *c, struct api_table *t);
+
 /* ---- one request ---- */
 struct call {
 	struct call *next, **at; /* in api->calls */
 	struct api *api;
 	struct http_req *req;
 	const struct api_route *row;
+	const struct api_manner *manner; /* NULL: that of /v1 */
 	struct route_match match;
 	struct who who;
 	json_t *body; /* checked against the row; an empty object when there is none */
@@ -120,6 +144,7 @@ struct call {
 	int endless; /* a stream that only its client ends; a drain ends it, too */
 	struct berth_wait *fetching; /* a box that another front made is being looked up */
 	int fetched;
+	void *door; /* what the door that took it knows of it */
 	/* the handler's: drop is called once, when the answer is out or the client left */
 	void *state;
 	void (*drop)(struct call *c);
@@ -144,6 +169,8 @@ struct berth *call_look(struct call *c, unsigned param);
 /* A row of a living box that is in no berth: another front made it. Looks after it from now on, and
  * runs the handler again then. 0: it is not to be had, go on without it. Takes the row's texts. */
 int call_fetch(struct call *c, struct store_box *take_row);
+/* What a table does that has no manner: a key, a role, a quota. */
+int call_admit(struct call *c);
 
 /* ---- answering ---- */
 void call_json(struct call *c, int status, json_t *take_doc);

@@ -50,9 +50,17 @@ void auth_changed(struct api *a)
 
 /* ---- the door ---- */
 
+/* The name itself, or one label in front of it: "49983-<box>.<name>". */
 static int same_host(const char *host, size_t n, const char *name)
 {
-	return strlen(name) == n && strncasecmp(host, name, n) == 0;
+	size_t len = strlen(name), label;
+
+	if (n < len || strncasecmp(host + n - len, name, len) != 0)
+		return 0;
+	if (n == len)
+		return 1;
+	label = strcspn(host, ".");
+	return label > 0 && label + 1 == n - len && name[0] != '[' && (name[0] < '0' || name[0] > '9');
 }
 
 /* Without its port; an IPv6 address keeps its brackets. */
@@ -92,19 +100,24 @@ static int known_origin(const struct api *a, const char *origin, const char *hos
 	return rest && host && !strcasecmp(rest + 3, host);
 }
 
-int auth_knock(const struct api *a, const struct http_req *r, const char **why)
+int auth_host(const struct api *a, const struct http_req *r, const char **why)
+{
+	const char *host = http_header(r, "host");
+
+	if (r->unix_peer || (host && known_host(a, host)))
+		return 0;
+	*why = "the Host header names another machine";
+	return 421;
+}
+
+int auth_origin(const struct api *a, const struct http_req *r, const char **why)
 {
 	const char *host = http_header(r, "host"), *origin = http_header(r, "origin");
 
-	if (!r->unix_peer && (!host || !known_host(a, host))) {
-		*why = "the Host header names another machine";
-		return 421;
-	}
-	if (origin && !known_origin(a, origin, host)) {
-		*why = "pages of this origin may not call this daemon";
-		return 403;
-	}
-	return 0;
+	if (!origin || known_origin(a, origin, host))
+		return 0;
+	*why = "pages of this origin may not call this daemon";
+	return 403;
 }
 
 /* ---- the key ---- */

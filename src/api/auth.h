@@ -6,8 +6,9 @@
 
 struct auth *auth_new(void);
 void auth_free(struct auth *a);
-/* Host and Origin: 0, or the status that answers it. */
-int auth_knock(const struct api *a, const struct http_req *r, const char **why);
+/* 0, or the status that answers it. A name below one of ours is ours, too. */
+int auth_host(const struct api *a, const struct http_req *r, const char **why);
+int auth_origin(const struct api *a, const struct http_req *r, const char **why);
 /* 0, or 401 with the reason. */
 int auth_who(struct api *a, const struct http_req *r, struct who *out, const char **why);
 int auth_still(struct api *a, const struct who *w); /* 1: the key is as good as it was */

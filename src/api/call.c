@@ -74,7 +74,10 @@ void call_error(struct call *c, int status, const char *code, const char *messag
 		const char *hint)
 {
 	account(c, code);
-	call_json(c, status, call_error_json(code, message, why, hint));
+	if (c->manner && c->manner->error)
+		c->manner->error(c, status, code, message, why, hint);
+	else
+		call_json(c, status, call_error_json(code, message, why, hint));
 }
 
 int call_status(const struct err *e)
@@ -312,7 +315,7 @@ static int fetches(struct call *c)
 	struct berth *b;
 	struct err e;
 
-	if (strncmp(c->row->pattern, "/v1/boxes/{box}", 15) != 0)
+	if (!strstr(c->row->pattern, "/{box}") || !c->match.nparams)
 		return 0;
 	b = fleet_named(&c->api->fleet, c->who.team, name);
 	if (b && b->state != BERTH_MAKING)
@@ -471,20 +474,19 @@ static void body_arrived(struct http_req *r)
 	run_handler(c);
 }
 
-static int find_row(struct call *c)
+static int find_row(struct call *c, struct api_table *t)
 {
-	static struct route *table;
 	int status;
 
-	if (!table) { /* the matcher wants its own shape of the same table */
-		table = calloc(api_nroutes, sizeof(*table));
-		if (!table)
+	if (!t->routes) { /* the matcher wants its own shape of the same table */
+		t->routes = calloc(t->n, sizeof(*t->routes));
+		if (!t->routes)
 			abort();
-		for (unsigned i = 0; i < api_nroutes; i++)
-			table[i] = (struct route){ api_routes[i].method, api_routes[i].pattern,
-						   &api_routes[i] };
+		for (unsigned i = 0; i < t->n; i++)
+			t->routes[i] = (struct route){ t->rows[i].method, t->rows[i].pattern,
+						       &t->rows[i] };
 	}
-	status = route_find(table, api_nroutes, c->req->method, c->req->path, &c->match);
+	status = route_find(t->routes, t->n, c->req->method, c->req->path, &c->match);
 	if (status == 0)
 		c->row = c->match.route->target;
 	return status;
@@ -520,13 +522,13 @@ static int may(struct call *c)
 	return 0;
 }
 
-static int admitted(struct call *c)
+int call_admit(struct call *c)
 {
 	const char *why;
 	int status;
 
-	if (c->row->need == NEED_NOTHING ||
-	    (c->api->conf.metrics_public && c->row->run == ops_metrics))
+	if (c->row && (c->row->need == NEED_NOTHING ||
+		       (c->api->conf.metrics_public && c->row->run == ops_metrics)))
 		return 1;
 	status = auth_who(c->api, c->req, &c->who, &why);
 	if (status) {
@@ -535,32 +537,20 @@ static int admitted(struct call *c)
 			   "make a key: atoll key new NAME");
 		return 0;
 	}
-	return may(c) && quota_request(c);
+	return !c->row || (may(c) && quota_request(c));
 }
 
-static void on_head(struct http_req *r)
+void call_serve(struct call *c, struct api_table *t)
 {
-	struct api *a = r->server->user;
-	struct call *c = call_new(a, r);
-	const char *why;
+	struct http_req *r = c->req;
 	struct err e;
 	int status;
 
-	http_set(r, "X-Request-Id", "%s", c->id);
-	status = auth_knock(a, r, &why);
-	if (status) {
-		call_error(c, status, "denied", "not at this address", why,
-			   "names it answers to: serve.domain in config.toml");
-		return;
-	}
-	status = find_row(c);
+	c->manner = t->manner;
+	status = find_row(c, t);
 	/* Without a key nobody learns which paths there are. */
-	if (status == 0 ? !admitted(c) : auth_who(a, r, &c->who, &why) != 0) {
-		if (status)
-			call_error(c, 401, "unauthorized", "who are you?", why,
-				   "make a key: atoll key new NAME");
+	if (!(t->manner && t->manner->admit ? t->manner->admit(c) : call_admit(c)))
 		return;
-	}
 	if (status) {
 		no_route(c, status);
 		return;
@@ -570,11 +560,42 @@ static void on_head(struct http_req *r)
 		return;
 	}
 	if (c->row->body) {
-		http_want_body(r, HTTP_BODY_WHOLE, a->conf.json_max);
+		http_want_body(r, HTTP_BODY_WHOLE, c->api->conf.json_max);
 		r->on_body_end = body_arrived;
 		return;
 	}
 	run_handler(c);
+}
+
+static int a_door_takes(struct call *c)
+{
+	for (const struct api_door *const *d = c->api->doors; d && *d; d++)
+		if ((*d)->take(c))
+			return 1;
+	return 0;
+}
+
+static void on_head(struct http_req *r)
+{
+	static struct api_table own;
+	struct api *a = r->server->user;
+	struct call *c = call_new(a, r);
+	const char *why;
+	int status;
+
+	own.rows = api_routes;
+	own.n = api_nroutes;
+	http_set(r, "X-Request-Id", "%s", c->id);
+	status = auth_host(a, r, &why);
+	if (status == 0 && a_door_takes(c))
+		return;
+	if (status == 0)
+		status = auth_origin(a, r, &why);
+	if (status)
+		call_error(c, status, "denied", "not at this address", why,
+			   "names it answers to: serve.domain in config.toml");
+	else
+		call_serve(c, &own);
 }
 
 /* ---- the api ---- */

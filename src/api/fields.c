@@ -193,7 +193,7 @@ int fields_check_query(struct http_req *r, const struct field *table, struct err
 	for (const struct field *f = table; f && f->name && n < 31; f++)
 		names[n++] = f->name;
 	names[n] = NULL;
-	if (http_query_check(r, names, e) < 0)
+	if (http_query_check(r, table && find(table, FIELDS_OTHERS) ? NULL : names, e) < 0)
 		return -1;
 	for (const struct field *f = table; f && f->name; f++) {
 		const char *v = http_query(r, f->name);

@@ -720,6 +720,7 @@ int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wa
 	b->nobodys = is_marked(&b->row, BERTH_INSTALL);
 	b->row.volumes = copy(want->row.volumes);
 	b->row.network = copy(want->row.network);
+	b->row.door = copy(want->row.door);
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", f->boot);
 	b->asked_ms = loop_now_ms();
 	ask.head.flags = want->flags;

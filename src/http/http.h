@@ -103,7 +103,8 @@ const char *http_header(const struct http_req *r, const char *lower_name); /* NU
 /* The decoded value of a query parameter, in memory of the request; NULL: not there. A value that
  * decodes to bytes with NUL, or is not valid percent-encoding, is -1 from http_query_check(). */
 const char *http_query(struct http_req *r, const char *name);
-must_check int http_query_check(struct http_req *r, const char *const *allowed, struct err *e);
+must_check int http_query_check(struct http_req *r, const char *const *allowed,
+				struct err *e); /* allowed NULL: any name */
 /* HTTP_BODY_WHOLE up to max (413 beyond it, before a byte is read where the length is known), or
  * HTTP_BODY_STREAM (max: 0 no limit). Without a call the body is drained if small, else the
  * connection closes after the reply. */

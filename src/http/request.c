@@ -140,7 +140,7 @@ int http_query_check(struct http_req *r, const char *const *allowed, struct err 
 			return err_set(e, ERR_INVALID,
 				       "query: '%.*s' is not a percent-encoded name",
 				       (int)(p.name_len < 40 ? p.name_len : 40), p.name);
-		if (!is_among(name, allowed))
+		if (allowed && !is_among(name, allowed))
 			return err_set(e, ERR_INVALID, "query: there is no parameter '%.40s' here",
 				       name);
 		if (appears_before(r, name, p.name))

@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "e2b/e2b.h"
 #include "egress/rule.h"
 #include "fleet/batch.h"
 #include "fleet/prepare.h"
@@ -402,6 +403,7 @@ static int begin(struct front *x, struct err *e)
 	struct fleet_conf conf = fleet_settings(s);
 	static struct sluice_rules rules;
 	int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
+	static const struct api_door *const doors[] = { &e2b_door, NULL };
 	char boot[64];
 
 	many_files();
@@ -436,7 +438,8 @@ static int begin(struct front *x, struct err *e)
 	timer_init(&x->tick, &x->loop, is_drained);
 	on_signal_init(&x->term, &x->loop, SIGTERM, told_to_leave);
 	x->drain_ms = config_number(s->config, CONFIG_DRAIN);
-	if (api_init(&x->api, e) < 0)
+	x->api.doors = doors;
+	if (api_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0)
 		return -1;
 	ask_keeper(&x->api.fleet);
 	gate_begin(&x->api.fleet.gate);

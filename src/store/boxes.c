@@ -34,7 +34,8 @@ int store_box_state_parse(const char *text, enum store_box_state *out)
 #define CHANGING                                                                                   \
 	"name, session, boot, state, on_timeout, ends_ns, idle_since_ns, kept_until_ns, "          \
 	"ended_ns, cause, lifetime_ms, idle_ms, retention_ms, layers, mem_bytes, "                 \
-	"disk_bytes, disk_files, cpu_ms, cpu_milli, pids, metadata, env, volumes, network"
+	"disk_bytes, disk_files, cpu_ms, cpu_milli, pids, metadata, env, volumes, network, "         \
+	"door"
 #define COLUMNS FIXED ", " CHANGING
 
 static void read_limits(struct sql *q, struct store_limits *l)
@@ -78,6 +79,7 @@ static void read_box(struct sql *q, void *row)
 	b->env = sql_get_dup(q);
 	b->volumes = sql_get_dup(q);
 	b->network = sql_get_dup(q);
+	b->door = sql_get_dup(q);
 }
 
 void store_box_fini(struct store_box *b)
@@ -86,7 +88,8 @@ void store_box_fini(struct store_box *b)
 	free(b->env);
 	free(b->volumes);
 	free(b->network);
-	b->metadata = b->env = b->volumes = b->network = NULL;
+	free(b->door);
+	b->metadata = b->env = b->volumes = b->network = b->door = NULL;
 }
 
 static void fini_row(void *row)
@@ -132,6 +135,7 @@ static void bind_changing(struct sql *q, const struct store_box *b)
 	sql_json(q, b->env, "{}");
 	sql_json(q, b->volumes, "[]");
 	sql_json(q, b->network, "[]");
+	sql_json(q, b->door, "{}");
 }
 
 /* SQLite names the columns that clash. */
@@ -152,7 +156,7 @@ int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 {
 	auto_sql struct sql q =
 		sql(s, "INSERT INTO boxes (" COLUMNS ") VALUES (?, ?, ?, ?,"
-		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 
 	sql_text(&q, b->id);
 	sql_text(&q, b->team);
@@ -166,7 +170,8 @@ int store_box_update(struct store *s, const struct store_box *b, struct err *e)
 {
 	auto_sql struct sql q =
 		sql(s, "UPDATE boxes SET (" CHANGING ") ="
-		       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+		       " ?)"
 		       " WHERE id = ?");
 
 	bind_changing(&q, b);

@@ -234,6 +234,11 @@ static const char network[] =
 	" \"network is a JSON array\""
 	" CHECK (json_valid(network) AND json_type(network) = 'array');";
 
+static const char doors[] =
+	"ALTER TABLE boxes ADD COLUMN door TEXT NOT NULL DEFAULT '{}' CONSTRAINT"
+	" \"door is a JSON object\""
+	" CHECK (json_valid(door) AND json_type(door) = 'object');";
+
 static const char package_sets[] =
 	"CREATE TABLE package_sets ("
 	" key TEXT PRIMARY KEY,"
@@ -290,6 +295,7 @@ const char *const schema_steps[] = {
 	network,
 	package_sets,
 	cheaper_runs,
+	doors,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -1,0 +1,302 @@
+/* connect.c - see connect.h. An envelope is a byte of flags, four of length, and that much JSON. */
+#include "e2b/connect.h"
+#include "api/fields.h"
+#include "base/base64.h"
+#include "base/own.h"
+#include "box/changes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENVELOPE = 5, FLAG_COMPRESSED = 1, FLAG_END = 2 };
+enum { KEEPALIVE_S = 90, KEEPALIVE_MAX_S = 3600, ASK_MAX = 8 << 20 };
+
+static const struct {
+	const char *name;
+	int status;
+} codes[CONNECT_CODES] = {
+	[CONNECT_CANCELED] = { "canceled", 499 },
+	[CONNECT_UNKNOWN] = { "unknown", 500 },
+	[CONNECT_INVALID] = { "invalid_argument", 400 },
+	[CONNECT_DEADLINE] = { "deadline_exceeded", 504 },
+	[CONNECT_NOT_FOUND] = { "not_found", 404 },
+	[CONNECT_EXISTS] = { "already_exists", 409 },
+	[CONNECT_DENIED] = { "permission_denied", 403 },
+	[CONNECT_EXHAUSTED] = { "resource_exhausted", 429 },
+	[CONNECT_PRECONDITION] = { "failed_precondition", 400 },
+	[CONNECT_ABORTED] = { "aborted", 409 },
+	[CONNECT_RANGE] = { "out_of_range", 400 },
+	[CONNECT_UNIMPLEMENTED] = { "unimplemented", 501 },
+	[CONNECT_INTERNAL] = { "internal", 500 },
+	[CONNECT_UNAVAILABLE] = { "unavailable", 503 },
+	[CONNECT_LOSS] = { "data_loss", 500 },
+	[CONNECT_WHO] = { "unauthenticated", 401 },
+};
+
+/* ---- answers ---- */
+
+static void envelope(struct http_req *r, uint8_t flags, const char *text, size_t n)
+{
+	uint8_t head[ENVELOPE] = { flags, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
+				   (uint8_t)n };
+
+	http_write(r, head, sizeof(head));
+	http_write(r, text, n);
+}
+
+static void answer(struct call *c, int status, json_t *take_doc)
+{
+	auto_free char *text = json_dumps(take_doc, JSON_COMPACT);
+
+	json_decref(take_doc);
+	if (!text)
+		abort(); /* our documents are always valid */
+	http_reply(c->req, status, "application/json", text, strlen(text));
+}
+
+void connect_reply(struct call *c, json_t *take_doc)
+{
+	answer(c, 200, take_doc);
+}
+
+static json_t *error_json(enum connect_code code, const char *fmt, va_list ap)
+{
+	char text[600];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	return json_pack("{s:s, s:o}", "code", codes[code].name, "message", changes_text(text));
+}
+
+static int is_stream(const struct call *c)
+{
+	const char *type = http_header(c->req, "content-type");
+
+	return type && !strncasecmp(type, "application/connect+json", 24);
+}
+
+static void end_with(struct http_req *r, json_t *take_error)
+{
+	json_t *doc = take_error ? json_pack("{s:o}", "error", take_error) : json_object();
+	auto_free char *text = json_dumps(doc, JSON_COMPACT);
+
+	json_decref(doc);
+	if (!text)
+		abort();
+	envelope(r, FLAG_END, text, strlen(text));
+	http_end(r);
+}
+
+static void fail_with(struct call *c, enum connect_code code, json_t *take_error)
+{
+	if (is_stream(c)) {
+		http_stream(c->req, 200, "application/connect+json", UINT64_MAX);
+		end_with(c->req, take_error);
+	} else {
+		answer(c, codes[code].status, take_error);
+	}
+}
+
+void connect_fail(struct call *c, enum connect_code code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fail_with(c, code, error_json(code, fmt, ap));
+	va_end(ap);
+}
+
+void connect_fail_err(struct call *c, const struct err *e)
+{
+	enum connect_code code = CONNECT_INTERNAL;
+
+	switch (e->kind) {
+	case ERR_INVALID:
+		code = CONNECT_INVALID;
+		break;
+	case ERR_NOT_FOUND:
+		code = CONNECT_NOT_FOUND;
+		break;
+	case ERR_CONFLICT:
+		code = CONNECT_EXISTS;
+		break;
+	case ERR_LIMIT:
+		code = CONNECT_EXHAUSTED;
+		break;
+	case ERR_DENIED:
+		code = CONNECT_DENIED;
+		break;
+	default:
+		break;
+	}
+	connect_fail(c, code, "%s", e->msg);
+}
+
+/* ---- the question ---- */
+
+struct ask {
+	int stream;
+	void (*run)(struct call *c, json_t *ask);
+};
+
+/* The first envelope is the question, whole; what follows it is nothing of ours. */
+static int open_envelope(const struct buf *body, const char **out, size_t *out_n, const char **why)
+{
+	const uint8_t *p = (const uint8_t *)body->p;
+	size_t n;
+
+	*why = NULL;
+	if (body->len < ENVELOPE) {
+		*why = "the body is shorter than an envelope";
+		return -1;
+	}
+	n = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
+	if (p[0] == FLAG_COMPRESSED)
+		*why = "compressed envelopes are not taken";
+	else if (p[0])
+		*why = "the envelope has flags that are not known";
+	else if (n > body->len - ENVELOPE)
+		*why = "the envelope is longer than the body";
+	*out = body->p + ENVELOPE;
+	*out_n = n;
+	return *why ? -1 : 0;
+}
+
+static void asked(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct ask *a = c->state;
+	const char *text = r->body.p, *why;
+	size_t n = r->body.len;
+	struct err e;
+
+	c->state = NULL;
+	if (a->stream && open_envelope(&r->body, &text, &n, &why) < 0) {
+		connect_fail(c, CONNECT_INVALID, "%s", why);
+		return;
+	}
+	c->body = n ? fields_parse(text, n, &e) : json_object();
+	if (!c->body) {
+		connect_fail(c, CONNECT_INVALID, "%s", e.msg);
+		return;
+	}
+	a->run(c, c->body);
+}
+
+void connect_ask(struct call *c, int stream, void (*run)(struct call *c, json_t *ask))
+{
+	struct ask *a = call_alloc(c, sizeof(*a));
+
+	*a = (struct ask){ stream, run };
+	c->state = a;
+	http_want_body(c->req, HTTP_BODY_WHOLE, ASK_MAX);
+	c->req->on_body_end = asked;
+}
+
+uint64_t connect_timeout_ms(const struct call *c)
+{
+	const char *text = http_header(c->req, "connect-timeout-ms");
+
+	return text && strspn(text, "0123456789") == strlen(text) && strlen(text) <= 10 ?
+		       strtoull(text, NULL, 10) :
+		       0;
+}
+
+/* ---- a stream ---- */
+
+static void say_alive(struct timer *t)
+{
+	struct connect_stream *s = loop_owner(t, struct connect_stream, idle);
+
+	connect_send_text(s, s->keepalive, strlen(s->keepalive));
+}
+
+void connect_open(struct connect_stream *s, struct call *c, const char *keepalive_json)
+{
+	const char *text = http_header(c->req, "keepalive-ping-interval");
+	unsigned long seconds = text ? strtoul(text, NULL, 10) : 0;
+
+	*s = (struct connect_stream){ .call = c, .keepalive = keepalive_json };
+	s->idle_ms = (seconds && seconds <= KEEPALIVE_MAX_S ? seconds : KEEPALIVE_S) * 1000;
+	timer_init(&s->idle, c->api->loop, say_alive);
+	timer_set(&s->idle, s->idle_ms);
+	http_stream(c->req, 200, "application/connect+json", UINT64_MAX);
+}
+
+int connect_send_text(struct connect_stream *s, const char *json, size_t n)
+{
+	uint8_t head[ENVELOPE] = { 0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
+				   (uint8_t)n };
+
+	timer_set(&s->idle, s->idle_ms);
+	http_write(s->call->req, head, sizeof(head));
+	return http_write(s->call->req, json, n);
+}
+
+int connect_send(struct connect_stream *s, json_t *take_doc)
+{
+	auto_free char *text = json_dumps(take_doc, JSON_COMPACT);
+
+	json_decref(take_doc);
+	if (!text)
+		abort();
+	return connect_send_text(s, text, strlen(text));
+}
+
+void connect_drop(struct connect_stream *s)
+{
+	if (s->call)
+		timer_fini(&s->idle);
+	s->call = NULL;
+}
+
+void connect_end(struct connect_stream *s)
+{
+	struct http_req *r = s->call->req;
+
+	connect_drop(s);
+	end_with(r, NULL);
+}
+
+void connect_end_error(struct connect_stream *s, enum connect_code code, const char *fmt, ...)
+{
+	struct http_req *r = s->call->req;
+	va_list ap;
+
+	connect_drop(s);
+	va_start(ap, fmt);
+	end_with(r, error_json(code, fmt, ap));
+	va_end(ap);
+}
+
+void connect_cut(struct connect_stream *s)
+{
+	struct http_req *r = s->call->req;
+
+	connect_drop(s);
+	http_abort(r);
+}
+
+/* ---- who ---- */
+
+int connect_user(struct call *c, int *out_root)
+{
+	const char *text = http_header(c->req, "authorization");
+	auto_buf struct buf name = { 0 };
+	size_t n = 0;
+
+	*out_root = 0;
+	if (!text || strncasecmp(text, "Basic ", 6) != 0)
+		return 0;
+	if (base64_decode(&name, text + 6, strlen(text + 6)) == 0)
+		while (n < name.len && name.p[n] != ':' && name.p[n])
+			n++;
+	if (n == 4 && !memcmp(name.p, "root", n))
+		*out_root = 1;
+	else if (n && (n != 4 || memcmp(name.p, "user", n) != 0)) {
+		connect_fail(c, CONNECT_WHO, "invalid username: '%.*s'", (int)(n < 64 ? n : 64), name.p);
+		return -1;
+	}
+	return 0;
+}

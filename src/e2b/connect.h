@@ -1,0 +1,59 @@
+/* connect.h - the Connect protocol, as much of it as E2B's clients speak: JSON, one question and one
+ * answer, or one question and a stream of answers.
+ * Owns: the envelope of a request while it is read; the keepalive of a stream. */
+#pragma once
+#include "e2b/e2b.h"
+
+enum connect_code {
+	CONNECT_CANCELED = 1,
+	CONNECT_UNKNOWN,
+	CONNECT_INVALID,
+	CONNECT_DEADLINE,
+	CONNECT_NOT_FOUND,
+	CONNECT_EXISTS,
+	CONNECT_DENIED,
+	CONNECT_EXHAUSTED,
+	CONNECT_PRECONDITION,
+	CONNECT_ABORTED,
+	CONNECT_RANGE,
+	CONNECT_UNIMPLEMENTED,
+	CONNECT_INTERNAL,
+	CONNECT_UNAVAILABLE,
+	CONNECT_LOSS,
+	CONNECT_WHO,
+	CONNECT_CODES,
+};
+
+/* Reads the question: a bare JSON object, or one envelope with it when the content type says stream.
+ * Then calls run(c, ask); ask is the call's, and lives as long. A question that is none is answered
+ * here, in the shape its kind wants. */
+void connect_ask(struct call *c, int stream, void (*run)(struct call *c, json_t *ask));
+
+/* One answer. */
+void connect_reply(struct call *c, json_t *take_doc);
+/* An error instead of the answer, or of the stream when none was begun: 200 and an end envelope. */
+void connect_fail(struct call *c, enum connect_code code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* By the kind of e: ERR_NOT_FOUND is not_found, and so on. */
+void connect_fail_err(struct call *c, const struct err *e);
+
+/* A stream of answers. Its owner must call one of connect_end(), connect_end_error(), connect_cut(), or
+ * connect_drop() when the client has left (c->drop). */
+struct connect_stream {
+	struct call *call;
+	struct timer idle;
+	uint64_t idle_ms;
+	const char *keepalive; /* what is said when there is nothing to say */
+};
+void connect_open(struct connect_stream *s, struct call *c, const char *keepalive_json);
+int connect_send(struct connect_stream *s, json_t *take_doc);          /* 1: full, wait for on_drain */
+int connect_send_text(struct connect_stream *s, const char *json, size_t n); /* the same */
+void connect_end(struct connect_stream *s);
+void connect_end_error(struct connect_stream *s, enum connect_code code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void connect_cut(struct connect_stream *s);  /* the box is gone: nobody may take it for whole */
+void connect_drop(struct connect_stream *s); /* the client is gone */
+
+uint64_t connect_timeout_ms(const struct call *c); /* Connect-Timeout-Ms; 0: none */
+/* Who the request wants to be, by Authorization: Basic; else the user. -1: nobody knows them, answered. */
+int connect_user(struct call *c, int *out_root);

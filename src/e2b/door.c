@@ -1,0 +1,210 @@
+/* door.c - what a request is for: the control plane, or a port of a box. */
+#include "api/auth.h"
+#include "base/own.h"
+#include "e2b/e2b.h"
+#include "store/boxes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the name of a box and a port ---- */
+
+static int read_port(const char *text, size_t n, uint16_t *out)
+{
+	unsigned long port = 0;
+
+	if (n == 0 || n > 5)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return -1;
+		port = port * 10 + (unsigned long)(text[i] - '0');
+	}
+	*out = (uint16_t)port;
+	return port >= 1 && port <= 65535 ? 0 : -1;
+}
+
+/* Old clients put a "-" and more behind the id. One that is none of ours is no box, and no mistake. */
+static void read_id(const char *text, size_t n, char out[ID_LEN + 1])
+{
+	const char *dash = memchr(text, '-', n);
+	size_t len = dash ? (size_t)(dash - text) : n;
+
+	len = len < ID_LEN ? len : ID_LEN;
+	memcpy(out, text, len);
+	out[len] = 0;
+}
+
+static int by_headers(const struct http_req *r, struct e2b_target *out, struct err *e)
+{
+	const char *id = http_header(r, "e2b-sandbox-id"), *port = http_header(r, "e2b-sandbox-port");
+
+	if (!id && !port)
+		return 0;
+	if (!id || !port)
+		return err_set(e, ERR_INVALID, "E2b-Sandbox-%s is missing", id ? "Port" : "Id");
+	if (!*id)
+		return err_set(e, ERR_INVALID, "E2b-Sandbox-Id is empty");
+	if (read_port(port, strlen(port), &out->port) < 0)
+		return err_set(e, ERR_INVALID, "E2b-Sandbox-Port: '%.20s' is no port", port);
+	read_id(id, strlen(id), out->id);
+	return 1;
+}
+
+/* "49983-<id>.some.domain:443" */
+static int by_host(const struct http_req *r, struct e2b_target *out)
+{
+	const char *host = http_header(r, "host");
+	size_t digits = host ? strspn(host, "0123456789") : 0, label;
+
+	if (!digits || host[digits] != '-')
+		return 0;
+	label = strcspn(host, ".:");
+	if (host[label] != '.' || label == digits + 1 || read_port(host, digits, &out->port) < 0)
+		return 0;
+	read_id(host + digits + 1, label - digits - 1, out->id);
+	return 1;
+}
+
+int e2b_target(const struct http_req *r, struct e2b_target *out, struct err *e)
+{
+	int found = by_headers(r, out, e);
+
+	return found ? found : by_host(r, out);
+}
+
+/* ---- traffic ---- */
+
+struct traffic {
+	struct e2b_target to;
+	struct berth *berth;
+	struct berth_wait fetching;
+	struct call *call;
+};
+
+struct berth *e2b_berth(struct call *c)
+{
+	return ((struct traffic *)c->door)->berth;
+}
+
+uint16_t e2b_port(const struct call *c)
+{
+	return ((const struct traffic *)c->door)->to.port;
+}
+
+/* Who speaks to a box by its token acts for its team, on that box alone. */
+static void act_for(struct call *c, const struct berth *b)
+{
+	c->who = (struct who){ .role = ROLE_EDITOR };
+	memcpy(c->who.team, b->row.team, sizeof(c->who.team));
+	memcpy(c->who.box, b->row.id, sizeof(c->who.box));
+	snprintf(c->who.id, sizeof(c->who.id), "box:%s", b->row.id);
+}
+
+static int may_pass(struct call *c, const struct berth *b, uint16_t port)
+{
+	const char *has = http_header(c->req, "e2b-traffic-access-token");
+	struct e2b_box x;
+
+	e2b_box_read(b, &x);
+	if (port == E2B_ENVD || !x.traffic[0] || (has && e2b_same(has, x.traffic)))
+		return 1;
+	e2b_no_box(c, 403, b->row.id, 0,
+		   has ? "The traffic access token is not valid" :
+			 "This sandbox needs a traffic access token");
+	return 0;
+}
+
+static void enter(struct call *c, struct traffic *t)
+{
+	struct berth *b = fleet_find(&c->api->fleet, t->to.id);
+
+	if (!b || b->state != BERTH_RUNNING) {
+		e2b_no_box(c, 502, t->to.id, 0, "The sandbox was not found");
+		return;
+	}
+	if (!may_pass(c, b, t->to.port))
+		return;
+	t->berth = b;
+	act_for(c, b);
+	call_hold(c, b);
+	if (t->to.port == E2B_ENVD)
+		call_serve(c, &e2b_envd);
+	else if (t->to.port == E2B_INTERPRETER)
+		call_serve(c, &e2b_interpreter);
+	else
+		e2b_proxy(c, b, t->to.port);
+}
+
+static void fetched(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct traffic *t = loop_owner(w, struct traffic, fetching);
+	struct call *c = t->call;
+
+	(void)b;
+	(void)e;
+	c->drop = NULL;
+	enter(c, t);
+	http_resume(c->req);
+}
+
+static void stop_fetching(struct call *c)
+{
+	berth_wait_cancel(&((struct traffic *)c->door)->fetching);
+}
+
+/* 1: another front made this box, and it is on its way to us; the body waits, too. */
+static int fetch(struct call *c, struct traffic *t)
+{
+	struct store_box row = { 0 };
+	struct err e;
+
+	if (!id_valid(t->to.id) || fleet_find(&c->api->fleet, t->to.id) ||
+	    store_box_get(c->api->store, t->to.id, &row, &e) < 0)
+		return 0;
+	if (row.state == STORE_BOX_GONE || strcmp(row.boot, c->api->fleet.boot) != 0) {
+		store_box_fini(&row);
+		return 0;
+	}
+	t->fetching.done = fetched;
+	c->drop = stop_fetching;
+	http_want_body(c->req, HTTP_BODY_STREAM, 0);
+	http_pause(c->req);
+	berth_restore(&c->api->fleet, &row, &t->fetching);
+	return 1;
+}
+
+static int take(struct call *c)
+{
+	struct traffic *t = call_alloc(c, sizeof(*t));
+	struct err e;
+	int named;
+
+	*t = (struct traffic){ .call = c };
+	named = e2b_target(c->req, &t->to, &e);
+	if (named < 0) {
+		http_reply(c->req, 400, "text/plain", e.msg, strlen(e.msg));
+		return 1;
+	}
+	if (named) {
+		c->door = t;
+		if (!fetch(c, t))
+			enter(c, t);
+		return 1;
+	}
+	return e2b_control_take(c);
+}
+
+const struct api_door e2b_door = { take };
+
+int e2b_init(struct api *a, struct err *e)
+{
+	(void)a;
+	(void)e;
+	return 0;
+}
+
+void e2b_fini(struct api *a)
+{
+	(void)a;
+}

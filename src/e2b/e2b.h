@@ -1,0 +1,62 @@
+/* e2b.h - the E2B door: what E2B's own clients say, answered with our boxes.
+ * Owns:         what a request is for (control plane, a box's port), the shapes of E2B's answers.
+ * Does not own: boxes, programs, cells, files: those are fleet's, as behind every other door.
+ *
+ *   head -> names a box and a port? -> 49983: envd's table · 49999: the interpreter's · else: that port
+ *        -> a path of theirs?       -> the control plane's table
+ *        -> not this door
+ *
+ * docs/e2b.md tells the rest. A sandbox of theirs is a box of ours, and its id is the box's. */
+#pragma once
+#include "api/api.h"
+#include "fleet/berth.h"
+
+enum { E2B_ENVD = 49983, E2B_INTERPRETER = 49999 };
+#define E2B_ENVD_VERSION "0.6.13" /* what clients compare to know what is there */
+
+struct e2b;
+must_check int e2b_init(struct api *a, struct err *e);
+void e2b_fini(struct api *a);
+extern const struct api_door e2b_door;
+int e2b_control_take(struct call *c);          /* as a door's take(): paths of the control plane */
+extern const struct field e2b_any_query[];     /* their clients send parameters of many kinds */
+
+/* The tables, one file each: routes.c, envd.c, interpreter.c. */
+extern struct api_table e2b_control, e2b_envd, e2b_interpreter;
+
+/* ---- what this door remembers of a box: row.door, under "e2b" ---- */
+enum { E2B_TOKEN = 40 };
+struct e2b_box {
+	int ours;                    /* it was made through this door, or given what follows later */
+	char token[E2B_TOKEN + 1];   /* of envd; "": it needs none */
+	char traffic[E2B_TOKEN + 1]; /* of all other ports; "": they need none */
+	char template[64];           /* as it was asked for: "base" */
+	int auto_pause, pause_memory, auto_resume;
+};
+void e2b_box_read(const struct berth *b, struct e2b_box *out);
+/* As row.door wants it; the caller's. */
+char *e2b_box_text(const struct e2b_box *x);
+int e2b_same(const char *a, const char *b); /* in constant time; "" is never the same */
+
+/* ---- traffic: a request that names a box and a port ---- */
+struct e2b_target {
+	char id[ID_LEN + 1];
+	uint16_t port;
+};
+/* 1: it names one. 0: it does not. -1: it tries, and e says what is wrong. */
+int e2b_target(const struct http_req *r, struct e2b_target *out, struct err *e);
+/* Of a call that was taken as traffic: its box, which runs; held while the call lasts. */
+struct berth *e2b_berth(struct call *c);
+uint16_t e2b_port(const struct call *c);
+
+/* Any other port of a box: HTTP and WebSocket, both ways as they come (proxy.c). */
+void e2b_proxy(struct call *c, struct berth *b, uint16_t port);
+
+/* ---- answers ---- */
+/* {"code": status, "message": ...}: the control plane's and envd's REST. */
+void e2b_error(struct call *c, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* What E2B's proxy says when there is no such box, or nobody listens: 502 and their kind. */
+void e2b_no_box(struct call *c, int status, const char *id, unsigned port, const char *message);
+void e2b_manner_error(struct call *c, int status, const char *code, const char *message,
+		      const char *why, const char *hint);
+extern const struct api_manner e2b_manner; /* of tables with those errors and a key of ours */
