@@ -3,15 +3,14 @@
 const assert = require('node:assert/strict');
 const path = require('node:path');
 const { spawn } = require('node:child_process');
+const { copyFile } = require('node:fs/promises');
 
 const plain_text = (s) => s.replace(/\u001b\[[0-9;?]*[a-zA-Z]/g, '');
 
-// e2b WORD...: the command line; input, where it is given, and then its end.
-function cli(folder, words, input) {
+// A program to its end; input, where it is given, and then its end.
+function command(name, words, input) {
 	return new Promise((yes) => {
-		const child = spawn(process.execPath, [path.join(folder, 'node_modules/@e2b/cli/dist/index.js'), ...words], {
-			env: { ...process.env, CI: '1', NO_COLOR: '1', HOME: process.env.TMPDIR },
-		});
+		const child = spawn(name, words, { env: { ...process.env, CI: '1', NO_COLOR: '1', HOME: process.env.TMPDIR } });
 		let out = '';
 		let err = '';
 
@@ -21,6 +20,9 @@ function cli(folder, words, input) {
 		child.stdin.end(input);
 	});
 }
+
+const cli = (folder, words, input) =>
+	command(process.execPath, [path.join(folder, 'node_modules/@e2b/cli/dist/index.js'), ...words], input);
 
 module.exports = [
 	[
@@ -71,6 +73,16 @@ module.exports = [
 			assert.equal(made.status, 0, made.err);
 			assert.ok(id, made.out);
 			assert.equal(await Sandbox.kill(id), true);
+		},
+	],
+	[
+		'the example says what it should',
+		async ({ folder }) => {
+			const here = path.join(folder, 'example.mjs'); // its packages are found beside it
+			await copyFile(path.join(__dirname, '../../../examples/e2b.mjs'), here);
+			const said = await command(process.execPath, [here]);
+
+			assert.deepEqual([said.status, said.out], [0, "42\n{'a': 4, 'b': 6}\n1\n2\n3\n"], said.err);
 		},
 	],
 	[
