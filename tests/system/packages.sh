@@ -80,8 +80,35 @@ go_module() {
 	PY
 }
 
+# debian_package NAME VERSION [DEPENDS]: a program of that name, and a setting that has no place in a layer
+debian_package() {
+	mkdir -p "deb/$1/DEBIAN" "deb/$1/usr/bin" "deb/$1/etc" apt
+	printf 'Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: nobody <nobody@example.org>\n' "$1" "$2" \
+		>"deb/$1/DEBIAN/control"
+	printf 'Description: a test\n%s' "${3:+Depends: $3
+}" >>"deb/$1/DEBIAN/control"
+	printf '#!/bin/sh\nexit 1\n' >"deb/$1/DEBIAN/postinst"
+	printf '#!/bin/sh\necho %s %s\n' "$1" "$2" >"deb/$1/usr/bin/$1"
+	echo x >"deb/$1/etc/$1.conf"
+	chmod 755 "deb/$1/DEBIAN/postinst" "deb/$1/usr/bin/$1"
+	dpkg-deb --root-owner-group -b "deb/$1" apt >/dev/null
+	rm -r deb
+}
+
+# Of the distribution, and of the public registry, as they are.
+real_packages() {
+	(cd apt && apt-get -q download hello >/dev/null 2>&1)
+	(cd apt && dpkg-scanpackages -m . >Packages 2>/dev/null)
+	(cd npm && npm pack --silent is-number@7.0.0 >/dev/null)
+	npm view is-number@7.0.0 --json 2>/dev/null | jq '{name, "dist-tags": {latest: .version}, versions: {(.version): .}} |
+		.versions[].dist.tarball = "http://mirror.invalid/is-number-7.0.0.tgz"' >npm/is-number
+}
+
 make_mirror() {
 	mkdir mirror && cd mirror && mkdir -p pip npm gem/gems
+	debian_package first-deb 1.0
+	debian_package second-deb 2.0 'first-deb (>= 1.0), bash'
+	real_packages
 	wheel tiny 1.0
 	wheel tiny 1.1
 	wheel other 2.0 tiny
@@ -161,6 +188,29 @@ gems_are_where_ruby_looks() {
 	command -v gem >/dev/null || skip "no gem on this host"
 	run_code ruby 'require "little"; puts LITTLE' '{packages:["little"]}'
 	is "$(get .stdout)" 1.0.0 "$body"
+}
+
+debian_packages_bring_what_they_need_and_run_no_script() {
+	run_code bash 'second-deb; first-deb; ls /etc/*-deb.conf 2>&1 | grep -c conf; command -v bash' '{packages:["second-deb"]}'
+	is "$code" 200 "$body"
+	is "$(get .stdout)" "second-deb 2.0
+first-deb 1.0
+1
+/usr/bin/bash" "$body"
+	is "$(get '.packages.sets[0].installed')" true
+	run_code python 'import subprocess; subprocess.run(["first-deb"])' '{packages:{apt:["first-deb=1.0"]}}'
+	is "$(get .stdout)" "first-deb 1.0" "$body"
+	run_code bash true '{packages:["first-deb=9"]}'
+	is "$code $(get .error.category) $(get .error.package)" "422 no_such_version first-deb" "$body"
+	run_code bash true '{packages:["no-such-deb"]}'
+	is "$code $(get .error.category) $(get .error.package)" "422 no_such_package no-such-deb" "$body"
+}
+
+packages_of_the_distribution_and_the_public_registry_work() {
+	run_code bash 'hello --greeting=hi' '{packages:["hello"]}'
+	is "$code $(get .stdout)" "200 hi" "$body"
+	run_code javascript 'console.log(require("is-number")("5"))' '{packages:["is-number@7.0.0"]}'
+	is "$code $(get .stdout)" "200 true" "$body"
 }
 
 go_modules_come_from_the_layer() {
