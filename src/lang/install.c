@@ -83,6 +83,35 @@ static const char apt_script[] =
 	" echo \"left out: /$dir\"; rm -r \"$dir\" ;; esac; done\n";
 #define APT "/bin/sh", "-c", apt_script, "apt"
 
+/* Crates are sources. They lie in the layer as cargo vendor lays them out, and a file in the root of the
+ * box, where every cargo looks, says so. A mirror is a folder of that kind. */
+#define CRATES "/opt/packages/cargo"
+static const char cargo_script[] =
+	"set -e; umask 022; from=$1; shift\n"
+	"layer=" INSTALL_HOME "; export CARGO_HOME=/home/user/cargo\n"
+	"mkdir -p /home/user/set/src /home/user/set/.cargo $layer/.cargo $layer" CRATES "\n"
+	"cd /home/user/set; : >src/lib.rs\n"
+	"for crate; do case $crate in\n"
+	" *@*) echo \"${crate%%@*} = \\\"${crate#*@}\\\"\" ;;\n"
+	" *) echo \"$crate = \\\"*\\\"\" ;;\n"
+	"esac; done >$layer/opt/packages/cargo.toml\n"
+	"{ printf '[package]\\nname = \"set\"\\nversion = \"0.0.0\"\\nedition = \"2021\"\\n[dependencies]\\n'\n"
+	" cat $layer/opt/packages/cargo.toml; } >Cargo.toml\n"
+	"printf '[source.crates-io]\\nreplace-with = \"set\"\\n[source.set]\\n%s\\n' \"$from\" >.cargo/config.toml\n"
+	"cargo generate-lockfile\n"
+	"case $from in\n"
+	"registry*) cargo vendor --respect-source-config $layer" CRATES " >/dev/null ;;\n"
+	"*) awk '/^name/{n=$3} /^version/{v=$3} /^source/{gsub(/\"/,\"\",n);gsub(/\"/,\"\",v);print n, v}' Cargo.lock |\n"
+	" while read -r name version; do\n"
+	"  for dir in " INSTALL_MIRROR "/cargo/$name-$version " INSTALL_MIRROR "/cargo/$name; do\n"
+	"   [ ! -d $dir ] || { cp -r $dir $layer" CRATES "/$name-$version; break; }\n"
+	"  done\n"
+	" done ;;\n"
+	"esac\n"
+	"printf '[source.crates-io]\\nreplace-with = \"layer\"\\n[source.layer]\\ndirectory = \"%s\"\\n' " CRATES
+	" >$layer/.cargo/config.toml\n";
+#define CARGO "/bin/sh", "-c", cargo_script, "cargo"
+
 static const struct recipe recipes[PM_COUNT] = {
 	[PM_PIP] = {
 		.program = "/usr/bin/python3", .from = INSTALL_HOME, .place = "",
@@ -119,6 +148,11 @@ static const struct recipe recipes[PM_COUNT] = {
 			 "GOTOOLCHAIN=local" },
 		.box_env = { "GOPROXY=file:///opt/packages/go", "GOFLAGS=-mod=mod", "GOSUMDB=off",
 			     "GOTOOLCHAIN=local" },
+	},
+	[PM_CARGO] = {
+		.program = "/usr/bin/cargo", .from = INSTALL_HOME, .place = "",
+		.registry = { CARGO, "registry = \"sparse+%s\"", "*" },
+		.mirror = { CARGO, "directory = \"" INSTALL_MIRROR "/cargo\"", "*" },
 	},
 	[PM_APT] = {
 		.program = "/usr/bin/apt-get", .from = INSTALL_HOME, .place = "",
@@ -276,6 +310,8 @@ static const struct complaint {
 	{ PM_GEM, INSTALL_BUILD, "Failed to build gem native extension", NULL, NULL },
 	{ PM_CARGO, INSTALL_NO_PACKAGE, "no matching package named", "named `", NULL },
 	{ PM_CARGO, INSTALL_NO_VERSION, "failed to select a version for", "requirement `", NULL },
+	{ PM_CARGO, INSTALL_NO_VERSION, "candidate versions found which didn't match", NULL, NULL },
+	{ PM_CARGO, INSTALL_TOO_LARGE, "No space left on device", NULL, NULL },
 	{ PM_CARGO, INSTALL_UNREACHABLE, "ould not connect", NULL, NULL },
 	{ PM_CARGO, INSTALL_UNREACHABLE, "ouldn't resolve host", NULL, NULL },
 	{ PM_GO, INSTALL_UNREACHABLE, "dial tcp", NULL, NULL },

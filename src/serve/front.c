@@ -165,6 +165,7 @@ static const char *host_runtime(enum package_manager m, char out[64])
 	static const char *const programs[PM_COUNT] = { [PM_PIP] = "/usr/bin/python3",
 							[PM_NPM] = "/usr/bin/node",
 							[PM_GEM] = "/usr/bin/ruby",
+							[PM_CARGO] = "/usr/bin/cargo",
 							[PM_GO] = "/usr/bin/go",
 							[PM_APT] = "/usr/bin/apt-get" };
 	char real[PATH_MAX];
@@ -224,6 +225,7 @@ static struct packages_conf packages_settings(const struct config *c)
 		.install.source = { [PM_PIP] = config_text(c, CONFIG_PIP_INDEX),
 				    [PM_NPM] = config_text(c, CONFIG_NPM_REGISTRY),
 				    [PM_GEM] = config_text(c, CONFIG_GEM_SOURCE),
+				    [PM_CARGO] = config_text(c, CONFIG_CARGO_INDEX),
 				    [PM_GO] = config_text(c, CONFIG_GO_PROXY),
 				    [PM_APT] = joined(config_list(c, CONFIG_APT_MIRRORS)) },
 		.install.mirror = config_text(c, CONFIG_PACKAGES_MIRROR),
