@@ -468,7 +468,9 @@ static void tap_ends(struct tap *t, json_t *record, const struct err *e)
 		die(c, "host", e->msg, NULL);
 }
 
-static const struct tap_events tap_on = { tap_begins, tap_reads, tap_ends };
+static const struct tap_events tap_on = { .reading = tap_begins,
+					  .output = tap_reads,
+					  .over = tap_ends };
 
 /* ---- time ---- */
 
