@@ -24,6 +24,7 @@
 #include "http/tls.h"
 #include "serve/cell.h"
 #include "serve/sluice.h"
+#include "tool/tool.h"
 #include "wire/sock.h"
 
 #include <fcntl.h>
@@ -420,7 +421,7 @@ static int begin(struct front *x, struct err *e)
 	struct fleet_conf conf = fleet_settings(s);
 	static struct sluice_rules rules;
 	int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
-	static const struct api_door *const doors[] = { &e2b_door, NULL };
+	static const struct api_door *const doors[] = { &e2b_door, &tool_door, NULL };
 	char boot[64];
 
 	many_files();
