@@ -63,6 +63,8 @@ async function run_one(shared, name, fn) {
 	}
 	await Promise.allSettled(mine.map((box) => limited(box.kill(), 10000)));
 	const lines = error ? String(error.stack || error).split('\n').slice(0, 14) : [];
+
+	if (error && error.cause) lines.unshift(`cause: ${error.cause.message || error.cause}`);
 	console.log([`${error ? 'not ok' : 'ok'} - ${shared.title}: ${name}`, ...lines.map((l) => `#   ${l}`)].join('\n'));
 	return !error;
 }
