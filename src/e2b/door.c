@@ -115,11 +115,20 @@ static int may_pass(struct call *c, const struct berth *b, uint16_t port)
 	return 0;
 }
 
+/* A box that this door has never given a token for is open to nobody here. */
+static int is_ours(const struct berth *b)
+{
+	struct e2b_box x;
+
+	e2b_box_read(b, &x);
+	return x.ours && !b->nobodys;
+}
+
 static void enter(struct call *c, struct traffic *t)
 {
 	struct berth *b = fleet_find(&c->api->fleet, t->to.id);
 
-	if (!b || b->state != BERTH_RUNNING) {
+	if (!b || b->state != BERTH_RUNNING || !is_ours(b)) {
 		e2b_no_box(c, 502, t->to.id, 0, "The sandbox was not found");
 		return;
 	}
