@@ -220,6 +220,8 @@ static void made(struct berth_wait *w, struct berth *b, const struct err *e)
 	}
 	c->drop = NULL;
 	if (e) {
+		if (call_status(e) == 429) /* the machine has enough to do: their clients come again */
+			http_set(c->req, "Retry-After", "1");
 		call_fail(c, e);
 		return;
 	}
