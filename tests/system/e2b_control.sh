@@ -46,8 +46,8 @@ says() {
 
 health_needs_no_key_and_the_rest_does() {
 	is "$(curl -sS -o /dev/null -w '%{http_code}' "$url/health")" 204
-	for path in /sandboxes /v2/sandboxes /templates /teams /api-keys /volumes /nothing; do
-		is "$(curl -sS -o body -w '%{http_code}' "$url/sandboxes")" 401
+	for path in /sandboxes /v2/sandboxes /templates /teams /api-keys /volumes /secrets /sandboxes/x/y; do
+		is "$(curl -sS -o body -w '%{http_code}' "$url$path")" 401 "$path"
 		is "$(get .code)" 401
 	done
 	refused 404 GET /sandboxes/nothing/at/all
@@ -64,6 +64,7 @@ a_sandbox_is_made_shown_and_ended() {
 	is "$(get '[.cpuCount, .memoryMB, .diskSizeMB] | map(type == "number" and . > 0) | all')" true "$body"
 	is "$(get '(.endAt | sub("\\.\\d+Z$";"Z") | fromdate) - (.startedAt | sub("\\.\\d+Z$";"Z") | fromdate)')" 120
 	is "$(get '[.lifecycle.autoResume, .lifecycle.onTimeout] | @csv')" 'false,"kill"'
+	# shellcheck disable=SC2016 # the box's own
 	says 'echo $FOO $E2B_SANDBOX $E2B_SANDBOX_ID $E2B_TEMPLATE_ID'
 	is "$out" "bar true $box base"
 	end
@@ -93,7 +94,6 @@ the_first_version_gives_a_token_only_when_asked() {
 
 who_may_only_look_gets_no_token() {
 	make
-	api GET "/sandboxes/$box" '' -H "X-API-Key: $viewer"
 	owner=$key key=$viewer
 	api GET "/sandboxes/$box"
 	is "$code" 200
@@ -134,7 +134,6 @@ other_names_of_the_template_are_good() {
 		make "{\"templateID\":\"$name\"}"
 		end
 	done
-	is "$(get .x 2>/dev/null)" ""
 }
 
 lists_are_in_order_and_in_pages() {
