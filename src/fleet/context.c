@@ -470,7 +470,9 @@ static void tap_ends(struct tap *t, json_t *record, const struct err *e)
 		die(c, "host", e->msg, NULL);
 }
 
-static const struct tap_events tap_on = { tap_begins, tap_reads, tap_ends };
+static const struct tap_events tap_on = { .reading = tap_begins,
+					  .output = tap_reads,
+					  .over = tap_ends };
 
 /* ---- time ---- */
 
@@ -479,6 +481,8 @@ static void clock_due(struct timer *t)
 	struct context *c = loop_owner(t, struct context, clock);
 	struct run *r = run_of(c);
 
+	if (c->berth->state == BERTH_PAUSED)
+		return; /* time stands still: contexts_resume() */
 	if (c->state == CONTEXT_STARTING) {
 		kill_driver(c);
 		die(c, "slow", "its driver did not get ready in time", "try again, with more cpu");
@@ -491,6 +495,16 @@ static void clock_due(struct timer *t)
 		c->killing = "timeout";
 		kill_driver(c); /* its end tells the rest */
 	}
+}
+
+void contexts_resume(struct berth *b)
+{
+	for (struct context *c = b->contexts; c && b->paused_ns > 0; c = c->next) {
+		if (c->row.deadline_ns)
+			c->row.deadline_ns += b->paused_ns;
+		set_clock(c);
+	}
+	b->paused_ns = 0;
 }
 
 /* ---- the beginning ---- */

@@ -100,5 +100,6 @@ void context_end(struct context *c); /* and its driver; c is no more */
 json_t *context_json(const struct context *c);
 
 /* From berth.c. */
+void contexts_resume(struct berth *b); /* it stood still for paused_ns: that does not count */
 void contexts_restore(struct berth *b); /* those that we do not know of */
 void contexts_free(struct berth *b);    /* the memory only */
