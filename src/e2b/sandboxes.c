@@ -82,6 +82,7 @@ void sandboxes_create(struct call *c)
 	want.row.door = door;
 	want.row.lifetime_ms = (uint64_t)call_int(c, "timeout", 300) * 1000;
 	want.limits = c->api->fleet.conf.limits;
+	want.seed = strcmp(x.template, "code-interpreter-v1") ? NULL : "python-data"; /* runCode() at once */
 	snprintf(want.row.team, sizeof(want.row.team), "%s", c->who.team);
 	snprintf(want.row.template, sizeof(want.row.template), "base");
 	c->state = m;
