@@ -152,6 +152,19 @@ def magics_are_those_of_notebooks():
         is_(t.run("x = = 1").error["name"], "SyntaxError")
 
 
+def what_cells_import_of_ipython_is_there():
+    # -S: the installed one is not found, and the stand-in is.
+    with Talk(PYTHON, "-S", driver("python.py")) as t:
+        t.ready()
+        cell = t.run("from IPython.display import HTML, Image, display, Markdown\ndisplay(HTML('<b>'))\n"
+                     "display(Image(b'\\xff\\xd8jpeg'))\nMarkdown('# x')")
+        is_([sorted(e["data"])[0] for e in cell.all("result")], ["text/html", "image/jpeg", "text/markdown"])
+        is_(t.run("import IPython\nIPython.get_ipython()").text, None)
+        is_(t.run("get_ipython().run_line_magic('pwd', '')").text, repr(os.getcwd()))
+        is_(t.run("get_ipython().getoutput('echo a')").text, "['a']")
+        is_(t.run("import IPython.nonsense").error["name"], "ModuleNotFoundError")
+
+
 def a_cell_may_be_indented_as_a_whole():
     is_(texts("\n    x = 1\n    if x:\n        x = 2\n\n    x\n    "), "2")
 

@@ -1494,6 +1494,106 @@ class Finder:
         return spec
 
 
+# IPython, where there is none ------------------------------------------------------------------
+
+class Shell:
+    """What get_ipython() gives a cell: magics and commands by their names."""
+
+    def run_line_magic(self, name, line="", *_):
+        return magic_line(name + " " + line)
+
+    def run_cell_magic(self, name, line, cell):
+        return magic_cell(name + " " + line, cell)
+
+    def magic(self, line):
+        return magic_line(line.lstrip("%"))
+
+    def run_cell(self, text, *_, **__):
+        return run_text(text)
+
+    def system(self, command):
+        magic_shell(command)
+
+    def getoutput(self, command, *_, **__):
+        return magic_shell(command, True)
+
+    @property
+    def user_ns(self):
+        return vars(S.main)
+
+
+SHELL = Shell()
+
+
+class Shown:
+    """Data of one type, for display()."""
+    mime = "text/plain"
+
+    def __init__(self, data=None, url=None, filename=None, **options):
+        if filename is not None:
+            with _io_open(filename, "r", encoding="utf-8") as f:
+                data = f.read()
+        self.data, self.url, self.filename, self.options = data, url, filename, options
+
+    def _repr_mimebundle_(self, **_):
+        return {self.mime: self.data} if self.data is not None else {}
+
+
+class Image(Shown):
+    """By its bytes, a file, or an address that only the reader looks up."""
+
+    def __init__(self, data=None, url=None, filename=None, format=None, embed=None, **options):
+        if isinstance(data, str):
+            data, url, filename = (None, data, None) if "://" in data else (None, None, data)
+        if filename is not None:
+            with _io_open(filename, "rb") as f:
+                data = f.read()
+        super().__init__(data, url, **options)
+
+    def _repr_mimebundle_(self, **_):
+        if self.data is None:
+            return {"text/html": '<img src="%s"/>' % self.url}
+        data = bytes(self.data)
+        return {"image/jpeg" if data[:2] == b"\xff\xd8" else "image/png": data}
+
+
+def shown_as(name, mime):
+    return type(name, (Shown,), {"mime": mime})
+
+
+SHOWN = {
+    "display": display, "update_display": update_display, "clear_output": clear_output,
+    "DisplayHandle": DisplayHandle, "Image": Image, "DisplayObject": Shown,
+    "get_ipython": lambda: None,  # as in any program that is no notebook: libraries ask
+    **{name: shown_as(name, mime) for name, mime in (
+        ("HTML", "text/html"), ("Markdown", "text/markdown"), ("Latex", "text/latex"),
+        ("Math", "text/latex"), ("SVG", "image/svg+xml"), ("JSON", "application/json"),
+        ("Javascript", "application/javascript"), ("Pretty", "text/plain"), ("Code", "text/plain"))},
+}
+
+
+class StandIn:
+    """Last on sys.meta_path: as much of IPython as cells import, if it is not installed."""
+    FOLDERS = ("IPython", "IPython.core")
+    NAMES = FOLDERS + ("IPython.display", "IPython.core.display", "IPython.core.getipython")
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name not in cls.NAMES:
+            return None
+        from importlib.machinery import ModuleSpec
+        return ModuleSpec(name, cls, is_package=name in cls.FOLDERS)
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        vars(module).update(SHOWN)
+        module.version_info, module.__version__ = (0, 0, 0, ""), "0.0.0"
+
+
 # Errors ----------------------------------------------------------------------------------------
 
 def one_line(exc):
@@ -1750,6 +1850,7 @@ def make_main():
     builtins.clear_output = clear_output
     builtins.__atoll_shell__, builtins.__atoll_magic__ = magic_shell, magic_line
     builtins.__atoll_cell__ = magic_cell
+    builtins.get_ipython = lambda: SHELL
     sys.argv = [""]
     if sys.path and sys.path[0] == os.path.dirname(OWN_FILE):
         sys.path[0] = ""
@@ -1759,6 +1860,7 @@ def make_main():
 
 def load_patches():
     sys.meta_path.insert(0, Finder)
+    sys.meta_path.append(StandIn)
     for name, patch in PATCHES.items():
         if name in _modules:
             patch(_modules[name])
