@@ -177,6 +177,8 @@ static int read_want(struct call *c, struct making *m, int secure, int64_t other
 	    read_network(c, m, e) < 0 || read_mounts(c, m, want, e) < 0 ||
 	    sandboxes_timeout_ms(c, "timeout", otherwise_s, &row->lifetime_ms, e) < 0)
 		return -1;
+	if (strncmp(m->box.template, "code-interpreter", 16) == 0)
+		want->seed = "python-data"; /* so that runCode() begins at once */
 	write_door(c, m);
 	row->door = m->door;
 	row->metadata = m->metadata;
@@ -184,7 +186,9 @@ static int read_want(struct call *c, struct making *m, int secure, int64_t other
 	row->volumes = m->volumes;
 	/* Theirs live until their time is over, used or not: no idle_ms. */
 	row->retention_ms = conf->retention_ms;
-	row->on_timeout = m->box.auto_pause ? STORE_TIMEOUT_KEEP : STORE_TIMEOUT_KILL;
+	row->on_timeout = !m->box.auto_pause  ? STORE_TIMEOUT_KILL :
+			  m->box.pause_memory ? STORE_TIMEOUT_PAUSE :
+						STORE_TIMEOUT_KEEP;
 	snprintf(row->team, sizeof(row->team), "%s", c->who.team);
 	snprintf(row->template, sizeof(row->template), "base");
 	return 0;
