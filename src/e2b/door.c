@@ -144,8 +144,8 @@ static void fetched(struct berth_wait *w, struct berth *b, const struct err *e)
 	(void)b;
 	(void)e;
 	c->drop = NULL;
+	http_resume(c->req); /* first: a port of the box may want it to wait again */
 	enter(c, t);
-	http_resume(c->req);
 }
 
 static void stop_fetching(struct call *c)

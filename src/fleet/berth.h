@@ -5,6 +5,7 @@
  *   making -> running <-> kept -> ending -> gone */
 #pragma once
 #include "box/line.h"
+#include "fleet/entry.h"
 #include "fleet/fleet.h"
 
 enum berth_state { BERTH_MAKING, BERTH_RUNNING, BERTH_KEPT, BERTH_ENDING, BERTH_GONE, BERTH_STATES };
@@ -45,6 +46,7 @@ struct berth {
 	unsigned nmounts;
 	struct line line;
 	struct gate_way way;
+	struct entries entries; /* connections into it that are being made */
 	struct office_ask *asking;
 	struct timer clock;
 	struct run *runs;
