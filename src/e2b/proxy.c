@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
+#define NOT_FOUND "The sandbox was not found"
 enum { HEAD_MS = 10 * 60 * 1000 }; /* for a model that thinks before it speaks */
 
 struct passage {
@@ -58,17 +59,6 @@ static int passes(void *user, const struct http_header *h)
 
 /* ---- what the box says ---- */
 
-static void failed(void *user, const char *why)
-{
-	struct passage *p = user;
-	char text[160];
-
-	log_debug("a port of a box did not answer", LOG_S("box", p->box), LOG_U("port", p->port),
-		  LOG_S("why", why));
-	snprintf(text, sizeof(text), "The server at the port gave no answer: %s", why);
-	e2b_no_box(p->call, 502, p->box, p->port, text);
-}
-
 /* When a box ends, its servers hang up as if they had said everything. */
 static int believes(void *user)
 {
@@ -76,6 +66,21 @@ static int believes(void *user)
 	const struct berth *b = fleet_find(&p->call->api->fleet, p->box);
 
 	return b && b->state == BERTH_RUNNING && line_is_open(&b->line);
+}
+
+static void failed(void *user, const char *why)
+{
+	struct passage *p = user;
+	char text[160];
+
+	if (!believes(p)) {
+		e2b_no_box(p->call, 502, p->box, 0, NOT_FOUND);
+		return;
+	}
+	log_debug("a port of a box did not answer", LOG_S("box", p->box), LOG_U("port", p->port),
+		  LOG_S("why", why));
+	snprintf(text, sizeof(text), "The server at the port gave no answer: %s", why);
+	e2b_no_box(p->call, 502, p->box, p->port, text);
 }
 
 static void switched(void *user)
@@ -100,8 +105,8 @@ static void entered(struct entry *x, int take_fd, const struct err *e)
 	if (take_fd >= 0) {
 		p->relay = relay_new(c->req, c->api->loop, take_fd, &rules);
 		http_resume(c->req);
-	} else if (e->kind == ERR_NOT_FOUND) {
-		e2b_no_box(c, 502, p->box, 0, "The sandbox was not found");
+	} else if (e->kind == ERR_NOT_FOUND && !e->sys) {
+		e2b_no_box(c, 502, p->box, 0, NOT_FOUND);
 	} else if (e->kind == ERR_LIMIT) {
 		e2b_no_box(c, 503, p->box, p->port, e->msg);
 	} else {
