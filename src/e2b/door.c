@@ -136,9 +136,8 @@ static void resumed(struct berth_wait *w, struct berth *b, const struct err *e)
 	(void)b;
 	(void)e;
 	c->drop = NULL;
+	http_resume(c->req); /* first: who comes next may want it to wait again */
 	enter(c, t);
-	if (!t->fetching.berth)
-		http_resume(c->req);
 }
 
 static void stop_fetching(struct call *c)
