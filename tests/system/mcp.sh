@@ -214,21 +214,21 @@ who_leaves_has_cancelled_in_the_modern_era() {
 		client=$!
 	}
 	modern_sleep
-	soon pgrep -f 'sleep 7341'
+	soon pgrep -f '^sleep 7341'
 	kill $client
-	soon no_process 'sleep 7341'
+	soon no_process '^sleep 7341'
 }
 a_notice_cancels_in_the_old_era() {
 	hello
 	old tools/call '{"name":"run_command","arguments":{"command":"true"}}'
 	curl -sS --max-time 30 -o other -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" --data-binary \
 		'{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"run_command","arguments":{"command":"exec sleep 7342"}}}' "$url/mcp" 2>/dev/null &
-	soon pgrep -f 'sleep 7342'
+	soon pgrep -f '^sleep 7342'
 	post '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"99"}}' -H "Mcp-Session-Id: $session"
-	pgrep -f 'sleep 7342' >/dev/null || fail "another id cancelled it"
+	pgrep -f '^sleep 7342' >/dev/null || fail "another id cancelled it"
 	post '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99,"reason":"no more"}}' -H "Mcp-Session-Id: $session"
 	is "$code" 202
-	soon no_process 'sleep 7342'
+	soon no_process '^sleep 7342'
 	old ping
 	is "$code" 200
 }
