@@ -269,4 +269,87 @@ prompts_are_filled_in() {
 	is "$(get '.result.completion.values | join(" ")')" "javascript java"
 }
 
+# stdio LINE...: to `atoll mcp`; its lines are in ./lines.
+stdio() {
+	printf '%s\n' "$@" | ATOLL_KEY=$key timeout 20 "$ATOLL" -H "$url" mcp >lines 2>err || fail "status $?: $(cat err)"
+}
+stdio_carries_both_eras() {
+	stdio '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}' \
+		'{"jsonrpc":"2.0","method":"notifications/initialized"}' \
+		'{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"run_command","arguments":{"command":"echo hi"},"_meta":{"progressToken":5}}}'
+	is "$(jq -r 'select(.id == 0) | .result.protocolVersion' <lines)" 2025-11-25 "$(cat lines)"
+	is "$(jq -r 'select(.id == "x") | .result.structuredContent.stdout' <lines)" hi
+	is "$(jq -r 'select(.method == "notifications/progress") | .params.progressToken' <lines)" 5
+	stdio "{\"jsonrpc\":\"2.0\",\"id\":\"probe\",\"method\":\"server/discover\",\"params\":{$META}}" \
+		"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"prompts/get\",\"params\":{\"name\":\"solve\",\"arguments\":{\"task\":\"t\"},$META}}" \
+		"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"resources/read\",\"params\":{\"uri\":\"atoll://ü/ä\",$META}}"
+	is "$(jq -r 'select(.id == "probe") | .result.resultType' <lines)" complete
+	is "$(jq -r 'select(.id == 2) | .result.messages | length' <lines)" 1
+	is "$(jq -r 'select(.id == 3) | .error.code' <lines)" -32602
+}
+stdio_answers_nonsense_and_a_daemon_that_is_away() {
+	stdio 'nonsense' '[1]' '' '{"jsonrpc":"2.0","id":4,"method":"tools/list"}'
+	is "$(jq -rs '[.[].error.code | tostring] | sort | join(" ")' <lines)" "-32020 -32600 -32700" "$(cat lines)"
+	is "$(jq -rs '[.[] | select(.id == 4)] | length' <lines)" 1
+	url=http://127.0.0.1:1
+	stdio '{"jsonrpc":"2.0","id":5,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}'
+	is "$(jq -r .error.code <lines)" -32603
+	is "$(jq -r .id <lines)" 5
+}
+stdio_cancels_in_either_era() {
+	cat >cancel.py <<-'PY'
+		import json, os, subprocess, sys, time
+		atoll, url, old = sys.argv[1:4]
+		V = "2026-07-28"
+		meta = {} if old == "1" else {"_meta": {"io.modelcontextprotocol/protocolVersion": V,
+		                                        "io.modelcontextprotocol/clientCapabilities": {}}}
+		p = subprocess.Popen([atoll, "-H", url, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+		def say(**m):
+		    p.stdin.write(json.dumps({"jsonrpc": "2.0", **m}) + "\n"); p.stdin.flush()
+		def there():
+		    return subprocess.run(["pgrep", "-f", "^sleep 735" + old], capture_output=True).returncode == 0
+		def until(what):
+		    end = time.time() + 10
+		    while time.time() < end:
+		        if what(): return
+		        time.sleep(0.02)
+		    sys.exit("never came true")
+		if old == "1":
+		    say(id=0, method="initialize", params={"protocolVersion": "2025-11-25", "capabilities": {}})
+		    assert json.loads(p.stdout.readline())["id"] == 0
+		say(id=1, method="tools/call", params={"name": "run_command", "arguments": {"command": "exec sleep 735" + old}, **meta})
+		until(there)
+		say(method="notifications/cancelled", params={"requestId": 1})
+		until(lambda: not there())
+		p.stdin.close()
+		p.wait(20)
+	PY
+	for old in 0 1; do
+		ATOLL_KEY=$key python3 cancel.py "$ATOLL" "$url" $old || fail "era $old"
+	done
+}
+stdio_outlives_a_daemon_that_forgets_its_session() {
+	cat >forget.py <<-'PY'
+		import json, subprocess, sys
+		atoll, url, key = sys.argv[1:4]
+		p = subprocess.Popen([atoll, "-H", url, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+		def ask(**m):
+		    p.stdin.write(json.dumps({"jsonrpc": "2.0", **m}) + "\n"); p.stdin.flush()
+		    return json.loads(p.stdout.readline())
+		hello = {"protocolVersion": "2025-11-25", "capabilities": {}}
+		ask(id=0, method="initialize", params=hello)
+		import http.client
+		c = http.client.HTTPConnection(url[7:])
+		for i in range(1024): # the daemon keeps that many: ours is gone
+		    c.request("POST", "/mcp", json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+		              {"Authorization": "Bearer " + key})
+		    c.getresponse().read()
+		answer = ask(id=1, method="ping")
+		assert answer.get("result") == {}, answer
+		p.stdin.close()
+		assert p.wait(20) == 0
+	PY
+	ATOLL_KEY=$key python3 forget.py "$ATOLL" "$url" "$key"
+}
+
 run_daemon_tests
