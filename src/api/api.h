@@ -169,6 +169,9 @@ int call_query_flag(const struct call *c, const char *name);
 /* The box a path names, of the caller's team; answers 404 itself and returns NULL. A box that is
  * being made or is ending is not there. Holds it: it is not idle until the call is over. */
 struct berth *call_box(struct call *c, unsigned param);
+/* The same for those who can do with a paused one, too: call_box() answers 409 for it. */
+struct berth *call_any(struct call *c, unsigned param);
+void call_is_paused(struct call *c, const struct berth *b); /* that 409 */
 void call_hold(struct call *c, struct berth *b); /* a box that was found in another way */
 /* The same without holding it: who only looks does not keep it alive. */
 struct berth *call_look(struct call *c, unsigned param);

@@ -249,10 +249,29 @@ void call_hold(struct call *c, struct berth *b)
 	berth_hold(b);
 }
 
+void call_is_paused(struct call *c, const struct berth *b)
+{
+	call_error(c, 409, "paused", "the box is paused: nothing in it answers", b->row.id,
+		   "POST /v1/boxes/{box}/resume");
+}
+
+struct berth *call_any(struct call *c, unsigned param)
+{
+	struct berth *b = call_look(c, param);
+
+	if (b)
+		call_hold(c, b);
+	return b;
+}
+
 struct berth *call_box(struct call *c, unsigned param)
 {
 	struct berth *b = call_look(c, param);
 
+	if (b && b->state == BERTH_PAUSED) {
+		call_is_paused(c, b);
+		return NULL;
+	}
 	if (b)
 		call_hold(c, b);
 	return b;
@@ -262,7 +281,7 @@ struct berth *call_look(struct call *c, unsigned param)
 {
 	struct berth *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, param));
 
-	if (b && (b->state == BERTH_RUNNING || b->state == BERTH_KEPT) &&
+	if (b && (b->state == BERTH_RUNNING || b->state == BERTH_KEPT || b->state == BERTH_PAUSED) &&
 	    (!c->who.box[0] || !strcmp(c->who.box, b->row.id)))
 		return b;
 	if (b && b->late) { /* it is there, and takes no connection */

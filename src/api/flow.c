@@ -346,8 +346,8 @@ static void say_started(struct flow *w, const struct run *r)
 				     "exec", r->id, "step", w->steps[w->at].what));
 }
 
-/* Who started what: the beginning of its command. */
-static void audit_start(struct flow *w, const struct run *r)
+void flow_audit(struct api *a, struct call *c, const struct who *who, const struct run *r,
+		const char *step)
 {
 	auto_buf struct buf line = { 0 };
 	json_t *detail;
@@ -358,12 +358,12 @@ static void audit_start(struct flow *w, const struct run *r)
 			   json_string_value(json_array_get(r->command, i)));
 	if (line.len > AUDITED)
 		buf_cut(&line, feed_utf8(line.p, AUDITED, &bad));
-	detail = json_pack("{s:s, s:s, s:s}", "box", w->box, "step", w->steps[w->at].what, "command",
+	detail = json_pack("{s:s, s:s, s:s}", "box", r->berth->row.id, "step", step, "command",
 			   buf_str(&line));
-	if (w->call)
-		call_audit_more(w->call, "exec.start", r->id, "ok", detail);
+	if (c)
+		call_audit_more(c, "exec.start", r->id, "ok", detail);
 	else
-		api_audit(w->api, &w->who, "exec.start", r->id, "ok", detail);
+		api_audit(a, who, "exec.start", r->id, "ok", detail);
 }
 
 static void give_input(struct flow *w, struct run *r)
@@ -442,7 +442,7 @@ static void next_step(struct flow *w)
 		return;
 	}
 	w->tapped = reads;
-	audit_start(w, r);
+	flow_audit(w->api, w->call, &w->who, r, w->steps[w->at].what);
 	if (last)
 		give_input(w, r);
 	say_started(w, r);

@@ -38,5 +38,9 @@ void flow_in(struct call *c, struct berth *b, const struct flow_want *want);
 /* The same in a box of its own, made as c->body asks for. */
 void flow_alone(struct call *c, const struct flow_want *want);
 
+/* For the audit log: who started what, the beginning of its command. c: NULL when the client has left. */
+void flow_audit(struct api *a, struct call *c, const struct who *who, const struct run *r,
+		const char *step);
+
 void flow_exec(struct call *c, struct berth *b); /* as c->body asks for */
 void flow_run(struct call *c);

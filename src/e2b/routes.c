@@ -1,6 +1,7 @@
 /* routes.c - E2B's control plane: which paths are its, and who answers them. */
 #include "api/auth.h"
 #include "base/own.h"
+#include "e2b/pause.h"
 #include "e2b/sandboxes.h"
 
 #include <string.h>
@@ -15,6 +16,7 @@ static const struct api_route rows[] = {
 	{ "DELETE", "/sandboxes/{box}", NEED_EDITOR, sandboxes_delete, "end it", .query = e2b_any_query, .action = "box.delete" },
 
 	/* pause, snapshots, forks */
+	{ "POST", "/sandboxes/{box}/pause", NEED_EDITOR, pausing_pause, "everything in it stands still", pausing_fields, .query = e2b_any_query, .action = "box.pause" },
 
 	/* templates */
 
