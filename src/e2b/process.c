@@ -357,7 +357,7 @@ static int read_program(struct program *p, const json_t *ask, struct err *e)
 /* ---- Start ---- */
 
 static const char *const root_env[] = {
-	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/atoll/bin",
 	"HOME=" ROOT_HOME,
 	"USER=root",
 	"LOGNAME=root",
