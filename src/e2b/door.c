@@ -147,7 +147,7 @@ static int wakes(struct call *c, struct traffic *t, struct berth *b)
 		return 0;
 	t->woken = 1;
 	t->fetching.done = resumed;
-	if (berth_resume(b, &t->fetching, &e) < 0)
+	if (berth_resume(b, 0, &t->fetching, &e) < 0)
 		return 0;
 	c->drop = stop_fetching;
 	http_want_body(c->req, HTTP_BODY_STREAM, 0);
