@@ -48,7 +48,7 @@ static void account(struct call *c, const char *result)
 }
 
 /* With a newline behind it, for those who look at it in a terminal. */
-void call_json(struct call *c, int status, json_t *take_doc)
+void call_send(struct call *c, int status, json_t *take_doc)
 {
 	size_t n = json_dumpb(take_doc, c->api->text, sizeof(c->api->text) - 1, CALL_JSON);
 	char *text = n < sizeof(c->api->text) ? c->api->text : malloc(n + 1);
@@ -65,10 +65,21 @@ void call_json(struct call *c, int status, json_t *take_doc)
 		free(text);
 }
 
+void call_json(struct call *c, int status, json_t *take_doc)
+{
+	if (c->manner && c->manner->json)
+		c->manner->json(c, status, take_doc);
+	else
+		call_send(c, status, take_doc);
+}
+
 void call_empty(struct call *c, int status)
 {
 	account(c, "ok");
-	http_reply(c->req, status, NULL, NULL, 0);
+	if (c->manner && c->manner->json)
+		c->manner->json(c, status, NULL);
+	else
+		http_reply(c->req, status, NULL, NULL, 0);
 }
 
 void call_error(struct call *c, int status, const char *code, const char *message, const char *why,
@@ -202,19 +213,26 @@ int call_flag(const struct call *c, const char *name, int otherwise)
 
 const char *call_query(const struct call *c, const char *name)
 {
-	return http_query(c->req, name);
+	return c->args ? json_string_value(json_object_get(c->args, name)) :
+			 http_query(c->req, name);
 }
 
 int64_t call_query_int(const struct call *c, const char *name, int64_t otherwise)
 {
-	const char *v = http_query(c->req, name);
+	const json_t *arg = json_object_get(c->args, name);
+	const char *v = c->args ? NULL : http_query(c->req, name);
 
-	return v ? strtoll(v, NULL, 10) : otherwise;
+	return v		   ? strtoll(v, NULL, 10) :
+	       json_is_integer(arg) ? json_integer_value(arg) :
+				      otherwise;
 }
 
 int call_query_flag(const struct call *c, const char *name)
 {
-	const char *v = http_query(c->req, name);
+	const char *v = c->args ? NULL : http_query(c->req, name);
+
+	if (c->args)
+		return json_is_true(json_object_get(c->args, name));
 
 	return v && (*v == '1' || *v == 't');
 }
@@ -327,8 +345,7 @@ int call_fetch(struct call *c, struct store_box *take_row)
 	return 1;
 }
 
-/* 1: the box that the path names is on its way to us, and the handler runs then. */
-static int fetches(struct call *c)
+int call_fetches(struct call *c)
 {
 	const char *name = c->match.params[0];
 	struct store_box row = { 0 };
@@ -355,7 +372,7 @@ static void run_handler(struct call *c)
 {
 	if (!c->row->action || strcmp(c->row->action, "exec.start") != 0)
 		ledger_settle(&c->api->fleet.ledger);
-	if (!fetches(c))
+	if (!call_fetches(c))
 		c->row->run(c);
 }
 
@@ -423,6 +440,8 @@ static void call_over(struct http_req *r)
 
 	if (c->drop)
 		c->drop(c);
+	if (c->leave)
+		c->leave(c);
 	account(c, !r->status ? "left" : r->status < 400 ? "ok" : "error");
 	b = c->held[0] ? fleet_find(&a->fleet, c->held) : NULL;
 	if (b)

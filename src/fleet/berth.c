@@ -11,6 +11,7 @@
 #include "fleet/berth.h"
 #include "base/own.h"
 #include "fleet/context.h"
+#include "fleet/past.h"
 #include "store/runs.h"
 #include "store/volumes.h"
 #include "wire/sock.h"
@@ -132,6 +133,7 @@ void berth_free(struct berth *b)
 		b->runs = r->next;
 		run_free(r);
 	}
+	past_free(b);
 	office_forget(&b->fleet->office, b->asking);
 	line_close(&b->line);
 	gate_drop(b);
@@ -1178,6 +1180,7 @@ void berth_run_over(struct berth *b, struct run *r)
 		*at = r->next;
 	b->nruns--;
 	berth_touch(b);
+	past_note(b, r);
 	run_free(r);
 	end_if_done(b);
 }

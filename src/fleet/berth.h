@@ -57,6 +57,7 @@ struct berth {
 	struct timer clock;
 	struct run *runs;
 	unsigned nruns;
+	struct past *past; /* those that ended a moment ago, the newest first */
 	struct context *contexts; /* oldest first */
 	unsigned ncontexts;
 	unsigned readers;    /* taps with a connection of their own to its init */

@@ -264,6 +264,10 @@ enum { /* wire_start.head.flags */
 	WIRE_START_SEED = 1 << 6,  /* let the waiting interpreter be it, if there is one */
 	WIRE_START_APART = 1 << 5, /* no output to the starter, only STARTED (if asked) and EXIT */
 	WIRE_START_CHANNEL = 1 << 7, /* descriptor 3 is a socket, both ways: stream 2; not with PTY */
+	WIRE_START_LONE = 1 << 8, /* wall time and signals are the leader's alone. Its streams are read to
+				   * their end, whoever holds them, until one of KILL, TERM or wall time
+				   * has ended it: then grace_ms is over at once. STARTED comes before
+				   * EXIT, too. */
 };
 
 struct wire_start {
@@ -281,7 +285,7 @@ struct wire_start {
 
 struct wire_signal {
 	struct frame head;
-	int32_t signo; /* to the exec's process group */
+	int32_t signo; /* to the exec's process group; LONE: to its leader */
 	uint32_t pad;
 };
 
