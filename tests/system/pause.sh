@@ -77,6 +77,25 @@ without_memory_programs_end_and_files_stay() {
 	api DELETE "/v1/boxes/$box"
 }
 
+boot_id() { read_file /proc/sys/kernel/random/boot_id; }
+a_boot_id_is_the_boxs_own_and_lasts_as_long_as_its_programs() {
+	new_box
+	other=$(boot_id)
+	api DELETE "/v1/boxes/$box"
+	new_box
+	first=$(boot_id)
+	echo "$first" | grep -qE '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$' || fail "$first"
+	[ "$first" != "$other" ] || fail "two boxes have one boot id"
+	[ "$first" != "$(cat /proc/sys/kernel/random/boot_id)" ] || fail "it is the host's"
+	api POST "/v1/boxes/$box/pause" '{}'
+	api POST "/v1/boxes/$box/resume"
+	is "$(boot_id)" "$first"
+	api POST "/v1/boxes/$box/pause" '{"memory":false}'
+	api POST "/v1/boxes/$box/resume"
+	[ "$(boot_id)" != "$first" ] || fail "it is the same without its programs"
+	api DELETE "/v1/boxes/$box"
+}
+
 its_lifetime_stands_still_and_begins_again() {
 	new_box '{"lifetime_ms":1500,"on_timeout":"kill"}'
 	api POST "/v1/boxes/$box/pause"
