@@ -155,7 +155,7 @@ struct fork {
 
 struct forking {
 	struct call *call;
-	struct berth_want want;
+	struct berth_want want; /* row.door: the old one's */
 	struct e2b_box door;
 	char snapshot[ID_LEN + 1];
 	unsigned count, begun, over;
@@ -254,6 +254,24 @@ static void fork_made(struct berth_wait *w, struct berth *b, const struct err *e
 		fork_failed(k, call_status(&own), own.msg);
 }
 
+/* Its id is among its variables, and is known only now; it is not in the store yet. */
+static int fork_named(struct berth_wait *w, const char *id, struct err *e)
+{
+	struct store_box *row = &w->berth->row;
+	json_t *env = row->env ? json_loads(row->env, 0, NULL) : NULL;
+
+	(void)e;
+	if (!json_object_get(env, "E2B_SANDBOX_ID")) {
+		json_decref(env);
+		return 0;
+	}
+	json_object_set_new(env, "E2B_SANDBOX_ID", json_string(id));
+	free(row->env);
+	row->env = json_dumps(env, JSON_COMPACT);
+	json_decref(env);
+	return 0;
+}
+
 /* Its own tokens: who has the old one's must not have this one. */
 static int fork_want(struct forking *f, struct berth_want *out, char **out_door, struct err *e)
 {
@@ -263,7 +281,7 @@ static int fork_want(struct forking *f, struct berth_want *out, char **out_door,
 	if ((x.token[0] && sandboxes_token(x.token, e) < 0) ||
 	    (x.traffic[0] && sandboxes_token(x.traffic, e) < 0))
 		return -1;
-	*out_door = out->row.door = e2b_box_text(&x);
+	*out_door = out->row.door = e2b_box_text_on(f->want.row.door, &x);
 	return 0;
 }
 
@@ -274,7 +292,7 @@ static void begin_fork(struct forking *f, struct fork *k)
 	struct berth *b;
 	struct err e;
 
-	*k = (struct fork){ .all = f, .wait.done = fork_made };
+	*k = (struct fork){ .all = f, .wait = { .done = fork_made, .named = fork_named } };
 	if (quota_boxes_left(f->call->api, f->call->who.team) == 0)
 		fork_failed(k, 429, "the team has as many sandboxes as it may");
 	else if (fork_want(f, &want, &door, &e) < 0 ||
@@ -334,7 +352,8 @@ static void describe(struct forking *f, const struct berth *b, uint64_t lifetime
 	f->want.row = (struct store_box){ .lifetime_ms = lifetime_ms,
 					  .metadata = dup_text(c, b->row.metadata),
 					  .env = dup_text(c, b->row.env),
-					  .network = dup_text(c, b->row.network) };
+					  .network = dup_text(c, b->row.network),
+					  .door = dup_text(c, b->row.door) };
 	memcpy(f->want.row.team, b->row.team, sizeof(f->want.row.team));
 	memcpy(f->want.row.template, b->row.template, sizeof(f->want.row.template));
 	pausing_want(&f->want.row, &f->door);

@@ -186,4 +186,38 @@ their_pause_says_so_once() {
 	is "$code" 404 "$body"
 }
 
+traffic() { curl -sS --max-time 10 -o body -w '%{http_code}' -H "E2b-Sandbox-Id: $box" -H "E2b-Sandbox-Port: ${1:-49983}" "$url/health"; }
+
+theirs_is_paused_when_its_time_is_over_and_wakes_for_who_comes() {
+	sandbox '{"templateID":"base","timeout":1,"autoPause":true,"autoResume":{"enabled":true}}'
+	soon state_is paused
+	api PATCH "/v1/boxes/$box" '{"lifetime_ms":60000}'
+	is "$(traffic)" 204 "$(cat body)"
+	state_is running || fail "$body"
+	for _ in 1 2 3; do # several at once wait for the same
+		api POST "/sandboxes/$box/pause"
+		is "$code" 204 "$body"
+		traffic >t.1 &
+		one=$!
+		traffic >t.2
+		wait $one
+		is "$(cat t.1 t.2)" 204204
+	done
+	api DELETE "/sandboxes/$box"
+}
+
+theirs_without_that_stays_paused() {
+	sandbox '{"templateID":"base","timeout":1,"autoPause":true}'
+	soon state_is paused
+	is "$(traffic)" 502
+	is "$(traffic 8000)" 502
+	state_is paused || fail "$body"
+	api DELETE "/sandboxes/$box"
+}
+
+theirs_ends_otherwise() {
+	sandbox '{"templateID":"base","timeout":1}'
+	soon state_is gone
+}
+
 run_daemon_tests
