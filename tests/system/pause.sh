@@ -5,6 +5,9 @@
 # counting: sets box, exec: a program that counts into a file, ten times a second.
 counting() {
 	new_box "${1:-{\}}"
+	put_counter
+}
+put_counter() {
 	api POST "/v1/boxes/$box/execs" '{"command":["sh","-c","echo $$ >pid; i=0; while :; do i=$((i+1)); echo $i >n.new; mv n.new n; sleep 0.05; done"],"background":true}'
 	soon counted 2
 }
@@ -204,6 +207,46 @@ theirs_is_paused_when_its_time_is_over_and_wakes_for_who_comes() {
 		is "$(cat t.1 t.2)" 204204
 	done
 	api DELETE "/sandboxes/$box"
+}
+
+connecting_goes_on_where_it_was_or_with_its_files_alone() {
+	sandbox '{"templateID":"base","timeout":60}'
+	old=$(boot_id)
+	put_counter
+	api POST "/sandboxes/$box/pause"
+	is "$code" 204 "$body"
+	api GET "/sandboxes/$box"
+	is "$(get .state)" paused "$body"
+	api GET "/v2/sandboxes?state=paused"
+	is "$(get '.[0].sandboxID')" "$box"
+	before=$(get '.[0].startedAt')
+	api POST "/v2/sandboxes/$box/connect" '{"timeout":60}'
+	is "$code" 201 "$body"
+	count
+	soon counted $((n + 2))
+	is "$(boot_id)" "$old"
+	api POST "/v2/sandboxes/$box/connect" '{"timeout":60}'
+	is "$code" 200 "$body"
+	api GET "/sandboxes/$box"
+	is "$(get .state)" running
+	[ "$(get .startedAt)" != "$before" ] || fail "its time did not begin again"
+	api POST "/sandboxes/$box/pause"
+	api POST "/v2/sandboxes/$box/connect" '{"timeout":60,"memory":false}'
+	is "$code" 201 "$body"
+	[ "$(boot_id)" != "$old" ] || fail "it is as if it had not been rebooted"
+	api GET "/v1/boxes/$box"
+	is "$(get .running)" 0 "$body"
+	count
+	old=$(boot_id)
+	api POST "/sandboxes/$box/pause" '{"memory":false}'
+	is "$code" 204 "$body"
+	api GET "/sandboxes/$box"
+	is "$(get .state)" paused
+	api POST "/sandboxes/$box/resume" '{"timeout":60}'
+	is "$code" 201 "$body"
+	[ "$(boot_id)" != "$old" ] || fail "it is as if it had not been rebooted"
+	api DELETE "/sandboxes/$box"
+	is "$code" 204
 }
 
 theirs_without_that_stays_paused() {

@@ -159,6 +159,14 @@ their_snapshot_is_a_template() {
 		is "$(read_file f)" kept "$t"
 		api DELETE "/sandboxes/$box"
 	done
+	api DELETE "/templates/default%2Fmine:default"
+	is "$code" 204 "$body"
+	api DELETE "/templates/default%2Fmine:default"
+	is "$code" 404 "$body"
+	api DELETE "/templates/$snap"
+	is "$code" 204 "$body"
+	api GET "/snapshots?sandboxID=$old"
+	is "$(get length)" 0
 	api DELETE "/sandboxes/$old"
 }
 
