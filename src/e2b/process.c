@@ -49,6 +49,12 @@ static void drained(struct http_req *r)
 		tap_stop(&f->tap, 0);
 }
 
+/* Their clients never stop asking before they stop listening. */
+static void hung_up(struct http_req *r)
+{
+	http_abort(r);
+}
+
 static struct follow *follow_new(struct call *c)
 {
 	struct follow *f = call_alloc(c, sizeof(*f));
@@ -57,6 +63,7 @@ static struct follow *follow_new(struct call *c)
 	c->state = f;
 	c->drop = leave;
 	c->req->on_drain = drained;
+	c->req->on_eof = hung_up;
 	return f;
 }
 
