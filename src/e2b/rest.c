@@ -43,9 +43,9 @@ static json_t *metrics_json(const struct gauges *g, const struct berth *b,
 	const struct wire_status *s = &now->inside;
 	int told = now->told && s->disk_free <= s->disk_size;
 	json_int_t total = (json_int_t)l->mem_bytes,
-		   used = now->counted && now->kernel.mem_now != UINT64_MAX ?
-				  (json_int_t)now->kernel.mem_now :
-				  0;
+		   used = now->counted && now->kernel.mem_now != UINT64_MAX
+				  ? (json_int_t)now->kernel.mem_now
+				  : 0;
 
 	return json_pack("{s:I, s:i, s:f, s:I, s:I, s:i, s:I, s:I, s:I, s:I}", "ts",
 			 (json_int_t)(now->at_ns / 1000000000), "cpu_count",
