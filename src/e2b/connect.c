@@ -92,8 +92,11 @@ static void end_with(struct http_req *r, json_t *take_error)
 	http_end(r);
 }
 
+/* The status of a stream that was refused is 200: the audit log hears of it here. */
 static void fail_with(struct call *c, enum connect_code code, json_t *take_error)
 {
+	if (c->row && c->row->action && !c->audited)
+		call_audit(c, c->row->action, c->held, codes[code].name);
 	if (is_stream(c)) {
 		http_stream(c->req, 200, "application/connect+json", UINT64_MAX);
 		end_with(c->req, take_error);

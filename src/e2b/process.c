@@ -148,7 +148,6 @@ static void say_refusal(struct follow *f, const json_t *record)
 	const char *step = json_string_value(json_object_get(evidence, "failed_step"));
 	int sys = (int)json_integer_value(json_object_get(evidence, "errno"));
 
-	call_audit(f->call, "exec.start", f->call->held, "invalid");
 	if (step && !strcmp(step, "directory") && (sys == ENOENT || sys == ENOTDIR))
 		connect_fail(f->call, CONNECT_INVALID, "cwd '%.400s' does not exist", f->cwd);
 	else if (step && !strcmp(step, "directory"))
@@ -289,13 +288,11 @@ static void asked_to_start(struct call *c, json_t *ask)
 	if (connect_user(c, &p.root) < 0)
 		return;
 	f = follow_new(c);
-	if (!b)
-		http_abort(c->req);
+	if (!b || b->state != BERTH_RUNNING)
+		http_abort(c->req); /* it ended while we read the question */
 	else if (order_read(&p, ask, &e) < 0 || quota_item(c->api, c->who.team, &e) < 0 ||
-		 start(f, b, &p, &e) < 0) {
-		call_audit(c, "exec.start", c->held, err_kind_name(e.kind));
+		 start(f, b, &p, &e) < 0)
 		connect_fail_err(c, &e);
-	}
 	order_fini(&p);
 }
 
