@@ -190,12 +190,10 @@ static void enter(struct call *c, struct traffic *t)
 	t->berth = b;
 	act_for(c, b);
 	call_hold(c, b);
-	if (t->to.port == E2B_ENVD)
-		call_serve(c, &e2b_envd);
-	else if (t->to.port == E2B_INTERPRETER)
-		call_serve(c, &e2b_interpreter);
-	else
+	if (t->to.port != E2B_ENVD && t->to.port != E2B_INTERPRETER)
 		e2b_proxy(c, b, t->to.port);
+	else if (!e2b_cors(c))
+		call_serve(c, t->to.port == E2B_ENVD ? &e2b_envd : &e2b_interpreter);
 }
 
 /* 1: another front made this box, and it is on its way to us; the body waits, too. */
