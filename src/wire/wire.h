@@ -105,7 +105,8 @@ enum wire_type {
 	WIRE_HIT,       /* struct wire_hit, tail: path below the root; with a line: NUL some of it */
 	/* the way out: front <-> warden <-> egress, front <-> egress */
 	WIRE_WAY = 112,  /* front: egress, please; warden: here is a connection to it, to either + fd */
-	WIRE_WAY_OPEN,   /* struct wire_way_open, tail: hosts, a line each; + a listening fd -> DONE */
+	WIRE_WAY_OPEN,   /* struct wire_way_open, tail: hosts, a line each; + a listening fd -> DONE; without
+			  * one: these hosts from now on, of one that is open */
 	WIRE_WAY_CLOSE,  /* struct wire_id */
 	WIRE_WAY_HELD,   /* struct wire_way_held: of each box, when a front comes; then DONE */
 	WIRE_WAY_REPORT, /* struct wire_way_report, tail: host NUL rule NUL verdict NUL why NUL */
