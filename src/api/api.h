@@ -22,6 +22,7 @@ struct api_conf {
 	uint64_t batch_bytes, batch_team_bytes, batch_keep_ms;
 	const struct rule *rules; /* hosts that boxes may be given: the operator's */
 	unsigned nrules;
+	int e2b_internet; /* a sandbox whose request says nothing may reach all of them */
 	uint32_t own_uid; /* of who started the daemon: owner on the unix socket, as root is */
 };
 
@@ -39,6 +40,7 @@ struct api {
 	struct gauges *gauges;
 	const struct api_door *const *doors; /* NULL-terminated; NULL: none but our own */
 	struct e2b *e2b;       /* that door's own (src/e2b/) */
+	struct mcp *mcp;       /* and that of src/tool; NULL: nobody has come by it yet */
 	struct survey *survey; /* NULL: nobody has asked for languages yet */
 	struct batches *batches;
 	struct wire_about about; /* the keeper's figures ... */
