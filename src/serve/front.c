@@ -32,6 +32,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 struct front {
@@ -139,6 +140,15 @@ static void is_drained(struct timer *t)
 
 /* ---- the beginning ---- */
 
+/* Nobody is in between there, and the kernel says who is at the other end. */
+static int is_unix(int fd)
+{
+	struct sockaddr_storage at = { 0 };
+	socklen_t len = sizeof(at);
+
+	return getsockname(fd, (struct sockaddr *)&at, &len) == 0 && at.ss_family == AF_UNIX;
+}
+
 static void all_restored(struct fleet *f)
 {
 	struct front *x = f->user;
@@ -146,7 +156,8 @@ static void all_restored(struct fleet *f)
 	struct err e;
 
 	for (unsigned i = 0; i < x->start->nlisteners; i++)
-		if (http_listen(&x->api.http, x->start->listeners[i], x->tls, &e) < 0) {
+		if (http_listen(&x->api.http, x->start->listeners[i],
+				is_unix(x->start->listeners[i]) ? NULL : x->tls, &e) < 0) {
 			log_error("cannot listen", LOG_E(&e));
 			x->status = 1;
 			loop_stop(&x->loop);
