@@ -105,7 +105,7 @@ node_takes_the_certificate() {
 	command -v node >/dev/null || skip "no node here"
 	is "$(NODE_EXTRA_CA_CERTS=$work/tls/ca.pem node -e "
 const lookup = (host, o, done) => o.all ? done(null, [{ address: '127.0.0.1', family: 4 }]) : done(null, '127.0.0.1', 4);
-require('https').get({ host: '8000-aaaaaaaaaaaa.box.test', port: $tls_port, path: '/', lookup }, r => console.log(r.statusCode));
+require('https').get({ host: '8000-aaaaaaaaaaaa.box.test', port: $tls_port, path: '/', lookup }, r => { console.log(r.statusCode); process.exit(0); });
 ")" 502
 }
 
