@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static void answer(struct call *c, int status, const char *message)
 {
@@ -36,7 +37,41 @@ void e2b_manner_error(struct call *c, int status, const char *code, const char *
 	answer(c, status, text);
 }
 
-const struct api_manner e2b_manner = { .error = e2b_manner_error };
+/* Old clients put a "-" and more behind the id of a box. Cut before anybody looks for it. */
+static int admit(struct call *c)
+{
+	if (c->row && strstr(c->row->pattern, "/{box}") && c->match.nparams)
+		c->match.params[0][strcspn(c->match.params[0], "-")] = 0;
+	return call_admit(c);
+}
+
+const struct api_manner e2b_manner = { .error = e2b_manner_error, .admit = admit };
+
+void e2b_refuse(struct call *c)
+{
+	call_error(c, 501, "not_supported", c->row->summary, NULL, NULL);
+}
+
+static const char *port_of(const char *host)
+{
+	const char *at = *host == '[' ? strchr(host, ']') : host;
+
+	at = at ? strchr(at, ':') : NULL;
+	return at ? at : "";
+}
+
+/* Host "api.D:port" is how clients that know nothing but D come: their boxes are below D, too. */
+void e2b_domain(const struct call *c, char out[E2B_DOMAIN])
+{
+	const char *host = http_header(c->req, "host");
+	const char *const *ours = c->api->conf.hosts;
+
+	out[0] = 0;
+	if (host && !c->req->unix_peer && !strncasecmp(host, "api.", 4))
+		snprintf(out, E2B_DOMAIN, "%s", host + 4);
+	else if (host && ours && *ours)
+		snprintf(out, E2B_DOMAIN, "%s%.6s", *ours, port_of(host));
+}
 
 static int is_browser(const struct http_req *r)
 {

@@ -2,10 +2,15 @@
 #include "api/auth.h"
 #include "base/own.h"
 #include "e2b/e2b.h"
+#include "e2b/files.h"
 #include "store/boxes.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+struct e2b { /* what this door has of its own */
+	struct watchers *watchers;
+};
 
 /* ---- the name of a box and a port ---- */
 
@@ -78,7 +83,8 @@ int e2b_target(const struct http_req *r, struct e2b_target *out, struct err *e)
 struct traffic {
 	struct e2b_target to;
 	struct berth *berth;
-	struct berth_wait fetching;
+	struct berth_wait fetching; /* until it is here, or awake */
+	int woken;
 	struct call *call;
 };
 
@@ -107,6 +113,11 @@ static int may_pass(struct call *c, const struct berth *b, uint16_t port)
 	struct e2b_box x;
 
 	e2b_box_read(b, &x);
+	/* A box of another door has no token yet, and must not be open to whoever knows its id. */
+	if (!x.ours) {
+		e2b_no_box(c, 502, b->row.id, 0, "The sandbox was not found");
+		return 0;
+	}
 	if (port == E2B_ENVD || !x.traffic[0] || (has && e2b_same(has, x.traffic)))
 		return 1;
 	e2b_no_box(c, 403, b->row.id, 0,
@@ -115,11 +126,62 @@ static int may_pass(struct call *c, const struct berth *b, uint16_t port)
 	return 0;
 }
 
+static void enter(struct call *c, struct traffic *t);
+
+static void resumed(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct traffic *t = loop_owner(w, struct traffic, fetching);
+	struct call *c = t->call;
+
+	(void)b;
+	(void)e;
+	c->drop = NULL;
+	http_resume(c->req); /* first: who comes next may want it to wait again */
+	enter(c, t);
+}
+
+static void stop_fetching(struct call *c)
+{
+	berth_wait_cancel(&((struct traffic *)c->door)->fetching);
+}
+
+/* 1: it is paused and wakes for whoever comes; the request waits for that, once. */
+static int wakes(struct call *c, struct traffic *t, struct berth *b)
+{
+	struct e2b_box x;
+	struct err e;
+
+	e2b_box_read(b, &x);
+	if (b->state != BERTH_PAUSED || !x.auto_resume || t->woken)
+		return 0;
+	t->woken = 1;
+	t->fetching.done = resumed;
+	if (berth_resume(b, &t->fetching, &e) < 0)
+		return 0;
+	c->drop = stop_fetching;
+	http_want_body(c->req, HTTP_BODY_STREAM, 0);
+	http_pause(c->req);
+	return 1;
+}
+
+/* A box that this door has never given a token for is open to nobody here. */
+static int is_ours(const struct berth *b)
+{
+	struct e2b_box x;
+
+	e2b_box_read(b, &x);
+	return x.ours && !b->nobodys;
+}
+
 static void enter(struct call *c, struct traffic *t)
 {
 	struct berth *b = fleet_find(&c->api->fleet, t->to.id);
 
-	if (!b || b->state != BERTH_RUNNING) {
+	if (b && b->state == BERTH_PAUSED && is_ours(b) && !may_pass(c, b, t->to.port))
+		return;
+	if (b && wakes(c, t, b))
+		return;
+	if (!b || b->state != BERTH_RUNNING || !is_ours(b)) {
 		e2b_no_box(c, 502, t->to.id, 0, "The sandbox was not found");
 		return;
 	}
@@ -136,23 +198,6 @@ static void enter(struct call *c, struct traffic *t)
 		e2b_proxy(c, b, t->to.port);
 }
 
-static void fetched(struct berth_wait *w, struct berth *b, const struct err *e)
-{
-	struct traffic *t = loop_owner(w, struct traffic, fetching);
-	struct call *c = t->call;
-
-	(void)b;
-	(void)e;
-	c->drop = NULL;
-	http_resume(c->req); /* first: a port of the box may want it to wait again */
-	enter(c, t);
-}
-
-static void stop_fetching(struct call *c)
-{
-	berth_wait_cancel(&((struct traffic *)c->door)->fetching);
-}
-
 /* 1: another front made this box, and it is on its way to us; the body waits, too. */
 static int fetch(struct call *c, struct traffic *t)
 {
@@ -166,11 +211,25 @@ static int fetch(struct call *c, struct traffic *t)
 		store_box_fini(&row);
 		return 0;
 	}
-	t->fetching.done = fetched;
+	t->fetching.done = resumed;
 	c->drop = stop_fetching;
 	http_want_body(c->req, HTTP_BODY_STREAM, 0);
 	http_pause(c->req);
 	berth_restore(&c->api->fleet, &row, &t->fetching);
+	return 1;
+}
+
+/* Links to files that say nothing but who may follow them. One that was made with no token of ours
+ * gets the answer of all that name no box. */
+static int by_signature(struct call *c, struct traffic *t)
+{
+	const struct berth *b = transfer_find(c);
+
+	if (!b)
+		return 0;
+	memcpy(t->to.id, b->row.id, sizeof(t->to.id));
+	t->to.port = E2B_ENVD;
+	c->door = t;
 	return 1;
 }
 
@@ -192,19 +251,48 @@ static int take(struct call *c)
 			enter(c, t);
 		return 1;
 	}
+	if (by_signature(c, t)) {
+		enter(c, t);
+		return 1;
+	}
 	return e2b_control_take(c);
 }
 
 const struct api_door e2b_door = { take };
 
+/* What is open to a box that stands still is cut: nobody may wait for an answer from there. */
+static void cut(struct fleet *f, struct berth *b)
+{
+	struct api *a = loop_owner(f, struct api, fleet);
+
+	for (struct call *c = a->calls, *next; c; c = next) {
+		next = c->next;
+		if (c->door && strcmp(c->held, b->row.id) == 0)
+			http_abort(c->req);
+	}
+}
+
 int e2b_init(struct api *a, struct err *e)
 {
-	(void)a;
 	(void)e;
+	a->fleet.on_pause = cut;
+	a->e2b = calloc(1, sizeof(*a->e2b));
+	if (!a->e2b)
+		abort();
+	a->e2b->watchers = watchers_new();
 	return 0;
 }
 
 void e2b_fini(struct api *a)
 {
-	(void)a;
+	if (!a->e2b)
+		return;
+	watchers_free(a->e2b->watchers);
+	free(a->e2b);
+	a->e2b = NULL;
+}
+
+struct watchers *e2b_watchers(struct api *a)
+{
+	return a->e2b->watchers;
 }

@@ -7,13 +7,14 @@
 #include "fleet/berth.h"
 #include "store/runs.h"
 
-enum { RUN_MAX = 64 }; /* at once in a box: what an init keeps */
+enum { RUN_MAX = 128 }; /* at once in a box: what an init takes beside those that are over */
 enum { RUN_INPUT = 256 * 1024 }; /* bytes of stdin that may wait here before run_input() says full */
 
 struct tap;
 
 struct run_want { /* borrowed for the call */
 	const char *const *argv, *const *env; /* env: on top of the box's own */
+	const char *const *usual; /* variables below both; NULL: box_default_env */
 	const char *cwd;
 	const char *tag;
 	enum store_run_kind kind;
@@ -22,6 +23,7 @@ struct run_want { /* borrowed for the call */
 	int pty, stdin_open, root;
 	int channel; /* its descriptor 3 is ours to speak to: run_say(); stream 2 is what it answers */
 	int seed;    /* an interpreter that waits in the box may become it */
+	int lone;    /* signals and wall time are its own, not its group's: WIRE_START_LONE */
 	uint64_t log_bytes;
 	json_t *request;       /* NULL, or what would repeat it; kept in its row, told to nobody */
 	const char *replay_of; /* "", or the run that it repeats */

@@ -1,14 +1,16 @@
 /* exec.h - the programs init runs, from START until they are forgotten.
  * Owns: the table of execs; reaping, for the whole box; wall time and grace.
  * An exec is over when its leader has ended and its streams are at their end. Pipes that others
- * still hold are cut grace_ms after the leader. A finished exec keeps its logs and its EXIT until
- * it is forgotten, or evicted by newer ones. */
+ * still hold are cut grace_ms after the leader, those of a lone one when somebody has put it down or
+ * its wall time is over. A finished exec keeps its logs and its EXIT until it is forgotten, or
+ * evicted by newer ones. */
 #pragma once
 #include "init/feed.h"
 #include "init/stream.h"
 #include "wire/wire.h"
 
-enum { EXEC_MAX = 64 };
+/* Each has up to seven descriptors while it runs, and two logs afterwards: 1024 are all there are. */
+enum { EXEC_MAX = 192, EXEC_KEPT = 64 };
 
 struct args;
 struct conn;
@@ -21,6 +23,8 @@ struct exec {
 	uint8_t over, tty;
 	uint16_t rows, cols; /* of the terminal */
 	uint8_t walled;  /* we killed it for its wall time */
+	uint8_t lone;    /* WIRE_START_LONE */
+	uint8_t put_down; /* lone: by a signal that nobody outlives; its streams are not waited for */
 	uint8_t overdue; /* grace is over, only slow readers keep a stream open */
 	struct stream out[WIRE_STREAMS];
 	struct feed in;
@@ -38,7 +42,8 @@ void exec_init(void); /* starts to reap */
 struct exec *exec_find(uint32_t ref);
 struct exec *exec_next(const struct exec *after); /* all of them; NULL: the first, or no more */
 struct exec *exec_at(int slot);                   /* NULL: an empty one */
-/* A slot for a new exec, the oldest finished one's if need be; NULL: all are running. */
+/* A slot for a new exec; there are EXEC_KEPT for those that are over, the oldest goes. NULL: as many as
+ * may be are running. */
 struct exec *exec_new(uint32_t ref);
 void exec_run(struct exec *x, const struct wire_start *st, const struct args *a);
 /* For those who bring a process of their own: a pipe whose end `ours` does not block; the channel. */
@@ -46,7 +51,7 @@ int exec_pipe(int out_pair[2], int ours);
 int exec_channel(struct exec *x, int take_fd);
 void exec_fail(struct exec *x, const char *step, int err); /* over before it began */
 void exec_forget(struct exec *x);
-void exec_signal(const struct exec *x, int signo);
+void exec_signal(struct exec *x, int signo);
 void exec_resize(struct exec *x, uint16_t rows, uint16_t cols);
 unsigned exec_running(void);
 int exec_kill_all(void);  /* every process of the box but us; -EPERM if we are not PID 1 */

@@ -40,7 +40,8 @@ struct request {
 
 enum {
 	START_FLAGS = WIRE_START_PTY | WIRE_START_STDIN | WIRE_START_ROOT | WIRE_START_TOLD |
-		      WIRE_START_MEMFD | WIRE_START_APART | WIRE_START_CHANNEL | WIRE_START_SEED,
+		      WIRE_START_MEMFD | WIRE_START_APART | WIRE_START_CHANNEL | WIRE_START_SEED |
+		      WIRE_START_LONE,
 };
 
 /* Somebody has had us run something: from then on what lies in the box may be a trap. */
@@ -342,7 +343,7 @@ static int files(const struct request *r)
 	if (r->head->flags & WIRE_FILES_ALONE && exec_kill_all() < 0)
 		return refuse(r, ERR_DENIED, "this init is not PID 1");
 	used |= conn_kept();
-	fd = files_start(root);
+	fd = files_start(root || (r->head->flags & WIRE_FILES_ROOT_IF && self.root_allowed));
 	if (fd < 0)
 		conn_error(r->conn, r->head->ref, ERR_NONE, -fd, "start a file worker");
 	else
