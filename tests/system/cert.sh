@@ -76,8 +76,9 @@ boxes_are_reached_by_https() {
 	box=$(get .id)
 	local_api -T "$here/proxied.py" "http://localhost/v1/boxes/$box/files?path=s.py"
 	local_api -d '{"command":["python3","s.py"],"background":true}' "http://localhost/v1/boxes/$box/execs"
+	local_api -X PUT "http://localhost/v1/boxes/$box/ports/8000"
+	is "$(get .url)" "https://8000-$box.box.test:$tls_port"
 	soon served
-	fetch 49983 /health
 	fetch 8000 /echo
 	is "$(jq -r '[.headers[] | select(.[0] | startswith("x-forwarded-")) | .[1]] | join(" ")' body)" \
 		"127.0.0.1 https $name:$tls_port"
