@@ -22,6 +22,7 @@ struct api_conf {
 	uint64_t batch_bytes, batch_team_bytes, batch_keep_ms;
 	const struct rule *rules; /* hosts that boxes may be given: the operator's */
 	unsigned nrules;
+	int e2b_internet; /* a sandbox whose request says nothing may reach all of them */
 	uint32_t own_uid; /* of who started the daemon: owner on the unix socket, as root is */
 };
 

@@ -84,6 +84,7 @@ struct doing {
 	struct api *api;
 	struct who who;
 	struct store_volume volume;
+	volumes_made *answer;
 };
 
 static void client_left(struct call *c)
@@ -91,14 +92,16 @@ static void client_left(struct call *c)
 	((struct doing *)c->state)->call = NULL;
 }
 
-static void ask(struct call *c, uint8_t type, const struct store_volume *v, office_done *done)
+static void ask(struct call *c, uint8_t type, const struct store_volume *v, volumes_made *answer,
+		office_done *done)
 {
 	struct wire_volume f = { .head.type = type, .bytes = v->quota_bytes };
 	struct doing *d = calloc(1, sizeof(*d));
 
 	if (!d)
 		abort();
-	*d = (struct doing){ .call = c, .api = c->api, .who = c->who, .volume = *v };
+	*d = (struct doing){ .call = c, .api = c->api, .who = c->who, .volume = *v,
+			     .answer = answer };
 	snprintf(f.id, sizeof(f.id), "%s", v->id);
 	c->state = d;
 	c->drop = client_left;
@@ -133,13 +136,23 @@ static void made(void *ctx, const struct frame *f, size_t len, int *fd, const st
 		call_fail(c, e);
 	if (c && !e) {
 		c->audited = 1;
-		http_set(c->req, "Location", "/v1/volumes/%s", d->volume.name);
-		call_json(c, 201, volume_json(&d->volume));
+		d->answer(c, &d->volume);
 	}
 	free(d);
 }
 
+static void say_made(struct call *c, const struct store_volume *v)
+{
+	http_set(c->req, "Location", "/v1/volumes/%s", v->name);
+	call_json(c, 201, volume_json(v));
+}
+
 void volumes_create(struct call *c)
+{
+	volumes_make(c, say_made);
+}
+
+void volumes_make(struct call *c, volumes_made *answer)
 {
 	struct store_volume v = { .quota_bytes = (uint64_t)call_int(c, "bytes", 1 << 30),
 				  .created_ns = fleet_now_ns() };
@@ -150,7 +163,7 @@ void volumes_create(struct call *c)
 	if (id_new(v.id, &e) < 0 || store_volume_insert(c->api->store, &v, &e) < 0)
 		call_fail(c, &e);
 	else
-		ask(c, WIRE_VOLUME_MAKE, &v, made);
+		ask(c, WIRE_VOLUME_MAKE, &v, answer, made);
 }
 
 static void dropped(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
@@ -190,17 +203,22 @@ static int find(struct call *c, struct store_volume *out)
 void volumes_delete(struct call *c)
 {
 	struct store_volume v;
+
+	if (find(c, &v))
+		volumes_drop(c, &v);
+}
+
+void volumes_drop(struct call *c, const struct store_volume *v)
+{
 	char why[80];
 
-	if (!find(c, &v))
-		return;
-	if (v.writer[0] || v.readers) {
-		snprintf(why, sizeof(why), "writer: %s; readers: %u", v.writer[0] ? v.writer : "none",
-			 v.readers);
+	if (v->writer[0] || v->readers) {
+		snprintf(why, sizeof(why), "writer: %s; readers: %u",
+			 v->writer[0] ? v->writer : "none", v->readers);
 		call_error(c, 409, "conflict", "a box has this volume", why, "end the box first");
 		return;
 	}
-	ask(c, WIRE_VOLUME_DROP, &v, dropped);
+	ask(c, WIRE_VOLUME_DROP, v, NULL, dropped);
 }
 
 /* ---- list, show ---- */

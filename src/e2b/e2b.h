@@ -31,11 +31,17 @@ struct e2b_box {
 	char token[E2B_TOKEN + 1];   /* of envd; "": it needs none */
 	char traffic[E2B_TOKEN + 1]; /* of all other ports; "": they need none */
 	char template[64];           /* as it was asked for: "base" */
+	char mask[256];              /* Host of what reaches its ports, "${PORT}" in it; "": as it came */
 	int auto_pause, pause_memory, auto_resume;
 };
 void e2b_box_read(const struct berth *b, struct e2b_box *out);
 /* As row.door wants it; the caller's. */
 char *e2b_box_text(const struct e2b_box *x);
+/* The same on top of a door that has more in it already; NULL: it has nothing. */
+char *e2b_box_text_on(const char *door, const struct e2b_box *x);
+/* One thing more, by name: what only its owner reads. */
+char *e2b_box_text_with(const char *door, const char *name, json_t *take_value);
+json_t *e2b_box_more(const struct berth *b, const char *name); /* the caller's; NULL: not there */
 int e2b_same(const char *a, const char *b); /* in constant time; "" is never the same */
 
 /* ---- traffic: a request that names a box and a port ---- */
@@ -59,4 +65,9 @@ void e2b_error(struct call *c, int status, const char *fmt, ...) __attribute__((
 void e2b_no_box(struct call *c, int status, const char *id, unsigned port, const char *message);
 void e2b_manner_error(struct call *c, int status, const char *code, const char *message,
 		      const char *why, const char *hint);
+/* Of a row for what is not done here: 501, and its summary says why. */
+void e2b_refuse(struct call *c);
+/* Where boxes are reached by name, as the answer's "domain"; out "": nowhere. */
+enum { E2B_DOMAIN = 320 };
+void e2b_domain(const struct call *c, char out[E2B_DOMAIN]);
 extern const struct api_manner e2b_manner; /* of tables with those errors and a key of ours */

@@ -29,22 +29,64 @@ void e2b_box_read(const struct berth *b, struct e2b_box *out)
 	text_of(o, "token", out->token, sizeof(out->token));
 	text_of(o, "traffic", out->traffic, sizeof(out->traffic));
 	text_of(o, "template", out->template, sizeof(out->template));
+	text_of(o, "mask", out->mask, sizeof(out->mask));
 	out->auto_pause = json_is_true(json_object_get(o, "auto_pause"));
 	out->pause_memory = !json_is_false(json_object_get(o, "pause_memory"));
 	out->auto_resume = json_is_true(json_object_get(o, "auto_resume"));
 	json_decref(doc);
 }
 
-char *e2b_box_text(const struct e2b_box *x)
+static json_t *known(const struct e2b_box *x)
 {
-	json_t *doc = json_pack("{s:{s:s, s:s, s:s, s:b, s:b, s:b}}", "e2b", "token", x->token,
-				"traffic", x->traffic, "template", x->template, "auto_pause",
-				x->auto_pause, "pause_memory", x->pause_memory, "auto_resume",
-				x->auto_resume);
-	char *text = json_dumps(doc, JSON_COMPACT);
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b}", "token", x->token, "traffic",
+			 x->traffic, "template", x->template, "mask", x->mask, "auto_pause",
+			 x->auto_pause, "pause_memory", x->pause_memory, "auto_resume",
+			 x->auto_resume);
+}
 
+static char *merged(const char *door, json_t *take_more)
+{
+	json_t *doc = door ? json_loads(door, 0, NULL) : NULL, *o;
+	char *text;
+
+	if (!json_is_object(doc)) {
+		json_decref(doc);
+		doc = json_object();
+	}
+	o = json_object_get(doc, "e2b");
+	if (!json_is_object(o)) {
+		json_object_set_new(doc, "e2b", json_object());
+		o = json_object_get(doc, "e2b");
+	}
+	json_object_update(o, take_more);
+	json_decref(take_more);
+	text = json_dumps(doc, JSON_COMPACT);
 	json_decref(doc);
 	if (!text)
 		abort();
 	return text;
+}
+
+char *e2b_box_text(const struct e2b_box *x)
+{
+	return merged(NULL, known(x));
+}
+
+char *e2b_box_text_on(const char *door, const struct e2b_box *x)
+{
+	return merged(door, known(x));
+}
+
+char *e2b_box_text_with(const char *door, const char *name, json_t *take_value)
+{
+	return merged(door, json_pack("{s:o}", name, take_value));
+}
+
+json_t *e2b_box_more(const struct berth *b, const char *name)
+{
+	json_t *doc = b->row.door ? json_loads(b->row.door, 0, NULL) : NULL;
+	json_t *v = json_incref(json_object_get(json_object_get(doc, "e2b"), name));
+
+	json_decref(doc);
+	return v;
 }

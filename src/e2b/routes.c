@@ -1,26 +1,102 @@
 /* routes.c - E2B's control plane: which paths are its, and who answers them. */
 #include "api/auth.h"
 #include "base/own.h"
+#include "e2b/accounts.h"
+#include "e2b/create.h"
+#include "e2b/listing.h"
+#include "e2b/logs.h"
+#include "e2b/metrics.h"
+#include "e2b/network.h"
 #include "e2b/pause.h"
 #include "e2b/sandboxes.h"
+#include "e2b/templates.h"
+#include "e2b/volumes.h"
 
 #include <string.h>
+
+#define NO_BUILDS "templates are not built here: this server has its own, see GET /templates"
+#define NO_CONTENT "the files of a volume are reached from a sandbox that has it"
+#define NO_SECRETS "this server keeps no secrets"
+#define NO_WEBHOOKS "this server calls nobody: ask GET /events/sandboxes"
 
 static const struct api_route rows[] = {
 	/* clang-format off */
 	{ "GET", "/health", NEED_NOTHING, sandboxes_health, "is it up?", .query = e2b_any_query },
 
 	/* sandboxes */
-	{ "POST", "/sandboxes", NEED_EDITOR, sandboxes_create, "make one", sandboxes_create_fields, .query = e2b_any_query, .action = "box.create" },
-	{ "POST", "/v2/sandboxes", NEED_EDITOR, sandboxes_create, "make one", sandboxes_create_fields, .query = e2b_any_query, .action = "box.create" },
+	{ "POST", "/sandboxes", NEED_EDITOR, create_v1, "make one", create_fields, .query = e2b_any_query, .action = "box.create" },
+	{ "POST", "/v2/sandboxes", NEED_EDITOR, create_v2, "make one", create_fields, .query = e2b_any_query, .action = "box.create" },
+	{ "GET", "/sandboxes", NEED_VIEWER, listing_v1, "those that run", .query = listing_v1_query },
+	{ "GET", "/v2/sandboxes", NEED_VIEWER, listing_v2, "all of them, in pages", .query = listing_query },
+	{ "GET", "/sandboxes/metrics", NEED_VIEWER, metrics_many, "what some use", .query = metrics_many_query },
+	{ "GET", "/sandboxes/{box}", NEED_VIEWER, sandboxes_show, "one", .query = e2b_any_query },
 	{ "DELETE", "/sandboxes/{box}", NEED_EDITOR, sandboxes_delete, "end it", .query = e2b_any_query, .action = "box.delete" },
+	{ "POST", "/sandboxes/{box}/timeout", NEED_EDITOR, sandboxes_timeout, "its end, from now", sandboxes_timeout_fields, .query = e2b_any_query, .action = "box.change" },
+	{ "POST", "/sandboxes/{box}/refreshes", NEED_EDITOR, sandboxes_refresh, "its end, later", sandboxes_refresh_fields, .query = e2b_any_query, .action = "box.change" },
+	{ "POST", "/sandboxes/{box}/connect", NEED_EDITOR, sandboxes_connect, "come back to it", sandboxes_connect_fields, .query = e2b_any_query, .action = "box.change" },
+	{ "POST", "/v2/sandboxes/{box}/connect", NEED_EDITOR, sandboxes_connect, "come back to it", sandboxes_connect_fields, .query = e2b_any_query, .action = "box.change" },
+	{ "POST", "/sandboxes/{box}/resume", NEED_EDITOR, sandboxes_resume, "wake it", sandboxes_connect_fields, .query = e2b_any_query, .action = "box.change" },
+	{ "PUT", "/sandboxes/{box}/network", NEED_EDITOR, network_put, "what it may reach", network_update_fields, .query = e2b_any_query, .action = "box.change" },
+	{ "GET", "/sandboxes/{box}/metrics", NEED_VIEWER, metrics_one, "what it uses", .query = metrics_query },
+	{ "GET", "/sandboxes/{box}/logs", NEED_VIEWER, logs_v1, "what happened to it", .query = logs_v1_query },
+	{ "GET", "/v2/sandboxes/{box}/logs", NEED_VIEWER, logs_v2, "what happened to it", .query = logs_v2_query },
+	{ "GET", "/events/sandboxes", NEED_VIEWER, logs_events, "what happened to all", .query = logs_events_query },
+	{ "GET", "/events/sandboxes/{box}", NEED_VIEWER, logs_events_box, "what happened to it", .query = logs_events_query },
+	{ "GET", "/events/webhooks", NEED_VIEWER, e2b_refuse, NO_WEBHOOKS, .query = e2b_any_query },
+	{ "POST", "/events/webhooks", NEED_VIEWER, e2b_refuse, NO_WEBHOOKS, .query = e2b_any_query },
+	{ "GET", "/events/webhooks/{hook}", NEED_VIEWER, e2b_refuse, NO_WEBHOOKS, .query = e2b_any_query },
+	{ "PATCH", "/events/webhooks/{hook}", NEED_VIEWER, e2b_refuse, NO_WEBHOOKS, .query = e2b_any_query },
+	{ "DELETE", "/events/webhooks/{hook}", NEED_VIEWER, e2b_refuse, NO_WEBHOOKS, .query = e2b_any_query },
 
 	/* pause, snapshots, forks */
 	{ "POST", "/sandboxes/{box}/pause", NEED_EDITOR, pausing_pause, "everything in it stands still", pausing_fields, .query = e2b_any_query, .action = "box.pause" },
 
 	/* templates */
+	{ "GET", "/templates", NEED_VIEWER, templates_list, "those there are", .query = e2b_any_query },
+	{ "GET", "/v2/templates", NEED_VIEWER, templates_list, "those there are", .query = e2b_any_query },
+	{ "GET", "/templates/aliases/{alias}", NEED_VIEWER, templates_alias, "is there one?", .query = e2b_any_query },
+	{ "POST", "/templates/tags", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
+	{ "DELETE", "/templates/tags", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
+	{ "GET", "/templates/{template}", NEED_VIEWER, templates_show, "one", .query = e2b_any_query },
+	{ "GET", "/templates/{template}/tags", NEED_VIEWER, templates_tags, "its tags", .query = e2b_any_query },
+	{ "DELETE", "/templates/{template}", NEED_EDITOR, templates_delete, "not one of ours", .query = e2b_any_query, .action = "template.delete" },
+	{ "POST", "/templates", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
+	{ "POST", "/v2/templates", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
+	{ "POST", "/v3/templates", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
+	{ "PATCH", "/templates/{template}", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
+	{ "PATCH", "/v2/templates/{template}", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
+	{ "POST", "/templates/{template}", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
+	{ "POST", "/templates/{template}/builds/{build}", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
+	{ "POST", "/v2/templates/{template}/builds/{build}", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
+	{ "GET", "/templates/{template}/builds/{build}/status", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
+	{ "GET", "/templates/{template}/builds/{build}/logs", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
+	{ "GET", "/templates/{template}/files/{hash}", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
 
 	/* teams, keys, volumes, secrets */
+	{ "GET", "/teams", NEED_VIEWER, accounts_teams, "the own one", .query = e2b_any_query },
+	{ "GET", "/teams/{team}/metrics", NEED_VIEWER, accounts_metrics, "what it has", .query = e2b_any_query },
+	{ "GET", "/teams/{team}/metrics/max", NEED_VIEWER, accounts_metrics_max, "what it has", .query = accounts_max_query },
+	{ "GET", "/api-keys", NEED_OWNER, accounts_keys, "of the team", .query = e2b_any_query },
+	{ "POST", "/api-keys", NEED_OWNER, accounts_key_new, "another one", accounts_key_fields, .query = e2b_any_query, .action = "key.create" },
+	{ "DELETE", "/api-keys/{key}", NEED_OWNER, accounts_key_delete, "no more", .query = e2b_any_query, .action = "key.delete" },
+	{ "PATCH", "/api-keys/{key}", NEED_OWNER, e2b_refuse, "a key keeps its name", .query = e2b_any_query },
+	{ "POST", "/access-tokens", NEED_OWNER, e2b_refuse, "there are no access tokens here: make a key", .query = e2b_any_query },
+	{ "GET", "/volumes", NEED_VIEWER, e2b_volumes_list, "of the team", .query = e2b_any_query },
+	{ "POST", "/volumes", NEED_EDITOR, e2b_volumes_create, "another one", e2b_volume_fields, .query = e2b_any_query, .action = "volume.create" },
+	{ "GET", "/volumes/{volume}", NEED_VIEWER, e2b_volumes_show, "one", .query = e2b_any_query },
+	{ "DELETE", "/volumes/{volume}", NEED_EDITOR, e2b_volumes_delete, "no more", .query = e2b_any_query, .action = "volume.delete" },
+	{ "GET", "/volumecontent/{volume}/dir", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
+	{ "POST", "/volumecontent/{volume}/dir", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
+	{ "GET", "/volumecontent/{volume}/path", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
+	{ "PATCH", "/volumecontent/{volume}/path", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
+	{ "DELETE", "/volumecontent/{volume}/path", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
+	{ "GET", "/volumecontent/{volume}/file", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
+	{ "PUT", "/volumecontent/{volume}/file", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
+	{ "GET", "/secrets", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },
+	{ "POST", "/secrets", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },
+	{ "GET", "/secrets/{secret}", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },
+	{ "POST", "/secrets/{secret}", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },
+	{ "DELETE", "/secrets/{secret}", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },
 	/* clang-format on */
 };
 struct api_table e2b_control = { .rows = rows, .n = ARRAY_LEN(rows), .manner = &e2b_manner };

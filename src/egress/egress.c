@@ -272,6 +272,22 @@ int egress_open(struct egress *x, const struct wire_way_open *ask, const char *h
 	return 0;
 }
 
+int egress_change(struct egress *x, const char *id, const char *hosts, size_t n, struct err *e)
+{
+	struct way *w = *find(x, id), next = { 0 };
+
+	if (!w)
+		return err_set(e, ERR_NOT_FOUND, "box %.16s has no way out", id);
+	if (read_rules(&next, hosts, n, e) < 0) {
+		free(next.rules);
+		return -1;
+	}
+	free(w->rules);
+	w->rules = next.rules;
+	w->nrules = next.nrules;
+	return 0;
+}
+
 void egress_close(struct egress *x, const char *id)
 {
 	struct way **at = find(x, id), *w = *at;
@@ -317,18 +333,18 @@ static void answer(struct egress_link *l, uint32_t ref, const struct err *failed
 static void front_opens(struct egress_link *l, const struct frame *f, size_t len, int take_fd)
 {
 	const struct wire_way_open *ask = (const struct wire_way_open *)f;
+	const char *hosts = (const char *)(ask + 1);
+	size_t n = len - sizeof(*ask);
 	struct err e;
+	int done;
 
-	if (take_fd < 0) {
-		err_set(&e, ERR_INVALID, "a way without a listening socket");
-		answer(l, f->ref, &e);
-		return;
-	}
-	if (egress_open(l->egress, ask, (const char *)(ask + 1), len - sizeof(*ask), take_fd, &e) <
-	    0)
-		answer(l, f->ref, &e);
+	if (take_fd >= 0)
+		done = egress_open(l->egress, ask, hosts, n, take_fd, &e);
+	else if (!memchr(ask->id, 0, WIRE_ID))
+		done = err_set(&e, ERR_INVALID, "a way of no box");
 	else
-		answer(l, f->ref, NULL);
+		done = egress_change(l->egress, ask->id, hosts, n, &e);
+	answer(l, f->ref, done < 0 ? &e : NULL);
 }
 
 static void front_says(struct egress_link *l)

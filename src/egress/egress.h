@@ -55,6 +55,9 @@ void egress_front(struct egress *x, int take_fd);
 /* hosts: one rule per line. ERR_CONFLICT: the box has one. */
 must_check int egress_open(struct egress *x, const struct wire_way_open *ask, const char *hosts,
 			   size_t n, int take_fd, struct err *e);
+/* Other hosts for one that is open. What goes through it already goes on. ERR_NOT_FOUND: it is not. */
+must_check int egress_change(struct egress *x, const char *id, const char *hosts, size_t n,
+			     struct err *e);
 void egress_close(struct egress *x, const char *id); /* fine if there is none */
 void egress_fini(struct egress *x);
 

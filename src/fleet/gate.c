@@ -281,6 +281,29 @@ void gate_open(struct berth *b)
 	line_ask_port(&b->line, &b->way.ask, &on, WIRE_LISTEN, GATE_PORT);
 }
 
+/* Those that were there before go on with the listener they have. */
+void gate_change(struct berth *b)
+{
+	struct gate *g = &b->fleet->gate;
+	struct wire_way_open ask = { .head = sock_head(WIRE_WAY_OPEN, 0) };
+	auto_buf struct buf hosts = { 0 };
+
+	if (!b->way.open) {
+		gate_open(b);
+		return;
+	}
+	if (!gate_wanted(b)) {
+		send_close(g, b->row.id);
+		b->way.open = 0;
+		return;
+	}
+	b->way.ref = ask.head.ref = ++g->refs;
+	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
+	hosts_text(b, &hosts);
+	if (post_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, -1) < 0)
+		b->way.open = 0;
+}
+
 void gate_close(struct berth *b)
 {
 	if (gate_wanted(b) && b->fleet->gate.post.fd >= 0)

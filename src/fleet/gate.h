@@ -46,6 +46,7 @@ void gate_fini(struct gate *g);
 
 int gate_wanted(const struct berth *b); /* does this box have hosts to reach? */
 void gate_open(struct berth *b);        /* if it should have a way out and has none */
+void gate_change(struct berth *b);      /* its hosts are others now */
 void gate_close(struct berth *b);       /* the box is no more */
 void gate_drop(struct berth *b);        /* the memory only */
 json_t *gate_json(const struct berth *b);

@@ -309,6 +309,8 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 		.reload = 1, .help = "the claim that names the role; without it viewer" },
 	[CONFIG_METRICS_PUBLIC] = { "metrics.public", CONFIG_BOOL, "false", "ATOLL_METRICS_PUBLIC", .reload = 1,
 		.help = "/metrics answers without a key" },
+	[CONFIG_E2B_INTERNET] = { "e2b.internet", CONFIG_BOOL, "false", "ATOLL_E2B_INTERNET", .reload = 1,
+		.help = "E2B sandboxes that say nothing about it may reach all of egress.allow" },
 
 	[CONFIG_HOST] = { "host", CONFIG_TEXT, NULL, "ATOLL_HOST", .check = check_host,
 		.help = "the daemon that the command line speaks with" },

@@ -316,6 +316,7 @@ static struct api_conf api_settings(const struct front_start *s)
 		.hosts = config_list(c, CONFIG_DOMAIN),
 		.origins = config_list(c, CONFIG_ORIGINS),
 		.metrics_public = config_bool(c, CONFIG_METRICS_PUBLIC),
+		.e2b_internet = config_bool(c, CONFIG_E2B_INTERNET),
 		.quota = { .boxes = config_number(c, CONFIG_QUOTA_BOXES),
 			   .executions_per_day = config_number(c, CONFIG_QUOTA_EXECUTIONS),
 			   .compute_ms_per_month = config_number(c, CONFIG_QUOTA_COMPUTE) * 1000,

@@ -77,6 +77,30 @@ int store_event_list(struct store *s, int64_t after, const char *team, const cha
 	return 0;
 }
 
+int store_event_find(struct store *s, const struct store_event_filter *f, struct store_events *out,
+		     struct err *e)
+{
+	auto_where struct sql_where w = { 0 };
+	unsigned limit = sql_limit(f->limit);
+	struct sql_rows rows;
+
+	buf_puts(&w.text, "SELECT seq, at_ns, team, box, type, data FROM events WHERE 1");
+	sql_where_i64(&w, "at_ns >= ?", f->since_ns);
+	sql_where_i64(&w, "at_ns <= ?", f->until_ns ? f->until_ns : INT64_MAX);
+	sql_where_i64(&w, f->oldest_first ? "seq > ?" : "seq < ?",
+		      f->behind || f->oldest_first ? f->behind : INT64_MAX);
+	sql_where_text(&w, "team = ?", f->team);
+	sql_where_text(&w, "box = ?", f->box);
+	auto_sql struct sql q = sql_filtered(s, &w,
+					     f->oldest_first ? "ORDER BY seq LIMIT ?" :
+							       "ORDER BY seq DESC LIMIT ?");
+	sql_i64(&q, limit + 1);
+	if (sql_list(&q, limit, sizeof(*out->v), read_event, fini_row, &rows, e) < 0)
+		return -1;
+	*out = (struct store_events){ .v = rows.v, .n = rows.n, .more = rows.more };
+	return 0;
+}
+
 int store_event_range(struct store *s, int64_t *out_first, int64_t *out_last, struct err *e)
 {
 	/* Two queries in one: min and max together would read every row. */

@@ -25,6 +25,16 @@ must_check int store_event_add(struct store *s, struct store_event *ev, struct e
 /* Oldest first, those behind `after`; team and box NULL: any. */
 must_check int store_event_list(struct store *s, int64_t after, const char *team, const char *box,
 				unsigned limit, struct store_events *out, struct err *e);
+struct store_event_filter { /* zero: everything, newest first */
+	const char *team, *box; /* NULL: any */
+	int64_t since_ns;       /* then or later */
+	int64_t until_ns;       /* then or before; 0: whenever */
+	int64_t behind;         /* seq of the last one of the page before; 0: from the start */
+	int oldest_first;
+	unsigned limit; /* 0: STORE_PAGE */
+};
+must_check int store_event_find(struct store *s, const struct store_event_filter *f,
+				struct store_events *out, struct err *e);
 /* The oldest and the newest there are; 0 and 0: none. Who asks for those behind less than first-1
  * has missed some. */
 must_check int store_event_range(struct store *s, int64_t *out_first, int64_t *out_last,

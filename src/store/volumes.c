@@ -60,6 +60,20 @@ int store_volume_find(struct store *s, const char *team, const char *name, struc
 	return 0;
 }
 
+int store_volume_get(struct store *s, const char *team, const char *id, struct store_volume *out,
+		     struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM volumes WHERE team = ? AND id = ?");
+
+	sql_text(&q, team);
+	sql_text(&q, id);
+	if (sql_one(&q, "volume", id, e) < 0)
+		return -1;
+	memset(out, 0, sizeof(*out));
+	read_volume(&q, out);
+	return 0;
+}
+
 int store_volume_set_quota(struct store *s, const char *id, uint64_t quota_bytes, struct err *e)
 {
 	auto_sql struct sql q = sql(s, "UPDATE volumes SET quota_bytes = ? WHERE id = ?");

@@ -27,6 +27,8 @@ void store_volumes_fini(struct store_volumes *l);
 must_check int store_volume_insert(struct store *s, const struct store_volume *v, struct err *e);
 must_check int store_volume_find(struct store *s, const char *team, const char *name,
 				 struct store_volume *out, struct err *e);
+must_check int store_volume_get(struct store *s, const char *team, const char *id,
+				struct store_volume *out, struct err *e);
 must_check int store_volume_set_quota(struct store *s, const char *id, uint64_t quota_bytes,
 				      struct err *e);
 /* By name; after NULL: from the start; team NULL: of all teams, by team and name, not paged by

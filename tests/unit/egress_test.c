@@ -632,6 +632,26 @@ TEST(another_host_is_refused_with_what_to_do_about_it)
 	CHECK(accept4(server, NULL, NULL, 0) < 0);
 }
 
+TEST(the_hosts_of_a_way_that_is_open_can_change)
+{
+	struct way *w = begin("other.example", 1, NULL);
+	struct err e;
+
+	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", 403),
+		  "denied");
+	CHECK(egress_change(&egress, w->id, "127.0.0.1:9\nother.example", 25, &e) == 0);
+	CHECK_INT(w->nrules, 2);
+	CHECK_STR(w->rules[0].host, "127.0.0.1");
+	/* One that cannot be read changes nothing; neither does one for a box that has none. */
+	CHECK(egress_change(&egress, w->id, "a b", 3, &e) < 0);
+	CHECK_INT(e.kind, ERR_INVALID);
+	CHECK(egress_change(&egress, "nobody", "a.example", 9, &e) < 0);
+	CHECK_INT(e.kind, ERR_NOT_FOUND);
+	CHECK_INT(w->nrules, 2);
+	CHECK(egress_change(&egress, w->id, "", 0, &e) == 0);
+	CHECK_INT(w->nrules, 0);
+}
+
 TEST(an_internal_address_is_refused_unless_the_operator_said_so)
 {
 	struct way *w = begin(LISTED, 0, NULL);

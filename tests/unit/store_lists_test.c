@@ -424,6 +424,39 @@ TEST(events_are_read_from_where_one_stopped)
 	CHECK(first == 1 && last == 6);
 }
 
+TEST(events_are_found_from_both_ends_and_by_time)
+{
+	struct store_event ev = { .team = "default", .box = "aaaaaaaaaaaa", .type = "t" };
+	struct store_event_filter f = { .team = "default", .limit = 3 };
+	struct store_events l;
+
+	STORE(s, dir);
+	for (unsigned i = 0; i < 5; i++) {
+		ev.at_ns = (i + 1) * 10;
+		CHECK_OK(store_event_add(s, &ev, &err));
+	}
+	CHECK_OK(store_event_find(s, &f, &l, &err));
+	CHECK(l.n == 3 && l.more && l.v[0].seq == 5 && l.v[2].seq == 3);
+	store_events_fini(&l);
+	f.behind = 3;
+	CHECK_OK(store_event_find(s, &f, &l, &err));
+	CHECK(l.n == 2 && !l.more && l.v[0].seq == 2);
+	store_events_fini(&l);
+	f = (struct store_event_filter){ .box = "aaaaaaaaaaaa", .since_ns = 20, .until_ns = 40,
+					 .oldest_first = 1 };
+	CHECK_OK(store_event_find(s, &f, &l, &err));
+	CHECK(l.n == 3 && l.v[0].seq == 2 && l.v[2].seq == 4);
+	store_events_fini(&l);
+	f.behind = 3;
+	CHECK_OK(store_event_find(s, &f, &l, &err));
+	CHECK(l.n == 1 && l.v[0].seq == 4);
+	store_events_fini(&l);
+	f.team = "blue";
+	CHECK_OK(store_event_find(s, &f, &l, &err));
+	CHECK_INT(l.n, 0);
+	store_events_fini(&l);
+}
+
 TEST(only_the_newest_events_are_kept)
 {
 	struct store_event ev = { .team = "default", .type = "t" };

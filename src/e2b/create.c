@@ -1,0 +1,277 @@
+/* create.c - see create.h.
+ *
+ *   body -> template, env, network, volumes, times -> quota -> the keeper -> 201
+ *
+ * Every part refuses for itself, before anything is made. */
+#include "e2b/create.h"
+#include "api/boxes.h"
+#include "api/quota.h"
+#include "api/volumes.h"
+#include "base/own.h"
+#include "box/cause.h"
+#include "e2b/network.h"
+#include "e2b/sandboxes.h"
+#include "e2b/templates.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SECONDS_MAX (INT64_C(1) << 31)
+#define HOST_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:_-[]${}"
+enum { V1_S = 15, V2_S = 300 };
+
+static const struct field resume_fields[] = {
+	{ "enabled", FIELD_BOOL, 0, 0, 0, "by what comes for one of its ports", NULL },
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+
+const struct field create_fields[] = {
+	{ "templateID", FIELD_TEXT, 1, 0, 200, "which template", NULL },
+	{ "timeout", FIELD_INT, 0, 1, SECONDS_MAX, "seconds it may live", NULL },
+	{ "metadata", FIELD_MAP, 0, 0, 64, "texts to find it by", NULL },
+	{ "envVars", FIELD_MAP, 0, 0, 1000, "variables of every program in it", NULL },
+	{ "secure", FIELD_BOOL, 0, 0, 0, "with a token of its own", NULL },
+	{ "allow_internet_access", FIELD_BOOL, 0, 0, 0, "to all that the server permits", NULL },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "what it may reach, who may reach it", network_fields },
+	{ "autoPause", FIELD_BOOL, 0, 0, 0, "when its time is over, in place of its end", NULL },
+	{ "autoPauseMemory", FIELD_BOOL, 0, 0, 0, "with its programs", NULL },
+	{ "autoResume", FIELD_OBJECT, 0, 0, 0, "when it is needed again", resume_fields },
+	{ "volumeMounts", FIELD_ANY, 0, 0, 0, "[{name, path}]", NULL },
+	{ "mcp", FIELD_ANY, 0, 0, 0, "for the client's own use", NULL },
+	{ "iam", FIELD_ANY, 0, 0, 0, "not done here", NULL },
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+
+struct making {
+	struct berth_wait wait;
+	struct call *call; /* NULL: the client has left */
+	struct e2b_box box;
+	struct network network;
+	json_t *mounts, *env;
+	char *door, *metadata, *hosts, *volumes; /* of the row that is asked for */
+};
+
+static void making_free(struct making *m)
+{
+	network_fini(&m->network);
+	json_decref(m->mounts);
+	json_decref(m->env);
+	free(m->door);
+	free(m->metadata);
+	free(m->hosts);
+	free(m->volumes);
+	free(m);
+}
+
+/* ---- what is wanted ---- */
+
+static int read_template(struct call *c, struct making *m, struct err *e)
+{
+	const char *asked = call_text(c, "templateID", ""), *id = templates_known(asked);
+
+	if (!id)
+		return err_set(e, ERR_NOT_FOUND, "there is no template '%.100s'", asked);
+	snprintf(m->box.template, sizeof(m->box.template), "%s", id);
+	return 0;
+}
+
+/* Some words in there are ours: they say what a box is for. */
+static int read_metadata(struct call *c, struct making *m, struct err *e)
+{
+	json_t *all = call_get(c, "metadata"), *v;
+	const char *key;
+
+	json_object_foreach(all, key, v)
+		if (!strncmp(key, "atoll.", 6))
+			return err_set(e, ERR_INVALID, "metadata: '%.60s' is not a key of yours", key);
+	m->metadata = all ? json_dumps(all, JSON_COMPACT) : NULL;
+	m->env = call_get(c, "envVars") ? json_copy(call_get(c, "envVars")) : json_object();
+	return box_check_env(m->env, e);
+}
+
+static int read_tokens(struct call *c, struct making *m, int secure, struct err *e)
+{
+	const json_t *public = json_object_get(call_get(c, "network"), "allowPublicTraffic");
+	const char *mask = json_string_value(json_object_get(call_get(c, "network"), "maskRequestHost"));
+
+	if (json_is_false(public) && !secure)
+		return err_set(e, ERR_INVALID,
+			       "network.allowPublicTraffic: false needs a sandbox with \"secure\": true");
+	if (mask && strspn(mask, HOST_CHARS) != strlen(mask))
+		return err_set(e, ERR_INVALID, "network.maskRequestHost: that cannot be a Host");
+	snprintf(m->box.mask, sizeof(m->box.mask), "%s", mask ? mask : "");
+	if (secure && sandboxes_token(m->box.token, e) < 0)
+		return -1;
+	return json_is_false(public) ? sandboxes_token(m->box.traffic, e) : 0;
+}
+
+static int read_network(struct call *c, struct making *m, struct err *e)
+{
+	int said = call_get(c, "allow_internet_access") != NULL;
+	int internet = said ? call_flag(c, "allow_internet_access", 0) : -1;
+
+	if (network_read(c->api, call_get(c, "network"), internet, &m->network, e) < 0)
+		return -1;
+	if (json_array_size(m->network.hosts))
+		m->hosts = json_dumps(m->network.hosts, JSON_COMPACT);
+	return 0;
+}
+
+static int read_lifecycle(struct call *c, struct making *m, struct err *e)
+{
+	const json_t *enabled = json_object_get(call_get(c, "autoResume"), "enabled");
+
+	m->box.auto_pause = call_flag(c, "autoPause", 0);
+	m->box.pause_memory = call_flag(c, "autoPauseMemory", 1);
+	m->box.auto_resume = json_is_true(enabled);
+	if (!m->box.pause_memory && !m->box.auto_pause)
+		return err_set(e, ERR_INVALID, "autoPauseMemory: false is for \"autoPause\": true");
+	if (!m->box.pause_memory && m->box.auto_resume)
+		return err_set(e, ERR_INVALID, "autoPauseMemory: false does not go with autoResume");
+	if (json_object_size(call_get(c, "iam")))
+		return err_set(e, ERR_INVALID, "iam: this server issues no tokens for others");
+	return 0;
+}
+
+static int read_mounts(struct call *c, struct making *m, struct berth_want *want, struct err *e)
+{
+	const json_t *list = call_get(c, "volumeMounts"), *one;
+	size_t i;
+
+	m->mounts = json_array();
+	if (list && !json_is_array(list))
+		return err_set(e, ERR_INVALID, "volumeMounts: must be an array");
+	json_array_foreach(list, i, one)
+		json_array_append_new(m->mounts,
+				      json_pack("{s:O*, s:O*}", "name", json_object_get(one, "name"),
+						"path", json_object_get(one, "path")));
+	if (volumes_want(c, m->mounts, want, e) < 0) {
+		if (e->kind == ERR_NOT_FOUND)
+			e->kind = ERR_INVALID; /* it is the request that is wrong, not the template */
+		return -1;
+	}
+	m->volumes = json_array_size(m->mounts) ? json_dumps(m->mounts, JSON_COMPACT) : NULL;
+	return 0;
+}
+
+static void write_door(struct call *c, struct making *m)
+{
+	auto_free char *known = e2b_box_text(&m->box), *more = NULL;
+	json_t *internet = call_get(c, "allow_internet_access");
+
+	more = e2b_box_text_with(known, "internet", internet ? json_incref(internet) : json_null());
+	m->door = e2b_box_text_with(more, "network", json_incref(m->network.said));
+}
+
+static int read_want(struct call *c, struct making *m, int secure, int64_t otherwise_s,
+		     struct berth_want *want, struct err *e)
+{
+	const struct fleet_conf *conf = &c->api->fleet.conf;
+	struct store_box *row = &want->row;
+
+	*want = (struct berth_want){ .limits = conf->limits };
+	if (read_template(c, m, e) < 0 || read_metadata(c, m, e) < 0 ||
+	    read_lifecycle(c, m, e) < 0 || read_tokens(c, m, secure, e) < 0 ||
+	    read_network(c, m, e) < 0 || read_mounts(c, m, want, e) < 0 ||
+	    sandboxes_timeout_ms(c, "timeout", otherwise_s, &row->lifetime_ms, e) < 0)
+		return -1;
+	if (strncmp(m->box.template, "code-interpreter", 16) == 0)
+		want->seed = "python-data"; /* so that runCode() begins at once */
+	write_door(c, m);
+	row->door = m->door;
+	row->metadata = m->metadata;
+	row->network = m->hosts;
+	row->volumes = m->volumes;
+	/* Theirs live until their time is over, used or not: no idle_ms. */
+	row->retention_ms = conf->retention_ms;
+	row->on_timeout = !m->box.auto_pause  ? STORE_TIMEOUT_KILL :
+			  m->box.pause_memory ? STORE_TIMEOUT_PAUSE :
+						STORE_TIMEOUT_KEEP;
+	snprintf(row->team, sizeof(row->team), "%s", c->who.team);
+	snprintf(row->template, sizeof(row->template), "base");
+	return 0;
+}
+
+/* ---- making it ---- */
+
+/* Its id is among its variables, and is known only now; it is not in the store yet. */
+static int named(struct berth_wait *w, const char *id, struct err *e)
+{
+	struct making *m = loop_owner(w, struct making, wait);
+	struct store_box *row = &w->berth->row;
+
+	(void)e;
+	json_object_set_new(m->env, "E2B_SANDBOX", json_string("true"));
+	json_object_set_new(m->env, "E2B_SANDBOX_ID", json_string(id));
+	json_object_set_new(m->env, "E2B_TEMPLATE_ID", json_string(m->box.template));
+	free(row->env);
+	row->env = json_dumps(m->env, JSON_COMPACT);
+	return 0;
+}
+
+static void made(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct making *m = loop_owner(w, struct making, wait);
+	struct call *c = m->call;
+
+	making_free(m);
+	if (!c) { /* nobody knows its id, and nobody will ask for it */
+		if (!e)
+			berth_end(b, CAUSE_OPERATOR, NULL);
+		return;
+	}
+	c->drop = NULL;
+	if (e) {
+		if (call_status(e) == 429) /* the machine has enough to do: their clients come again */
+			http_set(c->req, "Retry-After", "1");
+		call_fail(c, e);
+		return;
+	}
+	call_audit(c, "box.create", b->row.id, "ok");
+	call_json(c, 201, sandboxes_json(c, b));
+}
+
+static void left(struct call *c)
+{
+	((struct making *)c->state)->call = NULL;
+}
+
+static void create(struct call *c, int secure, int64_t otherwise_s)
+{
+	struct making *m = calloc(1, sizeof(*m));
+	struct berth_want want;
+	struct berth *b;
+	struct err e;
+
+	if (!m)
+		abort();
+	*m = (struct making){ .wait = { .done = made, .named = named }, .call = c };
+	if (read_want(c, m, secure, otherwise_s, &want, &e) < 0) {
+		making_free(m);
+		call_fail(c, &e);
+		return;
+	}
+	if (!quota_box(c)) {
+		making_free(m);
+		return;
+	}
+	c->state = m;
+	c->drop = left;
+	if (berth_create(&c->api->fleet, &want, &m->wait, &b, &e) < 0) {
+		c->drop = NULL;
+		making_free(m);
+		call_fail(c, &e);
+	}
+}
+
+void create_v1(struct call *c)
+{
+	create(c, call_flag(c, "secure", 0), V1_S);
+}
+
+void create_v2(struct call *c)
+{
+	create(c, 1, V2_S);
+}

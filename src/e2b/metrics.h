@@ -1,0 +1,8 @@
+/* metrics.h - what sandboxes use, from the gauges that /v1 has: GET .../metrics of one, and of many. */
+#pragma once
+#include "api/fields.h"
+#include "e2b/e2b.h"
+
+extern const struct field metrics_query[], metrics_many_query[];
+void metrics_one(struct call *c);  /* a sample per ten seconds, and one of now */
+void metrics_many(struct call *c); /* the last sample of each */

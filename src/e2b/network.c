@@ -1,0 +1,320 @@
+/* network.c - see network.h.
+ *
+ *   nothing said, or allow_internet_access: true    all hosts of the operator's; nothing said: as e2b.internet has it
+ *   denyOut                                         those go; of hosts that are names all do, for their addresses are not known here
+ *   allowOut                                        comes on top: each entry, as far as the operator permits it */
+#include "e2b/network.h"
+#include "base/own.h"
+#include "e2b/sandboxes.h"
+#include "egress/rule.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ENTRIES_MAX = 256 };
+
+#define EGRESS_FIELDS                                                                              \
+	{ "allowOut", FIELD_TEXTS, 0, 0, ENTRIES_MAX, "CIDR, address, name or *.name", NULL },     \
+	{ "denyOut", FIELD_TEXTS, 0, 0, ENTRIES_MAX, "CIDR or address", NULL },                    \
+	{ "rules", FIELD_ANY, 0, 0, 0, "not done here", NULL },                                    \
+	{ "egressProxy", FIELD_ANY, 0, 0, 0, "not done here", NULL }
+
+const struct field network_fields[] = {
+	EGRESS_FIELDS,
+	{ "allowPublicTraffic", FIELD_BOOL, 0, 0, 0, "its ports need no token", NULL },
+	{ "maskRequestHost", FIELD_TEXT, 0, 0, 255, "Host of what reaches its ports", NULL },
+	{ "httpsPorts", FIELD_ANY, 0, 0, 0, "not done here", NULL },
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+const struct field network_update_fields[] = {
+	EGRESS_FIELDS,
+	{ "allow_internet_access", FIELD_BOOL, 0, 0, 0, "to all that the server permits", NULL },
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+
+void network_fini(struct network *n)
+{
+	json_decref(n->hosts);
+	json_decref(n->said);
+	*n = (struct network){ 0 };
+}
+
+/* ---- one entry ---- */
+
+struct whom {
+	int range; /* addresses; else a name */
+	int family;
+	unsigned bits;
+	uint8_t addr[16];
+	struct rule name;
+};
+
+static int read_address(const char *text, struct whom *out)
+{
+	out->range = 1;
+	out->family = strchr(text, ':') ? AF_INET6 : AF_INET;
+	out->bits = out->family == AF_INET ? 32 : 128;
+	return inet_pton(out->family, text, out->addr) == 1 ? 0 : -1;
+}
+
+static int read_range(const char *text, struct whom *out)
+{
+	const char *slash = strchr(text, '/');
+	char addr[INET6_ADDRSTRLEN], *end;
+	unsigned long bits;
+
+	if ((size_t)(slash - text) >= sizeof(addr) || strspn(slash + 1, "0123456789") != strlen(slash + 1) ||
+	    !slash[1] || strlen(slash + 1) > 3)
+		return -1;
+	snprintf(addr, sizeof(addr), "%.*s", (int)(slash - text), text);
+	bits = strtoul(slash + 1, &end, 10);
+	if (read_address(addr, out) < 0 || bits > out->bits)
+		return -1;
+	out->bits = (unsigned)bits;
+	return 0;
+}
+
+static int read_entry(const char *text, int names, struct whom *out, struct err *e)
+{
+	*out = (struct whom){ 0 };
+	if (strchr(text, '/')) {
+		if (read_range(text, out) < 0)
+			return err_set(e, ERR_INVALID, "'%.60s' is no CIDR", text);
+		return 0;
+	}
+	if (read_address(text, out) == 0)
+		return 0;
+	out->range = 0;
+	if (!names)
+		return err_set(e, ERR_INVALID, "'%.60s' is no address and no CIDR, and names cannot be denied",
+			       text);
+	if (strchr(text, ':') || rule_parse(&out->name, text, e) < 0)
+		return err_set(e, ERR_INVALID, "'%.60s' is no address, no CIDR and no name of a host", text);
+	return 0;
+}
+
+static int is_everything(const struct whom *x)
+{
+	return x->range && x->bits == 0;
+}
+
+static int holds(const struct whom *range, const char *host)
+{
+	uint8_t addr[16];
+	unsigned whole = range->bits / 8, rest = range->bits % 8;
+
+	if (inet_pton(range->family, host, addr) != 1 || memcmp(addr, range->addr, whole) != 0)
+		return 0;
+	return !rest || (addr[whole] ^ range->addr[whole]) >> (8 - rest) == 0;
+}
+
+/* What of the operator's rule an entry asks for; their entries are for all ports. 0: nothing. */
+static int meet(const struct whom *x, const struct rule *permitted, struct rule *out)
+{
+	struct rule wide = *permitted;
+
+	*out = *permitted;
+	if (x->range)
+		return is_everything(x) || holds(x, permitted->host);
+	wide.port = 0;
+	if (rule_covers(&x->name, &wide))
+		return 1;
+	if (!rule_covers(&wide, &x->name))
+		return 0;
+	*out = x->name;
+	out->port = permitted->port;
+	return 1;
+}
+
+/* ---- all of them ---- */
+
+struct whom_list {
+	struct whom *v;
+	unsigned n;
+	int names, everything;
+};
+
+static int read_entries(const json_t *from, const char *field, int names, struct whom_list *out,
+			struct err *e)
+{
+	const json_t *list = json_object_get(from, field), *one;
+	size_t i;
+
+	*out = (struct whom_list){ .v = calloc(json_array_size(list) + 1, sizeof(*out->v)) };
+	if (!out->v)
+		abort();
+	json_array_foreach(list, i, one) {
+		struct whom *x = &out->v[out->n];
+
+		if (read_entry(json_string_value(one), names, x, e) < 0)
+			return err_in(e, "%s", field);
+		out->n++;
+		out->names |= !x->range;
+		out->everything |= is_everything(x) && x->family == AF_INET;
+	}
+	return 0;
+}
+
+static int add(json_t *hosts, const struct rule *r, struct err *e)
+{
+	char text[RULE_TEXT];
+	const json_t *has;
+	size_t i;
+
+	rule_text(r, text);
+	json_array_foreach(hosts, i, has)
+		if (!strcmp(json_string_value(has), text))
+			return 0;
+	if (json_array_size(hosts) == RULES_MAX)
+		return err_set(e, ERR_INVALID, "more than %d hosts", RULES_MAX);
+	json_array_append_new(hosts, json_string(text));
+	return 0;
+}
+
+static int is_denied(const struct whom_list *deny, const struct rule *r)
+{
+	if (!rule_is_literal(r->host))
+		return deny->n > 0;
+	for (unsigned i = 0; i < deny->n; i++)
+		if (holds(&deny->v[i], r->host))
+			return 1;
+	return 0;
+}
+
+static int fill(const struct api_conf *conf, int internet, const struct whom_list *allow,
+		const struct whom_list *deny, json_t *hosts, struct err *e)
+{
+	struct rule met;
+
+	for (unsigned i = 0; i < conf->nrules; i++) {
+		const struct rule *r = &conf->rules[i];
+
+		if (internet && !deny->everything && !is_denied(deny, r) && add(hosts, r, e) < 0)
+			return -1;
+		for (unsigned k = 0; k < allow->n; k++)
+			if (meet(&allow->v[k], r, &met) && add(hosts, &met, e) < 0)
+				return -1;
+	}
+	return 0;
+}
+
+static int refuse_others(const json_t *from, struct err *e)
+{
+	static const struct {
+		const char *field, *why;
+	} others[] = {
+		{ "rules", "headers are not added here: TLS is not looked into" },
+		{ "egressProxy", "there is one way out, and no other proxy behind it" },
+		{ "httpsPorts", "ports of a sandbox are spoken to without TLS" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(others); i++) {
+		const json_t *v = json_object_get(from, others[i].field);
+
+		if (v && !json_is_null(v) && !(json_is_object(v) && !json_object_size(v)) &&
+		    !(json_is_array(v) && !json_array_size(v)))
+			return err_set(e, ERR_INVALID, "network.%s: %s", others[i].field,
+				       others[i].why);
+	}
+	return 0;
+}
+
+static json_t *said(const json_t *from)
+{
+	static const char *const told[] = { "allowOut", "denyOut", "allowPublicTraffic",
+					    "maskRequestHost" };
+	json_t *doc = json_object();
+
+	for (unsigned i = 0; i < ARRAY_LEN(told); i++)
+		if (json_object_get(from, told[i]))
+			json_object_set(doc, told[i], json_object_get(from, told[i]));
+	return doc;
+}
+
+int network_read(const struct api *a, const json_t *from, int internet, struct network *out,
+		 struct err *e)
+{
+	struct whom_list allow = { 0 }, deny = { 0 };
+	json_t *hosts = json_array();
+	int ok = refuse_others(from, e) == 0 && read_entries(from, "allowOut", 1, &allow, e) == 0 &&
+		 read_entries(from, "denyOut", 0, &deny, e) == 0;
+
+	deny.everything |= internet == 0;
+	if (ok && allow.names && !deny.everything) {
+		err_set(e, ERR_INVALID,
+			"allowOut: names of hosts need \"0.0.0.0/0\" in denyOut, or nothing would be denied");
+		ok = 0;
+	}
+	ok = ok && fill(&a->conf, internet < 0 ? a->conf.e2b_internet : internet, &allow, &deny,
+			hosts, e) == 0;
+	free(allow.v);
+	free(deny.v);
+	if (!ok) {
+		json_decref(hosts);
+		return -1;
+	}
+	*out = (struct network){ .hosts = hosts, .said = said(from) };
+	return 0;
+}
+
+/* ---- of a sandbox that runs ---- */
+
+/* What is said of its ports stays: the update is about the way out alone. */
+static void keep_ports(const struct berth *b, json_t *now)
+{
+	json_t *before = e2b_box_more(b, "network");
+
+	json_object_del(before, "allowOut");
+	json_object_del(before, "denyOut");
+	json_object_update_missing(now, before);
+	json_decref(before);
+}
+
+static int take(struct berth *b, struct network *n, int internet, struct err *e)
+{
+	char *door = b->row.door, *network = b->row.network, *next;
+
+	keep_ports(b, n->said);
+	next = e2b_box_text_with(door, "network", json_incref(n->said));
+	b->row.door = e2b_box_text_with(next, "internet",
+					internet < 0 ? json_null() : json_boolean(internet));
+	free(next);
+	b->row.network = json_array_size(n->hosts) ? json_dumps(n->hosts, JSON_COMPACT) : NULL;
+	if (berth_changed(b, e) < 0) {
+		free(b->row.door);
+		free(b->row.network);
+		b->row.door = door;
+		b->row.network = network;
+		return -1;
+	}
+	free(door);
+	free(network);
+	return 0;
+}
+
+void network_put(struct call *c)
+{
+	struct berth *b = sandboxes_find(c);
+	int internet = call_get(c, "allow_internet_access") ?
+			       call_flag(c, "allow_internet_access", 0) :
+			       -1;
+	struct network n = { 0 };
+	struct err e;
+
+	if (!b)
+		return;
+	if (sandboxes_paused(b)) {
+		call_error(c, 409, "conflict", "this sandbox is paused", b->row.id, NULL);
+		return;
+	}
+	if (network_read(c->api, c->body, internet, &n, &e) < 0 || take(b, &n, internet, &e) < 0) {
+		call_fail(c, &e);
+	} else {
+		gate_change(b);
+		call_empty(c, 204);
+	}
+	network_fini(&n);
+}

@@ -1,0 +1,155 @@
+/* templates.c - see templates.h. A name is its own id here: who filters by either finds the same. */
+#include "e2b/templates.h"
+#include "base/own.h"
+#include "box/record.h"
+#include "e2b/sandboxes.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define DEFAULT_TAG "default"
+
+static const struct template {
+	const char *id;
+	const char *build; /* the only one it has */
+} templates[] = {
+	{ "base", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d01" },
+	{ "code-interpreter-v1", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d02" },
+	{ "code-interpreter", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d03" },
+	{ "code-interpreter-stateful", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d04" },
+};
+
+static const struct template *find(const char *reference)
+{
+	size_t n = strcspn(reference, ":");
+
+	if (reference[n] && strcasecmp(reference + n + 1, DEFAULT_TAG) != 0)
+		return NULL;
+	for (unsigned i = 0; i < ARRAY_LEN(templates); i++)
+		if (strlen(templates[i].id) == n && !strncasecmp(templates[i].id, reference, n))
+			return &templates[i];
+	return NULL;
+}
+
+const char *templates_known(const char *reference)
+{
+	const struct template *t = find(reference);
+
+	return t ? t->id : NULL;
+}
+
+const char *templates_of(const struct e2b_box *x)
+{
+	return x->template[0] ? x->template : templates[0].id;
+}
+
+/* ---- as JSON ---- */
+
+/* The template is this machine: it is as old as the daemon. */
+static json_t *since(const struct call *c)
+{
+	return record_when((uint64_t)c->api->started_ns);
+}
+
+static struct store_limits limits(const struct call *c)
+{
+	const struct wire_limits *l = &c->api->fleet.conf.limits;
+
+	/* What a request does not name is the keeper's to say; a box tells what it got. */
+	return (struct store_limits){
+		.mem_bytes = l->mem_bytes == WIRE_DEFAULT ? 0 : l->mem_bytes,
+		.disk_bytes = l->disk_bytes == WIRE_DEFAULT ? 0 : l->disk_bytes,
+		.cpu_milli = l->cpu_milli == (uint32_t)WIRE_DEFAULT ? 0 : l->cpu_milli,
+	};
+}
+
+static void set_size(const struct call *c, json_t *doc)
+{
+	struct store_limits l = limits(c);
+
+	json_object_set_new(doc, "cpuCount", json_integer(sandboxes_cpus(&l)));
+	json_object_set_new(doc, "memoryMB", json_integer((json_int_t)(sandboxes_memory(&l) >> 20)));
+	json_object_set_new(doc, "diskSizeMB", json_integer((json_int_t)(l.disk_bytes >> 20)));
+	json_object_set_new(doc, "envdVersion", json_string(E2B_ENVD_VERSION));
+}
+
+static json_t *common(const struct call *c, const struct template *t)
+{
+	return json_pack("{s:s, s:b, s:[s], s:[s], s:o, s:o, s:n, s:i}", "templateID", t->id,
+			 "public", 1, "aliases", t->id, "names", t->id, "createdAt", since(c),
+			 "updatedAt", since(c), "lastSpawnedAt", "spawnCount", 0);
+}
+
+static json_t *listed(const struct call *c, const struct template *t)
+{
+	json_t *doc = common(c, t);
+
+	json_object_set_new(doc, "buildID", json_string(t->build));
+	json_object_set_new(doc, "buildStatus", json_string("ready"));
+	json_object_set_new(doc, "buildCount", json_integer(1));
+	json_object_set_new(doc, "createdBy", json_null());
+	set_size(c, doc);
+	return doc;
+}
+
+void templates_list(struct call *c)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < ARRAY_LEN(templates); i++)
+		json_array_append_new(all, listed(c, &templates[i]));
+	call_json(c, 200, all);
+}
+
+/* ---- one ---- */
+
+static const struct template *asked(struct call *c)
+{
+	const struct template *t = find(call_param(c, 0));
+
+	if (!t)
+		call_error(c, 404, "not_found", "there is no such template", call_param(c, 0), NULL);
+	return t;
+}
+
+void templates_show(struct call *c)
+{
+	const struct template *t = asked(c);
+	json_t *doc, *build;
+
+	if (!t)
+		return;
+	build = json_pack("{s:s, s:s, s:o, s:o, s:o}", "buildID", t->build, "status", "ready",
+			  "createdAt", since(c), "updatedAt", since(c), "finishedAt", since(c));
+	set_size(c, build);
+	doc = common(c, t);
+	json_object_set_new(doc, "builds", json_pack("[o]", build));
+	call_json(c, 200, doc);
+}
+
+void templates_alias(struct call *c)
+{
+	const struct template *t = asked(c);
+
+	if (t)
+		call_json(c, 200, json_pack("{s:s, s:b}", "templateID", t->id, "public", 1));
+}
+
+void templates_tags(struct call *c)
+{
+	const struct template *t = asked(c);
+
+	if (t)
+		call_json(c, 200,
+			  json_pack("[{s:s, s:s, s:o}]", "tag", DEFAULT_TAG, "buildID", t->build,
+				    "createdAt", since(c)));
+}
+
+void templates_delete(struct call *c)
+{
+	const struct template *t = asked(c);
+
+	if (t)
+		call_error(c, 403, "denied", "this template is part of the server", t->id, NULL);
+}

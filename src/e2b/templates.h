@@ -1,0 +1,13 @@
+/* templates.h - what boxes are made from: one template of ours, under the names their clients know. */
+#pragma once
+#include "e2b/e2b.h"
+
+/* The one that "name", "name:default" or an id means; NULL: there is none. */
+const char *templates_known(const char *reference);
+const char *templates_of(const struct e2b_box *x); /* of a box: never NULL */
+
+void templates_list(struct call *c);
+void templates_show(struct call *c);
+void templates_alias(struct call *c);
+void templates_tags(struct call *c);
+void templates_delete(struct call *c);

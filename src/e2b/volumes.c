@@ -1,0 +1,91 @@
+/* volumes.c - see volumes.h. The token is for the content of a volume, of which nothing is served:
+ * it is empty, and opens nothing. */
+#include "e2b/volumes.h"
+#include "api/volumes.h"
+#include "base/own.h"
+#include "store/volumes.h"
+
+#include <string.h>
+
+const struct field e2b_volume_fields[] = {
+	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "unique among the team's volumes", NULL },
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+
+static json_t *volume_json(const struct store_volume *v)
+{
+	return json_pack("{s:s, s:s}", "volumeID", v->id, "name", v->name);
+}
+
+static json_t *with_token(const struct store_volume *v)
+{
+	json_t *doc = volume_json(v);
+
+	json_object_set_new(doc, "token", json_string(""));
+	return doc;
+}
+
+static void made(struct call *c, const struct store_volume *v)
+{
+	call_json(c, 201, with_token(v));
+}
+
+void e2b_volumes_create(struct call *c)
+{
+	if (strchr(call_text(c, "name", ""), '.')) {
+		call_error(c, 400, "invalid", "name: letters, digits, '_' and '-' only", NULL, NULL);
+		return;
+	}
+	json_object_del(c->body, "bytes"); /* no field of theirs */
+	volumes_make(c, made);
+}
+
+/* By id; by name, too, for those who have only that. */
+static int find(struct call *c, struct store_volume *out)
+{
+	const char *name = call_param(c, 0);
+	struct err e;
+
+	if (store_volume_get(c->api->store, c->who.team, name, out, &e) == 0 ||
+	    store_volume_find(c->api->store, c->who.team, name, out, &e) == 0)
+		return 1;
+	if (e.kind == ERR_SYS)
+		call_fail(c, &e);
+	else
+		call_error(c, 404, "not_found", "there is no such volume", name, NULL);
+	return 0;
+}
+
+void e2b_volumes_show(struct call *c)
+{
+	struct store_volume v;
+
+	if (find(c, &v))
+		call_json(c, 200, with_token(&v));
+}
+
+void e2b_volumes_delete(struct call *c)
+{
+	struct store_volume v;
+
+	if (find(c, &v))
+		volumes_drop(c, &v);
+}
+
+void e2b_volumes_list(struct call *c)
+{
+	struct store_volumes rows = { 0 };
+	json_t *items;
+	struct err e;
+
+	if (store_volume_list(c->api->store, c->who.team, NULL, STORE_PAGE_MAX, &rows, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	items = json_array();
+	for (unsigned i = 0; i < rows.n; i++)
+		json_array_append_new(items, volume_json(&rows.v[i]));
+	store_volumes_fini(&rows);
+	call_json(c, 200, items);
+}
