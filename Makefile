@@ -25,6 +25,9 @@ bench-warm: build ## interpreters that wait in a box, beside the bare host (need
 bench-programs: build ## real programs with tests, judged, beside plain processes (needs root)
 	@bench/programs
 
+bench-e2b: build ## E2B's package, beside a server that does nothing (needs root, npm)
+	@bench/e2b
+
 fuzz: ## run the fuzzers for a while
 	@tests/fuzz/run
 
@@ -41,4 +44,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm bench-programs fuzz soak install format clean
+.PHONY: help build test check bench bench-warm bench-programs bench-e2b fuzz soak install format clean

@@ -114,6 +114,9 @@ struct api_manner {
 	void (*error)(struct call *c, int status, const char *code, const char *message,
 		      const char *why, const char *hint);
 	int (*admit)(struct call *c); /* who asks, may they; 0: no, and that was answered */
+	/* What a handler of /v1 answers that was run for the sake of another door; take_doc NULL: an
+	 * answer without a body. NULL: it is sent as it is. */
+	void (*json)(struct call *c, int status, json_t *take_doc);
 };
 struct api_table {
 	const struct api_route *rows;
@@ -146,6 +149,8 @@ struct call {
 	struct berth_wait *fetching; /* a box that another front made is being looked up */
 	int fetched;
 	void *door; /* what the door that took it knows of it */
+	void (*leave)(struct call *c); /* the door's: called once, behind drop */
+	json_t *args; /* stands for the query where a door runs a handler of /v1; borrowed, or NULL */
 	/* the handler's: drop is called once, when the answer is out or the client left */
 	void *state;
 	void (*drop)(struct call *c);
@@ -164,18 +169,24 @@ int call_query_flag(const struct call *c, const char *name);
 /* The box a path names, of the caller's team; answers 404 itself and returns NULL. A box that is
  * being made or is ending is not there. Holds it: it is not idle until the call is over. */
 struct berth *call_box(struct call *c, unsigned param);
+/* The same for those who can do with a paused one, too: call_box() answers 409 for it. */
+struct berth *call_any(struct call *c, unsigned param);
+void call_is_paused(struct call *c, const struct berth *b); /* that 409 */
 void call_hold(struct call *c, struct berth *b); /* a box that was found in another way */
 /* The same without holding it: who only looks does not keep it alive. */
 struct berth *call_look(struct call *c, unsigned param);
 /* A row of a living box that is in no berth: another front made it. Looks after it from now on, and
  * runs the handler again then. 0: it is not to be had, go on without it. Takes the row's texts. */
 int call_fetch(struct call *c, struct store_box *take_row);
+/* 1: the box that parameter 0 names is on its way to us, and c->row->run is called again then. */
+int call_fetches(struct call *c);
 /* What a table does that has no manner: a key, a role, a quota. */
 int call_admit(struct call *c);
 
 /* ---- answering ---- */
 void call_json(struct call *c, int status, json_t *take_doc);
 void call_empty(struct call *c, int status);
+void call_send(struct call *c, int status, json_t *take_doc); /* call_json(), whatever the manner */
 void call_error(struct call *c, int status, const char *code, const char *message, const char *why,
 		const char *hint);
 void call_fail(struct call *c, const struct err *e); /* by its kind */

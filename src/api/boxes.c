@@ -32,7 +32,7 @@ static const struct field network_fields[] = {
 #define TIME_FIELDS                                                                                \
 	{ "lifetime_ms", FIELD_INT, 0, 0, MS_MAX, "until the box times out; 0: the longest allowed", NULL }, \
 	{ "idle_ms", FIELD_INT, 0, 0, MS_MAX, "without activity until it times out; 0: never", NULL }, \
-	{ "on_timeout", FIELD_NAME, 0, 0, 8, "kill, or keep the files", NULL },                    \
+	{ "on_timeout", FIELD_NAME, 0, 0, 8, "kill, keep the files, or pause", NULL },                    \
 	{ "retention_ms", FIELD_INT, 0, -1, MS_MAX, "how long files are kept; -1: until deleted", NULL }
 
 const struct field box_create_fields[] = {
@@ -60,7 +60,7 @@ const struct field box_patch_fields[] = {
 };
 
 const struct field box_list_query[] = {
-	{ "state", FIELD_TEXT, 0, 0, 16, "running, kept, gone or all; those that are not gone", NULL },
+	{ "state", FIELD_TEXT, 0, 0, 16, "running, kept, paused, gone or all; those that are not gone", NULL },
 	{ "template", FIELD_TEXT, 0, 0, STORE_TEMPLATE, "only of this one", NULL },
 	{ "name", FIELD_TEXT, 0, 0, STORE_NAME, "whose name begins so", NULL },
 	{ "metadata", FIELD_TEXT, 0, 0, 1024, "key=value, several with & encoded between them", NULL },
@@ -106,7 +106,7 @@ json_t *box_row_json(const struct store_box *row)
 	json_object_set_new(doc, "lifetime_ms", ms(row->lifetime_ms));
 	json_object_set_new(doc, "idle_ms", ms(row->idle_ms));
 	json_object_set_new(doc, "on_timeout",
-			    json_string(row->on_timeout == STORE_TIMEOUT_KEEP ? "keep" : "kill"));
+			    json_string(store_on_timeout_name(row->on_timeout)));
 	json_object_set_new(doc, "retention_ms", ms(row->retention_ms));
 	json_object_set_new(doc, "kept_until", moment(row->kept_until_ns));
 	json_object_set_new(doc, "limits",
@@ -190,10 +190,8 @@ static int read_times(struct call *c, struct store_box *row, struct err *e)
 	row->idle_ms = (uint64_t)call_int(c, "idle_ms", (int64_t)row->idle_ms);
 	if (keep != -2)
 		row->retention_ms = keep < 0 ? STORE_FOREVER : (uint64_t)keep;
-	if (then && strcmp(then, "kill") && strcmp(then, "keep"))
-		return err_set(e, ERR_INVALID, "on_timeout: '%.20s' is neither kill nor keep", then);
-	if (then)
-		row->on_timeout = !strcmp(then, "keep") ? STORE_TIMEOUT_KEEP : STORE_TIMEOUT_KILL;
+	if (then && store_on_timeout_parse(then, &row->on_timeout) < 0)
+		return err_set(e, ERR_INVALID, "on_timeout: '%.20s' is not kill, keep or pause", then);
 	return 0;
 }
 
@@ -468,7 +466,7 @@ static void furnish(struct call *c, const struct berth_want *want, struct idem *
 
 static int is_there(const struct berth *b)
 {
-	return b && (b->state == BERTH_RUNNING || b->state == BERTH_KEPT);
+	return b && (b->state == BERTH_RUNNING || b->state == BERTH_KEPT || b->state == BERTH_PAUSED);
 }
 
 struct joining {
@@ -510,6 +508,8 @@ static int of_session(struct call *c, const char *session, const char *template)
 	struct store_box row = { 0 };
 	struct err e;
 
+	if (b && b->state == BERTH_PAUSED)
+		return (call_is_paused(c, b), 1);
 	if (is_there(b)) {
 		berth_wake(b);
 		call_audit(c, "box.create", b->row.id, "found");
@@ -576,7 +576,7 @@ static int read_filter(struct call *c, struct store_box_filter *f, struct store_
 	if (state && !strcmp(state, "all"))
 		f->states = (1u << STORE_BOX_STATES) - 1;
 	else if (state && store_box_state_parse(state, &s) < 0)
-		return err_set(e, ERR_INVALID, "?state=%.20s: running, kept, gone or all", state);
+		return err_set(e, ERR_INVALID, "?state=%.20s: running, kept, paused, gone or all", state);
 	else if (state)
 		f->states = 1u << s;
 	if (after && store_cursor_parse(after, &f->after, e) < 0)
@@ -651,7 +651,7 @@ void boxes_show(struct call *c)
 
 	if (!b && show_gone(c))
 		return;
-	b = call_box(c, 0);
+	b = call_any(c, 0);
 	if (!b)
 		return;
 	doc = box_json(b);
@@ -769,7 +769,7 @@ static void ask_limits(struct call *c, struct berth *b)
 
 void boxes_patch(struct call *c)
 {
-	struct berth *b = call_box(c, 0);
+	struct berth *b = call_any(c, 0);
 	json_t *now;
 	int same;
 
@@ -810,7 +810,7 @@ static void ended(struct berth_wait *w, struct berth *b, const struct err *e)
 
 void boxes_delete(struct call *c)
 {
-	struct berth *b = call_box(c, 0);
+	struct berth *b = call_any(c, 0);
 	struct leaving *m;
 	json_t *now;
 	int same;

@@ -47,7 +47,7 @@ static void account(struct call *c, const char *result)
 }
 
 /* With a newline behind it, for those who look at it in a terminal. */
-void call_json(struct call *c, int status, json_t *take_doc)
+void call_send(struct call *c, int status, json_t *take_doc)
 {
 	size_t n = json_dumpb(take_doc, c->api->text, sizeof(c->api->text) - 1, CALL_JSON);
 	char *text = n < sizeof(c->api->text) ? c->api->text : malloc(n + 1);
@@ -64,10 +64,21 @@ void call_json(struct call *c, int status, json_t *take_doc)
 		free(text);
 }
 
+void call_json(struct call *c, int status, json_t *take_doc)
+{
+	if (c->manner && c->manner->json)
+		c->manner->json(c, status, take_doc);
+	else
+		call_send(c, status, take_doc);
+}
+
 void call_empty(struct call *c, int status)
 {
 	account(c, "ok");
-	http_reply(c->req, status, NULL, NULL, 0);
+	if (c->manner && c->manner->json)
+		c->manner->json(c, status, NULL);
+	else
+		http_reply(c->req, status, NULL, NULL, 0);
 }
 
 void call_error(struct call *c, int status, const char *code, const char *message, const char *why,
@@ -201,19 +212,26 @@ int call_flag(const struct call *c, const char *name, int otherwise)
 
 const char *call_query(const struct call *c, const char *name)
 {
-	return http_query(c->req, name);
+	return c->args ? json_string_value(json_object_get(c->args, name)) :
+			 http_query(c->req, name);
 }
 
 int64_t call_query_int(const struct call *c, const char *name, int64_t otherwise)
 {
-	const char *v = http_query(c->req, name);
+	const json_t *arg = json_object_get(c->args, name);
+	const char *v = c->args ? NULL : http_query(c->req, name);
 
-	return v ? strtoll(v, NULL, 10) : otherwise;
+	return v		   ? strtoll(v, NULL, 10) :
+	       json_is_integer(arg) ? json_integer_value(arg) :
+				      otherwise;
 }
 
 int call_query_flag(const struct call *c, const char *name)
 {
-	const char *v = http_query(c->req, name);
+	const char *v = c->args ? NULL : http_query(c->req, name);
+
+	if (c->args)
+		return json_is_true(json_object_get(c->args, name));
 
 	return v && (*v == '1' || *v == 't');
 }
@@ -231,10 +249,29 @@ void call_hold(struct call *c, struct berth *b)
 	berth_hold(b);
 }
 
+void call_is_paused(struct call *c, const struct berth *b)
+{
+	call_error(c, 409, "paused", "the box is paused: nothing in it answers", b->row.id,
+		   "POST /v1/boxes/{box}/resume");
+}
+
+struct berth *call_any(struct call *c, unsigned param)
+{
+	struct berth *b = call_look(c, param);
+
+	if (b)
+		call_hold(c, b);
+	return b;
+}
+
 struct berth *call_box(struct call *c, unsigned param)
 {
 	struct berth *b = call_look(c, param);
 
+	if (b && b->state == BERTH_PAUSED) {
+		call_is_paused(c, b);
+		return NULL;
+	}
 	if (b)
 		call_hold(c, b);
 	return b;
@@ -244,7 +281,7 @@ struct berth *call_look(struct call *c, unsigned param)
 {
 	struct berth *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, param));
 
-	if (b && (b->state == BERTH_RUNNING || b->state == BERTH_KEPT) &&
+	if (b && (b->state == BERTH_RUNNING || b->state == BERTH_KEPT || b->state == BERTH_PAUSED) &&
 	    (!c->who.box[0] || !strcmp(c->who.box, b->row.id)))
 		return b;
 	if (b && b->late) { /* it is there, and takes no connection */
@@ -307,8 +344,7 @@ int call_fetch(struct call *c, struct store_box *take_row)
 	return 1;
 }
 
-/* 1: the box that the path names is on its way to us, and the handler runs then. */
-static int fetches(struct call *c)
+int call_fetches(struct call *c)
 {
 	const char *name = c->match.params[0];
 	struct store_box row = { 0 };
@@ -335,7 +371,7 @@ static void run_handler(struct call *c)
 {
 	if (!c->row->action || strcmp(c->row->action, "exec.start") != 0)
 		ledger_settle(&c->api->fleet.ledger);
-	if (!fetches(c))
+	if (!call_fetches(c))
 		c->row->run(c);
 }
 
@@ -403,6 +439,8 @@ static void call_over(struct http_req *r)
 
 	if (c->drop)
 		c->drop(c);
+	if (c->leave)
+		c->leave(c);
 	account(c, !r->status ? "left" : r->status < 400 ? "ok" : "error");
 	b = c->held[0] ? fleet_find(&a->fleet, c->held) : NULL;
 	if (b)

@@ -304,6 +304,26 @@ static void audit(struct call *c, const struct context *ctx, const char *code, s
 				  json_stringn(code, n)));
 }
 
+struct cell *cells_give(struct call *c, struct context *ctx, const struct cell_want *want)
+{
+	struct cell *x;
+	struct err e;
+
+	if (box_check_env(want->env, &e) < 0) {
+		call_fail(c, &e);
+		return NULL;
+	}
+	if (!quota_run(c))
+		return NULL;
+	if (context_cell(ctx, want, &x, &e) < 0) {
+		call_error(c, call_status(&e), err_kind_name(e.kind), e.msg, NULL,
+			   ctx->state == CONTEXT_DEAD ? "POST .../restart" : NULL);
+		return NULL;
+	}
+	audit(c, ctx, want->code, want->code_len); /* while it runs */
+	return x;
+}
+
 static void run_in(struct call *c, struct context *ctx)
 {
 	const json_t *code = call_get(c, "code");
@@ -312,21 +332,10 @@ static void run_in(struct call *c, struct context *ctx)
 				  .env = call_get(c, "env"),
 				  .timeout_ms = (uint64_t)call_int(c, "timeout_ms", 0),
 				  .max_output = (uint64_t)call_int(c, "max_output", CELL_OUTPUT) };
-	struct cell *x;
-	struct err e;
+	struct cell *x = cells_give(c, ctx, &want);
 
-	if (box_check_env(want.env, &e) < 0) {
-		call_fail(c, &e);
+	if (!x)
 		return;
-	}
-	if (!quota_run(c))
-		return;
-	if (context_cell(ctx, &want, &x, &e) < 0) {
-		call_error(c, call_status(&e), err_kind_name(e.kind), e.msg, NULL,
-			   ctx->state == CONTEXT_DEAD ? "POST .../restart" : NULL);
-		return;
-	}
-	audit(c, ctx, want.code, want.code_len); /* while it runs */
 	read_cell(reading_new(c, ctx, feed_wanted(c)), x);
 	cell_unref(x);
 }

@@ -84,7 +84,9 @@ static int exec_find(struct exec_channel *x, struct berth *b, const char *name, 
 
 static int exec_open(struct channel *c, const json_t *msg, struct err *e)
 {
-	static const struct tap_events on = { exec_reading, exec_output, exec_over };
+	static const struct tap_events on = { .reading = exec_reading,
+					      .output = exec_output,
+					      .over = exec_over };
 	struct exec_channel *x = (struct exec_channel *)c;
 	const char *name = json_string_value(json_object_get(msg, "exec"));
 	uint64_t from[2] = { number_of(msg, "stdout", 0), number_of(msg, "stderr", 0) };

@@ -17,7 +17,7 @@ static json_t *env_json(const struct berth *b)
 
 void env_show(struct call *c)
 {
-	struct berth *b = call_box(c, 0);
+	struct berth *b = call_any(c, 0);
 	json_t *doc = b ? env_json(b) : NULL;
 
 	if (!b)
@@ -40,7 +40,7 @@ static int is_expected(struct call *c, const struct berth *b)
 
 void env_set(struct call *c)
 {
-	struct berth *b = call_box(c, 0);
+	struct berth *b = call_any(c, 0);
 	char *before;
 	struct err e;
 

@@ -387,7 +387,9 @@ static int exec_ref(struct call *c, struct berth *b, char id[ID_LEN + 1], uint32
 
 void execs_output(struct call *c)
 {
-	static const struct tap_events on = { reading_begins, reading_goes_on, reading_ends };
+	static const struct tap_events on = { .reading = reading_begins,
+					      .output = reading_goes_on,
+					      .over = reading_ends };
 	const char *raw = call_query(c, "raw");
 	struct berth *b = call_box(c, 0);
 	char id[ID_LEN + 1];

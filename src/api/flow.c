@@ -13,6 +13,7 @@
 #include "fleet/tap.h"
 #include "lang/diag.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,6 +36,7 @@ struct flow {
 	char box[ID_LEN + 1];
 	int own_box; /* made for us */
 	const struct flow_door *door;
+	const int *leash; /* the call's */
 	json_t *body; /* the request; texts below point into it */
 	json_t *request; /* what another go would need; NULL: there cannot be one */
 	char replay_of[ID_LEN + 1];
@@ -194,8 +196,10 @@ static void answer(struct flow *w, json_t *record)
 	if (c && w->streaming) {
 		stream_end(w, doc);
 	} else if (c) {
-		record_set_output(doc, "stdout", &w->out[0]);
-		record_set_output(doc, "stderr", &w->out[1]);
+		if (!w->door->said) {
+			record_set_output(doc, "stdout", &w->out[0]);
+			record_set_output(doc, "stderr", &w->out[1]);
+		}
 		json_object_set_new(doc, "truncated",
 				    json_boolean(w->dropped[0] || w->dropped[1] ||
 						 json_is_true(json_object_get(doc, "truncated"))));
@@ -303,6 +307,11 @@ static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const cha
 			tap_stop(t, 1);
 		return;
 	}
+	if (w->door->said) {
+		if (w->call && w->door->said(w->call, stream, bytes, n))
+			tap_stop(t, 1);
+		return;
+	}
 	if (json_object_get(w->body, "max_output"))
 		max = (uint64_t)json_integer_value(json_object_get(w->body, "max_output"));
 	room = w->out[stream].len < max ? (size_t)max - w->out[stream].len : 0;
@@ -329,14 +338,16 @@ static void waited(struct run_wait *x, json_t *record)
 
 static void say_started(struct flow *w, const struct run *r)
 {
+	if (w->door->started && w->call && !is_version(w))
+		w->door->started(w->call, r, w->steps[w->at].what);
 	if (w->streaming && w->call && !is_version(w))
 		feed_event(&w->feed,
 			   json_pack("{s:s, s:s, s:s, s:s}", "type", "started", "box", w->box,
 				     "exec", r->id, "step", w->steps[w->at].what));
 }
 
-/* Who started what: the beginning of its command. */
-static void audit_start(struct flow *w, const struct run *r)
+void flow_audit(struct api *a, struct call *c, const struct who *who, const struct run *r,
+		const char *step)
 {
 	auto_buf struct buf line = { 0 };
 	json_t *detail;
@@ -347,12 +358,12 @@ static void audit_start(struct flow *w, const struct run *r)
 			   json_string_value(json_array_get(r->command, i)));
 	if (line.len > AUDITED)
 		buf_cut(&line, feed_utf8(line.p, AUDITED, &bad));
-	detail = json_pack("{s:s, s:s, s:s}", "box", w->box, "step", w->steps[w->at].what, "command",
+	detail = json_pack("{s:s, s:s, s:s}", "box", r->berth->row.id, "step", step, "command",
 			   buf_str(&line));
-	if (w->call)
-		call_audit_more(w->call, "exec.start", r->id, "ok", detail);
+	if (c)
+		call_audit_more(c, "exec.start", r->id, "ok", detail);
 	else
-		api_audit(w->api, &w->who, "exec.start", r->id, "ok", detail);
+		api_audit(a, who, "exec.start", r->id, "ok", detail);
 }
 
 static void give_input(struct flow *w, struct run *r)
@@ -431,7 +442,7 @@ static void next_step(struct flow *w)
 		return;
 	}
 	w->tapped = reads;
-	audit_start(w, r);
+	flow_audit(w->api, w->call, &w->who, r, w->steps[w->at].what);
 	if (last)
 		give_input(w, r);
 	say_started(w, r);
@@ -687,12 +698,25 @@ static int plan(struct flow *w, struct err *e)
 	return 0;
 }
 
+/* Nobody wants it any more: what runs is ended and recorded, what would follow is not begun. */
+static void pull_leash(struct flow *w)
+{
+	if (w->tapped && w->tap.run) {
+		w->nsteps = w->at + 1;
+		run_signal(w->tap.run, SIGKILL);
+	}
+}
+
 static void client_left(struct call *c)
 {
 	struct flow *w = c->state;
+	int leashed = w->leash && *w->leash;
 
 	w->call = NULL;
-	if (w->installing) { /* the install goes on; nobody wants the program any more */
+	w->leash = NULL;
+	if (leashed)
+		pull_leash(w);
+	if (w->installing || (leashed && !w->tapped)) { /* the install goes on; nobody wants the program any more */
 		flow_free(w);
 		return;
 	}
@@ -728,6 +752,7 @@ static struct flow *flow_new(struct call *c, const struct flow_want *want)
 	w->api = c->api;
 	w->who = c->who;
 	w->door = want->door ? want->door : &native;
+	w->leash = want->leash;
 	w->body = json_incref(want->body);
 	w->tap.own.post.fd = -1;
 	snprintf(w->replay_of, sizeof(w->replay_of), "%s", want->replay_of ? want->replay_of : "");

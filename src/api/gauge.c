@@ -286,7 +286,8 @@ void gauges_second(struct gauges *g)
 		for (struct berth *b = g->fleet->slots[slot]; b; b = b->next) {
 			struct gauge_box *x;
 
-			if (b->state != BERTH_RUNNING && b->state != BERTH_KEPT)
+			if (b->state != BERTH_RUNNING && b->state != BERTH_KEPT &&
+			    b->state != BERTH_PAUSED)
 				continue;
 			x = box_of(g, b->row.id);
 			if (x->asking || (!x->watches && now < x->tens_ms))

@@ -16,6 +16,7 @@
 #include "api/languages.h"
 #include "api/ops.h"
 #include "api/packages.h"
+#include "api/pause.h"
 #include "api/replay.h"
 #include "api/seeds.h"
 #include "api/socket.h"
@@ -41,6 +42,8 @@ const struct api_route api_routes[] = {
 	{ "GET", "/v1/boxes/{box}", NEED_VIEWER, boxes_show, "one box", .group = "boxes" },
 	{ "PATCH", "/v1/boxes/{box}", NEED_EDITOR, boxes_patch, "change limits, timeouts, metadata", box_patch_fields, .group = "boxes", .action = "box.change" },
 	{ "DELETE", "/v1/boxes/{box}", NEED_EDITOR, boxes_delete, "end a box; answers when nothing of it is left", .group = "boxes", .action = "box.delete" },
+	{ "POST", "/v1/boxes/{box}/pause", NEED_EDITOR, pause_box, "everything in it stands still", pause_fields, .group = "boxes", .action = "box.pause" },
+	{ "POST", "/v1/boxes/{box}/resume", NEED_EDITOR, pause_resume, "and goes on", .group = "boxes", .action = "box.resume" },
 
 	{ "POST", "/v1/run", NEED_EDITOR, flow_run, "run a program in a box of its own", flow_run_fields, .group = "run", .action = "exec.start" },
 	{ "POST", "/v1/batch", NEED_EDITOR, batch_post, "run many programs, one item per line, each in a fresh box", .query = batch_query, STREAM, .group = "batch", .action = "batch.create" },

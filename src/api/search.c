@@ -169,6 +169,8 @@ static enum feed_kind kind_of(const struct call *c)
 	const char *accept = http_header(c->req, "accept");
 	enum feed_kind kind = feed_wanted(c);
 
+	if (c->args) /* the answer is another door's */
+		return FEED_NONE;
 	if (kind == FEED_NONE && !(accept && strstr(accept, "application/json")))
 		kind = FEED_NDJSON;
 	return kind;

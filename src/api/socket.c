@@ -47,7 +47,10 @@ struct berth *channel_box(const struct channel *c, const json_t *msg, struct err
 	if (b && (b->state == BERTH_RUNNING || b->state == BERTH_KEPT) &&
 	    (!who->box[0] || !strcmp(who->box, b->row.id)))
 		return b;
-	err_set(e, ERR_NOT_FOUND, "there is no such box: '%.40s'", name ? name : "");
+	if (b && b->state == BERTH_PAUSED)
+		err_set(e, ERR_CONFLICT, "box %s is paused", b->row.id);
+	else
+		err_set(e, ERR_NOT_FOUND, "there is no such box: '%.40s'", name ? name : "");
 	return NULL;
 }
 

@@ -10,15 +10,21 @@ void base64_encode(struct buf *out, const void *bytes, size_t n)
 	const unsigned char *p = bytes;
 	char *to = buf_space(out, (n + 2) / 3 * 4), *at = to;
 
-	for (size_t i = 0; i < n; i += 3) {
-		size_t left = n - i;
-		unsigned v = (unsigned)p[i] << 16 | (left > 1 ? (unsigned)p[i + 1] << 8 : 0) |
-			     (left > 2 ? p[i + 2] : 0);
+	for (; n >= 3; n -= 3, p += 3, at += 4) {
+		unsigned v = (unsigned)p[0] << 16 | (unsigned)p[1] << 8 | p[2];
+
+		at[0] = digits[v >> 18];
+		at[1] = digits[v >> 12 & 63];
+		at[2] = digits[v >> 6 & 63];
+		at[3] = digits[v & 63];
+	}
+	if (n) {
+		unsigned v = (unsigned)p[0] << 16 | (n > 1 ? (unsigned)p[1] << 8 : 0);
 
 		*at++ = digits[v >> 18];
 		*at++ = digits[v >> 12 & 63];
-		*at++ = left > 1 ? digits[v >> 6 & 63] : '=';
-		*at++ = left > 2 ? digits[v & 63] : '=';
+		*at++ = n > 1 ? digits[v >> 6 & 63] : '=';
+		*at++ = '=';
 	}
 	buf_grew(out, (size_t)(at - to));
 }

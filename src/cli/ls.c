@@ -12,7 +12,7 @@ enum { LS_ALL, LS_STATE, LS_TEMPLATE, LS_META, LS_NAME, LS_NFLAGS };
 
 static const struct flag flags[LS_NFLAGS] = {
 	[LS_ALL] = { "all", 'a', FLAG_SWITCH, NULL, "those that are gone, too" },
-	[LS_STATE] = { "state", 0, FLAG_TEXT, "STATE", "only these: running, kept, gone" },
+	[LS_STATE] = { "state", 0, FLAG_TEXT, "STATE", "only these: running, kept, paused, gone" },
 	[LS_TEMPLATE] = { "template", 't', FLAG_TEXT, "NAME", "only of this one" },
 	[LS_META] = { "meta", 0, FLAG_WORDS, "KEY=VALUE", "only with this; may be repeated" },
 	[LS_NAME] = { "name", 0, FLAG_TEXT, "TEXT", "only those whose name begins so" },

@@ -1,16 +1,16 @@
-/* connect.c - see connect.h. An envelope is a byte of flags, four of length, and that much JSON. */
+/* connect.c - see connect.h. */
 #include "e2b/connect.h"
 #include "api/fields.h"
 #include "base/base64.h"
 #include "base/own.h"
 #include "box/changes.h"
+#include "e2b/envelope.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENVELOPE = 5, FLAG_COMPRESSED = 1, FLAG_END = 2 };
 enum { KEEPALIVE_S = 90, KEEPALIVE_MAX_S = 3600, ASK_MAX = 8 << 20 };
 
 static const struct {
@@ -37,13 +37,17 @@ static const struct {
 
 /* ---- answers ---- */
 
-static void envelope(struct http_req *r, uint8_t flags, const char *text, size_t n)
+/* In one piece: each write is a chunk of its own. */
+static int put(struct http_req *r, uint8_t flags, const char *text, size_t n)
 {
-	uint8_t head[ENVELOPE] = { flags, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
-				   (uint8_t)n };
+	auto_buf struct buf all = { 0 };
+	uint8_t head[ENVELOPE];
 
-	http_write(r, head, sizeof(head));
-	http_write(r, text, n);
+	envelope_head(head, flags, n);
+	buf_space(&all, sizeof(head) + n);
+	buf_add(&all, head, sizeof(head));
+	buf_add(&all, text, n);
+	return http_write(r, all.p, all.len);
 }
 
 static void answer(struct call *c, int status, json_t *take_doc)
@@ -84,7 +88,7 @@ static void end_with(struct http_req *r, json_t *take_error)
 	json_decref(doc);
 	if (!text)
 		abort();
-	envelope(r, FLAG_END, text, strlen(text));
+	put(r, ENVELOPE_END, text, strlen(text));
 	http_end(r);
 }
 
@@ -141,42 +145,36 @@ struct ask {
 };
 
 /* The first envelope is the question, whole; what follows it is nothing of ours. */
-static int open_envelope(const struct buf *body, const char **out, size_t *out_n, const char **why)
+static int open_envelope(struct envelope *v, const struct buf *body, const char **why)
 {
-	const uint8_t *p = (const uint8_t *)body->p;
-	size_t n;
+	const char *at = buf_str(body);
+	size_t n = body->len;
+	int rc = envelope_take(v, &at, &n, ASK_MAX, why);
 
-	*why = NULL;
-	if (body->len < ENVELOPE) {
-		*why = "the body is shorter than an envelope";
-		return -1;
-	}
-	n = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
-	if (p[0] == FLAG_COMPRESSED)
-		*why = "compressed envelopes are not taken";
-	else if (p[0])
-		*why = "the envelope has flags that are not known";
-	else if (n > body->len - ENVELOPE)
-		*why = "the envelope is longer than the body";
-	*out = body->p + ENVELOPE;
-	*out_n = n;
-	return *why ? -1 : 0;
+	if (rc == 0)
+		*why = envelope_is_open(v) && v->have == ENVELOPE ?
+			       "the envelope is longer than the body" :
+			       "the body is shorter than an envelope";
+	return rc > 0 ? 0 : -1;
 }
 
 static void asked(struct http_req *r)
 {
 	struct call *c = r->user;
 	struct ask *a = c->state;
-	const char *text = r->body.p, *why;
-	size_t n = r->body.len;
+	struct envelope v = { 0 };
+	const struct buf *text = a->stream ? &v.body : &r->body;
+	const char *why = NULL;
 	struct err e;
 
 	c->state = NULL;
-	if (a->stream && open_envelope(&r->body, &text, &n, &why) < 0) {
+	if (a->stream && open_envelope(&v, &r->body, &why) < 0) {
+		envelope_fini(&v);
 		connect_fail(c, CONNECT_INVALID, "%s", why);
 		return;
 	}
-	c->body = n ? fields_parse(text, n, &e) : json_object();
+	c->body = text->len ? fields_parse(text->p, text->len, &e) : json_object();
+	envelope_fini(&v);
 	if (!c->body) {
 		connect_fail(c, CONNECT_INVALID, "%s", e.msg);
 		return;
@@ -184,10 +182,23 @@ static void asked(struct http_req *r)
 	a->run(c, c->body);
 }
 
+int connect_speaks(struct call *c, int stream)
+{
+	const char *type = http_header(c->req, "content-type");
+
+	if (is_stream(c) == stream && !(type && strstr(type, "proto")))
+		return 1;
+	http_set(c->req, "Accept-Post", "%s", stream ? "application/connect+json" : "application/json");
+	http_reply(c->req, 415, NULL, NULL, 0);
+	return 0;
+}
+
 void connect_ask(struct call *c, int stream, void (*run)(struct call *c, json_t *ask))
 {
 	struct ask *a = call_alloc(c, sizeof(*a));
 
+	if (!connect_speaks(c, stream))
+		return;
 	*a = (struct ask){ stream, run };
 	c->state = a;
 	http_want_body(c->req, HTTP_BODY_WHOLE, ASK_MAX);
@@ -226,12 +237,25 @@ void connect_open(struct connect_stream *s, struct call *c, const char *keepaliv
 
 int connect_send_text(struct connect_stream *s, const char *json, size_t n)
 {
-	uint8_t head[ENVELOPE] = { 0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
-				   (uint8_t)n };
-
 	timer_set(&s->idle, s->idle_ms);
-	http_write(s->call->req, head, sizeof(head));
-	return http_write(s->call->req, json, n);
+	return put(s->call->req, 0, json, n);
+}
+
+int connect_send_bytes(struct connect_stream *s, const char *before, const void *bytes, size_t n,
+		       const char *behind)
+{
+	size_t coded = (n + 2) / 3 * 4, len = strlen(before) + coded + strlen(behind);
+	auto_buf struct buf all = { 0 };
+	uint8_t head[ENVELOPE];
+
+	envelope_head(head, 0, len);
+	buf_space(&all, sizeof(head) + len);
+	buf_add(&all, head, sizeof(head));
+	buf_puts(&all, before);
+	base64_encode(&all, bytes, n);
+	buf_puts(&all, behind);
+	timer_set(&s->idle, s->idle_ms);
+	return http_write(s->call->req, all.p, all.len);
 }
 
 int connect_send(struct connect_stream *s, json_t *take_doc)
@@ -242,6 +266,30 @@ int connect_send(struct connect_stream *s, json_t *take_doc)
 	if (!text)
 		abort();
 	return connect_send_text(s, text, strlen(text));
+}
+
+void connect_stream_reply(struct call *c, const char *json)
+{
+	http_stream(c->req, 200, "application/connect+json", UINT64_MAX);
+	put(c->req, 0, json, strlen(json));
+	end_with(c->req, NULL);
+}
+
+int connect_bytes(const json_t *text, struct buf *out)
+{
+	const char *p = json_string_value(text);
+	size_t n = json_string_length(text), tail;
+	char last[4] = "====";
+
+	if (!p)
+		return -1;
+	while (n && p[n - 1] == '=')
+		n--;
+	tail = n % 4;
+	memcpy(last, p + n - tail, tail);
+	if (tail == 1 || base64_decode(out, p, n - tail) < 0)
+		return -1;
+	return tail ? base64_decode(out, last, sizeof(last)) : 0;
 }
 
 void connect_drop(struct connect_stream *s)

@@ -29,8 +29,13 @@ enum connect_code {
  * here, in the shape its kind wants. */
 void connect_ask(struct call *c, int stream, void (*run)(struct call *c, json_t *ask));
 
+/* 0: the content type is not this kind's; 415 was sent. For those who read a stream of questions. */
+int connect_speaks(struct call *c, int stream);
+
 /* One answer. */
 void connect_reply(struct call *c, json_t *take_doc);
+/* One answer to a stream of questions, and its end. */
+void connect_stream_reply(struct call *c, const char *json);
 /* An error instead of the answer, or of the stream when none was begun: 200 and an end envelope. */
 void connect_fail(struct call *c, enum connect_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -48,12 +53,17 @@ struct connect_stream {
 void connect_open(struct connect_stream *s, struct call *c, const char *keepalive_json);
 int connect_send(struct connect_stream *s, json_t *take_doc);          /* 1: full, wait for on_drain */
 int connect_send_text(struct connect_stream *s, const char *json, size_t n); /* the same */
+/* JSON that is these two texts with bytes as base64 between them. */
+int connect_send_bytes(struct connect_stream *s, const char *before, const void *bytes, size_t n,
+		       const char *behind);
 void connect_end(struct connect_stream *s);
 void connect_end_error(struct connect_stream *s, enum connect_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void connect_cut(struct connect_stream *s);  /* the box is gone: nobody may take it for whole */
 void connect_drop(struct connect_stream *s); /* the client is gone */
 
+/* A field of bytes: base64, padded or not. -1: it is not that. */
+must_check int connect_bytes(const json_t *text, struct buf *out);
 uint64_t connect_timeout_ms(const struct call *c); /* Connect-Timeout-Ms; 0: none */
 /* Who the request wants to be, by Authorization: Basic; else the user. -1: nobody knows them, answered. */
 int connect_user(struct call *c, int *out_root);

@@ -10,7 +10,9 @@
 #include "base/own.h"
 #include "box/cause.h"
 #include "e2b/network.h"
+#include "e2b/pause.h"
 #include "e2b/sandboxes.h"
+#include "e2b/shape.h"
 #include "e2b/templates.h"
 
 #include <stdio.h>
@@ -168,10 +170,9 @@ static void write_door(struct call *c, struct making *m)
 static int read_want(struct call *c, struct making *m, int secure, int64_t otherwise_s,
 		     struct berth_want *want, struct err *e)
 {
-	const struct fleet_conf *conf = &c->api->fleet.conf;
 	struct store_box *row = &want->row;
 
-	*want = (struct berth_want){ .limits = conf->limits };
+	*want = (struct berth_want){ .limits = c->api->fleet.conf.limits };
 	if (read_template(c, m, e) < 0 || read_metadata(c, m, e) < 0 ||
 	    read_lifecycle(c, m, e) < 0 || read_tokens(c, m, secure, e) < 0 ||
 	    read_network(c, m, e) < 0 || read_mounts(c, m, want, e) < 0 ||
@@ -183,8 +184,7 @@ static int read_want(struct call *c, struct making *m, int secure, int64_t other
 	row->network = m->hosts;
 	row->volumes = m->volumes;
 	/* Theirs live until their time is over, used or not: no idle_ms. */
-	row->retention_ms = conf->retention_ms;
-	row->on_timeout = m->box.auto_pause ? STORE_TIMEOUT_KEEP : STORE_TIMEOUT_KILL;
+	pausing_want(row, &m->box);
 	snprintf(row->team, sizeof(row->team), "%s", c->who.team);
 	snprintf(row->template, sizeof(row->template), "base");
 	return 0;
@@ -226,7 +226,7 @@ static void made(struct berth_wait *w, struct berth *b, const struct err *e)
 		return;
 	}
 	call_audit(c, "box.create", b->row.id, "ok");
-	call_json(c, 201, sandboxes_json(c, b));
+	call_json(c, 201, shape_sandbox(c, b));
 }
 
 static void left(struct call *c)

@@ -78,7 +78,8 @@ int e2b_target(const struct http_req *r, struct e2b_target *out, struct err *e)
 struct traffic {
 	struct e2b_target to;
 	struct berth *berth;
-	struct berth_wait fetching;
+	struct berth_wait fetching; /* until it is here, or awake */
+	int woken;
 	struct call *call;
 };
 
@@ -124,11 +125,56 @@ static int is_ours(const struct berth *b)
 	return x.ours && !b->nobodys;
 }
 
+static void enter(struct call *c, struct traffic *t);
+
+static void resumed(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct traffic *t = loop_owner(w, struct traffic, fetching);
+	struct call *c = t->call;
+
+	(void)b;
+	(void)e;
+	c->drop = NULL;
+	enter(c, t);
+	if (!t->fetching.berth)
+		http_resume(c->req);
+}
+
+static void stop_fetching(struct call *c)
+{
+	berth_wait_cancel(&((struct traffic *)c->door)->fetching);
+}
+
+/* 1: it is paused and wakes for whoever comes; the request waits for that, once. */
+static int wakes(struct call *c, struct traffic *t, struct berth *b)
+{
+	struct e2b_box x;
+	struct err e;
+
+	e2b_box_read(b, &x);
+	if (b->state != BERTH_PAUSED || !x.auto_resume || t->woken)
+		return 0;
+	t->woken = 1;
+	t->fetching.done = resumed;
+	if (berth_resume(b, &t->fetching, &e) < 0)
+		return 0;
+	c->drop = stop_fetching;
+	http_want_body(c->req, HTTP_BODY_STREAM, 0);
+	http_pause(c->req);
+	return 1;
+}
+
 static void enter(struct call *c, struct traffic *t)
 {
 	struct berth *b = fleet_find(&c->api->fleet, t->to.id);
 
-	if (!b || b->state != BERTH_RUNNING || !is_ours(b)) {
+	if (b && !is_ours(b))
+		b = NULL;
+	if (b && b->state == BERTH_PAUSED && !may_pass(c, b, t->to.port))
+		return;
+	if (b && wakes(c, t, b))
+		return;
+	if (!b || b->state != BERTH_RUNNING) {
 		e2b_no_box(c, 502, t->to.id, 0, "The sandbox was not found");
 		return;
 	}
@@ -145,23 +191,6 @@ static void enter(struct call *c, struct traffic *t)
 		e2b_proxy(c, b, t->to.port);
 }
 
-static void fetched(struct berth_wait *w, struct berth *b, const struct err *e)
-{
-	struct traffic *t = loop_owner(w, struct traffic, fetching);
-	struct call *c = t->call;
-
-	(void)b;
-	(void)e;
-	c->drop = NULL;
-	enter(c, t);
-	http_resume(c->req);
-}
-
-static void stop_fetching(struct call *c)
-{
-	berth_wait_cancel(&((struct traffic *)c->door)->fetching);
-}
-
 /* 1: another front made this box, and it is on its way to us; the body waits, too. */
 static int fetch(struct call *c, struct traffic *t)
 {
@@ -175,7 +204,7 @@ static int fetch(struct call *c, struct traffic *t)
 		store_box_fini(&row);
 		return 0;
 	}
-	t->fetching.done = fetched;
+	t->fetching.done = resumed;
 	c->drop = stop_fetching;
 	http_want_body(c->req, HTTP_BODY_STREAM, 0);
 	http_pause(c->req);
@@ -206,10 +235,22 @@ static int take(struct call *c)
 
 const struct api_door e2b_door = { take };
 
+/* What is open to a box that stands still is cut: nobody may wait for an answer from there. */
+static void cut(struct fleet *f, struct berth *b)
+{
+	struct api *a = loop_owner(f, struct api, fleet);
+
+	for (struct call *c = a->calls, *next; c; c = next) {
+		next = c->next;
+		if (c->door && strcmp(c->held, b->row.id) == 0)
+			http_abort(c->req);
+	}
+}
+
 int e2b_init(struct api *a, struct err *e)
 {
-	(void)a;
 	(void)e;
+	a->fleet.on_pause = cut;
 	return 0;
 }
 

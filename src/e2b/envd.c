@@ -2,6 +2,7 @@
 #include "e2b/envd.h"
 #include "api/fields.h"
 #include "base/own.h"
+#include "e2b/process.h"
 
 static void health(struct call *c)
 {
@@ -14,6 +15,14 @@ static const struct api_route rows[] = {
 	{ "GET", "/health", NEED_NOTHING, health, "is it up?", .query = e2b_any_query },
 
 	/* programs */
+	{ "POST", "/process.Process/Start", NEED_EDITOR, process_start, "a program, and all it says", .query = e2b_any_query, .action = "exec.start" },
+	{ "POST", "/process.Process/Connect", NEED_EDITOR, process_connect, "what one says from now on", .query = e2b_any_query },
+	{ "POST", "/process.Process/List", NEED_EDITOR, process_list, "those that run", .query = e2b_any_query },
+	{ "POST", "/process.Process/Update", NEED_EDITOR, process_update, "another size of its terminal", .query = e2b_any_query, .action = "exec.resize" },
+	{ "POST", "/process.Process/SendInput", NEED_EDITOR, process_send_input, "bytes for its input", .query = e2b_any_query, .action = "exec.stdin" },
+	{ "POST", "/process.Process/StreamInput", NEED_EDITOR, process_stream_input, "many of them", .query = e2b_any_query, .how = HTTP_BODY_STREAM, .action = "exec.stdin" },
+	{ "POST", "/process.Process/SendSignal", NEED_EDITOR, process_signal, "ends one", .query = e2b_any_query, .action = "exec.signal" },
+	{ "POST", "/process.Process/CloseStdin", NEED_EDITOR, process_close_stdin, "the end of its input", .query = e2b_any_query, .action = "exec.stdin" },
 
 	/* files */
 	/* clang-format on */

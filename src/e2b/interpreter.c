@@ -1,18 +1,257 @@
-/* interpreter.c - port 49999 of a box: cells, as E2B's code interpreter takes them. */
+/* interpreter.c - see interpreter.h. */
+#include "e2b/interpreter.h"
+#include "api/contexts.h"
 #include "api/fields.h"
+#include "api/quota.h"
 #include "base/own.h"
-#include "e2b/e2b.h"
+#include "fleet/context.h"
+#include "lang/driver.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
+
+#define HOME "/home/user"
+
+/* ---- names ---- */
+
+/* Their first name of a language is the one that they are shown. */
+static const struct {
+	const char *theirs, *ours;
+	int listed; /* has a default context from the beginning */
+} languages[] = {
+	{ "python", "python", 1 },	{ "javascript", "node", 1 },	{ "js", "node", 0 },
+	{ "typescript", "typescript", 0 }, { "ts", "typescript", 0 }, { "java", "jshell", 0 },
+};
+
+static const char *theirs_of(const char *language)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(languages); i++)
+		if (!strcmp(languages[i].ours, language))
+			return languages[i].theirs;
+	return language;
+}
+
+const char *interpreter_language(struct call *c, const char *theirs)
+{
+	const char *end;
+	char *name;
+
+	while (isspace((unsigned char)*theirs))
+		theirs++;
+	for (end = theirs + strlen(theirs); end > theirs && isspace((unsigned char)end[-1]); end--)
+		;
+	name = http_strdup(c->req, theirs, (size_t)(end - theirs));
+	for (char *p = name; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	for (unsigned i = 0; i < ARRAY_LEN(languages); i++)
+		if (!strcmp(languages[i].theirs, name))
+			return languages[i].ours;
+	return *name ? contexts_language(name) : "python";
+}
+
+static const char *id_of(const struct context *x)
+{
+	return x->row.standing ? theirs_of(x->row.language) : x->row.id;
+}
+
+struct context *interpreter_find(struct call *c, const char *id, const char **out_language)
+{
+	struct berth *b = e2b_berth(c);
+	struct context *x = context_find(b, id);
+	const char *language = interpreter_language(c, id);
+	char message[260];
+
+	*out_language = "";
+	if (x)
+		return x;
+	if (!strcmp(theirs_of(language), id) && driver_of(language)) {
+		*out_language = language;
+		return context_standing(b, language);
+	}
+	snprintf(message, sizeof(message), "Context %.200s not found", id);
+	call_error(c, 404, "not_found", message, NULL, NULL);
+	return NULL;
+}
+
+int interpreter_alive(struct call *c, struct context *x)
+{
+	struct err e;
+
+	if (x->state != CONTEXT_DEAD || context_restart(x, &e) == 0)
+		return 1;
+	call_error(c, 500, "failed", e.msg, NULL, NULL);
+	return 0;
+}
+
+struct context *interpreter_default(struct call *c, const char *language)
+{
+	struct context_want want = { .language = language, .standing = 1 };
+	struct context *x = context_standing(e2b_berth(c), language);
+	struct err e;
+
+	if (!x && context_new(e2b_berth(c), &want, &x, &e) < 0) {
+		call_fail(c, &e);
+		return NULL;
+	}
+	return x;
+}
+
+/* ---- contexts ---- */
+
+static json_t *row_json(const char *id, const char *language, const char *cwd)
+{
+	return json_pack("{s:s, s:s, s:s}", "id", id, "language", theirs_of(language), "cwd",
+			 cwd && *cwd ? cwd : HOME);
+}
+
+static json_t *json_of(const struct context *x)
+{
+	return row_json(id_of(x), x->row.language, x->row.cwd);
+}
+
+struct waiting {
+	struct context_wait wait;
+	struct call *call;
+	void (*answer)(struct call *c, const struct context *x);
+};
+
+static void stop_waiting(struct call *c)
+{
+	context_wait_cancel(&((struct waiting *)c->state)->wait);
+}
+
+static void is_ready(struct context_wait *w, struct context *x)
+{
+	struct waiting *m = loop_owner(w, struct waiting, wait);
+
+	m->call->drop = NULL;
+	if (x->state == CONTEXT_DEAD)
+		call_error(m->call, 500, "failed", x->end.why ? x->end.why : x->end.cause, NULL, NULL);
+	else
+		m->answer(m->call, x);
+}
+
+static void answer_when_ready(struct call *c, struct context *x,
+			      void (*answer)(struct call *c, const struct context *x))
+{
+	struct waiting *m = call_alloc(c, sizeof(*m));
+
+	*m = (struct waiting){ .wait.done = is_ready, .call = c, .answer = answer };
+	c->state = m;
+	c->drop = stop_waiting;
+	context_await(x, &m->wait);
+}
+
+static const struct field create_fields[] = {
+	{ "language", FIELD_TEXT, 0, 0, 64, "python unless given", NULL },
+	{ "cwd", FIELD_TEXT, 0, 0, 4000, "folder to start in; " HOME, NULL },
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+
+static void show(struct call *c, const struct context *x)
+{
+	call_json(c, 200, json_of(x));
+}
+
+static void done(struct call *c, const struct context *x)
+{
+	(void)x;
+	call_json(c, 200, json_null());
+}
+
+static void create(struct call *c)
+{
+	const char *cwd = call_text(c, "cwd", "");
+	struct context_want want = { .language = interpreter_language(c, call_text(c, "language", "")) };
+	struct berth *b = e2b_berth(c);
+	struct context *x;
+	char folder[4096];
+	struct err e;
+
+	snprintf(folder, sizeof(folder), "%s%s", *cwd && *cwd != '/' ? HOME "/" : "", cwd);
+	want.cwd = *folder ? folder : NULL;
+	if (!quota_run(c))
+		return;
+	berth_wake(b);
+	if (context_new(b, &want, &x, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	call_audit(c, "context.create", x->row.id, "ok");
+	answer_when_ready(c, x, show);
+}
+
+/* Those that everybody expects first, then the others, oldest first. */
+static void list(struct call *c)
+{
+	const struct berth *b = e2b_berth(c);
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < ARRAY_LEN(languages); i++)
+		if (languages[i].listed)
+			json_array_append_new(all, row_json(languages[i].theirs, languages[i].ours, ""));
+	for (const struct context *x = b->contexts; x; x = x->next) {
+		int shown = 0;
+
+		for (unsigned i = 0; i < ARRAY_LEN(languages); i++)
+			shown |= languages[i].listed && x->row.standing &&
+				 !strcmp(x->row.language, languages[i].ours);
+		if (!shown)
+			json_array_append_new(all, json_of(x));
+	}
+	call_json(c, 200, all);
+}
+
+static void remove_one(struct call *c)
+{
+	const char *language;
+	struct context *x = interpreter_find(c, call_param(c, 0), &language);
+
+	if (!x && !*language)
+		return;
+	if (x) {
+		call_audit(c, "context.delete", x->row.id, "ok");
+		context_end(x);
+	}
+	done(c, NULL);
+}
+
+static void restart(struct call *c)
+{
+	const char *language;
+	struct context *x = interpreter_find(c, call_param(c, 0), &language);
+	struct err e;
+
+	if (!x && *language)
+		done(c, NULL); /* it has no state yet */
+	if (!x || !quota_run(c))
+		return;
+	berth_wake(x->berth);
+	if (context_restart(x, &e) < 0) {
+		call_error(c, 500, "failed", e.msg, NULL, NULL);
+		return;
+	}
+	call_audit(c, "context.restart", x->row.id, "ok");
+	answer_when_ready(c, x, done);
+}
+
+/* ---- the table ---- */
 
 static void health(struct call *c)
 {
-	http_reply(c->req, 200, "text/plain", "OK", 2);
+	http_reply(c->req, 200, "application/json", "\"OK\"", 4);
 }
 
 static const struct api_route rows[] = {
 	/* clang-format off */
 	{ "GET", "/health", NEED_NOTHING, health, "is it up?", .query = e2b_any_query },
+	{ "POST", "/execute", NEED_NOTHING, execute, "run code", execute_fields, .query = e2b_any_query },
+	{ "POST", "/contexts", NEED_NOTHING, create, "another interpreter", create_fields, .query = e2b_any_query },
+	{ "GET", "/contexts", NEED_NOTHING, list, "all of them", .query = e2b_any_query },
+	{ "DELETE", "/contexts/{context}", NEED_NOTHING, remove_one, "end one", .query = e2b_any_query },
+	{ "POST", "/contexts/{context}/restart", NEED_NOTHING, restart, "begin anew", .query = e2b_any_query },
 	/* clang-format on */
 };
 
@@ -26,10 +265,14 @@ static int admit(struct call *c) /* the traffic token was looked at on the way h
 static void say(struct call *c, int status, const char *code, const char *message, const char *why,
 		const char *hint)
 {
+	auto_buf struct buf text = { 0 };
+
 	(void)code;
-	(void)why;
 	(void)hint;
-	http_reply(c->req, status, "text/plain", message, strlen(message));
+	buf_puts(&text, message);
+	if (why)
+		buf_printf(&text, ": %s", why);
+	http_reply(c->req, status, "text/plain; charset=utf-8", text.p, text.len);
 }
 
 static const struct api_manner manner = { .error = say, .admit = admit };

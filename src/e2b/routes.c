@@ -7,6 +7,7 @@
 #include "e2b/logs.h"
 #include "e2b/metrics.h"
 #include "e2b/network.h"
+#include "e2b/pause.h"
 #include "e2b/sandboxes.h"
 #include "e2b/templates.h"
 #include "e2b/volumes.h"
@@ -48,6 +49,7 @@ static const struct api_route rows[] = {
 	{ "DELETE", "/events/webhooks/{hook}", NEED_VIEWER, e2b_refuse, NO_WEBHOOKS, .query = e2b_any_query },
 
 	/* pause, snapshots, forks */
+	{ "POST", "/sandboxes/{box}/pause", NEED_EDITOR, pausing_pause, "everything in it stands still", pausing_fields, .query = e2b_any_query, .action = "box.pause" },
 
 	/* templates */
 	{ "GET", "/templates", NEED_VIEWER, templates_list, "those there are", .query = e2b_any_query },

@@ -11,6 +11,7 @@
 #include "fleet/berth.h"
 #include "base/own.h"
 #include "fleet/context.h"
+#include "fleet/past.h"
 #include "store/runs.h"
 #include "store/volumes.h"
 #include "wire/sock.h"
@@ -29,9 +30,11 @@ static const struct {
 	const char *name;
 	unsigned next;
 } states[] = {
-	[BERTH_MAKING] = { "making", 1u << BERTH_RUNNING | 1u << BERTH_KEPT | 1u << BERTH_ENDING },
-	[BERTH_RUNNING] = { "running", 1u << BERTH_KEPT | 1u << BERTH_ENDING },
+	[BERTH_MAKING] = { "making", 1u << BERTH_RUNNING | 1u << BERTH_KEPT | 1u << BERTH_PAUSED |
+					     1u << BERTH_ENDING },
+	[BERTH_RUNNING] = { "running", 1u << BERTH_KEPT | 1u << BERTH_PAUSED | 1u << BERTH_ENDING },
 	[BERTH_KEPT] = { "kept", 1u << BERTH_RUNNING | 1u << BERTH_ENDING },
+	[BERTH_PAUSED] = { "paused", 1u << BERTH_RUNNING | 1u << BERTH_MAKING | 1u << BERTH_ENDING },
 	[BERTH_ENDING] = { "ending", 1u << BERTH_GONE },
 	[BERTH_GONE] = { "gone", 0 },
 };
@@ -130,6 +133,7 @@ void berth_free(struct berth *b)
 		b->runs = r->next;
 		run_free(r);
 	}
+	past_free(b);
 	office_forget(&b->fleet->office, b->asking);
 	line_close(&b->line);
 	gate_drop(b);
@@ -188,15 +192,21 @@ static uint64_t kept_left_ms(const struct berth *b)
 	return b->row.kept_until_ns ? until(b->row.kept_until_ns) : UINT64_MAX;
 }
 
+/* Its own time stands still; only that for which it is stored goes on. */
+static int is_stored(const struct berth *b)
+{
+	return b->state == BERTH_KEPT || b->state == BERTH_PAUSED;
+}
+
 static void set_clock(struct berth *b)
 {
 	uint64_t ms, idle, mark;
 
-	if (b->state != BERTH_RUNNING && b->state != BERTH_KEPT)
+	if (b->state != BERTH_RUNNING && !is_stored(b))
 		return;
-	ms = b->state == BERTH_KEPT ? kept_left_ms(b) : berth_left_ms(b);
-	idle = b->state == BERTH_KEPT ? UINT64_MAX : idle_left_ms(b);
-	mark = b->state == BERTH_KEPT ? UINT64_MAX : mark_left_ms(b);
+	ms = is_stored(b) ? kept_left_ms(b) : berth_left_ms(b);
+	idle = is_stored(b) ? UINT64_MAX : idle_left_ms(b);
+	mark = is_stored(b) ? UINT64_MAX : mark_left_ms(b);
 	idle = mark < idle ? mark : idle;
 	if (idle < ms)
 		ms = idle;
@@ -267,6 +277,9 @@ static void look_inside(struct berth *b)
 	timer_set(&b->clock, LOOK_MS);
 }
 
+static void open_again(struct berth *b);
+static void restore_runs(struct berth *b);
+
 /* Another front may have changed it, or ended it. */
 static void reread(struct berth *b)
 {
@@ -283,11 +296,15 @@ static void reread(struct berth *b)
 	b->row = row;
 	if (b->state == BERTH_RUNNING && row.state == STORE_BOX_KEPT)
 		become(b, BERTH_KEPT);
-	else if (b->state == BERTH_KEPT && row.state == STORE_BOX_RUNNING)
-		become(b, BERTH_RUNNING);
+	else if (b->state == BERTH_RUNNING && row.state == STORE_BOX_PAUSED)
+		become(b, BERTH_PAUSED);
+	else if (is_stored(b) && !b->moving && row.state == STORE_BOX_RUNNING) {
+		become(b, line_is_open(&b->line) ? BERTH_RUNNING : BERTH_MAKING);
+		if (b->state == BERTH_MAKING)
+			open_again(b);
+	}
 }
 
-static void open_again(struct berth *b);
 
 static void clock_due(struct timer *t)
 {
@@ -299,7 +316,7 @@ static void clock_due(struct timer *t)
 	}
 	if (b->late)
 		open_again(b);
-	else if (b->state == BERTH_KEPT && kept_left_ms(b) == 0)
+	else if (is_stored(b) && kept_left_ms(b) == 0)
 		berth_end(b, b->because ? b->because : CAUSE_IDLE, NULL);
 	else if (b->state == BERTH_RUNNING && berth_left_ms(b) == 0)
 		berth_time_out(b, CAUSE_LIFETIME, b->row.lifetime_ms);
@@ -446,6 +463,8 @@ void berth_end(struct berth *b, enum cause because, struct berth_wait *w)
 		return;
 	}
 	ledger_settle(&b->fleet->ledger); /* init, who could say it again, goes with the box */
+	if (b->state == BERTH_PAUSED && !line_is_open(&b->line))
+		restore_runs(b); /* those of it that nobody asked for yet end, too */
 	become(b, BERTH_ENDING);
 	b->because = because;
 	intend(b, because);
@@ -462,7 +481,7 @@ static void line_gone(struct line *l, const struct err *why)
 	struct berth *b = l->user;
 
 	(void)why;
-	if (b->state != BERTH_RUNNING && b->state != BERTH_KEPT)
+	if (b->state != BERTH_RUNNING && !is_stored(b))
 		return;
 	b->died = 1;
 	berth_end(b, CAUSE_EXIT, NULL);
@@ -477,6 +496,15 @@ static void kept(struct listener *x, const struct frame *f, size_t len, int *fd)
 	(void)fd;
 	line_unlisten(x);
 	set_clock(b);
+	tell(&b->made, b, NULL);
+}
+
+static void store_for(struct berth *b, enum store_box_state as)
+{
+	b->row.state = as;
+	b->row.kept_until_ns = b->row.retention_ms == STORE_FOREVER ?
+				       0 :
+				       fleet_now_ns() + (int64_t)b->row.retention_ms * 1000000;
 }
 
 static void keep(struct berth *b, enum cause because)
@@ -486,10 +514,7 @@ static void keep(struct berth *b, enum cause because)
 
 	become(b, BERTH_KEPT);
 	b->because = because;
-	b->row.state = STORE_BOX_KEPT;
-	b->row.kept_until_ns = b->row.retention_ms == STORE_FOREVER ?
-				       0 :
-				       fleet_now_ns() + (int64_t)b->row.retention_ms * 1000000;
+	store_for(b, STORE_BOX_KEPT);
 	if (berth_changed(b, &e) < 0) { /* what cannot be remembered cannot be kept */
 		berth_end(b, because, NULL);
 		return;
@@ -500,31 +525,204 @@ static void keep(struct berth *b, enum cause because)
 		   json_pack("{s:s}", "cause", cause_name(because)));
 }
 
+/* ---- standing still ----
+ *
+ *   front                        keeper                    the row
+ *                                                          paused
+ *   FREEZE                 --->  its cgroups are frozen
+ *   ...
+ *   FREEZE_OFF             --->  and thawed
+ *                                                          running
+ *
+ * The row is the first to say so and the last to take it back: a front that dies in between leaves a
+ * row that says "paused", and the next one asks the keeper for that once more. */
+
+static struct office_ask *ask_freeze(struct berth *b, uint16_t flags,
+				     void (*done)(void *, const struct frame *, size_t, int *,
+						  const struct err *))
+{
+	return office_ask_box(&b->fleet->office, WIRE_FREEZE, flags, b->row.id, WIRE_DONE, done, b);
+}
+
+static int is_gone(const struct err *e)
+{
+	return e->kind == ERR_NOT_FOUND || e->sys == ENOENT || e->sys == ECONNREFUSED;
+}
+
+/* It runs, and its time begins again. */
+static void set_going(struct berth *b)
+{
+	struct err e;
+
+	b->because = CAUSE_EXIT;
+	b->row.started_ns = fleet_now_ns();
+	if (b->row.state == STORE_BOX_PAUSED && b->row.idle_since_ns)
+		b->paused_ns = b->row.started_ns - b->row.idle_since_ns;
+	b->row.state = STORE_BOX_RUNNING;
+	b->row.kept_until_ns = b->row.idle_since_ns = 0;
+	if (b->row.lifetime_ms)
+		b->row.ends_ns = b->row.started_ns + (int64_t)b->row.lifetime_ms * 1000000;
+	(void)!berth_changed(b, &e); /* worst case it is stored again after a restart */
+}
+
+/* What cannot stand still runs on; if its time was over, only its files are kept. */
+static void not_frozen(struct berth *b, const struct err *e)
+{
+	enum cause because = b->because;
+	struct err own;
+
+	become(b, BERTH_RUNNING);
+	if (is_gone(e)) {
+		b->died = 1;
+		tell(&b->made, b, e);
+		berth_end(b, CAUSE_EXIT, NULL);
+		return;
+	}
+	b->because = CAUSE_EXIT;
+	b->row.state = STORE_BOX_RUNNING;
+	b->row.kept_until_ns = b->row.idle_since_ns = 0;
+	if (because != CAUSE_EXIT) {
+		tell(&b->made, b, e);
+		keep(b, because);
+		return;
+	}
+	(void)!berth_changed(b, &own);
+	tell(&b->made, b, e);
+}
+
+static void on_frozen(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct berth *b = ctx;
+
+	(void)len;
+	(void)fd;
+	b->asking = NULL;
+	b->moving = STILL;
+	if (!f) {
+		not_frozen(b, e);
+		return;
+	}
+	set_clock(b);
+	if (b->fleet->on_pause)
+		b->fleet->on_pause(b->fleet, b);
+	fleet_tell(b->fleet, b->row.team, b->row.id, "box.paused",
+		   b->because == CAUSE_EXIT ? NULL : json_pack("{s:s}", "cause", cause_name(b->because)));
+	tell(&b->made, b, NULL);
+}
+
+static int freeze(struct berth *b, enum cause because, struct err *e)
+{
+	store_for(b, STORE_BOX_PAUSED);
+	b->row.idle_since_ns = fleet_now_ns();
+	if (berth_changed(b, e) < 0) {
+		b->row.state = STORE_BOX_RUNNING;
+		b->row.kept_until_ns = b->row.idle_since_ns = 0;
+		return -1;
+	}
+	line_unlisten(&b->look); /* no answer comes */
+	become(b, BERTH_PAUSED);
+	timer_clear(&b->clock);
+	b->because = because;
+	b->moving = PAUSING;
+	b->asking = ask_freeze(b, 0, on_frozen);
+	return 0;
+}
+
+int berth_pause(struct berth *b, int memory, struct berth_wait *w, struct err *e)
+{
+	if (b->state != BERTH_RUNNING)
+		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id, berth_state_name(b->state));
+	if (!b->row.retention_ms)
+		b->row.retention_ms = STORE_FOREVER; /* who pauses means to come back */
+	if (memory && freeze(b, CAUSE_EXIT, e) < 0)
+		return -1;
+	if (w)
+		await(b, &b->made, w);
+	if (!memory)
+		keep(b, CAUSE_IDLE);
+	return 0;
+}
+
+static void on_opened(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e);
+
+static void on_thawed(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct berth *b = ctx;
+
+	(void)len;
+	(void)fd;
+	b->asking = NULL;
+	b->moving = STILL;
+	if (!f && is_gone(e)) {
+		b->died = 1;
+		tell(&b->made, b, e);
+		berth_end(b, CAUSE_EXIT, NULL);
+		return;
+	}
+	if (!f) {
+		set_clock(b);
+		tell(&b->made, b, e);
+		return;
+	}
+	set_going(b);
+	fleet_tell(b->fleet, b->row.team, b->row.id, "box.resumed", NULL);
+	if (!line_is_open(&b->line)) { /* paused since before our time: as after a restart */
+		become(b, BERTH_MAKING);
+		b->asking = office_ask_box(&b->fleet->office, WIRE_OPEN, 0, b->row.id, WIRE_BOX,
+					   on_opened, b);
+		return;
+	}
+	become(b, BERTH_RUNNING);
+	contexts_resume(b);
+	berth_touch(b);
+	set_clock(b);
+	tell(&b->made, b, NULL);
+}
+
+int berth_resume(struct berth *b, struct berth_wait *w, struct err *e)
+{
+	if (b->state == BERTH_KEPT) {
+		berth_wake(b);
+		if (w)
+			w->done(w, b, NULL);
+		return 0;
+	}
+	if (b->state == BERTH_PAUSED && b->moving == PAUSING)
+		return err_set(e, ERR_CONFLICT, "box %s is being paused", b->row.id);
+	if (b->state != BERTH_PAUSED)
+		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id, berth_state_name(b->state));
+	if (w)
+		await(b, &b->made, w);
+	if (b->moving == RESUMING) /* somebody asked already: one answer for all */
+		return 0;
+	b->moving = RESUMING;
+	timer_clear(&b->clock);
+	b->asking = ask_freeze(b, WIRE_FREEZE_OFF, on_thawed);
+	return 0;
+}
+
 void berth_time_out(struct berth *b, enum cause because, uint64_t ms)
 {
+	struct err e;
+
 	if (b->state != BERTH_RUNNING)
 		return;
 	b->because_ms = ms;
-	if (b->row.on_timeout == STORE_TIMEOUT_KEEP)
-		keep(b, because);
-	else
+	if (b->row.on_timeout == STORE_TIMEOUT_PAUSE && freeze(b, because, &e) == 0)
+		return;
+	if (b->row.on_timeout == STORE_TIMEOUT_KILL)
 		berth_end(b, because, NULL);
+	else
+		keep(b, because);
 }
 
 void berth_wake(struct berth *b)
 {
-	struct err e;
-
 	berth_touch(b);
 	if (b->state != BERTH_KEPT)
 		return;
 	become(b, BERTH_RUNNING);
-	b->because = CAUSE_EXIT;
-	b->row.state = STORE_BOX_RUNNING;
-	b->row.kept_until_ns = 0;
-	if (b->row.lifetime_ms) /* its time begins again */
-		b->row.ends_ns = fleet_now_ns() + (int64_t)b->row.lifetime_ms * 1000000;
-	(void)!berth_changed(b, &e); /* worst case it is kept again after a restart */
+	set_going(b);
 	fleet_tell(b->fleet, b->row.team, b->row.id, "box.woken", NULL);
 }
 
@@ -611,7 +809,7 @@ static int settle(struct berth *b, const struct wire_box *box, int take_fd, stru
 	take_box(b, box);
 	snprintf(b->row.id, sizeof(b->row.id), "%.*s", ID_LEN, b->about.id);
 	b->row.state = STORE_BOX_RUNNING;
-	b->row.created_ns = fleet_now_ns();
+	b->row.created_ns = b->row.started_ns = fleet_now_ns();
 	if (b->row.lifetime_ms)
 		b->row.ends_ns = b->row.created_ns + (int64_t)b->row.lifetime_ms * 1000000;
 	if (write_row(b, e) < 0)
@@ -821,6 +1019,7 @@ static void reached(struct berth *b, const struct wire_box *box)
 	set_active(b);
 	restore_runs(b);
 	contexts_restore(b);
+	contexts_resume(b);
 	set_clock(b);
 	b->fleet->figures.restored++;
 	restored(b);
@@ -857,11 +1056,6 @@ static void too_late(struct berth *b, const struct err *e)
 	tell(&b->made, b, &busy);
 }
 
-static int is_gone(const struct err *e)
-{
-	return e->kind == ERR_NOT_FOUND || e->sys == ENOENT || e->sys == ECONNREFUSED;
-}
-
 static void on_opened(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct berth *b = ctx;
@@ -877,16 +1071,53 @@ static void on_opened(void *ctx, const struct frame *f, size_t len, int *fd, con
 		too_late(b, e);
 }
 
+/* One that was paused is asked to be so again: that also tells whether it is there. */
+static void on_still(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct berth *b = ctx;
+
+	(void)len;
+	(void)fd;
+	b->asking = NULL;
+	if (!f && is_gone(e)) {
+		not_there(b, e);
+		return;
+	}
+	if (!f) {
+		b->late = 1;
+		timer_set(&b->clock, AGAIN_MS);
+		restored(b);
+		return;
+	}
+	b->late = 0;
+	become(b, BERTH_PAUSED);
+	set_clock(b);
+	b->fleet->figures.restored++;
+	restored(b);
+	tell(&b->made, b, NULL);
+	take_cause(b, b->row.cause);
+	if (b->because != CAUSE_EXIT) /* its end had begun */
+		berth_end(b, b->because, NULL);
+}
+
+static void ask_for(struct berth *b)
+{
+	if (b->row.state == STORE_BOX_PAUSED)
+		b->asking = ask_freeze(b, 0, on_still);
+	else
+		b->asking = office_ask_box(&b->fleet->office, WIRE_OPEN, 0, b->row.id, WIRE_BOX,
+					   on_opened, b);
+}
+
 static void open_again(struct berth *b)
 {
-	if (b->row.state != STORE_BOX_KEPT && berth_left_ms(b) == 0) {
+	if (b->row.state == STORE_BOX_RUNNING && berth_left_ms(b) == 0) {
 		restore_runs(b);
 		berth_end(b, CAUSE_LIFETIME, NULL);
 		return;
 	}
 	if (!b->asking)
-		b->asking = office_ask_box(&b->fleet->office, WIRE_OPEN, 0, b->row.id, WIRE_BOX,
-					   on_opened, b);
+		ask_for(b);
 }
 
 void berth_restore(struct fleet *f, struct store_box *take_row, struct berth_wait *w)
@@ -908,14 +1139,18 @@ void berth_restore(struct fleet *f, struct store_box *take_row, struct berth_wai
 	}
 	f->restoring++;
 	b->restoring = 1;
-	b->asking = office_ask_box(&f->office, WIRE_OPEN, 0, b->row.id, WIRE_BOX, on_opened, b);
+	ask_for(b);
 }
 
 void berth_catch_up(struct berth *b)
 {
-	if (b->state != BERTH_RUNNING && b->state != BERTH_KEPT)
+	if (b->state != BERTH_RUNNING && !is_stored(b))
 		return;
 	reread(b);
+	if (b->state == BERTH_PAUSED) {
+		set_clock(b);
+		return;
+	}
 	restore_runs(b);
 	contexts_restore(b);
 	set_clock(b);
@@ -932,6 +1167,7 @@ void berth_run_over(struct berth *b, struct run *r)
 		*at = r->next;
 	b->nruns--;
 	berth_touch(b);
+	past_note(b, r);
 	run_free(r);
 	end_if_done(b);
 }

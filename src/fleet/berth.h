@@ -2,12 +2,20 @@
  * Owns:         its row in memory, the line to its init, its runs, its clock.
  * Does not own: the box. When the daemon dies the berth is rebuilt from the row and the keeper.
  *
- *   making -> running <-> kept -> ending -> gone */
+ *   making -> running <-> kept, paused -> ending -> gone */
 #pragma once
 #include "box/line.h"
 #include "fleet/fleet.h"
 
-enum berth_state { BERTH_MAKING, BERTH_RUNNING, BERTH_KEPT, BERTH_ENDING, BERTH_GONE, BERTH_STATES };
+enum berth_state {
+	BERTH_MAKING,
+	BERTH_RUNNING,
+	BERTH_KEPT,   /* its programs have ended, its files are there */
+	BERTH_PAUSED, /* nothing of it runs, all of it is there */
+	BERTH_ENDING,
+	BERTH_GONE,
+	BERTH_STATES
+};
 const char *berth_state_name(enum berth_state s);
 
 #define BERTH_INSTALL "atoll.install" /* of a box that installs packages: the key of its set */
@@ -49,6 +57,7 @@ struct berth {
 	struct timer clock;
 	struct run *runs;
 	unsigned nruns;
+	struct past *past; /* those that ended a moment ago, the newest first */
 	struct context *contexts; /* oldest first */
 	unsigned ncontexts;
 	unsigned readers;    /* taps with a connection of their own to its init */
@@ -64,6 +73,8 @@ struct berth {
 	int ephemeral; /* restored, and made for one run only: ends with it */
 	int died;      /* nobody asked for its end */
 	int restoring; /* counted in fleet.restoring */
+	enum { STILL, PAUSING, RESUMING } moving; /* paused, and the keeper is being asked */
+	int64_t paused_ns; /* for how long it was, when it is set going again */
 	int late;      /* restored, but its init could not be reached yet: asked again */
 	struct berth_wait *made, *ended;
 	struct listener look; /* at its execs, to see whether something happens in it */
@@ -85,6 +96,14 @@ void berth_catch_up(struct berth *b);
 void berth_end(struct berth *b, enum cause because, struct berth_wait *w);
 /* What on_timeout asks for: kill, or end all programs and keep the files. */
 void berth_time_out(struct berth *b, enum cause because, uint64_t ms);
+/* Of one that runs: everything stands still until it is resumed; without memory its programs end and
+ * its files are kept. w (may be NULL) hears when that is so, or why not: then it runs on. The time
+ * of its life stands still, too; it is there for row.retention_ms, or until deleted when that is 0.
+ * ERR_CONFLICT: it does not run. */
+must_check int berth_pause(struct berth *b, int memory, struct berth_wait *w, struct err *e);
+/* Of one that is paused or kept: it runs, and its lifetime begins again. One that is being paused is
+ * refused (ERR_CONFLICT), and so is one that runs. */
+must_check int berth_resume(struct berth *b, struct berth_wait *w, struct err *e);
 void berth_wake(struct berth *b);  /* from kept to running: it is used again */
 void berth_tally(struct berth *b); /* asks init what its execs have got; run_told() */
 void berth_touch(struct berth *b); /* activity */

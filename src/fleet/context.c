@@ -316,8 +316,10 @@ static void ready(struct context *c, struct talk_event *ev)
 
 static void ended(struct context *c, struct talk_event *ev)
 {
-	json_t *end = json_incref(ev->doc);
+	json_t *end = json_incref(ev->doc), *count = json_object_get(end, "count");
 
+	if (json_is_integer(count) && (uint64_t)json_integer_value(count) <= ev->cell)
+		c->born = ev->cell - (uint64_t)json_integer_value(count);
 	if (c->interrupted)
 		json_object_set_new(end, "cause", json_string("timeout"));
 	become(c, CONTEXT_IDLE);
@@ -468,7 +470,9 @@ static void tap_ends(struct tap *t, json_t *record, const struct err *e)
 		die(c, "host", e->msg, NULL);
 }
 
-static const struct tap_events tap_on = { tap_begins, tap_reads, tap_ends };
+static const struct tap_events tap_on = { .reading = tap_begins,
+					  .output = tap_reads,
+					  .over = tap_ends };
 
 /* ---- time ---- */
 
@@ -477,6 +481,8 @@ static void clock_due(struct timer *t)
 	struct context *c = loop_owner(t, struct context, clock);
 	struct run *r = run_of(c);
 
+	if (c->berth->state == BERTH_PAUSED)
+		return; /* time stands still: contexts_resume() */
 	if (c->state == CONTEXT_STARTING) {
 		kill_driver(c);
 		die(c, "slow", "its driver did not get ready in time", "try again, with more cpu");
@@ -489,6 +495,16 @@ static void clock_due(struct timer *t)
 		c->killing = "timeout";
 		kill_driver(c); /* its end tells the rest */
 	}
+}
+
+void contexts_resume(struct berth *b)
+{
+	for (struct context *c = b->contexts; c && b->paused_ns > 0; c = c->next) {
+		if (c->row.deadline_ns)
+			c->row.deadline_ns += b->paused_ns;
+		set_clock(c);
+	}
+	b->paused_ns = 0;
 }
 
 /* ---- the beginning ---- */
@@ -543,6 +559,7 @@ static int start_driver(struct context *c, struct err *e)
 	memset(c->at, 0, sizeof(c->at));
 	memset(c->row.from, 0, sizeof(c->row.from));
 	c->row.said = 0;
+	c->born = c->row.cell;
 	c->row.began_ns = c->row.deadline_ns = 0; /* no cell of this driver yet */
 	memcpy(c->row.run, r->id, sizeof(c->row.run));
 	c->row.ref = r->ref;
@@ -697,6 +714,25 @@ int context_interrupt(struct context *c)
 		return 0;
 	run_signal(r, SIGINT);
 	return 1;
+}
+
+void context_cell_cancel(struct context *c, struct cell *x)
+{
+	if (x == c->current) {
+		context_interrupt(c);
+		return;
+	}
+	for (struct cell **at = &c->queue; *at; at = &(*at)->next) {
+		if (*at != x)
+			continue;
+		*at = x->next;
+		c->queued--;
+		c->queued_bytes -= x->run.len;
+		cell_over(x, json_pack("{s:s, s:s}", "status", "dropped", "cause", "cancelled"));
+		cell_tell(x);
+		cell_unref(x);
+		return;
+	}
 }
 
 int context_input(struct context *c, const char *text, size_t n, struct err *e)

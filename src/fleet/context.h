@@ -55,6 +55,7 @@ struct context {
 	int interrupted; /* the cell's time is over, and it was told so */
 	struct talk talk;
 	uint64_t at[CELL_STREAMS]; /* bytes of its program's streams that were read */
+	uint64_t born; /* cells before this driver: what is left of a number is its count */
 	uint64_t said_before; /* restored: what the driver must have got by then */
 	struct cell *current;
 	struct cell *queue; /* oldest first */
@@ -89,6 +90,8 @@ must_check int context_cell(struct context *c, const struct cell_want *want, str
 			    struct err *e);
 struct cell *context_cell_find(const struct context *c, uint64_t number); /* borrowed; NULL: gone */
 int context_interrupt(struct context *c); /* 0: nothing runs */
+/* Nobody wants it any more: it is interrupted if it runs, and never begun if it waits. */
+void context_cell_cancel(struct context *c, struct cell *x);
 /* text NULL: there is no more. */
 must_check int context_input(struct context *c, const char *text, size_t n, struct err *e);
 /* Another driver under the same id; what runs or waits ends. */
@@ -97,5 +100,6 @@ void context_end(struct context *c); /* and its driver; c is no more */
 json_t *context_json(const struct context *c);
 
 /* From berth.c. */
+void contexts_resume(struct berth *b); /* it stood still for paused_ns: that does not count */
 void contexts_restore(struct berth *b); /* those that we do not know of */
 void contexts_free(struct berth *b);    /* the memory only */

@@ -90,6 +90,7 @@ struct fleet {
 	int ready;
 	int alone; /* no other front looks after the same boxes */
 	void (*on_ready)(struct fleet *f);       /* everything that lived is in its berth again */
+	void (*on_pause)(struct fleet *f, struct berth *b); /* nobody hears from it now; may be NULL */
 	void (*need_keeper)(struct fleet *f);    /* bring a connection: fleet_keeper() */
 	void *user;
 };

@@ -392,6 +392,8 @@ static void started(struct listener *x, int pid)
 
 	r->pid = pid;
 	begin(r);
+	if (r->tap && r->tap->on->started)
+		r->tap->on->started(r->tap, pid);
 }
 
 static void output(struct listener *x, unsigned stream, uint64_t offset, const char *bytes,
@@ -522,19 +524,20 @@ static int is_set(const char *const *env, const char *name, size_t len)
 }
 
 /* Returns an array of n + 1 pointers into pool. */
-static const char **merge_env(const struct berth *b, const char *const *own, struct buf *pool)
+static const char **merge_env(const struct berth *b, const char *const *usual,
+			      const char *const *own, struct buf *pool)
 {
 	json_t *box = b->row.env ? json_loads(b->row.env, 0, NULL) : NULL, *value;
 	const char *name, **all;
 	unsigned n = 0;
 
-	for (unsigned i = 0; box_default_env[i]; i++) {
-		size_t len = strcspn(box_default_env[i], "=");
+	for (usual = usual ? usual : box_default_env; *usual; usual++) {
+		size_t len = strcspn(*usual, "=");
 		char key[64];
 
-		snprintf(key, sizeof(key), "%.*s", (int)len, box_default_env[i]);
+		snprintf(key, sizeof(key), "%.*s", (int)len, *usual);
 		if (!is_set(own, key, len) && !json_object_get(box, key))
-			add_env(pool, &n, key, len, box_default_env[i] + len + 1);
+			add_env(pool, &n, key, len, *usual + len + 1);
 	}
 	for (const char *const *way = gate_wanted(b) ? b->fleet->conf.way_env : NULL; way && *way; way++) {
 		size_t len = strcspn(*way, "=");
@@ -632,6 +635,7 @@ static struct box_command box_words(const struct run_want *want, const char *con
 				    (want->root ? WIRE_START_ROOT : 0) |
 				    (want->channel ? WIRE_START_CHANNEL : 0) |
 				    (want->seed ? WIRE_START_SEED : 0) |
+				    (want->lone ? WIRE_START_LONE : 0) |
 				    (read ? 0 : WIRE_START_APART)),
 	};
 }
@@ -662,7 +666,7 @@ int run_start(struct berth *b, const struct run_want *want, struct tap *tap, str
 			       b->row.id, RUN_MAX);
 	if (id_new(id, e) < 0)
 		return -1;
-	env = merge_env(b, want->env, &pool);
+	env = merge_env(b, want->usual, want->env, &pool);
 	r = new_run(b, id, line_new_ref(&b->line));
 	r->kind = want->kind;
 	r->tty = want->pty;

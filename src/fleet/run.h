@@ -14,6 +14,7 @@ struct tap;
 
 struct run_want { /* borrowed for the call */
 	const char *const *argv, *const *env; /* env: on top of the box's own */
+	const char *const *usual; /* variables below both; NULL: box_default_env */
 	const char *cwd;
 	const char *tag;
 	enum store_run_kind kind;
@@ -22,6 +23,7 @@ struct run_want { /* borrowed for the call */
 	int pty, stdin_open, root;
 	int channel; /* its descriptor 3 is ours to speak to: run_say(); stream 2 is what it answers */
 	int seed;    /* an interpreter that waits in the box may become it */
+	int lone;    /* signals and wall time are its own, not its group's: WIRE_START_LONE */
 	uint64_t log_bytes;
 	json_t *request;       /* NULL, or what would repeat it; kept in its row, told to nobody */
 	const char *replay_of; /* "", or the run that it repeats */

@@ -159,6 +159,8 @@ static void reading(struct listener *x, unsigned stream, uint64_t from, uint64_t
 {
 	struct tap *t = loop_owner(x, struct tap, ear);
 
+	if (t->from[stream] == TAP_NOW)
+		t->from[stream] = from;
 	if (t->on->reading)
 		t->on->reading(t, stream, from < t->from[stream] ? t->from[stream] : from, tip);
 	if (!t->ended)
@@ -261,7 +263,7 @@ static void opened(void *ctx, const struct frame *f, size_t len, int *fd, const 
 	if (b)
 		b->readers++;
 	for (unsigned s = 0; s < t->streams; s++)
-		until[s] = window_end(t, t->from[s], s);
+		until[s] = t->from[s] == TAP_NOW ? 0 : window_end(t, t->from[s], s);
 	line_read(&t->own, &t->ear, t->ref, &ear_events, t->streams, t->from, until);
 }
 

@@ -15,6 +15,8 @@ struct tap_events {
 	void (*output)(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n);
 	/* The last word: the record (borrowed), or e when there is none to be had. */
 	void (*over)(struct tap *t, json_t *record, const struct err *e);
+	/* Of one that came with the start, may be NULL: it runs, and is this one in the box. */
+	void (*started)(struct tap *t, int pid);
 };
 
 struct tap {
@@ -39,6 +41,7 @@ struct tap {
 	struct timer again;
 };
 
+#define TAP_NOW UINT64_MAX /* as an offset: from what is written next */
 /* Attaches to a run, living or over, at these offsets. More than TAP_READERS: over() tells. */
 void tap_open(struct tap *t, struct fleet *f, const char *box, const char *run_id, uint32_t ref,
 	      const uint64_t from[2], const struct tap_events *on);

@@ -240,6 +240,7 @@ static void resume(struct exec *x)
 static void begin(struct exec *x, const struct wire_start *st)
 {
 	x->grace_ms = st->grace_ms;
+	x->lone = !!(st->head.flags & WIRE_START_LONE);
 	x->deadline_ns = st->wall_ms ? x->born_ns + st->wall_ms * 1000000ull : 0;
 	running |= bit(x);
 	resume(x);
@@ -350,7 +351,10 @@ static void leader_ended(struct exec *x, int status, const struct rusage *ru)
 	e->max_rss_kib = (uint64_t)ru->ru_maxrss;
 	e->reads = (uint64_t)ru->ru_inblock;
 	e->writes = (uint64_t)ru->ru_oublock;
-	x->deadline_ns = loop_now_ns + x->grace_ms * 1000000ull;
+	if (!x->lone)
+		x->deadline_ns = loop_now_ns + x->grace_ms * 1000000ull;
+	else if (x->walled || x->put_down)
+		x->deadline_ns = loop_now_ns;
 	exec_check(x);
 }
 
@@ -428,10 +432,18 @@ int exec_childless(void)
 
 /* ---- meanwhile ---- */
 
-void exec_signal(const struct exec *x, int signo)
+void exec_signal(struct exec *x, int signo)
 {
-	if (!x->over)
+	if (x->over)
+		return;
+	if (!x->lone)
 		sys_kill(-x->group, signo);
+	else if (x->pid)
+		sys_kill(x->pid, signo);
+	if (x->lone && (signo == SIGKILL || signo == SIGTERM)) {
+		x->put_down = 1;
+		x->deadline_ns = x->pid ? x->deadline_ns : loop_now_ns;
+	}
 }
 
 void exec_resize(struct exec *x, uint16_t rows, uint16_t cols)
@@ -459,15 +471,26 @@ static void cut(struct exec *x)
 	exec_check(x);
 }
 
+/* The leader has ended, and others hold what it wrote to. */
+static void outlived(struct exec *x)
+{
+	if (x->lone && !x->walled && !x->put_down) { /* it is their time, too */
+		x->end.why = WIRE_WHY_WALL;
+		x->end.status = SIGKILL;
+	}
+	cut(x);
+}
+
 static void deadline(struct exec *x)
 {
 	if (!x->pid) {
-		cut(x);
+		outlived(x);
 		return;
 	}
 	x->walled = 1;
 	x->deadline_ns = 0;
-	sys_kill(-x->group, SIGKILL);
+	if (!x->lone)
+		sys_kill(-x->group, SIGKILL);
 	sys_kill(x->pid, SIGKILL); /* it may have moved to another group */
 }
 

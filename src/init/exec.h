@@ -1,8 +1,9 @@
 /* exec.h - the programs init runs, from START until they are forgotten.
  * Owns: the table of execs; reaping, for the whole box; wall time and grace.
  * An exec is over when its leader has ended and its streams are at their end. Pipes that others
- * still hold are cut grace_ms after the leader. A finished exec keeps its logs and its EXIT until
- * it is forgotten, or evicted by newer ones. */
+ * still hold are cut grace_ms after the leader, those of a lone one when somebody has put it down or
+ * its wall time is over. A finished exec keeps its logs and its EXIT until it is forgotten, or
+ * evicted by newer ones. */
 #pragma once
 #include "init/feed.h"
 #include "init/stream.h"
@@ -21,6 +22,8 @@ struct exec {
 	uint8_t over, tty;
 	uint16_t rows, cols; /* of the terminal */
 	uint8_t walled;  /* we killed it for its wall time */
+	uint8_t lone;    /* WIRE_START_LONE */
+	uint8_t put_down; /* lone: by a signal that nobody outlives; its streams are not waited for */
 	uint8_t overdue; /* grace is over, only slow readers keep a stream open */
 	struct stream out[WIRE_STREAMS];
 	struct feed in;
@@ -46,7 +49,7 @@ int exec_pipe(int out_pair[2], int ours);
 int exec_channel(struct exec *x, int take_fd);
 void exec_fail(struct exec *x, const char *step, int err); /* over before it began */
 void exec_forget(struct exec *x);
-void exec_signal(const struct exec *x, int signo);
+void exec_signal(struct exec *x, int signo);
 void exec_resize(struct exec *x, uint16_t rows, uint16_t cols);
 unsigned exec_running(void);
 int exec_kill_all(void);  /* every process of the box but us; -EPERM if we are not PID 1 */

@@ -40,7 +40,8 @@ struct request {
 
 enum {
 	START_FLAGS = WIRE_START_PTY | WIRE_START_STDIN | WIRE_START_ROOT | WIRE_START_TOLD |
-		      WIRE_START_MEMFD | WIRE_START_APART | WIRE_START_CHANNEL | WIRE_START_SEED,
+		      WIRE_START_MEMFD | WIRE_START_APART | WIRE_START_CHANNEL | WIRE_START_SEED |
+		      WIRE_START_LONE,
 };
 
 /* Somebody has had us run something: from then on what lies in the box may be a trap. */

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ static const struct {
 	[CG_CPU] = { "cpu", LAYER_BIT(LAYER_CPU) },
 	[CG_CPUACCT] = { "cpuacct", 0 },
 	[CG_DEVICES] = { "devices", LAYER_BIT(LAYER_DEVICES) },
+	[CG_FREEZER] = { "freezer", 0 },
 };
 
 /* ---- small file work ---- */
@@ -234,7 +236,7 @@ void cgroups_fini(struct cgroups *cs)
 int cgroups_enter(const struct cgroups *cs, struct err *e)
 {
 	for (unsigned i = 0; cs->version == 1 && i < CG_NCTL; i++)
-		if (cs->dir[i] >= 0 && put(cs->dir[i], "tasks", "0", e) < 0)
+		if (cs->dir[i] >= 0 && i != CG_FREEZER && put(cs->dir[i], "tasks", "0", e) < 0)
 			return err_in(e, "enter %s", controllers[i].name);
 	return 0;
 }
@@ -242,10 +244,11 @@ int cgroups_enter(const struct cgroups *cs, struct err *e)
 /* ---- one box ---- */
 
 /* cpuacct costs a directory of its own on some hosts: only if somebody wants the figure.
- * devices has one rule set for all boxes, at the parent. */
+ * devices has one rule set for all boxes, at the parent. freezer is for those that are frozen one day,
+ * and made then. */
 static int box_has(const struct cgroups *cs, unsigned i, const struct box_limits *lim)
 {
-	if (cs->dir[i] < 0 || i == CG_DEVICES || is_alias(cs, i))
+	if (cs->dir[i] < 0 || i == CG_DEVICES || i == CG_FREEZER || is_alias(cs, i))
 		return 0;
 	return i != CG_CPUACCT || lim->cpu_ms;
 }
@@ -446,7 +449,7 @@ int cgroup_tasks(const struct cgroups *cs, const char *id, int out_fds[CG_NCTL],
 	for (unsigned i = 0; cs->version == 1 && i < CG_NCTL; i++) {
 		int fd;
 
-		if (cs->dir[i] < 0 || i == CG_DEVICES)
+		if (cs->dir[i] < 0 || i == CG_DEVICES || i == CG_FREEZER)
 			continue;
 		fd = openat(cs->dir[i], path, O_WRONLY | O_CLOEXEC);
 		if (fd < 0 && errno == ENOENT && i == CG_CPUACCT)
@@ -497,32 +500,168 @@ void cgroup_count(const struct cgroups *cs, const char *id, struct cgroup_counts
 	out->cpu_us = ns == UINT64_MAX ? ns : ns / 1000;
 }
 
-static int kill_listed(int dir, const char *id)
+/* Every process it lists, once; several reads see a changing list. Returns how many were seen. */
+static int each_listed(int dir, const char *id, int (*each)(int pid, void *arg), void *arg)
 {
-	char path[64], text[4096], *at = text;
-	int pid, used, seen = 0;
+	char path[64], text[4096 + 1], *at, *end;
+	int seen = 0;
+	size_t kept = 0;
+	auto_fd int fd = -1;
+	ssize_t n;
 
 	snprintf(path, sizeof(path), "%s/cgroup.procs", id);
-	if (dir < 0 || get(dir, path, text, sizeof(text)) < 0)
-		return 0;
-	while (sscanf(at, "%d%n", &pid, &used) == 1) {
-		at += used;
-		if (pid > 1) {
-			kill(pid, SIGKILL);
-			seen++;
+	fd = dir < 0 ? -1 : openat(dir, path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && (n = read(fd, text + kept, sizeof(text) - 1 - kept)) > 0) {
+		text[kept + (size_t)n] = 0;
+		for (at = text; (end = strchr(at, '\n')) != NULL; at = end + 1) {
+			int pid = atoi(at);
+
+			if (pid > 1)
+				seen += each(pid, arg);
 		}
+		kept = strlen(at);
+		memmove(text, at, kept);
 	}
 	return seen;
 }
 
+static int end_one(int pid, void *arg)
+{
+	(void)arg;
+	kill(pid, SIGKILL);
+	return 1;
+}
+
 int cgroup_kill(const struct cgroups *cs, const char *id)
 {
+	struct err ignored;
 	int seen = 0;
 
 	for (unsigned i = 0; i < CG_NCTL; i++)
 		if (!is_alias(cs, i))
-			seen += kill_listed(cs->dir[i], id);
+			seen += each_listed(cs->dir[i], id, end_one, NULL);
+	if (seen) /* the dead must wake up to die */
+		(void)!cgroup_thaw(cs, id, &ignored);
 	return seen;
+}
+
+/* ---- frozen ---- */
+
+enum { FREEZE_TRIES = 400, FREEZE_PAUSE_US = 5000 }; /* two seconds */
+
+int cgroups_can_freeze(const struct cgroups *cs)
+{
+	return cs->version == 2 || (cs->version == 1 && cs->dir[CG_FREEZER] >= 0);
+}
+
+static int cannot_freeze(const struct cgroups *cs, struct err *e)
+{
+	return err_set(e, ERR_DENIED, "boxes cannot be frozen on this host: %.120s",
+		       cs->version ? "no cgroup controller 'freezer'" : cs->why_not);
+}
+
+/* Harmless for one that is in it already; one that has ended meanwhile is no failure. */
+static int move_one(int pid, void *arg)
+{
+	const int *procs = arg;
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%d", pid);
+
+	return write(*procs, text, (size_t)n) == n;
+}
+
+static int count_one(int pid, void *arg)
+{
+	(void)pid;
+	(void)arg;
+	return 1;
+}
+
+/* A hierarchy in which every process of a box is listed. */
+static int lister(const struct cgroups *cs)
+{
+	return cs->dir[CG_PIDS] >= 0 ? cs->dir[CG_PIDS] :
+	       cs->dir[CG_MEMORY] >= 0 ? cs->dir[CG_MEMORY] : cs->dir[CG_CPU];
+}
+
+/* v1: who is written into a frozen group freezes on the spot; children of the others are born outside.
+ * So we go on until those inside are all there are: none of them can fork any more. */
+static int gather(const struct cgroups *cs, const char *id, struct err *e)
+{
+	char path[64];
+	auto_fd int procs = -1;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", id);
+	procs = openat(cs->dir[CG_FREEZER], path, O_WRONLY | O_CLOEXEC);
+	if (procs < 0)
+		return err_sys(e, "open %s of freezer", path);
+	for (unsigned i = 0; i < FREEZE_TRIES; i++) {
+		int all = each_listed(lister(cs), id, count_one, NULL);
+
+		if (each_listed(cs->dir[CG_FREEZER], id, count_one, NULL) >= all)
+			return 0;
+		each_listed(lister(cs), id, move_one, &procs);
+	}
+	return err_set(e, ERR_LIMIT, "its programs start others faster than they can be frozen");
+}
+
+static int freeze_v1(const struct cgroups *cs, const char *id, struct err *e)
+{
+	char path[64], state[32];
+
+	if (mkdirat(cs->dir[CG_FREEZER], id, 0755) < 0 && errno != EEXIST)
+		return err_sys(e, "make cgroup %s in freezer", id);
+	snprintf(path, sizeof(path), "%s/freezer.state", id);
+	if (put(cs->dir[CG_FREEZER], path, "FROZEN", e) < 0 || gather(cs, id, e) < 0)
+		return -1;
+	for (unsigned i = 0; i < FREEZE_TRIES; i++) {
+		/* To read it is what makes the kernel look. */
+		if (get(cs->dir[CG_FREEZER], path, state, sizeof(state)) == 0 &&
+		    strncmp(state, "FROZEN", 6) == 0)
+			return 0;
+		usleep(FREEZE_PAUSE_US);
+	}
+	return err_set(e, ERR_SYS, "some program does not stop");
+}
+
+static int freeze_v2(const struct cgroups *cs, const char *id, struct err *e)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/cgroup.freeze", id);
+	if (put(cs->dir[CG_MEMORY], path, "1", e) < 0)
+		return -1;
+	for (unsigned i = 0; i < FREEZE_TRIES; i++) {
+		if (number(cs->dir[CG_MEMORY], id, "cgroup.events", "frozen") == 1)
+			return 0;
+		usleep(FREEZE_PAUSE_US);
+	}
+	return err_set(e, ERR_SYS, "some program does not stop");
+}
+
+int cgroup_freeze(const struct cgroups *cs, const char *id, struct err *e)
+{
+	struct err ignored;
+
+	if (!cgroups_can_freeze(cs))
+		return cannot_freeze(cs, e);
+	if ((cs->version == 1 ? freeze_v1 : freeze_v2)(cs, id, e) == 0)
+		return 0;
+	(void)!cgroup_thaw(cs, id, &ignored); /* the first failure is the news */
+	return err_in(e, "freeze %s", id);
+}
+
+int cgroup_thaw(const struct cgroups *cs, const char *id, struct err *e)
+{
+	int v1 = cs->version == 1;
+	char path[64];
+
+	if (!cgroups_can_freeze(cs))
+		return cannot_freeze(cs, e);
+	snprintf(path, sizeof(path), v1 ? "%s/freezer.state" : "%s/cgroup.freeze", id);
+	if (put(cs->dir[v1 ? CG_FREEZER : CG_MEMORY], path, v1 ? "THAWED" : "0", e) == 0)
+		return 0;
+	return v1 && e->sys == ENOENT ? 0 : err_in(e, "thaw %s", id); /* it never was frozen */
 }
 
 void cgroups_each(const struct cgroups *cs, void (*each)(const char *id, void *arg), void *arg)

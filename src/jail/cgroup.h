@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include <stdint.h>
 
-enum cgroup_ctl { CG_MEMORY, CG_PIDS, CG_CPU, CG_CPUACCT, CG_DEVICES, CG_NCTL };
+enum cgroup_ctl { CG_MEMORY, CG_PIDS, CG_CPU, CG_CPUACCT, CG_DEVICES, CG_FREEZER, CG_NCTL };
 
 struct cgroups { /* of the host; opened once, before the keeper loses sight of /sys */
 	int version;           /* 0: none usable */
@@ -49,7 +49,12 @@ must_check int cgroup_tasks(const struct cgroups *cs, const char *id, int out_fd
 /* v2: the directory, for CLONE_INTO_CGROUP. */
 must_check int cgroup_dir(const struct cgroups *cs, const char *id, struct err *e);
 void cgroup_count(const struct cgroups *cs, const char *id, struct cgroup_counts *out);
-/* SIGKILL to every process found in it. Returns how many were seen. */
+/* Nothing of it runs any more, or all goes on where it was; asked twice it is the same as once. Waits
+ * for the kernel, within bounds; what cannot be frozen is thawed again. */
+must_check int cgroup_freeze(const struct cgroups *cs, const char *id, struct err *e);
+must_check int cgroup_thaw(const struct cgroups *cs, const char *id, struct err *e);
+int cgroups_can_freeze(const struct cgroups *cs);
+/* SIGKILL to every process found in it, frozen ones too. Returns how many were seen. */
 int cgroup_kill(const struct cgroups *cs, const char *id);
 /* Calls each for every cgroup below the parent. */
 void cgroups_each(const struct cgroups *cs, void (*each)(const char *id, void *arg), void *arg);

@@ -20,10 +20,14 @@
 
 void death_kill(struct keeper *k, struct kbox *b)
 {
-	(void)k;
+	struct err ignored;
+
 	b->meta.about.state = WIRE_BOX_DYING;
 	if (b->death.fd >= 0)
 		syscall(SYS_pidfd_send_signal, b->death.fd, SIGKILL, NULL, 0);
+	/* Behind the signal: init dies before it does anything else, and all others with it. */
+	if (b->meta.about.frozen)
+		(void)!cgroup_thaw(&k->host.cgroups, b->meta.cgroup, &ignored);
 }
 
 void death_count(const struct keeper *k, const struct kbox *b, struct wire_counted *out)

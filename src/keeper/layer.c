@@ -137,6 +137,8 @@ static int make(struct keeper *k, struct client *c, const struct wire_layer_make
 		b = kbox_find(&k->boxes, w->box);
 	if (!b || b->meta.about.state != WIRE_BOX_TAKEN)
 		return err_set(e, ERR_NOT_FOUND, "no such box");
+	if (b->meta.about.frozen)
+		return err_set(e, ERR_CONFLICT, "box %s is frozen", b->meta.about.id);
 	if (!text_ok(w->path) || w->path[0] != '/' || !text_ok(w->place) ||
 	    (w->place[0] && !tree_path_ok(w->place)))
 		return err_set(e, ERR_INVALID,

@@ -41,6 +41,10 @@ struct job {
 		struct wire_limits was, want;
 	} limit; /* limit.c */
 	struct {
+		char id[WIRE_ID], cgroup[WIRE_ID];
+		int on;
+	} freeze; /* freeze.c */
+	struct {
 		char id[WIRE_VOLUME_ID];
 		uint64_t bytes; /* 0: drop it */
 	} volume; /* volume.c */

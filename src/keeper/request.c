@@ -423,7 +423,7 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f)
 		[WIRE_FILL] = on_fill, [WIRE_LIMIT] = limit_request,
 		[WIRE_VOLUME_MAKE] = volume_request, [WIRE_VOLUME_DROP] = volume_request,
 		[WIRE_LAYER_MAKE] = layer_request, [WIRE_LAYER_CHECK] = layer_request,
-		[WIRE_LAYER_DROP] = layer_request,
+		[WIRE_LAYER_DROP] = layer_request, [WIRE_FREEZE] = freeze_request,
 	};
 
 	if (f->type >= ARRAY_LEN(handlers) || !handlers[f->type]) {

@@ -1,6 +1,7 @@
 /* state.h - the keeper's one state and the rooms that work on it, all on the loop's thread.
  *   keeper.c   start, loop, clients          request.c  what a client may ask
  *   limit.c    other limits for a living box
+ *   freeze.c   a box that stands still
  *   volume.c   named disks that outlive boxes
  *   layer.c    read-only layers, named by what is in them
  *   pool.c     boxes made before they are asked for
@@ -95,6 +96,9 @@ must_check int layer_check(const struct keeper *k, const struct wire_create *w, 
 
 /* limit.c */
 void limit_request(struct keeper *k, struct client *c, const struct frame *f);
+
+/* freeze.c */
+void freeze_request(struct keeper *k, struct client *c, const struct frame *f);
 
 /* pool.c */
 struct wire_limits pool_common_limits(const struct keeper *k);

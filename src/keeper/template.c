@@ -252,6 +252,18 @@ static int write_drivers(int dir, struct err *e)
 	return 0;
 }
 
+/* What the host's apt has installed is what every box has of it: packages that a box adds are chosen
+ * by that. Where there is no such list nobody asks for one. */
+static int copy_status(int dir, struct err *e)
+{
+	auto_fd int from = open("/var/lib/dpkg", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_fd int to = openat(dir, "opt/atoll", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (to < 0)
+		return err_sys(e, "open opt/atoll");
+	return from < 0 ? 0 : copy_entry(from, to, "status", 0, e);
+}
+
 int template_base(int dir, int one_id, struct err *e)
 {
 	auto_fd int etc = -1;
@@ -264,7 +276,7 @@ int template_base(int dir, int one_id, struct err *e)
 	for (unsigned i = 0; i < template_netc; i++)
 		if (copy_allowed(etc, template_etc[i].path, e) < 0)
 			return err_in(e, "template base: /etc/%s", template_etc[i].path);
-	if (write_etc(etc, e) < 0 || write_drivers(dir, e) < 0)
+	if (write_etc(etc, e) < 0 || write_drivers(dir, e) < 0 || copy_status(dir, e) < 0)
 		return err_in(e, "template base");
 	return 0;
 }

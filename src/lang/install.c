@@ -44,6 +44,74 @@ static const char npm_mirror[] =
 /* A module's own sums are checked; who vouches for them is another host, which installs do not ask. */
 #define GO_MODULES "/home/user/modules"
 
+/* apt, as nobody in particular: what the host has is taken as installed (the keeper's copy of dpkg's
+ * list), what is missing is downloaded, checked by apt, and unpacked. No script of a package is run.
+ * What lies elsewhere than a layer may have something is left out, and said. */
+static const char apt_script[] =
+	"set -e; umask 022; sources=$1; shift\n"
+	"mkdir -p /home/user/apt/lists/partial /home/user/apt/archives/partial " INSTALL_HOME "/usr\n"
+	"cd /home/user/apt; . /usr/lib/os-release; parts=main\n"
+	"[ \"$ID\" != ubuntu ] || parts='main universe'\n"
+	"for url in $sources; do\n"
+	" suite=$VERSION_CODENAME\n"
+	" case $url in\n"
+	" copy:*) echo \"deb [trusted=yes] $url ./\"; continue ;;\n"
+	" *security*) suite=$suite-security ;;\n"
+	" esac\n"
+	" echo \"deb [signed-by=/usr/share/keyrings/$ID-archive-keyring.gpg] $url $suite $parts\"\n"
+	"done >list\n"
+	"cat >conf <<-END\n"
+	"Dir::Etc::main \"-\"; Dir::Etc::parts \"-\"; Dir::Etc::sourceparts \"-\";\n"
+	"Dir::Etc::sourcelist \"$PWD/list\"; Dir::Etc::preferencesparts \"-\";\n"
+	"Dir::State \"$PWD\"; Dir::State::lists \"$PWD/lists\"; Dir::Log \"$PWD\";\n"
+	"Dir::State::status \"/opt/atoll/status\";\n"
+	"Dir::Cache \"$PWD\"; Dir::Cache::archives \"$PWD/archives\";\n"
+	"APT::Sandbox::User \"\"; APT::Install-Recommends \"0\"; Debug::NoLocking \"1\";\n"
+	"Acquire::Languages \"none\"; Acquire::Retries \"1\";\n"
+	"END\n"
+	"export APT_CONFIG=$PWD/conf\n"
+	"apt-get -q update\n"
+	"apt-get -q -y --download-only --allow-downgrades install -- \"$@\"\n"
+	"cd " INSTALL_HOME "\n"
+	"for deb in /home/user/apt/archives/*.deb; do\n"
+	" [ ! -e \"$deb\" ] || { echo \"unpacking ${deb##*/}\"; dpkg-deb -x \"$deb\" .; }\n"
+	"done\n"
+	"for dir in bin sbin lib; do\n" /* of packages from before they moved below /usr */
+	" [ ! -d $dir ] || { mkdir -p usr/$dir; cp -a $dir/. usr/$dir/; rm -r $dir; }\n"
+	"done\n"
+	"for dir in *; do case $dir in usr|opt|var|srv) ;; *)\n"
+	" echo \"left out: /$dir\"; rm -r \"$dir\" ;; esac; done\n";
+#define APT "/bin/sh", "-c", apt_script, "apt"
+
+/* Crates are sources. They lie in the layer as cargo vendor lays them out, and a file in the root of the
+ * box, where every cargo looks, says so. A mirror is a folder of that kind. */
+#define CRATES "/opt/packages/cargo"
+static const char cargo_script[] =
+	"set -e; umask 022; from=$1; shift\n"
+	"layer=" INSTALL_HOME "; export CARGO_HOME=/home/user/cargo\n"
+	"mkdir -p /home/user/set/src /home/user/set/.cargo $layer/.cargo $layer" CRATES "\n"
+	"cd /home/user/set; : >src/lib.rs\n"
+	"for crate; do case $crate in\n"
+	" *@*) echo \"${crate%%@*} = \\\"${crate#*@}\\\"\" ;;\n"
+	" *) echo \"$crate = \\\"*\\\"\" ;;\n"
+	"esac; done >$layer/opt/packages/cargo.toml\n"
+	"{ printf '[package]\\nname = \"set\"\\nversion = \"0.0.0\"\\nedition = \"2021\"\\n[dependencies]\\n'\n"
+	" cat $layer/opt/packages/cargo.toml; } >Cargo.toml\n"
+	"printf '[source.crates-io]\\nreplace-with = \"set\"\\n[source.set]\\n%s\\n' \"$from\" >.cargo/config.toml\n"
+	"cargo generate-lockfile\n"
+	"case $from in\n"
+	"registry*) cargo vendor --respect-source-config $layer" CRATES " >/dev/null ;;\n"
+	"*) awk '/^name/{n=$3} /^version/{v=$3} /^source/{gsub(/\"/,\"\",n);gsub(/\"/,\"\",v);print n, v}' Cargo.lock |\n"
+	" while read -r name version; do\n"
+	"  for dir in " INSTALL_MIRROR "/cargo/$name-$version " INSTALL_MIRROR "/cargo/$name; do\n"
+	"   [ ! -d $dir ] || { cp -r $dir $layer" CRATES "/$name-$version; break; }\n"
+	"  done\n"
+	" done ;;\n"
+	"esac\n"
+	"printf '[source.crates-io]\\nreplace-with = \"layer\"\\n[source.layer]\\ndirectory = \"%s\"\\n' " CRATES
+	" >$layer/.cargo/config.toml\n";
+#define CARGO "/bin/sh", "-c", cargo_script, "cargo"
+
 static const struct recipe recipes[PM_COUNT] = {
 	[PM_PIP] = {
 		.program = "/usr/bin/python3", .from = INSTALL_HOME, .place = "",
@@ -81,6 +149,16 @@ static const struct recipe recipes[PM_COUNT] = {
 		.box_env = { "GOPROXY=file:///opt/packages/go", "GOFLAGS=-mod=mod", "GOSUMDB=off",
 			     "GOTOOLCHAIN=local" },
 	},
+	[PM_CARGO] = {
+		.program = "/usr/bin/cargo", .from = INSTALL_HOME, .place = "",
+		.registry = { CARGO, "registry = \"sparse+%s\"", "*" },
+		.mirror = { CARGO, "directory = \"" INSTALL_MIRROR "/cargo\"", "*" },
+	},
+	[PM_APT] = {
+		.program = "/usr/bin/apt-get", .from = INSTALL_HOME, .place = "",
+		.registry = { APT, "%s", "*" },
+		.mirror = { APT, "copy:" INSTALL_MIRROR "/apt", "*" },
+	},
 };
 
 void install_env(enum package_manager m, const char *source, char text[512],
@@ -111,18 +189,19 @@ const char *const *install_box_env(enum package_manager m)
 static const char *fill(struct install_plan *out, unsigned *ntexts, const char *word,
 			const char *source, const char *runtime)
 {
-	const char *at = strstr(word, "%s"), *with = source;
+	const char *at = strlen(word) < sizeof(out->text[0]) ? strstr(word, "%s") : NULL, *with = source;
+	size_t n = strlen(with);
 	char *to;
 
 	if (!at) {
-		at = strstr(word, "%r");
+		at = strlen(word) < sizeof(out->text[0]) ? strstr(word, "%r") : NULL;
 		with = runtime;
+		n = strcspn(with, " ");
 	}
 	if (!at || *ntexts == ARRAY_LEN(out->text))
 		return word;
 	to = out->text[(*ntexts)++];
-	snprintf(to, sizeof(out->text[0]), "%.*s%.*s%s", (int)(at - word), word,
-		 (int)strcspn(with, " "), with, at + 2);
+	snprintf(to, sizeof(out->text[0]), "%.*s%.*s%s", (int)(at - word), word, (int)n, with, at + 2);
 	return to;
 }
 
@@ -231,15 +310,23 @@ static const struct complaint {
 	{ PM_GEM, INSTALL_BUILD, "Failed to build gem native extension", NULL, NULL },
 	{ PM_CARGO, INSTALL_NO_PACKAGE, "no matching package named", "named `", NULL },
 	{ PM_CARGO, INSTALL_NO_VERSION, "failed to select a version for", "requirement `", NULL },
+	{ PM_CARGO, INSTALL_NO_VERSION, "candidate versions found which didn't match", NULL, NULL },
+	{ PM_CARGO, INSTALL_TOO_LARGE, "No space left on device", NULL, NULL },
 	{ PM_CARGO, INSTALL_UNREACHABLE, "ould not connect", NULL, NULL },
 	{ PM_CARGO, INSTALL_UNREACHABLE, "ouldn't resolve host", NULL, NULL },
 	{ PM_GO, INSTALL_UNREACHABLE, "dial tcp", NULL, NULL },
 	{ PM_GO, INSTALL_NO_VERSION, "unknown revision", "go: ", NULL },
 	{ PM_GO, INSTALL_NO_PACKAGE, "404 Not Found", "go: ", NULL },
+	{ PM_APT, INSTALL_TOO_LARGE, "No space left on device", NULL, NULL },
+	{ PM_APT, INSTALL_TOO_LARGE, "don't have enough free space", NULL, NULL },
 	{ PM_APT, INSTALL_UNREACHABLE, "Could not connect", NULL, NULL },
+	{ PM_APT, INSTALL_UNREACHABLE, "Unable to connect", NULL, NULL },
+	{ PM_APT, INSTALL_UNREACHABLE, "Failed to fetch", NULL, NULL },
 	{ PM_APT, INSTALL_UNREACHABLE, "Could not resolve", NULL, NULL },
 	{ PM_APT, INSTALL_NO_PACKAGE, "Unable to locate package ", "package ", NULL },
+	{ PM_APT, INSTALL_NO_PACKAGE, "has no installation candidate", "Package '", NULL },
 	{ PM_APT, INSTALL_NO_VERSION, "' was not found", "for '", NULL },
+	{ PM_APT, INSTALL_NO_VERSION, "have unmet dependencies", NULL, NULL },
 };
 
 /* Between two marks of one line. */

@@ -34,7 +34,7 @@ static const struct grammar {
 	[PM_GEM] = { "gem", "ruby ", LOWER UPPER DIGIT, LOWER UPPER DIGIT "._-", ":=", DIGIT,
 		     LOWER UPPER DIGIT ".", "rack:3.0.8" },
 	[PM_CARGO] = { "cargo", "rust ", LOWER UPPER, LOWER UPPER DIGIT "_-",
-		       "@=", DIGIT "^~=", LOWER UPPER DIGIT ".-+", "serde@1.0" },
+		       "@", DIGIT "^~=<>", LOWER UPPER DIGIT ".-+^~=<>*", "serde@1.0" },
 	[PM_GO] = { "go", "go ", LOWER DIGIT, LOWER UPPER DIGIT "._~/-", "@", LOWER DIGIT,
 		    LOWER UPPER DIGIT ".-+", "golang.org/x/text@v0.14.0" },
 	[PM_APT] = { "apt", "bash ", LOWER DIGIT, LOWER DIGIT "+.-", "=", LOWER UPPER DIGIT,

@@ -136,6 +136,17 @@ static void cgroups(const struct patient *p, struct finding *f)
 			 p->keeper.cgroup_version == 2 ? "(v2)" : "(v1)");
 }
 
+/* v2 freezes any cgroup; on v1 it is a controller like others. */
+static void pausing(const struct patient *p, struct finding *f)
+{
+	int can = p->has_keeper && (p->keeper.cgroup_version == 2 ||
+				    (p->keeper.cgroup_version == 1 && has_controller("freezer")));
+
+	say(f, can ? GOOD : POOR, can ? "boxes can stand still" : "no freezer");
+	if (!can)
+		fix(f, "atoll pause is refused; mount the cgroup controller 'freezer', or be root");
+}
+
 static void landlock(const struct patient *p, struct finding *f)
 {
 	if (p->host.landlock_abi) {
@@ -240,6 +251,7 @@ static const struct question {
 	  .fix = "boxes share your uid, and limits need delegation; sudo atoll has all walls" },
 	{ .name = "user namespaces", .ask = user_namespaces },
 	{ .name = "cgroups", .ask = cgroups },
+	{ .name = "pausing", .ask = pausing },
 	{ .name = "overlayfs",
 	  .fact = offsetof(struct probe, overlay_userns),
 	  .otherwise = POOR,

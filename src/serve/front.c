@@ -24,6 +24,7 @@
 #include "http/tls.h"
 #include "serve/cell.h"
 #include "serve/sluice.h"
+#include "tool/tool.h"
 #include "wire/sock.h"
 
 #include <fcntl.h>
@@ -165,7 +166,9 @@ static const char *host_runtime(enum package_manager m, char out[64])
 	static const char *const programs[PM_COUNT] = { [PM_PIP] = "/usr/bin/python3",
 							[PM_NPM] = "/usr/bin/node",
 							[PM_GEM] = "/usr/bin/ruby",
-							[PM_GO] = "/usr/bin/go" };
+							[PM_CARGO] = "/usr/bin/cargo",
+							[PM_GO] = "/usr/bin/go",
+							[PM_APT] = "/usr/bin/apt-get" };
 	char real[PATH_MAX];
 	const char *name;
 	struct stat st;
@@ -186,14 +189,17 @@ static const char *install_hosts(const struct config *c, const char *url, const 
 {
 	const char *const *more = config_list(c, CONFIG_PACKAGES_HOSTS);
 	json_t *all = json_array();
-	char text[RULE_TEXT], *dump;
+	char text[RULE_TEXT], *dump, one[512];
 	struct rule r;
 	struct err e;
 
 	*out_trusted = NULL;
-	if (rule_of_url(&r, url, &e) == 0) {
+	for (; *url; url += strcspn(url, " "), url += strspn(url, " ")) {
+		snprintf(one, sizeof(one), "%.*s", (int)strcspn(url, " "), url);
+		if (rule_of_url(&r, one, &e) < 0)
+			continue;
 		json_array_append_new(all, json_string(rule_text(&r, text)));
-		if (strncmp(url, "http://", 7) == 0)
+		if (strncmp(one, "http://", 7) == 0)
 			*out_trusted = strdup(r.host);
 	}
 	for (; more && *more; more++)
@@ -203,6 +209,16 @@ static const char *install_hosts(const struct config *c, const char *url, const 
 	return dump; /* as long as we live */
 }
 
+/* One word each; NULL: none. */
+static const char *joined(const char *const *list)
+{
+	auto_buf struct buf all = { 0 };
+
+	for (const char *const *one = list; one && *one; one++)
+		buf_printf(&all, "%s%s", one == list ? "" : " ", *one);
+	return all.len ? strdup(buf_str(&all)) : NULL; /* as long as we live */
+}
+
 static struct packages_conf packages_settings(const struct config *c)
 {
 	static char runtimes[PM_COUNT][64];
@@ -210,7 +226,9 @@ static struct packages_conf packages_settings(const struct config *c)
 		.install.source = { [PM_PIP] = config_text(c, CONFIG_PIP_INDEX),
 				    [PM_NPM] = config_text(c, CONFIG_NPM_REGISTRY),
 				    [PM_GEM] = config_text(c, CONFIG_GEM_SOURCE),
-				    [PM_GO] = config_text(c, CONFIG_GO_PROXY) },
+				    [PM_CARGO] = config_text(c, CONFIG_CARGO_INDEX),
+				    [PM_GO] = config_text(c, CONFIG_GO_PROXY),
+				    [PM_APT] = joined(config_list(c, CONFIG_APT_MIRRORS)) },
 		.install.mirror = config_text(c, CONFIG_PACKAGES_MIRROR),
 		.cache_bytes = config_number(c, CONFIG_PACKAGES_CACHE),
 		.timeout_ms = config_number(c, CONFIG_PACKAGES_TIMEOUT),
@@ -404,7 +422,7 @@ static int begin(struct front *x, struct err *e)
 	struct fleet_conf conf = fleet_settings(s);
 	static struct sluice_rules rules;
 	int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
-	static const struct api_door *const doors[] = { &e2b_door, NULL };
+	static const struct api_door *const doors[] = { &e2b_door, &tool_door, NULL };
 	char boot[64];
 
 	many_files();

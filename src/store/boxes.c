@@ -9,6 +9,7 @@
 static const char *const states[] = {
 	[STORE_BOX_RUNNING] = "running",
 	[STORE_BOX_KEPT] = "kept",
+	[STORE_BOX_PAUSED] = "paused",
 	[STORE_BOX_GONE] = "gone",
 };
 static_assert(ARRAY_LEN(states) == STORE_BOX_STATES, "a state without a name");
@@ -28,6 +29,28 @@ int store_box_state_parse(const char *text, enum store_box_state *out)
 	return -1;
 }
 
+static const char *const timeouts[] = {
+	[STORE_TIMEOUT_KILL] = "kill",
+	[STORE_TIMEOUT_KEEP] = "keep",
+	[STORE_TIMEOUT_PAUSE] = "pause",
+};
+static_assert(ARRAY_LEN(timeouts) == STORE_TIMEOUTS, "a timeout without a name");
+
+const char *store_on_timeout_name(enum store_on_timeout t)
+{
+	return (unsigned)t < STORE_TIMEOUTS ? timeouts[t] : "unknown";
+}
+
+int store_on_timeout_parse(const char *text, enum store_on_timeout *out)
+{
+	for (unsigned i = 0; i < STORE_TIMEOUTS; i++)
+		if (strcmp(text, timeouts[i]) == 0) {
+			*out = (enum store_on_timeout)i;
+			return 0;
+		}
+	return -1;
+}
+
 /* Reading ---- */
 
 #define FIXED "id, team, template, created_ns"
@@ -35,7 +58,7 @@ int store_box_state_parse(const char *text, enum store_box_state *out)
 	"name, session, boot, state, on_timeout, ends_ns, idle_since_ns, kept_until_ns, "          \
 	"ended_ns, cause, lifetime_ms, idle_ms, retention_ms, layers, mem_bytes, "                 \
 	"disk_bytes, disk_files, cpu_ms, cpu_milli, pids, metadata, env, volumes, network, "         \
-	"door"
+	"door, started_ns"
 #define COLUMNS FIXED ", " CHANGING
 
 static void read_limits(struct sql *q, struct store_limits *l)
@@ -64,7 +87,8 @@ static void read_box(struct sql *q, void *row)
 	if (store_box_state_parse(word, &b->state) < 0)
 		b->state = STORE_BOX_GONE; /* a CHECK keeps that out */
 	sql_get_text(q, word, sizeof(word));
-	b->on_timeout = strcmp(word, "keep") == 0 ? STORE_TIMEOUT_KEEP : STORE_TIMEOUT_KILL;
+	if (store_on_timeout_parse(word, &b->on_timeout) < 0)
+		b->on_timeout = STORE_TIMEOUT_KILL; /* as above */
 	b->ends_ns = sql_get_i64(q);
 	b->idle_since_ns = sql_get_i64(q);
 	b->kept_until_ns = sql_get_i64(q);
@@ -80,6 +104,7 @@ static void read_box(struct sql *q, void *row)
 	b->volumes = sql_get_dup(q);
 	b->network = sql_get_dup(q);
 	b->door = sql_get_dup(q);
+	b->started_ns = sql_get_i64(q);
 }
 
 void store_box_fini(struct store_box *b)
@@ -115,7 +140,7 @@ static void bind_changing(struct sql *q, const struct store_box *b)
 	sql_text(q, b->session);
 	sql_text(q, b->boot);
 	sql_text(q, store_box_state_name(b->state));
-	sql_text(q, b->on_timeout == STORE_TIMEOUT_KEEP ? "keep" : "kill");
+	sql_text(q, store_on_timeout_name(b->on_timeout));
 	sql_i64(q, b->ends_ns);
 	sql_i64(q, b->idle_since_ns);
 	sql_i64(q, b->kept_until_ns);
@@ -136,6 +161,7 @@ static void bind_changing(struct sql *q, const struct store_box *b)
 	sql_json(q, b->volumes, "[]");
 	sql_json(q, b->network, "[]");
 	sql_json(q, b->door, "{}");
+	sql_i64(q, b->started_ns);
 }
 
 /* SQLite names the columns that clash. */
@@ -156,7 +182,8 @@ int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 {
 	auto_sql struct sql q =
 		sql(s, "INSERT INTO boxes (" COLUMNS ") VALUES (?, ?, ?, ?,"
-		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+		       " ?)");
 
 	sql_text(&q, b->id);
 	sql_text(&q, b->team);
@@ -171,7 +198,7 @@ int store_box_update(struct store *s, const struct store_box *b, struct err *e)
 	auto_sql struct sql q =
 		sql(s, "UPDATE boxes SET (" CHANGING ") ="
 		       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-		       " ?)"
+		       " ?, ?)"
 		       " WHERE id = ?");
 
 	bind_changing(&q, b);

@@ -2,11 +2,13 @@
 #pragma once
 #include "store/store.h"
 
-enum store_box_state { STORE_BOX_RUNNING, STORE_BOX_KEPT, STORE_BOX_GONE, STORE_BOX_STATES };
-const char *store_box_state_name(enum store_box_state state); /* "running", "kept", "gone" */
+enum store_box_state { STORE_BOX_RUNNING, STORE_BOX_KEPT, STORE_BOX_PAUSED, STORE_BOX_GONE, STORE_BOX_STATES };
+const char *store_box_state_name(enum store_box_state state); /* "running", "kept", ... */
 int store_box_state_parse(const char *text, enum store_box_state *out); /* -1: no such state */
 
-enum store_on_timeout { STORE_TIMEOUT_KILL, STORE_TIMEOUT_KEEP };
+enum store_on_timeout { STORE_TIMEOUT_KILL, STORE_TIMEOUT_KEEP, STORE_TIMEOUT_PAUSE, STORE_TIMEOUTS };
+const char *store_on_timeout_name(enum store_on_timeout t); /* "kill", "keep", "pause" */
+int store_on_timeout_parse(const char *text, enum store_on_timeout *out); /* -1: no such word */
 
 struct store_limits { /* 0: no such limit */
 	uint64_t mem_bytes, disk_bytes, disk_files, cpu_ms;
@@ -23,9 +25,10 @@ struct store_box {
 	enum store_box_state state;
 	enum store_on_timeout on_timeout;
 	int64_t created_ns;
+	int64_t started_ns;         /* the same, or when it was woken or resumed last */
 	int64_t ends_ns;            /* 0: no end */
 	int64_t idle_since_ns;      /* 0: busy, or nobody counts */
-	int64_t kept_until_ns;      /* 0: not kept, or until deleted */
+	int64_t kept_until_ns;      /* 0: neither kept nor paused, or until deleted */
 	int64_t ended_ns;           /* once gone ... */
 	char cause[STORE_WORD + 1]; /* ... and why */
 	uint64_t lifetime_ms;       /* as asked for; 0: none */

@@ -288,6 +288,75 @@ static const char cheaper_runs[] =
 	" WHERE cause NOT IN ('', 'exit');"
 	"CREATE INDEX runs_tag ON runs (team, tag, started_ns, id) WHERE ended_ns > 0 AND tag <> '';";
 
+/* Boxes that stand still, and when the one or the other was set going last. */
+static const char pauses[] =
+	"CREATE TABLE new_boxes ("
+	" id TEXT PRIMARY KEY,"
+	" team TEXT NOT NULL,"
+	" name TEXT NOT NULL,"
+	" session TEXT NOT NULL,"
+	" template TEXT NOT NULL,"
+	" boot TEXT NOT NULL,"
+	" state TEXT NOT NULL CONSTRAINT \"state is known\""
+	"  CHECK (state IN ('running', 'kept', 'paused', 'gone')),"
+	" on_timeout TEXT NOT NULL CONSTRAINT \"on_timeout is known\""
+	"  CHECK (on_timeout IN ('kill', 'keep', 'pause')),"
+	" created_ns INTEGER NOT NULL,"
+	" ends_ns INTEGER NOT NULL,"
+	" idle_since_ns INTEGER NOT NULL,"
+	" kept_until_ns INTEGER NOT NULL,"
+	" ended_ns INTEGER NOT NULL,"
+	" cause TEXT NOT NULL,"
+	" lifetime_ms INTEGER NOT NULL,"
+	" idle_ms INTEGER NOT NULL,"
+	" retention_ms INTEGER NOT NULL,"
+	" layers INTEGER NOT NULL,"
+	" mem_bytes INTEGER NOT NULL,"
+	" disk_bytes INTEGER NOT NULL,"
+	" disk_files INTEGER NOT NULL,"
+	" cpu_ms INTEGER NOT NULL,"
+	" cpu_milli INTEGER NOT NULL,"
+	" pids INTEGER NOT NULL,"
+	" metadata TEXT NOT NULL CONSTRAINT \"metadata is a JSON object\""
+	"  CHECK (json_valid(metadata) AND json_type(metadata) = 'object'),"
+	" env TEXT NOT NULL CONSTRAINT \"env is a JSON object\""
+	"  CHECK (json_valid(env) AND json_type(env) = 'object'),"
+	" volumes TEXT NOT NULL CONSTRAINT \"volumes are a JSON array\""
+	"  CHECK (json_valid(volumes) AND json_type(volumes) = 'array'),"
+	" network TEXT NOT NULL CONSTRAINT \"network is a JSON array\""
+	"  CHECK (json_valid(network) AND json_type(network) = 'array'),"
+	" door TEXT NOT NULL CONSTRAINT \"door is a JSON object\""
+	"  CHECK (json_valid(door) AND json_type(door) = 'object'),"
+	" started_ns INTEGER NOT NULL"
+	") STRICT;"
+	"INSERT INTO new_boxes SELECT id, team, name, session, template, boot, state, on_timeout,"
+	" created_ns, ends_ns, idle_since_ns, kept_until_ns, ended_ns, cause, lifetime_ms, idle_ms,"
+	" retention_ms, layers, mem_bytes, disk_bytes, disk_files, cpu_ms, cpu_milli, pids, metadata,"
+	" env, volumes, network, door, created_ns FROM boxes ORDER BY rowid;"
+	"DROP TABLE boxes;"
+	"ALTER TABLE new_boxes RENAME TO boxes;"
+	"CREATE UNIQUE INDEX boxes_name ON boxes (team, name) WHERE name <> '' AND state <> 'gone';"
+	"CREATE UNIQUE INDEX boxes_session ON boxes (team, session, template)"
+	" WHERE session <> '' AND state <> 'gone';"
+	"CREATE INDEX boxes_team ON boxes (team, created_ns, id);"
+	/* The living are few, the gone are many: a list of the first must not wade through those. */
+	"CREATE INDEX boxes_live ON boxes (team, created_ns, id) WHERE state <> 'gone';"
+	"CREATE INDEX boxes_gone ON boxes (ended_ns) WHERE state = 'gone';";
+
+static const char snapshots[] =
+	"CREATE TABLE snapshots ("
+	" id TEXT PRIMARY KEY,"
+	" team TEXT NOT NULL REFERENCES teams,"
+	" name TEXT NOT NULL," /* "" or one of the team's */
+	" tag TEXT NOT NULL,"
+	" box TEXT NOT NULL," /* it was taken of */
+	" template TEXT NOT NULL,"
+	" bytes INTEGER NOT NULL," /* of its file */
+	" created_ns INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX snapshots_team ON snapshots (team, created_ns, id);"
+	"CREATE INDEX snapshots_name ON snapshots (team, name, tag, created_ns) WHERE name <> '';";
+
 const char *const schema_steps[] = {
 	first,
 	contexts,
@@ -296,6 +365,8 @@ const char *const schema_steps[] = {
 	package_sets,
 	cheaper_runs,
 	doors,
+	pauses,
+	snapshots,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

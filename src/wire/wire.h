@@ -41,6 +41,7 @@ enum wire_type {
 	WIRE_LAYER_MAKE,  /* struct wire_layer_make -> LAYER: a folder of a box, for others to have */
 	WIRE_LAYER_CHECK, /* struct wire_layer -> LAYER; ERROR: it is not what its id says */
 	WIRE_LAYER_DROP,  /* struct wire_layer -> DONE; refused while a box has it */
+	WIRE_FREEZE,      /* struct wire_id; WIRE_FREEZE_OFF: thaw -> DONE. Asked twice as once */
 	/* keeper -> client */
 	WIRE_BOX = 16, /* struct wire_box + fd */
 	WIRE_GONE,     /* struct wire_counted: the last figures of a box that is no more */
@@ -175,6 +176,8 @@ struct wire_limit {
 	struct wire_limits limits; /* WIRE_DEFAULT: as it is */
 };
 
+enum { WIRE_FREEZE_OFF = 1 << 0 }; /* flags of WIRE_FREEZE */
+
 enum { /* flags of WIRE_KILL */
 	WIRE_KILL_FIGURES = 1 << 0,  /* read the last counters; costs a little */
 	WIRE_KILL_OPERATOR = 1 << 1, /* say so to whoever asks why it ended */
@@ -206,7 +209,7 @@ struct wire_box {
 	int32_t init_pid;    /* in the keeper's pid namespace; for show only */
 	uint32_t make_us;    /* what the creation cost, pooled or not */
 	uint32_t seeded;     /* 1: the interpreter that was asked for waits in it */
-	uint32_t pad;
+	uint32_t frozen;     /* 1: nothing of it runs, or may be so: init answers nobody */
 };
 
 struct wire_counted { /* kernel evidence, read from outside the box; ~0: this host cannot tell */
@@ -262,6 +265,10 @@ enum { /* wire_start.head.flags */
 	WIRE_START_SEED = 1 << 6,  /* let the waiting interpreter be it, if there is one */
 	WIRE_START_APART = 1 << 5, /* no output to the starter, only STARTED (if asked) and EXIT */
 	WIRE_START_CHANNEL = 1 << 7, /* descriptor 3 is a socket, both ways: stream 2; not with PTY */
+	WIRE_START_LONE = 1 << 8, /* wall time and signals are the leader's alone. Its streams are read to
+				   * their end, whoever holds them, until one of KILL, TERM or wall time
+				   * has ended it: then grace_ms is over at once. STARTED comes before
+				   * EXIT, too. */
 };
 
 struct wire_start {
@@ -279,7 +286,7 @@ struct wire_start {
 
 struct wire_signal {
 	struct frame head;
-	int32_t signo; /* to the exec's process group */
+	int32_t signo; /* to the exec's process group; LONE: to its leader */
 	uint32_t pad;
 };
 

@@ -80,8 +80,45 @@ go_module() {
 	PY
 }
 
+# crate NAME VERSION: as cargo vendor lays it out
+crate() {
+	mkdir -p "cargo/$1-$2/src"
+	printf '[package]\nname = "%s"\nversion = "%s"\nedition = "2021"\n' "$1" "$2" >"cargo/$1-$2/Cargo.toml"
+	echo "pub fn version() -> &'static str { \"$2\" }" >"cargo/$1-$2/src/lib.rs"
+	printf '{"files":{},"package":"%064d"}' 0 >"cargo/$1-$2/.cargo-checksum.json"
+}
+
+# debian_package NAME VERSION [DEPENDS]: a program of that name, and a setting that has no place in a layer
+debian_package() {
+	mkdir -p "deb/$1/DEBIAN" "deb/$1/usr/bin" "deb/$1/etc" apt
+	printf 'Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: nobody <nobody@example.org>\n' "$1" "$2" \
+		>"deb/$1/DEBIAN/control"
+	printf 'Description: a test\n%s' "${3:+Depends: $3
+}" >>"deb/$1/DEBIAN/control"
+	printf '#!/bin/sh\nexit 1\n' >"deb/$1/DEBIAN/postinst"
+	printf '#!/bin/sh\necho %s %s\n' "$1" "$2" >"deb/$1/usr/bin/$1"
+	echo x >"deb/$1/etc/$1.conf"
+	chmod 755 "deb/$1/DEBIAN/postinst" "deb/$1/usr/bin/$1"
+	dpkg-deb --root-owner-group -b "deb/$1" apt >/dev/null
+	rm -r deb
+}
+
+# Of the distribution, and of the public registry, as they are.
+real_packages() {
+	(cd apt && apt-get -q download hello >/dev/null 2>&1)
+	(cd apt && dpkg-scanpackages -m . >Packages 2>/dev/null)
+	(cd npm && npm pack --silent is-number@7.0.0 >/dev/null)
+	npm view is-number@7.0.0 --json 2>/dev/null | jq '{name, "dist-tags": {latest: .version}, versions: {(.version): .}} |
+		.versions[].dist.tarball = "http://mirror.invalid/is-number-7.0.0.tgz"' >npm/is-number
+}
+
 make_mirror() {
 	mkdir mirror && cd mirror && mkdir -p pip npm gem/gems
+	crate tiny-crate 1.0.0
+	crate tiny-crate 1.1.0
+	debian_package first-deb 1.0
+	debian_package second-deb 2.0 'first-deb (>= 1.0), bash'
+	real_packages
 	wheel tiny 1.0
 	wheel tiny 1.1
 	wheel other 2.0 tiny
@@ -163,6 +200,43 @@ gems_are_where_ruby_looks() {
 	is "$(get .stdout)" 1.0.0 "$body"
 }
 
+crates_are_built_into_programs() {
+	[ -x /usr/bin/cargo ] || skip "no cargo on this host"
+	run_code rust 'fn main() { println!("{}", tiny_crate::version()); }' '{packages:["tiny-crate@~1.0"]}'
+	is "$code $(get .stdout)" "200 1.0.0" "$body"
+	api POST /v1/run '{"language":"rust","entry":"src/main.rs","packages":["tiny-crate"],"files":{
+		"src/main.rs":"fn main() { println!(\"own {}\", tiny_crate::version()); }",
+		"Cargo.toml":"[package]\nname = \"own\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\ntiny-crate = \"1\"\n"}}'
+	is "$code $(get .stdout)" "200 own 1.1.0" "$body"
+	run_code rust 'fn main() {}' '{packages:["tiny-crate@9.9"]}'
+	is "$code $(get .error.category) $(get .error.package)" "422 no_such_version tiny-crate" "$body"
+	run_code rust 'fn main() {}' '{packages:["no-such-crate"]}'
+	is "$code $(get .error.category) $(get .error.package)" "422 no_such_package no-such-crate" "$body"
+}
+
+debian_packages_bring_what_they_need_and_run_no_script() {
+	run_code bash 'second-deb; first-deb; ls /etc/*-deb.conf 2>&1 | grep -c conf; command -v bash' '{packages:["second-deb"]}'
+	is "$code" 200 "$body"
+	is "$(get .stdout)" "second-deb 2.0
+first-deb 1.0
+1
+/usr/bin/bash" "$body"
+	is "$(get '.packages.sets[0].installed')" true
+	run_code python 'import subprocess; subprocess.run(["first-deb"])' '{packages:{apt:["first-deb=1.0"]}}'
+	is "$(get .stdout)" "first-deb 1.0" "$body"
+	run_code bash true '{packages:["first-deb=9"]}'
+	is "$code $(get .error.category) $(get .error.package)" "422 no_such_version first-deb" "$body"
+	run_code bash true '{packages:["no-such-deb"]}'
+	is "$code $(get .error.category) $(get .error.package)" "422 no_such_package no-such-deb" "$body"
+}
+
+packages_of_the_distribution_and_the_public_registry_work() {
+	run_code bash 'hello --greeting=hi' '{packages:["hello"]}'
+	is "$code $(get .stdout)" "200 hi" "$body"
+	run_code javascript 'console.log(require("is-number")("5"))' '{packages:["is-number@7.0.0"]}'
+	is "$code $(get .stdout)" "200 true" "$body"
+}
+
 go_modules_come_from_the_layer() {
 	command -v go >/dev/null || skip "no go on this host"
 	api POST /v1/run '{"files":{"go.mod":"module x\nrequire example.org/hello v1.0.0\n"},"command":"go list -f {{.Module.Version}} example.org/hello","packages":{"go":["example.org/hello"]}}'
@@ -211,9 +285,6 @@ failures_have_a_category_and_a_way_on() {
 	is "$(get '.error.near[0]')" express
 	run_code node 1 '{packages:["small@9.9.9"]}'
 	is "$(get .error.category)" no_such_version "$body"
-	api POST /v1/boxes '{"packages":{"cargo":["serde"]}}'
-	is "$code" 422
-	is "$(get .error.category)" not_configured "$body"
 }
 
 names_that_would_be_more_than_names_are_refused_before_anything_runs() {
@@ -387,6 +458,9 @@ from_a_registry_through_the_way_out() {
 	is "$(get .stdout)" "small 1.0.0" "$body"
 	run_code python 1 '{packages:["tyni"]}'
 	is "$(get .error.category)" no_such_package "$body"
+	api POST /v1/boxes '{"packages":{"gem":["little"]}}'
+	is "$code" 422
+	is "$(get .error.category)" not_configured "$body"
 	# Only the install had a way out.
 	run_code python 'import urllib.request as u, tiny; u.urlopen("'"http://127.0.0.2:$port/"'")' '{packages:["tiny!=1.0"]}'
 	is "$(get .status)" 1

@@ -90,6 +90,37 @@ TEST(what_fails_half_way_is_undone)
 	close(cs.dir[0]);
 }
 
+TEST(a_frozen_box_is_one_that_the_kernel_calls_so)
+{
+	struct cgroups cs = version_2();
+	struct err e;
+
+	set("cgroup.freeze", "");
+	set("cgroup.events", "populated 1\nfrozen 1\n");
+	CHECK(cgroup_freeze(&cs, "box", &e) == 0);
+	CHECK(is("cgroup.freeze", "1"));
+	CHECK(cgroup_freeze(&cs, "box", &e) == 0);
+	CHECK(cgroup_thaw(&cs, "box", &e) == 0);
+	CHECK(is("cgroup.freeze", "0"));
+	set("cgroup.events", "populated 1\nfrozen 0\n");
+	CHECK(cgroup_freeze(&cs, "box", &e) < 0);
+	CHECK(is("cgroup.freeze", "0"));
+	close(cs.dir[0]);
+}
+
+TEST(what_cannot_be_frozen_is_refused_by_name)
+{
+	struct cgroups cs = { .version = 1 };
+	struct err e;
+
+	for (int i = 0; i < CG_NCTL; i++)
+		cs.dir[i] = -1;
+	CHECK(cgroup_freeze(&cs, "box", &e) < 0);
+	CHECK_INT(e.kind, ERR_DENIED);
+	CHECK(strstr(e.msg, "freezer") != NULL);
+	CHECK(cgroup_thaw(&cs, "box", &e) < 0);
+}
+
 TEST(the_files_are_removed)
 {
 	char command[64];

@@ -87,6 +87,9 @@ TEST(the_other_managers_have_grammars_too)
 	CHECK_STR(canonical(PM_GEM, "rack==3.0.8"), "rack:3.0.8");
 	CHECK_STR(canonical(PM_GEM, "rack:$x"), "");
 	CHECK_STR(canonical(PM_CARGO, "serde_json@1.0"), "serde_json@1.0");
+	CHECK_STR(canonical(PM_CARGO, "serde@=1.0.3"), "serde@=1.0.3");
+	CHECK_STR(canonical(PM_CARGO, "serde@~1.0"), "serde@~1.0");
+	CHECK_STR(canonical(PM_CARGO, "serde@1\"0"), "");
 	CHECK_STR(canonical(PM_CARGO, "9x"), "");
 	CHECK_STR(canonical(PM_GO, "golang.org/x/text@v0.14.0"), "golang.org/x/text@v0.14.0");
 	CHECK_STR(canonical(PM_GO, "fmt"), "");

@@ -101,8 +101,8 @@ TEST(boxes_are_filtered_by_team_state_template_and_name)
 	CHECK_INT(LISTED(.team = "nobody"), 0);
 	CHECK_INT(LISTED(.states = 1u << STORE_BOX_GONE), 1);
 	CHECK_INT(LISTED(.states = 1u << STORE_BOX_GONE | 1u << STORE_BOX_KEPT), 2);
-	CHECK_INT(LISTED(.states = 7), 4);
-	CHECK_INT(LISTED(.states = 8), -1);
+	CHECK_INT(LISTED(.states = (1u << STORE_BOX_STATES) - 1), 4);
+	CHECK_INT(LISTED(.states = 1u << STORE_BOX_STATES), -1);
 	CHECK_INT(err.kind, ERR_INVALID);
 	CHECK_INT(LISTED(.template = "node"), 1);
 	CHECK_INT(LISTED(.name_prefix = "a"), 2);

@@ -157,7 +157,9 @@ static void rows_check_box(const struct store_box *box, const struct store_box *
 	CHECK_STR(box->network, want->network ? want->network : "[]");
 	CHECK_STR(box->door, want->door ? want->door : "{}");
 	CHECK(box->state == want->state && box->on_timeout == want->on_timeout);
-	CHECK(box->created_ns == want->created_ns && box->ends_ns == want->ends_ns &&
+	CHECK(box->created_ns == want->created_ns &&
+	      box->started_ns == (want->started_ns ? want->started_ns : box->started_ns) &&
+	      box->ends_ns == want->ends_ns &&
 	      box->idle_since_ns == want->idle_since_ns &&
 	      box->kept_until_ns == want->kept_until_ns && box->ended_ns == want->ended_ns);
 	CHECK(box->lifetime_ms == want->lifetime_ms && box->idle_ms == want->idle_ms &&

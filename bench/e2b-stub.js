@@ -1,0 +1,42 @@
+// e2b-stub.js - answers what E2B's package asks for, and does nothing. Prints its port.
+'use strict';
+const http = require('node:http');
+
+const envelope = (flags, value) => {
+	const body = Buffer.from(JSON.stringify(value));
+	const head = Buffer.alloc(5);
+
+	head[0] = flags;
+	head.writeUInt32BE(body.length, 1);
+	return Buffer.concat([head, body]);
+};
+const sandbox = JSON.stringify({
+	sandboxID: 'i0', templateID: 'base', clientID: 'stub', envdVersion: '0.6.13', envdAccessToken: '0', domain: null,
+});
+const STREAM = Buffer.concat([
+	envelope(0, { event: { start: { pid: 1 } } }),
+	envelope(0, { event: { end: { exited: true, status: 'exit status 0' } } }),
+	envelope(2, {}),
+]);
+const CELL = [
+	{ type: 'number_of_executions', execution_count: 1 },
+	{ type: 'result', text: '2', extra: {}, is_main_result: true },
+	{ type: 'end_of_execution' },
+].map((l) => `${JSON.stringify(l)}\n`).join('');
+
+const answers = {
+	'POST /v2/sandboxes': [201, 'application/json', sandbox],
+	'POST /process.Process/Start': [200, 'application/connect+json', STREAM],
+	'POST /execute': [200, 'application/x-ndjson', CELL],
+};
+
+http.createServer((req, res) => {
+	req.on('end', () => {
+		const [status, type, body] = answers[`${req.method} ${req.url.split('?')[0]}`] || [204];
+
+		res.writeHead(status, type ? { 'content-type': type } : {});
+		res.end(body);
+	}).resume();
+}).listen(0, '127.0.0.1', function up() {
+	console.log(this.address().port);
+});

@@ -1,0 +1,13 @@
+/* pause.h - boxes that stand still, and go on: /v1/boxes/{box}/pause and /resume. */
+#pragma once
+#include "api/api.h"
+#include "fleet/berth.h"
+
+extern const struct field pause_fields[];
+void pause_box(struct call *c);
+void pause_resume(struct call *c);
+
+/* The same for any door: done(c, b, e) answers. It is not called when the client has left. */
+typedef void pause_done(struct call *c, struct berth *b, const struct err *e);
+void pause_begin(struct call *c, struct berth *b, int memory, pause_done *done);
+void pause_end(struct call *c, struct berth *b, pause_done *done); /* of a paused or a kept one */

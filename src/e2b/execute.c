@@ -1,0 +1,301 @@
+/* execute.c - POST /execute: one cell, told line by line while it runs.
+ *
+ *   waits for its turn -> number_of_executions -> stdout, stderr, result, error ... -> end_of_execution
+ *
+ * Who leaves interrupts it. A box that ends cuts the connection: its client then asks whether the
+ * box is there, and tells its caller. */
+#include "api/cells.h"
+#include "api/fields.h"
+#include "base/own.h"
+#include "box/record.h"
+#include "e2b/interpreter.h"
+#include "e2b/single.h"
+#include "fleet/context.h"
+#include "lang/driver.h"
+#include "lang/lang.h"
+
+#include <string.h>
+
+enum { PIECE = 64 * 1024, SILENCE_MS = 5000, LEFT_MS = 100 };
+
+const struct field execute_fields[] = {
+	{ "code", FIELD_TEXT, 1, 0, CONTEXT_CODE, "what to run", NULL },
+	{ "context_id", FIELD_TEXT, 0, 0, 200, "where", NULL },
+	{ "language", FIELD_TEXT, 0, 0, 64, "in the default context of this one", NULL },
+	{ "env_vars", FIELD_MAP, 0, 0, 1000, "variables for this execution", NULL },
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+
+struct execution {
+	struct cell_reader reader;
+	struct call *call;
+	struct timer silence;
+	char context[ID_LEN + 1];
+	int begun, failed; /* its number, an error were told */
+	int full;
+};
+
+/* ---- what is told ---- */
+
+static void tell(struct execution *x, json_t *take_line)
+{
+	/* All ASCII: their reader decodes pieces of a connection one by one. */
+	auto_free char *text = json_dumps(take_line, JSON_COMPACT | JSON_ENSURE_ASCII);
+	size_t n = text ? strlen(text) : 0;
+
+	json_decref(take_line);
+	if (!text)
+		abort();
+	text[n] = '\n'; /* in place of its NUL: one write is one line */
+	x->full |= http_write(x->call->req, text, n + 1);
+	timer_set(&x->silence, SILENCE_MS);
+}
+
+static void silence_due(struct timer *t)
+{
+	struct execution *x = loop_owner(t, struct execution, silence);
+
+	if (x->full)
+		timer_set(t, SILENCE_MS); /* it has enough to read */
+	else
+		tell(x, json_pack("{s:s}", "type", "keepalive"));
+}
+
+static struct context *context_of(const struct execution *x)
+{
+	const struct berth *b = fleet_find(&x->call->api->fleet, x->call->held);
+
+	return b ? context_find(b, x->context) : NULL;
+}
+
+static void tell_number(struct execution *x)
+{
+	const struct context *ctx = context_of(x);
+	uint64_t number = x->reader.cell->number, born = ctx ? ctx->born : 0;
+
+	x->begun = 1;
+	if (number)
+		tell(x, json_pack("{s:s, s:I}", "type", "number_of_executions", "execution_count",
+				  (json_int_t)(number > born ? number - born : number)));
+}
+
+/* Nobody is asked by their clients: there is no more to be read. */
+static void refuse_input(struct execution *x)
+{
+	struct context *ctx = context_of(x);
+	struct err e;
+
+	if (ctx && ctx->current == x->reader.cell && ctx->current->asked > ctx->current->answered)
+		(void)!context_input(ctx, NULL, 0, &e); /* it may just have ended */
+}
+
+static void tell_event(struct execution *x, const struct cell_piece *p)
+{
+	json_t *line = lines_event(p->bytes, p->n);
+	const char *type = json_string_value(json_object_get(line, "type"));
+
+	x->failed |= type && !strcmp(type, "error");
+	if (line)
+		tell(x, line);
+}
+
+/* 1: there may be more. */
+static int tell_one(struct execution *x)
+{
+	struct cell_piece p = cell_next(&x->reader, PIECE);
+	json_t *line;
+
+	switch (p.what) {
+	case CELL_NOTHING:
+	case CELL_END:
+		return 0;
+	case CELL_STDOUT:
+	case CELL_STDERR:
+		line = lines_output(&p);
+		if (!line)
+			return 0;
+		tell(x, line);
+		break;
+	case CELL_EVENT:
+		tell_event(x, &p);
+		break;
+	}
+	cell_told(&x->reader, &p);
+	return 1;
+}
+
+/* ---- its end ---- */
+
+static void stop(struct execution *x)
+{
+	cell_unread(&x->reader);
+	timer_fini(&x->silence);
+	x->call->drop = NULL;
+}
+
+/* Of a cell that its driver did not end itself; "": it did. */
+static const char *unnatural(const char *status, const char *cause)
+{
+	if (!strcmp(status, "ok") || !strcmp(status, "error") || !strcmp(status, "interrupted"))
+		return "";
+	if (!strcmp(cause, "removed"))
+		return "UnexpectedEndOfExecution";
+	return "ContextRestarting";
+}
+
+static const char *text_in(const json_t *doc, const char *name)
+{
+	const char *s = json_string_value(json_object_get(doc, name));
+
+	return s ? s : "";
+}
+
+/* 1: the box went with it, and nothing that is said now is true. */
+static int box_is_gone(const struct execution *x)
+{
+	const struct berth *b = fleet_find(&x->call->api->fleet, x->call->held);
+
+	return !b || b->state != BERTH_RUNNING;
+}
+
+static void finish(struct execution *x)
+{
+	const json_t *end = x->reader.cell->end;
+	const char *status = text_in(end, "status"), *message = text_in(end, "message"),
+		   *name = unnatural(status, text_in(end, "cause"));
+	struct http_req *req = x->call->req;
+
+	if (*name && box_is_gone(x)) {
+		stop(x);
+		http_abort(req);
+		return;
+	}
+	if (*name)
+		tell(x, lines_error(name, *message ? message : "its interpreter has ended"));
+	else if (!x->failed && strcmp(status, "ok") != 0)
+		tell(x, lines_error(!strcmp(status, "interrupted") ? "KeyboardInterrupt" : "Error", ""));
+	tell(x, json_pack("{s:s}", "type", "end_of_execution"));
+	stop(x);
+	http_end(req);
+}
+
+static void tell_more(struct cell_reader *reader)
+{
+	struct execution *x = loop_owner(reader, struct execution, reader);
+	const struct cell *cell = reader->cell;
+
+	if (cell->state == CELL_WAITING)
+		return;
+	if (!x->begun)
+		tell_number(x);
+	while (!x->full && tell_one(x))
+		;
+	if (!x->full && cell->state == CELL_OVER)
+		finish(x);
+	else
+		refuse_input(x);
+}
+
+static void client_drains(struct http_req *req)
+{
+	struct call *c = req->user;
+	struct execution *x = c->state;
+
+	x->full = 0;
+	if (x->reader.cell)
+		tell_more(&x->reader);
+}
+
+/* It may only have finished asking. If it has left, the second write from here on says so. */
+static void client_may_have_left(struct http_req *req)
+{
+	struct call *c = req->user;
+	struct execution *x = c->state;
+
+	if (!x->reader.cell)
+		return;
+	tell(x, json_pack("{s:s}", "type", "keepalive"));
+	timer_set(&x->silence, LEFT_MS);
+}
+
+static void client_left(struct call *c)
+{
+	struct execution *x = c->state;
+	struct context *ctx = context_of(x);
+	struct cell *cell = cell_ref(x->reader.cell);
+
+	stop(x);
+	if (ctx && cell->state != CELL_OVER)
+		context_cell_cancel(ctx, cell);
+	cell_unref(cell);
+}
+
+/* ---- the beginning ---- */
+
+static void follow(struct call *c, const struct context *ctx, struct cell *cell)
+{
+	struct execution *x = call_alloc(c, sizeof(*x));
+
+	*x = (struct execution){ .reader.news = tell_more, .call = c };
+	memcpy(x->context, ctx->row.id, sizeof(x->context));
+	timer_init(&x->silence, c->api->loop, silence_due);
+	timer_set(&x->silence, SILENCE_MS);
+	c->state = x;
+	c->drop = client_left;
+	c->req->on_drain = client_drains;
+	c->req->on_eof = client_may_have_left;
+	http_set(c->req, "Cache-Control", "no-store");
+	http_set(c->req, "X-Accel-Buffering", "no");
+	http_stream(c->req, 200, "application/x-ndjson", UINT64_MAX);
+	cell_read(cell, &x->reader);
+	tell_more(&x->reader);
+}
+
+/* The context it names, or that of its language. 1: its language has none, and runs each by itself. */
+static int choose(struct call *c, struct context **out)
+{
+	const char *id = call_text(c, "context_id", ""), *language = call_text(c, "language", "");
+
+	*out = NULL;
+	if (*id && *language) {
+		call_error(c, 400, "invalid", "Only one of context_id or language can be provided",
+			   NULL, NULL);
+		return 0;
+	}
+	if (*id) {
+		*out = interpreter_find(c, id, &language);
+		if (*out || !*language)
+			return 0;
+	} else {
+		language = interpreter_language(c, language);
+	}
+	if (lang_named(language) && !driver_of(language))
+		return 1;
+	*out = interpreter_default(c, language);
+	return 0;
+}
+
+void execute(struct call *c)
+{
+	const json_t *code = call_get(c, "code");
+	struct cell_want want = { .code = json_string_value(code),
+				  .code_len = json_string_length(code),
+				  .env = call_get(c, "env_vars"),
+				  .max_output = CELL_OUTPUT_MAX };
+	struct context *ctx;
+	struct cell *cell;
+
+	berth_wake(e2b_berth(c));
+	if (choose(c, &ctx)) {
+		single_run(c, interpreter_language(c, call_text(c, "language", "")));
+		return;
+	}
+	if (!ctx || !interpreter_alive(c, ctx))
+		return;
+	cell = cells_give(c, ctx, &want);
+	if (!cell)
+		return;
+	follow(c, ctx, cell);
+	cell_unref(cell);
+}

@@ -1,0 +1,90 @@
+/* pause.c - see pause.h. */
+#include "e2b/pause.h"
+#include "api/pause.h"
+
+const struct field pausing_fields[] = {
+	{ "memory", FIELD_BOOL, 0, 0, 0, "false: only its files", NULL },
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+
+int pausing_is_paused(const struct berth *b)
+{
+	return b->state == BERTH_PAUSED || b->state == BERTH_KEPT;
+}
+
+static void paused(struct call *c, struct berth *b, const struct err *e)
+{
+	(void)b;
+	if (e)
+		call_fail(c, e);
+	else
+		call_empty(c, 204);
+}
+
+void pausing_pause(struct call *c)
+{
+	struct berth *b = call_look(c, 0);
+
+	if (!b)
+		return;
+	if (pausing_is_paused(b))
+		e2b_error(c, 409, "Sandbox %s is already paused", b->row.id);
+	else
+		pause_begin(c, b, call_flag(c, "memory", 1), paused);
+}
+
+/* ---- going on ---- */
+
+struct rebooting {
+	void (*done)(struct call *c, struct berth *b, const struct err *e);
+};
+
+static void off(struct call *c, struct berth *b, const struct err *e)
+{
+	struct rebooting *r = c->door;
+
+	if (e)
+		r->done(c, b, e);
+	else
+		pause_end(c, b, r->done);
+}
+
+/* Thawed, all programs ended, and then woken as a kept one is. */
+static void thawed(struct call *c, struct berth *b, const struct err *e)
+{
+	struct rebooting *r = c->door;
+
+	if (e)
+		r->done(c, b, e);
+	else
+		pause_begin(c, b, 0, off);
+}
+
+int pausing_resume(struct call *c, struct berth *b, int reboot,
+		   void (*done)(struct call *c, struct berth *b, const struct err *e))
+{
+	struct rebooting *r;
+
+	if (b->state == BERTH_RUNNING) {
+		done(c, b, NULL);
+		return 0;
+	}
+	if (!reboot || b->state != BERTH_PAUSED) {
+		pause_end(c, b, done);
+		return 1;
+	}
+	r = call_alloc(c, sizeof(*r));
+	r->done = done;
+	c->door = r;
+	pause_end(c, b, thawed);
+	return 1;
+}
+
+void pausing_want(struct store_box *row, const struct e2b_box *x)
+{
+	row->on_timeout = !x->auto_pause   ? STORE_TIMEOUT_KILL :
+			  x->pause_memory ? STORE_TIMEOUT_PAUSE :
+					    STORE_TIMEOUT_KEEP;
+	row->retention_ms = STORE_FOREVER; /* theirs stay until somebody deletes them */
+}

@@ -1,0 +1,35 @@
+/* process.h - process.Process of envd: programs of a box, as E2B's clients start and follow them.
+ * Owns: what one client is told of one program, while it listens. The program is fleet's, and goes on
+ * when nobody does.
+ *
+ *   Start   -> start, data..., end      process.c
+ *   Connect -> start, data..., end
+ *   List, SendSignal, Update            processes.c
+ *   SendInput, StreamInput, CloseStdin  input.c */
+#pragma once
+#include "box/changes.h"
+#include "e2b/connect.h"
+#include "fleet/run.h"
+
+void process_start(struct call *c);
+void process_connect(struct call *c);
+void process_list(struct call *c);
+void process_signal(struct call *c);
+void process_update(struct call *c);
+void process_send_input(struct call *c);
+void process_stream_input(struct call *c);
+void process_close_stdin(struct call *c);
+
+/* ---- which one: {"pid": n} or {"tag": "..."} ---- */
+struct process_name {
+	int pid;         /* 0: by its tag */
+	const char *tag; /* "" or the question's */
+};
+/* From a question's "process"; -1: there is none, answered. */
+int process_named(struct call *c, const json_t *ask, struct process_name *out);
+/* Among those that run; NULL: none. */
+struct run *process_find(const struct berth *b, const struct process_name *name);
+void process_missing(struct call *c, const struct process_name *name); /* not_found */
+/* 1: the box was taken over a moment ago and has not said yet which numbers its programs have; again()
+ * is called when it has. The call's state and drop are used meanwhile. */
+int process_wait(struct call *c, const struct process_name *name, void (*again)(struct call *c));

@@ -1,0 +1,86 @@
+/* freeze.c - a box that stands still: its memory, programs and connections stay as they are.
+ *
+ * The state is the kernel's. The record says "frozen" before it may be true and until it no longer
+ * can be, so whoever has to end a box after a crash knows that it must be thawed for that.
+ * A maker does the work: the kernel needs a moment to stop every program. */
+#include "base/own.h"
+#include "keeper/state.h"
+#include "wire/sock.h"
+
+#include <string.h>
+
+static int work(const struct host *h, struct job *j, struct err *e)
+{
+	return (j->freeze.on ? cgroup_freeze : cgroup_thaw)(&h->cgroups, j->freeze.cgroup, e);
+}
+
+static void back(struct keeper *k, struct job *take_job)
+{
+	auto_free struct job *j = take_job;
+	struct kbox *b = kbox_find(&k->boxes, j->freeze.id);
+	struct frame done = sock_head(WIRE_DONE, j->ref);
+	int running = j->freeze.on == !!j->err.kind; /* thawed, or never frozen */
+	struct err e = j->err;
+
+	if (!b) { /* what we made for it after it was removed */
+		struct err ignored;
+
+		(void)!cgroup_remove(&k->host.cgroups, j->freeze.cgroup, &ignored);
+	} else {
+		b->changing = 0;
+	}
+	if (b && b->meta.about.state == WIRE_BOX_DYING) /* its end came between: it must not sleep */
+		death_kill(k, b);
+	if (!b || b->meta.about.state != WIRE_BOX_TAKEN)
+		err_set(&e, ERR_NOT_FOUND, "box %s has ended meanwhile", j->freeze.id);
+	else if (running) {
+		struct err late;
+
+		b->meta.about.frozen = 0;
+		(void)!meta_update(k->host.run, &b->meta, &late); /* "may be so" is true as well */
+	}
+	if (e.kind)
+		client_error(k, j->client, j->ref, &e);
+	else
+		client_send(k, j->client, &done, sizeof(done), -1);
+}
+
+static int possible(struct keeper *k, struct kbox *b, int on, struct err *e)
+{
+	if (b->meta.about.state != WIRE_BOX_TAKEN)
+		return err_set(e, ERR_NOT_FOUND, "box %s is ending", b->meta.about.id);
+	if (b->changing)
+		return err_set(e, ERR_CONFLICT, "box %s is being changed already", b->meta.about.id);
+	if (!b->meta.cgroup[0])
+		return err_set(e, ERR_DENIED, "box %s has no cgroup of its own to freeze",
+			       b->meta.about.id);
+	if (!on)
+		return 0;
+	b->meta.about.frozen = 1;
+	return meta_update(k->host.run, &b->meta, e);
+}
+
+void freeze_request(struct keeper *k, struct client *c, const struct frame *f)
+{
+	struct kbox *b = request_named(k, c, f);
+	int on = !(f->flags & WIRE_FREEZE_OFF);
+	struct job *j;
+	struct err e;
+
+	if (!b || request_too_many(k, c, f))
+		return;
+	if (possible(k, b, on, &e) < 0) {
+		client_error(k, c->number, f->ref, &e);
+		return;
+	}
+	j = job_new();
+	j->work = work;
+	j->back = back;
+	j->client = c->number;
+	j->ref = f->ref;
+	j->freeze.on = on;
+	memcpy(j->freeze.id, b->meta.about.id, sizeof(j->freeze.id));
+	memcpy(j->freeze.cgroup, b->meta.cgroup, sizeof(j->freeze.cgroup));
+	b->changing = 1;
+	maker_give(k->maker, j);
+}

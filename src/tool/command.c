@@ -1,0 +1,170 @@
+/* command.c - programs: run_command, run_code. They are flows of /v1, and have records like those. */
+#include "api/flow.h"
+#include "base/own.h"
+#include "fleet/run.h"
+#include "tool/tool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { COMMAND_MS = 120000 };
+
+static struct tool_job *job_of(const struct call *c)
+{
+	return ((struct tool_call *)c->door)->job;
+}
+
+/* ---- while it runs ---- */
+
+static void started(struct call *c, const struct run *r, const char *step)
+{
+	struct tool_job *j = job_of(c);
+
+	(void)step;
+	memcpy(j->exec, r->id, sizeof(j->exec));
+}
+
+static int keep(struct tool_job *j, unsigned stream, const struct buf *text)
+{
+	if (!text->len)
+		return 0;
+	cut_add(&j->out[stream], text->p, text->len);
+	return j->on->said ? j->on->said(j, stream, text->p, text->len) : 0;
+}
+
+static int said(struct call *c, unsigned stream, const char *bytes, size_t n)
+{
+	struct tool_job *j = job_of(c);
+	auto_buf struct buf plain = { 0 };
+
+	stream = stream ? 1 : 0;
+	cloak_pass(&j->cloak, stream, bytes, n, &plain);
+	return keep(j, stream, &plain);
+}
+
+static void flush(struct tool_job *j)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		auto_buf struct buf plain = { 0 };
+
+		cloak_flush(&j->cloak, i, &plain);
+		keep(j, i, &plain);
+	}
+}
+
+/* ---- its end ---- */
+
+static void stream_text(const struct tool_job *j, unsigned stream, struct buf *out)
+{
+	char how[120];
+
+	snprintf(how, sizeof(how), "read_output exec=%s stream=%s offset=%zu", j->exec,
+		 stream ? "stderr" : "stdout", j->out[stream].head.len);
+	cut_text(&j->out[stream], how, out);
+}
+
+static void end_line(struct buf *b)
+{
+	if (b->len && b->p[b->len - 1] != '\n')
+		buf_putc(b, '\n');
+}
+
+/* What a model reads: output first, then how it ended. */
+static void tell(struct buf *text, const struct buf out[2], const json_t *record)
+{
+	const json_t *code = json_object_get(record, "exit_code");
+	const char *cause = json_string_value(json_object_get(record, "cause")),
+		   *summary = json_string_value(json_object_get(record, "summary")),
+		   *step = json_string_value(json_object_get(record, "step"));
+	json_int_t us = json_integer_value(
+		json_object_get(json_object_get(record, "timings"), "run_us"));
+
+	buf_add(text, buf_str(&out[0]), out[0].len);
+	if (out[1].len) {
+		end_line(text);
+		buf_puts(text, "[stderr]\n");
+		buf_add(text, out[1].p, out[1].len);
+	}
+	end_line(text);
+	if (step && strcmp(step, "run") != 0)
+		buf_printf(text, "[%s failed] ", step);
+	if (json_is_integer(code))
+		buf_printf(text, "[exit %lld", (long long)json_integer_value(code));
+	else
+		buf_printf(text, "[%s", summary ? summary : cause ? cause : "ended");
+	if (us > 0)
+		buf_printf(text, ", %.1f s", (double)us / 1e6);
+	buf_puts(text, "]");
+}
+
+static void copy(json_t *to, const json_t *from, const char *name)
+{
+	json_t *v = json_object_get(from, name);
+
+	if (v)
+		json_object_set(to, name, v);
+}
+
+static void over(struct call *c, json_t *take_record)
+{
+	static const char *const told[] = { "exit_code", "signal", "cause",	  "summary",
+					    "hint",	 "step",   "timings",	  "cpu_s",
+					    "mem_peak",	 "errors", "error",	  "warnings",
+					    "language",	 "stdout_bytes",	  "stderr_bytes" };
+	struct tool_job *j = job_of(c);
+	auto_buf struct buf out = { 0 }, err = { 0 }, text = { 0 };
+	json_t *data = json_object();
+	const char *cause = json_string_value(json_object_get(take_record, "cause"));
+	int failed = json_integer_value(json_object_get(take_record, "status")) != 0;
+
+	flush(j);
+	stream_text(j, 0, &out);
+	stream_text(j, 1, &err);
+	json_object_set_new(data, "exec", json_string(j->exec));
+	for (unsigned i = 0; i < ARRAY_LEN(told); i++)
+		copy(data, take_record, told[i]);
+	json_object_set_new(data, "timed_out", json_boolean(cause && !strcmp(cause, "wall")));
+	json_object_set_new(data, "stdout", json_stringn(buf_str(&out), out.len));
+	json_object_set_new(data, "stderr", json_stringn(buf_str(&err), err.len));
+	json_object_set_new(data, "truncated",
+			    json_boolean(cut_lost(&j->out[0]) || cut_lost(&j->out[1])));
+	tell(&text, (const struct buf[2]){ out, err }, take_record);
+	json_decref(take_record);
+	tool_result(j, failed, data, text.p, text.len);
+}
+
+static void running(struct call *c, const struct run *r)
+{
+	tool_say(job_of(c), json_pack("{s:s, s:b}", "exec", r->id, "running", 1),
+		 "[runs in the background as exec %s]", r->id);
+}
+
+static const struct flow_door door = { over, running, started, said };
+
+static void go(struct tool_job *j, json_t *take_body)
+{
+	struct berth *b = tool_box(j);
+
+	if (b)
+		flow_in(j->call, b,
+			&(struct flow_want){ .body = take_body, .door = &door, .leash = &j->leash });
+	json_decref(take_body);
+}
+
+void tool_command(struct tool_job *j)
+{
+	json_t *body = json_copy(j->args);
+
+	if (!json_object_get(body, "timeout_ms") && !tool_flag(j, "background"))
+		json_object_set_new(body, "timeout_ms", json_integer(COMMAND_MS));
+	go(j, body);
+}
+
+void tool_code(struct tool_job *j)
+{
+	json_t *body = json_copy(j->args);
+
+	if (!json_object_get(body, "language"))
+		json_object_set_new(body, "language", json_string("python"));
+	go(j, body);
+}

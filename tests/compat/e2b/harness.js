@@ -1,0 +1,100 @@
+// harness.js - runs tables of promises against one release of E2B's packages, and prints TAP.
+//
+// A test is a sentence and a function of a context:
+//	sdk, ci     the two packages: e2b, @e2b/code-interpreter
+//	Sandbox     the one to make: the code interpreter's, which has everything of the other one
+//	make(...)   Sandbox.create, and it is killed when the test is over
+//	plain       true over http at an address, false over https at a domain
+// A table's key may be [sentence, applies], where applies(context) says whether this release and this way
+// of reaching the server have the feature at all; those that do not are named in a comment.
+'use strict';
+const assert = require('node:assert/strict');
+const path = require('node:path');
+const { createRequire } = require('node:module');
+
+const LIMIT_MS = 30000;
+
+// context FOLDER: the packages installed there.
+function load(folder) {
+	const from = createRequire(path.join(path.resolve(folder), 'package.json'));
+	const sdk = from('e2b');
+	const ci = from('@e2b/code-interpreter');
+
+	return { sdk, ci, Sandbox: ci.Sandbox, assert };
+}
+
+// Waits until fn() is true, or says what it still was.
+async function soon(fn, what = String(fn), ms = 5000) {
+	const end = Date.now() + ms;
+
+	for (;;) {
+		const value = await fn();
+		if (value) return value;
+		if (Date.now() > end) assert.fail(`never came true: ${what}`);
+		await new Promise((go) => setTimeout(go, 20));
+	}
+}
+
+function limited(promise, ms) {
+	let timer;
+	const late = new Promise((_, no) => {
+		timer = setTimeout(() => no(new Error(`took longer than ${ms} ms`)), ms);
+	});
+
+	return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+async function run_one(shared, name, fn) {
+	const mine = [];
+	const make = async (...args) => {
+		const box = await shared.Sandbox.create(...args);
+		mine.push(box);
+		return box;
+	};
+	let error;
+
+	try {
+		await limited(fn({ ...shared, make, soon, mine }), LIMIT_MS);
+	} catch (e) {
+		error = e;
+	}
+	await Promise.allSettled(mine.map((box) => limited(box.kill(), 10000)));
+	const lines = error ? String(error.stack || error).split('\n').slice(0, 14) : [];
+	console.log([`${error ? 'not ok' : 'ok'} - ${shared.title}: ${name}`, ...lines.map((l) => `#   ${l}`)].join('\n'));
+	return !error;
+}
+
+// tables: { sentence: fn } or [[sentence, applies, fn]]. width: how many at once.
+async function run(shared, tables, { width = 4, only } = {}) {
+	const queue = [];
+	let failed = 0;
+
+	for (const table of tables)
+		for (const [name, fn, applies] of table) {
+			if (only && !name.includes(only)) continue;
+			if (applies && !applies(shared)) console.log(`# ${shared.title}: not in this release or way: ${name}`);
+			else queue.push([name, fn]);
+		}
+	const total = queue.length;
+	const work = async () => {
+		for (let next; (next = queue.shift()); ) if (!(await run_one(shared, ...next))) failed++;
+	};
+
+	await Promise.all(Array.from({ length: width }, work));
+	console.log(`# ran ${total}`);
+	return failed;
+}
+
+// What went wrong, by the name of its class; the packages have several copies of some.
+async function rejects(promise, name, text) {
+	try {
+		await promise;
+	} catch (e) {
+		assert.equal(e.constructor.name, name, `${e.constructor.name}: ${e.message}`);
+		if (text) assert.match(e.message, text);
+		return e;
+	}
+	return assert.fail(`no ${name} was thrown`);
+}
+
+module.exports = { load, run, soon, rejects };

@@ -1,0 +1,34 @@
+#!/bin/sh
+# run.sh - E2B's own packages, as published, against a daemon: two releases, each over plain HTTP at an
+# address and over TLS at a domain.
+# seconds: 400
+#
+#	tests/run tests/compat/e2b/run.sh
+#	ATOLL=build/atoll tests/compat/e2b/run.sh [now|before] [plain|tls] [WORDS OF A TEST]
+#
+# The packages come from npm, at the versions of now/ and before/, into a folder outside of the tree:
+# E2B_COMPAT_CACHE, or below ~/.cache. Never their server's name: without one of ours nothing is asked.
+top=$(cd "$(dirname "$0")/../../.." && pwd)
+. "$top/tests/compat/e2b/e2b.lib"
+releases=${1:-now before} ways=${2:-plain tls} words=${3-}
+
+drive() { # RELEASE WAY
+	timeout 170 node "$compat/drive.js" "$cache/$1" "$2" ${words:+"$words"} >"$work/tap" 2>&1
+	status=$?
+	grep '^#\|^ok\|^not ok' "$work/tap" | tee -a "$work/all"
+	grep -q '^# ran ' "$work/tap" && return
+	echo "not ok - e2b, $1, $2: comes to its end" | tee -a "$work/all"
+	tail -5 "$work/tap" | sed "s/^/# status $status: /"
+}
+
+need_node
+need_packages $releases
+need_daemon
+for way in $ways; do
+	case $way in plain) over_http ;; tls) over_https ;; esac
+	for release in $releases; do
+		drive "$release" "$way"
+	done
+done
+echo "1..$(grep -c '^ok \|^not ok ' "$work/all")"
+! grep -q '^not ok' "$work/all"

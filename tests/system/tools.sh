@@ -1,0 +1,170 @@
+#!/bin/sh
+# tools.sh - the tools of docs/agents.md over /v1: what they do, what they refuse, what they hide.
+# seconds: 120
+. "$(dirname "$0")/daemon.lib"
+
+# tool NAME ARGS [CURL OPTION...]: sets code, body.
+tool() {
+	name=$1 args=$2
+	shift 2
+	api POST "/v1/boxes/$box/tools/$name" "$args" "$@"
+}
+text() { get .text; }
+
+every_format_lists_the_same_tools() {
+	api GET /v1/tools
+	is "$code" 200 "$body"
+	has "$(get '[.tools[].name] | join(" ")')" "read_file"
+	is "$(get '.tools[] | select(.name == "RunTerminalCommand") | .alias_of')" run_command
+	all=$(get '[.tools[] | select(.alias_of == null) | .name] | join(" ")')
+	for form in openai:.function.name openai-responses:.name anthropic:.name; do
+		api GET "/v1/tools?format=${form%%:*}"
+		is "$(get "[.tools[] | ${form#*:}] | join(\" \")")" "$all" "$form"
+	done
+	api GET "/v1/tools?format=mcp"
+	has "$(get '[.tools[].name] | join(" ")')" "$(echo "$all" | cut -d ' ' -f 1-5)"
+	api GET "/v1/tools?format=latin"
+	is "$code" 400
+}
+the_strict_schema_of_openai_requires_every_field() {
+	api GET "/v1/tools?format=openai"
+	is "$(get '[.tools[].function.parameters | (.properties | keys) == (.required | sort)] | all')" true
+	is "$(get '[.tools[].function.parameters.additionalProperties] | any')" false
+	is "$(get '.tools[0].function.parameters.properties.start_line.type | join(" ")')" "integer null"
+	lacks "$body" maximum
+}
+a_file_is_written_and_read_by_any_of_its_names() {
+	new_box
+	tool write_file '{"path":"a/b.txt","content":"one\ntwo\nthree\n"}'
+	is "$code" 200 "$body"
+	is "$(get .is_error)" false
+	tool ReadFile '{"path":"a/b.txt"}'
+	is "$(text)" "one
+two
+three"
+	tool read_file '{"path":"/home/user/a/b.txt","start_line":2,"end_line":2}'
+	is "$(get .data.content)" two
+	is "$(get .data.lines)" 3
+	tool read_file '{"path":"a/b.txt","start_line":null}'
+	is "$(get .is_error)" false
+}
+what_is_wrong_with_a_request_is_named_by_its_path() {
+	new_box
+	tool read_file '{"path":"x","colour":"red"}'
+	is "$code" 400
+	has "$(get .error.message)" "colour: is no field"
+	tool read_file '{}'
+	has "$(get .error.message)" "path: is missing"
+	tool read_file '{"path":7}'
+	has "$(get .error.message)" "path: must be a string"
+	tool read_file '[1]'
+	is "$code" 400
+	tool read_file '{"path":'
+	is "$code" 400
+	tool nothing '{}'
+	is "$code" 404
+	tool create_box '{}'
+	is "$code" 404
+	box=nobody
+	tool read_file '{"path":"x"}'
+	is "$code" 404
+}
+what_goes_wrong_in_the_box_is_a_result() {
+	new_box
+	tool read_file '{"path":"nothing.txt"}'
+	is "$code" 200
+	is "$(get .is_error)" true
+	is "$(get .data.error.code)" not_found
+	tool read_file '{"path":"/home"}'
+	is "$(get .is_error)" true
+	tool write_file '{"path":"/usr/x","content":"x"}'
+	is "$(get .is_error)" true
+	tool run_command '{"command":"echo out; echo err >&2; exit 3"}'
+	is "$code" 200
+	is "$(get .is_error)" true
+	is "$(get .data.exit_code)" 3
+	is "$(get .data.stdout)" out
+	is "$(get .data.stderr)" err
+	has "$(text)" "[exit 3"
+}
+a_folder_is_listed_and_searched() {
+	new_box
+	tool write_file '{"path":"src/main.c","content":"int main(void)\n{\n\treturn 0;\n}\n"}'
+	tool list_files '{}'
+	is "$(text)" "/home/user/src/"
+	tool list_files '{"depth":2}'
+	has "$(text)" "/home/user/src/main.c"
+	tool search_files '{"content":"RETURN","ignore_case":true}'
+	has "$(text)" "/home/user/src/main.c:3:"
+	tool search_files '{"name":"*.c"}'
+	is "$(text)" "/home/user/src/main.c"
+	tool search_files '{}'
+	is "$(get .is_error)" true
+}
+an_edit_wants_its_text_exactly_once() {
+	new_box
+	tool write_file '{"path":"f","content":"a b a\n"}'
+	tool edit_file '{"path":"f","old_str":"b","new_str":"c"}'
+	is "$(get .is_error)" false "$body"
+	tool edit_file '{"path":"f","old_str":"a","new_str":"x"}'
+	is "$(get .is_error)" true
+	has "$(text)" "2 times"
+	tool edit_file '{"path":"f","old_str":"a","new_str":"x","replace_all":true}'
+	is "$(get .data.replaced)" 2
+	tool edit_file '{"path":"f","old_str":"gone","new_str":"x"}'
+	is "$(get .data.error.code)" no_match
+	tool read_file '{"path":"f"}'
+	is "$(text)" "x c x"
+}
+long_output_keeps_its_beginning_and_its_end() {
+	new_box
+	tool run_command '{"command":"seq 1 100000"}'
+	is "$(get .data.truncated)" true
+	is "$(get '.data.stdout | startswith("1\n2\n")')" true
+	is "$(get '.data.stdout | endswith("99999\n100000\n")')" true
+	has "$(text)" "bytes left out; read_output exec=$(get .data.exec)"
+	[ "$(wc -c <body)" -lt 120000 ] || fail "$(wc -c <body) bytes"
+	api GET "/v1/boxes/$box/execs/$(get .data.exec)"
+	is "$code" 200
+}
+secrets_of_the_box_are_not_told() {
+	new_box '{"env":{"API_TOKEN":"hunter2hunter2","PLAIN":"visible1"}}'
+	tool run_command '{"command":"printf hunter2; sleep 0.1; printf \"hunter2 $PLAIN $API_TOKEN\"; echo $API_TOKEN >f"}'
+	is "$(get .data.stdout)" "[API_TOKEN] visible1 [API_TOKEN]"
+	lacks "$body" hunter2
+	tool read_file '{"path":"f"}'
+	lacks "$body" hunter2
+	tool search_files '{"content":"hunter2"}'
+	lacks "$body" hunter2
+}
+output_streams_when_asked_for() {
+	new_box
+	tool run_command '{"command":"echo a; echo b >&2"}' -H 'Accept: application/x-ndjson'
+	is "$code" 200
+	is "$(jq -rs '[.[].type] | sort | join(" ")' <body)" "result stderr stdout"
+	is "$(jq -rs '.[-1].data.exit_code' <body)" 0
+}
+a_program_is_run_and_its_time_is_limited() {
+	new_box
+	tool run_code '{"code":"print(6*7)"}'
+	is "$(get .data.stdout)" 42 "$body"
+	tool run_command '{"command":"sleep 20","timeout_ms":200}'
+	is "$(get .data.timed_out)" true
+	is "$(get .is_error)" true
+	tool run_command '{"command":"sleep 20","background":true}'
+	is "$(get .data.running)" true
+}
+a_viewer_may_look_and_not_touch() {
+	new_box
+	tool write_file '{"path":"f","content":"x"}'
+	key=$viewer
+	tool read_file '{"path":"f"}'
+	is "$(text)" x
+	tool write_file '{"path":"f","content":"y"}'
+	is "$(get .data.error.code)" denied
+	key=wrong
+	tool read_file '{"path":"f"}'
+	is "$code" 401
+}
+
+run_daemon_tests
