@@ -105,16 +105,21 @@ int desk_open(struct desk *d, struct call *c, const struct clerk_events *on)
 {
 	struct berth *b = call_box(c, 0);
 
-	if (!b)
-		return 0;
+	if (b)
+		desk_open_in(d, c, b, 0, on);
+	return b != NULL;
+}
+
+void desk_open_in(struct desk *d, struct call *c, struct berth *b, uint16_t flags,
+		  const struct clerk_events *on)
+{
 	d->call = c;
 	d->open = 1;
 	c->state = d;
 	c->drop = dropped;
 	c->req->on_eof = peer_ended;
 	timer_init(&d->patience, c->api->loop, out_of_patience);
-	clerk_open(&d->clerk, &b->line, 0, on);
-	return 1;
+	clerk_open(&d->clerk, &b->line, flags, on);
 }
 
 void desk_close(struct desk *d)

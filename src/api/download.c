@@ -1,12 +1,16 @@
-/* download.c - GET .../files: the content of one file, or a part of it.
+/* download.c - see download.h.
  *
  *   GET from 0            ENTRY  -> 200, or 304     the rest comes out of the pipe -> the end
  *   GET past the end      ENTRY  -> the part that is wanted, empty DATA -> GET of that part
  *
  * The second way when the head of the request cannot be answered before the size is known. Length
  * and version are those of the descriptor that the bytes come from. Should the file shrink
- * meanwhile there are fewer bytes than announced, and the connection is cut. */
-#include "api/desk.h"
+ * meanwhile there are fewer bytes than announced, and the connection is cut.
+ *
+ *   GET from 0            ENTRY of nothing, empty DATA -> GET to the end, as DATA
+ *
+ * What says that it is empty may be one of /proc: nobody knows its size before it was read. */
+#include "api/download.h"
 #include "api/files.h"
 #include "base/own.h"
 
@@ -25,6 +29,9 @@ struct download {
 	int streaming; /* the head is out */
 	int pipe;      /* the bytes; -1: none, or given away */
 	int again;     /* once the worker is through with this one: ask for another part */
+	struct download_want want;
+	int to_end;       /* its size is not known: all there is, as DATA */
+	struct buf first; /* of that, the first piece: most have no other */
 };
 
 /* ---- the head ---- */
@@ -82,7 +89,7 @@ static void when(uint64_t ns, char out[40])
 }
 
 /* A page of this origin that somebody put into a box must not run as one. */
-static void set_disposition(struct http_req *r, const char *path)
+static void set_disposition(struct http_req *r, const char *kind, const char *path)
 {
 	const char *name = strrchr(path, '/') + 1;
 	auto_buf struct buf coded = { 0 };
@@ -96,7 +103,7 @@ static void set_disposition(struct http_req *r, const char *path)
 		else
 			buf_printf(&coded, "%%%02X", c);
 	}
-	http_set(r, "Content-Disposition", "attachment; filename*=UTF-8''%s", buf_str(&coded));
+	http_set(r, "Content-Disposition", "%s; filename*=UTF-8''%s", kind, buf_str(&coded));
 	http_set(r, "X-Content-Type-Options", "nosniff");
 	http_set(r, "Content-Security-Policy", "sandbox");
 }
@@ -184,7 +191,9 @@ static void ask(struct download *d, uint64_t from, uint64_t bytes)
 
 	d->from = from;
 	d->bytes = bytes;
-	if (from == UINT64_MAX)
+	if (d->to_end)
+		get.head.flags = WIRE_GET_END;
+	if (from == UINT64_MAX || d->to_end)
 		clerk_ask(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path,
 			  strlen(d->desk.path));
 	else if (clerk_ask_pipe(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path, &d->pipe,
@@ -205,6 +214,11 @@ static void ready(struct clerk *k)
 	ask(d, look_first ? UINT64_MAX : 0, 0);
 }
 
+static void set_head(struct download *d)
+{
+	set_disposition(d->desk.call->req, d->want.shown ? "inline" : "attachment", d->desk.path);
+}
+
 static void begin(struct download *d, const struct wire_entry *e, enum part part, uint64_t from,
 		  uint64_t bytes)
 {
@@ -213,7 +227,7 @@ static void begin(struct download *d, const struct wire_entry *e, enum part part
 	if (part == PART_SOME)
 		http_set(r, "Content-Range", "bytes %llu-%llu/%llu", (unsigned long long)from,
 			 (unsigned long long)(from + bytes - 1), (unsigned long long)e->size);
-	set_disposition(r, d->desk.path);
+	set_head(d);
 	http_stream(r, part == PART_SOME ? 206 : 200, type_of(d->desk.path), bytes);
 	d->streaming = 1;
 	if (!is_head(d)) {
@@ -234,7 +248,7 @@ static void entry(struct clerk *k, const struct wire_entry *e, const char *name,
 
 	(void)name;
 	(void)n;
-	if (d->streaming || e->size > INT64_MAX)
+	if (d->streaming || d->to_end || e->size > INT64_MAX)
 		return;
 	desk_etag(e, etag);
 	when(e->mtime_ns, modified);
@@ -259,9 +273,50 @@ static void entry(struct clerk *k, const struct wire_entry *e, const char *name,
 		http_set(r, "Content-Range", "bytes */%llu", (unsigned long long)e->size);
 		desk_error(&d->desk, 416, "range", "the file has no such bytes", d->desk.path,
 			   NULL);
+	} else if (e->size == 0 && !is_head(d)) {
+		d->to_end = d->again = 1;
+		d->from = d->bytes = 0;
+		own_close_fd(&d->pipe);
 	} else {
 		begin(d, e, part, from, bytes);
 	}
+}
+
+/* A piece of what has no size, or its end. */
+static void data_to_end(struct download *d, const char *bytes, size_t n)
+{
+	struct http_req *r = d->desk.call->req;
+
+	if (n && !d->streaming && d->first.len == 0) {
+		buf_add(&d->first, bytes, n);
+		return;
+	}
+	if (!d->streaming)
+		set_head(d);
+	if (!n && !d->streaming) {
+		desk_close(&d->desk);
+		http_reply(r, 200, type_of(d->desk.path), buf_str(&d->first), d->first.len);
+	} else if (!n) {
+		desk_close(&d->desk);
+		http_end(r);
+	} else {
+		if (!d->streaming) {
+			http_stream(r, 200, type_of(d->desk.path), UINT64_MAX);
+			http_write(r, d->first.p, d->first.len);
+		}
+		d->streaming = 1;
+		if (http_write(r, bytes, n))
+			clerk_pause(&d->desk.clerk, 1);
+	}
+}
+
+static void drained(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct download *d = c->state;
+
+	if (d->desk.open)
+		clerk_pause(&d->desk.clerk, 0);
 }
 
 /* n 0: the worker is through. */
@@ -269,7 +324,10 @@ static void data(struct clerk *k, const char *bytes, size_t n)
 {
 	struct download *d = loop_owner(k, struct download, desk.clerk);
 
-	(void)bytes;
+	if (d->to_end && !d->again) {
+		data_to_end(d, bytes, n);
+		return;
+	}
 	if (n)
 		return;
 	if (d->streaming) {
@@ -290,6 +348,8 @@ static void failed(struct clerk *k, const struct err *e)
 	if (d->streaming) {
 		desk_close(&d->desk);
 		http_abort(d->desk.call->req);
+	} else if (d->want.fail) {
+		d->want.fail(&d->desk, e);
 	} else if (e->sys == EINVAL) {
 		desk_error(&d->desk, 409, "not_a_file", "this is neither file nor folder",
 			   d->desk.path, "GET .../files/stat tells what it is");
@@ -304,17 +364,27 @@ static void dropped(struct call *c)
 
 	own_close_fd(&d->pipe);
 	desk_close(&d->desk);
+	buf_fini(&d->first);
 }
 
-void boxfiles_get(struct call *c)
+void download_begin(struct call *c, const struct download_want *want)
 {
 	static const struct clerk_events on = {
 		.ready = ready, .entry = entry, .data = data, .failed = failed
 	};
 	struct download *d = call_alloc(c, sizeof(*d));
 
-	*d = (struct download){ .desk.path = desk_path(c, call_query(c, "path")), .pipe = -1 };
-	if (!d->desk.path || !desk_open(&d->desk, c, &on))
-		return;
+	*d = (struct download){ .desk.path = want->path, .pipe = -1, .want = *want };
+	desk_open_in(&d->desk, c, want->berth, want->worker, &on);
+	c->req->on_drain = drained;
 	c->drop = dropped;
+}
+
+void boxfiles_get(struct call *c)
+{
+	struct download_want want = { .path = desk_path(c, call_query(c, "path")) };
+
+	want.berth = want.path ? call_box(c, 0) : NULL;
+	if (want.berth)
+		download_begin(c, &want);
 }

@@ -135,7 +135,7 @@ int clerk_ask_pipe(struct clerk *c, uint8_t type, void *body, size_t n, const ch
 	/* More, and fewer wakes on both sides. The kernel has only so much for all pipes of a user;
 	 * where that is used up, a small one does the same. */
 	(void)!fcntl(ends[0], F_SETPIPE_SZ, PIPE_BYTES);
-	head->flags = WIRE_PIPE;
+	head->flags |= WIRE_PIPE;
 	ask(c, type, body, n, path, strlen(path), ends[!writes]);
 	*out_fd = ends[writes];
 	return 0;
@@ -152,6 +152,13 @@ void clerk_data(struct clerk *c, const void *bytes, size_t n)
 		post_send(&c->post, &f, sizeof(f), (const char *)bytes + done, part, -1);
 		done += part;
 	} while (done < n);
+}
+
+void clerk_more(struct clerk *c, uint8_t type, const void *tail, size_t n)
+{
+	struct frame f = sock_head(type, c->ref);
+
+	post_send(&c->post, &f, sizeof(f), tail, n, -1);
 }
 
 void clerk_pause(struct clerk *c, int paused)

@@ -33,8 +33,11 @@ void clerk_ask(struct clerk *c, uint8_t type, void *body, size_t n, const void *
 void clerk_data(struct clerk *c, const void *bytes, size_t n); /* of a PUT; n 0: its end */
 /* PUT and GET with WIRE_PIPE: the bytes go through a pipe whose other end is *out_fd, the writing one of
  * a PUT. They never pass through whoever asks: it can splice them to where they belong. */
+/* head.flags may hold others. */
 must_check int clerk_ask_pipe(struct clerk *c, uint8_t type, void *body, size_t n, const char *path,
 			      int *out_fd, struct err *e);
+/* More about the PUT under way, before its end: META, APPEND. */
+void clerk_more(struct clerk *c, uint8_t type, const void *tail, size_t n);
 void clerk_pause(struct clerk *c, int paused);
 
 const char *clerk_event_name(uint32_t kind); /* of a WIRE_EVENT: "create", "write", ... */

@@ -73,10 +73,56 @@ void e2b_domain(const struct call *c, char out[E2B_DOMAIN])
 		snprintf(out, E2B_DOMAIN, "%s%.6s", *ours, port_of(host));
 }
 
+static int is_browser(const struct http_req *r)
+{
+	const char *agent = http_header(r, "user-agent");
+
+	return agent && (strstr(agent, "Mozilla/") || strstr(agent, "Opera/"));
+}
+
+static void put_escaped(struct buf *out, const char *text)
+{
+	for (; *text; text++)
+		if (strchr("<>&\"'", *text))
+			buf_printf(out, "&#%d;", *text);
+		else
+			buf_putc(out, *text);
+}
+
+/* The same for people. Nothing on the page moves, loads or runs. */
+static void no_box_page(struct call *c, int status, const char *id, unsigned port, const char *message)
+{
+	auto_buf struct buf page = { 0 };
+
+	buf_puts(&page, "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
+			"<meta name=\"viewport\" content=\"width=device-width\"><title>");
+	put_escaped(&page, message);
+	buf_puts(&page, "</title><body style=\"font:16px/1.5 system-ui,sans-serif;max-width:36em;"
+			"margin:15vh auto;padding:0 1em\"><h1 style=\"font-size:1.3em\">");
+	put_escaped(&page, message);
+	buf_puts(&page, "</h1><p>Sandbox <code>");
+	put_escaped(&page, id);
+	buf_puts(&page, "</code>");
+	if (port)
+		buf_printf(&page, ", port %u", port);
+	buf_printf(&page, " (%d)</p></body></html>\n", status);
+	http_set(c->req, "Content-Security-Policy",
+		 "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
+	http_set(c->req, "X-Content-Type-Options", "nosniff");
+	http_set(c->req, "Cache-Control", "no-store");
+	http_reply(c->req, status, "text/html; charset=utf-8", page.p, page.len);
+}
+
 void e2b_no_box(struct call *c, int status, const char *id, unsigned port, const char *message)
 {
-	json_t *doc = json_pack("{s:o, s:s, s:i}", "sandboxId", changes_text(id), "message", message,
-				"code", status);
+	json_t *doc;
+
+	if (is_browser(c->req)) {
+		no_box_page(c, status, id, port, message);
+		return;
+	}
+	doc = json_pack("{s:o, s:s, s:i}", "sandboxId", changes_text(id), "message", message, "code",
+			status);
 
 	if (port)
 		json_object_set_new(doc, "port", json_integer(port));

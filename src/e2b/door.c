@@ -2,10 +2,15 @@
 #include "api/auth.h"
 #include "base/own.h"
 #include "e2b/e2b.h"
+#include "e2b/files.h"
 #include "store/boxes.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+struct e2b { /* what this door has of its own */
+	struct watchers *watchers;
+};
 
 /* ---- the name of a box and a port ---- */
 
@@ -108,6 +113,11 @@ static int may_pass(struct call *c, const struct berth *b, uint16_t port)
 	struct e2b_box x;
 
 	e2b_box_read(b, &x);
+	/* A box of another door has no token yet, and must not be open to whoever knows its id. */
+	if (!x.ours) {
+		e2b_no_box(c, 502, b->row.id, 0, "The sandbox was not found");
+		return 0;
+	}
 	if (port == E2B_ENVD || !x.traffic[0] || (has && e2b_same(has, x.traffic)))
 		return 1;
 	e2b_no_box(c, 403, b->row.id, 0,
@@ -135,9 +145,8 @@ static void resumed(struct berth_wait *w, struct berth *b, const struct err *e)
 	(void)b;
 	(void)e;
 	c->drop = NULL;
+	http_resume(c->req); /* first: who comes next may want it to wait again */
 	enter(c, t);
-	if (!t->fetching.berth)
-		http_resume(c->req);
 }
 
 static void stop_fetching(struct call *c)
@@ -212,6 +221,20 @@ static int fetch(struct call *c, struct traffic *t)
 	return 1;
 }
 
+/* Links to files that say nothing but who may follow them. One that was made with no token of ours
+ * gets the answer of all that name no box. */
+static int by_signature(struct call *c, struct traffic *t)
+{
+	const struct berth *b = transfer_find(c);
+
+	if (!b)
+		return 0;
+	memcpy(t->to.id, b->row.id, sizeof(t->to.id));
+	t->to.port = E2B_ENVD;
+	c->door = t;
+	return 1;
+}
+
 static int take(struct call *c)
 {
 	struct traffic *t = call_alloc(c, sizeof(*t));
@@ -228,6 +251,10 @@ static int take(struct call *c)
 		c->door = t;
 		if (!fetch(c, t))
 			enter(c, t);
+		return 1;
+	}
+	if (by_signature(c, t)) {
+		enter(c, t);
 		return 1;
 	}
 	return e2b_control_take(c);
@@ -251,10 +278,23 @@ int e2b_init(struct api *a, struct err *e)
 {
 	(void)e;
 	a->fleet.on_pause = cut;
+	a->e2b = calloc(1, sizeof(*a->e2b));
+	if (!a->e2b)
+		abort();
+	a->e2b->watchers = watchers_new();
 	return 0;
 }
 
 void e2b_fini(struct api *a)
 {
-	(void)a;
+	if (!a->e2b)
+		return;
+	watchers_free(a->e2b->watchers);
+	free(a->e2b);
+	a->e2b = NULL;
+}
+
+struct watchers *e2b_watchers(struct api *a)
+{
+	return a->e2b->watchers;
 }

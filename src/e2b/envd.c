@@ -2,6 +2,7 @@
 #include "e2b/envd.h"
 #include "api/fields.h"
 #include "base/own.h"
+#include "e2b/files.h"
 #include "e2b/process.h"
 
 static void health(struct call *c)
@@ -25,6 +26,19 @@ static const struct api_route rows[] = {
 	{ "POST", "/process.Process/CloseStdin", NEED_EDITOR, process_close_stdin, "the end of its input", .query = e2b_any_query, .action = "exec.stdin" },
 
 	/* files */
+	{ "POST", "/filesystem.Filesystem/Stat", NEED_VIEWER, filesystem_stat, "what is there", .query = e2b_any_query },
+	{ "POST", "/filesystem.Filesystem/ListDir", NEED_VIEWER, filesystem_list, "the entries of a folder", .query = e2b_any_query },
+	{ "POST", "/filesystem.Filesystem/MakeDir", NEED_EDITOR, filesystem_make, "a new folder", .query = e2b_any_query, .action = "file.mkdir" },
+	{ "POST", "/filesystem.Filesystem/Move", NEED_EDITOR, filesystem_move, "another name", .query = e2b_any_query, .action = "file.move" },
+	{ "POST", "/filesystem.Filesystem/Remove", NEED_EDITOR, filesystem_remove, "away with it", .query = e2b_any_query, .action = "file.delete" },
+	{ "POST", "/filesystem.Filesystem/WatchDir", NEED_VIEWER, filesystem_watch, "what changes, as it happens", .query = e2b_any_query },
+	{ "POST", "/filesystem.Filesystem/CreateWatcher", NEED_VIEWER, filesystem_watcher_new, "one that remembers what changes", .query = e2b_any_query },
+	{ "POST", "/filesystem.Filesystem/GetWatcherEvents", NEED_VIEWER, filesystem_watcher_events, "what has changed since", .query = e2b_any_query },
+	{ "POST", "/filesystem.Filesystem/RemoveWatcher", NEED_VIEWER, filesystem_watcher_remove, "no more of that", .query = e2b_any_query },
+	{ "GET", "/files", NEED_NOTHING, transfer_get, "the content of a file", .query = e2b_any_query },
+	{ "POST", "/files", NEED_NOTHING, transfer_post, "content of files", .query = e2b_any_query, .how = HTTP_BODY_STREAM, .action = "file.put" },
+	{ "OPTIONS", "/files", NEED_NOTHING, transfer_options, "may a page?", .query = e2b_any_query },
+	{ "POST", "/files/compose", NEED_EDITOR, transfer_compose, "one file of many", transfer_compose_fields, .query = e2b_any_query, .action = "file.put" },
 	/* clang-format on */
 };
 

@@ -134,14 +134,33 @@ static void stop(struct execution *x)
 	x->call->drop = NULL;
 }
 
-/* Of a cell that its driver did not end itself; "": it did. */
+/* The names of their own ends; "": its driver ended it, as it should. */
 static const char *unnatural(const char *status, const char *cause)
 {
 	if (!strcmp(status, "ok") || !strcmp(status, "error") || !strcmp(status, "interrupted"))
 		return "";
-	if (!strcmp(cause, "removed"))
+	if (!strcmp(status, "dropped") || !strcmp(cause, "removed"))
 		return "UnexpectedEndOfExecution";
 	return "ContextRestarting";
+}
+
+/* One whose turn never came does not know why its interpreter did not start; that one does. */
+static const char *why_it_ended(const struct execution *x, const char *status, const char *message)
+{
+	const struct context *ctx = context_of(x);
+
+	if (!strcmp(status, "dropped") && ctx && ctx->end.why)
+		return ctx->end.why;
+	return *message ? message : "its interpreter has ended";
+}
+
+static void tell_dropped_output(struct execution *x)
+{
+	struct cell_piece p = { .what = CELL_STDERR, .last = 1,
+				.bytes = "[more output than is kept of one execution was dropped]\n" };
+
+	p.n = strlen(p.bytes);
+	tell(x, lines_output(&p));
 }
 
 static const char *text_in(const json_t *doc, const char *name)
@@ -162,8 +181,7 @@ static int box_is_gone(const struct execution *x)
 static void finish(struct execution *x)
 {
 	const json_t *end = x->reader.cell->end;
-	const char *status = text_in(end, "status"), *message = text_in(end, "message"),
-		   *name = unnatural(status, text_in(end, "cause"));
+	const char *status = text_in(end, "status"), *name = unnatural(status, text_in(end, "cause"));
 	struct http_req *req = x->call->req;
 
 	if (*name && box_is_gone(x)) {
@@ -171,8 +189,10 @@ static void finish(struct execution *x)
 		http_abort(req);
 		return;
 	}
+	if (json_is_true(json_object_get(end, "truncated")))
+		tell_dropped_output(x);
 	if (*name)
-		tell(x, lines_error(name, *message ? message : "its interpreter has ended"));
+		tell(x, lines_error(name, why_it_ended(x, status, text_in(end, "message"))));
 	else if (!x->failed && strcmp(status, "ok") != 0)
 		tell(x, lines_error(!strcmp(status, "interrupted") ? "KeyboardInterrupt" : "Error", ""));
 	tell(x, json_pack("{s:s}", "type", "end_of_execution"));

@@ -91,11 +91,13 @@ static json_t *result_line(const json_t *event)
 	json_object_foreach(json_object_get(event, "data"), mime, v)
 	{
 		field = field_of(mime);
+		if (json_is_null(v))
+			continue;
 		if (!field)
 			json_object_set(more, mime, v);
 		else if (!strcmp(field, "text"))
 			json_object_set_new(line, field, unquoted(v));
-		else if (!json_is_null(v))
+		else
 			json_object_set(line, field, v);
 	}
 	if (json_is_object(json_object_get(extra, "data")))

@@ -199,7 +199,7 @@ static void heard(struct tap *t, unsigned stream, uint64_t offset, const char *b
 
 	(void)offset;
 	if (!f->opened)
-		say_start(f, t->run ? t->run->pid : 0);
+		say_start(f, f->pid);
 	if (connect_send_bytes(&f->stream, names[f->pty ? 2 : stream], bytes, n, "\"}}}"))
 		tap_stop(t, 1);
 }
@@ -224,7 +224,20 @@ static void started(struct tap *t, int pid)
 	say_start(loop_owner(t, struct follow, tap), pid);
 }
 
-static const struct tap_events following = { .output = heard, .over = over, .started = started };
+/* Of Connect: nothing that is written from now on is missed, and only now it says so. */
+static void attached(struct tap *t, unsigned stream, uint64_t from, uint64_t tip)
+{
+	struct follow *f = loop_owner(t, struct follow, tap);
+
+	(void)from;
+	(void)tip;
+	if (stream + 1 == t->streams && !f->opened)
+		say_start(f, f->pid);
+}
+
+static const struct tap_events following = {
+	.reading = attached, .output = heard, .over = over, .started = started
+};
 
 /* ---- Start: what is asked for ---- */
 
@@ -464,6 +477,8 @@ static void patience_over(struct timer *t)
 
 	tap_close(&f->tap);
 	f->tapped = 0;
+	if (!f->opened)
+		say_start(f, f->pid);
 	connect_end_error(&f->stream, CONNECT_DEADLINE, "the stream was asked to end now");
 }
 
@@ -479,7 +494,7 @@ static void follow_run(struct call *c, const struct run *r)
 	}
 	f = follow_new(c);
 	f->pty = r->tty;
-	say_start(f, r->pid);
+	f->pid = r->pid;
 	f->tapped = 1;
 	tap_open(&f->tap, &c->api->fleet, r->berth->row.id, r->id, r->ref, now, &following);
 	if (ms) {

@@ -1,7 +1,170 @@
-/* proxy.c - any other port of a box. */
+/* proxy.c - any other port of a box: the request goes in, the answer of whoever listens there comes out.
+ *
+ *   head -> a connection, opened from inside (fleet/entry.h) -> what was asked goes on (http/relay.h)
+ *
+ * What is in a box is a stranger to us and, maybe, to who asks: our keys and tokens stay outside. */
+#include "base/log.h"
 #include "e2b/e2b.h"
+#include "fleet/entry.h"
+#include "http/relay.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#define NOT_FOUND "The sandbox was not found"
+enum { HEAD_MS = 10 * 60 * 1000 }; /* for a model that thinks before it speaks */
+
+struct passage {
+	struct call *call;
+	struct entry entry;
+	struct relay *relay; /* NULL: not yet, or no more */
+	char box[ID_LEN + 1];
+	uint16_t port;
+};
+
+static struct passage *of(const struct http_req *r)
+{
+	return ((struct call *)r->user)->state;
+}
+
+/* ---- what stays outside ---- */
+
+static int is_hex(const char *text, size_t n)
+{
+	return strspn(text, "0123456789abcdef") >= n;
+}
+
+/* Anywhere in it: "Bearer <key>", or offered as a protocol. */
+static int holds_key(const char *text)
+{
+	for (; (text = strstr(text, KEY_PREFIX)); text++)
+		if (is_hex(text + strlen(KEY_PREFIX), KEY_TEXT - strlen(KEY_PREFIX)))
+			return 1;
+	return 0;
+}
+
+static int passes(void *user, const struct http_header *h)
+{
+	(void)user;
+	if (strncmp(h->name, "e2b-", 4) == 0)
+		return 0;
+	if (strcmp(h->name, "x-access-token") == 0) /* a program in there may have tokens, too */
+		return strlen(h->value) != E2B_TOKEN || !is_hex(h->value, E2B_TOKEN);
+	if (strcmp(h->name, "x-api-key") == 0 || strcmp(h->name, "authorization") == 0 ||
+	    strcmp(h->name, "sec-websocket-protocol") == 0)
+		return !holds_key(h->value);
+	return 1;
+}
+
+/* ---- what the box says ---- */
+
+/* When a box ends, its servers hang up as if they had said everything. */
+static int believes(void *user)
+{
+	const struct passage *p = user;
+	const struct berth *b = fleet_find(&p->call->api->fleet, p->box);
+
+	return b && b->state == BERTH_RUNNING && line_is_open(&b->line);
+}
+
+static void failed(void *user, const char *why)
+{
+	struct passage *p = user;
+	char text[160];
+
+	if (!believes(p)) {
+		e2b_no_box(p->call, 502, p->box, 0, NOT_FOUND);
+		return;
+	}
+	log_debug("a port of a box did not answer", LOG_S("box", p->box), LOG_U("port", p->port),
+		  LOG_S("why", why));
+	snprintf(text, sizeof(text), "The server at the port gave no answer: %s", why);
+	e2b_no_box(p->call, 502, p->box, p->port, text);
+}
+
+static void switched(void *user)
+{
+	struct call *c = ((struct passage *)user)->call;
+
+	c->endless = 1;
+	c->req->on_eof = NULL; /* an end in one direction, and nothing else: on_body_end() tells */
+}
+
+static void entered(struct entry *x, int take_fd, const struct err *e)
+{
+	struct passage *p = loop_owner(x, struct passage, entry);
+	const struct relay_rules rules = { .passes = passes,
+					   .failed = failed,
+					   .believes = believes,
+					   .switched = switched,
+					   .user = p,
+					   .head_ms = HEAD_MS };
+	struct call *c = p->call;
+
+	if (take_fd >= 0) {
+		p->relay = relay_new(c->req, c->api->loop, take_fd, &rules);
+		http_resume(c->req);
+	} else if (e->kind == ERR_NOT_FOUND && !e->sys) {
+		e2b_no_box(c, 502, p->box, 0, NOT_FOUND);
+	} else if (e->kind == ERR_LIMIT) {
+		e2b_no_box(c, 503, p->box, p->port, e->msg);
+	} else {
+		e2b_no_box(c, 502, p->box, p->port, "The sandbox is running but port is not open");
+	}
+}
+
+/* ---- what the client says ---- */
+
+static void on_body(struct http_req *r, const char *bytes, size_t n)
+{
+	if (of(r)->relay)
+		relay_body(of(r)->relay, bytes, n);
+}
+
+static void on_body_end(struct http_req *r)
+{
+	if (of(r)->relay)
+		relay_body_end(of(r)->relay);
+}
+
+static void on_drain(struct http_req *r)
+{
+	if (of(r)->relay)
+		relay_drain(of(r)->relay);
+}
+
+/* Who hangs up does not want the answer any more; the server in the box shall know. */
+static void on_eof(struct http_req *r)
+{
+	http_abort(r);
+}
+
+static void drop(struct call *c)
+{
+	struct passage *p = c->state;
+
+	entry_cancel(&p->entry);
+	relay_free(p->relay);
+	p->relay = NULL;
+}
 
 void e2b_proxy(struct call *c, struct berth *b, uint16_t port)
 {
-	e2b_no_box(c, 502, b->row.id, port, "The sandbox is running but port is not open");
+	struct passage *p = call_alloc(c, sizeof(*p));
+	struct http_req *r = c->req;
+	struct err e;
+
+	*p = (struct passage){ .call = c, .port = port, .entry = { .done = entered } };
+	memcpy(p->box, b->row.id, sizeof(p->box));
+	c->state = p;
+	c->drop = drop;
+	r->on_body = on_body;
+	r->on_body_end = on_body_end;
+	r->on_drain = on_drain;
+	r->on_eof = on_eof;
+	http_want_body(r, HTTP_BODY_STREAM, 0);
+	http_pause(r); /* until there is somebody to give it to */
+	if (entry_open(&p->entry, b, port, &e) < 0)
+		entered(&p->entry, -1, &e);
 }

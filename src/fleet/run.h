@@ -7,7 +7,7 @@
 #include "fleet/berth.h"
 #include "store/runs.h"
 
-enum { RUN_MAX = 64 }; /* at once in a box: what an init keeps */
+enum { RUN_MAX = 128 }; /* at once in a box: what an init takes beside those that are over */
 enum { RUN_INPUT = 256 * 1024 }; /* bytes of stdin that may wait here before run_input() says full */
 
 struct tap;

@@ -3,6 +3,7 @@
 #include "base/own.h"
 
 #include <string.h>
+#include <strings.h>
 
 enum { HEAD_MAX = 64 << 10 };
 
@@ -61,6 +62,28 @@ static int saw_value_end(llhttp_t *p)
 	return 0;
 }
 
+/* How long the body is must have one answer, whoever reads it. */
+static const char *framing(const struct answer *a, const llhttp_t *p)
+{
+	unsigned lengths = 0, encodings = 0;
+
+	for (unsigned i = 0; i < a->out->nheaders; i++) {
+		const struct http_header *h = &a->headers[i];
+
+		lengths += strcmp(h->name, "content-length") == 0;
+		if (strcmp(h->name, "transfer-encoding") != 0)
+			continue;
+		encodings++;
+		if (strcasecmp(h->value, "chunked") != 0)
+			return "its Transfer-Encoding is not known here";
+	}
+	if (lengths + encodings > 1)
+		return "it says its length twice";
+	if (encodings && p->http_minor == 0)
+		return "it has chunks in HTTP/1.0";
+	return NULL;
+}
+
 static int saw_head_end(llhttp_t *p)
 {
 	struct answer *a = of(p);
@@ -80,11 +103,16 @@ static int saw_head_end(llhttp_t *p)
 		a->headers[i] = (struct http_header){ name, a->text.p + a->at[i].value };
 	}
 	out->headers = a->headers;
+	a->why = framing(a, p);
+	if (a->why)
+		return -1;
+	out->length = p->flags & F_CONTENT_LENGTH ? p->content_length : UINT64_MAX;
 	if (a->on_head && a->on_head(a->user, out)) {
 		a->ended = 1;
 		return -1;
 	}
-	return a->head_only ? 1 : 0;
+	/* Those have none, whatever length they tell; llhttp would wait for it. */
+	return a->head_only || out->status == 204 || out->status == 304 ? 1 : 0;
 }
 
 static int saw_body(llhttp_t *p, const char *at, size_t n)

@@ -206,6 +206,24 @@ static int idle_step(struct http_conn *c)
 	return 0;
 }
 
+/* Behind a switch of protocols: bytes, until there are no more. */
+static int raw_step(struct http_conn *c)
+{
+	struct evbuffer *in = conn_input(c);
+	struct http_req *r = &c->req;
+	struct evbuffer_iovec v;
+
+	if (evbuffer_peek(in, -1, NULL, &v, 1) < 1 || v.iov_len == 0) {
+		c->body_done = c->eof;
+		return c->eof;
+	}
+	if (r->on_body)
+		r->on_body(r, v.iov_base, v.iov_len);
+	evbuffer_drain(in, v.iov_len);
+	r->server->bytes_in += v.iov_len;
+	return 1;
+}
+
 /* The body: who wants it gets it, and nobody gets it while the reply is being thrown away. */
 static int body_step(struct http_conn *c)
 {
@@ -225,6 +243,8 @@ static int body_step(struct http_conn *c)
 	if (c->expect && c->reply == REPLY_NONE && evbuffer_get_length(conn_input(c)) == 0)
 		conn_send(c, &(struct iovec){ "HTTP/1.1 100 Continue\r\n\r\n", 25 }, 1);
 	c->expect = 0;
+	if (c->raw)
+		return raw_step(c);
 	return tube_splices(c) ? tube_in(c) : parse_body(c);
 }
 

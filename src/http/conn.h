@@ -69,6 +69,7 @@ struct http_conn {
 	unsigned chunked : 1;  /* the reply */
 	unsigned bodyless : 1; /* HEAD, 204, 304: what is written is swallowed */
 	unsigned http10 : 1;
+	unsigned raw : 1; /* http_switch(): no HTTP any more */
 	int body_error; /* the status that ends it */
 
 	llhttp_t parser;

@@ -114,6 +114,7 @@ void http_want_body(struct http_req *r, enum http_body how, uint64_t max);
 void http_body_pipe(struct http_req *r, int take_fd, uint64_t max);
 void http_pause(struct http_req *r);
 void http_resume(struct http_req *r);
+int http_secure(const struct http_req *r); /* it came over TLS */
 /* Memory that lives as long as the request. */
 void *http_alloc(struct http_req *r, size_t n);
 char *http_strdup(struct http_req *r, const char *s, size_t n);
@@ -133,6 +134,10 @@ size_t http_waiting(const struct http_req *r); /* bytes that the peer has not ta
 void http_end(struct http_req *r);
 /* The stream cannot be finished truthfully: the connection is cut, so that nobody takes it for whole. */
 void http_abort(struct http_req *r);
+void http_unset(struct http_req *r); /* forgets all that http_set() has set */
+/* 101 to one with r->upgrade, who speaks through us to somebody else: from here on bytes as they come,
+ * by on_body() and http_write(), until on_body_end() and http_end(). */
+void http_switch(struct http_req *r);
 
 /* ---- WebSocket ---- */
 struct ws;

@@ -165,7 +165,7 @@ void parse_begin(struct http_conn *c)
 	c->how = HTTP_BODY_NONE;
 	c->handled = c->head_done = c->body_done = c->end_told = c->paused = c->stopped = c->discard =
 		0;
-	c->expect = c->full = c->chunked = c->bodyless = c->http10 = c->eof_told = 0;
+	c->expect = c->full = c->chunked = c->bodyless = c->http10 = c->eof_told = c->raw = 0;
 }
 
 static int refuse(struct http_conn *c, int status, const char *why)

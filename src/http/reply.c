@@ -321,6 +321,28 @@ void http_abort(struct http_req *r)
 		conn_cut(r->conn, 1);
 }
 
+void http_unset(struct http_req *r)
+{
+	r->conn->set_len = 0;
+}
+
+void http_switch(struct http_req *r)
+{
+	struct http_conn *c = r->conn;
+
+	if (!r->upgrade || c->reply != REPLY_NONE)
+		return;
+	r->keep_alive = 0;
+	reply_switch(c);
+	c->reply = REPLY_STREAM;
+	c->reply_left = UINT64_MAX;
+	c->bodyless = c->chunked = 0;
+	c->raw = 1;
+	c->how = HTTP_BODY_STREAM;
+	c->body_done = c->end_told = c->paused = 0;
+	c->stamp = 0;
+}
+
 /* ---- the layer's own answers ---- */
 
 void reply_error(struct http_conn *c, int status, const char *why)

@@ -168,6 +168,11 @@ void http_want_body(struct http_req *r, enum http_body how, uint64_t max)
 	conn_kick(c);
 }
 
+int http_secure(const struct http_req *r)
+{
+	return r->conn->tls;
+}
+
 void http_pause(struct http_req *r)
 {
 	r->conn->paused = 1;

@@ -230,7 +230,7 @@ int copy(const struct job *j)
 	err = (int)sys_fstatat(AT_FDCWD, from_path, &st, AT_SYMLINK_NOFOLLOW);
 	if (err < 0)
 		return err;
-	dir = open_parent(to_path);
+	dir = open_parent(to_path, 0);
 	if (dir < 0)
 		return dir;
 	err = copy_to(&c, dir, last_part(to_path), &st, how);

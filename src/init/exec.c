@@ -15,28 +15,68 @@ enum { REAP_A_TURN = 64 };
 
 static LAZY struct exec execs[EXEC_MAX];
 /* One bit per slot: the sets are walked every turn, the table is not. */
-static uint64_t used, running, due;
+enum { WORDS = EXEC_MAX / 64 };
+_Static_assert(EXEC_MAX % 64 == 0, "a slot without a bit");
+struct set {
+	uint64_t word[WORDS];
+};
+static struct set used, running, due;
 static uint64_t turns, reaped;
 static int zombies_left, childless;
 
-static uint64_t bit(const struct exec *x)
+static void set_add(struct set *s, const struct exec *x)
 {
-	return 1ull << (x - execs);
+	s->word[(x - execs) / 64] |= 1ull << (x - execs) % 64;
+}
+
+static void set_drop(struct set *s, const struct exec *x)
+{
+	s->word[(x - execs) / 64] &= ~(1ull << (x - execs) % 64);
+}
+
+/* The one behind `after` (NULL: the first), or NULL. */
+static struct exec *set_next(const struct set *s, const struct exec *after)
+{
+	int from = after ? (int)(after - execs) + 1 : 0, i = from / 64;
+	uint64_t rest = from < EXEC_MAX ? s->word[i] >> from % 64 << from % 64 : 0;
+
+	while (!rest && ++i < WORDS)
+		rest = s->word[i];
+	return rest ? &execs[i * 64 + __builtin_ctzll(rest)] : NULL;
+}
+
+static unsigned set_count(const struct set *s)
+{
+	unsigned n = 0;
+	uint64_t rest;
+	int i;
+
+	for (i = 0; i < WORDS; i++)
+		for (rest = s->word[i]; rest; rest &= rest - 1) /* popcount would want a library on x86 */
+			n++;
+	return n;
 }
 
 /* ---- the table ---- */
 
 struct exec *exec_next(const struct exec *after)
 {
-	int from = after ? (int)(after - execs) + 1 : 0;
-	uint64_t rest = from < EXEC_MAX ? used >> from << from : 0;
-
-	return rest ? &execs[__builtin_ctzll(rest)] : NULL;
+	return set_next(&used, after);
 }
 
 struct exec *exec_at(int slot)
 {
-	return used >> slot & 1 ? &execs[slot] : NULL;
+	return used.word[slot / 64] >> slot % 64 & 1 ? &execs[slot] : NULL;
+}
+
+static struct exec *free_slot(void)
+{
+	int i;
+
+	for (i = 0; i < WORDS; i++)
+		if (~used.word[i])
+			return &execs[i * 64 + __builtin_ctzll(~used.word[i])];
+	return NULL;
 }
 
 struct exec *exec_find(uint32_t ref)
@@ -65,20 +105,21 @@ static struct exec *oldest_finished(void)
 
 struct exec *exec_new(uint32_t ref)
 {
-	struct exec *x;
+	unsigned now = set_count(&running), all = set_count(&used);
+	struct exec *x = all - now >= EXEC_KEPT ? oldest_finished() : NULL;
 
-	if (!~used) {
-		x = oldest_finished();
-		if (!x)
-			return NULL;
+	if (now >= EXEC_MAX - EXEC_KEPT)
+		return NULL;
+	if (x)
 		exec_forget(x);
-	}
-	x = &execs[__builtin_ctzll(~used)];
+	x = free_slot();
+	if (!x)
+		return NULL;
 	memset(x, 0, sizeof(*x));
 	x->ref = ref;
 	x->turn = turns++;
 	x->end.head = conn_head(WIRE_EXIT, ref);
-	used |= bit(x);
+	set_add(&used, x);
 	return x;
 }
 
@@ -91,19 +132,14 @@ void exec_forget(struct exec *x)
 		stream_fini(&x->out[i]);
 	feed_fini(&x->in);
 	feed_fini(&x->channel_in);
-	used &= ~bit(x);
-	running &= ~bit(x);
-	due &= ~bit(x);
+	set_drop(&used, x);
+	set_drop(&running, x);
+	set_drop(&due, x);
 }
 
 unsigned exec_running(void)
 {
-	unsigned n = 0;
-	uint64_t rest;
-
-	for (rest = running; rest; rest &= rest - 1) /* popcount would want a library on x86 */
-		n++;
-	return n;
+	return set_count(&running);
 }
 
 uint64_t exec_reaped(void)
@@ -113,7 +149,7 @@ uint64_t exec_reaped(void)
 
 void exec_due(struct exec *x)
 {
-	due |= bit(x);
+	set_add(&due, x);
 }
 
 /* ---- beginning ---- */
@@ -242,7 +278,7 @@ static void begin(struct exec *x, const struct wire_start *st)
 	x->grace_ms = st->grace_ms;
 	x->lone = !!(st->head.flags & WIRE_START_LONE);
 	x->deadline_ns = st->wall_ms ? x->born_ns + st->wall_ms * 1000000ull : 0;
-	running |= bit(x);
+	set_add(&running, x);
 	resume(x);
 }
 
@@ -306,7 +342,7 @@ static void finish(struct exec *x)
 	x->end.files_size = d.files_size;
 	x->end.reaped = (uint32_t)reaped;
 	x->over = 1;
-	running &= ~bit(x);
+	set_drop(&running, x);
 	exec_due(x);
 }
 
@@ -360,12 +396,11 @@ static void leader_ended(struct exec *x, int status, const struct rusage *ru)
 
 static struct exec *led_by(int pid)
 {
-	uint64_t rest;
+	struct exec *x = set_next(&running, NULL);
 
-	for (rest = running; rest; rest &= rest - 1)
-		if (execs[__builtin_ctzll(rest)].pid == pid)
-			return &execs[__builtin_ctzll(rest)];
-	return NULL;
+	while (x && x->pid != pid)
+		x = set_next(&running, x);
+	return x;
 }
 
 /* Everything that ends in the box ends here: leaders, and the orphans they leave. */
@@ -496,13 +531,11 @@ static void deadline(struct exec *x)
 
 void exec_timers(void)
 {
-	uint64_t rest;
+	struct exec *x;
 
 	if (zombies_left)
 		reap();
-	for (rest = running; rest; rest &= rest - 1) {
-		struct exec *x = &execs[__builtin_ctzll(rest)];
-
+	for (x = set_next(&running, NULL); x; x = set_next(&running, x)) {
 		if (x->deadline_ns && x->deadline_ns <= loop_now_ns)
 			deadline(x);
 		if (x->tell_ns && x->tell_ns <= loop_now_ns) {
@@ -514,13 +547,12 @@ void exec_timers(void)
 
 int exec_timeout_ms(void)
 {
-	uint64_t rest, first = ~0ull;
+	const struct exec *x;
+	uint64_t first = ~0ull;
 
-	if (due || zombies_left)
+	if (set_next(&due, NULL) || zombies_left)
 		return 0;
-	for (rest = running; rest; rest &= rest - 1) {
-		const struct exec *x = &execs[__builtin_ctzll(rest)];
-
+	for (x = set_next(&running, NULL); x; x = set_next(&running, x)) {
 		if (x->deadline_ns && x->deadline_ns < first)
 			first = x->deadline_ns;
 		if (x->tell_ns && x->tell_ns < first)
@@ -545,9 +577,10 @@ static void pump(struct exec *x)
 
 void exec_pump(void)
 {
-	uint64_t rest = due;
+	struct set now = due;
+	struct exec *x;
 
-	due = 0;
-	for (; rest; rest &= rest - 1)
-		pump(&execs[__builtin_ctzll(rest)]);
+	due = (struct set){ 0 };
+	for (x = set_next(&now, NULL); x; x = set_next(&now, x))
+		pump(x);
 }

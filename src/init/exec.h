@@ -9,7 +9,8 @@
 #include "init/stream.h"
 #include "wire/wire.h"
 
-enum { EXEC_MAX = 64 };
+/* Each has up to seven descriptors while it runs, and two logs afterwards: 1024 are all there are. */
+enum { EXEC_MAX = 192, EXEC_KEPT = 64 };
 
 struct args;
 struct conn;
@@ -41,7 +42,8 @@ void exec_init(void); /* starts to reap */
 struct exec *exec_find(uint32_t ref);
 struct exec *exec_next(const struct exec *after); /* all of them; NULL: the first, or no more */
 struct exec *exec_at(int slot);                   /* NULL: an empty one */
-/* A slot for a new exec, the oldest finished one's if need be; NULL: all are running. */
+/* A slot for a new exec; there are EXEC_KEPT for those that are over, the oldest goes. NULL: as many as
+ * may be are running. */
 struct exec *exec_new(uint32_t ref);
 void exec_run(struct exec *x, const struct wire_start *st, const struct args *a);
 /* For those who bring a process of their own: a pipe whose end `ours` does not block; the channel. */

@@ -20,6 +20,7 @@
 #include "init/worker.h"
 #include "wire/frame.h"
 #include <linux/fs.h>
+#include <linux/magic.h>
 
 /* ---- paths ---- */
 
@@ -33,8 +34,14 @@ const char *last_part(const char *path)
 	return last;
 }
 
+/* What root made for the user is the user's. A worker that is the user made it as such. */
+static long hand_over(int dir, const char *path)
+{
+	return sys_getuid() ? 0 : sys_fchownat(dir, path, self.user, AT_SYMLINK_NOFOLLOW);
+}
+
 /* mkdir -p for everything before `end`, which points into path. */
-static int make_parents(char *path, const char *end)
+static int make_parents(char *path, const char *end, int users)
 {
 	char *at;
 
@@ -45,6 +52,8 @@ static int make_parents(char *path, const char *end)
 			continue;
 		*at = '\0';
 		err = sys_mkdirat(AT_FDCWD, path, 0755);
+		if (!err && users)
+			err = hand_over(AT_FDCWD, path);
 		*at = '/';
 		/* The last two may stand for "is there already"; if not, the next step tells. */
 		if (err < 0 && err != -EEXIST && err != -EROFS && err != -EACCES)
@@ -54,7 +63,7 @@ static int make_parents(char *path, const char *end)
 }
 
 /* The directory of the path's last part, made if need be. */
-int open_parent(char *path)
+int open_parent(char *path, int users)
 {
 	const int how = O_PATH | O_DIRECTORY | O_CLOEXEC;
 	char *name = path + (last_part(path) - path), first = *name;
@@ -67,7 +76,7 @@ int open_parent(char *path)
 	*name = '\0';
 	dir = (int)sys_openat(AT_FDCWD, *path ? path : ".", how, 0);
 	if (dir == -ENOENT) {
-		err = make_parents(path, name);
+		err = make_parents(path, name, users);
 		dir = err < 0 ? err : (int)sys_openat(AT_FDCWD, path, how, 0);
 	}
 	*name = first;
@@ -147,10 +156,16 @@ static int pipe_bytes(int fd, int pipe, uint32_t ref, uint64_t at, uint64_t left
 	return ANSWERED;
 }
 
+static int is_made_up(uint32_t magic)
+{
+	return magic == PROC_SUPER_MAGIC || magic == SYSFS_MAGIC || magic == CGROUP2_SUPER_MAGIC;
+}
+
 static int get(const struct job *j)
 {
 	struct wire_get g = *j->get; /* scratch is about to hold the file */
 	uint64_t left = g.bytes ? g.bytes : ~0ull;
+	struct statfs fs;
 	struct stat st;
 	int err, fd = (int)sys_openat(AT_FDCWD, j->path,
 				      O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
@@ -160,11 +175,15 @@ static int get(const struct job *j)
 	err = (int)sys_fstat(fd, &st);
 	if (err >= 0 && !S_ISREG(st.st_mode))
 		err = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	/* What the kernel makes up has the size that it happens to have when it is read. */
+	if (err >= 0 && sys_fstatfs(fd, &fs) >= 0 && is_made_up((uint32_t)fs.f_type))
+		st.st_size = 0;
 	if (err >= 0) {
 		uint64_t rest = g.from < (uint64_t)st.st_size ? (uint64_t)st.st_size - g.from : 0;
 
 		say_entry(g.head.ref, &st, NULL, j->path, strlen(j->path));
-		left = rest < left ? rest : left;
+		if (!(g.head.flags & WIRE_GET_END) || st.st_size)
+			left = rest < left ? rest : left;
 		err = j->pipe >= 0 ? pipe_bytes(fd, j->pipe, g.head.ref, g.from, left)
 				   : send_bytes(fd, g.head.ref, g.from, left);
 	}
@@ -176,13 +195,16 @@ static int make_directory(const struct job *j)
 {
 	uint32_t mode = j->put->mode & 07777 ? j->put->mode & 07777 : 0755;
 	long err = sys_mkdirat(AT_FDCWD, j->path, mode);
+	int users = !!(j->put->flags & WIRE_PUT_USER);
 	struct stat st;
 
 	if (err == -ENOENT) {
-		err = make_parents(j->path, j->path + strlen(j->path));
+		err = make_parents(j->path, j->path + strlen(j->path), users);
 		if (!err)
 			err = sys_mkdirat(AT_FDCWD, j->path, mode);
 	}
+	if (!err && users)
+		err = hand_over(AT_FDCWD, j->path);
 	if (err == -EEXIST && !(j->put->flags & WIRE_PUT_NEW) &&
 	    sys_fstatat(AT_FDCWD, j->path, &st, 0) >= 0 && S_ISDIR(st.st_mode))
 		err = 0;
@@ -226,7 +248,7 @@ static int move(const struct job *j)
 
 	if (err < 0)
 		return err; /* before folders are made for nothing */
-	dir = open_parent(j->part[1]);
+	dir = open_parent(j->part[1], j->head->flags & WIRE_MOVE_USER);
 	if (dir < 0)
 		return dir;
 	err = (int)sys_renameat2(AT_FDCWD, j->path, dir, last_part(j->part[1]), how);
@@ -253,7 +275,10 @@ static int entry_of(const struct job *j)
 
 	if (err < 0)
 		return err;
-	say_link(j->head->ref, &st, AT_FDCWD, j->path, j->path);
+	if (j->head->flags & WIRE_ENTRY_FULL)
+		say_full(j->head->ref, &st, AT_FDCWD, j->path, j->path);
+	else
+		say_link(j->head->ref, &st, AT_FDCWD, j->path, j->path);
 	return ANSWERED;
 }
 
@@ -266,18 +291,21 @@ static const struct verb {
 	uint16_t flags;      /* that it knows */
 } verbs[] = {
 	[WIRE_PUT] = { put, "put", 1, 1, WIRE_PIPE },
-	[WIRE_GET] = { get, "get", 1, 1, WIRE_PIPE },
+	[WIRE_GET] = { get, "get", 1, 1, WIRE_PIPE | WIRE_GET_END },
 	[WIRE_MKDIR] = { make_directory, "mkdir", 1, 1, 0 },
 	[WIRE_REMOVE] = { remove_path, "remove", 1, 1, WIRE_REMOVE_ONE },
-	[WIRE_MOVE] = { move, "move", 2, 2, WIRE_MOVE_NEW },
+	[WIRE_MOVE] = { move, "move", 2, 2, WIRE_MOVE_NEW | WIRE_MOVE_USER },
 	[WIRE_LINK] = { make_link, "link", 2, 2, 0 },
-	[WIRE_ENTRY_OF] = { entry_of, "look at", 1, 1, 0 },
-	[WIRE_LIST] = { list, "list", 1, 2, 0 },
+	[WIRE_ENTRY_OF] = { entry_of, "look at", 1, 1, WIRE_ENTRY_FULL },
+	[WIRE_LIST] = { list, "list", 1, 2, WIRE_ENTRY_FULL },
 	[WIRE_CHANGES] = { changes, "changes", 0, 0, 0 },
 	[WIRE_CHMOD] = { change_mode, "chmod", 1, 1, 0 },
 	[WIRE_COPY] = { copy, "copy", 2, 2, WIRE_COPY_NEW },
-	[WIRE_WATCH] = { watch, "watch", 1, 1, WIRE_WATCH_DEEP },
+	[WIRE_WATCH] = { watch, "watch", 1, 1,
+			 WIRE_WATCH_DEEP | WIRE_WATCH_PLAIN | WIRE_WATCH_ENTRY | WIRE_WATCH_LOCAL },
 	[WIRE_SEARCH] = { search, "search", 1, 3, WIRE_SEARCH_FOLD },
+	[WIRE_META] = { put_meta, "meta", 0, 0, 0 },
+	[WIRE_APPEND] = { put_append, "append", 1, 1, 0 },
 	[WIRE_DATA] = { put_data, "data", 0, 0, 0 },
 };
 
@@ -327,8 +355,9 @@ static void serve(const struct frame *f, uint32_t len, int pipe)
 	if (!v || !v->run)
 		sys_exit(1);
 	j.tail_len = len - frame_body(f->type);
-	if (f->type != WIRE_DATA)
+	if (f->type != WIRE_DATA && f->type != WIRE_META && f->type != WIRE_APPEND)
 		put_close(); /* an upload that was given up */
+	full_forget();
 	err = find_parts(&j, v);
 	if (!err && f->flags & ~v->flags)
 		err = -EINVAL;

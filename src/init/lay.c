@@ -39,7 +39,7 @@ static long write_file(char *path, const struct wire_put *put, const char *bytes
 	int how = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC |
 		  (put->flags & WIRE_LAY_MORE ? O_APPEND : O_TRUNC);
 	uint32_t mode = put->mode & 07777 ? put->mode & 07777 : 0644;
-	int dir = open_parent(path), fd;
+	int dir = open_parent(path, 0), fd;
 	long err;
 
 	if (dir < 0)

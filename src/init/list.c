@@ -33,6 +33,7 @@ struct walk {
 	char *after;      /* what is left of it below this level; NULL: nothing */
 	char floor[NAME]; /* this level's part of it; "": none */
 	uint16_t flags;   /* of DONE */
+	int full;         /* WIRE_ENTRY_FULL */
 };
 
 static LAZY struct folder stack[DEPTH_MOST];
@@ -199,7 +200,9 @@ static int visit(struct walk *w, struct folder *l, const char *name)
 		w->flags |= WIRE_DONE_TRUNCATED;
 		return 1;
 	}
-	if (!told)
+	if (!told && w->full)
+		say_full(w->ref, &st, l->dir, name, path);
+	else if (!told)
 		say_link(w->ref, &st, l->dir, name, path);
 	dir = S_ISDIR(st.st_mode) && w->depth < w->levels
 		      ? (int)sys_openat(l->dir, name, WALK_IN, 0)
@@ -241,6 +244,7 @@ int list(const struct job *j)
 		return -EINVAL;
 	w.levels = j->list->depth ? j->list->depth : 1;
 	w.after = *j->part[1] ? j->part[1] : NULL;
+	w.full = j->head->flags & WIRE_ENTRY_FULL;
 	err = (int)sys_openat(AT_FDCWD, j->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (err >= 0)
 		err = enter(&w, err, 0);

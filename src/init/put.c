@@ -4,6 +4,7 @@
  * that is the empty DATA, which a client that gave up does not send. */
 #include "init/conn.h"
 #include "init/scratch.h"
+#include "init/self.h"
 #include "init/sys.h"
 #include "init/text.h"
 #include "init/worker.h"
@@ -87,12 +88,35 @@ static void put_from(int pipe)
 		put_over(err);
 }
 
+/* The path of what is there, where a link leads to it; 0, or -errno: it cannot be written to. */
+static int follow(char *path)
+{
+	int err, fd = (int)sys_openat(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0);
+	struct stat st, link;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	err = (int)sys_fstat(fd, &st);
+	if (err >= 0 && !S_ISREG(st.st_mode))
+		err = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	if (err >= 0)
+		err = (int)sys_fstatat(AT_FDCWD, path, &link, AT_SYMLINK_NOFOLLOW);
+	if (err >= 0 && S_ISLNK(link.st_mode))
+		err = real_path(fd, path, PATH_MAX);
+	sys_close(fd);
+	return err < 0 ? err : 0;
+}
+
 int put(const struct job *j)
 {
-	if (j->put->flags & ~(WIRE_PUT_NEW | WIRE_PUT_IF) ||
+	int err = j->put->flags & WIRE_PUT_FOLLOW ? follow(j->path) : 0;
+
+	if (err < 0)
+		return err;
+	if (j->put->flags & ~(WIRE_PUT_NEW | WIRE_PUT_IF | WIRE_PUT_USER | WIRE_PUT_FOLLOW) ||
 	    (j->put->flags & WIRE_PUT_NEW && j->put->flags & WIRE_PUT_IF))
 		return -EINVAL;
-	up.dir = open_parent(j->path);
+	up.dir = open_parent(j->path, !!(j->put->flags & WIRE_PUT_USER));
 	if (up.dir < 0)
 		return up.dir;
 	up.ref = j->head->ref;
@@ -109,8 +133,7 @@ int put(const struct job *j)
 	up.file = (int)sys_openat(up.dir, up.temporary,
 				  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (up.file < 0) {
-		int err = up.file;
-
+		err = up.file;
 		put_close();
 		return err;
 	}
@@ -137,13 +160,80 @@ static long put_instead(void)
 static long put_finish(void)
 {
 	unsigned how = up.flags & WIRE_PUT_NEW ? RENAME_NOREPLACE : 0;
-	long err = sys_fchmod(up.file, up.mode);
+	long err = up.flags & WIRE_PUT_USER && !sys_getuid() ? sys_fchown(up.file, self.user) : 0;
 
+	if (err >= 0)
+		err = sys_fchmod(up.file, up.mode);
 	if (err < 0)
 		return err;
 	if (up.flags & WIRE_PUT_IF)
 		return put_instead();
 	return sys_renameat2(up.dir, up.temporary, up.dir, up.name, how);
+}
+
+/* One of them. A disk that has no attributes is no reason to refuse the file. */
+static long put_attribute(const char *key, const char *value)
+{
+	char name[256];
+	struct text t = { .to = name, .room = sizeof(name) };
+	long err;
+
+	if (!*key || strlen(ATTRIBUTE) + strlen(key) >= sizeof(name))
+		return -EINVAL;
+	text_add(&t, ATTRIBUTE);
+	text_add(&t, key);
+	err = sys_fsetxattr(up.file, name, value, strlen(value));
+	return err == -EOPNOTSUPP ? 0 : err;
+}
+
+int put_meta(const struct job *j)
+{
+	const char *at = j->path, *end = at + j->tail_len;
+	long err = 0;
+
+	if (up.file < 0 || j->head->ref != up.ref)
+		return ANSWERED; /* of a PUT that has failed */
+	if (at < end && end[-1])
+		err = -EINVAL;
+	while (!err && at < end) {
+		const char *value = at + strlen(at) + 1;
+
+		err = value < end ? put_attribute(at, value) : -EINVAL;
+		at = value < end ? value + strlen(value) + 1 : end;
+	}
+	if (err < 0)
+		put_over(err);
+	return ANSWERED;
+}
+
+static long put_all_of(int from)
+{
+	struct stat st;
+	uint64_t at = 0;
+	long n = sys_fstat(from, &st);
+
+	if (n >= 0 && !S_ISREG(st.st_mode))
+		n = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	while (n >= 0 && (n = sys_sendfile(up.file, from, &at, PIPE_PART)) > 0)
+		;
+	return n;
+}
+
+/* Told as an error of that path: the one of the PUT is in order. */
+int put_append(const struct job *j)
+{
+	int from;
+	long err;
+
+	if (up.file < 0 || j->head->ref != up.ref)
+		return ANSWERED; /* of a PUT that has failed */
+	from = (int)sys_openat(AT_FDCWD, j->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+	err = from < 0 ? from : put_all_of(from);
+	sys_close(from);
+	if (err >= 0)
+		return ANSWERED;
+	put_close();
+	return (int)err;
 }
 
 int put_data(const struct job *j)

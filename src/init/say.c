@@ -74,7 +74,7 @@ uint64_t mtime_ns(const struct stat *st)
 	return (uint64_t)st->st_mtime * 1000000000u + (uint64_t)st->st_mtime_nsec;
 }
 
-static struct wire_entry entry(uint32_t ref, const struct stat *st)
+struct wire_entry entry_from(uint32_t ref, const struct stat *st)
 {
 	return (struct wire_entry){
 		.head = conn_head(WIRE_ENTRY, ref),
@@ -89,7 +89,7 @@ static struct wire_entry entry(uint32_t ref, const struct stat *st)
 void say_entry(uint32_t ref, const struct stat *st, const uint8_t *sha256, const char *name,
 	       size_t n)
 {
-	struct wire_entry e = entry(ref, st);
+	struct wire_entry e = entry_from(ref, st);
 
 	if (sha256) {
 		memcpy(e.sha256, sha256, sizeof(e.sha256));
@@ -100,7 +100,7 @@ void say_entry(uint32_t ref, const struct stat *st, const uint8_t *sha256, const
 
 void say_link(uint32_t ref, const struct stat *st, int dir, const char *at, const char *name)
 {
-	struct wire_entry e = entry(ref, st);
+	struct wire_entry e = entry_from(ref, st);
 	struct iovec iov[3] = { { &e, sizeof(e) }, { (void *)name, strlen(name) }, { target, 0 } };
 	struct stat led;
 	long n;

@@ -358,6 +358,31 @@ static inline long sys_fchmod(int fd, unsigned mode)
 	return SYS(fchmod, fd, mode);
 }
 
+static inline long sys_fchownat(int dir, const char *path, uint32_t id, int flags)
+{
+	return SYS(fchownat, dir, path, id, id, flags);
+}
+
+static inline long sys_fchown(int fd, uint32_t id)
+{
+	return SYS(fchown, fd, id, id);
+}
+
+static inline long sys_fsetxattr(int fd, const char *name, const void *value, size_t n)
+{
+	return SYS(fsetxattr, fd, name, value, n, 0);
+}
+
+static inline long sys_listxattr(const char *path, char *to, size_t n)
+{
+	return SYS(listxattr, path, to, n);
+}
+
+static inline long sys_getxattr(const char *path, const char *name, void *to, size_t n)
+{
+	return SYS(getxattr, path, name, to, n);
+}
+
 static inline long sys_chdir(const char *path)
 {
 	return SYS(chdir, path);

@@ -343,7 +343,7 @@ static int files(const struct request *r)
 	if (r->head->flags & WIRE_FILES_ALONE && exec_kill_all() < 0)
 		return refuse(r, ERR_DENIED, "this init is not PID 1");
 	used |= conn_kept();
-	fd = files_start(root);
+	fd = files_start(root || (r->head->flags & WIRE_FILES_ROOT_IF && self.root_allowed));
 	if (fd < 0)
 		conn_error(r->conn, r->head->ref, ERR_NONE, -fd, "start a file worker");
 	else

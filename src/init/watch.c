@@ -6,7 +6,11 @@
  *
  * A rename is two events of the kernel, which may have others between them: the first half waits a
  * moment for its other half. Without one it was a move out of the folder, that is, a removal. A
- * file that is written to all the time is told of every 20 ms, and once more at the end. */
+ * file that is written to all the time is told of every 20 ms, and once more at the end.
+ * WATCH_PLAIN is for those who know inotify's words and want no others: each half is told by itself.
+ *
+ * Whoever asks by SYNC is told of all that had happened when it asked: the kernel queues an event
+ * before the call that caused it returns. */
 #include "base/err.h"
 #include "init/conn.h"
 #include "init/sys.h"
@@ -14,9 +18,14 @@
 #include "init/tree.h"
 #include "init/worker.h"
 #include <linux/inotify.h>
+#include <linux/magic.h>
 #include <linux/poll.h>
 
 enum { WATCHES = 4096, NAME = 256, ROOT = 0, NOWHERE = -1 };
+/* Not in every kernel's magic.h. */
+#define CIFS_MAGIC 0xFF534D42u
+#define SMB2_MAGIC 0xFE534D42u
+#define FUSE_MAGIC 0x65735546u
 #define OTHER_HALF_NS 100000000ull
 #define WRITES_NS 20000000ull
 enum {
@@ -33,9 +42,10 @@ struct half {            /* of a rename: where it was */
 
 static LAZY struct watch {
 	uint32_t ref;
-	int fd, deep, skipped;
+	int fd, deep, skipped, plain, entries;
 	int parent; /* watch on the folder above, for the end of ours */
 	struct half half;
+	uint32_t upload; /* plain: cookie of the last rename from a hidden name */
 	int written, owed; /* folder of the last write told; 1: it was written to since */
 	uint64_t written_ns;
 	char written_name[NAME];
@@ -98,11 +108,22 @@ static void set_name(char to[NAME], const char *name)
 
 /* ---- telling ---- */
 
+static void tell_entry(const char *path)
+{
+	struct stat st;
+
+	if (sys_fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) >= 0)
+		say_full(w.ref, &st, AT_FDCWD, path, path);
+}
+
 static void tell(uint32_t kind, int is_dir, const char *path, const char *now)
 {
 	struct wire_event e = { .head = conn_head(WIRE_EVENT, w.ref), .kind = kind };
 
 	e.is_dir = (uint32_t)is_dir;
+	if (w.entries && (kind == WIRE_EVENT_CREATE || kind == WIRE_EVENT_WRITE ||
+			  kind == WIRE_EVENT_CHMOD))
+		tell_entry(path);
 	if (now)
 		say_two(&e, sizeof(e), path, now);
 	else
@@ -211,6 +232,9 @@ static int scan_tree(struct tree *t, int slot, int aloud)
 		dir = is_folder(t->dir, d);
 		if (aloud && !text_starts(d->d_name, TEMPORARY))
 			tell_of(WIRE_EVENT_CREATE, dir, slot, d->d_name);
+		/* It may have been written to before we came to look. */
+		if (aloud && w.plain && !dir && !text_starts(d->d_name, TEMPORARY))
+			tell_of(WIRE_EVENT_WRITE, 0, slot, d->d_name);
 		if (!dir)
 			continue;
 		below = add_below(slot, d->d_name, aloud);
@@ -240,12 +264,12 @@ static int scan(int slot, int aloud)
 	return err;
 }
 
-static void new_folder(int above, const char *name)
+static void new_folder(int above, const char *name, int aloud)
 {
 	int slot = w.deep ? add_below(above, name, 1) : NOWHERE;
 
 	if (slot >= 0)
-		scan(slot, 1);
+		scan(slot, aloud);
 }
 
 /* Counted: a folder's slot may have been given to one far below it. */
@@ -329,7 +353,7 @@ static void renamed(int folder, const char *name)
 		folders[slot].above = folder;
 		set_name(folders[slot].name, name);
 	} else if (w.half.is_dir) {
-		new_folder(folder, name);
+		new_folder(folder, name, 1);
 	}
 }
 
@@ -337,7 +361,7 @@ static void appeared(int folder, const char *name, int is_dir, int whole)
 {
 	tell_of(WIRE_EVENT_CREATE, is_dir, folder, name);
 	if (is_dir)
-		new_folder(folder, name);
+		new_folder(folder, name, 1);
 	else if (whole)
 		tell_write(folder, name);
 }
@@ -359,6 +383,37 @@ static void moved_to(int folder, const struct inotify_event *ev)
 		w.half.cookie = 0;
 }
 
+/* ---- the two halves as they are ---- */
+
+static void plain_from(int folder, const struct inotify_event *ev)
+{
+	int is_dir = !!(ev->mask & IN_ISDIR), slot;
+
+	if (text_starts(ev->name, TEMPORARY)) {
+		w.upload = ev->cookie;
+		return;
+	}
+	tell_of(WIRE_EVENT_RENAME, is_dir, folder, ev->name);
+	slot = is_dir ? find_name(folder, ev->name) : NOWHERE;
+	if (slot != NOWHERE)
+		forget_below(slot);
+}
+
+static void plain_to(int folder, const struct inotify_event *ev)
+{
+	int is_dir = !!(ev->mask & IN_ISDIR);
+
+	if (text_starts(ev->name, TEMPORARY))
+		return;
+	tell_of(WIRE_EVENT_CREATE, is_dir, folder, ev->name);
+	if (is_dir) {
+		new_folder(folder, ev->name, 0);
+	} else if (ev->cookie == w.upload) { /* made, given to its user, and filled */
+		tell_of(WIRE_EVENT_CHMOD, 0, folder, ev->name);
+		tell_of(WIRE_EVENT_WRITE, 0, folder, ev->name);
+	}
+}
+
 /* ---- events ---- */
 
 static void overflow(void)
@@ -376,7 +431,11 @@ static void inside(int folder, const struct inotify_event *ev)
 {
 	int is_dir = !!(ev->mask & IN_ISDIR);
 
-	if (ev->mask & IN_MOVED_FROM)
+	if (w.plain && ev->mask & IN_MOVED_FROM)
+		plain_from(folder, ev);
+	else if (w.plain && ev->mask & IN_MOVED_TO)
+		plain_to(folder, ev);
+	else if (ev->mask & IN_MOVED_FROM)
 		moved_from(folder, ev);
 	else if (ev->mask & IN_MOVED_TO)
 		moved_to(folder, ev);
@@ -431,16 +490,43 @@ static int happened(const struct inotify_event *ev)
 	return 0;
 }
 
-static void take_events(void)
+/* Bytes of the kernel's queue that were read. */
+static long take_events(void)
 {
 	long at = 0, n = sys_read(w.fd, events, sizeof(events));
 
 	while (at < n) {
 		const struct inotify_event *ev = (const void *)(events + at);
 		if (happened(ev) < 0)
-			return; /* the rest is of watches that are no more */
+			return 0; /* the rest is of watches that are no more */
 		at += (long)(sizeof(*ev) + ev->len);
 	}
+	return n > 0 ? n : 0;
+}
+
+/* What is in the queue now, and no more: a program that never rests must not keep us here. */
+static void catch_up(uint32_t ref)
+{
+	int waiting = 0;
+	long n = 1;
+
+	if (sys_ioctl(w.fd, FIONREAD, &waiting) < 0)
+		waiting = 0;
+	for (; waiting > 0 && n > 0; waiting -= (int)n)
+		n = take_events();
+	settle_writes();
+	w.written_name[0] = '\0';
+	say_head(WIRE_DONE, ref, 0);
+}
+
+static void hear(void)
+{
+	struct frame f;
+	long n = sys_read(SOCK, &f, sizeof(f));
+
+	if (n != sizeof(f) || f.version != WIRE_VERSION || f.type != WIRE_SYNC)
+		sys_exit(0); /* gone, or speaking out of turn */
+	catch_up(f.ref);
 }
 
 static long patience_ns(void)
@@ -456,7 +542,7 @@ static _Noreturn void watch_on(void)
 
 		sys_ppoll(wait, 2, patience_ns());
 		if (wait[0].revents)
-			sys_exit(0); /* gone, or speaking out of turn */
+			hear();
 		if (wait[1].revents)
 			take_events();
 		if (w.owed && sys_now_ns() - w.written_ns >= WRITES_NS)
@@ -466,17 +552,38 @@ static _Noreturn void watch_on(void)
 	}
 }
 
+static int is_remote(int dir)
+{
+	static const uint32_t magics[] = { NFS_SUPER_MAGIC, CIFS_MAGIC, SMB_SUPER_MAGIC, SMB2_MAGIC,
+					   FUSE_MAGIC };
+	struct statfs fs;
+	unsigned i;
+
+	if (sys_fstatfs(dir, &fs) < 0)
+		return 0;
+	for (i = 0; i < ARRAY_LEN(magics); i++)
+		if ((uint32_t)fs.f_type == magics[i])
+			return 1;
+	return 0;
+}
+
 int watch(const struct job *j)
 {
 	int err, dir = (int)sys_openat(AT_FDCWD, j->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 
 	if (dir < 0)
 		return dir;
+	if (j->head->flags & WIRE_WATCH_LOCAL && is_remote(dir)) {
+		sys_close(dir);
+		return -EREMOTE;
+	}
 	/* Watches are asked for by path: from here on all are relative to the folder. */
 	err = (int)sys_fchdir(dir);
 	sys_close(dir);
 	w = (struct watch){ .ref = j->head->ref, .fd = -1 };
 	w.deep = j->head->flags & WIRE_WATCH_DEEP;
+	w.plain = j->head->flags & WIRE_WATCH_PLAIN;
+	w.entries = j->head->flags & WIRE_WATCH_ENTRY;
 	if (err >= 0)
 		err = begin();
 	if (err == -ENFILE) {

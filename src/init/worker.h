@@ -3,6 +3,7 @@
  *   list.c     LIST                                               copy.c     COPY
  *   changes.c  CHANGES                                            watch.c    WATCH
  *   search.c   SEARCH                                             say.c      its voice
+ *   full.c     an entry with all that is known of it
  * One request after another, in a process of its own: blocking is fine, statics are fine. The
  * frame lies in `scratch`; whoever fills that with bytes of files copies what it still needs. */
 #pragma once
@@ -35,6 +36,8 @@ struct job {
 /* Requests: 0: say DONE; ANSWERED; or -errno: say ERROR. */
 int put(const struct job *j);
 int put_data(const struct job *j);
+int put_meta(const struct job *j);
+int put_append(const struct job *j);
 void put_init(void);
 void put_close(void); /* gives up an upload that has not ended */
 int list(const struct job *j);
@@ -54,10 +57,17 @@ void say_entry(uint32_t ref, const struct stat *st, const uint8_t *sha256, const
 /* With what a link leads to: `at` in `dir` is where it really is, `name` what the client calls it. */
 void say_link(uint32_t ref, const struct stat *st, int dir, const char *at, const char *name);
 uint64_t mtime_ns(const struct stat *st);
+struct wire_entry entry_from(uint32_t ref, const struct stat *st);
+/* WIRE_ENTRY_FULL: the same with all that full.c finds out. */
+void say_full(uint32_t ref, const struct stat *st, int dir, const char *at, const char *name);
+void full_forget(void);                      /* names of users: they may be others by now */
+int real_path(int fd, char to[], size_t n); /* of what is open; its length, or -errno */
+#define ATTRIBUTE "user.e2b."               /* how the names begin of what META sets */
 
 /* Paths. */
 const char *last_part(const char *path);
-int open_parent(char *path); /* the directory of its last part, made if need be; -errno */
+/* The directory of its last part, made if need be, and then the user's if that is wanted; -errno. */
+int open_parent(char *path, int users);
 #define TEMPORARY ".atoll-"  /* how the names begin of what is not whole yet */
 void temporary_name(char out[48]);
 enum remove { REMOVE_ONE, REMOVE_TREE, REMOVE_FORCED /* our own, with modes that forbid it */ };

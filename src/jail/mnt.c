@@ -248,7 +248,7 @@ static int plain_root(const struct birth *b, struct err *e)
 	} dirs[] = {
 		{ "dev", 0755, 0 },      { "etc", 0755, 0 },   { "home", 0755, 0 },
 		{ "home/user", 0755, JAIL_USER },              { "proc", 0755, 0 },
-		{ "root", 0700, 0 },     { "run", 0755, 0 },   { "sys", 0755, 0 },
+		{ "root", 0711, 0 },     { "run", 0755, 0 },   { "sys", 0755, 0 },
 		{ "tmp", 01777, 0 },     { "usr", 0755, 0 },   { "var", 0755, 0 },
 		{ "var/tmp", 01777, 0 }, { "opt", 0755, 0 },   { "opt/atoll", 0755, 0 },
 		{ "mnt", 0755, 0 },

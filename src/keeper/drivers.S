@@ -35,6 +35,9 @@ driver_images:
 #ifdef DRIVER_PHP
 	driver "php.php", DRIVER_PHP
 #endif
+#ifdef DRIVER_JSHELL
+	driver "jshell.java", DRIVER_JSHELL
+#endif
 	.section .data.rel.ro, "aw"
 	.quad 0, 0, 0
 	.section .note.GNU-stack,"",%progbits

@@ -6,7 +6,7 @@
 
 struct driver {
 	const char *language; /* as in lang.h */
-	const char *argv[4];  /* NULL-terminated */
+	const char *argv[9];  /* NULL-terminated */
 	int seeded;           /* there may be one that waits: START asks for it */
 };
 const struct driver *driver_of(const char *language); /* NULL: each cell is a program of its own */

@@ -17,8 +17,8 @@ static struct tool_job *under_way(const struct call *c)
 	return t && t->job && !t->job->over ? t->job : NULL;
 }
 
-static void told_error(struct call *c, int status, const char *code, const char *message,
-		       const char *why, const char *hint)
+void tool_told_error(struct call *c, int status, const char *code, const char *message,
+		     const char *why, const char *hint)
 {
 	struct tool_job *j = under_way(c);
 	struct tool_call *t = c->door;
@@ -31,17 +31,20 @@ static void told_error(struct call *c, int status, const char *code, const char 
 		call_send(c, status, call_error_json(code, message, why, hint));
 }
 
-static void told_json(struct call *c, int status, json_t *take_doc)
+void tool_told_json(struct call *c, int status, json_t *take_doc)
 {
 	struct tool_job *j = under_way(c);
+	struct tool_call *t = c->door;
 
 	if (j && j->answered)
 		j->answered(j, status, take_doc);
+	else if (!j && t && t->answered)
+		t->answered(c, status, take_doc);
 	else
 		call_send(c, status, take_doc);
 }
 
-const struct api_manner tool_manner = { .error = told_error, .json = told_json };
+const struct api_manner tool_manner = { .error = tool_told_error, .json = tool_told_json };
 
 /* ---- life ---- */
 

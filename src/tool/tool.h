@@ -57,10 +57,15 @@ struct tool_call {
 	/* Told in the surface's shape: what happened before there was a job, or behind it. */
 	void (*refuse)(struct call *c, int status, const char *code, const char *message,
 		       const char *why, const char *hint);
+	/* What a handler of /v1 has answered that ran for the surface itself. */
+	void (*answered)(struct call *c, int status, json_t *take_doc);
 	void (*left)(struct call *c); /* NULL, or: called once, at the end */
 };
 void tool_enter(struct call *c, struct tool_call *t); /* sets c->door and c->leave */
-extern const struct api_manner tool_manner;           /* of tables whose calls are all entered */
+extern const struct api_manner tool_manner;           /* of tables whose calls may be entered */
+void tool_told_error(struct call *c, int status, const char *code, const char *message,
+		     const char *why, const char *hint);
+void tool_told_json(struct call *c, int status, json_t *take_doc);
 
 struct tool_job {
 	struct call *call;
@@ -112,3 +117,4 @@ extern const struct field tool_new_box_fields[], tool_boxes_fields[], tool_end_b
 /* ---- doors ---- */
 extern const struct api_door tool_door; /* /v1/tools and below /v1/boxes/{box}/tools */
 extern const struct api_door mcp_door;  /* /mcp */
+void mcp_fini(struct api *a);

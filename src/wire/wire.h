@@ -94,10 +94,13 @@ enum wire_type {
 	WIRE_CHANGES,   /* struct wire_changes -> ENTRY..., DONE: what the box's upper layer holds */
 	WIRE_CHMOD,     /* struct wire_put, tail: path -> DONE */
 	WIRE_COPY,      /* tail: path NUL path; WIRE_COPY_NEW -> DONE, all of it or nothing */
-	WIRE_WATCH,     /* tail: path; WIRE_WATCH_DEEP -> DONE, then EVENT... as long as both live */
+	WIRE_WATCH,     /* tail: path; WIRE_WATCH_* -> DONE, then EVENT... as long as both live */
 	WIRE_SEARCH,    /* struct wire_search, tail: path NUL name NUL text -> HIT..., DONE */
+	WIRE_META,      /* tail: key NUL value NUL...: attributes of the PUT under way; ERROR, or silence */
+	WIRE_APPEND,    /* tail: path: the content of that file, behind what the PUT has; the same */
+	WIRE_SYNC,      /* while it watches: what has happened until now -> EVENT..., DONE */
 	WIRE_DATA = 96, /* tail: bytes; empty: end of the file. Both ways */
-	WIRE_ENTRY,     /* struct wire_entry, tail: name or path; of a link: NUL target */
+	WIRE_ENTRY,     /* struct wire_entry, tail: name or path; of a link: NUL target; or as ENTRY_FULL says */
 	WIRE_EVENT,     /* struct wire_event, tail: path below the watched folder; RENAME: path NUL path */
 	WIRE_HIT,       /* struct wire_hit, tail: path below the root; with a line: NUL some of it */
 	/* the way out: front <-> warden <-> egress, front <-> egress */
@@ -413,6 +416,7 @@ struct wire_status {
 enum { /* flags of WIRE_FILES */
 	WIRE_FILES_ROOT = 1 << 0,  /* as the image's root instead of the user */
 	WIRE_FILES_ALONE = 1 << 1, /* end every program of the box first: nobody disturbs the worker */
+	WIRE_FILES_ROOT_IF = 1 << 2, /* as root where the box has one, else as the user */
 };
 
 struct wire_put {
@@ -424,11 +428,25 @@ struct wire_put {
 enum {
 	WIRE_PUT_NEW = 1 << 0, /* refuse if it exists (EEXIST) */
 	WIRE_PUT_IF = 1 << 1,  /* refuse unless it is the file of that time and size (ESTALE) */
+	/* Of a worker that is root: what is made, folders on the way included, is the user's. Nothing
+	 * to a worker that is the user. MKDIR knows it, too. */
+	WIRE_PUT_USER = 1 << 2,
+	WIRE_PUT_FOLLOW = 1 << 3, /* to where a link leads; what is there must be a file (EISDIR, EINVAL) */
 };
 enum { WIRE_LAY_MORE = 1 << 0 };   /* flags of LAY: behind what an earlier one wrote */
 enum { WIRE_PIPE = 1 << 0 };       /* flags of PUT and GET: the bytes pass through the pipe that rides along */
 enum { WIRE_REMOVE_ONE = 1 << 0 }; /* flags of REMOVE: a folder must be empty */
-enum { WIRE_MOVE_NEW = 1 << 0 };   /* flags of MOVE: refuse if it exists */
+enum { /* flags of GET */
+	WIRE_GET_END = 1 << 1, /* until there is no more, if it says that it is empty */
+};
+enum { /* flags of MOVE */
+	WIRE_MOVE_NEW = 1 << 0,  /* refuse if it exists */
+	WIRE_MOVE_USER = 1 << 1, /* folders that are made are the user's */
+};
+/* Flags of ENTRY_OF and LIST. The tail of ENTRY is then: name NUL real NUL owner NUL group NUL, and
+ * key NUL value NUL of each attribute that META knows. real: of a link, where it leads in the end, as
+ * an absolute path, or "". */
+enum { WIRE_ENTRY_FULL = 1 << 0 };
 enum { WIRE_COPY_NEW = 1 << 0 };   /* flags of COPY: the same */
 
 struct wire_get {
@@ -442,7 +460,13 @@ struct wire_list {
 	uint32_t depth; /* levels of folders; 0 and 1: this one only; at most 64 */
 };
 
-enum { WIRE_WATCH_DEEP = 1 << 0 }; /* flags of WATCH: and everything below it */
+enum { /* flags of WATCH */
+	WIRE_WATCH_DEEP = 1 << 0,  /* and everything below it */
+	WIRE_WATCH_PLAIN = 1 << 1, /* as the kernel tells it: RENAME is where it was, CREATE where it is;
+				    * a file that was PUT: CREATE, CHMOD, WRITE */
+	WIRE_WATCH_ENTRY = 1 << 2, /* CREATE, WRITE, CHMOD: a full ENTRY before, if there is one */
+	WIRE_WATCH_LOCAL = 1 << 3, /* EREMOTE where others may change it unseen */
+};
 
 enum wire_event_kind {
 	WIRE_EVENT_CREATE = 1,

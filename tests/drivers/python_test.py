@@ -120,7 +120,53 @@ def commands_and_magics_are_lines():
         cell = t.run("%pip install numpy")
         is_(cell.status, "error")
         has(cell.error["value"], "packages")
-        is_(t.run("%cd /\n!pwd").out, b"/\n")
+        is_(t.run("%cd /\n!pwd").out, b"/\n/\n")
+        is_(t.run("!echo one \\\n  two\n3").out, b"one two\n")
+        is_(t.run("!echo '{print $1}' ${HOME:+h} {1 + 1} $x").out, b"{print $1} h 2 there\n")
+
+
+def magics_are_those_of_notebooks():
+    with python() as t:
+        cell = t.run("%nonsense 1")
+        is_((cell.error["name"], cell.error["value"]),
+            ("UsageError", "Line magic function `%nonsense` not found."))
+        is_(cell.error["text"], "UsageError: Line magic function `%nonsense` not found.")
+        is_(t.run("%%nonsense\n1").error["value"], "Cell magic `%%nonsense` not found.")
+        is_(t.run("%pwd").text, repr(os.getcwd()))
+        is_(t.run("%env MAGIC=1\n%env MAGIC").text, "'1'")
+        is_(t.run("w = %pwd\nlen(w) > 0").text, "True")
+        is_(t.run("a, b = 1, 'x'\n%who").out, b"a\t b\t w\n")
+        cell = t.run("%time 6 * 7")
+        is_(cell.text, "42")
+        has(cell.out.decode(), "Wall time: ")
+        is_(t.run("%%time\ny = 6\ny * 7").text, "42")
+        has(t.run("%timeit -n 2 -r 3 y + 1").out.decode(), "of 3 runs, 2 loops each)")
+        is_(t.run("%%capture got\nprint('hidden')").out, b"")
+        is_(t.run("got.stdout").text, "'hidden\\n'")
+        is_(t.run("%%writefile w.txt\nsome text").out, b"Writing w.txt\n")
+        is_(t.run("!cat w.txt").out, b"some text")
+        is_(t.run("%%html\n<b>x</b>").all("result")[0]["data"]["text/html"], "<b>x</b>")
+        is_(t.run("%%bash\nexit 3").error["name"], "CalledProcessError")
+        has(t.run("len?").out.decode(), "Return the number of items")
+        is_(t.run("pip install numpy").error["name"], "UsageError")
+        is_(t.run("x = = 1").error["name"], "SyntaxError")
+
+
+def what_cells_import_of_ipython_is_there():
+    # -S: the installed one is not found, and the stand-in is.
+    with Talk(PYTHON, "-S", driver("python.py")) as t:
+        t.ready()
+        cell = t.run("from IPython.display import HTML, Image, display, Markdown\ndisplay(HTML('<b>'))\n"
+                     "display(Image(b'\\xff\\xd8jpeg'))\nMarkdown('# x')")
+        is_([sorted(e["data"])[0] for e in cell.all("result")], ["text/html", "image/jpeg", "text/markdown"])
+        is_(t.run("import IPython\nIPython.get_ipython()").text, None)
+        is_(t.run("get_ipython().run_line_magic('pwd', '')").text, repr(os.getcwd()))
+        is_(t.run("get_ipython().getoutput('echo a')").text, "['a']")
+        is_(t.run("import IPython.nonsense").error["name"], "ModuleNotFoundError")
+
+
+def a_cell_may_be_indented_as_a_whole():
+    is_(texts("\n    x = 1\n    if x:\n        x = 2\n\n    x\n    "), "2")
 
 
 def the_import_of_a_module_is_from_the_working_folder():

@@ -373,7 +373,7 @@ static void the_oldest_finished_is_evicted_and_the_running_never(struct box *b)
 	struct wire_start st = starting(1);
 
 	st.head.flags = WIRE_START_STDIN;
-	for (; st.head.ref <= 64; st.head.ref++) {
+	for (; st.head.ref <= 128; st.head.ref++) {
 		start(b->conn, &st, "cat");
 		expect(b->conn, WIRE_ROOM);
 	}
@@ -383,9 +383,17 @@ static void the_oldest_finished_is_evicted_and_the_running_never(struct box *b)
 	CHECK(hear(b->conn)->end.head.ref == 9);
 	start(b->conn, &st, "cat");
 	expect(b->conn, WIRE_ROOM);
+	CHECK(ask_status(b->conn).running == 128 && ask_status(b->conn).execs == 129);
+	send_stdin(b->conn, 10, NULL, 0);
+	CHECK(hear(b->conn)->end.head.ref == 10);
+	st.head.flags = 0;
+	for (st.head.ref = 200; st.head.ref <= 263; st.head.ref++) {
+		start(b->conn, &st, "true");
+		CHECK(hear(b->conn)->end.head.ref == st.head.ref);
+	}
 	send_credit(b->conn, WIRE_READ, 9, 0, 0, ALL, 0);
 	expect_error(b->conn, ERR_NOT_FOUND);
-	CHECK(ask_status(b->conn).running == 64);
+	CHECK(ask_status(b->conn).running == 127);
 }
 
 static void listing_names_every_exec(struct box *b)
@@ -966,6 +974,82 @@ static void a_signal_reaches_the_whole_group(struct box *b)
 	expect_error(b->conn, ERR_NOT_FOUND);
 }
 
+static struct wire_start lone(uint32_t ref)
+{
+	struct wire_start st = starting(ref);
+
+	st.head.flags = WIRE_START_LONE | WIRE_START_TOLD;
+	st.grace_ms = 1;
+	return st;
+}
+
+static void a_lone_program_is_read_to_the_end_of_its_streams(struct box *b)
+{
+	struct wire_start st = lone(1);
+	struct heard *h;
+
+	shell(b->conn, &st, "(sleep 0.3; echo late) & echo early");
+	expect(b->conn, WIRE_STARTED);
+	h = hear(b->conn);
+	CHECK(!strcmp(h->text[0], "early\nlate\n") && !h->end.cut && h->end.status == 0);
+}
+
+static void a_lone_program_that_says_nothing_has_its_number_told(struct box *b)
+{
+	struct wire_start st = lone(1);
+
+	start(b->conn, &st, "true");
+	expect(b->conn, WIRE_STARTED);
+	CHECK(GOT(wire_started)->pid > 0);
+	expect(b->conn, WIRE_EXIT);
+}
+
+static void a_signal_to_a_lone_program_is_for_it_alone(struct box *b)
+{
+	struct wire_start st = lone(1);
+	struct heard *h;
+	pid_t child;
+
+	shell(b->conn, &st, "sleep 1000 & echo $!; wait");
+	expect(b->conn, WIRE_STARTED);
+	expect(b->conn, WIRE_OUTPUT);
+	child = atoi((char *)(GOT(wire_output) + 1));
+	send_signal(b->conn, 1, SIGKILL);
+	h = hear(b->conn); /* though its child holds the pipes */
+	CHECK(h->end.why == WIRE_WHY_SIGNAL && h->end.status == SIGKILL && h->end.cut == 3);
+	CHECK(child > 1 && kill(child, SIGKILL) == 0);
+}
+
+static void who_holds_the_pipes_of_a_lone_program_is_let_go_by_a_kill(struct box *b)
+{
+	struct wire_start st = lone(1);
+	struct heard *h;
+
+	shell(b->conn, &st, "sleep 30 & echo; exit 5");
+	expect(b->conn, WIRE_STARTED);
+	expect(b->conn, WIRE_OUTPUT);
+	send_signal(b->conn, 1, SIGTERM);
+	h = hear(b->conn);
+	CHECK(h->end.cut == 3);
+}
+
+static void the_wall_time_of_a_lone_program_is_also_of_who_holds_its_pipes(struct box *b)
+{
+	struct wire_start st = lone(1);
+	struct heard *h;
+
+	st.wall_ms = 80;
+	shell(b->conn, &st, "sleep 30 & exit 0");
+	expect(b->conn, WIRE_STARTED);
+	h = hear(b->conn);
+	CHECK(h->end.why == WIRE_WHY_WALL && h->end.cut == 3);
+	st.head.ref = 2;
+	shell(b->conn, &st, "sleep 30 & wait");
+	expect(b->conn, WIRE_STARTED);
+	h = hear(b->conn);
+	CHECK(h->end.why == WIRE_WHY_WALL && h->end.status == SIGKILL);
+}
+
 static void wall_time_ends_the_group(struct box *b)
 {
 	struct wire_start st = starting(1);
@@ -1213,6 +1297,11 @@ static const struct test tests[] = {
 	TEST(the_last_words_on_a_terminal_are_not_lost),
 	TEST(control_c_reaches_the_terminals_foreground),
 	TEST(a_signal_reaches_the_whole_group),
+	TEST(a_lone_program_is_read_to_the_end_of_its_streams),
+	TEST(a_lone_program_that_says_nothing_has_its_number_told),
+	TEST(a_signal_to_a_lone_program_is_for_it_alone),
+	TEST(who_holds_the_pipes_of_a_lone_program_is_let_go_by_a_kill),
+	TEST(the_wall_time_of_a_lone_program_is_also_of_who_holds_its_pipes),
 	TEST(wall_time_ends_the_group),
 	TEST(a_client_that_leaves_does_not_end_its_program),
 	TEST(garbage_ends_only_the_connection_it_came_on),

@@ -515,7 +515,7 @@ def cell_getpass(prompt="Password: ", stream=None, **_):
 # From text to code -----------------------------------------------------------------------------
 
 class UsageError(Exception):
-    pass
+    """A magic that is not there, or not so. It has no traceback worth reading."""
 
 
 def parse(text, name):
@@ -524,8 +524,6 @@ def parse(text, name):
     try:
         return _compile(text, name, "exec", flags, True)
     except SyntaxError as e:
-        if "!" not in text and "%" not in text:
-            raise
         first, line = e, e.lineno
     lines = text.split("\n")
     for _ in range(min(len(lines), 200)):
@@ -541,25 +539,52 @@ def parse(text, name):
 def rewrite(lines, number):
     """The line of the error, if it is a command; else the first that is."""
     for at in ([number - 1] if 0 < number <= len(lines) else []) + list(range(len(lines))):
-        new = as_call(lines[at])
-        if new is not None:
-            lines[at] = new
-            return True
+        if as_call(lines[at]) is None:
+            continue
+        joined, last = lines[at], at
+        while joined.endswith("\\") and last + 1 < len(lines): # a command may go on
+            last += 1
+            joined = joined[:-1] + lines[last]
+        lines[at:last + 1] = [as_call(joined)] + [""] * (last - at)
+        return True
     return False
 
 
 def as_call(line):
-    bare = line.lstrip()
-    indent = line[:len(line) - len(bare)]
+    bare = line.strip()
+    indent = line[:len(line) - len(line.lstrip())]
     if bare.startswith("!"):
-        return "%s__atoll_shell__(%r)" % (indent, bare[1:])
+        return "%s__atoll_shell__(%r, %r)" % (indent, bare.lstrip("!"), bare.startswith("!!"))
     if bare.startswith("%") and not bare.startswith("%%"):
         return "%s__atoll_magic__(%r)" % (indent, bare[1:])
+    if bare.split(" ")[0] in INSTALLERS and " " in bare:
+        return "%s__atoll_magic__(%r)" % (indent, bare)
+    if is_name(bare.strip("?")) and (bare.endswith("?") or bare.startswith("?")):
+        return "%s__atoll_magic__(%r)" % (indent, "pinfo " + bare.strip("?"))
     target, mark, command = bare.partition("=")
-    command = command.lstrip()
-    if mark and command.startswith("!") and target.strip().isidentifier():
-        return "%s%s = __atoll_shell__(%r, True)" % (indent, target.strip(), command[1:])
+    target, command = target.strip(), command.lstrip()
+    if not mark or not target.isidentifier():
+        return None
+    if command.startswith("!"):
+        return "%s%s = __atoll_shell__(%r, True)" % (indent, target, command[1:])
+    if command.startswith("%"):
+        return "%s%s = __atoll_magic__(%r)" % (indent, target, command[1:])
     return None
+
+
+def is_name(text):
+    return bool(text) and all(part.isidentifier() for part in text.split("."))
+
+
+def dedented(text):
+    """What all lines of a cell that was cut out of something else begin with goes away."""
+    lines = text.split("\n")
+    first = next((line for line in lines if line.strip()), "")
+    indent = first[:len(first) - len(first.lstrip())]
+    if not indent:
+        return text
+    return "\n".join(l[len(indent):] if l.startswith(indent) else l.lstrip() if not l.strip() else l
+                     for l in lines)
 
 
 def cell_magic(text):
@@ -567,45 +592,301 @@ def cell_magic(text):
     bare = text.lstrip()
     if not bare.startswith("%%"):
         return text
-    word, _, body = bare[2:].partition("\n")
-    if word.strip() in ("bash", "sh", "!"):
-        return "__atoll_shell__(%r)" % body
-    return "__atoll_magic__(%r)" % ("%" + word)
+    line, _, body = bare[2:].partition("\n")
+    return "__atoll_cell__(%r, %r)" % (line, body)
+
+
+def expand(command):
+    """{expression} and $name stand for values, where there are such."""
+    import re
+    names = vars(S.main)
+
+    def value(found):
+        if found.group(1) is not None:
+            try:
+                return str(_eval(found.group(1).strip(), names))
+            except Exception:
+                return found.group(0)
+        return str(names[found.group(2)]) if found.group(2) in names else found.group(0)
+
+    return re.sub(r"(?<!\$)\{([^{}]+)\}|\$([A-Za-z_]\w*)", value, command)
 
 
 def magic_shell(command, capture=False):
+    return run_program(["/bin/bash", "-c", expand(command)], capture)
+
+
+def run_program(argv, capture=False, text=None):
     import subprocess
-    names = vars(S.main)
-    parts = command.split("{")
-    for i in range(1, len(parts)): # {name} stands for a variable, where there is one
-        name, closed, rest = parts[i].partition("}")
-        parts[i] = str(names[name]) + rest if closed and name in names else "{" + parts[i]
     flush_all()
-    done = subprocess.run(["/bin/bash", "-c", "".join(parts)], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE if capture else 1, stderr=2)
-    names["_exit_code"] = done.returncode
+    done = subprocess.run(argv, stdout=subprocess.PIPE if capture else 1, stderr=2,
+                          **({"input": text.encode()} if text is not None
+                             else {"stdin": subprocess.DEVNULL}))
+    vars(S.main)["_exit_code"] = done.returncode
     return done.stdout.decode("utf-8", "replace").splitlines() if capture else None
+
+
+# Magics ----------------------------------------------------------------------------------------
+#
+# Those that people who come from notebooks cannot do without. Each takes the rest of its line;
+# those of a cell take the lines below it, too.
+
+def run_text(text):
+    """Some lines of Python as if they were the cell; the value of the last expression."""
+    return run_code(*compile_cell(text, "<cell %d>" % S.count))
+
+
+def magic_install(rest):
+    raise UsageError("packages are not installed by a magic here: name them when the box is made "
+                     "(\"packages\": [\"NAME\"]), or, if it has a network, run: !pip install NAME")
+
+
+def magic_cd(rest):
+    os.chdir(os.path.expanduser(expand(rest).strip("'\"") or "~"))
+    print(os.getcwd())
+
+
+def magic_pwd(rest):
+    return os.getcwd()
+
+
+def magic_env(rest):
+    name, mark, value = rest.partition("=")
+    if not mark:
+        name, mark, value = rest.partition(" ")
+    if mark:
+        _environ[name.strip()] = expand(value.strip())
+        print("env: %s=%s" % (name.strip(), _environ[name.strip()]))
+        return None
+    if not rest:
+        return dict(_environ)
+    if rest not in _environ:
+        raise UsageError("Environment does not have key: " + rest)
+    return _environ[rest]
+
+
+def user_names():
+    hidden = ("_", "__", "_exit_code")
+    return sorted(name for name in vars(S.main) if not name.startswith("__") and name not in hidden)
+
+
+def magic_who(rest):
+    names = [n for n in user_names() if not rest or type(vars(S.main)[n]).__name__ in rest.split()]
+    print("\t ".join(names) if names else "Interactive namespace is empty.")
+
+
+def magic_who_ls(rest):
+    return user_names()
+
+
+def magic_whos(rest):
+    names = vars(S.main)
+    rows = [(n, type(names[n]).__name__, short_repr(names[n])[:60].replace("\n", " "))
+            for n in user_names()]
+    if not rows:
+        print("Interactive namespace is empty.")
+        return
+    wide = [max(len(row[i]) for row in rows + [("Variable", "Type", "")]) + 3 for i in (0, 1)]
+    print("Variable".ljust(wide[0]) + "Type".ljust(wide[1]) + "Data/Info")
+    print("-" * (sum(wide) + 9))
+    for row in rows:
+        print(row[0].ljust(wide[0]) + row[1].ljust(wide[1]) + row[2])
+
+
+def magic_reset(rest):
+    for name in user_names():
+        del vars(S.main)[name]
+
+
+def span_text(seconds, digits=3):
+    for unit, size in (("s", 1), ("ms", 1e-3), ("\u00b5s", 1e-6), ("ns", 1e-9)):
+        if seconds >= size or unit == "ns":
+            break
+    if seconds >= 60:
+        return "%dmin %ds" % divmod(int(seconds), 60)
+    return "%.*g %s" % (digits, seconds / size, unit)
+
+
+def magic_time(rest, body=None):
+    import time
+    used, wall = os.times(), time.perf_counter()
+    try:
+        return run_text(rest if body is None else body)
+    finally:
+        wall, now = time.perf_counter() - wall, os.times()
+        user, system = now.user - used.user, now.system - used.system
+        print("CPU times: user %s, sys: %s, total: %s\nWall time: %s" % (
+            span_text(user), span_text(system), span_text(user + system), span_text(wall)))
+
+
+def timing_options(rest):
+    """-n LOOPS -r RUNS, and what is behind them."""
+    loops, runs, quiet = 0, 7, False
+    while rest.startswith("-"):
+        option, _, rest = rest.partition(" ")
+        if option[:2] in ("-n", "-r"):
+            number = option[2:]
+            if not number:
+                number, _, rest = rest.lstrip().partition(" ")
+            if not number.isdigit() or number == "0":
+                raise UsageError("%timeit: -n and -r take a number")
+            loops, runs = (int(number), runs) if option[1] == "n" else (loops, int(number))
+        elif option == "-q":
+            quiet = True
+        elif option != "-o":
+            raise UsageError("%timeit: no option " + option)
+        rest = rest.lstrip()
+    return loops, runs, quiet, rest
+
+
+def magic_timeit(rest, body=None):
+    import timeit
+    loops, runs, quiet, statement = timing_options(rest)
+    setup = "pass"
+    if body is not None:
+        setup, statement = statement or "pass", body
+    timer = timeit.Timer(statement, setup, globals=vars(S.main))
+    if not loops:
+        loops = timer.autorange()[0]
+    took = [t / loops for t in timer.repeat(runs, loops)]
+    mean = sum(took) / runs
+    spread = (sum((t - mean) ** 2 for t in took) / runs) ** 0.5
+    if not quiet:
+        print("%s \u00b1 %s per loop (mean \u00b1 std. dev. of %d run%s, %s loop%s each)" % (
+            span_text(mean), span_text(spread), runs, "s" * (runs > 1), format(loops, ","),
+            "s" * (loops > 1)))
+
+
+def magic_run(rest):
+    words = rest.split()
+    if not words:
+        raise UsageError("%run: which file?")
+    import runpy
+    argv, sys.argv = sys.argv, words
+    try:
+        vars(S.main).update(runpy.run_path(words[0], run_name="__main__"))
+    finally:
+        sys.argv = argv
+
+
+def magic_pinfo(rest):
+    import inspect
+    try:
+        obj = _eval(rest, vars(S.main))
+    except NameError:
+        print("Object `%s` not found." % rest)
+        return
+    try:
+        print("Signature: %s%s" % (rest, inspect.signature(obj)))
+    except (TypeError, ValueError):
+        pass
+    print("Type:      " + type(obj).__name__)
+    print("Docstring: " + (inspect.getdoc(obj) or "<no docstring>"))
+
+
+def magic_nothing(rest):
+    """What it asks for is so: figures are always shown inline."""
+
+
+def magic_lsmagic(rest):
+    print("Available line magics:\n%" + "  %".join(sorted(LINE_MAGICS)) +
+          "\n\nAvailable cell magics:\n%%" + "  %%".join(sorted(CELL_MAGICS)))
+
+
+def magic_capture(rest, body):
+    """Its output goes into a variable, or nowhere."""
+    out, err = sys.stdout, sys.stderr
+    kept = io.StringIO()
+    sys.stdout = sys.stderr = kept
+    try:
+        run_text(body)
+    finally:
+        sys.stdout, sys.stderr = out, err
+        if rest.isidentifier():
+            vars(S.main)[rest] = Captured(kept.getvalue())
+
+
+class Captured:
+    def __init__(self, text):
+        self.stdout = text
+
+    def show(self):
+        sys.stdout.write(self.stdout)
+
+    def __str__(self):
+        return self.stdout
+
+
+def magic_writefile(rest, body):
+    words = rest.split()
+    more = words[:1] == ["-a"]
+    if len(words) != 1 + more:
+        raise UsageError("%%writefile takes the name of one file")
+    there = os.path.exists(words[-1])
+    with _io_open(os.path.expanduser(words[-1]), "a" if more else "w", encoding="utf-8") as f:
+        f.write(body)
+    print(("Appending to " if more else "Overwriting " if there else "Writing ") + words[-1])
+
+
+def run_script(argv, body):
+    """A program that reads the cell; its failure is the cell's."""
+    import subprocess
+    run_program(argv, text=body)
+    status = vars(S.main)["_exit_code"]
+    if status:
+        raise subprocess.CalledProcessError(status, body)
+
+
+def magic_script(rest, body):
+    import shlex
+    run_script(shlex.split(rest) or ["/bin/bash"], body)
+
+
+def shows(mime):
+    return lambda rest, body: display({mime: body, "text/plain": "<%s>" % mime}, raw=True)
+
+
+def runs(*argv):
+    return lambda rest, body: run_script(list(argv), body)
+
+
+INSTALLERS = ("pip", "conda", "mamba", "micromamba", "uv")
+LINE_MAGICS = {
+    "cd": magic_cd, "pwd": magic_pwd, "env": magic_env, "set_env": magic_env, "who": magic_who,
+    "who_ls": magic_who_ls, "whos": magic_whos, "reset": magic_reset, "time": magic_time,
+    "timeit": magic_timeit, "run": magic_run, "pinfo": magic_pinfo, "lsmagic": magic_lsmagic,
+    "matplotlib": magic_nothing, "config": magic_nothing, "pylab": magic_nothing,
+    "sx": lambda rest: magic_shell(rest, True), "system": lambda rest: magic_shell(rest, True),
+    **{name: magic_install for name in INSTALLERS},
+    **{name: (lambda rest, name=name: magic_shell(name + " " + rest))
+       for name in ("ls", "cat", "cp", "mv", "rm", "mkdir", "rmdir")},
+}
+CELL_MAGICS = {
+    "time": magic_time, "timeit": magic_timeit, "capture": magic_capture,
+    "writefile": magic_writefile, "script": magic_script,
+    "bash": runs("/bin/bash"), "sh": runs("/bin/sh"),
+    "!": lambda rest, body: magic_shell(body), "python": runs("python3"),
+    "python3": runs("python3"), "perl": runs("perl"), "ruby": runs("ruby"),
+    "js": shows("application/javascript"), "javascript": shows("application/javascript"),
+    "html": shows("text/html"), "HTML": shows("text/html"), "svg": shows("image/svg+xml"),
+    "SVG": shows("image/svg+xml"), "markdown": shows("text/markdown"), "latex": shows("text/latex"),
+}
 
 
 def magic_line(line):
     word, _, rest = line.strip().partition(" ")
-    rest = rest.strip()
-    if word in ("pip", "conda", "mamba"):
-        raise UsageError("%%%s does nothing here: name the packages when the box is made "
-                         "(\"packages\": [\"NAME\"]), or, if it has a network, run: !pip install NAME"
-                         % word)
-    if word == "cd":
-        os.chdir(os.path.expanduser(rest or "~"))
-    elif word == "pwd":
-        print(os.getcwd())
-    elif word == "env" and "=" in rest:
-        name, _, value = rest.partition("=")
-        _environ[name.strip()] = value.strip()
-    elif word == "env":
-        print(_environ.get(rest, "") if rest else dict(_environ))
-    elif word != "matplotlib": # figures are always shown inline
-        raise UsageError("no magic %%%s here; there are %%cd, %%env, %%pwd, %%%%bash and !command"
-                         % word.lstrip("%"))
+    magic = LINE_MAGICS.get(word)
+    if magic is None:
+        raise UsageError("Line magic function `%%%s` not found." % word)
+    return magic(rest.strip())
+
+
+def magic_cell(line, body):
+    word, _, rest = line.strip().partition(" ")
+    magic = CELL_MAGICS.get(word)
+    if magic is None:
+        raise UsageError("Cell magic `%%%%%s` not found." % word)
+    return magic(rest.strip(), body)
 
 
 def is_silenced(text, node):
@@ -619,7 +900,7 @@ def is_silenced(text, node):
 
 def compile_cell(text, name):
     """(code of the statements, code of the last expression or None)"""
-    text = cell_magic(text)
+    text = cell_magic(dedented(text))
     tree = parse(text, name)
     flags = TOP_LEVEL_AWAIT | S.flags
     last = None
@@ -1213,6 +1494,106 @@ class Finder:
         return spec
 
 
+# IPython, where there is none ------------------------------------------------------------------
+
+class Shell:
+    """What get_ipython() gives a cell: magics and commands by their names."""
+
+    def run_line_magic(self, name, line="", *_):
+        return magic_line(name + " " + line)
+
+    def run_cell_magic(self, name, line, cell):
+        return magic_cell(name + " " + line, cell)
+
+    def magic(self, line):
+        return magic_line(line.lstrip("%"))
+
+    def run_cell(self, text, *_, **__):
+        return run_text(text)
+
+    def system(self, command):
+        magic_shell(command)
+
+    def getoutput(self, command, *_, **__):
+        return magic_shell(command, True)
+
+    @property
+    def user_ns(self):
+        return vars(S.main)
+
+
+SHELL = Shell()
+
+
+class Shown:
+    """Data of one type, for display()."""
+    mime = "text/plain"
+
+    def __init__(self, data=None, url=None, filename=None, **options):
+        if filename is not None:
+            with _io_open(filename, "r", encoding="utf-8") as f:
+                data = f.read()
+        self.data, self.url, self.filename, self.options = data, url, filename, options
+
+    def _repr_mimebundle_(self, **_):
+        return {self.mime: self.data} if self.data is not None else {}
+
+
+class Image(Shown):
+    """By its bytes, a file, or an address that only the reader looks up."""
+
+    def __init__(self, data=None, url=None, filename=None, format=None, embed=None, **options):
+        if isinstance(data, str):
+            data, url, filename = (None, data, None) if "://" in data else (None, None, data)
+        if filename is not None:
+            with _io_open(filename, "rb") as f:
+                data = f.read()
+        super().__init__(data, url, **options)
+
+    def _repr_mimebundle_(self, **_):
+        if self.data is None:
+            return {"text/html": '<img src="%s"/>' % self.url}
+        data = bytes(self.data)
+        return {"image/jpeg" if data[:2] == b"\xff\xd8" else "image/png": data}
+
+
+def shown_as(name, mime):
+    return type(name, (Shown,), {"mime": mime})
+
+
+SHOWN = {
+    "display": display, "update_display": update_display, "clear_output": clear_output,
+    "DisplayHandle": DisplayHandle, "Image": Image, "DisplayObject": Shown,
+    "get_ipython": lambda: None,  # as in any program that is no notebook: libraries ask
+    **{name: shown_as(name, mime) for name, mime in (
+        ("HTML", "text/html"), ("Markdown", "text/markdown"), ("Latex", "text/latex"),
+        ("Math", "text/latex"), ("SVG", "image/svg+xml"), ("JSON", "application/json"),
+        ("Javascript", "application/javascript"), ("Pretty", "text/plain"), ("Code", "text/plain"))},
+}
+
+
+class StandIn:
+    """Last on sys.meta_path: as much of IPython as cells import, if it is not installed."""
+    FOLDERS = ("IPython", "IPython.core")
+    NAMES = FOLDERS + ("IPython.display", "IPython.core.display", "IPython.core.getipython")
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name not in cls.NAMES:
+            return None
+        from importlib.machinery import ModuleSpec
+        return ModuleSpec(name, cls, is_package=name in cls.FOLDERS)
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        vars(module).update(SHOWN)
+        module.version_info, module.__version__ = (0, 0, 0, ""), "0.0.0"
+
+
 # Errors ----------------------------------------------------------------------------------------
 
 def one_line(exc):
@@ -1258,6 +1639,8 @@ def is_ours(file):
 
 
 def traceback_text(exc):
+    if isinstance(exc, UsageError):
+        return "UsageError: %s" % exc
     import traceback
     whole = traceback.TracebackException(type(exc), exc, exc.__traceback__)
     todo, seen = [whole], set()
@@ -1466,6 +1849,8 @@ def make_main():
     builtins.display, builtins.update_display = display, update_display
     builtins.clear_output = clear_output
     builtins.__atoll_shell__, builtins.__atoll_magic__ = magic_shell, magic_line
+    builtins.__atoll_cell__ = magic_cell
+    builtins.get_ipython = lambda: SHELL
     sys.argv = [""]
     if sys.path and sys.path[0] == os.path.dirname(OWN_FILE):
         sys.path[0] = ""
@@ -1475,6 +1860,7 @@ def make_main():
 
 def load_patches():
     sys.meta_path.insert(0, Finder)
+    sys.meta_path.append(StandIn)
     for name, patch in PATCHES.items():
         if name in _modules:
             patch(_modules[name])

@@ -159,7 +159,7 @@ const table = [
 			const pie = await draw('plt.pie([1, 3], labels=["p", "q"])');
 			assert.deepEqual([pie.type, pie.elements.map((e) => e.label)], ['pie', ['p', 'q']]);
 			assert.equal((await draw('plt.scatter([1, 2], [3, 4])')).type, 'scatter');
-			assert.equal((await draw('plt.boxplot([[1, 2, 3, 9]])')).type, 'box_and_whisker');
+			assert.equal((await draw('plt.boxplot([[1, 2, 3, 9]], patch_artist=True)')).type, 'box_and_whisker');
 			assert.equal((await draw('f, ax = plt.subplots(1, 2); ax[0].plot([1, 2]); ax[1].bar(["a"], [1])')).type, 'superchart');
 		},
 	],

@@ -5,8 +5,10 @@ const { load, run } = require('./harness.js');
 
 const [folder, way, only] = process.argv.slice(2);
 const release = require(require('node:path').resolve(folder, 'node_modules/e2b/package.json')).version;
-const shared = { ...load(folder), plain: way === 'plain', title: `e2b ${release} over ${way === 'plain' ? 'http' : 'https'}` };
-const tables = ['sandboxes', 'commands', 'files', 'traffic', 'stored', 'code'].map((name) => require(`./${name}.js`));
+const plain = way === 'plain';
+const shared = { ...load(folder), plain, title: `e2b ${release} over ${plain ? 'http' : 'https'}` };
+const features = ['sandboxes', 'commands', 'files', 'traffic', 'stored', 'code'];
+const tables = (folder.endsWith('tools') ? ['tools'] : features).map((name) => require(`./${name}.js`));
 
 process.on('unhandledRejection', (e) => {
 	console.log(`not ok - ${shared.title}: no promise is left behind\n#   ${e && e.stack}`);

@@ -4,23 +4,26 @@
 //	sdk, ci     the two packages: e2b, @e2b/code-interpreter
 //	Sandbox     the one to make: the code interpreter's, which has everything of the other one
 //	make(...)   Sandbox.create, and it is killed when the test is over
+//	folder, from    where they are; from(NAME) and from.import(NAME) load others that are there
 //	plain       true over http at an address, false over https at a domain
-// A table's key may be [sentence, applies], where applies(context) says whether this release and this way
-// of reaching the server have the feature at all; those that do not are named in a comment.
+// A row of a table is [sentence, test, applies]; applies(context), where it is given, says whether this
+// release, reached in this way, has the feature at all; what it has not is named in a comment.
 'use strict';
 const assert = require('node:assert/strict');
 const path = require('node:path');
 const { createRequire } = require('node:module');
+const { pathToFileURL } = require('node:url');
 
 const LIMIT_MS = 30000;
 
-// context FOLDER: the packages installed there.
+// load FOLDER: the packages installed there.
 function load(folder) {
 	const from = createRequire(path.join(path.resolve(folder), 'package.json'));
 	const sdk = from('e2b');
 	const ci = from('@e2b/code-interpreter');
 
-	return { sdk, ci, Sandbox: ci.Sandbox, assert };
+	from.import = (name) => import(pathToFileURL(from.resolve(name)));
+	return { folder: path.resolve(folder), from, sdk, ci, Sandbox: ci.Sandbox };
 }
 
 // Waits until fn() is true, or says what it still was.
@@ -60,11 +63,13 @@ async function run_one(shared, name, fn) {
 	}
 	await Promise.allSettled(mine.map((box) => limited(box.kill(), 10000)));
 	const lines = error ? String(error.stack || error).split('\n').slice(0, 14) : [];
+
+	if (error && error.cause) lines.unshift(`cause: ${error.cause.message || error.cause}`);
 	console.log([`${error ? 'not ok' : 'ok'} - ${shared.title}: ${name}`, ...lines.map((l) => `#   ${l}`)].join('\n'));
 	return !error;
 }
 
-// tables: { sentence: fn } or [[sentence, applies, fn]]. width: how many at once.
+// width: how many at once; only: those with these words.
 async function run(shared, tables, { width = 4, only } = {}) {
 	const queue = [];
 	let failed = 0;

@@ -4,13 +4,13 @@
 # seconds: 400
 #
 #	tests/run tests/compat/e2b/run.sh
-#	ATOLL=build/atoll tests/compat/e2b/run.sh [now|before] [plain|tls] [WORDS OF A TEST]
+#	ATOLL=build/atoll tests/compat/e2b/run.sh [now|before|tools] [plain|tls] [WORDS OF A TEST]
 #
-# The packages come from npm, at the versions of now/ and before/, into a folder outside of the tree:
+# The packages come from npm, at the versions of now/, before/ and tools/, into a folder outside of the tree:
 # E2B_COMPAT_CACHE, or below ~/.cache. Never their server's name: without one of ours nothing is asked.
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 . "$top/tests/compat/e2b/e2b.lib"
-releases=${1:-now before} ways=${2:-plain tls} words=${3-}
+releases=${1:-now before tools} ways=${2:-plain tls} words=${3-}
 
 drive() { # RELEASE WAY
 	timeout 170 node "$compat/drive.js" "$cache/$1" "$2" ${words:+"$words"} >"$work/tap" 2>&1
@@ -27,6 +27,7 @@ need_daemon
 for way in $ways; do
 	case $way in plain) over_http ;; tls) over_https ;; esac
 	for release in $releases; do
+		case $release$way in toolsplain) [ "$ways" != plain ] && continue ;; esac # once is enough
 		drive "$release" "$way"
 	done
 done

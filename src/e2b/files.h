@@ -1,0 +1,55 @@
+/* files.h - what envd's two ways to a box's files share: who asks, which path, what went wrong.
+ *   filesystem.c  filesystem.Filesystem: stat, list, make, move, remove
+ *   watchers.c    of it: what changes in a folder
+ *   transfer.c    /files: content in and out
+ * All of it is done by a worker that is the box's root. The user who was named decides where relative
+ * paths begin, and whose what is made will be. */
+#pragma once
+#include "api/desk.h"
+#include "e2b/connect.h"
+
+enum { FILES_WORKER = WIRE_FILES_ROOT_IF };
+
+/* ---- filesystem.Filesystem ---- */
+void filesystem_stat(struct call *c);
+void filesystem_list(struct call *c);
+void filesystem_make(struct call *c);
+void filesystem_move(struct call *c);
+void filesystem_remove(struct call *c);
+void filesystem_watch(struct call *c);
+void filesystem_watcher_new(struct call *c);
+void filesystem_watcher_events(struct call *c);
+void filesystem_watcher_remove(struct call *c);
+
+/* ---- /files ---- */
+void transfer_get(struct call *c);
+void transfer_post(struct call *c);
+extern const struct field transfer_compose_fields[];
+void transfer_compose(struct call *c);
+void transfer_options(struct call *c);
+
+/* ---- shared ---- */
+/* The path that a request names, in the call's memory; NULL: refused, and answered. */
+const char *files_rpc_path(struct call *c, const json_t *ask, const char *field, int root);
+void files_rpc_fail(struct call *c, const struct err *e); /* by its errno; no answer was begun */
+void files_rpc_desk_fail(struct desk *d, const struct err *e); /* the same, and the worker goes */
+void files_rest_fail(struct desk *d, const struct err *e);
+int files_is_old(const struct call *c); /* a client that takes no new fields */
+
+/* An answer that is an object with one array in it, of any length: written as it comes. */
+struct files_array {
+	struct http_req *req;
+	const char *key;
+	int begun;
+};
+int files_array_add(struct files_array *a, json_t *take_item); /* 1: full, wait for on_drain */
+void files_array_end(struct files_array *a);
+
+/* The watchers of all boxes. */
+struct watchers;
+struct watchers *watchers_new(void);
+void watchers_free(struct watchers *w); /* NULL is fine */
+struct watchers *e2b_watchers(struct api *a);
+
+/* /files with a signature and nothing that names a box: the box that it was made for; NULL: none. */
+struct berth *transfer_find(struct call *c);

@@ -1,0 +1,273 @@
+/* filesystem.c - filesystem.Filesystem: one question to the worker, one answer; and a listing of any
+ * length, which is written as it comes. */
+#include "base/own.h"
+#include "e2b/entry.h"
+#include "e2b/files.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { DEPTH_MOST = 64 };
+
+/* ---- deeds: done, and what is there then is shown ---- */
+
+struct deed {
+	struct desk desk;
+	uint8_t type; /* 0: only look */
+	uint16_t flags;
+	struct wire_put put;   /* MKDIR */
+	const char *from, *at; /* MOVE has both; what is shown is at `at`, or nothing */
+	int there;             /* MKDIR found something */
+};
+
+static void look(struct deed *x)
+{
+	desk_ask(&x->desk, WIRE_ENTRY_OF, WIRE_ENTRY_FULL, x->at, strlen(x->at));
+}
+
+static void deed_ready(struct clerk *k)
+{
+	struct deed *x = loop_owner(k, struct deed, desk.clerk);
+	auto_buf struct buf tail = { 0 };
+
+	if (x->from)
+		buf_add(&tail, x->from, strlen(x->from) + (x->at != NULL));
+	if (x->at)
+		buf_puts(&tail, x->at);
+	if (!x->type)
+		look(x);
+	else if (x->type == WIRE_MKDIR)
+		clerk_ask(k, x->type, &x->put, sizeof(x->put), tail.p, tail.len);
+	else
+		desk_ask(&x->desk, x->type, x->flags, tail.p, tail.len);
+}
+
+static void reply(struct deed *x, json_t *take_doc)
+{
+	desk_close(&x->desk);
+	connect_reply(x->desk.call, take_doc);
+}
+
+static void deed_done(struct clerk *k, uint16_t flags)
+{
+	struct deed *x = loop_owner(k, struct deed, desk.clerk);
+
+	(void)flags;
+	if (x->at)
+		look(x);
+	else
+		reply(x, json_object());
+}
+
+static void deed_entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+{
+	struct deed *x = loop_owner(k, struct deed, desk.clerk);
+	struct entry_shape shape = { .brief = files_is_old(x->desk.call) };
+	uint32_t mode = S_ISLNK(e->mode) ? e->target_mode : e->mode;
+	struct call *c = x->desk.call;
+	json_t *entry;
+
+	if (x->there) {
+		desk_close(&x->desk);
+		if (S_ISDIR(mode))
+			connect_fail(c, CONNECT_EXISTS, "directory already exists: %s", x->at);
+		else
+			connect_fail(c, CONNECT_INVALID,
+				     "path already exists but it is not a directory: %s", x->at);
+		return;
+	}
+	entry = entry_json(&shape, e, tail, n);
+	if (entry) {
+		reply(x, json_pack("{s:o}", "entry", entry));
+		return;
+	}
+	desk_close(&x->desk);
+	connect_fail(c, CONNECT_INTERNAL, "the box's answer makes no sense");
+}
+
+static void deed_failed(struct clerk *k, const struct err *e)
+{
+	struct deed *x = loop_owner(k, struct deed, desk.clerk);
+	struct call *c = x->desk.call;
+
+	if (x->type == WIRE_MKDIR && e->sys == EEXIST && !x->there) {
+		x->there = 1;
+		look(x);
+	} else if (x->type == WIRE_REMOVE && e->sys == ENOENT) {
+		reply(x, json_object()); /* as was wanted */
+	} else if (!x->type && (e->sys == ENOENT || e->sys == ENOTDIR)) {
+		desk_close(&x->desk);
+		connect_fail(c, CONNECT_NOT_FOUND, "file not found: %s", x->at);
+	} else {
+		files_rpc_desk_fail(&x->desk, e);
+	}
+}
+
+static void deed_begin(struct call *c, const struct deed *want)
+{
+	static const struct clerk_events on = {
+		.ready = deed_ready, .entry = deed_entry, .done = deed_done, .failed = deed_failed
+	};
+	struct deed *x = call_alloc(c, sizeof(*x));
+
+	*x = *want;
+	x->desk.path = x->from ? x->from : x->at;
+	desk_open_in(&x->desk, c, e2b_berth(c), FILES_WORKER, &on);
+}
+
+static void stat_asked(struct call *c, json_t *ask)
+{
+	struct deed x = { 0 };
+	int root;
+
+	if (connect_user(c, &root) == 0 && (x.at = files_rpc_path(c, ask, "path", root)))
+		deed_begin(c, &x);
+}
+
+void filesystem_stat(struct call *c)
+{
+	connect_ask(c, 0, stat_asked);
+}
+
+static void make_asked(struct call *c, json_t *ask)
+{
+	struct deed x = { .type = WIRE_MKDIR, .put = { .mode = 0755, .flags = WIRE_PUT_NEW } };
+	int root;
+
+	if (connect_user(c, &root) < 0 || !(x.at = files_rpc_path(c, ask, "path", root)))
+		return;
+	x.put.flags |= root ? 0 : WIRE_PUT_USER;
+	deed_begin(c, &x);
+}
+
+void filesystem_make(struct call *c)
+{
+	connect_ask(c, 0, make_asked);
+}
+
+static void move_asked(struct call *c, json_t *ask)
+{
+	struct deed x = { .type = WIRE_MOVE };
+	int root;
+
+	if (connect_user(c, &root) < 0 || !(x.from = files_rpc_path(c, ask, "source", root)) ||
+	    !(x.at = files_rpc_path(c, ask, "destination", root)))
+		return;
+	x.flags = root ? 0 : WIRE_MOVE_USER;
+	deed_begin(c, &x);
+}
+
+void filesystem_move(struct call *c)
+{
+	connect_ask(c, 0, move_asked);
+}
+
+static void remove_asked(struct call *c, json_t *ask)
+{
+	struct deed x = { .type = WIRE_REMOVE };
+	int root;
+
+	if (connect_user(c, &root) == 0 && (x.from = files_rpc_path(c, ask, "path", root)))
+		deed_begin(c, &x);
+}
+
+void filesystem_remove(struct call *c)
+{
+	connect_ask(c, 0, remove_asked);
+}
+
+/* ---- a folder ---- */
+
+struct listing {
+	struct desk desk;
+	struct wire_list ask;
+	struct entry_shape shape;
+	struct files_array entries;
+};
+
+static void list_ready(struct clerk *k)
+{
+	struct listing *l = loop_owner(k, struct listing, desk.clerk);
+
+	clerk_ask(k, WIRE_LIST, &l->ask, sizeof(l->ask), l->desk.path, strlen(l->desk.path));
+}
+
+static void list_entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+{
+	struct listing *l = loop_owner(k, struct listing, desk.clerk);
+	json_t *entry = entry_json(&l->shape, e, tail, n);
+
+	if (entry && files_array_add(&l->entries, entry))
+		clerk_pause(k, 1);
+}
+
+static void list_done(struct clerk *k, uint16_t flags)
+{
+	struct listing *l = loop_owner(k, struct listing, desk.clerk);
+
+	(void)flags;
+	desk_close(&l->desk);
+	files_array_end(&l->entries);
+}
+
+static void list_failed(struct clerk *k, const struct err *e)
+{
+	struct listing *l = loop_owner(k, struct listing, desk.clerk);
+	struct call *c = l->desk.call;
+
+	if (l->entries.begun) {
+		desk_close(&l->desk);
+		http_abort(c->req);
+	} else if (e->sys == ENOTDIR) {
+		desk_close(&l->desk);
+		connect_fail(c, CONNECT_INVALID, "path is not a directory: %s", l->desk.path);
+	} else if (e->sys == ENOENT) {
+		desk_close(&l->desk);
+		connect_fail(c, CONNECT_NOT_FOUND, "path not found: %s", l->desk.path);
+	} else {
+		files_rpc_desk_fail(&l->desk, e);
+	}
+}
+
+static void list_drained(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct listing *l = c->state;
+
+	if (l->desk.open)
+		clerk_pause(&l->desk.clerk, 0);
+}
+
+static void list_asked(struct call *c, json_t *ask)
+{
+	static const struct clerk_events on = {
+		.ready = list_ready, .entry = list_entry, .done = list_done, .failed = list_failed
+	};
+	const json_t *depth = json_object_get(ask, "depth");
+	struct listing *l = call_alloc(c, sizeof(*l));
+	int root;
+
+	*l = (struct listing){ .shape.brief = files_is_old(c),
+			       .entries = { .req = c->req, .key = "entries" } };
+	if (connect_user(c, &root) < 0 || !(l->desk.path = files_rpc_path(c, ask, "path", root)))
+		return;
+	if (depth && !json_is_null(depth) &&
+	    (!json_is_integer(depth) || json_integer_value(depth) < 0 ||
+	     json_integer_value(depth) > UINT32_MAX)) {
+		connect_fail(c, CONNECT_INVALID, "depth: must be a number, 0 or more");
+		return;
+	}
+	l->ask.depth = (uint32_t)json_integer_value(depth);
+	l->ask.depth = l->ask.depth > DEPTH_MOST ? DEPTH_MOST : l->ask.depth;
+	l->ask.head.flags = WIRE_ENTRY_FULL;
+	l->shape.below = l->desk.path;
+	c->req->on_drain = list_drained;
+	desk_open_in(&l->desk, c, e2b_berth(c), FILES_WORKER, &on);
+}
+
+void filesystem_list(struct call *c)
+{
+	connect_ask(c, 0, list_asked);
+}

@@ -1,0 +1,786 @@
+/* transfer.c - /files: the content of files, in and out of a box.
+ *
+ *   body -> [gunzip] -> [multipart] -> the pipe of a PUT -> attributes, end -> DONE -> the next part
+ *
+ * Nothing is collected: where the pipe is full the connection is not read from. A plain body goes into
+ * the pipe without passing through us. A file gets its name when all of it is there; a client that
+ * leaves takes the worker along, and the worker the file that was not whole. */
+#include "api/download.h"
+#include "api/fields.h"
+#include "base/clock.h"
+#include "base/own.h"
+#include "box/changes.h"
+#include "e2b/entry.h"
+#include "e2b/files.h"
+#include "e2b/gunzip.h"
+#include "e2b/multipart.h"
+#include "e2b/signature.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+enum { PLAIN = 32768, PARTS_MOST = 10000, NAMES_MOST = 1 << 20, SOURCES_MOST = 1000 };
+enum { META_KEY = 246, META_MOST = 4096, META_PREFIX = 9 /* "user.e2b." */ };
+
+/* ---- who may ---- */
+
+static void sign(struct call *c, const char *token, char out[SIGNATURE])
+{
+	const char *path = call_query(c, "path"), *user = call_query(c, "username");
+	struct signature_of s = {
+		.path = path ? path : "",
+		.operation = strcmp(c->req->method, "POST") ? "read" : "write",
+		.user = user ? user : "",
+		.token = token,
+		.expiration = call_query(c, "signature_expiration"),
+	};
+
+	signature_make(&s, out);
+}
+
+struct berth *transfer_find(struct call *c)
+{
+	const char *given = call_query(c, "signature");
+	char expected[SIGNATURE];
+	struct e2b_box x;
+
+	if (!given || strcmp(c->req->path, "/files") != 0)
+		return NULL;
+	for (struct berth *b = fleet_next(&c->api->fleet, NULL); b; b = fleet_next(&c->api->fleet, b)) {
+		if (b->state != BERTH_RUNNING || !b->row.door)
+			continue;
+		e2b_box_read(b, &x);
+		sign(c, x.token, expected);
+		if (x.token[0] && e2b_same(given, expected))
+			return b;
+	}
+	return NULL;
+}
+
+static int is_number(const char *text)
+{
+	return *text && strlen(text) <= 18 && strspn(text, "0123456789") == strlen(text);
+}
+
+/* NULL: yes. */
+static const char *why_not(struct call *c)
+{
+	const char *token = http_header(c->req, "x-access-token"), *given = call_query(c, "signature"),
+		   *until = call_query(c, "signature_expiration");
+	char expected[SIGNATURE];
+	struct e2b_box x;
+
+	e2b_box_read(e2b_berth(c), &x);
+	if (!x.token[0])
+		return NULL;
+	if (token && *token)
+		return e2b_same(token, x.token) ? NULL :
+						  "access token present in header but does not match";
+	if (!given)
+		return "missing signature query parameter";
+	sign(c, x.token, expected);
+	if (!e2b_same(given, expected) || (until && !is_number(until)))
+		return "invalid signature";
+	if (until && strtoll(until, NULL, 10) < (long long)time(NULL))
+		return "signature is already expired";
+	return NULL;
+}
+
+/* Whose file it is to be. 0: nobody knows them, or they may not; that is answered. */
+static int admit(struct call *c, int *out_root)
+{
+	const char *why = why_not(c), *user = call_query(c, "username");
+
+	*out_root = user && !strcmp(user, "root");
+	if (why)
+		e2b_error(c, 401, "%s", why);
+	else if (user && *user && !*out_root && strcmp(user, "user") != 0)
+		e2b_error(c, 401, "error looking up user '%.64s': unknown user", user);
+	else
+		return 1;
+	return 0;
+}
+
+static void allow_pages(struct call *c)
+{
+	if (!http_header(c->req, "origin"))
+		return;
+	http_set(c->req, "Access-Control-Allow-Origin", "*");
+	http_set(c->req, "Access-Control-Expose-Headers",
+		 "Location, Cache-Control, X-Content-Type-Options");
+}
+
+/* A page asks before it sends. Who may is decided by token or signature, not by where it comes from. */
+void transfer_options(struct call *c)
+{
+	const char *wanted = http_header(c->req, "access-control-request-headers");
+
+	allow_pages(c);
+	http_set(c->req, "Access-Control-Allow-Methods", "HEAD, GET, POST, PUT, PATCH, DELETE");
+	if (wanted)
+		http_set(c->req, "Access-Control-Allow-Headers", "%.2000s", wanted);
+	http_set(c->req, "Access-Control-Max-Age", "7200");
+	call_empty(c, 204);
+}
+
+/* NULL: refused, and answered. */
+static const char *read_path(struct call *c, const char *given, int root)
+{
+	auto_buf struct buf path = { 0 };
+	struct err e;
+	char *kept;
+
+	if (entry_path(given, root, &path, &e) < 0) {
+		e2b_error(c, 400, "error resolving path: %s", e.msg);
+		return NULL;
+	}
+	kept = call_alloc(c, path.len + 1);
+	memcpy(kept, path.p, path.len + 1);
+	return kept;
+}
+
+/* ---- out ---- */
+
+void transfer_get(struct call *c)
+{
+	struct download_want want = { .berth = e2b_berth(c),
+				      .worker = FILES_WORKER,
+				      .shown = 1,
+				      .fail = files_rest_fail };
+	const char *path = call_query(c, "path");
+	int root;
+
+	allow_pages(c);
+	if (!admit(c, &root) || !(want.path = read_path(c, path ? path : "", root)))
+		return;
+	http_set(c->req, "Vary", "Accept-Encoding");
+	download_begin(c, &want);
+}
+
+/* ---- in ---- */
+
+struct upload {
+	struct desk desk; /* its path: of the file that is being written */
+	const char *path; /* ?path=, resolved; NULL: each part has its own */
+	int root, parts;
+	struct buf meta;    /* attributes, as META wants them */
+	struct buf names;   /* paths written so far, each with its NUL */
+	json_t *written;    /* the answer */
+	unsigned n;
+	/* the body, on its way */
+	struct gunzip *gunzip;
+	struct multipart form;
+	struct buf in;   /* came, and was not looked at yet: what one read brought */
+	size_t in_at;
+	char *plain;     /* gunzip: PLAIN bytes */
+	struct multipart_view left; /* of what is looked at: unpacked, not cut yet */
+	int ended;       /* all of the body is in `in` */
+	/* the file under way */
+	int pipe;        /* -1: none */
+	struct watch room;
+	struct buf spill; /* what the pipe did not take */
+	size_t spill_at;
+	enum { WAITING, OPEN, SKIPPING, CLOSING, BETWEEN } phase;
+};
+
+static void dropped(struct call *c)
+{
+	struct upload *u = c->state;
+
+	watch_stop(&u->room);
+	own_close_fd(&u->pipe);
+	desk_close(&u->desk);
+	gunzip_free(u->gunzip);
+	multipart_fini(&u->form);
+	json_decref(u->written);
+	buf_fini(&u->meta);
+	buf_fini(&u->names);
+	buf_fini(&u->in);
+	buf_fini(&u->spill);
+	free(u->plain);
+	u->gunzip = NULL;
+	u->written = NULL;
+	u->plain = NULL;
+}
+
+static void refuse(struct upload *u, int status, const char *why)
+{
+	watch_stop(&u->room);
+	own_close_fd(&u->pipe);
+	desk_close(&u->desk);
+	e2b_error(u->desk.call, status, "%s", why);
+}
+
+/* ---- one file ---- */
+
+static void take_room(struct watch *w, unsigned what);
+
+static int was_written(const struct upload *u, const char *path)
+{
+	for (size_t at = 0; at < u->names.len; at += strlen(u->names.p + at) + 1)
+		if (!strcmp(u->names.p + at, path))
+			return 1;
+	return 0;
+}
+
+/* A PUT, and the pipe for what belongs into it. -1: refused, and answered. */
+static int begin_file(struct upload *u, const char *path)
+{
+	struct wire_put put = { .flags = WIRE_PUT_FOLLOW | (u->root ? 0 : WIRE_PUT_USER) };
+	struct err e;
+	int pipe;
+
+	if (was_written(u, path)) {
+		char why[600];
+
+		snprintf(why, sizeof(why),
+			 "you cannot upload multiple files to the same path '%.400s' in one upload "
+			 "request, only the first specified file was uploaded",
+			 path);
+		refuse(u, 400, why);
+		return -1;
+	}
+	if (u->n == PARTS_MOST || u->names.len + strlen(path) > NAMES_MOST) {
+		refuse(u, 400, "too many files in one request");
+		return -1;
+	}
+	u->desk.path = path;
+	buf_add(&u->names, path, strlen(path) + 1);
+	u->n++;
+	if (clerk_ask_pipe(&u->desk.clerk, WIRE_PUT, &put, sizeof(put), path, &pipe, &e) < 0) {
+		files_rest_fail(&u->desk, &e);
+		return -1;
+	}
+	u->pipe = pipe;
+	u->phase = OPEN;
+	return 0;
+}
+
+static void end_file(struct upload *u)
+{
+	watch_stop(&u->room);
+	own_close_fd(&u->pipe);
+	if (u->meta.len)
+		clerk_more(&u->desk.clerk, WIRE_META, u->meta.p, u->meta.len);
+	clerk_data(&u->desk.clerk, NULL, 0);
+	u->phase = CLOSING;
+}
+
+/* As much as the pipe takes. A worker that has closed it is about to say why. */
+static size_t push(struct upload *u, const char *bytes, size_t n)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		ssize_t w = write(u->pipe, bytes + done, n - done);
+
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w < 0 && errno == EAGAIN)
+			break;
+		done += w < 0 ? n - done : (size_t)w;
+	}
+	return done;
+}
+
+static void sink(struct upload *u, const char *bytes, size_t n)
+{
+	size_t done = push(u, bytes, n);
+
+	if (done == n)
+		return;
+	buf_cut(&u->spill, 0);
+	buf_add(&u->spill, bytes + done, n - done);
+	u->spill_at = 0;
+	watch_want(&u->room, LOOP_WRITE);
+	desk_stalls(&u->desk, 1);
+}
+
+static int is_blocked(const struct upload *u)
+{
+	return !u->desk.open || u->phase == WAITING || u->phase == CLOSING || u->spill_at < u->spill.len;
+}
+
+/* ---- the body ---- */
+
+/* A part begins. -1: refused, and answered. */
+static int begin_part(struct upload *u)
+{
+	const char *name = multipart_name(&u->form), *filename = multipart_filename(&u->form),
+		   *path = u->path;
+
+	if (!name || strcmp(name, "file") != 0) {
+		u->phase = SKIPPING;
+		return 0;
+	}
+	if (!path && (!filename || !*filename)) {
+		refuse(u, 400, "error getting multipart custom part file name: filename not found");
+		return -1;
+	}
+	if (!path && !(path = read_path(u->desk.call, filename, u->root))) {
+		desk_close(&u->desk);
+		return -1;
+	}
+	if (begin_file(u, path) < 0)
+		return -1;
+	(void)!fcntl(u->pipe, F_SETFL, fcntl(u->pipe, F_GETFL) | O_NONBLOCK);
+	watch_init(&u->room, u->desk.call->api->loop, u->pipe, take_room);
+	return 0;
+}
+
+/* One event of the form. -1: refused, and answered; 0: it wants more. */
+static int cut(struct upload *u)
+{
+	struct multipart_view bytes;
+	struct err e;
+
+	switch (multipart_next(&u->form, &u->left, &bytes, &e)) {
+	case MULTIPART_MORE:
+		return 0;
+	case MULTIPART_PART:
+		return begin_part(u) < 0 ? -1 : 1;
+	case MULTIPART_DATA:
+		if (u->phase == OPEN)
+			sink(u, bytes.p, bytes.n);
+		return 1;
+	case MULTIPART_PART_END:
+		if (u->phase == OPEN)
+			end_file(u);
+		else
+			u->phase = BETWEEN;
+		return 1;
+	default:
+		refuse(u, 400, e.msg);
+		return -1;
+	}
+}
+
+/* Some of what came becomes what is looked at. -1: refused, and answered; 0: nothing is there. */
+static int refill(struct upload *u)
+{
+	const char *in = u->in.p + u->in_at;
+	size_t n = u->in.len - u->in_at;
+	struct err e;
+	long got;
+
+	if (!u->gunzip) {
+		u->left = (struct multipart_view){ in, n };
+		u->in_at = u->in.len;
+		return n > 0;
+	}
+	got = gunzip_some(u->gunzip, &in, &n, u->plain, PLAIN, &e);
+	u->in_at = u->in.len - n;
+	if (got < 0) {
+		char why[300];
+
+		snprintf(why, sizeof(why), "error decompressing request body: %s", e.msg);
+		refuse(u, 400, why);
+		return -1;
+	}
+	u->left = (struct multipart_view){ u->plain, (size_t)got };
+	return got > 0;
+}
+
+static void finish(struct upload *u)
+{
+	if (u->gunzip && !gunzip_ended(u->gunzip)) {
+		refuse(u, 400, "error decompressing request body: unexpected EOF");
+	} else if (u->parts && !multipart_ended(&u->form)) {
+		refuse(u, 400, "error reading form: unexpected EOF");
+	} else if (!u->parts && u->phase == OPEN) {
+		end_file(u);
+	} else {
+		json_t *written = steal(&u->written);
+
+		desk_close(&u->desk);
+		call_json(u->desk.call, 200, written);
+	}
+}
+
+/* Goes on until something has to be waited for. */
+static void pump(struct upload *u)
+{
+	struct http_req *r = u->desk.call->req;
+	int rc = 1;
+
+	while (!is_blocked(u) && rc > 0) {
+		if (u->left.n == 0 && (rc = refill(u)) <= 0)
+			break;
+		if (u->parts) {
+			rc = cut(u);
+			if (rc == 0)
+				rc = 1; /* of this piece; is there another one? */
+		} else {
+			struct multipart_view bytes = u->left;
+
+			u->left.n = 0;
+			sink(u, bytes.p, bytes.n);
+		}
+	}
+	if (rc < 0 || !u->desk.open)
+		return;
+	if (is_blocked(u)) {
+		http_pause(r);
+		return;
+	}
+	buf_cut(&u->in, 0);
+	u->in_at = 0;
+	if (u->ended)
+		finish(u);
+	else
+		http_resume(r);
+}
+
+static void take_room(struct watch *w, unsigned what)
+{
+	struct upload *u = loop_owner(w, struct upload, room);
+
+	(void)what;
+	u->spill_at += push(u, u->spill.p + u->spill_at, u->spill.len - u->spill_at);
+	if (u->spill_at < u->spill.len)
+		return;
+	watch_want(w, 0);
+	desk_stalls(&u->desk, 0);
+	pump(u);
+}
+
+static void body_came(struct http_req *r, const char *bytes, size_t n)
+{
+	struct call *c = r->user;
+	struct upload *u = c->state;
+
+	if (!u->desk.open)
+		return;
+	buf_add(&u->in, bytes, n);
+	if (!is_blocked(u))
+		pump(u);
+	else
+		http_pause(r);
+}
+
+static void body_ended(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct upload *u = c->state;
+
+	if (!u->desk.open)
+		return;
+	u->ended = 1;
+	if (!is_blocked(u))
+		pump(u);
+}
+
+/* A plain body: it went by itself. */
+static void plain_ended(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct upload *u = c->state;
+
+	u->ended = 1;
+	if (u->desk.open && u->phase == OPEN)
+		end_file(u);
+}
+
+static void plain_full(struct http_req *r, int full)
+{
+	struct call *c = r->user;
+	struct upload *u = c->state;
+
+	if (u->desk.open)
+		desk_stalls(&u->desk, full);
+}
+
+/* ---- the worker ---- */
+
+static void ready(struct clerk *k)
+{
+	struct upload *u = loop_owner(k, struct upload, desk.clerk);
+	struct call *c = u->desk.call;
+
+	u->phase = BETWEEN;
+	if (!u->parts && begin_file(u, u->path) < 0)
+		return;
+	if (!u->parts && !u->gunzip && !u->in.len && !u->ended) {
+		c->req->on_full = plain_full;
+		c->req->on_body_end = plain_ended;
+		http_body_pipe(c->req, steal_fd(&u->pipe), c->api->conf.upload_max);
+		return;
+	}
+	if (!u->parts) {
+		(void)!fcntl(u->pipe, F_SETFL, fcntl(u->pipe, F_GETFL) | O_NONBLOCK);
+		watch_init(&u->room, c->api->loop, u->pipe, take_room);
+	}
+	http_want_body(c->req, HTTP_BODY_STREAM, c->api->conf.upload_max);
+	pump(u);
+}
+
+static void add_written(struct upload *u, json_t *take_metadata)
+{
+	json_t *doc = json_pack("{s:o, s:o, s:s}", "path", changes_text(u->desk.path), "name",
+				changes_text(entry_name(u->desk.path)), "type", "file");
+
+	if (json_object_size(take_metadata))
+		json_object_set(doc, "metadata", take_metadata);
+	json_decref(take_metadata);
+	json_array_append_new(u->written, doc);
+	u->phase = BETWEEN;
+	pump(u);
+}
+
+/* The name is given. Which attributes the disk has taken, it says itself. */
+static void done(struct clerk *k, uint16_t flags)
+{
+	struct upload *u = loop_owner(k, struct upload, desk.clerk);
+
+	(void)flags;
+	if (u->phase != CLOSING)
+		return;
+	if (u->meta.len)
+		desk_ask(&u->desk, WIRE_ENTRY_OF, WIRE_ENTRY_FULL, u->desk.path,
+			 strlen(u->desk.path));
+	else
+		add_written(u, NULL);
+}
+
+static void entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+{
+	struct upload *u = loop_owner(k, struct upload, desk.clerk);
+
+	(void)e;
+	if (u->phase == CLOSING)
+		add_written(u, entry_metadata(tail, n));
+}
+
+static void failed(struct clerk *k, const struct err *e)
+{
+	struct upload *u = loop_owner(k, struct upload, desk.clerk);
+
+	watch_stop(&u->room);
+	own_close_fd(&u->pipe);
+	if (e->sys == EISDIR) {
+		desk_close(&u->desk);
+		e2b_error(u->desk.call, 400, "path is a directory: %s", u->desk.path);
+	} else if (e->sys == ENOENT || e->sys == ENOTDIR) {
+		desk_close(&u->desk);
+		e2b_error(u->desk.call, 400, "error ensuring directories: %s", e->msg);
+	} else {
+		files_rest_fail(&u->desk, e);
+	}
+}
+
+/* ---- the head ---- */
+
+static int is_printable(const char *text)
+{
+	for (; *text; text++)
+		if (*text < 0x20 || *text > 0x7e)
+			return 0;
+	return 1;
+}
+
+/* X-Metadata-<key>: <value>. 0, or -1: refused, and answered. */
+static int read_metadata(struct call *c, struct buf *out)
+{
+	static const char prefix[] = "x-metadata-";
+	size_t total = 0;
+
+	for (unsigned i = 0; i < c->req->nheaders; i++) {
+		const struct http_header *h = &c->req->headers[i];
+		const char *key = h->name + strlen(prefix);
+
+		if (strncmp(h->name, prefix, strlen(prefix)) != 0 || !*key)
+			continue;
+		total += META_PREFIX + strlen(key) + strlen(h->value);
+		if (strlen(key) > META_KEY)
+			e2b_error(c, 400, "invalid metadata: key is longer than %d bytes", META_KEY);
+		else if (!is_printable(key) || !is_printable(h->value))
+			e2b_error(c, 400, "invalid metadata: '%.60s' has other than printable ASCII",
+				  key);
+		else if (total > META_MOST)
+			e2b_error(c, 400, "invalid metadata: more than %d bytes", META_MOST);
+		else {
+			buf_add(out, key, strlen(key) + 1);
+			buf_add(out, h->value, strlen(h->value) + 1);
+			continue;
+		}
+		return -1;
+	}
+	return 0;
+}
+
+static int is_type(const char *header, const char *type)
+{
+	size_t n = strlen(type);
+
+	return !strncasecmp(header, type, n) && (!header[n] || strchr("; \t", header[n]));
+}
+
+/* How the body is packed. -1: in no way that we know, and that is answered. */
+static int read_kind(struct upload *u, struct call *c)
+{
+	const char *type = http_header(c->req, "content-type"),
+		   *encoding = http_header(c->req, "content-encoding");
+	struct err e;
+
+	type = type ? type : "";
+	if (encoding && !strcasecmp(encoding, "gzip")) {
+		u->gunzip = gunzip_new();
+		u->plain = malloc(PLAIN);
+		if (!u->plain)
+			abort();
+	} else if (encoding && strcasecmp(encoding, "identity") != 0 && *encoding) {
+		e2b_error(c, 400, "error decompressing request body: unsupported Content-Encoding: %.40s",
+			  encoding);
+		return -1;
+	}
+	u->parts = is_type(type, "multipart/form-data");
+	if (!u->parts && !is_type(type, "application/octet-stream")) {
+		e2b_error(c, 400,
+			  "unsupported content type: %.80s, expected multipart/form-data or "
+			  "application/octet-stream", type);
+		return -1;
+	}
+	if (u->parts && multipart_init(&u->form, type, &e) < 0) {
+		e2b_error(c, 400, "error parsing multipart form: %s", e.msg);
+		return -1;
+	}
+	if (!u->parts && !u->path) {
+		e2b_error(c, 400, "path query parameter is required for raw body upload");
+		return -1;
+	}
+	return 0;
+}
+
+void transfer_post(struct call *c)
+{
+	static const struct clerk_events on = {
+		.ready = ready, .entry = entry, .done = done, .failed = failed
+	};
+	struct upload *u = call_alloc(c, sizeof(*u));
+	const char *path = call_query(c, "path");
+
+	*u = (struct upload){ .pipe = -1, .desk.path = "" };
+	allow_pages(c);
+	if (!admit(c, &u->root))
+		return;
+	if (path && !(u->path = read_path(c, path, u->root)))
+		return;
+	c->state = u;
+	c->drop = dropped;
+	if (read_kind(u, c) < 0 || read_metadata(c, &u->meta) < 0)
+		return;
+	u->written = json_array();
+	u->desk.path = u->path ? u->path : "";
+	desk_open_in(&u->desk, c, e2b_berth(c), FILES_WORKER, &on);
+	c->drop = dropped;
+	/* It is asked for when there is somebody to take it; unless it waits already, because the box
+	 * had to be woken. */
+	c->req->on_body = body_came;
+	c->req->on_body_end = body_ended;
+}
+
+/* ---- one of many ---- */
+
+const struct field transfer_compose_fields[] = {
+	{ "source_paths", FIELD_TEXTS, 1, 0, 0, "what to put together; they are removed then", NULL },
+	{ "destination", FIELD_TEXT, 1, 1, 4000, "where to", NULL },
+	{ "username", FIELD_TEXT, 0, 0, 64, "whose it is", NULL },
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+
+struct composing {
+	struct desk desk;
+	const char **sources;
+	size_t n, removed;
+	int root, made;
+};
+
+static void compose_ready(struct clerk *k)
+{
+	struct composing *x = loop_owner(k, struct composing, desk.clerk);
+	struct wire_put put = { .flags = WIRE_PUT_FOLLOW | (x->root ? 0 : WIRE_PUT_USER) };
+
+	clerk_ask(k, WIRE_PUT, &put, sizeof(put), x->desk.path, strlen(x->desk.path));
+	for (size_t i = 0; i < x->n; i++)
+		clerk_more(k, WIRE_APPEND, x->sources[i], strlen(x->sources[i]));
+	clerk_data(k, NULL, 0);
+}
+
+/* One after the other: what was put together is no longer needed in parts. */
+static void compose_next(struct composing *x)
+{
+	if (x->removed < x->n) {
+		const char *path = x->sources[x->removed++];
+
+		desk_ask(&x->desk, WIRE_REMOVE, WIRE_REMOVE_ONE, path, strlen(path));
+		return;
+	}
+	desk_json(&x->desk, 200,
+		  json_pack("{s:o, s:o, s:s}", "path", changes_text(x->desk.path), "name",
+			    changes_text(entry_name(x->desk.path)), "type", "file"));
+}
+
+static void compose_done(struct clerk *k, uint16_t flags)
+{
+	struct composing *x = loop_owner(k, struct composing, desk.clerk);
+
+	(void)flags;
+	x->made = 1;
+	compose_next(x);
+}
+
+static void compose_failed(struct clerk *k, const struct err *e)
+{
+	struct composing *x = loop_owner(k, struct composing, desk.clerk);
+
+	if (x->made && e->sys) {
+		compose_next(x); /* named twice, or not to be removed: the file is made all the same */
+	} else if (e->sys == ENOENT) {
+		desk_close(&x->desk);
+		e2b_error(x->desk.call, 404, "source file not found: %s", e->msg);
+	} else {
+		files_rest_fail(&x->desk, e);
+	}
+}
+
+void transfer_compose(struct call *c)
+{
+	static const struct clerk_events on = { .ready = compose_ready,
+						.done = compose_done,
+						.failed = compose_failed };
+	struct composing *x = call_alloc(c, sizeof(*x));
+	const char *user = call_text(c, "username", "user");
+	json_t *sources = call_get(c, "source_paths"), *source;
+	size_t i;
+
+	*x = (struct composing){ .root = !strcmp(user, "root"), .n = json_array_size(sources) };
+	if (!x->root && strcmp(user, "user") != 0) {
+		e2b_error(c, 401, "error looking up user '%.64s': unknown user", user);
+		return;
+	}
+	if (x->n == 0 || x->n > SOURCES_MOST) {
+		e2b_error(c, 400, x->n ? "source_paths has too many entries" :
+					 "source_paths must not be empty");
+		return;
+	}
+	x->desk.path = read_path(c, call_text(c, "destination", ""), x->root);
+	if (!x->desk.path)
+		return;
+	x->sources = call_alloc(c, x->n * sizeof(*x->sources));
+	json_array_foreach(sources, i, source) {
+		x->sources[i] = read_path(c, json_string_value(source), x->root);
+		if (!x->sources[i])
+			return;
+		if (!strcmp(x->sources[i], x->desk.path)) {
+			e2b_error(c, 400, "source path cannot be the same as destination");
+			return;
+		}
+	}
+	desk_open_in(&x->desk, c, e2b_berth(c), FILES_WORKER, &on);
+}

@@ -1,0 +1,41 @@
+/* entry.h - a connection to a port of a box, opened from inside by its init.
+ * Owns: the order in which those of one box are opened, and the patience with servers that start.
+ * Does not own: the descriptor, once done() has it.
+ *
+ *   waits its turn -> asks init -> connected
+ *         ^              | refused: nobody listens there yet
+ *         +--- rests ----+ ENTRY_TRIES times
+ *
+ * Init makes a few connections at once. So ENTRY_ASKING are asked for, the others stand in line, and one
+ * that has to try again goes to its end. */
+#pragma once
+#include "box/line.h"
+
+enum { ENTRY_ASKING = 8, ENTRY_MOST = 1024, ENTRY_TRIES = 6 };
+
+struct berth;
+struct entry;
+
+struct entries { /* of a berth */
+	struct entry *first, **end;
+	unsigned n, asking;
+};
+
+struct entry {
+	struct entry *next, **at; /* NULL at: it is over */
+	struct berth *berth;
+	uint16_t port;
+	enum { ENTRY_WAITS, ENTRY_ASKS, ENTRY_RESTS } state;
+	unsigned tries;
+	struct listener ask;
+	struct timer clock;
+	/* take_fd: connected, non-blocking; or -1, and e says why: ERR_NOT_FOUND when the box is no more,
+	 * ERR_SYS with ECONNREFUSED when nobody listens. */
+	void (*done)(struct entry *x, int take_fd, const struct err *e);
+};
+
+void entries_init(struct entries *all);
+void entries_fail(struct berth *b); /* the box is no more */
+/* done() is called from the loop, or never when it cannot even wait: -1. */
+must_check int entry_open(struct entry *x, struct berth *b, uint16_t port, struct err *e);
+void entry_cancel(struct entry *x); /* fine on one that is over, or zeroed */

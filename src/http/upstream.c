@@ -1,0 +1,284 @@
+/* upstream.c - see upstream.h. */
+#include "http/upstream.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static size_t waiting(const struct upstream *u)
+{
+	return u->out.len - u->out_at;
+}
+
+static void set_wants(struct upstream *u)
+{
+	if (u->fd >= 0)
+		watch_want(&u->watch, (u->paused ? 0 : LOOP_READ) |
+					      (waiting(u) && !u->deaf ? LOOP_WRITE : 0));
+}
+
+static void hang_up(struct upstream *u)
+{
+	if (u->fd < 0)
+		return;
+	watch_stop(&u->watch);
+	timer_fini(&u->clock);
+	close(u->fd);
+	u->fd = -1;
+	buf_fini(&u->out);
+	u->out_at = 0;
+}
+
+static void finish(struct upstream *u, const char *why)
+{
+	hang_up(u);
+	u->on->over(u, why);
+}
+
+/* ---- the question ---- */
+
+/* It may have answered before it stopped listening, so that is for the reading side to find out. */
+static void set_deaf(struct upstream *u)
+{
+	u->deaf = 1;
+	buf_fini(&u->out);
+	u->out_at = 0;
+}
+
+static size_t try_send(struct upstream *u, const struct iovec *iov, unsigned n)
+{
+	struct msghdr m = { .msg_iov = (struct iovec *)iov, .msg_iovlen = n };
+	ssize_t sent = sendmsg(u->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (sent < 0 && errno != EAGAIN && errno != EINTR)
+		set_deaf(u);
+	if (sent <= 0)
+		return 0;
+	u->moved_ms = loop_now_ms();
+	return (size_t)sent;
+}
+
+static void shut_if_done(struct upstream *u)
+{
+	if (u->shut && waiting(u) == 0 && u->fd >= 0)
+		(void)shutdown(u->fd, SHUT_WR); /* fails only where it is too late anyway */
+}
+
+static int put(struct upstream *u, const struct iovec *iov, unsigned n)
+{
+	size_t skip;
+
+	if (u->fd < 0 || u->deaf || u->shut)
+		return 0;
+	skip = waiting(u) ? 0 : try_send(u, iov, n);
+	for (unsigned i = 0; i < n && !u->deaf; i++) {
+		size_t gone = skip < iov[i].iov_len ? skip : iov[i].iov_len;
+
+		skip -= gone;
+		buf_add(&u->out, (const char *)iov[i].iov_base + gone, iov[i].iov_len - gone);
+	}
+	u->full = waiting(u) > UPSTREAM_HIGH;
+	set_wants(u);
+	return u->full;
+}
+
+/* What is left moves to the front only when that is the smaller part. */
+static void took(struct upstream *u, size_t n)
+{
+	u->out_at += n;
+	if (waiting(u) == 0) {
+		buf_fini(&u->out);
+		u->out_at = 0;
+	} else if (u->out_at > u->out.len / 2) {
+		memmove(u->out.p, u->out.p + u->out_at, waiting(u));
+		buf_cut(&u->out, waiting(u));
+		u->out_at = 0;
+	}
+}
+
+static void writable(struct upstream *u)
+{
+	struct iovec rest = { u->out.p + u->out_at, waiting(u) };
+	size_t sent = rest.iov_len ? try_send(u, &rest, 1) : 0;
+
+	if (!u->deaf)
+		took(u, sent);
+	shut_if_done(u);
+	set_wants(u);
+	if (u->full && !u->deaf && waiting(u) <= UPSTREAM_HIGH / 2) {
+		u->full = 0;
+		u->on->drain(u);
+	}
+}
+
+void upstream_ask(struct upstream *u, const struct upstream_question *q)
+{
+	u->chunked = q->chunked != 0;
+	u->upgrade = q->upgrade != 0;
+	u->answer.head_only = q->no_body;
+	put(u, &(struct iovec){ (void *)q->head, q->len }, 1);
+}
+
+int upstream_body(struct upstream *u, const char *bytes, size_t n)
+{
+	char size[24];
+	struct iovec out[3] = { { size, 0 }, { (void *)bytes, n }, { "\r\n", 2 } };
+
+	if (n == 0) /* an empty chunk would be the last one */
+		return u->full;
+	if (!u->chunked || u->raw)
+		return put(u, out + 1, 1);
+	out[0].iov_len = (size_t)snprintf(size, sizeof(size), "%zx\r\n", n);
+	return put(u, out, 3);
+}
+
+void upstream_body_end(struct upstream *u)
+{
+	if (u->chunked && !u->raw)
+		put(u, &(struct iovec){ "0\r\n\r\n", 5 }, 1);
+}
+
+void upstream_shut(struct upstream *u)
+{
+	u->shut = 1;
+	shut_if_done(u);
+}
+
+/* ---- the answer ---- */
+
+static int saw_head(void *user, const struct http_answer *a)
+{
+	struct upstream *u = user;
+
+	if (a->status == 101 && !u->upgrade)
+		u->not_taken = "it changes the protocol, and nobody asked for that";
+	else
+		u->not_taken = u->on->head(u, a);
+	return u->not_taken != NULL;
+}
+
+static int saw_body(void *user, const char *bytes, size_t n)
+{
+	struct upstream *u = user;
+
+	u->on->body(u, bytes, n);
+	return 0;
+}
+
+static const char *why_not(const struct upstream *u)
+{
+	return u->not_taken ? u->not_taken : u->answer.why ? u->answer.why : "it is no answer";
+}
+
+static void feed(struct upstream *u, const char *bytes, size_t n)
+{
+	ssize_t used = answer_feed(&u->answer, bytes, n);
+
+	if (used < 0) {
+		finish(u, why_not(u));
+		return;
+	}
+	if (u->answer.head_done && u->answer.text.p)
+		buf_fini(&u->answer.text); /* passed on; a stream may last for days */
+	if (!u->answer.done)
+		return;
+	if (u->got.status != 101) {
+		finish(u, NULL);
+		return;
+	}
+	u->raw = 1;
+	if ((size_t)used < n)
+		u->on->body(u, bytes + used, n - (size_t)used);
+}
+
+static void ended(struct upstream *u)
+{
+	if (u->raw) {
+		finish(u, NULL);
+	} else if (answer_end(&u->answer) < 0) {
+		finish(u, why_not(u));
+	} else {
+		u->until_close = 1;
+		finish(u, NULL);
+	}
+}
+
+static void readable(struct upstream *u)
+{
+	static char piece[UPSTREAM_PIECE]; /* everybody's: what is read is passed on at once */
+	ssize_t n = recv(u->fd, piece, sizeof(piece), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < 0)
+		finish(u, "the connection broke");
+	else if (n == 0)
+		ended(u);
+	else if (u->raw)
+		u->on->body(u, piece, (size_t)n);
+	else
+		feed(u, piece, (size_t)n);
+}
+
+static void ready(struct watch *w, unsigned what)
+{
+	struct upstream *u = loop_owner(w, struct upstream, watch);
+
+	if (what == LOOP_READ)
+		readable(u);
+	else
+		writable(u);
+}
+
+/* A server that says its head byte by byte has no more time for it than one that says nothing. */
+static void look(struct timer *t)
+{
+	struct upstream *u = loop_owner(t, struct upstream, clock);
+	uint64_t now = loop_now_ms(), end = u->moved_ms + u->head_ms;
+
+	if (u->answer.head_done)
+		return;
+	if (now >= end)
+		finish(u, "it did not answer in time");
+	else
+		timer_set(&u->clock, end - now);
+}
+
+/* ---- life ---- */
+
+void upstream_init(struct upstream *u, struct loop *l, int take_fd, uint32_t head_ms,
+		   const struct upstream_events *on)
+{
+	memset(u, 0, sizeof(*u));
+	u->fd = take_fd;
+	u->on = on;
+	u->head_ms = head_ms;
+	u->moved_ms = loop_now_ms();
+	answer_init(&u->answer, &u->got);
+	u->answer.on_head = saw_head;
+	u->answer.on_body = saw_body;
+	u->answer.user = u;
+	watch_init(&u->watch, l, take_fd, ready);
+	timer_init(&u->clock, l, look);
+	timer_set(&u->clock, head_ms);
+	set_wants(u);
+}
+
+void upstream_pause(struct upstream *u, int paused)
+{
+	u->paused = paused != 0;
+	set_wants(u);
+}
+
+void upstream_close(struct upstream *u)
+{
+	if (!u->on)
+		return;
+	hang_up(u);
+	buf_fini(&u->out);
+	answer_fini(&u->answer);
+	http_answer_fini(&u->got);
+	u->on = NULL;
+}

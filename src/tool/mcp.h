@@ -1,0 +1,100 @@
+/* mcp.h - the Model Context Protocol: one message of a client, from its HTTP request to its answer.
+ * Owns:         struct mcp_call for the life of its request; sessions of the old era.
+ * Does not own: what tools do.
+ *
+ *   POST /mcp -> key -> JSON -> era -> headers, session -> method -> result, or events and a result
+ *
+ * The era is chosen per message: since 2026-07-28 every request carries its version and nothing is
+ * remembered; before that there was a handshake and a session. */
+#pragma once
+#include "tool/tool.h"
+
+#define MCP_META "io.modelcontextprotocol/"
+#define MCP_MODERN "2026-07-28"
+#define MCP_NEWEST_OLD "2025-11-25"
+
+enum { /* JSON-RPC's codes, and MCP's own */
+	RPC_PARSE = -32700,
+	RPC_REQUEST = -32600,
+	RPC_METHOD = -32601,
+	RPC_PARAMS = -32602,
+	RPC_INTERNAL = -32603,
+	MCP_OLD_NO_RESOURCE = -32002,
+	MCP_HEADER = -32020,
+	MCP_VERSION = -32022,
+};
+
+enum { MCP_SESSIONS = 1024, MCP_SESSION_ID = 32 };
+
+struct mcp_session {
+	char id[MCP_SESSION_ID + 1]; /* "": free */
+	char key[STORE_NAME + 1];
+	char team[STORE_NAME + 1];
+	const char *version;
+	int level; /* of log notices; -1: none */
+	uint64_t used_ms;
+};
+
+struct mcp_call;
+struct mcp {
+	struct mcp_session *sessions; /* MCP_SESSIONS of them */
+	struct mcp_call *calls;
+};
+
+struct mcp_call {
+	struct tool_call base; /* first: it is c->door */
+	struct call *call;
+	struct mcp *mcp;
+	struct mcp_call *next, **at; /* in mcp->calls */
+	int modern;
+	struct mcp_session *session; /* old era; NULL: not yet */
+	char session_id[MCP_SESSION_ID + 1];
+	json_t *message, *id, *params; /* id and params: borrowed of the message; NULL: none */
+	const char *method;
+	json_t *token; /* of its progress; borrowed */
+	int level;     /* of log notices; -1: none */
+	int streaming;
+	struct timer tick;
+	struct buf said; /* output that waits to be told */
+	uint64_t told_ms;
+	uint64_t progress;
+	/* the tool */
+	const struct tool *tool;
+	json_t *args;
+	const struct tool_surface *surface;
+	int finding; /* its box */
+};
+
+/* ---- answers ---- */
+void mcp_result(struct mcp_call *m, json_t *take_result);
+/* The same with how long it may be kept (modern). */
+void mcp_cached(struct mcp_call *m, json_t *take_result, int ttl_ms);
+/* http: its status in the modern era; the old one has 200 for all that a method says. */
+void mcp_error(struct mcp_call *m, int http, int code, json_t *take_data, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+void mcp_notify(struct mcp_call *m, const char *method, json_t *take_params);
+void mcp_stream(struct mcp_call *m); /* events from now on, if the client takes them */
+
+/* ---- sessions ---- */
+struct mcp_session *mcp_session_new(struct mcp *x, const struct who *who, const char *version);
+struct mcp_session *mcp_session_find(struct mcp *x, const struct who *who, const char *id);
+
+/* ---- methods: mcp_methods.c ---- */
+void mcp_method(struct mcp_call *m);
+int mcp_level(const char *name); /* 0 debug ... 7 emergency; -1: there is none */
+const char *mcp_old_version(const char *name); /* NULL: not spoken */
+
+/* Runs a row in params' box, or the key's own; mcp_tools.c. */
+void mcp_run(struct mcp_call *m, const struct tool *t, json_t *take_args, const char *box,
+	     const struct tool_surface *on);
+void mcp_own_session(const struct call *c, char out[STORE_SESSION + 1]);
+void mcp_tools_call(struct mcp_call *m);
+void mcp_tick(struct mcp_call *m);
+
+/* mcp_offers.c */
+void mcp_resources_list(struct mcp_call *m);
+void mcp_templates_list(struct mcp_call *m);
+void mcp_resources_read(struct mcp_call *m);
+void mcp_prompts_list(struct mcp_call *m);
+void mcp_prompts_get(struct mcp_call *m);
+void mcp_complete(struct mcp_call *m);

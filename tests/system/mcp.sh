@@ -1,0 +1,355 @@
+#!/bin/sh
+# mcp.sh - the MCP server: both eras over HTTP and stdio, what it refuses and how, progress, cancelling.
+# seconds: 180
+. "$(dirname "$0")/daemon.lib"
+
+V=2026-07-28
+META="\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"$V\",\"io.modelcontextprotocol/clientCapabilities\":{}}"
+
+# post BODY [CURL OPTION...]: to /mcp; sets code, body.
+post() {
+	data=$1
+	shift
+	code=$(curl -sS -g --max-time 30 -o body -D head -w '%{http_code}' -H "Authorization: Bearer $key" \
+		-H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \
+		"$@" --data-binary "$data" "$url/mcp" 2>curl.err) || :
+	body=$(tr '\0' '?' <body 2>/dev/null)
+}
+header() { sed -n "s/^$1: *//Ip" head | tr -d '\r'; }
+# modern METHOD PARAMS-WITHOUT-BRACES [NAME]
+modern() {
+	post "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"$1\",\"params\":{${2:+$2,}$META}}" \
+		-H "MCP-Protocol-Version: $V" -H "Mcp-Method: $1" ${3:+-H "Mcp-Name: $3"}
+}
+# hello: opens a session of the old era; sets session.
+hello() {
+	post "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"${1:-2025-11-25}\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}"
+	is "$code" 200 "$body"
+	session=$(header Mcp-Session-Id)
+}
+# old METHOD [PARAMS]
+old() {
+	post "{\"jsonrpc\":\"2.0\",\"id\":\"a1\",\"method\":\"$1\"${2:+,\"params\":$2}}" -H "Mcp-Session-Id: $session" \
+		-H 'MCP-Protocol-Version: 2025-11-25'
+}
+error() { get .error.code; }
+
+the_modern_era_needs_no_handshake() {
+	modern server/discover
+	is "$code" 200 "$body"
+	is "$(get '.result.supportedVersions | join(" ")')" "$V"
+	is "$(get .result.resultType)" complete
+	is "$(get '.result | has("ttlMs") and has("cacheScope")')" true
+	is "$(header Mcp-Session-Id)" ""
+	modern tools/list
+	is "$(get '[.result.tools[].name] | index("run_command") != null')" true
+	is "$(get '.result.tools[0].inputSchema.properties.box.type')" string
+	is "$(get .id)" 7
+}
+a_tool_works_in_the_keys_own_box() {
+	modern tools/call '"name":"write_file","arguments":{"path":"f","content":"hello"}' write_file
+	is "$(get .result.isError)" false "$body"
+	modern tools/call '"name":"read_file","arguments":{"path":"f"}' read_file
+	is "$(get '.result.content[0].text')" hello
+	modern tools/call '"name":"list_boxes","arguments":{}' list_boxes
+	is "$(get '.result.structuredContent.items | length')" 1
+	key=$editor
+	modern tools/call '"name":"read_file","arguments":{"path":"f"}' read_file
+	is "$(get .result.isError)" true "another key has another box"
+}
+a_box_can_be_made_named_and_ended() {
+	modern tools/call '"name":"create_box","arguments":{"name":"mine"}' create_box
+	is "$(get .result.isError)" false "$body"
+	modern tools/call '"name":"run_command","arguments":{"box":"mine","command":"echo $((6*7))"}' run_command
+	is "$(get .result.structuredContent.stdout)" 42 "$body"
+	modern tools/call '"name":"delete_box","arguments":{"box":"mine"}' delete_box
+	is "$(get .result.isError)" false
+	modern tools/call '"name":"run_command","arguments":{"box":"mine","command":"true"}' run_command
+	is "$(get .result.isError)" true
+	has "$body" "no such box"
+}
+modern_headers_must_say_what_the_body_says() {
+	B="{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{$META}}"
+	post "$B"
+	is "$code $(error)" "400 -32020"
+	post "$B" -H "MCP-Protocol-Version: $V"
+	is "$code $(error)" "400 -32020"
+	post "$B" -H "MCP-Protocol-Version: $V" -H 'Mcp-Method: tools/call'
+	is "$code $(error)" "400 -32020"
+	post "$B" -H 'MCP-Protocol-Version: 2025-11-25' -H 'Mcp-Method: tools/list'
+	is "$code $(error)" "400 -32020"
+	post '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}' -H "MCP-Protocol-Version: $V" -H 'Mcp-Method: tools/list'
+	is "$code $(error)" "400 -32602"
+	modern tools/call '"name":"read_file","arguments":{"path":"f"}' write_file
+	is "$code $(error)" "400 -32020"
+	modern tools/call '"name":"read_file","arguments":{"path":"f"}' "=?base64?$(printf read_file | base64)?="
+	is "$code" 200
+	modern tools/call '"name":"read_file","arguments":{"path":"f"}' '=?base64?!?='
+	is "$code $(error)" "400 -32020"
+	post "$(echo "$B" | sed s/2026-07-28/1999-01-01/)" -H 'MCP-Protocol-Version: 1999-01-01' -H 'Mcp-Method: tools/list'
+	is "$code $(error)" "400 -32022"
+	is "$(get '.error.data.supported | join(" ")')" "$V"
+	is "$(get .error.data.requested)" 1999-01-01
+}
+what_is_no_message_is_refused() {
+	post '{"jsonrpc":'
+	is "$code $(error)" "400 -32700"
+	post '[{"jsonrpc":"2.0","id":1,"method":"ping"}]'
+	is "$code $(error)" "400 -32600"
+	post '{"id":1,"method":"ping"}'
+	is "$code $(error)" "400 -32600"
+	for id in null 1.5 true '{}' '[]'; do
+		post "{\"jsonrpc\":\"2.0\",\"id\":$id,\"method\":\"ping\"}"
+		is "$code $(error)" "400 -32600" "$id"
+	done
+	post '{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}'
+	is "$code" 400
+	modern no/such
+	is "$code $(error)" "404 -32601"
+	modern ping
+	is "$code $(error)" "404 -32601"
+	modern tools/call '"name":"nothing"' nothing
+	is "$code $(error)" "200 -32602"
+	modern tools/call '"name":"read_file","arguments":[]' read_file
+	is "$code $(error)" "200 -32602"
+	modern tools/call '"name":"read_file","arguments":{"pth":"f"}' read_file
+	has "$(get '.result.content[0].text')" "pth: is no field"
+	is "$(get .result.isError)" true
+}
+strangers_and_strange_pages_are_kept_out() {
+	right=$key key=wrong
+	modern tools/list
+	is "$code" 401
+	has "$(header WWW-Authenticate)" Bearer
+	key=$right
+	post "{}" -H 'Origin: http://evil.example'
+	is "$code" 403
+	post "{}" -H 'Host: evil.example'
+	[ "$code" = 403 ] || [ "$code" = 421 ] || fail "$code"
+	code=$(curl -sS -o body -w '%{http_code}' -H "Authorization: Bearer $key" -H 'Accept: text/event-stream' "$url/mcp")
+	is "$code" 405
+	code=$(curl -sS -o body -w '%{http_code}' -X DELETE -H "Authorization: Bearer $key" -H "MCP-Protocol-Version: $V" "$url/mcp")
+	is "$code" 405
+}
+the_old_era_has_sessions() {
+	hello
+	[ ${#session} = 32 ] || fail "session '$session'"
+	is "$(get .result.protocolVersion)" 2025-11-25
+	post '{"jsonrpc":"2.0","method":"notifications/initialized"}' -H "Mcp-Session-Id: $session"
+	is "$code" 202
+	old ping
+	is "$(get '.result | length')" 0
+	old tools/list
+	is "$(get '.result.tools | length > 5')" true
+	is "$(get '.result | has("resultType")')" false
+	is "$(get .id)" a1
+	old no/such
+	is "$code $(error)" "200 -32601"
+	old logging/setLevel '{"level":"loud"}'
+	is "$(error)" -32602
+	old logging/setLevel '{"level":"info"}'
+	is "$(get '.result | length')" 0
+	post '{"jsonrpc":"2.0","id":1,"method":"ping"}' -H 'MCP-Protocol-Version: 2025-11-25'
+	is "$code" 400 "no session"
+	post '{"jsonrpc":"2.0","id":1,"method":"ping"}' -H 'Mcp-Session-Id: 0123456789abcdef0123456789abcdef'
+	is "$code" 404
+	mine=$key key=$editor
+	old ping
+	is "$code" 404 "another key's"
+	key=$mine
+	code=$(curl -sS -o body -w '%{http_code}' -X DELETE -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" "$url/mcp")
+	is "$code" 200
+	old ping
+	is "$code" 404
+}
+an_old_version_is_answered_in_itself_and_an_unknown_one_by_ours() {
+	hello 2025-03-26
+	is "$(get .result.protocolVersion)" 2025-03-26
+	hello 1999-01-01
+	is "$(get .result.protocolVersion)" 2025-11-25
+}
+old_sessions_go_when_there_are_too_many() {
+	hello
+	first=$session
+	python3 - "$url" "$key" <<-'PY'
+		import http.client, json, sys
+		c = http.client.HTTPConnection(sys.argv[1][7:])
+		for i in range(1024):
+		    c.request("POST", "/mcp", json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize",
+		        "params": {"protocolVersion": "2025-11-25"}}), {"Authorization": "Bearer " + sys.argv[2]})
+		    r = c.getresponse(); r.read()
+		    assert r.status == 200, r.status
+	PY
+	session=$first
+	old ping
+	is "$code" 404
+}
+output_comes_as_progress_before_the_result() {
+	modern tools/call '"name":"run_command","arguments":{"command":"echo one; sleep 0.3; echo two"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"progressToken":"p1"},"x":0' run_command
+	is "$code" 400 "two _meta: duplicates are refused"
+	post "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":\"run_command\",\"arguments\":{\"command\":\"echo one; sleep 0.3; echo two\"},$(echo "$META" | sed 's/}$/,"progressToken":"p1"}/')}}" \
+		-H "MCP-Protocol-Version: $V" -H "Mcp-Method: tools/call" -H "Mcp-Name: run_command"
+	is "$code" 200 "$body"
+	has "$(header Content-Type)" text/event-stream
+	sed -n 's/^data: //p' body >events
+	is "$(jq -rs '[.[] | select(.method == "notifications/progress") | .params.message] | join("")' <events)" "one
+two"
+	is "$(jq -rs '[.[].params.progress | select(. != null)] | . == sort and length > 1' <events)" true
+	is "$(jq -rs '.[-1].result.structuredContent.exit_code' <events)" 0
+}
+log_notices_come_when_they_were_asked_for() {
+	hello
+	old logging/setLevel '{"level":"debug"}'
+	old tools/call '{"name":"run_command","arguments":{"command":"true"}}'
+	has "$body" notifications/message
+	old logging/setLevel '{"level":"error"}'
+	old tools/call '{"name":"run_command","arguments":{"command":"true"}}'
+	lacks "$body" notifications/message
+}
+who_leaves_has_cancelled_in_the_modern_era() {
+	modern tools/call '"name":"run_command","arguments":{"command":"true"}' run_command # the box is there
+	modern_sleep() {
+		curl -sS --max-time 30 -o /dev/null -H "Authorization: Bearer $key" -H "MCP-Protocol-Version: $V" -H 'Mcp-Method: tools/call' \
+			-H 'Mcp-Name: run_command' --data-binary "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"run_command\",\"arguments\":{\"command\":\"exec sleep 7341\"},$META}}" "$url/mcp" &
+		client=$!
+	}
+	modern_sleep
+	soon pgrep -f '^sleep 7341'
+	kill $client
+	soon no_process '^sleep 7341'
+}
+a_notice_cancels_in_the_old_era() {
+	hello
+	old tools/call '{"name":"run_command","arguments":{"command":"true"}}'
+	curl -sS --max-time 30 -o other -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" --data-binary \
+		'{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"run_command","arguments":{"command":"exec sleep 7342"}}}' "$url/mcp" 2>/dev/null &
+	soon pgrep -f '^sleep 7342'
+	post '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"99"}}' -H "Mcp-Session-Id: $session"
+	pgrep -f '^sleep 7342' >/dev/null || fail "another id cancelled it"
+	post '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99,"reason":"no more"}}' -H "Mcp-Session-Id: $session"
+	is "$code" 202
+	soon no_process '^sleep 7342'
+	old ping
+	is "$code" 200
+}
+files_are_resources() {
+	modern tools/call '"name":"write_file","arguments":{"path":"d e/ü.txt","content":"text"}' write_file
+	modern tools/call '"name":"run_command","arguments":{"command":"printf \"\\\\001\\\\377\" >bin"}' run_command
+	modern resources/list
+	is "$code" 200 "$body"
+	uri=$(get '.result.resources[] | select(.name == "ü.txt") | .uri')
+	has "$uri" "/home/user/d%20e/%C3%BC.txt"
+	modern resources/read "\"uri\":\"$uri\"" "$uri"
+	is "$(get '.result.contents[0].text')" text "$body"
+	uri=$(get '.result.contents[0].uri' | sed 's,/d%20e/.*,/bin,')
+	modern resources/read "\"uri\":\"$uri\"" "$uri"
+	is "$(get '.result.contents[0].blob')" Af8= "$body"
+	modern resources/read "\"uri\":\"${uri}x\"" "${uri}x"
+	is "$code $(error)" "200 -32602"
+	is "$(get .error.data.uri)" "${uri}x"
+	modern resources/read '"uri":"file:///etc/passwd"' file:///etc/passwd
+	is "$(error)" -32602
+	hello
+	old resources/read '{"uri":"atoll://nobody/x"}'
+	is "$(error)" -32002
+	old resources/templates/list
+	is "$(get '.result.resourceTemplates[0].uriTemplate')" 'atoll://{box}/{+path}'
+}
+prompts_are_filled_in() {
+	modern prompts/list
+	is "$(get '.result.prompts | length')" 3
+	modern prompts/get '"name":"solve","arguments":{"task":"add two numbers"}' solve
+	has "$(get '.result.messages[0].content.text')" "add two numbers"
+	has "$(get '.result.messages[0].content.text')" "a python program"
+	modern prompts/get '"name":"solve"' solve
+	is "$(error)" -32602
+	modern prompts/get '"name":"dance"' dance
+	is "$(error)" -32602
+	modern completion/complete '"ref":{"type":"ref/prompt","name":"solve"},"argument":{"name":"language","value":"ja"}'
+	is "$(get '.result.completion.values | join(" ")')" "javascript java"
+}
+
+# stdio LINE...: to `atoll mcp`; its lines are in ./lines.
+stdio() {
+	printf '%s\n' "$@" | ATOLL_KEY=$key timeout 20 "$ATOLL" -H "$url" mcp >lines 2>err || fail "status $?: $(cat err)"
+}
+stdio_carries_both_eras() {
+	stdio '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}' \
+		'{"jsonrpc":"2.0","method":"notifications/initialized"}' \
+		'{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"run_command","arguments":{"command":"echo hi"},"_meta":{"progressToken":5}}}'
+	is "$(jq -r 'select(.id == 0) | .result.protocolVersion' <lines)" 2025-11-25 "$(cat lines)"
+	is "$(jq -r 'select(.id == "x") | .result.structuredContent.stdout' <lines)" hi
+	is "$(jq -r 'select(.method == "notifications/progress") | .params.progressToken' <lines)" 5
+	stdio "{\"jsonrpc\":\"2.0\",\"id\":\"probe\",\"method\":\"server/discover\",\"params\":{$META}}" \
+		"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"prompts/get\",\"params\":{\"name\":\"solve\",\"arguments\":{\"task\":\"t\"},$META}}" \
+		"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"resources/read\",\"params\":{\"uri\":\"atoll://ü/ä\",$META}}"
+	is "$(jq -r 'select(.id == "probe") | .result.resultType' <lines)" complete
+	is "$(jq -r 'select(.id == 2) | .result.messages | length' <lines)" 1
+	is "$(jq -r 'select(.id == 3) | .error.code' <lines)" -32602
+}
+stdio_answers_nonsense_and_a_daemon_that_is_away() {
+	stdio 'nonsense' '[1]' '' '{"jsonrpc":"2.0","id":4,"method":"tools/list"}'
+	is "$(jq -rs '[.[].error.code | tostring] | sort | join(" ")' <lines)" "-32020 -32600 -32700" "$(cat lines)"
+	is "$(jq -rs '[.[] | select(.id == 4)] | length' <lines)" 1
+	url=http://127.0.0.1:1
+	stdio '{"jsonrpc":"2.0","id":5,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}'
+	is "$(jq -r .error.code <lines)" -32603
+	is "$(jq -r .id <lines)" 5
+}
+stdio_cancels_in_either_era() {
+	cat >cancel.py <<-'PY'
+		import json, os, subprocess, sys, time
+		atoll, url, old = sys.argv[1:4]
+		V = "2026-07-28"
+		meta = {} if old == "1" else {"_meta": {"io.modelcontextprotocol/protocolVersion": V,
+		                                        "io.modelcontextprotocol/clientCapabilities": {}}}
+		p = subprocess.Popen([atoll, "-H", url, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+		def say(**m):
+		    p.stdin.write(json.dumps({"jsonrpc": "2.0", **m}) + "\n"); p.stdin.flush()
+		def there():
+		    return subprocess.run(["pgrep", "-f", "^sleep 735" + old], capture_output=True).returncode == 0
+		def until(what):
+		    end = time.time() + 10
+		    while time.time() < end:
+		        if what(): return
+		        time.sleep(0.02)
+		    sys.exit("never came true")
+		if old == "1":
+		    say(id=0, method="initialize", params={"protocolVersion": "2025-11-25", "capabilities": {}})
+		    assert json.loads(p.stdout.readline())["id"] == 0
+		say(id=1, method="tools/call", params={"name": "run_command", "arguments": {"command": "exec sleep 735" + old}, **meta})
+		until(there)
+		say(method="notifications/cancelled", params={"requestId": 1})
+		until(lambda: not there())
+		p.stdin.close()
+		p.wait(20)
+	PY
+	for old in 0 1; do
+		ATOLL_KEY=$key python3 cancel.py "$ATOLL" "$url" $old || fail "era $old"
+	done
+}
+stdio_outlives_a_daemon_that_forgets_its_session() {
+	cat >forget.py <<-'PY'
+		import json, subprocess, sys
+		atoll, url, key = sys.argv[1:4]
+		p = subprocess.Popen([atoll, "-H", url, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+		def ask(**m):
+		    p.stdin.write(json.dumps({"jsonrpc": "2.0", **m}) + "\n"); p.stdin.flush()
+		    return json.loads(p.stdout.readline())
+		hello = {"protocolVersion": "2025-11-25", "capabilities": {}}
+		ask(id=0, method="initialize", params=hello)
+		import http.client
+		c = http.client.HTTPConnection(url[7:])
+		for i in range(1024): # the daemon keeps that many: ours is gone
+		    c.request("POST", "/mcp", json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+		              {"Authorization": "Bearer " + key})
+		    c.getresponse().read()
+		answer = ask(id=1, method="ping")
+		assert answer.get("result") == {}, answer
+		p.stdin.close()
+		assert p.wait(20) == 0
+	PY
+	ATOLL_KEY=$key python3 forget.py "$ATOLL" "$url" "$key"
+}
+
+run_daemon_tests
