@@ -71,6 +71,8 @@ void e2b_domain(const struct call *c, char out[E2B_DOMAIN])
 		snprintf(out, E2B_DOMAIN, "%s", host + 4);
 	else if (host && ours && *ours)
 		snprintf(out, E2B_DOMAIN, "%s%.6s", *ours, port_of(host));
+	else if (host && !c->req->unix_peer) /* then it is a name of the loopback; so is every one below this */
+		snprintf(out, E2B_DOMAIN, "localhost%.6s", port_of(host));
 }
 
 static int is_browser(const struct http_req *r)

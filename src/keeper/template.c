@@ -252,6 +252,18 @@ static int write_drivers(int dir, struct err *e)
 	return 0;
 }
 
+/* Names that programs expect and Debian does not have. Behind all others on the PATH: a host that has
+ * its own keeps it. */
+static int link_usual(int dir, int etc, struct err *e)
+{
+	if (mkdirat(dir, "opt/atoll/bin", 0755) < 0 ||
+	    symlinkat("/usr/bin/python3", dir, "opt/atoll/bin/python") < 0)
+		return err_sys(e, "link python");
+	if (mkdirat(etc, "profile.d", 0755) < 0)
+		return err_sys(e, "mkdir profile.d");
+	return write_file(etc, "profile.d/atoll.sh", "PATH=\"$PATH:/opt/atoll/bin\"\n", e);
+}
+
 /* What the host's apt has installed is what every box has of it: packages that a box adds are chosen
  * by that. Where there is no such list nobody asks for one. */
 static int copy_status(int dir, struct err *e)
@@ -276,7 +288,8 @@ int template_base(int dir, int one_id, struct err *e)
 	for (unsigned i = 0; i < template_netc; i++)
 		if (copy_allowed(etc, template_etc[i].path, e) < 0)
 			return err_in(e, "template base: /etc/%s", template_etc[i].path);
-	if (write_etc(etc, e) < 0 || write_drivers(dir, e) < 0 || copy_status(dir, e) < 0)
+	if (write_etc(etc, e) < 0 || write_drivers(dir, e) < 0 || copy_status(dir, e) < 0 ||
+	    link_usual(dir, etc, e) < 0)
 		return err_in(e, "template base");
 	return 0;
 }
