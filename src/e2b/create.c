@@ -11,6 +11,8 @@
 #include "box/cause.h"
 #include "e2b/network.h"
 #include "e2b/sandboxes.h"
+#include "e2b/pause.h"
+#include "e2b/snapshots.h"
 #include "e2b/templates.h"
 
 #include <stdio.h>
@@ -51,6 +53,7 @@ struct making {
 	struct network network;
 	json_t *mounts, *env;
 	char *door, *metadata, *hosts, *volumes; /* of the row that is asked for */
+	char snapshot[ID_LEN + 1]; /* it begins with these files; "": none */
 };
 
 static void making_free(struct making *m)
@@ -70,7 +73,12 @@ static void making_free(struct making *m)
 static int read_template(struct call *c, struct making *m, struct err *e)
 {
 	const char *asked = call_text(c, "templateID", ""), *id = templates_known(asked);
+	struct store_snapshot files;
 
+	if (!id && e2b_snapshot_want(c, asked, &files)) {
+		memcpy(m->snapshot, files.id, sizeof(m->snapshot));
+		id = asked;
+	}
 	if (!id)
 		return err_set(e, ERR_NOT_FOUND, "there is no template '%.100s'", asked);
 	snprintf(m->box.template, sizeof(m->box.template), "%s", id);
@@ -185,10 +193,7 @@ static int read_want(struct call *c, struct making *m, int secure, int64_t other
 	row->network = m->hosts;
 	row->volumes = m->volumes;
 	/* Theirs live until their time is over, used or not: no idle_ms. */
-	row->retention_ms = conf->retention_ms;
-	row->on_timeout = !m->box.auto_pause  ? STORE_TIMEOUT_KILL :
-			  m->box.pause_memory ? STORE_TIMEOUT_PAUSE :
-						STORE_TIMEOUT_KEEP;
+	pausing_want(row, &m->box);
 	snprintf(row->team, sizeof(row->team), "%s", c->who.team);
 	snprintf(row->template, sizeof(row->template), "base");
 	return 0;
@@ -211,18 +216,8 @@ static int named(struct berth_wait *w, const char *id, struct err *e)
 	return 0;
 }
 
-static void made(struct berth_wait *w, struct berth *b, const struct err *e)
+static void answer(struct call *c, struct berth *b, const struct err *e)
 {
-	struct making *m = loop_owner(w, struct making, wait);
-	struct call *c = m->call;
-
-	making_free(m);
-	if (!c) { /* nobody knows its id, and nobody will ask for it */
-		if (!e)
-			berth_end(b, CAUSE_OPERATOR, NULL);
-		return;
-	}
-	c->drop = NULL;
 	if (e) {
 		if (call_status(e) == 429) /* the machine has enough to do: their clients come again */
 			http_set(c->req, "Retry-After", "1");
@@ -231,6 +226,26 @@ static void made(struct berth_wait *w, struct berth *b, const struct err *e)
 	}
 	call_audit(c, "box.create", b->row.id, "ok");
 	call_json(c, 201, sandboxes_json(c, b));
+}
+
+static void made(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct making *m = loop_owner(w, struct making, wait);
+	struct call *c = m->call;
+	char snapshot[ID_LEN + 1];
+
+	memcpy(snapshot, m->snapshot, sizeof(snapshot));
+	making_free(m);
+	if (!c) { /* nobody knows its id, and nobody will ask for it */
+		if (!e)
+			berth_end(b, CAUSE_OPERATOR, NULL);
+		return;
+	}
+	c->drop = NULL;
+	if (e || !snapshot[0])
+		answer(c, b, e);
+	else
+		snapshots_fill(c, b, snapshot, answer);
 }
 
 static void left(struct call *c)

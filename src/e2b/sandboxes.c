@@ -3,6 +3,7 @@
 #include "base/own.h"
 #include "box/cause.h"
 #include "box/record.h"
+#include "e2b/pause.h"
 #include "e2b/templates.h"
 
 #include <sched.h>
@@ -35,7 +36,7 @@ const struct field sandboxes_connect_fields[] = {
 
 int sandboxes_paused(const struct berth *b)
 {
-	return b->state == BERTH_KEPT;
+	return pausing_is_paused(b);
 }
 
 const char *sandboxes_state(const struct berth *b)
@@ -161,7 +162,7 @@ json_t *sandboxes_listed(const struct berth *b)
 	template = templates_of(&x);
 	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:o, s:o}",
 			 "sandboxID", b->row.id, "templateID", template, "alias", template,
-			 "clientID", "atoll", "startedAt", record_when((uint64_t)b->row.created_ns),
+			 "clientID", "atoll", "startedAt", record_when((uint64_t)b->row.started_ns),
 			 "endAt", end_at(b), "cpuCount", (int)sandboxes_cpus(l), "memoryMB",
 			 (int)(sandboxes_memory(l) >> 20), "diskSizeMB", (int)(l->disk_bytes >> 20),
 			 "state", sandboxes_state(b), "envdVersion", E2B_ENVD_VERSION, "metadata",
@@ -270,11 +271,17 @@ void sandboxes_refresh(struct call *c)
 int sandboxes_wake(struct berth *b, const struct sandboxes_how *how, struct berth_wait *w,
 		   struct err *e)
 {
-	(void)w;
-	(void)e;
+	uint64_t before = b->row.lifetime_ms;
+
 	b->row.lifetime_ms = how->timeout_ms; /* its time begins again, with this */
-	berth_wake(b);
-	return 1;
+	if (b->state == BERTH_KEPT) {
+		berth_wake(b);
+		return 1;
+	}
+	if (berth_resume(b, !how->memory, w, e) == 0)
+		return 0;
+	b->row.lifetime_ms = before;
+	return -1;
 }
 
 int sandboxes_token(char out[E2B_TOKEN + 1], struct err *e)
