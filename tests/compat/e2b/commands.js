@@ -170,8 +170,10 @@ module.exports = [
 			await box.pty.resize(pty.pid, { cols: 120, rows: 40 });
 			await type('stty size\n');
 			await soon(() => /40 120/.test(text(parts)), 'the new size');
-			await type('sleep 100\n');
+			await type('echo $((50+5)); sleep 100\n');
+			await soon(() => /\b55\b/.test(text(parts)), 'it sleeps');
 			await type('\u0003');
+			await soon(() => /\^C[^]*\$ $/.test(text(parts)), 'the prompt is back');
 			await type('echo $((40+2)); exit 3\n');
 			const e = await settled(pty);
 			assert.equal(e.exitCode, 3, String(e));

@@ -11,6 +11,13 @@ const all_of = async (pages) => {
 	return items;
 };
 const boot_id = async (box) => (await box.files.read('/proc/sys/kernel/random/boot_id')).trim();
+// A program that is still there later.
+async function asleep(box) {
+	const handle = await box.commands.run('sleep 300', { background: true, timeoutMs: 0 });
+
+	handle.wait().catch(() => {}); // it ends with its sandbox
+	return handle;
+}
 
 module.exports = [
 	[
@@ -128,7 +135,7 @@ module.exports = [
 		'a pause keeps programs, pids and the boot; twice is told',
 		async ({ make, Sandbox }) => {
 			const box = await make({ envs: { KEPT: 'yes' }, timeoutMs: 60000 });
-			const sleeper = await box.commands.run('sleep 300', { background: true, timeoutMs: 0 });
+			const sleeper = await asleep(box);
 			const boot = await boot_id(box);
 
 			assert.equal(await box.pause(), true);
@@ -147,8 +154,7 @@ module.exports = [
 		'a pause without memory keeps files, and looks like a reboot',
 		async ({ make }) => {
 			const box = await make({ timeoutMs: 60000 });
-			const sleeper = await box.commands.run('sleep 300', { background: true, timeoutMs: 0 });
-			sleeper.wait().catch(() => {});
+			const sleeper = await asleep(box);
 			const boot = await boot_id(box);
 
 			await box.files.write('/home/user/kept', 'still');

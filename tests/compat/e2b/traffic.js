@@ -37,7 +37,9 @@ const at = (box, port, plain) => `${plain ? 'http' : 'https'}://${box.getHost(po
 
 async function serve(box, name, code, ...args) {
 	await box.files.write(`/tmp/${name}.py`, code);
-	return box.commands.run(`python3 /tmp/${name}.py ${args.join(' ')}`, { background: true, timeoutMs: 0 });
+	const handle = await box.commands.run(`python3 /tmp/${name}.py ${args.join(' ')}`, { background: true, timeoutMs: 0 });
+
+	handle.wait().catch(() => {}); // it ends with its sandbox
 }
 
 module.exports = [
