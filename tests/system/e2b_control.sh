@@ -532,11 +532,9 @@ the_content_of_a_volume_is_reached_without_a_sandbox() {
 	is "$(sort -u codes)" 201
 	content GET dir 'path=/'
 	is "$(get '[.[].path | select(startswith("/p"))] | sort | join(" ")')" "/p1 /p2 /p3 /p4"
-	soon is_free
 	api DELETE "/volumes/$volume"
 	is "$code" 204 "$body"
 }
-is_free() { api GET /v1/volumes/content && [ "$(get .writer)" = null ]; }
 
 a_quota_is_told_with_when_to_come_again() {
 	api PUT /v1/teams/small '{"boxes":1}'
