@@ -14,6 +14,7 @@
 #include "e2b/pause.h"
 #include "e2b/sandboxes.h"
 #include "e2b/shape.h"
+#include "e2b/snapshots.h"
 #include "e2b/templates.h"
 
 #include <stdio.h>
@@ -56,6 +57,7 @@ struct making {
 	struct network network;
 	json_t *mounts, *env;
 	char *door, *metadata, *hosts, *volumes; /* of the row that is asked for */
+	char snapshot[ID_LEN + 1]; /* it begins with these files; "": none */
 };
 
 static void making_free(struct making *m)
@@ -75,7 +77,12 @@ static void making_free(struct making *m)
 static int read_template(struct call *c, struct making *m, struct err *e)
 {
 	const char *asked = call_text(c, "templateID", ""), *id = templates_known(asked);
+	struct store_snapshot files;
 
+	if (!id && e2b_snapshot_want(c, asked, &files)) {
+		memcpy(m->snapshot, files.id, sizeof(m->snapshot));
+		id = asked;
+	}
 	if (!id)
 		return err_set(e, ERR_NOT_FOUND, "there is no template '%.100s'", asked);
 	snprintf(m->box.template, sizeof(m->box.template), "%s", id);
@@ -212,18 +219,8 @@ static int named(struct berth_wait *w, const char *id, struct err *e)
 	return 0;
 }
 
-static void made(struct berth_wait *w, struct berth *b, const struct err *e)
+static void answer(struct call *c, struct berth *b, const struct err *e)
 {
-	struct making *m = loop_owner(w, struct making, wait);
-	struct call *c = m->call;
-
-	making_free(m);
-	if (!c) { /* nobody knows its id, and nobody will ask for it */
-		if (!e)
-			berth_end(b, CAUSE_OPERATOR, NULL);
-		return;
-	}
-	c->drop = NULL;
 	if (e) {
 		if (call_status(e) == 429) /* the machine has enough to do: their clients come again */
 			http_set(c->req, "Retry-After", "1");
@@ -232,6 +229,26 @@ static void made(struct berth_wait *w, struct berth *b, const struct err *e)
 	}
 	call_audit(c, "box.create", b->row.id, "ok");
 	call_json(c, 201, shape_sandbox(c, b));
+}
+
+static void made(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct making *m = loop_owner(w, struct making, wait);
+	struct call *c = m->call;
+	char snapshot[ID_LEN + 1];
+
+	memcpy(snapshot, m->snapshot, sizeof(snapshot));
+	making_free(m);
+	if (!c) { /* nobody knows its id, and nobody will ask for it */
+		if (!e)
+			berth_end(b, CAUSE_OPERATOR, NULL);
+		return;
+	}
+	c->drop = NULL;
+	if (e || !snapshot[0])
+		answer(c, b, e);
+	else
+		snapshots_fill(c, b, snapshot, answer);
 }
 
 static void left(struct call *c)

@@ -10,6 +10,7 @@
 #include "e2b/network.h"
 #include "e2b/pause.h"
 #include "e2b/sandboxes.h"
+#include "e2b/snapshots.h"
 #include "e2b/templates.h"
 #include "e2b/volumes.h"
 
@@ -50,6 +51,9 @@ static const struct api_route rows[] = {
 
 	/* pause, snapshots, forks */
 	{ "POST", "/sandboxes/{box}/pause", NEED_EDITOR, pausing_pause, "everything in it stands still", pausing_fields, .query = e2b_any_query, .action = "box.pause" },
+	{ "POST", "/sandboxes/{box}/snapshots", NEED_EDITOR, e2b_snapshot_create, "keep its files", e2b_snapshot_fields, .query = e2b_any_query, .action = "snapshot.create" },
+	{ "POST", "/sandboxes/{box}/fork", NEED_EDITOR, e2b_fork, "others with the same files", e2b_fork_fields, .query = e2b_any_query, .action = "box.fork" },
+	{ "GET", "/snapshots", NEED_VIEWER, e2b_snapshot_list, "what was kept", .query = e2b_any_query },
 
 	/* templates */
 	{ "GET", "/templates", NEED_VIEWER, templates_list, "those there are", .query = e2b_any_query },

@@ -207,8 +207,21 @@ static int set_auto_pause(struct call *c, struct berth *b, struct err *e)
 	return set_door(b, &x, e);
 }
 
-static void awake(struct call *c, struct berth *b, const struct err *e)
+struct waiting {
+	struct berth_wait wait;
+	struct call *call;
+};
+
+static void leave(struct call *c)
 {
+	berth_wait_cancel(&((struct waiting *)c->state)->wait);
+}
+
+static void awake(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct call *c = loop_owner(w, struct waiting, wait)->call;
+
+	c->drop = NULL;
 	if (e)
 		call_fail(c, e);
 	else
@@ -218,15 +231,25 @@ static void awake(struct call *c, struct berth *b, const struct err *e)
 /* Its time begins again, with what is asked for now. */
 static void wake(struct call *c, struct berth *b, int64_t otherwise_s)
 {
-	uint64_t ms;
+	struct waiting *w = call_alloc(c, sizeof(*w));
+	uint64_t ms, before = b->row.lifetime_ms;
 	struct err e;
 
+	*w = (struct waiting){ .wait.done = awake, .call = c };
 	if (sandboxes_timeout_ms(c, "timeout", otherwise_s, &ms, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
 	b->row.lifetime_ms = ms;
-	pausing_resume(c, b, !call_flag(c, "memory", 1), awake);
+	c->state = w;
+	c->drop = leave;
+	if (b->state == BERTH_KEPT) {
+		berth_wake(b);
+		awake(&w->wait, b, NULL);
+	} else if (berth_resume(b, !call_flag(c, "memory", 1), &w->wait, &e) < 0) {
+		b->row.lifetime_ms = before;
+		awake(&w->wait, b, &e);
+	}
 }
 
 void sandboxes_connect(struct call *c)
@@ -268,16 +291,6 @@ void sandboxes_resume(struct call *c)
 }
 
 /* ---- ending it ---- */
-
-struct waiting {
-	struct berth_wait wait;
-	struct call *call;
-};
-
-static void leave(struct call *c)
-{
-	berth_wait_cancel(&((struct waiting *)c->state)->wait);
-}
 
 static void ended(struct berth_wait *w, struct berth *b, const struct err *e)
 {

@@ -1,5 +1,6 @@
 /* templates.c - see templates.h. A name is its own id here: who filters by either finds the same. */
 #include "e2b/templates.h"
+#include "e2b/snapshots.h"
 #include "base/own.h"
 #include "box/record.h"
 #include "e2b/shape.h"
@@ -148,8 +149,11 @@ void templates_tags(struct call *c)
 
 void templates_delete(struct call *c)
 {
-	const struct template *t = asked(c);
+	const struct template *t;
 
+	if (!find(call_param(c, 0)) && e2b_snapshot_delete(c, call_param(c, 0)))
+		return;
+	t = asked(c);
 	if (t)
 		call_error(c, 403, "denied", "this template is part of the server", t->id, NULL);
 }

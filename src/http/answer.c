@@ -62,7 +62,7 @@ static int saw_value_end(llhttp_t *p)
 	return 0;
 }
 
-/* How long the body is must have one answer, whoever reads it. */
+/* How long the body is must have one answer, whoever reads it. llhttp lets some pass that have two. */
 static const char *framing(const struct answer *a, const llhttp_t *p)
 {
 	unsigned lengths = 0, encodings = 0;
@@ -70,6 +70,8 @@ static const char *framing(const struct answer *a, const llhttp_t *p)
 	for (unsigned i = 0; i < a->out->nheaders; i++) {
 		const struct http_header *h = &a->headers[i];
 
+		if (!h->name[0])
+			return "a header has no name";
 		lengths += strcmp(h->name, "content-length") == 0;
 		if (strcmp(h->name, "transfer-encoding") != 0)
 			continue;
