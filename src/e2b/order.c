@@ -128,7 +128,7 @@ void order_fini(struct order *p)
 /* ---- in our words ---- */
 
 static const char *const root_env[] = {
-	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/atoll/bin",
 	"HOME=" ROOT_HOME,
 	"USER=root",
 	"LOGNAME=root",

@@ -217,6 +217,18 @@ static void leave(struct call *c)
 	berth_wait_cancel(&((struct waiting *)c->state)->wait);
 }
 
+static struct berth_wait *wait_with(struct call *c,
+				    void (*done)(struct berth_wait *, struct berth *,
+						 const struct err *))
+{
+	struct waiting *w = call_alloc(c, sizeof(*w));
+
+	*w = (struct waiting){ .wait = { .done = done }, .call = c };
+	c->state = w;
+	c->drop = leave;
+	return &w->wait;
+}
+
 static void awake(struct berth_wait *w, struct berth *b, const struct err *e)
 {
 	struct call *c = loop_owner(w, struct waiting, wait)->call;
@@ -231,24 +243,21 @@ static void awake(struct berth_wait *w, struct berth *b, const struct err *e)
 /* Its time begins again, with what is asked for now. */
 static void wake(struct call *c, struct berth *b, int64_t otherwise_s)
 {
-	struct waiting *w = call_alloc(c, sizeof(*w));
-	uint64_t ms, before = b->row.lifetime_ms;
+	uint64_t before = b->row.lifetime_ms, ms;
 	struct err e;
 
-	*w = (struct waiting){ .wait.done = awake, .call = c };
 	if (sandboxes_timeout_ms(c, "timeout", otherwise_s, &ms, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
 	b->row.lifetime_ms = ms;
-	c->state = w;
-	c->drop = leave;
 	if (b->state == BERTH_KEPT) {
 		berth_wake(b);
-		awake(&w->wait, b, NULL);
-	} else if (berth_resume(b, !call_flag(c, "memory", 1), &w->wait, &e) < 0) {
+		call_json(c, 201, shape_sandbox(c, b));
+	} else if (berth_resume(b, !call_flag(c, "memory", 1), wait_with(c, awake), &e) < 0) {
 		b->row.lifetime_ms = before;
-		awake(&w->wait, b, &e);
+		c->drop = NULL;
+		call_fail(c, &e);
 	}
 }
 
@@ -305,13 +314,7 @@ static void ended(struct berth_wait *w, struct berth *b, const struct err *e)
 void sandboxes_delete(struct call *c)
 {
 	struct berth *b = sandboxes_find(c);
-	struct waiting *w;
 
-	if (!b)
-		return;
-	w = call_alloc(c, sizeof(*w));
-	*w = (struct waiting){ .wait = { .done = ended }, .call = c };
-	c->state = w;
-	c->drop = leave;
-	berth_end(b, CAUSE_OPERATOR, &w->wait);
+	if (b)
+		berth_end(b, CAUSE_OPERATOR, wait_with(c, ended));
 }

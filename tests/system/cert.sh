@@ -112,6 +112,6 @@ require('https').get({ host: '8000-aaaaaaaaaaaa.box.test', port: $tls_port, path
 
 mkdir "$work/tls"
 "$ATOLL" cert box.test --dir "$work/tls" >"$work/cert.out" || exit 1
-need_daemon --tls-cert "$work/tls/cert.pem" --tls-key "$work/tls/key.pem" --domain box.test
+need_daemon --tls-cert "$work/tls/cert.pem" --tls-key "$work/tls/key.pem" --domain "*.box.test"
 tls_port=${url##*:}
 run_tests
