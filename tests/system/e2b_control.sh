@@ -371,13 +371,13 @@ what_happened_can_be_read() {
 	api GET "/v2/sandboxes/$box/logs?cursor=8000000000000"
 	is "$(get '.logs | length')" 0
 	api GET "/sandboxes/$box/logs?limit=2"
-	is "$(get '[(.logs | length), (.logEntries | length), .logs[0].line] | @csv')" '2,2,"the sandbox was created"'
+	is "$(get '[(.logs | length), (.logEntries | length), (.logs[0].line | fromjson.message)] | @csv')" '2,2,"the sandbox was created"'
 	for bad in level=x direction=up limit=1001 cursor=x; do
 		refused 400 GET "/v2/sandboxes/$box/logs?$bad"
 	done
 	end
 	api GET "/sandboxes/$box/logs"
-	is "$(get '.logs[-1].line')" "the sandbox ended"
+	is "$(get '.logs[-1].line | fromjson.message')" "the sandbox ended"
 	api GET "/events/sandboxes/$box"
 	is "$(get '[.[].type] | join(" ")')" "sandbox.lifecycle.killed sandbox.lifecycle.created"
 	api GET "/events/sandboxes/$box?orderAsc=true&limit=1"
