@@ -48,7 +48,8 @@ static void made(struct call *c, const struct store_volume *v)
 void e2b_volumes_create(struct call *c)
 {
 	if (strchr(call_text(c, "name", ""), '.')) {
-		call_error(c, 400, "invalid", "name: letters, digits, '_' and '-' only", NULL, NULL);
+		call_error(c, 400, "invalid", "name: letters, digits, '_' and '-' only", NULL,
+			   NULL);
 		return;
 	}
 	json_object_del(c->body, "bytes"); /* no field of theirs */
