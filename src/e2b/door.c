@@ -130,6 +130,15 @@ static int may_pass(struct call *c, const struct berth *b, uint16_t port)
 	return 0;
 }
 
+/* A box that this door has never given a token for is open to nobody here. */
+static int is_ours(const struct berth *b)
+{
+	struct e2b_box x;
+
+	e2b_box_read(b, &x);
+	return x.ours && !b->nobodys;
+}
+
 static void enter(struct call *c, struct traffic *t);
 
 static void resumed(struct berth_wait *w, struct berth *b, const struct err *e)
@@ -160,7 +169,7 @@ static int wakes(struct call *c, struct traffic *t, struct berth *b)
 		return 0;
 	t->woken = 1;
 	t->fetching.done = resumed;
-	if (berth_resume(b, &t->fetching, &e) < 0)
+	if (berth_resume(b, 0, &t->fetching, &e) < 0)
 		return 0;
 	c->drop = stop_fetching;
 	http_want_body(c->req, HTTP_BODY_STREAM, 0);
@@ -168,24 +177,17 @@ static int wakes(struct call *c, struct traffic *t, struct berth *b)
 	return 1;
 }
 
-/* A box that this door has never given a token for is open to nobody here. */
-static int is_ours(const struct berth *b)
-{
-	struct e2b_box x;
-
-	e2b_box_read(b, &x);
-	return x.ours && !b->nobodys;
-}
-
 static void enter(struct call *c, struct traffic *t)
 {
 	struct berth *b = fleet_find(&c->api->fleet, t->to.id);
 
-	if (b && b->state == BERTH_PAUSED && is_ours(b) && !may_pass(c, b, t->to.port))
+	if (b && !is_ours(b) && !preview_is_open(b, t->to.port))
+		b = NULL;
+	if (b && b->state == BERTH_PAUSED && !may_pass(c, b, t->to.port))
 		return;
 	if (b && wakes(c, t, b))
 		return;
-	if (!b || b->state != BERTH_RUNNING || (!is_ours(b) && !preview_is_open(b, t->to.port))) {
+	if (!b || b->state != BERTH_RUNNING) {
 		e2b_no_box(c, 502, t->to.id, 0, "The sandbox was not found");
 		return;
 	}
@@ -194,12 +196,10 @@ static void enter(struct call *c, struct traffic *t)
 	t->berth = b;
 	act_for(c, b);
 	call_hold(c, b);
-	if (t->to.port == E2B_ENVD)
-		call_serve(c, &e2b_envd);
-	else if (t->to.port == E2B_INTERPRETER)
-		call_serve(c, &e2b_interpreter);
-	else
+	if (t->to.port != E2B_ENVD && t->to.port != E2B_INTERPRETER)
 		e2b_proxy(c, b, t->to.port);
+	else if (!e2b_cors(c))
+		call_serve(c, t->to.port == E2B_ENVD ? &e2b_envd : &e2b_interpreter);
 }
 
 /* 1: another front made this box, and it is on its way to us; the body waits, too. */

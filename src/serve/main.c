@@ -22,6 +22,7 @@ static const struct verb *const verbs[] = {
 	&verb_run, &verb_batch, &verb_exec, &verb_shell, &verb_repl, &verb_attach, &verb_ps, &verb_kill,
 	&verb_wait,
 	&verb_new, &verb_ls, &verb_show, &verb_rename, &verb_rm, &verb_prune,
+	&verb_pause, &verb_resume, &verb_snapshot,
 	&verb_volume, &verb_packages,
 	&verb_cp, &verb_cat, &verb_put, &verb_diff,
 	&verb_logs, &verb_top, &verb_stats, &verb_runs, &verb_events,
