@@ -24,6 +24,8 @@ struct api_conf {
 	const struct rule *rules; /* hosts that boxes may be given: the operator's */
 	unsigned nrules;
 	int e2b_internet; /* a sandbox whose request says nothing may reach all of them */
+	uint16_t port; /* of the first TCP listener, and whether it speaks TLS; 0: there is none */
+	int tls;
 	uint32_t own_uid; /* of who started the daemon: owner on the unix socket, as root is */
 };
 

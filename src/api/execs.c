@@ -366,8 +366,7 @@ static void reading_drains(struct http_req *req)
 	tap_stop(&r->tap, 0);
 }
 
-/* Which exec, by its number in the box; 0: none. */
-static int exec_ref(struct call *c, struct berth *b, char id[ID_LEN + 1], uint32_t *ref)
+int execs_ref(struct call *c, struct berth *b, char id[ID_LEN + 1], uint32_t *ref)
 {
 	struct run *r = living(b, call_param(c, 1));
 	struct store_run row = { 0 };
@@ -402,7 +401,7 @@ void execs_output(struct call *c)
 		call_error(c, 400, "invalid", "?raw= is stdout or stderr", raw, NULL);
 		return;
 	}
-	if (!exec_ref(c, b, id, &ref)) {
+	if (!execs_ref(c, b, id, &ref)) {
 		no_exec(c);
 		return;
 	}

@@ -15,6 +15,7 @@
 #include "api/keys.h"
 #include "api/languages.h"
 #include "api/ops.h"
+#include "api/preview.h"
 #include "api/packages.h"
 #include "api/pause.h"
 #include "api/snapshots.h"
@@ -42,6 +43,10 @@ const struct api_route api_routes[] = {
 	{ "GET", "/v1/boxes", NEED_VIEWER, boxes_list, "list boxes", .query = box_list_query, .group = "boxes" },
 	{ "GET", "/v1/boxes/{box}", NEED_VIEWER, boxes_show, "one box", .group = "boxes" },
 	{ "PATCH", "/v1/boxes/{box}", NEED_EDITOR, boxes_patch, "change limits, timeouts, metadata", box_patch_fields, .group = "boxes", .action = "box.change" },
+	{ "GET", "/v1/boxes/{box}/ports", NEED_VIEWER, ports_list, "ports that anybody may ask", .group = "boxes" },
+	{ "GET", "/v1/boxes/{box}/ports/{port}", NEED_VIEWER, ports_show, "the address of a port, and whether it is open", .group = "boxes" },
+	{ "PUT", "/v1/boxes/{box}/ports/{port}", NEED_EDITOR, ports_open, "open a port to whoever knows its address", .group = "boxes", .action = "port.open" },
+	{ "DELETE", "/v1/boxes/{box}/ports/{port}", NEED_EDITOR, ports_close, "close it", .group = "boxes", .action = "port.close" },
 	{ "DELETE", "/v1/boxes/{box}", NEED_EDITOR, boxes_delete, "end a box; answers when nothing of it is left", .group = "boxes", .action = "box.delete" },
 	{ "POST", "/v1/boxes/{box}/pause", NEED_EDITOR, pause_box, "everything in it stands still", pause_fields, .group = "boxes", .action = "box.pause" },
 	{ "POST", "/v1/boxes/{box}/resume", NEED_EDITOR, pause_resume, "and goes on", .group = "boxes", .action = "box.resume" },

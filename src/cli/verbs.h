@@ -9,6 +9,7 @@ extern const struct verb verb_kill;
 extern const struct verb verb_bench;
 extern const struct verb verb_completion;
 extern const struct verb verb_lang;
+extern const struct verb verb_cert;
 extern const struct verb verb_version;
 extern const struct verb verb_help;
 

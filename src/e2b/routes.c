@@ -2,6 +2,7 @@
 #include "api/auth.h"
 #include "base/own.h"
 #include "e2b/accounts.h"
+#include "e2b/shelf.h"
 #include "e2b/create.h"
 #include "e2b/listing.h"
 #include "e2b/logs.h"
@@ -16,7 +17,6 @@
 #include <string.h>
 
 #define NO_BUILDS "templates are not built here: this server has its own, see GET /templates"
-#define NO_CONTENT "the files of a volume are reached from a sandbox that has it"
 #define NO_SECRETS "this server keeps no secrets"
 #define NO_WEBHOOKS "this server calls nobody: ask GET /events/sandboxes"
 
@@ -89,13 +89,13 @@ static const struct api_route rows[] = {
 	{ "POST", "/volumes", NEED_EDITOR, e2b_volumes_create, "another one", e2b_volume_fields, .query = e2b_any_query, .action = "volume.create" },
 	{ "GET", "/volumes/{volume}", NEED_VIEWER, e2b_volumes_show, "one", .query = e2b_any_query },
 	{ "DELETE", "/volumes/{volume}", NEED_EDITOR, e2b_volumes_delete, "no more", .query = e2b_any_query, .action = "volume.delete" },
-	{ "GET", "/volumecontent/{volume}/dir", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
-	{ "POST", "/volumecontent/{volume}/dir", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
-	{ "GET", "/volumecontent/{volume}/path", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
-	{ "PATCH", "/volumecontent/{volume}/path", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
-	{ "DELETE", "/volumecontent/{volume}/path", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
-	{ "GET", "/volumecontent/{volume}/file", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
-	{ "PUT", "/volumecontent/{volume}/file", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
+	{ "GET", "/volumecontent/{volume}/path", NEED_VIEWER, shelf_stat, "what is there", .query = shelf_query },
+	{ "PATCH", "/volumecontent/{volume}/path", NEED_EDITOR, shelf_patch, "its mode", shelf_patch_fields, .query = shelf_query },
+	{ "DELETE", "/volumecontent/{volume}/path", NEED_EDITOR, shelf_remove, "all of it", .query = shelf_query },
+	{ "GET", "/volumecontent/{volume}/dir", NEED_VIEWER, shelf_list, "what is in it", .query = shelf_list_query },
+	{ "POST", "/volumecontent/{volume}/dir", NEED_EDITOR, shelf_mkdir, "make it", .query = shelf_make_query },
+	{ "GET", "/volumecontent/{volume}/file", NEED_VIEWER, shelf_get, "its bytes", .query = shelf_query },
+	{ "PUT", "/volumecontent/{volume}/file", NEED_EDITOR, shelf_put, "its bytes", .query = shelf_make_query, .how = HTTP_BODY_STREAM },
 	{ "GET", "/secrets", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },
 	{ "POST", "/secrets", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },
 	{ "GET", "/secrets/{secret}", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },

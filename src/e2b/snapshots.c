@@ -7,6 +7,7 @@
 #include "base/own.h"
 #include "e2b/pause.h"
 #include "e2b/sandboxes.h"
+#include "e2b/shape.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -237,7 +238,7 @@ static void fork_filled(void *ctx, const struct store_snapshot *row, const char 
 	if (e || !b)
 		fork_failed(k, e ? call_status(e) : 500, e ? e->msg : "the sandbox has ended");
 	else
-		fork_over(k, json_pack("{s:o}", "sandbox", sandboxes_json(k->all->call, b)));
+		fork_over(k, json_pack("{s:o}", "sandbox", shape_sandbox(k->all->call, b)));
 }
 
 static void fork_made(struct berth_wait *w, struct berth *b, const struct err *e)

@@ -3,7 +3,7 @@
 #include "e2b/snapshots.h"
 #include "base/own.h"
 #include "box/record.h"
-#include "e2b/sandboxes.h"
+#include "e2b/shape.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -69,8 +69,8 @@ static void set_size(const struct call *c, json_t *doc)
 {
 	struct store_limits l = limits(c);
 
-	json_object_set_new(doc, "cpuCount", json_integer(sandboxes_cpus(&l)));
-	json_object_set_new(doc, "memoryMB", json_integer((json_int_t)(sandboxes_memory(&l) >> 20)));
+	json_object_set_new(doc, "cpuCount", json_integer(shape_cpus(&l)));
+	json_object_set_new(doc, "memoryMB", json_integer((json_int_t)(shape_memory(&l) >> 20)));
 	json_object_set_new(doc, "diskSizeMB", json_integer((json_int_t)(l.disk_bytes >> 20)));
 	json_object_set_new(doc, "envdVersion", json_string(E2B_ENVD_VERSION));
 }

@@ -136,7 +136,7 @@ void berth_free(struct berth *b)
 	past_free(b);
 	office_forget(&b->fleet->office, b->asking);
 	line_close(&b->line);
-	entries_fail(b);
+	inlets_fail(b);
 	gate_drop(b);
 	timer_fini(&b->clock);
 	store_box_fini(&b->row);
@@ -482,7 +482,7 @@ static void line_gone(struct line *l, const struct err *why)
 	struct berth *b = l->user;
 
 	(void)why;
-	entries_fail(b);
+	inlets_fail(b);
 	if (b->state != BERTH_RUNNING && !is_stored(b))
 		return;
 	b->died = 1;
@@ -906,7 +906,7 @@ static struct berth *new_berth(struct fleet *f)
 	b->fleet = f;
 	b->line.post.fd = -1;
 	timer_init(&b->clock, f->loop, clock_due);
-	entries_init(&b->entries);
+	inlets_init(&b->inlets);
 	return b;
 }
 

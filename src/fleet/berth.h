@@ -5,7 +5,7 @@
  *   making -> running <-> kept, paused -> ending -> gone */
 #pragma once
 #include "box/line.h"
-#include "fleet/entry.h"
+#include "fleet/inlet.h"
 #include "fleet/fleet.h"
 
 enum berth_state {
@@ -54,7 +54,7 @@ struct berth {
 	unsigned nmounts;
 	struct line line;
 	struct gate_way way;
-	struct entries entries; /* connections into it that are being made */
+	struct inlets inlets; /* connections into it that are being made */
 	struct office_ask *asking;
 	struct timer clock;
 	struct run *runs;

@@ -29,7 +29,7 @@ static const struct verb *const verbs[] = {
 	&verb_key,
 	&verb_serve, &verb_upgrade, &verb_doctor, &verb_config, &verb_api, &verb_mcp,
 	&verb_policy, &verb_bench,
-	&verb_lang, &verb_completion, &verb_version, &verb_help,
+	&verb_cert, &verb_lang, &verb_completion, &verb_version, &verb_help,
 	NULL,
 	/* clang-format on */
 };

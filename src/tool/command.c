@@ -2,12 +2,13 @@
 #include "api/flow.h"
 #include "base/own.h"
 #include "fleet/run.h"
+#include "lang/install.h"
 #include "tool/tool.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { COMMAND_MS = 120000 };
+enum { COMMAND_MS = 120000, INSTALL_MS = 300000 };
 
 static struct tool_job *job_of(const struct call *c)
 {
@@ -158,6 +159,96 @@ void tool_command(struct tool_job *j)
 	if (!json_object_get(body, "timeout_ms") && !tool_flag(j, "background"))
 		json_object_set_new(body, "timeout_ms", json_integer(COMMAND_MS));
 	go(j, body);
+}
+
+/* ---- install_packages ---- */
+
+static const struct {
+	const char *words[12];
+	const char *source; /* the variable that names the registry */
+} managers[PM_COUNT] = {
+	[PM_PIP] = { { "python3", "-m", "pip", "install", "--user", "--no-input",
+		       "--disable-pip-version-check", "--break-system-packages" },
+		     "PIP_INDEX_URL" },
+	[PM_NPM] = { { "npm", "install", "--no-audit", "--no-fund" }, "npm_config_registry" },
+	[PM_GEM] = { { "gem", "install", "--user-install", "--no-document" }, NULL },
+	[PM_GO] = { { "go", "get", "--" }, "GOPROXY" },
+};
+
+/* Each is one word for the manager, and none of them an option: package.h looks at them. */
+static int add_packages(struct tool_job *j, enum package_manager m, json_t *words, struct err *e)
+{
+	struct packages set = { .manager = m };
+	const json_t *one;
+	size_t i;
+	int rc = 0;
+
+	json_array_foreach(json_object_get(j->args, "packages"), i, one)
+		if (rc == 0 && (rc = packages_add(&set, json_string_value(one), e)) < 0)
+			err_in(e, "packages[%zu]", i);
+	for (unsigned k = 0; rc == 0 && k < set.n; k++)
+		json_array_append_new(words, json_string(set.v[k]));
+	packages_fini(&set);
+	return rc;
+}
+
+void tool_install(struct tool_job *j)
+{
+	const struct install_conf *conf = &j->call->api->fleet.conf.packages.install;
+	int m = package_manager_named(tool_text(j, "manager", "pip"));
+	json_t *words, *body;
+	struct err e;
+
+	if (m < 0 || !managers[m].words[0]) {
+		tool_fail(j, "invalid", "manager: is none of pip, npm, gem, go",
+			  tool_text(j, "manager", ""), NULL);
+		return;
+	}
+	if (!json_array_size(json_object_get(j->args, "packages"))) {
+		tool_fail(j, "invalid", "packages: is empty", NULL, NULL);
+		return;
+	}
+	words = json_array();
+	for (unsigned i = 0; managers[m].words[i]; i++)
+		json_array_append_new(words, json_string(managers[m].words[i]));
+	if (add_packages(j, (enum package_manager)m, words, &e) < 0) {
+		json_decref(words);
+		tool_fail(j, "invalid", e.msg, NULL, NULL);
+		return;
+	}
+	body = json_pack("{s:o, s:I}", "command", words, "timeout_ms",
+			 (json_int_t)tool_int(j, "timeout_ms", INSTALL_MS));
+	if (conf->source[m] && managers[m].source)
+		json_object_set_new(body, "env",
+				    json_pack("{s:s}", managers[m].source, conf->source[m]));
+	go(j, body);
+}
+
+/* ---- bash, as Anthropic's models know it ---- */
+
+/* A new shell each time, which begins where the last one ended: what `declare` and `cd` would tell of
+ * it is in a file. So a command that hangs or exits takes no shell along. */
+static const char carry_on[] =
+	"f=${TMPDIR:-/tmp}/.atoll-shell\n"
+	"[ -r \"$f\" ] && . \"$f\" 2>/dev/null\n"
+	"trap '{ r=$?; trap - EXIT; { declare -p | grep -v \"^declare -[a-zA-Z]*r\"; declare -f; shopt -p; set +o; "
+	"printf \"cd %q\\n\" \"$PWD\"; } >\"$f.$$\" && mv -f \"$f.$$\" \"$f\"; exit $r; } 2>/dev/null' EXIT\n"
+	"eval \"$1\"\n";
+
+void tool_bash(struct tool_job *j)
+{
+	const char *command = tool_text(j, "command", NULL);
+
+	if (tool_flag(j, "restart"))
+		go(j, json_pack("{s:[s, s, s], s:i}", "command", "bash", "-c",
+				"rm -f \"${TMPDIR:-/tmp}/.atoll-shell\"; echo 'a new shell'",
+				"timeout_ms", COMMAND_MS));
+	else if (!command)
+		tool_fail(j, "invalid", "command: is missing", NULL, NULL);
+	else
+		go(j, json_pack("{s:[s, s, s, s, s], s:I}", "command", "bash", "-c", carry_on, "bash",
+				command, "timeout_ms",
+				(json_int_t)tool_int(j, "timeout_ms", COMMAND_MS)));
 }
 
 void tool_code(struct tool_job *j)

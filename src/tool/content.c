@@ -27,9 +27,15 @@ static void entry(struct clerk *k, const struct wire_entry *e, const char *name,
 
 	(void)name;
 	(void)n;
+	x->about = *e;
+	if (x->looking) {
+		x->looking = 0;
+		x->folder = S_ISDIR(e->mode);
+		x->next(x);
+		return;
+	}
 	if (!x->reading)
 		return;
-	x->about = *e;
 	if (S_ISREG(e->mode) && e->size > CONTENT_MAX)
 		desk_error(&x->desk, 413, "too_large", "the file is too large for this tool",
 			   x->desk.path, "run_command with head, tail or sed shows parts of it");
@@ -63,9 +69,9 @@ static void done(struct clerk *k, uint16_t flags)
 static void failed(struct clerk *k, const struct err *e)
 {
 	struct content *x = content_of(k);
-	int was_reading = x->reading;
+	int was_reading = x->reading || x->looking;
 
-	x->reading = 0;
+	x->reading = x->looking = 0;
 	if (was_reading && x->may_miss && (e->sys == ENOENT || e->sys == EISDIR)) {
 		x->there = 0;
 		x->folder = e->sys == EISDIR;
@@ -108,6 +114,15 @@ void content_get(struct content *x, const char *path, void (*next)(struct conten
 	x->folder = 0;
 	buf_cut(&x->bytes, 0);
 	clerk_ask(&x->desk.clerk, WIRE_GET, &get, sizeof(get), path, strlen(path));
+}
+
+void content_look(struct content *x, const char *path, void (*next)(struct content *x))
+{
+	x->desk.path = path;
+	x->next = next;
+	x->looking = x->there = 1;
+	x->folder = 0;
+	desk_look(&x->desk, path);
 }
 
 void content_put(struct content *x, const char *path, const void *bytes, size_t n,

@@ -14,7 +14,7 @@ struct content {
 	int there;    /* it was */
 	int may_miss; /* then that is no failure */
 	int folder;   /* it is one: bytes has nothing */
-	int reading;
+	int reading, looking;
 	void (*next)(struct content *x);
 	void *user;
 };
@@ -23,6 +23,7 @@ struct content {
 int content_open(struct content *x, struct tool_job *j, void (*next)(struct content *x));
 /* Each calls next when it is done. Paths are absolute: desk_path(). */
 void content_get(struct content *x, const char *path, void (*next)(struct content *x));
+void content_look(struct content *x, const char *path, void (*next)(struct content *x));
 /* As it was read: refused if somebody has changed it since. */
 enum content_how { CONTENT_ANY, CONTENT_NEW, CONTENT_SAME };
 void content_put(struct content *x, const char *path, const void *bytes, size_t n,

@@ -23,21 +23,27 @@ static json_t *envelope(const struct mcp_call *m, const char *what, json_t *take
 	return json_pack("{s:s, s:O*, s:o}", "jsonrpc", "2.0", "id", m->id, what, take);
 }
 
-static int send_event(struct mcp_call *m, json_t *take_doc)
+static void send_event(struct mcp_call *m, json_t *take_doc)
 {
 	auto_free char *text = json_dumps(take_doc, JSON_COMPACT);
 	auto_buf struct buf event = { 0 };
 
 	json_decref(take_doc);
+	if (m->gone)
+		return;
 	if (!text)
 		abort(); /* our documents are always valid */
 	buf_printf(&event, "event: message\ndata: %s\n\n", text);
 	timer_set(&m->tick, KEEPALIVE_MS);
-	return http_write(m->call->req, event.p, event.len);
+	http_write(m->call->req, event.p, event.len);
 }
 
 static void finish(struct mcp_call *m, int status, json_t *take_doc)
 {
+	if (m->gone) {
+		json_decref(take_doc);
+		return;
+	}
 	if (!m->streaming) {
 		call_send(m->call, status, take_doc);
 		return;
@@ -375,6 +381,8 @@ static void cancel(struct mcp_call *x)
 {
 	if (x->base.job)
 		x->base.job->leash = 1;
+	x->gone = 1;
+	timer_clear(&x->tick);
 	if (x->streaming)
 		http_end(x->call->req);
 	else
@@ -387,7 +395,7 @@ static void cancelled(struct mcp_call *m)
 	const json_t *which = json_object_get(m->params, "requestId");
 
 	for (struct mcp_call *x = m->mcp->calls; x; x = x->next)
-		if (x != m && x->id && !x->call->req->status == !x->streaming &&
+		if (x != m && x->id && !x->gone && !x->call->req->status == !x->streaming &&
 		    !strcmp(x->session_id, m->session_id) && m->session_id[0] &&
 		    json_equal(x->id, which)) {
 			cancel(x);
@@ -405,6 +413,11 @@ static void hear(struct mcp_call *m)
 
 static void left_early(struct http_req *r)
 {
+	struct call *c = r->user;
+	struct mcp_call *m = c->door;
+
+	m->gone = 1;
+	timer_clear(&m->tick);
 	http_abort(r);
 }
 

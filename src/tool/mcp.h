@@ -54,6 +54,7 @@ struct mcp_call {
 	json_t *token; /* of its progress; borrowed */
 	int level;     /* of log notices; -1: none */
 	int streaming;
+	int gone; /* cancelled: nothing is said to it any more */
 	struct timer tick;
 	struct buf said; /* output that waits to be told */
 	uint64_t told_ms;

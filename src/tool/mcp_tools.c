@@ -84,6 +84,9 @@ void mcp_own_session(const struct call *c, char out[STORE_SESSION + 1])
 	snprintf(out, STORE_SESSION + 1, "mcp:%.100s", c->who.id);
 }
 
+static void no_box(struct call *c, int status, const char *code, const char *message, const char *why,
+		   const char *hint);
+
 static void begin(struct mcp_call *m)
 {
 	m->finding = 0;
@@ -113,6 +116,11 @@ static void find_box(struct call *c)
 	if (c->match.nparams) {
 		if (!call_fetches(c))
 			begin(m);
+		return;
+	}
+	if ((int)c->who.role < (int)NEED_EDITOR - 1) {
+		no_box(c, 403, "denied", "this key may not make a box of its own",
+		       "its role is viewer; name a box", NULL);
 		return;
 	}
 	mcp_own_session(c, session);

@@ -109,12 +109,23 @@ void tool_list(struct tool_job *j);    /* find.c */
 void tool_search(struct tool_job *j);
 void tool_command(struct tool_job *j); /* command.c */
 void tool_code(struct tool_job *j);
+void tool_install(struct tool_job *j);
+void tool_bash(struct tool_job *j);
+void tool_output(struct tool_job *j);  /* log.c */
+void tool_port(struct tool_job *j);    /* port.c */
+void tool_patch(struct tool_job *j);   /* patcher.c */
+void tool_editor(struct tool_job *j);  /* editor.c */
 void tool_new_box(struct tool_job *j); /* boxes.c */
 void tool_boxes(struct tool_job *j);
 void tool_end_box(struct tool_job *j);
 extern const struct field tool_new_box_fields[], tool_boxes_fields[], tool_end_box_fields[];
 
+/* ---- tools that only one provider's models know ---- */
+extern const struct tool tool_bash_row, tool_editor_row;
+
 /* ---- doors ---- */
+void openai_use(struct call *c); /* provider.c */
+void anthropic_use(struct call *c);
 extern const struct api_door tool_door; /* /v1/tools and below /v1/boxes/{box}/tools */
 extern const struct api_door mcp_door;  /* /mcp */
 void mcp_fini(struct api *a);

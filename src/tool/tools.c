@@ -58,6 +58,51 @@ static const struct field code_fields[] = {
 	{ 0 },
 };
 
+static const struct field patch_fields[] = {
+	{ "patch", FIELD_TEXT, 1, 0, TEXT_MAX, "from *** Begin Patch to *** End Patch", NULL },
+	{ 0 },
+};
+static const struct field output_fields[] = {
+	{ "exec", FIELD_TEXT, 1, 1, STORE_NAME, "as the tool that ran it said", NULL },
+	{ "stream", FIELD_TEXT, 0, 0, 6, "stdout or stderr; stdout", NULL },
+	{ "offset", FIELD_INT, 0, 0, INT64_MAX, "first byte wanted; 0", NULL },
+	{ "limit", FIELD_INT, 0, 1, 1 << 18, "bytes at most; 16384", NULL },
+	{ 0 },
+};
+static const struct field install_fields[] = {
+	{ "packages", FIELD_TEXTS, 1, 0, 100, "names, with versions where they matter", NULL },
+	{ "manager", FIELD_TEXT, 0, 0, 16, "pip, npm, gem or go; pip", NULL },
+	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST, "it is ended then; 300000", NULL },
+	{ 0 },
+};
+static const struct field port_fields[] = {
+	{ "port", FIELD_INT, 1, 1, 65535, "that a server in the box listens on", NULL },
+	{ 0 },
+};
+static const struct field bash_fields[] = {
+	{ "command", FIELD_TEXT, 0, 0, 1 << 20, "a line for the shell", NULL },
+	{ "restart", FIELD_BOOL, 0, 0, 0, "begin with a new shell", NULL },
+	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST, "it is ended then; 120000", NULL },
+	{ 0 },
+};
+static const struct field editor_fields[] = {
+	{ "command", FIELD_TEXT, 1, 0, 32, "view, create, str_replace or insert", NULL },
+	DESK_PATH_FIELD(1, "of the file or folder"),
+	{ "view_range", FIELD_ANY, 0, 0, 0, "[first line, last line]; -1 is the end", NULL },
+	{ "file_text", FIELD_TEXT, 0, 0, TEXT_MAX, "of create", NULL },
+	{ "old_str", FIELD_TEXT, 0, 0, TEXT_MAX, "of str_replace", NULL },
+	{ "new_str", FIELD_TEXT, 0, 0, TEXT_MAX, "of str_replace", NULL },
+	{ "insert_line", FIELD_INT, 0, 0, INT32_MAX, "behind which", NULL },
+	{ "insert_text", FIELD_TEXT, 0, 0, TEXT_MAX, "of insert", NULL },
+	{ 0 },
+};
+
+#define PATCH_HELP                                                                                 \
+	"Change several files at once. Between '*** Begin Patch' and '*** End Patch': "             \
+	"'*** Add File: path' with lines that begin with '+'; '*** Delete File: path'; or "          \
+	"'*** Update File: path', perhaps '*** Move to: path', and hunks: '@@' with a line that "     \
+	"stands above, then lines that begin with ' ' (there), '-' (goes) or '+' (comes). No line "   \
+	"numbers. All of it is applied, or nothing."
 #define READ_HELP "Read a text file of the box. Long files come in parts: the end says how to go on."
 #define WRITE_HELP "Write a text file in the box, all of it; what was there is replaced, folders are made."
 #define COMMAND_HELP                                                                               \
@@ -71,12 +116,19 @@ const struct tool tools[] = {
 	  list_fields, tool_list, TOOL_READS | TOOL_AGAIN, NULL },
 	{ "edit_file", "Edit a file", "Replace a piece of a text file by another. It must be there exactly once, "
 	  "unless replace_all is set.", edit_fields, tool_edit, TOOL_DESTROYS, NULL },
+	{ "apply_patch", "Apply a patch", PATCH_HELP, patch_fields, tool_patch, TOOL_DESTROYS, NULL },
 	{ "search_files", "Search files", "Find files of the box by name, by what is in them, or both.",
 	  search_fields, tool_search, TOOL_READS | TOOL_AGAIN, NULL },
 	{ "run_command", "Run a command", COMMAND_HELP, command_fields, tool_command,
 	  TOOL_DESTROYS | TOOL_OUTSIDE, NULL },
 	{ "run_code", "Run a program", "Run a program given as text, compiled first where its language needs that. "
 	  "Print what you want to see.", code_fields, tool_code, TOOL_DESTROYS | TOOL_OUTSIDE, NULL },
+	{ "read_output", "Read output", "Read a part of what a program has written, where an answer left it out.",
+	  output_fields, tool_output, TOOL_READS | TOOL_AGAIN, NULL },
+	{ "install_packages", "Install packages", "Install packages into the box with pip, npm, gem or go. The box "
+	  "must be allowed to reach their registry.", install_fields, tool_install, TOOL_OUTSIDE | TOOL_AGAIN, NULL },
+	{ "open_port", "Open a port", "Tell whether a server in the box listens on a port, and the URL to reach it by.",
+	  port_fields, tool_port, TOOL_READS | TOOL_AGAIN, NULL },
 	{ "create_box", "Make a box", "Make a new, empty box (a sandbox). Without one the tools use a box of your own.",
 	  tool_new_box_fields, tool_new_box, TOOL_BOXES, NULL },
 	{ "list_boxes", "List boxes", "List the boxes there are: id, state, name.", tool_boxes_fields, tool_boxes,
@@ -89,6 +141,11 @@ const struct tool tools[] = {
 	  TOOL_DESTROYS | TOOL_OUTSIDE, "run_command" },
 };
 const unsigned ntools = ARRAY_LEN(tools);
+
+const struct tool tool_bash_row = { "bash", "Bash", "", bash_fields, tool_bash,
+				    TOOL_DESTROYS | TOOL_OUTSIDE, NULL };
+const struct tool tool_editor_row = { "str_replace_based_edit_tool", "Editor", "", editor_fields,
+				      tool_editor, TOOL_DESTROYS, NULL };
 
 const struct tool *tool_named(const char *name)
 {

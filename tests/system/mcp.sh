@@ -68,6 +68,31 @@ a_box_can_be_made_named_and_ended() {
 	is "$(get .result.isError)" true
 	has "$body" "no such box"
 }
+a_viewer_gets_no_box_of_its_own() {
+	new_box
+	key=$viewer
+	modern tools/call '"name":"list_files","arguments":{}' list_files
+	is "$(get .result.isError)" true
+	has "$body" "name a box"
+	modern tools/call "\"name\":\"list_files\",\"arguments\":{\"box\":\"$box\"}" list_files
+	is "$(get .result.isError)" false "$body"
+	modern tools/call "\"name\":\"run_command\",\"arguments\":{\"box\":\"$box\",\"command\":\"true\"}" run_command
+	is "$(get .result.isError)" true
+	modern tools/call '"name":"create_box","arguments":{}' create_box
+	is "$(get .result.isError)" true
+}
+a_key_for_one_box_has_that_one() {
+	new_box
+	owner=$key
+	key=$("$ATOLL" key new bound --box "$box" --state "$state" --quiet)
+	modern tools/call '"name":"write_file","arguments":{"path":"f","content":"x"}' write_file
+	is "$(get .result.isError)" false "$body"
+	modern tools/call '"name":"list_boxes","arguments":{}' list_boxes
+	is "$(get .result.isError)" true
+	key=$owner
+	api POST "/v1/boxes/$box/tools/read_file" '{"path":"f"}'
+	is "$(get .text)" x
+}
 modern_headers_must_say_what_the_body_says() {
 	B="{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{$META}}"
 	post "$B"

@@ -167,4 +167,172 @@ a_viewer_may_look_and_not_touch() {
 	is "$code" 401
 }
 
+# patch TEXT: with apply_patch.
+patch() { tool apply_patch "$(jq -cn --arg p "$1" '{patch:$p}')"; }
+a_patch_is_applied_whole_or_not_at_all() {
+	new_box
+	tool write_file '{"path":"a.py","content":"def f():\n    return 1\n\ndef g():\n    return 1\n"}'
+	tool write_file '{"path":"old.txt","content":"x\n"}'
+	patch '*** Begin Patch
+*** Update File: a.py
+@@ def g():
+-    return 1
++    return 2
+*** Add File: sub/new.txt
++hello
+*** Delete File: old.txt
+*** End Patch'
+	is "$(get .is_error)" false "$body"
+	tool read_file '{"path":"a.py"}'
+	is "$(text)" "def f():
+    return 1
+
+def g():
+    return 2"
+	tool read_file '{"path":"sub/new.txt"}'
+	is "$(text)" hello
+	tool read_file '{"path":"old.txt"}'
+	is "$(get .is_error)" true
+	patch '*** Begin Patch
+*** Update File: sub/new.txt
+-hello
++changed
+*** Update File: a.py
+-    return 7
++    return 8
+*** End Patch'
+	is "$(get .data.error.code)" no_match "$body"
+	has "$(text)" "return 7"
+	tool read_file '{"path":"sub/new.txt"}'
+	is "$(text)" hello "nothing was changed"
+	patch '*** Begin Patch
+*** Update File: sub/new.txt
+*** Move to: moved.txt
+-hello
++moved
+*** End Patch'
+	tool list_files '{"depth":2}'
+	has "$(text)" moved.txt
+	lacks "$(text)" new.txt
+	patch 'nonsense'
+	has "$(text)" "line 1 of the patch"
+	patch '*** Begin Patch
+*** Add File: a.py
++x
+*** End Patch'
+	is "$(get .data.error.code)" exists
+}
+what_was_left_out_can_be_read() {
+	new_box
+	tool run_command '{"command":"seq 1 100000"}'
+	exec=$(get .data.exec)
+	tool read_output "{\"exec\":\"$exec\",\"offset\":100000,\"limit\":1000}"
+	is "$(get .is_error)" false "$body"
+	is "$(get '.data.output | length')" 1000
+	is "$(get .data.next)" 101000
+	is "$(get .data.tip)" 588895
+	tool read_output "{\"exec\":\"$exec\",\"stream\":\"stderr\"}"
+	is "$(get .data.output)" ""
+	tool read_output '{"exec":"nothing"}'
+	is "$(get .data.error.code)" not_found
+	tool run_command '{"command":"echo begun; exec sleep 100","background":true}'
+	exec=$(get .data.exec)
+	begun() { tool read_output "{\"exec\":\"$exec\"}" && [ "$(get .data.output)" = begun ]; }
+	soon begun
+}
+a_port_is_open_when_somebody_listens() {
+	new_box
+	tool open_port '{"port":8123}'
+	is "$(get .data.error.code)" not_open "$body"
+	tool run_command '{"command":"exec python3 -m http.server 8123","background":true}'
+	listens() { tool open_port '{"port":8123}' && [ "$(get .is_error)" = false ]; }
+	soon listens
+	has "$(get .data.url)" "http://8123-$box."
+}
+a_manager_gets_names_and_never_options() {
+	new_box
+	tool install_packages '{"packages":["--index-url=http://x"]}'
+	is "$(get .data.error.code)" invalid "$body"
+	has "$(text)" "packages[0]"
+	tool install_packages '{"packages":[]}'
+	is "$(get .data.error.code)" invalid
+	tool install_packages '{"packages":["x"],"manager":"emerge"}'
+	is "$(get .data.error.code)" invalid
+	tool install_packages '{"packages":["left-pad-that-is-nowhere"],"manager":"pip","timeout_ms":1500}'
+	is "$(get .is_error)" true "a box without network installs nothing"
+	[ "$(get .data.exec)" != null ] || fail "$body"
+}
+# openai JQ-EXPRESSION, anthropic JQ-EXPRESSION: a call in their shape.
+openai() { api POST "/v1/boxes/$box/tools/openai" "$(jq -cn "$1")"; }
+anthropic() { api POST "/v1/boxes/$box/tools/anthropic" "$(jq -cn "$1")"; }
+calls_of_openai_are_answered_in_their_shape() {
+	new_box
+	openai '{id:"call_1",type:"function",function:{name:"write_file",arguments:"{\"path\":\"f\",\"content\":\"one\\n\"}"}}'
+	is "$code" 200 "$body"
+	is "$(get '.role + " " + .tool_call_id')" "tool call_1"
+	openai '{type:"function_call",call_id:"c2",id:"fc_1",name:"read_file",arguments:"{\"path\":\"f\",\"start_line\":null,\"end_line\":null}"}'
+	is "$(get '.type + " " + .call_id + " " + .output')" "function_call_output c2 one"
+	openai '{type:"function_call",call_id:"c3",name:"read_file",arguments:"{cut"}'
+	has "$(get .output)" "not JSON"
+	openai '{type:"function_call",call_id:"c3",name:"nothing",arguments:"{}"}'
+	has "$(get .output)" "no such tool"
+	openai '{type:"shell_call",call_id:"c4",action:{commands:["echo a; echo b >&2; exit 2","sleep 9"],timeout_ms:300,max_output_length:1000}}'
+	is "$(get '.type + " " + .call_id')" "shell_call_output c4"
+	is "$(get '.output[0] | .stdout + .stderr')" "a
+b"
+	is "$(get '.output[0].outcome | .type + " " + (.exit_code | tostring)')" "exit 2"
+	is "$(get '.output[1].outcome.type')" timeout
+	is "$(get .max_output_length)" 1000
+	openai '{type:"apply_patch_call",call_id:"c5",operation:{type:"update_file",path:"f",diff:"@@\n-one\n+two\n"}}'
+	is "$(get '.type + " " + .status')" "apply_patch_call_output completed" "$body"
+	openai '{type:"apply_patch_call",call_id:"c6",operation:{type:"create_file",path:"n",diff:"+new\n"}}'
+	is "$(get .status)" completed "$body"
+	openai '{type:"apply_patch_call",call_id:"c7",operation:{type:"delete_file",path:"n"}}'
+	is "$(get .status)" completed "$body"
+	openai '{type:"apply_patch_call",call_id:"c8",operation:{type:"delete_file",path:"n"}}'
+	is "$(get .status)" failed
+	tool read_file '{"path":"f"}'
+	is "$(text)" two
+	openai '{type:"dance"}'
+	is "$code" 400
+}
+calls_of_anthropic_are_answered_in_their_shape() {
+	new_box
+	use() { anthropic "{type:\"tool_use\",id:\"t1\",name:\"$1\",input:$2}"; }
+	use bash '{command:"cd /tmp && export A=5 && f() { echo f$A; } && echo $PWD"}'
+	is "$(get '.type + " " + .tool_use_id')" "tool_result t1" "$body"
+	has "$(get .content)" /tmp
+	use bash '{command:"f; pwd; exit 3"}'
+	has "$(get .content)" "f5
+/tmp"
+	has "$(get .content)" "[exit 3"
+	is "$(get .is_error)" true
+	use bash '{command:"f"}'
+	has "$(get .content)" f5
+	use bash '{restart:true}'
+	use bash '{command:"pwd; f"}'
+	has "$(get .content)" /home/user
+	has "$(get .content)" "[exit 127"
+	use str_replace_based_edit_tool '{command:"create",path:"/home/user/p.py",file_text:"a\nb\nc\n"}'
+	is "$(get .is_error)" null "$body"
+	use str_replace_based_edit_tool '{command:"str_replace",path:"p.py",old_str:"b",new_str:"B"}'
+	is "$(get .is_error)" null "$body"
+	use str_replace_based_edit_tool '{command:"insert",path:"p.py",insert_line:1,insert_text:"between"}'
+	is "$(get .is_error)" null "$body"
+	use str_replace_based_edit_tool '{command:"view",path:"p.py",view_range:[2,-1]}'
+	is "$(get .content)" "     2	between
+     3	B
+     4	c"
+	use str_replace_based_edit_tool '{command:"view",path:"/home/user"}'
+	has "$(get .content)" /home/user/p.py
+	use str_replace_editor '{command:"view",path:"nothing"}'
+	is "$(get .is_error)" true
+	use str_replace_based_edit_tool '{command:"undo_edit",path:"p.py"}'
+	is "$(get .is_error)" true
+	use run_command '{command:"echo hi"}'
+	has "$(get .content)" hi
+	anthropic '{type:"text"}'
+	is "$code" 400
+}
+
 run_daemon_tests
