@@ -92,6 +92,10 @@ void mcp_own_session(const struct call *c, char out[STORE_SESSION + 1]);
 void mcp_tools_call(struct mcp_call *m);
 void mcp_tick(struct mcp_call *m);
 
+/* Test builds: what the conformance suite wants to find. 1: it was one of those, and is answered. */
+int mcp_fixture(struct mcp_call *m);
+void mcp_list_fixtures(json_t *tools_array);
+
 /* mcp_offers.c */
 void mcp_resources_list(struct mcp_call *m);
 void mcp_templates_list(struct mcp_call *m);

@@ -105,8 +105,13 @@ static int first_page(struct mcp_call *m)
 
 static void tools_list(struct mcp_call *m)
 {
-	if (first_page(m))
-		mcp_cached(m, json_pack("{s:o}", "tools", tools_json(TOOLS_MCP)), LIST_TTL_MS);
+	json_t *all;
+
+	if (!first_page(m))
+		return;
+	all = tools_json(TOOLS_MCP);
+	mcp_list_fixtures(all);
+	mcp_cached(m, json_pack("{s:o}", "tools", all), LIST_TTL_MS);
 }
 
 /* ---- the table ---- */
@@ -136,6 +141,8 @@ void mcp_method(struct mcp_call *m)
 {
 	int era = m->modern ? MODERN : OLD;
 
+	if (mcp_fixture(m))
+		return;
 	for (unsigned i = 0; i < ARRAY_LEN(methods); i++)
 		if (methods[i].eras & era && !strcmp(methods[i].name, m->method)) {
 			methods[i].run(m);
