@@ -63,7 +63,6 @@ struct mcp_call {
 	const struct tool *tool;
 	json_t *args;
 	const struct tool_surface *surface;
-	int finding; /* its box */
 };
 
 /* ---- answers ---- */

@@ -89,7 +89,6 @@ static void no_box(struct call *c, int status, const char *code, const char *mes
 
 static void begin(struct mcp_call *m)
 {
-	m->finding = 0;
 	tool_begin(m->call, m->tool, m->args, m->surface);
 	if (m->modern && m->base.job)
 		m->base.job->leash = 1;
@@ -158,7 +157,6 @@ void mcp_run(struct mcp_call *m, const struct tool *t, json_t *take_args, const 
 	m->tool = t;
 	m->args = take_args;
 	m->surface = surface;
-	m->finding = 1;
 	m->base.refuse = no_box;
 	if (!box && c->who.box[0])
 		box = c->who.box;

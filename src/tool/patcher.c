@@ -18,7 +18,6 @@ struct patching {
 	struct patch_file files[PATCH_FILES];
 	struct change changes[PATCH_FILES];
 	unsigned n, at;
-	int moved; /* the new file of this change is there: the old one goes */
 };
 
 static struct patching *patching_of(struct content *x)
