@@ -72,7 +72,7 @@ void mcp_cached(struct mcp_call *m, json_t *take_result, int ttl_ms);
 /* http: its status in the modern era; the old one has 200 for all that a method says. */
 void mcp_error(struct mcp_call *m, int http, int code, json_t *take_data, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
-void mcp_notify(struct mcp_call *m, const char *method, json_t *take_params);
+int mcp_notify(struct mcp_call *m, const char *method, json_t *take_params); /* 1: wait for on_drain */
 void mcp_stream(struct mcp_call *m); /* events from now on, if the client takes them */
 
 /* ---- sessions ---- */

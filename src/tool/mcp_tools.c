@@ -11,7 +11,7 @@ enum { PROGRESS_MS = 100, PROGRESS_TEXT = 4096, INFO = 1 };
 /* ---- progress ---- */
 
 /* The last of what was said, as whole characters. */
-static void tell_progress(struct mcp_call *m)
+static int tell_progress(struct mcp_call *m)
 {
 	auto_buf struct buf clean = { 0 };
 	size_t from = m->said.len > PROGRESS_TEXT ? m->said.len - PROGRESS_TEXT : 0;
@@ -21,7 +21,7 @@ static void tell_progress(struct mcp_call *m)
 	cut_clean(m->said.p + from, m->said.len - from, &clean);
 	buf_cut(&m->said, 0);
 	m->told_ms = loop_now_ms();
-	mcp_notify(m, "notifications/progress",
+	return mcp_notify(m, "notifications/progress",
 		   json_pack("{s:O, s:I, s:s#}", "progressToken", m->token, "progress",
 			     (json_int_t)++m->progress, "message", buf_str(&clean),
 			     (int)clean.len));
@@ -44,10 +44,9 @@ static int said(struct tool_job *j, unsigned stream, const char *bytes, size_t n
 		buf_cut(&m->said, 0);
 	buf_add(&m->said, bytes + skip, n - skip);
 	if (loop_now_ms() - m->told_ms >= PROGRESS_MS)
-		tell_progress(m);
-	else
-		timer_set(&m->tick, PROGRESS_MS);
-	return http_waiting(j->call->req) > (1 << 18);
+		return tell_progress(m);
+	timer_set(&m->tick, PROGRESS_MS);
+	return 0;
 }
 
 static void tell_log(struct mcp_call *m, const char *what)
