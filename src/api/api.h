@@ -20,9 +20,12 @@ struct api_conf {
 	const char *state; /* the folder of the store */
 	unsigned batch_jobs;
 	uint64_t batch_bytes, batch_team_bytes, batch_keep_ms;
+	uint64_t snapshot_bytes; /* of all snapshots of a team; 0: no end */
 	const struct rule *rules; /* hosts that boxes may be given: the operator's */
 	unsigned nrules;
 	int e2b_internet; /* a sandbox whose request says nothing may reach all of them */
+	uint16_t port; /* of the first TCP listener, and whether it speaks TLS; 0: there is none */
+	int tls;
 	uint32_t own_uid; /* of who started the daemon: owner on the unix socket, as root is */
 };
 

@@ -84,7 +84,7 @@ static int known_host(const struct api *a, const char *host)
 		if (same_host(host, n, loopback[i]))
 			return 1;
 	for (const char *const *h = a->conf.hosts; h && *h; h++)
-		if (same_host(host, n, *h))
+		if (same_host(host, n, strncmp(*h, "*.", 2) == 0 ? *h + 2 : *h))
 			return 1;
 	return 0;
 }

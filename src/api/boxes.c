@@ -3,6 +3,7 @@
 #include "api/idem.h"
 #include "api/packages.h"
 #include "api/quota.h"
+#include "api/snapshots.h"
 #include "api/volumes.h"
 #include "base/own.h"
 #include "box/record.h"
@@ -46,6 +47,7 @@ const struct field box_create_fields[] = {
 	{ "warm", FIELD_NAME, 0, 0, 15, "an interpreter that should wait in it: python, python-data, node", NULL },
 	{ "packages", FIELD_ANY, 0, 0, 0, "{\"pip\": [...], \"npm\": [...]}, installed before it is made", NULL },
 	{ "network", FIELD_OBJECT, 0, 0, 0, "whom it may reach; without it nobody", network_fields },
+	{ "snapshot", FIELD_TEXT, 0, 0, 200, "begins with the files of this one, by id or name[:tag]", NULL },
 	{ "cold", FIELD_BOOL, 0, 0, 0, "not from the pool", NULL },
 	{ 0 },
 };
@@ -298,6 +300,7 @@ struct making {
 	struct call *call; /* NULL: the client has left; the box is made all the same */
 	struct idem *idem;
 	json_t *packages; /* what it has of them; NULL: none */
+	char snapshot[ID_LEN + 1]; /* it begins with these files; "": none, or it has them */
 };
 
 static int will_be(struct berth_wait *w, const char *id, struct err *e)
@@ -332,9 +335,8 @@ static void forget_lost(const struct making *m, const struct err *e)
 				json_string_value(json_object_get(set, "layer")));
 }
 
-static void made(struct berth_wait *w, struct berth *b, const struct err *e)
+static void told(struct making *m, struct berth *b, const struct err *e)
 {
-	struct making *m = loop_owner(w, struct making, wait);
 	struct call *c = m->call;
 	json_t *doc = NULL;
 
@@ -364,6 +366,35 @@ static void made(struct berth_wait *w, struct berth *b, const struct err *e)
 		say_made(c, b, doc);
 }
 
+/* A box without the files it was to have is none. */
+static void filled(void *ctx, const struct store_snapshot *row, const char *box, const struct err *e)
+{
+	struct making *m = ctx;
+	struct berth *b = fleet_find(&m->api->fleet, box);
+	struct err gone;
+
+	(void)row;
+	if (!e && (!b || b->state != BERTH_RUNNING)) {
+		err_set(&gone, ERR_NOT_FOUND, "box %s has ended", box);
+		e = &gone;
+	}
+	if (e && b)
+		berth_end(b, CAUSE_OPERATOR, NULL);
+	told(m, b, e);
+}
+
+static void made(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct making *m = loop_owner(w, struct making, wait);
+	struct snap *snap; /* goes on without the client, as the making does */
+	struct err own;
+
+	if (e || !m->snapshot[0])
+		told(m, b, e);
+	else if (snap_fill(&m->api->fleet, b, m->snapshot, filled, m, &snap, &own) < 0)
+		filled(m, NULL, b->row.id, &own);
+}
+
 static void maker_left(struct call *c)
 {
 	((struct making *)c->state)->call = NULL;
@@ -372,7 +403,9 @@ static void maker_left(struct call *c)
 static void make(struct call *c, const struct berth_want *want, struct idem *take_idem,
 		 json_t *take_packages)
 {
+	const char *snapshot = call_text(c, "snapshot", NULL);
 	struct making *m = calloc(1, sizeof(*m));
+	struct store_snapshot files = { 0 };
 	struct berth *b;
 	struct err e;
 
@@ -386,6 +419,11 @@ static void make(struct call *c, const struct berth_want *want, struct idem *tak
 			      .packages = take_packages };
 	c->state = m;
 	c->drop = maker_left;
+	if (snapshot && snapshots_find(c->api, c->who.team, snapshot, &files, &e) < 0) {
+		told(m, NULL, &e);
+		return;
+	}
+	memcpy(m->snapshot, files.id, sizeof(m->snapshot));
 	if (berth_create(&c->api->fleet, want, &m->wait, &b, &e) == 0)
 		return;
 	c->drop = NULL;

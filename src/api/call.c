@@ -16,6 +16,7 @@
 #include "box/record.h"
 #include "fleet/batch.h"
 #include "fleet/berth.h"
+#include "fleet/snap.h"
 #include "store/audit.h"
 
 #include <errno.h>
@@ -675,6 +676,8 @@ int api_init(struct api *a, struct err *e)
 	a->http.user = a;
 	timer_init(&a->second, a->loop, on_second);
 	timer_set(&a->second, 1000);
+	if (snaps_init(&a->fleet, a->conf.state, a->conf.snapshot_bytes, e) < 0)
+		return -1;
 	return quota_init(a, e) < 0 ? -1 : batch_doors_init(a, e);
 }
 
@@ -683,6 +686,7 @@ void api_fini(struct api *a)
 	timer_fini(&a->second);
 	languages_fini(a);
 	batches_free(a->batches);
+	snaps_fini(&a->fleet);
 	gauges_free(a->gauges);
 	quota_fini(a);
 	auth_free(a->auth);

@@ -222,7 +222,7 @@ static void ask(struct gauge_box *x, struct berth *b)
 	x->asked_ms = loop_now_ms();
 	x->ask = office_ask_box(&x->all->fleet->office, WIRE_COUNTERS, 0, x->id, WIRE_COUNTED,
 				counted, x);
-	if (line_is_open(&b->line))
+	if (line_is_open(&b->line) && b->state != BERTH_PAUSED) /* such a one answers nothing */
 		line_ask(&b->line, &x->ear, &ear_on, WIRE_STAT, 0);
 }
 

@@ -52,12 +52,12 @@ void pause_begin(struct call *c, struct berth *b, int memory, pause_done *done)
 		refused(c, b, done, &e);
 }
 
-void pause_end(struct call *c, struct berth *b, pause_done *done)
+void pause_end(struct call *c, struct berth *b, int reboot, pause_done *done)
 {
 	struct pausing *p = begin(c, done);
 	struct err e;
 
-	if (berth_resume(b, &p->wait, &e) < 0)
+	if (berth_resume(b, reboot, &p->wait, &e) < 0)
 		refused(c, b, done, &e);
 }
 
@@ -93,5 +93,5 @@ void pause_resume(struct call *c)
 	if (b->state == BERTH_RUNNING)
 		answer(c, b, NULL);
 	else
-		pause_end(c, b, answer);
+		pause_end(c, b, 0, answer);
 }

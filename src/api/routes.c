@@ -15,8 +15,10 @@
 #include "api/keys.h"
 #include "api/languages.h"
 #include "api/ops.h"
+#include "api/preview.h"
 #include "api/packages.h"
 #include "api/pause.h"
+#include "api/snapshots.h"
 #include "api/replay.h"
 #include "api/seeds.h"
 #include "api/socket.h"
@@ -41,9 +43,18 @@ const struct api_route api_routes[] = {
 	{ "GET", "/v1/boxes", NEED_VIEWER, boxes_list, "list boxes", .query = box_list_query, .group = "boxes" },
 	{ "GET", "/v1/boxes/{box}", NEED_VIEWER, boxes_show, "one box", .group = "boxes" },
 	{ "PATCH", "/v1/boxes/{box}", NEED_EDITOR, boxes_patch, "change limits, timeouts, metadata", box_patch_fields, .group = "boxes", .action = "box.change" },
+	{ "GET", "/v1/boxes/{box}/ports", NEED_VIEWER, ports_list, "ports that anybody may ask", .group = "boxes" },
+	{ "GET", "/v1/boxes/{box}/ports/{port}", NEED_VIEWER, ports_show, "the address of a port, and whether it is open", .group = "boxes" },
+	{ "PUT", "/v1/boxes/{box}/ports/{port}", NEED_EDITOR, ports_open, "open a port to whoever knows its address", .group = "boxes", .action = "port.open" },
+	{ "DELETE", "/v1/boxes/{box}/ports/{port}", NEED_EDITOR, ports_close, "close it", .group = "boxes", .action = "port.close" },
 	{ "DELETE", "/v1/boxes/{box}", NEED_EDITOR, boxes_delete, "end a box; answers when nothing of it is left", .group = "boxes", .action = "box.delete" },
 	{ "POST", "/v1/boxes/{box}/pause", NEED_EDITOR, pause_box, "everything in it stands still", pause_fields, .group = "boxes", .action = "box.pause" },
 	{ "POST", "/v1/boxes/{box}/resume", NEED_EDITOR, pause_resume, "and goes on", .group = "boxes", .action = "box.resume" },
+
+	{ "POST", "/v1/snapshots", NEED_EDITOR, snapshots_create, "keep the files of a box, for others to begin with", snapshots_create_fields, .group = "snapshots", .action = "snapshot.create" },
+	{ "GET", "/v1/snapshots", NEED_VIEWER, snapshots_list, "list them, newest first", .query = snapshots_list_query, .group = "snapshots" },
+	{ "GET", "/v1/snapshots/{snapshot}", NEED_VIEWER, snapshots_show, "one of them, by id or name", .group = "snapshots" },
+	{ "DELETE", "/v1/snapshots/{snapshot}", NEED_EDITOR, snapshots_delete, "forget it; boxes made of it stay", .group = "snapshots", .action = "snapshot.delete" },
 
 	{ "POST", "/v1/run", NEED_EDITOR, flow_run, "run a program in a box of its own", flow_run_fields, .group = "run", .action = "exec.start" },
 	{ "POST", "/v1/batch", NEED_EDITOR, batch_post, "run many programs, one item per line, each in a fresh box", .query = batch_query, STREAM, .group = "batch", .action = "batch.create" },

@@ -3,6 +3,7 @@
 #include "api/boxes.h"
 #include "api/flow.h"
 #include "api/fragment.h"
+#include "api/preview.h"
 #include "api/quota.h"
 #include "base/own.h"
 #include "box/clerk.h"
@@ -137,12 +138,21 @@ static void tell_results(struct call *c, json_t *take_record)
 
 static void tell_server(struct call *c, const struct run *r)
 {
+	json_t *port = json_object_get(c->body, "port");
+	char url[PREVIEW_URL];
+	struct err e;
+
+	if (preview_open(r->berth, (uint16_t)json_integer_value(port), &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	preview_url(c, r->berth->row.id, (uint16_t)json_integer_value(port), url);
 	call_json(c, 200,
-		  json_pack("{s:s, s:s, s:n, s:O, s:s, s:s}", "sbxId", r->berth->row.id, "template",
-			    template_of(c), "url", "port", json_object_get(c->body, "port"), "exec",
-			    r->id, "note",
-			    "it runs in its box; addresses for previews come with a later version. "
-			    "Its output: GET /v1/boxes/{sbxId}/execs/{exec}/output"));
+		  json_pack("{s:s, s:s, s:s?, s:O, s:s, s:s}", "sbxId", r->berth->row.id, "template",
+			    template_of(c), "url", url[0] ? url : NULL, "port", port, "exec", r->id,
+			    "note",
+			    "it runs in its box, and url is its preview; without serve.domain there may be "
+			    "none. Its output: GET /v1/boxes/{sbxId}/execs/{exec}/output"));
 }
 
 /* ---- its box ---- */

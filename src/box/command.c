@@ -14,7 +14,7 @@ enum { TAIL_INLINE = 48 * 1024 };
 
 /* Nothing of the caller's environment enters a box. */
 const char *const box_default_env[] = {
-	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/atoll/bin",
 	"HOME=" BOX_HOME,
 	"USER=user",
 	"LOGNAME=user",

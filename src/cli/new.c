@@ -27,6 +27,7 @@ enum {
 	NEW_KEEP,
 	NEW_VOLUME,
 	NEW_PACKAGE,
+	NEW_SNAPSHOT,
 	NEW_COLD,
 	NEW_NFLAGS,
 };
@@ -45,12 +46,13 @@ static const struct flag flags[NEW_NFLAGS] = {
 			  "the box of this session: the same one every time" },
 	[NEW_LIFETIME] = { "lifetime", 0, FLAG_TIME, "TIME", "until it times out (10m)" },
 	[NEW_IDLE] = { "idle", 0, FLAG_TIME, "TIME", "without activity until it times out (never)" },
-	[NEW_ON_TIMEOUT] = { "on-timeout", 0, FLAG_TEXT, "WHAT", "then: kill, or keep its files (kill)" },
+	[NEW_ON_TIMEOUT] = { "on-timeout", 0, FLAG_TEXT, "WHAT", "then: kill, keep its files, or pause (kill)" },
 	[NEW_KEEP] = { "keep", 0, FLAG_TEXT, "TIME",
 		       "keep its files so long after the timeout, or forever" },
 	[NEW_VOLUME] = { "volume", 0, FLAG_WORDS, "NAME:PATH[:ro]",
 			 "a disk that outlives it, mounted there; may be repeated" },
 	[NEW_PACKAGE] = OPTION_PACKAGE,
+	[NEW_SNAPSHOT] = { "snapshot", 0, FLAG_TEXT, "NAME", "begin with the files of this one" },
 	[NEW_COLD] = OPTION_COLD,
 };
 
@@ -161,14 +163,15 @@ static int describe(struct remote *r, json_t *doc, const struct args *a)
 	const char *then = args_text(a, NEW_ON_TIMEOUT, "kill");
 	char shown[SHOWN];
 
-	if (strcmp(then, "kill") && strcmp(then, "keep"))
-		return remote_usage(r, "--on-timeout: '%s' is neither kill nor keep",
+	if (strcmp(then, "kill") && strcmp(then, "keep") && strcmp(then, "pause"))
+		return remote_usage(r, "--on-timeout: '%s' is not kill, keep or pause",
 				    trouble_shown(then, shown));
 	if (a->nwords)
 		json_object_set_new(doc, "name", json_string(a->words[0]));
 	put_text(doc, a, NEW_TEMPLATE, "template");
 	put_text(doc, a, NEW_SESSION, "session");
 	put_text(doc, a, NEW_ON_TIMEOUT, "on_timeout");
+	put_text(doc, a, NEW_SNAPSHOT, "snapshot");
 	put_number(doc, a, NEW_LIFETIME, "lifetime_ms");
 	put_number(doc, a, NEW_IDLE, "idle_ms");
 	json_object_set_new(doc, "limits", limits_of(a));

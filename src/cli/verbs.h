@@ -9,6 +9,7 @@ extern const struct verb verb_kill;
 extern const struct verb verb_bench;
 extern const struct verb verb_completion;
 extern const struct verb verb_lang;
+extern const struct verb verb_cert;
 extern const struct verb verb_version;
 extern const struct verb verb_help;
 
@@ -23,6 +24,9 @@ extern const struct verb verb_show;
 extern const struct verb verb_rename;
 extern const struct verb verb_rm;
 extern const struct verb verb_prune;
+extern const struct verb verb_pause;
+extern const struct verb verb_resume;
+extern const struct verb verb_snapshot;
 extern const struct verb verb_cp;
 extern const struct verb verb_cat;
 extern const struct verb verb_put;

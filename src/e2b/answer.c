@@ -60,7 +60,19 @@ static const char *port_of(const char *host)
 	return at ? at : "";
 }
 
-/* Host "api.D:port" is how clients that know nothing but D come: their boxes are below D, too. */
+static int is_loopback(const char *host)
+{
+	static const char *const names[] = { "127.0.0.1", "localhost", "[::1]" };
+	size_t n = strlen(host) - strlen(port_of(host));
+
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+		if (strlen(names[i]) == n && !strncasecmp(host, names[i], n))
+			return 1;
+	return 0;
+}
+
+/* Host "api.D:port" is how clients that know nothing but D come: their boxes are below D, too. Without
+ * any domain of ours, those on this machine have localhost. */
 void e2b_domain(const struct call *c, char out[E2B_DOMAIN])
 {
 	const char *host = http_header(c->req, "host");
@@ -71,6 +83,8 @@ void e2b_domain(const struct call *c, char out[E2B_DOMAIN])
 		snprintf(out, E2B_DOMAIN, "%s", host + 4);
 	else if (host && ours && *ours)
 		snprintf(out, E2B_DOMAIN, "%s%.6s", *ours, port_of(host));
+	else if (host && !c->req->unix_peer && is_loopback(host))
+		snprintf(out, E2B_DOMAIN, "localhost%.6s", port_of(host));
 }
 
 static int is_browser(const struct http_req *r)

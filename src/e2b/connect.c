@@ -92,8 +92,11 @@ static void end_with(struct http_req *r, json_t *take_error)
 	http_end(r);
 }
 
+/* The status of a stream that was refused is 200: the audit log hears of it here. */
 static void fail_with(struct call *c, enum connect_code code, json_t *take_error)
 {
+	if (c->row && c->row->action && !c->audited)
+		call_audit(c, c->row->action, c->held, codes[code].name);
 	if (is_stream(c)) {
 		http_stream(c->req, 200, "application/connect+json", UINT64_MAX);
 		end_with(c->req, take_error);
@@ -152,9 +155,9 @@ static int open_envelope(struct envelope *v, const struct buf *body, const char 
 	int rc = envelope_take(v, &at, &n, ASK_MAX, why);
 
 	if (rc == 0)
-		*why = envelope_is_open(v) && v->have == ENVELOPE ?
-			       "the envelope is longer than the body" :
-			       "the body is shorter than an envelope";
+		*why = envelope_is_open(v) && v->have == ENVELOPE
+			       ? "the envelope is longer than the body"
+			       : "the body is shorter than an envelope";
 	return rc > 0 ? 0 : -1;
 }
 
@@ -188,7 +191,8 @@ int connect_speaks(struct call *c, int stream)
 
 	if (is_stream(c) == stream && !(type && strstr(type, "proto")))
 		return 1;
-	http_set(c->req, "Accept-Post", "%s", stream ? "application/connect+json" : "application/json");
+	http_set(c->req, "Accept-Post", "%s",
+		 stream ? "application/connect+json" : "application/json");
 	http_reply(c->req, 415, NULL, NULL, 0);
 	return 0;
 }
@@ -209,9 +213,9 @@ uint64_t connect_timeout_ms(const struct call *c)
 {
 	const char *text = http_header(c->req, "connect-timeout-ms");
 
-	return text && strspn(text, "0123456789") == strlen(text) && strlen(text) <= 10 ?
-		       strtoull(text, NULL, 10) :
-		       0;
+	return text && strspn(text, "0123456789") == strlen(text) && strlen(text) <= 10
+		       ? strtoull(text, NULL, 10)
+		       : 0;
 }
 
 /* ---- a stream ---- */
@@ -343,7 +347,8 @@ int connect_user(struct call *c, int *out_root)
 	if (n == 4 && !memcmp(name.p, "root", n))
 		*out_root = 1;
 	else if (n && (n != 4 || memcmp(name.p, "user", n) != 0)) {
-		connect_fail(c, CONNECT_WHO, "invalid username: '%.*s'", (int)(n < 64 ? n : 64), name.p);
+		connect_fail(c, CONNECT_WHO, "invalid username: '%.*s'", (int)(n < 64 ? n : 64),
+			     name.p);
 		return -1;
 	}
 	return 0;

@@ -51,7 +51,7 @@ struct connect_stream {
 	const char *keepalive; /* what is said when there is nothing to say */
 };
 void connect_open(struct connect_stream *s, struct call *c, const char *keepalive_json);
-int connect_send(struct connect_stream *s, json_t *take_doc);          /* 1: full, wait for on_drain */
+int connect_send(struct connect_stream *s, json_t *take_doc); /* 1: full, wait for on_drain */
 int connect_send_text(struct connect_stream *s, const char *json, size_t n); /* the same */
 /* JSON that is these two texts with bytes as base64 between them. */
 int connect_send_bytes(struct connect_stream *s, const char *before, const void *bytes, size_t n,

@@ -9,8 +9,12 @@
 #include "api/volumes.h"
 #include "base/own.h"
 #include "box/cause.h"
+#include "e2b/depot.h"
 #include "e2b/network.h"
+#include "e2b/pause.h"
 #include "e2b/sandboxes.h"
+#include "e2b/shape.h"
+#include "e2b/snapshots.h"
 #include "e2b/templates.h"
 
 #include <stdio.h>
@@ -46,11 +50,14 @@ const struct field create_fields[] = {
 
 struct making {
 	struct berth_wait wait;
+	struct berth_wait leaving; /* a box that ends, and has one of our volumes until it has */
+	struct berth_want want;
 	struct call *call; /* NULL: the client has left */
 	struct e2b_box box;
 	struct network network;
 	json_t *mounts, *env;
 	char *door, *metadata, *hosts, *volumes; /* of the row that is asked for */
+	char snapshot[ID_LEN + 1]; /* it begins with these files; "": none */
 };
 
 static void making_free(struct making *m)
@@ -70,7 +77,12 @@ static void making_free(struct making *m)
 static int read_template(struct call *c, struct making *m, struct err *e)
 {
 	const char *asked = call_text(c, "templateID", ""), *id = templates_known(asked);
+	struct store_snapshot files;
 
+	if (!id && e2b_snapshot_want(c, asked, &files)) {
+		memcpy(m->snapshot, files.id, sizeof(m->snapshot));
+		id = asked;
+	}
 	if (!id)
 		return err_set(e, ERR_NOT_FOUND, "there is no template '%.100s'", asked);
 	snprintf(m->box.template, sizeof(m->box.template), "%s", id);
@@ -168,10 +180,9 @@ static void write_door(struct call *c, struct making *m)
 static int read_want(struct call *c, struct making *m, int secure, int64_t otherwise_s,
 		     struct berth_want *want, struct err *e)
 {
-	const struct fleet_conf *conf = &c->api->fleet.conf;
 	struct store_box *row = &want->row;
 
-	*want = (struct berth_want){ .limits = conf->limits };
+	*want = (struct berth_want){ .limits = c->api->fleet.conf.limits };
 	if (read_template(c, m, e) < 0 || read_metadata(c, m, e) < 0 ||
 	    read_lifecycle(c, m, e) < 0 || read_tokens(c, m, secure, e) < 0 ||
 	    read_network(c, m, e) < 0 || read_mounts(c, m, want, e) < 0 ||
@@ -185,10 +196,7 @@ static int read_want(struct call *c, struct making *m, int secure, int64_t other
 	row->network = m->hosts;
 	row->volumes = m->volumes;
 	/* Theirs live until their time is over, used or not: no idle_ms. */
-	row->retention_ms = conf->retention_ms;
-	row->on_timeout = !m->box.auto_pause  ? STORE_TIMEOUT_KILL :
-			  m->box.pause_memory ? STORE_TIMEOUT_PAUSE :
-						STORE_TIMEOUT_KEEP;
+	pausing_want(row, &m->box);
 	snprintf(row->team, sizeof(row->team), "%s", c->who.team);
 	snprintf(row->template, sizeof(row->template), "base");
 	return 0;
@@ -211,18 +219,8 @@ static int named(struct berth_wait *w, const char *id, struct err *e)
 	return 0;
 }
 
-static void made(struct berth_wait *w, struct berth *b, const struct err *e)
+static void answer(struct call *c, struct berth *b, const struct err *e)
 {
-	struct making *m = loop_owner(w, struct making, wait);
-	struct call *c = m->call;
-
-	making_free(m);
-	if (!c) { /* nobody knows its id, and nobody will ask for it */
-		if (!e)
-			berth_end(b, CAUSE_OPERATOR, NULL);
-		return;
-	}
-	c->drop = NULL;
 	if (e) {
 		if (call_status(e) == 429) /* the machine has enough to do: their clients come again */
 			http_set(c->req, "Retry-After", "1");
@@ -230,7 +228,27 @@ static void made(struct berth_wait *w, struct berth *b, const struct err *e)
 		return;
 	}
 	call_audit(c, "box.create", b->row.id, "ok");
-	call_json(c, 201, sandboxes_json(c, b));
+	call_json(c, 201, shape_sandbox(c, b));
+}
+
+static void made(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct making *m = loop_owner(w, struct making, wait);
+	struct call *c = m->call;
+	char snapshot[ID_LEN + 1];
+
+	memcpy(snapshot, m->snapshot, sizeof(snapshot));
+	making_free(m);
+	if (!c) { /* nobody knows its id, and nobody will ask for it */
+		if (!e)
+			berth_end(b, CAUSE_OPERATOR, NULL);
+		return;
+	}
+	c->drop = NULL;
+	if (e || !snapshot[0])
+		answer(c, b, e);
+	else
+		snapshots_fill(c, b, snapshot, answer);
 }
 
 static void left(struct call *c)
@@ -238,17 +256,42 @@ static void left(struct call *c)
 	((struct making *)c->state)->call = NULL;
 }
 
+static void ask(struct making *m)
+{
+	struct call *c = m->call;
+	struct berth *b;
+	struct err e;
+
+	if (berth_create(&c->api->fleet, &m->want, &m->wait, &b, &e) == 0)
+		return;
+	c->drop = NULL;
+	making_free(m);
+	call_fail(c, &e);
+}
+
+static void has_left(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct making *m = loop_owner(w, struct making, leaving);
+
+	(void)b;
+	(void)e;
+	if (m->call)
+		ask(m);
+	else
+		making_free(m);
+}
+
 static void create(struct call *c, int secure, int64_t otherwise_s)
 {
 	struct making *m = calloc(1, sizeof(*m));
-	struct berth_want want;
-	struct berth *b;
 	struct err e;
 
 	if (!m)
 		abort();
-	*m = (struct making){ .wait = { .done = made, .named = named }, .call = c };
-	if (read_want(c, m, secure, otherwise_s, &want, &e) < 0) {
+	*m = (struct making){ .wait = { .done = made, .named = named },
+			      .leaving.done = has_left,
+			      .call = c };
+	if (read_want(c, m, secure, otherwise_s, &m->want, &e) < 0) {
 		making_free(m);
 		call_fail(c, &e);
 		return;
@@ -259,11 +302,8 @@ static void create(struct call *c, int secure, int64_t otherwise_s)
 	}
 	c->state = m;
 	c->drop = left;
-	if (berth_create(&c->api->fleet, &want, &m->wait, &b, &e) < 0) {
-		c->drop = NULL;
-		making_free(m);
-		call_fail(c, &e);
-	}
+	if (!depot_leaves(c->api, m->want.mounts, m->want.nmounts, &m->leaving))
+		ask(m);
 }
 
 void create_v1(struct call *c)

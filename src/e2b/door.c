@@ -1,5 +1,6 @@
 /* door.c - what a request is for: the control plane, or a port of a box. */
 #include "api/auth.h"
+#include "api/preview.h"
 #include "base/own.h"
 #include "e2b/e2b.h"
 #include "e2b/files.h"
@@ -113,7 +114,10 @@ static int may_pass(struct call *c, const struct berth *b, uint16_t port)
 	struct e2b_box x;
 
 	e2b_box_read(b, &x);
-	/* A box of another door has no token yet, and must not be open to whoever knows its id. */
+	/* A box of another door has no token yet, and must not be open to whoever knows its id. What
+	 * somebody has opened is. */
+	if (!x.ours && port != E2B_ENVD && port != E2B_INTERPRETER && preview_is_open(b, port))
+		return 1;
 	if (!x.ours) {
 		e2b_no_box(c, 502, b->row.id, 0, "The sandbox was not found");
 		return 0;
@@ -124,6 +128,15 @@ static int may_pass(struct call *c, const struct berth *b, uint16_t port)
 		   has ? "The traffic access token is not valid" :
 			 "This sandbox needs a traffic access token");
 	return 0;
+}
+
+/* A box that this door has never given a token for is open to nobody here. */
+static int is_ours(const struct berth *b)
+{
+	struct e2b_box x;
+
+	e2b_box_read(b, &x);
+	return x.ours && !b->nobodys;
 }
 
 static void enter(struct call *c, struct traffic *t);
@@ -156,7 +169,7 @@ static int wakes(struct call *c, struct traffic *t, struct berth *b)
 		return 0;
 	t->woken = 1;
 	t->fetching.done = resumed;
-	if (berth_resume(b, &t->fetching, &e) < 0)
+	if (berth_resume(b, 0, &t->fetching, &e) < 0)
 		return 0;
 	c->drop = stop_fetching;
 	http_want_body(c->req, HTTP_BODY_STREAM, 0);
@@ -164,24 +177,17 @@ static int wakes(struct call *c, struct traffic *t, struct berth *b)
 	return 1;
 }
 
-/* A box that this door has never given a token for is open to nobody here. */
-static int is_ours(const struct berth *b)
-{
-	struct e2b_box x;
-
-	e2b_box_read(b, &x);
-	return x.ours && !b->nobodys;
-}
-
 static void enter(struct call *c, struct traffic *t)
 {
 	struct berth *b = fleet_find(&c->api->fleet, t->to.id);
 
-	if (b && b->state == BERTH_PAUSED && is_ours(b) && !may_pass(c, b, t->to.port))
+	if (b && !is_ours(b) && !preview_is_open(b, t->to.port))
+		b = NULL;
+	if (b && b->state == BERTH_PAUSED && !may_pass(c, b, t->to.port))
 		return;
 	if (b && wakes(c, t, b))
 		return;
-	if (!b || b->state != BERTH_RUNNING || !is_ours(b)) {
+	if (!b || b->state != BERTH_RUNNING) {
 		e2b_no_box(c, 502, t->to.id, 0, "The sandbox was not found");
 		return;
 	}
@@ -190,12 +196,10 @@ static void enter(struct call *c, struct traffic *t)
 	t->berth = b;
 	act_for(c, b);
 	call_hold(c, b);
-	if (t->to.port == E2B_ENVD)
-		call_serve(c, &e2b_envd);
-	else if (t->to.port == E2B_INTERPRETER)
-		call_serve(c, &e2b_interpreter);
-	else
+	if (t->to.port != E2B_ENVD && t->to.port != E2B_INTERPRETER)
 		e2b_proxy(c, b, t->to.port);
+	else if (!e2b_cors(c))
+		call_serve(c, t->to.port == E2B_ENVD ? &e2b_envd : &e2b_interpreter);
 }
 
 /* 1: another front made this box, and it is on its way to us; the body waits, too. */

@@ -55,6 +55,9 @@ int e2b_target(const struct http_req *r, struct e2b_target *out, struct err *e);
 struct berth *e2b_berth(struct call *c);
 uint16_t e2b_port(const struct call *c);
 
+/* To a request of a page: who may ask. 1: that was all it wanted to know, and it was answered (rest.c). */
+int e2b_cors(struct call *c);
+
 /* Any other port of a box: HTTP and WebSocket, both ways as they come (proxy.c). */
 void e2b_proxy(struct call *c, struct berth *b, uint16_t port);
 

@@ -14,6 +14,8 @@ static void health(struct call *c)
 static const struct api_route rows[] = {
 	/* clang-format off */
 	{ "GET", "/health", NEED_NOTHING, health, "is it up?", .query = e2b_any_query },
+	{ "GET", "/metrics", NEED_VIEWER, envd_metrics, "what the box uses", .query = e2b_any_query },
+	{ "GET", "/envs", NEED_VIEWER, envd_envs, "the box's variables", .query = e2b_any_query },
 
 	/* programs */
 	{ "POST", "/process.Process/Start", NEED_EDITOR, process_start, "a program, and all it says", .query = e2b_any_query, .action = "exec.start" },

@@ -2,6 +2,8 @@
 #pragma once
 #include "e2b/e2b.h"
 
-/* process.c */
+/* rest.c; programs are in process.h */
+void envd_metrics(struct call *c);
+void envd_envs(struct call *c);
 
 /* filesystem.c, files.c */

@@ -43,7 +43,8 @@ static void move(const char **bytes, size_t *n, size_t taken)
 }
 
 /* 1: the head is there, and was checked when it came. */
-static int take_head(struct envelope *v, const char **bytes, size_t *n, size_t most, const char **why)
+static int take_head(struct envelope *v, const char **bytes, size_t *n, size_t most,
+		     const char **why)
 {
 	size_t want = ENVELOPE - v->have, got = want < *n ? want : *n;
 

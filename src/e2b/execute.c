@@ -156,8 +156,11 @@ static const char *why_it_ended(const struct execution *x, const char *status, c
 
 static void tell_dropped_output(struct execution *x)
 {
-	struct cell_piece p = { .what = CELL_STDERR, .last = 1,
-				.bytes = "[more output than is kept of one execution was dropped]\n" };
+	struct cell_piece p = {
+		.what = CELL_STDERR,
+		.last = 1,
+		.bytes = "[more output than is kept of one execution was dropped]\n"
+	};
 
 	p.n = strlen(p.bytes);
 	tell(x, lines_output(&p));
@@ -181,7 +184,8 @@ static int box_is_gone(const struct execution *x)
 static void finish(struct execution *x)
 {
 	const json_t *end = x->reader.cell->end;
-	const char *status = text_in(end, "status"), *name = unnatural(status, text_in(end, "cause"));
+	const char *status = text_in(end, "status"),
+		   *name = unnatural(status, text_in(end, "cause"));
 	struct http_req *req = x->call->req;
 
 	if (*name && box_is_gone(x)) {
@@ -194,7 +198,8 @@ static void finish(struct execution *x)
 	if (*name)
 		tell(x, lines_error(name, why_it_ended(x, status, text_in(end, "message"))));
 	else if (!x->failed && strcmp(status, "ok") != 0)
-		tell(x, lines_error(!strcmp(status, "interrupted") ? "KeyboardInterrupt" : "Error", ""));
+		tell(x, lines_error(!strcmp(status, "interrupted") ? "KeyboardInterrupt" : "Error",
+				    ""));
 	tell(x, json_pack("{s:s}", "type", "end_of_execution"));
 	stop(x);
 	http_end(req);

@@ -24,7 +24,8 @@ static int read_input(const json_t *input, const struct run *r, struct buf *out,
 		return err_set(e, ERR_INVALID, "input: wants stdin or pty, in base64");
 	*code = CONNECT_INTERNAL;
 	if (pty && !r->tty)
-		return err_set(e, ERR_CONFLICT, "error writing to tty: tty not assigned to process");
+		return err_set(e, ERR_CONFLICT,
+			       "error writing to tty: tty not assigned to process");
 	if (text && r->tty)
 		return err_set(e, ERR_CONFLICT, "error writing to stdin: the process has a tty");
 	if (!r->stdin_open || r->input_end)
@@ -63,7 +64,8 @@ static void give(struct sending *s)
 	struct run *r = b ? run_find(b, s->run) : NULL;
 
 	if (!r || r->over || !r->stdin_open || (r->input_end && !s->given)) {
-		connect_fail(s->call, CONNECT_INTERNAL, "error writing to stdin: the process reads no more");
+		connect_fail(s->call, CONNECT_INTERNAL,
+			     "error writing to stdin: the process reads no more");
 		return;
 	}
 	if (!s->given && (r->input_unknown || waits(r) > RUN_INPUT)) {
@@ -84,7 +86,8 @@ static void room_again(struct run_input_wait *w, int closed)
 	struct sending *s = loop_owner(w, struct sending, low);
 
 	if (closed)
-		connect_fail(s->call, CONNECT_INTERNAL, "error writing to stdin: the process reads no more");
+		connect_fail(s->call, CONNECT_INTERNAL,
+			     "error writing to stdin: the process reads no more");
 	else
 		give(s);
 }

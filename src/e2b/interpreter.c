@@ -20,8 +20,8 @@ static const struct {
 	const char *theirs, *ours;
 	int listed; /* has a default context from the beginning */
 } languages[] = {
-	{ "python", "python", 1 },	{ "javascript", "node", 1 },	{ "js", "node", 0 },
-	{ "typescript", "typescript", 0 }, { "ts", "typescript", 0 }, { "java", "jshell", 0 },
+	{ "python", "python", 1 },         { "javascript", "node", 1 }, { "js", "node", 0 },
+	{ "typescript", "typescript", 0 }, { "ts", "typescript", 0 },   { "java", "jshell", 0 },
 };
 
 static const char *theirs_of(const char *language)
@@ -127,7 +127,8 @@ static void is_ready(struct context_wait *w, struct context *x)
 
 	m->call->drop = NULL;
 	if (x->state == CONTEXT_DEAD)
-		call_error(m->call, 500, "failed", x->end.why ? x->end.why : x->end.cause, NULL, NULL);
+		call_error(m->call, 500, "failed", x->end.why ? x->end.why : x->end.cause, NULL,
+			   NULL);
 	else
 		m->answer(m->call, x);
 }
@@ -164,7 +165,8 @@ static void done(struct call *c, const struct context *x)
 static void create(struct call *c)
 {
 	const char *cwd = call_text(c, "cwd", "");
-	struct context_want want = { .language = interpreter_language(c, call_text(c, "language", "")) };
+	struct context_want want = { .language = interpreter_language(c, call_text(c, "language",
+										   "")) };
 	struct berth *b = e2b_berth(c);
 	struct context *x;
 	char folder[4096];
@@ -191,7 +193,8 @@ static void list(struct call *c)
 
 	for (unsigned i = 0; i < ARRAY_LEN(languages); i++)
 		if (languages[i].listed)
-			json_array_append_new(all, row_json(languages[i].theirs, languages[i].ours, ""));
+			json_array_append_new(all,
+					      row_json(languages[i].theirs, languages[i].ours, ""));
 	for (const struct context *x = b->contexts; x; x = x->next) {
 		int shown = 0;
 

@@ -50,16 +50,11 @@ json_t *lines_output(struct cell_piece *p)
 static const struct {
 	const char *mime, *field;
 } fields[] = {
-	{ "text/plain", "text" },
-	{ "text/html", "html" },
-	{ "text/markdown", "markdown" },
-	{ "image/svg+xml", "svg" },
-	{ "image/png", "png" },
-	{ "image/jpeg", "jpeg" },
-	{ "application/pdf", "pdf" },
-	{ "text/latex", "latex" },
-	{ "application/json", "json" },
-	{ "application/javascript", "javascript" },
+	{ "text/plain", "text" },        { "text/html", "html" },
+	{ "text/markdown", "markdown" }, { "image/svg+xml", "svg" },
+	{ "image/png", "png" },          { "image/jpeg", "jpeg" },
+	{ "application/pdf", "pdf" },    { "text/latex", "latex" },
+	{ "application/json", "json" },  { "application/javascript", "javascript" },
 };
 
 static const char *field_of(const char *mime)

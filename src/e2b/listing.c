@@ -4,6 +4,7 @@
 #include "api/when.h"
 #include "base/own.h"
 #include "e2b/sandboxes.h"
+#include "e2b/shape.h"
 #include "e2b/templates.h"
 
 #include <stdio.h>
@@ -168,7 +169,7 @@ static int64_t whole_ms(int64_t ns)
 
 static int is_after(const struct berth *b, const struct filter *f)
 {
-	int64_t at = b->row.created_ns;
+	int64_t at = sandboxes_started(b);
 	int order = at != f->after.ns ? (at < f->after.ns ? -1 : 1) : strcmp(b->row.id, f->after.id);
 
 	return f->ascending ? order > 0 : order < 0;
@@ -187,7 +188,7 @@ static int fits(const struct berth *b, const struct filter *f)
 	struct e2b_box x;
 
 	if (!(sandboxes_paused(b) ? f->paused : f->running) ||
-	    whole_ms(b->row.created_ns) < whole_ms(f->since_ns) || (f->has_after && !is_after(b, f)))
+	    whole_ms(sandboxes_started(b)) < whole_ms(f->since_ns) || (f->has_after && !is_after(b, f)))
 		return 0;
 	if (f->template) {
 		e2b_box_read(b, &x);
@@ -201,8 +202,8 @@ static int by_start(const void *a, const void *b)
 {
 	const struct berth *x = *(const struct berth *const *)a, *y = *(const struct berth *const *)b;
 
-	if (x->row.created_ns != y->row.created_ns)
-		return x->row.created_ns < y->row.created_ns ? -1 : 1;
+	if (sandboxes_started(x) != sandboxes_started(y))
+		return sandboxes_started(x) < sandboxes_started(y) ? -1 : 1;
 	return strcmp(x->row.id, y->row.id);
 }
 
@@ -231,7 +232,7 @@ static struct found find(struct call *c, const struct filter *f)
 
 static void say_next(struct call *c, const struct filter *f, const struct berth *last)
 {
-	struct store_cursor at = { .ns = last->row.created_ns };
+	struct store_cursor at = { .ns = sandboxes_started(last) };
 	char text[STORE_CURSOR_TEXT];
 
 	snprintf(at.id, sizeof(at.id), "%s", last->row.id);
@@ -247,7 +248,7 @@ static void send(struct call *c, const struct filter *f, unsigned limit)
 
 	for (unsigned i = 0; i < n; i++)
 		json_array_append_new(items,
-				      sandboxes_listed(all.v[f->ascending ? i : all.n - 1 - i]));
+				      shape_listed(all.v[f->ascending ? i : all.n - 1 - i]));
 	if (n < all.n)
 		say_next(c, f, all.v[f->ascending ? n - 1 : all.n - n]);
 	http_set(c->req, "X-Total-Running", "%u", all.running);

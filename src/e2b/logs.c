@@ -195,6 +195,21 @@ static json_t *lines(struct call *c, const struct asked *q, struct store_event_f
 	return out;
 }
 
+/* Their command line takes a line apart again, as what a program of theirs logged. */
+static json_t *plain_line(json_t *entry)
+{
+	json_t *doc = json_deep_copy(json_object_get(entry, "fields")), *line;
+	auto_free char *text = NULL;
+
+	json_object_set(doc, "level", json_object_get(entry, "level"));
+	json_object_set(doc, "message", json_object_get(entry, "message"));
+	json_object_set_new(doc, "logger", json_string("atoll"));
+	text = json_dumps(doc, JSON_COMPACT | JSON_SORT_KEYS);
+	json_decref(doc);
+	line = text ? json_string(text) : json_null();
+	return json_pack("{s:O, s:o}", "timestamp", json_object_get(entry, "timestamp"), "line", line);
+}
+
 void logs_v1(struct call *c)
 {
 	struct store_event_filter f = { .team = c->who.team, .oldest_first = 1 };
@@ -210,9 +225,7 @@ void logs_v1(struct call *c)
 		return;
 	plain = json_array();
 	json_array_foreach(entries, i, one)
-		json_array_append_new(plain, json_pack("{s:O, s:O}", "timestamp",
-						       json_object_get(one, "timestamp"), "line",
-						       json_object_get(one, "message")));
+		json_array_append_new(plain, plain_line(one));
 	call_json(c, 200, json_pack("{s:o, s:o}", "logs", plain, "logEntries", entries));
 }
 

@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "box/record.h"
 #include "e2b/sandboxes.h"
+#include "e2b/shape.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static struct series series_of(const struct berth *b)
 /* Of all its processors together, as theirs is. */
 static double share(const struct series *s, const struct point *p)
 {
-	double us = (double)(p->at_ns - s->last.at_ns) / 1000 * sandboxes_cpus(&s->berth->row.limits);
+	double us = (double)(p->at_ns - s->last.at_ns) / 1000 * shape_cpus(&s->berth->row.limits);
 	double pct;
 
 	if (p->cpu_us == UINT64_MAX || p->cpu_us < s->last.cpu_us || us <= 0)
@@ -63,8 +64,8 @@ static json_t *point_json(struct series *s, const struct point *p)
 	json_t *doc = json_pack("{s:o, s:I, s:i, s:f, s:I, s:I, s:i, s:I, s:I}", "timestamp",
 				record_when((uint64_t)p->at_ns), "timestampUnix",
 				(json_int_t)(p->at_ns / 1000000000), "cpuCount",
-				(int)sandboxes_cpus(l), "cpuUsedPct", share(s, p), "memUsed",
-				(json_int_t)p->mem, "memTotal", (json_int_t)sandboxes_memory(l),
+				(int)shape_cpus(l), "cpuUsedPct", share(s, p), "memUsed",
+				(json_int_t)p->mem, "memTotal", (json_int_t)shape_memory(l),
 				"memCache", 0, "diskUsed", (json_int_t)p->disk, "diskTotal",
 				(json_int_t)s->disk_total);
 

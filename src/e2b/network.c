@@ -44,7 +44,7 @@ void network_fini(struct network *n)
 
 /* ---- one entry ---- */
 
-struct whom {
+struct target {
 	int range; /* addresses; else a name */
 	int family;
 	unsigned bits;
@@ -52,7 +52,7 @@ struct whom {
 	struct rule name;
 };
 
-static int read_address(const char *text, struct whom *out)
+static int read_address(const char *text, struct target *out)
 {
 	out->range = 1;
 	out->family = strchr(text, ':') ? AF_INET6 : AF_INET;
@@ -60,7 +60,7 @@ static int read_address(const char *text, struct whom *out)
 	return inet_pton(out->family, text, out->addr) == 1 ? 0 : -1;
 }
 
-static int read_range(const char *text, struct whom *out)
+static int read_range(const char *text, struct target *out)
 {
 	const char *slash = strchr(text, '/');
 	char addr[INET6_ADDRSTRLEN], *end;
@@ -77,9 +77,9 @@ static int read_range(const char *text, struct whom *out)
 	return 0;
 }
 
-static int read_entry(const char *text, int names, struct whom *out, struct err *e)
+static int read_target(const char *text, int names, struct target *out, struct err *e)
 {
-	*out = (struct whom){ 0 };
+	*out = (struct target){ 0 };
 	if (strchr(text, '/')) {
 		if (read_range(text, out) < 0)
 			return err_set(e, ERR_INVALID, "'%.60s' is no CIDR", text);
@@ -96,12 +96,12 @@ static int read_entry(const char *text, int names, struct whom *out, struct err 
 	return 0;
 }
 
-static int is_everything(const struct whom *x)
+static int is_everything(const struct target *x)
 {
 	return x->range && x->bits == 0;
 }
 
-static int holds(const struct whom *range, const char *host)
+static int holds(const struct target *range, const char *host)
 {
 	uint8_t addr[16];
 	unsigned whole = range->bits / 8, rest = range->bits % 8;
@@ -112,7 +112,7 @@ static int holds(const struct whom *range, const char *host)
 }
 
 /* What of the operator's rule an entry asks for; their entries are for all ports. 0: nothing. */
-static int meet(const struct whom *x, const struct rule *permitted, struct rule *out)
+static int meet(const struct target *x, const struct rule *permitted, struct rule *out)
 {
 	struct rule wide = *permitted;
 
@@ -131,25 +131,25 @@ static int meet(const struct whom *x, const struct rule *permitted, struct rule 
 
 /* ---- all of them ---- */
 
-struct whom_list {
-	struct whom *v;
+struct targets {
+	struct target *v;
 	unsigned n;
 	int names, everything;
 };
 
-static int read_entries(const json_t *from, const char *field, int names, struct whom_list *out,
+static int read_targets(const json_t *from, const char *field, int names, struct targets *out,
 			struct err *e)
 {
 	const json_t *list = json_object_get(from, field), *one;
 	size_t i;
 
-	*out = (struct whom_list){ .v = calloc(json_array_size(list) + 1, sizeof(*out->v)) };
+	*out = (struct targets){ .v = calloc(json_array_size(list) + 1, sizeof(*out->v)) };
 	if (!out->v)
 		abort();
 	json_array_foreach(list, i, one) {
-		struct whom *x = &out->v[out->n];
+		struct target *x = &out->v[out->n];
 
-		if (read_entry(json_string_value(one), names, x, e) < 0)
+		if (read_target(json_string_value(one), names, x, e) < 0)
 			return err_in(e, "%s", field);
 		out->n++;
 		out->names |= !x->range;
@@ -174,7 +174,7 @@ static int add(json_t *hosts, const struct rule *r, struct err *e)
 	return 0;
 }
 
-static int is_denied(const struct whom_list *deny, const struct rule *r)
+static int is_denied(const struct targets *deny, const struct rule *r)
 {
 	if (!rule_is_literal(r->host))
 		return deny->n > 0;
@@ -184,8 +184,8 @@ static int is_denied(const struct whom_list *deny, const struct rule *r)
 	return 0;
 }
 
-static int fill(const struct api_conf *conf, int internet, const struct whom_list *allow,
-		const struct whom_list *deny, json_t *hosts, struct err *e)
+static int fill(const struct api_conf *conf, int internet, const struct targets *allow,
+		const struct targets *deny, json_t *hosts, struct err *e)
 {
 	struct rule met;
 
@@ -237,10 +237,10 @@ static json_t *said(const json_t *from)
 int network_read(const struct api *a, const json_t *from, int internet, struct network *out,
 		 struct err *e)
 {
-	struct whom_list allow = { 0 }, deny = { 0 };
+	struct targets allow = { 0 }, deny = { 0 };
 	json_t *hosts = json_array();
-	int ok = refuse_others(from, e) == 0 && read_entries(from, "allowOut", 1, &allow, e) == 0 &&
-		 read_entries(from, "denyOut", 0, &deny, e) == 0;
+	int ok = refuse_others(from, e) == 0 && read_targets(from, "allowOut", 1, &allow, e) == 0 &&
+		 read_targets(from, "denyOut", 0, &deny, e) == 0;
 
 	deny.everything |= internet == 0;
 	if (ok && allow.names && !deny.everything) {

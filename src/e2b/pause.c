@@ -34,53 +34,6 @@ void pausing_pause(struct call *c)
 		pause_begin(c, b, call_flag(c, "memory", 1), paused);
 }
 
-/* ---- going on ---- */
-
-struct rebooting {
-	void (*done)(struct call *c, struct berth *b, const struct err *e);
-};
-
-static void off(struct call *c, struct berth *b, const struct err *e)
-{
-	struct rebooting *r = c->door;
-
-	if (e)
-		r->done(c, b, e);
-	else
-		pause_end(c, b, r->done);
-}
-
-/* Thawed, all programs ended, and then woken as a kept one is. */
-static void thawed(struct call *c, struct berth *b, const struct err *e)
-{
-	struct rebooting *r = c->door;
-
-	if (e)
-		r->done(c, b, e);
-	else
-		pause_begin(c, b, 0, off);
-}
-
-int pausing_resume(struct call *c, struct berth *b, int reboot,
-		   void (*done)(struct call *c, struct berth *b, const struct err *e))
-{
-	struct rebooting *r;
-
-	if (b->state == BERTH_RUNNING) {
-		done(c, b, NULL);
-		return 0;
-	}
-	if (!reboot || b->state != BERTH_PAUSED) {
-		pause_end(c, b, done);
-		return 1;
-	}
-	r = call_alloc(c, sizeof(*r));
-	r->done = done;
-	c->door = r;
-	pause_end(c, b, thawed);
-	return 1;
-}
-
 void pausing_want(struct store_box *row, const struct e2b_box *x)
 {
 	row->on_timeout = !x->auto_pause   ? STORE_TIMEOUT_KILL :

@@ -1,28 +1,25 @@
 /* process.c - see process.h. A program is started or found, and told of: one JSON text per event. */
 #include "e2b/process.h"
-#include "api/boxes.h"
 #include "api/flow.h"
 #include "api/quota.h"
-#include "api/replay.h"
 #include "base/own.h"
+#include "e2b/order.h"
 #include "fleet/past.h"
 #include "fleet/tap.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #define KEEPALIVE "{\"event\":{\"keepalive\":{}}}"
-#define ROOT_HOME "/root"
 
 /* ---- one client, one program ---- */
 
 struct follow {
 	struct call *call;
 	struct connect_stream stream;
-	int opened;        /* `start` was said */
+	int opened; /* `start` was said */
 	struct tap tap;
 	int tapped;
 	int pid, pty;
@@ -49,6 +46,12 @@ static void drained(struct http_req *r)
 		tap_stop(&f->tap, 0);
 }
 
+/* Their clients never stop asking before they stop listening. */
+static void hung_up(struct http_req *r)
+{
+	http_abort(r);
+}
+
 static struct follow *follow_new(struct call *c)
 {
 	struct follow *f = call_alloc(c, sizeof(*f));
@@ -57,6 +60,7 @@ static struct follow *follow_new(struct call *c)
 	c->state = f;
 	c->drop = leave;
 	c->req->on_drain = drained;
+	c->req->on_eof = hung_up;
 	return f;
 }
 
@@ -98,26 +102,23 @@ static void signal_words(int signo, char out[48])
 static void say_end(struct follow *f, const json_t *record)
 {
 	const json_t *code = json_object_get(record, "exit_code");
-	int exited = json_is_integer(code), status = (int)json_integer_value(code), n;
-	char text[256], words[48];
+	int exited = json_is_integer(code), status = exited ? (int)json_integer_value(code) : -1;
+	char text[64] = "signal: ";
+	json_t *end = json_object();
 
-	if (exited && status == 0) {
-		n = snprintf(text, sizeof(text),
-			     "{\"event\":{\"end\":{\"exited\":true,\"status\":\"exit status 0\"}}}");
-	} else if (exited) {
-		n = snprintf(text, sizeof(text),
-			     "{\"event\":{\"end\":{\"exitCode\":%d,\"exited\":true,\"status\":\"exit "
-			     "status %d\",\"error\":\"exit status %d\"}}}",
-			     status, status, status);
+	if (status) /* 0 goes without saying */
+		json_object_set_new(end, "exitCode", json_integer(status));
+	if (exited) {
+		json_object_set_new(end, "exited", json_true());
+		snprintf(text, sizeof(text), "exit status %d", status);
 	} else {
 		signal_words(signal_named(json_string_value(json_object_get(record, "signal"))),
-			     words);
-		n = snprintf(text, sizeof(text),
-			     "{\"event\":{\"end\":{\"exitCode\":-1,\"status\":\"signal: %s\","
-			     "\"error\":\"signal: %s\"}}}",
-			     words, words);
+			     text + strlen(text));
 	}
-	connect_send_text(&f->stream, text, (size_t)n);
+	json_object_set_new(end, "status", json_string(text));
+	if (status)
+		json_object_set_new(end, "error", json_string(text));
+	connect_send(&f->stream, json_pack("{s:{s:o}}", "event", "end", end));
 	connect_end(&f->stream);
 }
 
@@ -147,14 +148,13 @@ static void say_refusal(struct follow *f, const json_t *record)
 	const char *step = json_string_value(json_object_get(evidence, "failed_step"));
 	int sys = (int)json_integer_value(json_object_get(evidence, "errno"));
 
-	call_audit(f->call, "exec.start", f->call->held, "invalid");
 	if (step && !strcmp(step, "directory") && (sys == ENOENT || sys == ENOTDIR))
 		connect_fail(f->call, CONNECT_INVALID, "cwd '%.400s' does not exist", f->cwd);
 	else if (step && !strcmp(step, "directory"))
 		connect_fail(f->call, CONNECT_INVALID, "cwd '%.400s': %s", f->cwd, strerror(sys));
 	else if (step && (!strcmp(step, "program") || !strcmp(step, "arguments")))
-		connect_fail(f->call, CONNECT_INVALID, "error starting process '%.200s': %s", f->cmd,
-			     strerror(sys));
+		connect_fail(f->call, CONNECT_INVALID, "error starting process '%.200s': %s",
+			     f->cmd, strerror(sys));
 	else
 		connect_fail(f->call, CONNECT_INTERNAL, "error starting process '%.200s': %s: %s",
 			     f->cmd, step ? step : "box", strerror(sys));
@@ -239,183 +239,17 @@ static const struct tap_events following = {
 	.reading = attached, .output = heard, .over = over, .started = started
 };
 
-/* ---- Start: what is asked for ---- */
-
-struct program {
-	const char **argv;
-	json_t *env; /* borrowed; NULL: none */
-	char cwd[PATH_MAX];
-	const char *tag;
-	int pty, stdin_open, root;
-	uint16_t rows, cols;
-	uint64_t wall_ms;
-};
-
-static int is_text(const json_t *v)
-{
-	return json_is_string(v) && strlen(json_string_value(v)) == json_string_length(v);
-}
-
-static int read_command(struct program *p, const json_t *config, struct err *e)
-{
-	const json_t *cmd = json_object_get(config, "cmd"), *args = json_object_get(config, "args");
-	size_t n = json_array_size(args);
-
-	if (!json_is_object(config))
-		return err_set(e, ERR_INVALID, "process: is missing");
-	if (!is_text(cmd) || !*json_string_value(cmd))
-		return err_set(e, ERR_INVALID, "process.cmd: is missing");
-	if (args && !json_is_null(args) && !json_is_array(args))
-		return err_set(e, ERR_INVALID, "process.args: must be a list of texts");
-	p->argv = calloc(n + 2, sizeof(*p->argv));
-	if (!p->argv)
-		abort();
-	p->argv[0] = json_string_value(cmd);
-	for (size_t i = 0; i < n; i++) {
-		if (!is_text(json_array_get(args, i)))
-			return err_set(e, ERR_INVALID, "process.args: must be a list of texts");
-		p->argv[i + 1] = json_string_value(json_array_get(args, i));
-	}
-	return 0;
-}
-
-static int read_env(struct program *p, const json_t *config, struct err *e)
-{
-	json_t *env = json_object_get(config, "envs"), *v;
-	const char *name;
-
-	if (!env || json_is_null(env))
-		return 0;
-	if (!json_is_object(env))
-		return err_set(e, ERR_INVALID, "process.envs: must be an object of texts");
-	json_object_foreach(env, name, v)
-		if (!is_text(v))
-			return err_set(e, ERR_INVALID, "process.envs: '%.40s' must be a text", name);
-	p->env = env;
-	return box_check_env(env, e);
-}
-
-/* "~" and what is relative begin in the home. */
-static int read_cwd(struct program *p, const json_t *config, struct err *e)
-{
-	const json_t *cwd = json_object_get(config, "cwd");
-	const char *home = p->root ? ROOT_HOME : BOX_HOME, *text = json_string_value(cwd);
-	int n;
-
-	if (cwd && !json_is_null(cwd) && !is_text(cwd))
-		return err_set(e, ERR_INVALID, "process.cwd: must be a text");
-	if (!text || !*text || !strcmp(text, "~"))
-		n = snprintf(p->cwd, sizeof(p->cwd), "%s", home);
-	else if (*text == '/')
-		n = snprintf(p->cwd, sizeof(p->cwd), "%s", text);
-	else
-		n = snprintf(p->cwd, sizeof(p->cwd), "%s/%s", home,
-			     !strncmp(text, "~/", 2) ? text + 2 : text);
-	return n < (int)sizeof(p->cwd) ? 0 : err_set(e, ERR_INVALID, "process.cwd: is too long");
-}
-
-static int read_side(const json_t *size, const char *name, uint16_t *out, struct err *e)
-{
-	const json_t *v = json_object_get(size, name);
-
-	*out = 0;
-	if (!v || json_is_null(v))
-		return 0;
-	if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > 10000)
-		return err_set(e, ERR_INVALID, "pty.size.%s: must be a number up to 10000", name);
-	*out = (uint16_t)json_integer_value(v);
-	return 0;
-}
-
-static int read_rest(struct program *p, const json_t *ask, struct err *e)
-{
-	const json_t *pty = json_object_get(ask, "pty"), *in = json_object_get(ask, "stdin"),
-		     *tag = json_object_get(ask, "tag"), *size = json_object_get(pty, "size");
-
-	p->pty = json_is_object(pty);
-	p->stdin_open = !json_is_false(in);
-	p->tag = json_string_value(tag);
-	if (tag && !json_is_null(tag) && (!is_text(tag) || strlen(p->tag) > STORE_NAME))
-		return err_set(e, ERR_INVALID, "tag: must be a text of up to %d bytes", STORE_NAME);
-	if (in && !json_is_null(in) && !json_is_boolean(in))
-		return err_set(e, ERR_INVALID, "stdin: must be true or false");
-	if (read_side(size, "rows", &p->rows, e) < 0)
-		return -1;
-	return read_side(size, "cols", &p->cols, e);
-}
-
-static int read_program(struct program *p, const json_t *ask, struct err *e)
-{
-	const json_t *config = json_object_get(ask, "process");
-
-	if (read_command(p, config, e) < 0 || read_env(p, config, e) < 0 ||
-	    read_cwd(p, config, e) < 0)
-		return -1;
-	return read_rest(p, ask, e);
-}
-
 /* ---- Start ---- */
 
-static const char *const root_env[] = {
-	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-	"HOME=" ROOT_HOME,
-	"USER=root",
-	"LOGNAME=root",
-	"SHELL=/bin/bash",
-	"LANG=C.UTF-8",
-	NULL,
-};
-
-/* Returns an array of n + 1 pointers into pool. */
-static const char **env_words(json_t *env, struct buf *pool)
-{
-	size_t n = json_object_size(env), at = 0;
-	const char **words = calloc(n + 1, sizeof(*words)), *name;
-	json_t *v;
-
-	if (!words)
-		abort();
-	json_object_foreach(env, name, v)
-	{
-		buf_printf(pool, "%s=%s", name, json_string_value(v));
-		buf_add(pool, "", 1);
-	}
-	for (size_t i = 0; i < n; i++, at += strlen(pool->p + at) + 1)
-		words[i] = pool->p + at;
-	return words;
-}
-
-/* In the words of POST /v1/boxes/ID/execs: what would repeat it. */
-static json_t *in_our_words(const struct program *p, const struct berth *b)
-{
-	json_t *body = json_object(), *command = json_array(), *request;
-
-	for (const char *const *word = p->argv; *word; word++)
-		json_array_append_new(command, json_string(*word));
-	json_object_set_new(body, "command", command);
-	json_object_set_new(body, "cwd", changes_text(p->cwd));
-	if (p->env)
-		json_object_set(body, "env", p->env);
-	if (p->root)
-		json_object_set_new(body, "user", json_string("root"));
-	if (p->wall_ms)
-		json_object_set_new(body, "timeout_ms", json_integer((json_int_t)p->wall_ms));
-	if (p->pty || p->stdin_open)
-		json_object_set_new(body, "open_stdin", json_true());
-	request = replay_request(body, b);
-	json_decref(body);
-	return request;
-}
-
-static int start(struct follow *f, struct berth *b, const struct program *p, struct err *e)
+static int start(struct follow *f, struct berth *b, const struct order *p, struct err *e)
 {
 	auto_buf struct buf pool = { 0 };
-	auto_free const char **env = env_words(p->env, &pool);
-	json_t *request = in_our_words(p, b);
+	auto_free const char **env = order_env(p, &pool);
+	json_t *request = order_request(p, b);
 	struct run_want want = {
 		.argv = p->argv,
 		.env = env,
-		.usual = p->root ? root_env : NULL,
+		.usual = order_usual_env(p),
 		.cwd = p->cwd,
 		.tag = p->tag,
 		.kind = p->pty ? STORE_RUN_PTY : STORE_RUN_EXEC,
@@ -447,21 +281,19 @@ static int start(struct follow *f, struct berth *b, const struct program *p, str
 static void asked_to_start(struct call *c, json_t *ask)
 {
 	struct berth *b = fleet_find(&c->api->fleet, c->held);
-	struct program p = { .wall_ms = connect_timeout_ms(c) };
+	struct order p = { .wall_ms = connect_timeout_ms(c) };
 	struct follow *f;
 	struct err e;
 
 	if (connect_user(c, &p.root) < 0)
 		return;
 	f = follow_new(c);
-	if (!b)
-		http_abort(c->req);
-	else if (read_program(&p, ask, &e) < 0 || quota_item(c->api, c->who.team, &e) < 0 ||
-		 start(f, b, &p, &e) < 0) {
-		call_audit(c, "exec.start", c->held, err_kind_name(e.kind));
+	if (!b || b->state != BERTH_RUNNING)
+		http_abort(c->req); /* it ended while we read the question */
+	else if (order_read(&p, ask, &e) < 0 || quota_item(c->api, c->who.team, &e) < 0 ||
+		 start(f, b, &p, &e) < 0)
 		connect_fail_err(c, &e);
-	}
-	free(p.argv);
+	order_fini(&p);
 }
 
 void process_start(struct call *c)

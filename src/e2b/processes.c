@@ -16,7 +16,8 @@ int process_named(struct call *c, const json_t *ask, struct process_name *out)
 		     *tag = json_object_get(by, "tag");
 
 	*out = (struct process_name){ .tag = "" };
-	if (json_is_integer(pid) && json_integer_value(pid) > 0 && json_integer_value(pid) <= INT_MAX) {
+	if (json_is_integer(pid) && json_integer_value(pid) > 0 &&
+	    json_integer_value(pid) <= INT_MAX) {
 		out->pid = (int)json_integer_value(pid);
 		return 0;
 	}
@@ -52,7 +53,8 @@ void process_missing(struct call *c, const struct process_name *name)
 	if (name->pid)
 		connect_fail(c, CONNECT_NOT_FOUND, "process with pid %d not found", name->pid);
 	else
-		connect_fail(c, CONNECT_NOT_FOUND, "process with tag '%.100s' not found", name->tag);
+		connect_fail(c, CONNECT_NOT_FOUND, "process with tag '%.100s' not found",
+			     name->tag);
 }
 
 /* ---- a box that was taken over ---- */
@@ -107,8 +109,10 @@ static json_t *own_env(const struct run *r)
 	const char *name;
 
 	json_object_foreach(all, name, v)
+	{
 		if (!json_equal(v, json_object_get(box, name)))
 			json_object_set(own, name, v);
+	}
 	json_decref(box);
 	return own;
 }
@@ -201,9 +205,9 @@ static int side(const json_t *size, const char *name)
 {
 	const json_t *v = json_object_get(size, name);
 
-	return json_is_integer(v) && json_integer_value(v) > 0 && json_integer_value(v) <= 10000 ?
-		       (int)json_integer_value(v) :
-		       -1;
+	return json_is_integer(v) && json_integer_value(v) > 0 && json_integer_value(v) <= 10000
+		       ? (int)json_integer_value(v)
+		       : -1;
 }
 
 static void update(struct call *c, struct run *r)
@@ -216,7 +220,8 @@ static void update(struct call *c, struct run *r)
 		return;
 	}
 	if (rows < 0 || cols < 0) {
-		connect_fail(c, CONNECT_INVALID, "pty.size: rows and cols are numbers from 1 to 10000");
+		connect_fail(c, CONNECT_INVALID,
+			     "pty.size: rows and cols are numbers from 1 to 10000");
 		return;
 	}
 	if (!r->tty) {

@@ -1,11 +1,11 @@
 /* proxy.c - any other port of a box: the request goes in, the answer of whoever listens there comes out.
  *
- *   head -> a connection, opened from inside (fleet/entry.h) -> what was asked goes on (http/relay.h)
+ *   head -> a connection, opened from inside (fleet/inlet.h) -> what was asked goes on (http/relay.h)
  *
  * What is in a box is a stranger to us and, maybe, to who asks: our keys and tokens stay outside. */
 #include "base/log.h"
 #include "e2b/e2b.h"
-#include "fleet/entry.h"
+#include "fleet/inlet.h"
 #include "http/relay.h"
 
 #include <errno.h>
@@ -17,10 +17,11 @@ enum { HEAD_MS = 10 * 60 * 1000 }; /* for a model that thinks before it speaks *
 
 struct passage {
 	struct call *call;
-	struct entry entry;
+	struct inlet inlet;
 	struct relay *relay; /* NULL: not yet, or no more */
 	char box[ID_LEN + 1];
 	uint16_t port;
+	const char *host; /* for the server in the box; NULL: as the client said */
 };
 
 static struct passage *of(const struct http_req *r)
@@ -57,6 +58,27 @@ static int passes(void *user, const struct http_header *h)
 	return 1;
 }
 
+/* What its maker wants every server in it to be called; "${PORT}" is the port. */
+static const char *masked(struct call *c, const struct berth *b, uint16_t port)
+{
+	static const char place[] = "${PORT}";
+	struct e2b_box x;
+	const char *at;
+	char *host;
+
+	e2b_box_read(b, &x);
+	if (!x.mask[0])
+		return NULL;
+	host = call_alloc(c, sizeof(x.mask) + 8);
+	at = strstr(x.mask, place);
+	if (at)
+		snprintf(host, sizeof(x.mask) + 8, "%.*s%u%s", (int)(at - x.mask), x.mask, port,
+			 at + strlen(place));
+	else
+		snprintf(host, sizeof(x.mask) + 8, "%s", x.mask);
+	return host;
+}
+
 /* ---- what the box says ---- */
 
 /* When a box ends, its servers hang up as if they had said everything. */
@@ -91,10 +113,11 @@ static void switched(void *user)
 	c->req->on_eof = NULL; /* an end in one direction, and nothing else: on_body_end() tells */
 }
 
-static void entered(struct entry *x, int take_fd, const struct err *e)
+static void entered(struct inlet *x, int take_fd, const struct err *e)
 {
-	struct passage *p = loop_owner(x, struct passage, entry);
-	const struct relay_rules rules = { .passes = passes,
+	struct passage *p = loop_owner(x, struct passage, inlet);
+	const struct relay_rules rules = { .host = p->host,
+					   .passes = passes,
 					   .failed = failed,
 					   .believes = believes,
 					   .switched = switched,
@@ -144,7 +167,7 @@ static void drop(struct call *c)
 {
 	struct passage *p = c->state;
 
-	entry_cancel(&p->entry);
+	inlet_cancel(&p->inlet);
 	relay_free(p->relay);
 	p->relay = NULL;
 }
@@ -155,8 +178,9 @@ void e2b_proxy(struct call *c, struct berth *b, uint16_t port)
 	struct http_req *r = c->req;
 	struct err e;
 
-	*p = (struct passage){ .call = c, .port = port, .entry = { .done = entered } };
+	*p = (struct passage){ .call = c, .port = port, .inlet = { .done = entered } };
 	memcpy(p->box, b->row.id, sizeof(p->box));
+	p->host = masked(c, b, port);
 	c->state = p;
 	c->drop = drop;
 	r->on_body = on_body;
@@ -165,6 +189,6 @@ void e2b_proxy(struct call *c, struct berth *b, uint16_t port)
 	r->on_eof = on_eof;
 	http_want_body(r, HTTP_BODY_STREAM, 0);
 	http_pause(r); /* until there is somebody to give it to */
-	if (entry_open(&p->entry, b, port, &e) < 0)
-		entered(&p->entry, -1, &e);
+	if (inlet_open(&p->inlet, b, port, &e) < 0)
+		entered(&p->inlet, -1, &e);
 }

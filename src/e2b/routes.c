@@ -2,6 +2,7 @@
 #include "api/auth.h"
 #include "base/own.h"
 #include "e2b/accounts.h"
+#include "e2b/shelf.h"
 #include "e2b/create.h"
 #include "e2b/listing.h"
 #include "e2b/logs.h"
@@ -9,13 +10,13 @@
 #include "e2b/network.h"
 #include "e2b/pause.h"
 #include "e2b/sandboxes.h"
+#include "e2b/snapshots.h"
 #include "e2b/templates.h"
 #include "e2b/volumes.h"
 
 #include <string.h>
 
 #define NO_BUILDS "templates are not built here: this server has its own, see GET /templates"
-#define NO_CONTENT "the files of a volume are reached from a sandbox that has it"
 #define NO_SECRETS "this server keeps no secrets"
 #define NO_WEBHOOKS "this server calls nobody: ask GET /events/sandboxes"
 
@@ -50,6 +51,9 @@ static const struct api_route rows[] = {
 
 	/* pause, snapshots, forks */
 	{ "POST", "/sandboxes/{box}/pause", NEED_EDITOR, pausing_pause, "everything in it stands still", pausing_fields, .query = e2b_any_query, .action = "box.pause" },
+	{ "POST", "/sandboxes/{box}/snapshots", NEED_EDITOR, e2b_snapshot_create, "keep its files", e2b_snapshot_fields, .query = e2b_any_query, .action = "snapshot.create" },
+	{ "POST", "/sandboxes/{box}/fork", NEED_EDITOR, e2b_fork, "others with the same files", e2b_fork_fields, .query = e2b_any_query, .action = "box.fork" },
+	{ "GET", "/snapshots", NEED_VIEWER, e2b_snapshot_list, "what was kept", .query = e2b_any_query },
 
 	/* templates */
 	{ "GET", "/templates", NEED_VIEWER, templates_list, "those there are", .query = e2b_any_query },
@@ -85,13 +89,13 @@ static const struct api_route rows[] = {
 	{ "POST", "/volumes", NEED_EDITOR, e2b_volumes_create, "another one", e2b_volume_fields, .query = e2b_any_query, .action = "volume.create" },
 	{ "GET", "/volumes/{volume}", NEED_VIEWER, e2b_volumes_show, "one", .query = e2b_any_query },
 	{ "DELETE", "/volumes/{volume}", NEED_EDITOR, e2b_volumes_delete, "no more", .query = e2b_any_query, .action = "volume.delete" },
-	{ "GET", "/volumecontent/{volume}/dir", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
-	{ "POST", "/volumecontent/{volume}/dir", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
-	{ "GET", "/volumecontent/{volume}/path", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
-	{ "PATCH", "/volumecontent/{volume}/path", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
-	{ "DELETE", "/volumecontent/{volume}/path", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
-	{ "GET", "/volumecontent/{volume}/file", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
-	{ "PUT", "/volumecontent/{volume}/file", NEED_NOTHING, e2b_refuse, NO_CONTENT, .query = e2b_any_query },
+	{ "GET", "/volumecontent/{volume}/path", NEED_VIEWER, shelf_stat, "what is there", .query = shelf_query },
+	{ "PATCH", "/volumecontent/{volume}/path", NEED_EDITOR, shelf_patch, "its mode", shelf_patch_fields, .query = shelf_query },
+	{ "DELETE", "/volumecontent/{volume}/path", NEED_EDITOR, shelf_remove, "all of it", .query = shelf_query },
+	{ "GET", "/volumecontent/{volume}/dir", NEED_VIEWER, shelf_list, "what is in it", .query = shelf_list_query },
+	{ "POST", "/volumecontent/{volume}/dir", NEED_EDITOR, shelf_mkdir, "make it", .query = shelf_make_query },
+	{ "GET", "/volumecontent/{volume}/file", NEED_VIEWER, shelf_get, "its bytes", .query = shelf_query },
+	{ "PUT", "/volumecontent/{volume}/file", NEED_EDITOR, shelf_put, "its bytes", .query = shelf_make_query, .how = HTTP_BODY_STREAM },
 	{ "GET", "/secrets", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },
 	{ "POST", "/secrets", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },
 	{ "GET", "/secrets/{secret}", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },

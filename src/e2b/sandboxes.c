@@ -2,13 +2,11 @@
 #include "e2b/sandboxes.h"
 #include "base/own.h"
 #include "box/cause.h"
-#include "box/record.h"
-#include "e2b/templates.h"
+#include "e2b/pause.h"
+#include "e2b/shape.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/sysinfo.h>
 
 #define SECONDS_MAX (INT64_C(1) << 31)
 enum { CONNECT_S = 300, RESUME_S = 15, REFRESH_S = 15, REFRESH_MAX_S = 3600 };
@@ -35,12 +33,17 @@ const struct field sandboxes_connect_fields[] = {
 
 int sandboxes_paused(const struct berth *b)
 {
-	return b->state == BERTH_KEPT;
+	return pausing_is_paused(b);
 }
 
 const char *sandboxes_state(const struct berth *b)
 {
 	return sandboxes_paused(b) ? "paused" : "running";
+}
+
+int64_t sandboxes_started(const struct berth *b)
+{
+	return b->row.started_ns ? b->row.started_ns : b->row.created_ns;
 }
 
 struct berth *sandboxes_find(struct call *c)
@@ -72,124 +75,12 @@ static struct berth *find_running(struct call *c)
 	return NULL;
 }
 
-/* ---- as JSON ---- */
-
-static void set_domain(const struct call *c, json_t *doc)
-{
-	char domain[E2B_DOMAIN];
-
-	e2b_domain(c, domain);
-	json_object_set_new(doc, "domain", domain[0] ? changes_text(domain) : json_null());
-}
-
-/* Who may only look does not get what lets one act. */
-static void set_token(const struct call *c, json_t *doc, const char *name, const char *token)
-{
-	if (token[0] && c->who.role >= ROLE_EDITOR)
-		json_object_set_new(doc, name, json_string(token));
-}
-
-json_t *sandboxes_json(struct call *c, const struct berth *b)
-{
-	struct e2b_box x;
-	const char *template;
-	json_t *doc;
-
-	e2b_box_read(b, &x);
-	template = templates_of(&x);
-	doc = json_pack("{s:s, s:s, s:s, s:s, s:s, s:n}", "sandboxID", b->row.id, "templateID",
-			template, "alias", template, "clientID", "atoll", "envdVersion",
-			E2B_ENVD_VERSION, "trafficAccessToken");
-	set_token(c, doc, "envdAccessToken", x.token);
-	set_token(c, doc, "trafficAccessToken", x.traffic);
-	set_domain(c, doc);
-	return doc;
-}
-
-unsigned sandboxes_cpus(const struct store_limits *l)
-{
-	cpu_set_t set;
-
-	if (l->cpu_milli)
-		return (l->cpu_milli + 999) / 1000;
-	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
-}
-
-uint64_t sandboxes_memory(const struct store_limits *l)
-{
-	struct sysinfo s = { .mem_unit = 1 };
-
-	if (l->mem_bytes)
-		return l->mem_bytes;
-	return sysinfo(&s) == 0 ? (uint64_t)s.totalram * s.mem_unit : 0;
-}
-
-/* One that never ends has an end that everybody can read. */
-static json_t *end_at(const struct berth *b)
-{
-	return b->row.ends_ns ? record_when((uint64_t)b->row.ends_ns) :
-				json_string("9999-12-31T23:59:59.000Z");
-}
-
-static json_t *text_json(const char *text)
-{
-	json_t *v = text ? json_loads(text, 0, NULL) : NULL;
-
-	return v ? v : json_object();
-}
-
-static json_t *mounts_json(const struct berth *b)
-{
-	json_t *all = b->row.volumes ? json_loads(b->row.volumes, 0, NULL) : NULL, *one;
-	json_t *out = json_array();
-	size_t i;
-
-	json_array_foreach(all, i, one)
-		json_array_append_new(out, json_pack("{s:O, s:O}", "name", json_object_get(one, "name"),
-						     "path", json_object_get(one, "path")));
-	json_decref(all);
-	return out;
-}
-
-json_t *sandboxes_listed(const struct berth *b)
-{
-	const struct store_limits *l = &b->row.limits;
-	struct e2b_box x;
-	const char *template;
-
-	e2b_box_read(b, &x);
-	template = templates_of(&x);
-	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:o, s:o}",
-			 "sandboxID", b->row.id, "templateID", template, "alias", template,
-			 "clientID", "atoll", "startedAt", record_when((uint64_t)b->row.created_ns),
-			 "endAt", end_at(b), "cpuCount", (int)sandboxes_cpus(l), "memoryMB",
-			 (int)(sandboxes_memory(l) >> 20), "diskSizeMB", (int)(l->disk_bytes >> 20),
-			 "state", sandboxes_state(b), "envdVersion", E2B_ENVD_VERSION, "metadata",
-			 text_json(b->row.metadata), "volumeMounts", mounts_json(b));
-}
-
 void sandboxes_show(struct call *c)
 {
 	struct berth *b = sandboxes_find(c);
-	json_t *doc, *internet, *network;
-	struct e2b_box x;
 
-	if (!b)
-		return;
-	e2b_box_read(b, &x);
-	doc = sandboxes_listed(b);
-	set_token(c, doc, "envdAccessToken", x.token);
-	set_domain(c, doc);
-	internet = e2b_box_more(b, "internet");
-	network = e2b_box_more(b, "network");
-	json_object_set_new(doc, "allowInternetAccess", internet ? internet : json_null());
-	if (json_object_size(network))
-		json_object_set(doc, "network", network);
-	json_decref(network);
-	json_object_set_new(doc, "lifecycle",
-			    json_pack("{s:b, s:s}", "autoResume", x.auto_resume, "onTimeout",
-				      b->row.on_timeout == STORE_TIMEOUT_KILL ? "kill" : "pause"));
-	call_json(c, 200, doc);
+	if (b)
+		call_json(c, 200, shape_detail(c, b));
 }
 
 void sandboxes_health(struct call *c)
@@ -267,16 +158,6 @@ void sandboxes_refresh(struct call *c)
 
 /* ---- coming back to it ---- */
 
-int sandboxes_wake(struct berth *b, const struct sandboxes_how *how, struct berth_wait *w,
-		   struct err *e)
-{
-	(void)w;
-	(void)e;
-	b->row.lifetime_ms = how->timeout_ms; /* its time begins again, with this */
-	berth_wake(b);
-	return 1;
-}
-
 int sandboxes_token(char out[E2B_TOKEN + 1], struct err *e)
 {
 	uint8_t bytes[E2B_TOKEN / 2];
@@ -288,18 +169,11 @@ int sandboxes_token(char out[E2B_TOKEN + 1], struct err *e)
 	return 0;
 }
 
-/* A box from another door gets what this one needs when it is first asked for here. */
-static int adopt(struct berth *b, struct err *e)
+static int set_door(struct berth *b, const struct e2b_box *x, struct err *e)
 {
-	struct e2b_box x;
 	char *before = b->row.door;
 
-	e2b_box_read(b, &x);
-	if (x.ours)
-		return 0;
-	if (sandboxes_token(x.token, e) < 0)
-		return -1;
-	b->row.door = e2b_box_text_on(before, &x);
+	b->row.door = e2b_box_text_on(before, x);
 	if (berth_changed(b, e) == 0) {
 		free(before);
 		return 0;
@@ -307,6 +181,30 @@ static int adopt(struct berth *b, struct err *e)
 	free(b->row.door);
 	b->row.door = before;
 	return -1;
+}
+
+/* A box from another door gets what this one needs when it is first asked for here. */
+static int adopt(struct berth *b, struct err *e)
+{
+	struct e2b_box x;
+
+	e2b_box_read(b, &x);
+	if (x.ours)
+		return 0;
+	return sandboxes_token(x.token, e) < 0 ? -1 : set_door(b, &x, e);
+}
+
+/* What a resume says of the end of its next life. */
+static int set_auto_pause(struct call *c, struct berth *b, struct err *e)
+{
+	struct e2b_box x;
+
+	if (!call_get(c, "autoPause"))
+		return 0;
+	e2b_box_read(b, &x);
+	x.auto_pause = call_flag(c, "autoPause", 0);
+	pausing_want(&b->row, &x);
+	return set_door(b, &x, e);
 }
 
 struct waiting {
@@ -339,20 +237,28 @@ static void awake(struct berth_wait *w, struct berth *b, const struct err *e)
 	if (e)
 		call_fail(c, e);
 	else
-		call_json(c, 201, sandboxes_json(c, b));
+		call_json(c, 201, shape_sandbox(c, b));
 }
 
+/* Its time begins again, with what is asked for now. */
 static void wake(struct call *c, struct berth *b, int64_t otherwise_s)
 {
-	struct sandboxes_how how = { .memory = call_flag(c, "memory", 1) };
-	struct berth_wait *w = wait_with(c, awake);
+	uint64_t before = b->row.lifetime_ms, ms;
 	struct err e;
-	int there = sandboxes_timeout_ms(c, "timeout", otherwise_s, &how.timeout_ms, &e);
 
-	if (there == 0)
-		there = sandboxes_wake(b, &how, w, &e);
-	if (there)
-		awake(w, b, there < 0 ? &e : NULL);
+	if (sandboxes_timeout_ms(c, "timeout", otherwise_s, &ms, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	b->row.lifetime_ms = ms;
+	if (b->state == BERTH_KEPT) {
+		berth_wake(b);
+		call_json(c, 201, shape_sandbox(c, b));
+	} else if (berth_resume(b, !call_flag(c, "memory", 1), wait_with(c, awake), &e) < 0) {
+		b->row.lifetime_ms = before;
+		c->drop = NULL;
+		call_fail(c, &e);
+	}
 }
 
 void sandboxes_connect(struct call *c)
@@ -372,7 +278,7 @@ void sandboxes_connect(struct call *c)
 		   extend(b, ms, &e) < 0) {
 		call_fail(c, &e);
 	} else {
-		call_json(c, 200, sandboxes_json(c, b));
+		call_json(c, 200, shape_sandbox(c, b));
 	}
 }
 
@@ -386,12 +292,9 @@ void sandboxes_resume(struct call *c)
 	call_hold(c, b);
 	if (!sandboxes_paused(b)) {
 		call_error(c, 409, "conflict", "this sandbox is running already", b->row.id, NULL);
-	} else if (adopt(b, &e) < 0) {
+	} else if (adopt(b, &e) < 0 || set_auto_pause(c, b, &e) < 0) {
 		call_fail(c, &e);
 	} else {
-		if (call_get(c, "autoPause"))
-			b->row.on_timeout = call_flag(c, "autoPause", 0) ? STORE_TIMEOUT_KEEP :
-									   STORE_TIMEOUT_KILL;
 		wake(c, b, RESUME_S);
 	}
 }

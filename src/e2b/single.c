@@ -38,11 +38,13 @@ static void over(struct call *c, json_t *take_record)
 	const char *cause = text_in(take_record, "cause");
 	auto_buf struct buf out = { 0 };
 
-	add_line(&out, json_pack("{s:s, s:i}", "type", "number_of_executions", "execution_count", 1));
+	add_line(&out,
+		 json_pack("{s:s, s:i}", "type", "number_of_executions", "execution_count", 1));
 	add_stream(&out, take_record, "stdout");
 	add_stream(&out, take_record, "stderr");
 	if (json_integer_value(json_object_get(take_record, "status")) != 0)
-		add_line(&out, lines_error(cause ? cause : "exit", text_in(take_record, "summary")));
+		add_line(&out,
+			 lines_error(cause ? cause : "exit", text_in(take_record, "summary")));
 	add_line(&out, json_pack("{s:s}", "type", "end_of_execution"));
 	json_decref(take_record);
 	http_reply(c->req, 200, "application/x-ndjson", out.p, out.len);

@@ -1,8 +1,9 @@
 /* templates.c - see templates.h. A name is its own id here: who filters by either finds the same. */
 #include "e2b/templates.h"
+#include "e2b/snapshots.h"
 #include "base/own.h"
 #include "box/record.h"
-#include "e2b/sandboxes.h"
+#include "e2b/shape.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -68,8 +69,8 @@ static void set_size(const struct call *c, json_t *doc)
 {
 	struct store_limits l = limits(c);
 
-	json_object_set_new(doc, "cpuCount", json_integer(sandboxes_cpus(&l)));
-	json_object_set_new(doc, "memoryMB", json_integer((json_int_t)(sandboxes_memory(&l) >> 20)));
+	json_object_set_new(doc, "cpuCount", json_integer(shape_cpus(&l)));
+	json_object_set_new(doc, "memoryMB", json_integer((json_int_t)(shape_memory(&l) >> 20)));
 	json_object_set_new(doc, "diskSizeMB", json_integer((json_int_t)(l.disk_bytes >> 20)));
 	json_object_set_new(doc, "envdVersion", json_string(E2B_ENVD_VERSION));
 }
@@ -148,8 +149,11 @@ void templates_tags(struct call *c)
 
 void templates_delete(struct call *c)
 {
-	const struct template *t = asked(c);
+	const struct template *t;
 
+	if (!find(call_param(c, 0)) && e2b_snapshot_delete(c, call_param(c, 0)))
+		return;
+	t = asked(c);
 	if (t)
 		call_error(c, 403, "denied", "this template is part of the server", t->id, NULL);
 }

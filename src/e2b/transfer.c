@@ -449,6 +449,16 @@ static void take_room(struct watch *w, unsigned what)
 	pump(u);
 }
 
+/* What is looked at may lie in the same memory, which moves when it grows. */
+static void add_input(struct upload *u, const char *bytes, size_t n)
+{
+	size_t at = u->left.n && !u->gunzip ? (size_t)(u->left.p - u->in.p) : 0;
+
+	buf_add(&u->in, bytes, n);
+	if (u->left.n && !u->gunzip)
+		u->left.p = u->in.p + at;
+}
+
 static void body_came(struct http_req *r, const char *bytes, size_t n)
 {
 	struct call *c = r->user;
@@ -456,7 +466,7 @@ static void body_came(struct http_req *r, const char *bytes, size_t n)
 
 	if (!u->desk.open)
 		return;
-	buf_add(&u->in, bytes, n);
+	add_input(u, bytes, n);
 	if (!is_blocked(u))
 		pump(u);
 	else

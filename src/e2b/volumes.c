@@ -1,11 +1,13 @@
-/* volumes.c - see volumes.h. The token is for the content of a volume, of which nothing is served:
- * it is empty, and opens nothing. */
+/* volumes.c - see volumes.h. The token for the content of a volume is the key of who asks: it opens what
+ * that key opens, ends when the key does, and nobody else is told it. */
 #include "e2b/volumes.h"
 #include "api/volumes.h"
 #include "base/own.h"
+#include "box/changes.h"
 #include "store/volumes.h"
 
 #include <string.h>
+#include <strings.h>
 
 const struct field e2b_volume_fields[] = {
 	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "unique among the team's volumes", NULL },
@@ -18,17 +20,27 @@ static json_t *volume_json(const struct store_volume *v)
 	return json_pack("{s:s, s:s}", "volumeID", v->id, "name", v->name);
 }
 
-static json_t *with_token(const struct store_volume *v)
+static const char *own_key(const struct call *c)
+{
+	const char *key = http_header(c->req, "x-api-key"),
+		   *bearer = http_header(c->req, "authorization");
+
+	if (!key && bearer && !strncasecmp(bearer, "Bearer ", 7))
+		key = bearer + 7;
+	return key ? key : "";
+}
+
+static json_t *with_token(const struct call *c, const struct store_volume *v)
 {
 	json_t *doc = volume_json(v);
 
-	json_object_set_new(doc, "token", json_string(""));
+	json_object_set_new(doc, "token", changes_text(own_key(c)));
 	return doc;
 }
 
 static void made(struct call *c, const struct store_volume *v)
 {
-	call_json(c, 201, with_token(v));
+	call_json(c, 201, with_token(c, v));
 }
 
 void e2b_volumes_create(struct call *c)
@@ -42,7 +54,7 @@ void e2b_volumes_create(struct call *c)
 }
 
 /* By id; by name, too, for those who have only that. */
-static int find(struct call *c, struct store_volume *out)
+int e2b_volumes_find(struct call *c, struct store_volume *out)
 {
 	const char *name = call_param(c, 0);
 	struct err e;
@@ -61,15 +73,15 @@ void e2b_volumes_show(struct call *c)
 {
 	struct store_volume v;
 
-	if (find(c, &v))
-		call_json(c, 200, with_token(&v));
+	if (e2b_volumes_find(c, &v))
+		call_json(c, 200, with_token(c, &v));
 }
 
 void e2b_volumes_delete(struct call *c)
 {
 	struct store_volume v;
 
-	if (find(c, &v))
+	if (e2b_volumes_find(c, &v))
 		volumes_drop(c, &v);
 }
 

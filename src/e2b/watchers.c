@@ -293,10 +293,25 @@ static void watcher_free(struct watcher *w)
 	free(w);
 }
 
+/* The call has its answer, or is about to. */
+static struct call *release(struct watcher *w)
+{
+	struct call *c = w->call;
+
+	w->call = NULL;
+	if (c) {
+		c->state = NULL;
+		c->drop = NULL;
+	}
+	return c;
+}
+
 void watchers_free(struct watchers *w)
 {
-	while (w && w->first)
+	while (w && w->first) {
+		release(w->first);
 		watcher_free(w->first);
+	}
 	free(w);
 }
 
@@ -327,19 +342,6 @@ static unsigned count(const struct watchers *all, const char *box)
 	for (const struct watcher *w = all->first; w; w = w->next)
 		n += !strcmp(w->box, box);
 	return n;
-}
-
-/* The call has its answer, or is about to. */
-static struct call *release(struct watcher *w)
-{
-	struct call *c = w->call;
-
-	w->call = NULL;
-	if (c) {
-		c->state = NULL;
-		c->drop = NULL;
-	}
-	return c;
 }
 
 static void rest(struct watcher *w)

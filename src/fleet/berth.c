@@ -136,7 +136,7 @@ void berth_free(struct berth *b)
 	past_free(b);
 	office_forget(&b->fleet->office, b->asking);
 	line_close(&b->line);
-	entries_fail(b);
+	inlets_fail(b);
 	gate_drop(b);
 	timer_fini(&b->clock);
 	store_box_fini(&b->row);
@@ -482,7 +482,7 @@ static void line_gone(struct line *l, const struct err *why)
 	struct berth *b = l->user;
 
 	(void)why;
-	entries_fail(b);
+	inlets_fail(b);
 	if (b->state != BERTH_RUNNING && !is_stored(b))
 		return;
 	b->died = 1;
@@ -497,6 +497,9 @@ static void kept(struct listener *x, const struct frame *f, size_t len, int *fd)
 	(void)len;
 	(void)fd;
 	line_unlisten(x);
+	if (b->rebooting)
+		berth_wake(b);
+	b->rebooting = 0;
 	set_clock(b);
 	tell(&b->made, b, NULL);
 }
@@ -647,6 +650,15 @@ int berth_pause(struct berth *b, int memory, struct berth_wait *w, struct err *e
 
 static void on_opened(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e);
 
+/* It runs again, all of it or soon its files alone. */
+static void going(struct berth *b)
+{
+	if (b->rebooting)
+		keep(b, CAUSE_IDLE); /* kept() goes on */
+	else
+		tell(&b->made, b, NULL);
+}
+
 static void on_thawed(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct berth *b = ctx;
@@ -678,10 +690,10 @@ static void on_thawed(void *ctx, const struct frame *f, size_t len, int *fd, con
 	contexts_resume(b);
 	berth_touch(b);
 	set_clock(b);
-	tell(&b->made, b, NULL);
+	going(b);
 }
 
-int berth_resume(struct berth *b, struct berth_wait *w, struct err *e)
+int berth_resume(struct berth *b, int reboot, struct berth_wait *w, struct err *e)
 {
 	if (b->state == BERTH_KEPT) {
 		berth_wake(b);
@@ -698,6 +710,7 @@ int berth_resume(struct berth *b, struct berth_wait *w, struct err *e)
 	if (b->moving == RESUMING) /* somebody asked already: one answer for all */
 		return 0;
 	b->moving = RESUMING;
+	b->rebooting = reboot;
 	timer_clear(&b->clock);
 	b->asking = ask_freeze(b, WIRE_FREEZE_OFF, on_thawed);
 	return 0;
@@ -893,7 +906,7 @@ static struct berth *new_berth(struct fleet *f)
 	b->fleet = f;
 	b->line.post.fd = -1;
 	timer_init(&b->clock, f->loop, clock_due);
-	entries_init(&b->entries);
+	inlets_init(&b->inlets);
 	return b;
 }
 
@@ -1026,9 +1039,9 @@ static void reached(struct berth *b, const struct wire_box *box)
 	set_clock(b);
 	b->fleet->figures.restored++;
 	restored(b);
-	tell(&b->made, b, NULL);
+	going(b);
 	take_cause(b, b->row.cause);
-	if (b->because != CAUSE_EXIT) /* its end had begun */
+	if (b->because != CAUSE_EXIT && !b->rebooting) /* its end had begun */
 		berth_end(b, b->because, NULL);
 	else
 		end_if_done(b);

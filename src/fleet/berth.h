@@ -5,7 +5,7 @@
  *   making -> running <-> kept, paused -> ending -> gone */
 #pragma once
 #include "box/line.h"
-#include "fleet/entry.h"
+#include "fleet/inlet.h"
 #include "fleet/fleet.h"
 
 enum berth_state {
@@ -54,7 +54,7 @@ struct berth {
 	unsigned nmounts;
 	struct line line;
 	struct gate_way way;
-	struct entries entries; /* connections into it that are being made */
+	struct inlets inlets; /* connections into it that are being made */
 	struct office_ask *asking;
 	struct timer clock;
 	struct run *runs;
@@ -76,6 +76,7 @@ struct berth {
 	int died;      /* nobody asked for its end */
 	int restoring; /* counted in fleet.restoring */
 	enum { STILL, PAUSING, RESUMING } moving; /* paused, and the keeper is being asked */
+	int rebooting; /* resumed, but not its programs */
 	int64_t paused_ns; /* for how long it was, when it is set going again */
 	int late;      /* restored, but its init could not be reached yet: asked again */
 	struct berth_wait *made, *ended;
@@ -104,8 +105,9 @@ void berth_time_out(struct berth *b, enum cause because, uint64_t ms);
  * ERR_CONFLICT: it does not run. */
 must_check int berth_pause(struct berth *b, int memory, struct berth_wait *w, struct err *e);
 /* Of one that is paused or kept: it runs, and its lifetime begins again. One that is being paused is
- * refused (ERR_CONFLICT), and so is one that runs. */
-must_check int berth_resume(struct berth *b, struct berth_wait *w, struct err *e);
+ * refused (ERR_CONFLICT), and so is one that runs. reboot: with its files alone, as a kept one is. w may
+ * be told before this returns. */
+must_check int berth_resume(struct berth *b, int reboot, struct berth_wait *w, struct err *e);
 void berth_wake(struct berth *b);  /* from kept to running: it is used again */
 void berth_tally(struct berth *b); /* asks init what its execs have got; run_told() */
 void berth_touch(struct berth *b); /* activity */

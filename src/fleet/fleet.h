@@ -85,6 +85,10 @@ struct fleet {
 	char dropped[STORE_HASH + 1];
 	unsigned drop_skip;
 	struct ledger ledger;
+	struct {
+		int folder;
+		uint64_t team_bytes; /* 0: no end */
+	} snaps; /* snap.c */
 	unsigned restoring;
 	struct timer patience; /* we serve at the latest then */
 	int ready;

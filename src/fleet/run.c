@@ -21,9 +21,10 @@ enum { STDIN_PIECE = 32 * 1024, ASK_AGAIN = 2, ASK_PAUSE_MS = 200 };
 
 /* ---- input ---- */
 
+/* One after the other, while there is room: who is told may fill it again, and wait again. */
 static void tell_low(struct run *r, int closed)
 {
-	while (r->input_waiters) {
+	while (r->input_waiters && (closed || r->input.len - r->input_taken <= RUN_INPUT)) {
 		struct run_input_wait *w = r->input_waiters;
 
 		r->input_waiters = w->next;

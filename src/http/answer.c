@@ -6,6 +6,7 @@
 #include <strings.h>
 
 enum { HEAD_MAX = 64 << 10 };
+#define TOKEN "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~" /* in lower case */
 
 static struct answer *of(llhttp_t *p)
 {
@@ -62,7 +63,7 @@ static int saw_value_end(llhttp_t *p)
 	return 0;
 }
 
-/* How long the body is must have one answer, whoever reads it. */
+/* How long the body is must have one answer, whoever reads it. llhttp lets some pass that have two. */
 static const char *framing(const struct answer *a, const llhttp_t *p)
 {
 	unsigned lengths = 0, encodings = 0;
@@ -70,6 +71,8 @@ static const char *framing(const struct answer *a, const llhttp_t *p)
 	for (unsigned i = 0; i < a->out->nheaders; i++) {
 		const struct http_header *h = &a->headers[i];
 
+		if (!h->name[0] || h->name[strspn(h->name, TOKEN)])
+			return "a header has no name";
 		lengths += strcmp(h->name, "content-length") == 0;
 		if (strcmp(h->name, "transfer-encoding") != 0)
 			continue;
@@ -90,8 +93,12 @@ static int saw_head_end(llhttp_t *p)
 	struct http_answer *out = a->out;
 
 	out->status = p->status_code;
+	if (p->status_code < 100) {
+		a->why = "its status is none";
+		return -1;
+	}
 	if (p->status_code < 200 && p->status_code != 101)
-		return 0; /* an interim one: forgotten in saw_end() */
+		return 1; /* an interim one: forgotten in saw_end(). It has no body, whatever it says */
 	a->head_done = 1;
 	a->keep_alive = llhttp_should_keep_alive(p);
 	for (unsigned i = 0; i < out->nheaders; i++) {

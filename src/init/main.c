@@ -8,10 +8,12 @@
  *   fd 3       birth connection    argv[2]  1 if clients may ask for the image's root
  *   fd 4       listening socket
  *   fd 5       upper layer
+ *   fd 6       boot id
  *
  * A turn: frames change state, children are reaped, pipes are read into the logs; then timers;
  * then what is owed to clients is sent. Reading order: child.c, exec.c, stream.c, view.c, conn.c,
  * verbs.c, files.c. */
+#include "init/boot.h"
 #include "init/conn.h"
 #include "init/dial.h"
 #include "init/exec.h"
@@ -21,7 +23,7 @@
 #include "init/sys.h"
 #include "init/text.h"
 
-enum { BIRTH_FD = 3, LISTEN_FD, UPPER_FD, BAD_BIRTH = 70 };
+enum { BIRTH_FD = 3, LISTEN_FD, UPPER_FD, BOOT_FD, BAD_BIRTH = 70 };
 
 struct self self;
 
@@ -52,7 +54,7 @@ static void settle(void)
 	sys_prctl(PR_SET_NAME, (unsigned long)"atoll-init", 0);
 	sys_sigmask(~0ull); /* no handler outlives exec, and the launcher ignores nothing */
 	sys_umask(022);
-	for (i = BIRTH_FD; i <= UPPER_FD; i++)
+	for (i = BIRTH_FD; i <= BOOT_FD; i++)
 		if (sys_fcntl(i, F_SETFD, FD_CLOEXEC) < 0)
 			sys_exit(BAD_BIRTH);
 	sys_fcntl(LISTEN_FD, F_SETFL, O_RDWR | O_NONBLOCK);
@@ -67,6 +69,7 @@ _Noreturn void init_main(long *stack)
 {
 	settle();
 	learn_self(stack[0], (char **)(stack + 1));
+	boot_init(BOOT_FD);
 	loop_init();
 	exec_init();
 	conn_init(BIRTH_FD, LISTEN_FD);

@@ -1,5 +1,6 @@
 /* stop.c - see stop.h. */
 #include "init/stop.h"
+#include "init/boot.h"
 #include "init/conn.h"
 #include "init/exec.h"
 #include "init/sys.h"
@@ -46,8 +47,10 @@ void stop_turn(void)
 {
 	int i;
 
-	if (stopping && exec_childless())
+	if (stopping && exec_childless()) {
 		stopping = 0;
+		boot_again();
+	}
 	for (i = 0; !stopping && i < STOP_MAX; i++) {
 		struct frame done = conn_head(WIRE_DONE, waiters[i].ref);
 

@@ -130,6 +130,11 @@ static inline long sys_pwrite(int fd, const void *from, size_t n, uint64_t at)
 	return SYS(pwrite64, fd, from, n, at);
 }
 
+static inline long sys_random(void *to, size_t n)
+{
+	return SYS(getrandom, to, n, 0);
+}
+
 static inline void sys_close(int fd)
 {
 	if (fd >= 0)

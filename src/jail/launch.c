@@ -162,12 +162,14 @@ static int second_wall(struct birth *b, struct err *e)
 	return landlock_apply(b->sp->landlock_abi, b->upper, !b->sp->seeded, e);
 }
 
-/* 0-2 null, 3 birth, 4 listener, 5 the writable layer, 6 init's image (closed by exec). */
+/* 0-2 null, 3 birth, 4 listener, 5 the writable layer, 6 the boot id, 7 init's image (closed by exec). */
+enum { IMAGE_FD = 7 };
+
 static int descriptors(struct birth *b, struct err *e)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	const int from[] = { null, null, null, b->sp->birth, b->sp->listener, b->upper,
-			     b->sp->init_exe };
+			     b->boot < 0 ? null : b->boot, b->sp->init_exe };
 	int high[ARRAY_LEN(from)];
 
 	if (null < 0)
@@ -178,9 +180,9 @@ static int descriptors(struct birth *b, struct err *e)
 			return err_sys(e, "hold descriptor for %u", i);
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(from); i++)
-		if (dup3(high[i], (int)i, i == 6 ? O_CLOEXEC : 0) < 0 && high[i] != (int)i)
+		if (dup3(high[i], (int)i, i == IMAGE_FD ? O_CLOEXEC : 0) < 0 && high[i] != (int)i)
 			return err_sys(e, "place descriptor %u", i);
-	if (syscall(SYS_close_range, 7, ~0U, 0) < 0)
+	if (syscall(SYS_close_range, IMAGE_FD + 1, ~0U, 0) < 0)
 		return err_sys(e, "close the rest");
 	return 0;
 }
@@ -234,6 +236,7 @@ static const struct step {
 	{ ROW("namespace limits", "no nested namespaces, bounded inotify"), mnt_ns_limits,
 	  LAYER_BIT(LAYER_USERNS) },
 	{ ROW("read-only proc", "sysctls and their like cannot be written"), mnt_proc_readonly, 0 },
+	{ ROW("boot id", "the box's own, not the host's"), mnt_boot_id, 0 },
 	{ ROW("masked proc", "kernel memory, keys, logs and other tenants' traces"), mnt_proc_masks, 0 },
 	{ ROW("root switch", "host paths end here"), mnt_switch, 0 },
 	{ ROW("root verified", "procfs is procfs, nothing propagates, / is the new root"), mnt_verify,
@@ -251,7 +254,7 @@ static const struct step {
 	/* Without it, a process this weak may not load a filter at all. */
 	{ ROW("no new privileges", "no setuid program can undo any of this"), no_new_privs, 0 },
 	{ ROW("landlock", "a second wall behind the mounts"), second_wall, LAYER_BIT(LAYER_LANDLOCK) },
-	{ ROW("descriptors", "nothing open but null, two sockets and the box's layer"), descriptors, 0 },
+	{ ROW("descriptors", "nothing open but null, two sockets, the box's layer and its boot id"), descriptors, 0 },
 	{ ROW("signals", "nothing blocked or ignored"), own_signals, 0 },
 	/* Last: the filter binds us too, and the rows above need what it forbids. */
 	{ ROW("system calls", "the allowlist; everything after inherits it"), load_filter, 0 },
@@ -317,7 +320,7 @@ static int child_main(void *arg)
 	if (l->go != 1 || run_rows(&l->birth) < 0)
 		return 1;
 	l->execing = 1;
-	syscall(SYS_execveat, 6, "", argv, env, AT_EMPTY_PATH);
+	syscall(SYS_execveat, IMAGE_FD, "", argv, env, AT_EMPTY_PATH);
 	l->execing = 0;
 	err_sys(&l->birth.err, "exec init");
 	return 1;
@@ -567,7 +570,7 @@ int jail_launch(struct spec *sp, struct jailed *out, struct err *e)
 	}
 	l->spec = sp;
 	l->birth = (struct birth){ .sp = sp, .layer_root = -1, .proc = -1,
-				   .root = -1, .upper = -1 };
+				   .root = -1, .upper = -1, .boot = -1 };
 	l->box = (struct jailed){ .pid = 0, .pidfd = -1 };
 	l->go = l->tid = 0;
 	l->execing = 0;

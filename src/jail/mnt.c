@@ -452,6 +452,23 @@ int mnt_proc_readonly(struct birth *b, struct err *e)
 	return 0;
 }
 
+/* Programs take a boot id for "the machine has not been restarted": here the machine is the box. The
+ * file is on its disk, out of reach, and seen through a read-only mount; init has it to write. */
+int mnt_boot_id(struct birth *b, struct err *e)
+{
+	static const char path[] = "sys/kernel/random/boot_id";
+	const unsigned long flags = MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+
+	b->boot = open("/b/boot", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	if (b->boot < 0)
+		return err_sys(e, "make the boot id");
+	if (mount("/b/boot", path, NULL, MS_BIND, NULL) < 0)
+		return errno == ENOENT ? 0 : err_sys(e, "bind /proc/%s", path);
+	if (mount(NULL, path, NULL, MS_REMOUNT | flags, NULL) < 0)
+		return err_sys(e, "make /proc/%s read-only", path);
+	return 0;
+}
+
 /* Files that only their owner may open need no mask: that is the host's root, whom no id of a box
  * maps to and over whose files its capabilities hold no power. Looked at once: a mount costs more
  * than a look, but a look at 25 files per box costs, too. What is missing now is tried every time; a

@@ -11,6 +11,7 @@ struct birth { /* one launch in progress, shared by launcher and child */
 	int proc;                  /* detached procfs of the box's pid namespace; -1: mount one */
 	int root;                  /* O_PATH of the new root, once it is there */
 	int upper;                 /* the box's writable layer */
+	int boot;                  /* what the box reads as its boot id; init writes it */
 	struct err err;
 };
 
@@ -27,6 +28,7 @@ must_check int mnt_dev(struct birth *b, struct err *e);
 must_check int mnt_proc(struct birth *b, struct err *e);
 must_check int mnt_sys(struct birth *b, struct err *e);
 must_check int mnt_ns_limits(struct birth *b, struct err *e);
+must_check int mnt_boot_id(struct birth *b, struct err *e);
 must_check int mnt_proc_readonly(struct birth *b, struct err *e);
 must_check int mnt_proc_masks(struct birth *b, struct err *e);
 must_check int mnt_switch(struct birth *b, struct err *e);

@@ -27,7 +27,6 @@ const struct template_row template_etc[] = {
 	{ "magic", "file(1)" },
 	{ "magic.mime", "file(1)" },
 	{ "debian_version", "scripts ask" },
-	{ "profile", "login shells" },
 	{ "bash.bashrc", "interactive shells" },
 	{ "inputrc", "line editing" },
 	{ "terminfo", "terminals" },
@@ -178,6 +177,16 @@ static int write_accounts(int etc, const char *file, const char *ours, struct er
 	return write_file(etc, file, buf_str(&out), e);
 }
 
+/* Not the host's: that one starts programs to find out who it is, before every command of a login
+ * shell, and forgets the PATH that it was given. */
+static const char profile[] =
+	"PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}\n"
+	"case :$PATH: in *:/opt/atoll/bin:*) ;; *) PATH=$PATH:/opt/atoll/bin ;; esac\n"
+	"export PATH\n"
+	"if [ \"${PS1-}\" ] && [ \"${BASH_VERSION-}\" ] && [ -f /etc/bash.bashrc ]; then\n"
+	"\t. /etc/bash.bashrc\n"
+	"fi\n";
+
 static int write_etc(int etc, struct err *e)
 {
 	static const char os[] = "../usr/lib/os-release";
@@ -190,7 +199,7 @@ static int write_etc(int etc, struct err *e)
 	    write_accounts(etc, "group", "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n", e) < 0 ||
 	    write_file(etc, "hostname", "atoll\n", e) < 0 ||
 	    write_file(etc, "hosts", "127.0.0.1 localhost atoll\n::1 localhost\n", e) < 0 ||
-	    write_file(etc, "resolv.conf", "", e) < 0 ||
+	    write_file(etc, "resolv.conf", "", e) < 0 || write_file(etc, "profile", profile, e) < 0 ||
 	    write_file(etc, "nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n", e) < 0)
 		return -1;
 	if (symlinkat(os, etc, "os-release") < 0)
@@ -205,7 +214,7 @@ static const struct place {
 	{ "dev", 0755, 0 },      { "etc", 0755, 0 },       { "home", 0755, 0 },
 	{ "home/user", 0755, 1000 },                       { "media", 0755, 0 },
 	{ "mnt", 0755, 0 },      { "opt", 0755, 0 },       { "opt/atoll", 0755, 0 },
-	{ "proc", 0755, 0 },
+	{ "opt/atoll/bin", 0755, 0 },                      { "proc", 0755, 0 },
 	{ "root", 0711, 0 },     { "run", 0755, 0 },       { "srv", 0755, 0 },
 	{ "sys", 0755, 0 },      { "tmp", 01777, 0 },      { "usr", 0755, 0 },
 	{ "var", 0755, 0 },      { "var/cache", 0755, 0 }, { "var/lib", 0755, 0 },
@@ -252,6 +261,37 @@ static int write_drivers(int dir, struct err *e)
 	return 0;
 }
 
+/* Much that is written for sandboxes says sudo. Nobody gains anything here: a box's root is for those
+ * who have its token, so it runs what it is asked for as whoever asks. */
+static const char sudo[] =
+	"#!/bin/sh\n"
+	"while [ $# -gt 0 ]; do\n"
+	"\tcase $1 in\n"
+	"\t--) shift; break ;;\n"
+	"\t-[CDghpRrTtUu]) shift; [ $# = 0 ] || shift ;;\n"
+	"\t-s | -i) shift; [ $# -gt 0 ] || set -- \"${SHELL:-/bin/bash}\" ;;\n"
+	"\t-*) shift ;;\n"
+	"\t[A-Za-z_]*=*) export \"$1\"; shift ;;\n"
+	"\t*) break ;;\n"
+	"\tesac\n"
+	"done\n"
+	"[ $# -gt 0 ] || exit 0\n"
+	"exec \"$@\"\n";
+
+/* Names that programs expect and Debian has not; behind everything else on the PATH. */
+static int write_names(int dir, struct err *e)
+{
+	auto_fd int bin = openat(dir, "opt/atoll/bin", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (bin < 0)
+		return err_sys(e, "open opt/atoll/bin");
+	if (write_file(bin, "sudo", sudo, e) < 0)
+		return -1;
+	if (fchmodat(bin, "sudo", 0755, 0) < 0)
+		return err_sys(e, "mode of sudo");
+	return symlinkat("/usr/bin/python3", bin, "python") < 0 ? err_sys(e, "link python") : 0;
+}
+
 /* What the host's apt has installed is what every box has of it: packages that a box adds are chosen
  * by that. Where there is no such list nobody asks for one. */
 static int copy_status(int dir, struct err *e)
@@ -276,7 +316,8 @@ int template_base(int dir, int one_id, struct err *e)
 	for (unsigned i = 0; i < template_netc; i++)
 		if (copy_allowed(etc, template_etc[i].path, e) < 0)
 			return err_in(e, "template base: /etc/%s", template_etc[i].path);
-	if (write_etc(etc, e) < 0 || write_drivers(dir, e) < 0 || copy_status(dir, e) < 0)
+	if (write_etc(etc, e) < 0 || write_drivers(dir, e) < 0 || write_names(dir, e) < 0 ||
+	    copy_status(dir, e) < 0)
 		return err_in(e, "template base");
 	return 0;
 }

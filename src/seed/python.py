@@ -68,7 +68,7 @@ def load(kind):
 
 
 # Of a program that nobody has asked for anything else.
-USUAL = [b"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", b"HOME=/home/user",
+USUAL = [b"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/atoll/bin", b"HOME=/home/user",
          b"USER=user", b"LOGNAME=user", b"SHELL=/bin/bash", b"LANG=C.UTF-8"]
 REHEARSAL = b"\0".join([b"/", b"2", b"/usr/bin/python3", b"/none.py"] + USUAL) + b"\0"
 TRIAL = """import sys

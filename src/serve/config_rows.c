@@ -295,6 +295,9 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_QUOTA_BATCH] = { "quota.batch_bytes", CONFIG_SIZE, "8G", "ATOLL_QUOTA_BATCH",
 		.highest = NO_END, .reload = 1,
 		.help = "items and results of all batches of a team" },
+	[CONFIG_QUOTA_SNAPSHOTS] = { "quota.snapshot_bytes", CONFIG_SIZE, "32G", "ATOLL_QUOTA_SNAPSHOTS",
+		.highest = NO_END, .reload = 1,
+		.help = "files of all snapshots of a team" },
 
 	[CONFIG_OIDC_ISSUER] = { "auth.oidc_issuer", CONFIG_TEXT, NULL, "ATOLL_OIDC_ISSUER",
 		.check = check_issuer, .reload = 1,

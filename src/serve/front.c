@@ -29,10 +29,12 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 struct front {
@@ -140,6 +142,27 @@ static void is_drained(struct timer *t)
 
 /* ---- the beginning ---- */
 
+/* 0: a unix socket. There nobody is in between, and the kernel says who is at the other end: no TLS. */
+static uint16_t port_of(int fd)
+{
+	struct sockaddr_storage at = { 0 };
+	socklen_t len = sizeof(at);
+
+	if (getsockname(fd, (struct sockaddr *)&at, &len) < 0 || at.ss_family == AF_UNIX)
+		return 0;
+	return ntohs(at.ss_family == AF_INET ? ((struct sockaddr_in *)&at)->sin_port :
+					       ((struct sockaddr_in6 *)&at)->sin6_port);
+}
+
+static uint16_t first_port(const struct front_start *s)
+{
+	uint16_t port = 0;
+
+	for (unsigned i = 0; i < s->nlisteners && !port; i++)
+		port = port_of(s->listeners[i]);
+	return port;
+}
+
 static void all_restored(struct fleet *f)
 {
 	struct front *x = f->user;
@@ -147,7 +170,8 @@ static void all_restored(struct fleet *f)
 	struct err e;
 
 	for (unsigned i = 0; i < x->start->nlisteners; i++)
-		if (http_listen(&x->api.http, x->start->listeners[i], x->tls, &e) < 0) {
+		if (http_listen(&x->api.http, x->start->listeners[i],
+				port_of(x->start->listeners[i]) ? x->tls : NULL, &e) < 0) {
 			log_error("cannot listen", LOG_E(&e));
 			x->status = 1;
 			loop_stop(&x->loop);
@@ -314,6 +338,8 @@ static struct api_conf api_settings(const struct front_start *s)
 		.json_max = config_number(c, CONFIG_MAX_JSON),
 		.upload_max = upload,
 		.hosts = config_list(c, CONFIG_DOMAIN),
+		.port = first_port(s),
+		.tls = config_text(c, CONFIG_TLS_CERT) != NULL,
 		.origins = config_list(c, CONFIG_ORIGINS),
 		.metrics_public = config_bool(c, CONFIG_METRICS_PUBLIC),
 		.e2b_internet = config_bool(c, CONFIG_E2B_INTERNET),
@@ -328,6 +354,7 @@ static struct api_conf api_settings(const struct front_start *s)
 		.batch_bytes = config_number(c, CONFIG_BATCH_BYTES),
 		.batch_keep_ms = config_number(c, CONFIG_BATCH_KEEP),
 		.batch_team_bytes = config_number(c, CONFIG_QUOTA_BATCH),
+		.snapshot_bytes = config_number(c, CONFIG_QUOTA_SNAPSHOTS),
 		.own_uid = s->own_uid,
 	};
 }
@@ -479,6 +506,7 @@ int front_main(const struct front_start *s)
 	http_server_fini(&x.api.http);
 	prepare_fini(&x.prepare);
 	mcp_fini(&x.api);
+	e2b_fini(&x.api);
 	api_fini(&x.api);
 	fleet_fini(&x.api.fleet);
 	store_close(x.api.store);

@@ -70,8 +70,9 @@ every_mount_is_the_one_that_the_policy_names() {
 		/dev/shm nosuid nodev noexec
 		/proc proc nosuid nodev noexec hidepid=invisible
 		/sys tmpfs ro nosuid nodev noexec
+		/proc/sys/kernel/random/boot_id ro nosuid nodev noexec
 	END
-	others=$(fact mount | awk '$5 !~ "^/(|usr|dev|dev/pts|dev/shm|proc|sys|proc/[a-z_-]*)$" { print $5 }')
+	others=$(fact mount | awk '$5 !~ "^/(|usr|dev|dev/pts|dev/shm|proc|sys|proc/[a-z_-]*|proc/sys/kernel/random/boot_id)$" { print $5 }')
 	[ -z "$others" ] || escaped "also mounted: $others"
 	trusting=$(fact mount | awk '$6 !~ /nosuid/ { print $5 }')
 	[ -z "$trusting" ] || escaped "set-user-id counts at $trusting"
@@ -102,6 +103,17 @@ kernel_settings_cannot_be_written() {
 		write=/proc/sys/user/max_user_namespaces write=/proc/sys/vm/drop_caches write=/proc/sysrq-trigger \
 		create=/sys/x create=/dev/x create=/proc/x
 	is "$(cat /proc/sys/kernel/core_pattern)" "$before"
+}
+
+# HostLeak: by it programs know a machine again, and two boxes that they share one.
+a_boot_id_is_the_boxs_own() {
+	facts boot
+	first=$(fact boot)
+	[ "$first" ] || fail "it has none"
+	[ "$first" != "$(cat /proc/sys/kernel/random/boot_id)" ] || escaped "it is the host's"
+	facts boot
+	[ "$(fact boot)" != "$first" ] || escaped "another box has it, too"
+	refused write=/proc/sys/kernel/random/boot_id
 }
 
 # HostLeak

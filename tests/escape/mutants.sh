@@ -92,6 +92,7 @@ table() {
 		no_namespace_can_be_made_or_entered                     holds    steps:system calls      # the limits
 		no_namespace_can_be_made_or_entered                     escaped  steps:namespace limits,steps:system calls
 		kernel_settings_cannot_be_written                       escaped  steps:read-only proc
+		a_boot_id_is_the_boxs_own                               escaped  steps:boot id
 		kernel_memory_keys_and_logs_are_masked                  escaped  steps:masked proc
 		the_root_holds_what_a_box_needs_and_nothing_else        closed   steps:root switch       # the row that verifies it
 		the_root_holds_what_a_box_needs_and_nothing_else        closed   steps:root switch,steps:root verified  # no /dev/tty there

@@ -187,6 +187,16 @@ static void routes(void)
 	lines_of("route6", "/proc/net/ipv6_route");
 }
 
+static void boot_id(void)
+{
+	char text[64] = "";
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	printf("boot %.*s", (int)(n < 0 ? 0 : n), n > 0 ? text : "\n");
+	close(fd);
+}
+
 static void host_name(void)
 {
 	struct utsname u;
@@ -347,6 +357,7 @@ static const struct {
 	{ "uid_map", uid_map, 0 },
 	{ "routes", routes, 0 },
 	{ "hostname", host_name, 0 },
+	{ "boot", boot_id, 0 },
 	{ "interfaces", interfaces, 0 },
 	{ "env", environment, 0 },
 	{ "fds", descriptors, 0 },

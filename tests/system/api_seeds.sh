@@ -100,15 +100,16 @@ a_web_application_runs_in_the_background() {
 	new='{"template":"gradio-developer","session":"web","port":7860,"file_path":"app.py","code":"import os,http.server\nhttp.server.HTTPServer((\"127.0.0.1\",int(os.environ[\"PORT\"])),http.server.SimpleHTTPRequestHandler).serve_forever()"}'
 	fragment "$new"
 	is "$code" 200 "$body"
-	is "$(get '.url, .port' | tr '\n' ' ')" "null 7860 "
-	has "$(get .note)" preview
 	b=$(get .sbxId)
+	is "$(get '.url, .port' | tr '\n' ' ')" "http://7860-$b.localhost:${url##*:} 7860 "
+	has "$(get .note)" preview
 	first=$(get .exec)
 	answers() {
 		api POST "/v1/boxes/$b/execs" '{"command":"python3 -c \"import urllib.request as u; print(u.urlopen('"'http://127.0.0.1:7860/'"').status)\""}'
 		[ "$(get .stdout)" = 200 ]
 	}
 	soon answers
+	is "$(curl -sS --max-time 20 -o /dev/null -w '%{http_code}' -H "Host: 7860-$b.localhost" "$url/")" 200
 	# The next version takes its place.
 	fragment "$new"
 	is "$(get .sbxId)" "$b"

@@ -3,7 +3,7 @@
 # seconds: 240
 . "$(dirname "$0")/daemon.lib"
 
-verbs_of_boxes='show rename rm exec attach wait logs cat put diff stats'
+verbs_of_boxes='show rename rm pause resume exec attach wait logs cat put diff stats'
 
 # made [FLAG...]: a box of this test alone; sets box.
 made() {
@@ -103,6 +103,35 @@ show_tells_a_box() {
 	gone
 	atoll show "$box"
 	has "$out" gone
+}
+
+a_paused_box_goes_on_and_a_snapshot_begins_another() {
+	made still
+	atoll pause still
+	is "$status" 0 "$err"
+	atoll ls --state paused
+	has "$out" still
+	atoll exec still true
+	has "$err" paused
+	atoll resume still
+	is "$status" 0 "$err"
+	atoll exec still -- sh -c 'echo kept >f'
+	is "$status" 0 "$err"
+	atoll snapshot new still ready
+	is "$status" 0 "$err"
+	atoll snapshot
+	has "$out" ready:default
+	atoll new again --snapshot ready
+	is "$status" 0 "$err"
+	atoll cat again f
+	is "$out" kept
+	atoll snapshot rm ready
+	is "$status" 0 "$err"
+	atoll snapshot new nobody-here
+	is "$status" 3 "$err"
+	atoll snapshot sideways
+	is "$status" 2
+	atoll rm still again
 }
 
 rename_gives_another_name() {
@@ -582,7 +611,7 @@ hostile_names_are_only_names() {
 }
 
 without_a_daemon_every_verb_says_where_it_looked() {
-	for words in 'new' 'ls' 'show x' 'rename x y' 'rm x' 'prune' 'volume' 'exec x true' 'shell x' 'attach x y' 'wait x y' 'logs x' \
+	for words in 'new' 'ls' 'show x' 'rename x y' 'rm x' 'prune' 'pause x' 'resume x' 'snapshot' 'volume' 'exec x true' 'shell x' 'attach x y' 'wait x y' 'logs x' \
 		'cp x:a b' 'cat x y' 'diff x' 'stats x' 'top' 'runs' 'events' 'events -f' 'api' 'ps x'; do
 		# shellcheck disable=SC2086 # words
 		ATOLL_RUN=$PWD/none atoll $words
@@ -655,7 +684,7 @@ kill_ends_boxes_of_both_kinds() {
 }
 
 every_verb_has_help_and_json_errors() {
-	for verb in new ls show rename rm prune volume exec attach wait logs cp cat put diff top stats runs events api; do
+	for verb in new ls show rename rm prune pause resume snapshot volume exec attach wait logs cp cat put diff top stats runs events api; do
 		atoll "$verb" -h
 		is "$status" 0 "$verb"
 		has "$out" "Examples"

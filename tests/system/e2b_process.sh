@@ -47,6 +47,48 @@ without_its_token_nobody_does_anything() {
 	is "$code" 415
 }
 
+envd() { # METHOD PATH [CURL OPTION...]
+	m=$1 p=$2
+	shift 2
+	api "$m" "$p" '' -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983' -H "X-Access-Token: $token" "$@"
+}
+
+the_small_questions_have_answers() {
+	shared
+	envd GET /health
+	is "$code" 204
+	envd GET /metrics
+	is "$code" 200 "$body"
+	is "$(get '[.ts > 1e9, .cpu_count >= 1, .cpu_used_pct >= 0, .mem_used > 0, .mem_total >= .mem_used,
+		.mem_total_mib > 0, .mem_used_mib >= 0, .mem_cache >= 0, .disk_total > 0, .disk_used >= 0] | all')" true "$body"
+	envd GET /envs
+	is "$code $(get type)" "200 object"
+	envd POST /init
+	is "$code $(get .code)" "404 404"
+	envd GET /nowhere
+	is "$code $(get .code)" "404 404"
+	token=wrong
+	for path in /metrics /envs; do
+		envd GET $path
+		is "$code $(get .code)" "401 401" $path
+	done
+}
+
+a_page_of_any_origin_may_ask_with_a_token() {
+	shared
+	envd OPTIONS /process.Process/Start -H 'Origin: https://page.example' \
+		-H 'Access-Control-Request-Method: POST' -H 'Access-Control-Request-Headers: x-access-token, content-type'
+	is "$code" 204 "$body"
+	grep -qi '^access-control-allow-origin: \*' head || fail "$(cat head)"
+	grep -qi '^access-control-allow-headers: x-access-token, content-type' head || fail "$(cat head)"
+	envd GET /envs -H 'Origin: https://page.example'
+	is "$code" 200
+	grep -qi '^access-control-allow-origin: \*' head || fail "$(cat head)"
+	token=wrong
+	envd GET /envs -H 'Origin: https://page.example'
+	is "$code" 401
+}
+
 a_box_that_ends_cuts_its_streams() {
 	sandbox
 	py box_ends >said &

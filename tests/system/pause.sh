@@ -5,6 +5,9 @@
 # counting: sets box, exec: a program that counts into a file, ten times a second.
 counting() {
 	new_box "${1:-{\}}"
+	put_counter
+}
+put_counter() {
 	api POST "/v1/boxes/$box/execs" '{"command":["sh","-c","echo $$ >pid; i=0; while :; do i=$((i+1)); echo $i >n.new; mv n.new n; sleep 0.05; done"],"background":true}'
 	soon counted 2
 }
@@ -74,6 +77,25 @@ without_memory_programs_end_and_files_stay() {
 	api GET "/v1/boxes/$box"
 	is "$(get .running)" 0
 	[ "$(read_file n)" -ge 2 ] || fail "its file is gone"
+	api DELETE "/v1/boxes/$box"
+}
+
+boot_id() { read_file /proc/sys/kernel/random/boot_id; }
+a_boot_id_is_the_boxs_own_and_lasts_as_long_as_its_programs() {
+	new_box
+	other=$(boot_id)
+	api DELETE "/v1/boxes/$box"
+	new_box
+	first=$(boot_id)
+	echo "$first" | grep -qE '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$' || fail "$first"
+	[ "$first" != "$other" ] || fail "two boxes have one boot id"
+	[ "$first" != "$(cat /proc/sys/kernel/random/boot_id)" ] || fail "it is the host's"
+	api POST "/v1/boxes/$box/pause" '{}'
+	api POST "/v1/boxes/$box/resume"
+	is "$(boot_id)" "$first"
+	api POST "/v1/boxes/$box/pause" '{"memory":false}'
+	api POST "/v1/boxes/$box/resume"
+	[ "$(boot_id)" != "$first" ] || fail "it is the same without its programs"
 	api DELETE "/v1/boxes/$box"
 }
 
@@ -165,6 +187,80 @@ their_pause_says_so_once() {
 	is "$code" 204 "$body"
 	api POST "/sandboxes/$box/pause"
 	is "$code" 404 "$body"
+}
+
+traffic() { curl -sS --max-time 10 -o body -w '%{http_code}' -H "E2b-Sandbox-Id: $box" -H "E2b-Sandbox-Port: ${1:-49983}" "$url/health"; }
+
+theirs_is_paused_when_its_time_is_over_and_wakes_for_who_comes() {
+	sandbox '{"templateID":"base","timeout":1,"autoPause":true,"autoResume":{"enabled":true}}'
+	soon state_is paused
+	api PATCH "/v1/boxes/$box" '{"lifetime_ms":60000}'
+	is "$(traffic)" 204 "$(cat body)"
+	state_is running || fail "$body"
+	for _ in 1 2 3; do # several at once wait for the same
+		api POST "/sandboxes/$box/pause"
+		is "$code" 204 "$body"
+		traffic >t.1 &
+		one=$!
+		traffic >t.2
+		wait $one
+		is "$(cat t.1 t.2)" 204204
+	done
+	api DELETE "/sandboxes/$box"
+}
+
+connecting_goes_on_where_it_was_or_with_its_files_alone() {
+	sandbox '{"templateID":"base","timeout":60}'
+	old=$(boot_id)
+	put_counter
+	api POST "/sandboxes/$box/pause"
+	is "$code" 204 "$body"
+	api GET "/sandboxes/$box"
+	is "$(get .state)" paused "$body"
+	api GET "/v2/sandboxes?state=paused"
+	is "$(get '.[0].sandboxID')" "$box"
+	before=$(get '.[0].startedAt')
+	api POST "/v2/sandboxes/$box/connect" '{"timeout":60}'
+	is "$code" 201 "$body"
+	count
+	soon counted $((n + 2))
+	is "$(boot_id)" "$old"
+	api POST "/v2/sandboxes/$box/connect" '{"timeout":60}'
+	is "$code" 200 "$body"
+	api GET "/sandboxes/$box"
+	is "$(get .state)" running
+	[ "$(get .startedAt)" != "$before" ] || fail "its time did not begin again"
+	api POST "/sandboxes/$box/pause"
+	api POST "/v2/sandboxes/$box/connect" '{"timeout":60,"memory":false}'
+	is "$code" 201 "$body"
+	[ "$(boot_id)" != "$old" ] || fail "it is as if it had not been rebooted"
+	api GET "/v1/boxes/$box"
+	is "$(get .running)" 0 "$body"
+	count
+	old=$(boot_id)
+	api POST "/sandboxes/$box/pause" '{"memory":false}'
+	is "$code" 204 "$body"
+	api GET "/sandboxes/$box"
+	is "$(get .state)" paused
+	api POST "/sandboxes/$box/resume" '{"timeout":60}'
+	is "$code" 201 "$body"
+	[ "$(boot_id)" != "$old" ] || fail "it is as if it had not been rebooted"
+	api DELETE "/sandboxes/$box"
+	is "$code" 204
+}
+
+theirs_without_that_stays_paused() {
+	sandbox '{"templateID":"base","timeout":1,"autoPause":true}'
+	soon state_is paused
+	is "$(traffic)" 502
+	is "$(traffic 8000)" 502
+	state_is paused || fail "$body"
+	api DELETE "/sandboxes/$box"
+}
+
+theirs_ends_otherwise() {
+	sandbox '{"templateID":"base","timeout":1}'
+	soon state_is gone
 }
 
 run_daemon_tests

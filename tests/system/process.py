@@ -218,6 +218,16 @@ def input_that_is_not_read():
         assert len(waiting) >= 4, len(waiting)
         done("SendSignal", {"process": {"pid": pid}, "signal": "SIGNAL_SIGKILL"})
         assert all(w.result()[0] == 500 for w in waiting)
+    stream = Stream("Start", {"process": {"cmd": "bash", "args": ["-c", "sleep 1; wc -c"]}})
+    events, pid = started(stream)
+    doc["process"]["pid"] = pid
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        writers = [pool.submit(unary, "SendInput", doc) for _ in range(5)]
+        concurrent.futures.wait(writers, timeout=0.5)
+        go = pool.submit(unary, "SendInput", {**doc, "input": {"stdin": b64(b"\n")}})
+        assert all(w.result() == (200, {}) for w in writers + [go])
+    done("CloseStdin", {"process": {"pid": pid}})
+    assert gather(events)["stdout"] == b"5000001\n"
 
 
 def input_stream():

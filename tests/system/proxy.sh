@@ -19,6 +19,11 @@ serve_box() {
 	box=$(get .id)
 	curl -sS -o body -T "$here/proxied.py" -H "X-API-Key: $key" "$url/v1/boxes/$box/files?path=s.py"
 	api POST "/v1/boxes/$box/execs" '{"command":["python3","s.py"],"background":true}'
+	for port in 8000 8001 8005 9; do
+		api PUT "/v1/boxes/$box/ports/$port"
+		is "$code" 200 "$body"
+	done
+	port=8000
 	soon served
 }
 header() { jq -r --arg n "$1" '[.headers[] | select(.[0] == $n) | .[1]] | join("|")' <body; }
@@ -33,6 +38,44 @@ a_server_on_loopback_is_reached_by_host_and_by_headers() {
 	is "$(header e2b-sandbox-id)" ''
 	port=8001 at /echo
 	is "$(get .path)" /echo
+}
+
+a_port_is_closed_until_it_is_opened() {
+	api GET "/v1/boxes/$box/ports/8002"
+	is "$(jq -c '[.port, .open, .url]' body)" "[8002,false,\"http://8002-$box.localhost:${url##*:}\"]"
+	port=8002 at /left
+	is "$code $(get .message)" '502 The sandbox was not found'
+	api PUT "/v1/boxes/$box/ports/8002"
+	is "$code $(get .open)" '200 true'
+	port=8002 at /left
+	is "$(get .message)" 'The sandbox is running but port is not open'
+	api GET "/v1/boxes/$box/ports"
+	has "$(get '[.items[].port] | tostring')" 8002
+	api DELETE "/v1/boxes/$box/ports/8002"
+	is "$code" 204
+	port=8002 at /left
+	is "$(get .message)" 'The sandbox was not found'
+	for wrong in 0 65536 -1 x 8000x; do
+		api PUT "/v1/boxes/$box/ports/$wrong"
+		is "$code" 400 "$wrong"
+	done
+	api PUT "/v1/boxes/$box/ports/49983" # envd is not a port of programs
+	port=49983 at /health
+	is "$code" 502
+	curl -sS -o body --unix-socket "$sock" "http://localhost/v1/boxes/$box/ports/3000"
+	is "$(get .url)" "http://3000-$box.localhost:${url##*:}"
+}
+
+the_hosts_name_may_be_masked() {
+	api POST /v2/sandboxes '{"templateID":"base","timeout":60,"network":{"maskRequestHost":"localhost:${PORT}"}}'
+	is "$code" 201 "$body"
+	box=$(get .sandboxID)
+	curl -sS -o body -T "$here/proxied.py" -H "X-API-Key: $key" "$url/v1/boxes/$box/files?path=s.py"
+	api POST "/v1/boxes/$box/execs" '{"command":["python3","s.py"],"background":true}'
+	soon served
+	at /echo
+	is "$(header host) $(header x-forwarded-host)" "localhost:8000 8000-$box.localhost"
+	api DELETE "/v1/boxes/$box"
 }
 
 our_secrets_do_not_enter_the_box() {

@@ -96,7 +96,7 @@ static inline pid_t fork_init(int alone)
 static inline void box_start(struct box *b, int alone)
 {
 	char uid[16];
-	int pair[2], upper;
+	int pair[2], upper, boot;
 
 	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
 	b->addr = (struct sockaddr_un){ .sun_family = AF_UNIX };
@@ -106,27 +106,30 @@ static inline void box_start(struct box *b, int alone)
 	CHECK(!bind(b->listener, (struct sockaddr *)&b->addr, sizeof(b->addr)));
 	CHECK(!listen(b->listener, 32));
 	upper = open(in_dir("upper"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	boot = open(in_dir("boot"), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	b->pid = fork_init(alone);
 	CHECK(b->pid >= 0);
 	if (!b->pid) {
 		char *argv[] = { "init", uid, "1", NULL }, *env[] = { NULL };
-		int null = open("/dev/null", O_RDWR), from[3] = { pair[1], b->listener, upper }, i;
+		int null = open("/dev/null", O_RDWR), i;
+		int from[4] = { pair[1], b->listener, upper, boot };
 
 		snprintf(uid, sizeof(uid), "%u", getuid());
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (i = 0; i < 3; i++)
 			dup2(null, i);
-		for (i = 0; i < 3; i++) /* out of the way first */
+		for (i = 0; i < 4; i++) /* out of the way first */
 			from[i] = fcntl(from[i], F_DUPFD, 100);
-		for (i = 0; i < 3; i++)
+		for (i = 0; i < 4; i++)
 			dup2(from[i], 3 + i);
-		for (i = 6; i < 256; i++)
+		for (i = 7; i < 256; i++)
 			close(i);
 		execve(init_path, argv, env);
 		_exit(99);
 	}
 	close(pair[1]);
 	close(upper);
+	close(boot);
 	b->conn = pair[0];
 }
 

@@ -86,12 +86,9 @@ TEST(flags_and_sizes_that_are_not_ours_are_refused_at_the_head)
 	static const struct {
 		const char *head, *why;
 	} rows[] = {
-		{ "\1\0\0\0\2", "compressed" },
-		{ "\2\0\0\0\2", "flags" },
-		{ "\x80\0\0\0\2", "flags" },
-		{ "\3\0\0\0\2", "flags" },
-		{ "\0\xff\xff\xff\xff", "too large" },
-		{ "\0\0\0\3\xe9", "too large" }, /* 1001 */
+		{ "\1\0\0\0\2", "compressed" },        { "\2\0\0\0\2", "flags" },
+		{ "\x80\0\0\0\2", "flags" },           { "\3\0\0\0\2", "flags" },
+		{ "\0\xff\xff\xff\xff", "too large" }, { "\0\0\0\3\xe9", "too large" }, /* 1001 */
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

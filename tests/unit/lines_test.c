@@ -25,7 +25,9 @@ static const char *event(const char *text)
 /* Its text, and what is left for later. */
 static const char *output(const char *bytes, size_t n, int last, size_t *left)
 {
-	struct cell_piece p = { .what = CELL_STDERR, .bytes = bytes, .n = n, .last = last, .after = { 0, n, 0 } };
+	struct cell_piece p = {
+		.what = CELL_STDERR, .bytes = bytes, .n = n, .last = last, .after = { 0, n, 0 }
+	};
 	json_t *line = lines_output(&p);
 
 	*left = n - (line ? p.after[1] : 0);
@@ -45,7 +47,8 @@ TEST(a_character_that_is_cut_waits_for_its_end)
 	CHECK_INT(left, 1);
 	CHECK_STR(output("\xf0\x9f\x98", 3, 0, &left), "none");
 	CHECK_INT(left, 3);
-	CHECK_STR(output("\xf0\x9f\x98\x80", 4, 0, &left), "{\"text\":\"\\uD83D\\uDE00\",\"type\":\"stderr\"}");
+	CHECK_STR(output("\xf0\x9f\x98\x80", 4, 0, &left),
+		  "{\"text\":\"\\uD83D\\uDE00\",\"type\":\"stderr\"}");
 }
 
 TEST(bytes_that_are_no_text_are_replaced)
@@ -54,50 +57,60 @@ TEST(bytes_that_are_no_text_are_replaced)
 
 	CHECK_STR(output("a\xc3", 2, 1, &left), "{\"text\":\"a\\uFFFD\",\"type\":\"stderr\"}");
 	CHECK_INT(left, 0);
-	CHECK_STR(output("\xff\0b", 3, 0, &left), "{\"text\":\"\\uFFFD\\u0000b\",\"type\":\"stderr\"}");
-	CHECK_STR(output("\xed\xa0\x80", 3, 1, &left), "{\"text\":\"\\uFFFD\\uFFFD\\uFFFD\",\"type\":\"stderr\"}");
+	CHECK_STR(output("\xff\0b", 3, 0, &left),
+		  "{\"text\":\"\\uFFFD\\u0000b\",\"type\":\"stderr\"}");
+	CHECK_STR(output("\xed\xa0\x80", 3, 1, &left),
+		  "{\"text\":\"\\uFFFD\\uFFFD\\uFFFD\",\"type\":\"stderr\"}");
 }
 
 TEST(a_result_has_a_field_for_each_type)
 {
-	CHECK_STR(event("{\"type\":\"result\",\"main\":true,\"data\":{\"text/plain\":\"'a'\",\"image/png\":\"cA==\","
-		     "\"application/json\":[1],\"x/y\":\"own\"},\"extra\":{\"chart\":{\"type\":\"pie\"},\"data\":{}}}"),
-	       "{\"chart\":{\"type\":\"pie\"},\"data\":{},\"extra\":{\"x/y\":\"own\"},\"is_main_result\":true,"
-	       "\"json\":[1],\"png\":\"cA==\",\"text\":\"a\",\"type\":\"result\"}");
+	CHECK_STR(
+		event("{\"type\":\"result\",\"main\":true,\"data\":{\"text/plain\":\"'a'\",\"image/png\":\"cA==\","
+		      "\"application/json\":[1],\"x/y\":\"own\"},\"extra\":{\"chart\":{\"type\":\"pie\"},\"data\":{}}}"),
+		"{\"chart\":{\"type\":\"pie\"},\"data\":{},\"extra\":{\"x/y\":\"own\"},\"is_main_result\":true,"
+		"\"json\":[1],\"png\":\"cA==\",\"text\":\"a\",\"type\":\"result\"}");
 }
 
 TEST(only_a_whole_pair_of_quotes_goes)
 {
 	static const struct {
 		const char *has, *shown;
-	} rows[] = { { "'", "'" }, { "''", "" }, { "'a", "'a" }, { "'a\\\"", "'a\\\"" }, { "\\\"a\\\"", "a" }, { "", "" } };
+	} rows[] = { { "'", "'" },           { "''", "" },         { "'a", "'a" },
+		     { "'a\\\"", "'a\\\"" }, { "\\\"a\\\"", "a" }, { "", "" } };
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		char text[200], want[200];
 
-		snprintf(text, sizeof(text), "{\"type\":\"result\",\"data\":{\"text/plain\":\"%s\"}}", rows[i].has);
-		snprintf(want, sizeof(want), "{\"extra\":{},\"is_main_result\":false,\"text\":\"%s\",\"type\":\"result\"}",
-			 rows[i].shown);
+		snprintf(text, sizeof(text),
+			 "{\"type\":\"result\",\"data\":{\"text/plain\":\"%s\"}}", rows[i].has);
+		snprintf(
+			want, sizeof(want),
+			"{\"extra\":{},\"is_main_result\":false,\"text\":\"%s\",\"type\":\"result\"}",
+			rows[i].shown);
 		CHECK_STR(event(text), want);
 	}
 }
 
 TEST(an_error_has_all_three_texts)
 {
-	CHECK_STR(event("{\"type\":\"error\",\"name\":\"E\",\"value\":\"v\",\"frames\":[],\"text\":\"t\"}"),
-	       "{\"name\":\"E\",\"traceback\":\"t\",\"type\":\"error\",\"value\":\"v\"}");
+	CHECK_STR(
+		event("{\"type\":\"error\",\"name\":\"E\",\"value\":\"v\",\"frames\":[],\"text\":\"t\"}"),
+		"{\"name\":\"E\",\"traceback\":\"t\",\"type\":\"error\",\"value\":\"v\"}");
 	CHECK_STR(event("{\"type\":\"error\",\"value\":5}"),
-	       "{\"name\":\"\",\"traceback\":\"\",\"type\":\"error\",\"value\":\"\"}");
+		  "{\"name\":\"\",\"traceback\":\"\",\"type\":\"error\",\"value\":\"\"}");
 }
 
 TEST(what_they_do_not_know_is_left_out)
 {
 	CHECK_STR(event("{\"type\":\"input\",\"prompt\":\"?\"}"), "none");
-	CHECK_STR(event("{\"type\":\"result\",\"data\":{},\"extra\":{\"display_id\":\"d\",\"update\":true}}"), "none");
+	CHECK_STR(
+		event("{\"type\":\"result\",\"data\":{},\"extra\":{\"display_id\":\"d\",\"update\":true}}"),
+		"none");
 	CHECK_STR(event("[]"), "none");
 	CHECK_STR(event("no json"), "none");
 	CHECK_STR(event("{\"type\":\"result\",\"data\":[],\"extra\":7}"),
-	       "{\"extra\":{},\"is_main_result\":false,\"type\":\"result\"}");
+		  "{\"extra\":{},\"is_main_result\":false,\"type\":\"result\"}");
 	CHECK_STR(event("{\"type\":\"result\",\"data\":{\"text/plain\":null,\"text/html\":null}}"),
-	       "{\"extra\":{},\"is_main_result\":false,\"type\":\"result\"}");
+		  "{\"extra\":{},\"is_main_result\":false,\"type\":\"result\"}");
 }

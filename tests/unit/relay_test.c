@@ -260,6 +260,8 @@ TEST(what_is_no_answer_is_a_502)
 		"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nbad name: 1\r\n\r\n",
+		"HTTP/1.1 200 OK\r\n: nameless\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nX-A : 1\r\n\r\n",
 		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
 		"HTTP/1.1 101 Switching Protocols\r\n\r\n",
 		"\r\n\r\n\x01\x02",

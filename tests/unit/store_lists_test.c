@@ -1,4 +1,5 @@
 /* Pages and filters; audit, events, volumes, idempotency. */
+#include "store/snapshots.h"
 #include "store/sql.h"
 #include "store_rows.h"
 
@@ -527,6 +528,56 @@ static struct store_attachment at(unsigned volume, unsigned box, const char *pat
 	strcpy(a.box, id_of(box));
 	strcpy(a.path, path);
 	return a;
+}
+
+static struct store_snapshot snapshot(const char *id, const char *name, int64_t at)
+{
+	struct store_snapshot x = { .tag = "default", .box = "aaaaaaaaaaaa", .template = "base" };
+
+	snprintf(x.id, sizeof(x.id), "%s", id);
+	snprintf(x.team, sizeof(x.team), "default");
+	snprintf(x.name, sizeof(x.name), "%s", name);
+	x.created_ns = at;
+	return x;
+}
+
+TEST(a_snapshot_is_there_when_it_is_whole)
+{
+	struct store_snapshot a = snapshot("aaaaaaaaaaab", "n", 10), b = snapshot("aaaaaaaaaaac", "n", 20),
+			      out;
+	struct store_snapshot_filter f = { .team = "default", .limit = 1 };
+	struct store_snapshots rows;
+	char id[ID_LEN + 1];
+	uint64_t bytes;
+	struct err e;
+
+	STORE(s, dir);
+	CHECK(store_snapshot_insert(s, &a, &e) == 0 && store_snapshot_insert(s, &b, &e) == 0);
+	CHECK(store_snapshot_get(s, "default", a.id, &out, &e) < 0 && e.kind == ERR_NOT_FOUND);
+	CHECK(store_snapshot_named(s, "default", "n", "default", &out, &e) < 0);
+	CHECK(store_snapshot_finish(s, a.id, 7, &e) == 0);
+	CHECK(store_snapshot_named(s, "default", "n", "default", &out, &e) == 0);
+	CHECK_STR(out.id, a.id);
+	CHECK(store_snapshot_stale(s, 20, id, &e) < 0 && e.kind == ERR_NOT_FOUND);
+	CHECK(store_snapshot_stale(s, 21, id, &e) == 0);
+	CHECK_STR(id, b.id);
+	CHECK(store_snapshot_finish(s, b.id, 8, &e) == 0);
+	CHECK(store_snapshot_named(s, "default", "n", "default", &out, &e) == 0);
+	CHECK_STR(out.id, b.id);
+	CHECK(store_snapshot_get(s, "other", b.id, &out, &e) < 0 && e.kind == ERR_NOT_FOUND);
+	CHECK(store_snapshot_bytes(s, "default", &bytes, &e) == 0 && bytes == 15);
+	CHECK(store_snapshot_list(s, &f, &rows, &e) == 0 && rows.n == 1 && rows.more);
+	CHECK_STR(rows.v[0].id, b.id);
+	f.after = store_snapshot_cursor(&rows.v[0]);
+	store_snapshots_fini(&rows);
+	CHECK(store_snapshot_list(s, &f, &rows, &e) == 0 && rows.n == 1 && !rows.more);
+	CHECK_STR(rows.v[0].id, a.id);
+	store_snapshots_fini(&rows);
+	CHECK(store_snapshot_remove(s, a.id, &e) == 0);
+	CHECK(store_snapshot_remove(s, a.id, &e) < 0 && e.kind == ERR_NOT_FOUND);
+	b.team[0] = 'x';
+	snprintf(b.id, sizeof(b.id), "aaaaaaaaaaad");
+	CHECK(store_snapshot_insert(s, &b, &e) < 0 && e.kind == ERR_NOT_FOUND);
 }
 
 TEST(a_volume_has_one_writer_and_many_readers)

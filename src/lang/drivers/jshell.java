@@ -205,14 +205,28 @@ class Driver {
 
 	// ---- interrupts ----
 
+	/** Again and again: a snippet that is being compiled cannot be stopped before it runs. */
+	static void stopIt() {
+		for (int cell = count; running && interrupted && cell == count;) {
+			shell.stop();
+			try {
+				Thread.sleep(50);
+			} catch (InterruptedException e) {
+				return;
+			}
+		}
+	}
+
 	/** By reflection: the compiler would warn, on stderr, that this class is not for everybody. */
 	static void onInterrupt() throws ReflectiveOperationException {
 		Class<?> signal = Class.forName("sun.misc.Signal"), handler = Class.forName("sun.misc.SignalHandler");
 		Object ours = Proxy.newProxyInstance(Driver.class.getClassLoader(), new Class<?>[] { handler },
 			(proxy, method, args) -> {
-				if (method.getName().equals("handle") && running) {
+				if (method.getName().equals("handle") && running && !interrupted) {
 					interrupted = true;
-					shell.stop();
+					Thread stopper = new Thread(Driver::stopIt);
+					stopper.setDaemon(true);
+					stopper.start();
 				}
 				return null;
 			});

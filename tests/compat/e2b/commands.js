@@ -55,10 +55,11 @@ module.exports = [
 		},
 	],
 	[
-		'the user may become root',
+		'the names that scripts expect are there: python and sudo',
 		async ({ make }) => {
 			const box = await make();
-			assert.equal((await box.commands.run('sudo id -u')).stdout, '0\n');
+			const said = await box.commands.run('python -c "print(6 * 7)"; sudo -E A=b sh -c "echo $0 \\$A"');
+			assert.equal(said.stdout, '42\n/bin/bash b\n');
 		},
 	],
 	[

@@ -30,6 +30,9 @@ for way in $ways; do
 		case $release$way in toolsplain) [ "$ways" != plain ] && continue ;; esac # once is enough
 		drive "$release" "$way"
 	done
+	verdict=ok
+	! grep -v '^atoll: serving\|"level":"info"' "$work/serve.log" | grep '"level":"error"\|^[^{]' | sed 's/^/# /' | grep . || verdict='not ok'
+	echo "$verdict - e2b, $way: the daemon had nothing to complain of" | tee -a "$work/all"
 done
 echo "1..$(grep -c '^ok \|^not ok ' "$work/all")"
 ! grep -q '^not ok' "$work/all"

@@ -1,5 +1,5 @@
-/* entry.c - see entry.h. */
-#include "fleet/entry.h"
+/* inlet.c - see inlet.h. */
+#include "fleet/inlet.h"
 #include "base/own.h"
 #include "fleet/berth.h"
 
@@ -10,16 +10,16 @@ enum { ANSWER_MS = 10000 }; /* init has 5 s itself, for a server whose queue is 
 
 /* Together about a second: what a server needs from its start to listen(). */
 static const uint16_t rests_ms[] = { 30, 70, 150, 300, 450 };
-static_assert(ARRAY_LEN(rests_ms) == ENTRY_TRIES - 1, "a rest between two tries");
+static_assert(ARRAY_LEN(rests_ms) == INLET_TRIES - 1, "a rest between two tries");
 
 static void next_one(struct berth *b);
 
-void entries_init(struct entries *all)
+void inlets_init(struct inlets *all)
 {
-	*all = (struct entries){ .end = &all->first };
+	*all = (struct inlets){ .end = &all->first };
 }
 
-static void append(struct entries *all, struct entry *x)
+static void append(struct inlets *all, struct inlet *x)
 {
 	x->next = NULL;
 	x->at = all->end;
@@ -28,7 +28,7 @@ static void append(struct entries *all, struct entry *x)
 	all->n++;
 }
 
-static void take_out(struct entries *all, struct entry *x)
+static void take_out(struct inlets *all, struct inlet *x)
 {
 	*x->at = x->next;
 	if (x->next)
@@ -39,23 +39,23 @@ static void take_out(struct entries *all, struct entry *x)
 	all->n--;
 }
 
-static void stop_asking(struct entry *x)
+static void stop_asking(struct inlet *x)
 {
-	if (x->state != ENTRY_ASKS)
+	if (x->state != INLET_ASKS)
 		return;
 	line_unlisten(&x->ask);
-	x->berth->entries.asking--;
-	x->state = ENTRY_WAITS;
+	x->berth->inlets.asking--;
+	x->state = INLET_WAITS;
 }
 
-static void leave(struct entry *x)
+static void leave(struct inlet *x)
 {
 	stop_asking(x);
-	take_out(&x->berth->entries, x);
+	take_out(&x->berth->inlets, x);
 	timer_fini(&x->clock);
 }
 
-static void finish(struct entry *x, int take_fd, const struct err *e)
+static void finish(struct inlet *x, int take_fd, const struct err *e)
 {
 	struct berth *b = x->berth;
 
@@ -64,7 +64,7 @@ static void finish(struct entry *x, int take_fd, const struct err *e)
 	x->done(x, take_fd, e);
 }
 
-static void fail(struct entry *x, enum err_kind kind, const char *why)
+static void fail(struct inlet *x, enum err_kind kind, const char *why)
 {
 	struct err e;
 
@@ -76,7 +76,7 @@ static void fail(struct entry *x, enum err_kind kind, const char *why)
 
 static void connected(struct listener *l, const struct frame *f, size_t len, int *fd)
 {
-	struct entry *x = loop_owner(l, struct entry, ask);
+	struct inlet *x = loop_owner(l, struct inlet, ask);
 
 	(void)len;
 	if (f->type == WIRE_FD && *fd >= 0)
@@ -87,60 +87,60 @@ static void connected(struct listener *l, const struct frame *f, size_t len, int
 
 static void refused(struct listener *l, const struct err *e)
 {
-	struct entry *x = loop_owner(l, struct entry, ask);
+	struct inlet *x = loop_owner(l, struct inlet, ask);
 	struct berth *b = x->berth;
 	/* Its init is busy with connections of somebody else's: that is no try. */
 	int busy = e->kind == ERR_LIMIT;
 
-	if ((e->sys != ECONNREFUSED && !busy) || (!busy && x->tries + 1 >= ENTRY_TRIES)) {
+	if ((e->sys != ECONNREFUSED && !busy) || (!busy && x->tries + 1 >= INLET_TRIES)) {
 		finish(x, -1, e);
 		return;
 	}
 	stop_asking(x);
-	x->state = ENTRY_RESTS;
+	x->state = INLET_RESTS;
 	timer_set(&x->clock, busy ? rests_ms[0] : rests_ms[x->tries++]);
 	next_one(b);
 }
 
 static void lost(struct listener *l)
 {
-	fail(loop_owner(l, struct entry, ask), ERR_NOT_FOUND, "the box has ended");
+	fail(loop_owner(l, struct inlet, ask), ERR_NOT_FOUND, "the box has ended");
 }
 
 /* ---- one after the other ---- */
 
-static void ask(struct entry *x)
+static void ask(struct inlet *x)
 {
 	static const struct listen_events on = { .answer = connected,
 						 .refused = refused,
 						 .lost = lost };
 
-	x->state = ENTRY_ASKS;
-	x->berth->entries.asking++;
+	x->state = INLET_ASKS;
+	x->berth->inlets.asking++;
 	timer_set(&x->clock, ANSWER_MS);
 	line_ask_port(&x->berth->line, &x->ask, &on, WIRE_CONNECT, x->port);
 }
 
 static void next_one(struct berth *b)
 {
-	struct entries *all = &b->entries;
+	struct inlets *all = &b->inlets;
 
-	for (struct entry *x = all->first; x && all->asking < ENTRY_ASKING; x = x->next)
-		if (x->state == ENTRY_WAITS && line_is_open(&b->line))
+	for (struct inlet *x = all->first; x && all->asking < INLET_ASKING; x = x->next)
+		if (x->state == INLET_WAITS && line_is_open(&b->line))
 			ask(x);
 }
 
 static void due(struct timer *t)
 {
-	struct entry *x = loop_owner(t, struct entry, clock);
+	struct inlet *x = loop_owner(t, struct inlet, clock);
 	struct berth *b = x->berth;
 
 	if (b->state != BERTH_RUNNING || !line_is_open(&b->line)) {
 		fail(x, ERR_NOT_FOUND, "the box has ended");
-	} else if (x->state == ENTRY_RESTS) {
-		take_out(&b->entries, x);
-		append(&b->entries, x);
-		x->state = ENTRY_WAITS;
+	} else if (x->state == INLET_RESTS) {
+		take_out(&b->inlets, x);
+		append(&b->inlets, x);
+		x->state = INLET_WAITS;
 		timer_set(&x->clock, ANSWER_MS);
 		next_one(b);
 	} else {
@@ -148,22 +148,22 @@ static void due(struct timer *t)
 	}
 }
 
-int entry_open(struct entry *x, struct berth *b, uint16_t port, struct err *e)
+int inlet_open(struct inlet *x, struct berth *b, uint16_t port, struct err *e)
 {
-	if (b->entries.n >= ENTRY_MOST)
+	if (b->inlets.n >= INLET_MOST)
 		return err_set(e, ERR_LIMIT, "%u connections to this box are being made",
-			       b->entries.n);
+			       b->inlets.n);
 	if (!line_is_open(&b->line))
 		return err_set(e, ERR_NOT_FOUND, "the box cannot be reached");
-	*x = (struct entry){ .berth = b, .port = port, .done = x->done };
+	*x = (struct inlet){ .berth = b, .port = port, .done = x->done };
 	timer_init(&x->clock, b->fleet->loop, due);
 	timer_set(&x->clock, ANSWER_MS);
-	append(&b->entries, x);
+	append(&b->inlets, x);
 	next_one(b);
 	return 0;
 }
 
-void entry_cancel(struct entry *x)
+void inlet_cancel(struct inlet *x)
 {
 	struct berth *b = x->berth;
 
@@ -173,8 +173,8 @@ void entry_cancel(struct entry *x)
 	next_one(b);
 }
 
-void entries_fail(struct berth *b)
+void inlets_fail(struct berth *b)
 {
-	while (b->entries.first)
-		fail(b->entries.first, ERR_NOT_FOUND, "the box has ended");
+	while (b->inlets.first)
+		fail(b->inlets.first, ERR_NOT_FOUND, "the box has ended");
 }

@@ -1,0 +1,92 @@
+/* pause.c - `atoll pause` and `atoll resume`: boxes that stand still, and go on. */
+#include "base/own.h"
+#include "cli/remote.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+
+enum { PAUSE_FILES, PAUSE_NFLAGS };
+
+static const struct flag flags[PAUSE_NFLAGS] = {
+	[PAUSE_FILES] = { "files-only", 0, FLAG_SWITCH, NULL, "end its programs, keep its files" },
+};
+
+static int ask(struct remote *r, const char *name, const char *what, json_t *take_body)
+{
+	auto_free char *path = remote_path("/v1/boxes/%s/%s", name, what);
+	json_t *box = remote_json(r, "POST", path, take_body);
+
+	if (!box) {
+		remote_explain_box(r, name);
+		return r->status;
+	}
+	if (r->cli->json)
+		remote_print(box);
+	json_decref(box);
+	return 0;
+}
+
+static int pause_each(struct remote *r, const struct args *a)
+{
+	if (!a->nwords)
+		return remote_usage(r, "pause which box?");
+	for (unsigned i = 0; i < a->nwords; i++)
+		if (ask(r, a->words[i], "pause",
+			json_pack("{s:b}", "memory", !args_has(a, PAUSE_FILES))))
+			return r->status;
+	return 0;
+}
+
+static int resume_each(struct remote *r, const struct args *a)
+{
+	if (!a->nwords)
+		return remote_usage(r, "resume which box?");
+	for (unsigned i = 0; i < a->nwords; i++)
+		if (ask(r, a->words[i], "resume", NULL))
+			return r->status;
+	return 0;
+}
+
+static int run_pause(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, pause_each);
+}
+
+static int run_resume(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, resume_each);
+}
+
+static const struct example pause_examples[] = {
+	{ "atoll pause demo", "everything in it stands still, and costs no cpu" },
+	{ "atoll pause demo --files-only", "its programs end" },
+	{ 0 },
+};
+
+const struct verb verb_pause = {
+	.name = "pause",
+	.group = "Boxes",
+	.usage = "BOX...",
+	.summary = "have a box stand still",
+	.notes = "Its memory, programs and files stay as they are; its lifetime stands still, too.",
+	.flags = flags,
+	.nflags = PAUSE_NFLAGS,
+	.max_words = 100,
+	.examples = pause_examples,
+	.run = run_pause,
+};
+
+static const struct example resume_examples[] = {
+	{ "atoll resume demo", "it goes on where it was" },
+	{ 0 },
+};
+
+const struct verb verb_resume = {
+	.name = "resume",
+	.group = "Boxes",
+	.usage = "BOX...",
+	.summary = "have a paused box go on",
+	.max_words = 100,
+	.examples = resume_examples,
+	.run = run_resume,
+};

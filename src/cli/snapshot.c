@@ -1,0 +1,122 @@
+/* snapshot.c - `atoll snapshot`: the files of a box, for others to begin with. */
+#include "base/own.h"
+#include "base/units.h"
+#include "cli/remote.h"
+#include "cli/table.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct listing {
+	const struct cli *cli;
+	struct table table;
+	json_t *items;
+};
+
+static int each(void *ctx, json_t *v)
+{
+	struct listing *l = ctx;
+	char text[UNITS_TEXT];
+
+	if (l->cli->json) {
+		json_array_append(l->items, v);
+	} else if (l->cli->quiet) {
+		puts(remote_text(v, "id"));
+	} else {
+		const char *tag = remote_text(v, "tag");
+
+		table_cell(&l->table, "%s", remote_text(v, "id"));
+		table_cell(&l->table, "%s%s%s", remote_text(v, "name"), *tag ? ":" : "", tag);
+		table_cell(&l->table, "%s", remote_text(v, "box"));
+		table_cell(&l->table, "%s", units_size(text, (uint64_t)remote_int(v, "bytes", 0)));
+		table_cell(&l->table, "%s", remote_since(text, v, "created"));
+	}
+	return 0;
+}
+
+static int list(struct remote *r)
+{
+	static const char *const columns[] = { "SNAPSHOT", "NAME", "BOX", ">SIZE", ">AGE", NULL };
+	struct listing l = { .cli = r->cli, .items = json_array() };
+	int status;
+
+	table_init(&l.table, columns);
+	status = remote_list(r, "/v1/snapshots", each, &l);
+	if (!status && r->cli->json) {
+		json_t *doc = json_pack("{s:O, s:n}", "items", l.items, "next");
+
+		remote_print(doc);
+		json_decref(doc);
+	}
+	table_print(&l.table, !status && !r->cli->json && !r->cli->quiet && isatty(1));
+	json_decref(l.items);
+	return status;
+}
+
+static int take(struct remote *r, const struct args *a)
+{
+	json_t *doc = json_pack("{s:o}", "box", json_string(a->words[1]));
+
+	if (a->nwords == 3)
+		json_object_set_new(doc, "name", json_string(a->words[2]));
+	doc = remote_json(r, "POST", "/v1/snapshots", doc);
+	if (!doc) {
+		remote_explain_box(r, a->words[1]);
+		return r->status;
+	}
+	if (r->cli->json)
+		remote_print(doc);
+	else
+		puts(remote_text(doc, "id"));
+	json_decref(doc);
+	return 0;
+}
+
+static int drop(struct remote *r, const struct args *a)
+{
+	auto_free char *path = remote_path("/v1/snapshots/%s", a->words[1]);
+	json_t *doc = remote_json(r, "DELETE", path, NULL);
+
+	json_decref(doc);
+	return doc ? 0 : r->status;
+}
+
+static int snapshot(struct remote *r, const struct args *a)
+{
+	const char *what = a->nwords ? a->words[0] : "ls";
+
+	if (!strcmp(what, "ls") && a->nwords < 2)
+		return list(r);
+	if (!strcmp(what, "new") && a->nwords >= 2)
+		return take(r, a);
+	if (!strcmp(what, "rm") && a->nwords == 2)
+		return drop(r, a);
+	remote_usage(r, "what about snapshots?");
+	trouble_hint(&r->trouble, "type", "atoll snapshot new BOX [NAME] | ls | rm SNAPSHOT");
+	return r->status;
+}
+
+static int run_snapshot(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, snapshot);
+}
+
+static const struct example examples[] = {
+	{ "atoll snapshot new demo ready", "keep its files, under a name" },
+	{ "atoll new other --snapshot ready", "a box that begins with them" },
+	{ "atoll snapshot rm ready", "forget them; boxes stay" },
+	{ 0 },
+};
+
+const struct verb verb_snapshot = {
+	.name = "snapshot",
+	.group = "Boxes",
+	.usage = "new BOX [NAME] | ls | rm SNAPSHOT",
+	.summary = "files of a box, for others to begin with",
+	.words = "new ls rm",
+	.max_words = 3,
+	.examples = examples,
+	.run = run_snapshot,
+};
