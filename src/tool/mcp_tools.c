@@ -22,9 +22,9 @@ static int tell_progress(struct mcp_call *m)
 	buf_cut(&m->said, 0);
 	m->told_ms = loop_now_ms();
 	return mcp_notify(m, "notifications/progress",
-		   json_pack("{s:O, s:I, s:s#}", "progressToken", m->token, "progress",
-			     (json_int_t)++m->progress, "message", buf_str(&clean),
-			     (int)clean.len));
+			  json_pack("{s:O, s:I, s:s#}", "progressToken", m->token, "progress",
+				    (json_int_t)++m->progress, "message", buf_str(&clean),
+				    (int)clean.len));
 }
 
 void mcp_tick(struct mcp_call *m)
@@ -83,8 +83,8 @@ void mcp_own_session(const struct call *c, char out[STORE_SESSION + 1])
 	snprintf(out, STORE_SESSION + 1, "mcp:%.100s", c->who.id);
 }
 
-static void no_box(struct call *c, int status, const char *code, const char *message, const char *why,
-		   const char *hint);
+static void no_box(struct call *c, int status, const char *code, const char *message,
+		   const char *why, const char *hint);
 
 static void begin(struct mcp_call *m)
 {
@@ -129,12 +129,12 @@ static void find_box(struct call *c)
 }
 
 /* As a route's pattern would: where its parameter is, and who is called when the box has come. */
-static const struct api_route in_box = { "POST", "/mcp/{box}", NEED_VIEWER, find_box, "",
-					 .group = "tools" };
+static const struct api_route in_box = { "POST",   "/mcp/{box}", NEED_VIEWER,
+					 find_box, "",           .group = "tools" };
 
 /* A box that cannot be made is told like all that goes wrong with a tool. */
-static void no_box(struct call *c, int status, const char *code, const char *message, const char *why,
-		   const char *hint)
+static void no_box(struct call *c, int status, const char *code, const char *message,
+		   const char *why, const char *hint)
 {
 	struct mcp_call *m = c->door;
 	auto_buf struct buf said_so = { 0 }, clean = { 0 };
@@ -176,7 +176,8 @@ void mcp_tools_call(struct mcp_call *m)
 	const char *which = NULL;
 
 	if (!t || t->alias) {
-		mcp_error(m, 200, RPC_PARAMS, NULL, "Unknown tool: %.80s", name ? name : "(no name)");
+		mcp_error(m, 200, RPC_PARAMS, NULL, "Unknown tool: %.80s",
+			  name ? name : "(no name)");
 		return;
 	}
 	if (args && !json_is_object(args)) {
@@ -185,10 +186,12 @@ void mcp_tools_call(struct mcp_call *m)
 	}
 	args = args ? json_deep_copy(args) : json_object();
 	if (!(t->marks & TOOL_BOXES)) {
-		if (json_is_string(box) && json_string_length(box) && json_string_length(box) < ROUTE_TEXT)
+		if (json_is_string(box) && json_string_length(box) &&
+		    json_string_length(box) < ROUTE_TEXT)
 			which = json_string_value(box);
 		if (which || json_is_null(box))
-			json_object_del(args, "box"); /* what is left there is no field of the tool */
+			json_object_del(args,
+					"box"); /* what is left there is no field of the tool */
 	}
 	if (m->token || (m->level >= 0 && m->level <= INFO))
 		mcp_stream(m);

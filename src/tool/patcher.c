@@ -29,8 +29,9 @@ static struct patching *patching_of(struct content *x)
 
 static void tell(struct patching *p)
 {
-	static const char *const verbs[] = { [PATCH_ADD] = "A", [PATCH_UPDATE] = "M",
-					     [PATCH_DELETE] = "D" };
+	static const char *const verbs[] = {
+		[PATCH_ADD] = "A", [PATCH_UPDATE] = "M", [PATCH_DELETE] = "D"
+	};
 	json_t *all = json_array();
 	auto_buf struct buf text = { 0 };
 
