@@ -10,7 +10,7 @@ const plain_text = (s) => s.replace(/\u001b\[[0-9;?]*[a-zA-Z]/g, '');
 // A program to its end; input, where it is given, and then its end.
 function command(name, words, input) {
 	return new Promise((yes) => {
-		const child = spawn(name, words, { env: { ...process.env, CI: '1', NO_COLOR: '1', HOME: process.env.TMPDIR } });
+		const child = spawn(name, words, { env: { ...process.env, CI: '1', NO_COLOR: '1', NO_UPDATE_NOTIFIER: '1', HOME: process.env.TMPDIR } });
 		let out = '';
 		let err = '';
 
@@ -30,10 +30,12 @@ module.exports = [
 		async ({ folder, make }) => {
 			const box = await make({ metadata: { by: 'cli' }, timeoutMs: 60000 });
 			const id = box.sandboxId;
-			const listed = await cli(folder, ['sandbox', 'list', '-f', 'json', '-m', 'by=cli']);
-			const said = await cli(folder, ['sandbox', 'exec', '-e', 'A=b', '-c', '/tmp', id, 'echo "$A $(pwd)"; exit 3']);
-			const fed = await cli(folder, ['sandbox', 'exec', id, 'tr a-z A-Z'], 'piped');
-			const info = await cli(folder, ['sandbox', 'info', id]);
+			const [listed, said, fed, info] = await Promise.all([
+				cli(folder, ['sandbox', 'list', '-f', 'json', '-m', 'by=cli']),
+				cli(folder, ['sandbox', 'exec', '-e', 'A=b', '-c', '/tmp', id, 'echo "$A $(pwd)"; exit 3']),
+				cli(folder, ['sandbox', 'exec', id, 'tr a-z A-Z'], 'piped'),
+				cli(folder, ['sandbox', 'info', id]),
+			]);
 
 			assert.ok(JSON.parse(listed.out).some((s) => s.sandboxId === id), listed.out + listed.err);
 			assert.deepEqual([said.status, said.out], [3, 'b /tmp\n'], said.err);
