@@ -9,7 +9,8 @@ struct pausing {
 };
 
 const struct field pause_fields[] = {
-	{ "memory", FIELD_BOOL, 0, 0, 0, "true: programs stand still; false: they end, files stay", NULL },
+	{ "memory", FIELD_BOOL, 0, 0, 0, "true: programs stand still; false: they end, files stay",
+	  NULL },
 	{ 0 },
 };
 

@@ -11,7 +11,8 @@
 
 const struct field snapshots_create_fields[] = {
 	{ "box", FIELD_TEXT, 1, 0, STORE_NAME, "whose files", NULL },
-	{ "name", FIELD_TEXT, 0, 0, 2 * STORE_NAME, "name or name:tag; the newest of a name is the one meant", NULL },
+	{ "name", FIELD_TEXT, 0, 0, 2 * STORE_NAME,
+	  "name or name:tag; the newest of a name is the one meant", NULL },
 	{ 0 },
 };
 
@@ -50,10 +51,11 @@ int snapshots_name(const char *team, const char *text, struct store_snapshot *ou
 	snprintf(out->tag, sizeof(out->tag), DEFAULT_TAG);
 	if (take_word(out->name, name, colon ? (size_t)(colon - name) : strlen(name), "-_") < 0 ||
 	    (colon && take_word(out->tag, colon + 1, strlen(colon + 1), "-_.") < 0))
-		return err_set(e, ERR_INVALID,
-			       "'%.80s': a name has letters, digits, - and _; a tag, behind a colon, "
-			       "dots as well",
-			       text);
+		return err_set(
+			e, ERR_INVALID,
+			"'%.80s': a name has letters, digits, - and _; a tag, behind a colon, "
+			"dots as well",
+			text);
 	return 0;
 }
 
@@ -117,7 +119,8 @@ static void end_box(struct api *a, const char *id)
 		berth_end(b, CAUSE_OPERATOR, NULL);
 }
 
-static void filled(void *ctx, const struct store_snapshot *row, const char *box, const struct err *e)
+static void filled(void *ctx, const struct store_snapshot *row, const char *box,
+		   const struct err *e)
 {
 	struct taking *t = ctx;
 	struct berth *b = fleet_find(&t->call->api->fleet, box);
@@ -186,9 +189,11 @@ void snapshots_create(struct call *c)
 	struct berth *b = fleet_named(&c->api->fleet, c->who.team, box);
 	struct err e;
 
-	if (!b || (b->state != BERTH_RUNNING && b->state != BERTH_KEPT && b->state != BERTH_PAUSED) ||
+	if (!b ||
+	    (b->state != BERTH_RUNNING && b->state != BERTH_KEPT && b->state != BERTH_PAUSED) ||
 	    (c->who.box[0] && strcmp(c->who.box, b->row.id) != 0)) {
-		call_error(c, 404, "not_found", "there is no such box", box, "list them: GET /v1/boxes");
+		call_error(c, 404, "not_found", "there is no such box", box,
+			   "list them: GET /v1/boxes");
 		return;
 	}
 	if (*name && snapshots_name(c->who.team, name, &want, &e) < 0) {

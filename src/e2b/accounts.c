@@ -146,8 +146,8 @@ static int has_room(struct call *c, struct err *e)
 		return -1;
 	full = keys.n >= KEYS_MAX;
 	store_keys_fini(&keys);
-	return full ? err_set(e, ERR_CONFLICT, "the team has %d keys, which is the most", KEYS_MAX) :
-		      0;
+	return full ? err_set(e, ERR_CONFLICT, "the team has %d keys, which is the most", KEYS_MAX)
+		    : 0;
 }
 
 void accounts_key_new(struct call *c)

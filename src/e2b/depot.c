@@ -141,7 +141,8 @@ static void bring(struct depot *d)
 	else if (b->state == BERTH_ENDING)
 		berth_end(b, CAUSE_OPERATOR, &d->wait);
 	else
-		call_error(c, 409, "conflict", "a sandbox that is paused has this volume", b->row.id, NULL);
+		call_error(c, 409, "conflict", "a sandbox that is paused has this volume",
+			   b->row.id, NULL);
 }
 
 void depot_open(struct call *c, struct depot *d,

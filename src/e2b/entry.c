@@ -48,7 +48,8 @@ int entry_path(const char *given, int root, struct buf *out, struct err *e)
 	if (strlen(given) > PATH_MAX - 32)
 		return err_set(e, ERR_INVALID, "the path is longer than %d bytes", PATH_MAX - 32);
 	if (given[0] == '~' && given[1] && given[1] != '/')
-		return err_set(e, ERR_INVALID, "'%.60s': cannot expand user-specific home dir", given);
+		return err_set(e, ERR_INVALID, "'%.60s': cannot expand user-specific home dir",
+			       given);
 	if (given[0] == '~')
 		given++;
 	if (!absolute)
@@ -73,9 +74,9 @@ void entry_permissions(uint32_t mode, char out[ENTRY_PERMISSIONS])
 		uint32_t mask, is;
 		const char *letters;
 	} kinds[] = {
-		{ S_IFMT, S_IFDIR, "d" },   { S_IFMT, S_IFLNK, "L" },   { S_IFMT, S_IFBLK, "D" },
-		{ S_IFMT, S_IFIFO, "p" },   { S_IFMT, S_IFSOCK, "S" },  { S_ISUID, S_ISUID, "u" },
-		{ S_ISGID, S_ISGID, "g" },  { S_IFMT, S_IFCHR, "Dc" },  { S_ISVTX, S_ISVTX, "t" },
+		{ S_IFMT, S_IFDIR, "d" },  { S_IFMT, S_IFLNK, "L" },  { S_IFMT, S_IFBLK, "D" },
+		{ S_IFMT, S_IFIFO, "p" },  { S_IFMT, S_IFSOCK, "S" }, { S_ISUID, S_ISUID, "u" },
+		{ S_ISGID, S_ISGID, "g" }, { S_IFMT, S_IFCHR, "Dc" }, { S_ISVTX, S_ISVTX, "t" },
 	};
 	size_t n = 0;
 
@@ -134,7 +135,8 @@ static json_t *attributes(const struct parts *p)
 	const char *at = p->attributes, *key, *value;
 
 	while ((key = next(&at, p->end)) && (value = next(&at, p->end)))
-		json_object_set_new(doc, key, json_string(value)); /* what is no UTF-8 is left out */
+		json_object_set_new(doc, key,
+				    json_string(value)); /* what is no UTF-8 is left out */
 	return doc;
 }
 
@@ -159,7 +161,8 @@ static json_t *when(uint64_t ns)
 	return json_string(text);
 }
 
-static void add_details(json_t *doc, const struct wire_entry *e, const struct parts *p, const char *path)
+static void add_details(json_t *doc, const struct wire_entry *e, const struct parts *p,
+			const char *path)
 {
 	char size[24], letters[ENTRY_PERMISSIONS];
 	int link = S_ISLNK(e->mode);
@@ -168,8 +171,7 @@ static void add_details(json_t *doc, const struct wire_entry *e, const struct pa
 	snprintf(size, sizeof(size), "%llu", (unsigned long long)e->size);
 	entry_permissions(e->mode, letters);
 	json_object_set_new(doc, "size", json_string(size));
-	json_object_set_new(doc, "mode",
-			    json_integer((link ? e->target_mode : e->mode) & 0777));
+	json_object_set_new(doc, "mode", json_integer((link ? e->target_mode : e->mode) & 0777));
 	json_object_set_new(doc, "permissions", json_string(letters));
 	json_object_set_new(doc, "owner", changes_text(p->owner));
 	json_object_set_new(doc, "group", changes_text(p->group));
@@ -181,7 +183,8 @@ static void add_details(json_t *doc, const struct wire_entry *e, const struct pa
 	json_decref(metadata);
 }
 
-json_t *entry_json(const struct entry_shape *s, const struct wire_entry *e, const char *tail, size_t n)
+json_t *entry_json(const struct entry_shape *s, const struct wire_entry *e, const char *tail,
+		   size_t n)
 {
 	auto_buf struct buf path = { 0 };
 	struct parts p;

@@ -18,11 +18,13 @@ const char *files_rpc_path(struct call *c, const json_t *ask, const char *field,
 		connect_fail(c, CONNECT_INVALID, "%s: must be a string", field);
 		return NULL;
 	}
-	if (json_is_string(given) && strlen(json_string_value(given)) != json_string_length(given)) {
+	if (json_is_string(given) &&
+	    strlen(json_string_value(given)) != json_string_length(given)) {
 		connect_fail(c, CONNECT_INVALID, "%s: has a NUL in it", field);
 		return NULL;
 	}
-	if (entry_path(json_is_string(given) ? json_string_value(given) : "", root, &path, &e) < 0) {
+	if (entry_path(json_is_string(given) ? json_string_value(given) : "", root, &path, &e) <
+	    0) {
 		connect_fail(c, CONNECT_INVALID, "%s: %s", field, e.msg);
 		return NULL;
 	}
@@ -80,16 +82,26 @@ static const struct refusal {
 	enum connect_code code;
 	int status;
 } refusals[] = {
-	{ ENOENT, CONNECT_NOT_FOUND, 404 },    { ENOTDIR, CONNECT_INVALID, 400 },
-	{ EISDIR, CONNECT_INVALID, 400 },      { EEXIST, CONNECT_EXISTS, 409 },
-	{ EINVAL, CONNECT_INVALID, 400 },      { ENAMETOOLONG, CONNECT_INVALID, 400 },
-	{ EREMOTE, CONNECT_INVALID, 400 },     { ELOOP, CONNECT_PRECONDITION, 400 },
-	{ ENOTEMPTY, CONNECT_PRECONDITION, 400 }, { EXDEV, CONNECT_PRECONDITION, 400 },
-	{ EBUSY, CONNECT_PRECONDITION, 400 },  { ETXTBSY, CONNECT_PRECONDITION, 400 },
-	{ EACCES, CONNECT_DENIED, 403 },       { EPERM, CONNECT_DENIED, 403 },
-	{ EROFS, CONNECT_DENIED, 403 },        { ENOSPC, CONNECT_INTERNAL, 507 },
-	{ EDQUOT, CONNECT_INTERNAL, 507 },     { ENFILE, CONNECT_EXHAUSTED, 429 },
-	{ EAGAIN, CONNECT_EXHAUSTED, 429 },    { ENOMEM, CONNECT_EXHAUSTED, 429 },
+	{ ENOENT, CONNECT_NOT_FOUND, 404 },
+	{ ENOTDIR, CONNECT_INVALID, 400 },
+	{ EISDIR, CONNECT_INVALID, 400 },
+	{ EEXIST, CONNECT_EXISTS, 409 },
+	{ EINVAL, CONNECT_INVALID, 400 },
+	{ ENAMETOOLONG, CONNECT_INVALID, 400 },
+	{ EREMOTE, CONNECT_INVALID, 400 },
+	{ ELOOP, CONNECT_PRECONDITION, 400 },
+	{ ENOTEMPTY, CONNECT_PRECONDITION, 400 },
+	{ EXDEV, CONNECT_PRECONDITION, 400 },
+	{ EBUSY, CONNECT_PRECONDITION, 400 },
+	{ ETXTBSY, CONNECT_PRECONDITION, 400 },
+	{ EACCES, CONNECT_DENIED, 403 },
+	{ EPERM, CONNECT_DENIED, 403 },
+	{ EROFS, CONNECT_DENIED, 403 },
+	{ ENOSPC, CONNECT_INTERNAL, 507 },
+	{ EDQUOT, CONNECT_INTERNAL, 507 },
+	{ ENFILE, CONNECT_EXHAUSTED, 429 },
+	{ EAGAIN, CONNECT_EXHAUSTED, 429 },
+	{ ENOMEM, CONNECT_EXHAUSTED, 429 },
 	/* No errno: nobody is there to say one. */
 	{ 0, CONNECT_UNAVAILABLE, 502 },
 };

@@ -33,7 +33,8 @@ int gunzip_ended(const struct gunzip *g)
 	return g->ended;
 }
 
-long gunzip_some(struct gunzip *g, const char **in, size_t *n, char *out, size_t room, struct err *e)
+long gunzip_some(struct gunzip *g, const char **in, size_t *n, char *out, size_t room,
+		 struct err *e)
 {
 	z_stream *z = &g->z;
 

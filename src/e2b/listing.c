@@ -46,10 +46,10 @@ struct filter {
 
 static int digit(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' :
-	       c >= 'a' && c <= 'f' ? c - 'a' + 10 :
-	       c >= 'A' && c <= 'F' ? c - 'A' + 10 :
-				      -1;
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
 }
 
 /* In place. What is no code stays as it is: their clients encode, and people type. */
@@ -77,7 +77,8 @@ static int read_metadata(struct call *c, struct filter *f, struct err *e)
 	const char *query = call_query(c, "metadata");
 	char *text = query ? http_strdup(c->req, query, strlen(query)) : NULL, *rest = NULL;
 
-	for (char *p = text ? strtok_r(text, "&", &rest) : NULL; p; p = strtok_r(NULL, "&", &rest)) {
+	for (char *p = text ? strtok_r(text, "&", &rest) : NULL; p;
+	     p = strtok_r(NULL, "&", &rest)) {
 		char *value = strchr(p, '=');
 
 		if (f->npairs == PAIRS_MAX)
@@ -122,7 +123,8 @@ static int read_states(struct call *c, struct filter *f, struct err *e)
 		else if (!strcmp(p, "paused"))
 			f->paused = 1;
 		else
-			return err_set(e, ERR_INVALID, "state: '%.20s' is neither running nor paused", p);
+			return err_set(e, ERR_INVALID,
+				       "state: '%.20s' is neither running nor paused", p);
 	}
 	if (!f->running && !f->paused)
 		f->running = f->paused = 1;
@@ -170,7 +172,8 @@ static int64_t whole_ms(int64_t ns)
 static int is_after(const struct berth *b, const struct filter *f)
 {
 	int64_t at = sandboxes_started(b);
-	int order = at != f->after.ns ? (at < f->after.ns ? -1 : 1) : strcmp(b->row.id, f->after.id);
+	int order =
+		at != f->after.ns ? (at < f->after.ns ? -1 : 1) : strcmp(b->row.id, f->after.id);
 
 	return f->ascending ? order > 0 : order < 0;
 }
@@ -188,7 +191,8 @@ static int fits(const struct berth *b, const struct filter *f)
 	struct e2b_box x;
 
 	if (!(sandboxes_paused(b) ? f->paused : f->running) ||
-	    whole_ms(sandboxes_started(b)) < whole_ms(f->since_ns) || (f->has_after && !is_after(b, f)))
+	    whole_ms(sandboxes_started(b)) < whole_ms(f->since_ns) ||
+	    (f->has_after && !is_after(b, f)))
 		return 0;
 	if (f->template) {
 		e2b_box_read(b, &x);
@@ -200,7 +204,8 @@ static int fits(const struct berth *b, const struct filter *f)
 
 static int by_start(const void *a, const void *b)
 {
-	const struct berth *x = *(const struct berth *const *)a, *y = *(const struct berth *const *)b;
+	const struct berth *x = *(const struct berth *const *)a,
+			   *y = *(const struct berth *const *)b;
 
 	if (sandboxes_started(x) != sandboxes_started(y))
 		return sandboxes_started(x) < sandboxes_started(y) ? -1 : 1;
@@ -247,8 +252,7 @@ static void send(struct call *c, const struct filter *f, unsigned limit)
 	unsigned n = all.n < limit ? all.n : limit;
 
 	for (unsigned i = 0; i < n; i++)
-		json_array_append_new(items,
-				      shape_listed(all.v[f->ascending ? i : all.n - 1 - i]));
+		json_array_append_new(items, shape_listed(all.v[f->ascending ? i : all.n - 1 - i]));
 	if (n < all.n)
 		say_next(c, f, all.v[f->ascending ? n - 1 : all.n - n]);
 	http_set(c->req, "X-Total-Running", "%u", all.running);

@@ -63,11 +63,10 @@ static json_t *point_json(struct series *s, const struct point *p)
 	const struct store_limits *l = &s->berth->row.limits;
 	json_t *doc = json_pack("{s:o, s:I, s:i, s:f, s:I, s:I, s:i, s:I, s:I}", "timestamp",
 				record_when((uint64_t)p->at_ns), "timestampUnix",
-				(json_int_t)(p->at_ns / 1000000000), "cpuCount",
-				(int)shape_cpus(l), "cpuUsedPct", share(s, p), "memUsed",
-				(json_int_t)p->mem, "memTotal", (json_int_t)shape_memory(l),
-				"memCache", 0, "diskUsed", (json_int_t)p->disk, "diskTotal",
-				(json_int_t)s->disk_total);
+				(json_int_t)(p->at_ns / 1000000000), "cpuCount", (int)shape_cpus(l),
+				"cpuUsedPct", share(s, p), "memUsed", (json_int_t)p->mem,
+				"memTotal", (json_int_t)shape_memory(l), "memCache", 0, "diskUsed",
+				(json_int_t)p->disk, "diskTotal", (json_int_t)s->disk_total);
 
 	s->last = *p;
 	return doc;
@@ -128,7 +127,8 @@ static void send(struct call *c, const struct berth *b, const struct gauge_now *
 	if (now && now->counted) {
 		p = (struct point){ .at_ns = now->at_ns,
 				    .cpu_us = now->kernel.cpu_us,
-				    .mem = now->kernel.mem_now == UINT64_MAX ? 0 : now->kernel.mem_now,
+				    .mem = now->kernel.mem_now == UINT64_MAX ? 0
+									     : now->kernel.mem_now,
 				    .disk = told ? s.disk_total - now->inside.disk_free : 0 };
 		add(&s, &p);
 	}

@@ -66,15 +66,17 @@ char *multipart_parameter(const char *header, const char *name)
 
 static int hex(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+	return c >= '0' && c <= '9'                 ? c - '0'
+	       : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+						    : -1;
 }
 
 /* RFC 8187: UTF-8''a%20b */
 static char *extended(char *take_value)
 {
-	const char *p = take_value && !strncasecmp(take_value, "utf-8'", 6) ?
-				strchr(take_value + 6, '\'') :
-				NULL;
+	const char *p = take_value && !strncasecmp(take_value, "utf-8'", 6)
+				? strchr(take_value + 6, '\'')
+				: NULL;
 	auto_buf struct buf out = { 0 };
 	auto_free char *value = take_value;
 
@@ -97,7 +99,9 @@ int multipart_init(struct multipart *m, const char *content_type, struct err *e)
 	auto_free char *boundary = multipart_parameter(content_type, "boundary");
 	size_t n = boundary ? strlen(boundary) : 0;
 
-	*m = (struct multipart){ .state = PREAMBLE, .matched = 2, .lent = 2 }; /* as if a line had just ended */
+	*m = (struct multipart){ .state = PREAMBLE,
+				 .matched = 2,
+				 .lent = 2 }; /* as if a line had just ended */
 	if (n == 0)
 		return err_set(e, ERR_INVALID, "the content type has no boundary");
 	if (n > MULTIPART_BOUNDARY)
@@ -248,7 +252,8 @@ static int gather_head(struct multipart *m, struct multipart_view *in, struct er
 static void begin_content(struct multipart *m)
 {
 	m->state = CONTENT;
-	m->matched = m->lent = 2; /* an empty part: the delimiter may follow at once, its CR LF was the head's */
+	m->matched = m->lent =
+		2; /* an empty part: the delimiter may follow at once, its CR LF was the head's */
 }
 
 enum multipart_event multipart_next(struct multipart *m, struct multipart_view *in,

@@ -1,8 +1,9 @@
 /* network.c - see network.h.
  *
- *   nothing said, or allow_internet_access: true    all hosts of the operator's; nothing said: as e2b.internet has it
- *   denyOut                                         those go; of hosts that are names all do, for their addresses are not known here
- *   allowOut                                        comes on top: each entry, as far as the operator permits it */
+ *   nothing said         as e2b.internet has it: none, or as with the next
+ *   internet: true       all hosts of the operator's
+ *   denyOut              those go; hosts that are names all do, for their addresses are not known here
+ *   allowOut             comes on top: each entry, as far as the operator permits it */
 #include "e2b/network.h"
 #include "base/own.h"
 #include "e2b/sandboxes.h"
@@ -66,8 +67,8 @@ static int read_range(const char *text, struct target *out)
 	char addr[INET6_ADDRSTRLEN], *end;
 	unsigned long bits;
 
-	if ((size_t)(slash - text) >= sizeof(addr) || strspn(slash + 1, "0123456789") != strlen(slash + 1) ||
-	    !slash[1] || strlen(slash + 1) > 3)
+	if ((size_t)(slash - text) >= sizeof(addr) || !slash[1] || strlen(slash + 1) > 3 ||
+	    strspn(slash + 1, "0123456789") != strlen(slash + 1))
 		return -1;
 	snprintf(addr, sizeof(addr), "%.*s", (int)(slash - text), text);
 	bits = strtoul(slash + 1, &end, 10);

@@ -51,7 +51,8 @@ struct berth *transfer_find(struct call *c)
 
 	if (!given || strcmp(c->req->path, "/files") != 0)
 		return NULL;
-	for (struct berth *b = fleet_next(&c->api->fleet, NULL); b; b = fleet_next(&c->api->fleet, b)) {
+	for (struct berth *b = fleet_next(&c->api->fleet, NULL); b;
+	     b = fleet_next(&c->api->fleet, b)) {
 		if (b->state != BERTH_RUNNING || !b->row.door)
 			continue;
 		e2b_box_read(b, &x);
@@ -70,7 +71,8 @@ static int is_number(const char *text)
 /* NULL: yes. */
 static const char *why_not(struct call *c)
 {
-	const char *token = http_header(c->req, "x-access-token"), *given = call_query(c, "signature"),
+	const char *token = http_header(c->req, "x-access-token"),
+		   *given = call_query(c, "signature"),
 		   *until = call_query(c, "signature_expiration");
 	char expected[SIGNATURE];
 	struct e2b_box x;
@@ -79,8 +81,9 @@ static const char *why_not(struct call *c)
 	if (!x.token[0])
 		return NULL;
 	if (token && *token)
-		return e2b_same(token, x.token) ? NULL :
-						  "access token present in header but does not match";
+		return e2b_same(token, x.token)
+			       ? NULL
+			       : "access token present in header but does not match";
 	if (!given)
 		return "missing signature query parameter";
 	sign(c, x.token, expected);
@@ -148,10 +151,9 @@ static const char *read_path(struct call *c, const char *given, int root)
 
 void transfer_get(struct call *c)
 {
-	struct download_want want = { .berth = e2b_berth(c),
-				      .worker = FILES_WORKER,
-				      .shown = 1,
-				      .fail = files_rest_fail };
+	struct download_want want = {
+		.berth = e2b_berth(c), .worker = FILES_WORKER, .shown = 1, .fail = files_rest_fail
+	};
 	const char *path = call_query(c, "path");
 	int root;
 
@@ -168,20 +170,20 @@ struct upload {
 	struct desk desk; /* its path: of the file that is being written */
 	const char *path; /* ?path=, resolved; NULL: each part has its own */
 	int root, parts;
-	struct buf meta;    /* attributes, as META wants them */
-	struct buf names;   /* paths written so far, each with its NUL */
-	json_t *written;    /* the answer */
+	struct buf meta;  /* attributes, as META wants them */
+	struct buf names; /* paths written so far, each with its NUL */
+	json_t *written;  /* the answer */
 	unsigned n;
 	/* the body, on its way */
 	struct gunzip *gunzip;
 	struct multipart form;
-	struct buf in;   /* came, and was not looked at yet: what one read brought */
+	struct buf in; /* came, and was not looked at yet: what one read brought */
 	size_t in_at;
-	char *plain;     /* gunzip: PLAIN bytes */
+	char *plain;                /* gunzip: PLAIN bytes */
 	struct multipart_view left; /* of what is looked at: unpacked, not cut yet */
-	int ended;       /* all of the body is in `in` */
+	int ended;                  /* all of the body is in `in` */
 	/* the file under way */
-	int pipe;        /* -1: none */
+	int pipe; /* -1: none */
 	struct watch room;
 	struct buf spill; /* what the pipe did not take */
 	size_t spill_at;
@@ -303,7 +305,8 @@ static void sink(struct upload *u, const char *bytes, size_t n)
 
 static int is_blocked(const struct upload *u)
 {
-	return !u->desk.open || u->phase == WAITING || u->phase == CLOSING || u->spill_at < u->spill.len;
+	return !u->desk.open || u->phase == WAITING || u->phase == CLOSING ||
+	       u->spill_at < u->spill.len;
 }
 
 /* ---- the body ---- */
@@ -607,10 +610,11 @@ static int read_metadata(struct call *c, struct buf *out)
 			continue;
 		total += META_PREFIX + strlen(key) + strlen(h->value);
 		if (strlen(key) > META_KEY)
-			e2b_error(c, 400, "invalid metadata: key is longer than %d bytes", META_KEY);
+			e2b_error(c, 400, "invalid metadata: key is longer than %d bytes",
+				  META_KEY);
 		else if (!is_printable(key) || !is_printable(h->value))
-			e2b_error(c, 400, "invalid metadata: '%.60s' has other than printable ASCII",
-				  key);
+			e2b_error(c, 400,
+				  "invalid metadata: '%.60s' has other than printable ASCII", key);
 		else if (total > META_MOST)
 			e2b_error(c, 400, "invalid metadata: more than %d bytes", META_MOST);
 		else {
@@ -644,7 +648,8 @@ static int read_kind(struct upload *u, struct call *c)
 		if (!u->plain)
 			abort();
 	} else if (encoding && strcasecmp(encoding, "identity") != 0 && *encoding) {
-		e2b_error(c, 400, "error decompressing request body: unsupported Content-Encoding: %.40s",
+		e2b_error(c, 400,
+			  "error decompressing request body: unsupported Content-Encoding: %.40s",
 			  encoding);
 		return -1;
 	}
@@ -652,7 +657,8 @@ static int read_kind(struct upload *u, struct call *c)
 	if (!u->parts && !is_type(type, "application/octet-stream")) {
 		e2b_error(c, 400,
 			  "unsupported content type: %.80s, expected multipart/form-data or "
-			  "application/octet-stream", type);
+			  "application/octet-stream",
+			  type);
 		return -1;
 	}
 	if (u->parts && multipart_init(&u->form, type, &e) < 0) {
@@ -697,7 +703,8 @@ void transfer_post(struct call *c)
 /* ---- one of many ---- */
 
 const struct field transfer_compose_fields[] = {
-	{ "source_paths", FIELD_TEXTS, 1, 0, 0, "what to put together; they are removed then", NULL },
+	{ "source_paths", FIELD_TEXTS, 1, 0, 0, "what to put together; they are removed then",
+	  NULL },
 	{ "destination", FIELD_TEXT, 1, 1, 4000, "where to", NULL },
 	{ "username", FIELD_TEXT, 0, 0, 64, "whose it is", NULL },
 	{ .name = FIELDS_OTHERS },
@@ -750,7 +757,8 @@ static void compose_failed(struct clerk *k, const struct err *e)
 	struct composing *x = loop_owner(k, struct composing, desk.clerk);
 
 	if (x->made && e->sys) {
-		compose_next(x); /* named twice, or not to be removed: the file is made all the same */
+		compose_next(
+			x); /* named twice, or not to be removed: the file is made all the same */
 	} else if (e->sys == ENOENT) {
 		desk_close(&x->desk);
 		e2b_error(x->desk.call, 404, "source file not found: %s", e->msg);
@@ -775,15 +783,17 @@ void transfer_compose(struct call *c)
 		return;
 	}
 	if (x->n == 0 || x->n > SOURCES_MOST) {
-		e2b_error(c, 400, x->n ? "source_paths has too many entries" :
-					 "source_paths must not be empty");
+		e2b_error(c, 400,
+			  x->n ? "source_paths has too many entries"
+			       : "source_paths must not be empty");
 		return;
 	}
 	x->desk.path = read_path(c, call_text(c, "destination", ""), x->root);
 	if (!x->desk.path)
 		return;
 	x->sources = call_alloc(c, x->n * sizeof(*x->sources));
-	json_array_foreach(sources, i, source) {
+	json_array_foreach(sources, i, source)
+	{
 		x->sources[i] = read_path(c, json_string_value(source), x->root);
 		if (!x->sources[i])
 			return;

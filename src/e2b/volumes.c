@@ -4,8 +4,10 @@
 #include "api/volumes.h"
 #include "base/own.h"
 #include "box/changes.h"
+#include "e2b/depot.h"
 #include "store/volumes.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -46,7 +48,8 @@ static void made(struct call *c, const struct store_volume *v)
 void e2b_volumes_create(struct call *c)
 {
 	if (strchr(call_text(c, "name", ""), '.')) {
-		call_error(c, 400, "invalid", "name: letters, digits, '_' and '-' only", NULL, NULL);
+		call_error(c, 400, "invalid", "name: letters, digits, '_' and '-' only", NULL,
+			   NULL);
 		return;
 	}
 	json_object_del(c->body, "bytes"); /* no field of theirs */
@@ -77,12 +80,45 @@ void e2b_volumes_show(struct call *c)
 		call_json(c, 200, with_token(c, &v));
 }
 
-void e2b_volumes_delete(struct call *c)
+/* ---- end ---- */
+
+struct dropping {
+	struct berth_wait wait;
+	struct call *call;
+};
+
+static void stop_waiting(struct call *c)
 {
+	berth_wait_cancel(&((struct dropping *)c->state)->wait);
+}
+
+static void has_left(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct call *c = loop_owner(w, struct dropping, wait)->call;
 	struct store_volume v;
 
+	(void)b;
+	(void)e;
+	c->drop = NULL;
 	if (e2b_volumes_find(c, &v))
 		volumes_drop(c, &v);
+}
+
+/* One that has just been looked into is still with the box that was made for it: that one ends. */
+void e2b_volumes_delete(struct call *c)
+{
+	struct dropping *d = call_alloc(c, sizeof(*d));
+	struct wire_mount m = { 0 };
+	struct store_volume v;
+
+	if (!e2b_volumes_find(c, &v))
+		return;
+	*d = (struct dropping){ .wait.done = has_left, .call = c };
+	snprintf(m.id, sizeof(m.id), "%s", v.id);
+	c->state = d;
+	c->drop = stop_waiting;
+	if (!depot_leaves(c->api, &m, 1, &d->wait))
+		has_left(&d->wait, NULL, NULL);
 }
 
 void e2b_volumes_list(struct call *c)

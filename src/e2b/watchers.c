@@ -81,9 +81,12 @@ static void refuse(struct call *c, const struct wish *w, const struct err *e)
 static json_t *event_json(struct wish *w, const struct frame *f, size_t len)
 {
 	static const char *const types[] = {
-		[WIRE_EVENT_CREATE] = "EVENT_TYPE_CREATE", [WIRE_EVENT_WRITE] = "EVENT_TYPE_WRITE",
-		[WIRE_EVENT_REMOVE] = "EVENT_TYPE_REMOVE", [WIRE_EVENT_RENAME] = "EVENT_TYPE_RENAME",
-		[WIRE_EVENT_CHMOD] = "EVENT_TYPE_CHMOD",   [WIRE_EVENT_GONE] = "EVENT_TYPE_REMOVE",
+		[WIRE_EVENT_CREATE] = "EVENT_TYPE_CREATE",
+		[WIRE_EVENT_WRITE] = "EVENT_TYPE_WRITE",
+		[WIRE_EVENT_REMOVE] = "EVENT_TYPE_REMOVE",
+		[WIRE_EVENT_RENAME] = "EVENT_TYPE_RENAME",
+		[WIRE_EVENT_CHMOD] = "EVENT_TYPE_CHMOD",
+		[WIRE_EVENT_GONE] = "EVENT_TYPE_REMOVE",
 	};
 	const struct wire_event *ev = (const struct wire_event *)f;
 	const char *name = (const char *)f + sizeof(*ev); /* there is a NUL behind it: post.c */
@@ -106,9 +109,10 @@ static const char *trouble_of(const struct frame *f)
 {
 	uint32_t kind = ((const struct wire_event *)f)->kind;
 
-	return kind == WIRE_EVENT_OVERFLOW ? "watcher error: there were too many events, some are lost" :
-	       kind == WIRE_EVENT_LIMIT	   ? "watcher error: there are too many folders to watch" :
-					     NULL;
+	return kind == WIRE_EVENT_OVERFLOW
+		       ? "watcher error: there were too many events, some are lost"
+	       : kind == WIRE_EVENT_LIMIT ? "watcher error: there are too many folders to watch"
+					  : NULL;
 }
 
 static int is_gone(const struct frame *f)

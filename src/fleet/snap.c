@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-	SAID_MAX = 500,           /* of what a program complains about */
+	SAID_MAX = 500, /* of what a program complains about */
 	PIECE = 64 * 1024,
 	WALL_MS = 20 * 60 * 1000, /* for one */
 	STALE_S = 3600,           /* begun, and never finished: nobody works on it any more */
@@ -141,9 +141,13 @@ static int program_failed(struct snap *s, const json_t *record, struct err *e)
 		   *summary = json_string_value(json_object_get(record, "summary"));
 
 	if (strstr(said, "No space left"))
-		return err_set(e, ERR_LIMIT, "the snapshot does not fit onto the disk of box %s (limits.disk)",
+		return err_set(e, ERR_LIMIT,
+			       "the snapshot does not fit onto the disk of box %s (limits.disk)",
 			       s->box);
-	return err_set(e, ERR_SYS, "snapshot, box %s: %.150s", s->box, *said ? said : summary ? summary : "the box ended meanwhile");
+	return err_set(e, ERR_SYS, "snapshot, box %s: %.150s", s->box,
+		       *said     ? said
+		       : summary ? summary
+				 : "the box ended meanwhile");
 }
 
 static int keep_file(struct snap *s, struct err *e)
@@ -283,9 +287,9 @@ static const char *packer_of(int fd)
 
 	if (pread(fd, head, sizeof(head), 0) != (ssize_t)sizeof(head))
 		return NULL;
-	return memcmp(head, zstd, sizeof(zstd)) == 0 ? "zstd" :
-	       head[0] == 0x1f && head[1] == 0x8b	 ? "gzip" :
-							   NULL;
+	return memcmp(head, zstd, sizeof(zstd)) == 0 ? "zstd"
+	       : head[0] == 0x1f && head[1] == 0x8b  ? "gzip"
+						     : NULL;
 }
 
 /* ---- the beginning ---- */
@@ -380,7 +384,8 @@ int snap_fill(struct fleet *f, struct berth *b, const char *id, snap_done *done,
 	char name[32];
 
 	memcpy(s->row.id, id, ID_LEN + 1);
-	s->fd = openat(f->snaps.folder, file_name(id, "snap", name), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	s->fd = openat(f->snaps.folder, file_name(id, "snap", name),
+		       O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (s->fd < 0)
 		err_sys(e, "open snapshot %s", id);
 	packer = s->fd < 0 ? NULL : packer_of(s->fd);

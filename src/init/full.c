@@ -121,8 +121,9 @@ static size_t add(size_t at, const char *s)
 static size_t add_attribute(size_t at, const char *path, const char *name)
 {
 	size_t key = add(at, name + strlen(ATTRIBUTE));
-	long n = key > at && key < TAIL_MOST ?
-			 sys_getxattr(path, name, tail + key, TAIL_MOST - key - 1) : -1;
+	long n = key > at && key < TAIL_MOST
+			 ? sys_getxattr(path, name, tail + key, TAIL_MOST - key - 1)
+			 : -1;
 	long i;
 
 	if (n < 0)

@@ -29,7 +29,8 @@ static void back(struct keeper *k, struct job *take_job)
 	} else {
 		b->changing = 0;
 	}
-	if (b && b->meta.about.state == WIRE_BOX_DYING) /* its end came between: it must not sleep */
+	if (b &&
+	    b->meta.about.state == WIRE_BOX_DYING) /* its end came between: it must not sleep */
 		death_kill(k, b);
 	if (!b || b->meta.about.state != WIRE_BOX_TAKEN)
 		err_set(&e, ERR_NOT_FOUND, "box %s has ended meanwhile", j->freeze.id);
@@ -50,7 +51,8 @@ static int possible(struct keeper *k, struct kbox *b, int on, struct err *e)
 	if (b->meta.about.state != WIRE_BOX_TAKEN)
 		return err_set(e, ERR_NOT_FOUND, "box %s is ending", b->meta.about.id);
 	if (b->changing)
-		return err_set(e, ERR_CONFLICT, "box %s is being changed already", b->meta.about.id);
+		return err_set(e, ERR_CONFLICT, "box %s is being changed already",
+			       b->meta.about.id);
 	if (!b->meta.cgroup[0])
 		return err_set(e, ERR_DENIED, "box %s has no cgroup of its own to freeze",
 			       b->meta.about.id);

@@ -180,7 +180,8 @@ static struct content *content_new(struct tool_job *j, void (*next)(struct conte
 enum { READ_MAX = 128 * 1024 };
 
 /* From the first byte of line `first` to behind the last byte of line `last`, READ_MAX at most. */
-static size_t lines_of(const struct buf *b, int64_t first, int64_t last, size_t *from, int64_t *to_line)
+static size_t lines_of(const struct buf *b, int64_t first, int64_t last, size_t *from,
+		       int64_t *to_line)
 {
 	const char *p = b->p, *end = p + b->len, *begin;
 	int64_t line = 1;
@@ -336,7 +337,8 @@ static void has_edited(struct content *x)
 	content_close(x);
 	call_audit(x->job->call, "file.write", x->desk.path, "ok");
 	tool_say(x->job, json_pack("{s:i, s:i}", "replaced", (int)d->count, "line", (int)d->at),
-		 "replaced %u in %s, the first at line %u", d->count, x->desk.path, (unsigned)d->at);
+		 "replaced %u in %s, the first at line %u", d->count, x->desk.path,
+		 (unsigned)d->at);
 }
 
 static void to_edit(struct content *x)
@@ -355,8 +357,8 @@ static void to_edit(struct content *x)
 	}
 	if (d->count > 1 && !tool_flag(x->job, "replace_all")) {
 		snprintf(why, sizeof(why), "it is there %u times", d->count);
-		desk_error(&x->desk, 409, "no_match", "old_str must be in the file exactly once", why,
-			   "add lines around it, or set replace_all");
+		desk_error(&x->desk, 409, "no_match", "old_str must be in the file exactly once",
+			   why, "add lines around it, or set replace_all");
 		return;
 	}
 	replace(&x->bytes, old, new, &after);

@@ -107,8 +107,8 @@ void tool_output(struct tool_job *j)
 	}
 	snprintf(c->match.params[1], sizeof(c->match.params[1]), "%s", tool_text(j, "exec", ""));
 	if (!execs_ref(c, b, id, &ref)) {
-		tool_fail(j, "not_found", "there is no such exec in this box", tool_text(j, "exec", ""),
-			  NULL);
+		tool_fail(j, "not_found", "there is no such exec in this box",
+			  tool_text(j, "exec", ""), NULL);
 		return;
 	}
 	if (b->readers >= TAP_READERS) {

@@ -23,19 +23,19 @@ static json_t *envelope(const struct mcp_call *m, const char *what, json_t *take
 	return json_pack("{s:s, s:O*, s:o}", "jsonrpc", "2.0", "id", m->id, what, take);
 }
 
-static void send_event(struct mcp_call *m, json_t *take_doc)
+static int send_event(struct mcp_call *m, json_t *take_doc)
 {
 	auto_free char *text = json_dumps(take_doc, JSON_COMPACT);
 	auto_buf struct buf event = { 0 };
 
 	json_decref(take_doc);
 	if (m->gone)
-		return;
+		return 0;
 	if (!text)
 		abort(); /* our documents are always valid */
 	buf_printf(&event, "event: message\ndata: %s\n\n", text);
 	timer_set(&m->tick, KEEPALIVE_MS);
-	http_write(m->call->req, event.p, event.len);
+	return http_write(m->call->req, event.p, event.len);
 }
 
 static void finish(struct mcp_call *m, int status, json_t *take_doc)
@@ -114,12 +114,12 @@ static void refuse(struct call *c, int status, const char *code, const char *mes
 		   json_pack("{s:s}", "code", code), text);
 }
 
-void mcp_notify(struct mcp_call *m, const char *method, json_t *take_params)
+int mcp_notify(struct mcp_call *m, const char *method, json_t *take_params)
 {
 	json_t *doc = json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params",
 				take_params);
 
-	send_event(m, doc);
+	return send_event(m, doc);
 }
 
 static void ticks(struct timer *t)

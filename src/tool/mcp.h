@@ -63,7 +63,6 @@ struct mcp_call {
 	const struct tool *tool;
 	json_t *args;
 	const struct tool_surface *surface;
-	int finding; /* its box */
 };
 
 /* ---- answers ---- */
@@ -73,7 +72,7 @@ void mcp_cached(struct mcp_call *m, json_t *take_result, int ttl_ms);
 /* http: its status in the modern era; the old one has 200 for all that a method says. */
 void mcp_error(struct mcp_call *m, int http, int code, json_t *take_data, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
-void mcp_notify(struct mcp_call *m, const char *method, json_t *take_params);
+int mcp_notify(struct mcp_call *m, const char *method, json_t *take_params); /* 1: wait for on_drain */
 void mcp_stream(struct mcp_call *m); /* events from now on, if the client takes them */
 
 /* ---- sessions ---- */
@@ -91,6 +90,10 @@ void mcp_run(struct mcp_call *m, const struct tool *t, json_t *take_args, const 
 void mcp_own_session(const struct call *c, char out[STORE_SESSION + 1]);
 void mcp_tools_call(struct mcp_call *m);
 void mcp_tick(struct mcp_call *m);
+
+/* Test builds: what the conformance suite wants to find. 1: it was one of those, and is answered. */
+int mcp_fixture(struct mcp_call *m);
+void mcp_list_fixtures(json_t *tools_array);
 
 /* mcp_offers.c */
 void mcp_resources_list(struct mcp_call *m);

@@ -32,14 +32,13 @@ int mcp_level(const char *name)
 	return -1;
 }
 
-static json_t *capabilities(const struct mcp_call *m)
+static json_t *capabilities(void)
 {
 	json_t *all = json_pack("{s:{s:b}, s:{s:b, s:b}, s:{s:b}, s:{}}", "tools", "listChanged", 0,
 				"resources", "listChanged", 0, "subscribe", 0, "prompts",
 				"listChanged", 0, "completions");
 
 	json_object_set_new(all, "logging", json_object());
-	(void)m;
 	return all;
 }
 
@@ -62,7 +61,7 @@ static void initialize(struct mcp_call *m)
 	}
 	http_set(m->call->req, "Mcp-Session-Id", "%s", s->id);
 	mcp_result(m, json_pack("{s:s, s:o, s:{s:s, s:s, s:s}, s:s}", "protocolVersion", s->version,
-				"capabilities", capabilities(m), "serverInfo", "name", "atoll", "title",
+				"capabilities", capabilities(), "serverInfo", "name", "atoll", "title",
 				"Atoll", "version", ATOLL_VERSION, "instructions", instructions));
 }
 
@@ -70,7 +69,7 @@ static void discover(struct mcp_call *m)
 {
 	mcp_cached(m,
 		   json_pack("{s:[s], s:o, s:s}", "supportedVersions", MCP_MODERN, "capabilities",
-			     capabilities(m), "instructions", instructions),
+			     capabilities(), "instructions", instructions),
 		   LIST_TTL_MS);
 }
 
@@ -105,8 +104,13 @@ static int first_page(struct mcp_call *m)
 
 static void tools_list(struct mcp_call *m)
 {
-	if (first_page(m))
-		mcp_cached(m, json_pack("{s:o}", "tools", tools_json(TOOLS_MCP)), LIST_TTL_MS);
+	json_t *all;
+
+	if (!first_page(m))
+		return;
+	all = tools_json(TOOLS_MCP);
+	mcp_list_fixtures(all);
+	mcp_cached(m, json_pack("{s:o}", "tools", all), LIST_TTL_MS);
 }
 
 /* ---- the table ---- */
@@ -136,6 +140,8 @@ void mcp_method(struct mcp_call *m)
 {
 	int era = m->modern ? MODERN : OLD;
 
+	if (mcp_fixture(m))
+		return;
 	for (unsigned i = 0; i < ARRAY_LEN(methods); i++)
 		if (methods[i].eras & era && !strcmp(methods[i].name, m->method)) {
 			methods[i].run(m);

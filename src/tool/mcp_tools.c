@@ -11,7 +11,7 @@ enum { PROGRESS_MS = 100, PROGRESS_TEXT = 4096, INFO = 1 };
 /* ---- progress ---- */
 
 /* The last of what was said, as whole characters. */
-static void tell_progress(struct mcp_call *m)
+static int tell_progress(struct mcp_call *m)
 {
 	auto_buf struct buf clean = { 0 };
 	size_t from = m->said.len > PROGRESS_TEXT ? m->said.len - PROGRESS_TEXT : 0;
@@ -21,10 +21,10 @@ static void tell_progress(struct mcp_call *m)
 	cut_clean(m->said.p + from, m->said.len - from, &clean);
 	buf_cut(&m->said, 0);
 	m->told_ms = loop_now_ms();
-	mcp_notify(m, "notifications/progress",
-		   json_pack("{s:O, s:I, s:s#}", "progressToken", m->token, "progress",
-			     (json_int_t)++m->progress, "message", buf_str(&clean),
-			     (int)clean.len));
+	return mcp_notify(m, "notifications/progress",
+			  json_pack("{s:O, s:I, s:s#}", "progressToken", m->token, "progress",
+				    (json_int_t)++m->progress, "message", buf_str(&clean),
+				    (int)clean.len));
 }
 
 void mcp_tick(struct mcp_call *m)
@@ -44,10 +44,9 @@ static int said(struct tool_job *j, unsigned stream, const char *bytes, size_t n
 		buf_cut(&m->said, 0);
 	buf_add(&m->said, bytes + skip, n - skip);
 	if (loop_now_ms() - m->told_ms >= PROGRESS_MS)
-		tell_progress(m);
-	else
-		timer_set(&m->tick, PROGRESS_MS);
-	return http_waiting(j->call->req) > (1 << 18);
+		return tell_progress(m);
+	timer_set(&m->tick, PROGRESS_MS);
+	return 0;
 }
 
 static void tell_log(struct mcp_call *m, const char *what)
@@ -84,12 +83,11 @@ void mcp_own_session(const struct call *c, char out[STORE_SESSION + 1])
 	snprintf(out, STORE_SESSION + 1, "mcp:%.100s", c->who.id);
 }
 
-static void no_box(struct call *c, int status, const char *code, const char *message, const char *why,
-		   const char *hint);
+static void no_box(struct call *c, int status, const char *code, const char *message,
+		   const char *why, const char *hint);
 
 static void begin(struct mcp_call *m)
 {
-	m->finding = 0;
 	tool_begin(m->call, m->tool, m->args, m->surface);
 	if (m->modern && m->base.job)
 		m->base.job->leash = 1;
@@ -131,12 +129,12 @@ static void find_box(struct call *c)
 }
 
 /* As a route's pattern would: where its parameter is, and who is called when the box has come. */
-static const struct api_route in_box = { "POST", "/mcp/{box}", NEED_VIEWER, find_box, "",
-					 .group = "tools" };
+static const struct api_route in_box = { "POST",   "/mcp/{box}", NEED_VIEWER,
+					 find_box, "",           .group = "tools" };
 
 /* A box that cannot be made is told like all that goes wrong with a tool. */
-static void no_box(struct call *c, int status, const char *code, const char *message, const char *why,
-		   const char *hint)
+static void no_box(struct call *c, int status, const char *code, const char *message,
+		   const char *why, const char *hint)
 {
 	struct mcp_call *m = c->door;
 	auto_buf struct buf said_so = { 0 }, clean = { 0 };
@@ -158,7 +156,6 @@ void mcp_run(struct mcp_call *m, const struct tool *t, json_t *take_args, const 
 	m->tool = t;
 	m->args = take_args;
 	m->surface = surface;
-	m->finding = 1;
 	m->base.refuse = no_box;
 	if (!box && c->who.box[0])
 		box = c->who.box;
@@ -179,7 +176,8 @@ void mcp_tools_call(struct mcp_call *m)
 	const char *which = NULL;
 
 	if (!t || t->alias) {
-		mcp_error(m, 200, RPC_PARAMS, NULL, "Unknown tool: %.80s", name ? name : "(no name)");
+		mcp_error(m, 200, RPC_PARAMS, NULL, "Unknown tool: %.80s",
+			  name ? name : "(no name)");
 		return;
 	}
 	if (args && !json_is_object(args)) {
@@ -188,10 +186,12 @@ void mcp_tools_call(struct mcp_call *m)
 	}
 	args = args ? json_deep_copy(args) : json_object();
 	if (!(t->marks & TOOL_BOXES)) {
-		if (json_is_string(box) && json_string_length(box) && json_string_length(box) < ROUTE_TEXT)
+		if (json_is_string(box) && json_string_length(box) &&
+		    json_string_length(box) < ROUTE_TEXT)
 			which = json_string_value(box);
 		if (which || json_is_null(box))
-			json_object_del(args, "box"); /* what is left there is no field of the tool */
+			json_object_del(args,
+					"box"); /* what is left there is no field of the tool */
 	}
 	if (m->token || (m->level >= 0 && m->level <= INFO))
 		mcp_stream(m);

@@ -206,7 +206,8 @@ static int fits(struct lines *file, size_t at, const struct lines *what, int lev
 static long find(struct lines *file, size_t from, const struct lines *what, int at_end)
 {
 	for (int level = 0; level < 3; level++) {
-		if (at_end && file->n >= what->n + from && fits(file, file->n - what->n, what, level))
+		if (at_end && file->n >= what->n + from &&
+		    fits(file, file->n - what->n, what, level))
 			return (long)(file->n - what->n);
 		for (size_t at = from; at + what->n <= file->n && file->work <= WORK; at++)
 			if (fits(file, at, what, level))
@@ -275,7 +276,8 @@ static int apply_hunk(struct hunk *h, struct lines *file, size_t *from, struct b
 	if (!h->new.n)
 		return 0;
 	/* Nothing but new lines: at the end, or behind the place that @@ named. */
-	at = h->old.n ? find(file, *from, &h->old, h->at_end) : (long)(h->at_end || !*from ? file->n : *from);
+	at = h->old.n ? find(file, *from, &h->old, h->at_end)
+		      : (long)(h->at_end || !*from ? file->n : *from);
 	if (at < 0)
 		return not_found(h, e);
 	for (size_t i = *from; i < (size_t)at; i++)

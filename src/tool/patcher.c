@@ -18,7 +18,6 @@ struct patching {
 	struct patch_file files[PATCH_FILES];
 	struct change changes[PATCH_FILES];
 	unsigned n, at;
-	int moved; /* the new file of this change is there: the old one goes */
 };
 
 static struct patching *patching_of(struct content *x)
@@ -30,8 +29,9 @@ static struct patching *patching_of(struct content *x)
 
 static void tell(struct patching *p)
 {
-	static const char *const verbs[] = { [PATCH_ADD] = "A", [PATCH_UPDATE] = "M",
-					     [PATCH_DELETE] = "D" };
+	static const char *const verbs[] = {
+		[PATCH_ADD] = "A", [PATCH_UPDATE] = "M", [PATCH_DELETE] = "D"
+	};
 	json_t *all = json_array();
 	auto_buf struct buf text = { 0 };
 

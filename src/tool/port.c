@@ -19,8 +19,8 @@ static void url_of(const struct tool_job *j, const struct berth *b, char *out, s
 	int named = n && host[0] != '[' && strspn(host, "0123456789.") < n;
 
 	port = host && host[0] != '[' ? host + n : "";
-	snprintf(out, size, "http://%lld-%s.%.*s%.8s/", (long long)tool_int(j, "port", 0), b->row.id,
-		 named ? (int)n : 9, named ? host : "localhost", port);
+	snprintf(out, size, "http://%lld-%s.%.*s%.8s/", (long long)tool_int(j, "port", 0),
+		 b->row.id, named ? (int)n : 9, named ? host : "localhost", port);
 }
 
 static void told(struct asking *a, int listens)
@@ -69,7 +69,8 @@ static void refused(struct listener *x, const struct err *e)
 
 static void lost(struct listener *x)
 {
-	tool_fail(loop_owner(x, struct asking, ear)->job, "box_ended", "the box has ended", NULL, NULL);
+	tool_fail(loop_owner(x, struct asking, ear)->job, "box_ended", "the box has ended", NULL,
+		  NULL);
 }
 
 static void drop(struct tool_job *j)
@@ -79,7 +80,9 @@ static void drop(struct tool_job *j)
 
 void tool_port(struct tool_job *j)
 {
-	static const struct listen_events on = { .answer = answer, .refused = refused, .lost = lost };
+	static const struct listen_events on = { .answer = answer,
+						 .refused = refused,
+						 .lost = lost };
 	struct berth *b = tool_box(j);
 	struct asking *a;
 

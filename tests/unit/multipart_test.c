@@ -24,7 +24,8 @@ static void run(const char *type, const char *form, size_t n, size_t piece, stru
 		memcpy(copy, form + at, len);
 		while ((what = multipart_next(&m, &in, &bytes, &e)) != MULTIPART_MORE) {
 			if (what == MULTIPART_PART)
-				buf_printf(out, "[%s|%s]", multipart_name(&m) ? multipart_name(&m) : "-",
+				buf_printf(out, "[%s|%s]",
+					   multipart_name(&m) ? multipart_name(&m) : "-",
 					   multipart_filename(&m) ? multipart_filename(&m) : "-");
 			else if (what == MULTIPART_DATA)
 				buf_add(out, bytes.p, bytes.n);
@@ -61,7 +62,7 @@ static const char *every_cut(const char *type, const char *form, size_t n, const
 	return expected;
 }
 
-#define FORM_IS(form, expected) \
+#define FORM_IS(form, expected)                                                                    \
 	CHECK_STR(every_cut(TYPE, form, sizeof(form) - 1, expected), expected)
 
 TEST(a_part_has_a_name_a_filename_and_content)
@@ -114,16 +115,22 @@ TEST(filenames_come_quoted_escaped_or_encoded)
 		"[file|a ö];$");
 	FORM_IS("--XY\r\nContent-Disposition: form-data; name=\"file\"; filename=\"open\r\n\r\n\r\n--XY--",
 		"[file|open];$");
-	FORM_IS("--XY\r\nContent-Disposition: form-data; name=\"\"; filename=\r\n\r\n\r\n--XY--", "[|];$");
+	FORM_IS("--XY\r\nContent-Disposition: form-data; name=\"\"; filename=\r\n\r\n\r\n--XY--",
+		"[|];$");
 }
 
 TEST(nul_is_content_but_not_part_of_a_head)
 {
-	static const char form[] = "--XY\r\n\r\n1\0" "2\r\n--XY--", bad[] = "--XY\r\nA\0:";
+	static const char form[] = "--XY\r\n\r\n1\0"
+				   "2\r\n--XY--",
+			  bad[] = "--XY\r\nA\0:";
 	auto_buf struct buf got = { 0 };
 
 	run(TYPE, form, sizeof(form) - 1, 3, &got);
-	CHECK(got.len == 5 + 3 + 2 && !memcmp(got.p, "[-|-]1\0" "2;$", got.len));
+	CHECK(got.len == 5 + 3 + 2 && !memcmp(got.p,
+					      "[-|-]1\0"
+					      "2;$",
+					      got.len));
 	CHECK_STR(every_cut(TYPE, bad, sizeof(bad) - 1, "!the head of a part has a NUL in it"),
 		  "!the head of a part has a NUL in it");
 }
