@@ -10,6 +10,7 @@
 # E2B_COMPAT_CACHE, or below ~/.cache. Never their server's name: without one of ours nothing is asked.
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 . "$top/tests/compat/e2b/e2b.lib"
+case ${1-} in */*) shift ;; esac # tests/run names an init, as for every test
 releases=${1:-now before tools} ways=${2:-plain tls} words=${3-}
 
 drive() { # RELEASE WAY
