@@ -81,7 +81,7 @@ module.exports = [
 		'the example says what it should',
 		async ({ folder }) => {
 			const here = path.join(folder, 'example.mjs'); // its packages are found beside it
-			await copyFile(path.join(__dirname, '../../../examples/e2b.mjs'), here);
+			await copyFile(path.join(__dirname, '../../../examples/with_e2b.mjs'), here);
 			const said = await command(process.execPath, [here]);
 
 			assert.deepEqual([said.status, said.out], [0, "42\n{'a': 4, 'b': 6}\n1\n2\n3\n"], said.err);

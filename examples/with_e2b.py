@@ -1,8 +1,8 @@
-# e2b.py - E2B's package, as it is, against Atoll.
+# with_e2b.py - E2B's package, as it is, against Atoll.
 #
 #	pip install e2b-code-interpreter
 #	export E2B_API_KEY=... E2B_API_URL=http://127.0.0.1:7070 E2B_SANDBOX_URL=http://127.0.0.1:7070
-#	python3 examples/e2b.py
+#	python3 examples/with_e2b.py
 from e2b_code_interpreter import Sandbox
 
 with Sandbox.create(timeout=60) as sandbox:

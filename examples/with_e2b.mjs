@@ -1,8 +1,8 @@
-// e2b.mjs - E2B's package, as it is, against Atoll.
+// with_e2b.mjs - E2B's package, as it is, against Atoll.
 //
 //	npm install @e2b/code-interpreter
 //	export E2B_API_KEY=... E2B_API_URL=http://127.0.0.1:7070 E2B_SANDBOX_URL=http://127.0.0.1:7070
-//	node examples/e2b.mjs
+//	node examples/with_e2b.mjs
 import { Sandbox } from '@e2b/code-interpreter'
 
 const sandbox = await Sandbox.create({ timeoutMs: 60_000 })
