@@ -78,7 +78,7 @@ void berth_await(struct berth *b, struct berth_wait *w)
 
 void berth_wait_cancel(struct berth_wait *w)
 {
-	if (w->berth && !drop_wait(&w->berth->made, w))
+	if (w->berth && !drop_wait(&w->berth->made, w) && !drop_wait(&w->berth->risen, w))
 		drop_wait(&w->berth->ended, w);
 	w->berth = NULL;
 }
@@ -416,11 +416,12 @@ static void finish(struct berth *b, const struct wire_counted *figures)
 	become(b, BERTH_GONE);
 	gate_close(b);
 	timer_clear(&b->clock);
-	if (b->made) {
+	if (b->made || b->risen) {
 		struct err gone;
 
 		err_set(&gone, ERR_NOT_FOUND, "box %s has ended", b->row.id);
 		tell(&b->made, b, &gone);
+		tell(&b->risen, b, &gone);
 	}
 	for (struct run *r = b->runs, *next; r; r = next) {
 		next = r->next;
@@ -588,11 +589,30 @@ static void not_frozen(struct berth *b, const struct err *e)
 	b->row.kept_until_ns = b->row.idle_since_ns = 0;
 	if (because != CAUSE_EXIT) {
 		tell(&b->made, b, e);
+		tell(&b->risen, b, e);
 		keep(b, because);
 		return;
 	}
 	(void)!berth_changed(b, &own);
 	tell(&b->made, b, e);
+	tell(&b->risen, b, NULL); /* which is all that they wanted */
+}
+
+/* Somebody came while it was being paused. */
+static void rise(struct berth *b)
+{
+	struct berth_wait *w;
+	struct err e;
+
+	if (!b->rising)
+		return;
+	b->rising = 0;
+	while ((w = b->risen)) {
+		b->risen = w->next;
+		await(b, &b->made, w);
+	}
+	if (berth_resume(b, b->rising_reboot, NULL, &e) < 0)
+		tell(&b->made, b, &e);
 }
 
 static void on_frozen(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
@@ -613,6 +633,7 @@ static void on_frozen(void *ctx, const struct frame *f, size_t len, int *fd, con
 	fleet_tell(b->fleet, b->row.team, b->row.id, "box.paused",
 		   b->because == CAUSE_EXIT ? NULL : json_pack("{s:s}", "cause", cause_name(b->because)));
 	tell(&b->made, b, NULL);
+	rise(b);
 }
 
 static int freeze(struct berth *b, enum cause because, struct err *e)
@@ -629,6 +650,7 @@ static int freeze(struct berth *b, enum cause because, struct err *e)
 	timer_clear(&b->clock);
 	b->because = because;
 	b->moving = PAUSING;
+	b->rising = 0;
 	b->asking = ask_freeze(b, 0, on_frozen);
 	return 0;
 }
@@ -701,8 +723,13 @@ int berth_resume(struct berth *b, int reboot, struct berth_wait *w, struct err *
 			w->done(w, b, NULL);
 		return 0;
 	}
-	if (b->state == BERTH_PAUSED && b->moving == PAUSING)
-		return err_set(e, ERR_CONFLICT, "box %s is being paused", b->row.id);
+	if (b->state == BERTH_PAUSED && b->moving == PAUSING) {
+		b->rising = 1;
+		b->rising_reboot = reboot;
+		if (w)
+			await(b, &b->risen, w);
+		return 0;
+	}
 	if (b->state != BERTH_PAUSED)
 		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id, berth_state_name(b->state));
 	if (w)

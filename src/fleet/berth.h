@@ -77,9 +77,11 @@ struct berth {
 	int restoring; /* counted in fleet.restoring */
 	enum { STILL, PAUSING, RESUMING } moving; /* paused, and the keeper is being asked */
 	int rebooting; /* resumed, but not its programs */
+	int rising, rising_reboot; /* it is to be resumed as soon as it stands still */
 	int64_t paused_ns; /* for how long it was, when it is set going again */
 	int late;      /* restored, but its init could not be reached yet: asked again */
 	struct berth_wait *made, *ended;
+	struct berth_wait *risen; /* those who wait for that */
 	struct listener look; /* at its execs, to see whether something happens in it */
 	struct listener tally; /* after a restart: what its execs have got */
 	int tally_again;
@@ -104,9 +106,9 @@ void berth_time_out(struct berth *b, enum cause because, uint64_t ms);
  * of its life stands still, too; it is there for row.retention_ms, or until deleted when that is 0.
  * ERR_CONFLICT: it does not run. */
 must_check int berth_pause(struct berth *b, int memory, struct berth_wait *w, struct err *e);
-/* Of one that is paused or kept: it runs, and its lifetime begins again. One that is being paused is
- * refused (ERR_CONFLICT), and so is one that runs. reboot: with its files alone, as a kept one is. w may
- * be told before this returns. */
+/* Of one that is paused or kept: it runs, and its lifetime begins again; of one that is being paused,
+ * as soon as it stands still. One that runs is refused (ERR_CONFLICT). reboot: with its files alone, as
+ * a kept one is. w may be told before this returns. */
 must_check int berth_resume(struct berth *b, int reboot, struct berth_wait *w, struct err *e);
 void berth_wake(struct berth *b);  /* from kept to running: it is used again */
 void berth_tally(struct berth *b); /* asks init what its execs have got; run_told() */

@@ -189,6 +189,19 @@ their_pause_says_so_once() {
 	is "$code" 404 "$body"
 }
 
+who_comes_while_it_is_being_paused_has_it_running() {
+	sandbox
+	for _ in 1 2 3 4 5; do
+		curl -sS -o /dev/null -X POST -H "X-API-Key: $key" "$url/sandboxes/$box/pause" &
+		api POST "/v2/sandboxes/$box/connect" '{}'
+		case $code in 200 | 201) ;; *) fail "$code: $body" ;; esac
+		wait
+		api POST "/v2/sandboxes/$box/connect" '{}' # the pause may have come behind
+		case $code in 200 | 201) ;; *) fail "$code: $body" ;; esac
+		state_is running || fail "$body"
+	done
+}
+
 traffic() { curl -sS --max-time 10 -o body -w '%{http_code}' -H "E2b-Sandbox-Id: $box" -H "E2b-Sandbox-Port: ${1:-49983}" "$url/health"; }
 
 theirs_is_paused_when_its_time_is_over_and_wakes_for_who_comes() {
