@@ -183,6 +183,56 @@ static int signal_of(const json_t *v)
 	return name && !strcmp(name, "SIGNAL_SIGTERM") ? SIGTERM : 0;
 }
 
+/* Who kills one may look at once whether it is gone. What holds on to its output does not count. */
+#define END_MS 1000
+
+struct killing {
+	struct run_wait wait;
+	struct timer limit;
+	struct call *call;
+};
+
+static void killing_fini(struct killing *k)
+{
+	run_wait_cancel(&k->wait);
+	timer_fini(&k->limit);
+	k->call->drop = NULL;
+}
+
+static void killed(struct run_wait *w, json_t *record)
+{
+	struct killing *k = loop_owner(w, struct killing, wait);
+
+	(void)record;
+	killing_fini(k);
+	connect_reply(k->call, json_object());
+}
+
+static void kill_late(struct timer *t)
+{
+	struct killing *k = loop_owner(t, struct killing, limit);
+
+	killing_fini(k);
+	connect_reply(k->call, json_object());
+}
+
+static void leave_kill(struct call *c)
+{
+	killing_fini(c->state);
+}
+
+static void await_end(struct call *c, struct run *r)
+{
+	struct killing *k = call_alloc(c, sizeof(*k));
+
+	*k = (struct killing){ .wait = { .done = killed }, .call = c };
+	c->state = k;
+	c->drop = leave_kill;
+	timer_init(&k->limit, c->api->loop, kill_late);
+	timer_set(&k->limit, END_MS);
+	run_await(r, &k->wait);
+}
+
 static void send_signal(struct call *c, struct run *r)
 {
 	int signo = signal_of(json_object_get(c->body, "signal"));
@@ -193,7 +243,10 @@ static void send_signal(struct call *c, struct run *r)
 	}
 	run_signal(r, signo);
 	call_audit(c, "exec.signal", r->id, "ok");
-	connect_reply(c, json_object());
+	if (signo == SIGKILL && !r->over)
+		await_end(c, r);
+	else
+		connect_reply(c, json_object());
 }
 
 static void signal_again(struct call *c)
