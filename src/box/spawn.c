@@ -75,11 +75,17 @@ static _Noreturn void become_keeper(const char *run_dir, int log, int ready)
 	_exit(125);
 }
 
-static int fork_keeper(const char *run_dir, int log, int ready, struct err *e)
+static int fork_keeper(const char *run_dir, int log, int ready, pid_t *out_keeper, struct err *e)
 {
-	int status;
-	pid_t pid = fork();
+	auto_fd int told = -1, tell = -1;
+	int status, pair[2];
+	pid_t pid;
 
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return err_sys(e, "pipe");
+	told = pair[0];
+	tell = pair[1];
+	pid = fork();
 	if (pid < 0)
 		return err_sys(e, "fork");
 	if (pid == 0) {
@@ -88,12 +94,12 @@ static int fork_keeper(const char *run_dir, int log, int ready, struct err *e)
 		pid = fork();
 		if (pid == 0)
 			become_keeper(run_dir, log, ready);
-		_exit(pid < 0);
+		_exit(pid < 0 || write(tell, &pid, sizeof(pid)) != sizeof(pid));
 	}
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return err_sys(e, "wait for the starter");
-	if (status)
+	if (status || read(told, out_keeper, sizeof(*out_keeper)) != sizeof(*out_keeper))
 		return err_set(e, ERR_SYS, "the starter could not fork");
 	return 0;
 }
@@ -142,6 +148,7 @@ int spawn_keeper(const char *run_dir, const char *sock_path, struct err *e)
 {
 	auto_fd int lock = -1, log = -1, hear_fd = -1, say_fd = -1, there = -1;
 	struct stat st;
+	pid_t keeper;
 	int pair[2];
 
 	if (mkdir(run_dir, 0700) < 0 && errno != EEXIST)
@@ -166,8 +173,11 @@ int spawn_keeper(const char *run_dir, const char *sock_path, struct err *e)
 		return err_sys(e, "pipe");
 	hear_fd = pair[0];
 	say_fd = pair[1];
-	if (fork_keeper(run_dir, log, say_fd, e) < 0)
+	if (fork_keeper(run_dir, log, say_fd, &keeper, e) < 0)
 		return -1;
 	own_close_fd(&say_fd); /* or we would never see the end of file */
-	return hear(hear_fd, run_dir, e);
+	if (hear(hear_fd, run_dir, e) == 0)
+		return 0;
+	kill(keeper, SIGKILL); /* one that does not come to an end would be there for ever */
+	return -1;
 }
