@@ -1,7 +1,6 @@
 /* ls.c - `atoll ls`: the daemon's boxes. */
 #include "base/own.h"
-#include "cli/remote.h"
-#include "cli/table.h"
+#include "cli/listing.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>
@@ -42,26 +41,10 @@ static void filter(struct buf *path, const struct args *a)
 		add(path, "metadata", buf_str(&meta));
 }
 
-struct listing {
-	const struct cli *cli;
-	struct table table;
-	json_t *items;
-};
-
-static int each(void *ctx, json_t *box)
+static void row(struct table *t, json_t *box)
 {
-	struct listing *l = ctx;
-	struct table *t = &l->table;
 	char text[24];
 
-	if (l->cli->json) {
-		json_array_append(l->items, box);
-		return 0;
-	}
-	if (l->cli->quiet) {
-		puts(remote_text(box, "id"));
-		return 0;
-	}
 	table_cell(t, "%s", remote_text(box, "id"));
 	table_cell(t, "%s", remote_text(box, "name"));
 	table_cell(t, "%s", remote_text(box, "state"));
@@ -74,29 +57,16 @@ static int each(void *ctx, json_t *box)
 		table_cell(t, "%s", remote_text(box, "cause"));
 	else
 		table_cell(t, "%s", remote_until(text, box, "ends"));
-	return 0;
 }
 
 static int list(struct remote *r, const struct args *a)
 {
 	static const char *const columns[] = { "BOX",	  "NAME",     "STATE", "TEMPLATE",
 					       ">PROGRAMS", ">AGE", ">ENDS IN", NULL };
-	struct listing l = { .cli = r->cli, .items = json_array() };
 	auto_buf struct buf path = { 0 };
-	int status;
 
-	table_init(&l.table, columns);
 	filter(&path, a);
-	status = remote_list(r, buf_str(&path), each, &l);
-	if (!status && r->cli->json) {
-		json_t *doc = json_pack("{s:O, s:n}", "items", l.items, "next");
-
-		remote_print(doc);
-		json_decref(doc);
-	}
-	table_print(&l.table, !status && !r->cli->json && !r->cli->quiet && isatty(1));
-	json_decref(l.items);
-	return status;
+	return listing_show(r, buf_str(&path), &(struct listing){ columns, "id", row });
 }
 
 static int run_ls(const struct cli *cli, const struct args *a)

@@ -2,7 +2,7 @@
 #include "cli/packages.h"
 #include "base/own.h"
 #include "base/units.h"
-#include "cli/table.h"
+#include "cli/listing.h"
 #include "cli/verbs.h"
 #include "lang/package.h"
 
@@ -162,50 +162,24 @@ int packages_for(struct options *o, const struct cli *cli, const struct args *a,
 
 /* ---- the verb ---- */
 
-struct listing {
-	const struct cli *cli;
-	struct table table;
-	json_t *items;
-};
-
-static int each_set(void *ctx, json_t *v)
+static void row(struct table *t, json_t *v)
 {
-	struct listing *l = ctx;
 	char text[UNITS_TEXT];
 
-	if (l->cli->json) {
-		json_array_append(l->items, v);
-	} else if (l->cli->quiet) {
-		puts(remote_text(v, "set"));
-	} else {
-		table_cell(&l->table, "%.12s", remote_text(v, "set"));
-		table_cell(&l->table, "%s", remote_text(v, "manager"));
-		table_cell(&l->table, "%lld", (long long)remote_int(v, "uses", 0));
-		table_cell(&l->table, "%s", units_size(text, (uint64_t)remote_int(v, "bytes", 0)));
-		table_cell(&l->table, "%s", remote_since(text, v, "used"));
-		table_cell(&l->table, "%s", remote_text(v, "packages"));
-	}
-	return 0;
+	table_cell(t, "%.12s", remote_text(v, "set"));
+	table_cell(t, "%s", remote_text(v, "manager"));
+	table_cell(t, "%lld", (long long)remote_int(v, "uses", 0));
+	table_cell(t, "%s", units_size(text, (uint64_t)remote_int(v, "bytes", 0)));
+	table_cell(t, "%s", remote_since(text, v, "used"));
+	table_cell(t, "%s", remote_text(v, "packages"));
 }
 
 static int list(struct remote *r)
 {
 	static const char *const columns[] = { "SET",   "MANAGER",  ">USES", ">SIZE",
 					       ">USED", "PACKAGES", NULL };
-	struct listing l = { .cli = r->cli, .items = json_array() };
-	int status;
 
-	table_init(&l.table, columns);
-	status = remote_list(r, "/v1/packages", each_set, &l);
-	if (!status && r->cli->json) {
-		json_t *doc = json_pack("{s:O, s:n}", "items", l.items, "next");
-
-		remote_print(doc);
-		json_decref(doc);
-	}
-	table_print(&l.table, !status && !r->cli->json && !r->cli->quiet && isatty(1));
-	json_decref(l.items);
-	return status;
+	return listing_show(r, "/v1/packages", &(struct listing){ columns, "set", row });
 }
 
 static int add(struct remote *r, const struct args *a)

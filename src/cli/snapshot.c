@@ -1,58 +1,30 @@
 /* snapshot.c - `atoll snapshot`: the files of a box, for others to begin with. */
 #include "base/own.h"
 #include "base/units.h"
-#include "cli/remote.h"
-#include "cli/table.h"
+#include "cli/listing.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-struct listing {
-	const struct cli *cli;
-	struct table table;
-	json_t *items;
-};
-
-static int each(void *ctx, json_t *v)
+static void row(struct table *t, json_t *v)
 {
-	struct listing *l = ctx;
+	const char *tag = remote_text(v, "tag");
 	char text[UNITS_TEXT];
 
-	if (l->cli->json) {
-		json_array_append(l->items, v);
-	} else if (l->cli->quiet) {
-		puts(remote_text(v, "id"));
-	} else {
-		const char *tag = remote_text(v, "tag");
-
-		table_cell(&l->table, "%s", remote_text(v, "id"));
-		table_cell(&l->table, "%s%s%s", remote_text(v, "name"), *tag ? ":" : "", tag);
-		table_cell(&l->table, "%s", remote_text(v, "box"));
-		table_cell(&l->table, "%s", units_size(text, (uint64_t)remote_int(v, "bytes", 0)));
-		table_cell(&l->table, "%s", remote_since(text, v, "created"));
-	}
-	return 0;
+	table_cell(t, "%s", remote_text(v, "id"));
+	table_cell(t, "%s%s%s", remote_text(v, "name"), *tag ? ":" : "", tag);
+	table_cell(t, "%s", remote_text(v, "box"));
+	table_cell(t, "%s", units_size(text, (uint64_t)remote_int(v, "bytes", 0)));
+	table_cell(t, "%s", remote_since(text, v, "created"));
 }
 
 static int list(struct remote *r)
 {
 	static const char *const columns[] = { "SNAPSHOT", "NAME", "BOX", ">SIZE", ">AGE", NULL };
-	struct listing l = { .cli = r->cli, .items = json_array() };
-	int status;
 
-	table_init(&l.table, columns);
-	status = remote_list(r, "/v1/snapshots", each, &l);
-	if (!status && r->cli->json) {
-		json_t *doc = json_pack("{s:O, s:n}", "items", l.items, "next");
-
-		remote_print(doc);
-		json_decref(doc);
-	}
-	table_print(&l.table, !status && !r->cli->json && !r->cli->quiet && isatty(1));
-	json_decref(l.items);
-	return status;
+	return listing_show(r, "/v1/snapshots", &(struct listing){ columns, "id", row });
 }
 
 static int take(struct remote *r, const struct args *a)

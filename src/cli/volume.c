@@ -1,8 +1,7 @@
 /* volume.c - `atoll volume`: disks that outlive boxes. */
 #include "base/own.h"
 #include "base/units.h"
-#include "cli/remote.h"
-#include "cli/table.h"
+#include "cli/listing.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>
@@ -16,48 +15,22 @@ static const struct flag flags[VOLUME_NFLAGS] = {
 	[VOLUME_YES] = { "yes", 'y', FLAG_SWITCH, NULL, "rm: do not ask" },
 };
 
-struct listing {
-	const struct cli *cli;
-	struct table table;
-	json_t *items;
-};
-
-static int each(void *ctx, json_t *v)
+static void row(struct table *t, json_t *v)
 {
-	struct listing *l = ctx;
 	char text[UNITS_TEXT];
 
-	if (l->cli->json) {
-		json_array_append(l->items, v);
-	} else if (l->cli->quiet) {
-		puts(remote_text(v, "name"));
-	} else {
-		table_cell(&l->table, "%s", remote_text(v, "name"));
-		table_cell(&l->table, "%s", units_size(text, (uint64_t)remote_int(v, "bytes", 0)));
-		table_cell(&l->table, "%s", remote_text(v, "writer"));
-		table_cell(&l->table, "%lld", (long long)remote_int(v, "readers", 0));
-		table_cell(&l->table, "%s", remote_since(text, v, "created"));
-	}
-	return 0;
+	table_cell(t, "%s", remote_text(v, "name"));
+	table_cell(t, "%s", units_size(text, (uint64_t)remote_int(v, "bytes", 0)));
+	table_cell(t, "%s", remote_text(v, "writer"));
+	table_cell(t, "%lld", (long long)remote_int(v, "readers", 0));
+	table_cell(t, "%s", remote_since(text, v, "created"));
 }
 
 static int list(struct remote *r)
 {
 	static const char *const columns[] = { "VOLUME", ">SIZE", "WRITER", ">READERS", ">AGE", NULL };
-	struct listing l = { .cli = r->cli, .items = json_array() };
-	int status;
 
-	table_init(&l.table, columns);
-	status = remote_list(r, "/v1/volumes", each, &l);
-	if (!status && r->cli->json) {
-		json_t *doc = json_pack("{s:O, s:n}", "items", l.items, "next");
-
-		remote_print(doc);
-		json_decref(doc);
-	}
-	table_print(&l.table, !status && !r->cli->json && !r->cli->quiet && isatty(1));
-	json_decref(l.items);
-	return status;
+	return listing_show(r, "/v1/volumes", &(struct listing){ columns, "name", row });
 }
 
 static int make(struct remote *r, const struct args *a)
