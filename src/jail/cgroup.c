@@ -519,7 +519,7 @@ static int each_listed(int dir, const char *id, int (*each)(int pid, void *arg),
 			if (pid > 1)
 				seen += each(pid, arg);
 		}
-		kept = strlen(at);
+		kept = strnlen(at, 16); /* the beginning of a number */
 		memmove(text, at, kept);
 	}
 	return seen;
