@@ -417,9 +417,9 @@ teams_and_keys_are_ours() {
 	api GET /teams
 	is "$(get '[.[].teamID] | join(" ")')" default
 	api GET /teams/default/metrics
-	is "$(get '.[0].concurrentSandboxes')" 0
+	is "$(get '.[0].concurrentSandboxes == 0')" true
 	api GET '/teams/default/metrics/max?metric=concurrent_sandboxes'
-	is "$(get .value)" 0
+	is "$(get '.value == 0')" true
 	refused 403 GET /teams/others/metrics
 	refused 400 GET '/teams/default/metrics/max?metric=x'
 	api POST /api-keys '{"name":"made-here"}'
