@@ -103,7 +103,7 @@ def a_busy_or_waiting_cell_is_interrupted():
         for code in ("console.log('began'); while (true);",
                      "setTimeout(() => console.log('began'), 1); await new Promise(() => {})",
                      "require('child_process').execSync('echo began; sleep 100', { stdio: 'inherit' })"):
-            cell, seconds = t.interrupted(code)
+            cell, seconds = t.interrupted(code, sleeps="sleep" in code)
             # A command that the interrupt has ended may be noticed before the interrupt itself is.
             has(("interrupted", "error") if "execSync" in code else ("interrupted",), cell.status)
             assert seconds < 2, seconds
