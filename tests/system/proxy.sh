@@ -130,7 +130,8 @@ uploads_and_downloads_are_whole_and_bounded() {
 	is "$(get .sha256)" "$(sha256sum <sent | cut -d ' ' -f 1)"
 	is "$(curl -sS --max-time 60 -H "Host: 8000-$box.localhost" "$url/big?n=200000000" | wc -c)" 200000000
 	after=$(awk '/VmHWM/ {print $2}' "/proc/$pid/status")
-	[ $((after - before)) -lt 40000 ] || fail "the front grew by $((after - before)) KiB"
+	# A sanitised build keeps what is freed.
+	grep -q __asan_init "$ATOLL" || [ $((after - before)) -lt 40000 ] || fail "the front grew by $((after - before)) KiB"
 }
 
 events_arrive_as_they_are_sent_and_the_server_sees_who_leaves() {
