@@ -256,7 +256,7 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_PACKAGES_HOSTS] = { "packages.hosts", CONFIG_LIST, NULL, "ATOLL_PACKAGES_HOSTS", .check = check_rule,
 		.reload = 1, .help = "hosts that installs may reach besides the registry's own; as in egress.allow" },
 	[CONFIG_PACKAGES_MIRROR] = { "packages.mirror", CONFIG_TEXT, NULL, "ATOLL_PACKAGES_MIRROR",
-		.reload = 1, .help = "volume of team default with a mirror: its folders pip, npm, gem" },
+		.reload = 1, .help = "volume of team default with a mirror: its folders pip, npm, gem, cargo, go, apt" },
 	[CONFIG_PACKAGES_CACHE] = { "packages.cache_bytes", CONFIG_SIZE, "10G", "ATOLL_PACKAGES_CACHE",
 		.highest = 16 * TIB, .reload = 1,
 		.help = "what installed packages may take on the disk; none: no end" },
