@@ -1,0 +1,20 @@
+/* repair.h - test-guided search: programs that differ from a failing one in one place, likeliest first.
+ * Owns: its boxes, side by side, and the candidates.
+ *
+ * Of three examples or more one is held out: who passes all that were shown and that one is `verified`,
+ * who passes less is `plausible` (with two: both shown). */
+#pragma once
+#include "agent/agent.h"
+#include "fleet/fleet.h"
+
+struct repair;
+struct repair_owner {
+	/* artifact: sealed, a child of the one given; NULL: none was found. found: {label, rule, line,
+	 * diff, candidates, tried, held_out_passed, ms}. Once, never from within. */
+	void (*done)(struct repair_owner *o, json_t *take_artifact, json_t *take_found);
+};
+
+int repair_possible(const json_t *artifact); /* the language is known, there are examples or tests */
+struct repair *repair_start(struct fleet *f, const char *team, const json_t *artifact,
+			    unsigned boxes, struct repair_owner *o);
+void repair_cancel(struct repair *r);
