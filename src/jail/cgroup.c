@@ -618,11 +618,14 @@ static int freeze_v1(const struct cgroups *cs, const char *id, struct err *e)
 	if (put(cs->dir[CG_FREEZER], path, "FROZEN", e) < 0 || gather(cs, id, e) < 0)
 		return -1;
 	for (unsigned i = 0; i < FREEZE_TRIES; i++) {
-		/* To read it is what makes the kernel look. */
+		/* To read it is what makes the kernel look. To write it again is for those who were told while
+		 * they were in vfork(), and slept there then: nobody tells them a second time. */
 		if (get(cs->dir[CG_FREEZER], path, state, sizeof(state)) == 0 &&
 		    strncmp(state, "FROZEN", 6) == 0)
 			return 0;
 		usleep(FREEZE_PAUSE_US);
+		if (put(cs->dir[CG_FREEZER], path, "FROZEN", e) < 0)
+			return -1;
 	}
 	return err_set(e, ERR_SYS, "some program does not stop");
 }
