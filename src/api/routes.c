@@ -4,6 +4,7 @@
 #include "api/batch.h"
 #include "api/boxes.h"
 #include "api/env.h"
+#include "api/errands.h"
 #include "api/events.h"
 #include "api/cells.h"
 #include "api/changes.h"
@@ -75,6 +76,7 @@ const struct api_route api_routes[] = {
 	{ "POST", "/v1/pipelines/{pipeline}/replay", NEED_EDITOR, pipelines_replay, "run an attempt again in a fresh box: is it the same?", pipelines_replay_fields, .group = "pipelines", .action = "pipeline.replay" },
 	{ "DELETE", "/v1/pipelines/{pipeline}", NEED_EDITOR, pipelines_delete, "forget one that is over, with its documents", .group = "pipelines", .action = "pipeline.delete" },
 
+	{ "POST", "/v1/agents", NEED_EDITOR, errands_run, "an agent does a task in a box of its own", errands_fields, .group = "agents", .action = "agent.run" },
 	{ "POST", "/v1/boxes/{box}/execs", NEED_EDITOR, execs_start, "run a program", flow_exec_fields, .group = "execs", .action = "exec.start" },
 	{ "GET", "/v1/boxes/{box}/execs", NEED_VIEWER, execs_list, "list programs, newest first", .query = execs_list_query, .group = "execs" },
 	{ "GET", "/v1/boxes/{box}/execs/{exec}", NEED_VIEWER, execs_show, "one program, or its record", .group = "execs" },
