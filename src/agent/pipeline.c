@@ -331,7 +331,7 @@ void course_log(const struct pipeline *p, const char *outcome)
 	char line[160];
 
 	snprintf(line, sizeof(line), "[pipeline %s] [%s] [attempt %u/%u] %.60s", p->row.id,
-		 p->stage ? p->stage : "orchestrator", p->attempt, p->most, outcome);
+		 p->stage ? p->stage : "orchestrator", p->attempt ? p->attempt : 1, p->most, outcome);
 	log_info(line, LOG_S("team", p->row.team));
 }
 
@@ -353,17 +353,42 @@ static int write_doc(struct pipeline *p, const char *kind, json_t *doc, struct e
 	return store_doc_add(p->all->fleet->store, p->row.id, &row, e);
 }
 
-static json_t *finished_event(const struct pipeline *p, const char *outcome)
+/* What people want to know of a document, in a few words. */
+static json_t *detail_of(const char *kind, const json_t *doc)
 {
-	return json_pack("{s:s, s:f}", "outcome", outcome, "ms",
-			 (double)(now_us() - p->stage_began_us) / 1000);
+	const json_t *phases = json_object_get(doc, "phases"),
+		     *last = json_array_get(phases, json_array_size(phases) - 1),
+		     *code = json_object_get(last, "exit_code");
+
+	if (!strcmp(kind, "plan"))
+		return json_sprintf("%s%s%s", doc_text(doc, "language"),
+				    *doc_text(doc, "template") ? " " : "", doc_text(doc, "template"));
+	if (!strcmp(kind, "artifact"))
+		return json_string(*doc_text(doc, "changed_because") ? doc_text(doc, "changed_because") :
+								       doc_text(doc, "entry"));
+	if (!strcmp(kind, "result") && code)
+		return json_sprintf("%s: exit %d", doc_text(last, "name"), (int)json_integer_value(code));
+	if (!strcmp(kind, "result"))
+		return json_sprintf("%s: %s", doc_text(last, "name"), doc_text(last, "cause"));
+	if (!strcmp(kind, "diagnosis"))
+		return json_sprintf("%s: %s", doc_text(doc, "category"), doc_text(doc, "root_cause"));
+	if (!strcmp(kind, "question"))
+		return json_string(doc_text(doc, "question"));
+	return !strcmp(kind, "report") ? json_string(doc_text(doc, "why")) : NULL;
+}
+
+static json_t *finished_event(const struct pipeline *p, const char *kind, const json_t *doc,
+			      const char *outcome)
+{
+	return json_pack("{s:s, s:f, s:o*}", "outcome", outcome, "ms",
+			 (double)(now_us() - p->stage_began_us) / 1000, "detail", detail_of(kind, doc));
 }
 
 /* The last event of a stage, and of the run, where this document is its end. */
 static int write_events(struct pipeline *p, const char *kind, const json_t *doc, const char *outcome,
 			struct err *e)
 {
-	json_t *event = finished_event(p, outcome);
+	json_t *event = finished_event(p, kind, doc, outcome);
 	int done = write_event(p, "stage_finished", event, e);
 
 	json_decref(event);
