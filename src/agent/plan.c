@@ -12,7 +12,6 @@
 #include "base/own.h"
 #include "lang/lang.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +23,33 @@ static const double APART = 0.04;  /* two tasks closer than this are one questio
 static const double STRANGE = 2.0; /* the weight of a word that no task knows */
 static const double NEEDED = 1.6;  /* a needed word counts that much more */
 
+/* Words that say what is wanted of us, and nothing about what it is to do; by their families. */
+static int is_prose(const char *stem)
+{
+	static const char words[] =
+		"a an the of in to for from with by is are be and or on at as it its that this these those "
+		"which if then into using use given give write create make build implement code program "
+		"programme script function method tool app small simple short please can could should would "
+		"you i we me my your need want like new run show print output return display tell say what "
+		"how do does find get compute calculate determine perform also some so will when whose where "
+		"user help let s t language quick quickly just there their them us here but must have has had "
+		"was were been being while via per about such check whether result";
+	static char stems[160][WORD_STEM];
+	static unsigned n;
+
+	if (!n) {
+		auto_words struct words w = { 0 };
+
+		words_read(&w, words, sizeof(words) - 1);
+		for (; n < w.n && n < ARRAY_LEN(stems); n++)
+			strcpy(stems[n], w.all[n].stem);
+	}
+	for (unsigned i = 0; i < n; i++)
+		if (!strcmp(stems[i], stem))
+			return 1;
+	return 0;
+}
+
 /* ---- the text, looked at once ---- */
 
 struct look {
@@ -31,6 +57,7 @@ struct look {
 	struct shown shown;
 	struct words words;
 	unsigned char *spoken; /* per word: speaks of the language only */
+	unsigned char *prose;  /* per word: says nothing about the task */
 	unsigned *ids;         /* per word: of the vocabulary */
 	unsigned *row;         /* indices of the words that are no marks */
 	unsigned nrow;
@@ -82,11 +109,13 @@ static void look_at(struct look *k, const json_t *task, const char *text, size_t
 	shown_read(&k->shown, text, len);
 	words_read(&k->words, k->shown.rest, k->shown.len);
 	k->spoken = zeroed(k->words.n, 1);
+	k->prose = zeroed(k->words.n, 1);
 	k->ids = zeroed(k->words.n, sizeof(*k->ids));
 	k->row = zeroed(k->words.n, sizeof(*k->row));
 	library_count(); /* the vocabulary is the library's */
 	for (unsigned i = 0; i < k->words.n; i++) {
 		k->ids[i] = library_word(&k->words.all[i]);
+		k->prose[i] = k->words.all[i].kind == WORD_PLAIN && is_prose(k->words.all[i].stem);
 		if (k->words.all[i].kind != WORD_MARK)
 			k->row[k->nrow++] = i;
 	}
@@ -102,6 +131,7 @@ static void look_away(struct look *k)
 	shown_fini(&k->shown);
 	words_fini(&k->words);
 	free(k->spoken);
+	free(k->prose);
 	free(k->ids);
 	free(k->row);
 	json_decref(k->examples);
@@ -117,30 +147,6 @@ struct fit {
 	double explained, strange, score;
 	unsigned char *seen; /* per word */
 };
-
-/* Words that say what is wanted of us, and nothing about what it is to do. */
-static int is_prose(const struct word *w)
-{
-	static const char prose[] =
-		" a an the of in to for from with by is are be and or on at as it its that this these those "
-		"which if then into using use uses given gives give write writes create make makes build "
-		"implement code program programme programs script scripts function method tool app small "
-		"simple short please can could should would you i we me my your need want like new run runs "
-		"show print prints output outputs return returns display tell say what how do does find finds "
-		"get gets compute computes calculate calculates determine perform also some so will when "
-		"whose where user help let s t language line-by-line quick quickly just there their them us "
-		"here but must have has had was were been being while via per about such check checks ";
-	char want[WORD_STEM + 2];
-
-	if (w->n >= WORD_STEM)
-		return 0;
-	want[0] = ' ';
-	for (size_t i = 0; i < w->n; i++)
-		want[i + 1] = (char)tolower((unsigned char)w->p[i]);
-	want[w->n + 1] = ' ';
-	want[w->n + 2] = 0;
-	return strstr(prose, want) != NULL;
-}
 
 /* Marks every place of the phrase as seen; how often it is there. */
 static unsigned see(const struct look *k, const struct phrase *p, unsigned char *seen, int how)
@@ -197,21 +203,22 @@ static void weigh(const struct look *k, struct fit *f)
 {
 	unsigned char *used = zeroed(k->words.n, 1);
 
+	memcpy(used, k->spoken, k->words.n); /* "in JavaScript" is nobody's value */
 	f->slots = slots_find(f->task, &k->words, used);
 	for (unsigned i = 0; i < k->words.n; i++) {
 		const struct word *w = &k->words.all[i];
 		double heavy = weight(k, i);
 
-		if (used[i])
-			f->explained += w->kind == WORD_MARK ? 0 : 0.5;
-		else if (k->spoken[i] || w->kind == WORD_MARK)
+		if (k->spoken[i] || w->kind == WORD_MARK)
 			continue;
+		if (used[i])
+			f->explained += 0.5;
+		else if (f->seen[i] == SEEN_NEEDED)
+			f->explained += NEEDED * heavy;
 		else if (f->seen[i])
-			f->explained += f->seen[i] == SEEN_NEEDED ? NEEDED * heavy
-					: is_prose(w)             ? 0
-								  : heavy;
-		else if (w->kind != WORD_PLAIN || !is_prose(w))
-			f->strange += w->kind == WORD_PLAIN ? heavy : STRANGE;
+			f->explained += k->prose[i] ? 0 : heavy;
+		else if (!k->prose[i])
+			f->strange += heavy;
 	}
 	free(used);
 }
@@ -521,7 +528,7 @@ static void say_strange(const struct look *k, const struct fit *f, struct buf *w
 	for (unsigned i = 0; i < k->words.n && told < UNKNOWN_TOLD; i++) {
 		const struct word *w = &k->words.all[i];
 
-		if (w->kind != WORD_PLAIN || k->spoken[i] || is_prose(w) || (f && f->seen[i]))
+		if (w->kind != WORD_PLAIN || k->spoken[i] || k->prose[i] || (f && f->seen[i]))
 			continue;
 		buf_printf(why, "%s%.*s", told++ ? ", " : "", (int)(w->n < 40 ? w->n : 40), w->p);
 	}
