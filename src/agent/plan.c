@@ -18,34 +18,57 @@
 
 enum { NEAREST = 3, UNKNOWN_TOLD = 6 };
 
-static const double CLAIM = 0.62;  /* of what is said, by weight, must be explained */
+static const double CLAIM = 0.75;  /* of what is said, by weight, must be explained */
 static const double APART = 0.04;  /* two tasks closer than this are one question */
-static const double STRANGE = 2.0; /* the weight of a word that no task knows */
+static const double STRANGE = 2.5; /* the weight of a word that no task knows */
+static const double TURN = 4.0;    /* of one that makes it another task */
+static const double THING = 0.4;   /* of one that says what everybody knows */
 static const double NEEDED = 1.6;  /* a needed word counts that much more */
 
-/* Words that say what is wanted of us, and nothing about what it is to do; by their families. */
-static int is_prose(const char *stem)
-{
-	static const char words[] =
+/* Families of words that weigh something else than their rareness says. */
+struct manner {
+	const char *words;
+	char stems[160][WORD_STEM];
+	unsigned n;
+};
+
+/* What is wanted of us, and nothing about what it is to do. */
+static struct manner prose = {
+	.words =
 		"a an the of in to for from with by is are be and or on at as it its that this these those "
 		"which if then into using use given give write create make build implement code program "
 		"programme script function method tool app small simple short please can could should would "
 		"you i we me my your need want like new run show print output return display tell say what "
 		"how do does find get compute calculate determine perform also some so will when whose where "
 		"user help let s t language quick quickly just there their them us here but must have has had "
-		"was were been being while via per about such check whether result";
-	static char stems[160][WORD_STEM];
-	static unsigned n;
+		"was were been being while via per about such check whether result"
+};
+/* What a thing is, mostly said anyway. */
+static struct manner things = {
+	.words = "list array numbers number integer string text word element item value "
+		 "sequence line tuple two data input specified certain"
+};
+/* Left out, it is another task. */
+static struct manner turns = {
+	.words =
+		"first last second third even odd negative positive non not no without except largest "
+		"smallest maximum minimum max min longest shortest greatest least sum product difference count "
+		"frequency nth kth consecutive adjacent prime sorted unique distinct common reverse only "
+		"between cube square root digits bits binary next previous nearest middle right left "
+		"inverse neighbors lambda regex recursion matrix dictionary nested three"
+};
 
-	if (!n) {
+static int is_of(struct manner *m, const char *stem)
+{
+	if (!m->n) {
 		auto_words struct words w = { 0 };
 
-		words_read(&w, words, sizeof(words) - 1);
-		for (; n < w.n && n < ARRAY_LEN(stems); n++)
-			strcpy(stems[n], w.all[n].stem);
+		words_read(&w, m->words, strlen(m->words));
+		for (; m->n < w.n && m->n < ARRAY_LEN(m->stems); m->n++)
+			strcpy(m->stems[m->n], w.all[m->n].stem);
 	}
-	for (unsigned i = 0; i < n; i++)
-		if (!strcmp(stems[i], stem))
+	for (unsigned i = 0; i < m->n; i++)
+		if (!strcmp(m->stems[i], stem))
 			return 1;
 	return 0;
 }
@@ -58,7 +81,7 @@ struct look {
 	struct words words;
 	unsigned char *spoken; /* per word: speaks of the language only */
 	unsigned char *prose;  /* per word: says nothing about the task */
-	unsigned *ids;         /* per word: of the vocabulary */
+	double *strange;       /* per word: how much it weighs where it is not explained */
 	unsigned *row;         /* indices of the words that are no marks */
 	unsigned nrow;
 	const struct lang *lang; /* NULL: nobody said */
@@ -103,6 +126,28 @@ static void find_callee(struct look *k)
 	}
 }
 
+static double weight(const struct look *k, unsigned i)
+{
+	unsigned id = k->words.all[i].id, spread = id ? library_spread(id) : 0;
+
+	return spread ? 1.0 + 2.0 / spread : STRANGE;
+}
+
+static double strangeness(const struct look *k, unsigned i)
+{
+	const struct word *w = &k->words.all[i];
+
+	if (w->kind == WORD_NUMBER && w->whole && (w->integer == 0 || w->integer == 1) && i &&
+	    (word_is(w - 1, "from") || word_is(w - 1, "between")))
+		return THING; /* where counting begins */
+	if (w->kind != WORD_PLAIN)
+		return STRANGE;
+	return k->prose[i]               ? 0
+	       : is_of(&turns, w->stem)  ? TURN
+	       : is_of(&things, w->stem) ? THING
+					 : weight(k, i);
+}
+
 static void look_at(struct look *k, const json_t *task, const char *text, size_t len)
 {
 	*k = (struct look){ .task = task };
@@ -110,12 +155,14 @@ static void look_at(struct look *k, const json_t *task, const char *text, size_t
 	words_read(&k->words, k->shown.rest, k->shown.len);
 	k->spoken = zeroed(k->words.n, 1);
 	k->prose = zeroed(k->words.n, 1);
-	k->ids = zeroed(k->words.n, sizeof(*k->ids));
+	k->strange = zeroed(k->words.n, sizeof(*k->strange));
 	k->row = zeroed(k->words.n, sizeof(*k->row));
 	library_count(); /* the vocabulary is the library's */
 	for (unsigned i = 0; i < k->words.n; i++) {
-		k->ids[i] = library_word(&k->words.all[i]);
-		k->prose[i] = k->words.all[i].kind == WORD_PLAIN && is_prose(k->words.all[i].stem);
+		k->words.all[i].id = library_word(&k->words.all[i]);
+		k->prose[i] =
+			k->words.all[i].kind == WORD_PLAIN && is_of(&prose, k->words.all[i].stem);
+		k->strange[i] = strangeness(k, i);
 		if (k->words.all[i].kind != WORD_MARK)
 			k->row[k->nrow++] = i;
 	}
@@ -132,7 +179,7 @@ static void look_away(struct look *k)
 	words_fini(&k->words);
 	free(k->spoken);
 	free(k->prose);
-	free(k->ids);
+	free(k->strange);
 	free(k->row);
 	json_decref(k->examples);
 }
@@ -156,7 +203,7 @@ static unsigned see(const struct look *k, const struct phrase *p, unsigned char 
 	for (unsigned i = 0; i + p->n <= k->nrow; i++) {
 		unsigned n = 0;
 
-		while (n < p->n && k->ids[k->row[i + n]] == p->ids[n])
+		while (n < p->n && k->words.all[k->row[i + n]].id == p->ids[n])
 			n++;
 		if (n < p->n)
 			continue;
@@ -180,13 +227,6 @@ static unsigned see_any(const struct look *k, const struct phrases *all, unsigne
 
 enum { SEEN = 1, SEEN_NEEDED = 2 };
 
-static double weight(const struct look *k, unsigned i)
-{
-	unsigned spread = k->ids[i] ? library_spread(k->ids[i]) : 0;
-
-	return spread ? 1.0 + 2.0 / spread : STRANGE;
-}
-
 static int missing_slots(const struct fit *f, const json_t *answers)
 {
 	int n = 0;
@@ -198,13 +238,18 @@ static int missing_slots(const struct fit *f, const json_t *answers)
 	return n;
 }
 
+static int complete(const struct fit *f)
+{
+	return f->groups == f->task->nneeds && !f->never;
+}
+
 /* Words of values count a little: they are what the slots are there for. */
 static void weigh(const struct look *k, struct fit *f)
 {
 	unsigned char *used = zeroed(k->words.n, 1);
 
 	memcpy(used, k->spoken, k->words.n); /* "in JavaScript" is nobody's value */
-	f->slots = slots_find(f->task, &k->words, used);
+	f->slots = complete(f) ? slots_find(f->task, &k->words, used) : json_object();
 	for (unsigned i = 0; i < k->words.n; i++) {
 		const struct word *w = &k->words.all[i];
 		double heavy = weight(k, i);
@@ -217,8 +262,8 @@ static void weigh(const struct look *k, struct fit *f)
 			f->explained += NEEDED * heavy;
 		else if (f->seen[i])
 			f->explained += k->prose[i] ? 0 : heavy;
-		else if (!k->prose[i])
-			f->strange += heavy;
+		else
+			f->strange += k->strange[i];
 	}
 	free(used);
 }
@@ -259,11 +304,6 @@ static double coverage(const struct fit *f)
 static int has_program(const struct look *k, const struct fit *f)
 {
 	return f->program && (*k->callee ? f->program->function : f->program->text) != NULL;
-}
-
-static int complete(const struct fit *f)
-{
-	return f->groups == f->task->nneeds && !f->never;
 }
 
 static int claims(const struct look *k, const struct fit *f)
