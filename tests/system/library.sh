@@ -31,4 +31,11 @@ every_program_of_the_library_says_what_its_examples_say() {
 	"$items" --judge <events || fail "an output does not match"
 }
 
+no_text_gets_out_of_its_quotes_in_any_language() {
+	"$items" --literals >items
+	send items
+	bad
+	is "$(jq -r 'select(.type == "end") | "\(.state) \(.passed)"' <events)" "over $(wc -l <items)"
+}
+
 run_daemon_tests
