@@ -23,6 +23,8 @@ static const double APART = 0.04;  /* two tasks closer than this are one questio
 static const double STRANGE = 2.5; /* the weight of a word that no task knows */
 static const double TURN = 4.0;    /* of one that makes it another task */
 static const double THING = 0.4;   /* of one that says what everybody knows */
+static const double ASSUMED = 0.3,
+		    MISSING = 0.5; /* what a slot costs that the text does not fill */
 static const double NEEDED = 1.6;  /* a needed word counts that much more */
 
 /* Families of words that weigh something else than their rareness says. */
@@ -227,15 +229,18 @@ static unsigned see_any(const struct look *k, const struct phrases *all, unsigne
 
 enum { SEEN = 1, SEEN_NEEDED = 2 };
 
-static int missing_slots(const struct fit *f, const json_t *answers)
+/* Of two tasks that explain as much the one is meant that has to guess less. */
+static double guesses(const struct fit *f, const json_t *answers)
 {
-	int n = 0;
+	double sum = 0;
 
-	for (unsigned i = 0; i < f->task->nslots; i++)
-		n += !f->task->slots[i].otherwise &&
-		     !json_object_get(f->slots, f->task->slots[i].name) &&
-		     !json_object_get(answers, f->task->slots[i].name);
-	return n;
+	for (unsigned i = 0; i < f->task->nslots; i++) {
+		const struct library_slot *s = &f->task->slots[i];
+
+		if (!json_object_get(f->slots, s->name) && !json_object_get(answers, s->name))
+			sum += s->otherwise ? ASSUMED : MISSING;
+	}
+	return sum;
 }
 
 static int complete(const struct fit *f)
@@ -281,8 +286,8 @@ static void fit(const struct look *k, const struct library_task *t, struct fit *
 	for (unsigned i = 0; i < t->nslots; i++)
 		see_any(k, &t->slots[i].hint, f->seen, SEEN);
 	weigh(k, f);
-	f->score = f->explained - 0.5 * f->strange -
-		   0.5 * missing_slots(f, json_object_get(k->task, "answers"));
+	f->score =
+		f->explained - 0.5 * f->strange - guesses(f, json_object_get(k->task, "answers"));
 	f->program =
 		k->lang ? library_program(t, k->lang) : library_program(t, lang_named("python"));
 	if (!k->lang && !f->program)
@@ -550,8 +555,11 @@ static json_t *what_is_missing(const struct look *k, const struct fit *f)
 		say_group(&line, &f->task->needs[i]);
 		json_array_append_new(out, json_stringn(buf_str(&line), line.len));
 	}
-	if (f->never)
-		json_array_append_new(out, json_string("another word means something else"));
+	for (unsigned i = 0; i < f->task->never.n; i++)
+		if (see(k, &f->task->never.all[i], NULL, 0))
+			json_array_append_new(
+				out, json_sprintf("it would have to be without the word %s",
+						  f->task->never.all[i].text));
 	if (!f->program)
 		json_array_append_new(out, json_sprintf("a program in %s",
 							k->lang ? k->lang->title : "it"));
