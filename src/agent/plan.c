@@ -89,6 +89,7 @@ struct look {
 	const struct lang *lang; /* NULL: nobody said */
 	json_t *examples;
 	char callee[64]; /* what the examples call; "": nothing */
+	const char *call;
 };
 
 static void *zeroed(size_t n, size_t size)
@@ -123,6 +124,7 @@ static void find_callee(struct look *k)
 		if (n && n < sizeof(k->callee)) {
 			memcpy(k->callee, call, n);
 			k->callee[n] = 0;
+			k->call = call;
 			return;
 		}
 	}
@@ -262,7 +264,7 @@ static void weigh(const struct look *k, struct fit *f)
 		if (k->spoken[i] || w->kind == WORD_MARK)
 			continue;
 		if (used[i])
-			f->explained += 0.5;
+			f->explained += 0.5, f->seen[i] |= SEEN;
 		else if (f->seen[i] == SEEN_NEEDED)
 			f->explained += NEEDED * heavy;
 		else if (f->seen[i])
@@ -308,7 +310,11 @@ static double coverage(const struct fit *f)
 /* Does it have what is asked for: a program in this language, a function where one is called? */
 static int has_program(const struct look *k, const struct fit *f)
 {
-	return f->program && (*k->callee ? f->program->function : f->program->text) != NULL;
+	const struct library_program *p = f->program;
+
+	if (!p || !*k->callee)
+		return p && p->text;
+	return p->function && shown_takes(k->call, p->takes ? p->takes : "");
 }
 
 static int claims(const struct look *k, const struct fit *f)
@@ -576,7 +582,7 @@ static void say_strange(const struct look *k, const struct fit *f, struct buf *w
 	for (unsigned i = 0; i < k->words.n && told < UNKNOWN_TOLD; i++) {
 		const struct word *w = &k->words.all[i];
 
-		if (w->kind != WORD_PLAIN || k->spoken[i] || k->prose[i] || (f && f->seen[i]))
+		if (w->kind == WORD_MARK || k->spoken[i] || k->prose[i] || (f && f->seen[i]))
 			continue;
 		buf_printf(why, "%s%.*s", told++ ? ", " : "", (int)(w->n < 40 ? w->n : 40), w->p);
 	}
