@@ -6,8 +6,12 @@
  *   search boxes, side by side ──► edits, each with its rank ──► trial: shown, then held out ──► the best
  *
  * A box that searches has the program in it, so what it says is hearsay: an edit of the source that we
- * have, and nothing counts before a trial in another box has said so. The best is the one of the lowest
- * rank; for a box that might still find a lower one we wait a little, and not for ever. */
+ * have, and nothing counts before a trial in another box has said so.
+ *
+ * Often more than one edit passes. Those that are right do the same with inputs that nobody gave, and each
+ * of the others does something of its own; so we wait a little for more of them, and the best is the one
+ * that most others agree with, then the one of the lowest rank. Where they do not all agree the examples do
+ * not say which is right, and neither do we: it is plausible. */
 #include "agent/repair.h"
 #include "agent/edit.h"
 #include "agent/hearsay.h"
@@ -23,7 +27,9 @@ enum {
 	BOXES_MOST = 8,
 	SEARCH_MS = 30000,   /* of one box */
 	REPAIR_MS = 45000,   /* of everything */
-	WAIT_MS = 500,	     /* for a lower rank, once there is one that passes */
+	WAIT_MS = 2000,	     /* for others, once there is one that passes, */
+	WAIT_TRIED = 160,    /* or until so many more were tried */
+	PASSED_MOST = 16,    /* no more than these are compared */
 	TICK_MS = 100,
 	CANDIDATES = 3000,
 	LIMIT_MS = 500,	  /* of a candidate, in a search box */
@@ -37,6 +43,7 @@ struct candidate {
 	struct candidate *next; /* by rank */
 	unsigned rank;
 	struct edit edit;
+	char acts[HEARSAY_ACTS + 1];
 };
 
 struct search { /* one box that looks for edits */
@@ -58,12 +65,15 @@ struct repair {
 	struct search searches[BOXES_MOST];
 	struct trial trial;
 	enum { ASKED_NOTHING, ASKED_BEFORE, ASKED_CANDIDATE } asked;
-	struct candidate *trying, *queue, *best;
+	struct candidate *trying, *queue;
+	struct candidate *passed_all; /* newest first */
+	const struct candidate *best; /* of those, once it is over */
 	unsigned nqueue, candidates;
 	unsigned nfound, npassed, nskipped, nlies;
+	unsigned first_tried; /* how many were, when the first had passed */
 	int answered, lost, over;
 	uint64_t passed;
-	uint64_t began_ms, best_ms;
+	uint64_t began_ms, first_ms; /* first_ms: one passed everything */
 	struct timer turn, tick;
 	char why[160];
 };
@@ -113,11 +123,15 @@ int repair_possible(const json_t *artifact)
 
 /* ---- the end ---- */
 
-static void free_candidate(struct candidate *c)
+static void free_candidates(struct candidate *c)
 {
-	if (c)
+	while (c) {
+		struct candidate *next = c->next;
+
 		edit_fini(&c->edit);
-	free(c);
+		free(c);
+		c = next;
+	}
 }
 
 static void end_search(struct search *s)
@@ -135,14 +149,9 @@ void repair_cancel(struct repair *r)
 	for (unsigned i = 0; i < BOXES_MOST; i++)
 		end_search(&r->searches[i]);
 	trial_fini(&r->trial);
-	while (r->queue) {
-		struct candidate *c = r->queue;
-
-		r->queue = c->next;
-		free_candidate(c);
-	}
-	free_candidate(r->trying);
-	free_candidate(r->best);
+	free_candidates(r->queue);
+	free_candidates(r->passed_all);
+	free_candidates(r->trying);
 	timer_fini(&r->turn);
 	timer_fini(&r->tick);
 	json_decref(r->artifact);
@@ -151,13 +160,46 @@ void repair_cancel(struct repair *r)
 	free(r);
 }
 
+/* How many of those that passed do the same, itself included. */
+static unsigned agree_with(const struct repair *r, const struct candidate *c)
+{
+	unsigned n = 0;
+
+	for (const struct candidate *o = r->passed_all; o; o = o->next)
+		n += !hearsay_differ(c->acts, o->acts);
+	return n;
+}
+
+static const struct candidate *best_of(const struct repair *r)
+{
+	const struct candidate *best = NULL;
+	unsigned most = 0;
+
+	for (const struct candidate *c = r->passed_all; c; c = c->next) {
+		unsigned n = agree_with(r, c);
+
+		if (!best || n > most || (n == most && c->rank < best->rank)) {
+			best = c;
+			most = n;
+		}
+	}
+	return best;
+}
+
 static const char *label_of(const struct repair *r)
 {
-	size_t n = json_array_size(r->examples);
-
 	if (!r->best)
 		return "none";
-	return r->held != HELD_NONE && n >= 3 ? "verified" : "plausible";
+	return r->held != HELD_NONE && agree_with(r, r->best) == r->npassed ? "verified" : "plausible";
+}
+
+static unsigned tried_so_far(const struct repair *r)
+{
+	unsigned tried = 0;
+
+	for (unsigned i = 0; i < r->boxes; i++)
+		tried += r->searches[i].tried;
+	return tried;
 }
 
 static json_t *found_json(const struct repair *r)
@@ -167,12 +209,9 @@ static json_t *found_json(const struct repair *r)
 				  "skipped", (int)r->nskipped, "lies", (int)r->nlies,
 				  "held_out_passed", r->best && r->held != HELD_NONE, "ms",
 				  (json_int_t)(loop_now_ms() - r->began_ms));
-	unsigned tried = 0;
 	auto_buf struct buf diff = { 0 };
 
-	for (unsigned i = 0; i < r->boxes; i++)
-		tried += r->searches[i].tried;
-	json_object_set_new(found, "tried", json_integer(tried));
+	json_object_set_new(found, "tried", json_integer(tried_so_far(r)));
 	if (!r->best) {
 		json_object_set_new(found, "why", json_string(r->why));
 		return found;
@@ -180,6 +219,7 @@ static json_t *found_json(const struct repair *r)
 	edit_show(&r->best->edit, r->source, r->source_len, &diff);
 	json_object_set_new(found, "rule", json_string(r->best->edit.rule));
 	json_object_set_new(found, "rank", json_integer(r->best->rank));
+	json_object_set_new(found, "agree", json_integer(agree_with(r, r->best)));
 	json_object_set_new(found, "line", json_integer(edit_line(&r->best->edit, r->source)));
 	json_object_set_new(found, "diff", json_string(buf_str(&diff)));
 	return found;
@@ -206,8 +246,11 @@ static json_t *artifact_of(const struct repair *r)
 static void finish(struct repair *r)
 {
 	struct repair_owner *o = r->owner;
-	json_t *artifact = r->best ? artifact_of(r) : NULL, *found = found_json(r);
+	json_t *artifact, *found;
 
+	r->best = best_of(r);
+	artifact = r->best ? artifact_of(r) : NULL;
+	found = found_json(r);
 	repair_cancel(r);
 	o->done(o, artifact, found);
 }
@@ -215,7 +258,7 @@ static void finish(struct repair *r)
 /* ---- what boxes say ---- */
 
 /* By rank; of two with the same the first one that came. */
-static void enqueue(struct repair *r, unsigned rank, struct edit *take_edit)
+static void enqueue(struct repair *r, unsigned rank, const char *acts, struct edit *take_edit)
 {
 	struct candidate **at = &r->queue, *c;
 
@@ -229,6 +272,7 @@ static void enqueue(struct repair *r, unsigned rank, struct edit *take_edit)
 	while (*at && (*at)->rank <= rank)
 		at = &(*at)->next;
 	*c = (struct candidate){ .next = *at, .rank = rank, .edit = *take_edit };
+	snprintf(c->acts, sizeof(c->acts), "%s", acts);
 	*at = c;
 	r->nqueue++;
 	r->nfound++;
@@ -252,7 +296,7 @@ static void hear(struct search *s, const char *line, size_t n)
 	else if (x.kind == HEARSAY_AT)
 		s->at = x.n;
 	else if (x.kind == HEARSAY_FOUND)
-		enqueue(r, x.n, &x.edit);
+		enqueue(r, x.n, x.acts, &x.edit);
 }
 
 static void search_said(struct job *j, const char *what, unsigned stream, const char *bytes, size_t n)
@@ -397,23 +441,21 @@ static void after_candidate(struct repair *r)
 	struct candidate *c = steal(&r->trying);
 	uint64_t shown = everything(r) >> (r->held != HELD_NONE);
 
+	c->next = NULL;
 	if (r->passed == everything(r)) {
-		r->npassed++;
-		if (!r->best || c->rank < r->best->rank) {
-			struct candidate *worse = r->best;
-
-			if (!worse)
-				r->best_ms = loop_now_ms();
-			r->best = c;
-			c = worse;
+		if (!r->npassed++) {
+			r->first_ms = loop_now_ms();
+			r->first_tried = tried_so_far(r);
 		}
+		c->next = r->passed_all;
+		r->passed_all = steal(&c);
 	} else if ((r->passed & shown) == shown) {
 		r->nskipped++;
 	} else if (!r->lost && ++r->nlies == LIES_MOST) {
 		snprintf(r->why, sizeof(r->why), "the search was tampered with");
 		r->over = 1;
 	}
-	free_candidate(c);
+	free_candidates(c);
 }
 
 static void take_answer(struct repair *r)
@@ -433,7 +475,7 @@ static void try_next(struct repair *r)
 	struct candidate *c = r->queue;
 	struct buf text = { 0 };
 
-	r->queue = c->next;
+	r->queue = steal(&c->next);
 	r->nqueue--;
 	r->trying = c;
 	r->asked = ASKED_CANDIDATE;
@@ -442,23 +484,19 @@ static void try_next(struct repair *r)
 	trial_start(&r->trial, r->fleet, r->artifact, r->shown_first, buf_steal(&text));
 }
 
-/* Could a box still find one of a lower rank than the best? */
-static int may_improve(const struct repair *r)
-{
-	if (loop_now_ms() - r->best_ms >= WAIT_MS)
-		return 0;
-	for (unsigned i = 0; i < r->boxes; i++)
-		if (r->searches[i].flying && r->searches[i].at < r->best->rank)
-			return 1;
-	return r->queue && r->queue->rank < r->best->rank;
-}
-
 static int is_searching(const struct repair *r)
 {
 	for (unsigned i = 0; i < r->boxes; i++)
 		if (r->searches[i].flying)
 			return 1;
 	return 0;
+}
+
+static int is_enough(const struct repair *r)
+{
+	return r->npassed && (r->npassed >= PASSED_MOST || loop_now_ms() - r->first_ms >= WAIT_MS ||
+			      (!r->queue && (!is_searching(r) ||
+					     tried_so_far(r) - r->first_tried >= WAIT_TRIED)));
 }
 
 static void on_turn(struct timer *timer)
@@ -470,7 +508,7 @@ static void on_turn(struct timer *timer)
 	for (unsigned i = 0; i < r->boxes; i++)
 		if (r->searches[i].mute)
 			end_search(&r->searches[i]);
-	if (r->over || (r->best && r->asked == ASKED_NOTHING && !may_improve(r))) {
+	if (r->over || (r->asked == ASKED_NOTHING && is_enough(r))) {
 		finish(r);
 	} else if (r->asked == ASKED_NOTHING && r->queue) {
 		try_next(r);
