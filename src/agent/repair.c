@@ -5,6 +5,9 @@
  *        ▼ shown only
  *   search boxes, side by side ──► edits, each with its rank ──► trial: shown, then held out ──► the best
  *
+ * Python's search thinks of its edits itself (it has a parser and sees which lines run); JavaScript's is given
+ * those of mutate.h; where each has to be compiled there is none, and the likeliest are tried, a box each.
+ *
  * A box that searches has the program in it, so what it says is hearsay: an edit of the source that we
  * have, and nothing counts before a trial in another box has said so.
  *
@@ -15,10 +18,12 @@
 #include "agent/repair.h"
 #include "agent/edit.h"
 #include "agent/hearsay.h"
+#include "agent/mutate.h"
 #include "agent/programs.h"
 #include "agent/trial.h"
 #include "base/buf.h"
 #include "base/own.h"
+#include "lang/lang.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +36,9 @@ enum {
 	WAIT_TRIED = 160,    /* or until so many more were tried */
 	PASSED_MOST = 16,    /* no more than these are compared */
 	TICK_MS = 100,
-	CANDIDATES = 3000,
+	CANDIDATES = 3000, /* of a search that thinks of them itself, */
+	GIVEN_MOST = 600,  /* of one that is given them, */
+	BUILT_MOST = 50,   /* and where each is compiled */
 	LIMIT_MS = 500,	  /* of a candidate, in a search box */
 	LIES_MOST = 8,	  /* then nobody listens any more */
 	QUEUE_MOST = 256, /* that wait for their trial; what comes then is dropped */
@@ -55,6 +62,14 @@ struct search { /* one box that looks for edits */
 	struct buf line;
 };
 
+struct attempt { /* one box after another that tries a candidate, or the program as it was */
+	struct repair *repair;
+	struct trial trial;
+	struct candidate *candidate; /* NULL: the program */
+	int busy, answered, lost;
+	uint64_t passed;
+};
+
 struct repair {
 	struct fleet *fleet;
 	struct repair_owner *owner;
@@ -63,16 +78,17 @@ struct repair {
 	size_t source_len;
 	unsigned boxes, held; /* held: index, or HELD_NONE */
 	struct search searches[BOXES_MOST];
-	struct trial trial;
-	enum { ASKED_NOTHING, ASKED_BEFORE, ASKED_CANDIDATE } asked;
-	struct candidate *trying, *queue;
+	struct mutations given;
+	struct attempt attempts[BOXES_MOST];
+	unsigned nattempts; /* that may be busy at once */
+	struct candidate *queue;
 	struct candidate *passed_all; /* newest first */
 	const struct candidate *best; /* of those, once it is over */
 	unsigned nqueue, candidates;
 	unsigned nfound, npassed, nskipped, nlies;
 	unsigned first_tried; /* how many were, when the first had passed */
-	int answered, lost, over;
-	uint64_t passed;
+	unsigned built; /* candidates that were compiled and tried */
+	int over;
 	uint64_t began_ms, first_ms; /* first_ms: one passed everything */
 	struct timer turn, tick;
 	char why[160];
@@ -89,6 +105,16 @@ static const char *source_of(const json_t *artifact, size_t *len)
 	return json_string_value(text);
 }
 
+/* A test that does not say how it is run is a program of its language. */
+static void set_command(json_t *test, const char *language)
+{
+	const struct lang *l = lang_named(language);
+
+	if (l && !l->compile[0] && !strchr(doc_text(test, "path"), '\''))
+		json_object_set_new(test, "command",
+				    json_sprintf("%s '%s'", lang_program(l), doc_text(test, "path")));
+}
+
 /* All in one list: {call, expected}, {input, expected}, {command, path, content}. */
 static json_t *examples_of(const json_t *artifact)
 {
@@ -99,13 +125,19 @@ static json_t *examples_of(const json_t *artifact)
 	for (size_t i = 0; i < json_array_size(tests); i++) {
 		json_t *test = json_copy(json_array_get(tests, i));
 
-		if (!*doc_text(test, "command") &&
-		    !strcmp(doc_text(artifact, "language"), "python"))
-			json_object_set_new(test, "command",
-					    json_sprintf("python3 '%s'", doc_text(test, "path")));
+		if (!*doc_text(test, "command"))
+			set_command(test, doc_text(artifact, "language"));
 		json_array_append_new(all, test);
 	}
 	return all;
+}
+
+/* "js" -> "node" */
+static const char *own_name(const char *language)
+{
+	const struct lang *l = lang_named(language);
+
+	return l ? l->name : "";
 }
 
 int repair_possible(const json_t *artifact)
@@ -115,7 +147,8 @@ int repair_possible(const json_t *artifact)
 	size_t n = 0;
 	const char *source = source_of(artifact, &n);
 	int fine = source && n && n <= SOURCE_MOST && strlen(source) == n &&
-		   program_search(language) && trial_possible(language, examples);
+		   (program_search(language) || mutate_knows(own_name(language))) &&
+		   trial_possible(language, examples);
 
 	json_decref(examples);
 	return fine;
@@ -148,10 +181,13 @@ void repair_cancel(struct repair *r)
 		return;
 	for (unsigned i = 0; i < BOXES_MOST; i++)
 		end_search(&r->searches[i]);
-	trial_fini(&r->trial);
+	for (unsigned i = 0; i < BOXES_MOST; i++) {
+		trial_fini(&r->attempts[i].trial);
+		free_candidates(r->attempts[i].candidate);
+	}
 	free_candidates(r->queue);
 	free_candidates(r->passed_all);
-	free_candidates(r->trying);
+	mutations_fini(&r->given);
 	timer_fini(&r->turn);
 	timer_fini(&r->tick);
 	json_decref(r->artifact);
@@ -195,7 +231,7 @@ static const char *label_of(const struct repair *r)
 
 static unsigned tried_so_far(const struct repair *r)
 {
-	unsigned tried = 0;
+	unsigned tried = r->built;
 
 	for (unsigned i = 0; i < r->boxes; i++)
 		tried += r->searches[i].tried;
@@ -278,14 +314,33 @@ static void enqueue(struct repair *r, unsigned rank, const char *acts, struct ed
 	r->nfound++;
 }
 
+/* One of those that we thought of ourselves. */
+static void enqueue_given(struct repair *r, unsigned rank)
+{
+	struct edit copy = r->given.v[rank];
+
+	copy.text = strndup(copy.text, copy.len);
+	if (!copy.text)
+		abort();
+	enqueue(r, rank, "", &copy);
+}
+
+/* Does it speak of an edit that it was not given, or of its own where it was given some? */
+static int is_unknown(const struct repair *r, struct hearsay *x)
+{
+	if (x->kind != HEARSAY_FOUND || (x->has_edit ? !r->given.n : x->n < r->given.n))
+		return 0;
+	edit_fini(&x->edit);
+	return 1;
+}
+
 static void hear(struct search *s, const char *line, size_t n)
 {
 	struct repair *r = s->repair;
 	struct hearsay x;
 	struct err e;
 
-	if (hearsay_parse(&x, line, n, r->source, r->source_len, &e) < 0 ||
-	    (x.kind == HEARSAY_FOUND && !x.has_edit)) {
+	if (hearsay_parse(&x, line, n, r->source, r->source_len, &e) < 0 || is_unknown(r, &x)) {
 		s->mute = 1;
 		r->nlies++;
 		return;
@@ -295,8 +350,10 @@ static void hear(struct search *s, const char *line, size_t n)
 		r->candidates = x.n > r->candidates ? x.n : r->candidates;
 	else if (x.kind == HEARSAY_AT)
 		s->at = x.n;
-	else if (x.kind == HEARSAY_FOUND)
+	else if (x.kind == HEARSAY_FOUND && x.has_edit)
 		enqueue(r, x.n, x.acts, &x.edit);
+	else if (x.kind == HEARSAY_FOUND)
+		enqueue_given(r, x.n);
 }
 
 static void search_said(struct job *j, const char *what, unsigned stream, const char *bytes, size_t n)
@@ -334,14 +391,20 @@ static void search_done(struct job *j, const struct job_end *end)
 
 static json_t *ask_of(const struct repair *r, unsigned shard)
 {
-	json_t *shown = json_array();
+	json_t *shown = json_array(), *edits = json_array();
 	size_t n = json_array_size(r->shown_first) - (r->held != HELD_NONE);
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append(shown, json_array_get(r->shown_first, i));
-	return json_pack("{s:s, s:s, s:o, s:i, s:i, s:i, s:i}", "source", r->source, "name",
-			 doc_text(r->artifact, "entry"), "examples", shown, "shard", (int)shard,
-			 "shards", (int)r->boxes, "most", CANDIDATES, "limit_ms", LIMIT_MS);
+	for (unsigned i = 0; i < r->given.n; i++) {
+		const struct edit *x = &r->given.v[i];
+
+		json_array_append_new(edits, json_pack("[I, I, s%]", (json_int_t)x->at, (json_int_t)x->cut,
+						       x->text, x->len));
+	}
+	return json_pack("{s:s, s:s, s:o, s:o, s:i, s:i, s:i, s:i}", "source", r->source, "name",
+			 doc_text(r->artifact, "entry"), "examples", shown, "edits", edits, "shard",
+			 (int)shard, "shards", (int)r->boxes, "most", CANDIDATES, "limit_ms", LIMIT_MS);
 }
 
 static json_t *search_item(const struct repair *r, unsigned shard)
@@ -389,12 +452,29 @@ static void start_search(struct repair *r, unsigned shard)
 
 static void trial_done(struct trial *t, uint64_t passed, int lost)
 {
-	struct repair *r = loop_owner(t, struct repair, trial);
+	struct attempt *a = loop_owner(t, struct attempt, trial);
 
-	r->answered = 1;
-	r->passed = passed;
-	r->lost = lost;
-	timer_set(&r->turn, 0);
+	a->answered = 1;
+	a->passed = passed;
+	a->lost = lost;
+	timer_set(&a->repair->turn, 0);
+}
+
+static void begin_attempt(struct repair *r, struct attempt *a, struct candidate *take_candidate,
+			  const json_t *examples)
+{
+	struct buf text = { 0 };
+
+	a->repair = r;
+	a->busy = 1;
+	a->candidate = take_candidate;
+	a->trial.done = trial_done;
+	a->trial.hurried = take_candidate != NULL;
+	if (take_candidate)
+		edit_apply(&take_candidate->edit, r->source, r->source_len, &text);
+	else
+		buf_add(&text, r->source, r->source_len);
+	trial_start(&a->trial, r->fleet, r->artifact, examples, buf_steal(&text));
 }
 
 static uint64_t everything(const struct repair *r)
@@ -413,75 +493,103 @@ static void hold_out(struct repair *r, uint64_t passed)
 	for (unsigned i = 0; n >= 3 && i < n; i++)
 		if ((passed >> i & 1) == (failing < 2))
 			r->held = i;
+	/* What fails comes first: there most candidates fail as well, and are done with. */
 	r->shown_first = json_array();
-	for (unsigned i = 0; i < n; i++)
-		if (i != r->held)
-			json_array_append(r->shown_first, json_array_get(r->examples, i));
+	for (unsigned good = 0; good <= 1; good++)
+		for (unsigned i = 0; i < n; i++)
+			if (i != r->held && (passed >> i & 1) == good)
+				json_array_append(r->shown_first, json_array_get(r->examples, i));
 	if (r->held != HELD_NONE)
 		json_array_append(r->shown_first, json_array_get(r->examples, r->held));
 }
 
-static void after_before(struct repair *r)
+/* Thinks of edits where no search does, and begins to try them. */
+static void begin_search(struct repair *r)
 {
-	if (r->lost) {
+	const char *language = own_name(doc_text(r->artifact, "language"));
+	int searched = program_search(language) != NULL;
+
+	mutate_make(&r->given, language, r->source, r->source_len, searched ? GIVEN_MOST : BUILT_MOST);
+	r->candidates = r->given.n;
+	for (unsigned i = 0; searched && i < r->boxes; i++)
+		start_search(r, i);
+	for (unsigned i = 0; !searched && i < r->given.n; i++)
+		enqueue_given(r, i);
+	r->nattempts = searched ? 1 : r->boxes;
+}
+
+static void after_before(struct repair *r, const struct attempt *a)
+{
+	r->over = 1;
+	if (a->lost) {
 		snprintf(r->why, sizeof(r->why), "no box could be had");
-		r->over = 1;
-	} else if (r->passed == everything(r)) {
+	} else if (a->passed == everything(r)) {
 		snprintf(r->why, sizeof(r->why), "all examples pass: there is nothing to repair");
-		r->over = 1;
 	} else {
-		hold_out(r, r->passed);
-		for (unsigned i = 0; i < r->boxes; i++)
-			start_search(r, i);
+		r->over = 0;
+		hold_out(r, a->passed);
+		begin_search(r);
 	}
 }
 
-static void after_candidate(struct repair *r)
+static void after_candidate(struct repair *r, const struct attempt *a, struct candidate *c)
 {
-	struct candidate *c = steal(&r->trying);
 	uint64_t shown = everything(r) >> (r->held != HELD_NONE);
+	int told = program_search(doc_text(r->artifact, "language")) != NULL;
 
-	c->next = NULL;
-	if (r->passed == everything(r)) {
+	r->built += !told;
+	if (a->passed == everything(r)) {
 		if (!r->npassed++) {
 			r->first_ms = loop_now_ms();
 			r->first_tried = tried_so_far(r);
 		}
 		c->next = r->passed_all;
 		r->passed_all = steal(&c);
-	} else if ((r->passed & shown) == shown) {
+	} else if ((a->passed & shown) == shown) {
 		r->nskipped++;
-	} else if (!r->lost && ++r->nlies == LIES_MOST) {
+	} else if (told && !a->lost && ++r->nlies == LIES_MOST) {
 		snprintf(r->why, sizeof(r->why), "the search was tampered with");
 		r->over = 1;
 	}
 	free_candidates(c);
 }
 
-static void take_answer(struct repair *r)
+static void take_answers(struct repair *r)
 {
-	int before = r->asked == ASKED_BEFORE;
+	for (unsigned i = 0; i < BOXES_MOST; i++) {
+		struct attempt *a = &r->attempts[i];
+		struct candidate *c = a->candidate;
 
-	r->answered = 0;
-	r->asked = ASKED_NOTHING;
-	if (before)
-		after_before(r);
-	else
-		after_candidate(r);
+		if (!a->answered)
+			continue;
+		a->answered = a->busy = 0;
+		a->candidate = NULL;
+		if (c)
+			after_candidate(r, a, c);
+		else
+			after_before(r, a);
+	}
 }
 
-static void try_next(struct repair *r)
+static void try_more(struct repair *r)
 {
-	struct candidate *c = r->queue;
-	struct buf text = { 0 };
+	for (unsigned i = 0; i < r->nattempts && r->queue; i++) {
+		struct candidate *c = r->queue;
 
-	r->queue = steal(&c->next);
-	r->nqueue--;
-	r->trying = c;
-	r->asked = ASKED_CANDIDATE;
-	edit_apply(&c->edit, r->source, r->source_len, &text);
-	r->trial.hurried = 1;
-	trial_start(&r->trial, r->fleet, r->artifact, r->shown_first, buf_steal(&text));
+		if (r->attempts[i].busy)
+			continue;
+		r->queue = steal(&c->next);
+		r->nqueue--;
+		begin_attempt(r, &r->attempts[i], c, r->shown_first);
+	}
+}
+
+static int is_trying(const struct repair *r)
+{
+	for (unsigned i = 0; i < BOXES_MOST; i++)
+		if (r->attempts[i].busy)
+			return 1;
+	return 0;
 }
 
 static int is_searching(const struct repair *r)
@@ -494,25 +602,25 @@ static int is_searching(const struct repair *r)
 
 static int is_enough(const struct repair *r)
 {
-	return r->npassed && (r->npassed >= PASSED_MOST || loop_now_ms() - r->first_ms >= WAIT_MS ||
-			      (!r->queue && (!is_searching(r) ||
-					     tried_so_far(r) - r->first_tried >= WAIT_TRIED)));
+	if (!r->npassed)
+		return 0;
+	return r->npassed >= PASSED_MOST || loop_now_ms() - r->first_ms >= WAIT_MS ||
+	       (!r->queue && !is_searching(r)) || tried_so_far(r) - r->first_tried >= WAIT_TRIED;
 }
 
 static void on_turn(struct timer *timer)
 {
 	struct repair *r = loop_owner(timer, struct repair, turn);
 
-	if (r->answered)
-		take_answer(r);
+	take_answers(r);
 	for (unsigned i = 0; i < r->boxes; i++)
 		if (r->searches[i].mute)
 			end_search(&r->searches[i]);
-	if (r->over || (r->asked == ASKED_NOTHING && is_enough(r))) {
+	if (!r->over && !is_enough(r))
+		try_more(r);
+	if (r->over || (!is_trying(r) && is_enough(r))) {
 		finish(r);
-	} else if (r->asked == ASKED_NOTHING && r->queue) {
-		try_next(r);
-	} else if (r->asked == ASKED_NOTHING && !is_searching(r)) {
+	} else if (!is_trying(r) && !r->queue && !is_searching(r)) {
 		if (!*r->why)
 			snprintf(r->why, sizeof(r->why), "no change in one place makes all examples pass");
 		finish(r);
@@ -524,7 +632,9 @@ static void on_tick(struct timer *timer)
 	struct repair *r = loop_owner(timer, struct repair, tick);
 	uint64_t now = loop_now_ms();
 
-	trial_check(&r->trial, now);
+	for (unsigned i = 0; i < BOXES_MOST; i++)
+		if (r->attempts[i].busy)
+			trial_check(&r->attempts[i].trial, now);
 	for (unsigned i = 0; i < r->boxes; i++)
 		if (r->searches[i].flying)
 			job_check(&r->searches[i].job, now);
@@ -562,8 +672,6 @@ struct repair *repair_start(struct fleet *f, const char *team, const json_t *art
 		timer_set(&r->turn, 0);
 		return r;
 	}
-	r->trial.done = trial_done;
-	r->asked = ASKED_BEFORE;
-	trial_start(&r->trial, f, r->artifact, r->examples, strdup(r->source));
+	begin_attempt(r, &r->attempts[0], NULL, r->examples);
 	return r;
 }
