@@ -31,7 +31,8 @@
 enum {
 	BOXES_MOST = 8,
 	SEARCH_MS = 30000,   /* of one box */
-	REPAIR_MS = 45000,   /* of everything */
+	REPAIR_MS = 45000,   /* of everything, */
+	BUILD_MS = 120000,   /* and where each is compiled */
 	WAIT_MS = 2000,	     /* for others, once there is one that passes, */
 	WAIT_TRIED = 160,    /* or until so many more were tried */
 	PASSED_MOST = 16,    /* no more than these are compared */
@@ -604,6 +605,8 @@ static int is_enough(const struct repair *r)
 {
 	if (!r->npassed)
 		return 0;
+	if (r->built)
+		return 1; /* whoever has a lower rank is being tried already */
 	return r->npassed >= PASSED_MOST || loop_now_ms() - r->first_ms >= WAIT_MS ||
 	       (!r->queue && !is_searching(r)) || tried_so_far(r) - r->first_tried >= WAIT_TRIED;
 }
@@ -638,8 +641,8 @@ static void on_tick(struct timer *timer)
 	for (unsigned i = 0; i < r->boxes; i++)
 		if (r->searches[i].flying)
 			job_check(&r->searches[i].job, now);
-	if (now - r->began_ms > REPAIR_MS) {
-		snprintf(r->why, sizeof(r->why), "not found within %d s", REPAIR_MS / 1000);
+	if (now - r->began_ms > (r->built ? BUILD_MS : REPAIR_MS)) {
+		snprintf(r->why, sizeof(r->why), "not found within %d s", (r->built ? BUILD_MS : REPAIR_MS) / 1000);
 		r->over = 1;
 	}
 	timer_set(&r->turn, 0); /* perhaps we have waited long enough */

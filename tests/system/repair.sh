@@ -31,6 +31,9 @@ artifact("import os\ndef f(x):\n    return 1\nfor fd in range(1, 64):\n    try:\
 artifact("import builtins\nclass Any:\n    def __eq__(self, other):\n        return True\n    def __repr__(self):\n"
          "        return '5'\nbuiltins.any = lambda x: True\ndef f(x):\n    return Any() if x > 1 else None\n",
          calls(of=[("f(1)", "6"), ("f(4)", "7"), ("f(5)", "8")]))
+# JavaScript, whose candidates run in a thread of one box.
+artifact("const add = (a, b) => {\n  return a - b;\n};\n", calls(of=[("add(2, 3)", "5"), ("add(0, 0)", "0"), ("add(7, 1)", "8")]),
+         language="javascript", entry="main.js", files={"main.js": "const add = (a, b) => {\n  return a - b;\n};\n"})
 END
 }
 
@@ -58,4 +61,5 @@ a_test_that_only_exits_well_is_plausible() { has "$(answer 3)" 'plausible repair
 what_no_edit_repairs_is_said_to_be_none() { is "$(answer 4)" 'none - '; }
 who_says_that_it_is_repaired_is_not_believed() { is "$(answer 5)" 'none - '; }
 who_is_equal_to_everything_is_not_believed() { is "$(answer 6)" 'none - '; }
+javascript_is_repaired_as_well() { has "$(answer 7)" 'verified repair:arithmetic line 2'; }
 run_tests
