@@ -33,8 +33,8 @@ enum {
 	SEARCH_MS = 30000,   /* of one box */
 	REPAIR_MS = 45000,   /* of everything, */
 	BUILD_MS = 120000,   /* and where each is compiled */
-	WAIT_MS = 2000,	     /* for others, once there is one that passes, */
-	WAIT_TRIED = 160,    /* or until so many more were tried */
+	WAIT_MS = 6000,	     /* for others, once there is one that passes, */
+	WAIT_TRIED = 320,    /* or until so many more were tried */
 	PASSED_MOST = 16,    /* no more than these are compared */
 	TICK_MS = 100,
 	CANDIDATES = 3000, /* of a search that thinks of them itself, */

@@ -88,6 +88,7 @@ struct fleet {
 	struct berth *slots[FLEET_SLOTS];
 	struct berth *making; /* have no id yet, hence no slot */
 	unsigned count;
+	unsigned ending; /* of them: told to the keeper, not yet gone */
 	struct fleet_figures figures;
 	struct fleet_ear *ears;
 	struct install *installs; /* packages.c: under way */

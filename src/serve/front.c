@@ -342,6 +342,7 @@ static struct api_conf api_settings(const struct front_start *s)
 		.tls = config_text(c, CONFIG_TLS_CERT) != NULL,
 		.origins = config_list(c, CONFIG_ORIGINS),
 		.metrics_public = config_bool(c, CONFIG_METRICS_PUBLIC),
+		.approve = config_list(c, CONFIG_MCP_APPROVE),
 		.e2b_internet = config_bool(c, CONFIG_E2B_INTERNET),
 		.quota = { .boxes = config_number(c, CONFIG_QUOTA_BOXES),
 			   .executions_per_day = config_number(c, CONFIG_QUOTA_EXECUTIONS),

@@ -683,9 +683,9 @@ class Search:
         seen = look(self.source, code, self.examples, self.name, self.out)
         # Who fails says so sooner when what failed before is asked first.
         self.examples = [x for _, x in sorted(zip(seen, self.examples), key=lambda p: p[0][1])]
-        good = [s for _, ok, s in seen if ok]
         most = self.ask.get("limit_ms", 500) / 1000
-        self.limit = most if not good else min(most, max(0.05, 50 * max(good)))
+        ended = [s for _, _, s in seen if s < 0.4]
+        self.limit = min(most, max(0.05, 50 * max(ended))) if ended else most
         if any(x.command is not None for x in self.examples):
             self.limit = 10
         self.probes = probes(self.examples)
