@@ -555,7 +555,7 @@ static json_t *spec(const struct errand *x)
 
 	return json_pack("{s:{s:O, s:i, s:o, s:I, s:I, s:I, s:i}}", "spec", "task",
 			 json_object_get(x->order, "task"), "max_steps", (int)x->max_steps, "tools",
-			 tool_names(x->allowed), "answer_ms", (json_int_t)left_ms(x), "command_ms",
+			 tool_names(x->allowed), "answer_ms", (json_int_t)left_ms(x) + LEAVE_MS, "command_ms",
 			 (json_int_t)command_ms(x), "context_bytes",
 			 context ? json_integer_value(context) : (json_int_t)ERRAND_CONTEXT, "result_bytes",
 			 RESULT);

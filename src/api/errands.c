@@ -187,6 +187,8 @@ static int check(struct call *c, struct err *e)
 	const json_t *cost = json_object_get(call_get(c, "budget"), "max_cost");
 	unsigned tools;
 
+	if (!*call_text(c, "task", ""))
+		return err_set(e, ERR_INVALID, "task: is empty");
 	if (cost && !json_is_null(cost) && (!json_is_number(cost) || json_number_value(cost) <= 0))
 		return err_set(e, ERR_INVALID, "budget.max_cost: must be a number above 0");
 	return check_files(call_get(c, "files"), e) < 0 || errand_tools(call_get(c, "tools"), &tools, e) < 0
