@@ -183,7 +183,7 @@ static void begin(struct session *s)
 		return;
 	}
 	packages_want(&s->packages, c->req, &box);
-	if (errand_start(&c->api->fleet, c->api->models, &want, &s->owner, &s->errand, &e) < 0)
+	if (errand_start(&c->api->fleet, c->api->model, &want, &s->owner, &s->errand, &e) < 0)
 		fail_err(s, &e);
 }
 
@@ -235,7 +235,7 @@ static int check(struct call *c, struct err *e)
 /* 0: nobody is there to fly it, and that was answered. */
 static int somebody_flies(struct call *c)
 {
-	const json_t *roles = c->api->models ? model_roles(c->api->models) : NULL;
+	const json_t *roles = c->api->model ? model_roles(c->api->model) : NULL;
 	const char *role = call_text(c, "role", "agent");
 
 #ifdef ATOLL_TEST

@@ -168,6 +168,9 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_POOL] = { "keeper.pool", CONFIG_COUNT, "4", "ATOLL_POOL",
 		.flag = "pool", .metavar = "N", .highest = 1000,
 		.help = "boxes kept ready" },
+	[CONFIG_MODELS] = { "serve.models", CONFIG_PATH, NULL, "ATOLL_MODELS",
+		.flag = "models", .metavar = "FILE", .reload = 1,
+		.help = "which language models may be asked; none: models.toml beside the settings, if there" },
 
 	[CONFIG_RUN] = { "serve.run", CONFIG_PATH, "$run", "ATOLL_RUN", .check = check_run,
 		.help = "folder of the keeper's socket and the records of boxes" },
