@@ -1,6 +1,7 @@
 /* ops.c - see ops.h. */
 #include "agent/pipeline.h"
 #include "api/ops.h"
+#include "api/models.h"
 #include "api/about.h"
 #include "api/fields.h"
 #include "api/quota.h"
@@ -223,6 +224,7 @@ static void metrics(struct call *c, const struct wire_about *about)
 	one(&b, "keeper_queue", "gauge", "Questions to the keeper without an answer yet.",
 	    a->fleet.office.waiting);
 	of_batches(&b, batches_figures(a->batches));
+	models_metrics(a, &b);
 	of_pipelines(&b, pipelines_figures(a->pipelines));
 	one(&b, "http_connections", "gauge", "Open connections.", a->http.open);
 	one(&b, "http_accepted_total", "counter", "Connections accepted.", a->http.accepted);

@@ -15,6 +15,7 @@
 #include "api/fragment.h"
 #include "api/keys.h"
 #include "api/languages.h"
+#include "api/models.h"
 #include "api/ops.h"
 #include "api/pipelines.h"
 #include "api/preview.h"
@@ -37,6 +38,8 @@ const struct api_route api_routes[] = {
 	{ "GET", "/healthz", NEED_NOTHING, ops_health, "is it up?", .group = "daemon" },
 	{ "GET", "/v1/info", NEED_VIEWER, ops_info, "what this daemon is, and who you are to it", .group = "daemon" },
 	{ "GET", "/v1/languages", NEED_VIEWER, languages_list, "what programs may be written in, with versions", .group = "daemon" },
+	{ "GET", "/v1/models", NEED_VIEWER, models_list, "language models that may be asked, their prices, what they cost so far", .group = "models" },
+	{ "POST", "/v1/models/ask", NEED_EDITOR, models_ask, "one question to a model", models_ask_fields, .group = "models", .action = "model.ask" },
 	{ "GET", "/v1/who", NEED_VIEWER, ops_who, "who you are to it: the cheapest question that needs a key", .group = "daemon" },
 	{ "GET", "/metrics", NEED_VIEWER, ops_metrics, "figures for Prometheus", .group = "daemon" },
 	{ "GET", "/openapi.json", NEED_VIEWER, ops_openapi, "this table", .group = "daemon" },
