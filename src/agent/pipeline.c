@@ -671,11 +671,6 @@ void pipelines_alone(struct pipelines *a)
 	}
 }
 
-void pipelines_model(struct pipelines *a, struct model_line *line)
-{
-	a->conf.line = line;
-}
-
 static void purge(struct timer *t)
 {
 	struct pipelines *a = loop_owner(t, struct pipelines, tick);
