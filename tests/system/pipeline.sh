@@ -144,6 +144,16 @@ a_question_waits_for_its_answer() {
 	is "$(get .outcome)" cancelled "$body"
 }
 
+a_program_that_reads_asks_for_its_input() {
+	pipeline '{"task":"run it","files":{"main.py":"print(input().upper())\n"}}'
+	is "$(get .outcome) $(get .question.name)" "needs_input stdin" "$body"
+	id=$(get .run_id)
+	api POST "/v1/pipelines/$id/answer" '{"text":"shout\n"}'
+	api GET "/v1/pipelines/$id?wait=1"
+	is "$(get .outcome) $(get .output)" "plausible SHOUT" "$body"
+	is "$(documents "$id")" "task plan artifact result diagnosis question answer plan artifact result report"
+}
+
 events_tell_every_stage_in_order() {
 	curl -sS -N -X POST -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' -H 'Content-Type: application/json' \
 		-d '{"task":"mean and median of 3, 1 and 2 in Python"}' "$url/v1/pipelines" >events
