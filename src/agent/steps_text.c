@@ -368,7 +368,7 @@ int mend_end(struct sick *s)
 
 /* ---- one character ---- */
 
-/* Where the compiler says, else at the end of its line. */
+/* Behind the last word before the place that the compiler names, be it in this line or an earlier one. */
 int mend_semicolon(struct sick *s)
 {
 	const char *path = sick_main(s), *text = sick_text(s, path);
@@ -378,12 +378,14 @@ int mend_semicolon(struct sick *s)
 
 	if (!line)
 		return 0;
-	at = s->column > 0 && (size_t)s->column <= n + 1 ? (size_t)s->column - 1 : n;
-	/* gcc points at the last letter of the word before it, clang and javac behind it. */
-	while (at < n && (isalnum((unsigned char)line[at]) || strchr("_)]}\"'", line[at])))
-		at++;
-	text_splice(&out, text, (size_t)(line - text) + at, 0, ";");
-	return sick_edit(s, path, &out, "a ; is put into line %ld", s->line);
+	at = (size_t)(line - text);
+	at += s->column > 0 && (size_t)s->column <= n + 1 ? (size_t)s->column - 1 : n;
+	while (at && isspace((unsigned char)text[at - 1]))
+		at--;
+	if (!at || strchr(";{", text[at - 1]))
+		return 0;
+	text_splice(&out, text, at, 0, ";");
+	return sick_edit(s, path, &out, "a ; is put where it was missing");
 }
 
 /* The end of a line's code: what is behind it is blank or a comment. */
