@@ -328,3 +328,19 @@ int mend_throws(struct sick *s)
 	}
 	return 0;
 }
+
+/* Perl: declared where it is first used, if that is an assignment at the margin. */
+int mend_my(struct sick *s)
+{
+	const char *path = sick_main(s), *text = sick_text(s, path);
+	auto_buf struct buf out = { 0 };
+	char name[SICK_TEXT + 2];
+	const char *at;
+
+	snprintf(name, sizeof(name), "$%s", s->subject);
+	at = text ? strstr(text, name) : NULL;
+	if (!at || (at != text && at[-1] != '\n') || strncmp(at + strlen(name), " =", 2) != 0)
+		return 0;
+	text_splice(&out, text, (size_t)(at - text), 0, "my ");
+	return sick_edit(s, path, &out, "%s is declared: my", name);
+}

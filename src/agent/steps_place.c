@@ -204,6 +204,12 @@ int mend_raise_time(struct sick *s)
 	       raise(s, "run_ms", s->lang && s->lang->times.run ? s->lang->times.run : 10000, run_ms_most, 3);
 }
 
+/* A server that is slow to start has said nothing, too. */
+int mend_raise_wait(struct sick *s)
+{
+	return raise(s, "run_ms", s->lang && s->lang->times.run ? s->lang->times.run : 10000, run_ms_most, 3);
+}
+
 int mend_raise_memory(struct sick *s)
 {
 	return raise(s, "memory",
