@@ -121,6 +121,13 @@ static json_t *result_of(const struct toml_node *c)
 	json_t *phase = said ? json_deep_copy(said) : json_object();
 	const char *cause = image_text(c, "cause");
 
+	/* Of a version that is not here: by hand. */
+	if (toml_get(c, "stderr")) {
+		json_object_set_new(phase, "name", json_string(image_text(c, "phase")));
+		json_object_set_new(phase, "stderr", json_string(image_text(c, "stderr")));
+		json_object_set_new(phase, "stdout", json_string(image_text(c, "stdout")));
+		json_object_set_new(phase, "exit_code", json_integer(image_number(c, "exit")));
+	}
 	json_object_set_new(phase, "cause",
 			    json_string(*cause ? cause : json_object_get(phase, "signal") ? "signal" : "exit"));
 	return json_pack("{s:s, s:b, s:O, s:[o], s:[], s:[]}", "schema", AGENT_RESULT, "success", 0, "phase",
@@ -271,4 +278,33 @@ TEST(every_program_that_failed_is_understood)
 
 	CHECK_INT(for_all(as_expected, &count), 0);
 	printf("# %u programs\n", count);
+}
+
+/* Which rules decide something? */
+static json_t *hit;
+
+static int note_rule(const struct toml_node *c)
+{
+	json_t *d = diagnose(c);
+
+	json_object_set_new(hit, doc_text(d, "subcategory"), json_true());
+	json_decref(d);
+	return 1;
+}
+
+TEST(every_rule_has_a_program_that_needs_it)
+{
+	unsigned count = 0, rules = 0, missing = 0;
+
+	hit = json_object();
+	for_all(note_rule, &count);
+	for (unsigned i = 0; i < rules_count(); i++)
+		for (unsigned j = 0; j < rules_at(i)->n; j++, rules++)
+			if (!json_object_get(hit, rules_at(i)->v[j].name)) {
+				printf("# no case: %s\n", rules_at(i)->v[j].name);
+				missing++;
+			}
+	printf("# %u rules\n", rules);
+	json_decref(hit);
+	CHECK_INT(missing, 0);
 }
