@@ -548,6 +548,19 @@ static void set_trust(struct ask *a)
 	OPT(CAINFO, NULL);
 }
 
+/* From here on it is their turn. */
+static int connected(void *user, char *to, char *from, int to_port, int from_port)
+{
+	struct ask *a = user;
+
+	(void)to;
+	(void)from;
+	(void)to_port;
+	(void)from_port;
+	timer_set(&a->silence, a->model->provider->silence_ms);
+	return CURL_PREREQFUNC_OK;
+}
+
 static void set_request(struct ask *a)
 {
 	OPT(URL, a->url);
@@ -566,6 +579,8 @@ static void set_request(struct ask *a)
 	OPT(WRITEDATA, a);
 	OPT(HEADERFUNCTION, header_came);
 	OPT(HEADERDATA, a);
+	OPT(PREREQFUNCTION, connected);
+	OPT(PREREQDATA, a);
 	OPT(PRIVATE, a);
 }
 
