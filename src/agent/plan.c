@@ -57,7 +57,7 @@ static struct manner turns = {
 		"smallest maximum minimum max min longest shortest greatest least sum product difference count "
 		"frequency nth kth consecutive adjacent prime sorted unique distinct common reverse only "
 		"between cube square root digits bits binary next previous nearest middle right left "
-		"inverse neighbors lambda regex recursion matrix dictionary nested three"
+		"inverse neighbors lambda regex recursion matrix dictionary nested three length height"
 };
 
 static int is_of(struct manner *m, const char *stem)

@@ -1,6 +1,7 @@
 /* libraryitems.c - every program of the library with the slots of every example, as items of a batch.
  *
  *	library-items [LANGUAGE...] >items	those of the languages that are installed
+ *	library-items --sample >items		the first example of each; of what compiles slowly every eighth task
  *	library-items --literals >items		texts that try to get out of their quotes, in every language
  *	library-items --judge <events		do outputs match their task's pattern? prints what does not
  *
@@ -9,6 +10,7 @@
 #include "agent/library.h"
 #include "agent/literal.h"
 #include "agent/plan.h"
+#include "base/id.h"
 #include "base/own.h"
 #include "lang/lang.h"
 
@@ -79,6 +81,43 @@ static int wanted(const struct lang *l, int argc, char **argv)
 		if (lang_named(argv[i]) == l)
 			return 1;
 	return argc == 1;
+}
+
+static int compiles_slowly(const struct lang *l)
+{
+	static const char *const slow[] = {
+		"typescript", "c++", "go", "rust", "java", "julia", "r"
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(slow); i++)
+		if (!strcmp(slow[i], l->name))
+			return 1;
+	return 0;
+}
+
+/* By the task and the language, so that every task is there in some. */
+static int in_sample(const struct library_task *t, const struct lang *l)
+{
+	return lang_present(l) &&
+	       (!compiles_slowly(l) || (id_hash(t->id) + id_hash(l->name)) % 8 == 0);
+}
+
+static void put_sample(void)
+{
+	for (unsigned i = 0; i < library_count(); i++) {
+		const struct library_task *t = library_at(i);
+
+		for (unsigned k = 0; k < t->nprograms; k++) {
+			json_t *plan;
+
+			if (!t->nexamples || !t->programs[k].text ||
+			    !in_sample(t, t->programs[k].lang))
+				continue;
+			plan = plan_of(t, &t->examples[0], &t->programs[k]);
+			put(t, &t->programs[k], 0, plan, t->examples[0].stdout_text);
+			json_decref(plan);
+		}
+	}
 }
 
 static void put_all(int argc, char **argv)
@@ -248,6 +287,8 @@ int main(int argc, char **argv)
 		return judge();
 	if (argc == 2 && !strcmp(argv[1], "--literals"))
 		put_echoes();
+	else if (argc == 2 && !strcmp(argv[1], "--sample"))
+		put_sample();
 	else
 		put_all(argc, argv);
 	return 0;
