@@ -212,7 +212,7 @@ TEST(bytes_that_are_no_utf8_become_a_character_that_says_so)
 		json_t *v = json_string(out); /* refuses what is no UTF-8 */
 
 		CHECK(v);
-		CHECK(strstr(out, "\xef\xbf\xbd"));
+		CHECK(strstr(out, "\xef\xbf\xbd") || strstr(out, "\\ufffd"));
 		json_decref(v);
 	}
 }
