@@ -204,8 +204,8 @@ static const struct {
 	{ "php", "main.php", "<?php\n", "echo ", ";\n", "" },
 	{ "perl", "main.pl", "", "print(", ");\n", "" },
 	{ "lua", "main.lua", "", "io.write(", ")\n", "" },
-	{ "r", "main.R", "out <- pipe(\"cat\", \"wb\")\n", "writeBin(charToRaw(enc2utf8(",
-	  ")), out)\n", "invisible(close(out))\n" },
+	{ "r", "main.R", "out <- pipe(\"cat\", \"wb\")\n", "invisible(writeBin(charToRaw(enc2utf8(",
+	  ")), out))\n", "invisible(close(out))\n" },
 	{ "julia", "main.jl", "", "write(stdout, ", ")\n", "" },
 };
 
