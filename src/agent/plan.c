@@ -7,6 +7,7 @@
 #include "agent/examples.h"
 #include "agent/library.h"
 #include "agent/slots.h"
+#include "agent/series.h"
 #include "agent/tongue.h"
 #include "base/buf.h"
 #include "base/own.h"
@@ -743,7 +744,7 @@ static json_t *of_fence(const struct look *k)
 	return plan;
 }
 
-json_t *plan_make(const json_t *task)
+static json_t *plan_single(const json_t *task)
 {
 	json_t *text = json_object_get(task, "task"), *plan;
 	struct look k;
@@ -757,4 +758,18 @@ json_t *plan_make(const json_t *task)
 		plan = of_library(&k);
 	look_away(&k);
 	return plan;
+}
+
+json_t *plan_make(const json_t *task)
+{
+	json_t *plan = plan_single(task), *several = NULL;
+
+	/* Only then: "sort, then print" is one task where the library knows it. */
+	if (json_object_get(plan, "not_understood") &&
+	    json_is_string(json_object_get(task, "task")))
+		several = series_make(task, doc_text(plan, "language"), plan_single);
+	if (!several)
+		return plan;
+	json_decref(plan);
+	return several;
 }
