@@ -22,6 +22,7 @@ enum { NEAREST = 3, UNKNOWN_TOLD = 6 };
 static const double CLAIM = 0.75;  /* of what is said, by weight, must be explained */
 static const double APART = 0.04;  /* two tasks closer than this are one question */
 static const double STRANGE = 2.5; /* the weight of a word that no task knows */
+static const double VALUE = 2.0;   /* of a number, a file, a text that no slot takes */
 static const double TURN = 4.0;    /* of one that makes it another task */
 static const double THING = 0.4;   /* of one that says what everybody knows */
 static const double ASSUMED = 0.3,
@@ -44,12 +45,12 @@ static struct manner prose = {
 		"you i we me my your need want like new run show print output return display tell say what "
 		"how do does find get compute calculate determine perform also some so will when whose where "
 		"user help let s t language quick quickly just there their them us here but must have has had "
-		"was were been being while via per about such check whether result"
+		"was were been being while via per about such check whether result implementation generate example demo"
 };
 /* What a thing is, mostly said anyway. */
 static struct manner things = {
 	.words = "list array numbers number integer string text word element item value "
-		 "sequence line tuple two data input specified certain"
+		 "sequence line tuple two data input specified certain all"
 };
 /* Left out, it is another task. */
 static struct manner turns = {
@@ -146,7 +147,7 @@ static double strangeness(const struct look *k, unsigned i)
 	    (word_is(w - 1, "from") || word_is(w - 1, "between")))
 		return THING; /* where counting begins */
 	if (w->kind != WORD_PLAIN)
-		return STRANGE;
+		return VALUE;
 	return k->prose[i]               ? 0
 	       : is_of(&turns, w->stem)  ? TURN
 	       : is_of(&things, w->stem) ? THING
