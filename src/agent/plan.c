@@ -89,6 +89,7 @@ struct look {
 	unsigned *row;         /* indices of the words that are no marks */
 	unsigned nrow;
 	const struct lang *lang; /* NULL: nobody said */
+	int unknown;             /* somebody did, and there is none of that name */
 	json_t *examples;
 	char callee[64]; /* what the examples call; "": nothing */
 	const char *call;
@@ -173,8 +174,13 @@ static void look_at(struct look *k, const json_t *task, const char *text, size_t
 			k->row[k->nrow++] = i;
 	}
 	k->lang = tongue_of(&k->words, k->spoken);
-	if (*doc_text(task, "language"))
-		k->lang = lang_named(doc_text(task, "language"));
+	if (*doc_text(task, "language")) {
+		char name[LANG_NAME + 1];
+
+		lang_pin(doc_text(task, "language"), name);
+		k->lang = lang_named(name);
+		k->unknown = !k->lang;
+	}
 	k->examples = all_examples(task, &k->shown);
 	find_callee(k);
 }
@@ -598,6 +604,9 @@ static json_t *not_understood(const struct look *k, const struct fit *best, unsi
 	json_t *plan = begin(k, l, "library"), *nearest = json_array();
 	auto_buf struct buf why = { 0 };
 
+	if (k->unknown)
+		buf_printf(&why, "%.40s is no language that is known here; ",
+			   doc_text(k->task, "language"));
 	buf_puts(&why, n && complete(&best[0]) && has_program(k, &best[0])
 			       ? "the library has nothing that explains: "
 			       : "the library knows no such task; not known here: ");
@@ -752,7 +761,7 @@ static json_t *plan_single(const json_t *task)
 
 	look_at(&k, task, json_is_string(text) ? json_string_value(text) : "",
 		json_string_length(text));
-	plan = of_files(&k);
+	plan = k.unknown ? not_understood(&k, NULL, 0) : of_files(&k);
 	if (!plan)
 		plan = of_fence(&k);
 	if (!plan)

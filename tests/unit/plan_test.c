@@ -103,6 +103,22 @@ TEST(what_nobody_explains_is_not_understood_and_says_why)
 	json_decref(plan);
 }
 
+TEST(a_language_that_there_is_not_is_said_and_not_replaced)
+{
+	json_t *plan = planned_of("{'task': 'mean and median of 1, 2', 'language': 'cobol'}");
+
+	CHECK(strstr(doc_text(json_object_get(plan, "not_understood"), "why"), "cobol"));
+	json_decref(plan);
+	plan = planned_of("{'task': 'mean and median of 1, 2', 'language': 'python@3.11'}");
+	CHECK_STR(doc_text(plan, "language"), "python");
+	CHECK(!json_object_get(plan, "not_understood"));
+	json_decref(plan);
+	plan = planned_of("{'task': 'mean and median of 1, 2 in Julia'}");
+	CHECK(json_object_get(plan, "not_understood"));
+	CHECK(strstr(member(plan, "not_understood"), "a program in Julia"));
+	json_decref(plan);
+}
+
 TEST(an_answer_fills_a_slot)
 {
 	json_t *plan = planned_of(
