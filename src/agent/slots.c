@@ -217,8 +217,7 @@ static int is_small_word(const struct word *one)
 /* A name or a word that belongs to nobody else: no task knows it. */
 static int is_foreign(const struct word *one)
 {
-	return one->kind == WORD_PLAIN && !one->spelled && !is_small_word(one) &&
-	       !library_word(one);
+	return one->kind == WORD_PLAIN && !one->spelled && !is_small_word(one) && !one->id;
 }
 
 static int is_identifier(const char *p, size_t n)
@@ -405,7 +404,7 @@ static int hint_ends_at(const struct phrase *p, const struct words *w, unsigned 
 	if (p->n > i + 1)
 		return 0;
 	for (unsigned k = 0; k < p->n; k++)
-		if (library_word(&w->all[i + 1 - p->n + k]) != p->ids[k])
+		if (w->all[i + 1 - p->n + k].id != p->ids[k])
 			return 0;
 	return 1;
 }

@@ -51,6 +51,8 @@ void words_stem(const char *p, size_t n, char out[WORD_STEM])
 		n -= 3;
 	else if (n > 4 && ends(out, n, "ed"))
 		n -= 2;
+	else if (n > 7 && ends(out, n, "tion"))
+		n -= 3;
 	if (n > 3 && out[n - 1] == 'e')
 		n--;
 	if (n > 3 && out[n - 1] == out[n - 2] && !isdigit((unsigned char)out[n - 1]))
