@@ -23,6 +23,8 @@ static const double APART = 0.04;  /* two tasks closer than this are one questio
 static const double STRANGE = 2.5; /* the weight of a word that no task knows */
 static const double TURN = 4.0;    /* of one that makes it another task */
 static const double THING = 0.4;   /* of one that says what everybody knows */
+static const double ASSUMED = 0.3,
+		    MISSING = 0.5; /* what a slot costs that the text does not fill */
 static const double NEEDED = 1.6;  /* a needed word counts that much more */
 
 /* Families of words that weigh something else than their rareness says. */
@@ -55,7 +57,7 @@ static struct manner turns = {
 		"smallest maximum minimum max min longest shortest greatest least sum product difference count "
 		"frequency nth kth consecutive adjacent prime sorted unique distinct common reverse only "
 		"between cube square root digits bits binary next previous nearest middle right left "
-		"inverse neighbors lambda regex recursion matrix dictionary nested three"
+		"inverse neighbors lambda regex recursion matrix dictionary nested three length height"
 };
 
 static int is_of(struct manner *m, const char *stem)
@@ -87,6 +89,7 @@ struct look {
 	const struct lang *lang; /* NULL: nobody said */
 	json_t *examples;
 	char callee[64]; /* what the examples call; "": nothing */
+	const char *call;
 };
 
 static void *zeroed(size_t n, size_t size)
@@ -121,6 +124,7 @@ static void find_callee(struct look *k)
 		if (n && n < sizeof(k->callee)) {
 			memcpy(k->callee, call, n);
 			k->callee[n] = 0;
+			k->call = call;
 			return;
 		}
 	}
@@ -227,15 +231,18 @@ static unsigned see_any(const struct look *k, const struct phrases *all, unsigne
 
 enum { SEEN = 1, SEEN_NEEDED = 2 };
 
-static int missing_slots(const struct fit *f, const json_t *answers)
+/* Of two tasks that explain as much the one is meant that has to guess less. */
+static double guesses(const struct fit *f, const json_t *answers)
 {
-	int n = 0;
+	double sum = 0;
 
-	for (unsigned i = 0; i < f->task->nslots; i++)
-		n += !f->task->slots[i].otherwise &&
-		     !json_object_get(f->slots, f->task->slots[i].name) &&
-		     !json_object_get(answers, f->task->slots[i].name);
-	return n;
+	for (unsigned i = 0; i < f->task->nslots; i++) {
+		const struct library_slot *s = &f->task->slots[i];
+
+		if (!json_object_get(f->slots, s->name) && !json_object_get(answers, s->name))
+			sum += s->otherwise ? ASSUMED : MISSING;
+	}
+	return sum;
 }
 
 static int complete(const struct fit *f)
@@ -257,7 +264,7 @@ static void weigh(const struct look *k, struct fit *f)
 		if (k->spoken[i] || w->kind == WORD_MARK)
 			continue;
 		if (used[i])
-			f->explained += 0.5;
+			f->explained += 0.5, f->seen[i] |= SEEN;
 		else if (f->seen[i] == SEEN_NEEDED)
 			f->explained += NEEDED * heavy;
 		else if (f->seen[i])
@@ -281,8 +288,8 @@ static void fit(const struct look *k, const struct library_task *t, struct fit *
 	for (unsigned i = 0; i < t->nslots; i++)
 		see_any(k, &t->slots[i].hint, f->seen, SEEN);
 	weigh(k, f);
-	f->score = f->explained - 0.5 * f->strange -
-		   0.5 * missing_slots(f, json_object_get(k->task, "answers"));
+	f->score =
+		f->explained - 0.5 * f->strange - guesses(f, json_object_get(k->task, "answers"));
 	f->program =
 		k->lang ? library_program(t, k->lang) : library_program(t, lang_named("python"));
 	if (!k->lang && !f->program)
@@ -303,7 +310,11 @@ static double coverage(const struct fit *f)
 /* Does it have what is asked for: a program in this language, a function where one is called? */
 static int has_program(const struct look *k, const struct fit *f)
 {
-	return f->program && (*k->callee ? f->program->function : f->program->text) != NULL;
+	const struct library_program *p = f->program;
+
+	if (!p || !*k->callee)
+		return p && p->text;
+	return p->function && shown_takes(k->call, p->takes ? p->takes : "");
 }
 
 static int claims(const struct look *k, const struct fit *f)
@@ -550,8 +561,11 @@ static json_t *what_is_missing(const struct look *k, const struct fit *f)
 		say_group(&line, &f->task->needs[i]);
 		json_array_append_new(out, json_stringn(buf_str(&line), line.len));
 	}
-	if (f->never)
-		json_array_append_new(out, json_string("another word means something else"));
+	for (unsigned i = 0; i < f->task->never.n; i++)
+		if (see(k, &f->task->never.all[i], NULL, 0))
+			json_array_append_new(
+				out, json_sprintf("it would have to be without the word %s",
+						  f->task->never.all[i].text));
 	if (!f->program)
 		json_array_append_new(out, json_sprintf("a program in %s",
 							k->lang ? k->lang->title : "it"));
@@ -568,7 +582,7 @@ static void say_strange(const struct look *k, const struct fit *f, struct buf *w
 	for (unsigned i = 0; i < k->words.n && told < UNKNOWN_TOLD; i++) {
 		const struct word *w = &k->words.all[i];
 
-		if (w->kind != WORD_PLAIN || k->spoken[i] || k->prose[i] || (f && f->seen[i]))
+		if (w->kind == WORD_MARK || k->spoken[i] || k->prose[i] || (f && f->seen[i]))
 			continue;
 		buf_printf(why, "%s%.*s", told++ ? ", " : "", (int)(w->n < 40 ? w->n : 40), w->p);
 	}

@@ -46,6 +46,7 @@ struct api {
 	struct mcp *mcp;       /* and that of src/tool; NULL: nobody has come by it yet */
 	struct survey *survey; /* NULL: nobody has asked for languages yet */
 	struct batches *batches;
+	struct model_line *models; /* who flies agents; NULL: nobody */
 	struct wire_about about; /* the keeper's figures ... */
 	uint64_t about_ms;       /* ... of then; 0: never asked */
 	struct call *calls; /* all that are under way */

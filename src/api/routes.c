@@ -4,6 +4,7 @@
 #include "api/batch.h"
 #include "api/boxes.h"
 #include "api/env.h"
+#include "api/errands.h"
 #include "api/events.h"
 #include "api/cells.h"
 #include "api/changes.h"
@@ -62,6 +63,7 @@ const struct api_route api_routes[] = {
 	{ "GET", "/v1/batch/{batch}", NEED_VIEWER, batch_show, "how far one is", .group = "batch" },
 	{ "GET", "/v1/batch/{batch}/results", NEED_VIEWER, batch_results_get, "its results from a number on, to the end", .query = batch_results_query, .group = "batch" },
 	{ "DELETE", "/v1/batch/{batch}", NEED_EDITOR, batch_delete, "cancel it", .query = batch_delete_query, .group = "batch", .action = "batch.cancel" },
+	{ "POST", "/v1/agents", NEED_EDITOR, errands_run, "an agent does a task in a box of its own", errands_fields, .group = "agents", .action = "agent.run" },
 	{ "POST", "/v1/boxes/{box}/execs", NEED_EDITOR, execs_start, "run a program", flow_exec_fields, .group = "execs", .action = "exec.start" },
 	{ "GET", "/v1/boxes/{box}/execs", NEED_VIEWER, execs_list, "list programs, newest first", .query = execs_list_query, .group = "execs" },
 	{ "GET", "/v1/boxes/{box}/execs/{exec}", NEED_VIEWER, execs_show, "one program, or its record", .group = "execs" },

@@ -450,8 +450,7 @@ void package_name(enum package_manager m, const char *spec, char out[PACKAGE_TEX
 
 enum { NAME_MOST = 64 };
 
-/* Letters to change, add, leave out or exchange with their neighbour. */
-static unsigned distance(const char *a, const char *b)
+unsigned package_distance(const char *a, const char *b)
 {
 	unsigned row[3][NAME_MOST + 1];
 	size_t n = strlen(a), m = strlen(b);
@@ -484,7 +483,7 @@ unsigned package_near(enum package_manager m, const char *name, const char *out[
 
 	for (unsigned far = 1; far <= 2; far++)
 		for (const char *const *c = common_names[m]; c && *c && n < most; c++)
-			if (distance(name, *c) == far && strlen(*c) > far + 1)
+			if (package_distance(name, *c) == far && strlen(*c) > far + 1)
 				out[n++] = *c;
 	/* One that has it as a part, if nothing looks like it. */
 	for (const char *const *c = common_names[m]; c && *c && n == 0 && strlen(name) > 3; c++)
@@ -498,7 +497,7 @@ const char *package_mistaken(enum package_manager m, const char *name)
 	const char *meant = NULL;
 
 	for (const char *const *c = common_names[m]; c && *c; c++) {
-		unsigned far = distance(name, *c);
+		unsigned far = package_distance(name, *c);
 
 		if (far == 0)
 			return NULL;

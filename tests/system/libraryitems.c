@@ -1,24 +1,23 @@
 /* libraryitems.c - every program of the library with the slots of every example, as items of a batch.
  *
  *	library-items [LANGUAGE...] >items	those of the languages that are installed
- *	library-items --hostile >items		with a text in every slot for texts that tries to get out
+ *	library-items --sample >items		the first example of each; of what compiles slowly every eighth task
+ *	library-items --literals >items		texts that try to get out of their quotes, in every language
  *	library-items --judge <events		do outputs match their task's pattern? prints what does not
  *
  * An id is task/language/example. */
 #include "agent/code.h"
 #include "agent/library.h"
+#include "agent/literal.h"
 #include "agent/plan.h"
+#include "base/id.h"
+#include "base/own.h"
 #include "lang/lang.h"
 
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Closes quotes of every kind, interpolates in every way, comments out the rest. Whoever gets out says so. */
-static const char hostile[] =
-	"\"'`);}]{{numbers}}${OUT}$(echo OUT)`echo OUT`#{OUT}@OUT %s\\\" \\' \\u0022 */ // # -- \n"
-	"print(\"OUT\")\nconsole.log(\"OUT\")\necho OUT\n?\?/\"\r\x01\xe2\x80\xae";
 
 static json_t *plan_of(const struct library_task *t, const struct library_example *x,
 		       const struct library_program *p)
@@ -44,6 +43,13 @@ static json_t *plan_of(const struct library_task *t, const struct library_exampl
 	return plan;
 }
 
+static void print_item(json_t *take_item)
+{
+	json_dumpf(take_item, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(take_item);
+}
+
 static void put(const struct library_task *t, const struct library_program *p, unsigned n,
 		const json_t *plan, const char *expected)
 {
@@ -63,9 +69,7 @@ static void put(const struct library_task *t, const struct library_program *p, u
 		json_object_set_new(item, "expected",
 				    json_pack("{s:s, s:s}", "stdout", expected, "compare",
 					      "exact"));
-	json_dumpf(item, stdout, JSON_COMPACT);
-	putchar('\n');
-	json_decref(item);
+	print_item(item);
 	json_decref(a);
 }
 
@@ -77,6 +81,43 @@ static int wanted(const struct lang *l, int argc, char **argv)
 		if (lang_named(argv[i]) == l)
 			return 1;
 	return argc == 1;
+}
+
+static int compiles_slowly(const struct lang *l)
+{
+	static const char *const slow[] = {
+		"typescript", "c++", "go", "rust", "java", "julia", "r"
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(slow); i++)
+		if (!strcmp(slow[i], l->name))
+			return 1;
+	return 0;
+}
+
+/* By the task and the language, so that every task is there in some. */
+static int in_sample(const struct library_task *t, const struct lang *l)
+{
+	return lang_present(l) &&
+	       (!compiles_slowly(l) || (id_hash(t->id) + id_hash(l->name)) % 8 == 0);
+}
+
+static void put_sample(void)
+{
+	for (unsigned i = 0; i < library_count(); i++) {
+		const struct library_task *t = library_at(i);
+
+		for (unsigned k = 0; k < t->nprograms; k++) {
+			json_t *plan;
+
+			if (!t->nexamples || !t->programs[k].text ||
+			    !in_sample(t, t->programs[k].lang))
+				continue;
+			plan = plan_of(t, &t->examples[0], &t->programs[k]);
+			put(t, &t->programs[k], 0, plan, t->examples[0].stdout_text);
+			json_decref(plan);
+		}
+	}
 }
 
 static void put_all(int argc, char **argv)
@@ -98,40 +139,105 @@ static void put_all(int argc, char **argv)
 	}
 }
 
-static int make_hostile(const struct library_task *t, json_t *slots)
+/* ---- literals ---- */
+
+/* Each tries to get out of some language's quotes, or to become something else within them. */
+static const char *const hostile[] = {
+	"\"); OUT(); (\"",
+	"'; echo OUT; '",
+	"`echo OUT`",
+	"$(echo OUT)",
+	"${OUT}",
+	"$OUT",
+	"#{OUT}",
+	"#$OUT #@OUT",
+	"@OUT @{[OUT]}",
+	"{{numbers}}",
+	"%s %n %d",
+	"\\",
+	"\\\"",
+	"\\n",
+	"\\u0022 \\x22 \\42",
+	"*/ // # -- <!-- ?> %>",
+	"a\nb\r\nc\td\n",
+	"\x01"
+	"23 \x7f"
+	"9 \x1b[0m",
+	"?\?/\" ?\?=",
+	"",
+	"]]] }}} )))",
+	"\xe2\x80\xae"
+	"evil",
+	"\xe2\x80\xa8"
+	"line",
+	"\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\xa2",
+	"\xef\xbb\xbf",
+	"\xc2\x85 \xc2\xa0",
+	"EOF\nEOF\n",
+	"\"\"\"",
+	"'''",
+	"\\",
+	"R\"(x)\"",
+	"q{OUT}",
+	"-n",
+	"!x !! !$",
+};
+
+static const struct {
+	const char *lang, *file, *begin, *before, *behind, *end;
+} echoes[] = {
+	{ "python", "main.py", "import sys\n", "sys.stdout.buffer.write(", ".encode())\n", "" },
+	{ "node", "main.js", "", "process.stdout.write(", ");\n", "" },
+	{ "typescript", "main.ts", "", "process.stdout.write(", ");\n", "" },
+	{ "bash", "main.sh", "", "printf %s ", "\n", "" },
+	{ "c", "main.c", "#include <stdio.h>\nint main(void)\n{\n",
+	  "{ static const char t[] = ", "; fwrite(t, 1, sizeof(t) - 1, stdout); }\n", "}\n" },
+	{ "c++", "main.cc", "#include <cstdio>\nint main()\n{\n",
+	  "{ static const char t[] = ", "; fwrite(t, 1, sizeof(t) - 1, stdout); }\n", "}\n" },
+	{ "go", "main.go", "package main\nimport \"os\"\nfunc main() {\n", "os.Stdout.WriteString(",
+	  ")\n", "}\n" },
+	{ "rust", "main.rs", "fn main() {\n", "print!(\"{}\", ", ");\n", "}\n" },
+	{ "java", "Main.java",
+	  "public class Main {\npublic static void main(String[] a) throws Exception {\n",
+	  "System.out.write(", ".getBytes(\"UTF-8\"));\n", "System.out.flush();\n}\n}\n" },
+	{ "ruby", "main.rb", "", "$stdout.write(", ")\n", "" },
+	{ "php", "main.php", "<?php\n", "echo ", ";\n", "" },
+	{ "perl", "main.pl", "", "print(", ");\n", "" },
+	{ "lua", "main.lua", "", "io.write(", ")\n", "" },
+	{ "r", "main.R", "out <- pipe(\"cat\", \"wb\")\n", "invisible(writeBin(charToRaw(enc2utf8(",
+	  ")), out))\n", "invisible(close(out))\n" },
+	{ "julia", "main.jl", "", "write(stdout, ", ")\n", "" },
+};
+
+static void put_echo(unsigned i)
 {
-	int any = 0;
+	auto_buf struct buf text = { 0 }, expected = { 0 };
+	struct err e;
 
-	for (unsigned i = 0; i < t->nslots; i++) {
-		const char *name = t->slots[i].name;
+	buf_puts(&text, echoes[i].begin);
+	for (unsigned k = 0; k < ARRAY_LEN(hostile); k++) {
+		json_t *v = json_string(hostile[k]);
 
-		if (t->slots[i].type == SLOT_TEXT && json_is_string(json_object_get(slots, name)))
-			any |= json_object_set_new(slots, name, json_string(hostile)) == 0;
-		else if (t->slots[i].type == SLOT_TEXTS)
-			any |= json_object_set_new(slots, name,
-						   json_pack("[s, s]", hostile, "OUT")) == 0;
+		buf_puts(&text, echoes[i].before);
+		if (literal_add(&text, lang_named(echoes[i].lang), v, 0, LITERAL_WHOLE, &e) < 0)
+			abort();
+		buf_puts(&text, echoes[i].behind);
+		buf_puts(&expected, hostile[k]);
+		json_decref(v);
 	}
-	return any;
+	buf_puts(&text, echoes[i].end);
+	print_item(json_pack("{s:o, s:s, s:{s:s}, s:s, s:{s:s, s:s}}", "id",
+			     json_sprintf("literals/%s/0", echoes[i].lang), "language",
+			     echoes[i].lang, "files", echoes[i].file, buf_str(&text), "entry",
+			     echoes[i].file, "expected", "stdout", buf_str(&expected), "compare",
+			     "exact"));
 }
 
-/* What it says is its own affair, and whether it refuses; that it compiles is not. */
-static void put_hostile(void)
+static void put_echoes(void)
 {
-	for (unsigned i = 0; i < library_count(); i++) {
-		const struct library_task *t = library_at(i);
-
-		for (unsigned k = 0; k < t->nprograms; k++) {
-			json_t *plan;
-
-			if (!t->nexamples || !t->programs[k].text ||
-			    !lang_present(t->programs[k].lang))
-				continue;
-			plan = plan_of(t, &t->examples[0], &t->programs[k]);
-			if (make_hostile(t, json_object_get(plan, "slots")))
-				put(t, &t->programs[k], 0, plan, NULL);
-			json_decref(plan);
-		}
-	}
+	for (unsigned i = 0; i < ARRAY_LEN(echoes); i++)
+		if (lang_present(lang_named(echoes[i].lang)))
+			put_echo(i);
 }
 
 /* ---- judging ---- */
@@ -179,8 +285,10 @@ int main(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "--judge"))
 		return judge();
-	if (argc == 2 && !strcmp(argv[1], "--hostile"))
-		put_hostile();
+	if (argc == 2 && !strcmp(argv[1], "--literals"))
+		put_echoes();
+	else if (argc == 2 && !strcmp(argv[1], "--sample"))
+		put_sample();
 	else
 		put_all(argc, argv);
 	return 0;

@@ -1,0 +1,9 @@
+/* facts.h - what is known about a failed run without reading what it said: what the kernel saw, what the
+ * scan and the package manager refused, which checks did not hold. */
+#pragma once
+#include "agent/mend.h"
+
+const json_t *facts_phase(const json_t *result); /* the one that failed; NULL: there is none */
+/* Fill in category, name, why and evidence, or leave them. They return names of steps to try, or NULL. */
+const char *const *facts_kernel(struct sick *s);
+const char *const *facts_checks(struct sick *s);
