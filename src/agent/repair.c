@@ -609,14 +609,26 @@ static int is_searching(const struct repair *r)
 	return 0;
 }
 
+/* Could a search still find one of a lower rank than the newest that passed? */
+static int may_be_lower(const struct repair *r)
+{
+	for (unsigned i = 0; i < r->boxes; i++)
+		if (r->searches[i].flying && r->searches[i].at < r->passed_all->rank)
+			return 1;
+	return r->queue && r->queue->rank < r->passed_all->rank;
+}
+
 static int is_enough(const struct repair *r)
 {
 	if (!r->npassed)
 		return 0;
 	if (r->built)
 		return 1; /* whoever has a lower rank is being tried already */
-	return r->npassed >= PASSED_MOST || loop_now_ms() - r->first_ms >= WAIT_MS ||
-	       (!r->queue && !is_searching(r)) || tried_so_far(r) - r->first_tried >= WAIT_TRIED;
+	if (r->npassed >= PASSED_MOST || loop_now_ms() - r->first_ms >= WAIT_MS)
+		return 1;
+	if (!r->passed_all->acts[0]) /* others could not agree or disagree with it */
+		return !may_be_lower(r);
+	return (!r->queue && !is_searching(r)) || tried_so_far(r) - r->first_tried >= WAIT_TRIED;
 }
 
 static void on_turn(struct timer *timer)
