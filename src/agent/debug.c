@@ -143,11 +143,12 @@ static int by_lines(struct sick *s, enum rule_on on, int weak, const struct said
 {
 	char line[LINE_BYTES + 1];
 
-	for (unsigned i = 0; i < said->n; i++) {
-		line_copy(said->line[i], line);
+	/* Who said nothing has a status all the same. */
+	for (unsigned i = 0; i < said->n || (on == ON_EXIT && !i); i++) {
+		line_copy(i < said->n ? said->line[i] : "", line);
 		if (!line_rules(s, on, weak, line))
 			continue;
-		sick_seen(s, said->stream, (long)(said->n - i), line);
+		sick_seen(s, said->stream, i < said->n ? (long)(said->n - i) : 0, line);
 		return 1;
 	}
 	return 0;
@@ -182,6 +183,26 @@ static int by_compiler(struct sick *s, int weak, const struct said *said)
 	return found;
 }
 
+/* A file of the project and a number behind it, the first that is told: "main.js:3". */
+static void place_by_path(struct sick *s, const struct said *said)
+{
+	const char *path, *first = NULL;
+	const json_t *text;
+
+	json_object_foreach((json_t *)json_object_get(s->artifact, "files"), path, text) {
+		size_t n = strlen(path);
+
+		for (const char *at = said->text; n && (at = strstr(at, path)); at += n) {
+			if (at[n] != ':' || !isdigit((unsigned char)at[n + 1]) || (first && at >= first))
+				continue;
+			first = at;
+			snprintf(s->file, sizeof(s->file), "%s", path);
+			s->line = strtol(at + n + 1, NULL, 10);
+			break;
+		}
+	}
+}
+
 /* Where a program failed, if its rule did not say. */
 static void place_fault(struct sick *s, const struct said *said)
 {
@@ -189,11 +210,14 @@ static void place_fault(struct sick *s, const struct said *said)
 
 	if (s->lang && !*s->file && !s->line)
 		fault = diag_fault(s->lang, said->text, strlen(said->text));
-	if (!fault)
-		return;
-	snprintf(s->file, sizeof(s->file), "%s", doc_text(fault, "file"));
-	s->line = number_or_0(fault, "line");
-	json_decref(fault);
+	if (fault) {
+		snprintf(s->file, sizeof(s->file), "%s", doc_text(fault, "file"));
+		s->line = number_or_0(fault, "line");
+		json_decref(fault);
+	}
+	/* A runtime's own files are not where it has to be changed. */
+	if (!sick_file(s, s->file))
+		place_by_path(s, said);
 }
 
 static int by_rules(struct sick *s)

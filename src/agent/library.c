@@ -366,6 +366,11 @@ static int read_slots(const struct reader *r, const struct toml_node *n, struct 
 	for (const struct toml_node *c = n->in.first; c; c = c->next)
 		if (read_slot(r, c, &t->slots[t->nslots++]) < 0)
 			return -1;
+	for (unsigned i = 0; i < t->nslots; i++) {
+		t->slots[i].only = 1;
+		for (unsigned k = 0; k < t->nslots; k++)
+			t->slots[i].only &= k == i || t->slots[k].type != t->slots[i].type;
+	}
 	return 0;
 }
 

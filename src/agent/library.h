@@ -42,6 +42,7 @@ struct library_slot {
 	enum slot_type type;
 	json_t *otherwise;   /* its default; NULL: it must be told */
 	struct phrases hint; /* stand before it */
+	int only;            /* no other slot is of its type */
 };
 
 struct library_program {

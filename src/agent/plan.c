@@ -12,17 +12,68 @@
 #include "base/own.h"
 #include "lang/lang.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { NEAREST = 3, UNKNOWN_TOLD = 6 };
 
-static const double CLAIM = 0.62;  /* of what is said, by weight, must be explained */
+static const double CLAIM = 0.75;  /* of what is said, by weight, must be explained */
 static const double APART = 0.04;  /* two tasks closer than this are one question */
-static const double STRANGE = 2.0; /* the weight of a word that no task knows */
+static const double STRANGE = 2.5; /* the weight of a word that no task knows */
+static const double TURN = 4.0;    /* of one that makes it another task */
+static const double THING = 0.4;   /* of one that says what everybody knows */
+static const double ASSUMED = 0.3,
+		    MISSING = 0.5; /* what a slot costs that the text does not fill */
 static const double NEEDED = 1.6;  /* a needed word counts that much more */
+
+/* Families of words that weigh something else than their rareness says. */
+struct manner {
+	const char *words;
+	char stems[160][WORD_STEM];
+	unsigned n;
+};
+
+/* What is wanted of us, and nothing about what it is to do. */
+static struct manner prose = {
+	.words =
+		"a an the of in to for from with by is are be and or on at as it its that this these those "
+		"which if then into using use given give write create make build implement code program "
+		"programme script function method tool app small simple short please can could should would "
+		"you i we me my your need want like new run show print output return display tell say what "
+		"how do does find get compute calculate determine perform also some so will when whose where "
+		"user help let s t language quick quickly just there their them us here but must have has had "
+		"was were been being while via per about such check whether result"
+};
+/* What a thing is, mostly said anyway. */
+static struct manner things = {
+	.words = "list array numbers number integer string text word element item value "
+		 "sequence line tuple two data input specified certain"
+};
+/* Left out, it is another task. */
+static struct manner turns = {
+	.words =
+		"first last second third even odd negative positive non not no without except largest "
+		"smallest maximum minimum max min longest shortest greatest least sum product difference count "
+		"frequency nth kth consecutive adjacent prime sorted unique distinct common reverse only "
+		"between cube square root digits bits binary next previous nearest middle right left "
+		"inverse neighbors lambda regex recursion matrix dictionary nested three"
+};
+
+static int is_of(struct manner *m, const char *stem)
+{
+	if (!m->n) {
+		auto_words struct words w = { 0 };
+
+		words_read(&w, m->words, strlen(m->words));
+		for (; m->n < w.n && m->n < ARRAY_LEN(m->stems); m->n++)
+			strcpy(m->stems[m->n], w.all[m->n].stem);
+	}
+	for (unsigned i = 0; i < m->n; i++)
+		if (!strcmp(m->stems[i], stem))
+			return 1;
+	return 0;
+}
 
 /* ---- the text, looked at once ---- */
 
@@ -31,12 +82,14 @@ struct look {
 	struct shown shown;
 	struct words words;
 	unsigned char *spoken; /* per word: speaks of the language only */
-	unsigned *ids;         /* per word: of the vocabulary */
+	unsigned char *prose;  /* per word: says nothing about the task */
+	double *strange;       /* per word: how much it weighs where it is not explained */
 	unsigned *row;         /* indices of the words that are no marks */
 	unsigned nrow;
 	const struct lang *lang; /* NULL: nobody said */
 	json_t *examples;
 	char callee[64]; /* what the examples call; "": nothing */
+	const char *call;
 };
 
 static void *zeroed(size_t n, size_t size)
@@ -71,9 +124,32 @@ static void find_callee(struct look *k)
 		if (n && n < sizeof(k->callee)) {
 			memcpy(k->callee, call, n);
 			k->callee[n] = 0;
+			k->call = call;
 			return;
 		}
 	}
+}
+
+static double weight(const struct look *k, unsigned i)
+{
+	unsigned id = k->words.all[i].id, spread = id ? library_spread(id) : 0;
+
+	return spread ? 1.0 + 2.0 / spread : STRANGE;
+}
+
+static double strangeness(const struct look *k, unsigned i)
+{
+	const struct word *w = &k->words.all[i];
+
+	if (w->kind == WORD_NUMBER && w->whole && (w->integer == 0 || w->integer == 1) && i &&
+	    (word_is(w - 1, "from") || word_is(w - 1, "between")))
+		return THING; /* where counting begins */
+	if (w->kind != WORD_PLAIN)
+		return STRANGE;
+	return k->prose[i]               ? 0
+	       : is_of(&turns, w->stem)  ? TURN
+	       : is_of(&things, w->stem) ? THING
+					 : weight(k, i);
 }
 
 static void look_at(struct look *k, const json_t *task, const char *text, size_t len)
@@ -82,11 +158,15 @@ static void look_at(struct look *k, const json_t *task, const char *text, size_t
 	shown_read(&k->shown, text, len);
 	words_read(&k->words, k->shown.rest, k->shown.len);
 	k->spoken = zeroed(k->words.n, 1);
-	k->ids = zeroed(k->words.n, sizeof(*k->ids));
+	k->prose = zeroed(k->words.n, 1);
+	k->strange = zeroed(k->words.n, sizeof(*k->strange));
 	k->row = zeroed(k->words.n, sizeof(*k->row));
 	library_count(); /* the vocabulary is the library's */
 	for (unsigned i = 0; i < k->words.n; i++) {
-		k->ids[i] = library_word(&k->words.all[i]);
+		k->words.all[i].id = library_word(&k->words.all[i]);
+		k->prose[i] =
+			k->words.all[i].kind == WORD_PLAIN && is_of(&prose, k->words.all[i].stem);
+		k->strange[i] = strangeness(k, i);
 		if (k->words.all[i].kind != WORD_MARK)
 			k->row[k->nrow++] = i;
 	}
@@ -102,7 +182,8 @@ static void look_away(struct look *k)
 	shown_fini(&k->shown);
 	words_fini(&k->words);
 	free(k->spoken);
-	free(k->ids);
+	free(k->prose);
+	free(k->strange);
 	free(k->row);
 	json_decref(k->examples);
 }
@@ -118,30 +199,6 @@ struct fit {
 	unsigned char *seen; /* per word */
 };
 
-/* Words that say what is wanted of us, and nothing about what it is to do. */
-static int is_prose(const struct word *w)
-{
-	static const char prose[] =
-		" a an the of in to for from with by is are be and or on at as it its that this these those "
-		"which if then into using use uses given gives give write writes create make makes build "
-		"implement code program programme programs script scripts function method tool app small "
-		"simple short please can could should would you i we me my your need want like new run runs "
-		"show print prints output outputs return returns display tell say what how do does find finds "
-		"get gets compute computes calculate calculates determine perform also some so will when "
-		"whose where user help let s t language line-by-line quick quickly just there their them us "
-		"here but must have has had was were been being while via per about such check checks ";
-	char want[WORD_STEM + 2];
-
-	if (w->n >= WORD_STEM)
-		return 0;
-	want[0] = ' ';
-	for (size_t i = 0; i < w->n; i++)
-		want[i + 1] = (char)tolower((unsigned char)w->p[i]);
-	want[w->n + 1] = ' ';
-	want[w->n + 2] = 0;
-	return strstr(prose, want) != NULL;
-}
-
 /* Marks every place of the phrase as seen; how often it is there. */
 static unsigned see(const struct look *k, const struct phrase *p, unsigned char *seen, int how)
 {
@@ -150,7 +207,7 @@ static unsigned see(const struct look *k, const struct phrase *p, unsigned char 
 	for (unsigned i = 0; i + p->n <= k->nrow; i++) {
 		unsigned n = 0;
 
-		while (n < p->n && k->ids[k->row[i + n]] == p->ids[n])
+		while (n < p->n && k->words.all[k->row[i + n]].id == p->ids[n])
 			n++;
 		if (n < p->n)
 			continue;
@@ -174,22 +231,23 @@ static unsigned see_any(const struct look *k, const struct phrases *all, unsigne
 
 enum { SEEN = 1, SEEN_NEEDED = 2 };
 
-static double weight(const struct look *k, unsigned i)
+/* Of two tasks that explain as much the one is meant that has to guess less. */
+static double guesses(const struct fit *f, const json_t *answers)
 {
-	unsigned spread = k->ids[i] ? library_spread(k->ids[i]) : 0;
+	double sum = 0;
 
-	return spread ? 1.0 + 2.0 / spread : STRANGE;
+	for (unsigned i = 0; i < f->task->nslots; i++) {
+		const struct library_slot *s = &f->task->slots[i];
+
+		if (!json_object_get(f->slots, s->name) && !json_object_get(answers, s->name))
+			sum += s->otherwise ? ASSUMED : MISSING;
+	}
+	return sum;
 }
 
-static int missing_slots(const struct fit *f, const json_t *answers)
+static int complete(const struct fit *f)
 {
-	int n = 0;
-
-	for (unsigned i = 0; i < f->task->nslots; i++)
-		n += !f->task->slots[i].otherwise &&
-		     !json_object_get(f->slots, f->task->slots[i].name) &&
-		     !json_object_get(answers, f->task->slots[i].name);
-	return n;
+	return f->groups == f->task->nneeds && !f->never;
 }
 
 /* Words of values count a little: they are what the slots are there for. */
@@ -197,21 +255,22 @@ static void weigh(const struct look *k, struct fit *f)
 {
 	unsigned char *used = zeroed(k->words.n, 1);
 
-	f->slots = slots_find(f->task, &k->words, used);
+	memcpy(used, k->spoken, k->words.n); /* "in JavaScript" is nobody's value */
+	f->slots = complete(f) ? slots_find(f->task, &k->words, used) : json_object();
 	for (unsigned i = 0; i < k->words.n; i++) {
 		const struct word *w = &k->words.all[i];
 		double heavy = weight(k, i);
 
-		if (used[i])
-			f->explained += w->kind == WORD_MARK ? 0 : 0.5;
-		else if (k->spoken[i] || w->kind == WORD_MARK)
+		if (k->spoken[i] || w->kind == WORD_MARK)
 			continue;
+		if (used[i])
+			f->explained += 0.5, f->seen[i] |= SEEN;
+		else if (f->seen[i] == SEEN_NEEDED)
+			f->explained += NEEDED * heavy;
 		else if (f->seen[i])
-			f->explained += f->seen[i] == SEEN_NEEDED ? NEEDED * heavy
-					: is_prose(w)             ? 0
-								  : heavy;
-		else if (w->kind != WORD_PLAIN || !is_prose(w))
-			f->strange += w->kind == WORD_PLAIN ? heavy : STRANGE;
+			f->explained += k->prose[i] ? 0 : heavy;
+		else
+			f->strange += k->strange[i];
 	}
 	free(used);
 }
@@ -229,8 +288,8 @@ static void fit(const struct look *k, const struct library_task *t, struct fit *
 	for (unsigned i = 0; i < t->nslots; i++)
 		see_any(k, &t->slots[i].hint, f->seen, SEEN);
 	weigh(k, f);
-	f->score = f->explained - 0.5 * f->strange -
-		   0.5 * missing_slots(f, json_object_get(k->task, "answers"));
+	f->score =
+		f->explained - 0.5 * f->strange - guesses(f, json_object_get(k->task, "answers"));
 	f->program =
 		k->lang ? library_program(t, k->lang) : library_program(t, lang_named("python"));
 	if (!k->lang && !f->program)
@@ -251,12 +310,11 @@ static double coverage(const struct fit *f)
 /* Does it have what is asked for: a program in this language, a function where one is called? */
 static int has_program(const struct look *k, const struct fit *f)
 {
-	return f->program && (*k->callee ? f->program->function : f->program->text) != NULL;
-}
+	const struct library_program *p = f->program;
 
-static int complete(const struct fit *f)
-{
-	return f->groups == f->task->nneeds && !f->never;
+	if (!p || !*k->callee)
+		return p && p->text;
+	return p->function && shown_takes(k->call, p->takes ? p->takes : "");
 }
 
 static int claims(const struct look *k, const struct fit *f)
@@ -503,8 +561,11 @@ static json_t *what_is_missing(const struct look *k, const struct fit *f)
 		say_group(&line, &f->task->needs[i]);
 		json_array_append_new(out, json_stringn(buf_str(&line), line.len));
 	}
-	if (f->never)
-		json_array_append_new(out, json_string("another word means something else"));
+	for (unsigned i = 0; i < f->task->never.n; i++)
+		if (see(k, &f->task->never.all[i], NULL, 0))
+			json_array_append_new(
+				out, json_sprintf("it would have to be without the word %s",
+						  f->task->never.all[i].text));
 	if (!f->program)
 		json_array_append_new(out, json_sprintf("a program in %s",
 							k->lang ? k->lang->title : "it"));
@@ -521,7 +582,7 @@ static void say_strange(const struct look *k, const struct fit *f, struct buf *w
 	for (unsigned i = 0; i < k->words.n && told < UNKNOWN_TOLD; i++) {
 		const struct word *w = &k->words.all[i];
 
-		if (w->kind != WORD_PLAIN || k->spoken[i] || is_prose(w) || (f && f->seen[i]))
+		if (w->kind == WORD_MARK || k->spoken[i] || k->prose[i] || (f && f->seen[i]))
 			continue;
 		buf_printf(why, "%s%.*s", told++ ? ", " : "", (int)(w->n < 40 ? w->n : 40), w->p);
 	}

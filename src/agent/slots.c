@@ -105,20 +105,36 @@ static int value_at(const struct words *w, unsigned i, int texts, json_t *out)
 	return 0;
 }
 
-/* "[3, 1, 2]", "['a', 'b']": flat, and all of one kind. */
+/* "[3, 1, 2]", "['a', 'b']". Brackets within are left out: "[[1, 2], [3, 4]]" are four numbers. */
 static unsigned bracketed(const struct words *w, unsigned i, int texts, json_t *out)
 {
-	char close = closing(*w->all[i].p);
+	unsigned depth = 0;
 
-	for (i++; i < w->n; i++) {
-		if (word_is_mark(&w->all[i], close))
-			return json_array_size(out) ? i + 1 : 0;
-		if (word_is_mark(&w->all[i], ',') || word_is_mark(&w->all[i], ';'))
-			continue;
-		if (!value_at(w, i, texts, out))
+	for (; i < w->n; i++) {
+		const struct word *one = &w->all[i];
+
+		if (one->kind == WORD_MARK && closing(*one->p)) {
+			depth++;
+		} else if (one->kind == WORD_MARK && strchr("])}", *one->p)) {
+			if (!--depth)
+				return i + 1;
+		} else if (!word_is_mark(one, ',') && !word_is_mark(one, ';') &&
+			   !word_is_mark(one, '\n') && !value_at(w, i, texts, out)) {
 			return 0;
+		}
 	}
 	return 0;
+}
+
+/* "(1, 2), (3, 4) and (5, 6)": six numbers. */
+static unsigned brackets(const struct words *w, unsigned i, int texts, json_t *out)
+{
+	unsigned to = bracketed(w, i, texts, out), next = to;
+
+	while (to && (next = over_separator(w, to)) && next < w->n && opens_list(w, next) &&
+	       (next = bracketed(w, next, texts, out)))
+		to = next;
+	return to;
 }
 
 /* "3, 1 and 2", "3 1 2". Of those with blanks only there must be three: two may be anything. */
@@ -153,7 +169,8 @@ static int whole_numbers(const json_t *list)
 	return 1;
 }
 
-static int list_place(const struct words *w, unsigned i, int texts, struct place *out)
+/* join: brackets behind brackets are one list. */
+static int list_place(const struct words *w, unsigned i, int texts, int join, struct place *out)
 {
 	json_t *list = json_array();
 	unsigned to = 0;
@@ -164,11 +181,11 @@ static int list_place(const struct words *w, unsigned i, int texts, struct place
 		list = range_values(&w->all[i], &w->all[to]);
 		to++;
 	} else if (opens_list(w, i)) {
-		to = bracketed(w, i, texts, list);
+		to = join ? brackets(w, i, texts, list) : bracketed(w, i, texts, list);
 	} else {
 		to = enumerated(w, i, texts, list);
 	}
-	if (!to || !list) {
+	if (!to || !json_array_size(list)) {
 		json_decref(list);
 		return 0;
 	}
@@ -200,8 +217,7 @@ static int is_small_word(const struct word *one)
 /* A name or a word that belongs to nobody else: no task knows it. */
 static int is_foreign(const struct word *one)
 {
-	return one->kind == WORD_PLAIN && !one->spelled && !is_small_word(one) &&
-	       !library_word(one);
+	return one->kind == WORD_PLAIN && !one->spelled && !is_small_word(one) && !one->id;
 }
 
 static int is_identifier(const char *p, size_t n)
@@ -345,14 +361,14 @@ static int place_at(const struct library_slot *s, const struct words *w, unsigne
 		return number_place(w, i, s->type == SLOT_INTEGER, out);
 	case SLOT_NUMBERS:
 	case SLOT_INTEGERS:
-		if (!list_place(w, i, 0, out))
+		if (!list_place(w, i, 0, s->only, out))
 			return 0;
 		if (s->type == SLOT_NUMBERS || whole_numbers(out->value))
 			return 1;
 		json_decref(out->value);
 		return 0;
 	case SLOT_TEXTS:
-		return list_place(w, i, 1, out) ||
+		return list_place(w, i, 1, s->only, out) ||
 		       ((hinted || (i && word_is_mark(&w->all[i - 1], ':'))) &&
 			plain_list(w, i, out));
 	case SLOT_TEXT:
@@ -388,7 +404,7 @@ static int hint_ends_at(const struct phrase *p, const struct words *w, unsigned 
 	if (p->n > i + 1)
 		return 0;
 	for (unsigned k = 0; k < p->n; k++)
-		if (library_word(&w->all[i + 1 - p->n + k]) != p->ids[k])
+		if (w->all[i + 1 - p->n + k].id != p->ids[k])
 			return 0;
 	return 1;
 }
@@ -568,7 +584,7 @@ json_t *slot_answer(const struct library_slot *s, const char *text, size_t len)
 		return first_of(&w, WORD_NUMBER, s->type == SLOT_INTEGER);
 	case SLOT_NUMBERS:
 	case SLOT_INTEGERS:
-		if (w.n && list_place(&w, 0, 0, &p)) {
+		if (w.n && list_place(&w, 0, 0, 1, &p)) {
 			if (s->type == SLOT_NUMBERS || whole_numbers(p.value))
 				return p.value;
 			json_decref(p.value);

@@ -9,7 +9,16 @@
 	MEND(fences) MEND(quotes) MEND(tabs) MEND(dedent) MEND(close) MEND(semicolon) MEND(colon)  \
 	MEND(equals) MEND(end)                                                                     \
 	/* steps_old.c */                                                                          \
-	MEND(python2)                                                                              \
+	MEND(python2) MEND(esm) MEND(cjs) MEND(typescript) MEND(ts_nocheck) MEND(renamed)          \
+	/* steps_name.c */                                                                         \
+	MEND(import) MEND(meant) MEND(near) MEND(near_member) MEND(drop_line) MEND(use_it)         \
+	MEND(mutable)                                                                              \
+	/* steps_entry.c */                                                                        \
+	MEND(main_wrapper) MEND(call_main) MEND(package_main) MEND(rename_file) MEND(entry_file)   \
+	/* steps_place.c */                                                                        \
+	MEND(file_path) MEND(file_ask) MEND(path_here) MEND(port) MEND(utf8) MEND(input)           \
+	MEND(raise_time) MEND(raise_memory) MEND(raise_install) MEND(locate) MEND(cut)             \
+	MEND(own_runtime) MEND(quoted_file)                                                        \
 
 #define MEND(name) int mend_##name(struct sick *s);
 MENDS

@@ -267,33 +267,50 @@ static void relative(const char *from, const char *to, char out[SICK_TEXT])
 	snprintf(out + n, SICK_TEXT - n, "%s%s", n ? "" : "./", to + same);
 }
 
-/* How a language is told to look elsewhere: [path] of its rules. `insert` goes to the top, `literal` replaces
- * the name in its quotes; {dir} and {file} are the way from the file that imports. */
+/* The text in quotes that ends with this: the way to a file, as the program has it. */
+static const char *quoted_way(const char *text, const char *tail, size_t *n)
+{
+	for (const char *at = text; (at = strstr(at, tail)); at++) {
+		const char *from = at, *end = at + strlen(tail);
+
+		while (from > text && !strchr("'\"`<\n ", from[-1]))
+			from--;
+		if (from == text || !strchr("'\"`<", from[-1]) || !strchr("'\"`>", *end) || !*end ||
+		    (from < at && at[-1] != '/'))
+			continue;
+		*n = (size_t)(end - from);
+		return from;
+	}
+	return NULL;
+}
+
+static int path_in_quotes(struct sick *s, const char *me, const char *file, const char *way)
+{
+	const char *text = sick_text(s, me), *slash = strrchr(s->subject, '/'), *at;
+	auto_buf struct buf out = { 0 };
+	size_t n;
+
+	at = quoted_way(text, slash ? slash + 1 : s->subject, &n);
+	if (!at)
+		return 0;
+	text_splice(&out, text, (size_t)(at - text), n, way);
+	return sick_edit(s, me, &out, "%s is the project's own %s", s->subject, file);
+}
+
+/* How a language is told to look elsewhere: [path] of its rules. `insert` goes to the top, {dir} is the way
+ * from the file that imports; `literal`: the way in quotes is changed. */
 static int path_by_words(struct sick *s, const char *me, const char *file)
 {
 	const char *insert = rules_word(s->lang, "path", "insert");
-	const char *literal = rules_word(s->lang, "path", "literal");
 	auto_buf struct buf text = { 0 };
-	char way[SICK_TEXT], quoted[SICK_TEXT + 4];
-	char *slash;
+	char way[SICK_TEXT];
 
 	relative(me, file, way);
-	if (*literal) {
-		const char *was = sick_text(s, me), *at;
-
-		snprintf(quoted, sizeof(quoted), "%s", s->subject);
-		at = strstr(was, quoted);
-		while (at && (at == was || !strchr("'\"`<", at[-1]) || !strchr("'\"`>", at[strlen(quoted)])))
-			at = strstr(at + 1, quoted);
-		if (!at)
-			return 0;
-		text_splice(&text, was, (size_t)(at - was), strlen(quoted), way);
-		return sick_edit(s, me, &text, "%s is the project's own %s", s->subject, file);
-	}
+	if (*rules_word(s->lang, "path", "literal"))
+		return path_in_quotes(s, me, file, way);
 	if (!*insert)
 		return 0;
-	slash = strrchr(way, '/');
-	*slash = 0;
+	*strrchr(way, '/') = 0;
 	for (const char *p = insert; *p; p++) {
 		if (!strncmp(p, "{dir}", 5)) {
 			buf_puts(&text, way);

@@ -3,6 +3,7 @@
 #include "base/own.h"
 
 #include <ctype.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,58 +79,104 @@ int mend_quotes(struct sick *s)
 
 /* ---- blanks ---- */
 
-enum { TAB = 4 };
+/* Blanks for the tabs in front of each line. */
+static void untab(const char *text, unsigned tab, struct buf *out)
+{
+	while (*text) {
+		size_t blanks = strspn(text, " \t"), len = strcspn(text, "\n"), width = 0;
+
+		for (size_t i = 0; i < blanks; i++)
+			width += text[i] == '\t' ? tab - width % tab : 1;
+		buf_printf(out, "%*s", (int)width, "");
+		buf_add(out, text + blanks, len - blanks + (text[len] == '\n'));
+		text += len + (text[len] == '\n');
+	}
+}
+
+/* Does every line that goes back go back to a line that opened something? */
+static int indents_fit(const char *text)
+{
+	size_t level[32] = { 0 };
+	unsigned n = 1;
+	int opened = 0;
+
+	for (; *text; text += strcspn(text, "\n") + (text[strcspn(text, "\n")] != 0)) {
+		size_t blanks = strspn(text, " "), len = strcspn(text, "\n");
+
+		if (blanks == len || text[blanks] == '#')
+			continue;
+		if (blanks > level[n - 1]) {
+			if (!opened || n == ARRAY_LEN(level))
+				return 0;
+			level[n++] = blanks;
+		}
+		while (n > 1 && level[n - 1] > blanks)
+			n--;
+		if (level[n - 1] != blanks)
+			return 0;
+		opened = text[len - 1] == ':';
+	}
+	return 1;
+}
 
 int mend_tabs(struct sick *s)
 {
+	static const unsigned widths[] = { 4, 8, 2 };
 	const char *path = sick_main(s), *text = sick_text(s, path);
-	auto_buf struct buf out = { 0 };
-	unsigned tabs = 0;
 
-	while (text && *text) {
-		size_t blanks = strspn(text, " \t"), n = strcspn(text, "\n"), width = 0;
+	for (unsigned i = 0; text && strchr(text, '\t') && i < ARRAY_LEN(widths); i++) {
+		auto_buf struct buf out = { 0 };
 
-		for (size_t i = 0; i < blanks; i++) {
-			width += text[i] == '\t' ? TAB - width % TAB : 1;
-			tabs += text[i] == '\t';
-		}
-		buf_printf(&out, "%*s", (int)width, "");
-		buf_add(&out, text + blanks, n - blanks + (text[n] == '\n'));
-		text += n + (text[n] == '\n');
+		untab(text, widths[i], &out);
+		if (indents_fit(buf_str(&out)))
+			return sick_edit(s, path, &out, "a tab at the beginning of a line is %u blanks",
+					 widths[i]);
 	}
-	return tabs && sick_edit(s, path, &out, "tabs at the beginning of lines are blanks");
+	return 0;
 }
 
-/* What every line that is not empty begins with is too much. */
+/* What every line that is not empty begins with. */
+static size_t margin(const char *text)
+{
+	size_t least = SIZE_MAX;
+
+	for (; *text; text += strcspn(text, "\n") + (text[strcspn(text, "\n")] != 0)) {
+		size_t blanks = strspn(text, " \t");
+
+		if (text[blanks] && text[blanks] != '\n' && blanks < least)
+			least = blanks;
+	}
+	return least == SIZE_MAX ? 0 : least;
+}
+
+/* A line too far to the right begins as the one before it. */
+static int dedent_line(struct sick *s, const char *path, const char *text)
+{
+	size_t n = 0, m = 0, want, has;
+	const char *line = text_line(text, s->line, &n);
+	const char *before = s->line > 1 ? text_line(text, s->line - 1, &m) : NULL;
+	auto_buf struct buf out = { 0 };
+
+	if (!line || !before || !m)
+		return 0;
+	want = strspn(before, " \t");
+	has = strspn(line, " \t");
+	if (has <= want)
+		return 0;
+	text_splice(&out, text, (size_t)(line - text), has - want, "");
+	return sick_edit(s, path, &out, "line %ld begins where the one before it does", s->line);
+}
+
 int mend_dedent(struct sick *s)
 {
 	const char *path = sick_main(s), *text = sick_text(s, path);
 	auto_buf struct buf out = { 0 };
-	size_t least = 1000;
+	size_t least = text ? margin(text) : 0;
 
-	for (const char *at = text; at && *at; at += strcspn(at, "\n") + (at[strcspn(at, "\n")] != 0)) {
-		size_t blanks = strspn(at, " \t");
-
-		if (at[blanks] && at[blanks] != '\n' && blanks < least)
-			least = blanks;
-	}
-	if (!least || least == 1000) {
-		size_t n;
-		const char *line = text ? text_line(text, s->line, &n) : NULL;
-
-		/* One line is too far to the right: as the one before it. */
-		if (line && s->line > 1 && strstr(doc_text(json_array_get(s->evidence, 0), "text"), "unexpected indent")) {
-			size_t m;
-			const char *before = text_line(text, s->line - 1, &m);
-			size_t want = strspn(before, " \t"), has = strspn(line, " \t");
-
-			if (has <= want || !m)
-				return 0;
-			text_splice(&out, text, (size_t)(line - text), has - want, "");
-			return sick_edit(s, path, &out, "line %ld begins where the one before it does", s->line);
-		}
+	if (!text)
 		return 0;
-	}
+	if (!least)
+		return dedent_line(s, path, text);
 	while (*text) {
 		size_t n = strcspn(text, "\n"), blanks = strspn(text, " \t");
 

@@ -1,7 +1,8 @@
 /* trial.h - does this source pass these examples? Asked in fresh boxes, by programs that it cannot talk to.
  * Owns: its box (on a leash) and the source while it runs.
  *
- *   calls      one box for all: repair/judge.*, which keeps what is expected from the program
+ *   calls      one box for all: repair/judge.*, which keeps what is expected from the program; where
+ *              there is no judge a box each, and we compare
  *   input      a box each; we compare what it said
  *   command    a box each; exit 0 is good */
 #pragma once
@@ -21,7 +22,7 @@ struct trial {
 	struct job job;
 	int flying;
 	unsigned next;
-	uint64_t passed, calls;
+	uint64_t passed, calls; /* calls: those that a judge makes, together */
 	char word[32];
 };
 

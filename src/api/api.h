@@ -24,6 +24,7 @@ struct api_conf {
 	uint64_t snapshot_bytes; /* of all snapshots of a team; 0: no end */
 	const struct rule *rules; /* hosts that boxes may be given: the operator's */
 	unsigned nrules;
+	const char *const *approve; /* tools that a person must allow; NULL-terminated, or NULL */
 	int e2b_internet; /* a sandbox whose request says nothing may reach all of them */
 	uint16_t port; /* of the first TCP listener, and whether it speaks TLS; 0: there is none */
 	int tls;
@@ -48,6 +49,7 @@ struct api {
 	struct survey *survey; /* NULL: nobody has asked for languages yet */
 	struct batches *batches;
 	struct model_line *model; /* NULL: no model is configured */
+	struct pipelines *pipelines; /* agent/pipeline.h */
 	struct wire_about about; /* the keeper's figures ... */
 	uint64_t about_ms;       /* ... of then; 0: never asked */
 	struct call *calls; /* all that are under way */

@@ -1,6 +1,7 @@
 /* config_rows.c - the table of settings; see config.h. Names, defaults and texts are said here and
  * nowhere else: files, environment, flags, `atoll config` and the manual's test read these rows. */
 #include "serve/config.h"
+#include "tool/tool.h"
 #include "base/own.h"
 #include "egress/rule.h"
 #include "fleet/prepare.h"
@@ -52,6 +53,15 @@ static int check_domain(const char *text, struct err *e)
 		return err_set(e, ERR_INVALID,
 			       "'%.40s' is no host name; write it like box.example.org or *.example.org", text);
 	return 0;
+}
+
+static int check_tool(const char *text, struct err *e)
+{
+	const struct tool *t = tool_named(text);
+
+	if (t && !t->alias)
+		return 0;
+	return err_set(e, ERR_INVALID, "'%.40s' is no tool: see GET /v1/tools", text);
 }
 
 static int check_rule(const char *text, struct err *e)
@@ -317,6 +327,8 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 		.help = "/metrics answers without a key" },
 	[CONFIG_E2B_INTERNET] = { "e2b.internet", CONFIG_BOOL, "false", "ATOLL_E2B_INTERNET", .reload = 1,
 		.help = "E2B sandboxes that say nothing about it may reach all of egress.allow" },
+	[CONFIG_MCP_APPROVE] = { "mcp.approve", CONFIG_LIST, NULL, "ATOLL_MCP_APPROVE", .check = check_tool, .reload = 1,
+		.help = "tools that a person must allow each time, asked through the MCP client" },
 
 	[CONFIG_HOST] = { "host", CONFIG_TEXT, NULL, "ATOLL_HOST", .check = check_host,
 		.help = "the daemon that the command line speaks with" },

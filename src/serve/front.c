@@ -12,6 +12,7 @@
  * It listens only when every box of before is in its berth again: who connects earlier waits in
  * the socket's queue, and finds everything. */
 #include "serve/front.h"
+#include "agent/pipeline.h"
 #include "api/api.h"
 #include "api/oidc.h"
 #include "base/buf.h"
@@ -101,6 +102,7 @@ static void warden_says(struct post *p, const struct frame *f, size_t len, int *
 	else if (f->type == WIRE_DONE) {
 		fleet_alone(&x->api.fleet, !timer_pending(&x->drain));
 		batches_alone(x->api.batches);
+		pipelines_alone(x->api.pipelines);
 	}
 }
 
@@ -111,6 +113,7 @@ static void begin_drain(struct front *x)
 	log_info("draining", LOG_U("connections", x->api.http.open));
 	/* Another one is there, or will be soon. */
 	fleet_alone(&x->api.fleet, 0);
+	pipelines_alone(x->api.pipelines);
 	http_drain(&x->api.http);
 	timer_set(&x->drain, x->drain_ms);
 	timer_set(&x->tick, 10);
@@ -188,6 +191,7 @@ static void all_restored(struct fleet *f)
 			return;
 		}
 	batches_alone(x->api.batches);
+	pipelines_alone(x->api.pipelines);
 	prepare_begin(&x->prepare, f);
 	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
 	post_send(&x->warden, &done, sizeof(done), NULL, 0, -1);
@@ -352,6 +356,7 @@ static struct api_conf api_settings(const struct front_start *s)
 		.tls = config_text(c, CONFIG_TLS_CERT) != NULL,
 		.origins = config_list(c, CONFIG_ORIGINS),
 		.metrics_public = config_bool(c, CONFIG_METRICS_PUBLIC),
+		.approve = config_list(c, CONFIG_MCP_APPROVE),
 		.e2b_internet = config_bool(c, CONFIG_E2B_INTERNET),
 		.quota = { .boxes = config_number(c, CONFIG_QUOTA_BOXES),
 			   .executions_per_day = config_number(c, CONFIG_QUOTA_EXECUTIONS),

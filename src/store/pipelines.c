@@ -434,3 +434,26 @@ int store_pipeline_tally(struct store *s, const char *team, const char *by, stru
 	}
 	return rc < 0 ? -1 : (int)have;
 }
+
+int store_doc_last(struct store *s, const char *run, const char *kind, uint32_t attempt,
+		   struct store_doc *out, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT seq, kind, attempt, created_ns, json FROM pipeline_docs"
+				       " WHERE run = ?1 AND kind = ?2 AND (?3 = 0 OR attempt = ?3)"
+				       " ORDER BY seq DESC LIMIT 1");
+
+	sql_text(&q, run);
+	sql_text(&q, kind);
+	sql_u64(&q, attempt);
+	if (sql_one(&q, kind, run, e) < 0)
+		return -1;
+	memset(out, 0, sizeof(*out));
+	read_doc(&q, out);
+	return 0;
+}
+
+void store_doc_fini(struct store_doc *d)
+{
+	free(d->json);
+	d->json = NULL;
+}

@@ -102,3 +102,7 @@ struct store_tally {
 /* By "outcome" or "category"; at most n of them; how many. */
 must_check int store_pipeline_tally(struct store *s, const char *team, const char *by,
 				    struct store_tally *out, unsigned n, struct err *e);
+/* The last of a kind; attempt 0: of any. */
+must_check int store_doc_last(struct store *s, const char *run, const char *kind, uint32_t attempt,
+			      struct store_doc *out, struct err *e);
+void store_doc_fini(struct store_doc *d);

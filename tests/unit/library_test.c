@@ -52,6 +52,20 @@ static int slots_are(const struct library_task *t, const struct library_example 
 	return ok;
 }
 
+static void print_nearest(const json_t *none)
+{
+	size_t i;
+	json_t *one;
+
+	json_array_foreach(json_object_get(none, "nearest"), i, one)
+	{
+		char *missing = json_dumps(json_object_get(one, "missing"), 0);
+
+		printf("#   near: %s, missing %s\n", doc_text(one, "template"), missing);
+		free(missing);
+	}
+}
+
 static int understood(const struct library_task *t, const struct library_example *x)
 {
 	json_t *plan = planned(x->task);
@@ -59,6 +73,8 @@ static int understood(const struct library_task *t, const struct library_example
 	const struct library_task *got = library_named(doc_text(plan, "template"));
 	int ok = got == t && !none && !json_array_size(json_object_get(plan, "inputs_needed"));
 
+	if (!ok)
+		print_nearest(none);
 	if (!ok)
 		printf("# %s: \"%s\" is %s%s%s\n", t->id, x->task,
 		       got ? got->id : "not understood: ", none ? doc_text(none, "why") : "",
