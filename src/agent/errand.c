@@ -24,7 +24,7 @@ enum {
 	TEXT_LINE = 4096,      /* of a line that is none of ours */
 	STDERR_TOTAL = 64 << 10,
 	ANSWER_MS = 180000,    /* of one question, retries and all */
-	LEAVE_MS = 5000,       /* from the pilot's last word to its end */
+	LEAVE_MS = 2000,       /* from the pilot's last word to its end */
 	GONE_MS = 15000,       /* from there to the end of its box */
 	LIFE_MORE_MS = 60000,  /* of its box beyond the wall time: if nobody else ends it, this does */
 	RESULT = 16 * 1024,
@@ -135,7 +135,7 @@ static int end_box(struct errand *x, struct berth_wait *w)
 	if (!x->making)
 		berth_release(b);
 	if (!x->keep || x->making) {
-		berth_end(b, CAUSE_OPERATOR, w);
+		berth_end(b, CAUSE_EXIT, w);
 		return 1;
 	}
 	r = run_find(b, x->run);
@@ -550,9 +550,20 @@ static json_t *spec(const struct errand *x)
 			 RESULT);
 }
 
+#ifdef ATOLL_TEST
+/* What an enemy would put in its place. */
+static void other_pilot(const struct errand *x, const char *argv[4])
+{
+	const json_t *given = json_object_get(x->order, "pilot");
+
+	for (unsigned i = 0; i < 3 && i < json_array_size(given); i++)
+		argv[i] = json_string_value(json_array_get(given, i));
+}
+#endif
+
 static void take_off(struct errand *x)
 {
-	static const char *const argv[] = { PILOT, NULL };
+	const char *argv[4] = { PILOT };
 	struct berth *b = fleet_find(x->fleet, x->box);
 	struct run_want want = { .argv = argv,
 				 .tag = "agent",
@@ -562,6 +573,9 @@ static void take_off(struct errand *x)
 	struct run *r;
 	struct err e;
 
+#ifdef ATOLL_TEST
+	other_pilot(x, argv);
+#endif
 	if (!b) {
 		conclude(x, FAILED, "its box ended");
 		return;

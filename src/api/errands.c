@@ -41,6 +41,9 @@ const struct field errands_fields[] = {
 	{ "packages", FIELD_ANY, 0, 0, 0, "{\"pip\": [...], \"npm\": [...]}, installed before", NULL },
 	{ "network", FIELD_OBJECT, 0, 0, 0, "whom its box may reach; without it nobody", box_network_fields },
 	{ "keep", FIELD_BOOL, 0, 0, 0, "its box is not ended", NULL },
+#ifdef ATOLL_TEST
+	{ "pilot", FIELD_TEXTS, 0, 0, 3, "an enemy in its place", NULL },
+#endif
 	{ 0 },
 };
 

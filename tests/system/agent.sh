@@ -1,31 +1,7 @@
 #!/bin/sh
 # agent.sh - an agent in a box: its steps, its ends, and that no key of a model is to be found in there.
 # seconds: 90
-. "$(dirname "$0")/daemon.lib"
-
-# say TOOL ARGS: a reply, as an item of a script. done_with RESULT: the last one.
-say() { jq -cn --arg t "$1" --argjson a "$2" '{tool: $t, args: $a} | tojson'; }
-run_it() { say run_command "$(jq -cn --arg c "$1" '{command: $c}')"; }
-done_with() { jq -cn --arg r "$1" '{done: true, result: $r} | tojson'; }
-script() { printf '%s\n' "$@" | jq -cs .; }
-
-# order SCRIPT [MEMBERS]: a request whose model says what the script has. The script may be @FILE.
-order() {
-	name=$(od -An -N6 -tx1 /dev/urandom | tr -d ' \n')
-	case $1 in @*) cp "${1#@}" "$work/models/$name.json" ;; *) printf '%s\n' "$1" >"$work/models/$name.json" ;; esac
-	jq -cn --arg n "$name" --argjson m "${2:-{\}}" '{task: "script \($n)"} + $m' >order
-}
-# agent SCRIPT [MEMBERS]: runs one to its end. Sets code and body; report is the last line.
-agent() {
-	order "$@"
-	api POST /v1/agents @order -H 'Accept: application/x-ndjson'
-	is "$code" 200 "$body"
-	tail -1 body >report
-}
-of() { jq -r "$1" <report; }
-entries() { jq -c 'select(.type == "log") | .entry' <body; }
-outcome() { is "$(of .outcome)" "$1" "$(cat report)"; }
-no_boxes() { api GET /v1/boxes && [ "$(get '.items | length')" = 0 ]; }
+. "$(dirname "$0")/agent.lib"
 
 a_task_is_done_in_three_steps() {
 	agent "$(script "$(say write_file '{"path":"src/a.py","content":"print(6 * 7)\n"}')" \
@@ -135,15 +111,6 @@ a_model_that_fails_or_never_answers_ends_it() {
 	outcome budget
 	no_boxes || fail "a box is left: $body"
 }
-# begin NAME SCRIPT [MEMBERS]: in the background. Sets box once it runs.
-begin() {
-	order "$2" "${3:-{\}}"
-	curl -sN --max-time 60 -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' --data-binary @order \
-		"$url/v1/agents" >"$1" 2>/dev/null &
-	client=$!
-	soon grep -q '"started"' "$1"
-	box=$(head -1 "$1" | jq -r .box)
-}
 when_its_client_leaves_its_box_is_gone() {
 	begin said "$(script "$(run_it 'sleep 60')")"
 	soon grep -q 'sleep 60' said
@@ -188,6 +155,59 @@ what_is_wrong_with_an_order_is_named() {
 	api POST /v1/agents '{"task":"x"}'
 	is "$code" 403
 }
+
+# ---- the command ----
+export_daemon() { export ATOLL_KEY="$key" ATOLL_HOST="$url"; }
+the_command_prints_the_result_and_tells_the_steps() {
+	export_daemon
+	mkdir in && printf 'one\033[2J\n' >in/a.txt
+	order "$(script "$(run_it 'cat in/a.txt')" "$(done_with 'it is one')")"
+	atoll agent run "script $name" --file in/a.txt --max-steps 3
+	is "$status" 0 "$err"
+	is "$out" "it is one"
+	has "$err" "1  run_command  cat in/a.txt"
+	has "$err" "one?[2J"
+	has "$err" "2 of 3 steps, 2 calls, 220 tokens"
+}
+the_command_fails_when_the_agent_does() {
+	export_daemon
+	order "$(script "$(run_it true)")"
+	atoll agent run "script $name" --max-steps 1 -q
+	is "$status" 1
+	is "$out" ""
+	has "$err" "budget"
+	has "$err" max_steps
+	order "$(script '"no"' '"no"')"
+	atoll agent run "script $name" --json
+	is "$status" 1
+	is "$(printf '%s\n' "$out" | tail -1 | jq -r .outcome)" malformed
+}
+the_command_says_what_it_cannot_do() {
+	export_daemon
+	atoll agent run
+	is "$status" 2
+	atoll agent walk x
+	is "$status" 2
+	atoll agent run x --file nothing.txt
+	is "$status" 2
+	has "$err" nothing.txt
+	atoll agent run x --role gardener
+	has "$err" "no model has this role"
+	printf '\377' >bytes
+	atoll agent run x --file bytes
+	has "$err" "no text"
+}
+who_interrupts_the_command_ends_the_box() {
+	export_daemon
+	order "$(script "$(run_it 'sleep 62')")"
+	"$ATOLL" agent run "script $name" >out 2>err &
+	client=$!
+	soon grep -q 'sleep 62' err
+	kill -INT "$client" 2>/dev/null || kill "$client"
+	kill "$client" 2>/dev/null || :
+	soon no_boxes
+}
+
 # ---- the key ----
 hex() { printf %s "$1" | od -An -tx1 | tr -d ' \n'; }
 seek() { echo "sleep 30 & python3 scan.py $(hex "$1"); kill \$!"; } # beside a process to be looked at
@@ -259,23 +279,4 @@ without_a_model_it_is_said_what_to_configure() {
 	has "$body" "models file"
 }
 
-model_key=sk-atoll-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-mkdir "$work/models"
-python3 "$here/model.py" "$work/models" &
-model=$!
-trap 'kill "$model"; finish_daemon' EXIT
-soon test -e "$work/models/port"
-cat >"$work/models.toml" <<EOF
-[provider.scripted]
-dialect = "chat"
-base = "http://127.0.0.1:$(cat "$work/models/port")/v1"
-key = "$model_key"
-[model.scripted]
-provider = "scripted"
-name = "scripted-1"
-price = { in = 10.0, out = 0.0, cache_read = 0.0, cache_write = 0.0 }
-[role]
-agent = ["scripted"]
-EOF
-chmod 600 "$work/models.toml"
-run_daemon_tests --models "$work/models.toml"
+run_agent_tests
