@@ -551,7 +551,8 @@ static void models_debugged(struct roles_owner *o, json_t *take_doc, const json_
 		json_object_set_new(doc, "why", json_string(p->askers[0].e.msg));
 	}
 	forget_askers(p);
-	json_object_set_new(doc, "source", json_sprintf("llm:%s", doc_text(doc, "model")));
+	if (strncmp(doc_text(doc, "source"), "llm", 3) != 0)
+		json_object_set_new(doc, "source", json_string("llm"));
 	json_object_set_new(doc, "attempt", json_integer(p->attempt));
 	course_store(p, "diagnosis", doc, "diagnosed by a model");
 }
