@@ -29,21 +29,20 @@ begin() {
 	is "$code" 202 "$body"
 	id=$(get .id)
 }
-stand_still() { (soon stands_still "$1" "$2") >/dev/null || soon stands_still "$1" "$2"; }
-# It came to the same end as one that nobody disturbed, and every stage has one document.
+stand_still() {
+	for _ in 1 2 3 4 5 6; do (soon stands_still "$1" "$2") >/dev/null && return 0; done
+	fail "never stood still: $1 at $2"
+}
+# It came to the same end as one that nobody disturbed, and every stage has one document and one end.
 check_end() {
 	in_time "$id"
 	api GET "/v1/pipelines/$id"
-	is "$(get '[.documents[].kind] | join(" ")')" "$kinds" "$1"
-	is "$(get .outcome) $(get .attempts)" "verified 2" "$1"
-	is "$(get '[.documents[].seq] == [range(1; (.documents | length) + 1)]' 2>/dev/null || echo true)" true
-	is "$(get '.documents[-1].document.artifact.files["main.py"]')" "def add(a, b):
+	is "$(get '"\([.documents[].kind] | join(" ")): \(.outcome) \(.attempts), \(.documents[-1].document.artifact.files["main.py"])"')" \
+		"$kinds: verified 2, def add(a, b):
     return a + b" "$1"
 	api GET "/v1/pipelines/$id/events?limit=1000"
-	is "$(get '[.items[] | select(.type == "stage_finished") | .stage] | join(" ")')" \
-		"planner coder executor debugger repair orchestrator executor orchestrator" "$1"
-	is "$(get '[.items[].seq] == [range(1; (.items | length) + 1)]')" true "$1"
-	is "$(get '[.items[] | select(.type == "run_finished")] | length')" 1 "$1"
+	is "$(get '.items | "\([.[] | select(.type == "stage_finished") | .stage] | join(" ")), \([.[].seq] == [range(1; length + 1)]), \([.[] | select(.type == "run_finished")] | length)"')" \
+		"planner coder executor debugger repair orchestrator executor orchestrator, true, 1" "$1"
 }
 
 undisturbed_it_has_these_documents() {
@@ -97,14 +96,15 @@ a_reload_hands_runs_over() {
 }
 
 a_question_outlives_the_front() {
-	api POST '/v1/pipelines?wait=1' '{"task":"Write a Python program that says whether a number is prime"}'
+	api POST '/v1/pipelines?wait=1' '{"task":"run it","files":{"main.py":"print(input().upper())\n"}}'
+	is "$(get .outcome)" needs_input "$body"
 	id=$(get .run_id)
 	kill_front
-	answered() { api POST "/v1/pipelines/$id/answer" '{"text":"97"}' && [ "$code" = 200 ]; }
+	answered() { api POST "/v1/pipelines/$id/answer" '{"text":"shout\n"}' && [ "$code" = 200 ]; }
 	soon answered
 	in_time "$id"
 	finished "$id"
-	is "$(get .outcome)" verified
+	is "$(get .outcome)" plausible
 }
 
 # The last: its daemon is on another port.
