@@ -135,7 +135,7 @@ static int end_box(struct errand *x, struct berth_wait *w)
 	if (!x->making)
 		berth_release(b);
 	if (!x->keep || x->making) {
-		berth_end(b, CAUSE_OPERATOR, w);
+		berth_end(b, CAUSE_EXIT, w);
 		return 1;
 	}
 	r = run_find(b, x->run);

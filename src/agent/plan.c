@@ -7,6 +7,7 @@
 #include "agent/examples.h"
 #include "agent/library.h"
 #include "agent/slots.h"
+#include "agent/series.h"
 #include "agent/tongue.h"
 #include "base/buf.h"
 #include "base/own.h"
@@ -21,6 +22,7 @@ enum { NEAREST = 3, UNKNOWN_TOLD = 6 };
 static const double CLAIM = 0.75;  /* of what is said, by weight, must be explained */
 static const double APART = 0.04;  /* two tasks closer than this are one question */
 static const double STRANGE = 2.5; /* the weight of a word that no task knows */
+static const double VALUE = 2.0;   /* of a number, a file, a text that no slot takes */
 static const double TURN = 4.0;    /* of one that makes it another task */
 static const double THING = 0.4;   /* of one that says what everybody knows */
 static const double ASSUMED = 0.3,
@@ -43,12 +45,12 @@ static struct manner prose = {
 		"you i we me my your need want like new run show print output return display tell say what "
 		"how do does find get compute calculate determine perform also some so will when whose where "
 		"user help let s t language quick quickly just there their them us here but must have has had "
-		"was were been being while via per about such check whether result"
+		"was were been being while via per about such check whether result implementation generate example demo"
 };
 /* What a thing is, mostly said anyway. */
 static struct manner things = {
 	.words = "list array numbers number integer string text word element item value "
-		 "sequence line tuple two data input specified certain"
+		 "sequence line tuple two data input specified certain all"
 };
 /* Left out, it is another task. */
 static struct manner turns = {
@@ -57,7 +59,7 @@ static struct manner turns = {
 		"smallest maximum minimum max min longest shortest greatest least sum product difference count "
 		"frequency nth kth consecutive adjacent prime sorted unique distinct common reverse only "
 		"between cube square root digits bits binary next previous nearest middle right left "
-		"inverse neighbors lambda regex recursion matrix dictionary nested three"
+		"inverse neighbors lambda regex recursion matrix dictionary nested three length height"
 };
 
 static int is_of(struct manner *m, const char *stem)
@@ -87,6 +89,7 @@ struct look {
 	unsigned *row;         /* indices of the words that are no marks */
 	unsigned nrow;
 	const struct lang *lang; /* NULL: nobody said */
+	int unknown;             /* somebody did, and there is none of that name */
 	json_t *examples;
 	char callee[64]; /* what the examples call; "": nothing */
 	const char *call;
@@ -145,7 +148,7 @@ static double strangeness(const struct look *k, unsigned i)
 	    (word_is(w - 1, "from") || word_is(w - 1, "between")))
 		return THING; /* where counting begins */
 	if (w->kind != WORD_PLAIN)
-		return STRANGE;
+		return VALUE;
 	return k->prose[i]               ? 0
 	       : is_of(&turns, w->stem)  ? TURN
 	       : is_of(&things, w->stem) ? THING
@@ -171,8 +174,13 @@ static void look_at(struct look *k, const json_t *task, const char *text, size_t
 			k->row[k->nrow++] = i;
 	}
 	k->lang = tongue_of(&k->words, k->spoken);
-	if (*doc_text(task, "language"))
-		k->lang = lang_named(doc_text(task, "language"));
+	if (*doc_text(task, "language")) {
+		char name[LANG_NAME + 1];
+
+		lang_pin(doc_text(task, "language"), name);
+		k->lang = lang_named(name);
+		k->unknown = !k->lang;
+	}
 	k->examples = all_examples(task, &k->shown);
 	find_callee(k);
 }
@@ -596,6 +604,9 @@ static json_t *not_understood(const struct look *k, const struct fit *best, unsi
 	json_t *plan = begin(k, l, "library"), *nearest = json_array();
 	auto_buf struct buf why = { 0 };
 
+	if (k->unknown)
+		buf_printf(&why, "%.40s is no language that is known here; ",
+			   doc_text(k->task, "language"));
 	buf_puts(&why, n && complete(&best[0]) && has_program(k, &best[0])
 			       ? "the library has nothing that explains: "
 			       : "the library knows no such task; not known here: ");
@@ -743,18 +754,32 @@ static json_t *of_fence(const struct look *k)
 	return plan;
 }
 
-json_t *plan_make(const json_t *task)
+static json_t *plan_single(const json_t *task)
 {
 	json_t *text = json_object_get(task, "task"), *plan;
 	struct look k;
 
 	look_at(&k, task, json_is_string(text) ? json_string_value(text) : "",
 		json_string_length(text));
-	plan = of_files(&k);
+	plan = k.unknown ? not_understood(&k, NULL, 0) : of_files(&k);
 	if (!plan)
 		plan = of_fence(&k);
 	if (!plan)
 		plan = of_library(&k);
 	look_away(&k);
 	return plan;
+}
+
+json_t *plan_make(const json_t *task)
+{
+	json_t *plan = plan_single(task), *several = NULL;
+
+	/* Only then: "sort, then print" is one task where the library knows it. */
+	if (json_object_get(plan, "not_understood") &&
+	    json_is_string(json_object_get(task, "task")))
+		several = series_make(task, doc_text(plan, "language"), plan_single);
+	if (!several)
+		return plan;
+	json_decref(plan);
+	return several;
 }

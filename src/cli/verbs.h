@@ -43,3 +43,4 @@ extern const struct verb verb_batch;
 extern const struct verb verb_pipeline;
 extern const struct verb verb_packages;
 extern const struct verb verb_model;
+extern const struct verb verb_agent;

@@ -188,6 +188,59 @@ what_is_wrong_with_an_order_is_named() {
 	api POST /v1/agents '{"task":"x"}'
 	is "$code" 403
 }
+
+# ---- the command ----
+export_daemon() { export ATOLL_KEY="$key" ATOLL_HOST="$url"; }
+the_command_prints_the_result_and_tells_the_steps() {
+	export_daemon
+	mkdir in && printf 'one\033[2J\n' >in/a.txt
+	order "$(script "$(run_it 'cat in/a.txt')" "$(done_with 'it is one')")"
+	atoll agent run "script $name" --file in/a.txt --max-steps 3
+	is "$status" 0 "$err"
+	is "$out" "it is one"
+	has "$err" "1  run_command  cat in/a.txt"
+	has "$err" "one?[2J"
+	has "$err" "2 of 3 steps, 2 calls, 220 tokens"
+}
+the_command_fails_when_the_agent_does() {
+	export_daemon
+	order "$(script "$(run_it true)")"
+	atoll agent run "script $name" --max-steps 1 -q
+	is "$status" 1
+	is "$out" ""
+	has "$err" "budget"
+	has "$err" max_steps
+	order "$(script '"no"' '"no"')"
+	atoll agent run "script $name" --json
+	is "$status" 1
+	is "$(printf '%s\n' "$out" | tail -1 | jq -r .outcome)" malformed
+}
+the_command_says_what_it_cannot_do() {
+	export_daemon
+	atoll agent run
+	is "$status" 2
+	atoll agent walk x
+	is "$status" 2
+	atoll agent run x --file nothing.txt
+	is "$status" 2
+	has "$err" nothing.txt
+	atoll agent run x --role gardener
+	has "$err" "no model has this role"
+	printf '\377' >bytes
+	atoll agent run x --file bytes
+	has "$err" "no text"
+}
+who_interrupts_the_command_ends_the_box() {
+	export_daemon
+	order "$(script "$(run_it 'sleep 62')")"
+	"$ATOLL" agent run "script $name" >out 2>err &
+	client=$!
+	soon grep -q 'sleep 62' err
+	kill -INT "$client" 2>/dev/null || kill "$client"
+	kill "$client" 2>/dev/null || :
+	soon no_boxes
+}
+
 # ---- the key ----
 hex() { printf %s "$1" | od -An -tx1 | tr -d ' \n'; }
 seek() { echo "sleep 30 & python3 scan.py $(hex "$1"); kill \$!"; } # beside a process to be looked at
