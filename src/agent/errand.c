@@ -5,7 +5,6 @@
  * There is one way out, conclude(): the first verdict counts, then the box ends, then the owner is told. */
 #include "agent/errand.h"
 #include "agent/brief.h"
-#include "agent/script.h"
 #include "base/id.h"
 #include "base/own.h"
 #include "box/clerk.h"
@@ -25,7 +24,7 @@ enum {
 	TEXT_LINE = 4096,      /* of a line that is none of ours */
 	STDERR_TOTAL = 64 << 10,
 	ANSWER_MS = 180000,    /* of one question, retries and all */
-	LEAVE_MS = 5000,       /* from the pilot's last word to its end */
+	LEAVE_MS = 2000,       /* from the pilot's last word to its end */
 	GONE_MS = 15000,       /* from there to the end of its box */
 	LIFE_MORE_MS = 60000,  /* of its box beyond the wall time: if nobody else ends it, this does */
 	RESULT = 16 * 1024,
@@ -70,7 +69,6 @@ struct errand {
 	uint64_t log_bytes, stderr_bytes;
 
 	struct model_ask ask;
-	struct script *script; /* stands for the model in tests; NULL: it does not */
 	int asking;
 	uint64_t asked_ms;
 	struct usage used, most; /* most: 0 is no end */
@@ -107,9 +105,7 @@ static json_t *report(const struct errand *x)
 
 static void stop_asking(struct errand *x)
 {
-	if (x->asking && x->script)
-		script_cancel(x->script);
-	else if (x->asking)
+	if (x->asking)
 		model_cancel(&x->ask);
 	x->asking = 0;
 }
@@ -139,7 +135,7 @@ static int end_box(struct errand *x, struct berth_wait *w)
 	if (!x->making)
 		berth_release(b);
 	if (!x->keep || x->making) {
-		berth_end(b, CAUSE_OPERATOR, w);
+		berth_end(b, CAUSE_EXIT, w);
 		return 1;
 	}
 	r = run_find(b, x->run);
@@ -152,7 +148,6 @@ static void errand_free(struct errand *x)
 {
 	let_go(x);
 	timer_fini(&x->clock);
-	script_free(x->script);
 	buf_fini(&x->word);
 	buf_fini(&x->log);
 	json_decref(x->result);
@@ -340,11 +335,6 @@ static void model_done(struct model_ask *a, const json_t *answer, const struct e
 	answered(loop_owner(a, struct errand, ask), answer, e);
 }
 
-static void script_done(void *user, const json_t *answer, const struct err *e)
-{
-	answered(user, answer, e);
-}
-
 /* 0: what is over. */
 static int within_budget(const struct errand *x, char why[120])
 {
@@ -378,7 +368,7 @@ static void add_who(const struct errand *x, json_t *request)
 {
 	const json_t *role = json_object_get(x->order, "role");
 	json_t *model = json_object_get(x->order, "model");
-	uint64_t ms = left_ms(x);
+	uint64_t ms = left_ms(x) + LEAVE_MS; /* our own clock is the one that ends it */
 	json_int_t most = ERRAND_REPLY_TOKENS;
 
 	if (x->most.in && x->most.in - tokens(&x->used) < most)
@@ -417,8 +407,7 @@ static void asked(struct errand *x, const json_t *ask)
 	add_who(x, request);
 	x->ask = (struct model_ask){ .done = model_done };
 	x->asked_ms = loop_now_ms();
-	rc = x->script ? script_start(x->script, request, script_done, x, &e)
-		       : model_start(x->models, &x->ask, request, &e);
+	rc = model_start(x->models, &x->ask, request, &e);
 	x->asking = rc == 0;
 	if (rc < 0) {
 		auto_buf struct buf said = { 0 };
@@ -555,15 +544,26 @@ static json_t *spec(const struct errand *x)
 
 	return json_pack("{s:{s:O, s:i, s:o, s:I, s:I, s:I, s:i}}", "spec", "task",
 			 json_object_get(x->order, "task"), "max_steps", (int)x->max_steps, "tools",
-			 tool_names(x->allowed), "answer_ms", (json_int_t)left_ms(x), "command_ms",
+			 tool_names(x->allowed), "answer_ms", (json_int_t)left_ms(x) + LEAVE_MS, "command_ms",
 			 (json_int_t)command_ms(x), "context_bytes",
 			 context ? json_integer_value(context) : (json_int_t)ERRAND_CONTEXT, "result_bytes",
 			 RESULT);
 }
 
+#ifdef ATOLL_TEST
+/* What an enemy would put in its place. */
+static void other_pilot(const struct errand *x, const char *argv[4])
+{
+	const json_t *given = json_object_get(x->order, "pilot");
+
+	for (unsigned i = 0; i < 3 && i < json_array_size(given); i++)
+		argv[i] = json_string_value(json_array_get(given, i));
+}
+#endif
+
 static void take_off(struct errand *x)
 {
-	static const char *const argv[] = { PILOT, NULL };
+	const char *argv[4] = { PILOT };
 	struct berth *b = fleet_find(x->fleet, x->box);
 	struct run_want want = { .argv = argv,
 				 .tag = "agent",
@@ -573,6 +573,9 @@ static void take_off(struct errand *x)
 	struct run *r;
 	struct err e;
 
+#ifdef ATOLL_TEST
+	other_pilot(x, argv);
+#endif
 	if (!b) {
 		conclude(x, FAILED, "its box ended");
 		return;
@@ -688,7 +691,6 @@ static void read_order(struct errand *x)
 	x->most.cost = json_number_value(cost);
 	x->wall_ms = (uint64_t)budget_of(x, "max_wall_ms", ERRAND_WALL_MS);
 	x->began_ms = loop_now_ms();
-	x->script = script_new(x->fleet->loop, json_object_get(x->order, "script"));
 }
 
 int errand_tools(const json_t *names, unsigned *out, struct err *e)

@@ -224,7 +224,11 @@ int main(void)
 	/* Commands are of the same user: without this they could write into our log, or as us. */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	signal(SIGPIPE, SIG_IGN);
-	if (fcntl(HOST, F_SETFD, FD_CLOEXEC) < 0 || ndjson_read(&p.host, SPEC_MS, &first, &p.e) < 0)
+	if (fcntl(HOST, F_SETFD, FD_CLOEXEC) < 0) {
+		fputs("pilot: its host starts it; there is nothing to be done by hand\n", stderr);
+		return 2;
+	}
+	if (ndjson_read(&p.host, SPEC_MS, &first, &p.e) < 0)
 		return 2;
 	read_spec(&p, json_object_get(first, "spec"));
 	rc = hands_init(&p.hands, HANDS_WORKSPACE, &p.e) < 0 ? fail(&p, "workspace", p.e.msg) : fly(&p);
