@@ -25,7 +25,7 @@ const struct field box_limit_fields[] = {
 	{ 0 },
 };
 
-static const struct field network_fields[] = {
+const struct field box_network_fields[] = {
 	{ "allow", FIELD_TEXTS, 1, 0, RULES_MAX, "host, host:port or *.host, each among egress.allow", NULL },
 	{ 0 },
 };
@@ -46,7 +46,7 @@ const struct field box_create_fields[] = {
 	{ "volumes", FIELD_ANY, 0, 0, 0, "[{name, path, read_only}]: at most 4", NULL },
 	{ "warm", FIELD_NAME, 0, 0, 15, "an interpreter that should wait in it: python, python-data, node", NULL },
 	{ "packages", FIELD_ANY, 0, 0, 0, "{\"pip\": [...], \"npm\": [...]}, installed before it is made", NULL },
-	{ "network", FIELD_OBJECT, 0, 0, 0, "whom it may reach; without it nobody", network_fields },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "whom it may reach; without it nobody", box_network_fields },
 	{ "snapshot", FIELD_TEXT, 0, 0, 200, "begins with the files of this one, by id or name[:tag]", NULL },
 	{ "cold", FIELD_BOOL, 0, 0, 0, "not from the pool", NULL },
 	{ 0 },

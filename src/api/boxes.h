@@ -3,7 +3,7 @@
 #include "api/api.h"
 #include "fleet/berth.h"
 
-extern const struct field box_limit_fields[];
+extern const struct field box_limit_fields[], box_network_fields[];
 #define BOX_LIMIT_FIELDS                                                                           \
 	{ "template", FIELD_NAME, 0, 0, STORE_TEMPLATE, "base", NULL },                            \
 	{ "limits", FIELD_OBJECT, 0, 0, 0, "memory, cpu, ...", box_limit_fields }

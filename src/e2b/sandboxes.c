@@ -10,6 +10,7 @@
 
 #define SECONDS_MAX (INT64_C(1) << 31)
 enum { CONNECT_S = 300, RESUME_S = 15, REFRESH_S = 15, REFRESH_MAX_S = 3600 };
+enum { AT_ONCE = 4 }; /* boxes that may be ending while a kill is answered before its own has */
 
 const struct field sandboxes_timeout_fields[] = {
 	{ "timeout", FIELD_INT, 1, 0, SECONDS_MAX, "seconds from now; 0: it is over", NULL },
@@ -311,10 +312,18 @@ static void ended(struct berth_wait *w, struct berth *b, const struct err *e)
 	call_empty(c, 204);
 }
 
+/* That it ends is written then, and nobody finds it any more: theirs do not wait for the rest. But who
+ * kills faster than the kernel can clear away waits, or the next ones to be made would wait for both. */
 void sandboxes_delete(struct call *c)
 {
 	struct berth *b = sandboxes_find(c);
 
-	if (b)
+	if (!b)
+		return;
+	if (c->api->fleet.ending >= AT_ONCE) {
 		berth_end(b, CAUSE_OPERATOR, wait_with(c, ended));
+	} else {
+		berth_end(b, CAUSE_OPERATOR, NULL);
+		call_empty(c, 204);
+	}
 }

@@ -50,6 +50,10 @@ static void become(struct berth *b, enum berth_state next)
 	if (!(states[b->state].next >> next & 1))
 		abort(); /* our bug */
 	b->state = next;
+	if (next == BERTH_ENDING)
+		b->fleet->ending++;
+	else if (next == BERTH_GONE)
+		b->fleet->ending--;
 }
 
 /* ---- waiting ---- */
@@ -1175,6 +1179,7 @@ void berth_restore(struct fleet *f, struct store_box *take_row, struct berth_wai
 		await(b, &b->made, w);
 	if (strcmp(b->row.boot, f->boot) != 0) { /* the machine was started anew */
 		b->state = BERTH_ENDING;
+		b->fleet->ending++;
 		restore_runs(b);
 		b->because = CAUSE_HOST;
 		finish(b, NULL);

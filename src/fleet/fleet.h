@@ -68,6 +68,16 @@ struct fleet_ear {
 	void (*heard)(struct fleet_ear *x, const struct store_event *ev, const json_t *data);
 };
 
+/* Who keeps the accounts of programs that no request waits for. Any may be NULL. */
+struct fleet_accounts {
+	void *ctx;
+	/* 0: no more for this team today, and out says why. Counts one. */
+	int (*may_run)(void *ctx, const char *team, struct err *out);
+	unsigned (*may_have)(void *ctx, const char *team); /* boxes at once */
+	void (*used)(void *ctx, const char *team, uint64_t cpu_us, uint64_t output_bytes);
+};
+
+struct execution; /* agent/execute.h */
 struct fleet {
 	struct loop *loop;
 	struct store *store;
@@ -78,6 +88,7 @@ struct fleet {
 	struct berth *slots[FLEET_SLOTS];
 	struct berth *making; /* have no id yet, hence no slot */
 	unsigned count;
+	unsigned ending; /* of them: told to the keeper, not yet gone */
 	struct fleet_figures figures;
 	struct fleet_ear *ears;
 	struct install *installs; /* packages.c: under way */
@@ -85,6 +96,8 @@ struct fleet {
 	char dropped[STORE_HASH + 1];
 	unsigned drop_skip;
 	struct ledger ledger;
+	struct fleet_accounts accounts;
+	struct execution *executions; /* under way; their boxes count together */
 	struct {
 		int folder;
 		uint64_t team_bytes; /* 0: no end */

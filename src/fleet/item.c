@@ -412,18 +412,8 @@ static int plan(struct item *x, const struct item_defaults *d, struct err *e)
 	return plan_env(x, json_object_get(x->doc, "env"), e);
 }
 
-int item_parse(struct item *x, const char *line, size_t n, const struct item_defaults *d,
-	       struct err *e)
+static int take_doc(struct item *x, const struct item_defaults *d, struct err *e)
 {
-	json_error_t where;
-
-	*x = (struct item){ .how = JUDGE_TRIMMED };
-	if (n > ITEM_BYTES)
-		return err_set(e, ERR_LIMIT, "an item has at most %d bytes", ITEM_BYTES);
-	x->doc = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
-	if (!x->doc)
-		return err_set(e, ERR_INVALID, "not JSON: %.120s, at byte %d", where.text,
-			       where.position);
 	if (!json_is_object(x->doc))
 		return err_set(e, ERR_INVALID, "an item is an object");
 	x->id = json_object_get(x->doc, "id");
@@ -438,6 +428,27 @@ int item_parse(struct item *x, const char *line, size_t n, const struct item_def
 	if (check_names(x->doc, e) < 0)
 		return -1;
 	return plan(x, d, e);
+}
+
+int item_make(struct item *x, json_t *doc, const struct item_defaults *d, struct err *e)
+{
+	*x = (struct item){ .how = JUDGE_TRIMMED, .doc = doc };
+	return take_doc(x, d, e);
+}
+
+int item_parse(struct item *x, const char *line, size_t n, const struct item_defaults *d,
+	       struct err *e)
+{
+	json_error_t where;
+
+	*x = (struct item){ .how = JUDGE_TRIMMED };
+	if (n > ITEM_BYTES)
+		return err_set(e, ERR_LIMIT, "an item has at most %d bytes", ITEM_BYTES);
+	x->doc = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
+	if (!x->doc)
+		return err_set(e, ERR_INVALID, "not JSON: %.120s, at byte %d", where.text,
+			       where.position);
+	return take_doc(x, d, e);
 }
 
 void item_fini(struct item *x)

@@ -21,6 +21,7 @@ enum {
 	ITEM_OUTPUT_MAX = 1024 * 1024,
 	ITEM_RUN_MS = 30000,
 	ITEM_COMPILE_MS = 60000,
+	ITEM_BEHIND = 16, /* commands behind the program */
 };
 
 /* What holds for every item of a batch that does not say otherwise. */
@@ -62,11 +63,21 @@ struct item {
 	size_t want_len;
 	int want_code, any_code;
 	const struct lang *lang; /* NULL: a command */
+	/* What no line says; set behind item_make() by who knows. */
+	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below the box's root, the first on top */
+	unsigned nlayers;
+	uint32_t tail;	/* bytes of each stream's end that are kept besides its beginning */
+	uint64_t flood; /* bytes of a stream, then it is ended; 0: no end */
+	const char *behind[ITEM_BEHIND]; /* for the shell, once the program has ended well; borrowed */
+	unsigned nbehind;
 };
 
 /* -1: this is no item, and e says why; x->id may be known all the same. item_fini() in any case. */
 must_check int item_parse(struct item *x, const char *line, size_t n, const struct item_defaults *d,
 			  struct err *e);
+/* The same of a document, of any size: from one who has bounded it. */
+must_check int item_make(struct item *x, json_t *take_doc, const struct item_defaults *d,
+			 struct err *e);
 void item_fini(struct item *x); /* fine on a zeroed one */
 /* As it is in the box. */
 const char *item_path(const char *path, char out[512]);

@@ -15,6 +15,7 @@ enum {
 	SLACK = 64 * 1024,	/* more than expected, and still looked at: blanks, say */
 	STDIN_PIECE = 32 * 1024,
 	STUCK_MS = 5000, /* behind its time limit */
+	BEHIND_SAID = 4096, /* bytes of a command behind the program */
 };
 
 static const char *const verdicts[VERDICT_COUNT] = {
@@ -169,6 +170,69 @@ static void push_input(struct job *j, uint64_t room)
 	}
 }
 
+/* ---- behind the program ---- */
+
+static void next_behind(struct job *j);
+
+static void behind_said(struct listener *x, unsigned stream, uint64_t offset, const char *bytes,
+			size_t n)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+	struct buf *said = &j->behind[j->nbehind - 1].said;
+	size_t room = said->len < BEHIND_SAID ? BEHIND_SAID - said->len : 0;
+
+	buf_add(said, bytes, n < room ? n : room);
+	line_credit(x, stream, offset + n + WINDOW);
+}
+
+static void behind_ended(struct listener *x, const struct wire_exit *exit)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+	struct job_behind *b = &j->behind[j->nbehind - 1];
+	struct ending end = { .program = "/bin/bash", .end = STREAM_EXITED, .exited = 1, .exit = *exit };
+
+	b->ran = 1;
+	b->cause = cause_of(&end);
+	b->status = cause_status(&end);
+	next_behind(j);
+}
+
+static void behind_refused(struct listener *x, const struct err *e)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+
+	(void)e; /* it did not run: that is said */
+	next_behind(j);
+}
+
+static const struct listen_events behind_on = {
+	.output = behind_said,
+	.exited = behind_ended,
+	.refused = behind_refused,
+};
+
+static void next_behind(struct job *j)
+{
+	const char *argv[] = { "/bin/bash", "-c", NULL, NULL };
+	struct box_command cmd = { .argv = argv,
+				   .env = j->item.env,
+				   .cwd = j->item.cwd,
+				   .wall_ms = j->item.steps[j->step].wall_ms,
+				   .log_bytes = LOG,
+				   .credit = WINDOW };
+	struct err e;
+
+	j->is_behind = 1;
+	line_unlisten(&j->ear);
+	while (j->nbehind < j->item.nbehind) {
+		argv[2] = j->item.behind[j->nbehind++];
+		j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
+		if (line_start(&j->line, &j->ear, line_new_ref(&j->line), &behind_on, &cmd, &e) == 0)
+			return;
+	}
+	conclude(j, NULL);
+}
+
 /* ---- the program ---- */
 
 static void start_step(struct job *j);
@@ -196,6 +260,15 @@ static size_t keeps(const struct job *j, unsigned stream)
 	return most;
 }
 
+static void keep_tail(struct buf *tail, size_t most, const char *bytes, size_t n)
+{
+	buf_add(tail, bytes, n);
+	if (tail->len < 2 * most)
+		return;
+	memmove(tail->p, tail->p + tail->len - most, most);
+	buf_cut(tail, most);
+}
+
 static void output_came(struct listener *x, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n)
 {
@@ -204,7 +277,16 @@ static void output_came(struct listener *x, unsigned stream, uint64_t offset, co
 	size_t most = keeps(j, stream), room = out->len < most ? most - out->len : 0;
 
 	buf_add(out, bytes, n < room ? n : room);
+	if (n > room && j->item.tail)
+		keep_tail(&j->tail[stream], j->item.tail, bytes + room, n - room);
 	j->seen[stream] = offset + n;
+	if (j->said)
+		j->said(j, j->item.steps[j->step].what, stream, bytes, n);
+	if (j->item.flood && j->seen[stream] > j->item.flood) {
+		j->flooded = 1;
+		look_back(j);
+		return;
+	}
 	if (n > room && stream == 0 && j->item.want && is_last(j)) {
 		j->flooded = 1; /* whatever else it has to say, it cannot be right any more */
 		look_back(j);
@@ -225,6 +307,8 @@ static void program_ended(struct listener *x, const struct wire_exit *exit)
 	if (exit->why == WIRE_WHY_EXIT && exit->status == 0 && !is_last(j)) {
 		j->step++;
 		start_step(j);
+	} else if (plain && j->item.nbehind) {
+		next_behind(j);
 	} else if (plain) {
 		conclude(j, NULL);
 	} else {
@@ -304,8 +388,10 @@ static struct wire_create box_wanted(const struct job *j)
 {
 	struct wire_create want = { .head = sock_head(WIRE_CREATE, 0),
 				    .template = "base",
-				    .limits = j->item.limits };
+				    .limits = j->item.limits,
+				    .nlayers = j->item.nlayers };
 
+	memcpy(want.layer, j->item.layers, sizeof(want.layer));
 	snprintf(want.seed, sizeof(want.seed), "%s", j->item.seed ? j->item.seed : "");
 	return want;
 }
@@ -317,6 +403,7 @@ static void start_step(struct job *j)
 
 	for (unsigned i = 0; i < 2; i++) {
 		buf_cut(&j->out[i], 0);
+		buf_cut(&j->tail[i], 0);
 		j->seen[i] = 0;
 	}
 	j->exited = 0;
@@ -333,6 +420,10 @@ static void line_gone(struct line *l, const struct err *why)
 	struct job *j = l->user;
 
 	(void)why;
+	if (j->is_behind) { /* the program's end is known; what was run behind it died with the box */
+		conclude(j, NULL);
+		return;
+	}
 	look_back(j); /* it died: for its memory, its CPU time, or with the host */
 }
 
@@ -376,6 +467,10 @@ void job_check(struct job *j, uint64_t now_ms)
 {
 	if (!j->deadline_ms || now_ms < j->deadline_ms || j->asking)
 		return;
+	if (j->is_behind) {
+		conclude(j, NULL);
+		return;
+	}
 	j->overdue = 1;
 	look_back(j);
 }
@@ -385,6 +480,10 @@ void job_fini(struct job *j)
 	office_forget(&j->fleet->office, j->asking);
 	close_box(j);
 	item_fini(&j->item);
-	buf_fini(&j->out[0]);
-	buf_fini(&j->out[1]);
+	for (unsigned i = 0; i < 2; i++) {
+		buf_fini(&j->out[i]);
+		buf_fini(&j->tail[i]);
+	}
+	for (unsigned i = 0; i < ITEM_BEHIND; i++)
+		buf_fini(&j->behind[i].said);
 }

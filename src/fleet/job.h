@@ -35,10 +35,19 @@ struct job_end {
 	unsigned differs_line; /* WHY_STDOUT: where */
 };
 
+struct job_behind { /* a command that was run behind the program, in its box */
+	int ran;
+	unsigned cause;
+	int status; /* as a shell would see it */
+	struct buf said; /* both streams, the beginning */
+};
+
 struct job {
 	struct fleet *fleet;
 	struct item item;
 	void (*done)(struct job *j, const struct job_end *end); /* once; then job_fini() */
+	/* NULL, or: what the program says, as it comes. */
+	void (*said)(struct job *j, const char *step, unsigned stream, const char *bytes, size_t n);
 	struct office_ask *asking;
 	struct wire_box about;
 	struct line line;
@@ -47,6 +56,10 @@ struct job {
 	unsigned step;
 	struct buf out[2];
 	uint64_t seen[2]; /* bytes that came; out has the first of them */
+	struct buf tail[2]; /* the last of the rest, where the item wants them */
+	struct job_behind behind[ITEM_BEHIND];
+	unsigned nbehind; /* that were begun; the last one may be running */
+	int is_behind;	  /* the program has ended well */
 	int flooded;
 	size_t input_sent;
 	int input_ended;

@@ -1,4 +1,4 @@
-/* drivers.S - the programs that run cells, inside ours. One that the build did not have is not in
+/* drivers.S - the programs that run cells and the agent of a box, inside ours. One that the build did not have is not in
  * the table: { name, first byte, behind the last }, and a row of zeros at its end. */
 	.macro driver name, file
 	.section .rodata
@@ -38,6 +38,7 @@ driver_images:
 #ifdef DRIVER_JSHELL
 	driver "jshell.java", DRIVER_JSHELL
 #endif
+	driver "bin/pilot", PILOT
 	.section .data.rel.ro, "aw"
 	.quad 0, 0, 0
 	.section .note.GNU-stack,"",%progbits

@@ -357,6 +357,52 @@ static const char snapshots[] =
 	"CREATE INDEX snapshots_team ON snapshots (team, created_ns, id);"
 	"CREATE INDEX snapshots_name ON snapshots (team, name, tag, created_ns) WHERE name <> '';";
 
+static const char pipelines[] =
+	"CREATE TABLE pipelines ("
+	" id TEXT PRIMARY KEY,"
+	" team TEXT NOT NULL,"
+	" who TEXT NOT NULL,"
+	" state TEXT NOT NULL CONSTRAINT \"state is known\""
+	"  CHECK (state IN ('running', 'waiting', 'over')),"
+	" title TEXT NOT NULL,"
+	" created_ns INTEGER NOT NULL,"
+	" ended_ns INTEGER NOT NULL,"
+	" outcome TEXT NOT NULL," /* "" until it is over */
+	" category TEXT NOT NULL,"
+	" attempts INTEGER NOT NULL,"
+	" plan_us INTEGER NOT NULL,"
+	" code_us INTEGER NOT NULL,"
+	" execute_us INTEGER NOT NULL,"
+	" debug_us INTEGER NOT NULL,"
+	" calls INTEGER NOT NULL,"
+	" tokens_in INTEGER NOT NULL,"
+	" tokens_out INTEGER NOT NULL,"
+	" cache_read INTEGER NOT NULL,"
+	" cost_micro INTEGER NOT NULL," /* millionths */
+	" overfit INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX pipelines_team ON pipelines (team, created_ns, id);"
+	"CREATE INDEX pipelines_live ON pipelines (created_ns) WHERE ended_ns = 0;"
+	"CREATE INDEX pipelines_old ON pipelines (ended_ns) WHERE ended_ns > 0;"
+	"CREATE TABLE pipeline_docs ("
+	" run TEXT NOT NULL,"
+	" seq INTEGER NOT NULL,"
+	" kind TEXT NOT NULL,"
+	" attempt INTEGER NOT NULL,"
+	" created_ns INTEGER NOT NULL,"
+	" json TEXT NOT NULL,"
+	" PRIMARY KEY (run, seq)"
+	") STRICT, WITHOUT ROWID;"
+	"CREATE TABLE pipeline_events ("
+	" run TEXT NOT NULL,"
+	" seq INTEGER NOT NULL,"
+	" json TEXT NOT NULL,"
+	" PRIMARY KEY (run, seq)"
+	") STRICT, WITHOUT ROWID;"
+	/* What helped before; words of a task find those that are like it. */
+	"CREATE VIRTUAL TABLE pipeline_memory USING fts5("
+	" task, category, fix, team UNINDEXED, run UNINDEXED);";
+
 const char *const schema_steps[] = {
 	first,
 	contexts,
@@ -367,6 +413,7 @@ const char *const schema_steps[] = {
 	doors,
 	pauses,
 	snapshots,
+	pipelines,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

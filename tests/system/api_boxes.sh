@@ -167,11 +167,11 @@ a_lifetime_too_long_is_refused() {
 
 an_idle_box_ends_and_a_busy_one_does_not() {
 	new_box '{"idle_ms":400}'
-	busy=$box
-	new_box '{"idle_ms":400}'
-	api POST "/v1/boxes/$busy/execs" '{"command":"sleep 1.2"}'
+	idle=$box
+	new_box '{"idle_ms":1500}'
+	api POST "/v1/boxes/$box/execs" '{"command":"sleep 2.5"}'
 	is "$(get .cause)" exit
-	api GET "/v1/boxes/$box"
+	api GET "/v1/boxes/$idle"
 	is "$(get '.state + " " + .cause')" "gone idle"
 }
 

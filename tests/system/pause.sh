@@ -36,6 +36,20 @@ nothing_happens_in_a_paused_box_and_it_goes_on_where_it_was() {
 	is "$code" 204
 }
 
+programs_that_come_and_go_all_the_time_are_paused_every_time() {
+	new_box
+	for i in 1 2 3 4 5 6; do
+		api POST "/v1/boxes/$box/execs" '{"command":["sh","-c","while :; do /bin/true; /bin/true & done"],"background":true}'
+	done
+	for i in 1 2 3 4 5 6 7 8; do
+		api POST "/v1/boxes/$box/pause"
+		is "$code" 200 "$body"
+		api POST "/v1/boxes/$box/resume"
+		is "$code" 200 "$body"
+	done
+	api DELETE "/v1/boxes/$box"
+}
+
 who_needs_a_running_box_hears_that_it_is_paused() {
 	new_box
 	api POST "/v1/boxes/$box/pause"

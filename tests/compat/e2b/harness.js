@@ -27,7 +27,7 @@ function load(folder) {
 }
 
 // Waits until fn() is true, or says what it still was.
-async function soon(fn, what = String(fn), ms = 5000) {
+async function soon(fn, what = String(fn), ms = 30000) {
 	const end = Date.now() + ms;
 
 	for (;;) {

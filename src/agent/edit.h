@@ -1,0 +1,32 @@
+/* edit.h - one change of a program, in one place.
+ * Owns: the text that is put in.
+ *
+ * It may come from a box, so it is only ever an edit of a source that we have: what is not one small
+ * change of that is refused. */
+#pragma once
+#include "base/buf.h"
+#include "base/err.h"
+#include <jansson.h>
+
+enum {
+	EDIT_NEW = 200,  /* bytes that are new, at most */
+	EDIT_CUT = 8192, /* bytes that go */
+	EDIT_RULE = 24,
+};
+
+struct edit {
+	size_t at, cut; /* these bytes go */
+	char *text;     /* this comes */
+	size_t len;
+	char rule[EDIT_RULE]; /* what kind of change it is: a word */
+};
+
+/* From {at, cut, new, rule}. */
+must_check int edit_read(struct edit *x, const json_t *doc, struct err *e);
+/* -1: it is no small change of this source, and e says why. */
+must_check int edit_check(const struct edit *x, const char *source, size_t n, struct err *e);
+void edit_apply(const struct edit *x, const char *source, size_t n, struct buf *out);
+unsigned edit_line(const struct edit *x, const char *source); /* from 1 */
+/* The lines before and after, each with its - or + in front. */
+void edit_show(const struct edit *x, const char *source, size_t n, struct buf *out);
+void edit_fini(struct edit *x); /* fine on a zeroed one */

@@ -1,0 +1,243 @@
+/* main.c - the agent in a box: asks the host what to do, does it, at most so many times.
+ *
+ *   host                              pilot                          stdout, the log
+ *   {"spec": ...}               -->
+ *                               <--   {"ask": {turns, malformed?}}
+ *   {"answer": {"text": ...}}   -->   action_parse()
+ *                                                                    {"step":1,"tool":...,"args":...}
+ *                                     hands_do()
+ *                                                                    {"step":1,"result":...}
+ *                               <--   {"ask": ...}   and so on
+ *                               <--   {"end": {outcome, why}}        {"done":true,...}, {"failed":why}
+ *
+ * The host is descriptor 3, which no command inherits. No key and no address of a model is here: who
+ * looks through this process finds the task, the context and nothing else. A step is in the log before
+ * it is done, so whatever it does to us, what it was is known. */
+#include "base/own.h"
+#include "pilot/clip.h"
+#include "pilot/hands.h"
+#include "pilot/ndjson.h"
+#include "pilot/turns.h"
+#include "pilot/action.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+enum {
+	HOST = 3,
+	LOG = 1,
+	LOGGED = 4096,	  /* bytes of a text in the log */
+	SAME_MOST = 3,	  /* times the same action in a row */
+	TIMEOUTS_MOST = 3,
+	SPEC_MS = 30000,
+};
+
+struct pilot {
+	struct ndjson host;
+	struct hands hands;
+	struct turns turns;
+	unsigned allowed, max_steps;
+	uint64_t answer_ms;
+	struct err e; /* of what cannot be told to the host: it is not there */
+	char why[40]; /* it failed: one word ... */
+	char detail[300]; /* ... and more of them */
+	json_t *last; /* action */
+	unsigned same;
+};
+
+static int fail(struct pilot *p, const char *why, const char *detail)
+{
+	snprintf(p->why, sizeof(p->why), "%s", why);
+	snprintf(p->detail, sizeof(p->detail), "%s", detail);
+	return -1;
+}
+
+static int put_log(struct pilot *p, json_t *take_doc)
+{
+	return ndjson_write(LOG, take_doc, &p->e) < 0 ? fail(p, "log", p->e.msg) : 0;
+}
+
+/* ---- asking ---- */
+
+/* complaint: NULL, or what was wrong with the reply before. */
+static int ask(struct pilot *p, const char *reply, const char *complaint, json_t **answer)
+{
+	json_t *ask = json_pack("{s:O, s:i}", "turns", p->turns.turns, "dropped", (int)p->turns.dropped);
+
+	if (complaint)
+		json_object_set_new(ask, "malformed",
+				    json_pack("{s:o, s:s}", "reply",
+					      clip_string(reply, strlen(reply), LOGGED), "why", complaint));
+	if (ndjson_write(HOST, json_pack("{s:o}", "ask", ask), &p->e) < 0 ||
+	    ndjson_read(&p->host, p->answer_ms, answer, &p->e) < 0)
+		return fail(p, p->e.kind == ERR_LIMIT ? "no_answer" : "host", p->e.msg);
+	return 0;
+}
+
+/* 1: an action. 0: there is none, and complaint says why. -1: it is over. */
+static int heard(struct pilot *p, const json_t *answer, struct action *r, struct err *complaint)
+{
+	const json_t *text = json_object_get(json_object_get(answer, "answer"), "text");
+	const char *too = json_string_value(json_object_get(answer, "malformed")),
+		   *stop = json_string_value(json_object_get(answer, "stop"));
+
+	if (stop)
+		return fail(p, "stopped", stop);
+	if (too)
+		return err_set(complaint, ERR_INVALID, "%s", too), 0;
+	if (!json_is_string(text))
+		return fail(p, "host", "the host's answer has no text");
+	return action_parse(json_string_value(text), json_string_length(text), p->allowed, r, complaint) == 0;
+}
+
+/* One re-ask with the complaint; a second malformed one in a row is the end. */
+static int next_action(struct pilot *p, unsigned step, struct action *r)
+{
+	json_t *answer = NULL;
+	struct err why;
+	int rc;
+
+	rc = ask(p, NULL, NULL, &answer) < 0 ? -1 : heard(p, answer, r, &why);
+	if (rc == 0) {
+		const char *said = json_string_value(
+			json_object_get(json_object_get(answer, "answer"), "text"));
+		json_t *first = answer;
+
+		answer = NULL;
+		rc = put_log(p, json_pack("{s:i, s:s}", "step", (int)step, "malformed", why.msg)) < 0 ||
+				     ask(p, said ? said : "", why.msg, &answer) < 0
+			     ? -1
+			     : heard(p, answer, r, &why);
+		json_decref(first);
+	}
+	json_decref(answer);
+	return rc > 0 ? 0 : rc < 0 ? -1 : fail(p, "malformed_reply", why.msg);
+}
+
+/* ---- doing ---- */
+
+static int is_stuck(struct pilot *p, const json_t *action)
+{
+	p->same = p->last && json_equal(p->last, (json_t *)action) ? p->same + 1 : 1;
+	json_decref(p->last);
+	p->last = json_incref((json_t *)action);
+	return p->same >= SAME_MOST;
+}
+
+static json_t *log_result(const json_t *result)
+{
+	json_t *less = json_copy((json_t *)result), *text = json_object_get(less, "text");
+
+	json_object_set_new(less, "text",
+			    clip_string(json_string_value(text), json_string_length(text), LOGGED));
+	return less;
+}
+
+static int take_step(struct pilot *p, unsigned step, const struct action *r)
+{
+	json_t *less = clip_action(r->doc, LOGGED), *entry, *result;
+	int rc;
+
+	entry = json_pack("{s:i, s:O, s:O}", "step", (int)step, "tool", json_object_get(less, "tool"), "args",
+			  json_object_get(less, "args"));
+	json_decref(less);
+	if (put_log(p, entry) < 0)
+		return -1;
+	if (is_stuck(p, r->doc))
+		return fail(p, "stuck", "the same action three times in a row");
+	result = hands_do(&p->hands, r);
+	turns_add(&p->turns, r->doc, result);
+	rc = put_log(p, json_pack("{s:i, s:o}", "step", (int)step, "result", log_result(result)));
+	json_decref(result);
+	if (rc == 0 && p->hands.timeouts >= TIMEOUTS_MOST)
+		return fail(p, "timeouts", "three commands in a row took too long");
+	return rc;
+}
+
+/* 0: done. */
+static int fly(struct pilot *p)
+{
+	for (unsigned step = 1; step <= p->max_steps; step++) {
+		struct action r;
+		int done, rc;
+
+		if (next_action(p, step, &r) < 0)
+			return -1;
+		done = r.done;
+		rc = done ? put_log(p, json_pack("{s:b, s:i, s:O}", "done", 1, "step", (int)step, "result",
+						 r.result))
+			  : take_step(p, step, &r);
+		action_fini(&r);
+		if (done || rc < 0)
+			return rc;
+	}
+	return fail(p, "max_steps", "all steps are taken, and it is not done");
+}
+
+/* ---- beginning and end ---- */
+
+static uint64_t number(const json_t *spec, const char *name, uint64_t otherwise)
+{
+	const json_t *v = json_object_get(spec, name);
+
+	return json_is_integer(v) && json_integer_value(v) > 0 ? (uint64_t)json_integer_value(v) : otherwise;
+}
+
+static void read_spec(struct pilot *p, const json_t *spec)
+{
+	const json_t *tool;
+	size_t i;
+
+	p->max_steps = (unsigned)number(spec, "max_steps", 5);
+	p->answer_ms = number(spec, "answer_ms", 120000);
+	p->hands.command_ms = number(spec, "command_ms", 30000);
+	p->hands.result_bytes = number(spec, "result_bytes", 16384);
+	json_array_foreach(json_object_get(spec, "tools"), i, tool) {
+		int verb = json_is_string(tool) ? verb_named(json_string_value(tool)) : -1;
+
+		p->allowed |= verb < 0 ? 0 : 1u << verb;
+	}
+	turns_init(&p->turns, number(spec, "context_bytes", 65536));
+}
+
+static int tell_end(struct pilot *p, int failed)
+{
+	json_t *end = failed ? json_pack("{s:s, s:s, s:s}", "outcome", "failed", "why", p->why, "detail",
+					 p->detail)
+			     : json_pack("{s:s}", "outcome", "done");
+
+	if (failed)
+		(void)!ndjson_write(LOG, json_pack("{s:s, s:s}", "failed", p->why, "detail", p->detail),
+				  &p->e);
+	return ndjson_write(HOST, json_pack("{s:o}", "end", end), &p->e);
+}
+
+int main(void)
+{
+	struct pilot p = { .host.fd = HOST, .hands.workspace = -1 };
+	json_t *first = NULL;
+	int rc;
+
+	/* Commands are of the same user: without this they could write into our log, or as us. */
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	signal(SIGPIPE, SIG_IGN);
+	if (fcntl(HOST, F_SETFD, FD_CLOEXEC) < 0) {
+		fputs("pilot: its host starts it; there is nothing to be done by hand\n", stderr);
+		return 2;
+	}
+	if (ndjson_read(&p.host, SPEC_MS, &first, &p.e) < 0)
+		return 2;
+	read_spec(&p, json_object_get(first, "spec"));
+	rc = hands_init(&p.hands, HANDS_WORKSPACE, &p.e) < 0 ? fail(&p, "workspace", p.e.msg) : fly(&p);
+	if (tell_end(&p, rc < 0) < 0)
+		return 2;
+	json_decref(first);
+	json_decref(p.last);
+	turns_fini(&p.turns);
+	hands_fini(&p.hands);
+	buf_fini(&p.host.bytes);
+	return rc < 0;
+}

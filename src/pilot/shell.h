@@ -1,0 +1,17 @@
+/* shell.h - one command of the agent: started, read, ended in time.
+ * Owns: its process group while it runs. A program that it left in the background lives on, but
+ * nobody reads what it says. */
+#pragma once
+#include "base/err.h"
+#include "pilot/clip.h"
+
+enum { SHELL_COMMAND = 64 * 1024 };
+
+struct shell_end {
+	int timed_out;
+	int status; /* of wait(2) */
+	uint64_t ms;
+};
+/* dir: the folder to start in. What it says on both streams goes to out, whose `most` is set. */
+must_check int shell_run(int dir, const char *command, uint64_t timeout_ms, struct clip *out,
+			 struct shell_end *end, struct err *e);

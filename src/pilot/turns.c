@@ -1,0 +1,65 @@
+/* turns.c - see turns.h. */
+#include "pilot/turns.h"
+#include "base/own.h"
+#include "pilot/clip.h"
+
+#include <string.h>
+
+enum { TEXT = 8 * 1024, FADED = 400 }; /* bytes of a text in it, and of one that is long ago */
+
+void turns_init(struct turns *m, size_t most)
+{
+	*m = (struct turns){ .most = most, .turns = json_array() };
+}
+
+static const char *text_of(const json_t *turn, const char *name)
+{
+	return json_string_value(json_object_get(turn, name));
+}
+
+static size_t size_of(const struct turns *m)
+{
+	size_t i, n = 0;
+	json_t *turn;
+
+	json_array_foreach(m->turns, i, turn)
+		n += strlen(text_of(turn, "reply")) + strlen(text_of(turn, "result"));
+	return n;
+}
+
+/* An action stays JSON, however short it gets: the model sees its own words as an example. */
+static void fade(json_t *turn)
+{
+	json_t *action = json_loads(text_of(turn, "reply"), 0, NULL), *less = clip_action(action, FADED);
+	const char *result = text_of(turn, "result");
+	auto_free char *text = json_dumps(less, JSON_COMPACT);
+
+	json_object_set_new(turn, "result", clip_string(result, strlen(result), FADED));
+	if (text)
+		json_object_set_new(turn, "reply", json_string(text));
+	json_decref(action);
+	json_decref(less);
+}
+
+void turns_add(struct turns *m, const json_t *action, const json_t *result)
+{
+	json_t *less = clip_action(action, TEXT);
+	auto_free char *reply = json_dumps(less, JSON_COMPACT);
+
+	json_decref(less);
+	json_array_append_new(m->turns, json_pack("{s:s, s:O}", "reply", reply ? reply : "", "result",
+						  json_object_get(result, "text")));
+	/* The last one is left as it is: it is what the next step is about. */
+	for (size_t i = 0; i + 1 < json_array_size(m->turns) && size_of(m) > m->most; i++)
+		fade(json_array_get(m->turns, i));
+	while (json_array_size(m->turns) > 1 && size_of(m) > m->most) {
+		json_array_remove(m->turns, 0);
+		m->dropped++;
+	}
+}
+
+void turns_fini(struct turns *m)
+{
+	json_decref(m->turns);
+	m->turns = NULL;
+}

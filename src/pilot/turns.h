@@ -1,0 +1,14 @@
+/* turns.h - what the agent did and what came of it, for the model's next step, within a budget.
+ * Owns: the turns. What does not fit any more is first cut to its head and tail, then counted. */
+#pragma once
+#include <jansson.h>
+#include <stddef.h>
+
+struct turns {
+	size_t most; /* bytes of all turns */
+	json_t *turns; /* [{reply, result}], oldest first */
+	unsigned dropped;
+};
+void turns_init(struct turns *m, size_t most);
+void turns_add(struct turns *m, const json_t *action, const json_t *result);
+void turns_fini(struct turns *m);

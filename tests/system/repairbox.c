@@ -1,0 +1,144 @@
+/* repairbox.c - repairs, by the real thing: an artifact per line of stdin, {found, artifact} per line of
+ * stdout, in the same order. Has a keeper of its own (this very executable as `keeper`); needs root.
+ *
+ *	repairbox [BOXES [SIDE_BY_SIDE]]	BOXES 0: only {passed: a bit per example} */
+#include "agent/repair.h"
+#include "agent/trial.h"
+#include "base/own.h"
+#include "box/box.h"
+#include "keeper/keeper.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST = 1024 };
+
+struct work {
+	struct repair_owner owner;
+	struct stall stall;
+	struct trial trial;
+	json_t *artifact, *answer;
+};
+
+static struct fleet fleet;
+static struct loop loop;
+static struct work works[MOST];
+static unsigned nworks, nstarted, nprinted, nflying, boxes = 2, side_by_side = 1;
+
+__attribute__((constructor)) static void set_up(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "keeper") == 0)
+		_exit(keeper_main(argc - 1, argv + 1));
+}
+
+static void need_keeper(struct fleet *f)
+{
+	struct keeper_link k;
+	struct err e;
+
+	if (keeper_open(&k, 1, &e) < 0) {
+		fprintf(stderr, "no keeper: %s\n", e.msg);
+		exit(1);
+	}
+	fcntl(k.fd, F_SETFL, fcntl(k.fd, F_GETFL) | O_NONBLOCK);
+	fleet_keeper(f, k.fd);
+}
+
+static void go_on(void);
+
+static void tried(struct trial *t, uint64_t passed, int lost)
+{
+	struct work *w = loop_owner(t, struct work, trial);
+
+	w->answer = json_pack("{s:I, s:b}", "passed", (json_int_t)passed, "lost", lost);
+	nflying--;
+	go_on();
+}
+
+static void repaired(struct repair_owner *o, json_t *take_artifact, json_t *take_found)
+{
+	struct work *w = loop_owner(o, struct work, owner);
+
+	w->answer = json_pack("{s:o, s:o}", "found", take_found, "artifact",
+			      take_artifact ? take_artifact : json_null());
+	nflying--;
+	go_on();
+}
+
+static void try_it(struct work *w)
+{
+	struct err e;
+
+	if (stall_init(&w->stall, &fleet, "test", w->artifact, &e) < 0) {
+		fprintf(stderr, "%s\n", e.msg);
+		exit(1);
+	}
+	trial_start(&w->trial, &w->stall, json_object_get(w->artifact, "examples"),
+		    strdup(doc_text(json_object_get(w->artifact, "files"),
+				    doc_text(w->artifact, "entry"))));
+}
+
+static void go_on(void)
+{
+	for (; nprinted < nworks && works[nprinted].answer; nprinted++) {
+		json_dumpf(works[nprinted].answer, stdout, JSON_COMPACT);
+		putchar('\n');
+		fflush(stdout);
+	}
+	for (; nstarted < nworks && nflying < side_by_side; nflying++) {
+		struct work *w = &works[nstarted++];
+
+		w->owner.done = repaired;
+		w->trial.done = tried;
+		if (boxes == 0)
+			try_it(w);
+		else
+			repair_start(&fleet, "test", w->artifact, boxes, &w->owner);
+	}
+	if (nprinted == nworks)
+		loop_stop(&loop);
+}
+
+static void read_works(void)
+{
+	auto_free char *line = NULL;
+	size_t room = 0;
+	ssize_t n;
+
+	while (nworks < MOST && (n = getline(&line, &room, stdin)) > 0) {
+		works[nworks].artifact = json_loadb(line, (size_t)n, 0, NULL);
+		if (!works[nworks].artifact) {
+			fprintf(stderr, "line %u is no JSON\n", nworks + 1);
+			exit(2);
+		}
+		nworks++;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct fleet_conf conf = { .limits = box_default_limits() };
+	struct err e;
+
+	boxes = argc > 1 ? (unsigned)atoi(argv[1]) : boxes;
+	side_by_side = argc > 2 ? (unsigned)atoi(argv[2]) : side_by_side;
+	read_works();
+	if (loop_init(&loop, &e) < 0) {
+		fprintf(stderr, "%s\n", e.msg);
+		return 1;
+	}
+	fleet_init(&fleet, &loop, NULL, &conf, "test");
+	fleet.need_keeper = need_keeper;
+	need_keeper(&fleet);
+	go_on();
+	if (nprinted < nworks)
+		loop_run(&loop);
+	office_fini(&fleet.office);
+	loop_fini(&loop);
+	for (unsigned i = 0; i < nworks; i++) {
+		json_decref(works[i].artifact);
+		json_decref(works[i].answer);
+	}
+	return 0;
+}
