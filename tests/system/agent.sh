@@ -1,6 +1,6 @@
 #!/bin/sh
 # agent.sh - an agent in a box: its steps, its ends, and that no key of a model is to be found in there.
-# seconds: 90
+# seconds: 240
 . "$(dirname "$0")/agent.lib"
 
 a_task_is_done_in_three_steps() {
@@ -55,6 +55,10 @@ two_malformed_replies_in_a_row_are_the_end() {
 	has "$(of .why)" thought
 	is "$(of .steps)" 1
 	is "$(of .result)" null
+	odd='"{\"tool\":\"list_files\",\"args\":{},\"xéééééééééééééééééééééééééééééé\":1}"' # cut within a character
+	agent "$(script "$odd" "$odd")"
+	outcome malformed
+	has "$(of .why)" xééé
 }
 who_goes_round_in_circles_is_stopped() {
 	agent "$(script "$(run_it 'echo x >>n')" "$(run_it 'echo x >>n')" "$(run_it 'echo x >>n')" "$(done_with no)")"
