@@ -74,7 +74,6 @@ struct pipelines {
 	struct timer tick;
 	struct pipelines_figures figures;
 	int serving;	  /* the fleet is there */
-	const char *stop; /* "stage:point", test builds only */
 };
 
 /* pipeline.c: the document is stored, its stage is over, and the next one begins from the loop. kind and outcome are

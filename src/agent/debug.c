@@ -15,32 +15,43 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 32 * 1024, LINE_BYTES = 1000, LINES_MOST = 400, LAST_LINES = 40 };
+enum { TEXT_BYTES = 32 * 1024, LINE_BYTES = 1000, LINES_MOST = 400, FIRST_LINES = 40, LAST_LINES = 40 };
 
-/* The end of what it said, line by line. */
+/* What it said, line by line: the end of it, last line first, and behind that its beginning: who calls
+ * himself a thousand times says why in the first line. */
 struct said {
 	const char *stream;
 	const char *text;
-	const char *line[LINES_MOST];
+	const char *line[LINES_MOST + FIRST_LINES];
 	unsigned n;
 };
 
 static void said_read(struct said *s, const char *stream, const char *text)
 {
 	size_t len = strlen(text);
-	const char *at = text + len;
+	const char *at = text + len, *begin = len > TEXT_BYTES ? at - TEXT_BYTES : text, *last;
 
 	*s = (struct said){ .stream = stream, .text = text };
-	if (len > TEXT_BYTES)
-		text += len - TEXT_BYTES;
-	/* From the end, so that what is too much is missing at the beginning. */
-	while (at > text && s->n < LINES_MOST) {
-		const char *nl = memrchr(text, '\n', (size_t)(at - text - (at[-1] == '\n')));
-		const char *from = nl && nl >= text ? nl + 1 : text;
+	while (at > begin && s->n < LINES_MOST) {
+		const char *nl = memrchr(begin, '\n', (size_t)(at - begin - (at[-1] == '\n')));
 
-		s->line[s->n++] = from;
-		at = from;
+		at = nl ? nl + 1 : begin;
+		s->line[s->n++] = at;
 	}
+	last = at;
+	for (at = text; at < last && s->n < LINES_MOST + FIRST_LINES; s->n++) {
+		s->line[s->n] = at;
+		at += strcspn(at, "\n") + 1;
+	}
+}
+
+static long line_number(const struct said *s, unsigned i)
+{
+	long n = 1;
+
+	for (const char *at = s->text; at < s->line[i]; at++)
+		n += *at == '\n';
+	return n;
 }
 
 static void line_copy(const char *from, char out[LINE_BYTES + 1])
@@ -148,7 +159,7 @@ static int by_lines(struct sick *s, enum rule_on on, int weak, const struct said
 		line_copy(i < said->n ? said->line[i] : "", line);
 		if (!line_rules(s, on, weak, line))
 			continue;
-		sick_seen(s, said->stream, i < said->n ? (long)(said->n - i) : 0, line);
+		sick_seen(s, said->stream, i < said->n ? line_number(said, i) : 0, line);
 		return 1;
 	}
 	return 0;
@@ -253,7 +264,7 @@ static int by_nothing(struct sick *s)
 		char line[LINE_BYTES + 1];
 
 		line_copy(said.line[i], line);
-		sick_seen(s, said.stream, (long)(said.n - i), line);
+		sick_seen(s, said.stream, line_number(&said, i), line);
 	}
 	buf_puts(&s->why, "it failed, and what it said is in no rule");
 	return 1;

@@ -232,23 +232,32 @@ static void apply_question(struct pipeline *p, const json_t *doc)
 	p->step = NEXT_WAIT;
 }
 
-/* What a task has a member for goes there, everything else to its answers. */
+static json_t *member_object(json_t *task, const char *name)
+{
+	json_t *found = json_object_get(task, name);
+
+	if (json_is_object(found))
+		return found;
+	json_object_set_new(task, name, json_object());
+	return json_object_get(task, name);
+}
+
+/* What a task has a member for goes there. A debugger asks for files by their names; all else is an answer. */
 static void apply_answer(struct pipeline *p, const json_t *doc)
 {
 	static const char *const members[] = { "stdin", "language" };
 	const char *name = doc_text(doc, "name");
-	json_t *task = json_deep_copy(p->task), *answers = json_object_get(task, "answers");
+	json_t *task = json_deep_copy(p->task), *text = json_object_get(doc, "text");
 	unsigned i = 0;
 
-	if (!json_is_object(answers)) {
-		answers = json_object();
-		json_object_set_new(task, "answers", answers);
-	}
-	json_object_set(answers, name, json_object_get(doc, "text"));
 	while (i < ARRAY_LEN(members) && strcmp(members[i], name) != 0)
 		i++;
 	if (i < ARRAY_LEN(members))
-		json_object_set(task, name, json_object_get(doc, "text"));
+		json_object_set(task, name, text);
+	else if (json_object_get(p->diagnosis, "question"))
+		json_object_set(member_object(task, "files"), name, text);
+	else
+		json_object_set(member_object(task, "answers"), name, text);
 	keep(&p->task, task);
 	json_decref(task);
 	forget(&p->question);
@@ -491,14 +500,16 @@ void course_store(struct pipeline *p, const char *kind, json_t *take_doc, const 
 	try_store(p);
 }
 
-/* For tests: "planner:before" lets a run stand still there, until somebody kills us. Once: not one that was taken up. */
+/* In test builds the answer "test-stop": "planner:before" lets a run stand still there until somebody kills us. Once:
+ * not one that was taken up. */
 int course_stops(struct pipeline *p, const char *point)
 {
 #ifdef ATOLL_TEST
+	const char *wanted = doc_text(json_object_get(p->task, "answers"), "test-stop");
 	char here[64];
 
 	snprintf(here, sizeof(here), "%s:%s", p->stage ? p->stage : "", point);
-	if (p->all->stop && !p->resumed && !strcmp(p->all->stop, here)) {
+	if (!p->resumed && !p->stopped && !strcmp(wanted, here)) {
 		p->stopped = 1;
 		log_info("stopped for a test", LOG_S("pipeline", p->row.id), LOG_S("at", here));
 	}
@@ -669,11 +680,6 @@ void pipelines_alone(struct pipelines *a)
 	}
 }
 
-void pipelines_model(struct pipelines *a, struct model_line *line)
-{
-	a->conf.line = line;
-}
-
 static void purge(struct timer *t)
 {
 	struct pipelines *a = loop_owner(t, struct pipelines, tick);
@@ -700,9 +706,6 @@ int pipelines_new(struct pipelines **out, struct fleet *f, const struct pipeline
 		abort();
 	a->fleet = f;
 	a->conf = *conf;
-#ifdef ATOLL_TEST
-	a->stop = getenv("ATOLL_TEST_STOP");
-#endif
 	timer_init(&a->tick, f->loop, purge);
 	timer_set(&a->tick, TICK_MS);
 	*out = a;

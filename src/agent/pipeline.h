@@ -27,7 +27,6 @@ must_check int pipelines_new(struct pipelines **out, struct fleet *f, const stru
 void pipelines_free(struct pipelines *a); /* what runs is taken up by the next front */
 /* We are alone with the store now, or no longer: takes up what others left, or lets go of everything. */
 void pipelines_alone(struct pipelines *a);
-void pipelines_model(struct pipelines *a, struct model_line *line);
 
 enum pipelines_outcome {
 	OUTCOME_VERIFIED,

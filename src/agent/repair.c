@@ -20,6 +20,7 @@
 #include "agent/hearsay.h"
 #include "agent/mutate.h"
 #include "agent/programs.h"
+#include "agent/stall.h"
 #include "agent/trial.h"
 #include "base/buf.h"
 #include "base/own.h"
@@ -72,7 +73,7 @@ struct attempt { /* one box after another that tries a candidate, or the program
 };
 
 struct repair {
-	struct fleet *fleet;
+	struct stall stall;
 	struct repair_owner *owner;
 	json_t *artifact, *examples, *shown_first; /* shown_first: those, then the held-out one */
 	const char *source;			   /* the artifact's */
@@ -106,14 +107,28 @@ static const char *source_of(const json_t *artifact, size_t *len)
 	return json_string_value(text);
 }
 
-/* A test that does not say how it is run is a program of its language. */
+/* How a test is run that does not say: as a program; functions named test* are called. */
 static void set_command(json_t *test, const char *language)
 {
+	static const char call_all[] = "import runpy; n = runpy.run_path(\"%s\"); "
+				       "[n[f]() for f in list(n) if f.startswith(\"test\") and callable(n[f])]";
+	const char *path = doc_text(test, "path"), *text = doc_text(test, "content");
 	const struct lang *l = lang_named(language);
+	auto_buf struct buf command = { 0 };
 
-	if (l && !l->compile[0] && !strchr(doc_text(test, "path"), '\''))
-		json_object_set_new(test, "command",
-				    json_sprintf("%s '%s'", lang_program(l), doc_text(test, "path")));
+	if (!l || l->compile[0] || strpbrk(path, "'\"\\\n"))
+		return;
+	buf_printf(&command, "%s ", lang_program(l));
+	if (strcmp(l->name, "python") != 0 || !strstr(text, "def test") || strstr(text, "__main__")) {
+		buf_printf(&command, "'%s'", path);
+	} else if (strstr(text, "unittest")) {
+		buf_printf(&command, "-m unittest '%s'", path);
+	} else {
+		buf_puts(&command, "-c '");
+		buf_printf(&command, call_all, path);
+		buf_putc(&command, '\'');
+	}
+	json_object_set_new(test, "command", json_string(buf_str(&command)));
 }
 
 /* All in one list: {call, expected}, {input, expected}, {command, path, content}. */
@@ -384,6 +399,7 @@ static void search_done(struct job *j, const struct job_end *end)
 
 	if (end->verdict == VERDICT_ERROR)
 		snprintf(s->repair->why, sizeof(s->repair->why), "a search: %.120s", end->e.msg);
+	stall_ended(&s->repair->stall, j, end);
 	end_search(s);
 	timer_set(&s->repair->turn, 0);
 }
@@ -411,7 +427,7 @@ static json_t *ask_of(const struct repair *r, unsigned shard)
 static json_t *search_item(const struct repair *r, unsigned shard)
 {
 	const char *language = doc_text(r->artifact, "language");
-	json_t *item = trial_item(r->artifact, SEARCH_MS), *ask = ask_of(r, shard),
+	json_t *item = stall_item(&r->stall, SEARCH_MS), *ask = ask_of(r, shard),
 	       *files = json_object_get(item, "files");
 	auto_free char *text = json_dumps(ask, JSON_COMPACT);
 
@@ -432,21 +448,13 @@ static json_t *search_item(const struct repair *r, unsigned shard)
 static void start_search(struct repair *r, unsigned shard)
 {
 	struct search *s = &r->searches[shard];
-	struct item_defaults d = { .max_output = 0, .limits = r->fleet->conf.limits };
-	json_t *item = search_item(r, shard);
-	auto_free char *line = json_dumps(item, JSON_COMPACT);
 	struct err e;
 
-	json_decref(item);
 	s->repair = r;
-	s->job = (struct job){ .done = search_done, .said = search_said, .fleet = r->fleet };
-	if (!line || item_parse(&s->job.item, line, strlen(line), &d, &e) < 0) {
-		snprintf(r->why, sizeof(r->why), "a search: %.120s", line ? e.msg : "too large");
-		item_fini(&s->job.item);
-		return;
-	}
-	s->flying = 1;
-	job_start(&s->job, r->fleet);
+	s->job = (struct job){ .done = search_done, .said = search_said, .fleet = r->stall.fleet };
+	s->flying = stall_start(&r->stall, &s->job, search_item(r, shard), 0, &e) == 0;
+	if (!s->flying)
+		snprintf(r->why, sizeof(r->why), "a search: %.120s", e.msg);
 }
 
 /* ---- one thing after another ---- */
@@ -475,7 +483,7 @@ static void begin_attempt(struct repair *r, struct attempt *a, struct candidate 
 		edit_apply(&take_candidate->edit, r->source, r->source_len, &text);
 	else
 		buf_add(&text, r->source, r->source_len);
-	trial_start(&a->trial, r->fleet, r->artifact, examples, buf_steal(&text));
+	trial_start(&a->trial, &r->stall, examples, buf_steal(&text));
 }
 
 static uint64_t everything(const struct repair *r)
@@ -601,14 +609,26 @@ static int is_searching(const struct repair *r)
 	return 0;
 }
 
+/* Could a search still find one of a lower rank than the newest that passed? */
+static int may_be_lower(const struct repair *r)
+{
+	for (unsigned i = 0; i < r->boxes; i++)
+		if (r->searches[i].flying && r->searches[i].at < r->passed_all->rank)
+			return 1;
+	return r->queue && r->queue->rank < r->passed_all->rank;
+}
+
 static int is_enough(const struct repair *r)
 {
 	if (!r->npassed)
 		return 0;
 	if (r->built)
 		return 1; /* whoever has a lower rank is being tried already */
-	return r->npassed >= PASSED_MOST || loop_now_ms() - r->first_ms >= WAIT_MS ||
-	       (!r->queue && !is_searching(r)) || tried_so_far(r) - r->first_tried >= WAIT_TRIED;
+	if (r->npassed >= PASSED_MOST || loop_now_ms() - r->first_ms >= WAIT_MS)
+		return 1;
+	if (!r->passed_all->acts[0]) /* others could not agree or disagree with it */
+		return !may_be_lower(r);
+	return (!r->queue && !is_searching(r)) || tried_so_far(r) - r->first_tried >= WAIT_TRIED;
 }
 
 static void on_turn(struct timer *timer)
@@ -649,32 +669,38 @@ static void on_tick(struct timer *timer)
 	timer_set(timer, TICK_MS);
 }
 
+/* It ends on its next turn, and says why. */
+static void give_up(struct repair *r, const char *why)
+{
+	snprintf(r->why, sizeof(r->why), "%.150s", why);
+	r->over = 1;
+	timer_set(&r->turn, 0);
+}
+
 struct repair *repair_start(struct fleet *f, const char *team, const json_t *artifact,
 			    unsigned boxes, struct repair_owner *o)
 {
 	struct repair *r = calloc(1, sizeof(*r));
+	struct err e;
 
-	(void)team;
 	if (!r)
 		abort();
-	r->fleet = f;
 	r->owner = o;
 	r->artifact = json_deep_copy(artifact);
 	r->examples = examples_of(r->artifact);
 	r->source = source_of(r->artifact, &r->source_len);
-	r->boxes = boxes < 1 ? 1 : boxes > BOXES_MOST ? BOXES_MOST : boxes;
 	r->held = HELD_NONE;
 	r->began_ms = loop_now_ms();
 	timer_init(&r->turn, f->loop, on_turn);
 	timer_init(&r->tick, f->loop, on_tick);
 	timer_set(&r->tick, TICK_MS);
 	if (!repair_possible(artifact)) {
-		snprintf(r->why, sizeof(r->why), "there is no search for this language and these examples");
-		r->boxes = 0;
-		r->over = 1;
-		timer_set(&r->turn, 0);
-		return r;
+		give_up(r, "there is no search for this language and these examples");
+	} else if (stall_init(&r->stall, f, team, r->artifact, &e) < 0) {
+		give_up(r, e.msg);
+	} else {
+		r->boxes = stall_boxes(&r->stall, boxes > BOXES_MOST ? BOXES_MOST : boxes);
+		begin_attempt(r, &r->attempts[0], NULL, r->examples);
 	}
-	begin_attempt(r, &r->attempts[0], NULL, r->examples);
 	return r;
 }

@@ -258,6 +258,15 @@ static void ready(json_t *artifact, unsigned attempt)
 	artifact_seal(artifact);
 }
 
+/* 1: another attempt may be made of it. */
+static int is_new(const struct pipeline *p, json_t *artifact)
+{
+	if (!artifact)
+		return 0;
+	ready(artifact, p->attempt + 1);
+	return !json_object_get(p->seen, doc_text(artifact, "hash"));
+}
+
 static int has_hash(const json_t *list, const char *hash)
 {
 	const json_t *one;
@@ -327,10 +336,12 @@ static void code_stage(struct pipeline *p)
 	struct err e = { 0 };
 
 	artifact = code_make(plan, &e);
-	if (artifact) {
+	if (artifact && !is_new(p, artifact)) { /* an answer that changed nothing */
+		json_decref(artifact);
+		report(p, OUTCOME_FAILED, "it would be the same program again", "no_progress");
+	} else if (artifact) {
 		json_t *list = json_array();
 
-		ready(artifact, p->attempt + 1);
 		json_array_append_new(list, artifact);
 		store_candidates(p, list, "coded");
 	} else if (may_ask(p, "coder")) {
@@ -573,15 +584,6 @@ static void ask(struct pipeline *p, const json_t *question)
 		return;
 	}
 	course_store(p, "question", doc, "needs input");
-}
-
-/* 1: another attempt may be made of it. */
-static int is_new(const struct pipeline *p, json_t *artifact)
-{
-	if (!artifact)
-		return 0;
-	ready(artifact, p->attempt + 1);
-	return !json_object_get(p->seen, doc_text(artifact, "hash"));
 }
 
 static void add_new(const struct pipeline *p, json_t *list, const json_t *artifact)

@@ -13,25 +13,28 @@ struct functions {
 	unsigned n;
 };
 
-/* Functions without parameters at the margin: [main] define, their name in the last group. */
+/* Functions without parameters at the margin: [main] define, their name in the group that says, else in the
+ * last one. */
 static void functions_of(const struct lang *l, const char *text, struct functions *f)
 {
 	const char *define = rules_word(l, "main", "define");
-	regmatch_t m[4];
+	regmatch_t m[5];
 	regex_t re;
+	size_t g;
 
 	f->n = 0;
 	if (!*define || regcomp(&re, define, REG_EXTENDED) != 0)
 		return;
-	while (*text && f->n < FUNCTIONS) {
+	g = image_number(rules_table(l, "main"), "group");
+	g = g ? g : re.re_nsub;
+	while (*text && f->n < FUNCTIONS && g < ARRAY_LEN(m)) {
 		size_t n = strcspn(text, "\n");
 		char line[512];
 
 		snprintf(line, sizeof(line), "%.*s", (int)n, text);
-		if (re.re_nsub < 4 && regexec(&re, line, 4, m, 0) == 0 && m[re.re_nsub].rm_so >= 0)
-			snprintf(f->name[f->n++], NAME + 1, "%.*s",
-				 (int)(m[re.re_nsub].rm_eo - m[re.re_nsub].rm_so),
-				 line + m[re.re_nsub].rm_so);
+		if (regexec(&re, line, ARRAY_LEN(m), m, 0) == 0 && m[g].rm_so >= 0)
+			snprintf(f->name[f->n++], NAME + 1, "%.*s", (int)(m[g].rm_eo - m[g].rm_so),
+				 line + m[g].rm_so);
 		text += n + (text[n] == '\n');
 	}
 	regfree(&re);
@@ -180,4 +183,24 @@ int mend_entry_file(struct sick *s)
 		return sick_done(s, "rename", child, "it begins in %s", path);
 	}
 	return 0;
+}
+
+/* A language whose functions are in classes: main goes before the last brace. */
+int mend_main_inside(struct sick *s)
+{
+	const char *path = doc_text(s->artifact, "entry"), *text = sick_text(s, path);
+	const char *pattern = rules_word(s->lang, "main", "inside"), *name;
+	const char *last = text ? strrchr(text, '}') : NULL;
+	auto_buf struct buf out = { 0 }, with = { 0 };
+	struct functions f;
+
+	if (!last || !*pattern)
+		return 0;
+	functions_of(s->lang, text, &f);
+	name = to_call(text, &f);
+	if (!name)
+		return 0;
+	fill(&with, pattern, name);
+	text_splice(&out, text, (size_t)(last - text), 0, buf_str(&with));
+	return sick_edit(s, path, &out, "main is there and calls %s", name);
 }

@@ -200,3 +200,147 @@ int mend_mutable(struct sick *s)
 	return text && text_rename(&out, text, was, now) &&
 	       sick_edit(s, path, &out, "%s may be changed: let mut", s->subject);
 }
+
+/* ---- what another version has ---- */
+
+/* from A import B, where today B is in C: [import_renames] "A.B" = "C". */
+int mend_renamed_import(struct sick *s)
+{
+	const char *path = sick_main(s), *text = sick_text(s, path), *at;
+	char key[2 * SICK_TEXT + 2], was[SICK_TEXT + 16], now[SICK_TEXT + 16];
+	const char *today;
+	auto_buf struct buf out = { 0 };
+
+	snprintf(key, sizeof(key), "%s.%s", s->group[2], s->subject);
+	today = rules_word(s->lang, "import_renames", key);
+	snprintf(was, sizeof(was), "from %s import", s->group[2]);
+	snprintf(now, sizeof(now), "from %s import", today);
+	at = text && *today ? strstr(text, was) : NULL;
+	if (!at || memchr(at, ',', strcspn(at, "\n")))
+		return 0;
+	text_splice(&out, text, (size_t)(at - text), strlen(was), now);
+	return sick_edit(s, path, &out, "%s is in %s today", s->subject, today);
+}
+
+/* from A import b, where b is nearly a name that is known from A: "from math import sqroot". */
+int mend_near_import(struct sick *s)
+{
+	const struct toml_node *imports = rules_table(s->lang, "imports");
+	const char *path = sick_main(s), *text = sick_text(s, path);
+	unsigned least = slips(s->subject) + 1;
+	char best[NAME + 1] = "", from[SICK_TEXT + 16];
+
+	snprintf(from, sizeof(from), "from %s import ", s->group[2]);
+	for (const struct toml_node *k = imports ? imports->in.first : NULL; k; k = k->next)
+		if (!strncmp(k->text, from, strlen(from)))
+			nearer(s->subject, k->key, best, &least);
+	if (!text || !*best || !rename_to(s, path, text, best))
+		return 0;
+	s->category = "name_error";
+	return 1;
+}
+
+/* A file of the project that is called as a module: it is imported instead. */
+int mend_shadow(struct sick *s)
+{
+	const char *entry = doc_text(s->artifact, "entry"), *dot = strrchr(entry, '.');
+	char file[SICK_TEXT + 8], to[SICK_TEXT + 16];
+	json_t *child, *files, *text;
+
+	if (!dot)
+		return 0;
+	snprintf(file, sizeof(file), "%s%s", s->group[2], dot);
+	snprintf(to, sizeof(to), "my_%s", file);
+	text = json_object_get(json_object_get(s->artifact, "files"), file);
+	if (!text || json_object_get(json_object_get(s->artifact, "files"), to))
+		return 0;
+	child = sick_child(s);
+	files = json_object_get(child, "files");
+	json_object_set(files, to, text);
+	json_object_del(files, file);
+	if (!strcmp(entry, file))
+		json_object_set_new(child, "entry", json_string(to));
+	return sick_done(s, "rename", child, "%s hid the module of that name; it is %s now", file, to);
+}
+
+/* The last version that had it: [pins] "module.name" = "package version". */
+int mend_pin(struct sick *s)
+{
+	const char *pin, *version, *manager = s->lang ? s->lang->packages.manager : "";
+	char key[2 * SICK_TEXT + 2], name[NAME + 1];
+	json_t *child, *list, *one;
+	size_t i;
+
+	snprintf(key, sizeof(key), "%s.%s", s->group[2], s->subject);
+	pin = rules_word(s->lang, "pins", key);
+	version = strchr(pin, ' ');
+	if (!version)
+		return 0;
+	snprintf(name, sizeof(name), "%.*s", (int)(version - pin), pin);
+	child = sick_child(s);
+	list = json_object_get(child, "packages");
+	json_array_foreach(list, i, one)
+		if (!strcmp(doc_text(one, "name"), name)) {
+			json_array_remove(list, i);
+			break;
+		}
+	json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "manager", manager, "name", name, "version",
+					      version + 1));
+	return sick_done(s, "install", child, "%s is in %s up to %s only", s->subject, name, version + 1);
+}
+
+/* ---- C++ and Java ---- */
+
+int mend_using_std(struct sick *s)
+{
+	return add_import(s, sick_main(s), s->subject, "using namespace std;");
+}
+
+/* What nobody links and nobody wrote: a function that was forgotten, or a name that is nearly one. */
+int mend_undefined(struct sick *s)
+{
+	const char *path = sick_main(s), *text = sick_text(s, path);
+
+	s->category = "name_error";
+	if (!text || text_word(text, s->subject))
+		return 0;
+	return mend_near(s);
+}
+
+/* An exception that is not declared: main declares all of them. */
+int mend_throws(struct sick *s)
+{
+	const char *path = sick_main(s), *text = sick_text(s, path), *at = text;
+	auto_buf struct buf out = { 0 };
+	size_t n;
+
+	/* The method that it is in: the last one that begins above it. */
+	for (long line = s->line; line > 0 && text; line--) {
+		at = text_line(text, line, &n);
+		if (!at)
+			return 0;
+		if (n > 2 && at[n - 1] == '{' && memmem(at, n, ") {", 3) && memmem(at, n, "(", 1) &&
+		    at[strspn(at, " \t")] != 'i' && at[strspn(at, " \t")] != 'f' &&
+		    at[strspn(at, " \t")] != 'w' && at[strspn(at, " \t")] != 't' && !memmem(at, n, "throws", 6)) {
+			text_splice(&out, text, (size_t)(at - text) + n - 1, 0, "throws Exception ");
+			return sick_edit(s, path, &out, "the method declares what it may throw");
+		}
+	}
+	return 0;
+}
+
+/* Perl: declared where it is first used, if that is an assignment at the margin. */
+int mend_my(struct sick *s)
+{
+	const char *path = sick_main(s), *text = sick_text(s, path);
+	auto_buf struct buf out = { 0 };
+	char name[SICK_TEXT + 2];
+	const char *at;
+
+	snprintf(name, sizeof(name), "$%s", s->subject);
+	at = text ? strstr(text, name) : NULL;
+	if (!at || (at != text && at[-1] != '\n') || strncmp(at + strlen(name), " =", 2) != 0)
+		return 0;
+	text_splice(&out, text, (size_t)(at - text), 0, "my ");
+	return sick_edit(s, path, &out, "%s is declared: my", name);
+}

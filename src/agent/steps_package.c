@@ -134,6 +134,29 @@ int mend_install(struct sick *s)
 	return 0;
 }
 
+/* A function that nobody wrote may be one of an extension. */
+int mend_extension(struct sick *s)
+{
+	struct import i;
+	char prefix[SICK_TEXT];
+
+	snprintf(prefix, sizeof(prefix), "%.*s", (int)strcspn(s->subject, "_"), s->subject);
+	import_find(s->lang, prefix, &i);
+	if (i.kind != IMPORT_KNOWN || !add_package(s, &i))
+		return 0;
+	s->category = "dependency_missing";
+	return 1;
+}
+
+/* A command of every shell, mistyped. */
+int mend_near_command(struct sick *s)
+{
+	struct import i;
+
+	import_find(s->lang, s->subject, &i);
+	return i.kind != IMPORT_KNOWN && mend_near(s);
+}
+
 /* ---- C ---- */
 
 static int add_link(struct sick *s, json_t *child, const char *library)
@@ -223,11 +246,14 @@ static void stem_of(const char *path, char out[SICK_TEXT])
 	snprintf(out, SICK_TEXT, "%.*s", (int)(dot ? (size_t)(dot - base) : strlen(base)), base);
 }
 
-static int same_ending(const char *a, const char *b)
+/* A program's ending, that of what was imported, or that of the language's modules: [path] ending. */
+static int is_source(const struct sick *s, const char *path)
 {
-	const char *x = strrchr(a, '.'), *y = strrchr(b, '.');
+	const char *has = strrchr(path, '.'), *said = strrchr(s->subject, '.');
 
-	return x && y && !strcmp(x, y);
+	return s->lang && has &&
+	       (lang_has_ending(s->lang, path) || (said && !strcmp(has, said)) ||
+		!strcmp(has, rules_word(s->lang, "path", "ending")));
 }
 
 /* The file of the project that a name may mean: by its stem, as it is or nearly. */
@@ -240,8 +266,7 @@ static const char *project_file(const struct sick *s, const char *stem, const ch
 		char has[SICK_TEXT];
 
 		stem_of(path, has);
-		if (!strcmp(path, not_this) || !s->lang ||
-		    (!lang_has_ending(s->lang, path) && !same_ending(path, s->subject)))
+		if (!strcmp(path, not_this) || !is_source(s, path))
 			continue;
 		if (!strcmp(has, stem))
 			return path;

@@ -204,6 +204,12 @@ int mend_raise_time(struct sick *s)
 	       raise(s, "run_ms", s->lang && s->lang->times.run ? s->lang->times.run : 10000, run_ms_most, 3);
 }
 
+/* A server that is slow to start has said nothing, too. */
+int mend_raise_wait(struct sick *s)
+{
+	return raise(s, "run_ms", s->lang && s->lang->times.run ? s->lang->times.run : 10000, run_ms_most, 3);
+}
+
 int mend_raise_memory(struct sick *s)
 {
 	return raise(s, "memory",
@@ -252,4 +258,40 @@ int mend_own_runtime(struct sick *s)
 		return 0;
 	text_splice(&out, text, 0, strcspn(text, "\n"), "");
 	return sick_edit(s, path, &out, "the first line named an interpreter that is not there");
+}
+
+/* A program that is started by name, and is none of the files: it is no file that somebody could bring. */
+int mend_command_missing(struct sick *s)
+{
+	const char *text = sick_text(s, sick_main(s));
+
+	if (!text || strchr(s->subject, '.') || strchr(s->subject, '/') ||
+	    (!strstr(text, "subprocess") && !strstr(text, "os.exec") && !strstr(text, "Popen")))
+		return 0;
+	s->category = "interpreter_missing";
+	return sick_stop(s, "human", "the command %s is not there", s->subject);
+}
+
+/* The runtime names no port: it is the number of the program's that could be one. */
+int mend_port_of_line(struct sick *s)
+{
+	const char *text = sick_text(s, sick_main(s));
+	long only = 0;
+
+	for (const char *at = text; at && *at; at++) {
+		char *end;
+		long n;
+
+		if (!isdigit((unsigned char)*at) || (at > text && (isalnum((unsigned char)at[-1]) || strchr("._", at[-1]))))
+			continue;
+		n = strtol(at, &end, 10);
+		at = end - 1;
+		if (n < 80 || n > 65000 || *end == '.')
+			continue;
+		if (only && only != n)
+			return 0;
+		only = n;
+	}
+	snprintf(s->subject, sizeof(s->subject), "%ld", only);
+	return only && mend_port(s);
 }

@@ -39,6 +39,7 @@ int mend_fences(struct sick *s)
 	if (!best)
 		return 0;
 	buf_add(&out, best, longest);
+	s->category = "syntax";
 	return sick_edit(s, path, &out, "the fences and the words around the code are gone");
 }
 
@@ -368,7 +369,7 @@ int mend_end(struct sick *s)
 
 /* ---- one character ---- */
 
-/* Where the compiler says, else at the end of its line. */
+/* Behind the last word before the place that the compiler names, be it in this line or an earlier one. */
 int mend_semicolon(struct sick *s)
 {
 	const char *path = sick_main(s), *text = sick_text(s, path);
@@ -378,12 +379,31 @@ int mend_semicolon(struct sick *s)
 
 	if (!line)
 		return 0;
-	at = s->column > 0 && (size_t)s->column <= n + 1 ? (size_t)s->column - 1 : n;
-	/* gcc points at the last letter of the word before it, clang and javac behind it. */
-	while (at < n && (isalnum((unsigned char)line[at]) || strchr("_)]}\"'", line[at])))
-		at++;
-	text_splice(&out, text, (size_t)(line - text) + at, 0, ";");
-	return sick_edit(s, path, &out, "a ; is put into line %ld", s->line);
+	at = (size_t)(line - text);
+	at += s->column > 0 && (size_t)s->column <= n + 1 ? (size_t)s->column - 1 : n;
+	while (at && isspace((unsigned char)text[at - 1]))
+		at--;
+	if (!at || strchr(";{", text[at - 1]))
+		return 0;
+	text_splice(&out, text, at, 0, ";");
+	return sick_edit(s, path, &out, "a ; is put where it was missing");
+}
+
+/* For those who name the word that came too early: before its line. */
+int mend_semicolon_before(struct sick *s)
+{
+	const char *text = sick_text(s, sick_main(s));
+	size_t n, at;
+	const char *line = text && s->line > 1 ? text_line(text, s->line, &n) : NULL;
+
+	if (!line)
+		return 0;
+	for (at = (size_t)(line - text); at && isspace((unsigned char)text[at - 1]);)
+		at--;
+	if (!at || strchr(";{}(,:>[.=", text[at - 1]))
+		return 0;
+	s->column = 1;
+	return mend_semicolon(s);
 }
 
 /* The end of a line's code: what is behind it is blank or a comment. */
@@ -424,4 +444,89 @@ int mend_equals(struct sick *s)
 			return sick_edit(s, path, &out, "line %ld compares with ==", s->line);
 		}
 	return 0;
+}
+
+/* ---- shells ---- */
+
+/* Lines that end as on Windows. */
+int mend_crlf(struct sick *s)
+{
+	const char *path = sick_main(s), *text = sick_text(s, path);
+	auto_buf struct buf out = { 0 };
+
+	if (!text || !strchr(text, '\r'))
+		return 0;
+	for (; *text; text++)
+		if (text[0] != '\r' || text[1] != '\n')
+			buf_putc(&out, *text);
+	return sick_edit(s, path, &out, "lines end without a carriage return");
+}
+
+static const struct {
+	const char *open, *close;
+} blocks[] = { { "if", "fi" }, { "do", "done" }, { "case", "esac" }, { "{", "}" } };
+
+/* The block that was opened last and not ended; words that begin a line or follow a ; count. */
+static const char *open_block(const char *text)
+{
+	const char *stack[DEPTH];
+	unsigned n = 0;
+
+	for (; *text; text += !!*text) {
+		size_t len;
+
+		text += strspn(text, " \t\n;");
+		if (*text == '#')
+			text += strcspn(text, "\n");
+		len = strcspn(text, " \t\n;");
+		for (unsigned i = 0; i < ARRAY_LEN(blocks); i++) {
+			if (len == strlen(blocks[i].open) && !strncmp(text, blocks[i].open, len) && n < DEPTH)
+				stack[n++] = blocks[i].close;
+			if (len == strlen(blocks[i].close) && !strncmp(text, blocks[i].close, len) && n)
+				n--;
+		}
+		if (!len)
+			break;
+		text += len - 1;
+	}
+	return n ? stack[n - 1] : NULL;
+}
+
+int mend_shell_end(struct sick *s)
+{
+	const char *text = sick_text(s, sick_main(s)), *word = text ? open_block(text) : NULL;
+
+	if (!word)
+		return 0;
+	snprintf(s->meant, sizeof(s->meant), "%s", word);
+	return mend_end(s);
+}
+
+int mend_shell_cut(struct sick *s)
+{
+	return is_cut(s);
+}
+
+/* x = 1 is a command x with two arguments. */
+int mend_blanks_around(struct sick *s)
+{
+	const char *path = sick_main(s), *text = sick_text(s, path);
+	auto_buf struct buf out = { 0 };
+	size_t n = 0, name = strlen(s->subject), from, to;
+	const char *line = text && s->line ? text_line(text, s->line, &n) : NULL;
+
+	if (!line)
+		return 0;
+	from = strspn(line, " \t");
+	if (strncmp(line + from, s->subject, name) != 0)
+		return 0;
+	from += name;
+	to = from + strspn(line + from, " ");
+	if (to >= n || line[to] != '=' || to == from)
+		return 0;
+	to++;
+	to += strspn(line + to, " ");
+	text_splice(&out, text, (size_t)(line - text) + from, to - from, "=");
+	s->category = "syntax";
+	return sick_edit(s, path, &out, "there are no blanks around the = of line %ld", s->line);
 }

@@ -4,7 +4,6 @@
 #include "agent/programs.h"
 #include "base/id.h"
 #include "base/own.h"
-#include "lang/lang.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,33 +55,16 @@ static uint32_t run_ms_of(const json_t *artifact, uint32_t usual)
 	return own > 0 && own < usual ? (uint32_t)own : usual;
 }
 
-json_t *trial_item(const json_t *artifact, uint32_t run_ms)
-{
-	const json_t *memory = json_object_get(json_object_get(artifact, "limits"), "memory"),
-		     *env = json_object_get(artifact, "env");
-	json_t *item = json_pack("{s:i, s:i}", "timeout_ms", (int)run_ms, "max_output", SAID),
-	       *files = json_object();
-
-	json_object_update(files, json_object_get(artifact, "files"));
-	json_object_del(files, doc_text(artifact, "entry"));
-	json_object_set_new(item, "files", files);
-	if (json_is_integer(memory))
-		json_object_set_new(item, "limits", json_pack("{s:O}", "mem", memory));
-	if (json_object_size(env))
-		json_object_set(item, "env", (json_t *)env);
-	return item;
-}
-
 static void set_source(json_t *item, const struct trial *t)
 {
-	json_object_set_new(json_object_get(item, "files"), doc_text(t->artifact, "entry"),
+	json_object_set_new(json_object_get(item, "files"), doc_text(t->stall->artifact, "entry"),
 			    json_string(t->source));
 }
 
 static json_t *call_item(struct trial *t)
 {
-	const char *language = doc_text(t->artifact, "language");
-	json_t *item = trial_item(t->artifact, COMMAND_MS), *calls = json_array(),
+	const char *language = doc_text(t->stall->artifact, "language");
+	json_t *item = stall_item(t->stall, COMMAND_MS), *calls = json_array(),
 	       *expected = json_array(), *ask;
 	auto_free char *text = NULL;
 
@@ -95,7 +77,7 @@ static json_t *call_item(struct trial *t)
 		json_array_append(expected, json_object_get(x, "expected"));
 	}
 	ask = json_pack("{s:s, s:s, s:o, s:o, s:s}", "source", t->source, "name",
-			doc_text(t->artifact, "entry"), "calls", calls, "expected", expected, "word",
+			doc_text(t->stall->artifact, "entry"), "calls", calls, "expected", expected, "word",
 			t->word);
 	text = json_dumps(ask, JSON_COMPACT);
 	json_decref(ask);
@@ -109,10 +91,10 @@ static json_t *call_item(struct trial *t)
 /* Where no judge is: the call at the end of the program, its answer behind a word. We compare. */
 static json_t *harness_item(const struct trial *t, const json_t *example)
 {
-	json_t *item = trial_item(t->artifact, run_ms_of(t->artifact, RUN_MS)), *files = NULL,
+	json_t *item = stall_item(t->stall, run_ms_of(t->stall->artifact, RUN_MS)), *files = NULL,
 	       *artifact = json_pack("{s:O, s:O, s:O}", "language",
-				     json_object_get(t->artifact, "language"), "entry",
-				     json_object_get(t->artifact, "entry"), "files",
+				     json_object_get(t->stall->artifact, "language"), "entry",
+				     json_object_get(t->stall->artifact, "entry"), "files",
 				     json_object_get(item, "files"));
 	const char *entry = NULL;
 	struct err e;
@@ -120,7 +102,7 @@ static json_t *harness_item(const struct trial *t, const json_t *example)
 	set_source(item, t);
 	if (harness_call(artifact, doc_text(example, "call"), t->word, &files, &entry, &e) == 0) {
 		json_object_set_new(item, "files", files);
-		json_object_set(item, "language", json_object_get(t->artifact, "language"));
+		json_object_set(item, "language", json_object_get(t->stall->artifact, "language"));
 		json_object_set_new(item, "entry", json_string(entry));
 	}
 	json_decref(artifact);
@@ -137,11 +119,11 @@ static int is_answered(const struct trial *t, const json_t *example)
 
 static json_t *input_item(const struct trial *t, const json_t *example)
 {
-	json_t *item = trial_item(t->artifact, run_ms_of(t->artifact, RUN_MS));
+	json_t *item = stall_item(t->stall, run_ms_of(t->stall->artifact, RUN_MS));
 
 	set_source(item, t);
-	json_object_set(item, "language", json_object_get(t->artifact, "language"));
-	json_object_set(item, "entry", json_object_get(t->artifact, "entry"));
+	json_object_set(item, "language", json_object_get(t->stall->artifact, "language"));
+	json_object_set(item, "entry", json_object_get(t->stall->artifact, "entry"));
 	json_object_set(item, "stdin", json_object_get(example, "input"));
 	json_object_set(item, "expected", json_object_get(example, "expected"));
 	return item;
@@ -149,7 +131,7 @@ static json_t *input_item(const struct trial *t, const json_t *example)
 
 static json_t *command_item(const struct trial *t, const json_t *example)
 {
-	json_t *item = trial_item(t->artifact, run_ms_of(t->artifact, COMMAND_MS));
+	json_t *item = stall_item(t->stall, run_ms_of(t->stall->artifact, COMMAND_MS));
 
 	set_source(item, t);
 	if (*doc_text(example, "path"))
@@ -195,6 +177,7 @@ static void job_done(struct job *j, const struct job_end *end)
 	else if (end->verdict == VERDICT_PASSED && (!is_call(x) || is_answered(t, x)))
 		t->passed |= mine;
 	t->flying = 0;
+	stall_ended(t->stall, j, end);
 	job_fini(j);
 	if (lost || (t->hurried && asked & ~t->passed))
 		finish(t, lost);
@@ -204,19 +187,11 @@ static void job_done(struct job *j, const struct job_end *end)
 
 static int fly(struct trial *t, json_t *take_item)
 {
-	struct item_defaults d = { .max_output = SAID, .limits = t->fleet->conf.limits };
-	auto_free char *line = json_dumps(take_item, JSON_COMPACT);
 	struct err e;
 
-	json_decref(take_item);
-	t->job = (struct job){ .done = job_done, .fleet = t->fleet };
-	if (!line || item_parse(&t->job.item, line, strlen(line), &d, &e) < 0) {
-		item_fini(&t->job.item);
-		return -1;
-	}
-	t->flying = 1;
-	job_start(&t->job, t->fleet);
-	return 0;
+	t->job = (struct job){ .done = job_done, .fleet = t->stall->fleet };
+	t->flying = stall_start(t->stall, &t->job, take_item, SAID, &e) == 0;
+	return t->flying ? 0 : -1;
 }
 
 /* The next example that has no answer yet. What cannot be run does not pass. */
@@ -245,19 +220,18 @@ static void step(struct trial *t)
 	finish(t, 0);
 }
 
-void trial_start(struct trial *t, struct fleet *f, const json_t *artifact, const json_t *examples,
+void trial_start(struct trial *t, const struct stall *stall, const json_t *examples,
 		 char *take_source)
 {
 	size_t n = json_array_size(examples);
 	struct err e;
 
-	t->fleet = f;
-	t->artifact = artifact;
+	t->stall = stall;
 	t->examples = examples;
 	t->source = take_source;
 	t->next = 0;
 	t->passed = t->calls = 0;
-	for (size_t i = 0; program_judge(doc_text(artifact, "language")) && i < n && i < TRIAL_EXAMPLES; i++)
+	for (size_t i = 0; program_judge(doc_text(stall->artifact, "language")) && i < n && i < TRIAL_EXAMPLES; i++)
 		t->calls |= (uint64_t)is_call(json_array_get(examples, i)) << i;
 	if (id_new(t->word, &e) < 0)
 		finish(t, 1); /* without a word that nobody can guess no answer is worth anything */

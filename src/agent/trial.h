@@ -6,14 +6,13 @@
  *   input      a box each; we compare what it said
  *   command    a box each; exit 0 is good */
 #pragma once
-#include "agent/agent.h"
-#include "fleet/job.h"
+#include "agent/stall.h"
 
 enum { TRIAL_EXAMPLES = 64 };
 
 struct trial {
-	struct fleet *fleet;
-	const json_t *artifact, *examples; /* the owner's */
+	const struct stall *stall; /* these two are the owner's */
+	const json_t *examples;
 	char *source;
 	int hurried; /* the first that fails ends it */
 	/* passed: a bit per example. lost: boxes could not be had, so it is not known. Once, perhaps
@@ -28,11 +27,6 @@ struct trial {
 
 /* Can all of these be run? */
 int trial_possible(const char *language, const json_t *examples);
-void trial_start(struct trial *t, struct fleet *f, const json_t *artifact, const json_t *examples,
-		 char *take_source);
+void trial_start(struct trial *t, const struct stall *s, const json_t *examples, char *take_source);
 void trial_check(struct trial *t, uint64_t now_ms);
 void trial_fini(struct trial *t); /* at any time: done is not called */
-
-/* What every box of a repair begins with: the artifact's files without its entry, its limits and
- * variables. A document for item_parse(), to be completed. */
-json_t *trial_item(const json_t *artifact, uint32_t run_ms);

@@ -21,6 +21,8 @@ struct api_conf {
 	const char *state; /* the folder of the store */
 	unsigned batch_jobs;
 	uint64_t batch_bytes, batch_team_bytes, batch_keep_ms;
+	uint64_t pipeline_keep_ms; /* behind its end; 0: for ever */
+	int pipeline_forgetful;	   /* nothing is learned */
 	uint64_t snapshot_bytes; /* of all snapshots of a team; 0: no end */
 	const struct rule *rules; /* hosts that boxes may be given: the operator's */
 	unsigned nrules;

@@ -82,6 +82,17 @@ static void left(struct call *c)
 	model_cancel(&((struct asking *)c->state)->ask);
 }
 
+/* A question is paid for: who sends its end is taken for gone. */
+static void hung_up(struct http_req *r)
+{
+	struct call *c = r->user;
+
+	if (!((struct asking *)c->state)->ask.line) /* it is answered */
+		return;
+	left(c);
+	call_error(c, 400, "cancelled", "the client ended its side before the answer was there", NULL, NULL);
+}
+
 static json_t *request_of(struct call *c)
 {
 	json_t *request = json_deep_copy(c->body), *text = json_object_get(request, "text");
@@ -109,6 +120,8 @@ void models_ask(struct call *c)
 	c->drop = left;
 	if (model_start(c->api->model, &x->ask, request_of(c), &e) < 0)
 		call_fail(c, &e);
+	else
+		c->req->on_eof = hung_up;
 }
 
 /* ---- figures ---- */

@@ -678,7 +678,9 @@ void pipelines_metrics(struct call *c)
 
 int pipelines_doors_init(struct api *a, struct err *e)
 {
-	struct pipelines_conf conf = { .keep_ms = a->conf.batch_keep_ms };
+	struct pipelines_conf conf = { .keep_ms = a->conf.pipeline_keep_ms,
+				       .forgetful = a->conf.pipeline_forgetful,
+				       .line = a->model };
 
 	return pipelines_new(&a->pipelines, &a->fleet, &conf, e);
 }

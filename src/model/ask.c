@@ -223,7 +223,7 @@ static size_t bytes_came(char *bytes, size_t one, size_t n, void *user)
 	struct ask *a = user;
 
 	n *= one;
-	timer_set(&a->silence, a->reply.complete ? GRACE_MS : a->model->provider->silence_ms);
+	timer_set(&a->silence, a->model->provider->silence_ms);
 	if (status_of(a) != 200) {
 		if (a->wrong.len < ERROR_BODY)
 			buf_add(&a->wrong, bytes, n < ERROR_BODY ? n : ERROR_BODY);
@@ -232,8 +232,11 @@ static size_t bytes_came(char *bytes, size_t one, size_t n, void *user)
 	a->raw += n;
 	if (a->raw > ASK_RAW_MOST)
 		err_set(&a->broke, ERR_LIMIT, "an answer of more than %d bytes", ASK_RAW_MOST);
-	else if (sse_feed(&a->sse, bytes, n, &a->broke) == 0)
+	else if (sse_feed(&a->sse, bytes, n, &a->broke) == 0) {
+		if (a->reply.complete)
+			timer_set(&a->silence, GRACE_MS);
 		return n;
+	}
 	a->stopped_reading = 1;
 	return 0;
 }
@@ -548,6 +551,19 @@ static void set_trust(struct ask *a)
 	OPT(CAINFO, NULL);
 }
 
+/* From here on it is their turn. */
+static int connected(void *user, char *to, char *from, int to_port, int from_port)
+{
+	struct ask *a = user;
+
+	(void)to;
+	(void)from;
+	(void)to_port;
+	(void)from_port;
+	timer_set(&a->silence, a->model->provider->silence_ms);
+	return CURL_PREREQFUNC_OK;
+}
+
 static void set_request(struct ask *a)
 {
 	OPT(URL, a->url);
@@ -566,6 +582,8 @@ static void set_request(struct ask *a)
 	OPT(WRITEDATA, a);
 	OPT(HEADERFUNCTION, header_came);
 	OPT(HEADERDATA, a);
+	OPT(PREREQFUNCTION, connected);
+	OPT(PREREQDATA, a);
 	OPT(PRIVATE, a);
 }
 

@@ -8,7 +8,7 @@
 
 struct dialect;
 
-enum { BOOK_PROVIDERS = 16, BOOK_MODELS = 64, BOOK_ROLES = 16, BOOK_LEVELS = 4, BOOK_KEY = 4096 };
+enum { BOOK_PROVIDERS = 64, BOOK_MODELS = 64, BOOK_ROLES = 16, BOOK_LEVELS = 4, BOOK_KEY = 4096 };
 
 enum book_schema { SCHEMA_NATIVE, SCHEMA_TOOL, SCHEMA_NONE }; /* how a form is demanded */
 

@@ -369,6 +369,8 @@ static struct api_conf api_settings(const struct front_start *s)
 		.batch_bytes = config_number(c, CONFIG_BATCH_BYTES),
 		.batch_keep_ms = config_number(c, CONFIG_BATCH_KEEP),
 		.batch_team_bytes = config_number(c, CONFIG_QUOTA_BATCH),
+		.pipeline_keep_ms = config_number(c, CONFIG_PIPELINE_KEEP),
+		.pipeline_forgetful = !config_bool(c, CONFIG_PIPELINE_MEMORY),
 		.snapshot_bytes = config_number(c, CONFIG_QUOTA_SNAPSHOTS),
 		.own_uid = s->own_uid,
 	};

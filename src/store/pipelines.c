@@ -157,7 +157,8 @@ int store_pipeline_old(struct store *s, int64_t before_ns, struct store_pipeline
 {
 	auto_sql struct sql q =
 		sql(s, "SELECT " COLUMNS " FROM pipelines"
-		       " WHERE ended_ns > 0 AND ended_ns < ? ORDER BY ended_ns LIMIT ?");
+		       " WHERE (ended_ns > 0 AND ended_ns < ?1)"
+		       " OR (state = 'waiting' AND created_ns < ?1) ORDER BY ended_ns LIMIT ?2");
 
 	sql_i64(&q, before_ns);
 	sql_u64(&q, STORE_PAGE + 1);

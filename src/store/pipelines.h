@@ -41,6 +41,7 @@ must_check int store_pipeline_list(struct store *s, const char *team, const char
 				   const struct store_cursor *after, unsigned limit,
 				   struct store_pipelines *out, struct err *e);
 must_check int store_pipeline_live(struct store *s, struct store_pipelines *out, struct err *e);
+/* Over for so long, or waiting for an answer since then; a page of them. */
 must_check int store_pipeline_old(struct store *s, int64_t before_ns, struct store_pipelines *out,
 				  struct err *e);
 /* With its documents and events; what was learned of it stays. */

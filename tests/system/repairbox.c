@@ -16,6 +16,7 @@ enum { MOST = 1024 };
 
 struct work {
 	struct repair_owner owner;
+	struct stall stall;
 	struct trial trial;
 	json_t *artifact, *answer;
 };
@@ -65,6 +66,19 @@ static void repaired(struct repair_owner *o, json_t *take_artifact, json_t *take
 	go_on();
 }
 
+static void try_it(struct work *w)
+{
+	struct err e;
+
+	if (stall_init(&w->stall, &fleet, "test", w->artifact, &e) < 0) {
+		fprintf(stderr, "%s\n", e.msg);
+		exit(1);
+	}
+	trial_start(&w->trial, &w->stall, json_object_get(w->artifact, "examples"),
+		    strdup(doc_text(json_object_get(w->artifact, "files"),
+				    doc_text(w->artifact, "entry"))));
+}
+
 static void go_on(void)
 {
 	for (; nprinted < nworks && works[nprinted].answer; nprinted++) {
@@ -78,10 +92,7 @@ static void go_on(void)
 		w->owner.done = repaired;
 		w->trial.done = tried;
 		if (boxes == 0)
-			trial_start(&w->trial, &fleet, w->artifact,
-				    json_object_get(w->artifact, "examples"),
-				    strdup(doc_text(json_object_get(w->artifact, "files"),
-						    doc_text(w->artifact, "entry"))));
+			try_it(w);
 		else
 			repair_start(&fleet, "test", w->artifact, boxes, &w->owner);
 	}

@@ -24,8 +24,8 @@ def head(status=200, kind="text/event-stream", **more):
     return "HTTP/1.1 %d X\r\ncontent-type: %s\r\nconnection: close\r\n%s\r\n" % (status, kind, extra)
 
 
-def error(status, text, **more):
-    return head(status, "application/json", **more) + json.dumps({"error": {"message": text, "type": more.pop("kind", "server_error"), "code": status}})
+def error(status, text, what="server_error", **more):
+    return head(status, "application/json", **more) + json.dumps({"error": {"message": text, "type": what, "code": status}})
 
 
 async def say(w, text):
@@ -111,11 +111,11 @@ async def later(w, n):
 
 
 async def denied(w, n):
-    await say(w, error(401, "wrong key", kind="authentication_error"))
+    await say(w, error(401, "wrong key", what="authentication_error"))
 
 
 async def quota(w, n):
-    await say(w, error(429, "no money", kind="insufficient_quota"))
+    await say(w, error(429, "no money", what="insufficient_quota"))
 
 
 async def noretry(w, n):
