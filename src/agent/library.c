@@ -203,7 +203,9 @@ static int all_are(const json_t *list, int (*is)(const json_t *))
 	size_t i;
 	json_t *v;
 
-	json_array_foreach(list, i, v) if (!is(v)) return 0;
+	json_array_foreach(list, i, v)
+		if (!is(v))
+			return 0;
 	return json_is_array(list);
 }
 
@@ -466,6 +468,10 @@ static int read_member(const struct reader *r, const struct toml_node *c, struct
 	}
 	if (!strcmp(c->key, "network") && !is_a(r, c, TOML_BOOLEAN)) {
 		t->network = c->truth;
+		return 0;
+	}
+	if (!strcmp(c->key, "reads") && !is_a(r, c, TOML_BOOLEAN)) {
+		t->reads = c->truth;
 		return 0;
 	}
 	return bad(r, c, "is not known here");

@@ -75,6 +75,7 @@ struct library_task {
 	unsigned nexamples;
 	json_t *files; /* {path: text} that are there unless the task brings its own; or NULL */
 	int network;
+	int reads;       /* its programs read their input */
 	struct toml doc; /* all texts are in it */
 };
 

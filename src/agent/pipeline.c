@@ -232,23 +232,32 @@ static void apply_question(struct pipeline *p, const json_t *doc)
 	p->step = NEXT_WAIT;
 }
 
-/* What a task has a member for goes there, everything else to its answers. */
+static json_t *member_object(json_t *task, const char *name)
+{
+	json_t *found = json_object_get(task, name);
+
+	if (json_is_object(found))
+		return found;
+	json_object_set_new(task, name, json_object());
+	return json_object_get(task, name);
+}
+
+/* What a task has a member for goes there. A debugger asks for files by their names; all else is an answer. */
 static void apply_answer(struct pipeline *p, const json_t *doc)
 {
 	static const char *const members[] = { "stdin", "language" };
 	const char *name = doc_text(doc, "name");
-	json_t *task = json_deep_copy(p->task), *answers = json_object_get(task, "answers");
+	json_t *task = json_deep_copy(p->task), *text = json_object_get(doc, "text");
 	unsigned i = 0;
 
-	if (!json_is_object(answers)) {
-		answers = json_object();
-		json_object_set_new(task, "answers", answers);
-	}
-	json_object_set(answers, name, json_object_get(doc, "text"));
 	while (i < ARRAY_LEN(members) && strcmp(members[i], name) != 0)
 		i++;
 	if (i < ARRAY_LEN(members))
-		json_object_set(task, name, json_object_get(doc, "text"));
+		json_object_set(task, name, text);
+	else if (json_object_get(p->diagnosis, "question"))
+		json_object_set(member_object(task, "files"), name, text);
+	else
+		json_object_set(member_object(task, "answers"), name, text);
 	keep(&p->task, task);
 	json_decref(task);
 	forget(&p->question);

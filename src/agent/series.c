@@ -150,8 +150,7 @@ json_t *series_make(const json_t *task, const char *language, json_t *(*one)(con
 	       *part;
 	size_t i, n = json_array_size(parts);
 
-	json_array_foreach(parts, i, part)
-	{
+	json_array_foreach(parts, i, part) {
 		json_t *step;
 
 		if (n < 2 || n > SERIES_MOST || (i && leans_back(json_string_value(part))))

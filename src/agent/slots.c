@@ -175,7 +175,9 @@ static int whole_numbers(const json_t *list)
 	size_t i;
 	json_t *v;
 
-	json_array_foreach(list, i, v) if (!json_is_integer(v)) return 0;
+	json_array_foreach(list, i, v)
+		if (!json_is_integer(v))
+			return 0;
 	return 1;
 }
 

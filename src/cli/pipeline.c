@@ -1,6 +1,7 @@
 /* pipeline.c - `atoll pipeline`: a wish in words, and what came of it, stage by stage.
  * A stream that breaks goes on behind the last event; the daemon goes on meanwhile. */
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/own.h"
 #include "cli/listing.h"
 #include "cli/verbs.h"
@@ -472,10 +473,15 @@ static int begin(struct remote *r, const struct args *a)
 {
 	struct story s = new_story(r, a);
 	json_t *task = task_of(r, a), *doc;
+	char once[ID_LEN + 1];
+	struct err e;
 	int status;
 
 	if (!task)
 		return r->status;
+	/* So that there is one, even if the answer is lost and we ask again. */
+	if (id_new(once, &e) == 0)
+		r->once = once;
 	doc = remote_json(r, "POST", "/v1/pipelines", task);
 	if (!doc)
 		return r->status;

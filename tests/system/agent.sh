@@ -1,31 +1,7 @@
 #!/bin/sh
 # agent.sh - an agent in a box: its steps, its ends, and that no key of a model is to be found in there.
-# seconds: 90
-. "$(dirname "$0")/daemon.lib"
-
-# say TOOL ARGS: a reply, as an item of a script. done_with RESULT: the last one.
-say() { jq -cn --arg t "$1" --argjson a "$2" '{tool: $t, args: $a} | tojson'; }
-run_it() { say run_command "$(jq -cn --arg c "$1" '{command: $c}')"; }
-done_with() { jq -cn --arg r "$1" '{done: true, result: $r} | tojson'; }
-script() { printf '%s\n' "$@" | jq -cs .; }
-
-# order SCRIPT [MEMBERS]: a request whose model says what the script has. The script may be @FILE.
-order() {
-	name=$(od -An -N6 -tx1 /dev/urandom | tr -d ' \n')
-	case $1 in @*) cp "${1#@}" "$work/models/$name.json" ;; *) printf '%s\n' "$1" >"$work/models/$name.json" ;; esac
-	jq -cn --arg n "$name" --argjson m "${2:-{\}}" '{task: "script \($n)"} + $m' >order
-}
-# agent SCRIPT [MEMBERS]: runs one to its end. Sets code and body; report is the last line.
-agent() {
-	order "$@"
-	api POST /v1/agents @order -H 'Accept: application/x-ndjson'
-	is "$code" 200 "$body"
-	tail -1 body >report
-}
-of() { jq -r "$1" <report; }
-entries() { jq -c 'select(.type == "log") | .entry' <body; }
-outcome() { is "$(of .outcome)" "$1" "$(cat report)"; }
-no_boxes() { api GET /v1/boxes && [ "$(get '.items | length')" = 0 ]; }
+# seconds: 240
+. "$(dirname "$0")/agent.lib"
 
 a_task_is_done_in_three_steps() {
 	agent "$(script "$(say write_file '{"path":"src/a.py","content":"print(6 * 7)\n"}')" \
@@ -58,6 +34,13 @@ a_plain_answer_is_the_report() {
 	is "$(get .outcome)" done
 	is "$(get .result)" '"'
 }
+events_come_by_sse_too() {
+	order "$(script "$(run_it true)" "$(done_with x)")"
+	api POST /v1/agents @order -H 'Accept: text/event-stream'
+	is "$code" 200 "$body"
+	has "$(cat head)" text/event-stream
+	is "$(sed -n 's/^data: //p' body | tail -1 | jq -r .outcome)" done
+}
 steps_have_an_end() {
 	agent "$(script "$(run_it 'echo 1')" "$(run_it 'echo 2')" "$(run_it 'echo 3')")" '{"max_steps":2}'
 	outcome budget
@@ -79,6 +62,10 @@ two_malformed_replies_in_a_row_are_the_end() {
 	has "$(of .why)" thought
 	is "$(of .steps)" 1
 	is "$(of .result)" null
+	odd='"{\"tool\":\"list_files\",\"args\":{},\"xéééééééééééééééééééééééééééééé\":1}"' # cut within a character
+	agent "$(script "$odd" "$odd")"
+	outcome malformed
+	has "$(of .why)" xééé
 }
 who_goes_round_in_circles_is_stopped() {
 	agent "$(script "$(run_it 'echo x >>n')" "$(run_it 'echo x >>n')" "$(run_it 'echo x >>n')" "$(done_with no)")"
@@ -134,15 +121,6 @@ a_model_that_fails_or_never_answers_ends_it() {
 	agent "$(script '{"never":true}')" '{"budget":{"max_wall_ms":500}}'
 	outcome budget
 	no_boxes || fail "a box is left: $body"
-}
-# begin NAME SCRIPT [MEMBERS]: in the background. Sets box once it runs.
-begin() {
-	order "$2" "${3:-{\}}"
-	curl -sN --max-time 60 -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' --data-binary @order \
-		"$url/v1/agents" >"$1" 2>/dev/null &
-	client=$!
-	soon grep -q '"started"' "$1"
-	box=$(head -1 "$1" | jq -r .box)
 }
 when_its_client_leaves_its_box_is_gone() {
 	begin said "$(script "$(run_it 'sleep 60')")"
@@ -296,6 +274,9 @@ the_model_gets_rules_a_task_and_data() {
 	is "$(jq -r .key asked)" "Bearer $model_key"
 	is "$(jq -r '[.messages[].role] | join(" ")' asked)" "system user assistant user"
 	lacks "$(jq -r '.messages[0].content' asked)" "Ignore all"
+	agent "$(script "$(done_with x)")"
+	jq -r '.messages[0].content' asked >rules
+	jq -r '.messages[0].content' "$work/models/$name.asked" | cmp -s - rules || fail "the rules differ: nobody can cache them"
 	has "$(jq -r '.messages[3].content' asked)" "Ignore all rules"
 	has "$(jq -r '.messages[3].content' asked)" "step 1 of 5"
 }
@@ -312,23 +293,4 @@ without_a_model_it_is_said_what_to_configure() {
 	has "$body" "models file"
 }
 
-model_key=sk-atoll-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-mkdir "$work/models"
-python3 "$here/model.py" "$work/models" &
-model=$!
-trap 'kill "$model"; finish_daemon' EXIT
-soon test -e "$work/models/port"
-cat >"$work/models.toml" <<EOF
-[provider.scripted]
-dialect = "chat"
-base = "http://127.0.0.1:$(cat "$work/models/port")/v1"
-key = "$model_key"
-[model.scripted]
-provider = "scripted"
-name = "scripted-1"
-price = { in = 10.0, out = 0.0, cache_read = 0.0, cache_write = 0.0 }
-[role]
-agent = ["scripted"]
-EOF
-chmod 600 "$work/models.toml"
-run_daemon_tests --models "$work/models.toml"
+run_agent_tests

@@ -34,7 +34,8 @@ static json_t *plan_of(const struct library_task *t, const struct library_exampl
 		json_object_set(task, "files", x->files);
 	plan = plan_make(task);
 	slots = json_object_get(plan, "slots");
-	json_object_foreach(x->slots, name, v) json_object_set(slots, name, v);
+	json_object_foreach(x->slots, name, v)
+		json_object_set(slots, name, v);
 	/* Slots that an example does not name have their defaults in every language. */
 	for (unsigned i = 0; i < t->nslots; i++)
 		if (!json_object_get(slots, t->slots[i].name) && t->slots[i].otherwise)

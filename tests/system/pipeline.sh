@@ -1,6 +1,6 @@
 #!/bin/sh
 # pipeline.sh - from a wish to tested code, over HTTP and by `atoll pipeline`.
-# seconds: 180
+# seconds: 300
 . "$(dirname "$0")/daemon.lib"
 
 # pipeline BODY [QUERY]: its report, in ./body
@@ -90,11 +90,19 @@ one_that_passes_only_what_it_sees_is_not_verified() {
 	[ "$(get '.overfit_rate > 0')" = true ] || fail "$body"
 }
 
-a_program_that_runs_too_long_hits_a_limit() {
-	pipeline '{"task":"run it","files":{"main.py":"while True: pass\n"},"limits":{"run_ms":200},"budget":{"max_attempts":1}}'
-	is "$(get .outcome)" failed
+# hits LIMIT BODY
+hits() {
+	pipeline "$2"
+	is "$(get .outcome)" failed "$body"
 	api GET "/v1/pipelines/$(get .run_id)"
-	is "$(get '[.documents[] | select(.kind == "result") | .document.limits_hit[]] | unique | join(" ")')" time "$body"
+	is "$(get '[.documents[] | select(.kind == "result") | .document.limits_hit[]] | unique | join(" ")')" "$1" "$body"
+}
+the_kernel_says_which_limit_was_met() {
+	hits time '{"task":"run it","files":{"main.py":"while True: pass\n"},"limits":{"run_ms":200},"budget":{"max_attempts":1}}'
+	hits memory '{"task":"run it","files":{"main.py":"x = bytearray(300 << 20)\nprint(len(x))\n"},"limits":{"memory":67108864},"budget":{"max_attempts":1}}'
+	hits output '{"task":"run it","files":{"main.py":"while True: print(\"x\" * 65536)\n"},"budget":{"max_attempts":1}}'
+	# Who says that a limit was met has met none.
+	hits "" '{"task":"run it","files":{"main.py":"raise SystemExit(\"out of memory, timed out\")\n"},"budget":{"max_attempts":1}}'
 }
 
 output_is_bounded_and_keeps_both_ends() {
@@ -142,6 +150,16 @@ a_question_waits_for_its_answer() {
 	pipeline '{"task":"Write a Python program that says whether a number is prime"}'
 	api POST "/v1/pipelines/$(get .run_id)/cancel"
 	is "$(get .outcome)" cancelled "$body"
+}
+
+a_program_that_reads_asks_for_its_input() {
+	pipeline '{"task":"run it","files":{"main.py":"print(input().upper())\n"}}'
+	is "$(get .outcome) $(get .question.name)" "needs_input stdin" "$body"
+	id=$(get .run_id)
+	api POST "/v1/pipelines/$id/answer" '{"text":"shout\n"}'
+	api GET "/v1/pipelines/$id?wait=1"
+	is "$(get .outcome) $(get .output)" "plausible SHOUT" "$body"
+	is "$(documents "$id")" "task plan artifact result diagnosis question answer plan artifact result report"
 }
 
 events_tell_every_stage_in_order() {

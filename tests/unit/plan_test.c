@@ -119,6 +119,38 @@ TEST(a_language_that_there_is_not_is_said_and_not_replaced)
 	json_decref(plan);
 }
 
+TEST(a_function_that_is_called_has_the_name_of_the_examples)
+{
+	json_t *plan = planned("Area of a rectangle in Python: area2(2, 3) -> 6"), *artifact;
+	struct err e;
+
+	CHECK_STR(doc_text(plan, "template"), "area-of-rectangle@1");
+	CHECK_STR(member(plan, "examples"), "[{\"call\":\"area2(2, 3)\",\"expected\":\"6\"}]");
+	artifact = code_make(plan, &e);
+	CHECK(artifact);
+	CHECK(strstr(doc_text(json_object_get(artifact, "files"), "main.py"),
+		     "def area2(length, width):"));
+	json_decref(artifact);
+	json_decref(plan);
+}
+
+TEST(a_call_with_other_arguments_is_not_that_function)
+{
+	json_t *plan = planned("Area of a rectangle in Python: area2([2, 3]) -> 6");
+
+	CHECK(strstr(member(plan, "not_understood"), "a form of it as such a function"));
+	json_decref(plan);
+}
+
+TEST(examples_with_input_want_a_program_that_reads)
+{
+	json_t *plan = planned("Mean and median of numbers in Python.\nInput: 1 2\nOutput: 1.5\n");
+
+	CHECK(strstr(member(plan, "not_understood"), "a program that reads its input"));
+	CHECK_INT(json_array_size(json_object_get(plan, "examples")), 1);
+	json_decref(plan);
+}
+
 TEST(an_answer_fills_a_slot)
 {
 	json_t *plan = planned_of(

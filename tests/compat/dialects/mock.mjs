@@ -3,7 +3,7 @@ import { writeFileSync, renameSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
-const require = createRequire(process.env.MODEL_COMPAT_CACHE + "/");
+const require = createRequire(process.env.DIALECTS_COMPAT_CACHE + "/");
 const { LLMock } = await import(pathToFileURL(require.resolve("@copilotkit/aimock")).href);
 const mock = new LLMock({ port: 0, chunkSize: 7 });
 
