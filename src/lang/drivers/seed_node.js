@@ -19,6 +19,7 @@
 const fs = require('fs');
 const path = require('path');
 const Module = require('module');
+const { isMainThread } = require('worker_threads');
 const driver = path.join(__dirname, 'node.js');
 
 const MESSAGE_MAX = 64 << 20;
@@ -128,6 +129,8 @@ function main() {
 	replaceMain((run) => run.bind(Module, file));
 }
 
-main();
+// A thread that the program starts loads what -r says, too: it is told nothing, and must not wait for it.
+if (isMainThread)
+	main();
 if (require.main === module)
 	Module.runMain(); // started without -r: it works, but our frames are on the stacks
