@@ -19,7 +19,6 @@
 const fs = require('fs');
 const path = require('path');
 const Module = require('module');
-const { isMainThread } = require('worker_threads');
 const driver = path.join(__dirname, 'node.js');
 
 const MESSAGE_MAX = 64 << 20;
@@ -129,8 +128,8 @@ function main() {
 	replaceMain((run) => run.bind(Module, file));
 }
 
-// A thread that the program starts loads what -r says, too: it is told nothing, and must not wait for it.
-if (isMainThread)
+// Threads of the program preload us as well: they have the options that node was started with.
+if (require('worker_threads').isMainThread)
 	main();
 if (require.main === module)
 	Module.runMain(); // started without -r: it works, but our frames are on the stacks
