@@ -22,6 +22,9 @@ bench: build ## compare with plain fork, bubblewrap, crun, runc (needs root)
 bench-warm: build ## interpreters that wait in a box, beside the bare host (needs root)
 	@bench/warm
 
+bench-pipeline: build ## a wish through HTTP to verified code, its p50 (needs root)
+	@bench/pipeline
+
 bench-programs: build ## real programs with tests, judged, beside plain processes (needs root)
 	@bench/programs
 
@@ -50,4 +53,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm bench-programs bench-e2b bench-planner library fuzz soak install format clean
+.PHONY: help build test check bench bench-warm bench-pipeline bench-programs bench-e2b bench-planner library fuzz soak install format clean

@@ -2,6 +2,8 @@
 #include "agent/hearsay.h"
 #include "base/own.h"
 
+#include <string.h>
+
 static const struct {
 	const char *member;
 	enum hearsay_kind kind;
@@ -21,9 +23,30 @@ static int read_rank(const json_t *v, unsigned *out, struct err *e)
 	return 0;
 }
 
+static void read_acts(struct hearsay *x, const json_t *v)
+{
+	size_t n = json_string_length(v);
+
+	if (n <= HEARSAY_ACTS && n % HEARSAY_ACT == 0 && json_is_string(v) &&
+	    strspn(json_string_value(v), "0123456789abcdef-") == n)
+		memcpy(x->acts, json_string_value(v), n);
+}
+
+int hearsay_differ(const char *acts, const char *other)
+{
+	while (strlen(acts) >= HEARSAY_ACT && strlen(other) >= HEARSAY_ACT) {
+		if (*acts != '-' && *other != '-' && memcmp(acts, other, HEARSAY_ACT) != 0)
+			return 1;
+		acts += HEARSAY_ACT;
+		other += HEARSAY_ACT;
+	}
+	return 0;
+}
+
 static int read_found(struct hearsay *x, const json_t *doc, const char *source, size_t n,
 		      struct err *e)
 {
+	read_acts(x, json_object_get(doc, "acts"));
 	if (!json_object_get(doc, "new"))
 		return 0; /* one of those that it was given */
 	if (edit_read(&x->edit, doc, e) < 0 || edit_check(&x->edit, source, n, e) < 0) {

@@ -3,7 +3,7 @@
 #pragma once
 #include "agent/edit.h"
 
-enum { HEARSAY_LINE = 32 * 1024, HEARSAY_MOST = 1000000 };
+enum { HEARSAY_LINE = 32 * 1024, HEARSAY_MOST = 1000000, HEARSAY_ACTS = 96, HEARSAY_ACT = 4 };
 enum hearsay_kind {
 	HEARSAY_NOTHING,    /* of no interest */
 	HEARSAY_CANDIDATES, /* n: how many there are */
@@ -17,8 +17,11 @@ struct hearsay {
 	unsigned n, tried; /* tried: AT and OVER */
 	int has_edit;
 	struct edit edit;
+	char acts[HEARSAY_ACTS + 1]; /* FOUND: what it does with other inputs, HEARSAY_ACT letters each */
 };
 
 /* One line without its newline. -1: no search says such a thing. source: what it was given. */
 must_check int hearsay_parse(struct hearsay *x, const char *line, size_t n, const char *source,
 			     size_t source_len, struct err *e);
+/* Do two that were found answer differently where both have an answer? */
+int hearsay_differ(const char *acts, const char *other);

@@ -203,7 +203,9 @@ static int all_are(const json_t *list, int (*is)(const json_t *))
 	size_t i;
 	json_t *v;
 
-	json_array_foreach(list, i, v) if (!is(v)) return 0;
+	json_array_foreach(list, i, v)
+		if (!is(v))
+			return 0;
 	return json_is_array(list);
 }
 
@@ -358,6 +360,12 @@ static int read_needs(const struct reader *r, const struct toml_node *n, struct 
 	return 0;
 }
 
+static int takes_numbers(enum slot_type type)
+{
+	return type == SLOT_NUMBER || type == SLOT_INTEGER || type == SLOT_NUMBERS ||
+	       type == SLOT_INTEGERS;
+}
+
 static int read_slots(const struct reader *r, const struct toml_node *n, struct library_task *t)
 {
 	if (is_a(r, n, TOML_TABLE) < 0)
@@ -367,9 +375,13 @@ static int read_slots(const struct reader *r, const struct toml_node *n, struct 
 		if (read_slot(r, c, &t->slots[t->nslots++]) < 0)
 			return -1;
 	for (unsigned i = 0; i < t->nslots; i++) {
-		t->slots[i].only = 1;
-		for (unsigned k = 0; k < t->nslots; k++)
-			t->slots[i].only &= k == i || t->slots[k].type != t->slots[i].type;
+		struct library_slot *s = &t->slots[i];
+
+		s->only = s->any = 1;
+		for (unsigned k = 0; k < t->nslots; k++) {
+			s->only &= k == i || t->slots[k].type != s->type;
+			s->any &= k == i || !takes_numbers(t->slots[k].type);
+		}
 	}
 	return 0;
 }
@@ -456,6 +468,10 @@ static int read_member(const struct reader *r, const struct toml_node *c, struct
 	}
 	if (!strcmp(c->key, "network") && !is_a(r, c, TOML_BOOLEAN)) {
 		t->network = c->truth;
+		return 0;
+	}
+	if (!strcmp(c->key, "reads") && !is_a(r, c, TOML_BOOLEAN)) {
+		t->reads = c->truth;
 		return 0;
 	}
 	return bad(r, c, "is not known here");

@@ -43,6 +43,7 @@ struct library_slot {
 	json_t *otherwise;   /* its default; NULL: it must be told */
 	struct phrases hint; /* stand before it */
 	int only;            /* no other slot is of its type */
+	int any;             /* texts, and no other slot takes numbers: "[1, 2]" may be texts */
 };
 
 struct library_program {
@@ -74,6 +75,7 @@ struct library_task {
 	unsigned nexamples;
 	json_t *files; /* {path: text} that are there unless the task brings its own; or NULL */
 	int network;
+	int reads;       /* its programs read their input */
 	struct toml doc; /* all texts are in it */
 };
 

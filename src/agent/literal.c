@@ -338,8 +338,7 @@ int literal_add(struct buf *out, const struct lang *l, const json_t *value, int 
 							  : s->integers;
 	if (as == LITERAL_WHOLE)
 		buf_printf(out, "%s%s", before ? before : "", s->list);
-	json_array_foreach(value, i, v)
-	{
+	json_array_foreach(value, i, v) {
 		if (i)
 			buf_puts(out, s->between);
 		if (add_item(out, s, v, real, e) < 0)

@@ -5,12 +5,13 @@
 #include <stddef.h>
 #include <string.h>
 
-extern const char repair_python[], repair_python_judge[];
+extern const char repair_python[], repair_python_judge[], repair_node[];
 
 static const struct {
 	const char *language, *search, *judge;
 } programs[] = {
 	{ "python", repair_python, repair_python_judge },
+	{ "node", repair_node, NULL },
 };
 
 static int row_of(const char *language)

@@ -2,5 +2,5 @@
 #pragma once
 
 /* NULL: there is none for this language. */
-const char *program_search(const char *language);
-const char *program_judge(const char *language);
+const char *program_search(const char *language); /* looks for edits, or tries those that it is given */
+const char *program_judge(const char *language);  /* makes many calls in one box */

@@ -5,16 +5,26 @@
  *        ▼ shown only
  *   search boxes, side by side ──► edits, each with its rank ──► trial: shown, then held out ──► the best
  *
+ * Python's search thinks of its edits itself (it has a parser and sees which lines run); JavaScript's is given
+ * those of mutate.h; where each has to be compiled there is none, and the likeliest are tried, a box each.
+ *
  * A box that searches has the program in it, so what it says is hearsay: an edit of the source that we
- * have, and nothing counts before a trial in another box has said so. The best is the one of the lowest
- * rank; for a box that might still find a lower one we wait a little, and not for ever. */
+ * have, and nothing counts before a trial in another box has said so.
+ *
+ * Often more than one edit passes. Those that are right do the same with inputs that nobody gave, and each
+ * of the others does something of its own; so we wait a little for more of them, and the best is the one
+ * that most others agree with, then the one of the lowest rank. Where they do not all agree the examples do
+ * not say which is right, and neither do we: it is plausible. */
 #include "agent/repair.h"
 #include "agent/edit.h"
 #include "agent/hearsay.h"
+#include "agent/mutate.h"
 #include "agent/programs.h"
+#include "agent/stall.h"
 #include "agent/trial.h"
 #include "base/buf.h"
 #include "base/own.h"
+#include "lang/lang.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,10 +32,15 @@
 enum {
 	BOXES_MOST = 8,
 	SEARCH_MS = 30000,   /* of one box */
-	REPAIR_MS = 45000,   /* of everything */
-	WAIT_MS = 500,	     /* for a lower rank, once there is one that passes */
+	REPAIR_MS = 45000,   /* of everything, */
+	BUILD_MS = 120000,   /* and where each is compiled */
+	WAIT_MS = 6000,	     /* for others, once there is one that passes, */
+	WAIT_TRIED = 320,    /* or until so many more were tried */
+	PASSED_MOST = 16,    /* no more than these are compared */
 	TICK_MS = 100,
-	CANDIDATES = 3000,
+	CANDIDATES = 3000, /* of a search that thinks of them itself, */
+	GIVEN_MOST = 600,  /* of one that is given them, */
+	BUILT_MOST = 50,   /* and where each is compiled */
 	LIMIT_MS = 500,	  /* of a candidate, in a search box */
 	LIES_MOST = 8,	  /* then nobody listens any more */
 	QUEUE_MOST = 256, /* that wait for their trial; what comes then is dropped */
@@ -37,6 +52,7 @@ struct candidate {
 	struct candidate *next; /* by rank */
 	unsigned rank;
 	struct edit edit;
+	char acts[HEARSAY_ACTS + 1];
 };
 
 struct search { /* one box that looks for edits */
@@ -48,22 +64,34 @@ struct search { /* one box that looks for edits */
 	struct buf line;
 };
 
+struct attempt { /* one box after another that tries a candidate, or the program as it was */
+	struct repair *repair;
+	struct trial trial;
+	struct candidate *candidate; /* NULL: the program */
+	int busy, answered, lost;
+	uint64_t passed;
+};
+
 struct repair {
-	struct fleet *fleet;
+	struct stall stall;
 	struct repair_owner *owner;
 	json_t *artifact, *examples, *shown_first; /* shown_first: those, then the held-out one */
 	const char *source;			   /* the artifact's */
 	size_t source_len;
 	unsigned boxes, held; /* held: index, or HELD_NONE */
 	struct search searches[BOXES_MOST];
-	struct trial trial;
-	enum { ASKED_NOTHING, ASKED_BEFORE, ASKED_CANDIDATE } asked;
-	struct candidate *trying, *queue, *best;
+	struct mutations given;
+	struct attempt attempts[BOXES_MOST];
+	unsigned nattempts; /* that may be busy at once */
+	struct candidate *queue;
+	struct candidate *passed_all; /* newest first */
+	const struct candidate *best; /* of those, once it is over */
 	unsigned nqueue, candidates;
 	unsigned nfound, npassed, nskipped, nlies;
-	int answered, lost, over;
-	uint64_t passed;
-	uint64_t began_ms, best_ms;
+	unsigned first_tried; /* how many were, when the first had passed */
+	unsigned built; /* candidates that were compiled and tried */
+	int over;
+	uint64_t began_ms, first_ms; /* first_ms: one passed everything */
 	struct timer turn, tick;
 	char why[160];
 };
@@ -79,6 +107,30 @@ static const char *source_of(const json_t *artifact, size_t *len)
 	return json_string_value(text);
 }
 
+/* How a test is run that does not say: as a program; functions named test* are called. */
+static void set_command(json_t *test, const char *language)
+{
+	static const char call_all[] = "import runpy; n = runpy.run_path(\"%s\"); "
+				       "[n[f]() for f in list(n) if f.startswith(\"test\") and callable(n[f])]";
+	const char *path = doc_text(test, "path"), *text = doc_text(test, "content");
+	const struct lang *l = lang_named(language);
+	auto_buf struct buf command = { 0 };
+
+	if (!l || l->compile[0] || strpbrk(path, "'\"\\\n"))
+		return;
+	buf_printf(&command, "%s ", lang_program(l));
+	if (strcmp(l->name, "python") != 0 || !strstr(text, "def test") || strstr(text, "__main__")) {
+		buf_printf(&command, "'%s'", path);
+	} else if (strstr(text, "unittest")) {
+		buf_printf(&command, "-m unittest '%s'", path);
+	} else {
+		buf_puts(&command, "-c '");
+		buf_printf(&command, call_all, path);
+		buf_putc(&command, '\'');
+	}
+	json_object_set_new(test, "command", json_string(buf_str(&command)));
+}
+
 /* All in one list: {call, expected}, {input, expected}, {command, path, content}. */
 static json_t *examples_of(const json_t *artifact)
 {
@@ -89,13 +141,19 @@ static json_t *examples_of(const json_t *artifact)
 	for (size_t i = 0; i < json_array_size(tests); i++) {
 		json_t *test = json_copy(json_array_get(tests, i));
 
-		if (!*doc_text(test, "command") &&
-		    !strcmp(doc_text(artifact, "language"), "python"))
-			json_object_set_new(test, "command",
-					    json_sprintf("python3 '%s'", doc_text(test, "path")));
+		if (!*doc_text(test, "command"))
+			set_command(test, doc_text(artifact, "language"));
 		json_array_append_new(all, test);
 	}
 	return all;
+}
+
+/* "js" -> "node" */
+static const char *own_name(const char *language)
+{
+	const struct lang *l = lang_named(language);
+
+	return l ? l->name : "";
 }
 
 int repair_possible(const json_t *artifact)
@@ -105,7 +163,8 @@ int repair_possible(const json_t *artifact)
 	size_t n = 0;
 	const char *source = source_of(artifact, &n);
 	int fine = source && n && n <= SOURCE_MOST && strlen(source) == n &&
-		   program_search(language) && trial_possible(language, examples);
+		   (program_search(language) || mutate_knows(own_name(language))) &&
+		   trial_possible(language, examples);
 
 	json_decref(examples);
 	return fine;
@@ -113,11 +172,15 @@ int repair_possible(const json_t *artifact)
 
 /* ---- the end ---- */
 
-static void free_candidate(struct candidate *c)
+static void free_candidates(struct candidate *c)
 {
-	if (c)
+	while (c) {
+		struct candidate *next = c->next;
+
 		edit_fini(&c->edit);
-	free(c);
+		free(c);
+		c = next;
+	}
 }
 
 static void end_search(struct search *s)
@@ -134,15 +197,13 @@ void repair_cancel(struct repair *r)
 		return;
 	for (unsigned i = 0; i < BOXES_MOST; i++)
 		end_search(&r->searches[i]);
-	trial_fini(&r->trial);
-	while (r->queue) {
-		struct candidate *c = r->queue;
-
-		r->queue = c->next;
-		free_candidate(c);
+	for (unsigned i = 0; i < BOXES_MOST; i++) {
+		trial_fini(&r->attempts[i].trial);
+		free_candidates(r->attempts[i].candidate);
 	}
-	free_candidate(r->trying);
-	free_candidate(r->best);
+	free_candidates(r->queue);
+	free_candidates(r->passed_all);
+	mutations_fini(&r->given);
 	timer_fini(&r->turn);
 	timer_fini(&r->tick);
 	json_decref(r->artifact);
@@ -151,13 +212,46 @@ void repair_cancel(struct repair *r)
 	free(r);
 }
 
+/* How many of those that passed do the same, itself included. */
+static unsigned agree_with(const struct repair *r, const struct candidate *c)
+{
+	unsigned n = 0;
+
+	for (const struct candidate *o = r->passed_all; o; o = o->next)
+		n += !hearsay_differ(c->acts, o->acts);
+	return n;
+}
+
+static const struct candidate *best_of(const struct repair *r)
+{
+	const struct candidate *best = NULL;
+	unsigned most = 0;
+
+	for (const struct candidate *c = r->passed_all; c; c = c->next) {
+		unsigned n = agree_with(r, c);
+
+		if (!best || n > most || (n == most && c->rank < best->rank)) {
+			best = c;
+			most = n;
+		}
+	}
+	return best;
+}
+
 static const char *label_of(const struct repair *r)
 {
-	size_t n = json_array_size(r->examples);
-
 	if (!r->best)
 		return "none";
-	return r->held != HELD_NONE && n >= 3 ? "verified" : "plausible";
+	return r->held != HELD_NONE && agree_with(r, r->best) == r->npassed ? "verified" : "plausible";
+}
+
+static unsigned tried_so_far(const struct repair *r)
+{
+	unsigned tried = r->built;
+
+	for (unsigned i = 0; i < r->boxes; i++)
+		tried += r->searches[i].tried;
+	return tried;
 }
 
 static json_t *found_json(const struct repair *r)
@@ -167,12 +261,9 @@ static json_t *found_json(const struct repair *r)
 				  "skipped", (int)r->nskipped, "lies", (int)r->nlies,
 				  "held_out_passed", r->best && r->held != HELD_NONE, "ms",
 				  (json_int_t)(loop_now_ms() - r->began_ms));
-	unsigned tried = 0;
 	auto_buf struct buf diff = { 0 };
 
-	for (unsigned i = 0; i < r->boxes; i++)
-		tried += r->searches[i].tried;
-	json_object_set_new(found, "tried", json_integer(tried));
+	json_object_set_new(found, "tried", json_integer(tried_so_far(r)));
 	if (!r->best) {
 		json_object_set_new(found, "why", json_string(r->why));
 		return found;
@@ -180,6 +271,7 @@ static json_t *found_json(const struct repair *r)
 	edit_show(&r->best->edit, r->source, r->source_len, &diff);
 	json_object_set_new(found, "rule", json_string(r->best->edit.rule));
 	json_object_set_new(found, "rank", json_integer(r->best->rank));
+	json_object_set_new(found, "agree", json_integer(agree_with(r, r->best)));
 	json_object_set_new(found, "line", json_integer(edit_line(&r->best->edit, r->source)));
 	json_object_set_new(found, "diff", json_string(buf_str(&diff)));
 	return found;
@@ -206,8 +298,11 @@ static json_t *artifact_of(const struct repair *r)
 static void finish(struct repair *r)
 {
 	struct repair_owner *o = r->owner;
-	json_t *artifact = r->best ? artifact_of(r) : NULL, *found = found_json(r);
+	json_t *artifact, *found;
 
+	r->best = best_of(r);
+	artifact = r->best ? artifact_of(r) : NULL;
+	found = found_json(r);
 	repair_cancel(r);
 	o->done(o, artifact, found);
 }
@@ -215,7 +310,7 @@ static void finish(struct repair *r)
 /* ---- what boxes say ---- */
 
 /* By rank; of two with the same the first one that came. */
-static void enqueue(struct repair *r, unsigned rank, struct edit *take_edit)
+static void enqueue(struct repair *r, unsigned rank, const char *acts, struct edit *take_edit)
 {
 	struct candidate **at = &r->queue, *c;
 
@@ -229,9 +324,30 @@ static void enqueue(struct repair *r, unsigned rank, struct edit *take_edit)
 	while (*at && (*at)->rank <= rank)
 		at = &(*at)->next;
 	*c = (struct candidate){ .next = *at, .rank = rank, .edit = *take_edit };
+	snprintf(c->acts, sizeof(c->acts), "%s", acts);
 	*at = c;
 	r->nqueue++;
 	r->nfound++;
+}
+
+/* One of those that we thought of ourselves. */
+static void enqueue_given(struct repair *r, unsigned rank)
+{
+	struct edit copy = r->given.v[rank];
+
+	copy.text = strndup(copy.text, copy.len);
+	if (!copy.text)
+		abort();
+	enqueue(r, rank, "", &copy);
+}
+
+/* Does it speak of an edit that it was not given, or of its own where it was given some? */
+static int is_unknown(const struct repair *r, struct hearsay *x)
+{
+	if (x->kind != HEARSAY_FOUND || (x->has_edit ? !r->given.n : x->n < r->given.n))
+		return 0;
+	edit_fini(&x->edit);
+	return 1;
 }
 
 static void hear(struct search *s, const char *line, size_t n)
@@ -240,8 +356,7 @@ static void hear(struct search *s, const char *line, size_t n)
 	struct hearsay x;
 	struct err e;
 
-	if (hearsay_parse(&x, line, n, r->source, r->source_len, &e) < 0 ||
-	    (x.kind == HEARSAY_FOUND && !x.has_edit)) {
+	if (hearsay_parse(&x, line, n, r->source, r->source_len, &e) < 0 || is_unknown(r, &x)) {
 		s->mute = 1;
 		r->nlies++;
 		return;
@@ -251,8 +366,10 @@ static void hear(struct search *s, const char *line, size_t n)
 		r->candidates = x.n > r->candidates ? x.n : r->candidates;
 	else if (x.kind == HEARSAY_AT)
 		s->at = x.n;
+	else if (x.kind == HEARSAY_FOUND && x.has_edit)
+		enqueue(r, x.n, x.acts, &x.edit);
 	else if (x.kind == HEARSAY_FOUND)
-		enqueue(r, x.n, &x.edit);
+		enqueue_given(r, x.n);
 }
 
 static void search_said(struct job *j, const char *what, unsigned stream, const char *bytes, size_t n)
@@ -282,6 +399,7 @@ static void search_done(struct job *j, const struct job_end *end)
 
 	if (end->verdict == VERDICT_ERROR)
 		snprintf(s->repair->why, sizeof(s->repair->why), "a search: %.120s", end->e.msg);
+	stall_ended(&s->repair->stall, j, end);
 	end_search(s);
 	timer_set(&s->repair->turn, 0);
 }
@@ -290,20 +408,26 @@ static void search_done(struct job *j, const struct job_end *end)
 
 static json_t *ask_of(const struct repair *r, unsigned shard)
 {
-	json_t *shown = json_array();
+	json_t *shown = json_array(), *edits = json_array();
 	size_t n = json_array_size(r->shown_first) - (r->held != HELD_NONE);
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append(shown, json_array_get(r->shown_first, i));
-	return json_pack("{s:s, s:s, s:o, s:i, s:i, s:i, s:i}", "source", r->source, "name",
-			 doc_text(r->artifact, "entry"), "examples", shown, "shard", (int)shard,
-			 "shards", (int)r->boxes, "most", CANDIDATES, "limit_ms", LIMIT_MS);
+	for (unsigned i = 0; i < r->given.n; i++) {
+		const struct edit *x = &r->given.v[i];
+
+		json_array_append_new(edits, json_pack("[I, I, s%]", (json_int_t)x->at, (json_int_t)x->cut,
+						       x->text, x->len));
+	}
+	return json_pack("{s:s, s:s, s:o, s:o, s:i, s:i, s:i, s:i}", "source", r->source, "name",
+			 doc_text(r->artifact, "entry"), "examples", shown, "edits", edits, "shard",
+			 (int)shard, "shards", (int)r->boxes, "most", CANDIDATES, "limit_ms", LIMIT_MS);
 }
 
 static json_t *search_item(const struct repair *r, unsigned shard)
 {
 	const char *language = doc_text(r->artifact, "language");
-	json_t *item = trial_item(r->artifact, SEARCH_MS), *ask = ask_of(r, shard),
+	json_t *item = stall_item(&r->stall, SEARCH_MS), *ask = ask_of(r, shard),
 	       *files = json_object_get(item, "files");
 	auto_free char *text = json_dumps(ask, JSON_COMPACT);
 
@@ -324,33 +448,42 @@ static json_t *search_item(const struct repair *r, unsigned shard)
 static void start_search(struct repair *r, unsigned shard)
 {
 	struct search *s = &r->searches[shard];
-	struct item_defaults d = { .max_output = 0, .limits = r->fleet->conf.limits };
-	json_t *item = search_item(r, shard);
-	auto_free char *line = json_dumps(item, JSON_COMPACT);
 	struct err e;
 
-	json_decref(item);
 	s->repair = r;
-	s->job = (struct job){ .done = search_done, .said = search_said, .fleet = r->fleet };
-	if (!line || item_parse(&s->job.item, line, strlen(line), &d, &e) < 0) {
-		snprintf(r->why, sizeof(r->why), "a search: %.120s", line ? e.msg : "too large");
-		item_fini(&s->job.item);
-		return;
-	}
-	s->flying = 1;
-	job_start(&s->job, r->fleet);
+	s->job = (struct job){ .done = search_done, .said = search_said, .fleet = r->stall.fleet };
+	s->flying = stall_start(&r->stall, &s->job, search_item(r, shard), 0, &e) == 0;
+	if (!s->flying)
+		snprintf(r->why, sizeof(r->why), "a search: %.120s", e.msg);
 }
 
 /* ---- one thing after another ---- */
 
 static void trial_done(struct trial *t, uint64_t passed, int lost)
 {
-	struct repair *r = loop_owner(t, struct repair, trial);
+	struct attempt *a = loop_owner(t, struct attempt, trial);
 
-	r->answered = 1;
-	r->passed = passed;
-	r->lost = lost;
-	timer_set(&r->turn, 0);
+	a->answered = 1;
+	a->passed = passed;
+	a->lost = lost;
+	timer_set(&a->repair->turn, 0);
+}
+
+static void begin_attempt(struct repair *r, struct attempt *a, struct candidate *take_candidate,
+			  const json_t *examples)
+{
+	struct buf text = { 0 };
+
+	a->repair = r;
+	a->busy = 1;
+	a->candidate = take_candidate;
+	a->trial.done = trial_done;
+	a->trial.hurried = take_candidate != NULL;
+	if (take_candidate)
+		edit_apply(&take_candidate->edit, r->source, r->source_len, &text);
+	else
+		buf_add(&text, r->source, r->source_len);
+	trial_start(&a->trial, &r->stall, examples, buf_steal(&text));
 }
 
 static uint64_t everything(const struct repair *r)
@@ -369,88 +502,103 @@ static void hold_out(struct repair *r, uint64_t passed)
 	for (unsigned i = 0; n >= 3 && i < n; i++)
 		if ((passed >> i & 1) == (failing < 2))
 			r->held = i;
+	/* What fails comes first: there most candidates fail as well, and are done with. */
 	r->shown_first = json_array();
-	for (unsigned i = 0; i < n; i++)
-		if (i != r->held)
-			json_array_append(r->shown_first, json_array_get(r->examples, i));
+	for (unsigned good = 0; good <= 1; good++)
+		for (unsigned i = 0; i < n; i++)
+			if (i != r->held && (passed >> i & 1) == good)
+				json_array_append(r->shown_first, json_array_get(r->examples, i));
 	if (r->held != HELD_NONE)
 		json_array_append(r->shown_first, json_array_get(r->examples, r->held));
 }
 
-static void after_before(struct repair *r)
+/* Thinks of edits where no search does, and begins to try them. */
+static void begin_search(struct repair *r)
 {
-	if (r->lost) {
+	const char *language = own_name(doc_text(r->artifact, "language"));
+	int searched = program_search(language) != NULL;
+
+	mutate_make(&r->given, language, r->source, r->source_len, searched ? GIVEN_MOST : BUILT_MOST);
+	r->candidates = r->given.n;
+	for (unsigned i = 0; searched && i < r->boxes; i++)
+		start_search(r, i);
+	for (unsigned i = 0; !searched && i < r->given.n; i++)
+		enqueue_given(r, i);
+	r->nattempts = searched ? 1 : r->boxes;
+}
+
+static void after_before(struct repair *r, const struct attempt *a)
+{
+	r->over = 1;
+	if (a->lost) {
 		snprintf(r->why, sizeof(r->why), "no box could be had");
-		r->over = 1;
-	} else if (r->passed == everything(r)) {
+	} else if (a->passed == everything(r)) {
 		snprintf(r->why, sizeof(r->why), "all examples pass: there is nothing to repair");
-		r->over = 1;
 	} else {
-		hold_out(r, r->passed);
-		for (unsigned i = 0; i < r->boxes; i++)
-			start_search(r, i);
+		r->over = 0;
+		hold_out(r, a->passed);
+		begin_search(r);
 	}
 }
 
-static void after_candidate(struct repair *r)
+static void after_candidate(struct repair *r, const struct attempt *a, struct candidate *c)
 {
-	struct candidate *c = steal(&r->trying);
 	uint64_t shown = everything(r) >> (r->held != HELD_NONE);
+	int told = program_search(doc_text(r->artifact, "language")) != NULL;
 
-	if (r->passed == everything(r)) {
-		r->npassed++;
-		if (!r->best || c->rank < r->best->rank) {
-			struct candidate *worse = r->best;
-
-			if (!worse)
-				r->best_ms = loop_now_ms();
-			r->best = c;
-			c = worse;
+	r->built += !told;
+	if (a->passed == everything(r)) {
+		if (!r->npassed++) {
+			r->first_ms = loop_now_ms();
+			r->first_tried = tried_so_far(r);
 		}
-	} else if ((r->passed & shown) == shown) {
+		c->next = r->passed_all;
+		r->passed_all = steal(&c);
+	} else if ((a->passed & shown) == shown) {
 		r->nskipped++;
-	} else if (!r->lost && ++r->nlies == LIES_MOST) {
+	} else if (told && !a->lost && ++r->nlies == LIES_MOST) {
 		snprintf(r->why, sizeof(r->why), "the search was tampered with");
 		r->over = 1;
 	}
-	free_candidate(c);
+	free_candidates(c);
 }
 
-static void take_answer(struct repair *r)
+static void take_answers(struct repair *r)
 {
-	int before = r->asked == ASKED_BEFORE;
+	for (unsigned i = 0; i < BOXES_MOST; i++) {
+		struct attempt *a = &r->attempts[i];
+		struct candidate *c = a->candidate;
 
-	r->answered = 0;
-	r->asked = ASKED_NOTHING;
-	if (before)
-		after_before(r);
-	else
-		after_candidate(r);
+		if (!a->answered)
+			continue;
+		a->answered = a->busy = 0;
+		a->candidate = NULL;
+		if (c)
+			after_candidate(r, a, c);
+		else
+			after_before(r, a);
+	}
 }
 
-static void try_next(struct repair *r)
+static void try_more(struct repair *r)
 {
-	struct candidate *c = r->queue;
-	struct buf text = { 0 };
+	for (unsigned i = 0; i < r->nattempts && r->queue; i++) {
+		struct candidate *c = r->queue;
 
-	r->queue = c->next;
-	r->nqueue--;
-	r->trying = c;
-	r->asked = ASKED_CANDIDATE;
-	edit_apply(&c->edit, r->source, r->source_len, &text);
-	r->trial.hurried = 1;
-	trial_start(&r->trial, r->fleet, r->artifact, r->shown_first, buf_steal(&text));
+		if (r->attempts[i].busy)
+			continue;
+		r->queue = steal(&c->next);
+		r->nqueue--;
+		begin_attempt(r, &r->attempts[i], c, r->shown_first);
+	}
 }
 
-/* Could a box still find one of a lower rank than the best? */
-static int may_improve(const struct repair *r)
+static int is_trying(const struct repair *r)
 {
-	if (loop_now_ms() - r->best_ms >= WAIT_MS)
-		return 0;
-	for (unsigned i = 0; i < r->boxes; i++)
-		if (r->searches[i].flying && r->searches[i].at < r->best->rank)
+	for (unsigned i = 0; i < BOXES_MOST; i++)
+		if (r->attempts[i].busy)
 			return 1;
-	return r->queue && r->queue->rank < r->best->rank;
+	return 0;
 }
 
 static int is_searching(const struct repair *r)
@@ -461,20 +609,41 @@ static int is_searching(const struct repair *r)
 	return 0;
 }
 
+/* Could a search still find one of a lower rank than the newest that passed? */
+static int may_be_lower(const struct repair *r)
+{
+	for (unsigned i = 0; i < r->boxes; i++)
+		if (r->searches[i].flying && r->searches[i].at < r->passed_all->rank)
+			return 1;
+	return r->queue && r->queue->rank < r->passed_all->rank;
+}
+
+static int is_enough(const struct repair *r)
+{
+	if (!r->npassed)
+		return 0;
+	if (r->built)
+		return 1; /* whoever has a lower rank is being tried already */
+	if (r->npassed >= PASSED_MOST || loop_now_ms() - r->first_ms >= WAIT_MS)
+		return 1;
+	if (!r->passed_all->acts[0]) /* others could not agree or disagree with it */
+		return !may_be_lower(r);
+	return (!r->queue && !is_searching(r)) || tried_so_far(r) - r->first_tried >= WAIT_TRIED;
+}
+
 static void on_turn(struct timer *timer)
 {
 	struct repair *r = loop_owner(timer, struct repair, turn);
 
-	if (r->answered)
-		take_answer(r);
+	take_answers(r);
 	for (unsigned i = 0; i < r->boxes; i++)
 		if (r->searches[i].mute)
 			end_search(&r->searches[i]);
-	if (r->over || (r->best && r->asked == ASKED_NOTHING && !may_improve(r))) {
+	if (!r->over && !is_enough(r))
+		try_more(r);
+	if (r->over || (!is_trying(r) && is_enough(r))) {
 		finish(r);
-	} else if (r->asked == ASKED_NOTHING && r->queue) {
-		try_next(r);
-	} else if (r->asked == ASKED_NOTHING && !is_searching(r)) {
+	} else if (!is_trying(r) && !r->queue && !is_searching(r)) {
 		if (!*r->why)
 			snprintf(r->why, sizeof(r->why), "no change in one place makes all examples pass");
 		finish(r);
@@ -486,46 +655,52 @@ static void on_tick(struct timer *timer)
 	struct repair *r = loop_owner(timer, struct repair, tick);
 	uint64_t now = loop_now_ms();
 
-	trial_check(&r->trial, now);
+	for (unsigned i = 0; i < BOXES_MOST; i++)
+		if (r->attempts[i].busy)
+			trial_check(&r->attempts[i].trial, now);
 	for (unsigned i = 0; i < r->boxes; i++)
 		if (r->searches[i].flying)
 			job_check(&r->searches[i].job, now);
-	if (now - r->began_ms > REPAIR_MS) {
-		snprintf(r->why, sizeof(r->why), "not found within %d s", REPAIR_MS / 1000);
+	if (now - r->began_ms > (r->built ? BUILD_MS : REPAIR_MS)) {
+		snprintf(r->why, sizeof(r->why), "not found within %d s", (r->built ? BUILD_MS : REPAIR_MS) / 1000);
 		r->over = 1;
 	}
 	timer_set(&r->turn, 0); /* perhaps we have waited long enough */
 	timer_set(timer, TICK_MS);
 }
 
+/* It ends on its next turn, and says why. */
+static void give_up(struct repair *r, const char *why)
+{
+	snprintf(r->why, sizeof(r->why), "%.150s", why);
+	r->over = 1;
+	timer_set(&r->turn, 0);
+}
+
 struct repair *repair_start(struct fleet *f, const char *team, const json_t *artifact,
 			    unsigned boxes, struct repair_owner *o)
 {
 	struct repair *r = calloc(1, sizeof(*r));
+	struct err e;
 
-	(void)team;
 	if (!r)
 		abort();
-	r->fleet = f;
 	r->owner = o;
 	r->artifact = json_deep_copy(artifact);
 	r->examples = examples_of(r->artifact);
 	r->source = source_of(r->artifact, &r->source_len);
-	r->boxes = boxes < 1 ? 1 : boxes > BOXES_MOST ? BOXES_MOST : boxes;
 	r->held = HELD_NONE;
 	r->began_ms = loop_now_ms();
 	timer_init(&r->turn, f->loop, on_turn);
 	timer_init(&r->tick, f->loop, on_tick);
 	timer_set(&r->tick, TICK_MS);
 	if (!repair_possible(artifact)) {
-		snprintf(r->why, sizeof(r->why), "there is no search for this language and these examples");
-		r->boxes = 0;
-		r->over = 1;
-		timer_set(&r->turn, 0);
-		return r;
+		give_up(r, "there is no search for this language and these examples");
+	} else if (stall_init(&r->stall, f, team, r->artifact, &e) < 0) {
+		give_up(r, e.msg);
+	} else {
+		r->boxes = stall_boxes(&r->stall, boxes > BOXES_MOST ? BOXES_MOST : boxes);
+		begin_attempt(r, &r->attempts[0], NULL, r->examples);
 	}
-	r->trial.done = trial_done;
-	r->asked = ASKED_BEFORE;
-	trial_start(&r->trial, f, r->artifact, r->examples, strdup(r->source));
 	return r;
 }

@@ -1,9 +1,9 @@
 /* trial.c - see trial.h. */
 #include "agent/trial.h"
+#include "agent/harness.h"
 #include "agent/programs.h"
 #include "base/id.h"
 #include "base/own.h"
-#include "lang/lang.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +39,7 @@ int trial_possible(const char *language, const json_t *examples)
 	for (size_t i = 0; i < n; i++) {
 		const json_t *x = json_array_get(examples, i);
 
-		if (!is_one(x) || (is_call(x) && !program_judge(language)))
+		if (!is_one(x) || (is_call(x) && !program_judge(language) && !harness_can(language)))
 			return 0;
 	}
 	return n > 0 && n <= TRIAL_EXAMPLES;
@@ -55,33 +55,16 @@ static uint32_t run_ms_of(const json_t *artifact, uint32_t usual)
 	return own > 0 && own < usual ? (uint32_t)own : usual;
 }
 
-json_t *trial_item(const json_t *artifact, uint32_t run_ms)
-{
-	const json_t *memory = json_object_get(json_object_get(artifact, "limits"), "memory"),
-		     *env = json_object_get(artifact, "env");
-	json_t *item = json_pack("{s:i, s:i}", "timeout_ms", (int)run_ms, "max_output", SAID),
-	       *files = json_object();
-
-	json_object_update(files, json_object_get(artifact, "files"));
-	json_object_del(files, doc_text(artifact, "entry"));
-	json_object_set_new(item, "files", files);
-	if (json_is_integer(memory))
-		json_object_set_new(item, "limits", json_pack("{s:O}", "mem", memory));
-	if (json_object_size(env))
-		json_object_set(item, "env", (json_t *)env);
-	return item;
-}
-
 static void set_source(json_t *item, const struct trial *t)
 {
-	json_object_set_new(json_object_get(item, "files"), doc_text(t->artifact, "entry"),
+	json_object_set_new(json_object_get(item, "files"), doc_text(t->stall->artifact, "entry"),
 			    json_string(t->source));
 }
 
 static json_t *call_item(struct trial *t)
 {
-	const char *language = doc_text(t->artifact, "language");
-	json_t *item = trial_item(t->artifact, COMMAND_MS), *calls = json_array(),
+	const char *language = doc_text(t->stall->artifact, "language");
+	json_t *item = stall_item(t->stall, COMMAND_MS), *calls = json_array(),
 	       *expected = json_array(), *ask;
 	auto_free char *text = NULL;
 
@@ -94,7 +77,7 @@ static json_t *call_item(struct trial *t)
 		json_array_append(expected, json_object_get(x, "expected"));
 	}
 	ask = json_pack("{s:s, s:s, s:o, s:o, s:s}", "source", t->source, "name",
-			doc_text(t->artifact, "entry"), "calls", calls, "expected", expected, "word",
+			doc_text(t->stall->artifact, "entry"), "calls", calls, "expected", expected, "word",
 			t->word);
 	text = json_dumps(ask, JSON_COMPACT);
 	json_decref(ask);
@@ -105,13 +88,42 @@ static json_t *call_item(struct trial *t)
 	return item;
 }
 
-static json_t *input_item(const struct trial *t, const json_t *example)
+/* Where no judge is: the call at the end of the program, its answer behind a word. We compare. */
+static json_t *harness_item(const struct trial *t, const json_t *example)
 {
-	json_t *item = trial_item(t->artifact, run_ms_of(t->artifact, RUN_MS));
+	json_t *item = stall_item(t->stall, run_ms_of(t->stall->artifact, RUN_MS)), *files = NULL,
+	       *artifact = json_pack("{s:O, s:O, s:O}", "language",
+				     json_object_get(t->stall->artifact, "language"), "entry",
+				     json_object_get(t->stall->artifact, "entry"), "files",
+				     json_object_get(item, "files"));
+	const char *entry = NULL;
+	struct err e;
 
 	set_source(item, t);
-	json_object_set(item, "language", json_object_get(t->artifact, "language"));
-	json_object_set(item, "entry", json_object_get(t->artifact, "entry"));
+	if (harness_call(artifact, doc_text(example, "call"), t->word, &files, &entry, &e) == 0) {
+		json_object_set_new(item, "files", files);
+		json_object_set(item, "language", json_object_get(t->stall->artifact, "language"));
+		json_object_set_new(item, "entry", json_string(entry));
+	}
+	json_decref(artifact);
+	return item; /* without a language it is none, and nothing passes */
+}
+
+static int is_answered(const struct trial *t, const json_t *example)
+{
+	size_t n;
+	const char *got = harness_answer(t->job.out[0].p, t->job.out[0].len, t->word, &n);
+
+	return got && harness_same(got, n, doc_text(example, "expected"));
+}
+
+static json_t *input_item(const struct trial *t, const json_t *example)
+{
+	json_t *item = stall_item(t->stall, run_ms_of(t->stall->artifact, RUN_MS));
+
+	set_source(item, t);
+	json_object_set(item, "language", json_object_get(t->stall->artifact, "language"));
+	json_object_set(item, "entry", json_object_get(t->stall->artifact, "entry"));
 	json_object_set(item, "stdin", json_object_get(example, "input"));
 	json_object_set(item, "expected", json_object_get(example, "expected"));
 	return item;
@@ -119,7 +131,7 @@ static json_t *input_item(const struct trial *t, const json_t *example)
 
 static json_t *command_item(const struct trial *t, const json_t *example)
 {
-	json_t *item = trial_item(t->artifact, run_ms_of(t->artifact, COMMAND_MS));
+	json_t *item = stall_item(t->stall, run_ms_of(t->stall->artifact, COMMAND_MS));
 
 	set_source(item, t);
 	if (*doc_text(example, "path"))
@@ -158,12 +170,14 @@ static void job_done(struct job *j, const struct job_end *end)
 	struct trial *t = loop_owner(j, struct trial, job);
 	int lost = end->verdict == VERDICT_ERROR && end->why == CAUSE_HOST;
 	uint64_t mine = 1ull << (t->next - 1), asked = t->calls & mine ? t->calls : mine;
+	const json_t *x = json_array_get(t->examples, t->next - 1);
 
 	if (end->verdict == VERDICT_PASSED && t->calls & mine)
 		note_calls(t);
-	else if (end->verdict == VERDICT_PASSED)
+	else if (end->verdict == VERDICT_PASSED && (!is_call(x) || is_answered(t, x)))
 		t->passed |= mine;
 	t->flying = 0;
+	stall_ended(t->stall, j, end);
 	job_fini(j);
 	if (lost || (t->hurried && asked & ~t->passed))
 		finish(t, lost);
@@ -173,19 +187,11 @@ static void job_done(struct job *j, const struct job_end *end)
 
 static int fly(struct trial *t, json_t *take_item)
 {
-	struct item_defaults d = { .max_output = SAID, .limits = t->fleet->conf.limits };
-	auto_free char *line = json_dumps(take_item, JSON_COMPACT);
 	struct err e;
 
-	json_decref(take_item);
-	t->job = (struct job){ .done = job_done, .fleet = t->fleet };
-	if (!line || item_parse(&t->job.item, line, strlen(line), &d, &e) < 0) {
-		item_fini(&t->job.item);
-		return -1;
-	}
-	t->flying = 1;
-	job_start(&t->job, t->fleet);
-	return 0;
+	t->job = (struct job){ .done = job_done, .fleet = t->stall->fleet };
+	t->flying = stall_start(t->stall, &t->job, take_item, SAID, &e) == 0;
+	return t->flying ? 0 : -1;
 }
 
 /* The next example that has no answer yet. What cannot be run does not pass. */
@@ -195,29 +201,37 @@ static void step(struct trial *t)
 
 	while (t->next < n) {
 		const json_t *x = json_array_get(t->examples, t->next++);
-		int call = is_call(x);
+		uint64_t mine = 1ull << (t->next - 1);
+		json_t *item;
 
-		if (call && (t->calls & ~(~0ull << (t->next - 1))))
+		if (t->calls & mine && t->calls & (mine - 1))
 			continue; /* went with the first of them */
-		if (fly(t, call ? call_item(t) : is_command(x) ? command_item(t, x) : input_item(t, x)) == 0)
-			return;
+		if (t->calls & mine)
+			item = call_item(t);
+		else if (is_call(x))
+			item = harness_item(t, x);
+		else
+			item = is_command(x) ? command_item(t, x) : input_item(t, x);
+		if (fly(t, item) == 0 || t->hurried)
+			break;
 	}
+	if (t->flying)
+		return;
 	finish(t, 0);
 }
 
-void trial_start(struct trial *t, struct fleet *f, const json_t *artifact, const json_t *examples,
+void trial_start(struct trial *t, const struct stall *stall, const json_t *examples,
 		 char *take_source)
 {
 	size_t n = json_array_size(examples);
 	struct err e;
 
-	t->fleet = f;
-	t->artifact = artifact;
+	t->stall = stall;
 	t->examples = examples;
 	t->source = take_source;
 	t->next = 0;
 	t->passed = t->calls = 0;
-	for (size_t i = 0; i < n && i < TRIAL_EXAMPLES; i++)
+	for (size_t i = 0; program_judge(doc_text(stall->artifact, "language")) && i < n && i < TRIAL_EXAMPLES; i++)
 		t->calls |= (uint64_t)is_call(json_array_get(examples, i)) << i;
 	if (id_new(t->word, &e) < 0)
 		finish(t, 1); /* without a word that nobody can guess no answer is worth anything */

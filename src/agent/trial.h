@@ -1,18 +1,18 @@
 /* trial.h - does this source pass these examples? Asked in fresh boxes, by programs that it cannot talk to.
  * Owns: its box (on a leash) and the source while it runs.
  *
- *   calls      one box for all: repair/judge.*, which keeps what is expected from the program
+ *   calls      one box for all: repair/judge.*, which keeps what is expected from the program; where
+ *              there is no judge a box each, and we compare
  *   input      a box each; we compare what it said
  *   command    a box each; exit 0 is good */
 #pragma once
-#include "agent/agent.h"
-#include "fleet/job.h"
+#include "agent/stall.h"
 
 enum { TRIAL_EXAMPLES = 64 };
 
 struct trial {
-	struct fleet *fleet;
-	const json_t *artifact, *examples; /* the owner's */
+	const struct stall *stall; /* these two are the owner's */
+	const json_t *examples;
 	char *source;
 	int hurried; /* the first that fails ends it */
 	/* passed: a bit per example. lost: boxes could not be had, so it is not known. Once, perhaps
@@ -21,17 +21,12 @@ struct trial {
 	struct job job;
 	int flying;
 	unsigned next;
-	uint64_t passed, calls;
+	uint64_t passed, calls; /* calls: those that a judge makes, together */
 	char word[32];
 };
 
 /* Can all of these be run? */
 int trial_possible(const char *language, const json_t *examples);
-void trial_start(struct trial *t, struct fleet *f, const json_t *artifact, const json_t *examples,
-		 char *take_source);
+void trial_start(struct trial *t, const struct stall *s, const json_t *examples, char *take_source);
 void trial_check(struct trial *t, uint64_t now_ms);
 void trial_fini(struct trial *t); /* at any time: done is not called */
-
-/* What every box of a repair begins with: the artifact's files without its entry, its limits and
- * variables. A document for item_parse(), to be completed. */
-json_t *trial_item(const json_t *artifact, uint32_t run_ms);

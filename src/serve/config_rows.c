@@ -1,6 +1,7 @@
 /* config_rows.c - the table of settings; see config.h. Names, defaults and texts are said here and
  * nowhere else: files, environment, flags, `atoll config` and the manual's test read these rows. */
 #include "serve/config.h"
+#include "tool/tool.h"
 #include "base/own.h"
 #include "egress/rule.h"
 #include "fleet/prepare.h"
@@ -52,6 +53,15 @@ static int check_domain(const char *text, struct err *e)
 		return err_set(e, ERR_INVALID,
 			       "'%.40s' is no host name; write it like box.example.org or *.example.org", text);
 	return 0;
+}
+
+static int check_tool(const char *text, struct err *e)
+{
+	const struct tool *t = tool_named(text);
+
+	if (t && !t->alias)
+		return 0;
+	return err_set(e, ERR_INVALID, "'%.40s' is no tool: see GET /v1/tools", text);
 }
 
 static int check_rule(const char *text, struct err *e)
@@ -168,6 +178,9 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_POOL] = { "keeper.pool", CONFIG_COUNT, "4", "ATOLL_POOL",
 		.flag = "pool", .metavar = "N", .highest = 1000,
 		.help = "boxes kept ready" },
+	[CONFIG_MODELS] = { "serve.models", CONFIG_PATH, NULL, "ATOLL_MODELS",
+		.flag = "models", .metavar = "FILE", .reload = 1,
+		.help = "which language models may be asked; none: models.toml beside the settings, if there" },
 
 	[CONFIG_RUN] = { "serve.run", CONFIG_PATH, "$run", "ATOLL_RUN", .check = check_run,
 		.help = "folder of the keeper's socket and the records of boxes" },
@@ -295,6 +308,12 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_QUOTA_BATCH] = { "quota.batch_bytes", CONFIG_SIZE, "8G", "ATOLL_QUOTA_BATCH",
 		.highest = NO_END, .reload = 1,
 		.help = "items and results of all batches of a team" },
+	[CONFIG_PIPELINE_KEEP] = { "pipeline.keep", CONFIG_TIME, "168h", "ATOLL_PIPELINE_KEEP",
+		.highest = NO_END, .reload = 1,
+		.help = "how long a pipeline that is over is known; none: until deleted" },
+	[CONFIG_PIPELINE_MEMORY] = { "pipeline.memory", CONFIG_BOOL, "true", "ATOLL_PIPELINE_MEMORY", .reload = 1,
+		.help = "what helped a pipeline is remembered for its team" },
+
 	[CONFIG_QUOTA_SNAPSHOTS] = { "quota.snapshot_bytes", CONFIG_SIZE, "32G", "ATOLL_QUOTA_SNAPSHOTS",
 		.highest = NO_END, .reload = 1,
 		.help = "files of all snapshots of a team" },
@@ -314,6 +333,8 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 		.help = "/metrics answers without a key" },
 	[CONFIG_E2B_INTERNET] = { "e2b.internet", CONFIG_BOOL, "false", "ATOLL_E2B_INTERNET", .reload = 1,
 		.help = "E2B sandboxes that say nothing about it may reach all of egress.allow" },
+	[CONFIG_MCP_APPROVE] = { "mcp.approve", CONFIG_LIST, NULL, "ATOLL_MCP_APPROVE", .check = check_tool, .reload = 1,
+		.help = "tools that a person must allow each time, asked through the MCP client" },
 
 	[CONFIG_HOST] = { "host", CONFIG_TEXT, NULL, "ATOLL_HOST", .check = check_host,
 		.help = "the daemon that the command line speaks with" },

@@ -23,7 +23,7 @@ static json_t *envelope(const struct mcp_call *m, const char *what, json_t *take
 	return json_pack("{s:s, s:O*, s:o}", "jsonrpc", "2.0", "id", m->id, what, take);
 }
 
-static int send_event(struct mcp_call *m, json_t *take_doc)
+int mcp_send(struct mcp_call *m, json_t *take_doc)
 {
 	auto_free char *text = json_dumps(take_doc, JSON_COMPACT);
 	auto_buf struct buf event = { 0 };
@@ -48,17 +48,17 @@ static void finish(struct mcp_call *m, int status, json_t *take_doc)
 		call_send(m->call, status, take_doc);
 		return;
 	}
-	send_event(m, take_doc);
+	mcp_send(m, take_doc);
 	timer_clear(&m->tick);
 	http_end(m->call->req);
 }
 
-static void finish_result(struct mcp_call *m, json_t *take_result)
+static void finish_result(struct mcp_call *m, const char *type, json_t *take_result)
 {
 	if (m->modern) {
 		json_t *meta = json_pack("{s:o}", MCP_META "serverInfo", server_info());
 
-		json_object_set_new(take_result, "resultType", json_string("complete"));
+		json_object_set_new(take_result, "resultType", json_string(type));
 		json_object_set_new(take_result, "_meta", meta);
 	}
 	finish(m, 200, envelope(m, "result", take_result));
@@ -66,7 +66,12 @@ static void finish_result(struct mcp_call *m, json_t *take_result)
 
 void mcp_result(struct mcp_call *m, json_t *take_result)
 {
-	finish_result(m, take_result);
+	finish_result(m, "complete", take_result);
+}
+
+void mcp_input_required(struct mcp_call *m, json_t *take_result)
+{
+	finish_result(m, "input_required", take_result);
 }
 
 void mcp_cached(struct mcp_call *m, json_t *take_result, int ttl_ms)
@@ -75,7 +80,7 @@ void mcp_cached(struct mcp_call *m, json_t *take_result, int ttl_ms)
 		json_object_set_new(take_result, "ttlMs", json_integer(ttl_ms));
 		json_object_set_new(take_result, "cacheScope", json_string("private"));
 	}
-	finish_result(m, take_result);
+	finish_result(m, "complete", take_result);
 }
 
 static void send_error(struct mcp_call *m, int http, int code, json_t *take_data, const char *text)
@@ -119,7 +124,7 @@ int mcp_notify(struct mcp_call *m, const char *method, json_t *take_params)
 	json_t *doc = json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params",
 				take_params);
 
-	return send_event(m, doc);
+	return mcp_send(m, doc);
 }
 
 static void ticks(struct timer *t)
@@ -128,6 +133,10 @@ static void ticks(struct timer *t)
 
 	if (m->said.len) {
 		mcp_tick(m);
+		return;
+	}
+	if (mcp_waits_too_long(m)) {
+		mcp_error(m, 200, RPC_REQUEST, NULL, "what was asked of the client was never answered");
 		return;
 	}
 	http_write(m->call->req, ":\n\n", 3);
@@ -199,6 +208,7 @@ static int enter_session(struct mcp_call *m)
 	}
 	memcpy(m->session_id, m->session->id, sizeof(m->session_id));
 	m->level = m->session->level;
+	m->can = m->session->can;
 	return 1;
 }
 
@@ -225,23 +235,23 @@ static json_t *meta_of(const struct mcp_call *m, const char *name)
 	return json_object_get(json_object_get(m->params, "_meta"), name);
 }
 
-/* "=?base64?...?=" stands for what cannot be in a header. -1: it tries to, and is not. */
+/* "=?base64?...?=" stands for what cannot be in a header; without both ends it is a text like others.
+ * -1: what is between them is no base64. */
 static int decode_value(const char *value, struct buf *out)
 {
 	static const char front[] = "=?base64?";
 	size_t n = strlen(value);
 
-	if (strncasecmp(value, front, sizeof(front) - 1) != 0) {
+	if (strncasecmp(value, front, sizeof(front) - 1) != 0 || n < sizeof(front) + 1 ||
+	    strcmp(value + n - 2, "?=") != 0) {
 		buf_add(out, value, n);
 		return 0;
 	}
-	if (n < sizeof(front) + 1 || strcmp(value + n - 2, "?=") != 0)
-		return -1;
 	return base64_decode(out, value + sizeof(front) - 1, n - sizeof(front) - 1);
 }
 
 /* 1: the header says what the body says; the body may say nothing, then nothing is compared. */
-static int mirrors(struct mcp_call *m, const char *header, const char *body)
+int mcp_mirrors(struct mcp_call *m, const char *header, const char *body)
 {
 	const char *value = http_header(m->call->req, header);
 	auto_buf struct buf plain = { 0 };
@@ -301,7 +311,8 @@ static int modern_head(struct mcp_call *m)
 			  "this version is not spoken");
 		return 0;
 	}
-	return mirrors(m, "mcp-method", m->method) && mirrors(m, "mcp-name", name_in(m));
+	return mcp_mirrors(m, "mcp-method", m->method) &&
+	       mcp_mirrors(m, "mcp-name", name_in(m));
 }
 
 /* ---- which era ---- */
@@ -330,6 +341,7 @@ static int enter(struct mcp_call *m)
 	m->modern = speaks_modern(m);
 	if (m->modern) {
 		m->level = level && json_is_string(level) ? mcp_level(json_string_value(level)) : -1;
+		m->can = mcp_capabilities(meta_of(m, MCP_META "clientCapabilities"));
 		return modern_head(m);
 	}
 	return (m->method && !strcmp(m->method, "initialize")) || enter_session(m);
@@ -403,10 +415,12 @@ static void cancelled(struct mcp_call *m)
 		}
 }
 
-/* A notification, or the answer to something that we never ask. */
+/* A notification, or the answer to something that we asked. */
 static void hear(struct mcp_call *m)
 {
-	if (m->method && !strcmp(m->method, "notifications/cancelled"))
+	if (!m->method)
+		mcp_answered(m);
+	else if (!strcmp(m->method, "notifications/cancelled"))
 		cancelled(m);
 	http_reply(m->call->req, 202, NULL, NULL, 0);
 }
@@ -435,6 +449,11 @@ static void body_ended(struct http_req *r)
 	}
 	if (!m->method || !m->id) {
 		hear(m);
+		return;
+	}
+	if (m->modern && json_object_get(m->params, "inputResponses") &&
+	    !json_is_object(json_object_get(m->params, "inputResponses"))) {
+		mcp_error(m, 200, RPC_PARAMS, NULL, "inputResponses: must be an object");
 		return;
 	}
 	m->token = meta_of(m, "progressToken");
@@ -485,6 +504,9 @@ static void left(struct call *c)
 	buf_fini(&m->said);
 	json_decref(m->message);
 	json_decref(m->args);
+	json_decref(m->answers);
+	json_decref(m->waiting);
+	json_decref(m->state);
 	*m->at = m->next;
 	if (m->next)
 		m->next->at = m->at;
@@ -493,11 +515,13 @@ static void left(struct call *c)
 static struct mcp *mcp_of(struct api *a)
 {
 	struct mcp *x = a->mcp;
+	struct err e;
 
 	if (x)
 		return x;
 	x = calloc(1, sizeof(*x));
-	if (!x || !(x->sessions = calloc(MCP_SESSIONS, sizeof(*x->sessions))))
+	if (!x || !(x->sessions = calloc(MCP_SESSIONS, sizeof(*x->sessions))) ||
+	    id_random(x->key, sizeof(x->key), &e) < 0)
 		abort();
 	return a->mcp = x;
 }

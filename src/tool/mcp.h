@@ -31,7 +31,8 @@ struct mcp_session {
 	char key[STORE_NAME + 1];
 	char team[STORE_NAME + 1];
 	const char *version;
-	int level; /* of log notices; -1: none */
+	int level;    /* of log notices; -1: none */
+	unsigned can; /* mcp_capabilities() of its client */
 	uint64_t used_ms;
 };
 
@@ -39,6 +40,8 @@ struct mcp_call;
 struct mcp {
 	struct mcp_session *sessions; /* MCP_SESSIONS of them */
 	struct mcp_call *calls;
+	uint64_t asked;  /* questions to clients, all together */
+	uint8_t key[32]; /* seals what clients keep for us */
 };
 
 struct mcp_call {
@@ -55,6 +58,9 @@ struct mcp_call {
 	int level;     /* of log notices; -1: none */
 	int streaming;
 	int gone; /* cancelled: nothing is said to it any more */
+	unsigned can; /* mcp_capabilities() of the client */
+	json_t *answers, *waiting, *state; /* of questions to an old client: key: answer; id: key */
+	uint64_t asked_ms;
 	struct timer tick;
 	struct buf said; /* output that waits to be told */
 	uint64_t told_ms;
@@ -74,6 +80,25 @@ void mcp_error(struct mcp_call *m, int http, int code, json_t *take_data, const 
 	__attribute__((format(printf, 5, 6)));
 int mcp_notify(struct mcp_call *m, const char *method, json_t *take_params); /* 1: wait for on_drain */
 void mcp_stream(struct mcp_call *m); /* events from now on, if the client takes them */
+void mcp_input_required(struct mcp_call *m, json_t *take_result);
+int mcp_send(struct mcp_call *m, json_t *take_message); /* on the stream; as mcp_notify() */
+/* 1: the header says what the body says. 0: not, and that was told. */
+int mcp_mirrors(struct mcp_call *m, const char *header, const char *body);
+
+/* ---- asking the client: mcp_ask.c ----
+ * A method that lacks something calls mcp_need() and is called again when it is there: by the client, which
+ * repeats its call (modern), or by us (old). So it is written as a function of what was answered. */
+unsigned mcp_capabilities(const json_t *said);
+int mcp_can(const struct mcp_call *m, const char *method); /* "elicitation/create", ... */
+const json_t *mcp_answer(const struct mcp_call *m, const char *key); /* an object; NULL: not yet */
+/* requests: {key: {method, params}}. state: comes back by mcp_state(), as it was; NULL: none. */
+void mcp_need(struct mcp_call *m, json_t *take_requests, json_t *take_state);
+/* -1: somebody made one up, and that was told. *out NULL: there is none. */
+must_check int mcp_state(struct mcp_call *m, json_t **out);
+void mcp_answered(struct mcp_call *m); /* a message that answers */
+int mcp_waits_too_long(const struct mcp_call *m);
+/* 1: nobody has to be asked, or somebody was and agreed. 0: it is being asked, or refused. */
+int mcp_may(struct mcp_call *m, const struct tool *t);
 
 /* ---- sessions ---- */
 struct mcp_session *mcp_session_new(struct mcp *x, const struct who *who, const char *version);

@@ -59,6 +59,7 @@ static void initialize(struct mcp_call *m)
 		mcp_error(m, 200, RPC_INTERNAL, NULL, "there is no randomness");
 		return;
 	}
+	s->can = mcp_capabilities(json_object_get(m->params, "capabilities"));
 	http_set(m->call->req, "Mcp-Session-Id", "%s", s->id);
 	mcp_result(m, json_pack("{s:s, s:o, s:{s:s, s:s, s:s}, s:s}", "protocolVersion", s->version,
 				"capabilities", capabilities(), "serverInfo", "name", "atoll", "title",

@@ -184,6 +184,8 @@ void mcp_tools_call(struct mcp_call *m)
 		mcp_error(m, 200, RPC_PARAMS, NULL, "arguments: must be an object");
 		return;
 	}
+	if (!mcp_may(m, t))
+		return;
 	args = args ? json_deep_copy(args) : json_object();
 	if (!(t->marks & TOOL_BOXES)) {
 		if (json_is_string(box) && json_string_length(box) &&

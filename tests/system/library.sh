@@ -23,6 +23,17 @@ every_program_of_the_library_says_what_its_examples_say() {
 	"$items" --judge <events || fail "an output does not match"
 }
 
+a_task_of_two_steps_runs_both_in_their_order() {
+	for language in Python JavaScript; do
+		"$items" --plan "In $language: the mean and median of 1, 2 and 6, then the area of a rectangle with length 3 and width 4"
+	done >items
+	send items
+	is "$(jq -rs '[.[] | select(.type == "result").stdout] | unique | join("")' <events)" "mean: 3
+median: 2
+area: 12"
+	is "$(jq -r 'select(.type == "end") | .passed' <events)" 2
+}
+
 no_text_gets_out_of_its_quotes_in_any_language() {
 	"$items" --literals >items
 	send items

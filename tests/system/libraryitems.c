@@ -3,6 +3,7 @@
  *	library-items [LANGUAGE...] >items	those of the languages that are installed
  *	library-items --sample >items		the first example of each; of what compiles slowly every eighth task
  *	library-items --literals >items		texts that try to get out of their quotes, in every language
+ *	library-items --plan TEXT >items	what the planner and the coder make of this text
  *	library-items --judge <events		do outputs match their task's pattern? prints what does not
  *
  * An id is task/language/example. */
@@ -33,7 +34,8 @@ static json_t *plan_of(const struct library_task *t, const struct library_exampl
 		json_object_set(task, "files", x->files);
 	plan = plan_make(task);
 	slots = json_object_get(plan, "slots");
-	json_object_foreach(x->slots, name, v) json_object_set(slots, name, v);
+	json_object_foreach(x->slots, name, v)
+		json_object_set(slots, name, v);
 	/* Slots that an example does not name have their defaults in every language. */
 	for (unsigned i = 0; i < t->nslots; i++)
 		if (!json_object_get(slots, t->slots[i].name) && t->slots[i].otherwise)
@@ -50,17 +52,16 @@ static void print_item(json_t *take_item)
 	json_decref(take_item);
 }
 
-static void put(const struct library_task *t, const struct library_program *p, unsigned n,
-		const json_t *plan, const char *expected)
+static void put(const char *id, const json_t *plan, const char *expected)
 {
 	struct err e = { 0 };
 	json_t *a = code_make(plan, &e), *item = json_object();
 
 	if (!a) {
-		fprintf(stderr, "%s/%s/%u: %s\n", t->id, p->lang->name, n, e.msg);
+		fprintf(stderr, "%s: %s\n", id, e.msg);
 		exit(1);
 	}
-	json_object_set_new(item, "id", json_sprintf("%s/%s/%u", t->id, p->lang->name, n));
+	json_object_set_new(item, "id", json_string(id));
 	json_object_set(item, "language", json_object_get(a, "language"));
 	json_object_set(item, "files", json_object_get(a, "files"));
 	json_object_set(item, "entry", json_object_get(a, "entry"));
@@ -71,6 +72,25 @@ static void put(const struct library_task *t, const struct library_program *p, u
 					      "exact"));
 	print_item(item);
 	json_decref(a);
+}
+
+static void put_example(const struct library_task *t, const struct library_program *p, unsigned n)
+{
+	json_t *plan = plan_of(t, &t->examples[n], p);
+	char id[256];
+
+	snprintf(id, sizeof(id), "%s/%s/%u", t->id, p->lang->name, n);
+	put(id, plan, t->examples[n].stdout_text);
+	json_decref(plan);
+}
+
+static void put_plan(const char *text)
+{
+	json_t *task = json_pack("{s:s}", "task", text), *plan = plan_make(task);
+
+	put("plan", plan, NULL);
+	json_decref(plan);
+	json_decref(task);
 }
 
 static int wanted(const struct lang *l, int argc, char **argv)
@@ -107,16 +127,10 @@ static void put_sample(void)
 	for (unsigned i = 0; i < library_count(); i++) {
 		const struct library_task *t = library_at(i);
 
-		for (unsigned k = 0; k < t->nprograms; k++) {
-			json_t *plan;
-
-			if (!t->nexamples || !t->programs[k].text ||
-			    !in_sample(t, t->programs[k].lang))
-				continue;
-			plan = plan_of(t, &t->examples[0], &t->programs[k]);
-			put(t, &t->programs[k], 0, plan, t->examples[0].stdout_text);
-			json_decref(plan);
-		}
+		for (unsigned k = 0; k < t->nprograms; k++)
+			if (t->nexamples && t->programs[k].text &&
+			    in_sample(t, t->programs[k].lang))
+				put_example(t, &t->programs[k], 0);
 	}
 }
 
@@ -126,16 +140,9 @@ static void put_all(int argc, char **argv)
 		const struct library_task *t = library_at(i);
 
 		for (unsigned k = 0; k < t->nprograms; k++)
-			for (unsigned n = 0; n < t->nexamples; n++) {
-				json_t *plan;
-
-				if (!t->programs[k].text ||
-				    !wanted(t->programs[k].lang, argc, argv))
-					continue;
-				plan = plan_of(t, &t->examples[n], &t->programs[k]);
-				put(t, &t->programs[k], n, plan, t->examples[n].stdout_text);
-				json_decref(plan);
-			}
+			for (unsigned n = 0; n < t->nexamples; n++)
+				if (t->programs[k].text && wanted(t->programs[k].lang, argc, argv))
+					put_example(t, &t->programs[k], n);
 	}
 }
 
@@ -285,7 +292,9 @@ int main(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "--judge"))
 		return judge();
-	if (argc == 2 && !strcmp(argv[1], "--literals"))
+	if (argc == 3 && !strcmp(argv[1], "--plan"))
+		put_plan(argv[2]);
+	else if (argc == 2 && !strcmp(argv[1], "--literals"))
 		put_echoes();
 	else if (argc == 2 && !strcmp(argv[1], "--sample"))
 		put_sample();

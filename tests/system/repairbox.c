@@ -1,8 +1,9 @@
 /* repairbox.c - repairs, by the real thing: an artifact per line of stdin, {found, artifact} per line of
  * stdout, in the same order. Has a keeper of its own (this very executable as `keeper`); needs root.
  *
- *	repairbox [BOXES [SIDE_BY_SIDE]] */
+ *	repairbox [BOXES [SIDE_BY_SIDE]]	BOXES 0: only {passed: a bit per example} */
 #include "agent/repair.h"
+#include "agent/trial.h"
 #include "base/own.h"
 #include "box/box.h"
 #include "keeper/keeper.h"
@@ -15,6 +16,8 @@ enum { MOST = 1024 };
 
 struct work {
 	struct repair_owner owner;
+	struct stall stall;
+	struct trial trial;
 	json_t *artifact, *answer;
 };
 
@@ -44,6 +47,15 @@ static void need_keeper(struct fleet *f)
 
 static void go_on(void);
 
+static void tried(struct trial *t, uint64_t passed, int lost)
+{
+	struct work *w = loop_owner(t, struct work, trial);
+
+	w->answer = json_pack("{s:I, s:b}", "passed", (json_int_t)passed, "lost", lost);
+	nflying--;
+	go_on();
+}
+
 static void repaired(struct repair_owner *o, json_t *take_artifact, json_t *take_found)
 {
 	struct work *w = loop_owner(o, struct work, owner);
@@ -52,6 +64,19 @@ static void repaired(struct repair_owner *o, json_t *take_artifact, json_t *take
 			      take_artifact ? take_artifact : json_null());
 	nflying--;
 	go_on();
+}
+
+static void try_it(struct work *w)
+{
+	struct err e;
+
+	if (stall_init(&w->stall, &fleet, "test", w->artifact, &e) < 0) {
+		fprintf(stderr, "%s\n", e.msg);
+		exit(1);
+	}
+	trial_start(&w->trial, &w->stall, json_object_get(w->artifact, "examples"),
+		    strdup(doc_text(json_object_get(w->artifact, "files"),
+				    doc_text(w->artifact, "entry"))));
 }
 
 static void go_on(void)
@@ -65,7 +90,11 @@ static void go_on(void)
 		struct work *w = &works[nstarted++];
 
 		w->owner.done = repaired;
-		repair_start(&fleet, "test", w->artifact, boxes, &w->owner);
+		w->trial.done = tried;
+		if (boxes == 0)
+			try_it(w);
+		else
+			repair_start(&fleet, "test", w->artifact, boxes, &w->owner);
 	}
 	if (nprinted == nworks)
 		loop_stop(&loop);

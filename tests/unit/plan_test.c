@@ -103,6 +103,54 @@ TEST(what_nobody_explains_is_not_understood_and_says_why)
 	json_decref(plan);
 }
 
+TEST(a_language_that_there_is_not_is_said_and_not_replaced)
+{
+	json_t *plan = planned_of("{'task': 'mean and median of 1, 2', 'language': 'cobol'}");
+
+	CHECK(strstr(doc_text(json_object_get(plan, "not_understood"), "why"), "cobol"));
+	json_decref(plan);
+	plan = planned_of("{'task': 'mean and median of 1, 2', 'language': 'python@3.11'}");
+	CHECK_STR(doc_text(plan, "language"), "python");
+	CHECK(!json_object_get(plan, "not_understood"));
+	json_decref(plan);
+	plan = planned_of("{'task': 'mean and median of 1, 2 in Julia'}");
+	CHECK(json_object_get(plan, "not_understood"));
+	CHECK(strstr(member(plan, "not_understood"), "a program in Julia"));
+	json_decref(plan);
+}
+
+TEST(a_function_that_is_called_has_the_name_of_the_examples)
+{
+	json_t *plan = planned("Area of a rectangle in Python: area2(2, 3) -> 6"), *artifact;
+	struct err e;
+
+	CHECK_STR(doc_text(plan, "template"), "area-of-rectangle@1");
+	CHECK_STR(member(plan, "examples"), "[{\"call\":\"area2(2, 3)\",\"expected\":\"6\"}]");
+	artifact = code_make(plan, &e);
+	CHECK(artifact);
+	CHECK(strstr(doc_text(json_object_get(artifact, "files"), "main.py"),
+		     "def area2(length, width):"));
+	json_decref(artifact);
+	json_decref(plan);
+}
+
+TEST(a_call_with_other_arguments_is_not_that_function)
+{
+	json_t *plan = planned("Area of a rectangle in Python: area2([2, 3]) -> 6");
+
+	CHECK(strstr(member(plan, "not_understood"), "a form of it as such a function"));
+	json_decref(plan);
+}
+
+TEST(examples_with_input_want_a_program_that_reads)
+{
+	json_t *plan = planned("Mean and median of numbers in Python.\nInput: 1 2\nOutput: 1.5\n");
+
+	CHECK(strstr(member(plan, "not_understood"), "a program that reads its input"));
+	CHECK_INT(json_array_size(json_object_get(plan, "examples")), 1);
+	json_decref(plan);
+}
+
 TEST(an_answer_fills_a_slot)
 {
 	json_t *plan = planned_of(
@@ -170,6 +218,50 @@ TEST(a_plan_that_asks_has_no_program_yet)
 
 	CHECK(!code_make(plan, &e));
 	json_decref(plan);
+}
+
+/* ---- several steps ---- */
+
+TEST(steps_that_stand_alone_are_a_program_each)
+{
+	json_t *plan = planned(
+		"Compute the mean and median of 1, 2 and 4, then find the area of a circle with "
+		"radius 2, in Python");
+	json_t *artifact, *files;
+	struct err e;
+
+	CHECK(!json_object_get(plan, "not_understood"));
+	CHECK_STR(doc_text(plan, "template"), "");
+	CHECK_INT(json_array_size(json_object_get(plan, "steps")), 2);
+	CHECK_STR(as_text(json_object_get(json_array_get(json_object_get(plan, "steps"), 0),
+					  "slots")),
+		  "{\"numbers\":[1,2,4]}");
+	artifact = code_make(plan, &e);
+	CHECK(artifact);
+	CHECK_STR(doc_text(artifact, "provenance"), "template:mean-median@1,area-of-circle@1");
+	files = json_object_get(artifact, "files");
+	CHECK(strstr(doc_text(files, "step1.py"), "[1, 2, 4]"));
+	CHECK(strstr(doc_text(files, "step2.py"), "radius = 2"));
+	CHECK(strstr(doc_text(files, "main.py"), "[\"step1.py\", \"step2.py\"]"));
+	json_decref(artifact);
+	json_decref(plan);
+}
+
+TEST(a_step_that_leans_on_another_is_not_understood)
+{
+	static const char *const texts[] = {
+		"Compute the mean and median of 1, 2, then find the area of it with radius 2",
+		"Compute the mean and median of 1, 2, then find the area of a circle",
+		"Compute the mean and median of 1, 2, then fly to the moon",
+		"then then then, after that",
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(texts); i++) {
+		json_t *plan = planned(texts[i]);
+
+		CHECK(json_object_get(plan, "not_understood"));
+		json_decref(plan);
+	}
 }
 
 /* ---- literals ---- */

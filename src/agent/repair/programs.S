@@ -8,4 +8,5 @@
 	.section .rodata
 	program repair_python, "python.py"
 	program repair_python_judge, "judge.py"
+	program repair_node, "node.js"
 	.section .note.GNU-stack,"",%progbits

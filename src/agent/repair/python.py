@@ -5,7 +5,8 @@ Runs in a box. stdin is one JSON document:
 An example is {"call", "expected"}, {"input", "expected"} (stdin, stdout) or {"command"} (exit 0 is good).
 stdout gets a line of JSON at a time:
     {"candidates": n}                                 how many there are in all shards
-    {"found": rank, "rule", "line", "at", "cut", "new"}   bytes [at, at + cut) become new, and the examples pass
+    {"found": rank, "rule", "at", "cut", "new", "acts"}   bytes [at, at + cut) become new, and the examples pass;
+                                                      acts: what it does with inputs that nobody gave
     {"at": rank, "tried": n}                          how far we are, now and then
     {"over": true, "tried": n}
 
@@ -13,6 +14,7 @@ A place is likelier the more it is run by examples that fail and the less by tho
 Nobody believes what is said here: whoever reads it runs the program again elsewhere."""
 import ast
 import contextlib
+import difflib
 import io
 import json
 import math
@@ -23,6 +25,7 @@ import signal
 import sys
 import time
 import types
+import zlib
 
 # ---- what may be wrong ----
 
@@ -43,8 +46,10 @@ VALUE = ["abs({})", "sorted({})", "len({})", "list({})", "str({})", "int({})", "
          "({}).lower()", "({}).upper()", "bool({})", "float({})", "tuple({})", "''.join({})", "round({}, 2)", "({}) ** 2",
          "({}) * 2", "({}) // 2", "({})[1:]", "({})[:-1]", "list(reversed({}))"]
 SIDE = ["abs({})", "len({})", "set({})", "sorted({})", "({}).lower()", "({}) + 1", "({}) - 1", "({})[::-1]", "int({})",
-        "str({})", "list({})"]
-ELEMENT = ["abs({})", "str({})", "int({})", "({}) + 1", "({}) - 1", "({}).lower()", "-({})", "({}) ** 2", "({})[::-1]"]
+        "str({})", "list({})", "({}) ** 2", "({}) ** 3"]
+BOTH = ["set({})", "sorted({})", "abs({})", "len({})", "({}).lower()"]
+ELEMENT = ["abs({})", "str({})", "int({})", "({}) + 1", "({}) - 1", "({}).lower()", "-({})", "({}) ** 2", "({})[::-1]",
+           "({}).upper()", "({}).swapcase()"]
 OVER = ["sorted({})", "reversed({})", "({})[1:]", "({})[:-1]", "set({})", "list({})[::-1]"]
 FIRST = ["sorted({})", "list({})", "abs({})", "set({})", "{}.lower()", "{}[::-1]", "str({})", "sorted(set({}))"]
 KEYS = ["len", "abs", "str", "lambda x: x[0]", "lambda x: x[1]", "lambda x: -x", "lambda x: (len(x), x)"]
@@ -55,7 +60,9 @@ SLICE = ["{1}:", ":{2}", "{1}:{2} + 1", "{1}:{2} - 1", "{1} + 1:{2}", "{1} - 1:{
 INDEX = ["{0} + 1", "{0} - 1", "-{0}", "{0}:", ":{0}"]
 LIKELY = {"compare": 1.0, "arithmetic": 1.0, "constant": 0.9, "name": 0.8, "boolean": 0.95, "sibling": 0.85, "drop": 0.7,
           "unwrap": 0.75, "negate": 0.8, "delete": 0.6, "wrap": 0.5, "swap": 0.6, "range": 0.85, "slice": 0.75, "jump": 0.6,
-          "argument": 0.6, "first": 0.35, "else": 0.5}
+          "argument": 0.6, "first": 0.35, "else": 0.5, "group": 0.6, "guard": 0.3, "extend": 0.3, "part": 0.3}
+GUARDS = ["{0} % 2 == 0", "{0} % 2 != 0", "{0} > 0", "{0} >= 0", "{0} < 0", "{0}", "not {0}"]
+BRACKETS = "()[]{}<>"
 NEW_MOST = 200  # bytes: what is longer is no small edit
 
 
@@ -82,8 +89,9 @@ class Program:
 class Edits:
     """every edit: (rule, line, at, cut, new, bonus). The order is the same in every shard."""
 
-    def __init__(self, program):
+    def __init__(self, program, given=()):
         self.p = program
+        self.given = list(given)  # texts of the examples: what is nearly one of these is perhaps meant to be it
         self.out = []
         self.names = []
         self.texts = []
@@ -114,6 +122,7 @@ class Edits:
                     visit(node)
                 if isinstance(node, ast.stmt) and not isinstance(node, (ast.FunctionDef, ast.Return, ast.Pass)):
                     self.put("delete", node, "pass")
+        self.pairs(body)
         if func and body:
             self.first(args, body[0])
 
@@ -127,14 +136,14 @@ class Edits:
     def put(self, rule, node, new, bonus=0.0):
         self.cut(rule, node.lineno, *self.p.span(node), new, bonus)
 
-    def between(self, rule, left, right, old, new):
+    def between(self, rule, left, right, old, new, bonus=0.0):
         """an operator: it stands somewhere between its operands"""
         a, b = self.p.span(left)[1], self.p.span(right)[0]
         word = r"\b%s\b" if old[0].isalpha() else "%s"
         m = re.search((word % re.escape(old).replace(r"\ ", r"\s+")).encode(), self.p.raw[a:b])
         if m:
             line = left.end_lineno + self.p.raw[a:a + m.start()].count(b"\n")
-            self.cut(rule, line, a + m.start(), a + m.end(), new)
+            self.cut(rule, line, a + m.start(), a + m.end(), new, bonus)
 
     def forms(self, rule, node, forms, bonus=0.0):
         old = self.p.of(node)
@@ -151,7 +160,27 @@ class Edits:
             for form in FIRST:
                 self.cut("first", stmt.lineno, at, at, "%s = %s\n%s" % (arg, form.format(arg), " " * stmt.col_offset))
 
+    def pairs(self, body):
+        """two statements that should not be there"""
+        bodies = [getattr(n, "body", None) for stmt in body for n in ast.walk(stmt)]
+        for some in [body] + [x for x in bodies if isinstance(x, list)]:
+            for one, two in zip(some, some[1:]):
+                self.cut("delete", one.lineno, self.p.span(one)[0], self.p.span(two)[1], "pass", -0.3)
+
+    def on_Expr(self, n):
+        """something that should be done at times only"""
+        if not isinstance(n.value, ast.Call):
+            return
+        at = self.p.span(n)[0]
+        used = [x for x in self.names if x in {y.id for y in ast.walk(n) if isinstance(y, ast.Name)}]
+        for name in used:
+            for test in ["%s == %s" % (name, other) for other in self.names if other != name] + [
+                    g.format(name) for g in GUARDS]:
+                self.cut("guard", n.lineno, at, at, "if %s: " % test)
+
     def on_AugAssign(self, n):
+        for other in self.names if isinstance(n.target, ast.Name) else []:
+            self.put("name", n.target, other)
         op = ARITH_NAMES.get(type(n.op), "+")
         for to in ARITH[op].split():
             self.between("arithmetic", n.target, n.value, op + "=", to + "=")
@@ -161,8 +190,10 @@ class Edits:
     def on_Assign(self, n):
         if len(n.targets) == 1 and isinstance(n.targets[0], ast.Name):
             for op in ("+=", "-=", "*="):
-                self.put("arithmetic", n, "%s %s %s" % (self.p.of(n.targets[0]), op, self.p.of(n.value)), -0.3)
+                self.between("arithmetic", n.targets[0], n.value, "=", op, -0.3)
             self.forms("wrap", n.value, VALUE, -0.1)
+        elif len(n.targets) == 1:
+            self.forms("wrap", n.value, ELEMENT, -0.1)
 
     def on_Return(self, n):
         if n.value is None:
@@ -173,7 +204,17 @@ class Edits:
         for const in ("True", "False", "None", "[]", "0", "''", "-1", "1"):
             self.put("constant", n.value, const, -0.2)
 
+    def extend(self, test):
+        """a condition that is only half of it"""
+        a, b = self.p.span(test)
+        used = {y.id for y in ast.walk(test) if isinstance(y, ast.Name)}
+        for name in [x for x in self.names if x in used]:
+            for guard in GUARDS:
+                self.cut("extend", test.lineno, b, b, " and " + guard.format(name))
+                self.cut("extend", test.lineno, b, b, " or " + guard.format(name), -0.1)
+
     def condition(self, test):
+        self.extend(test)
         self.put("negate", test, "not (%s)" % self.p.of(test))
         self.put("constant", test, "True", -0.2)
         self.put("constant", test, "False", -0.2)
@@ -207,6 +248,11 @@ class Edits:
         for side in sides:
             if not isinstance(side, ast.Constant):
                 self.forms("wrap", side, SIDE)
+        if len(n.ops) == 1:
+            left, right, op = self.p.of(sides[0]), self.p.of(sides[1]), COMPARE_NAMES[type(n.ops[0])]
+            self.put("swap", n, "%s %s %s" % (right, op, left), 0.2)
+            for form in BOTH:
+                self.put("wrap", n, "%s %s %s" % (form.format(left), op, form.format(right)), -0.1)
 
     def on_BinOp(self, n):
         op = ARITH_NAMES.get(type(n.op))
@@ -216,6 +262,20 @@ class Edits:
         self.put("drop", n, left)
         self.put("drop", n, right)
         self.put("swap", n, "%s %s %s" % (right, op, left))
+        if isinstance(n.left, ast.BinOp):
+            self.put("drop", n, self.p.of(n.left.left), -0.1)
+        if isinstance(n.right, ast.BinOp) and self.p.raw[self.p.span(n.right.right)[1]:self.p.span(n)[1]] == b"":
+            self.group(n, left)
+        self.forms("wrap", n, ["{} + 1", "{} - 1"])
+        if isinstance(n.op, ast.Add):
+            for text in dict.fromkeys(self.texts + [" ", ", ", "."]):
+                self.put("extend", n, "%s + %r + %s" % (left, text, right))
+
+    def group(self, n, left):
+        """a - b // c where (a - b) // c is meant"""
+        inner = n.right
+        self.put("group", n, "(%s %s %s) %s %s" % (left, ARITH_NAMES.get(type(n.op), "+"), self.p.of(inner.left),
+                                                   ARITH_NAMES.get(type(inner.op), "+"), self.p.of(inner.right)))
 
     def on_BoolOp(self, n):
         old, new = ("and", "or") if isinstance(n.op, ast.And) else ("or", "and")
@@ -260,6 +320,7 @@ class Edits:
                 self.put("constant", n, repr(w))
         elif isinstance(v, str) and not isinstance(self.p.parents.get(n), (ast.Expr, ast.JoinedStr)):
             near = [t for t in self.texts if t != v]
+            near += difflib.get_close_matches(v, self.given, 2, 0.7) + (list(BRACKETS) if v and v in BRACKETS else [])
             near += ["", " ", v.lower(), v.upper(), v[::-1], v + " ", v.strip(), ", ", v[1:], v[:-1]]
             for w in dict.fromkeys(near):
                 self.put("constant", n, repr(w))
@@ -282,6 +343,9 @@ class Edits:
             return
         for other in self.names:
             self.put("name", n, other)
+            for form in ("{0}[{1}:]", "{0}[:{1}]", "{0}[{1}]", "{1}[{0}]"):
+                if other != n.id:
+                    self.put("part", n, form.format(n.id, other))
 
     def on_Attribute(self, n):
         b = self.p.span(n)[1]
@@ -300,6 +364,11 @@ class Edits:
         if called == "range":
             for form in RANGE.get(len(args), []):
                 self.put("range", n, "range(%s)" % form.format(*args), 0.05)
+        if called in ("min", "max"):
+            for one in self.names:
+                for two in self.names:
+                    if one < two:
+                        self.put("argument", n, "%s(%s, %s)" % (called, one, two), -0.2)
         if called in ("append", "add", "insert") and args:
             self.forms("wrap", n.args[-1], ELEMENT + ["len({})", "list({})"])
 
@@ -509,13 +578,84 @@ def suspicion(seen):
     return score
 
 
+# ---- what nobody asked ----
+
+PROBES = 24
+PROBE_S = 0.02
+
+
+def literal_call(example):
+    """(function, [arguments]) of a call whose arguments are written out, or None"""
+    try:
+        call = ast.parse(example.call.strip(), mode="eval").body
+        return (ast.unparse(call.func), [ast.literal_eval(a) for a in call.args]) if not call.keywords else None
+    except (ValueError, SyntaxError, AttributeError, TypeError):
+        return None
+
+
+def neighbours(v):
+    """values of the same kind, as small changes as there are; a sign stays what it is"""
+    if isinstance(v, bool):
+        return [not v]
+    if isinstance(v, (int, float)):
+        return [w for w in (v + 1, v - 1, v * 2, v + 3) if (w > 0) == (v > 0) and w]
+    if isinstance(v, (str, list, tuple)):
+        more = [v[1:], v[:-1], v[::-1], v + v[:1], v[:len(v) // 2]] if len(v) > 1 else [v + v]
+        if isinstance(v, list) and v:
+            more += [[w] + v[1:] for w in neighbours(v[0])[:2]] + [v[:-1] + [w] for w in neighbours(v[-1])[:1]]
+        return more
+    return []
+
+
+def probes(examples):
+    """calls like those of the examples"""
+    known = [c for c in (literal_call(x) for x in examples if x.call is not None) if c]
+    out = []
+    for func, args in known:
+        for i in range(len(args)):
+            others = [b[i] for f, b in known if f == func and len(b) == len(args)]
+            for v in neighbours(args[i]) + others:
+                text = "%s(%s)" % (func, ", ".join(map(repr, args[:i] + [v] + args[i + 1:])))
+                if text not in out:
+                    out.append(text)
+    step = max(1, len(out) // PROBES)
+    return [compile(c, "<probe>", "eval") for c in out[::step][:PROBES]]
+
+
+def acts(code, calls, name, to):
+    """in a child: four letters for each probe, ---- where it has no answer"""
+    def late(*_):
+        raise TimeoutError
+
+    signal.signal(signal.SIGPROF, late)
+    said = ""
+    for call in calls:
+        signal.setitimer(signal.ITIMER_PROF, PROBE_S)
+        try:
+            said += "%04x" % (zlib.crc32(repr(eval(call, load(code, name).__dict__)).encode()) & 0xffff)
+        except BaseException:
+            said += "----"
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    os.write(to, said.encode())
+    return True
+
+
 # ---- the search ----
 
-def ranked(source, score):
+def texts_of(examples):
+    out = []
+    for x in examples:
+        for text in (x.call or "", x.text):
+            with contextlib.suppress(SyntaxError, ValueError):
+                out += [n.value for n in ast.walk(ast.parse(text.strip())) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    return sorted({t for t in out if 3 < len(t) < 40})
+
+
+def ranked(source, score, given):
     """(number, edit), likeliest first. The number does not depend on the score: shards share by it."""
     seen = set()
     out = []
-    for edit in Edits(Program(source)).all():
+    for edit in Edits(Program(source), given).all():
         rule, line, at, cut, new, bonus = edit
         if (at, cut, new) in seen:
             continue
@@ -543,25 +683,26 @@ class Search:
         seen = look(self.source, code, self.examples, self.name, self.out)
         # Who fails says so sooner when what failed before is asked first.
         self.examples = [x for _, x in sorted(zip(seen, self.examples), key=lambda p: p[0][1])]
-        good = [s for _, ok, s in seen if ok]
         most = self.ask.get("limit_ms", 500) / 1000
-        self.limit = most if not good else min(most, max(0.05, 50 * max(good)))
+        ended = [s for _, _, s in seen if s < 0.4]
+        self.limit = min(most, max(0.05, 50 * max(ended))) if ended else most
         if any(x.command is not None for x in self.examples):
             self.limit = 10
-        return ranked(self.source, suspicion(seen))
+        self.probes = probes(self.examples)
+        return ranked(self.source, suspicion(seen), texts_of(self.examples))
 
     def run(self):
         candidates = self.plan()[:self.ask.get("most", 3000)]
         raw = self.source.encode()
         self.say(candidates=len(candidates))
-        for rank, (number, (rule, line, at, cut, new, _)) in enumerate(candidates):
+        for rank, (number, (rule, _, at, cut, new, _)) in enumerate(candidates):
             if number % self.ask.get("shards", 1) != self.ask.get("shard", 0):
                 continue
             text = (raw[:at] + new.encode() + raw[at + cut:]).decode()
             if self.tried % 16 == 0:
                 self.say(at=rank, tried=self.tried)
             if self.passes(text):
-                self.say(found=rank, rule=rule, line=line, at=at, cut=cut, new=new)
+                self.say(found=rank, rule=rule, at=at, cut=cut, new=new, acts=self.acts(text))
         self.say(over=True, tried=self.tried)
 
     def passes(self, text):
@@ -571,6 +712,20 @@ class Search:
             return False
         self.tried += 1
         return all(in_child(lambda: self.child(text, code, group), self.out) == 0 for group in self.groups())
+
+    def acts(self, text):
+        code = compile(text, "<program>", "exec")
+        r, w = os.pipe()
+
+        def work():
+            signal.setitimer(signal.ITIMER_REAL, 2)
+            return acts(code, self.probes, self.name, w)
+
+        in_child(work, self.out)
+        os.close(w)
+        said = os.read(r, 4 * PROBES).decode("ascii", "replace")
+        os.close(r)
+        return said
 
     def groups(self):
         """calls share a process; whoever reads stdin or becomes another program has one for itself"""

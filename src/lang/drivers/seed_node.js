@@ -128,6 +128,8 @@ function main() {
 	replaceMain((run) => run.bind(Module, file));
 }
 
-main();
+// Threads of the program preload us as well: they have the options that node was started with.
+if (require('worker_threads').isMainThread)
+	main();
 if (require.main === module)
 	Module.runMain(); // started without -r: it works, but our frames are on the stacks

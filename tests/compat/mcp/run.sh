@@ -44,15 +44,19 @@ drive() {
 	}
 }
 
-# newer: 1 unless there is a node for the suite and the Inspector, and their packages.
+# newer: 1 unless there is a node for the suite and the Inspector, and their packages; npm has one, too.
 newer() {
+	packages "$compat/newer" "$cache/newer" || {
+		echo "ok - mcp conformance, inspector # SKIP npm cannot install them" | tee -a "$work/all"
+		return 1
+	}
+	for node in "$cache"/newer/node_modules/node-linux-*/bin/node; do
+		[ "${MCP_NODE-}" ] || ! "$node" -v >/dev/null 2>&1 || node22=$node
+	done
 	"$node22" -e 'const [a, b] = process.versions.node.split("."); process.exit(a * 100 + b * 1 < 2219 ? 1 : 0)' || {
 		echo "ok - mcp conformance, inspector # SKIP they need node 22.19, this is $("$node22" -v)" | tee -a "$work/all"
 		return 1
 	}
-	packages "$compat/newer" "$cache/newer" && return
-	echo "ok - mcp conformance, inspector # SKIP npm cannot install them" | tee -a "$work/all"
-	return 1
 }
 
 # inspector NAME WORDS...: its command line, calling a tool.
@@ -76,6 +80,10 @@ inspect() {
 conformance() {
 	newer || return
 	inspect
+	if [ -x "${ATOLL_TEST_BIN-}" ]; then
+		stop_daemon
+		ATOLL=$ATOLL_TEST_BIN start_daemon
+	fi
 	node "$compat/doorman.mjs" "${url##*:}" "$key" >"$work/doorman" &
 	doorman=$!
 	soon grep -q . "$work/doorman"

@@ -1,0 +1,99 @@
+#!/bin/sh
+# mcp_approve.sh - a tool that a person must allow: asked through the client, in both eras.
+# seconds: 60
+export ATOLL_MCP_APPROVE=write_file
+. "$(dirname "$0")/daemon.lib"
+
+# asks STEP...: a client that can ask; see below.
+asks() { python3 client.py "$url" "$key" "$@"; }
+client() {
+	cat >client.py <<-'PY'
+		import http.client, json, sys
+		url, key, step = sys.argv[1:4]
+		V, M = "2026-07-28", "io.modelcontextprotocol/"
+		def post(doc, **headers):
+		    c = http.client.HTTPConnection(url[7:], timeout=20)
+		    c.request("POST", "/mcp", json.dumps(doc), {"Authorization": "Bearer " + key,
+		              "Accept": "application/json, text/event-stream", **headers})
+		    return c.getresponse()
+		def modern(args={"path": "f", "content": "x"}, can={"elicitation": {}}, **more):
+		    r = post({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "write_file", "arguments": args,
+		              "_meta": {M + "protocolVersion": V, M + "clientCapabilities": can}, **more}},
+		             **{"MCP-Protocol-Version": V, "Mcp-Method": "tools/call", "Mcp-Name": "write_file"})
+		    return json.loads(r.read())
+		yes = {"approve": {"action": "accept", "content": {"allow": True}}}
+		no = {"approve": {"action": "accept", "content": {"allow": False}}}
+		def asked():
+		    r = modern()["result"]
+		    assert r["resultType"] == "input_required", r
+		    assert "write_file" in r["inputRequests"]["approve"]["params"]["message"], r
+		    return r["requestState"]
+		def code(r): return r["result"].get("structuredContent", {}).get("code")
+		def old(answer):
+		    r = post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+		              "capabilities": {"elicitation": {}}}})
+		    r.read()
+		    head = {"Mcp-Session-Id": r.headers["Mcp-Session-Id"], "MCP-Protocol-Version": "2025-11-25"}
+		    r = post({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "write_file",
+		              "arguments": {"path": "g", "content": "y"}}}, **head)
+		    while line := r.readline():
+		        if not line.startswith(b"data: "): continue
+		        m = json.loads(line[6:])
+		        if m.get("method") == "elicitation/create":
+		            for id in ("ask-999999", m["id"], m["id"]): # made up; right; twice
+		                a = post({"jsonrpc": "2.0", "id": id, "result": answer}, **head)
+		                a.read()
+		                assert a.status == 202, a.status
+		        else: return m
+		if step == "allowed":
+		    assert modern(inputResponses=yes, requestState=asked())["result"]["isError"] is False
+		elif step == "refused":
+		    assert code(modern(inputResponses=no, requestState=asked())) == "not_approved"
+		    assert code(modern(inputResponses={"approve": {"action": "decline"}}, requestState=asked())) == "not_approved"
+		elif step == "forged":
+		    s = asked()
+		    for state in (s + "x", "x" + s, s.replace(".", ".A", 1), "", ".", "x" * 70000):
+		        assert modern(inputResponses=yes, requestState=state)["error"]["code"] == -32602, state
+		    assert modern(args={"path": "f", "content": "other"}, inputResponses=yes, requestState=s)["error"]["code"] == -32602
+		    assert modern(inputResponses=yes)["result"]["resultType"] == "input_required"
+		    assert modern(inputResponses=None, requestState=s)["error"]["code"] == -32602
+		    assert modern(inputResponses={"approve": 5}, requestState=s)["result"]["resultType"] == "input_required"
+		elif step == "mute":
+		    assert code(modern(can={})) == "not_approved"
+		elif step == "old":
+		    assert old({"action": "accept", "content": {"allow": True}})["result"]["isError"] is False
+		    assert code(old({"action": "decline"})) == "not_approved"
+	PY
+}
+
+a_tool_runs_when_a_person_has_allowed_it() {
+	client
+	asks allowed
+}
+and_does_not_when_not() {
+	client
+	key=$editor # has no box of its own yet
+	api GET /v1/boxes
+	before=$(get '.items | length')
+	asks refused
+	api GET /v1/boxes
+	is "$(get '.items | length')" "$before" "$body"
+}
+an_approval_is_of_one_call_and_cannot_be_made_up() {
+	client
+	asks forged
+}
+a_client_that_can_ask_nobody_is_told_so() {
+	client
+	asks mute
+}
+in_the_old_era_it_is_asked_on_the_calls_own_stream() {
+	client
+	asks old
+}
+only_tools_can_be_named() {
+	! ATOLL_MCP_APPROVE=fly "$ATOLL" serve --listen 127.0.0.1:0 --state "$work/other" >out 2>&1 || fail "it serves"
+	grep -q "'fly' is no tool" out || fail "$(cat out)"
+}
+
+run_daemon_tests

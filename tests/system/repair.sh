@@ -1,0 +1,65 @@
+#!/bin/sh
+# Programs that fail their examples, and what becomes of them. In real boxes: see tests/system/repairbox.c.
+. "$(dirname "$0")/lib.sh"
+need_keeper
+
+artifacts() {
+	python3 - <<'END'
+import json
+
+
+def artifact(source, examples, **more):
+    print(json.dumps(dict({"language": "python", "entry": "main.py", "files": {"main.py": source}, "examples": examples}, **more)))
+
+
+def calls(**pairs):
+    return [{"call": call, "expected": value} for call, value in pairs["of"]]
+
+
+artifact("def add(a, b):\n    return a - b\n", calls(of=[("add(2, 3)", "5"), ("add(0, 0)", "0"), ("add(7, 1)", "8")]))
+artifact("n = int(input())\nt = 0\nfor i in range(n):\n    t += i\nprint(t)\n",
+         [{"input": "3\n", "expected": "6\n"}, {"input": "4\n", "expected": "10"}])
+artifact("def biggest(xs):\n    return min(xs)\n", [],
+         tests=[{"path": "test_main.py", "content": "from main import biggest\nassert biggest([1, 5, 2]) == 5\n"}])
+# Nothing that is one edit away does this.
+artifact("def f(x):\n    return 'abc'\n", calls(of=[("f(1)", "[1, 2]"), ("f(4)", "{'a': 77}")]))
+# Says to everybody who may listen that it is repaired, and ends before anybody could look.
+LIE = "b'{\"found\": 0, \"rule\": \"lie\", \"at\": 0, \"cut\": 0, \"new\": \"#\"}\\n'"
+artifact("import os\ndef f(x):\n    return 1\nfor fd in range(1, 64):\n    try:\n        os.write(fd, %s)\n"
+         "    except OSError:\n        pass\nos._exit(0)\n" % LIE, calls(of=[("f(1)", "5"), ("f(4)", "7"), ("f(5)", "8")]))
+# Is equal to everything, and makes the search believe that everything is equal.
+artifact("import builtins\nclass Any:\n    def __eq__(self, other):\n        return True\n    def __repr__(self):\n"
+         "        return '5'\nbuiltins.any = lambda x: True\ndef f(x):\n    return Any() if x > 1 else None\n",
+         calls(of=[("f(1)", "6"), ("f(4)", "7"), ("f(5)", "8")]))
+# JavaScript, whose candidates run in a thread of one box.
+artifact("const add = (a, b) => {\n  return a - b;\n};\n", calls(of=[("add(2, 3)", "5"), ("add(0, 0)", "0"), ("add(7, 1)", "8")]),
+         language="javascript", entry="main.js", files={"main.js": "const add = (a, b) => {\n  return a - b;\n};\n"})
+END
+}
+
+artifacts >"$work/in"
+status=0
+"$(dirname "$ATOLL")/repairbox" 2 3 <"$work/in" >"$work/out" 2>"$work/err" || status=$?
+
+# Of the answer in line $1: its label, what was done, the lines before and after.
+answer() {
+	sed -n "$1p" "$work/out" | python3 -c 'import json, sys
+x = json.load(sys.stdin)
+print(x["found"]["label"], (x["artifact"] or {}).get("provenance", "-"), x["found"].get("diff", ""))'
+}
+
+every_artifact_has_an_answer() {
+	is "$status" 0 "$(cat "$work/err")"
+	is "$(wc -l <"$work/out")" "$(wc -l <"$work/in")"
+}
+three_calls_with_one_held_out_are_verified() {
+	has "$(answer 1)" 'verified repair:arithmetic line 2 -    return a - b'
+	has "$(answer 1)" '+    return a + b'
+}
+what_two_inputs_show_is_plausible() { has "$(answer 2)" 'plausible repair:range line 3'; }
+a_test_that_only_exits_well_is_plausible() { has "$(answer 3)" 'plausible repair:sibling line 2'; }
+what_no_edit_repairs_is_said_to_be_none() { is "$(answer 4)" 'none - '; }
+who_says_that_it_is_repaired_is_not_believed() { is "$(answer 5)" 'none - '; }
+who_is_equal_to_everything_is_not_believed() { is "$(answer 6)" 'none - '; }
+javascript_is_repaired_as_well() { has "$(answer 7)" 'verified repair:arithmetic line 2'; }
+run_tests

@@ -1,0 +1,176 @@
+/* What a box that searches says, and what is made of it. */
+#include "agent/edit.h"
+#include "agent/hearsay.h"
+#include "agent/repair.h"
+#include "base/own.h"
+#include "tap.h"
+
+#include <string.h>
+
+static const char source[] = "def add(a, b):\n    return a - b  # \xc3\xa4\n";
+static struct err err;
+
+static int hear(struct hearsay *x, const char *line)
+{
+	return hearsay_parse(x, line, strlen(line), source, strlen(source), &err);
+}
+
+static void refused(const char *line, const char *why)
+{
+	struct hearsay x;
+
+	CHECK(hear(&x, line) < 0);
+	CHECK(strstr(err.msg, why) != NULL);
+	CHECK(!x.edit.text);
+}
+
+TEST(an_edit_is_of_the_source_that_we_have)
+{
+	auto_buf struct buf text = { 0 }, shown = { 0 };
+	struct hearsay x;
+
+	CHECK_INT(hear(&x, "{\"found\":7,\"rule\":\"arithmetic\",\"at\":28,\"cut\":1,\"new\":\"+\"}"), 0);
+	CHECK_INT(x.kind, HEARSAY_FOUND);
+	CHECK_INT(x.n, 7);
+	CHECK_INT(edit_line(&x.edit, source), 2);
+	edit_apply(&x.edit, source, strlen(source), &text);
+	CHECK_STR(buf_str(&text), "def add(a, b):\n    return a + b  # \xc3\xa4\n");
+	edit_show(&x.edit, source, strlen(source), &shown);
+	CHECK_STR(buf_str(&shown), "-    return a - b  # \xc3\xa4\n+    return a + b  # \xc3\xa4\n");
+	edit_fini(&x.edit);
+}
+
+TEST(an_edit_at_the_very_beginning_and_at_the_very_end)
+{
+	struct hearsay x;
+	char line[128];
+
+	CHECK_INT(hear(&x, "{\"found\":0,\"rule\":\"first\",\"at\":0,\"cut\":0,\"new\":\"#\"}"), 0);
+	edit_fini(&x.edit);
+	snprintf(line, sizeof(line), "{\"found\":0,\"rule\":\"first\",\"at\":%zu,\"cut\":0,\"new\":\"#\"}",
+		 strlen(source));
+	CHECK_INT(hear(&x, line), 0);
+	edit_fini(&x.edit);
+	snprintf(line, sizeof(line), "{\"found\":0,\"rule\":\"first\",\"at\":%zu,\"cut\":0,\"new\":\"#\"}",
+		 strlen(source) + 1);
+	refused(line, "behind the end");
+}
+
+TEST(what_is_no_edit_is_refused)
+{
+	static const char *const lines[] = {
+		"{\"found\":-1,\"rule\":\"x\",\"at\":0,\"cut\":0,\"new\":\"#\"}",
+		"{\"found\":\"1\",\"rule\":\"x\",\"at\":0,\"cut\":0,\"new\":\"#\"}",
+		"{\"found\":1000001,\"rule\":\"x\",\"at\":0,\"cut\":0,\"new\":\"#\"}",
+		"{\"found\":99999999999999999999,\"rule\":\"x\",\"at\":0,\"cut\":0,\"new\":\"#\"}",
+		"{\"found\":1,\"rule\":\"x\",\"at\":-1,\"cut\":0,\"new\":\"#\"}",
+		"{\"found\":1,\"rule\":\"x\",\"at\":0.5,\"cut\":0,\"new\":\"#\"}",
+		"{\"found\":1,\"rule\":\"x\",\"at\":0,\"cut\":-3,\"new\":\"#\"}",
+		"{\"found\":1,\"rule\":\"x\",\"at\":0,\"cut\":0,\"new\":7}",
+		"{\"found\":1,\"rule\":\"../x\",\"at\":0,\"cut\":0,\"new\":\"#\"}",
+		"{\"found\":1,\"rule\":\"\",\"at\":0,\"cut\":0,\"new\":\"#\"}",
+		"{\"found\":1,\"rule\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\",\"at\":0,\"cut\":0,\"new\":\"#\"}",
+		"{\"found\":1,\"at\":0,\"cut\":0,\"new\":\"#\"}",
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(lines); i++)
+		refused(lines[i], "no ");
+	refused("{\"found\":1,\"rule\":\"x\",\"at\":9223372036854775807,\"cut\":9223372036854775807,\"new\":\"#\"}",
+		"behind the end");
+	refused("{\"found\":1,\"rule\":\"x\",\"at\":0,\"cut\":3,\"new\":\"def\"}", "changes nothing");
+	refused("{\"found\":1,\"rule\":\"x\",\"at\":36,\"cut\":0,\"new\":\"#\"}", "within a character");
+	refused("{\"found\":1,\"rule\":\"x\",\"at\":0,\"cut\":0,\"new\":\"a\\u0000b\"}", "JSON");
+}
+
+TEST(a_program_that_differs_in_many_places_is_no_edit_of_ours)
+{
+	auto_buf struct buf line = { 0 }, big = { 0 };
+	struct hearsay x;
+
+	buf_printf(&line, "{\"found\":1,\"rule\":\"x\",\"at\":0,\"cut\":%zu,\"new\":\"", strlen(source));
+	for (unsigned i = 0; i < 100; i++)
+		buf_printf(&line, "x%u = %u\\n", i, i);
+	buf_puts(&line, "\"}");
+	refused(buf_str(&line), "more than one place");
+	/* The old text with a little around it is one, however long the text is. */
+	for (unsigned i = 0; i < 200; i++)
+		buf_printf(&big, "x%u + ", i);
+	buf_cut(&line, 0);
+	buf_printf(&line, "{\"found\":1,\"rule\":\"wrap\",\"at\":0,\"cut\":%zu,\"new\":\"abs(%s)\"}", big.len,
+		   buf_str(&big));
+	CHECK_INT(hearsay_parse(&x, line.p, line.len, big.p, big.len, &err), 0);
+	edit_fini(&x.edit);
+	buf_cut(&line, 0);
+	buf_printf(&line, "{\"found\":1,\"rule\":\"wrap\",\"at\":0,\"cut\":%zu,\"new\":\"abs(y + %s)\"}",
+		   big.len, buf_str(&big) + 2);
+	CHECK(hearsay_parse(&x, line.p, line.len, big.p, big.len, &err) < 0);
+}
+
+TEST(noise_is_refused_and_other_news_are_of_no_interest)
+{
+	auto_buf struct buf huge = { 0 };
+	struct hearsay x;
+
+	refused("", "no JSON");
+	refused("hello", "no JSON");
+	refused("[1, 2]", "no JSON");
+	refused("{\"found\":1,\"rule\":\"x\",\"at\":0,\"cu", "no JSON");
+	refused("{\"at\":1,\"at\":2}", "no JSON");
+	refused("\xff\xfe", "no JSON");
+	buf_puts(&huge, "{\"a\":\"");
+	while (huge.len < 2 * HEARSAY_LINE)
+		buf_puts(&huge, "xxxxxxxxxxxxxxxx");
+	buf_puts(&huge, "\"}");
+	refused(buf_str(&huge), "more than");
+	CHECK_INT(hear(&x, "{\"love\":1}"), 0);
+	CHECK_INT(x.kind, HEARSAY_NOTHING);
+	CHECK_INT(hear(&x, "{\"at\":12,\"tried\":7}"), 0);
+	CHECK_INT(x.kind, HEARSAY_AT);
+	CHECK_INT(x.n, 12);
+	CHECK_INT(x.tried, 7);
+	CHECK_INT(hear(&x, "{\"over\":true,\"tried\":70}"), 0);
+	CHECK_INT(x.kind, HEARSAY_OVER);
+	CHECK_INT(hear(&x, "{\"found\":3,\"acts\":\"zz\"}"), 0);
+	CHECK(!x.has_edit);
+	CHECK_STR(x.acts, "");
+}
+
+TEST(two_that_answer_differently_where_both_answer_differ)
+{
+	CHECK(!hearsay_differ("", ""));
+	CHECK(!hearsay_differ("12ab", "12ab"));
+	CHECK(hearsay_differ("12ab", "12ac"));
+	CHECK(!hearsay_differ("----", "12ac"));
+	CHECK(!hearsay_differ("12ac", "----"));
+	CHECK(hearsay_differ("----aaaa", "12acbbbb"));
+	CHECK(!hearsay_differ("aaaa", "aaaabbbb"));
+}
+
+static int possible(const char *text)
+{
+	json_t *doc = json_loads(text, 0, NULL);
+	int fine = repair_possible(doc);
+
+	json_decref(doc);
+	return fine;
+}
+
+TEST(what_can_be_repaired_has_a_source_a_language_and_examples)
+{
+	CHECK(possible("{\"language\":\"python\",\"entry\":\"a.py\",\"files\":{\"a.py\":\"x\"},"
+		       "\"examples\":[{\"call\":\"f(1)\",\"expected\":\"1\"}]}"));
+	CHECK(possible("{\"language\":\"py\",\"entry\":\"a.py\",\"files\":{\"a.py\":\"x\"},"
+		       "\"examples\":[{\"input\":\"1\",\"expected\":\"1\"}]}"));
+	CHECK(possible("{\"language\":\"python\",\"entry\":\"a.py\",\"files\":{\"a.py\":\"x\"},"
+		       "\"tests\":[{\"path\":\"t.py\",\"content\":\"import a\"}]}"));
+	CHECK(!possible("{\"language\":\"python\",\"entry\":\"a.py\",\"files\":{\"a.py\":\"x\"}}"));
+	CHECK(!possible("{\"language\":\"python\",\"entry\":\"a.py\",\"files\":{\"a.py\":\"\"},"
+			"\"examples\":[{\"call\":\"f(1)\",\"expected\":\"1\"}]}"));
+	CHECK(!possible("{\"language\":\"python\",\"entry\":\"b.py\",\"files\":{\"a.py\":\"x\"},"
+			"\"examples\":[{\"call\":\"f(1)\",\"expected\":\"1\"}]}"));
+	CHECK(!possible("{\"language\":\"cobol\",\"entry\":\"a\",\"files\":{\"a\":\"x\"},"
+			"\"examples\":[{\"input\":\"1\",\"expected\":\"1\"}]}"));
+	CHECK(!possible("{\"language\":\"python\",\"entry\":\"a.py\",\"files\":{\"a.py\":\"x\"},"
+			"\"examples\":[{\"input\":\"1\"}]}"));
+	CHECK(!possible("{\"language\":7,\"entry\":[],\"files\":3,\"examples\":{}}"));
+}
