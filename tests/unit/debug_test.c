@@ -370,8 +370,8 @@ static json_t *of_result(json_t *take_artifact, json_t *take_result, const json_
 
 static json_t *result_with(const char *phase, const char *cause, const char *out, const char *err)
 {
-	return json_pack("{s:s, s:[{s:s, s:s, s:i, s:i, s:i, s:s, s:s}], s:[], s:[]}", "phase", phase, "phases",
-			 "name", phase, "cause", cause, "exit_code", 1, "ms", 10000, "cpu_ms", 9000, "stdout", out,
+	return json_pack("{s:s, s:[{s:s, s:s, s:i, s:f, s:f, s:s, s:s}], s:[], s:[]}", "phase", phase, "phases",
+			 "name", phase, "cause", cause, "exit_code", 1, "ms", 10000.5, "cpu_ms", 9000.1, "stdout", out,
 			 "stderr", err, "checks", "examples");
 }
 
@@ -390,6 +390,7 @@ TEST(what_the_kernel_saw_comes_first)
 		{ "wall", "timeout_cpu", "raise_limit" }, { "policy", "policy", "stop" },
 		{ "lifetime", "timeout_wall", "stop" },   { "idle", "timeout_wall", "stop" },
 		{ "host", "unknown", "stop" },        { "operator", "unknown", "stop" },
+		{ "output", "wrong_output", "stop" },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
@@ -621,18 +622,35 @@ TEST(a_failed_command_of_the_checks_is_an_assertion)
 
 TEST(what_fails_and_passes_unchanged_is_flaky)
 {
-	json_t *r = result_with("run", "exit", "", ""), *d;
+	json_t *r, *d;
 
-	json_array_insert_new(json_object_get(r, "phases"), 0,
-			      json_pack("{s:s, s:i, s:s}", "name", "run", "exit_code", 0, "cause", "exit"));
-	d = of_result(artifact_with("python", "x\n"), r, NULL);
-	CHECK_STR(doc_text(d, "category"), "flaky");
-	CHECK_STR(action(d), "stop");
-	json_decref(d);
 	r = result_with("check", "exit", "", "");
 	json_object_set_new(r, "examples", json_pack("[{s:i, s:b}, {s:i, s:b}]", "n", 1, "pass", 1, "n", 1, "pass", 0));
 	d = of_result(artifact_with("python", "x\n"), r, NULL);
 	CHECK_STR(doc_text(d, "category"), "flaky");
+	json_decref(d);
+}
+
+TEST(an_example_that_fails_behind_a_good_run_is_not_flaky)
+{
+	json_t *r = result_with("run", "exit", "", "ZeroDivisionError: division by zero\n"), *d;
+
+	json_array_insert_new(json_object_get(r, "phases"), 0,
+			      json_pack("{s:s, s:i, s:s}", "name", "run", "exit_code", 0, "cause", "exit"));
+	d = of_result(artifact_with("python", "x\n"), r, NULL);
+	CHECK_STR(doc_text(d, "category"), "zero_division");
+	json_decref(d);
+}
+
+TEST(what_a_good_run_says_is_no_complaint)
+{
+	json_t *r = result_with("check", "exit", "", "warning: x.txt: Permission denied\n"), *d;
+
+	json_object_set_new(json_array_get(json_object_get(r, "phases"), 0), "exit_code", json_integer(0));
+	json_object_set_new(r, "checks",
+			    json_pack("[{s:s, s:b, s:s}]", "kind", "stdout_equals", "pass", 0, "detail", "x"));
+	d = of_result(artifact_with("python", "print(1)\n"), r, NULL);
+	CHECK_STR(doc_text(d, "category"), "wrong_output");
 	json_decref(d);
 }
 
