@@ -78,6 +78,19 @@ static const struct {
 	[INSTALL_TOO_LARGE] = { "disk_full", "what was to be installed is too large", NULL },
 };
 
+/* Who installed has mostly understood it already. */
+static int fault_said(const json_t *phase, struct install_diagnosis *d)
+{
+	for (unsigned f = 0; f < INSTALL_FAULTS; f++)
+		if (!strcmp(doc_text(phase, "fault"), install_fault_name((enum install_fault)f))) {
+			d->fault = (enum install_fault)f;
+			snprintf(d->package, sizeof(d->package), "%s", doc_text(phase, "package"));
+			snprintf(d->line, sizeof(d->line), "%s", doc_text(phase, "message"));
+			return 1;
+		}
+	return 0;
+}
+
 static const char *const *by_install(struct sick *s)
 {
 	auto_buf struct buf why = { 0 }, said = { 0 };
@@ -87,7 +100,7 @@ static const char *const *by_install(struct sick *s)
 
 	/* Who installs is the last one that said something; all of them may be asked. */
 	buf_printf(&said, "%s\n%s", doc_text(s->phase, "stdout"), doc_text(s->phase, "stderr"));
-	for (int i = 0; i < PM_COUNT && d.fault == INSTALL_UNKNOWN; i++)
+	for (int i = 0; !fault_said(s->phase, &d) && i < PM_COUNT && d.fault == INSTALL_UNKNOWN; i++)
 		install_diagnose((enum package_manager)((m + PM_COUNT + i) % PM_COUNT), buf_str(&said),
 				 said.len, &d);
 	if (!strcmp(doc_text(s->phase, "cause"), "wall"))

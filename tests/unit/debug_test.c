@@ -696,6 +696,24 @@ TEST(what_a_package_manager_says_is_understood)
 	}
 }
 
+TEST(what_the_installer_understood_is_believed)
+{
+	static const struct {
+		const char *fault, *category;
+	} rows[] = { { "no_such_package", "dependency_missing" }, { "unreachable", "network_denied" },
+		     { "not_configured", "network_denied" },      { "timeout", "timeout_wall" } };
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		json_t *r = result_with("install", "exit", "", ""), *d;
+
+		json_object_set_new(json_array_get(json_object_get(r, "phases"), 0), "fault",
+				    json_string(rows[i].fault));
+		d = of_result(artifact_with("python", "x\n"), r, NULL);
+		CHECK_STR(doc_text(d, "category"), rows[i].category);
+		json_decref(d);
+	}
+}
+
 TEST(a_package_that_comes_with_the_language_is_not_installed)
 {
 	json_t *a = artifact_with("python", "import json\n"), *d;
