@@ -49,7 +49,8 @@ static struct cases *cases(void)
 		return &all;
 	files = scandir(TESTS "/unit/debug", &list, NULL, alphasort);
 	for (int i = 0; i < files; i++) {
-		const char *name = list[i]->d_name;
+		auto_free struct dirent *entry = list[i];
+		const char *name = entry->d_name;
 		auto_free char *text = NULL;
 
 		if (strlen(name) < 5 || strcmp(name + strlen(name) - 5, ".toml") != 0)
@@ -60,6 +61,7 @@ static struct cases *cases(void)
 			abort();
 		}
 	}
+	free(list);
 	{
 		auto_free char *text = read_all("said.json", &n);
 
@@ -786,10 +788,11 @@ TEST(documents_without_anything_have_a_diagnosis)
 
 TEST(a_hostile_text_costs_little)
 {
+	static const char letters[] = "aB('\"[{ \t:;/.=-_`\n";
 	auto_buf struct buf big = { 0 }, line = { 0 };
 
 	for (unsigned i = 0; i < 4 << 20; i++)
-		buf_putc(&big, "aB('\"[{ \t:;/.=-_`\n"[i * 2654435761u % 20]);
+		buf_putc(&big, letters[i * 2654435761u % (sizeof(letters) - 1)]);
 	for (unsigned i = 0; i < 1 << 20; i++)
 		buf_puts(&line, "': ");
 	for (unsigned i = 0; i < lang_count(); i++) {
