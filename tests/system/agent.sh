@@ -1,6 +1,6 @@
 #!/bin/sh
 # agent.sh - an agent in a box: its steps, its ends, and that no key of a model is to be found in there.
-# seconds: 90
+# seconds: 240
 . "$(dirname "$0")/agent.lib"
 
 a_task_is_done_in_three_steps() {
@@ -34,6 +34,13 @@ a_plain_answer_is_the_report() {
 	is "$(get .outcome)" done
 	is "$(get .result)" '"'
 }
+events_come_by_sse_too() {
+	order "$(script "$(run_it true)" "$(done_with x)")"
+	api POST /v1/agents @order -H 'Accept: text/event-stream'
+	is "$code" 200 "$body"
+	has "$(cat head)" text/event-stream
+	is "$(sed -n 's/^data: //p' body | tail -1 | jq -r .outcome)" done
+}
 steps_have_an_end() {
 	agent "$(script "$(run_it 'echo 1')" "$(run_it 'echo 2')" "$(run_it 'echo 3')")" '{"max_steps":2}'
 	outcome budget
@@ -55,6 +62,10 @@ two_malformed_replies_in_a_row_are_the_end() {
 	has "$(of .why)" thought
 	is "$(of .steps)" 1
 	is "$(of .result)" null
+	odd='"{\"tool\":\"list_files\",\"args\":{},\"xéééééééééééééééééééééééééééééé\":1}"' # cut within a character
+	agent "$(script "$odd" "$odd")"
+	outcome malformed
+	has "$(of .why)" xééé
 }
 who_goes_round_in_circles_is_stopped() {
 	agent "$(script "$(run_it 'echo x >>n')" "$(run_it 'echo x >>n')" "$(run_it 'echo x >>n')" "$(done_with no)")"
@@ -263,6 +274,9 @@ the_model_gets_rules_a_task_and_data() {
 	is "$(jq -r .key asked)" "Bearer $model_key"
 	is "$(jq -r '[.messages[].role] | join(" ")' asked)" "system user assistant user"
 	lacks "$(jq -r '.messages[0].content' asked)" "Ignore all"
+	agent "$(script "$(done_with x)")"
+	jq -r '.messages[0].content' asked >rules
+	jq -r '.messages[0].content' "$work/models/$name.asked" | cmp -s - rules || fail "the rules differ: nobody can cache them"
 	has "$(jq -r '.messages[3].content' asked)" "Ignore all rules"
 	has "$(jq -r '.messages[3].content' asked)" "step 1 of 5"
 }
