@@ -820,7 +820,6 @@ TEST(bytes_that_are_cut_within_a_letter_are_text)
 
 TEST(the_page_of_errors_is_the_table)
 {
-	auto_buf struct buf path = { 0 };
 	auto_free char *text = NULL;
 	unsigned bad = 0;
 	size_t n;
