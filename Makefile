@@ -22,11 +22,20 @@ bench: build ## compare with plain fork, bubblewrap, crun, runc (needs root)
 bench-warm: build ## interpreters that wait in a box, beside the bare host (needs root)
 	@bench/warm
 
+bench-pipeline: build ## a wish through HTTP to verified code, its p50 (needs root)
+	@bench/pipeline
+
 bench-programs: build ## real programs with tests, judged, beside plain processes (needs root)
 	@bench/programs
 
 bench-e2b: build ## E2B's package, beside a server that does nothing (needs root, npm)
 	@bench/e2b
+
+bench-planner: build ## MBPP's texts through the planner (needs root, ATOLL_BENCH_DATA)
+	@bench/planner
+
+library: build ## every program of the planner's library in every language (needs root; minutes)
+	@LIBRARY=all tests/run tests/system/library.sh
 
 fuzz: ## run the fuzzers for a while
 	@tests/fuzz/run
@@ -44,4 +53,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm bench-programs bench-e2b fuzz soak install format clean
+.PHONY: help build test check bench bench-warm bench-pipeline bench-programs bench-e2b bench-planner library fuzz soak install format clean

@@ -2,6 +2,7 @@
 #include "agent/code.h"
 #include "agent/library.h"
 #include "agent/literal.h"
+#include "agent/series.h"
 #include "base/own.h"
 #include "lang/lang.h"
 
@@ -141,8 +142,7 @@ static json_t *without_reasons(const json_t *packages)
 	json_t *out = json_array(), *p;
 	size_t i;
 
-	json_array_foreach(packages, i, p)
-	{
+	json_array_foreach(packages, i, p) {
 		json_t *one = json_deep_copy(p);
 
 		json_object_del(one, "reason");
@@ -176,33 +176,83 @@ static json_t *artifact_of(const json_t *plan, json_t *take_files, const char *e
 	return a;
 }
 
-static json_t *from_library(const json_t *plan, struct err *e)
+/* One program of the library, filled in, as the text of a file; NULL: there is none, or a slot does not
+ * suit it. what: a plan, or a step of one. */
+static json_t *program_of(const json_t *what, const struct lang *l, struct err *e)
 {
-	const char *id = doc_text(plan, "template");
+	const char *id = doc_text(what, "template");
 	const struct library_task *t = library_named(id);
-	const struct lang *l = lang_named(doc_text(plan, "language"));
 	const struct library_program *p = t && l ? library_program(t, l) : NULL;
-	const json_t *slots = json_object_get(plan, "slots");
-	auto_buf struct buf text = { 0 }, provenance = { 0 };
+	const json_t *slots = json_object_get(what, "slots");
+	auto_buf struct buf text = { 0 };
 	const char *from;
-	json_t *files;
+	json_t *out;
 
 	from = !p ? NULL : json_object_get(slots, "function") ? p->function : p->text;
 	if (!from) {
 		err_set(e, ERR_NOT_FOUND, "the library has no program of %.60s in %.40s", id,
-			doc_text(plan, "language"));
+			l ? l->name : "no language");
 		return NULL;
 	}
 	if (fill(&text, t, l, from, slots, e) < 0)
 		return NULL;
-	files = or_empty(plan, "files", json_object());
-	if (json_object_set_new(files, p->file, json_stringn(buf_str(&text), text.len)) < 0) {
-		json_decref(files);
+	out = json_stringn(buf_str(&text), text.len);
+	if (!out)
 		err_set(e, ERR_INVALID, "the program is not UTF-8");
+	return out;
+}
+
+static json_t *from_library(const json_t *plan, struct err *e)
+{
+	const char *id = doc_text(plan, "template"), *entry = doc_text(plan, "entry");
+	const struct lang *l = lang_named(doc_text(plan, "language"));
+	json_t *program = program_of(plan, l, e), *files;
+	auto_buf struct buf provenance = { 0 };
+
+	if (!program)
 		return NULL;
-	}
+	files = or_empty(plan, "files", json_object());
+	json_object_set_new(files, entry, program);
 	buf_printf(&provenance, "template:%s", id);
-	return artifact_of(plan, files, p->file, buf_str(&provenance));
+	return artifact_of(plan, files, entry, buf_str(&provenance));
+}
+
+/* A program per step, and one that runs them. */
+static int add_steps(const json_t *plan, json_t *files, struct buf *provenance, struct err *e)
+{
+	const struct lang *l = lang_named(doc_text(plan, "language"));
+	json_t *names = json_array(), *step;
+	auto_free char *runner = NULL;
+	int rc = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(plan, "steps"), i, step) {
+		json_t *program = rc < 0 ? NULL : program_of(step, l, e);
+
+		rc = program ? rc : -1;
+		json_object_set_new(files, doc_text(step, "file"), program);
+		json_array_append_new(names, json_string(doc_text(step, "file")));
+		buf_printf(provenance, "%s%s", i ? "," : "template:", doc_text(step, "template"));
+	}
+	if (rc == 0) {
+		runner = series_runner(doc_text(plan, "language"), names, e);
+		rc = runner ? json_object_set_new(files, doc_text(plan, "entry"),
+						  json_string(runner))
+			    : -1;
+	}
+	json_decref(names);
+	return rc;
+}
+
+static json_t *from_steps(const json_t *plan, struct err *e)
+{
+	json_t *files = or_empty(plan, "files", json_object());
+	auto_buf struct buf provenance = { 0 };
+
+	if (add_steps(plan, files, &provenance, e) == 0)
+		return artifact_of(plan, files, doc_text(plan, "entry"), buf_str(&provenance));
+	json_decref(files);
+	return NULL;
 }
 
 json_t *code_make(const json_t *plan, struct err *e)
@@ -216,7 +266,7 @@ json_t *code_make(const json_t *plan, struct err *e)
 		return NULL;
 	}
 	if (!strcmp(source, "library"))
-		return from_library(plan, e);
+		return *doc_text(plan, "template") ? from_library(plan, e) : from_steps(plan, e);
 	if (!*entry || !json_is_string(json_object_get(files, entry))) {
 		err_set(e, ERR_INVALID, "the plan has no program");
 		return NULL;

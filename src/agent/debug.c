@@ -15,32 +15,43 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 32 * 1024, LINE_BYTES = 1000, LINES_MOST = 400, LAST_LINES = 40 };
+enum { TEXT_BYTES = 32 * 1024, LINE_BYTES = 1000, LINES_MOST = 400, FIRST_LINES = 40, LAST_LINES = 40 };
 
-/* The end of what it said, line by line. */
+/* What it said, line by line: the end of it, last line first, and behind that its beginning: who calls
+ * himself a thousand times says why in the first line. */
 struct said {
 	const char *stream;
 	const char *text;
-	const char *line[LINES_MOST];
+	const char *line[LINES_MOST + FIRST_LINES];
 	unsigned n;
 };
 
 static void said_read(struct said *s, const char *stream, const char *text)
 {
 	size_t len = strlen(text);
-	const char *at = text + len;
+	const char *at = text + len, *begin = len > TEXT_BYTES ? at - TEXT_BYTES : text, *last;
 
 	*s = (struct said){ .stream = stream, .text = text };
-	if (len > TEXT_BYTES)
-		text += len - TEXT_BYTES;
-	/* From the end, so that what is too much is missing at the beginning. */
-	while (at > text && s->n < LINES_MOST) {
-		const char *nl = memrchr(text, '\n', (size_t)(at - text - (at[-1] == '\n')));
-		const char *from = nl && nl >= text ? nl + 1 : text;
+	while (at > begin && s->n < LINES_MOST) {
+		const char *nl = memrchr(begin, '\n', (size_t)(at - begin - (at[-1] == '\n')));
 
-		s->line[s->n++] = from;
-		at = from;
+		at = nl ? nl + 1 : begin;
+		s->line[s->n++] = at;
 	}
+	last = at;
+	for (at = text; at < last && s->n < LINES_MOST + FIRST_LINES; s->n++) {
+		s->line[s->n] = at;
+		at += strcspn(at, "\n") + 1;
+	}
+}
+
+static long line_number(const struct said *s, unsigned i)
+{
+	long n = 1;
+
+	for (const char *at = s->text; at < s->line[i]; at++)
+		n += *at == '\n';
+	return n;
 }
 
 static void line_copy(const char *from, char out[LINE_BYTES + 1])
@@ -143,11 +154,12 @@ static int by_lines(struct sick *s, enum rule_on on, int weak, const struct said
 {
 	char line[LINE_BYTES + 1];
 
-	for (unsigned i = 0; i < said->n; i++) {
-		line_copy(said->line[i], line);
+	/* Who said nothing has a status all the same. */
+	for (unsigned i = 0; i < said->n || (on == ON_EXIT && !i); i++) {
+		line_copy(i < said->n ? said->line[i] : "", line);
 		if (!line_rules(s, on, weak, line))
 			continue;
-		sick_seen(s, said->stream, (long)(said->n - i), line);
+		sick_seen(s, said->stream, i < said->n ? line_number(said, i) : 0, line);
 		return 1;
 	}
 	return 0;
@@ -182,6 +194,26 @@ static int by_compiler(struct sick *s, int weak, const struct said *said)
 	return found;
 }
 
+/* A file of the project and a number behind it, the first that is told: "main.js:3". */
+static void place_by_path(struct sick *s, const struct said *said)
+{
+	const char *path, *first = NULL;
+	const json_t *text;
+
+	json_object_foreach((json_t *)json_object_get(s->artifact, "files"), path, text) {
+		size_t n = strlen(path);
+
+		for (const char *at = said->text; n && (at = strstr(at, path)); at += n) {
+			if (at[n] != ':' || !isdigit((unsigned char)at[n + 1]) || (first && at >= first))
+				continue;
+			first = at;
+			snprintf(s->file, sizeof(s->file), "%s", path);
+			s->line = strtol(at + n + 1, NULL, 10);
+			break;
+		}
+	}
+}
+
 /* Where a program failed, if its rule did not say. */
 static void place_fault(struct sick *s, const struct said *said)
 {
@@ -189,11 +221,14 @@ static void place_fault(struct sick *s, const struct said *said)
 
 	if (s->lang && !*s->file && !s->line)
 		fault = diag_fault(s->lang, said->text, strlen(said->text));
-	if (!fault)
-		return;
-	snprintf(s->file, sizeof(s->file), "%s", doc_text(fault, "file"));
-	s->line = number_or_0(fault, "line");
-	json_decref(fault);
+	if (fault) {
+		snprintf(s->file, sizeof(s->file), "%s", doc_text(fault, "file"));
+		s->line = number_or_0(fault, "line");
+		json_decref(fault);
+	}
+	/* A runtime's own files are not where it has to be changed. */
+	if (!sick_file(s, s->file))
+		place_by_path(s, said);
 }
 
 static int by_rules(struct sick *s)
@@ -229,7 +264,7 @@ static int by_nothing(struct sick *s)
 		char line[LINE_BYTES + 1];
 
 		line_copy(said.line[i], line);
-		sick_seen(s, said.stream, (long)(said.n - i), line);
+		sick_seen(s, said.stream, line_number(&said, i), line);
 	}
 	buf_puts(&s->why, "it failed, and what it said is in no rule");
 	return 1;

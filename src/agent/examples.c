@@ -106,6 +106,57 @@ static char *value_end(char *p)
 	return to > p ? to : NULL;
 }
 
+/* An argument's kind by how it begins: a quote, a bracket and what is in it, a digit. */
+static int is_kind(const char *arg, const char *type, size_t n)
+{
+	int list = *arg == '[' || *arg == '(', text, number;
+
+	arg += list;
+	arg += strspn(arg, " ");
+	text = *arg == '"' || *arg == '\'';
+	number = isdigit((unsigned char)*arg) || *arg == '-';
+	if (n == 3 && !memcmp(type, "any", n))
+		return 1;
+	if (!strncmp(type, "numbers", n) && n == 7)
+		return list && (number || strchr("])", *arg));
+	if (!strncmp(type, "integers", n) && n == 8)
+		return list && (number || strchr("])", *arg));
+	if (!strncmp(type, "texts", n) && n == 5)
+		return list && text;
+	if (!strncmp(type, "text", n) && n == 4)
+		return !list && text;
+	if (!strncmp(type, "integer", n) && n == 7)
+		return !list && number && !strchr(".", arg[1 + strspn(arg + 1, "0123456789")]);
+	return !strncmp(type, "number", n) && n == 6 && !list && number;
+}
+
+int shown_takes(const char *call, const char *types)
+{
+	char *copy = strdup(call), *p, *end;
+	int fits = 1;
+
+	if (!copy)
+		abort();
+	p = copy + shown_callee(copy);
+	end = balanced(p);
+	p = skip(p + 1);
+	while (fits && end && p < end - 1) {
+		size_t n = strcspn(types, " ");
+
+		fits = n && is_kind(p, types, n);
+		types += n + strspn(types + n, " ");
+		while (p < end - 1 && *p != ',') { /* over this argument */
+			char *over = strchr("([{\"'", *p) ? balanced(p) : p + 1;
+
+			p = over ? over : end;
+		}
+		p = skip(p + (p < end - 1));
+	}
+	fits = fits && end && !*types;
+	free(copy);
+	return fits;
+}
+
 static void add_example(struct shown *out, const char *one, const char *from, size_t n,
 			const char *expected, size_t expected_n, const char *tail)
 {

@@ -22,3 +22,5 @@ void shown_read(struct shown *out, const char *text, size_t len);
 void shown_fini(struct shown *s);
 /* The name of what an example calls: "add" of "add(2, 3)"; 0: it calls nothing. */
 size_t shown_callee(const char *call);
+/* Are these its arguments, by number and kind? types: "numbers integer text", of slots; also "any". */
+int shown_takes(const char *call, const char *types);

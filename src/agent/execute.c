@@ -23,7 +23,9 @@ enum {
 	BOXES_PER_CPU = 4,
 	TRIES = 3, /* of a box that was lost through no fault of the program */
 	TICK_MS = 1000,
-	WAIT_MS = 20, /* for boxes that a team has too many of */
+	AGAIN_MS = 20,
+	WAIT_MS = 500, /* for boxes that somebody else has; who lets go of one tells */
+	TEAMS = 32,    /* that are compared when it is told */
 	INSTALL_MS = 120000,
 	RUN_MS = 30000,
 	TESTS = 50,
@@ -63,6 +65,7 @@ struct execution {
 	int renewed; /* layers were lost once */
 	struct unit *units;
 	unsigned nunits, flying;
+	int waiting; /* for boxes */
 	int stage; /* 0: nothing yet, 1: packages, 2: programs, 3: over */
 };
 
@@ -76,6 +79,40 @@ static void forget_packages(struct execution *x)
 		memset(&x->needs[i], 0, sizeof(x->needs[i]));
 	}
 	x->nneeds = x->missing = 0;
+}
+
+static unsigned team_flies(const struct fleet *f, const char *team)
+{
+	unsigned n = 0;
+
+	for (const struct execution *x = f->executions; x; x = x->next)
+		n += strcmp(x->team, team) == 0 ? x->flying : 0;
+	return n;
+}
+
+/* A box is free: for the team that has fewest, and of its executions for the oldest. */
+static void wake_next(const struct fleet *f)
+{
+	const struct execution *seen[TEAMS];
+	struct execution *best = NULL;
+	unsigned nseen = 0, least = 0;
+
+	for (struct execution *x = f->executions; x && nseen < TEAMS; x = x->next) {
+		unsigned i = 0, flies;
+
+		while (i < nseen && strcmp(seen[i]->team, x->team) != 0)
+			i++;
+		if (!x->waiting || i < nseen)
+			continue;
+		seen[nseen++] = x;
+		flies = team_flies(f, x->team);
+		if (!best || flies < least) {
+			best = x;
+			least = flies;
+		}
+	}
+	if (best)
+		timer_set(&best->go, 0);
 }
 
 static void stop_units(struct execution *x)
@@ -93,12 +130,17 @@ static void stop_units(struct execution *x)
 
 void execution_cancel(struct execution *x)
 {
+	unsigned had;
+
 	if (!x)
 		return;
+	had = x->flying;
 	*x->at = x->next;
 	if (x->next)
 		x->next->at = x->at;
 	stop_units(x);
+	while (had--)
+		wake_next(x->fleet);
 	for (unsigned i = 0; i < x->nunits; i++) {
 		json_decref(x->units[i].row);
 		json_decref(x->units[i].phase);
@@ -395,6 +437,7 @@ static void unit_done(struct job *j, const struct job_end *end)
 	const struct fleet_accounts *a = &x->fleet->accounts;
 
 	x->flying--;
+	wake_next(x->fleet);
 	if (is_lost_layer(end) && !x->renewed) {
 		x->renewed = 1;
 		for (unsigned i = 0; i < x->nneeds; i++)
@@ -409,7 +452,7 @@ static void unit_done(struct job *j, const struct job_end *end)
 	if (end->verdict == VERDICT_ERROR && end->why == CAUSE_HOST && ++u->tries < TRIES) {
 		job_fini(j);
 		u->begun = 0;
-		timer_set(&x->go, WAIT_MS);
+		timer_set(&x->go, AGAIN_MS);
 		return;
 	}
 	if (a->used)
@@ -656,16 +699,12 @@ static unsigned cpus(void)
 static int may_begin(const struct execution *x)
 {
 	const struct fleet_accounts *a = &x->fleet->accounts;
-	unsigned all = 0, own = 0;
+	unsigned all = 0;
 
-	if (x->flying >= BOXES)
-		return 0;
-	for (const struct execution *y = x->fleet->executions; y; y = y->next) {
+	for (const struct execution *y = x->fleet->executions; y; y = y->next)
 		all += y->flying;
-		own += strcmp(x->team, y->team) == 0 ? y->flying : 0;
-	}
 	return all < cpus() * BOXES_PER_CPU &&
-	       (!a->may_have || own < a->may_have(a->ctx, x->team));
+	       (!a->may_have || team_flies(x->fleet, x->team) < a->may_have(a->ctx, x->team));
 }
 
 /* It could not even begin; the same for all of them. */
@@ -718,7 +757,10 @@ static void pump(struct execution *x)
 {
 	unsigned over = 0;
 
-	for (unsigned i = 0; i < x->nunits; i++) {
+	if (x->stage != 2)
+		return; /* its packages are being looked for again */
+	x->waiting = 0;
+	for (unsigned i = 0; i < x->nunits && x->flying < BOXES; i++) {
 		struct unit *u = &x->units[i];
 
 		if (i && (!x->units[0].over || is_settled(x)))
@@ -726,6 +768,7 @@ static void pump(struct execution *x)
 		if (u->begun)
 			continue;
 		if (!may_begin(x)) {
+			x->waiting = 1;
 			timer_set(&x->go, WAIT_MS);
 			break;
 		}
@@ -1004,10 +1047,8 @@ struct execution *execution_start(struct fleet *f, const char *team, const json_
 	timer_init(&x->install, f->loop, install_late);
 	timer_set(&x->go, 0);
 	timer_set(&x->tick, TICK_MS);
-	x->next = f->executions;
-	x->at = &f->executions;
-	if (x->next)
-		x->next->at = &x->next;
-	f->executions = x;
+	for (x->at = &f->executions; *x->at; x->at = &(*x->at)->next)
+		; /* the oldest first */
+	*x->at = x;
 	return x;
 }

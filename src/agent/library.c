@@ -203,7 +203,9 @@ static int all_are(const json_t *list, int (*is)(const json_t *))
 	size_t i;
 	json_t *v;
 
-	json_array_foreach(list, i, v) if (!is(v)) return 0;
+	json_array_foreach(list, i, v)
+		if (!is(v))
+			return 0;
 	return json_is_array(list);
 }
 
@@ -358,6 +360,12 @@ static int read_needs(const struct reader *r, const struct toml_node *n, struct 
 	return 0;
 }
 
+static int takes_numbers(enum slot_type type)
+{
+	return type == SLOT_NUMBER || type == SLOT_INTEGER || type == SLOT_NUMBERS ||
+	       type == SLOT_INTEGERS;
+}
+
 static int read_slots(const struct reader *r, const struct toml_node *n, struct library_task *t)
 {
 	if (is_a(r, n, TOML_TABLE) < 0)
@@ -366,6 +374,15 @@ static int read_slots(const struct reader *r, const struct toml_node *n, struct 
 	for (const struct toml_node *c = n->in.first; c; c = c->next)
 		if (read_slot(r, c, &t->slots[t->nslots++]) < 0)
 			return -1;
+	for (unsigned i = 0; i < t->nslots; i++) {
+		struct library_slot *s = &t->slots[i];
+
+		s->only = s->any = 1;
+		for (unsigned k = 0; k < t->nslots; k++) {
+			s->only &= k == i || t->slots[k].type != s->type;
+			s->any &= k == i || !takes_numbers(t->slots[k].type);
+		}
+	}
 	return 0;
 }
 
@@ -394,12 +411,13 @@ static int read_examples(const struct reader *r, const struct toml_node *n, stru
 /* A pattern is written in one line: its \n and \t become what they mean, which regcomp() does not do. */
 static int read_output(const struct reader *r, const struct toml_node *n, struct library_task *t)
 {
-	char *to = space(n->type == TOML_STRING ? n->len + 1 : 1, 1), *out = to;
 	const char *p;
+	char *to;
 	regex_t re;
 
 	if (read_text(r, n, &p) < 0)
 		return -1;
+	t->output = to = space(n->len + 1, 1);
 	for (; *p; p++) {
 		if (*p == '\\' && (p[1] == 'n' || p[1] == 't'))
 			*to++ = *++p == 'n' ? '\n' : '\t';
@@ -408,10 +426,9 @@ static int read_output(const struct reader *r, const struct toml_node *n, struct
 		else
 			*to++ = *p;
 	}
-	if (regcomp(&re, out, REG_EXTENDED | REG_NOSUB) != 0)
+	if (regcomp(&re, t->output, REG_EXTENDED | REG_NOSUB) != 0)
 		return bad(r, n, "is no regular expression");
 	regfree(&re);
-	t->output = out;
 	return 0;
 }
 
@@ -453,27 +470,64 @@ static int read_member(const struct reader *r, const struct toml_node *c, struct
 		t->network = c->truth;
 		return 0;
 	}
+	if (!strcmp(c->key, "reads") && !is_a(r, c, TOML_BOOLEAN)) {
+		t->reads = c->truth;
+		return 0;
+	}
 	return bad(r, c, "is not known here");
+}
+
+static int read_task(struct library_task *out, struct reader *r)
+{
+	for (const struct toml_node *c = out->doc.root->in.first; c; c = c->next)
+		if (read_member(r, c, out) < 0)
+			return -1;
+	if (!out->version || !out->says || !out->nneeds || !out->nprograms)
+		return err_set(r->e, ERR_INVALID,
+			       "%.60s.toml: version, says, needs and code must be there", r->id);
+	read_said(r, out->says, &out->said);
+	return 0;
 }
 
 int library_read(struct library_task *out, const char *id, const char *text, size_t len,
 		 struct err *e)
 {
 	struct reader r = { .id = id, .task = out, .e = e };
-	struct toml doc;
 
 	*out = (struct library_task){ .id = id };
-	if (toml_parse(&doc, id, text, len, e) < 0)
+	if (toml_parse(&out->doc, id, text, len, e) < 0)
 		return -1;
-	/* The tree stays: everything points into it. */
-	for (const struct toml_node *c = doc.root->in.first; c; c = c->next)
-		if (read_member(&r, c, out) < 0)
-			return -1;
-	if (!out->version || !out->says || !out->nneeds || !out->nprograms)
-		return err_set(e, ERR_INVALID,
-			       "%.60s.toml: version, says, needs and code must be there", id);
-	read_said(&r, out->says, &out->said);
-	return 0;
+	if (read_task(out, &r) == 0)
+		return 0;
+	library_forget(out);
+	return -1;
+}
+
+void library_forget(struct library_task *t)
+{
+	for (unsigned i = 0; i < t->nneeds; i++)
+		free(t->needs[i].all);
+	for (unsigned i = 0; i < t->nslots; i++) {
+		free(t->slots[i].hint.all);
+		json_decref(t->slots[i].otherwise);
+	}
+	for (unsigned i = 0; i < t->nprograms; i++)
+		json_decref(t->programs[i].packages);
+	for (unsigned i = 0; i < t->nexamples; i++) {
+		json_decref(t->examples[i].slots);
+		json_decref(t->examples[i].files);
+	}
+	free(t->needs);
+	free(t->words.all);
+	free(t->never.all);
+	free(t->said.all);
+	free(t->slots);
+	free(t->programs);
+	free(t->examples);
+	free(t->output);
+	json_decref(t->files);
+	toml_fini(&t->doc);
+	*t = (struct library_task){ 0 };
 }
 
 /* ---- all of them ---- */

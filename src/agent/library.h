@@ -42,6 +42,8 @@ struct library_slot {
 	enum slot_type type;
 	json_t *otherwise;   /* its default; NULL: it must be told */
 	struct phrases hint; /* stand before it */
+	int only;            /* no other slot is of its type */
+	int any;             /* texts, and no other slot takes numbers: "[1, 2]" may be texts */
 };
 
 struct library_program {
@@ -59,7 +61,8 @@ struct library_example {
 };
 
 struct library_task {
-	const char *id, *says, *output; /* output: NULL, or a regular expression */
+	const char *id, *says;
+	char *output; /* a regular expression for what it says, or NULL */
 	unsigned version;
 	struct phrases *needs; /* nneeds groups */
 	unsigned nneeds;
@@ -72,6 +75,8 @@ struct library_task {
 	unsigned nexamples;
 	json_t *files; /* {path: text} that are there unless the task brings its own; or NULL */
 	int network;
+	int reads;       /* its programs read their input */
+	struct toml doc; /* all texts are in it */
 };
 
 unsigned library_count(void);
@@ -86,9 +91,11 @@ unsigned library_spread(unsigned word);
 
 const char *slot_type_name(enum slot_type type);
 
-/* One task, into *out, which is the library's for ever; for tests of files that are not in it. */
+/* One task; its words are the vocabulary's from now on. On -1 there is nothing to free. */
 must_check int library_read(struct library_task *out, const char *id, const char *text, size_t len,
 			    struct err *e);
+
+void library_forget(struct library_task *t);
 
 struct task_image {
 	const char *text, *end, *name;

@@ -16,7 +16,8 @@ struct style {
 	const char *special;             /* gets a backslash, besides \ and the quote */
 	const char *control;             /* format of a byte below 0x20 and of 0x7f */
 	const char *hidden, *hidden_far; /* format of such a character; beyond 0xffff */
-	int nul;                         /* a text may have one */
+	int ascii; /* all others are written so: a file's encoding is not sure */
+	int nul;   /* a text may have one */
 	const char *list, *list_end, *between;
 	const char *reals, *integers, *texts; /* what stands before a list of these; or NULL */
 	int dot;                              /* a real must look like one: 3.0 */
@@ -162,6 +163,7 @@ static const struct style styles[] = {
 	  .control = "\\u%04x",
 	  .hidden = "\\u%04x",
 	  .hidden_far = "\\U%08x",
+	  .ascii = 1,
 	  .list = "c(",
 	  .list_end = ")",
 	  .between = ", " },
@@ -265,10 +267,10 @@ static int add_text(struct buf *out, const struct style *s, const char *text, si
 
 		if (c < 0x80)
 			add_ascii(out, s, (unsigned char)c);
+		else if (s->hidden && (hides(c) || s->ascii) && (c <= 0xffff || s->hidden_far))
+			add_escaped(out, c <= 0xffff ? s->hidden : s->hidden_far, c);
 		else if (c == 0xfffd)
 			buf_puts(out, "\xef\xbf\xbd");
-		else if (s->hidden && hides(c) && (c <= 0xffff || s->hidden_far))
-			add_escaped(out, c <= 0xffff ? s->hidden : s->hidden_far, c);
 		else
 			buf_add(out, p, took);
 		p += took;
@@ -336,8 +338,7 @@ int literal_add(struct buf *out, const struct lang *l, const json_t *value, int 
 							  : s->integers;
 	if (as == LITERAL_WHOLE)
 		buf_printf(out, "%s%s", before ? before : "", s->list);
-	json_array_foreach(value, i, v)
-	{
+	json_array_foreach(value, i, v) {
 		if (i)
 			buf_puts(out, s->between);
 		if (add_item(out, s, v, real, e) < 0)

@@ -1,308 +1,21 @@
-/* plan.c - see plan.h.
- *
- * Every task of the library explains some words of a text and leaves others unexplained. The one that
- * explains most is the plan, if it explains nearly all, if all that it needs is there, and if no other
- * explains as much; else we say what is missing. A wrong program is worse than none. */
+/* plan.c - see plan.h. Which task it is, fit.c says; here it becomes a document. */
 #include "agent/plan.h"
 #include "agent/examples.h"
+#include "agent/fit.h"
 #include "agent/library.h"
+#include "agent/series.h"
 #include "agent/slots.h"
-#include "agent/tongue.h"
 #include "base/buf.h"
 #include "base/own.h"
 #include "lang/lang.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NEAREST = 3, UNKNOWN_TOLD = 6 };
+enum { UNKNOWN_TOLD = 6 };
 
-static const double CLAIM = 0.62;  /* of what is said, by weight, must be explained */
-static const double APART = 0.04;  /* two tasks closer than this are one question */
-static const double STRANGE = 2.0; /* the weight of a word that no task knows */
-static const double NEEDED = 1.6;  /* a needed word counts that much more */
-
-/* ---- the text, looked at once ---- */
-
-struct look {
-	const json_t *task;
-	struct shown shown;
-	struct words words;
-	unsigned char *spoken; /* per word: speaks of the language only */
-	unsigned *ids;         /* per word: of the vocabulary */
-	unsigned *row;         /* indices of the words that are no marks */
-	unsigned nrow;
-	const struct lang *lang; /* NULL: nobody said */
-	json_t *examples;
-	char callee[64]; /* what the examples call; "": nothing */
-};
-
-static void *zeroed(size_t n, size_t size)
-{
-	void *p = calloc(n ? n : 1, size);
-
-	if (!p)
-		abort();
-	return p;
-}
-
-static json_t *all_examples(const json_t *task, const struct shown *shown)
-{
-	json_t *out = json_array();
-
-	if (json_is_array(json_object_get(task, "examples")))
-		json_array_extend(out, json_object_get(task, "examples"));
-	json_array_extend(out, shown->examples);
-	return out;
-}
-
-static void find_callee(struct look *k)
-{
-	size_t i, n;
-	json_t *one;
-
-	json_array_foreach(k->examples, i, one)
-	{
-		const char *call = doc_text(one, "call");
-
-		n = shown_callee(call);
-		if (n && n < sizeof(k->callee)) {
-			memcpy(k->callee, call, n);
-			k->callee[n] = 0;
-			return;
-		}
-	}
-}
-
-static void look_at(struct look *k, const json_t *task, const char *text, size_t len)
-{
-	*k = (struct look){ .task = task };
-	shown_read(&k->shown, text, len);
-	words_read(&k->words, k->shown.rest, k->shown.len);
-	k->spoken = zeroed(k->words.n, 1);
-	k->ids = zeroed(k->words.n, sizeof(*k->ids));
-	k->row = zeroed(k->words.n, sizeof(*k->row));
-	library_count(); /* the vocabulary is the library's */
-	for (unsigned i = 0; i < k->words.n; i++) {
-		k->ids[i] = library_word(&k->words.all[i]);
-		if (k->words.all[i].kind != WORD_MARK)
-			k->row[k->nrow++] = i;
-	}
-	k->lang = tongue_of(&k->words, k->spoken);
-	if (*doc_text(task, "language"))
-		k->lang = lang_named(doc_text(task, "language"));
-	k->examples = all_examples(task, &k->shown);
-	find_callee(k);
-}
-
-static void look_away(struct look *k)
-{
-	shown_fini(&k->shown);
-	words_fini(&k->words);
-	free(k->spoken);
-	free(k->ids);
-	free(k->row);
-	json_decref(k->examples);
-}
-
-/* ---- how well a task explains it ---- */
-
-struct fit {
-	const struct library_task *task;
-	const struct library_program *program;
-	json_t *slots; /* that the text fills */
-	unsigned groups, never;
-	double explained, strange, score;
-	unsigned char *seen; /* per word */
-};
-
-/* Words that say what is wanted of us, and nothing about what it is to do. */
-static int is_prose(const struct word *w)
-{
-	static const char prose[] =
-		" a an the of in to for from with by is are be and or on at as it its that this these those "
-		"which if then into using use uses given gives give write writes create make makes build "
-		"implement code program programme programs script scripts function method tool app small "
-		"simple short please can could should would you i we me my your need want like new run runs "
-		"show print prints output outputs return returns display tell say what how do does find finds "
-		"get gets compute computes calculate calculates determine perform also some so will when "
-		"whose where user help let s t language line-by-line quick quickly just there their them us "
-		"here but must have has had was were been being while via per about such check checks ";
-	char want[WORD_STEM + 2];
-
-	if (w->n >= WORD_STEM)
-		return 0;
-	want[0] = ' ';
-	for (size_t i = 0; i < w->n; i++)
-		want[i + 1] = (char)tolower((unsigned char)w->p[i]);
-	want[w->n + 1] = ' ';
-	want[w->n + 2] = 0;
-	return strstr(prose, want) != NULL;
-}
-
-/* Marks every place of the phrase as seen; how often it is there. */
-static unsigned see(const struct look *k, const struct phrase *p, unsigned char *seen, int how)
-{
-	unsigned times = 0;
-
-	for (unsigned i = 0; i + p->n <= k->nrow; i++) {
-		unsigned n = 0;
-
-		while (n < p->n && k->ids[k->row[i + n]] == p->ids[n])
-			n++;
-		if (n < p->n)
-			continue;
-		times++;
-		for (n = 0; seen && n < p->n; n++)
-			if (seen[k->row[i + n]] < how)
-				seen[k->row[i + n]] = (unsigned char)how;
-	}
-	return times;
-}
-
-static unsigned see_any(const struct look *k, const struct phrases *all, unsigned char *seen,
-			int how)
-{
-	unsigned times = 0;
-
-	for (unsigned i = 0; i < all->n; i++)
-		times += see(k, &all->all[i], seen, how);
-	return times;
-}
-
-enum { SEEN = 1, SEEN_NEEDED = 2 };
-
-static double weight(const struct look *k, unsigned i)
-{
-	unsigned spread = k->ids[i] ? library_spread(k->ids[i]) : 0;
-
-	return spread ? 1.0 + 2.0 / spread : STRANGE;
-}
-
-static int missing_slots(const struct fit *f, const json_t *answers)
-{
-	int n = 0;
-
-	for (unsigned i = 0; i < f->task->nslots; i++)
-		n += !f->task->slots[i].otherwise &&
-		     !json_object_get(f->slots, f->task->slots[i].name) &&
-		     !json_object_get(answers, f->task->slots[i].name);
-	return n;
-}
-
-/* Words of values count a little: they are what the slots are there for. */
-static void weigh(const struct look *k, struct fit *f)
-{
-	unsigned char *used = zeroed(k->words.n, 1);
-
-	f->slots = slots_find(f->task, &k->words, used);
-	for (unsigned i = 0; i < k->words.n; i++) {
-		const struct word *w = &k->words.all[i];
-		double heavy = weight(k, i);
-
-		if (used[i])
-			f->explained += w->kind == WORD_MARK ? 0 : 0.5;
-		else if (k->spoken[i] || w->kind == WORD_MARK)
-			continue;
-		else if (f->seen[i])
-			f->explained += f->seen[i] == SEEN_NEEDED ? NEEDED * heavy
-					: is_prose(w)             ? 0
-								  : heavy;
-		else if (w->kind != WORD_PLAIN || !is_prose(w))
-			f->strange += w->kind == WORD_PLAIN ? heavy : STRANGE;
-	}
-	free(used);
-}
-
-static void fit(const struct look *k, const struct library_task *t, struct fit *f)
-{
-	*f = (struct fit){ .task = t, .seen = zeroed(k->words.n, 1) };
-	for (unsigned i = 0; i < t->nneeds; i++)
-		f->groups += see_any(k, &t->needs[i], f->seen, SEEN_NEEDED) > 0;
-	f->never = see_any(k, &t->never, NULL, 0);
-	if (!f->groups)
-		return;
-	see_any(k, &t->words, f->seen, SEEN);
-	see_any(k, &t->said, f->seen, SEEN);
-	for (unsigned i = 0; i < t->nslots; i++)
-		see_any(k, &t->slots[i].hint, f->seen, SEEN);
-	weigh(k, f);
-	f->score = f->explained - 0.5 * f->strange -
-		   0.5 * missing_slots(f, json_object_get(k->task, "answers"));
-	f->program =
-		k->lang ? library_program(t, k->lang) : library_program(t, lang_named("python"));
-	if (!k->lang && !f->program)
-		f->program = &t->programs[0];
-}
-
-static void fit_fini(struct fit *f)
-{
-	json_decref(f->slots);
-	free(f->seen);
-}
-
-static double coverage(const struct fit *f)
-{
-	return f->explained > 0 ? f->explained / (f->explained + f->strange) : 0;
-}
-
-/* Does it have what is asked for: a program in this language, a function where one is called? */
-static int has_program(const struct look *k, const struct fit *f)
-{
-	return f->program && (*k->callee ? f->program->function : f->program->text) != NULL;
-}
-
-static int complete(const struct fit *f)
-{
-	return f->groups == f->task->nneeds && !f->never;
-}
-
-static int claims(const struct look *k, const struct fit *f)
-{
-	return complete(f) && coverage(f) >= CLAIM && has_program(k, f);
-}
-
-/* Those that claim the text first, best first; then those that come near. */
-static int rank(const struct look *k, const struct fit *a, const struct fit *b)
-{
-	int one = claims(k, a), other = claims(k, b);
-	double near_a, near_b;
-
-	if (one != other)
-		return one > other;
-	if (one)
-		return a->score > b->score;
-	near_a = (double)a->groups / a->task->nneeds - 0.5 * !!a->never + coverage(a);
-	near_b = (double)b->groups / b->task->nneeds - 0.5 * !!b->never + coverage(b);
-	return near_a > near_b;
-}
-
-/* The best few, in order; returns how many there are. */
-static unsigned rank_all(const struct look *k, struct fit best[NEAREST])
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < library_count(); i++) {
-		struct fit f;
-		unsigned at;
-
-		fit(k, library_at(i), &f);
-		for (at = n; at > 0 && f.groups && rank(k, &f, &best[at - 1]); at--)
-			;
-		if (!f.groups || at == NEAREST) {
-			fit_fini(&f);
-			continue;
-		}
-		if (n == NEAREST)
-			fit_fini(&best[--n]);
-		memmove(&best[at + 1], &best[at], sizeof(f) * (n - at));
-		best[at] = f;
-		n++;
-	}
-	return n;
-}
+static const double APART = 0.04; /* two tasks closer than this are one question */
 
 /* ---- a plan, member by member ---- */
 
@@ -345,8 +58,10 @@ static void take_packages(json_t *plan, const json_t *task)
 	size_t i;
 
 	json_object_foreach(packages, manager, names)
-		json_array_foreach(names, i, name) if (json_is_string(name))
-			need_package(plan, manager, json_string_value(name), "the task says so");
+		json_array_foreach(names, i, name)
+			if (json_is_string(name))
+				need_package(plan, manager, json_string_value(name),
+					     "the task says so");
 }
 
 static void carry(json_t *plan, const json_t *task, const char *name, json_t *take_otherwise)
@@ -429,8 +144,7 @@ static void add_program_packages(json_t *plan, const struct library_program *p)
 	size_t i;
 	json_t *one;
 
-	json_array_foreach(p->packages, i, one)
-	{
+	json_array_foreach(p->packages, i, one) {
 		const char *text = json_string_value(one), *name = strchr(text, ':');
 		char manager[32];
 
@@ -448,11 +162,11 @@ static void add_files(json_t *plan, const struct library_task *t)
 	json_t *files = json_object_get(plan, "files"), *text;
 	const char *path;
 
-	json_object_foreach(t->files, path, text) if (!json_object_get(files, path))
-	{
-		json_object_set(files, path, text);
-		assume(plan, "%.100s: an example of ours, as the task brings none", path);
-	}
+	json_object_foreach(t->files, path, text)
+		if (!json_object_get(files, path)) {
+			json_object_set(files, path, text);
+			assume(plan, "%.100s: an example of ours, as the task brings none", path);
+		}
 }
 
 static json_t *by_library(const struct look *k, const struct fit *f, double confidence)
@@ -496,21 +210,25 @@ static json_t *what_is_missing(const struct look *k, const struct fit *f)
 	auto_buf struct buf line = { 0 };
 
 	for (unsigned i = 0; i < f->task->nneeds; i++) {
-		if (see_any(k, &f->task->needs[i], NULL, 0))
+		if (look_sees_any(k, &f->task->needs[i], NULL, 0))
 			continue;
 		buf_cut(&line, 0);
 		buf_puts(&line, "the word ");
 		say_group(&line, &f->task->needs[i]);
 		json_array_append_new(out, json_stringn(buf_str(&line), line.len));
 	}
-	if (f->never)
-		json_array_append_new(out, json_string("another word means something else"));
+	for (unsigned i = 0; i < f->task->never.n; i++)
+		if (look_sees(k, &f->task->never.all[i], NULL, 0))
+			json_array_append_new(
+				out, json_sprintf("it would have to be without the word %s",
+						  f->task->never.all[i].text));
 	if (!f->program)
 		json_array_append_new(out, json_sprintf("a program in %s",
 							k->lang ? k->lang->title : "it"));
-	else if (!has_program(k, f))
+	else if (!fit_has_program(k, f))
 		json_array_append_new(out,
-				      json_string("a form of it as a function that can be called"));
+				      json_string(*k->callee ? "a form of it as such a function"
+							     : "a program that reads its input"));
 	return out;
 }
 
@@ -521,7 +239,7 @@ static void say_strange(const struct look *k, const struct fit *f, struct buf *w
 	for (unsigned i = 0; i < k->words.n && told < UNKNOWN_TOLD; i++) {
 		const struct word *w = &k->words.all[i];
 
-		if (w->kind != WORD_PLAIN || k->spoken[i] || is_prose(w) || (f && f->seen[i]))
+		if (w->kind == WORD_MARK || k->spoken[i] || k->prose[i] || (f && f->seen[i]))
 			continue;
 		buf_printf(why, "%s%.*s", told++ ? ", " : "", (int)(w->n < 40 ? w->n : 40), w->p);
 	}
@@ -535,7 +253,10 @@ static json_t *not_understood(const struct look *k, const struct fit *best, unsi
 	json_t *plan = begin(k, l, "library"), *nearest = json_array();
 	auto_buf struct buf why = { 0 };
 
-	buf_puts(&why, n && complete(&best[0]) && has_program(k, &best[0])
+	if (k->unknown)
+		buf_printf(&why, "%.40s is no language that is known here; ",
+			   doc_text(k->task, "language"));
+	buf_puts(&why, n && fit_complete(&best[0]) && fit_has_program(k, &best[0])
 			       ? "the library has nothing that explains: "
 			       : "the library knows no such task; not known here: ");
 	say_strange(k, n ? &best[0] : NULL, &why);
@@ -556,7 +277,7 @@ static json_t *not_understood(const struct look *k, const struct fit *best, unsi
 
 static json_t *which_one(const struct look *k, const struct fit *a, const struct fit *b)
 {
-	json_t *plan = by_library(k, a, coverage(a) / 2), *question;
+	json_t *plan = by_library(k, a, fit_coverage(a) / 2), *question;
 
 	question = json_sprintf("Is it %s (%s), or %s (%s)?", a->task->says, a->task->id,
 				b->task->says, b->task->id);
@@ -579,9 +300,9 @@ static json_t *by_answer(const struct look *k)
 
 	if (!t)
 		return NULL;
-	fit(k, t, &f);
-	if (f.groups && has_program(k, &f))
-		plan = by_library(k, &f, coverage(&f));
+	fit_make(k, t, &f);
+	if (f.groups && fit_has_program(k, &f))
+		plan = by_library(k, &f, fit_coverage(&f));
 	fit_fini(&f);
 	return plan;
 }
@@ -589,22 +310,22 @@ static json_t *by_answer(const struct look *k)
 static json_t *of_library(const struct look *k)
 {
 	json_t *plan = by_answer(k);
-	struct fit best[NEAREST + 1];
+	struct fit best[FIT_NEAREST];
 	double margin = 1;
 	unsigned n;
 
 	if (plan)
 		return plan;
-	n = rank_all(k, best);
-	if (n > 1 && claims(k, &best[1]))
+	n = fit_best(k, best);
+	if (n > 1 && fit_claims(k, &best[1]))
 		margin = (best[0].score - best[1].score) / (best[0].score > 0 ? best[0].score : 1);
-	if (!n || !claims(k, &best[0]))
+	if (!n || !fit_claims(k, &best[0]))
 		plan = not_understood(k, best, n);
 	else if (margin < APART)
 		plan = which_one(k, &best[0], &best[1]);
 	else
 		plan = by_library(k, &best[0],
-				  coverage(&best[0]) *
+				  fit_coverage(&best[0]) *
 					  (0.6 + 0.4 * (margin < 0.5 ? 2 * margin : 1)));
 	for (unsigned i = 0; i < n; i++)
 		fit_fini(&best[i]);
@@ -625,8 +346,7 @@ static const char *entry_of(const json_t *files, const struct lang *wanted)
 	json_t *text;
 	unsigned n = 0;
 
-	json_object_foreach((json_t *)files, path, text)
-	{
+	json_object_foreach((json_t *)files, path, text) {
 		const struct lang *l = language_of(path, text);
 
 		if (!l || (wanted && l != wanted))
@@ -682,18 +402,31 @@ static json_t *of_fence(const struct look *k)
 	return plan;
 }
 
-json_t *plan_make(const json_t *task)
+static json_t *plan_single(const json_t *task)
 {
-	json_t *text = json_object_get(task, "task"), *plan;
 	struct look k;
+	json_t *plan;
 
-	look_at(&k, task, json_is_string(text) ? json_string_value(text) : "",
-		json_string_length(text));
-	plan = of_files(&k);
+	look_at(&k, task);
+	plan = k.unknown ? not_understood(&k, NULL, 0) : of_files(&k);
 	if (!plan)
 		plan = of_fence(&k);
 	if (!plan)
 		plan = of_library(&k);
 	look_away(&k);
 	return plan;
+}
+
+json_t *plan_make(const json_t *task)
+{
+	json_t *plan = plan_single(task), *several = NULL;
+
+	/* Only then: "sort, then print" is one task where the library knows it. */
+	if (json_object_get(plan, "not_understood") &&
+	    json_is_string(json_object_get(task, "task")))
+		several = series_make(task, doc_text(plan, "language"), plan_single);
+	if (!several)
+		return plan;
+	json_decref(plan);
+	return several;
 }

@@ -24,7 +24,7 @@ struct roles_owner {
 /* A model is there for "planner", "coder", "debugger". line: NULL is fine. */
 int roles_has(const struct model_line *line, const char *role);
 
-/* All come to done(), whatever happens. What is given is borrowed for the call. */
+/* All come to done(), whatever happens; line: not NULL. What is given is kept until then, and not changed. */
 struct roles_ask *roles_plan(struct model_line *line, const json_t *task, struct roles_owner *o);
 struct roles_ask *roles_code(struct model_line *line, const json_t *plan, struct roles_owner *o);
 /* before: the diagnoses so far, an array, or NULL. level: see roles_level(). */

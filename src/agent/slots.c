@@ -96,47 +96,73 @@ static int opens_list(const struct words *w, unsigned i)
 	       !(w->all[i].glued && i && w->all[i - 1].kind == WORD_PLAIN);
 }
 
-static int value_at(const struct words *w, unsigned i, int texts, json_t *out)
+/* Of what a list is. LIST_ANY: texts, and numbers as they are written. */
+enum list_of { LIST_NUMBERS, LIST_TEXTS, LIST_ANY };
+
+static int is_value(const struct word *one, enum list_of of)
 {
-	if (texts && w->all[i].kind == WORD_TEXT)
-		return json_array_append_new(out, json_stringn(w->all[i].p, w->all[i].n)) == 0;
-	if (!texts && w->all[i].kind == WORD_NUMBER)
-		return json_array_append_new(out, number_json(&w->all[i])) == 0;
-	return 0;
+	return (one->kind == WORD_TEXT && of != LIST_NUMBERS) ||
+	       (one->kind == WORD_NUMBER && of != LIST_TEXTS);
 }
 
-/* "[3, 1, 2]", "['a', 'b']": flat, and all of one kind. */
-static unsigned bracketed(const struct words *w, unsigned i, int texts, json_t *out)
+static int value_at(const struct words *w, unsigned i, enum list_of of, json_t *out)
 {
-	char close = closing(*w->all[i].p);
+	const struct word *one = &w->all[i];
 
-	for (i++; i < w->n; i++) {
-		if (word_is_mark(&w->all[i], close))
-			return json_array_size(out) ? i + 1 : 0;
-		if (word_is_mark(&w->all[i], ',') || word_is_mark(&w->all[i], ';'))
-			continue;
-		if (!value_at(w, i, texts, out))
+	if (!is_value(one, of))
+		return 0;
+	json_array_append_new(out,
+			      of == LIST_NUMBERS ? number_json(one) : json_stringn(one->p, one->n));
+	return 1;
+}
+
+/* "[3, 1, 2]", "['a', 'b']". Brackets within are left out: "[[1, 2], [3, 4]]" are four numbers. */
+static unsigned bracketed(const struct words *w, unsigned i, enum list_of of, json_t *out)
+{
+	unsigned depth = 0;
+
+	for (; i < w->n; i++) {
+		const struct word *one = &w->all[i];
+
+		if (one->kind == WORD_MARK && closing(*one->p)) {
+			depth++;
+		} else if (one->kind == WORD_MARK && strchr("])}", *one->p)) {
+			if (!--depth)
+				return i + 1;
+		} else if (!word_is_mark(one, ',') && !word_is_mark(one, ';') &&
+			   !word_is_mark(one, '\n') && !value_at(w, i, of, out)) {
 			return 0;
+		}
 	}
 	return 0;
 }
 
-/* "3, 1 and 2", "3 1 2". Of those with blanks only there must be three: two may be anything. */
-static unsigned enumerated(const struct words *w, unsigned i, int texts, json_t *out)
+/* "(1, 2), (3, 4) and (5, 6)": six numbers. */
+static unsigned brackets(const struct words *w, unsigned i, enum list_of of, json_t *out)
 {
-	enum word_kind kind = texts ? WORD_TEXT : WORD_NUMBER;
+	unsigned to = bracketed(w, i, of, out), next = to;
+
+	while (to && (next = over_separator(w, to)) && next < w->n && opens_list(w, next) &&
+	       (next = bracketed(w, next, of, out)))
+		to = next;
+	return to;
+}
+
+/* "3, 1 and 2", "3 1 2". Of those with blanks only there must be three: two may be anything. */
+static unsigned enumerated(const struct words *w, unsigned i, enum list_of of, json_t *out)
+{
 	unsigned next, separated = 0;
 
-	if ((i >= 2 && over_separator(w, i - 1) == i && w->all[i - 2].kind == kind) ||
-	    (i >= 1 && w->all[i - 1].kind == kind))
+	if ((i >= 2 && over_separator(w, i - 1) == i && is_value(&w->all[i - 2], of)) ||
+	    (i >= 1 && is_value(&w->all[i - 1], of)))
 		return 0; /* in the middle of one */
-	if (!value_at(w, i++, texts, out))
+	if (!value_at(w, i++, of, out))
 		return 0;
 	for (;;) {
 		next = over_separator(w, i);
 		if (!next)
 			next = i;
-		if (next >= w->n || !value_at(w, next, texts, out))
+		if (next >= w->n || !value_at(w, next, of, out))
 			break;
 		separated += next > i;
 		i = next + 1;
@@ -149,26 +175,30 @@ static int whole_numbers(const json_t *list)
 	size_t i;
 	json_t *v;
 
-	json_array_foreach(list, i, v) if (!json_is_integer(v)) return 0;
+	json_array_foreach(list, i, v)
+		if (!json_is_integer(v))
+			return 0;
 	return 1;
 }
 
-static int list_place(const struct words *w, unsigned i, int texts, struct place *out)
+/* join: brackets behind brackets are one list. */
+static int list_place(const struct words *w, unsigned i, enum list_of of, int join,
+		      struct place *out)
 {
 	json_t *list = json_array();
 	unsigned to = 0;
 
-	if (!texts && is_number_at(w, i) && range_at(w, i)) {
+	if (of == LIST_NUMBERS && is_number_at(w, i) && range_at(w, i)) {
 		json_decref(list);
 		to = range_at(w, i);
 		list = range_values(&w->all[i], &w->all[to]);
 		to++;
 	} else if (opens_list(w, i)) {
-		to = bracketed(w, i, texts, list);
+		to = join ? brackets(w, i, of, list) : bracketed(w, i, of, list);
 	} else {
-		to = enumerated(w, i, texts, list);
+		to = enumerated(w, i, of, list);
 	}
-	if (!to || !list) {
+	if (!to || !json_array_size(list)) {
 		json_decref(list);
 		return 0;
 	}
@@ -200,8 +230,7 @@ static int is_small_word(const struct word *one)
 /* A name or a word that belongs to nobody else: no task knows it. */
 static int is_foreign(const struct word *one)
 {
-	return one->kind == WORD_PLAIN && !one->spelled && !is_small_word(one) &&
-	       !library_word(one);
+	return one->kind == WORD_PLAIN && !one->spelled && !is_small_word(one) && !one->id;
 }
 
 static int is_identifier(const char *p, size_t n)
@@ -345,14 +374,14 @@ static int place_at(const struct library_slot *s, const struct words *w, unsigne
 		return number_place(w, i, s->type == SLOT_INTEGER, out);
 	case SLOT_NUMBERS:
 	case SLOT_INTEGERS:
-		if (!list_place(w, i, 0, out))
+		if (!list_place(w, i, LIST_NUMBERS, s->only, out))
 			return 0;
 		if (s->type == SLOT_NUMBERS || whole_numbers(out->value))
 			return 1;
 		json_decref(out->value);
 		return 0;
 	case SLOT_TEXTS:
-		return list_place(w, i, 1, out) ||
+		return list_place(w, i, s->any ? LIST_ANY : LIST_TEXTS, s->only, out) ||
 		       ((hinted || (i && word_is_mark(&w->all[i - 1], ':'))) &&
 			plain_list(w, i, out));
 	case SLOT_TEXT:
@@ -388,7 +417,7 @@ static int hint_ends_at(const struct phrase *p, const struct words *w, unsigned 
 	if (p->n > i + 1)
 		return 0;
 	for (unsigned k = 0; k < p->n; k++)
-		if (library_word(&w->all[i + 1 - p->n + k]) != p->ids[k])
+		if (w->all[i + 1 - p->n + k].id != p->ids[k])
 			return 0;
 	return 1;
 }
@@ -568,7 +597,7 @@ json_t *slot_answer(const struct library_slot *s, const char *text, size_t len)
 		return first_of(&w, WORD_NUMBER, s->type == SLOT_INTEGER);
 	case SLOT_NUMBERS:
 	case SLOT_INTEGERS:
-		if (w.n && list_place(&w, 0, 0, &p)) {
+		if (w.n && list_place(&w, 0, LIST_NUMBERS, 1, &p)) {
 			if (s->type == SLOT_NUMBERS || whole_numbers(p.value))
 				return p.value;
 			json_decref(p.value);

@@ -2,7 +2,7 @@
 #pragma once
 #include "agent/library.h"
 
-/* Values by name. used: one per word, set where a value was taken from. What the text does not have is
+/* Values by name. The words have their numbers (library_word()). used: one per word, set where a value was taken from. What the text does not have is
  * not in the answer: neither defaults nor questions are its business. */
 json_t *slots_find(const struct library_task *t, const struct words *w, unsigned char *used);
 /* An answer to a question, as the slot's type; NULL: it is none. */

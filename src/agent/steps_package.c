@@ -134,6 +134,29 @@ int mend_install(struct sick *s)
 	return 0;
 }
 
+/* A function that nobody wrote may be one of an extension. */
+int mend_extension(struct sick *s)
+{
+	struct import i;
+	char prefix[SICK_TEXT];
+
+	snprintf(prefix, sizeof(prefix), "%.*s", (int)strcspn(s->subject, "_"), s->subject);
+	import_find(s->lang, prefix, &i);
+	if (i.kind != IMPORT_KNOWN || !add_package(s, &i))
+		return 0;
+	s->category = "dependency_missing";
+	return 1;
+}
+
+/* A command of every shell, mistyped. */
+int mend_near_command(struct sick *s)
+{
+	struct import i;
+
+	import_find(s->lang, s->subject, &i);
+	return i.kind != IMPORT_KNOWN && mend_near(s);
+}
+
 /* ---- C ---- */
 
 static int add_link(struct sick *s, json_t *child, const char *library)
@@ -223,11 +246,14 @@ static void stem_of(const char *path, char out[SICK_TEXT])
 	snprintf(out, SICK_TEXT, "%.*s", (int)(dot ? (size_t)(dot - base) : strlen(base)), base);
 }
 
-static int same_ending(const char *a, const char *b)
+/* A program's ending, that of what was imported, or that of the language's modules: [path] ending. */
+static int is_source(const struct sick *s, const char *path)
 {
-	const char *x = strrchr(a, '.'), *y = strrchr(b, '.');
+	const char *has = strrchr(path, '.'), *said = strrchr(s->subject, '.');
 
-	return x && y && !strcmp(x, y);
+	return s->lang && has &&
+	       (lang_has_ending(s->lang, path) || (said && !strcmp(has, said)) ||
+		!strcmp(has, rules_word(s->lang, "path", "ending")));
 }
 
 /* The file of the project that a name may mean: by its stem, as it is or nearly. */
@@ -240,8 +266,7 @@ static const char *project_file(const struct sick *s, const char *stem, const ch
 		char has[SICK_TEXT];
 
 		stem_of(path, has);
-		if (!strcmp(path, not_this) || !s->lang ||
-		    (!lang_has_ending(s->lang, path) && !same_ending(path, s->subject)))
+		if (!strcmp(path, not_this) || !is_source(s, path))
 			continue;
 		if (!strcmp(has, stem))
 			return path;
@@ -267,33 +292,50 @@ static void relative(const char *from, const char *to, char out[SICK_TEXT])
 	snprintf(out + n, SICK_TEXT - n, "%s%s", n ? "" : "./", to + same);
 }
 
-/* How a language is told to look elsewhere: [path] of its rules. `insert` goes to the top, `literal` replaces
- * the name in its quotes; {dir} and {file} are the way from the file that imports. */
+/* The text in quotes that ends with this: the way to a file, as the program has it. */
+static const char *quoted_way(const char *text, const char *tail, size_t *n)
+{
+	for (const char *at = text; (at = strstr(at, tail)); at++) {
+		const char *from = at, *end = at + strlen(tail);
+
+		while (from > text && !strchr("'\"`<\n ", from[-1]))
+			from--;
+		if (from == text || !strchr("'\"`<", from[-1]) || !strchr("'\"`>", *end) || !*end ||
+		    (from < at && at[-1] != '/'))
+			continue;
+		*n = (size_t)(end - from);
+		return from;
+	}
+	return NULL;
+}
+
+static int path_in_quotes(struct sick *s, const char *me, const char *file, const char *way)
+{
+	const char *text = sick_text(s, me), *slash = strrchr(s->subject, '/'), *at;
+	auto_buf struct buf out = { 0 };
+	size_t n;
+
+	at = quoted_way(text, slash ? slash + 1 : s->subject, &n);
+	if (!at)
+		return 0;
+	text_splice(&out, text, (size_t)(at - text), n, way);
+	return sick_edit(s, me, &out, "%s is the project's own %s", s->subject, file);
+}
+
+/* How a language is told to look elsewhere: [path] of its rules. `insert` goes to the top, {dir} is the way
+ * from the file that imports; `literal`: the way in quotes is changed. */
 static int path_by_words(struct sick *s, const char *me, const char *file)
 {
 	const char *insert = rules_word(s->lang, "path", "insert");
-	const char *literal = rules_word(s->lang, "path", "literal");
 	auto_buf struct buf text = { 0 };
-	char way[SICK_TEXT], quoted[SICK_TEXT + 4];
-	char *slash;
+	char way[SICK_TEXT];
 
 	relative(me, file, way);
-	if (*literal) {
-		const char *was = sick_text(s, me), *at;
-
-		snprintf(quoted, sizeof(quoted), "%s", s->subject);
-		at = strstr(was, quoted);
-		while (at && (at == was || !strchr("'\"`<", at[-1]) || !strchr("'\"`>", at[strlen(quoted)])))
-			at = strstr(at + 1, quoted);
-		if (!at)
-			return 0;
-		text_splice(&text, was, (size_t)(at - was), strlen(quoted), way);
-		return sick_edit(s, me, &text, "%s is the project's own %s", s->subject, file);
-	}
+	if (*rules_word(s->lang, "path", "literal"))
+		return path_in_quotes(s, me, file, way);
 	if (!*insert)
 		return 0;
-	slash = strrchr(way, '/');
-	*slash = 0;
+	*strrchr(way, '/') = 0;
 	for (const char *p = insert; *p; p++) {
 		if (!strncmp(p, "{dir}", 5)) {
 			buf_puts(&text, way);

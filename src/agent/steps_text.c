@@ -3,6 +3,7 @@
 #include "base/own.h"
 
 #include <ctype.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,6 +39,7 @@ int mend_fences(struct sick *s)
 	if (!best)
 		return 0;
 	buf_add(&out, best, longest);
+	s->category = "syntax";
 	return sick_edit(s, path, &out, "the fences and the words around the code are gone");
 }
 
@@ -78,58 +80,104 @@ int mend_quotes(struct sick *s)
 
 /* ---- blanks ---- */
 
-enum { TAB = 4 };
+/* Blanks for the tabs in front of each line. */
+static void untab(const char *text, unsigned tab, struct buf *out)
+{
+	while (*text) {
+		size_t blanks = strspn(text, " \t"), len = strcspn(text, "\n"), width = 0;
+
+		for (size_t i = 0; i < blanks; i++)
+			width += text[i] == '\t' ? tab - width % tab : 1;
+		buf_printf(out, "%*s", (int)width, "");
+		buf_add(out, text + blanks, len - blanks + (text[len] == '\n'));
+		text += len + (text[len] == '\n');
+	}
+}
+
+/* Does every line that goes back go back to a line that opened something? */
+static int indents_fit(const char *text)
+{
+	size_t level[32] = { 0 };
+	unsigned n = 1;
+	int opened = 0;
+
+	for (; *text; text += strcspn(text, "\n") + (text[strcspn(text, "\n")] != 0)) {
+		size_t blanks = strspn(text, " "), len = strcspn(text, "\n");
+
+		if (blanks == len || text[blanks] == '#')
+			continue;
+		if (blanks > level[n - 1]) {
+			if (!opened || n == ARRAY_LEN(level))
+				return 0;
+			level[n++] = blanks;
+		}
+		while (n > 1 && level[n - 1] > blanks)
+			n--;
+		if (level[n - 1] != blanks)
+			return 0;
+		opened = text[len - 1] == ':';
+	}
+	return 1;
+}
 
 int mend_tabs(struct sick *s)
 {
+	static const unsigned widths[] = { 4, 8, 2 };
 	const char *path = sick_main(s), *text = sick_text(s, path);
-	auto_buf struct buf out = { 0 };
-	unsigned tabs = 0;
 
-	while (text && *text) {
-		size_t blanks = strspn(text, " \t"), n = strcspn(text, "\n"), width = 0;
+	for (unsigned i = 0; text && strchr(text, '\t') && i < ARRAY_LEN(widths); i++) {
+		auto_buf struct buf out = { 0 };
 
-		for (size_t i = 0; i < blanks; i++) {
-			width += text[i] == '\t' ? TAB - width % TAB : 1;
-			tabs += text[i] == '\t';
-		}
-		buf_printf(&out, "%*s", (int)width, "");
-		buf_add(&out, text + blanks, n - blanks + (text[n] == '\n'));
-		text += n + (text[n] == '\n');
+		untab(text, widths[i], &out);
+		if (indents_fit(buf_str(&out)))
+			return sick_edit(s, path, &out, "a tab at the beginning of a line is %u blanks",
+					 widths[i]);
 	}
-	return tabs && sick_edit(s, path, &out, "tabs at the beginning of lines are blanks");
+	return 0;
 }
 
-/* What every line that is not empty begins with is too much. */
+/* What every line that is not empty begins with. */
+static size_t margin(const char *text)
+{
+	size_t least = SIZE_MAX;
+
+	for (; *text; text += strcspn(text, "\n") + (text[strcspn(text, "\n")] != 0)) {
+		size_t blanks = strspn(text, " \t");
+
+		if (text[blanks] && text[blanks] != '\n' && blanks < least)
+			least = blanks;
+	}
+	return least == SIZE_MAX ? 0 : least;
+}
+
+/* A line too far to the right begins as the one before it. */
+static int dedent_line(struct sick *s, const char *path, const char *text)
+{
+	size_t n = 0, m = 0, want, has;
+	const char *line = text_line(text, s->line, &n);
+	const char *before = s->line > 1 ? text_line(text, s->line - 1, &m) : NULL;
+	auto_buf struct buf out = { 0 };
+
+	if (!line || !before || !m)
+		return 0;
+	want = strspn(before, " \t");
+	has = strspn(line, " \t");
+	if (has <= want)
+		return 0;
+	text_splice(&out, text, (size_t)(line - text), has - want, "");
+	return sick_edit(s, path, &out, "line %ld begins where the one before it does", s->line);
+}
+
 int mend_dedent(struct sick *s)
 {
 	const char *path = sick_main(s), *text = sick_text(s, path);
 	auto_buf struct buf out = { 0 };
-	size_t least = 1000;
+	size_t least = text ? margin(text) : 0;
 
-	for (const char *at = text; at && *at; at += strcspn(at, "\n") + (at[strcspn(at, "\n")] != 0)) {
-		size_t blanks = strspn(at, " \t");
-
-		if (at[blanks] && at[blanks] != '\n' && blanks < least)
-			least = blanks;
-	}
-	if (!least || least == 1000) {
-		size_t n;
-		const char *line = text ? text_line(text, s->line, &n) : NULL;
-
-		/* One line is too far to the right: as the one before it. */
-		if (line && s->line > 1 && strstr(doc_text(json_array_get(s->evidence, 0), "text"), "unexpected indent")) {
-			size_t m;
-			const char *before = text_line(text, s->line - 1, &m);
-			size_t want = strspn(before, " \t"), has = strspn(line, " \t");
-
-			if (has <= want || !m)
-				return 0;
-			text_splice(&out, text, (size_t)(line - text), has - want, "");
-			return sick_edit(s, path, &out, "line %ld begins where the one before it does", s->line);
-		}
+	if (!text)
 		return 0;
-	}
+	if (!least)
+		return dedent_line(s, path, text);
 	while (*text) {
 		size_t n = strcspn(text, "\n"), blanks = strspn(text, " \t");
 
@@ -321,7 +369,7 @@ int mend_end(struct sick *s)
 
 /* ---- one character ---- */
 
-/* Where the compiler says, else at the end of its line. */
+/* Behind the last word before the place that the compiler names, be it in this line or an earlier one. */
 int mend_semicolon(struct sick *s)
 {
 	const char *path = sick_main(s), *text = sick_text(s, path);
@@ -331,12 +379,31 @@ int mend_semicolon(struct sick *s)
 
 	if (!line)
 		return 0;
-	at = s->column > 0 && (size_t)s->column <= n + 1 ? (size_t)s->column - 1 : n;
-	/* gcc points at the last letter of the word before it, clang and javac behind it. */
-	while (at < n && (isalnum((unsigned char)line[at]) || strchr("_)]}\"'", line[at])))
-		at++;
-	text_splice(&out, text, (size_t)(line - text) + at, 0, ";");
-	return sick_edit(s, path, &out, "a ; is put into line %ld", s->line);
+	at = (size_t)(line - text);
+	at += s->column > 0 && (size_t)s->column <= n + 1 ? (size_t)s->column - 1 : n;
+	while (at && isspace((unsigned char)text[at - 1]))
+		at--;
+	if (!at || strchr(";{", text[at - 1]))
+		return 0;
+	text_splice(&out, text, at, 0, ";");
+	return sick_edit(s, path, &out, "a ; is put where it was missing");
+}
+
+/* For those who name the word that came too early: before its line. */
+int mend_semicolon_before(struct sick *s)
+{
+	const char *text = sick_text(s, sick_main(s));
+	size_t n, at;
+	const char *line = text && s->line > 1 ? text_line(text, s->line, &n) : NULL;
+
+	if (!line)
+		return 0;
+	for (at = (size_t)(line - text); at && isspace((unsigned char)text[at - 1]);)
+		at--;
+	if (!at || strchr(";{}(,:>[.=", text[at - 1]))
+		return 0;
+	s->column = 1;
+	return mend_semicolon(s);
 }
 
 /* The end of a line's code: what is behind it is blank or a comment. */
@@ -377,4 +444,89 @@ int mend_equals(struct sick *s)
 			return sick_edit(s, path, &out, "line %ld compares with ==", s->line);
 		}
 	return 0;
+}
+
+/* ---- shells ---- */
+
+/* Lines that end as on Windows. */
+int mend_crlf(struct sick *s)
+{
+	const char *path = sick_main(s), *text = sick_text(s, path);
+	auto_buf struct buf out = { 0 };
+
+	if (!text || !strchr(text, '\r'))
+		return 0;
+	for (; *text; text++)
+		if (text[0] != '\r' || text[1] != '\n')
+			buf_putc(&out, *text);
+	return sick_edit(s, path, &out, "lines end without a carriage return");
+}
+
+static const struct {
+	const char *open, *close;
+} blocks[] = { { "if", "fi" }, { "do", "done" }, { "case", "esac" }, { "{", "}" } };
+
+/* The block that was opened last and not ended; words that begin a line or follow a ; count. */
+static const char *open_block(const char *text)
+{
+	const char *stack[DEPTH];
+	unsigned n = 0;
+
+	for (; *text; text += !!*text) {
+		size_t len;
+
+		text += strspn(text, " \t\n;");
+		if (*text == '#')
+			text += strcspn(text, "\n");
+		len = strcspn(text, " \t\n;");
+		for (unsigned i = 0; i < ARRAY_LEN(blocks); i++) {
+			if (len == strlen(blocks[i].open) && !strncmp(text, blocks[i].open, len) && n < DEPTH)
+				stack[n++] = blocks[i].close;
+			if (len == strlen(blocks[i].close) && !strncmp(text, blocks[i].close, len) && n)
+				n--;
+		}
+		if (!len)
+			break;
+		text += len - 1;
+	}
+	return n ? stack[n - 1] : NULL;
+}
+
+int mend_shell_end(struct sick *s)
+{
+	const char *text = sick_text(s, sick_main(s)), *word = text ? open_block(text) : NULL;
+
+	if (!word)
+		return 0;
+	snprintf(s->meant, sizeof(s->meant), "%s", word);
+	return mend_end(s);
+}
+
+int mend_shell_cut(struct sick *s)
+{
+	return is_cut(s);
+}
+
+/* x = 1 is a command x with two arguments. */
+int mend_blanks_around(struct sick *s)
+{
+	const char *path = sick_main(s), *text = sick_text(s, path);
+	auto_buf struct buf out = { 0 };
+	size_t n = 0, name = strlen(s->subject), from, to;
+	const char *line = text && s->line ? text_line(text, s->line, &n) : NULL;
+
+	if (!line)
+		return 0;
+	from = strspn(line, " \t");
+	if (strncmp(line + from, s->subject, name) != 0)
+		return 0;
+	from += name;
+	to = from + strspn(line + from, " ");
+	if (to >= n || line[to] != '=' || to == from)
+		return 0;
+	to++;
+	to += strspn(line + to, " ");
+	text_splice(&out, text, (size_t)(line - text) + from, to - from, "=");
+	s->category = "syntax";
+	return sick_edit(s, path, &out, "there are no blanks around the = of line %ld", s->line);
 }

@@ -51,6 +51,8 @@ void words_stem(const char *p, size_t n, char out[WORD_STEM])
 		n -= 3;
 	else if (n > 4 && ends(out, n, "ed"))
 		n -= 2;
+	else if (n > 7 && ends(out, n, "tion"))
+		n -= 3;
 	if (n > 3 && out[n - 1] == 'e')
 		n--;
 	if (n > 3 && out[n - 1] == out[n - 2] && !isdigit((unsigned char)out[n - 1]))
@@ -305,6 +307,16 @@ static int is_product(const char *p, size_t n)
 	return 0;
 }
 
+/* "/etc/hosts" and "./x"; of "4/13" and "and/or" the slash divides. */
+static int is_path(const struct reader *r, const char *p, size_t n)
+{
+	if (p > r->text && is_letter(p[-1]))
+		return 0;
+	if (*p == '/')
+		return isalpha((unsigned char)p[1]) != 0;
+	return n > 2 && (!strncmp(p, "./", 2) || !strncmp(p, "~/", 2));
+}
+
 static int take_file(struct reader *r)
 {
 	const char *p = r->at, *dot = NULL;
@@ -323,7 +335,7 @@ static int take_file(struct reader *r)
 	if (n < 2 || is_product(p, n) || !memcmp(p, "..", 2))
 		return 0;
 	if (!(dot && dot > p && is_file_ending(dot + 1, (size_t)(p + n - dot - 1))) &&
-	    !((*p == '/' || !strncmp(p, "./", 2) || !strncmp(p, "~/", 2)) && is_letter(p[n - 1])))
+	    !is_path(r, p, n))
 		return 0;
 	w = add(r, WORD_FILE, p, n);
 	if (dot)

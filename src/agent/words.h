@@ -35,6 +35,7 @@ struct word {
 	int64_t integer;
 	double number; /* NUMBER; also of "ten", which stays PLAIN: spelled is set */
 	int spelled;
+	unsigned id; /* whoever reads may number them: 0 so far */
 };
 
 struct words {

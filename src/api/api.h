@@ -6,6 +6,7 @@
 #include "fleet/fleet.h"
 #include "http/http.h"
 #include "http/route.h"
+#include "model/model.h"
 #include "store/keys.h"
 #include "store/teams.h"
 #include <jansson.h>
@@ -20,6 +21,8 @@ struct api_conf {
 	const char *state; /* the folder of the store */
 	unsigned batch_jobs;
 	uint64_t batch_bytes, batch_team_bytes, batch_keep_ms;
+	uint64_t pipeline_keep_ms; /* behind its end; 0: for ever */
+	int pipeline_forgetful;	   /* nothing is learned */
 	uint64_t snapshot_bytes; /* of all snapshots of a team; 0: no end */
 	const struct rule *rules; /* hosts that boxes may be given: the operator's */
 	unsigned nrules;
@@ -47,7 +50,8 @@ struct api {
 	struct mcp *mcp;       /* and that of src/tool; NULL: nobody has come by it yet */
 	struct survey *survey; /* NULL: nobody has asked for languages yet */
 	struct batches *batches;
-	struct model_line *models; /* who flies agents; NULL: nobody */
+	struct model_line *model; /* NULL: no model is configured */
+	struct pipelines *pipelines; /* agent/pipeline.h */
 	struct wire_about about; /* the keeper's figures ... */
 	uint64_t about_ms;       /* ... of then; 0: never asked */
 	struct call *calls; /* all that are under way */

@@ -503,5 +503,9 @@ int batch_doors_init(struct api *a, struct err *e)
 		.ctx = a, .may_run = may_run, .may_have = may_have, .used = used
 	};
 
+	/* Pipelines count as these do. */
+	a->fleet.accounts = (struct fleet_accounts){
+		.ctx = a, .may_run = may_run, .may_have = may_have, .used = used
+	};
 	return batches_new(&a->batches, &a->fleet, &conf, &hooks, e);
 }

@@ -5,11 +5,13 @@
  * Every step that refuses answers at once, in the one shape of errors. A handler that waits sets
  * c->drop, which is called once: when the answer is out, or when the client has left before. */
 #include "api/auth.h"
+#include "agent/pipeline.h"
 #include "api/batch.h"
 #include "api/fields.h"
 #include "api/gauge.h"
 #include "api/languages.h"
 #include "api/ops.h"
+#include "api/pipelines.h"
 #include "api/quota.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -678,13 +680,16 @@ int api_init(struct api *a, struct err *e)
 	timer_set(&a->second, 1000);
 	if (snaps_init(&a->fleet, a->conf.state, a->conf.snapshot_bytes, e) < 0)
 		return -1;
-	return quota_init(a, e) < 0 ? -1 : batch_doors_init(a, e);
+	if (quota_init(a, e) < 0 || batch_doors_init(a, e) < 0)
+		return -1;
+	return pipelines_doors_init(a, e);
 }
 
 void api_fini(struct api *a)
 {
 	timer_fini(&a->second);
 	languages_fini(a);
+	pipelines_free(a->pipelines);
 	batches_free(a->batches);
 	snaps_fini(&a->fleet);
 	gauges_free(a->gauges);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 enum { FILES_MOST = 256, PATH_MOST = 400, WALL_MOST = 3600000, CONTEXT_MOST = 512 * 1024 };
+enum { SILENCE_MS = 15000, LEFT_MS = 500 }; /* between events; and when it may have left */
 
 static const struct field budget_fields[] = {
 	{ "max_calls", FIELD_INT, 0, 1, 1000, "questions to a model; twice max_steps", NULL },
@@ -41,7 +42,7 @@ const struct field errands_fields[] = {
 	{ "network", FIELD_OBJECT, 0, 0, 0, "whom its box may reach; without it nobody", box_network_fields },
 	{ "keep", FIELD_BOOL, 0, 0, 0, "its box is not ended", NULL },
 #ifdef ATOLL_TEST
-	{ "script", FIELD_ANY, 0, 0, 0, "what a model would say", NULL },
+	{ "pilot", FIELD_TEXTS, 0, 0, 3, "an enemy in its place", NULL },
 #endif
 	{ 0 },
 };
@@ -53,7 +54,16 @@ struct session {
 	struct package_job packages;
 	struct feed feed;
 	int streaming;
+	struct timer silence;
 };
+
+/* Nothing of it may happen any more. */
+static void session_over(struct session *s)
+{
+	s->call->drop = NULL;
+	timer_fini(&s->silence);
+	packages_job_fini(&s->packages);
+}
 
 /* ---- telling ---- */
 
@@ -61,8 +71,10 @@ static int told(struct errand_owner *o, json_t *take_event)
 {
 	struct session *s = loop_owner(o, struct session, owner);
 
-	if (s->streaming)
+	if (s->streaming) {
+		timer_set(&s->silence, SILENCE_MS);
 		return feed_event(&s->feed, take_event);
+	}
 	json_decref(take_event);
 	return 0;
 }
@@ -74,15 +86,14 @@ static void done(struct errand_owner *o, json_t *take_report)
 	json_t *packages = packages_report(&s->packages);
 
 	s->errand = NULL;
-	c->drop = NULL;
 	if (packages)
 		json_object_set_new(take_report, "packages", packages);
 	call_audit_more(c, "agent.run", json_string_value(json_object_get(take_report, "box")),
 			json_string_value(json_object_get(take_report, "outcome")),
-			json_pack("{s:O, s:O, s:O}", "steps", json_object_get(take_report, "steps"), "usage",
-				  json_object_get(take_report, "usage"), "why",
+			json_pack("{s:O, s:O, s:O}", "steps", json_object_get(take_report, "steps"),
+				  "usage", json_object_get(take_report, "usage"), "why",
 				  json_object_get(take_report, "why")));
-	packages_job_fini(&s->packages);
+	session_over(s);
 	if (s->streaming) {
 		json_object_set_new(take_report, "type", json_string("report"));
 		feed_event(&s->feed, take_report);
@@ -94,8 +105,7 @@ static void done(struct errand_owner *o, json_t *take_report)
 
 static void fail(struct session *s, int status, json_t *take_error)
 {
-	s->call->drop = NULL;
-	packages_job_fini(&s->packages);
+	session_over(s);
 	if (s->streaming) {
 		json_object_set_new(take_error, "type", json_string("error"));
 		feed_event(&s->feed, take_error);
@@ -116,7 +126,7 @@ static void left(struct call *c)
 {
 	struct session *s = c->state;
 
-	packages_job_fini(&s->packages);
+	session_over(s);
 	if (s->errand) {
 		errand_cancel(s->errand);
 		api_audit(c->api, &c->who, "agent.run", "", "cancelled", NULL);
@@ -133,13 +143,41 @@ static void drains(struct http_req *r)
 		errand_go_on(s->errand);
 }
 
+/* A model may think for long, and proxies have no patience. */
+static void silence_due(struct timer *t)
+{
+	struct session *s = loop_owner(t, struct session, silence);
+
+	timer_set(t, SILENCE_MS);
+	feed_event(&s->feed, json_pack("{s:s}", "type", "keepalive"));
+}
+
+/* It may only have finished asking. If it has left, the second write from here on says so; who gets no
+ * events cannot be asked, and what it wants is dear. */
+static void may_have_left(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct session *s = c->state;
+
+	if (!s || !c->drop)
+		return;
+	if (!s->streaming) {
+		http_abort(r);
+		return;
+	}
+	feed_event(&s->feed, json_pack("{s:s}", "type", "keepalive"));
+	timer_set(&s->silence, LEFT_MS);
+}
+
 /* ---- beginning ---- */
 
 static void begin(struct session *s)
 {
 	struct call *c = s->call;
 	struct berth_want box;
-	struct errand_want want = { .box = &box, .order = c->body, .keep = call_flag(c, "keep", 0) };
+	struct errand_want want = { .box = &box,
+				    .order = c->body,
+				    .keep = call_flag(c, "keep", 0) };
 	struct err e;
 
 	if (box_want(c, &box, &e) < 0) {
@@ -147,7 +185,7 @@ static void begin(struct session *s)
 		return;
 	}
 	packages_want(&s->packages, c->req, &box);
-	if (errand_start(&c->api->fleet, c->api->models, &want, &s->owner, &s->errand, &e) < 0)
+	if (errand_start(&c->api->fleet, c->api->model, &want, &s->owner, &s->errand, &e) < 0)
 		fail_err(s, &e);
 }
 
@@ -161,8 +199,8 @@ static void installed(struct package_job *j, const struct packages_failure *f)
 		begin(s);
 }
 
-static void install_said(struct package_job *j, const char *manager, unsigned stream, const char *bytes,
-			 size_t n)
+static void install_said(struct package_job *j, const char *manager, unsigned stream,
+			 const char *bytes, size_t n)
 {
 	struct session *s = j->user;
 
@@ -175,10 +213,13 @@ static int check_files(const json_t *files, struct err *e)
 	const char *path;
 	json_t *v;
 
-	json_object_foreach((json_t *)files, path, v)
-		if (!*path || strlen(path) > PATH_MOST)
-			return err_set(e, ERR_INVALID, "files: a path of %zu bytes, from 1 to %d", strlen(path),
-				       PATH_MOST);
+	json_object_foreach(
+		(json_t *)files, path,
+		v) if (!*path ||
+		       strlen(path) >
+			       PATH_MOST) return err_set(e, ERR_INVALID,
+							 "files: a path of %zu bytes, from 1 to %d",
+							 strlen(path), PATH_MOST);
 	return 0;
 }
 
@@ -187,9 +228,12 @@ static int check(struct call *c, struct err *e)
 	const json_t *cost = json_object_get(call_get(c, "budget"), "max_cost");
 	unsigned tools;
 
+	if (!*call_text(c, "task", ""))
+		return err_set(e, ERR_INVALID, "task: is empty");
 	if (cost && !json_is_null(cost) && (!json_is_number(cost) || json_number_value(cost) <= 0))
 		return err_set(e, ERR_INVALID, "budget.max_cost: must be a number above 0");
-	return check_files(call_get(c, "files"), e) < 0 || errand_tools(call_get(c, "tools"), &tools, e) < 0
+	return check_files(call_get(c, "files"), e) < 0 ||
+			       errand_tools(call_get(c, "tools"), &tools, e) < 0
 		       ? -1
 		       : 0;
 }
@@ -197,19 +241,18 @@ static int check(struct call *c, struct err *e)
 /* 0: nobody is there to fly it, and that was answered. */
 static int somebody_flies(struct call *c)
 {
-	const json_t *roles = c->api->models ? model_roles(c->api->models) : NULL;
+	const json_t *roles = model_roles(c->api->model);
 	const char *role = call_text(c, "role", "agent");
 
-#ifdef ATOLL_TEST
-	if (call_get(c, "script"))
-		return 1;
-#endif
-	if (!roles) {
-		call_error(c, 503, "no_model", "no model is configured", "an agent needs one to tell it what to do",
-			   "write a models file with a [role] agent: docs/pipeline.md, The process `model`");
+	if (!c->api->model) {
+		call_error(
+			c, 503, "no_model", "no model is configured",
+			"an agent needs one to tell it what to do",
+			"name a models file (serve.models) with a [role] agent; docs/pipeline.md has one");
 		return 0;
 	}
-	if (!call_text(c, "model", NULL) && !json_object_get(roles, role)) {
+	/* Not yet known is no reason to refuse: the question waits. */
+	if (roles && !call_text(c, "model", NULL) && !json_object_get(roles, role)) {
 		call_error(c, 409, "no_model", "no model has this role", role,
 			   "add it to [role] of the models file, or name a model");
 		return 0;
@@ -231,12 +274,16 @@ void errands_run(struct call *c)
 	if (!somebody_flies(c) || !quota_box(c) || !quota_run(c))
 		return;
 	s = call_alloc(c, sizeof(*s));
-	*s = (struct session){ .call = c, .owner = { .event = told, .done = done },
-			       .packages = { .api = c->api, .done = installed, .said = install_said } };
+	*s = (struct session){ .call = c,
+			       .owner = { .event = told, .done = done },
+			       .packages = {
+				       .api = c->api, .done = installed, .said = install_said } };
 	s->packages.user = s;
 	c->state = s;
 	c->drop = left;
 	c->req->on_drain = drains;
+	c->req->on_eof = may_have_left;
+	timer_init(&s->silence, c->api->loop, silence_due);
 	there = packages_read(&s->packages, call_get(c, "packages"), NULL, &e) < 0
 			? -1
 			: packages_begin(&s->packages, c->api, c->who.team, &e);
@@ -252,6 +299,7 @@ void errands_run(struct call *c)
 	if (kind != FEED_NONE) {
 		feed_begin(&s->feed, c->req, kind);
 		s->streaming = 1;
+		timer_set(&s->silence, SILENCE_MS);
 	}
 	if (there)
 		begin(s);

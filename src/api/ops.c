@@ -1,5 +1,7 @@
 /* ops.c - see ops.h. */
+#include "agent/pipeline.h"
 #include "api/ops.h"
+#include "api/models.h"
 #include "api/about.h"
 #include "api/fields.h"
 #include "api/quota.h"
@@ -174,6 +176,28 @@ static void of_batches(struct buf *b, struct batch_figures f)
 			   verdict_name((enum verdict)i), (unsigned long long)f.verdicts[i]);
 }
 
+static void of_pipelines(struct buf *b, const struct pipelines_figures *f)
+{
+	static const char *const stages[STORE_STAGES] = { "planner", "coder", "executor", "debugger" };
+	char name[64];
+
+	one(b, "pipelines", "gauge", "Pipelines that are driven.", f->live);
+	say(b, "pipeline_runs_total", "counter", "Pipelines that ended, by outcome.");
+	for (unsigned i = 0; i < OUTCOME_COUNT; i++)
+		buf_printf(b, "atoll_pipeline_runs_total{outcome=\"%s\"} %llu\n",
+			   pipeline_outcome_name((enum pipelines_outcome)i),
+			   (unsigned long long)f->outcomes[i]);
+	one(b, "pipeline_attempts_total", "counter", "Artifacts that were run.", f->attempts);
+	one(b, "pipeline_retries_total", "counter", "Attempts behind the first.", f->retries);
+	one(b, "pipeline_overfit_total", "counter",
+	    "Pipelines with a program that passed only what it was shown.", f->overfit);
+	histogram(b, "pipeline_seconds", "From a task to its report.", &f->whole);
+	for (unsigned i = 0; i < STORE_STAGES; i++) {
+		snprintf(name, sizeof(name), "pipeline_%s_seconds", stages[i]);
+		histogram(b, name, "Time of this stage.", &f->stages[i]);
+	}
+}
+
 static void metrics(struct call *c, const struct wire_about *about)
 {
 	const struct api *a = c->api;
@@ -200,6 +224,8 @@ static void metrics(struct call *c, const struct wire_about *about)
 	one(&b, "keeper_queue", "gauge", "Questions to the keeper without an answer yet.",
 	    a->fleet.office.waiting);
 	of_batches(&b, batches_figures(a->batches));
+	models_metrics(a, &b);
+	of_pipelines(&b, pipelines_figures(a->pipelines));
 	one(&b, "http_connections", "gauge", "Open connections.", a->http.open);
 	one(&b, "http_accepted_total", "counter", "Connections accepted.", a->http.accepted);
 	one(&b, "http_bad_requests_total", "counter", "Requests that were not HTTP.",

@@ -15,7 +15,9 @@
 #include "api/fragment.h"
 #include "api/keys.h"
 #include "api/languages.h"
+#include "api/models.h"
 #include "api/ops.h"
+#include "api/pipelines.h"
 #include "api/preview.h"
 #include "api/packages.h"
 #include "api/pause.h"
@@ -36,6 +38,8 @@ const struct api_route api_routes[] = {
 	{ "GET", "/healthz", NEED_NOTHING, ops_health, "is it up?", .group = "daemon" },
 	{ "GET", "/v1/info", NEED_VIEWER, ops_info, "what this daemon is, and who you are to it", .group = "daemon" },
 	{ "GET", "/v1/languages", NEED_VIEWER, languages_list, "what programs may be written in, with versions", .group = "daemon" },
+	{ "GET", "/v1/models", NEED_VIEWER, models_list, "language models that may be asked, their prices, what they cost so far", .group = "models" },
+	{ "POST", "/v1/models/ask", NEED_EDITOR, models_ask, "one question to a model", models_ask_fields, .group = "models", .action = "model.ask" },
 	{ "GET", "/v1/who", NEED_VIEWER, ops_who, "who you are to it: the cheapest question that needs a key", .group = "daemon" },
 	{ "GET", "/metrics", NEED_VIEWER, ops_metrics, "figures for Prometheus", .group = "daemon" },
 	{ "GET", "/openapi.json", NEED_VIEWER, ops_openapi, "this table", .group = "daemon" },
@@ -63,6 +67,18 @@ const struct api_route api_routes[] = {
 	{ "GET", "/v1/batch/{batch}", NEED_VIEWER, batch_show, "how far one is", .group = "batch" },
 	{ "GET", "/v1/batch/{batch}/results", NEED_VIEWER, batch_results_get, "its results from a number on, to the end", .query = batch_results_query, .group = "batch" },
 	{ "DELETE", "/v1/batch/{batch}", NEED_EDITOR, batch_delete, "cancel it", .query = batch_delete_query, .group = "batch", .action = "batch.cancel" },
+
+	{ "POST", "/v1/pipelines", NEED_EDITOR, pipelines_post, "from a wish to tested code", pipelines_fields, .query = pipelines_post_query, .group = "pipelines", .action = "pipeline.create" },
+	{ "GET", "/v1/pipelines", NEED_VIEWER, pipelines_list, "list them, newest first", .query = pipelines_list_query, .group = "pipelines" },
+	{ "GET", "/v1/pipelines/metrics", NEED_VIEWER, pipelines_metrics, "how well they do: success, attempts, categories, times, cost", .group = "pipelines" },
+	{ "DELETE", "/v1/pipelines/memory", NEED_EDITOR, pipelines_unlearn, "forget what was learned of the team's pipelines", .group = "pipelines", .action = "pipeline.unlearn" },
+	{ "GET", "/v1/pipelines/{pipeline}", NEED_VIEWER, pipelines_show, "one, with its documents", .query = pipelines_show_query, .group = "pipelines" },
+	{ "GET", "/v1/pipelines/{pipeline}/events", NEED_VIEWER, pipelines_events, "what happened, from a number on, and what happens", .query = pipelines_events_query, .group = "pipelines" },
+	{ "POST", "/v1/pipelines/{pipeline}/answer", NEED_EDITOR, pipelines_answer, "what it asked for", pipelines_answer_fields, .group = "pipelines", .action = "pipeline.answer" },
+	{ "POST", "/v1/pipelines/{pipeline}/cancel", NEED_EDITOR, pipelines_cancel, "end it", .group = "pipelines", .action = "pipeline.cancel" },
+	{ "POST", "/v1/pipelines/{pipeline}/replay", NEED_EDITOR, pipelines_replay, "run an attempt again in a fresh box: is it the same?", pipelines_replay_fields, .group = "pipelines", .action = "pipeline.replay" },
+	{ "DELETE", "/v1/pipelines/{pipeline}", NEED_EDITOR, pipelines_delete, "forget one that is over, with its documents", .group = "pipelines", .action = "pipeline.delete" },
+
 	{ "POST", "/v1/agents", NEED_EDITOR, errands_run, "an agent does a task in a box of its own", errands_fields, .group = "agents", .action = "agent.run" },
 	{ "POST", "/v1/boxes/{box}/execs", NEED_EDITOR, execs_start, "run a program", flow_exec_fields, .group = "execs", .action = "exec.start" },
 	{ "GET", "/v1/boxes/{box}/execs", NEED_VIEWER, execs_list, "list programs, newest first", .query = execs_list_query, .group = "execs" },

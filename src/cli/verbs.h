@@ -40,4 +40,7 @@ extern const struct verb verb_api;
 extern const struct verb verb_mcp;
 extern const struct verb verb_volume;
 extern const struct verb verb_batch;
+extern const struct verb verb_pipeline;
 extern const struct verb verb_packages;
+extern const struct verb verb_model;
+extern const struct verb verb_agent;

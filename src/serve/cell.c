@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -57,6 +58,24 @@ const struct cell_row cell_egress_rows[] = {
 	{ "clock_gettime clock_nanosleep gettimeofday nanosleep time getrandom", "time, randomness" },
 };
 const unsigned cell_negress_rows = ARRAY_LEN(cell_egress_rows);
+
+/* It has keys and speaks with the internet. Names are resolved by ourselves, on the loop: no thread, no
+ * file. What libcurl and OpenSSL load, they have loaded before. */
+const struct cell_row cell_model_rows[] = {
+	{ "read write readv writev close lseek fstat newfstatat", "bytes; fstat: of what is open" },
+	{ "socket connect recvmsg sendmsg recvfrom sendto shutdown getsockopt setsockopt getsockname "
+	  "getpeername",
+	  "connections (socket: AF_INET and AF_INET6 only); not bind, not listen, not accept" },
+	{ "epoll_create1 epoll_ctl epoll_wait epoll_pwait eventfd2 poll ppoll timerfd_create "
+	  "timerfd_settime",
+	  "waiting" },
+	{ "mmap munmap mprotect mremap madvise brk", "memory" },
+	{ "fcntl ioctl futex getpid gettid getuid geteuid getgid getegid tgkill exit exit_group "
+	  "restart_syscall rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack",
+	  "descriptors that do not wait, its end" },
+	{ "clock_gettime clock_nanosleep clock_getres gettimeofday nanosleep time getrandom", "time, randomness" },
+};
+const unsigned cell_nmodel_rows = ARRAY_LEN(cell_model_rows);
 
 static int allow_sockets(scmp_filter_ctx ctx, int nr)
 {
@@ -140,13 +159,29 @@ int cell_enter(uid_t uid, gid_t gid, const char *folder, struct err *e)
 	return load_filter(cell_rows, cell_nrows, e) < 0 ? err_in(e, "front") : 0;
 }
 
-int cell_enter_egress(uid_t uid, gid_t gid, struct err *e)
+/* No file at all. */
+static int enter_bare(uid_t uid, gid_t gid, const struct cell_row *rows, unsigned nrows, struct err *e)
 {
 	if (drop(uid, gid, e) < 0)
-		return err_in(e, "egress");
+		return -1;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return err_sys(e, "egress: no new privileges");
-	if (landlock_confine(NULL, e) < 0 || load_filter(cell_egress_rows, cell_negress_rows, e) < 0)
-		return err_in(e, "egress");
-	return 0;
+		return err_sys(e, "no new privileges");
+	return landlock_confine(NULL, e) < 0 ? -1 : load_filter(rows, nrows, e);
+}
+
+int cell_enter_egress(uid_t uid, gid_t gid, struct err *e)
+{
+	return enter_bare(uid, gid, cell_egress_rows, cell_negress_rows, e) < 0 ? err_in(e, "egress") : 0;
+}
+
+int cell_enter_model(uid_t uid, gid_t gid, struct err *e)
+{
+	return enter_bare(uid, gid, cell_model_rows, cell_nmodel_rows, e) < 0 ? err_in(e, "model") : 0;
+}
+
+void cell_forget_environment(void)
+{
+	for (char **v = environ; v && *v; v++)
+		explicit_bzero(*v, strlen(*v));
+	clearenv();
 }

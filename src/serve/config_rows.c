@@ -178,6 +178,9 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_POOL] = { "keeper.pool", CONFIG_COUNT, "4", "ATOLL_POOL",
 		.flag = "pool", .metavar = "N", .highest = 1000,
 		.help = "boxes kept ready" },
+	[CONFIG_MODELS] = { "serve.models", CONFIG_PATH, NULL, "ATOLL_MODELS",
+		.flag = "models", .metavar = "FILE", .reload = 1,
+		.help = "which language models may be asked; none: models.toml beside the settings, if there" },
 
 	[CONFIG_RUN] = { "serve.run", CONFIG_PATH, "$run", "ATOLL_RUN", .check = check_run,
 		.help = "folder of the keeper's socket and the records of boxes" },
@@ -305,6 +308,12 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_QUOTA_BATCH] = { "quota.batch_bytes", CONFIG_SIZE, "8G", "ATOLL_QUOTA_BATCH",
 		.highest = NO_END, .reload = 1,
 		.help = "items and results of all batches of a team" },
+	[CONFIG_PIPELINE_KEEP] = { "pipeline.keep", CONFIG_TIME, "168h", "ATOLL_PIPELINE_KEEP",
+		.highest = NO_END, .reload = 1,
+		.help = "how long a pipeline that is over is known; none: until deleted" },
+	[CONFIG_PIPELINE_MEMORY] = { "pipeline.memory", CONFIG_BOOL, "true", "ATOLL_PIPELINE_MEMORY", .reload = 1,
+		.help = "what helped a pipeline is remembered for its team" },
+
 	[CONFIG_QUOTA_SNAPSHOTS] = { "quota.snapshot_bytes", CONFIG_SIZE, "32G", "ATOLL_QUOTA_SNAPSHOTS",
 		.highest = NO_END, .reload = 1,
 		.help = "files of all snapshots of a team" },

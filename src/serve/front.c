@@ -12,6 +12,7 @@
  * It listens only when every box of before is in its berth again: who connects earlier waits in
  * the socket's queue, and finds everything. */
 #include "serve/front.h"
+#include "agent/pipeline.h"
 #include "api/api.h"
 #include "api/oidc.h"
 #include "base/buf.h"
@@ -69,6 +70,14 @@ static void ask_way(struct gate *g)
 	post_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
 }
 
+static void ask_model(void *user)
+{
+	struct front *x = user;
+	struct frame ask = sock_head(WIRE_MODEL, 0);
+
+	post_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
+}
+
 static void keeper_came(struct front *x, int take_fd)
 {
 	struct wire_fill fill = { .head = sock_head(WIRE_FILL, 0),
@@ -88,9 +97,12 @@ static void warden_says(struct post *p, const struct frame *f, size_t len, int *
 		keeper_came(x, steal_fd(fd));
 	else if (f->type == WIRE_WAY && *fd >= 0)
 		gate_connect(&x->api.fleet.gate, steal_fd(fd));
+	else if (f->type == WIRE_MODEL && *fd >= 0 && x->api.model)
+		model_line_connect(x->api.model, steal_fd(fd));
 	else if (f->type == WIRE_DONE) {
 		fleet_alone(&x->api.fleet, !timer_pending(&x->drain));
 		batches_alone(x->api.batches);
+		pipelines_alone(x->api.pipelines);
 	}
 }
 
@@ -101,6 +113,7 @@ static void begin_drain(struct front *x)
 	log_info("draining", LOG_U("connections", x->api.http.open));
 	/* Another one is there, or will be soon. */
 	fleet_alone(&x->api.fleet, 0);
+	pipelines_alone(x->api.pipelines);
 	http_drain(&x->api.http);
 	timer_set(&x->drain, x->drain_ms);
 	timer_set(&x->tick, 10);
@@ -178,6 +191,7 @@ static void all_restored(struct fleet *f)
 			return;
 		}
 	batches_alone(x->api.batches);
+	pipelines_alone(x->api.pipelines);
 	prepare_begin(&x->prepare, f);
 	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
 	post_send(&x->warden, &done, sizeof(done), NULL, 0, -1);
@@ -355,6 +369,8 @@ static struct api_conf api_settings(const struct front_start *s)
 		.batch_bytes = config_number(c, CONFIG_BATCH_BYTES),
 		.batch_keep_ms = config_number(c, CONFIG_BATCH_KEEP),
 		.batch_team_bytes = config_number(c, CONFIG_QUOTA_BATCH),
+		.pipeline_keep_ms = config_number(c, CONFIG_PIPELINE_KEEP),
+		.pipeline_forgetful = !config_bool(c, CONFIG_PIPELINE_MEMORY),
 		.snapshot_bytes = config_number(c, CONFIG_QUOTA_SNAPSHOTS),
 		.own_uid = s->own_uid,
 	};
@@ -486,6 +502,8 @@ static int begin(struct front *x, struct err *e)
 	on_signal_init(&x->term, &x->loop, SIGTERM, told_to_leave);
 	x->drain_ms = config_number(s->config, CONFIG_DRAIN);
 	x->api.doors = doors;
+	if (s->models && model_line_new(&x->api.model, &x->loop, ask_model, x, e) < 0)
+		return -1;
 	if (api_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0)
 		return -1;
 	ask_keeper(&x->api.fleet);
@@ -509,6 +527,7 @@ int front_main(const struct front_start *s)
 	mcp_fini(&x.api);
 	e2b_fini(&x.api);
 	api_fini(&x.api);
+	model_line_free(x.api.model);
 	fleet_fini(&x.api.fleet);
 	store_close(x.api.store);
 	oidc_free(x.api.oidc);

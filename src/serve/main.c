@@ -19,7 +19,7 @@
 /* In the order of the overview. */
 static const struct verb *const verbs[] = {
 	/* clang-format off */
-	&verb_run, &verb_batch, &verb_exec, &verb_shell, &verb_repl, &verb_attach, &verb_ps, &verb_kill,
+	&verb_run, &verb_batch, &verb_pipeline, &verb_agent, &verb_exec, &verb_shell, &verb_repl, &verb_attach, &verb_ps, &verb_kill,
 	&verb_wait,
 	&verb_new, &verb_ls, &verb_show, &verb_rename, &verb_rm, &verb_prune,
 	&verb_pause, &verb_resume, &verb_snapshot,
@@ -28,6 +28,7 @@ static const struct verb *const verbs[] = {
 	&verb_logs, &verb_top, &verb_stats, &verb_runs, &verb_events,
 	&verb_key,
 	&verb_serve, &verb_upgrade, &verb_doctor, &verb_config, &verb_api, &verb_mcp,
+	&verb_model,
 	&verb_policy, &verb_bench,
 	&verb_cert, &verb_lang, &verb_completion, &verb_version, &verb_help,
 	NULL,

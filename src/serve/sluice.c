@@ -108,7 +108,7 @@ static _Noreturn void be_egress(struct sluice *o, int link)
 	if (dup2(link, 3) < 0 || syscall(SYS_close_range, 4, ~0U, 0) < 0)
 		_exit(1);
 	prctl(PR_SET_NAME, "atoll-egress");
-	clearenv();
+	cell_forget_environment();
 	many_files();
 	_exit(egress_main(&conf, 3, walls, o));
 }

@@ -17,6 +17,8 @@
 #include "serve/activation.h"
 #include "serve/addr.h"
 #include "serve/bring.h"
+#include "serve/cell.h"
+#include "serve/envoy.h"
 #include "serve/front.h"
 #include "serve/home.h"
 #include "serve/sluice.h"
@@ -46,6 +48,7 @@ struct front_process {
 	int told;        /* to drain */
 	int wants_keeper; /* asked for one, and has none yet */
 	int wants_way;    /* asked for egress, and has none yet */
+	int wants_model;  /* asked for a line to models, and has none yet */
 	uint64_t tried_ns; /* when one was last looked for */
 };
 
@@ -62,6 +65,7 @@ struct warden {
 	struct front_process fronts[FRONTS]; /* oldest first */
 	unsigned nfronts;
 	struct sluice sluice;
+	struct envoy envoy;
 	int upgraded; /* we came into being by an upgrade */
 	int ready;    /* the newest serves */
 	int leaving;
@@ -188,7 +192,8 @@ static _Noreturn void be_front(struct warden *w, int link)
 				 .uid = w->home.uid,
 				 .gid = w->home.gid,
 				 .own_uid = getuid(),
-				 .folder = w->home.folder };
+				 .folder = w->home.folder,
+				 .models = w->envoy.path[0] != 0 };
 	sigset_t none;
 
 	for (unsigned i = 0; i < LAYER_COUNT; i++)
@@ -202,11 +207,12 @@ static _Noreturn void be_front(struct warden *w, int link)
 	signal(SIGINT, SIG_IGN); /* Ctrl-C reaches both; the warden says when */
 	own_close_fd(&w->signals);
 	own_close_fd(&w->sluice.link);
+	own_close_fd(&w->envoy.link);
 	/* Or the others would not see the end of the warden. The seat stays open: it is ours, too. */
 	for (unsigned i = 0; i < w->nfronts; i++)
 		own_close_fd(&w->fronts[i].link);
 	prctl(PR_SET_NAME, "atoll-front");
-	clearenv();
+	cell_forget_environment();
 	exit(front_main(&s));
 }
 
@@ -311,13 +317,15 @@ static void front_says(struct warden *w, struct front_process *f)
 
 	if (n <= 0) { /* it is ending; its pid tells how */
 		own_close_fd(&f->link);
-		f->wants_keeper = f->wants_way = 0;
+		f->wants_keeper = f->wants_way = f->wants_model = 0;
 		return;
 	}
 	if (said->type == WIRE_INFO)
 		f->wants_keeper = 1;
 	else if (said->type == WIRE_WAY)
 		f->wants_way = 1;
+	else if (said->type == WIRE_MODEL)
+		f->wants_model = 1;
 	else if (said->type == WIRE_DONE && f == newest(w))
 		say_ready(w);
 }
@@ -356,7 +364,7 @@ static void take_over(struct warden *w)
 	struct config fresh = { 0 };
 	struct err e;
 
-	if (load(w, &fresh, &e) < 0 || front_check(&fresh, &e) < 0) {
+	if (load(w, &fresh, &e) < 0 || front_check(&fresh, &e) < 0 || envoy_check(&fresh, &e) < 0) {
 		log_error("reload refused, everything stays as it was", LOG_E(&e));
 		config_fini(&fresh);
 		return;
@@ -365,6 +373,7 @@ static void take_over(struct warden *w)
 	w->config = fresh;
 	set_up_log(&w->config);
 	sluice_apply(&w->sluice, &w->config);
+	envoy_apply(&w->envoy, &w->config);
 	if (start_front(w, &e) < 0)
 		log_error("reload", LOG_E(&e));
 }
@@ -415,7 +424,7 @@ static void reap(struct warden *w)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (sluice_ended(&w->sluice, pid))
+		if (sluice_ended(&w->sluice, pid) || envoy_ended(&w->envoy, pid))
 			continue;
 		for (unsigned i = 0; i < w->nfronts; i++)
 			if (w->fronts[i].pid == pid) {
@@ -496,6 +505,21 @@ static int hand_ways(struct warden *w)
 	return waiting;
 }
 
+/* The same for models. */
+static int hand_models(struct warden *w)
+{
+	int waiting = !w->leaving && envoy_tend(&w->envoy);
+
+	for (unsigned i = 0; i < w->nfronts; i++) {
+		struct front_process *f = &w->fronts[i];
+
+		if (f->wants_model && f->link >= 0 && envoy_hand(&w->envoy, f->link) == 0)
+			f->wants_model = 0;
+		waiting |= f->wants_model && w->envoy.path[0];
+	}
+	return waiting;
+}
+
 static void watch(struct warden *w)
 {
 	while (!w->leaving || w->nfronts) {
@@ -505,7 +529,7 @@ static void watch(struct warden *w)
 
 		for (unsigned i = 0; i < n; i++)
 			p[i + 1] = (struct pollfd){ .fd = w->fronts[i].link, .events = POLLIN };
-		rc = poll(p, n + 1, hand_keepers(w) | hand_ways(w) ? AGAIN_MS / 4 : -1);
+		rc = poll(p, n + 1, hand_keepers(w) | hand_ways(w) | hand_models(w) ? AGAIN_MS / 4 : -1);
 		if (rc < 0 && errno != EINTR)
 			return;
 		if (rc <= 0)
@@ -561,7 +585,8 @@ static int remember_exe(struct warden *w, struct err *e)
 
 static int begin(struct warden *w, struct err *e)
 {
-	if (load(w, &w->config, e) < 0 || front_check(&w->config, e) < 0)
+	if (load(w, &w->config, e) < 0 || front_check(&w->config, e) < 0 ||
+	    envoy_check(&w->config, e) < 0)
 		return -1;
 	set_up_log(&w->config);
 	if (box_run_dir(w->run, sizeof(w->run), e) < 0 || home_make_folder(w->run, 0711, e) < 0 ||
@@ -579,6 +604,7 @@ static int begin(struct warden *w, struct err *e)
 	if (w->upgraded)
 		retire_keeper();
 	sluice_apply(&w->sluice, &w->config);
+	envoy_apply(&w->envoy, &w->config);
 	return start_front(w, e);
 }
 
@@ -590,6 +616,7 @@ static int run_serve(const struct cli *cli, const struct args *a)
 
 	w.argv = cli->argv;
 	sluice_init(&w.sluice, geteuid() == 0);
+	envoy_init(&w.envoy, geteuid() == 0);
 	if (begin(&w, &e) < 0) {
 		trouble_what(&t, err_kind_name(e.kind), "%s", e.msg);
 		trouble_hint(&t, "settings", "atoll config show --origin");

@@ -157,7 +157,8 @@ int store_pipeline_old(struct store *s, int64_t before_ns, struct store_pipeline
 {
 	auto_sql struct sql q =
 		sql(s, "SELECT " COLUMNS " FROM pipelines"
-		       " WHERE ended_ns > 0 AND ended_ns < ? ORDER BY ended_ns LIMIT ?");
+		       " WHERE (ended_ns > 0 AND ended_ns < ?1)"
+		       " OR (state = 'waiting' AND created_ns < ?1) ORDER BY ended_ns LIMIT ?2");
 
 	sql_i64(&q, before_ns);
 	sql_u64(&q, STORE_PAGE + 1);
@@ -433,4 +434,27 @@ int store_pipeline_tally(struct store *s, const char *team, const char *by, stru
 		out[have++].n = sql_get_u64(&q);
 	}
 	return rc < 0 ? -1 : (int)have;
+}
+
+int store_doc_last(struct store *s, const char *run, const char *kind, uint32_t attempt,
+		   struct store_doc *out, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT seq, kind, attempt, created_ns, json FROM pipeline_docs"
+				       " WHERE run = ?1 AND kind = ?2 AND (?3 = 0 OR attempt = ?3)"
+				       " ORDER BY seq DESC LIMIT 1");
+
+	sql_text(&q, run);
+	sql_text(&q, kind);
+	sql_u64(&q, attempt);
+	if (sql_one(&q, kind, run, e) < 0)
+		return -1;
+	memset(out, 0, sizeof(*out));
+	read_doc(&q, out);
+	return 0;
+}
+
+void store_doc_fini(struct store_doc *d)
+{
+	free(d->json);
+	d->json = NULL;
 }

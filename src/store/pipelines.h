@@ -41,6 +41,7 @@ must_check int store_pipeline_list(struct store *s, const char *team, const char
 				   const struct store_cursor *after, unsigned limit,
 				   struct store_pipelines *out, struct err *e);
 must_check int store_pipeline_live(struct store *s, struct store_pipelines *out, struct err *e);
+/* Over for so long, or waiting for an answer since then; a page of them. */
 must_check int store_pipeline_old(struct store *s, int64_t before_ns, struct store_pipelines *out,
 				  struct err *e);
 /* With its documents and events; what was learned of it stays. */
@@ -102,3 +103,7 @@ struct store_tally {
 /* By "outcome" or "category"; at most n of them; how many. */
 must_check int store_pipeline_tally(struct store *s, const char *team, const char *by,
 				    struct store_tally *out, unsigned n, struct err *e);
+/* The last of a kind; attempt 0: of any. */
+must_check int store_doc_last(struct store *s, const char *run, const char *kind, uint32_t attempt,
+			      struct store_doc *out, struct err *e);
+void store_doc_fini(struct store_doc *d);

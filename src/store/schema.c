@@ -360,7 +360,7 @@ static const char snapshots[] =
 static const char pipelines[] =
 	"CREATE TABLE pipelines ("
 	" id TEXT PRIMARY KEY,"
-	" team TEXT NOT NULL REFERENCES teams,"
+	" team TEXT NOT NULL,"
 	" who TEXT NOT NULL,"
 	" state TEXT NOT NULL CONSTRAINT \"state is known\""
 	"  CHECK (state IN ('running', 'waiting', 'over')),"

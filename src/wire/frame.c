@@ -82,6 +82,7 @@ static const struct shape {
 	[WIRE_WAY_CLOSE] = { "WAY_CLOSE", sizeof(struct wire_id), NO_TAIL },
 	[WIRE_WAY_HELD] = { "WAY_HELD", sizeof(struct wire_way_held), NO_TAIL },
 	[WIRE_WAY_REPORT] = { "WAY_REPORT", sizeof(struct wire_way_report), TAIL },
+	[WIRE_MODEL] = { "MODEL", sizeof(struct frame), NO_TAIL },
 };
 
 static const struct shape *shape_of(uint8_t type)

@@ -110,6 +110,8 @@ enum wire_type {
 	WIRE_WAY_CLOSE,  /* struct wire_id */
 	WIRE_WAY_HELD,   /* struct wire_way_held: of each box, when a front comes; then DONE */
 	WIRE_WAY_REPORT, /* struct wire_way_report, tail: host NUL rule NUL verdict NUL why NUL */
+	/* models: front <-> warden <-> the process that asks them */
+	WIRE_MODEL, /* front: a line to it, please; warden: here is one (a stream of JSON), to either + fd */
 };
 
 /* ---- client <-> keeper ---- */

@@ -54,3 +54,38 @@ TEST_FORKED(egress_opens_no_file_and_starts_nothing)
 	CHECK_FAILS(kill(getppid(), 0), EPERM);
 	CHECK_FAILS(syscall(SYS_ptrace, 0, 0, 0, 0), EPERM);
 }
+
+/* ---- the process that asks models ---- */
+
+static void enter_model(void)
+{
+	uid_t uid = geteuid() == 0 ? 64172 : (uid_t)-1;
+	struct err e;
+
+	CHECK(cell_enter_model(uid, uid, &e) == 0);
+}
+
+TEST_FORKED(who_asks_models_starts_no_program_and_sees_no_file)
+{
+	char *const argv[] = { "true", NULL };
+
+	enter_model();
+	CHECK_FAILS(execve("/bin/true", argv, NULL), EPERM);
+	CHECK_FAILS(syscall(SYS_execveat, AT_FDCWD, "/bin/true", argv, NULL, 0), EPERM);
+	CHECK_FAILS(fork(), EPERM);
+	CHECK_FAILS(open("/etc/passwd", O_RDONLY), EPERM);
+	CHECK_FAILS(syscall(SYS_openat, AT_FDCWD, "/etc/passwd", O_RDONLY), EPERM);
+}
+
+TEST_FORKED(who_asks_models_connects_and_is_never_connected_to)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	int tcp;
+
+	enter_model();
+	tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK(tcp >= 0);
+	CHECK_FAILS(socket(AF_UNIX, SOCK_STREAM, 0), EPERM);
+	CHECK_FAILS(bind(tcp, (struct sockaddr *)&at, sizeof(at)), EPERM);
+	CHECK_FAILS(listen(tcp, 1), EPERM);
+}

@@ -121,6 +121,13 @@ static json_t *result_of(const struct toml_node *c)
 	json_t *phase = said ? json_deep_copy(said) : json_object();
 	const char *cause = image_text(c, "cause");
 
+	/* Of a version that is not here: by hand. */
+	if (toml_get(c, "stderr")) {
+		json_object_set_new(phase, "name", json_string(image_text(c, "phase")));
+		json_object_set_new(phase, "stderr", json_string(image_text(c, "stderr")));
+		json_object_set_new(phase, "stdout", json_string(image_text(c, "stdout")));
+		json_object_set_new(phase, "exit_code", json_integer(image_number(c, "exit")));
+	}
 	json_object_set_new(phase, "cause",
 			    json_string(*cause ? cause : json_object_get(phase, "signal") ? "signal" : "exit"));
 	return json_pack("{s:s, s:b, s:O, s:[o], s:[], s:[]}", "schema", AGENT_RESULT, "success", 0, "phase",
@@ -271,4 +278,531 @@ TEST(every_program_that_failed_is_understood)
 
 	CHECK_INT(for_all(as_expected, &count), 0);
 	printf("# %u programs\n", count);
+}
+
+/* Which rules decide something? */
+static json_t *hit;
+
+static int note_rule(const struct toml_node *c)
+{
+	json_t *d = diagnose(c);
+
+	json_object_set_new(hit, doc_text(d, "subcategory"), json_true());
+	json_decref(d);
+	return 1;
+}
+
+/* RULES_OFF=1: which rule could be left out? Slow, and by hand. */
+static int fails_without(const struct toml_node *c)
+{
+	json_t *d = diagnose(c);
+	int ok = holds(c, d);
+
+	json_decref(d);
+	return ok;
+}
+
+TEST(no_rule_could_be_left_out)
+{
+	unsigned idle = 0, count = 0;
+
+	if (!getenv("RULES_OFF"))
+		SKIP("RULES_OFF=1 runs it");
+	for (unsigned i = 0; i < rules_count(); i++)
+		for (unsigned j = 0; j < rules_at(i)->n; j++) {
+			rules_without(rules_at(i)->v[j].name);
+			if (!for_all(fails_without, &count)) {
+				printf("# nobody misses %s\n", rules_at(i)->v[j].name);
+				idle++;
+			}
+		}
+	rules_without(NULL);
+	CHECK_INT(idle, 0);
+}
+
+TEST(every_rule_has_a_program_that_needs_it)
+{
+	unsigned count = 0, rules = 0, missing = 0;
+
+	hit = json_object();
+	for_all(note_rule, &count);
+	for (unsigned i = 0; i < rules_count(); i++)
+		for (unsigned j = 0; j < rules_at(i)->n; j++, rules++)
+			if (!json_object_get(hit, rules_at(i)->v[j].name)) {
+				printf("# no case: %s\n", rules_at(i)->v[j].name);
+				missing++;
+			}
+	printf("# %u rules\n", rules);
+	json_decref(hit);
+	CHECK_INT(missing, 0);
+}
+
+/* ---- facts ---- */
+
+static json_t *artifact_with(const char *language, const char *program)
+{
+	const struct lang *l = lang_named(language);
+	json_t *a = json_pack("{s:s, s:{s:s}, s:s, s:[], s:s, s:{}, s:[], s:[], s:{s:i}, s:n}", "language",
+			      language, "files", l ? l->file : "x", program, "entry", l ? l->file : "x",
+			      "packages", "stdin", "", "env", "examples", "tests", "limits", "run_ms", 10000,
+			      "parent");
+
+	artifact_seal(a);
+	return a;
+}
+
+static void add_example(json_t *artifact)
+{
+	json_array_append_new(json_object_get(artifact, "examples"),
+			      json_pack("{s:s, s:s}", "input", "1\n", "expected", "2\n"));
+}
+
+/* A diagnosis of one phase; all is taken. */
+static json_t *of_result(json_t *take_artifact, json_t *take_result, const json_t *before)
+{
+	json_t *plan = json_object(), *d = debug_make(plan, take_artifact, take_result, before);
+
+	json_decref(plan);
+	json_decref(take_artifact);
+	json_decref(take_result);
+	return d;
+}
+
+static json_t *result_with(const char *phase, const char *cause, const char *out, const char *err)
+{
+	return json_pack("{s:s, s:[{s:s, s:s, s:i, s:i, s:i, s:s, s:s}], s:[], s:[]}", "phase", phase, "phases",
+			 "name", phase, "cause", cause, "exit_code", 1, "ms", 10000, "cpu_ms", 9000, "stdout", out,
+			 "stderr", err, "checks", "examples");
+}
+
+static const char *action(const json_t *d)
+{
+	return doc_text(json_object_get(d, "action"), "kind");
+}
+
+TEST(what_the_kernel_saw_comes_first)
+{
+	static const struct {
+		const char *cause, *category, *kind;
+	} rows[] = {
+		{ "memory", "oom", "raise_limit" },   { "processes", "pids", "stop" },
+		{ "disk", "disk_full", "stop" },      { "cpu", "timeout_cpu", "raise_limit" },
+		{ "wall", "timeout_cpu", "raise_limit" }, { "policy", "policy", "stop" },
+		{ "lifetime", "timeout_wall", "stop" },   { "idle", "timeout_wall", "stop" },
+		{ "host", "unknown", "stop" },        { "operator", "unknown", "stop" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		json_t *d = of_result(artifact_with("python", "import cv2\n"),
+				      result_with("run", rows[i].cause, "so far\n",
+						  "ModuleNotFoundError: No module named 'cv2'\n"),
+				      NULL);
+
+		CHECK_STR(doc_text(d, "category"), rows[i].category);
+		CHECK_STR(action(d), rows[i].kind);
+		json_decref(d);
+	}
+}
+
+TEST(a_limit_that_was_hit_counts_as_what_the_kernel_saw)
+{
+	static const struct {
+		const char *limit, *category;
+	} rows[] = { { "memory", "oom" }, { "pids", "pids" }, { "disk", "disk_full" }, { "time", "timeout_cpu" } };
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		json_t *r = result_with("run", "exit", "", ""), *d;
+
+		json_object_set_new(r, "limits_hit", json_pack("[s]", rows[i].limit));
+		d = of_result(artifact_with("python", "x\n"), r, NULL);
+		CHECK_STR(doc_text(d, "category"), rows[i].category);
+		json_decref(d);
+	}
+}
+
+TEST(signals_have_their_categories)
+{
+	static const struct {
+		int signal;
+		const char *name, *category;
+	} rows[] = { { 11, "SIGSEGV", "crash" }, { 7, "SIGBUS", "crash" },      { 8, "SIGFPE", "zero_division" },
+		     { 4, "SIGILL", "crash" },   { 6, "SIGABRT", "crash" },     { 31, "SIGSYS", "policy" },
+		     { 24, "SIGXCPU", "timeout_cpu" }, { 25, "SIGXFSZ", "disk_full" } };
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
+		for (int named = 0; named < 2; named++) {
+			json_t *r = result_with("run", "signal", "", ""), *d;
+			json_t *phase = json_array_get(json_object_get(r, "phases"), 0);
+
+			json_object_del(phase, "exit_code");
+			json_object_set_new(phase, "signal",
+					    named ? json_string(rows[i].name) : json_integer(rows[i].signal));
+			d = of_result(artifact_with("go", "package main\n"), r, NULL);
+			CHECK_STR(doc_text(d, "category"), rows[i].category);
+			json_decref(d);
+		}
+}
+
+TEST(who_waits_idle_with_threads_is_in_a_deadlock)
+{
+	json_t *r = result_with("run", "wall", "", ""), *d;
+
+	json_object_set_new(json_array_get(json_object_get(r, "phases"), 0), "cpu_ms", json_integer(20));
+	d = of_result(artifact_with("python", "import threading\nthreading.Lock().acquire()\n"), json_incref(r),
+		      NULL);
+	CHECK_STR(doc_text(d, "category"), "deadlock");
+	CHECK_STR(action(d), "stop");
+	json_decref(d);
+	d = of_result(artifact_with("python", "import time\ntime.sleep(100)\n"), r, NULL);
+	CHECK_STR(doc_text(d, "category"), "timeout_wall");
+	CHECK_STR(action(d), "stop"); /* it said nothing: more time would not help */
+	json_decref(d);
+}
+
+TEST(a_limit_is_raised_once_and_within_bounds)
+{
+	json_t *a = artifact_with("python", "x = 1\n"), *d, *before, *child;
+
+	d = of_result(json_incref(a), result_with("run", "cpu", "1 of 10\n", ""), NULL);
+	CHECK_STR(action(d), "raise_limit");
+	child = json_object_get(d, "new_artifact");
+	CHECK_INT(json_integer_value(json_object_get(json_object_get(child, "limits"), "run_ms")), 30000);
+	CHECK(strcmp(doc_text(child, "hash"), doc_text(a, "hash")) != 0);
+	CHECK_STR(doc_text(child, "parent"), doc_text(a, "hash"));
+	before = json_pack("[O]", d);
+	{
+		json_t *again = of_result(json_incref(child), result_with("run", "memory", "1 of 10\n", ""), before);
+
+		CHECK_STR(doc_text(again, "category"), "oom");
+		CHECK_STR(action(again), "stop");
+		json_decref(again);
+	}
+	json_decref(before);
+	json_decref(d);
+
+	json_object_set_new(json_object_get(a, "limits"), "run_ms", json_integer(120000));
+	d = of_result(json_incref(a), result_with("run", "cpu", "1 of 10\n", ""), NULL);
+	CHECK_STR(action(d), "stop");
+	json_decref(d);
+	json_object_set_new(json_object_get(a, "limits"), "run_ms", json_integer(1000));
+	json_object_set_new(json_object_get(a, "limits"), "fixed", json_true());
+	d = of_result(a, result_with("run", "cpu", "1 of 10\n", ""), NULL);
+	CHECK_STR(action(d), "stop");
+	json_decref(d);
+}
+
+TEST(the_same_diagnosis_twice_stops)
+{
+	static const char said[] = "Traceback (most recent call last):\n  File \"/home/user/main.py\", line 1, in "
+				   "<module>\n    print(totl)\nNameError: name 'totl' is not defined\n";
+	json_t *a = artifact_with("python", "print(totl)\ntotal = 1\n"), *before;
+	json_t *one = of_result(json_incref(a), result_with("run", "exit", "", said), NULL), *two;
+
+	CHECK_STR(action(one), "edit");
+	before = json_pack("[O]", one);
+	two = of_result(a, result_with("run", "exit", "", said), before);
+	CHECK_STR(doc_text(two, "novelty"), doc_text(one, "novelty"));
+	CHECK_STR(action(two), "stop");
+	CHECK(!json_object_get(two, "new_artifact"));
+	json_decref(before);
+	json_decref(one);
+	json_decref(two);
+}
+
+TEST(what_ran_before_is_not_made_again)
+{
+	static const char said[] = "  File \"main.py\", line 1\nModuleNotFoundError: No module named 'yaml'\n";
+	json_t *a = artifact_with("python", "import yaml\n"), *before, *two;
+	json_t *one = of_result(json_incref(a), result_with("run", "exit", "", said), NULL);
+
+	CHECK_STR(action(one), "install");
+	/* As if something else had been found out first, and led to the same artifact. */
+	json_object_set_new(one, "novelty", json_string("other"));
+	before = json_pack("[O]", one);
+	two = of_result(a, result_with("run", "exit", "", said), before);
+	CHECK_STR(action(two), "stop");
+	json_decref(before);
+	json_decref(one);
+	json_decref(two);
+}
+
+TEST(a_package_that_is_installed_is_not_installed_again)
+{
+	json_t *a = artifact_with("python", "import yaml\n"), *d;
+
+	json_array_append_new(json_object_get(a, "packages"),
+			      json_pack("{s:s, s:s}", "manager", "pip", "name", "pyyaml"));
+	artifact_seal(a);
+	d = of_result(a, result_with("run", "exit", "", "ModuleNotFoundError: No module named 'yaml'\n"), NULL);
+	CHECK_STR(doc_text(d, "category"), "dependency_missing");
+	CHECK_STR(action(d), "stop");
+	json_decref(d);
+}
+
+TEST(a_package_in_no_list_is_asked_for_where_the_plan_says_so)
+{
+	json_t *plan = json_pack("{s:b}", "unknown_packages", 0), *a = artifact_with("python", "import zedzed\n");
+	json_t *r = result_with("run", "exit", "", "ModuleNotFoundError: No module named 'zedzed'\n");
+	json_t *d = debug_make(plan, a, r, NULL);
+
+	CHECK_STR(action(d), "ask");
+	CHECK_STR(doc_text(json_object_get(d, "question"), "name"), "zedzed");
+	CHECK_STR(doc_text(d, "fixable"), "human");
+	json_decref(d);
+	json_object_clear(plan);
+	d = debug_make(plan, a, r, NULL);
+	CHECK_STR(action(d), "install");
+	CHECK(strstr(doc_text(json_object_get(d, "action"), "detail"), "no list") != NULL);
+	json_decref(d);
+	json_decref(plan);
+	json_decref(a);
+	json_decref(r);
+}
+
+TEST(examples_that_differ_lead_to_a_search)
+{
+	json_t *a = artifact_with("python", "print(int(input()) + 2)\n"), *r, *d;
+
+	add_example(a);
+	r = json_pack("{s:s, s:[{s:s, s:s, s:i, s:s, s:s}], s:[{s:i, s:b, s:s, s:s}], s:[]}", "phase", "check",
+		      "phases", "name", "run", "cause", "exit", "exit_code", 0, "stdout", "3\n", "stderr", "",
+		      "examples", "n", 1, "pass", 0, "got", "3\n", "expected", "2\n", "checks");
+	d = of_result(json_incref(a), json_incref(r), NULL);
+	CHECK_STR(doc_text(d, "category"), "wrong_output");
+	CHECK_STR(action(d), "repair");
+	CHECK_STR(doc_text(d, "fixable"), "search");
+	json_decref(d);
+	json_array_clear(json_object_get(a, "examples"));
+	d = of_result(a, r, NULL);
+	CHECK_STR(action(d), "stop");
+	CHECK_STR(doc_text(d, "fixable"), "llm");
+	json_decref(d);
+}
+
+TEST(a_program_that_calls_nothing_is_called)
+{
+	static const struct {
+		const char *language, *program, *has;
+	} rows[] = {
+		{ "python", "def main():\n    print(1)\n", "if __name__ == \"__main__\":\n    main()\n" },
+		{ "python", "def answer():\n    return 42\n", "print(answer())" },
+		{ "node", "function main() {\n  console.log(1);\n}\n", "main();\n" },
+		{ "ruby", "def main\n  puts 1\nend\n", "end\n\nmain\n" },
+		{ "php", "<?php\nfunction main() {\n  echo 1;\n}\n", "}\n\nmain();\n" },
+		{ "perl", "sub main {\n  print 1;\n}\n", "main();\n" },
+		{ "lua", "function main()\n  print(1)\nend\n", "main()\n" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		json_t *r = result_with("check", "exit", "", ""), *d;
+
+		json_object_set_new(json_array_get(json_object_get(r, "phases"), 0), "exit_code", json_integer(0));
+		json_object_set_new(r, "checks",
+				    json_pack("[{s:s, s:b, s:s}]", "kind", "stdout_equals", "pass", 0, "detail",
+					      "nothing"));
+		d = of_result(artifact_with(rows[i].language, rows[i].program), r, NULL);
+		CHECK_STR(doc_text(d, "category"), "entry_point");
+		CHECK_STR(action(d), "edit");
+		CHECK(has_text(json_object_get(d, "new_artifact"), rows[i].has));
+		json_decref(d);
+	}
+}
+
+TEST(a_failed_command_of_the_checks_is_an_assertion)
+{
+	json_t *r = result_with("check", "exit", "x\n", ""), *d;
+
+	json_object_set_new(r, "checks",
+			    json_pack("[{s:s, s:b, s:s}]", "kind", "command", "pass", 0, "detail", "exit 1"));
+	d = of_result(artifact_with("python", "print('x')\n"), r, NULL);
+	CHECK_STR(doc_text(d, "category"), "assertion");
+	json_decref(d);
+}
+
+TEST(what_fails_and_passes_unchanged_is_flaky)
+{
+	json_t *r = result_with("run", "exit", "", ""), *d;
+
+	json_array_insert_new(json_object_get(r, "phases"), 0,
+			      json_pack("{s:s, s:i, s:s}", "name", "run", "exit_code", 0, "cause", "exit"));
+	d = of_result(artifact_with("python", "x\n"), r, NULL);
+	CHECK_STR(doc_text(d, "category"), "flaky");
+	CHECK_STR(action(d), "stop");
+	json_decref(d);
+	r = result_with("check", "exit", "", "");
+	json_object_set_new(r, "examples", json_pack("[{s:i, s:b}, {s:i, s:b}]", "n", 1, "pass", 1, "n", 1, "pass", 0));
+	d = of_result(artifact_with("python", "x\n"), r, NULL);
+	CHECK_STR(doc_text(d, "category"), "flaky");
+	json_decref(d);
+}
+
+TEST(what_a_scan_refuses_is_not_tried_again)
+{
+	json_t *r = json_pack("{s:s, s:[], s:[{s:s, s:i, s:s, s:s}]}", "phase", "scan", "phases", "scan", "rule",
+			      "miner", "line", 3, "why", "a miner", "action", "block");
+	json_t *d = of_result(artifact_with("python", "x\n"), r, NULL);
+
+	CHECK_STR(doc_text(d, "category"), "policy");
+	CHECK_STR(doc_text(d, "fixable"), "no");
+	CHECK_STR(action(d), "stop");
+	CHECK(strstr(doc_text(d, "root_cause"), "a miner") != NULL);
+	json_decref(d);
+}
+
+TEST(what_a_package_manager_says_is_understood)
+{
+	static const struct {
+		const char *manager, *said, *category;
+	} rows[] = {
+		{ "pip",
+		  "ERROR: Could not find a version that satisfies the requirement zedzed (from versions: none)\n"
+		  "ERROR: No matching distribution found for zedzed\n",
+		  "dependency_missing" },
+		{ "pip",
+		  "ERROR: Could not find a version that satisfies the requirement numpy==99 (from versions: 1.0, 1.1)\n"
+		  "ERROR: No matching distribution found for numpy==99\n",
+		  "version_conflict" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		json_t *a = artifact_with("python", "x\n"), *d;
+
+		json_array_append_new(json_object_get(a, "packages"),
+				      json_pack("{s:s, s:s, s:s}", "manager", rows[i].manager, "name", "numpy",
+						"version", "99"));
+		artifact_seal(a);
+		d = of_result(a, result_with("install", "exit", "", rows[i].said), NULL);
+		CHECK_STR(doc_text(d, "category"), rows[i].category);
+		CHECK_STR(action(d), i ? "install" : "stop");
+		json_decref(d);
+	}
+}
+
+TEST(a_package_that_comes_with_the_language_is_not_installed)
+{
+	json_t *a = artifact_with("python", "import json\n"), *d;
+
+	json_array_append_new(json_object_get(a, "packages"),
+			      json_pack("{s:s, s:s}", "manager", "pip", "name", "json"));
+	artifact_seal(a);
+	d = of_result(a,
+		      result_with("install", "exit", "",
+				  "ERROR: Could not find a version that satisfies the requirement json (from "
+				  "versions: none)\nERROR: No matching distribution found for json\n"),
+		      NULL);
+	CHECK_STR(action(d), "edit");
+	CHECK_INT(json_array_size(json_object_get(json_object_get(d, "new_artifact"), "packages")), 0);
+	json_decref(d);
+}
+
+TEST(a_file_of_the_task_is_put_where_it_is_read)
+{
+	json_t *plan = json_pack("{s:{s:s}}", "files", "data.csv", "1,2\n");
+	json_t *a = artifact_with("python", "print(open('data.csv').read())\n");
+	json_t *r = result_with("run", "exit", "",
+				"FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'\n");
+	json_t *d = debug_make(plan, a, r, NULL);
+
+	CHECK_STR(doc_text(d, "category"), "file_missing");
+	CHECK(has_text(json_object_get(d, "new_artifact"), "1,2\n"));
+	json_decref(d);
+	json_decref(plan);
+	json_decref(a);
+	json_decref(r);
+}
+
+/* ---- hostile ---- */
+
+static int whole(json_t *take_d)
+{
+	auto_free char *text = json_dumps(take_d, 0);
+	int ok = text && debug_category(doc_text(take_d, "category")) >= 0 && *action(take_d) &&
+		 strlen(doc_text(take_d, "novelty")) == 64;
+
+	json_decref(take_d);
+	return ok;
+}
+
+TEST(documents_without_anything_have_a_diagnosis)
+{
+	static const char *const docs[] = {
+		"{}", "[]", "null", "1", "{\"phases\": 1, \"phase\": [], \"files\": 3, \"language\": {}}",
+		"{\"phases\": [1, null, {\"name\": 4, \"stderr\": []}], \"phase\": \"run\", \"examples\": {}, "
+		"\"checks\": [1], \"scan\": [2], \"limits_hit\": [3, null]}",
+		"{\"phase\": \"scan\"}", "{\"phase\": \"install\"}", "{\"phase\": \"check\"}",
+		"{\"language\": \"python\", \"files\": {\"main.py\": 1}, \"entry\": \"main.py\", \"packages\": 1, "
+		"\"env\": [], \"limits\": 2}",
+		"{\"language\": \"python\", \"files\": [], \"entry\": 7}",
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(docs); i++)
+		for (unsigned j = 0; j < ARRAY_LEN(docs); j++) {
+			json_t *a = json_loads(docs[i], JSON_DECODE_ANY, NULL);
+			json_t *b = json_loads(docs[j], JSON_DECODE_ANY, NULL);
+
+			CHECK(whole(debug_make(a, b, a, b)));
+			CHECK(whole(debug_make(NULL, a, b, NULL)));
+			json_decref(a);
+			json_decref(b);
+		}
+	CHECK(whole(debug_make(NULL, NULL, NULL, NULL)));
+}
+
+TEST(a_hostile_text_costs_little)
+{
+	auto_buf struct buf big = { 0 }, line = { 0 };
+
+	for (unsigned i = 0; i < 4 << 20; i++)
+		buf_putc(&big, "aB('\"[{ \t:;/.=-_`\n"[i * 2654435761u % 20]);
+	for (unsigned i = 0; i < 1 << 20; i++)
+		buf_puts(&line, "': ");
+	for (unsigned i = 0; i < lang_count(); i++) {
+		CHECK(whole(of_result(artifact_with(lang_at(i)->name, buf_str(&line)),
+				      result_with("run", "exit", buf_str(&line), buf_str(&big)), NULL)));
+		CHECK(whole(of_result(artifact_with(lang_at(i)->name, "x\n"),
+				      result_with("compile", "exit", buf_str(&big), buf_str(&line)), NULL)));
+	}
+}
+
+TEST(bytes_that_are_cut_within_a_letter_are_text)
+{
+	auto_buf struct buf said = { 0 };
+	json_t *d;
+
+	buf_puts(&said, "ModuleNotFoundError: No module named '");
+	for (unsigned i = 0; i < 1000; i++)
+		buf_puts(&said, "\xc3\xa4");
+	buf_puts(&said, "'\n");
+	d = of_result(artifact_with("python", "import x\n"), result_with("run", "exit", "", buf_str(&said)), NULL);
+	CHECK(whole(d));
+}
+
+/* ---- the page ---- */
+
+TEST(the_page_of_errors_is_the_table)
+{
+	auto_buf struct buf path = { 0 };
+	auto_free char *text = NULL;
+	unsigned bad = 0;
+	size_t n;
+
+	text = read_all("../../../docs/errors.md", &n);
+	for (const struct debug_category *c = debug_categories; c->name; c++) {
+		auto_buf struct buf row = { 0 };
+
+		buf_printf(&row, "| `%s` | %s | %s |\n", c->name, c->evidence, c->done);
+		if (strstr(text, buf_str(&row)))
+			continue;
+		printf("# not in docs/errors.md: %s", buf_str(&row));
+		bad++;
+	}
+	CHECK_INT(bad, 0);
+}
+
+TEST(every_category_has_somebody_who_could_fix_it)
+{
+	for (const struct debug_category *c = debug_categories; c->name; c++)
+		CHECK(!strcmp(c->fixable, "llm") || !strcmp(c->fixable, "human") || !strcmp(c->fixable, "no"));
+	CHECK_INT(debug_category("nonsense"), -1);
+	CHECK_INT(debug_category("dependency_missing"), 0);
 }

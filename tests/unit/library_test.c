@@ -39,8 +39,7 @@ static int slots_are(const struct library_task *t, const struct library_example 
 	const char *name;
 	int ok = 1;
 
-	json_object_foreach(x->slots, name, wanted)
-	{
+	json_object_foreach(x->slots, name, wanted) {
 		got = json_object_get(json_object_get(plan, "slots"), name);
 		if (same(got, wanted))
 			continue;
@@ -52,6 +51,19 @@ static int slots_are(const struct library_task *t, const struct library_example 
 	return ok;
 }
 
+static void print_nearest(const json_t *none)
+{
+	size_t i;
+	json_t *one;
+
+	json_array_foreach(json_object_get(none, "nearest"), i, one) {
+		char *missing = json_dumps(json_object_get(one, "missing"), 0);
+
+		printf("#   near: %s, missing %s\n", doc_text(one, "template"), missing);
+		free(missing);
+	}
+}
+
 static int understood(const struct library_task *t, const struct library_example *x)
 {
 	json_t *plan = planned(x->task);
@@ -59,6 +71,8 @@ static int understood(const struct library_task *t, const struct library_example
 	const struct library_task *got = library_named(doc_text(plan, "template"));
 	int ok = got == t && !none && !json_array_size(json_object_get(plan, "inputs_needed"));
 
+	if (!ok)
+		print_nearest(none);
 	if (!ok)
 		printf("# %s: \"%s\" is %s%s%s\n", t->id, x->task,
 		       got ? got->id : "not understood: ", none ? doc_text(none, "why") : "",
@@ -97,8 +111,35 @@ TEST(every_file_can_be_read)
 
 		if (library_read(&t, i->name, i->text, (size_t)(i->end - i->text), &e) < 0)
 			printf("# %s\n", e.msg);
+		library_forget(&t);
 		CHECK_STR(e.msg, "");
 	}
+}
+
+static const char *read_of(const char *text)
+{
+	static struct err e;
+	struct library_task t;
+
+	e.msg[0] = 0;
+	if (library_read(&t, "x", text, strlen(text), &e) == 0)
+		library_forget(&t);
+	return e.msg;
+}
+
+TEST(a_file_that_is_wrong_says_where)
+{
+	CHECK_STR(read_of("version = 1\nsay = 2\n"), "x.toml:2: say: is not known here");
+	CHECK_STR(read_of("version = '1'\n"),
+		  "x.toml:1: version: must be an integer, not a string");
+	CHECK_STR(read_of("needs = [['a', '?']]\n"), "x.toml:1: a value: has no word in it");
+	CHECK_STR(read_of("output = '('\n"), "x.toml:1: output: is no regular expression");
+	CHECK_STR(read_of("[slots.n]\ntype = 'real'\n"), "x.toml:1: n: has no type that is known");
+	CHECK_STR(read_of("[slots.n]\ntype = 'integer'\ndefault = 'x'\n"),
+		  "x.toml:1: n: its default is of another type");
+	CHECK_STR(read_of("[code.cobol]\ntext = ''\n"), "x.toml:1: cobol: is no language");
+	CHECK_STR(read_of("version = 1\n"), "x.toml: version, says, needs and code must be there");
+	CHECK(strstr(read_of("version = \n"), "x:1:"));
 }
 
 TEST(every_task_has_examples_with_their_output)

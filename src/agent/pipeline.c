@@ -1,0 +1,880 @@
+/* pipeline.c - see pipeline.h: documents, state, and who looks on. */
+#include "agent/pipeline.h"
+#include "agent/course.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "box/record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TICK_MS = 30000, WRITE_AGAIN_MS = 1000, WALL_MS = 600000 };
+
+static const char *const outcomes[OUTCOME_COUNT] = {
+	[OUTCOME_VERIFIED] = "verified",	     [OUTCOME_PLAUSIBLE] = "plausible",
+	[OUTCOME_NOT_UNDERSTOOD] = "not_understood", [OUTCOME_FAILED] = "failed",
+	[OUTCOME_NEEDS_INPUT] = "needs_input",	     [OUTCOME_CANCELLED] = "cancelled",
+};
+
+const char *pipeline_outcome_name(enum pipelines_outcome o)
+{
+	return o < OUTCOME_COUNT ? outcomes[o] : "failed";
+}
+
+static uint64_t now_us(void)
+{
+	return now_ns() / 1000;
+}
+
+/* ---- who looks on ---- */
+
+static void tell(struct pipelines *a, const char *id)
+{
+	for (struct pipeline_watch *w = a->watches, *next; w; w = next) {
+		next = w->next;
+		if (!strcmp(w->id, id))
+			w->news(w);
+	}
+}
+
+void pipeline_watch(struct pipelines *a, const char *id, struct pipeline_watch *w)
+{
+	w->all = a;
+	snprintf(w->id, sizeof(w->id), "%s", id);
+	w->next = a->watches;
+	a->watches = w;
+}
+
+void pipeline_unwatch(struct pipeline_watch *w)
+{
+	struct pipeline_watch **at;
+
+	if (!w->all)
+		return;
+	for (at = &w->all->watches; *at != w; at = &(*at)->next)
+		;
+	*at = w->next;
+	w->all = NULL;
+}
+
+/* ---- memory ---- */
+
+static void come_due(struct timer *t);
+static void wall_due(struct timer *t);
+
+static struct pipeline *enter(struct pipelines *a, const struct store_pipeline *row)
+{
+	struct pipeline *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		abort();
+	p->all = a;
+	p->row = *row;
+	p->held = -1;
+	p->before = json_array();
+	p->candidates = json_array();
+	p->seen = json_object();
+	timer_init(&p->go, a->fleet->loop, come_due);
+	timer_init(&p->wall, a->fleet->loop, wall_due);
+	p->next = a->first;
+	a->first = p;
+	return p;
+}
+
+static void leave(struct pipeline *p)
+{
+	struct pipeline **at = &p->all->first;
+	json_t *docs[] = { p->task,	 p->plan,     p->artifact, p->result,	 p->diagnosis,
+			   p->repaired, p->question, p->candidates, p->before, p->seen,
+			   p->unwritten };
+
+	while (*at != p)
+		at = &(*at)->next;
+	*at = p->next;
+	stage_stop(p);
+	timer_fini(&p->go);
+	timer_fini(&p->wall);
+	for (unsigned i = 0; i < ARRAY_LEN(docs); i++)
+		json_decref(docs[i]);
+	free(p);
+}
+
+static struct pipeline *find(const struct pipelines *a, const char *id)
+{
+	struct pipeline *p = a->first;
+
+	while (p && strcmp(p->row.id, id) != 0)
+		p = p->next;
+	return p;
+}
+
+/* ---- what a document means ---- */
+
+static void keep(json_t **where, const json_t *doc)
+{
+	json_decref(*where);
+	*where = json_incref((json_t *)doc);
+}
+
+static void forget(json_t **where)
+{
+	json_decref(*where);
+	*where = NULL;
+}
+
+static unsigned most_attempts(const json_t *task)
+{
+	json_int_t n = json_integer_value(
+		json_object_get(json_object_get(task, "budget"), "max_attempts"));
+
+	return n > 0 ? (unsigned)n : AGENT_ATTEMPTS;
+}
+
+static void apply_task(struct pipeline *p, const json_t *doc)
+{
+	keep(&p->task, doc);
+	p->most = most_attempts(doc);
+	p->step = NEXT_PLAN;
+}
+
+/* With three examples one is held back: who fits a program to those that he sees does not know it. */
+static void apply_plan(struct pipeline *p, const json_t *doc)
+{
+	size_t n = json_array_size(json_object_get(doc, "examples"));
+
+	keep(&p->plan, doc);
+	p->held = n >= 3 ? (long)n - 1 : -1;
+	p->step = json_is_object(json_object_get(doc, "not_understood"))	  ? NEXT_REPORT :
+		  json_array_size(json_object_get(doc, "inputs_needed")) ? NEXT_DECIDE :
+										  NEXT_CODE;
+}
+
+static void apply_artifact(struct pipeline *p, const json_t *doc)
+{
+	unsigned attempt = (unsigned)json_integer_value(json_object_get(doc, "attempt"));
+	json_t *first = json_copy((json_t *)doc), *one;
+	size_t i;
+
+	if (attempt != p->attempt) {
+		json_array_clear(p->candidates);
+		forget(&p->result);
+		forget(&p->diagnosis);
+		forget(&p->repaired);
+		p->asked = 0;
+		p->outputs = 0;
+	}
+	p->attempt = attempt;
+	p->row.attempts = attempt;
+	json_object_del(first, "rivals");
+	json_array_append_new(p->candidates, first);
+	json_array_extend(p->candidates, json_object_get(doc, "rivals"));
+	json_array_foreach(p->candidates, i, one)
+	{
+		json_object_set_new(p->seen, doc_text(one, "hash"), json_integer(attempt));
+	}
+	keep(&p->artifact, json_array_get(p->candidates, 0));
+	p->step = NEXT_EXECUTE;
+}
+
+/* The example that was held back and failed is shown from now on, and another one is held back. */
+static void show_held(struct pipeline *p)
+{
+	json_t *all = json_deep_copy(json_object_get(p->plan, "examples")),
+	       *artifact = json_copy(p->artifact);
+
+	p->held = (p->held + 1) % (long)json_array_size(all);
+	json_array_remove(all, (size_t)p->held);
+	json_object_set_new(artifact, "examples", all);
+	keep(&p->artifact, artifact);
+	json_decref(artifact);
+}
+
+static void apply_result(struct pipeline *p, const json_t *doc)
+{
+	const json_t *held = json_object_get(doc, "held_out"), *one;
+	size_t i;
+
+	json_array_foreach(p->candidates, i, one)
+	{
+		if (!strcmp(doc_text(one, "hash"), doc_text(doc, "artifact_hash")))
+			keep(&p->artifact, one);
+	}
+	keep(&p->result, doc);
+	if (held && !json_is_true(json_object_get(held, "pass"))) {
+		p->row.overfit++;
+		show_held(p);
+	}
+	p->step = json_is_true(json_object_get(doc, "success")) ? NEXT_REPORT : NEXT_DEBUG;
+}
+
+static void apply_diagnosis(struct pipeline *p, const json_t *doc)
+{
+	keep(&p->diagnosis, doc);
+	json_array_append(p->before, (json_t *)doc);
+	p->asked |= !strncmp(doc_text(doc, "source"), "llm", 3);
+	p->step = NEXT_DECIDE;
+}
+
+static void apply_repair(struct pipeline *p, const json_t *doc)
+{
+	keep(&p->repaired, doc);
+	p->step = NEXT_DECIDE;
+}
+
+static void apply_question(struct pipeline *p, const json_t *doc)
+{
+	keep(&p->question, doc);
+	p->questions++;
+	p->row.state = STORE_PIPELINE_WAITING;
+	p->step = NEXT_WAIT;
+}
+
+static json_t *member_object(json_t *task, const char *name)
+{
+	json_t *found = json_object_get(task, name);
+
+	if (json_is_object(found))
+		return found;
+	json_object_set_new(task, name, json_object());
+	return json_object_get(task, name);
+}
+
+/* What a task has a member for goes there. A debugger asks for files by their names; all else is an answer. */
+static void apply_answer(struct pipeline *p, const json_t *doc)
+{
+	static const char *const members[] = { "stdin", "language" };
+	const char *name = doc_text(doc, "name");
+	json_t *task = json_deep_copy(p->task), *text = json_object_get(doc, "text");
+	unsigned i = 0;
+
+	while (i < ARRAY_LEN(members) && strcmp(members[i], name) != 0)
+		i++;
+	if (i < ARRAY_LEN(members))
+		json_object_set(task, name, text);
+	else if (json_object_get(p->diagnosis, "question"))
+		json_object_set(member_object(task, "files"), name, text);
+	else
+		json_object_set(member_object(task, "answers"), name, text);
+	keep(&p->task, task);
+	json_decref(task);
+	forget(&p->question);
+	forget(&p->diagnosis);
+	p->row.state = STORE_PIPELINE_RUNNING;
+	p->most = p->attempt + most_attempts(p->task);
+	p->step = NEXT_PLAN;
+}
+
+static void apply_report(struct pipeline *p, const json_t *doc)
+{
+	snprintf(p->row.outcome, sizeof(p->row.outcome), "%.32s", doc_text(doc, "outcome"));
+	snprintf(p->row.category, sizeof(p->row.category), "%.32s", doc_text(doc, "category"));
+	p->row.state = STORE_PIPELINE_OVER;
+	p->step = NEXT_OVER;
+}
+
+static const struct {
+	const char *kind;
+	void (*apply)(struct pipeline *p, const json_t *doc);
+	int stage; /* whose time it is */
+} kinds[] = {
+	{ "task", apply_task, -1 },
+	{ "plan", apply_plan, STORE_STAGE_PLAN },
+	{ "artifact", apply_artifact, STORE_STAGE_CODE },
+	{ "result", apply_result, STORE_STAGE_EXECUTE },
+	{ "diagnosis", apply_diagnosis, STORE_STAGE_DEBUG },
+	{ "repair", apply_repair, STORE_STAGE_DEBUG },
+	{ "question", apply_question, -1 },
+	{ "answer", apply_answer, -1 },
+	{ "report", apply_report, -1 },
+};
+
+static int apply(struct pipeline *p, const char *kind, const json_t *doc)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(kinds); i++)
+		if (!strcmp(kinds[i].kind, kind)) {
+			kinds[i].apply(p, doc);
+			return kinds[i].stage;
+		}
+	return -1;
+}
+
+/* ---- storing ---- */
+
+static json_t *when(int64_t ns)
+{
+	return record_when((uint64_t)ns);
+}
+
+static int write_event(struct pipeline *p, const char *type, json_t *event, struct err *e)
+{
+	auto_free char *text = NULL;
+
+	json_object_set_new(event, "seq", json_integer(p->event + 1));
+	json_object_set_new(event, "at", when(fleet_now_ns()));
+	json_object_set_new(event, "type", json_string(type));
+	json_object_set_new(event, "attempt", json_integer(p->attempt));
+	if (p->stage)
+		json_object_set_new(event, "stage", json_string(p->stage));
+	text = json_dumps(event, JSON_COMPACT | RECORD_DIGITS);
+	if (!text || store_pipeline_event_add(p->all->fleet->store, p->row.id, p->event + 1, text, e) < 0)
+		return -1;
+	p->event++;
+	return 0;
+}
+
+/* What the disk does not take of these is missing in the stream, and nowhere else. */
+void course_event(struct pipeline *p, const char *type, json_t *take_event)
+{
+	struct err e;
+
+	if (write_event(p, type, take_event, &e) == 0)
+		tell(p->all, p->row.id);
+	json_decref(take_event);
+}
+
+void course_log(const struct pipeline *p, const char *outcome)
+{
+	char line[160];
+
+	snprintf(line, sizeof(line), "[pipeline %s] [%s] [attempt %u/%u] %.60s", p->row.id,
+		 p->stage ? p->stage : "orchestrator", p->attempt ? p->attempt : 1, p->most, outcome);
+	log_info(line, LOG_S("team", p->row.team));
+}
+
+static int write_doc(struct pipeline *p, const char *kind, json_t *doc, struct err *e)
+{
+	struct store_doc row = { .seq = p->seq + 1, .created_ns = fleet_now_ns() };
+	auto_free char *text = NULL;
+
+	json_object_set_new(doc, "run_id", json_string(p->row.id));
+	json_object_set_new(doc, "seq", json_integer(row.seq));
+	json_object_set_new(doc, "created_at", when(row.created_ns));
+	row.json = text = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
+	if (!text)
+		return err_set(e, ERR_INVALID, "a %s that is no JSON", kind);
+	snprintf(row.kind, sizeof(row.kind), "%s", kind);
+	row.attempt = json_object_get(doc, "attempt") ?
+			      (uint32_t)json_integer_value(json_object_get(doc, "attempt")) :
+			      p->attempt;
+	return store_doc_add(p->all->fleet->store, p->row.id, &row, e);
+}
+
+/* What people want to know of a document, in a few words. */
+static json_t *detail_of(const char *kind, const json_t *doc)
+{
+	const json_t *phases = json_object_get(doc, "phases"),
+		     *last = json_array_get(phases, json_array_size(phases) - 1),
+		     *code = json_object_get(last, "exit_code");
+
+	if (!strcmp(kind, "plan"))
+		return json_sprintf("%s%s%s", doc_text(doc, "language"),
+				    *doc_text(doc, "template") ? " " : "", doc_text(doc, "template"));
+	if (!strcmp(kind, "artifact"))
+		return json_string(*doc_text(doc, "changed_because") ? doc_text(doc, "changed_because") :
+								       doc_text(doc, "entry"));
+	if (!strcmp(kind, "result") && code)
+		return json_sprintf("%s: exit %d", doc_text(last, "name"), (int)json_integer_value(code));
+	if (!strcmp(kind, "result"))
+		return json_sprintf("%s: %s", doc_text(last, "name"), doc_text(last, "cause"));
+	if (!strcmp(kind, "diagnosis"))
+		return json_sprintf("%s: %s", doc_text(doc, "category"), doc_text(doc, "root_cause"));
+	if (!strcmp(kind, "question"))
+		return json_string(doc_text(doc, "question"));
+	return !strcmp(kind, "report") ? json_string(doc_text(doc, "why")) : NULL;
+}
+
+static json_t *finished_event(const struct pipeline *p, const char *kind, const json_t *doc,
+			      const char *outcome)
+{
+	return json_pack("{s:s, s:f, s:o*}", "outcome", outcome, "ms",
+			 (double)(now_us() - p->stage_began_us) / 1000, "detail", detail_of(kind, doc));
+}
+
+/* The last event of a stage, and of the run, where this document is its end. */
+static int write_events(struct pipeline *p, const char *kind, const json_t *doc, const char *outcome,
+			struct err *e)
+{
+	json_t *event = finished_event(p, kind, doc, outcome);
+	int done = write_event(p, "stage_finished", event, e);
+
+	json_decref(event);
+	if (done == 0 && !strcmp(kind, "question")) {
+		event = json_pack("{s:O}", "question", doc);
+		done = write_event(p, "waiting_input", event, e);
+		json_decref(event);
+	} else if (done == 0 && !strcmp(kind, "report")) {
+		event = json_pack("{s:O}", "report", doc);
+		done = write_event(p, "run_finished", event, e);
+		json_decref(event);
+	}
+	return done;
+}
+
+static void count(struct pipeline *p, int stage, const char *kind)
+{
+	struct pipelines_figures *f = &p->all->figures;
+	uint64_t us = now_us() - p->stage_began_us;
+
+	if (stage >= 0) {
+		p->row.us[stage] += us;
+		fleet_observe(&f->stages[stage], us);
+	}
+	f->attempts += !strcmp(kind, "result");
+	if (strcmp(kind, "report") != 0)
+		return;
+	p->row.ended_ns = fleet_now_ns();
+	fleet_observe(&f->whole, (uint64_t)(p->row.ended_ns - p->row.created_ns) / 1000);
+	for (unsigned i = 0; i < OUTCOME_COUNT; i++)
+		f->outcomes[i] += !strcmp(outcomes[i], p->row.outcome);
+	f->overfit += p->row.overfit > 0;
+}
+
+/* The document, the events that tell of it and the row: all, or none. */
+static int write_all(struct pipeline *p, const char *kind, json_t *doc, const char *outcome,
+		     struct err *e)
+{
+	struct store *s = p->all->fleet->store;
+	uint32_t event = p->event;
+
+	if (store_begin(s, e) < 0)
+		return -1;
+	if (write_doc(p, kind, doc, e) == 0) {
+		struct store_pipeline was = p->row;
+
+		p->seq++;
+		count(p, apply(p, kind, doc), kind);
+		if (write_events(p, kind, doc, outcome, e) < 0 ||
+		    store_pipeline_update(s, &p->row, e) < 0)
+			store_rollback(s);
+		else if (store_commit(s, e) == 0)
+			return 0;
+		p->row = was;
+		p->seq--;
+	} else {
+		store_rollback(s);
+	}
+	p->event = event;
+	return -1;
+}
+
+/* What was thought of it is thought again from what is stored. */
+static void reload(struct pipeline *p);
+
+static void try_store(struct pipeline *p)
+{
+	json_t *doc = p->unwritten;
+	struct pipelines *a = p->all;
+	struct err e;
+
+	if (write_all(p, p->unwritten_kind, doc, p->unwritten_outcome, &e) < 0) {
+		if (e.kind == ERR_CONFLICT || e.kind == ERR_NOT_FOUND) { /* another one drives it, or nobody */
+			log_warn("a pipeline is no longer ours", LOG_S("pipeline", p->row.id), LOG_E(&e));
+			leave(p);
+			return;
+		}
+		log_error("a pipeline cannot be written", LOG_S("pipeline", p->row.id), LOG_E(&e));
+		reload(p);
+		timer_set(&p->go, WRITE_AGAIN_MS);
+		return;
+	}
+	p->unwritten = NULL;
+	json_decref(doc);
+	tell(a, p->row.id);
+	if (!course_stops(p, "after"))
+		timer_set(&p->go, 0);
+}
+
+void course_store(struct pipeline *p, const char *kind, json_t *take_doc, const char *outcome)
+{
+	if (course_stops(p, "inside")) {
+		json_decref(take_doc);
+		return;
+	}
+	p->unwritten = take_doc;
+	p->unwritten_kind = kind;
+	p->unwritten_outcome = outcome;
+	course_log(p, outcome);
+	try_store(p);
+}
+
+/* In test builds the answer "test-stop": "planner:before" lets a run stand still there until somebody kills us. Once:
+ * not one that was taken up. */
+int course_stops(struct pipeline *p, const char *point)
+{
+#ifdef ATOLL_TEST
+	const char *wanted = doc_text(json_object_get(p->task, "answers"), "test-stop");
+	char here[64];
+
+	snprintf(here, sizeof(here), "%s:%s", p->stage ? p->stage : "", point);
+	if (!p->resumed && !p->stopped && !strcmp(wanted, here)) {
+		p->stopped = 1;
+		log_info("stopped for a test", LOG_S("pipeline", p->row.id), LOG_S("at", here));
+	}
+#else
+	(void)point;
+#endif
+	return p->stopped;
+}
+
+/* ---- money ---- */
+
+static uint64_t member(const json_t *usage, const char *name)
+{
+	json_int_t n = json_integer_value(json_object_get(usage, name));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+void course_used(struct pipeline *p, const json_t *usage)
+{
+	double cost = json_number_value(json_object_get(usage, "cost"));
+
+	p->row.calls += member(usage, "calls");
+	p->row.tokens_in += member(usage, "in");
+	p->row.tokens_out += member(usage, "out");
+	p->row.cache_read += member(usage, "cache_read");
+	p->row.cost_micro += cost > 0 ? (uint64_t)(cost * 1e6) : 0;
+}
+
+json_t *course_usage(const struct pipeline *p)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:f}", "calls", (json_int_t)p->row.calls, "in",
+			 (json_int_t)p->row.tokens_in, "out", (json_int_t)p->row.tokens_out, "cache_read",
+			 (json_int_t)p->row.cache_read, "cost", (double)p->row.cost_micro / 1e6);
+}
+
+/* ---- driving ---- */
+
+static void set_wall(struct pipeline *p)
+{
+	json_int_t ms = json_integer_value(
+		json_object_get(json_object_get(p->task, "budget"), "max_wall_ms"));
+	int64_t gone = (fleet_now_ns() - p->began_ns) / 1000000;
+
+	ms = ms > 0 ? ms : WALL_MS;
+	timer_set(&p->wall, gone < ms ? (uint64_t)(ms - gone) : 0);
+}
+
+static void come_due(struct timer *t)
+{
+	struct pipeline *p = loop_owner(t, struct pipeline, go);
+
+	if (p->unwritten) {
+		try_store(p);
+		return;
+	}
+	if (p->step == NEXT_WAIT || p->step == NEXT_OVER) {
+		leave(p); /* whoever wants something of it finds it in the store */
+		return;
+	}
+	if (!p->all->serving || !p->all->fleet->alone)
+		return; /* not ours to drive, or not yet */
+	if (!timer_pending(&p->wall))
+		set_wall(p);
+	p->stage_began_us = now_us();
+	stage_begin(p);
+}
+
+static void wall_due(struct timer *t)
+{
+	struct pipeline *p = loop_owner(t, struct pipeline, wall);
+
+	if (p->unwritten || p->step == NEXT_OVER || p->step == NEXT_WAIT)
+		return;
+	stage_late(p, "it had no more time (budget.max_wall_ms)");
+}
+
+static void read_docs(struct pipeline *p, const struct store_docs *docs)
+{
+	for (unsigned i = 0; i < docs->n; i++) {
+		json_t *doc = json_loads(docs->v[i].json, 0, NULL);
+
+		if (doc)
+			apply(p, docs->v[i].kind, doc);
+		p->seq = docs->v[i].seq;
+		if (!strcmp(docs->v[i].kind, "task") || !strcmp(docs->v[i].kind, "answer"))
+			p->began_ns = docs->v[i].created_ns;
+		json_decref(doc);
+	}
+}
+
+/* NULL: it cannot be read; tried again when somebody asks. */
+static struct pipeline *take_up(struct pipelines *a, const struct store_pipeline *row, struct err *e)
+{
+	struct pipeline *p = enter(a, row);
+	struct store_docs docs;
+
+	p->resumed = 1;
+	if (store_pipeline_event_last(a->fleet->store, row->id, &p->event, e) < 0 ||
+	    store_doc_list(a->fleet->store, row->id, &docs, e) < 0) {
+		leave(p);
+		return NULL;
+	}
+	read_docs(p, &docs);
+	store_docs_fini(&docs);
+	p->row = *row; /* its counts are in it already */
+	return p;
+}
+
+static void reload(struct pipeline *p)
+{
+	struct store_docs docs;
+	struct store_pipeline row = p->row;
+	struct err e;
+
+	if (store_doc_list(p->all->fleet->store, row.id, &docs, &e) < 0)
+		return;
+	json_array_clear(p->before);
+	json_array_clear(p->candidates);
+	json_object_clear(p->seen);
+	forget(&p->result);
+	forget(&p->diagnosis);
+	forget(&p->repaired);
+	p->attempt = p->questions = 0;
+	read_docs(p, &docs);
+	store_docs_fini(&docs);
+	p->row = row;
+}
+
+static void take_all_up(struct pipelines *a)
+{
+	struct store_pipelines rows;
+	struct err e;
+
+	if (store_pipeline_live(a->fleet->store, &rows, &e) < 0) {
+		log_error("pipelines cannot be read", LOG_E(&e));
+		return;
+	}
+	for (unsigned i = 0; i < rows.n; i++) {
+		struct pipeline *p = find(a, rows.v[i].id);
+
+		if (rows.v[i].state != STORE_PIPELINE_RUNNING)
+			continue;
+		if (!p)
+			p = take_up(a, &rows.v[i], &e);
+		if (!p)
+			continue;
+		if (p->resumed) {
+			course_log(p, "resumed");
+			course_event(p, "resumed", json_object());
+		}
+		timer_set(&p->go, 0);
+	}
+	store_pipelines_fini(&rows);
+}
+
+void pipelines_alone(struct pipelines *a)
+{
+	a->serving = 1;
+	if (a->fleet->alone) {
+		take_all_up(a);
+		return;
+	}
+	/* Whoever comes behind us goes on with what is stored. */
+	for (struct pipeline *p = a->first, *next; p; p = next) {
+		next = p->next;
+		leave(p);
+	}
+}
+
+static void purge(struct timer *t)
+{
+	struct pipelines *a = loop_owner(t, struct pipelines, tick);
+	int64_t before = fleet_now_ns() - (int64_t)(a->conf.keep_ms * 1000000);
+	struct store_pipelines rows;
+	struct err e;
+
+	timer_set(t, TICK_MS);
+	if (!a->conf.keep_ms || !a->fleet->alone ||
+	    store_pipeline_old(a->fleet->store, before, &rows, &e) < 0)
+		return;
+	for (unsigned i = 0; i < rows.n; i++)
+		(void)!store_pipeline_remove(a->fleet->store, rows.v[i].id, &e);
+	store_pipelines_fini(&rows);
+}
+
+int pipelines_new(struct pipelines **out, struct fleet *f, const struct pipelines_conf *conf,
+		  struct err *e)
+{
+	struct pipelines *a = calloc(1, sizeof(*a));
+
+	(void)e;
+	if (!a)
+		abort();
+	a->fleet = f;
+	a->conf = *conf;
+	timer_init(&a->tick, f->loop, purge);
+	timer_set(&a->tick, TICK_MS);
+	*out = a;
+	return 0;
+}
+
+void pipelines_free(struct pipelines *a)
+{
+	if (!a)
+		return;
+	while (a->first)
+		leave(a->first);
+	while (a->watches)
+		pipeline_unwatch(a->watches);
+	timer_fini(&a->tick);
+	free(a);
+}
+
+const struct pipelines_figures *pipelines_figures(const struct pipelines *a)
+{
+	struct pipelines_figures *f = &((struct pipelines *)a)->figures;
+
+	f->live = 0;
+	for (const struct pipeline *p = a->first; p; p = p->next)
+		f->live++;
+	return f;
+}
+
+/* ---- beginning, answering, ending ---- */
+
+static void set_title(struct store_pipeline *row, const char *task)
+{
+	size_t n = strcspn(task, "\n");
+
+	n = n < sizeof(row->title) - 1 ? n : sizeof(row->title) - 1;
+	while (n && ((unsigned char)task[n] & 0xc0) == 0x80)
+		n--; /* not through a character */
+	memcpy(row->title, task, n);
+	row->title[n] = 0;
+}
+
+static int insert(struct pipeline *p, json_t *doc, int (*also)(void *, const char *, struct err *),
+		  void *ctx, struct err *e)
+{
+	struct store *s = p->all->fleet->store;
+	json_t *event = json_pack("{s:s}", "task", p->row.title);
+	int done = -1;
+
+	if (store_begin(s, e) == 0) {
+		done = store_pipeline_insert(s, &p->row, e) < 0 || write_doc(p, "task", doc, e) < 0 ||
+				       write_event(p, "run_started", event, e) < 0 ||
+				       (also && also(ctx, p->row.id, e) < 0) ?
+			       store_rollback(s) :
+			       store_commit(s, e);
+	}
+	json_decref(event);
+	return done;
+}
+
+int pipeline_start(struct pipelines *a, const char *team, const char *who, const json_t *task,
+		   int (*also)(void *ctx, const char *id, struct err *e), void *ctx,
+		   char out_id[ID_LEN + 1], struct err *e)
+{
+	struct store_pipeline row = { .created_ns = fleet_now_ns() };
+	struct pipeline *p;
+	json_t *doc;
+	int done;
+
+	if (pipelines_figures(a)->live >= PIPELINES_LIVE)
+		return err_set(e, ERR_LIMIT, "%d pipelines are under way already", PIPELINES_LIVE);
+	if (id_new(row.id, e) < 0)
+		return -1;
+	snprintf(row.team, sizeof(row.team), "%s", team);
+	snprintf(row.who, sizeof(row.who), "%s", who);
+	set_title(&row, doc_text(task, "task"));
+	p = enter(a, &row);
+	p->began_ns = row.created_ns;
+	doc = json_copy((json_t *)task);
+	json_object_set_new(doc, "schema", json_string(AGENT_TASK));
+	done = insert(p, doc, also, ctx, e);
+	if (done == 0) {
+		p->seq = 1;
+		apply(p, "task", doc);
+		memcpy(out_id, row.id, sizeof(row.id));
+		timer_set(&p->go, 0);
+	} else {
+		leave(p);
+	}
+	json_decref(doc);
+	return done;
+}
+
+/* Of this team: from memory, else from the store, for this question only. */
+static struct pipeline *bring(struct pipelines *a, const char *team, const char *id, int *brought,
+			      struct err *e)
+{
+	struct store_pipeline row;
+	struct pipeline *p;
+
+	*brought = 0;
+	if (!id_valid(id) || store_pipeline_get(a->fleet->store, id, &row, e) < 0 ||
+	    strcmp(row.team, team) != 0) {
+		err_set(e, ERR_NOT_FOUND, "there is no pipeline '%.20s'", id);
+		return NULL;
+	}
+	p = find(a, id);
+	*brought = !p;
+	return p ? p : take_up(a, &row, e);
+}
+
+static int refuse(struct pipeline *p, int brought, struct err *e, const char *why)
+{
+	if (brought)
+		leave(p);
+	return err_set(e, ERR_CONFLICT, "%s", why);
+}
+
+int pipeline_answer(struct pipelines *a, const char *team, const char *id, const char *name,
+		    const char *text, struct err *e)
+{
+	int brought;
+	struct pipeline *p = bring(a, team, id, &brought, e);
+	const char *asked;
+	char why[200];
+
+	if (!p)
+		return -1;
+	asked = doc_text(p->question, "name");
+	if (p->step != NEXT_WAIT || p->unwritten)
+		return refuse(p, brought, e, "the pipeline waits for no answer");
+	if (*name && strcmp(name, asked) != 0) {
+		snprintf(why, sizeof(why), "it waits for '%.60s', not for '%.60s'", asked, name);
+		return refuse(p, brought, e, why);
+	}
+	p->stage = "orchestrator";
+	p->stage_began_us = now_us();
+	p->began_ns = fleet_now_ns();
+	timer_clear(&p->wall);
+	course_store(p, "answer", json_pack("{s:s, s:s}", "name", asked, "text", text), "answered");
+	return 0;
+}
+
+int pipeline_cancel(struct pipelines *a, const char *team, const char *id, struct err *e)
+{
+	int brought;
+	struct pipeline *p = bring(a, team, id, &brought, e);
+
+	if (!p)
+		return -1;
+	if (p->step == NEXT_OVER) {
+		if (brought)
+			leave(p);
+		return 0;
+	}
+	p->stopped = 0;
+	p->stage_began_us = now_us();
+	stage_cancel(p);
+	return 0;
+}
+
+int pipeline_forget(struct pipelines *a, const char *team, const char *id, struct err *e)
+{
+	int brought;
+	struct pipeline *p = bring(a, team, id, &brought, e);
+
+	if (!p)
+		return -1;
+	if (p->step != NEXT_OVER || p->unwritten)
+		return refuse(p, brought, e, "the pipeline runs; cancel it first");
+	leave(p);
+	return store_pipeline_remove(a->fleet->store, id, e);
+}

@@ -1,0 +1,759 @@
+/* stages.c - what each stage of a pipeline does. See course.h; none of this knows how documents are stored.
+ *
+ *   planner, coder, debugger   pure where a library, a rule or given code is enough; else a model's
+ *   executor                   boxes; several artifacts at once in a race
+ *   orchestrator               what comes next, from what is stored alone */
+#include "agent/code.h"
+#include "agent/course.h"
+#include "agent/debug.h"
+#include "agent/plan.h"
+#include "agent/report.h"
+#include "base/log.h"
+#include "base/own.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { REPAIR_BOXES = 4, OUTPUTS = 32, OUTPUT_BYTES = 2048, LESSONS = 3 };
+#define SURE 0.5 /* below it a model is asked, where there is one */
+
+/* ---- a model ---- */
+
+static int is_mode(const struct pipeline *p, const char *mode)
+{
+	return !strcmp(doc_text(p->task, "mode"), mode);
+}
+
+static double budget(const struct pipeline *p, const char *name)
+{
+	return json_number_value(json_object_get(json_object_get(p->task, "budget"), name));
+}
+
+/* NULL: there is some left. */
+static const char *spent(const struct pipeline *p)
+{
+	const struct store_pipeline *row = &p->row;
+	double calls = budget(p, "max_calls"), tokens = budget(p, "max_tokens"),
+	       cost = budget(p, "max_cost");
+
+	if (json_object_get(json_object_get(p->task, "budget"), "max_calls") && (double)row->calls >= calls)
+		return "no more calls of a model (budget.max_calls)";
+	if (tokens > 0 && (double)(row->tokens_in + row->tokens_out) >= tokens)
+		return "no more tokens (budget.max_tokens)";
+	if (cost > 0 && (double)row->cost_micro / 1e6 >= cost)
+		return "no more money (budget.max_cost)";
+	return NULL;
+}
+
+static int may_ask(const struct pipeline *p, const char *role)
+{
+	return !is_mode(p, "heuristic") && !spent(p) && roles_has(p->all->conf.line, role);
+}
+
+static void model_called(struct roles_owner *o, const json_t *event)
+{
+	struct pipeline *p = loop_owner(o, struct asker, owner)->p;
+
+	course_event(p, "model_call", json_copy((json_t *)event));
+}
+
+static struct asker *new_asker(struct pipeline *p, void (*done)(struct roles_owner *, json_t *,
+								const json_t *, const struct err *))
+{
+	struct asker *k = &p->askers[p->naskers++];
+
+	*k = (struct asker){ .p = p, .owner = { .called = model_called, .done = done } };
+	return k;
+}
+
+/* How many are still being waited for. */
+static unsigned answered(struct asker *k, json_t *take_doc, const json_t *usage, const struct err *e)
+{
+	struct pipeline *p = k->p;
+	unsigned open = 0;
+
+	k->ask = NULL;
+	k->over = 1;
+	k->doc = take_doc;
+	if (e)
+		k->e = *e;
+	course_used(p, usage);
+	for (unsigned i = 0; i < p->naskers; i++)
+		open += !p->askers[i].over;
+	return open;
+}
+
+static void forget_askers(struct pipeline *p)
+{
+	for (unsigned i = 0; i < p->naskers; i++) {
+		if (p->askers[i].ask)
+			roles_cancel(p->askers[i].ask);
+		json_decref(p->askers[i].doc);
+	}
+	p->naskers = 0;
+}
+
+/* ---- its end ---- */
+
+static void learn(struct pipeline *p)
+{
+	const json_t *last = json_array_get(p->before, json_array_size(p->before) - 1);
+	const char *because = doc_text(p->artifact, "changed_because");
+	struct err e;
+
+	if (!last || !*because || p->all->conf.forgetful ||
+	    json_is_false(json_object_get(p->task, "remember")))
+		return;
+	(void)!store_lesson_add(p->all->fleet->store, p->row.team, p->row.id, doc_text(p->task, "task"),
+				doc_text(last, "category"), because, &e);
+}
+
+static json_t *lessons(const struct pipeline *p)
+{
+	struct store_lessons found;
+	json_t *all = json_array();
+	struct err e;
+
+	if (p->all->conf.forgetful || json_is_false(json_object_get(p->task, "remember")) ||
+	    store_lesson_find(p->all->fleet->store, p->row.team, doc_text(p->task, "task"), LESSONS, &found,
+			      &e) < 0)
+		return all;
+	for (unsigned i = 0; i < found.n; i++)
+		json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "task", found.v[i].task, "category",
+						     found.v[i].category, "fix", found.v[i].fix));
+	store_lessons_fini(&found);
+	return all;
+}
+
+static void report(struct pipeline *p, enum pipelines_outcome outcome, const char *why,
+		   const char *category)
+{
+	json_t *doc = json_pack("{s:s, s:s, s:s, s:o, s:I, s:o, s:f}", "schema", AGENT_REPORT, "outcome",
+				pipeline_outcome_name(outcome), "why", why, "evidence",
+				report_evidence(p->artifact, p->result), "attempts",
+				(json_int_t)p->attempt, "usage", course_usage(p), "ms",
+				(double)(fleet_now_ns() - p->row.created_ns) / 1e6);
+
+	p->stage = "orchestrator";
+	if (p->artifact)
+		json_object_set(doc, "artifact", p->artifact);
+	if (p->result)
+		json_object_set_new(doc, "output", json_string(report_output(p->result)));
+	if (category && *category)
+		json_object_set_new(doc, "category", json_string(category));
+	if (p->diagnosis && outcome == OUTCOME_FAILED) {
+		json_object_set_new(doc, "root_cause", json_string(doc_text(p->diagnosis, "root_cause")));
+		json_object_set_new(doc, "lessons", lessons(p));
+	}
+	if (outcome == OUTCOME_NOT_UNDERSTOOD)
+		json_object_set(doc, "nearest",
+				json_object_get(json_object_get(p->plan, "not_understood"), "nearest"));
+	stage_stop(p);
+	course_store(p, "report", doc, pipeline_outcome_name(outcome));
+}
+
+static void report_end(struct pipeline *p)
+{
+	const json_t *lost = json_object_get(p->plan, "not_understood");
+	const char *why;
+
+	if (*doc_text(lost, "model")) { /* it was never a question of understanding */
+		report(p, OUTCOME_FAILED, doc_text(lost, "model"), "model");
+		return;
+	}
+	if (json_is_object(lost)) {
+		why = doc_text(lost, "why");
+		report(p, OUTCOME_NOT_UNDERSTOOD, *why ? why : "no task of the library is like it", NULL);
+		return;
+	}
+	if (!strcmp(report_label(p->plan, p->artifact, p->result, &why), "verified")) {
+		learn(p);
+		report(p, OUTCOME_VERIFIED, why, NULL);
+	} else {
+		report(p, OUTCOME_PLAUSIBLE, why, NULL);
+	}
+}
+
+void stage_late(struct pipeline *p, const char *why)
+{
+	report(p, OUTCOME_FAILED, why, "budget");
+}
+
+void stage_cancel(struct pipeline *p)
+{
+	json_decref(p->unwritten);
+	p->unwritten = NULL;
+	report(p, OUTCOME_CANCELLED, "somebody cancelled it", NULL);
+}
+
+/* ---- planner ---- */
+
+/* member: "why" nobody understood it, or what the "model" did instead. */
+static json_t *no_plan(const char *member, const char *text)
+{
+	return json_pack("{s:s, s:{s:s, s:[]}, s:[]}", "schema", AGENT_PLAN, "not_understood", member, text,
+			 "nearest", "inputs_needed");
+}
+
+static void plan_done(struct pipeline *p, json_t *take_plan)
+{
+	int lost = json_is_object(json_object_get(take_plan, "not_understood"));
+
+	course_store(p, "plan", take_plan,
+		     lost ? "not understood" :
+		     json_array_size(json_object_get(take_plan, "inputs_needed")) ? "asks" :
+										     "planned");
+}
+
+static void model_planned(struct roles_owner *o, json_t *take_doc, const json_t *usage,
+			  const struct err *e)
+{
+	struct asker *k = loop_owner(o, struct asker, owner);
+	struct pipeline *p = k->p;
+	json_t *plan = take_doc;
+
+	answered(k, NULL, usage, e);
+	p->naskers = 0;
+	if (!plan && !is_mode(p, "llm"))
+		plan = plan_make(p->task); /* no better than it was, and no worse */
+	plan_done(p, plan ? plan : no_plan("model", e ? e->msg : "the model had no plan"));
+}
+
+static int is_sure(const json_t *plan)
+{
+	return plan && !json_is_object(json_object_get(plan, "not_understood")) &&
+	       (json_number_value(json_object_get(plan, "confidence")) >= SURE ||
+		!strcmp(doc_text(plan, "source"), "given"));
+}
+
+static void plan_stage(struct pipeline *p)
+{
+	json_t *plan = is_mode(p, "llm") ? NULL : plan_make(p->task);
+
+	if (!is_sure(plan) && may_ask(p, "planner")) {
+		struct asker *k = new_asker(p, model_planned);
+
+		json_decref(plan);
+		k->ask = roles_plan(p->all->conf.line, p->task, &k->owner);
+		return;
+	}
+	plan_done(p, plan ? plan : no_plan("why", "no model is configured here"));
+}
+
+/* ---- coder ---- */
+
+/* What coder, debugger and repair see: all but the example that is held back. */
+static json_t *shown_plan(const struct pipeline *p)
+{
+	json_t *plan = json_copy(p->plan), *examples;
+
+	if (p->held < 0)
+		return plan;
+	examples = json_copy(json_object_get(plan, "examples"));
+	json_array_remove(examples, (size_t)p->held);
+	json_object_set_new(plan, "examples", examples);
+	return plan;
+}
+
+static void ready(json_t *artifact, unsigned attempt)
+{
+	if (!json_object_get(artifact, "schema"))
+		json_object_set_new(artifact, "schema", json_string(AGENT_ARTIFACT));
+	json_object_set_new(artifact, "attempt", json_integer(attempt));
+	artifact_seal(artifact);
+}
+
+/* 1: another attempt may be made of it. */
+static int is_new(const struct pipeline *p, json_t *artifact)
+{
+	if (!artifact)
+		return 0;
+	ready(artifact, p->attempt + 1);
+	return !json_object_get(p->seen, doc_text(artifact, "hash"));
+}
+
+static int has_hash(const json_t *list, const char *hash)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+	{
+		if (!strcmp(doc_text(one, "hash"), hash))
+			return 1;
+	}
+	return 0;
+}
+
+/* The first is the document of this stage, the others are beside it: one attempt, one document. */
+static void store_candidates(struct pipeline *p, json_t *take_list, const char *outcome)
+{
+	json_t *first = json_incref(json_array_get(take_list, 0));
+
+	json_array_remove(take_list, 0);
+	if (json_array_size(take_list))
+		json_object_set_new(first, "rivals", take_list);
+	else
+		json_decref(take_list);
+	course_store(p, "artifact", first, outcome);
+}
+
+static void models_coded(struct roles_owner *o, json_t *take_doc, const json_t *usage,
+			 const struct err *e)
+{
+	struct asker *k = loop_owner(o, struct asker, owner);
+	struct pipeline *p = k->p;
+	json_t *list;
+	char why[240];
+
+	if (answered(k, take_doc, usage, e))
+		return;
+	list = json_array();
+	snprintf(why, sizeof(why), "%s", p->askers[0].e.msg);
+	for (unsigned i = 0; i < p->naskers; i++) {
+		json_t *one = p->askers[i].doc;
+
+		if (!one)
+			continue;
+		ready(one, p->attempt + 1);
+		if (!has_hash(list, doc_text(one, "hash")))
+			json_array_append(list, one);
+	}
+	forget_askers(p);
+	if (json_array_size(list)) {
+		store_candidates(p, list, "coded");
+		return;
+	}
+	json_decref(list);
+	report(p, OUTCOME_FAILED, why, "no_code");
+}
+
+static unsigned race_of(const struct pipeline *p)
+{
+	json_int_t n = json_integer_value(json_object_get(p->task, "race"));
+
+	return n < 1 ? 1 : n > PIPELINE_RACE ? PIPELINE_RACE : (unsigned)n;
+}
+
+static void code_stage(struct pipeline *p)
+{
+	json_t *plan = shown_plan(p), *artifact;
+	struct err e = { 0 };
+
+	artifact = code_make(plan, &e);
+	if (artifact && !is_new(p, artifact)) { /* an answer that changed nothing */
+		json_decref(artifact);
+		report(p, OUTCOME_FAILED, "it would be the same program again", "no_progress");
+	} else if (artifact) {
+		json_t *list = json_array();
+
+		json_array_append_new(list, artifact);
+		store_candidates(p, list, "coded");
+	} else if (may_ask(p, "coder")) {
+		unsigned n = race_of(p);
+
+		while (p->naskers < n) {
+			struct asker *k = new_asker(p, models_coded);
+
+			k->ask = roles_code(p->all->conf.line, plan, &k->owner);
+		}
+	} else {
+		report(p, OUTCOME_FAILED, e.msg[0] ? e.msg : "there is nobody who could write it", "no_code");
+	}
+	json_decref(plan);
+}
+
+/* ---- executor ---- */
+
+static void forget_runners(struct pipeline *p)
+{
+	for (unsigned i = 0; i < p->nrunners; i++) {
+		execution_cancel(p->runners[i].x);
+		json_decref(p->runners[i].result);
+		json_decref(p->runners[i].artifact);
+	}
+	p->nrunners = 0;
+}
+
+static void said(struct execution_owner *o, const char *phase, unsigned stream, const char *bytes,
+		 size_t n)
+{
+	struct runner *r = loop_owner(o, struct runner, owner);
+
+	if (r->held || r->p->outputs >= OUTPUTS)
+		return;
+	r->p->outputs++;
+	course_event(r->p, "output",
+		     json_pack("{s:s, s:s, s:o}", "stream", stream ? "stderr" : "stdout", "phase", phase,
+			       "text", execute_text(bytes, n < OUTPUT_BYTES ? n : OUTPUT_BYTES, "", 0, n)));
+}
+
+static const char *result_word(const json_t *result)
+{
+	const char *phase = doc_text(result, "phase");
+
+	return json_is_true(json_object_get(result, "success")) ? "passed" :
+	       !strcmp(phase, "scan")				? "blocked" :
+	       !strcmp(phase, "install")			? "install failed" :
+	       !strcmp(phase, "compile")			? "compile failed" :
+	       !strcmp(phase, "check")				? "check failed" :
+								  "failed";
+}
+
+/* The first that passed, else the first of all. */
+static void race_over(struct pipeline *p)
+{
+	struct runner *best = &p->runners[0];
+	json_t *result;
+
+	for (unsigned i = 0; i < p->nrunners; i++)
+		if (json_is_true(json_object_get(p->runners[i].result, "success"))) {
+			best = &p->runners[i];
+			break;
+		}
+	result = json_incref(best->result);
+	json_object_set_new(result, "attempt", json_integer(p->attempt));
+	if (p->nrunners > 1)
+		json_object_set_new(result, "raced", json_integer(p->nrunners));
+	forget_runners(p);
+	course_store(p, "result", result, result_word(result));
+}
+
+static const json_t *held_example(const struct pipeline *p)
+{
+	return p->held < 0 ? NULL :
+			     json_array_get(json_object_get(p->plan, "examples"), (size_t)p->held);
+}
+
+static void begin_held(struct runner *r)
+{
+	json_t *alone = json_copy(r->artifact);
+
+	json_object_set_new(alone, "examples", json_pack("[O]", held_example(r->p)));
+	json_object_set_new(alone, "tests", json_array());
+	json_object_set_new(alone, "checks", json_array());
+	json_object_set_new(alone, "stdin", json_null());
+	r->held = 1;
+	r->x = execution_start(r->p->all->fleet, r->p->row.team, alone, &r->owner);
+	json_decref(alone);
+}
+
+/* What it was not shown belongs to its result as what it was shown does. */
+static void add_held(struct runner *r, const json_t *held)
+{
+	json_t *rows = json_object_get(r->result, "examples"),
+	       *row = json_array_get(json_object_get(held, "examples"), 0);
+	int pass = json_is_true(json_object_get(held, "success"));
+
+	json_object_set_new(r->result, "held_out",
+			    json_pack("{s:I, s:b}", "n", (json_int_t)r->p->held, "pass", pass));
+	if (row) {
+		json_object_set_new(row, "n", json_integer((json_int_t)json_array_size(rows)));
+		json_object_set_new(row, "held_out", json_true());
+		json_array_append(rows, row);
+	}
+	if (pass)
+		return;
+	json_object_set_new(r->result, "success", json_false());
+	json_object_set(r->result, "phase", json_object_get(held, "phase"));
+	json_object_set(r->result, "phases", json_object_get(held, "phases"));
+	json_object_set(r->result, "limits_hit", json_object_get(held, "limits_hit"));
+}
+
+static void ran(struct execution_owner *o, json_t *take_result)
+{
+	struct runner *r = loop_owner(o, struct runner, owner);
+	struct pipeline *p = r->p;
+	unsigned open = 0;
+
+	r->x = NULL;
+	if (r->held) {
+		add_held(r, take_result);
+		json_decref(take_result);
+	} else {
+		r->result = take_result;
+		if (json_is_true(json_object_get(take_result, "success")) && held_example(p)) {
+			begin_held(r);
+			return;
+		}
+	}
+	for (unsigned i = 0; i < p->nrunners; i++)
+		open += p->runners[i].x != NULL;
+	if (json_is_true(json_object_get(r->result, "success")) || !open)
+		race_over(p);
+}
+
+static void run_one(struct pipeline *p, const json_t *artifact)
+{
+	struct runner *r = &p->runners[p->nrunners++];
+
+	*r = (struct runner){ .p = p,
+			      .owner = { .said = p->nrunners == 1 ? said : NULL, .done = ran },
+			      .artifact = json_incref((json_t *)artifact) };
+	r->x = execution_start(p->all->fleet, p->row.team, artifact, &r->owner);
+}
+
+static void execute_stage(struct pipeline *p)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(p->candidates, i, one)
+	{
+		if (p->nrunners < PIPELINE_RACE)
+			run_one(p, one);
+	}
+}
+
+/* ---- debugger ---- */
+
+static void debug_stage(struct pipeline *p)
+{
+	json_t *plan = shown_plan(p), *d = debug_make(plan, p->artifact, p->result, p->before);
+
+	json_decref(plan);
+	if (!d)
+		d = json_pack("{s:s, s:s, s:f, s:[], s:s, s:s, s:{s:s, s:s}, s:s}", "schema", AGENT_DIAGNOSIS,
+			      "category", "unknown", "confidence", 0.0, "evidence", "root_cause",
+			      "nothing that is known", "fixable", "llm", "action", "kind", "stop", "detail",
+			      "", "novelty", doc_text(p->artifact, "hash"));
+	json_object_set_new(d, "attempt", json_integer(p->attempt));
+	course_store(p, "diagnosis", d, "diagnosed");
+}
+
+/* The first that has a program is the diagnosis; programs of the others are its rivals. */
+static json_t *best_diagnosis(struct pipeline *p)
+{
+	json_t *best = NULL, *rivals = json_array();
+
+	for (unsigned i = 0; i < p->naskers; i++) {
+		json_t *one = p->askers[i].doc, *artifact = json_object_get(one, "new_artifact");
+
+		if (one && (!best || (artifact && !json_object_get(best, "new_artifact"))))
+			best = one;
+		else if (artifact)
+			json_array_append(rivals, artifact);
+	}
+	if (best && json_array_size(rivals))
+		json_object_set(best, "rivals", rivals);
+	json_decref(rivals);
+	return json_incref(best);
+}
+
+static void models_debugged(struct roles_owner *o, json_t *take_doc, const json_t *usage,
+			    const struct err *e)
+{
+	struct asker *k = loop_owner(o, struct asker, owner);
+	struct pipeline *p = k->p;
+	json_t *doc;
+
+	if (answered(k, take_doc, usage, e))
+		return;
+	doc = best_diagnosis(p);
+	if (!doc) { /* the one there is stays the last word */
+		doc = json_copy(p->diagnosis);
+		json_object_del(doc, "new_artifact");
+		json_object_set_new(doc, "why", json_string(p->askers[0].e.msg));
+	}
+	forget_askers(p);
+	if (strncmp(doc_text(doc, "source"), "llm", 3) != 0)
+		json_object_set_new(doc, "source", json_string("llm"));
+	json_object_set_new(doc, "attempt", json_integer(p->attempt));
+	course_store(p, "diagnosis", doc, "diagnosed by a model");
+}
+
+static void ask_debuggers(struct pipeline *p)
+{
+	json_t *plan = shown_plan(p);
+	const char *why;
+	unsigned level = roles_level(p->before, p->diagnosis, &why), n = race_of(p);
+
+	p->stage = "debugger";
+	course_event(p, "stage_started", json_pack("{s:s}", "why", why ? why : ""));
+	while (p->naskers < n) {
+		struct asker *k = new_asker(p, models_debugged);
+
+		k->ask = roles_debug(p->all->conf.line, plan, p->artifact, p->result, p->before, level,
+				     &k->owner);
+	}
+	json_decref(plan);
+}
+
+/* ---- repair ---- */
+
+static void repaired(struct repair_owner *o, json_t *take_artifact, json_t *take_found)
+{
+	struct pipeline *p = loop_owner(o, struct pipeline, repair_owner);
+	json_t *doc = json_pack("{s:o, s:I}", "found", take_found ? take_found : json_object(), "attempt",
+				(json_int_t)p->attempt);
+
+	p->repair = NULL;
+	if (take_artifact)
+		json_object_set_new(doc, "new_artifact", take_artifact);
+	course_store(p, "repair", doc, take_artifact ? "repaired" : "no repair found");
+}
+
+static void begin_repair(struct pipeline *p)
+{
+	p->stage = "repair";
+	course_event(p, "stage_started", json_object());
+	if (course_stops(p, "before"))
+		return;
+	p->repair_owner.done = repaired;
+	p->repair = repair_start(p->all->fleet, p->row.team, p->artifact, REPAIR_BOXES, &p->repair_owner);
+}
+
+/* ---- orchestrator ---- */
+
+static void ask(struct pipeline *p, const json_t *question)
+{
+	json_t *doc = json_deep_copy(question);
+
+	if (p->questions >= PIPELINE_QUESTIONS) {
+		json_decref(doc);
+		report(p, OUTCOME_FAILED, "it has asked too often", "needs_input");
+		return;
+	}
+	course_store(p, "question", doc, "needs input");
+}
+
+static void add_new(const struct pipeline *p, json_t *list, const json_t *artifact)
+{
+	json_t *copy = artifact ? json_deep_copy(artifact) : NULL;
+
+	if (is_new(p, copy) && !has_hash(list, doc_text(copy, "hash")))
+		json_array_append(list, copy);
+	json_decref(copy);
+}
+
+static const char *novelty_at(const json_t *before, size_t i)
+{
+	return doc_text(json_array_get(before, i), "novelty");
+}
+
+/* The same diagnosis of another attempt: what was done about it did not help. */
+static int is_stuck(const struct pipeline *p)
+{
+	const char *now = doc_text(p->diagnosis, "novelty");
+	json_int_t attempt = json_integer_value(json_object_get(p->diagnosis, "attempt"));
+
+	for (size_t i = 0; *now && i < json_array_size(p->before); i++)
+		if (json_integer_value(json_object_get(json_array_get(p->before, i), "attempt")) < attempt &&
+		    !strcmp(novelty_at(p->before, i), now))
+			return 1;
+	return 0;
+}
+
+static void retry(struct pipeline *p, json_t *take_list)
+{
+	const json_t *first = json_array_get(take_list, 0);
+
+	p->all->figures.retries++;
+	course_event(p, "retry",
+		     json_pack("{s:s, s:s}", "reason", doc_text(p->diagnosis, "root_cause"), "change",
+			       doc_text(first, "changed_because")));
+	store_candidates(p, take_list, "another attempt");
+}
+
+/* In a race a patch that was found by search runs beside the one that a rule has made. */
+static int wants_rival(const struct pipeline *p)
+{
+	return !p->repaired && !strcmp(doc_text(p->result, "phase"), "check") &&
+	       json_object_get(p->diagnosis, "new_artifact") && repair_possible(p->artifact);
+}
+
+/* What could be tried next, the likeliest first. */
+static json_t *candidates(const struct pipeline *p)
+{
+	json_t *list = json_array();
+	const json_t *one;
+	size_t i;
+
+	add_new(p, list, json_object_get(p->repaired, "new_artifact"));
+	add_new(p, list, json_object_get(p->diagnosis, "new_artifact"));
+	json_array_foreach(json_object_get(p->diagnosis, "rivals"), i, one)
+	{
+		add_new(p, list, one);
+	}
+	while (json_array_size(list) > race_of(p))
+		json_array_remove(list, json_array_size(list) - 1);
+	return list;
+}
+
+static void decide(struct pipeline *p)
+{
+	const json_t *needed = json_array_get(json_object_get(p->plan, "inputs_needed"), 0),
+		     *d = p->diagnosis, *question = json_object_get(d, "question");
+	const char *kind = doc_text(json_object_get(d, "action"), "kind"),
+		   *category = doc_text(d, "category");
+	json_t *list;
+
+	if (!d && needed) {
+		ask(p, needed);
+		return;
+	}
+	if (is_stuck(p)) {
+		report(p, OUTCOME_FAILED, "the same fault again: what was changed did not help", category);
+		return;
+	}
+	if (!strcmp(kind, "ask") && json_is_object(question)) {
+		ask(p, question);
+		return;
+	}
+	if (p->attempt >= p->most) {
+		report(p, OUTCOME_FAILED, "no attempt is left", category);
+		return;
+	}
+	if (race_of(p) > 1 && wants_rival(p)) {
+		begin_repair(p);
+		return;
+	}
+	list = candidates(p);
+	if (json_array_size(list)) {
+		retry(p, list);
+		return;
+	}
+	json_decref(list);
+	if ((!strcmp(kind, "repair") || !strcmp(doc_text(d, "fixable"), "search")) && !p->repaired &&
+	    repair_possible(p->artifact))
+		begin_repair(p);
+	else if (!p->asked && may_ask(p, "debugger"))
+		ask_debuggers(p);
+	else
+		report(p, OUTCOME_FAILED,
+		       spent(p)				       ? spent(p) :
+		       *doc_text(d, "root_cause")	       ? doc_text(d, "root_cause") :
+								 "nobody knows what to do about it",
+		       category);
+}
+
+/* ---- all of them ---- */
+
+static const struct {
+	const char *name;
+	void (*begin)(struct pipeline *p);
+} stages[] = {
+	[NEXT_PLAN] = { "planner", plan_stage },
+	[NEXT_CODE] = { "coder", code_stage },
+	[NEXT_EXECUTE] = { "executor", execute_stage },
+	[NEXT_DEBUG] = { "debugger", debug_stage },
+	[NEXT_DECIDE] = { "orchestrator", decide },
+	[NEXT_REPORT] = { "orchestrator", report_end },
+};
+
+void stage_begin(struct pipeline *p)
+{
+	p->stage = stages[p->step].name;
+	course_event(p, "stage_started", json_object());
+	if (!course_stops(p, "before"))
+		stages[p->step].begin(p);
+}
+
+void stage_stop(struct pipeline *p)
+{
+	forget_runners(p);
+	forget_askers(p);
+	if (p->repair)
+		repair_cancel(p->repair);
+	p->repair = NULL;
+}

@@ -1,0 +1,316 @@
+/* agent.c - `atoll agent`: a task for an agent in a box of its own. Its steps go to standard error as they
+ * happen, its result to standard output. When we are ended, so is it. */
+#include "base/buf.h"
+#include "base/own.h"
+#include "cli/remote.h"
+#include "cli/verbs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	AGENT_FILE,
+	AGENT_STEPS,
+	AGENT_ROLE,
+	AGENT_MODEL,
+	AGENT_TOOL,
+	AGENT_TIME,
+	AGENT_CALLS,
+	AGENT_TOKENS,
+	AGENT_ALLOW,
+	AGENT_KEEP,
+	AGENT_NFLAGS,
+};
+enum { TASK = 64 * 1024, FILE_MOST = 4 << 20, SHOWN_LINES = 3 };
+
+static const struct flag flags[AGENT_NFLAGS] = {
+	[AGENT_FILE] = { "file", 'f', FLAG_WORDS, "FILE", "is in its workspace; may be repeated" },
+	[AGENT_STEPS] = { "max-steps", 0, FLAG_COUNT, "N", "actions, the last one included (5)" },
+	[AGENT_ROLE] = { "role", 0, FLAG_TEXT, "ROLE", "whose model flies it (agent)" },
+	[AGENT_MODEL] = { "model", 0, FLAG_TEXT, "MODEL", "a model by its name" },
+	[AGENT_TOOL] = { "tool", 0, FLAG_WORDS, "NAME", "it may use this one; may be repeated (all five)" },
+	[AGENT_TIME] = { "time", 't', FLAG_TIME, "TIME", "of all of it (10m)" },
+	[AGENT_CALLS] = { "max-calls", 0, FLAG_COUNT, "N", "questions to the model (twice max-steps)" },
+	[AGENT_TOKENS] = { "max-tokens", 0, FLAG_COUNT, "N", "in and out together (200000)" },
+	[AGENT_ALLOW] = { "allow", 0, FLAG_WORDS, "HOST", "its box may reach this one; may be repeated" },
+	[AGENT_KEEP] = { "keep", 0, FLAG_SWITCH, NULL, "its box lives on" },
+};
+
+struct session {
+	struct remote *r;
+	json_t *report, *error;
+	int unread;
+};
+
+/* ---- what happens, for people ---- */
+
+/* A stranger's text on our terminal: no control characters, and not too much of it. */
+static void print_safe(FILE *to, const char *text, unsigned lines)
+{
+	for (; *text; text++) {
+		if (*text == '\n' && lines && --lines == 0) {
+			fputs("\n    ...", to);
+			return;
+		}
+		if (*text == '\n')
+			fputs(lines ? "\n    " : "\n", to);
+		else
+			fputc((unsigned char)*text < 32 && *text != '\t' ? '?'
+			      : *text == 127                             ? '?'
+									 : *text,
+			      to);
+	}
+}
+
+/* Of an action, what tells most. */
+static const char *gist(const json_t *args)
+{
+	static const char *const names[] = { "command", "path" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+		if (json_is_string(json_object_get(args, names[i])))
+			return json_string_value(json_object_get(args, names[i]));
+	return "";
+}
+
+static void show_entry(const json_t *e)
+{
+	const json_t *result = json_object_get(e, "result");
+	const char *tool = remote_text(e, "tool"), *bad = remote_text(e, "malformed");
+
+	if (*tool) {
+		fprintf(stderr, "%lld  %s  ", (long long)remote_int(e, "step", 0), tool);
+		print_safe(stderr, gist(json_object_get(e, "args")), SHOWN_LINES);
+		fputc('\n', stderr);
+	} else if (*bad) {
+		fprintf(stderr, "%lld  refused: ", (long long)remote_int(e, "step", 0));
+		print_safe(stderr, bad, SHOWN_LINES);
+		fputc('\n', stderr);
+	} else if (json_is_object(result)) {
+		fputs("    ", stderr);
+		print_safe(stderr, remote_text(result, "text"), SHOWN_LINES);
+		fputc('\n', stderr);
+	}
+}
+
+static int take_line(void *ctx, json_t *line)
+{
+	struct session *s = ctx;
+	const char *type = remote_text(line, "type");
+
+	if (!strcmp(type, "report"))
+		s->report = json_incref(line);
+	else if (!strcmp(type, "error"))
+		s->error = json_incref(line);
+	else if (!strcmp(type, "log") && !s->r->cli->json && !s->r->cli->quiet)
+		show_entry(json_object_get(line, "entry"));
+	if (s->r->cli->json && strcmp(type, "keepalive") != 0) {
+		remote_print(line);
+		s->unread = fflush(stdout) != 0;
+	}
+	return s->unread || s->report || s->error;
+}
+
+static void print_result(const json_t *result)
+{
+	auto_free char *text = NULL;
+
+	if (json_is_string(result) && isatty(1)) {
+		print_safe(stdout, json_string_value(result), 0);
+	} else if (json_is_string(result)) {
+		fwrite(json_string_value(result), 1, json_string_length(result), stdout);
+	} else {
+		text = json_dumps(result, JSON_ENCODE_ANY | JSON_INDENT(2));
+		fputs(text ? text : "", stdout);
+	}
+	putchar('\n');
+}
+
+static int tell(struct session *s)
+{
+	const json_t *u = json_object_get(s->report, "usage");
+	const char *outcome = remote_text(s->report, "outcome");
+	int done = !strcmp(outcome, "done");
+
+	if (s->r->cli->json)
+		return done ? 0 : 1;
+	if (done)
+		print_result(json_object_get(s->report, "result"));
+	if (!s->r->cli->quiet)
+		fprintf(stderr,
+			"atoll: %lld of %lld steps, %lld calls, %lld tokens, cost %.6g, %.1f s%s%s\n",
+			(long long)remote_int(s->report, "steps", 0),
+			(long long)remote_int(s->report, "max_steps", 0),
+			(long long)remote_int(u, "calls", 0),
+			(long long)(remote_int(u, "in", 0) + remote_int(u, "out", 0)),
+			json_number_value(json_object_get(u, "cost")),
+			(double)remote_int(s->report, "ms", 0) / 1e3,
+			json_is_true(json_object_get(s->report, "kept")) ? ", box " : "",
+			json_is_true(json_object_get(s->report, "kept"))
+				? remote_text(s->report, "box")
+				: "");
+	if (done)
+		return 0;
+	s->r->status = 1;
+	trouble_what(&s->r->trouble, outcome, "the agent did not do it: %s", outcome);
+	trouble_why(&s->r->trouble, "%s", remote_text(s->report, "why"));
+	return 1;
+}
+
+/* ---- what is asked for ---- */
+
+static int add_file(struct remote *r, json_t *files, const char *path)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	auto_buf struct buf text = { 0 };
+	const char *slash = strrchr(path, '/'),
+		   *name = slash && (*path == '/' || strstr(path, "..")) ? slash + 1 : path;
+	json_t *value;
+	ssize_t n = 1;
+
+	while (fd >= 0 && n > 0 && text.len <= FILE_MOST)
+		if ((n = read(fd, buf_space(&text, 65536), 65536)) > 0)
+			buf_grew(&text, (size_t)n);
+	if (fd < 0 || n < 0)
+		return remote_usage(r, "%s: %s", path, strerror(errno));
+	if (text.len > FILE_MOST)
+		return remote_usage(r, "%s: more than 4 MiB", path);
+	value = json_stringn(buf_str(&text), text.len);
+	if (!value)
+		return remote_usage(r, "%s: is no text (UTF-8)", path);
+	json_object_set_new(files, name, value);
+	return 0;
+}
+
+static void set_number(json_t *doc, const char *name, const struct args *a, unsigned flag)
+{
+	if (args_has(a, flag))
+		json_object_set_new(doc, name, json_integer((json_int_t)args_value(a, flag, 0)));
+}
+
+static void set_text(json_t *doc, const char *name, const struct args *a, unsigned flag)
+{
+	if (args_has(a, flag))
+		json_object_set_new(doc, name, json_string(args_text(a, flag, "")));
+}
+
+/* Members that are there only when something is in them. */
+static void set_full(json_t *doc, const char *name, json_t *take_value)
+{
+	if (json_object_size(take_value) || json_array_size(take_value))
+		json_object_set(doc, name, take_value);
+	json_decref(take_value);
+}
+
+/* NULL: r->status. */
+static json_t *order_of(struct remote *r, const struct args *a, const char *task)
+{
+	json_t *doc = json_pack("{s:s}", "task", task), *budget = json_object(),
+	       *files = json_object(), *tools = json_array(), *hosts = json_array();
+	int status = doc ? 0 : remote_usage(r, "the task is no text (UTF-8)");
+
+	for (unsigned i = 0; i < a->ngiven && status == 0; i++) {
+		const struct given *g = &a->given[i];
+
+		if (g->flag == AGENT_FILE)
+			status = add_file(r, files, g->text);
+		else if (g->flag == AGENT_TOOL)
+			json_array_append_new(tools, json_string(g->text));
+		else if (g->flag == AGENT_ALLOW)
+			json_array_append_new(hosts, json_string(g->text));
+	}
+	set_number(doc, "max_steps", a, AGENT_STEPS);
+	set_text(doc, "role", a, AGENT_ROLE);
+	set_text(doc, "model", a, AGENT_MODEL);
+	set_number(budget, "max_wall_ms", a, AGENT_TIME);
+	set_number(budget, "max_calls", a, AGENT_CALLS);
+	set_number(budget, "max_tokens", a, AGENT_TOKENS);
+	if (args_has(a, AGENT_KEEP))
+		json_object_set_new(doc, "keep", json_true());
+	set_full(doc, "budget", budget);
+	set_full(doc, "files", files);
+	set_full(doc, "tools", tools);
+	if (json_array_size(hosts))
+		json_object_set_new(doc, "network", json_pack("{s:O}", "allow", hosts));
+	json_decref(hosts);
+	if (status == 0)
+		return doc;
+	json_decref(doc);
+	return NULL;
+}
+
+/* "-": from the standard input. */
+static int read_task(struct remote *r, const char *word, struct buf *out)
+{
+	ssize_t n;
+
+	if (strcmp(word, "-") != 0) {
+		buf_puts(out, word);
+		return 0;
+	}
+	while (out->len <= TASK && (n = read(0, buf_space(out, 65536), 65536)) > 0)
+		buf_grew(out, (size_t)n);
+	return out->len <= TASK ? 0 : remote_usage(r, "a task of more than 64 KiB");
+}
+
+static int agent(struct remote *r, const struct args *a)
+{
+	struct session s = { .r = r };
+	auto_buf struct buf task = { 0 };
+	json_t *order;
+	int status;
+
+	if (a->nwords != 2 || strcmp(a->words[0], "run") != 0) {
+		remote_usage(r, "what should the agent do?");
+		trouble_hint(&r->trouble, "type", "atoll agent run \"the task\"");
+		return r->status;
+	}
+	if (read_task(r, a->words[1], &task) != 0 || !(order = order_of(r, a, buf_str(&task))))
+		return r->status;
+	status = remote_lines(r, "POST", "/v1/agents", order, take_line, &s);
+	if (s.report) {
+		status = tell(&s);
+	} else if (s.error) {
+		const json_t *error = json_object_get(s.error, "error");
+
+		status = r->status = 1;
+		trouble_what(&r->trouble, "refused", "%s", remote_text(error, "message"));
+	} else if (status == 0 && !s.unread) {
+		status = r->status = 1;
+		trouble_what(&r->trouble, "lost", "the daemon left before the agent was done");
+		trouble_why(&r->trouble, "its box has ended with it");
+	}
+	json_decref(s.report);
+	json_decref(s.error);
+	return status;
+}
+
+static int run_agent(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, agent);
+}
+
+static const struct example examples[] = {
+	{ "atoll agent run \"Write fib.py, and a test of it that passes\"", "in a box of its own" },
+	{ "atoll agent run \"What is the mean of column 2?\" --file data.csv", "with a file" },
+	{ "atoll agent run - --max-steps 12 --json <task.txt", "every event as a line of JSON" },
+	{ 0 },
+};
+
+const struct verb verb_agent = {
+	.name = "agent",
+	.group = "Run",
+	.usage = "run TASK",
+	.summary = "an agent does a task in a box of its own",
+	.notes =
+		"A model tells it what to do, a step at a time; the model's key never enters the box. The exit "
+		"status is 0 when the task is done, 1 when it is not.",
+	.words = "run",
+	.flags = flags,
+	.nflags = AGENT_NFLAGS,
+	.max_words = 2,
+	.examples = examples,
+	.run = run_agent,
+};

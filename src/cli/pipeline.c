@@ -1,0 +1,683 @@
+/* pipeline.c - `atoll pipeline`: a wish in words, and what came of it, stage by stage.
+ * A stream that breaks goes on behind the last event; the daemon goes on meanwhile. */
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/own.h"
+#include "cli/listing.h"
+#include "cli/verbs.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	PIPELINE_LANGUAGE,
+	PIPELINE_FILE,
+	PIPELINE_EXAMPLE,
+	PIPELINE_TEST,
+	PIPELINE_STDIN,
+	PIPELINE_PACKAGE,
+	PIPELINE_MODE,
+	PIPELINE_RACE,
+	PIPELINE_ATTEMPTS,
+	PIPELINE_TIME,
+	PIPELINE_FORGET,
+	PIPELINE_FOLLOW,
+	PIPELINE_ATTEMPT,
+	PIPELINE_NFLAGS,
+};
+enum { AGAIN_MS = 100, GIVE_UP_MS = 60000, FILE_MOST = 4 << 20 };
+
+static const struct flag flags[PIPELINE_NFLAGS] = {
+	[PIPELINE_LANGUAGE] = { "language", 'l', FLAG_TEXT, "NAME", "else the task's words tell" },
+	[PIPELINE_FILE] = { "file", 'f', FLAG_WORDS, "FILE", "code that is there already; the first is begun with" },
+	[PIPELINE_EXAMPLE] = { "example", 'e', FLAG_WORDS, "IN=>OUT", "input and output, or add(2, 3)=>5" },
+	[PIPELINE_TEST] = { "test", 0, FLAG_WORDS, "FILE", "a file of tests" },
+	[PIPELINE_STDIN] = { "stdin", 0, FLAG_TEXT, "TEXT", "the program's input" },
+	[PIPELINE_PACKAGE] = { "package", 'p', FLAG_WORDS, "MANAGER:NAME", "installed before it runs" },
+	[PIPELINE_MODE] = { "mode", 0, FLAG_TEXT, "MODE", "auto, heuristic or llm" },
+	[PIPELINE_RACE] = { "race", 0, FLAG_COUNT, "N", "so many programs at once, 1 to 4" },
+	[PIPELINE_ATTEMPTS] = { "attempts", 0, FLAG_COUNT, "N", "at most (3)" },
+	[PIPELINE_TIME] = { "time", 't', FLAG_TIME, "TIME", "of one run of the program (30s)" },
+	[PIPELINE_FORGET] = { "no-memory", 0, FLAG_SWITCH, NULL, "nothing is learned of it" },
+	[PIPELINE_FOLLOW] = { "follow", 0, FLAG_SWITCH, NULL, "what the program says, too; of one that runs: until its end" },
+	[PIPELINE_ATTEMPT] = { "attempt", 0, FLAG_COUNT, "N", "replay: which; the last one" },
+};
+
+struct story {
+	struct remote *r;
+	char id[32];
+	int64_t last;
+	uint64_t heard_ns;
+	int shows, follows, unread;
+	json_t *report, *question;
+};
+
+/* ---- what comes ---- */
+
+/* Text of others cannot move our cursor. */
+static void put_clean(FILE *to, const char *text, int lines)
+{
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '\n' && !lines)
+			fputc(' ', to);
+		else
+			fputc((c < 32 && c != '\n' && c != '\t') || c == 127 ? '?' : c, to);
+	}
+}
+
+static int went_well(const json_t *event)
+{
+	static const char *const bad[] = { "failed",	     "check failed", "compile failed", "install failed",
+					   "blocked",	     "not understood", "no repair found", "not_understood",
+					   "cancelled" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
+		if (!strcmp(bad[i], remote_text(event, "outcome")))
+			return 0;
+	return 1;
+}
+
+/* ✓ executor      1  passed: exit 0 in 7 ms                   12 ms */
+static void print_stage(const json_t *event)
+{
+	const char *detail = remote_text(event, "detail");
+	long long attempt = (long long)remote_int(event, "attempt", 0);
+
+	fprintf(stderr, "%s %-12s %lld  %s", went_well(event) ? "✓" : "✗", remote_text(event, "stage"),
+		attempt ? attempt : 1, remote_text(event, "outcome"));
+	if (*detail) {
+		fputs(": ", stderr);
+		put_clean(stderr, detail, 0);
+	}
+	fprintf(stderr, "  (%.0f ms)\n", json_number_value(json_object_get(event, "ms")));
+}
+
+static void print_event(const struct story *s, const json_t *event)
+{
+	const char *type = remote_text(event, "type");
+
+	if (s->shows && !strcmp(type, "stage_finished"))
+		print_stage(event);
+	else if (s->follows && !strcmp(type, "output"))
+		put_clean(stderr, remote_text(event, "text"), 1);
+	else if (s->shows && !strcmp(type, "resumed"))
+		fputs("· the daemon was another one; it goes on\n", stderr);
+}
+
+static int take_event(void *ctx, json_t *event)
+{
+	struct story *s = ctx;
+	const char *type = remote_text(event, "type");
+
+	s->heard_ns = now_ns();
+	if (!strcmp(type, "ping"))
+		return 0;
+	s->last = remote_int(event, "seq", s->last);
+	if (!s->id[0] && *remote_text(event, "run"))
+		snprintf(s->id, sizeof(s->id), "%s", remote_text(event, "run"));
+	print_event(s, event);
+	if (!strcmp(type, "run_finished"))
+		s->report = json_incref(json_object_get(event, "report"));
+	if (!strcmp(type, "waiting_input")) {
+		json_decref(s->question);
+		s->question = json_incref(json_object_get(event, "question"));
+		return 1;
+	}
+	return s->report != NULL;
+}
+
+/* Until its end or a question, over as many connections as it takes. */
+static int follow(struct story *s)
+{
+	while (!s->report && !s->question) {
+		auto_free char *path = remote_path("/v1/pipelines/%s/events?follow=true&after=%u", s->id,
+						   (uint64_t)s->last);
+		int status = remote_lines(s->r, "GET", path, NULL, take_event, s);
+
+		if (s->report || s->question)
+			break;
+		if (status && !s->r->lost && s->r->http < 500)
+			return status;
+		if (now_ns() - s->heard_ns > GIVE_UP_MS * UINT64_C(1000000)) {
+			if (!status)
+				trouble_what(&s->r->trouble, "lost", "the daemon says nothing more");
+			trouble_hint(&s->r->trouble, "later", "atoll pipeline show %s", s->id);
+			return s->r->status = STATUS_OURS;
+		}
+		poll(NULL, 0, AGAIN_MS);
+	}
+	return 0;
+}
+
+/* ---- its end ---- */
+
+static void print_files(const json_t *artifact)
+{
+	const json_t *files = json_object_get(artifact, "files");
+	const char *path;
+	json_t *text;
+
+	json_object_foreach((json_t *)files, path, text)
+	{
+		const char *body = json_string_value(text);
+
+		if (json_object_size(files) > 1)
+			printf("── %s\n", path);
+		put_clean(stdout, body ? body : "", 1);
+		if (body && *body && body[strlen(body) - 1] != '\n')
+			putchar('\n');
+	}
+}
+
+static void print_report(const json_t *report)
+{
+	const char *output = remote_text(report, "output"), *outcome = remote_text(report, "outcome"),
+		   *category = remote_text(report, "category");
+	const json_t *one;
+	size_t i;
+
+	if (json_object_get(report, "artifact")) {
+		print_files(json_object_get(report, "artifact"));
+		puts("── output");
+	}
+	put_clean(stdout, output, 1);
+	if (*output && output[strlen(output) - 1] != '\n')
+		putchar('\n');
+	fflush(stdout);
+	fprintf(stderr, "%s%s%s: ", outcome, *category ? ", " : "", category);
+	put_clean(stderr, remote_text(report, "why"), 0);
+	fprintf(stderr, "  (%lld attempt%s, %.0f ms)\n", (long long)remote_int(report, "attempts", 0),
+		remote_int(report, "attempts", 0) == 1 ? "" : "s",
+		json_number_value(json_object_get(report, "ms")));
+	json_array_foreach(json_object_get(report, "nearest"), i, one)
+	{
+		fprintf(stderr, "  near: %s: %s\n", remote_text(one, "template"), remote_text(one, "says"));
+	}
+}
+
+static int is_good(const json_t *report)
+{
+	const char *outcome = remote_text(report, "outcome");
+
+	return !strcmp(outcome, "verified") || !strcmp(outcome, "plausible");
+}
+
+/* 1: there was somebody to ask, and the answer was sent. */
+static int ask_here(struct story *s)
+{
+	auto_free char *path = remote_path("/v1/pipelines/%s/answer", s->id);
+	char line[4096];
+	json_t *doc;
+
+	if (!isatty(0) || !isatty(2) || s->r->cli->json)
+		return 0;
+	put_clean(stderr, remote_text(s->question, "question"), 0);
+	fputs(" ", stderr);
+	if (!fgets(line, sizeof(line), stdin))
+		return 0;
+	line[strcspn(line, "\n")] = 0;
+	doc = remote_json(s->r, "POST", path,
+			  json_pack("{s:s, s:s}", "name", remote_text(s->question, "name"), "text", line));
+	json_decref(doc);
+	json_decref(s->question);
+	s->question = NULL;
+	return doc != NULL;
+}
+
+static int conclude(struct story *s)
+{
+	int status = 0;
+
+	while (!status && s->question && !s->report && ask_here(s))
+		status = follow(s);
+	if (status)
+		return status;
+	if (s->report) {
+		if (s->r->cli->json)
+			remote_print(s->report);
+		else
+			print_report(s->report);
+		return is_good(s->report) ? 0 : STATUS_FAILED;
+	}
+	if (!s->question)
+		return s->r->status;
+	if (s->r->cli->json) {
+		json_t *doc = json_pack("{s:s, s:s, s:O}", "run_id", s->id, "outcome", "needs_input",
+					"question", s->question);
+
+		remote_print(doc);
+		json_decref(doc);
+		return STATUS_FAILED;
+	}
+	trouble_what(&s->r->trouble, "needs_input", "%s", remote_text(s->question, "question"));
+	trouble_hint(&s->r->trouble, "type", "atoll pipeline answer %s TEXT", s->id);
+	return s->r->status = STATUS_FAILED;
+}
+
+/* ---- what is asked for ---- */
+
+static int read_file(struct remote *r, const char *name, struct buf *out)
+{
+	auto_fd int fd = open(name, O_RDONLY | O_CLOEXEC);
+	char shown[SHOWN];
+	ssize_t n = -1;
+
+	while (fd >= 0 && out->len <= FILE_MOST && (n = read(fd, buf_space(out, 65536), 65536)) > 0)
+		buf_grew(out, (size_t)n);
+	if (fd < 0 || n < 0) {
+		trouble_what(&r->trouble, "not_found", "%s: %s", trouble_shown(name, shown), strerror(errno));
+		return r->status = STATUS_NOT_FOUND;
+	}
+	if (out->len > FILE_MOST)
+		return remote_usage(r, "%s: more than 4 MiB", trouble_shown(name, shown));
+	return 0;
+}
+
+static json_t *text_of(struct remote *r, const char *name)
+{
+	auto_buf struct buf text = { 0 };
+	char shown[SHOWN];
+	json_t *doc;
+
+	if (read_file(r, name, &text))
+		return NULL;
+	doc = json_stringn(buf_str(&text), text.len);
+	if (!doc)
+		remote_usage(r, "%s: is no text", trouble_shown(name, shown));
+	return doc;
+}
+
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static int add_file(struct remote *r, json_t *task, const char *path)
+{
+	json_t *files = json_object_get(task, "files"), *text = text_of(r, path);
+
+	if (!text)
+		return r->status;
+	if (!files) {
+		files = json_object();
+		json_object_set_new(task, "files", files);
+		json_object_set_new(task, "entry", json_string(base_of(path)));
+	}
+	json_object_set_new(files, base_of(path), text);
+	return 0;
+}
+
+static int add_test(struct remote *r, json_t *task, const char *path)
+{
+	json_t *tests = json_object_get(task, "tests"), *text = text_of(r, path);
+
+	if (!text)
+		return r->status;
+	if (!tests) {
+		tests = json_array();
+		json_object_set_new(task, "tests", tests);
+	}
+	json_array_append_new(tests, json_pack("{s:s, s:o}", "path", base_of(path), "content", text));
+	return 0;
+}
+
+/* name(...) */
+static int is_call(const char *text, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && (isalnum((unsigned char)text[i]) || strchr("_.", text[i])))
+		i++;
+	return i && i < n && text[i] == '(' && text[n - 1] == ')';
+}
+
+/* \n in a word of a shell. */
+static json_t *unescaped(const char *text, size_t n)
+{
+	auto_buf struct buf out = { 0 };
+
+	for (size_t i = 0; i < n; i++) {
+		if (text[i] == '\\' && i + 1 < n && strchr("nt\\", text[i + 1])) {
+			i++;
+			buf_putc(&out, text[i] == 'n' ? '\n' : text[i] == 't' ? '\t' : '\\');
+		} else {
+			buf_putc(&out, text[i]);
+		}
+	}
+	return json_stringn(buf_str(&out), out.len);
+}
+
+static int add_example(struct remote *r, json_t *task, const char *word)
+{
+	const char *arrow = strstr(word, "=>");
+	json_t *all = json_object_get(task, "examples");
+	size_t n = arrow ? (size_t)(arrow - word) : 0;
+
+	if (!arrow)
+		return remote_usage(r, "--example: must be IN=>OUT");
+	if (!all) {
+		all = json_array();
+		json_object_set_new(task, "examples", all);
+	}
+	while (n && word[n - 1] == ' ')
+		n--;
+	arrow += 2;
+	arrow += *arrow == ' ';
+	json_array_append_new(all, json_pack("{s:o, s:o}", is_call(word, n) ? "call" : "input",
+					     unescaped(word, n), "expected",
+					     unescaped(arrow, strlen(arrow))));
+	return 0;
+}
+
+static int add_package(struct remote *r, json_t *task, const char *word)
+{
+	const char *colon = strchr(word, ':');
+	json_t *all = json_object_get(task, "packages"), *list;
+	char manager[32];
+
+	if (!colon || colon - word > 20)
+		return remote_usage(r, "--package: must be MANAGER:NAME, as pip:numpy");
+	snprintf(manager, sizeof(manager), "%.*s", (int)(colon - word), word);
+	if (!all) {
+		all = json_object();
+		json_object_set_new(task, "packages", all);
+	}
+	list = json_object_get(all, manager);
+	if (!list) {
+		list = json_array();
+		json_object_set_new(all, manager, list);
+	}
+	json_array_append_new(list, json_string(colon + 1));
+	return 0;
+}
+
+static int add_given(struct remote *r, const struct args *a, json_t *task)
+{
+	for (unsigned i = 0; i < a->ngiven; i++) {
+		const struct given *g = &a->given[i];
+		int status = g->flag == PIPELINE_FILE	 ? add_file(r, task, g->text) :
+			     g->flag == PIPELINE_TEST	 ? add_test(r, task, g->text) :
+			     g->flag == PIPELINE_EXAMPLE ? add_example(r, task, g->text) :
+			     g->flag == PIPELINE_PACKAGE ? add_package(r, task, g->text) :
+							   0;
+
+		if (status)
+			return status;
+	}
+	return 0;
+}
+
+static void set_text(json_t *task, const char *name, const char *text)
+{
+	if (text)
+		json_object_set_new(task, name, json_string(text));
+}
+
+static json_t *task_of(struct remote *r, const struct args *a)
+{
+	json_t *task = json_pack("{s:s}", "task", a->words[1]);
+
+	if (!task) {
+		remote_usage(r, "the task is no text");
+		return NULL;
+	}
+	set_text(task, "language", args_text(a, PIPELINE_LANGUAGE, NULL));
+	set_text(task, "mode", args_text(a, PIPELINE_MODE, NULL));
+	set_text(task, "stdin", args_text(a, PIPELINE_STDIN, NULL));
+	if (args_has(a, PIPELINE_RACE))
+		json_object_set_new(task, "race",
+				    json_integer((json_int_t)args_value(a, PIPELINE_RACE, 1)));
+	if (args_has(a, PIPELINE_ATTEMPTS))
+		json_object_set_new(task, "budget",
+				    json_pack("{s:I}", "max_attempts",
+					      (json_int_t)args_value(a, PIPELINE_ATTEMPTS, 3)));
+	if (args_has(a, PIPELINE_TIME))
+		json_object_set_new(task, "limits",
+				    json_pack("{s:I}", "run_ms",
+					      (json_int_t)args_value(a, PIPELINE_TIME, 30000)));
+	if (args_has(a, PIPELINE_FORGET))
+		json_object_set_new(task, "remember", json_false());
+	if (add_given(r, a, task)) {
+		json_decref(task);
+		return NULL;
+	}
+	return task;
+}
+
+/* ---- the words ---- */
+
+static struct story new_story(struct remote *r, const struct args *a)
+{
+	return (struct story){ .r = r,
+			       .heard_ns = now_ns(),
+			       .shows = !r->cli->quiet && !r->cli->json,
+			       .follows = args_has(a, PIPELINE_FOLLOW) && !r->cli->json };
+}
+
+static void story_fini(struct story *s)
+{
+	json_decref(s->report);
+	json_decref(s->question);
+}
+
+static int begin(struct remote *r, const struct args *a)
+{
+	struct story s = new_story(r, a);
+	json_t *task = task_of(r, a), *doc;
+	char once[ID_LEN + 1];
+	struct err e;
+	int status;
+
+	if (!task)
+		return r->status;
+	/* So that there is one, even if the answer is lost and we ask again. */
+	if (id_new(once, &e) == 0)
+		r->once = once;
+	doc = remote_json(r, "POST", "/v1/pipelines", task);
+	if (!doc)
+		return r->status;
+	snprintf(s.id, sizeof(s.id), "%s", remote_text(doc, "id"));
+	json_decref(doc);
+	if (s.shows)
+		fprintf(stderr, "· pipeline %s\n", s.id);
+	status = follow(&s);
+	if (!status)
+		status = conclude(&s);
+	story_fini(&s);
+	return status;
+}
+
+static void row(struct table *t, json_t *v)
+{
+	char text[24];
+
+	table_cell(t, "%s", remote_text(v, "id"));
+	table_cell(t, "%s", *remote_text(v, "outcome") ? remote_text(v, "outcome") : remote_text(v, "state"));
+	table_cell(t, "%lld", (long long)remote_int(v, "attempts", 0));
+	table_cell(t, "%.0f ms", json_number_value(json_object_get(v, "ms")));
+	table_cell(t, "%s", remote_since(text, v, "created_at"));
+	table_cell(t, "%.60s", remote_text(v, "task"));
+}
+
+static int list(struct remote *r, const struct args *a)
+{
+	static const char *const columns[] = { "PIPELINE", "OUTCOME", ">TRIES", ">TOOK", ">AGE", "TASK", NULL };
+
+	(void)a;
+	return listing_show(r, "/v1/pipelines", &(struct listing){ columns, "id", row });
+}
+
+static void print_document(const json_t *one)
+{
+	const json_t *doc = json_object_get(one, "document");
+	const char *kind = remote_text(one, "kind");
+	long long attempt = (long long)remote_int(one, "attempt", 0);
+
+	printf("%-10s %lld  ", kind, attempt);
+	if (!strcmp(kind, "task"))
+		put_clean(stdout, remote_text(doc, "task"), 0);
+	else if (!strcmp(kind, "plan"))
+		printf("%s %s (%s)", remote_text(doc, "language"), remote_text(doc, "template"),
+		       remote_text(doc, "source"));
+	else if (!strcmp(kind, "artifact"))
+		printf("%s %.12s", remote_text(doc, "provenance"), remote_text(doc, "hash"));
+	else if (!strcmp(kind, "result"))
+		printf("%s, %s", json_is_true(json_object_get(doc, "success")) ? "passed" : "failed",
+		       remote_text(doc, "phase"));
+	else if (!strcmp(kind, "diagnosis"))
+		put_clean(stdout, remote_text(doc, "root_cause"), 0);
+	else if (!strcmp(kind, "question"))
+		put_clean(stdout, remote_text(doc, "question"), 0);
+	else if (!strcmp(kind, "answer"))
+		put_clean(stdout, remote_text(doc, "text"), 0);
+	else if (!strcmp(kind, "report"))
+		printf("%s", remote_text(doc, "outcome"));
+	putchar('\n');
+}
+
+static int show(struct remote *r, const struct args *a)
+{
+	struct story s = new_story(r, a);
+	const json_t *one, *last;
+	json_t *doc;
+	size_t i;
+
+	snprintf(s.id, sizeof(s.id), "%.30s", a->words[1]);
+	if (args_has(a, PIPELINE_FOLLOW)) {
+		int status = follow(&s);
+
+		if (!status)
+			status = conclude(&s);
+		story_fini(&s);
+		return status;
+	}
+	doc = remote_get(r, "/v1/pipelines/%s", a->words[1]);
+	if (!doc)
+		return r->status;
+	if (r->cli->json) {
+		remote_print(doc);
+		json_decref(doc);
+		return 0;
+	}
+	json_array_foreach(json_object_get(doc, "documents"), i, one)
+	{
+		print_document(one);
+	}
+	last = json_array_get(json_object_get(doc, "documents"),
+			      json_array_size(json_object_get(doc, "documents")) - 1);
+	if (!strcmp(remote_text(last, "kind"), "report"))
+		print_report(json_object_get(last, "document"));
+	json_decref(doc);
+	return 0;
+}
+
+static int replay(struct remote *r, const struct args *a)
+{
+	auto_free char *path = remote_path("/v1/pipelines/%s/replay", a->words[1]);
+	json_t *body = json_object(), *doc;
+	int same;
+
+	if (args_has(a, PIPELINE_ATTEMPT))
+		json_object_set_new(body, "attempt",
+				    json_integer((json_int_t)args_value(a, PIPELINE_ATTEMPT, 1)));
+	doc = remote_json(r, "POST", path, body);
+	if (!doc)
+		return r->status;
+	same = json_is_true(json_object_get(doc, "same"));
+	if (r->cli->json)
+		remote_print(doc);
+	else
+		printf("attempt %lld: %s%s\n", (long long)remote_int(doc, "attempt", 0),
+		       same ? "the same" : "differs in ", same ? "" : remote_text(doc, "differs"));
+	json_decref(doc);
+	return same ? 0 : STATUS_FAILED;
+}
+
+static int change(struct remote *r, const char *method, const char *fmt, const char *id, json_t *take_body)
+{
+	auto_free char *path = remote_path(fmt, id);
+	json_t *doc = remote_json(r, method, path, take_body);
+
+	if (!doc)
+		return r->status;
+	if (r->cli->json && json_is_object(doc))
+		remote_print(doc);
+	json_decref(doc);
+	return 0;
+}
+
+static int cancel(struct remote *r, const struct args *a)
+{
+	return change(r, "POST", "/v1/pipelines/%s/cancel", a->words[1], NULL);
+}
+
+static int answer(struct remote *r, const struct args *a)
+{
+	json_t *body = json_pack("{s:s}", "text", a->words[2]);
+
+	return body ? change(r, "POST", "/v1/pipelines/%s/answer", a->words[1], body) :
+		      remote_usage(r, "the answer is no text");
+}
+
+static int drop(struct remote *r, const struct args *a)
+{
+	return change(r, "DELETE", "/v1/pipelines/%s", a->words[1], NULL);
+}
+
+static const struct {
+	const char *name;
+	unsigned words; /* with itself */
+	int (*run)(struct remote *r, const struct args *a);
+} words[] = {
+	{ "run", 2, begin },	 { "ls", 1, list },	  { "show", 2, show }, { "replay", 2, replay },
+	{ "cancel", 2, cancel }, { "answer", 3, answer }, { "rm", 2, drop },
+};
+
+static int pipeline(struct remote *r, const struct args *a)
+{
+	const char *what = a->nwords ? a->words[0] : "ls";
+
+	for (unsigned i = 0; i < ARRAY_LEN(words); i++)
+		if (!strcmp(words[i].name, what) && (a->nwords == words[i].words || !a->nwords))
+			return words[i].run(r, a);
+	remote_usage(r, "what about pipelines?");
+	trouble_hint(&r->trouble, "type",
+		     "atoll pipeline run TASK | ls | show ID | replay ID | cancel ID | answer ID TEXT | rm ID");
+	return r->status;
+}
+
+static int run_pipeline(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, pipeline);
+}
+
+static const struct example examples[] = {
+	{ "atoll pipeline run 'the mean and the median of 3, 1 and 2, in Python'", "a program, run and checked" },
+	{ "atoll pipeline run 'make it work' --file broken.py --example 'add(2, 3)=>5'", "repair what is there" },
+	{ "atoll pipeline show ID", "every document of a run" },
+	{ 0 },
+};
+
+const struct verb verb_pipeline = {
+	.name = "pipeline",
+	.group = "Run",
+	.usage = "run TASK | ls | show ID | replay ID | cancel ID | answer ID TEXT | rm ID",
+	.summary = "from a wish in words to tested code",
+	.notes = "A plan, a program, a run in a fresh box, a look at what went wrong, at most three times. "
+		 "The exit status is 0 only for what is verified or plausible.",
+	.words = "run ls show replay cancel answer rm",
+	.flags = flags,
+	.nflags = PIPELINE_NFLAGS,
+	.max_words = 3,
+	.examples = examples,
+	.run = run_pipeline,
+};

@@ -1,0 +1,909 @@
+/* ask.c - see ask.h. */
+#include "model/ask.h"
+#include "base/buf.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "model/curl.h"
+#include "model/dialect.h"
+#include "model/sse.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+	ERROR_BODY = 64 << 10,
+	GRACE_MS = 2000,         /* between the last word and the end of the connection */
+	BACKOFF_MS = 500,
+	BACKOFF_MOST_MS = 8000,
+	AFTER_MOST_MS = 60000,   /* who says "in an hour" is not waited for */
+	BREAK_AFTER = 5,
+	REST_MS = 10000,
+	REST_MOST_MS = 120000,
+	CA_MOST = 8 << 20,
+};
+
+struct failure {
+	const char *category; /* auth invalid rate overload network timeout broken too_large unavailable */
+	int status, again;
+	int64_t after_ms;
+	struct err err;
+};
+
+struct ask {
+	struct asker *asker;
+	struct ask_owner *owner;
+	json_t *request;
+	const struct book_model *model;
+	char *body, *url;
+	CURL *easy;
+	struct curl_slist *headers, *addresses;
+	struct names_ask *name;
+	struct timer silence, deadline, next; /* next: the wait before a try, or the moment to tell */
+	struct sse sse;
+	struct reply reply;
+	struct buf wrong; /* the body of an error */
+	size_t raw;
+	struct ask_headers said;
+	struct err broke; /* why we stopped reading */
+	int stopped_reading, over;
+	struct failure failure;
+	struct usage usage;
+	struct buf why;
+	unsigned tries;
+	uint64_t began_ms, ends_ms;
+};
+
+static void try_now(struct ask *a);
+static void tried(struct ask *a, CURLcode rc);
+
+static void *must(void *p)
+{
+	if (!p)
+		abort();
+	return p;
+}
+
+/* ---- libcurl on the loop ---- */
+
+struct pipe_end {
+	struct watch watch;
+	struct asker *asker;
+};
+
+static void take_finished(struct asker *x)
+{
+	CURLMsg *m;
+	int left;
+
+	while ((m = curl.multi_info_read(x->multi, &left))) {
+		CURLcode rc = m->data.result;
+		char *owner = NULL;
+
+		if (m->msg != CURLMSG_DONE)
+			continue;
+		curl.easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &owner);
+		tried((struct ask *)(void *)owner, rc);
+	}
+}
+
+static void act(struct asker *x, curl_socket_t fd, int what)
+{
+	int running;
+
+	curl.multi_socket_action(x->multi, fd, what, &running);
+	take_finished(x);
+}
+
+static void pipe_ready(struct watch *w, unsigned what)
+{
+	struct pipe_end *p = loop_owner(w, struct pipe_end, watch);
+
+	act(p->asker, w->fd, what == LOOP_READ ? CURL_CSELECT_IN : CURL_CSELECT_OUT);
+}
+
+static int pipe_wants(CURL *easy, curl_socket_t fd, int what, void *user, void *mine)
+{
+	struct asker *x = user;
+	struct pipe_end *p = mine;
+
+	(void)easy;
+	if (what == CURL_POLL_REMOVE) {
+		if (p)
+			watch_stop(&p->watch);
+		free(p);
+		curl.multi_assign(x->multi, fd, NULL);
+		return 0;
+	}
+	if (!p) {
+		p = must(calloc(1, sizeof(*p)));
+		p->asker = x;
+		watch_init(&p->watch, x->loop, fd, pipe_ready);
+		curl.multi_assign(x->multi, fd, p);
+	}
+	watch_want(&p->watch, (what & CURL_POLL_IN ? LOOP_READ : 0) | (what & CURL_POLL_OUT ? LOOP_WRITE : 0));
+	return 0;
+}
+
+static int timer_wants(CURLM *multi, long ms, void *user)
+{
+	struct asker *x = user;
+
+	(void)multi;
+	if (ms < 0)
+		timer_clear(&x->timer);
+	else
+		timer_set(&x->timer, (uint64_t)ms);
+	return 0;
+}
+
+static void timer_due(struct timer *t)
+{
+	act(loop_owner(t, struct asker, timer), CURL_SOCKET_TIMEOUT, 0);
+}
+
+/* ---- what is heard ---- */
+
+/* "2", "0.5", or a date. */
+static int64_t parse_after(const char *text)
+{
+	char *end;
+	double s = strtod(text, &end);
+	time_t at;
+
+	if (end != text && s >= 0 && s < 1e7)
+		return (int64_t)(s * 1000);
+	at = curl.getdate ? curl.getdate(text, NULL) : -1;
+	if (at < 0)
+		return -1;
+	return at > time(NULL) ? (int64_t)(at - time(NULL)) * 1000 : 0;
+}
+
+void ask_header(struct ask_headers *h, const char *line, size_t n)
+{
+	char text[256], *value;
+
+	if (n >= 5 && strncasecmp(line, "HTTP/", 5) == 0) {
+		*h = (struct ask_headers){ .should_retry = -1, .after_ms = -1 };
+		return;
+	}
+	n = n < sizeof(text) - 1 ? n : sizeof(text) - 1;
+	memcpy(text, line, n);
+	text[n] = 0;
+	while (n && isspace((unsigned char)text[n - 1]))
+		text[--n] = 0;
+	value = strchr(text, ':');
+	if (!value)
+		return;
+	*value++ = 0;
+	value += strspn(value, " \t");
+	if (strcasecmp(text, "x-should-retry") == 0)
+		h->should_retry = strcasecmp(value, "true") == 0 ? 1 : strcasecmp(value, "false") == 0 ? 0 : -1;
+	else if (strcasecmp(text, "retry-after-ms") == 0 && isdigit((unsigned char)*value))
+		h->after_ms = (int64_t)strtod(value, NULL);
+	else if (strcasecmp(text, "retry-after") == 0 && h->after_ms < 0)
+		h->after_ms = parse_after(value);
+	else if (strcasecmp(text, "x-request-id") == 0 || strcasecmp(text, "request-id") == 0)
+		snprintf(h->request_id, sizeof(h->request_id), "%.79s", value);
+}
+
+static size_t header_came(char *line, size_t one, size_t n, void *user)
+{
+	struct ask *a = user;
+
+	ask_header(&a->said, line, one * n);
+	return one * n;
+}
+
+static int event_came(void *ctx, const char *name, const char *data, size_t len, struct err *e)
+{
+	struct ask *a = ctx;
+
+	if (a->model->provider->dialect->event(&a->reply, name, data, len, e) < 0)
+		return -1;
+	return a->reply.failed ? err_set(e, ERR_SYS, "%s", a->reply.error.msg) : 0;
+}
+
+static long status_of(const struct ask *a)
+{
+	long status = 0;
+
+	if (a->easy)
+		curl.easy_getinfo(a->easy, CURLINFO_RESPONSE_CODE, &status);
+	return status;
+}
+
+static size_t bytes_came(char *bytes, size_t one, size_t n, void *user)
+{
+	struct ask *a = user;
+
+	n *= one;
+	timer_set(&a->silence, a->model->provider->silence_ms);
+	if (status_of(a) != 200) {
+		if (a->wrong.len < ERROR_BODY)
+			buf_add(&a->wrong, bytes, n < ERROR_BODY ? n : ERROR_BODY);
+		return n;
+	}
+	a->raw += n;
+	if (a->raw > ASK_RAW_MOST)
+		err_set(&a->broke, ERR_LIMIT, "an answer of more than %d bytes", ASK_RAW_MOST);
+	else if (sse_feed(&a->sse, bytes, n, &a->broke) == 0) {
+		if (a->reply.complete)
+			timer_set(&a->silence, GRACE_MS);
+		return n;
+	}
+	a->stopped_reading = 1;
+	return 0;
+}
+
+/* ---- what went wrong ---- */
+
+/* Things that no second try mends, whatever the status is. */
+static const char *const lasting[] = {
+	"invalid_request_error", "authentication_error", "permission_error", "not_found_error",
+	"request_too_large",     "billing_error",        "insufficient_quota", "invalid_api_key",
+	"context_length_exceeded", "model_not_found",
+};
+
+int ask_retriable(int status, const struct reply_error *error, const struct ask_headers *h)
+{
+	if (h->should_retry >= 0)
+		return h->should_retry;
+	for (unsigned i = 0; i < ARRAY_LEN(lasting); i++)
+		if (strcmp(error->type, lasting[i]) == 0)
+			return 0;
+	if (status == 200) /* then an error in the stream: by the number in it, if there is one */
+		status = error->status ? error->status : 500;
+	return status == 408 || status == 409 || status == 429 || status >= 500;
+}
+
+static const char *category_of(int status)
+{
+	static const struct {
+		int from, to;
+		const char *name;
+	} rows[] = { { 401, 403, "auth" },    { 408, 408, "timeout" }, { 413, 413, "too_large" },
+		     { 429, 429, "rate" },    { 400, 499, "invalid" }, { 503, 503, "overload" },
+		     { 529, 529, "overload" } };
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
+		if (status >= rows[i].from && status <= rows[i].to)
+			return rows[i].name;
+	return "broken";
+}
+
+static enum err_kind kind_of(const char *category)
+{
+	return strcmp(category, "auth") == 0	? ERR_DENIED :
+	       strcmp(category, "invalid") == 0 ? ERR_INVALID :
+	       strcmp(category, "rate") == 0 || strcmp(category, "too_large") == 0 ? ERR_LIMIT :
+										     ERR_SYS;
+}
+
+static void failed(struct ask *a, const char *category, int again, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+static void failed(struct ask *a, const char *category, int again, const char *fmt, ...)
+{
+	char text[240];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	a->failure = (struct failure){ .category = category, .again = again, .after_ms = -1 };
+	err_set(&a->failure.err, kind_of(category), "%.60s: %s", a->model->provider->name, text);
+}
+
+/* They answered, and say that something is wrong. */
+static void they_refused(struct ask *a, int status)
+{
+	const struct reply_error *error;
+	int again, told;
+
+	if (!a->reply.failed)
+		reply_fail_body(&a->reply, status, buf_str(&a->wrong), a->wrong.len);
+	error = &a->reply.error;
+	told = status == 200 && error->status ? error->status : status;
+	again = ask_retriable(status, error, &a->said);
+	failed(a, told == 200 ? (again ? "overload" : "invalid") : category_of(told), again,
+	       "%d%s%s%s%s", told, error->type[0] ? " " : "", error->type, error->msg[0] ? ": " : "",
+	       error->msg);
+	a->failure.status = told;
+	a->failure.after_ms = a->said.after_ms;
+}
+
+static const struct {
+	CURLcode rc;
+	const char *category;
+	int again;
+} curl_rows[] = {
+	{ CURLE_OPERATION_TIMEDOUT, "timeout", 1 },
+	{ CURLE_COULDNT_CONNECT, "network", 1 },
+	{ CURLE_COULDNT_RESOLVE_HOST, "network", 1 },
+	{ CURLE_SSL_CONNECT_ERROR, "network", 1 },
+	{ CURLE_SEND_ERROR, "network", 1 },
+	{ CURLE_RECV_ERROR, "network", 1 },
+	{ CURLE_GOT_NOTHING, "network", 1 },
+	{ CURLE_PARTIAL_FILE, "network", 1 },
+	{ CURLE_HTTP2, "network", 1 },
+	{ CURLE_HTTP2_STREAM, "network", 1 },
+	{ CURLE_PEER_FAILED_VERIFICATION, "auth", 0 },
+};
+
+static void curl_failed(struct ask *a, CURLcode rc)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(curl_rows); i++)
+		if (curl_rows[i].rc == rc) {
+			failed(a, curl_rows[i].category, curl_rows[i].again, "%s", curl.easy_strerror(rc));
+			return;
+		}
+	failed(a, "network", 0, "%s", curl.easy_strerror(rc));
+}
+
+/* ---- health ---- */
+
+static struct breaker *breaker_of(struct ask *a)
+{
+	return &a->asker->breakers[a->model->provider - a->asker->book->providers];
+}
+
+static void note_health(struct ask *a, int good)
+{
+	struct breaker *b = breaker_of(a);
+
+	if (good) {
+		*b = (struct breaker){ 0 };
+		return;
+	}
+	snprintf(b->why, sizeof(b->why), "%.119s", a->failure.err.msg);
+	if (++b->failures < BREAK_AFTER)
+		return;
+	b->rest_ms = b->rest_ms ? b->rest_ms * 2 : REST_MS;
+	if (b->rest_ms > REST_MOST_MS)
+		b->rest_ms = REST_MOST_MS;
+	b->rests_until_ms = loop_now_ms() + b->rest_ms;
+	b->failures = BREAK_AFTER - 1; /* afterwards one failure is enough */
+	log_warn("a provider of models is left alone for a while", LOG_S("provider", a->model->provider->name),
+		 LOG_U("ms", b->rest_ms), LOG_S("why", b->why));
+}
+
+static int rests(struct ask *a)
+{
+	struct breaker *b = breaker_of(a);
+	uint64_t now = loop_now_ms();
+
+	if (b->rests_until_ms <= now)
+		return 0;
+	failed(a, "unavailable", 1, "left alone for %u more ms after failures in a row, the last: %s",
+	       (unsigned)(b->rests_until_ms - now), b->why);
+	a->failure.after_ms = (int64_t)(b->rests_until_ms - now);
+	return 1;
+}
+
+/* ---- what it cost ---- */
+
+static void count_try(struct ask *a)
+{
+	const struct book_price *p = &a->model->price;
+	struct usage u = a->reply.usage;
+
+	u.calls = 1;
+	/* Not told, or cut before the last word about it: by bytes, and marked so. Never nothing. */
+	if (a->raw && !a->reply.told_usage) {
+		u.in = strlen(a->body) / 4;
+		u.out = a->reply.bytes / 4;
+		u.estimated = 1;
+	} else if (a->raw && !a->reply.complete && u.out < a->reply.bytes / 4) {
+		u.out = a->reply.bytes / 4;
+		u.estimated = 1;
+	}
+	u.cost = ((double)u.in * p->in + (double)u.out * p->out + (double)u.cache_read * p->cache_read +
+		  (double)u.cache_write * p->cache_write) /
+		 1e6;
+	usage_add(&a->usage, &u);
+}
+
+/* ---- a try ---- */
+
+static void end_try(struct ask *a)
+{
+	if (a->easy) {
+		curl.multi_remove_handle(a->asker->multi, a->easy);
+		curl.easy_cleanup(a->easy);
+	}
+	a->easy = NULL;
+	names_forget(a->name);
+	a->name = NULL;
+	curl.slist_free_all(a->addresses);
+	a->addresses = NULL;
+	timer_clear(&a->silence);
+}
+
+static void clear_reply(struct ask *a)
+{
+	sse_fini(&a->sse);
+	reply_fini(&a->reply);
+	buf_fini(&a->wrong);
+}
+
+static void say_retry(struct ask *a, uint64_t wait_ms)
+{
+	log_info("asking a model again", LOG_S("model", a->model->id), LOG_U("try", a->tries), LOG_U("wait_ms", wait_ms),
+		 LOG_S("why", a->failure.err.msg), LOG_S("request_id", a->said.request_id));
+	buf_printf(&a->why, "; try %u: %s", a->tries, a->failure.err.msg);
+	if (a->owner->said && json_is_true(json_object_get(a->request, "stream")))
+		a->owner->said(a->owner, json_pack("{s:s, s:s, s:I}", "type", "retry", "why", a->failure.err.msg,
+						   "wait_ms", (json_int_t)wait_ms));
+}
+
+static uint64_t backoff(struct ask *a)
+{
+	uint64_t ms = (uint64_t)BACKOFF_MS << (a->tries - 1);
+	struct asker *x = a->asker;
+
+	if (a->failure.after_ms >= 0)
+		return (uint64_t)a->failure.after_ms;
+	if (ms > BACKOFF_MOST_MS)
+		ms = BACKOFF_MOST_MS;
+	x->seed = x->seed * 6364136223846793005u + 1442695040888963407u;
+	return ms * (750 + (x->seed >> 33) % 250) / 1000;
+}
+
+static void tell_later(struct ask *a)
+{
+	a->over = 1;
+	timer_clear(&a->deadline);
+	timer_set(&a->next, 0);
+}
+
+static void try_failed(struct ask *a)
+{
+	uint64_t wait = backoff(a), now = loop_now_ms();
+	int same;
+
+	note_health(a, !a->failure.again && a->failure.status);
+	/* Some say 500 for our own mistake: whoever says the very same a second time means it. */
+	same = a->failure.status == 500 && a->tries > 1 && strstr(buf_str(&a->why), a->failure.err.msg);
+	if (!a->failure.again || same || a->tries > a->model->provider->retries || wait > AFTER_MOST_MS ||
+	    now + wait >= a->ends_ms) {
+		if (same)
+			a->failure.again = 0;
+		tell_later(a);
+		return;
+	}
+	say_retry(a, wait);
+	timer_set(&a->next, wait);
+}
+
+static void tried(struct ask *a, CURLcode rc)
+{
+	int status = (int)status_of(a);
+
+	if (rc == CURLE_OK && status == 200 && sse_end(&a->sse, &a->broke) < 0)
+		a->stopped_reading = 1;
+	end_try(a);
+	count_try(a);
+	if (a->reply.failed || (status && status != 200))
+		they_refused(a, status);
+	else if (a->stopped_reading)
+		failed(a, a->broke.kind == ERR_LIMIT ? "too_large" : "broken", a->broke.kind != ERR_LIMIT, "%s",
+		       a->broke.msg);
+	else if (a->reply.complete) {
+		note_health(a, 1);
+		tell_later(a);
+		return;
+	} else if (rc != CURLE_OK)
+		curl_failed(a, rc);
+	else
+		failed(a, "broken", 1, "%s", a->raw ? "the answer ended too early" : "an empty answer");
+	if (!a->failure.status && status)
+		a->failure.status = status;
+	try_failed(a);
+}
+
+static void silent(struct timer *t)
+{
+	struct ask *a = loop_owner(t, struct ask, silence);
+
+	if (a->reply.complete) { /* all was said, they only do not hang up */
+		tried(a, CURLE_OK);
+		return;
+	}
+	end_try(a);
+	count_try(a);
+	failed(a, "timeout", 1, "silent for %u ms", a->model->provider->silence_ms);
+	try_failed(a);
+}
+
+static void too_late(struct timer *t)
+{
+	struct ask *a = loop_owner(t, struct ask, deadline);
+
+	if (a->easy || a->name) {
+		end_try(a);
+		count_try(a);
+	}
+	timer_clear(&a->next);
+	failed(a, "timeout", 1, "no answer within %llu ms", (unsigned long long)(a->ends_ms - a->began_ms));
+	note_health(a, 0);
+	tell_later(a);
+}
+
+#define OPT(name, value) curl.easy_setopt(a->easy, CURLOPT_##name, value)
+
+static void set_trust(struct ask *a)
+{
+	const struct book_provider *p = a->model->provider;
+	struct curl_blob pem = { .data = p->ca ? p->ca : a->asker->ca,
+				 .len = p->ca ? p->ca_len : a->asker->ca_len,
+				 .flags = CURL_BLOB_NOCOPY };
+
+	OPT(SSL_VERIFYPEER, 1L);
+	OPT(SSL_VERIFYHOST, 2L);
+	OPT(CAPATH, NULL);
+	if (pem.data)
+		OPT(CAINFO_BLOB, &pem);
+	OPT(CAINFO, NULL);
+}
+
+/* From here on it is their turn. */
+static int connected(void *user, char *to, char *from, int to_port, int from_port)
+{
+	struct ask *a = user;
+
+	(void)to;
+	(void)from;
+	(void)to_port;
+	(void)from_port;
+	timer_set(&a->silence, a->model->provider->silence_ms);
+	return CURL_PREREQFUNC_OK;
+}
+
+static void set_request(struct ask *a)
+{
+	OPT(URL, a->url);
+	OPT(PROTOCOLS_STR, "http,https");
+	OPT(PROXY, "");
+	OPT(NOSIGNAL, 1L);
+	OPT(FOLLOWLOCATION, 0L);
+	OPT(RESOLVE, a->addresses);
+	OPT(HTTPHEADER, a->headers);
+	OPT(POSTFIELDS, a->body);
+	OPT(POSTFIELDSIZE_LARGE, (curl_off_t)strlen(a->body));
+	OPT(CONNECTTIMEOUT_MS, (long)a->model->provider->connect_ms);
+	OPT(HTTP09_ALLOWED, 0L);
+	OPT(TCP_KEEPALIVE, 1L);
+	OPT(WRITEFUNCTION, bytes_came);
+	OPT(WRITEDATA, a);
+	OPT(HEADERFUNCTION, header_came);
+	OPT(HEADERDATA, a);
+	OPT(PREREQFUNCTION, connected);
+	OPT(PREREQDATA, a);
+	OPT(PRIVATE, a);
+}
+
+static void piece_came(void *ctx, json_t *take_event)
+{
+	struct ask *a = ctx;
+
+	a->owner->said(a->owner, take_event);
+}
+
+static void fresh_reply(struct ask *a)
+{
+	int wanted = a->owner->said && json_is_true(json_object_get(a->request, "stream"));
+
+	clear_reply(a);
+	a->sse = (struct sse){ .lines = a->model->provider->dialect->lines, .event = event_came, .ctx = a };
+	a->reply = (struct reply){ .said = wanted ? piece_came : NULL, .ctx = a };
+	a->said = (struct ask_headers){ .should_retry = -1, .after_ms = -1 };
+	a->raw = 0;
+	a->stopped_reading = 0;
+}
+
+static void addresses_of(struct ask *a, const struct name_address *v, unsigned n)
+{
+	const struct book_provider *p = a->model->provider;
+	auto_buf struct buf line = { 0 };
+	char ip[INET6_ADDRSTRLEN];
+
+	/* '+': for this question; the next one looks again. */
+	buf_printf(&line, "+%s:%u:", p->host, p->port);
+	for (unsigned i = 0; i < n; i++) {
+		int six = v[i].to.ss_family == AF_INET6;
+		const void *at = six ? (const void *)&((const struct sockaddr_in6 *)&v[i].to)->sin6_addr :
+				       (const void *)&((const struct sockaddr_in *)&v[i].to)->sin_addr;
+
+		if (inet_ntop(v[i].to.ss_family, at, ip, sizeof(ip)))
+			buf_printf(&line, "%s%s%s%s", i ? "," : "", six ? "[" : "", ip, six ? "]" : "");
+	}
+	a->addresses = must(curl.slist_append(NULL, buf_str(&line)));
+}
+
+static void name_told(void *ctx, const struct name_address *v, unsigned n, const char *why)
+{
+	struct ask *a = ctx;
+
+	a->name = NULL;
+	if (!n) {
+		failed(a, "network", 1, "%.100s: %s", a->model->provider->host, why);
+		try_failed(a);
+		return;
+	}
+	addresses_of(a, v, n);
+	a->easy = must(curl.easy_init());
+	set_request(a);
+	set_trust(a);
+	timer_set(&a->silence, (uint64_t)a->model->provider->connect_ms + a->model->provider->silence_ms);
+	if (curl.multi_add_handle(a->asker->multi, a->easy) != CURLM_OK)
+		abort();
+}
+
+static void try_now(struct ask *a)
+{
+	const struct book_provider *p = a->model->provider;
+
+	if (rests(a)) {
+		tell_later(a);
+		return;
+	}
+	a->tries++;
+	fresh_reply(a);
+	a->name = names_ask(&a->asker->names, a->asker->loop, p->host, p->port, name_told, a);
+}
+
+/* ---- the answer ---- */
+
+/* A form that was asked for as a tool: its arguments are the answer. */
+static void unwrap_schema(struct ask *a, json_t *answer)
+{
+	const char *name = json_string_value(json_object_get(json_object_get(a->request, "schema"), "name"));
+	const struct reply_call *c = a->reply.calls;
+
+	if (!name || a->model->provider->schema != SCHEMA_TOOL || a->reply.ncalls != 1 || !c->name ||
+	    strcmp(c->name, name) != 0)
+		return;
+	json_object_set_new(answer, "text", json_stringn(buf_str(&c->arguments), c->arguments.len));
+	json_object_set_new(answer, "calls", json_array());
+	if (a->reply.stop == STOP_TOOLS)
+		json_object_set_new(answer, "stop", json_string(stop_name(STOP_END)));
+}
+
+static json_t *common(const struct ask *a)
+{
+	return json_pack("{s:s, s:s, s:s, s:o, s:i, s:I, s:s}", "model", a->model->id, "name", a->model->name,
+			 "provider", a->model->provider->name, "usage", usage_json(&a->usage), "tries",
+			 (int)a->tries, "ms", (json_int_t)(loop_now_ms() - a->began_ms), "why",
+			 buf_str(&a->why));
+}
+
+static json_t *good_answer(struct ask *a)
+{
+	json_t *j = json_pack("{s:o, s:o, s:s}", "text", json_stringn(buf_str(&a->reply.text), a->reply.text.len),
+			      "calls", reply_calls(&a->reply), "stop", stop_name(a->reply.stop)),
+	       *more = common(a);
+
+	unwrap_schema(a, j);
+	json_object_update(j, more);
+	json_decref(more);
+	return j;
+}
+
+static json_t *bad_answer(const struct ask *a)
+{
+	json_t *j = common(a),
+	       *error = json_pack("{s:s, s:s, s:b}", "category", a->failure.category, "message", a->failure.err.msg,
+				  "retriable", a->failure.again);
+
+	if (a->failure.status)
+		json_object_set_new(error, "status", json_integer(a->failure.status));
+	if (a->failure.after_ms >= 0)
+		json_object_set_new(error, "retry_after_ms", json_integer(a->failure.after_ms));
+	if (a->said.request_id[0])
+		json_object_set_new(error, "request_id", json_string(a->said.request_id));
+	json_object_set_new(j, "error", error);
+	return j;
+}
+
+static void free_ask(struct ask *a)
+{
+	end_try(a);
+	clear_reply(a);
+	timer_fini(&a->silence);
+	timer_fini(&a->deadline);
+	timer_fini(&a->next);
+	curl.slist_free_all(a->headers);
+	buf_fini(&a->why);
+	json_decref(a->request);
+	free(a->body);
+	free(a->url);
+	a->asker->under_way--;
+	free(a);
+}
+
+static void next_due(struct timer *t)
+{
+	struct ask *a = loop_owner(t, struct ask, next);
+	struct ask_owner *o = a->owner;
+	struct err e = a->failure.err;
+	int good = !a->failure.category;
+	json_t *answer;
+
+	if (!a->over) {
+		a->failure = (struct failure){ 0 };
+		try_now(a);
+		return;
+	}
+	if (!good)
+		log_warn("a model did not answer", LOG_S("model", a->model->id), LOG_E(&e), LOG_U("tries", a->tries),
+			 LOG_S("request_id", a->said.request_id[0] ? a->said.request_id : NULL));
+	answer = good ? good_answer(a) : bad_answer(a);
+	free_ask(a);
+	o->done(o, answer, good ? NULL : &e);
+}
+
+/* ---- life of a question ---- */
+
+static void add_header(struct ask *a, const char *fmt, const char *value)
+{
+	auto_buf struct buf line = { 0 };
+
+	buf_printf(&line, "%.*s", (int)strcspn(fmt, "%"), fmt);
+	if (strchr(fmt, '%'))
+		buf_puts(&line, value);
+	a->headers = must(curl.slist_append(a->headers, buf_str(&line)));
+	if (line.p)
+		explicit_bzero(line.p, line.room);
+}
+
+static char *url_of(const struct book_provider *p)
+{
+	const char *path = p->dialect->path;
+	size_t n = strlen(p->base);
+	struct buf url = { 0 };
+
+	/* "https://host/v1" is written for all of them, also where the path has it. */
+	if (strncmp(path, "/v1/", 4) == 0 && n > 3 && strcmp(p->base + n - 3, "/v1") == 0)
+		path += 3;
+	buf_printf(&url, "%s%s", p->base, path);
+	return buf_steal(&url);
+}
+
+static void set_headers(struct ask *a)
+{
+	const struct book_provider *p = a->model->provider;
+
+	add_header(a, "Content-Type: application/json", NULL);
+	add_header(a, p->dialect->lines ? "Accept: application/x-ndjson" : "Accept: text/event-stream", NULL);
+	add_header(a, "User-Agent: atoll/" ATOLL_VERSION, NULL);
+	add_header(a, "Expect:", NULL); /* no question before the question */
+	if (p->key)
+		add_header(a, p->dialect->key, p->key);
+	if (p->dialect->more)
+		add_header(a, p->dialect->more, NULL);
+}
+
+static uint64_t deadline_of(const struct ask *a)
+{
+	json_int_t ms = json_integer_value(json_object_get(a->request, "deadline_ms"));
+	uint32_t most = a->model->provider->deadline_ms;
+
+	return ms > 0 && ms < most ? (uint64_t)ms : most;
+}
+
+static void say_route(struct ask *a)
+{
+	const char *role = json_string_value(json_object_get(a->request, "role"));
+	json_int_t level = json_integer_value(json_object_get(a->request, "level"));
+
+	if (json_object_get(a->request, "model"))
+		buf_printf(&a->why, "model %s was asked for by name", a->model->id);
+	else
+		buf_printf(&a->why, "role %s, level %lld: %s", role, (long long)level, a->model->id);
+	buf_printf(&a->why, " (%s of %s)", a->model->name, a->model->provider->name);
+}
+
+struct ask *ask_start(struct asker *x, json_t *take_request, struct ask_owner *o, struct err *e)
+{
+	const struct book_model *m = NULL;
+	struct ask *a;
+
+	if (request_check(take_request, e) == 0) {
+		json_int_t level = json_integer_value(json_object_get(take_request, "level"));
+
+		m = book_find(x->book, json_string_value(json_object_get(take_request, "model")),
+			      json_string_value(json_object_get(take_request, "role")),
+			      level < BOOK_LEVELS ? (unsigned)level : BOOK_LEVELS - 1, e);
+	}
+	if (m && x->under_way == ASK_AT_ONCE) {
+		err_set(e, ERR_LIMIT, "%d questions are under way", ASK_AT_ONCE);
+		m = NULL;
+	}
+	if (!m) {
+		json_decref(take_request);
+		return NULL;
+	}
+	a = must(calloc(1, sizeof(*a)));
+	*a = (struct ask){ .asker = x, .owner = o, .request = take_request, .model = m, .began_ms = loop_now_ms() };
+	a->body = must(dialect_body(take_request, m));
+	a->url = url_of(m->provider);
+	a->ends_ms = a->began_ms + deadline_of(a);
+	set_headers(a);
+	say_route(a);
+	timer_init(&a->silence, x->loop, silent);
+	timer_init(&a->deadline, x->loop, too_late);
+	timer_init(&a->next, x->loop, next_due);
+	timer_set(&a->deadline, deadline_of(a));
+	x->under_way++;
+	timer_set(&a->next, 0);
+	return a;
+}
+
+json_t *ask_cancel(struct ask *a)
+{
+	json_t *answer;
+
+	if (a->easy || a->name) {
+		end_try(a);
+		count_try(a);
+	}
+	if (!a->failure.category)
+		failed(a, "cancelled", 0, "cancelled");
+	answer = bad_answer(a);
+	free_ask(a);
+	return answer;
+}
+
+/* ---- life of all ---- */
+
+static void read_ca(struct asker *x)
+{
+	static const char *const files[] = { "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+					     "/etc/ssl/cert.pem" };
+	struct buf pem = { 0 };
+
+	for (unsigned i = 0; i < ARRAY_LEN(files) && !pem.len; i++) {
+		auto_fd int fd = open(files[i], O_RDONLY | O_CLOEXEC);
+		ssize_t n;
+
+		while (fd >= 0 && pem.len < CA_MOST && (n = read(fd, buf_space(&pem, 65536), 65536)) > 0)
+			buf_grew(&pem, (size_t)n);
+	}
+	x->ca_len = pem.len;
+	x->ca = pem.len ? buf_steal(&pem) : NULL;
+	if (!x->ca)
+		log_warn("no authorities for TLS were found: install ca-certificates, or set ca_file");
+	buf_fini(&pem);
+}
+
+int asker_init(struct asker *x, struct loop *l, const struct book *b, struct err *e)
+{
+	*x = (struct asker){ .loop = l, .book = b };
+	if (curl_load(e) < 0 || names_init(&x->names, l, NULL, e) < 0 || id_random(&x->seed, sizeof(x->seed), e) < 0)
+		return -1;
+	read_ca(x);
+	timer_init(&x->timer, l, timer_due);
+	x->multi = must(curl.multi_init());
+	curl.multi_setopt(x->multi, CURLMOPT_SOCKETFUNCTION, pipe_wants);
+	curl.multi_setopt(x->multi, CURLMOPT_SOCKETDATA, x);
+	curl.multi_setopt(x->multi, CURLMOPT_TIMERFUNCTION, timer_wants);
+	curl.multi_setopt(x->multi, CURLMOPT_TIMERDATA, x);
+	curl.multi_setopt(x->multi, CURLMOPT_MAXCONNECTS, 32L);
+	return 0;
+}
+
+void asker_fini(struct asker *x)
+{
+	if (x->multi)
+		curl.multi_cleanup(x->multi);
+	x->multi = NULL;
+	timer_fini(&x->timer);
+	names_fini(&x->names);
+	free(x->ca);
+	x->ca = NULL;
+}

@@ -1,0 +1,40 @@
+/* curl.h - libcurl, loaded by the one process that needs it: it brings thirty libraries along, and neither
+ * a command that lasts a millisecond nor the process that strangers talk to should have them.
+ * Owns: the loaded library, for the life of the process. */
+#pragma once
+#include "base/err.h"
+#include <curl/curl.h>
+
+#define CURL_CALLS(X)                                                                              \
+	X(global_init)                                                                             \
+	X(version)                                                                                 \
+	X(easy_init)                                                                               \
+	X(easy_setopt)                                                                             \
+	X(easy_getinfo)                                                                            \
+	X(easy_cleanup)                                                                            \
+	X(easy_strerror)                                                                           \
+	X(multi_init)                                                                              \
+	X(multi_setopt)                                                                            \
+	X(multi_add_handle)                                                                        \
+	X(multi_remove_handle)                                                                     \
+	X(multi_socket_action)                                                                     \
+	X(multi_assign)                                                                            \
+	X(multi_info_read)                                                                         \
+	X(multi_cleanup)                                                                           \
+	X(slist_append)                                                                            \
+	X(slist_free_all)                                                                          \
+	X(getdate)
+
+/* Its setters are macros that look at types; here they are plain calls. */
+#undef curl_easy_setopt
+#undef curl_easy_getinfo
+#undef curl_multi_setopt
+
+struct curl {
+#define X(name) __typeof__(curl_##name) *name;
+	CURL_CALLS(X)
+#undef X
+};
+extern struct curl curl;
+
+must_check int curl_load(struct err *e); /* again: nothing */

@@ -1,0 +1,291 @@
+/* line.c - see model.h. */
+#include "model/model.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "model/dialect.h"
+#include "model/pipe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { AGAIN_MS = 100, LOOK_MS = 1000 };
+
+struct model_line {
+	struct loop *loop;
+	struct pipe pipe;
+	int connected;
+	void (*need_line)(void *user);
+	void *user;
+	json_t *book, *figures;
+	struct model_ask *asks; /* the newest first */
+	unsigned nasks;
+	uint64_t numbers;
+	struct timer need, look; /* look: has somebody waited too long for a line? */
+};
+
+/* ---- figures ---- */
+
+static void add_int(json_t *to, const char *name, json_int_t more)
+{
+	json_int_t now = json_integer_value(json_object_get(to, name));
+
+	json_object_set_new(to, name, json_integer(now + (more > 0 ? more : 0)));
+}
+
+static void count(struct model_line *x, const json_t *answer, int failed)
+{
+	static const char *const counters[] = { "calls", "in", "out", "cache_read", "cache_write" };
+	const char *model = json_string_value(json_object_get(answer, "model"));
+	const json_t *usage = json_object_get(answer, "usage");
+	json_t *row = model ? json_object_get(x->figures, model) : NULL;
+	double cost;
+
+	if (!model) /* it came to no model */
+		return;
+	if (!row) {
+		row = json_object();
+		json_object_set_new(x->figures, model, row);
+	}
+	add_int(row, "asked", 1);
+	add_int(row, "failed", failed);
+	for (unsigned i = 0; i < ARRAY_LEN(counters); i++)
+		add_int(row, counters[i], json_integer_value(json_object_get(usage, counters[i])));
+	cost = json_number_value(json_object_get(row, "cost")) + json_number_value(json_object_get(usage, "cost"));
+	json_object_set_new(row, "cost", json_real(cost));
+}
+
+/* ---- answers ---- */
+
+static struct model_ask *find(struct model_line *x, uint64_t number)
+{
+	struct model_ask *a = x->asks;
+
+	while (a && a->number != number)
+		a = a->next;
+	return a;
+}
+
+static void forget(struct model_ask *a)
+{
+	struct model_line *x = a->line;
+	struct model_ask **at = &x->asks;
+
+	while (*at != a)
+		at = &(*at)->next;
+	*at = a->next;
+	x->nasks--;
+	a->line = NULL;
+	json_decref(a->request);
+	a->request = NULL;
+}
+
+static void answered(struct model_line *x, const json_t *m)
+{
+	struct model_ask *a = find(x, (uint64_t)json_integer_value(json_object_get(m, "done")));
+	const json_t *answer = json_object_get(m, "answer");
+	json_int_t kind = json_integer_value(json_object_get(m, "kind"));
+	struct err e = { .kind = kind > ERR_NONE && kind <= ERR_SYS ? (enum err_kind)kind : ERR_SYS };
+
+	snprintf(e.msg, sizeof(e.msg), "%s", json_string_value(json_object_get(m, "message")) ?: "");
+	count(x, answer, kind != ERR_NONE);
+	if (!a) /* cancelled */
+		return;
+	forget(a);
+	a->done(a, answer, kind ? &e : NULL);
+}
+
+static void process_says(struct pipe *p, const json_t *m)
+{
+	struct model_line *x = loop_owner(p, struct model_line, pipe);
+	json_t *book = json_object_get(m, "book");
+	struct model_ask *a;
+
+	if (json_object_get(m, "done")) {
+		answered(x, m);
+	} else if (json_object_get(m, "said")) {
+		a = find(x, (uint64_t)json_integer_value(json_object_get(m, "said")));
+		if (a && a->said)
+			a->said(a, json_object_get(m, "event"));
+	} else if (json_is_object(book)) {
+		json_decref(x->book);
+		x->book = json_incref(book);
+	}
+}
+
+/* A question that will have no answer: nobody knows what it cost. */
+static void fail(struct model_ask *a, const char *why)
+{
+	struct err e = { .kind = ERR_SYS };
+	json_t *answer = json_pack("{s:{s:i, s:i, s:i, s:i, s:i, s:f}, s:i, s:{s:s, s:s, s:b}}", "usage", "calls", 0,
+				   "in", 0, "out", 0, "cache_read", 0, "cache_write", 0, "cost", 0.0, "tries", 0,
+				   "error", "category", "unavailable", "message", why, "retriable", 1);
+
+	snprintf(e.msg, sizeof(e.msg), "%s", why);
+	forget(a);
+	a->done(a, answer, &e);
+	json_decref(answer);
+}
+
+static struct model_ask *sent_before(const struct model_line *x, uint64_t number)
+{
+	struct model_ask *a = x->asks;
+
+	while (a && (a->request || a->number > number))
+		a = a->next;
+	return a;
+}
+
+static void process_gone(struct pipe *p)
+{
+	struct model_line *x = loop_owner(p, struct model_line, pipe);
+	uint64_t last = x->numbers; /* who asks from within done() asks the next one */
+	struct model_ask *a;
+
+	pipe_fini(p);
+	x->connected = 0;
+	log_warn("the line to models broke", LOG_U("questions", x->nasks));
+	timer_set(&x->need, AGAIN_MS);
+	while ((a = sent_before(x, last)))
+		fail(a, "the process that asks models ended");
+}
+
+/* ---- the line ---- */
+
+static void send_ask(struct model_line *x, struct model_ask *a)
+{
+	pipe_send(&x->pipe, json_pack("{s:I, s:o}", "ask", (json_int_t)a->number, "request", steal(&a->request)));
+}
+
+static void need(struct timer *t)
+{
+	struct model_line *x = loop_owner(t, struct model_line, need);
+
+	x->need_line(x->user);
+}
+
+static void look(struct timer *t)
+{
+	struct model_line *x = loop_owner(t, struct model_line, look);
+	uint64_t now = loop_now_ms(), last = x->numbers;
+	struct model_ask *a;
+
+	do {
+		a = x->asks;
+		while (a && (!a->request || a->number > last || now - a->since_ms < MODEL_WAIT_MS))
+			a = a->next;
+		if (a)
+			fail(a, "nobody answers for models: the process that asks them does not start");
+	} while (a);
+	if (x->nasks && !x->connected)
+		timer_set(&x->look, LOOK_MS);
+}
+
+int model_line_new(struct model_line **out, struct loop *l, void (*need_line)(void *user), void *user, struct err *e)
+{
+	struct model_line *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return err_sys(e, "a line to models");
+	*x = (struct model_line){ .loop = l, .pipe.fd = -1, .need_line = need_line, .user = user,
+				  .figures = json_object() };
+	timer_init(&x->need, l, need);
+	timer_init(&x->look, l, look);
+	timer_set(&x->need, 0);
+	*out = x;
+	return 0;
+}
+
+void model_line_free(struct model_line *x)
+{
+	if (!x)
+		return;
+	while (x->asks)
+		forget(x->asks);
+	if (x->connected)
+		pipe_fini(&x->pipe);
+	timer_fini(&x->need);
+	timer_fini(&x->look);
+	json_decref(x->book);
+	json_decref(x->figures);
+	free(x);
+}
+
+void model_line_connect(struct model_line *x, int take_fd)
+{
+	if (x->connected) { /* one is enough; what is asked there would be lost */
+		close(take_fd);
+		return;
+	}
+	x->pipe.message = process_says;
+	x->pipe.gone = process_gone;
+	pipe_init(&x->pipe, x->loop, take_fd);
+	x->connected = 1;
+	for (struct model_ask *a = x->asks; a; a = a->next)
+		if (a->request)
+			send_ask(x, a);
+}
+
+struct loop *model_loop(const struct model_line *x)
+{
+	return x ? x->loop : NULL;
+}
+
+const json_t *model_book(const struct model_line *x)
+{
+	return x ? x->book : NULL;
+}
+
+const json_t *model_roles(const struct model_line *x)
+{
+	return x ? json_object_get(x->book, "roles") : NULL;
+}
+
+const json_t *model_figures(const struct model_line *x)
+{
+	return x ? x->figures : NULL;
+}
+
+/* ---- questions ---- */
+
+int model_start(struct model_line *x, struct model_ask *a, json_t *take_request, struct err *e)
+{
+	int rc = 0;
+
+	if (!x)
+		rc = err_set(e, ERR_NOT_FOUND, "no model is configured");
+	else if (x->nasks == MODEL_ASKS)
+		rc = err_set(e, ERR_LIMIT, "%d questions to models are under way", MODEL_ASKS);
+	else
+		rc = request_check(take_request, e);
+	if (rc < 0) {
+		json_decref(take_request);
+		return -1;
+	}
+	if (a->said)
+		json_object_set_new(take_request, "stream", json_true());
+	a->line = x;
+	a->number = ++x->numbers;
+	a->request = take_request;
+	a->since_ms = loop_now_ms();
+	a->next = x->asks;
+	x->asks = a;
+	x->nasks++;
+	if (x->connected)
+		send_ask(x, a);
+	else
+		timer_set(&x->look, LOOK_MS);
+	return 0;
+}
+
+void model_cancel(struct model_ask *a)
+{
+	struct model_line *x = a->line;
+	uint64_t number = a->number;
+	int sent = x && !a->request;
+
+	if (!x)
+		return;
+	forget(a);
+	if (sent && x->connected)
+		pipe_send(&x->pipe, json_pack("{s:I}", "cancel", (json_int_t)number));
+}

@@ -1,0 +1,213 @@
+/* process.c - see process.h. */
+#include "model/process.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "model/ask.h"
+#include "model/pipe.h"
+#include "wire/sock.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+struct process {
+	struct loop loop;
+	struct book book;
+	struct asker asker;
+	struct watch warden;
+	struct link *links;
+	int leaving;
+};
+
+struct link { /* to a front */
+	struct link *next;
+	struct process *process;
+	struct pipe pipe;
+	struct question *questions;
+};
+
+struct question {
+	struct question *next;
+	struct link *link;
+	struct ask_owner owner;
+	struct ask *ask;
+	json_int_t number;
+};
+
+static void *must(void *p)
+{
+	if (!p)
+		abort();
+	return p;
+}
+
+static void leave_if_done(struct process *x)
+{
+	if (x->leaving && !x->asker.under_way)
+		loop_stop(&x->loop);
+}
+
+/* ---- questions ---- */
+
+static void tell(struct link *l, json_int_t number, json_t *take_answer, const struct err *e)
+{
+	json_t *m = json_pack("{s:I, s:o}", "done", number, "answer", take_answer);
+
+	if (e) {
+		json_object_set_new(m, "kind", json_integer(e->kind));
+		json_object_set_new(m, "message", json_string(e->msg));
+	}
+	pipe_send(&l->pipe, m);
+}
+
+static void drop(struct question *q)
+{
+	struct question **at = &q->link->questions;
+
+	while (*at != q)
+		at = &(*at)->next;
+	*at = q->next;
+	free(q);
+}
+
+static void said(struct ask_owner *o, json_t *take_event)
+{
+	struct question *q = loop_owner(o, struct question, owner);
+
+	pipe_send(&q->link->pipe, json_pack("{s:I, s:o}", "said", q->number, "event", take_event));
+}
+
+static void done(struct ask_owner *o, json_t *take_answer, const struct err *e)
+{
+	struct question *q = loop_owner(o, struct question, owner);
+	struct process *x = q->link->process;
+
+	tell(q->link, q->number, take_answer, e);
+	drop(q);
+	leave_if_done(x);
+}
+
+static json_t *refusal(const struct err *e)
+{
+	static const struct usage none;
+
+	return json_pack("{s:o, s:i, s:{s:s, s:s, s:b}}", "usage", usage_json(&none), "tries", 0, "error", "category",
+			 e->kind == ERR_LIMIT ? "unavailable" : "invalid", "message", e->msg, "retriable",
+			 e->kind == ERR_LIMIT);
+}
+
+static void asks(struct link *l, json_int_t number, json_t *request)
+{
+	struct question *q = must(calloc(1, sizeof(*q)));
+	struct err e;
+
+	*q = (struct question){ .link = l, .owner = { .said = said, .done = done }, .number = number };
+	q->ask = ask_start(&l->process->asker, json_incref(request), &q->owner, &e);
+	if (!q->ask) {
+		free(q);
+		tell(l, number, refusal(&e), &e);
+		return;
+	}
+	q->next = l->questions;
+	l->questions = q;
+}
+
+static void cancels(struct link *l, json_int_t number)
+{
+	struct err e = { .kind = ERR_CONFLICT, .msg = "cancelled" };
+
+	for (struct question *q = l->questions; q; q = q->next)
+		if (q->number == number) {
+			tell(l, number, ask_cancel(q->ask), &e); /* what was paid is counted */
+			drop(q);
+			leave_if_done(l->process);
+			return;
+		}
+}
+
+/* ---- fronts ---- */
+
+static void front_says(struct pipe *p, const json_t *m)
+{
+	struct link *l = loop_owner(p, struct link, pipe);
+	const json_t *ask = json_object_get(m, "ask"), *cancel = json_object_get(m, "cancel");
+	json_t *request = json_object_get(m, "request");
+
+	if (json_is_integer(ask) && request)
+		asks(l, json_integer_value(ask), request);
+	else if (json_is_integer(cancel))
+		cancels(l, json_integer_value(cancel));
+}
+
+static void front_gone(struct pipe *p)
+{
+	struct link *l = loop_owner(p, struct link, pipe), **at = &l->process->links;
+	struct process *x = l->process;
+
+	while (l->questions) {
+		json_decref(ask_cancel(l->questions->ask));
+		drop(l->questions);
+	}
+	while (*at != l)
+		at = &(*at)->next;
+	*at = l->next;
+	pipe_fini(&l->pipe);
+	free(l);
+	leave_if_done(x);
+}
+
+static void front_comes(struct process *x, int take_fd)
+{
+	struct link *l = must(calloc(1, sizeof(*l)));
+
+	l->process = x;
+	l->pipe.message = front_says;
+	l->pipe.gone = front_gone;
+	l->next = x->links;
+	x->links = l;
+	pipe_init(&l->pipe, &x->loop, take_fd);
+	pipe_send(&l->pipe, json_pack("{s:o}", "book", book_public(&x->book)));
+}
+
+/* ---- the process ---- */
+
+static void warden_says(struct watch *w, unsigned what)
+{
+	static char buf[WIRE_MAX];
+	struct process *x = loop_owner(w, struct process, warden);
+	unsigned nfds = 1;
+	auto_fd int fd = -1;
+	struct err e;
+	int n = sock_recv(w->fd, buf, &fd, &nfds, &e);
+
+	(void)what;
+	if (n <= 0) { /* another one takes our place: what was asked is still answered */
+		watch_stop(w);
+		x->leaving = 1;
+		leave_if_done(x);
+	} else if (((const struct frame *)buf)->type == WIRE_MODEL && nfds) {
+		front_comes(x, steal_fd(&fd));
+	}
+}
+
+int model_main(const char *book_path, int warden, int (*walls)(void *ctx, struct err *e), void *ctx)
+{
+	static struct process x;
+	const struct rlimit none = { 0, 0 };
+	struct err e;
+
+	signal(SIGPIPE, SIG_IGN);
+	setrlimit(RLIMIT_CORE, &none); /* there are keys in here */
+	if (book_load(&x.book, book_path, &e) < 0 || loop_init(&x.loop, &e) < 0 ||
+	    asker_init(&x.asker, &x.loop, &x.book, &e) < 0 || walls(ctx, &e) < 0) {
+		log_error("models cannot be asked", LOG_E(&e));
+		return 1;
+	}
+	watch_init(&x.warden, &x.loop, warden, warden_says);
+	watch_want(&x.warden, LOOP_READ);
+	log_info("models can be asked", LOG_U("models", x.book.nmodels), LOG_U("roles", x.book.nroles));
+	loop_run(&x.loop);
+	book_fini(&x.book);
+	return 0;
+}

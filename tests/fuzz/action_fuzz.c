@@ -1,0 +1,19 @@
+/* action_fuzz.c - a model's reply: it is an action of the table, or it is refused with words. */
+#include "fuzz.h"
+#include "pilot/action.h"
+
+#include <assert.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	struct action a;
+	struct err e;
+
+	if (action_parse((const char *)bytes, len, (1u << VERB_COUNT) - 1, &a, &e) < 0) {
+		assert(!a.doc && e.msg[0]);
+		return 0;
+	}
+	assert(a.done ? a.result != NULL : a.verb < VERB_COUNT && json_is_object(a.args));
+	action_fini(&a);
+	return 0;
+}

@@ -1,0 +1,86 @@
+#!/bin/sh
+# agent_hostile.sh - a box whose agent is an enemy: what its host believes, how much it takes, how it ends.
+# Wants a build with test hooks: an order may then name another program than the pilot.
+# seconds: 240
+ATOLL=${ATOLL_TEST_BIN:-none}
+[ -x "$ATOLL" ] || { echo "1..0 # SKIP no build with test hooks: meson setup build-test -Dtest_hooks=true"; exit 0; }
+export ATOLL
+. "$(dirname "$0")/agent.lib"
+
+# enemy PROGRAM [SCRIPT]: a line of bash instead of the pilot; its descriptor 3 is the host.
+enemy() {
+	agent "${2:-[]}" "$(jq -cn --arg p "$1" --arg w "${wall:-8000}" '{pilot: ["/bin/bash", "-c", $p], max_steps: 3, budget: {max_wall_ms: ($w | tonumber)}}')"
+	cp body events
+	no_boxes || fail "its box is there"
+}
+ask='{"ask":{"turns":[]}}'
+same=$(run_it 'echo x')
+
+a_line_without_an_end_ends_it() {
+	enemy 'head -c 10000000 /dev/zero | tr "\0" x >&3; sleep 20'
+	outcome failed
+	has "$(of .why)" "a line of more than"
+}
+a_log_without_an_end_ends_it() {
+	enemy 'yes "$(printf %020000d 1)" | head -c 40000000; sleep 20'
+	outcome failed
+	has "$(of .why)" "more than 16777216 bytes"
+}
+nonsense_ends_it() {
+	for words in hello '[]' '{}' '"ask"' '{"ask":1}' '{"ask":{}}' '{"ask":{"turns":[{}]}}' '{"ask":{"turns":[],"ask":{}},"ask":{}}' \
+		'{"end":[]}'; do
+		enemy "echo '$words' >&3; sleep 20"
+		outcome failed
+	done
+	enemy 'head -c 3000000 /dev/zero | tr "\0" "[" >&3; echo >&3; sleep 20'
+	outcome failed
+	enemy 'head -c 64 /dev/urandom >&3; printf "\0\n" >&3; sleep 20'
+	outcome failed
+}
+who_asks_twice_at_once_is_ended() {
+	enemy "echo '$ask' >&3; echo '$ask' >&3; sleep 20" "$(script '{"never":true}')"
+	outcome failed
+	has "$(of .why)" "no agent of ours asks"
+}
+who_asks_for_ever_is_ended() {
+	enemy "while read -r x <&3; do echo '$ask' >&3; done" "$(script "$same")"
+	outcome failed
+	is "$(of .usage.calls)" 6
+}
+a_result_is_the_models_or_none() {
+	enemy "echo '{\"end\":{\"outcome\":\"done\",\"result\":\"mine\"}}' >&3; echo '{\"done\":true,\"result\":\"mine\"}'"
+	outcome failed
+	is "$(of .result)" null
+	enemy "read -r x <&3; echo '$ask' >&3; read -r x <&3; echo '{\"end\":{\"outcome\":\"done\",\"result\":\"mine\"}}' >&3" \
+		"$(script "$(done_with theirs)")"
+	outcome done
+	is "$(of .result)" theirs
+}
+who_says_that_it_is_done_and_stays_is_ended() {
+	enemy "read -r x <&3; echo '$ask' >&3; read -r x <&3; echo '{\"end\":{\"outcome\":\"done\"}}' >&3; sleep 20" \
+		"$(script "$(done_with theirs)")"
+	outcome done
+	[ "$(of .ms)" -lt 8000 ] || fail "only its wall time ended it"
+}
+who_says_nothing_is_ended_in_time() {
+	wall=1500
+	enemy 'sleep 20'
+	outcome budget
+	has "$(of .why)" max_wall_ms
+}
+any_bytes_of_a_log_are_told_as_text() {
+	enemy 'printf "\377\0\033[2J\n{\"a\":1,\"a\":2}\nplain"; printf "x\377" >&2; exit 3'
+	outcome failed
+	is "$(jq -r 'select(.type == "log") | .text' <events | wc -l)" 3
+	has "$(jq -r 'select(.type == "stderr") | .text' <events)" x
+}
+who_wants_nothing_from_its_host_cannot_stop_it() {
+	wall=2500
+	enemy "echo '$ask' >&3; sleep 20" "$(script '{"never":true}')"
+	outcome budget
+	enemy "for i in 1 2 3 4 5 6; do echo '$ask' >&3; sleep 0.3; done; sleep 20" "@$work/long"
+	[ "$(of .outcome)" != done ] || fail "$(cat report)"
+}
+
+head -c 1900000 /dev/zero | tr '\0' x | jq -Rcs '[., ., ., ., ., .]' >"$work/long"
+run_agent_tests

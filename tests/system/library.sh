@@ -1,0 +1,44 @@
+#!/bin/sh
+# library.sh - every program of the planner's library, in every language that is installed, with the slots of its examples: what it says.
+# seconds: 900
+. "$(dirname "$0")/daemon.lib"
+items=$(dirname "$ATOLL")/library-items
+
+# send FILE: a batch; the events are in ./events.
+send() {
+	curl -sSN --max-time 840 -H "X-API-Key: $key" -H 'Content-Type: application/x-ndjson' \
+		--data-binary "@$1" -o events "$url/v1/batch"
+}
+# Whatever did not pass, a line each, and its last words.
+bad() { jq -r 'select(.type == "result" and .verdict != "passed") | "# \(.id): \(.cause): \(.message // "") \((.stderr // "")[-200:])"' <events; }
+
+every_program_of_the_library_says_what_its_examples_say() {
+	# Compilers make it long: all of it is `make library`.
+	if [ "${LIBRARY:-}" = all ]; then "$items"; else "$items" --sample; fi >items
+	[ "$(wc -l <items)" -ge 2 ] || fail "there are no programs"
+	send items
+	bad | head -60
+	is "$(jq -r 'select(.type == "end") | "\(.state) \(.failed) \(.errors)"' <events)" "over 0 0"
+	is "$(jq -r 'select(.type == "end") | .passed' <events)" "$(wc -l <items)"
+	"$items" --judge <events || fail "an output does not match"
+}
+
+a_task_of_two_steps_runs_both_in_their_order() {
+	for language in Python JavaScript; do
+		"$items" --plan "In $language: the mean and median of 1, 2 and 6, then the area of a rectangle with length 3 and width 4"
+	done >items
+	send items
+	is "$(jq -rs '[.[] | select(.type == "result").stdout] | unique | join("")' <events)" "mean: 3
+median: 2
+area: 12"
+	is "$(jq -r 'select(.type == "end") | .passed' <events)" 2
+}
+
+no_text_gets_out_of_its_quotes_in_any_language() {
+	"$items" --literals >items
+	send items
+	bad
+	is "$(jq -r 'select(.type == "end") | "\(.state) \(.passed)"' <events)" "over $(wc -l <items)"
+}
+
+run_daemon_tests

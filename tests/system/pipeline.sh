@@ -1,0 +1,367 @@
+#!/bin/sh
+# pipeline.sh - from a wish to tested code, over HTTP and by `atoll pipeline`.
+# seconds: 300
+. "$(dirname "$0")/daemon.lib"
+
+# pipeline BODY [QUERY]: its report, in ./body
+pipeline() { api POST "/v1/pipelines?wait=1" "$1"; is "$code" 200 "$body"; }
+# documents ID: their kinds, in order
+documents() { api GET "/v1/pipelines/$1" && get '[.documents[].kind] | join(" ")'; }
+state_is() { api GET "/v1/pipelines/$1?documents=false" && [ "$(get .state)" = "$2" ]; }
+as_key() { key=$1; }
+# wheel NAME VERSION
+wheel() {
+	/usr/bin/python3 - "$@" <<-'PY'
+		import os, sys, zipfile
+		name, version = sys.argv[1:3]
+		os.makedirs(f"simple/{name}", exist_ok=True)
+		z = zipfile.ZipFile(f"simple/{name}/{name}-{version}-py3-none-any.whl", "w")
+		z.writestr(f"{name}/__init__.py", f"version = '{version}'\n")
+		d = f"{name}-{version}.dist-info"
+		z.writestr(f"{d}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+		z.writestr(f"{d}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+		z.writestr(f"{d}/RECORD", "")
+		z.close()
+	PY
+}
+serve_registry() {
+	mkdir -p "$work/registry" && cd "$work/registry" || exit 1
+	wheel polars 1.2.3
+	/usr/bin/python3 -u -m http.server --bind 127.0.0.2 0 >"$work/registry.log" 2>&1 &
+	echo $! >"$work/registry.pid"
+	cd "$OLDPWD" || exit 1
+	soon grep -q 'port [0-9]' "$work/registry.log"
+	port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$work/registry.log" | head -1)
+	export ATOLL_PIP_INDEX="http://127.0.0.2:$port/simple" ATOLL_EGRESS_INTERNAL="127.0.0.2:$port"
+}
+
+a_wish_becomes_verified_code() {
+	pipeline '{"task":"Write a Python script that computes the mean and median of a list of numbers"}'
+	is "$(get .outcome) $(get .attempts)" "verified 1" "$body"
+	is "$(get .output)" "mean: 2.8
+median: 3"
+	has "$(get '.artifact.files["main.py"]')" statistics
+	is "$(documents "$(get .run_id)")" "task plan artifact result report"
+	is "$(get .state)" over
+	is "$(get '[.documents[].document.seq] | join(" ")')" "1 2 3 4 5"
+}
+
+what_is_not_understood_is_said() {
+	pipeline '{"task":"brew a pot of coffee"}'
+	is "$(get .outcome)" not_understood
+	is "$(get .attempts)" 0
+}
+
+a_missing_package_is_installed_and_told() {
+	pipeline '{"task":"make it run","files":{"main.py":"import polars\nprint(polars.version)\n"}}'
+	is "$(get .outcome) $(get .attempts) $(get .output)" "plausible 2 1.2.3" "$body"
+	has "$(get '.evidence | join(";")')" "installed pip polars"
+	run_id=$(get .run_id)
+	is "$(documents "$run_id")" "task plan artifact result diagnosis artifact result report"
+	# Each attempt is another program, and says whose child it is.
+	is "$(get '[.documents[] | select(.kind == "artifact") | .document.hash] | unique | length')" 2
+	is "$(get '[.documents[] | select(.kind == "artifact") | .document] | .[1].parent == .[0].hash')" true
+	is "$(get '[.documents[] | select(.kind == "diagnosis") | .document.category] | .[0]')" dependency_missing "$body"
+}
+
+a_wrong_program_is_repaired_by_its_examples() {
+	pipeline '{"task":"fix it","files":{"main.py":"def add(a, b):\n    return a - b\n"},
+		"examples":[{"call":"add(2, 3)","expected":"5"},{"call":"add(0, 1)","expected":"1"},{"call":"add(5, 5)","expected":"10"}]}'
+	is "$(get .outcome) $(get .attempts)" "verified 2" "$body"
+	has "$(get .why)" unseen
+	has "$(get '.artifact.files["main.py"]')" "a + b"
+	# The one that was held back is not in the program's own list.
+	is "$(get '.artifact.examples | length')" 2
+}
+
+examples_that_cannot_be_met_fail_with_a_category() {
+	pipeline '{"task":"fix it","files":{"main.py":"print(input())\n"},"examples":[
+		{"input":"a","expected":"rumpelstiltskin"},{"input":"b","expected":"a lark"}],"budget":{"max_attempts":2}}'
+	is "$(get .outcome)" failed "$body"
+	is "$(get .category)" wrong_output "$body"
+	[ "$(get .attempts)" -le 2 ] || fail "too many attempts: $body"
+}
+
+one_that_passes_only_what_it_sees_is_not_verified() {
+	pipeline '{"task":"fix it","mode":"heuristic","files":{"main.py":"print({\"1\": \"2\", \"2\": \"4\"}[input()])\n"},"examples":[
+		{"input":"1","expected":"2"},{"input":"2","expected":"4"},{"input":"3","expected":"6"}]}'
+	is "$(get .outcome)" failed "$body"
+	api GET /v1/pipelines/metrics
+	[ "$(get '.overfit_rate > 0')" = true ] || fail "$body"
+}
+
+# hits LIMIT BODY
+hits() {
+	pipeline "$2"
+	is "$(get .outcome)" failed "$body"
+	api GET "/v1/pipelines/$(get .run_id)"
+	is "$(get '[.documents[] | select(.kind == "result") | .document.limits_hit[]] | unique | join(" ")')" "$1" "$body"
+}
+the_kernel_says_which_limit_was_met() {
+	hits time '{"task":"run it","files":{"main.py":"while True: pass\n"},"limits":{"run_ms":200},"budget":{"max_attempts":1}}'
+	hits memory '{"task":"run it","files":{"main.py":"x = bytearray(300 << 20)\nprint(len(x))\n"},"limits":{"memory":67108864},"budget":{"max_attempts":1}}'
+	hits output '{"task":"run it","files":{"main.py":"while True: print(\"x\" * 65536)\n"},"budget":{"max_attempts":1}}'
+	# Who says that a limit was met has met none.
+	hits "" '{"task":"run it","files":{"main.py":"raise SystemExit(\"out of memory, timed out\")\n"},"budget":{"max_attempts":1}}'
+}
+
+output_is_bounded_and_keeps_both_ends() {
+	pipeline '{"task":"run it","files":{"main.py":"print(\"first\")\nprint(\"x\" * 1000000)\nprint(\"last\")\n"}}'
+	is "$(get .outcome)" plausible
+	[ "$(get '.output | length')" -lt 60000 ] || fail "long"
+	has "$(get .output | head -1)" first
+	is "$(jq -j .output body | tail -1)" last
+	has "$(get .output)" "bytes left out"
+}
+
+calls_and_tests_are_tried_in_boxes_of_their_own() {
+	pipeline '{"task":"run it","files":{"main.py":"def twice(x):\n    return 2 * x\n"},
+		"examples":[{"call":"twice(4)","expected":"8"},{"call":"twice([1])","expected":"[1, 1]"}],
+		"tests":[{"path":"test_main.py","content":"from main import twice\n\ndef test_it():\n    assert twice(1) == 2\n"}]}'
+	is "$(get .outcome) $(get .attempts)" "verified 1" "$body"
+	has "$(get '.evidence | join(";")')" "test test_main.py: passed"
+	pipeline '{"task":"run it","language":"javascript","files":{"main.js":"function twice(x) { return 2 * x }\n"},
+		"examples":[{"call":"twice(4)","expected":"8"},{"call":"twice(1.5)","expected":"3"}]}'
+	is "$(get .outcome)" verified "$body"
+	pipeline '{"task":"run it","language":"c","files":{"main.c":"int twice(int x) { return 2 * x; }\nint main(void) { return 0; }\n"},
+		"examples":[{"call":"twice(4)","expected":"8"},{"call":"twice(-1)","expected":"-2"}]}'
+	is "$(get .outcome)" verified "$body"
+}
+
+a_question_waits_for_its_answer() {
+	pipeline '{"task":"Write a Python program that says whether a number is prime"}'
+	is "$(get .outcome)" needs_input "$body"
+	id=$(get .run_id)
+	has "$(get .question.question)" "?"
+	state_is "$id" waiting || fail "$body"
+	api POST "/v1/pipelines/$id/answer" '{"name":"no-such-question","text":"x"}'
+	is "$code" 409 "$body"
+	api POST "/v1/pipelines/$id/answer" "{\"name\":\"$(jq -r .question.name <body 2>/dev/null || :)\"}"
+	is "$code" 400 "$body"
+	api POST "/v1/pipelines/$id/answer" '{"text":"97"}'
+	is "$code $(get .state)" "200 running" "$body"
+	api GET "/v1/pipelines/$id?wait=1"
+	is "$(get .outcome)" verified "$body"
+	has "$(get .output)" prime
+	is "$(documents "$id")" "task plan question answer plan artifact result report"
+	api POST "/v1/pipelines/$id/answer" '{"text":"97"}'
+	is "$code" 409 "$body"
+	# One that waits can be cancelled, too.
+	pipeline '{"task":"Write a Python program that says whether a number is prime"}'
+	api POST "/v1/pipelines/$(get .run_id)/cancel"
+	is "$(get .outcome)" cancelled "$body"
+}
+
+a_program_that_reads_asks_for_its_input() {
+	pipeline '{"task":"run it","files":{"main.py":"print(input().upper())\n"}}'
+	is "$(get .outcome) $(get .question.name)" "needs_input stdin" "$body"
+	id=$(get .run_id)
+	api POST "/v1/pipelines/$id/answer" '{"text":"shout\n"}'
+	api GET "/v1/pipelines/$id?wait=1"
+	is "$(get .outcome) $(get .output)" "plausible SHOUT" "$body"
+	is "$(documents "$id")" "task plan artifact result diagnosis question answer plan artifact result report"
+}
+
+events_tell_every_stage_in_order() {
+	curl -sS -N -X POST -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' -H 'Content-Type: application/json' \
+		-d '{"task":"mean and median of 3, 1 and 2 in Python"}' "$url/v1/pipelines" >events
+	is "$(jq -r '.type' events | head -1)" run_started
+	is "$(jq -r '.type' events | tail -1)" run_finished
+	is "$(jq -r 'select(.type == "stage_finished") | .stage' events | tr '\n' ' ')" "planner coder executor orchestrator "
+	is "$(jq -s '[.[].seq] == [range(1; length + 1)]' events)" true
+	is "$(jq -r 'select(.type == "run_finished") | .report.outcome' events)" verified
+	id=$(jq -r 'select(.type == "run_finished") | .report.run_id' events)
+	# From a number on, as it was told.
+	curl -sS -H "X-API-Key: $key" "$url/v1/pipelines/$id/events?follow=true&after=5" >rest
+	sed 1,5d events | cmp - rest || fail "$(diff events rest)"
+	curl -sS -H "X-API-Key: $key" -H 'Accept: text/event-stream' -H 'Last-Event-ID: 5' "$url/v1/pipelines/$id/events" >sse
+	is "$(grep -c '^data: ' sse) $(grep -m1 '^id: ' sse)" "$(wc -l <rest | tr -d ' ') id: 6"
+}
+
+one_that_runs_can_be_cancelled() {
+	api POST /v1/pipelines '{"task":"run it","files":{"main.py":"import time\ntime.sleep(60)\n"}}'
+	is "$code" 202
+	id=$(get .id)
+	api DELETE "/v1/pipelines/$id"
+	is "$code" 409 "$body"
+	api POST "/v1/pipelines/$id/cancel"
+	is "$code $(get .outcome)" "200 cancelled" "$body"
+	api POST "/v1/pipelines/$id/cancel"
+	is "$code $(get .outcome)" "200 cancelled"
+	has "$(documents "$id")" report
+	api DELETE "/v1/pipelines/$id"
+	is "$code" 204
+	api GET "/v1/pipelines/$id"
+	is "$code" 404
+}
+
+time_that_is_given_is_not_exceeded() {
+	pipeline '{"task":"run it","files":{"main.py":"import time\ntime.sleep(60)\n"},"budget":{"max_wall_ms":300}}'
+	is "$(get .outcome) $(get .category)" "failed budget" "$body"
+}
+
+a_replay_of_an_attempt_says_whether_it_is_the_same() {
+	pipeline '{"task":"run it","files":{"main.py":"import polars\nprint(polars.version)\n"}}'
+	id=$(get .run_id)
+	api POST "/v1/pipelines/$id/replay" '{}'
+	is "$code $(get .same) $(get .attempt)" "200 true 2" "$body"
+	api POST "/v1/pipelines/$id/replay" '{"attempt":1}'
+	is "$(get .same) $(get .now.success)" "true false" "$body"
+	api POST "/v1/pipelines/$id/replay" '{"attempt":7}'
+	is "$code" 409
+	pipeline '{"task":"run it","files":{"main.py":"import time\nprint(time.time())\n"}}'
+	api POST "/v1/pipelines/$(get .run_id)/replay" '{}'
+	is "$(get .same)" false "$body"
+}
+
+a_race_takes_the_first_that_passes() {
+	pipeline '{"task":"fix it","race":3,"files":{"main.py":"def add(a, b):\n    return a - b\n"},
+		"examples":[{"call":"add(2, 3)","expected":"5"},{"call":"add(0, 1)","expected":"1"}]}'
+	is "$(get .outcome)" verified "$body"
+}
+
+the_same_key_makes_one_pipeline() {
+	for i in 1 2; do
+		api POST /v1/pipelines '{"task":"mean and median of 3, 1 and 2 in Python"}' -H 'Idempotency-Key: twice'
+		is "$code" 202
+		get .id >>ids
+	done
+	is "$(sort -u ids | wc -l | tr -d ' ')" 1
+	api POST '/v1/pipelines?wait=1' '{"task":"mean and median of 3, 1 and 2"}' -H 'Idempotency-Key: thrice'
+	first=$(get .run_id)
+	api POST '/v1/pipelines?wait=1' '{"task":"mean and median of 3, 1 and 2"}' -H 'Idempotency-Key: thrice'
+	is "$(get .run_id) $(get .outcome)" "$first verified" "$body"
+}
+
+what_is_wrong_is_named() {
+	while IFS='	' read -r doc word; do
+		api POST /v1/pipelines "$doc"
+		is "$code" 400 "$doc: $body"
+		has "$body" "$word"
+	done <<-'EOF'
+		{}	task
+		[]	object
+		{"task":""}	task
+		{"task":1}	task
+		{"task":"x","colour":"red"}	colour
+		{"task":"x","mode":"magic"}	mode
+		{"task":"x","race":9}	race
+		{"task":"x","examples":{}}	examples
+		{"task":"x","examples":[{"input":"a"}]}	examples[0].expected
+		{"task":"x","examples":[{"input":"a","call":"b()","expected":"c"}]}	examples[0]
+		{"task":"x","examples":[{"expects":"c"}]}	examples[0].expects
+		{"task":"x","files":{"../../etc/passwd":"x"}}	files
+		{"task":"x","files":{"/etc/passwd":"x"}}	files
+		{"task":"x","files":{"a":1}}	files.a
+		{"task":"x","files":{"a":"1"},"entry":"b"}	entry
+		{"task":"x","tests":[{"path":"a"}]}	tests[0]
+		{"task":"x","packages":{"pip":"numpy"}}	packages.pip
+		{"task":"x","limits":{"run_ms":"1"}}	limits.run_ms
+		{"task":"x","limits":{"walls":1}}	limits.walls
+		{"task":"x","budget":{"max_attempts":99}}	budget.max_attempts
+		{"task":"x","network":true}	network
+		{"task":"x","answers":{"a":[]}}	answers.a
+	EOF
+	head -c 70000 /dev/zero | tr '\0' x | jq -Rs '{task: .}' >long
+	api POST /v1/pipelines @long
+	is "$code" 400 "$body"
+	api GET /v1/pipelines/nonsense
+	is "$code" 404
+	api GET '/v1/pipelines?limit=-1'
+	is "$code" 400
+}
+
+teams_see_their_own_only() {
+	pipeline '{"task":"mean and median of 3, 1 and 2"}'
+	id=$(get .run_id)
+	api PUT /v1/teams/others '{}'
+	theirs=$("$ATOLL" key new theirs --team others --state "$state" --quiet)
+	mine=$key
+	as_key "$theirs"
+	for path in "" /events; do api GET "/v1/pipelines/$id$path"; is "$code" 404; done
+	for path in answer cancel replay; do api POST "/v1/pipelines/$id/$path" '{"text":"x"}'; [ "$code" = 404 ] || [ "$code" = 400 ] || fail "$path: $code"; done
+	api DELETE "/v1/pipelines/$id"
+	is "$code" 404
+	api GET /v1/pipelines
+	is "$(get '.items | length')" 0
+	api GET /v1/pipelines/metrics
+	is "$(get .runs)" 0
+	as_key "$mine"
+	api GET /v1/pipelines
+	has "$body" "$id"
+	as_key "$viewer"
+	api POST /v1/pipelines '{"task":"x"}'
+	is "$code" 403
+	api GET "/v1/pipelines/$id"
+	is "$code" 200
+	as_key "$mine"
+	api GET '/v1/audit?limit=1000'
+	has "$(get '[.items[].action] | unique | join(" ")')" pipeline.create
+}
+
+a_quota_of_executions_holds_for_pipelines() {
+	api PUT /v1/teams/poor '{"executions_per_day":1}'
+	mine=$key
+	as_key "$("$ATOLL" key new poor --team poor --state "$state" --quiet)"
+	pipeline '{"task":"mean and median of 3, 1 and 2"}'
+	is "$(get .outcome)" verified "$body"
+	pipeline '{"task":"mean and median of 3, 1 and 2"}'
+	is "$(get .outcome)" failed "$body"
+	as_key "$mine"
+}
+
+figures_tell_how_well_they_do() {
+	pipeline '{"task":"mean and median of 3, 1 and 2"}'
+	api GET /v1/pipelines/metrics
+	[ "$(get '.success_rate > 0 and .runs > 0 and .attempts_per_success >= 1 and .stage_ms.executor > 0')" = true ] || fail "$body"
+	[ "$(get '.outcomes.verified > 0')" = true ] || fail "$body"
+	api GET /metrics
+	has "$body" 'atoll_pipeline_runs_total{outcome="verified"}'
+	has "$body" atoll_pipeline_executor_seconds
+	api GET '/v1/pipelines?limit=1'
+	is "$(get '.items | length')" 1
+	next=$(get .next)
+	api GET "/v1/pipelines?limit=1&after=$next"
+	is "$(get '.items | length')" 1 "$body"
+	pattern='\[pipeline [a-z2-7]*\] \[executor\] \[attempt 1/3\] passed'
+	grep -q "$pattern" "$work/serve.log" || fail "no such line: $pattern"
+}
+
+the_command_line_tells_it_stage_by_stage() {
+	export ATOLL_HOST="$url" ATOLL_KEY="$key"
+	atoll pipeline run 'the mean and the median of 3, 1 and 2, in Python'
+	is "$status" 0 "$err"
+	has "$err" "✓ executor"
+	has "$err" "verified"
+	has "$out" "median: 2"
+	atoll pipeline run 'brew a pot of coffee'
+	is "$status" 1
+	has "$err" "✗ planner"
+	printf 'def add(a, b):\n    return a - b\n' >broken.py
+	atoll pipeline run 'make it work' --file broken.py --example 'add(2, 3)=>5' --example 'add(1, 0)=>1' --json
+	is "$status" 0 "$err"
+	has "$(jq -r '.artifact.files["broken.py"]' out)" "a + b"
+	id=$(jq -r .run_id out)
+	atoll pipeline ls -q
+	has "$out" "$id"
+	atoll pipeline show "$id"
+	has "$out" "diagnosis  1  "
+	atoll pipeline replay "$id"
+	is "$status" 0 "$err"
+	has "$out" "the same"
+	atoll pipeline cancel "$id"
+	is "$status" 0
+	atoll pipeline answer "$id" x
+	is "$status" 1
+	atoll pipeline rm "$id"
+	is "$status" 0
+	atoll pipeline show "$id"
+	[ "$status" != 0 ] || fail "it is still there"
+	atoll pipeline run
+	is "$status" 2
+	unset ATOLL_HOST ATOLL_KEY
+}
+
+serve_registry
+run_daemon_tests
+kill "$(cat "$work/registry.pid")"

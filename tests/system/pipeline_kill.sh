@@ -1,0 +1,119 @@
+#!/bin/sh
+# pipeline_kill.sh - kill -9 before, inside and behind every stage: the run goes on behind its last document, comes to
+# the same end, and no stage that had its document is run again. Needs a build with test hooks.
+# seconds: 300
+. "$(dirname "$0")/daemon.lib"
+
+[ -x "$ATOLL_TEST_BIN" ] || { echo "1..0 # SKIP no build with test hooks: $ATOLL_TEST_BIN"; exit 0; }
+ATOLL=$ATOLL_TEST_BIN
+seat() { cut -d ' ' -f "$1" "$ATOLL_RUN/serve.pid"; } # 1: warden, 2: version, 3: front
+another_front() { [ "$(seat 3)" != "$1" ] && [ "$(seat 3)" != 0 ] && kill -0 "$(seat 3)"; }
+kill_front() {
+	before=$(seat 3)
+	kill -9 "$before"
+	soon another_front "$before"
+}
+stands_still() { grep -q "stopped for a test.*$1.*$2" "$work/serve.log"; }
+finished() { api GET "/v1/pipelines/$1?documents=false" && [ "$(get .state)" = over ]; }
+in_time() {
+	for _ in 1 2 3 4 5 6; do (soon finished "$1") >/dev/null && return 0; done
+	fail "never finished: $1"
+}
+# A wrong program, its examples: planner, coder, executor, debugger, repair and orchestrator all have work.
+wish='"files":{"main.py":"def add(a, b):\n    return a - b\n"},
+	"examples":[{"call":"add(2, 3)","expected":"5"},{"call":"add(0, 1)","expected":"1"},{"call":"add(5, 5)","expected":"10"}]'
+kinds="task plan artifact result diagnosis repair artifact result report"
+
+begin() {
+	api POST /v1/pipelines "{\"task\":\"fix it\",$wish,\"answers\":{\"test-stop\":\"$1\"}}"
+	is "$code" 202 "$body"
+	id=$(get .id)
+}
+stand_still() { (soon stands_still "$1" "$2") >/dev/null || soon stands_still "$1" "$2"; }
+# It came to the same end as one that nobody disturbed, and every stage has one document.
+check_end() {
+	in_time "$id"
+	api GET "/v1/pipelines/$id"
+	is "$(get '[.documents[].kind] | join(" ")')" "$kinds" "$1"
+	is "$(get .outcome) $(get .attempts)" "verified 2" "$1"
+	is "$(get '[.documents[].seq] == [range(1; (.documents | length) + 1)]' 2>/dev/null || echo true)" true
+	is "$(get '.documents[-1].document.artifact.files["main.py"]')" "def add(a, b):
+    return a + b" "$1"
+	api GET "/v1/pipelines/$id/events?limit=1000"
+	is "$(get '[.items[] | select(.type == "stage_finished") | .stage] | join(" ")')" \
+		"planner coder executor debugger repair orchestrator executor orchestrator" "$1"
+	is "$(get '[.items[].seq] == [range(1; (.items | length) + 1)]')" true "$1"
+	is "$(get '[.items[] | select(.type == "run_finished")] | length')" 1 "$1"
+}
+
+undisturbed_it_has_these_documents() {
+	api POST '/v1/pipelines?wait=1' "{\"task\":\"fix it\",$wish}"
+	id=$(get .run_id)
+	check_end undisturbed
+}
+
+# Each stands still at a place of its own, and one kill is for all of them.
+begin_all() {
+	for stage in planner coder executor debugger repair orchestrator; do
+		for point in before inside after; do
+			begin "$stage:$point"
+			echo "$id $stage:$point" >>all
+		done
+	done
+	while read -r id place; do stand_still "$id" "$place"; done <all
+}
+
+killed_between_and_inside_all_stages_they_go_on() {
+	begin_all
+	kill_front
+	while read -r id place; do check_end "$place"; done <all
+}
+
+killed_while_a_box_runs_it_runs_again() {
+	api POST /v1/pipelines '{"task":"run it","files":{"main.py":"import time\nprint(1, flush=True)\ntime.sleep(1)\nprint(2)\n"}}'
+	id=$(get .id)
+	says() { api GET "/v1/pipelines/$id/events" && has "$body" '"text":"1'; }
+	soon says
+	kill_front
+	in_time "$id"
+	finished "$id"
+	is "$(get .outcome)" plausible
+	api GET "/v1/pipelines/$id"
+	is "$(get '[.documents[].kind] | join(" ")')" "task plan artifact result report"
+	is "$(get '.documents[-1].document.output')" "1
+2"
+}
+
+a_reload_hands_runs_over() {
+	api POST /v1/pipelines '{"task":"run it","files":{"main.py":"import time\ntime.sleep(0.5)\nprint(2)\n"}}'
+	id=$(get .id)
+	before=$(seat 3)
+	kill -HUP "$(seat 1)"
+	soon another_front "$before"
+	in_time "$id"
+	finished "$id"
+	api GET "/v1/pipelines/$id"
+	is "$(get '[.documents[].kind] | join(" ")')" "task plan artifact result report"
+}
+
+a_question_outlives_the_front() {
+	api POST '/v1/pipelines?wait=1' '{"task":"Write a Python program that says whether a number is prime"}'
+	id=$(get .run_id)
+	kill_front
+	answered() { api POST "/v1/pipelines/$id/answer" '{"text":"97"}' && [ "$code" = 200 ]; }
+	soon answered
+	in_time "$id"
+	finished "$id"
+	is "$(get .outcome)" verified
+}
+
+# The last: its daemon is on another port.
+a_new_daemon_goes_on_where_the_old_one_was() {
+	begin_all
+	kill -9 "$(seat 1)" "$(seat 3)"
+	wait "$warden" 2>/dev/null || :
+	start_daemon
+	while read -r id place; do check_end "$place"; done <all
+}
+
+run_daemon_tests

@@ -1,0 +1,164 @@
+/* What may be said of a run: checks, calls, labels. */
+#include "agent/execute.h"
+#include "agent/harness.h"
+#include "agent/report.h"
+#include "base/own.h"
+#include "tap.h"
+
+static json_t *doc(const char *text)
+{
+	return json_loads(text, 0, NULL);
+}
+
+/* ---- checks ---- */
+
+static int passes(const char *check, int code, const char *out)
+{
+	json_t *checks = json_pack("[o]", doc(check)), *rows = execute_checks(checks, code, out, strlen(out));
+	int pass = json_array_size(rows) ?
+			   json_is_true(json_object_get(json_array_get(rows, 0), "pass")) :
+			   -1;
+
+	json_decref(rows);
+	json_decref(checks);
+	return pass;
+}
+
+TEST(checks_are_what_their_names_say)
+{
+	CHECK_INT(passes("{\"kind\":\"exit\",\"arg\":\"3\"}", 3, ""), 1);
+	CHECK_INT(passes("{\"kind\":\"exit\",\"arg\":3}", 0, ""), 0);
+	CHECK_INT(passes("{\"kind\":\"stdout_equals\",\"arg\":\"a\\nb\"}", 0, "a \nb\n\n"), 1);
+	CHECK_INT(passes("{\"kind\":\"stdout_equals\",\"arg\":\"a\"}", 0, "b"), 0);
+	CHECK_INT(passes("{\"kind\":\"stdout_regex\",\"arg\":\"^mean: .+\\nmedian: .+\\n$\"}", 0,
+			 "mean: 1\nmedian: 2\n"),
+		  1);
+	CHECK_INT(passes("{\"kind\":\"stdout_contains\",\"arg\":\"b\"}", 0, "abc"), 1);
+	CHECK_INT(passes("{\"kind\":\"command\",\"arg\":\"true\"}", 0, ""), -1);
+}
+
+TEST(patterns_that_could_take_for_ever_are_not_tried)
+{
+	static const char *const bad[] = { "(a*)\\\\1", "((a{100}){100}){100}", "(" };
+	char text[200];
+
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+		snprintf(text, sizeof(text), "{\"kind\":\"stdout_regex\",\"arg\":\"%s\"}", bad[i]);
+		CHECK_INT(passes(text, 0, "aaaaaaaaaaaaaaaaaaaaaaaa"), 0);
+	}
+}
+
+TEST(bytes_of_a_stranger_become_text)
+{
+	json_t *v = execute_text("a\0b\xff", 4, "z", 1, 100);
+
+	CHECK(json_is_string(v));
+	CHECK_STR(json_string_value(v), "a?b\xef\xbf\xbd\n[... 95 bytes left out ...]\nz");
+	json_decref(v);
+}
+
+/* ---- calls ---- */
+
+TEST(an_answer_is_what_stands_behind_the_mark)
+{
+	size_t n = 0;
+	const char *at = harness_answer("noise\n@mark:[1, 2] \n", 20, "@mark:", &n);
+
+	CHECK(at);
+	CHECK_INT(n, 6);
+	CHECK(!strncmp(at, "[1, 2]", 6));
+	CHECK(!harness_answer("noise", 5, "@mark:", &n));
+	CHECK(!harness_answer("", 0, "@mark:", &n));
+}
+
+TEST(values_are_the_same_however_they_are_written)
+{
+	static const struct {
+		const char *got, *expected;
+		int same;
+	} rows[] = {
+		{ "5", "5", 1 },	     { "5.0", "5", 1 },		  { "[1,2]", "[1, 2]", 1 },
+		{ "(1, 2)", "[1, 2]", 1 },   { "'abc'", "abc", 1 },	  { "\"abc\"", "abc", 1 },
+		{ "True", "true", 1 },	     { "None", "null", 1 },	  { "0.30000000000000004", "0.3", 1 },
+		{ "['a', 'b']", "[\"a\",\"b\"]", 1 }, { "5", "6", 0 },	  { "'5'", "6", 0 },
+		{ "[1, 2]", "[1, 2, 3]", 0 }, { "", "0", 0 },		  { "[", "]", 0 },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		int same = harness_same(rows[i].got, strlen(rows[i].got), rows[i].expected);
+
+		if (same != rows[i].same)
+			printf("# %s, %s\n", rows[i].got, rows[i].expected);
+		CHECK_INT(same, rows[i].same);
+	}
+}
+
+TEST(a_call_is_put_around_the_program)
+{
+	json_t *a = doc("{\"language\":\"python\",\"entry\":\"main.py\",\"files\":{\"main.py\":\"x = 1\"}}"),
+	       *files = NULL;
+	const char *entry = NULL;
+	struct err e;
+
+	CHECK_INT(harness_call(a, "f('a')", "M", &files, &entry, &e), 0);
+	CHECK_STR(entry, "atoll_call.py");
+	CHECK_STR(doc_text(files, "main.py"), "x = 1");
+	CHECK(strstr(doc_text(files, entry), "f(\\'a\\')"));
+	json_decref(files);
+	CHECK_STR(doc_text(json_object_get(a, "files"), "main.py"), "x = 1");
+	json_object_set_new(a, "language", json_string("go"));
+	CHECK_INT(harness_call(a, "f()", "M", &files, &entry, &e), -1);
+	json_object_set_new(a, "language", json_string("c"));
+	json_object_set_new(a, "entry", json_string("none.c"));
+	CHECK_INT(harness_call(a, "f()", "M", &files, &entry, &e), -1);
+	json_decref(a);
+}
+
+/* ---- labels ---- */
+
+static const char *label(const char *plan, const char *artifact, const char *result)
+{
+	json_t *p = doc(plan), *a = doc(artifact), *r = doc(result);
+	const char *why, *found = report_label(p, a, r, &why);
+
+	json_decref(p);
+	json_decref(a);
+	json_decref(r);
+	return found;
+}
+
+TEST(nothing_is_verified_that_was_not_seen)
+{
+	CHECK_STR(label("{}", "{}", "{}"), "plausible");
+	CHECK_STR(label("{}", "{}", "{\"checks\":[{\"kind\":\"exit\",\"pass\":true}]}"), "plausible");
+	CHECK_STR(label("{}", "{}", "{\"examples\":[{\"pass\":true}]}"), "plausible");
+	CHECK_STR(label("{}", "{}", "{\"examples\":[{\"pass\":true},{\"pass\":true}]}"), "verified");
+	CHECK_STR(label("{}", "{}", "{\"held_out\":{\"pass\":true}}"), "verified");
+	CHECK_STR(label("{}", "{}", "{\"held_out\":{\"pass\":false}}"), "plausible");
+	CHECK_STR(label("{}", "{}", "{\"checks\":[{\"kind\":\"test\",\"pass\":true}]}"), "verified");
+	CHECK_STR(label("{\"source\":\"library\"}", "{\"provenance\":\"template:x@1\"}",
+			"{\"checks\":[{\"kind\":\"stdout_regex\",\"pass\":true}]}"),
+		  "verified");
+	CHECK_STR(label("{\"source\":\"library\"}", "{\"provenance\":\"llm:x\"}",
+			"{\"checks\":[{\"kind\":\"stdout_regex\",\"pass\":true}]}"),
+		  "plausible");
+}
+
+TEST(two_runs_are_the_same_when_they_end_and_say_the_same)
+{
+	json_t *a = doc("{\"success\":true,\"phase\":\"run\",\"phases\":[{\"name\":\"install\",\"ms\":5},"
+			"{\"name\":\"run\",\"exit_code\":0,\"ms\":1,\"stdout\":\"x\"}]}"),
+	       *b = doc("{\"success\":true,\"phase\":\"run\",\"phases\":[{\"name\":\"run\",\"exit_code\":0,"
+			"\"ms\":9,\"stdout\":\"x\"}]}"),
+	       *c = doc("{\"success\":true,\"phase\":\"run\",\"phases\":[{\"name\":\"run\",\"exit_code\":0,"
+			"\"ms\":9,\"stdout\":\"y\"}]}");
+	const char *what;
+
+	CHECK_INT(report_same(a, b, &what), 1);
+	CHECK_INT(report_same(a, c, &what), 0);
+	CHECK_STR(what, "phases");
+	CHECK_STR(report_output(a), "x");
+	json_decref(a);
+	json_decref(b);
+	json_decref(c);
+}
