@@ -249,6 +249,9 @@ no_key_is_to_be_found_in_the_box_while_its_agent_works() {
 	[ "$(echo "$pids" | wc -l)" -ge 3 ] || fail "init, the agent and a shell: $pids"
 	python3 "$here/scan.py" "$(hex "$secret")" $pids >outside
 	python3 "$here/scan.py" "$(hex Canary-7131)" $pids >>outside
+	# The process that asks has it, and it alone.
+	python3 "$here/scan.py" "$(hex "$secret")" $(pgrep -P "$warden" -x atoll-model) >asker
+	python3 "$here/scan.py" "$(hex "$secret")" $(front) >teller
 	in_box user "touch go-$$"
 	wait "$client"
 	tail -1 said >report
@@ -264,6 +267,8 @@ no_key_is_to_be_found_in_the_box_while_its_agent_works() {
 	sed '/looked/q' root >first; lacks "$(cat first)" found
 	sed '/looked/q' outside >first; lacks "$(cat first)" found
 	has "$(cat first)" "mem="
+	has "$(cat asker)" "found mem"
+	lacks "$(cat teller)" found
 }
 test_ready() { in_box user 'ls ready' && [ "$text" = ready ]; }
 
