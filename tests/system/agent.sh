@@ -138,6 +138,17 @@ when_the_front_dies_its_box_ends_with_it() {
 	wait "$client" || :
 	soon no_boxes
 }
+a_session_outlives_an_upgrade() {
+	begin said "$(script "$(run_it "until [ -e on-$$ ]; do sleep 0.05; done; echo went on")" "$(done_with through)")"
+	soon grep -q "on-$$" said
+	atoll upgrade
+	is "$status" 0 "$err"
+	in_box user "touch on-$$"
+	wait "$client" || :
+	tail -1 said >report
+	outcome done
+	is "$(of .result)" through
+}
 a_box_may_be_kept() {
 	agent "$(script "$(say write_file '{"path":"kept","content":"here"}')" "$(done_with x)")" '{"keep":true}'
 	is "$(of .kept)" true
