@@ -157,6 +157,10 @@ static void report_end(struct pipeline *p)
 	const json_t *lost = json_object_get(p->plan, "not_understood");
 	const char *why;
 
+	if (*doc_text(lost, "model")) { /* it was never a question of understanding */
+		report(p, OUTCOME_FAILED, doc_text(lost, "model"), "model");
+		return;
+	}
 	if (json_is_object(lost)) {
 		why = doc_text(lost, "why");
 		report(p, OUTCOME_NOT_UNDERSTOOD, *why ? why : "no task of the library is like it", NULL);
@@ -184,9 +188,10 @@ void stage_cancel(struct pipeline *p)
 
 /* ---- planner ---- */
 
-static json_t *no_plan(const char *why)
+/* member: "why" nobody understood it, or what the "model" did instead. */
+static json_t *no_plan(const char *member, const char *text)
 {
-	return json_pack("{s:s, s:{s:s, s:[]}, s:[]}", "schema", AGENT_PLAN, "not_understood", "why", why,
+	return json_pack("{s:s, s:{s:s, s:[]}, s:[]}", "schema", AGENT_PLAN, "not_understood", member, text,
 			 "nearest", "inputs_needed");
 }
 
@@ -211,7 +216,7 @@ static void model_planned(struct roles_owner *o, json_t *take_doc, const json_t 
 	p->naskers = 0;
 	if (!plan && !is_mode(p, "llm"))
 		plan = plan_make(p->task); /* no better than it was, and no worse */
-	plan_done(p, plan ? plan : no_plan(e ? e->msg : "the model had no plan"));
+	plan_done(p, plan ? plan : no_plan("model", e ? e->msg : "the model had no plan"));
 }
 
 static int is_sure(const json_t *plan)
@@ -232,7 +237,7 @@ static void plan_stage(struct pipeline *p)
 		k->ask = roles_plan(p->all->conf.line, p->task, &k->owner);
 		return;
 	}
-	plan_done(p, plan ? plan : no_plan("no model is configured here"));
+	plan_done(p, plan ? plan : no_plan("why", "no model is configured here"));
 }
 
 /* ---- coder ---- */
@@ -516,35 +521,61 @@ static void debug_stage(struct pipeline *p)
 	course_store(p, "diagnosis", d, "diagnosed");
 }
 
-static void model_debugged(struct roles_owner *o, json_t *take_doc, const json_t *usage,
-			   const struct err *e)
+/* The first that has a program is the diagnosis; programs of the others are its rivals. */
+static json_t *best_diagnosis(struct pipeline *p)
+{
+	json_t *best = NULL, *rivals = json_array();
+
+	for (unsigned i = 0; i < p->naskers; i++) {
+		json_t *one = p->askers[i].doc, *artifact = json_object_get(one, "new_artifact");
+
+		if (one && (!best || (artifact && !json_object_get(best, "new_artifact"))))
+			best = one;
+		else if (artifact)
+			json_array_append(rivals, artifact);
+	}
+	if (best && json_array_size(rivals))
+		json_object_set(best, "rivals", rivals);
+	json_decref(rivals);
+	return json_incref(best);
+}
+
+static void models_debugged(struct roles_owner *o, json_t *take_doc, const json_t *usage,
+			    const struct err *e)
 {
 	struct asker *k = loop_owner(o, struct asker, owner);
 	struct pipeline *p = k->p;
+	json_t *doc;
 
-	answered(k, NULL, usage, e);
-	p->naskers = 0;
-	if (!take_doc) { /* the one there is stays the last word */
-		take_doc = json_copy(p->diagnosis);
-		json_object_del(take_doc, "new_artifact");
-		json_object_set_new(take_doc, "why", json_string(e ? e->msg : ""));
+	if (answered(k, take_doc, usage, e))
+		return;
+	doc = best_diagnosis(p);
+	if (!doc) { /* the one there is stays the last word */
+		doc = json_copy(p->diagnosis);
+		json_object_del(doc, "new_artifact");
+		json_object_set_new(doc, "why", json_string(p->askers[0].e.msg));
 	}
-	json_object_set_new(take_doc, "source",
-			    json_sprintf("llm:%s", doc_text(take_doc, "model")));
-	json_object_set_new(take_doc, "attempt", json_integer(p->attempt));
-	course_store(p, "diagnosis", take_doc, "diagnosed by a model");
+	forget_askers(p);
+	if (strncmp(doc_text(doc, "source"), "llm", 3) != 0)
+		json_object_set_new(doc, "source", json_string("llm"));
+	json_object_set_new(doc, "attempt", json_integer(p->attempt));
+	course_store(p, "diagnosis", doc, "diagnosed by a model");
 }
 
-static void ask_debugger(struct pipeline *p)
+static void ask_debuggers(struct pipeline *p)
 {
-	struct asker *k = new_asker(p, model_debugged);
 	json_t *plan = shown_plan(p);
 	const char *why;
-	unsigned level = roles_level(p->before, p->diagnosis, &why);
+	unsigned level = roles_level(p->before, p->diagnosis, &why), n = race_of(p);
 
 	p->stage = "debugger";
 	course_event(p, "stage_started", json_pack("{s:s}", "why", why ? why : ""));
-	k->ask = roles_debug(p->all->conf.line, plan, p->artifact, p->result, p->before, level, &k->owner);
+	while (p->naskers < n) {
+		struct asker *k = new_asker(p, models_debugged);
+
+		k->ask = roles_debug(p->all->conf.line, plan, p->artifact, p->result, p->before, level,
+				     &k->owner);
+	}
 	json_decref(plan);
 }
 
@@ -595,23 +626,6 @@ static void add_new(const struct pipeline *p, json_t *list, const json_t *artifa
 	json_decref(copy);
 }
 
-/* Others beside the first: what the debugger would say if that one had been tried. */
-static void add_rivals(const struct pipeline *p, json_t *list)
-{
-	json_t *before = json_copy(p->before), *plan = shown_plan(p);
-
-	for (unsigned i = 1; i < race_of(p); i++) {
-		json_t *d = debug_make(plan, p->artifact, p->result, before);
-
-		if (!d)
-			break;
-		add_new(p, list, json_object_get(d, "new_artifact"));
-		json_array_append_new(before, d);
-	}
-	json_decref(plan);
-	json_decref(before);
-}
-
 static const char *novelty_at(const json_t *before, size_t i)
 {
 	return doc_text(json_array_get(before, i), "novelty");
@@ -641,6 +655,31 @@ static void retry(struct pipeline *p, json_t *take_list)
 	store_candidates(p, take_list, "another attempt");
 }
 
+/* In a race a patch that was found by search runs beside the one that a rule has made. */
+static int wants_rival(const struct pipeline *p)
+{
+	return !p->repaired && !strcmp(doc_text(p->result, "phase"), "check") &&
+	       json_object_get(p->diagnosis, "new_artifact") && repair_possible(p->artifact);
+}
+
+/* What could be tried next, the likeliest first. */
+static json_t *candidates(const struct pipeline *p)
+{
+	json_t *list = json_array();
+	const json_t *one;
+	size_t i;
+
+	add_new(p, list, json_object_get(p->repaired, "new_artifact"));
+	add_new(p, list, json_object_get(p->diagnosis, "new_artifact"));
+	json_array_foreach(json_object_get(p->diagnosis, "rivals"), i, one)
+	{
+		add_new(p, list, one);
+	}
+	while (json_array_size(list) > race_of(p))
+		json_array_remove(list, json_array_size(list) - 1);
+	return list;
+}
+
 static void decide(struct pipeline *p)
 {
 	const json_t *needed = json_array_get(json_object_get(p->plan, "inputs_needed"), 0),
@@ -665,12 +704,12 @@ static void decide(struct pipeline *p)
 		report(p, OUTCOME_FAILED, "no attempt is left", category);
 		return;
 	}
-	list = json_array();
-	add_new(p, list, json_object_get(p->repaired, "new_artifact"));
-	add_new(p, list, json_object_get(d, "new_artifact"));
+	if (race_of(p) > 1 && wants_rival(p)) {
+		begin_repair(p);
+		return;
+	}
+	list = candidates(p);
 	if (json_array_size(list)) {
-		if (race_of(p) > 1)
-			add_rivals(p, list);
 		retry(p, list);
 		return;
 	}
@@ -679,7 +718,7 @@ static void decide(struct pipeline *p)
 	    repair_possible(p->artifact))
 		begin_repair(p);
 	else if (!p->asked && may_ask(p, "debugger"))
-		ask_debugger(p);
+		ask_debuggers(p);
 	else
 		report(p, OUTCOME_FAILED,
 		       spent(p)				       ? spent(p) :

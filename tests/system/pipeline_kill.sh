@@ -53,7 +53,7 @@ undisturbed_it_has_these_documents() {
 }
 
 # Each stands still at a place of its own, and one kill is for all of them.
-killed_between_and_inside_all_stages_they_go_on() {
+begin_all() {
 	for stage in planner coder executor debugger repair orchestrator; do
 		for point in before inside after; do
 			begin "$stage:$point"
@@ -61,6 +61,10 @@ killed_between_and_inside_all_stages_they_go_on() {
 		done
 	done
 	while read -r id place; do stand_still "$id" "$place"; done <all
+}
+
+killed_between_and_inside_all_stages_they_go_on() {
+	begin_all
 	kill_front
 	while read -r id place; do check_end "$place"; done <all
 }
@@ -105,12 +109,11 @@ a_question_outlives_the_front() {
 
 # The last: its daemon is on another port.
 a_new_daemon_goes_on_where_the_old_one_was() {
-	begin executor:inside
-	stand_still "$id" executor:inside
-	kill -9 "$(seat 3)" "$warden"
+	begin_all
+	kill -9 "$(seat 1)" "$(seat 3)"
 	wait "$warden" 2>/dev/null || :
 	start_daemon
-	check_end "a new daemon"
+	while read -r id place; do check_end "$place"; done <all
 }
 
 run_daemon_tests

@@ -1,0 +1,104 @@
+#!/bin/sh
+# pipeline_model.sh - pipelines with a model that plans, codes and debugs by rote (pipeline_model.py): the same documents as
+# without one, budgets, races, and what is counted.
+# seconds: 120
+. "$(dirname "$0")/daemon.lib"
+
+serve_model() {
+	python3 "$here/pipeline_model.py" "$work/port" 2>"$work/model.log" &
+	echo $! >"$work/model.pid"
+	soon test -s "$work/port"
+	cat >"$work/models.toml" <<-EOF
+		[provider.rote]
+		dialect = "chat"
+		base = "http://localhost:$(cat "$work/port")/v1"
+		key = "sk-nobody-else-knows"
+		[model.small]
+		provider = "rote"
+		name = "rote-1"
+		price = { in = 1.0, out = 10.0, cache_read = 0.1 }
+		[role]
+		planner = ["small"]
+		coder = ["small"]
+		debugger = ["small", "small"]
+	EOF
+	chmod 600 "$work/models.toml"
+	export ATOLL_MODELS="$work/models.toml"
+}
+finish_model() {
+	kill "$(cat "$work/model.pid")"
+	finish_daemon
+}
+trap finish_model EXIT
+pipeline() { api POST "/v1/pipelines?wait=1" "$1"; is "$code" 200 "$body"; }
+documents() { api GET "/v1/pipelines/$1" && get '[.documents[].kind] | join(" ")'; }
+asks_models() { api GET /v1/models && [ "$code" = 200 ]; }
+
+what_rules_do_not_know_a_model_does() {
+	pipeline '{"task":"ponder the imponderable, loudly"}'
+	is "$(get .outcome) $(get .attempts)" "plausible 1" "$body"
+	has "$(get .artifact.provenance)" "llm:"
+	is "$(get .usage.calls)" 2 "$body"
+	[ "$(get '.usage.cost > 0 and .usage.in > 0 and .usage.cache_read > 0')" = true ] || fail "$body"
+	is "$(documents "$(get .run_id)")" "task plan artifact result report"
+}
+
+what_rules_know_is_not_asked() {
+	pipeline '{"task":"mean and median of 3, 1 and 2 in Python"}'
+	is "$(get .outcome) $(get .usage.calls)" "verified 0" "$body"
+}
+
+a_wrong_program_is_mended_by_a_model() {
+	pipeline '{"task":"first wrong, then better","mode":"llm"}'
+	is "$(get .outcome) $(get .attempts)" "plausible 2" "$body"
+	is "$(documents "$(get .run_id)")" "task plan artifact result diagnosis diagnosis artifact result report"
+	is "$(get '[.documents[] | select(.kind == "diagnosis") | .document.source // "rules" | .[0:3]] | join(" ")')" "rul llm"
+	api GET "/v1/pipelines/$(get .id)/events?limit=1000"
+	is "$(get '[.items[] | select(.type == "model_call") | .role] | join(" ")')" "planner coder debugger" "$body"
+}
+
+attempts_end_when_nothing_helps() {
+	pipeline '{"task":"a stubborn one","mode":"llm"}'
+	is "$(get .outcome)" failed "$body"
+	[ "$(get .attempts)" -le 3 ] || fail "$body"
+	api GET "/v1/pipelines/$(get .run_id)"
+	is "$(get '[.documents[] | select(.kind == "artifact") | .document.hash] | (unique | length) == length')" true "$body"
+}
+
+a_race_of_programs_has_one_winner() {
+	pipeline '{"task":"racing ahead","mode":"llm","race":4}'
+	is "$(get .outcome) $(get .attempts)" "plausible 1" "$body"
+	has "$(get .output)" right
+	is "$(get .usage.calls)" 5
+	api GET "/v1/pipelines/$(get .run_id)"
+	is "$(get '[.documents[] | select(.kind == "artifact") | .document.rivals | length] | .[0]')" 3 "$body"
+	is "$(get '[.documents[] | select(.kind == "result")] | length')" 1
+	id=$(get .id)
+	api POST "/v1/pipelines/$id/replay" '{}'
+	is "$(get .same)" true "$body"
+}
+
+a_budget_of_calls_is_kept() {
+	pipeline '{"task":"first wrong, then better","mode":"llm","budget":{"max_calls":2}}'
+	is "$(get .outcome) $(get .usage.calls)" "failed 2" "$body"
+	has "$(get .why)" max_calls
+	pipeline '{"task":"ponder the imponderable","mode":"heuristic"}'
+	is "$(get .outcome) $(get .usage.calls)" "not_understood 0" "$body"
+}
+
+a_model_may_ask_too() {
+	pipeline '{"task":"ask me first","mode":"llm"}'
+	is "$(get .outcome) $(get .question.name)" "needs_input number" "$body"
+	id=$(get .run_id)
+	api POST "/v1/pipelines/$id/answer" '{"text":"forty-two"}'
+	api GET "/v1/pipelines/$id?wait=1"
+	is "$(get .outcome)" plausible "$body"
+}
+
+figures_have_cost_and_cache() {
+	api GET /v1/pipelines/metrics
+	[ "$(get '.cost_per_success > 0 and .cache_hit_ratio > 0 and .usage.calls > 0')" = true ] || fail "$body"
+}
+
+serve_model
+run_daemon_tests
