@@ -138,6 +138,17 @@ when_the_front_dies_its_box_ends_with_it() {
 	wait "$client" || :
 	soon no_boxes
 }
+a_session_outlives_an_upgrade() {
+	begin said "$(script "$(run_it "until [ -e on-$$ ]; do sleep 0.05; done; echo went on")" "$(done_with through)")"
+	soon grep -q "on-$$" said
+	atoll upgrade
+	is "$status" 0 "$err"
+	in_box user "touch on-$$"
+	wait "$client" || :
+	tail -1 said >report
+	outcome done
+	is "$(of .result)" through
+}
 a_box_may_be_kept() {
 	agent "$(script "$(say write_file '{"path":"kept","content":"here"}')" "$(done_with x)")" '{"keep":true}'
 	is "$(of .kept)" true
@@ -249,6 +260,9 @@ no_key_is_to_be_found_in_the_box_while_its_agent_works() {
 	[ "$(echo "$pids" | wc -l)" -ge 3 ] || fail "init, the agent and a shell: $pids"
 	python3 "$here/scan.py" "$(hex "$secret")" $pids >outside
 	python3 "$here/scan.py" "$(hex Canary-7131)" $pids >>outside
+	# The process that asks has it, and it alone.
+	python3 "$here/scan.py" "$(hex "$secret")" $(pgrep -P "$warden" -x atoll-model) >asker
+	python3 "$here/scan.py" "$(hex "$secret")" $(front) >teller
 	in_box user "touch go-$$"
 	wait "$client"
 	tail -1 said >report
@@ -264,6 +278,8 @@ no_key_is_to_be_found_in_the_box_while_its_agent_works() {
 	sed '/looked/q' root >first; lacks "$(cat first)" found
 	sed '/looked/q' outside >first; lacks "$(cat first)" found
 	has "$(cat first)" "mem="
+	has "$(cat asker)" "found mem"
+	lacks "$(cat teller)" found
 }
 test_ready() { in_box user 'ls ready' && [ "$text" = ready ]; }
 
