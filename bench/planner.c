@@ -30,9 +30,9 @@ static json_t *planned(const json_t *row, int with_example, struct tally *t)
 						 first ? first : ""));
 	else
 		json_object_set_new(task, "task", json_string(doc_text(row, "text")));
-	from = now_ns();
+	from = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	plan = plan_make(task);
-	from = now_ns() - from;
+	from = clock_ns(CLOCK_THREAD_CPUTIME_ID) - from;
 	t->ns += from;
 	if (from > t->most_ns)
 		t->most_ns = from;

@@ -6,9 +6,9 @@
 
 enum { BRIEF_MARK = 12, BRIEF_TURNS = 256 };
 
-struct brief { /* borrowed */
-	const char *task, *mark; /* mark: a word that the box cannot know */
-	const json_t *files; /* NULL, or an object whose names are told */
+struct brief {                       /* borrowed */
+	const char *task, *mark;     /* mark: a word that the box cannot know */
+	const json_t *files;         /* NULL, or an object whose names are told */
 	unsigned allowed, max_steps; /* allowed: a bit for each verb */
 	uint64_t command_ms;
 };

@@ -448,7 +448,7 @@ json_t *debug_make(const json_t *plan, const json_t *artifact, const json_t *res
 
 	s.phase = facts_phase(result);
 	fixes = facts_kernel(&s);
-	if (!s.category && !by_rules(&s))
+	if (!s.category && (facts_went_well(s.phase) || !by_rules(&s)))
 		fixes = facts_checks(&s);
 	if (!s.category)
 		by_nothing(&s);

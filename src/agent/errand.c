@@ -18,15 +18,15 @@
 #include <string.h>
 
 enum {
-	WORD = 8 << 20,	       /* bytes of a line on the channel: a context, each byte escaped */
-	ENTRY = 4 << 20,    /* of the log: a result, each byte escaped */
-	LOG_TOTAL = 16 << 20,  /* of the whole log */
-	TEXT_LINE = 4096,      /* of a line that is none of ours */
+	WORD = 8 << 20,       /* bytes of a line on the channel: a context, each byte escaped */
+	ENTRY = 4 << 20,      /* of the log: a result, each byte escaped */
+	LOG_TOTAL = 16 << 20, /* of the whole log */
+	TEXT_LINE = 4096,     /* of a line that is none of ours */
 	STDERR_TOTAL = 64 << 10,
-	ANSWER_MS = 180000,    /* of one question, retries and all */
-	LEAVE_MS = 2000,       /* from the pilot's last word to its end */
-	GONE_MS = 15000,       /* from there to the end of its box */
-	LIFE_MORE_MS = 60000,  /* of its box beyond the wall time: if nobody else ends it, this does */
+	ANSWER_MS = 180000, /* of one question, retries and all */
+	LEAVE_MS = 2000,    /* from the pilot's last word to its end */
+	GONE_MS = 15000,    /* from there to the end of its box */
+	LIFE_MORE_MS = 60000, /* of its box beyond the wall time: this ends it if nobody does */
 	RESULT = 16 * 1024,
 };
 #define PILOT "/opt/atoll/bin/pilot"
@@ -41,7 +41,9 @@ static const struct {
 	const char *why;
 	enum outcome outcome;
 } verdicts[] = {
-	{ "stuck", STUCK }, { "malformed_reply", MALFORMED }, { "max_steps", BUDGET },
+	{ "stuck", STUCK },
+	{ "malformed_reply", MALFORMED },
+	{ "max_steps", BUDGET },
 };
 
 struct usage {
@@ -86,17 +88,25 @@ struct errand {
 
 static json_t *usage_json(const struct usage *u)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:f}", "calls", u->calls, "in", u->in, "out", u->out,
-			 "cache_read", u->cache_read, "cache_write", u->cache_write, "cost", u->cost);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:f}", "calls", u->calls, "in", u->in, "out",
+			 u->out, "cache_read", u->cache_read, "cache_write", u->cache_write, "cost",
+			 u->cost);
+}
+
+/* A message may have been cut in the middle of a character. */
+static json_t *words(const char *message)
+{
+	return clip_string(message, strlen(message), TEXT_LINE);
 }
 
 static json_t *report(const struct errand *x)
 {
-	json_t *doc = json_pack("{s:s, s:s, s:s, s:O?, s:i, s:i, s:o, s:I, s:s, s:b}", "schema", ERRAND_REPORT,
-				"outcome", outcomes[x->outcome], "why", x->why, "result",
-				x->outcome == DONE ? x->result : NULL, "steps", (int)x->steps, "max_steps",
-				(int)x->max_steps, "usage", usage_json(&x->used), "ms",
-				(json_int_t)(loop_now_ms() - x->began_ms), "box", x->box, "kept", x->keep);
+	json_t *doc = json_pack(
+		"{s:s, s:s, s:o, s:O?, s:i, s:i, s:o, s:I, s:s, s:b}", "schema", ERRAND_REPORT,
+		"outcome", outcomes[x->outcome], "why", words(x->why), "result",
+		x->outcome == DONE ? x->result : NULL, "steps", (int)x->steps, "max_steps",
+		(int)x->max_steps, "usage", usage_json(&x->used), "ms",
+		(json_int_t)(loop_now_ms() - x->began_ms), "box", x->box, "kept", x->keep);
 
 	if (!json_object_get(doc, "result"))
 		json_object_set_new(doc, "result", json_null());
@@ -213,7 +223,8 @@ static void clock_due(struct timer *t)
 	else if (x->phase == LEAVING)
 		conclude(x, FAILED, "the agent did not leave");
 	else
-		conclude(x, BUDGET, "max_wall_ms: its %llu ms are over", (unsigned long long)x->wall_ms);
+		conclude(x, BUDGET, "max_wall_ms: its %llu ms are over",
+			 (unsigned long long)x->wall_ms);
 }
 
 /* ---- telling ---- */
@@ -255,7 +266,7 @@ static void stop_pilot(struct errand *x, enum outcome outcome, const char *why)
 	snprintf(x->why, sizeof(x->why), "%s", why);
 	x->phase = LEAVING;
 	timer_set(&x->clock, LEAVE_MS);
-	say(x, json_pack("{s:s}", "stop", x->why));
+	say(x, json_pack("{s:o}", "stop", words(x->why)));
 }
 
 /* ---- the model ---- */
@@ -294,14 +305,15 @@ static void note_reply(struct errand *x, const char *text, size_t n)
 static void tell_call(struct errand *x, const json_t *answer, const struct err *e)
 {
 	static const char *const same[] = { "model", "provider", "stop", "usage", "tries", "why" };
-	json_t *doc = json_pack("{s:s, s:i, s:I, s:o}", "type", "model_call", "step", (int)x->steps + 1, "ms",
-				(json_int_t)(loop_now_ms() - x->asked_ms), "total", usage_json(&x->used));
+	json_t *doc = json_pack("{s:s, s:i, s:I, s:o}", "type", "model_call", "step",
+				(int)x->steps + 1, "ms", (json_int_t)(loop_now_ms() - x->asked_ms),
+				"total", usage_json(&x->used));
 
 	for (unsigned i = 0; i < ARRAY_LEN(same); i++)
 		if (json_object_get(answer, same[i]))
 			json_object_set(doc, same[i], json_object_get(answer, same[i]));
 	if (e)
-		json_object_set_new(doc, "error", json_string(e->msg));
+		json_object_set_new(doc, "error", words(e->msg));
 	event(x, doc);
 }
 
@@ -321,8 +333,8 @@ static void answered(struct errand *x, const json_t *answer, const struct err *e
 	} else if (!json_is_string(text)) {
 		say(x, json_pack("{s:s}", "malformed", "it has no text"));
 	} else if (json_string_length(text) > ACTION_BYTES) {
-		snprintf(why, sizeof(why), "it has %zu bytes, and %d are the most", json_string_length(text),
-			 ACTION_BYTES);
+		snprintf(why, sizeof(why), "it has %zu bytes, and %d are the most",
+			 json_string_length(text), ACTION_BYTES);
 		say(x, json_pack("{s:s}", "malformed", why));
 	} else {
 		note_reply(x, json_string_value(text), json_string_length(text));
@@ -342,9 +354,11 @@ static int within_budget(const struct errand *x, char why[120])
 
 	*why = 0;
 	if (m->calls && u->calls >= m->calls)
-		snprintf(why, 120, "max_calls: %lld of %lld are made", (long long)u->calls, (long long)m->calls);
+		snprintf(why, 120, "max_calls: %lld of %lld are made", (long long)u->calls,
+			 (long long)m->calls);
 	else if (m->in && tokens(u) >= m->in)
-		snprintf(why, 120, "max_tokens: %lld of %lld are used", (long long)tokens(u), (long long)m->in);
+		snprintf(why, 120, "max_tokens: %lld of %lld are used", (long long)tokens(u),
+			 (long long)m->in);
 	else if (m->cost > 0 && u->cost >= m->cost)
 		snprintf(why, 120, "max_cost: %.6g of %.6g is spent", u->cost, m->cost);
 	return !*why;
@@ -378,7 +392,8 @@ static void add_who(const struct errand *x, json_t *request)
 	if (model)
 		json_object_set(request, "model", model);
 	json_object_set_new(request, "max_tokens", json_integer(most));
-	json_object_set_new(request, "deadline_ms", json_integer(ms < ANSWER_MS ? (json_int_t)ms : ANSWER_MS));
+	json_object_set_new(request, "deadline_ms",
+			    json_integer(ms < ANSWER_MS ? (json_int_t)ms : ANSWER_MS));
 }
 
 static void asked(struct errand *x, const json_t *ask)
@@ -433,8 +448,9 @@ static void ended(struct errand *x, const json_t *end)
 		for (unsigned i = 0; why && i < ARRAY_LEN(verdicts); i++)
 			if (!strcmp(why, verdicts[i].why))
 				x->outcome = verdicts[i].outcome;
-		snprintf(x->why, sizeof(x->why), "%.40s%s%.240s", why ? why : "it said nothing of use",
-			 detail && *detail ? ": " : "", detail ? detail : "");
+		snprintf(x->why, sizeof(x->why), "%.40s%s%.240s",
+			 why ? why : "it said nothing of use", detail && *detail ? ": " : "",
+			 detail ? detail : "");
 	}
 	x->phase = LEAVING;
 	timer_set(&x->clock, LEAVE_MS);
@@ -443,7 +459,9 @@ static void ended(struct errand *x, const json_t *end)
 static void word(struct errand *x, const char *line, size_t n)
 {
 	struct err e;
-	json_t *doc = action_modest(line, n, &e) < 0 ? NULL : json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
+	json_t *doc = action_modest(line, n, &e) < 0
+			      ? NULL
+			      : json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
 	const json_t *ask = json_object_get(doc, "ask"), *end = json_object_get(doc, "end");
 
 	if (x->phase != FLYING)
@@ -460,11 +478,13 @@ static void word(struct errand *x, const char *line, size_t n)
 static void logged(struct errand *x, const char *line, size_t n)
 {
 	struct err e;
-	json_t *doc = action_modest(line, n, &e) < 0 ? NULL : json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
+	json_t *doc = action_modest(line, n, &e) < 0
+			      ? NULL
+			      : json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
 
-	event(x, json_is_object(doc)
-			 ? json_pack("{s:s, s:O}", "type", "log", "entry", doc)
-			 : json_pack("{s:s, s:o}", "type", "log", "text", clip_string(line, n, TEXT_LINE)));
+	event(x, json_is_object(doc) ? json_pack("{s:s, s:O}", "type", "log", "entry", doc)
+				     : json_pack("{s:s, s:o}", "type", "log", "text",
+						 clip_string(line, n, TEXT_LINE)));
 	json_decref(doc);
 }
 
@@ -508,7 +528,8 @@ static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const cha
 		return;
 	}
 	if (x->stderr_bytes < STDERR_TOTAL)
-		event(x, json_pack("{s:s, s:o}", "type", "stderr", "text", clip_string(bytes, n, TEXT_LINE)));
+		event(x, json_pack("{s:s, s:o}", "type", "stderr", "text",
+				   clip_string(bytes, n, TEXT_LINE)));
 	x->stderr_bytes += n;
 }
 
@@ -521,7 +542,9 @@ static void tap_ends(struct tap *t, json_t *record, const struct err *e)
 	if (x->log.len)
 		logged(x, buf_str(&x->log), x->log.len);
 	conclude(x, FAILED, "the agent ended without a word%s%.200s", summary || e ? ": " : "",
-		 e ? e->msg : summary ? summary : "");
+		 e         ? e->msg
+		 : summary ? summary
+			   : "");
 }
 
 static const struct tap_events tap_on = { .output = tap_reads, .over = tap_ends };
@@ -544,10 +567,10 @@ static json_t *spec(const struct errand *x)
 
 	return json_pack("{s:{s:O, s:i, s:o, s:I, s:I, s:I, s:i}}", "spec", "task",
 			 json_object_get(x->order, "task"), "max_steps", (int)x->max_steps, "tools",
-			 tool_names(x->allowed), "answer_ms", (json_int_t)left_ms(x) + LEAVE_MS, "command_ms",
-			 (json_int_t)command_ms(x), "context_bytes",
-			 context ? json_integer_value(context) : (json_int_t)ERRAND_CONTEXT, "result_bytes",
-			 RESULT);
+			 tool_names(x->allowed), "answer_ms", (json_int_t)left_ms(x) + LEAVE_MS,
+			 "command_ms", (json_int_t)command_ms(x), "context_bytes",
+			 context ? json_integer_value(context) : (json_int_t)ERRAND_CONTEXT,
+			 "result_bytes", RESULT);
 }
 
 #ifdef ATOLL_TEST
@@ -588,8 +611,8 @@ static void take_off(struct errand *x)
 	}
 	x->tapped = 1;
 	memcpy(x->run, r->id, sizeof(x->run));
-	event(x, json_pack("{s:s, s:s, s:s, s:i}", "type", "started", "box", x->box, "exec", x->run, "max_steps",
-			   (int)x->max_steps));
+	event(x, json_pack("{s:s, s:s, s:s, s:i}", "type", "started", "box", x->box, "exec", x->run,
+			   "max_steps", (int)x->max_steps));
 	say(x, spec(x));
 }
 
@@ -632,7 +655,9 @@ static void file_failed(struct clerk *k, const struct err *e)
 	conclude(loop_owner(k, struct errand, clerk), FAILED, "files: %s", e->msg);
 }
 
-static const struct clerk_events clerk_on = { .ready = files_ready, .done = file_done, .failed = file_failed };
+static const struct clerk_events clerk_on = { .ready = files_ready,
+					      .done = file_done,
+					      .failed = file_failed };
 
 /* ---- its box ---- */
 
@@ -699,13 +724,15 @@ int errand_tools(const json_t *names, unsigned *out, struct err *e)
 	unsigned all = 0;
 	size_t i;
 
-	json_array_foreach((json_t *)names, i, name) {
+	json_array_foreach((json_t *)names, i, name)
+	{
 		int verb = json_is_string(name) ? verb_named(json_string_value(name)) : -1;
 
 		if (verb < 0)
-			return err_set(e, ERR_INVALID, "tools[%zu]: '%.40s' is none of read_file, write_file, "
-				       "list_files, edit_file, run_command", i,
-				       json_is_string(name) ? json_string_value(name) : "?");
+			return err_set(e, ERR_INVALID,
+				       "tools[%zu]: '%.40s' is none of read_file, write_file, "
+				       "list_files, edit_file, run_command",
+				       i, json_is_string(name) ? json_string_value(name) : "?");
 		all |= 1u << verb;
 	}
 	*out = json_array_size(names) ? all : (1u << VERB_COUNT) - 1;
@@ -727,8 +754,8 @@ int errand_start(struct fleet *f, struct model_line *models, const struct errand
 	x->tap.own.post.fd = -1;
 	timer_init(&x->clock, f->loop, clock_due);
 	read_order(x);
-	if (errand_tools(json_object_get(x->order, "tools"), &x->allowed, e) < 0 || id_new(x->mark, e) < 0 ||
-	    make_box(x, want->box, e) < 0) {
+	if (errand_tools(json_object_get(x->order, "tools"), &x->allowed, e) < 0 ||
+	    id_new(x->mark, e) < 0 || make_box(x, want->box, e) < 0) {
 		x->making = NULL;
 		errand_free(x);
 		return -1;

@@ -34,11 +34,13 @@ struct errand_owner {
 
 struct errand_want { /* borrowed for the call */
 	const struct berth_want *box;
-	const json_t *order; /* {task, files?, role?, model?, max_steps?, tools?, budget?, ...}, checked */
+	const json_t *
+		order; /* {task, files?, role?, model?, max_steps?, tools?, budget?, ...}, checked */
 	int keep;
 };
-must_check int errand_start(struct fleet *f, struct model_line *models, const struct errand_want *want,
-			    struct errand_owner *o, struct errand **out, struct err *e);
+must_check int errand_start(struct fleet *f, struct model_line *models,
+			    const struct errand_want *want, struct errand_owner *o,
+			    struct errand **out, struct err *e);
 void errand_go_on(struct errand *x);
 void errand_cancel(struct errand *x); /* done is not called; the box ends */
 

@@ -78,6 +78,19 @@ static const struct {
 	[INSTALL_TOO_LARGE] = { "disk_full", "what was to be installed is too large", NULL },
 };
 
+/* Who installed has mostly understood it already. */
+static int fault_said(const json_t *phase, struct install_diagnosis *d)
+{
+	for (unsigned f = 0; f < INSTALL_FAULTS; f++)
+		if (!strcmp(doc_text(phase, "fault"), install_fault_name((enum install_fault)f))) {
+			d->fault = (enum install_fault)f;
+			snprintf(d->package, sizeof(d->package), "%s", doc_text(phase, "package"));
+			snprintf(d->line, sizeof(d->line), "%s", doc_text(phase, "message"));
+			return 1;
+		}
+	return 0;
+}
+
 static const char *const *by_install(struct sick *s)
 {
 	auto_buf struct buf why = { 0 }, said = { 0 };
@@ -87,7 +100,7 @@ static const char *const *by_install(struct sick *s)
 
 	/* Who installs is the last one that said something; all of them may be asked. */
 	buf_printf(&said, "%s\n%s", doc_text(s->phase, "stdout"), doc_text(s->phase, "stderr"));
-	for (int i = 0; i < PM_COUNT && d.fault == INSTALL_UNKNOWN; i++)
+	for (int i = 0; !fault_said(s->phase, &d) && i < PM_COUNT && d.fault == INSTALL_UNKNOWN; i++)
 		install_diagnose((enum package_manager)((m + PM_COUNT + i) % PM_COUNT), buf_str(&said),
 				 said.len, &d);
 	if (!strcmp(doc_text(s->phase, "cause"), "wall"))
@@ -116,6 +129,7 @@ static const struct {
 	{ "processes", "pids", "it started more processes than the limit", NULL },
 	{ "disk", "disk_full", "it wrote more than the disk limit", NULL },
 	{ "cpu", "timeout_cpu", "it computed longer than the limit", raise_time },
+	{ "output", "wrong_output", "it said far more than is kept", NULL },
 	{ "policy", "policy", "it did what a box does not allow", NULL },
 	{ "lifetime", "timeout_wall", "the box's time was over", NULL },
 	{ "idle", "timeout_wall", "the box was idle for too long", NULL },
@@ -178,8 +192,8 @@ static int has_threads(const struct sick *s)
 
 static const char *const *by_clock(struct sick *s)
 {
-	json_int_t ms = json_integer_value(json_object_get(s->phase, "ms"));
-	json_int_t cpu = json_integer_value(json_object_get(s->phase, "cpu_ms"));
+	double ms = json_number_value(json_object_get(s->phase, "ms"));
+	double cpu = json_number_value(json_object_get(s->phase, "cpu_ms"));
 
 	if (2 * cpu >= ms && cpu > 0)
 		return found(s, "timeout_cpu", "wall", "kernel", "the time limit was over, and it was computing",
@@ -214,33 +228,23 @@ static const char *const *by_signal(struct sick *s)
 	return NULL;
 }
 
-/* Both ways in one result: the same example, or the program itself. */
+/* The same example both ways in one result. */
 static int is_flaky(const json_t *result)
 {
-	const json_t *all = json_object_get(result, "examples");
-	unsigned good = 0, bad = 0;
-	const json_t *one;
+	const json_t *all = json_object_get(result, "examples"), *one;
 	size_t i;
 
 	json_array_foreach(all, i, one)
 		for (size_t j = 0; j < i; j++) {
 			const json_t *other = json_array_get(all, j);
 
-			if (json_equal(json_object_get(one, "n"), json_object_get(other, "n")) &&
-			    json_object_get(one, "n") &&
+			if (json_object_get(one, "n") &&
+			    json_equal(json_object_get(one, "n"), json_object_get(other, "n")) &&
 			    json_is_true(json_object_get(one, "pass")) !=
 				    json_is_true(json_object_get(other, "pass")))
 				return 1;
 		}
-	json_array_foreach(json_object_get(result, "phases"), i, one) {
-		const json_t *status = json_object_get(one, "exit_code");
-
-		if (strcmp(doc_text(one, "name"), "run") != 0)
-			continue;
-		good += json_is_integer(status) && !json_integer_value(status);
-		bad += !json_is_integer(status) || json_integer_value(status);
-	}
-	return good && bad;
+	return 0;
 }
 
 const char *const *facts_kernel(struct sick *s)
@@ -286,6 +290,11 @@ static const char *const *by_examples(struct sick *s)
 	return NULL;
 }
 
+static int is_test(const char *kind)
+{
+	return !strcmp(kind, "command") || !strcmp(kind, "test");
+}
+
 static const char *const *by_checks(struct sick *s)
 {
 	const json_t *one;
@@ -297,10 +306,18 @@ static const char *const *by_checks(struct sick *s)
 		if (json_is_true(json_object_get(one, "pass")))
 			continue;
 		buf_printf(&why, "%.40s: %.200s", doc_text(one, "kind"), doc_text(one, "detail"));
-		return found(s, !strcmp(doc_text(one, "kind"), "command") ? "assertion" : "wrong_output",
+		return found(s, is_test(doc_text(one, "kind")) ? "assertion" : "wrong_output",
 			     "check", "check", buf_str(&why), call_main);
 	}
 	return NULL;
+}
+
+int facts_went_well(const json_t *phase)
+{
+	const json_t *status = json_object_get(phase, "exit_code");
+	const char *cause = doc_text(phase, "cause");
+
+	return json_is_integer(status) && !json_integer_value(status) && (!*cause || !strcmp(cause, "exit"));
 }
 
 const char *const *facts_checks(struct sick *s)

@@ -193,6 +193,11 @@ void import_find(const struct lang *l, const char *name, struct import *out)
 	if (m < 0 || strlen(name) > PACKAGE_TEXT || !*name)
 		return;
 	out->manager = (enum package_manager)m;
+	if (m == PM_NPM && !strncmp(name, "node:", 5)) {
+		answer(out, IMPORT_BUILTIN, "", "");
+		snprintf(out->top, sizeof(out->top), "%s", name);
+		return;
+	}
 	snprintf(part, sizeof(part), "%s", name);
 	do {
 		if (look_up(l, t, part, out))

@@ -68,7 +68,7 @@ json_t *sick_child(struct sick *s)
 	return artifact_child(s->artifact, by, "");
 }
 
-static void vdetail(struct sick *s, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void vdetail(struct sick *s, const char *fmt, va_list ap)
 {
 	buf_cut(&s->detail, 0);
 	buf_vprintf(&s->detail, fmt, ap);

@@ -59,6 +59,7 @@ struct search { /* one box that looks for edits */
 	struct repair *repair;
 	struct job job;
 	int flying, mute; /* mute: it said what no search says */
+	int over;	  /* it has tried everything, it says */
 	unsigned at;	  /* ranks before this one are tried */
 	unsigned tried;
 	struct buf line;
@@ -366,6 +367,8 @@ static void hear(struct search *s, const char *line, size_t n)
 		r->candidates = x.n > r->candidates ? x.n : r->candidates;
 	else if (x.kind == HEARSAY_AT)
 		s->at = x.n;
+	else if (x.kind == HEARSAY_OVER)
+		s->over = 1;
 	else if (x.kind == HEARSAY_FOUND && x.has_edit)
 		enqueue(r, x.n, x.acts, &x.edit);
 	else if (x.kind == HEARSAY_FOUND)
@@ -399,6 +402,10 @@ static void search_done(struct job *j, const struct job_end *end)
 
 	if (end->verdict == VERDICT_ERROR)
 		snprintf(s->repair->why, sizeof(s->repair->why), "a search: %.120s", end->e.msg);
+	else if (!s->over)
+		snprintf(s->repair->why, sizeof(s->repair->why),
+			 "no change was found, and not all were tried: a search ended (%s)",
+			 why_name(end->why));
 	stall_ended(&s->repair->stall, j, end);
 	end_search(s);
 	timer_set(&s->repair->turn, 0);

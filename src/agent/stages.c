@@ -157,6 +157,10 @@ static void report_end(struct pipeline *p)
 	const json_t *lost = json_object_get(p->plan, "not_understood");
 	const char *why;
 
+	if (*doc_text(lost, "model")) { /* it was never a question of understanding */
+		report(p, OUTCOME_FAILED, doc_text(lost, "model"), "model");
+		return;
+	}
 	if (json_is_object(lost)) {
 		why = doc_text(lost, "why");
 		report(p, OUTCOME_NOT_UNDERSTOOD, *why ? why : "no task of the library is like it", NULL);
@@ -184,9 +188,10 @@ void stage_cancel(struct pipeline *p)
 
 /* ---- planner ---- */
 
-static json_t *no_plan(const char *why)
+/* member: "why" nobody understood it, or what the "model" did instead. */
+static json_t *no_plan(const char *member, const char *text)
 {
-	return json_pack("{s:s, s:{s:s, s:[]}, s:[]}", "schema", AGENT_PLAN, "not_understood", "why", why,
+	return json_pack("{s:s, s:{s:s, s:[]}, s:[]}", "schema", AGENT_PLAN, "not_understood", member, text,
 			 "nearest", "inputs_needed");
 }
 
@@ -211,7 +216,7 @@ static void model_planned(struct roles_owner *o, json_t *take_doc, const json_t 
 	p->naskers = 0;
 	if (!plan && !is_mode(p, "llm"))
 		plan = plan_make(p->task); /* no better than it was, and no worse */
-	plan_done(p, plan ? plan : no_plan(e ? e->msg : "the model had no plan"));
+	plan_done(p, plan ? plan : no_plan("model", e ? e->msg : "the model had no plan"));
 }
 
 static int is_sure(const json_t *plan)
@@ -232,7 +237,7 @@ static void plan_stage(struct pipeline *p)
 		k->ask = roles_plan(p->all->conf.line, p->task, &k->owner);
 		return;
 	}
-	plan_done(p, plan ? plan : no_plan("no model is configured here"));
+	plan_done(p, plan ? plan : no_plan("why", "no model is configured here"));
 }
 
 /* ---- coder ---- */

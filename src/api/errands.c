@@ -90,8 +90,8 @@ static void done(struct errand_owner *o, json_t *take_report)
 		json_object_set_new(take_report, "packages", packages);
 	call_audit_more(c, "agent.run", json_string_value(json_object_get(take_report, "box")),
 			json_string_value(json_object_get(take_report, "outcome")),
-			json_pack("{s:O, s:O, s:O}", "steps", json_object_get(take_report, "steps"), "usage",
-				  json_object_get(take_report, "usage"), "why",
+			json_pack("{s:O, s:O, s:O}", "steps", json_object_get(take_report, "steps"),
+				  "usage", json_object_get(take_report, "usage"), "why",
 				  json_object_get(take_report, "why")));
 	session_over(s);
 	if (s->streaming) {
@@ -175,7 +175,9 @@ static void begin(struct session *s)
 {
 	struct call *c = s->call;
 	struct berth_want box;
-	struct errand_want want = { .box = &box, .order = c->body, .keep = call_flag(c, "keep", 0) };
+	struct errand_want want = { .box = &box,
+				    .order = c->body,
+				    .keep = call_flag(c, "keep", 0) };
 	struct err e;
 
 	if (box_want(c, &box, &e) < 0) {
@@ -197,8 +199,8 @@ static void installed(struct package_job *j, const struct packages_failure *f)
 		begin(s);
 }
 
-static void install_said(struct package_job *j, const char *manager, unsigned stream, const char *bytes,
-			 size_t n)
+static void install_said(struct package_job *j, const char *manager, unsigned stream,
+			 const char *bytes, size_t n)
 {
 	struct session *s = j->user;
 
@@ -211,10 +213,13 @@ static int check_files(const json_t *files, struct err *e)
 	const char *path;
 	json_t *v;
 
-	json_object_foreach((json_t *)files, path, v)
-		if (!*path || strlen(path) > PATH_MOST)
-			return err_set(e, ERR_INVALID, "files: a path of %zu bytes, from 1 to %d", strlen(path),
-				       PATH_MOST);
+	json_object_foreach(
+		(json_t *)files, path,
+		v) if (!*path ||
+		       strlen(path) >
+			       PATH_MOST) return err_set(e, ERR_INVALID,
+							 "files: a path of %zu bytes, from 1 to %d",
+							 strlen(path), PATH_MOST);
 	return 0;
 }
 
@@ -227,7 +232,8 @@ static int check(struct call *c, struct err *e)
 		return err_set(e, ERR_INVALID, "task: is empty");
 	if (cost && !json_is_null(cost) && (!json_is_number(cost) || json_number_value(cost) <= 0))
 		return err_set(e, ERR_INVALID, "budget.max_cost: must be a number above 0");
-	return check_files(call_get(c, "files"), e) < 0 || errand_tools(call_get(c, "tools"), &tools, e) < 0
+	return check_files(call_get(c, "files"), e) < 0 ||
+			       errand_tools(call_get(c, "tools"), &tools, e) < 0
 		       ? -1
 		       : 0;
 }
@@ -239,9 +245,10 @@ static int somebody_flies(struct call *c)
 	const char *role = call_text(c, "role", "agent");
 
 	if (!c->api->model) {
-		call_error(c, 503, "no_model", "no model is configured",
-			   "an agent needs one to tell it what to do",
-			   "name a models file (serve.models) with a [role] agent; docs/pipeline.md has one");
+		call_error(
+			c, 503, "no_model", "no model is configured",
+			"an agent needs one to tell it what to do",
+			"name a models file (serve.models) with a [role] agent; docs/pipeline.md has one");
 		return 0;
 	}
 	/* Not yet known is no reason to refuse: the question waits. */
@@ -267,8 +274,10 @@ void errands_run(struct call *c)
 	if (!somebody_flies(c) || !quota_box(c) || !quota_run(c))
 		return;
 	s = call_alloc(c, sizeof(*s));
-	*s = (struct session){ .call = c, .owner = { .event = told, .done = done },
-			       .packages = { .api = c->api, .done = installed, .said = install_said } };
+	*s = (struct session){ .call = c,
+			       .owner = { .event = told, .done = done },
+			       .packages = {
+				       .api = c->api, .done = installed, .said = install_said } };
 	s->packages.user = s;
 	c->state = s;
 	c->drop = left;

@@ -57,7 +57,10 @@ static void print_safe(FILE *to, const char *text, unsigned lines)
 		if (*text == '\n')
 			fputs(lines ? "\n    " : "\n", to);
 		else
-			fputc((unsigned char)*text < 32 && *text != '\t' ? '?' : *text == 127 ? '?' : *text, to);
+			fputc((unsigned char)*text < 32 && *text != '\t' ? '?'
+			      : *text == 127                             ? '?'
+									 : *text,
+			      to);
 	}
 }
 
@@ -136,13 +139,18 @@ static int tell(struct session *s)
 	if (done)
 		print_result(json_object_get(s->report, "result"));
 	if (!s->r->cli->quiet)
-		fprintf(stderr, "atoll: %lld of %lld steps, %lld calls, %lld tokens, cost %.6g, %.1f s%s%s\n",
-			(long long)remote_int(s->report, "steps", 0), (long long)remote_int(s->report, "max_steps", 0),
+		fprintf(stderr,
+			"atoll: %lld of %lld steps, %lld calls, %lld tokens, cost %.6g, %.1f s%s%s\n",
+			(long long)remote_int(s->report, "steps", 0),
+			(long long)remote_int(s->report, "max_steps", 0),
 			(long long)remote_int(u, "calls", 0),
 			(long long)(remote_int(u, "in", 0) + remote_int(u, "out", 0)),
-			json_number_value(json_object_get(u, "cost")), (double)remote_int(s->report, "ms", 0) / 1e3,
+			json_number_value(json_object_get(u, "cost")),
+			(double)remote_int(s->report, "ms", 0) / 1e3,
 			json_is_true(json_object_get(s->report, "kept")) ? ", box " : "",
-			json_is_true(json_object_get(s->report, "kept")) ? remote_text(s->report, "box") : "");
+			json_is_true(json_object_get(s->report, "kept"))
+				? remote_text(s->report, "box")
+				: "");
 	if (done)
 		return 0;
 	s->r->status = 1;
@@ -199,8 +207,8 @@ static void set_full(json_t *doc, const char *name, json_t *take_value)
 /* NULL: r->status. */
 static json_t *order_of(struct remote *r, const struct args *a, const char *task)
 {
-	json_t *doc = json_pack("{s:s}", "task", task), *budget = json_object(), *files = json_object(),
-	       *tools = json_array(), *hosts = json_array();
+	json_t *doc = json_pack("{s:s}", "task", task), *budget = json_object(),
+	       *files = json_object(), *tools = json_array(), *hosts = json_array();
 	int status = doc ? 0 : remote_usage(r, "the task is no text (UTF-8)");
 
 	for (unsigned i = 0; i < a->ngiven && status == 0; i++) {
@@ -296,8 +304,9 @@ const struct verb verb_agent = {
 	.group = "Run",
 	.usage = "run TASK",
 	.summary = "an agent does a task in a box of its own",
-	.notes = "A model tells it what to do, a step at a time; the model's key never enters the box. The exit "
-		 "status is 0 when the task is done, 1 when it is not.",
+	.notes =
+		"A model tells it what to do, a step at a time; the model's key never enters the box. The exit "
+		"status is 0 when the task is done, 1 when it is not.",
 	.words = "run",
 	.flags = flags,
 	.nflags = AGENT_NFLAGS,

@@ -394,7 +394,7 @@ static void count_try(struct ask *a)
 
 	u.calls = 1;
 	/* Not told, or cut before the last word about it: by bytes, and marked so. Never nothing. */
-	if (a->raw && !a->reply.told_usage) {
+	if (a->raw && (!a->reply.told_usage || !(u.in + u.out + u.cache_read + u.cache_write))) {
 		u.in = strlen(a->body) / 4;
 		u.out = a->reply.bytes / 4;
 		u.estimated = 1;

@@ -23,7 +23,8 @@ int action_modest(const char *text, size_t n, struct err *e)
 		depth -= depth && (text[i] == '}' || text[i] == ']');
 		nodes += text[i] == ',' || text[i] == '[' || text[i] == '{' || text[i] == ':';
 		if (depth > ACTION_DEPTH)
-			return err_set(e, ERR_LIMIT, "it is nested deeper than %d levels", ACTION_DEPTH);
+			return err_set(e, ERR_LIMIT, "it is nested deeper than %d levels",
+				       ACTION_DEPTH);
 		if (nodes > ACTION_NODES)
 			return err_set(e, ERR_LIMIT, "it has more than %d values", ACTION_NODES);
 	}
@@ -36,13 +37,15 @@ static int shape(const char *text, size_t n, struct err *e)
 	size_t i = 0;
 
 	if (n > ACTION_BYTES)
-		return err_set(e, ERR_LIMIT, "it has %zu bytes, and %d are the most", n, ACTION_BYTES);
+		return err_set(e, ERR_LIMIT, "it has %zu bytes, and %d are the most", n,
+			       ACTION_BYTES);
 	while (i < n && strchr(" \t\r\n", text[i]) && text[i])
 		i++;
 	if (i == n)
 		return err_set(e, ERR_INVALID, "it is empty");
 	if (n - i >= 3 && !memcmp(text + i, "```", 3))
-		return err_set(e, ERR_INVALID, "it begins with a code fence; send the JSON object alone");
+		return err_set(e, ERR_INVALID,
+			       "it begins with a code fence; send the JSON object alone");
 	if (text[i] != '{')
 		return err_set(e, ERR_INVALID,
 			       "it does not begin with '{'; send one JSON object and nothing else");
@@ -66,8 +69,8 @@ static int check_arg(const struct verb_arg *a, const json_t *v, struct err *e)
 	if (a->type == ARG_FLAG && !json_is_boolean(v))
 		return err_set(e, ERR_INVALID, "args.%s must be true or false", a->name);
 	if (a->type == ARG_INT && (!json_is_integer(v) || n < a->least || n > a->most))
-		return err_set(e, ERR_INVALID, "args.%s must be a whole number from %lld to %lld", a->name,
-			       (long long)a->least, (long long)a->most);
+		return err_set(e, ERR_INVALID, "args.%s must be a whole number from %lld to %lld",
+			       a->name, (long long)a->least, (long long)a->most);
 	return 0;
 }
 
@@ -83,7 +86,8 @@ static int check_args(const struct verb_row *row, const json_t *args, struct err
 	{
 		a = find_arg(row, name);
 		if (!a)
-			return err_set(e, ERR_INVALID, "%s has no argument '%.40s'", row->name, name);
+			return err_set(e, ERR_INVALID, "%s has no argument '%.40s'", row->name,
+				       name);
 		if (check_arg(a, v, e) < 0)
 			return -1;
 	}
@@ -98,10 +102,12 @@ static int check_members(const json_t *doc, const char *one, const char *two, st
 	const char *name;
 	json_t *v;
 
-	json_object_foreach((json_t *)doc, name, v)
-		if (strcmp(name, one) != 0 && strcmp(name, two) != 0)
-			return err_set(e, ERR_INVALID, "'%.40s' does not belong there; beside %s there is only %s",
-				       name, one, two);
+	json_object_foreach((json_t *)doc, name, v) if (
+		strcmp(name, one) != 0 &&
+		strcmp(name, two) !=
+			0) return err_set(e, ERR_INVALID,
+					  "'%.40s' does not belong there; beside %s there is only %s",
+					  name, one, two);
 	return 0;
 }
 
@@ -136,7 +142,8 @@ static int read_action(struct action *r, unsigned allowed, struct err *e)
 	int verb;
 
 	if (json_object_get(r->doc, "done"))
-		return tool ? err_set(e, ERR_INVALID, "either tool and args, or done and result; not both")
+		return tool ? err_set(e, ERR_INVALID,
+				      "either tool and args, or done and result; not both")
 			    : read_done(r, e);
 	if (!tool)
 		return err_set(e, ERR_INVALID, "it has neither tool nor done");
@@ -163,8 +170,8 @@ int action_parse(const char *text, size_t n, unsigned allowed, struct action *ou
 		return -1;
 	out->doc = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
 	if (!out->doc)
-		return err_set(e, ERR_INVALID, "it is no JSON: %.120s, at line %d, column %d", why.text,
-			       why.line, why.column);
+		return err_set(e, ERR_INVALID, "it is no JSON: %.120s, at line %d, column %d",
+			       why.text, why.line, why.column);
 	if (read_action(out, allowed, e) < 0) {
 		action_fini(out);
 		return -1;

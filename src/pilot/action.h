@@ -23,5 +23,5 @@ struct action {
 must_check int action_modest(const char *text, size_t n, struct err *e);
 /* allowed: a bit for each verb. */
 must_check int action_parse(const char *text, size_t n, unsigned allowed, struct action *out,
-			   struct err *e);
+			    struct err *e);
 void action_fini(struct action *r); /* fine on a zeroed one */

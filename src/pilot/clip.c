@@ -38,7 +38,10 @@ static size_t character(const unsigned char *p, size_t n)
 	static const struct {
 		unsigned char mask, lead;
 		uint32_t least;
-	} rows[] = { { 0x80, 0x00, 1 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 } };
+	} rows[] = { { 0x80, 0x00, 1 },
+		     { 0xe0, 0xc0, 0x80 },
+		     { 0xf0, 0xe0, 0x800 },
+		     { 0xf8, 0xf0, 0x10000 } };
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		uint32_t c = p[0] & (unsigned char)~rows[i].mask;
@@ -52,7 +55,8 @@ static size_t character(const unsigned char *p, size_t n)
 				return 0;
 			c = c << 6 | (p[k] & 0x3f);
 		}
-		return c < rows[i].least || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff) ? 0 : i + 1;
+		return c < rows[i].least || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff) ? 0
+											 : i + 1;
 	}
 	return 0;
 }
@@ -92,8 +96,8 @@ void clip_text(const struct clip *c, struct buf *out)
 		from++;
 	clip_clean(buf_str(&c->head), lost ? whole(c->head.p, c->head.len) : c->head.len, out);
 	if (lost)
-		buf_printf(out, "\n[... %llu of %llu bytes left out ...]\n", (unsigned long long)lost,
-			   (unsigned long long)c->total);
+		buf_printf(out, "\n[... %llu of %llu bytes left out ...]\n",
+			   (unsigned long long)lost, (unsigned long long)c->total);
 	clip_clean(buf_str(&c->tail) + from, c->tail.len - from, out);
 }
 
@@ -120,9 +124,9 @@ json_t *clip_action(const json_t *action, size_t most)
 	const char *name;
 	void *tmp;
 
-	json_object_foreach_safe(args, tmp, name, v)
-		if (json_is_string(v) && json_string_length(v) > most)
-			json_object_set_new(args, name,
-					    clip_string(json_string_value(v), json_string_length(v), most));
+	json_object_foreach_safe(args, tmp, name,
+				 v) if (json_is_string(v) && json_string_length(v) > most)
+		json_object_set_new(args, name,
+				    clip_string(json_string_value(v), json_string_length(v), most));
 	return copy;
 }

@@ -52,10 +52,11 @@ static json_t *said(int ok, const char *fmt, ...)
 
 static json_t *failed(const char *path)
 {
-	const char *why = errno == EXDEV || errno == ELOOP
-				  ? "is outside of the workspace; use a path below it, without links "
-				    "that lead out"
-				  : strerror(errno);
+	const char *why =
+		errno == EXDEV || errno == ELOOP
+			? "is outside of the workspace; use a path below it, without links "
+			  "that lead out"
+			: strerror(errno);
 
 	return said(0, "error: %.200s: %s", path, why);
 }
@@ -211,13 +212,13 @@ static json_t *do_read(struct hands *h, const struct action *r)
 		return failed(path);
 	if (memchr(buf_str(&all), 0, all.len))
 		return said(0, "error: %.200s: %zu bytes that are no text", path, all.len);
-	lines = lines_of(&all, number_of(r, "start_line", 1), number_of(r, "end_line", INT64_MAX), &from,
-			 &n);
+	lines = lines_of(&all, number_of(r, "start_line", 1), number_of(r, "end_line", INT64_MAX),
+			 &from, &n);
 	clip_add(&c, from, n);
 	clip_text(&c, &text);
 	clip_fini(&c);
-	return json_pack("{s:b, s:s, s:i, s:I}", "ok", 1, "text", buf_str(&text), "lines", (int)lines,
-			 "bytes", (json_int_t)all.len);
+	return json_pack("{s:b, s:s, s:i, s:I}", "ok", 1, "text", buf_str(&text), "lines",
+			 (int)lines, "bytes", (json_int_t)all.len);
 }
 
 static json_t *do_write(struct hands *h, const struct action *r)
@@ -261,8 +262,11 @@ static json_t *do_edit(struct hands *h, const struct action *r)
 	if (!n)
 		return said(0, "error: %.200s: old_str is not in the file; read it again", path);
 	if (n > 1 && !json_is_true(json_object_get(r->args, "replace_all")))
-		return said(0, "error: %.200s: old_str is there %u times; give more of what is around it, "
-			       "or replace_all", path, n);
+		return said(
+			0,
+			"error: %.200s: old_str is there %u times; give more of what is around it, "
+			"or replace_all",
+			path, n);
 	if (spill(h, path, buf_str(&after), after.len) < 0)
 		return failed(path);
 	return said(1, "replaced in %u place%s of %.200s", n, n == 1 ? "" : "s", path);
@@ -303,7 +307,8 @@ static void list_one(int dir, const struct dirent *d, const char *prefix, int64_
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp((*(const struct dirent *const *)a)->d_name, (*(const struct dirent *const *)b)->d_name);
+	return strcmp((*(const struct dirent *const *)a)->d_name,
+		      (*(const struct dirent *const *)b)->d_name);
 }
 
 static void list_folder(int take_dir, const char *prefix, int64_t depth, struct listing *l)
@@ -365,9 +370,9 @@ static json_t *ended(struct hands *h, const struct clip *c, const struct shell_e
 		buf_printf(&text, "[ended: it took longer than %.1f s]", (double)end->ms / 1e3);
 	else
 		buf_printf(&text, "[exit %d, %.1f s]", code, (double)end->ms / 1e3);
-	return json_pack("{s:b, s:s, s:i, s:b, s:I, s:I}", "ok", !end->timed_out && code == 0, "text",
-			 buf_str(&text), "exit_code", code, "timed_out", end->timed_out, "bytes",
-			 (json_int_t)c->total, "ms", (json_int_t)end->ms);
+	return json_pack("{s:b, s:s, s:i, s:b, s:I, s:I}", "ok", !end->timed_out && code == 0,
+			 "text", buf_str(&text), "exit_code", code, "timed_out", end->timed_out,
+			 "bytes", (json_int_t)c->total, "ms", (json_int_t)end->ms);
 }
 
 static json_t *do_run(struct hands *h, const struct action *r)
@@ -382,8 +387,10 @@ static json_t *do_run(struct hands *h, const struct action *r)
 	json_t *result;
 
 	if (json_string_length(command) > SHELL_COMMAND)
-		return said(0, "error: the command has %zu bytes, and %d are the most; write a file and run that",
-			    json_string_length(command), SHELL_COMMAND);
+		return said(
+			0,
+			"error: the command has %zu bytes, and %d are the most; write a file and run that",
+			json_string_length(command), SHELL_COMMAND);
 	dir = open_below(h, below(h, cwd), O_RDONLY | O_DIRECTORY, 0);
 	if (dir < 0)
 		return failed(cwd);
@@ -397,7 +404,7 @@ static json_t *do_run(struct hands *h, const struct action *r)
 
 json_t *hands_do(struct hands *h, const struct action *r)
 {
-	static json_t *(*const row[VERB_COUNT])(struct hands *h, const struct action *r) = {
+	static json_t *(*const row[VERB_COUNT])(struct hands * h, const struct action *r) = {
 		[VERB_READ] = do_read, [VERB_WRITE] = do_write, [VERB_LIST] = do_list,
 		[VERB_EDIT] = do_edit, [VERB_RUN] = do_run,
 	};

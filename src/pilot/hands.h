@@ -8,10 +8,10 @@ enum { HANDS_FILE = 4 << 20 }; /* bytes of a file that is read or edited */
 
 struct hands {
 	int workspace;
-	const char *root; /* its path */
+	const char *root;    /* its path */
 	uint64_t command_ms; /* of a command that says nothing else */
 	size_t result_bytes; /* of a result's text */
-	unsigned timeouts; /* commands in a row that took too long */
+	unsigned timeouts;   /* commands in a row that took too long */
 };
 must_check int hands_init(struct hands *h, const char *root, struct err *e);
 /* {ok, text, ...}, the caller's. */

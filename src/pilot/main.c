@@ -29,8 +29,8 @@
 enum {
 	HOST = 3,
 	LOG = 1,
-	LOGGED = 4096,	  /* bytes of a text in the log */
-	SAME_MOST = 3,	  /* times the same action in a row */
+	LOGGED = 4096, /* bytes of a text in the log */
+	SAME_MOST = 3, /* times the same action in a row */
 	TIMEOUTS_MOST = 3,
 	SPEC_MS = 30000,
 };
@@ -41,10 +41,10 @@ struct pilot {
 	struct turns turns;
 	unsigned allowed, max_steps;
 	uint64_t answer_ms;
-	struct err e; /* of what cannot be told to the host: it is not there */
-	char why[40]; /* it failed: one word ... */
+	struct err e;     /* of what cannot be told to the host: it is not there */
+	char why[40];     /* it failed: one word ... */
 	char detail[300]; /* ... and more of them */
-	json_t *last; /* action */
+	json_t *last;     /* action */
 	unsigned same;
 };
 
@@ -60,17 +60,24 @@ static int put_log(struct pilot *p, json_t *take_doc)
 	return ndjson_write(LOG, take_doc, &p->e) < 0 ? fail(p, "log", p->e.msg) : 0;
 }
 
+/* A text may have been cut in the middle of a character, or be long. */
+static json_t *words(const char *text)
+{
+	return clip_string(text, strlen(text), LOGGED);
+}
+
 /* ---- asking ---- */
 
 /* complaint: NULL, or what was wrong with the reply before. */
 static int ask(struct pilot *p, const char *reply, const char *complaint, json_t **answer)
 {
-	json_t *ask = json_pack("{s:O, s:i}", "turns", p->turns.turns, "dropped", (int)p->turns.dropped);
+	json_t *ask =
+		json_pack("{s:O, s:i}", "turns", p->turns.turns, "dropped", (int)p->turns.dropped);
 
 	if (complaint)
 		json_object_set_new(ask, "malformed",
-				    json_pack("{s:o, s:s}", "reply",
-					      clip_string(reply, strlen(reply), LOGGED), "why", complaint));
+				    json_pack("{s:o, s:o}", "reply", words(reply), "why",
+					      words(complaint)));
 	if (ndjson_write(HOST, json_pack("{s:o}", "ask", ask), &p->e) < 0 ||
 	    ndjson_read(&p->host, p->answer_ms, answer, &p->e) < 0)
 		return fail(p, p->e.kind == ERR_LIMIT ? "no_answer" : "host", p->e.msg);
@@ -90,7 +97,23 @@ static int heard(struct pilot *p, const json_t *answer, struct action *r, struct
 		return err_set(complaint, ERR_INVALID, "%s", too), 0;
 	if (!json_is_string(text))
 		return fail(p, "host", "the host's answer has no text");
-	return action_parse(json_string_value(text), json_string_length(text), p->allowed, r, complaint) == 0;
+	return action_parse(json_string_value(text), json_string_length(text), p->allowed, r,
+			    complaint) == 0;
+}
+
+static int ask_again(struct pilot *p, unsigned step, const json_t *first, struct err *why,
+		     struct action *r)
+{
+	const char *said =
+		json_string_value(json_object_get(json_object_get(first, "answer"), "text"));
+	json_t *answer = NULL;
+	int rc = -1;
+
+	if (put_log(p, json_pack("{s:i, s:o}", "step", (int)step, "malformed", words(why->msg))) == 0 &&
+	    ask(p, said ? said : "", why->msg, &answer) == 0)
+		rc = heard(p, answer, r, why);
+	json_decref(answer);
+	return rc;
 }
 
 /* One re-ask with the complaint; a second malformed one in a row is the end. */
@@ -101,18 +124,8 @@ static int next_action(struct pilot *p, unsigned step, struct action *r)
 	int rc;
 
 	rc = ask(p, NULL, NULL, &answer) < 0 ? -1 : heard(p, answer, r, &why);
-	if (rc == 0) {
-		const char *said = json_string_value(
-			json_object_get(json_object_get(answer, "answer"), "text"));
-		json_t *first = answer;
-
-		answer = NULL;
-		rc = put_log(p, json_pack("{s:i, s:s}", "step", (int)step, "malformed", why.msg)) < 0 ||
-				     ask(p, said ? said : "", why.msg, &answer) < 0
-			     ? -1
-			     : heard(p, answer, r, &why);
-		json_decref(first);
-	}
+	if (rc == 0)
+		rc = ask_again(p, step, answer, &why, r);
 	json_decref(answer);
 	return rc > 0 ? 0 : rc < 0 ? -1 : fail(p, "malformed_reply", why.msg);
 }
@@ -141,8 +154,8 @@ static int take_step(struct pilot *p, unsigned step, const struct action *r)
 	json_t *less = clip_action(r->doc, LOGGED), *entry, *result;
 	int rc;
 
-	entry = json_pack("{s:i, s:O, s:O}", "step", (int)step, "tool", json_object_get(less, "tool"), "args",
-			  json_object_get(less, "args"));
+	entry = json_pack("{s:i, s:O, s:O}", "step", (int)step, "tool",
+			  json_object_get(less, "tool"), "args", json_object_get(less, "args"));
 	json_decref(less);
 	if (put_log(p, entry) < 0)
 		return -1;
@@ -167,8 +180,8 @@ static int fly(struct pilot *p)
 		if (next_action(p, step, &r) < 0)
 			return -1;
 		done = r.done;
-		rc = done ? put_log(p, json_pack("{s:b, s:i, s:O}", "done", 1, "step", (int)step, "result",
-						 r.result))
+		rc = done ? put_log(p, json_pack("{s:b, s:i, s:O}", "done", 1, "step", (int)step,
+						 "result", r.result))
 			  : take_step(p, step, &r);
 		action_fini(&r);
 		if (done || rc < 0)
@@ -183,7 +196,8 @@ static uint64_t number(const json_t *spec, const char *name, uint64_t otherwise)
 {
 	const json_t *v = json_object_get(spec, name);
 
-	return json_is_integer(v) && json_integer_value(v) > 0 ? (uint64_t)json_integer_value(v) : otherwise;
+	return json_is_integer(v) && json_integer_value(v) > 0 ? (uint64_t)json_integer_value(v)
+							       : otherwise;
 }
 
 static void read_spec(struct pilot *p, const json_t *spec)
@@ -195,7 +209,8 @@ static void read_spec(struct pilot *p, const json_t *spec)
 	p->answer_ms = number(spec, "answer_ms", 120000);
 	p->hands.command_ms = number(spec, "command_ms", 30000);
 	p->hands.result_bytes = number(spec, "result_bytes", 16384);
-	json_array_foreach(json_object_get(spec, "tools"), i, tool) {
+	json_array_foreach(json_object_get(spec, "tools"), i, tool)
+	{
 		int verb = json_is_string(tool) ? verb_named(json_string_value(tool)) : -1;
 
 		p->allowed |= verb < 0 ? 0 : 1u << verb;
@@ -205,13 +220,15 @@ static void read_spec(struct pilot *p, const json_t *spec)
 
 static int tell_end(struct pilot *p, int failed)
 {
-	json_t *end = failed ? json_pack("{s:s, s:s, s:s}", "outcome", "failed", "why", p->why, "detail",
-					 p->detail)
+	json_t *end = failed ? json_pack("{s:s, s:s, s:o}", "outcome", "failed", "why", p->why,
+					 "detail", words(p->detail))
 			     : json_pack("{s:s}", "outcome", "done");
 
 	if (failed)
-		(void)!ndjson_write(LOG, json_pack("{s:s, s:s}", "failed", p->why, "detail", p->detail),
-				  &p->e);
+		(void)!ndjson_write(LOG,
+				    json_pack("{s:s, s:o}", "failed", p->why, "detail",
+					      words(p->detail)),
+				    &p->e);
 	return ndjson_write(HOST, json_pack("{s:o}", "end", end), &p->e);
 }
 
@@ -231,7 +248,8 @@ int main(void)
 	if (ndjson_read(&p.host, SPEC_MS, &first, &p.e) < 0)
 		return 2;
 	read_spec(&p, json_object_get(first, "spec"));
-	rc = hands_init(&p.hands, HANDS_WORKSPACE, &p.e) < 0 ? fail(&p, "workspace", p.e.msg) : fly(&p);
+	rc = hands_init(&p.hands, HANDS_WORKSPACE, &p.e) < 0 ? fail(&p, "workspace", p.e.msg)
+							     : fly(&p);
 	if (tell_end(&p, rc < 0) < 0)
 		return 2;
 	json_decref(first);

@@ -26,7 +26,8 @@ static int more(struct ndjson *in, uint64_t until, struct err *e)
 
 	if (in->bytes.len > NDJSON_LINE)
 		return err_set(e, ERR_INVALID, "the host's line does not end");
-	rc = now < until ? poll(&p, 1, (int)(until - now < INT32_MAX ? until - now : INT32_MAX)) : 0;
+	rc = now < until ? poll(&p, 1, (int)(until - now < INT32_MAX ? until - now : INT32_MAX))
+			 : 0;
 	if (rc == 0)
 		return err_set(e, ERR_LIMIT, "the host does not answer");
 	n = read(in->fd, buf_space(&in->bytes, READ_MOST), READ_MOST);
@@ -48,7 +49,8 @@ int ndjson_read(struct ndjson *in, uint64_t timeout_ms, json_t **out, struct err
 		buf_cut(&in->bytes, in->bytes.len - in->taken);
 		in->taken = 0;
 	}
-	while (!(end = in->bytes.p ? memchr(in->bytes.p + looked, '\n', in->bytes.len - looked) : NULL)) {
+	while (!(end = in->bytes.p ? memchr(in->bytes.p + looked, '\n', in->bytes.len - looked)
+				   : NULL)) {
 		looked = in->bytes.len;
 		if (more(in, until, e) < 0)
 			return -1;

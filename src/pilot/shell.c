@@ -14,10 +14,17 @@ enum { READ_MOST = 64 * 1024, GRACE_MS = 200 }; /* for what a program says last 
 
 /* Nothing that waits for a key, paints or asks. */
 static const char *const quiet[][2] = {
-	{ "PAGER", "cat" },	   { "MANPAGER", "cat" },	    { "GIT_PAGER", "cat" },
-	{ "LESS", "-R" },	   { "TERM", "dumb" },		    { "GIT_TERMINAL_PROMPT", "0" },
-	{ "PIP_PROGRESS_BAR", "off" }, { "TQDM_DISABLE", "1" },	    { "DEBIAN_FRONTEND", "noninteractive" },
-	{ "EDITOR", "true" },	   { "NO_COLOR", "1" },
+	{ "PAGER", "cat" },
+	{ "MANPAGER", "cat" },
+	{ "GIT_PAGER", "cat" },
+	{ "LESS", "-R" },
+	{ "TERM", "dumb" },
+	{ "GIT_TERMINAL_PROMPT", "0" },
+	{ "PIP_PROGRESS_BAR", "off" },
+	{ "TQDM_DISABLE", "1" },
+	{ "DEBIAN_FRONTEND", "noninteractive" },
+	{ "EDITOR", "true" },
+	{ "NO_COLOR", "1" },
 };
 
 static uint64_t now_ms(void)
@@ -36,7 +43,8 @@ static _Noreturn void child(int dir, const char *command, int out)
 	for (unsigned i = 0; i < ARRAY_LEN(quiet); i++)
 		setenv(quiet[i][0], quiet[i][1], 1);
 	signal(SIGPIPE, SIG_DFL);
-	if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 || fchdir(dir) < 0)
+	if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 ||
+	    fchdir(dir) < 0)
 		_exit(126);
 	execl("/bin/bash", "bash", "-c", command, (char *)NULL);
 	_exit(127);

@@ -22,15 +22,16 @@ static size_t size_of(const struct turns *m)
 	size_t i, n = 0;
 	json_t *turn;
 
-	json_array_foreach(m->turns, i, turn)
-		n += strlen(text_of(turn, "reply")) + strlen(text_of(turn, "result"));
+	json_array_foreach(m->turns, i, turn) n +=
+		strlen(text_of(turn, "reply")) + strlen(text_of(turn, "result"));
 	return n;
 }
 
 /* An action stays JSON, however short it gets: the model sees its own words as an example. */
 static void fade(json_t *turn)
 {
-	json_t *action = json_loads(text_of(turn, "reply"), 0, NULL), *less = clip_action(action, FADED);
+	json_t *action = json_loads(text_of(turn, "reply"), 0, NULL),
+	       *less = clip_action(action, FADED);
 	const char *result = text_of(turn, "result");
 	auto_free char *text = json_dumps(less, JSON_COMPACT);
 
@@ -47,8 +48,8 @@ void turns_add(struct turns *m, const json_t *action, const json_t *result)
 	auto_free char *reply = json_dumps(less, JSON_COMPACT);
 
 	json_decref(less);
-	json_array_append_new(m->turns, json_pack("{s:s, s:O}", "reply", reply ? reply : "", "result",
-						  json_object_get(result, "text")));
+	json_array_append_new(m->turns, json_pack("{s:s, s:O}", "reply", reply ? reply : "",
+						  "result", json_object_get(result, "text")));
 	/* The last one is left as it is: it is what the next step is about. */
 	for (size_t i = 0; i + 1 < json_array_size(m->turns) && size_of(m) > m->most; i++)
 		fade(json_array_get(m->turns, i));

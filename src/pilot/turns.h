@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 struct turns {
-	size_t most; /* bytes of all turns */
+	size_t most;   /* bytes of all turns */
 	json_t *turns; /* [{reply, result}], oldest first */
 	unsigned dropped;
 };

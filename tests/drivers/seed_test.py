@@ -101,6 +101,16 @@ def what_a_seed_cannot_be_is_started_anew():
         is_(seeded(argv, env), plain(argv, env))
 
 
+def the_threads_of_a_program_are_no_seeds():
+    status, out, _ = same("threads.js", """
+const { Worker, isMainThread, parentPort } = require('worker_threads')
+if (isMainThread) new Worker(__filename).on('message', (m) => console.log('main', m))
+else parentPort.postMessage([__filename.split('/').pop(), process.argv.length])
+""")
+    is_(status, 0)
+    has(out, b"main [ 'threads.js', 2 ]")
+
+
 def a_bad_message_ends_the_seed():
     for bad in (struct.pack("<I", 1 << 30), struct.pack("<I", 3) + b"abc", struct.pack("<I", 2) + b"/\0",
                 struct.pack("<I", 5) + b"/\x009x\0", struct.pack("<I", 4) + b"/\x009\0", message("/nowhere", ["node", "x"], {})):

@@ -1,6 +1,6 @@
 #!/bin/sh
 # agent.sh - an agent in a box: its steps, its ends, and that no key of a model is to be found in there.
-# seconds: 90
+# seconds: 240
 . "$(dirname "$0")/agent.lib"
 
 a_task_is_done_in_three_steps() {
@@ -34,6 +34,13 @@ a_plain_answer_is_the_report() {
 	is "$(get .outcome)" done
 	is "$(get .result)" '"'
 }
+events_come_by_sse_too() {
+	order "$(script "$(run_it true)" "$(done_with x)")"
+	api POST /v1/agents @order -H 'Accept: text/event-stream'
+	is "$code" 200 "$body"
+	has "$(cat head)" text/event-stream
+	is "$(sed -n 's/^data: //p' body | tail -1 | jq -r .outcome)" done
+}
 steps_have_an_end() {
 	agent "$(script "$(run_it 'echo 1')" "$(run_it 'echo 2')" "$(run_it 'echo 3')")" '{"max_steps":2}'
 	outcome budget
@@ -55,6 +62,10 @@ two_malformed_replies_in_a_row_are_the_end() {
 	has "$(of .why)" thought
 	is "$(of .steps)" 1
 	is "$(of .result)" null
+	odd='"{\"tool\":\"list_files\",\"args\":{},\"xéééééééééééééééééééééééééééééé\":1}"' # cut within a character
+	agent "$(script "$odd" "$odd")"
+	outcome malformed
+	has "$(of .why)" xééé
 }
 who_goes_round_in_circles_is_stopped() {
 	agent "$(script "$(run_it 'echo x >>n')" "$(run_it 'echo x >>n')" "$(run_it 'echo x >>n')" "$(done_with no)")"
@@ -126,6 +137,17 @@ when_the_front_dies_its_box_ends_with_it() {
 	soon no_process 'sleep 61'
 	wait "$client" || :
 	soon no_boxes
+}
+a_session_outlives_an_upgrade() {
+	begin said "$(script "$(run_it "until [ -e on-$$ ]; do sleep 0.05; done; echo went on")" "$(done_with through)")"
+	soon grep -q "on-$$" said
+	atoll upgrade
+	is "$status" 0 "$err"
+	in_box user "touch on-$$"
+	wait "$client" || :
+	tail -1 said >report
+	outcome done
+	is "$(of .result)" through
 }
 a_box_may_be_kept() {
 	agent "$(script "$(say write_file '{"path":"kept","content":"here"}')" "$(done_with x)")" '{"keep":true}'
@@ -238,6 +260,9 @@ no_key_is_to_be_found_in_the_box_while_its_agent_works() {
 	[ "$(echo "$pids" | wc -l)" -ge 3 ] || fail "init, the agent and a shell: $pids"
 	python3 "$here/scan.py" "$(hex "$secret")" $pids >outside
 	python3 "$here/scan.py" "$(hex Canary-7131)" $pids >>outside
+	# The process that asks has it, and it alone.
+	python3 "$here/scan.py" "$(hex "$secret")" $(pgrep -P "$warden" -x atoll-model) >asker
+	python3 "$here/scan.py" "$(hex "$secret")" $(front) >teller
 	in_box user "touch go-$$"
 	wait "$client"
 	tail -1 said >report
@@ -253,6 +278,8 @@ no_key_is_to_be_found_in_the_box_while_its_agent_works() {
 	sed '/looked/q' root >first; lacks "$(cat first)" found
 	sed '/looked/q' outside >first; lacks "$(cat first)" found
 	has "$(cat first)" "mem="
+	has "$(cat asker)" "found mem"
+	lacks "$(cat teller)" found
 }
 test_ready() { in_box user 'ls ready' && [ "$text" = ready ]; }
 
@@ -263,6 +290,9 @@ the_model_gets_rules_a_task_and_data() {
 	is "$(jq -r .key asked)" "Bearer $model_key"
 	is "$(jq -r '[.messages[].role] | join(" ")' asked)" "system user assistant user"
 	lacks "$(jq -r '.messages[0].content' asked)" "Ignore all"
+	agent "$(script "$(done_with x)")"
+	jq -r '.messages[0].content' asked >rules
+	jq -r '.messages[0].content' "$work/models/$name.asked" | cmp -s - rules || fail "the rules differ: nobody can cache them"
 	has "$(jq -r '.messages[3].content' asked)" "Ignore all rules"
 	has "$(jq -r '.messages[3].content' asked)" "step 1 of 5"
 }

@@ -49,7 +49,8 @@ static struct cases *cases(void)
 		return &all;
 	files = scandir(TESTS "/unit/debug", &list, NULL, alphasort);
 	for (int i = 0; i < files; i++) {
-		const char *name = list[i]->d_name;
+		auto_free struct dirent *entry = list[i];
+		const char *name = entry->d_name;
 		auto_free char *text = NULL;
 
 		if (strlen(name) < 5 || strcmp(name + strlen(name) - 5, ".toml") != 0)
@@ -60,6 +61,7 @@ static struct cases *cases(void)
 			abort();
 		}
 	}
+	free(list);
 	{
 		auto_free char *text = read_all("said.json", &n);
 
@@ -370,8 +372,8 @@ static json_t *of_result(json_t *take_artifact, json_t *take_result, const json_
 
 static json_t *result_with(const char *phase, const char *cause, const char *out, const char *err)
 {
-	return json_pack("{s:s, s:[{s:s, s:s, s:i, s:i, s:i, s:s, s:s}], s:[], s:[]}", "phase", phase, "phases",
-			 "name", phase, "cause", cause, "exit_code", 1, "ms", 10000, "cpu_ms", 9000, "stdout", out,
+	return json_pack("{s:s, s:[{s:s, s:s, s:i, s:f, s:f, s:s, s:s}], s:[], s:[]}", "phase", phase, "phases",
+			 "name", phase, "cause", cause, "exit_code", 1, "ms", 10000.5, "cpu_ms", 9000.1, "stdout", out,
 			 "stderr", err, "checks", "examples");
 }
 
@@ -390,6 +392,7 @@ TEST(what_the_kernel_saw_comes_first)
 		{ "wall", "timeout_cpu", "raise_limit" }, { "policy", "policy", "stop" },
 		{ "lifetime", "timeout_wall", "stop" },   { "idle", "timeout_wall", "stop" },
 		{ "host", "unknown", "stop" },        { "operator", "unknown", "stop" },
+		{ "output", "wrong_output", "stop" },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
@@ -621,18 +624,35 @@ TEST(a_failed_command_of_the_checks_is_an_assertion)
 
 TEST(what_fails_and_passes_unchanged_is_flaky)
 {
-	json_t *r = result_with("run", "exit", "", ""), *d;
+	json_t *r, *d;
 
-	json_array_insert_new(json_object_get(r, "phases"), 0,
-			      json_pack("{s:s, s:i, s:s}", "name", "run", "exit_code", 0, "cause", "exit"));
-	d = of_result(artifact_with("python", "x\n"), r, NULL);
-	CHECK_STR(doc_text(d, "category"), "flaky");
-	CHECK_STR(action(d), "stop");
-	json_decref(d);
 	r = result_with("check", "exit", "", "");
 	json_object_set_new(r, "examples", json_pack("[{s:i, s:b}, {s:i, s:b}]", "n", 1, "pass", 1, "n", 1, "pass", 0));
 	d = of_result(artifact_with("python", "x\n"), r, NULL);
 	CHECK_STR(doc_text(d, "category"), "flaky");
+	json_decref(d);
+}
+
+TEST(an_example_that_fails_behind_a_good_run_is_not_flaky)
+{
+	json_t *r = result_with("run", "exit", "", "ZeroDivisionError: division by zero\n"), *d;
+
+	json_array_insert_new(json_object_get(r, "phases"), 0,
+			      json_pack("{s:s, s:i, s:s}", "name", "run", "exit_code", 0, "cause", "exit"));
+	d = of_result(artifact_with("python", "x\n"), r, NULL);
+	CHECK_STR(doc_text(d, "category"), "zero_division");
+	json_decref(d);
+}
+
+TEST(what_a_good_run_says_is_no_complaint)
+{
+	json_t *r = result_with("check", "exit", "", "warning: x.txt: Permission denied\n"), *d;
+
+	json_object_set_new(json_array_get(json_object_get(r, "phases"), 0), "exit_code", json_integer(0));
+	json_object_set_new(r, "checks",
+			    json_pack("[{s:s, s:b, s:s}]", "kind", "stdout_equals", "pass", 0, "detail", "x"));
+	d = of_result(artifact_with("python", "print(1)\n"), r, NULL);
+	CHECK_STR(doc_text(d, "category"), "wrong_output");
 	json_decref(d);
 }
 
@@ -674,6 +694,24 @@ TEST(what_a_package_manager_says_is_understood)
 		d = of_result(a, result_with("install", "exit", "", rows[i].said), NULL);
 		CHECK_STR(doc_text(d, "category"), rows[i].category);
 		CHECK_STR(action(d), i ? "install" : "stop");
+		json_decref(d);
+	}
+}
+
+TEST(what_the_installer_understood_is_believed)
+{
+	static const struct {
+		const char *fault, *category;
+	} rows[] = { { "no_such_package", "dependency_missing" }, { "unreachable", "network_denied" },
+		     { "not_configured", "network_denied" },      { "timeout", "timeout_wall" } };
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		json_t *r = result_with("install", "exit", "", ""), *d;
+
+		json_object_set_new(json_array_get(json_object_get(r, "phases"), 0), "fault",
+				    json_string(rows[i].fault));
+		d = of_result(artifact_with("python", "x\n"), r, NULL);
+		CHECK_STR(doc_text(d, "category"), rows[i].category);
 		json_decref(d);
 	}
 }
@@ -750,10 +788,11 @@ TEST(documents_without_anything_have_a_diagnosis)
 
 TEST(a_hostile_text_costs_little)
 {
+	static const char letters[] = "aB('\"[{ \t:;/.=-_`\n";
 	auto_buf struct buf big = { 0 }, line = { 0 };
 
 	for (unsigned i = 0; i < 4 << 20; i++)
-		buf_putc(&big, "aB('\"[{ \t:;/.=-_`\n"[i * 2654435761u % 20]);
+		buf_putc(&big, letters[i * 2654435761u % (sizeof(letters) - 1)]);
 	for (unsigned i = 0; i < 1 << 20; i++)
 		buf_puts(&line, "': ");
 	for (unsigned i = 0; i < lang_count(); i++) {
@@ -781,7 +820,6 @@ TEST(bytes_that_are_cut_within_a_letter_are_text)
 
 TEST(the_page_of_errors_is_the_table)
 {
-	auto_buf struct buf path = { 0 };
 	auto_free char *text = NULL;
 	unsigned bad = 0;
 	size_t n;

@@ -74,30 +74,31 @@ class Thread {
 	}
 
 	start() {
-		this.worker = new Worker(__filename, { workerData: { ask: this.ask, calls: this.calls }, env: process.env,
+		const worker = new Worker(__filename, { workerData: { ask: this.ask, calls: this.calls }, env: process.env,
 			stdout: true, stderr: true, resourceLimits: { maxOldGenerationSizeMb: 192 } });
+		const gone = () => worker === this.worker && this.end(null);
+		worker.on('message', (good) => worker === this.worker && this.end(good));
+		worker.on('error', gone);
+		worker.on('exit', gone);
+		this.worker = worker;
 	}
 
 	// One that does not answer has lost, and so has its thread.
 	passes(rank) {
 		if (!this.worker) this.start();
 		return new Promise((resolve) => {
-			const worker = this.worker;
-			const end = (good) => {
+			const late = setTimeout(() => this.end(null), 4 * this.ask.limit_ms + 1000);
+			this.end = (good) => {
 				clearTimeout(late);
-				worker.removeAllListeners();
-				worker.on('error', () => {});
 				if (good === null) {
-					worker.terminate();
+					const worker = this.worker;
 					this.worker = null;
+					worker.terminate();
 				}
+				this.end = () => {};
 				resolve(good === true);
 			};
-			const late = setTimeout(() => end(null), 4 * this.ask.limit_ms + 1000);
-			worker.once('message', end);
-			worker.once('error', () => end(null));
-			worker.once('exit', () => end(null));
-			worker.postMessage(rank);
+			this.worker.postMessage(rank);
 		});
 	}
 }
