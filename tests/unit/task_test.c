@@ -4,7 +4,7 @@
 
 static int check(const char *text, struct err *e)
 {
-	json_t *doc = json_loads(text, JSON_DECODE_ANY, NULL);
+	json_t *doc = json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
 	int done = doc ? task_check(doc, e) : -2;
 
 	json_decref(doc);
