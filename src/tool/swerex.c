@@ -5,6 +5,7 @@
 #include "api/boxes.h"
 #include "api/fields.h"
 #include "base/own.h"
+#include "http/multipart.h"
 #include "tool/content.h"
 #include "tool/mcp.h"
 
@@ -12,6 +13,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
 	RAISED = 511,
@@ -24,17 +26,24 @@ enum {
 	TRIES_MAX = 20,
 	PAUSE_MS = 200,
 	PAUSE_MAX_MS = 60000,
-	CONTROL_MS = 120000, /* for a script of ours */
+	CONTROL_MS = 120000,   /* for a script of ours */
+	UPLOAD_MAX = 32 << 20, /* it is held in memory */
 };
 
 #define OURS "swerex.exceptions."
 #define PYTHON "builtins."
 
+struct form { /* of an upload */
+	struct buf file, path, unzip;
+	int has_file;
+};
+
 struct rex {
 	struct tool_call base; /* first: it is c->door */
 	const struct tool *tool;
 	const struct tool_surface *on;
-	json_t *asked; /* while a box is made for it */
+	json_t *asked;     /* while a box is made for it */
+	struct form *form; /* of an upload, or NULL */
 };
 
 /* ---- exceptions ---- */
@@ -96,6 +105,11 @@ static void left(struct call *c)
 	struct rex *x = c->door;
 
 	json_decref(x->asked);
+	if (x->form) {
+		buf_fini(&x->form->file);
+		buf_fini(&x->form->path);
+		buf_fini(&x->form->unzip);
+	}
 }
 
 static void has_own_box(struct call *c, int status, json_t *take_doc)
@@ -139,18 +153,20 @@ static void name_bound_box(struct call *c)
 		snprintf(c->match.params[0], sizeof(c->match.params[0]), "%s", c->who.box);
 }
 
+static struct rex *rex_new(struct call *c, const struct tool *t, const struct tool_surface *on)
+{
+	struct rex *x = call_alloc(c, sizeof(*x));
+
+	*x = (struct rex){ .base = { .refuse = refuse, .left = left }, .tool = t, .on = on };
+	tool_enter(c, &x->base);
+	return x;
+}
+
 /* Also when a box has come to us that another front made. */
 static void begin(struct call *c, const struct tool *t, const struct tool_surface *on)
 {
-	struct rex *x = c->door;
+	struct rex *x = c->door ? c->door : rex_new(c, t, on);
 
-	if (!x) {
-		x = call_alloc(c, sizeof(*x));
-		*x = (struct rex){ .base = { .refuse = refuse, .left = left },
-				   .tool = t,
-				   .on = on };
-		tool_enter(c, &x->base);
-	}
 	name_bound_box(c);
 	if (is_own(c))
 		make_own_box(c, x);
@@ -799,6 +815,155 @@ static void write_file(struct call *c)
 	begin(c, &write_row, &write_on);
 }
 
+/* ---- upload ---- */
+
+/* Where the content of a part goes; NULL: it is none of ours, and is left out. */
+static struct buf *part_of(struct form *f, const char *name)
+{
+	if (name && !strcmp(name, "file")) {
+		f->has_file = 1;
+		return &f->file;
+	}
+	if (name && !strcmp(name, "target_path"))
+		return &f->path;
+	return name && !strcmp(name, "unzip") ? &f->unzip : NULL;
+}
+
+/* All of it came: its size was bounded before. */
+static int read_form(const struct http_req *r, struct form *f, struct err *e)
+{
+	const char *type = http_header(r, "content-type");
+	struct multipart_view in = { buf_str(&r->body), r->body.len }, bytes;
+	struct multipart m = { 0 };
+	enum multipart_event what = MULTIPART_BAD;
+	struct buf *to = NULL;
+
+	if (multipart_init(&m, type ? type : "", e) < 0)
+		return -1;
+	while ((what = multipart_next(&m, &in, &bytes, e)) != MULTIPART_MORE &&
+	       what != MULTIPART_BAD)
+		if (what == MULTIPART_PART)
+			to = part_of(f, multipart_name(&m));
+		else if (what == MULTIPART_DATA && to)
+			buf_add(to, bytes.p, bytes.n);
+	if (what == MULTIPART_MORE && !multipart_ended(&m)) {
+		err_set(e, ERR_INVALID, "the form has no end");
+		what = MULTIPART_BAD;
+	}
+	multipart_fini(&m);
+	return what == MULTIPART_BAD ? -1 : 0;
+}
+
+static int is_yes(const struct buf *b)
+{
+	const char *v = buf_str(b);
+
+	return !strcasecmp(v, "true") || !strcmp(v, "1") || !strcasecmp(v, "on") ||
+	       !strcasecmp(v, "yes");
+}
+
+static void unpack(struct content *x)
+{
+	struct tool_job *j = x->job;
+	auto_buf struct buf script = { 0 };
+
+	content_close(x);
+	rex_script_unzip(&script, x->desk.path);
+	run_script(j, &script, desk_path(j->call, tool_text(j, "path", "")), CONTROL_MS);
+}
+
+static void has_put(struct content *x)
+{
+	content_close(x);
+	call_audit(x->job->call, "file.write", x->desk.path, "ok");
+	tool_done(x->job, NULL, "", 0);
+}
+
+static void put_content(struct content *x)
+{
+	struct rex *rex = x->job->call->door;
+
+	content_pour(x, x->desk.path, buf_str(&rex->form->file), rex->form->file.len,
+		     tool_flag(x->job, "unzip") ? unpack : has_put);
+}
+
+/* An archive is put aside first, under a name that nobody else has. */
+static void upload_it(struct tool_job *j)
+{
+	struct content *x = call_alloc(j->call, sizeof(*x));
+	const char *path = desk_path(j->call, tool_text(j, "path", ""));
+	char aside[64];
+
+	if (!path)
+		return;
+	snprintf(aside, sizeof(aside), "/tmp/.atoll-rex-%s.zip", j->call->id);
+	*x = (struct content){ .desk.path =
+				       tool_flag(j, "unzip") ? desk_path(j->call, aside) : path };
+	(void)!content_open(x, j, put_content);
+}
+
+static void uploaded(struct tool_job *j, const struct tool_result *r)
+{
+	size_t before;
+
+	if (!json_object_get(r->data, "exec")) {
+		was_written(j, r);
+		return;
+	}
+	if (script_failed(j, r))
+		return;
+	if (rex_marked(text_of(r, "stderr"), &before))
+		raise_it(j->call, OURS "SwerexException",
+			 "there is no unzip, python3 or bsdtar in the box");
+	else if (r->failed)
+		raise_it(j->call, "zipfile.BadZipFile", "the archive cannot be unpacked: %s%s",
+			 text_of(r, "stdout"), text_of(r, "stderr"));
+	else
+		call_send(j->call, 200, json_object());
+}
+
+static const struct tool upload_row = { .name = "upload", .fields = any, .run = upload_it };
+static const struct tool_surface upload_on = { NULL, uploaded };
+
+static void form_arrived(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct rex *x = c->door;
+	struct err e;
+
+	if (read_form(r, x->form, &e) < 0) {
+		invalid(c, e.msg);
+		return;
+	}
+	if (!x->form->has_file || !x->form->path.len) {
+		invalid(c, "file or target_path is missing");
+		return;
+	}
+	json_decref(c->body);
+	c->body = json_pack("{s:s#, s:b}", "path", x->form->path.p, (int)x->form->path.len, "unzip",
+			    is_yes(&x->form->unzip));
+	if (!c->body || strlen(x->form->path.p) != x->form->path.len)
+		invalid(c, "target_path: must be UTF-8 without NUL");
+	else
+		begin(c, &upload_row, &upload_on);
+}
+
+static void upload(struct call *c)
+{
+	uint64_t most = c->api->conf.upload_max;
+	struct form *f;
+
+	if (c->door) { /* a box has come to us that another front made */
+		begin(c, &upload_row, &upload_on);
+		return;
+	}
+	f = call_alloc(c, sizeof(*f));
+	*f = (struct form){ 0 };
+	rex_new(c, &upload_row, &upload_on)->form = f;
+	http_want_body(c->req, HTTP_BODY_WHOLE, most && most < UPLOAD_MAX ? most : UPLOAD_MAX);
+	c->req->on_body_end = form_arrived;
+}
+
 /* ---- the table ---- */
 
 static void is_alive(struct call *c)
@@ -823,6 +988,8 @@ static const struct api_route rows[] = {
 	  .group = "tools" },
 	{ "POST", "/swerex/{box}/write_file", NEED_EDITOR, write_file, "write a file", write_fields,
 	  .group = "tools" },
+	{ "POST", "/swerex/{box}/upload", NEED_EDITOR, upload, "a file or an archive, as a form",
+	  .how = HTTP_BODY_WHOLE, .group = "tools" },
 	{ "POST", "/swerex/{box}/close", NEED_EDITOR, close_runtime, "end all shells", end_fields,
 	  .group = "tools" },
 };

@@ -21,6 +21,8 @@ void rex_script_create(struct buf *out, const char *name, const json_t *sources)
 void rex_script_run(struct buf *out, const char *name);
 void rex_script_interrupt(struct buf *out, const char *name, unsigned tries, unsigned wait_ms);
 void rex_script_close(struct buf *out, const char *name); /* NULL: all of them */
+/* The archive goes, whatever becomes of it; the folder that it is unpacked to is the script's $1. */
+void rex_script_unzip(struct buf *out, const char *archive);
 
 /* What a terminal would have taken for itself is left out, and a line ends with \n alone. */
 void rex_plain(const char *text, size_t n, struct buf *out);

@@ -129,6 +129,19 @@ void rex_script_close(struct buf *out, const char *name)
 	}
 }
 
+void rex_script_unzip(struct buf *out, const char *archive)
+{
+	buf_printf(out,
+		   "trap 'rm -f %1$s' EXIT\n"
+		   "mkdir -p -- \"$1\" && cd -- \"$1\" || exit 1\n"
+		   /* -I: no module of the same name that lies in the folder */
+		   "if command -v python3; then python3 -I -m zipfile -e %1$s .\n"
+		   "elif command -v unzip; then unzip -oqq %1$s\n"
+		   "elif command -v bsdtar; then bsdtar -xf %1$s\n"
+		   "else echo '" REX_MARK "unpacker' >&2; exit 1\nfi >/dev/null\n",
+		   archive);
+}
+
 const char *rex_marked(const char *said, size_t *before)
 {
 	const char *at = said;

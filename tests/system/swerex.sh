@@ -269,6 +269,14 @@ files_are_written_and_read() {
 	is "$(get -c .)" '{}'
 	rex read_file '{"path":"deep/er/f"}'
 	is "$(get -c .)" '{"content":"ä\nb"}'
+	jq -nc '{path: "big", content: ("0123456789" * 300000)}' >big
+	rex write_file @big
+	is "$code" 200 "$body"
+	rex execute '{"command":["stat","-c","%s","big"]}'
+	is "$(get .stdout)" 3000000
+	rex execute '{"command":"cat big >>bigger; cat big >>bigger","shell":true}'
+	rex read_file '{"path":"bigger"}'
+	raises builtins.OSError "too large"
 	rex execute '{"command":"printf \"a\\377\\0b\" >f","shell":true}'
 	rex read_file '{"path":"f"}'
 	raises builtins.ValueError "byte 0xff at 1"
@@ -288,6 +296,68 @@ files_are_written_and_read() {
 	raises builtins.PermissionError
 	rex write_file '{"path":"f/x","content":""}'
 	raises builtins.NotADirectoryError
+}
+# form WORD...: an upload, with curl's -F for each.
+form() {
+	for field; do
+		set -- "$@" -F "$field"
+		shift
+	done
+	code=$(curl -sS -g --max-time 30 -o body -w '%{http_code}' -H "X-API-Key: $key" "$@" "$url/swerex/$box/upload")
+	body=$(cat body)
+}
+files_and_folders_are_uploaded() {
+	new_box
+	printf 'a\r\n--\000\377' >up
+	form file=@up target_path=/home/user/new/up unzip=false
+	is "$code" 200 "$body"
+	is "$(get -c .)" '{}'
+	rex execute '{"command":["md5sum","new/up"]}'
+	is "$(get .stdout | cut -c 1-32)" "$(md5sum <up | cut -c 1-32)"
+	mkdir -p tree/sub
+	echo 1 >tree/one
+	echo 2 >"tree/sub/t w o"
+	(cd tree && python3 -m zipfile -c ../tree.zip one sub)
+	form file=@tree.zip target_path=bundle unzip=true
+	is "$code" 200 "$body"
+	rex execute '{"command":"cat bundle/one \"bundle/sub/t w o\"; ls -a /tmp | grep zip","shell":true}'
+	is "$(get .stdout)" "1
+2"
+	head -c 20000000 /dev/zero >large
+	form file=@large target_path=large
+	is "$code" 200 "$body"
+	rex execute '{"command":["stat","-c","%s","large"]}'
+	is "$(get .stdout)" 20000000
+}
+an_upload_that_is_none_is_refused() {
+	new_box
+	echo text >up
+	form file=@up target_path=here unzip=true
+	raises zipfile.BadZipFile
+	rex execute '{"command":"ls -a /tmp | grep zip","shell":true}'
+	is "$(get .stdout)" ""
+	form file=@up target_path=/usr/x
+	raises builtins.PermissionError
+	form file=@up
+	is "$code" 422
+	form target_path=x
+	is "$code" 422
+	has "$(get .detail)" "file or target_path is missing"
+	rex upload '{}'
+	is "$code" 422
+	printf -- '--x\r\nContent-Disposition: form-data; name="file"\r\n\r\nhalf' >half
+	code=$(curl -sS -o body -w '%{http_code}' -H "X-API-Key: $key" --data-binary @half \
+		-H 'Content-Type: multipart/form-data; boundary=x' "$url/swerex/$box/upload")
+	is "$code" 422
+	is "$(get .detail)" "the form has no end"
+	head -c 34000000 /dev/zero >large
+	form file=@large target_path=large
+	is "$code" 413
+	as "$viewer" form file=@up target_path=x
+	is "$code" 403
+	box=nobody
+	form file=@up target_path=x
+	is "$code" 404
 }
 what_is_wrong_with_a_request_is_named() {
 	new_box
