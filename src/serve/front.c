@@ -525,6 +525,7 @@ int front_main(const struct front_start *s)
 	http_server_fini(&x.api.http);
 	prepare_fini(&x.prepare);
 	mcp_fini(&x.api);
+	rex_fini(&x.api);
 	e2b_fini(&x.api);
 	api_fini(&x.api);
 	model_line_free(x.api.model);

@@ -8,6 +8,7 @@
 #include "http/multipart.h"
 #include "tool/content.h"
 #include "tool/mcp.h"
+#include "tool/swerex_again.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -22,6 +23,7 @@ enum {
 	SOURCES = 64,
 	HALF = 512 << 10, /* of an output that is kept: these clients shorten it themselves */
 	START_MS = 10000,
+	REQUEST_ID = 128,
 	TRIES = 3,
 	TRIES_MAX = 20,
 	PAUSE_MS = 200,
@@ -42,11 +44,21 @@ struct rex {
 	struct tool_call base; /* first: it is c->door */
 	const struct tool *tool;
 	const struct tool_surface *on;
-	json_t *asked;     /* while a box is made for it */
-	struct form *form; /* of an upload, or NULL */
+	json_t *asked;       /* while a box is made for it */
+	struct again *again; /* NULL: it is not remembered */
+	struct form *form;   /* of an upload, or NULL */
 };
 
-/* ---- exceptions ---- */
+/* ---- answers ---- */
+
+static void answer(struct call *c, int status, json_t *take_doc)
+{
+	struct rex *x = c->door;
+
+	if (x)
+		again_answer(c->api, steal(&x->again), status, take_doc);
+	call_send(c, status, take_doc);
+}
 
 static void send_exception(struct call *c, const char *class, const struct buf *message,
 			   json_t *take_extra)
@@ -54,10 +66,10 @@ static void send_exception(struct call *c, const char *class, const struct buf *
 	auto_buf struct buf clean = { 0 };
 
 	cut_clean(buf_str(message), message->len, &clean);
-	call_send(c, RAISED,
-		  json_pack("{s:{s:s#, s:s, s:s, s:o}}", "swerexception", "message",
-			    buf_str(&clean), (int)clean.len, "class_path", class, "traceback", "",
-			    "extra_info", take_extra ? take_extra : json_object()));
+	answer(c, RAISED,
+	       json_pack("{s:{s:s#, s:s, s:s, s:o}}", "swerexception", "message", buf_str(&clean),
+			 (int)clean.len, "class_path", class, "traceback", "", "extra_info",
+			 take_extra ? take_extra : json_object()));
 }
 
 __attribute__((format(printf, 3, 4))) static void raise_it(struct call *c, const char *class,
@@ -76,11 +88,14 @@ static void refuse(struct call *c, int status, const char *code, const char *mes
 		   const char *why, const char *hint)
 {
 	auto_buf struct buf text = { 0 }, clean = { 0 };
+	struct rex *x = c->door;
 
 	(void)code;
 	(void)hint;
 	buf_printf(&text, "%s%s%s", message, why && *why ? ": " : "", why ? why : "");
 	cut_clean(text.p, text.len, &clean);
+	if (x)
+		again_forget(steal(&x->again));
 	call_send(c, status == 400 ? 422 : status,
 		  json_pack("{s:s#}", "detail", buf_str(&clean), (int)clean.len));
 }
@@ -105,6 +120,7 @@ static void left(struct call *c)
 	struct rex *x = c->door;
 
 	json_decref(x->asked);
+	again_leave(steal(&x->again));
 	if (x->form) {
 		buf_fini(&x->form->file);
 		buf_fini(&x->form->path);
@@ -162,11 +178,45 @@ static struct rex *rex_new(struct call *c, const struct tool *t, const struct to
 	return x;
 }
 
+/* 0: it was sent before, and that was answered. */
+static int is_first(struct call *c, struct rex *x)
+{
+	const char *id = http_header(c->req, "x-request-id"), *text;
+	int status;
+	size_t n;
+
+	if (!id || x->again)
+		return 1;
+	if (!*id || strlen(id) > REQUEST_ID) {
+		invalid(c, "X-Request-ID must have 1 to 128 bytes");
+		return 0;
+	}
+	switch (again_begin(c, id, &x->again, &status, &text, &n)) {
+	case AGAIN_ANSWERED:
+		http_set(c->req, "Idempotent-Replayed", "true");
+		http_reply(c->req, status, "application/json", text, n);
+		return 0;
+	case AGAIN_BUSY:
+		refuse(c, 409, "conflict", "the first request with this id is still being served",
+		       NULL, NULL);
+		return 0;
+	case AGAIN_LOST:
+		refuse(c, 409, "conflict",
+		       "the first request with this id was begun, and its answer is lost", NULL,
+		       NULL);
+		return 0;
+	default:
+		return 1;
+	}
+}
+
 /* Also when a box has come to us that another front made. */
 static void begin(struct call *c, const struct tool *t, const struct tool_surface *on)
 {
 	struct rex *x = c->door ? c->door : rex_new(c, t, on);
 
+	if (!is_first(c, x))
+		return;
 	name_bound_box(c);
 	if (is_own(c))
 		make_own_box(c, x);
@@ -371,9 +421,8 @@ static void started(struct tool_job *j, const struct tool_result *r)
 			 "timeout while the startup files of session '%s' were read",
 			 session_of(j));
 	else
-		call_send(j->call, 200,
-			  json_pack("{s:o, s:s}", "output", plain_output(r), "session_type",
-				    "bash"));
+		answer(j->call, 200,
+		       json_pack("{s:o, s:s}", "output", plain_output(r), "session_type", "bash"));
 }
 
 static const struct tool start_row = { .name = "create_session", .fields = any, .run = start };
@@ -464,12 +513,11 @@ static void commanded(struct tool_job *j, const struct tool_result *r)
 	}
 	output = plain_output(r);
 	if (strcmp(check, "raise") != 0 || !non_zero(j, status_of(r), json_string_value(output)))
-		call_send(j->call, 200,
-			  json_pack("{s:O, s:o, s:s, s:s, s:s}", "output", output, "exit_code",
-				    strcmp(check, "ignore") ? json_integer(status_of(r))
-							    : json_null(),
-				    "failure_reason", failure(r), "expect_string", "",
-				    "session_type", "bash"));
+		answer(j->call, 200,
+		       json_pack("{s:O, s:o, s:s, s:s, s:s}", "output", output, "exit_code",
+				 strcmp(check, "ignore") ? json_integer(status_of(r)) : json_null(),
+				 "failure_reason", failure(r), "expect_string", "", "session_type",
+				 "bash"));
 	json_decref(output);
 }
 
@@ -494,10 +542,10 @@ static void interrupt(struct tool_job *j)
 static void interrupted(struct tool_job *j, const struct tool_result *r)
 {
 	if (!script_failed(j, r))
-		call_send(j->call, 200,
-			  json_pack("{s:s, s:i, s:s, s:s, s:s}", "output", "", "exit_code", 0,
-				    "failure_reason", "", "expect_string", "", "session_type",
-				    "bash"));
+		answer(j->call, 200,
+		       json_pack("{s:s, s:i, s:s, s:s, s:s}", "output", "", "exit_code", 0,
+				 "failure_reason", "", "expect_string", "", "session_type",
+				 "bash"));
 }
 
 static const struct tool interrupt_row = { .name = "bash_interrupt",
@@ -556,7 +604,7 @@ static void close_one(struct tool_job *j)
 static void closed_one(struct tool_job *j, const struct tool_result *r)
 {
 	if (!script_failed(j, r))
-		call_send(j->call, 200, json_pack("{s:s}", "session_type", "bash"));
+		answer(j->call, 200, json_pack("{s:s}", "session_type", "bash"));
 }
 
 static void close_all(struct tool_job *j)
@@ -570,7 +618,7 @@ static void close_all(struct tool_job *j)
 static void closed_all(struct tool_job *j, const struct tool_result *r)
 {
 	if (!script_failed(j, r))
-		call_send(j->call, 200, json_object());
+		answer(j->call, 200, json_object());
 }
 
 static const struct tool close_row = { .name = "close_session", .fields = any, .run = close_one },
@@ -669,10 +717,10 @@ static void executed(struct tool_job *j, const struct tool_result *r)
 			 "timeout (%g s) exceeded while running command",
 			 given_seconds(j, "timeout"));
 	else if (!tool_flag(j, "check") || !non_zero(j, return_code(r), both.p))
-		call_send(j->call, 200,
-			  json_pack("{s:O, s:O, s:I}", "stdout", json_object_get(r->data, "stdout"),
-				    "stderr", json_object_get(r->data, "stderr"), "exit_code",
-				    return_code(r)));
+		answer(j->call, 200,
+		       json_pack("{s:O, s:O, s:I}", "stdout", json_object_get(r->data, "stdout"),
+				 "stderr", json_object_get(r->data, "stderr"), "exit_code",
+				 return_code(r)));
 }
 
 static const struct tool execute_row = { .name = "execute", .fields = any, .run = execute_it };
@@ -774,8 +822,8 @@ static void was_read(struct tool_job *j, const struct tool_result *r)
 	if (r->failed)
 		raise_file(j, r);
 	else
-		call_send(j->call, 200,
-			  json_pack("{s:O}", "content", json_object_get(r->data, "content")));
+		answer(j->call, 200,
+		       json_pack("{s:O}", "content", json_object_get(r->data, "content")));
 }
 
 static void was_written(struct tool_job *j, const struct tool_result *r)
@@ -783,7 +831,7 @@ static void was_written(struct tool_job *j, const struct tool_result *r)
 	if (r->failed)
 		raise_file(j, r);
 	else
-		call_send(j->call, 200, json_object());
+		answer(j->call, 200, json_object());
 }
 
 static const struct tool read_row = { .name = "read_file",
@@ -919,7 +967,7 @@ static void uploaded(struct tool_job *j, const struct tool_result *r)
 		raise_it(j->call, "zipfile.BadZipFile", "the archive cannot be unpacked: %s%s",
 			 text_of(r, "stdout"), text_of(r, "stderr"));
 	else
-		call_send(j->call, 200, json_object());
+		answer(j->call, 200, json_object());
 }
 
 static const struct tool upload_row = { .name = "upload", .fields = any, .run = upload_it };
@@ -970,7 +1018,7 @@ static void is_alive(struct call *c)
 {
 	name_bound_box(c);
 	if (is_own(c) || call_look(c, 0)) /* the own one is made when it is needed */
-		call_send(c, 200, json_pack("{s:b, s:s}", "is_alive", 1, "message", ""));
+		answer(c, 200, json_pack("{s:b, s:s}", "is_alive", 1, "message", ""));
 }
 
 static const struct api_route rows[] = {

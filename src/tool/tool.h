@@ -132,3 +132,4 @@ extern const struct api_door tool_door; /* /v1/tools and below /v1/boxes/{box}/t
 extern const struct api_door mcp_door;  /* /mcp */
 extern const struct api_door rex_door;  /* /swerex/{box}: swerex.h */
 void mcp_fini(struct api *a);
+void rex_fini(struct api *a);

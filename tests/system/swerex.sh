@@ -9,9 +9,11 @@ rex() {
 	shift 2
 	api POST "/swerex/$box/$what" "$args" "$@"
 }
-# command TEXT [SESSION [MORE]]: in a session; `check` is silent unless MORE says otherwise.
+# command_ TEXT [SESSION [MORE [CURL OPTION...]]]: in a session; `check` is silent unless MORE says otherwise.
 command_() {
-	rex run_in_session "$(jq -nc --arg c "$1" --arg s "${2:-default}" '{command: $c, session: $s, check: "silent"} + '"${3:-{\}}")"
+	asked=$(jq -nc --arg c "$1" --arg s "${2:-default}" '{command: $c, session: $s, check: "silent"} + '"${3:-{\}}")
+	[ $# -lt 3 ] && shift $# || shift 3
+	rex run_in_session "$asked" "$@"
 }
 # as KEY WORD...
 as() {
@@ -444,6 +446,53 @@ a_box_that_ends_raises_and_is_gone_then() {
 	is "$code" 404
 	api GET "/swerex/$box/is_alive"
 	is "$code" 404
+}
+what_is_sent_again_is_done_once() {
+	new_box
+	session
+	for try in 1 2; do
+		rex run_in_session '{"command":"echo x >>count; wc -l <count"}' -H 'X-Request-ID: one'
+		is "$(get .output)" 1 "$try"
+		rex run_in_session '{"command":"echo x >>count; false"}' -H 'X-Request-ID: two'
+		raises swerex.exceptions.NonZeroExitCodeError
+	done
+	rex run_in_session '{"command":"wc -l <count"}' -H 'X-Request-ID: three'
+	is "$(get .output)" 2
+	as "$editor" rex run_in_session '{"command":"wc -l <count"}' -H 'X-Request-ID: one'
+	is "$(get .output)" 2
+	rex execute '{"command":["wc","-l","count"]}' -H 'X-Request-ID: one'
+	is "$(get .stdout)" "2 count"
+	rex execute '{"command":"true"}' -H "X-Request-ID: $(printf %0200d 1)"
+	is "$code" 422
+	aside 'touch /tmp/begun; until [ -e /tmp/go ]; do sleep 0.02; done; echo done' default '{}' -H 'X-Request-ID: four'
+	rex execute '{"command":"until [ -e /tmp/begun ]; do sleep 0.02; done","shell":true,"timeout":10}'
+	rex run_in_session '{"command":"x"}' -H 'X-Request-ID: four'
+	is "$code" 409
+	rex write_file '{"path":"/tmp/go","content":""}'
+	wait $aside
+	rex run_in_session '{"command":"x"}' -H 'X-Request-ID: four'
+	is "$(get .output)" done
+	here=$box box=missing
+	rex execute '{"command":"true"}' -H 'X-Request-ID: five'
+	is "$code" 404
+	rex execute '{"command":"true"}' -H 'X-Request-ID: five'
+	is "$code" 404
+	box=$here
+}
+a_request_whose_client_left_is_not_done_again() {
+	new_box
+	session
+	curl -sS -H "X-API-Key: $key" -H 'X-Request-ID: gone' "$url/swerex/$box/run_in_session" \
+		-d '{"command":"touch /tmp/begun; until [ -e /tmp/go ]; do sleep 0.02; done; echo x >>count"}' >/dev/null 2>&1 &
+	leaves=$!
+	rex execute '{"command":"until [ -e /tmp/begun ]; do sleep 0.02; done","shell":true,"timeout":10}'
+	kill $leaves
+	wait $leaves || :
+	rex write_file '{"path":"/tmp/go","content":""}'
+	rex run_in_session '{"command":"echo x >>count"}' -H 'X-Request-ID: gone'
+	case $code in 200 | 409) ;; *) fail "$code: $body" ;; esac
+	command_ 'wc -l <count'
+	is "$(get .output)" 1
 }
 secrets_of_the_box_are_left_out() {
 	new_box '{"env":{"API_KEY":"sesame-open"}}'
