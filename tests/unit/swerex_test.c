@@ -1,0 +1,96 @@
+/* swerex_test.c - what a terminal would take, marks, and bytes as text. */
+#include "base/own.h"
+#include "tap.h"
+#include "tool/swerex.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void plain(const char *text, const char *expected)
+{
+	auto_buf struct buf out = { 0 };
+
+	rex_plain(text, strlen(text), &out);
+	CHECK_STR(buf_str(&out), expected);
+}
+
+TEST(what_a_terminal_would_take_is_left_out)
+{
+	plain("", "");
+	plain("\033[1;31mred\033[0m \033[2Kline\033[?25l", "red line");
+	plain("\033]0;a title\007x\033]8;;link\033\\y", "xy");
+	plain("\033(B\033=\033cz", "z");
+	plain("one\r\ntwo\rthree\r", "one\ntwo\rthree\r");
+	plain("\303\244\033[mb", "\303\244b");
+}
+
+TEST(a_sequence_without_an_end_takes_no_line_along)
+{
+	plain("a\033", "a");
+	plain("a\033[", "a");
+	plain("a\033[12\nb", "a\nb");
+	plain("a\033]0;title\nb", "a\nb");
+	plain("a\033\033[mb", "ab");
+}
+
+TEST(a_mark_begins_a_line)
+{
+	size_t before = 0;
+
+	CHECK(!rex_marked("", &before));
+	CHECK(!rex_marked("x " REX_MARK "none", &before));
+	CHECK(!strcmp(rex_marked(REX_MARK "none", &before), "none"));
+	CHECK_INT(before, 0);
+	CHECK(!strcmp(rex_marked("a " REX_MARK "b\n" REX_MARK "c", &before), "c"));
+	CHECK_INT(before, strlen("a " REX_MARK "b\n"));
+}
+
+static int decode(const char *bytes, size_t n, enum rex_codec c, enum rex_errors how, struct buf *out)
+{
+	auto_buf struct buf in = { 0 };
+	size_t at = 0;
+
+	buf_add(&in, bytes, n);
+	return rex_decode(&in, c, how, out, &at) < 0 ? (int)at : -1;
+}
+
+TEST(strict_names_the_first_byte_that_is_none)
+{
+	auto_buf struct buf a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 }, e = { 0 };
+
+	CHECK_INT(decode("", 0, REX_UTF8, REX_STRICT, &a), -1);
+	CHECK_INT(decode("\303\244\360\237\230\200", 6, REX_UTF8, REX_STRICT, &a), -1);
+	CHECK_STR(buf_str(&a), "\303\244\360\237\230\200");
+	CHECK_INT(decode("ab\303", 3, REX_UTF8, REX_STRICT, &b), 2);
+	CHECK_INT(decode("\300\200", 2, REX_UTF8, REX_STRICT, &c), 0);
+	CHECK_INT(decode("a\303\244", 3, REX_ASCII, REX_STRICT, &d), 1);
+	CHECK_INT(decode("a\344\000", 3, REX_LATIN1, REX_STRICT, &e), -1);
+	CHECK_INT(e.len, 4);
+	CHECK(!memcmp(e.p, "a\303\244\000", 4));
+}
+
+TEST(the_others_go_on)
+{
+	auto_buf struct buf a = { 0 }, b = { 0 }, c = { 0 };
+
+	CHECK_INT(decode("a\377b", 3, REX_UTF8, REX_REPLACE, &a), -1);
+	CHECK_STR(buf_str(&a), "a\357\277\275b");
+	CHECK_INT(decode("a\377b", 3, REX_UTF8, REX_IGNORE, &b), -1);
+	CHECK_STR(buf_str(&b), "ab");
+	CHECK_INT(decode("a\303\244", 3, REX_ASCII, REX_BACKSLASH, &c), -1);
+	CHECK_STR(buf_str(&c), "a\\xc3\\xa4");
+	CHECK_INT(rex_codec("UTF-8"), REX_UTF8);
+	CHECK_INT(rex_codec("klingon"), -1);
+	CHECK_INT(rex_errors("surrogateescape"), -1);
+}
+
+TEST(the_name_of_a_file_is_one_word_of_the_script)
+{
+	auto_buf struct buf out = { 0 };
+	json_t *sources = json_pack("[s, s]", "/x'; rm -rf ~; '", "~/a b");
+
+	rex_script_create(&out, "main", sources);
+	CHECK(strstr(out.p, "source '/x'\\''; rm -rf ~; '\\'''\n"));
+	CHECK(strstr(out.p, "source ~/'a b'\n"));
+	json_decref(sources);
+}
