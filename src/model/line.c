@@ -106,6 +106,12 @@ static void process_says(struct pipe *p, const json_t *m)
 		a = find(x, (uint64_t)json_integer_value(json_object_get(m, "said")));
 		if (a && a->said)
 			a->said(a, json_object_get(m, "event"));
+	} else if (json_object_get(m, "taken")) {
+		a = find(x, (uint64_t)json_integer_value(json_object_get(m, "taken")));
+		if (a) {
+			json_decref(a->request);
+			a->request = NULL;
+		}
 	} else if (json_is_object(book)) {
 		json_decref(x->book);
 		x->book = json_incref(book);
@@ -153,7 +159,7 @@ static void process_gone(struct pipe *p)
 
 static void send_ask(struct model_line *x, struct model_ask *a)
 {
-	pipe_send(&x->pipe, json_pack("{s:I, s:o}", "ask", (json_int_t)a->number, "request", steal(&a->request)));
+	pipe_send(&x->pipe, json_pack("{s:I, s:o}", "ask", (json_int_t)a->number, "request", json_incref(a->request)));
 }
 
 static void need(struct timer *t)
@@ -281,11 +287,10 @@ void model_cancel(struct model_ask *a)
 {
 	struct model_line *x = a->line;
 	uint64_t number = a->number;
-	int sent = x && !a->request;
 
 	if (!x)
 		return;
 	forget(a);
-	if (sent && x->connected)
+	if (x->connected) /* also if it was never taken: then nobody minds */
 		pipe_send(&x->pipe, json_pack("{s:I}", "cancel", (json_int_t)number));
 }

@@ -3,7 +3,7 @@
  * Does not own: keys, prices, retries (model/process.h, in its own process).
  *
  * The process may end and another one take its place: what was asked of the old one ends with an error
- * that says so (answer.error.retriable), what was not yet sent waits for the new one. */
+ * that says so (answer.error.retriable), what it had not yet taken waits for the new one. */
 #pragma once
 #include "base/err.h"
 #include "loop/loop.h"
@@ -21,7 +21,7 @@ struct model_ask { /* of the caller, zeroed; alive until done() or model_cancel(
 	void (*said)(struct model_ask *a, const json_t *event);
 	/* Once, never from within. e: NULL, or what went wrong; answer has usage in either case. */
 	void (*done)(struct model_ask *a, const json_t *answer, const struct err *e);
-	json_t *request; /* the line's, until it is sent */
+	json_t *request; /* the line's, until the process has taken it */
 	uint64_t since_ms;
 };
 

@@ -102,6 +102,8 @@ static void asks(struct link *l, json_int_t number, json_t *request)
 	struct question *q = must(calloc(1, sizeof(*q)));
 	struct err e;
 
+	/* What we leave without having taken, the front asks the next one. */
+	pipe_send(&l->pipe, json_pack("{s:I}", "taken", number));
 	*q = (struct question){ .link = l, .owner = { .said = said, .done = done }, .number = number };
 	q->ask = ask_start(&l->process->asker, json_incref(request), &q->owner, &e);
 	if (!q->ask) {

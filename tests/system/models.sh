@@ -263,6 +263,8 @@ a_reload_takes_other_keys_and_refuses_nonsense() {
 	curl -sS --max-time 20 -o slow.body -H "X-API-Key: $key" -H 'Content-Type: application/json' \
 		--data-binary '{"text":"x","model":"drip"}' "$url/v1/models/ask" &
 	slow=$!
+	drips() { [ "$(asked drip)" = 2 ]; }
+	soon drips
 	sed "s/$secret/sk-another-key-1234/" good.toml >"$work/models.toml"
 	kill -HUP "$warden"
 	other() { [ "$(model_pid)" ] && [ "$(model_pid)" != "$old" ]; }

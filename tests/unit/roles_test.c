@@ -352,6 +352,13 @@ static void told(struct roles_owner *o, json_t *take_doc, const json_t *usage, c
 	loop_stop(&loop);
 }
 
+static void forget_told(void)
+{
+	json_decref(got.doc);
+	json_decref(got.usage);
+	memset(&got, 0, sizeof(got));
+}
+
 static struct roles_owner owner = { .called = call_told, .done = told };
 
 /* One coder, with these answers. */
@@ -361,9 +368,7 @@ static void play(const char *first, const char *second)
 	struct err e;
 	int pair[2];
 
-	json_decref(got.doc);
-	json_decref(got.usage);
-	memset(&got, 0, sizeof(got));
+	forget_told();
 	answers[0] = first;
 	answers[1] = second;
 	nasked = 0;
@@ -442,7 +447,7 @@ TEST(who_cancels_is_not_told)
 	struct roles_ask *x;
 	struct err e;
 
-	memset(&got, 0, sizeof(got));
+	forget_told();
 	CHECK(loop_init(&loop, &e) == 0 && model_line_new(&line, &loop, no_need, NULL, &e) == 0);
 	x = roles_code(line, plan, &owner);
 	roles_cancel(x);
