@@ -68,6 +68,7 @@ const struct field pipelines_answer_fields[] = {
 	{ "text", FIELD_TEXT, 1, 0, 1 << 20, "the answer", NULL },
 	{ 0 },
 };
+const struct field pipelines_unlearn_fields[] = { { 0 } };
 const struct field pipelines_replay_fields[] = {
 	{ "attempt", FIELD_INT, 0, 1, 1000, "which; the last one", NULL },
 	{ 0 },
