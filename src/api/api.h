@@ -48,6 +48,7 @@ struct api {
 	const struct api_door *const *doors; /* NULL-terminated; NULL: none but our own */
 	struct e2b *e2b;       /* that door's own (src/e2b/) */
 	struct mcp *mcp;       /* and that of src/tool; NULL: nobody has come by it yet */
+	struct rex_memory *rex; /* the same */
 	struct survey *survey; /* NULL: nobody has asked for languages yet */
 	struct batches *batches;
 	struct model_line *model; /* NULL: no model is configured */

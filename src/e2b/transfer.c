@@ -13,8 +13,8 @@
 #include "e2b/entry.h"
 #include "e2b/files.h"
 #include "e2b/gunzip.h"
-#include "e2b/multipart.h"
 #include "e2b/signature.h"
+#include "http/multipart.h"
 
 #include <errno.h>
 #include <fcntl.h>

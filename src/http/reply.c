@@ -56,6 +56,7 @@ static const struct {
 	{ 505, "HTTP Version Not Supported", "http_version",
 	  "This version of HTTP is not spoken." },
 	{ 507, "Insufficient Storage", NULL, NULL },
+	{ 511, "Network Authentication Required", NULL, NULL },
 };
 
 static unsigned row_of(int status)

@@ -466,7 +466,7 @@ static int begin(struct front *x, struct err *e)
 	struct fleet_conf conf = fleet_settings(s);
 	static struct sluice_rules rules;
 	int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
-	static const struct api_door *const doors[] = { &e2b_door, &tool_door, &mcp_door, NULL };
+	static const struct api_door *const doors[] = { &e2b_door, &tool_door, &mcp_door, &rex_door, NULL };
 	char boot[64];
 
 	many_files();
@@ -525,6 +525,7 @@ int front_main(const struct front_start *s)
 	http_server_fini(&x.api.http);
 	prepare_fini(&x.prepare);
 	mcp_fini(&x.api);
+	rex_fini(&x.api);
 	e2b_fini(&x.api);
 	api_fini(&x.api);
 	model_line_free(x.api.model);

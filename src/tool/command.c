@@ -108,7 +108,7 @@ static void copy(json_t *to, const json_t *from, const char *name)
 
 static void over(struct call *c, json_t *take_record)
 {
-	static const char *const told[] = { "exit_code", "signal", "cause",	  "summary",
+	static const char *const told[] = { "exit_code", "status", "signal", "cause",	  "summary",
 					    "hint",	 "step",   "timings",	  "cpu_s",
 					    "mem_peak",	 "errors", "error",	  "warnings",
 					    "language",	 "stdout_bytes",	  "stderr_bytes" };
@@ -142,7 +142,7 @@ static void running(struct call *c, const struct run *r)
 
 static const struct flow_door door = { over, running, started, said };
 
-static void go(struct tool_job *j, json_t *take_body)
+void tool_program(struct tool_job *j, json_t *take_body)
 {
 	struct berth *b = tool_box(j);
 
@@ -158,7 +158,7 @@ void tool_command(struct tool_job *j)
 
 	if (!json_object_get(body, "timeout_ms") && !tool_flag(j, "background"))
 		json_object_set_new(body, "timeout_ms", json_integer(COMMAND_MS));
-	go(j, body);
+	tool_program(j, body);
 }
 
 /* ---- install_packages ---- */
@@ -221,7 +221,7 @@ void tool_install(struct tool_job *j)
 	if (conf->source[m] && managers[m].source)
 		json_object_set_new(body, "env",
 				    json_pack("{s:s}", managers[m].source, conf->source[m]));
-	go(j, body);
+	tool_program(j, body);
 }
 
 /* ---- bash, as Anthropic's models know it ---- */
@@ -240,13 +240,13 @@ void tool_bash(struct tool_job *j)
 	const char *command = tool_text(j, "command", NULL);
 
 	if (tool_flag(j, "restart"))
-		go(j, json_pack("{s:[s, s, s], s:i}", "command", "bash", "-c",
+		tool_program(j, json_pack("{s:[s, s, s], s:i}", "command", "bash", "-c",
 				"rm -f \"${TMPDIR:-/tmp}/.atoll-shell\"; echo 'a new shell'",
 				"timeout_ms", COMMAND_MS));
 	else if (!command)
 		tool_fail(j, "invalid", "command: is missing", NULL, NULL);
 	else
-		go(j, json_pack("{s:[s, s, s, s, s], s:I}", "command", "bash", "-c", carry_on, "bash",
+		tool_program(j, json_pack("{s:[s, s, s, s, s], s:I}", "command", "bash", "-c", carry_on, "bash",
 				command, "timeout_ms",
 				(json_int_t)tool_int(j, "timeout_ms", COMMAND_MS)));
 }
@@ -257,5 +257,5 @@ void tool_code(struct tool_job *j)
 
 	if (!json_object_get(body, "language"))
 		json_object_set_new(body, "language", json_string("python"));
-	go(j, body);
+	tool_program(j, body);
 }

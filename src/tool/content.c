@@ -4,8 +4,12 @@
 #include "base/own.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+enum { POURED = 1 << 20 }; /* more than this does not go by frames: a post holds only so many */
 
 /* ---- the worker ---- */
 
@@ -66,11 +70,21 @@ static void done(struct clerk *k, uint16_t flags)
 	x->next(x);
 }
 
+static void stop_pouring(struct content *x)
+{
+	if (!x->pouring)
+		return;
+	x->pouring = 0;
+	watch_stop(&x->room);
+	own_close_fd(&x->pipe);
+}
+
 static void failed(struct clerk *k, const struct err *e)
 {
 	struct content *x = content_of(k);
 	int was_reading = x->reading || x->looking;
 
+	stop_pouring(x);
 	x->reading = x->looking = 0;
 	if (was_reading && x->may_miss && (e->sys == ENOENT || e->sys == EISDIR)) {
 		x->there = 0;
@@ -88,6 +102,7 @@ static void drop(struct tool_job *j)
 {
 	struct content *x = j->state;
 
+	stop_pouring(x);
 	buf_fini(&x->bytes);
 }
 
@@ -145,6 +160,55 @@ void content_put(struct content *x, const char *path, const void *bytes, size_t 
 	clerk_data(&x->desk.clerk, NULL, 0);
 }
 
+/* As much as the pipe takes. A worker that has closed it is about to say why. */
+static void pour(struct watch *w, unsigned what)
+{
+	struct content *x = loop_owner(w, struct content, room);
+
+	(void)what;
+	while (x->nrest) {
+		ssize_t n = write(x->pipe, x->rest, x->nrest);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN) {
+			watch_want(&x->room, LOOP_WRITE);
+			desk_stalls(&x->desk, 1);
+			return;
+		}
+		x->rest += n < 0 ? x->nrest : (size_t)n;
+		x->nrest -= n < 0 ? x->nrest : (size_t)n;
+	}
+	stop_pouring(x);
+	desk_stalls(&x->desk, 0);
+	if (x->desk.open)
+		clerk_data(&x->desk.clerk, NULL, 0);
+}
+
+void content_pour(struct content *x, const char *path, const char *bytes, size_t n,
+		  void (*next)(struct content *x))
+{
+	struct wire_put put = { .mode = 0 };
+	struct err e;
+
+	if (n <= POURED) {
+		content_put(x, path, bytes, n, CONTENT_ANY, next);
+		return;
+	}
+	x->desk.path = path;
+	x->next = next;
+	if (clerk_ask_pipe(&x->desk.clerk, WIRE_PUT, &put, sizeof(put), path, &x->pipe, &e) < 0) {
+		desk_fail(&x->desk, &e);
+		return;
+	}
+	x->pouring = 1;
+	x->rest = bytes;
+	x->nrest = n;
+	(void)!fcntl(x->pipe, F_SETFL, fcntl(x->pipe, F_GETFL) | O_NONBLOCK);
+	watch_init(&x->room, x->job->call->api->loop, x->pipe, pour);
+	pour(&x->room, LOOP_WRITE);
+}
+
 void content_remove(struct content *x, const char *path, void (*next)(struct content *x))
 {
 	x->desk.path = path;
@@ -154,6 +218,7 @@ void content_remove(struct content *x, const char *path, void (*next)(struct con
 
 void content_close(struct content *x)
 {
+	stop_pouring(x);
 	desk_close(&x->desk);
 }
 
@@ -279,8 +344,7 @@ static void to_write(struct content *x)
 {
 	const json_t *text = json_object_get(x->job->args, "content");
 
-	content_put(x, x->desk.path, json_string_value(text), json_string_length(text), CONTENT_ANY,
-		    has_written);
+	content_pour(x, x->desk.path, json_string_value(text), json_string_length(text), has_written);
 }
 
 void tool_write(struct tool_job *j)

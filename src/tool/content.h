@@ -15,6 +15,11 @@ struct content {
 	int may_miss; /* then that is no failure */
 	int folder;   /* it is one: bytes has nothing */
 	int reading, looking;
+	int pouring; /* into this pipe: */
+	int pipe;
+	struct watch room;
+	const char *rest; /* what is left to pour */
+	size_t nrest;
 	void (*next)(struct content *x);
 	void *user;
 };
@@ -28,6 +33,10 @@ void content_look(struct content *x, const char *path, void (*next)(struct conte
 enum content_how { CONTENT_ANY, CONTENT_NEW, CONTENT_SAME };
 void content_put(struct content *x, const char *path, const void *bytes, size_t n,
 		 enum content_how how, void (*next)(struct content *x));
+/* The same with CONTENT_ANY for any n: the worker takes the bytes when it can. They stay the caller's, and
+ * as they are, until the job is over. */
+void content_pour(struct content *x, const char *path, const char *bytes, size_t n,
+		  void (*next)(struct content *x));
 void content_remove(struct content *x, const char *path, void (*next)(struct content *x));
 /* The worker goes; before the result. */
 void content_close(struct content *x);

@@ -3,30 +3,35 @@
 #include "api/feed.h"
 #include <string.h>
 
+static size_t half_of(const struct cut *c)
+{
+	return c->half ? c->half : CUT_HALF;
+}
+
 void cut_add(struct cut *c, const char *bytes, size_t n)
 {
-	size_t room = CUT_HALF - c->head.len, first = n < room ? n : room;
+	size_t half = half_of(c), room = half - c->head.len, first = n < room ? n : room;
 
 	c->total += n;
 	buf_add(&c->head, bytes, first);
 	bytes += first;
 	n -= first;
-	if (n > CUT_HALF) { /* only the last of it can matter */
-		bytes += n - CUT_HALF;
-		n = CUT_HALF;
+	if (n > half) { /* only the last of it can matter */
+		bytes += n - half;
+		n = half;
 	}
 	buf_add(&c->tail, bytes, n);
-	if (c->tail.len > 4 * CUT_HALF) { /* moved together now and then, not each time */
-		size_t over = c->tail.len - CUT_HALF;
+	if (c->tail.len > 4 * half) { /* moved together now and then, not each time */
+		size_t over = c->tail.len - half;
 
-		memmove(c->tail.p, c->tail.p + over, CUT_HALF);
-		buf_cut(&c->tail, CUT_HALF);
+		memmove(c->tail.p, c->tail.p + over, half);
+		buf_cut(&c->tail, half);
 	}
 }
 
 static size_t tail_from(const struct cut *c)
 {
-	size_t from = c->tail.len > CUT_HALF ? c->tail.len - CUT_HALF : 0;
+	size_t half = half_of(c), from = c->tail.len > half ? c->tail.len - half : 0;
 
 	/* Not in the middle of a character. */
 	while (cut_lost(c) && from < c->tail.len && (c->tail.p[from] & 0xc0) == 0x80)
@@ -36,7 +41,8 @@ static size_t tail_from(const struct cut *c)
 
 uint64_t cut_lost(const struct cut *c)
 {
-	uint64_t kept = c->head.len + (c->tail.len < CUT_HALF ? c->tail.len : CUT_HALF);
+	size_t half = half_of(c);
+	uint64_t kept = c->head.len + (c->tail.len < half ? c->tail.len : half);
 
 	return c->total - kept;
 }

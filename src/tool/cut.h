@@ -9,6 +9,7 @@ enum { CUT_HALF = 16 * 1024 };
 struct cut {
 	struct buf head, tail;
 	uint64_t total;
+	size_t half; /* bytes of each that are kept; 0: CUT_HALF */
 };
 
 void cut_add(struct cut *c, const char *bytes, size_t n);

@@ -108,6 +108,8 @@ void tool_edit(struct tool_job *j);
 void tool_list(struct tool_job *j);    /* find.c */
 void tool_search(struct tool_job *j);
 void tool_command(struct tool_job *j); /* command.c */
+/* A program for a row: in the words of flow_exec_fields. Its result ends the job. */
+void tool_program(struct tool_job *j, json_t *take_body);
 void tool_code(struct tool_job *j);
 void tool_install(struct tool_job *j);
 void tool_bash(struct tool_job *j);
@@ -128,4 +130,6 @@ void openai_use(struct call *c); /* provider.c */
 void anthropic_use(struct call *c);
 extern const struct api_door tool_door; /* /v1/tools and below /v1/boxes/{box}/tools */
 extern const struct api_door mcp_door;  /* /mcp */
+extern const struct api_door rex_door;  /* /swerex/{box}: swerex.h */
 void mcp_fini(struct api *a);
+void rex_fini(struct api *a);

@@ -1,6 +1,6 @@
 /* multipart_test.c - forms cut into parts, however they arrive. */
 #include "base/own.h"
-#include "e2b/multipart.h"
+#include "http/multipart.h"
 #include "tap.h"
 
 #include <stdlib.h>

@@ -1,0 +1,40 @@
+/* swerex.h - the runtime of SWE-ReX as a surface: /swerex/{box}, for agents that speak to it.
+ *   swerex.c         routes, answers, exceptions      swerex_text.c   scripts in, clean text out
+ *   swerex_again.c   what is sent twice
+ *
+ * A session is a folder of the box. Each command is a shell of its own that begins where the last
+ * one ended, as with the tool `bash`: one that hangs or exits takes no session along, and a front
+ * that is replaced loses none.
+ *
+ *   state    what a shell needs to go on: options, variables, functions, aliases, folder
+ *   busy     process and start time of the command that runs; whoever comes then, waits
+ *
+ * What a script has to say to us is a line on stderr that begins with REX_MARK. It is said before
+ * the command begins, whose own stderr is the script's stdout: it cannot say such a line. */
+#pragma once
+#include "base/buf.h"
+#include <jansson.h>
+
+#define REX_MARK "atoll-rex: "
+
+/* name: a FIELD_NAME, so that it needs no quotes. The command of a session is the script's $1. */
+void rex_script_create(struct buf *out, const char *name, const json_t *sources);
+void rex_script_run(struct buf *out, const char *name);
+void rex_script_interrupt(struct buf *out, const char *name, unsigned tries, unsigned wait_ms);
+void rex_script_close(struct buf *out, const char *name); /* NULL: all of them */
+/* The archive goes, whatever becomes of it; the folder that it is unpacked to is the script's $1. */
+void rex_script_unzip(struct buf *out, const char *archive);
+
+/* What a terminal would have taken for itself is left out, and a line ends with \n alone. */
+void rex_plain(const char *text, size_t n, struct buf *out);
+
+/* The word behind the mark, and the length of what stands before it; NULL: there is none. */
+const char *rex_marked(const char *said, size_t *before);
+
+enum rex_codec { REX_UTF8, REX_ASCII, REX_LATIN1 };
+enum rex_errors { REX_STRICT, REX_REPLACE, REX_IGNORE, REX_BACKSLASH };
+int rex_codec(const char *name);  /* -1: not known */
+int rex_errors(const char *name); /* -1: not known */
+/* Bytes as UTF-8. -1: strict, and byte *at is none of the codec's. */
+int rex_decode(const struct buf *bytes, enum rex_codec c, enum rex_errors how, struct buf *out,
+	       size_t *at);
