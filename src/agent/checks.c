@@ -12,7 +12,8 @@
 
 enum { PATTERN_BYTES = 400, REPEATS = 1000, DETAIL = 400 };
 
-/* A pattern comes from elsewhere, and the machine behind regexec() has no clock: what can take for ever is not tried. */
+/* A pattern comes from elsewhere, and the machine behind regexec() has no clock: what can take
+ * for ever is not tried. */
 static int is_harmless(const char *pattern)
 {
 	unsigned long product = 1;
@@ -54,8 +55,8 @@ static int matches(const char *pattern, const char *text, json_t *row)
 
 static long number_of(const json_t *arg)
 {
-	return json_is_string(arg) ? strtol(json_string_value(arg), NULL, 10) :
-				     (long)json_integer_value(arg);
+	return json_is_string(arg) ? strtol(json_string_value(arg), NULL, 10)
+				   : (long)json_integer_value(arg);
 }
 
 static void differs(json_t *row, const char *out, size_t n, const char *want)
@@ -102,7 +103,8 @@ json_t *execute_checks(const json_t *checks, int exit_code, const char *out, siz
 	json_array_foreach(checks, i, one)
 	{
 		const char *kind = doc_text(one, "kind");
-		json_t *row = json_pack("{s:s, s:O?}", "kind", kind, "arg", json_object_get(one, "arg"));
+		json_t *row =
+			json_pack("{s:s, s:O?}", "kind", kind, "arg", json_object_get(one, "arg"));
 		int pass = passes(kind, json_object_get(one, "arg"), exit_code, out, n, row);
 
 		if (pass < 0) {

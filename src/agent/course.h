@@ -1,4 +1,5 @@
-/* course.h - a pipeline on its way: what pipeline.c (documents, state) and stages.c (work) share, and nobody else.
+/* course.h - a pipeline on its way: what pipeline.c (documents, state) and stages.c (work) share,
+ * and nobody else.
  * Owns: nothing by itself. */
 #pragma once
 #include "agent/execute.h"
@@ -39,13 +40,13 @@ struct pipeline {
 	struct pipeline *next;
 	struct pipelines *all;
 	struct store_pipeline row;
-	uint32_t seq, event;	  /* the last ones stored */
-	int64_t began_ns;	  /* the task, or the last answer: its time runs from here */
+	uint32_t seq, event; /* the last ones stored */
+	int64_t began_ns;    /* the task, or the last answer: its time runs from here */
 	/* what the documents say; see apply() */
 	json_t *task, *plan, *artifact, *result, *diagnosis, *repaired, *question;
 	json_t *candidates; /* artifacts of this attempt */
-	json_t *before;	    /* diagnoses so far */
-	json_t *seen;	    /* {hash: attempt} */
+	json_t *before;     /* diagnoses so far */
+	json_t *seen;       /* {hash: attempt} */
 	unsigned attempt, most, questions;
 	long held; /* of plan.examples; -1: none */
 	int asked; /* a model has diagnosed this result */
@@ -73,11 +74,11 @@ struct pipelines {
 	struct pipeline_watch *watches;
 	struct timer tick;
 	struct pipelines_figures figures;
-	int serving;	  /* the fleet is there */
+	int serving; /* the fleet is there */
 };
 
-/* pipeline.c: the document is stored, its stage is over, and the next one begins from the loop. kind and outcome are
- * static texts, or live as long as the pipeline. */
+/* pipeline.c: the document is stored, its stage is over, and the next one begins from the loop.
+ * kind and outcome are static texts, or live as long as the pipeline. */
 void course_store(struct pipeline *p, const char *kind, json_t *take_doc, const char *outcome);
 void course_event(struct pipeline *p, const char *type, json_t *take_event);
 void course_log(const struct pipeline *p, const char *outcome);
@@ -86,7 +87,7 @@ void course_used(struct pipeline *p, const json_t *usage);
 json_t *course_usage(const struct pipeline *p);
 
 /* stages.c */
-void stage_begin(struct pipeline *p); /* of p->step */
-void stage_stop(struct pipeline *p);  /* whatever is under way; nothing is stored */
+void stage_begin(struct pipeline *p);                 /* of p->step */
+void stage_stop(struct pipeline *p);                  /* whatever is under way; nothing is stored */
 void stage_late(struct pipeline *p, const char *why); /* it had its time, or its money */
 void stage_cancel(struct pipeline *p);

@@ -19,7 +19,7 @@ enum {
 	HEAD = 32 * 1024, /* bytes of each stream that are told ... */
 	TAIL = 16 * 1024, /* ... and of its end */
 	FLOOD = 32 << 20, /* bytes that one program may say */
-	BOXES = 4,	  /* of one execution at once */
+	BOXES = 4,        /* of one execution at once */
 	BOXES_PER_CPU = 4,
 	TRIES = 3, /* of a box that was lost through no fault of the program */
 	TICK_MS = 1000,
@@ -38,12 +38,12 @@ struct unit { /* what one box has to do */
 	struct job job;
 	struct execution *x;
 	enum unit_kind kind;
-	size_t n; /* of examples, or tests */
+	size_t n;                    /* of examples, or tests */
 	char mark[HARNESS_MARK + 1]; /* a call; "": none */
 	unsigned tries;
 	int begun, over, ran, pass; /* ran: to a good end, whatever it said */
-	json_t *row;   /* of examples or checks */
-	json_t *phase; /* how it ended */
+	json_t *row;                /* of examples or checks */
+	json_t *phase;              /* how it ended */
 };
 
 struct execution {
@@ -66,7 +66,7 @@ struct execution {
 	struct unit *units;
 	unsigned nunits, flying;
 	int waiting; /* for boxes */
-	int stage; /* 0: nothing yet, 1: packages, 2: programs, 3: over */
+	int stage;   /* 0: nothing yet, 1: packages, 2: programs, 3: over */
 };
 
 /* ---- its end ---- */
@@ -175,9 +175,9 @@ static void add_phase(struct execution *x, json_t *take_phase)
 /* A phase of our own making: nobody ran. */
 static json_t *plain_phase(const char *name, const char *cause, const char *said)
 {
-	return json_pack("{s:s, s:s, s:i, s:s, s:o, s:i, s:i, s:b}", "name", name, "cause", cause, "ms", 0,
-			 "stdout", "", "stderr", changes_text(said), "stdout_bytes", 0, "stderr_bytes",
-			 (int)strlen(said), "truncated", 0);
+	return json_pack("{s:s, s:s, s:i, s:s, s:o, s:i, s:i, s:b}", "name", name, "cause", cause,
+			 "ms", 0, "stdout", "", "stderr", changes_text(said), "stdout_bytes", 0,
+			 "stderr_bytes", (int)strlen(said), "truncated", 0);
 }
 
 static void give_up(struct execution *x, const char *phase, const char *cause, const struct err *e)
@@ -242,7 +242,8 @@ static void set_stream(json_t *phase, const struct job *j, unsigned s, const cha
 						 j->seen[s]));
 	} else {
 		json_object_set_new(phase, name,
-				    execute_text(head->p, n, tail->len ? tail->p + tail->len - ntail : "",
+				    execute_text(head->p, n,
+						 tail->len ? tail->p + tail->len - ntail : "",
 						 ntail, j->seen[s]));
 	}
 	snprintf(bytes, sizeof(bytes), "%s_bytes", name);
@@ -254,15 +255,14 @@ static void set_stream(json_t *phase, const struct job *j, unsigned s, const cha
 static json_t *phase_of(const struct job *j, const struct job_end *end)
 {
 	const struct wire_exit *exit = &end->end.exit;
-	uint64_t peak = end->end.evidence && end->end.figures.mem_peak != UINT64_MAX ?
-				end->end.figures.mem_peak :
-				exit->max_rss_kib * 1024;
-	json_t *phase = json_pack("{s:s, s:s, s:f, s:f, s:I, s:b}", "name", end->step, "cause",
-				  why_name(end->why == WHY_STDOUT || end->why == WHY_COMPILE ? CAUSE_EXIT :
-											       end->why),
-				  "ms", tenths(end->end.run_us), "cpu_ms",
-				  tenths(exit->user_us + exit->system_us), "peak_bytes",
-				  (json_int_t)peak, "truncated", 0);
+	uint64_t peak = end->end.evidence && end->end.figures.mem_peak != UINT64_MAX
+				? end->end.figures.mem_peak
+				: exit->max_rss_kib * 1024;
+	json_t *phase = json_pack(
+		"{s:s, s:s, s:f, s:f, s:I, s:b}", "name", end->step, "cause",
+		why_name(end->why == WHY_STDOUT || end->why == WHY_COMPILE ? CAUSE_EXIT : end->why),
+		"ms", tenths(end->end.run_us), "cpu_ms", tenths(exit->user_us + exit->system_us),
+		"peak_bytes", (json_int_t)peak, "truncated", 0);
 	auto_buf struct buf text = { 0 };
 
 	if (end->end.exited && exit->why == WIRE_WHY_EXIT)
@@ -324,7 +324,8 @@ static void conclude(struct execution *x)
 
 		phase = doc_text(last, "name");
 		/* It ended as it should, and was not what was wanted. */
-		if (!strcmp(phase, "run") && json_integer_value(json_object_get(last, "exit_code")) == 0 &&
+		if (!strcmp(phase, "run") &&
+		    json_integer_value(json_object_get(last, "exit_code")) == 0 &&
 		    !strcmp(doc_text(last, "cause"), "exit"))
 			phase = "check";
 		good = 0;
@@ -355,14 +356,16 @@ static void judge_example(struct unit *u, const struct job_end *end)
 		got = harness_answer(got, n, u->mark, &n);
 		u->pass = ran && got && harness_same(got, n, want);
 	} else {
-		u->pass = ran && j->seen[0] == n && judge_same(JUDGE_TRIMMED, got, n, want, strlen(want));
+		u->pass = ran && j->seen[0] == n &&
+			  judge_same(JUDGE_TRIMMED, got, n, want, strlen(want));
 	}
-	u->row = json_pack("{s:I, s:b, s:o, s:s, s:s}", "n", (json_int_t)u->n, "pass", u->pass, "got",
-			   got ? execute_text(got, n < HEAD ? n : HEAD, "", 0, n) : json_null(), "expected",
-			   want, "cause",
-			   u->pass ? "exit" :
-			   ran	   ? "stdout" :
-				     why_name(end->why));
+	u->row = json_pack("{s:I, s:b, s:o, s:s, s:s}", "n", (json_int_t)u->n, "pass", u->pass,
+			   "got",
+			   got ? execute_text(got, n < HEAD ? n : HEAD, "", 0, n) : json_null(),
+			   "expected", want, "cause",
+			   u->pass ? "exit"
+			   : ran   ? "stdout"
+				   : why_name(end->why));
 	if (json_object_get(example, "call"))
 		json_object_set(u->row, "call", json_object_get(example, "call"));
 	else
@@ -374,8 +377,8 @@ static void judge_test(struct unit *u, const struct job_end *end)
 	const json_t *test = json_array_get(json_object_get(u->x->artifact, "tests"), u->n);
 
 	u->pass = end->verdict == VERDICT_PASSED;
-	u->row = json_pack("{s:s, s:s, s:b, s:s}", "kind", "test", "arg", doc_text(test, "path"), "pass",
-			   u->pass, "detail", u->pass ? "" : why_name(end->why));
+	u->row = json_pack("{s:s, s:s, s:b, s:s}", "kind", "test", "arg", doc_text(test, "path"),
+			   "pass", u->pass, "detail", u->pass ? "" : why_name(end->why));
 }
 
 static const char *behind_kind(const json_t *checks, size_t nth, const json_t **out_arg)
@@ -407,21 +410,20 @@ static void judge_behind(struct unit *u)
 		int pass = b && b->ran && b->status == 0;
 
 		json_array_append_new(json_object_get(u->x->result, "checks"),
-				      json_pack("{s:s, s:O, s:b, s:o}", "kind", kind, "arg", arg, "pass",
-						pass, "detail",
-						b ? execute_text(buf_str(&b->said), b->said.len, "", 0,
-								 b->said.len) :
-						    json_string("too many commands")));
+				      json_pack("{s:s, s:O, s:b, s:o}", "kind", kind, "arg", arg,
+						"pass", pass, "detail",
+						b ? execute_text(buf_str(&b->said), b->said.len, "",
+								 0, b->said.len)
+						  : json_string("too many commands")));
 	}
 }
 
 static void judge_main(struct unit *u, const struct job_end *end)
 {
-	json_t *rows = execute_checks(json_object_get(u->x->artifact, "checks"),
-				      end->end.exited && end->end.exit.why == WIRE_WHY_EXIT ?
-					      end->end.exit.status :
-					      -1,
-				      buf_str(&u->job.out[0]), u->job.out[0].len);
+	json_t *rows = execute_checks(
+		json_object_get(u->x->artifact, "checks"),
+		end->end.exited && end->end.exit.why == WIRE_WHY_EXIT ? end->end.exit.status : -1,
+		buf_str(&u->job.out[0]), u->job.out[0].len);
 
 	u->pass = end->verdict == VERDICT_PASSED;
 	json_array_extend(json_object_get(u->x->result, "checks"), rows);
@@ -459,10 +461,13 @@ static void unit_done(struct job *j, const struct job_end *end)
 		a->used(a->ctx, x->team, end->end.exit.user_us + end->end.exit.system_us,
 			j->seen[0] + j->seen[1]);
 	u->ran = end->verdict == VERDICT_PASSED;
-	u->phase = end->verdict == VERDICT_ERROR ? plain_phase("run", why_name(end->why), end->e.msg) :
-						   phase_of(j, end);
+	u->phase = end->verdict == VERDICT_ERROR
+			   ? plain_phase("run", why_name(end->why), end->e.msg)
+			   : phase_of(j, end);
 	note_limit(x, end->why);
-	(u->kind == UNIT_MAIN ? judge_main : u->kind == UNIT_EXAMPLE ? judge_example : judge_test)(u, end);
+	(u->kind == UNIT_MAIN      ? judge_main
+	 : u->kind == UNIT_EXAMPLE ? judge_example
+				   : judge_test)(u, end);
 	job_fini(j);
 	u->over = 1;
 	pump(x);
@@ -479,8 +484,8 @@ static void unit_said(struct job *j, const char *step, unsigned stream, const ch
 
 static uint64_t limit(const struct execution *x, const char *name, uint64_t otherwise)
 {
-	json_int_t n = json_integer_value(
-		json_object_get(json_object_get(x->artifact, "limits"), name));
+	json_int_t n =
+		json_integer_value(json_object_get(json_object_get(x->artifact, "limits"), name));
 
 	return n > 0 ? (uint64_t)n : otherwise;
 }
@@ -500,7 +505,8 @@ static json_t *env_of(const struct execution *x)
 		for (unsigned i = 0; i < INSTALL_ENV && var[i]; i++) {
 			snprintf(name, sizeof(name), "%.*s", (int)strcspn(var[i], "="), var[i]);
 			if (!json_object_get(env, name))
-				json_object_set_new(env, name, json_string(strchr(var[i], '=') + 1));
+				json_object_set_new(env, name,
+						    json_string(strchr(var[i], '=') + 1));
 		}
 	}
 	return env;
@@ -509,7 +515,9 @@ static json_t *env_of(const struct execution *x)
 static size_t output_wanted(const struct unit *u)
 {
 	const json_t *example = json_array_get(json_object_get(u->x->artifact, "examples"), u->n);
-	size_t n = u->kind == UNIT_EXAMPLE ? json_string_length(json_object_get(example, "expected")) : 0;
+	size_t n = u->kind == UNIT_EXAMPLE
+			   ? json_string_length(json_object_get(example, "expected"))
+			   : 0;
 
 	n = n + 4096 > HEAD ? n + 4096 : HEAD;
 	return n < ITEM_OUTPUT_MAX ? n : ITEM_OUTPUT_MAX;
@@ -522,9 +530,9 @@ static json_t *item_doc(const struct unit *u)
 	json_t *doc = json_pack("{s:s, s:O, s:s, s:o, s:{s:I}, s:I}", "language",
 				doc_text(x->artifact, "language"), "files",
 				json_object_get(x->artifact, "files"), "entry",
-				doc_text(x->artifact, "entry"), "env", env_of(x), "timeouts", "run_ms",
-				(json_int_t)(run_ms < 3600000 ? run_ms : 3600000), "max_output",
-				(json_int_t)output_wanted(u));
+				doc_text(x->artifact, "entry"), "env", env_of(x), "timeouts",
+				"run_ms", (json_int_t)(run_ms < 3600000 ? run_ms : 3600000),
+				"max_output", (json_int_t)output_wanted(u));
 
 	if (mem)
 		json_object_set_new(doc, "limits", json_pack("{s:I}", "mem", (json_int_t)mem));
@@ -534,10 +542,12 @@ static json_t *item_doc(const struct unit *u)
 static void set_input(json_t *doc, const json_t *input)
 {
 	/* A program that asks for more than there is finds the end, and does not wait. */
-	json_object_set_new(doc, "stdin", json_string(json_is_string(input) ? json_string_value(input) : ""));
+	json_object_set_new(doc, "stdin",
+			    json_string(json_is_string(input) ? json_string_value(input) : ""));
 }
 
-/* A test without a command is run as a program. One that only has functions has somebody to call them. */
+/* A test without a command is run as a program. One that only has functions has somebody to call
+ * them. */
 static const char python_tests[] =
 	"import importlib.util, os, sys, traceback\n"
 	"path = '%s'\n"
@@ -579,12 +589,14 @@ static int test_doc(const struct unit *u, json_t *doc)
 	if (strstr(path, ".py") && strstr(text, "def test") && !strstr(text, "__main__") &&
 	    !strpbrk(path, "'\\\n")) {
 		if (strstr(text, "unittest"))
-			json_object_set_new(files, "atoll_tests.py",
-					    json_sprintf("import unittest\nunittest.main(module=None, argv=["
-							 "'tests', '%s'])\n",
-							 path));
+			json_object_set_new(
+				files, "atoll_tests.py",
+				json_sprintf("import unittest\nunittest.main(module=None, argv=["
+					     "'tests', '%s'])\n",
+					     path));
 		else
-			json_object_set_new(files, "atoll_tests.py", json_sprintf(python_tests, path));
+			json_object_set_new(files, "atoll_tests.py",
+					    json_sprintf(python_tests, path));
 		json_object_set_new(doc, "entry", json_string("atoll_tests.py"));
 	}
 	return 0;
@@ -622,8 +634,8 @@ static int wanted_exit(const json_t *checks)
 		const json_t *arg = json_object_get(one, "arg");
 
 		if (!strcmp(doc_text(one, "kind"), "exit"))
-			return json_is_string(arg) ? atoi(json_string_value(arg)) :
-						     (int)json_integer_value(arg);
+			return json_is_string(arg) ? atoi(json_string_value(arg))
+						   : (int)json_integer_value(arg);
 	}
 	return 0;
 }
@@ -658,9 +670,9 @@ static int make_item(struct unit *u, struct err *e)
 	struct item_defaults d = { .limits = x->fleet->conf.limits };
 	json_t *doc = item_doc(u), *kept = json_object_get(x->artifact, "behind");
 	struct item *item = &u->job.item;
-	int made = u->kind == UNIT_MAIN	   ? (set_input(doc, json_object_get(x->artifact, "stdin")), 0) :
-		   u->kind == UNIT_EXAMPLE ? example_doc(u, doc, e) :
-					     test_doc(u, doc);
+	int made = u->kind == UNIT_MAIN ? (set_input(doc, json_object_get(x->artifact, "stdin")), 0)
+		   : u->kind == UNIT_EXAMPLE ? example_doc(u, doc, e)
+					     : test_doc(u, doc);
 
 	if (made < 0) {
 		json_decref(doc);
@@ -803,7 +815,8 @@ static void make_units(struct execution *x)
 	const json_t *examples = json_object_get(x->artifact, "examples"),
 		     *tests = json_object_get(x->artifact, "tests");
 	size_t ne = json_array_size(examples), nt = json_array_size(tests);
-	int alone = json_string_length(json_object_get(x->artifact, "stdin")) > 0 || !has_inputs(examples);
+	int alone = json_string_length(json_object_get(x->artifact, "stdin")) > 0 ||
+		    !has_inputs(examples);
 
 	ne = ne < EXAMPLES ? ne : EXAMPLES;
 	nt = nt < TESTS ? nt : TESTS;
@@ -827,9 +840,10 @@ static void installed(struct execution *x, uint64_t ms)
 	timer_clear(&x->install);
 	json_array_extend(all, json_object_get(x->artifact, "packages"));
 	if (ms)
-		add_phase(x, json_pack("{s:s, s:s, s:I, s:s, s:s, s:i, s:i, s:b}", "name", "install",
-				       "cause", "exit", "ms", (json_int_t)ms, "stdout", "", "stderr", "",
-				       "stdout_bytes", 0, "stderr_bytes", 0, "truncated", 0));
+		add_phase(x,
+			  json_pack("{s:s, s:s, s:I, s:s, s:s, s:i, s:i, s:b}", "name", "install",
+				    "cause", "exit", "ms", (json_int_t)ms, "stdout", "", "stderr",
+				    "", "stdout_bytes", 0, "stderr_bytes", 0, "truncated", 0));
 	x->stage = 2;
 	if (!x->nunits)
 		make_units(x);
@@ -841,9 +855,10 @@ static void install_failed(struct execution *x, const struct packages_failure *f
 	const char *said = f->said ? f->said : "";
 	size_t n = strlen(said), cut = n > TAIL ? n - TAIL : 0;
 	json_t *near = json_array();
-	json_t *phase = json_pack("{s:s, s:s, s:I, s:s, s:o, s:i, s:I, s:b, s:o, s:s, s:o}", "name", "install",
-				  "cause", "exit", "ms", (json_int_t)(loop_now_ms() - x->install_began),
-				  "stdout", "", "stderr", changes_text(said + cut), "stdout_bytes", 0,
+	json_t *phase = json_pack("{s:s, s:s, s:I, s:s, s:o, s:i, s:I, s:b, s:o, s:s, s:o}", "name",
+				  "install", "cause", "exit", "ms",
+				  (json_int_t)(loop_now_ms() - x->install_began), "stdout", "",
+				  "stderr", changes_text(said + cut), "stdout_bytes", 0,
 				  "stderr_bytes", (json_int_t)n, "truncated", cut > 0, "message",
 				  changes_text(f->message), "fault", install_fault_name(f->d.fault),
 				  "package", changes_text(f->d.package));
@@ -913,8 +928,8 @@ static int add_package(struct execution *x, const json_t *one, struct err *e)
 {
 	const char *name = doc_text(one, "name"), *version = doc_text(one, "version"),
 		   *manager = doc_text(one, "manager");
-	int m = *manager ? package_manager_named(manager) :
-			   package_manager_of(doc_text(x->artifact, "language"));
+	int m = *manager ? package_manager_named(manager)
+			 : package_manager_of(doc_text(x->artifact, "language"));
 	char spec[2 * PACKAGE_TEXT];
 	struct need *need;
 
@@ -926,10 +941,11 @@ static int add_package(struct execution *x, const json_t *one, struct err *e)
 	if (!*version)
 		snprintf(spec, sizeof(spec), "%.*s", PACKAGE_TEXT, name);
 	else if (m == PM_PIP)
-		snprintf(spec, sizeof(spec), "%.120s%s%.80s", name, strchr("<>=~!", *version) ? "" : "==",
-			 version);
+		snprintf(spec, sizeof(spec), "%.120s%s%.80s", name,
+			 strchr("<>=~!", *version) ? "" : "==", version);
 	else
-		snprintf(spec, sizeof(spec), "%.120s%s%.80s", name, m == PM_APT ? "=" : "@", version);
+		snprintf(spec, sizeof(spec), "%.120s%s%.80s", name, m == PM_APT ? "=" : "@",
+			 version);
 	return packages_add(&need->set, spec, e);
 }
 
@@ -1017,7 +1033,8 @@ static void look(struct timer *t)
 	timer_set(t, TICK_MS);
 	for (unsigned i = 0; i < x->nunits; i++) {
 		struct job *j = &x->units[i].job;
-		int last = j->is_behind && now >= j->deadline_ms; /* ends at once, and perhaps all of us */
+		int last = j->is_behind &&
+			   now >= j->deadline_ms; /* ends at once, and perhaps all of us */
 
 		if (!x->units[i].begun || x->units[i].over)
 			continue;
@@ -1039,9 +1056,9 @@ struct execution *execution_start(struct fleet *f, const char *team, const json_
 	snprintf(x->team, sizeof(x->team), "%s", team);
 	x->artifact = json_deep_copy(artifact);
 	x->result = json_pack("{s:s, s:s, s:b, s:s, s:[], s:[], s:[], s:[], s:[], s:[]}", "schema",
-			      AGENT_RESULT, "artifact_hash", doc_text(artifact, "hash"), "success", 0,
-			      "phase", "run", "phases", "checks", "examples", "limits_hit", "installed",
-			      "scan");
+			      AGENT_RESULT, "artifact_hash", doc_text(artifact, "hash"), "success",
+			      0, "phase", "run", "phases", "checks", "examples", "limits_hit",
+			      "installed", "scan");
 	timer_init(&x->go, f->loop, go_on);
 	timer_init(&x->tick, f->loop, look);
 	timer_init(&x->install, f->loop, install_late);

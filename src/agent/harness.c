@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* {text} is the program, {call} the call, {mark} the mark, {entry} the program's path. file: NULL: the program's own
- * file is replaced; else the program stays beside it. */
+/* {text} is the program, {call} the call, {mark} the mark, {entry} the program's path. file:
+ * NULL: the program's own file is replaced; else the program stays beside it. */
 static const struct way {
 	const char *language, *file, *text;
 } ways[] = {
@@ -24,7 +24,8 @@ static const struct way {
 	  "value = eval('''{quoted}''', program.__dict__)\n"
 	  "sys.stdout.flush()\n"
 	  "print('\\n{mark}' + repr(value))\n" },
-	{ "node", NULL, "{text}\n;process.stdout.write('\\n{mark}' + JSON.stringify({call}) + '\\n');\n" },
+	{ "node", NULL,
+	  "{text}\n;process.stdout.write('\\n{mark}' + JSON.stringify({call}) + '\\n');\n" },
 	{ "typescript", NULL, "{text}\n;console.log('\\n{mark}' + JSON.stringify({call}));\n" },
 	{ "ruby", NULL, "{text}\nputs \"\\n{mark}\" + ({call}).inspect\n" },
 	{ "php", NULL, "{text}\necho \"\\n{mark}\", json_encode({call}), \"\\n\";\n" },
@@ -88,7 +89,8 @@ static void fill(struct buf *out, const char *from, const json_t *artifact, cons
 	while (*from) {
 		unsigned i = 0;
 
-		while (i < ARRAY_LEN(words) && strncmp(from, words[i].name, strlen(words[i].name)) != 0)
+		while (i < ARRAY_LEN(words) &&
+		       strncmp(from, words[i].name, strlen(words[i].name)) != 0)
 			i++;
 		if (i < ARRAY_LEN(words)) {
 			buf_puts(out, words[i].value);
@@ -121,8 +123,8 @@ int harness_call(const json_t *artifact, const char *call, const char *mark, jso
 	if (!json_is_string(json_object_get(json_object_get(artifact, "files"), entry)) ||
 	    strpbrk(entry, "'\\\n"))
 		return err_set(e, ERR_INVALID, "there is no file '%.60s' to call", entry);
-	copy = json_pack("{s:o, s:s}", "files", json_copy(json_object_get(artifact, "files")), "entry",
-			 entry);
+	copy = json_pack("{s:o, s:s}", "files", json_copy(json_object_get(artifact, "files")),
+			 "entry", entry);
 	if (!strcmp(w->language, "php"))
 		close_php(json_object_get(copy, "files"), entry);
 	fill(&text, w->text, copy, call, mark);
@@ -172,8 +174,9 @@ static int same_value(const json_t *a, const json_t *b)
 /* As JSON, or as what Python, Ruby and their like write instead; NULL: neither. */
 static json_t *value_of(const char *text, size_t n)
 {
-	static const char *const words[][2] = { { "True", "true" }, { "False", "false" },
-						{ "None", "null" }, { "nil", "null" } };
+	static const char *const words[][2] = {
+		{ "True", "true" }, { "False", "false" }, { "None", "null" }, { "nil", "null" }
+	};
 	json_t *v = json_loadb(text, n, JSON_DECODE_ANY, NULL);
 	auto_free char *copy = NULL;
 
@@ -203,8 +206,8 @@ int harness_same(const char *got, size_t n, const char *expected)
 	b = value_of(expected, strlen(expected));
 	same = a && b && same_value(a, b);
 	if (!same && json_is_string(a)) /* 'abc' was meant where abc was written */
-		same = judge_same(JUDGE_TRIMMED, json_string_value(a), json_string_length(a), expected,
-				  strlen(expected));
+		same = judge_same(JUDGE_TRIMMED, json_string_value(a), json_string_length(a),
+				  expected, strlen(expected));
 	json_decref(a);
 	json_decref(b);
 	return same;

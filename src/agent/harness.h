@@ -1,4 +1,4 @@
-/* harness.h - a call such as add(2, 3), tried as a program: how it is put around the one that has it.
+/* harness.h - a call such as add(2, 3), tried as a program around the one that has it.
  * Owns: nothing. Pure.
  *
  * What the program prints by itself is not the answer: that is what stands behind a mark. */
@@ -8,8 +8,8 @@
 enum { HARNESS_MARK = 24 };
 
 int harness_can(const char *language); /* are calls of this language known? */
-/* The files and the entry of a program that makes the call; borrowed documents are not changed. -1: this language
- * has no calls, or there is no such entry. */
+/* The files and the entry of a program that makes the call; borrowed documents are not changed.
+ * -1: this language has no calls, or there is no such entry. */
 must_check int harness_call(const json_t *artifact, const char *call, const char *mark,
 			    json_t **out_files, const char **out_entry, struct err *e);
 /* What was answered, of all that was said; NULL: it did not come that far. */

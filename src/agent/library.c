@@ -1,5 +1,6 @@
 /* library.c - see library.h. A new task is a file in src/agent/tasks. */
 #include "agent/library.h"
+#include "agent/images.h"
 #include "base/id.h"
 #include "base/own.h"
 #include "lang/lang.h"
@@ -535,19 +536,30 @@ void library_forget(struct library_task *t)
 static struct library_task *tasks;
 static unsigned ntasks;
 
+/* The file's name without its ending; stays. */
+static const char *id_of(const struct image *i)
+{
+	char *id = strndup(i->name, strcspn(i->name, "."));
+
+	if (!id)
+		abort();
+	return id;
+}
+
 /* What does not parse is a fault of this executable, and its unit test would have said so. */
 static void read_all(void)
 {
-	size_t n = (size_t)(task_images_end - task_images);
+	size_t n = 0;
 	struct err e;
 
+	while (task_images[n].text)
+		n++;
 	tasks = space(n, sizeof(*tasks));
-	for (size_t i = 0; i < n; i++)
-		if (library_read(&tasks[i], task_images[i].name, task_images[i].text,
-				 (size_t)(task_images[i].end - task_images[i].text), &e) == 0)
+	for (const struct image *i = task_images; i->text; i++)
+		if (library_read(&tasks[ntasks], id_of(i), i->text, (size_t)(i->end - i->text), &e) == 0)
 			ntasks++;
 		else
-			abort();
+			image_bad(i->name, NULL, e.msg);
 }
 
 unsigned library_count(void)

@@ -96,8 +96,3 @@ must_check int library_read(struct library_task *out, const char *id, const char
 			    struct err *e);
 
 void library_forget(struct library_task *t);
-
-struct task_image {
-	const char *text, *end, *name;
-};
-extern const struct task_image task_images[], task_images_end[];

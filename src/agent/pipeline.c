@@ -14,9 +14,12 @@
 enum { TICK_MS = 30000, WRITE_AGAIN_MS = 1000, WALL_MS = 600000 };
 
 static const char *const outcomes[OUTCOME_COUNT] = {
-	[OUTCOME_VERIFIED] = "verified",	     [OUTCOME_PLAUSIBLE] = "plausible",
-	[OUTCOME_NOT_UNDERSTOOD] = "not_understood", [OUTCOME_FAILED] = "failed",
-	[OUTCOME_NEEDS_INPUT] = "needs_input",	     [OUTCOME_CANCELLED] = "cancelled",
+	[OUTCOME_VERIFIED] = "verified",
+	[OUTCOME_PLAUSIBLE] = "plausible",
+	[OUTCOME_NOT_UNDERSTOOD] = "not_understood",
+	[OUTCOME_FAILED] = "failed",
+	[OUTCOME_NEEDS_INPUT] = "needs_input",
+	[OUTCOME_CANCELLED] = "cancelled",
 };
 
 const char *pipeline_outcome_name(enum pipelines_outcome o)
@@ -87,9 +90,9 @@ static struct pipeline *enter(struct pipelines *a, const struct store_pipeline *
 static void leave(struct pipeline *p)
 {
 	struct pipeline **at = &p->all->first;
-	json_t *docs[] = { p->task,	 p->plan,     p->artifact, p->result,	 p->diagnosis,
-			   p->repaired, p->question, p->candidates, p->before, p->seen,
-			   p->unwritten };
+	json_t *docs[] = { p->task,      p->plan,     p->artifact, p->result,
+			   p->diagnosis, p->repaired, p->question, p->candidates,
+			   p->before,    p->seen,     p->unwritten };
 
 	while (*at != p)
 		at = &(*at)->next;
@@ -140,16 +143,17 @@ static void apply_task(struct pipeline *p, const json_t *doc)
 	p->step = NEXT_PLAN;
 }
 
-/* With three examples one is held back: who fits a program to those that he sees does not know it. */
+/* With three examples one is held back: who fits a program to those that he sees does not know
+ * it. */
 static void apply_plan(struct pipeline *p, const json_t *doc)
 {
 	size_t n = json_array_size(json_object_get(doc, "examples"));
 
 	keep(&p->plan, doc);
 	p->held = n >= 3 ? (long)n - 1 : -1;
-	p->step = json_is_object(json_object_get(doc, "not_understood"))	  ? NEXT_REPORT :
-		  json_array_size(json_object_get(doc, "inputs_needed")) ? NEXT_DECIDE :
-										  NEXT_CODE;
+	p->step = json_is_object(json_object_get(doc, "not_understood"))   ? NEXT_REPORT
+		  : json_array_size(json_object_get(doc, "inputs_needed")) ? NEXT_DECIDE
+									   : NEXT_CODE;
 }
 
 static void apply_artifact(struct pipeline *p, const json_t *doc)
@@ -242,7 +246,8 @@ static json_t *member_object(json_t *task, const char *name)
 	return json_object_get(task, name);
 }
 
-/* What a task has a member for goes there. A debugger asks for files by their names; all else is an answer. */
+/* What a task has a member for goes there. A debugger asks for files by their names; all else is
+ * an answer. */
 static void apply_answer(struct pipeline *p, const json_t *doc)
 {
 	static const char *const members[] = { "stdin", "language" };
@@ -319,7 +324,8 @@ static int write_event(struct pipeline *p, const char *type, json_t *event, stru
 	if (p->stage)
 		json_object_set_new(event, "stage", json_string(p->stage));
 	text = json_dumps(event, JSON_COMPACT | RECORD_DIGITS);
-	if (!text || store_pipeline_event_add(p->all->fleet->store, p->row.id, p->event + 1, text, e) < 0)
+	if (!text ||
+	    store_pipeline_event_add(p->all->fleet->store, p->row.id, p->event + 1, text, e) < 0)
 		return -1;
 	p->event++;
 	return 0;
@@ -340,7 +346,8 @@ void course_log(const struct pipeline *p, const char *outcome)
 	char line[160];
 
 	snprintf(line, sizeof(line), "[pipeline %s] [%s] [attempt %u/%u] %.60s", p->row.id,
-		 p->stage ? p->stage : "orchestrator", p->attempt ? p->attempt : 1, p->most, outcome);
+		 p->stage ? p->stage : "orchestrator", p->attempt ? p->attempt : 1, p->most,
+		 outcome);
 	log_info(line, LOG_S("team", p->row.team));
 }
 
@@ -356,9 +363,9 @@ static int write_doc(struct pipeline *p, const char *kind, json_t *doc, struct e
 	if (!text)
 		return err_set(e, ERR_INVALID, "a %s that is no JSON", kind);
 	snprintf(row.kind, sizeof(row.kind), "%s", kind);
-	row.attempt = json_object_get(doc, "attempt") ?
-			      (uint32_t)json_integer_value(json_object_get(doc, "attempt")) :
-			      p->attempt;
+	row.attempt = json_object_get(doc, "attempt")
+			      ? (uint32_t)json_integer_value(json_object_get(doc, "attempt"))
+			      : p->attempt;
 	return store_doc_add(p->all->fleet->store, p->row.id, &row, e);
 }
 
@@ -371,16 +378,20 @@ static json_t *detail_of(const char *kind, const json_t *doc)
 
 	if (!strcmp(kind, "plan"))
 		return json_sprintf("%s%s%s", doc_text(doc, "language"),
-				    *doc_text(doc, "template") ? " " : "", doc_text(doc, "template"));
+				    *doc_text(doc, "template") ? " " : "",
+				    doc_text(doc, "template"));
 	if (!strcmp(kind, "artifact"))
-		return json_string(*doc_text(doc, "changed_because") ? doc_text(doc, "changed_because") :
-								       doc_text(doc, "entry"));
+		return json_string(*doc_text(doc, "changed_because")
+					   ? doc_text(doc, "changed_because")
+					   : doc_text(doc, "entry"));
 	if (!strcmp(kind, "result") && code)
-		return json_sprintf("%s: exit %d", doc_text(last, "name"), (int)json_integer_value(code));
+		return json_sprintf("%s: exit %d", doc_text(last, "name"),
+				    (int)json_integer_value(code));
 	if (!strcmp(kind, "result"))
 		return json_sprintf("%s: %s", doc_text(last, "name"), doc_text(last, "cause"));
 	if (!strcmp(kind, "diagnosis"))
-		return json_sprintf("%s: %s", doc_text(doc, "category"), doc_text(doc, "root_cause"));
+		return json_sprintf("%s: %s", doc_text(doc, "category"),
+				    doc_text(doc, "root_cause"));
 	if (!strcmp(kind, "question"))
 		return json_string(doc_text(doc, "question"));
 	return !strcmp(kind, "report") ? json_string(doc_text(doc, "why")) : NULL;
@@ -390,12 +401,13 @@ static json_t *finished_event(const struct pipeline *p, const char *kind, const 
 			      const char *outcome)
 {
 	return json_pack("{s:s, s:f, s:o*}", "outcome", outcome, "ms",
-			 (double)(now_us() - p->stage_began_us) / 1000, "detail", detail_of(kind, doc));
+			 (double)(now_us() - p->stage_began_us) / 1000, "detail",
+			 detail_of(kind, doc));
 }
 
 /* The last event of a stage, and of the run, where this document is its end. */
-static int write_events(struct pipeline *p, const char *kind, const json_t *doc, const char *outcome,
-			struct err *e)
+static int write_events(struct pipeline *p, const char *kind, const json_t *doc,
+			const char *outcome, struct err *e)
 {
 	json_t *event = finished_event(p, kind, doc, outcome);
 	int done = write_event(p, "stage_finished", event, e);
@@ -470,8 +482,10 @@ static void try_store(struct pipeline *p)
 	struct err e;
 
 	if (write_all(p, p->unwritten_kind, doc, p->unwritten_outcome, &e) < 0) {
-		if (e.kind == ERR_CONFLICT || e.kind == ERR_NOT_FOUND) { /* another one drives it, or nobody */
-			log_warn("a pipeline is no longer ours", LOG_S("pipeline", p->row.id), LOG_E(&e));
+		if (e.kind == ERR_CONFLICT ||
+		    e.kind == ERR_NOT_FOUND) { /* another one drives it, or nobody */
+			log_warn("a pipeline is no longer ours", LOG_S("pipeline", p->row.id),
+				 LOG_E(&e));
 			leave(p);
 			return;
 		}
@@ -500,8 +514,8 @@ void course_store(struct pipeline *p, const char *kind, json_t *take_doc, const 
 	try_store(p);
 }
 
-/* In test builds the answer "test-stop": "planner:before" lets a run stand still there until somebody kills us. Once:
- * not one that was taken up. */
+/* In test builds the answer "test-stop": "planner:before" lets a run stand still there until
+ * somebody kills us. Once: not one that was taken up. */
 int course_stops(struct pipeline *p, const char *point)
 {
 #ifdef ATOLL_TEST
@@ -542,8 +556,9 @@ void course_used(struct pipeline *p, const json_t *usage)
 json_t *course_usage(const struct pipeline *p)
 {
 	return json_pack("{s:I, s:I, s:I, s:I, s:f}", "calls", (json_int_t)p->row.calls, "in",
-			 (json_int_t)p->row.tokens_in, "out", (json_int_t)p->row.tokens_out, "cache_read",
-			 (json_int_t)p->row.cache_read, "cost", (double)p->row.cost_micro / 1e6);
+			 (json_int_t)p->row.tokens_in, "out", (json_int_t)p->row.tokens_out,
+			 "cache_read", (json_int_t)p->row.cache_read, "cost",
+			 (double)p->row.cost_micro / 1e6);
 }
 
 /* ---- driving ---- */
@@ -602,7 +617,8 @@ static void read_docs(struct pipeline *p, const struct store_docs *docs)
 }
 
 /* NULL: it cannot be read; tried again when somebody asks. */
-static struct pipeline *take_up(struct pipelines *a, const struct store_pipeline *row, struct err *e)
+static struct pipeline *take_up(struct pipelines *a, const struct store_pipeline *row,
+				struct err *e)
 {
 	struct pipeline *p = enter(a, row);
 	struct store_docs docs;
@@ -755,11 +771,12 @@ static int insert(struct pipeline *p, json_t *doc, int (*also)(void *, const cha
 	int done = -1;
 
 	if (store_begin(s, e) == 0) {
-		done = store_pipeline_insert(s, &p->row, e) < 0 || write_doc(p, "task", doc, e) < 0 ||
+		done = store_pipeline_insert(s, &p->row, e) < 0 ||
+				       write_doc(p, "task", doc, e) < 0 ||
 				       write_event(p, "run_started", event, e) < 0 ||
-				       (also && also(ctx, p->row.id, e) < 0) ?
-			       store_rollback(s) :
-			       store_commit(s, e);
+				       (also && also(ctx, p->row.id, e) < 0)
+			       ? store_rollback(s)
+			       : store_commit(s, e);
 	}
 	json_decref(event);
 	return done;

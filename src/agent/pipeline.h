@@ -1,12 +1,13 @@
 /* pipeline.h - from a task to a report: the states, the documents, the events.
  * Owns:         every pipeline that runs or is looked at, and what its stage has under way.
- * Does not own: rows (store/pipelines.h), clients (api/pipelines.c), what a stage does (plan.h, code.h, execute.h,
- *               debug.h, repair.h, roles.h).
+ * Does not own: rows (store/pipelines.h), clients (api/pipelines.c), what a stage does (plan.h,
+ *               code.h, execute.h, debug.h, repair.h, roles.h).
  *
- *   a document is stored --> apply() --> what comes next --> a stage --> its document is stored --> ...
+ *   a document is stored --> apply() --> what comes next --> a stage --> its document is stored ...
  *
- * apply() is all there is to a pipeline's state, so a front that finds the documents of another one goes on where it
- * stopped: behind the last that is stored. A stage that was under way is run again; it had told nobody anything. */
+ * apply() is all there is to a pipeline's state, so a front that finds the documents of another
+ * one goes on where it stopped: behind the last that is stored. A stage that was under way is run
+ * again; it had told nobody anything. */
 #pragma once
 #include "agent/agent.h"
 #include "fleet/fleet.h"
@@ -16,16 +17,17 @@ enum { PIPELINES_LIVE = 1000, PIPELINE_RACE = 4, PIPELINE_QUESTIONS = 5 };
 
 struct model_line;
 struct pipelines_conf {
-	uint64_t keep_ms;	 /* behind the end; 0: for ever */
-	int forgetful;		 /* nothing is learned here */
+	uint64_t keep_ms;        /* behind the end; 0: for ever */
+	int forgetful;           /* nothing is learned here */
 	struct model_line *line; /* NULL: nobody to ask */
 };
 
 struct pipelines;
-must_check int pipelines_new(struct pipelines **out, struct fleet *f, const struct pipelines_conf *conf,
-			     struct err *e);
+must_check int pipelines_new(struct pipelines **out, struct fleet *f,
+			     const struct pipelines_conf *conf, struct err *e);
 void pipelines_free(struct pipelines *a); /* what runs is taken up by the next front */
-/* We are alone with the store now, or no longer: takes up what others left, or lets go of everything. */
+/* We are alone with the store now, or no longer: takes up what others left, or lets go of
+ * everything. */
 void pipelines_alone(struct pipelines *a);
 
 enum pipelines_outcome {
@@ -45,8 +47,10 @@ struct pipelines_figures { /* since this front began */
 };
 const struct pipelines_figures *pipelines_figures(const struct pipelines *a);
 
-/* A new one, stored before this returns; also: what has to be stored with it, or NULL. task was checked. */
-must_check int pipeline_start(struct pipelines *a, const char *team, const char *who, const json_t *task,
+/* A new one, stored before this returns; also: what has to be stored with it, or NULL. task was
+ * checked. */
+must_check int pipeline_start(struct pipelines *a, const char *team, const char *who,
+			      const json_t *task,
 			      int (*also)(void *ctx, const char *id, struct err *e), void *ctx,
 			      char out_id[ID_LEN + 1], struct err *e);
 
@@ -61,8 +65,10 @@ void pipeline_watch(struct pipelines *a, const char *id, struct pipeline_watch *
 void pipeline_unwatch(struct pipeline_watch *w); /* fine on one that watches nothing */
 
 /* ERR_NOT_FOUND; ERR_CONFLICT: it does not wait, or not for that. */
-must_check int pipeline_answer(struct pipelines *a, const char *team, const char *id, const char *name,
-			       const char *text, struct err *e);
-must_check int pipeline_cancel(struct pipelines *a, const char *team, const char *id, struct err *e);
+must_check int pipeline_answer(struct pipelines *a, const char *team, const char *id,
+			       const char *name, const char *text, struct err *e);
+must_check int pipeline_cancel(struct pipelines *a, const char *team, const char *id,
+			       struct err *e);
 /* With all its documents; ERR_CONFLICT while it runs. */
-must_check int pipeline_forget(struct pipelines *a, const char *team, const char *id, struct err *e);
+must_check int pipeline_forget(struct pipelines *a, const char *team, const char *id,
+			       struct err *e);

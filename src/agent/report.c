@@ -50,8 +50,8 @@ const char *report_label(const json_t *plan, const json_t *artifact, const json_
 		*out_why = "a program of the library whose own check passed";
 		return "verified";
 	}
-	*out_why = examples ? "it ran, and the one example passed" :
-			      "it ran; there was nothing to hold its output against";
+	*out_why = examples ? "it ran, and the one example passed"
+			    : "it ran; there was nothing to hold its output against";
 	return "plausible";
 }
 
@@ -81,11 +81,13 @@ static void say_run(json_t *all, const json_t *phase)
 	if (!phase)
 		return;
 	if (code)
-		json_array_append_new(all, json_sprintf("%s: exit %d in %.1f ms", doc_text(phase, "name"),
+		json_array_append_new(all, json_sprintf("%s: exit %d in %.1f ms",
+							doc_text(phase, "name"),
 							(int)json_integer_value(code), ms));
 	else
-		json_array_append_new(all, json_sprintf("%s: %s after %.1f ms", doc_text(phase, "name"),
-							doc_text(phase, "cause"), ms));
+		json_array_append_new(all,
+				      json_sprintf("%s: %s after %.1f ms", doc_text(phase, "name"),
+						   doc_text(phase, "cause"), ms));
 }
 
 static void say_checks(json_t *all, const json_t *checks)
@@ -100,9 +102,9 @@ static void say_checks(json_t *all, const json_t *checks)
 
 		json_array_append_new(all, json_sprintf("%s%s%.80s: %s", doc_text(one, "kind"),
 							*text ? " " : "", text,
-							json_is_true(json_object_get(one, "pass")) ?
-								"passed" :
-								"failed"));
+							json_is_true(json_object_get(one, "pass"))
+								? "passed"
+								: "failed"));
 	}
 }
 
@@ -123,13 +125,14 @@ json_t *report_evidence(const json_t *artifact, const json_t *result)
 	say_run(all, last_run(result));
 	say_checks(all, json_object_get(result, "checks"));
 	if (json_array_size(examples))
-		json_array_append_new(all, json_sprintf("%u of %zu examples passed", passed(examples, NULL),
+		json_array_append_new(all, json_sprintf("%u of %zu examples passed",
+							passed(examples, NULL),
 							json_array_size(examples)));
 	if (held)
 		json_array_append_new(all, json_sprintf("an example that was held back: %s",
-							json_is_true(json_object_get(held, "pass")) ?
-								"passed" :
-								"failed"));
+							json_is_true(json_object_get(held, "pass"))
+								? "passed"
+								: "failed"));
 	json_array_foreach(json_object_get(result, "scan"), i, one)
 	{
 		json_array_append_new(all, json_sprintf("scan: %s: %s", doc_text(one, "rule"),
@@ -160,23 +163,27 @@ static int same_rows(const json_t *a, const json_t *b, const char *const *member
 
 int report_same(const json_t *a, const json_t *b, const char **out_what)
 {
-	static const char *const of_phases[] = { "name", "exit_code", "signal", "cause", "stdout", NULL };
+	static const char *const of_phases[] = { "name",  "exit_code", "signal",
+						 "cause", "stdout",    NULL };
 	static const char *const of_rows[] = { "pass", "got", NULL };
-	/* Installing is done once: who comes later finds it there. So what counts is where it ended. */
+	/* Installing is done once: who comes later finds it there. So what counts is where it
+	 * ended. */
 	json_t *x = json_pack("[O?]", last_run(a)), *y = json_pack("[O?]", last_run(b));
 	int runs = same_rows(x, y, of_phases);
 
 	json_decref(x);
 	json_decref(y);
-	*out_what = json_is_true(json_object_get(a, "success")) !=
-				    json_is_true(json_object_get(b, "success")) ?
-			    "success" :
-		    strcmp(doc_text(a, "phase"), doc_text(b, "phase")) != 0 ? "phase" :
-		    !runs ? "phases" :
-		    !same_rows(json_object_get(a, "examples"), json_object_get(b, "examples"), of_rows) ?
-			    "examples" :
-		    !same_rows(json_object_get(a, "checks"), json_object_get(b, "checks"), of_rows) ?
-			    "checks" :
-			    NULL;
+	*out_what =
+		json_is_true(json_object_get(a, "success")) !=
+				json_is_true(json_object_get(b, "success"))
+			? "success"
+		: strcmp(doc_text(a, "phase"), doc_text(b, "phase")) != 0 ? "phase"
+		: !runs                                                   ? "phases"
+		: !same_rows(json_object_get(a, "examples"), json_object_get(b, "examples"),
+			     of_rows)
+			? "examples"
+		: !same_rows(json_object_get(a, "checks"), json_object_get(b, "checks"), of_rows)
+			? "checks"
+			: NULL;
 	return !*out_what;
 }

@@ -9,5 +9,6 @@ const char *report_label(const json_t *plan, const json_t *artifact, const json_
 json_t *report_evidence(const json_t *artifact, const json_t *result);
 /* What the program said, of the last phase that ran. */
 const char *report_output(const json_t *result);
-/* Did two runs of the same artifact come to the same? Times and memory do not count. out_what: where not. */
+/* Did two runs of the same artifact come to the same? Times and memory do not count. out_what:
+ * where not. */
 int report_same(const json_t *a, const json_t *b, const char **out_what);

@@ -1,4 +1,5 @@
-/* stages.c - what each stage of a pipeline does. See course.h; none of this knows how documents are stored.
+/* stages.c - what each stage of a pipeline does. See course.h; none of this knows how documents
+ * are stored.
  *
  *   planner, coder, debugger   pure where a library, a rule or given code is enough; else a model's
  *   executor                   boxes; several artifacts at once in a race
@@ -36,7 +37,8 @@ static const char *spent(const struct pipeline *p)
 	double calls = budget(p, "max_calls"), tokens = budget(p, "max_tokens"),
 	       cost = budget(p, "max_cost");
 
-	if (json_object_get(json_object_get(p->task, "budget"), "max_calls") && (double)row->calls >= calls)
+	if (json_object_get(json_object_get(p->task, "budget"), "max_calls") &&
+	    (double)row->calls >= calls)
 		return "no more calls of a model (budget.max_calls)";
 	if (tokens > 0 && (double)(row->tokens_in + row->tokens_out) >= tokens)
 		return "no more tokens (budget.max_tokens)";
@@ -67,7 +69,8 @@ static struct asker *new_asker(struct pipeline *p, void (*done)(struct roles_own
 }
 
 /* How many are still being waited for. */
-static unsigned answered(struct asker *k, json_t *take_doc, const json_t *usage, const struct err *e)
+static unsigned answered(struct asker *k, json_t *take_doc, const json_t *usage,
+			 const struct err *e)
 {
 	struct pipeline *p = k->p;
 	unsigned open = 0;
@@ -104,8 +107,8 @@ static void learn(struct pipeline *p)
 	if (!last || !*because || p->all->conf.forgetful ||
 	    json_is_false(json_object_get(p->task, "remember")))
 		return;
-	(void)!store_lesson_add(p->all->fleet->store, p->row.team, p->row.id, doc_text(p->task, "task"),
-				doc_text(last, "category"), because, &e);
+	(void)!store_lesson_add(p->all->fleet->store, p->row.team, p->row.id,
+				doc_text(p->task, "task"), doc_text(last, "category"), because, &e);
 }
 
 static json_t *lessons(const struct pipeline *p)
@@ -115,12 +118,13 @@ static json_t *lessons(const struct pipeline *p)
 	struct err e;
 
 	if (p->all->conf.forgetful || json_is_false(json_object_get(p->task, "remember")) ||
-	    store_lesson_find(p->all->fleet->store, p->row.team, doc_text(p->task, "task"), LESSONS, &found,
-			      &e) < 0)
+	    store_lesson_find(p->all->fleet->store, p->row.team, doc_text(p->task, "task"), LESSONS,
+			      &found, &e) < 0)
 		return all;
 	for (unsigned i = 0; i < found.n; i++)
-		json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "task", found.v[i].task, "category",
-						     found.v[i].category, "fix", found.v[i].fix));
+		json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "task", found.v[i].task,
+						     "category", found.v[i].category, "fix",
+						     found.v[i].fix));
 	store_lessons_fini(&found);
 	return all;
 }
@@ -128,8 +132,8 @@ static json_t *lessons(const struct pipeline *p)
 static void report(struct pipeline *p, enum pipelines_outcome outcome, const char *why,
 		   const char *category)
 {
-	json_t *doc = json_pack("{s:s, s:s, s:s, s:o, s:I, s:o, s:f}", "schema", AGENT_REPORT, "outcome",
-				pipeline_outcome_name(outcome), "why", why, "evidence",
+	json_t *doc = json_pack("{s:s, s:s, s:s, s:o, s:I, s:o, s:f}", "schema", AGENT_REPORT,
+				"outcome", pipeline_outcome_name(outcome), "why", why, "evidence",
 				report_evidence(p->artifact, p->result), "attempts",
 				(json_int_t)p->attempt, "usage", course_usage(p), "ms",
 				(double)(fleet_now_ns() - p->row.created_ns) / 1e6);
@@ -142,12 +146,14 @@ static void report(struct pipeline *p, enum pipelines_outcome outcome, const cha
 	if (category && *category)
 		json_object_set_new(doc, "category", json_string(category));
 	if (p->diagnosis && outcome == OUTCOME_FAILED) {
-		json_object_set_new(doc, "root_cause", json_string(doc_text(p->diagnosis, "root_cause")));
+		json_object_set_new(doc, "root_cause",
+				    json_string(doc_text(p->diagnosis, "root_cause")));
 		json_object_set_new(doc, "lessons", lessons(p));
 	}
 	if (outcome == OUTCOME_NOT_UNDERSTOOD)
 		json_object_set(doc, "nearest",
-				json_object_get(json_object_get(p->plan, "not_understood"), "nearest"));
+				json_object_get(json_object_get(p->plan, "not_understood"),
+						"nearest"));
 	stage_stop(p);
 	course_store(p, "report", doc, pipeline_outcome_name(outcome));
 }
@@ -163,7 +169,8 @@ static void report_end(struct pipeline *p)
 	}
 	if (json_is_object(lost)) {
 		why = doc_text(lost, "why");
-		report(p, OUTCOME_NOT_UNDERSTOOD, *why ? why : "no task of the library is like it", NULL);
+		report(p, OUTCOME_NOT_UNDERSTOOD, *why ? why : "no task of the library is like it",
+		       NULL);
 		return;
 	}
 	if (!strcmp(report_label(p->plan, p->artifact, p->result, &why), "verified")) {
@@ -191,8 +198,8 @@ void stage_cancel(struct pipeline *p)
 /* member: "why" nobody understood it, or what the "model" did instead. */
 static json_t *no_plan(const char *member, const char *text)
 {
-	return json_pack("{s:s, s:{s:s, s:[]}, s:[]}", "schema", AGENT_PLAN, "not_understood", member, text,
-			 "nearest", "inputs_needed");
+	return json_pack("{s:s, s:{s:s, s:[]}, s:[]}", "schema", AGENT_PLAN, "not_understood",
+			 member, text, "nearest", "inputs_needed");
 }
 
 static void plan_done(struct pipeline *p, json_t *take_plan)
@@ -200,9 +207,9 @@ static void plan_done(struct pipeline *p, json_t *take_plan)
 	int lost = json_is_object(json_object_get(take_plan, "not_understood"));
 
 	course_store(p, "plan", take_plan,
-		     lost ? "not understood" :
-		     json_array_size(json_object_get(take_plan, "inputs_needed")) ? "asks" :
-										     "planned");
+		     lost ? "not understood"
+		     : json_array_size(json_object_get(take_plan, "inputs_needed")) ? "asks"
+										    : "planned");
 }
 
 static void model_planned(struct roles_owner *o, json_t *take_doc, const json_t *usage,
@@ -358,7 +365,8 @@ static void code_stage(struct pipeline *p)
 			k->ask = roles_code(p->all->conf.line, plan, &k->owner);
 		}
 	} else {
-		report(p, OUTCOME_FAILED, e.msg[0] ? e.msg : "there is nobody who could write it", "no_code");
+		report(p, OUTCOME_FAILED, e.msg[0] ? e.msg : "there is nobody who could write it",
+		       "no_code");
 	}
 	json_decref(plan);
 }
@@ -384,20 +392,21 @@ static void said(struct execution_owner *o, const char *phase, unsigned stream, 
 		return;
 	r->p->outputs++;
 	course_event(r->p, "output",
-		     json_pack("{s:s, s:s, s:o}", "stream", stream ? "stderr" : "stdout", "phase", phase,
-			       "text", execute_text(bytes, n < OUTPUT_BYTES ? n : OUTPUT_BYTES, "", 0, n)));
+		     json_pack("{s:s, s:s, s:o}", "stream", stream ? "stderr" : "stdout", "phase",
+			       phase, "text",
+			       execute_text(bytes, n < OUTPUT_BYTES ? n : OUTPUT_BYTES, "", 0, n)));
 }
 
 static const char *result_word(const json_t *result)
 {
 	const char *phase = doc_text(result, "phase");
 
-	return json_is_true(json_object_get(result, "success")) ? "passed" :
-	       !strcmp(phase, "scan")				? "blocked" :
-	       !strcmp(phase, "install")			? "install failed" :
-	       !strcmp(phase, "compile")			? "compile failed" :
-	       !strcmp(phase, "check")				? "check failed" :
-								  "failed";
+	return json_is_true(json_object_get(result, "success")) ? "passed"
+	       : !strcmp(phase, "scan")                         ? "blocked"
+	       : !strcmp(phase, "install")                      ? "install failed"
+	       : !strcmp(phase, "compile")                      ? "compile failed"
+	       : !strcmp(phase, "check")                        ? "check failed"
+								: "failed";
 }
 
 /* The first that passed, else the first of all. */
@@ -421,8 +430,8 @@ static void race_over(struct pipeline *p)
 
 static const json_t *held_example(const struct pipeline *p)
 {
-	return p->held < 0 ? NULL :
-			     json_array_get(json_object_get(p->plan, "examples"), (size_t)p->held);
+	return p->held < 0 ? NULL
+			   : json_array_get(json_object_get(p->plan, "examples"), (size_t)p->held);
 }
 
 static void begin_held(struct runner *r)
@@ -513,10 +522,11 @@ static void debug_stage(struct pipeline *p)
 
 	json_decref(plan);
 	if (!d)
-		d = json_pack("{s:s, s:s, s:f, s:[], s:s, s:s, s:{s:s, s:s}, s:s}", "schema", AGENT_DIAGNOSIS,
-			      "category", "unknown", "confidence", 0.0, "evidence", "root_cause",
-			      "nothing that is known", "fixable", "llm", "action", "kind", "stop", "detail",
-			      "", "novelty", doc_text(p->artifact, "hash"));
+		d = json_pack("{s:s, s:s, s:f, s:[], s:s, s:s, s:{s:s, s:s}, s:s}", "schema",
+			      AGENT_DIAGNOSIS, "category", "unknown", "confidence", 0.0, "evidence",
+			      "root_cause", "nothing that is known", "fixable", "llm", "action",
+			      "kind", "stop", "detail", "", "novelty",
+			      doc_text(p->artifact, "hash"));
 	json_object_set_new(d, "attempt", json_integer(p->attempt));
 	course_store(p, "diagnosis", d, "diagnosed");
 }
@@ -573,8 +583,8 @@ static void ask_debuggers(struct pipeline *p)
 	while (p->naskers < n) {
 		struct asker *k = new_asker(p, models_debugged);
 
-		k->ask = roles_debug(p->all->conf.line, plan, p->artifact, p->result, p->before, level,
-				     &k->owner);
+		k->ask = roles_debug(p->all->conf.line, plan, p->artifact, p->result, p->before,
+				     level, &k->owner);
 	}
 	json_decref(plan);
 }
@@ -584,8 +594,8 @@ static void ask_debuggers(struct pipeline *p)
 static void repaired(struct repair_owner *o, json_t *take_artifact, json_t *take_found)
 {
 	struct pipeline *p = loop_owner(o, struct pipeline, repair_owner);
-	json_t *doc = json_pack("{s:o, s:I}", "found", take_found ? take_found : json_object(), "attempt",
-				(json_int_t)p->attempt);
+	json_t *doc = json_pack("{s:o, s:I}", "found", take_found ? take_found : json_object(),
+				"attempt", (json_int_t)p->attempt);
 
 	p->repair = NULL;
 	if (take_artifact)
@@ -600,7 +610,8 @@ static void begin_repair(struct pipeline *p)
 	if (course_stops(p, "before"))
 		return;
 	p->repair_owner.done = repaired;
-	p->repair = repair_start(p->all->fleet, p->row.team, p->artifact, REPAIR_BOXES, &p->repair_owner);
+	p->repair = repair_start(p->all->fleet, p->row.team, p->artifact, REPAIR_BOXES,
+				 &p->repair_owner);
 }
 
 /* ---- orchestrator ---- */
@@ -638,7 +649,8 @@ static int is_stuck(const struct pipeline *p)
 	json_int_t attempt = json_integer_value(json_object_get(p->diagnosis, "attempt"));
 
 	for (size_t i = 0; *now && i < json_array_size(p->before); i++)
-		if (json_integer_value(json_object_get(json_array_get(p->before, i), "attempt")) < attempt &&
+		if (json_integer_value(json_object_get(json_array_get(p->before, i), "attempt")) <
+			    attempt &&
 		    !strcmp(novelty_at(p->before, i), now))
 			return 1;
 	return 0;
@@ -650,8 +662,8 @@ static void retry(struct pipeline *p, json_t *take_list)
 
 	p->all->figures.retries++;
 	course_event(p, "retry",
-		     json_pack("{s:s, s:s}", "reason", doc_text(p->diagnosis, "root_cause"), "change",
-			       doc_text(first, "changed_because")));
+		     json_pack("{s:s, s:s}", "reason", doc_text(p->diagnosis, "root_cause"),
+			       "change", doc_text(first, "changed_because")));
 	store_candidates(p, take_list, "another attempt");
 }
 
@@ -693,7 +705,8 @@ static void decide(struct pipeline *p)
 		return;
 	}
 	if (is_stuck(p)) {
-		report(p, OUTCOME_FAILED, "the same fault again: what was changed did not help", category);
+		report(p, OUTCOME_FAILED, "the same fault again: what was changed did not help",
+		       category);
 		return;
 	}
 	if (!strcmp(kind, "ask") && json_is_object(question)) {
@@ -714,16 +727,16 @@ static void decide(struct pipeline *p)
 		return;
 	}
 	json_decref(list);
-	if ((!strcmp(kind, "repair") || !strcmp(doc_text(d, "fixable"), "search")) && !p->repaired &&
-	    repair_possible(p->artifact))
+	if ((!strcmp(kind, "repair") || !strcmp(doc_text(d, "fixable"), "search")) &&
+	    !p->repaired && repair_possible(p->artifact))
 		begin_repair(p);
 	else if (!p->asked && may_ask(p, "debugger"))
 		ask_debuggers(p);
 	else
 		report(p, OUTCOME_FAILED,
-		       spent(p)				       ? spent(p) :
-		       *doc_text(d, "root_cause")	       ? doc_text(d, "root_cause") :
-								 "nobody knows what to do about it",
+		       spent(p)                     ? spent(p)
+		       : *doc_text(d, "root_cause") ? doc_text(d, "root_cause")
+						    : "nobody knows what to do about it",
 		       category);
 }
 

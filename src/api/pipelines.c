@@ -1,7 +1,7 @@
 /* pipelines.c - see pipelines.h.
  *
- * Nothing here drives a pipeline: it is stored, agent/pipeline.c goes on with it, and whoever reads along reads the
- * store. So a client can leave and come back, to this front or to the next. */
+ * Nothing here drives a pipeline: it is stored, agent/pipeline.c goes on with it, and whoever
+ * reads along reads the store. So a client can leave and come back, to this front or to the next. */
 #include "api/pipelines.h"
 #include "agent/agent.h"
 #include "agent/execute.h"
@@ -20,7 +20,10 @@
 
 enum { LOOK_MS = 300, PING_MS = 15000, CATEGORIES = 100 };
 
-#define ANY(name, help) { name, FIELD_ANY, 0, 0, 0, help, NULL }
+#define ANY(name, help)                                                                            \
+	{                                                                                          \
+		name, FIELD_ANY, 0, 0, 0, help, NULL                                               \
+	}
 const struct field pipelines_fields[] = {
 	{ "task", FIELD_TEXT, 1, 1, AGENT_TASK_BYTES, "what is wanted, in words", NULL },
 	ANY("language", "python, javascript, ...; else the task's words tell"),
@@ -65,6 +68,7 @@ const struct field pipelines_answer_fields[] = {
 	{ "text", FIELD_TEXT, 1, 0, 1 << 20, "the answer", NULL },
 	{ 0 },
 };
+const struct field pipelines_unlearn_fields[] = { { 0 } };
 const struct field pipelines_replay_fields[] = {
 	{ "attempt", FIELD_INT, 0, 1, 1000, "which; the last one", NULL },
 	{ 0 },
@@ -81,12 +85,13 @@ static json_t *usage_json(const struct store_pipeline *p)
 
 static json_t *row_json(const struct store_pipeline *p)
 {
-	static const char *const stages[STORE_STAGES] = { "planner", "coder", "executor", "debugger" };
+	static const char *const stages[STORE_STAGES] = { "planner", "coder", "executor",
+							  "debugger" };
 	int64_t until = p->ended_ns ? p->ended_ns : fleet_now_ns();
 	json_t *ms = json_object(),
 	       *doc = json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:f, s:o}", "id", p->id, "state",
-				store_pipeline_state_name(p->state), "task", p->title, "who", p->who,
-				"attempts", (json_int_t)p->attempts, "created_at",
+				store_pipeline_state_name(p->state), "task", p->title, "who",
+				p->who, "attempts", (json_int_t)p->attempts, "created_at",
 				record_when((uint64_t)p->created_ns), "ms",
 				(double)(until - p->created_ns) / 1e6, "usage", usage_json(p));
 
@@ -183,7 +188,8 @@ static void send_events(struct reader *r)
 	while (more && !over && !r->full) {
 		struct store_docs rows;
 
-		if (store_pipeline_events(r->call->api->store, r->watch.id, r->after, 0, &rows, &e) < 0) {
+		if (store_pipeline_events(r->call->api->store, r->watch.id, r->after, 0, &rows,
+					  &e) < 0) {
 			http_abort(r->call->req); /* it comes back to where it was */
 			return;
 		}
@@ -199,9 +205,9 @@ static void send_events(struct reader *r)
 
 static json_t *question_report(struct api *a, const struct store_pipeline *row)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:[], s:I, s:o?, s:o}", "schema", AGENT_REPORT, "run_id",
-			 row->id, "outcome", "needs_input", "why", "it asks something", "evidence",
-			 "attempts", (json_int_t)row->attempts, "question",
+	return json_pack("{s:s, s:s, s:s, s:s, s:[], s:I, s:o?, s:o}", "schema", AGENT_REPORT,
+			 "run_id", row->id, "outcome", "needs_input", "why", "it asks something",
+			 "evidence", "attempts", (json_int_t)row->attempts, "question",
 			 last_doc(a, row->id, "question", 0), "usage", usage_json(row));
 }
 
@@ -356,15 +362,16 @@ void pipelines_post(struct call *c)
 		return;
 	}
 	if (json_is_true(json_object_get(c->body, "network"))) {
-		call_error(c, 400, "invalid", "network: boxes of a pipeline have no way out", NULL,
-			   "packages are installed all the same; for the rest make a box: POST /v1/boxes");
+		call_error(
+			c, 400, "invalid", "network: boxes of a pipeline have no way out", NULL,
+			"packages are installed all the same; for the rest make a box: POST /v1/boxes");
 		return;
 	}
 	go = idem_begin(c, &idem, id);
 	if (go == IDEM_ANSWERED)
 		return;
-	if (go == IDEM_GO && pipeline_start(c->api->pipelines, c->who.team, c->who.id, c->body, also_key,
-					    idem, id, &e) < 0) {
+	if (go == IDEM_GO && pipeline_start(c->api->pipelines, c->who.team, c->who.id, c->body,
+					    also_key, idem, id, &e) < 0) {
 		idem_drop(idem);
 		if (e.kind == ERR_LIMIT)
 			http_set(c->req, "Retry-After", "10");
@@ -388,8 +395,8 @@ void pipelines_list(struct call *c)
 
 	if ((after && store_cursor_parse(after, &cursor, &e) < 0) ||
 	    store_pipeline_list(c->api->store, c->who.team, call_query(c, "outcome"),
-				after ? &cursor : NULL, (unsigned)call_query_int(c, "limit", 0), &rows,
-				&e) < 0) {
+				after ? &cursor : NULL, (unsigned)call_query_int(c, "limit", 0),
+				&rows, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
@@ -412,11 +419,11 @@ static json_t *docs_json(const struct store_docs *docs)
 	for (unsigned i = 0; i < docs->n; i++) {
 		json_t *doc = json_loads(docs->v[i].json, 0, NULL);
 
-		json_array_append_new(all, json_pack("{s:I, s:s, s:I, s:o}", "seq",
-						     (json_int_t)docs->v[i].seq, "kind",
-						     docs->v[i].kind, "attempt",
-						     (json_int_t)docs->v[i].attempt, "document",
-						     doc ? doc : json_null()));
+		json_array_append_new(all,
+				      json_pack("{s:I, s:s, s:I, s:o}", "seq",
+						(json_int_t)docs->v[i].seq, "kind", docs->v[i].kind,
+						"attempt", (json_int_t)docs->v[i].attempt,
+						"document", doc ? doc : json_null()));
 	}
 	return all;
 }
@@ -456,8 +463,8 @@ static void send_page(struct call *c, const char *id, uint32_t after)
 	char next[16] = "";
 	struct err e;
 
-	if (store_pipeline_events(c->api->store, id, after, (unsigned)call_query_int(c, "limit", 0), &rows,
-				  &e) < 0) {
+	if (store_pipeline_events(c->api->store, id, after, (unsigned)call_query_int(c, "limit", 0),
+				  &rows, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
@@ -509,8 +516,8 @@ void pipelines_answer(struct call *c)
 {
 	struct err e;
 
-	if (pipeline_answer(c->api->pipelines, c->who.team, call_param(c, 0), call_text(c, "name", ""),
-			    call_text(c, "text", ""), &e) < 0)
+	if (pipeline_answer(c->api->pipelines, c->who.team, call_param(c, 0),
+			    call_text(c, "name", ""), call_text(c, "text", ""), &e) < 0)
 		call_fail(c, &e);
 	else
 		show_row(c, call_param(c, 0));
@@ -577,8 +584,8 @@ static void again_done(struct execution_owner *o, json_t *take_result)
 	int same = report_same(g->was, take_result, &what);
 	json_t *doc = json_pack("{s:O, s:O, s:b, s:s?, s:O, s:o}", "attempt",
 				json_object_get(g->artifact, "attempt"), "artifact_hash",
-				json_object_get(g->artifact, "hash"), "same", same, "differs", what, "was",
-				g->was, "now", take_result);
+				json_object_get(g->artifact, "hash"), "same", same, "differs", what,
+				"was", g->was, "now", take_result);
 
 	g->x = NULL;
 	again_fini(g);
@@ -586,8 +593,8 @@ static void again_done(struct execution_owner *o, json_t *take_result)
 	call_json(c, 200, doc);
 }
 
-/* The artifact that the result is of: the first of its attempt, or one of its rivals. With the example that was held
- * back, where there was one. */
+/* The artifact that the result is of: the first of its attempt, or one of its rivals. With the
+ * example that was held back, where there was one. */
 static json_t *artifact_of(struct api *a, const char *id, const json_t *result)
 {
 	uint32_t attempt = (uint32_t)json_integer_value(json_object_get(result, "attempt"));
@@ -660,20 +667,22 @@ void pipelines_metrics(struct call *c)
 		call_fail(c, &e);
 		return;
 	}
-	call_json(c, 200,
-		  json_pack("{s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:{s:I, s:I, "
-			    "s:I, s:I, s:f}}",
-			    "runs", (json_int_t)s.runs, "success_rate", ratio(s.success, s.runs),
-			    "attempts_per_success", ratio(s.success_attempts, s.success), "outcomes",
-			    tally_json(c, "outcome"), "categories", tally_json(c, "category"),
-			    "stage_ms", "planner", ratio(s.us[0], s.runs * 1000), "coder",
-			    ratio(s.us[1], s.runs * 1000), "executor", ratio(s.us[2], s.runs * 1000),
-			    "debugger", ratio(s.us[3], s.runs * 1000), "cost_per_success",
-			    ratio(s.success_cost_micro, s.success * 1000000), "cache_hit_ratio",
-			    ratio(s.cache_read, s.tokens_in), "overfit_rate", ratio(s.overfit, s.runs),
-			    "usage", "calls", (json_int_t)s.calls, "in", (json_int_t)s.tokens_in, "out",
-			    (json_int_t)s.tokens_out, "cache_read", (json_int_t)s.cache_read, "cost",
-			    (double)s.cost_micro / 1e6));
+	call_json(
+		c, 200,
+		json_pack(
+			"{s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:{s:I, s:I, "
+			"s:I, s:I, s:f}}",
+			"runs", (json_int_t)s.runs, "success_rate", ratio(s.success, s.runs),
+			"attempts_per_success", ratio(s.success_attempts, s.success), "outcomes",
+			tally_json(c, "outcome"), "categories", tally_json(c, "category"),
+			"stage_ms", "planner", ratio(s.us[0], s.runs * 1000), "coder",
+			ratio(s.us[1], s.runs * 1000), "executor", ratio(s.us[2], s.runs * 1000),
+			"debugger", ratio(s.us[3], s.runs * 1000), "cost_per_success",
+			ratio(s.success_cost_micro, s.success * 1000000), "cache_hit_ratio",
+			ratio(s.cache_read, s.tokens_in), "overfit_rate", ratio(s.overfit, s.runs),
+			"usage", "calls", (json_int_t)s.calls, "in", (json_int_t)s.tokens_in, "out",
+			(json_int_t)s.tokens_out, "cache_read", (json_int_t)s.cache_read, "cost",
+			(double)s.cost_micro / 1e6));
 }
 
 int pipelines_doors_init(struct api *a, struct err *e)

@@ -4,7 +4,7 @@
 
 extern const struct field pipelines_fields[], pipelines_post_query[], pipelines_list_query[],
 	pipelines_show_query[], pipelines_events_query[], pipelines_answer_fields[],
-	pipelines_replay_fields[];
+	pipelines_replay_fields[], pipelines_unlearn_fields[];
 
 void pipelines_post(struct call *c);
 void pipelines_list(struct call *c);

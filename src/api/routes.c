@@ -71,7 +71,7 @@ const struct api_route api_routes[] = {
 	{ "POST", "/v1/pipelines", NEED_EDITOR, pipelines_post, "from a wish to tested code", pipelines_fields, .query = pipelines_post_query, .group = "pipelines", .action = "pipeline.create" },
 	{ "GET", "/v1/pipelines", NEED_VIEWER, pipelines_list, "list them, newest first", .query = pipelines_list_query, .group = "pipelines" },
 	{ "GET", "/v1/pipelines/metrics", NEED_VIEWER, pipelines_metrics, "how well they do: success, attempts, categories, times, cost", .group = "pipelines" },
-	{ "DELETE", "/v1/pipelines/memory", NEED_EDITOR, pipelines_unlearn, "forget what was learned of the team's pipelines", .group = "pipelines", .action = "pipeline.unlearn" },
+	{ "DELETE", "/v1/pipelines/memory", NEED_EDITOR, pipelines_unlearn, "forget what was learned of the team's pipelines", pipelines_unlearn_fields, .group = "pipelines", .action = "pipeline.unlearn" },
 	{ "GET", "/v1/pipelines/{pipeline}", NEED_VIEWER, pipelines_show, "one, with its documents", .query = pipelines_show_query, .group = "pipelines" },
 	{ "GET", "/v1/pipelines/{pipeline}/events", NEED_VIEWER, pipelines_events, "what happened, from a number on, and what happens", .query = pipelines_events_query, .group = "pipelines" },
 	{ "POST", "/v1/pipelines/{pipeline}/answer", NEED_EDITOR, pipelines_answer, "what it asked for", pipelines_answer_fields, .group = "pipelines", .action = "pipeline.answer" },

@@ -34,17 +34,21 @@ enum { AGAIN_MS = 100, GIVE_UP_MS = 60000, FILE_MOST = 4 << 20 };
 
 static const struct flag flags[PIPELINE_NFLAGS] = {
 	[PIPELINE_LANGUAGE] = { "language", 'l', FLAG_TEXT, "NAME", "else the task's words tell" },
-	[PIPELINE_FILE] = { "file", 'f', FLAG_WORDS, "FILE", "code that is there already; the first is begun with" },
-	[PIPELINE_EXAMPLE] = { "example", 'e', FLAG_WORDS, "IN=>OUT", "input and output, or add(2, 3)=>5" },
+	[PIPELINE_FILE] = { "file", 'f', FLAG_WORDS, "FILE",
+			    "code that is there already; the first is begun with" },
+	[PIPELINE_EXAMPLE] = { "example", 'e', FLAG_WORDS, "IN=>OUT",
+			       "input and output, or add(2, 3)=>5" },
 	[PIPELINE_TEST] = { "test", 0, FLAG_WORDS, "FILE", "a file of tests" },
 	[PIPELINE_STDIN] = { "stdin", 0, FLAG_TEXT, "TEXT", "the program's input" },
-	[PIPELINE_PACKAGE] = { "package", 'p', FLAG_WORDS, "MANAGER:NAME", "installed before it runs" },
+	[PIPELINE_PACKAGE] = { "package", 'p', FLAG_WORDS, "MANAGER:NAME",
+			       "installed before it runs" },
 	[PIPELINE_MODE] = { "mode", 0, FLAG_TEXT, "MODE", "auto, heuristic or llm" },
 	[PIPELINE_RACE] = { "race", 0, FLAG_COUNT, "N", "so many programs at once, 1 to 4" },
 	[PIPELINE_ATTEMPTS] = { "attempts", 0, FLAG_COUNT, "N", "at most (3)" },
 	[PIPELINE_TIME] = { "time", 't', FLAG_TIME, "TIME", "of one run of the program (30s)" },
 	[PIPELINE_FORGET] = { "no-memory", 0, FLAG_SWITCH, NULL, "nothing is learned of it" },
-	[PIPELINE_FOLLOW] = { "follow", 0, FLAG_SWITCH, NULL, "what the program says, too; of one that runs: until its end" },
+	[PIPELINE_FOLLOW] = { "follow", 0, FLAG_SWITCH, NULL,
+			      "what the program says, too; of one that runs: until its end" },
 	[PIPELINE_ATTEMPT] = { "attempt", 0, FLAG_COUNT, "N", "replay: which; the last one" },
 };
 
@@ -74,9 +78,9 @@ static void put_clean(FILE *to, const char *text, int lines)
 
 static int went_well(const json_t *event)
 {
-	static const char *const bad[] = { "failed",	     "check failed", "compile failed", "install failed",
-					   "blocked",	     "not understood", "no repair found", "not_understood",
-					   "cancelled" };
+	static const char *const bad[] = { "failed",          "check failed",   "compile failed",
+					   "install failed",  "blocked",        "not understood",
+					   "no repair found", "not_understood", "cancelled" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
 		if (!strcmp(bad[i], remote_text(event, "outcome")))
@@ -90,8 +94,8 @@ static void print_stage(const json_t *event)
 	const char *detail = remote_text(event, "detail");
 	long long attempt = (long long)remote_int(event, "attempt", 0);
 
-	fprintf(stderr, "%s %-12s %lld  %s", went_well(event) ? "✓" : "✗", remote_text(event, "stage"),
-		attempt ? attempt : 1, remote_text(event, "outcome"));
+	fprintf(stderr, "%s %-12s %lld  %s", went_well(event) ? "✓" : "✗",
+		remote_text(event, "stage"), attempt ? attempt : 1, remote_text(event, "outcome"));
 	if (*detail) {
 		fputs(": ", stderr);
 		put_clean(stderr, detail, 0);
@@ -137,8 +141,8 @@ static int take_event(void *ctx, json_t *event)
 static int follow(struct story *s)
 {
 	while (!s->report && !s->question) {
-		auto_free char *path = remote_path("/v1/pipelines/%s/events?follow=true&after=%u", s->id,
-						   (uint64_t)s->last);
+		auto_free char *path = remote_path("/v1/pipelines/%s/events?follow=true&after=%u",
+						   s->id, (uint64_t)s->last);
 		int status = remote_lines(s->r, "GET", path, NULL, take_event, s);
 
 		if (s->report || s->question)
@@ -147,7 +151,8 @@ static int follow(struct story *s)
 			return status;
 		if (now_ns() - s->heard_ns > GIVE_UP_MS * UINT64_C(1000000)) {
 			if (!status)
-				trouble_what(&s->r->trouble, "lost", "the daemon says nothing more");
+				trouble_what(&s->r->trouble, "lost",
+					     "the daemon says nothing more");
 			trouble_hint(&s->r->trouble, "later", "atoll pipeline show %s", s->id);
 			return s->r->status = STATUS_OURS;
 		}
@@ -178,7 +183,8 @@ static void print_files(const json_t *artifact)
 
 static void print_report(const json_t *report)
 {
-	const char *output = remote_text(report, "output"), *outcome = remote_text(report, "outcome"),
+	const char *output = remote_text(report, "output"),
+		   *outcome = remote_text(report, "outcome"),
 		   *category = remote_text(report, "category");
 	const json_t *one;
 	size_t i;
@@ -193,12 +199,14 @@ static void print_report(const json_t *report)
 	fflush(stdout);
 	fprintf(stderr, "%s%s%s: ", outcome, *category ? ", " : "", category);
 	put_clean(stderr, remote_text(report, "why"), 0);
-	fprintf(stderr, "  (%lld attempt%s, %.0f ms)\n", (long long)remote_int(report, "attempts", 0),
+	fprintf(stderr, "  (%lld attempt%s, %.0f ms)\n",
+		(long long)remote_int(report, "attempts", 0),
 		remote_int(report, "attempts", 0) == 1 ? "" : "s",
 		json_number_value(json_object_get(report, "ms")));
 	json_array_foreach(json_object_get(report, "nearest"), i, one)
 	{
-		fprintf(stderr, "  near: %s: %s\n", remote_text(one, "template"), remote_text(one, "says"));
+		fprintf(stderr, "  near: %s: %s\n", remote_text(one, "template"),
+			remote_text(one, "says"));
 	}
 }
 
@@ -224,7 +232,8 @@ static int ask_here(struct story *s)
 		return 0;
 	line[strcspn(line, "\n")] = 0;
 	doc = remote_json(s->r, "POST", path,
-			  json_pack("{s:s, s:s}", "name", remote_text(s->question, "name"), "text", line));
+			  json_pack("{s:s, s:s}", "name", remote_text(s->question, "name"), "text",
+				    line));
 	json_decref(doc);
 	json_decref(s->question);
 	s->question = NULL;
@@ -249,8 +258,8 @@ static int conclude(struct story *s)
 	if (!s->question)
 		return s->r->status;
 	if (s->r->cli->json) {
-		json_t *doc = json_pack("{s:s, s:s, s:O}", "run_id", s->id, "outcome", "needs_input",
-					"question", s->question);
+		json_t *doc = json_pack("{s:s, s:s, s:O}", "run_id", s->id, "outcome",
+					"needs_input", "question", s->question);
 
 		remote_print(doc);
 		json_decref(doc);
@@ -272,7 +281,8 @@ static int read_file(struct remote *r, const char *name, struct buf *out)
 	while (fd >= 0 && out->len <= FILE_MOST && (n = read(fd, buf_space(out, 65536), 65536)) > 0)
 		buf_grew(out, (size_t)n);
 	if (fd < 0 || n < 0) {
-		trouble_what(&r->trouble, "not_found", "%s: %s", trouble_shown(name, shown), strerror(errno));
+		trouble_what(&r->trouble, "not_found", "%s: %s", trouble_shown(name, shown),
+			     strerror(errno));
 		return r->status = STATUS_NOT_FOUND;
 	}
 	if (out->len > FILE_MOST)
@@ -326,7 +336,8 @@ static int add_test(struct remote *r, json_t *task, const char *path)
 		tests = json_array();
 		json_object_set_new(task, "tests", tests);
 	}
-	json_array_append_new(tests, json_pack("{s:s, s:o}", "path", base_of(path), "content", text));
+	json_array_append_new(tests,
+			      json_pack("{s:s, s:o}", "path", base_of(path), "content", text));
 	return 0;
 }
 
@@ -404,11 +415,11 @@ static int add_given(struct remote *r, const struct args *a, json_t *task)
 {
 	for (unsigned i = 0; i < a->ngiven; i++) {
 		const struct given *g = &a->given[i];
-		int status = g->flag == PIPELINE_FILE	 ? add_file(r, task, g->text) :
-			     g->flag == PIPELINE_TEST	 ? add_test(r, task, g->text) :
-			     g->flag == PIPELINE_EXAMPLE ? add_example(r, task, g->text) :
-			     g->flag == PIPELINE_PACKAGE ? add_package(r, task, g->text) :
-							   0;
+		int status = g->flag == PIPELINE_FILE      ? add_file(r, task, g->text)
+			     : g->flag == PIPELINE_TEST    ? add_test(r, task, g->text)
+			     : g->flag == PIPELINE_EXAMPLE ? add_example(r, task, g->text)
+			     : g->flag == PIPELINE_PACKAGE ? add_package(r, task, g->text)
+							   : 0;
 
 		if (status)
 			return status;
@@ -501,7 +512,9 @@ static void row(struct table *t, json_t *v)
 	char text[24];
 
 	table_cell(t, "%s", remote_text(v, "id"));
-	table_cell(t, "%s", *remote_text(v, "outcome") ? remote_text(v, "outcome") : remote_text(v, "state"));
+	table_cell(t, "%s",
+		   *remote_text(v, "outcome") ? remote_text(v, "outcome")
+					      : remote_text(v, "state"));
 	table_cell(t, "%lld", (long long)remote_int(v, "attempts", 0));
 	table_cell(t, "%.0f ms", json_number_value(json_object_get(v, "ms")));
 	table_cell(t, "%s", remote_since(text, v, "created_at"));
@@ -510,7 +523,8 @@ static void row(struct table *t, json_t *v)
 
 static int list(struct remote *r, const struct args *a)
 {
-	static const char *const columns[] = { "PIPELINE", "OUTCOME", ">TRIES", ">TOOK", ">AGE", "TASK", NULL };
+	static const char *const columns[] = { "PIPELINE", "OUTCOME", ">TRIES", ">TOOK",
+					       ">AGE",     "TASK",    NULL };
 
 	(void)a;
 	return listing_show(r, "/v1/pipelines", &(struct listing){ columns, "id", row });
@@ -531,7 +545,8 @@ static void print_document(const json_t *one)
 	else if (!strcmp(kind, "artifact"))
 		printf("%s %.12s", remote_text(doc, "provenance"), remote_text(doc, "hash"));
 	else if (!strcmp(kind, "result"))
-		printf("%s, %s", json_is_true(json_object_get(doc, "success")) ? "passed" : "failed",
+		printf("%s, %s",
+		       json_is_true(json_object_get(doc, "success")) ? "passed" : "failed",
 		       remote_text(doc, "phase"));
 	else if (!strcmp(kind, "diagnosis"))
 		put_clean(stdout, remote_text(doc, "root_cause"), 0);
@@ -602,7 +617,8 @@ static int replay(struct remote *r, const struct args *a)
 	return same ? 0 : STATUS_FAILED;
 }
 
-static int change(struct remote *r, const char *method, const char *fmt, const char *id, json_t *take_body)
+static int change(struct remote *r, const char *method, const char *fmt, const char *id,
+		  json_t *take_body)
 {
 	auto_free char *path = remote_path(fmt, id);
 	json_t *doc = remote_json(r, method, path, take_body);
@@ -624,8 +640,8 @@ static int answer(struct remote *r, const struct args *a)
 {
 	json_t *body = json_pack("{s:s}", "text", a->words[2]);
 
-	return body ? change(r, "POST", "/v1/pipelines/%s/answer", a->words[1], body) :
-		      remote_usage(r, "the answer is no text");
+	return body ? change(r, "POST", "/v1/pipelines/%s/answer", a->words[1], body)
+		    : remote_usage(r, "the answer is no text");
 }
 
 static int drop(struct remote *r, const struct args *a)
@@ -638,8 +654,9 @@ static const struct {
 	unsigned words; /* with itself */
 	int (*run)(struct remote *r, const struct args *a);
 } words[] = {
-	{ "run", 2, begin },	 { "ls", 1, list },	  { "show", 2, show }, { "replay", 2, replay },
-	{ "cancel", 2, cancel }, { "answer", 3, answer }, { "rm", 2, drop },
+	{ "run", 2, begin },     { "ls", 1, list },       { "show", 2, show },
+	{ "replay", 2, replay }, { "cancel", 2, cancel }, { "answer", 3, answer },
+	{ "rm", 2, drop },
 };
 
 static int pipeline(struct remote *r, const struct args *a)
@@ -650,8 +667,9 @@ static int pipeline(struct remote *r, const struct args *a)
 		if (!strcmp(words[i].name, what) && (a->nwords == words[i].words || !a->nwords))
 			return words[i].run(r, a);
 	remote_usage(r, "what about pipelines?");
-	trouble_hint(&r->trouble, "type",
-		     "atoll pipeline run TASK | ls | show ID | replay ID | cancel ID | answer ID TEXT | rm ID");
+	trouble_hint(
+		&r->trouble, "type",
+		"atoll pipeline run TASK | ls | show ID | replay ID | cancel ID | answer ID TEXT | rm ID");
 	return r->status;
 }
 
@@ -661,8 +679,10 @@ static int run_pipeline(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll pipeline run 'the mean and the median of 3, 1 and 2, in Python'", "a program, run and checked" },
-	{ "atoll pipeline run 'make it work' --file broken.py --example 'add(2, 3)=>5'", "repair what is there" },
+	{ "atoll pipeline run 'the mean and the median of 3, 1 and 2, in Python'",
+	  "a program, run and checked" },
+	{ "atoll pipeline run 'make it work' --file broken.py --example 'add(2, 3)=>5'",
+	  "repair what is there" },
 	{ "atoll pipeline show ID", "every document of a run" },
 	{ 0 },
 };
@@ -672,8 +692,9 @@ const struct verb verb_pipeline = {
 	.group = "Run",
 	.usage = "run TASK | ls | show ID | replay ID | cancel ID | answer ID TEXT | rm ID",
 	.summary = "from a wish in words to tested code",
-	.notes = "A plan, a program, a run in a fresh box, a look at what went wrong, at most three times. "
-		 "The exit status is 0 only for what is verified or plausible.",
+	.notes =
+		"A plan, a program, a run in a fresh box, a look at what went wrong, at most three times. "
+		"The exit status is 0 only for what is verified or plausible.",
 	.words = "run ls show replay cancel answer rm",
 	.flags = flags,
 	.nflags = PIPELINE_NFLAGS,

@@ -1,25 +1,20 @@
 /* envoy.c - see envoy.h. */
 #include "serve/envoy.h"
-#include "base/clock.h"
 #include "base/log.h"
-#include "base/own.h"
 #include "model/book.h"
 #include "model/process.h"
 #include "serve/cell.h"
-#include "wire/sock.h"
+#include "wire/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { MODEL_UID = 64172, AGAIN_MS = 500, FILES = 1024 };
+enum { MODEL_UID = 64172, FILES = 1024 };
 
 /* ---- which file ---- */
 
@@ -120,53 +115,18 @@ static int walls(void *ctx, struct err *e)
 	return cell_enter_model(uid, uid, e);
 }
 
-static _Noreturn void be_model(struct envoy *o, int link)
+static void be_model(void *ctx)
 {
 	struct rlimit files = { FILES, FILES };
-	sigset_t none;
+	struct envoy *o = ctx;
 
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGUSR2, SIG_IGN);
-	signal(SIGINT, SIG_IGN);
-	/* Not the ports, not the links of fronts, not the seat: who holds one is not seen to leave. */
-	if (dup2(link, 3) < 0 || syscall(SYS_close_range, 4, ~0U, 0) < 0)
-		_exit(1);
-	prctl(PR_SET_NAME, "atoll-model");
 	(void)!setrlimit(RLIMIT_NOFILE, &files);
 	_exit(model_main(o->path, 3, walls, o));
 }
 
-static int start(struct envoy *o, struct err *e)
-{
-	int pair[2];
-
-	o->tried_ns = now_ns();
-	if (sock_pair(pair, e) < 0)
-		return -1;
-	fflush(NULL);
-	o->pid = fork();
-	if (o->pid == 0)
-		be_model(o, pair[1]);
-	close(pair[1]);
-	o->link = pair[0];
-	if (o->pid > 0)
-		return 0;
-	o->pid = 0;
-	own_close_fd(&o->link);
-	return err_sys(e, "fork the process that asks models");
-}
-
-static void stop(struct envoy *o)
-{
-	own_close_fd(&o->link); /* it leaves when it reads that and owes no answer; reaped as nobody's */
-	o->pid = 0;
-}
-
 void envoy_init(struct envoy *o, int root)
 {
-	*o = (struct envoy){ .link = -1, .root = root };
+	*o = (struct envoy){ .aide.link = -1, .root = root };
 }
 
 void envoy_apply(struct envoy *o, const struct config *c)
@@ -180,12 +140,12 @@ void envoy_apply(struct envoy *o, const struct config *c)
 		return;
 	}
 	if (strcmp(path, o->path) == 0 && memcmp(v.digest, o->digest, sizeof(v.digest)) == 0 &&
-	    (o->pid || !path[0]))
+	    (o->aide.pid || !path[0]))
 		return;
-	stop(o);
+	aide_stop(&o->aide); /* it answers what it was asked */
 	snprintf(o->path, sizeof(o->path), "%s", path);
 	memcpy(o->digest, v.digest, sizeof(o->digest));
-	o->tried_ns = 0;
+	o->aide.tried_ns = 0;
 	envoy_tend(o);
 }
 
@@ -193,36 +153,29 @@ int envoy_tend(struct envoy *o)
 {
 	struct err e;
 
-	if (o->pid || !o->path[0])
+	if (o->aide.pid || !o->path[0])
 		return 0;
-	if (o->tried_ns && now_ns() - o->tried_ns < AGAIN_MS * UINT64_C(1000000))
+	if (aide_rests(&o->aide))
 		return 1;
-	if (start(o, &e) < 0)
+	if (aide_start(&o->aide, "atoll-model", be_model, o, &e) < 0)
 		log_error("no models", LOG_E(&e));
-	return !o->pid;
+	return !o->aide.pid;
 }
 
 int envoy_ended(struct envoy *o, pid_t pid)
 {
-	if (!o->pid || pid != o->pid)
+	if (!aide_is(&o->aide, pid))
 		return 0;
 	log_error("the process that asks models ended, starting another");
-	stop(o);
+	aide_stop(&o->aide);
 	return 1;
 }
 
 int envoy_hand(struct envoy *o, int front_link)
 {
-	struct frame head = sock_head(WIRE_MODEL, 0);
-	int pair[2], rc;
-	struct err e;
+	int pair[2];
 
-	if (!o->pid || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+	if (!o->aide.pid || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -1;
-	rc = sock_send(o->link, &head, sizeof(head), NULL, 0, &pair[0], 1, &e);
-	if (rc == 0)
-		rc = sock_send(front_link, &head, sizeof(head), NULL, 0, &pair[1], 1, &e);
-	close(pair[0]);
-	close(pair[1]);
-	return rc;
+	return aide_hand(&o->aide, WIRE_MODEL, pair, front_link);
 }

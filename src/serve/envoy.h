@@ -5,18 +5,16 @@
  * The warden never reads the file: fronts are its children and have its memory. Whoever has to look into
  * it is a child that ends, or the process itself. */
 #pragma once
+#include "serve/aide.h"
 #include "serve/config.h"
-#include <sys/types.h>
 
 enum { ENVOY_DIGEST = 32 };
 
 struct envoy {
-	pid_t pid; /* 0: none */
-	int link;  /* -1: none */
+	struct aide aide;
 	char path[512];
 	uint8_t digest[ENVOY_DIGEST]; /* of what it was started with */
 	int root;                     /* it becomes somebody else */
-	uint64_t tried_ns;
 };
 
 /* The file of models: serve.models, or models.toml beside a file of settings; "": there is none. */

@@ -1,19 +1,15 @@
 /* sluice.c - see sluice.h. */
 #include "serve/sluice.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "serve/cell.h"
 #include "wire/sock.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
-enum { EGRESS_UID = 64171, AGAIN_MS = 500 };
+enum { EGRESS_UID = 64171 };
 
 /* ---- what is permitted ---- */
 
@@ -91,57 +87,22 @@ static void many_files(void)
 	(void)!setrlimit(RLIMIT_NOFILE, &r);
 }
 
-static _Noreturn void be_egress(struct sluice *o, int link)
+static void be_egress(void *ctx)
 {
+	struct sluice *o = ctx;
 	struct egress_conf conf = { .rules = o->rules.v,
 				    .nrules = o->rules.n,
 				    .dns = config_list(o->config, CONFIG_EGRESS_DNS),
 				    .limits = o->limits };
-	sigset_t none;
 
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGUSR2, SIG_IGN);
-	signal(SIGINT, SIG_IGN);
-	/* Not the ports, not the links of fronts, not the seat: who holds one is not seen to leave. */
-	if (dup2(link, 3) < 0 || syscall(SYS_close_range, 4, ~0U, 0) < 0)
-		_exit(1);
-	prctl(PR_SET_NAME, "atoll-egress");
 	cell_forget_environment();
 	many_files();
 	_exit(egress_main(&conf, 3, walls, o));
 }
 
-static int start(struct sluice *o, struct err *e)
-{
-	int pair[2];
-
-	o->tried_ns = now_ns();
-	if (sock_pair(pair, e) < 0)
-		return -1;
-	fflush(NULL);
-	o->pid = fork();
-	if (o->pid == 0)
-		be_egress(o, pair[1]);
-	close(pair[1]);
-	o->link = pair[0];
-	if (o->pid > 0)
-		return 0;
-	o->pid = 0;
-	own_close_fd(&o->link);
-	return err_sys(e, "fork egress");
-}
-
-static void stop(struct sluice *o)
-{
-	own_close_fd(&o->link); /* it leaves when it reads that; reaped as nobody's */
-	o->pid = 0;
-}
-
 void sluice_init(struct sluice *o, int root)
 {
-	*o = (struct sluice){ .link = -1, .root = root };
+	*o = (struct sluice){ .aide.link = -1, .root = root };
 }
 
 static struct egress_limits limits_of(const struct config *c)
@@ -173,12 +134,12 @@ void sluice_apply(struct sluice *o, const struct config *c)
 		return;
 	}
 	same = memcmp(&fresh, &o->rules, sizeof(fresh)) == 0 && same_limits(&limits, &o->limits);
-	if (same && (o->pid || !fresh.n))
+	if (same && (o->aide.pid || !fresh.n))
 		return;
-	stop(o);
+	aide_stop(&o->aide);
 	o->rules = fresh;
 	o->limits = limits;
-	o->tried_ns = 0;
+	o->aide.tried_ns = 0;
 	sluice_tend(o);
 }
 
@@ -186,36 +147,30 @@ int sluice_tend(struct sluice *o)
 {
 	struct err e;
 
-	if (o->pid || !o->rules.n)
+	if (o->aide.pid || !o->rules.n)
 		return 0;
-	if (o->tried_ns && now_ns() - o->tried_ns < AGAIN_MS * UINT64_C(1000000))
+	if (aide_rests(&o->aide))
 		return 1;
-	if (start(o, &e) < 0)
+	if (aide_start(&o->aide, "atoll-egress", be_egress, o, &e) < 0)
 		log_error("no egress", LOG_E(&e));
-	return !o->pid;
+	return !o->aide.pid;
 }
 
 int sluice_ended(struct sluice *o, pid_t pid)
 {
-	if (!o->pid || pid != o->pid)
+	if (!aide_is(&o->aide, pid))
 		return 0;
 	log_error("egress ended, starting another");
-	stop(o);
+	aide_stop(&o->aide);
 	return 1;
 }
 
 int sluice_hand(struct sluice *o, int front_link)
 {
-	struct frame head = sock_head(WIRE_WAY, 0);
-	int pair[2], rc;
+	int pair[2];
 	struct err e;
 
-	if (!o->pid || sock_pair(pair, &e) < 0)
+	if (!o->aide.pid || sock_pair(pair, &e) < 0)
 		return -1;
-	rc = sock_send(o->link, &head, sizeof(head), NULL, 0, &pair[0], 1, &e);
-	if (rc == 0)
-		rc = sock_send(front_link, &head, sizeof(head), NULL, 0, &pair[1], 1, &e);
-	close(pair[0]);
-	close(pair[1]);
-	return rc;
+	return aide_hand(&o->aide, WIRE_WAY, pair, front_link);
 }

@@ -3,8 +3,8 @@
  *       are cut then, their programs may ask again, and nothing else is harmed. */
 #pragma once
 #include "egress/egress.h"
+#include "serve/aide.h"
 #include "serve/config.h"
-#include <sys/types.h>
 
 enum { SLUICE_RULES = 256 };
 
@@ -16,13 +16,11 @@ struct sluice_rules {
 must_check int sluice_rules(const struct config *c, struct sluice_rules *out, struct err *e);
 
 struct sluice {
-	pid_t pid; /* 0: none */
-	int link;  /* -1: none */
+	struct aide aide;
 	struct sluice_rules rules;
 	struct egress_limits limits;
 	const struct config *config; /* borrowed */
 	int root;                    /* it becomes somebody else */
-	uint64_t tried_ns;
 };
 
 void sluice_init(struct sluice *o, int root);

@@ -206,8 +206,8 @@ static _Noreturn void be_front(struct warden *w, int link)
 	signal(SIGUSR2, SIG_IGN);
 	signal(SIGINT, SIG_IGN); /* Ctrl-C reaches both; the warden says when */
 	own_close_fd(&w->signals);
-	own_close_fd(&w->sluice.link);
-	own_close_fd(&w->envoy.link);
+	own_close_fd(&w->sluice.aide.link);
+	own_close_fd(&w->envoy.aide.link);
 	/* Or the others would not see the end of the warden. The seat stays open: it is ours, too. */
 	for (unsigned i = 0; i < w->nfronts; i++)
 		own_close_fd(&w->fronts[i].link);

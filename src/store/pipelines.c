@@ -129,8 +129,8 @@ void store_pipelines_fini(struct store_pipelines *l)
 }
 
 int store_pipeline_list(struct store *s, const char *team, const char *outcome,
-			const struct store_cursor *after, unsigned limit, struct store_pipelines *out,
-			struct err *e)
+			const struct store_cursor *after, unsigned limit,
+			struct store_pipelines *out, struct err *e)
 {
 	auto_where struct sql_where w = { 0 };
 
@@ -153,7 +153,8 @@ int store_pipeline_live(struct store *s, struct store_pipelines *out, struct err
 	return read_rows(&q, SQL_ALL, out, e);
 }
 
-int store_pipeline_old(struct store *s, int64_t before_ns, struct store_pipelines *out, struct err *e)
+int store_pipeline_old(struct store *s, int64_t before_ns, struct store_pipelines *out,
+		       struct err *e)
 {
 	auto_sql struct sql q =
 		sql(s, "SELECT " COLUMNS " FROM pipelines"
@@ -316,8 +317,9 @@ void store_lessons_fini(struct store_lessons *l)
 int store_lesson_add(struct store *s, const char *team, const char *run, const char *task,
 		     const char *category, const char *fix, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "INSERT INTO pipeline_memory (task, category, fix, team, run)"
-				       " VALUES (?, ?, ?, ?, ?)");
+	auto_sql struct sql q =
+		sql(s, "INSERT INTO pipeline_memory (task, category, fix, team, run)"
+		       " VALUES (?, ?, ?, ?, ?)");
 
 	sql_text(&q, task);
 	sql_text(&q, category);
@@ -383,18 +385,19 @@ int store_lesson_forget(struct store *s, const char *team, struct err *e)
 int store_pipeline_sums(struct store *s, const char *team, struct store_pipeline_sums *out,
 			struct err *e)
 {
-	auto_sql struct sql q = sql(
-		s, "SELECT count(*),"
-		   " coalesce(sum(good), 0), coalesce(sum(good * attempts), 0),"
-		   " coalesce(sum(good * cost_micro), 0),"
-		   " coalesce(sum(plan_us), 0), coalesce(sum(code_us), 0),"
-		   " coalesce(sum(execute_us), 0), coalesce(sum(debug_us), 0),"
-		   " coalesce(sum(calls), 0), coalesce(sum(tokens_in), 0),"
-		   " coalesce(sum(tokens_out), 0), coalesce(sum(cache_read), 0),"
-		   " coalesce(sum(cost_micro), 0), coalesce(sum(overfit > 0), 0),"
-		   " coalesce(sum(attempts > 1), 0)"
-		   " FROM (SELECT *, outcome IN ('verified', 'plausible') AS good FROM pipelines"
-		   "  WHERE ended_ns > 0 AND (?1 = '' OR team = ?1))");
+	auto_sql struct sql q =
+		sql(s,
+		    "SELECT count(*),"
+		    " coalesce(sum(good), 0), coalesce(sum(good * attempts), 0),"
+		    " coalesce(sum(good * cost_micro), 0),"
+		    " coalesce(sum(plan_us), 0), coalesce(sum(code_us), 0),"
+		    " coalesce(sum(execute_us), 0), coalesce(sum(debug_us), 0),"
+		    " coalesce(sum(calls), 0), coalesce(sum(tokens_in), 0),"
+		    " coalesce(sum(tokens_out), 0), coalesce(sum(cache_read), 0),"
+		    " coalesce(sum(cost_micro), 0), coalesce(sum(overfit > 0), 0),"
+		    " coalesce(sum(attempts > 1), 0)"
+		    " FROM (SELECT *, outcome IN ('verified', 'plausible') AS good FROM pipelines"
+		    "  WHERE ended_ns > 0 AND (?1 = '' OR team = ?1))");
 
 	sql_text(&q, team);
 	if (sql_one(&q, "sums of", team ? team : "all", e) < 0)
@@ -419,12 +422,12 @@ int store_pipeline_tally(struct store *s, const char *team, const char *by, stru
 			 unsigned n, struct err *e)
 {
 	auto_sql struct sql q =
-		strcmp(by, "outcome") == 0 ?
-			sql(s, "SELECT outcome, count(*) FROM pipelines WHERE ended_ns > 0"
-			       " AND (?1 = '' OR team = ?1) GROUP BY outcome ORDER BY 2 DESC") :
-			sql(s, "SELECT category, count(*) FROM pipelines WHERE ended_ns > 0"
-			       " AND category <> '' AND (?1 = '' OR team = ?1)"
-			       " GROUP BY category ORDER BY 2 DESC");
+		strcmp(by, "outcome") == 0
+			? sql(s, "SELECT outcome, count(*) FROM pipelines WHERE ended_ns > 0"
+				 " AND (?1 = '' OR team = ?1) GROUP BY outcome ORDER BY 2 DESC")
+			: sql(s, "SELECT category, count(*) FROM pipelines WHERE ended_ns > 0"
+				 " AND category <> '' AND (?1 = '' OR team = ?1)"
+				 " GROUP BY category ORDER BY 2 DESC");
 	unsigned have = 0;
 	int rc = 1;
 
@@ -439,9 +442,10 @@ int store_pipeline_tally(struct store *s, const char *team, const char *by, stru
 int store_doc_last(struct store *s, const char *run, const char *kind, uint32_t attempt,
 		   struct store_doc *out, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "SELECT seq, kind, attempt, created_ns, json FROM pipeline_docs"
-				       " WHERE run = ?1 AND kind = ?2 AND (?3 = 0 OR attempt = ?3)"
-				       " ORDER BY seq DESC LIMIT 1");
+	auto_sql struct sql q =
+		sql(s, "SELECT seq, kind, attempt, created_ns, json FROM pipeline_docs"
+		       " WHERE run = ?1 AND kind = ?2 AND (?3 = 0 OR attempt = ?3)"
+		       " ORDER BY seq DESC LIMIT 1");
 
 	sql_text(&q, run);
 	sql_text(&q, kind);

@@ -1,5 +1,6 @@
-/* pipelines.h - runs from a wish to tested code: one row each, its documents, its events, and what was learned.
- * A document is there before the stage behind it begins; what comes of it is for agent/pipeline.c to know. */
+/* pipelines.h - runs from a wish to tested code: one row each, its documents, its events, and
+ * what was learned. A document is there before the stage behind it begins; what comes of it is
+ * for agent/pipeline.c to know. */
 #pragma once
 #include "store/store.h"
 
@@ -11,14 +12,20 @@ enum store_pipeline_state {
 };
 const char *store_pipeline_state_name(enum store_pipeline_state state);
 
-enum store_pipeline_stage { STORE_STAGE_PLAN, STORE_STAGE_CODE, STORE_STAGE_EXECUTE, STORE_STAGE_DEBUG, STORE_STAGES };
+enum store_pipeline_stage {
+	STORE_STAGE_PLAN,
+	STORE_STAGE_CODE,
+	STORE_STAGE_EXECUTE,
+	STORE_STAGE_DEBUG,
+	STORE_STAGES
+};
 
 struct store_pipeline {
 	char id[ID_LEN + 1];
 	char team[STORE_NAME + 1];
 	char who[STORE_NAME + 1];
 	enum store_pipeline_state state;
-	char title[201]; /* how the task begins */
+	char title[201];              /* how the task begins */
 	int64_t created_ns, ended_ns; /* ended 0: not yet */
 	char outcome[STORE_WORD + 1], category[STORE_WORD + 1];
 	uint64_t attempts, us[STORE_STAGES];
@@ -32,8 +39,10 @@ struct store_pipelines {
 };
 void store_pipelines_fini(struct store_pipelines *l);
 
-must_check int store_pipeline_insert(struct store *s, const struct store_pipeline *p, struct err *e);
-must_check int store_pipeline_update(struct store *s, const struct store_pipeline *p, struct err *e);
+must_check int store_pipeline_insert(struct store *s, const struct store_pipeline *p,
+				     struct err *e);
+must_check int store_pipeline_update(struct store *s, const struct store_pipeline *p,
+				     struct err *e);
 must_check int store_pipeline_get(struct store *s, const char *id, struct store_pipeline *out,
 				  struct err *e);
 /* Newest first; outcome NULL: any, "" not over. */
@@ -63,14 +72,16 @@ void store_docs_fini(struct store_docs *l);
 /* ERR_CONFLICT: there is one of that number, so somebody else drives this run. */
 must_check int store_doc_add(struct store *s, const char *run, const struct store_doc *d,
 			     struct err *e);
-must_check int store_doc_list(struct store *s, const char *run, struct store_docs *out, struct err *e);
+must_check int store_doc_list(struct store *s, const char *run, struct store_docs *out,
+			      struct err *e);
 
 /* Events: kind, attempt and created_ns are in the text. */
 must_check int store_pipeline_event_add(struct store *s, const char *run, uint32_t seq,
 					const char *json, struct err *e);
 must_check int store_pipeline_events(struct store *s, const char *run, uint32_t after,
 				     unsigned limit, struct store_docs *out, struct err *e);
-must_check int store_pipeline_event_last(struct store *s, const char *run, uint32_t *out, struct err *e);
+must_check int store_pipeline_event_last(struct store *s, const char *run, uint32_t *out,
+					 struct err *e);
 
 struct store_lesson {
 	char category[STORE_WORD + 1];
@@ -82,16 +93,20 @@ struct store_lessons {
 	int more;
 };
 void store_lessons_fini(struct store_lessons *l);
-must_check int store_lesson_add(struct store *s, const char *team, const char *run, const char *task,
-				const char *category, const char *fix, struct err *e);
-/* Of this team, the likest first. text is a task's: its words are looked for, whatever else it has. */
+must_check int store_lesson_add(struct store *s, const char *team, const char *run,
+				const char *task, const char *category, const char *fix,
+				struct err *e);
+/* Of this team, the likest first. text is a task's: its words are looked for, whatever else it
+ * has. */
 must_check int store_lesson_find(struct store *s, const char *team, const char *text, unsigned most,
 				 struct store_lessons *out, struct err *e);
-must_check int store_lesson_forget(struct store *s, const char *team, struct err *e); /* all of them */
+must_check int store_lesson_forget(struct store *s, const char *team,
+				   struct err *e); /* all of them */
 
 struct store_pipeline_sums { /* of those that are over */
 	uint64_t runs, success, success_attempts, success_cost_micro;
-	uint64_t us[STORE_STAGES], calls, tokens_in, tokens_out, cache_read, cost_micro, overfit, repaired;
+	uint64_t us[STORE_STAGES], calls, tokens_in, tokens_out, cache_read, cost_micro, overfit,
+		repaired;
 };
 /* team NULL: all. */
 must_check int store_pipeline_sums(struct store *s, const char *team,

@@ -114,6 +114,8 @@ a_new_daemon_goes_on_where_the_old_one_was() {
 	wait "$warden" 2>/dev/null || :
 	start_daemon
 	while read -r id place; do check_end "$place"; done <all
+	stop_daemon # it is this shell's child, which waits for it as long as it takes
+	[ -z "$keeper_pid" ] || kill "$keeper_pid"
 }
 
 run_daemon_tests

@@ -2,6 +2,7 @@
  * What its programs say is tests/system/library.sh's. */
 #include "agent/agent.h"
 #include "agent/code.h"
+#include "agent/images.h"
 #include "agent/library.h"
 #include "agent/plan.h"
 #include "lang/lang.h"
@@ -105,7 +106,7 @@ TEST(every_file_of_the_folder_is_in_the_library)
 
 TEST(every_file_can_be_read)
 {
-	for (const struct task_image *i = task_images; i < task_images_end; i++) {
+	for (const struct image *i = task_images; i->text; i++) {
 		struct library_task t;
 		struct err e = { 0 };
 
