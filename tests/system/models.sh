@@ -198,6 +198,7 @@ the_figures_are_in_metrics() {
 }
 
 keys_are_in_one_process_only() {
+	! grep -q libasan "/proc/$(model_pid)/maps" || skip "a sanitizer keeps what was freed, and the environment"
 	cat >scan.py <<-'END'
 		import sys
 		found = set()
@@ -206,13 +207,16 @@ keys_are_in_one_process_only() {
 		    if "r" not in how or "[v" in line:
 		        continue
 		    a, b = (int(x, 16) for x in where.split("-"))
-		    try:
-		        with open("/proc/%s/mem" % sys.argv[1], "rb", 0) as m:
-		            m.seek(a)
-		            text = m.read(b - a)
-		    except (OSError, OverflowError):
+		    if b - a > 1 << 32: # shadows of a sanitizer: no text is there
 		        continue
-		    found |= {k for k in sys.argv[2:] if k[1:].encode() in text and k.encode() in text}
+		    for at in range(a, b, 1 << 24): # a little more than that, for what lies across
+		        try:
+		            with open("/proc/%s/mem" % sys.argv[1], "rb", 0) as m:
+		                m.seek(at)
+		                text = m.read(min(b - at, (1 << 24) + 100))
+		        except (OSError, OverflowError):
+		            continue
+		        found |= {k for k in sys.argv[2:] if k[1:].encode() in text and k.encode() in text}
 		print(len(found))
 	END
 	is "$(python3 scan.py "$(model_pid)" "$secret" "$hidden")" 2
