@@ -50,7 +50,8 @@ def memory(pid):
         for line in maps:
             span, mode = line.split()[:2]
             low, high = (int(n, 16) for n in span.split("-"))
-            if "r" not in mode or "[v" in line:
+            # Larger ones are shadows of a sanitizer.
+            if "r" not in mode or "[v" in line or high - low > 1 << 32:
                 continue
             try:
                 mem.seek(low)
