@@ -495,6 +495,7 @@ static const struct example examples[] = {
 	{ "atoll repl node --box demo", "in a box that is there" },
 	{ "echo 6*7 | atoll repl python", "all of stdin is one cell" },
 	{ "atoll repl python --json < cell.py", "its events, a line of JSON each" },
+	{ "atoll repl jupyter:ir", "with a Jupyter kernel; atoll lang lists those that are here" },
 	{ 0 },
 };
 
