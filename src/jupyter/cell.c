@@ -101,7 +101,7 @@ static void on_reply(struct cell *c, const json_t *content, struct said *to)
 		c->reply = json_incref((json_t *)content);
 }
 
-static void on_input(struct cell *c, const struct message *m, struct said *to)
+static void on_input(struct cell *c, const struct mail *m, struct said *to)
 {
 	json_decref(c->asks);
 	c->asks = json_incref(m->header);
@@ -118,7 +118,7 @@ static const struct {
 	{ "execute_reply", on_reply },
 };
 
-void cell_hears(struct cell *c, const struct message *m, struct said *to)
+void cell_hears(struct cell *c, const struct mail *m, struct said *to)
 {
 	if (!strcmp(m->type, "input_request")) {
 		on_input(c, m, to);
@@ -129,7 +129,7 @@ void cell_hears(struct cell *c, const struct message *m, struct said *to)
 			table[i].on(c, m->content, to);
 }
 
-void cell_stream(const struct message *m, struct said *to)
+void cell_stream(const struct mail *m, struct said *to)
 {
 	const json_t *text = json_object_get(m->content, "text");
 

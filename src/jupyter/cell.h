@@ -5,14 +5,14 @@
  * other, which has all its output, the word that the kernel is idle again. */
 #pragma once
 #include "base/buf.h"
-#include "jupyter/message.h"
+#include "jupyter/mail.h"
 #include <stdint.h>
 
 enum { CELL_REPLIED = 1 << 0, CELL_IDLE = 1 << 1, CELL_OVER = CELL_REPLIED | CELL_IDLE };
 
 struct cell {
-	char id[24];              /* the front's number; "": none runs */
-	char request[MESSAGE_ID]; /* our message that asked for it */
+	char id[24];           /* the front's number; "": none runs */
+	char request[MAIL_ID]; /* our message that asked for it */
 	unsigned seen;
 	int begun;       /* the kernel has said that it executes it */
 	int interrupted; /* it was told to stop */
@@ -32,8 +32,8 @@ void said_fini(struct said *s);
 void cell_begin(struct cell *c, const char *id, const char *request);
 int cell_runs(const struct cell *c);
 /* A message that names this cell as its parent, from any socket. */
-void cell_hears(struct cell *c, const struct message *m, struct said *to);
+void cell_hears(struct cell *c, const struct mail *m, struct said *to);
 /* What was printed: of any cell of ours, this one or one before it. */
-void cell_stream(const struct message *m, struct said *to);
+void cell_stream(const struct mail *m, struct said *to);
 /* If both have happened, or if it is time (now): the end is told, and none runs any more. */
 void cell_finish(struct cell *c, int now, struct said *to);

@@ -3,7 +3,7 @@
  * children and removes the folder when we are gone, however that came. */
 #pragma once
 #include "base/err.h"
-#include "jupyter/message.h"
+#include "jupyter/mail.h"
 #include "jupyter/spec.h"
 #include <signal.h>
 #include <sys/types.h>
@@ -12,7 +12,7 @@ enum { PORT_SHELL = 1, PORT_IOPUB, PORT_STDIN, PORT_CONTROL, PORT_HEARTBEAT, POR
 
 struct launch {
 	char folder[64], file[96]; /* of the connection */
-	char key[MESSAGE_KEY + 1];
+	char key[MAIL_KEY + 1];
 	pid_t kernel; /* also its process group */
 	int raw[2];   /* what it writes to descriptors 1 and 2, not blocking */
 };

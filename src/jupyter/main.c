@@ -14,7 +14,8 @@
  * written to be broken only by breaking one's own context. The kernel is a child; its end is ours, in
  * the same words, so that the cause of it is told as for any program. Whatever ends us ends it, too
  * (launch.h). What it writes to its descriptors 1 and 2 past the protocol is passed on, except from
- * IPython: that one sends the same as messages, and its descriptors only count when it has died. Nothing here is on the way of the languages that have a driver of their own. */
+ * IPython: that one sends the same as messages, and its descriptors only count when it has died.
+ * Nothing here is on the way of the languages that have a driver of their own. */
 #include "base/clock.h"
 #include "base/own.h"
 #include "jupyter/cell.h"
@@ -145,7 +146,7 @@ static void refuse(struct driver *d, const char *id, const char *name, const cha
 
 static void run_cell(struct driver *d, const char *id, json_t *code)
 {
-	char request[MESSAGE_ID];
+	char request[MAIL_ID];
 	struct err e;
 
 	/* An error must not make it drop what is sent next: only one cell is ever under way. */
@@ -284,7 +285,7 @@ static void on_info(struct driver *d, const json_t *content)
 	d->knows = 1;
 }
 
-static void hear(struct driver *d, int port, const struct message *m, struct said *to)
+static void hear(struct driver *d, int port, const struct mail *m, struct said *to)
 {
 	int ours = kernel_is_ours(&d->kernel, m->parent_id);
 
@@ -311,7 +312,7 @@ static unsigned listen_to(struct driver *d, int port)
 
 	for (; n < TURN && rc; n += rc != 0) {
 		struct said s = { 0 };
-		struct message m;
+		struct mail m;
 		struct err e;
 
 		rc = kernel_take(&d->kernel, port, &m, &e);
@@ -320,7 +321,7 @@ static unsigned listen_to(struct driver *d, int port)
 		if (rc <= 0)
 			continue;
 		hear(d, port, &m, &s);
-		message_fini(&m);
+		mail_fini(&m);
 		say(d, &s);
 	}
 	return n;

@@ -1,5 +1,5 @@
-/* message.c - see message.h. */
-#include "jupyter/message.h"
+/* mail.c - see mail.h. */
+#include "jupyter/mail.h"
 #include "base/own.h"
 #include "base/sha256.h"
 
@@ -39,12 +39,11 @@ static void hmac(uint8_t out[SHA256_BYTES], const char *key, const struct frame 
 	sha256_end(&s, out);
 }
 
-void message_sign(char out[MESSAGE_SIGNATURE + 1], const char *key,
-		  const struct frame parts[MESSAGE_PARTS])
+void mail_sign(char out[MAIL_SIGNATURE + 1], const char *key, const struct frame parts[MAIL_PARTS])
 {
 	uint8_t raw[SHA256_BYTES];
 
-	hmac(raw, key, parts, MESSAGE_PARTS);
+	hmac(raw, key, parts, MAIL_PARTS);
 	for (unsigned i = 0; i < SHA256_BYTES; i++)
 		snprintf(out + 2 * i, 3, "%02x", raw[i]);
 }
@@ -52,13 +51,13 @@ void message_sign(char out[MESSAGE_SIGNATURE + 1], const char *key,
 /* As long for every answer: how much of it was right must not be told by the clock. */
 static int is_signed(const struct frame *signature, const char *key, const struct frame *parts)
 {
-	char want[MESSAGE_SIGNATURE + 1];
+	char want[MAIL_SIGNATURE + 1];
 	unsigned differs = 0;
 
-	if (signature->n != MESSAGE_SIGNATURE)
+	if (signature->n != MAIL_SIGNATURE)
 		return 0;
-	message_sign(want, key, parts);
-	for (unsigned i = 0; i < MESSAGE_SIGNATURE; i++)
+	mail_sign(want, key, parts);
+	for (unsigned i = 0; i < MAIL_SIGNATURE; i++)
 		differs |= (unsigned)(want[i] ^ signature->p[i]);
 	return !differs;
 }
@@ -160,7 +159,7 @@ static void mend(struct buf *out, const char *text, size_t n)
 	}
 }
 
-json_t *message_json(const char *text, size_t n)
+json_t *mail_json(const char *text, size_t n)
 {
 	json_t *doc = json_loadb(text, n, JSON_ALLOW_NUL, NULL);
 	auto_buf struct buf better = { 0 };
@@ -178,11 +177,10 @@ static const char *word_of(const json_t *header, const char *name)
 {
 	const json_t *v = json_object_get(header, name);
 
-	return json_is_string(v) && json_string_length(v) <= MESSAGE_ID ? json_string_value(v)
-									: NULL;
+	return json_is_string(v) && json_string_length(v) <= MAIL_ID ? json_string_value(v) : NULL;
 }
 
-static int fill(struct message *m, struct err *e)
+static int fill(struct mail *m, struct err *e)
 {
 	const char *parent_id;
 
@@ -197,38 +195,38 @@ static int fill(struct message *m, struct err *e)
 	return 0;
 }
 
-int message_parse(struct message *out, const struct frame *frames, unsigned n, const char *key,
-		  struct err *e)
+int mail_parse(struct mail *out, const struct frame *frames, unsigned n, const char *key,
+	       struct err *e)
 {
-	struct message m = { 0 };
+	struct mail m = { 0 };
 	unsigned at = 0;
 
-	while (at < n && at <= MESSAGE_IDENTITIES &&
-	       (frames[at].n != strlen(MESSAGE_DELIMITER) ||
-		memcmp(frames[at].p, MESSAGE_DELIMITER, frames[at].n) != 0))
+	while (at < n && at <= MAIL_IDENTITIES &&
+	       (frames[at].n != strlen(MAIL_DELIMITER) ||
+		memcmp(frames[at].p, MAIL_DELIMITER, frames[at].n) != 0))
 		at++;
-	if (at > MESSAGE_IDENTITIES || n - at < 2 + MESSAGE_PARTS)
+	if (at > MAIL_IDENTITIES || n - at < 2 + MAIL_PARTS)
 		return err_set(e, ERR_INVALID, "it has not the frames of a message");
 	/* The signature first: nothing of an unknown sender meets the parser. */
 	if (!is_signed(&frames[at + 1], key, frames + at + 2))
 		return err_set(e, ERR_DENIED, "its signature is not that of the kernel");
-	m.header = message_json(frames[at + 2].p, frames[at + 2].n);
-	m.parent = message_json(frames[at + 3].p, frames[at + 3].n);
-	m.content = message_json(frames[at + 5].p, frames[at + 5].n);
+	m.header = mail_json(frames[at + 2].p, frames[at + 2].n);
+	m.parent = mail_json(frames[at + 3].p, frames[at + 3].n);
+	m.content = mail_json(frames[at + 5].p, frames[at + 5].n);
 	if (fill(&m, e) < 0) {
-		message_fini(&m);
+		mail_fini(&m);
 		return -1;
 	}
 	*out = m;
 	return 0;
 }
 
-void message_fini(struct message *m)
+void mail_fini(struct mail *m)
 {
 	json_decref(m->header);
 	json_decref(m->parent);
 	json_decref(m->content);
-	*m = (struct message){ 0 };
+	*m = (struct mail){ 0 };
 }
 
 /* ---- writing one ---- */
@@ -260,7 +258,7 @@ void letter_write(struct letter *out, const char *key, const char *type, const c
 		  const char *id, const json_t *parent, json_t *take_content)
 {
 	json_t *header = new_header(type, session, id);
-	struct frame parts[MESSAGE_PARTS];
+	struct frame parts[MAIL_PARTS];
 
 	*out = (struct letter){ 0 };
 	put(&out->part[0], header);
@@ -272,13 +270,13 @@ void letter_write(struct letter *out, const char *key, const char *type, const c
 	put(&out->part[3], take_content);
 	json_decref(header);
 	json_decref(take_content);
-	for (unsigned i = 0; i < MESSAGE_PARTS; i++)
+	for (unsigned i = 0; i < MAIL_PARTS; i++)
 		parts[i] = (struct frame){ out->part[i].p, out->part[i].len };
-	message_sign(out->signature, key, parts);
+	mail_sign(out->signature, key, parts);
 }
 
 void letter_fini(struct letter *l)
 {
-	for (unsigned i = 0; i < MESSAGE_PARTS; i++)
+	for (unsigned i = 0; i < MAIL_PARTS; i++)
 		buf_fini(&l->part[i]);
 }

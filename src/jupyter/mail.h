@@ -1,4 +1,4 @@
-/* message.h - one message of the Jupyter protocol (5.3): its frames, its signature, its JSON.
+/* mail.h - one message of the Jupyter protocol (5.3): its frames, its signature, its JSON.
  * Owns: what it parsed or built; frames are borrowed for the call.
  *
  *	[identities ...] "<IDS|MSG>" signature header parent_header metadata content [buffers ...]
@@ -14,38 +14,38 @@
 #include <stdint.h>
 
 enum {
-	MESSAGE_FRAMES = 64, /* of one message; more are no message of a kernel */
-	MESSAGE_IDENTITIES = 8,
-	MESSAGE_PARTS = 4,      /* header, parent, metadata, content */
-	MESSAGE_SIGNATURE = 64, /* characters */
-	MESSAGE_ID = 128,       /* bytes of an id, and of a type */
-	MESSAGE_KEY = 64,       /* characters of a key: 32 random bytes */
+	MAIL_FRAMES = 64, /* of one message; more are no message of a kernel */
+	MAIL_IDENTITIES = 8,
+	MAIL_PARTS = 4,      /* header, parent, metadata, content */
+	MAIL_SIGNATURE = 64, /* characters */
+	MAIL_ID = 128,       /* bytes of an id, and of a type */
+	MAIL_KEY = 64,       /* characters of a key: 32 random bytes */
 };
-#define MESSAGE_DELIMITER "<IDS|MSG>"
+#define MAIL_DELIMITER "<IDS|MSG>"
 
 struct frame {
 	const char *p;
 	size_t n;
 };
 
-struct message {
+struct mail {
 	json_t *header, *parent, *content; /* objects */
 	const char *type, *id;
 	const char *parent_id; /* "": it has none */
 };
 
 /* ERR_DENIED: the signature is not ours. ERR_INVALID: it is, and yet this is no message. */
-must_check int message_parse(struct message *out, const struct frame *frames, unsigned n,
-			     const char *key, struct err *e);
-void message_fini(struct message *m);
+must_check int mail_parse(struct mail *out, const struct frame *frames, unsigned n, const char *key,
+			  struct err *e);
+void mail_fini(struct mail *m);
 
 /* Text that is nearly JSON, as kernels write it: NaN becomes null, half a character or half a surrogate
  * pair the sign for that, a number without measure one with. NULL: it is none. */
-json_t *message_json(const char *text, size_t n);
+json_t *mail_json(const char *text, size_t n);
 
 struct letter {
-	char signature[MESSAGE_SIGNATURE + 1];
-	struct buf part[MESSAGE_PARTS];
+	char signature[MAIL_SIGNATURE + 1];
+	struct buf part[MAIL_PARTS];
 };
 /* session and id are ours; parent NULL or the header that this answers. */
 void letter_write(struct letter *out, const char *key, const char *type, const char *session,
@@ -53,5 +53,4 @@ void letter_write(struct letter *out, const char *key, const char *type, const c
 void letter_fini(struct letter *l);
 
 /* Lower-case hex, with a NUL. */
-void message_sign(char out[MESSAGE_SIGNATURE + 1], const char *key,
-		  const struct frame parts[MESSAGE_PARTS]);
+void mail_sign(char out[MAIL_SIGNATURE + 1], const char *key, const struct frame parts[MAIL_PARTS]);
