@@ -385,7 +385,8 @@ static int is_block(const struct buf *cell)
 
 	while (line && strchr(" \t\r", first[line - 1]))
 		line--;
-	return line && !strcmp(repl.language, "python") &&
+	/* Which language a kernel speaks is not known here; few but Python end a line like that. */
+	return line && (!strcmp(repl.language, "python") || !strncmp(repl.language, "jupyter:", 8)) &&
 	       (first[line - 1] == ':' || *first == '@');
 }
 

@@ -304,4 +304,28 @@ a_standing_context_can_be_a_kernel() {
 	is "$(get '.results[0].data["text/plain"]')" 42 "$body"
 }
 
+e2b_clients_name_a_kernel_as_a_language() {
+	have python3
+	api POST /v2/sandboxes '{"templateID":"base"}'
+	box=$(get .sandboxID)
+	execute() {
+		curl -sS --max-time 30 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' --data-binary "$1" "$url/execute" >lines
+	}
+	execute '{"language":"jupyter:python3","code":"x = 6; x * 7"}'
+	is "$(jq -r 'select(.type == "result") | (.is_main_result | tostring) + .text' lines)" true42 "$(cat lines)"
+	execute '{"context_id":"jupyter:python3","code":"x / 0"}' # its default context goes by that name
+	is "$(jq -r 'select(.type == "error") | .name' lines)" ZeroDivisionError "$(cat lines)"
+	api DELETE "/v1/boxes/$box"
+}
+
+a_kernel_without_memory_says_so() {
+	have python3
+	new_box '{"limits":{"mem":150000000}}'
+	context python3
+	cell 'x = bytearray(1 << 30)
+for i in range(0, len(x), 4096): x[i] = 1'
+	is "$(get '.status + " " + .cause')" "died memory" "$body"
+	api DELETE "/v1/boxes/$box"
+}
+
 run_daemon_tests
