@@ -131,15 +131,10 @@ a_cell_asks_for_a_line() {
 	is "$(jq -r 'select(.type == "error") | .name' events)" EOFError
 }
 
-variables_of_one_cell_are_refused_and_those_of_a_context_are_not() {
+variables_of_one_cell_are_refused() {
 	living python3
 	cell '1' 'env: {A: "b"}'
 	is "$(get '.status + " " + .error.name')" "error Unsupported" "$body"
-	api POST "/v1/boxes/$box/contexts" '{"language":"jupyter:python3","env":{"A":"b"},"cwd":"/tmp"}'
-	at=/v1/boxes/$box/contexts/$(get .id)
-	cell 'import os; os.environ["A"] + os.getcwd()'
-	is "$(get '.results[0].data["text/plain"]')" "'b/tmp'" "$body"
-	api DELETE "$at"
 }
 
 # ---- ending them ----
@@ -161,16 +156,17 @@ an_endless_cell_is_interrupted_and_the_kernel_lives() {
 	done
 }
 
-an_interrupt_by_message_is_one() {
+a_spec_has_an_environment_and_may_want_messages_for_interrupts() {
 	living python3
 	# It says what it got; a signal would have ended it.
 	spec byword <<-'SPEC'
 		{"argv": ["/usr/bin/python3", "-c", "import signal, sys; signal.signal(signal.SIGINT, lambda *a: sys.exit(3)); from ipykernel.kernelapp import IPKernelApp as A\nimport ipykernel.ipkernel as k\nclass K(k.IPythonKernel):\n    async def interrupt_request(self, s, i, p):\n        import os; open('/tmp/asked', 'w'); os.kill(os.getpid(), 2)\n        self.session.send(s, 'interrupt_reply', {'status': 'ok'}, p, ident=i)\nA.launch_instance(kernel_class=K)", "-f", "{connection_file}"],
 		 "display_name": "by word", "language": "python", "interrupt_mode": "message", "env": {"WHERE": "${HOME}/x"}}
 	SPEC
-	context byword
-	cell 'import os; os.environ["WHERE"]'
-	is "$(get '.results[0].data["text/plain"]')" "'/home/user/x'" "$body"
+	api POST "/v1/boxes/$box/contexts" '{"language":"jupyter:byword","env":{"A":"b"},"cwd":"/tmp"}'
+	at=/v1/boxes/$box/contexts/$(get .id)
+	cell 'import os; os.environ["WHERE"] + os.environ["A"] + os.getcwd()'
+	is "$(get '.results[0].data["text/plain"]')" "'/home/user/xb/tmp'" "$body"
 	begin 'while True: pass'
 	api POST "$at/interrupt"
 	wait $streaming
@@ -296,12 +292,6 @@ the_kernels_are_listed_and_can_be_typed_to() {
 	api GET /v1/languages
 	is "$(get '.kernels[] | select(.name == "jupyter:python3") | .language')" python
 	is "$(echo '6 * 7' | "$ATOLL" repl jupyter:python3)" 42
-}
-
-a_standing_context_can_be_a_kernel() {
-	living python3
-	api POST "/v1/boxes/$box/cells" '{"language":"jupyter:python3","code":"6 * 7"}'
-	is "$(get '.results[0].data["text/plain"]')" 42 "$body"
 }
 
 e2b_clients_name_a_kernel_as_a_language() {
