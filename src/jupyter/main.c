@@ -56,8 +56,7 @@ struct driver {
 	int too_long;    /* it is, and its rest is not kept */
 	int heard;       /* something has come by iopub: nothing is lost any more */
 	int ready;
-	char version[64];
-	int knows;         /* ... it */
+	json_t *info;      /* what it says of itself, or NULL */
 	int echoes;        /* what it writes to its descriptors comes as messages, too */
 	struct buf words;  /* what was not passed on in this cell, the beginning of it */
 	int stop;          /* the cell is to be interrupted */
@@ -275,14 +274,11 @@ static void interrupt(struct driver *d, uint64_t now)
 
 static void on_info(struct driver *d, const json_t *content)
 {
-	const json_t *language = json_object_get(content, "language_info");
-	const char *version = json_string_value(json_object_get(language, "version"));
-
 	const char *program = json_string_value(json_object_get(content, "implementation"));
 
-	snprintf(d->version, sizeof(d->version), "%s", version ? version : "");
 	d->echoes = program && !strcmp(program, "ipython");
-	d->knows = 1;
+	json_decref(d->info);
+	d->info = json_incref((json_t *)content);
 }
 
 static void hear(struct driver *d, int port, const struct mail *m, struct said *to)
@@ -329,6 +325,14 @@ static unsigned listen_to(struct driver *d, int port)
 
 /* ---- its beginning and its end ---- */
 
+static const char *version_in(const json_t *info)
+{
+	const json_t *language = json_object_get(info, "language_info");
+	const char *version = json_string_value(json_object_get(language, "version"));
+
+	return version ? version : "";
+}
+
 /* Output is not kept for those who come late, so it is asked until an answer comes that way, too. */
 static void ask_info(struct driver *d, uint64_t now)
 {
@@ -337,11 +341,11 @@ static void ask_info(struct driver *d, uint64_t now)
 
 	if (d->ready)
 		return;
-	if (d->knows && d->heard) {
+	if (d->info && d->heard) {
 		d->ready = 1;
-		tell_ready(&s.channel, d->language, d->version);
+		tell_ready(&s.channel, d->language, version_in(d->info));
 		say(d, &s);
-	} else if (!d->asked_ns || (d->knows && now - d->asked_ns > INFO_MS * MS)) {
+	} else if (!d->asked_ns || (d->info && now - d->asked_ns > INFO_MS * MS)) {
 		d->asked_ns = now;
 		if (kernel_send(&d->kernel, PORT_SHELL, "kernel_info_request", NULL, json_object(),
 				NULL, &e) < 0)
