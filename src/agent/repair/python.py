@@ -587,7 +587,8 @@ PROBES = 24
 PROBE_S = 0.02
 DOUBTS = 120      # probes of one that looks for doubts,
 DOUBTS_LEAST = 6  # and how many of them must have an answer
-LATE_MOST = 12
+LATE_MOST = 6
+LIMIT_LEAST = 0.03  # seconds; an example that ends does so within a few milliseconds
 
 
 def literal_call(example):
@@ -737,7 +738,7 @@ class Search:
         self.examples = [x for _, x in sorted(zip(seen, self.examples), key=lambda p: p[0][1])]
         most = self.ask.get("limit_ms", 500) / 1000
         ended = [s for _, _, s in seen if s < 0.4]
-        self.limit = min(most, max(0.05, 50 * max(ended))) if ended else most
+        self.limit = min(most, max(0.05, 50 * max(ended))) if ended else most / 2
         if any(x.command is not None for x in self.examples):
             self.limit = 10
         self.probes = probes(self.examples)
@@ -774,7 +775,8 @@ class Search:
         """Where many run away most of the time is spent on waiting for them: then each has less."""
         self.late += os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGALRM)
         if self.late == LATE_MOST and not any(x.command for x in self.examples):
-            self.limit = max(0.05, self.limit / 4)
+            self.limit = max(LIMIT_LEAST, self.limit / 2)
+            self.late = 0
 
     def acts(self, text):
         code = compile(text, "<program>", "exec")
