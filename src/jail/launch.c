@@ -221,7 +221,7 @@ static const struct step {
 	/* Before any mount, or the mounts below would appear on the host too. */
 	{ ROW("private mounts", "no mount event leaves or enters"), mnt_private, 0 },
 	{ ROW("host name", "the host's name is the host's business"), host_name, LAYER_BIT(LAYER_UTS) },
-	{ ROW("loopback", "lo up, nothing else: no route, no neighbour"), net_loopback_up,
+	{ ROW("loopback", "lo up, nothing else: no route, no neighbour"), net_loopback,
 	  LAYER_BIT(LAYER_NET) },
 	{ ROW("disk", "the box's writable bytes and files, bounded"), mnt_disk, 0 },
 	/* Built from the stage, so before the switch takes that away. */
@@ -231,6 +231,9 @@ static const struct step {
 	{ ROW("devices", "six nodes, own terminals, own shared memory"), mnt_dev, 0 },
 	{ ROW("no sysfs", "processor counts instead of the kernel's object tree"), mnt_sys, 0 },
 	{ ROW("processes", "a /proc of the box's own pid namespace"), mnt_proc, 0 },
+	/* Works in the procfs of the row before. */
+	{ ROW("network unused", "nothing was ever sent in it: what the box before saw and did is gone"), net_unused,
+	  LAYER_BIT(LAYER_NET) },
 	/* Needs /proc/sys writable, which the next row ends; and after every detached mount, for
 	 * the kernel counts those as mount namespaces. */
 	{ ROW("namespace limits", "no nested namespaces, bounded inotify"), mnt_ns_limits,
@@ -280,6 +283,19 @@ static int left_out(const struct spec *sp, unsigned i)
 	(void)i;
 	return 0;
 #endif
+}
+
+static int is_left_out(const struct spec *sp, int (*run)(struct birth *b, struct err *e))
+{
+	for (unsigned i = 0; i < ARRAY_LEN(inside); i++)
+		if (inside[i].run == run)
+			return left_out(sp, i);
+	return 0;
+}
+
+int jail_trusts_network(const struct spec *sp)
+{
+	return is_left_out(sp, net_unused);
 }
 
 static int run_rows(struct birth *b)
@@ -337,6 +353,17 @@ static const struct {
 	{ LAYER_BIT(LAYER_CGROUP_NS), CLONE_NEWCGROUP },
 };
 
+/* It is the host's, so it must be entered while we have the host's rights. */
+static int enter_network(const struct spec *sp, __u64 *flags, struct err *e)
+{
+	if (sp->net < 0 || is_left_out(sp, net_loopback))
+		return 0;
+	if (setns(sp->net, CLONE_NEWNET) < 0)
+		return err_sys(e, "enter the box's network");
+	*flags &= ~(__u64)CLONE_NEWNET;
+	return 0;
+}
+
 static int helper_main(void *arg)
 {
 	struct launch *l = arg;
@@ -351,12 +378,14 @@ static int helper_main(void *arg)
 	};
 	long pid;
 
-	if (sp->layers & LAYER_BIT(LAYER_UIDRANGE) &&
-	    user_become_creator(sp->uid_base, &l->birth.err) < 0)
-		return 1;
 	for (unsigned i = 0; i < ARRAY_LEN(namespaces); i++)
 		if (sp->layers & namespaces[i].layer)
 			args.flags |= namespaces[i].flag;
+	if (enter_network(sp, &args.flags, &l->birth.err) < 0)
+		return 1;
+	if (sp->layers & LAYER_BIT(LAYER_UIDRANGE) &&
+	    user_become_creator(sp->uid_base, &l->birth.err) < 0)
+		return 1;
 	/* The child may run before we return: it must find its own tid here, not 0. */
 	l->tid = 1;
 	pid = clone3_call(&args, sizeof(args), child_main, l);

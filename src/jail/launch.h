@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct net_text;
 struct seccomp;
 struct spec;
 
@@ -41,6 +42,8 @@ struct spec {
 	 * cgroups and cloning namespaces take about as long, and can go side by side. */
 	int (*bring_tasks)(struct spec *sp, struct err *e);
 	void *bring_arg;
+	int net;            /* a network namespace that was made ahead (net.h), or -1: make one */
+	const struct net_text *net_as_new; /* how such a one looks */
 	int proc;           /* the host's /proc, for maps */
 	int keeper;         /* pidfd of the calling process */
 	int init_exe;       /* sealed memfd */
@@ -60,6 +63,9 @@ struct jailed {
 /* Blocks its thread until init runs. Any failed row ends the start: there is no half-isolated box.
  * Needs the stage of mnt.h. Thread-safe as long as each thread brings its own spec. */
 must_check int jail_launch(struct spec *sp, struct jailed *out, struct err *e);
+
+/* Test builds: its namespace will be given to the next box whatever it did there. */
+int jail_trusts_network(const struct spec *sp);
 
 /* The rows, for `atoll policy` and for tests (`--without NAME`). */
 struct jail_step_row {

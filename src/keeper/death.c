@@ -5,6 +5,7 @@
  * record and socket, give the id range back, and only then say GONE. What is still busy (a process
  * in uninterruptible sleep) keeps its range and its cgroups, and is tried again. */
 #include "base/own.h"
+#include "keeper/nets.h"
 #include "keeper/state.h"
 #include "wire/sock.h"
 
@@ -64,6 +65,11 @@ static void bury(struct keeper *k, struct kbox *b)
 	for (unsigned i = 0; i < b->nwaiters; i++) {
 		b->last.head = sock_head(WIRE_GONE, b->waiters[i].ref);
 		client_send(k, b->waiters[i].client, &b->last, sizeof(b->last), -1);
+	}
+	/* A zygote is in the network of its home, and may not have ended yet. */
+	if (k->host.nets && !b->home) {
+		nets_give(k->host.nets, steal_fd(&b->net), b->net_unchecked);
+		keeper_tend_nets(k);
 	}
 	k->metered -= (unsigned)b->metered;
 	kbox_free(&k->boxes, b);

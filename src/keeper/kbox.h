@@ -19,6 +19,8 @@ struct source { /* what epoll hands back */
 struct kbox {
 	struct source death; /* pidfd; first, so that a source is its box */
 	struct meta meta;    /* id, state, limits, ids: what is on disk */
+	int net;             /* its network namespace, to be used again; or -1 */
+	int net_unchecked;   /* test builds */
 	int init;            /* connection to init while nobody has taken it, else -1 */
 	uint32_t over_cpu, by_operator;
 	int metered; /* given out with a CPU time limit: the keeper watches it */

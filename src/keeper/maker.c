@@ -7,7 +7,9 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "jail/launch.h"
+#include "jail/layer.h"
 #include "keeper/disk.h"
+#include "keeper/nets.h"
 #include "keeper/seed.h"
 #include "keeper/stock.h"
 #include "wire/sock.h"
@@ -251,6 +253,8 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		.disk_files = b->meta.about.limits.disk_files,
 		.disk = -1,
 		.cgroup = -1,
+		.net = -1,
+		.net_as_new = h->nets ? nets_as_new(h->nets) : NULL,
 		.proc = h->proc,
 		.keeper = h->self,
 		.init_exe = h->init_exe,
@@ -276,6 +280,11 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		made = mount_layers(h, b, &sp, e);
 	if (made == 0 && b->meta.cgroup[0] && !j->cgroup)
 		made = make_cgroup(h, b, &sp, e);
+	if (made == 0 && h->nets && sp.layers & LAYER_BIT(LAYER_NET)) {
+		sp.net = b->net = nets_take(h->nets, e);
+		b->net_unchecked = jail_trusts_network(&sp);
+		made = b->net < 0 ? -1 : 0;
+	}
 	if (made == 0)
 		made = launch(h, b, &sp, e);
 	if (made == 0 && j->warm)

@@ -59,6 +59,8 @@ struct keeper {
 	struct spare *spares;
 	unsigned nspares;
 
+	int tending; /* a maker looks after the networks that wait */
+
 	struct kbox *dying; /* dead, but something of theirs is still busy */
 	struct wire_counted obituary[OBITUARIES];
 	unsigned obituary_next;
@@ -72,6 +74,7 @@ void client_send(struct keeper *k, uint64_t client, const void *frame, size_t le
 void client_error(struct keeper *k, uint64_t client, uint32_t ref, const struct err *e);
 must_check int keeper_watch(struct keeper *k, struct source *s, struct err *e);
 void keeper_unwatch(struct keeper *k, struct source *s); /* and closes it */
+void keeper_tend_nets(struct keeper *k); /* now on a maker, or when it is time */
 void keeper_wake_in(struct keeper *k, unsigned ms); /* the timer, at the latest then */
 
 /* request.c */
