@@ -79,6 +79,8 @@ static int remove_leftovers(struct keeper *k, struct kbox *b)
 {
 	struct err e;
 
+	if (b->meta.cgroup[0] && !b->meta.about.frozen && !b->changed && spare_keep(k, b))
+		return 0;
 	if (!b->meta.cgroup[0] || cgroup_remove(&k->host.cgroups, b->meta.cgroup, &e) == 0)
 		return 0;
 	if (e.sys != EBUSY)

@@ -27,6 +27,7 @@ struct kbox {
 	unsigned lane; /* of the pool: which seed waits in it; 0: none */
 	int home;      /* a zygote's: nobody will ever be given it */
 	int changing; /* its limits are, on a maker */
+	int changed;  /* they were, or it was frozen: its cgroups are nobody else's any more */
 	int unread; /* whoever ends it does not want its figures */
 	struct wire_counted last; /* figures, read just before its cgroups went */
 	struct waiter {

@@ -243,6 +243,19 @@ static int mount_layers(const struct host *h, const struct kbox *b, struct spec 
 	return 0;
 }
 
+/* A box being made drops what is above JAIL_FD_HIGH. */
+static int lower_tasks(struct job *j, struct spec *sp, struct err *e)
+{
+	for (; sp->ntasks < j->ntasks; sp->ntasks++) {
+		int low = fcntl(j->tasks[sp->ntasks], F_DUPFD_CLOEXEC, 3);
+
+		if (low < 0)
+			return err_sys(e, "descriptor of a cgroup");
+		sp->tasks[sp->ntasks] = low;
+	}
+	return 0;
+}
+
 static int make(const struct host *h, struct job *j, struct err *e)
 {
 	struct kbox *b = j->box;
@@ -278,7 +291,9 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		made = mount_volumes(h, b, &sp, e);
 	if (made == 0)
 		made = mount_layers(h, b, &sp, e);
-	if (made == 0 && b->meta.cgroup[0] && !j->cgroup)
+	if (made == 0 && j->ntasks)
+		made = lower_tasks(j, &sp, e);
+	else if (made == 0 && b->meta.cgroup[0] && !j->cgroup)
 		made = make_cgroup(h, b, &sp, e);
 	if (made == 0 && h->nets && sp.layers & LAYER_BIT(LAYER_NET)) {
 		sp.net = b->net = nets_take(h->nets, e);
@@ -313,6 +328,8 @@ static void do_job(const struct host *h, struct job *j)
 		j->err.kind = ERR_NONE;
 	end_late(j->cgroup);
 	own_close_fd(&j->orders);
+	while (j->ntasks > 0)
+		close(j->tasks[--j->ntasks]);
 	if (j->box)
 		j->box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
 }
@@ -421,7 +438,8 @@ void maker_give(struct maker *m, struct job *take_job)
 	}
 	/* Only for a job that begins at once: each holds descriptors that must be low numbers, as a box
 	 * being made drops those above JAIL_FD_HIGH. */
-	if (m->host->cgroups.version == 1 && name[0] && m->busy < m->nthreads)
+	if (m->host->cgroups.version == 1 && name[0] && !take_job->ntasks &&
+	    m->busy < m->nthreads)
 		take_job->cgroup = late = new_late();
 	m->busy++;
 	m->waiting += !take_job->for_pool;

@@ -1,8 +1,11 @@
-/* spare.c - cgroups made before they are asked for (cgroup v1).
+/* spare.c - cgroups made before they are asked for, and used again when they are as new (cgroup v1).
  *
  * Making three of them and writing their limits is a fifth of a pooled create. A spare has the
  * common limits, no process, and its `tasks` files open. A keeper that dies leaves its spares;
- * the next one removes every cgroup below its own parent that no record names. */
+ * the next one removes every cgroup below its own parent that no record names.
+ *
+ * A spare is named by a number of its own, never by a box's: a box reads the name of its cgroup, and
+ * is not to learn who had it before. */
 #include "base/id.h"
 #include "base/own.h"
 #include "keeper/state.h"
@@ -10,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SPARES 8
+#define SPARES 8       /* made ahead */
+#define SPARES_MOST 32 /* kept of those that come back */
 
 struct spare {
 	char name[WIRE_ID];
@@ -26,27 +30,41 @@ static struct box_limits common(const struct keeper *k)
 	return kbox_limits(&like);
 }
 
-static struct spare *make(struct keeper *k, struct err *e)
+/* Of a cgroup that is there. */
+static struct spare *spare_new(struct keeper *k, const char *name, struct err *e)
 {
 	auto_free struct spare *s = calloc(1, sizeof(*s));
-	struct box_limits lim = common(k);
-	struct err ignored;
-	char id[ID_LEN + 1];
 
 	if (!s)
 		abort();
-	if (id_new(id, e) < 0 || cgroup_make(&k->host.cgroups, id, &lim, e) < 0)
-		return NULL;
-	memcpy(s->name, id, sizeof(id));
+	snprintf(s->name, sizeof(s->name), "%s", name);
 	s->n = cgroup_tasks(&k->host.cgroups, s->name, s->fds, e);
 	for (int i = 0; i < s->n; i++)
 		if (kbox_lift(&s->fds[i], e) < 0)
 			fprintf(stderr, "atoll: keeper: spare cgroup: %s\n", e->msg); /* stays where it is */
-	if (s->n < 0) {
-		(void)!cgroup_remove(&k->host.cgroups, s->name, &ignored); /* the first failure is the news */
+	return s->n < 0 ? NULL : steal(&s);
+}
+
+static struct spare *make(struct keeper *k, struct err *e)
+{
+	struct box_limits lim = common(k);
+	struct err ignored;
+	char id[ID_LEN + 1];
+	struct spare *s;
+
+	if (id_new(id, e) < 0 || cgroup_make(&k->host.cgroups, id, &lim, e) < 0)
 		return NULL;
-	}
-	return steal(&s);
+	s = spare_new(k, id, e);
+	if (!s)
+		(void)!cgroup_remove(&k->host.cgroups, id, &ignored); /* the first failure is the news */
+	return s;
+}
+
+static void push(struct keeper *k, struct spare *s)
+{
+	s->next = k->spares;
+	k->spares = s;
+	k->nspares++;
 }
 
 static struct spare *pop(struct keeper *k)
@@ -90,6 +108,35 @@ int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct er
 	return s->n;
 }
 
+void spare_take_for_job(struct keeper *k, struct job *j)
+{
+	struct box_limits want = kbox_limits(j->box), have = common(k);
+	auto_free struct spare *s = memcmp(&want, &have, sizeof(want)) == 0 ? pop(k) : NULL;
+
+	if (!s)
+		return;
+	memcpy(j->box->meta.cgroup, s->name, sizeof(s->name));
+	memcpy(j->tasks, s->fds, sizeof(s->fds));
+	j->ntasks = s->n;
+}
+
+int spare_keep(struct keeper *k, const struct kbox *b)
+{
+	struct box_limits its = kbox_limits(b), want = common(k);
+	struct spare *s;
+	struct err ignored;
+
+	if (k->stopping || k->nspares >= SPARES_MOST || memcmp(&its, &want, sizeof(its)) != 0 ||
+	    strcmp(b->meta.cgroup, b->meta.about.id) == 0 ||
+	    !cgroup_as_new(&k->host.cgroups, b->meta.cgroup))
+		return 0;
+	s = spare_new(k, b->meta.cgroup, &ignored);
+	if (!s)
+		return 0;
+	push(k, s);
+	return 1;
+}
+
 void spare_refill(struct keeper *k)
 {
 	unsigned want = k->pool_depth < SPARES ? k->pool_depth : SPARES;
@@ -104,9 +151,7 @@ void spare_refill(struct keeper *k)
 			fprintf(stderr, "atoll: keeper: spare cgroup: %s\n", e.msg);
 			return;
 		}
-		s->next = k->spares;
-		k->spares = s;
-		k->nspares++;
+		push(k, s);
 	}
 }
 

@@ -124,6 +124,10 @@ void pool_about(const struct keeper *k, struct wire_about *out);
 /* Cgroups with these limits for a process to enter; returns how many descriptors, -1 on error.
  * The name is on its way to the record before anything exists by it. */
 must_check int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct err *e);
+/* The same for a box that is yet to be made, if there is a spare; its name only. */
+void spare_take_for_job(struct keeper *k, struct job *j);
+/* What was a box's is a spare again, if it is as new. 0: it is not, and stays the caller's. */
+int spare_keep(struct keeper *k, const struct kbox *b);
 void spare_refill(struct keeper *k);
 void spare_drop_all(struct keeper *k);
 
