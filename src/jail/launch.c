@@ -46,6 +46,7 @@
 #include <unistd.h>
 
 #ifndef PIDFD_GET_USER_NAMESPACE
+#define PIDFD_GET_MNT_NAMESPACE _IO(0xFF, 3)
 #define PIDFD_GET_PID_NAMESPACE _IO(0xFF, 5)
 #define PIDFD_GET_USER_NAMESPACE _IO(0xFF, 9)
 #endif
@@ -223,6 +224,8 @@ static const struct step {
 	{ ROW("host name", "the host's name is the host's business"), host_name, LAYER_BIT(LAYER_UTS) },
 	{ ROW("loopback", "lo up, nothing else: no route, no neighbour"), net_loopback,
 	  LAYER_BIT(LAYER_NET) },
+	{ ROW("network unused", "one that is used again is as new: whoever had it did nothing there"), net_unused,
+	  LAYER_BIT(LAYER_NET) },
 	{ ROW("disk", "the box's writable bytes and files, bounded"), mnt_disk, 0 },
 	/* Built from the stage, so before the switch takes that away. */
 	{ ROW("root filesystem", "template below, the box's disk above"), mnt_root, 0 },
@@ -231,9 +234,6 @@ static const struct step {
 	{ ROW("devices", "six nodes, own terminals, own shared memory"), mnt_dev, 0 },
 	{ ROW("no sysfs", "processor counts instead of the kernel's object tree"), mnt_sys, 0 },
 	{ ROW("processes", "a /proc of the box's own pid namespace"), mnt_proc, 0 },
-	/* Works in the procfs of the row before. */
-	{ ROW("network unused", "nothing was ever sent in it: what the box before saw and did is gone"), net_unused,
-	  LAYER_BIT(LAYER_NET) },
 	/* Needs /proc/sys writable, which the next row ends; and after every detached mount, for
 	 * the kernel counts those as mount namespaces. */
 	{ ROW("namespace limits", "no nested namespaces, bounded inotify"), mnt_ns_limits,
@@ -538,6 +538,11 @@ static int prepare_child(struct launch *l, struct err *e)
 		return err_in(e, "template");
 	if (make_proc(l, e) < 0)
 		return err_in(e, "processes");
+	if (sp->want_mounts) {
+		l->box.mounts = open_ns(l, PIDFD_GET_MNT_NAMESPACE, "mnt", e);
+		if (l->box.mounts < 0)
+			return -1;
+	}
 	if (l->spec->bring_tasks && l->spec->bring_tasks(l->spec, e) < 0)
 		return err_in(e, "own cgroups");
 	return 0;
@@ -563,6 +568,7 @@ static void abandon(struct launch *l)
 	syscall(SYS_pidfd_send_signal, l->box.pidfd, SIGKILL, NULL, 0);
 	reap(l->box.pid);
 	own_close_fd(&l->box.pidfd);
+	own_close_fd(&l->box.mounts);
 }
 
 static int launch(struct launch *l, struct err *e)
@@ -600,7 +606,7 @@ int jail_launch(struct spec *sp, struct jailed *out, struct err *e)
 	l->spec = sp;
 	l->birth = (struct birth){ .sp = sp, .layer_root = -1, .proc = -1,
 				   .root = -1, .upper = -1, .boot = -1 };
-	l->box = (struct jailed){ .pid = 0, .pidfd = -1 };
+	l->box = (struct jailed){ .pid = 0, .pidfd = -1, .mounts = -1 };
 	l->go = l->tid = 0;
 	l->execing = 0;
 	done = launch(l, e);

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct net_text;
 struct seccomp;
 struct spec;
 
@@ -43,7 +42,8 @@ struct spec {
 	int (*bring_tasks)(struct spec *sp, struct err *e);
 	void *bring_arg;
 	int net;            /* a network namespace that was made ahead (net.h), or -1: make one */
-	const struct net_text *net_as_new; /* how such a one looks */
+	int net_as_new;     /* it is new, or was looked at by net_same() since its last box */
+	int want_mounts;    /* the caller is to hold its mount namespace, too */
 	int proc;           /* the host's /proc, for maps */
 	int keeper;         /* pidfd of the calling process */
 	int init_exe;       /* sealed memfd */
@@ -57,7 +57,8 @@ struct spec {
 
 struct jailed {
 	pid_t pid; /* in our pid namespace */
-	int pidfd; /* O_CLOEXEC, the caller's */
+	int pidfd; /* O_CLOEXEC, the caller's; so is the next */
+	int mounts; /* its mount namespace, if that was wanted; else -1 */
 };
 
 /* Blocks its thread until init runs. Any failed row ends the start: there is no half-isolated box.

@@ -56,23 +56,11 @@ int net_loopback(struct birth *b, struct err *e)
 	return ifr.ifr_flags & IFF_UP ? 0 : err_set(e, ERR_SYS, "lo is down");
 }
 
-/* The keeper has looked closer than this, while nobody was waiting. The working folder is the box's
- * own /proc. */
+/* Whoever brings one says whether it was looked at: what somebody has used is no box's. */
 int net_unused(struct birth *b, struct err *e)
 {
-	const struct net_text *as_new = b->sp->net_as_new;
-	auto_fd int fd = -1;
-	char text[1024];
-	ssize_t n;
-
-	if (b->sp->net < 0)
-		return 0;
-	fd = open("self/net/dev", O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-	if (n < 0)
-		return err_sys(e, "read /proc/net/dev");
-	if ((size_t)n != as_new->dev || memcmp(text, as_new->bytes, as_new->dev) != 0)
-		return err_set(e, ERR_SYS, "somebody has used this network before");
+	if (b->sp->net >= 0 && !b->sp->net_as_new)
+		return err_set(e, ERR_SYS, "this network was not seen to be as new");
 	return 0;
 }
 
@@ -153,21 +141,18 @@ static size_t only_of_this(char *text, size_t len)
 }
 
 /* The whole file, or it is too long to be believed. */
-static int add_file(int proc, const char *name, struct net_text *out, struct err *e)
+static int add_file(int dir, const char *name, struct net_text *out, struct err *e)
 {
-	char path[48];
 	size_t from = out->len;
-	auto_fd int fd = -1;
+	auto_fd int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "thread-self/net/%s", name);
-	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return err_sys(e, "open %s", path);
+		return err_sys(e, "open /proc/net/%s", name);
 	while ((n = read(fd, out->bytes + out->len, sizeof(out->bytes) - out->len)) > 0)
 		out->len += (size_t)n;
 	if (n < 0 || out->len == sizeof(out->bytes))
-		return err_set(e, ERR_SYS, "%s cannot be read to its end", path);
+		return err_set(e, ERR_SYS, "/proc/net/%s cannot be read to its end", name);
 	if (strcmp(name, "sockstat") == 0)
 		out->len = from + only_of_this(out->bytes + from, out->len - from);
 	return 0;
@@ -175,13 +160,14 @@ static int add_file(int proc, const char *name, struct net_text *out, struct err
 
 static int read_all(int proc, struct net_text *out, struct err *e)
 {
+	auto_fd int dir = openat(proc, "thread-self/net", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir < 0)
+		return err_sys(e, "open /proc/net");
 	out->len = 0;
-	for (unsigned i = 0; i < net_nrows; i++) {
-		if (add_file(proc, net_rows[i].file, out, e) < 0)
+	for (unsigned i = 0; i < net_nrows; i++)
+		if (add_file(dir, net_rows[i].file, out, e) < 0)
 			return -1;
-		if (i == 0)
-			out->dev = out->len;
-	}
 	return 0;
 }
 

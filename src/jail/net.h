@@ -13,7 +13,6 @@ enum { NET_TEXT = 16384 };
 
 struct net_text { /* all that a namespace tells about itself */
 	size_t len;
-	size_t dev; /* of it, the part of the first row: what went over its interfaces */
 	char bytes[NET_TEXT];
 };
 

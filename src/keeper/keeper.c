@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "jail/launch.h"
+#include "keeper/linger.h"
 #include "keeper/nets.h"
 #include "keeper/state.h"
 #include "wire/frame.h"
@@ -388,7 +389,7 @@ static int start(struct keeper *k, const struct options *o, struct err *e)
 	k->timer = timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	signals.fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (watch_new(k, &timer, e) < 0 || watch_new(k, &signals, e) < 0 ||
-	    maker_start(&k->maker, &k->host, o->makers, e) < 0)
+	    maker_start(&k->maker, &k->host, o->makers, e) < 0 || linger_start(&k->linger, e) < 0)
 		return -1;
 	made.fd = maker_fd(k->maker);
 	if (watch_new(k, &made, e) < 0 || sweep_start(k, e) < 0)
@@ -431,6 +432,7 @@ int keeper_main(int argc, char **argv)
 	drain(&k);
 	spare_drop_all(&k);
 	maker_stop(k.maker);
+	linger_stop(k.linger);
 	nets_free(k.host.nets);
 	cgroups_fini(&k.host.cgroups);
 	return 0;

@@ -148,7 +148,7 @@ static int offer_to_oom(const struct host *h, pid_t pid, struct err *e)
 static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct err *e)
 {
 	int pair[2] = { -1, -1 };
-	struct jailed out = { 0, -1 };
+	struct jailed out = { 0, -1, -1 };
 	char path[48];
 	int done = -1;
 
@@ -166,9 +166,11 @@ static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct 
 	}
 	b->init = pair[0];
 	b->death.fd = out.pidfd;
+	b->mounts = out.mounts;
 	b->meta.about.init_pid = out.pid;
 	b->meta.start_time = meta_start_time(h->proc, out.pid, out.pidfd);
-	if (kbox_lift(&b->init, e) < 0 || kbox_lift(&b->death.fd, e) < 0)
+	if (kbox_lift(&b->init, e) < 0 || kbox_lift(&b->death.fd, e) < 0 ||
+	    (b->mounts >= 0 && kbox_lift(&b->mounts, e) < 0))
 		return -1;
 	return offer_to_oom(h, out.pid, e);
 }
@@ -267,7 +269,6 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		.disk = -1,
 		.cgroup = -1,
 		.net = -1,
-		.net_as_new = h->nets ? nets_as_new(h->nets) : NULL,
 		.proc = h->proc,
 		.keeper = h->self,
 		.init_exe = h->init_exe,
@@ -295,8 +296,9 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		made = lower_tasks(j, &sp, e);
 	else if (made == 0 && b->meta.cgroup[0] && !j->cgroup)
 		made = make_cgroup(h, b, &sp, e);
+	sp.want_mounts = !h->rootless && sp.disk < 0 && !sp.nvolumes && !sp.nlowers;
 	if (made == 0 && h->nets && sp.layers & LAYER_BIT(LAYER_NET)) {
-		sp.net = b->net = nets_take(h->nets, e);
+		sp.net = b->net = nets_take(h->nets, &sp.net_as_new, e);
 		b->net_unchecked = jail_trusts_network(&sp);
 		made = b->net < 0 ? -1 : 0;
 	}

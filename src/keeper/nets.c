@@ -20,6 +20,7 @@ enum { KEPT = 8, MOST = 160 };
 
 struct net {
 	int ns; /* JAIL_FD_HIGH or above */
+	int as_new; /* test builds: 0 if nobody has looked */
 	uint64_t since_ns;
 };
 
@@ -31,11 +32,6 @@ struct nets {
 	uint64_t taken_ns;
 	struct net_text as_new;
 };
-
-const struct net_text *nets_as_new(const struct nets *n)
-{
-	return &n->as_new;
-}
 
 /* Where launches do not look; low numbers are few. */
 static int lift(int *ns, struct err *e)
@@ -74,7 +70,7 @@ struct nets *nets_new(int proc)
 		nets_free(n);
 		return NULL;
 	}
-	n->ready[n->nready++] = (struct net){ ns, now_ns() };
+	n->ready[n->nready++] = (struct net){ ns, 1, now_ns() };
 	return n;
 }
 
@@ -92,9 +88,12 @@ void nets_free(struct nets *n)
 
 /* ---- under the lock ---- */
 
-static int pop_ready(struct nets *n)
+static int pop_ready(struct nets *n, int *out_as_new)
 {
-	return n->nready ? n->ready[--n->nready].ns : -1;
+	if (!n->nready)
+		return -1;
+	*out_as_new = n->ready[--n->nready].as_new;
+	return n->ready[n->nready].ns;
 }
 
 static int pop_rested(struct nets *n, uint64_t now)
@@ -110,16 +109,16 @@ static int pop_rested(struct nets *n, uint64_t now)
 }
 
 /* Takes it, unless there are too many. */
-static void push_ready(struct nets *n, int *ns)
+static void push_ready(struct nets *n, int *ns, int seen)
 {
 	if (n->nready < MOST)
-		n->ready[n->nready++] = (struct net){ steal_fd(ns), now_ns() };
+		n->ready[n->nready++] = (struct net){ steal_fd(ns), seen, now_ns() };
 }
 
 static void push_resting(struct nets *n, int *ns)
 {
 	if (n->nresting < MOST)
-		n->resting[(n->first + n->nresting++) % MOST] = (struct net){ steal_fd(ns), now_ns() };
+		n->resting[(n->first + n->nresting++) % MOST] = (struct net){ steal_fd(ns), 0, now_ns() };
 }
 
 /* ---- */
@@ -146,13 +145,14 @@ static int take_rested(struct nets *n)
 	}
 }
 
-int nets_take(struct nets *n, struct err *e)
+int nets_take(struct nets *n, int *out_as_new, struct err *e)
 {
 	int ns;
 
+	*out_as_new = 1;
 	pthread_mutex_lock(&n->lock);
 	n->taken_ns = now_ns();
-	ns = pop_ready(n);
+	ns = pop_ready(n, out_as_new);
 	pthread_mutex_unlock(&n->lock);
 	if (ns < 0)
 		ns = take_rested(n);
@@ -167,7 +167,7 @@ void nets_give(struct nets *n, int take_ns, int unchecked)
 		return;
 	pthread_mutex_lock(&n->lock);
 	if (unchecked)
-		push_ready(n, &ns);
+		push_ready(n, &ns, 0);
 	else
 		push_resting(n, &ns);
 	pthread_mutex_unlock(&n->lock);
@@ -188,16 +188,16 @@ static void keep(struct nets *n, int take_ns)
 	auto_fd int ns = take_ns;
 
 	pthread_mutex_lock(&n->lock);
-	push_ready(n, &ns);
+	push_ready(n, &ns, 1);
 	pthread_mutex_unlock(&n->lock);
 }
 
 static int pop_surplus(struct nets *n)
 {
-	int ns;
+	int ns, ignored;
 
 	pthread_mutex_lock(&n->lock);
-	ns = too_many(n, now_ns()) ? pop_ready(n) : -1;
+	ns = too_many(n, now_ns()) ? pop_ready(n, &ignored) : -1;
 	pthread_mutex_unlock(&n->lock);
 	return ns;
 }

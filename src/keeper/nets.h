@@ -11,18 +11,14 @@
  * the loop gives: it locks for itself. */
 #pragma once
 #include "base/err.h"
-#include <stdint.h>
 
-struct job;
-struct keeper;
-struct net_text;
 struct nets;
 
 /* NULL where it cannot be done: then each box makes its own with the rest of its namespaces. */
 struct nets *nets_new(int proc);
 void nets_free(struct nets *n);
-const struct net_text *nets_as_new(const struct nets *n);
-must_check int nets_take(struct nets *n, struct err *e);
+/* out_as_new: it is new, or as new; 0 in test builds only, see nets_give(). */
+must_check int nets_take(struct nets *n, int *out_as_new, struct err *e);
 /* Nobody is in it any more. unchecked: test builds only, see jail_trusts_network(). */
 void nets_give(struct nets *n, int take_ns, int unchecked);
 /* Looks after those that wait: tests the rested, makes some, lets go of what was a rush. On a maker. */

@@ -20,6 +20,7 @@ struct spare {
 	char name[WIRE_ID];
 	int fds[CG_NCTL];
 	int n;
+	int used; /* a box has been in it */
 	struct spare *next;
 };
 
@@ -78,6 +79,31 @@ static struct spare *pop(struct keeper *k)
 	return s;
 }
 
+static void drop(struct keeper *k, struct spare *take_s)
+{
+	struct err e;
+
+	for (int i = 0; i < take_s->n; i++)
+		close(take_s->fds[i]);
+	if (cgroup_remove(&k->host.cgroups, take_s->name, &e) < 0)
+		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
+	free(take_s);
+}
+
+/* One that a box may have now; what it was charged with when it came back is gone meanwhile. */
+static struct spare *pop_fresh(struct keeper *k)
+{
+	struct spare *s = pop(k);
+	struct err e;
+
+	if (s && s->used && cgroup_forget_peak(&k->host.cgroups, s->name, &e) < 0) {
+		fprintf(stderr, "atoll: keeper: spare cgroup: %s\n", e.msg);
+		drop(k, s);
+		return NULL;
+	}
+	return s;
+}
+
 /* A CPU time limit needs one more cgroup than spares have. */
 static int take_fresh(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct err *e)
 {
@@ -93,7 +119,7 @@ static int take_fresh(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], st
 int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct err *e)
 {
 	struct box_limits want = kbox_limits(b), have = common(k);
-	auto_free struct spare *s = want.cpu_ms ? NULL : pop(k);
+	auto_free struct spare *s = want.cpu_ms ? NULL : pop_fresh(k);
 
 	if (!s)
 		return take_fresh(k, b, out_fds, e);
@@ -111,7 +137,7 @@ int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct er
 void spare_take_for_job(struct keeper *k, struct job *j)
 {
 	struct box_limits want = kbox_limits(j->box), have = common(k);
-	auto_free struct spare *s = memcmp(&want, &have, sizeof(want)) == 0 ? pop(k) : NULL;
+	auto_free struct spare *s = memcmp(&want, &have, sizeof(want)) == 0 ? pop_fresh(k) : NULL;
 
 	if (!s)
 		return;
@@ -120,21 +146,30 @@ void spare_take_for_job(struct keeper *k, struct job *j)
 	j->ntasks = s->n;
 }
 
-int spare_keep(struct keeper *k, const struct kbox *b)
+int spare_may_keep(struct keeper *k, const struct kbox *b)
 {
 	struct box_limits its = kbox_limits(b), want = common(k);
-	struct spare *s;
-	struct err ignored;
 
-	if (k->stopping || k->nspares >= SPARES_MOST || memcmp(&its, &want, sizeof(its)) != 0 ||
-	    strcmp(b->meta.cgroup, b->meta.about.id) == 0 ||
-	    !cgroup_as_new(&k->host.cgroups, b->meta.cgroup))
-		return 0;
-	s = spare_new(k, b->meta.cgroup, &ignored);
-	if (!s)
-		return 0;
-	push(k, s);
-	return 1;
+	return k->host.cgroups.version == 1 && !k->stopping && k->nspares < SPARES_MOST && b->meta.cgroup[0] &&
+	       !b->changed && !b->meta.about.frozen && memcmp(&its, &want, sizeof(its)) == 0 &&
+	       strcmp(b->meta.cgroup, b->meta.about.id) != 0 &&
+	       cgroup_is_empty(&k->host.cgroups, b->meta.cgroup);
+}
+
+void spare_keep(struct keeper *k, const char *cgroup)
+{
+	struct spare *s = NULL;
+	struct err e;
+
+	if (cgroup_as_new(&k->host.cgroups, cgroup))
+		s = spare_new(k, cgroup, &e);
+	if (s) {
+		s->used = 1;
+		push(k, s);
+		return;
+	}
+	if (cgroup_remove(&k->host.cgroups, cgroup, &e) < 0)
+		fprintf(stderr, "atoll: keeper: %s\n", e.msg); /* the next keeper will */
 }
 
 void spare_refill(struct keeper *k)
@@ -157,13 +192,6 @@ void spare_refill(struct keeper *k)
 
 void spare_drop_all(struct keeper *k)
 {
-	struct err e;
-
-	for (struct spare *s = pop(k); s; s = pop(k)) {
-		for (int i = 0; i < s->n; i++)
-			close(s->fds[i]);
-		if (cgroup_remove(&k->host.cgroups, s->name, &e) < 0)
-			fprintf(stderr, "atoll: keeper: %s\n", e.msg);
-		free(s);
-	}
+	for (struct spare *s = pop(k); s; s = pop(k))
+		drop(k, s);
 }

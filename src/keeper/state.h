@@ -32,6 +32,7 @@ struct keeper {
 	struct kboxes boxes;
 	struct ranges ranges;
 	struct maker *maker;
+	struct linger *linger;
 	struct client *clients;
 	uint64_t last_client;
 	unsigned nclients;
@@ -126,8 +127,10 @@ void pool_about(const struct keeper *k, struct wire_about *out);
 must_check int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct err *e);
 /* The same for a box that is yet to be made, if there is a spare; its name only. */
 void spare_take_for_job(struct keeper *k, struct job *j);
-/* What was a box's is a spare again, if it is as new. 0: it is not, and stays the caller's. */
-int spare_keep(struct keeper *k, const struct kbox *b);
+/* Could the cgroups of this box, which has ended, be a spare? Nobody is in them, if so ... */
+int spare_may_keep(struct keeper *k, const struct kbox *b);
+/* ... and nobody has to wait for this: it is one now, if it is as new, and else removed. */
+void spare_keep(struct keeper *k, const char *cgroup);
 void spare_refill(struct keeper *k);
 void spare_drop_all(struct keeper *k);
 
