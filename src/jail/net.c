@@ -123,17 +123,18 @@ static int is_of_all(const char *word, size_t n)
 static size_t only_of_this(char *text, size_t len)
 {
 	size_t to = 0, word;
-	int skip = 0;
+	int skip = 0, next;
 
 	for (size_t from = 0; from < len; from += word + 1) {
 		word = 0;
 		while (from + word < len && text[from + word] != ' ' && text[from + word] != '\n')
 			word++;
+		next = is_of_all(text + from, word); /* before it is overwritten */
 		if (!skip) {
 			memmove(text + to, text + from, word);
 			to += word;
 		}
-		skip = is_of_all(text + from, word);
+		skip = next;
 		if (from + word < len)
 			text[to++] = text[from + word];
 	}
