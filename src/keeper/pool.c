@@ -17,6 +17,7 @@
 
 #define QUIET_MS 3
 #define PAUSE_MS 1000
+#define SPARES_LOW 2
 
 struct wire_limits pool_common_limits(const struct keeper *k)
 {
@@ -197,7 +198,11 @@ void pool_refill(struct keeper *k)
 		return;
 	}
 	k->lanes[0].depth = k->pool_depth;
-	spare_refill(k);
+	/* Half a millisecond of our loop's time, and whoever was just given a box waits on the same CPU. */
+	if (now >= k->quiet_ns || k->nspares < SPARES_LOW)
+		spare_refill(k);
+	else
+		keeper_wake_in(k, (unsigned)((k->quiet_ns - now) / 1000000 + 1));
 	for (unsigned i = 0; i < SEED_LANES; i++)
 		if (refill_lane(k, i, now, &e) < 0) {
 			pool_failed(k, &e);
