@@ -219,7 +219,9 @@ a_replay_of_an_attempt_says_whether_it_is_the_same() {
 a_race_takes_the_first_that_passes() {
 	pipeline '{"task":"fix it","race":3,"files":{"main.py":"def add(a, b):\n    return a - b\n"},
 		"examples":[{"call":"add(2, 3)","expected":"5"},{"call":"add(0, 1)","expected":"1"}]}'
-	is "$(get .outcome)" verified "$body"
+	# Two examples: none could be held out.
+	is "$(get .outcome)" plausible "$body"
+	has "$(get '.artifact.files["main.py"]')" "a + b"
 }
 
 the_same_key_makes_one_pipeline() {
