@@ -606,7 +606,7 @@ def neighbours(v):
     if isinstance(v, bool):
         return [not v]
     if isinstance(v, (int, float)):
-        return [w for w in (v + 1, v - 1, v * 2, v + 3) if (w > 0) == (v > 0) and w]
+        return [w for w in (v + 1, v - 1, v * 2, v + 3) if (w < 0) == (v < 0) and w]
     if isinstance(v, (str, list, tuple)):
         more = [v[1:], v[:-1], v[::-1], v + v[:1], v[:len(v) // 2]] if len(v) > 1 else [v + v]
         if isinstance(v, list) and v:
@@ -624,7 +624,7 @@ def further(v):
             dict(pairs[:i] + [(w, x)] + pairs[i + 1:]) for i, (k, x) in enumerate(pairs) for w in further(k)[:2]]
     if isinstance(v, (int, float)) and not isinstance(v, bool):
         more = (v * 10 + 7, v // 2, v + 0.5 if isinstance(v, float) else v + 10)
-        return neighbours(v) + [w for w in more if (w > 0) == (v > 0) and w]
+        return neighbours(v) + [w for w in more if (w < 0) == (v < 0) and w]
     more = neighbours(v)
     if isinstance(v, (str, list, tuple)) and v:
         more += [v + v, v + v + v, v[-1:] + v[:-1], v[1:] + v[:1], v + v[::-1]]
@@ -859,8 +859,8 @@ class Doubt(Search):
     def rival(self, program, mine, lines):
         """another edit of these lines that passes, and that somebody could tell from ours"""
         seen = set()
-        for _, line, at, cut, new, _ in Edits(program, texts_of(self.examples)).all():
-            if line not in lines or (at, cut, new) in seen:
+        for rule, line, at, cut, new, _ in Edits(program, texts_of(self.examples)).all():
+            if line not in lines or (at, cut, new) in seen or rule == "first":  # that one stands before the line
                 continue
             seen.add((at, cut, new))
             text = self.edited((at, cut, new))
