@@ -231,11 +231,14 @@ static int is_base64_kind(const char *kind)
 static void put_base64(struct buf *out, const json_t *v)
 {
 	auto_buf struct buf whole = { 0 };
-	const char *text = json_string_value(v);
+	const char *text = json_string_value(v), *end = text + json_string_length(v);
 
-	for (size_t i = 0, n = json_string_length(v); i < n; i++)
-		if (!strchr(" \r\n\t", text[i]))
-			buf_putc(&whole, text[i]);
+	while (text < end) {
+		size_t n = strcspn(text, " \r\n\t"); /* up to a NUL, if somebody put one there */
+
+		buf_add(&whole, text, n);
+		text += n + 1;
+	}
 	put_text(out, buf_str(&whole), whole.len);
 }
 

@@ -206,6 +206,22 @@ a_kernel_that_dies_ends_its_cell_with_the_cause() {
 	is "$(get '.results[0].data["text/plain"]')" 42 "$body"
 }
 
+a_cell_outlives_its_front() {
+	living python3
+	cell 'kept = 5'
+	python3 "$here/contexts.py" resume "$box" "${at##*/}" 'import os, time
+i = 0
+while not os.path.exists("/tmp/stop"):
+    print(i, "ä" * 20, flush=True)
+    i += 1
+    time.sleep(0.002)
+display(kept)
+i' "$warden" >resumed || fail "$(cat resumed)"
+	is "$(jq -r '.status + " " + (.kills | tostring)' resumed)" "ok 3" "$(head -c 300 resumed)"
+	cell 'kept'
+	is "$(get '.results[0].data["text/plain"]')" 5 "$body"
+}
+
 # ---- bad input ----
 
 an_unknown_kernel_is_named_with_those_that_are_here() {
