@@ -72,6 +72,8 @@ const struct api_route api_routes[] = {
 	{ "GET", "/v1/pipelines", NEED_VIEWER, pipelines_list, "list them, newest first", .query = pipelines_list_query, .group = "pipelines" },
 	{ "GET", "/v1/pipelines/metrics", NEED_VIEWER, pipelines_metrics, "how well they do: success, attempts, categories, times, cost", .group = "pipelines" },
 	{ "DELETE", "/v1/pipelines/memory", NEED_EDITOR, pipelines_unlearn, "forget what was learned of the team's pipelines", pipelines_unlearn_fields, .group = "pipelines", .action = "pipeline.unlearn" },
+	{ "GET", "/v1/pipelines/policy", NEED_VIEWER, pipelines_policy, "what the team wants: a scan's findings, a memory", .group = "pipelines" },
+	{ "PUT", "/v1/pipelines/policy", NEED_OWNER, pipelines_set_policy, "change that; what is not named stays", pipelines_policy_fields, .group = "pipelines", .action = "pipeline.policy" },
 	{ "GET", "/v1/pipelines/{pipeline}", NEED_VIEWER, pipelines_show, "one, with its documents", .query = pipelines_show_query, .group = "pipelines" },
 	{ "GET", "/v1/pipelines/{pipeline}/events", NEED_VIEWER, pipelines_events, "what happened, from a number on, and what happens", .query = pipelines_events_query, .group = "pipelines" },
 	{ "POST", "/v1/pipelines/{pipeline}/answer", NEED_EDITOR, pipelines_answer, "what it asked for", pipelines_answer_fields, .group = "pipelines", .action = "pipeline.answer" },

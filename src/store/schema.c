@@ -403,6 +403,15 @@ static const char pipelines[] =
 	"CREATE VIRTUAL TABLE pipeline_memory USING fts5("
 	" task, category, fix, team UNINDEXED, run UNINDEXED);";
 
+/* What a team has said about its pipelines; a team without a row has said nothing. */
+static const char pipeline_policies[] =
+	"CREATE TABLE pipeline_policies ("
+	" team TEXT PRIMARY KEY REFERENCES teams ON DELETE CASCADE,"
+	" scan TEXT NOT NULL CONSTRAINT \"scan is known\""
+	"  CHECK (scan IN ('', 'off', 'warn', 'block')),"
+	" forgetful INTEGER NOT NULL"
+	") STRICT;";
+
 const char *const schema_steps[] = {
 	first,
 	contexts,
@@ -414,6 +423,7 @@ const char *const schema_steps[] = {
 	pauses,
 	snapshots,
 	pipelines,
+	pipeline_policies,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -111,6 +111,60 @@ TEST(lessons_are_found_by_words_and_belong_to_a_team)
 	store_lessons_fini(&got);
 }
 
+TEST(a_team_that_has_said_nothing_has_no_policy)
+{
+	struct store_team team = { .name = "blue" };
+	struct store_policy p = { .scan = "warn", .forgetful = 1 };
+
+	STORE(s, dir);
+	CHECK_OK(store_policy_get(s, "blue", &p, &err));
+	CHECK_STR(p.scan, "");
+	CHECK_INT(p.forgetful, 0);
+	CHECK(store_policy_put(s, "blue", &p, &err) < 0); /* there is no such team */
+	CHECK_OK(store_team_put(s, &team, &err));
+	for (int i = 0; i < 2; i++) {
+		snprintf(p.scan, sizeof(p.scan), "%s", i ? "off" : "warn");
+		p.forgetful = i;
+		CHECK_OK(store_policy_put(s, "blue", &p, &err));
+		CHECK_OK(store_policy_get(s, "blue", &p, &err));
+		CHECK_STR(p.scan, i ? "off" : "warn");
+		CHECK_INT(p.forgetful, i);
+	}
+	snprintf(p.scan, sizeof(p.scan), "loud");
+	CHECK(store_policy_put(s, "blue", &p, &err) < 0);
+	CHECK_OK(store_team_remove(s, "blue", &err));
+	CHECK_OK(store_policy_get(s, "blue", &p, &err));
+	CHECK_STR(p.scan, "");
+}
+
+TEST(only_a_team_that_has_too_many_loses_its_oldest)
+{
+	struct store_pipelines found;
+
+	STORE(s, dir);
+	for (int i = 0; i < 9; i++) {
+		char id[] = "aaaaaaaaaaa0";
+		struct store_pipeline p;
+
+		id[11] = (char)('a' + i);
+		p = row(id, i + 1);
+		snprintf(p.team, sizeof(p.team), "%s", i % 3 ? "blue" : "red"); /* six and three */
+		CHECK_OK(store_pipeline_insert(s, &p, &err));
+		p.state = STORE_PIPELINE_OVER;
+		p.ended_ns = 20;
+		if (i != 1) /* the oldest of blue still runs */
+			CHECK_OK(store_pipeline_update(s, &p, &err));
+	}
+	CHECK_OK(store_pipeline_surplus(s, 6, &found, &err));
+	CHECK_INT(found.n, 0);
+	store_pipelines_fini(&found);
+	CHECK_OK(store_pipeline_surplus(s, 3, &found, &err));
+	CHECK_INT(found.n, 2);
+	CHECK_STR(found.v[0].id, "aaaaaaaaaaac");
+	CHECK_STR(found.v[1].id, "aaaaaaaaaaae");
+	store_pipelines_fini(&found);
+}
+
 TEST(sums_are_of_those_that_are_over)
 {
 	struct store_pipeline a = row("aaaaaaaaaaaa", 1), b = row("bbbbbbbbbbbb", 2),
