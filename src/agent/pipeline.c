@@ -7,10 +7,14 @@
 #include "base/own.h"
 #include "box/record.h"
 
+#include "store/errands.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* An agent has an hour at most; one that has not ended by then has nobody who could tell. */
+#define ERRANDS_LOST_NS (INT64_C(2) * 3600 * 1000000000)
 enum { TICK_MS = 30000, WRITE_AGAIN_MS = 1000, WALL_MS = 600000 };
 
 static const char *const outcomes[OUTCOME_COUNT] = {
@@ -719,6 +723,8 @@ static void purge(struct timer *t)
 		remove_all(a, &rows);
 	if (store_pipeline_surplus(a->fleet->store, PIPELINES_KEPT_TEAM, &rows, &e) == 0)
 		remove_all(a, &rows);
+	(void)!store_errand_purge(a->fleet->store, a->conf.keep_ms ? before : 0,
+				  fleet_now_ns() - ERRANDS_LOST_NS, PIPELINES_KEPT_TEAM, &e);
 }
 
 int pipelines_new(struct pipelines **out, struct fleet *f, const struct pipelines_conf *conf,

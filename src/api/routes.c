@@ -82,6 +82,8 @@ const struct api_route api_routes[] = {
 	{ "DELETE", "/v1/pipelines/{pipeline}", NEED_EDITOR, pipelines_delete, "forget one that is over, with its documents", .group = "pipelines", .action = "pipeline.delete" },
 
 	{ "POST", "/v1/agents", NEED_EDITOR, errands_run, "an agent does a task in a box of its own", errands_fields, .group = "agents", .action = "agent.run" },
+	{ "GET", "/v1/agents", NEED_VIEWER, errands_list, "those of the team, newest first", .query = errands_list_query, .group = "agents" },
+	{ "GET", "/v1/agents/{agent}", NEED_VIEWER, errands_show, "one, with its report", .group = "agents" },
 	{ "POST", "/v1/boxes/{box}/execs", NEED_EDITOR, execs_start, "run a program", flow_exec_fields, .group = "execs", .action = "exec.start" },
 	{ "GET", "/v1/boxes/{box}/execs", NEED_VIEWER, execs_list, "list programs, newest first", .query = execs_list_query, .group = "execs" },
 	{ "GET", "/v1/boxes/{box}/execs/{exec}", NEED_VIEWER, execs_show, "one program, or its record", .group = "execs" },
