@@ -145,15 +145,16 @@ static int take_rested(struct nets *n)
 	}
 }
 
-int nets_take(struct nets *n, int *out_as_new, struct err *e)
+int nets_take(struct nets *n, int unchecked, int *out_as_new, struct err *e)
 {
-	int ns;
+	int ns, seen = 1;
 
-	*out_as_new = 1;
 	pthread_mutex_lock(&n->lock);
 	n->taken_ns = now_ns();
-	ns = pop_ready(n, out_as_new);
+	while ((ns = pop_ready(n, &seen)) >= 0 && !seen && !unchecked)
+		close(ns);
 	pthread_mutex_unlock(&n->lock);
+	*out_as_new = ns < 0 || seen;
 	if (ns < 0)
 		ns = take_rested(n);
 	return ns < 0 ? make(n->proc, e) : ns;

@@ -17,8 +17,8 @@ struct nets;
 /* NULL where it cannot be done: then each box makes its own with the rest of its namespaces. */
 struct nets *nets_new(int proc);
 void nets_free(struct nets *n);
-/* out_as_new: it is new, or as new; 0 in test builds only, see nets_give(). */
-must_check int nets_take(struct nets *n, int *out_as_new, struct err *e);
+/* out_as_new: it is new, or as new; 0 only if `unchecked`, see nets_give(). */
+must_check int nets_take(struct nets *n, int unchecked, int *out_as_new, struct err *e);
 /* Nobody is in it any more. unchecked: test builds only, see jail_trusts_network(). */
 void nets_give(struct nets *n, int take_ns, int unchecked);
 /* Looks after those that wait: tests the rested, makes some, lets go of what was a rush. On a maker. */

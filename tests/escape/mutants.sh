@@ -57,10 +57,14 @@ init_is_not_the_boxs_root() {
 # Until it has a table of its own, what a box closes is closed for the keeper.
 a_box_being_made_leaves_the_keepers_descriptors_alone() {
 	own_keeper "$ATOLL"
-	before=$(ls "/proc/$keeper/fd" | wc -l)
+	is "$said" R
+	waiting() { [ "$(children "$keeper" atoll-init | wc -l)" = 2 ]; }
+	soon waiting # two boxes in the pool, and a connection to each
+	sockets() { ls -l "/proc/$keeper/fd" | sed -n 's/.* \([0-9]* -> socket:.*\)/\1/p' | sort; }
+	sockets >before
 	(inside facts uid) >said 2>&1 || :
-	[ "$(ls "/proc/$keeper/fd" | wc -l)" -ge "$before" ] ||
-		escaped "the keeper had $before descriptors and has $(ls "/proc/$keeper/fd" | wc -l)"
+	sockets | comm -23 before - >lost
+	[ ! -s lost ] || escaped "the keeper has lost $(cat lost)"
 	keeper_gone
 }
 
