@@ -109,9 +109,7 @@ void limit_request(struct keeper *k, struct client *c, const struct frame *f)
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	j = calloc(1, sizeof(*j));
-	if (!j)
-		abort();
+	j = job_new();
 	j->work = work;
 	j->back = back;
 	j->client = c->number;

@@ -83,6 +83,24 @@ TEST(a_volume_outlives_its_box_and_belongs_to_the_user_of_the_next)
 	keeper_close(&k);
 }
 
+/* Each volume's job once closed descriptor 0, whatever that was by then. */
+TEST(the_keeper_keeps_its_own_descriptors)
+{
+	struct frame info = sock_head(WIRE_INFO, 7);
+	char path[48], stdin_is[64] = "";
+	struct keeper_link k;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK_INT(volume(k.fd, WIRE_VOLUME_MAKE, "brief", 16 << 20), WIRE_DONE);
+	CHECK_INT(volume(k.fd, WIRE_VOLUME_DROP, "brief", 0), WIRE_DONE);
+	CHECK_INT(ask(k.fd, &info, sizeof(info), NULL, 0), WIRE_ABOUT);
+	snprintf(path, sizeof(path), "/proc/%d/fd/0", (int)GOT(wire_about)->pid);
+	CHECK(readlink(path, stdin_is, sizeof(stdin_is) - 1) > 0);
+	CHECK_STR(stdin_is, "/dev/null");
+	keeper_close(&k);
+}
+
 TEST(a_volume_holds_what_it_was_made_for_and_gives_back_what_is_deleted)
 {
 	struct keeper_link k;
