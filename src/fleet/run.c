@@ -334,6 +334,7 @@ static void conclude(struct run *r, const struct wire_counted *figures)
 		.limits = b->about.limits,
 		.wall_ms = (uint32_t)r->wall_ms,
 		.run_us = r->exited ? r->exit.wall_us : (loop_now_ms() - r->began_ms) * 1000,
+		.served = 1,
 		.because = b->because,
 		.because_ms = b->because_ms,
 	};
