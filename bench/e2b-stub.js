@@ -10,9 +10,12 @@ const envelope = (flags, value) => {
 	head.writeUInt32BE(body.length, 1);
 	return Buffer.concat([head, body]);
 };
+// As long as ours, header by header and byte by byte: what the client has to read is the same.
 const sandbox = JSON.stringify({
-	sandboxID: 'i0', templateID: 'base', clientID: 'stub', envdVersion: '0.6.13', envdAccessToken: '0', domain: null,
+	sandboxID: 'aaaaaaaaaaaa', templateID: 'base', alias: 'base', clientID: 'atoll', envdVersion: '0.6.13',
+	trafficAccessToken: null, envdAccessToken: '0'.repeat(40), domain: 'localhost:7777',
 });
+const ID = { 'X-Request-Id': 'aaaaaaaaaaaa' };
 const STREAM = Buffer.concat([
 	envelope(0, { event: { start: { pid: 1 } } }),
 	envelope(0, { event: { end: { exited: true, status: 'exit status 0' } } }),
@@ -34,7 +37,7 @@ http.createServer((req, res) => {
 	req.on('end', () => {
 		const [status, type, body] = answers[`${req.method} ${req.url.split('?')[0]}`] || [204];
 
-		res.writeHead(status, type ? { 'content-type': type } : {});
+		res.writeHead(status, type ? { ...ID, 'Content-Type': type } : ID);
 		res.end(body);
 	}).resume();
 }).listen(0, '127.0.0.1', function up() {

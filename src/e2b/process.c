@@ -367,6 +367,18 @@ static void follow_past(struct call *c, const struct past *p)
 	json_decref(record);
 }
 
+/* One that is over, and whose end the keeper is still asked to explain, is neither running nor past. Who
+ * follows it waits for that. */
+static struct run *find_followed(const struct berth *b, const struct process_name *name)
+{
+	struct run *r = process_find(b, name);
+
+	for (struct run *x = b->runs; !r && x; x = x->next)
+		if (x->pid > 0 && (name->pid ? x->pid == name->pid : !strcmp(x->tag, name->tag)))
+			r = x;
+	return r;
+}
+
 static void connect_to(struct call *c)
 {
 	struct berth *b = fleet_find(&c->api->fleet, c->held);
@@ -380,7 +392,7 @@ static void connect_to(struct call *c)
 	}
 	if (process_named(c, c->body, &name) < 0)
 		return;
-	r = process_find(b, &name);
+	r = find_followed(b, &name);
 	p = r ? NULL : past_find(b, name.pid, name.tag);
 	if (r)
 		follow_run(c, r);

@@ -4,7 +4,7 @@
  *   CREATE               --->  makes or takes one
  *                        <---  BOX + a connection
  *   row into the store                                (would end with the connection: not claimed)
- *   STAT                 ------------------------->   claimed: it outlives us
+ *   FORGET (nothing)     ------------------------->   claimed: it outlives us
  *
  * The row is written before the box hears a word from us. A front that dies before that leaves a
  * box that ends by itself; one that dies after it leaves a row that names the box. */
@@ -503,8 +503,10 @@ void berth_end(struct berth *b, enum cause because, struct berth_wait *w)
 	restored(b);
 	timer_clear(&b->clock);
 	office_forget(&b->fleet->office, b->asking);
-	b->asking = office_ask_box(&b->fleet->office, WIRE_KILL, WIRE_KILL_FIGURES, b->row.id,
-				   WIRE_GONE, on_end, b);
+	/* The last figures explain how programs ended that end with it, or why it did. */
+	b->asking = office_ask_box(&b->fleet->office, WIRE_KILL,
+				   b->runs || because == CAUSE_EXIT ? WIRE_KILL_FIGURES : 0,
+				   b->row.id, WIRE_GONE, on_end, b);
 }
 
 /* Its init hung up: it died, and the box with it. */
@@ -838,10 +840,10 @@ static int open_line(struct berth *b, int take_fd, struct err *e)
 
 static const struct listen_events ignored = { 0 };
 
-/* The first frame: from here on the box outlives us. */
+/* The first frame: from here on the box outlives us. One that asks for nothing, and is not answered. */
 static void claim(struct berth *b)
 {
-	line_ask(&b->line, &b->look, &ignored, WIRE_STAT, 0);
+	line_ask(&b->line, &b->look, &ignored, WIRE_FORGET, 0);
 	line_unlisten(&b->look);
 }
 

@@ -28,6 +28,7 @@ a_signal_is_for_that_program_alone_and_ends_it_at_once() { in_shared signals; }
 a_child_that_holds_the_output_delays_the_end() { in_shared streams_to_their_end; }
 a_timeout_ends_the_program_or_only_who_follows() { in_shared timeouts; }
 all_who_follow_hear_it_and_who_comes_late_hears_the_end() { in_shared followers; }
+who_comes_while_it_ends_hears_the_end() { in_shared late_followers; }
 who_leaves_kills_nobody() { in_shared who_leaves_kills_nobody; }
 who_does_not_read_slows_the_program_down() { in_shared slow_reader; }
 a_silent_stream_says_that_it_lives() { in_shared keepalives; }

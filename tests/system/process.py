@@ -326,6 +326,18 @@ def followers():
         "not_found", "process with pid 99999 not found")
 
 
+def late_followers():
+    """Whenever one comes, the program runs, ends, or has ended: it is never unknown."""
+    def one(_):
+        events, pid = started(Stream("Start", shell("exit 3")))
+        late = Stream("Connect", {"process": {"pid": pid}})
+        assert gather(started(late)[0])["end"]["exitCode"] == 3, late.end
+        assert gather(events)["end"]["exitCode"] == 3
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(one, range(120)))
+
+
 def who_leaves_kills_nobody():
     s = Stream("Start", {"process": {"cmd": "cat"}})
     events, pid = started(s)
