@@ -6,7 +6,8 @@
  *   layer.c    read-only layers, named by what is in them
  *   pool.c     boxes made before they are asked for
  *   seed.c     interpreters loaded before they are asked for
- *   spare.c    cgroups made before they are asked for
+ *   spare.c    cgroups made before they are asked for, or used again
+ *   nets.c     the same with network namespaces; linger.c: mounts of boxes that have ended
  *   death.c    the end of a box, and what is remembered of it
  *   sweep.c    what an earlier keeper left */
 #pragma once
