@@ -200,6 +200,7 @@ static void on_timer(struct keeper *k)
 	if (read(k->timer, &n, sizeof(n)) < 0)
 		return;
 	death_retry(k);
+	spare_look(k);
 	death_meter(k);
 	seed_tend(k);
 	pool_refill(k);

@@ -15,6 +15,7 @@
 
 #define SPARES 8       /* made ahead */
 #define SPARES_MOST 32 /* kept of those that come back */
+#define LOOK_MS 3
 
 struct spare {
 	char name[WIRE_ID];
@@ -150,18 +151,18 @@ int spare_may_keep(struct keeper *k, const struct kbox *b)
 {
 	struct box_limits its = kbox_limits(b), want = common(k);
 
-	return k->host.cgroups.version == 1 && !k->stopping && k->nspares < SPARES_MOST && b->meta.cgroup[0] &&
+	return k->host.cgroups.version == 1 && !k->stopping && b->meta.cgroup[0] &&
 	       !b->changed && !b->meta.about.frozen && memcmp(&its, &want, sizeof(its)) == 0 &&
 	       strcmp(b->meta.cgroup, b->meta.about.id) != 0 &&
 	       cgroup_is_empty(&k->host.cgroups, b->meta.cgroup);
 }
 
-void spare_keep(struct keeper *k, const char *cgroup)
+static void look_at(struct keeper *k, const char *cgroup)
 {
 	struct spare *s = NULL;
 	struct err e;
 
-	if (cgroup_as_new(&k->host.cgroups, cgroup))
+	if (!k->stopping && k->nspares < SPARES_MOST && cgroup_as_new(&k->host.cgroups, cgroup))
 		s = spare_new(k, cgroup, &e);
 	if (s) {
 		s->used = 1;
@@ -170,6 +171,21 @@ void spare_keep(struct keeper *k, const char *cgroup)
 	}
 	if (cgroup_remove(&k->host.cgroups, cgroup, &e) < 0)
 		fprintf(stderr, "atoll: keeper: %s\n", e.msg); /* the next keeper will */
+}
+
+/* Who ends a box often wants the next one at once: that goes first. */
+void spare_keep(struct keeper *k, const char *cgroup)
+{
+	if (k->nended == ARRAY_LEN(k->ended))
+		spare_look(k);
+	snprintf(k->ended[k->nended++], WIRE_ID, "%s", cgroup);
+	keeper_wake_in(k, LOOK_MS);
+}
+
+void spare_look(struct keeper *k)
+{
+	while (k->nended > 0)
+		look_at(k, k->ended[--k->nended]);
 }
 
 void spare_refill(struct keeper *k)
@@ -192,6 +208,7 @@ void spare_refill(struct keeper *k)
 
 void spare_drop_all(struct keeper *k)
 {
+	spare_look(k);
 	for (struct spare *s = pop(k); s; s = pop(k))
 		drop(k, s);
 }

@@ -6,7 +6,8 @@
  *   layer.c    read-only layers, named by what is in them
  *   pool.c     boxes made before they are asked for
  *   seed.c     interpreters loaded before they are asked for
- *   spare.c    cgroups made before they are asked for
+ *   spare.c    cgroups made before they are asked for, or used again
+ *   nets.c     the same with network namespaces; linger.c: mounts of boxes that have ended
  *   death.c    the end of a box, and what is remembered of it
  *   sweep.c    what an earlier keeper left */
 #pragma once
@@ -59,6 +60,8 @@ struct keeper {
 
 	struct spare *spares;
 	unsigned nspares;
+	char ended[16][WIRE_ID]; /* cgroups of boxes that have ended: nobody has looked at them yet */
+	unsigned nended;
 
 	int tending; /* a maker looks after the networks that wait */
 
@@ -129,8 +132,9 @@ must_check int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL]
 void spare_take_for_job(struct keeper *k, struct job *j);
 /* Could the cgroups of this box, which has ended, be a spare? Nobody is in them, if so ... */
 int spare_may_keep(struct keeper *k, const struct kbox *b);
-/* ... and nobody has to wait for this: it is one now, if it is as new, and else removed. */
+/* ... and nobody has to wait for this: it is one soon, if it is as new, and else removed. */
 void spare_keep(struct keeper *k, const char *cgroup);
+void spare_look(struct keeper *k); /* at those */
 void spare_refill(struct keeper *k);
 void spare_drop_all(struct keeper *k);
 
