@@ -403,6 +403,11 @@ static const char pipelines[] =
 	"CREATE VIRTUAL TABLE pipeline_memory USING fts5("
 	" task, category, fix, team UNINDEXED, run UNINDEXED);";
 
+/* How the wall clock stood to the time since boot: clocks.h. */
+static const char clocks[] =
+	"CREATE TABLE clock (one INTEGER PRIMARY KEY CHECK (one = 1), boot TEXT NOT NULL,"
+	" offset_ns INTEGER NOT NULL) STRICT;";
+
 const char *const schema_steps[] = {
 	first,
 	contexts,
@@ -414,6 +419,7 @@ const char *const schema_steps[] = {
 	pauses,
 	snapshots,
 	pipelines,
+	clocks,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 
