@@ -267,6 +267,12 @@ bad_bodies_are_named_by_their_path() {
 	has "$(get .error.message)" limits.mem
 	api POST /v1/boxes '{"limits":{"mem":-1}}'
 	is "$code" 400
+	for much in 99999999999999999999999 9223372036854775807 1e99 -9223372036854775808 0.5; do
+		api POST /v1/boxes "{\"limits\":{\"mem\":$much}}"
+		is "$code" 400 "$much: $body"
+		api POST /v1/boxes "{\"lifetime_ms\":$much}"
+		is "$code" 400 "$much: $body"
+	done
 	api POST /v1/boxes '{"name":"../etc"}'
 	is "$code" 400
 	api POST /v1/boxes '{"a":1,"a":2}'
