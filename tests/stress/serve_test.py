@@ -579,7 +579,7 @@ class Timed:
             queued = queue.between(moment(doc["ended"]) - self.late, moment(doc["ended"]))
             self.slack = LATE_S + kills * KILL_S + queued - self.late
             if self.slack < 0:
-                out.append("box %s: %.3f s late, with %d kills and %.3f s without a processor" %
+                out.append("box %s: %.3f s late, with %d kills and %.3f s in which nobody could run" %
                            (self.box, self.late, kills, queued))
             code, doc = await api.insist("GET", "/v1/runs?box=" + self.box)
             out += ["run %s: cause %s, wanted lifetime" % (x["id"], x.get("cause"))
@@ -599,12 +599,13 @@ def moment(text):
 
 
 class Queue:
-    """How long front and warden were ready to run, and did not: others had the processors. The kernel
-    counts it for each process; a front that was killed takes the last quarter second of its with it."""
+    """How long fronts and keepers were ready to run, and did not: others had the processors. The kernel
+    counts it for each process; one that was killed takes the last quarter second of its with it. And how
+    long there was no warden: ours is the one who starts it, and waits for a processor as well."""
 
     def __init__(self, daemon):
         self.daemon, self.total, self.seen = daemon, 0.0, {}
-        self.points = [(time.time(), 0.0)]
+        self.points, self.down = [(time.time(), 0.0)], []
 
     @staticmethod
     def waited(pid):
@@ -616,8 +617,8 @@ class Queue:
 
     async def watch(self):
         while True:
-            for pid in self.daemon.fronts():
-                now = self.waited(pid)
+            for pid in self.daemon.fronts() + [self.daemon.keeper()]:
+                now = self.waited(pid) if pid else None
                 if now is not None:
                     self.total += now - self.seen.get(pid, 0.0)
                     self.seen[pid] = now
@@ -626,7 +627,8 @@ class Queue:
 
     def between(self, begin, end):
         inside = [n for at, n in self.points if begin - 0.5 <= at <= end + 0.5]
-        return inside[-1] - inside[0] if inside else 0.0
+        down = sum(max(0.0, min(end, b) - max(begin, a)) for a, b in self.down)
+        return down + (inside[-1] - inside[0] if inside else 0.0)
 
 
 # ---- the killing ----
@@ -645,8 +647,8 @@ def end(pid, signo=signal.SIGKILL):
 
 
 class Chaos:
-    def __init__(self, daemon, api, programs):
-        self.daemon, self.api, self.programs = daemon, api, programs
+    def __init__(self, daemon, api, programs, queue):
+        self.daemon, self.api, self.programs, self.queue = daemon, api, programs, queue
         self.done = collections.Counter()
         self.trouble = []
         self.unfelt = []
@@ -681,12 +683,13 @@ class Chaos:
         return pair[0]() + pair[1]() > 0
 
     async def warden(self):
-        begun = time.monotonic()
+        begun, since = time.monotonic(), time.time()
         self.api.no_warden = True
         end(self.daemon.proc.pid)
         await self.daemon.proc.wait()
         await self.daemon.start()
         self.api.no_warden = False
+        self.queue.down.append((since, time.time()))
         self.down_s = max(self.down_s, time.monotonic() - begun)
 
     async def go(self, kills, extra):
@@ -798,8 +801,8 @@ async def one_round(daemon, api, number):
     meanwhile = Meanwhile(api)
     others = [asyncio.ensure_future(meanwhile.guarded(t)) for t in
               [meanwhile.come_and_go(number * 10 + i) for i in range(3)] + [meanwhile.run_once()]]
-    chaos = Chaos(daemon, api, programs)
     queue = Queue(daemon)
+    chaos = Chaos(daemon, api, programs, queue)
     watching = asyncio.ensure_future(queue.watch())
     await chaos.go(KILLS, EXTRA)
     meanwhile.over = True
@@ -815,7 +818,7 @@ async def one_round(daemon, api, number):
     say("meanwhile: %d boxes came and went, %d runs, %d of them cut; connections refused: %d; "
         "longest without a daemon %.1f s" % (meanwhile.made, meanwhile.runs, meanwhile.cut_runs,
                                              api.refused, chaos.down_s))
-    say("fronts waited for a processor for %.1f s of %.1f" % (queue.total, time.time() - queue.points[0][0]))
+    say("fronts and keepers waited for a processor for %.1f s of %.1f" % (queue.total, time.time() - queue.points[0][0]))
     say("memory at most: front %.1f MiB, keeper %.1f MiB; log of the store: %.1f MiB" %
         (daemon.peak["front"], daemon.peak["keeper"], daemon.wal_mib()))
     # Where fronts wait for a processor all the time, the next kill comes before the readers are back.

@@ -299,6 +299,19 @@ bad_bodies_are_named_by_their_path() {
 	is "$code" 400
 }
 
+some_words_of_metadata_are_reserved() {
+	api POST /v1/boxes '{"metadata":{"atoll.ephemeral":"1"}}'
+	is "$code" 400 "$body"
+	has "$(get .error.message)" reserved
+	new_box '{"metadata":{"atoll":"mine","a":"b"}}'
+	api PATCH "/v1/boxes/$box" '{"metadata":{"atoll.agent":"1"}}'
+	is "$code" 400
+	api GET "/v1/boxes/$box"
+	is "$(get '.metadata | tojson')" '{"atoll":"mine","a":"b"}'
+	api PATCH "/v1/boxes/$box" '{"metadata":{"c":"d"}}'
+	is "$(get '.metadata | tojson')" '{"c":"d"}'
+}
+
 null_is_the_same_as_not_given() {
 	new_box '{"name":null,"limits":{"mem":null,"pids":77}}'
 	is "$(get .limits.pids)" 77
