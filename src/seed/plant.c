@@ -178,12 +178,10 @@ int plant_serve(const struct plant_hooks *hooks)
 	       (int)sizeof(now.order)) {
 		if (!order_is_whole())
 			_exit(70);
-		hooks->before();
 		if (setjmp(now.back))
 			return become_child(hooks);
 		if (run_a() < 0)
 			report(now.fds[REPORT], &now.err);
-		hooks->in_parent();
 		for (unsigned i = 0; i < now.nfds; i++)
 			close(now.fds[i]);
 	}

@@ -4,8 +4,6 @@
 #include "seed/seed.h"
 
 struct plant_hooks { /* the interpreter's own wishes around a fork */
-	void (*before)(void);
-	void (*in_parent)(void);
 	void (*in_child)(int waits); /* sealed already; waits: nobody needs it yet */
 };
 

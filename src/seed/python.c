@@ -5,12 +5,14 @@
  * with the C interface, so that no frame of ours lies below the program's first one. The functions of
  * that interface used here are the same in every Python 3; they are found in the executable by name,
  * so nothing is linked with a version of it. */
+#include "seed/bake.h"
 #include "seed/plant.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +20,15 @@
 #include <unistd.h>
 
 enum { FILE_INPUT = 257 }; /* Py_file_input */
+enum { HOLES_ROW = 12, HOLES_MOST = 1 << 14, POOL = 16384, POOL_HEAD = 48 };
 enum { RUN_FILE, RUN_DRIVER, RUN_CODE }; /* what become() says */
 
 typedef struct object object;
+struct arenas { /* PyObjectArenaAllocator */
+	void *ctx;
+	void *(*alloc)(void *ctx, size_t size);
+	void (*free)(void *ctx, void *at, size_t size);
+};
 
 static struct {
 	void (*Py_InitializeEx)(int);
@@ -32,13 +40,13 @@ static struct {
 	object *(*PyBytes_FromStringAndSize)(const char *, ssize_t);
 	object *(*PyDict_GetItemString)(object *, const char *);
 	long (*PyLong_AsLong)(object *);
+	void *(*PyObject_Malloc)(size_t);
 	void (*PyErr_Print)(void);
 	int (*PyErr_ExceptionMatches)(object *);
-	void (*PyOS_BeforeFork)(void);
-	void (*PyOS_AfterFork_Parent)(void);
-	void (*PyOS_AfterFork_Child)(void);
 	void (*PyErr_Fetch)(object **, object **, object **);
 	void (*PyErr_NormalizeException)(object **, object **, object **);
+	void (*PyObject_GetArenaAllocator)(struct arenas *);
+	void (*PyObject_SetArenaAllocator)(struct arenas *);
 	object **PyExc_KeyboardInterrupt, **PyExc_SystemExit;
 } py;
 
@@ -50,10 +58,11 @@ static const struct {
 	NAME(Py_InitializeEx),	NAME(PyErr_Fetch),	 NAME(PyImport_AddModule),
 	NAME(PyModule_GetDict),	NAME(PyRun_StringFlags), NAME(PyRun_FileExFlags),
 	NAME(PyDict_GetItemString), NAME(PyLong_AsLong), NAME(PyErr_Print),
-	NAME(PyErr_ExceptionMatches), NAME(PyOS_BeforeFork),
-	NAME(PyOS_AfterFork_Parent), NAME(PyOS_AfterFork_Child), NAME(PyExc_KeyboardInterrupt),
+	NAME(PyErr_ExceptionMatches), NAME(PyExc_KeyboardInterrupt),
 	NAME(PyObject_CallFunction), NAME(PyBytes_FromStringAndSize), NAME(PyExc_SystemExit),
-	NAME(PyErr_NormalizeException),
+	NAME(PyErr_NormalizeException), NAME(PyObject_GetArenaAllocator),
+	NAME(PyObject_Malloc),
+	NAME(PyObject_SetArenaAllocator),
 };
 
 extern const char seed_python_text[]; /* python.py; python_text.S */
@@ -94,23 +103,90 @@ static int call(object *result)
 	return (int)said;
 }
 
-static void load(const char *kind)
+/* Where what is loaded lies is for us to choose; what a program makes is where it always is. */
+static struct arenas usual;
+
+static void *arena_alloc(void *ctx, size_t size)
+{
+	void *at = bake_room(size);
+
+	return at ? at : usual.alloc(ctx, size);
+}
+
+static void choose_arenas(void)
+{
+	struct arenas ours;
+
+	py.PyObject_GetArenaAllocator(&usual);
+	ours = (struct arenas){ usual.ctx, arena_alloc, usual.free };
+	py.PyObject_SetArenaAllocator(&ours);
+}
+
+static void run_text(void)
 {
 	seed = py.PyModule_GetDict(py.PyImport_AddModule("_atoll_seed"));
 	if (!py.PyRun_StringFlags(seed_python_text, FILE_INPUT, seed, seed, NULL)) {
 		py.PyErr_Print();
 		_exit(72);
 	}
+}
+
+/* Small objects come from pools, one kind for each size, and loading leaves those full of holes. What
+ * is made in the holes lies on as many pages as there are holes. So they are closed, for good: when
+ * several in a row lie side by side, this is a new pool. */
+static void close_holes(void)
+{
+	for (size_t size = 16; size <= 512; size += 16) {
+		char *last = NULL;
+
+		for (unsigned row = 0, all = 0; all < HOLES_MOST; all++) {
+			char *at = py.PyObject_Malloc(size);
+
+			if (!at)
+				_exit(72);
+			/* To the end of that, too: the next one begins a page, with what keeps its books. */
+			if (row >= HOLES_ROW && (uintptr_t)at % POOL == POOL_HEAD)
+				break;
+			row = at == last + size ? row + 1 : 0;
+			last = at;
+		}
+	}
+}
+
+static void load(const char *kind)
+{
+	run_text();
 	if (call(py.PyObject_CallFunction(function("load"), "s", kind)) != 0)
 		_exit(73); /* nothing of what this seed is for is installed */
+	close_holes();
+	run_text();
+	if (call(py.PyObject_CallFunction(function("settle"), NULL)) != 0)
+		_exit(72);
+	close_holes();
+	py.PyObject_SetArenaAllocator(&usual);
 }
 
 static void in_child(int waits)
 {
-	py.PyOS_AfterFork_Child();
+	(void)waits;
+	bake_warm();
 	call(py.PyObject_CallFunction(function("reseed"), NULL));
-	if (waits)
-		call(py.PyObject_CallFunction(function("rehearse"), NULL));
+}
+
+/* A short life from the fork to the end. */
+static void live_once(void)
+{
+	in_child(0);
+	call(py.PyObject_CallFunction(function("rehearse"), NULL));
+	call(py.PyObject_CallFunction(function("leave"), "i", 0));
+}
+
+static void lay_out(const char *kind)
+{
+	struct err e;
+
+	if (bake(&e) < 0 || bake_learn(live_once, &e) < 0) /* forks are dearer then, and that is all */
+		fprintf(stderr, "zygote %s: %s\n", kind, e.msg);
 }
 
 /* As ps shows it. One string with spaces: where its end was is not ours to change. */
@@ -225,7 +301,7 @@ static void watch_argv(int argc, char **argv)
 /* argv: python3 KIND PADDING */
 static int seed_main(int argc, char **argv, char **env)
 {
-	const struct plant_hooks hooks = { py.PyOS_BeforeFork, py.PyOS_AfterFork_Parent, in_child };
+	const struct plant_hooks hooks = { in_child };
 	char kind[32];
 	int sock, status;
 
@@ -235,8 +311,10 @@ static int seed_main(int argc, char **argv, char **env)
 	snprintf(kind, sizeof(kind), "%s", argv[1]);
 	watch_argv(argc, argv);
 	setlocale(LC_CTYPE, "");
+	choose_arenas();
 	py.Py_InitializeEx(1);
 	load(kind);
+	lay_out(kind);
 	sock = plant_serve(&hooks);
 	plant_stdio(sock);
 	status = live(sock);

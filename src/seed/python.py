@@ -1,8 +1,17 @@
 # What a Python zygote loads before it forks, and how a fork of it becomes a program.
-# Runs in a module of its own, inside an interpreter that python.c started.
+# Runs in a module of its own, inside an interpreter that python.c started; twice, because what
+# children use should lie together, and not in the gaps that loading has left: load() is the first
+# one's, all else the second's.
+#
+# A look at an object is a count in it, and in a fork a copied page. So what every child goes through
+# is short, and does not wander about in the library.
+import _random
+import _thread
 import atexit
 import gc
+import logging
 import os
+import random
 import stat
 import sys
 import threading
@@ -49,21 +58,41 @@ def load_driver():
     driver.preload()
 
 
+exits = [] # what the library wants done at the end, as told while it was loaded
+
+
 def load(kind):
+    real = atexit.register
+
+    def register(f, *args, **kwargs):
+        exits.append((f, args, kwargs))
+        return f
+
+    atexit.register = register
     load_modules(COMMON)
     if kind == "python-data":
         os.environ["MPLBACKEND"] = "agg"
         if not load_modules(DATA):
             return 1
     load_driver()
+    atexit.register = real
+    sys.modules["_atoll_driver"] = driver, exits
+    del sys.modules["_atoll_seed"]
+    return 0
+
+
+def settle():
+    global before, driver, exits, handlers
+    driver, exits = sys.modules.pop("_atoll_driver")
+    handlers = len(logging._handlerList)
     set_environment(USUAL)
     for _ in range(12): # by then Python has made up its mind how to run these functions
         rehearse()
     del sys.modules["_atoll_seed"]
-    global before
     before = len(sys.modules)
     gc.collect()
     gc.freeze()
+    fresh_main()
     return 0
 
 
@@ -80,8 +109,7 @@ print(*A().f()[3:], end='')
 
 
 def rehearse():
-    """Goes through what every program goes through. In a child that touches its pages: they are copied
-    now, and not when somebody waits."""
+    """Goes through what every program goes through."""
     become(REHEARSAL)
     del sys.path[0]
     exec(compile(TRIAL, "<trial>", "exec"), {"__name__": "trial"})
@@ -94,7 +122,10 @@ def rehearse():
 
 
 def reseed():
-    # Python's own generator has done so by itself after the fork.
+    """All that a fork has to do here. The interpreter's own hooks are about threads, of which there
+    was one, and it lives on: nobody holds a lock."""
+    main_thread._native_id = get_native_id()
+    seed_random(generator)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed()
@@ -140,10 +171,10 @@ def add_python_path():
 def folder_of(path, argv):
     """Where its modules are. A folder or an archive is a program of another kind."""
     try:
-        mode = os.lstat(path).st_mode
+        mode = lstat(path).st_mode
     except OSError:
         return os.path.dirname(path)
-    if stat.S_ISREG(mode) and os.path.dirname(path) == "/home/user":
+    if is_file(mode) and path.rpartition("/")[0] == "/home/user":
         return "/home/user"
     if os.path.isdir(path):
         plainly(argv)
@@ -159,26 +190,31 @@ def fresh_main():
     new.__dict__["__annotations__"] = {}
 
 
+def text(word):
+    return word.decode() if word.isascii() else os.fsdecode(word)
+
+
 def become(words):
     """0: run the file argv[1]; 1: be the driver; 2: run the code argv[2]. Does not return if it has
     to be executed plainly."""
     parts = words.split(b"\0")[:-1]
     argc = int(parts[1])
     argv, env = parts[2:2 + argc], parts[2 + argc:]
-    set_environment(env)
-    fresh_main()
-    os.chdir(parts[0] or b"/home/user")
-    if argv[1:] == [os.fsencode(DRIVER)]:
+    if env != USUAL:
+        set_environment(env)
+    chdir(parts[0] or b"/home/user")
+    if argv[1:] == DRIVEN:
         if driver is not None:
             return 1
         os.set_inheritable(CHANNEL, True)
         plainly(argv)
-    if special(argv, env):
+    if special(argv, env if env != USUAL else ()):
         plainly(argv)
-    add_python_path()
-    path = os.fsdecode(argv[1])
-    sys.argv = [os.fsdecode(a) for a in argv[1:]]
-    sys.orig_argv = [os.fsdecode(a) for a in argv]
+    if env != USUAL:
+        add_python_path()
+    path = text(argv[1])
+    sys.argv = [text(a) for a in argv[1:]]
+    sys.orig_argv = [text(a) for a in argv]
     if path == "-c":
         del sys.argv[1]
         sys.path.insert(0, "")
@@ -187,7 +223,7 @@ def become(words):
     main = sys.modules["__main__"].__dict__
     main["__file__"] = path
     main["__cached__"] = None
-    main["__loader__"] = SourceFileLoader("__main__", path)
+    main["__loader__"] = Loader("__main__", path)
     return 0
 
 
@@ -246,25 +282,42 @@ def drop_modules():
         except (KeyError, TypeError):
             pass
         sys.modules[name] = None
-    collect()
+    found = collect()
     for ref in alive:
         module = ref()
         if module is not None:
             clear(module.__dict__)
+            found = True
     module = None
-    collect()
+    if found: # there may be more now
+        collect()
 
 
+chdir, lstat, is_file, Loader = os.chdir, os.lstat, stat.S_ISREG, SourceFileLoader
+DRIVEN = [os.fsencode(DRIVER)]
+main_thread, get_native_id, threads = threading.main_thread(), threading.get_native_id, _thread._count
+generator, seed_random = random._inst, _random.Random.seed
+thread_exits = getattr(threading, "_threading_atexits", None)
 collect, print_exception = gc.collect, traceback.print_exception
-before = 0
+exit_count, open_handlers = atexit._ncallbacks, logging._handlerList
+before = handlers = 0
+
+
+def attempt(step, *args, **kwargs):
+    try:
+        step(*args, **kwargs)
+    except BaseException as e:
+        complain(e, step)
 
 
 def leave(status):
-    for step in threading._shutdown, atexit._run_exitfuncs:
-        try:
-            step()
-        except BaseException as e:
-            complain(e, step)
+    if threads() or thread_exits or thread_exits is None:
+        attempt(threading._shutdown)
+    if exit_count():
+        attempt(atexit._run_exitfuncs)
+    for step, args, kwargs in reversed(exits): # the first to ask is the last to go
+        if step is not logging.shutdown or len(open_handlers) != handlers:
+            attempt(step, *args, **kwargs)
     if not flush(sys.stdout):
         status = 120
     flush(sys.stderr)

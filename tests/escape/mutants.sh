@@ -57,10 +57,14 @@ init_is_not_the_boxs_root() {
 # Until it has a table of its own, what a box closes is closed for the keeper.
 a_box_being_made_leaves_the_keepers_descriptors_alone() {
 	own_keeper "$ATOLL"
-	before=$(ls "/proc/$keeper/fd" | wc -l)
+	is "$said" R
+	waiting() { [ "$(children "$keeper" atoll-init | wc -l)" = 2 ]; }
+	soon waiting # two boxes in the pool, and a connection to each
+	sockets() { ls -l "/proc/$keeper/fd" | sed -n 's/.* \([0-9]* -> socket:.*\)/\1/p' | sort; }
+	sockets >before
 	(inside facts uid) >said 2>&1 || :
-	[ "$(ls "/proc/$keeper/fd" | wc -l)" -ge "$before" ] ||
-		escaped "the keeper had $before descriptors and has $(ls "/proc/$keeper/fd" | wc -l)"
+	sockets | comm -23 before - >lost
+	[ ! -s lost ] || escaped "the keeper has lost $(cat lost)"
 	keeper_gone
 }
 
@@ -79,6 +83,8 @@ table() {
 		no_mount_of_a_box_shows_on_the_host_or_the_other_way_round  holds  steps:private mounts  # the stage is private already
 		the_hosts_name_is_not_told                              escaped  steps:host name
 		a_box_has_a_loopback_of_its_own                         escaped  steps:loopback
+		a_network_is_as_new_for_every_box                       escaped  steps:network unused
+		a_network_that_was_used_goes_with_its_box               escaped  steps:network unused
 		what_a_box_writes_has_an_end                            closed   steps:disk
 		the_root_holds_what_a_box_needs_and_nothing_else        closed   steps:root filesystem
 		without_its_row_a_box_has_no_volume                     escaped  itself steps:volumes    # volumebox.c leaves it out
@@ -223,7 +229,8 @@ table() {
 		what_is_shared_of_usr_is_shared_as_documented           escaped  itself
 		a_box_ends_with_the_client_that_leads_it                escaped  itself
 		a_box_cannot_hang_its_client                            escaped  itself
-		a_box_leaves_no_cgroup_no_record_and_no_socket          escaped  itself
+		a_box_leaves_nobody_no_record_and_no_socket             escaped  itself
+		a_network_that_was_not_used_is_used_again               escaped  itself
 		a_record_lists_the_walls_that_are_there                 escaped  itself
 		without_a_filter_no_box_is_made                         escaped  itself
 		an_older_kernel_makes_whole_boxes_or_none               escaped  itself

@@ -1,0 +1,19 @@
+/* bake.h - what a zygote has loaded, laid where a fork costs little.
+ * Owns: the room for an interpreter's heap, and the sealed file that its pages come from.
+ *
+ * A fork copies an entry for each page of a process' own memory, and its end takes each apart again;
+ * a write to such a page is a copy and a flush of the other processors' tables. A private mapping of a
+ * file that nobody wrote to is free at a fork: who touches a page finds it in the file. So what was
+ * loaded is written to a file in memory, sealed, and mapped again at its own place, privately. */
+#pragma once
+#include "base/err.h"
+#include <stddef.h>
+
+/* Memory that bake() knows; NULL when there is no room left. Page-aligned, zeroed. */
+void *bake_room(size_t size);
+/* Once, with one thread. A failure leaves everything as it was. */
+must_check int bake(struct err *e);
+/* Lets a fork live as children will, and learns which pages they write to. Behind bake(). */
+must_check int bake_learn(void (*live)(void), struct err *e);
+/* In a child: its own copies of these pages, all at once, which is cheaper than one by one. */
+void bake_warm(void);
