@@ -257,6 +257,21 @@ static int read_network(struct call *c, struct store_box *row, struct err *e)
 	return 0;
 }
 
+#define OURS "atoll." /* how the words of metadata begin that say what a box is for */
+
+/* had: what the box has already, or NULL. Who reads it and writes it back means no harm. */
+static int check_metadata(const json_t *given, const json_t *had, struct err *e)
+{
+	const char *key;
+	json_t *v;
+
+	json_object_foreach((json_t *)given, key, v)
+		if (!strncmp(key, OURS, strlen(OURS)) && !json_equal(v, json_object_get(had, key)))
+			return err_set(e, ERR_INVALID, "metadata: '%.60s' is not a key of yours: " OURS
+				       "* is reserved", key);
+	return 0;
+}
+
 int box_want(struct call *c, struct berth_want *out, struct err *e)
 {
 	const struct fleet_conf *conf = &c->api->fleet.conf;
@@ -274,7 +289,8 @@ int box_want(struct call *c, struct berth_want *out, struct err *e)
 	snprintf(out->row.session, sizeof(out->row.session), "%s", call_text(c, "session", ""));
 	snprintf(out->row.template, sizeof(out->row.template), "%s", template);
 	read_limits(call_get(c, "limits"), &out->limits);
-	if (box_check_env(call_get(c, "env"), e) < 0)
+	if (box_check_env(call_get(c, "env"), e) < 0 ||
+	    check_metadata(call_get(c, "metadata"), NULL, e) < 0)
 		return -1;
 	out->row.metadata = dump_field(c, "metadata");
 	out->row.env = dump_field(c, "env");
@@ -709,22 +725,39 @@ void boxes_network(struct call *c)
 
 /* ---- change ---- */
 
+/* All of it is replaced, except for our own words. */
+static void take_metadata(struct store_box *row, const json_t *given, const json_t *had)
+{
+	json_t *all = json_deep_copy(given), *v;
+	const char *key;
+
+	json_object_foreach((json_t *)had, key, v)
+		if (!strncmp(key, OURS, strlen(OURS)))
+			json_object_set(all, key, v);
+	free(row->metadata);
+	row->metadata = json_dumps(all, JSON_COMPACT);
+	json_decref(all);
+}
+
 static int take_patch(struct call *c, struct berth *b, struct err *e)
 {
 	struct store_box *row = &b->row;
 	const char *name = call_text(c, "name", NULL);
 	struct berth *other = name ? fleet_named(&c->api->fleet, c->who.team, name) : NULL;
+	json_t *metadata = call_get(c, "metadata"), *had;
+	int rc;
 
 	if (other && other != b)
 		return err_set(e, ERR_CONFLICT, "there is a box named '%.64s' already", name);
-	if (read_times(c, row, e) < 0 || box_check_env(call_get(c, "env"), e) < 0)
+	had = row->metadata ? json_loads(row->metadata, 0, NULL) : NULL;
+	rc = check_metadata(metadata, had, e);
+	if (rc == 0 && (rc = read_times(c, row, e)) == 0 && metadata)
+		take_metadata(row, metadata, had);
+	json_decref(had);
+	if (rc < 0 || box_check_env(call_get(c, "env"), e) < 0)
 		return -1;
 	if (name)
 		snprintf(row->name, sizeof(row->name), "%s", name);
-	if (call_get(c, "metadata")) {
-		free(row->metadata);
-		row->metadata = json_dumps(call_get(c, "metadata"), JSON_COMPACT);
-	}
 	if (call_get(c, "env")) {
 		free(row->env);
 		row->env = json_dumps(call_get(c, "env"), JSON_COMPACT);

@@ -674,6 +674,7 @@ static void on_second(struct timer *t)
 		else if (c->endless && a->http.draining)
 			end_stream(c);
 	}
+	fleet_look_at_clock(&a->fleet);
 	quota_second(a);
 	gauges_second(a->gauges);
 	timer_set(&a->second, 1000);

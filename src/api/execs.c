@@ -500,7 +500,10 @@ static void feeding_end(struct http_req *req)
 	}
 	if (call_query_flag(c, "close"))
 		run_input_close(r);
-	call_audit(c, "exec.stdin", r->id, "ok");
+	/* The first of them is the news: a terminal sends one for each key that is pressed. */
+	if (!r->input_noted)
+		call_audit(c, "exec.stdin", r->id, "ok");
+	r->input_noted = c->audited = 1;
 	call_json(c, 200, json_pack("{s:I, s:I}", "accepted", (json_int_t)f->bytes, "delivered",
 				    (json_int_t)r->sent));
 }

@@ -507,6 +507,13 @@ void contexts_resume(struct berth *b)
 	b->paused_ns = 0;
 }
 
+void contexts_move(struct berth *b, int64_t by_ns)
+{
+	for (struct context *c = b->contexts; c; c = c->next)
+		if (c->row.deadline_ns)
+			c->row.deadline_ns += by_ns;
+}
+
 /* ---- the beginning ---- */
 
 static const char **env_words(const json_t *env, struct buf *pool)

@@ -101,5 +101,6 @@ json_t *context_json(const struct context *c);
 
 /* From berth.c. */
 void contexts_resume(struct berth *b); /* it stood still for paused_ns: that does not count */
+void contexts_move(struct berth *b, int64_t by_ns); /* deadlines: the clock was set */
 void contexts_restore(struct berth *b); /* those that we do not know of */
 void contexts_free(struct berth *b);    /* the memory only */

@@ -26,11 +26,6 @@ void fleet_observe(struct fleet_histogram *h, uint64_t us)
 	h->sum += s;
 }
 
-int64_t fleet_now_ns(void)
-{
-	return (int64_t)clock_ns(CLOCK_REALTIME);
-}
-
 /* ---- the keeper ---- */
 
 static void lost_keeper(struct office *o)
@@ -265,6 +260,7 @@ int fleet_restore(struct fleet *f, struct err *e)
 	static const struct frame ask = { .type = WIRE_INFO };
 
 	/* The keeper is waited for in any case: without one there is nothing to serve. */
+	fleet_look_at_clock(f);
 	f->restoring = 1;
 	office_ask(&f->office, &ask, sizeof(ask), WIRE_ABOUT, keeper_answers, f);
 	if (take_rows(f, e) < 0)

@@ -9,6 +9,7 @@
 #include "box/cause.h"
 #include "box/office.h"
 #include "fleet/gate.h"
+#include "fleet/jump.h"
 #include "fleet/ledger.h"
 #include "lang/install.h"
 #include "store/boxes.h"
@@ -85,6 +86,7 @@ struct fleet {
 	struct office office;
 	struct gate gate;
 	char boot[64];
+	int looked_at_clock;
 	struct berth *slots[FLEET_SLOTS];
 	struct berth *making; /* have no id yet, hence no slot */
 	unsigned count;
@@ -149,4 +151,3 @@ void fleet_spread(struct fleet *f, struct fleet_news *take_news);
 void fleet_withhold(struct fleet_news *take_news); /* it did not happen */
 void fleet_listen(struct fleet *f, struct fleet_ear *x);
 void fleet_unlisten(struct fleet *f, struct fleet_ear *x); /* not from within heard() */
-int64_t fleet_now_ns(void); /* wall clock, for rows */

@@ -50,6 +50,7 @@ struct run {
 	enum store_run_kind kind;
 	char tag[STORE_NAME + 1];
 	int pid, tty, stdin_open;
+	int input_noted; /* that somebody sends input is in the audit log */
 	int restored;
 	unsigned tries;     /* restored: asked for, and not known there */
 	struct timer again;

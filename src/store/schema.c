@@ -425,6 +425,11 @@ static const char policies_and_errands[] =
 	"CREATE INDEX errands_team ON errands (team, created_ns, id);"
 	"CREATE INDEX errands_ended ON errands (ended_ns);";
 
+/* How the wall clock stood to the time since boot: clocks.h. */
+static const char clocks[] =
+	"CREATE TABLE clock (one INTEGER PRIMARY KEY CHECK (one = 1), boot TEXT NOT NULL,"
+	" offset_ns INTEGER NOT NULL) STRICT;";
+
 const char *const schema_steps[] = {
 	first,
 	contexts,
@@ -437,6 +442,7 @@ const char *const schema_steps[] = {
 	snapshots,
 	pipelines,
 	policies_and_errands,
+	clocks,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

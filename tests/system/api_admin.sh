@@ -337,6 +337,7 @@ what_was_done_to_a_box_is_told_in_order() {
 	is "$code" 201 "$body"
 	exec=$(get .id)
 	api POST "/v1/boxes/watched/execs/$exec/stdin" 'hello'
+	api POST "/v1/boxes/watched/execs/$exec/stdin" 'again'
 	is "$code" 200 "$body"
 	api POST "/v1/boxes/watched/execs/$exec/signal" '{"signal":"CONT"}'
 	is "$code" 204 "$body"

@@ -267,6 +267,12 @@ bad_bodies_are_named_by_their_path() {
 	has "$(get .error.message)" limits.mem
 	api POST /v1/boxes '{"limits":{"mem":-1}}'
 	is "$code" 400
+	for much in 99999999999999999999999 9223372036854775807 1e99 -9223372036854775808 0.5; do
+		api POST /v1/boxes "{\"limits\":{\"mem\":$much}}"
+		is "$code" 400 "$much: $body"
+		api POST /v1/boxes "{\"lifetime_ms\":$much}"
+		is "$code" 400 "$much: $body"
+	done
 	api POST /v1/boxes '{"name":"../etc"}'
 	is "$code" 400
 	api POST /v1/boxes '{"a":1,"a":2}'
@@ -291,6 +297,19 @@ bad_bodies_are_named_by_their_path() {
 	is "$code" 400
 	api GET '/v1/boxes?limti=3'
 	is "$code" 400
+}
+
+some_words_of_metadata_are_reserved() {
+	api POST /v1/boxes '{"metadata":{"atoll.ephemeral":"1"}}'
+	is "$code" 400 "$body"
+	has "$(get .error.message)" reserved
+	new_box '{"metadata":{"atoll":"mine","a":"b"}}'
+	api PATCH "/v1/boxes/$box" '{"metadata":{"atoll.agent":"1"}}'
+	is "$code" 400
+	api GET "/v1/boxes/$box"
+	is "$(get '.metadata | tojson')" '{"atoll":"mine","a":"b"}'
+	api PATCH "/v1/boxes/$box" '{"metadata":{"c":"d"}}'
+	is "$(get '.metadata | tojson')" '{"c":"d"}'
 }
 
 null_is_the_same_as_not_given() {

@@ -120,6 +120,41 @@ a_reload_takes_new_settings_and_keeps_streams() {
 }
 front_changed() { [ "$(pgrep -P "$warden" | wc -l)" = 1 ] && [ "$(front)" != "$1" ]; }
 
+ten_thousand_idle_connections_cost_little() {
+	cat >many.py <<-'END'
+		import resource, socket, sys, time
+		port, front, many = int(sys.argv[1]), sys.argv[2], 9990  # the limit is 10000, and others ask, too
+		try:
+		    resource.setrlimit(resource.RLIMIT_NOFILE, (many + 100, max(many + 100, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
+		except (ValueError, OSError):
+		    sys.exit(77)
+		def resident():
+		    return int(open("/proc/%s/status" % front).read().split("VmRSS:")[1].split()[0]) / 1024
+		ask = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		before, held = resident(), []
+		for i in range(many):  # each is served once, and then nothing
+		    s = socket.create_connection(("127.0.0.1", port), timeout=20)
+		    s.sendall(ask)
+		    held.append(s)
+		    if i % 500 == 499:
+		        for t in held[-500:]:
+		            assert t.recv(4096).startswith(b"HTTP/1.1 200"), i
+		cost = resident() - before
+		begun = time.monotonic()
+		held[0].sendall(ask)
+		assert held[0].recv(4096).startswith(b"HTTP/1.1 200")
+		took = time.monotonic() - begun
+		print("%.1f MiB more, an answer in %.1f ms" % (cost, 1000 * took))
+		assert cost < 100 and took < 2, "%.1f MiB, %.1f s" % (cost, took)
+	END
+	status=0
+	/usr/bin/python3 many.py "${url##*:}" "$(front)" >said 2>&1 || status=$?
+	[ "$status" != 77 ] || skip "not enough descriptors"
+	is "$status" 0 "$(tail -n 3 said)"
+	api GET /v1/info
+	is "$code" 200
+}
+
 certificates_make_it_https() {
 	openssl req -x509 -newkey rsa:2048 -nodes -keyout k.pem -out c.pem -days 1 -subj /CN=localhost \
 		-addext 'subjectAltName=DNS:localhost,IP:127.0.0.1' 2>/dev/null

@@ -1,4 +1,5 @@
 /* Rows one by one: keys, teams, boxes, runs. */
+#include "store/clocks.h"
 #include "store_rows.h"
 #include "store/packages.h"
 
@@ -282,6 +283,38 @@ TEST(a_box_is_buried_once_and_the_first_cause_stays)
 	CHECK_OK(store_box_get(s, b.id, &out, &err));
 	CHECK_STR(out.cause, "lifetime");
 	CHECK_INT(out.ended_ns, 5);
+	store_box_fini(&out);
+}
+
+TEST(deadlines_move_with_a_clock_that_was_set_and_only_once)
+{
+	const int64_t second = 1000000000, hour = 3600 * second;
+	struct store_box b = box_of(1), out;
+	int64_t by = 1;
+
+	STORE(s, dir);
+	b.ends_ns = 5 * hour;
+	b.kept_until_ns = 0;
+	CHECK_OK(store_box_insert(s, &b, &err));
+	CHECK_OK(store_clocks(s, "boot-1", 7 * hour, &by, &err));
+	CHECK_INT(by, 0);
+	CHECK_OK(store_clocks(s, "boot-1", 7 * hour + second / 2, &by, &err));
+	CHECK_INT(by, 0);
+	CHECK_OK(store_clocks(s, "boot-1", 8 * hour, &by, &err));
+	CHECK_INT(by, hour);
+	CHECK_OK(store_clocks(s, "boot-1", 8 * hour, &by, &err)); /* another front notices it, too */
+	CHECK_INT(by, 0);
+	CHECK_OK(store_box_get(s, b.id, &out, &err));
+	CHECK_INT(out.ends_ns, 6 * hour);
+	CHECK_INT(out.kept_until_ns, 0);
+	store_box_fini(&out);
+	/* Time since another boot says nothing about this one. */
+	CHECK_OK(store_clocks(s, "boot-2", hour, &by, &err));
+	CHECK_INT(by, 0);
+	CHECK_OK(store_clocks(s, "boot-2", 0, &by, &err));
+	CHECK_INT(by, -hour);
+	CHECK_OK(store_box_get(s, b.id, &out, &err));
+	CHECK_INT(out.ends_ns, 5 * hour);
 	store_box_fini(&out);
 }
 

@@ -1,0 +1,138 @@
+#!/bin/sh
+# clock.sh - somebody sets the clock by a day, either way: boxes end when their time is over, not before
+# and not a day later; keys of repeated requests stay good; and so it is after a restart in between.
+. "$(dirname "$0")/daemon.lib"
+
+grep -q __asan_init "$ATOLL" && { echo "1..0 # SKIP a sanitizer wants to be loaded first"; exit 0; }
+shift_file=$work/shift
+python3 -c 'open("'"$shift_file"'", "wb").write(bytes(8))'
+chmod 644 "$shift_file"
+
+# ahead SECONDS: what the daemon's clock says is that much more than what ours says.
+ahead() {
+	python3 -c 'import struct, sys
+with open(sys.argv[1], "r+b") as f: f.write(struct.pack("q", int(sys.argv[2])))' "$shift_file" "$1"
+}
+noticed() { grep -c 'the clock was set' "$work/serve.log" || :; }
+# jump SECONDS: and the daemon knows.
+jump() {
+	before=$(noticed)
+	ahead "$1"
+	soon has_noticed
+}
+has_noticed() { [ "$(noticed)" -gt "$before" ]; }
+uptime_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
+
+# lives_for MS: $box, which was asked for at $began, ends after that time and not two seconds later.
+lives_for() {
+	gone_now() { api GET "/v1/boxes/$box" && [ "$(get .state)" = gone ]; }
+	soon gone_now
+	took=$(($(uptime_ms) - began))
+	[ "$took" -ge "$1" ] || fail "ended after $took ms, $1 were asked for"
+	[ "$took" -lt $(($1 + 2500)) ] || fail "ended after $took ms, $1 were asked for"
+	is "$(get .cause)" "$2"
+}
+alive() {
+	api GET "/v1/boxes/$1"
+	is "$(get .state)" running "$1"
+}
+
+a_lifetime_is_not_shortened_by_a_day_forward() {
+	ahead 0
+	new_box '{"lifetime_ms":600000,"idle_ms":200000}'
+	long=$box
+	began=$(uptime_ms)
+	new_box '{"lifetime_ms":3500}'
+	jump 86400
+	alive "$box"
+	[ $(($(uptime_ms) - began)) -lt 3400 ] || fail "too slow a machine for this"
+	lives_for 3500 lifetime
+	alive "$long"
+	# When it will end is told as the clock is now.
+	api GET "/v1/boxes/$long"
+	left=$(($(date -d "$(get .ends)" +%s) - $(date +%s) - 86400))
+	[ "$left" -gt 500 ] && [ "$left" -le 600 ] || fail "$left seconds left, told as $(get .ends)"
+	jump 0
+	alive "$long"
+}
+
+a_lifetime_is_not_lengthened_by_a_day_back() {
+	ahead 0
+	began=$(uptime_ms)
+	new_box '{"lifetime_ms":2000}'
+	jump -86400
+	lives_for 2000 lifetime
+	jump 0
+}
+
+an_idle_timeout_does_not_look_at_the_clock() {
+	ahead 0
+	began=$(uptime_ms)
+	new_box '{"idle_ms":2000}'
+	jump 86400
+	# Asking would be activity.
+	ended() { [ "$(sqlite3_state)" = gone ]; }
+	sqlite3_state() { "$ATOLL" ls -a --json | jq -r --arg id "$box" '.. | objects | select(.id == $id) | .state' | head -1; }
+	soon ended
+	took=$(($(uptime_ms) - began))
+	[ "$took" -ge 2000 ] && [ "$took" -lt 5500 ] || fail "ended after $took ms"
+	jump 0
+}
+
+a_front_that_starts_after_the_jump_knows_of_it() {
+	ahead 0
+	for by in 86400 -86400; do
+		new_box '{"lifetime_ms":600000}'
+		long=$box
+		began=$(uptime_ms)
+		new_box '{"lifetime_ms":3000}'
+		kill -STOP "$warden" # no new front before the clock is set
+		old=$(front)
+		kill -9 "$old"
+		ahead "$by"
+		kill -CONT "$warden"
+		lives_for 3000 lifetime
+		alive "$long"
+		[ "$(front)" != "$old" ] || fail "the old front"
+		jump 0
+		api DELETE "/v1/boxes/$long"
+	done
+}
+
+a_key_of_a_repeated_request_is_good_for_its_day() {
+	ahead 0
+	api POST /v1/boxes '{}' -H 'Idempotency-Key: once'
+	is "$code" 201
+	first=$(get .id)
+	jump 90000
+	api POST /v1/boxes '{}' -H 'Idempotency-Key: once'
+	is "$(get .id)" "$first"
+	has "$(cat head)" "Idempotent-Replayed"
+	jump 0
+}
+
+rates_and_versions_go_on() {
+	ahead 0
+	new_box
+	api PUT "/v1/boxes/$box/files?path=f" one
+	api GET "/v1/boxes/$box/files?path=f"
+	tag=$(sed -n 's/^[Ee][Tt]ag: *\([^\r]*\).*/\1/p' head)
+	api PUT /v1/teams/slow '{"requests_per_second":5}'
+	slow=$(key=$key; api POST /v1/keys '{"name":"slow","team":"slow","role":"editor"}'; get .key)
+	jump -86400
+	api PUT "/v1/boxes/$box/files?path=f" two -H "If-Match: $tag"
+	is "$code" 200 "$body"
+	mine=$key key=$slow
+	for i in 1 2 3 4 5; do
+		api GET /v1/who
+		is "$code" 200 "$i: $body"
+	done
+	key=$mine
+	jump 0
+}
+
+export LD_PRELOAD="$(dirname "$ATOLL")/clockshift.so" CLOCKSHIFT="$shift_file"
+[ -e "$LD_PRELOAD" ] || { echo "1..0 # SKIP no $LD_PRELOAD"; exit 0; }
+need_daemon
+unset LD_PRELOAD CLOCKSHIFT
+run_tests
