@@ -2,6 +2,7 @@
 #include "agent/execute.h"
 #include "agent/harness.h"
 #include "agent/scan.h"
+#include "store/pipelines.h"
 #include "base/buf.h"
 #include "base/id.h"
 #include "base/own.h"
@@ -996,16 +997,16 @@ static int scan(struct execution *x)
 {
 	json_t *found = scan_files(doc_text(x->artifact, "language"),
 				   json_object_get(x->artifact, "files"));
-	const json_t *one;
-	size_t i;
-	int blocked = 0;
+	struct store_policy policy = { 0 };
+	struct err e;
+	int blocked;
 
-	json_array_foreach(found, i, one)
-	{
-		blocked |= !strcmp(doc_text(one, "action"), "block");
-	}
-	if (found)
-		json_object_set_new(x->result, "scan", found);
+	/* A policy that cannot be read is none: then each rule decides. */
+	if (x->fleet->store && store_policy_get(x->fleet->store, x->team, &policy, &e) < 0)
+		policy.scan[0] = '\0';
+	blocked = scan_apply(found, policy.scan) != 0;
+	json_object_set_new(x->result, "scan_policy", json_string(policy.scan[0] ? policy.scan : "block"));
+	json_object_set_new(x->result, "scan", found);
 	return blocked;
 }
 

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* {text} is the program, {call} the call, {mark} the mark, {entry} the program's path. file:
- * NULL: the program's own file is replaced; else the program stays beside it. */
+/* {text} is the program, {head} what it has up to its class, {tail} the rest, {call} the call, {mark} the mark, {entry}
+ * the program's path. file: NULL: the program's own file is replaced; else the program stays beside it. */
 static const struct way {
 	const char *language, *file, *text;
 } ways[] = {
@@ -42,10 +42,28 @@ static const struct way {
 	  "double: \"%.17g\", unsigned long: \"%lu\", unsigned long long: \"%llu\", long: \"%ld\", "
 	  "long long: \"%lld\", unsigned: \"%u\", char: \"%c\", default: \"%d\"), value);\n"
 	  "\tputchar('\\n');\n}\n" },
+	{ "go", "atoll_call.go",
+	  "package main\n\nimport (\n\tatoll_json \"encoding/json\"\n\tatoll_fmt \"fmt\"\n)\n\n"
+	  "func main() {\n\tvalue, _ := atoll_json.Marshal({call})\n\tatoll_fmt.Printf(\"\\n{mark}%s\\n\", value)\n}\n" },
+	{ "rust", NULL, "{text}\nfn main() {\n    println!(\"\\n{mark}{:?}\", {call});\n}\n" },
+	/* Within the class, or its methods would have to be named. An array shows itself within another one only. */
+	{ "java", NULL,
+	  "{head}\n    public static void main(String[] atollArgs) throws Exception {\n"
+	  "        String value = java.util.Arrays.deepToString(new Object[] { {call} });\n"
+	  "        System.out.println(\"\\n{mark}\" + value.substring(1, value.length() - 1));\n    }\n{tail}" },
 	{ "c++", NULL,
 	  "#define main program_main\n{text}\n#undef main\n#include <iostream>\n"
 	  "int main()\n{\n\tauto value = {call};\n\n\tstd::cout.precision(17);\n"
 	  "\tstd::cout << \"\\n{mark}\" << value << std::endl;\n}\n" },
+};
+
+/* Ours is the only main; the program's has another name, where the text above does not see to that. */
+static const struct {
+	const char *language, *main, *aside;
+} mains[] = {
+	{ "go", "func main()", "func program_main()" },
+	{ "rust", "fn main()", "fn program_main()" },
+	{ "java", "void main(", "void program_main(" },
 };
 
 static const struct way *way_of(const char *language)
@@ -73,14 +91,38 @@ static void quote(struct buf *out, const char *text)
 	}
 }
 
+/* Behind the brace of the first class; the end, where there is none. */
+static const char *class_of(const char *text)
+{
+	const char *at = strstr(text, "class ");
+
+	at = at ? strchr(at, '{') : NULL;
+	return at ? at + 1 : text + strlen(text);
+}
+
+static void put_aside(json_t *files, const char *entry, const char *language)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(mains); i++) {
+		const char *text = doc_text(files, entry), *at = strstr(text, mains[i].main);
+
+		if (at && !strcmp(mains[i].language, language))
+			json_object_set_new(files, entry,
+					    json_sprintf("%.*s%s%s", (int)(at - text), text, mains[i].aside,
+							 at + strlen(mains[i].main)));
+	}
+}
+
 static void fill(struct buf *out, const char *from, const json_t *artifact, const char *call,
 		 const char *mark)
 {
 	const char *entry = doc_text(artifact, "entry");
-	auto_buf struct buf quoted = { 0 };
+	const char *text = doc_text(json_object_get(artifact, "files"), entry), *tail = class_of(text);
+	auto_buf struct buf quoted = { 0 }, head = { 0 };
 	const struct {
 		const char *name, *value;
-	} words[] = { { "{text}", doc_text(json_object_get(artifact, "files"), entry) },
+	} words[] = { { "{text}", text },
+		      { "{head}", (buf_add(&head, text, (size_t)(tail - text)), buf_str(&head)) },
+		      { "{tail}", tail },
 		      { "{call}", call },
 		      { "{mark}", mark },
 		      { "{entry}", entry },
@@ -127,6 +169,7 @@ int harness_call(const json_t *artifact, const char *call, const char *mark, jso
 			 "entry", entry);
 	if (!strcmp(w->language, "php"))
 		close_php(json_object_get(copy, "files"), entry);
+	put_aside(json_object_get(copy, "files"), entry, w->language);
 	fill(&text, w->text, copy, call, mark);
 	*out_files = json_incref(json_object_get(copy, "files"));
 	*out_entry = w->file ? w->file : entry;

@@ -339,6 +339,8 @@ static int read_example(const struct reader *r, const struct toml_node *n,
 			out->slots = as_json(c);
 		else if (!strcmp(c->key, "files") && !is_a(r, c, TOML_TABLE))
 			out->files = as_json(c);
+		else if (!strcmp(c->key, "returns"))
+			out->returns = as_json(c);
 		else
 			rc = bad(r, c, "is not known here");
 		if (rc < 0)
@@ -516,6 +518,7 @@ void library_forget(struct library_task *t)
 		json_decref(t->programs[i].packages);
 	for (unsigned i = 0; i < t->nexamples; i++) {
 		json_decref(t->examples[i].slots);
+		json_decref(t->examples[i].returns);
 		json_decref(t->examples[i].files);
 	}
 	free(t->needs);

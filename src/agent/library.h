@@ -58,6 +58,7 @@ struct library_example {
 	const char *task, *stdout_text, *stdin_text;
 	const struct lang *lang;
 	json_t *slots, *files;
+	json_t *returns; /* what the function gives for these slots, where there is one; or NULL */
 };
 
 struct library_task {

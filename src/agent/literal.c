@@ -21,6 +21,7 @@ struct style {
 	const char *list, *list_end, *between;
 	const char *reals, *integers, *texts; /* what stands before a list of these; or NULL */
 	int dot;                              /* a real must look like one: 3.0 */
+	const char *far;                      /* behind an integer of more than 32 bits; or NULL */
 };
 
 static const struct style styles[] = {
@@ -115,6 +116,7 @@ static const struct style styles[] = {
 	  .between = ", ",
 	  .reals = "new double[]",
 	  .integers = "new long[]",
+	  .far = "L",
 	  .texts = "new String[]" },
 	{ .lang = "ruby",
 	  .open = "\"",
@@ -297,6 +299,12 @@ static void add_real(struct buf *out, double v)
 		buf_puts(out, ".0");
 }
 
+/* Without its letter javac takes a number for an int, and this one is none. */
+static int is_far(json_int_t v)
+{
+	return v < INT32_MIN || v > INT32_MAX;
+}
+
 static void add_number(struct buf *out, const struct style *s, const json_t *v, int real)
 {
 	if (json_is_real(v))
@@ -304,7 +312,8 @@ static void add_number(struct buf *out, const struct style *s, const json_t *v, 
 	else if (real && s->dot)
 		add_real(out, (double)json_integer_value(v));
 	else
-		buf_printf(out, "%lld", (long long)json_integer_value(v));
+		buf_printf(out, "%lld%s", (long long)json_integer_value(v),
+			   s->far && is_far(json_integer_value(v)) ? s->far : "");
 }
 
 /* ---- anything ---- */

@@ -7,10 +7,14 @@
 #include "base/own.h"
 #include "box/record.h"
 
+#include "store/errands.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* An agent has an hour at most; one that has not ended by then has nobody who could tell. */
+#define ERRANDS_LOST_NS (INT64_C(2) * 3600 * 1000000000)
 enum { TICK_MS = 30000, WRITE_AGAIN_MS = 1000, WALL_MS = 600000 };
 
 static const char *const outcomes[OUTCOME_COUNT] = {
@@ -696,6 +700,15 @@ void pipelines_alone(struct pipelines *a)
 	}
 }
 
+static void remove_all(struct pipelines *a, struct store_pipelines *rows)
+{
+	struct err e;
+
+	for (unsigned i = 0; i < rows->n; i++)
+		(void)!store_pipeline_remove(a->fleet->store, rows->v[i].id, &e); /* the next time, then */
+	store_pipelines_fini(rows);
+}
+
 static void purge(struct timer *t)
 {
 	struct pipelines *a = loop_owner(t, struct pipelines, tick);
@@ -704,12 +717,14 @@ static void purge(struct timer *t)
 	struct err e;
 
 	timer_set(t, TICK_MS);
-	if (!a->conf.keep_ms || !a->fleet->alone ||
-	    store_pipeline_old(a->fleet->store, before, &rows, &e) < 0)
+	if (!a->fleet->alone)
 		return;
-	for (unsigned i = 0; i < rows.n; i++)
-		(void)!store_pipeline_remove(a->fleet->store, rows.v[i].id, &e);
-	store_pipelines_fini(&rows);
+	if (a->conf.keep_ms && store_pipeline_old(a->fleet->store, before, &rows, &e) == 0)
+		remove_all(a, &rows);
+	if (store_pipeline_surplus(a->fleet->store, PIPELINES_KEPT_TEAM, &rows, &e) == 0)
+		remove_all(a, &rows);
+	(void)!store_errand_purge(a->fleet->store, a->conf.keep_ms ? before : 0,
+				  fleet_now_ns() - ERRANDS_LOST_NS, PIPELINES_KEPT_TEAM, &e);
 }
 
 int pipelines_new(struct pipelines **out, struct fleet *f, const struct pipelines_conf *conf,
@@ -752,6 +767,15 @@ const struct pipelines_figures *pipelines_figures(const struct pipelines *a)
 
 /* ---- beginning, answering, ending ---- */
 
+static unsigned live_of(const struct pipelines *a, const char *team)
+{
+	unsigned n = 0;
+
+	for (const struct pipeline *p = a->first; p; p = p->next)
+		n += !strcmp(p->row.team, team);
+	return n;
+}
+
 static void set_title(struct store_pipeline *row, const char *task)
 {
 	size_t n = strcspn(task, "\n");
@@ -793,6 +817,9 @@ int pipeline_start(struct pipelines *a, const char *team, const char *who, const
 
 	if (pipelines_figures(a)->live >= PIPELINES_LIVE)
 		return err_set(e, ERR_LIMIT, "%d pipelines are under way already", PIPELINES_LIVE);
+	if (live_of(a, team) >= PIPELINES_LIVE_TEAM)
+		return err_set(e, ERR_LIMIT, "%d pipelines of this team are under way already",
+			       PIPELINES_LIVE_TEAM);
 	if (id_new(row.id, e) < 0)
 		return -1;
 	snprintf(row.team, sizeof(row.team), "%s", team);

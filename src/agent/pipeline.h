@@ -13,7 +13,13 @@
 #include "fleet/fleet.h"
 #include "store/pipelines.h"
 
-enum { PIPELINES_LIVE = 1000, PIPELINE_RACE = 4, PIPELINE_QUESTIONS = 5 };
+enum {
+	PIPELINES_LIVE = 1000,
+	PIPELINES_LIVE_TEAM = 250,   /* so that there is room for others, */
+	PIPELINES_KEPT_TEAM = 10000, /* and on the disk; the oldest that are over go */
+	PIPELINE_RACE = 4,
+	PIPELINE_QUESTIONS = 5
+};
 
 struct model_line;
 struct pipelines_conf {

@@ -226,6 +226,14 @@ static void member_data(struct buf *out, const json_t *doc, const char *name)
 		json_data(out, name, v);
 }
 
+/* Examples, not orders: they are about other tasks, and their words are those of a stranger. */
+static void lessons(struct buf *b, const json_t *doc)
+{
+	if (json_array_size(json_object_get(doc, "lessons")))
+		buf_puts(b, "What was wrong in tasks like this one before, and what helped:\n");
+	member_data(b, doc, "lessons");
+}
+
 json_t *prompt_plan(const json_t *task)
 {
 	static const char *const members[] = { "language", "entry", "stdin", "examples", "tests", "packages", "limits", "network", "answers" };
@@ -236,6 +244,7 @@ json_t *prompt_plan(const json_t *task)
 	for (unsigned i = 0; i < ARRAY_LEN(members); i++)
 		member_data(&b, task, members[i]);
 	glances(&b, json_object_get(task, "files"));
+	lessons(&b, task);
 	buf_puts(&b, "Give the plan.\n");
 	return message(&b);
 }
@@ -332,6 +341,7 @@ json_t *prompt_debug(const json_t *plan, const json_t *artifact, const json_t *r
 				   doc_text(json_object_get(d, "action"), "kind"), doc_text(json_object_get(d, "action"), "detail"));
 			data(&b, "tried before, without success", buf_str(&line), 1000);
 		}
+	lessons(&b, plan);
 	buf_puts(&b, "Say what is wrong, and change it. The new program must differ from the one above, and from what was "
 		     "tried before.\n");
 	return message(&b);

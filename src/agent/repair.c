@@ -13,9 +13,10 @@
  *
  * Often more than one edit passes. Those that are right do the same with inputs that nobody gave, and each
  * of the others does something of its own; so we wait a little for more of them, and the best is the one
- * that most others agree with, then the one of the lowest rank. Where they do not all agree the examples do
- * not say which is right, and neither do we: it is plausible. */
+ * that most others agree with, then the one of the lowest rank. Where they do not all agree, or where doubt.h
+ * finds another one, the examples do not say which is right, and neither do we: it is plausible. */
 #include "agent/repair.h"
+#include "agent/doubt.h"
 #include "agent/edit.h"
 #include "agent/hearsay.h"
 #include "agent/mutate.h"
@@ -43,6 +44,7 @@ enum {
 	BUILT_MOST = 50,   /* and where each is compiled */
 	LIMIT_MS = 500,	  /* of a candidate, in a search box */
 	LIES_MOST = 8,	  /* then nobody listens any more */
+	DOUBT_LEAST = 2,  /* examples: one alone says too little for anybody to ask */
 	QUEUE_MOST = 256, /* that wait for their trial; what comes then is dropped */
 	SOURCE_MOST = 256 * 1024,
 	HELD_NONE = TRIAL_EXAMPLES,
@@ -91,6 +93,9 @@ struct repair {
 	unsigned nfound, npassed, nskipped, nlies;
 	unsigned first_tried; /* how many were, when the first had passed */
 	unsigned built; /* candidates that were compiled and tried */
+	struct doubt doubt; /* about the best, where all agree */
+	int doubting, pinned;
+	char doubted[DOUBT_WHY];
 	int over;
 	uint64_t began_ms, first_ms; /* first_ms: one passed everything */
 	struct timer turn, tick;
@@ -202,6 +207,7 @@ void repair_cancel(struct repair *r)
 		trial_fini(&r->attempts[i].trial);
 		free_candidates(r->attempts[i].candidate);
 	}
+	doubt_fini(&r->doubt);
 	free_candidates(r->queue);
 	free_candidates(r->passed_all);
 	mutations_fini(&r->given);
@@ -243,7 +249,7 @@ static const char *label_of(const struct repair *r)
 {
 	if (!r->best)
 		return "none";
-	return r->held != HELD_NONE && agree_with(r, r->best) == r->npassed ? "verified" : "plausible";
+	return r->held != HELD_NONE && r->pinned ? "verified" : "plausible";
 }
 
 static unsigned tried_so_far(const struct repair *r)
@@ -270,6 +276,8 @@ static json_t *found_json(const struct repair *r)
 		return found;
 	}
 	edit_show(&r->best->edit, r->source, r->source_len, &diff);
+	if (!r->pinned)
+		json_object_set_new(found, "doubt", json_string(r->doubted));
 	json_object_set_new(found, "rule", json_string(r->best->edit.rule));
 	json_object_set_new(found, "rank", json_integer(r->best->rank));
 	json_object_set_new(found, "agree", json_integer(agree_with(r, r->best)));
@@ -292,6 +300,8 @@ static json_t *artifact_of(const struct repair *r)
 	edit_apply(&r->best->edit, r->source, r->source_len, &text);
 	json_object_set_new(json_object_get(child, "files"), doc_text(child, "entry"),
 			    json_string(buf_str(&text)));
+	json_object_set_new(child, "repair", json_pack("{s:b, s:b}", "pinned", r->pinned, "held_out",
+						       r->held != HELD_NONE));
 	artifact_seal(child);
 	return child;
 }
@@ -301,7 +311,7 @@ static void finish(struct repair *r)
 	struct repair_owner *o = r->owner;
 	json_t *artifact, *found;
 
-	r->best = best_of(r);
+	r->best = r->best ? r->best : best_of(r);
 	artifact = r->best ? artifact_of(r) : NULL;
 	found = found_json(r);
 	repair_cancel(r);
@@ -638,18 +648,60 @@ static int is_enough(const struct repair *r)
 	return (!r->queue && !is_searching(r)) || tried_so_far(r) - r->first_tried >= WAIT_TRIED;
 }
 
+/* ---- is it the only one? ---- */
+
+static void doubt_done(struct doubt *d, const char *why)
+{
+	struct repair *r = loop_owner(d, struct repair, doubt);
+
+	r->pinned = !*why;
+	snprintf(r->doubted, sizeof(r->doubted), "%s", why);
+	r->over = 1;
+	timer_set(&r->turn, 0);
+}
+
+/* Nothing more is searched. Either somebody looks for doubts now, or there are some already. */
+static void conclude(struct repair *r)
+{
+	for (unsigned i = 0; i < BOXES_MOST; i++)
+		end_search(&r->searches[i]);
+	r->best = best_of(r);
+	r->doubting = 1;
+	if (json_array_size(r->examples) < DOUBT_LEAST) {
+		snprintf(r->doubted, sizeof(r->doubted), "there is one example only");
+	} else if (agree_with(r, r->best) != r->npassed) {
+		snprintf(r->doubted, sizeof(r->doubted), "%u changes pass, and they do different things",
+			 r->npassed);
+	} else if (!doubt_possible(doc_text(r->artifact, "language"))) {
+		snprintf(r->doubted, sizeof(r->doubted), "nobody has looked for another change that passes");
+	} else {
+		r->doubt.done = doubt_done;
+		doubt_start(&r->doubt, &r->stall, r->shown_first, &r->best->edit, r->source, r->source_len);
+		return;
+	}
+	finish(r);
+}
+
 static void on_turn(struct timer *timer)
 {
 	struct repair *r = loop_owner(timer, struct repair, turn);
 
+	if (r->doubting) {
+		if (r->over)
+			finish(r);
+		return;
+	}
 	take_answers(r);
 	for (unsigned i = 0; i < r->boxes; i++)
 		if (r->searches[i].mute)
 			end_search(&r->searches[i]);
 	if (!r->over && !is_enough(r))
 		try_more(r);
-	if (r->over || (!is_trying(r) && is_enough(r))) {
+	if (r->over) {
+		snprintf(r->doubted, sizeof(r->doubted), "there was no time to look for others");
 		finish(r);
+	} else if (!is_trying(r) && is_enough(r)) {
+		conclude(r);
 	} else if (!is_trying(r) && !r->queue && !is_searching(r)) {
 		if (!*r->why)
 			snprintf(r->why, sizeof(r->why), "no change in one place makes all examples pass");
@@ -668,6 +720,7 @@ static void on_tick(struct timer *timer)
 	for (unsigned i = 0; i < r->boxes; i++)
 		if (r->searches[i].flying)
 			job_check(&r->searches[i].job, now);
+	doubt_check(&r->doubt, now);
 	if (now - r->began_ms > (r->built ? BUILD_MS : REPAIR_MS)) {
 		snprintf(r->why, sizeof(r->why), "not found within %d s", (r->built ? BUILD_MS : REPAIR_MS) / 1000);
 		r->over = 1;

@@ -2,8 +2,9 @@
  * Owns: its boxes, side by side, and the candidates.
  *
  * Of three examples or more one is held out: who passes all that were shown and that one is `verified`,
- * unless another one passes as well and does something else with inputs that nobody gave; who passes
- * less is `plausible` (with two: both shown). Only the file that is begun with is changed. */
+ * unless there is a doubt: another one that passes as well, anywhere or at the same place, and does
+ * something else with inputs that nobody gave (doubt.h). Who passes less is `plausible` (with two: both
+ * shown), and so is what nobody has looked at in that way. Only the file that is begun with is changed. */
 #pragma once
 #include "agent/agent.h"
 #include "fleet/fleet.h"
@@ -13,7 +14,8 @@ struct repair_owner {
 	/* artifact: sealed, a child of the one given; NULL: none was found. found: {label: "verified",
 	 * "plausible" or "none", candidates, tried, passed: how many pass everything, skipped: how many
 	 * failed only the held-out one, lies: how often a box was wrong, held_out_passed, ms} and {rule,
-	 * line, diff, rank, agree: how many of passed do the same} or {why}. Once, never from within. */
+	 * line, diff, rank, agree: how many of passed do the same, doubt: what speaks against it} or {why}.
+	 * The artifact has `repair: {pinned: nothing does, held_out: there was one}`. Once, never from within. */
 	void (*done)(struct repair_owner *o, json_t *take_artifact, json_t *take_found);
 };
 

@@ -26,14 +26,31 @@ static int is_template(const json_t *plan, const json_t *artifact)
 	       (!strncmp(how, "template:", 9) || !strncmp(how, "debug:", 6));
 }
 
+/* One that examples led to has passed them; that says little, unless they leave no other. */
+static const char *repair_label(const json_t *repair, int held, const char **out_why)
+{
+	int pinned = json_is_true(json_object_get(repair, "pinned"));
+
+	held = held || json_is_true(json_object_get(repair, "held_out"));
+	if (pinned && held)
+		*out_why = "every example passed, one of them unseen by the search, and no other repair was found";
+	else
+		*out_why = pinned ? "every example passed, and none was left to try it with"
+				  : "every example passed, but they do not say which of several repairs is right";
+	return pinned && held ? "verified" : "plausible";
+}
+
 const char *report_label(const json_t *plan, const json_t *artifact, const json_t *result,
 			 const char **out_why)
 {
-	const json_t *held = json_object_get(result, "held_out");
+	const json_t *held = json_object_get(result, "held_out"),
+		     *repair = json_object_get(artifact, "repair");
 	unsigned examples = passed(json_object_get(result, "examples"), NULL),
 		 tests = passed(json_object_get(result, "checks"), "test"),
 		 checks = passed(json_object_get(result, "checks"), NULL);
 
+	if (repair && !strncmp(doc_text(artifact, "provenance"), "repair:", 7))
+		return repair_label(repair, json_is_true(json_object_get(held, "pass")), out_why);
 	if (held && json_is_true(json_object_get(held, "pass"))) {
 		*out_why = "every example passed, one of them unseen by who wrote it";
 		return "verified";

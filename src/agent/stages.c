@@ -7,6 +7,7 @@
 #include "agent/code.h"
 #include "agent/course.h"
 #include "agent/debug.h"
+#include "agent/memory.h"
 #include "agent/plan.h"
 #include "agent/report.h"
 #include "base/log.h"
@@ -15,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { REPAIR_BOXES = 4, OUTPUTS = 32, OUTPUT_BYTES = 2048, LESSONS = 3 };
+enum { REPAIR_BOXES = 4, OUTPUTS = 32, OUTPUT_BYTES = 2048 };
 #define SURE 0.5 /* below it a model is asked, where there is one */
 
 /* ---- a model ---- */
@@ -98,37 +99,6 @@ static void forget_askers(struct pipeline *p)
 
 /* ---- its end ---- */
 
-static void learn(struct pipeline *p)
-{
-	const json_t *last = json_array_get(p->before, json_array_size(p->before) - 1);
-	const char *because = doc_text(p->artifact, "changed_because");
-	struct err e;
-
-	if (!last || !*because || p->all->conf.forgetful ||
-	    json_is_false(json_object_get(p->task, "remember")))
-		return;
-	(void)!store_lesson_add(p->all->fleet->store, p->row.team, p->row.id,
-				doc_text(p->task, "task"), doc_text(last, "category"), because, &e);
-}
-
-static json_t *lessons(const struct pipeline *p)
-{
-	struct store_lessons found;
-	json_t *all = json_array();
-	struct err e;
-
-	if (p->all->conf.forgetful || json_is_false(json_object_get(p->task, "remember")) ||
-	    store_lesson_find(p->all->fleet->store, p->row.team, doc_text(p->task, "task"), LESSONS,
-			      &found, &e) < 0)
-		return all;
-	for (unsigned i = 0; i < found.n; i++)
-		json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "task", found.v[i].task,
-						     "category", found.v[i].category, "fix",
-						     found.v[i].fix));
-	store_lessons_fini(&found);
-	return all;
-}
-
 static void report(struct pipeline *p, enum pipelines_outcome outcome, const char *why,
 		   const char *category)
 {
@@ -148,7 +118,7 @@ static void report(struct pipeline *p, enum pipelines_outcome outcome, const cha
 	if (p->diagnosis && outcome == OUTCOME_FAILED) {
 		json_object_set_new(doc, "root_cause",
 				    json_string(doc_text(p->diagnosis, "root_cause")));
-		json_object_set_new(doc, "lessons", lessons(p));
+		json_object_set_new(doc, "lessons", memory_like(p, category ? category : ""));
 	}
 	if (outcome == OUTCOME_NOT_UNDERSTOOD)
 		json_object_set(doc, "nearest",
@@ -174,7 +144,7 @@ static void report_end(struct pipeline *p)
 		return;
 	}
 	if (!strcmp(report_label(p->plan, p->artifact, p->result, &why), "verified")) {
-		learn(p);
+		memory_learn(p);
 		report(p, OUTCOME_VERIFIED, why, NULL);
 	} else {
 		report(p, OUTCOME_PLAUSIBLE, why, NULL);
@@ -239,9 +209,11 @@ static void plan_stage(struct pipeline *p)
 
 	if (!is_sure(plan) && may_ask(p, "planner")) {
 		struct asker *k = new_asker(p, model_planned);
+		json_t *task = memory_with(p, json_copy(p->task), "");
 
 		json_decref(plan);
-		k->ask = roles_plan(p->all->conf.line, p->task, &k->owner);
+		k->ask = roles_plan(p->all->conf.line, task, &k->owner);
+		json_decref(task);
 		return;
 	}
 	plan_done(p, plan ? plan : no_plan("why", "no model is configured here"));
@@ -516,6 +488,23 @@ static void execute_stage(struct pipeline *p)
 
 /* ---- debugger ---- */
 
+/* What helped with the same kind of mistake is worth a look, by whoever reads it. */
+static void recall(const struct pipeline *p, json_t *diagnosis)
+{
+	const char *category = doc_text(diagnosis, "category");
+	json_t *found = memory_like(p, category), *one;
+	size_t i;
+
+	json_array_foreach(found, i, one)
+	{
+		if (!strcmp(doc_text(one, "category"), category))
+			json_array_append_new(json_object_get(diagnosis, "evidence"),
+					      json_pack("{s:s, s:o}", "source", "memory", "text",
+							json_sprintf("helped before: %s", doc_text(one, "fix"))));
+	}
+	json_decref(found);
+}
+
 static void debug_stage(struct pipeline *p)
 {
 	json_t *plan = shown_plan(p), *d = debug_make(plan, p->artifact, p->result, p->before);
@@ -527,6 +516,7 @@ static void debug_stage(struct pipeline *p)
 			      "root_cause", "nothing that is known", "fixable", "llm", "action",
 			      "kind", "stop", "detail", "", "novelty",
 			      doc_text(p->artifact, "hash"));
+	recall(p, d);
 	json_object_set_new(d, "attempt", json_integer(p->attempt));
 	course_store(p, "diagnosis", d, "diagnosed");
 }
@@ -574,7 +564,7 @@ static void models_debugged(struct roles_owner *o, json_t *take_doc, const json_
 
 static void ask_debuggers(struct pipeline *p)
 {
-	json_t *plan = shown_plan(p);
+	json_t *plan = memory_with(p, shown_plan(p), doc_text(p->diagnosis, "category"));
 	const char *why;
 	unsigned level = roles_level(p->before, p->diagnosis, &why), n = race_of(p);
 

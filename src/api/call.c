@@ -369,10 +369,20 @@ int call_fetches(struct call *c)
 	return call_fetch(c, &row);
 }
 
-/* Whoever reads finds the ends of all that has ended. Starting a program reads none of them. */
+/* Whoever reads finds the ends of all that has ended. These read none of them, or settle themselves. */
+static int reads_ends(const struct api_route *row)
+{
+	static const char *const none[] = { "exec.start", "box.create", "box.delete" };
+
+	for (unsigned i = 0; row->action && i < ARRAY_LEN(none); i++)
+		if (!strcmp(row->action, none[i]))
+			return 0;
+	return 1;
+}
+
 static void run_handler(struct call *c)
 {
-	if (!c->row->action || strcmp(c->row->action, "exec.start") != 0)
+	if (reads_ends(c->row))
 		ledger_settle(&c->api->fleet.ledger);
 	if (!call_fetches(c))
 		c->row->run(c);

@@ -39,7 +39,7 @@ const struct field cells_fields[] = {
 	{ 0 },
 };
 const struct field cells_standing_fields[] = {
-	{ "language", FIELD_TEXT, 1, 1, 32, "python, node, bash, ...", NULL },
+	{ "language", FIELD_TEXT, 1, 1, 32, "python, node, bash, ...; jupyter:NAME", NULL },
 	CELL_FIELDS,
 	{ 0 },
 };

@@ -7,7 +7,7 @@
 #include "lang/lang.h"
 
 const struct field contexts_create_fields[] = {
-	{ "language", FIELD_TEXT, 1, 1, 32, "python, node, bash, ...", NULL },
+	{ "language", FIELD_TEXT, 1, 1, 32, "python, node, bash, ...; jupyter:NAME", NULL },
 	{ "cwd", FIELD_TEXT, 0, 0, 4095, "folder to start in; /home/user", NULL },
 	{ "env", FIELD_MAP, 0, 0, 1000, "variables, on top of the box's", NULL },
 	{ 0 },

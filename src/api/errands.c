@@ -11,8 +11,11 @@
 #include "api/packages.h"
 #include "api/quota.h"
 #include "base/own.h"
+#include "box/record.h"
 #include "model/model.h"
+#include "store/errands.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { FILES_MOST = 256, PATH_MOST = 400, WALL_MOST = 3600000, CONTEXT_MOST = 512 * 1024 };
@@ -47,8 +50,15 @@ const struct field errands_fields[] = {
 	{ 0 },
 };
 
+const struct field errands_list_query[] = {
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
+	{ 0 },
+};
+
 struct session {
 	struct errand_owner owner;
+	char id[ID_LEN + 1]; /* of its row */
 	struct call *call;
 	struct errand *errand;
 	struct package_job packages;
@@ -56,6 +66,40 @@ struct session {
 	int streaming;
 	struct timer silence;
 };
+
+/* ---- its row ---- */
+
+static int insert_row(struct session *s, struct err *e)
+{
+	struct call *c = s->call;
+	const char *task = call_text(c, "task", "");
+	struct store_errand row = { .created_ns = fleet_now_ns() };
+	size_t n = strcspn(task, "\n");
+
+	if (id_new(row.id, e) < 0)
+		return -1;
+	n = n < sizeof(row.title) - 1 ? n : sizeof(row.title) - 1;
+	while (n && ((unsigned char)task[n] & 0xc0) == 0x80)
+		n--; /* not through a character */
+	memcpy(row.title, task, n);
+	snprintf(row.team, sizeof(row.team), "%s", c->who.team);
+	snprintf(row.who, sizeof(row.who), "%s", c->who.id);
+	if (store_errand_insert(c->api->store, &row, e) < 0)
+		return -1;
+	memcpy(s->id, row.id, sizeof(s->id));
+	return 0;
+}
+
+/* A store that is full now changes nothing of what the client is told. */
+static void end_row(struct session *s, const char *outcome, const json_t *report)
+{
+	auto_free char *text = report ? json_dumps(report, JSON_COMPACT) : NULL;
+	struct err e;
+
+	if (s->id[0])
+		(void)!store_errand_end(s->call->api->store, s->id, fleet_now_ns(), outcome, text, &e);
+	s->id[0] = '\0';
+}
 
 /* Nothing of it may happen any more. */
 static void session_over(struct session *s)
@@ -88,6 +132,8 @@ static void done(struct errand_owner *o, json_t *take_report)
 	s->errand = NULL;
 	if (packages)
 		json_object_set_new(take_report, "packages", packages);
+	json_object_set_new(take_report, "id", json_string(s->id));
+	end_row(s, doc_text(take_report, "outcome"), take_report);
 	call_audit_more(c, "agent.run", json_string_value(json_object_get(take_report, "box")),
 			json_string_value(json_object_get(take_report, "outcome")),
 			json_pack("{s:O, s:O, s:O}", "steps", json_object_get(take_report, "steps"),
@@ -105,6 +151,7 @@ static void done(struct errand_owner *o, json_t *take_report)
 
 static void fail(struct session *s, int status, json_t *take_error)
 {
+	end_row(s, "refused", NULL);
 	session_over(s);
 	if (s->streaming) {
 		json_object_set_new(take_error, "type", json_string("error"));
@@ -126,6 +173,7 @@ static void left(struct call *c)
 {
 	struct session *s = c->state;
 
+	end_row(s, "cancelled", NULL);
 	session_over(s);
 	if (s->errand) {
 		errand_cancel(s->errand);
@@ -284,6 +332,10 @@ void errands_run(struct call *c)
 	c->req->on_drain = drains;
 	c->req->on_eof = may_have_left;
 	timer_init(&s->silence, c->api->loop, silence_due);
+	if (insert_row(s, &e) < 0) {
+		fail_err(s, &e);
+		return;
+	}
 	there = packages_read(&s->packages, call_get(c, "packages"), NULL, &e) < 0
 			? -1
 			: packages_begin(&s->packages, c->api, c->who.team, &e);
@@ -303,4 +355,64 @@ void errands_run(struct call *c)
 	}
 	if (there)
 		begin(s);
+}
+
+/* ---- those that were ---- */
+
+static json_t *row_json(const struct store_errand *x)
+{
+	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:o}", "id", x->id, "task", x->title, "who", x->who, "state",
+				x->ended_ns ? "over" : "running", "created_at",
+				record_when((uint64_t)x->created_ns));
+
+	if (x->ended_ns) {
+		json_object_set_new(doc, "ended_at", record_when((uint64_t)x->ended_ns));
+		json_object_set_new(doc, "outcome", json_string(x->outcome));
+	}
+	return doc;
+}
+
+void errands_list(struct call *c)
+{
+	const char *after = call_query(c, "after");
+	struct store_errands rows = { 0 };
+	struct store_cursor cursor = { 0 };
+	char next[STORE_CURSOR_TEXT] = "";
+	json_t *items;
+	struct err e;
+
+	if ((after && store_cursor_parse(after, &cursor, &e) < 0) ||
+	    store_errand_list(c->api->store, c->who.team, after ? &cursor : NULL,
+			      (unsigned)call_query_int(c, "limit", 0), &rows, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	items = json_array();
+	for (unsigned i = 0; i < rows.n; i++)
+		json_array_append_new(items, row_json(&rows.v[i]));
+	if (rows.more) {
+		cursor.ns = rows.v[rows.n - 1].created_ns;
+		memcpy(cursor.id, rows.v[rows.n - 1].id, sizeof(cursor.id));
+		store_cursor_text(&cursor, next);
+	}
+	store_errands_fini(&rows);
+	call_list(c, items, next);
+}
+
+void errands_show(struct call *c)
+{
+	auto_free char *text = NULL;
+	struct store_errand row;
+	json_t *doc, *report;
+	struct err e;
+
+	if (store_errand_get(c->api->store, c->who.team, call_param(c, 0), &row, &text, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	doc = row_json(&row);
+	report = text && *text ? json_loads(text, 0, NULL) : NULL;
+	if (report)
+		json_object_set_new(doc, "report", report);
+	call_json(c, 200, doc);
 }

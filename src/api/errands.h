@@ -2,6 +2,8 @@
 #pragma once
 #include "api/api.h"
 
-extern const struct field errands_fields[];
+extern const struct field errands_fields[], errands_list_query[];
 
 void errands_run(struct call *c);
+void errands_list(struct call *c);
+void errands_show(struct call *c);

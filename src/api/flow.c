@@ -360,6 +360,9 @@ void flow_audit(struct api *a, struct call *c, const struct who *who, const stru
 		buf_cut(&line, feed_utf8(line.p, AUDITED, &bad));
 	detail = json_pack("{s:s, s:s, s:s}", "box", r->berth->row.id, "step", step, "command",
 			   buf_str(&line));
+	/* Init has just been woken, often on the processor that we are on. What is left to write can be
+	 * written while it works. */
+	loop_give_way();
 	if (c)
 		call_audit_more(c, "exec.start", r->id, "ok", detail);
 	else
@@ -442,9 +445,9 @@ static void next_step(struct flow *w)
 		return;
 	}
 	w->tapped = reads;
-	flow_audit(w->api, w->call, &w->who, r, w->steps[w->at].what);
 	if (last)
 		give_input(w, r);
+	flow_audit(w->api, w->call, &w->who, r, w->steps[w->at].what);
 	say_started(w, r);
 	if (last && w->background) {
 		leave_running(w, r);

@@ -7,6 +7,7 @@
 #include "agent/execute.h"
 #include "agent/pipeline.h"
 #include "agent/report.h"
+#include "agent/scan.h"
 #include "api/feed.h"
 #include "api/idem.h"
 #include "api/quota.h"
@@ -69,6 +70,11 @@ const struct field pipelines_answer_fields[] = {
 	{ 0 },
 };
 const struct field pipelines_unlearn_fields[] = { { 0 } };
+const struct field pipelines_policy_fields[] = {
+	{ "scan", FIELD_TEXT, 0, 0, STORE_WORD, "block: as each rule says; warn: all run; off: nobody looks", NULL },
+	{ "memory", FIELD_BOOL, 0, 0, 0, "false: nothing is learned of the team's pipelines, and nothing recalled", NULL },
+	{ 0 },
+};
 const struct field pipelines_replay_fields[] = {
 	{ "attempt", FIELD_INT, 0, 1, 1000, "which; the last one", NULL },
 	{ 0 },
@@ -551,6 +557,50 @@ void pipelines_unlearn(struct call *c)
 		call_fail(c, &e);
 	else
 		call_empty(c, 204);
+}
+
+/* ---- what the team wants ---- */
+
+static void tell_policy(struct call *c, const struct store_policy *p)
+{
+	call_json(c, 200, json_pack("{s:s, s:b}", "scan", p->scan[0] ? p->scan : "block", "memory", !p->forgetful));
+}
+
+void pipelines_policy(struct call *c)
+{
+	struct store_policy policy;
+	struct err e;
+
+	if (store_policy_get(c->api->store, c->who.team, &policy, &e) < 0)
+		call_fail(c, &e);
+	else
+		tell_policy(c, &policy);
+}
+
+void pipelines_set_policy(struct call *c)
+{
+	const char *scan = call_text(c, "scan", NULL);
+	struct store_policy policy;
+	json_t *none = json_array();
+	struct err e;
+	int known = scan_apply(none, scan) >= 0;
+
+	json_decref(none);
+	if (!known) {
+		call_error(c, 400, "invalid", "there is no such policy on what a scan finds", scan, "block, warn or off");
+		return;
+	}
+	if (store_policy_get(c->api->store, c->who.team, &policy, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	if (scan)
+		snprintf(policy.scan, sizeof(policy.scan), "%s", scan);
+	policy.forgetful = !call_flag(c, "memory", !policy.forgetful);
+	if (store_policy_put(c->api->store, c->who.team, &policy, &e) < 0)
+		call_fail(c, &e);
+	else
+		tell_policy(c, &policy);
 }
 
 /* ---- the same again ---- */

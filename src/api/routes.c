@@ -72,6 +72,8 @@ const struct api_route api_routes[] = {
 	{ "GET", "/v1/pipelines", NEED_VIEWER, pipelines_list, "list them, newest first", .query = pipelines_list_query, .group = "pipelines" },
 	{ "GET", "/v1/pipelines/metrics", NEED_VIEWER, pipelines_metrics, "how well they do: success, attempts, categories, times, cost", .group = "pipelines" },
 	{ "DELETE", "/v1/pipelines/memory", NEED_EDITOR, pipelines_unlearn, "forget what was learned of the team's pipelines", pipelines_unlearn_fields, .group = "pipelines", .action = "pipeline.unlearn" },
+	{ "GET", "/v1/pipelines/policy", NEED_VIEWER, pipelines_policy, "what the team wants: a scan's findings, a memory", .group = "pipelines" },
+	{ "PUT", "/v1/pipelines/policy", NEED_OWNER, pipelines_set_policy, "change that; what is not named stays", pipelines_policy_fields, .group = "pipelines", .action = "pipeline.policy" },
 	{ "GET", "/v1/pipelines/{pipeline}", NEED_VIEWER, pipelines_show, "one, with its documents", .query = pipelines_show_query, .group = "pipelines" },
 	{ "GET", "/v1/pipelines/{pipeline}/events", NEED_VIEWER, pipelines_events, "what happened, from a number on, and what happens", .query = pipelines_events_query, .group = "pipelines" },
 	{ "POST", "/v1/pipelines/{pipeline}/answer", NEED_EDITOR, pipelines_answer, "what it asked for", pipelines_answer_fields, .group = "pipelines", .action = "pipeline.answer" },
@@ -80,6 +82,8 @@ const struct api_route api_routes[] = {
 	{ "DELETE", "/v1/pipelines/{pipeline}", NEED_EDITOR, pipelines_delete, "forget one that is over, with its documents", .group = "pipelines", .action = "pipeline.delete" },
 
 	{ "POST", "/v1/agents", NEED_EDITOR, errands_run, "an agent does a task in a box of its own", errands_fields, .group = "agents", .action = "agent.run" },
+	{ "GET", "/v1/agents", NEED_VIEWER, errands_list, "those of the team, newest first", .query = errands_list_query, .group = "agents" },
+	{ "GET", "/v1/agents/{agent}", NEED_VIEWER, errands_show, "one, with its report", .group = "agents" },
 	{ "POST", "/v1/boxes/{box}/execs", NEED_EDITOR, execs_start, "run a program", flow_exec_fields, .group = "execs", .action = "exec.start" },
 	{ "GET", "/v1/boxes/{box}/execs", NEED_VIEWER, execs_list, "list programs, newest first", .query = execs_list_query, .group = "execs" },
 	{ "GET", "/v1/boxes/{box}/execs/{exec}", NEED_VIEWER, execs_show, "one program, or its record", .group = "execs" },

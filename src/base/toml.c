@@ -448,7 +448,7 @@ static int open_table(struct toml_scan *s, const struct key *k, struct toml_node
 static int open_repeated(struct toml_scan *s, const struct key *k, struct toml_node **table)
 {
 	unsigned last = k->n - 1;
-	struct toml_node *n = lookup(*table, k->part[last]), *element;
+	struct toml_node *n = lookup(*table, k->part[last]), *element = NULL;
 
 	if (n && (n->type != TOML_ARRAY || n->in.made != REPEATED))
 		return taken(s, k, last, n);

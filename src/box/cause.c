@@ -324,12 +324,33 @@ static void say_host(const struct ending *x, struct buf *out)
 		buf_puts(out, "the box ended first; no limit explains it: it was killed or broke");
 }
 
+/* A limit of the box: the field of a request that sets it, and the flag with its value. */
+static void raise_limit(const struct ending *x, struct buf *out, const char *field, uint64_t to,
+			const char *flag, const char *value)
+{
+	if (x->served)
+		buf_printf(out, "raise: \"limits\": {\"%s\": %llu}, or atoll new --%s %s ...", field,
+			   (unsigned long long)to, flag, value);
+	else
+		buf_printf(out, "raise: atoll run --%s %s ...", flag, value);
+}
+
 /* Twice as much, in the spelling that the flag takes. */
-static void raise_bytes(struct buf *out, const char *flag, uint64_t bytes)
+static void raise_bytes(const struct ending *x, struct buf *out, const char *flag, uint64_t bytes)
 {
 	uint64_t mib = (2 * bytes + (1 << 20) - 1) >> 20;
+	char value[32];
 
-	buf_printf(out, "raise: atoll run --%s %lluM ...", flag, (unsigned long long)mib);
+	snprintf(value, sizeof(value), "%lluM", (unsigned long long)mib);
+	raise_limit(x, out, flag, mib << 20, flag, value);
+}
+
+static void raise_count(const struct ending *x, struct buf *out, const char *flag, uint64_t count)
+{
+	char value[32];
+
+	snprintf(value, sizeof(value), "%llu", (unsigned long long)count);
+	raise_limit(x, out, flag, count, flag, value);
 }
 
 static void way_exit(const struct ending *x, struct buf *out)
@@ -341,46 +362,53 @@ static void way_exit(const struct ending *x, struct buf *out)
 	if (no_folder(x))
 		buf_puts(out, "make that folder first, or start elsewhere");
 	else if (x->exit.status == ENOENT)
-		buf_puts(out, "a box has this machine's /usr, and what you bring: -w DIR");
+		buf_printf(out, "a box has this machine's /usr, and what you bring: %s",
+			   x->served ? "\"files\", or PUT .../files" : "-w DIR");
 	else if (x->exit.status == ENOEXEC && uname(&u) == 0)
 		buf_printf(out, "it has to be a program for %s, or begin with #!", u.machine);
 	else if (x->exit.status == EACCES)
-		buf_puts(out, "is it executable? or: atoll run -- bash FILE");
+		buf_printf(out, "is it executable? or: %sbash FILE", x->served ? "" : "atoll run -- ");
 }
 
 static void way_memory(const struct ending *x, struct buf *out)
 {
 	char peak[UNITS_TEXT];
 
-	raise_bytes(out, "mem", x->limits.mem_bytes);
+	raise_bytes(x, out, "mem", x->limits.mem_bytes);
 	if (some(x, x->figures.mem_peak))
 		buf_printf(out, "   (peak was %s)", units_size(peak, x->figures.mem_peak));
 }
 
 static void way_processes(const struct ending *x, struct buf *out)
 {
-	buf_printf(out, "raise: atoll run --pids %u ...", 2 * x->limits.pids);
+	raise_count(x, out, "pids", 2 * x->limits.pids);
 }
 
 static void way_disk(const struct ending *x, struct buf *out)
 {
 	if (x->exit.files_size && x->exit.files_free == 0)
-		buf_printf(out, "raise: atoll run --files %llu ...",
-			   2 * (unsigned long long)x->limits.disk_files);
+		raise_count(x, out, "files", 2 * x->limits.disk_files);
 	else
-		raise_bytes(out, "disk", x->limits.disk_bytes);
+		raise_bytes(x, out, "disk", x->limits.disk_bytes);
 }
 
 static void way_cpu(const struct ending *x, struct buf *out)
 {
-	buf_printf(out, "raise: atoll run --cpu-time %llus ...",
-		   (unsigned long long)(2 * x->limits.cpu_ms + 999) / 1000);
+	uint64_t s = (2 * x->limits.cpu_ms + 999) / 1000;
+	char value[32];
+
+	snprintf(value, sizeof(value), "%llus", (unsigned long long)s);
+	raise_limit(x, out, "cpu_ms", s * 1000, "cpu-time", value);
 }
 
 static void way_wall(const struct ending *x, struct buf *out)
 {
-	buf_printf(out, "raise: atoll run --time %llus ...",
-		   (2 * (unsigned long long)x->wall_ms + 999) / 1000);
+	unsigned long long s = (2 * (unsigned long long)x->wall_ms + 999) / 1000;
+
+	if (x->served)
+		buf_printf(out, "raise: \"timeout_ms\": %llu, or atoll exec --time %llus ...", s * 1000, s);
+	else
+		buf_printf(out, "raise: atoll run --time %llus ...", s);
 }
 
 static void way_lifetime(const struct ending *x, struct buf *out)

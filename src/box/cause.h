@@ -32,6 +32,7 @@ struct ending {
 	struct wire_limits limits;
 	uint32_t wall_ms;
 	uint64_t run_us;
+	int served; /* asked for over the API: what to do about it is said in its words */
 	enum cause because; /* why we ended the box: lifetime, idle, operator; CAUSE_EXIT: we did not */
 	uint64_t because_ms; /* the timeout that was over */
 };
@@ -47,7 +48,8 @@ int cause_status(const struct ending *end);
 
 /* "memory limit reached: 256 MiB; ..." Nothing for a plain exit. */
 void cause_sentence(const struct ending *end, struct buf *out);
-/* "raise: atoll run --mem 512M ..." Nothing where nothing can be done. */
+/* "raise: atoll run --mem 512M ..."; or of one that was served, "raise: \"limits\": {\"mem\": 536870912},
+ * or atoll new --mem 512M ...". Nothing where nothing can be done. */
 void cause_hint(const struct ending *end, struct buf *out);
 
 /* "SIGKILL"; "signal 40" for those without a name. */

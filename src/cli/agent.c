@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/own.h"
 #include "cli/remote.h"
+#include "cli/listing.h"
 #include "cli/verbs.h"
 
 #include <errno.h>
@@ -255,6 +256,37 @@ static int read_task(struct remote *r, const char *word, struct buf *out)
 	return out->len <= TASK ? 0 : remote_usage(r, "a task of more than 64 KiB");
 }
 
+/* ---- those that were ---- */
+
+static void row(struct table *t, json_t *v)
+{
+	char text[24];
+
+	table_cell(t, "%s", remote_text(v, "id"));
+	table_cell(t, "%s", *remote_text(v, "outcome") ? remote_text(v, "outcome") : remote_text(v, "state"));
+	table_cell(t, "%s", remote_since(text, v, "created_at"));
+	table_cell(t, "%.60s", remote_text(v, "task"));
+}
+
+static int list(struct remote *r)
+{
+	static const char *const columns[] = { "AGENT", "OUTCOME", ">AGE", "TASK", NULL };
+
+	return listing_show(r, "/v1/agents", &(struct listing){ columns, "id", row });
+}
+
+static int show(struct remote *r, const char *id)
+{
+	auto_free char *path = remote_path("/v1/agents/%s", id);
+	json_t *doc = remote_json(r, "GET", path, NULL);
+
+	if (!doc)
+		return r->status;
+	remote_print(doc);
+	json_decref(doc);
+	return 0;
+}
+
 static int agent(struct remote *r, const struct args *a)
 {
 	struct session s = { .r = r };
@@ -262,9 +294,13 @@ static int agent(struct remote *r, const struct args *a)
 	json_t *order;
 	int status;
 
+	if (a->nwords == 1 && !strcmp(a->words[0], "ls"))
+		return list(r);
+	if (a->nwords == 2 && !strcmp(a->words[0], "show"))
+		return show(r, a->words[1]);
 	if (a->nwords != 2 || strcmp(a->words[0], "run") != 0) {
 		remote_usage(r, "what should the agent do?");
-		trouble_hint(&r->trouble, "type", "atoll agent run \"the task\"");
+		trouble_hint(&r->trouble, "type", "atoll agent run \"the task\" | ls | show ID");
 		return r->status;
 	}
 	if (read_task(r, a->words[1], &task) != 0 || !(order = order_of(r, a, buf_str(&task))))
@@ -302,12 +338,12 @@ static const struct example examples[] = {
 const struct verb verb_agent = {
 	.name = "agent",
 	.group = "Run",
-	.usage = "run TASK",
+	.usage = "run TASK | ls | show ID",
 	.summary = "an agent does a task in a box of its own",
 	.notes =
 		"A model tells it what to do, a step at a time; the model's key never enters the box. The exit "
 		"status is 0 when the task is done, 1 when it is not.",
-	.words = "run",
+	.words = "run ls show",
 	.flags = flags,
 	.nflags = AGENT_NFLAGS,
 	.max_words = 2,

@@ -54,6 +54,30 @@ static void row(struct table *t, const struct lang *l, const char *version)
 	table_cell(t, "%s", more.len ? buf_str(&more) : "-");
 }
 
+/* What `atoll repl` and contexts can have besides. */
+static void list_kernels(void)
+{
+	static const char *const names[] = { "KERNEL", "LANGUAGE", "TITLE", NULL };
+	json_t *all = about_kernels(), *k;
+	struct table t;
+	size_t i;
+
+	table_init(&t, names);
+	json_array_foreach(all, i, k)
+	{
+		const char *language = json_string_value(json_object_get(k, "language")),
+			   *title = json_string_value(json_object_get(k, "title"));
+
+		table_cell(&t, "%s", json_string_value(json_object_get(k, "name")));
+		table_cell(&t, "%s", *language ? language : "-");
+		table_cell(&t, "%s", *title ? title : "-");
+	}
+	if (json_array_size(all))
+		putchar('\n');
+	table_print(&t, json_array_size(all) > 0);
+	json_decref(all);
+}
+
 static int list(const struct cli *cli)
 {
 	static const char *const names[] = { "LANGUAGE", "VERSION", "FILES", "ALSO", "WITH", NULL };
@@ -63,7 +87,7 @@ static int list(const struct cli *cli)
 
 	versions_ask(&v, NULL);
 	if (cli->json) {
-		say_json(about_all(version_at, &v));
+		say_json(about_all(version_at, &v, about_kernels()));
 		return 0;
 	}
 	table_init(&t, names);
@@ -73,6 +97,8 @@ static int list(const struct cli *cli)
 		else if (lang_present(lang_at(i)))
 			puts(lang_at(i)->name);
 	table_print(&t, 1);
+	if (!cli->quiet)
+		list_kernels();
 	about_install(&install);
 	if (install.len && !cli->quiet)
 		printf("\nthe rest: %s\n", buf_str(&install));

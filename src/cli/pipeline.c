@@ -28,6 +28,8 @@ enum {
 	PIPELINE_FORGET,
 	PIPELINE_FOLLOW,
 	PIPELINE_ATTEMPT,
+	PIPELINE_SCAN,
+	PIPELINE_MEMORY,
 	PIPELINE_NFLAGS,
 };
 enum { AGAIN_MS = 100, GIVE_UP_MS = 60000, FILE_MOST = 4 << 20 };
@@ -50,6 +52,10 @@ static const struct flag flags[PIPELINE_NFLAGS] = {
 	[PIPELINE_FOLLOW] = { "follow", 0, FLAG_SWITCH, NULL,
 			      "what the program says, too; of one that runs: until its end" },
 	[PIPELINE_ATTEMPT] = { "attempt", 0, FLAG_COUNT, "N", "replay: which; the last one" },
+	[PIPELINE_SCAN] = { "scan", 0, FLAG_TEXT, "HOW",
+			    "policy: block what a rule blocks, warn only, or off" },
+	[PIPELINE_MEMORY] = { "memory", 0, FLAG_TEXT, "on|off",
+			      "policy: is what helped remembered for the team?" },
 };
 
 struct story {
@@ -649,6 +655,37 @@ static int drop(struct remote *r, const struct args *a)
 	return change(r, "DELETE", "/v1/pipelines/%s", a->words[1], NULL);
 }
 
+/* What the team wants; with a flag it is changed first. */
+static int policy(struct remote *r, const struct args *a)
+{
+	const char *scan = args_text(a, PIPELINE_SCAN, NULL), *memory = args_text(a, PIPELINE_MEMORY, NULL);
+	json_t *body = json_object(), *doc;
+
+	if (memory && strcmp(memory, "on") != 0 && strcmp(memory, "off") != 0) {
+		json_decref(body);
+		return remote_usage(r, "--memory is on or off");
+	}
+	if (scan)
+		json_object_set_new(body, "scan", json_string(scan));
+	if (memory)
+		json_object_set_new(body, "memory", json_boolean(!strcmp(memory, "on")));
+	if (scan || memory) {
+		doc = remote_json(r, "PUT", "/v1/pipelines/policy", body);
+	} else {
+		json_decref(body);
+		doc = remote_json(r, "GET", "/v1/pipelines/policy", NULL);
+	}
+	if (!doc)
+		return r->status;
+	if (r->cli->json)
+		remote_print(doc);
+	else
+		printf("scan    %s\nmemory  %s\n", remote_text(doc, "scan"),
+		       json_is_true(json_object_get(doc, "memory")) ? "on" : "off");
+	json_decref(doc);
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	unsigned words; /* with itself */
@@ -656,7 +693,7 @@ static const struct {
 } words[] = {
 	{ "run", 2, begin },     { "ls", 1, list },       { "show", 2, show },
 	{ "replay", 2, replay }, { "cancel", 2, cancel }, { "answer", 3, answer },
-	{ "rm", 2, drop },
+	{ "rm", 2, drop },       { "policy", 1, policy },
 };
 
 static int pipeline(struct remote *r, const struct args *a)
@@ -669,7 +706,7 @@ static int pipeline(struct remote *r, const struct args *a)
 	remote_usage(r, "what about pipelines?");
 	trouble_hint(
 		&r->trouble, "type",
-		"atoll pipeline run TASK | ls | show ID | replay ID | cancel ID | answer ID TEXT | rm ID");
+		"atoll pipeline run TASK | ls | show ID | replay ID | cancel ID | answer ID TEXT | rm ID | policy");
 	return r->status;
 }
 
@@ -690,12 +727,12 @@ static const struct example examples[] = {
 const struct verb verb_pipeline = {
 	.name = "pipeline",
 	.group = "Run",
-	.usage = "run TASK | ls | show ID | replay ID | cancel ID | answer ID TEXT | rm ID",
+	.usage = "run TASK | ls | show ID | replay ID | cancel ID | answer ID TEXT | rm ID | policy",
 	.summary = "from a wish in words to tested code",
 	.notes =
 		"A plan, a program, a run in a fresh box, a look at what went wrong, at most three times. "
 		"The exit status is 0 only for what is verified or plausible.",
-	.words = "run ls show replay cancel answer rm",
+	.words = "run ls show replay cancel answer rm policy",
 	.flags = flags,
 	.nflags = PIPELINE_NFLAGS,
 	.max_words = 3,

@@ -385,7 +385,8 @@ static int is_block(const struct buf *cell)
 
 	while (line && strchr(" \t\r", first[line - 1]))
 		line--;
-	return line && !strcmp(repl.language, "python") &&
+	/* Which language a kernel speaks is not known here; few but Python end a line like that. */
+	return line && (!strcmp(repl.language, "python") || !strncmp(repl.language, "jupyter:", 8)) &&
 	       (first[line - 1] == ':' || *first == '@');
 }
 
@@ -495,6 +496,7 @@ static const struct example examples[] = {
 	{ "atoll repl node --box demo", "in a box that is there" },
 	{ "echo 6*7 | atoll repl python", "all of stdin is one cell" },
 	{ "atoll repl python --json < cell.py", "its events, a line of JSON each" },
+	{ "atoll repl jupyter:ir", "with a Jupyter kernel; atoll lang lists those that are here" },
 	{ 0 },
 };
 

@@ -211,6 +211,8 @@ static int named(struct berth_wait *w, const char *id, struct err *e)
 	struct store_box *row = &w->berth->row;
 
 	(void)e;
+	if (m->call)
+		call_audit(m->call, "box.create", id, "ok");
 	json_object_set_new(m->env, "E2B_SANDBOX", json_string("true"));
 	json_object_set_new(m->env, "E2B_SANDBOX_ID", json_string(id));
 	json_object_set_new(m->env, "E2B_TEMPLATE_ID", json_string(m->box.template));
@@ -222,12 +224,12 @@ static int named(struct berth_wait *w, const char *id, struct err *e)
 static void answer(struct call *c, struct berth *b, const struct err *e)
 {
 	if (e) {
+		c->audited = 0; /* if it was, that has been taken back */
 		if (call_status(e) == 429) /* the machine has enough to do: their clients come again */
 			http_set(c->req, "Retry-After", "1");
 		call_fail(c, e);
 		return;
 	}
-	call_audit(c, "box.create", b->row.id, "ok");
 	call_json(c, 201, shape_sandbox(c, b));
 }
 

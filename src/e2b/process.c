@@ -241,6 +241,14 @@ static const struct tap_events following = {
 
 /* ---- Start ---- */
 
+/* Before it is started, so that the row costs no commit of its own. */
+static void note_start(const struct run *r, void *user)
+{
+	struct follow *f = user;
+
+	flow_audit(f->call->api, f->call, &f->call->who, r, "run");
+}
+
 static int start(struct follow *f, struct berth *b, const struct order *p, struct err *e)
 {
 	auto_buf struct buf pool = { 0 };
@@ -261,6 +269,8 @@ static int start(struct follow *f, struct berth *b, const struct order *p, struc
 		.root = p->root,
 		.lone = 1,
 		.request = request,
+		.note = note_start,
+		.user = f,
 	};
 	struct run *r;
 	int rc;
@@ -271,10 +281,11 @@ static int start(struct follow *f, struct berth *b, const struct order *p, struc
 	tap_init(&f->tap, &f->call->api->fleet, &following);
 	rc = run_start(b, &want, &f->tap, &r, e);
 	json_decref(request);
-	if (rc < 0)
+	if (rc < 0) {
+		f->call->audited = 0; /* that it was started is not the last word */
 		return -1;
+	}
 	f->tapped = 1;
-	flow_audit(f->call->api, f->call, &f->call->who, r, "run");
 	return 0;
 }
 

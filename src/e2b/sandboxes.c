@@ -312,18 +312,33 @@ static void ended(struct berth_wait *w, struct berth *b, const struct err *e)
 	call_empty(c, 204);
 }
 
-/* That it ends is written then, and nobody finds it any more: theirs do not wait for the rest. But who
- * kills faster than the kernel can clear away waits, or the next ones to be made would wait for both. */
+/* What is written of it, in one transaction: that it ends, how its programs did, who asked for it. */
+static void write_end(struct call *c, struct berth *b)
+{
+	struct store *s = c->api->store;
+	struct err e;
+	int grouped = store_begin(s, &e) == 0;
+
+	berth_intend(b, CAUSE_OPERATOR);
+	call_audit(c, "box.delete", b->row.id, "ok");
+	if (grouped)
+		(void)!store_commit(s, &e); /* a full disk must not keep a box alive */
+}
+
+/* That it ends is written then, and nobody finds it any more: theirs do not wait for the rest, which
+ * begins when the answer is on its way. But who kills faster than the kernel can clear away waits, or
+ * the next ones to be made would wait for both. */
 void sandboxes_delete(struct call *c)
 {
 	struct berth *b = sandboxes_find(c);
 
 	if (!b)
 		return;
+	write_end(c, b);
 	if (c->api->fleet.ending >= AT_ONCE) {
 		berth_end(b, CAUSE_OPERATOR, wait_with(c, ended));
 	} else {
-		berth_end(b, CAUSE_OPERATOR, NULL);
 		call_empty(c, 204);
+		berth_end(b, CAUSE_OPERATOR, NULL);
 	}
 }

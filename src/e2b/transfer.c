@@ -43,6 +43,24 @@ static void sign(struct call *c, const char *token, char out[SIGNATURE])
 	signature_make(&s, out);
 }
 
+static int is_number(const char *text)
+{
+	return *text && strlen(text) <= 18 && strspn(text, "0123456789") == strlen(text);
+}
+
+static int is_expired(const char *until)
+{
+	return is_number(until) && strtoll(until, NULL, 10) < (long long)time(NULL);
+}
+
+/* May a link that its token has made wake it? */
+static int would_wake(struct call *c, const struct berth *b, const struct e2b_box *x)
+{
+	const char *until = call_query(c, "signature_expiration");
+
+	return b->state == BERTH_PAUSED && x->auto_resume && !(until && is_expired(until));
+}
+
 struct berth *transfer_find(struct call *c)
 {
 	const char *given = call_query(c, "signature");
@@ -53,19 +71,16 @@ struct berth *transfer_find(struct call *c)
 		return NULL;
 	for (struct berth *b = fleet_next(&c->api->fleet, NULL); b;
 	     b = fleet_next(&c->api->fleet, b)) {
-		if (b->state != BERTH_RUNNING || !b->row.door)
+		if (!b->row.door)
 			continue;
 		e2b_box_read(b, &x);
+		if (b->state != BERTH_RUNNING && !would_wake(c, b, &x))
+			continue;
 		sign(c, x.token, expected);
 		if (x.token[0] && e2b_same(given, expected))
 			return b;
 	}
 	return NULL;
-}
-
-static int is_number(const char *text)
-{
-	return *text && strlen(text) <= 18 && strspn(text, "0123456789") == strlen(text);
 }
 
 /* NULL: yes. */
@@ -89,7 +104,7 @@ static const char *why_not(struct call *c)
 	sign(c, x.token, expected);
 	if (!e2b_same(given, expected) || (until && !is_number(until)))
 		return "invalid signature";
-	if (until && strtoll(until, NULL, 10) < (long long)time(NULL))
+	if (until && is_expired(until))
 		return "signature is already expired";
 	return NULL;
 }

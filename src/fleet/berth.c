@@ -346,15 +346,24 @@ int berth_changed(struct berth *b, struct err *e)
 /* ---- the end ---- */
 
 /* Written before the kill: a front that dies in between leaves the reason to the next. */
-static void intend(struct berth *b, enum cause because)
+void berth_intend(struct berth *b, enum cause because)
 {
+	struct store *s = b->fleet->store;
 	struct err e;
+	int grouped;
 
-	if (because == CAUSE_EXIT)
+	if (b->intended)
 		return;
-	snprintf(b->row.cause, sizeof(b->row.cause), "%s", cause_name(because));
-	/* A full disk must not keep a box alive. */
-	(void)!store_box_intend(b->fleet->store, b->row.id, b->row.cause, &e);
+	b->intended = 1;
+	grouped = store_begin(s, &e) == 0;
+	ledger_settle(&b->fleet->ledger); /* init, who could say it again, goes with the box */
+	if (because != CAUSE_EXIT) {
+		snprintf(b->row.cause, sizeof(b->row.cause), "%s", cause_name(because));
+		/* A full disk must not keep a box alive. */
+		(void)!store_box_intend(s, b->row.id, b->row.cause, &e);
+	}
+	if (grouped)
+		(void)!store_commit(s, &e);
 }
 
 static void take_cause(struct berth *b, const char *name)
@@ -373,6 +382,8 @@ static int is_buried(struct berth *b)
 	struct err e;
 	int gone;
 
+	if (b->because != CAUSE_EXIT)
+		return 0; /* we know why, and bury() finds out the rest */
 	if (store_box_get(b->fleet->store, b->row.id, &row, &e) < 0)
 		return 0;
 	take_cause(b, row.cause);
@@ -395,7 +406,7 @@ static enum cause own_end(const struct berth *b, const struct wire_counted *figu
 		       CAUSE_HOST;
 }
 
-static void bury(struct berth *b, enum cause cause)
+static int write_end(struct berth *b, enum cause cause, struct fleet_news *news)
 {
 	struct fleet *f = b->fleet;
 	struct err e;
@@ -403,12 +414,28 @@ static void bury(struct berth *b, enum cause cause)
 	/* A full disk must not keep a dead box: its row is looked at again after a restart. */
 	if (store_box_bury(f->store, b->row.id, cause_name(cause), fleet_now_ns(), &e) < 0 &&
 	    e.kind == ERR_NOT_FOUND)
-		return; /* the other front was faster */
+		return -1; /* the other front was faster */
 	(void)!store_volume_detach(f->store, b->row.id, &e);
 	(void)!store_context_drop(f->store, b->row.id, &e);
+	fleet_write(f, b->row.team, b->row.id, "box.ended",
+		    json_pack("{s:s}", "cause", cause_name(cause)), news);
+	return 0;
+}
+
+static void bury(struct berth *b, enum cause cause)
+{
+	struct fleet *f = b->fleet;
+	struct fleet_news news;
+	struct err e;
+	int grouped = store_begin(f->store, &e) == 0;
+	int first = write_end(b, cause, &news) == 0;
+
+	if (grouped)
+		(void)!store_commit(f->store, &e);
+	if (!first)
+		return;
 	f->figures.boxes_ended[cause]++;
-	fleet_tell(f, b->row.team, b->row.id, "box.ended",
-		   json_pack("{s:s}", "cause", cause_name(cause)));
+	fleet_spread(f, &news);
 }
 
 static void finish(struct berth *b, const struct wire_counted *figures)
@@ -468,12 +495,11 @@ void berth_end(struct berth *b, enum cause because, struct berth_wait *w)
 		b->because = because;
 		return;
 	}
-	ledger_settle(&b->fleet->ledger); /* init, who could say it again, goes with the box */
 	if (b->state == BERTH_PAUSED && !line_is_open(&b->line))
 		restore_runs(b); /* those of it that nobody asked for yet end, too */
 	become(b, BERTH_ENDING);
 	b->because = because;
-	intend(b, because);
+	berth_intend(b, because);
 	restored(b);
 	timer_clear(&b->clock);
 	office_forget(&b->fleet->office, b->asking);
@@ -819,7 +845,6 @@ static void claim(struct berth *b)
 	line_unlisten(&b->look);
 }
 
-/* The row, and what whoever asked for the box wants to have written with it. */
 /* Which volumes it has is told by the store after a restart, too. */
 static int attach(const struct berth *b, struct err *e)
 {
@@ -834,18 +859,35 @@ static int attach(const struct berth *b, struct err *e)
 	return b->nmounts ? store_volume_attach(b->fleet->store, a, b->nmounts, e) : 0;
 }
 
-static int write_row(struct berth *b, struct err *e)
+static int write_rows(struct berth *b, struct err *e)
 {
 	struct store *s = b->fleet->store;
 
-	if (store_begin(s, e) < 0)
-		return -1;
 	for (struct berth_wait *w = b->made; w; w = w->next)
 		if (w->named && w->named(w, b->row.id, e) < 0)
-			return store_rollback(s);
-	if (store_box_insert(s, &b->row, e) < 0 || attach(b, e) < 0)
+			return -1;
+	return store_box_insert(s, &b->row, e) < 0 ? -1 : attach(b, e);
+}
+
+/* The row, what whoever asked for the box wants to have written with it, and the news of it: one
+ * transaction, for each costs as much as all the rest of a create. */
+static int write_row(struct berth *b, struct err *e)
+{
+	struct store *s = b->fleet->store;
+	struct fleet_news news;
+
+	if (store_begin(s, e) < 0)
+		return -1;
+	if (write_rows(b, e) < 0)
 		return store_rollback(s);
-	return store_commit(s, e);
+	fleet_write(b->fleet, b->row.team, b->row.id, "box.created",
+		    json_pack("{s:s}", "template", b->row.template), &news);
+	if (store_commit(s, e) < 0) {
+		fleet_withhold(&news);
+		return -1;
+	}
+	fleet_spread(b->fleet, &news);
+	return 0;
 }
 
 static int settle(struct berth *b, const struct wire_box *box, int take_fd, struct err *e)
@@ -906,8 +948,6 @@ static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const
 	fl->figures.created++;
 	count_template(&fl->figures, b->row.template);
 	fleet_observe(&fl->figures.create, (loop_now_ms() - b->asked_ms) * 1000);
-	fleet_tell(fl, b->row.team, b->row.id, "box.created",
-		   json_pack("{s:s}", "template", b->row.template));
 	set_clock(b);
 	if (b->because != CAUSE_EXIT) { /* its end was asked for meanwhile */
 		enum cause because = b->because;

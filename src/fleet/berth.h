@@ -74,6 +74,7 @@ struct berth {
 	int nobodys;   /* an install box: what comes out of it is for everybody, so nobody may touch it */
 	int ephemeral; /* restored, and made for one run only: ends with it */
 	int died;      /* nobody asked for its end */
+	int intended;  /* that it ends is in the store */
 	int restoring; /* counted in fleet.restoring */
 	enum { STILL, PAUSING, RESUMING } moving; /* paused, and the keeper is being asked */
 	int rebooting; /* resumed, but not its programs */
@@ -99,6 +100,9 @@ void berth_await(struct berth *b, struct berth_wait *w); /* one that is being ma
 void berth_catch_up(struct berth *b);
 /* Ends it; w may be NULL. Called for one that is ending already it only waits. */
 void berth_end(struct berth *b, enum cause because, struct berth_wait *w);
+/* What berth_end() writes before it does anything, so that it can be of the caller's transaction. Who
+ * has called this calls berth_end() next, with the same cause, in the same turn. */
+void berth_intend(struct berth *b, enum cause because);
 /* What on_timeout asks for: kill, or end all programs and keep the files. */
 void berth_time_out(struct berth *b, enum cause because, uint64_t ms);
 /* Of one that runs: everything stands still until it is resumed; without memory its programs end and

@@ -533,8 +533,9 @@ static int start_driver(struct context *c, struct err *e)
 	json_t *env = c->row.env ? json_loads(c->row.env, 0, NULL) : NULL;
 	auto_buf struct buf pool = { 0 };
 	auto_free const char **words = env_words(env, &pool);
+	const char *argv[DRIVER_WORDS];
 	struct run_want want = {
-		.argv = d->argv,
+		.argv = argv,
 		.env = words,
 		.cwd = c->row.cwd && *c->row.cwd ? c->row.cwd : NULL,
 		.tag = c->row.id,
@@ -547,6 +548,7 @@ static int start_driver(struct context *c, struct err *e)
 	int rc;
 
 	json_decref(env);
+	driver_words(d, c->row.language, argv);
 	tap_init(&c->tap, c->berth->fleet, &tap_on);
 	c->tap.streams = CELL_STREAMS;
 	rc = run_start(c->berth, &want, &c->tap, &r, e);

@@ -149,26 +149,46 @@ unsigned fleet_team_boxes(const struct fleet *f, const char *team)
 
 /* ---- news ---- */
 
+void fleet_write(struct fleet *f, const char *team, const char *box, const char *type,
+		 json_t *take_data, struct fleet_news *out)
+{
+	struct store_event *ev = &out->ev;
+	struct err e;
+
+	*out = (struct fleet_news){ .ev.at_ns = fleet_now_ns(), .data = take_data };
+	ledger_settle(&f->ledger); /* what happened before is told before */
+	snprintf(ev->team, sizeof(ev->team), "%s", team);
+	snprintf(ev->box, sizeof(ev->box), "%s", box);
+	snprintf(ev->type, sizeof(ev->type), "%s", type);
+	ev->data = take_data ? json_dumps(take_data, JSON_COMPACT) : NULL;
+	/* News is not worth failing for: who was listening hears it, the rest reads the boxes. */
+	if (store_event_add(f->store, ev, &e) < 0)
+		ev->seq = 0;
+}
+
+void fleet_spread(struct fleet *f, struct fleet_news *take_news)
+{
+	for (struct fleet_ear *x = f->ears, *next; x; x = next) {
+		next = x->next;
+		x->heard(x, &take_news->ev, take_news->data);
+	}
+	fleet_withhold(take_news);
+}
+
+void fleet_withhold(struct fleet_news *take_news)
+{
+	free(take_news->ev.data);
+	json_decref(take_news->data);
+	*take_news = (struct fleet_news){ 0 };
+}
+
 void fleet_tell(struct fleet *f, const char *team, const char *box, const char *type,
 		json_t *take_data)
 {
-	struct store_event ev = { .at_ns = fleet_now_ns() };
-	struct err e;
+	struct fleet_news news;
 
-	ledger_settle(&f->ledger); /* what happened before is told before */
-	snprintf(ev.team, sizeof(ev.team), "%s", team);
-	snprintf(ev.box, sizeof(ev.box), "%s", box);
-	snprintf(ev.type, sizeof(ev.type), "%s", type);
-	ev.data = take_data ? json_dumps(take_data, JSON_COMPACT) : NULL;
-	/* News is not worth failing for: who was listening hears it, the rest reads the boxes. */
-	if (store_event_add(f->store, &ev, &e) < 0)
-		ev.seq = 0;
-	for (struct fleet_ear *x = f->ears, *next; x; x = next) {
-		next = x->next;
-		x->heard(x, &ev, take_data);
-	}
-	free(ev.data);
-	json_decref(take_data);
+	fleet_write(f, team, box, type, take_data, &news);
+	fleet_spread(f, &news);
 }
 
 void fleet_listen(struct fleet *f, struct fleet_ear *x)

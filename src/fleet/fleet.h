@@ -138,6 +138,16 @@ unsigned fleet_team_boxes(const struct fleet *f, const char *team); /* those bei
 /* Tells the ears, and the store for those who were not listening. */
 void fleet_tell(struct fleet *f, const char *team, const char *box, const char *type,
 		json_t *take_data);
+/* The same in two steps: written as part of the transaction that is open, and told when that is
+ * there to stay, or never. */
+struct fleet_news {
+	struct store_event ev;
+	json_t *data;
+};
+void fleet_write(struct fleet *f, const char *team, const char *box, const char *type,
+		 json_t *take_data, struct fleet_news *out);
+void fleet_spread(struct fleet *f, struct fleet_news *take_news);
+void fleet_withhold(struct fleet_news *take_news); /* it did not happen */
 void fleet_listen(struct fleet *f, struct fleet_ear *x);
 void fleet_unlisten(struct fleet *f, struct fleet_ear *x); /* not from within heard() */
 int64_t fleet_now_ns(void); /* wall clock, for rows */

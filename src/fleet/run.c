@@ -334,6 +334,7 @@ static void conclude(struct run *r, const struct wire_counted *figures)
 		.limits = b->about.limits,
 		.wall_ms = (uint32_t)r->wall_ms,
 		.run_us = r->exited ? r->exit.wall_us : (loop_now_ms() - r->began_ms) * 1000,
+		.served = 1,
 		.because = b->because,
 		.because_ms = b->because_ms,
 	};
@@ -611,6 +612,21 @@ static int store_begin_run(struct run *r, struct err *e)
 	return store_run_begin(r->berth->fleet->store, &row, e);
 }
 
+/* One commit, however many rows it takes. */
+static int write_beginning(struct run *r, const struct run_want *want, struct err *e)
+{
+	struct store *s = r->berth->fleet->store;
+
+	if (!want->note)
+		return store_begin_run(r, e);
+	if (store_begin(s, e) < 0)
+		return -1;
+	if (store_begin_run(r, e) < 0)
+		return store_rollback(s);
+	want->note(r, want->user);
+	return store_commit(s, e);
+}
+
 static void unmake(struct run *r)
 {
 	struct berth *b = r->berth;
@@ -682,7 +698,7 @@ int run_start(struct berth *b, const struct run_want *want, struct tap *tap, str
 	cmd = box_words(want, env, tap != NULL);
 	/* The row is there before the program is: a crash in between leaves a row that the next
 	 * front finds to be of an exec that never was. */
-	if (store_begin_run(r, e) < 0 ||
+	if (write_beginning(r, want, e) < 0 ||
 	    line_start(&b->line, &r->ear, r->ref, &ear_events, &cmd, e) < 0) {
 		struct err ignored;
 		struct store_run row = { .ended_ns = fleet_now_ns(), .status = 126 };

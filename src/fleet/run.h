@@ -12,6 +12,7 @@ enum { RUN_INPUT = 256 * 1024 }; /* bytes of stdin that may wait here before run
 
 struct tap;
 
+struct run;
 struct run_want { /* borrowed for the call */
 	const char *const *argv, *const *env; /* env: on top of the box's own */
 	const char *const *usual; /* variables below both; NULL: box_default_env */
@@ -27,6 +28,10 @@ struct run_want { /* borrowed for the call */
 	uint64_t log_bytes;
 	json_t *request;       /* NULL, or what would repeat it; kept in its row, told to nobody */
 	const char *replay_of; /* "", or the run that it repeats */
+	/* NULL, or: its row is being written and it is about to start. What this writes into the store is
+	 * of the same transaction. */
+	void (*note)(const struct run *r, void *user);
+	void *user;
 };
 
 struct run_wait {

@@ -12,7 +12,7 @@
 
 enum { SOCK = 3, UPPER = 4 }; /* all the worker has, besides /dev/null three times */
 enum { CHUNK = 49152 };       /* bytes per DATA frame */
-enum { PIPE_PART = 1 << 20 }; /* bytes that are put into a pipe at once: as many as one may hold */
+enum { PIPE_PART = 256 << 10 }; /* put into a pipe at once: a quarter of it, so that both ends have work */
 enum { ANSWERED = 1 };        /* from a handler: there is nothing left to say */
 enum { PARTS = 3 };
 

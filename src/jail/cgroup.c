@@ -500,6 +500,52 @@ void cgroup_count(const struct cgroups *cs, const char *id, struct cgroup_counts
 	out->cpu_us = ns == UINT64_MAX ? ns : ns / 1000;
 }
 
+/* Charges that nobody has any more are given back late: some pages per processor, mounts, and what is
+ * freed by and by. More is file cache, which would be counted as the next one's. */
+#define LEFT_BYTES (4u << 20)
+
+/* Every box has init and a program, so this peak is nobody's secret and everybody's least. */
+#define LEAST_PEAK 2
+
+int cgroup_is_empty(const struct cgroups *cs, const char *id)
+{
+	return number(cs->dir[CG_PIDS], id, "pids.current", NULL) == 0;
+}
+
+int cgroup_as_new(const struct cgroups *cs, const char *id)
+{
+	const int *d = cs->dir;
+	const struct {
+		int dir;
+		const char *file, *key;
+		uint64_t most;
+	} rows[] = {
+		{ d[CG_PIDS], "pids.current", NULL, 0 },
+		{ d[CG_PIDS], "pids.events", "max", 0 },
+		{ d[CG_PIDS], "pids.peak", NULL, LEAST_PEAK },
+		{ d[CG_MEMORY], "memory.oom_control", "oom_kill", 0 },
+		{ d[CG_MEMORY], "memory.failcnt", NULL, 0 },
+		{ d[CG_MEMORY], "memory.usage_in_bytes", NULL, LEFT_BYTES },
+		{ d[CG_CPU], "cpu.stat", "throttled_time", 0 },
+	};
+
+	/* Without these two nobody can tell. */
+	if (cs->version != 1 || d[CG_PIDS] < 0 || d[CG_MEMORY] < 0)
+		return 0;
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
+		if (rows[i].dir >= 0 && number(rows[i].dir, id, rows[i].file, rows[i].key) > rows[i].most)
+			return 0;
+	return 1;
+}
+
+int cgroup_forget_peak(const struct cgroups *cs, const char *id, struct err *e)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/memory.max_usage_in_bytes", id);
+	return cs->dir[CG_MEMORY] < 0 ? 0 : put(cs->dir[CG_MEMORY], path, "0", e);
+}
+
 /* Every process it lists, once; several reads see a changing list. Returns how many were seen. */
 static int each_listed(int dir, const char *id, int (*each)(int pid, void *arg), void *arg)
 {

@@ -54,6 +54,12 @@ void cgroup_count(const struct cgroups *cs, const char *id, struct cgroup_counts
 must_check int cgroup_freeze(const struct cgroups *cs, const char *id, struct err *e);
 must_check int cgroup_thaw(const struct cgroups *cs, const char *id, struct err *e);
 int cgroups_can_freeze(const struct cgroups *cs);
+/* v1: 1 if nobody is in it and no figure of it tells of somebody who was, so that another box may have
+ * it, with the same limits. What a cgroup cannot be made to forget makes it 0. */
+int cgroup_as_new(const struct cgroups *cs, const char *id);
+/* v1: the highest use of memory is what it is now. */
+must_check int cgroup_forget_peak(const struct cgroups *cs, const char *id, struct err *e);
+int cgroup_is_empty(const struct cgroups *cs, const char *id); /* v1 */
 /* SIGKILL to every process found in it, frozen ones too. Returns how many were seen. */
 int cgroup_kill(const struct cgroups *cs, const char *id);
 /* Calls each for every cgroup below the parent. */

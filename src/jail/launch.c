@@ -46,6 +46,7 @@
 #include <unistd.h>
 
 #ifndef PIDFD_GET_USER_NAMESPACE
+#define PIDFD_GET_MNT_NAMESPACE _IO(0xFF, 3)
 #define PIDFD_GET_PID_NAMESPACE _IO(0xFF, 5)
 #define PIDFD_GET_USER_NAMESPACE _IO(0xFF, 9)
 #endif
@@ -221,7 +222,9 @@ static const struct step {
 	/* Before any mount, or the mounts below would appear on the host too. */
 	{ ROW("private mounts", "no mount event leaves or enters"), mnt_private, 0 },
 	{ ROW("host name", "the host's name is the host's business"), host_name, LAYER_BIT(LAYER_UTS) },
-	{ ROW("loopback", "lo up, nothing else: no route, no neighbour"), net_loopback_up,
+	{ ROW("loopback", "lo up, nothing else: no route, no neighbour"), net_loopback,
+	  LAYER_BIT(LAYER_NET) },
+	{ ROW("network unused", "one that is used again is as new: whoever had it did nothing there"), net_unused,
 	  LAYER_BIT(LAYER_NET) },
 	{ ROW("disk", "the box's writable bytes and files, bounded"), mnt_disk, 0 },
 	/* Built from the stage, so before the switch takes that away. */
@@ -282,6 +285,19 @@ static int left_out(const struct spec *sp, unsigned i)
 #endif
 }
 
+static int is_left_out(const struct spec *sp, int (*run)(struct birth *b, struct err *e))
+{
+	for (unsigned i = 0; i < ARRAY_LEN(inside); i++)
+		if (inside[i].run == run)
+			return left_out(sp, i);
+	return 0;
+}
+
+int jail_trusts_network(const struct spec *sp)
+{
+	return is_left_out(sp, net_unused);
+}
+
 static int run_rows(struct birth *b)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(inside); i++) {
@@ -337,6 +353,17 @@ static const struct {
 	{ LAYER_BIT(LAYER_CGROUP_NS), CLONE_NEWCGROUP },
 };
 
+/* It is the host's, so it must be entered while we have the host's rights. */
+static int enter_network(const struct spec *sp, __u64 *flags, struct err *e)
+{
+	if (sp->net < 0 || is_left_out(sp, net_loopback))
+		return 0;
+	if (setns(sp->net, CLONE_NEWNET) < 0)
+		return err_sys(e, "enter the box's network");
+	*flags &= ~(__u64)CLONE_NEWNET;
+	return 0;
+}
+
 static int helper_main(void *arg)
 {
 	struct launch *l = arg;
@@ -351,12 +378,14 @@ static int helper_main(void *arg)
 	};
 	long pid;
 
-	if (sp->layers & LAYER_BIT(LAYER_UIDRANGE) &&
-	    user_become_creator(sp->uid_base, &l->birth.err) < 0)
-		return 1;
 	for (unsigned i = 0; i < ARRAY_LEN(namespaces); i++)
 		if (sp->layers & namespaces[i].layer)
 			args.flags |= namespaces[i].flag;
+	if (enter_network(sp, &args.flags, &l->birth.err) < 0)
+		return 1;
+	if (sp->layers & LAYER_BIT(LAYER_UIDRANGE) &&
+	    user_become_creator(sp->uid_base, &l->birth.err) < 0)
+		return 1;
 	/* The child may run before we return: it must find its own tid here, not 0. */
 	l->tid = 1;
 	pid = clone3_call(&args, sizeof(args), child_main, l);
@@ -509,6 +538,11 @@ static int prepare_child(struct launch *l, struct err *e)
 		return err_in(e, "template");
 	if (make_proc(l, e) < 0)
 		return err_in(e, "processes");
+	if (sp->want_mounts) {
+		l->box.mounts = open_ns(l, PIDFD_GET_MNT_NAMESPACE, "mnt", e);
+		if (l->box.mounts < 0)
+			return -1;
+	}
 	if (l->spec->bring_tasks && l->spec->bring_tasks(l->spec, e) < 0)
 		return err_in(e, "own cgroups");
 	return 0;
@@ -534,6 +568,7 @@ static void abandon(struct launch *l)
 	syscall(SYS_pidfd_send_signal, l->box.pidfd, SIGKILL, NULL, 0);
 	reap(l->box.pid);
 	own_close_fd(&l->box.pidfd);
+	own_close_fd(&l->box.mounts);
 }
 
 static int launch(struct launch *l, struct err *e)
@@ -571,7 +606,7 @@ int jail_launch(struct spec *sp, struct jailed *out, struct err *e)
 	l->spec = sp;
 	l->birth = (struct birth){ .sp = sp, .layer_root = -1, .proc = -1,
 				   .root = -1, .upper = -1, .boot = -1 };
-	l->box = (struct jailed){ .pid = 0, .pidfd = -1 };
+	l->box = (struct jailed){ .pid = 0, .pidfd = -1, .mounts = -1 };
 	l->go = l->tid = 0;
 	l->execing = 0;
 	done = launch(l, e);

@@ -41,6 +41,9 @@ struct spec {
 	 * cgroups and cloning namespaces take about as long, and can go side by side. */
 	int (*bring_tasks)(struct spec *sp, struct err *e);
 	void *bring_arg;
+	int net;            /* a network namespace that was made ahead (net.h), or -1: make one */
+	int net_as_new;     /* it is new, or was looked at by net_same() since its last box */
+	int want_mounts;    /* the caller is to hold its mount namespace, too */
 	int proc;           /* the host's /proc, for maps */
 	int keeper;         /* pidfd of the calling process */
 	int init_exe;       /* sealed memfd */
@@ -54,12 +57,16 @@ struct spec {
 
 struct jailed {
 	pid_t pid; /* in our pid namespace */
-	int pidfd; /* O_CLOEXEC, the caller's */
+	int pidfd; /* O_CLOEXEC, the caller's; so is the next */
+	int mounts; /* its mount namespace, if that was wanted; else -1 */
 };
 
 /* Blocks its thread until init runs. Any failed row ends the start: there is no half-isolated box.
  * Needs the stage of mnt.h. Thread-safe as long as each thread brings its own spec. */
 must_check int jail_launch(struct spec *sp, struct jailed *out, struct err *e);
+
+/* Test builds: its namespace will be given to the next box whatever it did there. */
+int jail_trusts_network(const struct spec *sp);
 
 /* The rows, for `atoll policy` and for tests (`--without NAME`). */
 struct jail_step_row {

@@ -1,20 +1,191 @@
-/* net.c - the network of a box: lo, and nothing else. */
+/* net.c - see net.h. */
+#include "jail/net.h"
 #include "base/own.h"
 #include "jail/steps.h"
 
+#include <fcntl.h>
 #include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-int net_loopback_up(struct birth *b, struct err *e)
+/* Counters never go back, so one that is as it was in a new namespace has not been moved. */
+const struct net_row net_rows[] = {
+	{ "dev", "interfaces, and every byte that went over lo" },
+	{ "sockstat", "sockets that somebody still holds, wherever; connections that linger" },
+	{ "snmp", "packets that were sent, or could not be: IP, ICMP, TCP, UDP" },
+	{ "netstat", "the same in detail, and of TCP's states" },
+	{ "snmp6", "the same for IPv6" },
+	{ "igmp", "multicast groups" },
+	{ "igmp6", "the same for IPv6" },
+	{ "rt6_stats", "routes that were looked up for IPv6, and remembered" },
+	{ "ip6_flowlabel", "labels that outlive their socket" },
+};
+const unsigned net_nrows = ARRAY_LEN(net_rows);
+
+static int flags_of_lo(unsigned long call, struct ifreq *ifr, struct err *e)
 {
 	auto_fd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	memcpy(ifr->ifr_name, "lo", 3);
+	if (fd < 0 || ioctl(fd, call, ifr) < 0)
+		return err_sys(e, "flags of lo");
+	return 0;
+}
+
+static int lo_up(struct err *e)
+{
 	struct ifreq ifr = { .ifr_flags = IFF_UP | IFF_RUNNING };
 
-	(void)b;
-	memcpy(ifr.ifr_name, "lo", 3);
-	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &ifr) < 0)
-		return err_sys(e, "bring up lo");
+	return flags_of_lo(SIOCSIFFLAGS, &ifr, e);
+}
+
+/* One that was made ahead is not the box's to change: there it is only looked at. */
+int net_loopback(struct birth *b, struct err *e)
+{
+	struct ifreq ifr = { .ifr_flags = 0 };
+
+	if (b->sp->net < 0)
+		return lo_up(e);
+	if (flags_of_lo(SIOCGIFFLAGS, &ifr, e) < 0)
+		return -1;
+	return ifr.ifr_flags & IFF_UP ? 0 : err_set(e, ERR_SYS, "lo is down");
+}
+
+/* Whoever brings one says whether it was looked at: what somebody has used is no box's. */
+int net_unused(struct birth *b, struct err *e)
+{
+	if (b->sp->net >= 0 && !b->sp->net_as_new)
+		return err_set(e, ERR_SYS, "this network was not seen to be as new");
 	return 0;
+}
+
+/* ---- ahead of a box, on a thread of the keeper's ---- */
+
+static int home_of_thread(int proc, struct err *e)
+{
+	static _Thread_local int home = -1;
+
+	if (home < 0)
+		home = openat(proc, "thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	return home < 0 ? err_sys(e, "our own network namespace") : home;
+}
+
+static void go_home(int home)
+{
+	if (setns(home, CLONE_NEWNET) < 0)
+		abort(); /* what this thread opens next would be in a box's network */
+}
+
+static int furnish(int proc, struct err *e)
+{
+	auto_fd int ports = openat(proc, "sys/net/ipv4/ip_unprivileged_port_start", O_WRONLY | O_CLOEXEC);
+	int ns;
+
+	/* A box's root has CAP_NET_BIND_SERVICE in its own user namespace only. */
+	if (ports < 0 || write(ports, "0", 1) != 1)
+		return err_sys(e, "ports of a network namespace");
+	if (lo_up(e) < 0)
+		return -1;
+	ns = openat(proc, "thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	return ns < 0 ? err_sys(e, "open a network namespace") : ns;
+}
+
+int net_make(int proc, struct err *e)
+{
+	int home = home_of_thread(proc, e), ns;
+
+	if (home < 0)
+		return -1;
+	if (unshare(CLONE_NEWNET) < 0)
+		return err_sys(e, "new network namespace");
+	ns = furnish(proc, e);
+	go_home(home);
+	return ns;
+}
+
+/* These are sums over all namespaces. */
+static int is_of_all(const char *word, size_t n)
+{
+	static const char *const words[] = { "orphan", "alloc", "mem" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(words); i++)
+		if (strlen(words[i]) == n && memcmp(words[i], word, n) == 0)
+			return 1;
+	return 0;
+}
+
+/* Leaves out the number behind such a word. Returns the new length. */
+static size_t only_of_this(char *text, size_t len)
+{
+	size_t to = 0, word;
+	int skip = 0, next;
+
+	for (size_t from = 0; from < len; from += word + 1) {
+		word = 0;
+		while (from + word < len && text[from + word] != ' ' && text[from + word] != '\n')
+			word++;
+		next = is_of_all(text + from, word); /* before it is overwritten */
+		if (!skip) {
+			memmove(text + to, text + from, word);
+			to += word;
+		}
+		skip = next;
+		if (from + word < len)
+			text[to++] = text[from + word];
+	}
+	return to;
+}
+
+/* The whole file, or it is too long to be believed. */
+static int add_file(int dir, const char *name, struct net_text *out, struct err *e)
+{
+	size_t from = out->len;
+	auto_fd int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return err_sys(e, "open /proc/net/%s", name);
+	while ((n = read(fd, out->bytes + out->len, sizeof(out->bytes) - out->len)) > 0)
+		out->len += (size_t)n;
+	if (n < 0 || out->len == sizeof(out->bytes))
+		return err_set(e, ERR_SYS, "/proc/net/%s cannot be read to its end", name);
+	if (strcmp(name, "sockstat") == 0)
+		out->len = from + only_of_this(out->bytes + from, out->len - from);
+	return 0;
+}
+
+static int read_all(int proc, struct net_text *out, struct err *e)
+{
+	auto_fd int dir = openat(proc, "thread-self/net", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir < 0)
+		return err_sys(e, "open /proc/net");
+	out->len = 0;
+	for (unsigned i = 0; i < net_nrows; i++)
+		if (add_file(dir, net_rows[i].file, out, e) < 0)
+			return -1;
+	return 0;
+}
+
+int net_read(int proc, int ns, struct net_text *out, struct err *e)
+{
+	int home = home_of_thread(proc, e), done;
+
+	if (home < 0)
+		return -1;
+	if (setns(ns, CLONE_NEWNET) < 0)
+		return err_sys(e, "enter a network namespace");
+	done = read_all(proc, out, e);
+	go_home(home);
+	return done;
+}
+
+int net_same(const struct net_text *a, const struct net_text *b)
+{
+	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }

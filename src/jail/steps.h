@@ -34,4 +34,5 @@ must_check int mnt_proc_masks(struct birth *b, struct err *e);
 must_check int mnt_switch(struct birth *b, struct err *e);
 must_check int mnt_verify(struct birth *b, struct err *e);
 
-must_check int net_loopback_up(struct birth *b, struct err *e);
+must_check int net_loopback(struct birth *b, struct err *e);
+must_check int net_unused(struct birth *b, struct err *e);

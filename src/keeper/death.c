@@ -5,6 +5,8 @@
  * record and socket, give the id range back, and only then say GONE. What is still busy (a process
  * in uninterruptible sleep) keeps its range and its cgroups, and is tried again. */
 #include "base/own.h"
+#include "keeper/linger.h"
+#include "keeper/nets.h"
 #include "keeper/state.h"
 #include "wire/sock.h"
 
@@ -55,6 +57,19 @@ const struct wire_counted *death_obituary(const struct keeper *k, const char *id
 	return NULL;
 }
 
+/* What nobody has to wait for: it is out of everybody's reach already. */
+static void leave_behind(struct keeper *k, struct kbox *b)
+{
+	linger_close(k->linger, steal_fd(&b->mounts));
+	if (b->spare)
+		spare_keep(k, b->meta.cgroup);
+	/* A zygote is in the network of its home, and may not have ended yet. */
+	if (k->host.nets && !b->home) {
+		nets_give(k->host.nets, steal_fd(&b->net), b->net_unchecked);
+		keeper_tend_nets(k);
+	}
+}
+
 static void bury(struct keeper *k, struct kbox *b)
 {
 	meta_remove(k->host.run, b->meta.about.id);
@@ -65,6 +80,7 @@ static void bury(struct keeper *k, struct kbox *b)
 		b->last.head = sock_head(WIRE_GONE, b->waiters[i].ref);
 		client_send(k, b->waiters[i].client, &b->last, sizeof(b->last), -1);
 	}
+	leave_behind(k, b);
 	k->metered -= (unsigned)b->metered;
 	kbox_free(&k->boxes, b);
 }
@@ -73,6 +89,9 @@ static int remove_leftovers(struct keeper *k, struct kbox *b)
 {
 	struct err e;
 
+	b->spare = spare_may_keep(k, b);
+	if (b->spare)
+		return 0;
 	if (!b->meta.cgroup[0] || cgroup_remove(&k->host.cgroups, b->meta.cgroup, &e) == 0)
 		return 0;
 	if (e.sys != EBUSY)

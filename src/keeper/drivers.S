@@ -39,6 +39,7 @@ driver_images:
 	driver "jshell.java", DRIVER_JSHELL
 #endif
 	driver "bin/pilot", PILOT
+	driver "bin/jupyter", JUPYTER
 	.section .data.rel.ro, "aw"
 	.quad 0, 0, 0
 	.section .note.GNU-stack,"",%progbits

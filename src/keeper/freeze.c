@@ -83,6 +83,6 @@ void freeze_request(struct keeper *k, struct client *c, const struct frame *f)
 	j->freeze.on = on;
 	memcpy(j->freeze.id, b->meta.about.id, sizeof(j->freeze.id));
 	memcpy(j->freeze.cgroup, b->meta.cgroup, sizeof(j->freeze.cgroup));
-	b->changing = 1;
+	b->changing = b->changed = 1;
 	maker_give(k->maker, j);
 }

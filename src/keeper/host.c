@@ -8,6 +8,7 @@
 #include "jail/user.h"
 #include "keeper/disk.h"
 #include "keeper/meta.h"
+#include "keeper/nets.h"
 #include "keeper/stock.h"
 #include "keeper/template.h"
 
@@ -179,6 +180,8 @@ int host_init(struct host *h, const char *run_dir, const char *state_dir, struct
 	if (seccomp_compile(&h->filter, h->probe.core_piped ? SECCOMP_NO_CORE : 0, e) < 0 ||
 	    seal_init(h, e) < 0 || build_stage(run_dir, h->rootless, e) < 0)
 		return -1;
+	if (!h->rootless)
+		h->nets = nets_new(h->proc);
 	if (fchdir(h->run) < 0)
 		return err_sys(e, "enter the run folder");
 	return 0;

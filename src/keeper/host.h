@@ -8,6 +8,8 @@
 #include "jail/seccomp.h"
 #include <stdint.h>
 
+struct nets;
+
 struct host {
 	struct probe probe;
 	struct cgroups cgroups;
@@ -22,6 +24,7 @@ struct host {
 	int disks;       /* socket to the disk process */
 	int stock;       /* to the stock process; -1: without root there are no layers */
 	int layers_dir;  /* the folder of the layers, or -1 */
+	struct nets *nets; /* networks that wait for boxes; locks for itself. NULL: a box makes its own */
 	int lock;        /* held while we are the keeper */
 };
 

@@ -20,7 +20,7 @@ struct kbox *kbox_new(struct kboxes *t, const char *id)
 	if (!b)
 		abort();
 	b->death = (struct source){ SRC_BOX, -1 };
-	b->init = -1;
+	b->init = b->net = b->mounts = -1;
 	snprintf(b->meta.about.id, sizeof(b->meta.about.id), "%s", id);
 	b->chain = *s;
 	*s = b;
@@ -65,6 +65,8 @@ void kbox_free(struct kboxes *t, struct kbox *b)
 	t->count--;
 	own_close_fd(&b->death.fd);
 	own_close_fd(&b->init);
+	own_close_fd(&b->net);
+	own_close_fd(&b->mounts);
 	free(b);
 }
 

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "jail/launch.h"
+#include "keeper/linger.h"
+#include "keeper/nets.h"
 #include "keeper/state.h"
 #include "wire/frame.h"
 #include "wire/sock.h"
@@ -159,6 +161,38 @@ void keeper_wake_in(struct keeper *k, unsigned ms)
 	timerfd_settime(k->timer, 0, &want, NULL);
 }
 
+static int tend(const struct host *h, struct job *j, struct err *e)
+{
+	(void)j;
+	(void)e;
+	nets_tend(h->nets);
+	return 0;
+}
+
+static void tended(struct keeper *k, struct job *take_job)
+{
+	k->tending = 0;
+	free(take_job);
+	keeper_tend_nets(k);
+}
+
+void keeper_tend_nets(struct keeper *k)
+{
+	int due = !k->host.nets || k->tending || k->stopping ? -1 : nets_due(k->host.nets);
+	struct job *j;
+
+	if (due > 0)
+		keeper_wake_in(k, (unsigned)due);
+	if (due != 0)
+		return;
+	j = job_new();
+	j->work = tend;
+	j->back = tended;
+	j->for_pool = 1; /* behind everybody who waits */
+	k->tending = 1;
+	maker_give(k->maker, j);
+}
+
 static void on_timer(struct keeper *k)
 {
 	uint64_t n;
@@ -169,6 +203,7 @@ static void on_timer(struct keeper *k)
 	death_meter(k);
 	seed_tend(k);
 	pool_refill(k);
+	keeper_tend_nets(k);
 }
 
 static void on_made(struct keeper *k)
@@ -354,7 +389,7 @@ static int start(struct keeper *k, const struct options *o, struct err *e)
 	k->timer = timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	signals.fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (watch_new(k, &timer, e) < 0 || watch_new(k, &signals, e) < 0 ||
-	    maker_start(&k->maker, &k->host, o->makers, e) < 0)
+	    maker_start(&k->maker, &k->host, o->makers, e) < 0 || linger_start(&k->linger, e) < 0)
 		return -1;
 	made.fd = maker_fd(k->maker);
 	if (watch_new(k, &made, e) < 0 || sweep_start(k, e) < 0)
@@ -363,6 +398,7 @@ static int start(struct keeper *k, const struct options *o, struct err *e)
 	if (listener.fd < 0)
 		return -1;
 	pool_refill(k);
+	keeper_tend_nets(k);
 	return watch_new(k, &listener, e);
 }
 
@@ -396,6 +432,8 @@ int keeper_main(int argc, char **argv)
 	drain(&k);
 	spare_drop_all(&k);
 	maker_stop(k.maker);
+	linger_stop(k.linger);
+	nets_free(k.host.nets);
 	cgroups_fini(&k.host.cgroups);
 	return 0;
 }

@@ -120,6 +120,6 @@ void limit_request(struct keeper *k, struct client *c, const struct frame *f)
 	j->limit.want = want;
 	memcpy(j->limit.id, b->meta.about.id, sizeof(j->limit.id));
 	memcpy(j->limit.cgroup, b->meta.cgroup, sizeof(j->limit.cgroup));
-	b->changing = 1;
+	b->changing = b->changed = 1;
 	maker_give(k->maker, j);
 }

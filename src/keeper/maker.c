@@ -7,7 +7,9 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "jail/launch.h"
+#include "jail/layer.h"
 #include "keeper/disk.h"
+#include "keeper/nets.h"
 #include "keeper/seed.h"
 #include "keeper/stock.h"
 #include "wire/sock.h"
@@ -146,7 +148,7 @@ static int offer_to_oom(const struct host *h, pid_t pid, struct err *e)
 static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct err *e)
 {
 	int pair[2] = { -1, -1 };
-	struct jailed out = { 0, -1 };
+	struct jailed out = { 0, -1, -1 };
 	char path[48];
 	int done = -1;
 
@@ -164,9 +166,11 @@ static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct 
 	}
 	b->init = pair[0];
 	b->death.fd = out.pidfd;
+	b->mounts = out.mounts;
 	b->meta.about.init_pid = out.pid;
 	b->meta.start_time = meta_start_time(h->proc, out.pid, out.pidfd);
-	if (kbox_lift(&b->init, e) < 0 || kbox_lift(&b->death.fd, e) < 0)
+	if (kbox_lift(&b->init, e) < 0 || kbox_lift(&b->death.fd, e) < 0 ||
+	    (b->mounts >= 0 && kbox_lift(&b->mounts, e) < 0))
 		return -1;
 	return offer_to_oom(h, out.pid, e);
 }
@@ -241,6 +245,19 @@ static int mount_layers(const struct host *h, const struct kbox *b, struct spec 
 	return 0;
 }
 
+/* A box being made drops what is above JAIL_FD_HIGH. */
+static int lower_tasks(struct job *j, struct spec *sp, struct err *e)
+{
+	for (; sp->ntasks < j->ntasks; sp->ntasks++) {
+		int low = fcntl(j->tasks[sp->ntasks], F_DUPFD_CLOEXEC, 3);
+
+		if (low < 0)
+			return err_sys(e, "descriptor of a cgroup");
+		sp->tasks[sp->ntasks] = low;
+	}
+	return 0;
+}
+
 static int make(const struct host *h, struct job *j, struct err *e)
 {
 	struct kbox *b = j->box;
@@ -251,6 +268,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		.disk_files = b->meta.about.limits.disk_files,
 		.disk = -1,
 		.cgroup = -1,
+		.net = -1,
 		.proc = h->proc,
 		.keeper = h->self,
 		.init_exe = h->init_exe,
@@ -274,8 +292,16 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		made = mount_volumes(h, b, &sp, e);
 	if (made == 0)
 		made = mount_layers(h, b, &sp, e);
-	if (made == 0 && b->meta.cgroup[0] && !j->cgroup)
+	if (made == 0 && j->ntasks)
+		made = lower_tasks(j, &sp, e);
+	else if (made == 0 && b->meta.cgroup[0] && !j->cgroup)
 		made = make_cgroup(h, b, &sp, e);
+	sp.want_mounts = !h->rootless && sp.disk < 0 && !sp.nvolumes && !sp.nlowers;
+	if (made == 0 && h->nets && sp.layers & LAYER_BIT(LAYER_NET)) {
+		sp.net = b->net = nets_take(h->nets, &sp.net_as_new, e);
+		b->net_unchecked = jail_trusts_network(&sp);
+		made = b->net < 0 ? -1 : 0;
+	}
 	if (made == 0)
 		made = launch(h, b, &sp, e);
 	if (made == 0 && j->warm)
@@ -304,6 +330,8 @@ static void do_job(const struct host *h, struct job *j)
 		j->err.kind = ERR_NONE;
 	end_late(j->cgroup);
 	own_close_fd(&j->orders);
+	while (j->ntasks > 0)
+		close(j->tasks[--j->ntasks]);
 	if (j->box)
 		j->box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
 }
@@ -412,7 +440,8 @@ void maker_give(struct maker *m, struct job *take_job)
 	}
 	/* Only for a job that begins at once: each holds descriptors that must be low numbers, as a box
 	 * being made drops those above JAIL_FD_HIGH. */
-	if (m->host->cgroups.version == 1 && name[0] && m->busy < m->nthreads)
+	if (m->host->cgroups.version == 1 && name[0] && !take_job->ntasks &&
+	    m->busy < m->nthreads)
 		take_job->cgroup = late = new_late();
 	m->busy++;
 	m->waiting += !take_job->for_pool;

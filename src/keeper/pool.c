@@ -17,6 +17,7 @@
 
 #define QUIET_MS 3
 #define PAUSE_MS 1000
+#define SPARES_LOW 2
 
 struct wire_limits pool_common_limits(const struct keeper *k)
 {
@@ -83,6 +84,20 @@ void pool_drop(struct keeper *k, struct kbox *b)
 	}
 }
 
+/* A spare one, or one by a name like a spare's, so that it may be one later. */
+static int name_cgroup(struct keeper *k, struct job *j, struct err *e)
+{
+	char id[ID_LEN + 1];
+
+	spare_take_for_job(k, j);
+	if (j->ntasks)
+		return 0;
+	if (id_new(id, e) < 0)
+		return -1;
+	memcpy(j->box->meta.cgroup, id, sizeof(id));
+	return 0;
+}
+
 /* A new box up to the point where a maker takes over: id, ids, record. */
 int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *lim, int own_cgroup,
 		    const struct wire_create *w, struct err *e)
@@ -107,8 +122,12 @@ int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *l
 	j->box->meta.magic = META_MAGIC;
 	j->box->meta.boot = k->host.boot;
 	j->box->meta.disk_image = !kbox_disk_in_memory(lim);
-	if (own_cgroup)
-		memcpy(j->box->meta.cgroup, id, sizeof(id));
+	if (own_cgroup && name_cgroup(k, j, e) < 0) {
+		if (uid_base)
+			range_free(&k->ranges, uid_base);
+		kbox_free(&k->boxes, j->box);
+		return -1;
+	}
 	if (w) {
 		j->box->meta.nmounts = w->nmounts;
 		memcpy(j->box->meta.mounts, w->mounts, sizeof(w->mounts));
@@ -179,7 +198,11 @@ void pool_refill(struct keeper *k)
 		return;
 	}
 	k->lanes[0].depth = k->pool_depth;
-	spare_refill(k);
+	/* Half a millisecond of our loop's time, and whoever was just given a box waits on the same CPU. */
+	if (now >= k->quiet_ns || k->nspares < SPARES_LOW)
+		spare_refill(k);
+	else
+		keeper_wake_in(k, (unsigned)((k->quiet_ns - now) / 1000000 + 1));
 	for (unsigned i = 0; i < SEED_LANES; i++)
 		if (refill_lane(k, i, now, &e) < 0) {
 			pool_failed(k, &e);

@@ -32,6 +32,7 @@ struct keeper {
 	struct kboxes boxes;
 	struct ranges ranges;
 	struct maker *maker;
+	struct linger *linger;
 	struct client *clients;
 	uint64_t last_client;
 	unsigned nclients;
@@ -59,6 +60,8 @@ struct keeper {
 	struct spare *spares;
 	unsigned nspares;
 
+	int tending; /* a maker looks after the networks that wait */
+
 	struct kbox *dying; /* dead, but something of theirs is still busy */
 	struct wire_counted obituary[OBITUARIES];
 	unsigned obituary_next;
@@ -72,6 +75,7 @@ void client_send(struct keeper *k, uint64_t client, const void *frame, size_t le
 void client_error(struct keeper *k, uint64_t client, uint32_t ref, const struct err *e);
 must_check int keeper_watch(struct keeper *k, struct source *s, struct err *e);
 void keeper_unwatch(struct keeper *k, struct source *s); /* and closes it */
+void keeper_tend_nets(struct keeper *k); /* now on a maker, or when it is time */
 void keeper_wake_in(struct keeper *k, unsigned ms); /* the timer, at the latest then */
 
 /* request.c */
@@ -121,6 +125,12 @@ void pool_about(const struct keeper *k, struct wire_about *out);
 /* Cgroups with these limits for a process to enter; returns how many descriptors, -1 on error.
  * The name is on its way to the record before anything exists by it. */
 must_check int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct err *e);
+/* The same for a box that is yet to be made, if there is a spare; its name only. */
+void spare_take_for_job(struct keeper *k, struct job *j);
+/* Could the cgroups of this box, which has ended, be a spare? Nobody is in them, if so ... */
+int spare_may_keep(struct keeper *k, const struct kbox *b);
+/* ... and nobody has to wait for this: it is one now, if it is as new, and else removed. */
+void spare_keep(struct keeper *k, const char *cgroup);
 void spare_refill(struct keeper *k);
 void spare_drop_all(struct keeper *k);
 

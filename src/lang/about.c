@@ -1,6 +1,7 @@
 /* about.c - see about.h. */
 #include "lang/about.h"
 #include "base/own.h"
+#include "jupyter/spec.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -100,7 +101,16 @@ void about_install(struct buf *out)
 	}
 }
 
-json_t *about_all(const char *(*version)(void *ctx, unsigned i), void *ctx)
+/* Those of a box's own user are its own affair. */
+json_t *about_kernels(void)
+{
+	struct spec_places places;
+
+	spec_places(&places, NULL);
+	return spec_json(&places);
+}
+
+json_t *about_all(const char *(*version)(void *ctx, unsigned i), void *ctx, json_t *take_kernels)
 {
 	auto_buf struct buf install = { 0 };
 	json_t *items = json_array();
@@ -108,6 +118,6 @@ json_t *about_all(const char *(*version)(void *ctx, unsigned i), void *ctx)
 	for (unsigned i = 0; i < lang_count(); i++)
 		json_array_append_new(items, about_lang(lang_at(i), version(ctx, i)));
 	about_install(&install);
-	return json_pack("{s:o, s:n, s:o}", "items", items, "next", "install",
-			 text_or_null(buf_str(&install)));
+	return json_pack("{s:o, s:n, s:o, s:o}", "items", items, "next", "install",
+			 text_or_null(buf_str(&install)), "kernels", take_kernels);
 }

@@ -1,6 +1,7 @@
 /* driver.c - see driver.h. */
 #include "lang/driver.h"
 #include "base/own.h"
+#include "jupyter/spec.h"
 
 #include <string.h>
 
@@ -14,15 +15,35 @@ static const struct driver rows[] = {
 	{ "php", { "/usr/bin/php", DRIVER_DIR "php.php" }, 0 },
 	/* "java" stays a program that is compiled and run; this one is asked for by its own name. */
 	{ "jshell",
-	  { "/usr/bin/java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m",
-	    "--add-opens=java.base/java.io=ALL-UNNAMED", DRIVER_DIR "jshell.java" },
+	  { "/usr/bin/java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto",
+	    "-Xmx256m", "--add-opens=java.base/java.io=ALL-UNNAMED", DRIVER_DIR "jshell.java" },
 	  0 },
 };
 
+/* Any kernel that a box has; its name is the last word. */
+static const struct driver jupyter = { "jupyter", { DRIVER_DIR "bin/jupyter" }, 0 };
+
+static const char *kernel_of(const char *language)
+{
+	size_t n = strlen(SPEC_PREFIX);
+
+	return !strncmp(language, SPEC_PREFIX, n) && spec_name_valid(language + n) ? language + n
+										   : NULL;
+}
+
 const struct driver *driver_of(const char *language)
 {
+	if (kernel_of(language))
+		return &jupyter;
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
 		if (!strcmp(rows[i].language, language))
 			return &rows[i];
 	return NULL;
+}
+
+void driver_words(const struct driver *d, const char *language, const char *out[DRIVER_WORDS])
+{
+	memcpy(out, d->argv, sizeof(d->argv));
+	if (d == &jupyter)
+		out[1] = kernel_of(language);
 }

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 
 #include <event2/event.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,20 @@ void loop_fini(struct loop *l)
 uint64_t loop_now_ms(void)
 {
 	return now_ns() / 1000000u;
+}
+
+void loop_give_way(void)
+{
+	enum { LONG_NS = 1000000, SHY_NS = 1000000000 };
+	static uint64_t shy_until;
+	uint64_t began = now_ns(), took;
+
+	if (began < shy_until)
+		return;
+	(void)sched_yield();
+	took = now_ns() - began;
+	if (took > LONG_NS)
+		shy_until = began + took + SHY_NS;
 }
 
 /* ---- descriptors ---- */

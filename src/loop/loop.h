@@ -17,6 +17,9 @@ void loop_run(struct loop *l);  /* until loop_stop() */
 void loop_stop(struct loop *l); /* after the callback that calls it */
 void loop_fini(struct loop *l);
 uint64_t loop_now_ms(void); /* monotonic */
+/* Lets somebody run whom we have just woken, before we go on with what nobody waits for. Where others
+ * would take long turns in our place it does nothing for a second. */
+void loop_give_way(void);
 
 /* Readiness of a descriptor. Level-triggered; lives inside the object it serves. */
 enum { LOOP_READ = 1 << 0, LOOP_WRITE = 1 << 1 };

@@ -166,6 +166,22 @@ int store_pipeline_old(struct store *s, int64_t before_ns, struct store_pipeline
 	return read_rows(&q, STORE_PAGE, out, e);
 }
 
+/* The inner question is answered by an index alone; it is asked often, and mostly the answer is nobody. */
+int store_pipeline_surplus(struct store *s, unsigned keep, struct store_pipelines *out,
+			   struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "SELECT " COLUMNS " FROM pipelines WHERE ended_ns > 0 AND id IN"
+		       " (SELECT id FROM (SELECT id, row_number() OVER"
+		       "  (PARTITION BY team ORDER BY created_ns DESC, id DESC) AS nth FROM pipelines"
+		       "  WHERE team IN (SELECT team FROM pipelines GROUP BY team HAVING count(*) > ?1))"
+		       " WHERE nth > ?1) ORDER BY created_ns LIMIT ?2");
+
+	sql_u64(&q, keep);
+	sql_u64(&q, STORE_PAGE + 1);
+	return read_rows(&q, STORE_PAGE, out, e);
+}
+
 static int remove_rows(struct store *s, const char *text, const char *id, struct err *e)
 {
 	auto_sql struct sql q = sql(s, text);
@@ -378,6 +394,35 @@ int store_lesson_find(struct store *s, const char *team, const char *text, unsig
 int store_lesson_forget(struct store *s, const char *team, struct err *e)
 {
 	return remove_rows(s, "DELETE FROM pipeline_memory WHERE team = ?", team, e);
+}
+
+/* ---- policies ---- */
+
+int store_policy_get(struct store *s, const char *team, struct store_policy *out, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT scan, forgetful FROM pipeline_policies WHERE team = ?");
+	int rc;
+
+	*out = (struct store_policy){ 0 };
+	sql_text(&q, team);
+	rc = sql_row(&q, e);
+	if (rc <= 0)
+		return rc;
+	sql_get_text(&q, out->scan, sizeof(out->scan));
+	out->forgetful = sql_get_u64(&q) != 0;
+	return 0;
+}
+
+int store_policy_put(struct store *s, const char *team, const struct store_policy *p, struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "INSERT INTO pipeline_policies (team, scan, forgetful) VALUES (?, ?, ?)"
+		       " ON CONFLICT (team) DO UPDATE SET scan = excluded.scan, forgetful = excluded.forgetful");
+
+	sql_text(&q, team);
+	sql_text(&q, p->scan);
+	sql_u64(&q, p->forgetful != 0);
+	return sql_run(&q, e);
 }
 
 /* ---- sums ---- */

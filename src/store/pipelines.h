@@ -53,6 +53,9 @@ must_check int store_pipeline_live(struct store *s, struct store_pipelines *out,
 /* Over for so long, or waiting for an answer since then; a page of them. */
 must_check int store_pipeline_old(struct store *s, int64_t before_ns, struct store_pipelines *out,
 				  struct err *e);
+/* The oldest that are over, of teams that have more than `keep`; a page of them. */
+must_check int store_pipeline_surplus(struct store *s, unsigned keep, struct store_pipelines *out,
+				      struct err *e);
 /* With its documents and events; what was learned of it stays. */
 must_check int store_pipeline_remove(struct store *s, const char *id, struct err *e);
 
@@ -82,6 +85,16 @@ must_check int store_pipeline_events(struct store *s, const char *run, uint32_t 
 				     unsigned limit, struct store_docs *out, struct err *e);
 must_check int store_pipeline_event_last(struct store *s, const char *run, uint32_t *out,
 					 struct err *e);
+
+struct store_policy { /* of a team, on its pipelines */
+	char scan[STORE_WORD + 1]; /* "off", "warn", "block"; "": nothing was said */
+	int forgetful;
+};
+/* A team that has said nothing has a zeroed one. */
+must_check int store_policy_get(struct store *s, const char *team, struct store_policy *out,
+				struct err *e);
+must_check int store_policy_put(struct store *s, const char *team, const struct store_policy *p,
+				struct err *e);
 
 struct store_lesson {
 	char category[STORE_WORD + 1];

@@ -403,6 +403,28 @@ static const char pipelines[] =
 	"CREATE VIRTUAL TABLE pipeline_memory USING fts5("
 	" task, category, fix, team UNINDEXED, run UNINDEXED);";
 
+/* What a team has said about its pipelines; a team without a row has said nothing. */
+static const char policies_and_errands[] =
+	"CREATE TABLE pipeline_policies ("
+	" team TEXT PRIMARY KEY REFERENCES teams ON DELETE CASCADE,"
+	" scan TEXT NOT NULL CONSTRAINT \"scan is known\""
+	"  CHECK (scan IN ('', 'off', 'warn', 'block')),"
+	" forgetful INTEGER NOT NULL"
+	") STRICT;"
+	/* Agents that had a box of their own. */
+	"CREATE TABLE errands ("
+	" id TEXT PRIMARY KEY,"
+	" team TEXT NOT NULL,"
+	" who TEXT NOT NULL,"
+	" title TEXT NOT NULL,"
+	" created_ns INTEGER NOT NULL,"
+	" ended_ns INTEGER NOT NULL," /* 0: not yet */
+	" outcome TEXT NOT NULL,"
+	" report TEXT NOT NULL" /* JSON; "" until it is over, or where it has none */
+	") STRICT;"
+	"CREATE INDEX errands_team ON errands (team, created_ns, id);"
+	"CREATE INDEX errands_ended ON errands (ended_ns);";
+
 const char *const schema_steps[] = {
 	first,
 	contexts,
@@ -414,6 +436,7 @@ const char *const schema_steps[] = {
 	pauses,
 	snapshots,
 	pipelines,
+	policies_and_errands,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

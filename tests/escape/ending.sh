@@ -39,13 +39,14 @@ a_box_cannot_hang_its_client() {
 }
 
 # HostDoS
-a_box_leaves_no_cgroup_no_record_and_no_socket() {
+a_box_leaves_nobody_no_record_and_no_socket() {
 	held 8 a
 	dir=$(cgroup_of memory "$program")
 	kept() { [ "$(find "$ATOLL_RUN/boxes" -name "*.$1" | wc -l)" = "$2" ]; }
 	soon kept box 3 # ours, and two that wait
 	freed 8 a
-	gone() { [ ! -d "$dir" ] && kept sock 2 && kept box 2; }
+	nobody() { [ ! -d "$dir" ] || [ -z "$(cat "$dir/cgroup.procs")" ]; } # or it waits for another box
+	gone() { nobody && kept sock 2 && kept box 2; }
 	soon gone
 	lacks "$("$ATOLL" ps -q)" .
 }

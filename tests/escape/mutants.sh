@@ -79,6 +79,8 @@ table() {
 		no_mount_of_a_box_shows_on_the_host_or_the_other_way_round  holds  steps:private mounts  # the stage is private already
 		the_hosts_name_is_not_told                              escaped  steps:host name
 		a_box_has_a_loopback_of_its_own                         escaped  steps:loopback
+		a_network_is_as_new_for_every_box                       escaped  steps:network unused
+		a_network_that_was_used_goes_with_its_box               escaped  steps:network unused
 		what_a_box_writes_has_an_end                            closed   steps:disk
 		the_root_holds_what_a_box_needs_and_nothing_else        closed   steps:root filesystem
 		without_its_row_a_box_has_no_volume                     escaped  itself steps:volumes    # volumebox.c leaves it out
@@ -223,7 +225,8 @@ table() {
 		what_is_shared_of_usr_is_shared_as_documented           escaped  itself
 		a_box_ends_with_the_client_that_leads_it                escaped  itself
 		a_box_cannot_hang_its_client                            escaped  itself
-		a_box_leaves_no_cgroup_no_record_and_no_socket          escaped  itself
+		a_box_leaves_nobody_no_record_and_no_socket             escaped  itself
+		a_network_that_was_not_used_is_used_again               escaped  itself
 		a_record_lists_the_walls_that_are_there                 escaped  itself
 		without_a_filter_no_box_is_made                         escaped  itself
 		an_older_kernel_makes_whole_boxes_or_none               escaped  itself

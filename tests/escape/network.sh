@@ -37,4 +37,37 @@ a_box_has_a_loopback_of_its_own() {
 	works own-loopback
 }
 
+# Lateral: boxes that follow each other may have one network, if the first did nothing there
+a_network_is_as_new_for_every_box() {
+	facts network
+	new=$(fact network)
+	for _ in 1 2 3; do
+		works own-loopback
+		facts network
+		same "$(fact network)" "$new" "of whoever was here before"
+	done
+}
+
+# Lateral: and if it did, nobody ever comes there again
+a_network_that_was_used_goes_with_its_box() {
+	kept() { ls -l "/proc/$keeper/fd" | grep -qF "$net"; }
+	lost() { ! kept; }
+	for deed in own-loopback join-group=239.1.2.3 flow-label; do
+		held 7 a "$deed"
+		is "$(got_from a "$deed")" ok
+		net=$(readlink "/proc/$program/ns/net")
+		freed 7 a
+		rm a.in
+		(soon lost) >/dev/null || escaped "the keeper has it still, after $deed"
+	done
+}
+
+# Else the two above would tell nothing.
+a_network_that_was_not_used_is_used_again() {
+	facts ns
+	first=$(fact ns | grep net:)
+	again() { facts ns && [ "$(fact ns | grep net:)" = "$first" ]; }
+	soon again
+}
+
 run_tests

@@ -215,6 +215,27 @@ static void interfaces(void)
 		if_freenameindex(all);
 }
 
+/* All that a network namespace tells of what was done in it. */
+static void network(void)
+{
+	static const char *const files[] = { "dev", "snmp", "netstat", "snmp6", "igmp", "igmp6",
+					     "rt6_stats", "ip6_flowlabel" };
+	char path[64], line[4096];
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/net/%s", files[i]);
+		f = fopen(path, "re");
+		if (!f)
+			printf("network %s ? %s\n", files[i], strerrorname_np(errno));
+		while (f && fgets(line, sizeof(line), f))
+			printf("network %s %s", files[i], line);
+		if (f)
+			fclose(f);
+	}
+}
+
 static void environment(void)
 {
 	for (char **e = environ; *e; e++)
@@ -359,6 +380,7 @@ static const struct {
 	{ "hostname", host_name, 0 },
 	{ "boot", boot_id, 0 },
 	{ "interfaces", interfaces, 0 },
+	{ "network", network, 0 },
 	{ "env", environment, 0 },
 	{ "fds", descriptors, 0 },
 	{ "ns", namespaces, 0 },

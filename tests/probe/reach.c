@@ -474,6 +474,39 @@ static int own_loopback(const char *arg)
 	return connect(out, (struct sockaddr *)&at, len);
 }
 
+/* Nothing is sent yet, and nothing stays open: the kernel tells of it later. */
+static int join_group(const char *group)
+{
+	struct ip_mreq m = { .imr_interface.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), done;
+
+	if (fd < 0 || inet_pton(AF_INET, group, &m.imr_multiaddr) != 1)
+		return -1;
+	done = setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof(m));
+	close(fd);
+	return done;
+}
+
+/* It stays for some seconds after its socket. */
+static int flow_label(const char *arg)
+{
+	struct { /* linux/in6.h, which does not go together with netinet/in.h */
+		struct in6_addr to;
+		uint32_t label;
+		uint8_t action, share;
+		uint16_t flags, expires, linger;
+		uint32_t pad;
+	} want = { IN6ADDR_LOOPBACK_INIT, htonl(0x12345), 0 /* get */, 1 /* exclusive */,
+		   1 /* create */, 6, 6, 0 };
+	int fd = socket(AF_INET6, SOCK_DGRAM, 0), done;
+
+	(void)arg;
+	done = fd < 0 ? -1 : setsockopt(fd, IPPROTO_IPV6, 32 /* flow labels */, &want, sizeof(want));
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
 /* ---- what a neighbour might hold ---- */
 
 static int listen_abstract(const char *name)
@@ -590,6 +623,8 @@ const struct deed reach_deeds[] = {
 	{ "abstract", connect_abstract },
 	{ "socket-at", connect_path },
 	{ "own-loopback", own_loopback },
+	{ "join-group", join_group },
+	{ "flow-label", flow_label },
 	{ "hold-abstract", listen_abstract },
 	{ "hold-tcp", listen_tcp },
 	{ "hold-file", keep_file },

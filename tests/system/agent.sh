@@ -34,6 +34,31 @@ a_plain_answer_is_the_report() {
 	is "$(get .outcome)" done
 	is "$(get .result)" '"'
 }
+those_that_were_are_listed_and_shown() {
+	order "$(script "$(done_with listed)")"
+	api POST /v1/agents @order
+	id=$(get .id)
+	api GET '/v1/agents?limit=1'
+	is "$(get '.items[0] | [.id, .state, .outcome] | join(" ")')" "$id over done" "$body"
+	api GET "/v1/agents?limit=1&after=$(get .next)"
+	[ "$(get '.items[0].id')" != "$id" ] || fail "$body"
+	api GET "/v1/agents/$id"
+	is "$code $(get .report.result)" "200 listed" "$body"
+	api GET /v1/agents/aaaaaaaaaaaa
+	is "$code" 404
+	api GET '/v1/agents?after=nonsense'
+	is "$code" 400
+	ATOLL_KEY=$key ATOLL_HOST=$url atoll agent ls -q
+	has "$out" "$id"
+	ATOLL_KEY=$key ATOLL_HOST=$url atoll agent show "$id"
+	has "$out" listed
+	api PUT /v1/teams/others '{}'
+	key=$("$ATOLL" key new theirs --team others --state "$state" --quiet)
+	api GET "/v1/agents/$id"
+	is "$code" 404
+	api GET /v1/agents
+	is "$(get '.items | length')" 0
+}
 events_come_by_sse_too() {
 	order "$(script "$(run_it true)" "$(done_with x)")"
 	api POST /v1/agents @order -H 'Accept: text/event-stream'

@@ -1,12 +1,12 @@
 /* libraryitems.c - every program of the library with the slots of every example, as items of a batch.
  *
- *	library-items [LANGUAGE...] >items	those of the languages that are installed
- *	library-items --sample >items		the first example of each; of what compiles slowly every eighth task
+ *	library-items [LANGUAGE...] >items	those of the languages that are installed, as the coder's artifacts are run
+ *	library-items --quick >items		the same texts, compiled without optimisation: minutes become one
  *	library-items --literals >items		texts that try to get out of their quotes, in every language
  *	library-items --plan TEXT >items	what the planner and the coder make of this text
  *	library-items --judge <events		do outputs match their task's pattern? prints what does not
  *
- * An id is task/language/example. */
+ * An id is task/language/example, or task/language/call-N: the form as a function, called with that example's slots. */
 #include "agent/code.h"
 #include "agent/library.h"
 #include "agent/literal.h"
@@ -52,20 +52,61 @@ static void print_item(json_t *take_item)
 	json_decref(take_item);
 }
 
-static void put(const char *id, const json_t *plan, const char *expected)
+/* What an optimiser does for a second to a program that runs for a millisecond is left out; for the rest of it
+ * the compilers are the same. Java compiles within the machine that runs it. */
+static const struct quick {
+	const char *lang, *flags, *command;
+} quicks[] = {
+	{ "c", "-O0", NULL },
+	{ "c++", "-O0", NULL },
+	{ "rust", NULL,
+	  "rustc --edition 2021 --crate-name main -C opt-level=0 -C debuginfo=0 -C overflow-checks=off "
+	  "-C debug-assertions=off -o /tmp/program main.rs && exec /tmp/program" },
+	{ "java", NULL,
+	  "exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Dfile.encoding=UTF-8 "
+	  "-Dstdout.encoding=UTF-8 Main.java" },
+};
+static int quickly;
+
+static void hurry(json_t *item, const json_t *artifact)
+{
+	for (unsigned i = 0; quickly && i < ARRAY_LEN(quicks); i++) {
+		const struct quick *q = &quicks[i];
+
+		if (lang_named(q->lang) != lang_named(doc_text(artifact, "language")))
+			continue;
+		if (q->flags)
+			json_object_set_new(item, "env", json_pack("{s:s}", "CFLAGS", q->flags));
+		if (!q->command)
+			continue;
+		json_object_set_new(item, "command", json_string(q->command));
+		json_object_del(item, "language");
+		json_object_del(item, "entry");
+	}
+}
+
+static json_t *made(const char *id, const json_t *plan)
 {
 	struct err e = { 0 };
-	json_t *a = code_make(plan, &e), *item = json_object();
+	json_t *a = code_make(plan, &e);
 
 	if (!a) {
 		fprintf(stderr, "%s: %s\n", id, e.msg);
 		exit(1);
 	}
+	return a;
+}
+
+static void put(const char *id, const json_t *plan, const char *expected)
+{
+	json_t *a = made(id, plan), *item = json_object();
+
 	json_object_set_new(item, "id", json_string(id));
 	json_object_set(item, "language", json_object_get(a, "language"));
 	json_object_set(item, "files", json_object_get(a, "files"));
 	json_object_set(item, "entry", json_object_get(a, "entry"));
 	json_object_set(item, "stdin", json_object_get(a, "stdin"));
+	hurry(item, a);
 	if (expected)
 		json_object_set_new(item, "expected",
 				    json_pack("{s:s, s:s}", "stdout", expected, "compare",
@@ -84,15 +125,80 @@ static void put_example(const struct library_task *t, const struct library_progr
 	json_decref(plan);
 }
 
-/* The form as a function: that it can be read is all that it shows by itself. */
-static void put_function(const struct library_task *t, const struct library_program *p)
+/* ---- functions ---- */
+
+/* Each is given {args, returns} on its input. */
+static const struct {
+	const char *lang, *text;
+} callers[] = {
+	{ "python", "\nimport json, math, sys\nask = json.load(sys.stdin)\ngot = some_name(*ask['args'])\n"
+		    "same = math.isclose(got, ask['returns']) if isinstance(got, float) else got == ask['returns']\n"
+		    "print('same' if same else got)\n" },
+	{ "node", "\nconst ask = JSON.parse(require('fs').readFileSync(0));\nconst got = some_name(...ask.args);\n"
+		  "const near = typeof got === 'number' && Math.abs(got - ask.returns) <= 1e-9 * Math.abs(got);\n"
+		  "const text = (v) => JSON.stringify(typeof v === 'bigint' ? Number(v) : v);\n"
+		  "console.log(near || text(got) === text(ask.returns) ? 'same' : text(got));\n" },
+};
+
+/* "integer" takes a slot of numbers as well, "text" one of a word. */
+static int is_for(const struct library_slot *s, const char *type)
 {
-	json_t *plan = plan_of(t, &t->examples[0], p);
+	const char *own = slot_type_name(s->type);
+
+	return !strcmp(own, type) || (!strcmp(own, "word") && !strcmp(type, "text")) ||
+	       (!strncmp(own, "integer", 7) && !strncmp(type, "number", 6) && !strcmp(own + 7, type + 6)) ||
+	       (!strncmp(type, "integer", 7) && !strncmp(own, "number", 6) && !strcmp(type + 7, own + 6));
+}
+
+/* The slots, in the order of what it takes. */
+static json_t *args_of(const struct library_task *t, const char *takes, const json_t *slots)
+{
+	json_t *args = json_array();
+	auto_free char *types = strdup(takes);
+	uint64_t used = 0;
+
+	for (char *rest = types, *type; (type = strsep(&rest, " "));) {
+		unsigned i = 0;
+
+		while (i < t->nslots && (used >> i & 1 || !is_for(&t->slots[i], type)))
+			i++;
+		if (i == t->nslots) {
+			fprintf(stderr, "%s: no slot is for '%s' of its function\n", t->id, type);
+			exit(1);
+		}
+		used |= 1ull << i;
+		json_array_append(args, json_object_get(slots, t->slots[i].name));
+	}
+	return args;
+}
+
+static void put_call(const struct library_task *t, const struct library_program *p, unsigned n)
+{
+	json_t *plan = plan_of(t, &t->examples[n], p), *slots = json_object_get(plan, "slots"), *ask, *a;
+	auto_free char *text = NULL;
+	const char *entry;
+	unsigned i = 0;
 	char id[256];
 
-	snprintf(id, sizeof(id), "%s/%s/function", t->id, p->lang->name);
-	json_object_set_new(json_object_get(plan, "slots"), "function", json_string("some_name"));
-	put(id, plan, NULL);
+	snprintf(id, sizeof(id), "%s/%s/call-%u", t->id, p->lang->name, n);
+	while (i < ARRAY_LEN(callers) && strcmp(callers[i].lang, p->lang->name) != 0)
+		i++;
+	if (i == ARRAY_LEN(callers) || !t->examples[n].returns) {
+		fprintf(stderr, "%s: nobody says what it returns, or who calls it\n", id);
+		exit(1);
+	}
+	ask = json_pack("{s:o, s:O}", "args", args_of(t, p->takes ? p->takes : "", slots), "returns",
+			t->examples[n].returns);
+	text = json_dumps(ask, JSON_COMPACT);
+	json_object_set_new(slots, "function", json_string("some_name"));
+	a = made(id, plan);
+	entry = doc_text(a, "entry");
+	print_item(json_pack("{s:s, s:O, s:{s:o}, s:s, s:s, s:{s:s, s:s}}", "id", id, "language",
+			     json_object_get(a, "language"), "files", entry,
+			     json_sprintf("%s%s", doc_text(json_object_get(a, "files"), entry), callers[i].text),
+			     "entry", entry, "stdin", text, "expected", "stdout", "same\n", "compare", "exact"));
+	json_decref(a);
+	json_decref(ask);
 	json_decref(plan);
 }
 
@@ -115,37 +221,6 @@ static int wanted(const struct lang *l, int argc, char **argv)
 	return argc == 1;
 }
 
-static int compiles_slowly(const struct lang *l)
-{
-	static const char *const slow[] = {
-		"typescript", "c++", "go", "rust", "java", "julia", "r"
-	};
-
-	for (unsigned i = 0; i < ARRAY_LEN(slow); i++)
-		if (!strcmp(slow[i], l->name))
-			return 1;
-	return 0;
-}
-
-/* By the task and the language, so that every task is there in some. */
-static int in_sample(const struct library_task *t, const struct lang *l)
-{
-	return lang_present(l) &&
-	       (!compiles_slowly(l) || (id_hash(t->id) + id_hash(l->name)) % 8 == 0);
-}
-
-static void put_sample(void)
-{
-	for (unsigned i = 0; i < library_count(); i++) {
-		const struct library_task *t = library_at(i);
-
-		for (unsigned k = 0; k < t->nprograms; k++)
-			if (t->nexamples && t->programs[k].text &&
-			    in_sample(t, t->programs[k].lang))
-				put_example(t, &t->programs[k], 0);
-	}
-}
-
 static void put_all(int argc, char **argv)
 {
 	for (unsigned i = 0; i < library_count(); i++) {
@@ -154,11 +229,12 @@ static void put_all(int argc, char **argv)
 		for (unsigned k = 0; k < t->nprograms; k++) {
 			const struct library_program *p = &t->programs[k];
 
-			for (unsigned n = 0; n < t->nexamples; n++)
-				if (p->text && wanted(p->lang, argc, argv))
+			for (unsigned n = 0; n < t->nexamples && wanted(p->lang, argc, argv); n++) {
+				if (p->text)
 					put_example(t, p, n);
-			if (p->function && t->nexamples && wanted(p->lang, argc, argv))
-				put_function(t, p);
+				if (p->function)
+					put_call(t, p, n);
+			}
 		}
 	}
 }
@@ -295,7 +371,7 @@ static int judge(void)
 		const char *id = json_string_value(json_object_get(event, "id"));
 		const char *said = json_string_value(json_object_get(event, "stdout"));
 
-		if (id && said && json_object_get(event, "verdict") && !strstr(id, "/function") &&
+		if (id && said && json_object_get(event, "verdict") && !strstr(id, "/call-") &&
 		    !matches(id, said)) {
 			printf("%s: its output does not match its pattern\n", id);
 			bad = 1;
@@ -314,9 +390,9 @@ int main(int argc, char **argv)
 		put_plan(argv[2]);
 	else if (argc == 2 && !strcmp(argv[1], "--literals"))
 		put_echoes();
-	else if (argc == 2 && !strcmp(argv[1], "--sample"))
-		put_sample();
-	else
-		put_all(argc, argv);
+	else {
+		quickly = argc > 1 && !strcmp(argv[1], "--quick");
+		put_all(argc - quickly, argv + quickly);
+	}
 	return 0;
 }

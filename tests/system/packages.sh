@@ -436,7 +436,7 @@ serve_registry() {
 	ln -f pip/tiny* simple/tiny
 	ln -f pip/broken* simple/broken
 	ln -f npm/*.tgz .
-	/usr/bin/python3 -u -m http.server --bind 127.0.0.2 0 >"$work/registry.log" 2>&1 &
+	setpriv --pdeathsig KILL /usr/bin/python3 -u -m http.server --bind 127.0.0.2 0 >"$work/registry.log" 2>&1 &
 	registry=$!
 	cd "$OLDPWD"
 	soon grep -q 'port [0-9]' "$work/registry.log"

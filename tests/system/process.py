@@ -5,6 +5,7 @@ import concurrent.futures
 import http.client
 import json
 import os
+import signal
 import socket
 import struct
 import sys
@@ -410,6 +411,62 @@ def nonsense():
     assert run(good)["end"]["exited"]
 
 
+def enums():
+    """A word or a number that is none of theirs is refused; what it was meant for lives on."""
+    stream = Stream("Start", {"process": {"cmd": "cat"}})
+    events, pid = started(stream)
+    for word in ("SIGNAL_SIGNOPE", "", "9", 1 << 40, -1, 1.5, None, [], {}):
+        status, answer = unary("SendSignal", {"process": {"pid": pid}, "signal": word})
+        assert (status, answer["code"]) in ((400, "invalid_argument"), (501, "unimplemented")), (word, answer)
+    assert pid in [p["pid"] for p in unary("List", {})[1]["processes"]]
+    done("SendSignal", {"process": {"pid": pid}, "signal": "SIGNAL_SIGTERM"})
+    assert gather(events)["end"]["status"] == "signal: terminated"
+
+
+def reader(pid):
+    """Another process that follows a program; returns when it does."""
+    told, tell = os.pipe()
+    child = os.fork()
+    if not child:
+        events, _ = started(Stream("Connect", {"process": {"pid": pid}}))
+        os.write(tell, b"reads")
+        list(events)
+        os._exit(0)
+    os.close(tell)
+    assert os.read(told, 5) == b"reads"
+    os.close(told)
+    return child
+
+
+def killed_readers():
+    """More of them than may read at once: each that was shot has made room."""
+    events, pid = started(Stream("Start", {"process": {"cmd": "cat"}}))
+    for _ in range(10):
+        for child in [reader(pid) for _ in range(10)]:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    done("SendInput", {"process": {"pid": pid}, "input": {"stdin": b64(b"still there")}})
+    done("CloseStdin", {"process": {"pid": pid}})
+    assert gather(events)["stdout"] == b"still there"
+
+
+def thousand(*boxes):
+    """ID:TOKEN...: forty who listen in each, all at once; every one of them hears what is said then."""
+    crowds = []
+    for box in boxes:
+        os.environ["box"], os.environ["token"] = box.split(":")
+        events, pid = started(Stream("Start", {"process": {"cmd": "cat"}}))
+        crowds.append((box, pid, [started(Stream("Connect", {"process": {"pid": pid}})) for _ in range(40)], events))
+    assert sum(len(c[2]) for c in crowds) == 1000
+    for box, pid, listeners, events in crowds:
+        os.environ["box"], os.environ["token"] = box.split(":")
+        done("SendInput", {"process": {"pid": pid}, "input": {"stdin": b64(box.encode())}})
+        done("CloseStdin", {"process": {"pid": pid}})
+    for box, pid, listeners, events in crowds:
+        for heard, _ in listeners + [(events, pid)]:
+            assert gather(heard)["stdout"] == box.encode()
+
+
 def outlives():
     """Prints the pid of a program that goes on; with one, follows it."""
     if len(sys.argv) < 3:
@@ -437,4 +494,4 @@ def box_ends():
         print("cut")
 
 
-globals()[sys.argv[1]]()
+globals()[sys.argv[1]](*(sys.argv[2:] if sys.argv[1] == "thousand" else ()))

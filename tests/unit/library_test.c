@@ -154,6 +154,19 @@ TEST(every_task_has_examples_with_their_output)
 	}
 }
 
+TEST(every_function_says_what_it_returns_for_every_example)
+{
+	for (unsigned i = 0; i < library_count(); i++) {
+		const struct library_task *t = library_at(i);
+		int function = 0;
+
+		for (unsigned k = 0; k < t->nprograms; k++)
+			function |= t->programs[k].function != NULL;
+		for (unsigned n = 0; n < t->nexamples; n++)
+			CHECK(!t->examples[n].returns == !function);
+	}
+}
+
 TEST(every_example_is_understood_as_its_own_task)
 {
 	unsigned bad = 0;

@@ -354,6 +354,22 @@ TEST(lists_are_those_of_the_language)
 	json_decref(texts);
 }
 
+TEST(an_integer_of_more_than_32_bits_is_long_in_java)
+{
+	json_t *v = json_pack("[I, I, I, I]", (json_int_t)3000000000, (json_int_t)-3000000000,
+			      (json_int_t)2147483647, (json_int_t)-2147483648);
+	auto_buf struct buf java = { 0 }, go = { 0 }, real = { 0 };
+	struct err e;
+
+	CHECK(literal_add(&java, lang_named("java"), v, 0, LITERAL_WHOLE, &e) == 0);
+	CHECK_STR(buf_str(&java), "new long[]{3000000000L, -3000000000L, 2147483647, -2147483648}");
+	CHECK(literal_add(&real, lang_named("java"), json_array_get(v, 0), 1, LITERAL_WHOLE, &e) == 0);
+	CHECK_STR(buf_str(&real), "3000000000L");
+	CHECK(literal_add(&go, lang_named("go"), json_array_get(v, 0), 0, LITERAL_WHOLE, &e) == 0);
+	CHECK_STR(buf_str(&go), "3000000000");
+	json_decref(v);
+}
+
 TEST(what_was_put_in_is_not_looked_at_again)
 {
 	json_t *plan = planned("mean and median of 1, 2"), *artifact;

@@ -165,6 +165,25 @@ TEST(cpu_time_is_known_by_sigxcpu_or_by_the_keeper)
 	CHECK_STR(hint(&x), "raise: atoll run --cpu-time 4s ...");
 }
 
+TEST(what_was_served_is_told_what_to_do_in_the_words_of_the_api)
+{
+	struct ending x = { .end = STREAM_EXITED, .exited = 1, .evidence = 1, .served = 1 };
+
+	x.exit.why = WIRE_WHY_SIGNAL;
+	x.exit.status = SIGKILL;
+	x.figures.oom_kills = 1;
+	x.limits.mem_bytes = 64 << 20;
+	CHECK_STR(hint(&x), "raise: \"limits\": {\"mem\": 134217728}, or atoll new --mem 128M ...");
+	x.figures.oom_kills = 0;
+	x.figures.over_cpu = 1;
+	x.limits.cpu_ms = 300;
+	CHECK_STR(hint(&x), "raise: \"limits\": {\"cpu_ms\": 1000}, or atoll new --cpu-time 1s ...");
+	x.figures.over_cpu = 0;
+	x.exit.why = WIRE_WHY_WALL;
+	x.wall_ms = 1500;
+	CHECK_STR(hint(&x), "raise: \"timeout_ms\": 3000, or atoll exec --time 3s ...");
+}
+
 TEST(sigsys_is_policy)
 {
 	struct ending x = killed_by(SIGSYS);

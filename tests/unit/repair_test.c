@@ -1,4 +1,5 @@
 /* What a box that searches says, and what is made of it. */
+#include "agent/doubt.h"
 #include "agent/edit.h"
 #include "agent/hearsay.h"
 #include "agent/repair.h"
@@ -54,6 +55,30 @@ TEST(an_edit_at_the_very_beginning_and_at_the_very_end)
 	snprintf(line, sizeof(line), "{\"found\":0,\"rule\":\"first\",\"at\":%zu,\"cut\":0,\"new\":\"#\"}",
 		 strlen(source) + 1);
 	refused(line, "behind the end");
+}
+
+static const char *doubted(const char *said)
+{
+	static char why[DOUBT_WHY];
+
+	doubt_read(said, strlen(said), why);
+	return why;
+}
+
+TEST(who_did_not_look_at_everything_has_doubts)
+{
+	char long_one[2048];
+
+	CHECK_STR(doubted("{\"candidates\":3}\n{\"over\":true,\"tried\":3}\n"), "");
+	CHECK(strstr(doubted(""), "not everything"));
+	CHECK(strstr(doubted("{\"candidates\":3}\n"), "not everything"));
+	CHECK(strstr(doubted("{\"over\":true}"), "not everything")); /* cut: no line */
+	CHECK(strstr(doubted("\xff\n[]\n7\n{\"over\":1}\n"), "not everything"));
+	CHECK_STR(doubted("{\"doubt\":\"another\"}\n{\"over\":true}\n"), "another");
+	CHECK_STR(doubted("{\"doubt\":\"another\"}\n"), "another");
+	CHECK(strstr(doubted("{\"found\":4}\n{\"over\":true}\n"), "the same line"));
+	snprintf(long_one, sizeof(long_one), "{\"doubt\":\"%01000d\"}\n{\"over\":true}\n", 0);
+	CHECK_INT(strlen(doubted(long_one)), DOUBT_WHY - 1);
 }
 
 TEST(what_is_no_edit_is_refused)

@@ -127,6 +127,24 @@ static const char *label(const char *plan, const char *artifact, const char *res
 	return found;
 }
 
+TEST(a_repair_is_verified_where_the_examples_leave_no_other_and_one_was_held_out)
+{
+	static const char many[] = "{\"examples\":[{\"pass\":true},{\"pass\":true},{\"pass\":true}]}";
+	static const char held[] = "{\"examples\":[{\"pass\":true},{\"pass\":true}],\"held_out\":{\"pass\":true}}";
+
+	CHECK_STR(label("{}", "{\"provenance\":\"repair:x\",\"repair\":{\"pinned\":true,\"held_out\":true}}", many),
+		  "verified");
+	CHECK_STR(label("{}", "{\"provenance\":\"repair:x\",\"repair\":{\"pinned\":true,\"held_out\":false}}", held),
+		  "verified");
+	CHECK_STR(label("{}", "{\"provenance\":\"repair:x\",\"repair\":{\"pinned\":true,\"held_out\":false}}", many),
+		  "plausible");
+	CHECK_STR(label("{}", "{\"provenance\":\"repair:x\",\"repair\":{\"pinned\":false,\"held_out\":true}}", held),
+		  "plausible");
+	/* What somebody has written since is no longer that repair. */
+	CHECK_STR(label("{}", "{\"provenance\":\"llm:x\",\"repair\":{\"pinned\":false,\"held_out\":true}}", held),
+		  "verified");
+}
+
 TEST(nothing_is_verified_that_was_not_seen)
 {
 	CHECK_STR(label("{}", "{}", "{}"), "plausible");

@@ -257,6 +257,23 @@ TEST(data_cannot_close_its_own_mark_and_is_never_in_the_system_text)
 	json_decref(task);
 }
 
+TEST(what_helped_before_is_data_for_planner_and_debugger_and_not_for_the_coder)
+{
+	json_t *doc = load("{\"task\":\"x\",\"lessons\":[{\"task\":\"y\",\"category\":\"syntax\",\"fix\":\"a colon was added\"}]}"),
+	       *none = json_object(), *m;
+
+	for (int i = 0; i < 3; i++) {
+		m = i == 0 ? prompt_plan(doc) : i == 1 ? prompt_debug(doc, none, none, NULL) : prompt_code(doc);
+		CHECK_INT(strstr(doc_text(m, "text"), "a colon was added") != NULL, i < 2);
+		json_decref(m);
+	}
+	m = prompt_plan(none);
+	CHECK(!strstr(doc_text(m, "text"), "what helped"));
+	json_decref(m);
+	json_decref(doc);
+	json_decref(none);
+}
+
 TEST(long_output_is_told_by_its_ends)
 {
 	auto_buf struct buf err = { 0 };

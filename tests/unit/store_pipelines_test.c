@@ -1,4 +1,6 @@
 /* Rows of pipelines, their documents, events and lessons. */
+#include "base/own.h"
+#include "store/errands.h"
 #include "store/pipelines.h"
 #include "store_rows.h"
 
@@ -109,6 +111,93 @@ TEST(lessons_are_found_by_words_and_belong_to_a_team)
 	CHECK_OK(store_lesson_find(s, "red", "sort names", 5, &got, &err));
 	CHECK_INT(got.n, 1);
 	store_lessons_fini(&got);
+}
+
+TEST(a_team_that_has_said_nothing_has_no_policy)
+{
+	struct store_team team = { .name = "blue" };
+	struct store_policy p = { .scan = "warn", .forgetful = 1 };
+
+	STORE(s, dir);
+	CHECK_OK(store_policy_get(s, "blue", &p, &err));
+	CHECK_STR(p.scan, "");
+	CHECK_INT(p.forgetful, 0);
+	CHECK(store_policy_put(s, "blue", &p, &err) < 0); /* there is no such team */
+	CHECK_OK(store_team_put(s, &team, &err));
+	for (int i = 0; i < 2; i++) {
+		snprintf(p.scan, sizeof(p.scan), "%s", i ? "off" : "warn");
+		p.forgetful = i;
+		CHECK_OK(store_policy_put(s, "blue", &p, &err));
+		CHECK_OK(store_policy_get(s, "blue", &p, &err));
+		CHECK_STR(p.scan, i ? "off" : "warn");
+		CHECK_INT(p.forgetful, i);
+	}
+	snprintf(p.scan, sizeof(p.scan), "loud");
+	CHECK(store_policy_put(s, "blue", &p, &err) < 0);
+	CHECK_OK(store_team_remove(s, "blue", &err));
+	CHECK_OK(store_policy_get(s, "blue", &p, &err));
+	CHECK_STR(p.scan, "");
+}
+
+TEST(only_a_team_that_has_too_many_loses_its_oldest)
+{
+	struct store_pipelines found;
+
+	STORE(s, dir);
+	for (int i = 0; i < 9; i++) {
+		char id[] = "aaaaaaaaaaa0";
+		struct store_pipeline p;
+
+		id[11] = (char)('a' + i);
+		p = row(id, i + 1);
+		snprintf(p.team, sizeof(p.team), "%s", i % 3 ? "blue" : "red"); /* six and three */
+		CHECK_OK(store_pipeline_insert(s, &p, &err));
+		p.state = STORE_PIPELINE_OVER;
+		p.ended_ns = 20;
+		if (i != 1) /* the oldest of blue still runs */
+			CHECK_OK(store_pipeline_update(s, &p, &err));
+	}
+	CHECK_OK(store_pipeline_surplus(s, 6, &found, &err));
+	CHECK_INT(found.n, 0);
+	store_pipelines_fini(&found);
+	CHECK_OK(store_pipeline_surplus(s, 3, &found, &err));
+	CHECK_INT(found.n, 2);
+	CHECK_STR(found.v[0].id, "aaaaaaaaaaac");
+	CHECK_STR(found.v[1].id, "aaaaaaaaaaae");
+	store_pipelines_fini(&found);
+}
+
+TEST(an_errand_that_nobody_ends_is_lost_and_old_ones_go)
+{
+	struct store_errand x = { .id = "aaaaaaaaaaaa", .team = "blue", .who = "key", .title = "fetch", .created_ns = 5 }, got;
+	auto_free char *report = NULL, *none = NULL;
+	struct store_errands all;
+
+	STORE(s, dir);
+	for (char c = 'a'; c < 'e'; c++) {
+		x.id[0] = c;
+		x.created_ns++;
+		CHECK_OK(store_errand_insert(s, &x, &err));
+		if (c != 'd')
+			CHECK_OK(store_errand_end(s, x.id, 10 + c - 'a', "done", "{\"a\":1}", &err));
+	}
+	CHECK_OK(store_errand_get(s, "blue", "baaaaaaaaaaa", &got, &report, &err));
+	CHECK_STR(report, "{\"a\":1}");
+	CHECK_STR(got.outcome, "done");
+	CHECK_ERR(store_errand_get(s, "red", "baaaaaaaaaaa", &got, &none, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_errand_end(s, "zaaaaaaaaaaa", 1, "done", NULL, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_errand_purge(s, 11, 1, 100, &err)); /* a ended before 11; d has not begun before 1 */
+	CHECK_OK(store_errand_list(s, "blue", NULL, 0, &all, &err));
+	CHECK_INT(all.n, 3);
+	CHECK_STR(all.v[0].id, "daaaaaaaaaaa");
+	CHECK_STR(all.v[0].outcome, "");
+	store_errands_fini(&all);
+	CHECK_OK(store_errand_purge(s, 0, 100, 2, &err));
+	CHECK_OK(store_errand_list(s, "blue", NULL, 0, &all, &err));
+	CHECK_INT(all.n, 2);
+	CHECK_STR(all.v[0].outcome, "lost");
+	CHECK_STR(all.v[1].id, "caaaaaaaaaaa");
+	store_errands_fini(&all);
 }
 
 TEST(sums_are_of_those_that_are_over)

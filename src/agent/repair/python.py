@@ -9,6 +9,9 @@ stdout gets a line of JSON at a time:
                                                       acts: what it does with inputs that nobody gave
     {"at": rank, "tried": n}                          how far we are, now and then
     {"over": true, "tried": n}
+With "patch": [at, length] in it, the source is one that passes, changed there by "rule", and we look for doubts:
+    {"doubt": text}                                   what the examples would have let through as well
+    {"over": true, "tried": n}                        nothing
 
 A place is likelier the more it is run by examples that fail and the less by those that pass (Ochiai).
 Nobody believes what is said here: whoever reads it runs the program again elsewhere."""
@@ -582,14 +585,19 @@ def suspicion(seen):
 
 PROBES = 24
 PROBE_S = 0.02
+DOUBTS = 120      # probes of one that looks for doubts,
+DOUBTS_LEAST = 6  # and how many of them must have an answer
+LATE_MOST = 6
+LIMIT_LEAST = 0.03  # seconds; an example that ends does so within a few milliseconds
 
 
 def literal_call(example):
-    """(function, [arguments]) of a call whose arguments are written out, or None"""
+    """(function, [arguments]) of a call whose arguments are written out, or None. f(2) is True has one, too."""
     try:
-        call = ast.parse(example.call.strip(), mode="eval").body
+        tree = ast.parse(example.call.strip(), mode="eval").body
+        call = next(n for n in ast.walk(tree) if isinstance(n, ast.Call))
         return (ast.unparse(call.func), [ast.literal_eval(a) for a in call.args]) if not call.keywords else None
-    except (ValueError, SyntaxError, AttributeError, TypeError):
+    except (ValueError, SyntaxError, AttributeError, TypeError, StopIteration):
         return None
 
 
@@ -598,7 +606,7 @@ def neighbours(v):
     if isinstance(v, bool):
         return [not v]
     if isinstance(v, (int, float)):
-        return [w for w in (v + 1, v - 1, v * 2, v + 3) if (w > 0) == (v > 0) and w]
+        return [w for w in (v + 1, v - 1, v * 2, v + 3) if (w < 0) == (v < 0) and w]
     if isinstance(v, (str, list, tuple)):
         more = [v[1:], v[:-1], v[::-1], v + v[:1], v[:len(v) // 2]] if len(v) > 1 else [v + v]
         if isinstance(v, list) and v:
@@ -607,19 +615,63 @@ def neighbours(v):
     return []
 
 
-def probes(examples):
+def further(v):
+    """more of them, and larger changes: an example's list is short, and what is wrong may show in a long one"""
+    if isinstance(v, dict):
+        pairs = list(v.items())
+        return [dict(pairs[:i] + pairs[i + 1:]) for i in range(len(pairs))] + [
+            dict(pairs[:i] + [(k, w)] + pairs[i + 1:]) for i, (k, x) in enumerate(pairs) for w in further(x)[:2]] + [
+            dict(pairs[:i] + [(w, x)] + pairs[i + 1:]) for i, (k, x) in enumerate(pairs) for w in further(k)[:2]]
+    if isinstance(v, (int, float)) and not isinstance(v, bool):
+        more = (v * 10 + 7, v // 2, v + 0.5 if isinstance(v, float) else v + 10)
+        return neighbours(v) + [w for w in more if (w < 0) == (v < 0) and w]
+    more = neighbours(v)
+    if isinstance(v, (str, list, tuple)) and v:
+        more += [v + v, v + v + v, v[-1:] + v[:-1], v[1:] + v[:1], v + v[::-1]]
+    if isinstance(v, str) and v:
+        more += [v.swapcase(), v.replace(" ", ""), v + " ", v + " " + v]
+    if isinstance(v, list):
+        more += [v[:i] + [w] + v[i + 1:] for i in range(min(len(v), 12)) for w in further(v[i])[:3]]
+        more += [v[:i] + v[i + 1:] for i in range(min(len(v), 12))]
+    return more
+
+
+def probes(examples, near=neighbours, most=PROBES):
     """calls like those of the examples"""
     known = [c for c in (literal_call(x) for x in examples if x.call is not None) if c]
     out = []
     for func, args in known:
         for i in range(len(args)):
             others = [b[i] for f, b in known if f == func and len(b) == len(args)]
-            for v in neighbours(args[i]) + others:
+            for v in near(args[i]) + others:
                 text = "%s(%s)" % (func, ", ".join(map(repr, args[:i] + [v] + args[i + 1:])))
                 if text not in out:
                     out.append(text)
-    step = max(1, len(out) // PROBES)
-    return [compile(c, "<probe>", "eval") for c in out[::step][:PROBES]]
+    step = max(1, len(out) // most)
+    return [compile(c, "<probe>", "eval") for c in out[::step][:most]]
+
+
+def plain(v):
+    """a value as the examples compare it: 5 is 5.0 and True is 1"""
+    if isinstance(v, (bool, int, float)):
+        return repr(float(v)) if abs(v) < 1 << 53 else str(v)
+    if isinstance(v, (list, tuple)):
+        return "%s(%s)" % (type(v).__name__, ",".join(map(plain, v)))
+    if isinstance(v, (set, frozenset)):
+        return "set(%s)" % ",".join(sorted(map(plain, v)))
+    if isinstance(v, dict):
+        return "dict(%s)" % ",".join(sorted(plain(k) + ":" + plain(x) for k, x in v.items()))
+    return repr(v)
+
+
+def shown(v):
+    """the same for a whole answer, where "5" is 5 as well"""
+    if isinstance(v, str):
+        try:
+            return plain(ast.literal_eval(v))
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            pass
+    return plain(v)
 
 
 def acts(code, calls, name, to):
@@ -632,7 +684,7 @@ def acts(code, calls, name, to):
     for call in calls:
         signal.setitimer(signal.ITIMER_PROF, PROBE_S)
         try:
-            said += "%04x" % (zlib.crc32(repr(eval(call, load(code, name).__dict__)).encode()) & 0xffff)
+            said += "%04x" % (zlib.crc32(shown(eval(call, load(code, name).__dict__)).encode()) & 0xffff)
         except BaseException:
             said += "----"
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -674,6 +726,7 @@ class Search:
         self.name = ask.get("name", "main.py")
         self.examples = [Example(x) for x in ask["examples"]]
         self.tried = 0
+        self.late = 0
 
     def say(self, **what):
         os.write(self.out, (json.dumps(what) + "\n").encode())
@@ -685,7 +738,7 @@ class Search:
         self.examples = [x for _, x in sorted(zip(seen, self.examples), key=lambda p: p[0][1])]
         most = self.ask.get("limit_ms", 500) / 1000
         ended = [s for _, _, s in seen if s < 0.4]
-        self.limit = min(most, max(0.05, 50 * max(ended))) if ended else most
+        self.limit = min(most, max(0.05, 50 * max(ended))) if ended else most / 2
         if any(x.command is not None for x in self.examples):
             self.limit = 10
         self.probes = probes(self.examples)
@@ -711,7 +764,19 @@ class Search:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return False
         self.tried += 1
-        return all(in_child(lambda: self.child(text, code, group), self.out) == 0 for group in self.groups())
+        for group in self.groups():
+            status = in_child(lambda: self.child(text, code, group), self.out)
+            if status:
+                self.note(status)
+                return False
+        return True
+
+    def note(self, status):
+        """Where many run away most of the time is spent on waiting for them: then each has less."""
+        self.late += os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGALRM)
+        if self.late == LATE_MOST and not any(x.command for x in self.examples):
+            self.limit = max(LIMIT_LEAST, self.limit / 2)
+            self.late = 0
 
     def acts(self, text):
         code = compile(text, "<program>", "exec")
@@ -723,7 +788,7 @@ class Search:
 
         in_child(work, self.out)
         os.close(w)
-        said = os.read(r, 4 * PROBES).decode("ascii", "replace")
+        said = os.read(r, 4 * max(PROBES, DOUBTS)).decode("ascii", "replace")
         os.close(r)
         return said
 
@@ -737,6 +802,73 @@ class Search:
         return all(x.passes(text, code, self.name) for x in group)
 
 
+# ---- doubts ----
+
+ADDS = {"first": "a statement", "guard": "a condition", "extend": "a condition"}
+
+
+def forced(program, at, end):
+    """the smallest condition that the patch is in, if it is in one, as True and as False"""
+    tests = [getattr(n, "test", None) for n in ast.walk(program.tree)] + [
+        t for n in ast.walk(program.tree) for t in getattr(n, "ifs", [])]
+    tests += [n for n in ast.walk(program.tree) if isinstance(n, (ast.Compare, ast.BoolOp))]
+    spans = [program.span(t) for t in tests if isinstance(t, ast.expr)]
+    around = [(a, b) for a, b in spans if a <= at and end <= b]
+    if not around:
+        return []
+    a, b = min(around, key=lambda s: s[1] - s[0])
+    return [(a, b - a, "True"), (a, b - a, "False")]
+
+
+class Doubt(Search):
+    """Do the examples say what has to stand there? They do if whatever else could stand there fails one of them,
+    or does the same with every other input that we can think of: all mutants of the changed lines are killed."""
+
+    def run(self):
+        why = self.why()
+        if why:
+            self.say(doubt=why[:300])
+        self.say(over=True, tried=self.tried)
+
+    def why(self):
+        at, n = self.ask["patch"]
+        adds = ADDS.get(self.ask.get("rule"))
+        if adds:
+            return "%s was added: what else is missing no example says" % adds
+        self.plan()
+        program = Program(self.source)
+        for edit in forced(program, at, at + n):
+            if self.passes(self.edited(edit)):
+                return "the examples pass as well where this condition is always %s" % edit[2]
+        self.probes = probes(self.examples, further, DOUBTS)
+        mine = self.acts(self.source)
+        if len([1 for i in range(0, len(mine), 4) if mine[i] != "-"]) < DOUBTS_LEAST:
+            return "there are no other inputs to compare with"
+        return self.rival(program, mine, self.lines(at, n))
+
+    def lines(self, at, n):
+        raw = self.source.encode()
+        first = raw[:at].count(b"\n") + 1
+        return range(first, first + raw[at:at + n].count(b"\n") + 1)
+
+    def edited(self, edit):
+        at, cut, new = edit
+        raw = self.source.encode()
+        return (raw[:at] + new.encode() + raw[at + cut:]).decode()
+
+    def rival(self, program, mine, lines):
+        """another edit of these lines that passes, and that somebody could tell from ours"""
+        seen = set()
+        for rule, line, at, cut, new, _ in Edits(program, texts_of(self.examples)).all():
+            if line not in lines or (at, cut, new) in seen or rule == "first":  # that one stands before the line
+                continue
+            seen.add((at, cut, new))
+            text = self.edited((at, cut, new))
+            if self.passes(text) and self.acts(text) != mine:
+                return "the examples pass as well with %r in place of %r" % (new, program.raw[at:at + cut].decode())
+        return None
+
+
 def main():
     ask = json.load(sys.stdin)
     out = os.dup(1)
@@ -745,7 +877,7 @@ def main():
     sys.path.insert(0, os.getcwd())
     import warnings
     warnings.simplefilter("ignore")
-    Search(ask, out).run()
+    (Doubt if "patch" in ask else Search)(ask, out).run()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,153 @@
+/* doubt.c - see doubt.h. */
+#include "agent/doubt.h"
+#include "agent/mutate.h"
+#include "agent/programs.h"
+#include "base/own.h"
+#include "lang/lang.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	DOUBT_MS = 10000,
+	TRIED_MOST = 600, /* of those that we think of ourselves */
+	LIMIT_MS = 500,   /* of each */
+	SAID = 64 * 1024,
+};
+
+int doubt_possible(const char *language)
+{
+	return program_search(language) != NULL;
+}
+
+/* ---- what is asked ---- */
+
+/* Is anything of it on a line that the change is on? */
+static int is_beside(const struct edit *x, const char *text, size_t from, size_t to)
+{
+	while (from > 0 && text[from - 1] != '\n')
+		from--;
+	while (text[to] && text[to] != '\n')
+		to++;
+	return x->at >= from && x->at <= to;
+}
+
+/* Python's search thinks of them itself. */
+static json_t *edits_of(const char *language, const struct buf *text, size_t at, size_t len)
+{
+	const struct lang *l = lang_named(language);
+	struct mutations all = { 0 };
+	json_t *edits = json_array();
+
+	if (l && mutate_knows(l->name))
+		mutate_make(&all, l->name, text->p, text->len, TRIED_MOST);
+	for (unsigned i = 0; i < all.n; i++) {
+		const struct edit *x = &all.v[i];
+
+		if (is_beside(x, text->p, at, at + len))
+			json_array_append_new(edits, json_pack("[I, I, s%]", (json_int_t)x->at,
+							       (json_int_t)x->cut, x->text, x->len));
+	}
+	mutations_fini(&all);
+	return edits;
+}
+
+static json_t *ask_of(const struct stall *s, const json_t *examples, const struct edit *x,
+		      const struct buf *text)
+{
+	return json_pack("{s:s, s:s, s:O, s:o, s:[I, I], s:s, s:i, s:i, s:i}", "source", buf_str(text), "name",
+			 doc_text(s->artifact, "entry"), "examples", examples, "edits",
+			 edits_of(doc_text(s->artifact, "language"), text, x->at, x->len), "patch",
+			 (json_int_t)x->at, (json_int_t)x->len, "rule", x->rule, "shard", 0, "shards", 1,
+			 "limit_ms", LIMIT_MS);
+}
+
+static json_t *item_of(const struct stall *s, const json_t *examples, json_t *take_ask)
+{
+	json_t *item = stall_item(s, DOUBT_MS), *files = json_object_get(item, "files"), *one;
+	const char *language = doc_text(s->artifact, "language");
+	auto_free char *text = json_dumps(take_ask, JSON_COMPACT);
+	size_t i;
+
+	json_array_foreach(examples, i, one)
+	{
+		if (*doc_text(one, "path"))
+			json_object_set(files, doc_text(one, "path"), json_object_get(one, "content"));
+	}
+	json_decref(take_ask);
+	json_object_set_new(item, "language", json_string(language));
+	json_object_set_new(item, "code", json_string(program_search(language)));
+	json_object_set_new(item, "entry", json_string(".search"));
+	json_object_set_new(item, "stdin", json_string(text ? text : ""));
+	return item;
+}
+
+/* ---- what is said ---- */
+
+/* 1: it was the last line. */
+static int read_line(const json_t *line, char out_why[DOUBT_WHY])
+{
+	if (*doc_text(line, "doubt"))
+		snprintf(out_why, DOUBT_WHY, "%s", doc_text(line, "doubt"));
+	else if (json_object_get(line, "found") && !*out_why)
+		snprintf(out_why, DOUBT_WHY, "the examples pass as well with another change of the same line");
+	return json_is_true(json_object_get(line, "over"));
+}
+
+void doubt_read(const char *said, size_t n, char out_why[DOUBT_WHY])
+{
+	const char *end;
+	int over = 0;
+
+	*out_why = '\0';
+	while (!over && n && (end = memchr(said, '\n', n))) {
+		json_t *line = json_loadb(said, (size_t)(end - said), 0, NULL);
+
+		over = read_line(line, out_why);
+		json_decref(line);
+		n -= (size_t)(end - said) + 1;
+		said = end + 1;
+	}
+	if (!over && !*out_why)
+		snprintf(out_why, DOUBT_WHY, "not everything that could stand there was tried");
+}
+
+static void job_done(struct job *j, const struct job_end *end)
+{
+	struct doubt *d = loop_owner(j, struct doubt, job);
+
+	doubt_read(j->out[0].p, j->out[0].len, d->why);
+	d->flying = 0;
+	stall_ended(d->stall, j, end);
+	job_fini(j);
+	d->done(d, d->why);
+}
+
+void doubt_start(struct doubt *d, const struct stall *s, const json_t *examples, const struct edit *x,
+		 const char *source, size_t n)
+{
+	auto_buf struct buf text = { 0 };
+	struct err e;
+
+	d->stall = s;
+	d->job = (struct job){ .done = job_done, .fleet = s->fleet };
+	edit_apply(x, source, n, &text);
+	d->flying = stall_start(s, &d->job, item_of(s, examples, ask_of(s, examples, x, &text)), SAID, &e) == 0;
+	if (d->flying)
+		return;
+	snprintf(d->why, sizeof(d->why), "nobody could look: %.200s", e.msg);
+	d->done(d, d->why);
+}
+
+void doubt_check(struct doubt *d, uint64_t now_ms)
+{
+	if (d->flying)
+		job_check(&d->job, now_ms);
+}
+
+void doubt_fini(struct doubt *d)
+{
+	if (d->flying)
+		job_fini(&d->job);
+	d->flying = 0;
+}

@@ -1,0 +1,30 @@
+/* net.h - the network of a box: a namespace with lo in it, and nothing else.
+ * Owns:         how one is made ahead of its box, and how it is seen that one is as new.
+ * Does not own: which of them waits for whom; the keeper's nets.c keeps them.
+ *
+ * One that is made here belongs to the host's user namespace: no process of a box has any right over
+ * it, its own root included. So it can be given to another box, if nothing of the first is left in it.
+ * docs/sandbox.md tells what could stay behind, row by row. */
+#pragma once
+#include "base/err.h"
+#include <stddef.h>
+
+enum { NET_TEXT = 16384 };
+
+struct net_text { /* all that a namespace tells about itself */
+	size_t len;
+	char bytes[NET_TEXT];
+};
+
+/* A descriptor of a new namespace, lo up; any port is anybody's, for there is nobody else in it. proc:
+ * the host's. The calling thread is elsewhere for a moment, and alone in that. */
+must_check int net_make(int proc, struct err *e);
+must_check int net_read(int proc, int ns, struct net_text *out, struct err *e);
+int net_same(const struct net_text *a, const struct net_text *b);
+
+/* What is read: the files of /proc/net that show what a box could leave. */
+struct net_row {
+	const char *file, *why;
+};
+extern const struct net_row net_rows[];
+extern const unsigned net_nrows;

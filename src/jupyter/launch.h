@@ -1,0 +1,34 @@
+/* launch.h - a kernel as a process: its connection file, its command, its end.
+ * Owns: the folder of the connection (0700), the kernel, and a watcher that ends the kernel with all its
+ * children and removes the folder when we are gone, however that came. */
+#pragma once
+#include "base/err.h"
+#include "jupyter/mail.h"
+#include "jupyter/spec.h"
+#include <signal.h>
+#include <sys/types.h>
+
+enum { PORT_SHELL = 1, PORT_IOPUB, PORT_STDIN, PORT_CONTROL, PORT_HEARTBEAT, PORTS };
+
+struct launch {
+	char folder[64], file[96]; /* of the connection */
+	char key[MAIL_KEY + 1];
+	pid_t kernel; /* also its process group */
+	int raw[2];   /* what it writes to descriptors 1 and 2, not blocking */
+};
+
+/* Makes the folder and the key, writes the file. */
+must_check int launch_init(struct launch *l, const char *kernel_name, struct err *e);
+void launch_socket(const struct launch *l, int port, char out[96]); /* the path of one */
+
+/* One word of an argv with everything filled in. */
+struct buf;
+void launch_word(struct buf *out, const char *word, const char *file, const char *folder);
+/* One value of an env: $NAME and ${NAME} are those of ours. */
+void launch_value(struct buf *out, const char *value);
+
+/* Before there is any other thread. The signals of unblock are none of the kernel's business. */
+must_check int launch_start(struct launch *l, const struct spec *s, const sigset_t *unblock,
+			    struct err *e);
+/* 1: it has ended, *out says how; it stays a zombie, so that its number is nobody else's. */
+int launch_ended(const struct launch *l, siginfo_t *out);

@@ -1,0 +1,119 @@
+#!/bin/sh
+# causes.sh - why a program ended, told alike by the CLI over the daemon, by the record and by /metrics:
+# one row of the table for each cause. (api_causes.sh: what is and what is not which cause.)
+. "$(dirname "$0")/daemon.lib"
+
+# counted FAMILY CAUSE: as /metrics has it now.
+counted() {
+	curl -sS -H "X-API-Key: $key" "$url/metrics" | sed -n "s/^atoll_$1_ended_total{cause=\"$2\"} //p"
+}
+
+# cause | status | what the CLI says | what it advises | flags of new | flags of exec | program
+rows() {
+	cat <<-'END'
+		exit|7|||||sh -c 'exit 7'
+		exit|127|cannot execute 'nonsense'|what you bring|||nonsense
+		signal|143|ended by SIGTERM||||sh -c 'kill -TERM $$'
+		memory|137|memory limit reached: 64 MiB|"mem": 134217728|--mem 64M||python3 -c 'x = bytearray(256 << 20)'
+		processes|1|process limit reached: 40|"pids": 80|--pids 40||python3 -c 'while True: __import__("os").fork() or __import__("time").sleep(1000)'
+		disk|1|disk limit reached: 8 MiB|"disk": 16777216|--disk 8M||dd if=/dev/zero of=big bs=1M count=32
+		disk|1|file limit reached: 500 files|"files": 1000|--files 500||python3 -c 'for i in range(9999): open(str(i), "w")'
+		wall|124|time limit reached: 200 ms|"timeout_ms": 1000||--time 200ms|sleep 100
+		cpu|137|CPU time limit reached: 300 ms|"cpu_ms": 1000|--cpu-time 300ms||sh -c 'while :; do :; done'
+		policy|159|ended by the system call filter|atoll policy|||sh -c 'kill -SYS $$'
+		lifetime|137|the box's lifetime was over: 1.5 s|lifetime_ms|--lifetime 1500ms||sleep 100
+		idle|137|nothing happened in the box for 1 s|idle_ms|--idle 1s|-d|sleep 100
+		operator|137|ended from outside||||sleep 47121
+		host|125|the box ended first|atoll doctor|||sleep 47122
+	END
+}
+
+# What others do to it while it runs, where the program alone does not end so.
+meanwhile() {
+	case $1 in
+	operator)
+		soon processes '^sleep 47121'
+		"$ATOLL" rm -q "$box"
+		;;
+	host)
+		soon processes '^sleep 47122'
+		kill -9 "$(ps -o ppid= -p "$(processes '^sleep 47122')" | tr -d ' ')"
+		;;
+	esac
+}
+
+ended_row() {
+	api GET "/v1/runs?box=$box&limit=1"
+	[ "$(get '.items[0].state')" = over ]
+}
+
+# The row's program, in a box of its own, started by the CLI: sets status, err, run.
+run_row() {
+	# shellcheck disable=SC2086 # flags are words
+	box=$("$ATOLL" new -q $5)
+	runs=$(counted runs "$1") boxes=$(counted boxes "$1")
+	# shellcheck disable=SC2086
+	eval "set -- \"$1\" exec $6 \"$box\" -- $7"
+	cause=$1
+	shift
+	"$ATOLL" "$@" >out 2>err &
+	cli=$!
+	meanwhile "$cause"
+	status=0
+	wait "$cli" || status=$?
+	soon ended_row
+	run=$(get '.items[0].id')
+	err=$(cat err)
+}
+
+# is_told CAUSE STATUS SAYS ADVISES: to everybody.
+is_told() {
+	if [ "$1" != idle ]; then # that one is in the background: to wait for it would be activity
+		is "$status" "$2" "the CLI: $err"
+		has "$err" "$3"
+		has "$err" "$4"
+		[ -z "$3" ] || has "$err" "[exit $2, cause=$1]"
+	fi
+	api GET "/v1/runs/$run"
+	is "$(get '.cause + " " + (.status|tostring)')" "$1 $2" "$body"
+	has "$(get .summary)" "$3"
+	has "$(get .hint)" "$4"
+	lacks "$(get .hint)" "atoll run"
+	is "$(counted runs "$1")" $((runs + 1)) "runs that ended of $1"
+	has "$("$ATOLL" runs show "$run")" "$3"
+	"$ATOLL" runs show "$run" --json | jq -e --arg cause "$1" '.cause == $cause' >/dev/null || fail "atoll runs show"
+	has "$("$ATOLL" runs -q --cause "$1" -n 3)" "$run"
+}
+
+# those that end with their box: it says the same.
+box_told() {
+	case $1 in
+	cpu | lifetime | idle | operator | host) ;;
+	*)
+		"$ATOLL" rm -q "$box"
+		return
+		;;
+	esac
+	gone_now() { api GET "/v1/boxes/$box" && [ "$(get .state)" = gone ]; }
+	soon gone_now
+	is "$(get .cause)" "$1"
+	is "$(counted boxes "$1")" $((boxes + 1)) "boxes that ended of $1"
+}
+
+each_cause_is_told_alike_by_cli_record_and_metrics() {
+	rows >table
+	seen=
+	while IFS='|' read -r cause status_wanted says advises new_flags exec_flags program <&3; do
+		run_row "$cause" "$status_wanted" "$says" "$advises" "$new_flags" "$exec_flags" "$program"
+		is_told "$cause" "$status_wanted" "$says" "$advises"
+		box_told "$cause"
+		seen="$seen $cause"
+	done 3<table
+	# Every cause that /metrics knows has had its row.
+	for cause in $(curl -sS -H "X-API-Key: $key" "$url/metrics" |
+		sed -n 's/^atoll_runs_ended_total{cause="\(.*\)"} .*/\1/p'); do
+		has "$seen " " $cause "
+	done
+}
+
+run_daemon_tests

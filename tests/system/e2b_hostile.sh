@@ -1,0 +1,153 @@
+#!/bin/sh
+# e2b_hostile.sh - who comes to the E2B door with somebody else's papers, too often, or is shot on the way.
+# seconds: 60
+. "$(dirname "$0")/daemon.lib"
+
+py() { python3 "$here/process.py" "$@" || fail "$1"; }
+# sandbox [MORE]: of its body; sets box, token.
+sandbox() {
+	api POST /v2/sandboxes "{\"templateID\":\"base\",\"timeout\":300${1:+,$1}}"
+	is "$code" 201 "$body"
+	box=$(get .sandboxID) token=$(get .envdAccessToken) traffic=$(get .trafficAccessToken)
+	export box token
+}
+# envd PATH [CURL OPTION...]: with nothing but what is given.
+envd() {
+	p=$1
+	shift
+	code=$(curl -sS -g --max-time 20 -o body -D head -w '%{http_code}' "$@" "$url$p" 2>curl.err) || :
+	body=$(cat body 2>/dev/null)
+}
+rpc() { envd "/filesystem.Filesystem/$1" -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983' -H "X-Access-Token: $token" -H 'Content-Type: application/json' -d "$2"; }
+state() { api GET "/sandboxes/$box"; get .state; }
+sign() { # PATH [EXPIRATION]: for reading
+	printf '%s:read::%s%s' "$1" "$token" "${2:+:$2}" | openssl dgst -sha256 -binary | base64 -w0 |
+		sed 's/=*$//; s/+/%2B/g; s,/,%2F,g; s/^/v1_/'
+}
+
+headers_are_obeyed_before_the_host_and_half_of_them_is_refused() {
+	sandbox; one=$box one_token=$token
+	sandbox
+	# The host is the second one's; the headers name the first, and its token it takes.
+	set -- -H "Host: 49983-$box.localhost" -H "E2b-Sandbox-Id: $one" -H 'E2b-Sandbox-Port: 49983'
+	envd /files?path=/etc/hostname "$@" -H "X-Access-Token: $one_token"
+	is "$code" 200 "$body"
+	envd /files?path=/etc/hostname "$@" -H "X-Access-Token: $token"
+	is "$code" 401 "$body"
+	envd /files?path=/etc/hostname -H "Host: 49983-$box.localhost" -H "X-Access-Token: $token"
+	is "$code" 200 "$body"
+	envd /health -H "E2b-Sandbox-Id: $box"
+	is "$code" 400 "$body"
+	envd /health -H 'E2b-Sandbox-Port: 49983'
+	is "$code" 400 "$body"
+	for port in 0 65536 x -1 '49983 ' 99999999999; do
+		envd /health -H "E2b-Sandbox-Id: $box" -H "E2b-Sandbox-Port: $port"
+		case $code in 400 | 204) ;; *) fail "port '$port': $code $body" ;; esac
+	done
+	envd /health -H "E2b-Sandbox-Id: aaaaaaaaaaaa" -H 'E2b-Sandbox-Port: 49983'
+	is "$code $(jq -r .message body)" '502 The sandbox was not found'
+}
+
+a_token_opens_its_own_sandbox_and_no_other() {
+	sandbox '"network":{"allowPublicTraffic":false}'; one_token=$token one_traffic=$traffic
+	sandbox '"network":{"allowPublicTraffic":false}'
+	set -- -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983' -H "X-Access-Token: $one_token"
+	for path in '/files?path=/etc/hostname' /metrics /envs; do
+		envd "$path" "$@"
+		is "$code $(jq -r .code body)" '401 401' "$path"
+	done
+	for what in filesystem.Filesystem/Stat filesystem.Filesystem/Remove process.Process/List; do
+		envd "/$what" "$@" -H 'Content-Type: application/json' -d '{"path":"/home/user"}'
+		is "$code $(jq -r .code body)" '401 401' "$what"
+	done
+	envd /files "$@" -F file=x
+	is "$code" 401
+	envd / -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 8000' -H "E2B-Traffic-Access-Token: $one_traffic"
+	is "$code $(jq -r .code body)" '403 403'
+	envd / -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 8000' -H "E2B-Traffic-Access-Token: $traffic"
+	is "$code $(jq -r .message body)" '502 The sandbox is running but port is not open'
+}
+
+words_that_are_none_of_theirs_are_refused() {
+	sandbox
+	py enums
+	api GET '/v2/sandboxes?state=dreaming'
+	is "$code $(get .code)" '400 400'
+	api GET '/v2/sandboxes?order=sideways'
+	is "$code $(get .code)" '400 400'
+}
+
+an_empty_answer_says_that_it_is_empty() {
+	sandbox
+	api POST "/sandboxes/$box/timeout" '{"timeout":100}'
+	is "$code" 204
+	! grep -qi transfer-encoding head
+	envd /contexts -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H 'Content-Type: application/json' -d '{}'
+	is "$code" 200 "$body"
+	context=$(jq -r .id body)
+	envd "/contexts/$context" -X DELETE -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999'
+	is "$code" 200 "$body"
+	! grep -qi transfer-encoding head
+	grep -qi '^content-length: ' head
+}
+
+a_watcher_tells_that_its_folder_went_and_goes_with_it() {
+	sandbox
+	rpc MakeDir '{"path":"w"}'
+	rpc CreateWatcher '{"path":"w"}'
+	is "$code" 200 "$body"
+	watcher=$(jq -r .watcherId body)
+	rpc Remove '{"path":"w"}'
+	is "$code" 200 "$body"
+	rpc GetWatcherEvents "{\"watcherId\":\"$watcher\"}"
+	is "$code $(jq -r '[.events[].type] | unique | join(" ")' body)" '200 EVENT_TYPE_REMOVE'
+	# With it the watcher has gone; a folder of that name that comes later is another one.
+	rpc MakeDir '{"path":"w"}'
+	rpc GetWatcherEvents "{\"watcherId\":\"$watcher\"}"
+	is "$code $(jq -r .code body)" '404 not_found'
+	rpc RemoveWatcher "{\"watcherId\":\"$watcher\"}"
+	is "$code $(jq -r .code body)" '404 not_found'
+	rpc CreateWatcher '{"path":"w"}'
+	is "$code" 200 "$body"
+}
+
+a_client_that_is_shot_leaves_its_place() {
+	sandbox
+	py killed_readers
+}
+
+a_thousand_streams_at_once_are_all_served() {
+	all=
+	for i in $(seq 25); do
+		sandbox
+		all="$all $box:$token"
+	done
+	ulimit -n 4096 # of the client
+	py thousand $all
+}
+
+a_signed_link_wakes_who_may_be_woken_and_an_old_one_nobody() {
+	sandbox '"autoPause":true,"autoResume":{"enabled":true}'
+	envd '/files?path=f' -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983' -H "X-Access-Token: $token" -F file=here
+	is "$code" 200 "$body"
+	api POST "/sandboxes/$box/pause" '{}'
+	is "$code" 204
+	past=$(($(date +%s) - 60))
+	envd "/files?path=f&signature=$(sign f $past)&signature_expiration=$past"
+	case $code in 401 | 404) ;; *) fail "expired: $code $body" ;; esac
+	is "$(state)" paused
+	envd "/files?path=f&signature=$(sign g)"
+	case $code in 401 | 404) ;; *) fail "of another: $code $body" ;; esac
+	is "$(state)" paused
+	envd "/files?path=f&signature=$(sign f)"
+	is "$code $body" '200 here'
+	is "$(state)" running
+	# One that did not ask for it stays as it is.
+	sandbox
+	api POST "/sandboxes/$box/pause" '{}'
+	envd "/files?path=f&signature=$(sign f)"
+	case $code in 401 | 404 | 502) ;; *) fail "sleeper: $code $body" ;; esac
+	is "$(state)" paused
+}
+
+run_daemon_tests

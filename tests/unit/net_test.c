@@ -1,0 +1,118 @@
+/* net_test.c - a network namespace that was made ahead, and how it is seen that it is as new. Takes
+ * root; what boxes make of it is in tests/escape/network.sh. */
+#include "jail/net.h"
+#include "base/own.h"
+#include "tap.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int proc = -1, home = -1;
+static struct net_text one, other;
+static struct err e;
+
+static int ready(void)
+{
+	if (geteuid() != 0)
+		return 0;
+	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	return proc >= 0 && home >= 0;
+}
+
+/* A socket in it, on which one datagram was sent to itself if `sends`. */
+static int socket_in(int ns, int sends)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(80),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = -1;
+
+	if (setns(ns, CLONE_NEWNET) < 0)
+		return -1;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
+	    (sends && sendto(fd, "x", 1, 0, (struct sockaddr *)&at, sizeof(at)) != 1))
+		own_close_fd(&fd);
+	return setns(home, CLONE_NEWNET) < 0 ? -1 : fd;
+}
+
+TEST(two_new_networks_are_the_same_whatever_happens_elsewhere)
+{
+	auto_fd int a = -1, b = -1;
+	int busy[12];
+
+	if (!ready())
+		SKIP("not root");
+	a = net_make(proc, &e);
+	b = net_make(proc, &e);
+	CHECK(a >= 0 && b >= 0);
+	CHECK_INT(net_read(proc, a, &one, &e), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(busy); i++) { /* TCP sockets are counted for the whole host, too */
+		busy[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		(void)!listen(busy[i], 1);
+	}
+	CHECK_INT(net_read(proc, b, &other, &e), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(busy); i++)
+		close(busy[i]);
+	CHECK(net_same(&one, &other));
+}
+
+TEST(the_thread_is_where_it_was)
+{
+	char before[64] = "", after[64] = "";
+	auto_fd int ns = -1;
+
+	if (!ready())
+		SKIP("not root");
+	CHECK(readlink("/proc/thread-self/ns/net", before, sizeof(before) - 1) > 0);
+	ns = net_make(proc, &e);
+	CHECK_INT(net_read(proc, ns, &one, &e), 0);
+	CHECK(readlink("/proc/thread-self/ns/net", after, sizeof(after) - 1) > 0);
+	CHECK_STR(after, before);
+}
+
+TEST(a_socket_that_somebody_holds_is_seen_and_one_that_is_closed_is_not)
+{
+	auto_fd int ns = -1, held = -1;
+
+	if (!ready())
+		SKIP("not root");
+	ns = net_make(proc, &e);
+	CHECK_INT(net_read(proc, ns, &one, &e), 0);
+	held = socket_in(ns, 0);
+	CHECK(held >= 0); /* on port 80, which is not root's here */
+	CHECK_INT(net_read(proc, ns, &other, &e), 0);
+	CHECK(!net_same(&one, &other));
+	own_close_fd(&held);
+	CHECK_INT(net_read(proc, ns, &other, &e), 0);
+	CHECK(net_same(&one, &other));
+}
+
+TEST(one_packet_is_seen_for_ever)
+{
+	auto_fd int ns = -1, sent = -1;
+
+	if (!ready())
+		SKIP("not root");
+	ns = net_make(proc, &e);
+	CHECK_INT(net_read(proc, ns, &one, &e), 0);
+	sent = socket_in(ns, 1);
+	CHECK(sent >= 0);
+	own_close_fd(&sent);
+	CHECK_INT(net_read(proc, ns, &other, &e), 0);
+	CHECK(!net_same(&one, &other));
+}
+
+TEST(what_is_no_network_is_refused)
+{
+	auto_fd int ns = -1;
+
+	if (!ready())
+		SKIP("not root");
+	ns = open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC);
+	CHECK_INT(net_read(proc, ns, &one, &e), -1);
+	CHECK_INT(net_read(proc, -1, &one, &e), -1);
+}
