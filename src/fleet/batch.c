@@ -76,6 +76,7 @@ struct batches {
 	struct batch_conf conf;
 	struct batch_hooks hooks;
 	int folder;
+	struct artefacts artefacts; /* the fleet's */
 	unsigned jobs, flying, live;
 	uint64_t turn, verdicts[VERDICT_COUNT];
 	struct batch *first;
@@ -349,6 +350,8 @@ static json_t *result_json(struct work *w, const struct job_end *end)
 		return doc;
 	}
 	set_ending(doc, end);
+	if (j->found)
+		json_object_set_new(doc, "compiled_before", json_true());
 	set_output(doc, j, 0, "stdout");
 	if (end->verdict != VERDICT_PASSED)
 		set_output(doc, j, 1, "stderr");
@@ -458,7 +461,9 @@ static void job_done(struct job *j, const struct job_end *end)
 
 		buf_fini(&j->out[0]);
 		buf_fini(&j->out[1]);
-		*j = (struct job){ .item = item, .done = done };
+		buf_fini(&j->made);
+		free(j->helper);
+		*j = (struct job){ .item = item, .done = done, .team = b->row.team };
 		job_start(j, a->fleet);
 		return;
 	}
@@ -558,7 +563,7 @@ static int take_item(struct batch *b)
 			    .batch = b,
 			    .item = b->next_item - 1,
 			    .line = b->line,
-			    .job = { .done = job_done, .fleet = a->fleet } };
+			    .job = { .done = job_done, .fleet = a->fleet, .team = b->row.team } };
 	b->works = w;
 	b->flying++;
 	b->team->flying++;
@@ -1088,6 +1093,12 @@ int batches_new(struct batches **out, struct fleet *f, const struct batch_conf *
 		free(a);
 		return -1;
 	}
+	if (artefacts_open(&a->artefacts, conf->state, e) < 0) {
+		own_close_fd(&a->folder);
+		free(a);
+		return -1;
+	}
+	f->artefacts = &a->artefacts;
 	timer_init(&a->tick, f->loop, on_tick);
 	timer_init(&a->again, f->loop, on_again);
 	timer_set(&a->tick, TICK_MS);
@@ -1104,6 +1115,8 @@ void batches_free(struct batches *a)
 	timer_fini(&a->tick);
 	timer_fini(&a->again);
 	own_close_fd(&a->folder);
+	a->fleet->artefacts = NULL;
+	artefacts_close(&a->artefacts);
 	free(a);
 }
 

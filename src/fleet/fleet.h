@@ -104,6 +104,7 @@ struct fleet {
 		int folder;
 		uint64_t team_bytes; /* 0: no end */
 	} snaps; /* snap.c */
+	struct artefacts *artefacts; /* what compilers have made; NULL: nothing is kept */
 	unsigned restoring;
 	struct timer patience; /* we serve at the latest then */
 	int ready;

@@ -16,6 +16,7 @@ enum {
 	STDIN_PIECE = 32 * 1024,
 	STUCK_MS = 5000, /* behind its time limit */
 	BEHIND_SAID = 4096, /* bytes of a command behind the program */
+	PACK_MS = 20000,
 };
 
 static const char *const verdicts[VERDICT_COUNT] = {
@@ -233,9 +234,118 @@ static void next_behind(struct job *j)
 	conclude(j, NULL);
 }
 
-/* ---- the program ---- */
+/* ---- what a compiler has made ---- */
 
 static void start_step(struct job *j);
+
+static void find_made(struct job *j)
+{
+	const struct item *x = &j->item;
+	struct artefact_of of = { .door = "job",
+				  .team = j->team,
+				  .argv = x->steps[0].argv,
+				  .env = x->env,
+				  .cwd = x->cwd,
+				  .source = x->source,
+				  .code = x->code,
+				  .code_len = x->code_len,
+				  .files = x->files,
+				  .layers = (const char(*)[WIRE_LAYER_ID])x->layers,
+				  .nlayers = x->nlayers };
+
+	if (!j->team || !j->fleet->artefacts || x->nsteps != 2 || !x->lang)
+		return;
+	of.program = lang_program(x->lang);
+	artefact_key(&of, &j->key);
+	j->keyed = 1;
+	j->found = artefact_get(j->fleet->artefacts, &j->key, &j->made);
+}
+
+static void start_helper(struct job *j, const char **take_argv, const struct listen_events *on)
+{
+	struct box_command cmd = { .argv = take_argv,
+				   .env = j->item.env,
+				   .wall_ms = PACK_MS,
+				   .log_bytes = LOG,
+				   .credit = WINDOW };
+	struct err e;
+
+	free(j->helper);
+	j->helper = take_argv;
+	line_unlisten(&j->ear);
+	j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
+	if (line_start(&j->line, &j->ear, line_new_ref(&j->line), on, &cmd, &e) < 0)
+		fail(j, CAUSE_HOST, &e);
+}
+
+static void go_on(struct job *j, unsigned step)
+{
+	buf_fini(&j->made);
+	line_unlisten(&j->ear);
+	j->step = step;
+	start_step(j);
+}
+
+static int went_well(const struct wire_exit *exit)
+{
+	return exit->why == WIRE_WHY_EXIT && exit->status == 0;
+}
+
+/* Its words are nobody's business. */
+static void helper_said(struct listener *x, unsigned stream, uint64_t offset, const char *bytes,
+			size_t n)
+{
+	(void)bytes;
+	line_credit(x, stream, offset + n + WINDOW);
+}
+
+static void helper_refused(struct listener *x, const struct err *e)
+{
+	struct err why = *e;
+
+	fail(loop_owner(x, struct job, ear), CAUSE_HOST, &why);
+}
+
+static void unpacked(struct listener *x, const struct wire_exit *exit)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+
+	j->found = went_well(exit);
+	go_on(j, j->found ? 1 : 0);
+}
+
+static const struct listen_events unpack_on = {
+	.output = helper_said,
+	.exited = unpacked,
+	.refused = helper_refused,
+};
+
+static void pack_came(struct listener *x, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+
+	if (stream == 0 && j->made.len <= ARTEFACT_MOST)
+		buf_add(&j->made, bytes, n);
+	line_credit(x, stream, offset + n + WINDOW);
+}
+
+/* What is too large, or cannot be packed, is used all the same. */
+static void packed(struct listener *x, const struct wire_exit *exit)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+
+	if (went_well(exit) && j->fleet->artefacts)
+		artefact_put(j->fleet->artefacts, &j->key, j->made.p, j->made.len);
+	go_on(j, j->step + 1);
+}
+
+static const struct listen_events pack_on = {
+	.output = pack_came,
+	.exited = packed,
+	.refused = helper_refused,
+};
+
+/* ---- the program ---- */
 
 static int is_last(const struct job *j)
 {
@@ -304,9 +414,10 @@ static void program_ended(struct listener *x, const struct wire_exit *exit)
 
 	j->exit = *exit;
 	j->exited = 1;
-	if (exit->why == WIRE_WHY_EXIT && exit->status == 0 && !is_last(j)) {
-		j->step++;
-		start_step(j);
+	if (went_well(exit) && !is_last(j) && j->keyed) {
+		start_helper(j, artefact_pack(j->item.binary), &pack_on);
+	} else if (went_well(exit) && !is_last(j)) {
+		go_on(j, j->step + 1);
 	} else if (plain && j->item.nbehind) {
 		next_behind(j);
 	} else if (plain) {
@@ -365,6 +476,8 @@ static void lay_files(struct job *j)
 		line_lay(&j->line, ref, x->source, x->code, x->code_len);
 	for (const struct lang_pair *f = x->lang ? x->lang->support : NULL; f && f->key; f++)
 		line_lay(&j->line, ref, f->key, f->value, strlen(f->value));
+	if (j->made.len)
+		line_lay(&j->line, ref, ARTEFACT_FILE, j->made.p, j->made.len);
 }
 
 /* How the program is started; with which interpreter it may come is said here and in box_wanted(). */
@@ -451,7 +564,10 @@ static void on_box(void *ctx, const struct frame *f, size_t len, int *fd, const 
 	j->open = 1;
 	line_leash(&j->line);
 	lay_files(j);
-	start_step(j);
+	if (j->made.len)
+		start_helper(j, artefact_unpack(j->item.binary), &unpack_on);
+	else
+		start_step(j);
 }
 
 void job_start(struct job *j, struct fleet *f)
@@ -459,6 +575,7 @@ void job_start(struct job *j, struct fleet *f)
 	struct wire_create want = box_wanted(j);
 
 	j->fleet = f;
+	find_made(j);
 	j->asked_us = now_us();
 	j->asking = office_ask(&f->office, &want, sizeof(want), WIRE_BOX, on_box, j);
 }
@@ -486,4 +603,6 @@ void job_fini(struct job *j)
 	}
 	for (unsigned i = 0; i < ITEM_BEHIND; i++)
 		buf_fini(&j->behind[i].said);
+	buf_fini(&j->made);
+	free(j->helper);
 }

@@ -1,6 +1,8 @@
 /* job.h - one item in a fresh box: claimed, filled, run, judged, let go. No row, no event, no berth.
  * Owns: the item, its box (on a leash: whatever becomes of us, it ends), what it has said so far.
  *
+ * What is compiled is packed behind the compiler, unless it lies ready already: artefact.h.
+ *
  *   CREATE -> LEASH, LAY..., START -> OUTPUT..., EXIT -> [START again] -> verdict -> the line closes
  *                (one breath)              bad end: KILL with the kernel's figures --^
  *
@@ -8,6 +10,7 @@
 #pragma once
 #include "box/cause.h"
 #include "box/line.h"
+#include "fleet/artefact.h"
 #include "fleet/fleet.h"
 #include "fleet/item.h"
 
@@ -45,6 +48,7 @@ struct job_behind { /* a command that was run behind the program, in its box */
 struct job {
 	struct fleet *fleet;
 	struct item item;
+	const char *team; /* NULL, or: what it compiles is kept for this one; borrowed */
 	void (*done)(struct job *j, const struct job_end *end); /* once; then job_fini() */
 	/* NULL, or: what the program says, as it comes. */
 	void (*said)(struct job *j, const char *step, unsigned stream, const char *bytes, size_t n);
@@ -68,6 +72,10 @@ struct job {
 	int overdue;
 	uint64_t asked_us, began_us;
 	uint64_t create_us;
+	struct artefact_key key; /* of what its compiler makes */
+	int keyed, found; /* found: it was there, and no compiler ran */
+	struct buf made; /* that, packed: on its way out, or in */
+	const char **helper; /* the command that packs */
 	uint64_t deadline_ms; /* init should have ended it by then; 0: it waits for its box */
 };
 

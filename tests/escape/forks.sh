@@ -46,6 +46,21 @@ no_writable_mapping_is_shared() {
 	[ -z "$out" ] || escaped "$out"
 }
 
+# Lateral: what was loaded lies in one file for all
+the_file_that_an_interpreter_comes_from_cannot_be_opened() {
+	snake 'import os
+n = 0
+for line in open("/proc/self/maps"):
+    if "memfd:seed" not in line: continue
+    n += 1
+    if line.split()[1][3] != "p": print("shared", line)
+    for how in os.O_RDWR, os.O_WRONLY, os.O_RDONLY:
+        try: os.open("/proc/self/map_files/" + line.split()[0], how); print("opened", line)
+        except OSError: pass
+print("mapped" if n > 4 else "none")'
+	[ "$out" = mapped ] || escaped "$out"
+}
+
 # HostLeak
 an_interpreter_holds_its_three_streams_and_nothing_else() {
 	snake 'import os

@@ -155,6 +155,58 @@ programs_are_runs_only_where_that_is_wanted() {
 	is "$(get "[.items[] | select(.tag == \"batch-$id\")]"' | map([.command[2], .cause, .status] | join(" ")) | join(",")')" "exit 4 exit 4,exit 4 exit 4"
 }
 
+# compiled N: of so many items the compiler did not run.
+compiled_before() { is "$(jq -rs '[.[] | select(.compiled_before)] | length' <events)" "$1" "compiled before"; }
+
+what_was_compiled_is_not_compiled_again_for_the_same_team() {
+	cat >items <<-'X'
+		{"language":"c","code":"#include <stdio.h>\nint main(int n, char **v){int unused; puts(v[n-1]);return n;}","args":["a"],"expected":{"stdout":"a","exit_code":2}}
+		{"language":"java","code":"class A { static class B { static String c = \"inner\"; } public static void main(String[] v) { System.out.println(B.c + System.getProperty(\"x\")); } }","expected":"innernull"}
+	X
+	[ -x /usr/bin/javac ] || sed -i '/"java"/d' items
+	n=$(wc -l <items)
+	send items
+	is "$(end .passed)" "$n"
+	compiled_before 0
+	send items
+	is "$(end .passed)" "$n" "$(cat events)"
+	compiled_before "$n"
+	sed 's/"a"/"b"/g' items >others # of the first one what it gets, and not what it is
+	send others
+	is "$(end .passed)" "$n" "$(cat events)"
+	compiled_before "$n"
+	sed 's/return n/return 1+n-1/; s/inner/other/g' items >others
+	send others
+	is "$(end .passed)" "$n" "$(cat events)"
+	compiled_before 0
+	sed 's/"args"/"env":{"CFLAGS":"-O0"},"args"/; s/"code"/"env":{"Z":"1"},"code"/2' items | head -n 1 >others
+	send others
+	is "$(end .passed)" 1
+	compiled_before 0
+	api PUT /v1/teams/umber '{}'
+	own=$key
+	key=$("$ATOLL" key new u1 --team umber --state "$state" --quiet)
+	send items
+	key=$own
+	is "$(end .passed)" "$n"
+	compiled_before 0
+}
+
+what_was_compiled_and_touched_since_is_compiled_again() {
+	echo '{"language":"c","code":"int main(){return 0;}"}' >items
+	send items
+	send items
+	compiled_before 1
+	for f in $(find "$state" -path "*/made/*"); do
+		printf X | dd of="$f" bs=1 seek=100 conv=notrunc 2>/dev/null
+	done
+	send items
+	is "$(end .passed)" 1
+	compiled_before 0
+	send items
+	compiled_before 1
+}
+
 another_team_does_not_see_it() {
 	api PUT /v1/teams/red '{}'
 	red=$("$ATOLL" key new r1 --team red --state "$state" --quiet)

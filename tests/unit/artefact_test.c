@@ -1,0 +1,181 @@
+/* What compilers have made: found again by who asks for the same, and by nobody else. */
+#include "fleet/artefact.h"
+#include "store_dir.h"
+
+static const char *const argv[] = { "/usr/bin/gcc", "-O2", "main.c", NULL },
+			 *const other_argv[] = { "/usr/bin/gcc", "-O3", "main.c", NULL },
+			 *const env[] = { "LANG=C", NULL }, *const more_env[] = { "LANG=C", "A=1", NULL };
+
+static struct artefact_of usual(void)
+{
+	return (struct artefact_of){ .door = "job", .team = "red", .argv = argv, .env = env,
+				     .source = "main.c", .code = "int main;", .code_len = 9,
+				     .program = "/bin/sh" };
+}
+
+static int same_key(const struct artefact_of *a, const struct artefact_of *b)
+{
+	struct artefact_key x, y;
+
+	artefact_key(a, &x);
+	artefact_key(b, &y);
+	return memcmp(&x, &y, sizeof(x)) == 0;
+}
+
+static void opened(struct artefacts *a, char dir[128])
+{
+	dir_make(dir);
+	CHECK_OK(artefacts_open(a, dir, &err));
+}
+
+static void done_with(struct artefacts *a, const char *dir)
+{
+	char path[200];
+
+	artefacts_close(a);
+	snprintf(path, sizeof(path), "%s/made", dir);
+	dir_remove(path);
+}
+
+static void place_of(const struct artefact_key *key, const char *dir, char path[200])
+{
+	snprintf(path, 200, "%s/made/%03x", dir,
+		 (key->bytes[0] | (unsigned)key->bytes[1] << 8) % ARTEFACT_PLACES);
+}
+
+TEST(what_was_put_is_found_and_nothing_else)
+{
+	struct artefact_of of = usual();
+	struct artefact_key key, other;
+	auto_buf struct buf out = { 0 };
+	struct artefacts a;
+	auto_dir char dir[128];
+
+	opened(&a, dir);
+	artefact_key(&of, &key);
+	of.code = "int mail;";
+	artefact_key(&of, &other);
+	CHECK_INT(artefact_get(&a, &key, &out), 0);
+	artefact_put(&a, &key, "program\0x", 9);
+	CHECK_INT(artefact_get(&a, &key, &out), 1);
+	CHECK_INT(out.len, 9);
+	CHECK(memcmp(out.p, "program\0x", 9) == 0);
+	CHECK_INT(artefact_get(&a, &other, &out), 0);
+	CHECK_INT(out.len, 0);
+	done_with(&a, dir);
+}
+
+TEST(a_key_is_of_all_that_the_compiler_sees)
+{
+	json_t *files = json_pack("{s:s}", "a.h", "#define A 1"),
+	       *changed = json_pack("{s:s}", "a.h", "#define A 2"),
+	       *coded = json_pack("{s:{s:s}}", "a.h", "base64", "#define A 1");
+	struct artefact_of of = usual(), x;
+
+	CHECK(same_key(&of, &of));
+#define DIFFERS(field, value)                \
+	do {                                 \
+		x = usual();                 \
+		x.field = (value);           \
+		CHECK(!same_key(&of, &x));   \
+	} while (0)
+	DIFFERS(team, "blue");
+	DIFFERS(door, "flow");
+	DIFFERS(argv, other_argv);
+	DIFFERS(env, more_env);
+	DIFFERS(cwd, "/tmp");
+	DIFFERS(source, "mail.c");
+	DIFFERS(code_len, 8);
+	DIFFERS(program, "/bin/ls");
+	DIFFERS(files, files);
+#undef DIFFERS
+	of.files = files;
+	x = of;
+	x.files = changed;
+	CHECK(!same_key(&of, &x));
+	x.files = coded;
+	CHECK(!same_key(&of, &x));
+	json_decref(files);
+	json_decref(changed);
+	json_decref(coded);
+}
+
+TEST(an_entry_that_was_touched_is_refused_and_removed)
+{
+	struct artefact_of of = usual();
+	auto_buf struct buf out = { 0 };
+	struct artefact_key key;
+	struct artefacts a;
+	char path[200];
+	auto_dir char dir[128];
+	int fd;
+
+	opened(&a, dir);
+	artefact_key(&of, &key);
+	place_of(&key, dir, path);
+	for (int how = 0; how < 3; how++) {
+		artefact_put(&a, &key, "0123456789", 10);
+		CHECK_INT(artefact_get(&a, &key, &out), 1);
+		fd = open(path, O_RDWR);
+		CHECK(fd >= 0);
+		if (how == 0)
+			CHECK(pwrite(fd, "X", 1, lseek(fd, 0, SEEK_END) - 3) == 1); /* its bytes */
+		else if (how == 1)
+			CHECK_INT(ftruncate(fd, lseek(fd, 0, SEEK_END) - 1), 0); /* its end */
+		else
+			CHECK(pwrite(fd, "X", 1, 0) == 1); /* what it is */
+		close(fd);
+		CHECK_INT(artefact_get(&a, &key, &out), 0);
+		CHECK_INT(access(path, F_OK), -1);
+	}
+	done_with(&a, dir);
+}
+
+TEST(there_are_so_many_places_and_no_more)
+{
+	struct artefact_of of = usual();
+	struct artefacts a;
+	char code[32];
+	unsigned files = 0;
+	struct artefact_key key;
+	auto_dir char dir[128];
+
+	opened(&a, dir);
+	for (unsigned i = 0; i < 2 * ARTEFACT_PLACES; i++) {
+		snprintf(code, sizeof(code), "%u", i);
+		of.code = code;
+		of.code_len = strlen(code);
+		artefact_key(&of, &key);
+		artefact_put(&a, &key, "x", 1);
+	}
+	for (unsigned i = 0; i < 2 * ARTEFACT_PLACES; i++) {
+		char path[200];
+
+		snprintf(path, sizeof(path), "%s/made/%03x", dir, i);
+		files += access(path, F_OK) == 0;
+		snprintf(path, sizeof(path), "%s/made/%03x.new", dir, i);
+		CHECK_INT(access(path, F_OK), -1);
+	}
+	CHECK(files > ARTEFACT_PLACES / 2 && files <= ARTEFACT_PLACES);
+	done_with(&a, dir);
+}
+
+TEST(what_is_too_large_or_nothing_is_not_kept)
+{
+	auto_free char *large = calloc(1, ARTEFACT_MOST + 1);
+	struct artefact_of of = usual();
+	auto_buf struct buf out = { 0 };
+	struct artefact_key key;
+	struct artefacts a;
+	auto_dir char dir[128];
+
+	opened(&a, dir);
+	artefact_key(&of, &key);
+	artefact_put(&a, &key, large, ARTEFACT_MOST + 1);
+	CHECK_INT(artefact_get(&a, &key, &out), 0);
+	artefact_put(&a, &key, large, 0);
+	CHECK_INT(artefact_get(&a, &key, &out), 0);
+	artefact_put(&a, &key, large, ARTEFACT_MOST);
+	CHECK_INT(artefact_get(&a, &key, &out), 1);
+	done_with(&a, dir);
+}
