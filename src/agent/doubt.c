@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-	DOUBT_MS = 10000,
+	DOUBT_MS = 25000,
 	TRIED_MOST = 600, /* of those that we think of ourselves */
 	LIMIT_MS = 500,   /* of each */
 	SAID = 64 * 1024,

@@ -106,12 +106,39 @@ TEST(a_call_is_put_around_the_program)
 	CHECK(strstr(doc_text(files, entry), "f(\\'a\\')"));
 	json_decref(files);
 	CHECK_STR(doc_text(json_object_get(a, "files"), "main.py"), "x = 1");
-	json_object_set_new(a, "language", json_string("go"));
+	json_object_set_new(a, "language", json_string("no such language"));
 	CHECK_INT(harness_call(a, "f()", "M", &files, &entry, &e), -1);
 	json_object_set_new(a, "language", json_string("c"));
 	json_object_set_new(a, "entry", json_string("none.c"));
 	CHECK_INT(harness_call(a, "f()", "M", &files, &entry, &e), -1);
 	json_decref(a);
+}
+
+TEST(a_program_that_has_a_main_keeps_it_under_another_name)
+{
+	static const struct {
+		const char *language, *file, *text, *kept, *ours;
+	} rows[] = {
+		{ "go", "main.go", "package main\nfunc main() {}\n", "func program_main() {}", "func main() {" },
+		{ "rust", "main.rs", "fn main() {}\n", "fn program_main() {}", "fn main() {" },
+		{ "java", "Main.java", "class Main { static void main(String[] a) {} }\n", "void program_main(String[] a)",
+		  "class Main {\n    public static void main(String[] atollArgs)" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		json_t *a = json_pack("{s:s, s:s, s:{s:s}}", "language", rows[i].language, "entry", rows[i].file, "files",
+				      rows[i].file, rows[i].text),
+		       *files = NULL;
+		const char *entry = NULL;
+		struct err e;
+
+		CHECK_INT(harness_call(a, "f(2)", "M", &files, &entry, &e), 0);
+		CHECK(strstr(doc_text(files, rows[i].file), rows[i].kept));
+		CHECK(strstr(doc_text(files, entry), rows[i].ours));
+		CHECK(strstr(doc_text(files, entry), "f(2)"));
+		json_decref(files);
+		json_decref(a);
+	}
 }
 
 /* ---- labels ---- */
