@@ -332,7 +332,7 @@ static int value(struct toml_scan *s, unsigned depth, struct toml_node **out);
 static int array(struct toml_scan *s, unsigned depth, struct toml_node *a)
 {
 	const char *open = s->at++;
-	struct toml_node *n;
+	struct toml_node *n = NULL;
 	char saw[TOML_SAW];
 
 	a->type = TOML_ARRAY;
@@ -359,7 +359,7 @@ static int array(struct toml_scan *s, unsigned depth, struct toml_node *a)
 
 static int pair(struct toml_scan *s, struct toml_node *table, unsigned depth, unsigned section)
 {
-	struct toml_node *n, *old;
+	struct toml_node *n = NULL, *old;
 	struct key k;
 
 	if (parse_key(s, depth, &k) < 0 || expect(s, '=', "behind a key") < 0)
@@ -406,7 +406,7 @@ static int inline_table(struct toml_scan *s, unsigned depth, struct toml_node *t
 
 static int value(struct toml_scan *s, unsigned depth, struct toml_node **out)
 {
-	struct toml_text text;
+	struct toml_text text = { 0 };
 
 	/* Before anything that recurses: the stack is as deep as the text says. */
 	if (depth > TOML_MAX_DEPTH)
