@@ -46,9 +46,9 @@ no_writable_mapping_is_shared() {
 	[ -z "$out" ] || escaped "$out"
 }
 
-# Lateral: what was loaded lies in one file for all
+# Lateral: what was loaded lies in one file for all. Outside, root could open what it has mapped
 the_file_that_an_interpreter_comes_from_cannot_be_opened() {
-	snake 'import os
+	look='import os
 n = 0
 for line in open("/proc/self/maps"):
     if "memfd:seed" not in line: continue
@@ -57,8 +57,14 @@ for line in open("/proc/self/maps"):
     for how in os.O_RDWR, os.O_WRONLY, os.O_RDONLY:
         try: os.open("/proc/self/map_files/" + line.split()[0], how); print("opened", line)
         except OSError: pass
-print("mapped" if n > 4 else "none")'
-	[ "$out" = mapped ] || escaped "$out"
+print("mapped", n > 4)'
+	has "$(/usr/bin/python3 -c "import mmap, os
+f = os.memfd_create('seed')
+os.ftruncate(f, 4096)
+m = mmap.mmap(f, 4096, mmap.MAP_PRIVATE)
+$look")" opened
+	snake "$look"
+	[ "$out" = "mapped True" ] || escaped "$out"
 }
 
 # HostLeak

@@ -165,6 +165,7 @@ table() {
 		two_boxes_of_one_parent_draw_different_numbers          escaped  itself
 		what_one_box_writes_into_common_memory_stays_in_it      escaped  itself
 		no_writable_mapping_is_shared                           escaped  itself
+		the_file_that_an_interpreter_comes_from_cannot_be_opened escaped itself
 		nothing_of_the_parents_environment_is_left              escaped  itself
 		a_parent_that_dies_harms_no_box                         escaped  itself
 
