@@ -70,7 +70,7 @@ module.exports = [
 		'the command line makes a sandbox and leaves it',
 		async ({ folder, Sandbox }) => {
 			const made = await cli(folder, ['sandbox', 'create', '--detach', '--timeout', '60', 'base']);
-			const id = (made.out.match(/[a-z0-9]{10,}/g) || []).find((w) => /\d/.test(w));
+			const [id] = made.out.match(/\b[a-z0-9]{12}\b/) || [];
 
 			assert.equal(made.status, 0, made.err);
 			assert.ok(id, made.out);
