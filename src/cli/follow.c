@@ -394,6 +394,7 @@ static int prepare(struct follow *f)
 		trouble_what(&f->r->trouble, "failed", "%s", e.msg);
 		return f->r->status = STATUS_OURS;
 	}
+	f->mould = *f->r;
 	if (f->input)
 		begin(pump_thread, f);
 	return 0;

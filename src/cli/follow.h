@@ -1,6 +1,7 @@
 /* follow.h - a program in a box of the daemon, seen from here: its output at the byte, our input, our
  * signals, until it is over.
- * Owns: two threads, one for input and one for signals; they end with the process.
+ * Owns: two threads, one for input and one for signals; they end with the process, so whoever follows
+ * a program with input or signals keeps its struct follow until then.
  *
  * The connection may break at any time, and the daemon may be another one afterwards: output goes on
  * at the first byte that was not written yet, input at the first that the program has not got. */
@@ -10,6 +11,7 @@
 
 struct follow {
 	struct remote *r;
+	struct remote mould; /* for the threads' own: where the daemon is, and nothing that ends */
 	const char *box;
 	char exec[64];    /* its id; "" until it is known */
 	char tag[32];     /* by which it is found if the answer to its start was lost */

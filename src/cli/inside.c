@@ -53,7 +53,7 @@ int inside_run(struct remote *r, const char *box, json_t *take_body, int termina
 {
 	auto_buf struct buf out = { 0 }, err = { 0 };
 	struct buf output[2] = { out, err };
-	struct follow f;
+	static struct follow f; /* its threads end with the process */
 	int status;
 
 	r->runs = 1;
@@ -77,7 +77,7 @@ int inside_join(struct remote *r, const char *box, const char *exec, const uint6
 {
 	auto_buf struct buf out = { 0 }, err = { 0 };
 	struct buf output[2] = { out, err };
-	struct follow f;
+	static struct follow f; /* its threads end with the process */
 	int status;
 
 	r->runs = 1;

@@ -247,7 +247,7 @@ void *pump_thread(void *follow)
 	struct pump p = { .f = follow, .line_start = 1 };
 
 	wait_known(p.f);
-	if (remote_again(&p.r, p.f->r) == 0 && (!p.f->attached || find_place(&p) == 0)) {
+	if (remote_again(&p.r, &p.f->mould) == 0 && (!p.f->attached || find_place(&p) == 0)) {
 		if (p.f->attached)
 			p.base = p.sent; /* what others have sent is not ours to repeat */
 		run(&p);
