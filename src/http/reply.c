@@ -292,7 +292,8 @@ int http_write(struct http_req *r, const void *bytes, size_t n)
 		put_piece(c, bytes, n);
 	if (conn_waiting(c) > r->server->limits.out_high)
 		conn_flush(c);
-	c->full = conn_waiting(c) > r->server->limits.out_high;
+	/* Once full it stays so until on_drain() has said otherwise: the writer waits for that. */
+	c->full |= conn_waiting(c) > r->server->limits.out_high;
 	return c->full;
 }
 

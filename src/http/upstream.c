@@ -79,7 +79,7 @@ static int put(struct upstream *u, const struct iovec *iov, unsigned n)
 		skip -= gone;
 		buf_add(&u->out, (const char *)iov[i].iov_base + gone, iov[i].iov_len - gone);
 	}
-	u->full = waiting(u) > UPSTREAM_HIGH;
+	u->full |= waiting(u) > UPSTREAM_HIGH; /* until drain() */
 	set_wants(u);
 	return u->full;
 }

@@ -121,7 +121,7 @@ static int send_message(struct ws *w, int opcode, const struct iovec *iov, unsig
 	wsmsg_send(&w->msg, opcode, iov, n);
 	if (conn_waiting(c) > c->req.server->limits.out_high)
 		conn_flush(c);
-	w->full = conn_waiting(c) > c->req.server->limits.out_high;
+	w->full |= conn_waiting(c) > c->req.server->limits.out_high; /* until on_drain() */
 	return w->full;
 }
 

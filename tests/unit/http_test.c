@@ -979,6 +979,29 @@ TEST(a_slow_reader_gets_everything_in_its_own_time)
 	end_server();
 }
 
+/* Something may be written in between, when it is not full any more and not yet drained. */
+TEST(a_writer_that_was_told_to_wait_is_told_to_go_on)
+{
+	static char sink[4 << 10];
+	int fd;
+
+	CHECK(begin());
+	fd = dial();
+	say(fd, "GET /flood HTTP/1.1\r\nHost: a\r\n\r\n");
+	CHECK(UNTIL(kept && full_said));
+	while (http_waiting(kept) > 256 << 10) {
+		(void)!recv(fd, sink, sizeof(sink), MSG_DONTWAIT);
+		turn();
+	}
+	CHECK(http_waiting(kept) > 128 << 10);
+	CHECK_INT(drains, 0);
+	CHECK_INT(http_write(kept, "x", 1), 1);
+	CHECK(UNTIL((recv(fd, sink, sizeof(sink), MSG_DONTWAIT), drains > 0)));
+	close(fd);
+	CHECK(UNTIL(overs == 1));
+	end_server();
+}
+
 TEST(a_peer_that_only_closed_its_half_gets_its_reply)
 {
 	int fd;
