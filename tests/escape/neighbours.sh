@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
-word=atoll-$$ port=$((20000 + $$ % 20000))
+word=atoll-$$ port=$((20000 + $$ % 12000)) # below those that are given out
 
 # Lateral
 neighbours_have_different_ids_on_the_host() {
