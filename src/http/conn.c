@@ -194,6 +194,14 @@ static void finish(struct http_conn *c)
 
 /* ---- along ---- */
 
+/* A request is there, and libevent has not read it yet. */
+static int is_asked(const struct http_conn *c)
+{
+	char first;
+
+	return !c->tls && recv(c->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 static int idle_step(struct http_conn *c)
 {
 	if (evbuffer_get_length(conn_input(c)) > 0) {
@@ -201,7 +209,7 @@ static int idle_step(struct http_conn *c)
 		c->state = CONN_HEAD;
 		return 1;
 	}
-	if (c->eof || c->req.server->draining)
+	if (c->eof || (c->req.server->draining && !is_asked(c)))
 		c->state = CONN_DEAD;
 	return 0;
 }
