@@ -64,9 +64,12 @@ a_network_that_was_used_goes_with_its_box() {
 
 # Else the two above would tell nothing.
 a_network_that_was_not_used_is_used_again() {
-	facts ns
-	first=$(fact ns | grep net:)
-	again() { facts ns && [ "$(fact ns | grep net:)" = "$first" ]; }
+	: >seen
+	again() {
+		facts ns
+		fact ns | grep net: >this
+		grep -qxFf this seen || { cat this >>seen && return 1; }
+	}
 	soon again
 }
 
