@@ -119,6 +119,7 @@ void artefact_key(const struct artefact_of *of, struct artefact_key *out)
 	add_words(&s, of->argv);
 	add_words(&s, of->env);
 	add_text(&s, of->cwd);
+	sha256_add(&s, &of->nlayers, sizeof(of->nlayers)); /* or a layer could be taken for a file's name */
 	for (unsigned i = 0; i < of->nlayers; i++)
 		add_text(&s, of->layers[i]);
 	add_text(&s, of->source);
