@@ -311,8 +311,6 @@ static void step_over(struct flow *w, json_t *record)
 		return;
 	}
 	json_object_set_new(record, "step", json_string(w->steps[w->at].what));
-	if (w->compiled_before)
-		json_object_set_new(record, "compiled_before", json_true());
 	if (w->warnings)
 		json_object_set(record, "warnings", w->warnings);
 	answer(w, record);
@@ -446,6 +444,7 @@ static struct run_want want_of(const struct flow *w, const struct step *s, int l
 		.stdin_open = last && (json_object_get(w->body, "stdin") ||
 				       json_is_true(json_object_get(w->body, "open_stdin"))),
 		.root = w->root,
+		.compiled_before = last && w->compiled_before,
 		.seed = last && w->program.seed != NULL,
 		.request = w->request,
 		.replay_of = w->replay_of,
