@@ -300,9 +300,9 @@ what_was_made_where_others_had_been_stays_there() {
 	is "$(get .stdout)" poison
 	# It lay in a place that is the compiler's own.
 	if [ -x /usr/bin/javac ]; then
-		java="class A { public static void main(String[] a) { System.out.println(\"java\"); } } // $mark"
+		java="public class Main { public static void main(String[] a) { System.out.println(\"java\"); } } // $mark"
 		new_box '{"limits":{"mem":1073741824}}'
-		put /tmp/A.out/B.class poison
+		put /tmp/Main.out/B.class poison
 		cell java "$java"
 		before false
 		is "$(get .stdout)" java
