@@ -504,17 +504,15 @@ void cgroup_count(const struct cgroups *cs, const char *id, struct cgroup_counts
  * freed by and by. More is file cache, which would be counted as the next one's. */
 #define LEFT_BYTES (4u << 20)
 
-/* Every box has init and a program, so this peak is nobody's secret and everybody's least. */
-#define LEAST_PEAK 2
-
 int cgroup_is_empty(const struct cgroups *cs, const char *id)
 {
 	return number(cs->dir[CG_PIDS], id, "pids.current", NULL) == 0;
 }
 
-int cgroup_as_new(const struct cgroups *cs, const char *id)
+int cgroup_as_new(const struct cgroups *cs, const char *id, uint64_t *out_peak)
 {
 	const int *d = cs->dir;
+	uint64_t peak;
 	const struct {
 		int dir;
 		const char *file, *key;
@@ -522,7 +520,6 @@ int cgroup_as_new(const struct cgroups *cs, const char *id)
 	} rows[] = {
 		{ d[CG_PIDS], "pids.current", NULL, 0 },
 		{ d[CG_PIDS], "pids.events", "max", 0 },
-		{ d[CG_PIDS], "pids.peak", NULL, LEAST_PEAK },
 		{ d[CG_MEMORY], "memory.oom_control", "oom_kill", 0 },
 		{ d[CG_MEMORY], "memory.failcnt", NULL, 0 },
 		{ d[CG_MEMORY], "memory.usage_in_bytes", NULL, LEFT_BYTES },
@@ -535,6 +532,10 @@ int cgroup_as_new(const struct cgroups *cs, const char *id)
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
 		if (rows[i].dir >= 0 && number(rows[i].dir, id, rows[i].file, rows[i].key) > rows[i].most)
 			return 0;
+	peak = number(d[CG_PIDS], id, "pids.peak", NULL);
+	if (peak == UINT64_MAX)
+		return 0;
+	*out_peak = peak;
 	return 1;
 }
 

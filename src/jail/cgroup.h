@@ -55,8 +55,9 @@ must_check int cgroup_freeze(const struct cgroups *cs, const char *id, struct er
 must_check int cgroup_thaw(const struct cgroups *cs, const char *id, struct err *e);
 int cgroups_can_freeze(const struct cgroups *cs);
 /* v1: 1 if nobody is in it and no figure of it tells of somebody who was, so that another box may have
- * it, with the same limits. What a cgroup cannot be made to forget makes it 0. */
-int cgroup_as_new(const struct cgroups *cs, const char *id);
+ * it, with the same limits. What a cgroup cannot be made to forget makes it 0, but for one figure: how many
+ * processes it has had at most. Whoever comes next must be sure to have as many. */
+int cgroup_as_new(const struct cgroups *cs, const char *id, uint64_t *out_peak);
 /* v1: the highest use of memory is what it is now. */
 must_check int cgroup_forget_peak(const struct cgroups *cs, const char *id, struct err *e);
 int cgroup_is_empty(const struct cgroups *cs, const char *id); /* v1 */

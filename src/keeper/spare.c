@@ -5,7 +5,10 @@
  * the next one removes every cgroup below its own parent that no record names.
  *
  * A spare is named by a number of its own, never by a box's: a box reads the name of its cgroup, and
- * is not to learn who had it before. */
+ * is not to learn who had it before.
+ *
+ * The highest number of processes cannot be set back, and is told of every box. So a cgroup is only given
+ * to one that will have had as many itself before anybody is given it: spares are of two kinds. */
 #include "base/id.h"
 #include "base/own.h"
 #include "keeper/state.h"
@@ -14,7 +17,7 @@
 #include <string.h>
 
 #define SPARES 8       /* made ahead */
-#define SPARES_MOST 32 /* kept of those that come back */
+#define SPARES_MOST 32 /* of each kind, kept of those that come back */
 #define LOOK_MS 3
 
 struct spare {
@@ -23,6 +26,12 @@ struct spare {
 	int n;
 	int used; /* a box has been in it */
 	struct spare *next;
+};
+
+/* What every box of a kind has had when it is given away. */
+static const uint64_t least_peak[SPARE_KINDS] = {
+	[SPARE_ANY] = 2,    /* init, and the program that it is for */
+	[SPARE_SEEDED] = 3, /* init, the seed, and who brought it (src/seed/plant.c) */
 };
 
 static struct box_limits common(const struct keeper *k)
@@ -62,22 +71,30 @@ static struct spare *make(struct keeper *k, struct err *e)
 	return s;
 }
 
-static void push(struct keeper *k, struct spare *s)
+static void push(struct spares *of, struct spare *s)
 {
-	s->next = k->spares;
-	k->spares = s;
-	k->nspares++;
+	s->next = of->first;
+	of->first = s;
+	of->n++;
 }
 
-static struct spare *pop(struct keeper *k)
+static struct spare *pop(struct spares *of)
 {
-	struct spare *s = k->spares;
+	struct spare *s = of->first;
 
 	if (s) {
-		k->spares = s->next;
-		k->nspares--;
+		of->first = s->next;
+		of->n--;
 	}
 	return s;
+}
+
+/* Of its own kind first, for the others may be anybody's. */
+static struct spare *pop_for(struct keeper *k, enum spare_kind kind)
+{
+	struct spare *s = pop(&k->spares[kind]);
+
+	return s || kind == SPARE_ANY ? s : pop(&k->spares[SPARE_ANY]);
 }
 
 static void drop(struct keeper *k, struct spare *take_s)
@@ -92,9 +109,9 @@ static void drop(struct keeper *k, struct spare *take_s)
 }
 
 /* One that a box may have now; what it was charged with when it came back is gone meanwhile. */
-static struct spare *pop_fresh(struct keeper *k)
+static struct spare *pop_fresh(struct keeper *k, enum spare_kind kind)
 {
-	struct spare *s = pop(k);
+	struct spare *s = pop_for(k, kind);
 	struct err e;
 
 	if (s && s->used && cgroup_forget_peak(&k->host.cgroups, s->name, &e) < 0) {
@@ -120,7 +137,7 @@ static int take_fresh(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], st
 int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct err *e)
 {
 	struct box_limits want = kbox_limits(b), have = common(k);
-	auto_free struct spare *s = want.cpu_ms ? NULL : pop_fresh(k);
+	auto_free struct spare *s = want.cpu_ms ? NULL : pop_fresh(k, SPARE_ANY);
 
 	if (!s)
 		return take_fresh(k, b, out_fds, e);
@@ -138,7 +155,8 @@ int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct er
 void spare_take_for_job(struct keeper *k, struct job *j)
 {
 	struct box_limits want = kbox_limits(j->box), have = common(k);
-	auto_free struct spare *s = memcmp(&want, &have, sizeof(want)) == 0 ? pop_fresh(k) : NULL;
+	enum spare_kind kind = j->orders >= 0 ? SPARE_SEEDED : SPARE_ANY;
+	auto_free struct spare *s = memcmp(&want, &have, sizeof(want)) == 0 ? pop_fresh(k, kind) : NULL;
 
 	if (!s)
 		return;
@@ -157,16 +175,28 @@ int spare_may_keep(struct keeper *k, const struct kbox *b)
 	       cgroup_is_empty(&k->host.cgroups, b->meta.cgroup);
 }
 
+/* Whose it may be, and there is room; NULL: nobody's. */
+static struct spares *place_for(struct keeper *k, const char *cgroup)
+{
+	unsigned kind = 0;
+	uint64_t peak;
+
+	if (k->stopping || !cgroup_as_new(&k->host.cgroups, cgroup, &peak))
+		return NULL;
+	while (kind < SPARE_KINDS && peak > least_peak[kind])
+		kind++;
+	return kind < SPARE_KINDS && k->spares[kind].n < SPARES_MOST ? &k->spares[kind] : NULL;
+}
+
 static void look_at(struct keeper *k, const char *cgroup)
 {
-	struct spare *s = NULL;
+	struct spares *place = place_for(k, cgroup);
 	struct err e;
+	struct spare *s = place ? spare_new(k, cgroup, &e) : NULL;
 
-	if (!k->stopping && k->nspares < SPARES_MOST && cgroup_as_new(&k->host.cgroups, cgroup))
-		s = spare_new(k, cgroup, &e);
 	if (s) {
 		s->used = 1;
-		push(k, s);
+		push(place, s);
 		return;
 	}
 	if (cgroup_remove(&k->host.cgroups, cgroup, &e) < 0)
@@ -195,20 +225,21 @@ void spare_refill(struct keeper *k)
 
 	if (k->host.cgroups.version != 1 || k->stopping)
 		return;
-	while (k->nspares < want) {
+	while (k->spares[SPARE_ANY].n < want) {
 		struct spare *s = make(k, &e);
 
 		if (!s) {
 			fprintf(stderr, "atoll: keeper: spare cgroup: %s\n", e.msg);
 			return;
 		}
-		push(k, s);
+		push(&k->spares[SPARE_ANY], s);
 	}
 }
 
 void spare_drop_all(struct keeper *k)
 {
 	spare_look(k);
-	for (struct spare *s = pop(k); s; s = pop(k))
-		drop(k, s);
+	for (unsigned i = 0; i < SPARE_KINDS; i++)
+		for (struct spare *s = pop(&k->spares[i]); s; s = pop(&k->spares[i]))
+			drop(k, s);
 }

@@ -22,6 +22,9 @@
 #define OBITUARIES 1024
 #define WAITING_MOST 1024 /* requests that makers have not done yet */
 
+/* For whom a cgroup is as new: one that has had three processes only for those who bring three. */
+enum spare_kind { SPARE_ANY, SPARE_SEEDED, SPARE_KINDS };
+
 struct client {
 	struct source src;
 	uint64_t number; /* never reused */
@@ -58,8 +61,10 @@ struct keeper {
 	uint64_t hits, misses;
 	struct waiter filler;      /* who asked for FILL and is not answered yet */
 
-	struct spare *spares;
-	unsigned nspares;
+	struct spares {
+		struct spare *first;
+		unsigned n;
+	} spares[SPARE_KINDS];
 	char ended[16][WIRE_ID]; /* cgroups of boxes that have ended: nobody has looked at them yet */
 	unsigned nended;
 

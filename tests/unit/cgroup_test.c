@@ -121,6 +121,48 @@ TEST(what_cannot_be_frozen_is_refused_by_name)
 	CHECK(cgroup_thaw(&cs, "box", &e) < 0);
 }
 
+static struct cgroups version_1(void)
+{
+	struct cgroups cs = version_2();
+
+	cs.version = 1;
+	set("pids.current", "0\n");
+	set("pids.events", "max 0\n");
+	set("pids.peak", "3\n");
+	set("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n");
+	set("memory.failcnt", "0\n");
+	set("memory.usage_in_bytes", "65536\n");
+	set("cpu.stat", "nr_periods 1\nnr_throttled 0\nthrottled_time 0\n");
+	return cs;
+}
+
+TEST(a_cgroup_is_as_new_only_if_no_figure_tells_of_somebody)
+{
+	static const struct {
+		const char *file, *tells, *was;
+	} rows[] = {
+		{ "pids.current", "1\n", "0\n" },
+		{ "pids.events", "max 1\n", "max 0\n" },
+		{ "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", "oom_kill 0\n" },
+		{ "memory.failcnt", "1\n", "0\n" },
+		{ "memory.usage_in_bytes", "9000000\n", "65536\n" },
+		{ "cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 5\n", "throttled_time 0\n" },
+		{ "pids.peak", "", "3\n" },
+	};
+	struct cgroups cs = version_1();
+	uint64_t peak = 0;
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		set(rows[i].file, rows[i].tells);
+		CHECK(!cgroup_as_new(&cs, "box", &peak));
+		CHECK_INT(peak, 0);
+		set(rows[i].file, rows[i].was);
+	}
+	CHECK(cgroup_as_new(&cs, "box", &peak));
+	CHECK_INT(peak, 3); /* which is for the caller to judge */
+	close(cs.dir[0]);
+}
+
 TEST(the_files_are_removed)
 {
 	char command[64];
