@@ -1,24 +1,21 @@
 /* execute.c - see execute.h. */
 #include "agent/execute.h"
 #include "agent/harness.h"
+#include "agent/phase.h"
 #include "agent/scan.h"
 #include "store/pipelines.h"
 #include "base/buf.h"
 #include "base/id.h"
 #include "base/own.h"
-#include "box/changes.h"
 #include "fleet/job.h"
 #include "fleet/packages.h"
 #include "lang/lang.h"
 
-#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 enum {
-	HEAD = 32 * 1024, /* bytes of each stream that are told ... */
-	TAIL = 16 * 1024, /* ... and of its end */
 	FLOOD = 32 << 20, /* bytes that one program may say */
 	BOXES = 4,        /* of one execution at once */
 	BOXES_PER_CPU = 4,
@@ -173,45 +170,16 @@ static void add_phase(struct execution *x, json_t *take_phase)
 	json_array_append_new(json_object_get(x->result, "phases"), take_phase);
 }
 
-/* A phase of our own making: nobody ran. */
-static json_t *plain_phase(const char *name, const char *cause, const char *said)
-{
-	return json_pack("{s:s, s:s, s:i, s:s, s:o, s:i, s:i, s:b}", "name", name, "cause", cause,
-			 "ms", 0, "stdout", "", "stderr", changes_text(said), "stdout_bytes", 0,
-			 "stderr_bytes", (int)strlen(said), "truncated", 0);
-}
-
 static void give_up(struct execution *x, const char *phase, const char *cause, const struct err *e)
 {
-	add_phase(x, plain_phase(phase, cause, e->msg));
+	add_phase(x, phase_plain(phase, cause, 0, e->msg));
 	finish(x, 0, phase);
-}
-
-/* ---- what a program's end is called ---- */
-
-static const char *limit_of(unsigned why)
-{
-	switch (why) {
-	case CAUSE_MEMORY:
-		return "memory";
-	case CAUSE_WALL:
-	case CAUSE_CPU:
-		return "time";
-	case CAUSE_PROCESSES:
-		return "pids";
-	case CAUSE_DISK:
-		return "disk";
-	case WHY_OUTPUT:
-		return "output";
-	default:
-		return NULL;
-	}
 }
 
 static void note_limit(struct execution *x, unsigned why)
 {
 	json_t *hit = json_object_get(x->result, "limits_hit"), *one;
-	const char *name = limit_of(why);
+	const char *name = phase_limit(why);
 	size_t i;
 
 	if (!name)
@@ -222,64 +190,6 @@ static void note_limit(struct execution *x, unsigned why)
 			return;
 	}
 	json_array_append_new(hit, json_string(name));
-}
-
-static double tenths(uint64_t us)
-{
-	return round((double)us / 100) / 10;
-}
-
-static void set_stream(json_t *phase, const struct job *j, unsigned s, const char *name)
-{
-	const struct buf *head = &j->out[s], *tail = &j->tail[s];
-	size_t n = head->len < HEAD ? head->len : HEAD;
-	size_t ntail = tail->len < TAIL ? tail->len : TAIL;
-	char bytes[24];
-
-	if (n < head->len && !ntail) { /* more was kept, to be compared */
-		ntail = head->len - n < TAIL ? head->len - n : TAIL;
-		json_object_set_new(phase, name,
-				    execute_text(head->p, n, head->p + head->len - ntail, ntail,
-						 j->seen[s]));
-	} else {
-		json_object_set_new(phase, name,
-				    execute_text(head->p, n,
-						 tail->len ? tail->p + tail->len - ntail : "",
-						 ntail, j->seen[s]));
-	}
-	snprintf(bytes, sizeof(bytes), "%s_bytes", name);
-	json_object_set_new(phase, bytes, json_integer((json_int_t)j->seen[s]));
-	if (j->seen[s] > n + ntail)
-		json_object_set_new(phase, "truncated", json_true());
-}
-
-static json_t *phase_of(const struct job *j, const struct job_end *end)
-{
-	const struct wire_exit *exit = &end->end.exit;
-	uint64_t peak = end->end.evidence && end->end.figures.mem_peak != UINT64_MAX
-				? end->end.figures.mem_peak
-				: exit->max_rss_kib * 1024;
-	json_t *phase = json_pack(
-		"{s:s, s:s, s:f, s:f, s:I, s:b}", "name", end->step, "cause",
-		why_name(end->why == WHY_STDOUT || end->why == WHY_COMPILE ? CAUSE_EXIT : end->why),
-		"ms", tenths(end->end.run_us), "cpu_ms", tenths(exit->user_us + exit->system_us),
-		"peak_bytes", (json_int_t)peak, "truncated", 0);
-	auto_buf struct buf text = { 0 };
-
-	if (end->end.exited && exit->why == WIRE_WHY_EXIT)
-		json_object_set_new(phase, "exit_code", json_integer(exit->status));
-	if (cause_signal(&end->end)) {
-		char name[24];
-
-		cause_signal_name(cause_signal(&end->end), name);
-		json_object_set_new(phase, "signal", json_string(name));
-	}
-	cause_sentence(&end->end, &text);
-	if (text.len)
-		json_object_set_new(phase, "message", changes_text(buf_str(&text)));
-	set_stream(phase, j, 0, "stdout");
-	set_stream(phase, j, 1, "stderr");
-	return phase;
 }
 
 /* ---- the verdict over all ---- */
@@ -362,7 +272,8 @@ static void judge_example(struct unit *u, const struct job_end *end)
 	}
 	u->row = json_pack("{s:I, s:b, s:o, s:s, s:s}", "n", (json_int_t)u->n, "pass", u->pass,
 			   "got",
-			   got ? execute_text(got, n < HEAD ? n : HEAD, "", 0, n) : json_null(),
+			   got ? execute_text(got, n < PHASE_HEAD ? n : PHASE_HEAD, "", 0, n)
+			       : json_null(),
 			   "expected", want, "cause",
 			   u->pass ? "exit"
 			   : ran   ? "stdout"
@@ -463,7 +374,7 @@ static void unit_done(struct job *j, const struct job_end *end)
 			j->seen[0] + j->seen[1]);
 	u->ran = end->verdict == VERDICT_PASSED;
 	u->phase = end->verdict == VERDICT_ERROR
-			   ? plain_phase("run", why_name(end->why), end->e.msg)
+			   ? phase_plain("run", why_name(end->why), 0, end->e.msg)
 			   : phase_of(j, end);
 	note_limit(x, end->why);
 	(u->kind == UNIT_MAIN      ? judge_main
@@ -520,7 +431,7 @@ static size_t output_wanted(const struct unit *u)
 			   ? json_string_length(json_object_get(example, "expected"))
 			   : 0;
 
-	n = n + 4096 > HEAD ? n + 4096 : HEAD;
+	n = n + 4096 > PHASE_HEAD ? n + 4096 : PHASE_HEAD;
 	return n < ITEM_OUTPUT_MAX ? n : ITEM_OUTPUT_MAX;
 }
 
@@ -681,7 +592,7 @@ static int make_item(struct unit *u, struct err *e)
 	}
 	if (item_make(item, doc, &d, e) < 0)
 		return -1;
-	item->tail = TAIL;
+	item->tail = PHASE_TAIL;
 	item->flood = FLOOD;
 	item->nlayers = x->nneeds;
 	for (unsigned i = 0; i < x->nneeds; i++)
@@ -726,7 +637,7 @@ static void refuse(struct unit *u, unsigned why, const struct err *e)
 	struct job_end end = { .verdict = VERDICT_ERROR, .why = why, .e = *e };
 
 	u->begun = u->over = 1;
-	u->phase = plain_phase("run", why_name(why), e->msg);
+	u->phase = phase_plain("run", why_name(why), 0, e->msg);
 	if (u->kind == UNIT_EXAMPLE)
 		judge_example(u, &end);
 	else if (u->kind == UNIT_TEST)
@@ -841,10 +752,7 @@ static void installed(struct execution *x, uint64_t ms)
 	timer_clear(&x->install);
 	json_array_extend(all, json_object_get(x->artifact, "packages"));
 	if (ms)
-		add_phase(x,
-			  json_pack("{s:s, s:s, s:I, s:s, s:s, s:i, s:i, s:b}", "name", "install",
-				    "cause", "exit", "ms", (json_int_t)ms, "stdout", "", "stderr",
-				    "", "stdout_bytes", 0, "stderr_bytes", 0, "truncated", 0));
+		add_phase(x, phase_plain("install", "exit", ms, ""));
 	x->stage = 2;
 	if (!x->nunits)
 		make_units(x);
@@ -853,25 +761,9 @@ static void installed(struct execution *x, uint64_t ms)
 
 static void install_failed(struct execution *x, const struct packages_failure *f)
 {
-	const char *said = f->said ? f->said : "";
-	size_t n = strlen(said), cut = n > TAIL ? n - TAIL : 0;
-	json_t *near = json_array();
-	json_t *phase = json_pack("{s:s, s:s, s:I, s:s, s:o, s:i, s:I, s:b, s:o, s:s, s:o}", "name",
-				  "install", "cause", "exit", "ms",
-				  (json_int_t)(loop_now_ms() - x->install_began), "stdout", "",
-				  "stderr", changes_text(said + cut), "stdout_bytes", 0,
-				  "stderr_bytes", (json_int_t)n, "truncated", cut > 0, "message",
-				  changes_text(f->message), "fault", install_fault_name(f->d.fault),
-				  "package", changes_text(f->d.package));
-
-	for (unsigned i = 0; i < f->nnear; i++)
-		json_array_append_new(near, json_string(f->near[i]));
-	json_object_set_new(phase, "near", near);
-	if (f->d.fault != INSTALL_TIMEOUT)
-		json_object_set_new(phase, "exit_code", json_integer(1));
-	else
+	if (f->d.fault == INSTALL_TIMEOUT)
 		note_limit(x, CAUSE_WALL);
-	add_phase(x, phase);
+	add_phase(x, phase_install(f, loop_now_ms() - x->install_began));
 	finish(x, 0, "install");
 }
 
