@@ -1,6 +1,7 @@
 /* execute.c - see execute.h. */
 #include "agent/execute.h"
 #include "agent/harness.h"
+#include "agent/needs.h"
 #include "agent/phase.h"
 #include "agent/scan.h"
 #include "store/pipelines.h"
@@ -8,7 +9,6 @@
 #include "base/id.h"
 #include "base/own.h"
 #include "fleet/job.h"
-#include "fleet/packages.h"
 #include "lang/lang.h"
 
 #include <sched.h>
@@ -51,14 +51,7 @@ struct execution {
 	json_t *artifact, *result;
 	struct execution_owner *owner;
 	struct timer go, tick, install;
-	struct need {
-		struct packages_wait wait;
-		struct execution *x;
-		struct packages set;
-		char layer[WIRE_LAYER_ID];
-		int ready;
-	} needs[WIRE_LAYERS];
-	unsigned nneeds, missing;
+	struct needs needs;
 	uint64_t install_began;
 	int renewed; /* layers were lost once */
 	struct unit *units;
@@ -68,16 +61,6 @@ struct execution {
 };
 
 /* ---- its end ---- */
-
-static void forget_packages(struct execution *x)
-{
-	for (unsigned i = 0; i < x->nneeds; i++) {
-		packages_wait_cancel(&x->needs[i].wait);
-		packages_fini(&x->needs[i].set);
-		memset(&x->needs[i], 0, sizeof(x->needs[i]));
-	}
-	x->nneeds = x->missing = 0;
-}
 
 static unsigned team_flies(const struct fleet *f, const char *team)
 {
@@ -144,7 +127,7 @@ void execution_cancel(struct execution *x)
 		json_decref(x->units[i].phase);
 	}
 	free(x->units);
-	forget_packages(x);
+	needs_fini(&x->needs);
 	timer_fini(&x->go);
 	timer_fini(&x->tick);
 	timer_fini(&x->install);
@@ -354,9 +337,7 @@ static void unit_done(struct job *j, const struct job_end *end)
 	wake_next(x->fleet);
 	if (is_lost_layer(end) && !x->renewed) {
 		x->renewed = 1;
-		for (unsigned i = 0; i < x->nneeds; i++)
-			packages_forget(x->fleet, x->needs[i].layer);
-		forget_packages(x);
+		needs_lost(&x->needs);
 		job_fini(j);
 		u->begun = 0;
 		x->stage = 0;
@@ -410,17 +391,7 @@ static json_t *env_of(const struct execution *x)
 		json_decref(env);
 		env = json_object();
 	}
-	for (unsigned k = 0; k < x->nneeds; k++) {
-		const char *const *var = install_box_env(x->needs[k].set.manager);
-		char name[64];
-
-		for (unsigned i = 0; i < INSTALL_ENV && var[i]; i++) {
-			snprintf(name, sizeof(name), "%.*s", (int)strcspn(var[i], "="), var[i]);
-			if (!json_object_get(env, name))
-				json_object_set_new(env, name,
-						    json_string(strchr(var[i], '=') + 1));
-		}
-	}
+	needs_env(&x->needs, env);
 	return env;
 }
 
@@ -594,9 +565,7 @@ static int make_item(struct unit *u, struct err *e)
 		return -1;
 	item->tail = PHASE_TAIL;
 	item->flood = FLOOD;
-	item->nlayers = x->nneeds;
-	for (unsigned i = 0; i < x->nneeds; i++)
-		memcpy(item->layers[i], x->needs[i].layer, sizeof(item->layers[i]));
+	needs_put(&x->needs, item);
 	if (u->kind == UNIT_MAIN) {
 		item->want_code = wanted_exit(json_object_get(x->artifact, "checks"));
 		if (!kept) {
@@ -759,36 +728,26 @@ static void installed(struct execution *x, uint64_t ms)
 	pump(x);
 }
 
-static void install_failed(struct execution *x, const struct packages_failure *f)
+static void install_said(struct needs *n, unsigned stream, const char *bytes, size_t len)
 {
+	struct execution *x = loop_owner(n, struct execution, needs);
+
+	if (x->owner->said)
+		x->owner->said(x->owner, "install", stream, bytes, len);
+}
+
+static void install_done(struct needs *n, uint64_t ms, const struct packages_failure *f)
+{
+	struct execution *x = loop_owner(n, struct execution, needs);
+
+	if (!f) {
+		installed(x, ms ? ms : 1);
+		return;
+	}
 	if (f->d.fault == INSTALL_TIMEOUT)
 		note_limit(x, CAUSE_WALL);
 	add_phase(x, phase_install(f, loop_now_ms() - x->install_began));
 	finish(x, 0, "install");
-}
-
-static void need_said(struct packages_wait *w, unsigned stream, const char *bytes, size_t n)
-{
-	struct execution *x = loop_owner(w, struct need, wait)->x;
-
-	if (x->owner->said)
-		x->owner->said(x->owner, "install", stream, bytes, n);
-}
-
-static void need_done(struct packages_wait *w, const char *layer, uint64_t ms,
-		      const struct packages_failure *f)
-{
-	struct need *need = loop_owner(w, struct need, wait);
-	struct execution *x = need->x;
-
-	if (f) {
-		install_failed(x, f);
-		return;
-	}
-	snprintf(need->layer, sizeof(need->layer), "%s", layer);
-	need->ready = 1;
-	if (--x->missing == 0)
-		installed(x, ms ? ms : 1);
 }
 
 static void install_late(struct timer *t)
@@ -802,82 +761,17 @@ static void install_late(struct timer *t)
 	give_up(x, "install", "wall", &e);
 }
 
-static struct need *need_of(struct execution *x, int manager, struct err *e)
-{
-	for (unsigned i = 0; i < x->nneeds; i++)
-		if ((int)x->needs[i].set.manager == manager)
-			return &x->needs[i];
-	if (x->nneeds == WIRE_LAYERS) {
-		err_set(e, ERR_LIMIT, "packages of %d managers at most", WIRE_LAYERS);
-		return NULL;
-	}
-	x->needs[x->nneeds] = (struct need){ .x = x,
-					     .set.manager = (enum package_manager)manager,
-					     .wait = { .said = need_said, .done = need_done } };
-	return &x->needs[x->nneeds++];
-}
-
-static int add_package(struct execution *x, const json_t *one, struct err *e)
-{
-	const char *name = doc_text(one, "name"), *version = doc_text(one, "version"),
-		   *manager = doc_text(one, "manager");
-	int m = *manager ? package_manager_named(manager)
-			 : package_manager_of(doc_text(x->artifact, "language"));
-	char spec[2 * PACKAGE_TEXT];
-	struct need *need;
-
-	if (m < 0)
-		return err_set(e, ERR_INVALID, "packages: there is no manager '%.20s'", manager);
-	need = need_of(x, m, e);
-	if (!need)
-		return -1;
-	if (!*version)
-		snprintf(spec, sizeof(spec), "%.*s", PACKAGE_TEXT, name);
-	else if (m == PM_PIP)
-		snprintf(spec, sizeof(spec), "%.120s%s%.80s", name,
-			 strchr("<>=~!", *version) ? "" : "==", version);
-	else
-		snprintf(spec, sizeof(spec), "%.120s%s%.80s", name, m == PM_APT ? "=" : "@",
-			 version);
-	return packages_add(&need->set, spec, e);
-}
-
-static int want_packages(struct execution *x, struct err *e)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach(json_object_get(x->artifact, "packages"), i, one)
-	{
-		if (add_package(x, one, e) < 0)
-			return -1;
-	}
-	for (unsigned k = 0; k < x->nneeds; k++) {
-		struct need *need = &x->needs[k];
-		char layer[STORE_HASH + 1];
-		int known = packages_get(x->fleet, &need->set, x->team, &need->wait, layer, e);
-
-		if (known < 0)
-			return -1;
-		if (known)
-			snprintf(need->layer, sizeof(need->layer), "%s", layer);
-		need->ready = known;
-		x->missing += !known;
-	}
-	return 0;
-}
-
 static void begin(struct execution *x)
 {
 	struct err e;
+	int there;
 
 	x->stage = 1;
 	x->install_began = loop_now_ms();
-	if (want_packages(x, &e) < 0) {
+	there = needs_begin(&x->needs, x->artifact, x->team, &e);
+	if (there < 0)
 		give_up(x, "install", e.kind == ERR_DENIED ? "policy" : "invalid", &e);
-		return;
-	}
-	if (!x->missing)
+	else if (there)
 		installed(x, 0);
 	else
 		timer_set(&x->install, limit(x, "install_ms", INSTALL_MS));
@@ -952,6 +846,7 @@ struct execution *execution_start(struct fleet *f, const char *team, const json_
 			      AGENT_RESULT, "artifact_hash", doc_text(artifact, "hash"), "success",
 			      0, "phase", "run", "phases", "checks", "examples", "limits_hit",
 			      "installed", "scan");
+	x->needs = (struct needs){ .fleet = f, .said = install_said, .done = install_done };
 	timer_init(&x->go, f->loop, go_on);
 	timer_init(&x->tick, f->loop, look);
 	timer_init(&x->install, f->loop, install_late);
