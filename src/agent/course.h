@@ -1,5 +1,5 @@
-/* course.h - a pipeline on its way: what pipeline.c (documents, state) and stages.c (work) share,
- * and nobody else.
+/* course.h - a pipeline on its way: what pipeline.c (who drives it), apply.c (state) and stages.c
+ * (work) share, and nobody else.
  * Owns: nothing by itself. */
 #pragma once
 #include "agent/execute.h"
@@ -42,7 +42,7 @@ struct pipeline {
 	struct store_pipeline row;
 	uint32_t seq, event; /* the last ones stored */
 	int64_t began_ns;    /* the task, or the last answer: its time runs from here */
-	/* what the documents say; see apply() */
+	/* what the documents say; see apply.c */
 	json_t *task, *plan, *artifact, *result, *diagnosis, *repaired, *question;
 	json_t *candidates; /* artifacts of this attempt */
 	json_t *before;     /* diagnoses so far */
@@ -76,6 +76,10 @@ struct pipelines {
 	struct pipelines_figures figures;
 	int serving; /* the fleet is there */
 };
+
+/* apply.c: what the next document changes; the stage whose time it was, or -1. */
+int course_apply(struct pipeline *p, const char *kind, const json_t *doc);
+void course_reset(struct pipeline *p); /* before they are all read again */
 
 /* pipeline.c: the document is stored, its stage is over, and the next one begins from the loop.
  * kind and outcome are static texts, or live as long as the pipeline. */
