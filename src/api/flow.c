@@ -1,6 +1,6 @@
 /* flow.c - see flow.h. */
 #include "api/flow.h"
-#include "api/boxes.h"
+#include "api/box_want.h"
 #include "api/feed.h"
 #include "api/flow_plan.h"
 #include "api/packages.h"

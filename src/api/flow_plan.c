@@ -1,6 +1,6 @@
 /* flow_plan.c - see flow_plan.h. */
 #include "api/flow_plan.h"
-#include "api/boxes.h"
+#include "api/box_want.h"
 #include "api/flow.h"
 #include "base/base64.h"
 #include "base/own.h"
