@@ -59,92 +59,11 @@ struct ask {
 	uint64_t began_ms, ends_ms;
 };
 
-static void try_now(struct ask *a);
-static void tried(struct ask *a, CURLcode rc);
-
 static void *must(void *p)
 {
 	if (!p)
 		abort();
 	return p;
-}
-
-/* ---- libcurl on the loop ---- */
-
-struct pipe_end {
-	struct watch watch;
-	struct asker *asker;
-};
-
-static void take_finished(struct asker *x)
-{
-	CURLMsg *m;
-	int left;
-
-	while ((m = curl.multi_info_read(x->multi, &left))) {
-		CURLcode rc = m->data.result;
-		char *owner = NULL;
-
-		if (m->msg != CURLMSG_DONE)
-			continue;
-		curl.easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &owner);
-		tried((struct ask *)(void *)owner, rc);
-	}
-}
-
-static void act(struct asker *x, curl_socket_t fd, int what)
-{
-	int running;
-
-	curl.multi_socket_action(x->multi, fd, what, &running);
-	take_finished(x);
-}
-
-static void pipe_ready(struct watch *w, unsigned what)
-{
-	struct pipe_end *p = loop_owner(w, struct pipe_end, watch);
-
-	act(p->asker, w->fd, what == LOOP_READ ? CURL_CSELECT_IN : CURL_CSELECT_OUT);
-}
-
-static int pipe_wants(CURL *easy, curl_socket_t fd, int what, void *user, void *mine)
-{
-	struct asker *x = user;
-	struct pipe_end *p = mine;
-
-	(void)easy;
-	if (what == CURL_POLL_REMOVE) {
-		if (p)
-			watch_stop(&p->watch);
-		free(p);
-		curl.multi_assign(x->multi, fd, NULL);
-		return 0;
-	}
-	if (!p) {
-		p = must(calloc(1, sizeof(*p)));
-		p->asker = x;
-		watch_init(&p->watch, x->loop, fd, pipe_ready);
-		curl.multi_assign(x->multi, fd, p);
-	}
-	watch_want(&p->watch, (what & CURL_POLL_IN ? LOOP_READ : 0) | (what & CURL_POLL_OUT ? LOOP_WRITE : 0));
-	return 0;
-}
-
-static int timer_wants(CURLM *multi, long ms, void *user)
-{
-	struct asker *x = user;
-
-	(void)multi;
-	if (ms < 0)
-		timer_clear(&x->timer);
-	else
-		timer_set(&x->timer, (uint64_t)ms);
-	return 0;
-}
-
-static void timer_due(struct timer *t)
-{
-	act(loop_owner(t, struct asker, timer), CURL_SOCKET_TIMEOUT, 0);
 }
 
 /* ---- what is heard ---- */
@@ -413,7 +332,7 @@ static void count_try(struct ask *a)
 static void end_try(struct ask *a)
 {
 	if (a->easy) {
-		curl.multi_remove_handle(a->asker->multi, a->easy);
+		curl.multi_remove_handle(a->asker->multi.handle, a->easy);
 		curl.easy_cleanup(a->easy);
 	}
 	a->easy = NULL;
@@ -480,8 +399,9 @@ static void try_failed(struct ask *a)
 	timer_set(&a->next, wait);
 }
 
-static void tried(struct ask *a, CURLcode rc)
+static void tried(void *owner, CURLcode rc)
 {
+	struct ask *a = owner;
 	int status = (int)status_of(a);
 
 	if (rc == CURLE_OK && status == 200 && sse_end(&a->sse, &a->broke) < 0)
@@ -640,7 +560,7 @@ static void name_told(void *ctx, const struct name_address *v, unsigned n, const
 	set_request(a);
 	set_trust(a);
 	timer_set(&a->silence, (uint64_t)a->model->provider->connect_ms + a->model->provider->silence_ms);
-	if (curl.multi_add_handle(a->asker->multi, a->easy) != CURLM_OK)
+	if (curl.multi_add_handle(a->asker->multi.handle, a->easy) != CURLM_OK)
 		abort();
 }
 
@@ -887,22 +807,13 @@ int asker_init(struct asker *x, struct loop *l, const struct book *b, struct err
 	if (curl_load(e) < 0 || names_init(&x->names, l, NULL, e) < 0 || id_random(&x->seed, sizeof(x->seed), e) < 0)
 		return -1;
 	read_ca(x);
-	timer_init(&x->timer, l, timer_due);
-	x->multi = must(curl.multi_init());
-	curl.multi_setopt(x->multi, CURLMOPT_SOCKETFUNCTION, pipe_wants);
-	curl.multi_setopt(x->multi, CURLMOPT_SOCKETDATA, x);
-	curl.multi_setopt(x->multi, CURLMOPT_TIMERFUNCTION, timer_wants);
-	curl.multi_setopt(x->multi, CURLMOPT_TIMERDATA, x);
-	curl.multi_setopt(x->multi, CURLMOPT_MAXCONNECTS, 32L);
+	multi_init(&x->multi, l, tried);
 	return 0;
 }
 
 void asker_fini(struct asker *x)
 {
-	if (x->multi)
-		curl.multi_cleanup(x->multi);
-	x->multi = NULL;
-	timer_fini(&x->timer);
+	multi_fini(&x->multi);
 	names_fini(&x->names);
 	free(x->ca);
 	x->ca = NULL;

@@ -10,6 +10,7 @@
 #include "egress/names.h"
 #include "loop/loop.h"
 #include "model/book.h"
+#include "model/multi.h"
 #include "model/reply.h"
 
 enum { ASK_AT_ONCE = 64, ASK_RAW_MOST = 64 << 20 };
@@ -25,8 +26,7 @@ struct asker {
 	struct loop *loop;
 	const struct book *book;
 	struct names names;
-	void *multi;
-	struct timer timer;
+	struct multi multi;
 	char *ca; /* the system's authorities, PEM */
 	size_t ca_len;
 	struct breaker breakers[BOOK_PROVIDERS];
