@@ -1,5 +1,6 @@
 /* multi.c - see multi.h. */
 #include "model/multi.h"
+#include "model/curl.h"
 
 #include <stdlib.h>
 
@@ -20,7 +21,7 @@ static void take_finished(struct multi *m)
 		if (msg->msg != CURLMSG_DONE)
 			continue;
 		curl.easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &owner);
-		m->done(owner, rc);
+		m->done(owner, (int)rc);
 	}
 }
 
@@ -82,7 +83,7 @@ static void timer_due(struct timer *t)
 	act(loop_owner(t, struct multi, timer), CURL_SOCKET_TIMEOUT, 0);
 }
 
-void multi_init(struct multi *m, struct loop *l, void (*done)(void *owner, CURLcode rc))
+void multi_init(struct multi *m, struct loop *l, void (*done)(void *owner, int rc))
 {
 	*m = (struct multi){ .loop = l, .handle = curl.multi_init(), .done = done };
 	if (!m->handle)

@@ -3,14 +3,13 @@
  * Does not own: transfers: who adds one removes it, also when done() was called. */
 #pragma once
 #include "loop/loop.h"
-#include "model/curl.h"
 
 struct multi {
 	struct loop *loop;
-	CURLM *handle;
+	void *handle; /* CURLM */
 	struct timer timer;
-	void (*done)(void *owner, CURLcode rc); /* owner: CURLOPT_PRIVATE of the transfer */
+	void (*done)(void *owner, int rc); /* CURLOPT_PRIVATE of the transfer; a CURLcode */
 };
 
-void multi_init(struct multi *m, struct loop *l, void (*done)(void *owner, CURLcode rc));
+void multi_init(struct multi *m, struct loop *l, void (*done)(void *owner, int rc));
 void multi_fini(struct multi *m);
