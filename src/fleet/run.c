@@ -586,6 +586,7 @@ static struct run *new_run(struct berth *b, const char *id, uint32_t ref)
 	r->next = b->runs;
 	b->runs = r;
 	b->nruns++;
+	b->starts++;
 	r->seen = b->seen;
 	r->began_ms = loop_now_ms();
 	return r;
