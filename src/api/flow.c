@@ -246,8 +246,6 @@ static void step_over(struct flow *w, json_t *record)
 		return;
 	}
 	json_object_set_new(record, "step", json_string(w->plan.steps[w->at].what));
-	if (w->compiled_before)
-		json_object_set_new(record, "compiled_before", json_true());
 	if (w->warnings)
 		json_object_set(record, "warnings", w->warnings);
 	answer(w, record);
@@ -381,6 +379,7 @@ static struct run_want want_of(const struct flow *w, const struct flow_step *s, 
 		.stdin_open = last && (json_object_get(w->body, "stdin") ||
 				       json_is_true(json_object_get(w->body, "open_stdin"))),
 		.root = w->plan.root,
+		.compiled_before = last && w->compiled_before,
 		.seed = last && w->plan.program.seed != NULL,
 		.request = w->request,
 		.replay_of = w->replay_of,

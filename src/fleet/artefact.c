@@ -298,11 +298,12 @@ const char **artefact_unpack(const char *program)
 	return words("tar -C \"${1%/*}/\" -xzf \"$2\" && rm -f \"$2\"", program);
 }
 
-/* A file that is as it is needs nobody in the box to unpack it. One that is too large may still fit
- * when packed. */
+/* A file that is as it is needs nobody in the box to unpack it. One that is too large may still fit when
+ * packed; a much larger one is not worth the try. */
 const char **artefact_give(const char *program)
 {
-	return words("if [ -f \"$1\" ] && [ ! -L \"$1\" ] && [ \"$(stat -c %s -- \"$1\")\" -lt 2000000 ]; then "
+	return words("k=$(du -sk -- \"$1\") && [ \"${k%%[!0-9]*}\" -le 6000 ] || exit 1; "
+		     "if [ -f \"$1\" ] && [ ! -L \"$1\" ] && [ \"$(stat -c %s -- \"$1\")\" -lt 2000000 ]; then "
 		     "printf f && exec cat -- \"$1\"; fi; "
 		     "printf t && exec tar -C \"${1%/*}/\" -I 'gzip -1' -cf - -- \"${1##*/}\"",
 		     program);

@@ -161,6 +161,8 @@ static void has_looked(struct reuse *x)
 	uint8_t state[SHA256_BYTES];
 	int more = upper_end(&x->upper, state);
 
+	/* What somebody has laid into a compiler's own places could come out of it again. */
+	x->is_ours &= !x->upper.has_loose;
 	if (!b || more < 0 || !find(x, b, more ? state : NULL))
 		finish(x, 0);
 	else
@@ -226,59 +228,82 @@ static void open_clerk(struct reuse *x, struct berth *b)
 
 /* ---- what is ours of it ---- */
 
-static void add_place(struct reuse *x, size_t *n, char **at, const char *path)
+struct places {
+	const char **v;
+	size_t n, bytes; /* of the texts */
+	char *text;	 /* NULL: they are only counted */
+};
+
+static void add_place(struct places *p, const char *path)
 {
-	x->places[(*n)++] = *at;
-	*at += sprintf(*at, "%s%s", *path == '/' ? "" : BOX_HOME "/", path) + 1;
+	const char *before = *path == '/' ? "" : BOX_HOME "/";
+
+	if (p->text) {
+		p->v[p->n] = p->text + p->bytes;
+		sprintf(p->text + p->bytes, "%s%s", before, path);
+	}
+	p->n++;
+	p->bytes += strlen(before) + strlen(path) + 1;
 }
 
-/* What the language's row keeps in our folder of /tmp: a compiler's notes to itself. */
-static int is_scratch(const struct lang_pair *p)
+static void add_own(struct places *p, const struct reuse_want *want)
 {
-	return !strncmp(p->value, "/tmp/.atoll/", strlen("/tmp/.atoll/"));
+	const char *path;
+	json_t *v;
+
+	add_place(p, want->of.source);
+	json_object_foreach((json_t *)want->of.files, path, v)
+		add_place(p, path);
+	for (const struct lang_pair *f = want->lang->support; f->key; f++)
+		add_place(p, f->key);
+	p->n++; /* NULL */
+}
+
+/* What the compiler makes; how that came before; the notes that its row keeps in our folder of /tmp; and what
+ * a virtual machine leaves there. */
+static void add_loose(struct places *p, const struct reuse_want *want)
+{
+	static const char notes[] = "/tmp/.atoll/";
+
+	add_place(p, want->program);
+	add_place(p, ARTEFACT_FILE);
+	for (const struct lang_pair *v = want->lang->env; v->key; v++)
+		if (!strncmp(v->value, notes, strlen(notes)))
+			add_place(p, v->value);
+	add_place(p, "/tmp/hsperfdata_user");
+	p->n++;
 }
 
 static void note_places(struct reuse *x)
 {
-	/* The last one is what a virtual machine leaves there, and no compiler reads. */
-	const char *const fixed[] = { x->want.of.source, x->want.program, ARTEFACT_FILE,
-				      "/tmp/hsperfdata_user" };
-	const struct lang *l = x->want.lang;
-	size_t n = 0, rows = ARRAY_LEN(fixed) + 1, bytes = 0;
-	const char *path;
-	char *at;
-	json_t *v;
+	struct places p = { 0 };
+	size_t n;
 
-	for (unsigned i = 0; i < ARRAY_LEN(fixed); i++)
-		bytes += strlen(fixed[i]) + sizeof(BOX_HOME) + 1;
-	json_object_foreach((json_t *)x->want.of.files, path, v)
-		rows++, bytes += strlen(path) + sizeof(BOX_HOME) + 1;
-	for (const struct lang_pair *p = l->support; p->key; p++)
-		rows++, bytes += strlen(p->key) + sizeof(BOX_HOME) + 1;
-	for (const struct lang_pair *p = l->env; p->key; p++)
-		rows++, bytes += strlen(p->value) + sizeof(BOX_HOME) + 1;
-	x->places = calloc(rows, sizeof(*x->places));
-	at = x->place_text = malloc(bytes);
-	if (!x->places || !at)
+	add_own(&p, &x->want);
+	add_loose(&p, &x->want);
+	x->places = calloc(p.n, sizeof(*x->places));
+	x->place_text = malloc(p.bytes);
+	if (!x->places || !x->place_text)
 		abort();
-	for (unsigned i = 0; i < ARRAY_LEN(fixed); i++)
-		add_place(x, &n, &at, fixed[i]);
-	json_object_foreach((json_t *)x->want.of.files, path, v)
-		add_place(x, &n, &at, path);
-	for (const struct lang_pair *p = l->support; p->key; p++)
-		add_place(x, &n, &at, p->key);
-	for (const struct lang_pair *p = l->env; p->key; p++)
-		if (is_scratch(p))
-			add_place(x, &n, &at, p->value);
+	p = (struct places){ .v = x->places, .text = x->place_text };
+	add_own(&p, &x->want);
+	n = p.n;
+	add_loose(&p, &x->want);
 	x->upper.own = x->places;
+	x->upper.loose = x->places + n;
 }
 
 /* ---- looking ---- */
 
+static int has_volumes(const struct berth *b)
+{
+	return b->row.volumes && strcmp(b->row.volumes, "[]") != 0;
+}
+
 /* What comes through a network or from a volume is in no key. */
 static int may_look(const struct reuse *x, const struct berth *b)
 {
-	return x->fleet->artefacts && !gate_wanted(b) && !b->row.volumes &&
+	return x->fleet->artefacts && !gate_wanted(b) && !has_volumes(b) &&
 	       !artefact_tells_time(&x->want.of);
 }
 

@@ -47,7 +47,7 @@ struct reuse {
 	struct artefact_key team, own;
 	int may_team; /* the first key is good for this box */
 	struct upper upper;
-	const char **places; /* upper.own */
+	const char **places; /* upper.own and upper.loose */
 	char *place_text;
 	struct clerk clerk;
 	int clerk_open;

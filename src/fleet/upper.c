@@ -13,16 +13,42 @@ static int is_below(const char *path, size_t len, const char *place, size_t plac
 	       (len == place_len || path[place_len] == '/');
 }
 
-static int is_own(const struct upper *u, const struct wire_entry *e, const char *path, size_t len)
+/* A folder on the way to one of these? */
+static int leads_to(const char *const *places, const char *path, size_t len)
 {
-	for (const char *const *own = u->own; own && *own; own++) {
-		size_t n = strlen(*own);
-
-		if (is_below(path, len, *own, n) ||
-		    (S_ISDIR(e->mode) && is_below(*own, n, path, len)))
+	for (; places && *places; places++)
+		if (strlen(*places) > len && is_below(*places, strlen(*places), path, len))
 			return 1;
-	}
 	return 0;
+}
+
+static int is_own(const struct upper *u, const char *path, size_t len)
+{
+	for (const char *const *own = u->own; own && *own; own++)
+		if (strlen(*own) == len && !memcmp(*own, path, len))
+			return 1;
+	return 0;
+}
+
+static int is_loose(const struct upper *u, const char *path, size_t len)
+{
+	for (const char *const *loose = u->loose; loose && *loose; loose++)
+		if (is_below(path, len, *loose, strlen(*loose)))
+			return 1;
+	return 0;
+}
+
+/* Nothing that has to be in the digest. */
+static int is_passed(struct upper *u, const struct wire_entry *e, const char *path, size_t len)
+{
+	if (S_ISDIR(e->mode) && (leads_to(u->own, path, len) || leads_to(u->loose, path, len)))
+		return 1;
+	if (is_own(u, path, len))
+		return 1;
+	if (!is_loose(u, path, len))
+		return 0;
+	u->has_loose = 1;
+	return 1;
 }
 
 void upper_missing(struct upper *u)
@@ -46,7 +72,7 @@ static void digest_of(const struct wire_entry *e, const char *path, size_t len, 
 
 void upper_entry(struct upper *u, const struct wire_entry *e, const char *path, size_t len)
 {
-	if (u->broken || is_own(u, e, path, len))
+	if (u->broken || is_passed(u, e, path, len))
 		return;
 	/* Where a link leads is not told. */
 	if (S_ISLNK(e->mode) || (S_ISREG(e->mode) && !e->hashed) || u->n == UPPER_ENTRIES) {

@@ -3,7 +3,8 @@
  *
  * Two boxes with the same digest show a compiler the same: path, kind, rights, owner, time and content of
  * everything, in whatever order it is told. What whoever asks has put there himself is left out: he
- * knows that already. Where something could not be looked at there is no digest. */
+ * knows that already. So is what a compiler only writes to, or that cannot change what it makes; but
+ * it is said that there was some. Where something could not be looked at there is no digest. */
 #pragma once
 #include "base/sha256.h"
 #include "wire/wire.h"
@@ -13,9 +14,10 @@ enum { UPPER_ENTRIES = 4000 };
 #define UPPER_HASHED (UINT64_C(16) << 20) /* bytes of files, all together */
 
 struct upper {
-	/* Of these nothing counts, nor of what is below them, nor that they have folders above; borrowed. NULL
-	 * at the end. */
-	const char *const *own;
+	/* Both end with a NULL and are borrowed. That there are folders above them does not count either. */
+	const char *const *own;   /* files */
+	const char *const *loose; /* files, or folders with all that is in them */
+	int has_loose;
 	uint8_t (*entries)[SHA256_BYTES];
 	unsigned n, room;
 	int broken;

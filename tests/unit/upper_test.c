@@ -5,7 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *const own[] = { "/home/user/main.c", "/tmp/main.out", NULL };
+static const char *const own[] = { "/home/user/main.c", NULL },
+			 *const loose[] = { "/tmp/main.out", NULL };
 
 static struct wire_entry file(uint8_t content)
 {
@@ -26,7 +27,7 @@ static void tell(struct upper *u, const struct wire_entry *e, const char *path)
 /* Of one entry alone. */
 static int alone(const struct wire_entry *e, const char *path, uint8_t out[SHA256_BYTES])
 {
-	struct upper u = { .own = own };
+	struct upper u = { .own = own, .loose = loose };
 	int rc;
 
 	tell(&u, e, path);
@@ -39,13 +40,16 @@ TEST(what_one_has_put_there_oneself_is_nothing)
 {
 	struct wire_entry e = file(1), unread = { .mode = S_IFREG | 0644 }, link = { .mode = S_IFLNK };
 	uint8_t d[SHA256_BYTES];
-	struct upper u = { .own = own };
+	struct upper u = { .own = own, .loose = loose };
 
 	tell(&u, &folder, "/home");
 	tell(&u, &folder, "/home/user");
 	tell(&u, &e, "/home/user/main.c");
 	tell(&u, &folder, "/tmp");
+	CHECK_INT(upper_end(&u, d), 0);
+	CHECK_INT(u.has_loose, 0);
 	tell(&u, &folder, "/tmp/main.out");
+	CHECK_INT(u.has_loose, 1);
 	tell(&u, &unread, "/tmp/main.out/A.class");
 	tell(&u, &link, "/tmp/main.out/b");
 	CHECK_INT(upper_end(&u, d), 0);
@@ -53,13 +57,15 @@ TEST(what_one_has_put_there_oneself_is_nothing)
 	CHECK_INT(alone(&e, "/home/user/main.cc", d), 1);
 	CHECK_INT(alone(&e, "/home/user", d), 1); /* no folder */
 	CHECK_INT(alone(&folder, "/home/us", d), 1);
+	CHECK_INT(alone(&e, "/home/user/main.c/b", d), 1);
+	CHECK_INT(alone(&e, "/tmp/main.outer", d), 1);
 }
 
 TEST(the_order_in_which_it_is_told_does_not_matter)
 {
 	struct wire_entry a = file(1), b = file(2);
 	uint8_t x[SHA256_BYTES], y[SHA256_BYTES];
-	struct upper one = { .own = own }, two = { .own = own };
+	struct upper one = { .own = own, .loose = loose }, two = { .own = own, .loose = loose };
 
 	tell(&one, &a, "/home/user/a.h");
 	tell(&one, &b, "/home/user/b.h");
@@ -99,7 +105,7 @@ TEST(what_cannot_be_looked_at_has_no_digest)
 {
 	struct wire_entry e = file(1), link = { .mode = S_IFLNK | 0777 };
 	uint8_t d[SHA256_BYTES];
-	struct upper u = { .own = own };
+	struct upper u = { .own = own, .loose = loose };
 	char path[32];
 
 	CHECK_INT(alone(&link, "/home/user/a.h", d), -1);
