@@ -441,8 +441,6 @@ static void look_for_made(struct flow *w, struct berth *b)
 			.team = b->row.team,
 			.argv = w->plan.steps[w->at].argv,
 			.env = w->plan.env,
-			/* Those of a box of our own are the request's, and among ours. */
-			.box_env = w->own_box ? NULL : b->row.env,
 			.cwd = w->plan.cwd,
 			.source = p->source,
 			.code = json_string_value(code),

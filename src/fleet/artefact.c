@@ -1,5 +1,6 @@
 /* artefact.c - see artefact.h. */
 #include "fleet/artefact.h"
+#include "base/base64.h"
 #include "base/own.h"
 #include "lang/lang.h"
 
@@ -147,25 +148,39 @@ void artefact_key(const struct artefact_of *of, struct artefact_key *out)
 	sha256_end(&s, out->bytes);
 }
 
-static int says_time(const char *text, size_t n)
+static int is_in(const char *text, size_t n, const char *word)
 {
-	static const char *const words[] = { "__DATE__", "__TIME__", "__TIMESTAMP__" };
+	return text && memmem(text, n, word, strlen(word)) != NULL;
+}
 
-	for (unsigned i = 0; text && i < ARRAY_LEN(words); i++)
-		if (memmem(text, n, words[i], strlen(words[i])))
+int artefact_mentions(const struct artefact_of *of, const char *word)
+{
+	auto_buf struct buf bytes = { 0 };
+	const char *path;
+	json_t *v;
+
+	if (is_in(of->code, of->code_len, word))
+		return 1;
+	json_object_foreach((json_t *)of->files, path, v)
+	{
+		const json_t *coded = json_object_get(v, "base64");
+
+		buf_cut(&bytes, 0);
+		if (coded)
+			(void)!base64_decode(&bytes, json_string_value(coded), json_string_length(coded));
+		if (is_in(json_string_value(v), json_string_length(v), word) ||
+		    is_in(bytes.p, bytes.len, word))
 			return 1;
+	}
 	return 0;
 }
 
 int artefact_tells_time(const struct artefact_of *of)
 {
-	const char *path;
-	json_t *v;
+	static const char *const words[] = { "__DATE__", "__TIME__", "__TIMESTAMP__" };
 
-	if (says_time(of->code, of->code_len))
-		return 1;
-	json_object_foreach((json_t *)of->files, path, v)
-		if (says_time(json_string_value(v), json_string_length(v)))
+	for (unsigned i = 0; i < ARRAY_LEN(words); i++)
+		if (artefact_mentions(of, words[i]))
 			return 1;
 	return 0;
 }

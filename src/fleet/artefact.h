@@ -51,7 +51,9 @@ must_check int artefacts_open(struct artefacts *a, const char *state, struct err
 void artefacts_close(struct artefacts *a);
 
 void artefact_key(const struct artefact_of *of, struct artefact_key *out);
-/* Does the program ask its compiler what time it is? No key knows that. */
+/* Is this word anywhere in the program's text? */
+int artefact_mentions(const struct artefact_of *of, const char *word);
+/* Does it ask its compiler what time it is? No key knows that. */
 int artefact_tells_time(const struct artefact_of *of);
 /* 1: here it is. 0: there is none, or none that can be believed. */
 int artefact_get(const struct artefacts *a, const struct artefact_key *key, struct buf *out);

@@ -137,11 +137,32 @@ static int get(struct reuse *x, const struct artefact_key *key)
 	       artefact_read(&x->kept, &x->made) == 0;
 }
 
+/* The box's variables as they are in a key. Its own id, in one that the program does not speak of, is like
+ * that of any other: E2B's boxes all have one. NULL: there are none. */
+static char *variables(const struct reuse *x, const struct berth *b)
+{
+	json_t *env = b->row.env ? json_loads(b->row.env, 0, NULL) : NULL, *v;
+	const char *name;
+	char *text = NULL;
+	void *safe;
+
+	json_object_foreach_safe(env, safe, name, v)
+		if (!strcmp(json_is_string(v) ? json_string_value(v) : "", b->row.id) && !artefact_mentions(&x->want.of, name))
+			json_object_set_new(env, name, json_true());
+	if (json_object_size(env))
+		text = json_dumps(env, JSON_COMPACT | JSON_SORT_KEYS);
+	json_decref(env);
+	return text;
+}
+
 /* state NULL: there is nothing else in the box. */
 static int find(struct reuse *x, const struct berth *b, const uint8_t *state)
 {
+	/* Those of a box that was made for this are the request's, and among its own. */
+	auto_free char *env = x->want.alone ? NULL : variables(x, b);
 	struct artefact_of of = x->want.of;
 
+	of.box_env = env;
 	of.layers = (const char(*)[WIRE_LAYER_ID])b->layers;
 	of.nlayers = b->nlayers;
 	x->may_team = b->is_known && !state;

@@ -25,7 +25,7 @@ struct fleet;
 enum { REUSE_SAID = 32 * 1024 }; /* bytes of each stream of a compiler that are kept with its work */
 
 struct reuse_want { /* texts: borrowed until reuse_fini() */
-	struct artefact_of of; /* without box, state, layers */
+	struct artefact_of of; /* without what is the box's */
 	const struct lang *lang;
 	const char *program; /* what the compiler makes, in the box */
 	int alone;           /* the box was made for this, and nothing but files was given to it */

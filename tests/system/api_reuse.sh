@@ -318,6 +318,59 @@ what_was_made_where_others_had_been_stays_there() {
 	is "$(get .stdout)" stays
 }
 
+a_box_with_a_volume_has_everything_compiled() {
+	api POST /v1/volumes '{"name":"reuse","bytes":33554432}'
+	is "$code" 201 "$body"
+	runs "$(body_of c "$(says volume)")"
+	new_box '{"volumes":[{"name":"reuse","path":"/data"}]}'
+	for _ in 1 2; do
+		cell c "$(says volume)"
+		before false
+		is "$(get .stdout)" volume
+	done
+}
+
+an_execution_of_e2b_is_spared_the_compiler_too() {
+	jq -nc --arg c "$(says e2b)" '{language: "c", code: $c}' >ask
+	for known in '"compile","run"' '"run"'; do
+		api POST /v2/sandboxes '{"templateID":"code-interpreter-v1"}'
+		is "$code" 201 "$body"
+		box=$(get .sandboxID)
+		curl -sS --max-time 30 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' --data-binary @ask \
+			"$url/execute" >lines
+		is "$(jq -r 'select(.type == "stdout").text' <lines)" e2b "$(cat lines)"
+		api GET "/v1/boxes/$box/execs"
+		is "$(get '.items | length')" "$(echo "[$known]" | jq length)" "$body"
+	done
+}
+
+a_program_that_is_compiled_with_its_boxs_name_has_its_own() {
+	[ -x /usr/bin/rustc ] || skip "no rustc"
+	jq -nc --arg c "fn main() { print!(\"{}\", env!(\"E2B_SANDBOX_ID\")); } // $mark" '{language: "rust", code: $c}' >ask
+	for _ in 1 2; do
+		api POST /v2/sandboxes '{"templateID":"code-interpreter-v1"}'
+		box=$(get .sandboxID)
+		curl -sS --max-time 30 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' --data-binary @ask \
+			"$url/execute" >lines
+		is "$(jq -r 'select(.type == "stdout").text' <lines)" "$box" "$(cat lines)"
+	done
+}
+
+two_cells_at_once_say_what_they_are_told_to() {
+	new_box
+	for n in 1 2 3 4; do
+		curl -sS -H "X-API-Key: $key" -H 'Content-Type: application/json' -d "$(body_of c "$(says "at once $n")" |
+			jq -c --arg n "$n" '{language, files: {("f" + $n + ".c"): .code}, entry: ("f" + $n + ".c")}')" \
+			"$url/v1/boxes/$box/execs" >"out$n" &
+		waits="${waits-} $!"
+	done
+	# shellcheck disable=SC2086
+	wait $waits
+	for n in 1 2 3 4; do
+		is "$(jq -r .stdout <"out$n")" "at once $n" "$(cat "out$n")"
+	done
+}
+
 a_program_that_still_runs_is_in_nobodys_way() {
 	text="#include <unistd.h>
 int main(void) { return !!write(1, \"up\", 2) && sleep(60); } // $mark"

@@ -113,18 +113,24 @@ TEST(a_key_is_of_all_that_the_compiler_sees)
 
 TEST(a_program_that_asks_for_the_time_has_no_key)
 {
-	json_t *files = json_pack("{s:s, s:s}", "a.h", "#define A", "b.h", "#define B __TIMESTAMP__");
+	json_t *files = json_pack("{s:s, s:s}", "a.h", "#define A", "b.h", "#define B __TIMESTAMP__"),
+	       *coded = json_pack("{s:{s:s}}", "a.c", "base64", "X19USU1FX187"); /* __TIME__; */
 	struct artefact_of of = usual();
 
 	CHECK_INT(artefact_tells_time(&of), 0);
 	of.files = files;
 	CHECK_INT(artefact_tells_time(&of), 1);
+	of.files = coded;
+	CHECK_INT(artefact_tells_time(&of), 1);
+	CHECK_INT(artefact_mentions(&of, "__TIME__;"), 1);
+	CHECK_INT(artefact_mentions(&of, "X19USU1FX187"), 0);
 	of.files = NULL;
 	of.code = "char *t = __TIME__;";
 	of.code_len = strlen(of.code);
 	CHECK_INT(artefact_tells_time(&of), 1);
 	of.code_len = 12; /* what is behind it is not its */
 	CHECK_INT(artefact_tells_time(&of), 0);
+	json_decref(coded);
 	json_decref(files);
 }
 
