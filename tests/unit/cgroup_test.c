@@ -38,10 +38,11 @@ static int is(const char *file, const char *value)
 
 static struct cgroups version_2(void)
 {
+	static int made; /* a name may well end in X */
 	struct cgroups cs = { .version = 2 };
 	int fd;
 
-	if (dir[strlen(dir) - 1] == 'X' && !mkdtemp(dir))
+	if (!made++ && !mkdtemp(dir))
 		abort();
 	mkdir(in_box(""), 0700);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -131,6 +132,8 @@ static struct cgroups version_1(void)
 	set("pids.peak", "3\n");
 	set("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n");
 	set("memory.failcnt", "0\n");
+	set("memory.max_usage_in_bytes", "70000\n");
+	set("tasks", "");
 	set("memory.usage_in_bytes", "65536\n");
 	set("cpu.stat", "nr_periods 1\nnr_throttled 0\nthrottled_time 0\n");
 	return cs;
@@ -150,16 +153,28 @@ TEST(a_cgroup_is_as_new_only_if_no_figure_tells_of_somebody)
 		{ "pids.peak", "", "3\n" },
 	};
 	struct cgroups cs = version_1();
-	uint64_t peak = 0;
+	struct cgroup_counts named, again;
+	struct cgroup_files files;
+	struct err e;
 
+	CHECK(cgroup_open(&cs, "box", &files, &e) == 0);
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		set(rows[i].file, rows[i].tells);
-		CHECK(!cgroup_as_new(&cs, "box", &peak));
-		CHECK_INT(peak, 0);
+		cgroup_count(&cs, "box", &named);
+		CHECK(!cgroup_as_new(&cs, &named));
+		cgroup_count_open(&files, &again);
+		CHECK(memcmp(&named, &again, sizeof(named)) == 0);
 		set(rows[i].file, rows[i].was);
 	}
-	CHECK(cgroup_as_new(&cs, "box", &peak));
-	CHECK_INT(peak, 3); /* which is for the caller to judge */
+	cgroup_count_open(&files, &again);
+	CHECK(cgroup_as_new(&cs, &again));
+	CHECK_INT(again.pids_peak, 3); /* which is for the caller to judge */
+	CHECK_INT(again.mem_peak, 70000);
+	CHECK_INT(cgroup_memory_now(&files), 65536);
+	CHECK(cgroup_forget_peak(&files, &e) == 0);
+	CHECK(is("memory.max_usage_in_bytes", "0"));
+	cgroup_close(&files);
+	CHECK(cgroup_forget_peak(&files, &e) < 0); /* closed is not forgotten */
 	close(cs.dir[0]);
 }
 
