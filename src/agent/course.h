@@ -1,5 +1,5 @@
 /* course.h - a pipeline on its way: what pipeline.c (who drives it), apply.c (state), journal.c
- * (rows) and stages.c (work) share, and nobody else.
+ * (rows), stages.c and race.c (work) share, and nobody else.
  * Owns: nothing by itself. */
 #pragma once
 #include "agent/execute.h"
@@ -104,3 +104,7 @@ void stage_begin(struct pipeline *p);                 /* of p->step */
 void stage_stop(struct pipeline *p);                  /* whatever is under way; nothing is stored */
 void stage_late(struct pipeline *p, const char *why); /* it had its time, or its money */
 void stage_cancel(struct pipeline *p);
+
+/* race.c: p->candidates become one result. */
+void race_begin(struct pipeline *p);
+void race_stop(struct pipeline *p);
