@@ -1,8 +1,8 @@
 /* flow.c - see flow.h. */
 #include "api/flow.h"
-#include "api/boxes.h"
-#include "api/deed.h"
+#include "api/box_want.h"
 #include "api/feed.h"
+#include "api/flow_plan.h"
 #include "api/packages.h"
 #include "api/quota.h"
 #include "api/replay.h"
@@ -31,8 +31,8 @@ struct flow {
 	json_t *body; /* the request; texts below point into it */
 	json_t *request; /* what another go would need; NULL: there cannot be one */
 	char replay_of[ID_LEN + 1];
-	struct deed deed;
-	unsigned at; /* which of its steps */
+	struct flow_plan plan;
+	unsigned at; /* of its steps */
 
 	struct clerk clerk;
 	int clerk_open;
@@ -77,7 +77,7 @@ static void flow_free(struct flow *w)
 	b = w->own_box && w->box[0] ? fleet_find(&w->api->fleet, w->box) : NULL;
 	if (b)
 		berth_end(b, CAUSE_EXIT, NULL);
-	deed_fini(&w->deed);
+	flow_plan_fini(&w->plan);
 	buf_fini(&w->text);
 	buf_fini(&w->said);
 	buf_fini(&w->out[0]);
@@ -172,8 +172,8 @@ static void next_step(struct flow *w);
 /* Said in words before: now as data. The record is stored after this. */
 static void note_errors(struct flow *w, json_t *record, int failed)
 {
-	const char *what = w->deed.steps[w->at].what;
-	const struct lang *l = w->deed.program.lang;
+	const char *what = w->plan.steps[w->at].what;
+	const struct lang *l = w->plan.program.lang;
 	json_t *found = NULL;
 
 	if (l)
@@ -190,22 +190,22 @@ static void note_errors(struct flow *w, json_t *record, int failed)
 
 static void note_said(struct flow *w, unsigned stream, const char *bytes, size_t n)
 {
-	int last = w->at + 1 == w->deed.nsteps;
+	int last = w->at + 1 == w->plan.nsteps;
 
-	if (w->deed.program.lang && !last)
+	if (w->plan.program.lang && !last)
 		diag_head(&w->said, bytes, n);
-	else if (w->deed.program.lang && (stream == 1 || w->deed.pty))
+	else if (w->plan.program.lang && (stream == 1 || w->plan.pty))
 		diag_tail(&w->said, bytes, n);
 }
 
 static int is_version(const struct flow *w)
 {
-	return !strcmp(w->deed.steps[w->at].what, DEED_VERSION);
+	return !strcmp(w->plan.steps[w->at].what, FLOW_VERSION);
 }
 
 static int is_compile(const struct flow *w)
 {
-	return !strcmp(w->deed.steps[w->at].what, "compile");
+	return !strcmp(w->plan.steps[w->at].what, "compile");
 }
 
 /* 1: it is not what was asked for, and w is no more. */
@@ -215,10 +215,10 @@ static int wrong_version(struct flow *w)
 	struct err e;
 
 	lang_version_in(buf_str(&w->said), w->said.len, has);
-	if (lang_pin_fits(w->deed.program.pin, has))
+	if (lang_pin_fits(w->plan.program.pin, has))
 		return 0;
-	err_set(&e, ERR_INVALID, "language: %s %s was asked for; there is %s", w->deed.program.lang->name,
-		w->deed.program.pin, *has ? has : "one that does not tell");
+	err_set(&e, ERR_INVALID, "language: %s %s was asked for; there is %s", w->plan.program.lang->name,
+		w->plan.program.pin, *has ? has : "one that does not tell");
 	flow_fail(w, &e);
 	return 1;
 }
@@ -238,14 +238,14 @@ static void step_over(struct flow *w, json_t *record)
 	if (is_version(w) && status == 0 && wrong_version(w))
 		return;
 	note_errors(w, record, status != 0);
-	if (status == 0 && w->at + 1 < w->deed.nsteps) {
+	if (status == 0 && w->at + 1 < w->plan.nsteps) {
 		if (is_compile(w) && read && !json_is_true(json_object_get(record, "truncated")))
 			reuse_keep(&w->reuse, w->words);
 		else
 			go_on(w);
 		return;
 	}
-	json_object_set_new(record, "step", json_string(w->deed.steps[w->at].what));
+	json_object_set_new(record, "step", json_string(w->plan.steps[w->at].what));
 	if (w->warnings)
 		json_object_set(record, "warnings", w->warnings);
 	answer(w, record);
@@ -301,11 +301,11 @@ static void waited(struct run_wait *x, json_t *record)
 static void say_started(struct flow *w, const struct run *r)
 {
 	if (w->door->started && w->call && !is_version(w))
-		w->door->started(w->call, r, w->deed.steps[w->at].what);
+		w->door->started(w->call, r, w->plan.steps[w->at].what);
 	if (w->streaming && w->call && !is_version(w))
 		feed_event(&w->feed,
 			   json_pack("{s:s, s:s, s:s, s:s}", "type", "started", "box", w->box,
-				     "exec", r->id, "step", w->deed.steps[w->at].what));
+				     "exec", r->id, "step", w->plan.steps[w->at].what));
 }
 
 void flow_audit(struct api *a, struct call *c, const struct who *who, const struct run *r,
@@ -352,35 +352,35 @@ static void leave_running(struct flow *w, const struct run *r)
 }
 
 /* The words of a row are known when the box is. */
-static void find_words(struct flow *w, struct deed_step *s, const struct berth *b, int last)
+static void find_words(struct flow *w, struct flow_step *s, const struct berth *b, int last)
 {
 	const json_t *args = last ? json_object_get(w->body, "args") : NULL;
 
 	if (!s->argv)
-		s->argv = program_words(&w->deed.program, s->row, args, b->row.limits.mem_bytes);
+		s->argv = program_words(&w->plan.program, s->row, args, b->row.limits.mem_bytes);
 }
 
-static struct run_want want_of(const struct flow *w, const struct deed_step *s, int last)
+static struct run_want want_of(const struct flow *w, const struct flow_step *s, int last)
 {
 	const char *tag = json_string_value(json_object_get(w->body, "tag"));
 
 	return (struct run_want){
 		.argv = s->argv,
-		.env = w->deed.env,
-		.cwd = w->deed.cwd,
+		.env = w->plan.env,
+		.cwd = w->plan.cwd,
 		.tag = last ? tag : NULL,
-		.kind = last && w->deed.pty ? STORE_RUN_PTY :
+		.kind = last && w->plan.pty ? STORE_RUN_PTY :
 			w->own_box     ? STORE_RUN_ONCE :
 					 STORE_RUN_EXEC,
 		.wall_ms = s->wall_ms,
-		.rows = w->deed.rows,
-		.cols = w->deed.cols,
-		.pty = last && w->deed.pty,
+		.rows = w->plan.rows,
+		.cols = w->plan.cols,
+		.pty = last && w->plan.pty,
 		.stdin_open = last && (json_object_get(w->body, "stdin") ||
 				       json_is_true(json_object_get(w->body, "open_stdin"))),
-		.root = w->deed.root,
+		.root = w->plan.root,
 		.compiled_before = last && w->compiled_before,
-		.seed = last && w->deed.program.seed != NULL,
+		.seed = last && w->plan.program.seed != NULL,
 		.request = w->request,
 		.replay_of = w->replay_of,
 	};
@@ -402,7 +402,7 @@ static void say_again(struct flow *w, const struct artefact_made *made)
 		note_said(w, i, made->said[i], made->said_len[i]);
 		tell_output(w, i, 0, made->said[i], made->said_len[i]); /* little enough to wait there */
 	}
-	found = diag_errors(w->deed.program.lang, buf_str(&w->said), w->said.len);
+	found = diag_errors(w->plan.program.lang, buf_str(&w->said), w->said.len);
 	w->warnings = found;
 	buf_cut(&w->said, 0);
 }
@@ -427,21 +427,21 @@ static void looked(struct reuse *x, int found)
 static int may_be_spared(const struct flow *w)
 {
 	for (unsigned i = 0; i < w->at; i++)
-		if (strcmp(w->deed.steps[i].what, DEED_VERSION))
+		if (strcmp(w->plan.steps[i].what, FLOW_VERSION))
 			return 0;
-	return is_compile(w) && !w->looked && !w->deed.root;
+	return is_compile(w) && !w->looked && !w->plan.root;
 }
 
 static void look_for_made(struct flow *w, struct berth *b)
 {
 	const json_t *code = json_object_get(w->body, "code");
-	const struct program *p = &w->deed.program;
+	const struct program *p = &w->plan.program;
 	struct reuse_want want = {
 		.of = { .door = "flow",
 			.team = b->row.team,
-			.argv = w->deed.steps[w->at].argv,
-			.env = w->deed.env,
-			.cwd = w->deed.cwd,
+			.argv = w->plan.steps[w->at].argv,
+			.env = w->plan.env,
+			.cwd = w->plan.cwd,
 			.source = p->source,
 			.code = json_string_value(code),
 			.code_len = json_string_length(code),
@@ -463,7 +463,7 @@ static void look_for_made(struct flow *w, struct berth *b)
 static void next_step(struct flow *w)
 {
 	struct berth *b = fleet_find(&w->api->fleet, w->box);
-	int last = w->at + 1 == w->deed.nsteps, reads = w->call && !(last && w->deed.background);
+	int last = w->at + 1 == w->plan.nsteps, reads = w->call && !(last && w->plan.background);
 	struct run_want want;
 	struct run *r;
 	struct err e;
@@ -473,12 +473,12 @@ static void next_step(struct flow *w)
 		flow_fail(w, &e);
 		return;
 	}
-	find_words(w, &w->deed.steps[w->at], b, last);
+	find_words(w, &w->plan.steps[w->at], b, last);
 	if (may_be_spared(w)) {
 		look_for_made(w, b);
 		return;
 	}
-	want = want_of(w, &w->deed.steps[w->at], last);
+	want = want_of(w, &w->plan.steps[w->at], last);
 	if (reads)
 		tap_init(&w->tap, &w->api->fleet, &tap_on);
 	if (run_start(b, &want, reads ? &w->tap : NULL, &r, &e) < 0) {
@@ -488,9 +488,9 @@ static void next_step(struct flow *w)
 	w->tapped = reads;
 	if (last)
 		give_input(w, r);
-	flow_audit(w->api, w->call, &w->who, r, w->deed.steps[w->at].what);
+	flow_audit(w->api, w->call, &w->who, r, w->plan.steps[w->at].what);
 	say_started(w, r);
-	if (last && w->deed.background) {
+	if (last && w->plan.background) {
 		leave_running(w, r);
 	} else if (!reads) {
 		w->wait.done = waited;
@@ -518,7 +518,7 @@ static void files_ready(struct clerk *k)
 {
 	struct flow *w = loop_owner(k, struct flow, clerk);
 	const json_t *code = json_object_get(w->body, "code");
-	const struct lang *l = w->deed.program.lang;
+	const struct lang *l = w->plan.program.lang;
 	const char *path;
 	json_t *v;
 
@@ -536,7 +536,7 @@ static void files_ready(struct clerk *k)
 		put_one(w, path, w->text.p, w->text.len);
 	}
 	if (code)
-		put_one(w, w->deed.program.source, json_string_value(code), json_string_length(code));
+		put_one(w, w->plan.program.source, json_string_value(code), json_string_length(code));
 }
 
 static void file_done(struct clerk *k, uint16_t flags)
@@ -576,7 +576,7 @@ static void begin(struct flow *w)
 	begin_feed(w);
 	if (b && (json_object_size(json_object_get(w->body, "files")) ||
 		  json_object_get(w->body, "code") ||
-		  (w->deed.program.lang && w->deed.program.lang->support->key))) {
+		  (w->plan.program.lang && w->plan.program.lang->support->key))) {
 		clerk_open(&w->clerk, &b->line, 0, &clerk_on);
 		w->clerk_open = 1;
 	} else {
@@ -584,11 +584,13 @@ static void begin(struct flow *w)
 	}
 }
 
+/* ---- the client ---- */
+
 /* Nobody wants it any more: what runs is ended and recorded, what would follow is not begun. */
 static void pull_leash(struct flow *w)
 {
 	if (w->tapped && w->tap.run) {
-		w->deed.nsteps = w->at + 1;
+		w->plan.nsteps = w->at + 1;
 		run_signal(w->tap.run, SIGKILL);
 	}
 }
@@ -643,7 +645,7 @@ static struct flow *flow_new(struct call *c, const struct flow_want *want)
 	w->tap.own.post.fd = -1;
 	w->reuse.done = looked;
 	snprintf(w->replay_of, sizeof(w->replay_of), "%s", want->replay_of ? want->replay_of : "");
-	if (deed_read(&w->deed, w->body, c->api->fleet.conf.run_wall_ms, &e) < 0) {
+	if (flow_plan_read(&w->plan, w->body, w->api->fleet.conf.run_wall_ms, &e) < 0) {
 		call_error(c, 400, "invalid", e.msg, NULL, "the fields are in /openapi.json");
 		flow_free(w);
 		return NULL;
@@ -654,7 +656,7 @@ static struct flow *flow_new(struct call *c, const struct flow_want *want)
 	}
 	/* What goes to the background is answered when it runs, and has no stream; nor have those
 	 * who want the end in their own shape. */
-	w->kind = w->deed.background || want->door ? FEED_NONE : feed_wanted(c);
+	w->kind = w->plan.background || want->door ? FEED_NONE : feed_wanted(c);
 	w->call = c;
 	c->state = w;
 	c->drop = client_left;
@@ -706,9 +708,9 @@ static void make_box(struct flow *w)
 		flow_fail(w, &e);
 		return;
 	}
-	if (w->deed.program.lang)
-		program_limits(&w->deed.program, &box.limits);
-	box.seed = w->deed.program.seed;
+	if (w->plan.program.lang)
+		program_limits(&w->plan.program, &box.limits);
+	box.seed = w->plan.program.seed;
 	box.row.metadata = "{\"" BERTH_EPHEMERAL "\":\"1\"}";
 	packages_want(&w->packages, w->call->req, &box);
 	w->made.done = box_made;

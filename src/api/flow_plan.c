@@ -1,11 +1,12 @@
-/* deed.c - see deed.h. */
-#include "api/deed.h"
-#include "api/boxes.h"
+/* flow_plan.c - see flow_plan.h. */
+#include "api/flow_plan.h"
+#include "api/box_want.h"
 #include "api/flow.h"
 #include "base/base64.h"
 #include "base/own.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { INSTALL_MS = 300000, VERSION_MS = 10000 };
@@ -57,8 +58,6 @@ const struct field flow_run_fields[] = {
 	{ 0 },
 };
 
-/* ---- what was asked for ---- */
-
 static int check_files(const json_t *files, struct err *e)
 {
 	auto_buf struct buf bytes = { 0 };
@@ -101,53 +100,53 @@ static const char **words_of(const json_t *command)
 	return argv;
 }
 
-static void add_step(struct deed *x, struct deed_step take_step)
+static void add_step(struct flow_plan *p, struct flow_step take_step)
 {
-	x->steps[x->nsteps++] = take_step;
+	p->steps[p->nsteps++] = take_step;
 }
 
 /* How long a stage may take: as asked for, else as usual. */
-static uint32_t stage_ms(const json_t *body, const char *name, uint64_t usual)
+static uint32_t stage_ms(const struct flow_plan *p, const char *name, uint64_t usual)
 {
-	const json_t *ms = json_object_get(json_object_get(body, "timeouts"), name);
+	const json_t *ms = json_object_get(json_object_get(p->body, "timeouts"), name);
 
 	return json_is_integer(ms) ? (uint32_t)json_integer_value(ms) : (uint32_t)usual;
 }
 
 /* Of a program nobody set a time for: what its language has, unless somebody sits in front of it. */
-static uint64_t usual_run_ms(const struct deed *x, const json_t *body, uint64_t conf)
+static uint64_t usual_run_ms(const struct flow_plan *p, uint64_t conf)
 {
-	int open = x->background || x->pty || json_is_true(json_object_get(body, "open_stdin"));
+	int open = p->background || p->pty || json_is_true(json_object_get(p->body, "open_stdin"));
 
-	return conf || open || !x->program.lang ? conf : x->program.lang->times.run;
+	return conf || open || !p->program.lang ? conf : p->program.lang->times.run;
 }
 
-static int plan_program(struct deed *x, const json_t *body, struct err *e)
+static int plan_program(struct flow_plan *p, struct err *e)
 {
-	const struct program *p = &x->program;
+	const struct lang *l = p->program.lang;
 
-	if (json_is_true(json_object_get(body, "test"))) {
-		if (!p->lang->test[0])
+	if (json_is_true(json_object_get(p->body, "test"))) {
+		if (!l->test[0])
 			return err_set(e, ERR_INVALID, "test: %s has no command for tests",
-				       p->lang->name);
-		add_step(x, (struct deed_step){ .what = "test", .row = p->lang->test });
+				       l->name);
+		add_step(p, (struct flow_step){ .what = "test", .row = l->test });
 		return 0;
 	}
-	if (p->compile[0])
-		add_step(x, (struct deed_step){ .what = "compile",
-					   .row = p->compile,
-					   .wall_ms = stage_ms(body, "compile_ms",
-							       p->lang->times.compile) });
-	add_step(x, (struct deed_step){ .what = "run", .row = p->lang->run });
+	if (p->program.compile[0])
+		add_step(p, (struct flow_step){
+				    .what = "compile",
+				    .row = p->program.compile,
+				    .wall_ms = stage_ms(p, "compile_ms", l->times.compile) });
+	add_step(p, (struct flow_step){ .what = "run", .row = l->run });
 	return 0;
 }
 
 /* The language's variables first: those of the request replace them. */
-static void plan_env(struct deed *x, const json_t *body)
+static void plan_env(struct flow_plan *p)
 {
 	static const struct lang_pair none[1];
-	const struct lang_pair *first = x->program.lang ? x->program.lang->env : none;
-	json_t *env = json_object_get(body, "env"), *all = json_object(), *v;
+	const struct lang_pair *first = p->program.lang ? p->program.lang->env : none;
+	json_t *env = json_object_get(p->body, "env"), *all = json_object(), *v;
 	size_t n = 0, need = 0;
 	const char *name;
 	char *to;
@@ -155,21 +154,20 @@ static void plan_env(struct deed *x, const json_t *body)
 	for (; first->key; first++)
 		json_object_set_new(all, first->key, json_string(first->value));
 	json_object_update(all, env);
-	json_object_foreach(all, name, v)
-		need += strlen(name) + json_string_length(v) + 2;
-	x->env = calloc(1, (json_object_size(all) + 1) * sizeof(char *) + need);
-	if (!x->env)
+	json_object_foreach(all, name, v) need += strlen(name) + json_string_length(v) + 2;
+	p->env = calloc(1, (json_object_size(all) + 1) * sizeof(char *) + need);
+	if (!p->env)
 		abort();
-	to = (char *)(x->env + json_object_size(all) + 1);
+	to = (char *)(p->env + json_object_size(all) + 1);
 	json_object_foreach(all, name, v)
 	{
-		x->env[n++] = to;
+		p->env[n++] = to;
 		to += sprintf(to, "%s=%s", name, json_string_value(v)) + 1;
 	}
 	json_decref(all);
 }
 
-int deed_read(struct deed *x, const json_t *body, uint64_t usual_ms, struct err *e)
+int flow_plan_read(struct flow_plan *p, const json_t *body, uint64_t run_ms, struct err *e)
 {
 	const json_t *command = json_object_get(body, "command"),
 		     *install = json_object_get(body, "install"),
@@ -178,47 +176,48 @@ int deed_read(struct deed *x, const json_t *body, uint64_t usual_ms, struct err 
 	const char *user = json_string_value(json_object_get(body, "user"));
 	int coded = program_in(body);
 
+	p->body = body;
 	if (!command == !coded)
 		return err_set(e, ERR_INVALID,
 			       "give either command, or code (or entry) with language");
 	if (user && strcmp(user, "user") && strcmp(user, "root"))
 		return err_set(e, ERR_INVALID, "user: '%.40s' is neither user nor root", user);
-	x->root = user && !strcmp(user, "root");
-	x->cwd = json_string_value(json_object_get(body, "cwd"));
-	x->background = json_is_true(json_object_get(body, "background"));
-	x->pty = json_is_object(pty);
-	x->rows = (uint16_t)json_integer_value(json_object_get(pty, "rows"));
-	x->cols = (uint16_t)json_integer_value(json_object_get(pty, "cols"));
+	p->root = user && !strcmp(user, "root");
+	p->cwd = json_string_value(json_object_get(body, "cwd"));
+	p->background = json_is_true(json_object_get(body, "background"));
+	p->pty = json_is_object(pty);
+	p->rows = (uint16_t)json_integer_value(json_object_get(pty, "rows"));
+	p->cols = (uint16_t)json_integer_value(json_object_get(pty, "cols"));
 	if (check_files(json_object_get(body, "files"), e) < 0 ||
 	    box_check_env(json_object_get(body, "env"), e) < 0)
 		return -1;
-	if (coded && program_read(&x->program, body, e) < 0)
+	if (coded && program_read(&p->program, body, e) < 0)
 		return -1;
-	if (coded && *x->program.pin)
-		add_step(x, (struct deed_step){ .what = DEED_VERSION,
-					   .row = x->program.lang->version,
-					   .wall_ms = VERSION_MS });
+	if (coded && *p->program.pin)
+		add_step(p, (struct flow_step){ .what = FLOW_VERSION,
+						.row = p->program.lang->version,
+						.wall_ms = VERSION_MS });
 	if (install)
-		add_step(x, (struct deed_step){ .what = "install",
-					   .argv = words_of(install),
-					   .wall_ms = stage_ms(body, "install_ms",
-							       coded ? x->program.lang->times.install
-								     : INSTALL_MS) });
-	if (coded && plan_program(x, body, e) < 0)
+		add_step(p, (struct flow_step){
+				    .what = "install",
+				    .argv = words_of(install),
+				    .wall_ms = stage_ms(p, "install_ms",
+							coded ? p->program.lang->times.install
+							      : INSTALL_MS) });
+	if (coded && plan_program(p, e) < 0)
 		return -1;
 	if (!coded)
-		add_step(x, (struct deed_step){ .what = "run", .argv = words_of(command) });
-	x->steps[x->nsteps - 1].wall_ms =
-		timeout ? (uint32_t)json_integer_value(timeout)
-			: stage_ms(body, "run_ms", usual_run_ms(x, body, usual_ms));
-	plan_env(x, body);
+		add_step(p, (struct flow_step){ .what = "run", .argv = words_of(command) });
+	p->steps[p->nsteps - 1].wall_ms = timeout ? (uint32_t)json_integer_value(timeout)
+						  : stage_ms(p, "run_ms", usual_run_ms(p, run_ms));
+	plan_env(p);
 	return 0;
 }
 
-void deed_fini(struct deed *x)
+void flow_plan_fini(struct flow_plan *p)
 {
-	for (unsigned i = 0; i < DEED_STEPS; i++)
-		free(x->steps[i].argv);
-	free(x->env);
-	program_fini(&x->program);
+	for (unsigned i = 0; i < FLOW_STEPS; i++)
+		free(p->steps[i].argv);
+	free(p->env);
+	program_fini(&p->program);
 }
