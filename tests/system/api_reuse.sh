@@ -174,19 +174,6 @@ what_is_damaged_lost_or_cannot_be_kept_is_compiled_again() {
 	before true
 }
 
-a_toolchain_that_changes_makes_all_of_it_new() {
-	[ -w /usr/local/include ] || skip "/usr/local/include cannot be touched"
-	one=$(body_of c "$(says toolchain)")
-	runs "$one"
-	runs "$one"
-	before true
-	was=$(stat -c %y /usr/local/include)
-	touch /usr/local/include
-	runs "$one"
-	touch -d "$was" /usr/local/include
-	before false
-}
-
 a_front_that_dies_loses_nothing_of_it() {
 	one=$(body_of c "$(says front)")
 	runs "$one"

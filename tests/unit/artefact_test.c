@@ -111,6 +111,30 @@ TEST(a_key_is_of_all_that_the_compiler_sees)
 	json_decref(coded);
 }
 
+TEST(a_compiler_that_was_replaced_makes_another_key)
+{
+	struct artefact_of of = usual();
+	struct artefact_key before, after;
+	auto_dir char dir[128];
+	char path[200], next[200];
+
+	dir_make(dir);
+	snprintf(path, sizeof(path), "%s/cc", dir);
+	snprintf(next, sizeof(next), "%s/cc.new", dir);
+	of.program = path;
+	close(open(path, O_WRONLY | O_CREAT, 0700));
+	artefact_key(&of, &before);
+	artefact_key(&of, &after);
+	CHECK(memcmp(&before, &after, sizeof(before)) == 0);
+	close(open(next, O_WRONLY | O_CREAT, 0700)); /* as a package is unpacked */
+	CHECK_INT(rename(next, path), 0);
+	artefact_key(&of, &after);
+	CHECK(memcmp(&before, &after, sizeof(before)) != 0);
+	unlink(path);
+	artefact_key(&of, &before);
+	CHECK(memcmp(&before, &after, sizeof(before)) != 0);
+}
+
 TEST(a_program_that_asks_for_the_time_has_no_key)
 {
 	json_t *files = json_pack("{s:s, s:s}", "a.h", "#define A", "b.h", "#define B __TIMESTAMP__"),
