@@ -67,7 +67,7 @@ static void leave_behind(struct keeper *k, struct kbox *b)
 		spare_forget(k, b);
 	/* A zygote is in the network of its home, and may not have ended yet. */
 	if (k->host.nets && !b->home) {
-		nets_give(k->host.nets, steal_fd(&b->net), b->net_unchecked);
+		nets_give(k->host.nets, steal(&b->net), b->net_unchecked);
 		keeper_tend_nets(k);
 	}
 }

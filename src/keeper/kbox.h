@@ -10,6 +10,7 @@
 #define KBOX_WAITERS 8
 
 struct client;
+struct net;
 struct spare;
 
 struct source { /* what epoll hands back */
@@ -20,7 +21,7 @@ struct source { /* what epoll hands back */
 struct kbox {
 	struct source death; /* pidfd; first, so that a source is its box */
 	struct meta meta;    /* id, state, limits, ids: what is on disk */
-	int net;             /* its network namespace, to be used again; or -1 */
+	struct net *net;     /* its network namespace, to be used again; or NULL */
 	int mounts;          /* its mount namespace, for linger.h; or -1 */
 	int net_unchecked;   /* test builds */
 	int init;            /* connection to init while nobody has taken it, else -1 */

@@ -25,7 +25,6 @@
 
 #define SPARES 8       /* made ahead */
 #define SPARES_MOST 32 /* of each kind, kept of those that come back */
-#define HELD_MOST 64   /* boxes whose files are open: a dozen descriptors each */
 #define LOOK_MS 3
 
 struct spare {
@@ -218,7 +217,7 @@ void spare_given(struct keeper *k, struct kbox *b, int *fds, int n)
 {
 	while (!b->own && n > 0)
 		close(fds[--n]);
-	if (k->held > HELD_MOST)
+	if (k->held > k->host.open_most)
 		spare_forget(k, b);
 }
 
