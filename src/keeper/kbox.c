@@ -3,6 +3,7 @@
 #include "base/id.h"
 #include "base/own.h"
 #include "jail/launch.h"
+#include "wire/sock.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -67,6 +68,7 @@ void kbox_free(struct kboxes *t, struct kbox *b)
 	own_close_fd(&b->init);
 	own_close_fd(&b->net);
 	own_close_fd(&b->mounts);
+	free(b->start);
 	free(b);
 }
 
@@ -76,6 +78,13 @@ struct box_limits kbox_limits(const struct kbox *b)
 
 	return (struct box_limits){ .mem_bytes = l->mem_bytes, .cpu_ms = l->cpu_ms,
 				    .cpu_milli = l->cpu_milli, .pids = l->pids };
+}
+
+int kbox_start(struct kbox *b, int to_init, struct err *e)
+{
+	auto_free void *start = steal(&b->start);
+
+	return start ? sock_send(to_init, start, b->start_len, NULL, 0, NULL, 0, e) : 0;
 }
 
 int kbox_lift(int *fd, struct err *e)

@@ -25,6 +25,7 @@
 struct client {
 	struct source src;
 	uint64_t number; /* never reused */
+	uint32_t len;    /* of the frame that is being handled */
 	struct client *next;
 };
 
