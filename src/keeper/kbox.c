@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "jail/launch.h"
 #include "keeper/nets.h"
+#include "wire/sock.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -68,6 +69,7 @@ void kbox_free(struct kboxes *t, struct kbox *b)
 	own_close_fd(&b->init);
 	net_free(b->net);
 	own_close_fd(&b->mounts);
+	free(b->start);
 	free(b);
 }
 
@@ -77,6 +79,13 @@ struct box_limits kbox_limits(const struct kbox *b)
 
 	return (struct box_limits){ .mem_bytes = l->mem_bytes, .cpu_ms = l->cpu_ms,
 				    .cpu_milli = l->cpu_milli, .pids = l->pids };
+}
+
+int kbox_start(struct kbox *b, int to_init, struct err *e)
+{
+	auto_free void *start = steal(&b->start);
+
+	return start ? sock_send(to_init, start, b->start_len, NULL, 0, NULL, 0, e) : 0;
 }
 
 int kbox_lift(int *fd, struct err *e)

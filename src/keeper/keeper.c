@@ -122,6 +122,7 @@ static void client_read(struct keeper *k, struct client *c)
 	struct err e;
 	int n = sock_recv(c->src.fd, bytes, NULL, &nfds, &e);
 
+	c->len = n > 0 ? (uint32_t)n : 0;
 	if (n > 0)
 		request_handle(k, c, (const struct frame *)bytes);
 	else if (n == 0 || e.sys != EAGAIN)

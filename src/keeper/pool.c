@@ -128,6 +128,8 @@ int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *l
 		kbox_free(&k->boxes, j->box);
 		return -1;
 	}
+	j->box->start = steal(&j->start);
+	j->box->start_len = j->start_len;
 	if (w) {
 		j->box->meta.nmounts = w->nmounts;
 		memcpy(j->box->meta.mounts, w->mounts, sizeof(w->mounts));

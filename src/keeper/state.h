@@ -28,6 +28,7 @@ enum spare_kind { SPARE_ANY, SPARE_SEEDED, SPARE_KINDS };
 struct client {
 	struct source src;
 	uint64_t number; /* never reused */
+	uint32_t len;    /* of the frame that is being handled */
 	struct client *next;
 };
 
