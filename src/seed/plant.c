@@ -207,6 +207,13 @@ void plant_stdio(int sock)
 	}
 }
 
+int plant_told(int sock)
+{
+	char byte;
+
+	return recv(sock, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
 static void read_all(int fd, void *to, size_t len)
 {
 	for (size_t have = 0; have < len;) {
