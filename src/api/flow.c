@@ -10,6 +10,7 @@
 #include "base/own.h"
 #include "box/clerk.h"
 #include "box/record.h"
+#include "fleet/reuse.h"
 #include "fleet/tap.h"
 #include "lang/diag.h"
 
@@ -51,6 +52,12 @@ struct flow {
 	uint64_t dropped[2];
 	json_t *warnings; /* of a compiler that made a program all the same, or NULL */
 	struct buf said; /* by this step, for diag.h: what a compiler begins with, a program ends with */
+
+	struct reuse reuse;
+	int looked; /* for what the compiler would make */
+	int compiled_before;
+	unsigned holds; /* of the box, when it was first used */
+	struct buf words[2]; /* of the compiler, all of them: what is kept must be able to say them again */
 };
 
 /* ---- the end ---- */
@@ -63,6 +70,7 @@ static void flow_free(struct flow *w)
 		clerk_close(&w->clerk);
 	if (w->tapped)
 		tap_close(&w->tap);
+	reuse_fini(&w->reuse);
 	packages_job_fini(&w->packages);
 	berth_wait_cancel(&w->made);
 	run_wait_cancel(&w->wait);
@@ -74,6 +82,8 @@ static void flow_free(struct flow *w)
 	buf_fini(&w->said);
 	buf_fini(&w->out[0]);
 	buf_fini(&w->out[1]);
+	buf_fini(&w->words[0]);
+	buf_fini(&w->words[1]);
 	json_decref(w->warnings);
 	json_decref(w->request);
 	json_decref(w->body);
@@ -193,6 +203,11 @@ static int is_version(const struct flow *w)
 	return !strcmp(w->plan.steps[w->at].what, FLOW_VERSION);
 }
 
+static int is_compile(const struct flow *w)
+{
+	return !strcmp(w->plan.steps[w->at].what, "compile");
+}
+
 /* 1: it is not what was asked for, and w is no more. */
 static int wrong_version(struct flow *w)
 {
@@ -208,17 +223,26 @@ static int wrong_version(struct flow *w)
 	return 1;
 }
 
+static void go_on(struct flow *w)
+{
+	w->at++;
+	next_step(w);
+}
+
 static void step_over(struct flow *w, json_t *record)
 {
 	int64_t status = json_integer_value(json_object_get(record, "status"));
+	int read = w->tapped; /* to its end: if the client had left, nobody would have */
 
 	w->tapped = 0;
 	if (is_version(w) && status == 0 && wrong_version(w))
 		return;
 	note_errors(w, record, status != 0);
 	if (status == 0 && w->at + 1 < w->plan.nsteps) {
-		w->at++;
-		next_step(w);
+		if (is_compile(w) && read && !json_is_true(json_object_get(record, "truncated")))
+			reuse_keep(&w->reuse, w->words);
+		else
+			go_on(w);
 		return;
 	}
 	json_object_set_new(record, "step", json_string(w->plan.steps[w->at].what));
@@ -227,31 +251,34 @@ static void step_over(struct flow *w, json_t *record)
 	answer(w, record);
 }
 
-static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+/* 1: the client takes no more for now. */
+static int tell_output(struct flow *w, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	static const char *const types[2] = { "stdout", "stderr" };
-	struct flow *w = loop_owner(t, struct flow, tap);
 	uint64_t max = OUTPUT_MAX;
 	size_t room;
 
-	note_said(w, stream, bytes, n);
-	if (is_version(w))
-		return;
-	if (w->streaming) {
-		if (w->call && feed_output(&w->feed, types[stream], stream, offset, bytes, n))
-			tap_stop(t, 1);
-		return;
-	}
-	if (w->door->said) {
-		if (w->call && w->door->said(w->call, stream, bytes, n))
-			tap_stop(t, 1);
-		return;
-	}
+	if (w->streaming)
+		return w->call && feed_output(&w->feed, types[stream], stream, offset, bytes, n);
+	if (w->door->said)
+		return w->call && w->door->said(w->call, stream, bytes, n);
 	if (json_object_get(w->body, "max_output"))
 		max = (uint64_t)json_integer_value(json_object_get(w->body, "max_output"));
 	room = w->out[stream].len < max ? (size_t)max - w->out[stream].len : 0;
 	buf_add(&w->out[stream], bytes, n < room ? n : room);
 	w->dropped[stream] += n < room ? 0 : n - room;
+	return 0;
+}
+
+static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+{
+	struct flow *w = loop_owner(t, struct flow, tap);
+
+	note_said(w, stream, bytes, n);
+	if (is_compile(w) && w->words[stream].len <= REUSE_SAID)
+		buf_add(&w->words[stream], bytes, n);
+	if (!is_version(w) && tell_output(w, stream, offset, bytes, n))
+		tap_stop(t, 1);
 }
 
 static void tap_ends(struct tap *t, json_t *record, const struct err *e)
@@ -352,10 +379,85 @@ static struct run_want want_of(const struct flow *w, const struct flow_step *s, 
 		.stdin_open = last && (json_object_get(w->body, "stdin") ||
 				       json_is_true(json_object_get(w->body, "open_stdin"))),
 		.root = w->plan.root,
+		.compiled_before = last && w->compiled_before,
 		.seed = last && w->plan.program.seed != NULL,
 		.request = w->request,
 		.replay_of = w->replay_of,
 	};
+}
+
+/* ---- what was compiled before ---- */
+
+/* As if the compiler had said it now. */
+static void say_again(struct flow *w, const struct artefact_made *made)
+{
+	json_t *found;
+
+	if (w->streaming && w->call)
+		feed_event(&w->feed, json_pack("{s:s, s:s, s:b}", "type", "compiled", "box", w->box,
+					       "before", 1));
+	for (unsigned i = 0; i < 2; i++) {
+		if (!made->said_len[i])
+			continue;
+		note_said(w, i, made->said[i], made->said_len[i]);
+		tell_output(w, i, 0, made->said[i], made->said_len[i]); /* little enough to wait there */
+	}
+	found = diag_errors(w->plan.program.lang, buf_str(&w->said), w->said.len);
+	w->warnings = found;
+	buf_cut(&w->said, 0);
+}
+
+static void looked(struct reuse *x, int found)
+{
+	struct flow *w = loop_owner(x, struct flow, reuse);
+
+	if (found) {
+		say_again(w, &x->made);
+		w->compiled_before = 1;
+		go_on(w);
+	} else if (w->looked == 1) {
+		w->looked = 2; /* the compiler it is */
+		next_step(w);
+	} else {
+		go_on(w); /* kept, or not */
+	}
+}
+
+/* An install may have done anything, and so may root. */
+static int may_be_spared(const struct flow *w)
+{
+	for (unsigned i = 0; i < w->at; i++)
+		if (strcmp(w->plan.steps[i].what, FLOW_VERSION))
+			return 0;
+	return is_compile(w) && !w->looked && !w->plan.root;
+}
+
+static void look_for_made(struct flow *w, struct berth *b)
+{
+	const json_t *code = json_object_get(w->body, "code");
+	const struct program *p = &w->plan.program;
+	struct reuse_want want = {
+		.of = { .door = "flow",
+			.team = b->row.team,
+			.argv = w->plan.steps[w->at].argv,
+			.env = w->plan.env,
+			.cwd = w->plan.cwd,
+			.source = p->source,
+			.code = json_string_value(code),
+			.code_len = json_string_length(code),
+			.files = json_object_get(w->body, "files"),
+			.support = p->lang->support,
+			.program = p->compile == p->lang->compile ? lang_program(p->lang) :
+								   p->compile[0] },
+		.lang = p->lang,
+		.program = p->binary,
+		.alone = w->own_box,
+		.holds = w->holds,
+		.started = w->at,
+	};
+
+	w->looked = 1;
+	reuse_look(&w->reuse, b, &want);
 }
 
 static void next_step(struct flow *w)
@@ -372,6 +474,10 @@ static void next_step(struct flow *w)
 		return;
 	}
 	find_words(w, &w->plan.steps[w->at], b, last);
+	if (may_be_spared(w)) {
+		look_for_made(w, b);
+		return;
+	}
 	want = want_of(w, &w->plan.steps[w->at], last);
 	if (reads)
 		tap_init(&w->tap, &w->api->fleet, &tap_on);
@@ -466,6 +572,7 @@ static void begin(struct flow *w)
 {
 	struct berth *b = fleet_find(&w->api->fleet, w->box);
 
+	w->holds = b ? b->holds : 0;
 	begin_feed(w);
 	if (b && (json_object_size(json_object_get(w->body, "files")) ||
 		  json_object_get(w->body, "code") ||
@@ -536,6 +643,7 @@ static struct flow *flow_new(struct call *c, const struct flow_want *want)
 	w->leash = want->leash;
 	w->body = json_incref(want->body);
 	w->tap.own.post.fd = -1;
+	w->reuse.done = looked;
 	snprintf(w->replay_of, sizeof(w->replay_of), "%s", want->replay_of ? want->replay_of : "");
 	if (flow_plan_read(&w->plan, w->body, w->api->fleet.conf.run_wall_ms, &e) < 0) {
 		call_error(c, 400, "invalid", e.msg, NULL, "the fields are in /openapi.json");

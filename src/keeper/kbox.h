@@ -10,6 +10,7 @@
 #define KBOX_WAITERS 8
 
 struct client;
+struct spare;
 
 struct source { /* what epoll hands back */
 	enum { SRC_LISTENER, SRC_CLIENT, SRC_BOX, SRC_MADE, SRC_TIMER, SRC_SIGNAL, SRC_ZYGOTE, SRC_LAYER } kind;
@@ -27,7 +28,8 @@ struct kbox {
 	int metered; /* given out with a CPU time limit: the keeper watches it */
 	unsigned lane; /* of the pool: which seed waits in it; 0: none */
 	int home;      /* a zygote's: nobody will ever be given it */
-	int spare;    /* it has ended, and its cgroups may be another's */
+	struct spare *own; /* its cgroups, open; NULL: only their name is known, or it has none */
+	int spare;    /* it has ended, and they may be another's */
 	int changing; /* its limits are, on a maker */
 	int changed;  /* they were, or it was frozen: its cgroups are nobody else's any more */
 	int unread; /* whoever ends it does not want its figures */

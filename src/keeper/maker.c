@@ -330,8 +330,6 @@ static void do_job(const struct host *h, struct job *j)
 		j->err.kind = ERR_NONE;
 	end_late(j->cgroup);
 	own_close_fd(&j->orders);
-	while (j->ntasks > 0)
-		close(j->tasks[--j->ntasks]);
 	if (j->box)
 		j->box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
 }

@@ -27,7 +27,7 @@ struct job {
 	void (*back)(struct keeper *k, struct job *take_job);
 	struct kbox *box;
 	struct late_cgroup *cgroup; /* NULL: none, or the maker makes it */
-	int tasks[CG_NCTL], ntasks; /* of a spare cgroup for it: high numbers */
+	int tasks[CG_NCTL], ntasks; /* of the box's own cgroup if it was a spare: high numbers */
 	uint64_t without, seed_without; /* test builds */
 	unsigned lane; /* of the pool it is for, or would have been */
 	int orders; /* -1, or a zygote's socket: have it fork a seed into the box */

@@ -65,8 +65,7 @@ static int hand_over(struct keeper *k, struct kbox *b, const struct wire_limits 
 		sent = sock_send(b->init, &adopt, sizeof(adopt), NULL, 0, fds, (unsigned)n, e);
 	if (sent == 0)
 		sent = sock_send(b->init, &keep, sizeof(keep), NULL, 0, NULL, 0, e);
-	while (n > 0)
-		close(fds[--n]);
+	spare_given(k, b, fds, n);
 	return sent;
 }
 
