@@ -2,13 +2,11 @@
 #include "api/flow.h"
 #include "api/box_want.h"
 #include "api/feed.h"
-#include "api/flow_plan.h"
+#include "api/flow_files.h"
 #include "api/packages.h"
 #include "api/quota.h"
 #include "api/replay.h"
-#include "base/base64.h"
 #include "base/own.h"
-#include "box/clerk.h"
 #include "box/record.h"
 #include "fleet/reuse.h"
 #include "fleet/tap.h"
@@ -34,11 +32,7 @@ struct flow {
 	struct flow_plan plan;
 	unsigned at; /* of its steps */
 
-	struct clerk clerk;
-	int clerk_open;
-	struct buf text;
-	unsigned unanswered;
-
+	struct flow_files files;
 	struct package_job packages;
 	int installing; /* they are not there yet, and neither is the box */
 	struct berth_wait made;
@@ -66,8 +60,7 @@ static void flow_free(struct flow *w)
 {
 	struct berth *b;
 
-	if (w->clerk_open)
-		clerk_close(&w->clerk);
+	flow_files_fini(&w->files);
 	if (w->tapped)
 		tap_close(&w->tap);
 	reuse_fini(&w->reuse);
@@ -78,7 +71,6 @@ static void flow_free(struct flow *w)
 	if (b)
 		berth_end(b, CAUSE_EXIT, NULL);
 	flow_plan_fini(&w->plan);
-	buf_fini(&w->text);
 	buf_fini(&w->said);
 	buf_fini(&w->out[0]);
 	buf_fini(&w->out[1]);
@@ -498,67 +490,7 @@ static void next_step(struct flow *w)
 	}
 }
 
-/* ---- files ---- */
-
-static void put_one(struct flow *w, const char *path, const void *bytes, size_t n)
-{
-	struct wire_put put = { .mode = 0 };
-	char full[512];
-
-	path = program_in_home(path, full);
-	clerk_ask(&w->clerk, WIRE_PUT, &put, sizeof(put), path, strlen(path));
-	if (n)
-		clerk_data(&w->clerk, bytes, n);
-	clerk_data(&w->clerk, NULL, 0);
-	w->unanswered++;
-}
-
-/* The bodies are in memory already, and bounded; the socket's queue takes what it must. */
-static void files_ready(struct clerk *k)
-{
-	struct flow *w = loop_owner(k, struct flow, clerk);
-	const json_t *code = json_object_get(w->body, "code");
-	const struct lang *l = w->plan.program.lang;
-	const char *path;
-	json_t *v;
-
-	for (const struct lang_pair *f = l ? l->support : NULL; f && f->key; f++)
-		put_one(w, f->key, f->value, strlen(f->value));
-	json_object_foreach(json_object_get(w->body, "files"), path, v)
-	{
-		if (json_is_string(v)) {
-			put_one(w, path, json_string_value(v), json_string_length(v));
-			continue;
-		}
-		v = json_object_get(v, "base64");
-		buf_cut(&w->text, 0);
-		(void)!base64_decode(&w->text, json_string_value(v), json_string_length(v));
-		put_one(w, path, w->text.p, w->text.len);
-	}
-	if (code)
-		put_one(w, w->plan.program.source, json_string_value(code), json_string_length(code));
-}
-
-static void file_done(struct clerk *k, uint16_t flags)
-{
-	struct flow *w = loop_owner(k, struct flow, clerk);
-
-	(void)flags;
-	if (--w->unanswered)
-		return;
-	clerk_close(&w->clerk);
-	w->clerk_open = 0;
-	next_step(w);
-}
-
-static void file_failed(struct clerk *k, const struct err *e)
-{
-	flow_fail(loop_owner(k, struct flow, clerk), e);
-}
-
-static const struct clerk_events clerk_on = {
-	.ready = files_ready, .done = file_done, .failed = file_failed
-};
+/* ---- the beginning ---- */
 
 static void begin_feed(struct flow *w)
 {
@@ -568,20 +500,25 @@ static void begin_feed(struct flow *w)
 	w->streaming = 1;
 }
 
+static void files_are_there(struct flow_files *x, const struct err *e)
+{
+	struct flow *w = loop_owner(x, struct flow, files);
+
+	if (e)
+		flow_fail(w, e);
+	else
+		next_step(w);
+}
+
 static void begin(struct flow *w)
 {
 	struct berth *b = fleet_find(&w->api->fleet, w->box);
 
 	w->holds = b ? b->holds : 0;
 	begin_feed(w);
-	if (b && (json_object_size(json_object_get(w->body, "files")) ||
-		  json_object_get(w->body, "code") ||
-		  (w->plan.program.lang && w->plan.program.lang->support->key))) {
-		clerk_open(&w->clerk, &b->line, 0, &clerk_on);
-		w->clerk_open = 1;
-	} else {
+	w->files.done = files_are_there;
+	if (!b || flow_files_put(&w->files, &w->plan, &b->line))
 		next_step(w);
-	}
 }
 
 /* ---- the client ---- */
