@@ -10,6 +10,7 @@
 #include "agent/scan.h"
 #include "api/feed.h"
 #include "api/idem.h"
+#include "api/page.h"
 #include "api/quota.h"
 #include "base/own.h"
 #include "box/record.h"
@@ -392,30 +393,24 @@ void pipelines_post(struct call *c)
 
 void pipelines_list(struct call *c)
 {
-	const char *after = call_query(c, "after");
 	struct store_pipelines rows = { 0 };
-	struct store_cursor cursor = { 0 };
-	char next[STORE_CURSOR_TEXT] = "";
+	struct page page;
 	json_t *items;
 	struct err e;
 
-	if ((after && store_cursor_parse(after, &cursor, &e) < 0) ||
-	    store_pipeline_list(c->api->store, c->who.team, call_query(c, "outcome"),
-				after ? &cursor : NULL, (unsigned)call_query_int(c, "limit", 0),
-				&rows, &e) < 0) {
+	if (page_read(&page, c, &e) < 0 ||
+	    store_pipeline_list(c->api->store, c->who.team, call_query(c, "outcome"), page.after,
+				page.limit, &rows, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
 	items = json_array();
 	for (unsigned i = 0; i < rows.n; i++)
 		json_array_append_new(items, row_json(&rows.v[i]));
-	if (rows.more) {
-		cursor.ns = rows.v[rows.n - 1].created_ns;
-		memcpy(cursor.id, rows.v[rows.n - 1].id, sizeof(cursor.id));
-		store_cursor_text(&cursor, next);
-	}
+	if (rows.more)
+		page_ends(&page, rows.v[rows.n - 1].created_ns, rows.v[rows.n - 1].id);
 	store_pipelines_fini(&rows);
-	call_list(c, items, next);
+	call_list(c, items, page.next);
 }
 
 static json_t *docs_json(const struct store_docs *docs)

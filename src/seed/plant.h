@@ -9,7 +9,7 @@ struct plant_hooks { /* the interpreter's own wishes around a fork */
 
 /* Returns in a child, sealed and reported, with its socket; never in the zygote, which ends when the
  * keeper does. */
-int plant_serve(const struct plant_hooks *hooks);
+int plant_serve(const struct plant_hooks *hooks, int *out_waits);
 
 /* In the child. Waits for its stdio, then for its words. Ends the process when init is gone. */
 void plant_stdio(int sock);

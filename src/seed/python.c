@@ -270,6 +270,26 @@ static const char *word_after(const char *word)
 	return word + strlen(word) + 1;
 }
 
+/* While nobody has asked for anything there is time to go the way that a program goes: what lies
+ * along it is mapped then, and near. It leaves nothing behind that a program could see. */
+static void practise(void)
+{
+	static const char words[] = "1\0/usr/bin/python3";
+	char *copy = malloc(sizeof(words)), *argv;
+	FILE *f = fopen("/dev/null", "rbe");
+
+	if (!copy)
+		_exit(70);
+	memcpy(copy, words, sizeof(words));
+	rename_process(copy + 2, sizeof(words) - 2, (unsigned)strtoul(copy, &argv, 10));
+	free(copy);
+	call(py.PyObject_CallFunction(function("practise"), NULL));
+	if (f)
+		py.PyRun_FileExFlags(f, "<nothing>", FILE_INPUT, seed, seed, 1, NULL);
+	py.PyRun_StringFlags("print(1, file=sink)\nprint('', end='')", FILE_INPUT, seed, seed, NULL);
+	call(py.PyObject_CallFunction(function("practised"), NULL));
+}
+
 /* cwd NUL argc NUL argv... env..., as init wrote it. */
 static int live(int sock)
 {
@@ -303,7 +323,7 @@ static int seed_main(int argc, char **argv, char **env)
 {
 	const struct plant_hooks hooks = { in_child };
 	char kind[32];
-	int sock, status;
+	int sock, status, waits;
 
 	(void)env;
 	if (argc < 3)
@@ -315,8 +335,10 @@ static int seed_main(int argc, char **argv, char **env)
 	py.Py_InitializeEx(1);
 	load(kind);
 	lay_out(kind);
-	sock = plant_serve(&hooks);
+	sock = plant_serve(&hooks, &waits);
 	plant_stdio(sock);
+	if (waits)
+		practise();
 	status = live(sock);
 	status = leave(status);
 	/* What libraries do at an exit is tidying up, and that, too, would copy what it tidies. */

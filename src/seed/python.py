@@ -9,6 +9,7 @@ import _random
 import _thread
 import atexit
 import gc
+import io
 import logging
 import os
 import random
@@ -99,7 +100,7 @@ def settle():
 # Of a program that nobody has asked for anything else.
 USUAL = [b"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/atoll/bin", b"HOME=/home/user",
          b"USER=user", b"LOGNAME=user", b"SHELL=/bin/bash", b"LANG=C.UTF-8"]
-REHEARSAL = b"\0".join([b"/", b"2", b"/usr/bin/python3", b"/none.py"] + USUAL) + b"\0"
+REHEARSAL = b"\0".join([b"/home/user", b"2", b"/usr/bin/python3", b"/none.py"] + USUAL) + b"\0"
 TRIAL = """import sys
 class A:
     def f(self):
@@ -118,6 +119,21 @@ def rehearse():
             __import__(name)
     flush(sys.stdout)
     flush(sys.stderr)
+    return 0
+
+
+def practise():
+    """In a child that has time: what every program goes through, and no trace of it."""
+    become(REHEARSAL)
+    del sys.path[0]
+    fresh_main()
+    return 0
+
+
+def practised():
+    sink.seek(0)
+    sys.stdout.buffer.raw.write(b"") # no byte, but the way of one
+    flush(sys.stdout)
     return 0
 
 
@@ -301,6 +317,7 @@ thread_exits = getattr(threading, "_threading_atexits", None)
 collect, print_exception = gc.collect, traceback.print_exception
 exit_count, open_handlers = atexit._ncallbacks, logging._handlerList
 before = handlers = 0
+sink = io.TextIOWrapper(io.BytesIO())
 
 
 def attempt(step, *args, **kwargs):
