@@ -112,11 +112,24 @@ def rss_mib(pid, field="VmRSS:"):
     return 0
 
 
-def descriptors(pid):
+def descriptors(pid, but=()):
+    """how many it has open, but for those of such names"""
+    n = 0
     try:
-        return len(os.listdir("/proc/%d/fd" % pid))
+        for fd in os.listdir("/proc/%d/fd" % pid):
+            try:
+                n += not os.readlink("/proc/%d/fd/%s" % (pid, fd)).startswith(but)
+            except OSError:
+                pass
     except OSError:
-        return 0
+        pass
+    return n
+
+
+# What a keeper has ready for other boxes, with its files open, by a dozen each: as many as there were boxes at
+# once. That there is an end to it is another promise.
+KEPT = ("net:", "/proc/", "/sys/fs/cgroup/")
+KEPT_MOST = 5000
 
 
 def holds(pid, file):
@@ -891,7 +904,7 @@ async def calm(daemon, api):
         await in_turn(range(100), one)
         # Not the pages of files: SQLite maps the index of its log, and the kernel drops that at will.
         sizes.append([rss_mib(daemon.front(), "RssAnon:"), rss_mib(daemon.keeper(), "RssAnon:"),
-                      descriptors(daemon.front()), descriptors(daemon.keeper())])
+                      descriptors(daemon.front()), descriptors(daemon.keeper(), KEPT)])
     say("after 100, 200, 300, 400 boxes: front %s MiB, keeper %s MiB, descriptors %s, %s" %
         tuple("/".join("%.4g" % s[i] for s in sizes) for i in range(4)))
     problems = []
@@ -902,6 +915,10 @@ async def calm(daemon, api):
         more = sizes[-1][i + 2] - sizes[1][i + 2]
         if more > 30:
             problems.append("%s has %d descriptors more after 200 boxes" % (what, more))
+    kept = descriptors(daemon.keeper()) - sizes[-1][3]
+    say("the keeper keeps %d descriptors for others" % kept)
+    if kept > KEPT_MOST:
+        problems.append("the keeper keeps %d descriptors for others" % kept)
     memory_verdict("boxes that came and went leave no memory behind (%d MiB)" % CALM_MIB, problems)
 
 
