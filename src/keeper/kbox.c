@@ -3,6 +3,7 @@
 #include "base/id.h"
 #include "base/own.h"
 #include "jail/launch.h"
+#include "keeper/nets.h"
 #include "wire/sock.h"
 
 #include <fcntl.h>
@@ -21,7 +22,7 @@ struct kbox *kbox_new(struct kboxes *t, const char *id)
 	if (!b)
 		abort();
 	b->death = (struct source){ SRC_BOX, -1 };
-	b->init = b->net = b->mounts = -1;
+	b->init = b->mounts = -1;
 	snprintf(b->meta.about.id, sizeof(b->meta.about.id), "%s", id);
 	b->chain = *s;
 	*s = b;
@@ -66,7 +67,7 @@ void kbox_free(struct kboxes *t, struct kbox *b)
 	t->count--;
 	own_close_fd(&b->death.fd);
 	own_close_fd(&b->init);
-	own_close_fd(&b->net);
+	net_free(b->net);
 	own_close_fd(&b->mounts);
 	free(b->start);
 	free(b);

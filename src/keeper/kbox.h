@@ -11,6 +11,8 @@
 #define KBOX_WAITERS 8
 
 struct client;
+struct net;
+struct spare;
 
 struct source { /* what epoll hands back */
 	enum { SRC_LISTENER, SRC_CLIENT, SRC_BOX, SRC_MADE, SRC_TIMER, SRC_SIGNAL, SRC_ZYGOTE, SRC_LAYER } kind;
@@ -20,7 +22,7 @@ struct source { /* what epoll hands back */
 struct kbox {
 	struct source death; /* pidfd; first, so that a source is its box */
 	struct meta meta;    /* id, state, limits, ids: what is on disk */
-	int net;             /* its network namespace, to be used again; or -1 */
+	struct net *net;     /* its network namespace, to be used again; or NULL */
 	int mounts;          /* its mount namespace, for linger.h; or -1 */
 	int net_unchecked;   /* test builds */
 	int init;            /* connection to init while nobody has taken it, else -1 */
@@ -28,7 +30,8 @@ struct kbox {
 	int metered; /* given out with a CPU time limit: the keeper watches it */
 	unsigned lane; /* of the pool: which seed waits in it; 0: none */
 	int home;      /* a zygote's: nobody will ever be given it */
-	int spare;    /* it has ended, and its cgroups may be another's */
+	struct spare *own; /* its cgroups, open; NULL: only their name is known, or it has none */
+	int spare;    /* it has ended, and they may be another's */
 	int changing; /* its limits are, on a maker */
 	int changed;  /* they were, or it was frozen: its cgroups are nobody else's any more */
 	int unread; /* whoever ends it does not want its figures */

@@ -309,8 +309,9 @@ static int make(const struct host *h, struct job *j, struct err *e)
 	sp.want_mounts = !h->rootless && sp.disk < 0 && !sp.nvolumes && !sp.nlowers;
 	if (made == 0 && h->nets && sp.layers & LAYER_BIT(LAYER_NET)) {
 		b->net_unchecked = jail_trusts_network(&sp);
-		sp.net = b->net = nets_take(h->nets, b->net_unchecked, &sp.net_as_new, e);
-		made = b->net < 0 ? -1 : 0;
+		b->net = nets_take(h->nets, b->net_unchecked, &sp.net_as_new, e);
+		sp.net = b->net ? net_ns(b->net) : -1;
+		made = sp.net < 0 ? -1 : 0;
 	}
 	if (made == 0)
 		made = launch(h, b, &sp, e);
@@ -340,8 +341,6 @@ static void do_job(const struct host *h, struct job *j)
 		j->err.kind = ERR_NONE;
 	end_late(j->cgroup);
 	own_close_fd(&j->orders);
-	while (j->ntasks > 0)
-		close(j->tasks[--j->ntasks]);
 	if (j->box)
 		j->box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
 }

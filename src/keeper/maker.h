@@ -27,7 +27,7 @@ struct job {
 	void (*back)(struct keeper *k, struct job *take_job);
 	struct kbox *box;
 	struct late_cgroup *cgroup; /* NULL: none, or the maker makes it */
-	int tasks[CG_NCTL], ntasks; /* of a spare cgroup for it: high numbers */
+	int tasks[CG_NCTL], ntasks; /* of the box's own cgroup if it was a spare: high numbers */
 	void *start;       /* for the box, until it is there: kbox.h */
 	size_t start_len;
 	uint64_t without, seed_without; /* test builds */

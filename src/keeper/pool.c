@@ -201,7 +201,7 @@ void pool_refill(struct keeper *k)
 	}
 	k->lanes[0].depth = k->pool_depth;
 	/* Half a millisecond of our loop's time, and whoever was just given a box waits on the same CPU. */
-	if (now >= k->quiet_ns || k->nspares < SPARES_LOW)
+	if (now >= k->quiet_ns || k->spares[SPARE_ANY].n < SPARES_LOW)
 		spare_refill(k);
 	else
 		keeper_wake_in(k, (unsigned)((k->quiet_ns - now) / 1000000 + 1));

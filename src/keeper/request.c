@@ -71,8 +71,7 @@ static int hand_over(struct keeper *k, struct kbox *b, const struct wire_limits 
 		sent = kbox_start(b, b->init, e);
 	else if (b->started && e->sys == EPIPE)
 		sent = 0; /* it has ended already, and said so on that connection */
-	while (n > 0)
-		close(fds[--n]);
+	spare_given(k, b, fds, n);
 	return sent;
 }
 

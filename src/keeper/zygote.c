@@ -99,8 +99,10 @@ static int zygote_main(void *arg)
 				"................................................................";
 	static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[] = "HOME=/tmp",
 		    lang[] = "LC_ALL=C.UTF-8", object[] = "LD_PRELOAD=" OBJECT,
-		    blas[] = "OPENBLAS_NUM_THREADS=1", omp[] = "OMP_NUM_THREADS=1";
-	static char *env[] = { path, home, lang, object, blas, omp, NULL };
+		    blas[] = "OPENBLAS_NUM_THREADS=1", omp[] = "OMP_NUM_THREADS=1",
+		    /* Every name is looked up here, once, and not in each child at its first call. */
+		    bound[] = "LD_BIND_NOW=1";
+	static char *env[] = { path, home, lang, object, blas, omp, bound, NULL };
 	struct start *s = arg;
 	char *argv[] = { (char *)s->program, (char *)s->name, padding, NULL };
 	uint64_t none = 0;

@@ -1,8 +1,9 @@
 /* bake.c - see bake.h.
  *
  * Only memory of which we know what it is: the C library's heap, the interpreter's own (bake_room()),
- * and the data of loaded objects. Not what malloc() has mapped by itself: realloc() may ask the kernel
- * to let such a piece grow, and beyond the end of a file there is nothing.
+ * the data of loaded objects, and the code that all children run. Not what malloc() has mapped by
+ * itself: realloc() may ask the kernel to let such a piece grow, and beyond the end of a file there is
+ * nothing.
  *
  * The file is written whole, so that no page of it is ever made on behalf of a box, and sealed, so
  * that nothing can change it. Between the copy and the last mapping nothing here writes to memory
@@ -16,6 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -23,13 +25,18 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 
 enum { PIECES = 4096, LINE = 512 };
 #define ROOM ((size_t)1 << 29) /* of addresses */
+#define LARGE ((uintptr_t)1 << 21) /* a large page */
 
 struct piece {
 	uintptr_t from, to;
 	int prot;
+	off_t at; /* in the file */
 };
 struct pieces {
 	unsigned n;
@@ -42,16 +49,17 @@ static struct {
 static struct pieces data, plan; /* of loaded objects; all that is to be baked */
 static struct pieces hot;	 /* what children write to */
 static size_t page;
+static int may_execute; /* what is in the file */
 
 void *bake_room(size_t size)
 {
 	void *at;
 
 	if (!room.from) {
-		at = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		at = mmap(NULL, ROOM + LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (at == MAP_FAILED)
 			return NULL;
-		room.from = room.next = (uintptr_t)at;
+		room.from = room.next = ((uintptr_t)at + LARGE - 1) & ~(LARGE - 1);
 		room.to = room.from + ROOM;
 	}
 	size = (size + 4095) & ~(size_t)4095;
@@ -80,7 +88,7 @@ static int note_data(struct dl_phdr_info *info, size_t size, void *ctx)
 
 		if (h->p_type == PT_LOAD && h->p_flags & PF_W)
 			all->v[all->n++] = (struct piece){ page_down(from),
-							  page_down(from + h->p_memsz + page - 1), 0 };
+							  page_down(from + h->p_memsz + page - 1), 0, 0 };
 	}
 	return 0;
 }
@@ -93,6 +101,25 @@ static int is_data(const struct piece *p)
 	return 0;
 }
 
+/* The program's own code and the C library's. That of others is seldom run, and where it lies already
+ * it costs no memory. */
+static int is_code(const struct piece *p)
+{
+	const uintptr_t in[] = { (uintptr_t)getauxval(AT_ENTRY), (uintptr_t)&waitpid };
+
+	for (unsigned i = 0; i < ARRAY_LEN(in); i++)
+		if (in[i] >= p->from && in[i] < p->to)
+			return 1;
+	return 0;
+}
+
+static int is_ours(const struct piece *p, const char *name)
+{
+	if (p->prot & PROT_EXEC)
+		return may_execute && is_code(p);
+	return strcmp(name, "[heap]") == 0 || (p->from >= room.from && p->to <= room.next) || is_data(p);
+}
+
 /* A line of /proc/self/maps. */
 static void note_line(const char *line)
 {
@@ -102,10 +129,11 @@ static void note_line(const char *line)
 
 	if (sscanf(line, "%lx-%lx %4s %*s %*s %*s %15s", &from, &to, prot, name) < 3)
 		return;
-	if (prot[0] != 'r' || prot[2] == 'x' || prot[3] != 'p' || plan.n == PIECES)
+	if (prot[0] != 'r' || prot[3] != 'p' || plan.n == PIECES)
 		return;
-	p = (struct piece){ from, to, PROT_READ | (prot[1] == 'w' ? PROT_WRITE : 0) };
-	if (strcmp(name, "[heap]") == 0 || (from >= room.from && to <= room.next) || is_data(&p))
+	p = (struct piece){ from, to, PROT_READ, 0 };
+	p.prot |= (prot[1] == 'w' ? PROT_WRITE : 0) | (prot[2] == 'x' ? PROT_EXEC : 0);
+	if (is_ours(&p, name))
 		plan.v[plan.n++] = p;
 }
 
@@ -152,16 +180,59 @@ static int look(struct err *e)
 
 /* ---- into the file, and back ---- */
 
+/* Where each piece is in the file. A large page of it can be mapped as one where address and place are
+ * the same below its size. */
+static size_t arrange(void)
+{
+	uintptr_t next = 0;
+
+	for (unsigned i = 0; i < plan.n; i++) {
+		struct piece *p = &plan.v[i];
+
+		if (p->to - p->from >= LARGE)
+			next += (p->from - next) & (LARGE - 1);
+		p->at = (off_t)next;
+		next += p->to - p->from;
+	}
+	return (next + LARGE - 1) & ~(LARGE - 1);
+}
+
+static int copy_piece(int file, const struct piece *p, struct err *e)
+{
+	for (uintptr_t at = p->from; at < p->to;) {
+		ssize_t n = pwrite(file, (const void *)at, p->to - at, p->at + (off_t)(at - p->from));
+
+		if (n <= 0)
+			return err_sys(e, "copy %zu bytes", (size_t)(p->to - at));
+		at += (uintptr_t)n;
+	}
+	return 0;
+}
+
+/* What is only read is mapped, and let go of, by the large page then, and what is beside a written page
+ * sixteen at one look. A kernel that has no large pages for files leaves small ones. */
+static void make_large(int file, size_t size)
+{
+	void *space = mmap(NULL, size + LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *at = (void *)(((uintptr_t)space + LARGE - 1) & ~(LARGE - 1));
+
+	if (space == MAP_FAILED)
+		return;
+	if (mmap(at, size, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED)
+		madvise(at, size, MADV_COLLAPSE);
+	munmap(space, size + LARGE);
+}
+
 static int copy_out(int file, struct err *e)
 {
-	for (unsigned i = 0; i < plan.n; i++)
-		for (uintptr_t at = plan.v[i].from; at < plan.v[i].to;) {
-			ssize_t n = write(file, (const void *)at, plan.v[i].to - at);
+	size_t size = arrange();
 
-			if (n <= 0)
-				return err_sys(e, "copy %zu bytes", (size_t)(plan.v[i].to - at));
-			at += (uintptr_t)n;
-		}
+	if (ftruncate(file, (off_t)size) < 0)
+		return err_sys(e, "room for %zu bytes", size);
+	for (unsigned i = 0; i < plan.n; i++)
+		if (copy_piece(file, &plan.v[i], e) < 0)
+			return -1;
+	make_large(file, size);
 	if (fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
 		return err_sys(e, "seal");
 	return 0;
@@ -169,17 +240,22 @@ static int copy_out(int file, struct err *e)
 
 static void lay_back(int file)
 {
-	off_t at = 0;
-
 	for (unsigned i = 0; i < plan.n; i++) {
 		const struct piece *p = &plan.v[i];
 
 		/* Half of a heap is none: whoever waits sees us die. */
-		if (mmap((void *)p->from, p->to - p->from, p->prot, MAP_PRIVATE | MAP_FIXED, file, at) ==
+		if (mmap((void *)p->from, p->to - p->from, p->prot, MAP_PRIVATE | MAP_FIXED, file, p->at) ==
 		    MAP_FAILED)
 			_exit(74);
-		at += (off_t)(p->to - p->from);
 	}
+}
+
+/* Some hosts forbid it for files in memory. */
+static int can_execute(int file)
+{
+	void *at = mmap(NULL, page, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+
+	return at != MAP_FAILED && munmap(at, page) == 0;
 }
 
 int bake(struct err *e)
@@ -189,6 +265,7 @@ int bake(struct err *e)
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	if (file < 0)
 		return err_sys(e, "bake: a file in memory");
+	may_execute = can_execute(file);
 	if (look(e) < 0 || copy_out(file, e) < 0)
 		return err_in(e, "bake");
 	lay_back(file);
@@ -208,7 +285,7 @@ static void add(struct pieces *to, uintptr_t at)
 	if (last && at - last->to <= page)
 		last->to = at + page;
 	else if (to->n < PIECES)
-		to->v[to->n++] = (struct piece){ at, at + page, 0 };
+		to->v[to->n++] = (struct piece){ at, at + page, 0, 0 };
 }
 
 /* In the fork. */

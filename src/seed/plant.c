@@ -167,7 +167,7 @@ static void map_filter(void)
 	close(SEED_FILTER);
 }
 
-int plant_serve(const struct plant_hooks *hooks)
+int plant_serve(const struct plant_hooks *hooks, int *out_waits)
 {
 	map_filter();
 	/* There is no /proc here; but a process can name its namespaces by its own pidfd. */
@@ -178,8 +178,10 @@ int plant_serve(const struct plant_hooks *hooks)
 	       (int)sizeof(now.order)) {
 		if (!order_is_whole())
 			_exit(70);
-		if (setjmp(now.back))
+		if (setjmp(now.back)) {
+			*out_waits = (int)now.order.waits;
 			return become_child(hooks);
+		}
 		if (run_a() < 0)
 			report(now.fds[REPORT], &now.err);
 		for (unsigned i = 0; i < now.nfds; i++)
@@ -203,6 +205,13 @@ void plant_stdio(int sock)
 			_exit(70);
 		close(fds[i]);
 	}
+}
+
+int plant_told(int sock)
+{
+	char byte;
+
+	return recv(sock, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
 static void read_all(int fd, void *to, size_t len)

@@ -6,6 +6,7 @@
  * that interface used here are the same in every Python 3; they are found in the executable by name,
  * so nothing is linked with a version of it. */
 #include "seed/bake.h"
+#include "seed/holes.h"
 #include "seed/plant.h"
 
 #include <dlfcn.h>
@@ -16,11 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 enum { FILE_INPUT = 257 }; /* Py_file_input */
-enum { HOLES_ROW = 12, HOLES_MOST = 1 << 14, POOL = 16384, POOL_HEAD = 48 };
 enum { RUN_FILE, RUN_DRIVER, RUN_CODE }; /* what become() says */
 
 typedef struct object object;
@@ -41,6 +42,7 @@ static struct {
 	object *(*PyDict_GetItemString)(object *, const char *);
 	long (*PyLong_AsLong)(object *);
 	void *(*PyObject_Malloc)(size_t);
+	void (*PyObject_Free)(void *);
 	void (*PyErr_Print)(void);
 	int (*PyErr_ExceptionMatches)(object *);
 	void (*PyErr_Fetch)(object **, object **, object **);
@@ -61,7 +63,7 @@ static const struct {
 	NAME(PyErr_ExceptionMatches), NAME(PyExc_KeyboardInterrupt),
 	NAME(PyObject_CallFunction), NAME(PyBytes_FromStringAndSize), NAME(PyExc_SystemExit),
 	NAME(PyErr_NormalizeException), NAME(PyObject_GetArenaAllocator),
-	NAME(PyObject_Malloc),
+	NAME(PyObject_Malloc),	NAME(PyObject_Free),
 	NAME(PyObject_SetArenaAllocator),
 };
 
@@ -105,11 +107,13 @@ static int call(object *result)
 
 /* Where what is loaded lies is for us to choose; what a program makes is where it always is. */
 static struct arenas usual;
+static void *newest_arena;
 
 static void *arena_alloc(void *ctx, size_t size)
 {
 	void *at = bake_room(size);
 
+	newest_arena = at;
 	return at ? at : usual.alloc(ctx, size);
 }
 
@@ -131,38 +135,18 @@ static void run_text(void)
 	}
 }
 
-/* Small objects come from pools, one kind for each size, and loading leaves those full of holes. What
- * is made in the holes lies on as many pages as there are holes. So they are closed, for good: when
- * several in a row lie side by side, this is a new pool. */
-static void close_holes(void)
-{
-	for (size_t size = 16; size <= 512; size += 16) {
-		char *last = NULL;
-
-		for (unsigned row = 0, all = 0; all < HOLES_MOST; all++) {
-			char *at = py.PyObject_Malloc(size);
-
-			if (!at)
-				_exit(72);
-			/* To the end of that, too: the next one begins a page, with what keeps its books. */
-			if (row >= HOLES_ROW && (uintptr_t)at % POOL == POOL_HEAD)
-				break;
-			row = at == last + size ? row + 1 : 0;
-			last = at;
-		}
-	}
-}
-
 static void load(const char *kind)
 {
+	const struct holes_small small = { py.PyObject_Malloc, py.PyObject_Free };
+
 	run_text();
 	if (call(py.PyObject_CallFunction(function("load"), "s", kind)) != 0)
 		_exit(73); /* nothing of what this seed is for is installed */
-	close_holes();
+	holes_close(&small, &newest_arena);
 	run_text();
 	if (call(py.PyObject_CallFunction(function("settle"), NULL)) != 0)
 		_exit(72);
-	close_holes();
+	holes_close_again(&small);
 	py.PyObject_SetArenaAllocator(&usual);
 }
 
@@ -173,11 +157,28 @@ static void in_child(int waits)
 	call(py.PyObject_CallFunction(function("reseed"), NULL));
 }
 
+/* Programs are files more often than not. */
+static void run_trial(void)
+{
+	static const char text[] = "import sys\n"
+				   "def f(a, b):\n"
+				   "    return [x for x in a if x not in b]\n"
+				   "assert f([1, 2], (2,)) == [1]\n";
+	int fd = memfd_create("trial", MFD_CLOEXEC);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r+be");
+
+	if (!f || pwrite(fd, text, sizeof(text) - 1, 0) < 0)
+		_exit(72);
+	if (!py.PyRun_FileExFlags(f, "<trial>", FILE_INPUT, seed, seed, 1, NULL))
+		_exit(72);
+}
+
 /* A short life from the fork to the end. */
 static void live_once(void)
 {
 	in_child(0);
 	call(py.PyObject_CallFunction(function("rehearse"), NULL));
+	run_trial();
 	call(py.PyObject_CallFunction(function("leave"), "i", 0));
 }
 
@@ -270,6 +271,26 @@ static const char *word_after(const char *word)
 	return word + strlen(word) + 1;
 }
 
+/* While nobody has asked for anything there is time to go the way that a program goes: what lies
+ * along it is mapped then, and near. It leaves nothing behind that a program could see. */
+static void practise(void)
+{
+	static const char words[] = "1\0/usr/bin/python3";
+	char *copy = malloc(sizeof(words)), *argv;
+	FILE *f = fopen("/dev/null", "rbe");
+
+	if (!copy)
+		_exit(70);
+	memcpy(copy, words, sizeof(words));
+	rename_process(copy + 2, sizeof(words) - 2, (unsigned)strtoul(copy, &argv, 10));
+	free(copy);
+	call(py.PyObject_CallFunction(function("practise"), NULL));
+	if (f)
+		py.PyRun_FileExFlags(f, "<nothing>", FILE_INPUT, seed, seed, 1, NULL);
+	py.PyRun_StringFlags("print(1, file=sink)\nprint('', end='')", FILE_INPUT, seed, seed, NULL);
+	call(py.PyObject_CallFunction(function("practised"), NULL));
+}
+
 /* cwd NUL argc NUL argv... env..., as init wrote it. */
 static int live(int sock)
 {
@@ -303,7 +324,7 @@ static int seed_main(int argc, char **argv, char **env)
 {
 	const struct plant_hooks hooks = { in_child };
 	char kind[32];
-	int sock, status;
+	int sock, status, waits;
 
 	(void)env;
 	if (argc < 3)
@@ -315,8 +336,10 @@ static int seed_main(int argc, char **argv, char **env)
 	py.Py_InitializeEx(1);
 	load(kind);
 	lay_out(kind);
-	sock = plant_serve(&hooks);
+	sock = plant_serve(&hooks, &waits);
 	plant_stdio(sock);
+	if (waits && !plant_told(sock))
+		practise();
 	status = live(sock);
 	status = leave(status);
 	/* What libraries do at an exit is tidying up, and that, too, would copy what it tidies. */

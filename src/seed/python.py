@@ -9,6 +9,7 @@ import _random
 import _thread
 import atexit
 import gc
+import io
 import logging
 import os
 import random
@@ -63,6 +64,9 @@ exits = [] # what the library wants done at the end, as told while it was loaded
 
 def load(kind):
     real = atexit.register
+    if atexit._ncallbacks() == 1: # this file's imports have brought it
+        atexit._clear()
+        exits.append((logging.shutdown, (), {}))
 
     def register(f, *args, **kwargs):
         exits.append((f, args, kwargs))
@@ -82,9 +86,10 @@ def load(kind):
 
 
 def settle():
-    global before, driver, exits, handlers
+    global before, driver, exits, handlers, other_exits
     driver, exits = sys.modules.pop("_atoll_driver")
     handlers = len(logging._handlerList)
+    other_exits = [row for row in exits if row[0] is not logging.shutdown]
     set_environment(USUAL)
     for _ in range(12): # by then Python has made up its mind how to run these functions
         rehearse()
@@ -99,7 +104,7 @@ def settle():
 # Of a program that nobody has asked for anything else.
 USUAL = [b"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/atoll/bin", b"HOME=/home/user",
          b"USER=user", b"LOGNAME=user", b"SHELL=/bin/bash", b"LANG=C.UTF-8"]
-REHEARSAL = b"\0".join([b"/", b"2", b"/usr/bin/python3", b"/none.py"] + USUAL) + b"\0"
+REHEARSAL = b"\0".join([b"/home/user", b"2", b"/usr/bin/python3", b"/home/user/none.py"] + USUAL) + b"\0"
 TRIAL = """import sys
 class A:
     def f(self):
@@ -118,6 +123,21 @@ def rehearse():
             __import__(name)
     flush(sys.stdout)
     flush(sys.stderr)
+    return 0
+
+
+def practise():
+    """In a child that has time: what every program goes through, and no trace of it."""
+    become(REHEARSAL)
+    del sys.path[0]
+    fresh_main()
+    return 0
+
+
+def practised():
+    sink.seek(0)
+    sys.stdout.buffer.raw.write(b"") # no byte, but the way of one
+    flush(sys.stdout)
     return 0
 
 
@@ -170,12 +190,13 @@ def add_python_path():
 
 def folder_of(path, argv):
     """Where its modules are. A folder or an archive is a program of another kind."""
+    folder = path.rpartition("/")[0]
     try:
         mode = lstat(path).st_mode
     except OSError:
-        return os.path.dirname(path)
-    if is_file(mode) and path.rpartition("/")[0] == "/home/user":
-        return "/home/user"
+        return folder
+    if is_file(mode) and folder == "/home/user":
+        return folder
     if os.path.isdir(path):
         plainly(argv)
     return os.path.dirname(os.path.realpath(path))
@@ -278,7 +299,7 @@ def drop_modules():
     alive = []
     for name in names:
         try:
-            alive.append(weakref.ref(sys.modules[name]))
+            alive.append(reference(sys.modules[name]))
         except (KeyError, TypeError):
             pass
         sys.modules[name] = None
@@ -298,9 +319,11 @@ DRIVEN = [os.fsencode(DRIVER)]
 main_thread, get_native_id, threads = threading.main_thread(), threading.get_native_id, _thread._count
 generator, seed_random = random._inst, _random.Random.seed
 thread_exits = getattr(threading, "_threading_atexits", None)
-collect, print_exception = gc.collect, traceback.print_exception
+collect, print_exception, reference = gc.collect, traceback.print_exception, weakref.ref
 exit_count, open_handlers = atexit._ncallbacks, logging._handlerList
 before = handlers = 0
+other_exits = []
+sink = io.TextIOWrapper(io.BytesIO())
 
 
 def attempt(step, *args, **kwargs):
@@ -315,9 +338,9 @@ def leave(status):
         attempt(threading._shutdown)
     if exit_count():
         attempt(atexit._run_exitfuncs)
-    for step, args, kwargs in reversed(exits): # the first to ask is the last to go
-        if step is not logging.shutdown or len(open_handlers) != handlers:
-            attempt(step, *args, **kwargs)
+    steps = other_exits if len(open_handlers) == handlers else exits
+    for step, args, kwargs in reversed(steps): # the first to ask is the last to go
+        attempt(step, *args, **kwargs)
     if not flush(sys.stdout):
         status = 120
     flush(sys.stderr)

@@ -120,6 +120,10 @@ except Exception:
   raise KeyError("k")""",
     "main": """import __main__,sys
 print(__main__.__file__, __name__, sys.argv, __spec__, __builtins__.__name__)""",
+    "traces": """import gc,os,sys
+print(sys.path, sys.argv, sys.orig_argv, os.getcwd(), dict(os.environ), sys.exc_info(), gc.garbage)
+print(os.listdir("/proc/self/fd"), os.umask(0), sys.stdout.buffer.raw, sys.getrecursionlimit())
+print([o for o in gc.get_objects() if getattr(o, "__module__", None) == "trial"])""",
     "stdin": 'print(input())',
     "vars": 'print(sorted(k for k in globals()), __builtins__.__name__, type(__loader__).__name__, __spec__, __doc__, __annotations__)',
     "ann": """x: int = 1
