@@ -64,6 +64,7 @@ static int in_box(struct session *s, const struct intake *in, const char *const 
 	if (!command)
 		argv = planned = words(s, in, in->lang ? in->lang->run : NULL, 1);
 	s->seeded = !command;
+	s->last = !s->cli->json && !s->opt->report; /* a record tells which files have changed */
 	if (session_run(s, argv, &end, e) < 0)
 		return -1;
 	*out_status = session_report(s, in->template, argv, &end);

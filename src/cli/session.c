@@ -139,6 +139,7 @@ static struct box_command command(const struct session *s, const char *const *ar
 		.without = s->opt->without_init,
 		.flags = (uint16_t)((s->opt->root ? WIRE_START_ROOT : 0) |
 				    (s->seeded ? WIRE_START_SEED : 0) |
+				    (s->last ? WIRE_START_LAST : 0) |
 				    (terminal ? WIRE_START_PTY : 0)),
 	};
 

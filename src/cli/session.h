@@ -23,6 +23,7 @@ struct session {
 	int twice;     /* two Ctrl-C kill, also inside a terminal */
 	int no_stdin;  /* it was the program's code */
 	int seeded;    /* the next command may be what waits in the box */
+	int last;      /* the next command is all that the box is for: nothing will be asked of it afterwards */
 	int files_put; /* something was copied in */
 	const struct lang *lang; /* what the record should understand of its errors; NULL: nothing */
 	int compiling;           /* it is the compiler that runs */

@@ -495,6 +495,7 @@ static struct box_command command_of(const struct job *j)
 		.log_bytes = LOG,
 		.credit = WINDOW,
 		.flags = (uint16_t)((is_last(j) && j->item.input ? WIRE_START_STDIN : 0) |
+				    (is_last(j) && !j->item.nbehind ? WIRE_START_LAST : 0) |
 				    (is_last(j) && j->item.seed ? WIRE_START_SEED : 0)),
 	};
 }
