@@ -31,7 +31,8 @@ static int apart(int (*run)(void))
 
 	if (pid == 0)
 		_exit(run());
-	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status)
+									       : -1;
 }
 
 #define HOLDS(run)                                                                                 \
@@ -79,7 +80,8 @@ static int everything_is_there(void)
 
 	if (rc)
 		return rc;
-	return strcmp(mine + ARENA, "room") != 0 || strcmp(in_heap, "heap") != 0 || strcmp(data, "data") != 0;
+	return strcmp(mine + ARENA, "room") != 0 || strcmp(in_heap, "heap") != 0 ||
+	       strcmp(data, "data") != 0;
 }
 
 TEST(what_is_baked_stays_as_it_was)
@@ -115,7 +117,8 @@ static int sees_no_other(void)
 		return rc;
 	if (apart(write_everywhere) != 0)
 		return 1;
-	return strcmp(mine + ARENA, "room") != 0 || strcmp(in_heap, "heap") != 0 || strcmp(data, "data") != 0;
+	return strcmp(mine + ARENA, "room") != 0 || strcmp(in_heap, "heap") != 0 ||
+	       strcmp(data, "data") != 0;
 }
 
 TEST(what_one_fork_writes_no_other_sees)
@@ -145,7 +148,8 @@ static int is_own(const void *at)
 static int has_its_copies(void)
 {
 	bake_warm();
-	return is_own(mine + ARENA) != 1 || is_own(mine + 2 * ARENA) != 1 || is_own(mine + ARENA / 2) != 0;
+	return is_own(mine + ARENA) != 1 || is_own(mine + 2 * ARENA) != 1 ||
+	       is_own(mine + ARENA / 2) != 0;
 }
 
 static int learns(void)
@@ -167,8 +171,8 @@ TEST(a_child_has_its_copies_of_what_a_trial_wrote_to_and_no_others)
 
 static struct {
 	char arenas[2][ARENA];
-	size_t used;	    /* of both */
-	void *gaps[8192];   /* given back, of whatever size: the sizes here are one */
+	size_t used;      /* of both */
+	void *gaps[8192]; /* given back, of whatever size: the sizes here are one */
 	unsigned ngaps;
 	void *newest;
 } pool;
