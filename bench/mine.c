@@ -194,18 +194,22 @@ int mine_create(struct box *b, uint16_t flags, struct err *e)
 	return box_create(&link_, b, &want, e);
 }
 
+static const char *const true_argv[] = { "/bin/true", NULL };
+static const struct box_command run_true = { .argv = true_argv };
+
+static int was_true(const struct wire_exit *end, struct err *e)
+{
+	if (end->why != WIRE_WHY_EXIT || end->status != 0)
+		return err_set(e, ERR_SYS, "/bin/true ended with why %u, status %d %.24s", end->why,
+			       end->status, end->step);
+	return 0;
+}
+
 int mine_true(struct box *b, struct err *e)
 {
-	static const char *const argv[] = { "/bin/true", NULL };
-	static const struct box_command cmd = { .argv = argv };
 	struct wire_exit end;
 
-	if (box_run(b, &cmd, &end, e) < 0)
-		return -1;
-	if (end.why != WIRE_WHY_EXIT || end.status != 0)
-		return err_set(e, ERR_SYS, "/bin/true ended with why %u, status %d %.24s", end.why,
-			       end.status, end.step);
-	return 0;
+	return box_run(b, &run_true, &end, e) < 0 ? -1 : was_true(&end, e);
 }
 
 int mine_open(struct subject *s, struct err *e)
@@ -270,19 +274,17 @@ int pooled_after(struct subject *s, struct err *e)
 	return box_kill(&link_, taken.about.id, NULL, e);
 }
 
+/* Until nothing of the box is left: the keeper says so. */
 int cold_once(struct subject *s, struct err *e)
 {
-	struct err second; /* the first failure is the one to tell */
-	struct box b;
-	int ran, killed;
+	struct wire_create want = { .template = "base", .limits = box_default_limits() };
+	struct wire_exit end;
 
 	(void)s;
-	if (mine_create(&b, WIRE_CREATE_COLD, e) < 0)
+	want.head.flags = WIRE_CREATE_COLD;
+	if (box_once(&link_, &want, &run_true, &end, NULL, e) < 0)
 		return -1;
-	ran = mine_true(&b, e);
-	box_close(&b);
-	killed = box_kill(&link_, b.about.id, NULL, ran < 0 ? &second : e);
-	return ran < 0 ? ran : killed;
+	return was_true(&end, e);
 }
 
 int exec_open(struct subject *s, struct err *e)

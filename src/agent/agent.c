@@ -43,6 +43,14 @@ void artifact_seal(json_t *artifact)
 	json_object_set_new(artifact, "hash", json_string(hash));
 }
 
+uint64_t artifact_limit(const json_t *artifact, const char *name, uint64_t otherwise)
+{
+	json_int_t n =
+		json_integer_value(json_object_get(json_object_get(artifact, "limits"), name));
+
+	return n > 0 ? (uint64_t)n : otherwise;
+}
+
 json_t *artifact_child(const json_t *artifact, const char *provenance, const char *because)
 {
 	json_t *child = json_deep_copy(artifact);

@@ -3,6 +3,7 @@
 #pragma once
 #include "base/err.h"
 #include <jansson.h>
+#include <stdint.h>
 
 #define AGENT_TASK "atoll.task/1"
 #define AGENT_PLAN "atoll.plan/1"
@@ -18,6 +19,7 @@ must_check int task_check(const json_t *task, struct err *e);
 
 /* Sets artifact.hash by what decides what runs. */
 void artifact_seal(json_t *artifact);
+uint64_t artifact_limit(const json_t *artifact, const char *name, uint64_t otherwise);
 /* A copy that says whose child it is and why it differs; the caller changes it and seals it. */
 json_t *artifact_child(const json_t *artifact, const char *provenance, const char *because);
 

@@ -1,5 +1,5 @@
-/* course.h - a pipeline on its way: what pipeline.c (documents, state) and stages.c (work) share,
- * and nobody else.
+/* course.h - a pipeline on its way: what pipeline.c (who drives it), apply.c (state), journal.c
+ * (rows), stages.c and race.c (work) share, and nobody else.
  * Owns: nothing by itself. */
 #pragma once
 #include "agent/execute.h"
@@ -42,7 +42,7 @@ struct pipeline {
 	struct store_pipeline row;
 	uint32_t seq, event; /* the last ones stored */
 	int64_t began_ns;    /* the task, or the last answer: its time runs from here */
-	/* what the documents say; see apply() */
+	/* what the documents say; see apply.c */
 	json_t *task, *plan, *artifact, *result, *diagnosis, *repaired, *question;
 	json_t *candidates; /* artifacts of this attempt */
 	json_t *before;     /* diagnoses so far */
@@ -77,10 +77,23 @@ struct pipelines {
 	int serving; /* the fleet is there */
 };
 
+/* apply.c: what the next document changes; the stage whose time it was, or -1. */
+int course_apply(struct pipeline *p, const char *kind, const json_t *doc);
+void course_reset(struct pipeline *p); /* before they are all read again */
+
+/* journal.c: the document, the events that tell of it and the row: all, or none. */
+must_check int journal_begin(struct pipeline *p, json_t *task,
+			     int (*also)(void *ctx, const char *id, struct err *e), void *ctx,
+			     struct err *e);
+must_check int journal_add(struct pipeline *p, const char *kind, json_t *doc, const char *outcome,
+			   struct err *e);
+/* An event by itself: what the disk does not take of these is missing in the stream, nowhere else. */
+void course_event(struct pipeline *p, const char *type, json_t *take_event);
+
 /* pipeline.c: the document is stored, its stage is over, and the next one begins from the loop.
  * kind and outcome are static texts, or live as long as the pipeline. */
 void course_store(struct pipeline *p, const char *kind, json_t *take_doc, const char *outcome);
-void course_event(struct pipeline *p, const char *type, json_t *take_event);
+void course_tell(struct pipelines *a, const char *id); /* who looks on: there is more */
 void course_log(const struct pipeline *p, const char *outcome);
 int course_stops(struct pipeline *p, const char *point);
 void course_used(struct pipeline *p, const json_t *usage);
@@ -91,3 +104,7 @@ void stage_begin(struct pipeline *p);                 /* of p->step */
 void stage_stop(struct pipeline *p);                  /* whatever is under way; nothing is stored */
 void stage_late(struct pipeline *p, const char *why); /* it had its time, or its money */
 void stage_cancel(struct pipeline *p);
+
+/* race.c: p->candidates become one result. */
+void race_begin(struct pipeline *p);
+void race_stop(struct pipeline *p);

@@ -1,7 +1,7 @@
 /* doubt.c - see doubt.h. */
 #include "agent/doubt.h"
-#include "agent/mutate.h"
 #include "agent/programs.h"
+#include "agent/search.h"
 #include "base/own.h"
 #include "lang/lang.h"
 
@@ -45,8 +45,7 @@ static json_t *edits_of(const char *language, const struct buf *text, size_t at,
 		const struct edit *x = &all.v[i];
 
 		if (is_beside(x, text->p, at, at + len))
-			json_array_append_new(edits, json_pack("[I, I, s%]", (json_int_t)x->at,
-							       (json_int_t)x->cut, x->text, x->len));
+			json_array_append_new(edits, search_edit(x));
 	}
 	mutations_fini(&all);
 	return edits;
@@ -60,26 +59,6 @@ static json_t *ask_of(const struct stall *s, const json_t *examples, const struc
 			 edits_of(doc_text(s->artifact, "language"), text, x->at, x->len), "patch",
 			 (json_int_t)x->at, (json_int_t)x->len, "rule", x->rule, "shard", 0, "shards", 1,
 			 "limit_ms", LIMIT_MS);
-}
-
-static json_t *item_of(const struct stall *s, const json_t *examples, json_t *take_ask)
-{
-	json_t *item = stall_item(s, DOUBT_MS), *files = json_object_get(item, "files"), *one;
-	const char *language = doc_text(s->artifact, "language");
-	auto_free char *text = json_dumps(take_ask, JSON_COMPACT);
-	size_t i;
-
-	json_array_foreach(examples, i, one)
-	{
-		if (*doc_text(one, "path"))
-			json_object_set(files, doc_text(one, "path"), json_object_get(one, "content"));
-	}
-	json_decref(take_ask);
-	json_object_set_new(item, "language", json_string(language));
-	json_object_set_new(item, "code", json_string(program_search(language)));
-	json_object_set_new(item, "entry", json_string(".search"));
-	json_object_set_new(item, "stdin", json_string(text ? text : ""));
-	return item;
 }
 
 /* ---- what is said ---- */
@@ -132,7 +111,9 @@ void doubt_start(struct doubt *d, const struct stall *s, const json_t *examples,
 	d->stall = s;
 	d->job = (struct job){ .done = job_done, .fleet = s->fleet };
 	edit_apply(x, source, n, &text);
-	d->flying = stall_start(s, &d->job, item_of(s, examples, ask_of(s, examples, x, &text)), SAID, &e) == 0;
+	d->flying = stall_start(s, &d->job,
+				search_item(s, examples, DOUBT_MS, ask_of(s, examples, x, &text)),
+				SAID, &e) == 0;
 	if (d->flying)
 		return;
 	snprintf(d->why, sizeof(d->why), "nobody could look: %.200s", e.msg);

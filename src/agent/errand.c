@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "box/clerk.h"
 #include "fleet/tap.h"
+#include "model/reply.h"
 #include "pilot/clip.h"
 #include "pilot/action.h"
 
@@ -46,11 +47,6 @@ static const struct {
 	{ "max_steps", BUDGET },
 };
 
-struct usage {
-	json_int_t calls, in, out, cache_read, cache_write;
-	double cost;
-};
-
 struct errand {
 	struct fleet *fleet;
 	struct model_line *models;
@@ -85,13 +81,6 @@ struct errand {
 };
 
 /* ---- the end ---- */
-
-static json_t *usage_json(const struct usage *u)
-{
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:f}", "calls", u->calls, "in", u->in, "out",
-			 u->out, "cache_read", u->cache_read, "cache_write", u->cache_write, "cost",
-			 u->cost);
-}
 
 /* A message may have been cut in the middle of a character. */
 static json_t *words(const char *message)
@@ -271,19 +260,7 @@ static void stop_pilot(struct errand *x, enum outcome outcome, const char *why)
 
 /* ---- the model ---- */
 
-static void add_usage(struct usage *u, const json_t *doc)
-{
-	const json_t *one = json_object_get(doc, "usage"), *calls = json_object_get(one, "calls");
-
-	u->calls += json_is_integer(calls) ? json_integer_value(calls) : 1;
-	u->in += json_integer_value(json_object_get(one, "in"));
-	u->out += json_integer_value(json_object_get(one, "out"));
-	u->cache_read += json_integer_value(json_object_get(one, "cache_read"));
-	u->cache_write += json_integer_value(json_object_get(one, "cache_write"));
-	u->cost += json_number_value(json_object_get(one, "cost"));
-}
-
-static json_int_t tokens(const struct usage *u)
+static uint64_t tokens(const struct usage *u)
 {
 	return u->in + u->out;
 }
@@ -323,7 +300,7 @@ static void answered(struct errand *x, const json_t *answer, const struct err *e
 	char why[120];
 
 	x->asking = 0;
-	add_usage(&x->used, answer);
+	usage_add_json(&x->used, json_object_get(answer, "usage"));
 	tell_call(x, answer, e);
 	if (e) {
 		auto_buf struct buf said = { 0 };
@@ -383,7 +360,7 @@ static void add_who(const struct errand *x, json_t *request)
 	const json_t *role = json_object_get(x->order, "role");
 	json_t *model = json_object_get(x->order, "model");
 	uint64_t ms = left_ms(x) + LEAVE_MS; /* our own clock is the one that ends it */
-	json_int_t most = ERRAND_REPLY_TOKENS;
+	uint64_t most = ERRAND_REPLY_TOKENS;
 
 	if (x->most.in && x->most.in - tokens(&x->used) < most)
 		most = x->most.in - tokens(&x->used);
@@ -391,7 +368,7 @@ static void add_who(const struct errand *x, json_t *request)
 	json_object_set_new(request, "level", json_integer(0));
 	if (model)
 		json_object_set(request, "model", model);
-	json_object_set_new(request, "max_tokens", json_integer(most));
+	json_object_set_new(request, "max_tokens", json_integer((json_int_t)most));
 	json_object_set_new(request, "deadline_ms",
 			    json_integer(ms < ANSWER_MS ? (json_int_t)ms : ANSWER_MS));
 }
@@ -698,11 +675,11 @@ static int make_box(struct errand *x, const struct berth_want *given, struct err
 	return berth_create(x->fleet, &want, &x->made, &x->making, e);
 }
 
-static json_int_t budget_of(const struct errand *x, const char *name, json_int_t otherwise)
+static uint64_t budget_of(const struct errand *x, const char *name, uint64_t otherwise)
 {
 	const json_t *v = json_object_get(json_object_get(x->order, "budget"), name);
 
-	return json_is_integer(v) ? json_integer_value(v) : otherwise;
+	return json_is_integer(v) ? (uint64_t)json_integer_value(v) : otherwise;
 }
 
 static void read_order(struct errand *x)
@@ -711,10 +688,10 @@ static void read_order(struct errand *x)
 		     *cost = json_object_get(json_object_get(x->order, "budget"), "max_cost");
 
 	x->max_steps = steps ? (unsigned)json_integer_value(steps) : ERRAND_STEPS;
-	x->most.calls = budget_of(x, "max_calls", 2 * (json_int_t)x->max_steps);
+	x->most.calls = budget_of(x, "max_calls", 2 * (uint64_t)x->max_steps);
 	x->most.in = budget_of(x, "max_tokens", ERRAND_TOKENS);
 	x->most.cost = json_number_value(cost);
-	x->wall_ms = (uint64_t)budget_of(x, "max_wall_ms", ERRAND_WALL_MS);
+	x->wall_ms = budget_of(x, "max_wall_ms", ERRAND_WALL_MS);
 	x->began_ms = loop_now_ms();
 }
 

@@ -1,26 +1,16 @@
 /* execute.c - see execute.h. */
 #include "agent/execute.h"
-#include "agent/harness.h"
+#include "agent/phase.h"
 #include "agent/scan.h"
+#include "agent/unit.h"
 #include "store/pipelines.h"
-#include "base/buf.h"
-#include "base/id.h"
-#include "base/own.h"
-#include "box/changes.h"
-#include "fleet/job.h"
-#include "fleet/packages.h"
-#include "lang/lang.h"
 
-#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 enum {
-	HEAD = 32 * 1024, /* bytes of each stream that are told ... */
-	TAIL = 16 * 1024, /* ... and of its end */
-	FLOOD = 32 << 20, /* bytes that one program may say */
-	BOXES = 4,        /* of one execution at once */
+	BOXES = 4, /* of one execution at once */
 	BOXES_PER_CPU = 4,
 	TRIES = 3, /* of a box that was lost through no fault of the program */
 	TICK_MS = 1000,
@@ -28,23 +18,8 @@ enum {
 	WAIT_MS = 500, /* for boxes that somebody else has; who lets go of one tells */
 	TEAMS = 32,    /* that are compared when it is told */
 	INSTALL_MS = 120000,
-	RUN_MS = 30000,
 	TESTS = 50,
 	EXAMPLES = 200,
-};
-
-enum unit_kind { UNIT_MAIN, UNIT_EXAMPLE, UNIT_TEST };
-
-struct unit { /* what one box has to do */
-	struct job job;
-	struct execution *x;
-	enum unit_kind kind;
-	size_t n;                    /* of examples, or tests */
-	char mark[HARNESS_MARK + 1]; /* a call; "": none */
-	unsigned tries;
-	int begun, over, ran, pass; /* ran: to a good end, whatever it said */
-	json_t *row;                /* of examples or checks */
-	json_t *phase;              /* how it ended */
 };
 
 struct execution {
@@ -54,14 +29,7 @@ struct execution {
 	json_t *artifact, *result;
 	struct execution_owner *owner;
 	struct timer go, tick, install;
-	struct need {
-		struct packages_wait wait;
-		struct execution *x;
-		struct packages set;
-		char layer[WIRE_LAYER_ID];
-		int ready;
-	} needs[WIRE_LAYERS];
-	unsigned nneeds, missing;
+	struct needs needs;
 	uint64_t install_began;
 	int renewed; /* layers were lost once */
 	struct unit *units;
@@ -71,16 +39,6 @@ struct execution {
 };
 
 /* ---- its end ---- */
-
-static void forget_packages(struct execution *x)
-{
-	for (unsigned i = 0; i < x->nneeds; i++) {
-		packages_wait_cancel(&x->needs[i].wait);
-		packages_fini(&x->needs[i].set);
-		memset(&x->needs[i], 0, sizeof(x->needs[i]));
-	}
-	x->nneeds = x->missing = 0;
-}
 
 static unsigned team_flies(const struct fleet *f, const char *team)
 {
@@ -142,12 +100,10 @@ void execution_cancel(struct execution *x)
 	stop_units(x);
 	while (had--)
 		wake_next(x->fleet);
-	for (unsigned i = 0; i < x->nunits; i++) {
-		json_decref(x->units[i].row);
-		json_decref(x->units[i].phase);
-	}
+	for (unsigned i = 0; i < x->nunits; i++)
+		unit_fini(&x->units[i]);
 	free(x->units);
-	forget_packages(x);
+	needs_fini(&x->needs);
 	timer_fini(&x->go);
 	timer_fini(&x->tick);
 	timer_fini(&x->install);
@@ -173,45 +129,16 @@ static void add_phase(struct execution *x, json_t *take_phase)
 	json_array_append_new(json_object_get(x->result, "phases"), take_phase);
 }
 
-/* A phase of our own making: nobody ran. */
-static json_t *plain_phase(const char *name, const char *cause, const char *said)
-{
-	return json_pack("{s:s, s:s, s:i, s:s, s:o, s:i, s:i, s:b}", "name", name, "cause", cause,
-			 "ms", 0, "stdout", "", "stderr", changes_text(said), "stdout_bytes", 0,
-			 "stderr_bytes", (int)strlen(said), "truncated", 0);
-}
-
 static void give_up(struct execution *x, const char *phase, const char *cause, const struct err *e)
 {
-	add_phase(x, plain_phase(phase, cause, e->msg));
+	add_phase(x, phase_plain(phase, cause, 0, e->msg));
 	finish(x, 0, phase);
-}
-
-/* ---- what a program's end is called ---- */
-
-static const char *limit_of(unsigned why)
-{
-	switch (why) {
-	case CAUSE_MEMORY:
-		return "memory";
-	case CAUSE_WALL:
-	case CAUSE_CPU:
-		return "time";
-	case CAUSE_PROCESSES:
-		return "pids";
-	case CAUSE_DISK:
-		return "disk";
-	case WHY_OUTPUT:
-		return "output";
-	default:
-		return NULL;
-	}
 }
 
 static void note_limit(struct execution *x, unsigned why)
 {
 	json_t *hit = json_object_get(x->result, "limits_hit"), *one;
-	const char *name = limit_of(why);
+	const char *name = phase_limit(why);
 	size_t i;
 
 	if (!name)
@@ -222,64 +149,6 @@ static void note_limit(struct execution *x, unsigned why)
 			return;
 	}
 	json_array_append_new(hit, json_string(name));
-}
-
-static double tenths(uint64_t us)
-{
-	return round((double)us / 100) / 10;
-}
-
-static void set_stream(json_t *phase, const struct job *j, unsigned s, const char *name)
-{
-	const struct buf *head = &j->out[s], *tail = &j->tail[s];
-	size_t n = head->len < HEAD ? head->len : HEAD;
-	size_t ntail = tail->len < TAIL ? tail->len : TAIL;
-	char bytes[24];
-
-	if (n < head->len && !ntail) { /* more was kept, to be compared */
-		ntail = head->len - n < TAIL ? head->len - n : TAIL;
-		json_object_set_new(phase, name,
-				    execute_text(head->p, n, head->p + head->len - ntail, ntail,
-						 j->seen[s]));
-	} else {
-		json_object_set_new(phase, name,
-				    execute_text(head->p, n,
-						 tail->len ? tail->p + tail->len - ntail : "",
-						 ntail, j->seen[s]));
-	}
-	snprintf(bytes, sizeof(bytes), "%s_bytes", name);
-	json_object_set_new(phase, bytes, json_integer((json_int_t)j->seen[s]));
-	if (j->seen[s] > n + ntail)
-		json_object_set_new(phase, "truncated", json_true());
-}
-
-static json_t *phase_of(const struct job *j, const struct job_end *end)
-{
-	const struct wire_exit *exit = &end->end.exit;
-	uint64_t peak = end->end.evidence && end->end.figures.mem_peak != UINT64_MAX
-				? end->end.figures.mem_peak
-				: exit->max_rss_kib * 1024;
-	json_t *phase = json_pack(
-		"{s:s, s:s, s:f, s:f, s:I, s:b}", "name", end->step, "cause",
-		why_name(end->why == WHY_STDOUT || end->why == WHY_COMPILE ? CAUSE_EXIT : end->why),
-		"ms", tenths(end->end.run_us), "cpu_ms", tenths(exit->user_us + exit->system_us),
-		"peak_bytes", (json_int_t)peak, "truncated", 0);
-	auto_buf struct buf text = { 0 };
-
-	if (end->end.exited && exit->why == WIRE_WHY_EXIT)
-		json_object_set_new(phase, "exit_code", json_integer(exit->status));
-	if (cause_signal(&end->end)) {
-		char name[24];
-
-		cause_signal_name(cause_signal(&end->end), name);
-		json_object_set_new(phase, "signal", json_string(name));
-	}
-	cause_sentence(&end->end, &text);
-	if (text.len)
-		json_object_set_new(phase, "message", changes_text(buf_str(&text)));
-	set_stream(phase, j, 0, "stdout");
-	set_stream(phase, j, 1, "stderr");
-	return phase;
 }
 
 /* ---- the verdict over all ---- */
@@ -344,95 +213,6 @@ static int is_lost_layer(const struct job_end *end)
 	       strstr(end->e.msg, "there is no layer");
 }
 
-static void judge_example(struct unit *u, const struct job_end *end)
-{
-	const json_t *example = json_array_get(json_object_get(u->x->artifact, "examples"), u->n);
-	const char *want = doc_text(example, "expected");
-	const struct job *j = &u->job;
-	const char *got = buf_str(&j->out[0]);
-	size_t n = j->out[0].len;
-	int ran = end->verdict != VERDICT_ERROR && end->verdict == VERDICT_PASSED;
-
-	if (u->mark[0]) {
-		got = harness_answer(got, n, u->mark, &n);
-		u->pass = ran && got && harness_same(got, n, want);
-	} else {
-		u->pass = ran && j->seen[0] == n &&
-			  judge_same(JUDGE_TRIMMED, got, n, want, strlen(want));
-	}
-	u->row = json_pack("{s:I, s:b, s:o, s:s, s:s}", "n", (json_int_t)u->n, "pass", u->pass,
-			   "got",
-			   got ? execute_text(got, n < HEAD ? n : HEAD, "", 0, n) : json_null(),
-			   "expected", want, "cause",
-			   u->pass ? "exit"
-			   : ran   ? "stdout"
-				   : why_name(end->why));
-	if (json_object_get(example, "call"))
-		json_object_set(u->row, "call", json_object_get(example, "call"));
-	else
-		json_object_set(u->row, "input", json_object_get(example, "input"));
-}
-
-static void judge_test(struct unit *u, const struct job_end *end)
-{
-	const json_t *test = json_array_get(json_object_get(u->x->artifact, "tests"), u->n);
-
-	u->pass = end->verdict == VERDICT_PASSED;
-	u->row = json_pack("{s:s, s:s, s:b, s:s}", "kind", "test", "arg", doc_text(test, "path"),
-			   "pass", u->pass, "detail", u->pass ? "" : why_name(end->why));
-}
-
-static const char *behind_kind(const json_t *checks, size_t nth, const json_t **out_arg)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach(checks, i, one)
-	{
-		const char *kind = doc_text(one, "kind");
-
-		if (strcmp(kind, "command") != 0 && strcmp(kind, "file_exists") != 0)
-			continue;
-		if (nth-- == 0) {
-			*out_arg = json_object_get(one, "arg");
-			return kind;
-		}
-	}
-	return NULL;
-}
-
-static void judge_behind(struct unit *u)
-{
-	const json_t *checks = json_object_get(u->x->artifact, "checks"), *arg;
-	const char *kind;
-
-	for (size_t i = 0; (kind = behind_kind(checks, i, &arg)); i++) {
-		const struct job_behind *b = i < ITEM_BEHIND ? &u->job.behind[i] : NULL;
-		int pass = b && b->ran && b->status == 0;
-
-		json_array_append_new(json_object_get(u->x->result, "checks"),
-				      json_pack("{s:s, s:O, s:b, s:o}", "kind", kind, "arg", arg,
-						"pass", pass, "detail",
-						b ? execute_text(buf_str(&b->said), b->said.len, "",
-								 0, b->said.len)
-						  : json_string("too many commands")));
-	}
-}
-
-static void judge_main(struct unit *u, const struct job_end *end)
-{
-	json_t *rows = execute_checks(
-		json_object_get(u->x->artifact, "checks"),
-		end->end.exited && end->end.exit.why == WIRE_WHY_EXIT ? end->end.exit.status : -1,
-		buf_str(&u->job.out[0]), u->job.out[0].len);
-
-	u->pass = end->verdict == VERDICT_PASSED;
-	json_array_extend(json_object_get(u->x->result, "checks"), rows);
-	json_decref(rows);
-	if (u->pass)
-		judge_behind(u);
-}
-
 static void unit_done(struct job *j, const struct job_end *end)
 {
 	struct unit *u = loop_owner(j, struct unit, job);
@@ -443,9 +223,7 @@ static void unit_done(struct job *j, const struct job_end *end)
 	wake_next(x->fleet);
 	if (is_lost_layer(end) && !x->renewed) {
 		x->renewed = 1;
-		for (unsigned i = 0; i < x->nneeds; i++)
-			packages_forget(x->fleet, x->needs[i].layer);
-		forget_packages(x);
+		needs_lost(&x->needs);
 		job_fini(j);
 		u->begun = 0;
 		x->stage = 0;
@@ -461,16 +239,9 @@ static void unit_done(struct job *j, const struct job_end *end)
 	if (a->used)
 		a->used(a->ctx, x->team, end->end.exit.user_us + end->end.exit.system_us,
 			j->seen[0] + j->seen[1]);
-	u->ran = end->verdict == VERDICT_PASSED;
-	u->phase = end->verdict == VERDICT_ERROR
-			   ? plain_phase("run", why_name(end->why), end->e.msg)
-			   : phase_of(j, end);
 	note_limit(x, end->why);
-	(u->kind == UNIT_MAIN      ? judge_main
-	 : u->kind == UNIT_EXAMPLE ? judge_example
-				   : judge_test)(u, end);
+	unit_judge(u, end, json_object_get(x->result, "checks"));
 	job_fini(j);
-	u->over = 1;
 	pump(x);
 }
 
@@ -479,222 +250,6 @@ static void unit_said(struct job *j, const char *step, unsigned stream, const ch
 	struct unit *u = loop_owner(j, struct unit, job);
 
 	u->x->owner->said(u->x->owner, step, stream, bytes, n);
-}
-
-/* ---- from an artifact to an item ---- */
-
-static uint64_t limit(const struct execution *x, const char *name, uint64_t otherwise)
-{
-	json_int_t n =
-		json_integer_value(json_object_get(json_object_get(x->artifact, "limits"), name));
-
-	return n > 0 ? (uint64_t)n : otherwise;
-}
-
-static json_t *env_of(const struct execution *x)
-{
-	json_t *env = json_copy(json_object_get(x->artifact, "env"));
-
-	if (!json_is_object(env)) {
-		json_decref(env);
-		env = json_object();
-	}
-	for (unsigned k = 0; k < x->nneeds; k++) {
-		const char *const *var = install_box_env(x->needs[k].set.manager);
-		char name[64];
-
-		for (unsigned i = 0; i < INSTALL_ENV && var[i]; i++) {
-			snprintf(name, sizeof(name), "%.*s", (int)strcspn(var[i], "="), var[i]);
-			if (!json_object_get(env, name))
-				json_object_set_new(env, name,
-						    json_string(strchr(var[i], '=') + 1));
-		}
-	}
-	return env;
-}
-
-static size_t output_wanted(const struct unit *u)
-{
-	const json_t *example = json_array_get(json_object_get(u->x->artifact, "examples"), u->n);
-	size_t n = u->kind == UNIT_EXAMPLE
-			   ? json_string_length(json_object_get(example, "expected"))
-			   : 0;
-
-	n = n + 4096 > HEAD ? n + 4096 : HEAD;
-	return n < ITEM_OUTPUT_MAX ? n : ITEM_OUTPUT_MAX;
-}
-
-static json_t *item_doc(const struct unit *u)
-{
-	const struct execution *x = u->x;
-	uint64_t run_ms = limit(x, "run_ms", RUN_MS), mem = limit(x, "memory", 0);
-	json_t *doc = json_pack("{s:s, s:O, s:s, s:o, s:{s:I}, s:I}", "language",
-				doc_text(x->artifact, "language"), "files",
-				json_object_get(x->artifact, "files"), "entry",
-				doc_text(x->artifact, "entry"), "env", env_of(x), "timeouts",
-				"run_ms", (json_int_t)(run_ms < 3600000 ? run_ms : 3600000),
-				"max_output", (json_int_t)output_wanted(u));
-
-	if (mem)
-		json_object_set_new(doc, "limits", json_pack("{s:I}", "mem", (json_int_t)mem));
-	return doc;
-}
-
-static void set_input(json_t *doc, const json_t *input)
-{
-	/* A program that asks for more than there is finds the end, and does not wait. */
-	json_object_set_new(doc, "stdin",
-			    json_string(json_is_string(input) ? json_string_value(input) : ""));
-}
-
-/* A test without a command is run as a program. One that only has functions has somebody to call
- * them. */
-static const char python_tests[] =
-	"import importlib.util, os, sys, traceback\n"
-	"path = '%s'\n"
-	"sys.path[:0] = [os.getcwd(), os.path.dirname(os.path.abspath(path))]\n"
-	"spec = importlib.util.spec_from_file_location('tests', path)\n"
-	"tests = importlib.util.module_from_spec(spec)\n"
-	"spec.loader.exec_module(tests)\n"
-	"failed = ran = 0\n"
-	"for name, test in list(vars(tests).items()):\n"
-	"    if not name.startswith('test') or not callable(test):\n"
-	"        continue\n"
-	"    ran += 1\n"
-	"    try:\n"
-	"        test()\n"
-	"    except BaseException:\n"
-	"        failed += 1\n"
-	"        print('FAILED', name, file=sys.stderr)\n"
-	"        traceback.print_exc()\n"
-	"print(ran - failed, 'of', ran, 'tests passed')\n"
-	"sys.exit(1 if failed or not ran else 0)\n";
-
-static int test_doc(const struct unit *u, json_t *doc)
-{
-	const json_t *test = json_array_get(json_object_get(u->x->artifact, "tests"), u->n);
-	json_t *files = json_copy(json_object_get(doc, "files"));
-	const char *path = doc_text(test, "path"), *text = doc_text(test, "content"),
-		   *command = doc_text(test, "command");
-
-	json_object_set_new(files, path, json_string(text));
-	json_object_set_new(doc, "files", files);
-	set_input(doc, NULL);
-	if (*command) {
-		json_object_del(doc, "language");
-		json_object_del(doc, "entry");
-		json_object_set_new(doc, "command", json_string(command));
-		return 0;
-	}
-	json_object_set_new(doc, "entry", json_string(path));
-	if (strstr(path, ".py") && strstr(text, "def test") && !strstr(text, "__main__") &&
-	    !strpbrk(path, "'\\\n")) {
-		if (strstr(text, "unittest"))
-			json_object_set_new(
-				files, "atoll_tests.py",
-				json_sprintf("import unittest\nunittest.main(module=None, argv=["
-					     "'tests', '%s'])\n",
-					     path));
-		else
-			json_object_set_new(files, "atoll_tests.py",
-					    json_sprintf(python_tests, path));
-		json_object_set_new(doc, "entry", json_string("atoll_tests.py"));
-	}
-	return 0;
-}
-
-static int example_doc(struct unit *u, json_t *doc, struct err *e)
-{
-	const json_t *example = json_array_get(json_object_get(u->x->artifact, "examples"), u->n);
-	const char *call = doc_text(example, "call"), *entry;
-	char random[ID_LEN + 1];
-	json_t *files;
-
-	if (!*call) {
-		set_input(doc, json_object_get(example, "input"));
-		return 0;
-	}
-	if (id_new(random, e) < 0)
-		return -1;
-	snprintf(u->mark, sizeof(u->mark), "atoll:%s:", random);
-	if (harness_call(u->x->artifact, call, u->mark, &files, &entry, e) < 0)
-		return -1;
-	json_object_set_new(doc, "files", files);
-	json_object_set_new(doc, "entry", json_string(entry));
-	set_input(doc, json_object_get(u->x->artifact, "stdin"));
-	return 0;
-}
-
-static int wanted_exit(const json_t *checks)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach(checks, i, one)
-	{
-		const json_t *arg = json_object_get(one, "arg");
-
-		if (!strcmp(doc_text(one, "kind"), "exit"))
-			return json_is_string(arg) ? atoi(json_string_value(arg))
-						   : (int)json_integer_value(arg);
-	}
-	return 0;
-}
-
-static void set_behind(struct unit *u, json_t *keep)
-{
-	const json_t *arg;
-	const char *kind;
-
-	for (size_t i = 0; i < ITEM_BEHIND &&
-			   (kind = behind_kind(json_object_get(u->x->artifact, "checks"), i, &arg));
-	     i++) {
-		const char *text = json_string_value(arg) ? json_string_value(arg) : "false";
-
-		if (!strcmp(kind, "file_exists")) { /* quoted for the shell */
-			auto_buf struct buf command = { 0 };
-
-			buf_puts(&command, "test -e '");
-			for (const char *c = text; *c; c++)
-				buf_puts(&command, *c == '\'' ? "'\\''" : (char[]){ *c, 0 });
-			buf_putc(&command, '\'');
-			json_array_append_new(keep, json_string(buf_str(&command)));
-			text = json_string_value(json_array_get(keep, json_array_size(keep) - 1));
-		}
-		u->job.item.behind[u->job.item.nbehind++] = text;
-	}
-}
-
-static int make_item(struct unit *u, struct err *e)
-{
-	struct execution *x = u->x;
-	struct item_defaults d = { .limits = x->fleet->conf.limits };
-	json_t *doc = item_doc(u), *kept = json_object_get(x->artifact, "behind");
-	struct item *item = &u->job.item;
-	int made = u->kind == UNIT_MAIN ? (set_input(doc, json_object_get(x->artifact, "stdin")), 0)
-		   : u->kind == UNIT_EXAMPLE ? example_doc(u, doc, e)
-					     : test_doc(u, doc);
-
-	if (made < 0) {
-		json_decref(doc);
-		return -1;
-	}
-	if (item_make(item, doc, &d, e) < 0)
-		return -1;
-	item->tail = TAIL;
-	item->flood = FLOOD;
-	item->nlayers = x->nneeds;
-	for (unsigned i = 0; i < x->nneeds; i++)
-		memcpy(item->layers[i], x->needs[i].layer, sizeof(item->layers[i]));
-	if (u->kind == UNIT_MAIN) {
-		item->want_code = wanted_exit(json_object_get(x->artifact, "checks"));
-		if (!kept) {
-			kept = json_array();
-			json_object_set_new(x->artifact, "behind", kept); /* of our copy */
-		}
-		set_behind(u, kept);
-	}
-	return 0;
 }
 
 /* ---- the boxes ---- */
@@ -720,19 +275,6 @@ static int may_begin(const struct execution *x)
 	       (!a->may_have || team_flies(x->fleet, x->team) < a->may_have(a->ctx, x->team));
 }
 
-/* It could not even begin; the same for all of them. */
-static void refuse(struct unit *u, unsigned why, const struct err *e)
-{
-	struct job_end end = { .verdict = VERDICT_ERROR, .why = why, .e = *e };
-
-	u->begun = u->over = 1;
-	u->phase = plain_phase("run", why_name(why), e->msg);
-	if (u->kind == UNIT_EXAMPLE)
-		judge_example(u, &end);
-	else if (u->kind == UNIT_TEST)
-		judge_test(u, &end);
-}
-
 static void begin_unit(struct unit *u)
 {
 	struct execution *x = u->x;
@@ -743,13 +285,13 @@ static void begin_unit(struct unit *u)
 	u->job = (struct job){ .done = unit_done, .fleet = x->fleet };
 	if (x->owner->said && u->kind == UNIT_MAIN)
 		u->job.said = unit_said;
-	if (make_item(u, &e) < 0) {
-		refuse(u, WHY_INVALID, &e);
+	if (unit_make(u, &x->needs, &x->fleet->conf.limits, &e) < 0) {
+		unit_refuse(u, WHY_INVALID, &e);
 		job_fini(&u->job);
 		return;
 	}
 	if (!tries && a->may_run && !a->may_run(a->ctx, x->team, &e)) {
-		refuse(u, WHY_QUOTA, &e);
+		unit_refuse(u, WHY_QUOTA, &e);
 		job_fini(&u->job);
 		return;
 	}
@@ -808,7 +350,7 @@ static int has_inputs(const json_t *examples)
 
 static void add_unit(struct execution *x, enum unit_kind kind, size_t n)
 {
-	x->units[x->nunits++] = (struct unit){ .x = x, .kind = kind, .n = n };
+	x->units[x->nunits++] = (struct unit){ .x = x, .artifact = x->artifact, .kind = kind, .n = n };
 }
 
 static void make_units(struct execution *x)
@@ -841,62 +383,33 @@ static void installed(struct execution *x, uint64_t ms)
 	timer_clear(&x->install);
 	json_array_extend(all, json_object_get(x->artifact, "packages"));
 	if (ms)
-		add_phase(x,
-			  json_pack("{s:s, s:s, s:I, s:s, s:s, s:i, s:i, s:b}", "name", "install",
-				    "cause", "exit", "ms", (json_int_t)ms, "stdout", "", "stderr",
-				    "", "stdout_bytes", 0, "stderr_bytes", 0, "truncated", 0));
+		add_phase(x, phase_plain("install", "exit", ms, ""));
 	x->stage = 2;
 	if (!x->nunits)
 		make_units(x);
 	pump(x);
 }
 
-static void install_failed(struct execution *x, const struct packages_failure *f)
+static void install_said(struct needs *n, unsigned stream, const char *bytes, size_t len)
 {
-	const char *said = f->said ? f->said : "";
-	size_t n = strlen(said), cut = n > TAIL ? n - TAIL : 0;
-	json_t *near = json_array();
-	json_t *phase = json_pack("{s:s, s:s, s:I, s:s, s:o, s:i, s:I, s:b, s:o, s:s, s:o}", "name",
-				  "install", "cause", "exit", "ms",
-				  (json_int_t)(loop_now_ms() - x->install_began), "stdout", "",
-				  "stderr", changes_text(said + cut), "stdout_bytes", 0,
-				  "stderr_bytes", (json_int_t)n, "truncated", cut > 0, "message",
-				  changes_text(f->message), "fault", install_fault_name(f->d.fault),
-				  "package", changes_text(f->d.package));
-
-	for (unsigned i = 0; i < f->nnear; i++)
-		json_array_append_new(near, json_string(f->near[i]));
-	json_object_set_new(phase, "near", near);
-	if (f->d.fault != INSTALL_TIMEOUT)
-		json_object_set_new(phase, "exit_code", json_integer(1));
-	else
-		note_limit(x, CAUSE_WALL);
-	add_phase(x, phase);
-	finish(x, 0, "install");
-}
-
-static void need_said(struct packages_wait *w, unsigned stream, const char *bytes, size_t n)
-{
-	struct execution *x = loop_owner(w, struct need, wait)->x;
+	struct execution *x = loop_owner(n, struct execution, needs);
 
 	if (x->owner->said)
-		x->owner->said(x->owner, "install", stream, bytes, n);
+		x->owner->said(x->owner, "install", stream, bytes, len);
 }
 
-static void need_done(struct packages_wait *w, const char *layer, uint64_t ms,
-		      const struct packages_failure *f)
+static void install_done(struct needs *n, uint64_t ms, const struct packages_failure *f)
 {
-	struct need *need = loop_owner(w, struct need, wait);
-	struct execution *x = need->x;
+	struct execution *x = loop_owner(n, struct execution, needs);
 
-	if (f) {
-		install_failed(x, f);
+	if (!f) {
+		installed(x, ms ? ms : 1);
 		return;
 	}
-	snprintf(need->layer, sizeof(need->layer), "%s", layer);
-	need->ready = 1;
-	if (--x->missing == 0)
-		installed(x, ms ? ms : 1);
+	if (f->d.fault == INSTALL_TIMEOUT)
+		note_limit(x, CAUSE_WALL);
+	add_phase(x, phase_install(f, loop_now_ms() - x->install_began));
+	finish(x, 0, "install");
 }
 
 static void install_late(struct timer *t)
@@ -905,90 +418,25 @@ static void install_late(struct timer *t)
 	struct err e;
 
 	err_set(&e, ERR_LIMIT, "the packages were not installed within %llu ms",
-		(unsigned long long)limit(x, "install_ms", INSTALL_MS));
+		(unsigned long long)artifact_limit(x->artifact, "install_ms", INSTALL_MS));
 	note_limit(x, CAUSE_WALL);
 	give_up(x, "install", "wall", &e);
-}
-
-static struct need *need_of(struct execution *x, int manager, struct err *e)
-{
-	for (unsigned i = 0; i < x->nneeds; i++)
-		if ((int)x->needs[i].set.manager == manager)
-			return &x->needs[i];
-	if (x->nneeds == WIRE_LAYERS) {
-		err_set(e, ERR_LIMIT, "packages of %d managers at most", WIRE_LAYERS);
-		return NULL;
-	}
-	x->needs[x->nneeds] = (struct need){ .x = x,
-					     .set.manager = (enum package_manager)manager,
-					     .wait = { .said = need_said, .done = need_done } };
-	return &x->needs[x->nneeds++];
-}
-
-static int add_package(struct execution *x, const json_t *one, struct err *e)
-{
-	const char *name = doc_text(one, "name"), *version = doc_text(one, "version"),
-		   *manager = doc_text(one, "manager");
-	int m = *manager ? package_manager_named(manager)
-			 : package_manager_of(doc_text(x->artifact, "language"));
-	char spec[2 * PACKAGE_TEXT];
-	struct need *need;
-
-	if (m < 0)
-		return err_set(e, ERR_INVALID, "packages: there is no manager '%.20s'", manager);
-	need = need_of(x, m, e);
-	if (!need)
-		return -1;
-	if (!*version)
-		snprintf(spec, sizeof(spec), "%.*s", PACKAGE_TEXT, name);
-	else if (m == PM_PIP)
-		snprintf(spec, sizeof(spec), "%.120s%s%.80s", name,
-			 strchr("<>=~!", *version) ? "" : "==", version);
-	else
-		snprintf(spec, sizeof(spec), "%.120s%s%.80s", name, m == PM_APT ? "=" : "@",
-			 version);
-	return packages_add(&need->set, spec, e);
-}
-
-static int want_packages(struct execution *x, struct err *e)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach(json_object_get(x->artifact, "packages"), i, one)
-	{
-		if (add_package(x, one, e) < 0)
-			return -1;
-	}
-	for (unsigned k = 0; k < x->nneeds; k++) {
-		struct need *need = &x->needs[k];
-		char layer[STORE_HASH + 1];
-		int known = packages_get(x->fleet, &need->set, x->team, &need->wait, layer, e);
-
-		if (known < 0)
-			return -1;
-		if (known)
-			snprintf(need->layer, sizeof(need->layer), "%s", layer);
-		need->ready = known;
-		x->missing += !known;
-	}
-	return 0;
 }
 
 static void begin(struct execution *x)
 {
 	struct err e;
+	int there;
 
 	x->stage = 1;
 	x->install_began = loop_now_ms();
-	if (want_packages(x, &e) < 0) {
+	there = needs_begin(&x->needs, x->artifact, x->team, &e);
+	if (there < 0)
 		give_up(x, "install", e.kind == ERR_DENIED ? "policy" : "invalid", &e);
-		return;
-	}
-	if (!x->missing)
+	else if (there)
 		installed(x, 0);
 	else
-		timer_set(&x->install, limit(x, "install_ms", INSTALL_MS));
+		timer_set(&x->install, artifact_limit(x->artifact, "install_ms", INSTALL_MS));
 }
 
 /* ---- the whole ---- */
@@ -1060,6 +508,7 @@ struct execution *execution_start(struct fleet *f, const char *team, const json_
 			      AGENT_RESULT, "artifact_hash", doc_text(artifact, "hash"), "success",
 			      0, "phase", "run", "phases", "checks", "examples", "limits_hit",
 			      "installed", "scan");
+	x->needs = (struct needs){ .fleet = f, .said = install_said, .done = install_done };
 	timer_init(&x->go, f->loop, go_on);
 	timer_init(&x->tick, f->loop, look);
 	timer_init(&x->install, f->loop, install_late);

@@ -1,12 +1,9 @@
-/* pipeline.c - see pipeline.h: documents, state, and who looks on. */
+/* pipeline.c - see pipeline.h: which there are, who drives them, and who looks on. */
 #include "agent/pipeline.h"
 #include "agent/course.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "box/record.h"
-
 #include "store/errands.h"
 
 #include <stdio.h>
@@ -38,7 +35,7 @@ static uint64_t now_us(void)
 
 /* ---- who looks on ---- */
 
-static void tell(struct pipelines *a, const char *id)
+void course_tell(struct pipelines *a, const char *id)
 {
 	for (struct pipeline_watch *w = a->watches, *next; w; w = next) {
 		next = w->next;
@@ -118,232 +115,7 @@ static struct pipeline *find(const struct pipelines *a, const char *id)
 	return p;
 }
 
-/* ---- what a document means ---- */
-
-static void keep(json_t **where, const json_t *doc)
-{
-	json_decref(*where);
-	*where = json_incref((json_t *)doc);
-}
-
-static void forget(json_t **where)
-{
-	json_decref(*where);
-	*where = NULL;
-}
-
-static unsigned most_attempts(const json_t *task)
-{
-	json_int_t n = json_integer_value(
-		json_object_get(json_object_get(task, "budget"), "max_attempts"));
-
-	return n > 0 ? (unsigned)n : AGENT_ATTEMPTS;
-}
-
-static void apply_task(struct pipeline *p, const json_t *doc)
-{
-	keep(&p->task, doc);
-	p->most = most_attempts(doc);
-	p->step = NEXT_PLAN;
-}
-
-/* With three examples one is held back: who fits a program to those that he sees does not know
- * it. */
-static void apply_plan(struct pipeline *p, const json_t *doc)
-{
-	size_t n = json_array_size(json_object_get(doc, "examples"));
-
-	keep(&p->plan, doc);
-	p->held = n >= 3 ? (long)n - 1 : -1;
-	p->step = json_is_object(json_object_get(doc, "not_understood"))   ? NEXT_REPORT
-		  : json_array_size(json_object_get(doc, "inputs_needed")) ? NEXT_DECIDE
-									   : NEXT_CODE;
-}
-
-static void apply_artifact(struct pipeline *p, const json_t *doc)
-{
-	unsigned attempt = (unsigned)json_integer_value(json_object_get(doc, "attempt"));
-	json_t *first = json_copy((json_t *)doc), *one;
-	size_t i;
-
-	if (attempt != p->attempt) {
-		json_array_clear(p->candidates);
-		forget(&p->result);
-		forget(&p->diagnosis);
-		forget(&p->repaired);
-		p->asked = 0;
-		p->outputs = 0;
-	}
-	p->attempt = attempt;
-	p->row.attempts = attempt;
-	json_object_del(first, "rivals");
-	json_array_append_new(p->candidates, first);
-	json_array_extend(p->candidates, json_object_get(doc, "rivals"));
-	json_array_foreach(p->candidates, i, one)
-	{
-		json_object_set_new(p->seen, doc_text(one, "hash"), json_integer(attempt));
-	}
-	keep(&p->artifact, json_array_get(p->candidates, 0));
-	p->step = NEXT_EXECUTE;
-}
-
-/* The example that was held back and failed is shown from now on, and another one is held back. */
-static void show_held(struct pipeline *p)
-{
-	json_t *all = json_deep_copy(json_object_get(p->plan, "examples")),
-	       *artifact = json_copy(p->artifact);
-
-	p->held = (p->held + 1) % (long)json_array_size(all);
-	json_array_remove(all, (size_t)p->held);
-	json_object_set_new(artifact, "examples", all);
-	keep(&p->artifact, artifact);
-	json_decref(artifact);
-}
-
-static void apply_result(struct pipeline *p, const json_t *doc)
-{
-	const json_t *held = json_object_get(doc, "held_out"), *one;
-	size_t i;
-
-	json_array_foreach(p->candidates, i, one)
-	{
-		if (!strcmp(doc_text(one, "hash"), doc_text(doc, "artifact_hash")))
-			keep(&p->artifact, one);
-	}
-	keep(&p->result, doc);
-	if (held && !json_is_true(json_object_get(held, "pass"))) {
-		p->row.overfit++;
-		show_held(p);
-	}
-	p->step = json_is_true(json_object_get(doc, "success")) ? NEXT_REPORT : NEXT_DEBUG;
-}
-
-static void apply_diagnosis(struct pipeline *p, const json_t *doc)
-{
-	keep(&p->diagnosis, doc);
-	json_array_append(p->before, (json_t *)doc);
-	p->asked |= !strncmp(doc_text(doc, "source"), "llm", 3);
-	p->step = NEXT_DECIDE;
-}
-
-static void apply_repair(struct pipeline *p, const json_t *doc)
-{
-	keep(&p->repaired, doc);
-	p->step = NEXT_DECIDE;
-}
-
-static void apply_question(struct pipeline *p, const json_t *doc)
-{
-	keep(&p->question, doc);
-	p->questions++;
-	p->row.state = STORE_PIPELINE_WAITING;
-	p->step = NEXT_WAIT;
-}
-
-static json_t *member_object(json_t *task, const char *name)
-{
-	json_t *found = json_object_get(task, name);
-
-	if (json_is_object(found))
-		return found;
-	json_object_set_new(task, name, json_object());
-	return json_object_get(task, name);
-}
-
-/* What a task has a member for goes there. A debugger asks for files by their names; all else is
- * an answer. */
-static void apply_answer(struct pipeline *p, const json_t *doc)
-{
-	static const char *const members[] = { "stdin", "language" };
-	const char *name = doc_text(doc, "name");
-	json_t *task = json_deep_copy(p->task), *text = json_object_get(doc, "text");
-	unsigned i = 0;
-
-	while (i < ARRAY_LEN(members) && strcmp(members[i], name) != 0)
-		i++;
-	if (i < ARRAY_LEN(members))
-		json_object_set(task, name, text);
-	else if (json_object_get(p->diagnosis, "question"))
-		json_object_set(member_object(task, "files"), name, text);
-	else
-		json_object_set(member_object(task, "answers"), name, text);
-	keep(&p->task, task);
-	json_decref(task);
-	forget(&p->question);
-	forget(&p->diagnosis);
-	p->row.state = STORE_PIPELINE_RUNNING;
-	p->most = p->attempt + most_attempts(p->task);
-	p->step = NEXT_PLAN;
-}
-
-static void apply_report(struct pipeline *p, const json_t *doc)
-{
-	snprintf(p->row.outcome, sizeof(p->row.outcome), "%.32s", doc_text(doc, "outcome"));
-	snprintf(p->row.category, sizeof(p->row.category), "%.32s", doc_text(doc, "category"));
-	p->row.state = STORE_PIPELINE_OVER;
-	p->step = NEXT_OVER;
-}
-
-static const struct {
-	const char *kind;
-	void (*apply)(struct pipeline *p, const json_t *doc);
-	int stage; /* whose time it is */
-} kinds[] = {
-	{ "task", apply_task, -1 },
-	{ "plan", apply_plan, STORE_STAGE_PLAN },
-	{ "artifact", apply_artifact, STORE_STAGE_CODE },
-	{ "result", apply_result, STORE_STAGE_EXECUTE },
-	{ "diagnosis", apply_diagnosis, STORE_STAGE_DEBUG },
-	{ "repair", apply_repair, STORE_STAGE_DEBUG },
-	{ "question", apply_question, -1 },
-	{ "answer", apply_answer, -1 },
-	{ "report", apply_report, -1 },
-};
-
-static int apply(struct pipeline *p, const char *kind, const json_t *doc)
-{
-	for (unsigned i = 0; i < ARRAY_LEN(kinds); i++)
-		if (!strcmp(kinds[i].kind, kind)) {
-			kinds[i].apply(p, doc);
-			return kinds[i].stage;
-		}
-	return -1;
-}
-
 /* ---- storing ---- */
-
-static json_t *when(int64_t ns)
-{
-	return record_when((uint64_t)ns);
-}
-
-static int write_event(struct pipeline *p, const char *type, json_t *event, struct err *e)
-{
-	auto_free char *text = NULL;
-
-	json_object_set_new(event, "seq", json_integer(p->event + 1));
-	json_object_set_new(event, "at", when(fleet_now_ns()));
-	json_object_set_new(event, "type", json_string(type));
-	json_object_set_new(event, "attempt", json_integer(p->attempt));
-	if (p->stage)
-		json_object_set_new(event, "stage", json_string(p->stage));
-	text = json_dumps(event, JSON_COMPACT | RECORD_DIGITS);
-	if (!text ||
-	    store_pipeline_event_add(p->all->fleet->store, p->row.id, p->event + 1, text, e) < 0)
-		return -1;
-	p->event++;
-	return 0;
-}
-
-/* What the disk does not take of these is missing in the stream, and nowhere else. */
-void course_event(struct pipeline *p, const char *type, json_t *take_event)
-{
-	struct err e;
-
-	if (write_event(p, type, take_event, &e) == 0)
-		tell(p->all, p->row.id);
-	json_decref(take_event);
-}
 
 void course_log(const struct pipeline *p, const char *outcome)
 {
@@ -355,127 +127,6 @@ void course_log(const struct pipeline *p, const char *outcome)
 	log_info(line, LOG_S("team", p->row.team));
 }
 
-static int write_doc(struct pipeline *p, const char *kind, json_t *doc, struct err *e)
-{
-	struct store_doc row = { .seq = p->seq + 1, .created_ns = fleet_now_ns() };
-	auto_free char *text = NULL;
-
-	json_object_set_new(doc, "run_id", json_string(p->row.id));
-	json_object_set_new(doc, "seq", json_integer(row.seq));
-	json_object_set_new(doc, "created_at", when(row.created_ns));
-	row.json = text = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
-	if (!text)
-		return err_set(e, ERR_INVALID, "a %s that is no JSON", kind);
-	snprintf(row.kind, sizeof(row.kind), "%s", kind);
-	row.attempt = json_object_get(doc, "attempt")
-			      ? (uint32_t)json_integer_value(json_object_get(doc, "attempt"))
-			      : p->attempt;
-	return store_doc_add(p->all->fleet->store, p->row.id, &row, e);
-}
-
-/* What people want to know of a document, in a few words. */
-static json_t *detail_of(const char *kind, const json_t *doc)
-{
-	const json_t *phases = json_object_get(doc, "phases"),
-		     *last = json_array_get(phases, json_array_size(phases) - 1),
-		     *code = json_object_get(last, "exit_code");
-
-	if (!strcmp(kind, "plan"))
-		return json_sprintf("%s%s%s", doc_text(doc, "language"),
-				    *doc_text(doc, "template") ? " " : "",
-				    doc_text(doc, "template"));
-	if (!strcmp(kind, "artifact"))
-		return json_string(*doc_text(doc, "changed_because")
-					   ? doc_text(doc, "changed_because")
-					   : doc_text(doc, "entry"));
-	if (!strcmp(kind, "result") && code)
-		return json_sprintf("%s: exit %d", doc_text(last, "name"),
-				    (int)json_integer_value(code));
-	if (!strcmp(kind, "result"))
-		return json_sprintf("%s: %s", doc_text(last, "name"), doc_text(last, "cause"));
-	if (!strcmp(kind, "diagnosis"))
-		return json_sprintf("%s: %s", doc_text(doc, "category"),
-				    doc_text(doc, "root_cause"));
-	if (!strcmp(kind, "question"))
-		return json_string(doc_text(doc, "question"));
-	return !strcmp(kind, "report") ? json_string(doc_text(doc, "why")) : NULL;
-}
-
-static json_t *finished_event(const struct pipeline *p, const char *kind, const json_t *doc,
-			      const char *outcome)
-{
-	return json_pack("{s:s, s:f, s:o*}", "outcome", outcome, "ms",
-			 (double)(now_us() - p->stage_began_us) / 1000, "detail",
-			 detail_of(kind, doc));
-}
-
-/* The last event of a stage, and of the run, where this document is its end. */
-static int write_events(struct pipeline *p, const char *kind, const json_t *doc,
-			const char *outcome, struct err *e)
-{
-	json_t *event = finished_event(p, kind, doc, outcome);
-	int done = write_event(p, "stage_finished", event, e);
-
-	json_decref(event);
-	if (done == 0 && !strcmp(kind, "question")) {
-		event = json_pack("{s:O}", "question", doc);
-		done = write_event(p, "waiting_input", event, e);
-		json_decref(event);
-	} else if (done == 0 && !strcmp(kind, "report")) {
-		event = json_pack("{s:O}", "report", doc);
-		done = write_event(p, "run_finished", event, e);
-		json_decref(event);
-	}
-	return done;
-}
-
-static void count(struct pipeline *p, int stage, const char *kind)
-{
-	struct pipelines_figures *f = &p->all->figures;
-	uint64_t us = now_us() - p->stage_began_us;
-
-	if (stage >= 0) {
-		p->row.us[stage] += us;
-		fleet_observe(&f->stages[stage], us);
-	}
-	f->attempts += !strcmp(kind, "result");
-	if (strcmp(kind, "report") != 0)
-		return;
-	p->row.ended_ns = fleet_now_ns();
-	fleet_observe(&f->whole, (uint64_t)(p->row.ended_ns - p->row.created_ns) / 1000);
-	for (unsigned i = 0; i < OUTCOME_COUNT; i++)
-		f->outcomes[i] += !strcmp(outcomes[i], p->row.outcome);
-	f->overfit += p->row.overfit > 0;
-}
-
-/* The document, the events that tell of it and the row: all, or none. */
-static int write_all(struct pipeline *p, const char *kind, json_t *doc, const char *outcome,
-		     struct err *e)
-{
-	struct store *s = p->all->fleet->store;
-	uint32_t event = p->event;
-
-	if (store_begin(s, e) < 0)
-		return -1;
-	if (write_doc(p, kind, doc, e) == 0) {
-		struct store_pipeline was = p->row;
-
-		p->seq++;
-		count(p, apply(p, kind, doc), kind);
-		if (write_events(p, kind, doc, outcome, e) < 0 ||
-		    store_pipeline_update(s, &p->row, e) < 0)
-			store_rollback(s);
-		else if (store_commit(s, e) == 0)
-			return 0;
-		p->row = was;
-		p->seq--;
-	} else {
-		store_rollback(s);
-	}
-	p->event = event;
-	return -1;
-}
-
 /* What was thought of it is thought again from what is stored. */
 static void reload(struct pipeline *p);
 
@@ -485,7 +136,7 @@ static void try_store(struct pipeline *p)
 	struct pipelines *a = p->all;
 	struct err e;
 
-	if (write_all(p, p->unwritten_kind, doc, p->unwritten_outcome, &e) < 0) {
+	if (journal_add(p, p->unwritten_kind, doc, p->unwritten_outcome, &e) < 0) {
 		if (e.kind == ERR_CONFLICT ||
 		    e.kind == ERR_NOT_FOUND) { /* another one drives it, or nobody */
 			log_warn("a pipeline is no longer ours", LOG_S("pipeline", p->row.id),
@@ -500,7 +151,7 @@ static void try_store(struct pipeline *p)
 	}
 	p->unwritten = NULL;
 	json_decref(doc);
-	tell(a, p->row.id);
+	course_tell(a, p->row.id);
 	if (!course_stops(p, "after"))
 		timer_set(&p->go, 0);
 }
@@ -612,7 +263,7 @@ static void read_docs(struct pipeline *p, const struct store_docs *docs)
 		json_t *doc = json_loads(docs->v[i].json, 0, NULL);
 
 		if (doc)
-			apply(p, docs->v[i].kind, doc);
+			course_apply(p, docs->v[i].kind, doc);
 		p->seq = docs->v[i].seq;
 		if (!strcmp(docs->v[i].kind, "task") || !strcmp(docs->v[i].kind, "answer"))
 			p->began_ns = docs->v[i].created_ns;
@@ -647,13 +298,7 @@ static void reload(struct pipeline *p)
 
 	if (store_doc_list(p->all->fleet->store, row.id, &docs, &e) < 0)
 		return;
-	json_array_clear(p->before);
-	json_array_clear(p->candidates);
-	json_object_clear(p->seen);
-	forget(&p->result);
-	forget(&p->diagnosis);
-	forget(&p->repaired);
-	p->attempt = p->questions = 0;
+	course_reset(p);
 	read_docs(p, &docs);
 	store_docs_fini(&docs);
 	p->row = row;
@@ -787,25 +432,6 @@ static void set_title(struct store_pipeline *row, const char *task)
 	row->title[n] = 0;
 }
 
-static int insert(struct pipeline *p, json_t *doc, int (*also)(void *, const char *, struct err *),
-		  void *ctx, struct err *e)
-{
-	struct store *s = p->all->fleet->store;
-	json_t *event = json_pack("{s:s}", "task", p->row.title);
-	int done = -1;
-
-	if (store_begin(s, e) == 0) {
-		done = store_pipeline_insert(s, &p->row, e) < 0 ||
-				       write_doc(p, "task", doc, e) < 0 ||
-				       write_event(p, "run_started", event, e) < 0 ||
-				       (also && also(ctx, p->row.id, e) < 0)
-			       ? store_rollback(s)
-			       : store_commit(s, e);
-	}
-	json_decref(event);
-	return done;
-}
-
 int pipeline_start(struct pipelines *a, const char *team, const char *who, const json_t *task,
 		   int (*also)(void *ctx, const char *id, struct err *e), void *ctx,
 		   char out_id[ID_LEN + 1], struct err *e)
@@ -829,10 +455,10 @@ int pipeline_start(struct pipelines *a, const char *team, const char *who, const
 	p->began_ns = row.created_ns;
 	doc = json_copy((json_t *)task);
 	json_object_set_new(doc, "schema", json_string(AGENT_TASK));
-	done = insert(p, doc, also, ctx, e);
+	done = journal_begin(p, doc, also, ctx, e);
 	if (done == 0) {
 		p->seq = 1;
-		apply(p, "task", doc);
+		course_apply(p, "task", doc);
 		memcpy(out_id, row.id, sizeof(row.id));
 		timer_set(&p->go, 0);
 	} else {

@@ -3,9 +3,9 @@
  * Does not own: rows (store/pipelines.h), clients (api/pipelines.c), what a stage does (plan.h,
  *               code.h, execute.h, debug.h, repair.h, roles.h).
  *
- *   a document is stored --> apply() --> what comes next --> a stage --> its document is stored ...
+ *   a document is stored --> apply.c --> what comes next --> a stage --> its document is stored ...
  *
- * apply() is all there is to a pipeline's state, so a front that finds the documents of another
+ * apply.c is all there is to a pipeline's state, so a front that finds the documents of another
  * one goes on where it stopped: behind the last that is stored. A stage that was under way is run
  * again; it had told nobody anything. */
 #pragma once

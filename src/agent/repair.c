@@ -8,9 +8,6 @@
  * Python's search thinks of its edits itself (it has a parser and sees which lines run); JavaScript's is given
  * those of mutate.h; where each has to be compiled there is none, and the likeliest are tried, a box each.
  *
- * A box that searches has the program in it, so what it says is hearsay: an edit of the source that we
- * have, and nothing counts before a trial in another box has said so.
- *
  * Often more than one edit passes. Those that are right do the same with inputs that nobody gave, and each
  * of the others does something of its own; so we wait a little for more of them, and the best is the one
  * that most others agree with, then the one of the lowest rank. Where they do not all agree, or where doubt.h
@@ -18,10 +15,8 @@
 #include "agent/repair.h"
 #include "agent/doubt.h"
 #include "agent/edit.h"
-#include "agent/hearsay.h"
-#include "agent/mutate.h"
 #include "agent/programs.h"
-#include "agent/stall.h"
+#include "agent/search.h"
 #include "agent/trial.h"
 #include "base/buf.h"
 #include "base/own.h"
@@ -32,17 +27,14 @@
 
 enum {
 	BOXES_MOST = 8,
-	SEARCH_MS = 30000,   /* of one box */
 	REPAIR_MS = 45000,   /* of everything, */
 	BUILD_MS = 120000,   /* and where each is compiled */
 	WAIT_MS = 6000,	     /* for others, once there is one that passes, */
 	WAIT_TRIED = 320,    /* or until so many more were tried */
 	PASSED_MOST = 16,    /* no more than these are compared */
 	TICK_MS = 100,
-	CANDIDATES = 3000, /* of a search that thinks of them itself, */
-	GIVEN_MOST = 600,  /* of one that is given them, */
+	GIVEN_MOST = 600,  /* candidates of a search that is given them, */
 	BUILT_MOST = 50,   /* and where each is compiled */
-	LIMIT_MS = 500,	  /* of a candidate, in a search box */
 	LIES_MOST = 8,	  /* then nobody listens any more */
 	DOUBT_LEAST = 2,  /* examples: one alone says too little for anybody to ask */
 	QUEUE_MOST = 256, /* that wait for their trial; what comes then is dropped */
@@ -57,16 +49,6 @@ struct candidate {
 	char acts[HEARSAY_ACTS + 1];
 };
 
-struct search { /* one box that looks for edits */
-	struct repair *repair;
-	struct job job;
-	int flying, mute; /* mute: it said what no search says */
-	int over;	  /* it has tried everything, it says */
-	unsigned at;	  /* ranks before this one are tried */
-	unsigned tried;
-	struct buf line;
-};
-
 struct attempt { /* one box after another that tries a candidate, or the program as it was */
 	struct repair *repair;
 	struct trial trial;
@@ -78,10 +60,11 @@ struct attempt { /* one box after another that tries a candidate, or the program
 struct repair {
 	struct stall stall;
 	struct repair_owner *owner;
-	json_t *artifact, *examples, *shown_first; /* shown_first: those, then the held-out one */
+	json_t *artifact, *examples, *shown, *shown_first; /* shown_first: those, then the held-out one */
 	const char *source;			   /* the artifact's */
 	size_t source_len;
 	unsigned boxes, held; /* held: index, or HELD_NONE */
+	struct search_for wanted;
 	struct search searches[BOXES_MOST];
 	struct mutations given;
 	struct attempt attempts[BOXES_MOST];
@@ -89,7 +72,7 @@ struct repair {
 	struct candidate *queue;
 	struct candidate *passed_all; /* newest first */
 	const struct candidate *best; /* of those, once it is over */
-	unsigned nqueue, candidates;
+	unsigned nqueue;
 	unsigned nfound, npassed, nskipped, nlies;
 	unsigned first_tried; /* how many were, when the first had passed */
 	unsigned built; /* candidates that were compiled and tried */
@@ -189,20 +172,12 @@ static void free_candidates(struct candidate *c)
 	}
 }
 
-static void end_search(struct search *s)
-{
-	if (s->flying)
-		job_fini(&s->job);
-	s->flying = 0;
-	buf_fini(&s->line);
-}
-
 void repair_cancel(struct repair *r)
 {
 	if (!r)
 		return;
 	for (unsigned i = 0; i < BOXES_MOST; i++)
-		end_search(&r->searches[i]);
+		search_stop(&r->searches[i]);
 	for (unsigned i = 0; i < BOXES_MOST; i++) {
 		trial_fini(&r->attempts[i].trial);
 		free_candidates(r->attempts[i].candidate);
@@ -215,6 +190,7 @@ void repair_cancel(struct repair *r)
 	timer_fini(&r->tick);
 	json_decref(r->artifact);
 	json_decref(r->examples);
+	json_decref(r->shown);
 	json_decref(r->shown_first);
 	free(r);
 }
@@ -261,10 +237,20 @@ static unsigned tried_so_far(const struct repair *r)
 	return tried;
 }
 
+/* As many as the search that knows of most says there are. */
+static unsigned candidates_of(const struct repair *r)
+{
+	unsigned most = r->given.n;
+
+	for (unsigned i = 0; i < r->boxes; i++)
+		most = r->searches[i].candidates > most ? r->searches[i].candidates : most;
+	return most;
+}
+
 static json_t *found_json(const struct repair *r)
 {
 	json_t *found = json_pack("{s:s, s:i, s:i, s:i, s:i, s:b, s:I}", "label", label_of(r),
-				  "candidates", (int)r->candidates, "passed", (int)r->npassed,
+				  "candidates", (int)candidates_of(r), "passed", (int)r->npassed,
 				  "skipped", (int)r->nskipped, "lies", (int)r->nlies,
 				  "held_out_passed", r->best && r->held != HELD_NONE, "ms",
 				  (json_int_t)(loop_now_ms() - r->began_ms));
@@ -318,7 +304,7 @@ static void finish(struct repair *r)
 	o->done(o, artifact, found);
 }
 
-/* ---- what boxes say ---- */
+/* ---- what searches say ---- */
 
 /* By rank; of two with the same the first one that came. */
 static void enqueue(struct repair *r, unsigned rank, const char *acts, struct edit *take_edit)
@@ -352,125 +338,43 @@ static void enqueue_given(struct repair *r, unsigned rank)
 	enqueue(r, rank, "", &copy);
 }
 
-/* Does it speak of an edit that it was not given, or of its own where it was given some? */
-static int is_unknown(const struct repair *r, struct hearsay *x)
+static struct repair *repair_of(const struct search *s)
 {
-	if (x->kind != HEARSAY_FOUND || (x->has_edit ? !r->given.n : x->n < r->given.n))
-		return 0;
-	edit_fini(&x->edit);
-	return 1;
+	return loop_owner((struct search_for *)s->what, struct repair, wanted);
 }
 
-static void hear(struct search *s, const char *line, size_t n)
+static void found(struct search *s, unsigned rank, const char *acts, struct edit *take_edit)
 {
-	struct repair *r = s->repair;
-	struct hearsay x;
-	struct err e;
-
-	if (hearsay_parse(&x, line, n, r->source, r->source_len, &e) < 0 || is_unknown(r, &x)) {
-		s->mute = 1;
-		r->nlies++;
-		return;
-	}
-	s->tried = x.tried ? x.tried : s->tried;
-	if (x.kind == HEARSAY_CANDIDATES)
-		r->candidates = x.n > r->candidates ? x.n : r->candidates;
-	else if (x.kind == HEARSAY_AT)
-		s->at = x.n;
-	else if (x.kind == HEARSAY_OVER)
-		s->over = 1;
-	else if (x.kind == HEARSAY_FOUND && x.has_edit)
-		enqueue(r, x.n, x.acts, &x.edit);
-	else if (x.kind == HEARSAY_FOUND)
-		enqueue_given(r, x.n);
+	if (take_edit)
+		enqueue(repair_of(s), rank, acts, take_edit);
+	else
+		enqueue_given(repair_of(s), rank);
 }
 
-static void search_said(struct job *j, const char *what, unsigned stream, const char *bytes, size_t n)
+static void lied(struct search *s)
 {
-	struct search *s = loop_owner(j, struct search, job);
-	size_t from = 0;
-	char *end;
-
-	(void)what;
-	if (stream != 0 || s->mute)
-		return;
-	buf_add(&s->line, bytes, n);
-	while (!s->mute && (end = memchr(s->line.p + from, '\n', s->line.len - from))) {
-		hear(s, s->line.p + from, (size_t)(end - s->line.p) - from);
-		from = (size_t)(end - s->line.p) + 1;
-	}
-	memmove(s->line.p, s->line.p + from, s->line.len - from);
-	buf_cut(&s->line, s->line.len - from);
-	if (s->line.len > HEARSAY_LINE)
-		s->mute = 1;
-	timer_set(&s->repair->turn, 0);
+	repair_of(s)->nlies++;
 }
 
-static void search_done(struct job *j, const struct job_end *end)
+static void heard(struct search *s)
 {
-	struct search *s = loop_owner(j, struct search, job);
-
-	if (end->verdict == VERDICT_ERROR)
-		snprintf(s->repair->why, sizeof(s->repair->why), "a search: %.120s", end->e.msg);
-	else if (!s->over)
-		snprintf(s->repair->why, sizeof(s->repair->why),
-			 "no change was found, and not all were tried: a search ended (%s)",
-			 why_name(end->why));
-	stall_ended(&s->repair->stall, j, end);
-	end_search(s);
-	timer_set(&s->repair->turn, 0);
+	timer_set(&repair_of(s)->turn, 0);
 }
 
-/* ---- boxes that search ---- */
-
-static json_t *ask_of(const struct repair *r, unsigned shard)
+static void search_ended(struct search *s, const char *why)
 {
-	json_t *shown = json_array(), *edits = json_array();
-	size_t n = json_array_size(r->shown_first) - (r->held != HELD_NONE);
+	struct repair *r = repair_of(s);
 
-	for (size_t i = 0; i < n; i++)
-		json_array_append(shown, json_array_get(r->shown_first, i));
-	for (unsigned i = 0; i < r->given.n; i++) {
-		const struct edit *x = &r->given.v[i];
-
-		json_array_append_new(edits, json_pack("[I, I, s%]", (json_int_t)x->at, (json_int_t)x->cut,
-						       x->text, x->len));
-	}
-	return json_pack("{s:s, s:s, s:o, s:o, s:i, s:i, s:i, s:i}", "source", r->source, "name",
-			 doc_text(r->artifact, "entry"), "examples", shown, "edits", edits, "shard",
-			 (int)shard, "shards", (int)r->boxes, "most", CANDIDATES, "limit_ms", LIMIT_MS);
-}
-
-static json_t *search_item(const struct repair *r, unsigned shard)
-{
-	const char *language = doc_text(r->artifact, "language");
-	json_t *item = stall_item(&r->stall, SEARCH_MS), *ask = ask_of(r, shard),
-	       *files = json_object_get(item, "files");
-	auto_free char *text = json_dumps(ask, JSON_COMPACT);
-
-	for (size_t i = 0; i < json_array_size(r->examples); i++) {
-		const json_t *x = json_array_get(r->examples, i);
-
-		if (*doc_text(x, "path") && i != r->held)
-			json_object_set(files, doc_text(x, "path"), json_object_get(x, "content"));
-	}
-	json_decref(ask);
-	json_object_set_new(item, "language", json_string(language));
-	json_object_set_new(item, "code", json_string(program_search(language)));
-	json_object_set_new(item, "entry", json_string(".search"));
-	json_object_set_new(item, "stdin", json_string(text ? text : ""));
-	return item;
+	if (*why)
+		snprintf(r->why, sizeof(r->why), "%s", why);
+	timer_set(&r->turn, 0);
 }
 
 static void start_search(struct repair *r, unsigned shard)
 {
-	struct search *s = &r->searches[shard];
 	struct err e;
 
-	s->repair = r;
-	s->job = (struct job){ .done = search_done, .said = search_said, .fleet = r->stall.fleet };
-	s->flying = stall_start(&r->stall, &s->job, search_item(r, shard), 0, &e) == 0;
-	if (!s->flying)
+	if (search_start(&r->searches[shard], &r->wanted, shard, &e) < 0)
 		snprintf(r->why, sizeof(r->why), "a search: %.120s", e.msg);
 }
 
@@ -520,11 +424,12 @@ static void hold_out(struct repair *r, uint64_t passed)
 		if ((passed >> i & 1) == (failing < 2))
 			r->held = i;
 	/* What fails comes first: there most candidates fail as well, and are done with. */
-	r->shown_first = json_array();
+	r->shown = json_array();
 	for (unsigned good = 0; good <= 1; good++)
 		for (unsigned i = 0; i < n; i++)
 			if (i != r->held && (passed >> i & 1) == good)
-				json_array_append(r->shown_first, json_array_get(r->examples, i));
+				json_array_append(r->shown, json_array_get(r->examples, i));
+	r->shown_first = json_copy(r->shown);
 	if (r->held != HELD_NONE)
 		json_array_append(r->shown_first, json_array_get(r->examples, r->held));
 }
@@ -536,7 +441,16 @@ static void begin_search(struct repair *r)
 	int searched = program_search(language) != NULL;
 
 	mutate_make(&r->given, language, r->source, r->source_len, searched ? GIVEN_MOST : BUILT_MOST);
-	r->candidates = r->given.n;
+	r->wanted = (struct search_for){ .stall = &r->stall,
+					 .shown = r->shown,
+					 .source = r->source,
+					 .source_len = r->source_len,
+					 .given = &r->given,
+					 .shards = r->boxes,
+					 .found = found,
+					 .lied = lied,
+					 .heard = heard,
+					 .ended = search_ended };
 	for (unsigned i = 0; searched && i < r->boxes; i++)
 		start_search(r, i);
 	for (unsigned i = 0; !searched && i < r->given.n; i++)
@@ -664,7 +578,7 @@ static void doubt_done(struct doubt *d, const char *why)
 static void conclude(struct repair *r)
 {
 	for (unsigned i = 0; i < BOXES_MOST; i++)
-		end_search(&r->searches[i]);
+		search_stop(&r->searches[i]);
 	r->best = best_of(r);
 	r->doubting = 1;
 	if (json_array_size(r->examples) < DOUBT_LEAST) {
@@ -694,7 +608,7 @@ static void on_turn(struct timer *timer)
 	take_answers(r);
 	for (unsigned i = 0; i < r->boxes; i++)
 		if (r->searches[i].mute)
-			end_search(&r->searches[i]);
+			search_stop(&r->searches[i]);
 	if (!r->over && !is_enough(r))
 		try_more(r);
 	if (r->over) {

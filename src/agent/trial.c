@@ -49,10 +49,9 @@ int trial_possible(const char *language, const json_t *examples)
 
 static uint32_t run_ms_of(const json_t *artifact, uint32_t usual)
 {
-	json_int_t own = json_integer_value(
-		json_object_get(json_object_get(artifact, "limits"), "run_ms"));
+	uint64_t own = artifact_limit(artifact, "run_ms", usual);
 
-	return own > 0 && own < usual ? (uint32_t)own : usual;
+	return own < usual ? (uint32_t)own : usual;
 }
 
 static void set_source(json_t *item, const struct trial *t)

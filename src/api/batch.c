@@ -8,6 +8,7 @@
 #include "api/batch.h"
 #include "api/feed.h"
 #include "api/fields.h"
+#include "api/page.h"
 #include "api/quota.h"
 #include "box/record.h"
 #include "fleet/batch.h"
@@ -450,29 +451,23 @@ void batch_delete(struct call *c)
 
 void batch_list(struct call *c)
 {
-	const char *after = call_query(c, "after");
 	struct store_batches rows = { 0 };
-	struct store_cursor cursor = { 0 };
-	char next[STORE_CURSOR_TEXT] = "";
+	struct page page;
 	json_t *items;
 	struct err e;
 
-	if ((after && store_cursor_parse(after, &cursor, &e) < 0) ||
-	    store_batch_list(c->api->store, c->who.team, after ? &cursor : NULL,
-			     (unsigned)call_query_int(c, "limit", 0), &rows, &e) < 0) {
+	if (page_read(&page, c, &e) < 0 ||
+	    store_batch_list(c->api->store, c->who.team, page.after, page.limit, &rows, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
 	items = json_array();
 	for (unsigned i = 0; i < rows.n; i++)
 		json_array_append_new(items, batches_json(c->api->batches, &rows.v[i]));
-	if (rows.more) {
-		cursor.ns = rows.v[rows.n - 1].created_ns;
-		memcpy(cursor.id, rows.v[rows.n - 1].id, sizeof(cursor.id));
-		store_cursor_text(&cursor, next);
-	}
+	if (rows.more)
+		page_ends(&page, rows.v[rows.n - 1].created_ns, rows.v[rows.n - 1].id);
 	store_batches_fini(&rows);
-	call_list(c, items, next);
+	call_list(c, items, page.next);
 }
 
 /* ---- the accounts ---- */

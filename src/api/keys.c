@@ -3,6 +3,7 @@
  * of any team that is named. Somebody else's key does not exist: 404. */
 #include "api/keys.h"
 #include "api/auth.h"
+#include "api/page.h"
 #include "base/own.h"
 #include "box/record.h"
 #include "fleet/berth.h"
@@ -99,6 +100,23 @@ static int has_room(struct call *c, const char *team, struct err *e)
 		    : 0;
 }
 
+int keys_add(struct call *c, struct store_key *k, char out_text[KEY_TEXT + 1], struct err *e)
+{
+	if (has_room(c, k->team, e) < 0 || store_key_make(out_text, k, e) < 0)
+		return -1;
+	return store_key_add(c->api->store, k, e);
+}
+
+void keys_made(struct call *c, const struct store_key *k, json_t *take_doc, char text[KEY_TEXT + 1])
+{
+	auth_changed(c->api);
+	call_audit_more(c, "key.create", k->id, "ok", json_deep_copy(take_doc));
+	json_object_set_new(take_doc, "key", json_string(text));
+	explicit_bzero(text, KEY_TEXT + 1);
+	http_set(c->req, "Cache-Control", "no-store");
+	call_json(c, 201, take_doc);
+}
+
 /* No Idempotency-Key here: the answer would have to be kept, and the key in it. */
 void keys_create(struct call *c)
 {
@@ -106,58 +124,43 @@ void keys_create(struct call *c)
 	char text[KEY_TEXT + 1];
 	struct store_key k = { 0 };
 	struct err e;
-	json_t *doc;
 
 	if (!team)
 		return;
 	snprintf(k.team, sizeof(k.team), "%s", team);
-	if (read_key(c, &k, &e) < 0 || has_room(c, team, &e) < 0 ||
-	    store_key_make(text, &k, &e) < 0 || store_key_add(c->api->store, &k, &e) < 0) {
+	if (read_key(c, &k, &e) < 0 || keys_add(c, &k, text, &e) < 0) {
 		call_audit(c, "key.create", k.name, err_kind_name(e.kind));
 		call_fail(c, &e);
 		return;
 	}
-	auth_changed(c->api);
-	doc = key_json(&k);
-	call_audit_more(c, "key.create", k.id, "ok", json_deep_copy(doc));
-	json_object_set_new(doc, "key", json_string(text));
-	explicit_bzero(text, sizeof(text));
 	http_set(c->req, "Location", "/v1/keys/%s", k.id);
-	http_set(c->req, "Cache-Control", "no-store");
-	call_json(c, 201, doc);
+	keys_made(c, &k, key_json(&k), text);
 }
 
 /* ---- look ---- */
 
 void keys_list(struct call *c)
 {
-	const char *team = team_meant(c, call_query(c, "team")), *after = call_query(c, "after");
-	struct store_cursor at = { 0 };
+	const char *team = team_meant(c, call_query(c, "team"));
 	struct store_keys keys = { 0 };
-	char next[STORE_CURSOR_TEXT] = "";
+	struct page page;
 	json_t *items;
 	struct err e;
 
 	if (!team)
 		return;
-	if ((after && store_cursor_parse(after, &at, &e) < 0) ||
-	    store_key_list(c->api->store, team, after ? &at : NULL,
-			   (unsigned)call_query_int(c, "limit", 0), &keys, &e) < 0) {
+	if (page_read(&page, c, &e) < 0 ||
+	    store_key_list(c->api->store, team, page.after, page.limit, &keys, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
 	items = json_array();
 	for (unsigned i = 0; i < keys.n; i++)
 		json_array_append_new(items, key_json(&keys.v[i]));
-	if (keys.more) {
-		const struct store_key *last = &keys.v[keys.n - 1];
-
-		at = (struct store_cursor){ .ns = last->created_ns };
-		snprintf(at.id, sizeof(at.id), "%s", last->id);
-		store_cursor_text(&at, next);
-	}
+	if (keys.more)
+		page_ends(&page, keys.v[keys.n - 1].created_ns, keys.v[keys.n - 1].id);
 	store_keys_fini(&keys);
-	call_list(c, items, next);
+	call_list(c, items, page.next);
 }
 
 /* By id or by name; 0: answered. An operator needs no team to name an id. */

@@ -4,6 +4,13 @@
 
 extern const struct field keys_create_fields[], keys_list_query[], keys_one_query[];
 
+/* One more for k->team, unless it has too many; the key itself is out_text. */
+must_check int keys_add(struct call *c, struct store_key *k, char out_text[KEY_TEXT + 1],
+			struct err *e);
+/* The answer, and the only one with the key in it: text is wiped. doc: without it, for the audit, too. */
+void keys_made(struct call *c, const struct store_key *k, json_t *take_doc,
+	       char text[KEY_TEXT + 1]);
+
 void keys_create(struct call *c);
 void keys_list(struct call *c);
 void keys_show(struct call *c);

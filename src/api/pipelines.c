@@ -4,12 +4,12 @@
  * reads along reads the store. So a client can leave and come back, to this front or to the next. */
 #include "api/pipelines.h"
 #include "agent/agent.h"
-#include "agent/execute.h"
 #include "agent/pipeline.h"
-#include "agent/report.h"
 #include "agent/scan.h"
 #include "api/feed.h"
 #include "api/idem.h"
+#include "api/page.h"
+#include "api/pipelines_follow.h"
 #include "api/quota.h"
 #include "base/own.h"
 #include "box/record.h"
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_MS = 300, PING_MS = 15000, CATEGORIES = 100 };
+enum { CATEGORIES = 100 };
 
 #define ANY(name, help)                                                                            \
 	{                                                                                          \
@@ -82,14 +82,14 @@ const struct field pipelines_replay_fields[] = {
 
 /* ---- as JSON ---- */
 
-static json_t *usage_json(const struct store_pipeline *p)
+json_t *pipelines_usage_json(const struct store_pipeline *p)
 {
 	return json_pack("{s:I, s:I, s:I, s:I, s:f}", "calls", (json_int_t)p->calls, "in",
 			 (json_int_t)p->tokens_in, "out", (json_int_t)p->tokens_out, "cache_read",
 			 (json_int_t)p->cache_read, "cost", (double)p->cost_micro / 1e6);
 }
 
-static json_t *row_json(const struct store_pipeline *p)
+json_t *pipelines_row_json(const struct store_pipeline *p)
 {
 	static const char *const stages[STORE_STAGES] = { "planner", "coder", "executor",
 							  "debugger" };
@@ -99,7 +99,7 @@ static json_t *row_json(const struct store_pipeline *p)
 				store_pipeline_state_name(p->state), "task", p->title, "who",
 				p->who, "attempts", (json_int_t)p->attempts, "created_at",
 				record_when((uint64_t)p->created_ns), "ms",
-				(double)(until - p->created_ns) / 1e6, "usage", usage_json(p));
+				(double)(until - p->created_ns) / 1e6, "usage", pipelines_usage_json(p));
 
 	if (p->ended_ns)
 		json_object_set_new(doc, "ended_at", record_when((uint64_t)p->ended_ns));
@@ -113,8 +113,12 @@ static json_t *row_json(const struct store_pipeline *p)
 	return doc;
 }
 
-/* The last document of a kind; NULL: none. */
-static json_t *last_doc(struct api *a, const char *id, const char *kind, uint32_t attempt)
+json_t *pipelines_accepted(const char *id, const char *state)
+{
+	return json_pack("{s:s, s:s, s:s+}", "id", id, "state", state, "url", "/v1/pipelines/", id);
+}
+
+json_t *pipelines_doc(struct api *a, const char *id, const char *kind, uint32_t attempt)
 {
 	struct store_doc row;
 	struct err e;
@@ -127,8 +131,7 @@ static json_t *last_doc(struct api *a, const char *id, const char *kind, uint32_
 	return doc;
 }
 
-/* 0: it is none of this team's, and that was answered. */
-static int own_row(struct call *c, struct store_pipeline *row)
+int pipelines_own(struct call *c, struct store_pipeline *row)
 {
 	struct err e;
 
@@ -139,194 +142,6 @@ static int own_row(struct call *c, struct store_pipeline *row)
 	call_error(c, 404, "not_found", "there is no such pipeline", call_param(c, 0),
 		   "list them: GET /v1/pipelines");
 	return 0;
-}
-
-/* ---- reading along ---- */
-
-struct reader {
-	struct pipeline_watch watch;
-	struct call *call;
-	struct feed feed;
-	struct timer look;
-	uint32_t after;
-	uint64_t wrote_ms;
-	int streams, once, until_asked, full;
-};
-
-static void stop(struct reader *r)
-{
-	pipeline_unwatch(&r->watch);
-	timer_fini(&r->look);
-	r->call->drop = NULL;
-	r->call->state = NULL;
-	r->call->req->on_drain = NULL;
-}
-
-static void left(struct call *c)
-{
-	stop(c->state);
-}
-
-/* 1: the stream is over. */
-static int write_events(struct reader *r, const struct store_docs *rows)
-{
-	int over = 0;
-
-	for (unsigned i = 0; i < rows->n && !r->full; i++) {
-		json_t *event = json_loads(rows->v[i].json, 0, NULL);
-		const char *type = doc_text(event, "type");
-
-		over |= !strcmp(type, "run_finished") ||
-			(r->until_asked && !strcmp(type, "waiting_input"));
-		r->after = rows->v[i].seq;
-		r->wrote_ms = loop_now_ms();
-		if (event)
-			r->full = feed_event_at(&r->feed, r->after, event);
-	}
-	return over;
-}
-
-static void send_events(struct reader *r)
-{
-	int more = 1, over = 0;
-	struct err e;
-
-	while (more && !over && !r->full) {
-		struct store_docs rows;
-
-		if (store_pipeline_events(r->call->api->store, r->watch.id, r->after, 0, &rows,
-					  &e) < 0) {
-			http_abort(r->call->req); /* it comes back to where it was */
-			return;
-		}
-		over = write_events(r, &rows);
-		more = rows.more;
-		store_docs_fini(&rows);
-	}
-	if (over || (r->once && !more && !r->full)) {
-		feed_end(&r->feed);
-		stop(r);
-	}
-}
-
-static json_t *question_report(struct api *a, const struct store_pipeline *row)
-{
-	return json_pack("{s:s, s:s, s:s, s:s, s:[], s:I, s:o?, s:o}", "schema", AGENT_REPORT,
-			 "run_id", row->id, "outcome", "needs_input", "why", "it asks something",
-			 "evidence", "attempts", (json_int_t)row->attempts, "question",
-			 last_doc(a, row->id, "question", 0), "usage", usage_json(row));
-}
-
-static json_t *accepted_json(const char *id, const char *state)
-{
-	return json_pack("{s:s, s:s, s:s+}", "id", id, "state", state, "url", "/v1/pipelines/", id);
-}
-
-/* Its report, or what it asks; 0: neither, yet. */
-static int send_report(struct call *c, const char *id)
-{
-	struct store_pipeline row;
-	struct err e;
-
-	if (store_pipeline_get(c->api->store, id, &row, &e) < 0) {
-		call_fail(c, &e);
-		return 1;
-	}
-	if (row.state == STORE_PIPELINE_OVER) {
-		json_t *doc = last_doc(c->api, id, "report", 0);
-
-		call_json(c, 200, doc ? doc : row_json(&row));
-		return 1;
-	}
-	if (row.state == STORE_PIPELINE_WAITING) {
-		call_json(c, 200, question_report(c->api, &row));
-		return 1;
-	}
-	if (!c->api->http.draining)
-		return 0;
-	http_set(c->req, "Retry-After", "1"); /* the next front has it */
-	call_json(c, 202, accepted_json(id, "running"));
-	return 1;
-}
-
-static void look_again(struct reader *r)
-{
-	struct call *c = r->call;
-	char id[ID_LEN + 1];
-
-	if (r->streams) {
-		if (!r->full)
-			send_events(r);
-		return;
-	}
-	memcpy(id, r->watch.id, sizeof(id));
-	c->drop = NULL;
-	if (send_report(c, id))
-		stop(r);
-	else
-		c->drop = left;
-}
-
-static void news(struct pipeline_watch *w)
-{
-	look_again(loop_owner(w, struct reader, watch));
-}
-
-/* Another front may drive it, of which nobody tells us. */
-static void look_due(struct timer *t)
-{
-	struct reader *r = loop_owner(t, struct reader, look);
-
-	timer_set(t, LOOK_MS);
-	if (r->streams && !r->full && loop_now_ms() - r->wrote_ms >= PING_MS) {
-		r->full = feed_event(&r->feed, json_pack("{s:s}", "type", "ping"));
-		r->wrote_ms = loop_now_ms();
-	}
-	look_again(r);
-}
-
-static void has_room(struct http_req *q)
-{
-	struct call *c = q->user;
-	struct reader *r = c->state;
-
-	if (!r)
-		return;
-	r->full = 0;
-	look_again(r);
-}
-
-static struct reader *read_along(struct call *c, const char *id)
-{
-	struct reader *r = call_alloc(c, sizeof(*r));
-
-	*r = (struct reader){ .watch.news = news, .call = c, .wrote_ms = loop_now_ms() };
-	timer_init(&r->look, c->api->loop, look_due);
-	timer_set(&r->look, LOOK_MS);
-	pipeline_watch(c->api->pipelines, id, &r->watch);
-	c->state = r;
-	c->drop = left;
-	return r;
-}
-
-static void stream(struct call *c, const char *id, uint32_t after, int until_asked, int once)
-{
-	struct reader *r = read_along(c, id);
-
-	r->streams = 1;
-	r->after = after;
-	r->until_asked = until_asked;
-	r->once = once;
-	c->endless = 1;
-	c->req->on_drain = has_room;
-	feed_begin(&r->feed, c->req, feed_wanted(c) == FEED_SSE ? FEED_SSE : FEED_NDJSON);
-	send_events(r);
-}
-
-static void wait_for(struct call *c, const char *id)
-{
-	if (!send_report(c, id))
-		read_along(c, id);
 }
 
 /* ---- a new one ---- */
@@ -342,15 +157,15 @@ static void answer_new(struct call *c, const char *id, struct idem *take_idem)
 
 	if (feed_wanted(c) != FEED_NONE) {
 		idem_leave(take_idem); /* who comes again reads along, too */
-		stream(c, id, 0, 1, 0);
+		follow_stream(c, id, 0, 1, 0);
 		return;
 	}
 	if (call_query_flag(c, "wait")) {
 		idem_leave(take_idem);
-		wait_for(c, id);
+		follow_wait(c, id);
 		return;
 	}
-	doc = accepted_json(id, "running");
+	doc = pipelines_accepted(id, "running");
 	idem_answer(take_idem, 202, doc);
 	http_set(c->req, "Location", "/v1/pipelines/%s", id);
 	call_json(c, 202, doc);
@@ -392,30 +207,24 @@ void pipelines_post(struct call *c)
 
 void pipelines_list(struct call *c)
 {
-	const char *after = call_query(c, "after");
 	struct store_pipelines rows = { 0 };
-	struct store_cursor cursor = { 0 };
-	char next[STORE_CURSOR_TEXT] = "";
+	struct page page;
 	json_t *items;
 	struct err e;
 
-	if ((after && store_cursor_parse(after, &cursor, &e) < 0) ||
-	    store_pipeline_list(c->api->store, c->who.team, call_query(c, "outcome"),
-				after ? &cursor : NULL, (unsigned)call_query_int(c, "limit", 0),
-				&rows, &e) < 0) {
+	if (page_read(&page, c, &e) < 0 ||
+	    store_pipeline_list(c->api->store, c->who.team, call_query(c, "outcome"), page.after,
+				page.limit, &rows, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
 	items = json_array();
 	for (unsigned i = 0; i < rows.n; i++)
-		json_array_append_new(items, row_json(&rows.v[i]));
-	if (rows.more) {
-		cursor.ns = rows.v[rows.n - 1].created_ns;
-		memcpy(cursor.id, rows.v[rows.n - 1].id, sizeof(cursor.id));
-		store_cursor_text(&cursor, next);
-	}
+		json_array_append_new(items, pipelines_row_json(&rows.v[i]));
+	if (rows.more)
+		page_ends(&page, rows.v[rows.n - 1].created_ns, rows.v[rows.n - 1].id);
 	store_pipelines_fini(&rows);
-	call_list(c, items, next);
+	call_list(c, items, page.next);
 }
 
 static json_t *docs_json(const struct store_docs *docs)
@@ -441,15 +250,15 @@ void pipelines_show(struct call *c)
 	struct err e;
 	json_t *doc;
 
-	if (!own_row(c, &row))
+	if (!pipelines_own(c, &row))
 		return;
 	if (call_query_flag(c, "wait")) {
-		wait_for(c, row.id);
+		follow_wait(c, row.id);
 		return;
 	}
-	doc = row_json(&row);
+	doc = pipelines_row_json(&row);
 	if (row.state == STORE_PIPELINE_WAITING)
-		json_object_set_new(doc, "question", last_doc(c->api, row.id, "question", 0));
+		json_object_set_new(doc, "question", pipelines_doc(c->api, row.id, "question", 0));
 	if (!call_query(c, "documents") || call_query_flag(c, "documents")) {
 		if (store_doc_list(c->api->store, row.id, &docs, &e) < 0) {
 			json_decref(doc);
@@ -493,12 +302,12 @@ void pipelines_events(struct call *c)
 	int64_t after = call_query_int(c, "after", 0);
 	struct store_pipeline row;
 
-	if (!own_row(c, &row))
+	if (!pipelines_own(c, &row))
 		return;
 	if (last && *last && strspn(last, "0123456789") == strlen(last) && strlen(last) < 10)
 		after = strtoll(last, NULL, 10);
 	if (call_query_flag(c, "follow") || feed_wanted(c) != FEED_NONE)
-		stream(c, row.id, (uint32_t)after, 0,
+		follow_stream(c, row.id, (uint32_t)after, 0,
 		       row.state == STORE_PIPELINE_OVER ||
 			       (call_query(c, "follow") && !call_query_flag(c, "follow")));
 	else
@@ -515,7 +324,7 @@ static void show_row(struct call *c, const char *id)
 	if (store_pipeline_get(c->api->store, id, &row, &e) < 0)
 		call_fail(c, &e);
 	else
-		call_json(c, 200, row_json(&row));
+		call_json(c, 200, pipelines_row_json(&row));
 }
 
 void pipelines_answer(struct call *c)
@@ -601,92 +410,6 @@ void pipelines_set_policy(struct call *c)
 		call_fail(c, &e);
 	else
 		tell_policy(c, &policy);
-}
-
-/* ---- the same again ---- */
-
-struct again {
-	struct execution_owner owner;
-	struct execution *x;
-	struct call *call;
-	json_t *artifact, *was;
-};
-
-static void again_fini(struct again *g)
-{
-	execution_cancel(g->x);
-	g->x = NULL;
-	json_decref(g->artifact);
-	json_decref(g->was);
-	g->artifact = g->was = NULL;
-}
-
-static void again_left(struct call *c)
-{
-	again_fini(c->state);
-}
-
-static void again_done(struct execution_owner *o, json_t *take_result)
-{
-	struct again *g = loop_owner(o, struct again, owner);
-	struct call *c = g->call;
-	const char *what = NULL;
-	int same = report_same(g->was, take_result, &what);
-	json_t *doc = json_pack("{s:O, s:O, s:b, s:s?, s:O, s:o}", "attempt",
-				json_object_get(g->artifact, "attempt"), "artifact_hash",
-				json_object_get(g->artifact, "hash"), "same", same, "differs", what,
-				"was", g->was, "now", take_result);
-
-	g->x = NULL;
-	again_fini(g);
-	c->drop = NULL;
-	call_json(c, 200, doc);
-}
-
-/* The artifact that the result is of: the first of its attempt, or one of its rivals. With the
- * example that was held back, where there was one. */
-static json_t *artifact_of(struct api *a, const char *id, const json_t *result)
-{
-	uint32_t attempt = (uint32_t)json_integer_value(json_object_get(result, "attempt"));
-	json_t *first = last_doc(a, id, "artifact", attempt), *plan, *found = NULL, *one;
-	const json_t *held = json_object_get(result, "held_out");
-	size_t i;
-
-	json_array_foreach(json_object_get(first, "rivals"), i, one)
-	{
-		if (!strcmp(doc_text(one, "hash"), doc_text(result, "artifact_hash")))
-			found = json_deep_copy(one);
-	}
-	found = found ? found : json_deep_copy(first);
-	json_decref(first);
-	plan = held && found ? last_doc(a, id, "plan", 0) : NULL;
-	one = json_array_get(json_object_get(plan, "examples"),
-			     (size_t)json_integer_value(json_object_get(held, "n")));
-	if (one)
-		json_array_append(json_object_get(found, "examples"), one);
-	json_decref(plan);
-	return found;
-}
-
-void pipelines_replay(struct call *c)
-{
-	struct again *g = call_alloc(c, sizeof(*g));
-	struct store_pipeline row;
-
-	if (!own_row(c, &row))
-		return;
-	*g = (struct again){ .owner.done = again_done, .call = c };
-	g->was = last_doc(c->api, row.id, "result", (uint32_t)call_int(c, "attempt", 0));
-	g->artifact = g->was ? artifact_of(c->api, row.id, g->was) : NULL;
-	if (!g->artifact) {
-		again_fini(g);
-		call_error(c, 409, "conflict", "there is no result of such an attempt", NULL,
-			   "attempts with a result: GET /v1/pipelines/ID");
-		return;
-	}
-	c->state = g;
-	c->drop = again_left;
-	g->x = execution_start(&c->api->fleet, row.team, g->artifact, &g->owner);
 }
 
 /* ---- figures ---- */

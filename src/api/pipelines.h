@@ -1,6 +1,7 @@
 /* pipelines.h - /v1/pipelines: from a wish to tested code. */
 #pragma once
 #include "api/api.h"
+#include "store/pipelines.h"
 
 extern const struct field pipelines_fields[], pipelines_post_query[], pipelines_list_query[],
 	pipelines_show_query[], pipelines_events_query[], pipelines_answer_fields[],
@@ -20,3 +21,12 @@ void pipelines_policy(struct call *c);
 void pipelines_set_policy(struct call *c);
 
 must_check int pipelines_doors_init(struct api *a, struct err *e); /* a->pipelines */
+
+/* Shared by their files. */
+json_t *pipelines_row_json(const struct store_pipeline *p);
+json_t *pipelines_usage_json(const struct store_pipeline *p);
+json_t *pipelines_accepted(const char *id, const char *state);
+/* The last document of a kind; attempt: 0 is any. NULL: none. */
+json_t *pipelines_doc(struct api *a, const char *id, const char *kind, uint32_t attempt);
+/* 0: it is none of this team's, and that was answered. */
+int pipelines_own(struct call *c, struct store_pipeline *row);

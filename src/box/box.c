@@ -2,6 +2,7 @@
 #include "box/box.h"
 #include "base/id.h"
 #include "base/own.h"
+#include "box/command.h"
 #include "box/link.h"
 #include "wire/sock.h"
 
@@ -10,6 +11,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+
+enum { ONCE_REF = 1 }; /* of the only program */
 
 struct wire_limits box_default_limits(void)
 {
@@ -188,21 +191,105 @@ static int hear(struct box *b, uint32_t ref, char buf[WIRE_MAX], int *fd, struct
 	}
 }
 
-int box_run(struct box *b, const struct box_command *cmd, struct wire_exit *out, struct err *e)
+/* EXIT, whatever else comes before it. */
+static int hear_exit(struct box *b, uint32_t ref, struct wire_exit *out, struct err *e)
 {
-	struct box_command unread = *cmd;
 	char buf[WIRE_MAX];
-	uint32_t ref;
 
-	unread.credit = UINT64_MAX; /* one credit for all of it: nothing to acknowledge */
-	if (box_start(b, &unread, &ref, e) < 0)
-		return -1;
 	do {
 		if (hear(b, ref, buf, NULL, e) < 0)
 			return -1;
 	} while (((const struct frame *)buf)->type != WIRE_EXIT);
 	memcpy(out, buf, sizeof(*out));
 	return 0;
+}
+
+int box_run(struct box *b, const struct box_command *cmd, struct wire_exit *out, struct err *e)
+{
+	struct box_command unread = *cmd;
+	uint32_t ref;
+
+	unread.credit = UINT64_MAX; /* one credit for all of it: nothing to acknowledge */
+	if (box_start(b, &unread, &ref, e) < 0)
+		return -1;
+	return hear_exit(b, ref, out, e);
+}
+
+/* The request with a START behind it, in one piece. NULL: it is too long for that. */
+static char *with_start(const struct wire_create *want, const struct command *c, size_t *out_len)
+{
+	size_t len = sizeof(*want) + sizeof(c->start) + c->tail_len;
+	char *ask = c->memfd < 0 && len <= WIRE_MAX ? malloc(len) : NULL;
+
+	if (!ask)
+		return NULL;
+	memcpy(ask, want, sizeof(*want));
+	memcpy(ask + sizeof(*want), &c->start, sizeof(c->start));
+	memcpy(ask + sizeof(*want) + sizeof(c->start), c->tail, c->tail_len);
+	*out_len = len;
+	return ask;
+}
+
+static int one_by_one(struct keeper_link *k, const struct wire_create *want,
+		      const struct box_command *cmd, struct wire_exit *out,
+		      struct wire_counted *out_gone, struct err *e)
+{
+	struct err second; /* the first failure is the one to tell */
+	struct box b;
+	int ran;
+
+	if (box_create(k, &b, want, e) < 0)
+		return -1;
+	ran = box_run(&b, cmd, out, e);
+	box_close(&b);
+	if (box_kill(k, b.about.id, out_gone, ran < 0 ? &second : e) < 0)
+		return -1;
+	return ran;
+}
+
+static int all_at_once(struct keeper_link *k, char *ask, size_t len, struct wire_exit *out,
+		       struct wire_counted *out_gone, struct err *e)
+{
+	struct box b = { .init = -1 };
+	struct wire_counted gone;
+	struct answer box = { .want = WIRE_BOX, .to = &b.about, .room = sizeof(b.about), .wants_fd = 1 };
+	struct answer end = { .want = WIRE_GONE, .to = out_gone ? out_gone : &gone, .room = sizeof(gone) };
+	struct err second;
+	int ran;
+
+	if (link_ask(k, ask, len, &box, e) < 0)
+		return err_in(e, "create a box");
+	b.init = box.fd;
+	b.about.id[sizeof(b.about.id) - 1] = 0;
+	ran = hear_exit(&b, ONCE_REF, out, e);
+	box_close(&b);
+	if (link_hear(k, ((const struct frame *)ask)->ref, &end, ran < 0 ? &second : e) < 0)
+		return -1;
+	return ran;
+}
+
+int box_once(struct keeper_link *k, const struct wire_create *want, const struct box_command *cmd,
+	     struct wire_exit *out, struct wire_counted *out_gone, struct err *e)
+{
+	struct box_command last = *cmd;
+	struct wire_create create = *want;
+	auto_free char *ask = NULL;
+	struct command c;
+	size_t len;
+	int made;
+
+	create.head.type = WIRE_CREATE;
+	create.head.flags |= WIRE_CREATE_AWAIT | (out_gone ? WIRE_CREATE_FIGURES : 0);
+	last.flags |= WIRE_START_LAST;
+	last.credit = UINT64_MAX;
+	made = command_make(&c, &last, ONCE_REF, e);
+	if (made == 0)
+		ask = with_start(&create, &c, &len);
+	command_fini(&c);
+	if (made < 0)
+		return -1;
+	return ask ? all_at_once(k, ask, len, out, out_gone, e) :
+		     one_by_one(k, want, cmd, out, out_gone, e);
 }
 
 /* FILES and CONNECT: the answer is a descriptor made inside. Frames of running execs that come in

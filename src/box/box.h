@@ -79,6 +79,11 @@ must_check int box_start(struct box *b, const struct box_command *cmd, uint32_t 
 /* START, discard output, wait for EXIT: the shortest path, as the benchmark measures it. */
 must_check int box_run(struct box *b, const struct box_command *cmd, struct wire_exit *out,
 		       struct err *e);
+/* A box for one program: create, START, EXIT, and nothing of it left, asked for
+ * in one message. What it prints is not read; out_gone may be NULL. */
+must_check int box_once(struct keeper_link *k, const struct wire_create *want,
+			const struct box_command *cmd, struct wire_exit *out,
+			struct wire_counted *out_gone, struct err *e);
 must_check int box_signal(struct box *b, uint32_t ref, int signo, struct err *e);
 must_check int box_resize(struct box *b, uint32_t ref, uint16_t rows, uint16_t cols, struct err *e);
 must_check int box_credit(struct box *b, uint32_t ref, uint32_t stream, uint64_t until,

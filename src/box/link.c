@@ -119,16 +119,10 @@ static int take_answer(struct answer *a, const char *buf, size_t n, int *take_fd
 	return 0;
 }
 
-static int ask_once(struct keeper_link *k, void *ask, size_t ask_len, struct answer *a,
-		    struct err *e)
+int link_hear(struct keeper_link *k, uint32_t ref, struct answer *a, struct err *e)
 {
-	struct frame *head = ask;
 	char buf[WIRE_MAX];
 
-	head->version = WIRE_VERSION;
-	head->ref = k->next_ref++;
-	if (sock_send(k->fd, ask, ask_len, NULL, 0, NULL, 0, e) < 0)
-		return err_in(e, "keeper");
 	for (;;) {
 		auto_fd int fd = -1;
 		int n = receive(k, buf, &fd, e);
@@ -136,9 +130,21 @@ static int ask_once(struct keeper_link *k, void *ask, size_t ask_len, struct ans
 		if (n < 0)
 			return -1;
 		/* Another ref: the answer to a box_drop() of before. */
-		if (((const struct frame *)buf)->ref == head->ref)
+		if (((const struct frame *)buf)->ref == ref)
 			return take_answer(a, buf, (size_t)n, &fd, e);
 	}
+}
+
+static int ask_once(struct keeper_link *k, void *ask, size_t ask_len, struct answer *a,
+		    struct err *e)
+{
+	struct frame *head = ask;
+
+	head->version = WIRE_VERSION;
+	head->ref = k->next_ref++;
+	if (sock_send(k->fd, ask, ask_len, NULL, 0, NULL, 0, e) < 0)
+		return err_in(e, "keeper");
+	return link_hear(k, head->ref, a, e);
 }
 
 /* Every request may be repeated. A box that the old keeper was making for us was never ours: nobody

@@ -15,3 +15,5 @@ struct answer {
  * away meanwhile is replaced once. */
 must_check int link_ask(struct keeper_link *k, void *ask, size_t ask_len, struct answer *a,
 			struct err *e);
+/* A further answer to the request of that ref. */
+must_check int link_hear(struct keeper_link *k, uint32_t ref, struct answer *a, struct err *e);

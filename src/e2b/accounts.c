@@ -1,14 +1,13 @@
 /* accounts.c - see accounts.h. A key of theirs may do what a client needs: its role is editor. */
 #include "e2b/accounts.h"
 #include "api/auth.h"
+#include "api/keys.h"
 #include "base/own.h"
 #include "box/record.h"
 #include "e2b/sandboxes.h"
 
 #include <stdio.h>
 #include <string.h>
-
-enum { KEYS_MAX = STORE_PAGE_MAX };
 
 const struct field accounts_key_fields[] = {
 	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "unique among the team's keys", NULL },
@@ -125,7 +124,7 @@ void accounts_keys(struct call *c)
 	json_t *items;
 	struct err e;
 
-	if (store_key_list(c->api->store, c->who.team, NULL, KEYS_MAX, &keys, &e) < 0) {
+	if (store_key_list(c->api->store, c->who.team, NULL, STORE_PAGE_MAX, &keys, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
@@ -137,40 +136,19 @@ void accounts_keys(struct call *c)
 	call_json(c, 200, items);
 }
 
-static int has_room(struct call *c, struct err *e)
-{
-	struct store_keys keys = { 0 };
-	int full;
-
-	if (store_key_list(c->api->store, c->who.team, NULL, KEYS_MAX, &keys, e) < 0)
-		return -1;
-	full = keys.n >= KEYS_MAX;
-	store_keys_fini(&keys);
-	return full ? err_set(e, ERR_CONFLICT, "the team has %d keys, which is the most", KEYS_MAX)
-		    : 0;
-}
-
 void accounts_key_new(struct call *c)
 {
 	struct store_key k = { .role = ROLE_EDITOR, .created_ns = fleet_now_ns() };
 	char text[KEY_TEXT + 1];
 	struct err e;
-	json_t *doc;
 
 	snprintf(k.team, sizeof(k.team), "%s", c->who.team);
 	snprintf(k.name, sizeof(k.name), "%s", call_text(c, "name", ""));
-	if (has_room(c, &e) < 0 || store_key_make(text, &k, &e) < 0 ||
-	    store_key_add(c->api->store, &k, &e) < 0) {
+	if (keys_add(c, &k, text, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
-	auth_changed(c->api);
-	doc = key_json(&k);
-	call_audit_more(c, "key.create", k.id, "ok", json_deep_copy(doc));
-	json_object_set_new(doc, "key", json_string(text));
-	explicit_bzero(text, sizeof(text));
-	http_set(c->req, "Cache-Control", "no-store");
-	call_json(c, 201, doc);
+	keys_made(c, &k, key_json(&k), text);
 }
 
 void accounts_key_delete(struct call *c)

@@ -2,6 +2,8 @@
  *   filesystem.c  filesystem.Filesystem: stat, list, make, move, remove
  *   watchers.c    of it: what changes in a folder
  *   transfer.c    /files: content in and out
+ *   compose.c     of it: one file of many
+ *   admit.c       of it: who may
  * All of it is done by a worker that is the box's root. The user who was named decides where relative
  * paths begin, and whose what is made will be. */
 #pragma once
@@ -25,8 +27,8 @@ void filesystem_watcher_remove(struct call *c);
 void transfer_get(struct call *c);
 void transfer_post(struct call *c);
 extern const struct field transfer_compose_fields[];
-void transfer_compose(struct call *c);
-void transfer_options(struct call *c);
+void transfer_compose(struct call *c); /* compose.c */
+void transfer_options(struct call *c); /* admit.c */
 
 /* ---- shared ---- */
 /* The path that a request names, in the call's memory; NULL: refused, and answered. */

@@ -6,14 +6,12 @@
  * the pipe without passing through us. A file gets its name when all of it is there; a client that
  * leaves takes the worker along, and the worker the file that was not whole. */
 #include "api/download.h"
-#include "api/fields.h"
-#include "base/clock.h"
 #include "base/own.h"
 #include "box/changes.h"
+#include "e2b/admit.h"
 #include "e2b/entry.h"
 #include "e2b/files.h"
 #include "e2b/gunzip.h"
-#include "e2b/signature.h"
 #include "http/multipart.h"
 
 #include <errno.h>
@@ -22,145 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
-enum { PLAIN = 32768, PARTS_MOST = 10000, NAMES_MOST = 1 << 20, SOURCES_MOST = 1000 };
+enum { PLAIN = 32768, PARTS_MOST = 10000, NAMES_MOST = 1 << 20 };
 enum { META_KEY = 246, META_MOST = 4096, META_PREFIX = 9 /* "user.e2b." */ };
-
-/* ---- who may ---- */
-
-static void sign(struct call *c, const char *token, char out[SIGNATURE])
-{
-	const char *path = call_query(c, "path"), *user = call_query(c, "username");
-	struct signature_of s = {
-		.path = path ? path : "",
-		.operation = strcmp(c->req->method, "POST") ? "read" : "write",
-		.user = user ? user : "",
-		.token = token,
-		.expiration = call_query(c, "signature_expiration"),
-	};
-
-	signature_make(&s, out);
-}
-
-static int is_number(const char *text)
-{
-	return *text && strlen(text) <= 18 && strspn(text, "0123456789") == strlen(text);
-}
-
-static int is_expired(const char *until)
-{
-	return is_number(until) && strtoll(until, NULL, 10) < (long long)time(NULL);
-}
-
-/* May a link that its token has made wake it? */
-static int would_wake(struct call *c, const struct berth *b, const struct e2b_box *x)
-{
-	const char *until = call_query(c, "signature_expiration");
-
-	return b->state == BERTH_PAUSED && x->auto_resume && !(until && is_expired(until));
-}
-
-struct berth *transfer_find(struct call *c)
-{
-	const char *given = call_query(c, "signature");
-	char expected[SIGNATURE];
-	struct e2b_box x;
-
-	if (!given || strcmp(c->req->path, "/files") != 0)
-		return NULL;
-	for (struct berth *b = fleet_next(&c->api->fleet, NULL); b;
-	     b = fleet_next(&c->api->fleet, b)) {
-		if (!b->row.door)
-			continue;
-		e2b_box_read(b, &x);
-		if (b->state != BERTH_RUNNING && !would_wake(c, b, &x))
-			continue;
-		sign(c, x.token, expected);
-		if (x.token[0] && e2b_same(given, expected))
-			return b;
-	}
-	return NULL;
-}
-
-/* NULL: yes. */
-static const char *why_not(struct call *c)
-{
-	const char *token = http_header(c->req, "x-access-token"),
-		   *given = call_query(c, "signature"),
-		   *until = call_query(c, "signature_expiration");
-	char expected[SIGNATURE];
-	struct e2b_box x;
-
-	e2b_box_read(e2b_berth(c), &x);
-	if (!x.token[0])
-		return NULL;
-	if (token && *token)
-		return e2b_same(token, x.token)
-			       ? NULL
-			       : "access token present in header but does not match";
-	if (!given)
-		return "missing signature query parameter";
-	sign(c, x.token, expected);
-	if (!e2b_same(given, expected) || (until && !is_number(until)))
-		return "invalid signature";
-	if (until && is_expired(until))
-		return "signature is already expired";
-	return NULL;
-}
-
-/* Whose file it is to be. 0: nobody knows them, or they may not; that is answered. */
-static int admit(struct call *c, int *out_root)
-{
-	const char *why = why_not(c), *user = call_query(c, "username");
-
-	*out_root = user && !strcmp(user, "root");
-	if (why)
-		e2b_error(c, 401, "%s", why);
-	else if (user && *user && !*out_root && strcmp(user, "user") != 0)
-		e2b_error(c, 401, "error looking up user '%.64s': unknown user", user);
-	else
-		return 1;
-	return 0;
-}
-
-static void allow_pages(struct call *c)
-{
-	if (!http_header(c->req, "origin"))
-		return;
-	http_set(c->req, "Access-Control-Allow-Origin", "*");
-	http_set(c->req, "Access-Control-Expose-Headers",
-		 "Location, Cache-Control, X-Content-Type-Options");
-}
-
-/* A page asks before it sends. Who may is decided by token or signature, not by where it comes from. */
-void transfer_options(struct call *c)
-{
-	const char *wanted = http_header(c->req, "access-control-request-headers");
-
-	allow_pages(c);
-	http_set(c->req, "Access-Control-Allow-Methods", "HEAD, GET, POST, PUT, PATCH, DELETE");
-	if (wanted)
-		http_set(c->req, "Access-Control-Allow-Headers", "%.2000s", wanted);
-	http_set(c->req, "Access-Control-Max-Age", "7200");
-	call_empty(c, 204);
-}
-
-/* NULL: refused, and answered. */
-static const char *read_path(struct call *c, const char *given, int root)
-{
-	auto_buf struct buf path = { 0 };
-	struct err e;
-	char *kept;
-
-	if (entry_path(given, root, &path, &e) < 0) {
-		e2b_error(c, 400, "error resolving path: %s", e.msg);
-		return NULL;
-	}
-	kept = call_alloc(c, path.len + 1);
-	memcpy(kept, path.p, path.len + 1);
-	return kept;
-}
 
 /* ---- out ---- */
 
@@ -172,8 +34,8 @@ void transfer_get(struct call *c)
 	const char *path = call_query(c, "path");
 	int root;
 
-	allow_pages(c);
-	if (!admit(c, &root) || !(want.path = read_path(c, path ? path : "", root)))
+	admit_pages(c);
+	if (!admit_user(c, &root) || !(want.path = admit_path(c, path ? path : "", root)))
 		return;
 	http_set(c->req, "Vary", "Accept-Encoding");
 	download_begin(c, &want);
@@ -340,7 +202,7 @@ static int begin_part(struct upload *u)
 		refuse(u, 400, "error getting multipart custom part file name: filename not found");
 		return -1;
 	}
-	if (!path && !(path = read_path(u->desk.call, filename, u->root))) {
+	if (!path && !(path = admit_path(u->desk.call, filename, u->root))) {
 		desk_close(&u->desk);
 		return -1;
 	}
@@ -696,10 +558,10 @@ void transfer_post(struct call *c)
 	const char *path = call_query(c, "path");
 
 	*u = (struct upload){ .pipe = -1, .desk.path = "" };
-	allow_pages(c);
-	if (!admit(c, &u->root))
+	admit_pages(c);
+	if (!admit_user(c, &u->root))
 		return;
-	if (path && !(u->path = read_path(c, path, u->root)))
+	if (path && !(u->path = admit_path(c, path, u->root)))
 		return;
 	c->state = u;
 	c->drop = dropped;
@@ -713,109 +575,4 @@ void transfer_post(struct call *c)
 	 * had to be woken. */
 	c->req->on_body = body_came;
 	c->req->on_body_end = body_ended;
-}
-
-/* ---- one of many ---- */
-
-const struct field transfer_compose_fields[] = {
-	{ "source_paths", FIELD_TEXTS, 1, 0, 0, "what to put together; they are removed then",
-	  NULL },
-	{ "destination", FIELD_TEXT, 1, 1, 4000, "where to", NULL },
-	{ "username", FIELD_TEXT, 0, 0, 64, "whose it is", NULL },
-	{ .name = FIELDS_OTHERS },
-	{ 0 },
-};
-
-struct composing {
-	struct desk desk;
-	const char **sources;
-	size_t n, removed;
-	int root, made;
-};
-
-static void compose_ready(struct clerk *k)
-{
-	struct composing *x = loop_owner(k, struct composing, desk.clerk);
-	struct wire_put put = { .flags = WIRE_PUT_FOLLOW | (x->root ? 0 : WIRE_PUT_USER) };
-
-	clerk_ask(k, WIRE_PUT, &put, sizeof(put), x->desk.path, strlen(x->desk.path));
-	for (size_t i = 0; i < x->n; i++)
-		clerk_more(k, WIRE_APPEND, x->sources[i], strlen(x->sources[i]));
-	clerk_data(k, NULL, 0);
-}
-
-/* One after the other: what was put together is no longer needed in parts. */
-static void compose_next(struct composing *x)
-{
-	if (x->removed < x->n) {
-		const char *path = x->sources[x->removed++];
-
-		desk_ask(&x->desk, WIRE_REMOVE, WIRE_REMOVE_ONE, path, strlen(path));
-		return;
-	}
-	desk_json(&x->desk, 200,
-		  json_pack("{s:o, s:o, s:s}", "path", changes_text(x->desk.path), "name",
-			    changes_text(entry_name(x->desk.path)), "type", "file"));
-}
-
-static void compose_done(struct clerk *k, uint16_t flags)
-{
-	struct composing *x = loop_owner(k, struct composing, desk.clerk);
-
-	(void)flags;
-	x->made = 1;
-	compose_next(x);
-}
-
-static void compose_failed(struct clerk *k, const struct err *e)
-{
-	struct composing *x = loop_owner(k, struct composing, desk.clerk);
-
-	if (x->made && e->sys) {
-		compose_next(
-			x); /* named twice, or not to be removed: the file is made all the same */
-	} else if (e->sys == ENOENT) {
-		desk_close(&x->desk);
-		e2b_error(x->desk.call, 404, "source file not found: %s", e->msg);
-	} else {
-		files_rest_fail(&x->desk, e);
-	}
-}
-
-void transfer_compose(struct call *c)
-{
-	static const struct clerk_events on = { .ready = compose_ready,
-						.done = compose_done,
-						.failed = compose_failed };
-	struct composing *x = call_alloc(c, sizeof(*x));
-	const char *user = call_text(c, "username", "user");
-	json_t *sources = call_get(c, "source_paths"), *source;
-	size_t i;
-
-	*x = (struct composing){ .root = !strcmp(user, "root"), .n = json_array_size(sources) };
-	if (!x->root && strcmp(user, "user") != 0) {
-		e2b_error(c, 401, "error looking up user '%.64s': unknown user", user);
-		return;
-	}
-	if (x->n == 0 || x->n > SOURCES_MOST) {
-		e2b_error(c, 400,
-			  x->n ? "source_paths has too many entries"
-			       : "source_paths must not be empty");
-		return;
-	}
-	x->desk.path = read_path(c, call_text(c, "destination", ""), x->root);
-	if (!x->desk.path)
-		return;
-	x->sources = call_alloc(c, x->n * sizeof(*x->sources));
-	json_array_foreach(sources, i, source)
-	{
-		x->sources[i] = read_path(c, json_string_value(source), x->root);
-		if (!x->sources[i])
-			return;
-		if (!strcmp(x->sources[i], x->desk.path)) {
-			e2b_error(c, 400, "source path cannot be the same as destination");
-			return;
-		}
-	}
-	desk_open_in(&x->desk, c, e2b_berth(c), FILES_WORKER, &on);
 }

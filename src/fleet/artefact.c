@@ -1,6 +1,8 @@
 /* artefact.c - see artefact.h. */
 #include "fleet/artefact.h"
+#include "base/base64.h"
 #include "base/own.h"
+#include "lang/lang.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +17,7 @@ struct head {
 	uint8_t digest[SHA256_BYTES]; /* of the bytes behind */
 	uint64_t bytes;
 };
-static const char magic[8] = "made 1\n";
+static const char magic[8] = "made 2\n";
 
 int artefacts_open(struct artefacts *a, const char *state, struct err *e)
 {
@@ -107,6 +109,20 @@ static void add_files(struct sha256 *s, const json_t *files)
 	}
 }
 
+/* They are ours, and another version of us may have others. */
+static void add_support(struct sha256 *s, const struct lang_pair *files)
+{
+	uint64_t n = 0;
+
+	while (files && files[n].key)
+		n++;
+	sha256_add(s, &n, sizeof(n));
+	for (uint64_t i = 0; i < n; i++) {
+		add_text(s, files[i].key);
+		add_text(s, files[i].value);
+	}
+}
+
 void artefact_key(const struct artefact_of *of, struct artefact_key *out)
 {
 	struct sha256 s;
@@ -115,17 +131,58 @@ void artefact_key(const struct artefact_of *of, struct artefact_key *out)
 	add(&s, magic, sizeof(magic));
 	add_text(&s, of->door);
 	add_text(&s, of->team);
+	add_text(&s, of->box);
+	add(&s, of->state, of->state ? SHA256_BYTES : 0);
 	add_host(&s, of->program);
 	add_words(&s, of->argv);
 	add_words(&s, of->env);
+	add_text(&s, of->box_env);
 	add_text(&s, of->cwd);
 	sha256_add(&s, &of->nlayers, sizeof(of->nlayers)); /* or a layer could be taken for a file's name */
 	for (unsigned i = 0; i < of->nlayers; i++)
 		add_text(&s, of->layers[i]);
 	add_text(&s, of->source);
 	add(&s, of->code, of->code_len);
+	add_support(&s, of->support);
 	add_files(&s, of->files);
 	sha256_end(&s, out->bytes);
+}
+
+static int is_in(const char *text, size_t n, const char *word)
+{
+	return text && memmem(text, n, word, strlen(word)) != NULL;
+}
+
+int artefact_mentions(const struct artefact_of *of, const char *word)
+{
+	auto_buf struct buf bytes = { 0 };
+	const char *path;
+	json_t *v;
+
+	if (is_in(of->code, of->code_len, word))
+		return 1;
+	json_object_foreach((json_t *)of->files, path, v)
+	{
+		const json_t *coded = json_object_get(v, "base64");
+
+		buf_cut(&bytes, 0);
+		if (coded)
+			(void)!base64_decode(&bytes, json_string_value(coded), json_string_length(coded));
+		if (is_in(json_string_value(v), json_string_length(v), word) ||
+		    is_in(bytes.p, bytes.len, word))
+			return 1;
+	}
+	return 0;
+}
+
+int artefact_tells_time(const struct artefact_of *of)
+{
+	static const char *const words[] = { "__DATE__", "__TIME__", "__TIMESTAMP__" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(words); i++)
+		if (artefact_mentions(of, words[i]))
+			return 1;
+	return 0;
 }
 
 /* ---- files ---- */
@@ -254,4 +311,49 @@ const char **artefact_pack(const char *program)
 const char **artefact_unpack(const char *program)
 {
 	return words("tar -C \"${1%/*}/\" -xzf \"$2\" && rm -f \"$2\"", program);
+}
+
+/* A file that is as it is needs nobody in the box to unpack it. One that is too large may still fit when
+ * packed; a much larger one is not worth the try. */
+const char **artefact_give(const char *program)
+{
+	return words("k=$(du -sk -- \"$1\") && [ \"${k%%[!0-9]*}\" -le 6000 ] || exit 1; "
+		     "if [ -f \"$1\" ] && [ ! -L \"$1\" ] && [ \"$(stat -c %s -- \"$1\")\" -lt 2000000 ]; then "
+		     "printf f && exec cat -- \"$1\"; fi; "
+		     "printf t && exec tar -C \"${1%/*}/\" -I 'gzip -1' -cf - -- \"${1##*/}\"",
+		     program);
+}
+
+int artefact_read(const struct buf *kept, struct artefact_made *out)
+{
+	struct artefact_said head;
+	const char *at = kept->p, *end = kept->p + kept->len;
+
+	if (kept->len < sizeof(head))
+		return -1;
+	memcpy(&head, at, sizeof(head));
+	at += sizeof(head);
+	for (unsigned i = 0; i < 2; i++) {
+		if (head.bytes[i] > (size_t)(end - at))
+			return -1;
+		out->said[i] = at;
+		out->said_len[i] = head.bytes[i];
+		at += head.bytes[i];
+	}
+	if (end - at < 2 || (*at != 'f' && *at != 't'))
+		return -1;
+	out->is_file = *at == 'f';
+	out->bytes = at + 1;
+	out->n = (size_t)(end - at) - 1;
+	return 0;
+}
+
+void artefact_write(struct buf *out, const struct buf said[2], const struct buf *given)
+{
+	struct artefact_said head = { { (uint32_t)said[0].len, (uint32_t)said[1].len } };
+
+	buf_add(out, &head, sizeof(head));
+	for (unsigned i = 0; i < 2; i++)
+		buf_add(out, said[i].p, said[i].len);
+	buf_add(out, given->p, given->len);
 }

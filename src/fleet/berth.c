@@ -12,6 +12,7 @@
 #include "base/own.h"
 #include "fleet/context.h"
 #include "fleet/past.h"
+#include "fleet/reuse.h"
 #include "store/runs.h"
 #include "store/volumes.h"
 #include "wire/sock.h"
@@ -139,12 +140,14 @@ void berth_free(struct berth *b)
 	}
 	past_free(b);
 	office_forget(&b->fleet->office, b->asking);
+	reuses_fail(b);
 	line_close(&b->line);
 	inlets_fail(b);
 	gate_drop(b);
 	timer_fini(&b->clock);
 	store_box_fini(&b->row);
 	free(b->mounts);
+	free(b->layers);
 	free(b);
 }
 
@@ -231,6 +234,7 @@ void berth_touch(struct berth *b)
 void berth_hold(struct berth *b)
 {
 	b->busy++;
+	b->holds++;
 	berth_touch(b);
 }
 
@@ -1019,6 +1023,14 @@ int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wa
 			abort();
 		memcpy(b->mounts, want->mounts, want->nmounts * sizeof(*b->mounts));
 		memcpy(ask.mounts, want->mounts, want->nmounts * sizeof(*b->mounts));
+	}
+	b->is_known = 1;
+	if (want->nlayers) {
+		b->nlayers = want->nlayers;
+		b->layers = malloc(sizeof(want->layers));
+		if (!b->layers)
+			abort();
+		memcpy(b->layers, want->layers, sizeof(want->layers));
 	}
 	ask.nlayers = want->nlayers;
 	memcpy(ask.layer, want->layers, sizeof(ask.layer));

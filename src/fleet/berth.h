@@ -55,6 +55,7 @@ struct berth {
 	struct line line;
 	struct gate_way way;
 	struct inlets inlets; /* connections into it that are being made */
+	struct reuse *reuses; /* what compilers made, on its way in or out */
 	struct office_ask *asking;
 	struct timer clock;
 	struct run *runs;
@@ -64,6 +65,10 @@ struct berth {
 	unsigned ncontexts;
 	unsigned readers;    /* taps with a connection of their own to its init */
 	unsigned busy;       /* requests that are being served: while there are some it is not idle */
+	unsigned holds, starts; /* requests that there ever were; programs that were ever started */
+	int is_known;        /* this process made it: the two, and what it is made of, are all there is */
+	char (*layers)[WIRE_LAYER_ID]; /* those, if so */
+	unsigned nlayers;
 	uint64_t active_ms;  /* loop_now_ms() of the last activity */
 	uint64_t output_tip; /* of all execs, when last looked at: more of it is activity, too */
 	struct wire_counted seen; /* the kernel's figures when last asked */

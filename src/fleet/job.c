@@ -250,10 +250,12 @@ static void find_made(struct job *j)
 				  .code = x->code,
 				  .code_len = x->code_len,
 				  .files = x->files,
+				  .support = x->lang ? x->lang->support : NULL,
 				  .layers = (const char(*)[WIRE_LAYER_ID])x->layers,
 				  .nlayers = x->nlayers };
 
-	if (!j->team || !j->fleet->artefacts || x->nsteps != 2 || !x->lang)
+	if (!j->team || !j->fleet->artefacts || x->nsteps != 2 || !x->lang ||
+	    artefact_tells_time(&of))
 		return;
 	of.program = lang_program(x->lang);
 	artefact_key(&of, &j->key);

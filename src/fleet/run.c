@@ -251,6 +251,8 @@ static json_t *make_record(struct run *r, const struct ending *end, int64_t ende
 	json_object_set_new(doc, "state", json_string("over"));
 	if (gate_wanted(b))
 		json_object_set_new(doc, "network", gate_since(b, r->started_ns));
+	if (r->compiled_before)
+		json_object_set_new(doc, "compiled_before", json_true());
 	if (r->tag[0])
 		json_object_set_new(doc, "tag", json_string(r->tag));
 	if (r->replay_of[0])
@@ -586,6 +588,7 @@ static struct run *new_run(struct berth *b, const char *id, uint32_t ref)
 	r->next = b->runs;
 	b->runs = r;
 	b->nruns++;
+	b->starts++;
 	r->seen = b->seen;
 	r->began_ms = loop_now_ms();
 	return r;
@@ -689,6 +692,7 @@ int run_start(struct berth *b, const struct run_want *want, struct tap *tap, str
 	r->tty = want->pty;
 	r->stdin_open = want->stdin_open || want->pty;
 	r->wall_ms = want->wall_ms;
+	r->compiled_before = want->compiled_before;
 	r->command = words_json(want->argv);
 	r->started_ns = fleet_now_ns();
 	snprintf(r->tag, sizeof(r->tag), "%s", want->tag ? want->tag : "");

@@ -24,6 +24,7 @@ struct run_want { /* borrowed for the call */
 	int pty, stdin_open, root;
 	int channel; /* its descriptor 3 is ours to speak to: run_say(); stream 2 is what it answers */
 	int seed;    /* an interpreter that waits in the box may become it */
+	int compiled_before; /* no compiler ran for it: its record says so */
 	int lone;    /* signals and wall time are its own, not its group's: WIRE_START_LONE */
 	uint64_t log_bytes;
 	json_t *request;       /* NULL, or what would repeat it; kept in its row, told to nobody */
@@ -51,6 +52,7 @@ struct run {
 	char tag[STORE_NAME + 1];
 	int pid, tty, stdin_open;
 	int input_noted; /* that somebody sends input is in the audit log */
+	int compiled_before;
 	int restored;
 	unsigned tries;     /* restored: asked for, and not known there */
 	struct timer again;

@@ -255,6 +255,19 @@ static struct conn *adopt(int take_fd)
 	return NULL;
 }
 
+/* What was sent stays readable without us. But a frame of the client's that we leave unread would be an
+ * error at its end, and be told before the rest. */
+void conn_end(struct conn *c)
+{
+	struct packet p;
+
+	sys_shutdown(c->src.fd, SHUT_READ);
+	do
+		receive(c, &p);
+	while (p.len > 0);
+	sys_exit(0);
+}
+
 static void knock(struct source *s, uint32_t events)
 {
 	int fd = (int)sys_accept(s->fd, SOCK_CLOEXEC);

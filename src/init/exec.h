@@ -30,6 +30,7 @@ struct exec {
 	struct feed in;
 	struct feed channel_in;
 	struct view *views;
+	const struct conn *last; /* WIRE_START_LAST: whose EXIT ends the box; or NULL */
 	uint64_t born_ns;
 	uint64_t deadline_ns; /* wall time, then grace; 0: none */
 	uint64_t tell_ns;     /* STARTED goes alone then, if nothing has taken it along; 0: no more */

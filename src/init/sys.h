@@ -260,7 +260,7 @@ static inline long sys_socketpair(int type, int out_pair[2])
 	return SYS(socketpair, AF_UNIX, type, 0, out_pair);
 }
 
-enum { SHUT_WRITE = 1 };
+enum { SHUT_READ, SHUT_WRITE };
 static inline long sys_shutdown(int fd, int how)
 {
 	return SYS(shutdown, fd, how);

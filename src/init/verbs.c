@@ -41,7 +41,7 @@ struct request {
 enum {
 	START_FLAGS = WIRE_START_PTY | WIRE_START_STDIN | WIRE_START_ROOT | WIRE_START_TOLD |
 		      WIRE_START_MEMFD | WIRE_START_APART | WIRE_START_CHANNEL | WIRE_START_SEED |
-		      WIRE_START_LONE,
+		      WIRE_START_LONE | WIRE_START_LAST,
 };
 
 /* Somebody has had us run something: from then on what lies in the box may be a trap. */
@@ -115,6 +115,8 @@ static int start_allowed(const struct request *r)
 		return refuse(r, ERR_INVALID, "unknown flags");
 	if (st->head.flags & WIRE_START_PTY && st->head.flags & WIRE_START_CHANNEL)
 		return refuse(r, ERR_INVALID, "a terminal has no channel");
+	if (st->head.flags & WIRE_START_LAST && st->head.flags & WIRE_START_APART)
+		return refuse(r, ERR_INVALID, "the last of a box has to be read");
 	if (st->head.flags & WIRE_START_ROOT && !self.root_allowed)
 		return refuse(r, ERR_DENIED, "this box does not allow root");
 #ifndef ATOLL_TEST
@@ -148,6 +150,10 @@ static struct exec *new_exec(const struct request *r)
 	v->streams = r->head->flags & WIRE_START_APART ? 0 : (1u << WIRE_STREAMS) - 1;
 	for (i = 0; i < WIRE_STREAMS; i++)
 		v->until[i] = r->start->credit[i];
+	if (r->head->flags & WIRE_START_LAST) {
+		r->conn->leash = 1;
+		x->last = r->conn;
+	}
 	return x;
 }
 
@@ -161,7 +167,7 @@ static int start(const struct request *r)
 		return -1;
 	if (!start_allowed(r))
 		return 0;
-	used |= conn_kept(); /* before that it is the keeper, warming us up */
+	used = 1;
 	err = args_init(&a, r->start, r->tail, r->tail_len, in_memfd ? r->fds[0] : -1);
 	if (err == -EINVAL) {
 		refuse(r, ERR_INVALID, "the strings are not what the counts say");
@@ -288,8 +294,10 @@ static int forget(const struct request *r)
 		return refuse(r, ERR_CONFLICT, "this exec is still running");
 	if (x)
 		exec_forget(x);
-	/* Warmed up for the pool, where it may wait for hours among thousands: back to small. */
+	/* Warmed up by the keeper for the pool, where it may wait for hours among thousands: back to small,
+	 * and unused. */
 	if (x && !conn_kept()) {
+		used = 0;
 		child_drop_stack();
 		scratch_used(WIRE_MAX); /* given back at the end of this turn */
 	}

@@ -218,8 +218,11 @@ static int pump_one(struct exec *x, struct view *v)
 			return conn_idle(v->conn);
 	}
 	if (x->over && !v->hold && is_sated(x, v) &&
-	    conn_send(v->conn, &x->end, sizeof(x->end), NULL, 0, -1))
+	    conn_send(v->conn, &x->end, sizeof(x->end), NULL, 0, -1)) {
+		if (x->last == v->conn)
+			conn_end(v->conn);
 		detach(x, v);
+	}
 	return 0;
 }
 

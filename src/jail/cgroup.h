@@ -27,6 +27,13 @@ struct cgroup_counts { /* ~0: this kernel cannot tell */
 		throttled_us;
 };
 
+enum { CG_FIGURES = 16 };
+
+struct cgroup_files { /* v1: of one that is used again and again, open */
+	int tasks[CG_NCTL], ntasks; /* as of cgroup_tasks() */
+	int figures[CG_FIGURES];    /* -1: this kernel cannot tell */
+};
+
 /* name: the parent's name below each hierarchy's root. */
 must_check int cgroups_init(struct cgroups *cs, const char *name, struct err *e);
 /* Removes the parent too, if nothing is in it any more. */
@@ -49,16 +56,22 @@ must_check int cgroup_tasks(const struct cgroups *cs, const char *id, int out_fd
 /* v2: the directory, for CLONE_INTO_CGROUP. */
 must_check int cgroup_dir(const struct cgroups *cs, const char *id, struct err *e);
 void cgroup_count(const struct cgroups *cs, const char *id, struct cgroup_counts *out);
+/* The same of one whose files are open. The caller owns the descriptors, and may number them anew. */
+must_check int cgroup_open(const struct cgroups *cs, const char *id, struct cgroup_files *out, struct err *e);
+void cgroup_close(struct cgroup_files *f);
+void cgroup_count_open(const struct cgroup_files *f, struct cgroup_counts *out);
+uint64_t cgroup_memory_now(const struct cgroup_files *f);
+/* The highest use of memory is what it is now. */
+must_check int cgroup_forget_peak(const struct cgroup_files *f, struct err *e);
 /* Nothing of it runs any more, or all goes on where it was; asked twice it is the same as once. Waits
  * for the kernel, within bounds; what cannot be frozen is thawed again. */
 must_check int cgroup_freeze(const struct cgroups *cs, const char *id, struct err *e);
 must_check int cgroup_thaw(const struct cgroups *cs, const char *id, struct err *e);
 int cgroups_can_freeze(const struct cgroups *cs);
 /* v1: 1 if nobody is in it and no figure of it tells of somebody who was, so that another box may have
- * it, with the same limits. What a cgroup cannot be made to forget makes it 0. */
-int cgroup_as_new(const struct cgroups *cs, const char *id);
-/* v1: the highest use of memory is what it is now. */
-must_check int cgroup_forget_peak(const struct cgroups *cs, const char *id, struct err *e);
+ * it, with the same limits. What a cgroup cannot be made to forget makes it 0, but for one figure: how many
+ * processes it has had at most. Whoever comes next must be sure to have as many. */
+int cgroup_as_new(const struct cgroups *cs, const struct cgroup_counts *n);
 int cgroup_is_empty(const struct cgroups *cs, const char *id); /* v1 */
 /* SIGKILL to every process found in it, frozen ones too. Returns how many were seen. */
 int cgroup_kill(const struct cgroups *cs, const char *id);

@@ -1,15 +1,16 @@
 /* launch.c - from a spec to a running box.
  *
- *   launcher thread                 helper                        child
- *   clone3(VM|VFORK) ------------>  becomes the range's first id
- *                                   clone3(VM|PARENT|NEW*) ---->  waits for GO
- *   (resumed) <-------------------  exits
+ *   launcher thread                            child
+ *   becomes the range's first id
+ *   clone3(VM|NEW*) ------------------------>  waits for GO
+ *   becomes itself again
  *   writes the id maps, shifts
- *   ids, brings cgroups; GO ------------------------------------>  runs inside[], top to bottom
- *   waits for the child's tid                                     execve(init), or err and exit
- *   word to become 0 <------------------------------------------  (the kernel clears it)
+ *   ids, brings cgroups; GO ---------------->  runs inside[], top to bottom
+ *   waits for the child's tid                  execve(init), or err and exit
+ *   word to become 0 <-----------------------  (the kernel clears it)
  *
- * All three share one memory, so a failed row is simply written into struct birth, and nothing is
+ * Identity and network belong to a thread, not to its process: the keeper's other threads stay what
+ * they are. Both share one memory, so a failed row is simply written into struct birth, and nothing is
  * copied: the keeper's size does not matter. They share the descriptor table until the child's first
  * act. A row that fails ends the launch; what is optional was probed before and is in spec.layers. */
 #include "jail/launch.h"
@@ -93,6 +94,15 @@ static int own_cgroups(struct birth *b, struct err *e)
 	return 0;
 }
 
+/* A namespace that came with the clone would begin at the launcher's own place, above all boxes. */
+static int own_cgroup_view(struct birth *b, struct err *e)
+{
+	(void)b;
+	if (unshare(CLONE_NEWCGROUP) < 0)
+		return err_sys(e, "own view of cgroups");
+	return 0;
+}
+
 static int death_signal(struct birth *b, struct err *e)
 {
 	(void)b;
@@ -104,7 +114,7 @@ static int death_signal(struct birth *b, struct err *e)
 static int no_folder(struct birth *b, struct err *e)
 {
 	(void)b;
-	umask(022);
+	umask(0); /* the rows below mean the modes that they name; init has its own */
 	if (chdir("/") < 0)
 		return err_sys(e, "chdir /");
 	return 0;
@@ -166,22 +176,27 @@ static int second_wall(struct birth *b, struct err *e)
 /* 0-2 null, 3 birth, 4 listener, 5 the writable layer, 6 the boot id, 7 init's image (closed by exec). */
 enum { IMAGE_FD = 7 };
 
+/* A source that is one of the first numbers itself would be lost to another. */
+static int out_of_the_way(int fd)
+{
+	return fd > IMAGE_FD ? fd : fcntl(fd, F_DUPFD_CLOEXEC, IMAGE_FD + 1);
+}
+
 static int descriptors(struct birth *b, struct err *e)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	const int from[] = { null, null, null, b->sp->birth, b->sp->listener, b->upper,
-			     b->boot < 0 ? null : b->boot, b->sp->init_exe };
-	int high[ARRAY_LEN(from)];
+	int from[] = { null, null, null, b->sp->birth, b->sp->listener, b->upper,
+		       b->boot < 0 ? null : b->boot, b->sp->init_exe };
 
 	if (null < 0)
 		return err_sys(e, "open /dev/null");
 	for (unsigned i = 0; i < ARRAY_LEN(from); i++) {
-		high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, JAIL_FD_HIGH / 2);
-		if (high[i] < 0)
+		from[i] = out_of_the_way(from[i]);
+		if (from[i] < 0)
 			return err_sys(e, "hold descriptor for %u", i);
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(from); i++)
-		if (dup3(high[i], (int)i, i == IMAGE_FD ? O_CLOEXEC : 0) < 0 && high[i] != (int)i)
+		if (dup3(from[i], (int)i, i == IMAGE_FD ? O_CLOEXEC : 0) < 0)
 			return err_sys(e, "place descriptor %u", i);
 	if (syscall(SYS_close_range, IMAGE_FD + 1, ~0U, 0) < 0)
 		return err_sys(e, "close the rest");
@@ -214,6 +229,8 @@ static const struct step {
 	/* The table is the keeper's until now: an open() of ours would land in it. */
 	{ ROW("own descriptors", "a table of our own before we open anything"), own_table, 0 },
 	{ ROW("own cgroups", "every limit holds before there is anything to limit"), own_cgroups, 0 },
+	{ ROW("cgroup view", "the box's own cgroup is the root it sees"), own_cgroup_view,
+	  LAYER_BIT(LAYER_CGROUP_NS) },
 	{ ROW("working folder", "the keeper's folder and mask are not inherited"), no_folder, 0 },
 	{ ROW("keyring", "session keyrings are inherited and not namespaced"), user_new_keyring, 0 },
 	/* Until we take the new namespace's root our uid is unmapped: mkdir() says EOVERFLOW. */
@@ -342,7 +359,7 @@ static int child_main(void *arg)
 	return 1;
 }
 
-/* ---- the helper and the launcher ---- */
+/* ---- the launcher ---- */
 
 static const struct {
 	uint64_t layer, flag;
@@ -350,27 +367,29 @@ static const struct {
 	{ LAYER_BIT(LAYER_USERNS), CLONE_NEWUSER }, { LAYER_BIT(LAYER_MOUNTS), CLONE_NEWNS },
 	{ LAYER_BIT(LAYER_PIDS_NS), CLONE_NEWPID }, { LAYER_BIT(LAYER_NET), CLONE_NEWNET },
 	{ LAYER_BIT(LAYER_IPC), CLONE_NEWIPC },     { LAYER_BIT(LAYER_UTS), CLONE_NEWUTS },
-	{ LAYER_BIT(LAYER_CGROUP_NS), CLONE_NEWCGROUP },
 };
 
 /* It is the host's, so it must be entered while we have the host's rights. */
-static int enter_network(const struct spec *sp, __u64 *flags, struct err *e)
+static int enter_network(const struct spec *sp, struct err *e)
 {
-	if (sp->net < 0 || is_left_out(sp, net_loopback))
-		return 0;
 	if (setns(sp->net, CLONE_NEWNET) < 0)
 		return err_sys(e, "enter the box's network");
-	*flags &= ~(__u64)CLONE_NEWNET;
 	return 0;
 }
 
-static int helper_main(void *arg)
+/* A launcher that cannot go home would make the next box out of this one. */
+static void leave_network(int home)
 {
-	struct launch *l = arg;
+	if (setns(home, CLONE_NEWNET) < 0)
+		abort();
+}
+
+static int clone_child(struct launch *l, int has_network, struct err *e)
+{
 	const struct spec *sp = l->birth.sp;
 	struct clone_args args = {
-		.flags = CLONE_VM | CLONE_FILES | CLONE_PARENT | CLONE_PIDFD | CLONE_CHILD_SETTID |
-			 CLONE_CHILD_CLEARTID,
+		.flags = CLONE_VM | CLONE_FILES | CLONE_PIDFD | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
+		.exit_signal = SIGCHLD,
 		.pidfd = (uint64_t)(uintptr_t)&l->box.pidfd,
 		.child_tid = (uint64_t)(uintptr_t)&l->tid,
 		.stack = (uint64_t)(uintptr_t)l->stack_child,
@@ -381,22 +400,55 @@ static int helper_main(void *arg)
 	for (unsigned i = 0; i < ARRAY_LEN(namespaces); i++)
 		if (sp->layers & namespaces[i].layer)
 			args.flags |= namespaces[i].flag;
-	if (enter_network(sp, &args.flags, &l->birth.err) < 0)
-		return 1;
-	if (sp->layers & LAYER_BIT(LAYER_UIDRANGE) &&
-	    user_become_creator(sp->uid_base, &l->birth.err) < 0)
-		return 1;
+	if (has_network)
+		args.flags &= ~(__u64)CLONE_NEWNET;
+	if (sp->cgroup >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)sp->cgroup;
+	}
 	/* The child may run before we return: it must find its own tid here, not 0. */
 	l->tid = 1;
 	pid = clone3_call(&args, sizeof(args), child_main, l);
 	if (pid < 0) {
 		errno = (int)-pid;
-		l->tid = 0;
-		err_sys(&l->birth.err, "clone the box");
-		return 1;
+		return err_sys(e, "clone the box");
 	}
 	l->box.pid = (pid_t)pid;
 	return 0;
+}
+
+static int clone_as_creator(struct launch *l, int has_network, struct err *e)
+{
+	const struct spec *sp = l->birth.sp;
+	struct user_was was;
+	int cloned;
+
+	if (!(sp->layers & LAYER_BIT(LAYER_UIDRANGE)))
+		return clone_child(l, has_network, e);
+	if (user_become_creator(sp->uid_base, &was, e) < 0)
+		return -1;
+	cloned = clone_child(l, has_network, e);
+	user_come_back(&was);
+	return cloned;
+}
+
+static int clone_box(struct launch *l, struct err *e)
+{
+	static _Thread_local int home = -1;
+	const struct spec *sp = l->birth.sp;
+	int cloned;
+
+	if (sp->net < 0 || is_left_out(sp, net_loopback))
+		return clone_as_creator(l, 0, e);
+	if (home < 0)
+		home = openat(sp->proc, "thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (home < 0)
+		return err_sys(e, "open our own network");
+	if (enter_network(sp, e) < 0)
+		return -1;
+	cloned = clone_as_creator(l, 1, e);
+	leave_network(home);
+	return cloned;
 }
 
 static int reap(pid_t pid)
@@ -406,32 +458,6 @@ static int reap(pid_t pid)
 	while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
 		;
 	return status;
-}
-
-static int run_helper(struct launch *l, struct err *e)
-{
-	const struct spec *sp = l->birth.sp;
-	struct clone_args args = {
-		.flags = CLONE_VM | CLONE_VFORK | CLONE_FILES |
-			 (sp->cgroup >= 0 ? CLONE_INTO_CGROUP : 0),
-		.exit_signal = SIGCHLD,
-		.stack = (uint64_t)(uintptr_t)l->stack_helper,
-		.stack_size = STACK,
-		.cgroup = sp->cgroup >= 0 ? (uint64_t)sp->cgroup : 0,
-	};
-	long pid = clone3_call(&args, sizeof(args), helper_main, l);
-	int status;
-
-	if (pid < 0) {
-		errno = (int)-pid;
-		return err_sys(e, "clone the helper");
-	}
-	status = reap((pid_t)pid);
-	if (l->box.pid <= 0) {
-		*e = l->birth.err;
-		return e->kind ? -1 : err_set(e, ERR_SYS, "the helper died (status %#x)", status);
-	}
-	return 0;
 }
 
 /* A namespace of the box: from its pidfd (Linux 6.11), else by way of /proc. */
@@ -575,7 +601,7 @@ static int launch(struct launch *l, struct err *e)
 {
 	int ready;
 
-	if (run_helper(l, e) < 0)
+	if (clone_box(l, e) < 0)
 		return -1;
 	ready = prepare_child(l, e);
 	l->go = ready == 0 ? 1 : 2;

@@ -2,6 +2,7 @@
 #include "jail/limits.h"
 #include "base/own.h"
 
+#include <errno.h>
 #include <sys/resource.h>
 
 #define LIMIT(resource, soft, hard, why) { RLIMIT_##resource, #resource, soft, hard, why }
@@ -25,19 +26,25 @@ static rlim_t lower(rlim_t a, rlim_t b)
 	return a < b ? a : b;
 }
 
-static int apply(const struct limit_row *row, struct err *e)
+/* What we inherited may be tighter, and raising it would need CAP_SYS_RESOURCE. */
+static int apply_lower(const struct limit_row *row)
 {
 	struct rlimit now, want;
 
 	if (getrlimit(row->resource, &now) < 0)
-		return err_sys(e, "read limit %s", row->name);
-	/* What we inherited may be tighter, and raising it would need CAP_SYS_RESOURCE. */
+		return -1;
 	want.rlim_max = lower(row->hard, now.rlim_max);
 	want.rlim_cur = lower(row->soft, want.rlim_max);
-	if (setrlimit(row->resource, &want) < 0)
-		return err_sys(e, "set limit %s to %llu", row->name,
-			       (unsigned long long)want.rlim_cur);
-	return 0;
+	return setrlimit(row->resource, &want);
+}
+
+static int apply(const struct limit_row *row, struct err *e)
+{
+	const struct rlimit want = { .rlim_cur = row->soft, .rlim_max = row->hard };
+
+	if (setrlimit(row->resource, &want) == 0 || (errno == EPERM && apply_lower(row) == 0))
+		return 0;
+	return err_sys(e, "set limit %s to %llu", row->name, (unsigned long long)want.rlim_cur);
 }
 
 int limits_apply(struct err *e)

@@ -79,25 +79,11 @@ const struct mnt_row mnt_ns_rows[] = {
 };
 const unsigned mnt_n_ns_rows = ARRAY_LEN(mnt_ns_rows);
 
-/* Opens a place below the new root; no magic link, no way out, not through a final symlink. */
-static int target(const struct birth *b, const char *path, struct err *e)
-{
-	struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	int fd = (int)syscall(SYS_openat2, b->root, path, &how, sizeof(how));
-
-	if (fd < 0)
-		err_sys(e, "find /%s", path);
-	return fd;
-}
-
+/* A place is named by its last part, or below a mount of ours: no link leads there, and one that
+ * stands there itself is not followed. */
 static int attach(const struct birth *b, int mountfd, const char *path, struct err *e)
 {
-	auto_fd int at = target(b, path, e);
-
-	if (at < 0)
-		return -1;
-	if (move_mount(mountfd, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+	if (move_mount(mountfd, "", b->root, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return err_sys(e, "mount onto /%s", path);
 	return 0;
 }
@@ -153,27 +139,27 @@ int mnt_private(struct birth *b, struct err *e)
 	return 0;
 }
 
+static int place_disk(const struct spec *sp, struct err *e)
+{
+	char options[96];
+
+	if (sp->disk >= 0) {
+		if (move_mount(sp->disk, "", AT_FDCWD, "/b", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+			return err_sys(e, "mount the disk");
+		return 0;
+	}
+	snprintf(options, sizeof(options), "mode=755,size=%llu,nr_inodes=%llu",
+		 (unsigned long long)sp->disk_bytes, (unsigned long long)sp->disk_files);
+	if (mount("tmpfs", "/b", "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
+		return err_sys(e, "mount a disk of %llu bytes", (unsigned long long)sp->disk_bytes);
+	return 0;
+}
+
 int mnt_disk(struct birth *b, struct err *e)
 {
-	char size[24], files[24];
-	const struct option opts[] = {
-		{ "size", size, 0 }, { "nr_inodes", files, 0 }, { "mode", "755", 0 },
-	};
-	auto_fd int own = -1;
-	int fd = b->sp->disk;
-
-	if (fd < 0) {
-		snprintf(size, sizeof(size), "%llu", (unsigned long long)b->sp->disk_bytes);
-		snprintf(files, sizeof(files), "%llu", (unsigned long long)b->sp->disk_files);
-		fd = own = new_fs("tmpfs", opts, ARRAY_LEN(opts), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-				  e);
-		if (fd < 0)
-			return -1;
-	}
-	if (move_mount(fd, "", AT_FDCWD, "/b", MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return err_sys(e, "mount the disk");
-	if (mkdir("/b/u", 0755) < 0 || mkdir("/b/w", 0700) < 0 || mkdir("/b/shm", 0777) < 0 ||
-	    chmod("/b/shm", 01777) < 0)
+	if (place_disk(b->sp, e) < 0)
+		return -1;
+	if (mkdir("/b/u", 0755) < 0 || mkdir("/b/w", 0700) < 0 || mkdir("/b/shm", 01777) < 0)
 		return err_sys(e, "folders on the disk");
 	b->upper = open("/b/u", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (b->upper < 0)
@@ -362,30 +348,27 @@ int mnt_usr(struct birth *b, struct err *e)
 	return attach_clone(b, "/u", "usr", e);
 }
 
-static int mount_pts(const struct birth *b, struct err *e)
+/* Both below our own /dev, so by name. */
+static int mount_pts(struct err *e)
 {
-	static const struct option opts[] = {
-		{ "newinstance", NULL, 0 }, { "ptmxmode", "0666", 0 },
-		{ "mode", "0620", 0 },      { "max", "64", 0 },
-	};
-	auto_fd int pts = new_fs("devpts", opts, ARRAY_LEN(opts),
-				 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e);
+	if (mount("devpts", "/r/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "ptmxmode=0666,mode=0620,max=64") < 0)
+		return err_sys(e, "mount terminals");
+	return 0;
+}
 
-	return pts < 0 ? -1 : attach(b, pts, "dev/pts", e);
+static int mount_shm(struct err *e)
+{
+	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+
+	if (mount("/b/shm", "/r/dev/shm", NULL, MS_BIND, NULL) < 0 ||
+	    mount(NULL, "/r/dev/shm", NULL, MS_REMOUNT | MS_BIND | flags, NULL) < 0)
+		return err_sys(e, "bind the shared memory folder");
+	return 0;
 }
 
 int mnt_dev(struct birth *b, struct err *e)
 {
-	struct mount_attr safe = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-					       MOUNT_ATTR_NOEXEC };
-	auto_fd int shm = -1;
-
-	if (attach_clone(b, "/d", "dev", e) < 0 || mount_pts(b, e) < 0)
-		return -1;
-	shm = open_tree(AT_FDCWD, "/b/shm", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	if (shm < 0 || mount_setattr(shm, "", AT_EMPTY_PATH, &safe, sizeof(safe)) < 0)
-		return err_sys(e, "clone the shared memory folder");
-	return attach(b, shm, "dev/shm", e);
+	return attach_clone(b, "/d", "dev", e) < 0 || mount_pts(e) < 0 || mount_shm(e) < 0 ? -1 : 0;
 }
 
 int mnt_new_proc(int pidns, struct err *e)
@@ -470,28 +453,38 @@ int mnt_boot_id(struct birth *b, struct err *e)
 }
 
 /* Files that only their owner may open need no mask: that is the host's root, whom no id of a box
- * maps to and over whose files its capabilities hold no power. Looked at once: a mount costs more
- * than a look, but a look at 25 files per box costs, too. What is missing now is tried every time; a
- * module may bring it. */
-static unsigned char unreadable[ARRAY_LEN(mnt_masks)];
+ * maps to and over whose files its capabilities hold no power. Nor do files that
+ * this kernel has not made at its own start; folders may come later, with a module. Looked at once: a
+ * mount costs more than a look, but a look at 25 files per box costs, too. */
+static unsigned char needless[ARRAY_LEN(mnt_masks)];
 
-void mnt_look_at_proc(void)
+static int needs_no_mask(const struct mnt_row *row)
 {
 	struct stat st;
 	char path[64];
 
-	for (unsigned i = 0; i < mnt_nmasks; i++) {
-		snprintf(path, sizeof(path), "/proc/%s", mnt_masks[i].path);
-		unreadable[i] = lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == 0 &&
-				!(st.st_mode & 0007);
-	}
+	snprintf(path, sizeof(path), "/proc/%s", row->path);
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT && strcmp(row->what, FILE_MASK) == 0;
+	return S_ISREG(st.st_mode) && st.st_uid == 0 && !(st.st_mode & 0007);
+}
+
+void mnt_look_at_proc(void)
+{
+	struct stat st;
+
+	/* Where we see processes only, what is missing says nothing: boxes have all of it. */
+	if (lstat("/proc/uptime", &st) < 0)
+		return;
+	for (unsigned i = 0; i < mnt_nmasks; i++)
+		needless[i] = (unsigned char)needs_no_mask(&mnt_masks[i]);
 }
 
 int mnt_proc_masks(struct birth *b, struct err *e)
 {
 	(void)b;
 	for (unsigned i = 0; i < mnt_nmasks; i++)
-		if (!unreadable[i] &&
+		if (!needless[i] &&
 		    mount(mnt_masks[i].what, mnt_masks[i].path, NULL, MS_BIND, NULL) < 0 &&
 		    errno != ENOENT)
 			return err_sys(e, "mask /proc/%s", mnt_masks[i].path);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Counters never go back, so one that is as it was in a new namespace has not been moved. */
-const struct net_row net_rows[] = {
+const struct net_row net_rows[NET_ROWS] = {
 	{ "dev", "interfaces, and every byte that went over lo" },
 	{ "sockstat", "sockets that somebody still holds, wherever; connections that linger" },
 	{ "snmp", "packets that were sent, or could not be: IP, ICMP, TCP, UDP" },
@@ -25,7 +25,6 @@ const struct net_row net_rows[] = {
 	{ "rt6_stats", "routes that were looked up for IPv6, and remembered" },
 	{ "ip6_flowlabel", "labels that outlive their socket" },
 };
-const unsigned net_nrows = ARRAY_LEN(net_rows);
 
 static int flags_of_lo(unsigned long call, struct ifreq *ifr, struct err *e)
 {
@@ -83,7 +82,8 @@ static void go_home(int home)
 
 static int furnish(int proc, struct err *e)
 {
-	auto_fd int ports = openat(proc, "sys/net/ipv4/ip_unprivileged_port_start", O_WRONLY | O_CLOEXEC);
+	auto_fd int ports =
+		openat(proc, "sys/net/ipv4/ip_unprivileged_port_start", O_WRONLY | O_CLOEXEC);
 	int ns;
 
 	/* A box's root has CAP_NET_BIND_SERVICE in its own user namespace only. */
@@ -141,17 +141,57 @@ static size_t only_of_this(char *text, size_t len)
 	return to;
 }
 
+static int open_all(int proc, struct net_files *out, struct err *e)
+{
+	auto_fd int dir = openat(proc, "thread-self/net", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir < 0)
+		return err_sys(e, "open /proc/net");
+	for (unsigned i = 0; i < NET_ROWS; i++) {
+		out->fd[i] = openat(dir, net_rows[i].file, O_RDONLY | O_CLOEXEC);
+		if (out->fd[i] < 0)
+			return err_sys(e, "open /proc/net/%s", net_rows[i].file);
+	}
+	return 0;
+}
+
+int net_open(int proc, int ns, struct net_files *out, struct err *e)
+{
+	int home = home_of_thread(proc, e), done;
+
+	for (unsigned i = 0; i < NET_ROWS; i++)
+		out->fd[i] = -1;
+	if (home < 0)
+		return -1;
+	if (setns(ns, CLONE_NEWNET) < 0)
+		return err_sys(e, "enter a network namespace");
+	done = open_all(proc, out, e);
+	go_home(home);
+	if (done < 0)
+		net_close(out);
+	return done;
+}
+
+void net_close(struct net_files *f)
+{
+	for (unsigned i = 0; i < NET_ROWS; i++)
+		own_close_fd(&f->fd[i]);
+}
+
+/* The kernel tells anew whenever it is read from the beginning, and all that fits into a page at once. */
+#define AT_ONCE 4096
+
 /* The whole file, or it is too long to be believed. */
-static int add_file(int dir, const char *name, struct net_text *out, struct err *e)
+static int add_file(int fd, const char *name, struct net_text *out, struct err *e)
 {
 	size_t from = out->len;
-	auto_fd int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 	ssize_t n;
 
-	if (fd < 0)
-		return err_sys(e, "open /proc/net/%s", name);
-	while ((n = read(fd, out->bytes + out->len, sizeof(out->bytes) - out->len)) > 0)
-		out->len += (size_t)n;
+	do {
+		n = pread(fd, out->bytes + out->len, sizeof(out->bytes) - out->len,
+			  (off_t)(out->len - from));
+		out->len += n > 0 ? (size_t)n : 0;
+	} while (n > 0 && out->len - from >= AT_ONCE);
 	if (n < 0 || out->len == sizeof(out->bytes))
 		return err_set(e, ERR_SYS, "/proc/net/%s cannot be read to its end", name);
 	if (strcmp(name, "sockstat") == 0)
@@ -159,29 +199,24 @@ static int add_file(int dir, const char *name, struct net_text *out, struct err 
 	return 0;
 }
 
-static int read_all(int proc, struct net_text *out, struct err *e)
+int net_look(const struct net_files *f, struct net_text *out, struct err *e)
 {
-	auto_fd int dir = openat(proc, "thread-self/net", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	if (dir < 0)
-		return err_sys(e, "open /proc/net");
 	out->len = 0;
-	for (unsigned i = 0; i < net_nrows; i++)
-		if (add_file(dir, net_rows[i].file, out, e) < 0)
+	for (unsigned i = 0; i < NET_ROWS; i++)
+		if (add_file(f->fd[i], net_rows[i].file, out, e) < 0)
 			return -1;
 	return 0;
 }
 
 int net_read(int proc, int ns, struct net_text *out, struct err *e)
 {
-	int home = home_of_thread(proc, e), done;
+	struct net_files f;
+	int done;
 
-	if (home < 0)
+	if (net_open(proc, ns, &f, e) < 0)
 		return -1;
-	if (setns(ns, CLONE_NEWNET) < 0)
-		return err_sys(e, "enter a network namespace");
-	done = read_all(proc, out, e);
-	go_home(home);
+	done = net_look(&f, out, e);
+	net_close(&f);
 	return done;
 }
 

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include <stddef.h>
 
-enum { NET_TEXT = 16384 };
+enum { NET_TEXT = 16384, NET_ROWS = 9 };
 
 struct net_text { /* all that a namespace tells about itself */
 	size_t len;
@@ -19,12 +19,18 @@ struct net_text { /* all that a namespace tells about itself */
 /* A descriptor of a new namespace, lo up; any port is anybody's, for there is nobody else in it. proc:
  * the host's. The calling thread is elsewhere for a moment, and alone in that. */
 must_check int net_make(int proc, struct err *e);
-must_check int net_read(int proc, int ns, struct net_text *out, struct err *e);
+/* The files that tell of one, open: they go on telling, wherever the thread is. */
+struct net_files {
+	int fd[NET_ROWS];
+};
+must_check int net_open(int proc, int ns, struct net_files *out, struct err *e);
+void net_close(struct net_files *f);
+must_check int net_look(const struct net_files *f, struct net_text *out, struct err *e);
+must_check int net_read(int proc, int ns, struct net_text *out, struct err *e); /* all three */
 int net_same(const struct net_text *a, const struct net_text *b);
 
 /* What is read: the files of /proc/net that show what a box could leave. */
 struct net_row {
 	const char *file, *why;
 };
-extern const struct net_row net_rows[];
-extern const unsigned net_nrows;
+extern const struct net_row net_rows[NET_ROWS];

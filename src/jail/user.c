@@ -11,21 +11,27 @@
 #include <linux/securebits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+static int set_both(unsigned uid, unsigned gid, struct err *e)
+{
+	if (syscall(SYS_setresgid, gid, gid, gid) < 0)
+		return err_sys(e, "setresgid %u", gid);
+	if (syscall(SYS_setresuid, uid, uid, uid) < 0)
+		return err_sys(e, "setresuid %u", uid);
+	return 0;
+}
 
 static int set_ids(unsigned uid, unsigned gid, struct err *e)
 {
 	/* Groups before the ids, or we could no longer give those up. */
 	if (syscall(SYS_setgroups, 0, NULL) < 0)
 		return err_sys(e, "setgroups to none");
-	if (syscall(SYS_setresgid, gid, gid, gid) < 0)
-		return err_sys(e, "setresgid %u", gid);
-	if (syscall(SYS_setresuid, uid, uid, uid) < 0)
-		return err_sys(e, "setresuid %u", uid);
-	return 0;
+	return set_both(uid, gid, e);
 }
 
 static int verify_ids(unsigned uid, unsigned gid, struct err *e)
@@ -42,11 +48,31 @@ static int verify_ids(unsigned uid, unsigned gid, struct err *e)
 	return 0;
 }
 
-int user_become_creator(uint32_t uid_base, struct err *e)
+int user_become_creator(uint32_t uid_base, struct user_was *out_was, struct err *e)
 {
-	if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0)
+	struct user_was was = { .uid = geteuid(), .gid = getegid(),
+				.securebits = prctl(PR_GET_SECUREBITS) };
+
+	/* A change of uid must not take our capabilities. The groups stay: the box gives those up as soon
+	 * as its maps allow that, and until then it only waits. */
+	if (was.securebits < 0 || prctl(PR_SET_SECUREBITS, was.securebits | SECBIT_NO_SETUID_FIXUP) < 0)
 		return err_sys(e, "securebits");
-	return set_ids(uid_base, uid_base, e);
+	*out_was = was;
+	if (set_both(uid_base, uid_base, e) < 0) {
+		user_come_back(&was);
+		return -1;
+	}
+	return 0;
+}
+
+void user_come_back(const struct user_was *was)
+{
+	struct err e;
+
+	/* The bits last: they are why we still may. And what this thread starts later must lose its
+	 * capabilities with its uid again. */
+	if (set_both(was->uid, was->gid, &e) < 0 || prctl(PR_SET_SECUREBITS, was->securebits) < 0)
+		abort();
 }
 
 static int write_proc(int proc, pid_t pid, const char *which, const char *text, struct err *e)

@@ -4,9 +4,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The helper that makes the namespaces becomes the range's first id, keeping its capabilities:
- * kernel counters (inotify, namespaces) are charged to the creator, and each box must have its own. */
-must_check int user_become_creator(uint32_t uid_base, struct err *e);
+struct user_was { /* of this thread */
+	unsigned uid, gid;
+	int securebits;
+};
+
+/* While it makes the namespaces a thread is the range's first id, with all its capabilities: kernel
+ * counters (inotify, namespaces) are charged to the creator, and each box must have its own. Nobody
+ * else is that id: what had it before is gone. */
+must_check int user_become_creator(uint32_t uid_base, struct user_was *out_was, struct err *e);
+void user_come_back(const struct user_was *was); /* or aborts: it would be neither */
 
 /* Without root: the caller becomes root of a user namespace of its own, which holds one id, its
  * own. Before any thread exists. */

@@ -38,7 +38,7 @@ void death_count(const struct keeper *k, const struct kbox *b, struct wire_count
 
 	memset(&n, 0xff, sizeof(n));
 	if (b->meta.cgroup[0])
-		cgroup_count(&k->host.cgroups, b->meta.cgroup, &n);
+		spare_count(k, b, &n);
 	*out = (struct wire_counted){
 		.mem_now = n.mem_now,       .mem_peak = n.mem_peak,
 		.cpu_us = n.cpu_us,         .oom_kills = n.oom_kills,
@@ -62,10 +62,12 @@ static void leave_behind(struct keeper *k, struct kbox *b)
 {
 	linger_close(k->linger, steal_fd(&b->mounts));
 	if (b->spare)
-		spare_keep(k, b->meta.cgroup);
+		spare_keep(k, b);
+	else
+		spare_forget(k, b);
 	/* A zygote is in the network of its home, and may not have ended yet. */
 	if (k->host.nets && !b->home) {
-		nets_give(k->host.nets, steal_fd(&b->net), b->net_unchecked);
+		nets_give(k->host.nets, steal(&b->net), b->net_unchecked);
 		keeper_tend_nets(k);
 	}
 }

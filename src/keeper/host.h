@@ -25,6 +25,7 @@ struct host {
 	int stock;       /* to the stock process; -1: without root there are no layers */
 	int layers_dir;  /* the folder of the layers, or -1 */
 	struct nets *nets; /* networks that wait for boxes; locks for itself. NULL: a box makes its own */
+	unsigned open_most; /* boxes of which what is looked at again and again stays open */
 	int lock;        /* held while we are the keeper */
 };
 

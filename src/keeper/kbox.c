@@ -3,6 +3,8 @@
 #include "base/id.h"
 #include "base/own.h"
 #include "jail/launch.h"
+#include "keeper/nets.h"
+#include "wire/sock.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +22,7 @@ struct kbox *kbox_new(struct kboxes *t, const char *id)
 	if (!b)
 		abort();
 	b->death = (struct source){ SRC_BOX, -1 };
-	b->init = b->net = b->mounts = -1;
+	b->init = b->mounts = -1;
 	snprintf(b->meta.about.id, sizeof(b->meta.about.id), "%s", id);
 	b->chain = *s;
 	*s = b;
@@ -65,8 +67,9 @@ void kbox_free(struct kboxes *t, struct kbox *b)
 	t->count--;
 	own_close_fd(&b->death.fd);
 	own_close_fd(&b->init);
-	own_close_fd(&b->net);
+	net_free(b->net);
 	own_close_fd(&b->mounts);
+	free(b->start);
 	free(b);
 }
 
@@ -76,6 +79,13 @@ struct box_limits kbox_limits(const struct kbox *b)
 
 	return (struct box_limits){ .mem_bytes = l->mem_bytes, .cpu_ms = l->cpu_ms,
 				    .cpu_milli = l->cpu_milli, .pids = l->pids };
+}
+
+int kbox_start(struct kbox *b, int to_init, struct err *e)
+{
+	auto_free void *start = steal(&b->start);
+
+	return start ? sock_send(to_init, start, b->start_len, NULL, 0, NULL, 0, e) : 0;
 }
 
 int kbox_lift(int *fd, struct err *e)

@@ -5,11 +5,14 @@
 #include "jail/cgroup.h"
 #include "keeper/meta.h"
 #include "wire/wire.h"
+#include <stddef.h>
 
 #define KBOX_BUCKETS 4096
 #define KBOX_WAITERS 8
 
 struct client;
+struct net;
+struct spare;
 
 struct source { /* what epoll hands back */
 	enum { SRC_LISTENER, SRC_CLIENT, SRC_BOX, SRC_MADE, SRC_TIMER, SRC_SIGNAL, SRC_ZYGOTE, SRC_LAYER } kind;
@@ -19,7 +22,7 @@ struct source { /* what epoll hands back */
 struct kbox {
 	struct source death; /* pidfd; first, so that a source is its box */
 	struct meta meta;    /* id, state, limits, ids: what is on disk */
-	int net;             /* its network namespace, to be used again; or -1 */
+	struct net *net;     /* its network namespace, to be used again; or NULL */
 	int mounts;          /* its mount namespace, for linger.h; or -1 */
 	int net_unchecked;   /* test builds */
 	int init;            /* connection to init while nobody has taken it, else -1 */
@@ -27,10 +30,15 @@ struct kbox {
 	int metered; /* given out with a CPU time limit: the keeper watches it */
 	unsigned lane; /* of the pool: which seed waits in it; 0: none */
 	int home;      /* a zygote's: nobody will ever be given it */
-	int spare;    /* it has ended, and its cgroups may be another's */
+	struct spare *own; /* its cgroups, open; NULL: only their name is known, or it has none */
+	int spare;    /* it has ended, and they may be another's */
 	int changing; /* its limits are, on a maker */
 	int changed;  /* they were, or it was frozen: its cgroups are nobody else's any more */
 	int unread; /* whoever ends it does not want its figures */
+	void *start;      /* the START that came with its CREATE, until init has it; or NULL */
+	size_t start_len;
+	int awaited;      /* whoever is given it waits for its end, too */
+	int started;      /* init had it before anybody had the box: it may have ended already */
 	struct wire_counted last; /* figures, read just before its cgroups went */
 	struct waiter {
 		uint64_t client; /* by number: a client may be gone by then */
@@ -51,6 +59,8 @@ struct kbox *kbox_find(struct kboxes *t, const char *id);
 struct kbox *kbox_after(struct kboxes *t, const char *id); /* any order, but complete; "": first */
 void kbox_free(struct kboxes *t, struct kbox *b); /* closes what it owns */
 struct box_limits kbox_limits(const struct kbox *b);
+/* Sends what came with its CREATE, if anything did and was not sent. */
+must_check int kbox_start(struct kbox *b, int to_init, struct err *e);
 /* Moves a descriptor above JAIL_FD_HIGH, where launches do not look and copy nothing. */
 must_check int kbox_lift(int *fd, struct err *e);
 /* A tmpfs is charged to the memory limit: it is the disk only while it leaves half of that free. */

@@ -122,6 +122,7 @@ static void client_read(struct keeper *k, struct client *c)
 	struct err e;
 	int n = sock_recv(c->src.fd, bytes, NULL, &nfds, &e);
 
+	c->len = n > 0 ? (uint32_t)n : 0;
 	if (n > 0)
 		request_handle(k, c, (const struct frame *)bytes);
 	else if (n == 0 || e.sys != EAGAIN)
@@ -150,15 +151,14 @@ void keeper_unwatch(struct keeper *k, struct source *s)
 
 void keeper_wake_in(struct keeper *k, unsigned ms)
 {
-	struct itimerspec want = { .it_value = { ms / 1000, (ms % 1000) * 1000000L + 1 } }, set;
+	struct itimerspec in = { .it_value = { ms / 1000, (ms % 1000) * 1000000L + 1 } };
+	uint64_t at_ns = now_ns() + ms * 1000000ull;
 
 	/* Sooner wins; whoever wanted later asks again when woken. */
-	if (timerfd_gettime(k->timer, &set) == 0 && (set.it_value.tv_sec || set.it_value.tv_nsec) &&
-	    (set.it_value.tv_sec < want.it_value.tv_sec ||
-	     (set.it_value.tv_sec == want.it_value.tv_sec &&
-	      set.it_value.tv_nsec < want.it_value.tv_nsec)))
+	if (k->wake_ns && k->wake_ns <= at_ns)
 		return;
-	timerfd_settime(k->timer, 0, &want, NULL);
+	k->wake_ns = at_ns;
+	timerfd_settime(k->timer, 0, &in, NULL);
 }
 
 static int tend(const struct host *h, struct job *j, struct err *e)
@@ -199,6 +199,7 @@ static void on_timer(struct keeper *k)
 
 	if (read(k->timer, &n, sizeof(n)) < 0)
 		return;
+	k->wake_ns = 0;
 	death_retry(k);
 	spare_look(k);
 	death_meter(k);

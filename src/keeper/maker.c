@@ -145,6 +145,16 @@ static int offer_to_oom(const struct host *h, pid_t pid, struct err *e)
 	return 0;
 }
 
+/* What came with the CREATE waits in init's first connection, and is begun without a further word: its
+ * limits are in force before init is. Not before a seed, which is to be told of first. */
+static int start_waits(struct kbox *b, int to_init, struct err *e)
+{
+	if (!b->start || b->lane)
+		return 0;
+	b->started = 1;
+	return kbox_start(b, to_init, e);
+}
+
 static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct err *e)
 {
 	int pair[2] = { -1, -1 };
@@ -154,7 +164,7 @@ static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct 
 
 	snprintf(path, sizeof(path), "boxes/%s.sock", b->meta.about.id);
 	sp->listener = sock_listen(path, 64, e);
-	if (sp->listener >= 0 && sock_pair(pair, e) == 0) {
+	if (sp->listener >= 0 && sock_pair(pair, e) == 0 && start_waits(b, pair[0], e) == 0) {
 		sp->birth = pair[1];
 		done = jail_launch(sp, &out, e);
 	}
@@ -299,8 +309,9 @@ static int make(const struct host *h, struct job *j, struct err *e)
 	sp.want_mounts = !h->rootless && sp.disk < 0 && !sp.nvolumes && !sp.nlowers;
 	if (made == 0 && h->nets && sp.layers & LAYER_BIT(LAYER_NET)) {
 		b->net_unchecked = jail_trusts_network(&sp);
-		sp.net = b->net = nets_take(h->nets, b->net_unchecked, &sp.net_as_new, e);
-		made = b->net < 0 ? -1 : 0;
+		b->net = nets_take(h->nets, b->net_unchecked, &sp.net_as_new, e);
+		sp.net = b->net ? net_ns(b->net) : -1;
+		made = sp.net < 0 ? -1 : 0;
 	}
 	if (made == 0)
 		made = launch(h, b, &sp, e);
@@ -330,8 +341,6 @@ static void do_job(const struct host *h, struct job *j)
 		j->err.kind = ERR_NONE;
 	end_late(j->cgroup);
 	own_close_fd(&j->orders);
-	while (j->ntasks > 0)
-		close(j->tasks[--j->ntasks]);
 	if (j->box)
 		j->box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
 }

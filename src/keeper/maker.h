@@ -27,13 +27,16 @@ struct job {
 	void (*back)(struct keeper *k, struct job *take_job);
 	struct kbox *box;
 	struct late_cgroup *cgroup; /* NULL: none, or the maker makes it */
-	int tasks[CG_NCTL], ntasks; /* of a spare cgroup for it: high numbers */
+	int tasks[CG_NCTL], ntasks; /* of the box's own cgroup if it was a spare: high numbers */
+	void *start;       /* for the box, until it is there: kbox.h */
+	size_t start_len;
 	uint64_t without, seed_without; /* test builds */
 	unsigned lane; /* of the pool it is for, or would have been */
 	int orders; /* -1, or a zygote's socket: have it fork a seed into the box */
 	const struct seed_kind *starts;  /* have init start this seed in it */
 	const struct seed_kind *home_of; /* start this zygote in the box */
 	struct zygote_birth zygote;      /* and here it is */
+	uint16_t flags;   /* of the CREATE */
 	int for_pool, warm; /* warm: run something in it before it is needed */
 	uint64_t client;  /* who waits for it, and for what request */
 	uint32_t ref;

@@ -128,6 +128,8 @@ int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *l
 		kbox_free(&k->boxes, j->box);
 		return -1;
 	}
+	j->box->start = steal(&j->start);
+	j->box->start_len = j->start_len;
 	if (w) {
 		j->box->meta.nmounts = w->nmounts;
 		memcpy(j->box->meta.mounts, w->mounts, sizeof(w->mounts));
@@ -199,7 +201,7 @@ void pool_refill(struct keeper *k)
 	}
 	k->lanes[0].depth = k->pool_depth;
 	/* Half a millisecond of our loop's time, and whoever was just given a box waits on the same CPU. */
-	if (now >= k->quiet_ns || k->nspares < SPARES_LOW)
+	if (now >= k->quiet_ns || k->spares[SPARE_ANY].n < SPARES_LOW)
 		spare_refill(k);
 	else
 		keeper_wake_in(k, (unsigned)((k->quiet_ns - now) / 1000000 + 1));

@@ -4,8 +4,10 @@
 #include "jail/launch.h"
 #include "jail/layer.h"
 #include "keeper/state.h"
+#include "wire/frame.h"
 #include "wire/sock.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,8 +67,11 @@ static int hand_over(struct keeper *k, struct kbox *b, const struct wire_limits 
 		sent = sock_send(b->init, &adopt, sizeof(adopt), NULL, 0, fds, (unsigned)n, e);
 	if (sent == 0)
 		sent = sock_send(b->init, &keep, sizeof(keep), NULL, 0, NULL, 0, e);
-	while (n > 0)
-		close(fds[--n]);
+	if (sent == 0)
+		sent = kbox_start(b, b->init, e);
+	else if (b->started && e->sys == EPIPE)
+		sent = 0; /* it has ended already, and said so on that connection */
+	spare_given(k, b, fds, n);
 	return sent;
 }
 
@@ -75,6 +80,8 @@ static void give(struct keeper *k, struct kbox *b, uint64_t client, uint32_t ref
 	struct wire_box out = b->meta.about;
 
 	out.head = sock_head(WIRE_BOX, ref);
+	if (b->awaited)
+		b->waiters[b->nwaiters++] = (struct waiter){ client, ref };
 	death_watch_cpu(k, b);
 	client_send(k, client, &out, sizeof(out), b->init);
 	/* If the client is gone nobody has claimed it, and it ends with this. */
@@ -166,14 +173,46 @@ int request_too_many(struct keeper *k, struct client *c, const struct frame *f)
 	return 1;
 }
 
+/* The START that came along, for whoever is to have it. */
+struct along {
+	void *start; /* or NULL */
+	size_t len;
+};
+
+static int came_along(const struct client *c, const struct wire_create *w, struct along *out, struct err *e)
+{
+	const struct frame *f = (const struct frame *)(w + 1);
+	size_t len = c->len - sizeof(*w);
+
+	*out = (struct along){ NULL, len };
+	if (!len)
+		return 0;
+	if (frame_check(f, (uint32_t)len) < 0 || f->type != WIRE_START || f->flags & WIRE_START_MEMFD)
+		return err_set(e, ERR_INVALID, "what came with the request is not a program to start");
+	out->start = malloc(len);
+	if (!out->start)
+		abort();
+	memcpy(out->start, f, len);
+	return 0;
+}
+
+static void awaits(struct kbox *b, uint16_t create_flags)
+{
+	b->awaited = !!(create_flags & WIRE_CREATE_AWAIT);
+	b->unread = b->awaited && !(create_flags & WIRE_CREATE_FIGURES);
+}
+
 static void create_new(struct keeper *k, const struct waiter *who, const struct wire_create *w,
-		       const struct wire_limits *limits, unsigned lane)
+		       struct along *take_along, const struct wire_limits *limits, unsigned lane)
 {
 	struct job *j = job_new();
 	struct err e;
 
 	j->client = who->client;
 	j->ref = who->ref;
+	j->start = take_along->start;
+	j->start_len = take_along->len;
+	j->flags = w->head.flags;
 	j->without = w->without;
 	j->seed_without = w->seed_without;
 	seed_for_job(k, j, lane);
@@ -182,6 +221,7 @@ static void create_new(struct keeper *k, const struct waiter *who, const struct 
 			    &e) < 0) {
 		client_error(k, who->client, who->ref, &e);
 		own_close_fd(&j->orders);
+		free(j->start);
 		free(j);
 	}
 }
@@ -191,12 +231,14 @@ static void create_plain(struct keeper *k, const struct job *j)
 {
 	const struct meta *m = &j->box->meta;
 	struct waiter who = { j->client, j->ref };
-	struct wire_create w = { .without = j->without, .nmounts = m->nmounts, .nlayers = m->nlayers };
+	struct wire_create w = { .head.flags = j->flags, .without = j->without, .nmounts = m->nmounts,
+				 .nlayers = m->nlayers };
+	struct along along = { steal(&j->box->start), j->box->start_len };
 
 	fprintf(stderr, "atoll: keeper: %s; made without it\n", j->err.msg);
 	memcpy(w.mounts, m->mounts, sizeof(w.mounts));
 	memcpy(w.layer, m->layer, sizeof(w.layer));
-	create_new(k, &who, &w, &m->about.limits, 0);
+	create_new(k, &who, &w, &along, &m->about.limits, 0);
 }
 
 static void on_create(struct keeper *k, struct client *c, const struct frame *f)
@@ -206,6 +248,7 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 	struct waiter who = { c->number, f->ref };
 	unsigned lane = seed_lane(w->seed);
 	int idle = !!(f->flags & WIRE_CREATE_IDLE);
+	struct along along;
 	struct kbox *b;
 	struct err e;
 
@@ -215,7 +258,7 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		return;
 	}
 	if (limits_sane(k, &limits, &e) < 0 || volume_check(k, w, &e) < 0 ||
-	    layer_check(k, w, &e) < 0) {
+	    layer_check(k, w, &e) < 0 || came_along(c, w, &along, &e) < 0) {
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
@@ -225,14 +268,19 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 			    !pool_fits(k, &limits)
 		    ? NULL
 		    : pool_take(k, lane);
-	if (!b && request_too_many(k, c, f))
+	if (!b && request_too_many(k, c, f)) {
+		free(along.start);
 		return;
+	}
 	if (!b) {
 		k->misses++;
-		create_new(k, &who, w, &limits, lane);
+		create_new(k, &who, w, &along, &limits, lane);
 		return;
 	}
 	k->hits++;
+	b->start = along.start;
+	b->start_len = along.len;
+	awaits(b, f->flags);
 	if (hand_over(k, b, &limits, idle, &e) < 0)
 		give_up(k, b, c->number, f->ref, &e);
 	else
@@ -254,6 +302,7 @@ void request_made(struct keeper *k, struct job *take_job)
 		k->lanes[j->lane].making--;
 		k->pool_making--;
 	}
+	awaits(b, j->flags);
 	if (!e.kind && keeper_watch(k, &b->death, &e) == 0) {
 		b->meta.about.state = j->for_pool ? WIRE_BOX_POOLED : WIRE_BOX_MAKING;
 		/* The pid is on disk before anybody holds the box: now, or in hand_over(). */

@@ -22,9 +22,13 @@
 #define OBITUARIES 1024
 #define WAITING_MOST 1024 /* requests that makers have not done yet */
 
+/* For whom a cgroup is as new: one that has had three processes only for those who bring three. */
+enum spare_kind { SPARE_ANY, SPARE_SEEDED, SPARE_KINDS };
+
 struct client {
 	struct source src;
 	uint64_t number; /* never reused */
+	uint32_t len;    /* of the frame that is being handled */
 	struct client *next;
 };
 
@@ -38,6 +42,7 @@ struct keeper {
 	uint64_t last_client;
 	unsigned nclients;
 	int epoll, timer;
+	uint64_t wake_ns; /* when the timer will say so; 0: never */
 	int stopping;
 	unsigned idle_exit_s; /* 0: stay */
 	uint64_t busy_ns;     /* last time there was a taken box or a client */
@@ -58,10 +63,12 @@ struct keeper {
 	uint64_t hits, misses;
 	struct waiter filler;      /* who asked for FILL and is not answered yet */
 
-	struct spare *spares;
-	unsigned nspares;
-	char ended[16][WIRE_ID]; /* cgroups of boxes that have ended: nobody has looked at them yet */
-	unsigned nended;
+	struct spares {
+		struct spare *first;
+		unsigned n;
+	} spares[SPARE_KINDS];
+	struct spare *ended[16]; /* of boxes that have ended: nobody has looked at them yet */
+	unsigned nended, held;   /* held: boxes with a spare of their own */
 
 	int tending; /* a maker looks after the networks that wait */
 
@@ -128,12 +135,16 @@ void pool_about(const struct keeper *k, struct wire_about *out);
 /* Cgroups with these limits for a process to enter; returns how many descriptors, -1 on error.
  * The name is on its way to the record before anything exists by it. */
 must_check int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct err *e);
-/* The same for a box that is yet to be made, if there is a spare; its name only. */
+/* The same for a box that is yet to be made, if there is a spare. */
 void spare_take_for_job(struct keeper *k, struct job *j);
+/* It is in them, and is somebody's: n descriptors of spare_take() are not needed any more. */
+void spare_given(struct keeper *k, struct kbox *b, int *fds, int n);
+void spare_count(const struct keeper *k, const struct kbox *b, struct cgroup_counts *out);
 /* Could the cgroups of this box, which has ended, be a spare? Nobody is in them, if so ... */
 int spare_may_keep(struct keeper *k, const struct kbox *b);
 /* ... and nobody has to wait for this: it is one soon, if it is as new, and else removed. */
-void spare_keep(struct keeper *k, const char *cgroup);
+void spare_keep(struct keeper *k, struct kbox *b);
+void spare_forget(struct keeper *k, struct kbox *b); /* closes what is open */
 void spare_look(struct keeper *k); /* at those */
 void spare_refill(struct keeper *k);
 void spare_drop_all(struct keeper *k);

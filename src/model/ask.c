@@ -9,12 +9,10 @@
 #include "model/sse.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 enum {
 	ERROR_BODY = 64 << 10,
@@ -22,17 +20,7 @@ enum {
 	BACKOFF_MS = 500,
 	BACKOFF_MOST_MS = 8000,
 	AFTER_MOST_MS = 60000,   /* who says "in an hour" is not waited for */
-	BREAK_AFTER = 5,
-	REST_MS = 10000,
-	REST_MOST_MS = 120000,
 	CA_MOST = 8 << 20,
-};
-
-struct failure {
-	const char *category; /* auth invalid rate overload network timeout broken too_large unavailable */
-	int status, again;
-	int64_t after_ms;
-	struct err err;
 };
 
 struct ask {
@@ -59,9 +47,6 @@ struct ask {
 	uint64_t began_ms, ends_ms;
 };
 
-static void try_now(struct ask *a);
-static void tried(struct ask *a, CURLcode rc);
-
 static void *must(void *p)
 {
 	if (!p)
@@ -69,128 +54,7 @@ static void *must(void *p)
 	return p;
 }
 
-/* ---- libcurl on the loop ---- */
-
-struct pipe_end {
-	struct watch watch;
-	struct asker *asker;
-};
-
-static void take_finished(struct asker *x)
-{
-	CURLMsg *m;
-	int left;
-
-	while ((m = curl.multi_info_read(x->multi, &left))) {
-		CURLcode rc = m->data.result;
-		char *owner = NULL;
-
-		if (m->msg != CURLMSG_DONE)
-			continue;
-		curl.easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &owner);
-		tried((struct ask *)(void *)owner, rc);
-	}
-}
-
-static void act(struct asker *x, curl_socket_t fd, int what)
-{
-	int running;
-
-	curl.multi_socket_action(x->multi, fd, what, &running);
-	take_finished(x);
-}
-
-static void pipe_ready(struct watch *w, unsigned what)
-{
-	struct pipe_end *p = loop_owner(w, struct pipe_end, watch);
-
-	act(p->asker, w->fd, what == LOOP_READ ? CURL_CSELECT_IN : CURL_CSELECT_OUT);
-}
-
-static int pipe_wants(CURL *easy, curl_socket_t fd, int what, void *user, void *mine)
-{
-	struct asker *x = user;
-	struct pipe_end *p = mine;
-
-	(void)easy;
-	if (what == CURL_POLL_REMOVE) {
-		if (p)
-			watch_stop(&p->watch);
-		free(p);
-		curl.multi_assign(x->multi, fd, NULL);
-		return 0;
-	}
-	if (!p) {
-		p = must(calloc(1, sizeof(*p)));
-		p->asker = x;
-		watch_init(&p->watch, x->loop, fd, pipe_ready);
-		curl.multi_assign(x->multi, fd, p);
-	}
-	watch_want(&p->watch, (what & CURL_POLL_IN ? LOOP_READ : 0) | (what & CURL_POLL_OUT ? LOOP_WRITE : 0));
-	return 0;
-}
-
-static int timer_wants(CURLM *multi, long ms, void *user)
-{
-	struct asker *x = user;
-
-	(void)multi;
-	if (ms < 0)
-		timer_clear(&x->timer);
-	else
-		timer_set(&x->timer, (uint64_t)ms);
-	return 0;
-}
-
-static void timer_due(struct timer *t)
-{
-	act(loop_owner(t, struct asker, timer), CURL_SOCKET_TIMEOUT, 0);
-}
-
 /* ---- what is heard ---- */
-
-/* "2", "0.5", or a date. */
-static int64_t parse_after(const char *text)
-{
-	char *end;
-	double s = strtod(text, &end);
-	time_t at;
-
-	if (end != text && s >= 0 && s < 1e7)
-		return (int64_t)(s * 1000);
-	at = curl.getdate ? curl.getdate(text, NULL) : -1;
-	if (at < 0)
-		return -1;
-	return at > time(NULL) ? (int64_t)(at - time(NULL)) * 1000 : 0;
-}
-
-void ask_header(struct ask_headers *h, const char *line, size_t n)
-{
-	char text[256], *value;
-
-	if (n >= 5 && strncasecmp(line, "HTTP/", 5) == 0) {
-		*h = (struct ask_headers){ .should_retry = -1, .after_ms = -1 };
-		return;
-	}
-	n = n < sizeof(text) - 1 ? n : sizeof(text) - 1;
-	memcpy(text, line, n);
-	text[n] = 0;
-	while (n && isspace((unsigned char)text[n - 1]))
-		text[--n] = 0;
-	value = strchr(text, ':');
-	if (!value)
-		return;
-	*value++ = 0;
-	value += strspn(value, " \t");
-	if (strcasecmp(text, "x-should-retry") == 0)
-		h->should_retry = strcasecmp(value, "true") == 0 ? 1 : strcasecmp(value, "false") == 0 ? 0 : -1;
-	else if (strcasecmp(text, "retry-after-ms") == 0 && isdigit((unsigned char)*value))
-		h->after_ms = (int64_t)strtod(value, NULL);
-	else if (strcasecmp(text, "retry-after") == 0 && h->after_ms < 0)
-		h->after_ms = parse_after(value);
-	else if (strcasecmp(text, "x-request-id") == 0 || strcasecmp(text, "request-id") == 0)
-		snprintf(h->request_id, sizeof(h->request_id), "%.79s", value);
-}
 
 static size_t header_came(char *line, size_t one, size_t n, void *user)
 {
@@ -241,147 +105,29 @@ static size_t bytes_came(char *bytes, size_t one, size_t n, void *user)
 	return 0;
 }
 
-/* ---- what went wrong ---- */
-
-/* Things that no second try mends, whatever the status is. */
-static const char *const lasting[] = {
-	"invalid_request_error", "authentication_error", "permission_error", "not_found_error",
-	"request_too_large",     "billing_error",        "insufficient_quota", "invalid_api_key",
-	"context_length_exceeded", "model_not_found",
-};
-
-int ask_retriable(int status, const struct reply_error *error, const struct ask_headers *h)
-{
-	if (h->should_retry >= 0)
-		return h->should_retry;
-	for (unsigned i = 0; i < ARRAY_LEN(lasting); i++)
-		if (strcmp(error->type, lasting[i]) == 0)
-			return 0;
-	if (status == 200) /* then an error in the stream: by the number in it, if there is one */
-		status = error->status ? error->status : 500;
-	return status == 408 || status == 409 || status == 429 || status >= 500;
-}
-
-static const char *category_of(int status)
-{
-	static const struct {
-		int from, to;
-		const char *name;
-	} rows[] = { { 401, 403, "auth" },    { 408, 408, "timeout" }, { 413, 413, "too_large" },
-		     { 429, 429, "rate" },    { 400, 499, "invalid" }, { 503, 503, "overload" },
-		     { 529, 529, "overload" } };
-
-	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
-		if (status >= rows[i].from && status <= rows[i].to)
-			return rows[i].name;
-	return "broken";
-}
-
-static enum err_kind kind_of(const char *category)
-{
-	return strcmp(category, "auth") == 0	? ERR_DENIED :
-	       strcmp(category, "invalid") == 0 ? ERR_INVALID :
-	       strcmp(category, "rate") == 0 || strcmp(category, "too_large") == 0 ? ERR_LIMIT :
-										     ERR_SYS;
-}
-
-static void failed(struct ask *a, const char *category, int again, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-static void failed(struct ask *a, const char *category, int again, const char *fmt, ...)
-{
-	char text[240];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	a->failure = (struct failure){ .category = category, .again = again, .after_ms = -1 };
-	err_set(&a->failure.err, kind_of(category), "%.60s: %s", a->model->provider->name, text);
-}
-
-/* They answered, and say that something is wrong. */
-static void they_refused(struct ask *a, int status)
-{
-	const struct reply_error *error;
-	int again, told;
-
-	if (!a->reply.failed)
-		reply_fail_body(&a->reply, status, buf_str(&a->wrong), a->wrong.len);
-	error = &a->reply.error;
-	told = status == 200 && error->status ? error->status : status;
-	again = ask_retriable(status, error, &a->said);
-	failed(a, told == 200 ? (again ? "overload" : "invalid") : category_of(told), again,
-	       "%d%s%s%s%s", told, error->type[0] ? " " : "", error->type, error->msg[0] ? ": " : "",
-	       error->msg);
-	a->failure.status = told;
-	a->failure.after_ms = a->said.after_ms;
-}
-
-static const struct {
-	CURLcode rc;
-	const char *category;
-	int again;
-} curl_rows[] = {
-	{ CURLE_OPERATION_TIMEDOUT, "timeout", 1 },
-	{ CURLE_COULDNT_CONNECT, "network", 1 },
-	{ CURLE_COULDNT_RESOLVE_HOST, "network", 1 },
-	{ CURLE_SSL_CONNECT_ERROR, "network", 1 },
-	{ CURLE_SEND_ERROR, "network", 1 },
-	{ CURLE_RECV_ERROR, "network", 1 },
-	{ CURLE_GOT_NOTHING, "network", 1 },
-	{ CURLE_PARTIAL_FILE, "network", 1 },
-	{ CURLE_HTTP2, "network", 1 },
-	{ CURLE_HTTP2_STREAM, "network", 1 },
-	{ CURLE_PEER_FAILED_VERIFICATION, "auth", 0 },
-};
-
-static void curl_failed(struct ask *a, CURLcode rc)
-{
-	for (unsigned i = 0; i < ARRAY_LEN(curl_rows); i++)
-		if (curl_rows[i].rc == rc) {
-			failed(a, curl_rows[i].category, curl_rows[i].again, "%s", curl.easy_strerror(rc));
-			return;
-		}
-	failed(a, "network", 0, "%s", curl.easy_strerror(rc));
-}
-
 /* ---- health ---- */
+
+static const char *provider_of(const struct ask *a)
+{
+	return a->model->provider->name;
+}
 
 static struct breaker *breaker_of(struct ask *a)
 {
 	return &a->asker->breakers[a->model->provider - a->asker->book->providers];
 }
 
-static void note_health(struct ask *a, int good)
-{
-	struct breaker *b = breaker_of(a);
-
-	if (good) {
-		*b = (struct breaker){ 0 };
-		return;
-	}
-	snprintf(b->why, sizeof(b->why), "%.119s", a->failure.err.msg);
-	if (++b->failures < BREAK_AFTER)
-		return;
-	b->rest_ms = b->rest_ms ? b->rest_ms * 2 : REST_MS;
-	if (b->rest_ms > REST_MOST_MS)
-		b->rest_ms = REST_MOST_MS;
-	b->rests_until_ms = loop_now_ms() + b->rest_ms;
-	b->failures = BREAK_AFTER - 1; /* afterwards one failure is enough */
-	log_warn("a provider of models is left alone for a while", LOG_S("provider", a->model->provider->name),
-		 LOG_U("ms", b->rest_ms), LOG_S("why", b->why));
-}
-
 static int rests(struct ask *a)
 {
-	struct breaker *b = breaker_of(a);
-	uint64_t now = loop_now_ms();
+	const struct breaker *b = breaker_of(a);
+	uint64_t ms = breaker_rests(b);
 
-	if (b->rests_until_ms <= now)
+	if (!ms)
 		return 0;
-	failed(a, "unavailable", 1, "left alone for %u more ms after failures in a row, the last: %s",
-	       (unsigned)(b->rests_until_ms - now), b->why);
-	a->failure.after_ms = (int64_t)(b->rests_until_ms - now);
+	failure_set(&a->failure, provider_of(a), "unavailable", 1,
+		    "left alone for %u more ms after failures in a row, the last: %s", (unsigned)ms,
+		    b->why);
+	a->failure.after_ms = (int64_t)ms;
 	return 1;
 }
 
@@ -413,7 +159,7 @@ static void count_try(struct ask *a)
 static void end_try(struct ask *a)
 {
 	if (a->easy) {
-		curl.multi_remove_handle(a->asker->multi, a->easy);
+		curl.multi_remove_handle(a->asker->multi.handle, a->easy);
 		curl.easy_cleanup(a->easy);
 	}
 	a->easy = NULL;
@@ -466,7 +212,10 @@ static void try_failed(struct ask *a)
 	uint64_t wait = backoff(a), now = loop_now_ms();
 	int same;
 
-	note_health(a, !a->failure.again && a->failure.status);
+	if (!a->failure.again && a->failure.status) /* it answers, and we are at fault */
+		breaker_good(breaker_of(a));
+	else
+		breaker_failed(breaker_of(a), provider_of(a), a->failure.err.msg);
 	/* Some say 500 for our own mistake: whoever says the very same a second time means it. */
 	same = a->failure.status == 500 && a->tries > 1 && strstr(buf_str(&a->why), a->failure.err.msg);
 	if (!a->failure.again || same || a->tries > a->model->provider->retries || wait > AFTER_MOST_MS ||
@@ -480,27 +229,32 @@ static void try_failed(struct ask *a)
 	timer_set(&a->next, wait);
 }
 
-static void tried(struct ask *a, CURLcode rc)
+static void tried(void *owner, int rc)
 {
+	struct ask *a = owner;
 	int status = (int)status_of(a);
 
 	if (rc == CURLE_OK && status == 200 && sse_end(&a->sse, &a->broke) < 0)
 		a->stopped_reading = 1;
 	end_try(a);
 	count_try(a);
-	if (a->reply.failed || (status && status != 200))
-		they_refused(a, status);
+	if (!a->reply.failed && status && status != 200)
+		reply_fail_body(&a->reply, status, buf_str(&a->wrong), a->wrong.len);
+	if (a->reply.failed)
+		failure_told(&a->failure, provider_of(a), status, &a->reply.error, &a->said);
 	else if (a->stopped_reading)
-		failed(a, a->broke.kind == ERR_LIMIT ? "too_large" : "broken", a->broke.kind != ERR_LIMIT, "%s",
-		       a->broke.msg);
+		failure_set(&a->failure, provider_of(a),
+			    a->broke.kind == ERR_LIMIT ? "too_large" : "broken",
+			    a->broke.kind != ERR_LIMIT, "%s", a->broke.msg);
 	else if (a->reply.complete) {
-		note_health(a, 1);
+		breaker_good(breaker_of(a));
 		tell_later(a);
 		return;
 	} else if (rc != CURLE_OK)
-		curl_failed(a, rc);
+		failure_curl(&a->failure, provider_of(a), rc);
 	else
-		failed(a, "broken", 1, "%s", a->raw ? "the answer ended too early" : "an empty answer");
+		failure_set(&a->failure, provider_of(a), "broken", 1, "%s",
+			    a->raw ? "the answer ended too early" : "an empty answer");
 	if (!a->failure.status && status)
 		a->failure.status = status;
 	try_failed(a);
@@ -516,7 +270,8 @@ static void silent(struct timer *t)
 	}
 	end_try(a);
 	count_try(a);
-	failed(a, "timeout", 1, "silent for %u ms", a->model->provider->silence_ms);
+	failure_set(&a->failure, provider_of(a), "timeout", 1, "silent for %u ms",
+		    a->model->provider->silence_ms);
 	try_failed(a);
 }
 
@@ -529,8 +284,9 @@ static void too_late(struct timer *t)
 		count_try(a);
 	}
 	timer_clear(&a->next);
-	failed(a, "timeout", 1, "no answer within %llu ms", (unsigned long long)(a->ends_ms - a->began_ms));
-	note_health(a, 0);
+	failure_set(&a->failure, provider_of(a), "timeout", 1, "no answer within %llu ms",
+		    (unsigned long long)(a->ends_ms - a->began_ms));
+	breaker_failed(breaker_of(a), provider_of(a), a->failure.err.msg);
 	tell_later(a);
 }
 
@@ -631,7 +387,8 @@ static void name_told(void *ctx, const struct name_address *v, unsigned n, const
 
 	a->name = NULL;
 	if (!n) {
-		failed(a, "network", 1, "%.100s: %s", a->model->provider->host, why);
+		failure_set(&a->failure, provider_of(a), "network", 1, "%.100s: %s",
+			    a->model->provider->host, why);
 		try_failed(a);
 		return;
 	}
@@ -640,7 +397,7 @@ static void name_told(void *ctx, const struct name_address *v, unsigned n, const
 	set_request(a);
 	set_trust(a);
 	timer_set(&a->silence, (uint64_t)a->model->provider->connect_ms + a->model->provider->silence_ms);
-	if (curl.multi_add_handle(a->asker->multi, a->easy) != CURLM_OK)
+	if (curl.multi_add_handle(a->asker->multi.handle, a->easy) != CURLM_OK)
 		abort();
 }
 
@@ -853,7 +610,7 @@ json_t *ask_cancel(struct ask *a)
 		count_try(a);
 	}
 	if (!a->failure.category)
-		failed(a, "cancelled", 0, "cancelled");
+		failure_set(&a->failure, provider_of(a), "cancelled", 0, "cancelled");
 	answer = bad_answer(a);
 	free_ask(a);
 	return answer;
@@ -887,22 +644,13 @@ int asker_init(struct asker *x, struct loop *l, const struct book *b, struct err
 	if (curl_load(e) < 0 || names_init(&x->names, l, NULL, e) < 0 || id_random(&x->seed, sizeof(x->seed), e) < 0)
 		return -1;
 	read_ca(x);
-	timer_init(&x->timer, l, timer_due);
-	x->multi = must(curl.multi_init());
-	curl.multi_setopt(x->multi, CURLMOPT_SOCKETFUNCTION, pipe_wants);
-	curl.multi_setopt(x->multi, CURLMOPT_SOCKETDATA, x);
-	curl.multi_setopt(x->multi, CURLMOPT_TIMERFUNCTION, timer_wants);
-	curl.multi_setopt(x->multi, CURLMOPT_TIMERDATA, x);
-	curl.multi_setopt(x->multi, CURLMOPT_MAXCONNECTS, 32L);
+	multi_init(&x->multi, l, tried);
 	return 0;
 }
 
 void asker_fini(struct asker *x)
 {
-	if (x->multi)
-		curl.multi_cleanup(x->multi);
-	x->multi = NULL;
-	timer_fini(&x->timer);
+	multi_fini(&x->multi);
 	names_fini(&x->names);
 	free(x->ca);
 	x->ca = NULL;

@@ -10,23 +10,18 @@
 #include "egress/names.h"
 #include "loop/loop.h"
 #include "model/book.h"
+#include "model/breaker.h"
+#include "model/failure.h"
+#include "model/multi.h"
 #include "model/reply.h"
 
 enum { ASK_AT_ONCE = 64, ASK_RAW_MOST = 64 << 20 };
-
-struct breaker { /* a provider that fails again and again is left alone for a while */
-	unsigned failures;
-	uint64_t rests_until_ms;
-	uint32_t rest_ms;
-	char why[120];
-};
 
 struct asker {
 	struct loop *loop;
 	const struct book *book;
 	struct names names;
-	void *multi;
-	struct timer timer;
+	struct multi multi;
 	char *ca; /* the system's authorities, PEM */
 	size_t ca_len;
 	struct breaker breakers[BOOK_PROVIDERS];
@@ -49,12 +44,3 @@ void asker_fini(struct asker *x); /* nobody asks any more */
 struct ask *ask_start(struct asker *x, json_t *take_request, struct ask_owner *o, struct err *e);
 /* done is not called; the answer so far, with what was paid. */
 json_t *ask_cancel(struct ask *a);
-
-/* For tests: ms to wait before try n+1 (n from 0), or -1: it is not tried again. */
-struct ask_headers {
-	int should_retry;        /* -1: not said */
-	int64_t after_ms;        /* -1: not said */
-	char request_id[80];
-};
-void ask_header(struct ask_headers *h, const char *line, size_t n); /* one header line */
-int ask_retriable(int status, const struct reply_error *error, const struct ask_headers *h);

@@ -40,6 +40,23 @@ json_t *usage_json(const struct usage *u)
 	return j;
 }
 
+static uint64_t member(const json_t *u, const char *name)
+{
+	json_int_t n = json_integer_value(json_object_get(u, name));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+void usage_add_json(struct usage *to, const json_t *u)
+{
+	to->calls += json_is_integer(json_object_get(u, "calls")) ? member(u, "calls") : 1;
+	to->in += member(u, "in");
+	to->out += member(u, "out");
+	to->cache_read += member(u, "cache_read");
+	to->cache_write += member(u, "cache_write");
+	to->cost += json_number_value(json_object_get(u, "cost"));
+}
+
 static int count(struct reply *r, size_t n, struct err *e)
 {
 	size_t most = r->most ? r->most : REPLY_MOST;

@@ -1,6 +1,7 @@
 /* swerex.h - the runtime of SWE-ReX as a surface: /swerex/{box}, for agents that speak to it.
- *   swerex.c         routes, answers, exceptions      swerex_text.c   scripts in, clean text out
- *   swerex_again.c   what is sent twice
+ *   swerex.c         routes                       swerex_run.c     sessions, programs
+ *   swerex_call.c    boxes, answers, exceptions   swerex_files.c   files, uploads
+ *   swerex_again.c   what is sent twice           swerex_text.c    scripts in, clean text out
  *
  * A session is a folder of the box. Each command is a shell of its own that begins where the last
  * one ended, as with the tool `bash`: one that hangs or exits takes no session along, and a front

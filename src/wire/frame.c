@@ -8,7 +8,7 @@ static const struct shape {
 	uint16_t body;
 	uint8_t tail;
 } shapes[] = {
-	[WIRE_CREATE] = { "CREATE", sizeof(struct wire_create), NO_TAIL },
+	[WIRE_CREATE] = { "CREATE", sizeof(struct wire_create), TAIL },
 	[WIRE_OPEN] = { "OPEN", sizeof(struct wire_id), NO_TAIL },
 	[WIRE_KILL] = { "KILL", sizeof(struct wire_id), NO_TAIL },
 	[WIRE_COUNTERS] = { "COUNTERS", sizeof(struct wire_id), NO_TAIL },

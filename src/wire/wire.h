@@ -28,7 +28,8 @@ struct frame {
 
 enum wire_type {
 	/* client -> keeper */
-	WIRE_CREATE = 1, /* struct wire_create -> BOX + one fd, a connection to init; or ERROR */
+	WIRE_CREATE = 1, /* struct wire_create -> BOX + one fd, a connection to init; or ERROR. Tail: a START
+			  * (without descriptor) that is to be the first frame on it */
 	WIRE_OPEN,       /* struct wire_id     -> BOX + one fd */
 	WIRE_KILL,       /* struct wire_id     -> GONE once nothing of the box is left */
 	WIRE_COUNTERS,   /* struct wire_id     -> COUNTED */
@@ -130,6 +131,8 @@ struct wire_limits { /* every field is honoured or the create is refused; 0: thi
 enum { /* wire_create.head.flags */
 	WIRE_CREATE_COLD = 1 << 0, /* not from the pool: everything fresh */
 	WIRE_CREATE_IDLE = 1 << 1, /* leave it as pooled boxes are, no limits of its own yet (bench) */
+	WIRE_CREATE_AWAIT = 1 << 2, /* after BOX: GONE, too, by the same ref, whatever it ends by ... */
+	WIRE_CREATE_FIGURES = 1 << 3, /* ... with its last counters; costs a little */
 };
 
 enum { WIRE_MOUNT_RO = 1 << 0 };
@@ -274,6 +277,8 @@ enum { /* wire_start.head.flags */
 				   * their end, whoever holds them, until one of KILL, TERM or wall time
 				   * has ended it: then grace_ms is over at once. STARTED comes before
 				   * EXIT, too. */
+	WIRE_START_LAST = 1 << 9, /* the box is for this alone: it ends when this connection has been sent
+				   * all of it and its EXIT, or closes. Not with APART. */
 };
 
 struct wire_start {

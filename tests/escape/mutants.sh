@@ -75,6 +75,7 @@ table() {
 		# the launcher, from top to bottom
 		a_box_being_made_leaves_the_keepers_descriptors_alone   escaped  steps:own descriptors
 		every_process_of_a_box_is_in_its_cgroups_with_its_limits  escaped  steps:own cgroups
+		the_cgroup_tree_is_not_told                             escaped  steps:cgroup view
 		a_waiting_box_dies_with_its_keeper                      escaped  itself steps:death signal  # only whole boxes wait; seen before it moved behind the last change of ids
 		a_program_starts_in_its_home                            closed   steps:working folder
 		the_starters_keys_are_out_of_reach                      holds    steps:keyring           # the filter
@@ -224,7 +225,6 @@ table() {
 
 		a_device_that_appears_could_not_be_opened               escaped  itself
 		links_out_of_the_box_lead_the_record_nowhere            escaped  itself
-		the_cgroup_tree_is_not_told                             escaped  itself
 		output_that_nobody_reads_does_not_grow                  escaped  itself
 		a_neighbours_memory_bomb_is_not_noticed                 escaped  itself
 		what_is_shared_of_usr_is_shared_as_documented           escaped  itself

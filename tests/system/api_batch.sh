@@ -384,4 +384,15 @@ the_command_line_goes_on_over_a_reload() {
 	is "$(jq -rs '[.[] | select(.type == "result").item] | sort | . == [range(0; 60)]' <out)" true
 }
 
+# To make and unmake them takes as long as a tenth of all that a program costs.
+a_steady_batch_makes_no_cgroups() {
+	[ ! -f /sys/fs/cgroup/cgroup.controllers ] || skip "on cgroup v2 each box makes its own"
+	yes '{"language":"python","code":"print(open('"'/proc/self/cgroup'"').read())"}' | head -200 >items
+	send items
+	is "$(end .passed)" 200 "$(head -3 events)"
+	jq -r 'select(.type == "result").stdout' <events | sed -n 's/.*:pids:.*\///p' >names
+	is "$(wc -l <names)" 200 "$(sort -u names)"
+	[ "$(sort -u names | wc -l)" -le 60 ] || fail "$(sort -u names | wc -l) for 200 boxes"
+}
+
 run_daemon_tests

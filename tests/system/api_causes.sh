@@ -271,4 +271,36 @@ boxes_are_counted_by_their_end_as_well() {
 	is "$(n cpu)" $((before + 1))
 }
 
+# Boxes in which an interpreter waits have their cgroups one after the other.
+a_box_is_told_nothing_of_the_one_before() {
+	waits_in_it() { # a box with python in it, once there is one
+		api POST /v1/boxes '{"warm":"python"}'
+		box=$(get .id)
+		api GET "/v1/boxes/$box/stats"
+		[ "$(get .pids.now)" = 2 ] || { api DELETE "/v1/boxes/$box" && return 1; }
+	}
+	: >names
+	# Heavy ones and light ones, in every order; the light ones are asked.
+	for deed in light many light large light light many large light light light light light light light light; do
+		soon waits_in_it
+		case $deed in
+		light) run='["cat", "/proc/self/cgroup"]' ;;
+		many) run='"for i in 1 2 3 4 5 6 7 8 9; do sleep .05 & done; wait"' ;;
+		large) run='"head -c 100M /dev/zero | tail -c 100M | wc -c"' ;;
+		esac
+		api POST "/v1/boxes/$box/execs" "{\"command\":$run}"
+		is "$(get .status)" 0 "$body"
+		get .stdout | sed -n 's/.*:pids:.*\///p' >>names
+		api GET "/v1/boxes/$box/stats"
+		case $deed in
+		light) is "$(get '.pids.peak == 3 and .memory.peak < 40000000')" true "$body" ;;
+		many) is "$(get '.pids.peak >= 11')" true "$body" ;;
+		large) is "$(get '.memory.peak > 100000000')" true "$body" ;;
+		esac
+		is "$(get '.oom_kills + .pids.refused')" 0 "$body"
+		api DELETE "/v1/boxes/$box"
+	done
+	[ -f /sys/fs/cgroup/cgroup.controllers ] || [ "$(sort names | uniq -d)" ] || fail "none was used twice"
+}
+
 run_daemon_tests

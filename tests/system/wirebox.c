@@ -123,6 +123,195 @@ TEST(a_file_is_laid_nowhere_but_below_the_home_and_not_behind_a_program)
 	keeper_close(&k);
 }
 
+/* ---- a box for one program ---- */
+
+/* CREATE with a START behind it. */
+static size_t with_start(char *to, const struct wire_create *w, uint16_t flags, const char *script)
+{
+	struct wire_start st = { .head = sock_head(WIRE_START, 77),
+				 .argc = 3,
+				 .grace_ms = 100,
+				 .credit = { UINT64_MAX, UINT64_MAX } };
+	char tail[1024];
+
+	st.head.flags = flags;
+	st.tail_bytes = (uint32_t)snprintf(tail, sizeof(tail), "/home/user%c/bin/sh%c-c%c%s%c", 0, 0, 0,
+					   script, 0);
+	memcpy(to, w, sizeof(*w));
+	memcpy(to + sizeof(*w), &st, sizeof(st));
+	memcpy(to + sizeof(*w) + sizeof(st), tail, st.tail_bytes);
+	return sizeof(*w) + sizeof(st) + st.tail_bytes;
+}
+
+static void runs_once(struct keeper_link *k, unsigned flags)
+{
+	struct wire_create w = wish(flags | WIRE_CREATE_AWAIT | WIRE_CREATE_FIGURES, 41);
+	char request[4096];
+	size_t n = with_start(request, &w, WIRE_START_LAST, "echo here; exit 5");
+	auto_fd int init = -1;
+
+	CHECK_INT(ask(k->fd, request, n, NULL, 0), WIRE_BOX);
+	init = got_fd;
+	CHECK_INT(receive(init), WIRE_OUTPUT);
+	CHECK_STR(bytes + sizeof(struct wire_output), "here\n");
+	CHECK_INT(receive(init), WIRE_EXIT);
+	CHECK(GOT(wire_exit)->status == 5 && GOT(frame)->ref == 77);
+	CHECK_INT(receive(init), 0);
+	CHECK_INT(receive(k->fd), WIRE_GONE);
+	CHECK(GOT(frame)->ref == 41 && GOT(wire_counted)->mem_peak != UINT64_MAX);
+}
+
+TEST(a_program_comes_with_the_request_and_the_box_ends_with_it)
+{
+	struct wire_fill fill = { .head = sock_head(WIRE_FILL, 3), .depth = 2 };
+	struct keeper_link k;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	runs_once(&k, WIRE_CREATE_COLD);
+	CHECK_INT(ask(k.fd, &fill, sizeof(fill), NULL, 0), WIRE_ABOUT);
+	runs_once(&k, 0);
+	fill.depth = 0;
+	CHECK_INT(ask(k.fd, &fill, sizeof(fill), NULL, 0), WIRE_ABOUT);
+	keeper_close(&k);
+}
+
+TEST(a_program_that_comes_along_is_one_like_any_other)
+{
+	struct wire_create w = wish(WIRE_CREATE_COLD, 41);
+	struct keeper_link k;
+	char request[4096];
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK_INT(ask(k.fd, request, with_start(request, &w, 0, "echo kept >f"), NULL, 0), WIRE_BOX);
+	m.init = got_fd;
+	memcpy(m.id, GOT(wire_box)->id, sizeof(m.id));
+	CHECK_INT(receive(m.init), WIRE_EXIT);
+	CHECK(lay(&m, "/home/user/f\0x", 14, 0, 0) == 0); /* something ran: no file is laid any more */
+	CHECK(is_error(receive(m.init), ERR_CONFLICT, "started"));
+	CHECK_INT(sh(&m, "cat f"), 0);
+	CHECK_STR(said, "kept\n");
+	CHECK(end(k.fd, &m) == 0);
+	keeper_close(&k);
+}
+
+TEST(what_comes_with_a_request_is_a_program_or_refused)
+{
+	struct wire_create w = wish(WIRE_CREATE_COLD, 41);
+	struct frame info = sock_head(WIRE_INFO, 7);
+	auto_fd int init = -1; /* nobody claims the box: it ends with this */
+	struct keeper_link k;
+	char request[4096];
+	size_t n;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(is_error(ask(k.fd, &w, sizeof(w), "x", 1), ERR_INVALID, "not a program"));
+	CHECK(is_error(ask(k.fd, &w, sizeof(w), (const char *)&info, sizeof(info)), ERR_INVALID, ""));
+	n = with_start(request, &w, WIRE_START_MEMFD, "true");
+	CHECK(is_error(ask(k.fd, request, n, NULL, 0), ERR_INVALID, "not a program"));
+	/* Of the rest init is the judge. */
+	n = with_start(request, &w, 0x8000, "true");
+	CHECK_INT(ask(k.fd, request, n, NULL, 0), WIRE_BOX);
+	init = got_fd;
+	CHECK(is_error(receive(init), ERR_INVALID, "unknown flags"));
+	keeper_close(&k);
+}
+
+static int once(struct keeper_link *k, const char *const *argv, struct wire_exit *out,
+		struct wire_counted *gone)
+{
+	struct wire_create w = wish(WIRE_CREATE_COLD, 0);
+	struct box_command cmd = { .argv = argv };
+	struct err e;
+
+	if (box_once(k, &w, &cmd, out, gone, &e) == 0)
+		return 0;
+	printf("# %s\n", e.msg);
+	return -1;
+}
+
+TEST(once_tells_how_it_ended_and_what_it_took)
+{
+	static char large[100 * 1024];
+	const char *const fails[] = { "/bin/sh", "-c", "kill -9 $$", NULL }, *const none[] = { "/none", NULL };
+	const char *const many[] = { "/bin/sh", "-c", "[ ${#1} = 102399 ]", "sh", large, NULL };
+	struct wire_counted gone;
+	struct keeper_link k;
+	struct wire_exit x;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(once(&k, fails, &x, &gone) == 0 && x.why == WIRE_WHY_SIGNAL && x.status == 9);
+	CHECK(gone.mem_peak != UINT64_MAX && gone.mem_peak > 0);
+	CHECK(once(&k, none, &x, NULL) == 0 && x.why == WIRE_WHY_EXEC && x.status == ENOENT);
+	memset(large, 'x', sizeof(large) - 1);
+	CHECK(once(&k, many, &x, NULL) == 0 && x.why == WIRE_WHY_EXIT && x.status == 0);
+	keeper_close(&k);
+}
+
+static int no_boxes(struct keeper_link *k)
+{
+	struct wire_box some[1];
+	struct err e;
+	int n;
+
+	for (int i = 0; (n = keeper_boxes(k, "", some, 1, &e)) > 0 && i < 6000; i++)
+		poll(NULL, 0, 10);
+	return n == 0;
+}
+
+/* Runs a program in a box of its own, in a process of its own. */
+static pid_t once_elsewhere(const char *script)
+{
+	const char *const argv[] = { "/bin/sh", "-c", script, NULL };
+	pid_t pid = fork();
+	struct keeper_link k;
+	struct wire_exit x;
+
+	if (pid == 0)
+		_exit(open_keeper(&k, 1) < 0 || once(&k, argv, &x, NULL) < 0);
+	return pid;
+}
+
+TEST(whenever_its_client_is_killed_the_box_ends)
+{
+	struct keeper_link k;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	for (unsigned i = 0; i < 40; i++) {
+		pid_t pid = once_elsewhere("exec sleep 1000");
+
+		usleep(i * 100); /* another moment each time */
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	CHECK(no_boxes(&k));
+	keeper_close(&k);
+}
+
+TEST(whenever_its_keeper_is_killed_no_box_is_left)
+{
+	struct keeper_link k;
+
+	NEED_ROOT();
+	for (unsigned i = 0; i < 24; i++) {
+		pid_t pid;
+
+		CHECK(next_keeper(&k) == 0);
+		pid = once_elsewhere("true");
+		usleep(i * 150);
+		CHECK(end_keeper(&k, SIGKILL) == 0);
+		waitpid(pid, NULL, 0); /* it was served by the next one, or heard that this one is gone */
+	}
+	CHECK(next_keeper(&k) == 0);
+	CHECK(no_boxes(&k));
+	keeper_close(&k);
+}
+
 /* ---- the keeper under many requests ---- */
 
 enum { MANY = 100 };

@@ -1,5 +1,6 @@
 /* What compilers have made: found again by who asks for the same, and by nobody else. */
 #include "fleet/artefact.h"
+#include "lang/lang.h"
 #include "store_dir.h"
 
 static const char *const argv[] = { "/usr/bin/gcc", "-O2", "main.c", NULL },
@@ -70,6 +71,8 @@ TEST(a_key_is_of_all_that_the_compiler_sees)
 	json_t *files = json_pack("{s:s}", "a.h", "#define A 1"),
 	       *changed = json_pack("{s:s}", "a.h", "#define A 2"),
 	       *coded = json_pack("{s:{s:s}}", "a.h", "base64", "#define A 1");
+	static const uint8_t state[SHA256_BYTES] = { 0 }, other_state[SHA256_BYTES] = { 1 };
+	static const struct lang_pair support[] = { { "/tmp/a", "b" }, { 0 } };
 	struct artefact_of of = usual(), x;
 
 	CHECK(same_key(&of, &of));
@@ -88,7 +91,15 @@ TEST(a_key_is_of_all_that_the_compiler_sees)
 	DIFFERS(code_len, 8);
 	DIFFERS(program, "/bin/ls");
 	DIFFERS(files, files);
+	DIFFERS(box, "k3v7");
+	DIFFERS(box_env, "{\"A\":\"1\"}");
+	DIFFERS(state, state);
+	DIFFERS(support, support);
 #undef DIFFERS
+	of.state = state;
+	x = of;
+	x.state = other_state;
+	CHECK(!same_key(&of, &x));
 	of.files = files;
 	x = of;
 	x.files = changed;
@@ -98,6 +109,97 @@ TEST(a_key_is_of_all_that_the_compiler_sees)
 	json_decref(files);
 	json_decref(changed);
 	json_decref(coded);
+}
+
+TEST(a_compiler_that_was_replaced_makes_another_key)
+{
+	struct artefact_of of = usual();
+	struct artefact_key before, after;
+	auto_dir char dir[128];
+	char path[200], next[200];
+
+	dir_make(dir);
+	snprintf(path, sizeof(path), "%s/cc", dir);
+	snprintf(next, sizeof(next), "%s/cc.new", dir);
+	of.program = path;
+	close(open(path, O_WRONLY | O_CREAT, 0700));
+	artefact_key(&of, &before);
+	artefact_key(&of, &after);
+	CHECK(memcmp(&before, &after, sizeof(before)) == 0);
+	close(open(next, O_WRONLY | O_CREAT, 0700)); /* as a package is unpacked */
+	CHECK_INT(rename(next, path), 0);
+	artefact_key(&of, &after);
+	CHECK(memcmp(&before, &after, sizeof(before)) != 0);
+	unlink(path);
+	artefact_key(&of, &before);
+	CHECK(memcmp(&before, &after, sizeof(before)) != 0);
+}
+
+TEST(a_program_that_asks_for_the_time_has_no_key)
+{
+	json_t *files = json_pack("{s:s, s:s}", "a.h", "#define A", "b.h", "#define B __TIMESTAMP__"),
+	       *coded = json_pack("{s:{s:s}}", "a.c", "base64", "X19USU1FX187"); /* __TIME__; */
+	struct artefact_of of = usual();
+
+	CHECK_INT(artefact_tells_time(&of), 0);
+	of.files = files;
+	CHECK_INT(artefact_tells_time(&of), 1);
+	of.files = coded;
+	CHECK_INT(artefact_tells_time(&of), 1);
+	CHECK_INT(artefact_mentions(&of, "__TIME__;"), 1);
+	CHECK_INT(artefact_mentions(&of, "X19USU1FX187"), 0);
+	of.files = NULL;
+	of.code = "char *t = __TIME__;";
+	of.code_len = strlen(of.code);
+	CHECK_INT(artefact_tells_time(&of), 1);
+	of.code_len = 12; /* what is behind it is not its */
+	CHECK_INT(artefact_tells_time(&of), 0);
+	json_decref(coded);
+	json_decref(files);
+}
+
+TEST(what_a_compiler_said_is_kept_with_what_it_made)
+{
+	auto_buf struct buf kept = { 0 }, given = { 0 };
+	struct buf said[2] = { { 0 } };
+	struct artefact_made made;
+
+	buf_puts(&said[1], "a.c:1: warning");
+	buf_add(&given, "fELF\0x", 6);
+	artefact_write(&kept, said, &given);
+	CHECK_INT(artefact_read(&kept, &made), 0);
+	CHECK_INT(made.said_len[0], 0);
+	CHECK_INT(made.said_len[1], said[1].len);
+	CHECK(memcmp(made.said[1], said[1].p, said[1].len) == 0);
+	CHECK_INT(made.is_file, 1);
+	CHECK_INT(made.n, 5);
+	CHECK(memcmp(made.bytes, "ELF\0x", 5) == 0);
+	buf_fini(&said[1]);
+}
+
+TEST(what_was_kept_in_another_form_is_not_taken)
+{
+	struct artefact_said head = { { 4, UINT32_MAX } };
+	auto_buf struct buf kept = { 0 };
+	struct artefact_made made;
+
+	CHECK_INT(artefact_read(&kept, &made), -1); /* nothing at all */
+	buf_add(&kept, &head, 3);
+	CHECK_INT(artefact_read(&kept, &made), -1); /* not even its beginning */
+	buf_cut(&kept, 0);
+	buf_add(&kept, &head, sizeof(head));
+	buf_puts(&kept, "saidtx");
+	CHECK_INT(artefact_read(&kept, &made), -1); /* says more than there is */
+	head.bytes[1] = 0;
+	memcpy(kept.p, &head, sizeof(head));
+	CHECK_INT(artefact_read(&kept, &made), 0);
+	CHECK_INT(made.is_file, 0);
+	CHECK_INT(made.n, 1);
+	buf_cut(&kept, kept.len - 1);
+	CHECK_INT(artefact_read(&kept, &made), -1); /* no program */
+	buf_cut(&kept, kept.len - 1);
+	buf_puts(&kept, "zz");
+	CHECK_INT(artefact_read(&kept, &made), -1); /* neither form */
 }
 
 TEST(an_entry_that_was_touched_is_refused_and_removed)

@@ -38,10 +38,11 @@ static int is(const char *file, const char *value)
 
 static struct cgroups version_2(void)
 {
+	static int made; /* a name may well end in X */
 	struct cgroups cs = { .version = 2 };
 	int fd;
 
-	if (dir[strlen(dir) - 1] == 'X' && !mkdtemp(dir))
+	if (!made++ && !mkdtemp(dir))
 		abort();
 	mkdir(in_box(""), 0700);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -119,6 +120,62 @@ TEST(what_cannot_be_frozen_is_refused_by_name)
 	CHECK_INT(e.kind, ERR_DENIED);
 	CHECK(strstr(e.msg, "freezer") != NULL);
 	CHECK(cgroup_thaw(&cs, "box", &e) < 0);
+}
+
+static struct cgroups version_1(void)
+{
+	struct cgroups cs = version_2();
+
+	cs.version = 1;
+	set("pids.current", "0\n");
+	set("pids.events", "max 0\n");
+	set("pids.peak", "3\n");
+	set("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n");
+	set("memory.failcnt", "0\n");
+	set("memory.max_usage_in_bytes", "70000\n");
+	set("tasks", "");
+	set("memory.usage_in_bytes", "65536\n");
+	set("cpu.stat", "nr_periods 1\nnr_throttled 0\nthrottled_time 0\n");
+	return cs;
+}
+
+TEST(a_cgroup_is_as_new_only_if_no_figure_tells_of_somebody)
+{
+	static const struct {
+		const char *file, *tells, *was;
+	} rows[] = {
+		{ "pids.current", "1\n", "0\n" },
+		{ "pids.events", "max 1\n", "max 0\n" },
+		{ "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", "oom_kill 0\n" },
+		{ "memory.failcnt", "1\n", "0\n" },
+		{ "memory.usage_in_bytes", "9000000\n", "65536\n" },
+		{ "cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 5\n", "throttled_time 0\n" },
+		{ "pids.peak", "", "3\n" },
+	};
+	struct cgroups cs = version_1();
+	struct cgroup_counts named, again;
+	struct cgroup_files files;
+	struct err e;
+
+	CHECK(cgroup_open(&cs, "box", &files, &e) == 0);
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		set(rows[i].file, rows[i].tells);
+		cgroup_count(&cs, "box", &named);
+		CHECK(!cgroup_as_new(&cs, &named));
+		cgroup_count_open(&files, &again);
+		CHECK(memcmp(&named, &again, sizeof(named)) == 0);
+		set(rows[i].file, rows[i].was);
+	}
+	cgroup_count_open(&files, &again);
+	CHECK(cgroup_as_new(&cs, &again));
+	CHECK_INT(again.pids_peak, 3); /* which is for the caller to judge */
+	CHECK_INT(again.mem_peak, 70000);
+	CHECK_INT(cgroup_memory_now(&files), 65536);
+	CHECK(cgroup_forget_peak(&files, &e) == 0);
+	CHECK(is("memory.max_usage_in_bytes", "0"));
+	cgroup_close(&files);
+	CHECK(cgroup_forget_peak(&files, &e) < 0); /* closed is not forgotten */
+	close(cs.dir[0]);
 }
 
 TEST(the_files_are_removed)

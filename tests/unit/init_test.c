@@ -83,6 +83,109 @@ static void a_leash_ends_init_with_its_connection(struct box *b)
 	CHECK(box_wait(b) == 0);
 }
 
+/* ---- the last program of a box ---- */
+
+static struct wire_start last(uint32_t ref)
+{
+	struct wire_start st = starting(ref);
+
+	st.head.flags |= WIRE_START_LAST;
+	return st;
+}
+
+static void the_last_program_ends_the_box_and_is_read_afterwards(struct box *b)
+{
+	struct wire_start st = last(1);
+
+	send_head(b->conn, WIRE_KEEP, 0);
+	shell(b->conn, &st, "echo out; echo err >&2; exit 3");
+	CHECK(box_wait(b) == 0);
+	CHECK(hear(b->conn)->end.status == 3);
+	CHECK(!receive(b->conn));
+}
+
+static void a_slow_reader_of_the_last_program_loses_nothing(struct box *b)
+{
+	struct wire_start st = last(1);
+	uint64_t total = 4 << 20, got = 0;
+
+	st.log_bytes = 65536;
+	start(b->conn, &st, "head", "-c", "4194304", "/dev/zero");
+	while (got < total) {
+		expect(b->conn, WIRE_OUTPUT);
+		CHECK(GOT(wire_output)->offset == got);
+		got += (uint64_t)frame_len - sizeof(struct wire_output);
+	}
+	expect(b->conn, WIRE_EXIT);
+	CHECK(!receive(b->conn) && box_wait(b) == 0);
+}
+
+static void the_last_program_waits_for_credit(struct box *b)
+{
+	struct wire_start st = last(1);
+
+	st.credit[0] = 3;
+	shell(b->conn, &st, "printf abcdef");
+	expect(b->conn, WIRE_OUTPUT);
+	CHECK(!readable(b->conn, 50));
+	send_credit(b->conn, WIRE_CREDIT, 1, 0, 0, 6, 0);
+	expect(b->conn, WIRE_OUTPUT);
+	expect(b->conn, WIRE_EXIT);
+	CHECK(box_wait(b) == 0);
+}
+
+/* Unread they would be an error at our end, before what we have not read. */
+static void what_comes_too_late_for_the_last_program_harms_nobody(struct box *b)
+{
+	struct wire_start st = last(1);
+	pid_t flood;
+
+	shell(b->conn, &st, "echo out; exit 3");
+	flood = fork();
+	if (!flood) {
+		struct wire_credit c = { .head = head(WIRE_CREDIT, 1), .until = 1 << 20 };
+
+		while (!try_send(b->conn, &c, sizeof(c), NULL, 0, -1))
+			;
+		_exit(errno != EPIPE);
+	}
+	CHECK(box_wait(b) == 0);
+	CHECK(hear(b->conn)->end.status == 3);
+	CHECK(waitpid(flood, &frame_len, 0) == flood && !frame_len);
+}
+
+static void who_leaves_the_last_program_ends_the_box(struct box *b)
+{
+	struct wire_start st = last(1);
+	int other = box_connect(b);
+
+	send_head(b->conn, WIRE_KEEP, 0);
+	shell(other, &st, "echo up; exec sleep 1000");
+	expect(other, WIRE_OUTPUT);
+	close(other);
+	CHECK(box_wait(b) == 0);
+}
+
+static void the_last_program_has_a_reader(struct box *b)
+{
+	struct wire_start st = last(1);
+
+	st.head.flags |= WIRE_START_APART;
+	shell(b->conn, &st, "true");
+	expect_error(b->conn, ERR_INVALID);
+	ask_status(b->conn);
+}
+
+static void what_cannot_run_is_the_last_of_a_box_too(struct box *b)
+{
+	struct wire_start st = last(1);
+
+	start(b->conn, &st, "/nowhere");
+	CHECK(box_wait(b) == 0);
+	expect(b->conn, WIRE_EXIT);
+	CHECK(GOT(wire_exit)->why == WIRE_WHY_EXEC);
+}
+
 /* ---- stop ---- */
 
 static void stop_ends_every_program_and_leaves_the_box_usable(struct box *b)
@@ -1253,6 +1356,13 @@ static const struct test tests[] = {
 	TEST(adopt_comes_too_late_after_the_first_start),
 	TEST(a_stranger_may_neither_keep_nor_adopt),
 	TEST(a_leash_ends_init_with_its_connection),
+	TEST(the_last_program_ends_the_box_and_is_read_afterwards),
+	TEST(a_slow_reader_of_the_last_program_loses_nothing),
+	TEST(the_last_program_waits_for_credit),
+	TEST(what_comes_too_late_for_the_last_program_harms_nobody),
+	TEST(who_leaves_the_last_program_ends_the_box),
+	TEST(the_last_program_has_a_reader),
+	TEST(what_cannot_run_is_the_last_of_a_box_too),
 	TEST_PID1(stop_ends_every_program_and_leaves_the_box_usable),
 	TEST_PID1(stop_with_nothing_to_end_is_done_at_once),
 	TEST_PID1(nothing_starts_while_the_programs_end),

@@ -106,6 +106,31 @@ TEST(one_packet_is_seen_for_ever)
 	CHECK(!net_same(&one, &other));
 }
 
+TEST(files_that_are_open_tell_the_same_as_files_that_are_opened)
+{
+	auto_fd int ns = -1, held = -1;
+	struct net_files files;
+
+	if (!ready())
+		SKIP("not root");
+	ns = net_make(proc, &e);
+	CHECK_INT(net_open(proc, ns, &files, &e), 0);
+	for (int sends = 0; sends < 2; sends++) { /* nothing yet; a socket; a packet */
+		CHECK_INT(net_read(proc, ns, &one, &e), 0);
+		CHECK_INT(net_look(&files, &other, &e), 0);
+		CHECK(one.len > 1000 && net_same(&one, &other));
+		own_close_fd(&held);
+		held = socket_in(ns, sends);
+		CHECK(held >= 0);
+		CHECK_INT(net_look(&files, &other, &e), 0);
+		CHECK(!net_same(&one, &other));
+	}
+	CHECK_INT(net_read(proc, ns, &one, &e), 0);
+	CHECK(net_same(&one, &other));
+	net_close(&files);
+	CHECK_INT(net_look(&files, &other, &e), -1);
+}
+
 TEST(what_is_no_network_is_refused)
 {
 	auto_fd int ns = -1;

@@ -1,0 +1,115 @@
+/* compose.c - /files/compose: many files become one, and are removed then. See files.h. */
+#include "api/fields.h"
+#include "base/own.h"
+#include "box/changes.h"
+#include "e2b/admit.h"
+#include "e2b/entry.h"
+#include "e2b/files.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { SOURCES_MOST = 1000 };
+
+const struct field transfer_compose_fields[] = {
+	{ "source_paths", FIELD_TEXTS, 1, 0, 0, "what to put together; they are removed then",
+	  NULL },
+	{ "destination", FIELD_TEXT, 1, 1, 4000, "where to", NULL },
+	{ "username", FIELD_TEXT, 0, 0, 64, "whose it is", NULL },
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+
+struct composing {
+	struct desk desk;
+	const char **sources;
+	size_t n, removed;
+	int root, made;
+};
+
+static void compose_ready(struct clerk *k)
+{
+	struct composing *x = loop_owner(k, struct composing, desk.clerk);
+	struct wire_put put = { .flags = WIRE_PUT_FOLLOW | (x->root ? 0 : WIRE_PUT_USER) };
+
+	clerk_ask(k, WIRE_PUT, &put, sizeof(put), x->desk.path, strlen(x->desk.path));
+	for (size_t i = 0; i < x->n; i++)
+		clerk_more(k, WIRE_APPEND, x->sources[i], strlen(x->sources[i]));
+	clerk_data(k, NULL, 0);
+}
+
+/* One after the other: what was put together is no longer needed in parts. */
+static void compose_next(struct composing *x)
+{
+	if (x->removed < x->n) {
+		const char *path = x->sources[x->removed++];
+
+		desk_ask(&x->desk, WIRE_REMOVE, WIRE_REMOVE_ONE, path, strlen(path));
+		return;
+	}
+	desk_json(&x->desk, 200,
+		  json_pack("{s:o, s:o, s:s}", "path", changes_text(x->desk.path), "name",
+			    changes_text(entry_name(x->desk.path)), "type", "file"));
+}
+
+static void compose_done(struct clerk *k, uint16_t flags)
+{
+	struct composing *x = loop_owner(k, struct composing, desk.clerk);
+
+	(void)flags;
+	x->made = 1;
+	compose_next(x);
+}
+
+static void compose_failed(struct clerk *k, const struct err *e)
+{
+	struct composing *x = loop_owner(k, struct composing, desk.clerk);
+
+	if (x->made && e->sys) {
+		compose_next(
+			x); /* named twice, or not to be removed: the file is made all the same */
+	} else if (e->sys == ENOENT) {
+		desk_close(&x->desk);
+		e2b_error(x->desk.call, 404, "source file not found: %s", e->msg);
+	} else {
+		files_rest_fail(&x->desk, e);
+	}
+}
+
+void transfer_compose(struct call *c)
+{
+	static const struct clerk_events on = { .ready = compose_ready,
+						.done = compose_done,
+						.failed = compose_failed };
+	struct composing *x = call_alloc(c, sizeof(*x));
+	const char *user = call_text(c, "username", "user");
+	json_t *sources = call_get(c, "source_paths"), *source;
+	size_t i;
+
+	*x = (struct composing){ .root = !strcmp(user, "root"), .n = json_array_size(sources) };
+	if (!x->root && strcmp(user, "user") != 0) {
+		e2b_error(c, 401, "error looking up user '%.64s': unknown user", user);
+		return;
+	}
+	if (x->n == 0 || x->n > SOURCES_MOST) {
+		e2b_error(c, 400,
+			  x->n ? "source_paths has too many entries"
+			       : "source_paths must not be empty");
+		return;
+	}
+	x->desk.path = admit_path(c, call_text(c, "destination", ""), x->root);
+	if (!x->desk.path)
+		return;
+	x->sources = call_alloc(c, x->n * sizeof(*x->sources));
+	json_array_foreach(sources, i, source)
+	{
+		x->sources[i] = admit_path(c, json_string_value(source), x->root);
+		if (!x->sources[i])
+			return;
+		if (!strcmp(x->sources[i], x->desk.path)) {
+			e2b_error(c, 400, "source path cannot be the same as destination");
+			return;
+		}
+	}
+	desk_open_in(&x->desk, c, e2b_berth(c), FILES_WORKER, &on);
+}

@@ -1,0 +1,29 @@
+/* failure.h - what went wrong with a try to ask a model, whether another one would help, and when.
+ * Owns: nothing. Pure, but for the clock that a date is held against. */
+#pragma once
+#include "model/reply.h"
+
+struct ask_headers {      /* what a provider says beside its answer */
+	int should_retry; /* -1: not said */
+	int64_t after_ms; /* -1: not said */
+	char request_id[80];
+};
+void ask_header(struct ask_headers *h, const char *line, size_t n); /* one header line */
+int ask_retriable(int status, const struct reply_error *error, const struct ask_headers *h);
+
+struct failure {
+	const char *
+		category; /* auth invalid rate overload network timeout broken too_large unavailable */
+	int status, again;
+	int64_t after_ms;
+	struct err err;
+};
+
+/* who: the provider, in front of what is said. */
+__attribute__((format(printf, 5, 6))) void failure_set(struct failure *f, const char *who,
+						       const char *category, int again,
+						       const char *fmt, ...);
+/* They answered, and say that something is wrong. */
+void failure_told(struct failure *f, const char *who, int status, const struct reply_error *error,
+		  const struct ask_headers *h);
+void failure_curl(struct failure *f, const char *who, int rc); /* a CURLcode */

@@ -1,0 +1,15 @@
+/* multi.h - libcurl on our loop.
+ * Owns:         its multi handle, and a watch for each connection that it has.
+ * Does not own: transfers: who adds one removes it, also when done() was called. */
+#pragma once
+#include "loop/loop.h"
+
+struct multi {
+	struct loop *loop;
+	void *handle; /* CURLM */
+	struct timer timer;
+	void (*done)(void *owner, int rc); /* CURLOPT_PRIVATE of the transfer; a CURLcode */
+};
+
+void multi_init(struct multi *m, struct loop *l, void (*done)(void *owner, int rc));
+void multi_fini(struct multi *m);

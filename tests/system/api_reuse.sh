@@ -1,0 +1,372 @@
+#!/bin/sh
+# api_reuse.sh - what was compiled once is not compiled again: for the same, of the same team, and no further.
+. "$(dirname "$0")/daemon.lib"
+
+# Every test compiles programs of its own: $mark is in their text.
+mark=$(date +%N)
+runs() { # BODY: sets body
+	api POST /v1/run "$1"
+	is "$code" 200 "$body"
+}
+cell() { # LANGUAGE CODE [MORE]
+	api POST "/v1/boxes/$box/cells" "$(jq -nc --arg l "$1" --arg c "$2" '{language: $l, code: $c}')"
+	is "$code" 200 "$body"
+}
+before() { is "$(get '.compiled_before == true')" "$1" "compiled before: $body"; }
+put() { # PATH TEXT: a file of the box
+	api PUT "/v1/boxes/$box/files?path=$1" "$2" -H 'Content-Type: application/octet-stream'
+	case $code in 2*) ;; *) fail "$body" ;; esac
+}
+made() { find "$state" -path '*/made/*' -type "$1"; } # f or d
+says() { # WORD: a program in C that does
+	echo "#include <stdio.h>
+int main(void) { puts(\"$1\"); } // $mark"
+}
+body_of() { jq -nc --arg l "$1" --arg c "$2" '{language: $l, code: $c}'; }
+
+# the_languages: name TAB program, of those that are here.
+the_languages() {
+	while IFS="$(printf '\t')" read -r name program text; do
+		[ ! -x "$program" ] || printf '%s\t%s\n' "$name" "$text"
+	done <<-'X'
+		c	/usr/bin/gcc	#include <stdio.h>@int main(void){puts("hello");}
+		c++	/usr/bin/g++	#include <cstdio>@int main(){puts("hello");}
+		go	/usr/bin/go	package main@func main(){println("hello")}
+		rust	/usr/bin/rustc	fn main(){println!("hello");}
+		java	/usr/bin/javac	class A { static class B { static String b = "hello"; } public static void main(String[] a) { System.out.println(B.b); } }
+		typescript	/usr/bin/tsc	const a: string = "hello"@console.log(a)
+	X
+}
+
+the_second_run_of_every_language_is_not_compiled_and_says_the_same() {
+	the_languages >all
+	[ -s all ] || skip "no compiler is installed"
+	while IFS="$(printf '\t')" read -r name text; do
+		text="$(echo "$text" | tr @ '\n')
+// $mark"
+		runs "$(body_of "$name" "$text")"
+		before false
+		is "$(get '.stdout + .stderr')" hello "$name"
+		jq -S '[.stdout, .stderr, .exit_code, .cause, .step, .language]' <body >first
+		runs "$(body_of "$name" "$text")"
+		before true
+		is "$(jq -S '[.stdout, .stderr, .exit_code, .cause, .step, .language]' <body)" "$(cat first)" "$name"
+		api GET "/v1/runs/$(get .id)"
+		before true # and so it is stored
+	done <all
+}
+
+a_compiler_that_warned_is_heard_again() {
+	text=$(body_of c "#include <stdio.h>
+int main(void) { int nobody_wants_this; fputs(\"own\", stderr); } // $mark")
+	runs "$text"
+	before false
+	has "$(get .stderr)" nobody_wants_this
+	is "$(get '.warnings | length')" 1
+	jq -S '[.stderr, .warnings]' <body >first
+	runs "$text"
+	before true
+	is "$(jq -S '[.stderr, .warnings]' <body)" "$(cat first)"
+	curl -sSN -H "X-API-Key: $key" -H 'Content-Type: application/json' -H 'Accept: application/x-ndjson' \
+		-d "$text" "$url/v1/run" >events
+	is "$(jq -r 'if .type == "stderr" then .data else .type end' <events | grep -c nobody_wants_this)" 2 "$(cat events)"
+	is "$(jq -sr 'map(select(.type == "compiled"))[0].before' <events)" true
+	is "$(jq -r 'select(.type == "started").step' <events)" run
+}
+
+what_the_compiler_does_not_see_is_not_what_counts() {
+	text="#include <stdio.h>
+#include <stdlib.h>
+int main(int n, char **v) { printf(\"%s %s %d\", v[n - 1], getenv(\"A\") ? getenv(\"A\") : \"\", getchar()); return n; } // $mark"
+	one=$(body_of c "$text" | jq -c '.args = ["x"] | .stdin = "a"')
+	runs "$one"
+	before false
+	is "$(get '.stdout, .exit_code' | tr '\n' ' ')" 'x  97 2 '
+	runs "$(printf %s "$one" | jq -c '.args = ["y", "z"] | .stdin = "b" | .timeout_ms = 9000 | .limits = {pids: 40} | .tag = "t"')"
+	before true
+	is "$(get '.stdout, .exit_code' | tr '\n' ' ')" 'z  98 3 '
+	runs "$(printf %s "$one" | jq -c '.env = {A: "1"}')" # a variable can be for either of them
+	before false
+	is "$(get .stdout)" 'x 1 97'
+}
+
+what_the_compiler_sees_is() {
+	text="#include <stdio.h>
+#include \"n.h\"
+int main(void) { printf(\"%d %d\", N, M); } // $mark"
+	one=$(body_of c "$text" | jq -c '.files = {"n.h": "#define N 1\n#ifndef M\n#define M 0\n#endif"}')
+	runs "$one"
+	before false
+	is "$(get .stdout)" '1 0'
+	runs "$one"
+	before true
+	for change in '.files["n.h"] |= sub("N 1"; "N 2")' '.env = {CFLAGS: "-DM=5"}' '.files["other.h"] = ""' \
+		'.code += " "' '.cwd = "/tmp"' '.compiler = "gcc"'; do
+		runs "$(printf %s "$one" | jq -c "$change")"
+		before false
+	done
+	runs "$(printf %s "$one" | jq -c '.files["n.h"] |= sub("N 1"; "N 2")')"
+	before true
+	is "$(get .stdout)" '2 0'
+	runs "$(printf %s "$one" | jq -c '.env = {CFLAGS: "-DM=5"}')"
+	before true
+	is "$(get .stdout)" '1 5'
+}
+
+a_program_that_does_not_compile_never_does() {
+	for _ in 1 2; do
+		runs "$(body_of c "int main(void) { return nothing; } // $mark")"
+		before false
+		is "$(get .step)" compile
+		is "$(get '.errors[0].severity')" error
+	done
+}
+
+a_program_that_asks_for_the_time_or_installs_something_is_compiled_each_time() {
+	for _ in 1 2; do
+		runs "$(body_of c "#include <stdio.h>
+int main(void) { puts(__TIME__); } // $mark")"
+		before false
+		runs "$(body_of c "$(says i)" | jq -c '.install = "true"')"
+		before false
+		is "$(get .stdout)" i
+	done
+}
+
+another_team_has_it_compiled_for_itself() {
+	runs "$(body_of c "$(says team)")"
+	runs "$(body_of c "$(says team)")"
+	before true
+	api PUT /v1/teams/ochre '{}'
+	key=$("$ATOLL" key new o1 --team ochre --state "$state" --quiet)
+	runs "$(body_of c "$(says team)")"
+	before false
+	is "$(get .stdout)" team
+	new_box
+	cell c "$(says team)"
+	before true # now it is theirs, too
+}
+
+what_is_damaged_lost_or_cannot_be_kept_is_compiled_again() {
+	one=$(body_of c "$(says damaged)")
+	runs "$one"
+	[ "$(made f)" ]
+	for f in $(made f); do printf X | dd of="$f" bs=1 seek=120 conv=notrunc 2>/dev/null; done
+	runs "$one"
+	before false
+	is "$(get .stdout)" damaged
+	runs "$one"
+	before true
+	for f in $(made f); do
+		rm "$f"
+		mkdir "$f" # nothing can be read there, or written
+	done
+	for _ in 1 2; do
+		runs "$one"
+		before false
+		is "$(get .stdout)" damaged
+	done
+	is "$(made f)" ""
+	made d | xargs rmdir
+	runs "$one"
+	before false
+	runs "$one"
+	before true
+}
+
+a_front_that_dies_loses_nothing_of_it() {
+	one=$(body_of c "$(says front)")
+	runs "$one"
+	new_box
+	cell c "$(says front)"
+	before true
+	kill -9 "$(front)"
+	again() { api GET "/v1/boxes/$box" && [ "$code" = 200 ]; }
+	soon again
+	runs "$one"
+	before true
+	is "$(get .stdout)" front
+	# Of a box from before nobody knows who has been there: it has its own.
+	cell c "$(says front)"
+	before false
+	cell c "$(says front)"
+	before true
+	is "$(get .stdout)" front
+	# In the middle of a compiler: what is there then is nothing.
+	curl -sS --max-time 20 -H "X-API-Key: $key" -H 'Content-Type: application/json' -o /dev/null \
+		-d "$(body_of c "$(says middle)" | jq -c '.code += "\n#include \"/dev/zero\"" | .timeouts = {compile_ms: 60000}')" "$url/v1/run" 2>/dev/null &
+	asked=$!
+	soon processes "/tmp/main.out /home/user/main.c"
+	kill -9 "$(front)"
+	wait $asked || :
+	soon again
+	runs "$(body_of c "$(says middle)")"
+	before false
+	is "$(get .stdout)" middle
+}
+
+# ---- in a box that lives ----
+
+the_second_cell_of_every_language_is_not_compiled_here_or_in_another_fresh_box() {
+	the_languages | grep -v '^typescript' >all # that has an interpreter
+	[ -s all ] || skip "no compiler is installed"
+	while IFS="$(printf '\t')" read -r name text; do
+		text="$(echo "$text" | tr @ '\n')
+// cell $mark"
+		new_box '{"limits":{"mem":1073741824}}'
+		for known in false true true; do
+			cell "$name" "$text"
+			before $known
+			is "$(get '.stdout + .stderr')" hello "$name"
+			is "$(get .status)" ok
+		done
+		new_box '{"limits":{"mem":1073741824}}'
+		cell "$name" "$text"
+		before true
+		is "$(get '.stdout + .stderr')" hello "$name"
+	done <all
+}
+
+a_cell_and_a_run_share_what_was_made() {
+	runs "$(body_of c "$(says shared)")"
+	before false
+	new_box
+	cell c "$(says shared)"
+	before true
+	api POST "/v1/boxes/$box/execs" "$(body_of c "$(says shared)" | jq -c '.background = true | .tag = "b"')"
+	is "$code" 201 "$body"
+	id=$(get .id)
+	ended() { api GET "/v1/runs/$id" && [ "$(get .state)" = over ]; }
+	soon ended
+	before true
+}
+
+what_lies_in_the_workspace_counts() {
+	text="#include <stdio.h>
+#include \"n.h\"
+int main(void) { printf(\"%d\", N); } // $mark"
+	new_box
+	put /home/user/n.h '#define N 1'
+	cell c "$text"
+	before false
+	is "$(get .stdout)" 1
+	cell c "$text"
+	before true
+	is "$(get .stdout)" 1
+	put /home/user/n.h '#define N 2'
+	cell c "$text"
+	before false
+	is "$(get .stdout)" 2
+	api POST "/v1/boxes/$box/execs" '{"command":"sed -i s/2/3/ n.h; touch -d @1 n.h"}'
+	cell c "$text"
+	before false
+	is "$(get .stdout)" 3
+	# Also where it was not looked for before.
+	api POST "/v1/boxes/$box/execs" '{"command":"echo \"#define N 9\" >/dev/shm/n.h; ln -sf /dev/shm/n.h n.h"}'
+	cell c "$text"
+	before false
+	is "$(get .stdout)" 9
+	api POST "/v1/boxes/$box/execs" '{"command":"echo \"#define N 8\" >/dev/shm/n.h"}'
+	cell c "$text"
+	before false
+	is "$(get .stdout)" 8
+}
+
+what_was_made_where_others_had_been_stays_there() {
+	# A program had run.
+	new_box
+	api POST "/v1/boxes/$box/execs" '{"command":"true"}'
+	cell c "$(says stays)"
+	before false
+	cell c "$(says stays)"
+	before true
+	# A file lay beside it that changes what it says.
+	new_box
+	put /home/user/stdio.h '#define puts(x) __builtin_puts("poison")'
+	cell c "$(says stays | sed 's/<stdio.h>/"stdio.h"/')"
+	is "$(get .stdout)" poison
+	# It lay in a place that is the compiler's own.
+	if [ -x /usr/bin/javac ]; then
+		java="public class Main { public static void main(String[] a) { System.out.println(\"java\"); } } // $mark"
+		new_box '{"limits":{"mem":1073741824}}'
+		put /tmp/Main.out/B.class poison
+		cell java "$java"
+		before false
+		is "$(get .stdout)" java
+		new_box '{"limits":{"mem":1073741824}}'
+		cell java "$java"
+		before false
+	fi
+	new_box
+	cell c "$(says stays)"
+	before false
+	cell c "$(says stays | sed 's/<stdio.h>/"stdio.h"/')"
+	before false
+	is "$(get .stdout)" stays
+}
+
+a_box_with_a_volume_has_everything_compiled() {
+	api POST /v1/volumes '{"name":"reuse","bytes":33554432}'
+	is "$code" 201 "$body"
+	runs "$(body_of c "$(says volume)")"
+	new_box '{"volumes":[{"name":"reuse","path":"/data"}]}'
+	for _ in 1 2; do
+		cell c "$(says volume)"
+		before false
+		is "$(get .stdout)" volume
+	done
+}
+
+an_execution_of_e2b_is_spared_the_compiler_too() {
+	jq -nc --arg c "$(says e2b)" '{language: "c", code: $c}' >ask
+	for known in '"compile","run"' '"run"'; do
+		api POST /v2/sandboxes '{"templateID":"code-interpreter-v1"}'
+		is "$code" 201 "$body"
+		box=$(get .sandboxID)
+		curl -sS --max-time 30 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' --data-binary @ask \
+			"$url/execute" >lines
+		is "$(jq -r 'select(.type == "stdout").text' <lines)" e2b "$(cat lines)"
+		api GET "/v1/boxes/$box/execs"
+		is "$(get '.items | length')" "$(echo "[$known]" | jq length)" "$body"
+	done
+}
+
+a_program_that_is_compiled_with_its_boxs_name_has_its_own() {
+	[ -x /usr/bin/rustc ] || skip "no rustc"
+	jq -nc --arg c "fn main() { print!(\"{}\", env!(\"E2B_SANDBOX_ID\")); } // $mark" '{language: "rust", code: $c}' >ask
+	for _ in 1 2; do
+		api POST /v2/sandboxes '{"templateID":"code-interpreter-v1"}'
+		box=$(get .sandboxID)
+		curl -sS --max-time 30 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' --data-binary @ask \
+			"$url/execute" >lines
+		is "$(jq -r 'select(.type == "stdout").text' <lines)" "$box" "$(cat lines)"
+	done
+}
+
+two_cells_at_once_say_what_they_are_told_to() {
+	new_box
+	for n in 1 2 3 4; do
+		curl -sS -H "X-API-Key: $key" -H 'Content-Type: application/json' -d "$(body_of c "$(says "at once $n")" |
+			jq -c --arg n "$n" '{language, files: {("f" + $n + ".c"): .code}, entry: ("f" + $n + ".c")}')" \
+			"$url/v1/boxes/$box/execs" >"out$n" &
+		waits="${waits-} $!"
+	done
+	# shellcheck disable=SC2086
+	wait $waits
+	for n in 1 2 3 4; do
+		is "$(jq -r .stdout <"out$n")" "at once $n" "$(cat "out$n")"
+	done
+}
+
+a_program_that_still_runs_is_in_nobodys_way() {
+	text="#include <unistd.h>
+int main(void) { return !!write(1, \"up\", 2) && sleep(60); } // $mark"
+	new_box
+	api POST "/v1/boxes/$box/execs" "$(body_of c "$text" | jq -c '.background = true')"
+	is "$code" 201
+	api POST "/v1/boxes/$box/execs" "$(body_of c "$text" | jq -c '.timeout_ms = 500')"
+	is "$(get .stdout)" up "$body"
+	is "$(get .cause)" wall
+}
+
+run_daemon_tests
