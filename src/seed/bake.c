@@ -281,8 +281,8 @@ static void add(struct pieces *to, uintptr_t at)
 {
 	struct piece *last = to->n ? &to->v[to->n - 1] : NULL;
 
-	/* A page too many is cheaper than one more call. */
-	if (last && at - last->to <= page)
+	/* Nothing between two: a page too many is dearer than one more call. */
+	if (last && at == last->to)
 		last->to = at + page;
 	else if (to->n < PIECES)
 		to->v[to->n++] = (struct piece){ at, at + page, 0, 0 };

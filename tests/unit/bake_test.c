@@ -1,0 +1,225 @@
+/* bake_test.c - memory that lies in a sealed file is like any other, and forks do not share it; and
+ * what is made behind closed holes lies together. */
+#include "base/own.h"
+#include "seed/bake.h"
+#include "seed/holes.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A sanitizer keeps books about memory in places that we do not know. */
+#if defined(__SANITIZE_ADDRESS__)
+#define PLAIN 0
+#elif defined(__has_feature)
+#define PLAIN !__has_feature(address_sanitizer)
+#else
+#define PLAIN 1
+#endif
+
+enum { PAGE = 4096, ARENA = 1 << 20 };
+enum { NOT_PERMITTED = 77 };
+
+/* The status of a fork that runs it. */
+static int apart(int (*run)(void))
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(run());
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status)
+									       : -1;
+}
+
+#define HOLDS(run)                                                                                 \
+	do {                                                                                       \
+		int rc_ = PLAIN ? apart(run) : NOT_PERMITTED;                                      \
+		if (rc_ == NOT_PERMITTED)                                                          \
+			SKIP("needs root, and no sanitizer");                                      \
+		CHECK_INT(rc_, 0);                                                                 \
+	} while (0)
+
+static int in_file(const char *want)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+	int found = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		found |= strstr(line, "/memfd:seed") && strstr(line, want);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static char *mine, *in_heap; /* of bake_room(), of malloc() */
+static char data[2 * PAGE] = "data";
+
+static int baked(void)
+{
+	struct err e;
+
+	mine = bake_room(3 * ARENA);
+	in_heap = malloc(64);
+	if (!mine || !in_heap)
+		return 1;
+	strcpy(mine + ARENA, "room");
+	strcpy(in_heap, "heap");
+	if (bake(&e) < 0)
+		return e.sys == EPERM ? NOT_PERMITTED : 1;
+	return 0;
+}
+
+static int everything_is_there(void)
+{
+	int rc = baked();
+
+	if (rc)
+		return rc;
+	return strcmp(mine + ARENA, "room") != 0 || strcmp(in_heap, "heap") != 0 ||
+	       strcmp(data, "data") != 0;
+}
+
+TEST(what_is_baked_stays_as_it_was)
+{
+	HOLDS(everything_is_there);
+}
+
+static int lies_in_the_file(void)
+{
+	int rc = baked();
+
+	return rc ? rc : !in_file("rw-p") || !in_file("r-xp");
+}
+
+TEST(data_and_code_lie_in_the_sealed_file)
+{
+	HOLDS(lies_in_the_file);
+}
+
+static int write_everywhere(void)
+{
+	strcpy(mine + ARENA, "mine");
+	strcpy(in_heap, "mine");
+	strcpy(data, "mine");
+	return 0;
+}
+
+static int sees_no_other(void)
+{
+	int rc = everything_is_there();
+
+	if (rc)
+		return rc;
+	if (apart(write_everywhere) != 0)
+		return 1;
+	return strcmp(mine + ARENA, "room") != 0 || strcmp(in_heap, "heap") != 0 ||
+	       strcmp(data, "data") != 0;
+}
+
+TEST(what_one_fork_writes_no_other_sees)
+{
+	HOLDS(sees_no_other);
+}
+
+static void touch(void)
+{
+	mine[ARENA] = 'R';
+	mine[2 * ARENA] = 1;
+}
+
+static int is_own(const void *at)
+{
+	FILE *f = fopen("/proc/self/pagemap", "re");
+	uint64_t entry = 0;
+
+	if (!f)
+		return -1;
+	if (fseek(f, (long)((uintptr_t)at / PAGE * 8), SEEK_SET) < 0 || fread(&entry, 8, 1, f) != 1)
+		entry = 0;
+	fclose(f);
+	return entry >> 63 && !(entry >> 61 & 1);
+}
+
+static int has_its_copies(void)
+{
+	bake_warm();
+	return is_own(mine + ARENA) != 1 || is_own(mine + 2 * ARENA) != 1 ||
+	       is_own(mine + ARENA / 2) != 0;
+}
+
+static int learns(void)
+{
+	struct err e;
+	int rc = baked();
+
+	if (rc)
+		return rc;
+	return bake_learn(touch, &e) < 0 || apart(has_its_copies) != 0;
+}
+
+TEST(a_child_has_its_copies_of_what_a_trial_wrote_to_and_no_others)
+{
+	HOLDS(learns);
+}
+
+/* ---- holes ---- */
+
+static struct {
+	char arenas[2][ARENA];
+	size_t used;      /* of both */
+	void *gaps[8192]; /* given back, of whatever size: the sizes here are one */
+	unsigned ngaps;
+	void *newest;
+} pool;
+
+static void *take(size_t size)
+{
+	if (pool.ngaps)
+		return pool.gaps[--pool.ngaps];
+	if (pool.used % ARENA + size > ARENA)
+		pool.used = ARENA;
+	if (pool.used == ARENA)
+		pool.newest = pool.arenas[1];
+	pool.used += size;
+	return pool.used > sizeof(pool.arenas) ? NULL : &pool.arenas[0][0] + pool.used - size;
+}
+
+static void give(void *at)
+{
+	if (pool.ngaps < ARRAY_LEN(pool.gaps))
+		pool.gaps[pool.ngaps++] = at;
+}
+
+static int together(void)
+{
+	const struct holes_small small = { take, give };
+	static void *made[2000];
+	uintptr_t last;
+
+	pool.newest = pool.arenas[0];
+	for (unsigned i = 0; i < ARRAY_LEN(made); i++)
+		made[i] = malloc(40 + i % 50 * 100);
+	for (unsigned i = 0; i < ARRAY_LEN(made); i += 2)
+		free(made[i]);
+	holes_close(&small, &pool.newest);
+	if ((char *)take(64) < pool.arenas[1])
+		return 1;
+	/* No gap is left among those: what comes now is behind the last of them. */
+	last = (uintptr_t)made[ARRAY_LEN(made) - 1];
+	for (unsigned i = 0; i < 50; i++)
+		if ((uintptr_t)malloc(40 + i * 100) < last)
+			return 2;
+	return 0;
+}
+
+TEST(what_is_made_behind_closed_holes_lies_behind_all_that_was_there)
+{
+	if (!PLAIN)
+		SKIP("a sanitizer has a heap of its own");
+	CHECK_INT(apart(together), 0);
+}
