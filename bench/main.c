@@ -18,11 +18,13 @@
 #include "subject.h"
 #include <ftw.h>
 #include <getopt.h>
+#include <linux/magic.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/vfs.h>
 
 struct options {
 	unsigned rounds, density;
@@ -171,15 +173,26 @@ static void remove_bench_dir(void)
 		fprintf(stderr, "atoll-bench: could not remove all of %s\n", bench_dir);
 }
 
-/* In /run, where the runtimes we compare with keep their state too. */
+static int is_in_memory(const char *folder)
+{
+	struct statfs fs;
+
+	return statfs(folder, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
+/* In /run, where we and the runtimes that we compare with keep our state. On every machine that has
+ * booted that is in memory; in a container it may be on disk, and all would measure its journal. */
 static int make_bench_dir(struct err *e)
 {
-	snprintf(bench_dir, sizeof(bench_dir), "/run/atoll-bench-XXXXXX");
-	if (mkdtemp(bench_dir))
-		return 0;
-	snprintf(bench_dir, sizeof(bench_dir), "/tmp/atoll-bench-XXXXXX");
-	if (mkdtemp(bench_dir))
-		return 0;
+	const char *const folders[] = {
+		is_in_memory("/run") || !is_in_memory("/dev/shm") ? "/run" : "/dev/shm", "/tmp"
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(folders); i++) {
+		snprintf(bench_dir, sizeof(bench_dir), "%s/atoll-bench-XXXXXX", folders[i]);
+		if (mkdtemp(bench_dir))
+			return 0;
+	}
 	return err_sys(e, "mkdtemp %s", bench_dir);
 }
 

@@ -456,8 +456,8 @@ void maker_give(struct maker *m, struct job *take_job)
 	m->waiting += !take_job->for_pool;
 	pthread_mutex_lock(&m->lock);
 	push(take_job->for_pool ? &m->later : &m->todo, take_job);
-	pthread_cond_signal(&m->work);
 	pthread_mutex_unlock(&m->lock);
+	pthread_cond_signal(&m->work); /* now: whoever wakes up would only wait for the lock */
 	/* From here on the job is the maker's; it waits for this before it goes on. */
 	if (late)
 		make_late(m->host, name, lim, late);
