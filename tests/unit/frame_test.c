@@ -50,8 +50,8 @@ TEST(a_tail_is_taken_up_to_the_largest_frame_or_not_at_all)
 			CHECK_INT(check(WIRE_VERSION, (uint8_t)type, len), want);
 		CHECK_INT(check(WIRE_VERSION, (uint8_t)type, WIRE_MAX + 1), -1);
 	}
-	CHECK(takes_tail(WIRE_START) && takes_tail(WIRE_OUTPUT) && takes_tail(WIRE_DATA));
-	CHECK(!takes_tail(WIRE_CREATE) && !takes_tail(WIRE_EXIT) && !takes_tail(WIRE_BOX));
+	CHECK(takes_tail(WIRE_START) && takes_tail(WIRE_CREATE) && takes_tail(WIRE_DATA));
+	CHECK(!takes_tail(WIRE_KEEP) && !takes_tail(WIRE_EXIT) && !takes_tail(WIRE_BOX));
 }
 
 TEST(unknown_types_have_no_size_and_no_name)
