@@ -49,7 +49,7 @@ uint32_t line_new_ref(struct line *l)
 	return l->next_ref++;
 }
 
-static void lose(struct line *l, const struct err *why)
+static void tell_lost(struct line *l)
 {
 	while (l->listeners) {
 		struct listener *x = l->listeners;
@@ -58,6 +58,11 @@ static void lose(struct line *l, const struct err *why)
 		if (x->on->lost)
 			x->on->lost(x);
 	}
+}
+
+static void lose(struct line *l, const struct err *why)
+{
+	tell_lost(l);
 	l->on_gone(l, why);
 }
 
@@ -186,6 +191,12 @@ void line_close(struct line *l)
 	while (l->listeners)
 		line_unlisten(l->listeners);
 	post_fini(&l->post);
+}
+
+void line_end(struct line *l)
+{
+	post_fini(&l->post);
+	tell_lost(l);
 }
 
 /* ---- out ---- */

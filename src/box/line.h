@@ -43,6 +43,7 @@ struct line {
 must_check int line_open(struct line *l, struct loop *loop, int take_fd, const char *box,
 			 struct err *e);
 void line_close(struct line *l); /* tells nobody; listeners are taken off */
+void line_end(struct line *l);   /* its box has ended: every lost(), no on_gone() */
 int line_is_open(const struct line *l);
 
 void line_listen(struct line *l, struct listener *x, uint32_t ref, const struct listen_events *on);

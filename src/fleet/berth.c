@@ -141,6 +141,9 @@ void berth_free(struct berth *b)
 	past_free(b);
 	office_forget(&b->fleet->office, b->asking);
 	reuses_fail(b);
+	/* That it has ended can be known here before its line breaks; who still asks must hear of it. */
+	if (b->state == BERTH_GONE)
+		line_end(&b->line);
 	line_close(&b->line);
 	inlets_fail(b);
 	gate_drop(b);

@@ -266,6 +266,16 @@ TEST(a_box_that_leaves_tells_everybody_once)
 	finish();
 }
 
+TEST(an_end_that_is_known_elsewhere_is_told_to_who_listens)
+{
+	CHECK_INT(begin(), 0);
+	line_end(&p.line);
+	CHECK_INT(p.x.lost, 1);
+	CHECK_INT(p.gone, 0);
+	CHECK(!line_is_open(&p.line));
+	finish();
+}
+
 TEST(an_error_is_shown_without_what_moves_a_cursor)
 {
 	struct wire_error f = { .head = sock_head(WIRE_ERROR, REF), .kind = 999, .sys = 5 };
