@@ -327,10 +327,11 @@ const char **artefact_give(const char *program)
 int artefact_read(const struct buf *kept, struct artefact_made *out)
 {
 	struct artefact_said head;
-	const char *at = kept->p, *end = kept->p + kept->len;
+	const char *at = kept->p, *end;
 
 	if (kept->len < sizeof(head))
 		return -1;
+	end = at + kept->len;
 	memcpy(&head, at, sizeof(head));
 	at += sizeof(head);
 	for (unsigned i = 0; i < 2; i++) {
