@@ -387,12 +387,17 @@ the_command_line_goes_on_over_a_reload() {
 # To make and unmake them takes as long as a tenth of all that a program costs.
 a_steady_batch_makes_no_cgroups() {
 	[ ! -f /sys/fs/cgroup/cgroup.controllers ] || skip "on cgroup v2 each box makes its own"
-	yes '{"language":"python","code":"print(open('"'/proc/self/cgroup'"').read())"}' | head -200 >items
+	pid=$("$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)
+	parent=$(readlink /proc/$pid/fd/* | grep -x '/sys/fs/cgroup/pids/atoll-[^/]*' | head -1)
+	yes '{"language":"python","code":"print(1)"}' | head -100 >items
 	send items
-	is "$(end .passed)" 200 "$(head -3 events)"
-	jq -r 'select(.type == "result").stdout' <events | sed -n 's/.*:pids:.*\///p' >names
-	is "$(wc -l <names)" 200 "$(sort -u names)"
-	[ "$(sort -u names | wc -l)" -le 60 ] || fail "$(sort -u names | wc -l) for 200 boxes"
+	ls "$parent" | grep -E '^[a-z0-9]{12}$' >before
+	send items
+	send items
+	is "$(end .passed)" 100 "$(head -3 events)"
+	# 200 boxes later: those that were there, and not 200 others.
+	[ "$(ls "$parent" | grep -cFx -f before)" -ge $(($(wc -l <before) / 2)) ] ||
+		fail "of $(wc -l <before) $(ls "$parent" | grep -cFx -f before) are left"
 }
 
 run_daemon_tests

@@ -279,28 +279,48 @@ a_box_is_told_nothing_of_the_one_before() {
 		api GET "/v1/boxes/$box/stats"
 		[ "$(get .pids.now)" = 2 ] || { api DELETE "/v1/boxes/$box" && return 1; }
 	}
-	: >names
-	# Heavy ones and light ones, in every order; the light ones are asked.
-	for deed in light many light large light light many large light light light light light light light light; do
+	# It reads "/" in there: only the host knows the name.
+	named() { # of the box in which sleep NUMBER runs
+		for at in "$parent"/*/cgroup.procs; do
+			for pid in $(cat "$at" 2>/dev/null); do
+				[ "$(tr '\0' ' ' <"/proc/$pid/cmdline")" != "sleep $1 " ] || dirname "$at"
+			done
+		done
+	}
+	one() { # light, many, large
 		soon waits_in_it
-		case $deed in
-		light) run='["cat", "/proc/self/cgroup"]' ;;
+		case $1 in
+		light) run='["sleep", "86399"], "background": true' ;;
 		many) run='"for i in 1 2 3 4 5 6 7 8 9; do sleep .05 & done; wait"' ;;
 		large) run='"head -c 100M /dev/zero | tail -c 100M | wc -c"' ;;
 		esac
 		api POST "/v1/boxes/$box/execs" "{\"command\":$run}"
-		is "$(get .status)" 0 "$body"
-		get .stdout | sed -n 's/.*:pids:.*\///p' >>names
+		[ "$1" = light ] || is "$(get .status)" 0 "$body"
+		[ "$1" != light ] || [ ! -d "$parent" ] || named 86399 >>names
 		api GET "/v1/boxes/$box/stats"
-		case $deed in
+		case $1 in
 		light) is "$(get '.pids.peak == 3 and .memory.peak < 40000000')" true "$body" ;;
 		many) is "$(get '.pids.peak >= 11')" true "$body" ;;
 		large) is "$(get '.memory.peak > 100000000')" true "$body" ;;
 		esac
 		is "$(get '.oom_kills + .pids.refused')" 0 "$body"
 		api DELETE "/v1/boxes/$box"
+	}
+	pid=$("$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)
+	parent=$(readlink /proc/$pid/fd/* | grep -x '/sys/fs/cgroup/pids/atoll-[^/]*' | head -1)
+	: >names
+	# Heavy ones and light ones, in every order; the light ones are asked.
+	for deed in light many light large light light many large light light light light light; do
+		one $deed
 	done
-	[ -f /sys/fs/cgroup/cgroup.controllers ] || [ "$(sort names | uniq -d)" ] || fail "none was used twice"
+	[ -d "$parent" ] || return 0 # cgroup v2: each box has its own
+	# On a busy machine one that computed a moment too long was held back, and is nobody's again.
+	n=0
+	while [ -z "$(sort names | uniq -d)" ]; do
+		n=$((n + 1))
+		[ $n -lt 60 ] || fail "none was used twice"
+		one light
+	done
 }
 
 run_daemon_tests
