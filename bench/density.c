@@ -175,10 +175,11 @@ static void plan(struct density *d, unsigned most)
 	unsigned first = most < FIRST_POINT ? most : FIRST_POINT;
 
 	d->points[d->npoints++] = (struct density_point){ .kind = DENSITY_IDLE, .boxes = first };
-	d->points[d->npoints++] = (struct density_point){ .kind = DENSITY_LIMITED, .boxes = first };
 	if (most > first)
 		d->points[d->npoints++] =
 			(struct density_point){ .kind = DENSITY_IDLE, .boxes = most };
+	/* Last: the kernel takes minutes to let go of memory cgroups, and all points have one beginning. */
+	d->points[d->npoints++] = (struct density_point){ .kind = DENSITY_LIMITED, .boxes = first };
 }
 
 void density_measure(struct density *d, unsigned most)
