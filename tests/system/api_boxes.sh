@@ -152,7 +152,7 @@ pages_of_a_list_follow_each_other() {
 }
 
 a_lifetime_is_honoured_and_named() {
-	new_box '{"lifetime_ms":300}'
+	new_box '{"lifetime_ms":1500}'
 	api POST "/v1/boxes/$box/execs" '{"command":"sleep 20"}'
 	is "$(get .cause)" lifetime "$body"
 	api GET "/v1/boxes/$box"
