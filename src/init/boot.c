@@ -4,7 +4,7 @@
 
 enum { TEXT = 37 }; /* with the newline */
 
-static int file = -1;
+static int file; /* boot_init() comes first */
 
 void boot_init(int fd)
 {

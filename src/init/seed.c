@@ -91,8 +91,9 @@ int seed_take(const struct wire_seed *w, int take_fd)
 
 int seed_run(const struct wire_seed *w, char **argv)
 {
-	static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[] = "HOME=" HOME;
-	static char *env[] = { path, home, NULL };
+	/* Not static: initialised data is a page, and every box would have its copy of it. */
+	char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[] = "HOME=" HOME;
+	char *env[] = { path, home, NULL };
 	struct child c = { .cwd = HOME, .argv = argv, .env = env, .channel = -1 };
 	int pair[2] = { -1, -1 };
 	long err = sys_socketpair(SOCK_STREAM | SOCK_CLOEXEC, pair);
