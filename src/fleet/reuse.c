@@ -147,7 +147,8 @@ static char *variables(const struct reuse *x, const struct berth *b)
 	void *safe;
 
 	json_object_foreach_safe(env, safe, name, v)
-		if (!strcmp(json_is_string(v) ? json_string_value(v) : "", b->row.id) && !artefact_mentions(&x->want.of, name))
+		if (json_is_string(v) && !strcmp(json_string_value(v), b->row.id) &&
+		    !artefact_mentions(&x->want.of, name))
 			json_object_set_new(env, name, json_true());
 	if (json_object_size(env))
 		text = json_dumps(env, JSON_COMPACT | JSON_SORT_KEYS);
