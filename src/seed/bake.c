@@ -48,9 +48,15 @@ static struct {
 } room;
 static struct pieces data, plan; /* of loaded objects; all that is to be baked */
 static struct pieces gaps;	 /* addresses that nothing is at, and that are kept from others */
+static struct pieces spare;	 /* free memory */
 static struct pieces hot;	 /* what children write to */
 static size_t page;
 static int may_execute; /* what is in the file */
+
+static uintptr_t page_down(uintptr_t at)
+{
+	return at & ~(uintptr_t)(page - 1);
+}
 
 void *bake_room(size_t size)
 {
@@ -71,12 +77,15 @@ void *bake_room(size_t size)
 	return at;
 }
 
-/* ---- what there is ---- */
-
-static uintptr_t page_down(uintptr_t at)
+void bake_spare(void *from, void *to)
 {
-	return at & ~(uintptr_t)(page - 1);
+	page = (size_t)sysconf(_SC_PAGESIZE);
+	if (spare.n < PIECES)
+		spare.v[spare.n++] = (struct piece){ page_down((uintptr_t)from + page - 1),
+						    page_down((uintptr_t)to), 0, 0 };
 }
+
+/* ---- what there is ---- */
 
 static int note_data(struct dl_phdr_info *info, size_t size, void *ctx)
 {
@@ -121,6 +130,26 @@ static int is_ours(const struct piece *p, const char *name)
 	return strcmp(name, "[heap]") == 0 || (p->from >= room.from && p->to <= room.next) || is_data(p);
 }
 
+static void plan_piece(struct piece p)
+{
+	if (p.from < p.to && plan.n < PIECES)
+		plan.v[plan.n++] = p;
+}
+
+/* All of it but what is spare. */
+static void plan_rest(struct piece p)
+{
+	for (unsigned i = 0; i < spare.n; i++) {
+		const struct piece *s = &spare.v[i];
+
+		if (s->from >= p.to || s->to <= p.from)
+			continue;
+		plan_rest((struct piece){ p.from, s->from, p.prot, 0 });
+		p.from = s->to;
+	}
+	plan_piece(p);
+}
+
 /* A line of /proc/self/maps. */
 static void note_line(const char *line)
 {
@@ -133,11 +162,11 @@ static void note_line(const char *line)
 	p = (struct piece){ from, to, PROT_READ, 0 };
 	if (strcmp(prot, "---p") == 0 && gaps.n < PIECES)
 		gaps.v[gaps.n++] = p;
-	if (prot[0] != 'r' || prot[3] != 'p' || plan.n == PIECES)
+	if (prot[0] != 'r' || prot[3] != 'p')
 		return;
 	p.prot |= (prot[1] == 'w' ? PROT_WRITE : 0) | (prot[2] == 'x' ? PROT_EXEC : 0);
 	if (is_ours(&p, name))
-		plan.v[plan.n++] = p;
+		plan_rest(p);
 }
 
 /* Seen by this process alone and for the moment: nothing of the host is mounted here. */
@@ -253,6 +282,12 @@ static void lay_back(int file)
 	}
 }
 
+static void drop_spare(void)
+{
+	for (unsigned i = 0; i < spare.n; i++)
+		madvise((void *)spare.v[i].from, spare.v[i].to - spare.v[i].from, MADV_DONTNEED);
+}
+
 static void drop_gaps(void)
 {
 	for (unsigned i = 0; i < gaps.n; i++)
@@ -279,6 +314,7 @@ int bake(struct err *e)
 	if (look(e) < 0 || copy_out(file, e) < 0)
 		return err_in(e, "bake");
 	lay_back(file);
+	drop_spare();
 	drop_gaps();
 	return 0;
 }
@@ -299,47 +335,101 @@ static void add(struct pieces *to, uintptr_t at)
 		to->v[to->n++] = (struct piece){ at, at + page, 0, 0 };
 }
 
+static int note_piece(int pagemap, const struct piece *p, struct pieces *to, struct err *e)
+{
+	uint64_t entry[512];
+
+	for (uintptr_t at = p->from; at < p->to;) {
+		size_t left = (p->to - at) / page, most = left < 512 ? left : 512;
+		ssize_t n = pread(pagemap, entry, most * 8, (off_t)(at / page * 8));
+
+		if (n < 8)
+			return err_sys(e, "pagemap");
+		for (ssize_t k = 0; k < n / 8; k++, at += page)
+			if (entry[k] & PAGEMAP_PRESENT && !(entry[k] & PAGEMAP_FILE))
+				add(to, at);
+	}
+	return 0;
+}
+
 /* In the fork. */
 static int note_written(struct pieces *to, struct err *e)
 {
 	auto_fd int fd = open_proc("self/pagemap", e);
-	uint64_t entry[512];
+	int rc = fd < 0 ? -1 : 0;
 
-	if (fd < 0)
-		return -1;
-	for (unsigned i = 0; i < plan.n; i++)
-		for (uintptr_t at = plan.v[i].from; at < plan.v[i].to;) {
-			size_t left = (plan.v[i].to - at) / page, most = left < 512 ? left : 512;
-			ssize_t n = pread(fd, entry, most * 8, (off_t)(at / page * 8));
+	for (unsigned i = 0; rc == 0 && i < plan.n; i++)
+		rc = note_piece(fd, &plan.v[i], to, e);
+	for (unsigned i = 0; rc == 0 && i < spare.n; i++)
+		rc = note_piece(fd, &spare.v[i], to, e);
+	return rc;
+}
 
-			if (n < 8)
-				return err_sys(e, "pagemap");
-			for (ssize_t k = 0; k < n / 8; k++, at += page)
-				if (entry[k] & PAGEMAP_PRESENT && !(entry[k] & PAGEMAP_FILE))
-					add(to, at);
-		}
+static int live_apart(void (*live)(unsigned which), unsigned which, struct pieces *told, struct err *e)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		live(which);
+		_exit(note_written(told, e) < 0);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+		return err_set(e, ERR_SYS, "a trial ended with %d", status);
 	return 0;
 }
 
-int bake_learn(void (*live)(void), struct err *e)
+static int holds(const struct pieces *in, uintptr_t at)
 {
+	for (unsigned i = 0; i < in->n; i++)
+		if (at >= in->v[i].from && at < in->v[i].to)
+			return 1;
+	return 0;
+}
+
+/* The first page behind that is in any of them; 0: none. */
+static uintptr_t next_page(const struct pieces *told, uintptr_t behind)
+{
+	uintptr_t next = 0;
+
+	for (unsigned k = 0; k < BAKE_LIVES; k++)
+		for (unsigned i = 0; i < told[k].n; i++) {
+			const struct piece *p = &told[k].v[i];
+			uintptr_t at = p->from > behind ? p->from : behind + page;
+
+			if (at < p->to && (!next || at < next))
+				next = at;
+		}
+	return next;
+}
+
+static void choose_hot(const struct pieces *told)
+{
+	for (uintptr_t at = next_page(told, 0); at; at = next_page(told, at)) {
+		unsigned lives = 0;
+
+		for (unsigned k = 0; k < BAKE_LIVES; k++)
+			lives += (unsigned)holds(&told[k], at);
+		if (lives * 2 >= BAKE_LIVES)
+			add(&hot, at);
+	}
+}
+
+int bake_learn(void (*live)(unsigned which), struct err *e)
+{
+	const size_t size = BAKE_LIVES * sizeof(struct pieces);
 	/* No box may share a page with another, so this one is gone before there is any. */
-	struct pieces *told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE,
-				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int status = -1;
-	pid_t pid;
+	struct pieces *told = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int rc = 0;
 
 	if (told == MAP_FAILED)
 		return err_sys(e, "room for a list");
-	pid = fork();
-	if (pid == 0) {
-		live();
-		_exit(note_written(told, e) < 0);
-	}
-	if (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0)
-		memcpy(&hot, told, offsetof(struct pieces, v) + told->n * sizeof(told->v[0]));
-	munmap(told, sizeof(*told));
-	return hot.n ? 0 : err_set(e, ERR_SYS, "nothing was learnt (%d)", status);
+	for (unsigned k = 0; rc == 0 && k < BAKE_LIVES; k++)
+		rc = live_apart(live, k, &told[k], e);
+	if (rc == 0)
+		choose_hot(told);
+	munmap(told, size);
+	return rc;
 }
 
 void bake_warm(void)

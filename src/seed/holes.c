@@ -2,7 +2,8 @@
  *
  * An allocator gives what is free before it asks for more. So whoever takes until an address behind a
  * mark comes has taken every gap before it. The mark of the small objects is a new arena, that of the C
- * library's heap the beginning of the free space at its end. */
+ * library's heap the beginning of the free space at its end. Of that heap no more is taken than what was
+ * there: close_heap() gives back whatever comes from behind the mark and would be large. */
 #include "seed/holes.h"
 
 #include <malloc.h>
@@ -14,7 +15,10 @@ enum { SMALL_MOST = 512, SMALL_STEP = 16 };
 enum { HEAP_LEAST = 16, HEAP_MOST = 96 * 1024, HEAP_KEPT = 1040, HEAP_STEP = 16 };
 enum { TRIES = 1 << 18 }; /* of one size: then something is not as we think, and nothing is lost */
 
-static uintptr_t small_mark, heap_mark;
+enum { POOL = 16384, CHUNK = 64 };   /* at most, what the allocators have at the head of free memory */
+enum { HEAP_REST = 512 * 1024 };     /* for most programs enough */
+
+static uintptr_t small_mark, small_top, heap_mark;
 
 static void *must(void *at)
 {
@@ -30,6 +34,7 @@ static void close_small(const struct holes_small *small)
 			void *at = must(small->take(size));
 
 			if ((uintptr_t)at >= small_mark) {
+				small_top = (uintptr_t)at > small_top ? (uintptr_t)at : small_top;
 				small->give(at);
 				break;
 			}
@@ -52,25 +57,51 @@ static void close_heap(void)
 		}
 }
 
-static void new_arena(const struct holes_small *small, void *const *newest)
+static void new_arena(const struct holes_small *small, const struct holes_arena *newest)
 {
-	void *last = *newest;
+	const char *last = newest->at;
 
-	for (unsigned i = 0; i < TRIES && *newest == last; i++)
+	for (unsigned i = 0; i < TRIES && newest->at == last; i++)
 		must(small->take(SMALL_MOST));
-	small_mark = (uintptr_t)*newest;
+	small_mark = (uintptr_t)newest->at;
 }
 
-void holes_close(const struct holes_small *small, void *const *newest)
+static uintptr_t heap_rest(void)
+{
+	return (uintptr_t)sbrk(0) - mallinfo2().keepcost;
+}
+
+void holes_close(const struct holes_small *small, const struct holes_arena *newest)
 {
 	new_arena(small, newest);
 	close_small(small);
-	heap_mark = (uintptr_t)sbrk(0) - mallinfo2().keepcost;
+	heap_mark = heap_rest();
 	close_heap();
 }
 
-void holes_close_again(const struct holes_small *small)
+/* Pools that were given back come first, then those that were never used, upwards. */
+static struct holes_rest leave_small(const struct holes_small *small, const struct holes_arena *newest)
 {
-	close_small(small);
-	close_heap();
+	uintptr_t at = 0, end;
+
+	for (unsigned i = 0; i < TRIES && at <= small_top; i++)
+		at = (uintptr_t)must(small->take(SMALL_MOST));
+	end = (uintptr_t)newest->at + newest->size;
+	at = (at / POOL + 1) * POOL;
+	return (struct holes_rest){ (char *)(at < end ? at : end), (char *)end };
+}
+
+static struct holes_rest leave_heap(void)
+{
+	void *volatile room = must(malloc(HEAP_REST)); /* or the compiler would spare itself both */
+
+	free(room);
+	return (struct holes_rest){ (char *)heap_rest() + CHUNK, sbrk(0) };
+}
+
+void holes_leave(const struct holes_small *small, const struct holes_arena *newest,
+		 struct holes_rest out[HOLES_RESTS])
+{
+	out[0] = leave_small(small, newest);
+	out[1] = leave_heap();
 }

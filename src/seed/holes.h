@@ -11,7 +11,17 @@ struct holes_small { /* the interpreter's allocator of small objects */
 	void (*give)(void *at);
 };
 
-/* newest: where that allocator's newest arena is; it changes when there is another. */
-void holes_close(const struct holes_small *small, void *const *newest);
-/* The gaps that have opened since among what was there before. */
-void holes_close_again(const struct holes_small *small);
+struct holes_arena { /* the newest one of that allocator; it changes when there is another */
+	char *at;
+	size_t size;
+};
+struct holes_rest {
+	char *from, *to;
+};
+enum { HOLES_RESTS = 2 };
+
+void holes_close(const struct holes_small *small, const struct holes_arena *newest);
+/* Behind it: takes also what was free once and written to. out: where all that is made from now on will
+ * be, in arena and heap. Nothing there needs to be kept. */
+void holes_leave(const struct holes_small *small, const struct holes_arena *newest,
+		 struct holes_rest out[HOLES_RESTS]);

@@ -38,13 +38,13 @@ static object *function(const char *name)
 
 /* Where what is loaded lies is for us to choose; what a program makes is where it always is. */
 static struct arenas usual;
-static void *newest_arena;
+static struct holes_arena newest;
 
 static void *arena_alloc(void *ctx, size_t size)
 {
 	void *at = bake_room(size);
 
-	newest_arena = at;
+	newest = (struct holes_arena){ at, size };
 	return at ? at : usual.alloc(ctx, size);
 }
 
@@ -76,6 +76,17 @@ static void run_text(void)
 	}
 }
 
+/* A page that nobody has ever written to costs a child half of what a copy does. */
+static void leave_rest(const struct holes_small *small)
+{
+	struct holes_rest rest[HOLES_RESTS];
+
+	holes_close(small, &newest);
+	holes_leave(small, &newest, rest);
+	for (unsigned i = 0; i < HOLES_RESTS; i++)
+		bake_spare(rest[i].from, rest[i].to);
+}
+
 static void load(const char *kind)
 {
 	const struct holes_small small = { py.PyObject_Malloc, py.PyObject_Free };
@@ -83,28 +94,50 @@ static void load(const char *kind)
 	run_text();
 	if (py_number(py.PyObject_CallFunction(function("load"), "s", kind)) != 0)
 		_exit(73); /* nothing of what this seed is for is installed */
-	holes_close(&small, &newest_arena);
+	holes_close(&small, &newest);
 	run_text();
 	if (py_number(py.PyObject_CallFunction(function("settle"), NULL)) != 0)
 		_exit(72);
 	usual_learn(seed);
-	holes_close(&small, &newest_arena);
+	leave_rest(&small);
 	py.PyObject_SetArenaAllocator(&usual);
 }
 
-static const char trial[] =
+/* Programs of the kind that children are told. They say nothing: there is nobody to hear it. */
+static const char *const trials[BAKE_LIVES] = {
+	"def f(a, b):\n"
+	"    return [x for x in a if x not in b]\n"
+	"assert f([1, 2], (2,)) == [1]\n",
+
 	"import math\n"
+	"from typing import List\n"
+	"def g(n: int) -> List[int]:\n"
+	"    \"\"\" What it does. \"\"\"\n"
+	"    out = []\n"
+	"    for i in range(2, n):\n"
+	"        if n % i == 0 and i < math.sqrt(n):\n"
+	"            out.append(i)\n"
+	"    return sorted(out)\n"
+	"def check(candidate):\n"
+	"    assert candidate(12) == [2, 3]\n"
+	"    assert candidate(5) == []\n"
+	"check(g)\n",
+
 	"class A:\n"
 	"    def __init__(self, n):\n"
 	"        self.n = n\n"
-	"def f(a, b):\n"
-	"    out = {}\n"
-	"    for i, x in enumerate(a):\n"
-	"        if x not in b and len(out) < 3:\n"
-	"            out[x] = i + A(x).n\n"
-	"    return sorted([x for x in out], key=lambda x: -x)\n"
-	"assert f([1, 2], (2,)) == [1]\n"
-	"assert ' '.join(str(x) for x in range(3)).split(' ') == ['0', '1', '2']\n";
+	"    def add(self, other):\n"
+	"        return A(self.n + other.n)\n"
+	"print('' if A(1).add(A(2)).n == 3 else 1, end='')\n",
+
+	"from collections import Counter\n"
+	"counts = Counter()\n"
+	"for word in 'one two one'.split():\n"
+	"    counts[word] = counts.get(word, 0) + 1\n"
+	"text = ', '.join(f'{k}={v}' for k, v in counts.items())\n"
+	"assert len(text) > 3 and max(counts.values()) == 2\n"
+	"print(text[:0], end='')\n",
+};
 
 static void in_child(int waits)
 {
@@ -127,14 +160,14 @@ static object *main_scope(void)
 }
 
 /* A short life from the fork to the end. Programs are files more often than not. */
-static void live_once(void)
+static void live_once(unsigned which)
 {
 	int fd = memfd_create("trial", MFD_CLOEXEC);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "r+be");
 	object *scope;
 
 	in_child(0);
-	if (!f || pwrite(fd, trial, sizeof(trial) - 1, 0) < 0)
+	if (!f || pwrite(fd, trials[which], strlen(trials[which]), 0) < 0)
 		_exit(72);
 	free(malloc(256)); /* its words */
 	scope = main_scope();

@@ -101,6 +101,32 @@ TEST(data_and_code_lie_in_the_sealed_file)
 	HOLDS(lies_in_the_file);
 }
 
+static int leaves_spare_out(void)
+{
+	struct err e;
+	char *all = bake_room(3 * ARENA), first[32];
+
+	if (!all)
+		return 1;
+	memset(all, 'x', 3 * ARENA);
+	/* What is not a whole page stays. */
+	bake_spare(all + ARENA + 1, all + 2 * ARENA + 1);
+	if (bake(&e) < 0)
+		return e.sys == EPERM ? NOT_PERMITTED : 2;
+	snprintf(first, sizeof(first), "%lx-%lx ", (unsigned long)all, (unsigned long)all + ARENA + PAGE);
+	if (!in_file(first))
+		return 3;
+	for (size_t i = 0; i < 3 * ARENA; i++)
+		if (all[i] != (i >= ARENA + PAGE && i < 2 * ARENA ? 0 : 'x'))
+			return 4;
+	return 0;
+}
+
+TEST(what_is_spare_stays_out_of_the_file_and_is_empty_afterwards)
+{
+	HOLDS(leaves_spare_out);
+}
+
 static int write_everywhere(void)
 {
 	strcpy(mine + ARENA, "mine");
@@ -126,10 +152,13 @@ TEST(what_one_fork_writes_no_other_sees)
 	HOLDS(sees_no_other);
 }
 
-static void touch(void)
+static void touch(unsigned which)
 {
 	mine[ARENA] = 'R';
-	mine[2 * ARENA] = 1;
+	if (which % 2)
+		mine[2 * ARENA] = 1;
+	if (which == 1)
+		mine[ARENA / 4] = 1;
 }
 
 static int is_own(const void *at)
@@ -149,7 +178,7 @@ static int has_its_copies(void)
 {
 	bake_warm();
 	return is_own(mine + ARENA) != 1 || is_own(mine + 2 * ARENA) != 1 ||
-	       is_own(mine + ARENA / 2) != 0;
+	       is_own(mine + ARENA / 4) != 0 || is_own(mine + ARENA / 2) != 0;
 }
 
 static int learns(void)
@@ -162,7 +191,7 @@ static int learns(void)
 	return bake_learn(touch, &e) < 0 || apart(has_its_copies) != 0;
 }
 
-TEST(a_child_has_its_copies_of_what_a_trial_wrote_to_and_no_others)
+TEST(a_child_has_its_copies_of_what_half_of_the_trials_wrote_to_and_no_others)
 {
 	HOLDS(learns);
 }
@@ -174,7 +203,7 @@ static struct {
 	size_t used;      /* of both */
 	void *gaps[8192]; /* given back, of whatever size: the sizes here are one */
 	unsigned ngaps;
-	void *newest;
+	struct holes_arena newest;
 } pool;
 
 static void *take(size_t size)
@@ -184,7 +213,7 @@ static void *take(size_t size)
 	if (pool.used % ARENA + size > ARENA)
 		pool.used = ARENA;
 	if (pool.used == ARENA)
-		pool.newest = pool.arenas[1];
+		pool.newest.at = pool.arenas[1];
 	pool.used += size;
 	return pool.used > sizeof(pool.arenas) ? NULL : &pool.arenas[0][0] + pool.used - size;
 }
@@ -201,7 +230,7 @@ static int together(void)
 	static void *made[2000];
 	uintptr_t last;
 
-	pool.newest = pool.arenas[0];
+	pool.newest = (struct holes_arena){ pool.arenas[0], ARENA };
 	for (unsigned i = 0; i < ARRAY_LEN(made); i++)
 		made[i] = malloc(40 + i % 50 * 100);
 	for (unsigned i = 0; i < ARRAY_LEN(made); i += 2)
@@ -215,6 +244,32 @@ static int together(void)
 		if ((uintptr_t)malloc(40 + i * 100) < last)
 			return 2;
 	return 0;
+}
+
+static int in_the_rest(void)
+{
+	const struct holes_small small = { take, give };
+	struct holes_rest rest[HOLES_RESTS];
+	int rc = together();
+	char *at, *of_heap;
+
+	if (rc)
+		return rc;
+	give(take(512)); /* behind the mark, and written to */
+	holes_leave(&small, &pool.newest, rest);
+	at = take(512);
+	of_heap = malloc(16 * 1024);
+	return !at || rest[0].from > rest[0].to || rest[0].to != pool.arenas[1] + ARENA ? 3
+	       : rest[0].from < pool.arenas[1] ? 4
+	       : !of_heap || of_heap + 64 < rest[1].from || of_heap + 16 * 1024 > rest[1].to ? 5
+											       : 0;
+}
+
+TEST(what_is_made_when_all_that_was_free_is_taken_lies_in_the_rest)
+{
+	if (!PLAIN)
+		SKIP("a sanitizer has a heap of its own");
+	CHECK_INT(apart(in_the_rest), 0);
 }
 
 TEST(what_is_made_behind_closed_holes_lies_behind_all_that_was_there)
