@@ -17,6 +17,7 @@
 #include "init/child.h"
 #include "init/rows.h"
 #include "init/self.h"
+#include "init/slim.h"
 #include "init/sys.h"
 #include "init/text.h"
 
@@ -311,7 +312,7 @@ static void child_main(void *arg)
 
 void child_drop_stack(void)
 {
-	sys_madvise(child_stack, sizeof(child_stack), MADV_DONTNEED);
+	slim_forget(child_stack, sizeof(child_stack));
 }
 
 int child_start(struct child *c)
