@@ -15,6 +15,7 @@
  * a box can freeze itself, and its owner ends it from outside. It cannot be read or traced
  * meanwhile, being non-dumpable until execve. */
 #include "init/child.h"
+#include "init/boot.h"
 #include "init/rows.h"
 #include "init/self.h"
 #include "init/slim.h"
@@ -319,6 +320,7 @@ int child_start(struct child *c)
 {
 	c->failed = NULL;
 	c->err = 0;
+	boot_due();
 	return (int)start_clone(CLONE_VM | CLONE_VFORK | SIGCHLD, child_stack + STACK, child_main,
 				c);
 }
