@@ -255,17 +255,10 @@ void cgroups_fini(struct cgroups *cs)
 	}
 }
 
-/* What boxes that wait are made of is charged to nobody: the parent bounds no memory, and in each of their
- * five superblocks the kernel keeps two tables of the memory cgroups that something is charged to. */
-static int waits_in(const struct cgroups *cs, unsigned i)
-{
-	return i == CG_MEMORY ? cs->root[i] : cs->dir[i];
-}
-
 int cgroups_enter(const struct cgroups *cs, struct err *e)
 {
 	for (unsigned i = 0; cs->version == 1 && i < CG_NCTL; i++)
-		if (cs->dir[i] >= 0 && i != CG_FREEZER && put(waits_in(cs, i), "tasks", "0", e) < 0)
+		if (cs->dir[i] >= 0 && i != CG_FREEZER && put(cs->dir[i], "tasks", "0", e) < 0)
 			return err_in(e, "enter %s", controllers[i].name);
 	return 0;
 }

@@ -38,8 +38,7 @@ struct cgroup_files { /* v1: of one that is used again and again, open */
 must_check int cgroups_init(struct cgroups *cs, const char *name, struct err *e);
 /* Removes the parent too, if nothing is in it any more. */
 void cgroups_fini(struct cgroups *cs);
-/* The calling thread, and what it will clone, enters the parent (v1: boxes wait there), but for memory
- * the root. */
+/* The calling thread, and what it will clone, enters the parent (v1: boxes wait there). */
 must_check int cgroups_enter(const struct cgroups *cs, struct err *e);
 
 /* mkdir and every limit, before a process is in it. On failure nothing is left. */
