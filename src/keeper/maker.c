@@ -163,7 +163,7 @@ static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct 
 	int done = -1;
 
 	kbox_socket(b, path);
-	sp->listener = sock_listen(path, 64, e);
+	sp->listener = sock_listen_new(path, 64, e);
 	if (sp->listener >= 0 && sock_pair(pair, e) == 0 && start_waits(b, pair[0], e) == 0) {
 		sp->birth = pair[1];
 		done = jail_launch(sp, &out, e);
