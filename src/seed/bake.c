@@ -47,6 +47,7 @@ static struct {
 	uintptr_t from, next, to;
 } room;
 static struct pieces data, plan; /* of loaded objects; all that is to be baked */
+static struct pieces gaps;	 /* addresses that nothing is at, and that are kept from others */
 static struct pieces hot;	 /* what children write to */
 static size_t page;
 static int may_execute; /* what is in the file */
@@ -129,9 +130,11 @@ static void note_line(const char *line)
 
 	if (sscanf(line, "%lx-%lx %4s %*s %*s %*s %15s", &from, &to, prot, name) < 3)
 		return;
+	p = (struct piece){ from, to, PROT_READ, 0 };
+	if (strcmp(prot, "---p") == 0 && gaps.n < PIECES)
+		gaps.v[gaps.n++] = p;
 	if (prot[0] != 'r' || prot[3] != 'p' || plan.n == PIECES)
 		return;
-	p = (struct piece){ from, to, PROT_READ, 0 };
 	p.prot |= (prot[1] == 'w' ? PROT_WRITE : 0) | (prot[2] == 'x' ? PROT_EXEC : 0);
 	if (is_ours(&p, name))
 		plan.v[plan.n++] = p;
@@ -159,7 +162,7 @@ static int look(struct err *e)
 
 	if (fd < 0)
 		return -1;
-	data.n = plan.n = 0;
+	data.n = plan.n = gaps.n = 0;
 	dl_iterate_phdr(note_data, &data);
 	while ((n = read(fd, text + have, sizeof(text) - 1 - have)) > 0) {
 		char *line = text, *nl;
@@ -250,6 +253,13 @@ static void lay_back(int file)
 	}
 }
 
+static void drop_gaps(void)
+{
+	for (unsigned i = 0; i < gaps.n; i++)
+		munmap((void *)gaps.v[i].from, gaps.v[i].to - gaps.v[i].from);
+	room.to = room.next;
+}
+
 /* Some hosts forbid it for files in memory. */
 static int can_execute(int file)
 {
@@ -269,6 +279,7 @@ int bake(struct err *e)
 	if (look(e) < 0 || copy_out(file, e) < 0)
 		return err_in(e, "bake");
 	lay_back(file);
+	drop_gaps();
 	return 0;
 }
 

@@ -2,12 +2,12 @@
  *
  * This object is preloaded into the distribution's own python3 and takes the place of its main(). It
  * loads what seed/python.py says, serves orders, and in a child runs the program that it is told,
- * with the C interface, so that no frame of ours lies below the program's first one. The functions of
- * that interface used here are the same in every Python 3; they are found in the executable by name,
- * so nothing is linked with a version of it. */
+ * with the C interface (py.h), so that no frame of ours lies below the program's first one. */
 #include "seed/bake.h"
 #include "seed/holes.h"
 #include "seed/plant.h"
+#include "seed/py.h"
+#include "seed/usual.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,50 +22,8 @@
 #include <unistd.h>
 
 enum { FILE_INPUT = 257 }; /* Py_file_input */
+enum { LARGE_PIECE = 8 << 20 };
 enum { RUN_FILE, RUN_DRIVER, RUN_CODE }; /* what become() says */
-
-typedef struct object object;
-struct arenas { /* PyObjectArenaAllocator */
-	void *ctx;
-	void *(*alloc)(void *ctx, size_t size);
-	void (*free)(void *ctx, void *at, size_t size);
-};
-
-static struct {
-	void (*Py_InitializeEx)(int);
-	object *(*PyImport_AddModule)(const char *);
-	object *(*PyModule_GetDict)(object *);
-	object *(*PyRun_StringFlags)(const char *, int, object *, object *, void *);
-	object *(*PyRun_FileExFlags)(FILE *, const char *, int, object *, object *, int, void *);
-	object *(*PyObject_CallFunction)(object *, const char *, ...);
-	object *(*PyBytes_FromStringAndSize)(const char *, ssize_t);
-	object *(*PyDict_GetItemString)(object *, const char *);
-	long (*PyLong_AsLong)(object *);
-	void *(*PyObject_Malloc)(size_t);
-	void (*PyObject_Free)(void *);
-	void (*PyErr_Print)(void);
-	int (*PyErr_ExceptionMatches)(object *);
-	void (*PyErr_Fetch)(object **, object **, object **);
-	void (*PyErr_NormalizeException)(object **, object **, object **);
-	void (*PyObject_GetArenaAllocator)(struct arenas *);
-	void (*PyObject_SetArenaAllocator)(struct arenas *);
-	object **PyExc_KeyboardInterrupt, **PyExc_SystemExit;
-} py;
-
-#define NAME(f) { #f, (void **)&py.f }
-static const struct {
-	const char *name;
-	void **to;
-} names[] = {
-	NAME(Py_InitializeEx),	NAME(PyErr_Fetch),	 NAME(PyImport_AddModule),
-	NAME(PyModule_GetDict),	NAME(PyRun_StringFlags), NAME(PyRun_FileExFlags),
-	NAME(PyDict_GetItemString), NAME(PyLong_AsLong), NAME(PyErr_Print),
-	NAME(PyErr_ExceptionMatches), NAME(PyExc_KeyboardInterrupt),
-	NAME(PyObject_CallFunction), NAME(PyBytes_FromStringAndSize), NAME(PyExc_SystemExit),
-	NAME(PyErr_NormalizeException), NAME(PyObject_GetArenaAllocator),
-	NAME(PyObject_Malloc),	NAME(PyObject_Free),
-	NAME(PyObject_SetArenaAllocator),
-};
 
 extern const char seed_python_text[]; /* python.py; python_text.S */
 
@@ -73,36 +31,9 @@ static char *title;
 static size_t title_room;
 static object *seed; /* the dictionary of python.py */
 
-static void find_names(void)
-{
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		*names[i].to = dlsym(RTLD_DEFAULT, names[i].name);
-		if (!*names[i].to) {
-			fprintf(stderr, "this python3 has no %s\n", names[i].name);
-			_exit(72);
-		}
-	}
-}
-
 static object *function(const char *name)
 {
-	object *f = py.PyDict_GetItemString(seed, name);
-
-	if (!f)
-		_exit(72);
-	return f;
-}
-
-static int call(object *result)
-{
-	long said;
-
-	if (!result) {
-		py.PyErr_Print();
-		_exit(72);
-	}
-	said = py.PyLong_AsLong(result);
-	return (int)said;
+	return py_member(seed, name);
 }
 
 /* Where what is loaded lies is for us to choose; what a program makes is where it always is. */
@@ -117,10 +48,20 @@ static void *arena_alloc(void *ctx, size_t size)
 	return at ? at : usual.alloc(ctx, size);
 }
 
+/* The C library maps large pieces by themselves, until one was given back: then it keeps such in its
+ * heap, which is baked. */
+static void keep_in_heap(void)
+{
+	void *volatile large = malloc(LARGE_PIECE); /* or the compiler would spare itself both */
+
+	free(large);
+}
+
 static void choose_arenas(void)
 {
 	struct arenas ours;
 
+	keep_in_heap();
 	py.PyObject_GetArenaAllocator(&usual);
 	ours = (struct arenas){ usual.ctx, arena_alloc, usual.free };
 	py.PyObject_SetArenaAllocator(&ours);
@@ -140,46 +81,66 @@ static void load(const char *kind)
 	const struct holes_small small = { py.PyObject_Malloc, py.PyObject_Free };
 
 	run_text();
-	if (call(py.PyObject_CallFunction(function("load"), "s", kind)) != 0)
+	if (py_number(py.PyObject_CallFunction(function("load"), "s", kind)) != 0)
 		_exit(73); /* nothing of what this seed is for is installed */
 	holes_close(&small, &newest_arena);
 	run_text();
-	if (call(py.PyObject_CallFunction(function("settle"), NULL)) != 0)
+	if (py_number(py.PyObject_CallFunction(function("settle"), NULL)) != 0)
 		_exit(72);
-	holes_close_again(&small);
+	usual_learn(seed);
+	holes_close(&small, &newest_arena);
 	py.PyObject_SetArenaAllocator(&usual);
 }
+
+static const char trial[] =
+	"import math\n"
+	"class A:\n"
+	"    def __init__(self, n):\n"
+	"        self.n = n\n"
+	"def f(a, b):\n"
+	"    out = {}\n"
+	"    for i, x in enumerate(a):\n"
+	"        if x not in b and len(out) < 3:\n"
+	"            out[x] = i + A(x).n\n"
+	"    return sorted([x for x in out], key=lambda x: -x)\n"
+	"assert f([1, 2], (2,)) == [1]\n"
+	"assert ' '.join(str(x) for x in range(3)).split(' ') == ['0', '1', '2']\n";
 
 static void in_child(int waits)
 {
 	(void)waits;
 	bake_warm();
-	call(py.PyObject_CallFunction(function("reseed"), NULL));
+	usual_reseed();
 }
 
-/* Programs are files more often than not. */
-static void run_trial(void)
+/* What Py_FinalizeEx() would do for the program, and not what it would do to the interpreter. */
+static int leave(int status)
 {
-	static const char text[] = "import sys\n"
-				   "def f(a, b):\n"
-				   "    return [x for x in a if x not in b]\n"
-				   "assert f([1, 2], (2,)) == [1]\n";
-	int fd = memfd_create("trial", MFD_CLOEXEC);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r+be");
-
-	if (!f || pwrite(fd, text, sizeof(text) - 1, 0) < 0)
-		_exit(72);
-	if (!py.PyRun_FileExFlags(f, "<trial>", FILE_INPUT, seed, seed, 1, NULL))
-		_exit(72);
+	if (usual_end())
+		return usual_leave(status);
+	return py_number(py.PyObject_CallFunction(function("leave"), "i", status));
 }
 
-/* A short life from the fork to the end. */
+static object *main_scope(void)
+{
+	return py.PyModule_GetDict(py.PyImport_AddModule("__main__"));
+}
+
+/* A short life from the fork to the end. Programs are files more often than not. */
 static void live_once(void)
 {
+	int fd = memfd_create("trial", MFD_CLOEXEC);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r+be");
+	object *scope;
+
 	in_child(0);
-	call(py.PyObject_CallFunction(function("rehearse"), NULL));
-	run_trial();
-	call(py.PyObject_CallFunction(function("leave"), "i", 0));
+	if (!f || pwrite(fd, trial, sizeof(trial) - 1, 0) < 0)
+		_exit(72);
+	free(malloc(256)); /* its words */
+	scope = main_scope();
+	if (!py.PyRun_FileExFlags(f, "<trial>", FILE_INPUT, scope, scope, 1, NULL))
+		_exit(72);
+	leave(0);
 }
 
 static void lay_out(const char *kind)
@@ -202,12 +163,6 @@ static void rename_process(const char *words, uint32_t len, unsigned argc)
 	prctl(PR_SET_NAME, "python3");
 }
 
-/* What Py_FinalizeEx() would do for the program, and not what it would do to the interpreter. */
-static int leave(int status)
-{
-	return call(py.PyObject_CallFunction(function("leave"), "i", status));
-}
-
 /* An end by SIGINT, if that is what ended it, for whoever waits. */
 static void die_of_interrupt(void)
 {
@@ -217,11 +172,6 @@ static void die_of_interrupt(void)
 	_exit(130);
 }
 
-static object *main_scope(void)
-{
-	return py.PyModule_GetDict(py.PyImport_AddModule("__main__"));
-}
-
 /* PyErr_Print() would not come back from a SystemExit. */
 static int asked_for(void)
 {
@@ -229,7 +179,7 @@ static int asked_for(void)
 
 	py.PyErr_Fetch(&type, &value, &trace);
 	py.PyErr_NormalizeException(&type, &value, &trace);
-	return call(py.PyObject_CallFunction(function("asked_for"), "O", value));
+	return py_number(py.PyObject_CallFunction(function("asked_for"), "O", value));
 }
 
 static int end_of(object *done)
@@ -284,11 +234,11 @@ static void practise(void)
 	memcpy(copy, words, sizeof(words));
 	rename_process(copy + 2, sizeof(words) - 2, (unsigned)strtoul(copy, &argv, 10));
 	free(copy);
-	call(py.PyObject_CallFunction(function("practise"), NULL));
+	py_number(py.PyObject_CallFunction(function("practise"), NULL));
 	if (f)
 		py.PyRun_FileExFlags(f, "<nothing>", FILE_INPUT, seed, seed, 1, NULL);
 	py.PyRun_StringFlags("print(1, file=sink)\nprint('', end='')", FILE_INPUT, seed, seed, NULL);
-	call(py.PyObject_CallFunction(function("practised"), NULL));
+	py_number(py.PyObject_CallFunction(function("practised"), NULL));
 }
 
 /* cwd NUL argc NUL argv... env..., as init wrote it. */
@@ -301,8 +251,10 @@ static int live(int sock)
 
 	argv++;
 	rename_process(argv, len - (uint32_t)(argv - words), argc);
-	what = call(py.PyObject_CallFunction(function("become"), "N",
-					     py.PyBytes_FromStringAndSize(words, (ssize_t)len)));
+	what = usual_words(words, len)
+		       ? RUN_FILE
+		       : py_number(py.PyObject_CallFunction(function("become_other"), "N",
+							    py.PyBytes_FromStringAndSize(words, (ssize_t)len)));
 	if (what == RUN_DRIVER) {
 		if (!py.PyObject_CallFunction(function("drive"), "i", sock))
 			py.PyErr_Print();
@@ -358,6 +310,6 @@ int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
 	(void)main;
 	*(void **)&real = dlsym(RTLD_NEXT, "__libc_start_main");
 	unsetenv("LD_PRELOAD"); /* what a library runs while it is imported is no zygote */
-	find_names();
+	py_find();
 	return real(seed_main, argc, argv, init, fini, rtld_fini, stack_end);
 }

@@ -98,6 +98,8 @@ def settle():
     gc.collect()
     gc.freeze()
     fresh_main()
+    plain.append((sys.argv, sys.orig_argv, sys.modules["__main__"].__dict__["__loader__"]))
+    become(ASSUMED)
     return 0
 
 
@@ -105,6 +107,9 @@ def settle():
 USUAL = [b"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/atoll/bin", b"HOME=/home/user",
          b"USER=user", b"LOGNAME=user", b"SHELL=/bin/bash", b"LANG=C.UTF-8"]
 REHEARSAL = b"\0".join([b"/home/user", b"2", b"/usr/bin/python3", b"/home/user/none.py"] + USUAL) + b"\0"
+# What nearly all are told. A zygote is it already, so that a child has only to see that it is meant.
+ASSUMED = b"\0".join([b"/home/user", b"2", b"/usr/bin/python3", b"/home/user/main.py"] + USUAL) + b"\0"
+plain = [] # what was there before
 TRIAL = """import sys
 class A:
     def f(self):
@@ -128,9 +133,7 @@ def rehearse():
 
 def practise():
     """In a child that has time: what every program goes through, and no trace of it."""
-    become(REHEARSAL)
-    del sys.path[0]
-    fresh_main()
+    become_other(ASSUMED)
     return 0
 
 
@@ -141,15 +144,8 @@ def practised():
     return 0
 
 
-def reseed():
-    """All that a fork has to do here. The interpreter's own hooks are about threads, of which there
-    was one, and it lives on: nobody holds a lock."""
-    main_thread._native_id = get_native_id()
-    seed_random(generator)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed()
-    return 0
+def seed_numpy():
+    sys.modules["numpy"].random.seed()
 
 
 def plainly(argv):
@@ -206,7 +202,7 @@ def fresh_main():
     """One that the collector will look at: all that was there before the fork it leaves alone."""
     old = sys.modules["__main__"].__dict__
     new = sys.modules["__main__"] = type(sys)("__main__")
-    for name in "__doc__", "__package__", "__loader__", "__spec__", "__builtins__":
+    for name in "__doc__", "__package__", "__loader__", "__spec__", "__annotations__", "__builtins__":
         new.__dict__[name] = old.get(name)
     new.__dict__["__annotations__"] = {}
 
@@ -248,6 +244,14 @@ def become(words):
     return 0
 
 
+def become_other(words):
+    """As become(), where something else was assumed."""
+    main = sys.modules["__main__"].__dict__
+    del sys.path[0], main["__file__"], main["__cached__"]
+    sys.argv, sys.orig_argv, main["__loader__"] = plain[0]
+    return become(words)
+
+
 # ---- the end ----
 #
 # Taking an interpreter apart touches all of it, and every page that is touched in a fork is copied:
@@ -266,26 +270,34 @@ def asked_for(e):
     return 1
 
 
-def flush(stream):
-    """False: it is not to be had, and that was said."""
+def is_closed(stream):
     try:
-        if stream is not None and not stream.closed:
-            stream.flush()
-        return True
-    except BaseException as e:
-        complain(e, stream)
+        return bool(stream.closed)
+    except BaseException: # it is as good as open
         return False
 
 
-def complain(e, about):
+def flush(stream):
+    """False: it is not to be had, and that was said."""
+    try:
+        if stream is not None and not is_closed(stream):
+            stream.flush()
+        return True
+    except BaseException as e:
+        complain(e, stream, e.__traceback__ and e.__traceback__.tb_next)
+        return False
+
+
+def complain(e, about, trace):
     try:
         print("Exception ignored in:", repr(about), file=sys.stderr)
-        print_exception(type(e), e, e.__traceback__ and e.__traceback__.tb_next)
+        print_exception(type(e), e, trace)
     except BaseException:
         pass
 
 
-def clear(names):
+def clear(module):
+    names = module.__dict__
     for private in True, False:
         for key in list(names):
             if isinstance(key, str) and key != "__builtins__" and (not private or (key[:1] == "_" and key[1:2] != "_")):
@@ -307,7 +319,7 @@ def drop_modules():
     for ref in alive:
         module = ref()
         if module is not None:
-            clear(module.__dict__)
+            clear(module)
             found = True
     module = None
     if found: # there may be more now
@@ -316,8 +328,11 @@ def drop_modules():
 
 chdir, lstat, is_file, Loader = os.chdir, os.lstat, stat.S_ISREG, SourceFileLoader
 DRIVEN = [os.fsencode(DRIVER)]
-main_thread, get_native_id, threads = threading.main_thread(), threading.get_native_id, _thread._count
-generator, seed_random = random._inst, _random.Random.seed
+# One table, not two; and a number that nobody has to free.
+threading.main_thread().__dict__ = main_thread = {**threading.main_thread().__dict__, "_native_id": 0}
+none, threads = None, _thread._count
+seed_generator = _random.Random.seed.__get__(random._inst)
+more_random = seed_numpy if "numpy" in sys.modules else None
 thread_exits = getattr(threading, "_threading_atexits", None)
 collect, print_exception, reference = gc.collect, traceback.print_exception, weakref.ref
 exit_count, open_handlers = atexit._ncallbacks, logging._handlerList
@@ -330,7 +345,7 @@ def attempt(step, *args, **kwargs):
     try:
         step(*args, **kwargs)
     except BaseException as e:
-        complain(e, step)
+        complain(e, step, e.__traceback__ and e.__traceback__.tb_next)
 
 
 def leave(status):
@@ -347,7 +362,7 @@ def leave(status):
     try:
         drop_modules()
     except BaseException as e:
-        complain(e, drop_modules)
+        complain(e, drop_modules, e.__traceback__ and e.__traceback__.tb_next)
     for stream in sys.__stdout__, sys.__stderr__: # what destructors have said; and the first ones
         flush(stream)
     return status

@@ -156,6 +156,47 @@ unittest.main(argv=["x"])""",
 \"\"\"
 import doctest
 print(doctest.testmod())""",
+    "held": """import builtins,sys
+class A:
+  def __del__(s): print("del")
+a=A()
+builtins.kept=sys.modules["__main__"]""",
+    "nogc": """import gc
+gc.disable()
+class A:
+  def __del__(s): print("del")
+a=A(); a.me=a""",
+    "nostdout": """import sys
+print("x"); del sys.stdout""",
+    "nomain": """import sys
+sys.modules["__main__"]=3""",
+    "gonemain": """import sys
+del sys.modules["__main__"]""",
+    "flushraises": """import sys
+class B:
+  closed=False
+  def write(s,x): return len(x)
+  def flush(s): return s.inner()
+  def inner(s): raise OSError("no")
+sys.stderr.flush(); sys.stdout=B()""",
+    "closedraises": """import sys
+class B:
+  @property
+  def closed(s): raise OSError("no")
+sys.stdout=B()""",
+    "after": """import sys
+class A:
+  def __del__(s): sys.stdout.write("late")
+a=A(); b=[a]; b.append(b)""",
+    "weakcall": """import weakref
+class A: pass
+a=A(); r=weakref.ref(a, lambda _: print("gone"))""",
+    "ids": """import threading,os
+print(threading.main_thread().native_id == threading.get_native_id(), threading.current_thread().ident == threading.get_ident())
+print(sorted(threading.main_thread().__dict__))""",
+    "paths": """import sys,os
+print(sys.argv, sys.orig_argv, sys.path, os.getcwd(), __file__, __cached__, __loader__.name, __loader__.path)
+print(list(globals()))""",
     "warnm": """import warnings
 warnings.warn("w")""",
 }

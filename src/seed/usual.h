@@ -1,0 +1,19 @@
+/* usual.h - what nearly every child goes through, by the shortest way.
+ * Owns: the objects it takes hold of in the zygote.
+ *
+ * A look at an object is a count in it, and in a fork a copied page; a function written in Python is
+ * hundreds of looks. So the usual ways are here, and python.py has all of them. */
+#pragma once
+#include "seed/py.h"
+#include <stdint.h>
+
+/* In the zygote, behind settle(). seed: the dictionary of python.py. */
+void usual_learn(object *seed);
+/* All that a fork has to do here. The interpreter's own hooks are about threads, of which there was one,
+ * and it lives on: nobody holds a lock. */
+void usual_reseed(void);
+/* 1: these are the words that the zygote assumed, and all is as they say. */
+int usual_words(const char *words, uint32_t len);
+/* 1: there is nothing at this end but what usual_leave() does. */
+int usual_end(void);
+int usual_leave(int status);
