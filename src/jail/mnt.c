@@ -191,11 +191,11 @@ static void lower_names(const struct birth *b, const char *below, int of_usr, ch
 	snprintf(out + n, 64 - (size_t)n, "%s", below);
 }
 
-/* The folder that almost every box writes to: to copy it up at the first file costs ten times as much.
- * As the template has it; a further layer may have it otherwise, and then that holds. */
+/* To copy it up at the first file costs four times as much; but a box that only waits has no use for two
+ * more folders. As the template has it: a further layer may have it otherwise, and then that holds. */
 static int open_home(const struct birth *b, struct err *e)
 {
-	if (b->sp->nlowers)
+	if (!b->sp->at_home || b->sp->nlowers)
 		return 0;
 	if (mkdir("/b/u/home", 0755) < 0 || mkdir("/b/u/home/user", 0755) < 0 ||
 	    chown("/b/u/home/user", JAIL_USER, JAIL_USER) < 0)

@@ -285,6 +285,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		.listener = -1,
 		.landlock_abi = h->probe.landlock_abi,
 		.seeded = b->lane != 0,
+		.at_home = b->lane || b->start,
 		.allow_root = !h->rootless,
 		.filter = &h->filter,
 		.without = j->without,
