@@ -206,10 +206,13 @@ static int idle_step(struct http_conn *c)
 {
 	if (evbuffer_get_length(conn_input(c)) > 0) {
 		parse_begin(c);
+		c->asked = 1;
 		c->state = CONN_HEAD;
 		return 1;
 	}
-	if (c->eof || (c->req.server->draining && !is_asked(c)))
+	/* Who has been answered knows that a kept connection may end and asks again elsewhere. Who has
+	 * only just come would take it for a refusal. */
+	if (c->eof || (c->req.server->draining && c->asked && !is_asked(c)))
 		c->state = CONN_DEAD;
 	return 0;
 }

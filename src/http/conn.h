@@ -56,6 +56,7 @@ struct http_conn {
 	unsigned cut : 1;     /* broken or aborted: nothing more goes out */
 	unsigned reset : 1;   /* and the peer shall notice */
 	unsigned refused : 1; /* one too many */
+	unsigned asked : 1;   /* at least once */
 	/* of the request */
 	unsigned handled : 1; /* a handler knows of it: on_over is due */
 	unsigned head_done : 1;

@@ -26,6 +26,7 @@ struct http_limits { /* 0: the default in parentheses */
 	uint32_t connections;  /* (10000 and some) beyond it: accepted, 503, closed */
 	uint32_t head_ms;      /* from the first byte of a request to the end of its head (10 s) */
 	uint32_t idle_ms;      /* between requests (75 s) */
+	uint32_t fresh_ms;     /* while draining, for who has connected and not asked yet (2 s) */
 	uint32_t body_stall_ms;/* without a byte of body (30 s) */
 	uint32_t send_stall_ms;/* without the peer taking a byte that we have (120 s) */
 	uint32_t out_high;     /* bytes waiting for the peer before http_write() says full (256 KiB) */

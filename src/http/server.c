@@ -22,6 +22,7 @@ static const struct http_limits defaults = {
 	.connections = 10240,
 	.head_ms = 10000,
 	.idle_ms = 75000,
+	.fresh_ms = 2000,
 	.body_stall_ms = 30000,
 	.send_stall_ms = 120000,
 	.out_high = 256 << 10,

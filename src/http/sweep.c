@@ -53,15 +53,16 @@ static void sweep_busy(struct http_conn *c, uint64_t now)
 void sweep_conn(struct http_conn *c, uint64_t now)
 {
 	const struct http_limits *l = &c->req.server->limits;
+	int leaving = c->req.server->draining;
 
 	if (c->handshake) {
-		if (too_long(c, now, l->head_ms))
+		if (too_long(c, now, leaving ? l->fresh_ms : l->head_ms))
 			conn_cut(c, 0);
 		return;
 	}
 	switch (c->state) {
 	case CONN_IDLE:
-		if (too_long(c, now, l->idle_ms))
+		if (too_long(c, now, leaving ? l->fresh_ms : l->idle_ms))
 			conn_cut(c, 0);
 		break;
 	case CONN_HEAD:

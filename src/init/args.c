@@ -5,7 +5,8 @@
 
 enum { FEW = 128 }; /* pointers that need no mapping: nearly every exec */
 
-static char *few[FEW]; /* small enough for the page that is in use anyway */
+/* In one page with the first exec's slot, which is linked right behind. */
+static LAZY char *few[FEW] __attribute__((aligned(4096)));
 
 static int load(int memfd, char *to, size_t n)
 {

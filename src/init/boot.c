@@ -5,15 +5,20 @@
 enum { TEXT = 37 }; /* with the newline */
 
 static int file; /* boot_init() comes first */
+static int written;
 
 void boot_init(int fd)
 {
 	file = fd;
-	boot_again();
+}
+
+void boot_again(void)
+{
+	written = 0;
 }
 
 /* A random UUID (version 4), as the kernel writes its own. */
-void boot_again(void)
+static void write_id(void)
 {
 	static const char digits[] = "0123456789abcdef";
 	unsigned char id[16];
@@ -32,4 +37,13 @@ void boot_again(void)
 	}
 	text[at++] = '\n';
 	(void)sys_pwrite(file, text, TEXT, 0);
+}
+
+/* The file takes a page: an idle box in which nothing ever ran goes without. */
+void boot_due(void)
+{
+	if (written)
+		return;
+	written = 1;
+	write_id();
 }

@@ -4,3 +4,4 @@
 
 void boot_init(int fd);
 void boot_again(void); /* nothing of what ran before is left */
+void boot_due(void);   /* before any process that could read it: nobody else needs one, nor the memory */

@@ -15,8 +15,10 @@
  * a box can freeze itself, and its owner ends it from outside. It cannot be read or traced
  * meanwhile, being non-dumpable until execve. */
 #include "init/child.h"
+#include "init/boot.h"
 #include "init/rows.h"
 #include "init/self.h"
+#include "init/slim.h"
 #include "init/sys.h"
 #include "init/text.h"
 
@@ -311,13 +313,14 @@ static void child_main(void *arg)
 
 void child_drop_stack(void)
 {
-	sys_madvise(child_stack, sizeof(child_stack), MADV_DONTNEED);
+	slim_forget(child_stack, sizeof(child_stack));
 }
 
 int child_start(struct child *c)
 {
 	c->failed = NULL;
 	c->err = 0;
+	boot_due();
 	return (int)start_clone(CLONE_VM | CLONE_VFORK | SIGCHLD, child_stack + STACK, child_main,
 				c);
 }

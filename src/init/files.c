@@ -10,6 +10,7 @@
  * worker are in worker.h. */
 #include "init/files.h"
 #include "base/err.h"
+#include "init/boot.h"
 #include "init/child.h"
 #include "init/conn.h"
 #include "init/scratch.h"
@@ -425,6 +426,7 @@ int files_start(int root)
 
 	if (err < 0)
 		return (int)err;
+	boot_due();
 	pid = sys_fork();
 	if (!pid)
 		worker(pair[1], root);

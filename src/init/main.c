@@ -19,6 +19,7 @@
 #include "init/exec.h"
 #include "init/scratch.h"
 #include "init/self.h"
+#include "init/slim.h"
 #include "init/stop.h"
 #include "init/sys.h"
 #include "init/text.h"
@@ -69,6 +70,7 @@ _Noreturn void init_main(long *stack)
 {
 	settle();
 	learn_self(stack[0], (char **)(stack + 1));
+	slim_down(stack);
 	boot_init(BOOT_FD);
 	loop_init();
 	exec_init();

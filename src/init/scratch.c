@@ -1,10 +1,12 @@
 /* scratch.c - see scratch.h. */
 #include "init/scratch.h"
+#include "init/slim.h"
 #include "init/sys.h"
 
-enum { PAGE = 4096, SMALL_ENOUGH = 2 * PAGE };
+enum { SMALL_ENOUGH = 8192 };
 
-LAZY char scratch[WIRE_MAX] __attribute__((aligned(PAGE)));
+/* It begins where the live variables end, in their page: an idle box gets small frames only. */
+LAST char scratch[WIRE_MAX] __attribute__((aligned(16)));
 static size_t most;
 
 void scratch_used(size_t n)
@@ -17,6 +19,6 @@ void scratch_idle(void)
 {
 	if (most <= SMALL_ENOUGH)
 		return;
-	sys_madvise(scratch, sizeof(scratch), MADV_DONTNEED);
+	slim_forget(scratch, sizeof(scratch));
 	most = 0;
 }

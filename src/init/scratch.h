@@ -8,4 +8,4 @@
 extern char scratch[WIRE_MAX];
 
 void scratch_used(size_t n); /* bytes of it that were written */
-void scratch_idle(void);     /* gives all but the first page back to the kernel */
+void scratch_idle(void);     /* gives its pages back to the kernel if they are many */

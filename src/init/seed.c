@@ -1,6 +1,7 @@
 /* seed.c - see seed.h. */
 #include "init/seed.h"
 #include "init/args.h"
+#include "init/boot.h"
 #include "init/child.h"
 #include "init/exec.h"
 #include "init/self.h"
@@ -80,6 +81,7 @@ int seed_take(const struct wire_seed *w, int take_fd)
 	int theirs[3];
 	long err;
 
+	boot_due();
 	learn(w);
 	seed.pid = w->pid;
 	seed.sock = take_fd;

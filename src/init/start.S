@@ -1,5 +1,19 @@
 /* start.S - the two places where C cannot say it: the first instruction, and a child that shares
- * our memory but needs a stack of its own. */
+ * our memory but needs a stack of its own.
+ *
+ * Init leaves the kernel's stack at once for one inside its image (slim.c says why). Linked first,
+ * this file's part of .bss is the lowest memory that can be written; below are text and constants,
+ * so that an overflow faults. The deepest chain of calls takes 3 KiB, and nothing recurses. */
+#define DEEP 32768
+#define SHALLOW 960 /* an idle init goes no deeper; in one page with its variables and small frames */
+
+	.bss
+	.balign	4096
+	.globl	init_stack
+init_stack:
+	.skip	DEEP + SHALLOW
+init_stack_top:
+
 #if defined(__aarch64__)
 	.text
 	.globl	_start
@@ -8,6 +22,9 @@ _start:				/* sp points at argc */
 	mov	x29, #0
 	mov	x30, #0
 	mov	x0, sp
+	adrp	x1, init_stack_top
+	add	x1, x1, :lo12:init_stack_top
+	mov	sp, x1
 	b	init_main
 	.size	_start, .-_start
 
@@ -36,7 +53,7 @@ start_clone:
 _start:				/* rsp points at argc */
 	xorl	%ebp, %ebp
 	movq	%rsp, %rdi
-	andq	$-16, %rsp
+	leaq	init_stack_top(%rip), %rsp
 	call	init_main
 	ud2
 	.size	_start, .-_start

@@ -32,6 +32,7 @@
 /* For large arrays that an idle init never touches: linked behind all others (the linker sorts
  * sections by name), they do not pull its few live variables apart over many pages. */
 #define LAZY __attribute__((section(".bss.lazy")))
+#define LAST __attribute__((section(".bss.last"))) /* behind the live variables, before the lazy */
 
 /* What the C library would have declared; the kernel's own headers do not. */
 enum { AF_UNIX = 1, AF_INET = 2, AF_INET6 = 10 };

@@ -50,6 +50,7 @@ struct spec {
 	int birth, listener; /* become 3 and 4 of init */
 	int landlock_abi;
 	int seeded;         /* an interpreter will be forked into it from outside */
+	int at_home;        /* its user will write to the home folder at once */
 	int allow_root;     /* execs as the image's root are allowed */
 	const struct seccomp *filter;
 	uint64_t without;   /* test builds: rows to leave out */

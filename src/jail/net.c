@@ -40,19 +40,15 @@ static int lo_up(struct err *e)
 {
 	struct ifreq ifr = { .ifr_flags = IFF_UP | IFF_RUNNING };
 
-	return flags_of_lo(SIOCSIFFLAGS, &ifr, e);
-}
-
-/* One that was made ahead is not the box's to change: there it is only looked at. */
-int net_loopback(struct birth *b, struct err *e)
-{
-	struct ifreq ifr = { .ifr_flags = 0 };
-
-	if (b->sp->net < 0)
-		return lo_up(e);
-	if (flags_of_lo(SIOCGIFFLAGS, &ifr, e) < 0)
+	if (flags_of_lo(SIOCSIFFLAGS, &ifr, e) < 0 || flags_of_lo(SIOCGIFFLAGS, &ifr, e) < 0)
 		return -1;
 	return ifr.ifr_flags & IFF_UP ? 0 : err_set(e, ERR_SYS, "lo is down");
+}
+
+/* In one that was made ahead it is up since then: nobody in a box has a right over it. */
+int net_loopback(struct birth *b, struct err *e)
+{
+	return b->sp->net < 0 ? lo_up(e) : 0;
 }
 
 /* Whoever brings one says whether it was looked at: what somebody has used is no box's. */

@@ -74,7 +74,12 @@ static void leave_behind(struct keeper *k, struct kbox *b)
 
 static void bury(struct keeper *k, struct kbox *b)
 {
-	meta_remove(k->host.run, b->meta.about.id);
+	char path[KBOX_SOCKET];
+
+	/* The record goes last: while it is there, a new keeper finishes what we began. */
+	kbox_socket(b, path);
+	unlinkat(k->host.run, path, 0);
+	records_drop(&k->records, b->place);
 	if (b->meta.about.uid_base)
 		range_free(&k->ranges, b->meta.about.uid_base);
 	k->obituary[k->obituary_next++ % OBITUARIES] = b->last;

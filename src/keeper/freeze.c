@@ -38,7 +38,7 @@ static void back(struct keeper *k, struct job *take_job)
 		struct err late;
 
 		b->meta.about.frozen = 0;
-		(void)!meta_update(k->host.run, &b->meta, &late); /* "may be so" is true as well */
+		(void)!kbox_record(&k->host, b, &late); /* "may be so" is true as well */
 	}
 	if (e.kind)
 		client_error(k, j->client, j->ref, &e);
@@ -59,7 +59,7 @@ static int possible(struct keeper *k, struct kbox *b, int on, struct err *e)
 	if (!on)
 		return 0;
 	b->meta.about.frozen = 1;
-	return meta_update(k->host.run, &b->meta, e);
+	return kbox_record(&k->host, b, e);
 }
 
 void freeze_request(struct keeper *k, struct client *c, const struct frame *f)

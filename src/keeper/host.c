@@ -159,7 +159,7 @@ int host_init(struct host *h, const char *run_dir, const char *state_dir, struct
 {
 	char name[24];
 
-	*h = (struct host){ .run = -1, .proc = -1, .init_exe = -1, .disks = -1, .lock = -1,
+	*h = (struct host){ .run = -1, .records = -1, .proc = -1, .init_exe = -1, .disks = -1, .lock = -1,
 			     .stock = -1, .layers_dir = -1 };
 	h->rootless = geteuid() != 0;
 	harden(h->rootless);

@@ -18,6 +18,7 @@ struct host {
 	uint64_t boot;
 	int rootless;    /* root of our own user namespace only; boxes share our one id */
 	int run;         /* the run folder; our working directory too, for socket names */
+	int records;     /* of boxes: records.h */
 	int proc;        /* the host's /proc */
 	int self;        /* our own pidfd: children see by it whether we live */
 	int init_exe;    /* sealed memfd */

@@ -3,7 +3,9 @@
 #include "base/id.h"
 #include "base/own.h"
 #include "jail/launch.h"
+#include "keeper/host.h"
 #include "keeper/nets.h"
+#include "keeper/records.h"
 #include "wire/sock.h"
 
 #include <fcntl.h>
@@ -71,6 +73,16 @@ void kbox_free(struct kboxes *t, struct kbox *b)
 	own_close_fd(&b->mounts);
 	free(b->start);
 	free(b);
+}
+
+int kbox_record(const struct host *h, const struct kbox *b, struct err *e)
+{
+	return records_write(h->records, b->place, &b->meta, e);
+}
+
+void kbox_socket(const struct kbox *b, char out_path[KBOX_SOCKET])
+{
+	snprintf(out_path, KBOX_SOCKET, "boxes/%s.sock", b->meta.about.id);
 }
 
 struct box_limits kbox_limits(const struct kbox *b)

@@ -11,6 +11,7 @@
 #define KBOX_WAITERS 8
 
 struct client;
+struct host;
 struct net;
 struct spare;
 
@@ -21,7 +22,8 @@ struct source { /* what epoll hands back */
 
 struct kbox {
 	struct source death; /* pidfd; first, so that a source is its box */
-	struct meta meta;    /* id, state, limits, ids: what is on disk */
+	struct meta meta;    /* id, state, limits, ids: what is on disk, ... */
+	uint32_t place;      /* ... and where: records.h */
 	struct net *net;     /* its network namespace, to be used again; or NULL */
 	int mounts;          /* its mount namespace, for linger.h; or -1 */
 	int net_unchecked;   /* test builds */
@@ -54,10 +56,15 @@ struct kboxes {
 	unsigned count;
 };
 
+#define KBOX_SOCKET 48
+
 struct kbox *kbox_new(struct kboxes *t, const char *id); /* calloc'ed, in the table */
 struct kbox *kbox_find(struct kboxes *t, const char *id);
 struct kbox *kbox_after(struct kboxes *t, const char *id); /* any order, but complete; "": first */
 void kbox_free(struct kboxes *t, struct kbox *b); /* closes what it owns */
+/* Its record is as it is now: one write. */
+must_check int kbox_record(const struct host *h, const struct kbox *b, struct err *e);
+void kbox_socket(const struct kbox *b, char out_path[KBOX_SOCKET]); /* in the run folder: init listens there */
 struct box_limits kbox_limits(const struct kbox *b);
 /* Sends what came with its CREATE, if anything did and was not sent. */
 must_check int kbox_start(struct kbox *b, int to_init, struct err *e);

@@ -372,8 +372,11 @@ static int start(struct keeper *k, const struct options *o, struct err *e)
 
 	if (geteuid() == 0 && range_claim(&k->ranges, o->run_dir, e) < 0)
 		return -1;
-	if (host_init(&k->host, o->run_dir, o->state_dir, e) < 0)
+	if (host_init(&k->host, o->run_dir, o->state_dir, e) < 0 ||
+	    records_open(&k->records, k->host.run, k->host.boot, e) < 0 ||
+	    kbox_lift(&k->records.fd, e) < 0)
 		return -1;
+	k->host.records = k->records.fd;
 	k->common = pool_common_limits(k);
 	for (unsigned i = 0; i < SEED_LANES; i++)
 		k->zygotes[i].src.fd = -1;
@@ -436,6 +439,7 @@ int keeper_main(int argc, char **argv)
 	maker_stop(k.maker);
 	linger_stop(k.linger);
 	nets_free(k.host.nets);
+	records_end(&k.records, k.host.run);
 	cgroups_fini(&k.host.cgroups);
 	return 0;
 }

@@ -131,7 +131,7 @@ static int make(struct keeper *k, struct client *c, const struct wire_layer_make
 				 .files_most = w->files_most };
 	auto_fd int conn = -1;
 	struct kbox *b = NULL;
-	char path[48];
+	char path[KBOX_SOCKET];
 
 	if (strnlen(w->box, sizeof(w->box)) < sizeof(w->box) && id_valid(w->box))
 		b = kbox_find(&k->boxes, w->box);
@@ -146,7 +146,7 @@ static int make(struct keeper *k, struct client *c, const struct wire_layer_make
 			       "place one that layers may have");
 	snprintf(o.path, sizeof(o.path), "%s", w->path);
 	snprintf(o.place, sizeof(o.place), "%s", w->place);
-	snprintf(path, sizeof(path), "boxes/%s.sock", b->meta.about.id);
+	kbox_socket(b, path);
 	conn = sock_connect_now(path, e);
 	return conn < 0 ? -1 : order(k, c, &w->head, &o, conn, e);
 }

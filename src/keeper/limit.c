@@ -36,7 +36,7 @@ static void back(struct keeper *k, struct job *take_job)
 		b->changing = 0;
 	if (!e.kind) {
 		b->meta.about.limits = j->limit.want;
-		if (meta_update(k->host.run, &b->meta, &e) == 0)
+		if (kbox_record(&k->host, b, &e) == 0)
 			e.kind = ERR_NONE;
 	}
 	if (e.kind) {

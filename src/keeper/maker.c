@@ -159,11 +159,11 @@ static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct 
 {
 	int pair[2] = { -1, -1 };
 	struct jailed out = { 0, -1, -1 };
-	char path[48];
+	char path[KBOX_SOCKET];
 	int done = -1;
 
-	snprintf(path, sizeof(path), "boxes/%s.sock", b->meta.about.id);
-	sp->listener = sock_listen(path, 64, e);
+	kbox_socket(b, path);
+	sp->listener = sock_listen_new(path, 64, e);
 	if (sp->listener >= 0 && sock_pair(pair, e) == 0 && start_waits(b, pair[0], e) == 0) {
 		sp->birth = pair[1];
 		done = jail_launch(sp, &out, e);
@@ -285,6 +285,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		.listener = -1,
 		.landlock_abi = h->probe.landlock_abi,
 		.seeded = b->lane != 0,
+		.at_home = b->lane || b->start,
 		.allow_root = !h->rootless,
 		.filter = &h->filter,
 		.without = j->without,
@@ -294,7 +295,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 	int made = 0;
 
 	memcpy(sp.id, b->meta.about.id, sizeof(sp.id));
-	if (meta_create(h->run, &b->meta, e) < 0)
+	if (kbox_record(h, b, e) < 0)
 		return -1;
 	if (b->meta.disk_image)
 		made = disk_make(h->disks, sp.disk_bytes, sp.disk_files, sp.uid_base, &sp.disk, e);

@@ -2,6 +2,7 @@
 #include "keeper/meta.h"
 #include "base/id.h"
 #include "base/own.h"
+#include "keeper/range.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,66 +15,40 @@
 
 #define PIDFS_MAGIC 0x50494446
 
-static void name_of(char out[48], const char *id, const char *suffix)
+static void name_of(char out[48], const char *id)
 {
-	snprintf(out, 48, "boxes/%s.%s", id, suffix);
+	snprintf(out, 48, "boxes/%s.box", id);
 }
 
-static int write_whole(int run, const struct meta *m, int flags, struct err *e)
-{
-	char path[48];
-	auto_fd int fd = -1;
-
-	name_of(path, m->about.id, "box");
-	fd = openat(run, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
-	/* Smaller than a page, so a reader sees the old one or the new one. */
-	if (fd < 0 || pwrite(fd, m, sizeof(*m), 0) != (ssize_t)sizeof(*m))
-		return err_sys(e, "record %s", path);
-	return 0;
-}
-
-int meta_create(int run, const struct meta *m, struct err *e)
-{
-	return write_whole(run, m, O_CREAT | O_EXCL, e);
-}
-
-int meta_update(int run, const struct meta *m, struct err *e)
-{
-	return write_whole(run, m, 0, e);
-}
-
-int meta_read(int run, const char *id, struct meta *out, struct err *e)
+int meta_old_read(int run, const char *id, struct meta *out, struct err *e)
 {
 	char path[48];
 	auto_fd int fd = -1;
 	struct meta m;
 	ssize_t n;
 
-	name_of(path, id, "box");
-	fd = openat(run, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	name_of(path, id);
+	fd = openat(run, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	n = fd < 0 ? -1 : read(fd, &m, sizeof(m));
 	if (n < 0)
 		return err_sys(e, "read %s", path);
 	if (n == 0)
 		return err_set(e, ERR_NOT_FOUND, "%s is empty", path);
-	if (n != (ssize_t)sizeof(m) || m.magic != META_MAGIC || strncmp(m.about.id, id, WIRE_ID) != 0)
+	if (n != (ssize_t)sizeof(m) || strncmp(m.about.id, id, WIRE_ID) != 0 || !meta_may_be(&m))
 		return err_set(e, ERR_INVALID, "%s is not a record of this version", path);
 	*out = m;
 	return 0;
 }
 
-void meta_remove(int run, const char *id)
+void meta_old_remove(int run, const char *id)
 {
 	char path[48];
 
-	/* The record goes last: while it is there, a new keeper finishes what we began. */
-	name_of(path, id, "sock");
-	unlinkat(run, path, 0);
-	name_of(path, id, "box");
+	name_of(path, id);
 	unlinkat(run, path, 0);
 }
 
-int meta_each(int run, int (*each)(const char *id, void *arg), void *arg, struct err *e)
+int meta_old_each(int run, int (*each)(const char *id, void *arg), void *arg, struct err *e)
 {
 	int fd = openat(run, "boxes", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -95,6 +70,21 @@ int meta_each(int run, int (*each)(const char *id, void *arg), void *arg, struct
 	}
 	closedir(d);
 	return 0;
+}
+
+static int is_range(uint32_t uid_base)
+{
+	uint32_t n = uid_base - RANGE_FIRST_UID;
+
+	return uid_base >= RANGE_FIRST_UID && n % RANGE_STRIDE == 0 && n / RANGE_STRIDE < RANGE_COUNT;
+}
+
+int meta_may_be(const struct meta *m)
+{
+	return m->magic == META_MAGIC && m->about.id[ID_LEN] == 0 && id_valid(m->about.id) &&
+	       m->cgroup[ID_LEN] == 0 && (!m->cgroup[0] || id_valid(m->cgroup)) &&
+	       (!m->about.uid_base || is_range(m->about.uid_base)) && m->nmounts <= WIRE_MOUNTS &&
+	       m->nlayers <= WIRE_LAYERS;
 }
 
 static uint64_t ticks_at_start(int proc, int pid)

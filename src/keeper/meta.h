@@ -1,5 +1,5 @@
-/* meta.h - the record of a box in the run folder: what a new keeper must know to adopt or remove it.
- * Owns: boxes/<id>.box and boxes/<id>.sock. Written before the first thing it describes exists. */
+/* meta.h - the record of a box: what a new keeper must know to adopt or remove it.
+ * Written (records.h) before the first thing it describes exists. */
 #pragma once
 #include "base/err.h"
 #include "wire/wire.h"
@@ -19,13 +19,15 @@ struct meta {
 	char layer[WIRE_LAYERS][WIRE_LAYER_ID];
 };
 
-/* All relative to the run folder's descriptor. */
-must_check int meta_create(int run, const struct meta *m, struct err *e); /* the id must be new */
-must_check int meta_update(int run, const struct meta *m, struct err *e); /* one write, in place */
-must_check int meta_read(int run, const char *id, struct meta *out, struct err *e);
-void meta_remove(int run, const char *id); /* record and socket */
-/* Calls each for every record; stops when it returns non-zero. */
-must_check int meta_each(int run, int (*each)(const char *id, void *arg), void *arg, struct err *e);
+/* Could a keeper of this version have written it? Names are names, numbers are in their bounds. */
+int meta_may_be(const struct meta *m);
+
+/* Keepers up to 0.1 had a file for each box, boxes/<id>.box: the next one reads those, too. All
+ * relative to the run folder's descriptor. */
+must_check int meta_old_read(int run, const char *id, struct meta *out, struct err *e);
+void meta_old_remove(int run, const char *id);
+/* Calls each for every such file; stops when it returns non-zero. */
+must_check int meta_old_each(int run, int (*each)(const char *id, void *arg), void *arg, struct err *e);
 
 /* What no other process of this boot has: its number in the kernel's pidfs (Linux 6.9), else the time
  * it was started, in ticks. 0: no such process. */

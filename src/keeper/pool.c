@@ -104,11 +104,16 @@ int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *l
 {
 	struct wire_box *about;
 	char id[ID_LEN + 1];
-	uint32_t uid_base = 0;
+	uint32_t uid_base = 0, place;
 
-	if (id_new(id, e) < 0 || (!k->host.rootless && range_take(&k->ranges, &uid_base, e) < 0))
+	if (id_new(id, e) < 0 || records_take(&k->records, &place, e) < 0)
 		return -1;
+	if (!k->host.rootless && range_take(&k->ranges, &uid_base, e) < 0) {
+		records_drop(&k->records, place);
+		return -1;
+	}
 	j->box = kbox_new(&k->boxes, id);
+	j->box->place = place;
 	j->box->lane = j->lane;
 	about = &j->box->meta.about;
 	about->head = sock_head(WIRE_BOX, 0);
@@ -125,6 +130,7 @@ int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *l
 	if (own_cgroup && name_cgroup(k, j, e) < 0) {
 		if (uid_base)
 			range_free(&k->ranges, uid_base);
+		records_drop(&k->records, place);
 		kbox_free(&k->boxes, j->box);
 		return -1;
 	}

@@ -62,7 +62,7 @@ static int hand_over(struct keeper *k, struct kbox *b, const struct wire_limits 
 		own_up(b);
 	}
 	b->meta.about.state = WIRE_BOX_TAKEN;
-	sent = meta_update(k->host.run, &b->meta, e);
+	sent = kbox_record(&k->host, b, e);
 	if (sent == 0 && n > 0)
 		sent = sock_send(b->init, &adopt, sizeof(adopt), NULL, 0, fds, (unsigned)n, e);
 	if (sent == 0)
@@ -306,7 +306,7 @@ void request_made(struct keeper *k, struct job *take_job)
 	if (!e.kind && keeper_watch(k, &b->death, &e) == 0) {
 		b->meta.about.state = j->for_pool ? WIRE_BOX_POOLED : WIRE_BOX_MAKING;
 		/* The pid is on disk before anybody holds the box: now, or in hand_over(). */
-		if (!j->for_pool || meta_update(k->host.run, &b->meta, &e) == 0) {
+		if (!j->for_pool || kbox_record(&k->host, b, &e) == 0) {
 			if (j->for_pool) {
 				pool_add(k, b);
 			} else if (hand_over(k, b, &b->meta.about.limits, !b->meta.cgroup[0], &e) < 0) {
@@ -352,11 +352,11 @@ static void on_open(struct keeper *k, struct client *c, const struct frame *f)
 	struct wire_box out;
 	auto_fd int fd = -1;
 	struct err e;
-	char path[48];
+	char path[KBOX_SOCKET];
 
 	if (!b)
 		return;
-	snprintf(path, sizeof(path), "boxes/%s.sock", b->meta.about.id);
+	kbox_socket(b, path);
 	/* A box can freeze its own init; it must not freeze us. */
 	fd = sock_connect_now(path, &e);
 	if (fd < 0) {

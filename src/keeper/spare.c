@@ -179,7 +179,7 @@ static int take_fresh(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], st
 	struct box_limits lim = kbox_limits(b);
 
 	memcpy(b->meta.cgroup, b->meta.about.id, sizeof(b->meta.cgroup));
-	if (meta_update(k->host.run, &b->meta, e) < 0 ||
+	if (kbox_record(&k->host, b, e) < 0 ||
 	    cgroup_make(&k->host.cgroups, b->meta.cgroup, &lim, e) < 0)
 		return -1;
 	return cgroup_tasks(&k->host.cgroups, b->meta.cgroup, out_fds, e);

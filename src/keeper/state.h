@@ -16,6 +16,7 @@
 #include "keeper/kbox.h"
 #include "keeper/maker.h"
 #include "keeper/range.h"
+#include "keeper/records.h"
 #include "keeper/seed.h"
 #include "wire/wire.h"
 
@@ -36,6 +37,7 @@ struct keeper {
 	struct host host;
 	struct kboxes boxes;
 	struct ranges ranges;
+	struct records records;
 	struct maker *maker;
 	struct linger *linger;
 	struct client *clients;

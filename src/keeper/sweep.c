@@ -29,35 +29,64 @@ static int find_process(const struct keeper *k, const struct meta *m)
 	return high;
 }
 
-static int adopt_or_end(const char *id, void *arg)
+static void adopt_or_end(struct keeper *k, const struct meta *m, uint32_t place)
+{
+	struct kbox *b = kbox_new(&k->boxes, m->about.id);
+	struct err e;
+
+	b->meta = *m;
+	b->place = place;
+	if (m->about.uid_base)
+		range_mark(&k->ranges, m->about.uid_base);
+	death_watch_cpu(k, b);
+	b->death.fd = find_process(k, m);
+	if (b->death.fd < 0 || keeper_watch(k, &b->death, &e) < 0) {
+		death_seen(k, b);
+		return;
+	}
+	/* Nobody was given it, or its end had begun: finish that. */
+	if (m->about.state != WIRE_BOX_TAKEN)
+		death_kill(k, b);
+}
+
+/* A box may live behind what we cannot read, so it is neither ours to adopt nor to forget. */
+static void from_record(uint32_t place, const struct meta *m, void *arg)
 {
 	struct keeper *k = arg;
-	struct kbox *b;
+
+	if (m && !kbox_find(&k->boxes, m->about.id))
+		adopt_or_end(k, m, place);
+	else
+		fprintf(stderr, "atoll: keeper: record %u of boxes is %s; left alone\n", place,
+			m ? "another's, too" : "not whole");
+}
+
+/* Of an older keeper. Its file goes when the box has a record of ours. */
+static int from_old(const char *id, void *arg)
+{
+	struct keeper *k = arg;
+	uint32_t place;
 	struct meta m;
 	struct err e;
 
-	if (meta_read(k->host.run, id, &m, &e) < 0) {
-		/* Empty: its maker died before there was anything to record. Another version's: a box
-		 * may live behind it, so it is neither ours to adopt nor to forget. */
+	if (kbox_find(&k->boxes, id)) { /* it has one: whoever wrote that was killed before this */
+		meta_old_remove(k->host.run, id);
+		return 0;
+	}
+	if (meta_old_read(k->host.run, id, &m, &e) < 0) {
+		/* Empty: its maker died before there was anything to record. */
 		if (e.kind == ERR_NOT_FOUND)
-			meta_remove(k->host.run, id);
+			meta_old_remove(k->host.run, id);
 		else
 			fprintf(stderr, "atoll: keeper: %s; left alone\n", e.msg);
 		return 0;
 	}
-	b = kbox_new(&k->boxes, id);
-	b->meta = m;
-	if (m.about.uid_base)
-		range_mark(&k->ranges, m.about.uid_base);
-	death_watch_cpu(k, b);
-	b->death.fd = find_process(k, &m);
-	if (b->death.fd < 0 || keeper_watch(k, &b->death, &e) < 0) {
-		death_seen(k, b);
+	if (records_take(&k->records, &place, &e) < 0 || records_write(k->records.fd, place, &m, &e) < 0) {
+		fprintf(stderr, "atoll: keeper: %s; box %s is left alone\n", e.msg, id);
 		return 0;
 	}
-	/* Nobody was given it, or its end had begun: finish that. */
-	if (m.about.state != WIRE_BOX_TAKEN)
-		death_kill(k, b);
+	adopt_or_end(k, &m, place);
+	meta_old_remove(k->host.run, id);
 	return 0;
 }
 
@@ -77,7 +106,8 @@ static void remove_unnamed(const char *name, void *arg)
 
 int sweep_start(struct keeper *k, struct err *e)
 {
-	if (meta_each(k->host.run, adopt_or_end, k, e) < 0)
+	if (records_each(&k->records, from_record, k, e) < 0 ||
+	    meta_old_each(k->host.run, from_old, k, e) < 0 || records_begin(&k->records, e) < 0)
 		return -1;
 	cgroups_each(&k->host.cgroups, remove_unnamed, k);
 	return 0;

@@ -243,7 +243,9 @@ int zygote_plant(const struct planting *p, struct err *e)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk) < 0)
 		err_sys(e, "socket for a seed");
-	else if (sock_pair(news, e) == 0)
+	else if (pipe2(news, O_CLOEXEC) < 0) /* of sockets on their way the kernel looks for circles */
+		err_sys(e, "pipe for a seed's report");
+	else
 		done = order(p, talk[1], news[1], e);
 	own_close_fd(&talk[1]);
 	own_close_fd(&news[1]);

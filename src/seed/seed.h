@@ -13,7 +13,7 @@
 enum { SEED_ORDERS = 3, SEED_FILTER = 4 }; /* descriptors of a zygote: socket, compiled filter */
 enum { SEED_TASKS = 6 };
 
-struct seed_order { /* fds: pidfd of the box's init, the child's socket, a socket for the report, and
+struct seed_order { /* fds: pidfd of the box's init, the child's socket, a pipe for the report, and
 		     * the box's cgroup (v2) or its `tasks` files (v1) */
 	uint64_t layers;  /* bits of enum jail_layer that the box has */
 	uint64_t without; /* test builds: rows of seal.c to leave out */

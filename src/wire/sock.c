@@ -175,10 +175,15 @@ static int remove_stale(const char *path, struct err *e)
 
 int sock_listen(const char *path, int backlog, struct err *e)
 {
+	return remove_stale(path, e) < 0 ? -1 : sock_listen_new(path, backlog, e);
+}
+
+int sock_listen_new(const char *path, int backlog, struct err *e)
+{
 	auto_fd int fd = -1;
 	struct sockaddr_un addr;
 
-	if (address(&addr, path, e) < 0 || remove_stale(path, e) < 0 || (fd = new_socket(e)) < 0)
+	if (address(&addr, path, e) < 0 || (fd = new_socket(e)) < 0)
 		return -1;
 	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return err_sys(e, "bind to %.100s", path);

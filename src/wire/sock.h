@@ -16,6 +16,7 @@ must_check int sock_recv(int fd, void *buf, int *fds, unsigned *nfds, struct err
 
 must_check int sock_pair(int out_pair[2], struct err *e);                 /* SEQPACKET, CLOEXEC */
 must_check int sock_listen(const char *path, int backlog, struct err *e); /* replaces a stale one */
+must_check int sock_listen_new(const char *path, int backlog, struct err *e); /* refuses any that is there */
 must_check int sock_connect(const char *path, struct err *e);
 /* The same without waiting for a listener whose queue is full: EAGAIN. The socket blocks afterwards. */
 must_check int sock_connect_now(const char *path, struct err *e);

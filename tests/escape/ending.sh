@@ -38,15 +38,20 @@ a_box_cannot_hang_its_client() {
 	is "$status" 124 # the time was over
 }
 
+sockets() { [ "$(find "$ATOLL_RUN/boxes" -type s | wc -l)" = "$1" ]; }
+# A place in the file is 2048 bytes, the first is the file's own, and a free one begins with zeroes.
+records() {
+	[ "$(tail -c +2049 "$ATOLL_RUN/records" | od -A n -v -t u8 -w2048 | awk '$1 != 0' | wc -l)" = "$1" ]
+}
+
 # HostDoS
 a_box_leaves_nobody_no_record_and_no_socket() {
 	held 8 a
 	dir=$(cgroup_of memory "$program")
-	kept() { [ "$(find "$ATOLL_RUN/boxes" -name "*.$1" | wc -l)" = "$2" ]; }
-	soon kept box 3 # ours, and two that wait
+	soon records 3 # ours, and two that wait
 	freed 8 a
 	nobody() { [ ! -d "$dir" ] || [ -z "$(cat "$dir/cgroup.procs")" ]; } # or it waits for another box
-	gone() { nobody && kept sock 2 && kept box 2; }
+	gone() { nobody && sockets 2 && records 2; }
 	soon gone
 	lacks "$("$ATOLL" ps -q)" .
 }
@@ -217,7 +222,7 @@ nothing_is_left_behind() {
 	dir=$(dirname "$(cgroup_of memory "$program")")
 	freed 8 a
 	keeper_gone
-	gone() { [ ! -d "$dir" ] && [ -z "$(find "$ATOLL_RUN/boxes" "$ATOLL_STATE" -type f)" ]; }
+	gone() { [ ! -d "$dir" ] && [ -z "$(find "$ATOLL_RUN/boxes" "$ATOLL_STATE" -type f)" ] && [ ! -e "$ATOLL_RUN/records" ]; }
 	soon gone
 	is "$(grep -c "$work" /proc/self/mountinfo || :)" 0
 }

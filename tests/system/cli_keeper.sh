@@ -62,6 +62,95 @@ a_run_survives_the_death_of_its_keeper_and_nothing_is_left() {
 	end_keeper
 }
 
+# A box that waits for input, in $box; input comes from descriptor 3, output goes to out.
+waiting_box() {
+	mkfifo go
+	"$ATOLL" run -v -- sh -c 'echo started; read x; echo "$x"; exit 6' <go >out 2>err &
+	cli=$!
+	exec 3>go
+	soon grep -q started out
+	box=$(sed -n 's/^atoll: box \([a-z2-7]*\) ready.*/\1/p' err)
+}
+knows() { # BOX: the next keeper does
+	keeper_pid >/dev/null
+	has "$("$ATOLL" ps -q)" "$1"
+}
+ends_well() {
+	echo on >&3
+	exec 3>&-
+	status=0
+	wait $cli || status=$?
+	is "$status" 6
+	is "$(tail -1 out)" on
+}
+
+# Each box had a file of its own, and the next keeper a folder to read.
+boxes_of_an_older_keeper_are_adopted() {
+	export ATOLL_RUN="$PWD/r"
+	waiting_box
+	kill -KILL "$(keeper_pid)"
+	/usr/bin/python3 - "$box" <<-'END'
+		import struct, sys
+		all = open("r/records", "rb").read()
+		for at in range(2048, len(all), 2048):
+		    sum, n = struct.unpack_from("QQ", all, at)
+		    meta = all[at + 16 : at + 16 + n]
+		    if sum and sys.argv[1].encode() in meta:
+		        open("r/boxes/%s.box" % sys.argv[1], "wb").write(meta.ljust(1112, b"\0"))
+	END
+	[ -s "r/boxes/$box.box" ] || fail "no record of $box"
+	rm r/records
+	echo torn >r/boxes/aaaaaaaaaaaa.box
+	: >r/boxes/bbbbbbbbbbbb.box
+	knows "$box"
+	is "$(ls r/boxes/*.box)" r/boxes/aaaaaaaaaaaa.box # which nobody can read, and nobody drops
+	has "$(cat r/keeper.log)" "aaaaaaaaaaaa.box is not a record of this version; left alone"
+	kill -KILL "$(keeper_pid)"
+	knows "$box"
+	ends_well
+	nothing_left
+	end_keeper
+}
+
+a_record_that_is_torn_is_left_alone_and_the_others_are_read() {
+	export ATOLL_RUN="$PWD/r"
+	waiting_box
+	kill -KILL "$(keeper_pid)"
+	printf 'torn' | dd of=r/records bs=2048 seek=1000 conv=notrunc 2>/dev/null
+	knows "$box"
+	has "$(cat r/keeper.log)" "record 999 of boxes is not whole; left alone"
+	ends_well
+	end_keeper
+}
+
+records_of_another_version_are_not_thrown_away() {
+	export ATOLL_RUN="$PWD/r"
+	waiting_box
+	kill -KILL "$(keeper_pid)"
+	cp r/records kept
+	/usr/bin/python3 - <<-'END'
+		import struct
+		f = open("r/records", "r+b")
+		_, magic, boot, version, place = struct.unpack("QQQII", f.read(32))
+		rest = struct.pack("QQII", magic, boot, version + 1, place)
+		sum = 0xcbf29ce484222325
+		for word in struct.unpack("QQQ", rest):
+		    sum = (sum ^ word) * 0x9e3779b97f4a7c15 & (1 << 64) - 1
+		    sum ^= sum >> 32
+		f.seek(0)
+		f.write(struct.pack("Q", sum) + rest)
+	END
+	status=0
+	"$ATOLL" run -- true 2>no || status=$?
+	is "$status" 125
+	has "$(cat no)" "records of boxes are of version 2"
+	cat kept >r/records
+	knows "$box"
+	ends_well
+	nothing_left
+	end_keeper
+}
+
 a_keeper_that_cannot_start_says_why() {
 	export ATOLL_RUN="$PWD/r"
 	mkdir r

@@ -361,16 +361,19 @@ static inline void send_credit(int conn, int type, uint32_t ref, uint32_t stream
 	send_frame(conn, &c, sizeof(c), NULL, 0, -1);
 }
 
-static inline long init_rss_kib(const struct box *b)
+/* One of the figures of /proc/PID/status: "VmRSS", "RssAnon"... */
+static inline long init_kib(const struct box *b, const char *name)
 {
 	char path[64], line[128];
+	size_t n = strlen(name);
 	long kib = -1;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", b->pid);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f))
-		sscanf(line, "VmRSS: %ld", &kib);
+		if (strncmp(line, name, n) == 0 && line[n] == ':')
+			sscanf(line + n + 1, "%ld", &kib);
 	if (f)
 		fclose(f);
 	return kib;

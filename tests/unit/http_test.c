@@ -576,6 +576,8 @@ TEST(draining_lets_replies_finish_and_takes_nothing_new)
 
 	CHECK(begin());
 	idle = dial();
+	say(idle, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+	CHECK(UNTIL(heard(idle, "hello\n")));
 	busy = dial();
 	say(busy, "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
 	CHECK(UNTIL(kept && server.open == 2));
@@ -593,6 +595,31 @@ TEST(draining_lets_replies_finish_and_takes_nothing_new)
 	CHECK(strstr(got, "Connection: close\r\n") && strstr(got, "\r\n\r\nbye"));
 	close(busy);
 	close(idle);
+	CHECK(UNTIL(http_drained(&server)));
+	end_server();
+}
+
+/* Between its connect() and its first byte the processor may be somebody else's. */
+TEST(draining_waits_a_moment_for_who_has_only_just_come)
+{
+	static const struct http_limits brief = { .idle_ms = 100, .fresh_ms = 300 };
+	int slow, silent;
+
+	CHECK(begin_server(&brief, on_head));
+	slow = dial();
+	silent = dial();
+	CHECK(UNTIL(server.open == 2));
+	http_drain(&server);
+	for (unsigned i = 0; i < 5; i++)
+		turn();
+	CHECK_INT(server.open, 2);
+	say(slow, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+	CHECK(UNTIL(ended(slow)));
+	CHECK(strstr(got, "Connection: close\r\n") && strstr(got, "hello\n"));
+	got_end = 0;
+	CHECK(UNTIL(ended(silent)));
+	close(slow);
+	close(silent);
 	CHECK(UNTIL(http_drained(&server)));
 	end_server();
 }
