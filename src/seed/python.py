@@ -16,7 +16,6 @@ import random
 import stat
 import sys
 import threading
-import traceback
 import weakref
 from importlib.machinery import SourceFileLoader
 from itertools import islice
@@ -284,16 +283,36 @@ def flush(stream):
             stream.flush()
         return True
     except BaseException as e:
-        complain(e, stream, e.__traceback__ and e.__traceback__.tb_next)
+        complain_of(e, stream, e.__traceback__ and e.__traceback__.tb_next)
         return False
 
 
-def complain(e, about, trace):
+def complain(e, about, trace, words=None):
+    """As the interpreter does, to whom it does."""
     try:
-        print("Exception ignored in:", repr(about), file=sys.stderr)
-        print_exception(type(e), e, trace)
+        sys.unraisablehook(unraisable((type(e), e, trace, words, about)))
     except BaseException:
         pass
+
+
+def complain_of(e, stream, trace):
+    if sys.version_info < (3, 13):
+        complain(e, stream, trace)
+    else: # which names it
+        complain(e, None, trace, "Exception ignored on flushing sys.stdout")
+
+
+def kind_of_complaint():
+    """What a hook for these is given has a type, and no name by which it could be had."""
+    class Bad:
+        def __del__(self):
+            raise ValueError
+
+    seen, was = [], sys.unraisablehook
+    sys.unraisablehook = lambda given: seen.append(type(given))
+    Bad()
+    sys.unraisablehook = was
+    return seen[0]
 
 
 def clear(module):
@@ -334,7 +353,7 @@ none, threads = None, _thread._count
 seed_generator = _random.Random.seed.__get__(random._inst)
 more_random = seed_numpy if "numpy" in sys.modules else None
 thread_exits = getattr(threading, "_threading_atexits", None)
-collect, print_exception, reference = gc.collect, traceback.print_exception, weakref.ref
+collect, unraisable, reference = gc.collect, kind_of_complaint(), weakref.ref
 exit_count, open_handlers = atexit._ncallbacks, logging._handlerList
 before = handlers = 0
 other_exits = []

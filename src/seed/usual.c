@@ -129,13 +129,13 @@ int usual_end(void)
 }
 
 /* The exception that is set, to stderr. */
-static void complain(object *about)
+static void complain(const char *how, object *about)
 {
 	object *type, *value, *trace, *said;
 
 	py.PyErr_Fetch(&type, &value, &trace);
 	py.PyErr_NormalizeException(&type, &value, &trace);
-	said = py.PyObject_CallFunction(py_member(o.seed, "complain"), "OOO", value, about,
+	said = py.PyObject_CallFunction(py_member(o.seed, how), "OOO", value, about,
 					trace ? trace : o.none);
 	if (!said)
 		py.PyErr_Clear();
@@ -168,7 +168,7 @@ static int flush(const char *name)
 	py.Py_IncRef(stream); /* it may be of the program's making, and have itself replaced */
 	done = flush_open(stream);
 	if (done < 0)
-		complain(stream);
+		complain("complain_of", stream);
 	py.Py_DecRef(stream);
 	return done;
 }
@@ -184,7 +184,7 @@ static int clear_rest(object *ref)
 	if (done)
 		py.Py_DecRef(done);
 	else
-		complain(o.collect);
+		complain("complain", o.collect);
 	py.Py_DecRef(left);
 	return 1;
 }
@@ -198,7 +198,7 @@ static void drop_main(void)
 
 	py.PyErr_Clear(); /* not all can be referred to that can be put there */
 	if (py.PyDict_SetItem(o.modules, o.main, o.none) < 0)
-		complain(o.modules);
+		complain("complain", o.modules);
 	found = number(o.collect) != 0;
 	if (ref && clear_rest(ref))
 		found = 1;
@@ -213,7 +213,7 @@ static void drop_all(void)
 	if (done)
 		py.Py_DecRef(done);
 	else
-		complain(o.drop_modules);
+		complain("complain", o.drop_modules);
 }
 
 int usual_leave(int status)

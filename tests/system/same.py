@@ -179,6 +179,13 @@ class B:
   def flush(s): return s.inner()
   def inner(s): raise OSError("no")
 sys.stderr.flush(); sys.stdout=B()""",
+    "flushhook": """import sys
+class B:
+  closed=False
+  def write(s,x): return len(x)
+  def flush(s): raise OSError("no")
+sys.unraisablehook=lambda a: print("hook", a.exc_value, a.err_msg, a.object is sys.stdout, file=sys.stderr)
+sys.stdout=B()""",
     "closedraises": """import sys
 class B:
   @property
