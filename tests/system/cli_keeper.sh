@@ -92,11 +92,11 @@ boxes_of_an_older_keeper_are_adopted() {
 	/usr/bin/python3 - "$box" <<-'END'
 		import struct, sys
 		all = open("r/records", "rb").read()
-		for at in range(2048, len(all), 2048):
-		    sum, n = struct.unpack_from("QQ", all, at)
-		    meta = all[at + 16 : at + 16 + n]
-		    if sum and sys.argv[1].encode() in meta:
-		        open("r/boxes/%s.box" % sys.argv[1], "wb").write(meta.ljust(1112, b"\0"))
+		places = [(at, *struct.unpack_from("QQ", all, at)) for at in range(2048, len(all), 2048)]
+		metas = [all[at + 16 : at + 16 + n] for at, sum, n in places if sum]
+		id = max(meta.find(sys.argv[1].encode()) for meta in metas)
+		for meta in metas: # those that wait in the pool, too: a box without a record is nobody's to end
+		    open("r/boxes/%s.box" % meta[id : id + 12].decode(), "wb").write(meta.ljust(1112, b"\0"))
 	END
 	[ -s "r/boxes/$box.box" ] || fail "no record of $box"
 	rm r/records
