@@ -42,30 +42,10 @@ a_keeper_that_was_killed_is_replaced() {
 	end_keeper
 }
 
-a_run_survives_the_death_of_its_keeper_and_nothing_is_left() {
-	export ATOLL_RUN="$PWD/r"
-	mkfifo go
-	"$ATOLL" run -v --report r.json -- sh -c 'echo started; read x; echo "$x"; exit 6' <go >out 2>err &
-	cli=$!
-	exec 3>go
-	soon grep -q started out
-	box=$(sed -n 's/^atoll: box \([a-z2-7]*\) ready.*/\1/p' err)
-	kill -KILL "$(keeper_pid)"
-	echo on >&3
-	exec 3>&-
-	status=0
-	wait $cli || status=$?
-	is "$status" 6
-	is "$(tail -1 out)" on
-	is "$(json r.json 'd["cause"], d["evidence"]["oom_kills"]')" "('exit', 0)"
-	nothing_left
-	end_keeper
-}
-
-# A box that waits for input, in $box; input comes from descriptor 3, output goes to out.
+# [FLAG...]: a box that waits for input, in $box; input comes from descriptor 3, output goes to out.
 waiting_box() {
 	mkfifo go
-	"$ATOLL" run -v -- sh -c 'echo started; read x; echo "$x"; exit 6' <go >out 2>err &
+	"$ATOLL" run -v "$@" -- sh -c 'echo started; read x; echo "$x"; exit 6' <go >out 2>err &
 	cli=$!
 	exec 3>go
 	soon grep -q started out
@@ -82,6 +62,16 @@ ends_well() {
 	wait $cli || status=$?
 	is "$status" 6
 	is "$(tail -1 out)" on
+}
+
+a_run_survives_the_death_of_its_keeper_and_nothing_is_left() {
+	export ATOLL_RUN="$PWD/r"
+	waiting_box --report r.json
+	kill -KILL "$(keeper_pid)"
+	ends_well
+	is "$(json r.json 'd["cause"], d["evidence"]["oom_kills"]')" "('exit', 0)"
+	nothing_left
+	end_keeper
 }
 
 # Each box had a file of its own, and the next keeper a folder to read.

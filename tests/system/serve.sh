@@ -172,6 +172,7 @@ certificates_make_it_https() {
 	is "$(curl -sS --cacert c.pem -H "X-API-Key: $secret" -T sent "$where/v1/boxes/$box/files?path=f" | jq .size)" 5000000
 	curl -sS --cacert c.pem -H "X-API-Key: $secret" -o back "$where/v1/boxes/$box/files?path=f"
 	cmp sent back
+	curl -sS --cacert c.pem -H "X-API-Key: $secret" -o /dev/null -X DELETE "$where/v1/boxes/$box" # or it lives on
 	pid=$(ATOLL_RUN=$PWD/run "$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)
 	kill "$tls"
 	wait "$tls"
