@@ -1,0 +1,182 @@
+/* cgroup_freeze.c - all processes of a box at once: frozen, thawed, killed. */
+#include "jail/cgroup_life.h"
+#include "base/own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Every process it lists, once; several reads see a changing list. Returns how many were seen. */
+static int each_listed(int dir, const char *id, int (*each)(int pid, void *arg), void *arg)
+{
+	char path[64], text[4096 + 1], *at, *end;
+	int seen = 0;
+	size_t kept = 0;
+	auto_fd int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", id);
+	fd = dir < 0 ? -1 : openat(dir, path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && (n = read(fd, text + kept, sizeof(text) - 1 - kept)) > 0) {
+		text[kept + (size_t)n] = 0;
+		for (at = text; (end = strchr(at, '\n')) != NULL; at = end + 1) {
+			int pid = atoi(at);
+
+			if (pid > 1)
+				seen += each(pid, arg);
+		}
+		kept = strnlen(at, 16); /* the beginning of a number */
+		memmove(text, at, kept);
+	}
+	return seen;
+}
+
+static int end_one(int pid, void *arg)
+{
+	(void)arg;
+	kill(pid, SIGKILL);
+	return 1;
+}
+
+int cgroup_kill(const struct cgroups *cs, const char *id)
+{
+	struct err ignored;
+	int seen = 0;
+
+	for (unsigned i = 0; i < CG_NCTL; i++)
+		if (!cgroups_is_alias(cs, i))
+			seen += each_listed(cs->dir[i], id, end_one, NULL);
+	if (seen) /* the dead must wake up to die */
+		(void)!cgroup_thaw(cs, id, &ignored);
+	return seen;
+}
+
+/* ---- frozen ---- */
+
+enum { FREEZE_TRIES = 400, FREEZE_PAUSE_US = 5000, GATHER_ROUNDS = 8 }; /* two seconds */
+
+int cgroups_can_freeze(const struct cgroups *cs)
+{
+	return cs->version == 2 || (cs->version == 1 && cs->dir[CG_FREEZER] >= 0);
+}
+
+static int cannot_freeze(const struct cgroups *cs, struct err *e)
+{
+	return err_set(e, ERR_DENIED, "boxes cannot be frozen on this host: %.120s",
+		       cs->version ? "no cgroup controller 'freezer'" : cs->why_not);
+}
+
+/* Harmless for one that is in it already; one that has ended meanwhile is no failure. */
+static int move_one(int pid, void *arg)
+{
+	const int *procs = arg;
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%d", pid);
+
+	return write(*procs, text, (size_t)n) == n;
+}
+
+static int count_one(int pid, void *arg)
+{
+	(void)pid;
+	(void)arg;
+	return 1;
+}
+
+/* A hierarchy in which every process of a box is listed. */
+static int lister(const struct cgroups *cs)
+{
+	return cs->dir[CG_PIDS] >= 0 ? cs->dir[CG_PIDS] :
+	       cs->dir[CG_MEMORY] >= 0 ? cs->dir[CG_MEMORY] : cs->dir[CG_CPU];
+}
+
+/* v1: who is written into a frozen group freezes on the spot; children of the others are born outside.
+ * So we go on until those inside are all there are: none of them can fork any more. Several rounds at once,
+ * to be faster than who forks; then a rest, for who is ending cannot be moved and needs the processor for it. */
+static int gather(const struct cgroups *cs, const char *id, struct err *e)
+{
+	char path[64];
+	auto_fd int procs = -1;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", id);
+	procs = openat(cs->dir[CG_FREEZER], path, O_WRONLY | O_CLOEXEC);
+	if (procs < 0)
+		return err_sys(e, "open %s of freezer", path);
+	for (unsigned i = 1; i <= FREEZE_TRIES * GATHER_ROUNDS; i++) {
+		int all = each_listed(lister(cs), id, count_one, NULL);
+
+		if (each_listed(cs->dir[CG_FREEZER], id, count_one, NULL) >= all)
+			return 0;
+		each_listed(lister(cs), id, move_one, &procs);
+		if (i % GATHER_ROUNDS == 0)
+			usleep(FREEZE_PAUSE_US);
+	}
+	return err_set(e, ERR_LIMIT, "its programs start others faster than they can be frozen");
+}
+
+static int freeze_v1(const struct cgroups *cs, const char *id, struct err *e)
+{
+	char path[64], state[32];
+
+	if (mkdirat(cs->dir[CG_FREEZER], id, 0755) < 0 && errno != EEXIST)
+		return err_sys(e, "make cgroup %s in freezer", id);
+	snprintf(path, sizeof(path), "%s/freezer.state", id);
+	if (cgroup_put(cs->dir[CG_FREEZER], path, "FROZEN", e) < 0 || gather(cs, id, e) < 0)
+		return -1;
+	for (unsigned i = 0; i < FREEZE_TRIES; i++) {
+		/* To read it is what makes the kernel look. To write it again is for those who were told while
+		 * they were in vfork(), and slept there then: nobody tells them a second time. */
+		if (cgroup_get(cs->dir[CG_FREEZER], path, state, sizeof(state)) == 0 &&
+		    strncmp(state, "FROZEN", 6) == 0)
+			return 0;
+		usleep(FREEZE_PAUSE_US);
+		if (cgroup_put(cs->dir[CG_FREEZER], path, "FROZEN", e) < 0)
+			return -1;
+	}
+	return err_set(e, ERR_SYS, "some program does not stop");
+}
+
+static int freeze_v2(const struct cgroups *cs, const char *id, struct err *e)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/cgroup.freeze", id);
+	if (cgroup_put(cs->dir[CG_MEMORY], path, "1", e) < 0)
+		return -1;
+	for (unsigned i = 0; i < FREEZE_TRIES; i++) {
+		if (cgroup_number(cs->dir[CG_MEMORY], id, "cgroup.events", "frozen") == 1)
+			return 0;
+		usleep(FREEZE_PAUSE_US);
+	}
+	return err_set(e, ERR_SYS, "some program does not stop");
+}
+
+int cgroup_freeze(const struct cgroups *cs, const char *id, struct err *e)
+{
+	struct err ignored;
+
+	if (!cgroups_can_freeze(cs))
+		return cannot_freeze(cs, e);
+	if ((cs->version == 1 ? freeze_v1 : freeze_v2)(cs, id, e) == 0)
+		return 0;
+	(void)!cgroup_thaw(cs, id, &ignored); /* the first failure is the news */
+	return err_in(e, "freeze %s", id);
+}
+
+int cgroup_thaw(const struct cgroups *cs, const char *id, struct err *e)
+{
+	int v1 = cs->version == 1;
+	char path[64];
+
+	if (!cgroups_can_freeze(cs))
+		return cannot_freeze(cs, e);
+	snprintf(path, sizeof(path), v1 ? "%s/freezer.state" : "%s/cgroup.freeze", id);
+	if (cgroup_put(cs->dir[v1 ? CG_FREEZER : CG_MEMORY], path, v1 ? "THAWED" : "0", e) == 0)
+		return 0;
+	return v1 && e->sys == ENOENT ? 0 : err_in(e, "thaw %s", id); /* it never was frozen */
+}

@@ -1,0 +1,178 @@
+/* cgroup_limit.c - what a box may use: written into its cgroup, and changed while it lives. */
+#include "jail/cgroup_life.h"
+#include "base/own.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define CPU_PERIOD_US 100000
+
+enum format { BYTES, COUNT, CPU_QUOTA, CPU_MAX, ZERO };
+
+/* No memory.high: a program that will not fit would be slowed for seconds before it is told. */
+static const struct knob {
+	int version;
+	enum cgroup_ctl ctl;
+	const char *file;
+	enum format format;
+	int optional; /* may be missing: without swap accounting there is no such file */
+} knobs[] = {
+	{ 1, CG_PIDS, "pids.max", COUNT, 0 },
+	{ 1, CG_CPU, "cpu.cfs_quota_us", CPU_QUOTA, 0 },
+	{ 2, CG_MEMORY, "memory.max", BYTES, 0 },
+	{ 2, CG_MEMORY, "memory.swap.max", ZERO, 1 },
+	{ 2, CG_PIDS, "pids.max", COUNT, 0 },
+	{ 2, CG_CPU, "cpu.max", CPU_MAX, 0 },
+	{ 2, CG_MEMORY, "cgroup.max.descendants", ZERO, 0 },
+};
+
+static void knob_text(const struct knob *k, const struct box_limits *lim, char *out, size_t size)
+{
+	unsigned long quota = (unsigned long)lim->cpu_milli * (CPU_PERIOD_US / 1000);
+
+	switch (k->format) {
+	case BYTES:
+		snprintf(out, size, "%llu", (unsigned long long)lim->mem_bytes);
+		break;
+	case COUNT:
+		snprintf(out, size, "%u", lim->pids);
+		break;
+	case CPU_QUOTA:
+		snprintf(out, size, "%lu", quota);
+		break;
+	case CPU_MAX:
+		snprintf(out, size, "%lu %u", quota, CPU_PERIOD_US);
+		break;
+	case ZERO:
+		snprintf(out, size, "0");
+		break;
+	}
+}
+
+static int turn(const struct cgroups *cs, const struct knob *k, const char *id,
+		const struct box_limits *lim, struct err *e)
+{
+	char path[96], value[48];
+
+	knob_text(k, lim, value, sizeof(value));
+	snprintf(path, sizeof(path), "%s/%s", id, k->file);
+	if (cgroup_put(cs->dir[k->ctl], path, value, e) == 0)
+		return 0;
+	return k->optional && e->sys == ENOENT ? 0 : -1;
+}
+
+/* The limit with swap must never be the lower one of the two. A cgroup that has had limits before
+ * may have to be raised: then that one goes first. */
+static int limit_memory_v1(const struct cgroups *cs, const char *id, const struct box_limits *lim,
+			   struct err *e)
+{
+	static const struct knob plain = { 1, CG_MEMORY, "memory.limit_in_bytes", BYTES, 0 },
+				 swap = { 1, CG_MEMORY, "memory.memsw.limit_in_bytes", BYTES, 1 };
+
+	if (cs->dir[CG_MEMORY] < 0 || cs->version != 1)
+		return 0;
+	if (turn(cs, &plain, id, lim, e) < 0) {
+		if (e->sys != EINVAL || turn(cs, &swap, id, lim, e) < 0)
+			return -1;
+		return turn(cs, &plain, id, lim, e);
+	}
+	return turn(cs, &swap, id, lim, e);
+}
+
+int cgroup_limit(const struct cgroups *cs, const char *id, const struct box_limits *lim, struct err *e)
+{
+	if (limit_memory_v1(cs, id, lim, e) < 0)
+		return err_in(e, "cgroup %s", id);
+	for (unsigned i = 0; i < ARRAY_LEN(knobs); i++)
+		if (knobs[i].version == cs->version && cs->dir[knobs[i].ctl] >= 0 &&
+		    turn(cs, &knobs[i], id, lim, e) < 0)
+			return err_in(e, "cgroup %s", id);
+	return 0;
+}
+
+static int set_memory(const struct cgroups *cs, const char *id, const char *file, uint64_t bytes,
+		      struct err *e)
+{
+	char path[96], value[24];
+
+	snprintf(path, sizeof(path), "%s/%s", id, file);
+	snprintf(value, sizeof(value), "%llu", (unsigned long long)bytes);
+	return cgroup_put(cs->dir[CG_MEMORY], path, bytes == UINT64_MAX ? "max" : value, e);
+}
+
+/* The kernel refuses a limit below what is used and cannot be reclaimed (EBUSY). The limit with
+ * swap must never be the lower one of the two, or absent. */
+static int change_memory_v1(const struct cgroups *cs, const char *id, uint64_t was, uint64_t want,
+			    struct err *e)
+{
+	static const char *const files[] = { "memory.limit_in_bytes", "memory.memsw.limit_in_bytes" };
+	int raise = want > was;
+
+	for (int i = 0; i < 2; i++)
+		if (set_memory(cs, id, files[raise ? !i : i], want, e) < 0 &&
+		    (e->sys != ENOENT || (raise ? !i : i) == 0))
+			return -1;
+	return 0;
+}
+
+/* A lower memory.max would kill. memory.high only reclaims, and slows down who wants more: under it
+ * we look whether the new limit fits, before it is set. */
+static int change_memory_v2(const struct cgroups *cs, const char *id, uint64_t was, uint64_t want,
+			    struct err *e)
+{
+	struct err ignored;
+	int set;
+
+	if (want >= was)
+		return set_memory(cs, id, "memory.max", want, e);
+	if (set_memory(cs, id, "memory.high", want, e) < 0)
+		return -1;
+	if (cgroup_number(cs->dir[CG_MEMORY], id, "memory.current", NULL) > want) {
+		errno = EBUSY;
+		set = err_sys(e, "memory.max");
+	} else {
+		set = set_memory(cs, id, "memory.max", want, e);
+	}
+	if (set_memory(cs, id, "memory.high", UINT64_MAX, set < 0 ? &ignored : e) < 0)
+		return -1;
+	return set;
+}
+
+static int change_memory(const struct cgroups *cs, const char *id, uint64_t was, uint64_t want,
+			 struct err *e)
+{
+	struct cgroup_counts n;
+
+	if (was == want || cs->dir[CG_MEMORY] < 0)
+		return 0;
+	if ((cs->version == 1 ? change_memory_v1 : change_memory_v2)(cs, id, was, want, e) == 0)
+		return 0;
+	if (e->sys != EBUSY)
+		return -1;
+	cgroup_count(cs, id, &n);
+	return err_set(e, ERR_CONFLICT, "memory limit of %llu: the box uses %llu and cannot do with less now",
+		       (unsigned long long)want, (unsigned long long)n.mem_now);
+}
+
+static int change_all(const struct cgroups *cs, const char *id, const struct box_limits *was,
+		      const struct box_limits *want, struct err *e)
+{
+	if (change_memory(cs, id, was->mem_bytes, want->mem_bytes, e) < 0)
+		return -1;
+	for (unsigned i = 0; i < ARRAY_LEN(knobs); i++)
+		if (knobs[i].version == cs->version && cs->dir[knobs[i].ctl] >= 0 &&
+		    knobs[i].ctl != CG_MEMORY && turn(cs, &knobs[i], id, want, e) < 0)
+			return -1;
+	return 0;
+}
+
+int cgroup_change(const struct cgroups *cs, const char *id, const struct box_limits *was,
+		  const struct box_limits *want, struct err *e)
+{
+	struct err ignored;
+
+	if (change_all(cs, id, was, want, e) == 0)
+		return 0;
+	(void)!change_all(cs, id, want, was, &ignored); /* the first failure is the news */
+	return e->kind == ERR_CONFLICT ? -1 : err_in(e, "cgroup %s", id);
+}
