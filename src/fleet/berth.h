@@ -128,6 +128,6 @@ void berth_release(struct berth *b); /* ... and ends */
 must_check int berth_changed(struct berth *b, struct err *e);
 void berth_free(struct berth *b); /* the memory only */
 
-/* For run.c: its program is over. */
+/* For run_end.c: its program is over. */
 void berth_run_over(struct berth *b, struct run *r);
 uint64_t berth_left_ms(const struct berth *b); /* of its lifetime; UINT64_MAX: no end */

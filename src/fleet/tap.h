@@ -55,7 +55,7 @@ void tap_close(struct tap *t);             /* over() is not called any more */
 
 /* From run.c: init knows the run now, or it is over. */
 void tap_begin(struct tap *t);
-/* From run.c, for the tap that came with the start. */
+/* From run.c and run_end.c, for the tap that came with the start. */
 void tap_output(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n);
 void tap_over(struct tap *t, json_t *record, const struct err *e);
 void tap_grant(struct tap *t, struct listener *ear, unsigned stream);
