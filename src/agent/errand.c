@@ -607,10 +607,7 @@ static void files_ready(struct clerk *k)
 		struct wire_put put = { .mode = 0 };
 
 		snprintf(full, sizeof(full), "%s%s", *path == '/' ? "" : "/home/user/", path);
-		clerk_ask(k, WIRE_PUT, &put, sizeof(put), full, strlen(full));
-		if (json_string_length(v))
-			clerk_data(k, json_string_value(v), json_string_length(v));
-		clerk_data(k, NULL, 0);
+		clerk_put(k, &put, full, json_string_value(v), json_string_length(v));
 		x->unanswered++;
 	}
 }

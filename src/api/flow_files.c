@@ -9,11 +9,7 @@ static void put_one(struct flow_files *x, const char *path, const void *bytes, s
 	struct wire_put put = { .mode = 0 };
 	char full[512];
 
-	path = program_in_home(path, full);
-	clerk_ask(&x->clerk, WIRE_PUT, &put, sizeof(put), path, strlen(path));
-	if (n)
-		clerk_data(&x->clerk, bytes, n);
-	clerk_data(&x->clerk, NULL, 0);
+	clerk_put(&x->clerk, &put, program_in_home(path, full), bytes, n);
 	x->unanswered++;
 }
 
@@ -22,7 +18,6 @@ static void put_text(struct flow_files *x, const char *path, const json_t *text)
 	put_one(x, path, json_string_value(text), json_string_length(text));
 }
 
-/* The bodies are in memory already, and bounded; the socket's queue takes what it must. */
 static void ready(struct clerk *k)
 {
 	struct flow_files *x = loop_owner(k, struct flow_files, clerk);

@@ -400,10 +400,7 @@ static void write_ready(struct clerk *k)
 	const json_t *text = call_get(l->call, "content");
 	struct wire_put put = { .mode = 0 };
 
-	clerk_ask(k, WIRE_PUT, &put, sizeof(put), l->path, strlen(l->path));
-	if (json_string_length(text))
-		clerk_data(k, json_string_value(text), json_string_length(text));
-	clerk_data(k, NULL, 0);
+	clerk_put(k, &put, l->path, json_string_value(text), json_string_length(text));
 }
 
 static void write_done(struct clerk *k, uint16_t flags)

@@ -154,6 +154,14 @@ void clerk_data(struct clerk *c, const void *bytes, size_t n)
 	} while (done < n);
 }
 
+void clerk_put(struct clerk *c, struct wire_put *put, const char *path, const void *bytes, size_t n)
+{
+	clerk_ask(c, WIRE_PUT, put, sizeof(*put), path, strlen(path));
+	if (n)
+		clerk_data(c, bytes, n);
+	clerk_data(c, NULL, 0);
+}
+
 void clerk_more(struct clerk *c, uint8_t type, const void *tail, size_t n)
 {
 	struct frame f = sock_head(type, c->ref);

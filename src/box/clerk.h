@@ -31,6 +31,8 @@ void clerk_close(struct clerk *c); /* tells nobody; fine at any time after clerk
 /* body: a frame of the worker's language, head filled in; tail: usually the path. */
 void clerk_ask(struct clerk *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n);
 void clerk_data(struct clerk *c, const void *bytes, size_t n); /* of a PUT; n 0: its end */
+/* A PUT whose bytes are all here, and bounded: the socket's queue takes what it must. */
+void clerk_put(struct clerk *c, struct wire_put *put, const char *path, const void *bytes, size_t n);
 /* PUT and GET with WIRE_PIPE: the bytes go through a pipe whose other end is *out_fd, the writing one of
  * a PUT. They never pass through whoever asks: it can splice them to where they belong. */
 /* head.flags may hold others. */

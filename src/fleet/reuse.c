@@ -124,9 +124,7 @@ static void lay(struct reuse *x)
 	struct wire_put put = { .mode = x->made.is_file ? 0755 : 0644 };
 
 	x->stage = LAYING;
-	clerk_ask(&x->clerk, WIRE_PUT, &put, sizeof(put), path, strlen(path));
-	clerk_data(&x->clerk, x->made.bytes, x->made.n);
-	clerk_data(&x->clerk, NULL, 0);
+	clerk_put(&x->clerk, &put, path, x->made.bytes, x->made.n);
 }
 
 /* ---- keys ---- */

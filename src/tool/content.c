@@ -154,10 +154,7 @@ void content_put(struct content *x, const char *path, const void *bytes, size_t 
 	}
 	x->desk.path = path;
 	x->next = next;
-	clerk_ask(&x->desk.clerk, WIRE_PUT, &put, sizeof(put), path, strlen(path));
-	if (n)
-		clerk_data(&x->desk.clerk, bytes, n);
-	clerk_data(&x->desk.clerk, NULL, 0);
+	clerk_put(&x->desk.clerk, &put, path, bytes, n);
 }
 
 /* As much as the pipe takes. A worker that has closed it is about to say why. */
