@@ -117,7 +117,7 @@ a_call_that_kills_is_policy() {
 }
 
 the_end_of_a_lifetime_is_lifetime() {
-	new_box '{"lifetime_ms":1500}'
+	new_box '{"lifetime_ms":4000}'
 	before=$(counted lifetime)
 	in_background 'sleep 100'
 	soon ended_as lifetime
