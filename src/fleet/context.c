@@ -101,6 +101,8 @@ void context_set_clock(struct context *c)
 		timer_set(&c->clock, CONTEXT_READY_MS);
 	else if (c->state != CONTEXT_BUSY || !c->row.deadline_ns)
 		timer_clear(&c->clock);
+	else if (c->interrupted)
+		timer_set(&c->clock, CONTEXT_GRACE_MS);
 	else
 		timer_set(&c->clock, left > 0 ? (uint64_t)left / 1000000 + 1 : 0);
 }
@@ -119,7 +121,9 @@ static void clock_due(struct timer *t)
 		c->interrupted = 1;
 		if (r)
 			run_signal(r, SIGINT);
-		timer_set(&c->clock, CONTEXT_GRACE_MS);
+		c->row.deadline_ns = CONTEXT_TOLD;
+		context_write_row(c);
+		context_set_clock(c);
 	} else if (c->state == CONTEXT_BUSY) {
 		c->killing = "timeout";
 		context_kill_driver(c); /* its end tells the rest */
@@ -129,7 +133,7 @@ static void clock_due(struct timer *t)
 void contexts_resume(struct berth *b)
 {
 	for (struct context *c = b->contexts; c && b->paused_ns > 0; c = c->next) {
-		if (c->row.deadline_ns)
+		if (c->row.deadline_ns > 0)
 			c->row.deadline_ns += b->paused_ns;
 		context_set_clock(c);
 	}
@@ -139,7 +143,7 @@ void contexts_resume(struct berth *b)
 void contexts_move(struct berth *b, int64_t by_ns)
 {
 	for (struct context *c = b->contexts; c; c = c->next)
-		if (c->row.deadline_ns)
+		if (c->row.deadline_ns > 0)
 			c->row.deadline_ns += by_ns;
 }
 

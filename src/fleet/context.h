@@ -52,7 +52,7 @@ struct context {
 	struct buf last_words; /* what it said on stderr before it was ready, the beginning of it */
 	int restarting; /* the old driver is ending, then there will be another */
 	const char *killing; /* why we end the driver: "timeout", ...; NULL: we do not */
-	int interrupted; /* the cell's time is over, and it was told so */
+	int interrupted; /* the cell's time is over, and it was told so, by this front */
 	struct talk talk;
 	uint64_t at[CELL_STREAMS]; /* bytes of its program's streams that were read */
 	uint64_t born; /* cells before this driver: what is left of a number is its count */

@@ -80,7 +80,8 @@ void context_end_cell(struct context *c, json_t *take_end)
 
 	c->current = NULL;
 	snprintf(c->row.status, sizeof(c->row.status), "%s", status ? status : "");
-	c->row.deadline_ns = 0;
+	if (c->row.deadline_ns != CONTEXT_TOLD) /* whoever reads it again should read why */
+		c->row.deadline_ns = 0;
 	c->killing = NULL;
 	cell_over(x, take_end);
 	cell_ref(x);

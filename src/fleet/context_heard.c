@@ -50,7 +50,7 @@ static void ended(struct context *c, struct talk_event *ev)
 
 	if (json_is_integer(count) && (uint64_t)json_integer_value(count) <= ev->cell)
 		c->born = ev->cell - (uint64_t)json_integer_value(count);
-	if (c->interrupted)
+	if (c->row.deadline_ns == CONTEXT_TOLD)
 		json_object_set_new(end, "cause", json_string("timeout"));
 	context_become(c, CONTEXT_IDLE);
 	context_end_cell(c, end);

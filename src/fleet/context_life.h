@@ -5,6 +5,10 @@
 #pragma once
 #include "fleet/context.h"
 
+/* For a deadline: it has passed, and the cell was told so. In the row, so that the next front knows why it
+ * ended; if it has not, nobody knows whether the word went out, and it is told again. */
+#define CONTEXT_TOLD (-1)
+
 /* context.c */
 void context_become(struct context *c, enum context_state next); /* one of those that may follow */
 struct run *context_run_of(const struct context *c); /* of its driver; NULL: it is over */

@@ -50,7 +50,8 @@ static void restore(struct berth *b, struct store_context *take_row)
 	}
 	tap_open_channel(&c->tap, b->fleet, b->row.id, c->row.run, c->row.ref, c->at, &context_tap_on);
 	c->tapped = 1;
-	context_set_clock(c);
+	if (c->state != CONTEXT_BUSY || !c->row.status[0]) /* one that is over has all the time there is */
+		context_set_clock(c);
 }
 
 void contexts_restore(struct berth *b)

@@ -20,7 +20,7 @@ struct store_context {
 	uint64_t from[STORE_CONTEXT_STREAMS]; /* of each stream, when it began */
 	uint64_t answers;     /* that this cell has got to what it asked */
 	uint64_t said;        /* bytes for the program's channel, that cell included */
-	int64_t began_ns, deadline_ns; /* 0: none */
+	int64_t began_ns, deadline_ns; /* 0: none. deadline_ns -1: it is over, and the cell was told */
 	uint64_t max_output;
 };
 void store_context_fini(struct store_context *c);

@@ -26,6 +26,7 @@ begin() {
 }
 resident() { awk '/VmRSS/ { print $2 }' "/proc/$(front)/status"; }
 busy() { api GET "$at"; [ "$(get .state)" = busy ]; }
+idle() { api GET "$at"; [ "$(get .state)" = idle ]; }
 dead() { api GET "$at"; [ "$(get .state)" = dead ]; }
 have() { [ -x "/usr/bin/$1" ] || skip "no $1 on this host"; }
 
@@ -453,7 +454,6 @@ an_answer_is_given_once_also_after_a_restart_of_the_front() {
 	soon answered
 	api POST "$at/input" '{"text":"three"}'
 	is "$code" 409 "$body"
-	idle() { api GET "$at" && [ "$(get .state)" = idle ]; }
 	soon idle
 	cell 'a + b'
 	is "$(get '.results[0].data["text/plain"]')" "'onetwo'" "$body"
@@ -465,10 +465,30 @@ a_timeout_holds_over_a_restart_of_the_front() {
 	begin 'while True: pass' 'timeout_ms: 700'
 	kill -9 "$(front)"
 	wait $streaming 2>/dev/null || :
-	idle() { api GET "$at" && [ "$(get .state)" = idle ]; }
+	ends_in_time
+}
+ends_in_time() {
 	soon idle
 	curl -sS --max-time 10 -H "X-API-Key: $key" "$url$at/cells/1/events" >events
 	is "$(jq -r 'select(.type == "end") | .status + " " + .cause' events)" "interrupted timeout" "$(cat events)"
+}
+
+that_time_was_over_is_known_to_every_later_front() {
+	new_box
+	context
+	begin 'import time
+try:
+    while True: pass
+except KeyboardInterrupt:
+    print("told", flush=True)
+    time.sleep(0.5)
+    raise' 'timeout_ms: 100'
+	soon grep -q told events
+	kill -9 "$(front)"
+	wait $streaming 2>/dev/null || :
+	ends_in_time
+	kill -9 "$(front)"
+	ends_in_time
 }
 
 a_reload_changes_nothing_for_a_cell() {
