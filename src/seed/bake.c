@@ -32,6 +32,7 @@
 enum { PIECES = 4096, LINE = 512 };
 #define ROOM ((size_t)1 << 29) /* of addresses */
 #define LARGE ((uintptr_t)1 << 21) /* a large page */
+#define SMALL ((uintptr_t)1 << 18)
 
 struct piece {
 	uintptr_t from, to;
@@ -46,7 +47,8 @@ struct pieces {
 static struct {
 	uintptr_t from, next, to;
 } room;
-static struct pieces data, plan; /* of loaded objects; all that is to be baked */
+static struct pieces data, code; /* of loaded objects: what is written to; what is run, and read with it */
+static struct pieces plan;	 /* all that is to be baked */
 static struct pieces gaps;	 /* addresses that nothing is at, and that are kept from others */
 static struct pieces spare;	 /* free memory */
 static struct pieces hot;	 /* what children write to */
@@ -87,52 +89,74 @@ void bake_spare(void *from, void *to)
 
 /* ---- what there is ---- */
 
-static int note_data(struct dl_phdr_info *info, size_t size, void *ctx)
-{
-	struct pieces *all = ctx;
-
-	(void)size;
-	for (unsigned i = 0; i < info->dlpi_phnum && all->n < PIECES; i++) {
-		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
-		uintptr_t from = info->dlpi_addr + h->p_vaddr;
-
-		if (h->p_type == PT_LOAD && h->p_flags & PF_W)
-			all->v[all->n++] = (struct piece){ page_down(from),
-							  page_down(from + h->p_memsz + page - 1), 0, 0 };
-	}
-	return 0;
-}
-
-static int is_data(const struct piece *p)
-{
-	for (unsigned i = 0; i < data.n; i++)
-		if (p->from >= data.v[i].from && p->to <= data.v[i].to)
-			return 1;
-	return 0;
-}
-
-/* The program's own code and the C library's. That of others is seldom run, and where it lies already
- * it costs no memory. */
-static int is_code(const struct piece *p)
+/* The program's own code and the C library's. */
+static int is_busy(const struct pieces *of)
 {
 	const uintptr_t in[] = { (uintptr_t)getauxval(AT_ENTRY), (uintptr_t)&waitpid };
 
-	for (unsigned i = 0; i < ARRAY_LEN(in); i++)
-		if (in[i] >= p->from && in[i] < p->to)
+	for (unsigned i = 0; i < of->n; i++)
+		for (unsigned k = 0; k < ARRAY_LEN(in); k++)
+			if (in[k] >= of->v[i].from && in[k] < of->v[i].to)
+				return 1;
+	return 0;
+}
+
+static uintptr_t span(const struct pieces *of)
+{
+	return of->n ? of->v[of->n - 1].to - of->v[0].from : 0;
+}
+
+/* Others' code is seldom run, and where it lies already it costs no memory. But what a small one has of
+ * it is three mappings there, and one in the file. */
+static int note_object(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	static struct pieces fixed; /* too large for a stack */
+
+	(void)size;
+	(void)ctx;
+	fixed.n = 0;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+		uintptr_t from = info->dlpi_addr + h->p_vaddr;
+		struct pieces *to = h->p_flags & PF_W ? &data : &fixed;
+
+		if (h->p_type == PT_LOAD && to->n < PIECES)
+			to->v[to->n++] = (struct piece){ page_down(from),
+							 page_down(from + h->p_memsz + page - 1), 0, 0 };
+	}
+	if (may_execute && (is_busy(&fixed) || span(&fixed) <= SMALL))
+		for (unsigned i = 0; i < fixed.n && code.n < PIECES; i++)
+			code.v[code.n++] = fixed.v[i];
+	return 0;
+}
+
+static int is_in(const struct pieces *all, const struct piece *p)
+{
+	for (unsigned i = 0; i < all->n; i++)
+		if (p->from >= all->v[i].from && p->to <= all->v[i].to)
 			return 1;
 	return 0;
 }
 
 static int is_ours(const struct piece *p, const char *name)
 {
+	if (name[0] == '[')
+		return strcmp(name, "[heap]") == 0; /* and not the kernel's own code */
 	if (p->prot & PROT_EXEC)
-		return may_execute && is_code(p);
-	return strcmp(name, "[heap]") == 0 || (p->from >= room.from && p->to <= room.next) || is_data(p);
+		return is_in(&code, p);
+	return (p->from >= room.from && p->to <= room.next) || is_in(&data, p);
 }
 
+/* What is one behind the other is one mapping. */
 static void plan_piece(struct piece p)
 {
-	if (p.from < p.to && plan.n < PIECES)
+	struct piece *last = plan.n ? &plan.v[plan.n - 1] : NULL;
+
+	if (p.from >= p.to)
+		return;
+	if (last && last->to == p.from && last->prot == p.prot)
+		last->to = p.to;
+	else if (plan.n < PIECES)
 		plan.v[plan.n++] = p;
 }
 
@@ -165,6 +189,9 @@ static void note_line(const char *line)
 	if (prot[0] != 'r' || prot[3] != 'p')
 		return;
 	p.prot |= (prot[1] == 'w' ? PROT_WRITE : 0) | (prot[2] == 'x' ? PROT_EXEC : 0);
+	/* What lies around code and is only read can be in its large pages then. */
+	if (is_in(&code, &p))
+		p.prot |= PROT_EXEC;
 	if (is_ours(&p, name))
 		plan_rest(p);
 }
@@ -191,8 +218,8 @@ static int look(struct err *e)
 
 	if (fd < 0)
 		return -1;
-	data.n = plan.n = gaps.n = 0;
-	dl_iterate_phdr(note_data, &data);
+	data.n = code.n = plan.n = gaps.n = 0;
+	dl_iterate_phdr(note_object, NULL);
 	while ((n = read(fd, text + have, sizeof(text) - 1 - have)) > 0) {
 		char *line = text, *nl;
 
