@@ -222,7 +222,7 @@ static int start_seed(const struct kbox *b, const struct seed_kind *kind, struct
 static int plant(const struct job *j, const struct spec *sp, struct err *e)
 {
 	struct planting p = { .orders = j->orders, .program = seed_kinds[j->lane].program, .box = j->box,
-			      .spec = sp, .waits = j->for_pool, .without = j->seed_without };
+			      .spec = sp, .waits = j->warm, .without = j->seed_without };
 
 	return zygote_plant(&p, e);
 }
@@ -316,7 +316,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 	}
 	if (made == 0)
 		made = launch(h, b, &sp, e);
-	if (made == 0 && j->warm)
+	if (made == 0 && j->warm && !j->lane)
 		made = warm_up(b, e);
 	if (made == 0 && j->orders >= 0)
 		made = plant(j, &sp, e);

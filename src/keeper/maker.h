@@ -37,7 +37,7 @@ struct job {
 	const struct seed_kind *home_of; /* start this zygote in the box */
 	struct zygote_birth zygote;      /* and here it is */
 	uint16_t flags;   /* of the CREATE */
-	int for_pool, warm; /* warm: run something in it before it is needed */
+	int for_pool, warm; /* warm: run something in it before it is needed, or have its seed practise */
 	uint64_t client;  /* who waits for it, and for what request */
 	uint32_t ref;
 	struct {

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #define QUIET_MS 3
+#define RUSH_MS 50
 #define PAUSE_MS 1000
 #define SPARES_LOW 2
 
@@ -152,15 +153,24 @@ int pool_begin(struct keeper *k, struct job *j, const struct wire_limits *lim, i
 	return pool_begin_with(k, j, lim, own_cgroup, NULL, e);
 }
 
+/* To warm up what others are waiting for makes it late. A seed would practise what it is about to do: that
+ * makes its program faster and is more work in all, so in a rush there is no time for it. */
+static int has_time(const struct keeper *k, const struct lane *l, unsigned lane, uint64_t now)
+{
+	if (lane)
+		return l->pooled * 4 > l->depth || now >= k->quiet_ns + RUSH_MS * 1000000ull;
+	return l->pooled * 2 >= l->depth;
+}
+
 /* A seed's process lives in the box before anybody takes it, so the box has its cgroups at birth. */
-static int give_one(struct keeper *k, unsigned lane, struct err *e)
+static int give_one(struct keeper *k, unsigned lane, uint64_t now, struct err *e)
 {
 	struct lane *l = &k->lanes[lane];
 	struct job *j = job_new();
 
 	j->for_pool = 1;
 	seed_for_job(k, j, lane);
-	j->warm = !lane && l->pooled * 2 >= l->depth; /* while others are waiting for it, it is late already */
+	j->warm = has_time(k, l, lane, now);
 	if (pool_begin(k, j, &k->common, lane || k->host.cgroups.version == 2, e) < 0) {
 		own_close_fd(&j->orders);
 		free(j);
@@ -189,7 +199,7 @@ static int refill_lane(struct keeper *k, unsigned lane, uint64_t now, struct err
 	if (l->pooled + l->making >= l->depth || may_wait(k, l, now))
 		return 0;
 	while (l->pooled + l->making < l->depth)
-		if (give_one(k, lane, e) < 0)
+		if (give_one(k, lane, now, e) < 0)
 			return -1;
 	return 0;
 }

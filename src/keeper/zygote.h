@@ -24,7 +24,7 @@ struct planting {
 	const char *program; /* what the child can be */
 	const struct kbox *box;
 	const struct spec *spec; /* what the box was made of */
-	int waits;           /* nobody needs it yet */
+	int waits;           /* nobody needs it yet: there is time to practise */
 	uint64_t without;    /* test builds */
 };
 /* Forks a child into the box and tells its init; blocks until it is sealed. */

@@ -141,7 +141,7 @@ static int become_child(const struct plant_hooks *hooks)
 	report(s.report, &e);
 	close(s.report);
 	close(s.box);
-	hooks->in_child((int)now.order.waits); /* meanwhile others go on */
+	hooks->in_child(); /* meanwhile others go on */
 	return s.sock;
 }
 

@@ -4,7 +4,7 @@
 #include "seed/seed.h"
 
 struct plant_hooks { /* the interpreter's own wishes around a fork */
-	void (*in_child)(int waits); /* sealed already; waits: nobody needs it yet */
+	void (*in_child)(void); /* sealed already */
 };
 
 /* Returns in a child, sealed and reported, with its socket; never in the zygote, which ends when the

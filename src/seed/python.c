@@ -139,9 +139,8 @@ static const char *const trials[BAKE_LIVES] = {
 	"print(text[:0], end='')\n",
 };
 
-static void in_child(int waits)
+static void in_child(void)
 {
-	(void)waits;
 	bake_warm();
 	usual_reseed();
 }
@@ -166,7 +165,7 @@ static void live_once(unsigned which)
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "r+be");
 	object *scope;
 
-	in_child(0);
+	in_child();
 	if (!f || pwrite(fd, trials[which], strlen(trials[which]), 0) < 0)
 		_exit(72);
 	free(malloc(256)); /* its words */
@@ -267,7 +266,6 @@ static void practise(void)
 	memcpy(copy, words, sizeof(words));
 	rename_process(copy + 2, sizeof(words) - 2, (unsigned)strtoul(copy, &argv, 10));
 	free(copy);
-	py_number(py.PyObject_CallFunction(function("practise"), NULL));
 	if (f)
 		py.PyRun_FileExFlags(f, "<nothing>", FILE_INPUT, seed, seed, 1, NULL);
 	py.PyRun_StringFlags("print(1, file=sink)\nprint('', end='')", FILE_INPUT, seed, seed, NULL);
