@@ -152,7 +152,7 @@ pages_of_a_list_follow_each_other() {
 }
 
 a_lifetime_is_honoured_and_named() {
-	new_box '{"lifetime_ms":1500}'
+	new_box '{"lifetime_ms":4000}'
 	api POST "/v1/boxes/$box/execs" '{"command":"sleep 20"}'
 	is "$(get .cause)" lifetime "$body"
 	api GET "/v1/boxes/$box"
@@ -176,7 +176,7 @@ an_idle_box_ends_and_a_busy_one_does_not() {
 }
 
 a_box_that_keeps_its_files_can_be_used_again() {
-	new_box '{"lifetime_ms":400,"on_timeout":"keep"}'
+	new_box '{"lifetime_ms":2000,"on_timeout":"keep"}'
 	api POST "/v1/boxes/$box/execs" '{"command":"echo kept >f; sleep 30"}'
 	is "$(get .cause)" lifetime
 	api GET "/v1/boxes/$box"

@@ -268,7 +268,7 @@ boxes_nobody_watches_have_a_history_too() {
 }
 
 watching_does_not_keep_a_box_alive() {
-	new_box '{"idle_ms":500}'
+	new_box '{"idle_ms":1500}'
 	curl -sS -N -H "X-API-Key: $key" "$url/v1/boxes/$box/stats?follow=1" >s &
 	reader=$!
 	wait "$reader"

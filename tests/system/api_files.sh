@@ -321,7 +321,7 @@ a_box_that_dies_fails_its_upload() {
 is_uploading() { sh_in 'ls -A' && case $out in *.atoll-*) ;; *) false ;; esac; }
 
 a_kept_box_is_read_and_written_and_stays_kept() {
-	new_box '{"lifetime_ms":300,"on_timeout":"keep"}'
+	new_box '{"lifetime_ms":1500,"on_timeout":"keep"}'
 	put f one
 	soon state_is kept
 	is "$(content f)" one

@@ -58,9 +58,9 @@ run() {
 	out=$(tr '\0' '?' <out) err=$(cat err)
 }
 
-# Waits until a command succeeds. What should be immediate may take seconds where others have the processors.
+# Waits until a command succeeds; five seconds are plenty for what should be immediate.
 soon() {
-	for _ in $(seq 2000); do
+	for _ in $(seq 500); do
 		"$@" >/dev/null 2>&1 && return 0
 		sleep 0.01
 	done

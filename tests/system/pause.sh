@@ -114,10 +114,10 @@ a_boot_id_is_the_boxs_own_and_lasts_as_long_as_its_programs() {
 }
 
 its_lifetime_stands_still_and_begins_again() {
-	new_box '{"lifetime_ms":1500,"on_timeout":"kill"}'
+	new_box '{"lifetime_ms":4000,"on_timeout":"kill"}'
 	api POST "/v1/boxes/$box/pause"
 	is "$code" 200 "$body"
-	sleep 2
+	sleep 4.5
 	state_is paused || fail "it did not outlive its time: $body"
 	api POST "/v1/boxes/$box/resume"
 	is "$(get .state)" running
@@ -125,7 +125,7 @@ its_lifetime_stands_still_and_begins_again() {
 }
 
 a_box_can_be_paused_when_its_time_is_over() {
-	counting '{"lifetime_ms":1000,"on_timeout":"pause"}'
+	counting '{"lifetime_ms":3000,"on_timeout":"pause"}'
 	soon state_is paused
 	api POST "/v1/boxes/$box/resume"
 	is "$(get .state)" running

@@ -117,12 +117,12 @@ an_end_that_only_the_dead_front_knew_of_has_its_reason() {
 }
 
 a_lifetime_that_passes_without_a_front_is_named() {
-	new_box '{"lifetime_ms":600}'
+	new_box '{"lifetime_ms":2500}'
 	api POST "/v1/boxes/$box/execs" '{"command":"sleep 100","background":true}'
 	run=$(get .id)
 	kill -STOP "$warden"
 	kill -9 "$(seat 3)"
-	sleep 0.8 # its time passes: that is what is tested
+	sleep 2.7 # its time passes: that is what is tested
 	kill -CONT "$warden"
 	soon asks_for "$box" '.state + " " + .cause' "gone lifetime"
 	api GET "/v1/runs/$run"
@@ -147,7 +147,7 @@ print(int((at[1] - at[0]).total_seconds() * 1000))')
 }
 
 output_that_nobody_reads_is_activity() {
-	new_box '{"idle_ms":700}'
+	new_box '{"idle_ms":2000}'
 	api POST "/v1/boxes/$box/execs" '{"command":"for i in 1 2 3 4 5 6; do echo $i; sleep 0.4; done","background":true}'
 	run=$(get .id)
 	soon listed_gone "$box"
