@@ -60,7 +60,7 @@ test("output comes as progress", () =>
 	session(async (c) => {
 		const said = [];
 		const heard = () => call(c, "write_file", { path: "heard", content: "x" });
-		await call(c, "run_command", { command: "echo line 1; until test -e heard; do sleep 0.02; done; echo line 2" },
+		await call(c, "run_command", { command: "rm -f heard; echo line 1; until test -e heard; do sleep 0.02; done; echo line 2" },
 			{ onprogress: (p) => said.push(p) === 1 && heard() });
 		assert.equal(said.map((p) => p.message).join(""), "line 1\nline 2\n");
 	}));
