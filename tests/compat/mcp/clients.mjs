@@ -56,13 +56,16 @@ test("tools are listed and called", () =>
 		assert.match(bad.content[0].text, /pth: is no field/);
 	}));
 
+// Of what comes together with the answer a library may say nothing.
 test("output comes as progress", () =>
 	session(async (c) => {
 		const said = [];
 		const heard = () => call(c, "write_file", { path: "heard", content: "x" });
-		await call(c, "run_command", { command: "rm -f heard; echo line 1; until test -e heard; do sleep 0.02; done; echo line 2" },
+		const r = await call(c, "run_command",
+			{ command: "rm -f heard; echo line 1; until test -e heard; do sleep 0.02; done; echo line 2" },
 			{ onprogress: (p) => said.push(p) === 1 && heard() });
-		assert.equal(said.map((p) => p.message).join(""), "line 1\nline 2\n");
+		assert.equal(said[0]?.message, "line 1\n");
+		assert.equal(r.structuredContent.stdout, "line 1\nline 2\n");
 	}));
 
 test("a call that is aborted ends its program", () =>
