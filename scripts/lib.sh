@@ -95,10 +95,12 @@ apt_failed() {
 
 # configure DIR CC OPTION...: makes a build folder, or leaves the one that is there.
 configure() {
-	dir=$1 compiler=$2
+	dir=$1 cached="${ccache:+$ccache }$2"
 	shift 2
-	[ -f "$dir/build.ninja" ] || as_owner env CC="$compiler" meson setup "$dir" "$@"
+	[ -f "$dir/build.ninja" ] || as_owner env CC="$cached" meson setup "$dir" "$@"
 }
+# What was compiled before need not be again, where somebody has installed it.
+ccache=$(PATH=/usr/local/bin:/usr/bin command -v ccache || :)
 
 # Time passed since `now`, for people: "48 ms", "3.1 s".
 now() { date +%s.%N; }
