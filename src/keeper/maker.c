@@ -18,10 +18,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define MAKERS_MAX 16
 #define WARM_UP_MS 10000
@@ -39,7 +41,8 @@ struct maker {
 	unsigned busy, waiting; /* the loop's only */
 	int stop;
 	pthread_t thread[MAKERS_MAX];
-	unsigned nthreads;
+	pid_t tid[MAKERS_MAX];
+	unsigned nthreads, ntids;
 };
 
 static void queue_init(struct queue *q)
@@ -352,6 +355,9 @@ static void *work(void *arg)
 	struct err e = { 0 };
 	uint64_t one = 1;
 
+	pthread_mutex_lock(&m->lock);
+	m->tid[m->ntids++] = gettid();
+	pthread_mutex_unlock(&m->lock);
 	/* Boxes that get their cgroups later wait in the parent's, where this thread lives. */
 	if (cgroups_enter(&m->host->cgroups, &e) < 0) {
 		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
@@ -400,6 +406,14 @@ int maker_start(struct maker **out, const struct host *h, unsigned threads, stru
 	return 0;
 }
 
+/* Who has joined a thread knows that it is done, and not yet that it has left its cgroup, which is to be
+ * removed next. */
+static void wait_for_end(pid_t tid)
+{
+	while (tgkill(getpid(), tid, 0) == 0)
+		usleep(1000);
+}
+
 void maker_stop(struct maker *m)
 {
 	pthread_mutex_lock(&m->lock);
@@ -408,6 +422,8 @@ void maker_stop(struct maker *m)
 	pthread_mutex_unlock(&m->lock);
 	for (unsigned i = 0; i < m->nthreads; i++)
 		pthread_join(m->thread[i], NULL);
+	for (unsigned i = 0; i < m->ntids; i++)
+		wait_for_end(m->tid[i]);
 	close(m->back);
 	free(m);
 }

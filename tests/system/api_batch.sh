@@ -1,6 +1,5 @@
 #!/bin/sh
 # api_batch.sh - /v1/batch and `atoll batch`: what is judged how, what goes on after a crash, who waits for whom.
-# seconds: 100
 . "$(dirname "$0")/daemon.lib"
 
 # send FILE [QUERY]: a batch; the events are in ./events, sets id.

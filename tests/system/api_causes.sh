@@ -127,7 +127,7 @@ the_end_of_a_lifetime_is_lifetime() {
 }
 
 a_box_without_activity_is_idle() {
-	new_box '{"idle_ms":1000}'
+	new_box '{"idle_ms":3000}'
 	before=$(counted idle)
 	in_background 'sleep 100'
 	# Not by waiting for it: that would be activity.

@@ -1,6 +1,5 @@
 #!/bin/sh
 # cli_resume.sh - the daemon is killed with -9 while we look and type: no byte is lost, none comes twice.
-# seconds: 180
 . "$(dirname "$0")/daemon.lib"
 
 kill_front() {

@@ -1,6 +1,5 @@
 #!/bin/sh
 # e2b_files.sh - files through the E2B door: filesystem.Filesystem and /files, and what goes wrong.
-# seconds: 120
 . "$(dirname "$0")/daemon.lib"
 export ATOLL_UPLOAD_MAX=200M
 

@@ -1,6 +1,5 @@
 #!/bin/sh
 # e2b_hostile.sh - who comes to the E2B door with somebody else's papers, too often, or is shot on the way.
-# seconds: 60
 . "$(dirname "$0")/daemon.lib"
 
 py() { python3 "$here/process.py" "$@" || fail "$1"; }

@@ -1,7 +1,6 @@
 #!/bin/sh
 # egress.sh - the way out of a box: whom it reaches through the proxy, whom not, and what is told of it.
 # The "registry" is a server on the loopback (registry.py), so the operator allows it as internal.
-# seconds: 120
 . "$(dirname "$0")/daemon.lib"
 
 here=$(dirname "$0")

@@ -1,7 +1,6 @@
 #!/bin/sh
 # jupyter.sh - contexts whose interpreter is a Jupyter kernel: ipykernel and IRkernel as Debian has them, and
 # kernels that mean harm.
-# seconds: 120
 . "$(dirname "$0")/daemon.lib"
 
 # context NAME [BOX]: in $box; sets ctx and at, the path of it.

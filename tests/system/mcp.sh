@@ -1,6 +1,5 @@
 #!/bin/sh
 # mcp.sh - the MCP server: both eras over HTTP and stdio, what it refuses and how, progress, cancelling.
-# seconds: 180
 . "$(dirname "$0")/daemon.lib"
 
 V=2026-07-28

@@ -1,6 +1,5 @@
 #!/bin/sh
 # mcp_approve.sh - a tool that a person must allow: asked through the client, in both eras.
-# seconds: 60
 export ATOLL_MCP_APPROVE=write_file
 . "$(dirname "$0")/daemon.lib"
 

@@ -1,7 +1,6 @@
 #!/bin/sh
 # models.sh - the process that asks language models, against a server that misbehaves on purpose (faults.py):
 # what is tried again and what is not, what is counted, and who knows the key.
-# seconds: 60
 . "$(dirname "$0")/daemon.lib"
 
 here=$(dirname "$0")

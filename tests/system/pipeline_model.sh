@@ -1,7 +1,6 @@
 #!/bin/sh
 # pipeline_model.sh - pipelines with a model that plans, codes and debugs by rote (pipeline_model.py): the same documents as
 # without one, budgets, races, and what is counted.
-# seconds: 120
 . "$(dirname "$0")/daemon.lib"
 
 serve_model() {

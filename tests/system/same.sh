@@ -1,6 +1,5 @@
 #!/bin/sh
 # same.sh - an interpreter that waited ends like a fresh one: destructors, threads, exits, signals.
-# seconds: 100
 . "$(dirname "$0")/daemon.lib"
 
 # The first to ask is not waited for: interpreters are loaded from then on.

@@ -1,6 +1,5 @@
 #!/bin/sh
 # serve.sh - the daemon's processes: who they are, how they start, change and leave.
-# seconds: 120
 . "$(dirname "$0")/daemon.lib"
 
 field() { sed -n "s/^$1:[[:space:]]*//p" "/proc/$2/status"; }

@@ -1,6 +1,5 @@
 #!/bin/sh
 # serve_full.sh - a state folder without room: what needs a row is refused and undone, the rest goes on.
-# seconds: 120
 # In a mount namespace of our own, so that the small disk goes with us.
 [ "$FULL_INSIDE" ] || [ "$(id -u)" != 0 ] || FULL_INSIDE=1 exec unshare -m "$0" "$@"
 . "$(dirname "$0")/daemon.lib"

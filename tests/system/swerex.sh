@@ -1,6 +1,5 @@
 #!/bin/sh
 # swerex.sh - the runtime of SWE-ReX at /swerex/{box}: sessions, programs, files, and what is raised.
-# seconds: 60
 . "$(dirname "$0")/daemon.lib"
 
 # rex NAME BODY [CURL OPTION...]: sets code, body.

@@ -1,6 +1,5 @@
 #!/bin/sh
 # tools.sh - the tools of docs/agents.md over /v1: what they do, what they refuse, what they hide.
-# seconds: 120
 . "$(dirname "$0")/daemon.lib"
 
 # tool NAME ARGS [CURL OPTION...]: sets code, body.

@@ -168,10 +168,10 @@ TEST(a_hundred_rows_cost_microseconds)
 		snprintf(patterns[i], sizeof(patterns[i]), "/v1/boxes/{box}/part%u/{id}", i);
 		many[i] = (struct route){ "GET", patterns[i], NULL };
 	}
-	clock_gettime(CLOCK_MONOTONIC, &a);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a); /* whatever else the machine does meanwhile */
 	for (unsigned i = 0; i < 10000; i++)
 		CHECK_INT(route_find(many, 100, "GET", "/v1/boxes/abcdefghijkl/part99/7", &m), 0);
-	clock_gettime(CLOCK_MONOTONIC, &b);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
 	us = ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)) / 1e3 / 10000;
 	printf("# %.2f us\n", us);
 	CHECK(us < 100); /* a tenth of that here; sanitizers and busy machines also run this */

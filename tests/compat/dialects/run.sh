@@ -1,7 +1,6 @@
 #!/bin/sh
 # run.sh - a published server of mocked models (@copilotkit/aimock), asked in all four dialects: text, calls and their
 # results, errors, cut streams; and a pipeline whose planner and coder are models.
-# seconds: 120
 #
 #	tests/run tests/compat/dialects/run.sh
 #

@@ -1,7 +1,6 @@
 #!/bin/sh
 # run.sh - two hundred pipelines against a scripted model from npm: three dialects, replies that are wrong in
 # every way, and what was paid for, to the token.
-# seconds: 180
 #
 #	tests/run tests/compat/model/run.sh
 #
