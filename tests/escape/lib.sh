@@ -137,7 +137,7 @@ held() {
 	in_place later hold "$@" "named=$name-$$-held"
 	eval "exec $fd>\$name.in"
 	eval "client=\$$name"
-	for _ in $(seq 1000); do
+	for _ in $(seq 6000); do
 		grep -q '^ready' "$name.out" && break
 		[ -d "/proc/$client" ] || case $(cat "$name.err") in
 		*refused:*) closed "$(cat "$name.err")" ;;

@@ -60,7 +60,7 @@ run() {
 
 # Waits until a command succeeds; five seconds are plenty for what should be immediate.
 soon() {
-	for _ in $(seq 500); do
+	for _ in $(seq 1000); do
 		"$@" >/dev/null 2>&1 && return 0
 		sleep 0.01
 	done
