@@ -1,6 +1,5 @@
 #!/bin/sh
 # agent.sh - an agent in a box: its steps, its ends, and that no key of a model is to be found in there.
-# seconds: 240
 . "$(dirname "$0")/agent.lib"
 
 a_task_is_done_in_three_steps() {

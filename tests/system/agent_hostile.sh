@@ -1,7 +1,6 @@
 #!/bin/sh
 # agent_hostile.sh - a box whose agent is an enemy: what its host believes, how much it takes, how it ends.
 # Wants a build with test hooks: an order may then name another program than the pilot.
-# seconds: 240
 ATOLL=${ATOLL_TEST_BIN:-none}
 [ -x "$ATOLL" ] || { echo "1..0 # SKIP no build with test hooks: meson setup build-test -Dtest_hooks=true"; exit 0; }
 export ATOLL

@@ -1,6 +1,5 @@
 #!/bin/sh
 # api_admin.sh - keys, teams, quotas, usage, the audit log: who may come in, and who did what.
-# seconds: 240
 . "$(dirname "$0")/daemon.lib"
 
 # as KEY COMMAND...: with another key.

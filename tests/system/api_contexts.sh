@@ -1,6 +1,5 @@
 #!/bin/sh
 # api_contexts.sh - cells in interpreters that keep their state, with the real drivers.
-# seconds: 240
 . "$(dirname "$0")/daemon.lib"
 
 py() { python3 "$here/contexts.py" "$@"; }

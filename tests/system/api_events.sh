@@ -1,7 +1,6 @@
 #!/bin/sh
 # api_events.sh - /v1/events and stats: what happens to boxes, told once, in order, to everybody who
 # listens.
-# seconds: 240
 . "$(dirname "$0")/daemon.lib"
 
 # follow FILE QUERY [CURL OPTION...]: a reader in the background; sets reader.

@@ -1,6 +1,5 @@
 #!/bin/sh
 # api_files.sh - /v1/boxes/{box}/files: content, folders, archives, search, watch; and what goes wrong.
-# seconds: 480
 . "$(dirname "$0")/daemon.lib"
 export ATOLL_UPLOAD_MAX=48M
 

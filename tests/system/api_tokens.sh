@@ -1,6 +1,5 @@
 #!/bin/sh
 # api_tokens.sh - tokens that somebody else signed, and secrets that must not be seen.
-# seconds: 240
 . "$(dirname "$0")/daemon.lib"
 
 jwks=$work/jwks.json issuer=https://id.example/realms/x

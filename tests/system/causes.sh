@@ -1,7 +1,6 @@
 #!/bin/sh
 # causes.sh - why a program ended, told alike by the CLI over the daemon, by the record and by /metrics:
 # one row of the table for each cause. (api_causes.sh: what is and what is not which cause.)
-# seconds: 240
 . "$(dirname "$0")/daemon.lib"
 
 # counted FAMILY CAUSE: as /metrics has it now.

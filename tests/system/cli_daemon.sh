@@ -1,6 +1,5 @@
 #!/bin/sh
 # cli_daemon.sh - the verbs that speak with the daemon: what they do, what they say, how they exit.
-# seconds: 240
 . "$(dirname "$0")/daemon.lib"
 
 verbs_of_boxes='show rename rm pause resume exec attach wait logs cat put diff stats'

@@ -1,7 +1,6 @@
 #!/bin/sh
 # e2b_control.sh - E2B's control plane: sandboxes made, found, changed and ended in their words.
 # The "registry" is a server on the loopback (registry.py), so the operator allows it as internal.
-# seconds: 240
 . "$(dirname "$0")/daemon.lib"
 
 here=$(dirname "$0")

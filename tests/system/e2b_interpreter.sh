@@ -1,6 +1,5 @@
 #!/bin/sh
 # e2b_interpreter.sh - port 49999 of a box: executions and contexts as E2B's clients ask for them.
-# seconds: 240
 . "$(dirname "$0")/daemon.lib"
 
 # sandbox: sets box.

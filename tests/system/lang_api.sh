@@ -1,6 +1,5 @@
 #!/bin/sh
 # lang_api.sh - every language of this host through the API: what they say, how they fail.
-# seconds: 300
 . "$(dirname "$0")/daemon.lib"
 need_daemon
 /usr/bin/python3 "$here/../lang/check.py" "$url" "$key"

@@ -1,7 +1,6 @@
 #!/bin/sh
 # library.sh - every program of the planner's library, in every language that is installed, with the slots of every
 # example: what it says, and what its form as a function gives.
-# seconds: 900
 . "$(dirname "$0")/daemon.lib"
 items=$(dirname "$ATOLL")/library-items
 tasks=$(cd "$(dirname "$0")/../../src/agent/tasks" && pwd)

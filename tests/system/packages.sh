@@ -1,5 +1,4 @@
 #!/bin/sh
-# seconds: 240
 # packages.sh - sets of packages: installed once, in every box that asks for them, from a mirror that the
 # test makes. No network.
 . "$(dirname "$0")/daemon.lib"

@@ -1,6 +1,5 @@
 #!/bin/sh
 # pipeline.sh - from a wish to tested code, over HTTP and by `atoll pipeline`.
-# seconds: 300
 . "$(dirname "$0")/daemon.lib"
 
 # pipeline BODY [QUERY]: its report, in ./body

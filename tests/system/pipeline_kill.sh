@@ -1,7 +1,6 @@
 #!/bin/sh
 # pipeline_kill.sh - kill -9 before, inside and behind every stage: the run goes on behind its last document, comes to
 # the same end, and no stage that had its document is run again. Needs a build with test hooks.
-# seconds: 300
 . "$(dirname "$0")/daemon.lib"
 
 [ -x "$ATOLL_TEST_BIN" ] || { echo "1..0 # SKIP no build with test hooks: $ATOLL_TEST_BIN"; exit 0; }

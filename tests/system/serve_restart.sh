@@ -1,7 +1,6 @@
 #!/bin/sh
 # serve_restart.sh - what a front, a keeper or a binary that goes away leaves to the next, one case each.
 # The crowd is in serve_stress.sh.
-# seconds: 240
 . "$(dirname "$0")/daemon.lib"
 
 sql() { sqlite3 -cmd '.timeout 5000' "$state/front/atoll.db" "$1"; }

@@ -1,4 +1,3 @@
 #!/bin/sh
 # Front, keeper and warden killed under 300 streaming boxes. See tests/stress/serve_test.py.
-# seconds: 300
 exec /usr/bin/python3 "$(dirname "$0")/../stress/serve_test.py"

@@ -1,7 +1,6 @@
 #!/bin/sh
 # run.sh - E2B's own packages, as published, against a daemon: two releases, each over plain HTTP at an
 # address and over TLS at a domain.
-# seconds: 400
 #
 #	tests/run tests/compat/e2b/run.sh
 #	ATOLL=build/atoll tests/compat/e2b/run.sh [now|before|tools] [plain|tls] [WORDS OF A TEST]

@@ -1,7 +1,6 @@
 #!/bin/sh
 # run.sh - the official clients of MCP, OpenAI and Anthropic, as published, against a daemon: both eras, HTTP
 # and stdio, and loops of a scripted model. The public conformance suite, too, where node is new enough.
-# seconds: 300
 #
 #	tests/run tests/compat/mcp/run.sh
 #	MCP_PARTS=conformance MCP_NODE=/path/to/node22 tests/run tests/compat/mcp/run.sh
