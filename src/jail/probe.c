@@ -97,8 +97,12 @@ static void probe_namespaces(struct probe *p)
 		return;
 	}
 	pid = fork();
-	if (pid == 0)
+	if (pid == 0) {
+		/* If the caller is killed meanwhile, we hear its end and not wait for ourselves. */
+		close(up[0]);
+		close(down[1]);
 		_exit(child(up[1], down[0]));
+	}
 	close(up[1]);
 	close(down[0]);
 	if (pid > 0 && read(up[0], &c, 1) == 1) {
