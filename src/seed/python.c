@@ -266,6 +266,7 @@ static void practise(void)
 	memcpy(copy, words, sizeof(words));
 	rename_process(copy + 2, sizeof(words) - 2, (unsigned)strtoul(copy, &argv, 10));
 	free(copy);
+	py_number(py.PyObject_CallFunction(function("practise"), NULL));
 	if (f)
 		py.PyRun_FileExFlags(f, "<nothing>", FILE_INPUT, seed, seed, 1, NULL);
 	py.PyRun_StringFlags("print(1, file=sink)\nprint('', end='')", FILE_INPUT, seed, seed, NULL);

@@ -130,8 +130,13 @@ def rehearse():
     return 0
 
 
+def practise():
+    """In a child that has time: what every program goes through, and no trace of it."""
+    become_other(ASSUMED)
+    return 0
+
+
 def practised():
-    """In a child that had time to practise: no trace of it."""
     sink.seek(0)
     sys.stdout.buffer.raw.write(b"") # no byte, but the way of one
     flush(sys.stdout)
