@@ -59,11 +59,12 @@ test("tools are listed and called", () =>
 // Each line is waited for: of what comes together with the answer a library may say nothing.
 test("output comes as progress", () =>
 	session(async (c) => {
-		const said = [];
-		const heard = (n) => call(c, "write_file", { path: `heard${n}`, content: "x" });
+		const said = [], told = [];
+		const heard = (n) => told.push(call(c, "write_file", { path: `heard${n}`, content: "x" }));
 		const wait = "until test -e heard$i; do sleep 0.02; done";
 		await call(c, "run_command", { command: `rm -f heard*; for i in 1 2; do echo line $i; ${wait}; done` },
 			{ onprogress: (p) => heard(said.push(p)) });
+		await Promise.all(told);
 		assert.equal(said.map((p) => p.message).join(""), "line 1\nline 2\n");
 	}));
 
