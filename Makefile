@@ -40,6 +40,12 @@ library: build ## every program of the planner's library in every language (need
 fuzz: ## run the fuzzers for a while
 	@tests/fuzz/run
 
+tenant: build ## one tenant tries to take the machine from others (needs root; minutes; a machine of your own)
+	@ATOLL=$(abspath build/atoll) tests/stress/tenant.sh
+
+chaos: build ## clients at work while server, keeper and supervisor are killed, upgraded and reloaded (needs root; CHAOS_SECONDS=600)
+	@ATOLL=$(abspath build/atoll) tests/stress/chaos.py
+
 soak: build ## stress for hours: keepers and a daemon killed at random (needs root)
 	@tests/soak.sh
 
@@ -47,10 +53,17 @@ install: build ## install below PREFIX (default /usr/local)
 	@meson configure build --prefix $(abspath $(PREFIX))
 	@meson install -C build
 
+uninstall: ## remove what `make install` installed; state and settings stay
+	@ninja -C build uninstall
+	@echo "left alone: /var/lib/atoll /run/atoll /run/atoll.ids /etc/atoll; a daemon that runs ends by: atoll stop --all"
+
+check-clean: ## ./up and ./check in a fresh Debian root (needs root, debootstrap; SUITE=bookworm or trixie)
+	@scripts/check-clean $(SUITE)
+
 format: ## rewrite the sources with clang-format
 	@find src tests bench -name '*.[ch]' -exec clang-format -i {} +
 
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm bench-pipeline bench-programs bench-e2b bench-planner library fuzz soak install format clean
+.PHONY: help build test check bench bench-warm bench-pipeline bench-programs bench-e2b bench-planner library fuzz tenant chaos soak install uninstall check-clean format clean

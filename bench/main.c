@@ -40,7 +40,7 @@ static const char help[] =
 	"  --rounds N       rounds of latency, every subject in each (120)\n"
 	"  --seconds S      per subject and number of workers, for rates (3)\n"
 	"  --density N      how many boxes at once at most (5000; 0: leave it out)\n"
-	"  --only A,B,...   of: latency rates density, fork pooled exec cold bwrap crun runc runsc\n"
+	"  --only A,B,...   of: latency rates density, fork pooled exec cold typed_version typed_true typed_python python bwrap crun runc runsc\n"
 	"  --json FILE      the findings for programs\n"
 	"  --atoll FILE     the executable to measure (default: the one beside this program)\n"
 	"  --quick          15 rounds, half a second, 200 boxes: to see that it works\n";

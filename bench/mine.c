@@ -30,6 +30,16 @@ struct keeper_link *mine_link(void)
 	return &link_;
 }
 
+const char *mine_atoll(void)
+{
+	return atoll_path;
+}
+
+const char *mine_run_dir(void)
+{
+	return run_dir;
+}
+
 const char *mine_missing(void)
 {
 	return *missing ? missing : NULL;
@@ -97,7 +107,7 @@ static int start(struct err *e)
 	own_close_fd(&say_fd); /* or its death would not be an end of file */
 	if (hear(hear_fd, e) < 0)
 		return -1;
-	/* For box_run_dir(), in us and in our workers. */
+	/* For run_dir_find(), in us and in our workers. */
 	if (setenv("ATOLL_RUN", run_dir, 1) < 0)
 		return err_sys(e, "setenv");
 	return keeper_open(&link_, 0, e);

@@ -60,6 +60,40 @@ static double best_rate(const char *name)
 	return best;
 }
 
+static double version_to_fork(struct findings *f)
+{
+	(void)f;
+	return ratio_p50("typed_version", "fork");
+}
+
+static double typed_to_bwrap(struct findings *f)
+{
+	(void)f;
+	return ratio_p50("typed_true", "bwrap");
+}
+
+static double typed_to_crun(struct findings *f)
+{
+	(void)f;
+	return ratio_p50("typed_true", "crun");
+}
+
+static double typed_to_python(struct findings *f)
+{
+	(void)f;
+	return ratio_p50("typed_python", "python");
+}
+
+/* With the most workers, which is 8. */
+static double typed_rate_to_bwrap(struct findings *f)
+{
+	const struct subject *s = subject_named("typed_true"), *to = subject_named("bwrap");
+	int most = RATE_STEPS - 1;
+
+	(void)f;
+	return s->slices[most] && to->slices[most] ? s->rate[most] / to->rate[most] : NAN;
+}
+
 static double rate_to_bwrap(struct findings *f)
 {
 	(void)f;
@@ -117,6 +151,15 @@ static const struct goal {
 	{ "cold_tail", "cold create + run + teardown, p99", "x its p50", AT_MOST, 3.0, cold_tail },
 	{ "rate", "sustained create + run + destroy", "x bubblewrap", AT_LEAST, 1.7,
 	  rate_to_bwrap },
+	{ "typed_version", "typed: atoll --version, p50", "x /bin/true", AT_MOST, 1.5,
+	  version_to_fork },
+	{ "typed_bwrap", "typed: atoll run -- true, p50", "x bubblewrap", AT_MOST, 0.6,
+	  typed_to_bwrap },
+	{ "typed_crun", "typed: atoll run -- true, p50", "x crun", AT_MOST, 0.4, typed_to_crun },
+	{ "typed_python", "typed: atoll run print1.py, p50", "x python3 print1.py", AT_MOST, 0.35,
+	  typed_to_python },
+	{ "typed_rate", "typed: atoll run -- true, 8 at once", "x bubblewrap", AT_LEAST, 1.5,
+	  typed_rate_to_bwrap },
 	{ "idle_1000", "idle box, 1,000 alive, all memory", "KiB", AT_MOST, 400, idle_kib_1000 },
 	{ "idle_5000", "idle box, 5,000 alive, all memory", "KiB", AT_MOST, 400, idle_kib_5000 },
 	{ "rate_5000", "create rate at 5,000 alive", "of that at 10", AT_LEAST, 0.6,

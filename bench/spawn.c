@@ -55,9 +55,13 @@ static int ended_well(const struct spawn *sp, int status, struct err *e)
 
 int spawn_wait(const struct spawn *sp, struct err *e)
 {
+	const char *with[ARRAY_LEN(env) + 1];
 	int status;
 	pid_t pid;
 
+	memcpy(with, env, sizeof(env));
+	with[ARRAY_LEN(env) - 1] = sp->variable;
+	with[ARRAY_LEN(env)] = NULL;
 	/* One append position for all: start the complaint of this run at byte 0. */
 	if (sp->quiet && (ftruncate(stderr_fd, 0) < 0 || lseek(stderr_fd, 0, SEEK_SET) < 0))
 		return err_sys(e, "empty the stderr file");
@@ -70,7 +74,7 @@ int spawn_wait(const struct spawn *sp, struct err *e)
 		if (sp->quiet &&
 		    (dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 || dup2(stderr_fd, 2) < 0))
 			_exit(126);
-		execve(sp->path, (char *const *)sp->argv, (char *const *)env);
+		execve(sp->path, (char *const *)sp->argv, (char *const *)with);
 		_exit(127);
 	}
 	while (waitpid(pid, &status, 0) < 0)

@@ -8,6 +8,7 @@ struct spawn {
 	const char *path;        /* absolute: the search in PATH is nobody's cost */
 	const char *const *argv; /* NULL-terminated */
 	int quiet;               /* stdin and stdout on /dev/null, stderr kept for spawn_reason() */
+	const char *variable;    /* NAME=VALUE, added to the environment; or NULL */
 	int mnt_ns;              /* enter this mount namespace first; -1: stay */
 };
 

@@ -5,6 +5,7 @@
 #include "base/own.h"
 #include "mine.h"
 #include "peers.h"
+#include "typed.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,6 +43,26 @@ struct subject subjects[] = {
 	  .join = mine_join,
 	  .once = cold_once,
 	  .close = mine_close },
+	{ .name = "typed_version",
+	  .label = "typed: atoll --version",
+	  .is_ours = 1,
+	  .open = typed_version_open,
+	  .once = typed_once },
+	{ .name = "typed_true",
+	  .label = "typed: atoll run -- true",
+	  .is_ours = 1,
+	  .in_rates = 1,
+	  .open = typed_true_open,
+	  .once = typed_once },
+	{ .name = "typed_python",
+	  .label = "typed: atoll run print1.py",
+	  .is_ours = 1,
+	  .open = typed_python_open,
+	  .once = typed_once },
+	{ .name = "python",
+	  .label = "python3 print1.py, in no box",
+	  .open = python_open,
+	  .once = python_once },
 	{ .name = "bwrap",
 	  .label = "bubblewrap",
 	  .in_rates = 1,

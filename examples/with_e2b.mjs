@@ -13,7 +13,7 @@ try {
 
   // Files, from both sides.
   await sandbox.files.write('data.csv', 'a,b\n1,2\n3,4\n')
-  const table = await sandbox.runCode('import pandas as pd; pd.read_csv("data.csv").sum().to_dict()')
+  const table = await sandbox.runCode('import csv; rows = list(csv.DictReader(open("data.csv"))); {k: sum(int(r[k]) for r in rows) for k in rows[0]}')
   console.log(table.text ?? table.error.value)
 
   // Commands, their output as it comes.

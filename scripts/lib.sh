@@ -90,6 +90,8 @@ install_needs() {
 }
 
 apt_failed() {
+	! grep -qE 'Could not (resolve|connect)|Temporary failure|Unable to connect|Network is unreachable' "$1" ||
+		die "apt-get cannot reach its archive; without a network install this elsewhere first: $(echo $(missing build)) (all of it: $1)"
 	die "apt-get failed: $(grep '^E:' "$1" | tail -1 | cut -c 4-) (all of it: $1)"
 }
 
@@ -112,4 +114,40 @@ since() {
 		else
 			printf "%.1f s", s
 	}'
+}
+
+# ---- the daemon ----
+
+answers() { curl -fs --max-time 5 --unix-socket "$1/atoll.sock" http://localhost/healthz >/dev/null 2>&1; }
+
+# serve ATOLL RUN: a daemon of this build (atolld in the same folder) serves from the run folder. One that runs already executes its own
+# file anew if that is this one; one of another checkout is stopped first. Boxes live on in both cases.
+serve() {
+	binary=$(readlink -f "$1") run=$2
+	if answers "$run"; then
+		pid=$(cut -d ' ' -f 1 "$run/serve.pid") theirs=$(readlink "/proc/$pid/exe" || :)
+		if [ "${theirs% (deleted)}" = "${binary%/*}/atolld" ]; then
+			"$binary" upgrade -q && return 0
+			say "it is stopped and started instead"
+		else
+			say "replacing the daemon of $theirs (pid $pid)"
+		fi
+		"$binary" stop -q || die "the daemon that runs (pid $pid) could not be stopped"
+	fi
+	setsid -f "$binary" serve >>"$run/serve.log" 2>&1 </dev/null
+	# It takes some hundred milliseconds. A daemon that cannot serve exits and removes its pid file.
+	for tries in $(seq 400); do
+		! answers "$run" || return 0
+		[ "$tries" -lt 10 ] || [ -e "$run/serve.pid" ] || break
+		sleep 0.05
+	done
+	serve_failed "$run"
+}
+
+serve_failed() {
+	reason=$(grep '^atoll: ' "$1/serve.log" | tail -n 1)
+	case $reason in
+	*' is in use'*) die "${reason#atoll: }; stop that program, or serve elsewhere: ATOLL_LISTEN=127.0.0.1:7071 ./$me (after sudo, not before it)" ;;
+	esac
+	die "the daemon does not answer: ${reason:-$(tail -n 3 "$1/serve.log")}"
 }

@@ -108,3 +108,4 @@ void stage_cancel(struct pipeline *p);
 /* race.c: p->candidates become one result. */
 void race_begin(struct pipeline *p);
 void race_stop(struct pipeline *p);
+const json_t *race_held_example(const struct pipeline *p); /* NULL: none is held back */

@@ -7,6 +7,7 @@
 #include "agent/debug.h"
 #include "agent/facts.h"
 #include "agent/mend.h"
+#include "agent/repair.h"
 #include "base/own.h"
 #include "box/changes.h"
 #include "lang/diag.h"
@@ -321,7 +322,17 @@ static void otherwise(struct sick *s)
 {
 	const struct debug_category *c = &debug_categories[debug_category(s->category)];
 
-	if (c->search && (has_some(s->artifact, "examples") || has_some(s->artifact, "tests"))) {
+	int shown = has_some(s->artifact, "examples") || has_some(s->artifact, "tests");
+
+	if (c->search && shown && !repair_knows(doc_text(s->artifact, "language"))) {
+		s->kind = "stop";
+		buf_printf(&s->detail,
+			   "there is no search for another program in %.40s (only in Python, JavaScript, TypeScript, C, C++, Go, "
+			   "Java and Rust): a model or a person has to change it",
+			   s->lang ? s->lang->title : doc_text(s->artifact, "language"));
+		return;
+	}
+	if (c->search && shown) {
 		s->kind = "repair";
 		s->fixable = "search";
 		buf_puts(&s->detail, "look for a program that passes and differs in one place");
@@ -344,17 +355,21 @@ static void treat(struct sick *s, const char *const *facts_fixes)
 
 /* ---- the document ---- */
 
-/* Category, place and words; numbers are of addresses and times, too, and say nothing. */
+/* Category, place and words; numbers are of addresses and times, too, and say nothing. But where the output is what is
+ * wrong, another output is another fault. */
 static void novelty(const struct sick *s, char out[65])
 {
 	const char *said = doc_text(json_array_get(s->evidence, 0), "text");
+	int by_output = !strcmp(s->category, "wrong_output") || !strcmp(s->category, "assertion");
 	auto_buf struct buf text = { 0 };
 	json_t *words;
 
 	buf_printf(&text, "%s|%s:%ld|", s->category, s->path, s->line);
 	for (; *said; said++)
-		if (!isdigit((unsigned char)*said))
+		if (by_output || !isdigit((unsigned char)*said))
 			buf_putc(&text, *said);
+	if (!strcmp(s->category, "wrong_output"))
+		buf_printf(&text, "|%s", doc_text(s->phase, "stdout"));
 	words = changes_text(buf_str(&text));
 	doc_hash(words, out);
 	json_decref(words);

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-	DOUBT_MS = 25000,
-	TRIED_MOST = 600, /* of those that we think of ourselves */
+	DOUBT_MS = 45000,
+	TRIED_MOST = 2000, /* of those that we think of ourselves */
 	LIMIT_MS = 500,   /* of each */
 	SAID = 64 * 1024,
 };
@@ -22,41 +22,29 @@ int doubt_possible(const char *language)
 
 /* ---- what is asked ---- */
 
-/* Is anything of it on a line that the change is on? */
-static int is_beside(const struct edit *x, const char *text, size_t from, size_t to)
-{
-	while (from > 0 && text[from - 1] != '\n')
-		from--;
-	while (text[to] && text[to] != '\n')
-		to++;
-	return x->at >= from && x->at <= to;
-}
-
-/* Python's search thinks of them itself. */
-static json_t *edits_of(const char *language, const struct buf *text, size_t at, size_t len)
+/* Every change of the repaired program; Python's search thinks of them itself. -1: there are too many. */
+static int edits_of(const char *language, const struct buf *text, json_t **out)
 {
 	const struct lang *l = lang_named(language);
 	struct mutations all = { 0 };
-	json_t *edits = json_array();
+	int cut;
 
+	*out = json_array();
 	if (l && mutate_knows(l->name))
 		mutate_make(&all, l->name, text->p, text->len, TRIED_MOST);
-	for (unsigned i = 0; i < all.n; i++) {
-		const struct edit *x = &all.v[i];
-
-		if (is_beside(x, text->p, at, at + len))
-			json_array_append_new(edits, search_edit(x));
-	}
+	for (unsigned i = 0; i < all.n; i++)
+		json_array_append_new(*out, search_edit(&all.v[i]));
+	cut = all.cut;
 	mutations_fini(&all);
-	return edits;
+	return cut ? -1 : 0;
 }
 
 static json_t *ask_of(const struct stall *s, const json_t *examples, const struct edit *x,
-		      const struct buf *text)
+		      const struct buf *text, json_t *take_edits)
 {
 	return json_pack("{s:s, s:s, s:O, s:o, s:[I, I], s:s, s:i, s:i, s:i}", "source", buf_str(text), "name",
 			 doc_text(s->artifact, "entry"), "examples", examples, "edits",
-			 edits_of(doc_text(s->artifact, "language"), text, x->at, x->len), "patch",
+			 take_edits, "patch",
 			 (json_int_t)x->at, (json_int_t)x->len, "rule", x->rule, "shard", 0, "shards", 1,
 			 "limit_ms", LIMIT_MS);
 }
@@ -106,13 +94,20 @@ void doubt_start(struct doubt *d, const struct stall *s, const json_t *examples,
 		 const char *source, size_t n)
 {
 	auto_buf struct buf text = { 0 };
+	json_t *edits;
 	struct err e;
 
 	d->stall = s;
 	d->job = (struct job){ .done = job_done, .fleet = s->fleet };
 	edit_apply(x, source, n, &text);
+	if (edits_of(doc_text(s->artifact, "language"), &text, &edits) < 0) {
+		json_decref(edits);
+		snprintf(d->why, sizeof(d->why), "there are more than %d other changes, and not all were tried", TRIED_MOST);
+		d->done(d, d->why);
+		return;
+	}
 	d->flying = stall_start(s, &d->job,
-				search_item(s, examples, DOUBT_MS, ask_of(s, examples, x, &text)),
+				search_item(s, examples, DOUBT_MS, ask_of(s, examples, x, &text, edits)),
 				SAID, &e) == 0;
 	if (d->flying)
 		return;

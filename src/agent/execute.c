@@ -1,5 +1,6 @@
 /* execute.c - see execute.h. */
 #include "agent/execute.h"
+#include "agent/harness.h"
 #include "agent/phase.h"
 #include "agent/scan.h"
 #include "agent/unit.h"
@@ -35,6 +36,7 @@ struct execution {
 	struct unit *units;
 	unsigned nunits, flying;
 	int waiting; /* for boxes */
+	int late;    /* an example or a test ran into its time limit: the others would, too, each as long */
 	int stage;   /* 0: nothing yet, 1: packages, 2: programs, 3: over */
 };
 
@@ -237,9 +239,9 @@ static void unit_done(struct job *j, const struct job_end *end)
 		return;
 	}
 	if (a->used)
-		a->used(a->ctx, x->team, end->end.exit.user_us + end->end.exit.system_us,
-			j->seen[0] + j->seen[1]);
+		a->used(a->ctx, x->team, end->cpu_us, j->seen[0] + j->seen[1]);
 	note_limit(x, end->why);
+	x->late |= end->why == CAUSE_WALL || end->why == CAUSE_CPU;
 	unit_judge(u, end, json_object_get(x->result, "checks"));
 	job_fini(j);
 	pump(x);
@@ -285,7 +287,7 @@ static void begin_unit(struct unit *u)
 	u->job = (struct job){ .done = unit_done, .fleet = x->fleet };
 	if (x->owner->said && u->kind == UNIT_MAIN)
 		u->job.said = unit_said;
-	if (unit_make(u, &x->needs, &x->fleet->conf.limits, &e) < 0) {
+	if (unit_make(u, &x->needs, &x->fleet->conf, &e) < 0) {
 		unit_refuse(u, WHY_INVALID, &e);
 		job_fini(&u->job);
 		return;
@@ -305,7 +307,7 @@ static int is_settled(const struct execution *x)
 {
 	const struct unit *first = x->units;
 
-	return first->over && !first->pass && (first->kind == UNIT_MAIN || !first->ran);
+	return x->late || (first->over && !first->pass && (first->kind == UNIT_MAIN || !first->ran));
 }
 
 static void pump(struct execution *x)
@@ -359,7 +361,7 @@ static void make_units(struct execution *x)
 		     *tests = json_object_get(x->artifact, "tests");
 	size_t ne = json_array_size(examples), nt = json_array_size(tests);
 	int alone = json_string_length(json_object_get(x->artifact, "stdin")) > 0 ||
-		    !has_inputs(examples);
+		    (!has_inputs(examples) && (!(ne + nt) || harness_has_main(x->artifact)));
 
 	ne = ne < EXAMPLES ? ne : EXAMPLES;
 	nt = nt < TESTS ? nt : TESTS;

@@ -105,6 +105,13 @@ static const char *const *by_install(struct sick *s)
 				 said.len, &d);
 	if (!strcmp(doc_text(s->phase, "cause"), "wall"))
 		d.fault = INSTALL_TIMEOUT;
+	/* The operator's settings do not let it be installed, and the refusal names the one that would. */
+	if (!strcmp(doc_text(s->phase, "cause"), "policy") && d.fault == INSTALL_UNKNOWN) {
+		buf_printf(&why, "no package can be installed: %.200s", doc_text(s->phase, "stderr"));
+		snprintf(s->subject, sizeof(s->subject), "%s", doc_text(first, "name"));
+		return found(s, faults[INSTALL_NOT_CONFIGURED].category, install_fault_name(INSTALL_NOT_CONFIGURED),
+			     "install", buf_str(&why), NULL);
+	}
 	snprintf(s->subject, sizeof(s->subject), "%s", d.package);
 	buf_printf(&why, "%s%s%s", faults[d.fault].why, *d.package ? ": " : "", d.package);
 	if (*d.line)
@@ -305,7 +312,7 @@ static const char *const *by_checks(struct sick *s)
 
 		if (json_is_true(json_object_get(one, "pass")))
 			continue;
-		buf_printf(&why, "%.40s: %.200s", doc_text(one, "kind"), doc_text(one, "detail"));
+		buf_printf(&why, "%.40s: %.700s", doc_text(one, "kind"), doc_text(one, "detail"));
 		return found(s, is_test(doc_text(one, "kind")) ? "assertion" : "wrong_output",
 			     "check", "check", buf_str(&why), call_main);
 	}

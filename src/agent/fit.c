@@ -170,6 +170,11 @@ void look_at(struct look *k, const json_t *task)
 	look_at_examples(k);
 }
 
+int look_matters(const struct look *k, unsigned word)
+{
+	return k->strange[word] > THING;
+}
+
 void look_away(struct look *k)
 {
 	shown_fini(&k->shown);

@@ -25,6 +25,7 @@ struct look {
 
 void look_at(struct look *k, const json_t *task);
 void look_away(struct look *k);
+int look_matters(const struct look *k, unsigned word); /* it says what is to be done: no filler, no "list" or "number" */
 /* How often a phrase is in the text. seen: one per word, or NULL; set to how where it was, if that is more. */
 unsigned look_sees(const struct look *k, const struct phrase *p, unsigned char *seen, int how);
 unsigned look_sees_any(const struct look *k, const struct phrases *all, unsigned char *seen,

@@ -60,7 +60,11 @@ static json_t *languages(void)
 	json_t *all = json_array();
 
 	for (unsigned i = 0; i < lang_count(); i++)
-		json_array_append_new(all, json_string(lang_at(i)->name));
+		if (lang_present(lang_at(i)))
+			json_array_append_new(all, json_string(lang_at(i)->name));
+	/* A host without any has nothing to plan for, but a form must name one. */
+	if (!json_array_size(all))
+		json_array_append_new(all, json_string(lang_at(0)->name));
 	return all;
 }
 

@@ -5,6 +5,7 @@
 #include "fleet/judge.h"
 #include "lang/lang.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,6 +66,44 @@ static const struct {
 	{ "rust", "fn main()", "fn program_main()" },
 	{ "java", "void main(", "void program_main(" },
 };
+
+/* What a file of functions does not have; languages that are not here need none. */
+static const struct {
+	const char *language, *word;
+} entries[] = {
+	{ "c", "main" }, { "c++", "main" }, { "go", "func main" }, { "rust", "fn main" }, { "java", "void main" },
+};
+
+/* The word, and behind it nothing but blanks before its parenthesis. */
+static int has_entry(const char *text, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = text; (at = strstr(at, word)); at += n) {
+		const char *next = at + n + strspn(at + n, " \t");
+
+		if (*next == '(' && (at == text || (!isalnum((unsigned char)at[-1]) && at[-1] != '_')))
+			return 1;
+	}
+	return 0;
+}
+
+int harness_has_main(const json_t *artifact)
+{
+	const struct lang *l = lang_named(doc_text(artifact, "language"));
+	const char *path;
+	json_t *text;
+
+	for (unsigned i = 0; l && i < ARRAY_LEN(entries); i++) {
+		if (strcmp(entries[i].language, l->name) != 0)
+			continue;
+		json_object_foreach(json_object_get(artifact, "files"), path, text)
+			if (json_is_string(text) && has_entry(json_string_value(text), entries[i].word))
+				return 1;
+		return 0;
+	}
+	return 1;
+}
 
 static const struct way *way_of(const char *language)
 {
@@ -152,6 +191,58 @@ static void close_php(json_t *files, const char *entry)
 		json_object_set_new(files, entry, json_stringn(text, (size_t)(end - text)));
 }
 
+/* The first line that begins with the word, behind comments; NULL: there is none. */
+static const char *line_with(const char *text, const char *word)
+{
+	for (const char *at = text; at; at = strchr(at, '\n')) {
+		at += at != text;
+		if (!strncmp(at, word, strlen(word)))
+			return at;
+	}
+	return NULL;
+}
+
+/* The call is in a file of package main, so all of them are. */
+static void in_package_main(json_t *files)
+{
+	const char *path;
+	json_t *text;
+	void *next;
+
+	json_object_foreach_safe(files, next, path, text) {
+		const char *all = json_string_value(text), *at = all ? line_with(all, "package ") : NULL;
+		size_t n = strlen(path);
+
+		if (!all || n < 3 || strcmp(path + n - 3, ".go") != 0 || strchr(path, '/'))
+			continue;
+		if (at)
+			json_object_set_new(files, path,
+					    json_sprintf("%.*spackage main%s", (int)(at - all), all,
+							 at + strcspn(at, "\n")));
+		else
+			json_object_set_new(files, path, json_sprintf("package main\n%s", all));
+	}
+}
+
+/* Methods alone become those of a class; their imports stay outside of it. */
+static void within_class(json_t *files, const char *entry)
+{
+	const char *text = doc_text(files, entry), *body = text, *at;
+	char name[64];
+
+	if (strstr(text, "class ") || strstr(text, "interface ") || strstr(text, "record "))
+		return;
+	for (at = text; at; at = strchr(at, '\n')) {
+		at += at != text;
+		if (!strncmp(at, "import ", 7) || !strncmp(at, "package ", 8))
+			body = at + strcspn(at, "\n");
+	}
+	at = strrchr(entry, '/');
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(at ? at + 1 : entry, "."), at ? at + 1 : entry);
+	json_object_set_new(files, entry,
+			    json_sprintf("%.*s\npublic class %s {\n%s\n}\n", (int)(body - text), text, name, body));
+}
+
 int harness_call(const json_t *artifact, const char *call, const char *mark, json_t **out_files,
 		 const char **out_entry, struct err *e)
 {
@@ -169,6 +260,10 @@ int harness_call(const json_t *artifact, const char *call, const char *mark, jso
 			 "entry", entry);
 	if (!strcmp(w->language, "php"))
 		close_php(json_object_get(copy, "files"), entry);
+	if (!strcmp(w->language, "go"))
+		in_package_main(json_object_get(copy, "files"));
+	if (!strcmp(w->language, "java"))
+		within_class(json_object_get(copy, "files"), entry);
 	put_aside(json_object_get(copy, "files"), entry, w->language);
 	fill(&text, w->text, copy, call, mark);
 	*out_files = json_incref(json_object_get(copy, "files"));

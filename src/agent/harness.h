@@ -7,6 +7,8 @@
 
 enum { HARNESS_MARK = 24 };
 
+/* Can the program be run by itself? A file of functions of a compiled language cannot. */
+int harness_has_main(const json_t *artifact);
 int harness_can(const char *language); /* are calls of this language known? */
 /* The files and the entry of a program that makes the call; borrowed documents are not changed.
  * -1: this language has no calls, or there is no such entry. */

@@ -69,6 +69,7 @@ static int read_doc(struct hearsay *x, const json_t *doc, const char *source, si
 	if ((x->kind == HEARSAY_OVER || x->kind == HEARSAY_AT) &&
 	    read_rank(json_object_get(doc, "tried"), &x->tried, e) < 0)
 		return -1;
+	x->cut = x->kind == HEARSAY_OVER && json_is_true(json_object_get(doc, "cut"));
 	if (x->kind == HEARSAY_OVER)
 		return 0;
 	if (read_rank(json_object_get(doc, kinds[i].member), &x->n, e) < 0)

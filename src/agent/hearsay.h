@@ -3,7 +3,7 @@
 #pragma once
 #include "agent/edit.h"
 
-enum { HEARSAY_LINE = 32 * 1024, HEARSAY_MOST = 1000000, HEARSAY_ACTS = 96, HEARSAY_ACT = 4 };
+enum { HEARSAY_LINE = 32 * 1024, HEARSAY_MOST = 1000000, HEARSAY_ACTS = 192, HEARSAY_ACT = 4 };
 enum hearsay_kind {
 	HEARSAY_NOTHING,    /* of no interest */
 	HEARSAY_CANDIDATES, /* n: how many there are */
@@ -15,6 +15,7 @@ enum hearsay_kind {
 struct hearsay {
 	enum hearsay_kind kind;
 	unsigned n, tried; /* tried: AT and OVER */
+	int cut;	   /* OVER: there are candidates that it did not try */
 	int has_edit;
 	struct edit edit;
 	char acts[HEARSAY_ACTS + 1]; /* FOUND: what it does with other inputs, HEARSAY_ACT letters each */

@@ -607,6 +607,7 @@ void mutate_make(struct mutations *out, const char *language, const char *source
 	make_all(&k);
 	qsort(k.v, k.n, sizeof(*k.v), by_likelihood);
 	out->v = room_for(most + 1, sizeof(*out->v));
+	out->cut = k.n > most || k.n == EDITS_MOST || k.nt == TOKENS_MOST;
 	for (unsigned i = 0; i < k.n; i++)
 		if (out->n < most)
 			out->v[out->n++] = k.v[i].edit;

@@ -9,6 +9,7 @@
 struct mutations {
 	struct edit *v; /* likeliest first */
 	unsigned n;
+	int cut; /* there are more than were asked for */
 };
 
 int mutate_knows(const char *language); /* by its name in lang.h */

@@ -67,13 +67,14 @@ static void set_stream(json_t *phase, const struct job *j, unsigned s, const cha
 json_t *phase_of(const struct job *j, const struct job_end *end)
 {
 	const struct wire_exit *exit = &end->end.exit;
+	uint64_t cpu = cause_cpu_us(&end->end);
 	uint64_t peak = end->end.evidence && end->end.figures.mem_peak != UINT64_MAX
 				? end->end.figures.mem_peak
 				: exit->max_rss_kib * 1024;
 	json_t *phase = json_pack(
 		"{s:s, s:s, s:f, s:f, s:I, s:b}", "name", end->step, "cause",
 		why_name(end->why == WHY_STDOUT || end->why == WHY_COMPILE ? CAUSE_EXIT : end->why),
-		"ms", tenths(end->end.run_us), "cpu_ms", tenths(exit->user_us + exit->system_us),
+		"ms", tenths(end->end.run_us), "cpu_ms", tenths(cpu == UINT64_MAX ? 0 : cpu),
 		"peak_bytes", (json_int_t)peak, "truncated", 0);
 	auto_buf struct buf text = { 0 };
 

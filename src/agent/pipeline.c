@@ -16,6 +16,7 @@ enum { TICK_MS = 30000, WRITE_AGAIN_MS = 1000, WALL_MS = 600000 };
 
 static const char *const outcomes[OUTCOME_COUNT] = {
 	[OUTCOME_VERIFIED] = "verified",
+	[OUTCOME_EXAMPLES_PASS] = "examples_pass",
 	[OUTCOME_PLAUSIBLE] = "plausible",
 	[OUTCOME_NOT_UNDERSTOOD] = "not_understood",
 	[OUTCOME_FAILED] = "failed",

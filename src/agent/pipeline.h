@@ -38,6 +38,7 @@ void pipelines_alone(struct pipelines *a);
 
 enum pipelines_outcome {
 	OUTCOME_VERIFIED,
+	OUTCOME_EXAMPLES_PASS,
 	OUTCOME_PLAUSIBLE,
 	OUTCOME_NOT_UNDERSTOOD,
 	OUTCOME_FAILED,

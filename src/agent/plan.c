@@ -169,6 +169,41 @@ static void add_files(json_t *plan, const struct library_task *t)
 		}
 }
 
+/* Words of things that happen outside of the box, or to a thing that the box does not have: no check in it sees them. */
+static int is_outside(const struct word *w)
+{
+	static const char *const outside[] = { "download", "downloads", "downloading", "upload",  "uploads",
+					       "uploading", "deploy",	"publish",     "scrape",  "website",
+					       "online" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(outside); i++)
+		if (word_is(w, outside[i]))
+			return 1;
+	return 0;
+}
+
+/* What the text says and the task's own check cannot show: words that the task does not explain, and what happens
+ * outside of its box. A program that has any is not verified by that check. */
+static json_t *not_shown(const struct look *k, const struct fit *f)
+{
+	json_t *out = json_array();
+
+	for (unsigned i = 0; i < k->words.n && json_array_size(out) < UNKNOWN_TOLD; i++) {
+		const struct word *w = &k->words.all[i];
+		int outside = w->kind == WORD_PLAIN && is_outside(w);
+		json_t *text;
+
+		if (w->kind == WORD_MARK || k->spoken[i] || (!outside && (f->seen[i] || !look_matters(k, i))))
+			continue;
+		text = json_stringn(w->p, w->n < 40 ? w->n : 40);
+		json_array_append_new(out, json_sprintf("the task says '%s', and %s", text ? json_string_value(text) : "?",
+							outside ? "nothing outside of its box was seen"
+								: "nothing of that was checked"));
+		json_decref(text);
+	}
+	return out;
+}
+
 static json_t *by_library(const struct look *k, const struct fit *f, double confidence)
 {
 	const struct library_task *t = f->task;
@@ -176,6 +211,7 @@ static json_t *by_library(const struct look *k, const struct fit *f, double conf
 
 	template = json_sprintf("%s@%u", t->id, t->version);
 	json_object_set_new(plan, "template", template);
+	json_object_set_new(plan, "not_shown", not_shown(k, f));
 	json_object_set_new(plan, "entry", json_string(f->program->file));
 	add_step(plan, t->says);
 	if (!k->lang)

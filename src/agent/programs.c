@@ -8,10 +8,11 @@
 extern const char repair_python[], repair_python_judge[], repair_node[];
 
 static const struct {
-	const char *language, *search, *judge;
+	const char *language, *search, *judge, *runner;
 } programs[] = {
-	{ "python", repair_python, repair_python_judge },
-	{ "node", repair_node, NULL },
+	{ "python", repair_python, repair_python_judge, "python" },
+	{ "node", repair_node, NULL, "node" },
+	{ "typescript", repair_node, NULL, "node" },
 };
 
 static int row_of(const char *language)
@@ -36,4 +37,11 @@ const char *program_judge(const char *language)
 	int i = row_of(language);
 
 	return i < 0 ? NULL : programs[i].judge;
+}
+
+const char *program_runner(const char *language)
+{
+	int i = row_of(language);
+
+	return i < 0 ? language : programs[i].runner;
 }

@@ -122,9 +122,10 @@ json_t *prompt_system(enum form f)
 	auto_free char *schema = json_dumps(form_schema(f), JSON_COMPACT);
 
 	buf_puts(&all, rules);
-	buf_puts(&all, "\nLanguages:");
+	buf_puts(&all, "\nLanguages of this host:");
 	for (unsigned i = 0; i < lang_count(); i++)
-		buf_printf(&all, " %s", lang_at(i)->name);
+		if (lang_present(lang_at(i)))
+			buf_printf(&all, " %s", lang_at(i)->name);
 	buf_puts(&all, ".\n");
 	buf_printf(&form, "The form of the answer, as a JSON schema:\n%s\n", schema);
 	return json_pack("[s, s, s]", buf_str(&all), stage_rules[f], buf_str(&form));

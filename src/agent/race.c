@@ -62,7 +62,7 @@ static void race_over(struct pipeline *p)
 	course_store(p, "result", result, result_word(result));
 }
 
-static const json_t *held_example(const struct pipeline *p)
+const json_t *race_held_example(const struct pipeline *p)
 {
 	return p->held < 0 ? NULL
 			   : json_array_get(json_object_get(p->plan, "examples"), (size_t)p->held);
@@ -72,7 +72,7 @@ static void begin_held(struct runner *r)
 {
 	json_t *alone = json_copy(r->artifact);
 
-	json_object_set_new(alone, "examples", json_pack("[O]", held_example(r->p)));
+	json_object_set_new(alone, "examples", json_pack("[O]", race_held_example(r->p)));
 	json_object_set_new(alone, "tests", json_array());
 	json_object_set_new(alone, "checks", json_array());
 	json_object_set_new(alone, "stdin", json_null());
@@ -115,7 +115,7 @@ static void ran(struct execution_owner *o, json_t *take_result)
 		json_decref(take_result);
 	} else {
 		r->result = take_result;
-		if (json_is_true(json_object_get(take_result, "success")) && held_example(p)) {
+		if (json_is_true(json_object_get(take_result, "success")) && race_held_example(p)) {
 			begin_held(r);
 			return;
 		}

@@ -27,13 +27,14 @@
 
 enum {
 	BOXES_MOST = 8,
-	REPAIR_MS = 45000,   /* of everything, */
+	REPAIR_MS = 75000,   /* of everything, */
 	BUILD_MS = 120000,   /* and where each is compiled */
-	WAIT_MS = 6000,	     /* for others, once there is one that passes, */
-	WAIT_TRIED = 320,    /* or until so many more were tried */
+	WAIT_MS = 6000,	     /* for others, once there is one that passes, where it cannot be verified, */
+	WAIT_TRIED = 320,    /* or until so many more were tried; */
+	COMPLETE_MS = 20000, /* for all candidates, where it can be */
 	PASSED_MOST = 16,    /* no more than these are compared */
 	TICK_MS = 100,
-	GIVEN_MOST = 600,  /* candidates of a search that is given them, */
+	GIVEN_MOST = 2000,  /* candidates of a search that is given them, */
 	BUILT_MOST = 50,   /* and where each is compiled */
 	LIES_MOST = 8,	  /* then nobody listens any more */
 	DOUBT_LEAST = 2,  /* examples: one alone says too little for anybody to ask */
@@ -64,6 +65,7 @@ struct repair {
 	const char *source;			   /* the artifact's */
 	size_t source_len;
 	unsigned boxes, held; /* held: index, or HELD_NONE */
+	int unseen;	      /* the caller has said which: it is the last example, and none of the artifact's */
 	struct search_for wanted;
 	struct search searches[BOXES_MOST];
 	struct mutations given;
@@ -73,7 +75,7 @@ struct repair {
 	struct candidate *passed_all; /* newest first */
 	const struct candidate *best; /* of those, once it is over */
 	unsigned nqueue;
-	unsigned nfound, npassed, nskipped, nlies;
+	unsigned nfound, npassed, nskipped, nlies, ndropped, nlost;
 	unsigned first_tried; /* how many were, when the first had passed */
 	unsigned built; /* candidates that were compiled and tried */
 	struct doubt doubt; /* about the best, where all agree */
@@ -145,6 +147,11 @@ static const char *own_name(const char *language)
 	return l ? l->name : "";
 }
 
+int repair_knows(const char *language)
+{
+	return program_search(language) || mutate_knows(own_name(language));
+}
+
 int repair_possible(const json_t *artifact)
 {
 	const char *language = doc_text(artifact, "language");
@@ -152,8 +159,7 @@ int repair_possible(const json_t *artifact)
 	size_t n = 0;
 	const char *source = source_of(artifact, &n);
 	int fine = source && n && n <= SOURCE_MOST && strlen(source) == n &&
-		   (program_search(language) || mutate_knows(own_name(language))) &&
-		   trial_possible(language, examples);
+		   repair_knows(language) && trial_possible(language, examples);
 
 	json_decref(examples);
 	return fine;
@@ -247,6 +253,23 @@ static unsigned candidates_of(const struct repair *r)
 	return most;
 }
 
+static int is_searched(const struct repair *r)
+{
+	return program_search(doc_text(r->artifact, "language")) != NULL;
+}
+
+/* Was every candidate that there is tried, and was none lost on the way? Only then it can be said that no other
+ * passes. */
+static int is_complete(const struct repair *r)
+{
+	if (r->given.cut || r->ndropped || r->nlies || r->queue || r->nlost)
+		return 0;
+	for (unsigned i = 0; is_searched(r) && i < r->boxes; i++)
+		if (!r->searches[i].complete || r->searches[i].mute)
+			return 0;
+	return is_searched(r) || r->built == r->given.n;
+}
+
 static json_t *found_json(const struct repair *r)
 {
 	json_t *found = json_pack("{s:s, s:i, s:i, s:i, s:i, s:b, s:I}", "label", label_of(r),
@@ -262,6 +285,7 @@ static json_t *found_json(const struct repair *r)
 		return found;
 	}
 	edit_show(&r->best->edit, r->source, r->source_len, &diff);
+	json_object_set_new(found, "complete", json_boolean(is_complete(r)));
 	if (!r->pinned)
 		json_object_set_new(found, "doubt", json_string(r->doubted));
 	json_object_set_new(found, "rule", json_string(r->best->edit.rule));
@@ -286,8 +310,9 @@ static json_t *artifact_of(const struct repair *r)
 	edit_apply(&r->best->edit, r->source, r->source_len, &text);
 	json_object_set_new(json_object_get(child, "files"), doc_text(child, "entry"),
 			    json_string(buf_str(&text)));
-	json_object_set_new(child, "repair", json_pack("{s:b, s:b}", "pinned", r->pinned, "held_out",
-						       r->held != HELD_NONE));
+	json_object_set_new(child, "repair",
+			    json_pack("{s:b, s:b, s:b, s:s}", "pinned", r->pinned, "held_out", r->held != HELD_NONE,
+				      "complete", is_complete(r), "doubt", r->pinned ? "" : r->doubted));
 	artifact_seal(child);
 	return child;
 }
@@ -312,6 +337,7 @@ static void enqueue(struct repair *r, unsigned rank, const char *acts, struct ed
 	struct candidate **at = &r->queue, *c;
 
 	if (r->nqueue >= QUEUE_MOST) {
+		r->ndropped++;
 		edit_fini(take_edit);
 		return;
 	}
@@ -328,14 +354,14 @@ static void enqueue(struct repair *r, unsigned rank, const char *acts, struct ed
 }
 
 /* One of those that we thought of ourselves. */
-static void enqueue_given(struct repair *r, unsigned rank)
+static void enqueue_given(struct repair *r, unsigned rank, const char *acts)
 {
 	struct edit copy = r->given.v[rank];
 
 	copy.text = strndup(copy.text, copy.len);
 	if (!copy.text)
 		abort();
-	enqueue(r, rank, "", &copy);
+	enqueue(r, rank, acts, &copy);
 }
 
 static struct repair *repair_of(const struct search *s)
@@ -348,7 +374,7 @@ static void found(struct search *s, unsigned rank, const char *acts, struct edit
 	if (take_edit)
 		enqueue(repair_of(s), rank, acts, take_edit);
 	else
-		enqueue_given(repair_of(s), rank);
+		enqueue_given(repair_of(s), rank, acts);
 }
 
 static void lied(struct search *s)
@@ -419,8 +445,8 @@ static void hold_out(struct repair *r, uint64_t passed)
 
 	for (unsigned i = 0; i < n; i++)
 		failing += !(passed >> i & 1);
-	r->held = HELD_NONE;
-	for (unsigned i = 0; n >= 3 && i < n; i++)
+	r->held = r->unseen ? n - 1 : HELD_NONE;
+	for (unsigned i = 0; !r->unseen && n >= 3 && i < n; i++)
 		if ((passed >> i & 1) == (failing < 2))
 			r->held = i;
 	/* What fails comes first: there most candidates fail as well, and are done with. */
@@ -454,7 +480,7 @@ static void begin_search(struct repair *r)
 	for (unsigned i = 0; searched && i < r->boxes; i++)
 		start_search(r, i);
 	for (unsigned i = 0; !searched && i < r->given.n; i++)
-		enqueue_given(r, i);
+		enqueue_given(r, i, "");
 	r->nattempts = searched ? 1 : r->boxes;
 }
 
@@ -463,7 +489,7 @@ static void after_before(struct repair *r, const struct attempt *a)
 	r->over = 1;
 	if (a->lost) {
 		snprintf(r->why, sizeof(r->why), "no box could be had");
-	} else if (a->passed == everything(r)) {
+	} else if (a->passed == everything(r) || (r->unseen && (a->passed & everything(r) >> 1) == everything(r) >> 1)) {
 		snprintf(r->why, sizeof(r->why), "all examples pass: there is nothing to repair");
 	} else {
 		r->over = 0;
@@ -475,9 +501,13 @@ static void after_before(struct repair *r, const struct attempt *a)
 static void after_candidate(struct repair *r, const struct attempt *a, struct candidate *c)
 {
 	uint64_t shown = everything(r) >> (r->held != HELD_NONE);
-	int told = program_search(doc_text(r->artifact, "language")) != NULL;
+	const char *language = doc_text(r->artifact, "language");
+	int told = program_search(language) != NULL;
+	/* A search without types finds what a compiler refuses: that is no lie. */
+	int exact = told && !strcmp(program_runner(language), own_name(language));
 
 	r->built += !told;
+	r->nlost += a->lost;
 	if (a->passed == everything(r)) {
 		if (!r->npassed++) {
 			r->first_ms = loop_now_ms();
@@ -487,7 +517,7 @@ static void after_candidate(struct repair *r, const struct attempt *a, struct ca
 		r->passed_all = steal(&c);
 	} else if ((a->passed & shown) == shown) {
 		r->nskipped++;
-	} else if (told && !a->lost && ++r->nlies == LIES_MOST) {
+	} else if (exact && !a->lost && ++r->nlies == LIES_MOST) {
 		snprintf(r->why, sizeof(r->why), "the search was tampered with");
 		r->over = 1;
 	}
@@ -549,17 +579,28 @@ static int may_be_lower(const struct repair *r)
 	return r->queue && r->queue->rank < r->passed_all->rank;
 }
 
+/* Is it worth waiting until every candidate was tried? Not where something speaks against it already. */
+static int may_be_verified(const struct repair *r)
+{
+	return r->held != HELD_NONE && r->passed_all->acts[0] && agree_with(r, r->passed_all) == r->npassed &&
+	       !r->given.cut && !r->ndropped && !r->nlies && !r->nlost;
+}
+
 static int is_enough(const struct repair *r)
 {
 	if (!r->npassed)
 		return 0;
 	if (r->built)
 		return 1; /* whoever has a lower rank is being tried already */
-	if (r->npassed >= PASSED_MOST || loop_now_ms() - r->first_ms >= WAIT_MS)
+	if (r->npassed >= PASSED_MOST || (!r->queue && !is_searching(r)))
+		return 1;
+	if (may_be_verified(r))
+		return loop_now_ms() - r->first_ms >= COMPLETE_MS;
+	if (loop_now_ms() - r->first_ms >= WAIT_MS)
 		return 1;
 	if (!r->passed_all->acts[0]) /* others could not agree or disagree with it */
 		return !may_be_lower(r);
-	return (!r->queue && !is_searching(r)) || tried_so_far(r) - r->first_tried >= WAIT_TRIED;
+	return tried_so_far(r) - r->first_tried >= WAIT_TRIED;
 }
 
 /* ---- is it the only one? ---- */
@@ -577,6 +618,8 @@ static void doubt_done(struct doubt *d, const char *why)
 /* Nothing more is searched. Either somebody looks for doubts now, or there are some already. */
 static void conclude(struct repair *r)
 {
+	int complete = is_complete(r);
+
 	for (unsigned i = 0; i < BOXES_MOST; i++)
 		search_stop(&r->searches[i]);
 	r->best = best_of(r);
@@ -586,6 +629,11 @@ static void conclude(struct repair *r)
 	} else if (agree_with(r, r->best) != r->npassed) {
 		snprintf(r->doubted, sizeof(r->doubted), "%u changes pass, and they do different things",
 			 r->npassed);
+	} else if (!complete && tried_so_far(r) >= candidates_of(r)) {
+		snprintf(r->doubted, sizeof(r->doubted), "a candidate change could not be tried to its end");
+	} else if (!complete) {
+		snprintf(r->doubted, sizeof(r->doubted), "%u of %u candidate changes were tried: another one may pass",
+			 tried_so_far(r), candidates_of(r));
 	} else if (!doubt_possible(doc_text(r->artifact, "language"))) {
 		snprintf(r->doubted, sizeof(r->doubted), "nobody has looked for another change that passes");
 	} else {
@@ -601,6 +649,8 @@ static void on_turn(struct timer *timer)
 	struct repair *r = loop_owner(timer, struct repair, turn);
 
 	if (r->doubting) {
+		if (r->over && !r->pinned && !r->doubted[0])
+			snprintf(r->doubted, sizeof(r->doubted), "there was no time to look for others");
 		if (r->over)
 			finish(r);
 		return;
@@ -651,7 +701,7 @@ static void give_up(struct repair *r, const char *why)
 	timer_set(&r->turn, 0);
 }
 
-struct repair *repair_start(struct fleet *f, const char *team, const json_t *artifact,
+struct repair *repair_start(struct fleet *f, const char *team, const json_t *artifact, const json_t *unseen,
 			    unsigned boxes, struct repair_owner *o)
 {
 	struct repair *r = calloc(1, sizeof(*r));
@@ -662,6 +712,10 @@ struct repair *repair_start(struct fleet *f, const char *team, const json_t *art
 	r->owner = o;
 	r->artifact = json_deep_copy(artifact);
 	r->examples = examples_of(r->artifact);
+	if (unseen && json_array_size(r->examples) < TRIAL_EXAMPLES) {
+		json_array_append_new(r->examples, json_deep_copy(unseen));
+		r->unseen = 1;
+	}
 	r->source = source_of(r->artifact, &r->source_len);
 	r->held = HELD_NONE;
 	r->began_ms = loop_now_ms();

@@ -19,7 +19,10 @@ struct repair_owner {
 	void (*done)(struct repair_owner *o, json_t *take_artifact, json_t *take_found);
 };
 
+int repair_knows(const char *language); /* there is a search for programs of this language */
 int repair_possible(const json_t *artifact); /* the language is known, there are examples or tests */
-struct repair *repair_start(struct fleet *f, const char *team, const json_t *artifact,
+/* unseen: an example that the artifact does not have and no search is shown, or NULL: then one of the artifact's is
+ * held out, where it has three. */
+struct repair *repair_start(struct fleet *f, const char *team, const json_t *artifact, const json_t *unseen,
 			    unsigned boxes, struct repair_owner *o);
 void repair_cancel(struct repair *r);

@@ -18,7 +18,7 @@ static unsigned passed(const json_t *rows, const char *kind)
 	return n;
 }
 
-static int is_template(const json_t *plan, const json_t *artifact)
+static int is_of_library(const json_t *plan, const json_t *artifact)
 {
 	const char *how = doc_text(artifact, "provenance");
 
@@ -26,49 +26,59 @@ static int is_template(const json_t *plan, const json_t *artifact)
 	       (!strncmp(how, "template:", 9) || !strncmp(how, "debug:", 6));
 }
 
-/* One that examples led to has passed them; that says little, unless they leave no other. */
+/* A program that a search found passes the examples because they led to it. It is verified only where they leave
+ * no other one (`pinned`, see repair.h) and it passed one that the search did not have. */
 static const char *repair_label(const json_t *repair, int held, const char **out_why)
 {
 	int pinned = json_is_true(json_object_get(repair, "pinned"));
 
 	held = held || json_is_true(json_object_get(repair, "held_out"));
 	if (pinned && held)
-		*out_why = "every example passed, one of them unseen by the search, and no other repair was found";
+		*out_why = "every example passed, one of them unseen by the search; all candidates were tried, and "
+			   "no other repair passes";
 	else
 		*out_why = pinned ? "every example passed, and none was left to try it with"
-				  : "every example passed, but they do not say which of several repairs is right";
+				  : "every example passed, but another program may pass them as well";
 	return pinned && held ? "verified" : "plausible";
+}
+
+/* A program of the library was not made from the examples: all of them are unseen by it. Its own check is about its
+ * output, so a program whose wish says more than that is not verified by it. */
+static const char *library_label(const json_t *plan, unsigned examples, unsigned tests, unsigned checks,
+				 const char **out_why)
+{
+	if (json_array_size(json_object_get(plan, "not_shown"))) {
+		*out_why = "a program of the library passed its own check, but that check does not show all that the "
+			   "task asks for";
+		return "plausible";
+	}
+	*out_why = examples || tests ? "a program of the library that passed every given example and test"
+		   : checks	     ? "a program of the library whose own check passed"
+				     : "a program of the library; nothing but its exit status was checked";
+	return examples >= 2 || tests || checks ? "verified" : "plausible";
 }
 
 const char *report_label(const json_t *plan, const json_t *artifact, const json_t *result,
 			 const char **out_why)
 {
 	const json_t *held = json_object_get(result, "held_out"),
-		     *repair = json_object_get(artifact, "repair");
+		     *repair = json_object_get(artifact, "repair"),
+		     *rows = json_object_get(result, "checks");
 	unsigned examples = passed(json_object_get(result, "examples"), NULL),
-		 tests = passed(json_object_get(result, "checks"), "test"),
-		 checks = passed(json_object_get(result, "checks"), NULL);
+		 tests = passed(rows, "test"), checks = passed(rows, NULL) - passed(rows, "exit");
 
 	if (repair && !strncmp(doc_text(artifact, "provenance"), "repair:", 7))
 		return repair_label(repair, json_is_true(json_object_get(held, "pass")), out_why);
-	if (held && json_is_true(json_object_get(held, "pass"))) {
-		*out_why = "every example passed, one of them unseen by who wrote it";
-		return "verified";
+	if (is_of_library(plan, artifact))
+		return library_label(plan, examples, tests, checks, out_why);
+	if (examples || tests) {
+		*out_why = !strcmp(doc_text(artifact, "provenance"), "given")
+				   ? "the given program passes every given example and test, and is returned "
+				     "unchanged; nothing was tried beyond them"
+				   : "every given example and test passed; nothing was tried beyond them";
+		return "examples_pass";
 	}
-	if (examples >= 2) {
-		*out_why = "every example passed";
-		return "verified";
-	}
-	if (tests) {
-		*out_why = "the tests passed";
-		return "verified";
-	}
-	if (is_template(plan, artifact) && checks) {
-		*out_why = "a program of the library whose own check passed";
-		return "verified";
-	}
-	*out_why = examples ? "it ran, and the one example passed"
-			    : "it ran; there was nothing to hold its output against";
+	*out_why = "it ran; there was nothing to hold its output against";
 	return "plausible";
 }
 
@@ -125,7 +135,7 @@ static void say_checks(json_t *all, const json_t *checks)
 	}
 }
 
-json_t *report_evidence(const json_t *artifact, const json_t *result)
+json_t *report_evidence(const json_t *plan, const json_t *artifact, const json_t *result)
 {
 	const json_t *examples = json_object_get(result, "examples"),
 		     *held = json_object_get(result, "held_out"), *one;
@@ -140,6 +150,9 @@ json_t *report_evidence(const json_t *artifact, const json_t *result)
 							doc_text(one, "name")));
 	}
 	say_run(all, last_run(result));
+	if (is_of_library(plan, artifact))
+		json_array_foreach(json_object_get(plan, "not_shown"), i, one)
+			json_array_append_new(all, json_sprintf("not shown: %s", json_string_value(one)));
 	say_checks(all, json_object_get(result, "checks"));
 	if (json_array_size(examples))
 		json_array_append_new(all, json_sprintf("%u of %zu examples passed",
@@ -150,6 +163,9 @@ json_t *report_evidence(const json_t *artifact, const json_t *result)
 							json_is_true(json_object_get(held, "pass"))
 								? "passed"
 								: "failed"));
+	if (*doc_text(json_object_get(artifact, "repair"), "doubt"))
+		json_array_append_new(all, json_sprintf("not verified: %s",
+							doc_text(json_object_get(artifact, "repair"), "doubt")));
 	json_array_foreach(json_object_get(result, "scan"), i, one)
 	{
 		json_array_append_new(all, json_sprintf("scan: %s: %s", doc_text(one, "rule"),

@@ -2,11 +2,12 @@
 #pragma once
 #include "agent/agent.h"
 
-/* Of a result that has success: "verified" or "plausible", and out_why says why. */
+/* Of a result that has success: "verified", "examples_pass" or "plausible", and out_why says why. Never "verified" for a
+ * program that nobody searched for or checked beyond what was given: that is "examples_pass". */
 const char *report_label(const json_t *plan, const json_t *artifact, const json_t *result,
 			 const char **out_why);
 /* What was seen, a sentence each. */
-json_t *report_evidence(const json_t *artifact, const json_t *result);
+json_t *report_evidence(const json_t *plan, const json_t *artifact, const json_t *result);
 /* What the program said, of the last phase that ran. */
 const char *report_output(const json_t *result);
 /* Did two runs of the same artifact come to the same? Times and memory do not count. out_what:

@@ -46,14 +46,16 @@ static void hear(struct search *s, const char *line, size_t n)
 		return;
 	}
 	s->tried = x.tried ? x.tried : s->tried;
-	if (x.kind == HEARSAY_CANDIDATES)
+	if (x.kind == HEARSAY_CANDIDATES) {
 		s->candidates = x.n > s->candidates ? x.n : s->candidates;
-	else if (x.kind == HEARSAY_AT)
+	} else if (x.kind == HEARSAY_AT) {
 		s->at = x.n;
-	else if (x.kind == HEARSAY_OVER)
+	} else if (x.kind == HEARSAY_OVER) {
 		s->over = 1;
-	else if (x.kind == HEARSAY_FOUND)
+		s->complete = !x.cut;
+	} else if (x.kind == HEARSAY_FOUND) {
 		what->found(s, x.n, x.acts, x.has_edit ? &x.edit : NULL);
+	}
 }
 
 static void said(struct job *j, const char *what, unsigned stream, const char *bytes, size_t n)
@@ -126,7 +128,7 @@ json_t *search_item(const struct stall *s, const json_t *examples, uint32_t ms, 
 					json_object_get(one, "content"));
 	}
 	json_decref(take_ask);
-	json_object_set_new(item, "language", json_string(language));
+	json_object_set_new(item, "language", json_string(program_runner(language)));
 	json_object_set_new(item, "code", json_string(program_search(language)));
 	json_object_set_new(item, "entry", json_string(".search"));
 	json_object_set_new(item, "stdin", json_string(text ? text : ""));

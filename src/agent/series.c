@@ -108,6 +108,8 @@ static void add_step(json_t *plan, const json_t *step, const struct lang *l)
 	json_object_set_new(one, "file", json_sprintf("step%u%s", n, ending ? ending : ""));
 	json_array_append_new(steps, one);
 	json_array_extend(json_object_get(plan, "packages"), json_object_get(step, "packages"));
+	if (n > 1) /* the plan began as a copy of the first */
+		json_array_extend(json_object_get(plan, "not_shown"), json_object_get(step, "not_shown"));
 	json_object_update_missing(json_object_get(plan, "files"), json_object_get(step, "files"));
 	if (json_is_true(json_object_get(step, "network")))
 		json_object_set_new(plan, "network", json_true());

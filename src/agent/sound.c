@@ -1,5 +1,6 @@
 /* sound.c - see sound.h. */
 #include "agent/sound.h"
+#include "agent/report.h"
 #include "agent/imports.h"
 #include "base/buf.h"
 #include "base/own.h"
@@ -434,6 +435,10 @@ static void novelty(const json_t *answer, const json_t *result, char out[65])
 				 doc_text(result, "phase"));
 
 	json_array_append_new(what, json_stringn_nocheck(last_words(result, words), strlen(words)));
+	if (!strcmp(doc_text(result, "phase"), "check")) { /* another output is another fault, whatever it is called */
+		json_array_append_new(what, json_string(report_output(result)));
+		json_array_append(what, json_object_get(result, "examples"));
+	}
 	doc_hash(what, out);
 	json_decref(what);
 }

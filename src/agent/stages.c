@@ -12,6 +12,7 @@
 #include "agent/report.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "box/changes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +52,23 @@ static const char *spent(const struct pipeline *p)
 static int may_ask(const struct pipeline *p, const char *role)
 {
 	return !is_mode(p, "heuristic") && !spent(p) && roles_has(p->all->conf.line, role);
+}
+
+/* What keeps a model from being asked: a budget that ran out; NULL: that is not the reason. */
+static const char *kept_by_budget(const struct pipeline *p, const char *role)
+{
+	return !is_mode(p, "heuristic") && roles_has(p->all->conf.line, role) ? spent(p) : NULL;
+}
+
+/* What would let a model be asked where none was; NULL: one was, or could have been. */
+static const char *model_hint(const struct pipeline *p)
+{
+	if (!roles_has(p->all->conf.line, "planner") && !roles_has(p->all->conf.line, "coder"))
+		return "a model would help: describe one in a file and name it by `serve.models` in the settings or "
+		       "`atoll serve --models FILE` (see `man atoll`, docs/pipeline.md)";
+	return is_mode(p, "heuristic") ? "a model would help: one is configured, and mode \"heuristic\" keeps it from "
+					 "being asked; leave out `mode`, or say \"auto\""
+				       : NULL;
 }
 
 static void model_called(struct roles_owner *o, const json_t *event)
@@ -102,9 +120,9 @@ static void forget_askers(struct pipeline *p)
 static void report(struct pipeline *p, enum pipelines_outcome outcome, const char *why,
 		   const char *category)
 {
-	json_t *doc = json_pack("{s:s, s:s, s:s, s:o, s:I, s:o, s:f}", "schema", AGENT_REPORT,
-				"outcome", pipeline_outcome_name(outcome), "why", why, "evidence",
-				report_evidence(p->artifact, p->result), "attempts",
+	json_t *doc = json_pack("{s:s, s:s, s:o, s:o, s:I, s:o, s:f}", "schema", AGENT_REPORT,
+				"outcome", pipeline_outcome_name(outcome), "why", changes_text(why), "evidence",
+				report_evidence(p->plan, p->artifact, p->result), "attempts",
 				(json_int_t)p->attempt, "usage", course_usage(p), "ms",
 				(double)(fleet_now_ns() - p->row.created_ns) / 1e6);
 
@@ -120,6 +138,8 @@ static void report(struct pipeline *p, enum pipelines_outcome outcome, const cha
 				    json_string(doc_text(p->diagnosis, "root_cause")));
 		json_object_set_new(doc, "lessons", memory_like(p, category ? category : ""));
 	}
+	if ((outcome == OUTCOME_NOT_UNDERSTOOD || outcome == OUTCOME_FAILED) && model_hint(p))
+		json_object_set_new(doc, "hint", json_string(model_hint(p)));
 	if (outcome == OUTCOME_NOT_UNDERSTOOD)
 		json_object_set(doc, "nearest",
 				json_object_get(json_object_get(p->plan, "not_understood"),
@@ -131,10 +151,14 @@ static void report(struct pipeline *p, enum pipelines_outcome outcome, const cha
 static void report_end(struct pipeline *p)
 {
 	const json_t *lost = json_object_get(p->plan, "not_understood");
-	const char *why;
+	const char *why, *label;
 
 	if (*doc_text(lost, "model")) { /* it was never a question of understanding */
 		report(p, OUTCOME_FAILED, doc_text(lost, "model"), "model");
+		return;
+	}
+	if (*doc_text(lost, "budget")) {
+		report(p, OUTCOME_FAILED, doc_text(lost, "budget"), "budget");
 		return;
 	}
 	if (json_is_object(lost)) {
@@ -143,11 +167,12 @@ static void report_end(struct pipeline *p)
 		       NULL);
 		return;
 	}
-	if (!strcmp(report_label(p->plan, p->artifact, p->result, &why), "verified")) {
+	label = report_label(p->plan, p->artifact, p->result, &why);
+	if (!strcmp(label, "verified")) {
 		memory_learn(p);
 		report(p, OUTCOME_VERIFIED, why, NULL);
 	} else {
-		report(p, OUTCOME_PLAUSIBLE, why, NULL);
+		report(p, !strcmp(label, "examples_pass") ? OUTCOME_EXAMPLES_PASS : OUTCOME_PLAUSIBLE, why, NULL);
 	}
 }
 
@@ -165,7 +190,7 @@ void stage_cancel(struct pipeline *p)
 
 /* ---- planner ---- */
 
-/* member: "why" nobody understood it, or what the "model" did instead. */
+/* member: "why" it is not understood, what the "model" did instead, or which "budget" ran out. */
 static json_t *no_plan(const char *member, const char *text)
 {
 	return json_pack("{s:s, s:{s:s, s:[]}, s:[]}", "schema", AGENT_PLAN, "not_understood",
@@ -216,7 +241,11 @@ static void plan_stage(struct pipeline *p)
 		json_decref(task);
 		return;
 	}
-	plan_done(p, plan ? plan : no_plan("why", "no model is configured here"));
+	if (!is_sure(plan) && kept_by_budget(p, "planner")) {
+		json_decref(plan);
+		plan = no_plan("budget", kept_by_budget(p, "planner"));
+	}
+	plan_done(p, plan ? plan : no_plan("why", "mode is \"llm\", and no model is configured for the planner"));
 }
 
 /* ---- coder ---- */
@@ -336,8 +365,10 @@ static void code_stage(struct pipeline *p)
 
 			k->ask = roles_code(p->all->conf.line, plan, &k->owner);
 		}
+	} else if (kept_by_budget(p, "coder")) {
+		report(p, OUTCOME_FAILED, kept_by_budget(p, "coder"), "budget");
 	} else {
-		report(p, OUTCOME_FAILED, e.msg[0] ? e.msg : "there is nobody who could write it",
+		report(p, OUTCOME_FAILED, e.msg[0] ? e.msg : "no model is configured that could write it",
 		       "no_code");
 	}
 	json_decref(plan);
@@ -457,7 +488,7 @@ static void begin_repair(struct pipeline *p)
 	if (course_stops(p, "before"))
 		return;
 	p->repair_owner.done = repaired;
-	p->repair = repair_start(p->all->fleet, p->row.team, p->artifact, REPAIR_BOXES,
+	p->repair = repair_start(p->all->fleet, p->row.team, p->artifact, race_held_example(p), REPAIR_BOXES,
 				 &p->repair_owner);
 }
 
@@ -539,6 +570,23 @@ static json_t *candidates(const struct pipeline *p)
 	return list;
 }
 
+/* Nothing is left to do. What was not done, and why, is as much of the answer as the fault itself. */
+static void report_stop(struct pipeline *p)
+{
+	const char *cause = doc_text(p->diagnosis, "root_cause"),
+		   *detail = doc_text(json_object_get(p->diagnosis, "action"), "detail"),
+		   *found = doc_text(json_object_get(p->repaired, "found"), "why");
+	char why[1200];
+
+	if (p->repaired && *found)
+		snprintf(why, sizeof(why), "%.700s; no repair was found: %.300s", cause, found);
+	else if (!strncmp(detail, "there is no search", 18))
+		snprintf(why, sizeof(why), "%.700s; %.300s", cause, detail);
+	else
+		snprintf(why, sizeof(why), "%.1100s", *cause ? cause : "no rule says what to do about it");
+	report(p, OUTCOME_FAILED, why, doc_text(p->diagnosis, "category"));
+}
+
 static void decide(struct pipeline *p)
 {
 	const json_t *needed = json_array_get(json_object_get(p->plan, "inputs_needed"), 0),
@@ -579,12 +627,10 @@ static void decide(struct pipeline *p)
 		begin_repair(p);
 	else if (!p->asked && may_ask(p, "debugger"))
 		ask_debuggers(p);
+	else if (!p->asked && kept_by_budget(p, "debugger"))
+		report(p, OUTCOME_FAILED, kept_by_budget(p, "debugger"), "budget");
 	else
-		report(p, OUTCOME_FAILED,
-		       spent(p)                     ? spent(p)
-		       : *doc_text(d, "root_cause") ? doc_text(d, "root_cause")
-						    : "nobody knows what to do about it",
-		       category);
+		report_stop(p);
 }
 
 /* ---- all of them ---- */

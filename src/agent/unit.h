@@ -24,7 +24,7 @@ struct unit {
 
 /* Sets the job's item. */
 must_check int unit_make(struct unit *u, const struct needs *needs,
-			 const struct wire_limits *limits, struct err *e);
+			 const struct fleet_conf *conf, struct err *e);
 /* Its job is over; the program's own checks are added to those there are. */
 void unit_judge(struct unit *u, const struct job_end *end, json_t *checks);
 void unit_refuse(struct unit *u, unsigned why, const struct err *e); /* it could not even begin */

@@ -28,10 +28,18 @@ struct api_conf {
 	unsigned nrules;
 	const char *const *approve; /* tools that a person must allow; NULL-terminated, or NULL */
 	int e2b_internet; /* a sandbox whose request says nothing may reach all of them */
+	int e2b_insecure; /* old E2B clients may make sandboxes without tokens */
 	uint16_t port; /* of the first TCP listener, and whether it speaks TLS; 0: there is none */
 	int tls;
 	uint32_t own_uid; /* of who started the daemon: owner on the unix socket, as root is */
 };
+
+/* Header lines of every answer: no page of another site reads or embeds one, and no browser takes its
+ * content for another type than it says. */
+#define API_ALWAYS "X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n"
+/* The same where pages of other sites may read: their token or signature decides, not their site. */
+#define API_ALWAYS_SHARED \
+	"X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: cross-origin\r\n"
 
 struct auth;
 struct quota;
@@ -56,9 +64,12 @@ struct api {
 	struct wire_about about; /* the keeper's figures ... */
 	uint64_t about_ms;       /* ... of then; 0: never asked */
 	struct call *calls; /* all that are under way */
+	struct json_reader *reader; /* parses large bodies */
+	struct session *agents; /* errands.c: those that this process runs */
 	struct idem *idems; /* those of them with an Idempotency-Key, and some whose client has left */
 	struct timer second;
 	int64_t started_ns;
+	uint64_t auth_failures, auth_slowed; /* wrong keys, tokens, signatures; those answered 429 */
 	uint64_t by_status[6]; /* answers, by their first digit */
 	struct fleet_histogram latency;
 	char text[16384]; /* of an answer, while it is made */
@@ -93,15 +104,17 @@ enum field_type {
 	FIELD_MAP,     /* object of strings */
 	FIELD_COMMAND, /* a string for the shell, or an array of strings */
 	FIELD_OBJECT,  /* has fields of its own */
+	FIELD_CHOICE,  /* one of the names in `fields` */
 	FIELD_ANY,
 };
+#define FIELD_VALUE(name) { name, FIELD_TEXT, 0, 0, 0, NULL, NULL } /* a row of FIELD_CHOICE's `fields` */
 struct field {
 	const char *name;
 	enum field_type type;
 	int required;
 	int64_t least, most;
 	const char *help;
-	const struct field *fields; /* FIELD_OBJECT; ends with a row without a name */
+	const struct field *fields; /* FIELD_OBJECT, FIELD_CHOICE; ends with a row without a name */
 };
 
 struct call;
@@ -139,6 +152,9 @@ struct api_door {
 	/* Called when a head is there and its Host is one of ours. 1: the request is this door's, and
 	 * was given to call_serve() or is being answered. Our own table comes after all doors. */
 	int (*take)(struct call *c);
+	const struct api_route *routes; /* for /openapi.json; NULL: they are described elsewhere */
+	unsigned nroutes;
+	void (*document)(json_t *paths); /* what is not in the table; may be NULL */
 };
 /* Route -> who -> role -> quota -> query -> body -> the row's handler. */
 void call_serve(struct call *c, struct api_table *t);
@@ -162,6 +178,8 @@ struct call {
 	void *door; /* what the door that took it knows of it */
 	void (*leave)(struct call *c); /* the door's: called once, behind drop */
 	json_t *args; /* stands for the query where a door runs a handler of /v1; borrowed, or NULL */
+	struct json_job *reading; /* a body that is being parsed; NULL: none */
+	void (*read)(struct call *c, json_t *take_doc, const struct err *why);
 	/* the handler's: drop is called once, when the answer is out or the client left */
 	void *state;
 	void (*drop)(struct call *c);
@@ -186,11 +204,17 @@ void call_is_paused(struct call *c, const struct berth *b); /* that 409 */
 void call_hold(struct call *c, struct berth *b); /* a box that was found in another way */
 /* The same without holding it: who only looks does not keep it alive. */
 struct berth *call_look(struct call *c, unsigned param);
+/* Answers 404: there is no such box, or when and why it ended if it was one of the caller's team. */
+void call_no_box(struct call *c, const char *box);
+/* 1: it has ended; *out says when and why, *out_when (NULL: not wanted; the caller's) has ended_at and cause. */
+int call_ended(const struct api *a, const struct who *who, const char *box, struct err *out, json_t **out_when);
 /* A row of a living box that is in no berth: another front made it. Looks after it from now on, and
  * runs the handler again then. 0: it is not to be had, go on without it. Takes the row's texts. */
 int call_fetch(struct call *c, struct store_box *take_row);
 /* 1: the box that parameter 0 names is on its way to us, and c->row->run is called again then. */
 int call_fetches(struct call *c);
+/* 429: auth_failed() said so. */
+void call_slow(struct call *c);
 /* What a table does that has no manner: a key, a role, a quota. */
 int call_admit(struct call *c);
 
@@ -218,6 +242,11 @@ void call_audit_more(struct call *c, const char *action, const char *subject, co
 		     json_t *take_detail); /* the request's id and the box are added */
 void api_audit(struct api *a, const struct who *who, const char *action, const char *subject,
 	       const char *result, json_t *take_detail);
+
+/* Parses a text as a JSON object, on another thread if it is large; calls then() unless the client has
+ * left. take_doc NULL: why says what is wrong. An empty text is an empty object. */
+void call_read_json(struct call *c, struct buf *take_text,
+		    void (*then)(struct call *c, json_t *take_doc, const struct err *why));
 
 /* Memory of the call. */
 void *call_alloc(struct call *c, size_t n);

@@ -16,9 +16,10 @@
 enum { SAID_MAX = 2000 };                            /* of what the program complains about */
 enum { NO_TOOL = 41, NO_FOLDER = 43, NO_PATH = 44 }; /* statuses of the scripts below */
 
+static const struct field archive_format_values[] = { FIELD_VALUE("tar"), FIELD_VALUE("tar.gz"), FIELD_VALUE("zip"), { 0 } };
 const struct field boxfiles_archive_query[] = {
 	DESK_PATH_FIELD(0, "the folder (or, out of the box, a file); /home/user"),
-	{ "format", FIELD_TEXT, 0, 0, 8, "tar, tar.gz or zip; tar", NULL },
+	{ "format", FIELD_CHOICE, 0, 0, 0, "of the archive; tar", archive_format_values },
 	{ 0 },
 };
 
@@ -158,7 +159,6 @@ static void begin(struct archive *a)
 	if (a->streaming)
 		return;
 	a->streaming = 1;
-	http_set(r, "X-Content-Type-Options", "nosniff");
 	http_set(r, "Content-Disposition", "attachment; filename=\"files.%s\"", a->format->name);
 	http_stream(r, 200, a->format->type, UINT64_MAX);
 }
@@ -295,7 +295,7 @@ static int start(struct archive *a, struct berth *b)
 		a->path,   NULL
 	};
 	struct run_want want = {
-		.argv = argv, .env = env, .kind = STORE_RUN_EXEC, .stdin_open = a->into
+		.argv = argv, .env = env, .kind = STORE_RUN_EXEC, .stdin_open = a->into, .helper = 1
 	};
 	struct run *r;
 	struct err e;
@@ -324,7 +324,7 @@ static struct archive *archive_new(struct call *c, int into)
 		http_end(c->req);
 		return NULL;
 	}
-	if (!is_awake(c, b) || !quota_run(c) || !start(a, b))
+	if (!is_awake(c, b) || !quota_helper(c) || !start(a, b))
 		return NULL;
 	c->state = a;
 	c->drop = dropped;
@@ -345,4 +345,5 @@ void boxfiles_unpack(struct call *c)
 	c->req->on_body = bytes_came;
 	c->req->on_body_end = body_ended;
 	http_want_body(c->req, HTTP_BODY_STREAM, c->api->conf.upload_max);
+	http_body_rate(c->req, HTTP_BODY_RATE);
 }

@@ -22,7 +22,17 @@ struct believed { /* a token that was found good */
 	struct who who;
 };
 
+/* Failed attempts of one address: a wrong key, token or signature each. */
+enum { FAILURES = 1024, FAILURES_BURST = 30, FAILURES_PER_S = 2 };
+struct failures {
+	uint32_t address; /* hash of it; two that share a place share what follows */
+	uint32_t left;    /* thousandths of an attempt */
+	uint64_t at_ms;   /* 0: none yet */
+};
+
 struct auth {
+	uint32_t seed; /* of that hash */
+	struct failures failures[FAILURES];
 	struct cached cache[CACHE];
 	struct believed tokens[TOKENS];
 	struct err why; /* the last token was not */
@@ -32,8 +42,12 @@ struct auth *auth_new(void)
 {
 	struct auth *a = calloc(1, sizeof(*a));
 
+	struct err e;
+
 	if (!a)
 		abort();
+	if (id_random(&a->seed, sizeof(a->seed), &e) < 0)
+		a->seed = (uint32_t)loop_now_ms();
 	return a;
 }
 
@@ -75,11 +89,21 @@ static size_t host_part(const char *host)
 	return strcspn(host, ":");
 }
 
+/* What follows the name is nothing, or a port: ":7070". */
+static int is_port(const char *text)
+{
+	size_t n = *text == ':' ? strspn(text + 1, "0123456789") : 0;
+
+	return !*text || (n >= 1 && n <= 5 && !text[1 + n]);
+}
+
 static int known_host(const struct api *a, const char *host)
 {
 	static const char *const loopback[] = { "localhost", "127.0.0.1", "[::1]", NULL };
 	size_t n = host_part(host);
 
+	if (!is_port(host + n))
+		return 0;
 	for (unsigned i = 0; loopback[i]; i++)
 		if (same_host(host, n, loopback[i]))
 			return 1;
@@ -106,7 +130,7 @@ int auth_host(const struct api *a, const struct http_req *r, const char **why)
 
 	if (r->unix_peer || (host && known_host(a, host)))
 		return 0;
-	*why = "the Host header names another machine";
+	*why = "the Host header names another machine, or something follows its port";
 	return 421;
 }
 
@@ -118,6 +142,67 @@ int auth_origin(const struct api *a, const struct http_req *r, const char **why)
 		return 0;
 	*why = "pages of this origin may not call this daemon";
 	return 403;
+}
+
+/* ---- failures ---- */
+
+/* A proxy on this machine speaks for many clients and says for which one. */
+static const char *address_of(const struct http_req *r, size_t *n)
+{
+	int near = r->unix_peer || !strncmp(r->peer, "127.", 4) || !strncmp(r->peer, "[::1]", 5);
+	const char *said = near ? http_header(r, "x-forwarded-for") : NULL;
+	const char *last = said ? strrchr(said, ',') : NULL;
+
+	if (said) {
+		*n = strlen(last ? last : said);
+		return last ? last : said;
+	}
+	/* An IPv6 client has a /64 at least: its first four groups. */
+	*n = r->peer[0] == '[' ? strcspn(r->peer, "]") : strcspn(r->peer, ":");
+	for (size_t i = 0, groups = 0; r->peer[0] == '[' && i < *n; i++)
+		if (r->peer[i] == ':' && ++groups == 4)
+			*n = i;
+	return r->peer;
+}
+
+/* Its place, as it is now. */
+static struct failures *failures_of(struct api *a, const struct http_req *r)
+{
+	uint32_t hash = a->auth->seed;
+	uint64_t now = loop_now_ms(), more;
+	const char *address;
+	struct failures *f;
+	size_t n;
+
+	address = address_of(r, &n);
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ (unsigned char)address[i]) * 16777619u;
+	f = &a->auth->failures[(hash >> 8) % FAILURES];
+	if (!f->at_ms || f->address != hash)
+		*f = (struct failures){ hash, FAILURES_BURST * 1000, now };
+	more = (now - f->at_ms) * FAILURES_PER_S;
+	f->left = more > FAILURES_BURST * 1000 - f->left ? FAILURES_BURST * 1000
+							  : f->left + (uint32_t)more;
+	f->at_ms = now;
+	return f;
+}
+
+int auth_failed(struct api *a, const struct http_req *r)
+{
+	struct failures *f = failures_of(a, r);
+
+	a->auth_failures++;
+	if (f->left >= 1000) {
+		f->left -= 1000;
+		return 0;
+	}
+	a->auth_slowed++;
+	return 1;
+}
+
+int auth_may_guess(struct api *a, const struct http_req *r)
+{
+	return failures_of(a, r)->left >= 1000;
 }
 
 /* ---- the key ---- */
@@ -232,6 +317,13 @@ static int token_who(struct api *a, const char *text, struct who *out, const cha
 	*b = (struct believed){ .until_ms = now + BELIEVE_MS, .who = *out };
 	memcpy(b->hash, hash, sizeof(hash));
 	return 0;
+}
+
+int auth_has_key(const struct http_req *r)
+{
+	char room[KEY_TEXT + 1];
+
+	return bearer(r, room) != NULL;
 }
 
 int auth_who(struct api *a, const struct http_req *r, struct who *out, const char **why)

@@ -13,3 +13,7 @@ int auth_origin(const struct api *a, const struct http_req *r, const char **why)
 int auth_who(struct api *a, const struct http_req *r, struct who *out, const char **why);
 int auth_still(struct api *a, const struct who *w); /* 1: the key is as good as it was */
 void auth_changed(struct api *a);                   /* forget what is cached */
+int auth_has_key(const struct http_req *r); /* it sends one, right or wrong */
+/* Counts a failed attempt of the request's address. 1: it had too many, and this one is answered 429. */
+int auth_failed(struct api *a, const struct http_req *r);
+int auth_may_guess(struct api *a, const struct http_req *r); /* 0: the next failure would be too many */

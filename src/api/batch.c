@@ -275,7 +275,8 @@ static void read_options(struct call *c, struct batch_options *o)
 	const json_t *body = c->body;
 	const json_t *language = json_object_get(body, "language");
 
-	*o = (struct batch_options){ .defaults.limits = c->api->fleet.conf.limits };
+	*o = (struct batch_options){ .defaults.limits = c->api->fleet.conf.limits,
+				   .defaults.most = c->api->fleet.conf.most };
 	snprintf(o->defaults.language, sizeof(o->defaults.language), "%s",
 		 language ? json_string_value(language) :
 		 call_query(c, "language") ? call_query(c, "language") : "");
@@ -484,7 +485,12 @@ static unsigned may_have(void *ctx, const char *team)
 
 static void used(void *ctx, const char *team, uint64_t cpu_us, uint64_t output_bytes)
 {
-	quota_used(ctx, team, cpu_us / 1000, output_bytes);
+	quota_used(ctx, team, cpu_us, output_bytes);
+}
+
+static void batch_charge_compute(void *ctx, const char *team, uint64_t cpu_us)
+{
+	quota_computed(ctx, team, cpu_us);
 }
 
 int batch_doors_init(struct api *a, struct err *e)
@@ -500,7 +506,11 @@ int batch_doors_init(struct api *a, struct err *e)
 
 	/* Pipelines count as these do. */
 	a->fleet.accounts = (struct fleet_accounts){
-		.ctx = a, .may_run = may_run, .may_have = may_have, .used = used
+		.ctx = a,
+		.may_run = may_run,
+		.may_have = may_have,
+		.used = used,
+		.computed = batch_charge_compute,
 	};
 	return batches_new(&a->batches, &a->fleet, &conf, &hooks, e);
 }

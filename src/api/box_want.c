@@ -2,8 +2,10 @@
 #include "api/box_want.h"
 #include "api/volumes.h"
 #include "base/own.h"
+#include "fleet/bounds.h"
 #include "lang/lang.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,10 +26,11 @@ const struct field box_network_fields[] = {
 	{ 0 },
 };
 
+static const struct field on_timeout_values[] = { FIELD_VALUE("kill"), FIELD_VALUE("keep"), FIELD_VALUE("pause"), { 0 } };
 #define TIME_FIELDS                                                                                \
 	{ "lifetime_ms", FIELD_INT, 0, 0, MS_MAX, "until the box times out; 0: the longest allowed", NULL }, \
 	{ "idle_ms", FIELD_INT, 0, 0, MS_MAX, "without activity until it times out; 0: never", NULL }, \
-	{ "on_timeout", FIELD_NAME, 0, 0, 8, "kill, keep the files, or pause", NULL },                    \
+	{ "on_timeout", FIELD_CHOICE, 0, 0, 0, "when its lifetime ends: kill it, keep its files, or pause it", on_timeout_values },                    \
 	{ "retention_ms", FIELD_INT, 0, -1, MS_MAX, "how long files are kept; -1: until deleted", NULL }
 
 const struct field box_create_fields[] = {
@@ -35,6 +38,7 @@ const struct field box_create_fields[] = {
 	{ "session", FIELD_TEXT, 0, 0, STORE_SESSION, "get the box with this key, or make it", NULL },
 	BOX_LIMIT_FIELDS,
 	TIME_FIELDS,
+	{ "lifetime_from", FIELD_NAME, 0, 0, 16, "what lifetime_ms counts from: use (the last one; if no lifetime_ms is given), or creation", NULL },
 	{ "metadata", FIELD_MAP, 0, 0, 64, "texts to find it by", NULL },
 	{ "env", FIELD_MAP, 0, 0, 1000, "variables of every program in it", NULL },
 	{ "volumes", FIELD_ANY, 0, 0, 0, "[{name, path, read_only}]: at most 4", NULL },
@@ -163,11 +167,22 @@ static int read_network(struct call *c, struct store_box *row, struct err *e)
 
 #define OURS "atoll." /* how the words of metadata begin that say what a box is for */
 
+enum { METADATA_MOST = 16 << 10 };
+
 int box_check_metadata(const json_t *given, const json_t *had, struct err *e)
 {
+	size_t bytes = 0;
 	const char *key;
 	json_t *v;
 
+	json_object_foreach((json_t *)given, key, v)
+		bytes += strlen(key) + json_string_length(v);
+	if (bytes > METADATA_MOST) {
+		err_set(e, ERR_LIMIT, "metadata: %zu bytes are too many, at most %d: every list shows them",
+			bytes, METADATA_MOST);
+		e->sys = E2BIG;
+		return -1;
+	}
 	json_object_foreach((json_t *)given, key, v)
 		if (!strncmp(key, OURS, strlen(OURS)) && !json_equal(v, json_object_get(had, key)))
 			return err_set(e, ERR_INVALID, "metadata: '%.60s' is not a key of yours: " OURS
@@ -205,6 +220,8 @@ int box_want(struct call *c, struct berth_want *out, struct err *e)
 	snprintf(out->row.session, sizeof(out->row.session), "%s", call_text(c, "session", ""));
 	snprintf(out->row.template, sizeof(out->row.template), "%s", template);
 	box_read_limits(call_get(c, "limits"), &out->limits);
+	if (bounds_check(&conf->most, &out->limits, e) < 0)
+		return -1;
 	if (box_check_env(call_get(c, "env"), e) < 0 ||
 	    box_check_metadata(call_get(c, "metadata"), NULL, e) < 0)
 		return -1;

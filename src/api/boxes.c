@@ -2,12 +2,14 @@
 #include "api/boxes.h"
 #include "base/own.h"
 #include "box/record.h"
+#include "fleet/bounds.h"
 
 #include <stdio.h>
 #include <string.h>
 
+static const struct field box_state_values[] = { FIELD_VALUE("running"), FIELD_VALUE("kept"), FIELD_VALUE("paused"), FIELD_VALUE("gone"), FIELD_VALUE("all"), { 0 } };
 const struct field box_list_query[] = {
-	{ "state", FIELD_TEXT, 0, 0, 16, "running, kept, paused, gone or all; those that are not gone", NULL },
+	{ "state", FIELD_CHOICE, 0, 0, 0, "only boxes in this state; unless given, all that are not gone", box_state_values },
 	{ "template", FIELD_TEXT, 0, 0, STORE_TEMPLATE, "only of this one", NULL },
 	{ "name", FIELD_TEXT, 0, 0, STORE_NAME, "whose name begins so", NULL },
 	{ "metadata", FIELD_TEXT, 0, 0, 1024, "key=value, several with & encoded between them", NULL },
@@ -51,6 +53,7 @@ json_t *box_row_json(const struct store_box *row)
 	json_object_set_new(doc, "created", moment(row->created_ns));
 	json_object_set_new(doc, "ends", moment(row->ends_ns));
 	json_object_set_new(doc, "lifetime_ms", ms(row->lifetime_ms));
+	json_object_set_new(doc, "lifetime_from", json_string(berth_renews(row) ? "use" : "creation"));
 	json_object_set_new(doc, "idle_ms", ms(row->idle_ms));
 	json_object_set_new(doc, "on_timeout",
 			    json_string(store_on_timeout_name(row->on_timeout)));
@@ -87,10 +90,23 @@ json_t *box_json(const struct berth *b)
 	json_t *doc = box_row_json(&b->row);
 
 	json_object_set_new(doc, "state", json_string(berth_state_name(b->state)));
+	json_object_set_new(doc, "ends", moment(berth_ends_ns(b)));
 	json_object_set_new(doc, "tier", json_string("container"));
 	json_object_set_new(doc, "layers", layers_json(b));
 	json_object_set_new(doc, "running", json_integer(b->nruns));
 	return doc;
+}
+
+void box_withhold(const struct call *c, json_t *doc)
+{
+	json_t *env = json_object_get(doc, "env"), *v;
+	const char *name;
+	void *next;
+
+	if (c->who.role >= ROLE_EDITOR)
+		return;
+	json_object_foreach_safe(env, next, name, v)
+		json_object_set_new(env, name, json_null());
 }
 
 /* ---- list, show ---- */
@@ -147,7 +163,10 @@ void boxes_list(struct call *c)
 	for (unsigned i = 0; i < rows.n; i++) {
 		const struct berth *b = fleet_find(&c->api->fleet, rows.v[i].id);
 
-		json_array_append_new(items, b ? box_json(b) : box_row_json(&rows.v[i]));
+		json_t *one = b ? box_json(b) : box_row_json(&rows.v[i]);
+
+		box_withhold(c, one);
+		json_array_append_new(items, one);
 	}
 	if (rows.more) {
 		struct store_cursor at = store_box_cursor(&rows.v[rows.n - 1]);
@@ -162,6 +181,7 @@ void boxes_list(struct call *c)
 static int show_gone(struct call *c)
 {
 	struct store_box row = { 0 };
+	json_t *doc;
 	struct err e;
 
 	if (!id_valid(call_param(c, 0)) ||
@@ -172,7 +192,9 @@ static int show_gone(struct call *c)
 		store_box_fini(&row);
 		return 0;
 	}
-	call_json(c, 200, box_row_json(&row));
+	doc = box_row_json(&row);
+	box_withhold(c, doc);
+	call_json(c, 200, doc);
 	store_box_fini(&row);
 	return 1;
 }
@@ -184,10 +206,11 @@ void boxes_show(struct call *c)
 
 	if (!b && show_gone(c))
 		return;
-	b = call_any(c, 0);
+	b = call_look(c, 0); /* not a use: a page that polls must not keep boxes alive */
 	if (!b)
 		return;
 	doc = box_json(b);
+	box_withhold(c, doc);
 	if (call_fresh(c, doc))
 		json_decref(doc);
 	else
@@ -303,12 +326,17 @@ static void ask_limits(struct call *c, struct berth *b)
 					      .cpu_milli = (uint32_t)WIRE_DEFAULT,
 					      .pids = (uint32_t)WIRE_DEFAULT } };
 	struct limiting *m = call_alloc(c, sizeof(*m));
+	struct err e;
 
 	*m = (struct limiting){ .call = c };
 	snprintf(m->box, sizeof(m->box), "%s", b->row.id);
 	ask.head.type = WIRE_LIMIT;
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
 	box_read_limits(call_get(c, "limits"), &ask.limits);
+	if (bounds_check(&c->api->fleet.conf.most, &ask.limits, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
 	c->state = m;
 	c->drop = limiting_dropped;
 	m->ask = office_ask(&c->api->fleet.office, &ask, sizeof(ask), WIRE_BOX, limited, m);
@@ -320,7 +348,10 @@ void boxes_patch(struct call *c)
 
 	if (!b)
 		return;
-	if (call_get(c, "limits"))
+	if (call_get(c, "limits") && c->who.box[0])
+		call_error(c, 403, "denied", "this key is bound to one box, and cannot change its limits", c->who.box,
+			   "an editor of the team can: PATCH /v1/boxes/BOX");
+	else if (call_get(c, "limits"))
 		ask_limits(c, b);
 	else
 		finish_patch(c, b);
@@ -348,11 +379,21 @@ static void ended(struct berth_wait *w, struct berth *b, const struct err *e)
 	call_empty(c, 204);
 }
 
+/* One that another request deletes at this moment: its processes may still run, so this one waits, too. */
+static struct berth *ending_box(struct call *c)
+{
+	struct berth *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, 0));
+
+	return b && b->state == BERTH_ENDING && (!c->who.box[0] || !strcmp(c->who.box, b->row.id)) ? b : NULL;
+}
+
 void boxes_delete(struct call *c)
 {
-	struct berth *b = as_known(c);
+	struct berth *b = ending_box(c);
 	struct leaving *m;
 
+	if (!b)
+		b = as_known(c);
 	if (!b)
 		return;
 	m = call_alloc(c, sizeof(*m));

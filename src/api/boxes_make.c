@@ -286,6 +286,18 @@ static int of_session(struct call *c, const char *session, const char *template)
 	       call_fetch(c, &row);
 }
 
+/* A lifetime that the caller chose is a fixed time; the default one must not end a box that is in use. */
+static int read_lifetime_from(struct call *c, struct store_box *row, struct err *e)
+{
+	const char *from = call_text(c, "lifetime_from", call_get(c, "lifetime_ms") ? "creation" : "use");
+
+	if (!strcmp(from, "use"))
+		row->door = BERTH_RENEWED;
+	else if (strcmp(from, "creation") != 0)
+		return err_set(e, ERR_INVALID, "lifetime_from: '%.20s' is neither use nor creation", from);
+	return 0;
+}
+
 void boxes_create(struct call *c)
 {
 	const char *session = call_text(c, "session", "");
@@ -296,7 +308,7 @@ void boxes_create(struct call *c)
 	struct berth *b;
 	struct err e;
 
-	if (box_want(c, &want, &e) < 0) {
+	if (box_want(c, &want, &e) < 0 || read_lifetime_from(c, &want.row, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
@@ -311,7 +323,7 @@ void boxes_create(struct call *c)
 
 		idem_answer(idem, 201, doc);
 		say_made(c, b, doc);
-	} else if (b && b->late) { /* it is there, and cannot be told about */
+	} else if (b && (b->late || b->restoring)) { /* it is there, and cannot be told about */
 		idem_leave(idem);
 		http_set(c->req, "Retry-After", "1");
 		call_error(c, 503, "busy", "the box does not answer right now", before, NULL);

@@ -9,12 +9,14 @@
 #include "api/batch.h"
 #include "api/fields.h"
 #include "api/gauge.h"
+#include "api/json_reader.h"
 #include "api/languages.h"
 #include "api/ops.h"
 #include "api/pipelines.h"
 #include "api/quota.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "base/units.h"
 #include "box/record.h"
 #include "fleet/batch.h"
 #include "fleet/berth.h"
@@ -132,9 +134,23 @@ void call_list(struct call *c, json_t *take_items, const char *next)
 
 /* ---- versions ---- */
 
+/* Of a box whose lifetime counts from its last use, "ends" moves with every request, this one included. */
+static char *etag_text(const json_t *doc)
+{
+	const char *from = json_string_value(json_object_get(doc, "lifetime_from"));
+	json_t *kept = json_copy((json_t *)doc);
+	char *text;
+
+	if (from && !strcmp(from, "use"))
+		json_object_del(kept, "ends");
+	text = json_dumps(kept, JSON_COMPACT | JSON_SORT_KEYS);
+	json_decref(kept);
+	return text;
+}
+
 static void etag_of(const json_t *doc, char out[40])
 {
-	auto_free char *text = json_dumps(doc, JSON_COMPACT | JSON_SORT_KEYS);
+	auto_free char *text = etag_text(doc);
 	uint8_t hash[SHA256_BYTES];
 	struct sha256 s;
 
@@ -280,6 +296,80 @@ struct berth *call_box(struct call *c, unsigned param)
 	return b;
 }
 
+/* ---- a box that is not there any more ---- */
+
+static const char *ended_because(const struct store_box *row, char out[80])
+{
+	static const struct {
+		const char *cause, *sentence;
+	} known[] = {
+		{ "exit", "its work was done" },
+		{ "operator", "it was deleted" },
+		{ "memory", "it was out of memory" },
+		{ "cpu", "it had used its CPU time" },
+		{ "host", "its processes were ended from outside, or the host was restarted" },
+	};
+	char time[UNITS_TEXT];
+
+	if (!strcmp(row->cause, "lifetime") || !strcmp(row->cause, "idle")) {
+		int idle = *row->cause == 'i';
+
+		units_time(time, 1000 * (idle ? row->idle_ms : row->lifetime_ms));
+		snprintf(out, 80, idle ? "it was not used for %s" : "its lifetime of %s was over", time);
+		return out;
+	}
+	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strcmp(known[i].cause, row->cause))
+			return known[i].sentence;
+	return row->cause;
+}
+
+int call_ended(const struct api *a, const struct who *who, const char *box, struct err *out, json_t **out_when)
+{
+	struct store_box row = { 0 };
+	char why[80];
+	json_t *when;
+	struct err e;
+
+	if (store_box_gone(a->store, who->team, box, &row, &e) < 0)
+		return 0;
+	if (who->box[0] && strcmp(who->box, row.id) != 0) {
+		store_box_fini(&row);
+		return 0;
+	}
+	when = record_when((uint64_t)row.ended_ns);
+	err_set(out, ERR_NOT_FOUND, "box %s ended at %s: %s", box, json_string_value(when), ended_because(&row, why));
+	if (out_when)
+		*out_when = json_pack("{s:O, s:s}", "ended_at", when, "cause", row.cause);
+	json_decref(when);
+	store_box_fini(&row);
+	return 1;
+}
+
+void call_no_box(struct call *c, const char *box)
+{
+	const char *hint = "list those there are: GET /v1/boxes", *cause;
+	json_t *when, *doc;
+	struct err e;
+
+	if (!call_ended(c->api, &c->who, box, &e, &when)) {
+		call_error(c, 404, "not_found", "there is no such box", box, "list them: GET /v1/boxes");
+		return;
+	}
+	cause = json_string_value(json_object_get(when, "cause"));
+	if (cause && (!strcmp(cause, "lifetime") || !strcmp(cause, "idle")))
+		hint = "a box that lives longer: {\"lifetime_ms\": N}, or \"on_timeout\": \"keep\"";
+	if (c->manner && c->manner->error) {
+		call_error(c, 404, "box_ended", e.msg, box, hint);
+	} else {
+		doc = call_error_json("box_ended", e.msg, box, hint);
+		json_object_update(json_object_get(doc, "error"), when);
+		account(c, "box_ended");
+		call_json(c, 404, doc);
+	}
+	json_decref(when);
+}
+
 struct berth *call_look(struct call *c, unsigned param)
 {
 	struct berth *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, param));
@@ -293,8 +383,7 @@ struct berth *call_look(struct call *c, unsigned param)
 			   "ask again in a second");
 		return NULL;
 	}
-	call_error(c, 404, "not_found", "there is no such box", call_param(c, param),
-		   "list them: GET /v1/boxes");
+	call_no_box(c, call_param(c, param));
 	return NULL;
 }
 
@@ -450,6 +539,8 @@ static void call_over(struct http_req *r)
 	struct berth *b;
 	unsigned class = (unsigned)r->status / 100;
 
+	if (c->reading)
+		json_job_cancel(c->reading);
 	if (c->drop)
 		c->drop(c);
 	if (c->leave)
@@ -503,26 +594,51 @@ static struct call *call_new(struct api *a, struct http_req *r)
 	return c;
 }
 
-static void body_arrived(struct http_req *r)
+enum { INLINE_JSON = 16 << 10 }; /* what is parsed in less time than two threads need to meet */
+
+static void json_read(struct json_job *j, json_t *take_doc, const struct err *why)
 {
-	struct call *c = r->user;
+	struct call *c = j->user;
+
+	c->reading = NULL;
+	c->read(c, take_doc, why);
+}
+
+void call_read_json(struct call *c, struct buf *take_text,
+		    void (*then)(struct call *c, json_t *take_doc, const struct err *why))
+{
+	struct err e = { 0 };
+	json_t *doc;
+
+	c->read = then;
+	if (take_text->len > INLINE_JSON &&
+	    json_reader_read(c->api->reader, take_text, json_read, c, &c->reading) == 0)
+		return;
+	doc = take_text->len ? fields_parse(take_text->p, take_text->len, &e) : json_object();
+	buf_fini(take_text);
+	then(c, doc, &e);
+}
+
+static void body_read(struct call *c, json_t *take_doc, const struct err *why)
+{
 	struct err e;
 
-	if (r->body.len) {
-		c->body = fields_parse(r->body.p, r->body.len, &e);
-		if (!c->body) {
-			call_fail(c, &e);
-			return;
-		}
-	} else {
-		c->body = json_object();
+	c->body = take_doc;
+	if (!c->body) {
+		call_fail(c, why);
+		return;
 	}
 	if (fields_check(c->body, c->row->body, "", &e) < 0) {
-		call_error(c, 400, "invalid", e.msg, NULL, "the fields are in /openapi.json");
+		call_error(c, 400, "invalid", e.msg, NULL, fields_hint(c->body, c->row->body));
 		return;
 	}
 	fields_prune(c->body, c->row->body);
 	run_handler(c);
+}
+
+static void body_arrived(struct http_req *r)
+{
+	call_read_json(r->user, &r->body, body_read);
 }
 
 static int find_row(struct call *c, struct api_table *t)
@@ -573,6 +689,17 @@ static int may(struct call *c)
 	return 0;
 }
 
+/* A right key is never refused for the wrong ones that others of its address have sent; a wrong one costs
+ * a connection each and tells nothing new. */
+void call_slow(struct call *c)
+{
+	http_set(c->req, "Retry-After", "1");
+	c->req->keep_alive = 0;
+	call_error(c, 429, "too_many_failures",
+		   "too many wrong keys, tokens or signatures from this address", NULL,
+		   "wait a second, and use a key that `atoll key ls` lists");
+}
+
 int call_admit(struct call *c)
 {
 	const char *why;
@@ -582,6 +709,10 @@ int call_admit(struct call *c)
 		       (c->api->conf.metrics_public && c->row->run == ops_metrics)))
 		return 1;
 	status = auth_who(c->api, c->req, &c->who, &why);
+	if (status && auth_has_key(c->req) && auth_failed(c->api, c->req)) {
+		call_slow(c);
+		return 0;
+	}
 	if (status) {
 		http_set(c->req, "WWW-Authenticate", "Bearer realm=\"atoll\"");
 		call_error(c, status, "unauthorized", "who are you?", why,
@@ -589,6 +720,64 @@ int call_admit(struct call *c)
 		return 0;
 	}
 	return !c->row || (may(c) && quota_request(c));
+}
+
+/* ---- what a body may be ---- */
+
+static int is_type(const char *given, const char *type)
+{
+	size_t n = strlen(type);
+
+	return !strncasecmp(given, type, n) && (!given[n] || strchr("; \t", given[n]));
+}
+
+static int is_json_type(const char *type)
+{
+	size_t n = strcspn(type, "; \t");
+
+	return is_type(type, "application/json") || is_type(type, "text/json") ||
+	       (n > 17 && !strncasecmp(type, "application/", 12) && !strncasecmp(type + n - 5, "+json", 5));
+}
+
+/* A page of another site can make a browser send a body of three types without asking first: text/plain,
+ * multipart/form-data, application/x-www-form-urlencoded, and one without a type. It cannot add a key's
+ * header to that. curl -d and some libraries name the form type, or none, for every body; they are
+ * believed when the request has a credential in a header of its own (or came by the unix socket, which
+ * no page reaches) and nothing says that a page sent it. */
+static int is_no_page(const struct http_req *r)
+{
+	const char *site = http_header(r, "sec-fetch-site");
+
+	if (http_header(r, "origin") || (site && strcasecmp(site, "none") && strcasecmp(site, "same-origin")))
+		return 0;
+	return r->unix_peer || http_header(r, "authorization") || http_header(r, "x-api-key") ||
+	       http_header(r, "x-access-token") || http_header(r, "e2b-traffic-access-token");
+}
+
+/* 0: not one of a route that takes JSON; answered. */
+static int check_type(struct call *c)
+{
+	const struct http_req *r = c->req;
+	const char *type = http_header(r, "content-type"), *coding = http_header(r, "content-encoding");
+	char why[160];
+
+	if (r->length == 0)
+		return 1;
+	if (coding && *coding && strcasecmp(coding, "identity") != 0) {
+		snprintf(why, sizeof(why), "Content-Encoding: %.100s", coding);
+		call_error(c, 415, "media_type", "the body must not be compressed", why,
+			   "send it as it is, without Content-Encoding");
+		return 0;
+	}
+	if (type && *type ? is_json_type(type) : is_no_page(r))
+		return 1;
+	if (type && is_type(type, "application/x-www-form-urlencoded") && is_no_page(r))
+		return 1;
+	snprintf(why, sizeof(why), type ? "Content-Type: %.100s" : "no Content-Type%.0s", type ? type : "");
+	http_set(c->req, "Accept-Post", "application/json");
+	call_error(c, 415, "media_type", "the body must be JSON", why,
+		   "-H 'Content-Type: application/json'");
+	return 0;
 }
 
 void call_serve(struct call *c, struct api_table *t)
@@ -610,8 +799,10 @@ void call_serve(struct call *c, struct api_table *t)
 		call_fail(c, &e);
 		return;
 	}
+	if (c->row->body && !check_type(c))
+		return;
 	if (c->row->body) {
-		http_want_body(r, HTTP_BODY_WHOLE, c->api->conf.json_max);
+		http_want_body(r, HTTP_BODY_WHOLE, fields_most(c->row->body, c->api->conf.json_max));
 		r->on_body_end = body_arrived;
 		return;
 	}
@@ -632,19 +823,22 @@ static void on_head(struct http_req *r)
 	struct api *a = r->server->user;
 	struct call *c = call_new(a, r);
 	const char *why;
-	int status;
+	int status, at_host;
 
 	own.rows = api_routes;
 	own.n = api_nroutes;
 	http_set(r, "X-Request-Id", "%s", c->id);
-	status = auth_host(a, r, &why);
+	status = at_host = auth_host(a, r, &why);
 	if (status == 0 && a_door_takes(c))
 		return;
 	if (status == 0)
 		status = auth_origin(a, r, &why);
-	if (status)
+	if (status && at_host)
 		call_error(c, status, "denied", "not at this address", why,
 			   "names it answers to: serve.domain in config.toml");
+	else if (status)
+		call_error(c, status, "denied", "not from this web page", why,
+			   "pages of other origins that may call: serve.origins in config.toml");
 	else
 		call_serve(c, &own);
 }
@@ -683,10 +877,12 @@ static void on_second(struct timer *t)
 int api_init(struct api *a, struct err *e)
 {
 	a->auth = auth_new();
+	a->reader = json_reader_new(a->loop);
 	a->gauges = gauges_new(&a->fleet);
 	a->started_ns = fleet_now_ns();
 	a->http.on_head = on_head;
 	a->http.user = a;
+	a->http.always = API_ALWAYS;
 	timer_init(&a->second, a->loop, on_second);
 	timer_set(&a->second, 1000);
 	if (snaps_init(&a->fleet, a->conf.state, a->conf.snapshot_bytes, e) < 0)
@@ -706,4 +902,5 @@ void api_fini(struct api *a)
 	gauges_free(a->gauges);
 	quota_fini(a);
 	auth_free(a->auth);
+	json_reader_free(a->reader);
 }

@@ -26,9 +26,17 @@ enum { PIECE = 64 * 1024, AUDITED = 200 };
 		  0,                                                                               \
 		  1,                                                                               \
 		  UINT32_MAX,                                                                      \
-		  "then it is interrupted; none unless given",                                     \
+		  "then it is interrupted; limits.default_cell_time unless given",                 \
 		  NULL },                                                                          \
 		{ "env", FIELD_MAP, 0, 0, 1000, "variables for this cell", NULL },                 \
+		{ "input",                                                                         \
+		  FIELD_BOOL,                                                                      \
+		  0,                                                                               \
+		  0,                                                                               \
+		  0,                                                                               \
+		  "POST .../input will answer its questions; false: they get end of file, as in "  \
+		  "every plain JSON answer unless given",                                          \
+		  NULL },                                                                          \
 	{                                                                                          \
 		"max_output", FIELD_INT, 0, 0, CELL_OUTPUT_MAX,                                    \
 			"bytes told of each stream; 4 MiB", NULL                                   \
@@ -326,17 +334,20 @@ struct cell *cells_give(struct call *c, struct context *ctx, const struct cell_w
 
 static void run_in(struct call *c, struct context *ctx)
 {
-	const json_t *code = call_get(c, "code");
+	const json_t *code = call_get(c, "code"), *input = call_get(c, "input");
+	int64_t usual_ms = (int64_t)c->api->fleet.conf.cell_ms;
+	enum feed_kind kind = feed_wanted(c);
 	struct cell_want want = { .code = json_string_value(code),
 				  .code_len = json_string_length(code),
 				  .env = call_get(c, "env"),
-				  .timeout_ms = (uint64_t)call_int(c, "timeout_ms", 0),
-				  .max_output = (uint64_t)call_int(c, "max_output", CELL_OUTPUT) };
+				  .timeout_ms = (uint64_t)call_int(c, "timeout_ms", usual_ms),
+				  .max_output = (uint64_t)call_int(c, "max_output", CELL_OUTPUT),
+				  .no_input = input ? json_is_false(input) : kind == FEED_NONE };
 	struct cell *x = cells_give(c, ctx, &want);
 
 	if (!x)
 		return;
-	read_cell(reading_new(c, ctx, feed_wanted(c)), x);
+	read_cell(reading_new(c, ctx, kind), x);
 	cell_unref(x);
 }
 

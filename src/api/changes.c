@@ -46,6 +46,15 @@ static json_t *hash_json(const struct wire_entry *e)
 	return json_string(hex);
 }
 
+/* The words of a run record. A template has files in these two folders only (src/keeper/template.c), and only
+ * root may write there; all else that lies in the upper layer was made in the box. */
+static const char *changes_kind(const struct wire_entry *e, const char *path)
+{
+	if (!e->mode)
+		return "deleted";
+	return !strncmp(path, "/etc/", 5) || !strncmp(path, "/opt/atoll/", 11) ? "modified" : "added";
+}
+
 static void entry(struct clerk *k, const struct wire_entry *e, const char *name, size_t n)
 {
 	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
@@ -60,7 +69,7 @@ static void entry(struct clerk *k, const struct wire_entry *e, const char *name,
 	}
 	doc = json_object();
 	desk_set_text(doc, "path", parts.name);
-	json_object_set_new(doc, "kind", json_string(e->mode ? "changed" : "deleted"));
+	json_object_set_new(doc, "kind", json_string(changes_kind(e, parts.name)));
 	if (e->mode) {
 		json_object_set_new(doc, "type", json_string(desk_type(e->mode)));
 		json_object_set_new(doc, "size", json_integer((json_int_t)e->size));

@@ -31,6 +31,11 @@ struct context *contexts_of(struct call *c)
 	struct berth *b = call_box(c, 0);
 	struct context *x = b ? context_find(b, call_param(c, 1)) : NULL;
 
+	/* The other server of a reload or an upgrade may have made it. */
+	if (b && !x && !c->api->fleet.alone) {
+		berth_catch_up(b);
+		x = context_find(b, call_param(c, 1));
+	}
 	if (b && !x)
 		call_error(c, 404, "not_found", "there is no such context in this box",
 			   call_param(c, 1), "list them: GET /v1/boxes/ID/contexts");

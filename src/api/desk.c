@@ -179,7 +179,10 @@ static const struct refusal {
 static const struct refusal *refusal_of(const struct err *e)
 {
 	static const struct refusal other = { 0, 500, "error", NULL };
+	static const struct refusal limit = { 0, 429, "limit", "ask for a part of it: a folder further below" };
 
+	if (!e->sys && e->kind == ERR_LIMIT)
+		return &limit;
 	for (unsigned i = 0; i < ARRAY_LEN(refusals); i++)
 		if (refusals[i].sys == e->sys)
 			return &refusals[i];

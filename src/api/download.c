@@ -104,7 +104,6 @@ static void set_disposition(struct http_req *r, const char *kind, const char *pa
 			buf_printf(&coded, "%%%02X", c);
 	}
 	http_set(r, "Content-Disposition", "%s; filename*=UTF-8''%s", kind, buf_str(&coded));
-	http_set(r, "X-Content-Type-Options", "nosniff");
 	http_set(r, "Content-Security-Policy", "sandbox");
 }
 

@@ -22,6 +22,7 @@ void env_show(struct call *c)
 
 	if (!b)
 		return;
+	box_withhold(c, doc);
 	if (call_fresh(c, doc))
 		json_decref(doc);
 	else

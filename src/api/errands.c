@@ -58,6 +58,7 @@ const struct field errands_list_query[] = {
 };
 
 struct session {
+	struct session *next;
 	struct errand_owner owner;
 	char id[ID_LEN + 1]; /* of its row */
 	struct call *call;
@@ -88,6 +89,8 @@ static int insert_row(struct session *s, struct err *e)
 	if (store_errand_insert(c->api->store, &row, e) < 0)
 		return -1;
 	memcpy(s->id, row.id, sizeof(s->id));
+	s->next = c->api->agents;
+	c->api->agents = s;
 	return 0;
 }
 
@@ -97,9 +100,37 @@ static void end_row(struct session *s, const char *outcome, const json_t *report
 	auto_free char *text = report ? json_dumps(report, JSON_COMPACT) : NULL;
 	struct err e;
 
-	if (s->id[0])
-		(void)!store_errand_end(s->call->api->store, s->id, fleet_now_ns(), outcome, text, &e);
+	if (!s->id[0])
+		return;
+	(void)!store_errand_end(s->call->api->store, s->id, fleet_now_ns(), outcome, text, &e);
 	s->id[0] = '\0';
+	for (struct session **at = &s->call->api->agents; *at; at = &(*at)->next)
+		if (*at == s) {
+			*at = s->next;
+			break;
+		}
+}
+
+static int runs_here(const struct api *a, const char *id)
+{
+	const struct session *s = a->agents;
+
+	while (s && strcmp(s->id, id) != 0)
+		s = s->next;
+	return s != NULL;
+}
+
+void errands_alone(struct api *a)
+{
+	struct store_errands rows = { 0 };
+	struct err e;
+
+	if (!a->fleet.alone || store_errand_running(a->store, &rows, &e) < 0)
+		return;
+	for (unsigned i = 0; i < rows.n; i++)
+		if (!runs_here(a, rows.v[i].id))
+			(void)!store_errand_end(a->store, rows.v[i].id, fleet_now_ns(), "lost", NULL, &e);
+	store_errands_fini(&rows);
 }
 
 /* Nothing of it may happen any more. */

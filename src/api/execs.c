@@ -17,10 +17,11 @@ const struct field execs_list_query[] = {
 	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
 	{ 0 },
 };
+static const struct field raw_stream_values[] = { FIELD_VALUE("stdout"), FIELD_VALUE("stderr"), { 0 } };
 const struct field execs_output_query[] = {
 	{ "stdout", FIELD_INT, 0, 0, INT64_MAX, "first byte wanted; 0", NULL },
 	{ "stderr", FIELD_INT, 0, 0, INT64_MAX, "first byte wanted; 0", NULL },
-	{ "raw", FIELD_TEXT, 0, 0, 8, "stdout or stderr: its bytes and nothing else", NULL },
+	{ "raw", FIELD_CHOICE, 0, 0, 0, "the bytes of this stream and nothing else", raw_stream_values },
 	{ 0 },
 };
 const struct field execs_wait_query[] = {

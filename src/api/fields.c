@@ -1,5 +1,7 @@
 /* fields.c - see fields.h. */
 #include "api/fields.h"
+#include "base/own.h"
+#include "base/units.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -7,11 +9,82 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Behind the string that begins at p; its escapes are the parser's affair. */
+static const char *skip_string(const char *p, const char *end)
+{
+	while (p < end) {
+		const char *quote = memchr(p, '"', (size_t)(end - p));
+		size_t slashes = 0;
+
+		if (!quote)
+			return end;
+		while (quote - slashes > p && quote[-1 - (ptrdiff_t)slashes] == '\\')
+			slashes++;
+		p = quote + 1;
+		if (slashes % 2 == 0)
+			break;
+	}
+	return p;
+}
+
+int fields_scan(const char *text, size_t n, struct err *e)
+{
+	const char *end = text + n;
+	unsigned members = 0, depth = 0;
+
+	for (const char *p = text; p < end;) {
+		char c = *p++;
+
+		if (c == '"') {
+			p = skip_string(p, end);
+		} else if (c == ',') {
+			members++;
+		} else if (c == '{' || c == '[') {
+			members++;
+			depth++;
+		} else if ((c == '}' || c == ']') && depth) {
+			depth--;
+		}
+		if (members > FIELDS_MEMBERS || depth > FIELDS_DEPTH) {
+			err_set(e, ERR_LIMIT,
+				members > FIELDS_MEMBERS ?
+					"the body has more than %d members; send many files as an archive" :
+					"the body is nested deeper than %d levels",
+				members > FIELDS_MEMBERS ? FIELDS_MEMBERS : FIELDS_DEPTH);
+			e->sys = E2BIG;
+			return -1;
+		}
+	}
+	return 0;
+}
+
+uint64_t fields_most(const struct field *table, uint64_t most)
+{
+	static const char *const texts[] = { "files", "code", "content", "items", "messages", "documents" };
+
+	if (table && table->name && !strcmp(table->name, FIELDS_OTHERS))
+		return most; /* it names none: a tool has a table of its own */
+	for (const struct field *f = table; f && f->name; f++) {
+		if (f->type == FIELD_OBJECT && fields_most(f->fields, most) == most)
+			return most;
+		if ((f->type == FIELD_TEXT || f->type == FIELD_COMMAND) &&
+		    (f->most == 0 || f->most > FIELDS_SMALL / 2))
+			return most;
+		for (unsigned i = 0; i < ARRAY_LEN(texts); i++)
+			if ((f->type == FIELD_ANY || f->type == FIELD_MAP) && !strcmp(f->name, texts[i]))
+				return most;
+	}
+	return most < FIELDS_SMALL ? most : FIELDS_SMALL;
+}
+
 json_t *fields_parse(const char *text, size_t n, struct err *e)
 {
 	json_error_t why;
-	json_t *doc = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
+	json_t *doc;
 
+	if (fields_scan(text, n, e) < 0)
+		return NULL;
+	doc = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
 	if (!doc) {
 		err_set(e, ERR_INVALID, "the body is not JSON: line %d, column %d: %.140s",
 			why.line, why.column, why.text);
@@ -62,15 +135,39 @@ static int check_text(const json_t *v, const struct field *f, const char *path, 
 	return 0;
 }
 
+/* "512M", "30s": as on the command line. */
+static int read_unit(const json_t *v, const struct field *f, long long *out, struct err *e)
+{
+	uint64_t n;
+
+	if (strlen(json_string_value(v)) != json_string_length(v))
+		return err_set(e, ERR_INVALID, "must not hold a NUL character");
+	if (units_parse_field(f->name, json_string_value(v), &n, e) < 0)
+		return -1;
+	*out = n > INT64_MAX ? INT64_MAX : (long long)n;
+	return 0;
+}
+
 static int check_int(const json_t *v, const struct field *f, const char *path, struct err *e)
 {
-	char want[100];
+	char want[160];
+	long long n = json_integer_value(v);
+	struct err unit;
 
-	if (!json_is_integer(v))
-		return bad(e, path, f->name, "must be an integer");
-	if (json_integer_value(v) < f->least || json_integer_value(v) > f->most) {
-		snprintf(want, sizeof(want), "%lld is out of range, from %lld to %lld",
-			 (long long)json_integer_value(v), (long long)f->least, (long long)f->most);
+	if (json_is_string(v) && units_has_field(f->name)) {
+		if (read_unit(v, f, &n, &unit) < 0) {
+			snprintf(want, sizeof(want), "%.150s", unit.msg);
+			return bad(e, path, f->name, want);
+		}
+	} else if (!json_is_integer(v)) {
+		return bad(e, path, f->name,
+			   !units_has_field(f->name)	  ? "must be an integer" :
+			   strstr(f->name, "_ms")	  ? "must be an integer, or a time like \"30s\"" :
+							    "must be an integer, or a size like \"512M\"");
+	}
+	if (n < f->least || n > f->most) {
+		snprintf(want, sizeof(want), "%lld is out of range, from %lld to %lld", n,
+			 (long long)f->least, (long long)f->most);
 		return bad(e, path, f->name, want);
 	}
 	return 0;
@@ -109,6 +206,25 @@ static int check_map(const json_t *v, const struct field *f, const char *path, s
 	return 0;
 }
 
+static int fields_check_choice(const json_t *v, const struct field *f, const char *path, struct err *e)
+{
+	char want[160], seen[32];
+	int n = 0;
+
+	if (!json_is_string(v))
+		return bad(e, path, f->name, "must be a string");
+	for (const struct field *one = f->fields; one->name; one++)
+		if (!strcmp(one->name, json_string_value(v)))
+			return 0;
+	snprintf(seen, sizeof(seen), "%.30s", json_string_value(v));
+	for (char *c = seen; *c; c++)
+		*c = isprint((unsigned char)*c) ? *c : '?';
+	n = snprintf(want, sizeof(want), "'%s' is not one of", seen);
+	for (const struct field *one = f->fields; one->name && n < (int)sizeof(want); one++)
+		n += snprintf(want + n, sizeof(want) - (size_t)n, "%s %s", one == f->fields ? "" : ",", one->name);
+	return bad(e, path, f->name, want);
+}
+
 static int check_value(const json_t *v, const struct field *f, const char *path, struct err *e)
 {
 	char below[96];
@@ -131,6 +247,8 @@ static int check_value(const json_t *v, const struct field *f, const char *path,
 		if (json_is_array(v) && json_array_size(v) == 0)
 			return bad(e, path, f->name, "must not be empty");
 		return check_texts(v, f, path, e);
+	case FIELD_CHOICE:
+		return fields_check_choice(v, f, path, e);
 	case FIELD_OBJECT:
 		if (!json_is_object(v))
 			return bad(e, path, f->name, "must be an object");
@@ -173,13 +291,31 @@ int fields_check(const json_t *doc, const struct field *table, const char *path,
 	return 0;
 }
 
+/* Who sends the map itself, {"A": "1"}, means the one field that takes a map. */
+const char *fields_hint(const json_t *doc, const struct field *table)
+{
+	const char *key;
+	json_t *v;
+
+	if (table->type != FIELD_MAP || table[1].name || strcmp(table->name, "env") != 0 || !json_object_size(doc))
+		return "the fields are in /openapi.json";
+	json_object_foreach((json_t *)doc, key, v) if (!json_is_string(v)) return "the fields are in /openapi.json";
+	return "variables are in the field env: {\"env\": {\"NAME\": \"value\"}}";
+}
+
 void fields_prune(json_t *doc, const struct field *table)
 {
 	for (; table->name; table++) {
 		json_t *v = json_object_get(doc, table->name);
 
+		struct err ignored;
+		long long n;
+
 		if (json_is_null(v))
 			json_object_del(doc, table->name);
+		else if (table->type == FIELD_INT && json_is_string(v) && units_has_field(table->name) &&
+			 read_unit(v, table, &n, &ignored) == 0)
+			json_object_set_new(doc, table->name, json_integer(n));
 		else if (table->type == FIELD_OBJECT)
 			fields_prune(v, table->fields);
 	}
@@ -217,6 +353,13 @@ int fields_check_query(struct http_req *r, const struct field *table, struct err
 			    strcmp(v, "false"))
 				return err_set(e, ERR_INVALID, "?%s=%.40s: must be 1 or 0", f->name,
 					       v);
+		} else if (f->type == FIELD_CHOICE) {
+			json_t *value = json_string(v);
+			int rc = value ? fields_check_choice(value, f, "", e) : bad(e, "", f->name, "must be UTF-8");
+
+			json_decref(value);
+			if (rc < 0)
+				return rc;
 		} else if (f->most && strlen(v) > (size_t)f->most) {
 			return err_set(e, ERR_INVALID, "?%s= has %zu bytes, at most %lld", f->name,
 				       strlen(v), (long long)f->most);
@@ -250,6 +393,11 @@ static json_t *schema_of(const struct field *f)
 		break;
 	case FIELD_OBJECT:
 		s = fields_schema(f->fields);
+		break;
+	case FIELD_CHOICE:
+		s = json_pack("{s:s, s:[]}", "type", "string", "enum");
+		for (const struct field *one = f->fields; one->name; one++)
+			json_array_append_new(json_object_get(s, "enum"), json_string(one->name));
 		break;
 	case FIELD_ANY:
 		s = json_object();

@@ -17,6 +17,7 @@ void flow_free(struct flow *w)
 	struct berth *b;
 
 	flow_files_fini(&w->files);
+	artifacts_fini(&w->artifacts);
 	if (w->tapped)
 		tap_close(&w->tap);
 	reuse_fini(&w->reuse);
@@ -33,6 +34,7 @@ void flow_free(struct flow *w)
 	buf_fini(&w->words[0]);
 	buf_fini(&w->words[1]);
 	json_decref(w->warnings);
+	json_decref(w->record);
 	json_decref(w->request);
 	json_decref(w->body);
 	free(w);
@@ -78,13 +80,15 @@ static void stream_end(struct flow *w, json_t *take_doc)
 	feed_end(&w->feed);
 }
 
-void flow_answer(struct flow *w, json_t *record)
+static void tell_answer(struct flow *w, json_t *record)
 {
 	struct call *c = flow_let_go(w);
 	json_t *doc = c ? json_copy(record) : NULL, *packages = doc ? packages_report(&w->packages) : NULL;
 
 	if (packages)
 		json_object_set_new(doc, "packages", packages);
+	if (doc)
+		artifacts_report(&w->artifacts, doc);
 	if (c && w->streaming) {
 		stream_end(w, doc);
 	} else if (c) {
@@ -98,6 +102,33 @@ void flow_answer(struct flow *w, json_t *record)
 		w->door->over(c, doc);
 	}
 	flow_free(w);
+}
+
+static void artifacts_are_read(struct artifacts *x)
+{
+	struct flow *w = loop_owner(x, struct flow, artifacts);
+	json_t *record = w->record;
+
+	w->record = NULL;
+	tell_answer(w, record);
+	json_decref(record);
+}
+
+void flow_answer(struct flow *w, json_t *record)
+{
+	struct berth *b = w->own_box ? fleet_find(&w->api->fleet, w->box) : NULL;
+
+	int wanted = w->own_box && w->call && json_object_get(w->body, "artifacts");
+
+	if (wanted && !b)
+		artifacts_lost(&w->artifacts);
+	if (!wanted || !b) {
+		tell_answer(w, record);
+		return;
+	}
+	w->record = json_incref(record);
+	w->artifacts.done = artifacts_are_read;
+	artifacts_begin(&w->artifacts, &w->plan, &b->line, w->api->loop);
 }
 
 static void tell_record(struct call *c, json_t *take_record)
@@ -126,6 +157,7 @@ static void files_are_there(struct flow_files *x, const struct err *e)
 {
 	struct flow *w = loop_owner(x, struct flow, files);
 
+	w->artifacts.files_put_ns = (uint64_t)fleet_now_ns();
 	if (e)
 		flow_fail(w, e);
 	else
@@ -188,7 +220,7 @@ static void client_drains(struct http_req *r)
 }
 
 /* NULL: refused, and answered. */
-static struct flow *flow_new(struct call *c, const struct flow_want *want)
+static struct flow *flow_new(struct call *c, const struct flow_want *want, const struct berth *b)
 {
 	struct flow *w = calloc(1, sizeof(*w));
 	struct err e;
@@ -203,6 +235,7 @@ static struct flow *flow_new(struct call *c, const struct flow_want *want)
 	w->tap.own.post.fd = -1;
 	w->reuse.done = flow_looked;
 	snprintf(w->replay_of, sizeof(w->replay_of), "%s", want->replay_of ? want->replay_of : "");
+	w->plan.layered = b && b->nlayers;
 	if (flow_plan_read(&w->plan, w->body, w->api->fleet.conf.run_wall_ms, &e) < 0) {
 		call_error(c, 400, "invalid", e.msg, NULL, "the fields are in /openapi.json");
 		flow_free(w);
@@ -226,7 +259,7 @@ static struct flow *flow_new(struct call *c, const struct flow_want *want)
 
 void flow_in(struct call *c, struct berth *b, const struct flow_want *want)
 {
-	struct flow *w = flow_new(c, want);
+	struct flow *w = flow_new(c, want, b);
 
 	if (!w)
 		return;
@@ -267,7 +300,7 @@ static void make_box(struct flow *w)
 		return;
 	}
 	if (w->plan.program.lang)
-		program_limits(&w->plan.program, &box.limits);
+		program_limits(&w->plan.program, &w->api->fleet.conf.most, &box.limits);
 	box.seed = w->plan.program.seed;
 	box.row.metadata = "{\"" BERTH_EPHEMERAL "\":\"1\"}";
 	packages_want(&w->packages, w->call->req, &box);
@@ -344,7 +377,7 @@ void flow_alone(struct call *c, const struct flow_want *want)
 
 	if (!quota_box(c))
 		return;
-	w = flow_new(c, want);
+	w = flow_new(c, want, NULL);
 	if (!w)
 		return;
 	w->own_box = 1;

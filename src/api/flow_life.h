@@ -2,6 +2,7 @@
  * and how it ends (flow.c).
  * Owns: nothing; flow_free() ends what the flow owns. */
 #pragma once
+#include "api/artifacts.h"
 #include "api/feed.h"
 #include "api/flow.h"
 #include "api/flow_files.h"
@@ -24,6 +25,8 @@ struct flow {
 	unsigned at; /* of its steps */
 
 	struct flow_files files;
+	struct artifacts artifacts; /* of a box of its own, if they were asked for */
+	json_t *record;             /* of its last program, while they are read */
 	struct package_job packages;
 	int installing; /* they are not there yet, and neither is the box */
 	struct berth_wait made;

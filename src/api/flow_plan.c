@@ -1,5 +1,6 @@
 /* flow_plan.c - see flow_plan.h. */
 #include "api/flow_plan.h"
+#include "api/artifacts.h"
 #include "api/box_want.h"
 #include "api/flow.h"
 #include "base/base64.h"
@@ -24,7 +25,7 @@ enum { INSTALL_MS = 300000, VERSION_MS = 10000 };
 	{ "cwd", FIELD_TEXT, 0, 0, 4095, "folder to start in; /home/user", NULL },                 \
 	{ "env", FIELD_MAP, 0, 0, 1000, "variables, on top of the box's", NULL },                  \
 	{ "stdin", FIELD_TEXT, 0, 0, 1 << 22, "all of its input", NULL },                          \
-	{ "timeout_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program; 30 s with a language", NULL }, \
+	{ "timeout_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program; 30 s with a language, limits.default_run_time of a command", NULL }, \
 	{ "timeouts", FIELD_OBJECT, 0, 0, 0, "of the stages", timeout_fields },                    \
 	{ "user", FIELD_NAME, 0, 0, 16, "user, or root where the box allows it", NULL },           \
 	{ "tag", FIELD_NAME, 0, 0, STORE_NAME, "a name to find it by", NULL },                     \
@@ -54,6 +55,8 @@ const struct field flow_exec_fields[] = {
 const struct field flow_run_fields[] = {
 	EXEC_FIELDS,
 	BOX_LIMIT_FIELDS,
+	{ "artifacts", FIELD_TEXTS, 0, 0, ARTIFACTS_PATTERNS, "patterns like *.png: files that the run made, given back in its record", NULL },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "whom its box may reach; without it nobody", box_network_fields },
 	{ "packages", FIELD_ANY, 0, 0, 0, "a list for the language's manager, or {\"pip\": [...]}; false: none", NULL },
 	{ 0 },
 };
@@ -118,7 +121,7 @@ static uint64_t usual_run_ms(const struct flow_plan *p, uint64_t conf)
 {
 	int open = p->background || p->pty || json_is_true(json_object_get(p->body, "open_stdin"));
 
-	return conf || open || !p->program.lang ? conf : p->program.lang->times.run;
+	return open ? 0 : p->program.lang ? p->program.lang->times.run : conf;
 }
 
 static int plan_program(struct flow_plan *p, struct err *e)
@@ -189,8 +192,10 @@ int flow_plan_read(struct flow_plan *p, const json_t *body, uint64_t run_ms, str
 	p->rows = (uint16_t)json_integer_value(json_object_get(pty, "rows"));
 	p->cols = (uint16_t)json_integer_value(json_object_get(pty, "cols"));
 	if (check_files(json_object_get(body, "files"), e) < 0 ||
-	    box_check_env(json_object_get(body, "env"), e) < 0)
+	    box_check_env(json_object_get(body, "env"), e) < 0 ||
+	    artifacts_check(json_object_get(body, "artifacts"), e) < 0)
 		return -1;
+	p->program.layered = p->layered || json_array_size(json_object_get(json_object_get(body, "packages"), "apt"));
 	if (coded && program_read(&p->program, body, e) < 0)
 		return -1;
 	if (coded && *p->program.pin)

@@ -23,6 +23,7 @@ struct flow_plan {
 	struct flow_step steps[FLOW_STEPS];
 	unsigned nsteps;
 	int background, pty, root;
+	int layered; /* set before: its box has layers of packages */
 	uint16_t rows, cols;
 };
 

@@ -1,12 +1,37 @@
 /* flow_step.c - the steps of a flow: a version that is looked at, a compiler, the program. */
 #include "api/flow_life.h"
+#include "api/hints.h"
 #include "base/own.h"
+#include "box/changes.h"
 #include "lang/diag.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { OUTPUT_MAX = 1024 * 1024, AUDITED = 200 };
+
+/* Of a failure that the kernel has no hint for, or that has another reason than it seems. */
+static void note_hint(struct flow *w, json_t *record)
+{
+	const char *cause = json_string_value(json_object_get(record, "cause"));
+	const json_t *command = json_object_get(record, "command");
+	const char *last = json_string_value(json_array_get(command, json_array_size(command) - 1));
+	const struct berth *b = fleet_find(&w->api->fleet, w->box);
+	struct hints_about about = {
+		.command = last ? last : "",
+		.lang = w->plan.program.lang,
+		.said = buf_str(&w->said),
+		.status = (int)json_integer_value(json_object_get(record, "status")),
+		.timed_out = cause && !strcmp(cause, "wall"),
+		.network = b && b->row.network && strcmp(b->row.network, "[]") != 0,
+		.own_box = w->own_box,
+		.conf = &w->api->fleet.conf.packages.install,
+	};
+	auto_buf struct buf hint = { 0 };
+
+	if ((about.timed_out || json_is_null(json_object_get(record, "hint"))) && hints_find(&about, &hint))
+		json_object_set_new(record, "hint", changes_text(buf_str(&hint)));
+}
 
 /* Said in words before: now as data. The record is stored after this. */
 static void note_errors(struct flow *w, json_t *record, int failed)
@@ -24,6 +49,8 @@ static void note_errors(struct flow *w, json_t *record, int failed)
 	if (l && failed && !strcmp(what, "run") &&
 	    (found = diag_fault(l, buf_str(&w->said), w->said.len)))
 		json_object_set_new(record, "error", found);
+	if (failed && strcmp(what, "compile") != 0)
+		note_hint(w, record);
 	buf_cut(&w->said, 0);
 }
 
@@ -31,9 +58,9 @@ static void note_said(struct flow *w, unsigned stream, const char *bytes, size_t
 {
 	int last = w->at + 1 == w->plan.nsteps;
 
-	if (w->plan.program.lang && !last)
+	if (w->plan.program.lang && !last && strcmp(w->plan.steps[w->at].what, "install") != 0)
 		diag_head(&w->said, bytes, n);
-	else if (w->plan.program.lang && (stream == 1 || w->plan.pty))
+	else if (stream == 1 || w->plan.pty)
 		diag_tail(&w->said, bytes, n);
 }
 
@@ -226,6 +253,7 @@ static struct run_want want_of(const struct flow *w, const struct flow_step *s, 
 		.root = w->plan.root,
 		.compiled_before = last && w->compiled_before,
 		.seed = last && w->plan.program.seed != NULL,
+		.lang = w->plan.program.lang,
 		.request = w->request,
 		.replay_of = w->replay_of,
 	};

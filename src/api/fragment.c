@@ -2,6 +2,7 @@
 #include "api/fragment.h"
 #include "api/fields.h"
 #include "base/own.h"
+#include "lang/driver.h"
 #include "lang/lang.h"
 
 #include <stdio.h>
@@ -15,14 +16,15 @@ static const struct seed {
 	const char *name;
 	const char *language; /* of code whose file does not tell */
 	const char *start;    /* serves it; NULL: the file itself does */
+	int cells;            /* its code is a cell: state, results and plots are kept and told */
 } seeds[] = {
-	{ "base", "python", NULL },
-	{ "code-interpreter-v1", "python", NULL },
-	{ "code-interpreter-multilang", "python", NULL },
-	{ "streamlit-developer", "python", "streamlit run app.py --server.port \"$PORT\"" },
-	{ "gradio-developer", "python", NULL },
-	{ "nextjs-developer", "node", "npx next dev -p \"$PORT\"" },
-	{ "vue-developer", "node", "npx nuxt dev --port \"$PORT\"" },
+	{ "base", "python", NULL, 0 },
+	{ "code-interpreter-v1", "python", NULL, 1 },
+	{ "code-interpreter-multilang", "python", NULL, 1 },
+	{ "streamlit-developer", "python", "streamlit run app.py --server.port \"$PORT\"", 0 },
+	{ "gradio-developer", "python", NULL, 0 },
+	{ "nextjs-developer", "node", "npx next dev -p \"$PORT\"", 0 },
+	{ "vue-developer", "node", "npx nuxt dev --port \"$PORT\"", 0 },
 };
 
 #define FRAGMENT_FIELDS                                                                                \
@@ -44,7 +46,7 @@ static const struct seed {
 		  "serves the port; the template's own",                                               \
 		  NULL },                                                                              \
 		{ "port", FIELD_INT, 0, 1, 65535, "it is a web application and listens there", NULL }, \
-		{ "timeout_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program", NULL },                 \
+		{ "timeout_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program; of a server: until it answers, 60 s", NULL },                 \
 		{ "session", FIELD_TEXT,  0,                                                           \
 		  0,         SESSION_MAX, "use the box of this session, or make it",                   \
 		  NULL },                                                                              \
@@ -233,6 +235,10 @@ static int plan_server(struct work *w, const json_t *port)
 	if (!start)
 		return 0;
 	json_object_set_new(w->out, "command", json_string(start));
+	if (json_object_get(w->out, "code") && start == w->seed->start && !strcmp(w->seed->language, "python")) {
+		json_object_set(w->files, "app.py", json_object_get(w->out, "code")); /* as its command has it */
+		json_object_del(w->out, "code");
+	}
 	if (json_object_get(w->out, "code")) {
 		json_object_del(w->out, "code");
 		return bad(w, "file_path", "is missing: where does the code go?");
@@ -251,6 +257,22 @@ static int plan_program(struct work *w)
 	if (!w->entry || !lang_of(w->entry, "", 0))
 		json_object_set_new(w->out, "language", json_string(w->seed->language));
 	return 0;
+}
+
+/* Code of an interpreter template is a cell, where its language has an interpreter; files lie beside it. */
+static int plan_cell(struct work *w)
+{
+	const json_t *code = given(w->doc, "code");
+	const char *path = text(w->doc, "file_path");
+	const struct lang *l = path ? lang_of(path, "", 0) : NULL;
+	const char *language = l ? l->name : w->seed->language;
+
+	if (!w->seed->cells || !json_is_string(code) || !driver_of(language))
+		return 0;
+	json_object_del(w->out, "code");
+	json_object_set(w->out, "cell_code", (json_t *)code);
+	json_object_set_new(w->out, "cell_language", json_string(language));
+	return 1;
 }
 
 static void plan_install(struct work *w)
@@ -309,13 +331,13 @@ static int fill(struct work *w)
 		return -1;
 	if (text(w->doc, "file_path"))
 		w->entry = text(w->doc, "file_path");
-	if (timeout)
-		json_object_set(w->out, "timeout_ms", (json_t *)timeout);
+	if (timeout) /* of a server: to begin listening; it has no end of its own */
+		json_object_set(w->out, port ? "ready_ms" : "timeout_ms", (json_t *)timeout);
 	set_owner(w);
 	plan_install(w);
 	if (port && plan_server(w, port) < 0)
 		return -1;
-	return plan_program(w);
+	return !port && plan_cell(w) ? 0 : plan_program(w);
 }
 
 json_t *fragment_translate(const json_t *body, struct err *e)

@@ -176,6 +176,7 @@ static void is_complete(struct gauge_box *x)
 static void counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct gauge_box *x = ctx;
+	struct berth *b = fleet_find(x->all->fleet, x->id);
 
 	(void)len;
 	(void)fd;
@@ -184,6 +185,8 @@ static void counted(void *ctx, const struct frame *f, size_t len, int *fd, const
 	if (f) {
 		x->now.kernel = *(const struct wire_counted *)f;
 		x->now.counted = 1;
+		if (b)
+			berth_count_cpu(b, &x->now.kernel);
 	}
 	is_complete(x);
 }

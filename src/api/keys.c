@@ -15,9 +15,10 @@ enum { KEYS_MAX = STORE_PAGE_MAX }; /* of one team */
 
 #define KEY_MS_MAX (INT64_C(1) << 43) /* some centuries */
 
+static const struct field role_values[] = { FIELD_VALUE("viewer"), FIELD_VALUE("editor"), FIELD_VALUE("owner"), { 0 } };
 const struct field keys_create_fields[] = {
 	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "unique among the team's keys", NULL },
-	{ "role", FIELD_NAME, 0, 0, 8, "viewer, editor or owner; viewer", NULL },
+	{ "role", FIELD_CHOICE, 0, 0, 0, "what it may do; viewer", role_values },
 	{ "box", FIELD_NAME, 0, 0, STORE_NAME, "good for this box only", NULL },
 	{ "expires_ms", FIELD_INT, 0, 1, KEY_MS_MAX, "good for this long; for ever unless given",
 	  NULL },

@@ -32,7 +32,6 @@ void ops_page(struct call *c)
 		"</ul>\n</body>\n</html>\n";
 
 	http_set(c->req, "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
-	http_set(c->req, "X-Content-Type-Options", "nosniff");
 	http_reply(c->req, 200, "text/html; charset=utf-8", page, sizeof(page) - 1);
 }
 
@@ -117,6 +116,38 @@ static void histogram(struct buf *b, const char *name, const char *help,
 	buf_printf(b, "atoll_%s_bucket{le=\"+Inf\"} %llu\natoll_%s_sum %.6f\natoll_%s_count %llu\n",
 		   name, (unsigned long long)h->count, name, h->sum, name,
 		   (unsigned long long)h->count);
+}
+
+static void byte_histogram(struct buf *b, const char *name, const char *help, const struct fleet_histogram *h)
+{
+	uint64_t sum = 0;
+
+	say(b, name, "histogram", help);
+	for (unsigned i = 0; i < FLEET_BUCKETS; i++) {
+		sum += h->bucket[i];
+		buf_printf(b, "atoll_%s_bucket{le=\"%llu\"} %llu\n", name, (unsigned long long)fleet_byte_bounds[i],
+			   (unsigned long long)sum);
+	}
+	buf_printf(b, "atoll_%s_bucket{le=\"+Inf\"} %llu\natoll_%s_sum %.0f\natoll_%s_count %llu\n", name,
+		   (unsigned long long)h->count, name, h->sum, name, (unsigned long long)h->count);
+}
+
+/* The error rate: what did not exit with 0, of all that ended. Labels are of tables, not of clients. */
+static void of_exits(struct buf *b, const struct fleet_figures *f)
+{
+	static const char *const codes[EXITS_COUNT] = { "0", "1", "2", "126", "127", "other" };
+	static const char *const results[] = { "failed", "ok" };
+	unsigned n = lang_count() < FLEET_LANGS - 1 ? lang_count() : FLEET_LANGS - 1;
+
+	say(b, "runs_exit_total", "counter", "Programs that ended by themselves, by exit status.");
+	for (unsigned i = 0; i < EXITS_COUNT; i++)
+		buf_printf(b, "atoll_runs_exit_total{code=\"%s\"} %llu\n", codes[i], (unsigned long long)f->exits[i]);
+	say(b, "runs_language_total", "counter", "Programs that ended, by language and whether they exited with 0.");
+	for (unsigned i = 0; i <= n; i++)
+		for (unsigned well = 0; well < 2; well++)
+			buf_printf(b, "atoll_runs_language_total{language=\"%s\",result=\"%s\"} %llu\n",
+				   i < n ? lang_at(i)->name : "none", results[well],
+				   (unsigned long long)f->languages[i][well]);
 }
 
 /* One row for "base" from the start, so that a rate has something to begin with. */
@@ -214,13 +245,21 @@ static void metrics(struct call *c, const struct wire_about *about)
 	causes(&b, "boxes_ended_total", "Boxes that ended, by cause.", f->boxes_ended);
 	one(&b, "runs_started_total", "counter", "Programs started.", f->runs_started);
 	causes(&b, "runs_ended_total", "Programs that ended, by cause.", f->ended);
+	of_exits(&b, f);
+	say(&b, "cpu_seconds_total", "counter", "CPU time of all boxes.");
+	buf_printf(&b, "atoll_cpu_seconds_total %.6f\n", (double)quota_cpu_us(a) / 1e6);
 	histogram(&b, "box_create_seconds", "From the request for a box to the box.", &f->create);
 	histogram(&b, "run_seconds", "Wall time of programs.", &f->run);
+	histogram(&b, "run_cpu_seconds", "CPU time of programs.", &f->run_cpu);
+	byte_histogram(&b, "run_memory_bytes", "Most memory of a program's box.", &f->run_memory);
 	histogram(&b, "request_seconds", "From the first byte of a request to the end of its answer.",
 		  &a->latency);
 	one(&b, "output_bytes_total", "counter", "Written by programs.", f->output_bytes);
 	one(&b, "stdin_bytes_total", "counter", "Sent to programs.", f->stdin_bytes);
 	one(&b, "keeper_reconnects_total", "counter", "Times the keeper was lost.", f->keeper_lost);
+	one(&b, "history_removed_total", "counter",
+	    "Rows of runs, boxes, idempotency keys and the audit log that were too old or too many.",
+	    f->history_rows);
 	one(&b, "keeper_queue", "gauge", "Questions to the keeper without an answer yet.",
 	    a->fleet.office.waiting);
 	of_batches(&b, batches_figures(a->batches));
@@ -228,6 +267,12 @@ static void metrics(struct call *c, const struct wire_about *about)
 	of_pipelines(&b, pipelines_figures(a->pipelines));
 	one(&b, "http_connections", "gauge", "Open connections.", a->http.open);
 	one(&b, "http_accepted_total", "counter", "Connections accepted.", a->http.accepted);
+	one(&b, "auth_failures_total", "counter", "Wrong keys, tokens and signatures.",
+	    a->auth_failures);
+	one(&b, "auth_slowed_total", "counter",
+	    "Of these, answered 429 since the address had too many.", a->auth_slowed);
+	one(&b, "http_evicted_total", "counter",
+	    "Idle connections closed to make room for new ones.", a->http.evicted);
 	one(&b, "http_bad_requests_total", "counter", "Requests that were not HTTP.",
 	    a->http.bad_requests);
 	one(&b, "http_received_bytes_total", "counter", "Bytes received.", a->http.bytes_in);
@@ -239,76 +284,12 @@ static void metrics(struct call *c, const struct wire_about *about)
 	http_reply(c->req, 200, "text/plain; version=0.0.4; charset=utf-8", b.p, b.len);
 }
 
+/* The machine is team default's, as in GET /v1/stats. */
 void ops_metrics(struct call *c)
 {
-	about_ask(c, metrics);
-}
-
-/* ---- OpenAPI ---- */
-
-/* Path parameters, and those of the query. */
-static json_t *parameters(const struct api_route *r)
-{
-	json_t *all = json_array();
-
-	for (const char *p = strchr(r->pattern, '{'); p; p = strchr(p + 1, '{'))
-		json_array_append_new(
-			all, json_pack("{s:s%, s:s, s:b, s:{s:s}}", "name", p + 1,
-				       strcspn(p + 1, "}"), "in", "path", "required", 1, "schema",
-				       "type", "string"));
-	for (const struct field *f = r->query; f && f->name; f++)
-		json_array_append_new(
-			all, json_pack("{s:s, s:s, s:b, s:s, s:{s:s}}", "name", f->name, "in",
-				       "query", "required", f->required, "description", f->help,
-				       "schema", "type",
-				       f->type == FIELD_INT  ? "integer" :
-				       f->type == FIELD_BOOL ? "boolean" :
-							       "string"));
-	return all;
-}
-
-static json_t *operation(const struct api_route *r)
-{
-	static const char *const roles[] = { "nobody", "viewer", "editor", "owner" };
-	json_t *op = json_pack("{s:s, s:[s], s:o, s:s, s:{s:{s:s}, s:{s:s}}}", "summary", r->summary,
-			       "tags", r->group, "parameters", parameters(r), "x-atoll-role",
-			       roles[r->need], "responses", "2XX", "description", "done", "default",
-			       "description", "{\"error\":{code,message,why,hints,doc}}");
-
-	if (r->action)
-		json_object_set_new(op, "x-atoll-audit", json_string(r->action));
-	if (r->body)
-		json_object_set_new(op, "requestBody",
-				    json_pack("{s:{s:{s:o}}}", "content", "application/json",
-					      "schema", fields_schema(r->body)));
-	else if (r->how == HTTP_BODY_STREAM)
-		json_object_set_new(op, "requestBody",
-				    json_pack("{s:{s:{}}}", "content", "application/octet-stream"));
-	return op;
-}
-
-void ops_openapi(struct call *c)
-{
-	json_t *paths = json_object();
-
-	for (unsigned i = 0; i < api_nroutes; i++) {
-		const struct api_route *r = &api_routes[i];
-		json_t *path = json_object_get(paths, r->pattern);
-		char method[16];
-		unsigned n = 0;
-
-		if (!path) {
-			path = json_object();
-			json_object_set_new(paths, r->pattern, path);
-		}
-		for (; r->method[n] && n < sizeof(method) - 1; n++)
-			method[n] = (char)tolower((unsigned char)r->method[n]);
-		method[n] = 0;
-		json_object_set_new(path, method, operation(r));
-	}
-	call_json(c, 200,
-		  json_pack("{s:s, s:{s:s, s:s}, s:o, s:{s:{s:{s:s, s:s}}}, s:[{s:[]}]}", "openapi",
-			    "3.1.0", "info", "title", "Atoll", "version", ATOLL_VERSION, "paths",
-			    paths, "components", "securitySchemes", "key", "type", "http", "scheme",
-			    "bearer", "security", "key"));
+	if (!c->api->conf.metrics_public && strcmp(c->who.team, TEAM_DEFAULT) != 0)
+		call_error(c, 403, "denied", "these are the figures of the whole machine, for keys of team " TEAM_DEFAULT,
+			   c->who.team, "those of your team: GET /v1/usage");
+	else
+		about_ask(c, metrics);
 }

@@ -7,4 +7,3 @@ void ops_health(struct call *c);
 void ops_info(struct call *c);
 void ops_who(struct call *c);
 void ops_metrics(struct call *c);
-void ops_openapi(struct call *c);

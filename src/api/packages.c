@@ -129,8 +129,9 @@ static int take_found(struct package_job *j, struct packages *found, const char 
 		if (!j->warnings)
 			j->warnings = json_array();
 		json_array_append_new(j->warnings,
-				      json_sprintf("%s is not installed: no source for %s packages",
-						   where, package_manager_name(found->manager)));
+				      json_sprintf("%s is not installed: no source for %s packages: set %s",
+						   where, package_manager_name(found->manager),
+						   install_setting(found->manager)));
 		packages_fini(found);
 		return 0;
 	}
@@ -383,7 +384,8 @@ json_t *packages_failure_json(const struct packages_failure *f)
 {
 	const char *hint = f->d.fault == INSTALL_NO_PACKAGE && f->nnear
 				   ? "a name like it is in `near`"
-			   : f->d.fault == INSTALL_NO_VERSION ? "those that there are: `versions`"
+			   : f->d.fault == INSTALL_NO_VERSION && f->d.versions[0] ? "those that there are: `versions`"
+			   : f->d.fault == INSTALL_NO_VERSION ? "the registry has no version that fits: ask for another, or none"
 			   : f->d.fault == INSTALL_TIMEOUT    ? "packages.timeout of the daemon"
 							      : NULL;
 	json_t *doc = call_error_json("install", f->message, NULL, hint);

@@ -70,8 +70,9 @@ const struct field pipelines_answer_fields[] = {
 	{ 0 },
 };
 const struct field pipelines_unlearn_fields[] = { { 0 } };
+static const struct field scan_policy_values[] = { FIELD_VALUE("block"), FIELD_VALUE("warn"), FIELD_VALUE("off"), { 0 } };
 const struct field pipelines_policy_fields[] = {
-	{ "scan", FIELD_TEXT, 0, 0, STORE_WORD, "block: as each rule says; warn: all run; off: nobody looks", NULL },
+	{ "scan", FIELD_CHOICE, 0, 0, 0, "block: as each rule says; warn: run all programs; off: do not scan", scan_policy_values },
 	{ "memory", FIELD_BOOL, 0, 0, 0, "false: nothing is learned of the team's pipelines, and nothing recalled", NULL },
 	{ 0 },
 };

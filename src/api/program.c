@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/own.h"
 #include "box/box.h"
+#include "fleet/bounds.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +52,7 @@ static int find_language(struct program *p, const json_t *body, struct err *e)
 				  json_string_length(file));
 	if (!p->lang)
 		return unknown(wanted ? name : entry ? entry : "", e);
-	if (!lang_present(p->lang)) {
+	if (!lang_present(p->lang) && !p->layered) {
 		auto_buf struct buf how = { 0 };
 
 		lang_install(p->lang, &how);
@@ -64,7 +65,7 @@ static int find_language(struct program *p, const json_t *body, struct err *e)
 	if (!p->compile)
 		return err_set(e, ERR_INVALID, "compiler: %s knows no '%.40s'", p->lang->name,
 			       with);
-	if (with && access(p->compile[0], X_OK) < 0)
+	if (with && !p->layered && access(p->compile[0], X_OK) < 0)
 		return err_set(e, ERR_NOT_FOUND, "compiler: %s is not installed on this host",
 			       with);
 	return 0;
@@ -148,7 +149,7 @@ int program_read(struct program *p, const json_t *body, struct err *e)
 	const json_t *code = json_object_get(body, "code");
 	const char *entry = text(body, "entry");
 
-	*p = (struct program){ .pin = "" };
+	*p = (struct program){ .pin = "", .layered = p->layered };
 	if (find_language(p, body, e) < 0)
 		return -1;
 	if (!entry && !code)
@@ -192,7 +193,7 @@ const char **program_words(const struct program *p, const char *const *row, cons
 	return lang_words(row, &job, words);
 }
 
-void program_limits(const struct program *p, struct wire_limits *l)
+void program_limits(const struct program *p, const struct wire_limits *most, struct wire_limits *l)
 {
 	const struct lang_limits *want = &p->lang->limits;
 
@@ -202,4 +203,5 @@ void program_limits(const struct program *p, struct wire_limits *l)
 		l->disk_bytes = want->disk;
 	if (want->processes && l->pids == (uint32_t)WIRE_DEFAULT)
 		l->pids = want->processes;
+	bounds_lower(most, l);
 }

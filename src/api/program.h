@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 struct program {
+	int layered; /* its box has packages of its own, among them perhaps its language */
 	const struct lang *lang;    /* NULL: there is none, the request has a command */
 	const char *pin;            /* the version that was asked for, or "" */
 	const char *const *compile; /* the row of the compiler that was asked for; empty: none */
@@ -16,6 +17,7 @@ struct program {
 
 /* Does it name a program by code, entry or files, and not by a command? */
 int program_in(const json_t *body);
+/* p->layered set before: the box may have languages that the host has not. */
 must_check int program_read(struct program *p, const json_t *body, struct err *e);
 void program_fini(struct program *p); /* fine on a zeroed one */
 
@@ -23,6 +25,6 @@ void program_fini(struct program *p); /* fine on a zeroed one */
 const char **program_words(const struct program *p, const char *const *row, const json_t *args,
 			   uint64_t memory);
 /* What its language wants where nobody has asked for anything. */
-void program_limits(const struct program *p, struct wire_limits *l);
+void program_limits(const struct program *p, const struct wire_limits *most, struct wire_limits *l);
 
 const char *program_in_home(const char *path, char out[512]);

@@ -21,12 +21,14 @@ struct team_count {
 	int32_t day;
 	struct store_usage today, month; /* as the store has it, and since */
 	struct store_usage unwritten;
+	uint64_t cpu_us; /* less than a millisecond: not in unwritten.compute_ms yet */
 };
 
 struct quota {
 	struct api *api;
 	struct team_count *teams;
 	struct fleet_ear ear;
+	uint64_t cpu_us; /* of all teams, since the start */
 };
 
 static struct team_count *count_of(struct api *a, const char *team);
@@ -38,7 +40,7 @@ static uint64_t number(const json_t *data, const char *name)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
-/* Every program counts, also one that nobody waited for. */
+/* Output of every program counts, also of one that nobody waited for; CPU time is that of boxes. */
 static void heard(struct fleet_ear *x, const struct store_event *ev, const json_t *data)
 {
 	struct quota *q = loop_owner(x, struct quota, ear);
@@ -47,7 +49,6 @@ static void heard(struct fleet_ear *x, const struct store_event *ev, const json_
 	if (strcmp(ev->type, "run.ended") != 0)
 		return;
 	t = count_of(q->api, ev->team);
-	t->unwritten.compute_ms += number(data, "cpu_ms");
 	t->unwritten.output_bytes += number(data, "output_bytes");
 }
 
@@ -178,7 +179,7 @@ int quota_box(struct call *c)
 }
 
 /* NULL: another program may run, and is counted. Else what is over, and its limit. */
-static const char *count_run(struct api *a, struct team_count *t, uint64_t *out_limit)
+static const char *check_run(struct api *a, const struct team_count *t, uint64_t *out_limit)
 {
 	const struct store_team *q = &t->team;
 
@@ -199,8 +200,23 @@ static const char *count_run(struct api *a, struct team_count *t, uint64_t *out_
 		*out_limit = q->compute_ms_per_month;
 		return "too much computing this month";
 	}
-	t->unwritten.executions++;
 	return NULL;
+}
+
+static const char *count_run(struct api *a, struct team_count *t, uint64_t *out_limit)
+{
+	const char *over = check_run(a, t, out_limit);
+
+	t->unwritten.executions += !over;
+	return over;
+}
+
+int quota_helper(struct call *c)
+{
+	uint64_t most;
+	const char *what = check_run(c->api, count_of(c->api, c->who.team), &most);
+
+	return what ? refuse(c, what, most, seconds_to_midnight()) : 1;
 }
 
 int quota_run(struct call *c)
@@ -233,13 +249,26 @@ unsigned quota_boxes_left(struct api *a, const char *team)
 	return t->team.boxes > has ? (unsigned)(t->team.boxes - has) : 0;
 }
 
-void quota_used(struct api *a, const char *team, uint64_t cpu_ms, uint64_t output_bytes)
+static void add_cpu(struct quota *q, struct team_count *t, uint64_t cpu_us)
+{
+	q->cpu_us += cpu_us;
+	t->cpu_us += cpu_us;
+	t->unwritten.compute_ms += t->cpu_us / 1000;
+	t->cpu_us %= 1000;
+}
+
+void quota_used(struct api *a, const char *team, uint64_t cpu_us, uint64_t output_bytes)
 {
 	struct team_count *t = count_of(a, team);
 
 	t->unwritten.boxes_created++;
-	t->unwritten.compute_ms += cpu_ms;
+	add_cpu(a->quota, t, cpu_us);
 	t->unwritten.output_bytes += output_bytes;
+}
+
+void quota_computed(struct api *a, const char *team, uint64_t cpu_us)
+{
+	add_cpu(a->quota, count_of(a, team), cpu_us);
 }
 
 static void add(struct store_usage *to, const struct store_usage *more)
@@ -309,4 +338,9 @@ json_t *quota_json(struct api *a, const char *team)
 			 (json_int_t)(t->month.compute_ms + t->unwritten.compute_ms),
 			 "boxes_created_today",
 			 (json_int_t)(t->today.boxes_created + t->unwritten.boxes_created));
+}
+
+uint64_t quota_cpu_us(const struct api *a)
+{
+	return a->quota->cpu_us;
 }

@@ -16,6 +16,7 @@
 #include "api/keys.h"
 #include "api/languages.h"
 #include "api/models.h"
+#include "api/openapi.h"
 #include "api/ops.h"
 #include "api/pipelines.h"
 #include "api/preview.h"
@@ -42,7 +43,7 @@ const struct api_route api_routes[] = {
 	{ "POST", "/v1/models/ask", NEED_EDITOR, models_ask, "one question to a model", models_ask_fields, .group = "models", .action = "model.ask" },
 	{ "GET", "/v1/who", NEED_VIEWER, ops_who, "who you are to it: the cheapest question that needs a key", .group = "daemon" },
 	{ "GET", "/metrics", NEED_VIEWER, ops_metrics, "figures for Prometheus", .group = "daemon" },
-	{ "GET", "/openapi.json", NEED_VIEWER, ops_openapi, "this table", .group = "daemon" },
+	{ "GET", "/openapi.json", NEED_VIEWER, openapi_show, "this document", .group = "daemon" },
 
 	{ "POST", "/v1/boxes", NEED_EDITOR, boxes_create, "make a box, or get the one of a session", box_create_fields, .group = "boxes", .action = "box.create" },
 	{ "GET", "/v1/boxes", NEED_VIEWER, boxes_list, "list boxes", .query = box_list_query, .group = "boxes" },

@@ -3,8 +3,9 @@
 #include "api/boxes.h"
 #include "api/flow.h"
 #include "api/fragment.h"
-#include "api/preview.h"
 #include "api/quota.h"
+#include "api/seed_cell.h"
+#include "api/seed_server.h"
 #include "base/own.h"
 #include "box/clerk.h"
 #include "box/record.h"
@@ -136,25 +137,6 @@ static void tell_results(struct call *c, json_t *take_record)
 	call_json(c, 200, doc);
 }
 
-static void tell_server(struct call *c, const struct run *r)
-{
-	json_t *port = json_object_get(c->body, "port");
-	char url[PREVIEW_URL];
-	struct err e;
-
-	if (preview_open(r->berth, (uint16_t)json_integer_value(port), &e) < 0) {
-		call_fail(c, &e);
-		return;
-	}
-	preview_url(c, r->berth->row.id, (uint16_t)json_integer_value(port), url);
-	call_json(c, 200,
-		  json_pack("{s:s, s:s, s:s?, s:O, s:s, s:s}", "sbxId", r->berth->row.id, "template",
-			    template_of(c), "url", url[0] ? url : NULL, "port", port, "exec", r->id,
-			    "note",
-			    "it runs in its box, and url is its preview; without serve.domain there may be "
-			    "none. Its output: GET /v1/boxes/{sbxId}/execs/{exec}/output"));
-}
-
 /* ---- its box ---- */
 
 struct seeding {
@@ -172,14 +154,46 @@ static void seeding_dropped(struct call *c)
 	run_wait_cancel(&s->old);
 }
 
+/* Files and packages are there: now its code. */
+static void seeds_run_cell(struct call *c, json_t *take_record)
+{
+	const char *box = json_string_value(json_object_get(take_record, "box"));
+	struct berth *b = box ? fleet_find(&c->api->fleet, box) : NULL;
+
+	if (json_integer_value(json_object_get(take_record, "status")) != 0 || !b) {
+		tell_results(c, take_record);
+		return;
+	}
+	json_decref(take_record);
+	seed_cell_run(c, b);
+}
+
+static void plant_cell(struct call *c, struct berth *b)
+{
+	static const struct flow_door door = { .over = seeds_run_cell };
+	json_t *files = json_object_get(c->body, "files"), *install = json_object_get(c->body, "install"), *body;
+
+	if (!json_object_size(files) && !install) {
+		seed_cell_run(c, b);
+		return;
+	}
+	body = json_pack("{s:O*, s:O*, s:[s]}", "files", files, "install", install, "command", "/bin/true");
+	flow_in(c, b, &(struct flow_want){ .body = body, .door = &door });
+	json_decref(body);
+}
+
 static void plant(struct seeding *s)
 {
-	static const struct flow_door door = { .over = tell_results, .running = tell_server };
+	static const struct flow_door door = { .over = tell_results, .running = seed_server_await };
 	struct call *c = s->call;
 	struct berth *b = fleet_find(&c->api->fleet, s->box);
 	struct err e;
 
 	c->drop = NULL;
+	if (b && call_get(c, "cell_code")) {
+		plant_cell(c, b);
+		return;
+	}
 	if (b) {
 		flow_in(c, b, &(struct flow_want){ .body = c->body, .door = &door });
 		return;

@@ -192,8 +192,7 @@ void snapshots_create(struct call *c)
 	if (!b ||
 	    (b->state != BERTH_RUNNING && b->state != BERTH_KEPT && b->state != BERTH_PAUSED) ||
 	    (c->who.box[0] && strcmp(c->who.box, b->row.id) != 0)) {
-		call_error(c, 404, "not_found", "there is no such box", box,
-			   "list them: GET /v1/boxes");
+		call_no_box(c, box);
 		return;
 	}
 	if (*name && snapshots_name(c->who.team, name, &want, &e) < 0) {

@@ -49,7 +49,7 @@ struct berth *channel_box(const struct channel *c, const json_t *msg, struct err
 		return b;
 	if (b && b->state == BERTH_PAUSED)
 		err_set(e, ERR_CONFLICT, "box %s is paused", b->row.id);
-	else
+	else if (!name || !call_ended(channel_api(c), who, name, e, NULL))
 		err_set(e, ERR_NOT_FOUND, "there is no such box: '%.40s'", name ? name : "");
 	return NULL;
 }

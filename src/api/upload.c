@@ -90,6 +90,7 @@ static void send_it(struct upload *u)
 		desk_fail(&u->desk, &e);
 	else
 		http_body_pipe(c->req, pipe, c->api->conf.upload_max);
+	http_body_rate(c->req, HTTP_BODY_RATE);
 }
 
 /* ---- the worker ---- */

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 struct unit {
@@ -183,4 +184,40 @@ const char *units_time(char out[UNITS_TEXT], uint64_t us)
 		snprintf(out, UNITS_TEXT, "%llu h %u m", (unsigned long long)(s / 3600),
 			 (unsigned)(s % 3600 / 60));
 	return out;
+}
+
+enum field_unit { FIELD_NONE, FIELD_BYTES, FIELD_MS };
+
+static enum field_unit unit_of_field(const char *name)
+{
+	const char *last = strrchr(name, '.');
+	size_t n;
+
+	name = last ? last + 1 : name;
+	n = strlen(name);
+	if (!strcmp(name, "mem") || !strcmp(name, "memory") || !strcmp(name, "disk"))
+		return FIELD_BYTES;
+	return n > 3 && !strcmp(name + n - 3, "_ms") ? FIELD_MS : FIELD_NONE;
+}
+
+int units_has_field(const char *name)
+{
+	return unit_of_field(name) != FIELD_NONE;
+}
+
+int units_parse_field(const char *name, const char *text, uint64_t *out, struct err *e)
+{
+	uint32_t ms;
+
+	switch (unit_of_field(name)) {
+	case FIELD_BYTES:
+		return units_parse_size(text, out, e);
+	case FIELD_MS:
+		if (units_parse_time(text, &ms, e) < 0)
+			return -1;
+		*out = ms;
+		return 0;
+	default:
+		return err_set(e, ERR_INVALID, "'%.40s' is not a number", text);
+	}
 }

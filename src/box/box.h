@@ -10,9 +10,6 @@
 
 #define BOX_HOME "/home/user" /* where a program starts, and the workspace */
 
-/* The folder of keeper.sock: ATOLL_RUN, else /run/atoll for root, else $XDG_RUNTIME_DIR/atoll. */
-must_check int box_run_dir(char *out, size_t size, struct err *e);
-
 struct keeper_link {
 	int fd;
 	uint32_t next_ref;

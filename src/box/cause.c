@@ -36,6 +36,18 @@ int cause_parse(const char *name, enum cause *out)
 	return -1;
 }
 
+int cause_has_cgroup_cpu(const struct ending *x)
+{
+	return x->evidence && x->figures.cpu_us != UNKNOWN;
+}
+
+uint64_t cause_cpu_us(const struct ending *x)
+{
+	if (cause_has_cgroup_cpu(x))
+		return x->figures.cpu_us;
+	return x->exited ? x->exit.user_us + x->exit.system_us : UNKNOWN;
+}
+
 /* ---- evidence ---- */
 
 static int some(const struct ending *x, uint64_t value)

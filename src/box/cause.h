@@ -41,6 +41,11 @@ enum cause cause_of(const struct ending *end);
 const char *cause_name(enum cause cause);
 int cause_parse(const char *name, enum cause *out); /* -1: no such cause */ /* "memory" */
 
+/* CPU time: of all processes of its cgroup, else of those that init has reaped. UINT64_MAX: not known. */
+uint64_t cause_cpu_us(const struct ending *end);
+/* Does that figure come from the cgroup? */
+int cause_has_cgroup_cpu(const struct ending *end);
+
 /* The signal that ended it, seen from the shell; 0 if none did. */
 int cause_signal(const struct ending *end);
 /* As a shell would see it: the program's, 128+N, 124 for the time limit, 125 for us, 126, 127. */

@@ -166,8 +166,11 @@ static void note_after(void *ctx, const struct wire_entry *entry, const char *pa
 	}
 	if (was)
 		was->still_there = 1;
-	if (!was || was->size != entry->size || was->mtime_ns != entry->mtime_ns)
-		list(c, path, was ? "modified" : "added", entry);
+	if (was && was->size == entry->size && was->mtime_ns == entry->mtime_ns)
+		return;
+	if (c->each)
+		c->each(c->ctx, entry, path);
+	list(c, path, was ? "modified" : "added", entry);
 }
 
 int changes_after(struct changes *c, struct box *b, struct err *e)

@@ -14,6 +14,9 @@ struct changes {
 	unsigned nbefore;
 	json_t *list;  /* [{path, kind, type, size, sha256}] */
 	int truncated; /* there were more */
+	/* Or NULL: called for every file that was added or modified, also for those beyond the list. */
+	void (*each)(void *ctx, const struct wire_entry *entry, const char *path);
+	void *ctx;
 };
 
 /* What is there already is not a change: call it when files were put into the box. */

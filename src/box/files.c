@@ -318,12 +318,14 @@ static int write_all(int fd, const char *bytes, size_t n, struct err *e)
 	return 0;
 }
 
-int files_get(struct files *f, const char *path, int to_fd, struct err *e)
+int files_get(struct files *f, const char *path, int to_fd, uint64_t max, uint64_t *out_bytes,
+	      struct err *e)
 {
 	struct wire_get get = { .head = sock_head(WIRE_GET, f->next_ref++), .bytes = UINT64_MAX };
 	char buf[WIRE_MAX];
 	int n;
 
+	*out_bytes = 0;
 	if (sock_send(f->fd, &get, sizeof(get), path, strlen(path), NULL, 0, e) < 0 ||
 	    receive(f, WIRE_ENTRY, buf, e) < 0)
 		return err_in(e, "get %.80s", path);
@@ -332,6 +334,10 @@ int files_get(struct files *f, const char *path, int to_fd, struct err *e)
 		if (n < 0)
 			return err_in(e, "get %.80s", path);
 		n -= (int)sizeof(struct frame);
+		*out_bytes += n > 0 ? (uint64_t)n : 0;
+		if (*out_bytes > max)
+			return err_set(e, ERR_LIMIT, "get %.80s: more than %llu bytes", path,
+				       (unsigned long long)max);
 		if (n > 0 && write_all(to_fd, buf + sizeof(struct frame), (size_t)n, e) < 0)
 			return err_in(e, "get %.80s", path);
 	} while (n > 0);

@@ -1,6 +1,7 @@
 /* link.c - the way to the keeper. */
 #include "box/link.h"
 #include "base/own.h"
+#include "base/run_dir.h"
 #include "box/spawn.h"
 #include "wire/sock.h"
 
@@ -11,33 +12,12 @@
 
 enum { ASK_AGAIN = 5, ASK_PAUSE_US = 20000 };
 
-int box_run_dir(char *out, size_t size, struct err *e)
-{
-	const char *set = getenv("ATOLL_RUN"), *mine = getenv("XDG_RUNTIME_DIR");
-	int n;
-
-	if (set && *set)
-		n = snprintf(out, size, "%s", set);
-	else if (geteuid() == 0)
-		n = snprintf(out, size, "/run/atoll");
-	else if (mine && *mine == '/')
-		n = snprintf(out, size, "%s/atoll", mine);
-	else
-		return err_set(e, ERR_NOT_FOUND,
-			       "no folder for the keeper: set XDG_RUNTIME_DIR or ATOLL_RUN");
-	/* A socket's address holds 107 bytes, and "/boxes/<id>/init.sock" must fit behind. */
-	if (n >= (int)size || n > 70 || *out != '/')
-		return err_set(e, ERR_INVALID, "run folder '%.40s' must be absolute and short",
-			       out);
-	return 0;
-}
-
 static int reopen(struct keeper_link *k, struct err *e)
 {
 	char dir[256], path[300];
 	int fd;
 
-	if (box_run_dir(dir, sizeof(dir), e) < 0)
+	if (run_dir_find(dir, sizeof(dir), e) < 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s/keeper.sock", dir);
 	fd = sock_connect(path, e);

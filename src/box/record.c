@@ -59,14 +59,19 @@ static json_t *exit_code(const struct ending *x)
 	return has_one ? json_integer(x->exit.status) : json_null();
 }
 
-/* The cgroup knows all processes; without one, init knows those it has reaped. */
 static json_t *cpu_seconds(const struct ending *x)
 {
-	uint64_t us = x->evidence ? x->figures.cpu_us : UINT64_MAX;
+	uint64_t us = cause_cpu_us(x);
 
-	if (us == UINT64_MAX && x->exited)
-		us = x->exit.user_us + x->exit.system_us;
 	return us == UINT64_MAX ? json_null() : json_real((double)us / 1e6);
+}
+
+/* "box": all its processes while this one ran. "reaped": a process that is not waited for is not in it. */
+static json_t *cpu_scope(const struct ending *x)
+{
+	if (cause_cpu_us(x) == UINT64_MAX)
+		return json_null();
+	return json_string(cause_has_cgroup_cpu(x) ? "box" : "reaped");
 }
 
 static uint64_t peak_memory(const struct ending *x)
@@ -92,7 +97,7 @@ static json_t *from_init(const struct ending *x, uint64_t n)
 static json_t *evidence(const struct ending *x)
 {
 	const struct wire_counted *f = &x->figures;
-	json_t *all = json_object();
+	json_t *all = json_pack("{s:o}", "cpu_scope", cpu_scope(x));
 
 	if (x->evidence) {
 		json_object_set_new(all, "oom_kills", number(f->oom_kills));

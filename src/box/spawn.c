@@ -36,7 +36,15 @@ static int open_in(const char *dir, const char *name, int flags, struct err *e)
 	return fd < 0 ? err_sys(e, "open %s", path) : fd;
 }
 
-/* The keeper gets our ATOLL_ settings and nothing else: its environment must not hold secrets. */
+/* The keeper gets our ATOLL_ settings except the key, and where this user keeps state. Its environment must not
+ * hold secrets. */
+static int spawn_passes_variable(const char *v)
+{
+	return (!strncmp(v, "ATOLL_", 6) && strncmp(v, "ATOLL_RUN=", 10) != 0 &&
+		strncmp(v, "ATOLL_KEY=", 10) != 0) ||
+	       !strncmp(v, "XDG_STATE_HOME=", 15) || !strncmp(v, "HOME=", 5);
+}
+
 static void keeper_env(const char *run_dir, char *run_var, size_t size, const char *out[ENV_MAX])
 {
 	unsigned n = 0;
@@ -45,7 +53,7 @@ static void keeper_env(const char *run_dir, char *run_var, size_t size, const ch
 	out[n++] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 	out[n++] = run_var;
 	for (char **v = environ; *v && n < ENV_MAX - 1; v++)
-		if (!strncmp(*v, "ATOLL_", 6) && strncmp(*v, "ATOLL_RUN=", 10))
+		if (spawn_passes_variable(*v))
 			out[n++] = *v;
 	out[n] = NULL;
 }

@@ -98,8 +98,11 @@ struct cli {
 	int (*without)(const char *row, uint64_t *launch, uint64_t *init);
 	/* Looked up only by verbs that need it: reading files takes time, and they may be wrong. */
 	int (*reach)(struct reach *out, struct err *e);
+	/* Starts atolld with the same command line: for a verb, a flag or an address that this executable
+	 * cannot handle. Does not return; if it fails it says so. NULL: this is atolld. */
+	void (*hand_over)(const struct cli *cli) __attribute__((noreturn));
 	const char *host; /* -H, or NULL */
-	char **argv; /* all of it, as main() got it */
+	char **argv;      /* all of it, as main() got it */
 	int json, quiet, verbose;
 	int color; /* stdout may have colours */
 };

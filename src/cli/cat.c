@@ -6,30 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "cat BOX PATH", and "cat BOX:PATH" as cp spells it. */
-static int where(struct remote *r, const struct args *a, struct place *out)
-{
-	if (a->nwords == 1)
-		place_parse(out, a->words[0]);
-	if (a->nwords == 1 && out->box[0])
-		return 0;
-	if (a->nwords == 2 && strlen(a->words[0]) < sizeof(out->box)) {
-		snprintf(out->box, sizeof(out->box), "%s", a->words[0]);
-		out->path = a->words[1];
-		return 0;
-	}
-	remote_usage(r, "cat which file of which box?");
-	trouble_hint(&r->trouble, "type", "atoll cat BOX PATH");
-	return r->status;
-}
-
 static int print(struct remote *r, const struct args *a)
 {
 	struct remote_bytes x = { .method = "GET", .from = -1, .to = 1 };
 	auto_free char *path = NULL;
 	struct place p;
 
-	if (where(r, a, &p))
+	if (place_words(r, a, &p))
 		return r->status;
 	x.path = path = remote_path("/v1/boxes/%s/files?path=%s", p.box, p.path);
 	if (remote_bytes(r, &x) == 0)

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -81,35 +80,10 @@ static int put_file(struct remote *r, const char *box, const char *path, int fro
 	return r->status;
 }
 
-extern char **environ;
-
-static pid_t start_tar(const char *folder, int *out_fd)
-{
-	const char *const argv[] = { "tar", "-C", folder, "-cf", "-", ".", NULL };
-	posix_spawn_file_actions_t actions;
-	pid_t pid = -1;
-	int pair[2], rc;
-
-	if (pipe2(pair, O_CLOEXEC) < 0)
-		return -1;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, pair[1], 1);
-	rc = posix_spawnp(&pid, "tar", &actions, NULL, (char *const *)argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	close(pair[1]);
-	if (rc != 0) {
-		close(pair[0]);
-		errno = rc;
-		return -1;
-	}
-	*out_fd = pair[0];
-	return pid;
-}
-
 static int put_folder(struct remote *r, const char *folder, const char *box, const char *path)
 {
 	auto_fd int fd = -1;
-	pid_t pid = start_tar(folder, &fd);
+	pid_t pid = place_start_tar(folder, &fd);
 	int how = 0, status;
 
 	if (pid < 0)

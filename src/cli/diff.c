@@ -19,13 +19,14 @@ static void print(const struct cli *cli, const json_t *items)
 	json_array_foreach(items, i, v)
 	{
 		char size[UNITS_TEXT];
-		int gone = !strcmp(remote_text(v, "kind"), "deleted");
+		const char *kind = remote_text(v, "kind");
+		int gone = !strcmp(kind, "deleted");
 
 		if (cli->quiet) {
 			puts(remote_text(v, "path"));
 			continue;
 		}
-		table_cell(&t, "%s", gone ? "D" : "M");
+		table_cell(&t, "%s", gone ? "D" : !strcmp(kind, "added") ? "A" : "M");
 		table_cell(&t, "%s", gone ? "-" : units_size(size, (uint64_t)remote_int(v, "size", 0)));
 		table_cell(&t, "%s", remote_text(v, "path"));
 	}

@@ -100,8 +100,13 @@ static int list(const struct cli *cli)
 	if (!cli->quiet)
 		list_kernels();
 	about_install(&install);
-	if (install.len && !cli->quiet)
-		printf("\nthe rest: %s\n", buf_str(&install));
+	if (cli->quiet)
+		return 0;
+	if (install.len)
+		printf("\nto install the rest: %s\n", buf_str(&install));
+	for (unsigned i = 0; i < lang_count(); i++)
+		if (!lang_present(lang_at(i)) && !lang_at(i)->apt[0])
+			printf("%s: %s\n", lang_at(i)->name, lang_at(i)->how);
 	return 0;
 }
 

@@ -209,26 +209,28 @@ static int go(struct trip *t, const json_t *message, const char *session, struct
 	return rc;
 }
 
-/* A daemon that was replaced knows no sessions; a client on stdin cannot be told to begin anew. */
+/* A session that was unused for too long is gone; a client on stdin cannot be told to begin anew. */
 static int again(struct trip *t, struct err *e)
 {
 	char session[SESSION];
 
 	if (t->status != 404 || !t->g->hello || is_modern(t->message) || !*t->g->session)
 		return 0;
-	if (go(t, t->g->hello, "", e) < 0 || t->status != 200)
+	if (go(t, t->g->hello, "", e) < 0)
 		return -1;
+	if (t->status != 200)
+		return err_set(e, ERR_SYS, "a session cannot begin: status %d", t->status);
 	snprintf(session, sizeof(session), "%s", t->session);
 	return go(t, t->message, session, e);
 }
 
-static void fail(struct trip *t, const char *why)
+static void fail(struct trip *t, const char *why, const char *hint)
 {
 	json_t *id = json_object_get(t->message, "id"),
 	       *doc = json_pack("{s:s, s:O*, s:{s:i, s:o}}", "jsonrpc", "2.0", "id", id, "error",
 				"code", -32603, "message",
-				json_sprintf("the daemon at %s does not answer: %s",
-					     t->g->remote->reach.where, why));
+				json_sprintf("the daemon at %s does not answer: %s%s",
+					     t->g->remote->reach.where, why, hint));
 	auto_free char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
 
 	if (id && text)
@@ -251,7 +253,7 @@ static void pass_answer(struct trip *t)
 		char why[60];
 
 		snprintf(why, sizeof(why), "its status is %d", t->status);
-		fail(t, why);
+		fail(t, why, "");
 		json_decref(doc);
 		return;
 	}
@@ -262,16 +264,29 @@ static void pass_answer(struct trip *t)
 	json_decref(doc);
 }
 
+static int never_connected(const struct err *e)
+{
+	return e->sys == ECONNREFUSED || e->sys == ENOENT || e->sys == EHOSTUNREACH || e->sys == ENETUNREACH;
+}
+
+/* A server that is killed takes its connections with it, and the next one serves at once. What a second
+ * time cannot change is sent a second time; a tool may have begun, and its caller decides. */
 static void carry(const struct gateway *g, const json_t *message, int out)
 {
 	struct trip t = { .g = g, .message = message, .out = out };
+	int is_call = is_method(message, "tools/call");
 	struct err e;
 	int rc = go(&t, message, g->session, &e);
 
+	if (rc < 0 && !t.status && !is_call)
+		rc = go(&t, message, g->session, &e);
 	if (rc == 0)
 		rc = again(&t, &e);
 	if (rc < 0)
-		fail(&t, e.msg);
+		fail(&t, e.msg,
+		     is_call && !never_connected(&e) ? "; the tool may have run: look before you call it again" : "");
+	else if (rc > 0)
+		fail(&t, "its answer is too long", "");
 	else if (!t.events)
 		pass_answer(&t);
 	_exit(0);

@@ -36,6 +36,7 @@ const struct flag options_flags[OPT_COUNT] = {
 	[OPT_LANG] = { "lang", 'l', FLAG_TEXT, "NAME", "the same as --template" },
 	[OPT_COMPILER] = { "compiler", 0, FLAG_TEXT, "NAME",
 			   "where the language has a choice: gcc, clang" },
+	[OPT_OUT] = { "out", 'o', FLAG_TEXT, "DIR", "bring files that the program made or changed here" },
 	[OPT_WATCH] = { "watch", 0, FLAG_SWITCH, NULL, "run again when the files change" },
 };
 
@@ -94,6 +95,8 @@ static int read_without(struct options *o, const struct cli *cli, const struct a
 	for (unsigned i = 0; i < a->ngiven; i++) {
 		char shown[SHOWN];
 
+		if (a->given[i].flag == OPT_WITHOUT && cli->hand_over)
+			cli->hand_over(cli); /* only atolld has the rows */
 		if (a->given[i].flag != OPT_WITHOUT ||
 		    cli->without(a->given[i].text, &o->without_launch, &o->without_init) == 0)
 			continue;
@@ -128,6 +131,7 @@ int options_read(struct options *o, const struct cli *cli, const struct args *a,
 		.wall_ms = (uint32_t)args_value(a, OPT_TIME, 0),
 		.workdir = args_text(a, OPT_WORKDIR, NULL),
 		.report = args_text(a, OPT_REPORT, NULL),
+		.out = args_text(a, OPT_OUT, NULL),
 		.no_tty = args_has(a, OPT_NO_TTY),
 		.interactive = args_has(a, OPT_INTERACTIVE),
 		.root = args_has(a, OPT_ROOT),

@@ -29,6 +29,7 @@ enum {
 	OPT_LANG = OPT_SHARED,
 	OPT_COMPILER,
 	OPT_WATCH,
+	OPT_OUT,
 	OPT_COUNT,
 };
 extern const struct flag options_flags[OPT_COUNT];
@@ -58,6 +59,7 @@ struct options {
 	uint32_t wall_ms;
 	const char **env; /* NULL-terminated, complete; the array is ours */
 	const char *workdir, *report;
+	const char *out; /* where changed files go, or NULL */
 	const char *compiler; /* NULL: the usual one */
 	int no_tty, interactive, root;
 	uint16_t create_flags;

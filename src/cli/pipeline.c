@@ -209,6 +209,11 @@ static void print_report(const json_t *report)
 		(long long)remote_int(report, "attempts", 0),
 		remote_int(report, "attempts", 0) == 1 ? "" : "s",
 		json_number_value(json_object_get(report, "ms")));
+	if (*remote_text(report, "hint")) {
+		fputs("  hint: ", stderr);
+		put_clean(stderr, remote_text(report, "hint"), 0);
+		fputc('\n', stderr);
+	}
 	json_array_foreach(json_object_get(report, "nearest"), i, one)
 	{
 		fprintf(stderr, "  near: %s: %s\n", remote_text(one, "template"),
@@ -220,7 +225,7 @@ static int is_good(const json_t *report)
 {
 	const char *outcome = remote_text(report, "outcome");
 
-	return !strcmp(outcome, "verified") || !strcmp(outcome, "plausible");
+	return !strcmp(outcome, "verified") || !strcmp(outcome, "examples_pass") || !strcmp(outcome, "plausible");
 }
 
 /* 1: there was somebody to ask, and the answer was sent. */
@@ -731,7 +736,7 @@ const struct verb verb_pipeline = {
 	.summary = "from a wish in words to tested code",
 	.notes =
 		"A plan, a program, a run in a fresh box, a look at what went wrong, at most three times. "
-		"The exit status is 0 only for what is verified or plausible.",
+		"The exit status is 0 only for what is verified, examples_pass or plausible.",
 	.words = "run ls show replay cancel answer rm policy",
 	.flags = flags,
 	.nflags = PIPELINE_NFLAGS,

@@ -2,6 +2,9 @@
 #include "cli/place.h"
 #include "base/own.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +17,22 @@ void place_parse(struct place *p, const char *word)
 		return;
 	memcpy(p->box, word, n);
 	p->path = word + n + 1;
+}
+
+int place_words(struct remote *r, const struct args *a, struct place *out)
+{
+	*out = (struct place){ .path = "" };
+	if (a->nwords == 1)
+		place_parse(out, a->words[0]);
+	if (a->nwords == 2 && strlen(a->words[0]) < sizeof(out->box)) {
+		snprintf(out->box, sizeof(out->box), "%s", a->words[0]);
+		out->path = a->words[1];
+	}
+	if (out->box[0] && *out->path)
+		return 0;
+	remote_usage(r, "%s which file of which box?", a->verb->name);
+	trouble_hint(&r->trouble, "type", "atoll %s BOX:PATH", a->verb->name);
+	return r->status;
 }
 
 int place_look(struct remote *r, const char *box, const char *path, unsigned *mode)
@@ -53,4 +72,29 @@ const char *place_last(const char *path, char out[256])
 	if (!strcmp(out, ".") || !strcmp(out, ".."))
 		out[0] = 0;
 	return out;
+}
+
+extern char **environ;
+
+pid_t place_start_tar(const char *folder, int *out_fd)
+{
+	const char *const argv[] = { "tar", "-C", folder, "-cf", "-", ".", NULL };
+	posix_spawn_file_actions_t actions;
+	pid_t pid = -1;
+	int pair[2], rc;
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -1;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, pair[1], 1);
+	rc = posix_spawnp(&pid, "tar", &actions, NULL, (char *const *)argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(pair[1]);
+	if (rc != 0) {
+		close(pair[0]);
+		errno = rc;
+		return -1;
+	}
+	*out_fd = pair[0];
+	return pid;
 }

@@ -1,6 +1,6 @@
 /* put.c - `atoll put`: stdin into a file of a box, all of it or nothing. */
 #include "base/own.h"
-#include "cli/remote.h"
+#include "cli/place.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>
@@ -21,15 +21,13 @@ static int put(struct remote *r, const struct args *a)
 	};
 	auto_buf struct buf path = { 0 };
 	auto_free char *begin = NULL;
+	struct place at;
 
-	if (a->nwords != 2) {
-		remote_usage(r, "put into which file of which box?");
-		trouble_hint(&r->trouble, "type", "atoll put BOX PATH <file");
+	if (place_words(r, a, &at))
 		return r->status;
-	}
 	if (isatty(0) && !r->cli->quiet)
 		fputs("atoll: reading from the terminal; Ctrl-D ends it\n", stderr);
-	begin = remote_path("/v1/boxes/%s/files?path=%s", a->words[0], a->words[1]);
+	begin = remote_path("/v1/boxes/%s/files?path=%s", at.box, at.path);
 	buf_puts(&path, begin);
 	if (args_has(a, PUT_MODE)) {
 		buf_puts(&path, "&mode=");
@@ -39,7 +37,7 @@ static int put(struct remote *r, const struct args *a)
 		buf_puts(&path, "&new=true");
 	x.path = buf_str(&path);
 	if (remote_bytes(r, &x)) {
-		remote_explain_box(r, a->words[0]);
+		remote_explain_box(r, at.box);
 		return r->status;
 	}
 	if (r->cli->json && x.answer)
@@ -54,15 +52,15 @@ static int run_put(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "echo hello | atoll put demo notes.txt", "the file appears whole, or not at all" },
-	{ "atoll put demo bin/tool --mode 755 <tool", "a program" },
+	{ "echo hello | atoll put demo:notes.txt", "the file appears whole, or not at all" },
+	{ "atoll put demo:bin/tool --mode 755 <tool", "a program" },
 	{ 0 },
 };
 
 const struct verb verb_put = {
 	.name = "put",
 	.group = "Files",
-	.usage = "[FLAGS] BOX PATH",
+	.usage = "[FLAGS] BOX:PATH | BOX PATH",
 	.summary = "write stdin to a file of a box",
 	.flags = flags,
 	.nflags = PUT_NFLAGS,

@@ -6,6 +6,7 @@
 #include "box/record.h"
 #include "cli/nearest.h"
 #include "http/client.h"
+#include "http/dial.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { HEADERS = 6, ERROR_MAX = 64 * 1024, LINE_MAX_BYTES = 16 << 20, NEAR = 500 };
+enum { HEADERS = 7, ERROR_MAX = 64 * 1024, LINE_MAX_BYTES = 16 << 20, NEAR = 500 };
 
 /* ---- what went wrong ---- */
 
@@ -159,10 +160,22 @@ static int garbled(struct remote *r, const char *what)
 
 /* ---- life ---- */
 
+/* A host name or TLS: the small client leaves both to atolld. */
+static void hand_over(const struct remote *r)
+{
+	struct dial_url url;
+	struct err e;
+
+	if (r->cli->hand_over && dial_url_parse(r->reach.where, &url, &e) == 0 &&
+	    !dial_url_is_plain(&url))
+		r->cli->hand_over(r->cli);
+}
+
 static int connect_to(struct remote *r)
 {
 	struct err e;
 
+	hand_over(r);
 	if (http_client_new(r->reach.where, NULL, &r->client, &e) < 0) {
 		trouble_what(&r->trouble, "usage", "%s", e.msg);
 		trouble_hint(&r->trouble, "type", "-H unix:/path   or   -H https://host:7070");
@@ -186,6 +199,14 @@ int remote_open(struct remote *r, const struct cli *cli)
 		r->reach.chosen = 1;
 	}
 	return connect_to(r);
+}
+
+void remote_prepare(const struct cli *cli)
+{
+	struct remote r;
+
+	if (cli->hand_over && remote_open(&r, cli) == 0)
+		remote_close(&r);
 }
 
 int remote_again(struct remote *r, const struct remote *other)
@@ -272,7 +293,9 @@ static unsigned headers_of(struct remote *r, const char *type, const char *accep
 	if (r->once)
 		out[n++] = (struct http_header){ "idempotency-key", r->once };
 	out[n++] = (struct http_header){ "user-agent", "atoll/" ATOLL_VERSION };
-	r->once = NULL;
+	if (r->match && *r->match)
+		out[n++] = (struct http_header){ "if-match", r->match };
+	r->match = r->once = NULL;
 	return n;
 }
 
@@ -280,6 +303,7 @@ static int talk(struct remote *r, struct http_call *call, const char *type, cons
 		struct http_answer *out)
 {
 	struct http_header headers[HEADERS];
+	const char *etag;
 	char bearer[80];
 	struct err e;
 	int rc;
@@ -291,6 +315,8 @@ static int talk(struct remote *r, struct http_call *call, const char *type, cons
 	if (rc < 0)
 		return unreachable(r, &e), -1;
 	r->http = out->status;
+	etag = http_answer_header(out, "etag");
+	snprintf(r->etag, sizeof(r->etag), "%s", etag ? etag : "");
 	return rc;
 }
 

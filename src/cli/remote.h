@@ -31,11 +31,16 @@ struct remote {
 	int lost;      /* the last failure was the connection's: another try may succeed */
 	int never;     /* and nobody has seen the question */
 	int runs;      /* the verb runs a program: failures of ours are 125 */
+	char etag[80];    /* of the last answer; "": it had none */
+	const char *match; /* the next call's If-Match, or NULL */
 	const char *once; /* the next call's Idempotency-Key, or NULL */
 };
 
 /* Each returns 0, or the exit status that goes with r->trouble. */
 must_check int remote_open(struct remote *r, const struct cli *cli);
+/* For a verb that reads stdin before it opens a connection: the small client hands the command line
+ * over to atolld now, if the daemon's address needs that. */
+void remote_prepare(const struct cli *cli);
 must_check int remote_again(struct remote *r, const struct remote *other); /* same daemon */
 void remote_close(struct remote *r);
 /* Opens, runs, says what is wrong, closes. */

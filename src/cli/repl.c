@@ -336,6 +336,8 @@ static int run_cell(struct remote *r, const char *code, size_t n, int *wrong)
 	if (args_has(repl.a, REPL_TIME))
 		json_object_set_new(body, "timeout_ms",
 				    json_integer((json_int_t)args_value(repl.a, REPL_TIME, 0)));
+	else if (repl.terminal) /* a person is there and has Ctrl-C: no default time limit */
+		json_object_set_new(body, "timeout_ms", json_integer(UINT32_MAX));
 	repl.over = 0;
 	repl.number = 0;
 	repl.heard_ns = now_ns();

@@ -1,7 +1,10 @@
 /* run.c - `atoll run`: a program in a fresh box, and the box is gone when it ends. */
 #include "base/own.h"
+#include "cli/compiled.h"
 #include "cli/intake.h"
 #include "cli/packages.h"
+#include "cli/remote.h"
+#include "cli/run_remote.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
 #include "cli/watch.h"
@@ -12,24 +15,23 @@
 #include <unistd.h>
 
 /* A row of the language's table, and the program's arguments behind it. The caller frees it. */
-static const char **words(const struct session *s, const struct intake *in, const char *const *row,
-			  int with_args)
+static const char **words(uint64_t memory, const struct intake *in, const char *const *row, int with_args)
 {
 	static const char *const as_it_is[] = { "{source}", NULL };
 	struct lang_job job = { .source = in->source,
 				.program = in->binary,
 				.sources = in->sources,
 				.unit = in->unit,
-				.memory = s->box.about.limits.mem_bytes };
+				.memory = memory };
 
 	return lang_words(row ? row : as_it_is, &job,
 			  with_args ? (const char *const *)in->args : NULL);
 }
 
 /* A compiler that fails is the run's result: its status, its messages, its record. */
-static int compile(struct session *s, const struct intake *in, int *out_status, struct err *e)
+static int run_compiler(struct session *s, const struct intake *in, const char *const *argv,
+			struct compiled *cache, int *out_status, struct err *e)
 {
-	auto_free const char **argv = words(s, in, in->compile, 0);
 	struct ending end;
 	int no_stdin = s->no_stdin;
 
@@ -40,8 +42,24 @@ static int compile(struct session *s, const struct intake *in, int *out_status, 
 	s->no_stdin = no_stdin;
 	if (cause_of(&end) != CAUSE_EXIT || end.exit.status != 0)
 		*out_status = session_report(s, in->template, argv, &end);
+	else if (!s->printed)
+		compiled_keep(cache, s, in);
 	s->compiling = 0;
 	return 0;
+}
+
+static int compile(struct session *s, const struct intake *in, int *out_status, struct err *e)
+{
+	auto_free const char **argv = words(s->box.about.limits.mem_bytes, in, in->compile, 0);
+	struct compiled cache;
+	int rc;
+
+	compiled_init(&cache, s, in, argv);
+	rc = compiled_take(&cache, s, in, e);
+	if (rc == 0)
+		rc = run_compiler(s, in, argv, &cache, out_status, e);
+	compiled_fini(&cache);
+	return rc < 0 ? -1 : 0;
 }
 
 /* command NULL: what the plan says. */
@@ -58,13 +76,13 @@ static int in_box(struct session *s, const struct intake *in, const char *const 
 	if (*out_status)
 		return 0;
 	/* From here on every change is the program's own. */
-	if ((s->cli->json || s->opt->report) && s->files_put &&
+	if ((s->cli->json || s->opt->report || s->opt->out) && s->files_put &&
 	    changes_before(&s->changes, &s->box, e) < 0)
 		return -1;
 	if (!command)
-		argv = planned = words(s, in, in->lang ? in->lang->run : NULL, 1);
+		argv = planned = words(s->box.about.limits.mem_bytes, in, in->lang ? in->lang->run : NULL, 1);
 	s->seeded = !command;
-	s->last = !s->cli->json && !s->opt->report; /* a record tells which files have changed */
+	s->last = !s->cli->json && !s->opt->report && !s->opt->out; /* a record tells which files have changed */
 	if (session_run(s, argv, &end, e) < 0)
 		return -1;
 	*out_status = session_report(s, in->template, argv, &end);
@@ -112,8 +130,20 @@ static void add_wishes(struct options *opt, const struct lang *l, char **out_tex
 		opt->limits.pids = l->limits.processes;
 }
 
-static int run_planned(const struct cli *cli, struct options *opt, const struct intake *in,
-		       const char *const *command)
+static int run_away(const struct cli *cli, const struct args *a, const struct options *opt,
+		    const struct intake *in, const char *const *command)
+{
+	uint64_t memory = opt->limits.mem_bytes == WIRE_DEFAULT ? 0 : opt->limits.mem_bytes;
+	auto_free const char **planned =
+		command ? NULL : words(memory, in, in->lang ? in->lang->run : NULL, 1);
+	auto_free const char **compiler =
+		in->lang && in->compile[0] ? words(memory, in, in->compile, 0) : NULL;
+
+	return run_remote(cli, a, opt, in, command ? command : planned, compiler);
+}
+
+static int run_planned(const struct cli *cli, const struct args *a, struct options *opt,
+		       const struct intake *in, const char *const *command)
 {
 	auto_free char *variables = NULL;
 	struct session s;
@@ -122,6 +152,8 @@ static int run_planned(const struct cli *cli, struct options *opt, const struct 
 
 	if (in->lang)
 		add_wishes(opt, in->lang, &variables);
+	if (run_remote_wanted(cli))
+		return run_away(cli, a, opt, in, command);
 	if (session_open(&s, cli, opt, in->seed ? in->seed : "", &e) < 0) {
 		session_close(&s);
 		return session_failed(cli, &e);
@@ -158,13 +190,13 @@ static int run_words(const struct cli *cli, struct options *opt, const struct ar
 		status = intake_folder(&in, opt, &t) < 0 ? trouble_say(&t, cli->json, in.status)
 							 : packages_for(opt, cli, a, OPT_PACKAGE, NULL);
 		if (!status)
-			status = run_planned(cli, opt, &in, (const char *const *)a->words);
+			status = run_planned(cli, a, opt, &in, (const char *const *)a->words);
 	} else if (intake_program(&in, opt, words, a->nwords ? a->nwords : 1, &t) < 0) {
 		status = trouble_say(&t, cli->json, in.status);
 	} else {
 		status = packages_for(opt, cli, a, OPT_PACKAGE, in.lang ? in.lang->name : NULL);
 		if (!status)
-			status = run_planned(cli, opt, &in, NULL);
+			status = run_planned(cli, a, opt, &in, NULL);
 	}
 	intake_fini(&in);
 	return status;
@@ -224,6 +256,11 @@ static int run(const struct cli *cli, const struct args *a)
 	struct once once = { cli, a };
 	struct trouble t;
 
+	if (args_has(a, OPT_WATCH) && args_has(a, OPT_OUT)) {
+		trouble_what(&t, "usage", "--watch and --out do not go together");
+		trouble_why(&t, "files that arrive here would start the next run");
+		return trouble_say(&t, cli->json, STATUS_USAGE);
+	}
 	if (!a->nwords && (a->dashes || !named || isatty(0)))
 		return nothing_to_run(cli);
 	if (a->dashes && named) {
@@ -232,6 +269,8 @@ static int run(const struct cli *cli, const struct args *a)
 		trouble_hint(&t, "command", "atoll run -- CMD");
 		return trouble_say(&t, cli->json, STATUS_USAGE);
 	}
+	if (args_has(a, OPT_PACKAGE) || run_remote_wanted(cli))
+		remote_prepare(cli);
 	return args_has(a, OPT_WATCH) ? run_watched(cli, a) : run_once(&once);
 }
 
@@ -243,14 +282,19 @@ static const struct example examples[] = {
 	{ "atoll run --watch -w src src/main.rs", "again whenever a file of the folder changes" },
 	{ "atoll run -p numpy -p pandas==1.5 x.py", "with packages; the daemon installs them once" },
 	{ "atoll run -w . -- make test", "copy this folder in, run a command" },
+	{ "atoll run --out plots draw.py", "copy the files that it makes to the folder plots" },
+	{ "atoll -H https://box.example.org run x.py", "in a box of another machine's daemon" },
 	{ "atoll run --report r.json job.py", "the full record of the run as JSON" },
 	{ 0 },
 };
 
 static const char notes[] =
 	"FILE's template is found by its ending or its #! line. An argument that names a local file\n"
-	"is copied in; where its place changes, the argument does too. stdin is passed on if it is a\n"
-	"pipe or a file, or with -i. A second Ctrl-C within two seconds kills the program.\n"
+	"is copied in; where its place changes, the argument does too. A program of one file that was compiled\n"
+	"before is not compiled again, unless --cold; the cache is ~/.cache/atoll. stdin is passed on if it is a\n"
+	"pipe or a file, or with -i. --out brings regular files back that the program made or changed below\n"
+	"its home, /home/user, also when it fails. A second Ctrl-C within two seconds kills the program.\n"
+	"With -H or ATOLL_HOST the box is of the daemon that was named, and is deleted afterwards, too.\n"
 	"Exit status: the program's; 128+N if signal N ended it; 124 time limit; 126 cannot execute;\n"
 	"127 not found; 125 atoll itself failed. --json and --report carry the cause.";
 

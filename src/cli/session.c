@@ -2,6 +2,7 @@
 #include "cli/session.h"
 #include "base/clock.h"
 #include "base/own.h"
+#include "base/units.h"
 #include "box/record.h"
 #include "cli/term.h"
 #include "lang/diag.h"
@@ -37,6 +38,10 @@ int session_open(struct session *s, const struct cli *cli, const struct options 
 	*s = (struct session){
 		.cli = cli, .opt = opt, .keeper.fd = -1, .box.init = -1, .files.fd = -1
 	};
+	/* A folder that cannot be written to is said before the program runs. */
+	if (bring_open(&s->bring, opt->out, e) < 0)
+		return -1;
+	bring_watch(&s->bring, &s->changes);
 	if (keeper_open(&s->keeper, 1, e) < 0)
 		return -1;
 	if (box_create(&s->keeper, &s->box, &want, e) < 0) {
@@ -73,6 +78,7 @@ void session_close(struct session *s)
 	box_close(&s->box);
 	keeper_close(&s->keeper);
 	changes_fini(&s->changes);
+	bring_fini(&s->bring);
 	buf_fini(&s->output[0]);
 	buf_fini(&s->output[1]);
 	buf_fini(&s->said);
@@ -212,6 +218,7 @@ int session_run(struct session *s, const char *const *argv, struct ending *out, 
 		.wall_ms = wall_ms(s),
 		.run_us = (now_ns() - began) / 1000,
 	};
+	s->printed = st.out[0].next + st.out[1].next;
 	for (int i = 0; i < 2; i++)
 		s->dropped[i] = st.out[i].dropped;
 	stream_fini(&st);
@@ -286,7 +293,8 @@ static json_t *make_record(struct session *s, const char *template, const char *
 
 	if (id_new(r.id, &e) < 0)
 		snprintf(r.id, sizeof(r.id), "unknown");
-	if (changes_after(&s->changes, &s->box, &e) < 0)
+	s->changed_rc = changes_after(&s->changes, &s->box, &e);
+	if (s->changed_rc < 0)
 		r.changes_failed = e.msg;
 	for (int i = 0; i < 2 && s->cli->json; i++)
 		r.output[i] = &s->output[i];
@@ -296,17 +304,39 @@ static json_t *make_record(struct session *s, const char *template, const char *
 	return doc;
 }
 
+/* Also of a program that failed: what it wrote may tell why. A compiler's work stays in the box. */
+static int bring_out(struct session *s, struct err *e)
+{
+	char size[UNITS_TEXT];
+
+	if (!s->opt->out || s->compiling)
+		return 0;
+	if (!wants_record(s) && changes_after(&s->changes, &s->box, e) < 0)
+		return err_in(e, "--out");
+	if (s->changed_rc < 0)
+		return err_set(e, ERR_SYS, "--out: the box did not tell which files have changed");
+	if (bring_fetch(&s->bring, &s->box, e) < 0)
+		return -1;
+	if (!s->cli->quiet && !s->cli->json)
+		fprintf(stderr, "atoll: %llu files, %s, in %s\n", (unsigned long long)s->bring.files,
+			units_size(size, s->bring.bytes), s->opt->out);
+	if (s->bring.skipped && !s->cli->quiet)
+		fprintf(stderr, "atoll: %u left out, no regular files\n", s->bring.skipped);
+	return 0;
+}
+
 int session_report(struct session *s, const char *template, const char *const *argv,
 		   const struct ending *x)
 {
+	json_t *doc = wants_record(s) ? make_record(s, template, argv, x) : NULL;
 	int status = cause_status(x);
 	struct err e;
-	json_t *doc;
 
 	say_end(s, x);
-	if (!wants_record(s))
+	if (bring_out(s, &e) < 0)
+		status = session_failed(s->cli, &e);
+	if (!doc)
 		return status;
-	doc = make_record(s, template, argv, x);
 	if (s->opt->report && write_report(s->opt->report, doc, &e) < 0)
 		status = session_failed(s->cli, &e);
 	if (s->cli->json) {

@@ -7,6 +7,7 @@
 #include "box/cause.h"
 #include "box/changes.h"
 #include "box/files.h"
+#include "cli/bring.h"
 #include "cli/options.h"
 #include "lang/lang.h"
 
@@ -17,6 +18,8 @@ struct session {
 	struct box box;
 	struct files files;
 	struct changes changes;
+	struct bring bring;
+	int changed_rc; /* of changes_after() */
 	uint64_t create_us, started_ns, ended_ns;
 	struct buf output[2]; /* with --json */
 	uint64_t dropped[2];
@@ -26,6 +29,7 @@ struct session {
 	int last;      /* the next command is all that the box is for: nothing will be asked of it afterwards */
 	int files_put; /* something was copied in */
 	const struct lang *lang; /* what the record should understand of its errors; NULL: nothing */
+	uint64_t printed;        /* bytes of the last command, on both streams */
 	int compiling;           /* it is the compiler that runs */
 	struct buf said;         /* by it, for that */
 };

@@ -1,14 +1,13 @@
 /* untar.c - see untar.h. ustar, GNU's long names and pax headers; what else there is, is skipped. */
 #include "cli/untar.h"
 #include "base/own.h"
+#include "cli/below.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 enum { BLOCK = 512, TEXT_MAX = 1 << 20, NAME_MAX_BYTES = 4096 };
 
@@ -25,74 +24,6 @@ void untar_fini(struct untar *u)
 	buf_fini(&u->text);
 }
 
-/* ---- below the folder, and never through a link ---- */
-
-static int open_below(int root, const char *path, int flags, mode_t mode)
-{
-	struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW),
-				.mode = mode,
-				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-					   RESOLVE_NO_MAGICLINKS };
-
-	return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
-}
-
-/* Without "./" in front and slashes behind; -1: it leads elsewhere. */
-static int tidy(char *path)
-{
-	size_t n;
-
-	while (path[0] == '.' && path[1] == '/')
-		memmove(path, path + 2, strlen(path + 2) + 1);
-	n = strlen(path);
-	while (n > 1 && path[n - 1] == '/')
-		path[--n] = 0;
-	if (*path == '/' || !*path)
-		return -1;
-	for (const char *p = path; p; p = strchr(p, '/') ? strchr(p, '/') + 1 : NULL)
-		if (!strncmp(p, "..", 2) && (p[2] == '/' || !p[2]))
-			return -1;
-	return 0;
-}
-
-/* The folder that holds it, made if it is missing. *out_last: the part behind it. */
-static int folder_of(int root, char *path, const char **out_last)
-{
-	char *slash = strrchr(path, '/');
-	int fd;
-
-	*out_last = slash ? slash + 1 : path;
-	if (!slash)
-		return fcntl(root, F_DUPFD_CLOEXEC, 3);
-	for (char *p = strchr(path, '/'); p; p = strchr(p + 1, '/')) {
-		const char *last;
-		auto_fd int above = -1;
-
-		*p = 0;
-		last = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-		fd = open_below(root, path, O_PATH | O_DIRECTORY, 0);
-		if (fd < 0 && errno == ENOENT) {
-			char *cut = strrchr(path, '/');
-
-			if (cut)
-				*cut = 0;
-			above = cut ? open_below(root, path, O_PATH | O_DIRECTORY, 0) :
-				      fcntl(root, F_DUPFD_CLOEXEC, 3);
-			if (cut)
-				*cut = '/';
-			if (above >= 0 && mkdirat(above, last, 0755) == 0)
-				fd = open_below(root, path, O_PATH | O_DIRECTORY, 0);
-		}
-		*p = '/';
-		if (fd < 0)
-			return -1;
-		if (p == slash)
-			return fd;
-		close(fd);
-	}
-	return -1;
-}
-
 /* ---- entries ---- */
 
 static int fail(const struct untar *u, const char *what, struct err *e)
@@ -102,13 +33,7 @@ static int fail(const struct untar *u, const char *what, struct err *e)
 
 static int make_file(struct untar *u, mode_t mode, struct err *e)
 {
-	const char *last;
-	auto_fd int dir = folder_of(u->root, u->name.p, &last);
-
-	/* Whatever is there goes: a link would lead us elsewhere, a file may be another's, too. */
-	if (dir < 0 || (unlinkat(dir, last, 0) < 0 && errno != ENOENT))
-		return fail(u, "write", e);
-	u->fd = openat(dir, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0777);
+	u->fd = below_create(u->root, u->name.p, mode);
 	if (u->fd < 0)
 		return fail(u, "write", e);
 	u->kind = 'f';
@@ -119,20 +44,20 @@ static int make_file(struct untar *u, mode_t mode, struct err *e)
 static int make_folder(struct untar *u, mode_t mode, struct err *e)
 {
 	const char *last;
-	auto_fd int dir = folder_of(u->root, u->name.p, &last), there = -1;
+	auto_fd int dir = below_folder_of(u->root, u->name.p, &last), there = -1;
 
 	if (dir < 0)
 		return fail(u, "make the folder", e);
 	if (mkdirat(dir, last, (mode & 0777) | 0700) == 0)
 		return 0;
-	there = errno == EEXIST ? open_below(dir, last, O_PATH | O_DIRECTORY, 0) : -1;
+	there = errno == EEXIST ? below_open(dir, last, O_PATH | O_DIRECTORY, 0) : -1;
 	return there < 0 ? fail(u, "make the folder", e) : 0;
 }
 
 static int make_link(struct untar *u, struct err *e)
 {
 	const char *last;
-	auto_fd int dir = folder_of(u->root, u->name.p, &last);
+	auto_fd int dir = below_folder_of(u->root, u->name.p, &last);
 
 	if (dir < 0 || (unlinkat(dir, last, 0) < 0 && errno != ENOENT) ||
 	    symlinkat(buf_str(&u->link), dir, last) < 0)
@@ -149,11 +74,11 @@ static int make_copy(struct untar *u, struct err *e)
 	struct stat st;
 	ssize_t n;
 
-	if (!u->link.len || tidy(u->link.p) < 0) {
+	if (!u->link.len || below_tidy(u->link.p) < 0) {
 		u->skipped++;
 		return 0;
 	}
-	from = open_below(u->root, u->link.p, O_RDONLY | O_NONBLOCK, 0);
+	from = below_open(u->root, u->link.p, O_RDONLY | O_NONBLOCK, 0);
 	if (from < 0 || fstat(from, &st) < 0 || !S_ISREG(st.st_mode)) {
 		u->skipped++;
 		return 0;
@@ -215,7 +140,7 @@ static int make(struct untar *u, char type, mode_t mode, struct err *e)
 	if (!strcmp(buf_str(&u->name), "./") || !strcmp(buf_str(&u->name), "."))
 		return 0; /* the folder itself */
 	if (u->name.len >= NAME_MAX_BYTES || !u->name.len || strlen(u->name.p) != u->name.len ||
-	    tidy(u->name.p) < 0) {
+	    below_tidy(u->name.p) < 0) {
 		u->skipped++;
 		return 0;
 	}

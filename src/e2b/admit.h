@@ -3,7 +3,6 @@
 #pragma once
 #include "api/api.h"
 
-void admit_pages(struct call *c); /* a page of any origin may read the answer */
 /* Whose file it is to be. 0: nobody knows them, or they may not; that is answered. */
 int admit_user(struct call *c, int *out_root);
 /* NULL: refused, and answered. */

@@ -122,7 +122,6 @@ static void no_box_page(struct call *c, int status, const char *id, unsigned por
 	buf_printf(&page, " (%d)</p></body></html>\n", status);
 	http_set(c->req, "Content-Security-Policy",
 		 "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
-	http_set(c->req, "X-Content-Type-Options", "nosniff");
 	http_set(c->req, "Cache-Control", "no-store");
 	http_reply(c->req, status, "text/html; charset=utf-8", page.p, page.len);
 }

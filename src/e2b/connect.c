@@ -162,28 +162,32 @@ static int open_envelope(struct envelope *v, const struct buf *body, const char 
 	return rc > 0 ? 0 : -1;
 }
 
+static void ask_read(struct call *c, json_t *take_doc, const struct err *why)
+{
+	struct ask *a = c->state;
+
+	c->state = NULL;
+	c->body = take_doc;
+	if (c->body)
+		a->run(c, c->body);
+	else
+		connect_fail(c, CONNECT_INVALID, "%s", why->msg);
+}
+
 static void asked(struct http_req *r)
 {
 	struct call *c = r->user;
 	struct ask *a = c->state;
 	struct envelope v = { 0 };
-	const struct buf *text = a->stream ? &v.body : &r->body;
 	const char *why = NULL;
-	struct err e;
 
-	c->state = NULL;
 	if (a->stream && open_envelope(&v, &r->body, &why) < 0) {
 		envelope_fini(&v);
 		connect_fail(c, CONNECT_INVALID, "%s", why);
 		return;
 	}
-	c->body = text->len ? fields_parse(text->p, text->len, &e) : json_object();
+	call_read_json(c, a->stream ? &v.body : &r->body, ask_read);
 	envelope_fini(&v);
-	if (!c->body) {
-		connect_fail(c, CONNECT_INVALID, "%s", e.msg);
-		return;
-	}
-	a->run(c, c->body);
 }
 
 int connect_speaks(struct call *c, int stream)

@@ -92,12 +92,10 @@ static int read_template(struct call *c, struct making *m, struct err *e)
 /* Some words in there are ours: they say what a box is for. */
 static int read_metadata(struct call *c, struct making *m, struct err *e)
 {
-	json_t *all = call_get(c, "metadata"), *v;
-	const char *key;
+	json_t *all = call_get(c, "metadata");
 
-	json_object_foreach(all, key, v)
-		if (!strncmp(key, "atoll.", 6))
-			return err_set(e, ERR_INVALID, "metadata: '%.60s' is not a key of yours", key);
+	if (box_check_metadata(all, NULL, e) < 0)
+		return -1;
 	m->metadata = all ? json_dumps(all, JSON_COMPACT) : NULL;
 	m->env = call_get(c, "envVars") ? json_copy(call_get(c, "envVars")) : json_object();
 	return box_check_env(m->env, e);
@@ -114,9 +112,10 @@ static int read_tokens(struct call *c, struct making *m, int secure, struct err 
 	if (mask && strspn(mask, HOST_CHARS) != strlen(mask))
 		return err_set(e, ERR_INVALID, "network.maskRequestHost: that cannot be a Host");
 	snprintf(m->box.mask, sizeof(m->box.mask), "%s", mask ? mask : "");
-	if (secure && sandboxes_token(m->box.token, e) < 0)
-		return -1;
-	return json_is_false(public) ? sandboxes_token(m->box.traffic, e) : 0;
+	if (!secure)
+		return 0;
+	m->box.public_ports = !json_is_false(public);
+	return sandboxes_tokens(&m->box, e);
 }
 
 static int read_network(struct call *c, struct making *m, struct err *e)
@@ -230,6 +229,13 @@ static void answer(struct call *c, struct berth *b, const struct err *e)
 		call_fail(c, e);
 		return;
 	}
+	/* Their clients close the connection when they give up, and read on until then. An answer that is
+	 * not read would leave a sandbox of which nobody knows the id. */
+	if (http_peer_ended(c->req)) {
+		berth_end(b, CAUSE_OPERATOR, NULL);
+		http_abort(c->req);
+		return;
+	}
 	call_json(c, 201, shape_sandbox(c, b));
 }
 
@@ -240,6 +246,8 @@ static void made(struct berth_wait *w, struct berth *b, const struct err *e)
 	char snapshot[ID_LEN + 1];
 
 	memcpy(snapshot, m->snapshot, sizeof(snapshot));
+	if (!e)
+		templates_spawned(m->box.template);
 	making_free(m);
 	if (!c) { /* nobody knows its id, and nobody will ask for it */
 		if (!e)
@@ -310,7 +318,10 @@ static void create(struct call *c, int secure, int64_t otherwise_s)
 
 void create_v1(struct call *c)
 {
-	create(c, call_flag(c, "secure", 0), V1_S);
+	/* A sandbox without a token is open to every client that knows its id, and the id is part of
+	 * every preview address. E2B's SDKs send the token of the answer whether they asked for one
+	 * or not. */
+	create(c, !c->api->conf.e2b_insecure || call_flag(c, "secure", 0), V1_S);
 }
 
 void create_v2(struct call *c)

@@ -8,9 +8,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+enum { RECENT = 256 };
 struct e2b { /* what this door has of its own */
 	struct watchers *watchers;
+	char recent[RECENT][ID_LEN + 1]; /* boxes of signed links */
 };
 
 /* ---- the name of a box and a port ---- */
@@ -19,7 +22,7 @@ static int read_port(const char *text, size_t n, uint16_t *out)
 {
 	unsigned long port = 0;
 
-	if (n == 0 || n > 5)
+	if (n == 0 || n > 5 || (text[0] == '0' && n > 1)) /* one port, one name */
 		return -1;
 	for (size_t i = 0; i < n; i++) {
 		if (text[i] < '0' || text[i] > '9')
@@ -30,13 +33,15 @@ static int read_port(const char *text, size_t n, uint16_t *out)
 	return port >= 1 && port <= 65535 ? 0 : -1;
 }
 
-/* Old clients put a "-" and more behind the id. One that is none of ours is no box, and no mistake. */
+/* Old clients put "-" and the clientID of the answer behind the id. Anything else is no box: out "". */
 static void read_id(const char *text, size_t n, char out[ID_LEN + 1])
 {
 	const char *dash = memchr(text, '-', n);
-	size_t len = dash ? (size_t)(dash - text) : n;
+	size_t len = dash ? (size_t)(dash - text) : n, more = dash ? n - len - 1 : 0;
 
-	len = len < ID_LEN ? len : ID_LEN;
+	out[0] = 0;
+	if (len > ID_LEN || (dash && (more != strlen(E2B_CLIENT) || memcmp(dash + 1, E2B_CLIENT, more))))
+		return;
 	memcpy(out, text, len);
 	out[len] = 0;
 }
@@ -66,8 +71,13 @@ static int by_host(const struct http_req *r, struct e2b_target *out)
 	if (!digits || host[digits] != '-')
 		return 0;
 	label = strcspn(host, ".:");
-	if (host[label] != '.' || label == digits + 1 || read_port(host, digits, &out->port) < 0)
+	if (host[label] != '.')
 		return 0;
+	if (read_port(host, digits, &out->port) < 0) { /* a port that is none is in no box */
+		out->port = 0;
+		out->id[0] = 0;
+		return 1;
+	}
 	read_id(host + digits + 1, label - digits - 1, out->id);
 	return 1;
 }
@@ -122,7 +132,8 @@ static int may_pass(struct call *c, const struct berth *b, uint16_t port)
 		e2b_no_box(c, 502, b->row.id, 0, "The sandbox was not found");
 		return 0;
 	}
-	if (port == E2B_ENVD || !x.traffic[0] || (has && e2b_same(has, x.traffic)))
+	/* The interpreter's table reads the token itself: it answers /health without one. */
+	if (port == E2B_ENVD || !x.traffic[0] || x.public_ports || (has && e2b_same(has, x.traffic)))
 		return 1;
 	e2b_no_box(c, 403, b->row.id, 0,
 		   has ? "The traffic access token is not valid" :
@@ -196,6 +207,8 @@ static void enter(struct call *c, struct traffic *t)
 	t->berth = b;
 	act_for(c, b);
 	call_hold(c, b);
+	if (t->to.port == E2B_ENVD || t->to.port == E2B_INTERPRETER)
+		c->req->always = API_ALWAYS_SHARED;
 	if (t->to.port != E2B_ENVD && t->to.port != E2B_INTERPRETER)
 		e2b_proxy(c, b, t->to.port);
 	else if (!e2b_cors(c))
@@ -237,6 +250,22 @@ static int by_signature(struct call *c, struct traffic *t)
 	return 1;
 }
 
+/* Does a page want to send this header? */
+static int asks_for(const struct http_req *r, const char *name)
+{
+	const char *list = http_header(r, "access-control-request-headers");
+	size_t n = strlen(name);
+
+	while (list && *(list += strspn(list, ", \t"))) {
+		size_t len = strcspn(list, ", \t");
+
+		if (len == n && strncasecmp(list, name, n) == 0)
+			return 1;
+		list += len;
+	}
+	return 0;
+}
+
 static int take(struct call *c)
 {
 	struct traffic *t = call_alloc(c, sizeof(*t));
@@ -255,14 +284,23 @@ static int take(struct call *c)
 			enter(c, t);
 		return 1;
 	}
+	/* Where all boxes have one address, a header names the box, and a browser asks before it sends one. */
+	if (strcmp(c->req->method, "OPTIONS") == 0 && asks_for(c->req, "e2b-sandbox-id") && e2b_cors(c))
+		return 1;
 	if (by_signature(c, t)) {
 		enter(c, t);
+		return 1;
+	}
+	/* It had a signature, and of no box here. */
+	if (strcmp(c->req->path, "/files") == 0 && http_query(c->req, "signature") &&
+	    auth_failed(c->api, c->req)) {
+		call_slow(c);
 		return 1;
 	}
 	return e2b_control_take(c);
 }
 
-const struct api_door e2b_door = { take };
+const struct api_door e2b_door = { take, NULL, 0, NULL };
 
 /* What is open to a box that stands still is cut: nobody may wait for an answer from there. */
 static void cut(struct fleet *f, struct berth *b)
@@ -294,6 +332,11 @@ void e2b_fini(struct api *a)
 	watchers_free(a->e2b->watchers);
 	free(a->e2b);
 	a->e2b = NULL;
+}
+
+char *e2b_recent(struct api *a, const uint8_t signature[32])
+{
+	return a->e2b->recent[signature[0] % RECENT];
 }
 
 struct watchers *e2b_watchers(struct api *a)

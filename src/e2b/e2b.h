@@ -12,6 +12,7 @@
 #include "fleet/berth.h"
 
 enum { E2B_ENVD = 49983, E2B_INTERPRETER = 49999 };
+#define E2B_CLIENT "atoll" /* clientID of every answer */
 #define E2B_ENVD_VERSION "0.6.13" /* what clients compare to know what is there */
 
 struct e2b;
@@ -30,11 +31,13 @@ struct e2b_box {
 	int ours;                    /* it was made through this door, or given what follows later */
 	char token[E2B_TOKEN + 1];   /* of envd; "": it needs none */
 	char traffic[E2B_TOKEN + 1]; /* of all other ports; "": they need none */
+	int public_ports;            /* only the interpreter's port needs the traffic token */
 	char template[64];           /* as it was asked for: "base" */
 	char mask[256];              /* Host of what reaches its ports, "${PORT}" in it; "": as it came */
 	int auto_pause, pause_memory, auto_resume;
 };
 void e2b_box_read(const struct berth *b, struct e2b_box *out);
+int e2b_box_token(const struct berth *b, char out[E2B_TOKEN + 1]); /* its token alone, soon; 0: it has none */
 /* As row.door wants it; the caller's. */
 char *e2b_box_text(const struct e2b_box *x);
 /* The same on top of a door that has more in it already; NULL: it has nothing. */
@@ -51,6 +54,8 @@ struct e2b_target {
 };
 /* 1: it names one. 0: it does not. -1: it tries, and e says what is wrong. */
 int e2b_target(const struct http_req *r, struct e2b_target *out, struct err *e);
+/* Where the box of a link is remembered, by the link's signature; to be written. */
+char *e2b_recent(struct api *a, const uint8_t signature[32]);
 /* Of a call that was taken as traffic: its box, which runs; held while the call lasts. */
 struct berth *e2b_berth(struct call *c);
 uint16_t e2b_port(const struct call *c);

@@ -1,5 +1,6 @@
 /* envd.c - the table of port 49983, and who may use it: whoever has the box's token. */
 #include "e2b/envd.h"
+#include "api/auth.h"
 #include "api/fields.h"
 #include "base/own.h"
 #include "e2b/files.h"
@@ -55,6 +56,10 @@ static int admit(struct call *c)
 	e2b_box_read(e2b_berth(c), &x);
 	if (!x.token[0] || (has && e2b_same(has, x.token)))
 		return 1;
+	if (has && auth_failed(c->api, c->req)) {
+		call_slow(c);
+		return 0;
+	}
 	e2b_error(c, 401, has ? "the access token is not valid" : "an access token is needed");
 	return 0;
 }

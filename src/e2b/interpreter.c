@@ -1,5 +1,6 @@
 /* interpreter.c - see interpreter.h. */
 #include "e2b/interpreter.h"
+#include "api/auth.h"
 #include "api/contexts.h"
 #include "api/fields.h"
 #include "api/quota.h"
@@ -258,10 +259,30 @@ static const struct api_route rows[] = {
 	/* clang-format on */
 };
 
-static int admit(struct call *c) /* the traffic token was looked at on the way here */
+/* E2B's SDKs send the traffic token with every request to this port, if the sandbox has one, and
+ * the access token with /execute. Either is enough. */
+static int admit(struct call *c)
 {
-	(void)c;
-	return 1;
+	const char *access = http_header(c->req, "x-access-token"),
+		   *traffic = http_header(c->req, "e2b-traffic-access-token");
+	struct e2b_box x;
+
+	e2b_box_read(e2b_berth(c), &x);
+	if (c->api->conf.e2b_insecure || (!x.token[0] && !x.traffic[0]) || (c->row && c->row->run == health))
+		return 1;
+	if ((access && e2b_same(access, x.token)) || (traffic && e2b_same(traffic, x.traffic)))
+		return 1;
+	/* A sandbox made before there was a traffic token for each. */
+	if (!x.traffic[0] && c->row && c->row->run != execute)
+		return 1;
+	if ((access || traffic) && auth_failed(c->api, c->req)) {
+		call_slow(c);
+		return 0;
+	}
+	call_error(c, 401, "unauthorized", "missing or invalid access token of the sandbox",
+		   "send envdAccessToken as X-Access-Token, or trafficAccessToken as "
+		   "E2B-Traffic-Access-Token", NULL);
+	return 0;
 }
 
 /* Plain text: what is shown is the body. */

@@ -30,16 +30,35 @@ void e2b_box_read(const struct berth *b, struct e2b_box *out)
 	text_of(o, "traffic", out->traffic, sizeof(out->traffic));
 	text_of(o, "template", out->template, sizeof(out->template));
 	text_of(o, "mask", out->mask, sizeof(out->mask));
+	out->public_ports = json_is_true(json_object_get(o, "public_ports"));
 	out->auto_pause = json_is_true(json_object_get(o, "auto_pause"));
 	out->pause_memory = !json_is_false(json_object_get(o, "pause_memory"));
 	out->auto_resume = json_is_true(json_object_get(o, "auto_resume"));
 	json_decref(doc);
 }
 
+/* The row is compact JSON of ours, and within a text a quote is escaped: the first such member is the
+ * token. What a client put in behind it opens no other box than its own. */
+int e2b_box_token(const struct berth *b, char out[E2B_TOKEN + 1])
+{
+	static const char member[] = "\"token\":\"";
+	const char *at = b->row.door ? strstr(b->row.door, member) : NULL;
+
+	if (!at)
+		return 0;
+	at += strlen(member);
+	if (strspn(at, "0123456789abcdef") != E2B_TOKEN || at[E2B_TOKEN] != '"')
+		return 0;
+	memcpy(out, at, E2B_TOKEN);
+	out[E2B_TOKEN] = 0;
+	return 1;
+}
+
 static json_t *known(const struct e2b_box *x)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b}", "token", x->token, "traffic",
-			 x->traffic, "template", x->template, "mask", x->mask, "auto_pause",
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b}", "token", x->token, "traffic",
+			 x->traffic, "template", x->template, "mask", x->mask, "public_ports",
+			 x->public_ports, "auto_pause",
 			 x->auto_pause, "pause_memory", x->pause_memory, "auto_resume",
 			 x->auto_resume);
 }

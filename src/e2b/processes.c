@@ -142,7 +142,8 @@ static void list(struct call *c, json_t *ask)
 
 	(void)ask;
 	for (const struct run *r = b ? b->runs : NULL; r; r = r->next)
-		if (!r->over && r->pid > 0 && json_array_size(r->command) && !is_driver(b, r))
+		if (!r->over && r->pid > 0 && json_array_size(r->command) && !is_driver(b, r) &&
+		    !run_is_helper(r))
 			json_array_append_new(all, process_json(r));
 	connect_reply(c, json_pack("{s:o}", "processes", all));
 }

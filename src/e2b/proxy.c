@@ -50,12 +50,56 @@ static int passes(void *user, const struct http_header *h)
 	(void)user;
 	if (strncmp(h->name, "e2b-", 4) == 0)
 		return 0;
-	if (strcmp(h->name, "x-access-token") == 0) /* a program in there may have tokens, too */
-		return strlen(h->value) != E2B_TOKEN || !is_hex(h->value, E2B_TOKEN);
+	if (strcmp(h->name, "x-access-token") == 0)
+		return 0;
 	if (strcmp(h->name, "x-api-key") == 0 || strcmp(h->name, "authorization") == 0 ||
 	    strcmp(h->name, "sec-websocket-protocol") == 0)
 		return !holds_key(h->value);
 	return 1;
+}
+
+/* ---- what stays inside ---- */
+
+/* An attribute of a cookie that ends at `end`: is it Domain? */
+static int is_domain(const char *at, const char *end)
+{
+	while (at < end && (*at == ' ' || *at == '\t'))
+		at++;
+	return end - at >= 6 && strncasecmp(at, "domain", 6) == 0 &&
+	       (at + 6 == end || strchr("= \t", at[6]));
+}
+
+/* All boxes are below one domain: a cookie for that domain would be sent to the pages of every other
+ * box. Without the attribute it is for the box's own name. */
+static const char *own_cookie(struct call *c, const char *value)
+{
+	char *out = call_alloc(c, strlen(value) + 1), *to = out;
+	const char *at = value;
+
+	for (int first = 1; *at || first; first = 0) {
+		const char *end = strchrnul(at, ';');
+
+		if (first || !is_domain(at, end)) {
+			if (!first)
+				*to++ = ';';
+			memcpy(to, at, (size_t)(end - at));
+			to += end - at;
+		}
+		at = *end ? end + 1 : end;
+	}
+	*to = 0;
+	return out;
+}
+
+static const char *proxy_filter_header(void *user, const struct http_header *h)
+{
+	struct passage *p = user;
+
+	if (strcmp(h->name, "clear-site-data") == 0)
+		return NULL;
+	if (strcmp(h->name, "set-cookie") == 0)
+		return own_cookie(p->call, h->value);
+	return h->value;
 }
 
 /* What its maker wants every server in it to be called; "${PORT}" is the port. */
@@ -118,6 +162,7 @@ static void entered(struct inlet *x, int take_fd, const struct err *e)
 	struct passage *p = loop_owner(x, struct passage, inlet);
 	const struct relay_rules rules = { .host = p->host,
 					   .passes = passes,
+					   .returns = proxy_filter_header,
 					   .failed = failed,
 					   .believes = believes,
 					   .switched = switched,

@@ -51,6 +51,7 @@ struct berth *sandboxes_find(struct call *c)
 {
 	const char *id = call_param(c, 0);
 	struct berth *b = id_valid(id) ? fleet_find(&c->api->fleet, id) : NULL;
+	struct err e;
 
 	if (b && (strcmp(b->row.team, c->who.team) != 0 || b->nobodys ||
 		  (c->who.box[0] && strcmp(c->who.box, b->row.id) != 0)))
@@ -62,7 +63,9 @@ struct berth *sandboxes_find(struct call *c)
 		call_error(c, 503, "busy", "the sandbox does not answer right now", id, NULL);
 		return NULL;
 	}
-	call_error(c, 404, "not_found", "there is no such sandbox", id, NULL);
+	if (!id_valid(id) || !call_ended(c->api, &c->who, id, &e, NULL))
+		err_set(&e, ERR_NOT_FOUND, "there is no such sandbox");
+	call_error(c, 404, "not_found", e.msg, id, NULL);
 	return NULL;
 }
 
@@ -159,7 +162,7 @@ void sandboxes_refresh(struct call *c)
 
 /* ---- coming back to it ---- */
 
-int sandboxes_token(char out[E2B_TOKEN + 1], struct err *e)
+static int make_token(char out[E2B_TOKEN + 1], struct err *e)
 {
 	uint8_t bytes[E2B_TOKEN / 2];
 
@@ -168,6 +171,11 @@ int sandboxes_token(char out[E2B_TOKEN + 1], struct err *e)
 	for (unsigned i = 0; i < sizeof(bytes); i++)
 		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
 	return 0;
+}
+
+int sandboxes_tokens(struct e2b_box *x, struct err *e)
+{
+	return make_token(x->token, e) < 0 ? -1 : make_token(x->traffic, e);
 }
 
 static int set_door(struct berth *b, const struct e2b_box *x, struct err *e)
@@ -192,7 +200,8 @@ static int adopt(struct berth *b, struct err *e)
 	e2b_box_read(b, &x);
 	if (x.ours)
 		return 0;
-	return sandboxes_token(x.token, e) < 0 ? -1 : set_door(b, &x, e);
+	x.public_ports = 1;
+	return sandboxes_tokens(&x, e) < 0 ? -1 : set_door(b, &x, e);
 }
 
 /* What a resume says of the end of its next life. */

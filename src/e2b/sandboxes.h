@@ -17,7 +17,7 @@ int64_t sandboxes_started(const struct berth *b); /* when it was made, or last r
 /* Seconds of a request as a lifetime. Refuses what is more than this daemon allows. */
 must_check int sandboxes_timeout_ms(struct call *c, const char *name, int64_t otherwise_s,
 				    uint64_t *out_ms, struct err *e);
-must_check int sandboxes_token(char out[E2B_TOKEN + 1], struct err *e);
+must_check int sandboxes_tokens(struct e2b_box *x, struct err *e); /* new ones, both */
 
 void sandboxes_health(struct call *c);
 void sandboxes_show(struct call *c);

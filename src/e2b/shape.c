@@ -33,7 +33,7 @@ json_t *shape_sandbox(const struct call *c, const struct berth *b)
 	e2b_box_read(b, &x);
 	template = templates_of(&x);
 	doc = json_pack("{s:s, s:s, s:s, s:s, s:s, s:n}", "sandboxID", b->row.id, "templateID",
-			template, "alias", template, "clientID", "atoll", "envdVersion",
+			template, "alias", template, "clientID", E2B_CLIENT, "envdVersion",
 			E2B_ENVD_VERSION, "trafficAccessToken");
 	set_token(c, doc, "envdAccessToken", x.token);
 	set_token(c, doc, "trafficAccessToken", x.traffic);
@@ -96,7 +96,7 @@ json_t *shape_listed(const struct berth *b)
 	template = templates_of(&x);
 	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:o, s:o}",
 			 "sandboxID", b->row.id, "templateID", template, "alias", template,
-			 "clientID", "atoll", "startedAt", record_when((uint64_t)sandboxes_started(b)),
+			 "clientID", E2B_CLIENT, "startedAt", record_when((uint64_t)sandboxes_started(b)),
 			 "endAt", end_at(b), "cpuCount", (int)shape_cpus(l), "memoryMB",
 			 (int)(shape_memory(l) >> 20), "diskSizeMB", (int)(l->disk_bytes >> 20),
 			 "state", sandboxes_state(b), "envdVersion", E2B_ENVD_VERSION, "metadata",

@@ -23,6 +23,7 @@ enum { USER = 1000, DEPTH_MAX = 32, ENTRIES_MAX = 10000 };
 	{ "uid", FIELD_INT, 0, 0, USER, "0, or 1000: the user", NULL },                            \
 	{ "gid", FIELD_INT, 0, 0, USER, "as uid", NULL },                                          \
 	{ "mode", FIELD_INT, 0, 0, 07777, "in decimal", NULL }
+#define FORCE_FIELD { "force", FIELD_BOOL, 0, 0, 0, "also where something is there", NULL }
 
 const struct field shelf_query[] = {
 	DESK_PATH_FIELD(1, "in the volume"),
@@ -32,6 +33,7 @@ const struct field shelf_query[] = {
 const struct field shelf_make_query[] = {
 	DESK_PATH_FIELD(1, "in the volume"),
 	MAKE_FIELDS,
+	FORCE_FIELD,
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };
@@ -152,6 +154,7 @@ static void begin_put(struct shelf *x)
 		return;
 	}
 	http_body_pipe(c->req, pipe, c->api->conf.upload_max);
+	http_body_rate(c->req, HTTP_BODY_RATE);
 }
 
 static void ready(struct clerk *k)
@@ -299,6 +302,8 @@ static void begin(struct call *c, enum deed deed, uint32_t mode)
 	}
 	x->put.mode = (uint32_t)number(c, deed, "mode", mode);
 	x->put.flags = uid && deed != PATCH ? WIRE_PUT_USER : 0;
+	if ((deed == PUT || deed == MKDIR) && !call_query_flag(c, "force"))
+		x->put.flags |= WIRE_PUT_NEW; /* 409 where something is there */
 	if (deed == PUT) { /* the body is not read before there is somebody who takes it */
 		c->req->on_body_end = body_ended;
 		c->req->on_full = pipe_full;

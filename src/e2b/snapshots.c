@@ -279,8 +279,7 @@ static int fork_want(struct forking *f, struct berth_want *out, char **out_door,
 	struct e2b_box x = f->door;
 
 	*out = f->want;
-	if ((x.token[0] && sandboxes_token(x.token, e) < 0) ||
-	    (x.traffic[0] && sandboxes_token(x.traffic, e) < 0))
+	if (x.token[0] && sandboxes_tokens(&x, e) < 0)
 		return -1;
 	*out_door = out->row.door = e2b_box_text_on(f->want.row.door, &x);
 	return 0;

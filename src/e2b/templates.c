@@ -21,6 +21,12 @@ static const struct template {
 	{ "code-interpreter-stateful", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d04" },
 };
 
+/* Sandboxes made of them, by this front. */
+static struct spawns {
+	uint64_t count;
+	int64_t last_ns;
+} spawns[ARRAY_LEN(templates)];
+
 static const struct template *find(const char *reference)
 {
 	size_t n = strcspn(reference, ":");
@@ -40,6 +46,14 @@ const char *templates_known(const char *reference)
 	return t ? t->id : NULL;
 }
 
+void templates_spawned(const char *id)
+{
+	const struct template *t = find(id);
+
+	if (t)
+		spawns[t - templates] = (struct spawns){ spawns[t - templates].count + 1, fleet_now_ns() };
+}
+
 const char *templates_of(const struct e2b_box *x)
 {
 	return x->template[0] ? x->template : templates[0].id;
@@ -57,11 +71,13 @@ static struct store_limits limits(const struct call *c)
 {
 	const struct wire_limits *l = &c->api->fleet.conf.limits;
 
-	/* What a request does not name is the keeper's to say; a box tells what it got. */
+	uint64_t mem = l->mem_bytes == WIRE_DEFAULT ? WIRE_USUAL_MEM : l->mem_bytes,
+		 disk = mem / 2 < WIRE_USUAL_DISK ? mem / 2 : WIRE_USUAL_DISK; /* as the keeper does */
+
 	return (struct store_limits){
-		.mem_bytes = l->mem_bytes == WIRE_DEFAULT ? 0 : l->mem_bytes,
-		.disk_bytes = l->disk_bytes == WIRE_DEFAULT ? 0 : l->disk_bytes,
-		.cpu_milli = l->cpu_milli == (uint32_t)WIRE_DEFAULT ? 0 : l->cpu_milli,
+		.mem_bytes = mem,
+		.disk_bytes = l->disk_bytes == WIRE_DEFAULT ? disk : l->disk_bytes,
+		.cpu_milli = l->cpu_milli == (uint32_t)WIRE_DEFAULT ? WIRE_USUAL_CPU_MILLI : l->cpu_milli,
 	};
 }
 
@@ -77,9 +93,12 @@ static void set_size(const struct call *c, json_t *doc)
 
 static json_t *common(const struct call *c, const struct template *t)
 {
-	return json_pack("{s:s, s:b, s:[s], s:[s], s:o, s:o, s:n, s:i}", "templateID", t->id,
+	const struct spawns *n = &spawns[t - templates];
+
+	return json_pack("{s:s, s:b, s:[s], s:[s], s:o, s:o, s:o, s:I}", "templateID", t->id,
 			 "public", 1, "aliases", t->id, "names", t->id, "createdAt", since(c),
-			 "updatedAt", since(c), "lastSpawnedAt", "spawnCount", 0);
+			 "updatedAt", since(c), "lastSpawnedAt", n->last_ns ? record_when((uint64_t)n->last_ns) : json_null(),
+			 "spawnCount", (json_int_t)n->count);
 }
 
 static json_t *listed(const struct call *c, const struct template *t)

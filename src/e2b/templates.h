@@ -6,6 +6,8 @@
 const char *templates_known(const char *reference);
 const char *templates_of(const struct e2b_box *x); /* of a box: never NULL */
 
+void templates_spawned(const char *id); /* another sandbox has been made of it */
+
 void templates_list(struct call *c);
 void templates_show(struct call *c);
 void templates_alias(struct call *c);

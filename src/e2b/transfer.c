@@ -34,7 +34,6 @@ void transfer_get(struct call *c)
 	const char *path = call_query(c, "path");
 	int root;
 
-	admit_pages(c);
 	if (!admit_user(c, &root) || !(want.path = admit_path(c, path ? path : "", root)))
 		return;
 	http_set(c->req, "Vary", "Accept-Encoding");
@@ -399,6 +398,7 @@ static void ready(struct clerk *k)
 		c->req->on_full = plain_full;
 		c->req->on_body_end = plain_ended;
 		http_body_pipe(c->req, steal_fd(&u->pipe), c->api->conf.upload_max);
+		http_body_rate(c->req, HTTP_BODY_RATE);
 		return;
 	}
 	if (!u->parts) {
@@ -406,6 +406,7 @@ static void ready(struct clerk *k)
 		watch_init(&u->room, c->api->loop, u->pipe, take_room);
 	}
 	http_want_body(c->req, HTTP_BODY_STREAM, c->api->conf.upload_max);
+	http_body_rate(c->req, HTTP_BODY_RATE);
 	pump(u);
 }
 
@@ -558,7 +559,6 @@ void transfer_post(struct call *c)
 	const char *path = call_query(c, "path");
 
 	*u = (struct upload){ .pipe = -1, .desk.path = "" };
-	admit_pages(c);
 	if (!admit_user(c, &u->root))
 		return;
 	if (path && !(u->path = admit_path(c, path, u->root)))

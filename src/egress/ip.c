@@ -16,6 +16,7 @@ const struct ip_range ip_ranges[] = {
 	{ "10.0.0.0/8", IP_INTERNAL, "private" },
 	{ "100.64.0.0/10", IP_INTERNAL, "carrier NAT" },
 	{ "127.0.0.0/8", IP_INTERNAL, "loopback" },
+	{ "168.63.129.16/32", IP_NEVER, "Azure's metadata and agents" },
 	{ "169.254.0.0/16", IP_NEVER, "link-local, metadata services" },
 	{ "172.16.0.0/12", IP_INTERNAL, "private" },
 	{ "192.0.0.0/24", IP_NEVER, "protocol assignments" },

@@ -32,6 +32,7 @@ static void set_ending(json_t *doc, const struct job_end *end)
 {
 	auto_buf struct buf text = { 0 };
 	const struct wire_exit *exit = &end->end.exit;
+	uint64_t cpu = cause_cpu_us(&end->end);
 
 	json_object_set_new(doc, "exit_code",
 			    end->end.exited && exit->why == WIRE_WHY_EXIT ?
@@ -45,7 +46,7 @@ static void set_ending(json_t *doc, const struct job_end *end)
 	}
 	json_object_set_new(doc, "ms", json_real(round((double)end->end.run_us / 100) / 10));
 	json_object_set_new(doc, "cpu_ms",
-			    json_real(round((double)(exit->user_us + exit->system_us) / 100) / 10));
+			    cpu == UINT64_MAX ? json_null() : json_real(round((double)cpu / 100) / 10));
 	if (end->verdict == VERDICT_PASSED)
 		return;
 	if (strcmp(end->step, "run") != 0)

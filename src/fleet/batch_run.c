@@ -92,9 +92,7 @@ static void job_done(struct job *j, const struct job_end *end)
 		return;
 	}
 	if (a->hooks.used)
-		a->hooks.used(a->hooks.ctx, b->row.team,
-			      end->end.exit.user_us + end->end.exit.system_us,
-			      j->seen[0] + j->seen[1]);
+		a->hooks.used(a->hooks.ctx, b->row.team, end->cpu_us, j->seen[0] + j->seen[1]);
 	if (b->options.record && end->verdict != VERDICT_ERROR)
 		batch_record(w, end);
 	finish_work(w, end);

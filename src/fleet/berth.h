@@ -58,6 +58,7 @@ struct berth {
 	struct reuse *reuses; /* what compilers made, on its way in or out */
 	struct office_ask *asking;
 	struct timer clock;
+	struct wire_then told; /* the deadline as the keeper knows it; then is WIRE_THENS where nobody can say */
 	struct run *runs;
 	unsigned nruns;
 	struct past *past; /* those that ended a moment ago, the newest first */
@@ -72,6 +73,9 @@ struct berth {
 	uint64_t active_ms;  /* loop_now_ms() of the last activity */
 	uint64_t output_tip; /* of all execs, when last looked at: more of it is activity, too */
 	struct wire_counted seen; /* the kernel's figures when last asked */
+	uint64_t seen_ms;         /* loop_now_ms() of that */
+	uint64_t charged_us;      /* of its CPU time: told to the accounts */
+	int is_charged;           /* charged_us is known; after a restart it is what is found first */
 	uint64_t unclaimed_kills; /* for memory, that explain no run yet */
 	enum cause because;  /* why it is ending */
 	uint64_t because_ms;
@@ -128,6 +132,18 @@ void berth_release(struct berth *b); /* ... and ends */
 must_check int berth_changed(struct berth *b, struct err *e);
 void berth_free(struct berth *b); /* the memory only */
 
+/* The kernel's figures of it are known: what it has computed since the last ones goes to the accounts. */
+void berth_count_cpu(struct berth *b, const struct wire_counted *now);
+/* The same where there is no such figure: of a program that has ended. */
+void berth_count_reaped(struct berth *b, uint64_t cpu_us);
+
 /* For run_end.c: its program is over. */
 void berth_run_over(struct berth *b, struct run *r);
 uint64_t berth_left_ms(const struct berth *b); /* of its lifetime; UINT64_MAX: no end */
+/* Its lifetime counts from its last use (row.door says so), not from its creation. The row's ends_ns is
+ * moved when it is due, so that a box in use costs no writes; berth_ends_ns() is the time that holds now. */
+#define BERTH_RENEWED "{\"lifetime_from\":\"use\"}"
+int berth_renews(const struct store_box *row);
+int64_t berth_ends_ns(const struct berth *b);
+/* It was used since ends_ns was set: ends_ns is set anew. 0: its lifetime is over. */
+int berth_renew(struct berth *b);

@@ -1,10 +1,17 @@
 /* berth_clock.c - a berth's one timer: what is due next of its lifetime, its idle time, the time for
  * which it is stored. Another front may have changed these; the row tells. */
 #include "fleet/berth_life.h"
+#include "base/clock.h"
+#include "wire/sock.h"
+
+#include <stdio.h>
+
+#include <string.h>
 
 enum {
 	TIMER_MAX_MS = 1000 * 3600,
 	LOOK_MS = 5000, /* an init that does not tell what goes on in it is idle, too */
+	TELL_MS = 1000, /* a box that ends before has its deadline here alone */
 };
 
 static uint64_t until(int64_t deadline_ns)
@@ -17,6 +24,40 @@ static uint64_t until(int64_t deadline_ns)
 uint64_t berth_left_ms(const struct berth *b)
 {
 	return b->row.ends_ns ? until(b->row.ends_ns) : UINT64_MAX;
+}
+
+int berth_renews(const struct store_box *row)
+{
+	json_t *door = row->door ? json_loads(row->door, 0, NULL) : NULL;
+	const char *from = json_string_value(json_object_get(door, "lifetime_from"));
+	int renews = from && !strcmp(from, "use");
+
+	json_decref(door);
+	return renews;
+}
+
+int64_t berth_ends_ns(const struct berth *b)
+{
+	uint64_t since = b->busy ? 0 : loop_now_ms() - b->active_ms;
+	int64_t renewed = fleet_now_ns() + ((int64_t)b->row.lifetime_ms - (int64_t)since) * 1000000;
+
+	if (b->state != BERTH_RUNNING || !b->row.ends_ns || renewed <= b->row.ends_ns)
+		return b->row.ends_ns;
+	return berth_renews(&b->row) ? renewed : b->row.ends_ns;
+}
+
+int berth_renew(struct berth *b)
+{
+	int64_t ends_ns = berth_ends_ns(b);
+	struct err e;
+
+	if (ends_ns <= b->row.ends_ns || !until(ends_ns))
+		return 0;
+	b->row.ends_ns = ends_ns;
+	/* Unwritten, the next front finds a lifetime that is over, and renews it: it does not know the last use. */
+	(void)!store_box_set_times(b->fleet->store, b->row.id, ends_ns, b->row.idle_since_ns,
+				   b->row.kept_until_ns, &e);
+	return 1;
 }
 
 static uint64_t idle_left_ms(const struct berth *b)
@@ -60,9 +101,60 @@ int berth_is_stored(const struct berth *b)
 	return b->state == BERTH_KEPT || b->state == BERTH_PAUSED;
 }
 
+/* What the keeper is to do at the end of its time, if no server does it. */
+static struct wire_then deadline_of(const struct berth *b)
+{
+	static const uint32_t then[] = { [STORE_TIMEOUT_KILL] = WIRE_THEN_END,
+					       [STORE_TIMEOUT_KEEP] = WIRE_THEN_STOP,
+					       [STORE_TIMEOUT_PAUSE] = WIRE_THEN_FREEZE };
+	int stored = berth_is_stored(b);
+	int64_t ends_ns = stored ? b->row.kept_until_ns : b->row.ends_ns;
+	int64_t left_ns = ends_ns - fleet_now_ns();
+
+	if (!ends_ns)
+		return (struct wire_then){ 0 };
+	return (struct wire_then){ .at_ns = clock_ns(CLOCK_BOOTTIME) + (left_ns > 0 ? (uint64_t)left_ns : 0),
+				   .keep_ms = b->row.retention_ms == STORE_FOREVER ? UINT64_MAX :
+										     b->row.retention_ms,
+				   .then = stored ? WIRE_THEN_END : then[b->row.on_timeout] };
+}
+
+static int is_told(const struct berth *b, const struct wire_then *now)
+{
+	int64_t apart = (int64_t)(now->at_ns - b->told.at_ns), second = 1000000000;
+
+	return b->told.then == now->then && b->told.keep_ms == now->keep_ms && !b->told.at_ns == !now->at_ns &&
+	       apart < second && apart > -second;
+}
+
+/* How long until the keeper is to be told: most boxes are for one run, and end before that. */
+static uint64_t tell_left_ms(struct berth *b)
+{
+	uint64_t age = loop_now_ms() - b->asked_ms;
+
+	return b->asked_ms && age < TELL_MS ? TELL_MS - age : 0;
+}
+
+static uint64_t tell_keeper(struct berth *b)
+{
+	struct wire_deadline ask = { .head = sock_head(WIRE_DEADLINE, 0), .what = deadline_of(b) };
+	uint64_t left = is_told(b, &ask.what) ? UINT64_MAX : tell_left_ms(b);
+
+	if (left)
+		return left;
+	b->told = ask.what;
+	/* The keeper does not see what renews a lifetime. A use just before the end that is noted here would move it by a
+	 * whole lifetime; without a server the box may live that long, but must not end before. */
+	if (ask.what.at_ns && !berth_is_stored(b) && berth_renews(&b->row))
+		ask.what.at_ns += b->row.lifetime_ms * UINT64_C(1000000);
+	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
+	office_ask(&b->fleet->office, &ask, sizeof(ask), WIRE_DONE, NULL, NULL);
+	return UINT64_MAX;
+}
+
 void berth_set_clock(struct berth *b)
 {
-	uint64_t ms, idle, mark;
+	uint64_t ms, idle, mark, tell;
 
 	if (b->state != BERTH_RUNNING && !berth_is_stored(b))
 		return;
@@ -72,6 +164,9 @@ void berth_set_clock(struct berth *b)
 	idle = mark < idle ? mark : idle;
 	if (idle < ms)
 		ms = idle;
+	tell = tell_keeper(b);
+	if (tell < ms)
+		ms = tell;
 	if (ms == UINT64_MAX)
 		timer_clear(&b->clock);
 	else
@@ -177,6 +272,8 @@ void berth_clock_due(struct timer *t)
 		berth_open_again(b);
 	else if (berth_is_stored(b) && kept_left_ms(b) == 0)
 		berth_end(b, b->because ? b->because : CAUSE_IDLE, NULL);
+	else if (b->state == BERTH_RUNNING && berth_left_ms(b) == 0 && berth_renew(b))
+		berth_set_clock(b);
 	else if (b->state == BERTH_RUNNING && berth_left_ms(b) == 0)
 		berth_time_out(b, CAUSE_LIFETIME, b->row.lifetime_ms);
 	else if (b->state == BERTH_RUNNING && idle_left_ms(b) == 0)

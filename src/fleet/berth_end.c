@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+enum { JUST_MS = 20 }; /* what a box can compute in this time without being charged for it */
+
 /* Written before the kill: a front that dies in between leaves the reason to the next. */
 void berth_intend(struct berth *b, enum cause because)
 {
@@ -60,6 +62,8 @@ static enum cause own_end(const struct berth *b, const struct wire_counted *figu
 		return CAUSE_HOST;
 	if (figures->by_operator == 1)
 		return CAUSE_OPERATOR;
+	if (figures->by_operator == WIRE_ENDED_BY_DEADLINE)
+		return CAUSE_LIFETIME;
 	if (figures->over_cpu == 1)
 		return CAUSE_CPU;
 	return figures->oom_kills != UINT64_MAX && figures->oom_kills > b->seen.oom_kills ?
@@ -108,6 +112,8 @@ void berth_finish(struct berth *b, const struct wire_counted *figures)
 	berth_become(b, BERTH_GONE);
 	gate_close(b);
 	timer_clear(&b->clock);
+	if (figures)
+		berth_count_cpu(b, figures);
 	if (b->made || b->risen) {
 		struct err gone;
 
@@ -126,6 +132,30 @@ void berth_finish(struct berth *b, const struct wire_counted *figures)
 	berth_free(b);
 }
 
+static void berth_charge_cpu(struct berth *b, uint64_t us)
+{
+	const struct fleet_accounts *a = &b->fleet->accounts;
+
+	if (a->computed && us)
+		a->computed(a->ctx, b->row.team, us);
+}
+
+void berth_count_cpu(struct berth *b, const struct wire_counted *now)
+{
+	if (now->cpu_us == UINT64_MAX)
+		return;
+	if (b->is_charged && now->cpu_us > b->charged_us)
+		berth_charge_cpu(b, now->cpu_us - b->charged_us);
+	b->charged_us = now->cpu_us;
+	b->is_charged = 1;
+}
+
+void berth_count_reaped(struct berth *b, uint64_t cpu_us)
+{
+	if (!b->charged_us) /* or the cgroup has told more than that already */
+		berth_charge_cpu(b, cpu_us);
+}
+
 static void on_end(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct berth *b = ctx;
@@ -135,6 +165,11 @@ static void on_end(void *ctx, const struct frame *f, size_t len, int *fd, const 
 	(void)e; /* it is gone already, which is what we want */
 	b->asking = NULL;
 	berth_finish(b, f ? (const struct wire_counted *)f : NULL);
+}
+
+static int was_just_counted(const struct berth *b)
+{
+	return b->is_charged && b->seen_ms && loop_now_ms() - b->seen_ms < JUST_MS;
 }
 
 void berth_end(struct berth *b, enum cause because, struct berth_wait *w)
@@ -155,9 +190,10 @@ void berth_end(struct berth *b, enum cause because, struct berth_wait *w)
 	berth_restored(b);
 	timer_clear(&b->clock);
 	office_forget(&b->fleet->office, b->asking);
-	/* The last figures explain how programs ended that end with it, or why it did. */
+	/* The last figures explain how programs ended that end with it, or why it did; and say what was
+	 * computed since the last time that the box was asked. */
 	b->asking = office_ask_box(&b->fleet->office, WIRE_KILL,
-				   b->runs || because == CAUSE_EXIT ? WIRE_KILL_FIGURES : 0,
+				   b->runs || because == CAUSE_EXIT || !was_just_counted(b) ? WIRE_KILL_FIGURES : 0,
 				   b->row.id, WIRE_GONE, on_end, b);
 }
 

@@ -9,6 +9,7 @@
  * The row is written before the box hears a word from us. A front that dies before that leaves a
  * box that ends by itself; one that dies after it leaves a row that names the box. */
 #include "fleet/berth_life.h"
+#include "fleet/bounds.h"
 #include "base/own.h"
 #include "store/volumes.h"
 #include "wire/sock.h"
@@ -214,7 +215,7 @@ static void remember(struct berth *b, const struct berth_want *want)
 	b->nobodys = berth_is_marked(&b->row, BERTH_INSTALL);
 	b->nmounts = want->nmounts;
 	b->mounts = copy_of(want->mounts, want->nmounts * sizeof(want->mounts[0]));
-	b->is_known = 1;
+	b->is_known = b->is_charged = 1;
 	b->nlayers = want->nlayers;
 	b->layers = copy_of(want->layers, want->nlayers * sizeof(want->layers[0]));
 	b->asked_ms = loop_now_ms();
@@ -226,6 +227,8 @@ static void ask_keeper(struct berth *b, const struct berth_want *want)
 
 	ask.head.flags = want->flags;
 	snprintf(ask.seed, sizeof(ask.seed), "%s", want->seed ? want->seed : "");
+	if (want->seed)
+		ask.seed_group = fleet_seed_group(want->row.team);
 	ask.nmounts = want->nmounts;
 	memcpy(ask.mounts, want->mounts, want->nmounts * sizeof(want->mounts[0]));
 	ask.nlayers = want->nlayers;
@@ -234,11 +237,25 @@ static void ask_keeper(struct berth *b, const struct berth_want *want)
 	b->asking = office_ask(&b->fleet->office, &ask, sizeof(ask), WIRE_BOX, on_made, b);
 }
 
+static unsigned boxes_at_once(const struct fleet *f)
+{
+	unsigned n = f->count;
+
+	for (const struct berth *b = f->making; b; b = b->next)
+		n++;
+	return n;
+}
+
 int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wait *w,
 		 struct berth **out, struct err *e)
 {
 	struct berth *b;
 
+	if (bounds_check(&f->conf.most, &want->limits, e) < 0)
+		return -1;
+	if (f->conf.boxes_most && boxes_at_once(f) >= f->conf.boxes_most)
+		return err_set(e, ERR_LIMIT, "there are %u boxes on this machine, and no more at once: limits.max_boxes",
+			       f->conf.boxes_most);
 	if (want->row.name[0] && fleet_named(f, want->row.team, want->row.name))
 		return err_set(e, ERR_CONFLICT, "there is a box named '%.64s' already",
 			       want->row.name);

@@ -109,7 +109,8 @@ static void not_there(struct berth *b, const struct err *e)
 	berth_become(b, BERTH_RUNNING);
 	b->died = 1;
 	berth_tell(&b->made, b, e);
-	berth_end(b, CAUSE_EXIT, NULL);
+	/* The keeper ends boxes whose time is over, and one that has been started since does not know why. */
+	berth_end(b, b->row.state == STORE_BOX_RUNNING && berth_left_ms(b) == 0 ? CAUSE_LIFETIME : CAUSE_EXIT, NULL);
 }
 
 /* Its init takes no connection now, because it is frozen or flooded. That is no reason to end it,
@@ -185,7 +186,8 @@ static void ask_for(struct berth *b)
 
 void berth_open_again(struct berth *b)
 {
-	if (b->row.state == STORE_BOX_RUNNING && berth_left_ms(b) == 0) {
+	/* When a renewed one was used last, the front before us knew: it gets its time once more. */
+	if (b->row.state == STORE_BOX_RUNNING && berth_left_ms(b) == 0 && !berth_renews(&b->row)) {
 		berth_restore_runs(b);
 		berth_end(b, CAUSE_LIFETIME, NULL);
 		return;
@@ -199,6 +201,7 @@ void berth_restore(struct fleet *f, struct store_box *take_row, struct berth_wai
 	struct berth *b = berth_new(f);
 
 	b->row = *take_row;
+	b->told.then = WIRE_THENS;
 	b->ephemeral = berth_is_marked(&b->row, BERTH_EPHEMERAL);
 	b->nobodys = berth_is_marked(&b->row, BERTH_INSTALL);
 	berth_enter(b);
@@ -228,6 +231,7 @@ void berth_catch_up(struct berth *b)
 	}
 	berth_restore_runs(b);
 	contexts_restore(b);
+	contexts_catch_up(b);
 	berth_set_clock(b);
 	berth_end_if_done(b);
 }

@@ -50,6 +50,7 @@ struct cell {
 	unsigned nevents, events_room;
 	size_t event_bytes;
 	int truncated; /* some output was not kept */
+	int no_input; /* a question is answered with end of file at once */
 	uint64_t asked, answered; /* for input: it waits while there are more of the first */
 	json_t *end;   /* the last event, once it is over */
 	struct cell_reader *readers;

@@ -56,7 +56,8 @@ struct context {
 	struct talk talk;
 	uint64_t at[CELL_STREAMS]; /* bytes of its program's streams that were read */
 	uint64_t born; /* cells before this driver: what is left of a number is its count */
-	uint64_t said_before; /* restored: what the driver must have got by then */
+	uint64_t said_before; /* another server gave it a cell: what the driver must have got by then; 0: all is sure */
+	int skip_number; /* the driver may have been given a cell of the next number, which no row tells of */
 	struct cell *current;
 	struct cell *queue; /* oldest first */
 	unsigned queued;
@@ -84,6 +85,7 @@ struct cell_want {
 	size_t code_len;
 	json_t *env;
 	uint64_t timeout_ms, max_output; /* 0: none; CELL_OUTPUT */
+	int no_input; /* no client can answer a question: `input()` gets end of file */
 };
 /* *out is the caller's: cell_unref(). It is numbered when its turn has come. */
 must_check int context_cell(struct context *c, const struct cell_want *want, struct cell **out,
@@ -103,4 +105,5 @@ json_t *context_json(const struct context *c);
 void contexts_resume(struct berth *b); /* it stood still for paused_ns: that does not count */
 void contexts_move(struct berth *b, int64_t by_ns); /* deadlines: the clock was set */
 void contexts_restore(struct berth *b); /* those that we do not know of */
+void contexts_catch_up(struct berth *b); /* the other server has left: what became of the cells it gave? */
 void contexts_free(struct berth *b);    /* the memory only */

@@ -1,6 +1,7 @@
 /* context_cell.c - the cells of a context: they wait, run one after the other, are over and kept. */
 #include "fleet/context_life.h"
 #include "base/own.h"
+#include "fleet/run.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -27,37 +28,95 @@ static void keep(struct context *c, struct cell *take_cell)
 	}
 }
 
-static void run_cell(struct context *c, struct cell *take_cell)
+/* What the row says of a cell that begins now. */
+static void begin_row(struct context *c, const struct cell *x)
 {
-	auto_buf struct buf line = { 0 };
-	struct run *r = context_run_of(c);
-
-	c->current = take_cell;
-	take_cell->next = NULL;
-	take_cell->state = CELL_RUNNING;
-	take_cell->number = ++c->row.cell;
-	take_cell->began_ns = fleet_now_ns();
-	memcpy(take_cell->from, c->at, sizeof(c->at));
-	talk_run(&line, take_cell->number, buf_str(&take_cell->run), take_cell->run.len,
-		 take_cell->env);
-	buf_fini(&take_cell->run);
 	memcpy(c->row.from, c->at, sizeof(c->at));
 	c->row.status[0] = 0;
 	c->row.answers = 0;
-	c->row.began_ns = take_cell->began_ns;
-	c->row.deadline_ns =
-		take_cell->timeout_ms
-			? take_cell->began_ns + (int64_t)take_cell->timeout_ms * 1000000
-			: 0;
-	c->row.max_output = take_cell->max_output;
+	c->row.began_ns = x->began_ns;
+	c->row.deadline_ns = x->timeout_ms ? x->began_ns + (int64_t)x->timeout_ms * 1000000 : 0;
+	c->row.max_output = x->max_output;
+}
+
+static void begin_cell(struct context *c, struct cell *take_cell, struct buf *line)
+{
+	c->current = take_cell;
+	take_cell->next = NULL;
+	take_cell->state = CELL_RUNNING;
+	take_cell->number = c->row.cell += 1 + (uint64_t)c->skip_number;
+	c->skip_number = 0;
+	take_cell->began_ns = fleet_now_ns();
+	memcpy(take_cell->from, c->at, sizeof(c->at));
+	talk_run(line, take_cell->number, buf_str(&take_cell->run), take_cell->run.len, take_cell->env);
+	buf_fini(&take_cell->run);
+	begin_row(c, take_cell);
 	c->interrupted = 0;
 	context_become(c, CONTEXT_BUSY);
 	berth_hold(c->berth);
-	if (r)
-		c->row.said = run_say(r, line.p, line.len);
+}
+
+/* Until init has told how many bytes the channel has taken nothing is sent, and the count of this front may
+ * be wrong: the row says so, and context_told() writes the right one before the first byte goes. A row
+ * that is found like that tells of a line that was never sent. */
+static void say_line(struct context *c, const struct buf *line)
+{
+	struct run *r = context_run_of(c);
+
+	if (!r)
+		return;
+	c->row.said = run_say(r, line->p, line->len);
+	if (r->input_unknown)
+		c->row.said = CONTEXT_UNSAID;
+}
+
+static void say_cell(struct context *c, const struct buf *line)
+{
+	say_line(c, line);
 	context_set_clock(c);
+}
+
+/* With another server beside this one the row is read and written before the driver hears of the cell, in
+ * one transaction: so two cells never have one number, nor are two lines sent at once. 0: the other one's
+ * cell runs, and this one waits for its end. */
+static int run_shared(struct context *c, struct cell *take_cell)
+{
+	auto_buf struct buf line = { 0 };
+	struct err e;
+	int grouped = store_begin(c->berth->fleet->store, &e) == 0;
+
+	context_sync(c);
+	if (!c->current) {
+		begin_cell(c, take_cell, &line);
+		c->row.said = CONTEXT_UNSAID;
+		context_write_row(c);
+	}
+	if (grouped)
+		(void)!store_commit(c->berth->fleet->store, &e);
+	if (c->current != take_cell)
+		return 0;
+	say_cell(c, &line);
 	context_write_row(c);
 	cell_tell(take_cell);
+	return 1;
+}
+
+static void run_cell(struct context *c, struct cell *take_cell)
+{
+	auto_buf struct buf line = { 0 };
+
+	begin_cell(c, take_cell, &line);
+	say_cell(c, &line);
+	context_write_row(c);
+	cell_tell(take_cell);
+}
+
+static void wait_in_front(struct context *c, struct cell *x)
+{
+	x->next = c->queue;
+	c->queue = x;
+	c->queued++;
+	c->queued_bytes += x->run.len;
 }
 
 void context_next_cell(struct context *c)
@@ -69,7 +128,10 @@ void context_next_cell(struct context *c)
 	c->queue = x->next;
 	c->queued--;
 	c->queued_bytes -= x->run.len;
-	run_cell(c, x);
+	if (c->berth->fleet->alone)
+		run_cell(c, x);
+	else if (!run_shared(c, x))
+		wait_in_front(c, x);
 }
 
 /* The running one is over; its client hears of it before it is written down. */
@@ -124,16 +186,14 @@ int context_cell(struct context *c, const struct cell_want *want, struct cell **
 	x->env = json_incref(want->env);
 	x->timeout_ms = want->timeout_ms;
 	x->max_output = want->max_output ? want->max_output : CELL_OUTPUT;
+	x->no_input = want->no_input;
 	*out = cell_ref(x);
-	if (c->state == CONTEXT_IDLE && !c->queue) {
-		run_cell(c, x);
-		return 0;
-	}
 	while (*at)
 		at = &(*at)->next;
 	*at = x;
 	c->queued++;
 	c->queued_bytes += x->run.len;
+	context_next_cell(c); /* if it is idle this one was the first */
 	return 0;
 }
 
@@ -185,7 +245,7 @@ int context_input(struct context *c, const char *text, size_t n, struct err *e)
 		return err_set(e, ERR_CONFLICT, "no cell of context %s waits for input", c->row.id);
 	talk_input(&line, c->current->number, text, n);
 	c->row.answers = ++c->current->answered;
-	c->row.said = run_say(r, line.p, line.len);
+	say_line(c, &line);
 	context_write_row(c);
 	return 0;
 }

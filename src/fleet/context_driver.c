@@ -2,6 +2,7 @@
 #include "fleet/context_life.h"
 #include "base/own.h"
 #include "lang/driver.h"
+#include "lang/lang.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -58,6 +59,10 @@ static int start_driver(struct context *c, struct err *e)
 	if (rc < 0)
 		return -1;
 	c->tapped = 1;
+	r->user = c;
+	r->on_told = context_told;
+	c->said_before = 0;
+	c->skip_number = 0;
 	buf_cut(&c->last_words, 0);
 	c->talk.lost = 0;
 	buf_cut(&c->talk.line, 0);
@@ -123,6 +128,7 @@ static json_t *end_json(const struct context *c, const char *status)
 void context_die(struct context *c, const char *cause, const char *why, const char *hint)
 {
 	const char *status = c->killing ? "killed" : "died";
+	int never_ready = c->state == CONTEXT_STARTING;
 
 	set_end(c, c->killing ? c->killing : cause, why, hint);
 	context_hang_up(c);
@@ -134,7 +140,8 @@ void context_die(struct context *c, const char *cause, const char *why, const ch
 		context_end_cell(c, c->row.status[0] ? json_pack("{s:s}", "status", c->row.status)
 						     : end_json(c, status));
 	c->killing = NULL;
-	context_end_queue(c, c->end.cause, "its context died before its turn came");
+	context_end_queue(c, c->end.cause,
+			  never_ready && c->end.why ? c->end.why : "its context died before its turn came");
 	context_tell_waiters(c);
 }
 
@@ -152,6 +159,19 @@ void context_start_again(struct context *c)
 	context_write_row(c);
 }
 
+/* A box has the host's programs; packages of its own may bring more, which the start of the driver will show. */
+static int is_installed(const struct berth *b, const char *language, struct err *e)
+{
+	const struct lang *l = lang_named(!strcmp(language, "jshell") ? "java" : language);
+	auto_buf struct buf how = { 0 };
+
+	if (!l || b->nlayers || lang_present(l))
+		return 1;
+	lang_install(l, &how);
+	err_set(e, ERR_NOT_FOUND, "language: %s is not installed on this host: %s", l->name, buf_str(&how));
+	return 0;
+}
+
 int context_new(struct berth *b, const struct context_want *want, struct context **out,
 		struct err *e)
 {
@@ -161,6 +181,8 @@ int context_new(struct berth *b, const struct context_want *want, struct context
 		return err_set(e, ERR_INVALID,
 			       "language: there is no interpreter of '%.40s' that keeps its state",
 			       want->language);
+	if (!is_installed(b, want->language, e))
+		return -1;
 	if (b->ncontexts >= CONTEXT_MAX)
 		return err_set(e, ERR_LIMIT, "box %s has %d contexts already, and no more at once",
 			       b->row.id, CONTEXT_MAX);

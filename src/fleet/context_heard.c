@@ -58,6 +58,15 @@ static void ended(struct context *c, struct talk_event *ev)
 	context_next_cell(c);
 }
 
+/* A question that no client can answer must not hold up the cells after this one. */
+static void refuse_input(struct context *c)
+{
+	struct err e;
+
+	if (c->current && c->current->no_input)
+		(void)!context_input(c, NULL, 0, &e); /* fails only if the driver has ended */
+}
+
 /* end: of its line in the channel. */
 static void heard(struct context *c, struct talk_event *ev, uint64_t end)
 {
@@ -65,6 +74,9 @@ static void heard(struct context *c, struct talk_event *ev, uint64_t end)
 		ready(c, ev);
 		return;
 	}
+	/* The other server's cell came to the driver before ours. */
+	if (c->current && ev->cell > c->current->number && !c->berth->fleet->alone)
+		return;
 	if (c->state == CONTEXT_STARTING || (c->current && ev->cell > c->current->number)) {
 		broke_rules(c, "the driver spoke of a cell that it was not given");
 		return;
@@ -80,6 +92,8 @@ static void heard(struct context *c, struct talk_event *ev, uint64_t end)
 	c->current->asked += ev->kind == TALK_INPUT;
 	cell_event(c->current, end - c->current->from[2], json_incref(ev->doc));
 	cell_tell(c->current);
+	if (ev->kind == TALK_INPUT)
+		refuse_input(c);
 }
 
 static void listen_to(struct context *c, uint64_t offset, const char *bytes, size_t n)

@@ -9,6 +9,9 @@
  * ended; if it has not, nobody knows whether the word went out, and it is told again. */
 #define CONTEXT_TOLD (-1)
 
+/* Bytes said, in a row: nothing of the last line was sent yet. */
+#define CONTEXT_UNSAID UINT64_MAX
+
 /* context.c */
 void context_become(struct context *c, enum context_state next); /* one of those that may follow */
 struct run *context_run_of(const struct context *c); /* of its driver; NULL: it is over */
@@ -22,6 +25,12 @@ void context_free(struct context *c);
 void context_next_cell(struct context *c); /* runs it, if one waits and nothing runs */
 void context_end_cell(struct context *c, json_t *take_end);
 void context_end_queue(struct context *c, const char *cause, const char *message);
+
+/* context_restore.c */
+void context_told(struct run *r); /* init has said how many bytes its driver's channel has taken */
+/* Takes over what another server, beside this one, wrote about its last cell: one that runs keeps the
+ * context busy here, too. */
+void context_sync(struct context *c);
 
 /* context_heard.c */
 extern const struct tap_events context_tap_on;

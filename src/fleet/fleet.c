@@ -1,6 +1,7 @@
 /* fleet.c - see fleet.h. */
 #include "fleet/fleet.h"
 #include "base/clock.h"
+#include "base/sha256.h"
 #include "fleet/berth.h"
 #include "fleet/packages.h"
 #include "fleet/run.h"
@@ -13,6 +14,22 @@ enum { PATIENCE_MS = 3000 };
 
 const double fleet_bounds[FLEET_BUCKETS] = { 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
 					     0.1,    0.25,  0.5,    1,     5,    30,    300 };
+
+const uint64_t fleet_byte_bounds[FLEET_BUCKETS] = {
+	1ull << 20, 4ull << 20,	  8ull << 20,	16ull << 20, 32ull << 20, 64ull << 20, 128ull << 20,
+	256ull << 20, 512ull << 20, 1ull << 30, 2ull << 30,  4ull << 30,  8ull << 30,  16ull << 30,
+};
+
+void fleet_observe_bytes(struct fleet_histogram *h, uint64_t bytes)
+{
+	unsigned i = 0;
+
+	while (i < FLEET_BUCKETS && bytes > fleet_byte_bounds[i])
+		i++;
+	h->bucket[i]++;
+	h->count++;
+	h->sum += (double)bytes;
+}
 
 void fleet_observe(struct fleet_histogram *h, uint64_t us)
 {
@@ -69,6 +86,7 @@ void fleet_init(struct fleet *f, struct loop *l, struct store *s, const struct f
 	snprintf(f->boot, sizeof(f->boot), "%s", boot);
 	timer_init(&f->patience, l, waited_enough);
 	ledger_init(&f->ledger, f);
+	history_init(&f->history, f, conf->history_ms, conf->history_bytes);
 	f->alone = 1;
 	office_init(&f->office, l, lost_keeper);
 	gate_init(&f->gate, f);
@@ -129,6 +147,19 @@ struct berth *fleet_session(const struct fleet *f, const char *team, const char 
 		if (is_of_session(b, team, session, template))
 			return b;
 	return NULL;
+}
+
+uint32_t fleet_seed_group(const char *team)
+{
+	struct sha256 s;
+	uint8_t digest[SHA256_BYTES];
+	uint32_t group;
+
+	sha256_init(&s);
+	sha256_add(&s, team, strlen(team));
+	sha256_end(&s, digest);
+	memcpy(&group, digest, sizeof(group));
+	return group ? group : 1;
 }
 
 unsigned fleet_team_boxes(const struct fleet *f, const char *team)
@@ -287,6 +318,7 @@ void fleet_alone(struct fleet *f, int alone)
 
 void fleet_fini(struct fleet *f)
 {
+	history_fini(&f->history);
 	ledger_fini(&f->ledger);
 	timer_fini(&f->patience);
 	packages_fini_all(f);

@@ -9,6 +9,7 @@
 #include "box/cause.h"
 #include "box/office.h"
 #include "fleet/gate.h"
+#include "fleet/history.h"
 #include "fleet/jump.h"
 #include "fleet/ledger.h"
 #include "lang/install.h"
@@ -34,8 +35,12 @@ struct fleet_conf {
 	uint64_t lifetime_ms, lifetime_max_ms; /* 0: none */
 	uint64_t idle_ms;
 	uint64_t retention_ms;
+	uint64_t history_ms, history_bytes; /* history.h; 0: no bound */
 	uint64_t run_wall_ms; /* of a program whose request names none; 0: none */
+	uint64_t cell_ms; /* of a cell whose request names no timeout_ms; 0: no limit */
 	struct wire_limits limits; /* of a box whose request names none */
+	struct wire_limits most;   /* of any box: bounds.h */
+	unsigned boxes_most;       /* at once, of all teams; 0: what the machine can hold */
 	const char *const *layer_names;
 	struct packages_conf packages;
 	const char *const *way_env; /* NAME=value for programs of a box with a way out; NULL: none */
@@ -49,17 +54,27 @@ struct fleet_histogram { /* seconds; the bounds are fleet_bounds */
 extern const double fleet_bounds[FLEET_BUCKETS];
 void fleet_observe(struct fleet_histogram *h, uint64_t us);
 
+/* The same of bytes; the bounds are fleet_byte_bounds. */
+extern const uint64_t fleet_byte_bounds[FLEET_BUCKETS];
+void fleet_observe_bytes(struct fleet_histogram *h, uint64_t bytes);
+
+enum { FLEET_LANGS = 32 };
+enum fleet_exits { EXITS_0, EXITS_1, EXITS_2, EXITS_126, EXITS_127, EXITS_OTHER, EXITS_COUNT };
+
 struct fleet_figures {
 	uint64_t created, create_failed;
 	uint64_t runs_started, ended[CAUSE_COUNT]; /* runs, by cause */
 	uint64_t boxes_ended[CAUSE_COUNT];
 	uint64_t output_bytes, stdin_bytes;
 	uint64_t keeper_lost, restored, restored_runs;
+	uint64_t history_rows; /* removed as too old or too many */
 	struct { /* by template; what finds no row any more is counted in the last one, "other" */
 		char name[STORE_TEMPLATE + 1];
 		uint64_t created;
 	} templates[FLEET_TEMPLATES];
-	struct fleet_histogram create, run;
+	uint64_t exits[EXITS_COUNT];        /* of runs that ended by themselves */
+	uint64_t languages[FLEET_LANGS][2]; /* runs: [1] exited with 0, [0] did not; behind the last language, commands */
+	struct fleet_histogram create, run, run_cpu, run_memory;
 };
 
 /* Somebody who wants to hear of everything that happens to boxes. */
@@ -76,6 +91,8 @@ struct fleet_accounts {
 	int (*may_run)(void *ctx, const char *team, struct err *out);
 	unsigned (*may_have)(void *ctx, const char *team); /* boxes at once */
 	void (*used)(void *ctx, const char *team, uint64_t cpu_us, uint64_t output_bytes);
+	/* Boxes of this team have used so much more CPU time, whether a program has ended or not. */
+	void (*computed)(void *ctx, const char *team, uint64_t cpu_us);
 };
 
 struct execution; /* agent/execute.h */
@@ -98,6 +115,7 @@ struct fleet {
 	char dropped[STORE_HASH + 1];
 	unsigned drop_skip;
 	struct ledger ledger;
+	struct history history;
 	struct fleet_accounts accounts;
 	struct execution *executions; /* under way; their boxes count together */
 	struct {
@@ -135,6 +153,9 @@ struct berth *fleet_named(const struct fleet *f, const char *team, const char *i
 struct berth *fleet_session(const struct fleet *f, const char *team, const char *session,
 			    const char *template);
 struct berth *fleet_next(const struct fleet *f, const struct berth *after); /* any order */
+/* A number for a team, never 0: boxes with different ones are not forked from one interpreter. Two teams have
+ * the same one by chance once in four billion pairs. */
+uint32_t fleet_seed_group(const char *team);
 unsigned fleet_team_boxes(const struct fleet *f, const char *team); /* those being made, too */
 
 /* Tells the ears, and the store for those who were not listening. */

@@ -1,5 +1,7 @@
 /* item.c - see item.h. A line comes from a stranger: unknown fields are refused, so that a typing
  * error is not a default; every size was bounded by that of the line. */
+#include "fleet/bounds.h"
+#include "base/units.h"
 #include "fleet/item.h"
 #include "base/base64.h"
 #include "base/own.h"
@@ -31,10 +33,18 @@ static int read_number(const json_t *v, const char *name, int64_t least, int64_t
 		       struct err *e)
 {
 	json_int_t n = json_integer_value(v);
+	int is_number = json_is_integer(v);
+	uint64_t u;
 
 	if (!v || json_is_null(v))
 		return 0;
-	if (!json_is_integer(v) || n < least || n > most)
+	if (json_is_string(v) && units_has_field(name)) { /* "512M", "30s" */
+		if (units_parse_field(name, json_string_value(v), &u, e) < 0)
+			return err_in(e, "%s", name);
+		n = u > INT64_MAX ? INT64_MAX : (json_int_t)u;
+		is_number = 1;
+	}
+	if (!is_number || n < least || n > most)
 		return err_set(e, ERR_INVALID, "%s: must be a number from %lld to %lld", name,
 			       (long long)least, (long long)most);
 	*out = (uint64_t)n;
@@ -205,7 +215,7 @@ static void find_sources(struct item *x)
 	x->sources[n] = NULL;
 }
 
-static void want_limits(struct item *x)
+static void want_limits(struct item *x, const struct wire_limits *most)
 {
 	const struct lang_limits *l = &x->lang->limits;
 
@@ -215,6 +225,7 @@ static void want_limits(struct item *x)
 		x->limits.disk_bytes = l->disk;
 	if (l->processes && x->limits.pids == (uint32_t)WIRE_DEFAULT)
 		x->limits.pids = l->processes;
+	bounds_lower(most, &x->limits);
 }
 
 static int place_source(struct item *x, const char *entry, struct err *e)
@@ -234,8 +245,8 @@ static int place_source(struct item *x, const char *entry, struct err *e)
 	return 0;
 }
 
-static int plan_language(struct item *x, const char *name, uint32_t run_ms, uint32_t compile_ms,
-			 struct err *e)
+static int plan_language(struct item *x, const char *name, const struct wire_limits *most, uint32_t run_ms,
+			 uint32_t compile_ms, struct err *e)
 {
 	const char *entry = json_string_value(json_object_get(x->doc, "entry"));
 	const json_t *args = json_object_get(x->doc, "args");
@@ -247,7 +258,7 @@ static int plan_language(struct item *x, const char *name, uint32_t run_ms, uint
 	if (!lang_present(l))
 		return err_set(e, ERR_INVALID, "language: %s is not installed on this host", l->name);
 	x->lang = l;
-	want_limits(x);
+	want_limits(x, most);
 	if (place_source(x, entry, e) < 0)
 		return -1;
 	find_sources(x);
@@ -401,12 +412,13 @@ static int plan(struct item *x, const struct item_defaults *d, struct err *e)
 	x->limits = d->limits;
 	if (check_files(x->files, e) < 0 || plan_times(x->doc, &run_ms, &compile_ms, e) < 0 ||
 	    read_limits(json_object_get(x->doc, "limits"), &x->limits, e) < 0 ||
+	    bounds_check(&d->most, &x->limits, e) < 0 ||
 	    read_expected(x, json_object_get(x->doc, "expected"), e) < 0 ||
 	    read_number(json_object_get(x->doc, "max_output"), "max_output", 0, ITEM_OUTPUT_MAX,
 			&most, e) < 0)
 		return -1;
 	x->max_output = (uint32_t)most;
-	if ((coded ? plan_language(x, language, (uint32_t)run_ms, (uint32_t)compile_ms, e) :
+	if ((coded ? plan_language(x, language, &d->most, (uint32_t)run_ms, (uint32_t)compile_ms, e) :
 		     plan_command(x, command, (uint32_t)run_ms, e)) < 0)
 		return -1;
 	return plan_env(x, json_object_get(x->doc, "env"), e);

@@ -29,7 +29,7 @@ struct item_defaults {
 	char language[36]; /* "": none */
 	uint32_t run_ms;   /* 0: ITEM_RUN_MS */
 	uint32_t max_output;
-	struct wire_limits limits;
+	struct wire_limits limits, most; /* most: bounds.h */
 };
 
 struct lang;

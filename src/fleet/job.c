@@ -81,6 +81,8 @@ static struct ending ending_of(const struct job *j, const struct wire_counted *f
 
 	if (figures)
 		end.figures = *figures;
+	if (figures && end.figures.cpu_us != UINT64_MAX)
+		end.figures.cpu_us -= end.figures.cpu_us < j->cpu_before_us ? end.figures.cpu_us : j->cpu_before_us;
 	if (j->overdue && !j->exited) { /* what init did not do, we did */
 		end.exited = 1;
 		end.exit = (struct wire_exit){ .why = WIRE_WHY_WALL, .status = 9 };
@@ -105,13 +107,25 @@ static int says_it(const struct job *j, struct job_end *end)
 	return end->differs_line == 0;
 }
 
-static void conclude(struct job *j, const struct wire_counted *figures)
+/* Of the whole box, where the kernel tells; else of this step. */
+static uint64_t cpu_of(const struct job *j, const struct ending *end, const struct wire_counted *last)
+{
+	uint64_t us = cause_cpu_us(end);
+
+	if (last && last->cpu_us != UINT64_MAX)
+		return last->cpu_us;
+	return (us == UINT64_MAX ? 0 : us) + j->cpu_before_us;
+}
+
+/* figures: when the program had ended; last: when all was over. Either may be NULL. */
+static void conclude_with(struct job *j, const struct wire_counted *figures, const struct wire_counted *last)
 {
 	struct job_end end = { .end = ending_of(j, figures), .step = j->item.steps[j->step].what };
 	enum cause cause = cause_of(&end.end);
 	int compiling = j->step + 1 < j->item.nsteps;
 
 	close_box(j);
+	end.cpu_us = cpu_of(j, &end.end, last);
 	end.verdict = VERDICT_FAILED;
 	end.why = cause;
 	if (j->flooded) {
@@ -128,6 +142,11 @@ static void conclude(struct job *j, const struct wire_counted *figures)
 		end.why = same ? CAUSE_EXIT : WHY_STDOUT;
 	}
 	j->done(j, &end);
+}
+
+static void conclude(struct job *j, const struct wire_counted *figures)
+{
+	conclude_with(j, figures, figures);
 }
 
 static void on_gone(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
@@ -174,6 +193,23 @@ static void push_input(struct job *j, uint64_t room)
 /* ---- behind the program ---- */
 
 static void next_behind(struct job *j);
+
+static void ask_figures(struct job *j, office_done *done)
+{
+	j->asking = office_ask_box(&j->fleet->office, WIRE_COUNTERS, 0, j->about.id, WIRE_COUNTED, done, j);
+}
+
+/* Commands after the program are computed for its team, too, and are not the program's. */
+static void on_all_counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct job *j = ctx;
+
+	(void)len;
+	(void)fd;
+	(void)e;
+	j->asking = NULL;
+	conclude_with(j, j->counted ? &j->figures : NULL, (const struct wire_counted *)f);
+}
 
 static void behind_said(struct listener *x, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n)
@@ -231,7 +267,7 @@ static void next_behind(struct job *j)
 		if (line_start(&j->line, &j->ear, line_new_ref(&j->line), &behind_on, &cmd, &e) == 0)
 			return;
 	}
-	conclude(j, NULL);
+	ask_figures(j, on_all_counted);
 }
 
 /* ---- what a compiler has made ---- */
@@ -407,6 +443,37 @@ static void output_came(struct listener *x, unsigned stream, uint64_t offset, co
 	line_credit(x, stream, j->seen[stream] + WINDOW);
 }
 
+static void go_on_after(struct job *j)
+{
+	int more = !is_last(j);
+
+	if (more && j->counted && j->figures.cpu_us != UINT64_MAX)
+		j->cpu_before_us = j->figures.cpu_us;
+	if (more && j->keyed)
+		start_helper(j, artefact_pack(j->item.binary), &pack_on);
+	else if (more)
+		go_on(j, j->step + 1);
+	else if (j->item.nbehind)
+		next_behind(j);
+	else
+		conclude(j, j->counted ? &j->figures : NULL);
+}
+
+/* NULL: nobody could look. */
+static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct job *j = ctx;
+
+	(void)len;
+	(void)fd;
+	(void)e;
+	j->asking = NULL;
+	j->counted = f != NULL;
+	if (f)
+		j->figures = *(const struct wire_counted *)f;
+	go_on_after(j);
+}
+
 static void program_ended(struct listener *x, const struct wire_exit *exit)
 {
 	struct job *j = loop_owner(x, struct job, ear);
@@ -416,17 +483,10 @@ static void program_ended(struct listener *x, const struct wire_exit *exit)
 
 	j->exit = *exit;
 	j->exited = 1;
-	if (went_well(exit) && !is_last(j) && j->keyed) {
-		start_helper(j, artefact_pack(j->item.binary), &pack_on);
-	} else if (went_well(exit) && !is_last(j)) {
-		go_on(j, j->step + 1);
-	} else if (plain && j->item.nbehind) {
-		next_behind(j);
-	} else if (plain) {
-		conclude(j, NULL);
-	} else {
+	if (plain)
+		ask_figures(j, on_counted);
+	else
 		look_back(j);
-	}
 }
 
 static void program_refused(struct listener *x, const struct err *e)
@@ -509,6 +569,8 @@ static struct wire_create box_wanted(const struct job *j)
 
 	memcpy(want.layer, j->item.layers, sizeof(want.layer));
 	snprintf(want.seed, sizeof(want.seed), "%s", j->item.seed ? j->item.seed : "");
+	if (j->item.seed)
+		want.seed_group = fleet_seed_group(j->team ? j->team : "");
 	return want;
 }
 
@@ -522,7 +584,7 @@ static void start_step(struct job *j)
 		buf_cut(&j->tail[i], 0);
 		j->seen[i] = 0;
 	}
-	j->exited = 0;
+	j->exited = j->counted = 0;
 	j->began_us = now_us();
 	j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
 	if (line_start(&j->line, &j->ear, line_new_ref(&j->line), &ear_on, &cmd, &e) < 0)
@@ -537,7 +599,8 @@ static void line_gone(struct line *l, const struct err *why)
 
 	(void)why;
 	if (j->is_behind) { /* the program's end is known; what was run behind it died with the box */
-		conclude(j, NULL);
+		if (!j->asking)
+			ask_figures(j, on_all_counted);
 		return;
 	}
 	look_back(j); /* it died: for its memory, its CPU time, or with the host */
@@ -588,7 +651,7 @@ void job_check(struct job *j, uint64_t now_ms)
 	if (!j->deadline_ms || now_ms < j->deadline_ms || j->asking)
 		return;
 	if (j->is_behind) {
-		conclude(j, NULL);
+		ask_figures(j, on_all_counted);
 		return;
 	}
 	j->overdue = 1;

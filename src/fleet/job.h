@@ -6,11 +6,11 @@
  *   CREATE -> LEASH, LAY..., START -> OUTPUT..., EXIT -> [START again] -> verdict -> the line closes
  *                (one breath)              bad end: KILL with the kernel's figures --^
  *
- * A program that exits 0 costs one question to the keeper and no file worker. */
+ * A program that exits 0 costs two questions to the keeper (a box, its figures) and no file worker. */
 #pragma once
 #include "box/cause.h"
 #include "box/line.h"
-#include "fleet/artefact.h"
+#include "lang/artefact.h"
 #include "fleet/fleet.h"
 #include "fleet/item.h"
 
@@ -36,6 +36,7 @@ struct job_end {
 	const char *step;      /* "compile", "run" */
 	struct err e;          /* ERROR: what went wrong with us, or with the item */
 	unsigned differs_line; /* WHY_STDOUT: where */
+	uint64_t cpu_us;       /* of its box, all steps together */
 };
 
 struct job_behind { /* a command that was run behind the program, in its box */
@@ -69,6 +70,9 @@ struct job {
 	int input_ended;
 	struct wire_exit exit;
 	int exited;
+	int counted; /* this is what the kernel counted of its box when the program had ended: */
+	struct wire_counted figures;
+	uint64_t cpu_before_us; /* the box's CPU time when this step began */
 	int overdue;
 	uint64_t asked_us, began_us;
 	uint64_t create_us;

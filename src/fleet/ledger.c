@@ -1,9 +1,11 @@
 /* ledger.c - see ledger.h. */
 #include "fleet/ledger.h"
 #include "box/record.h"
+#include "lang/lang.h"
 #include "fleet/fleet.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct ledger_line {
 	struct ledger_line *next;
@@ -43,6 +45,40 @@ void ledger_add(struct ledger *l, const struct store_run *row, json_t *take_reco
 		timer_set(&l->timer, LEDGER_MS);
 }
 
+static unsigned exit_code(int status)
+{
+	return status == 0 ? EXITS_0 : status == 1 ? EXITS_1 : status == 2 ? EXITS_2 : status == 126 ? EXITS_126 :
+	       status == 127 ? EXITS_127 : EXITS_OTHER;
+}
+
+/* By the language's place in the table; a command has the place behind them. */
+static unsigned ledger_find_language(const char *name)
+{
+	unsigned n = lang_count() < FLEET_LANGS - 1 ? lang_count() : FLEET_LANGS - 1;
+
+	for (unsigned i = 0; name && i < n; i++)
+		if (!strcmp(lang_at(i)->name, name))
+			return i;
+	return n;
+}
+
+static void ledger_count_run(struct fleet_figures *f, const struct ledger_line *x)
+{
+	const json_t *cpu = json_object_get(x->record, "cpu_s"), *memory = json_object_get(x->record, "mem_peak");
+	int well = x->cause == CAUSE_EXIT && x->row.status == 0;
+
+	f->ended[x->cause]++;
+	if (x->cause == CAUSE_EXIT)
+		f->exits[exit_code(x->row.status)]++;
+	f->languages[ledger_find_language(json_string_value(json_object_get(x->news, "language")))][well]++;
+	f->output_bytes += x->row.output_bytes;
+	fleet_observe(&f->run, x->run_us);
+	if (json_is_number(cpu))
+		fleet_observe(&f->run_cpu, (uint64_t)(json_number_value(cpu) * 1e6));
+	if (json_is_integer(memory))
+		fleet_observe_bytes(&f->run_memory, (uint64_t)json_integer_value(memory));
+}
+
 static void write_line(struct fleet *f, struct ledger_line *x)
 {
 	struct err e;
@@ -56,9 +92,11 @@ static void write_line(struct fleet *f, struct ledger_line *x)
 		json_decref(x->news);
 		return;
 	}
-	f->figures.ended[x->cause]++;
-	f->figures.output_bytes += x->row.output_bytes;
-	fleet_observe(&f->figures.run, x->run_us);
+	if (!strcmp(x->row.tag, STORE_RUN_HELPER)) {
+		json_decref(x->news);
+		return;
+	}
+	ledger_count_run(&f->figures, x);
 	fleet_tell(f, x->row.team, x->row.box, "run.ended", x->news);
 }
 

@@ -1,5 +1,6 @@
 /* packages.c - see packages.h. */
 #include "fleet/packages.h"
+#include "fleet/bounds.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "fleet/tap.h"
@@ -389,6 +390,7 @@ static int make_box(struct install *in, const char *team, struct err *e)
 		 BERTH_INSTALL, in->key);
 	want.limits.disk_bytes = DISK_BYTES;
 	want.limits.disk_files = FILES_MOST;
+	bounds_lower(&conf->most, &want.limits);
 	want.row.metadata = metadata;
 	if (conf->packages.install.source[in->set.manager])
 		want.row.network = (char *)conf->packages.install.hosts[in->set.manager];

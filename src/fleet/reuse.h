@@ -14,7 +14,7 @@
  * Whatever goes wrong here is told to nobody: then the compiler runs, as ever. */
 #pragma once
 #include "box/clerk.h"
-#include "fleet/artefact.h"
+#include "lang/artefact.h"
 #include "fleet/upper.h"
 #include "base/id.h"
 

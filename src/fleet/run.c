@@ -163,6 +163,7 @@ void run_free(struct run *r)
 {
 	run_begin(r);
 	office_forget(&r->berth->fleet->office, r->asking);
+	office_forget(&r->berth->fleet->office, r->asking_base);
 	line_unlisten(&r->ear);
 	timer_fini(&r->again);
 	run_input_low(r, 1);

@@ -10,6 +10,7 @@
 enum { RUN_MAX = 128 }; /* at once in a box: what an init takes beside those that are over */
 enum { RUN_INPUT = 256 * 1024 }; /* bytes of stdin that may wait here before run_input() says full */
 
+struct lang;
 struct tap;
 
 struct run;
@@ -24,6 +25,8 @@ struct run_want { /* borrowed for the call */
 	int pty, stdin_open, root;
 	int channel; /* its descriptor 3 is ours to speak to: run_say(); stream 2 is what it answers */
 	int seed;    /* an interpreter that waits in the box may become it */
+	int helper;  /* ours, not a client's: in no list, and in no count of programs */
+	const struct lang *lang; /* NULL, or: whose program it is */
 	int compiled_before; /* no compiler ran for it: its record says so */
 	int lone;    /* signals and wall time are its own, not its group's: WIRE_START_LONE */
 	uint64_t log_bytes;
@@ -53,6 +56,7 @@ struct run {
 	int pid, tty, stdin_open;
 	int input_noted; /* that somebody sends input is in the audit log */
 	int compiled_before;
+	const struct lang *lang; /* NULL: a command, or not known since a restart */
 	int restored;
 	unsigned tries;     /* restored: asked for, and not known there */
 	struct timer again;
@@ -70,7 +74,9 @@ struct run {
 	struct wire_exit exit;
 	int exited;
 	struct wire_counted seen; /* the box's figures, as they were known when it began */
-	struct office_ask *asking;
+	int has_base;  /* seen.cpu_us is the box's CPU time when it began */
+	int is_shared; /* another program ran beside it: whose CPU time it was nobody can tell */
+	struct office_ask *asking, *asking_base;
 	struct buf input;
 	size_t input_taken; /* of input, sent */
 	int input_end;
@@ -120,6 +126,7 @@ uint64_t run_said(const struct run *r);
 
 /* From berth.c: the box is gone, with these last figures (or none). */
 void run_box_gone(struct run *r, const struct wire_counted *figures);
+int run_is_helper(const struct run *r);
 void run_free(struct run *r);
 json_t *run_json(const struct run *r); /* what is known of it while it runs */
 json_t *run_row_json(const struct store_run *row);

@@ -30,6 +30,7 @@ static struct wire_counted own_share(struct run *r, const struct wire_counted *n
 
 	b->unclaimed_kills += grown(now->oom_kills, b->seen.oom_kills);
 	b->seen = *now;
+	b->seen_ms = loop_now_ms();
 	since(&own.oom_kills, r->seen.oom_kills);
 	since(&own.mem_hits, r->seen.mem_hits);
 	since(&own.pids_hits, r->seen.pids_hits);
@@ -37,8 +38,10 @@ static struct wire_counted own_share(struct run *r, const struct wire_counted *n
 	if (!b->unclaimed_kills && own.oom_kills != UINT64_MAX)
 		own.oom_kills = 0;
 	/* Among several, init knows better who computed. */
-	if (r->kind != STORE_RUN_ONCE)
+	if (!r->has_base || (r->is_shared && r->kind != STORE_RUN_ONCE))
 		own.cpu_us = UINT64_MAX;
+	else
+		since(&own.cpu_us, r->seen.cpu_us);
 	return own;
 }
 
@@ -136,8 +139,12 @@ static void conclude(struct run *r, const struct wire_counted *figures)
 		.because_ms = b->because_ms,
 	};
 
-	if (figures)
+	if (figures) {
+		berth_count_cpu(b, figures);
 		end.figures = own_share(r, figures);
+	}
+	if ((!figures || figures->cpu_us == UINT64_MAX) && r->exited)
+		berth_count_reaped(b, r->exit.user_us + r->exit.system_us);
 	claim_kills(b, cause_of(&end));
 	r->record = make_record(r, &end, ended_ns);
 	/* Those who wait are answered before it is written down. Nothing can be lost by that: init
@@ -158,6 +165,35 @@ static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, co
 	conclude(r, (const struct wire_counted *)f); /* NULL: nobody could look */
 }
 
+static void on_base(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	const struct wire_counted *now = (const struct wire_counted *)f;
+	struct run *r = ctx;
+
+	(void)len;
+	(void)fd;
+	(void)e;
+	r->asking_base = NULL;
+	if (!now || now->cpu_us == UINT64_MAX)
+		return;
+	berth_count_cpu(r->berth, now);
+	r->seen.cpu_us = now->cpu_us;
+	r->has_base = 1;
+}
+
+/* A box in which nothing but init was left when it was last asked has not computed since. */
+void run_ask_base(struct run *r)
+{
+	struct berth *b = r->berth;
+
+	if (b->is_known && (b->starts == 1 || (b->seen_ms && b->seen.pids_now == 1))) {
+		r->has_base = 1;
+		return;
+	}
+	r->asking_base = office_ask_box(&b->fleet->office, WIRE_COUNTERS, 0, b->row.id, WIRE_COUNTED,
+					on_base, r);
+}
+
 void run_exited(struct listener *x, const struct wire_exit *end)
 {
 	struct run *r = loop_owner(x, struct run, ear);
@@ -167,10 +203,6 @@ void run_exited(struct listener *x, const struct wire_exit *end)
 	r->exit = *end;
 	r->exited = 1;
 	r->over = 1;
-	if (end->why == WIRE_WHY_EXIT && end->status == 0) {
-		conclude(r, NULL);
-		return;
-	}
 	r->asking = office_ask_box(&b->fleet->office, WIRE_COUNTERS, 0, b->row.id, WIRE_COUNTED,
 				   on_counted, r);
 }
@@ -178,7 +210,8 @@ void run_exited(struct listener *x, const struct wire_exit *end)
 void run_box_gone(struct run *r, const struct wire_counted *figures)
 {
 	office_forget(&r->berth->fleet->office, r->asking);
-	r->asking = NULL;
+	office_forget(&r->berth->fleet->office, r->asking_base);
+	r->asking = r->asking_base = NULL;
 	r->over = 1;
 	conclude(r, figures);
 }

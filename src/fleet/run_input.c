@@ -91,7 +91,10 @@ void run_input_cancel(struct run_input_wait *w)
 
 void run_input_check(struct run *r)
 {
-	if (!r->restored || r->input_sure || r->over || r->input.len > r->input_taken)
+	int sure = r->berth->fleet->alone && (!r->restored || r->input_sure);
+
+	if (sure || r->over || r->input_unknown || r->input.len > r->input_taken ||
+	    r->words.len > r->words_taken)
 		return;
 	r->input_sure = r->input_unknown = 1;
 	berth_tally(r->berth);

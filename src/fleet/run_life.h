@@ -17,6 +17,7 @@ void run_push_words(struct run *r);
 void run_input_low(struct run *r, int closed); /* tells who waits for that */
 
 /* run_end.c */
+void run_ask_base(struct run *r); /* before it is started: what has its box computed so far? */
 void run_exited(struct listener *x, const struct wire_exit *end);
 void run_never_ran(struct run *r, int sys, const char *why);
 

@@ -2,6 +2,7 @@
 #include "fleet/run_life.h"
 #include "base/own.h"
 #include "box/record.h"
+#include "lang/lang.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,14 +58,19 @@ int run_write_beginning(struct run *r, const struct run_want *want, struct err *
 	return store_commit(s, e);
 }
 
+int run_is_helper(const struct run *r)
+{
+	return !strcmp(r->tag, STORE_RUN_HELPER);
+}
+
 /* What it has used goes with the news, for those who keep the accounts. */
 static json_t *news_of(const struct run *r, const struct store_run *row)
 {
 	double cpu_s = json_number_value(json_object_get(r->record, "cpu_s"));
 
-	return json_pack("{s:s, s:s, s:i, s:I, s:I}", "run", r->id, "cause", row->cause, "status",
+	return json_pack("{s:s, s:s, s:i, s:I, s:I, s:s*}", "run", r->id, "cause", row->cause, "status",
 			 row->status, "cpu_ms", (json_int_t)(cpu_s * 1000 + 0.5), "output_bytes",
-			 (json_int_t)row->output_bytes);
+			 (json_int_t)row->output_bytes, "language", r->lang ? r->lang->name : NULL);
 }
 
 void run_write_end(struct run *r, const struct ending *end, int64_t ended_ns)
@@ -77,6 +83,7 @@ void run_write_end(struct run *r, const struct ending *end, int64_t ended_ns)
 	};
 
 	memcpy(row.id, r->id, sizeof(row.id));
+	memcpy(row.tag, r->tag, sizeof(row.tag));
 	snprintf(row.box, sizeof(row.box), "%s", b->row.id);
 	snprintf(row.team, sizeof(row.team), "%s", b->row.team);
 	snprintf(row.cause, sizeof(row.cause), "%s", cause_name(cause_of(end)));

@@ -86,6 +86,9 @@ static struct run *new_run(struct berth *b, const char *id, uint32_t ref)
 	snprintf(r->id, sizeof(r->id), "%s", id);
 	r->next = b->runs;
 	b->runs = r;
+	r->is_shared = b->nruns > 0;
+	for (struct run *other = r->next; other; other = other->next)
+		other->is_shared |= !other->over;
 	b->nruns++;
 	b->starts++;
 	r->seen = b->seen;
@@ -102,7 +105,18 @@ static void unmake(struct run *r)
 	run_free(r);
 }
 
-static struct box_command box_words(const struct run_want *want, const char *const *env, int read)
+/* What of each stream is kept for a reader that comes later, or again after an outage: 16 MiB, of a small
+ * box a sixteenth of its memory, for it is there that init keeps it. */
+static uint64_t log_bytes(const struct berth *b)
+{
+	enum { LEAST = 1 << 20, MOST = 16 << 20 };
+	uint64_t share = b->row.limits.mem_bytes / 16;
+
+	return !share || share > MOST ? MOST : share < LEAST ? LEAST : share;
+}
+
+static struct box_command box_words(const struct berth *b, const struct run_want *want,
+				    const char *const *env, int read)
 {
 	return (struct box_command){
 		.argv = want->argv,
@@ -111,7 +125,7 @@ static struct box_command box_words(const struct run_want *want, const char *con
 		.wall_ms = want->wall_ms,
 		.rows = want->rows,
 		.cols = want->cols,
-		.log_bytes = want->log_bytes ? want->log_bytes : 1024 * 1024,
+		.log_bytes = want->log_bytes ? want->log_bytes : log_bytes(b),
 		.credit = read ? TAP_WINDOW : 0,
 		.flags = (uint16_t)(WIRE_START_TOLD | (want->pty ? WIRE_START_PTY : 0) |
 				    (want->stdin_open ? WIRE_START_STDIN : 0) |
@@ -158,11 +172,13 @@ int run_start(struct berth *b, const struct run_want *want, struct tap *tap, str
 	r->compiled_before = want->compiled_before;
 	r->command = words_json(want->argv);
 	r->started_ns = fleet_now_ns();
-	snprintf(r->tag, sizeof(r->tag), "%s", want->tag ? want->tag : "");
+	r->lang = want->lang;
+	snprintf(r->tag, sizeof(r->tag), "%s", want->helper ? STORE_RUN_HELPER : want->tag ? want->tag : "");
 	snprintf(r->replay_of, sizeof(r->replay_of), "%s", want->replay_of ? want->replay_of : "");
 	r->request = json_incref(want->request);
 	r->cwd = want->cwd ? strdup(want->cwd) : NULL;
-	cmd = box_words(want, env, tap != NULL);
+	cmd = box_words(b, want, env, tap != NULL);
+	run_ask_base(r);
 	/* The row is there before the program is: a crash in between leaves a row that the next
 	 * front finds to be of an exec that never was. */
 	if (run_write_beginning(r, want, e) < 0 ||
@@ -176,7 +192,7 @@ int run_start(struct berth *b, const struct run_want *want, struct tap *tap, str
 		unmake(r);
 		return -1;
 	}
-	b->fleet->figures.runs_started++;
+	b->fleet->figures.runs_started += !want->helper;
 	berth_touch(b);
 	r->tap = tap;
 	if (tap) {
@@ -195,6 +211,7 @@ void run_restore(struct berth *b, struct store_run *row)
 
 	r->restored = r->begun = 1;
 	r->kind = row->kind;
+	r->has_base = row->kind == STORE_RUN_ONCE; /* its box has computed for nothing else */
 	r->tty = row->kind == STORE_RUN_PTY;
 	r->stdin_open = r->input_unknown = 1;
 	r->started_ns = row->started_ns;

@@ -308,6 +308,7 @@ static int start(struct snap *s, struct berth *b, const char *packer, struct err
 				 .kind = STORE_RUN_EXEC,
 				 .wall_ms = WALL_MS,
 				 .root = 1,
+				 .helper = 1,
 				 .stdin_open = packer != NULL };
 	struct run *r;
 

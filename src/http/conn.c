@@ -155,7 +155,9 @@ void conn_free(struct http_conn *c)
 	if (c->next)
 		c->next->link = c->link;
 	s->open--;
+	share_leave(c);
 	s->core->refusing -= c->refused;
+	s->core->evicting -= c->evicted;
 	if (c->reset)
 		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 },
 			   sizeof(struct linger));
@@ -190,6 +192,7 @@ static void finish(struct http_conn *c)
 	drop_request(c);
 	c->stamp = 0;
 	c->state = CONN_IDLE;
+	share_idle(&c->req.server->core->shares, c);
 }
 
 /* ---- along ---- */
@@ -206,7 +209,6 @@ static int idle_step(struct http_conn *c)
 {
 	if (evbuffer_get_length(conn_input(c)) > 0) {
 		parse_begin(c);
-		c->asked = 1;
 		c->state = CONN_HEAD;
 		return 1;
 	}
@@ -477,7 +479,8 @@ static struct bufferevent *bev_new(struct http_server *s, int fd, struct ssl_ctx
 					      BEV_OPT_CLOSE_ON_FREE);
 }
 
-void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, int refuse)
+void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const uint8_t key[16],
+	      const char *why)
 {
 	struct http_conn *c = calloc(1, sizeof(*c));
 	auto_fd int fd = take_fd;
@@ -502,6 +505,8 @@ void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, int re
 		c->next->link = &c->next;
 	s->conns = c;
 	s->open++;
+	if (!why)
+		share_join(&s->core->shares, c, key);
 
 	bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
 	bufferevent_setwatermark(c->bev, EV_READ, 0, IN_HIGH);
@@ -511,10 +516,11 @@ void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, int re
 	else
 		bufferevent_disable(c->bev, EV_WRITE); /* conn_flush() says when */
 	set_reading(c);
-	if (refuse) {
+	if (why) {
 		c->refused = 1;
 		s->core->refusing++;
-		reply_error(c, 503, "too many connections are open");
+		c->req.always = s->always ? s->always : "";
+		reply_error(c, 503, why);
 		conn_kick(c);
 	}
 }

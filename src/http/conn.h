@@ -12,6 +12,7 @@
 #pragma once
 #include "http/arena.h"
 #include "http/http.h"
+#include "http/share.h"
 
 #include <llhttp.h>
 #include <sys/uio.h>
@@ -37,6 +38,8 @@ struct http_conn {
 	struct http_req req;
 	struct http_conn *next, **link; /* in server->conns */
 	struct http_conn *next_kicked;
+	struct share *share; /* of its address; NULL: it is being closed */
+	struct ring in_server, in_share; /* while no request is in progress */
 	struct bufferevent *bev;
 	struct ws *ws;
 	struct tube *tube; /* the body is in a pipe; NULL: it is not */
@@ -56,6 +59,7 @@ struct http_conn {
 	unsigned cut : 1;     /* broken or aborted: nothing more goes out */
 	unsigned reset : 1;   /* and the peer shall notice */
 	unsigned refused : 1; /* one too many */
+	unsigned evicted : 1; /* closed to make room */
 	unsigned asked : 1;   /* at least once */
 	/* of the request */
 	unsigned handled : 1; /* a handler knows of it: on_over is due */
@@ -80,9 +84,14 @@ struct http_conn {
 	uint32_t target, target_end;
 	struct span *spans;
 	unsigned nspans, spans_room;
+	char why[64]; /* it is refused */
 	char *set; /* headers of the reply, as text */
 	size_t set_len, set_room;
 	uint64_t body_max, body_got;
+	uint32_t body_tail; /* the last four bytes of a chunked body */
+	uint32_t body_rate; /* bytes per second that must come; 0: any */
+	uint64_t rate_at, rate_got; /* when the sweep measured it last, and what had come; 0: not yet */
+	unsigned empty_lines; /* in front of the request */
 	uint64_t overhead; /* bytes of chunk heads and trailers since the last byte of body */
 	uint64_t reply_left;
 
@@ -97,13 +106,16 @@ struct http_core {
 	struct timer sweep, kick;
 	struct http_conn *kicked, **kicked_end;
 	struct arena_stock stock;
-	unsigned refusing;
+	unsigned refusing, evicting;
+	struct shares shares;
 	int64_t date_at;
 	char date[40];
 };
 
 /* conn.c */
-void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, int refuse);
+/* why: NULL, or the reason for which it is answered 503 and closed. */
+void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const uint8_t key[16],
+	      const char *why);
 void conn_go(struct http_conn *c);
 void conn_kick(struct http_conn *c); /* conn_go(), soon */
 void conn_cut(struct http_conn *c, int reset);

@@ -1,19 +1,14 @@
 /* dial.c - the socket does not block; poll() does, so that every wait has an end. */
 #include "http/dial.h"
-#include "http/tls.h"
+#include "http/dial_life.h"
 #include "base/clock.h"
 #include "base/own.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -124,63 +119,6 @@ int dial_url_parse(const char *text, struct dial_url *out, struct err *e)
 	return 0;
 }
 
-/* ---- quiet ---- */
-
-/* OpenSSL writes without MSG_NOSIGNAL. What SIGPIPE does is not ours to change: whoever pipes the
- * output of a command somewhere counts on it. So it is held back for the moment of the call. */
-struct quiet {
-	sigset_t before;
-	int was_pending;
-};
-
-static sigset_t only_sigpipe(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGPIPE);
-	return set;
-}
-
-static struct quiet quiet_begin(void)
-{
-	sigset_t set = only_sigpipe(), pending;
-	struct quiet q;
-
-	sigpending(&pending);
-	q.was_pending = sigismember(&pending, SIGPIPE);
-	pthread_sigmask(SIG_BLOCK, &set, &q.before);
-	return q;
-}
-
-static void quiet_end(const struct quiet *q)
-{
-	sigset_t set = only_sigpipe();
-	int saved = errno;
-
-	if (!q->was_pending)
-		while (sigtimedwait(&set, NULL, &(struct timespec){ 0 }) < 0 && errno == EINTR)
-			;
-	pthread_sigmask(SIG_SETMASK, &q->before, NULL);
-	errno = saved;
-}
-
-enum tls_act { TLS_CONNECT, TLS_READ, TLS_WRITE };
-
-static int tls_do(struct dial *d, enum tls_act act, void *bytes, size_t n)
-{
-	struct quiet q = quiet_begin();
-	int len = n > 1 << 20 ? 1 << 20 : (int)n, got;
-
-	ERR_clear_error();
-	errno = 0;
-	got = act == TLS_CONNECT ? SSL_connect(d->ssl)
-	      : act == TLS_READ  ? SSL_read(d->ssl, bytes, len)
-				 : SSL_write(d->ssl, bytes, len);
-	quiet_end(&q);
-	return got;
-}
-
 /* ---- waiting ---- */
 
 static int wait_for(int fd, short what, int ms)
@@ -200,43 +138,43 @@ static int wait_for(int fd, short what, int ms)
 	}
 }
 
-static const char *name_of(const struct dial_url *u)
+const char *dial_name(const struct dial_url *u)
 {
 	return u->kind == DIAL_UNIX ? u->host : u->header;
 }
 
-static int wait_peer(struct dial *d, short what, int ms, const char *verb, struct err *e)
+int dial_wait(struct dial *d, short what, int ms, const char *verb, struct err *e)
 {
 	int n = wait_for(d->fd, what, ms);
 
 	if (n < 0)
-		return err_sys(e, "%s %.120s", verb, name_of(d->url));
+		return err_sys(e, "%s %.120s", verb, dial_name(d->url));
 	if (n == 0) {
 		errno = ETIMEDOUT;
-		return err_sys(e, "%s %.120s", verb, name_of(d->url));
+		return err_sys(e, "%s %.120s", verb, dial_name(d->url));
 	}
 	return 0;
 }
 
 /* ---- connecting ---- */
 
-static int connect_to(struct dial *d, const struct sockaddr *to, socklen_t len, uint32_t ms,
-		      struct err *e)
+int dial_connect(struct dial *d, const struct sockaddr *to, socklen_t len, uint32_t ms,
+		 struct err *e)
 {
 	int failed = 0, one = 1;
 	socklen_t size = sizeof(failed);
 
 	d->fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (d->fd < 0)
-		return err_sys(e, "connect to %.120s", name_of(d->url));
+		return err_sys(e, "connect to %.120s", dial_name(d->url));
 	if (connect(d->fd, to, len) < 0) {
 		if (errno != EINPROGRESS && errno != EAGAIN)
-			return err_sys(e, "connect to %.120s", name_of(d->url));
-		if (wait_peer(d, POLLOUT, (int)ms, "connect to", e) < 0)
+			return err_sys(e, "connect to %.120s", dial_name(d->url));
+		if (dial_wait(d, POLLOUT, (int)ms, "connect to", e) < 0)
 			return -1;
 		if (getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &failed, &size) < 0 || failed) {
 			errno = failed;
-			return err_sys(e, "connect to %.120s", name_of(d->url));
+			return err_sys(e, "connect to %.120s", dial_name(d->url));
 		}
 	}
 	if (to->sa_family != AF_UNIX)
@@ -250,84 +188,31 @@ static int open_unix(struct dial *d, uint32_t ms, struct err *e)
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 
 	strcpy(un.sun_path, d->url->host);
-	return connect_to(d, (const void *)&un, sizeof(un), ms, e);
+	return dial_connect(d, (const void *)&un, sizeof(un), ms, e);
 }
 
+/* An address written in digits is connected to here; a host name has to be resolved first. */
 static int open_tcp(struct dial *d, uint32_t ms, struct err *e)
 {
-	struct addrinfo want = { .ai_socktype = SOCK_STREAM }, *all;
-	int failed = getaddrinfo(d->url->host, d->url->port, &want, &all);
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+	struct sockaddr_in v4 = { .sin_family = AF_INET };
+	in_port_t port = htons((uint16_t)strtoul(d->url->port, NULL, 10));
 
-	if (failed)
-		return err_set(e, ERR_NOT_FOUND, "find %.120s: %s", d->url->host,
-			       gai_strerror(failed));
-	failed = -1;
-	for (struct addrinfo *a = all; a && failed; a = a->ai_next) {
-		dial_close(d);
-		failed = connect_to(d, a->ai_addr, a->ai_addrlen, ms, e);
-	}
-	freeaddrinfo(all);
-	return failed;
+	v4.sin_port = v6.sin6_port = port;
+	if (inet_pton(AF_INET, d->url->host, &v4.sin_addr) == 1)
+		return dial_connect(d, (const void *)&v4, sizeof(v4), ms, e);
+	if (inet_pton(AF_INET6, d->url->host, &v6.sin6_addr) == 1)
+		return dial_connect(d, (const void *)&v6, sizeof(v6), ms, e);
+	return dial_open_name(d, ms, e);
 }
 
-static int expect_name(SSL *ssl, const char *host)
+int dial_url_is_plain(const struct dial_url *u)
 {
 	unsigned char ip[16];
 
-	if (inet_pton(AF_INET, host, ip) == 1 || inet_pton(AF_INET6, host, ip) == 1)
-		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host);
-	return SSL_set_tlsext_host_name(ssl, host) && SSL_set1_host(ssl, host);
-}
-
-static int tls_refused(struct dial *d, const char *verb, struct err *e)
-{
-	long verdict = SSL_get_verify_result(d->ssl);
-
-	if (verdict != X509_V_OK) {
-		ERR_clear_error();
-		return err_set(e, ERR_DENIED, "%s %.100s: its certificate: %s", verb,
-			       name_of(d->url), X509_verify_cert_error_string(verdict));
-	}
-	return err_set(e, ERR_SYS, "%s %.100s: TLS: %s", verb, name_of(d->url), tls_why());
-}
-
-/* What an SSL_...() that returned `n` waits for. 0: try again, 1: the end, -1: failed. */
-static int tls_wait(struct dial *d, int n, int ms, const char *verb, struct err *e)
-{
-	switch (SSL_get_error(d->ssl, n)) {
-	case SSL_ERROR_WANT_READ:
-		return wait_peer(d, POLLIN, ms, verb, e);
-	case SSL_ERROR_WANT_WRITE:
-		return wait_peer(d, POLLOUT, ms, verb, e);
-	case SSL_ERROR_ZERO_RETURN:
-		return 1;
-	case SSL_ERROR_SYSCALL:
-		if (errno)
-			return err_sys(e, "%s %.120s", verb, name_of(d->url));
-		return 1;
-	default:
-		return tls_refused(d, verb, e);
-	}
-}
-
-static int open_tls(struct dial *d, struct ssl_ctx_st *tls, uint32_t ms, struct err *e)
-{
-	int n, verdict;
-
-	ERR_clear_error();
-	d->ssl = SSL_new(tls);
-	if (!d->ssl || !SSL_set_fd(d->ssl, d->fd) || !expect_name(d->ssl, d->url->host))
-		return err_set(e, ERR_SYS, "TLS with %.120s: %s", name_of(d->url), tls_why());
-	while ((n = tls_do(d, TLS_CONNECT, NULL, 0)) != 1) {
-		verdict = tls_wait(d, n, (int)ms, "connect to", e);
-		if (verdict < 0)
-			return -1;
-		if (verdict > 0)
-			return err_set(e, ERR_SYS,
-				       "connect to %.120s: it hung up in the TLS handshake",
-				       name_of(d->url));
-	}
-	return 0;
+	return u->kind == DIAL_UNIX ||
+	       (u->kind == DIAL_TCP &&
+		(inet_pton(AF_INET, u->host, ip) == 1 || inet_pton(AF_INET6, u->host, ip) == 1));
 }
 
 int dial_open(struct dial *d, const struct dial_url *url, struct ssl_ctx_st *tls,
@@ -338,7 +223,7 @@ int dial_open(struct dial *d, const struct dial_url *url, struct ssl_ctx_st *tls
 	*d = (struct dial){ .fd = -1, .stall_ms = -1, .url = url };
 	failed = url->kind == DIAL_UNIX ? open_unix(d, connect_ms, e) : open_tcp(d, connect_ms, e);
 	if (!failed && url->kind == DIAL_TLS)
-		failed = open_tls(d, tls, connect_ms, e);
+		failed = dial_tls_open(d, tls, connect_ms, e);
 	if (failed)
 		dial_close(d);
 	return failed;
@@ -346,8 +231,8 @@ int dial_open(struct dial *d, const struct dial_url *url, struct ssl_ctx_st *tls
 
 void dial_close(struct dial *d)
 {
-	SSL_free(d->ssl);
-	d->ssl = NULL;
+	if (d->ssl)
+		dial_tls_close(d);
 	own_close_fd(&d->fd);
 }
 
@@ -356,22 +241,13 @@ void dial_close(struct dial *d)
 ssize_t dial_read_now(struct dial *d, void *out, size_t n, struct err *e)
 {
 	ssize_t got;
-	int verdict;
 
-	if (!d->ssl) {
-		got = recv(d->fd, out, n, MSG_DONTWAIT);
-		if (got < 0 && (errno == EAGAIN || errno == EINTR))
-			return -2;
-		return got < 0 ? err_sys(e, "read from %.120s", name_of(d->url)) : got;
-	}
-	got = tls_do(d, TLS_READ, out, n);
-	if (got > 0)
-		return got;
-	verdict = SSL_get_error(d->ssl, (int)got);
-	if (verdict == SSL_ERROR_WANT_READ || verdict == SSL_ERROR_WANT_WRITE)
+	if (d->ssl)
+		return dial_tls_read_now(d, out, n, e);
+	got = recv(d->fd, out, n, MSG_DONTWAIT);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return -2;
-	verdict = tls_wait(d, (int)got, 0, "read from", e);
-	return verdict < 0 ? -1 : 0;
+	return got < 0 ? err_sys(e, "read from %.120s", dial_name(d->url)) : got;
 }
 
 ssize_t dial_read(struct dial *d, void *out, size_t n, struct err *e)
@@ -379,28 +255,9 @@ ssize_t dial_read(struct dial *d, void *out, size_t n, struct err *e)
 	ssize_t got;
 
 	while ((got = dial_read_now(d, out, n, e)) == -2)
-		if (wait_peer(d, POLLIN, d->stall_ms, "read from", e) < 0)
+		if (dial_wait(d, POLLIN, d->stall_ms, "read from", e) < 0)
 			return -1;
 	return got;
-}
-
-static int tls_write(struct dial *d, const char *p, size_t n, struct err *e)
-{
-	while (n > 0) {
-		int sent = tls_do(d, TLS_WRITE, (void *)p, n), verdict;
-
-		if (sent > 0) {
-			p += sent;
-			n -= (size_t)sent;
-			continue;
-		}
-		verdict = tls_wait(d, sent, d->stall_ms, "write to", e);
-		if (verdict)
-			return verdict < 0 ? -1
-					   : err_set(e, ERR_SYS, "write to %.120s: it hung up",
-						     name_of(d->url));
-	}
-	return 0;
 }
 
 int dial_write(struct dial *d, const void *bytes, size_t n, struct err *e)
@@ -408,7 +265,7 @@ int dial_write(struct dial *d, const void *bytes, size_t n, struct err *e)
 	const char *p = bytes;
 
 	if (d->ssl)
-		return tls_write(d, p, n, e);
+		return dial_tls_write(d, p, n, e);
 	while (n > 0) {
 		ssize_t sent = send(d->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 
@@ -416,10 +273,10 @@ int dial_write(struct dial *d, const void *bytes, size_t n, struct err *e)
 			p += sent;
 			n -= (size_t)sent;
 		} else if (errno == EAGAIN) {
-			if (wait_peer(d, POLLOUT, d->stall_ms, "write to", e) < 0)
+			if (dial_wait(d, POLLOUT, d->stall_ms, "write to", e) < 0)
 				return -1;
 		} else if (errno != EINTR) {
-			return err_sys(e, "write to %.120s", name_of(d->url));
+			return err_sys(e, "write to %.120s", dial_name(d->url));
 		}
 	}
 	return 0;

@@ -20,6 +20,8 @@ struct dial_url { /* "http://host:port/prefix", "https://...", "unix:/path" */
 	char header[272]; /* what Host says */
 };
 must_check int dial_url_parse(const char *text, struct dial_url *out, struct err *e);
+/* A unix socket, or an address in digits without TLS: needs neither resolver nor OpenSSL. */
+int dial_url_is_plain(const struct dial_url *u);
 
 struct dial {
 	int fd; /* -1: not connected */

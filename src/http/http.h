@@ -23,11 +23,13 @@ struct ssl_ctx_st;
 struct http_limits { /* 0: the default in parentheses */
 	uint32_t head_bytes;   /* request line and headers together (32 KiB) */
 	uint32_t headers;      /* (100) */
-	uint32_t connections;  /* (10000 and some) beyond it: accepted, 503, closed */
-	uint32_t head_ms;      /* from the first byte of a request to the end of its head (10 s) */
+	uint32_t connections;  /* (10000 and some) beyond it the longest idle one goes, or: 503 */
+	uint32_t per_address;  /* of these (half of them) */
+	uint32_t head_ms;      /* from the first byte of a request to the end of its head, and from the
+				* beginning of a connection to its first byte (10 s) */
 	uint32_t idle_ms;      /* between requests (75 s) */
 	uint32_t fresh_ms;     /* while draining, for who has connected and not asked yet (2 s) */
-	uint32_t body_stall_ms;/* without a byte of body (30 s) */
+	uint32_t body_stall_ms;/* without a byte of body; also how often http_body_rate() is checked (30 s) */
 	uint32_t send_stall_ms;/* without the peer taking a byte that we have (120 s) */
 	uint32_t out_high;     /* bytes waiting for the peer before http_write() says full (256 KiB) */
 	uint32_t ws_ping_ms;   /* (20 s) */
@@ -54,6 +56,7 @@ struct http_req {
 	int unix_peer;     /* came over a unix socket; then peer_uid is who */
 	uint32_t peer_uid;
 	char peer[64];     /* "127.0.0.1:51234", "unix:1000" */
+	const char *always; /* header lines of every reply; http_unset() forgets them, too */
 	uint64_t began_ms; /* loop_now_ms() at the first byte of its head */
 	uint64_t length;   /* of the body as announced; UINT64_MAX: chunked */
 
@@ -81,7 +84,9 @@ struct http_server {
 	/* The head is complete. Must reply, or say how the body is wanted and set on_body_end. */
 	void (*on_head)(struct http_req *r);
 	void *user;
+	const char *always; /* "Name: value\r\n" lines of every reply, up to 256 bytes; NULL: none */
 	/* figures, for metrics */
+	uint64_t evicted; /* connections closed to make room */
 	uint64_t accepted, requests, bad_requests, bytes_in, bytes_out;
 	unsigned open;
 	/* the rest is http's */
@@ -113,6 +118,10 @@ void http_want_body(struct http_req *r, enum http_body how, uint64_t max);
 /* HTTP_BODY_STREAM, but into this pipe, in place of on_body(): without passing through us where that
  * can be. It is closed before on_body_end() is called, and when a reply is made before that. */
 void http_body_pipe(struct http_req *r, int take_fd, uint64_t max);
+/* The body must come at this many bytes per second or more, while it is read: else 408. What is
+ * wanted whole has HTTP_BODY_RATE without this. */
+enum { HTTP_BODY_RATE = 1024 };
+void http_body_rate(struct http_req *r, uint32_t bytes_per_s);
 void http_pause(struct http_req *r);
 void http_resume(struct http_req *r);
 int http_secure(const struct http_req *r); /* it came over TLS */
@@ -133,6 +142,8 @@ int http_write(struct http_req *r, const void *bytes, size_t n);
 void http_stream_pipe(struct http_req *r, int take_fd);
 size_t http_waiting(const struct http_req *r); /* bytes that the peer has not taken */
 void http_end(struct http_req *r);
+/* 1: the peer has sent all that it ever will. It may still read; only the handler knows whether that matters. */
+int http_peer_ended(const struct http_req *r);
 /* The stream cannot be finished truthfully: the connection is cut, so that nobody takes it for whole. */
 void http_abort(struct http_req *r);
 void http_unset(struct http_req *r); /* forgets all that http_set() has set */

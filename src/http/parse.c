@@ -5,10 +5,11 @@
 #include "http/conn.h"
 
 #include <event2/buffer.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-enum { HEAD_FIRST = 1024, HEAD_PIECE = 4096, SPANS_FIRST = 16, BODY_PIECE = 64 << 10 };
+enum { EMPTY_LINES = 4, HEAD_FIRST = 1024, HEAD_PIECE = 4096, SPANS_FIRST = 16, BODY_PIECE = 64 << 10 };
 
 static struct http_conn *conn_of(llhttp_t *p)
 {
@@ -151,6 +152,7 @@ void parse_begin(struct http_conn *c)
 	       offsetof(struct http_req, unix_peer) - offsetof(struct http_req, method));
 	memset(&r->began_ms, 0, sizeof(*r) - offsetof(struct http_req, began_ms));
 	r->began_ms = loop_now_ms();
+	r->always = r->server->always ? r->server->always : "";
 	llhttp_init(&c->parser, HTTP_REQUEST, &settings);
 	c->parser.data = c;
 	c->head = NULL;
@@ -160,6 +162,8 @@ void parse_begin(struct http_conn *c)
 	c->set_len = c->set_room = 0;
 	c->body_max = UINT64_MAX;
 	c->body_got = c->overhead = c->reply_left = c->stamp = 0;
+	c->body_tail = c->body_rate = c->empty_lines = 0;
+	c->rate_at = c->rate_got = 0;
 	c->body_error = 0;
 	c->reply = REPLY_NONE;
 	c->how = HTTP_BODY_NONE;
@@ -316,11 +320,31 @@ static int make_target(struct http_conn *c, const char *host)
 struct vital {
 	const char *host, *expect, *encoding;
 	unsigned hosts, encodings;
+	const char *twice; /* one of `single` that is there more than once; NULL: none */
 };
+
+/* A proxy in front of this server could check one of two and the server use the other one. */
+static const char *const single[] = {
+	"authorization",    "content-encoding", "content-type",     "cookie",
+	"e2b-sandbox-id",   "e2b-sandbox-port", "idempotency-key",  "origin",
+	"x-access-token",   "x-api-key",        "e2b-traffic-access-token",
+};
+
+static void find_twice(const struct http_header *h, unsigned *seen, struct vital *v)
+{
+	for (unsigned i = 0; i < sizeof(single) / sizeof(single[0]); i++) {
+		if (h->name[0] != single[i][0] || strcmp(h->name, single[i]) != 0)
+			continue;
+		if (*seen & 1u << i)
+			v->twice = single[i];
+		*seen |= 1u << i;
+	}
+}
 
 static struct vital find_vital(const struct http_req *r)
 {
 	struct vital v = { 0 };
+	unsigned seen = 0;
 
 	for (unsigned i = 0; i < r->nheaders; i++) {
 		const struct http_header *h = &r->headers[i];
@@ -333,6 +357,8 @@ static struct vital find_vital(const struct http_req *r)
 			v.encodings++;
 		} else if (strcmp(h->name, "expect") == 0) {
 			v.expect = h->value;
+		} else {
+			find_twice(h, &seen, &v);
 		}
 	}
 	return v;
@@ -354,6 +380,10 @@ static const char *check_head(struct http_conn *c, const struct vital *v, int *s
 		return "a header has no name";
 	if (v->hosts > 1 || (v->hosts == 0 && !c->http10))
 		return "exactly one Host header is needed";
+	if (v->twice) {
+		snprintf(c->why, sizeof(c->why), "there is more than one %s header", v->twice);
+		return c->why;
+	}
 	if (v->encodings > 1 || (v->encodings && c->http10))
 		return "Transfer-Encoding is not acceptable here";
 	if (v->encodings && strcasecmp(v->encoding, "chunked") != 0) {
@@ -419,6 +449,8 @@ static int take_head(struct http_conn *c)
 	r->upgrade = http_header(r, "upgrade") && wants_ws(c);
 
 	r->server->requests++;
+	share_busy(c);
+	c->asked = 1;
 	c->state = CONN_BUSY;
 	c->handled = 1;
 	r->server->on_head(r);
@@ -454,7 +486,8 @@ int parse_head(struct http_conn *c)
 		return c->nspans ? refuse(c, 431, "the head is larger than allowed")
 				 : refuse(c, 414, "the target is longer than allowed");
 	if (skip_empty_line(c))
-		return 1;
+		return ++c->empty_lines <= EMPTY_LINES ? 1
+						       : refuse(c, 400, "too many empty lines before the request");
 	n = n < HEAD_PIECE ? n : HEAD_PIECE;
 	n = n < left ? n : left;
 	head_grow(c, n);
@@ -529,8 +562,13 @@ int parse_body(struct http_conn *c)
 		llhttp_resume(&c->parser);
 	else if (err != HPE_OK)
 		return refuse_body(c);
+	for (size_t i = used < 4 ? 0 : used - 4; i < used; i++)
+		c->body_tail = c->body_tail << 8 | ((const uint8_t *)v.iov_base)[i];
 	evbuffer_drain(in, used);
 	c->req.server->bytes_in += used;
+	/* llhttp 8 takes a bare LF for the last empty line. */
+	if (c->body_done && c->req.length == UINT64_MAX && c->body_tail != 0x0d0a0d0a)
+		return refuse(c, 400, "every line of a chunked body ends in CRLF");
 	if (c->overhead > c->req.server->limits.head_bytes + BODY_PIECE)
 		return refuse(c, 400, "chunks with nothing in them but words");
 	return 1;

@@ -178,10 +178,14 @@ static const char *answer_head(struct upstream *u, const struct http_answer *a)
 	http_unset(r);
 	for (unsigned i = 0; i < a->nheaders; i++) {
 		const struct http_header *h = &a->headers[i];
+		const char *value;
 
-		if (!among(h->name, answered, ARRAY_LEN(answered)) &&
-		    !of_one_hop(a->headers, a->nheaders, h->name))
-			http_set(r, h->name, "%s", h->value);
+		if (among(h->name, answered, ARRAY_LEN(answered)) ||
+		    of_one_hop(a->headers, a->nheaders, h->name))
+			continue;
+		value = x->rules.returns ? x->rules.returns(x->rules.user, h) : h->value;
+		if (value)
+			http_set(r, h->name, "%s", value);
 	}
 	x->begun = 1;
 	if (a->status == 101) {

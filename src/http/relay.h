@@ -16,6 +16,8 @@ struct relay_rules {
 	const char *host; /* for the server; NULL: as the client said */
 	/* 0: the server must not see this header. NULL: it may see all. */
 	int (*passes)(void *user, const struct http_header *h);
+	/* The value of a header for the client; NULL: it must not see it. NULL: as the server said. */
+	const char *(*returns)(void *user, const struct http_header *h);
 	/* There is no answer, and nothing has been replied yet: that is for the owner to do. */
 	void (*failed)(void *user, const char *why);
 	/* An answer of which only the end of the connection says that it is over: can that be? NULL: yes. */

@@ -3,9 +3,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum {
-	HEAD_ROOM = 640,
+	HEAD_ROOM = 640 + 256,
 	TYPE_MAX = 128,
 	DIRECT = 16 << 10, /* from here on a write of its own costs less than the copy */
 };
@@ -133,6 +134,7 @@ static size_t make_head(struct http_conn *c, char out[HEAD_ROOM], int status, co
 	else if (c->http10)
 		p = put(p, "\r\nConnection: keep-alive");
 	p = put(p, "\r\n");
+	p = put(p, r->always);
 	return (size_t)(p - out);
 }
 
@@ -317,15 +319,29 @@ void http_end(struct http_req *r)
 	done(c);
 }
 
+int http_peer_ended(const struct http_req *r)
+{
+	char next;
+
+	/* The loop may not have come to it yet. */
+	return r->conn->eof || r->conn->cut || !recv(r->conn->fd, &next, 1, MSG_PEEK | MSG_DONTWAIT);
+}
+
 void http_abort(struct http_req *r)
 {
-	if (r->conn->reply != REPLY_DONE)
-		conn_cut(r->conn, 1);
+	struct http_conn *c = r->conn;
+
+	/* An end without the last chunk cannot be taken for whole, and clients turn it into an error of
+	 * their own; a reset also discards what they have not read yet. Where nothing but the end
+	 * of the connection ends the reply, only a reset says that it is not whole. */
+	if (c->reply != REPLY_DONE)
+		conn_cut(c, !(c->reply == REPLY_STREAM && c->chunked));
 }
 
 void http_unset(struct http_req *r)
 {
 	r->conn->set_len = 0;
+	r->always = "";
 }
 
 void http_switch(struct http_req *r)

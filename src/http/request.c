@@ -162,10 +162,16 @@ void http_want_body(struct http_req *r, enum http_body how, uint64_t max)
 	if (c->reply == REPLY_DONE)
 		return;
 	c->how = how;
+	c->body_rate = how == HTTP_BODY_WHOLE ? HTTP_BODY_RATE : 0;
 	c->body_max = how == HTTP_BODY_STREAM && max == 0 ? UINT64_MAX : max;
 	if (how != HTTP_BODY_NONE && r->length != UINT64_MAX && r->length > c->body_max)
 		reply_error(c, 413, "the body is larger than this request may have");
 	conn_kick(c);
+}
+
+void http_body_rate(struct http_req *r, uint32_t bytes_per_s)
+{
+	r->conn->body_rate = bytes_per_s;
 }
 
 int http_secure(const struct http_req *r)
@@ -181,6 +187,6 @@ void http_pause(struct http_req *r)
 void http_resume(struct http_req *r)
 {
 	r->conn->paused = 0;
-	r->conn->stamp = 0;
+	r->conn->stamp = r->conn->rate_at = 0;
 	conn_kick(r->conn);
 }

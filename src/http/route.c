@@ -65,7 +65,11 @@ static int cut(const char *path, struct path *out)
 		return 0;
 	while (*path == '/') {
 		const char *end = strchrnul(path + 1, '/');
-		int n = decode(path + 1, end, text);
+		int n;
+
+		if (path[1] == 0) /* one slash at the end: the same place */
+			return 0;
+		n = decode(path + 1, end, text);
 
 		if (!is_name(text, n))
 			return 400;
@@ -82,7 +86,9 @@ static int cut(const char *path, struct path *out)
 static const char *same(const char *pattern, const struct segment *s)
 {
 	for (unsigned i = 0; i < s->n; i++)
-		if (pattern[i] != s->p[i]) /* the pattern's end is a NUL, which no segment has */
+		/* The pattern's end is a NUL, which no segment has; a slash in a segment was encoded, and
+		 * separates nothing. */
+		if (pattern[i] != s->p[i] || s->p[i] == '/')
 			return NULL;
 	pattern += s->n;
 	return *pattern == '/' || *pattern == 0 ? pattern : NULL;

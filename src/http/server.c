@@ -20,6 +20,7 @@ static const struct http_limits defaults = {
 	.head_bytes = 32 << 10,
 	.headers = 100,
 	.connections = 10240,
+	.per_address = 5120,
 	.head_ms = 10000,
 	.idle_ms = 75000,
 	.fresh_ms = 2000,
@@ -106,6 +107,54 @@ static int is_exhaustion(int err)
 	return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
 }
 
+static int is_full(const struct http_server *s)
+{
+	return s->open - s->core->refusing - s->core->evicting >= s->limits.connections;
+}
+
+/* The marks are acted upon by the kick; from now on it does not count. */
+static void server_evict_conn(struct http_server *s, struct http_conn *c)
+{
+	share_leave(c);
+	c->evicted = 1;
+	s->core->evicting++;
+	s->evicted++;
+	conn_cut(c, 0);
+}
+
+/* NULL: there is room for one more of this address, or some was made. Else why not. */
+static const char *make_room(struct http_server *s, const uint8_t key[16])
+{
+	const struct share *own = share_find(&s->core->shares, key);
+	struct http_conn *victim;
+
+	if (own && own->open >= s->limits.per_address) {
+		victim = share_victim(&s->core->shares, own);
+		if (!victim)
+			return "too many connections of this address are open";
+		server_evict_conn(s, victim);
+	}
+	if (!is_full(s))
+		return NULL;
+	victim = share_victim(&s->core->shares, NULL);
+	if (!victim)
+		return "too many connections are open";
+	server_evict_conn(s, victim);
+	return NULL;
+}
+
+/* Of a unix socket the address says nothing, the uid does. */
+static void key_of(int fd, const struct sockaddr_storage *from, uint8_t out[16])
+{
+	struct ucred who = { .uid = (uid_t)-1 };
+	socklen_t len = sizeof(who);
+	int is_unix = from->ss_family != AF_INET && from->ss_family != AF_INET6;
+
+	if (is_unix)
+		(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
+	share_key(from, is_unix, who.uid, out);
+}
+
 static void can_accept(struct watch *w, unsigned what)
 {
 	struct http_listener *l = loop_owner(w, struct http_listener, watch);
@@ -113,7 +162,11 @@ static void can_accept(struct watch *w, unsigned what)
 
 	(void)what;
 	for (unsigned i = 0; i < ACCEPTS_PER_WAKE; i++) {
-		int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		struct sockaddr_storage from = { 0 };
+		socklen_t len = sizeof(from);
+		int fd = accept4(w->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		const char *why;
+		uint8_t key[16];
 
 		if (fd < 0) {
 			/* Level-triggered, it would wake us for ever; the sweep tries again. */
@@ -122,10 +175,10 @@ static void can_accept(struct watch *w, unsigned what)
 			return;
 		}
 		s->accepted++;
-		if (s->open - s->core->refusing < s->limits.connections)
-			conn_new(s, fd, l->tls, 0);
-		else if (s->core->refusing < REFUSING_MAX)
-			conn_new(s, fd, l->tls, 1);
+		key_of(fd, &from, key);
+		why = make_room(s, key);
+		if (!why || s->core->refusing < REFUSING_MAX)
+			conn_new(s, fd, l->tls, key, why);
 		else
 			close(fd);
 	}
@@ -137,6 +190,8 @@ static void fill_limits(struct http_limits *l)
 	const uint32_t *theirs = (const uint32_t *)&defaults;
 
 	_Static_assert(sizeof(*l) % sizeof(*mine) == 0, "limits are numbers of one size");
+	if (l->connections && !l->per_address)
+		l->per_address = l->connections / 2 + 1;
 	for (unsigned i = 0; i < sizeof(*l) / sizeof(*mine); i++)
 		if (!mine[i])
 			mine[i] = theirs[i];
@@ -194,6 +249,7 @@ void http_server_init(struct http_server *s, struct loop *l)
 	s->core = core;
 	core->server = s;
 	core->kicked_end = &core->kicked;
+	shares_init(&core->shares);
 	timer_init(&core->sweep, l, sweep);
 	timer_init(&core->kick, l, run_kicked);
 	/* A peer that is gone is an error of the write, and libevent's writes cannot say so. */

@@ -33,6 +33,20 @@ static int has_hung_up(const struct http_conn *c)
 	return !c->reading && poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP));
 }
 
+/* Too few bytes of body since the last look, half a minute ago? */
+static int is_trickle(struct http_conn *c, uint64_t now)
+{
+	uint64_t took = now - c->rate_at, came = c->body_got - c->rate_got;
+
+	if (!c->body_rate || (c->rate_at && took < c->req.server->limits.body_stall_ms))
+		return 0;
+	if (c->rate_at && came * 1000 < took * c->body_rate)
+		return 1;
+	c->rate_at = now;
+	c->rate_got = c->body_got;
+	return 0;
+}
+
 static void sweep_busy(struct http_conn *c, uint64_t now)
 {
 	if (has_hung_up(c)) {
@@ -41,12 +55,15 @@ static void sweep_busy(struct http_conn *c, uint64_t now)
 		if (send_stalled(c, now))
 			conn_cut(c, 1);
 	} else if (!c->body_done && !c->paused && !c->raw && (c->discard || c->how != HTTP_BODY_NONE)) {
-		if (!too_long(c, now, c->req.server->limits.body_stall_ms))
+		if (too_long(c, now, c->req.server->limits.body_stall_ms))
+			reply_error(c, 408, "the body stopped coming");
+		else if (is_trickle(c, now))
+			reply_error(c, 408, "the body comes too slowly");
+		else
 			return;
-		reply_error(c, 408, "the body stopped coming");
 		conn_kick(c);
 	} else {
-		c->stamp = 0; /* the handler's turn */
+		c->stamp = c->rate_at = 0; /* the handler's turn */
 	}
 }
 
@@ -62,7 +79,7 @@ void sweep_conn(struct http_conn *c, uint64_t now)
 	}
 	switch (c->state) {
 	case CONN_IDLE:
-		if (too_long(c, now, leaving ? l->fresh_ms : l->idle_ms))
+		if (too_long(c, now, leaving ? l->fresh_ms : c->asked ? l->idle_ms : l->head_ms))
 			conn_cut(c, 0);
 		break;
 	case CONN_HEAD:

@@ -212,7 +212,9 @@ static void readable(struct conn *c)
 	unsigned i;
 
 	receive(c, &p);
-	if (p.len == -EAGAIN || p.len == -EINTR)
+	/* A peer that died with frames of ours unread is told as ECONNRESET once, before the frames that it
+	 * had sent; these, KEEP among them, count. The end of file follows them. */
+	if (p.len == -EAGAIN || p.len == -EINTR || p.len == -ECONNRESET)
 		return;
 	if (p.len <= 0 || p.cut || frame_check(scratch, (uint32_t)p.len) < 0 ||
 	    verb_run(c, (struct frame *)(void *)scratch, (uint32_t)p.len, p.fds, p.nfds) < 0)

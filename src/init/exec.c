@@ -137,6 +137,35 @@ void exec_forget(struct exec *x)
 	set_drop(&due, x);
 }
 
+static void cut_logs(struct exec *x)
+{
+	int i;
+
+	for (i = 0; i < WIRE_STREAMS; i++)
+		log_cut(&x->out[i].log, view_slowest(x, i));
+}
+
+void exec_cut_logs(void)
+{
+	uint64_t from = 0;
+	struct exec *x, *oldest;
+
+	/* Finished ones, oldest first. */
+	do {
+		oldest = NULL;
+		for (x = exec_next(NULL); x; x = exec_next(x))
+			if (x->over && x->turn >= from && (!oldest || x->turn < oldest->turn))
+				oldest = x;
+		if (oldest) {
+			cut_logs(oldest);
+			from = oldest->turn + 1;
+		}
+	} while (oldest && log_crowded());
+	for (x = exec_next(NULL); x && log_crowded(); x = exec_next(x))
+		if (!x->over)
+			cut_logs(x);
+}
+
 unsigned exec_running(void)
 {
 	return set_count(&running);

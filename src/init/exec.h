@@ -54,6 +54,7 @@ void exec_fail(struct exec *x, const char *step, int err); /* over before it beg
 void exec_forget(struct exec *x);
 void exec_signal(struct exec *x, int signo);
 void exec_resize(struct exec *x, uint16_t rows, uint16_t cols);
+void exec_cut_logs(void); /* all logs together have become too large: log.h */
 unsigned exec_running(void);
 int exec_kill_all(void);  /* every process of the box but us; -EPERM if we are not PID 1 */
 int exec_childless(void); /* 1: all that lived at the last exec_kill_all() is reaped */

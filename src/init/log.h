@@ -14,6 +14,13 @@ struct log {
 	uint64_t limit; /* how many a late reader may count on */
 };
 
+/* What logs keep above LOG_DEFAULT is, all together, no more than twice the largest limit: beyond that
+ * finished execs are cut to LOG_DEFAULT, oldest first, and then those that run. The pages are the box's
+ * own memory. */
+int log_crowded(void);
+void log_cut(struct log *l, uint64_t needed); /* to LOG_DEFAULT, and what lies above `needed` */
+uint64_t log_room_for(const struct log *l); /* its limit, or LOG_DEFAULT while it is crowded */
+
 void log_init(struct log *l, uint64_t limit); /* 0: the default; clamped */
 void log_fini(struct log *l);
 /* Takes all n bytes, always. If memory is refused they are counted as dropped, with all that came

@@ -75,6 +75,10 @@ _Noreturn void init_main(long *stack)
 	loop_init();
 	exec_init();
 	conn_init(BIRTH_FD, LISTEN_FD);
+	/* From here on the end of the birth connection tells that nobody wants this box (conn_sweep()).
+	 * The signal could not tell: a keeper that is killed after it has handed the box out, and before
+	 * we were scheduled to read KEEP, would take a box with it that its client already has. */
+	sys_prctl(PR_SET_PDEATHSIG, 0, 0);
 	for (;;) {
 		exec_timers();
 		dial_timers();

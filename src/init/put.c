@@ -1,6 +1,7 @@
 /* put.c - files that arrive: PUT and its DATA; see worker.h.
- * A file gets its name when all of it is there. A PUT that fails is answered at once; what still
- * comes of its DATA is swallowed. Where the bytes come through a pipe its end is not the file's:
+ * A file gets its name when all of it is there; until then it has none (O_TMPFILE), so that a worker
+ * that is killed leaves nothing behind. File systems without such files have a hidden name for it.
+ * A PUT that fails is answered at once; what still comes of its DATA is swallowed. Where the bytes come through a pipe its end is not the file's:
  * that is the empty DATA, which a client that gave up does not send. */
 #include "init/conn.h"
 #include "init/scratch.h"
@@ -12,6 +13,7 @@
 
 static LAZY struct upload { /* a PUT that waits for its DATA */
 	int file, dir;      /* -1: none */
+	int named;          /* 1: it is in the folder as `temporary` */
 	uint32_t ref, flags, mode;
 	uint64_t if_mtime_ns, if_size;
 	char name[256], temporary[48];
@@ -24,11 +26,12 @@ void put_init(void)
 
 void put_close(void)
 {
-	if (up.file >= 0)
+	if (up.named)
 		sys_unlinkat(up.dir, up.temporary, 0); /* ours, or the one ours has replaced */
 	sys_close(up.file);
 	sys_close(up.dir);
 	up.file = up.dir = -1;
+	up.named = 0;
 }
 
 /* 0 asks for the mode the file has already, or the usual one. */
@@ -107,6 +110,38 @@ static int follow(char *path)
 	return err < 0 ? err : 0;
 }
 
+/* The empty file; -errno. */
+static int open_file(void)
+{
+	int fd = (int)sys_openat(up.dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		return fd;
+	/* Not every file system has them; and if it is something else, this says what. */
+	fd = (int)sys_openat(up.dir, up.temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	up.named = fd >= 0;
+	return fd;
+}
+
+/* Its first name, hidden: a name in use can be taken over by a rename, not by a link. */
+static long give_name(void)
+{
+	char path[48];
+	struct text t = { .to = path, .room = sizeof(path) };
+	long err;
+
+	if (up.named)
+		return 0;
+	err = sys_linkat(up.file, "", up.dir, up.temporary, AT_EMPTY_PATH);
+	if (err == -ENOENT) { /* before Linux 6.10 that takes a capability */
+		text_add(&t, "/proc/self/fd/");
+		text_add_number(&t, (uint64_t)up.file);
+		err = sys_linkat(AT_FDCWD, path, up.dir, up.temporary, AT_SYMLINK_FOLLOW);
+	}
+	up.named = err >= 0;
+	return err;
+}
+
 int put(const struct job *j)
 {
 	int err = j->put->flags & WIRE_PUT_FOLLOW ? follow(j->path) : 0;
@@ -130,8 +165,7 @@ int put(const struct job *j)
 		return -ESTALE;
 	}
 	temporary_name(up.temporary);
-	up.file = (int)sys_openat(up.dir, up.temporary,
-				  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	up.file = open_file();
 	if (up.file < 0) {
 		err = up.file;
 		put_close();
@@ -164,6 +198,8 @@ static long put_finish(void)
 
 	if (err >= 0)
 		err = sys_fchmod(up.file, up.mode);
+	if (err >= 0)
+		err = give_name();
 	if (err < 0)
 		return err;
 	if (up.flags & WIRE_PUT_IF)

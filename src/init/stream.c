@@ -35,7 +35,9 @@ static uint64_t room(const struct stream *s)
 {
 	uint64_t unread = s->log.tip - view_slowest(s->exec, s->index);
 
-	return unread < s->log.limit ? s->log.limit - unread : 0;
+	uint64_t most = log_room_for(&s->log);
+
+	return unread < most ? most - unread : 0;
 }
 
 static int others_wait(const struct stream *s)
@@ -86,6 +88,8 @@ static int take(struct stream *s, uint64_t most)
 	view_offer(s->exec, s->index, scratch, (size_t)n);
 	log_append(&s->log, scratch, (size_t)n);
 	log_trim(&s->log, view_slowest(s->exec, s->index));
+	if (log_crowded())
+		exec_cut_logs();
 	return 1;
 }
 

@@ -344,6 +344,11 @@ static inline long sys_renameat2(int from, const char *a, int to, const char *b,
 	return SYS(renameat2, from, a, to, b, flags);
 }
 
+static inline long sys_linkat(int from, const char *path, int dir, const char *as, int flags)
+{
+	return SYS(linkat, from, path, dir, as, flags);
+}
+
 static inline long sys_symlinkat(const char *target, int dir, const char *path)
 {
 	return SYS(symlinkat, target, dir, path);

@@ -59,7 +59,6 @@ static int keep(const struct request *r)
 {
 	if (!r->conn->birth)
 		return -1;
-	sys_prctl(PR_SET_PDEATHSIG, 0, 0);
 	conn_keep();
 	return 0;
 }

@@ -427,6 +427,16 @@ static void overflow(void)
 	tell(WIRE_EVENT_OVERFLOW, 0, "", NULL);
 }
 
+/* Of a file that has no name (O_TMPFILE), as our uploads until they are whole: the kernel calls it "#" and its
+ * number. Writes to such files are not told us (IN_EXCL_UNLINK), changes of their modes are. */
+static int is_nameless(int folder, const char *name)
+{
+	const char *path = *name == '#' ? path_of(one, folder, name) : NULL;
+	struct stat st;
+
+	return path && sys_fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == -ENOENT;
+}
+
 static void inside(int folder, const struct inotify_event *ev)
 {
 	int is_dir = !!(ev->mask & IN_ISDIR);
@@ -439,7 +449,7 @@ static void inside(int folder, const struct inotify_event *ev)
 		moved_from(folder, ev);
 	else if (ev->mask & IN_MOVED_TO)
 		moved_to(folder, ev);
-	else if (text_starts(ev->name, TEMPORARY))
+	else if (text_starts(ev->name, TEMPORARY) || (ev->mask & IN_ATTRIB && is_nameless(folder, ev->name)))
 		return;
 	else if (ev->mask & IN_CREATE)
 		appeared(folder, ev->name, is_dir, 0);

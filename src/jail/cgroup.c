@@ -143,6 +143,24 @@ static int allow_devices(int dir, struct err *e)
 	return 0;
 }
 
+/* Distributions mount cpu and cpuacct as one hierarchy: its directory must be made, entered and removed once. */
+static int join_earlier_v1(struct cgroups *cs, unsigned i)
+{
+	struct stat own, other;
+
+	if (fstat(cs->dir[i], &own) < 0)
+		return 0;
+	for (unsigned k = 0; k < i; k++)
+		if (cs->dir[k] >= 0 && !cgroups_is_alias(cs, k) && fstat(cs->dir[k], &other) == 0 &&
+		    own.st_dev == other.st_dev && own.st_ino == other.st_ino) {
+			close(cs->dir[i]);
+			cs->dir[i] = cs->dir[k];
+			cs->joined |= 1u << i;
+			return 1;
+		}
+	return 0;
+}
+
 static int init_v1(struct cgroups *cs, const char *name, struct err *e)
 {
 	char where[256];
@@ -158,7 +176,8 @@ static int init_v1(struct cgroups *cs, const char *name, struct err *e)
 			return root < 0 ? err_sys(e, "open %s", where) : -1;
 		if (i == CG_DEVICES && allow_devices(cs->dir[i], e) < 0)
 			return -1;
-		cs->root[i] = steal_fd(&root);
+		if (!join_earlier_v1(cs, i))
+			cs->root[i] = steal_fd(&root);
 		cs->layers |= controllers[i].layer;
 		cs->version = 1;
 	}
@@ -171,7 +190,8 @@ int cgroups_init(struct cgroups *cs, const char *name, struct err *e)
 	snprintf(cs->name, sizeof(cs->name), "%s", name);
 	for (unsigned i = 0; i < CG_NCTL; i++)
 		cs->dir[i] = cs->root[i] = -1;
-	if (init_v2(cs, name, e) < 0 || (!cs->version && init_v1(cs, name, e) < 0)) {
+	if (init_v2(cs, name, e) < 0 || (!cs->version && init_v1(cs, name, e) < 0) ||
+	    (cs->version && cgroups_limit_parent(cs, e) < 0)) {
 		/* Not ours to use is not an error of ours: boxes then have no such limits, say so, and
 		 * refuse any that is asked for. */
 		if (e->sys != EACCES && e->sys != EPERM && e->sys != EROFS)
@@ -188,10 +208,15 @@ int cgroups_init(struct cgroups *cs, const char *name, struct err *e)
 	return 0;
 }
 
-/* v2 has one directory for all: act on it once. */
+/* v2 has one directory for all, v1 one for controllers that are mounted together: act on it once. */
 int cgroups_is_alias(const struct cgroups *cs, unsigned i)
 {
-	return cs->version == 2 && i != CG_MEMORY;
+	return (cs->version == 2 && i != CG_MEMORY) || cs->joined >> i & 1;
+}
+
+int cgroups_can_count_cpu(const struct cgroups *cs)
+{
+	return cs->version && cs->dir[cs->version == 2 ? CG_CPU : CG_CPUACCT] >= 0;
 }
 
 void cgroups_fini(struct cgroups *cs)
@@ -209,21 +234,18 @@ void cgroups_fini(struct cgroups *cs)
 int cgroups_enter(const struct cgroups *cs, struct err *e)
 {
 	for (unsigned i = 0; cs->version == 1 && i < CG_NCTL; i++)
-		if (cs->dir[i] >= 0 && i != CG_FREEZER && cgroup_put(cs->dir[i], "tasks", "0", e) < 0)
+		if (cs->dir[i] >= 0 && i != CG_FREEZER && !cgroups_is_alias(cs, i) && cgroup_put(cs->dir[i], "tasks", "0", e) < 0)
 			return err_in(e, "enter %s", controllers[i].name);
 	return 0;
 }
 
 /* ---- one box ---- */
 
-/* cpuacct costs a directory of its own on some hosts: only if somebody wants the figure.
- * devices has one rule set for all boxes, at the parent. freezer is for those that are frozen one day,
+/* devices has one rule set for all boxes, at the parent. freezer is for those that are frozen one day,
  * and made then. */
-static int box_has(const struct cgroups *cs, unsigned i, const struct box_limits *lim)
+static int box_has(const struct cgroups *cs, unsigned i)
 {
-	if (cs->dir[i] < 0 || i == CG_DEVICES || i == CG_FREEZER || cgroups_is_alias(cs, i))
-		return 0;
-	return i != CG_CPUACCT || lim->cpu_ms;
+	return cs->dir[i] >= 0 && i != CG_DEVICES && i != CG_FREEZER && !cgroups_is_alias(cs, i);
 }
 
 int cgroup_make(const struct cgroups *cs, const char *id, const struct box_limits *lim, struct err *e)
@@ -231,7 +253,7 @@ int cgroup_make(const struct cgroups *cs, const char *id, const struct box_limit
 	struct err ignored;
 
 	for (unsigned i = 0; i < CG_NCTL; i++)
-		if (box_has(cs, i, lim) && mkdirat(cs->dir[i], id, 0755) < 0) {
+		if (box_has(cs, i) && mkdirat(cs->dir[i], id, 0755) < 0) {
 			err_sys(e, "make cgroup %s in %s", id, controllers[i].name);
 			(void)!cgroup_remove(cs, id, &ignored); /* the first failure is the news */
 			return -1;
@@ -252,11 +274,11 @@ int cgroup_tasks(const struct cgroups *cs, const char *id, int out_fds[CG_NCTL],
 	for (unsigned i = 0; cs->version == 1 && i < CG_NCTL; i++) {
 		int fd;
 
-		if (cs->dir[i] < 0 || i == CG_DEVICES || i == CG_FREEZER)
+		if (!box_has(cs, i))
 			continue;
 		fd = openat(cs->dir[i], path, O_WRONLY | O_CLOEXEC);
 		if (fd < 0 && errno == ENOENT && i == CG_CPUACCT)
-			continue;
+			continue; /* a box of an older keeper */
 		if (fd < 0) {
 			err_sys(e, "open %s of %s", path, controllers[i].name);
 			while (n > 0)

@@ -10,6 +10,7 @@ enum cgroup_ctl { CG_MEMORY, CG_PIDS, CG_CPU, CG_CPUACCT, CG_DEVICES, CG_FREEZER
 struct cgroups { /* of the host; opened once, before the keeper loses sight of /sys */
 	int version;           /* 0: none usable */
 	int dir[CG_NCTL];      /* v1: "atoll" in each hierarchy. v2: all the same. -1: not there */
+	unsigned joined;       /* v1: bits of controllers that are mounted with an earlier one ("cpu,cpuacct") */
 	uint64_t layers;       /* which limits can be enforced, bits of enum jail_layer */
 	char name[32];         /* of the parent */
 	int root[CG_NCTL];     /* what the parent is in */
@@ -18,7 +19,6 @@ struct cgroups { /* of the host; opened once, before the keeper loses sight of /
 
 struct box_limits {
 	uint64_t mem_bytes;
-	uint64_t cpu_ms;    /* 0: no limit; enforced by the keeper, counted here */
 	uint32_t cpu_milli, pids;
 };
 
@@ -61,8 +61,12 @@ must_check int cgroup_open(const struct cgroups *cs, const char *id, struct cgro
 void cgroup_close(struct cgroup_files *f);
 void cgroup_count_open(const struct cgroup_files *f, struct cgroup_counts *out);
 uint64_t cgroup_memory_now(const struct cgroup_files *f);
-/* The highest use of memory is what it is now. */
-must_check int cgroup_forget_peak(const struct cgroup_files *f, struct err *e);
+/* For the next box: the highest use of memory is what it is now, and CPU time is counted from 0. */
+must_check int cgroup_reset(const struct cgroup_files *f, struct err *e);
+/* CPU time is counted from now on. Returns what has to be subtracted from cpu_us: 0 on v1, where the counter
+ * is set to 0; on v2 the counter cannot be set, and its value is returned. f: NULL, or its open files. */
+uint64_t cgroup_restart_cpu(const struct cgroups *cs, const char *id, const struct cgroup_files *f);
+int cgroups_can_count_cpu(const struct cgroups *cs); /* of all processes of a box together */
 /* Nothing of it runs any more, or all goes on where it was; asked twice it is the same as once. Waits
  * for the kernel, within bounds; what cannot be frozen is thawed again. */
 must_check int cgroup_freeze(const struct cgroups *cs, const char *id, struct err *e);

@@ -54,7 +54,7 @@ static uint64_t number_again(int fd, const char *key)
 	return value_in(text, key);
 }
 
-enum { MEMORY_NOW = 3, MEMORY_PEAK };
+enum { MEMORY_NOW = 3, MEMORY_PEAK, CPU_USED = 8 };
 
 /* Whether somebody is in it comes first: if nobody is, the others stay as they are, but for the memory. */
 static const struct figure {
@@ -73,7 +73,7 @@ static const struct figure {
 	{ 1, CG_MEMORY, "memory.oom_control", "oom_kill", TO(oom_kills), 1 },
 	{ 1, CG_MEMORY, "memory.failcnt", NULL, TO(mem_hits), 1 },
 	{ 1, CG_CPU, "cpu.stat", "throttled_time", TO(throttled_us), 1000 },
-	{ 1, CG_CPUACCT, "cpuacct.usage", NULL, TO(cpu_us), 1000 },
+	[CPU_USED] = { 1, CG_CPUACCT, "cpuacct.usage", NULL, TO(cpu_us), 1000 },
 	{ 2, CG_MEMORY, "memory.current", NULL, TO(mem_now), 1 },
 	{ 2, CG_MEMORY, "memory.peak", NULL, TO(mem_peak), 1 },
 	{ 2, CG_MEMORY, "memory.events", "oom_kill", TO(oom_kills), 1 },
@@ -118,7 +118,7 @@ int cgroup_open(const struct cgroups *cs, const char *id, struct cgroup_files *o
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", id, figures[i].file);
 		out->figures[i] = openat(cs->dir[figures[i].ctl], path,
-					 (i == MEMORY_PEAK ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+					 (i == MEMORY_PEAK || i == CPU_USED ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 	}
 	return 0;
 }
@@ -144,11 +144,34 @@ uint64_t cgroup_memory_now(const struct cgroup_files *f)
 	return number_again(f->figures[MEMORY_NOW], NULL);
 }
 
-int cgroup_forget_peak(const struct cgroup_files *f, struct err *e)
+int cgroup_reset(const struct cgroup_files *f, struct err *e)
 {
 	if (pwrite(f->figures[MEMORY_PEAK], "0", 1, 0) != 1)
 		return err_sys(e, "write '0' to %s", figures[MEMORY_PEAK].file);
+	if (f->figures[CPU_USED] >= 0 && pwrite(f->figures[CPU_USED], "0", 1, 0) != 1)
+		return err_sys(e, "write '0' to %s", figures[CPU_USED].file);
 	return 0;
+}
+
+uint64_t cgroup_restart_cpu(const struct cgroups *cs, const char *id, const struct cgroup_files *f)
+{
+	uint64_t used;
+	char path[96];
+	struct err ignored;
+
+	if (!cgroups_can_count_cpu(cs))
+		return 0;
+	snprintf(path, sizeof(path), "%s/%s", id, figures[CPU_USED].file);
+	if (cs->version == 1 && f && f->figures[CPU_USED] >= 0 && pwrite(f->figures[CPU_USED], "0", 1, 0) == 1)
+		return 0;
+	if (cs->version == 1 && cgroup_put(cs->dir[CG_CPUACCT], path, "0", &ignored) == 0)
+		return 0;
+	used = cgroup_number(cs->dir[cs->version == 2 ? CG_CPU : CG_CPUACCT], id,
+			     cs->version == 2 ? "cpu.stat" : figures[CPU_USED].file,
+			     cs->version == 2 ? "usage_usec" : NULL);
+	if (used == UINT64_MAX)
+		return 0;
+	return cs->version == 2 ? used : used / figures[CPU_USED].per;
 }
 
 int cgroup_is_empty(const struct cgroups *cs, const char *id)

@@ -3,7 +3,10 @@
 #include "base/own.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #define CPU_PERIOD_US 100000
 
@@ -175,4 +178,70 @@ int cgroup_change(const struct cgroups *cs, const char *id, const struct box_lim
 		return 0;
 	(void)!change_all(cs, id, want, was, &ignored); /* the first failure is the news */
 	return e->kind == ERR_CONFLICT ? -1 : err_in(e, "cgroup %s", id);
+}
+
+/* ---- all boxes together ---- */
+
+#define RESERVE_LEAST (256ull << 20)
+#define RESERVE_MOST (4ull << 30)
+#define PIDS_LEAST 1024ul
+
+static unsigned long read_sysctl(const char *path, unsigned long otherwise)
+{
+	char text[32];
+	unsigned long n = cgroup_get(AT_FDCWD, path, text, sizeof(text)) == 0 ? strtoul(text, NULL, 10) : 0;
+
+	return n ? n : otherwise;
+}
+
+/* A tenth of the machine, within bounds, is for what is not in a box. */
+static uint64_t parent_memory(void)
+{
+	uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE), reserve = all / 10;
+
+	reserve = reserve < RESERVE_LEAST ? RESERVE_LEAST : reserve > RESERVE_MOST ? RESERVE_MOST : reserve;
+	return all / 2 > all - reserve || reserve > all ? all / 2 : all - reserve;
+}
+
+static unsigned long parent_pids(void)
+{
+	unsigned long pids = read_sysctl("/proc/sys/kernel/pid_max", 32768),
+		      threads = read_sysctl("/proc/sys/kernel/threads-max", pids),
+		      n = (threads < pids ? threads : pids) / 4 * 3;
+
+	return n < PIDS_LEAST ? PIDS_LEAST : n;
+}
+
+static int put_number(int dir, const char *file, uint64_t n, struct err *e)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+	return cgroup_put(dir, file, text, e);
+}
+
+/* Boxes of an earlier keeper may be in it, and use more than the limit: then the kernel refuses it on v1 (EBUSY),
+ * and the boxes live on under the limit that they have. */
+static int limit_parent_memory(const struct cgroups *cs, struct err *e)
+{
+	int dir = cs->dir[CG_MEMORY], done;
+	struct err ignored;
+
+	if (dir < 0)
+		return 0;
+	if (cs->version == 2)
+		return put_number(dir, "memory.max", parent_memory(), e);
+	/* Before Linux 5.11 a limit held for what is below it only where this was said. */
+	(void)!cgroup_put(dir, "memory.use_hierarchy", "1", &ignored);
+	done = put_number(dir, "memory.limit_in_bytes", parent_memory(), e);
+	return done < 0 && e->sys == EBUSY ? 0 : done;
+}
+
+int cgroups_limit_parent(const struct cgroups *cs, struct err *e)
+{
+	if (limit_parent_memory(cs, e) < 0)
+		return err_in(e, "cgroup of all boxes");
+	if (cs->dir[CG_PIDS] >= 0 && put_number(cs->dir[CG_PIDS], "pids.max", parent_pids(), e) < 0)
+		return err_in(e, "cgroup of all boxes");
+	return 0;
 }

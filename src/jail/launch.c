@@ -76,10 +76,37 @@ static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct t
 
 /* ---- the child's rows ---- */
 
+static void raise_to(unsigned *first_unneeded, int fd)
+{
+	if (fd >= 0 && (unsigned)fd >= *first_unneeded)
+		*first_unneeded = (unsigned)fd + 1;
+}
+
+/* The first number above all descriptors that the rows below use. JAIL_FD_HIGH, unless the keeper had so many
+ * low ones open that the kernel gave this launch a number above it. */
+static unsigned first_unneeded_fd(const struct birth *b)
+{
+	const struct spec *sp = b->sp;
+	unsigned first = JAIL_FD_HIGH;
+
+	for (int i = 0; i < sp->ntasks; i++)
+		raise_to(&first, sp->tasks[i]);
+	for (unsigned i = 0; i < sp->nvolumes; i++)
+		raise_to(&first, sp->volumes[i].mount);
+	for (unsigned i = 0; i < sp->nlowers; i++)
+		raise_to(&first, sp->lowers[i].mount);
+	raise_to(&first, sp->disk);
+	raise_to(&first, sp->init_exe);
+	raise_to(&first, sp->birth);
+	raise_to(&first, sp->listener);
+	raise_to(&first, b->layer_root);
+	raise_to(&first, b->proc);
+	return first;
+}
+
 static int own_table(struct birth *b, struct err *e)
 {
-	(void)b;
-	if (syscall(SYS_close_range, JAIL_FD_HIGH, ~0U, CLOSE_RANGE_UNSHARE) < 0)
+	if (syscall(SYS_close_range, first_unneeded_fd(b), ~0U, CLOSE_RANGE_UNSHARE) < 0)
 		return err_sys(e, "unshare descriptors");
 	return 0;
 }
@@ -255,7 +282,7 @@ static const struct step {
 	 * the kernel counts those as mount namespaces. */
 	{ ROW("namespace limits", "no nested namespaces, bounded inotify"), mnt_ns_limits,
 	  LAYER_BIT(LAYER_USERNS) },
-	{ ROW("read-only proc", "sysctls and their like cannot be written"), mnt_proc_readonly, 0 },
+	{ ROW("read-only proc", "no sysctl, and no place in the OOM order, can be written"), mnt_proc_readonly, 0 },
 	{ ROW("boot id", "the box's own, not the host's"), mnt_boot_id, 0 },
 	{ ROW("masked proc", "kernel memory, keys, logs and other tenants' traces"), mnt_proc_masks, 0 },
 	{ ROW("root switch", "host paths end here"), mnt_switch, 0 },

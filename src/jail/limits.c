@@ -3,7 +3,9 @@
 #include "base/own.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define LIMIT(resource, soft, hard, why) { RLIMIT_##resource, #resource, soft, hard, why }
 
@@ -38,13 +40,40 @@ static int apply_lower(const struct limit_row *row)
 	return setrlimit(row->resource, &want);
 }
 
+int limits_core_has_handler(void)
+{
+	auto_fd int fd = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
+	char first = 0;
+
+	if (fd < 0 || read(fd, &first, 1) < 0)
+		return 1;
+	return first == '|' || first == '@';
+}
+
+/* For every row but one a lower limit is a tighter one. */
+static int check_core(struct err *e)
+{
+	struct rlimit now;
+
+	if (getrlimit(RLIMIT_CORE, &now) < 0)
+		return err_sys(e, "read limit CORE");
+	if (now.rlim_cur == 1 || !limits_core_has_handler())
+		return 0;
+	return err_set(e, ERR_DENIED,
+		       "limit CORE is %llu and cannot be 1 (hard limit 0, no CAP_SYS_RESOURCE), and core_pattern "
+		       "names a handler, which 0 does not stop: sudo sysctl kernel.core_pattern=core",
+		       (unsigned long long)now.rlim_cur);
+}
+
 static int apply(const struct limit_row *row, struct err *e)
 {
 	const struct rlimit want = { .rlim_cur = row->soft, .rlim_max = row->hard };
 
-	if (setrlimit(row->resource, &want) == 0 || (errno == EPERM && apply_lower(row) == 0))
+	if (setrlimit(row->resource, &want) == 0)
 		return 0;
-	return err_sys(e, "set limit %s to %llu", row->name, (unsigned long long)want.rlim_cur);
+	if (errno != EPERM || apply_lower(row) < 0)
+		return err_sys(e, "set limit %s to %llu", row->name, (unsigned long long)want.rlim_cur);
+	return row->resource == RLIMIT_CORE ? check_core(e) : 0;
 }
 
 int limits_apply(struct err *e)

@@ -26,18 +26,10 @@ const struct mnt_row mnt_rows[] = {
 	{ "/dev", "bind ro,nosuid,noexec", "null zero full random urandom tty and links, no more" },
 	{ "/dev/pts", "devpts nosuid,noexec max=64", "own terminals; the host's are out of reach" },
 	{ "/dev/shm", "bind nosuid,nodev,noexec", "shared memory, counted as disk and as memory" },
-	{ "/proc", "proc nosuid,nodev,noexec hidepid=2", "own processes; init and others hidden" },
+	{ "/proc", "proc ro,nosuid,nodev,noexec hidepid=2", "own processes, init hidden; no sysctl, no OOM order to write" },
 	{ "/sys", "bind ro,nosuid,nodev,noexec", "processor counts only: sysfs is kernel surface" },
 };
 const unsigned mnt_nrows = ARRAY_LEN(mnt_rows);
-
-const struct mnt_row mnt_readonly[] = {
-	{ "sys", "ro", "sysctls: some check the uid, some run programs as host root" },
-	{ "bus", "ro", "device registers" },
-	{ "fs", "ro", "filesystem tunables" },
-	{ "irq", "ro", "interrupt routing" },
-};
-const unsigned mnt_nreadonly = ARRAY_LEN(mnt_readonly);
 
 #define FILE_MASK "/d/null"
 #define DIR_MASK "/s/empty"
@@ -68,6 +60,9 @@ const struct mnt_row mnt_masks[] = {
 	{ "kmsg", FILE_MASK, "the host's log" },
 	{ "cmdline", FILE_MASK, "the host's boot options" },
 	{ "sysrq-trigger", FILE_MASK, "reboots the host" },
+	{ "locks", FILE_MASK, "locks of all boxes, with ranges that carry messages" },
+	{ "diskstats", FILE_MASK, "the host's disks and their traffic" },
+	{ "cgroups", FILE_MASK, "how many boxes there are" },
 };
 const unsigned mnt_nmasks = ARRAY_LEN(mnt_masks);
 
@@ -223,8 +218,8 @@ static int overlay(struct birth *b, struct err *e)
 	return 0;
 }
 
-/* One folder of the template, as it is and read-only. */
-static int bind_template(const char *name, struct err *e)
+/* One folder of the template, as it is and read-only. flags: MS_NOEXEC, or 0 where programs are in it. */
+static int bind_template(const char *name, unsigned long flags, struct err *e)
 {
 	char from[24], to[24];
 
@@ -232,7 +227,7 @@ static int bind_template(const char *name, struct err *e)
 	snprintf(to, sizeof(to), "/r/%s", name);
 	if (mount(from, to, NULL, MS_BIND, NULL) < 0 ||
 	    mount(NULL, to, NULL,
-		  MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		  MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | flags, NULL) < 0)
 		return err_sys(e, "bind /%s", name);
 	return 0;
 }
@@ -270,7 +265,7 @@ static int plain_root(const struct birth *b, struct err *e)
 	}
 	if (chdir("/") < 0)
 		return err_sys(e, "chdir /");
-	return bind_template("etc", e) < 0 || bind_template("opt/atoll", e) < 0 ? -1 : 0;
+	return bind_template("etc", MS_NOEXEC, e) < 0 || bind_template("opt/atoll", 0, e) < 0 ? -1 : 0;
 }
 
 int mnt_root(struct birth *b, struct err *e)
@@ -436,22 +431,15 @@ int mnt_ns_limits(struct birth *b, struct err *e)
 	return 0;
 }
 
+/* All of it: sysctls, of which some check the uid only and some run programs as the host's root, and the
+ * files of every process. oom_score_adj is one of those, and its lower bound is the value that was last
+ * written with CAP_SYS_RESOURCE, which a keeper may lack: a program of the box could take back what the
+ * keeper has written there, and outlive the host's own processes. */
 int mnt_proc_readonly(struct birth *b, struct err *e)
 {
-	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-
 	(void)b;
-	for (unsigned i = 0; i < mnt_nreadonly; i++) {
-		const char *path = mnt_readonly[i].path;
-
-		if (mount(path, path, NULL, MS_BIND, NULL) < 0) {
-			if (errno == ENOENT)
-				continue;
-			return err_sys(e, "bind /proc/%s", path);
-		}
-		if (mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | flags, NULL) < 0)
-			return err_sys(e, "make /proc/%s read-only", path);
-	}
+	if (mount(NULL, ".", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		return err_sys(e, "make /proc read-only");
 	return 0;
 }
 
@@ -475,7 +463,7 @@ int mnt_boot_id(struct birth *b, struct err *e)
 /* Files that only their owner may open need no mask: that is the host's root, whom no id of a box
  * maps to and over whose files its capabilities hold no power. Nor do files that
  * this kernel has not made at its own start; folders may come later, with a module. Looked at once: a
- * mount costs more than a look, but a look at 25 files per box costs, too. */
+ * mount costs more than a look, but a look at 28 files per box costs, too. */
 static unsigned char needless[ARRAY_LEN(mnt_masks)];
 
 static int needs_no_mask(const struct mnt_row *row)

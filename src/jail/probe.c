@@ -3,6 +3,7 @@
 #include "base/own.h"
 #include "jail/landlock.h"
 #include "jail/layer.h"
+#include "jail/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -120,14 +121,6 @@ static void probe_namespaces(struct probe *p)
 	}
 }
 
-static int core_is_piped(void)
-{
-	auto_fd int fd = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
-	char c = 0;
-
-	return fd >= 0 && read(fd, &c, 1) == 1 && c == '|';
-}
-
 static int has_seccomp(void)
 {
 	uint32_t action = SECCOMP_RET_KILL_PROCESS;
@@ -174,7 +167,7 @@ void probe_host(struct probe *out, int as_root)
 		out->kernel_major = 0;
 	out->landlock_abi = landlock_abi();
 	out->seccomp = has_seccomp();
-	out->core_piped = core_is_piped();
+	out->core_piped = limits_core_has_handler();
 	out->merged_usr = usr_is_merged();
 	probe_namespaces(out);
 	out->layers = layers_of(out);

@@ -11,7 +11,7 @@ struct probe {
 	int overlay_userns; /* overlayfs mounts inside one */
 	int idmap;          /* a tmpfs and /usr can be mounted with shifted ids */
 	int seccomp;
-	int core_piped;     /* core_pattern starts a program as host root */
+	int core_piped;     /* core_pattern names a handler of the host: a program (run as root), or a socket */
 	int merged_usr;     /* /bin is a link into /usr */
 	int landlock_abi;
 	uint64_t layers;    /* bits of enum jail_layer a box could have, cgroup and disk bits left out */

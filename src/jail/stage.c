@@ -151,8 +151,10 @@ int mnt_stage_begin(const char *at, int rootless, int *out_stage, struct err *e)
 	/* Before any mount, or those below would appear on the host too. */
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return err_sys(e, "make mounts private");
-	/* No nodev: the six nodes live here. Root owns it and it is nobody's root but ours. */
-	if (mount("tmpfs", at, "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755,size=64m") < 0)
+	/* No nodev: the six nodes live here. No noexec: so do the programs of /opt/atoll, which boxes without an
+	 * overlay see by a bind mount, and a box cannot clear that flag. What holds no programs has it below.
+	 * Root owns it and it is nobody's root but ours. */
+	if (mount("tmpfs", at, "tmpfs", MS_NOSUID, "mode=755,size=64m") < 0)
 		return err_sys(e, "mount the stage at %s", at);
 	stage = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (stage < 0)

@@ -11,6 +11,7 @@
 #include "wire/sock.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 
 #define RETRY_MS 5
 #define METER_MS 50
+#define DISCARD_MS 1000
 
 void death_kill(struct keeper *k, struct kbox *b)
 {
@@ -39,6 +41,8 @@ void death_count(const struct keeper *k, const struct kbox *b, struct wire_count
 	memset(&n, 0xff, sizeof(n));
 	if (b->meta.cgroup[0])
 		spare_count(k, b, &n);
+	if (n.cpu_us != UINT64_MAX)
+		n.cpu_us -= n.cpu_us < b->cpu_before_us ? n.cpu_us : b->cpu_before_us;
 	*out = (struct wire_counted){
 		.mem_now = n.mem_now,       .mem_peak = n.mem_peak,
 		.cpu_us = n.cpu_us,         .oom_kills = n.oom_kills,
@@ -134,6 +138,21 @@ void death_seen(struct keeper *k, struct kbox *b)
 		return;
 	}
 	bury(k, b);
+}
+
+void death_discard(struct keeper *k, struct kbox *b)
+{
+	struct err e;
+
+	death_kill(k, b);
+	/* The kernel needs a moment to end the processes of a box. Only then can init be reaped, and only then are
+	 * its ids free for another box. */
+	if (b->death.fd >= 0) {
+		if (keeper_watch(k, &b->death, &e) == 0 || e.sys == EEXIST)
+			return;
+		poll(&(struct pollfd){ .fd = b->death.fd, .events = POLLIN }, 1, DISCARD_MS);
+	}
+	death_seen(k, b);
 }
 
 void death_retry(struct keeper *k)

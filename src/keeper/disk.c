@@ -18,7 +18,7 @@ enum { DISK_FD = 3 };
 struct order {
 	enum { BOX_DISK, VOLUME_MAKE, VOLUME_DROP, VOLUME_MOUNT } what;
 	int read_only;
-	uint64_t bytes, files;
+	uint64_t bytes, files, promised;
 	uint32_t uid, pad;
 	char volume[WIRE_VOLUME_ID];
 };
@@ -30,9 +30,12 @@ static int fulfil(const char *dir, const struct order *o, struct err *e)
 {
 	switch (o->what) {
 	case BOX_DISK:
+		if (image_room(dir, o->promised, o->bytes, e) < 0)
+			return -1;
 		return image_box_disk(dir, o->bytes, o->files, o->uid, e);
 	case VOLUME_MAKE:
-		(void)!image_volume_make(dir, o->volume, o->bytes, e);
+		if (image_room(dir, o->promised, o->bytes, e) == 0)
+			(void)!image_volume_make(dir, o->volume, o->bytes, e);
 		return -1;
 	case VOLUME_DROP:
 		(void)!image_volume_drop(dir, o->volume, e);
@@ -143,9 +146,10 @@ static int do_order(int process, const struct order *o, struct err *e)
 	return fd;
 }
 
-int disk_make(int process, uint64_t bytes, uint64_t files, uint32_t uid, int *out_mount, struct err *e)
+int disk_make(int process, uint64_t bytes, uint64_t files, uint32_t uid, uint64_t promised, int *out_mount,
+	      struct err *e)
 {
-	const struct order o = { .what = BOX_DISK, .bytes = bytes, .files = files, .uid = uid };
+	const struct order o = { .what = BOX_DISK, .bytes = bytes, .files = files, .promised = promised, .uid = uid };
 	int fd = do_order(process, &o, e);
 
 	if (fd < 0)

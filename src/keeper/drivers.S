@@ -1,4 +1,4 @@
-/* drivers.S - the programs that run cells and the agent of a box, inside ours. One that the build did not have is not in
+/* drivers.S - the programs that run cells or tests and the agent of a box, inside ours. One that the build did not have is not in
  * the table: { name, first byte, behind the last }, and a row of zeros at its end. */
 	.macro driver name, file
 	.section .rodata
@@ -37,6 +37,21 @@ driver_images:
 #endif
 #ifdef DRIVER_JSHELL
 	driver "jshell.java", DRIVER_JSHELL
+#endif
+#ifdef DRIVER_TEST_PYTHON
+	driver "test_python.py", DRIVER_TEST_PYTHON
+#endif
+#ifdef DRIVER_TEST_NODE
+	driver "test_node.js", DRIVER_TEST_NODE
+#endif
+#ifdef DRIVER_TEST_RUBY
+	driver "test_ruby.rb", DRIVER_TEST_RUBY
+#endif
+#ifdef DRIVER_SITE_PYTHON
+	driver "python/sitecustomize.py", DRIVER_SITE_PYTHON
+#endif
+#ifdef DRIVER_SYNC_RUBY
+	driver "sync.rb", DRIVER_SYNC_RUBY
 #endif
 	driver "bin/pilot", PILOT
 	driver "bin/jupyter", JUPYTER

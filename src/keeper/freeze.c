@@ -62,27 +62,42 @@ static int possible(struct keeper *k, struct kbox *b, int on, struct err *e)
 	return kbox_record(&k->host, b, e);
 }
 
-void freeze_request(struct keeper *k, struct client *c, const struct frame *f)
+static void freeze_begin_request(struct keeper *k, struct kbox *b, int on, uint64_t client,
+				 uint32_t ref)
 {
-	struct kbox *b = request_named(k, c, f);
-	int on = !(f->flags & WIRE_FREEZE_OFF);
-	struct job *j;
-	struct err e;
+	struct job *j = job_new();
 
-	if (!b || request_too_many(k, c, f))
-		return;
-	if (possible(k, b, on, &e) < 0) {
-		client_error(k, c->number, f->ref, &e);
-		return;
-	}
-	j = job_new();
 	j->work = work;
 	j->back = back;
-	j->client = c->number;
-	j->ref = f->ref;
+	j->client = client;
+	j->ref = ref;
 	j->freeze.on = on;
 	memcpy(j->freeze.id, b->meta.about.id, sizeof(j->freeze.id));
 	memcpy(j->freeze.cgroup, b->meta.cgroup, sizeof(j->freeze.cgroup));
 	b->changing = b->changed = 1;
 	maker_give(k->maker, j);
+}
+
+int freeze_box(struct keeper *k, struct kbox *b)
+{
+	struct err e;
+
+	if (possible(k, b, 1, &e) < 0)
+		return -1;
+	freeze_begin_request(k, b, 1, 0, 0);
+	return 0;
+}
+
+void freeze_request(struct keeper *k, struct client *c, const struct frame *f)
+{
+	struct kbox *b = request_named(k, c, f);
+	int on = !(f->flags & WIRE_FREEZE_OFF);
+	struct err e;
+
+	if (!b || request_too_many(k, c, f))
+		return;
+	if (possible(k, b, on, &e) < 0)
+		client_error(k, c->number, f->ref, &e);
+	else
+		freeze_begin_request(k, b, on, c->number, f->ref);
 }

@@ -26,7 +26,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { LOCK_TRIES = 200, LOCK_WAIT_US = 5000, OPEN_MOST = 256 };
+enum { LOCK_TRIES = 200, LOCK_WAIT_US = 5000, OPEN_MOST = 256, FILES_RESERVED = 1024 };
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x10u
@@ -60,6 +60,31 @@ static void harden(int rootless)
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
+}
+
+void host_use_reserve(const struct host *h, int on)
+{
+	struct rlimit files = { .rlim_cur = on ? h->files_hard : h->files_most, .rlim_max = h->files_hard };
+
+	setrlimit(RLIMIT_NOFILE, &files);
+}
+
+static void set_reserve(struct host *h)
+{
+	struct rlimit files = { 0 };
+	char text[24] = "";
+	auto_fd int fd = openat(h->proc, "sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	h->files_hard = files.rlim_max;
+	h->files_most = (unsigned)(files.rlim_max < 1u << 30 ? files.rlim_max : 1u << 30);
+	h->files_most -= h->files_most / 8 < FILES_RESERVED ? h->files_most / 8 : FILES_RESERVED;
+	host_use_reserve(h, 0);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		text[0] = 0;
+	h->pids_most = (unsigned)strtoul(text, NULL, 10);
+	if (!h->pids_most)
+		h->pids_most = 32768;
 }
 
 /* A third of all descriptors at most. */
@@ -171,6 +196,7 @@ int host_init(struct host *h, const char *run_dir, const char *state_dir, struct
 	h->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (h->proc < 0)
 		return err_sys(e, "open /proc");
+	set_reserve(h);
 	h->self = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (h->self < 0)
 		return err_sys(e, "pidfd of our own");

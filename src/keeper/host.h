@@ -26,9 +26,14 @@ struct host {
 	int stock;       /* to the stock process; -1: without root there are no layers */
 	int layers_dir;  /* the folder of the layers, or -1 */
 	struct nets *nets; /* networks that wait for boxes; locks for itself. NULL: a box makes its own */
+	unsigned files_most; /* descriptors that boxes may use up; the rest is for whoever connects */
+	uint64_t files_hard; /* and all there are */
+	unsigned pids_most;  /* of the host */
 	unsigned open_most; /* boxes of which what is looked at again and again stays open */
 	int lock;        /* held while we are the keeper */
 };
 
 /* Ends with us in the stage's mount namespace. Both folders exist after it. */
+/* Around what must work even when boxes have used up all other descriptors. The loop's thread only. */
+void host_use_reserve(const struct host *h, int on);
 must_check int host_init(struct host *h, const char *run_dir, const char *state_dir, struct err *e);

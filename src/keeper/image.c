@@ -10,6 +10,7 @@
 #include "keeper/image.h"
 #include "base/own.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/loop.h>
@@ -20,6 +21,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +40,46 @@ static int new_image(const char *dir, uint64_t bytes, struct err *e)
 	if (ftruncate(fd, (off_t)bytes) < 0)
 		return err_sys(e, "image of %llu bytes", (unsigned long long)bytes);
 	return steal_fd(&fd);
+}
+
+#define RESERVE_MOST (1ull << 30)
+
+/* What volumes may still grow by: they are sparse. */
+static uint64_t volumes_may_grow(const char *dir)
+{
+	char path[4096];
+	struct dirent *de;
+	struct stat st;
+	uint64_t sum = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "%s/volumes", dir);
+	d = opendir(path);
+	while (d && (de = readdir(d)) != NULL)
+		if (fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+		    st.st_size > st.st_blocks * 512)
+			sum += (uint64_t)(st.st_size - st.st_blocks * 512);
+	if (d)
+		closedir(d);
+	return sum;
+}
+
+int image_room(const char *dir, uint64_t promised, uint64_t bytes, struct err *e)
+{
+	struct statvfs v;
+	uint64_t free_bytes, reserve, taken = promised + volumes_may_grow(dir);
+
+	if (statvfs(dir, &v) < 0)
+		return err_sys(e, "free space of %s", dir);
+	free_bytes = (uint64_t)v.f_bavail * v.f_frsize;
+	reserve = (uint64_t)v.f_blocks * v.f_frsize / 20;
+	taken += reserve < RESERVE_MOST ? reserve : RESERVE_MOST;
+	if (taken <= free_bytes && bytes <= free_bytes - taken)
+		return 0;
+	return err_set(e, ERR_LIMIT,
+		       "a disk of %llu bytes does not fit: %llu are free where disks are kept, of which %llu are promised to "
+		       "others or kept back; ask for less, or end boxes and remove volumes",
+		       (unsigned long long)bytes, (unsigned long long)free_bytes, (unsigned long long)taken);
 }
 
 /* more: further options and their values, NULL at the end. */

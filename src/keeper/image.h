@@ -4,6 +4,9 @@
 #include "base/err.h"
 #include <stdint.h>
 
+/* May another image be as large as this? Not if it, what volumes may still grow, and `promised` (the disks of boxes)
+ * would together leave less than a reserve of the file system. */
+must_check int image_room(const char *dir, uint64_t promised, uint64_t bytes, struct err *e);
 /* Detached mounts: a descriptor, or -1. */
 must_check int image_box_disk(const char *dir, uint64_t bytes, uint64_t files, uint32_t uid,
 			      struct err *e);

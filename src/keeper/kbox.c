@@ -59,6 +59,16 @@ struct kbox *kbox_after(struct kboxes *t, const char *id)
 	return NULL;
 }
 
+uint64_t kbox_disks(const struct kboxes *t)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < KBOX_BUCKETS; i++)
+		for (const struct kbox *b = t->bucket[i]; b; b = b->chain)
+			sum += b->meta.disk_image ? b->meta.about.limits.disk_bytes : 0;
+	return sum;
+}
+
 void kbox_free(struct kboxes *t, struct kbox *b)
 {
 	struct kbox **s = slot(t, b->meta.about.id);
@@ -89,8 +99,7 @@ struct box_limits kbox_limits(const struct kbox *b)
 {
 	const struct wire_limits *l = &b->meta.about.limits;
 
-	return (struct box_limits){ .mem_bytes = l->mem_bytes, .cpu_ms = l->cpu_ms,
-				    .cpu_milli = l->cpu_milli, .pids = l->pids };
+	return (struct box_limits){ .mem_bytes = l->mem_bytes, .cpu_milli = l->cpu_milli, .pids = l->pids };
 }
 
 int kbox_start(struct kbox *b, int to_init, struct err *e)

@@ -29,6 +29,8 @@ struct kbox {
 	int net_unchecked;   /* test builds */
 	int init;            /* connection to init while nobody has taken it, else -1 */
 	uint32_t over_cpu, by_operator;
+	uint64_t cpu_before_us; /* v2: of its cgroup's CPU time, used before it was given out. A later keeper does
+				 * not know it, and tells some milliseconds too much */
 	int metered; /* given out with a CPU time limit: the keeper watches it */
 	unsigned lane; /* of the pool: which seed waits in it; 0: none */
 	int home;      /* a zygote's: nobody will ever be given it */
@@ -47,6 +49,8 @@ struct kbox {
 		uint32_t ref;
 	} waiters[KBOX_WAITERS];
 	unsigned nwaiters;
+	struct wire_then deadline; /* recorded beside the record */
+	uint64_t deadline_client;  /* the client that has set it, by number; 0: of an earlier keeper */
 	struct kbox *chain; /* same bucket */
 	struct kbox *next;  /* pool, or the list of dying ones */
 };
@@ -61,6 +65,7 @@ struct kboxes {
 struct kbox *kbox_new(struct kboxes *t, const char *id); /* calloc'ed, in the table */
 struct kbox *kbox_find(struct kboxes *t, const char *id);
 struct kbox *kbox_after(struct kboxes *t, const char *id); /* any order, but complete; "": first */
+uint64_t kbox_disks(const struct kboxes *t); /* sizes of all disks that are images */
 void kbox_free(struct kboxes *t, struct kbox *b); /* closes what it owns */
 /* Its record is as it is now: one write. */
 must_check int kbox_record(const struct host *h, const struct kbox *b, struct err *e);

@@ -5,6 +5,7 @@
 #include "keeper/keeper.h"
 #include "base/clock.h"
 #include "base/own.h"
+#include "base/run_dir.h"
 #include "jail/launch.h"
 #include "keeper/linger.h"
 #include "keeper/nets.h"
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -48,6 +50,8 @@ static void client_close(struct keeper *k, struct client *c)
 	if (k->filler.client == c->number)
 		k->filler.client = 0;
 	keeper_unwatch(k, &c->src);
+	if (c->is_server)
+		deadline_server_gone(k);
 	free(c);
 }
 
@@ -88,15 +92,26 @@ static void room_for_answers(int fd)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 }
 
+/* With the descriptors that boxes cannot use up: else nobody could connect to end some. */
+static int accept_high(struct keeper *k, int listener)
+{
+	int fd, high;
+
+	host_use_reserve(&k->host, 1);
+	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
+	host_use_reserve(&k->host, 0);
+	if (fd >= 0)
+		close(fd);
+	return high;
+}
+
 static void client_accept(struct keeper *k, int listener)
 {
-	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
+	int high = accept_high(k, listener);
 	struct client *c;
 	struct err e;
 
-	if (fd >= 0)
-		close(fd);
 	if (high < 0)
 		return;
 	if (k->nclients >= CLIENTS_MAX || !peer_may(high)) {
@@ -203,6 +218,7 @@ static void on_timer(struct keeper *k)
 	death_retry(k);
 	spare_look(k);
 	death_meter(k);
+	deadline_look(k);
 	seed_tend(k);
 	pool_refill(k);
 	keeper_tend_nets(k);
@@ -320,17 +336,19 @@ struct options {
 	char run_dir[2048], state_dir[2048];
 };
 
-/* What the environment says, else the system's folder for root and the user's own for others. */
-static void default_dir(char *out, size_t size, const char *var, const char *system, const char *user_var)
+/* ATOLL_STATE, else the system's folder for root and the user's own for others. */
+static void keeper_default_state_dir(char *out, size_t size)
 {
-	const char *set = getenv(var), *user = getenv(user_var);
+	const char *set = getenv("ATOLL_STATE"), *user = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
 	if (set)
 		snprintf(out, size, "%s", set);
-	else if (geteuid() == 0 || !user)
-		snprintf(out, size, "%s", system);
-	else
+	else if (geteuid() == 0 || (!user && !home))
+		snprintf(out, size, "/var/lib/atoll");
+	else if (user)
 		snprintf(out, size, "%s/atoll", user);
+	else
+		snprintf(out, size, "%s/.local/state/atoll", home);
 }
 
 static int parse(int argc, char **argv, struct options *o, struct err *e)
@@ -338,8 +356,9 @@ static int parse(int argc, char **argv, struct options *o, struct err *e)
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	*o = (struct options){ .pool = 4, .makers = cpus > 4 ? 4 : cpus > 1 ? 2 : 1, .ready_fd = -1 };
-	default_dir(o->run_dir, sizeof(o->run_dir), "ATOLL_RUN", "/run/atoll", "XDG_RUNTIME_DIR");
-	default_dir(o->state_dir, sizeof(o->state_dir), "ATOLL_STATE", "/var/lib/atoll", "XDG_STATE_HOME");
+	if (run_dir_find(o->run_dir, sizeof(o->run_dir), e) < 0)
+		return -1;
+	keeper_default_state_dir(o->state_dir, sizeof(o->state_dir));
 	for (int i = 1; i < argc; i += 2) {
 		const char *value = i + 1 < argc ? argv[i + 1] : "";
 		char *end;
@@ -379,8 +398,8 @@ static int start(struct keeper *k, const struct options *o, struct err *e)
 	k->host.records = k->records.fd;
 	k->common = pool_common_limits(k);
 	for (unsigned i = 0; i < SEED_LANES; i++)
-		k->zygotes[i].src.fd = -1;
-	k->pool_depth = o->pool;
+		k->zygotes[i].src = (struct source){ SRC_ZYGOTE, -1 };
+	pool_set_depth(k, o->pool);
 	k->idle_exit_s = o->idle_exit_s;
 	k->busy_ns = now_ns();
 	k->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -427,6 +446,7 @@ int keeper_main(int argc, char **argv)
 	struct options o = { .ready_fd = -1 };
 	struct err e;
 
+	prctl(PR_SET_NAME, "atoll-keeper"); /* executed by /proc/self/exe it would be "exe" */
 	if (parse(argc, argv, &o, &e) < 0 || start(&k, &o, &e) < 0) {
 		tell(o.ready_fd, &e);
 		return 125;

@@ -12,6 +12,7 @@
 #include "keeper/nets.h"
 #include "keeper/seed.h"
 #include "keeper/stock.h"
+#include "seed/seed.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -222,10 +223,24 @@ static int start_seed(const struct kbox *b, const struct seed_kind *kind, struct
 	return sock_send(b->init, &told, sizeof(told), words, (size_t)n + 1, NULL, 0, e);
 }
 
-static int plant(const struct job *j, const struct spec *sp, struct err *e)
+/* Test builds: a file of this name in the run folder makes the next child fail in set-up, once. */
+static uint64_t injected_fault(const struct host *h)
 {
-	struct planting p = { .orders = j->orders, .program = seed_kinds[j->lane].program, .box = j->box,
-			      .spec = sp, .waits = j->warm, .without = j->seed_without };
+#ifdef ATOLL_TEST
+	if (unlinkat(h->run, "seed-fails", 0) == 0)
+		return SEED_FAULT_REPORTED;
+	if (unlinkat(h->run, "seed-dies", 0) == 0)
+		return SEED_FAULT_SILENT;
+#endif
+	(void)h;
+	return 0;
+}
+
+static int maker_plant_box(const struct host *h, const struct job *j, const struct spec *sp,
+			   struct err *e)
+{
+	struct planting p = { .orders = j->orders, .program = j->kind->program, .box = j->box,
+			      .spec = sp, .waits = j->warm, .without = j->seed_without | injected_fault(h) };
 
 	return zygote_plant(&p, e);
 }
@@ -301,7 +316,8 @@ static int make(const struct host *h, struct job *j, struct err *e)
 	if (kbox_record(h, b, e) < 0)
 		return -1;
 	if (b->meta.disk_image)
-		made = disk_make(h->disks, sp.disk_bytes, sp.disk_files, sp.uid_base, &sp.disk, e);
+		made = disk_make(h->disks, sp.disk_bytes, sp.disk_files, sp.uid_base, j->disk_promised,
+				 &sp.disk, e);
 	if (made == 0)
 		made = mount_volumes(h, b, &sp, e);
 	if (made == 0)
@@ -321,10 +337,10 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		made = launch(h, b, &sp, e);
 	if (made == 0 && j->warm && !j->lane)
 		made = warm_up(b, e);
-	if (made == 0 && j->orders >= 0)
-		made = plant(j, &sp, e);
-	if (made == 0 && j->starts)
-		made = start_seed(b, j->starts, e);
+	if (made == 0 && (j->orders >= 0 || j->starts)) {
+		made = j->starts ? start_seed(b, j->starts, e) : maker_plant_box(h, j, &sp, e);
+		j->seed_failed = made < 0;
+	}
 	if (made == 0 && j->home_of)
 		made = zygote_start(h, b, j->home_of->program, j->home_of->name, &j->zygote, e);
 	for (int i = 0; !j->cgroup && i < sp.ntasks; i++)

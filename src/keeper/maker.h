@@ -34,8 +34,11 @@ struct job {
 	unsigned lane; /* of the pool it is for, or would have been */
 	int orders; /* -1, or a zygote's socket: have it fork a seed into the box */
 	const struct seed_kind *starts;  /* have init start this seed in it */
-	const struct seed_kind *home_of; /* start this zygote in the box */
+	const struct seed_kind *kind;    /* what the lane has */
+	const struct seed_kind *home_of; /* start this zygote in the box ... */
+	unsigned home_lane;              /* ... for this lane */
 	struct zygote_birth zygote;      /* and here it is */
+	uint64_t disk_promised; /* to other boxes: disk.h */
 	uint16_t flags;   /* of the CREATE */
 	int for_pool, warm; /* warm: run something in it before it is needed, or have its seed practise */
 	uint64_t client;  /* who waits for it, and for what request */
@@ -53,6 +56,8 @@ struct job {
 		uint64_t bytes; /* 0: drop it */
 	} volume; /* volume.c */
 	struct err err;   /* kind 0: it lives */
+	int seed_failed;  /* the box was made, but no interpreter could be forked or started in it */
+	uint64_t zygote_number; /* of the zygote that `orders` leads to */
 	uint64_t began_ns;
 	struct job *next;
 };

@@ -19,17 +19,35 @@
 #define RUSH_MS 50
 #define PAUSE_MS 1000
 #define SPARES_LOW 2
+#define LOG_AGAIN_MS 60000
+
+/* Boxes in the pool take ids, descriptors and processes that requests need: an eighth of each at most. */
+static unsigned pool_room(const struct keeper *k)
+{
+	unsigned room = POOL_MOST;
+
+	room = room < RANGE_PER_SHARE / 8 ? room : RANGE_PER_SHARE / 8;
+	room = room < k->host.files_most / 8 ? room : k->host.files_most / 8;
+	return room < k->host.pids_most / 8 ? room : k->host.pids_most / 8;
+}
+
+void pool_set_depth(struct keeper *k, unsigned depth)
+{
+	unsigned room = pool_room(k);
+
+	k->pool_depth = depth < room ? depth : room;
+}
 
 struct wire_limits pool_common_limits(const struct keeper *k)
 {
 	uint64_t can = k->host.layers;
 
 	return (struct wire_limits){
-		.mem_bytes = can & LAYER_BIT(LAYER_MEM) ? 512ull << 20 : 0,
-		.disk_bytes = 256ull << 20,
-		.disk_files = 65536,
-		.cpu_milli = can & LAYER_BIT(LAYER_CPU) ? 1000 : 0,
-		.pids = can & LAYER_BIT(LAYER_TASKS) ? 512 : 0,
+		.mem_bytes = can & LAYER_BIT(LAYER_MEM) ? WIRE_USUAL_MEM : 0,
+		.disk_bytes = WIRE_USUAL_DISK,
+		.disk_files = WIRE_USUAL_FILES,
+		.cpu_milli = can & LAYER_BIT(LAYER_CPU) ? WIRE_USUAL_CPU_MILLI : 0,
+		.pids = can & LAYER_BIT(LAYER_TASKS) ? WIRE_USUAL_PIDS : 0,
 	};
 }
 
@@ -127,7 +145,10 @@ int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *l
 	snprintf(about->template, sizeof(about->template), "base");
 	j->box->meta.magic = META_MAGIC;
 	j->box->meta.boot = k->host.boot;
-	j->box->meta.disk_image = !kbox_disk_in_memory(lim);
+	if (!kbox_disk_in_memory(lim)) {
+		j->disk_promised = kbox_disks(&k->boxes);
+		j->box->meta.disk_image = 1;
+	}
 	if (own_cgroup && name_cgroup(k, j, e) < 0) {
 		if (uid_base)
 			range_free(&k->ranges, uid_base);
@@ -242,10 +263,21 @@ static void leave_if_lost(struct keeper *k)
 	k->stopping = 1;
 }
 
+void pool_log(struct keeper *k, const char *what, const struct err *e)
+{
+	uint64_t now = now_ns();
+
+	if (strcmp(k->pool_err.msg, e->msg) == 0 && now - k->pool_err_ns < LOG_AGAIN_MS * 1000000ull)
+		return;
+	fprintf(stderr, "atoll: keeper: %s: %s\n", what, e->msg);
+	k->pool_err = *e;
+	k->pool_err_ns = now;
+}
+
 /* What failed now will fail at once again. */
 void pool_failed(struct keeper *k, const struct err *e)
 {
-	fprintf(stderr, "atoll: keeper: pool: %s\n", e->msg);
+	pool_log(k, "pool", e);
 	k->pause_ns = now_ns() + PAUSE_MS * 1000000ull;
 	leave_if_lost(k);
 }

@@ -16,11 +16,12 @@
 struct ranges {
 	uint64_t taken[RANGE_COUNT / 64 + 1];
 	uint32_t first; /* of our share */
+	int lock;       /* held as long as we live: the share is ours */
 	uint32_t next;  /* where to look first: a range rests as long as possible before its next use */
 };
 
-/* Takes a share for the keeper of this run folder: the one it had, or a free one. A share is free
- * when the folder that had it is gone; boxes may live as long as that. */
+/* Takes a share for the keeper of this run folder: the one it had, or a free one. A share is free when its
+ * keeper is gone and no process has one of its ids: neither the run folder's end nor its being there says so. */
 must_check int range_claim(struct ranges *r, const char *run_dir, struct err *e);
 
 must_check int range_take(struct ranges *r, uint32_t *out_uid_base, struct err *e);

@@ -3,6 +3,7 @@
 #include "base/own.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
@@ -22,7 +23,13 @@ struct place {
 	struct meta meta;
 };
 
-static_assert(sizeof(struct place) <= RECORDS_PLACE && 4096 % RECORDS_PLACE == 0,
+struct deadline {
+	uint64_t sum; /* of all behind it */
+	char id[WIRE_ID];
+	struct wire_then what;
+};
+
+static_assert(sizeof(struct place) + sizeof(struct deadline) <= RECORDS_PLACE && 4096 % RECORDS_PLACE == 0,
 	      "a place is in one page");
 static_assert(sizeof(struct meta) == 1112,
 	      "another struct meta: another RECORDS_VERSION and META_MAGIC");
@@ -212,7 +219,45 @@ int records_write(int fd, uint32_t place, const struct meta *m, struct err *e)
 
 	memcpy(&p.meta, m, p.bytes);
 	p.sum = sum_of(&p.bytes, sizeof(p.bytes) + p.bytes);
-	if (pwrite(fd, &p, whole, offset_of(place)) != (ssize_t)whole)
-		return err_sys(e, "record of box %s", m->about.id);
+	if (pwrite(fd, &p, whole, offset_of(place)) == (ssize_t)whole)
+		return 0;
+	/* Not err_sys(): to a client, "no space" would be the box's disk. */
+	if (errno == ENOSPC || errno == EDQUOT)
+		return err_set(e, ERR_SYS, "record of box %s: the host's file system below the run folder is full",
+			       m->about.id);
+	return err_sys(e, "record of box %s", m->about.id);
+}
+
+/* ---- deadlines ---- */
+
+static off_t deadline_offset(uint32_t place)
+{
+	return offset_of(place + 1) - (off_t)sizeof(struct deadline);
+}
+
+static uint64_t deadline_sum(const struct deadline *d)
+{
+	return sum_of(d->id, sizeof(*d) - offsetof(struct deadline, id));
+}
+
+int records_write_deadline(int fd, uint32_t place, const char *id, const struct wire_then *d, struct err *e)
+{
+	struct deadline x = { .what = *d };
+
+	memcpy(x.id, id, strnlen(id, sizeof(x.id) - 1));
+	x.sum = deadline_sum(&x);
+	if (pwrite(fd, &x, sizeof(x), deadline_offset(place)) != (ssize_t)sizeof(x))
+		return err_sys(e, "deadline of box %s", id);
 	return 0;
+}
+
+void records_read_deadline(int fd, uint32_t place, const char *id, struct wire_then *out)
+{
+	struct deadline x = { 0 };
+
+	*out = (struct wire_then){ 0 };
+	if (pread(fd, &x, sizeof(x), deadline_offset(place)) != (ssize_t)sizeof(x) ||
+	    x.sum != deadline_sum(&x) || strncmp(x.id, id, sizeof(x.id)) != 0 || x.what.then >= WIRE_THENS)
+		return;
+	*out = x.what;
 }

@@ -38,3 +38,9 @@ void records_drop(struct records *r, uint32_t place);
 
 /* One write. By anybody, each in places of their own. */
 must_check int records_write(int fd, uint32_t place, const struct meta *m, struct err *e);
+
+/* The box's deadline, at the end of its place, where keepers that know none do not look. It holds for the box
+ * that it names: one that had the place before has left its own. */
+must_check int records_write_deadline(int fd, uint32_t place, const char *id, const struct wire_then *d,
+				      struct err *e);
+void records_read_deadline(int fd, uint32_t place, const char *id, struct wire_then *out); /* or none */

@@ -16,7 +16,6 @@
 #define FILES_MIN 16ull
 #define DISK_IMAGE_MIN (16ull << 20)
 #define DISK_MAX (1ull << 40)
-#define POOL_MAX 20000
 
 static void refuse(struct keeper *k, struct client *c, const struct frame *f, enum err_kind kind,
 		   const char *what)
@@ -54,6 +53,8 @@ static int hand_over(struct keeper *k, struct kbox *b, const struct wire_limits 
 	if (b->meta.cgroup[0]) {
 		if (!same && cgroup_limit(cs, b->meta.cgroup, &box_lim, e) < 0)
 			return -1;
+		if (b->meta.about.state == WIRE_BOX_POOLED)
+			spare_restart_cpu(k, b);
 	} else if (cs->version == 1 && !idle) {
 		n = spare_take(k, b, fds, e);
 		if (n < 0)
@@ -139,9 +140,9 @@ int request_limits_sane(const struct keeper *k, const struct wire_limits *l, str
 	    enforceable(k, LAYER_TASKS, "process", l->pids, e) < 0 ||
 	    enforceable(k, LAYER_CPU, "cpu", l->cpu_milli, e) < 0)
 		return -1;
-	if (l->cpu_ms && !k->host.cgroups.version)
+	if (l->cpu_ms && !cgroups_can_count_cpu(&k->host.cgroups))
 		return err_set(e, ERR_DENIED, "a cpu time limit cannot be enforced on this host: %.120s",
-			       k->host.cgroups.why_not);
+			       k->host.cgroups.version ? "no cgroup controller 'cpuacct'" : k->host.cgroups.why_not);
 	if (in_range("memory limit", l->mem_bytes, MEM_MIN, 1ull << 50, e) < 0 ||
 	    in_range("process limit", l->pids, 1, 4000000, e) < 0 ||
 	    in_range("cpu limit (in thousandths)", l->cpu_milli, 10, 1024000, e) < 0)
@@ -246,7 +247,7 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 	const struct wire_create *w = (const struct wire_create *)f;
 	struct wire_limits limits = resolve(k, &w->limits);
 	struct waiter who = { c->number, f->ref };
-	unsigned lane = seed_lane(w->seed);
+	unsigned lane;
 	int idle = !!(f->flags & WIRE_CREATE_IDLE);
 	struct along along;
 	struct kbox *b;
@@ -262,6 +263,7 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
+	lane = w->seed[0] ? seed_lane(k, w->seed, w->seed_group) : 0;
 	if (lane && !seed_wanted(k, lane))
 		lane = 0; /* still loading, or not to be had */
 	b = f->flags & WIRE_CREATE_COLD || w->without || w->seed_without || w->nmounts || w->nlayers ||
@@ -303,6 +305,8 @@ void request_made(struct keeper *k, struct job *take_job)
 		k->pool_making--;
 	}
 	awaits(b, j->flags);
+	if (j->lane && !e.kind)
+		seed_worked(k, j);
 	if (!e.kind && keeper_watch(k, &b->death, &e) == 0) {
 		b->meta.about.state = j->for_pool ? WIRE_BOX_POOLED : WIRE_BOX_MAKING;
 		/* The pid is on disk before anybody holds the box: now, or in hand_over(). */
@@ -318,16 +322,15 @@ void request_made(struct keeper *k, struct job *take_job)
 			return;
 		}
 	}
-	if (j->lane && !j->seed_without)
-		seed_failed(k, j->lane);
+	if (j->seed_failed && !j->seed_without)
+		seed_failed(k, j);
 	if (j->for_pool)
 		pool_failed(k, &e);
-	else if (j->lane && !j->seed_without)
+	else if (j->seed_failed && !j->seed_without)
 		create_plain(k, j);
 	else
 		client_error(k, j->client, j->ref, &e);
-	death_kill(k, b);
-	death_seen(k, b);
+	death_discard(k, b);
 	free(j);
 }
 
@@ -358,7 +361,9 @@ static void on_open(struct keeper *k, struct client *c, const struct frame *f)
 		return;
 	kbox_socket(b, path);
 	/* A box can freeze its own init; it must not freeze us. */
+	host_use_reserve(&k->host, 1);
 	fd = sock_connect_now(path, &e);
+	host_use_reserve(&k->host, 0);
 	if (fd < 0) {
 		client_error(k, c->number, f->ref, &e);
 		return;
@@ -452,12 +457,14 @@ static void on_info(struct keeper *k, struct client *c, const struct frame *f)
 static void on_fill(struct keeper *k, struct client *c, const struct frame *f)
 {
 	const struct wire_fill *w = (const struct wire_fill *)f;
+	struct err e;
 
-	if (w->depth > POOL_MAX) {
-		refuse(k, c, f, ERR_INVALID, "a pool of more than 20000 boxes");
+	if (w->depth > POOL_MOST) {
+		err_set(&e, ERR_INVALID, "a pool of %u boxes: at most %u (keeper.pool)", w->depth, POOL_MOST);
+		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	k->pool_depth = w->depth;
+	pool_set_depth(k, w->depth);
 	k->quiet_ns = 0;
 	k->filler = (struct waiter){ c->number, f->ref };
 	pool_refill(k);
@@ -473,6 +480,7 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f)
 		[WIRE_VOLUME_MAKE] = volume_request, [WIRE_VOLUME_DROP] = volume_request,
 		[WIRE_LAYER_MAKE] = layer_request, [WIRE_LAYER_CHECK] = layer_request,
 		[WIRE_LAYER_DROP] = layer_request, [WIRE_FREEZE] = freeze_request,
+		[WIRE_DEADLINE] = deadline_request,
 	};
 
 	if (f->type >= ARRAY_LEN(handlers) || !handlers[f->type]) {

@@ -66,8 +66,8 @@ static void lift(int *fd)
 {
 	struct err e;
 
-	if (*fd >= 0 && kbox_lift(fd, &e) < 0)
-		fprintf(stderr, "atoll: keeper: spare cgroup: %s\n", e.msg);
+	if (*fd >= 0)
+		(void)!kbox_lift(fd, &e);
 }
 
 static int open_files(const struct keeper *k, struct spare *s, struct err *e)
@@ -148,8 +148,8 @@ static struct spare *pop_fresh(struct keeper *k, enum spare_kind kind)
 	struct spare *s = pop_for(k, kind);
 	struct err e;
 
-	if (s && s->used && cgroup_forget_peak(&s->files, &e) < 0) {
-		fprintf(stderr, "atoll: keeper: spare cgroup: %s\n", e.msg);
+	if (s && s->used && cgroup_reset(&s->files, &e) < 0) {
+		pool_log(k, "spare cgroup", &e);
 		drop(k, s);
 		return NULL;
 	}
@@ -173,7 +173,6 @@ static struct spare *take_back(struct keeper *k, struct kbox *b)
 	return s;
 }
 
-/* A CPU time limit needs one more cgroup than spares have. */
 static int take_fresh(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct err *e)
 {
 	struct box_limits lim = kbox_limits(b);
@@ -188,7 +187,7 @@ static int take_fresh(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], st
 int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct err *e)
 {
 	struct box_limits want = kbox_limits(b), have = common(k);
-	struct spare *s = want.cpu_ms ? NULL : pop_fresh(k, SPARE_ANY);
+	struct spare *s = pop_fresh(k, SPARE_ANY);
 
 	if (!s)
 		return take_fresh(k, b, out_fds, e);
@@ -219,6 +218,11 @@ void spare_given(struct keeper *k, struct kbox *b, int *fds, int n)
 		close(fds[--n]);
 	if (k->held > k->host.open_most)
 		spare_forget(k, b);
+}
+
+void spare_restart_cpu(const struct keeper *k, struct kbox *b)
+{
+	b->cpu_before_us = cgroup_restart_cpu(&k->host.cgroups, b->meta.cgroup, b->own ? &b->own->files : NULL);
 }
 
 void spare_forget(struct keeper *k, struct kbox *b)
@@ -252,6 +256,14 @@ int spare_may_keep(struct keeper *k, const struct kbox *b)
 	       ((b->own && b->own->counted) || cgroup_is_empty(&k->host.cgroups, b->meta.cgroup));
 }
 
+/* Each holds a dozen descriptors, which boxes need more. */
+static unsigned spares_most(const struct keeper *k)
+{
+	unsigned room = k->host.open_most / 4 + 1;
+
+	return room < SPARES_MOST ? room : SPARES_MOST;
+}
+
 /* Whose it may be, if there is room; NULL: nobody's. */
 static struct spares *place_for(struct keeper *k, struct spare *s)
 {
@@ -268,7 +280,7 @@ static struct spares *place_for(struct keeper *k, struct spare *s)
 		return NULL;
 	while (kind < SPARE_KINDS && s->last.pids_peak > least_peak[kind])
 		kind++;
-	return kind < SPARE_KINDS && k->spares[kind].n < SPARES_MOST ? &k->spares[kind] : NULL;
+	return kind < SPARE_KINDS && k->spares[kind].n < spares_most(k) ? &k->spares[kind] : NULL;
 }
 
 /* Who ends a box often wants the next one at once: that goes first. */
@@ -298,7 +310,8 @@ void spare_look(struct keeper *k)
 
 void spare_refill(struct keeper *k)
 {
-	unsigned want = k->pool_depth < SPARES ? k->pool_depth : SPARES;
+	unsigned most = spares_most(k) < SPARES ? spares_most(k) : SPARES;
+	unsigned want = k->pool_depth < most ? k->pool_depth : most;
 	struct err e;
 
 	if (k->host.cgroups.version != 1 || k->stopping)
@@ -307,7 +320,7 @@ void spare_refill(struct keeper *k)
 		struct spare *s = make(k, &e);
 
 		if (!s) {
-			fprintf(stderr, "atoll: keeper: spare cgroup: %s\n", e.msg);
+			pool_log(k, "spare cgroup", &e);
 			return;
 		}
 		push(&k->spares[SPARE_ANY], s);

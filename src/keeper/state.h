@@ -2,6 +2,7 @@
  *   keeper.c   start, loop, clients          request.c  what a client may ask
  *   limit.c    other limits for a living box
  *   freeze.c   a box that stands still
+ *   deadline.c the end of a lifetime when no server acts on it
  *   volume.c   named disks that outlive boxes
  *   layer.c    read-only layers, named by what is in them
  *   pool.c     boxes made before they are asked for
@@ -21,6 +22,7 @@
 #include "wire/wire.h"
 
 #define OBITUARIES 1024
+#define POOL_MOST 1000u   /* of what may be asked for; less on a small machine */
 #define WAITING_MOST 1024 /* requests that makers have not done yet */
 
 /* For whom a cgroup is as new: one that has had three processes only for those who bring three. */
@@ -30,6 +32,7 @@ struct client {
 	struct source src;
 	uint64_t number; /* never reused */
 	uint32_t len;    /* of the frame that is being handled */
+	int is_server;   /* it has set deadlines, and acts on them first */
 	struct client *next;
 };
 
@@ -55,12 +58,15 @@ struct keeper {
 	} lanes[SEED_LANES];       /* of the pool: 0 plain boxes, others with a seed */
 	unsigned pooled, pool_depth, pool_making; /* of all lanes; the plain one's depth */
 	struct zygote zygotes[SEED_LANES];
+	uint64_t last_zygote;
 	unsigned homes;            /* boxes of theirs */
-	pid_t corpses[16];         /* zygotes that were ended and are not reaped */
+	pid_t corpses[2 * SEED_LANES]; /* zygotes that were ended and are not reaped */
 	unsigned ncorpses;
 	uint64_t tend_ns;          /* not before: what is not wanted any more goes */
 	uint64_t quiet_ns;         /* no refill before this moment: a request is being served, ... */
 	uint64_t pause_ns;         /* ... or the last try has failed */
+	struct err pool_err;       /* by this, logged at that time */
+	uint64_t pool_err_ns;
 	struct wire_limits common; /* limits of pooled boxes */
 	uint64_t hits, misses;
 	struct waiter filler;      /* who asked for FILL and is not answered yet */
@@ -78,6 +84,8 @@ struct keeper {
 	struct wire_counted obituary[OBITUARIES];
 	unsigned obituary_next;
 	unsigned metered; /* boxes with a CPU time limit */
+	uint64_t deadline_ns;      /* the earliest of all boxes, CLOCK_BOOTTIME; 0: none */
+	uint64_t deadline_from_ns; /* not before: what an earlier keeper has left */
 	struct layer_job *layer_jobs; /* orders to the stock that are under way */
 };
 
@@ -115,6 +123,14 @@ void limit_request(struct keeper *k, struct client *c, const struct frame *f);
 
 /* freeze.c */
 void freeze_request(struct keeper *k, struct client *c, const struct frame *f);
+/* The same without a client. -1: it is being changed, or has no cgroup for it. */
+must_check int freeze_box(struct keeper *k, struct kbox *b);
+
+/* deadline.c */
+void deadline_request(struct keeper *k, struct client *c, const struct frame *f);
+void deadline_adopt(struct keeper *k, struct kbox *b); /* from the record, of a box that lives */
+void deadline_look(struct keeper *k); /* acts on those that are due */
+void deadline_server_gone(struct keeper *k);
 
 /* pool.c */
 struct wire_limits pool_common_limits(const struct keeper *k);
@@ -123,7 +139,9 @@ struct kbox *pool_take(struct keeper *k, unsigned lane); /* NULL: empty */
 void pool_add(struct keeper *k, struct kbox *b);
 void pool_drop(struct keeper *k, struct kbox *b); /* taken, or it died while waiting */
 void pool_refill(struct keeper *k);
+void pool_set_depth(struct keeper *k, unsigned depth); /* or as many as this machine has room for */
 void pool_failed(struct keeper *k, const struct err *e);
+void pool_log(struct keeper *k, const char *what, const struct err *e); /* the same text once a minute */
 void pool_filled(struct keeper *k); /* answers a FILL if the depth is reached */
 /* own_cgroup: made with its limits now; otherwise it waits in the parent's. */
 must_check int pool_begin(struct keeper *k, struct job *j, const struct wire_limits *lim, int own_cgroup,
@@ -141,6 +159,8 @@ must_check int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL]
 void spare_take_for_job(struct keeper *k, struct job *j);
 /* It is in them, and is somebody's: n descriptors of spare_take() are not needed any more. */
 void spare_given(struct keeper *k, struct kbox *b, int *fds, int n);
+/* What it has computed while it waited in the pool is not the client's. */
+void spare_restart_cpu(const struct keeper *k, struct kbox *b);
 void spare_count(const struct keeper *k, const struct kbox *b, struct cgroup_counts *out);
 /* Could the cgroups of this box, which has ended, be a spare? Nobody is in them, if so ... */
 int spare_may_keep(struct keeper *k, const struct kbox *b);
@@ -154,6 +174,8 @@ void spare_drop_all(struct keeper *k);
 /* death.c */
 void death_kill(struct keeper *k, struct kbox *b); /* SIGKILL to the whole pid namespace */
 void death_seen(struct keeper *k, struct kbox *b); /* its init is gone */
+/* Kills a box that was never handed out. It is reaped and cleaned up when its init has ended. */
+void death_discard(struct keeper *k, struct kbox *b);
 void death_retry(struct keeper *k);
 void death_count(const struct keeper *k, const struct kbox *b, struct wire_counted *out);
 const struct wire_counted *death_obituary(const struct keeper *k, const char *id);

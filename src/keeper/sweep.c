@@ -47,6 +47,8 @@ static void adopt_or_end(struct keeper *k, const struct meta *m, uint32_t place)
 	/* Nobody was given it, or its end had begun: finish that. */
 	if (m->about.state != WIRE_BOX_TAKEN)
 		death_kill(k, b);
+	else
+		deadline_adopt(k, b);
 }
 
 /* A box may live behind what we cannot read, so it is neither ours to adopt nor to forget. */

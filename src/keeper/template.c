@@ -151,30 +151,47 @@ static int write_file(int dir, const char *name, const char *text, struct err *e
 	return write_bytes(dir, name, text, strlen(text), e);
 }
 
-/* The host's system users keep their names (files in /usr belong to some); people do not. */
-static int write_accounts(int etc, const char *file, const char *ours, struct err *e)
+/* Debian's fixed ids (base-passwd), the same on every machine: files in /usr and archives name some of them.
+ * Neither people nor the accounts of services, which would tell what is installed on the host. */
+static const struct account {
+	const char *name;
+	unsigned uid, gid; /* uid 0: a group alone */
+} accounts[] = {
+	{ "daemon", 1, 1 },   { "bin", 2, 2 },      { "sys", 3, 3 },        { "sync", 4, 65534 },
+	{ "games", 5, 60 },   { "man", 6, 12 },     { "lp", 7, 7 },         { "mail", 8, 8 },
+	{ "news", 9, 9 },     { "uucp", 10, 10 },   { "proxy", 13, 13 },    { "www-data", 33, 33 },
+	{ "backup", 34, 34 }, { "list", 38, 38 },   { "irc", 39, 39 },      { "_apt", 42, 65534 },
+	{ "adm", 0, 4 },
+	{ "tty", 0, 5 },      { "disk", 0, 6 },     { "dialout", 0, 20 },   { "fax", 0, 21 },
+	{ "voice", 0, 22 },   { "cdrom", 0, 24 },   { "floppy", 0, 25 },    { "tape", 0, 26 },
+	{ "sudo", 0, 27 },    { "audio", 0, 29 },   { "dip", 0, 30 },       { "operator", 0, 37 },
+	{ "src", 0, 40 },     { "shadow", 0, 42 },  { "utmp", 0, 43 },      { "video", 0, 44 },
+	{ "sasl", 0, 45 },    { "plugdev", 0, 46 }, { "staff", 0, 50 },     { "users", 0, 100 },
+};
+
+static int write_users(int etc, struct err *e)
 {
-	char path[32], line[1024];
 	auto_buf struct buf out = { 0 };
-	FILE *f;
 
-	snprintf(path, sizeof(path), "/etc/%s", file);
-	buf_puts(&out, ours);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		unsigned id;
-		char name[64];
+	buf_puts(&out, "root:x:0:0:root:/root:/bin/bash\n"
+		       "user:x:1000:1000:user:/home/user:/bin/bash\n"
+		       "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
+	for (unsigned i = 0; i < ARRAY_LEN(accounts); i++)
+		if (accounts[i].uid)
+			buf_printf(&out, "%s:x:%u:%u::/nonexistent:/usr/sbin/nologin\n", accounts[i].name,
+				   accounts[i].uid, accounts[i].gid);
+	return write_file(etc, "passwd", buf_str(&out), e);
+}
 
-		if (sscanf(line, "%63[^:]:%*[^:]:%u:", name, &id) != 2 || id == 0 || id >= 1000)
-			continue;
-		if (strcmp(file, "passwd") == 0)
-			buf_printf(&out, "%s:x:%u:%u::/nonexistent:/usr/sbin/nologin\n", name, id, id);
-		else
-			buf_printf(&out, "%s:x:%u:\n", name, id);
-	}
-	if (f)
-		fclose(f);
-	return write_file(etc, file, buf_str(&out), e);
+static int write_groups(int etc, struct err *e)
+{
+	auto_buf struct buf out = { 0 };
+
+	buf_puts(&out, "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n");
+	for (unsigned i = 0; i < ARRAY_LEN(accounts); i++)
+		if (accounts[i].gid != 65534)
+			buf_printf(&out, "%s:x:%u:\n", accounts[i].name, accounts[i].gid);
+	return write_file(etc, "group", buf_str(&out), e);
 }
 
 /* Not the host's: that one starts programs to find out who it is, before every command of a login
@@ -191,15 +208,12 @@ static int write_etc(int etc, struct err *e)
 {
 	static const char os[] = "../usr/lib/os-release";
 
-	if (write_accounts(etc, "passwd",
-			   "root:x:0:0:root:/root:/bin/bash\n"
-			   "user:x:1000:1000:user:/home/user:/bin/bash\n"
-			   "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-			   e) < 0 ||
-	    write_accounts(etc, "group", "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n", e) < 0 ||
+	if (write_users(etc, e) < 0 || write_groups(etc, e) < 0 ||
 	    write_file(etc, "hostname", "atoll\n", e) < 0 ||
 	    write_file(etc, "hosts", "127.0.0.1 localhost atoll\n::1 localhost\n", e) < 0 ||
-	    write_file(etc, "resolv.conf", "", e) < 0 || write_file(etc, "profile", profile, e) < 0 ||
+	    write_file(etc, "resolv.conf", "", e) < 0 ||
+	    /* PEP 668 guards the host's packages, which a box cannot write: pip may go on, below the home. */
+	    write_file(etc, "pip.conf", "[global]\nbreak-system-packages = true\n", e) < 0 || write_file(etc, "profile", profile, e) < 0 ||
 	    write_file(etc, "nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n", e) < 0)
 		return -1;
 	if (symlinkat(os, etc, "os-release") < 0)
@@ -214,7 +228,8 @@ static const struct place {
 	{ "dev", 0755, 0 },      { "etc", 0755, 0 },       { "home", 0755, 0 },
 	{ "home/user", 0755, 1000 },                       { "media", 0755, 0 },
 	{ "mnt", 0755, 0 },      { "opt", 0755, 0 },       { "opt/atoll", 0755, 0 },
-	{ "opt/atoll/bin", 0755, 0 },                      { "proc", 0755, 0 },
+	{ "opt/atoll/bin", 0755, 0 },                      { "opt/atoll/python", 0755, 0 },
+	{ "proc", 0755, 0 },
 	{ "root", 0711, 0 },     { "run", 0755, 0 },       { "srv", 0755, 0 },
 	{ "sys", 0755, 0 },      { "tmp", 01777, 0 },      { "usr", 0755, 0 },
 	{ "var", 0755, 0 },      { "var/cache", 0755, 0 }, { "var/lib", 0755, 0 },

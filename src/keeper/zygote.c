@@ -35,6 +35,7 @@
  * seal take up to their own end. */
 #define ZYGOTE_CAPS                                                                                 \
 	(BIT(SYS_ADMIN) | BIT(SYS_PTRACE) | BIT(SYS_CHROOT) | BIT(SETUID) | BIT(SETGID) | BIT(SETPCAP))
+#define ENVIRON_ROOM 2048
 #define OBJECT "/tmp/seed.so"
 
 extern const char seed_image[], seed_image_end[]; /* seed_image.S */
@@ -102,11 +103,14 @@ static int zygote_main(void *arg)
 		    blas[] = "OPENBLAS_NUM_THREADS=1", omp[] = "OMP_NUM_THREADS=1",
 		    /* Every name is looked up here, once, and not in each child at its first call. */
 		    bound[] = "LD_BIND_NOW=1";
-	static char *env[] = { path, home, lang, object, blas, omp, bound, NULL };
+	/* Room for the variables of a child, which are written over these: /proc/self/environ shows them. */
+	static char room[sizeof("ATOLL_ROOM=") + ENVIRON_ROOM] = "ATOLL_ROOM=";
+	static char *env[] = { path, home, lang, object, blas, omp, bound, room, NULL };
 	struct start *s = arg;
 	char *argv[] = { (char *)s->program, (char *)s->name, padding, NULL };
 	uint64_t none = 0;
 
+	memset(room + strlen("ATOLL_ROOM="), '.', ENVIRON_ROOM);
 	if (enter_home(s, &s->err) < 0 || write_object(&s->err) < 0 ||
 	    caps_bound(ZYGOTE_CAPS, &s->err) < 0 || caps_no_new_privs(&s->err) < 0 ||
 	    place_descriptors(s, &s->err) < 0)
@@ -210,8 +214,10 @@ static int send_order(int orders, const struct seed_order *o, const int *fds, un
 
 static int await_report(int report, struct seed_report *r, struct err *e)
 {
-	if (poll(&(struct pollfd){ .fd = report, .events = POLLIN }, 1, PLANT_MS) <= 0)
-		return err_set(e, ERR_SYS, "the zygote does not answer");
+	if (poll(&(struct pollfd){ .fd = report, .events = POLLIN }, 1, PLANT_MS) <= 0) {
+		errno = ETIMEDOUT;
+		return err_sys(e, "no answer from the zygote for %d ms", PLANT_MS);
+	}
 	if (read(report, r, sizeof(*r)) != (ssize_t)sizeof(*r))
 		return err_set(e, ERR_SYS, "the zygote's child died in set-up");
 	if (r->err.kind)

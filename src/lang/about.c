@@ -88,13 +88,24 @@ static void add_package(struct buf *out, const char *name)
 	buf_printf(out, "%s%s", out->len ? " " : "sudo apt-get install ", name);
 }
 
+/* A package that a language of this host needs, too, is installed already: nodejs for typescript, gcc for c++. */
+static int about_has_package(const char *package)
+{
+	for (unsigned i = 0; i < lang_count(); i++)
+		for (const char *const *p = lang_at(i)->apt; *p && lang_present(lang_at(i)); p++)
+			if (!strcmp(*p, package))
+				return 1;
+	return 0;
+}
+
 void about_install(struct buf *out)
 {
 	for (unsigned i = 0; i < lang_count(); i++) {
 		const struct lang *l = lang_at(i);
 
 		for (const char *const *p = l->apt; *p && !lang_present(l); p++)
-			add_package(out, *p);
+			if (!about_has_package(*p))
+				add_package(out, *p);
 		for (const struct lang_extra *x = l->extras; x->name; x++)
 			if (access(x->file, F_OK) < 0)
 				add_package(out, x->apt);

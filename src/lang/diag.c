@@ -166,21 +166,37 @@ json_t *diag_errors(const struct lang *l, const char *text, size_t len)
 
 /* ---- programs ---- */
 
-/* The last window that matches, or the first one; 0: none does. */
-static int find(struct window *w, const char *pattern, unsigned lines, int last, const char *text,
+/* A frame in a library of the host, or in none of the user's files: the user did not write it. */
+static int is_library(const struct window *w, uint32_t group)
+{
+	const char *path;
+
+	if (!group || group >= GROUPS || w->group[group].rm_so < 0)
+		return 0;
+	path = w->text + w->group[group].rm_so;
+	return !strncmp(path, "/usr/", 5) || !strncmp(path, "/opt/atoll/", 11) || *path == '<' ||
+	       !strncmp(path, BOX_HOME "/.local/", strlen(BOX_HOME "/.local/"));
+}
+
+/* The last window that matches, or the first one; 0: none does. file: the group that names a file, or 0; a
+ * window with one of the user's goes before all others. */
+static int find(struct window *w, const char *pattern, unsigned lines, int last, uint32_t file, const char *text,
 		const char *end)
 {
-	const char *found = NULL, *at = text;
+	const char *found = NULL, *at = text, *other = NULL;
 	regex_t re;
 
 	if (regcomp(&re, pattern, REG_EXTENDED | REG_NEWLINE) != 0)
 		return 0;
 	for (unsigned line = 0; at < end && line < LINES_MAX && (last || !found); line++) {
 		look(w, at, end, lines);
-		if (matches(&re, w))
+		if (matches(&re, w) && is_library(w, file))
+			other = last || !other ? at : other;
+		else if (matches(&re, w))
 			found = at;
 		at = line_end(at, end) + 1;
 	}
+	found = found ? found : other;
 	if (found) {
 		look(w, found, end, lines);
 		(void)matches(&re, w);
@@ -195,8 +211,8 @@ static json_t *fault_of(const struct lang_pattern *p, const char *text, const ch
 	json_t *doc;
 
 	/* Where a place belongs to it, words alone are not enough: anybody may write "x: y". */
-	if (!find(&w, p->match, p->lines, 1, text, end) ||
-	    (p->at && !find(&place, p->at, 1, (int)p->at_last, text, end)))
+	if (!find(&w, p->match, p->lines, 1, 0, text, end) ||
+	    (p->at && !find(&place, p->at, 1, (int)p->at_last, p->at_file, text, end)))
 		return NULL;
 	doc = json_object();
 	json_object_set_new(doc, "type", group_text(&w, p->type));

@@ -223,6 +223,17 @@ static void add_step(struct install_plan *out, unsigned *ntexts, const char *con
 	argv[n] = NULL;
 }
 
+const char *install_setting(enum package_manager m)
+{
+	static const char *const names[PM_COUNT] = {
+		[PM_PIP] = "packages.pip_index",   [PM_NPM] = "packages.npm_registry",
+		[PM_APT] = "packages.apt_mirrors", [PM_GEM] = "packages.gem_source",
+		[PM_CARGO] = "packages.cargo_index", [PM_GO] = "packages.go_proxy",
+	};
+
+	return names[m];
+}
+
 int install_plan(const struct packages *p, const struct install_conf *conf,
 		 struct install_plan *out, struct err *e)
 {
@@ -240,8 +251,9 @@ int install_plan(const struct packages *p, const struct install_conf *conf,
 			       r->program, name);
 	if (!source && !mirrored)
 		return err_set(e, ERR_DENIED,
-			       "no source for %s packages is configured: packages.%s or "
-			       "packages.mirror", name, name);
+			       "no source for %s packages is configured: set %s or packages.mirror in the daemon's "
+			       "settings",
+			       name, install_setting(p->manager));
 	if (r->before[0])
 		add_step(out, &ntexts, r->before, ARRAY_LEN(r->before), p, "", runtime);
 	add_step(out, &ntexts, mirrored ? r->mirror : r->registry, ARRAY_LEN(r->mirror), p,

@@ -34,6 +34,7 @@ struct install_plan {
 	char text[4][512];        /* words made for it */
 };
 
+const char *install_setting(enum package_manager m); /* "packages.pip_index": names its registry */
 /* ERR_DENIED: this manager has no source configured, or is not there. */
 must_check int install_plan(const struct packages *p, const struct install_conf *conf,
 			    struct install_plan *out, struct err *e);

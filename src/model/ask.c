@@ -37,6 +37,7 @@ struct ask {
 	struct reply reply;
 	struct buf wrong; /* the body of an error */
 	size_t raw;
+	int sent; /* all of the last try's question was, and it was not refused */
 	struct ask_headers said;
 	struct err broke; /* why we stopped reading */
 	int stopped_reading, over;
@@ -140,7 +141,7 @@ static void count_try(struct ask *a)
 
 	u.calls = 1;
 	/* Not told, or cut before the last word about it: by bytes, and marked so. Never nothing. */
-	if (a->raw && (!a->reply.told_usage || !(u.in + u.out + u.cache_read + u.cache_write))) {
+	if ((a->raw || a->sent) && (!a->reply.told_usage || !(u.in + u.out + u.cache_read + u.cache_write))) {
 		u.in = strlen(a->body) / 4;
 		u.out = a->reply.bytes / 4;
 		u.estimated = 1;
@@ -159,6 +160,12 @@ static void count_try(struct ask *a)
 static void end_try(struct ask *a)
 {
 	if (a->easy) {
+		curl_off_t bytes = 0;
+		long status = status_of(a);
+
+		/* The whole question is with them, and they did not refuse it: its tokens are used, whatever comes back. */
+		curl.easy_getinfo(a->easy, CURLINFO_SIZE_UPLOAD_T, &bytes);
+		a->sent = status == 200 || (!status && bytes > 0 && (size_t)bytes >= strlen(a->body));
 		curl.multi_remove_handle(a->asker->multi.handle, a->easy);
 		curl.easy_cleanup(a->easy);
 	}
@@ -359,6 +366,7 @@ static void fresh_reply(struct ask *a)
 	a->reply = (struct reply){ .said = wanted ? piece_came : NULL, .ctx = a };
 	a->said = (struct ask_headers){ .should_retry = -1, .after_ms = -1 };
 	a->raw = 0;
+	a->sent = 0;
 	a->stopped_reading = 0;
 }
 

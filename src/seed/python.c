@@ -4,6 +4,7 @@
  * loads what seed/python.py says, serves orders, and in a child runs the program that it is told,
  * with the C interface (py.h), so that no frame of ours lies below the program's first one. */
 #include "seed/bake.h"
+#include "seed/guard.h"
 #include "seed/holes.h"
 #include "seed/plant.h"
 #include "seed/py.h"
@@ -27,8 +28,8 @@ enum { RUN_FILE, RUN_DRIVER, RUN_CODE }; /* what become() says */
 
 extern const char seed_python_text[]; /* python.py; python_text.S */
 
-static char *title;
-static size_t title_room;
+static char *title, *variables; /* what /proc/self/cmdline and /proc/self/environ show */
+static size_t title_room, variables_room;
 static object *seed; /* the dictionary of python.py */
 
 static object *function(const char *name)
@@ -195,6 +196,29 @@ static void rename_process(const char *words, uint32_t len, unsigned argc)
 	prctl(PR_SET_NAME, "python3");
 }
 
+/* As /proc/self/environ shows them, where they fit. The rest stays zero. */
+static void show_variables(const char *words, const char *end)
+{
+	size_t at = 0;
+
+	memset(variables, 0, variables_room);
+	for (const char *w = words; w < end; w += strlen(w) + 1) {
+		size_t n = strlen(w) + 1;
+
+		if (n < variables_room - at) {
+			memcpy(variables + at, w, n);
+			at += n;
+		}
+	}
+}
+
+static const char *skip_words(const char *word, const char *end, unsigned n)
+{
+	while (n-- && word < end)
+		word += strlen(word) + 1;
+	return word;
+}
+
 /* An end by SIGINT, if that is what ended it, for whoever waits. */
 static void die_of_interrupt(void)
 {
@@ -283,6 +307,7 @@ static int live(int sock)
 
 	argv++;
 	rename_process(argv, len - (uint32_t)(argv - words), argc);
+	show_variables(skip_words(argv, words + len, argc), words + len);
 	what = usual_words(words, len)
 		       ? RUN_FILE
 		       : py_number(py.PyObject_CallFunction(function("become_other"), "N",
@@ -297,10 +322,14 @@ static int live(int sock)
 	return what == RUN_CODE ? run_code(word_after(word_after(argv))) : run_file(word_after(argv));
 }
 
-static void watch_argv(int argc, char **argv)
+static void watch_words(int argc, char **argv, char **env)
 {
 	title = argv[0];
 	title_room = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) + 1 - argv[0]);
+	variables = env[0];
+	while (env[1])
+		env++;
+	variables_room = variables ? (size_t)(env[0] + strlen(env[0]) + 1 - variables) : 0;
 }
 
 /* argv: python3 KIND PADDING */
@@ -310,17 +339,18 @@ static int seed_main(int argc, char **argv, char **env)
 	char kind[32];
 	int sock, status, waits;
 
-	(void)env;
-	if (argc < 3)
+	if (argc < 3 || !env[0])
 		return 72;
 	snprintf(kind, sizeof(kind), "%s", argv[1]);
-	watch_argv(argc, argv);
+	watch_words(argc, argv, env);
 	setlocale(LC_CTYPE, "");
 	choose_arenas();
 	py.Py_InitializeEx(1);
 	load(kind);
+	show_variables(NULL, NULL); /* those of the zygote: the interpreter has its own copies */
 	lay_out(kind);
 	sock = plant_serve(&hooks, &waits);
+	guard_renew(); /* this function does not return from here on */
 	plant_stdio(sock);
 	if (waits && !plant_told(sock))
 		practise();

@@ -88,6 +88,7 @@ def settle():
     global before, driver, exits, handlers, other_exits
     driver, exits = sys.modules.pop("_atoll_driver")
     handlers = len(logging._handlerList)
+    sys.stdout.reconfigure(line_buffering=True) # as on a terminal
     other_exits = [row for row in exits if row[0] is not logging.shutdown]
     set_environment(USUAL)
     for _ in range(12): # by then Python has made up its mind how to run these functions
@@ -105,9 +106,12 @@ def settle():
 # Of a program that nobody has asked for anything else.
 USUAL = [b"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/atoll/bin", b"HOME=/home/user",
          b"USER=user", b"LOGNAME=user", b"SHELL=/bin/bash", b"LANG=C.UTF-8"]
-REHEARSAL = b"\0".join([b"/home/user", b"2", b"/usr/bin/python3", b"/home/user/none.py"] + USUAL) + b"\0"
+# The row of Python (runtimes/python.toml) adds this: it makes stdout of a plain start line-buffered. Here it is so
+# already, and the variable is withheld from the program as it is in a plain start.
+SITE = b"PYTHONPATH=/opt/atoll/python"
+REHEARSAL = b"\0".join([b"/home/user", b"2", b"/usr/bin/python3", b"/home/user/none.py"] + USUAL + [SITE]) + b"\0"
 # What nearly all are told. A zygote is it already, so that a child has only to see that it is meant.
-ASSUMED = b"\0".join([b"/home/user", b"2", b"/usr/bin/python3", b"/home/user/main.py"] + USUAL) + b"\0"
+ASSUMED = b"\0".join([b"/home/user", b"2", b"/usr/bin/python3", b"/home/user/main.py"] + USUAL + [SITE]) + b"\0"
 plain = [] # what was there before
 TRIAL = """import sys
 class A:
@@ -147,8 +151,10 @@ def seed_numpy():
     sys.modules["numpy"].random.seed()
 
 
-def plainly(argv):
+def plainly(argv, env=()):
     try:
+        if SITE in env:
+            os.environb[b"PYTHONPATH"] = SITE.partition(b"=")[2]
         os.execvp(argv[0], argv)
     except OSError as e:
         os.write(2, ("%s: %s\n" % (argv[0], e.strerror)).encode(errors="replace"))
@@ -183,7 +189,7 @@ def add_python_path():
             at += 1
 
 
-def folder_of(path, argv):
+def folder_of(path, argv, env):
     """Where its modules are. A folder or an archive is a program of another kind."""
     folder = path.rpartition("/")[0]
     try:
@@ -193,7 +199,7 @@ def folder_of(path, argv):
     if is_file(mode) and folder == "/home/user":
         return folder
     if os.path.isdir(path):
-        plainly(argv)
+        plainly(argv, env)
     return os.path.dirname(os.path.realpath(path))
 
 
@@ -215,7 +221,8 @@ def become(words):
     to be executed plainly."""
     parts = words.split(b"\0")[:-1]
     argc = int(parts[1])
-    argv, env = parts[2:2 + argc], parts[2 + argc:]
+    argv, told = parts[2:2 + argc], parts[2 + argc:]
+    env = [pair for pair in told if pair != SITE]
     if env != USUAL:
         set_environment(env)
     chdir(parts[0] or b"/home/user")
@@ -225,7 +232,7 @@ def become(words):
         os.set_inheritable(CHANNEL, True)
         plainly(argv)
     if special(argv, env if env != USUAL else ()):
-        plainly(argv)
+        plainly(argv, told)
     if env != USUAL:
         add_python_path()
     path = text(argv[1])
@@ -235,7 +242,7 @@ def become(words):
         del sys.argv[1]
         sys.path.insert(0, "")
         return 2
-    sys.path.insert(0, folder_of(path, argv))
+    sys.path.insert(0, folder_of(path, argv, told))
     main = sys.modules["__main__"].__dict__
     main["__file__"] = path
     main["__cached__"] = None

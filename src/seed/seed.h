@@ -12,6 +12,9 @@
 
 enum { SEED_ORDERS = 3, SEED_FILTER = 4 }; /* descriptors of a zygote: socket, compiled filter */
 enum { SEED_TASKS = 6 };
+/* Bits of `without` in test builds: the child fails and reports it; the child dies without a report. */
+#define SEED_FAULT_REPORTED (UINT64_C(1) << 62)
+#define SEED_FAULT_SILENT (UINT64_C(1) << 63)
 
 struct seed_order { /* fds: pidfd of the box's init, the child's socket, a pipe for the report, and
 		     * the box's cgroup (v2) or its `tasks` files (v1) */

@@ -3,6 +3,7 @@
 #include "serve/config.h"
 #include "base/buf.h"
 #include "base/own.h"
+#include "base/run_dir.h"
 #include "base/toml.h"
 #include "base/units.h"
 #include "cli/nearest.h"
@@ -512,6 +513,19 @@ static int load_env(struct config *c, struct err *e)
 	return 0;
 }
 
+/* A path behind a flag means the working folder, as for any command; one in a file has no such folder. */
+static int add_folder(struct buf *out, const char *path, struct err *e)
+{
+	char here[PATH_MAX];
+
+	if (!*path || *path == '/')
+		return 0;
+	if (!getcwd(here, sizeof(here)))
+		return err_sys(e, "'%.40s' is not an absolute path, and the working folder cannot be read", path);
+	buf_printf(out, "%s/", strcmp(here, "/") == 0 ? "" : here);
+	return 0;
+}
+
 /* A list's flag may be repeated; of others the last one counts. */
 static int load_given(struct config *c, const struct config_source *src, struct err *e)
 {
@@ -523,6 +537,8 @@ static int load_given(struct config *c, const struct config_source *src, struct 
 
 		if (config_rows[key].type == CONFIG_LIST && old->from == FROM_FLAG)
 			buf_printf(&text, "%s,", old->text);
+		if (config_rows[key].type == CONFIG_PATH && add_folder(&text, src->given[i].text, e) < 0)
+			return err_in(e, "--%s", config_rows[key].flag);
 		buf_puts(&text, src->given[i].text);
 		snprintf(where, sizeof(where), "--%s", config_rows[key].flag);
 		if (set(c, key, buf_str(&text), FROM_FLAG, where, e) < 0)
@@ -567,8 +583,8 @@ static int fill_folders(struct config *c, struct err *e)
 	char dir[PATH_MAX];
 
 	if (!c->values[CONFIG_RUN].text &&
-	    set(c, CONFIG_RUN, folder("/run/atoll", "XDG_RUNTIME_DIR", NULL, dir, sizeof(dir)),
-		FROM_DEFAULT, "default", e) < 0)
+	    (run_dir_find(dir, sizeof(dir), e) < 0 ||
+	     set(c, CONFIG_RUN, dir, FROM_DEFAULT, "default", e) < 0))
 		return -1;
 	if (!c->values[CONFIG_STATE].text &&
 	    set(c, CONFIG_STATE,

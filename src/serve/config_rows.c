@@ -1,11 +1,10 @@
 /* config_rows.c - the table of settings; see config.h. Names, defaults and texts are said here and
  * nowhere else: files, environment, flags, `atoll config` and the manual's test read these rows. */
 #include "serve/config.h"
-#include "tool/tool.h"
 #include "base/own.h"
 #include "egress/rule.h"
-#include "fleet/prepare.h"
 #include "serve/addr.h"
+#include "serve/config_checks.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -53,15 +52,6 @@ static int check_domain(const char *text, struct err *e)
 		return err_set(e, ERR_INVALID,
 			       "'%.40s' is no host name; write it like box.example.org or *.example.org", text);
 	return 0;
-}
-
-static int check_tool(const char *text, struct err *e)
-{
-	const struct tool *t = tool_named(text);
-
-	if (t && !t->alias)
-		return 0;
-	return err_set(e, ERR_INVALID, "'%.40s' is no tool: see GET /v1/tools", text);
 }
 
 static int check_rule(const char *text, struct err *e)
@@ -113,16 +103,6 @@ static int check_issuer(const char *text, struct err *e)
 {
 	if (strncmp(text, "https://", 8) != 0 && strncmp(text, "http://", 7) != 0)
 		return err_set(e, ERR_INVALID, "'%.40s' is no URL; write it like https://id.example.org", text);
-	return 0;
-}
-
-static int check_set(const char *text, struct err *e)
-{
-	struct packages p;
-
-	if (prepare_parse(text, &p, e) < 0)
-		return -1;
-	packages_fini(&p);
 	return 0;
 }
 
@@ -197,6 +177,18 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_RETENTION] = { "limits.retention", CONFIG_TIME, "24h", "ATOLL_RETENTION",
 		.highest = LONGEST_MS, .reload = 1,
 		.help = "how long files of an ended box are kept; none: until deleted" },
+	[CONFIG_RUN_TIME] = { "limits.default_run_time", CONFIG_TIME, "5m", "ATOLL_DEFAULT_RUN_TIME",
+		.highest = LONGEST_MS, .reload = 1,
+		.help = "what a command gets whose request names no timeout_ms; none: no limit" },
+	[CONFIG_CELL_TIME] = { "limits.default_cell_time", CONFIG_TIME, "5m", "ATOLL_DEFAULT_CELL_TIME",
+		.highest = LONGEST_MS, .reload = 1,
+		.help = "what a cell gets whose request names no timeout_ms; none: no limit" },
+	[CONFIG_HISTORY] = { "limits.history", CONFIG_TIME, "720h", "ATOLL_HISTORY",
+		.highest = 3650 * DAY_MS, .reload = 1,
+		.help = "how long ended runs and boxes and the audit log are kept; none: for ever" },
+	[CONFIG_HISTORY_SIZE] = { "limits.history_size", CONFIG_SIZE, "256M", "ATOLL_HISTORY_SIZE",
+		.highest = 16 * TIB, .reload = 1,
+		.help = "bytes of a team's runs, the same of its ended boxes and idempotent answers; none: no bound" },
 	[CONFIG_MAX_BODY] = { "limits.max_body", CONFIG_SIZE, "64M", "ATOLL_MAX_BODY",
 		.lowest = 1024, .highest = 16 * TIB, .reload = 1,
 		.help = "largest body of a request that is held in memory" },
@@ -209,9 +201,27 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_MAX_BOXES] = { "limits.max_boxes", CONFIG_COUNT, "none", "ATOLL_MAX_BOXES",
 		.highest = 1000000, .reload = 1,
 		.help = "boxes of this machine; none: what it can hold" },
+	[CONFIG_MAX_MEM] = { "limits.max_mem", CONFIG_SIZE, "none", "ATOLL_MAX_MEM",
+		.highest = 16 * TIB, .reload = 1,
+		.help = "most memory that one box may ask for; none: half of the machine's" },
+	[CONFIG_MAX_CPU] = { "limits.max_cpu", CONFIG_CPUS, "none", "ATOLL_MAX_CPU",
+		.highest = 1024 * 1000, .reload = 1,
+		.help = "most processors that one box may ask for; none: all of them" },
+	[CONFIG_MAX_PIDS] = { "limits.max_pids", CONFIG_COUNT, "none", "ATOLL_MAX_PIDS",
+		.highest = 4194304, .reload = 1,
+		.help = "most processes that one box may ask for; none: a quarter of pid_max" },
+	[CONFIG_MAX_DISK] = { "limits.max_disk", CONFIG_SIZE, "none", "ATOLL_MAX_DISK",
+		.highest = 16 * TIB, .reload = 1,
+		.help = "most that one box may ask to write; none: half of what was free at the start" },
+	[CONFIG_MAX_FILES] = { "limits.max_files", CONFIG_COUNT, "1048576", "ATOLL_MAX_FILES",
+		.lowest = 16, .highest = INT32_MAX, .reload = 1,
+		.help = "most files that one box may ask for" },
 	[CONFIG_MAX_CONNECTIONS] = { "limits.max_connections", CONFIG_COUNT, "10000", "ATOLL_MAX_CONNECTIONS",
 		.lowest = 1, .highest = 1000000,
-		.help = "connections at once" },
+		.help = "connections at once; beyond it the one that is idle longest is closed" },
+	[CONFIG_ADDRESS_CONNECTIONS] = { "limits.max_connections_per_address", CONFIG_COUNT, "none",
+		"ATOLL_MAX_CONNECTIONS_PER_ADDRESS", .highest = 1000000,
+		.help = "of these for one client address (IPv6: one /64); none: half" },
 
 	[CONFIG_BOX_MEM] = { "box.mem", CONFIG_SIZE, "none", "ATOLL_BOX_MEM",
 		.highest = 16 * TIB, .reload = 1, .project = 1,
@@ -277,10 +287,10 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 		.lowest = 1000, .highest = 3600000, .reload = 1,
 		.help = "the longest that a package manager may take" },
 	[CONFIG_PACKAGES_PREINSTALL] = { "packages.preinstall", CONFIG_LIST, NULL, "ATOLL_PACKAGES_PREINSTALL",
-		.check = check_set, .reload = 1,
+		.check = config_check_set, .reload = 1,
 		.help = "sets that are installed when the daemon starts: pip numpy pandas==1.5" },
 
-	[CONFIG_QUOTA_BOXES] = { "quota.boxes", CONFIG_COUNT, "none", "ATOLL_QUOTA_BOXES",
+	[CONFIG_QUOTA_BOXES] = { "quota.boxes", CONFIG_COUNT, "256", "ATOLL_QUOTA_BOXES",
 		.highest = 1000000, .reload = 1,
 		.help = "boxes of a team at once, unless the team has its own" },
 	[CONFIG_QUOTA_EXECUTIONS] = { "quota.executions_per_day", CONFIG_COUNT, "none", "ATOLL_QUOTA_EXECUTIONS",
@@ -333,7 +343,9 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 		.help = "/metrics answers without a key" },
 	[CONFIG_E2B_INTERNET] = { "e2b.internet", CONFIG_BOOL, "false", "ATOLL_E2B_INTERNET", .reload = 1,
 		.help = "E2B sandboxes that say nothing about it may reach all of egress.allow" },
-	[CONFIG_MCP_APPROVE] = { "mcp.approve", CONFIG_LIST, NULL, "ATOLL_MCP_APPROVE", .check = check_tool, .reload = 1,
+	[CONFIG_E2B_INSECURE] = { "e2b.insecure", CONFIG_BOOL, "false", "ATOLL_E2B_INSECURE", .reload = 1,
+		.help = "POST /sandboxes without \"secure\": true makes a sandbox without tokens, for old E2B clients" },
+	[CONFIG_MCP_APPROVE] = { "mcp.approve", CONFIG_LIST, NULL, "ATOLL_MCP_APPROVE", .check = config_check_tool, .reload = 1,
 		.help = "tools that a person must allow each time, asked through the MCP client" },
 
 	[CONFIG_HOST] = { "host", CONFIG_TEXT, NULL, "ATOLL_HOST", .check = check_host,

@@ -136,6 +136,18 @@ static void cgroups(const struct patient *p, struct finding *f)
 			 p->keeper.cgroup_version == 2 ? "(v2)" : "(v1)");
 }
 
+/* What records, quotas and `atoll stats` tell of CPU time. */
+static void cpu_time(const struct patient *p, struct finding *f)
+{
+	int can = p->has_keeper && ((p->keeper.cgroup_version == 2 && p->keeper.layers & LAYER_BIT(LAYER_CPU)) ||
+				    (p->keeper.cgroup_version == 1 && has_controller("cpuacct")));
+
+	say(f, can ? GOOD : POOR, can ? "all processes of a box are counted" : "only processes that were waited for");
+	if (!can)
+		fix(f, "CPU time in records and quotas leaves out background children; mount the cgroup controller "
+		       "'cpuacct' (v1) or 'cpu' (v2), or be root");
+}
+
 /* v2 freezes any cgroup; on v1 it is a controller like others. */
 static void pausing(const struct patient *p, struct finding *f)
 {
@@ -157,14 +169,40 @@ static void landlock(const struct patient *p, struct finding *f)
 	fix(f, "one wall fewer; add lsm=landlock,... to the kernel's command line");
 }
 
+/* The keeper's own, which its boxes inherit; without a keeper the one that it would be started with. */
+static int core_limit_is_one(const struct patient *p)
+{
+	char path[40], line[128];
+	struct rlimit own;
+	FILE *f;
+	int one = 0;
+
+	if (!p->has_keeper)
+		return getrlimit(RLIMIT_CORE, &own) == 0 && own.rlim_max > 0;
+	snprintf(path, sizeof(path), "/proc/%u/limits", p->keeper.pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Max core file size %d", &one) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return one == 1;
+}
+
 static void core_pattern(const struct patient *p, struct finding *f)
 {
+	int one = core_limit_is_one(p);
 	char text[128];
 
 	read_text("/proc/sys/kernel/core_pattern", text, sizeof(text));
-	say(f, p->host.core_piped ? POOR : GOOD, "%.100s", text);
-	if (p->host.core_piped)
+	say(f, p->host.core_piped && !one ? BAD : p->host.core_piped || !one ? POOR : GOOD, "%.100s%s", text,
+	    one ? "" : "; RLIMIT_CORE of boxes is 0, not 1");
+	if (p->host.core_piped && !one)
+		fix(f, "a crash in a box would start a program as root, so none is made: sudo sysctl kernel.core_pattern=core");
+	else if (p->host.core_piped)
 		fix(f, "a crash starts a program as root: sudo sysctl kernel.core_pattern=core");
+	else if (!one)
+		fix(f, "no box starts once core_pattern names a program; start the keeper with: prlimit --core=unlimited");
 }
 
 static void descriptors(const struct patient *p, struct finding *f)
@@ -201,8 +239,8 @@ static void keeper(const struct patient *p, struct finding *f)
 	const struct wire_about *k = &p->keeper;
 
 	if (p->has_keeper) {
-		say(f, GOOD, "pid %u, %u boxes, pool %u of %u", k->pid, k->boxes, k->pooled,
-		    k->pool_depth);
+		say(f, GOOD, "pid %u, %u boxes, %u warm ones (keeper.pool = %u of each kind)", k->pid,
+		    k->boxes, k->pooled, k->pool_depth);
 		return;
 	}
 	say(f, BAD, "%s", p->keeper_err.msg);
@@ -251,13 +289,14 @@ static const struct question {
 	  .fix = "boxes share your uid, and limits need delegation; sudo atoll has all walls" },
 	{ .name = "user namespaces", .ask = user_namespaces },
 	{ .name = "cgroups", .ask = cgroups },
+	{ .name = "cpu time", .ask = cpu_time },
 	{ .name = "pausing", .ask = pausing },
 	{ .name = "overlayfs",
 	  .fact = offsetof(struct probe, overlay_userns),
 	  .otherwise = POOR,
 	  .yes = "mounts inside a box",
 	  .no = "does not mount inside a box",
-	  .fix = "each box gets a private copy of the template: slower, same walls" },
+	  .fix = "same walls, slower; /etc and /opt/atoll are read-only in a box, packages in layers are refused" },
 	{ .name = "idmapped mounts",
 	  .fact = offsetof(struct probe, idmap),
 	  .otherwise = POOR,

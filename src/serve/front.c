@@ -17,6 +17,7 @@
 #include "api/oidc.h"
 #include "base/buf.h"
 #include "base/log.h"
+#include "api/errands.h"
 #include "base/own.h"
 #include "e2b/e2b.h"
 #include "egress/rule.h"
@@ -37,6 +38,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysinfo.h>
 
 struct front {
 	struct prepare prepare;
@@ -103,6 +106,7 @@ static void warden_says(struct post *p, const struct frame *f, size_t len, int *
 		fleet_alone(&x->api.fleet, !timer_pending(&x->drain));
 		batches_alone(x->api.batches);
 		pipelines_alone(x->api.pipelines);
+		errands_alone(&x->api);
 	}
 }
 
@@ -192,6 +196,7 @@ static void all_restored(struct fleet *f)
 		}
 	batches_alone(x->api.batches);
 	pipelines_alone(x->api.pipelines);
+	errands_alone(&x->api);
 	prepare_begin(&x->prepare, f);
 	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
 	post_send(&x->warden, &done, sizeof(done), NULL, 0, -1);
@@ -298,6 +303,51 @@ static const struct {
 };
 static const char *way_env[ARRAY_LEN(proxy_names) + 2 + ARRAY_LEN(way_sources) + 1];
 
+static uint64_t memory_half(void)
+{
+	uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2, least = 512ull << 20;
+
+	return half > least ? half : least;
+}
+
+/* Of the processes that the kernel numbers; 1024 where it does not tell. */
+static uint64_t pid_quarter(void)
+{
+	auto_fd int fd = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
+	char text[24] = "";
+	unsigned long n = fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 ? strtoul(text, NULL, 10) : 0;
+
+	return n / 4 > 1024 ? n / 4 : 1024;
+}
+
+/* Where images of disks lie; 16 GiB where nobody can tell. */
+static uint64_t disk_half(const char *state)
+{
+	struct statvfs v;
+	uint64_t least = 256ull << 20, half;
+
+	if (statvfs(state, &v) < 0)
+		return 16ull << 30;
+	half = (uint64_t)v.f_bavail * v.f_frsize / 2;
+	return half > least ? half : least;
+}
+
+static uint64_t or_else(uint64_t n, uint64_t otherwise)
+{
+	return n ? n : otherwise;
+}
+
+static struct wire_limits bounds_settings(const struct config *c)
+{
+	return (struct wire_limits){
+		.mem_bytes = or_else(config_number(c, CONFIG_MAX_MEM), memory_half()),
+		.disk_bytes = or_else(config_number(c, CONFIG_MAX_DISK), disk_half(config_text(c, CONFIG_STATE))),
+		.disk_files = config_number(c, CONFIG_MAX_FILES),
+		.cpu_milli = (uint32_t)or_else(config_number(c, CONFIG_MAX_CPU), (uint64_t)get_nprocs() * 1000),
+		.pids = (uint32_t)or_else(config_number(c, CONFIG_MAX_PIDS), pid_quarter()),
+	};
+}
+
 static struct fleet_conf fleet_settings(const struct front_start *s)
 {
 	const struct config *c = s->config;
@@ -309,11 +359,17 @@ static struct fleet_conf fleet_settings(const struct front_start *s)
 		.retention_ms = config_number(c, CONFIG_RETENTION) ?
 					config_number(c, CONFIG_RETENTION) :
 					STORE_FOREVER,
+		.run_wall_ms = config_number(c, CONFIG_RUN_TIME),
+		.cell_ms = config_number(c, CONFIG_CELL_TIME),
+		.history_ms = config_number(c, CONFIG_HISTORY),
+		.history_bytes = config_number(c, CONFIG_HISTORY_SIZE),
 		.limits = { .mem_bytes = or_default(config_number(c, CONFIG_BOX_MEM)),
 			    .disk_bytes = or_default(config_number(c, CONFIG_BOX_DISK)),
 			    .disk_files = or_default(config_number(c, CONFIG_BOX_FILES)),
 			    .cpu_milli = (uint32_t)or_default(config_number(c, CONFIG_BOX_CPU)),
 			    .pids = (uint32_t)or_default(config_number(c, CONFIG_BOX_PIDS)) },
+		.most = bounds_settings(c),
+		.boxes_most = (unsigned)config_number(c, CONFIG_MAX_BOXES),
 		.layer_names = s->layer_names,
 		.packages = packages_settings(c),
 		.way_env = way_env,
@@ -357,6 +413,7 @@ static struct api_conf api_settings(const struct front_start *s)
 		.origins = config_list(c, CONFIG_ORIGINS),
 		.metrics_public = config_bool(c, CONFIG_METRICS_PUBLIC),
 		.approve = config_list(c, CONFIG_MCP_APPROVE),
+		.e2b_insecure = config_bool(c, CONFIG_E2B_INSECURE),
 		.e2b_internet = config_bool(c, CONFIG_E2B_INTERNET),
 		.quota = { .boxes = config_number(c, CONFIG_QUOTA_BOXES),
 			   .executions_per_day = config_number(c, CONFIG_QUOTA_EXECUTIONS),
@@ -485,6 +542,7 @@ static int begin(struct front *x, struct err *e)
 	x->api.conf.statm = statm;
 	http_server_init(&x->api.http, &x->loop);
 	x->api.http.limits.connections = (uint32_t)config_number(s->config, CONFIG_MAX_CONNECTIONS);
+	x->api.http.limits.per_address = (uint32_t)config_number(s->config, CONFIG_ADDRESS_CONNECTIONS);
 	fleet_init(&x->api.fleet, &x->loop, x->api.store, &conf, boot);
 	x->api.fleet.user = x;
 	x->api.fleet.alone = s->alone;

@@ -1,9 +1,13 @@
-/* key.c - `atoll key`: keys are made where the daemon keeps them, so the first one needs no other.
+/* key.c - `atoll key`: keys are made where the daemon keeps them, so the first one needs no other. For a
+ * daemon that -H or ATOLL_HOST names they are made through its API.
  * A running daemon finds a new key at once, and forgets a removed one within a second. */
 #include "base/clock.h"
 #include "base/own.h"
 #include "box/record.h"
+#include "cli/listing.h"
+#include "cli/remote.h"
 #include "serve/home.h"
+#include "serve/reach.h"
 #include "serve/verbs.h"
 #include "store/audit.h"
 #include "store/keys.h"
@@ -160,6 +164,93 @@ static int drop(struct store *s, const struct args *a, struct err *e)
 	return 0;
 }
 
+/* ---- a daemon that was named ---- */
+
+/* The name is this machine's settings' unless -H, ATOLL_HOST or `host` in a file say another daemon; a
+ * state folder that was given as a flag is always meant. */
+static int names_daemon(const struct cli *cli, const struct args *a, int *out_named, struct err *e)
+{
+	struct reach reach;
+
+	*out_named = cli->host != NULL;
+	if (*out_named && (args_has(a, KEY_STATE) || args_has(a, KEY_CONFIG)))
+		return err_set(e, ERR_INVALID,
+			       "-H names a daemon and --state or --config another one; give one of them");
+	if (*out_named || args_has(a, KEY_STATE) || args_has(a, KEY_CONFIG))
+		return 0;
+	if (reach_find(&reach, e) < 0)
+		return -1;
+	*out_named = reach.chosen;
+	return 0;
+}
+
+static char *key_path(const struct args *a, const char *name)
+{
+	const char *team = args_text(a, KEY_TEAM, NULL);
+
+	if (name && team)
+		return remote_path("/v1/keys/%s?team=%s", name, team);
+	if (name)
+		return remote_path("/v1/keys/%s", name);
+	return team ? remote_path("/v1/keys?team=%s", team) : remote_path("/v1/keys");
+}
+
+static int remote_make(struct remote *r, const struct args *a)
+{
+	json_t *want = json_pack("{s:o, s:o}", "name", json_string(a->words[1]), "role",
+				 json_string(args_text(a, KEY_ROLE, "owner"))),
+	       *doc;
+
+	if (args_has(a, KEY_TEAM))
+		json_object_set_new(want, "team", json_string(args_text(a, KEY_TEAM, "")));
+	if (args_has(a, KEY_BOX))
+		json_object_set_new(want, "box", json_string(args_text(a, KEY_BOX, "")));
+	if (args_has(a, KEY_EXPIRES))
+		json_object_set_new(want, "expires_ms", json_integer((json_int_t)args_value(a, KEY_EXPIRES, 0)));
+	doc = remote_json(r, "POST", "/v1/keys", want);
+	if (!doc)
+		return r->status;
+	if (r->cli->json) {
+		remote_print(doc);
+	} else {
+		puts(remote_text(doc, "key"));
+		if (!r->cli->quiet)
+			fprintf(stderr, "atoll: key '%s' (%s of team %s) of the daemon at %s; it is not shown again\n",
+				remote_text(doc, "name"), remote_text(doc, "role"), remote_text(doc, "team"),
+				r->reach.where);
+	}
+	json_decref(doc);
+	return 0;
+}
+
+static void key_row(struct table *t, json_t *k)
+{
+	table_cell(t, "%s", remote_text(k, "name"));
+	table_cell(t, "%s", remote_text(k, "role"));
+	table_cell(t, "%s", remote_text(k, "team"));
+	table_cell(t, "%s", remote_text(k, "shown"));
+	table_cell(t, "%s", json_is_true(json_object_get(k, "revoked")) ? "revoked" : "good");
+}
+
+static int remote_drop(struct remote *r, const struct args *a)
+{
+	auto_free char *path = key_path(a, a->words[1]);
+	json_t *doc = remote_json(r, "DELETE", path, NULL);
+
+	json_decref(doc);
+	return doc ? 0 : r->status;
+}
+
+static int remote_key(struct remote *r, const struct args *a)
+{
+	static const char *const columns[] = { "NAME", "ROLE", "TEAM", "KEY", "STATE", NULL };
+	auto_free char *path = key_path(a, NULL);
+
+	if (a->nwords == 2)
+		return !strcmp(a->words[0], "new") ? remote_make(r, a) : remote_drop(r, a);
+	return listing_show(r, path, &(struct listing){ columns, "name", key_row });
+}
+
 static int run_key(const struct cli *cli, const struct args *a)
 {
 	const char *what = a->nwords ? a->words[0] : "ls";
@@ -167,13 +258,17 @@ static int run_key(const struct cli *cli, const struct args *a)
 	struct store *s = NULL;
 	struct trouble t;
 	struct err e;
-	int rc;
+	int rc, named;
 
 	if (!wants || (a->nwords && a->nwords != wants)) {
 		trouble_what(&t, "usage", "what about keys?");
 		trouble_hint(&t, "type", "atoll key new NAME | ls | rm NAME");
 		return trouble_say(&t, cli->json, STATUS_USAGE);
 	}
+	if (names_daemon(cli, a, &named, &e) < 0)
+		return failed(cli, &e);
+	if (named)
+		return remote_verb(cli, a, remote_key);
 	if (open_store(a, &s, &e) < 0)
 		return failed(cli, &e);
 	rc = !strcmp(what, "new") ? make(s, cli, a, &e) :
@@ -195,7 +290,10 @@ const struct verb verb_key = {
 	.name = "key",
 	.group = "Access",
 	.usage = "new NAME | ls | rm NAME",
-	.summary = "API keys of this machine's daemon",
+	.summary = "API keys of a daemon",
+	.notes = "Without -H, ATOLL_HOST or `host` in the settings the keys are those of this machine's daemon, in\n"
+		 "its state folder; it need not run. With one of them they are those of the daemon that was named,\n"
+		 "over its API, which takes an owner's key.",
 	.flags = flags,
 	.nflags = KEY_FLAGS,
 	.max_words = 2,

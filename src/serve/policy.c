@@ -87,20 +87,15 @@ static void mounts(struct page *p)
 	mount_rows(p, mnt_rows, mnt_nrows);
 }
 
-static void proc_rows(struct page *p, const struct mnt_row *rows, unsigned n, const char *what)
+static void policy_print_masks(struct page *p)
 {
 	char path[64];
 
-	for (unsigned i = 0; i < n; i++) {
-		snprintf(path, sizeof(path), "/proc/%s", rows[i].path);
-		row(p, path, what, rows[i].why);
+	for (unsigned i = 0; i < mnt_nmasks; i++) {
+		snprintf(path, sizeof(path), "/proc/%s", mnt_masks[i].path);
+		row(p, path, "hidden", mnt_masks[i].why);
 	}
-}
-
-static void masks(struct page *p)
-{
-	proc_rows(p, mnt_masks, mnt_nmasks, "hidden");
-	proc_rows(p, mnt_readonly, mnt_nreadonly, "read-only");
+	row(p, "/proc", "read-only", "sysctls and the settings of processes, oom_score_adj among them");
 }
 
 static void counters(struct page *p)
@@ -177,7 +172,7 @@ static const struct section {
 	{ "exec", "what init does in a child before the program runs, in this order", exec_steps },
 	{ "seal", "what an interpreter does that was forked into the box, before it is told anything", seal_steps },
 	{ "mounts", "what a box finds mounted", mounts },
-	{ "masks", "what of /proc is hidden or read-only", masks },
+	{ "masks", "what of /proc is hidden or read-only", policy_print_masks },
 	{ "namespaces", "counters of the user namespace, set once", counters },
 	{ "etc", "what of the host's /etc is copied into the template", etc },
 	{ "capabilities", "what the box's root may keep; its user has none", capabilities },

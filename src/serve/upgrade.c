@@ -10,6 +10,7 @@
  * A binary that cannot even say its version is not given the daemon. */
 #include "base/own.h"
 #include "box/box.h"
+#include "serve/local_daemon.h"
 #include "serve/seat.h"
 #include "serve/verbs.h"
 
@@ -24,23 +25,6 @@
 #include <unistd.h>
 
 enum { WAIT_MS = 30000, STEP_MS = 20 };
-
-/* That process is a warden: its words say so, and the seat's lock is held. */
-static int is_serving(pid_t pid)
-{
-	char path[40], words[4096];
-	auto_fd int fd = -1;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, words, sizeof(words) - 1);
-	words[n > 0 ? n : 0] = 0;
-	for (const char *w = words; w < words + (n > 0 ? n : 0); w += strlen(w) + 1)
-		if (!strcmp(w, "serve"))
-			return 1;
-	return 0;
-}
 
 /* What it was started from; another file may have that name by now. */
 static int exe_of(pid_t pid, char *out, size_t size, struct err *e)
@@ -107,25 +91,28 @@ static int await_front(const char *run, const struct seat_note *before, int pidf
 		if (poll(&p, 1, STEP_MS) > 0)
 			return err_set(e, ERR_SYS, "the daemon (pid %d) ended during the upgrade",
 				       (int)before->warden);
-		if (seat_read(run, after, e) == 0 && after->front && after->front != before->front)
+		if (seat_read(run, after, e) < 0)
+			continue;
+		if (after->failed_upgrades != before->failed_upgrades)
+			return err_set(e, ERR_SYS,
+				       "the daemon (pid %d) cannot execute the file it was started from: %s; "
+				       "it goes on as before",
+				       (int)before->warden, strerror(after->upgrade_errno));
+		if (after->front && after->front != before->front)
 			return 0;
 	}
 	return err_set(e, ERR_SYS, "no new front serves after %d s; the log of the daemon tells why",
 		       WAIT_MS / 1000);
 }
 
-static int upgrade(struct seat_note *before, struct seat_note *after, struct err *e)
+static int upgrade_replace_front(const struct cli *cli, struct seat_note *before,
+				 struct seat_note *after, struct err *e)
 {
 	char run[256], exe[1024], version[SEAT_VERSION];
 	auto_fd int pidfd = -1;
 
-	if (box_run_dir(run, sizeof(run), e) < 0 || seat_read(run, before, e) < 0)
+	if (local_daemon_find(cli, "upgrade", run, e) < 0 || seat_find_process(run, before, &pidfd, e) < 0)
 		return -1;
-	pidfd = (int)syscall(SYS_pidfd_open, before->warden, 0);
-	/* Looked at while the descriptor is held: the signal goes to what we have seen. */
-	if (pidfd < 0 || !is_serving(before->warden))
-		return err_set(e, ERR_NOT_FOUND, "process %d does not serve any more",
-			       (int)before->warden);
 	if (exe_of(before->warden, exe, sizeof(exe), e) < 0 || version_of(exe, version, e) < 0)
 		return err_in(e, "not upgraded");
 	if (syscall(SYS_pidfd_send_signal, pidfd, SIGUSR2, NULL, 0) < 0)
@@ -140,10 +127,12 @@ static int run_upgrade(const struct cli *cli, const struct args *a)
 	struct err e;
 
 	(void)a;
-	if (upgrade(&before, &after, &e) < 0) {
+	if (upgrade_replace_front(cli, &before, &after, &e) < 0) {
 		trouble_what(&t, err_kind_name(e.kind), "%s", e.msg);
 		if (e.kind == ERR_NOT_FOUND)
 			trouble_hint(&t, "start it", "atoll serve");
+		else if (e.kind != ERR_INVALID)
+			trouble_hint(&t, "replace it", "atoll stop, then atoll serve (boxes live on)");
 		return trouble_say(&t, cli->json,
 				   e.kind == ERR_NOT_FOUND ? STATUS_NOT_FOUND : STATUS_FAILED);
 	}
@@ -167,7 +156,8 @@ const struct verb verb_upgrade = {
 	.usage = "",
 	.summary = "let the daemon go on as the new binary",
 	.notes = "The daemon executes the file that it was started from. Its sockets stay open, boxes and\n"
-		 "programs live on, requests in progress are finished.",
+		 "programs live on, requests in progress are finished. With -H unix:PATH or ATOLL_HOST it is the\n"
+		 "daemon that listens there; a daemon that was named by a URL is upgraded on its own machine.",
 	.max_words = 0,
 	.examples = examples,
 	.run = run_upgrade,

@@ -6,6 +6,7 @@ extern const struct verb verb_config;
 extern const struct verb verb_doctor;
 extern const struct verb verb_policy;
 extern const struct verb verb_serve;
+extern const struct verb verb_stop;
 extern const struct verb verb_key;
 extern const struct verb verb_upgrade;
 

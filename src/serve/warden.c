@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "base/run_dir.h"
 #include "box/box.h"
 #include "jail/layer.h"
 #include "serve/activation.h"
@@ -40,7 +41,8 @@
 /* Across an upgrade: the seat and the listening sockets; the fronts, each as PID:LINK. */
 #define FDS_VAR "ATOLL_SERVE_FDS"
 #define FRONTS_VAR "ATOLL_SERVE_FRONTS"
-enum { AGAIN_MS = 200, BACKLOG = 4096, FRONTS = 8 };
+#define STATE_VAR "ATOLL_SERVE_STATE" /* the lock on the state folder */
+enum { AGAIN_MS = 200, BACKLOG = 4096, FRONTS = 8, KEEPER_TRIES = 10, LOG_AGAIN_MS = 60000 };
 
 struct front_process {
 	pid_t pid;
@@ -62,6 +64,10 @@ struct warden {
 	unsigned nlisteners;
 	int signals;
 	int seat;
+	int state; /* holds the lock on the state folder; its servers inherit it */
+	int keeper_tries; /* that have failed, since the last that has not */
+	uint64_t keeper_logged_ns;
+	char keeper_error[sizeof(((struct err *)0)->msg)];
 	struct front_process fronts[FRONTS]; /* oldest first */
 	unsigned nfronts;
 	struct sluice sluice;
@@ -72,6 +78,7 @@ struct warden {
 	int activated; /* the sockets are a service manager's */
 	int announced; /* where it serves was said */
 	int failed;
+	int failed_upgrades, upgrade_errno; /* for `atoll upgrade`, which reads them from serve.pid */
 	char **argv;
 	char exe[1024]; /* by its name, which an upgrade gives to another file */
 };
@@ -137,8 +144,14 @@ static int inherit(struct warden *w, struct err *e)
 			return -1;
 		w->fronts[w->nfronts++] = f;
 	}
+	if (getenv(STATE_VAR)) {
+		w->state = atoi(getenv(STATE_VAR));
+		if (keep(w->state, e) < 0)
+			return -1;
+	}
 	unsetenv(FDS_VAR);
 	unsetenv(FRONTS_VAR);
+	unsetenv(STATE_VAR);
 	return 0;
 }
 
@@ -247,9 +260,29 @@ static int start_front(struct warden *w, struct err *e)
 	return 0;
 }
 
+/* Logged when it is another reason, and once a minute. A daemon that has never served leaves: whoever has
+ * started it has to see to that. */
+static void no_keeper(struct warden *w, const struct err *e)
+{
+	uint64_t now = now_ns();
+
+	if (strcmp(w->keeper_error, e->msg) != 0 ||
+	    now - w->keeper_logged_ns > LOG_AGAIN_MS * UINT64_C(1000000)) {
+		log_error("no keeper", LOG_E(e));
+		snprintf(w->keeper_error, sizeof(w->keeper_error), "%s", e->msg);
+		w->keeper_logged_ns = now;
+	}
+	if (++w->keeper_tries < KEEPER_TRIES || w->announced || w->upgraded || w->leaving)
+		return;
+	fprintf(stderr, "atoll: nothing is served, because there is no keeper: %s\n", e->msg);
+	w->leaving = w->failed = 1;
+	for (unsigned i = 0; i < w->nfronts; i++)
+		kill(w->fronts[i].pid, SIGTERM);
+}
+
 /* Makes sure that there is a keeper and hands a connection over. Not in a circle: a front whose
  * keepers leave at once gets one every AGAIN_MS. */
-static void hand_keeper(struct front_process *f)
+static void hand_keeper(struct warden *w, struct front_process *f)
 {
 	struct frame head = sock_head(WIRE_FD, 0);
 	auto_fd int fd = -1;
@@ -261,10 +294,11 @@ static void hand_keeper(struct front_process *f)
 	fd = bring_keeper(&e);
 	f->tried_ns = now_ns();
 	if (fd < 0) {
-		log_error("no keeper", LOG_E(&e));
+		no_keeper(w, &e);
 		return;
 	}
-	f->wants_keeper = 0;
+	f->wants_keeper = w->keeper_tries = 0;
+	w->keeper_error[0] = 0;
 	if (sock_send(f->link, &head, sizeof(head), NULL, 0, &fd, 1, &e) < 0)
 		log_warn("the front did not take its keeper", LOG_E(&e));
 }
@@ -283,7 +317,10 @@ static void say_where(const struct warden *w)
 
 static void note_seat(struct warden *w)
 {
-	struct seat_note note = { .warden = getpid(), .front = w->ready ? newest(w)->pid : 0 };
+	struct seat_note note = { .warden = getpid(),
+				  .front = w->ready ? newest(w)->pid : 0,
+				  .failed_upgrades = w->failed_upgrades,
+				  .upgrade_errno = w->upgrade_errno };
 	struct err e;
 
 	snprintf(note.version, sizeof(note.version), "%s", ATOLL_VERSION);
@@ -341,8 +378,11 @@ static int hand_on(int fd)
 static void begin_again(struct warden *w)
 {
 	auto_buf struct buf fds = { 0 }, fronts = { 0 };
+	char state[16];
 
 	buf_printf(&fds, "%d", hand_on(w->seat));
+	snprintf(state, sizeof(state), "%d", hand_on(w->state));
+	setenv(STATE_VAR, state, 1);
 	for (unsigned i = 0; i < w->nlisteners; i++)
 		buf_printf(&fds, ",%d", hand_on(w->listeners[i]));
 	/* As our children they are reaped by what we become. */
@@ -354,9 +394,14 @@ static void begin_again(struct warden *w)
 	setenv(FRONTS_VAR, fronts.p ? fronts.p : "", 1);
 	log_info("executing the new binary");
 	execv(w->exe, w->argv);
-	log_error("upgrade", LOG_S("error", strerror(errno)));
+	w->upgrade_errno = errno;
+	w->failed_upgrades++;
+	log_error("upgrade: cannot execute the binary", LOG_S("file", w->exe),
+		  LOG_S("error", strerror(w->upgrade_errno)));
+	note_seat(w);
 	unsetenv(FDS_VAR);
 	unsetenv(FRONTS_VAR);
+	unsetenv(STATE_VAR);
 }
 
 static void take_over(struct warden *w)
@@ -484,7 +529,7 @@ static int hand_keepers(struct warden *w)
 
 	for (unsigned i = 0; i < w->nfronts; i++) {
 		if (w->fronts[i].wants_keeper)
-			hand_keeper(&w->fronts[i]);
+			hand_keeper(w, &w->fronts[i]);
 		waiting |= w->fronts[i].wants_keeper;
 	}
 	return waiting;
@@ -589,13 +634,15 @@ static int begin(struct warden *w, struct err *e)
 	    envoy_check(&w->config, e) < 0)
 		return -1;
 	set_up_log(&w->config);
-	if (box_run_dir(w->run, sizeof(w->run), e) < 0 || home_make_folder(w->run, 0711, e) < 0 ||
+	if (run_dir_find(w->run, sizeof(w->run), e) < 0 || home_make_folder(w->run, 0711, e) < 0 ||
 	    home_open(&w->home, &w->config, e) < 0 || remember_exe(w, e) < 0 || inherit(w, e) < 0)
 		return -1;
 	/* Before the sockets: whoever is leaving still has them. */
 	if (w->seat < 0)
 		w->seat = seat_take(w->run, e);
-	if (w->seat < 0 || open_sockets(w, e) < 0 || catch_signals(w, e) < 0)
+	if (w->seat >= 0 && w->state < 0)
+		w->state = seat_lock_state(w->home.state, e);
+	if (w->seat < 0 || w->state < 0 || open_sockets(w, e) < 0 || catch_signals(w, e) < 0)
 		return -1;
 	note_seat(w);
 	/* The keeper's images go there, too. */
@@ -610,7 +657,7 @@ static int begin(struct warden *w, struct err *e)
 
 static int run_serve(const struct cli *cli, const struct args *a)
 {
-	struct warden w = { .cli = cli, .args = a, .signals = -1, .seat = -1 };
+	struct warden w = { .cli = cli, .args = a, .signals = -1, .seat = -1, .state = -1 };
 	struct trouble t;
 	struct err e;
 
@@ -619,7 +666,12 @@ static int run_serve(const struct cli *cli, const struct args *a)
 	envoy_init(&w.envoy, geteuid() == 0);
 	if (begin(&w, &e) < 0) {
 		trouble_what(&t, err_kind_name(e.kind), "%s", e.msg);
+		if (e.kind == ERR_CONFLICT && strstr(e.msg, " is in use"))
+			trouble_hint(&t, "another port", "atoll serve --listen 127.0.0.1:7071");
 		trouble_hint(&t, "settings", "atoll config show --origin");
+		/* Or a script that waits for the start would take the file for a daemon's. */
+		if (w.seat >= 0 && !w.upgraded)
+			seat_leave(w.run, w.seat);
 		config_fini(&w.config);
 		return trouble_say(&t, cli->json, STATUS_FAILED);
 	}

@@ -93,16 +93,18 @@ static int draw_line(struct store *s, int64_t before_ns, struct err *e)
 }
 
 /* From the oldest up to the first that stays, so that a clock that was wrong for a while leaves no
- * holes. */
-static int drop_oldest(struct store *s, int64_t before_ns, unsigned *out_n, struct err *e)
+ * holes. Reads no more than the `most` oldest rows, however many are too old. */
+static int drop_oldest(struct store *s, int64_t before_ns, unsigned most, unsigned *out_n,
+		       struct err *e)
 {
 	auto_sql struct sql q =
-		sql(s, "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE seq <"
-		       " ifnull((SELECT seq FROM audit WHERE at_ns >= ? ORDER BY seq LIMIT 1),"
-		       "  9223372036854775807) ORDER BY seq LIMIT ?)");
+		sql(s, "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit ORDER BY seq LIMIT ?2)"
+		       " AND seq < ifnull((SELECT min(seq) FROM"
+		       "  (SELECT seq, at_ns FROM audit ORDER BY seq LIMIT ?2) WHERE at_ns >= ?1),"
+		       "  9223372036854775807)");
 
 	sql_i64(&q, before_ns);
-	sql_i64(&q, STORE_PAGE_MAX);
+	sql_i64(&q, most);
 	if (sql_run(&q, e) < 0)
 		return -1;
 	*out_n = sql_changes(&q);
@@ -121,13 +123,13 @@ static int add_trace(struct store *s, unsigned n, const char *who, int64_t at_ns
 }
 
 int store_audit_retire(struct store *s, int64_t before_ns, const char *who, int64_t at_ns,
-		       unsigned *out_n, struct err *e)
+		       unsigned most, unsigned *out_n, struct err *e)
 {
 	unsigned n = 0;
 
 	if (store_begin(s, e) < 0)
 		return -1;
-	if (draw_line(s, before_ns, e) < 0 || drop_oldest(s, before_ns, &n, e) < 0 ||
+	if (draw_line(s, before_ns, e) < 0 || drop_oldest(s, before_ns, most, &n, e) < 0 ||
 	    (n && add_trace(s, n, who, at_ns, e) < 0))
 		return store_rollback(s);
 	if (store_commit(s, e) < 0)

@@ -36,8 +36,7 @@ struct store_audit_filter { /* zero: everything */
 /* Newest first. */
 must_check int store_audit_list(struct store *s, const struct store_audit_filter *f,
 				struct store_audits *out, struct err *e);
-/* Retention: removes the rows from before then, at most STORE_PAGE_MAX at a time (out_n: how many;
- * call again while it is that many), and adds one row "audit.retire" of `who` that says how
- * many. */
+/* Retention: removes the rows from before then, at most `most` at a time (out_n: how many; call again
+ * while it is that many), and adds one row "audit.retire" of `who` that says how many. */
 must_check int store_audit_retire(struct store *s, int64_t before_ns, const char *who,
-				  int64_t at_ns, unsigned *out_n, struct err *e);
+				  int64_t at_ns, unsigned most, unsigned *out_n, struct err *e);

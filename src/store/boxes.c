@@ -190,7 +190,10 @@ int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 	sql_text(&q, b->template);
 	sql_i64(&q, b->created_ns);
 	bind_changing(&q, b);
-	return sql_run(&q, e) == 0 ? 0 : taken(b, e);
+	if (sql_run(&q, e) < 0)
+		return taken(b, e);
+	s->history_bytes += (b->metadata ? strlen(b->metadata) : 0) + (b->env ? strlen(b->env) : 0);
+	return 0;
 }
 
 int store_box_update(struct store *s, const struct store_box *b, struct err *e)
@@ -259,20 +262,6 @@ int store_box_set_times(struct store *s, const char *id, int64_t ends_ns, int64_
 	return sql_run_one(&q, "box", id, e);
 }
 
-int store_box_purge(struct store *s, int64_t before_ns, unsigned *out_n, struct err *e)
-{
-	auto_sql struct sql q = sql(s, "DELETE FROM boxes WHERE rowid IN (SELECT rowid FROM boxes"
-				       " WHERE state = 'gone' AND ended_ns < ?"
-				       " ORDER BY ended_ns LIMIT ?)");
-
-	sql_i64(&q, before_ns);
-	sql_i64(&q, STORE_PAGE_MAX);
-	if (sql_run(&q, e) < 0)
-		return -1;
-	*out_n = sql_changes(&q);
-	return 0;
-}
-
 /* Asking ---- */
 
 static int one_box(struct sql *q, const char *which, struct store_box *out, struct err *e)
@@ -301,6 +290,23 @@ int store_box_by_name(struct store *s, const char *team, const char *name, struc
 	sql_text(&q, team);
 	sql_text(&q, name);
 	return one_box(&q, name, out, e);
+}
+
+int store_box_gone(struct store *s, const char *team, const char *id_or_name, struct store_box *out, struct err *e)
+{
+	auto_sql struct sql by_id = sql(s, "SELECT " COLUMNS " FROM boxes WHERE id = ? AND team = ? AND state = 'gone'");
+	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM boxes WHERE id IN"
+				       " (SELECT id FROM boxes WHERE team = ? ORDER BY created_ns DESC LIMIT ?)"
+				       " AND name = ? AND name <> '' AND state = 'gone' ORDER BY ended_ns DESC LIMIT 1");
+
+	sql_text(&by_id, id_or_name);
+	sql_text(&by_id, team);
+	if (one_box(&by_id, id_or_name, out, e) == 0)
+		return 0;
+	sql_text(&q, team);
+	sql_i64(&q, STORE_BOX_RECENT);
+	sql_text(&q, id_or_name);
+	return one_box(&q, id_or_name, out, e);
 }
 
 int store_box_by_session(struct store *s, const char *team, const char *session,

@@ -70,6 +70,10 @@ must_check int store_box_set_times(struct store *s, const char *id, int64_t ends
 
 /* Gone ones too. */
 must_check int store_box_get(struct store *s, const char *id, struct store_box *out, struct err *e);
+/* The one of this id, or the newest of this name among the team's last STORE_BOX_RECENT, that is gone. */
+enum { STORE_BOX_RECENT = 500 };
+must_check int store_box_gone(struct store *s, const char *team, const char *id_or_name, struct store_box *out,
+			      struct err *e);
 /* Not the gone ones. */
 must_check int store_box_by_name(struct store *s, const char *team, const char *name,
 				 struct store_box *out, struct err *e);
@@ -98,5 +102,3 @@ struct store_cursor store_box_cursor(const struct store_box *b);
 must_check int store_box_live(struct store *s, struct store_boxes *out, struct err *e);
 must_check int store_box_count(struct store *s, const char *team, uint64_t *out_live,
 			       struct err *e);
-/* Forgets at most STORE_PAGE_MAX boxes that have been gone since before then. */
-must_check int store_box_purge(struct store *s, int64_t before_ns, unsigned *out_n, struct err *e);

@@ -12,11 +12,14 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum {
 	MANY = 1000,
 	FLOOD = 8192, /* 32 MiB */
+	LARGE = 4 << 20, /* bytes of a WAL that is worth cutting */
 	CALM_S = 3,
 	FLOOD_WAIT_MS = 100, /* for readers; the next time will do as well */
 };
@@ -42,8 +45,8 @@ static int after_commit(void *user, sqlite3 *db, const char *name, int pages)
 	return SQLITE_OK;
 }
 
-/* With the lock. Until there is a reason to work, or to stop. */
-static void sleep_well(struct checkpoint *c)
+/* With the lock. Until there is a reason to work, or to stop. 1: few commits came for a while. */
+static int sleep_well(struct checkpoint *c)
 {
 	struct timespec until;
 
@@ -53,7 +56,22 @@ static void sleep_well(struct checkpoint *c)
 	until.tv_sec += CALM_S;
 	while (!c->stopping && waiting(c) < MANY)
 		if (pthread_cond_timedwait(&c->wake, &c->lock, &until) == ETIMEDOUT)
-			return;
+			return 1;
+	return 0;
+}
+
+/* The WAL begins anew after a complete checkpoint, but its file keeps its size until it is cut. The
+ * writer is locked out for the length of an ftruncate(). */
+static void checkpoint_truncate_wal(struct checkpoint *c)
+{
+	sqlite3_wal_checkpoint_v2(c->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+}
+
+static int is_large(const struct checkpoint *c)
+{
+	struct stat st;
+
+	return stat(c->wal, &st) == 0 && st.st_size > LARGE;
 }
 
 static int copy(sqlite3 *db, unsigned *out_done)
@@ -74,19 +92,22 @@ static void *work(void *user)
 	pthread_mutex_lock(&c->lock);
 	for (;;) {
 		unsigned done;
-		int all;
+		int all, calm, large;
 
-		sleep_well(c);
+		calm = sleep_well(c);
 		if (c->stopping)
 			break;
 		c->dirty = 0;
 		pthread_mutex_unlock(&c->lock);
 		all = copy(c->db, &done);
+		large = is_large(c);
+		if (all && calm && large)
+			checkpoint_truncate_wal(c);
 		pthread_mutex_lock(&c->lock);
 		c->done = done;
 		/* A full disk, a reader in the way: nobody has to hear of it, the rows are safe in
 		 * the WAL. */
-		c->dirty |= !all;
+		c->dirty |= !all || (large && !calm); /* then it is cut after some quiet seconds */
 		if (!all && waiting(c) >= MANY)
 			c->done = c->pages; /* not at once again */
 	}
@@ -126,6 +147,7 @@ int checkpoint_start(struct checkpoint *c, sqlite3 *db, const char *path, struct
 		return -1;
 	}
 	sqlite3_busy_timeout(c->db, FLOOD_WAIT_MS);
+	snprintf(c->wal, sizeof(c->wal), "%s-wal", path);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -2,15 +2,18 @@
  * disk.
  * Owns: its thread and its own connection.
  * Checkpoints are passive: nobody waits for them, unless the WAL has grown beyond all measure
- * because there was never a moment without a writer. */
+ * because there was never a moment without a writer. A WAL that has become large is cut to nothing
+ * at the next quiet moment. */
 #pragma once
 #include "base/err.h"
+#include <limits.h>
 #include <pthread.h>
 
 struct sqlite3;
 
 struct checkpoint {
 	struct sqlite3 *db; /* the thread's */
+	char wal[PATH_MAX]; /* path of the WAL */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;

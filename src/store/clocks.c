@@ -39,6 +39,7 @@ static const struct {
 	  " kept_until_ns = kept_until_ns + ? * (kept_until_ns > 0) WHERE state <> 'gone'", 3 },
 	{ "UPDATE contexts SET deadline_ns = deadline_ns + ? WHERE deadline_ns > 0", 1 },
 	{ "UPDATE idempotency SET created_ns = created_ns + ?", 1 },
+	{ "UPDATE mcp_sessions SET used_ns = used_ns + ?", 1 },
 };
 
 static int move_all(struct store *s, int64_t shift_ns, struct err *e)

@@ -3,6 +3,8 @@
 #include "base/own.h"
 #include "store/sql.h"
 
+#include <string.h>
+
 #define COLUMNS                                                                                    \
 	"id, box, language, standing, created_ns, cwd, env, run, ref, cell, status, from_stdout,"  \
 	" from_stderr, from_channel, answers, said, began_ns, deadline_ns, max_output"
@@ -110,6 +112,18 @@ static void read_context(struct sql *q, void *row)
 	c->began_ns = sql_get_i64(q);
 	c->deadline_ns = sql_get_i64(q);
 	c->max_output = sql_get_u64(q);
+}
+
+int store_context_get(struct store *s, const char *id, struct store_context *out, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM contexts WHERE id = ?");
+
+	sql_text(&q, id);
+	if (sql_one(&q, "context", id, e) < 0)
+		return -1;
+	memset(out, 0, sizeof(*out));
+	read_context(&q, out);
+	return 0;
 }
 
 int store_context_list(struct store *s, const char *box, struct store_contexts *out, struct err *e)

@@ -36,6 +36,8 @@ must_check int store_context_insert(struct store *s, const struct store_context 
 must_check int store_context_update(struct store *s, const struct store_context *c, struct err *e);
 must_check int store_context_delete(struct store *s, const char *id, struct err *e);
 must_check int store_context_drop(struct store *s, const char *box, struct err *e); /* all of a box */
+must_check int store_context_get(struct store *s, const char *id, struct store_context *out,
+				 struct err *e);
 /* Oldest first. */
 must_check int store_context_list(struct store *s, const char *box, struct store_contexts *out,
 				  struct err *e);

@@ -84,6 +84,18 @@ int store_errand_list(struct store *s, const char *team, const struct store_curs
 	return 0;
 }
 
+int store_errand_running(struct store *s, struct store_errands *out, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM errands WHERE ended_ns = 0 LIMIT ?");
+	struct sql_rows rows;
+
+	sql_i64(&q, STORE_PAGE_MAX);
+	if (sql_list(&q, STORE_PAGE_MAX, sizeof(struct store_errand), read_errand, NULL, &rows, e) < 0)
+		return -1;
+	*out = (struct store_errands){ rows.v, rows.n, rows.more };
+	return 0;
+}
+
 static int lose(struct store *s, int64_t lost_ns, struct err *e)
 {
 	auto_sql struct sql q = sql(s, "UPDATE errands SET ended_ns = created_ns, outcome = 'lost'"

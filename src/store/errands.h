@@ -27,6 +27,8 @@ must_check int store_errand_get(struct store *s, const char *team, const char *i
 /* Newest first. */
 must_check int store_errand_list(struct store *s, const char *team, const struct store_cursor *after,
 				 unsigned limit, struct store_errands *out, struct err *e);
+/* Those that have not ended, of all teams; at most STORE_PAGE_MAX. */
+must_check int store_errand_running(struct store *s, struct store_errands *out, struct err *e);
 /* Those that ended before then go (0: none), and of each team all but the newest `keep`. Those that began before
  * `lost_ns` and have no end never will have one: their front died. */
 must_check int store_errand_purge(struct store *s, int64_t before_ns, int64_t lost_ns, unsigned keep,

@@ -97,7 +97,10 @@ int store_idem_finish(struct store *s, const char *team, const char *key, int st
 	sql_blob(&q, body, len);
 	sql_text(&q, team);
 	sql_text(&q, key);
-	return sql_run_one(&q, "idempotency key", key, e);
+	if (sql_run_one(&q, "idempotency key", key, e) < 0)
+		return -1;
+	s->history_bytes += len;
+	return 0;
 }
 
 int store_idem_forget(struct store *s, const char *team, const char *key, struct err *e)
@@ -107,32 +110,4 @@ int store_idem_forget(struct store *s, const char *team, const char *key, struct
 	sql_text(&q, team);
 	sql_text(&q, key);
 	return sql_run_one(&q, "idempotency key", key, e);
-}
-
-static int drop(struct sql *q, int64_t before_ns, unsigned *out_n, struct err *e)
-{
-	sql_i64(q, before_ns);
-	sql_i64(q, STORE_PAGE_MAX);
-	if (sql_run(q, e) < 0)
-		return -1;
-	*out_n = sql_changes(q);
-	return 0;
-}
-
-int store_idem_reset(struct store *s, int64_t before_ns, unsigned *out_n, struct err *e)
-{
-	auto_sql struct sql q =
-		sql(s, "DELETE FROM idempotency WHERE rowid IN (SELECT rowid FROM idempotency"
-		       " WHERE created_ns < ? AND status = 0 AND subject = '' LIMIT ?)");
-
-	return drop(&q, before_ns, out_n, e);
-}
-
-int store_idem_purge(struct store *s, int64_t before_ns, unsigned *out_n, struct err *e)
-{
-	auto_sql struct sql q =
-		sql(s, "DELETE FROM idempotency WHERE rowid IN (SELECT rowid FROM idempotency"
-		       " WHERE created_ns < ? LIMIT ?)");
-
-	return drop(&q, before_ns, out_n, e);
 }

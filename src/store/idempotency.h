@@ -5,7 +5,7 @@
  *            IDEM_BUSY   the first one is still at it, or died at it: `subject` is what it had made
  *            IDEM_DONE   here is what was answered
  *
- * Kept for 24 h: call the purge now and then. */
+ * Kept for 24 h; history.h removes what is older. */
 #pragma once
 #include "base/sha256.h"
 #include "store/store.h"
@@ -37,6 +37,3 @@ must_check int store_idem_subject(struct store *s, const char *team, const char 
 must_check int store_idem_finish(struct store *s, const char *team, const char *key, int status,
 				 const char *type, const void *body, size_t len, struct err *e);
 must_check int store_idem_forget(struct store *s, const char *team, const char *key, struct err *e);
-/* After a restart: those begun before then that made nothing and never will. */
-must_check int store_idem_reset(struct store *s, int64_t before_ns, unsigned *out_n, struct err *e);
-must_check int store_idem_purge(struct store *s, int64_t before_ns, unsigned *out_n, struct err *e);

@@ -441,7 +441,7 @@ int store_pipeline_sums(struct store *s, const char *team, struct store_pipeline
 		    " coalesce(sum(tokens_out), 0), coalesce(sum(cache_read), 0),"
 		    " coalesce(sum(cost_micro), 0), coalesce(sum(overfit > 0), 0),"
 		    " coalesce(sum(attempts > 1), 0)"
-		    " FROM (SELECT *, outcome IN ('verified', 'plausible') AS good FROM pipelines"
+		    " FROM (SELECT *, outcome IN ('verified', 'examples_pass', 'plausible') AS good FROM pipelines"
 		    "  WHERE ended_ns > 0 AND (?1 = '' OR team = ?1))");
 
 	sql_text(&q, team);

@@ -24,6 +24,12 @@ const char *store_run_kind_name(enum store_run_kind kind)
 
 #define BRIEF "id, box, team, ref, kind, tag, started_ns, ended_ns, cause, status, output_bytes"
 #define COLUMNS BRIEF ", command, record"
+/* A record ends with the request that made the run, up to 64 KiB of it, and no list tells that: a page of a hundred
+ * would be megabytes to read and parse. A quote within a text is escaped, so these bytes are the key's. */
+#define LISTED                                                                                                         \
+	BRIEF ", command, CASE WHEN instr(record, ',\"request\":{') > 0 THEN"                                          \
+	      " substr(record, 1, instr(record, ',\"request\":{') - 1) || '}'"                                         \
+	      " WHEN substr(record, 1, 12) = '{\"request\":{' THEN '{}' ELSE record END"
 
 static void read_brief(struct sql *q, void *row)
 {
@@ -96,6 +102,7 @@ int store_run_begin(struct store *s, const struct store_run *r, struct err *e)
 			return err_set(e, ERR_CONFLICT, "there is a run %.12s already", r->id);
 		return -1;
 	}
+	s->history_bytes += r->command ? strlen(r->command) : 0;
 	return 0;
 }
 
@@ -116,27 +123,15 @@ int store_run_end(struct store *s, const struct store_run *r, struct err *e)
 	sql_text(&q, r->id);
 	if (sql_run(&q, e) < 0)
 		return -1;
-	if (sql_changes(&q))
+	if (sql_changes(&q)) {
+		s->history_bytes += r->record ? strlen(r->record) : 0;
 		return 0;
+	}
 	if (store_run_get(s, r->id, &before, e) < 0)
 		return -1;
 	err_set(e, ERR_CONFLICT, "run %.12s has ended before: %s", r->id, before.cause);
 	store_run_fini(&before);
 	return -1;
-}
-
-int store_run_purge(struct store *s, int64_t before_ns, unsigned *out_n, struct err *e)
-{
-	auto_sql struct sql q = sql(s, "DELETE FROM runs WHERE rowid IN (SELECT rowid FROM runs"
-				       " WHERE ended_ns > 0 AND ended_ns < ?"
-				       " ORDER BY ended_ns LIMIT ?)");
-
-	sql_i64(&q, before_ns);
-	sql_i64(&q, STORE_PAGE_MAX);
-	if (sql_run(&q, e) < 0)
-		return -1;
-	*out_n = sql_changes(&q);
-	return 0;
 }
 
 /* Asking ---- */
@@ -190,6 +185,8 @@ int store_run_list(struct store *s, const struct store_run_filter *f, struct sto
 		buf_puts(&w.text, " AND cause NOT IN ('', 'exit')");
 	if (f->tag && *f->tag)
 		buf_puts(&w.text, " AND tag <> ''");
+	else
+		buf_puts(&w.text, " AND tag <> '" STORE_RUN_HELPER "'");
 	sql_where_text(&w, "team = ?", f->team);
 	sql_where_text(&w, "box = ?", f->box);
 	sql_where_text(&w, "cause = ?", f->cause);
@@ -199,7 +196,7 @@ int store_run_list(struct store *s, const struct store_run_filter *f, struct sto
 	if (f->until_ns)
 		sql_where_i64(&w, "started_ns < ?", f->until_ns);
 	sql_where_after(&w, "started_ns", &f->after);
-	ask_of(&w, f->brief ? BRIEF : COLUMNS, f->running);
+	ask_of(&w, f->brief ? BRIEF : LISTED, f->running);
 	auto_sql struct sql q = sql_filtered(s, &w, "ORDER BY started_ns DESC, id DESC LIMIT ?");
 	sql_i64(&q, limit + 1);
 	return list(&q, limit, f->brief, out, e);

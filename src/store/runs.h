@@ -5,6 +5,10 @@
 enum store_run_kind { STORE_RUN_EXEC, STORE_RUN_PTY, STORE_RUN_ONCE, STORE_RUN_KINDS };
 const char *store_run_kind_name(enum store_run_kind kind); /* "exec", "pty", "run" */
 
+/* Tag of a program that Atoll started for itself: an archive's tar, a snapshot's packer. Nobody can give it, for it is
+ * no name; lists leave it out unless it is asked for. */
+#define STORE_RUN_HELPER ":helper"
+
 struct store_run {
 	char id[ID_LEN + 1];
 	char box[ID_LEN + 1];
@@ -44,7 +48,7 @@ struct store_run_filter { /* zero: everything */
 	int64_t since_ns; /* started then or later */
 	int64_t until_ns; /* started before; 0: whenever */
 	int running;      /* only those */
-	int brief;        /* without command and record: both come as NULL */
+	int brief;        /* without command and record: both come as NULL; else the record has no "request" */
 	struct store_cursor after;
 	unsigned limit; /* 0: STORE_PAGE */
 };
@@ -56,6 +60,3 @@ struct store_cursor store_run_cursor(const struct store_run *r);
  * NULL: of every box. */
 must_check int store_run_running(struct store *s, const char *box, struct store_runs *out,
 				 struct err *e);
-
-/* Forgets at most STORE_PAGE_MAX runs that ended before then. */
-must_check int store_run_purge(struct store *s, int64_t before_ns, unsigned *out_n, struct err *e);

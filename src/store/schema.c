@@ -430,6 +430,37 @@ static const char clocks[] =
 	"CREATE TABLE clock (one INTEGER PRIMARY KEY CHECK (one = 1), boot TEXT NOT NULL,"
 	" offset_ns INTEGER NOT NULL) STRICT;";
 
+/* What rows of the history take, for store/history.c: read from indices alone, newest first, and
+ * computed only when a row enters or leaves them. 256 is about what a row and its index entries take
+ * besides their texts. */
+#define BYTES_OF(column) "length(CAST(" column " AS BLOB))"
+static const char history[] =
+	"ALTER TABLE runs ADD COLUMN bytes INTEGER NOT NULL GENERATED ALWAYS AS"
+	" (256 + " BYTES_OF("command") " + " BYTES_OF("record") ") VIRTUAL;"
+	"DROP INDEX runs_ended;"
+	"CREATE INDEX runs_history ON runs (team, ended_ns, bytes) WHERE ended_ns <> 0;"
+	"ALTER TABLE boxes ADD COLUMN bytes INTEGER NOT NULL GENERATED ALWAYS AS"
+	" (256 + " BYTES_OF("metadata") " + " BYTES_OF("env") " + " BYTES_OF("volumes")
+	" + " BYTES_OF("network") " + " BYTES_OF("door") ") VIRTUAL;"
+	"DROP INDEX boxes_gone;"
+	"CREATE INDEX boxes_history ON boxes (team, ended_ns, bytes) WHERE NOT state <> 'gone';"
+	"ALTER TABLE idempotency ADD COLUMN bytes INTEGER NOT NULL GENERATED ALWAYS AS"
+	" (256 + length(body)) VIRTUAL;"
+	"DROP INDEX idempotency_age;"
+	"CREATE INDEX idempotency_history ON idempotency (team, created_ns, bytes);";
+
+/* Sessions of MCP's older versions: mcp_sessions.h. The index: which of a team are unused for the longest. */
+static const char mcp_sessions[] =
+	"CREATE TABLE mcp_sessions ("
+	" id TEXT PRIMARY KEY,"
+	" team TEXT NOT NULL,"
+	" key TEXT NOT NULL,"
+	" level INTEGER NOT NULL,"
+	" can INTEGER NOT NULL,"
+	" used_ns INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX mcp_sessions_used ON mcp_sessions (team, used_ns);";
+
 const char *const schema_steps[] = {
 	first,
 	contexts,
@@ -443,6 +474,8 @@ const char *const schema_steps[] = {
 	pipelines,
 	policies_and_errands,
 	clocks,
+	history,
+	mcp_sessions,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

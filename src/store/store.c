@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+enum { REWRITE_PAGES = 16384 }; /* 64 MiB */
+
 /* Made here and not by SQLite, which would let others read it. One made by root, for a daemon that
  * is not root, belongs to the daemon; SQLite gives its WAL to the same owner. */
 static int make_file(const char *dir, const char *path, struct err *e)
@@ -54,6 +56,8 @@ static int use_wal(sqlite3 *db, struct err *e)
 	sqlite3_stmt *stmt = NULL;
 	int wal = 0, rc = SQLITE_BUSY;
 
+	/* Only an empty file takes it, and turning WAL on writes the first page. */
+	sqlite3_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
 	for (int i = 0; (rc & 0xff) == SQLITE_BUSY && i < STORE_BUSY_MS / 5; i++) {
 		if (i)
 			nanosleep(&pause, NULL);
@@ -90,6 +94,23 @@ static int configure(sqlite3 *db, struct err *e)
 	return 0;
 }
 
+/* Pages of removed rows can be returned to the filesystem only from a file that tracks who refers to
+ * each page (auto_vacuum). A new file is made so; one of an older version is rewritten once, unless it
+ * is so large that the daemon's start would wait for it: there, free pages are only used again. */
+static int track_pages(sqlite3 *db, struct err *e)
+{
+	static const char rewrite[] = "PRAGMA auto_vacuum = INCREMENTAL; VACUUM";
+	int mode, pages;
+
+	if (schema_number(db, "PRAGMA auto_vacuum", &mode, e) < 0 ||
+	    schema_number(db, "PRAGMA page_count", &pages, e) < 0)
+		return -1;
+	/* A full disk or another writer: the next start tries again. */
+	if (mode == 0 && pages <= REWRITE_PAGES)
+		sqlite3_exec(db, rewrite, NULL, NULL, NULL);
+	return 0;
+}
+
 static int open_file(struct store *s, const char *path, struct err *e)
 {
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
@@ -104,7 +125,8 @@ static int open_file(struct store *s, const char *path, struct err *e)
 	}
 	/* Looked at before anything of it is changed. */
 	if (schema_accept(s->db, schema_newest, e) < 0 || use_wal(s->db, e) < 0 ||
-	    configure(s->db, e) < 0 || schema_migrate(s->db, schema_steps, schema_newest, e) < 0)
+	    configure(s->db, e) < 0 || schema_migrate(s->db, schema_steps, schema_newest, e) < 0 ||
+	    track_pages(s->db, e) < 0)
 		return -1;
 	s->schema = schema_newest;
 	return checkpoint_start(&s->checkpoint, s->db, path, e);

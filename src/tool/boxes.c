@@ -1,4 +1,5 @@
 /* boxes.c - create_box, list_boxes, delete_box: those of /v1. */
+#include "api/box_want.h"
 #include "api/boxes.h"
 #include "base/own.h"
 #include "tool/tool.h"
@@ -9,6 +10,7 @@ const struct field tool_new_box_fields[] = {
 	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "unique among the team's boxes", NULL },
 	{ "lifetime_ms", FIELD_INT, 0, 0, INT64_C(1) << 53, "until the box times out", NULL },
 	{ "env", FIELD_MAP, 0, 0, 1000, "variables of every program in it", NULL },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "whom it may reach; without it nobody", box_network_fields },
 	{ 0 },
 };
 const struct field tool_boxes_fields[] = {

@@ -193,6 +193,32 @@ static int add_packages(struct tool_job *j, enum package_manager m, json_t *word
 	return rc;
 }
 
+/* A package manager without a registry tries for minutes before it says so. 0: answered. */
+static int can_install(struct tool_job *j, enum package_manager m)
+{
+	const struct install_conf *conf = &j->call->api->fleet.conf.packages.install;
+	const struct berth *b = tool_box(j);
+	int reaches = b && b->row.network && strcmp(b->row.network, "[]") != 0;
+	char text[200];
+
+	if (!b)
+		return 0;
+	if (!conf->source[m] && !reaches) {
+		snprintf(text, sizeof(text), "no source for %s packages is configured", package_manager_name(m));
+		tool_fail(j, "not_configured", text, install_setting(m),
+			  "the operator sets it in the daemon's settings; then make a box with \"packages\" or \"network\"");
+		return 0;
+	}
+	if (!reaches) {
+		snprintf(text, sizeof(text), "box %s has no network, so %s cannot reach %.80s", b->row.id,
+			 package_manager_name(m), conf->source[m]);
+		tool_fail(j, "no_network", text, b->row.id,
+			  "create_box with \"network\": {\"allow\": [its host]}, or POST /v1/boxes with \"packages\"");
+		return 0;
+	}
+	return 1;
+}
+
 void tool_install(struct tool_job *j)
 {
 	const struct install_conf *conf = &j->call->api->fleet.conf.packages.install;
@@ -215,6 +241,10 @@ void tool_install(struct tool_job *j)
 	if (add_packages(j, (enum package_manager)m, words, &e) < 0) {
 		json_decref(words);
 		tool_fail(j, "invalid", e.msg, NULL, NULL);
+		return;
+	}
+	if (!can_install(j, (enum package_manager)m)) {
+		json_decref(words);
 		return;
 	}
 	body = json_pack("{s:o, s:I}", "command", words, "timeout_ms",

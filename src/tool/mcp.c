@@ -139,8 +139,14 @@ static void ticks(struct timer *t)
 		mcp_error(m, 200, RPC_REQUEST, NULL, "what was asked of the client was never answered");
 		return;
 	}
+	/* The answer is a request of its own, and new requests go to the next server. */
+	if (mcp_waits(m) && m->call->api->http.draining) {
+		mcp_error(m, 200, RPC_INTERNAL, NULL,
+			  "this server is being replaced while the client is asked: call again");
+		return;
+	}
 	http_write(m->call->req, ":\n\n", 3);
-	timer_set(&m->tick, KEEPALIVE_MS);
+	timer_set(&m->tick, mcp_waits(m) ? MCP_ASK_TICK_MS : KEEPALIVE_MS);
 }
 
 void mcp_stream(struct mcp_call *m)
@@ -158,57 +164,49 @@ void mcp_stream(struct mcp_call *m)
 
 /* ---- sessions ---- */
 
-struct mcp_session *mcp_session_new(struct mcp *x, const struct who *who, const char *version)
+int mcp_session_begin(struct mcp_call *m, const json_t *capabilities, struct err *e)
 {
-	struct mcp_session *s = &x->sessions[0];
+	struct store_mcp_session x = { .level = -1,
+				       .can = mcp_capabilities(capabilities),
+				       .used_ns = fleet_now_ns() };
 	uint8_t raw[MCP_SESSION_ID / 2];
-	struct err e;
 
-	for (unsigned i = 0; i < MCP_SESSIONS && s->id[0]; i++)
-		if (!x->sessions[i].id[0] || x->sessions[i].used_ms < s->used_ms)
-			s = &x->sessions[i];
-	if (id_random(raw, sizeof(raw), &e) < 0)
-		return NULL;
-	*s = (struct mcp_session){ .version = version, .level = -1, .used_ms = loop_now_ms() };
+	if (id_random(raw, sizeof(raw), e) < 0)
+		return -1;
 	for (unsigned i = 0; i < sizeof(raw); i++)
-		snprintf(s->id + 2 * i, 3, "%02x", raw[i]);
-	memcpy(s->key, who->id, sizeof(s->key));
-	memcpy(s->team, who->team, sizeof(s->team));
-	return s;
-}
-
-/* One of another key is as good as none. */
-struct mcp_session *mcp_session_find(struct mcp *x, const struct who *who, const char *id)
-{
-	for (unsigned i = 0; i < MCP_SESSIONS; i++) {
-		struct mcp_session *s = &x->sessions[i];
-
-		if (*id && !strcmp(s->id, id) && !strcmp(s->key, who->id) &&
-		    !strcmp(s->team, who->team)) {
-			s->used_ms = loop_now_ms();
-			return s;
-		}
-	}
-	return NULL;
+		snprintf(x.id + 2 * i, 3, "%02x", raw[i]);
+	memcpy(x.key, m->call->who.id, sizeof(x.key));
+	memcpy(x.team, m->call->who.team, sizeof(x.team));
+	if (store_mcp_session_insert(m->call->api->store, &x, e) < 0)
+		return -1;
+	memcpy(m->session_id, x.id, sizeof(m->session_id));
+	return 0;
 }
 
 /* 0: it has none, and that was told. */
 static int enter_session(struct mcp_call *m)
 {
 	const char *id = http_header(m->call->req, "mcp-session-id");
+	struct store_mcp_session x;
+	struct err e;
 
 	if (!id) {
 		mcp_error(m, 400, RPC_REQUEST, NULL, "Mcp-Session-Id is missing: initialize first");
 		return 0;
 	}
-	m->session = mcp_session_find(m->mcp, &m->call->who, id);
-	if (!m->session) {
-		mcp_error(m, 404, RPC_REQUEST, NULL, "there is no such session: initialize again");
+	/* One of another key is as good as none. */
+	if (store_mcp_session_get(m->call->api->store, id, m->call->who.team, m->call->who.id,
+				  fleet_now_ns(), &x, &e) < 0) {
+		if (e.kind == ERR_NOT_FOUND)
+			mcp_error(m, 404, RPC_REQUEST, NULL,
+				  "there is no such session: initialize again");
+		else
+			mcp_error(m, 503, RPC_INTERNAL, NULL, "the session cannot be read: %s", e.msg);
 		return 0;
 	}
-	memcpy(m->session_id, m->session->id, sizeof(m->session_id));
-	m->level = m->session->level;
-	m->can = m->session->can;
+	memcpy(m->session_id, x.id, sizeof(m->session_id));
+	m->level = x.level;
+	m->can = x.can;
 	return 1;
 }
 
@@ -216,6 +214,7 @@ static void end_session(struct call *c)
 {
 	struct mcp_call *m = c->door;
 	const char *version = http_header(c->req, "mcp-protocol-version");
+	struct err e;
 
 	if (version && !strcmp(version, MCP_MODERN)) {
 		http_set(c->req, "Allow", "POST");
@@ -224,8 +223,10 @@ static void end_session(struct call *c)
 	}
 	if (!enter_session(m))
 		return;
-	m->session->id[0] = 0;
-	http_reply(c->req, 200, NULL, NULL, 0);
+	if (store_mcp_session_delete(c->api->store, m->session_id, &e) < 0 && e.kind != ERR_NOT_FOUND)
+		mcp_error(m, 503, RPC_INTERNAL, NULL, "the session cannot be ended: %s", e.msg);
+	else
+		http_reply(c->req, 200, NULL, NULL, 0);
 }
 
 /* ---- the modern era's headers ---- */
@@ -355,22 +356,14 @@ static int good_id(const json_t *id)
 }
 
 /* 0: it is none, and that was told. */
-static int read_message(struct mcp_call *m, const struct buf *body)
+static int read_message(struct mcp_call *m)
 {
-	json_error_t why;
 	const char *version;
 
-	m->message = json_loadb(buf_str(body), body->len, JSON_REJECT_DUPLICATES, &why);
-	if (!m->message) {
-		mcp_error(m, 400, RPC_PARSE, NULL, "this is not JSON: line %d, column %d: %.140s",
-			  why.line, why.column, why.text);
-		return 0;
-	}
 	version = json_string_value(json_object_get(m->message, "jsonrpc"));
 	if (!version || strcmp(version, "2.0") != 0) {
 		mcp_error(m, 400, RPC_REQUEST, NULL,
-			  json_is_array(m->message) ? "batches are not taken: send one message" :
-						      "this is not a message of JSON-RPC 2.0");
+			  "this is not a message of JSON-RPC 2.0");
 		return 0;
 	}
 	m->id = json_object_get(m->message, "id");
@@ -435,12 +428,16 @@ static void left_early(struct http_req *r)
 	http_abort(r);
 }
 
-static void body_ended(struct http_req *r)
+static void message_read(struct call *c, json_t *take_doc, const struct err *why)
 {
-	struct call *c = r->user;
 	struct mcp_call *m = c->door;
 
-	if (!read_message(m, &r->body) || !enter(m))
+	m->message = take_doc;
+	if (!m->message) {
+		mcp_error(m, call_status(why), RPC_PARSE, NULL, "%s", why->msg);
+		return;
+	}
+	if (!read_message(m) || !enter(m))
 		return;
 	if (!m->method && (m->modern || (!json_object_get(m->message, "result") &&
 					 !json_object_get(m->message, "error")))) {
@@ -460,8 +457,21 @@ static void body_ended(struct http_req *r)
 	if (m->token && !good_id(m->token))
 		m->token = NULL;
 	if (m->modern) /* who leaves has cancelled */
-		r->on_eof = left_early;
+		c->req->on_eof = left_early;
 	mcp_method(m);
+}
+
+static void body_ended(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct mcp_call *m = c->door;
+
+	if (r->body.len && r->body.p[strspn(buf_str(&r->body), " \t\r\n")] == '[')
+		mcp_error(m, 400, RPC_REQUEST, NULL, "batches are not taken: send one message");
+	else if (r->body.len == 0)
+		mcp_error(m, 400, RPC_PARSE, NULL, "this is not JSON: the body is empty");
+	else
+		call_read_json(c, &r->body, message_read);
 }
 
 static void post(struct call *c)
@@ -520,16 +530,14 @@ static struct mcp *mcp_of(struct api *a)
 	if (x)
 		return x;
 	x = calloc(1, sizeof(*x));
-	if (!x || !(x->sessions = calloc(MCP_SESSIONS, sizeof(*x->sessions))) ||
-	    id_random(x->key, sizeof(x->key), &e) < 0)
+	if (!x || id_random(x->key, sizeof(x->key), &e) < 0 ||
+	    id_random((uint8_t *)&x->nonce, sizeof(x->nonce), &e) < 0)
 		abort();
 	return a->mcp = x;
 }
 
 void mcp_fini(struct api *a)
 {
-	if (a->mcp)
-		free(a->mcp->sessions);
 	free(a->mcp);
 	a->mcp = NULL;
 }
@@ -561,4 +569,4 @@ static int take(struct call *c)
 	return 1;
 }
 
-const struct api_door mcp_door = { take };
+const struct api_door mcp_door = { take, rows, ARRAY_LEN(rows), NULL };

@@ -1,12 +1,13 @@
 /* mcp.h - the Model Context Protocol: one message of a client, from its HTTP request to its answer.
- * Owns:         struct mcp_call for the life of its request; sessions of the old era.
- * Does not own: what tools do.
+ * Owns:         struct mcp_call for the life of its request.
+ * Does not own: what tools do; the rows of sessions of the old era (store/mcp_sessions.h).
  *
  *   POST /mcp -> key -> JSON -> era -> headers, session -> method -> result, or events and a result
  *
  * The era is chosen per message: since 2026-07-28 every request carries its version and nothing is
  * remembered; before that there was a handshake and a session. */
 #pragma once
+#include "store/mcp_sessions.h"
 #include "tool/tool.h"
 
 #define MCP_META "io.modelcontextprotocol/"
@@ -24,23 +25,13 @@ enum { /* JSON-RPC's codes, and MCP's own */
 	MCP_VERSION = -32022,
 };
 
-enum { MCP_SESSIONS = 1024, MCP_SESSION_ID = 32 };
-
-struct mcp_session {
-	char id[MCP_SESSION_ID + 1]; /* "": free */
-	char key[STORE_NAME + 1];
-	char team[STORE_NAME + 1];
-	const char *version;
-	int level;    /* of log notices; -1: none */
-	unsigned can; /* mcp_capabilities() of its client */
-	uint64_t used_ms;
-};
+enum { MCP_ASK_TICK_MS = 1000 }; /* while a client is asked: is its answer still to come here? */
 
 struct mcp_call;
 struct mcp {
-	struct mcp_session *sessions; /* MCP_SESSIONS of them */
 	struct mcp_call *calls;
 	uint64_t asked;  /* questions to clients, all together */
+	uint64_t nonce;  /* in the ids of questions: an answer to one of a killed server fits none of ours */
 	uint8_t key[32]; /* seals what clients keep for us */
 };
 
@@ -50,8 +41,7 @@ struct mcp_call {
 	struct mcp *mcp;
 	struct mcp_call *next, **at; /* in mcp->calls */
 	int modern;
-	struct mcp_session *session; /* old era; NULL: not yet */
-	char session_id[MCP_SESSION_ID + 1];
+	char session_id[MCP_SESSION_ID + 1]; /* old era; "": not yet */
 	json_t *message, *id, *params; /* id and params: borrowed of the message; NULL: none */
 	const char *method;
 	json_t *token; /* of its progress; borrowed */
@@ -96,13 +86,13 @@ void mcp_need(struct mcp_call *m, json_t *take_requests, json_t *take_state);
 /* -1: somebody made one up, and that was told. *out NULL: there is none. */
 must_check int mcp_state(struct mcp_call *m, json_t **out);
 void mcp_answered(struct mcp_call *m); /* a message that answers */
+int mcp_waits(const struct mcp_call *m);
 int mcp_waits_too_long(const struct mcp_call *m);
 /* 1: nobody has to be asked, or somebody was and agreed. 0: it is being asked, or refused. */
 int mcp_may(struct mcp_call *m, const struct tool *t);
 
-/* ---- sessions ---- */
-struct mcp_session *mcp_session_new(struct mcp *x, const struct who *who, const char *version);
-struct mcp_session *mcp_session_find(struct mcp *x, const struct who *who, const char *id);
+/* ---- sessions: rows of the store, for any server process that meets their ids ---- */
+must_check int mcp_session_begin(struct mcp_call *m, const json_t *capabilities, struct err *e);
 
 /* ---- methods: mcp_methods.c ---- */
 void mcp_method(struct mcp_call *m);

@@ -148,14 +148,16 @@ static void ask_on_stream(struct mcp_call *m, json_t *requests)
 		m->waiting = json_object();
 	m->asked_ms = loop_now_ms();
 	json_object_foreach(requests, key, one) {
-		char id[32];
+		char id[48];
 
-		snprintf(id, sizeof(id), "ask-%llu", (unsigned long long)++m->mcp->asked);
+		snprintf(id, sizeof(id), "ask-%016llx-%llu", (unsigned long long)m->mcp->nonce,
+			 (unsigned long long)++m->mcp->asked);
 		json_object_set_new(m->waiting, id, json_string(key));
 		mcp_send(m, json_pack("{s:s, s:s, s:O, s:O}", "jsonrpc", "2.0", "id", id, "method",
 				      json_object_get(one, "method"), "params",
 				      json_object_get(one, "params")));
 	}
+	timer_set(&m->tick, MCP_ASK_TICK_MS);
 }
 
 void mcp_need(struct mcp_call *m, json_t *take_requests, json_t *take_state)
@@ -205,9 +207,14 @@ void mcp_answered(struct mcp_call *m)
 		mcp_method(x); /* with what it lacked */
 }
 
+int mcp_waits(const struct mcp_call *m)
+{
+	return json_object_size(m->waiting) > 0;
+}
+
 int mcp_waits_too_long(const struct mcp_call *m)
 {
-	return json_object_size(m->waiting) && loop_now_ms() - m->asked_ms > STATE_MS;
+	return mcp_waits(m) && loop_now_ms() - m->asked_ms > STATE_MS;
 }
 
 /* ---- may it? ---- */

@@ -48,22 +48,20 @@ static void initialize(struct mcp_call *m)
 {
 	const char *asked = json_string_value(json_object_get(m->params, "protocolVersion"));
 	const char *version = asked ? mcp_old_version(asked) : NULL;
-	struct mcp_session *s;
+	struct err e;
 
 	if (!asked) {
 		mcp_error(m, 200, RPC_PARAMS, NULL, "protocolVersion: is missing");
 		return;
 	}
-	s = mcp_session_new(m->mcp, &m->call->who, version ? version : MCP_NEWEST_OLD);
-	if (!s) {
-		mcp_error(m, 200, RPC_INTERNAL, NULL, "there is no randomness");
+	if (mcp_session_begin(m, json_object_get(m->params, "capabilities"), &e) < 0) {
+		mcp_error(m, 503, RPC_INTERNAL, NULL, "a session cannot begin: %s", e.msg);
 		return;
 	}
-	s->can = mcp_capabilities(json_object_get(m->params, "capabilities"));
-	http_set(m->call->req, "Mcp-Session-Id", "%s", s->id);
-	mcp_result(m, json_pack("{s:s, s:o, s:{s:s, s:s, s:s}, s:s}", "protocolVersion", s->version,
-				"capabilities", capabilities(), "serverInfo", "name", "atoll", "title",
-				"Atoll", "version", ATOLL_VERSION, "instructions", instructions));
+	http_set(m->call->req, "Mcp-Session-Id", "%s", m->session_id);
+	mcp_result(m, json_pack("{s:s, s:o, s:{s:s, s:s, s:s}, s:s}", "protocolVersion",
+				version ? version : MCP_NEWEST_OLD, "capabilities", capabilities(), "serverInfo", "name",
+				"atoll", "title", "Atoll", "version", ATOLL_VERSION, "instructions", instructions));
 }
 
 static void discover(struct mcp_call *m)
@@ -83,13 +81,16 @@ static void set_level(struct mcp_call *m)
 {
 	const char *name = json_string_value(json_object_get(m->params, "level"));
 	int level = name ? mcp_level(name) : -1;
+	struct err e;
 
 	if (level < 0) {
 		mcp_error(m, 200, RPC_PARAMS, NULL, "level: is none of debug ... emergency");
 		return;
 	}
-	m->session->level = level;
-	mcp_result(m, json_object());
+	if (store_mcp_session_set_level(m->call->api->store, m->session_id, level, &e) < 0)
+		mcp_error(m, 200, RPC_INTERNAL, NULL, "the level cannot be kept: %s", e.msg);
+	else
+		mcp_result(m, json_object());
 }
 
 /* Everything fits on one page, so no cursor is ours. 0: it has one, and that was told. */

@@ -2,15 +2,18 @@
 #include "api/auth.h"
 #include "api/feed.h"
 #include "api/fields.h"
+#include "api/openapi.h"
 #include "base/own.h"
 #include "tool/tool.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- GET /v1/tools ---- */
 
+static const struct field tools_formats_values[] = { FIELD_VALUE("atoll"), FIELD_VALUE("openai"), FIELD_VALUE("openai-responses"), FIELD_VALUE("anthropic"), FIELD_VALUE("mcp"), { 0 } };
 static const struct field list_query[] = {
-	{ "format", FIELD_TEXT, 0, 0, 32, "atoll, openai, openai-responses, anthropic, mcp", NULL },
+	{ "format", FIELD_CHOICE, 0, 0, 0, "in the shape that this client takes; atoll", tools_formats_values },
 	{ 0 },
 };
 
@@ -134,4 +137,20 @@ static int take(struct call *c)
 	return 1;
 }
 
-const struct api_door tool_door = { take };
+/* A path for each tool, with the fields that it takes. */
+static void tool_document(json_t *paths)
+{
+	char path[128];
+
+	for (unsigned i = 0; i < ntools; i++) {
+		const struct tool *t = &tools[i];
+		struct api_route r = { "POST", path, NEED_VIEWER, use, t->help, t->fields, .group = "tools" };
+
+		if (t->marks & TOOL_BOXES)
+			continue;
+		snprintf(path, sizeof(path), "/v1/boxes/{box}/tools/%s", t->name);
+		openapi_add(paths, "/v1/boxes/{box}/tools/{tool}", &r);
+	}
+}
+
+const struct api_door tool_door = { take, rows, ARRAY_LEN(rows), tool_document };

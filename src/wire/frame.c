@@ -22,6 +22,7 @@ static const struct shape {
 	[WIRE_LAYER_CHECK] = { "LAYER_CHECK", sizeof(struct wire_layer), NO_TAIL },
 	[WIRE_LAYER_DROP] = { "LAYER_DROP", sizeof(struct wire_layer), NO_TAIL },
 	[WIRE_FREEZE] = { "FREEZE", sizeof(struct wire_id), NO_TAIL },
+	[WIRE_DEADLINE] = { "DEADLINE", sizeof(struct wire_deadline), NO_TAIL },
 	[WIRE_BOX] = { "BOX", sizeof(struct wire_box), NO_TAIL },
 	[WIRE_GONE] = { "GONE", sizeof(struct wire_counted), NO_TAIL },
 	[WIRE_COUNTED] = { "COUNTED", sizeof(struct wire_counted), NO_TAIL },

@@ -43,6 +43,7 @@ enum wire_type {
 	WIRE_LAYER_CHECK, /* struct wire_layer -> LAYER; ERROR: it is not what its id says */
 	WIRE_LAYER_DROP,  /* struct wire_layer -> DONE; refused while a box has it */
 	WIRE_FREEZE,      /* struct wire_id; WIRE_FREEZE_OFF: thaw -> DONE. Asked twice as once */
+	WIRE_DEADLINE,    /* struct wire_deadline -> DONE: what the keeper does if the server has not by then */
 	/* keeper -> client */
 	WIRE_BOX = 16, /* struct wire_box + fd */
 	WIRE_GONE,     /* struct wire_counted: the last figures of a box that is no more */
@@ -119,6 +120,13 @@ enum wire_type {
 
 #define WIRE_DEFAULT UINT64_MAX /* (cut to its size) in any limit: what this host gives when nobody asks */
 
+/* What this host gives when nobody asks, as far as it can enforce it. */
+#define WIRE_USUAL_MEM (512ull << 20)
+#define WIRE_USUAL_DISK (256ull << 20)
+#define WIRE_USUAL_FILES 65536ull
+#define WIRE_USUAL_CPU_MILLI 1000u
+#define WIRE_USUAL_PIDS 512u
+
 struct wire_limits { /* every field is honoured or the create is refused; 0: this host has no such limit */
 	uint64_t mem_bytes;
 	uint64_t disk_bytes;
@@ -144,12 +152,13 @@ struct wire_mount { /* one writer or any number of readers at a time */
 	uint32_t pad;
 };
 
-#define WIRE_SEED_NAME 16
+#define WIRE_SEED_NAME 12
 
 struct wire_create {
 	struct frame head;
 	char template[WIRE_ID * 2];
 	char seed[WIRE_SEED_NAME]; /* the interpreter that should wait in it; a wish, not a condition */
+	uint32_t seed_group; /* boxes of different groups are never forked from one zygote; 0: no team */
 	struct wire_limits limits;
 	uint64_t without; /* test builds: rows of the step table to leave out */
 	uint64_t seed_without; /* and of the seed's */
@@ -189,6 +198,21 @@ enum { WIRE_FREEZE_OFF = 1 << 0 }; /* flags of WIRE_FREEZE */
 enum { /* flags of WIRE_KILL */
 	WIRE_KILL_FIGURES = 1 << 0,  /* read the last counters; costs a little */
 	WIRE_KILL_OPERATOR = 1 << 1, /* say so to whoever asks why it ended */
+};
+
+enum { WIRE_THEN_END, WIRE_THEN_STOP, WIRE_THEN_FREEZE, WIRE_THENS };
+
+struct wire_then { /* without padding: it is in records, too */
+	uint64_t at_ns;   /* CLOCK_BOOTTIME; 0: never */
+	uint64_t keep_ms; /* after STOP and FREEZE: so long until its end; UINT64_MAX: no end */
+	uint32_t then;    /* WIRE_THEN_...: end it, end its programs, freeze it */
+	uint32_t pad;
+};
+
+struct wire_deadline {
+	struct frame head;
+	char id[WIRE_ID];
+	struct wire_then what;
 };
 
 struct wire_volume {
@@ -231,8 +255,9 @@ struct wire_counted { /* kernel evidence, read from outside the box; ~0: this ho
 	uint64_t pids_hits;  /* forks refused */
 	uint64_t throttled_us;
 	uint32_t over_cpu;   /* 1: the keeper ended it for its CPU time */
-	uint32_t by_operator; /* 1: somebody asked for its end, not the program's own client */
+	uint32_t by_operator; /* 1: somebody asked for its end, not the program's own client; or: */
 };
+enum { WIRE_ENDED_BY_DEADLINE = 2 }; /* in by_operator: the keeper, see WIRE_DEADLINE */
 
 struct wire_about {
 	struct frame head;

@@ -5,8 +5,9 @@
 need_keeper
 
 # A program in a box of its own, run by the interpreter that waits there. Sets out.
+group=
 snake() { # CODE
-	brought=/usr/bin/python3 flags=-sp
+	brought=/usr/bin/python3 flags="-sp${group:+ -g $group}"
 	[ "$place" = mutant ] || place=python
 	inside -c "$1"
 	is "$status" 0 "$err"
@@ -36,6 +37,57 @@ print(ctypes.string_at(at, 4).decode())'
 		is "$(echo "$out" | tail -n 1)" ATOL
 		[ "$(echo "$out" | head -n 1)" = abcd ] || escaped "a neighbour wrote $out"
 	done
+}
+
+# What an attack on the memory of a neighbour, or on its tables, would have to know. One fact a line.
+secrets='import ctypes, platform
+libc = ctypes.CDLL(None)
+libc.getauxval.restype = libc.pthread_self.restype = ctypes.c_ulong
+print("random", ctypes.string_at(libc.getauxval(25), 16).hex())
+if platform.machine() == "x86_64":
+    print("canary", ctypes.string_at(libc.pthread_self() + 0x28, 8).hex())
+    print("pointers", ctypes.string_at(libc.pthread_self() + 0x30, 8).hex())
+else:
+    print("canary", ctypes.c_ulong.in_dll(libc, "__stack_chk_guard").value)
+print("hash", hash("atoll"))
+print("libc", ctypes.cast(libc.getauxval, ctypes.c_void_p).value)
+print("stack", libc.getauxval(25))
+print("heap", id(object()))'
+shared() { # FILE: the facts of it that are also in $out
+	echo "$out" | grep -Fxf "$1" | cut -d ' ' -f 1 | tr '\n' ' '
+}
+
+# Lateral: the kernel gives each process that is executed its own
+two_boxes_of_one_parent_have_their_own_canary() {
+	snake "$secrets"
+	echo "$out" >first
+	snake "$secrets"
+	case $(shared first) in *random* | *canary*) escaped "the same $(shared first)" ;; esac
+}
+
+# Lateral: a fork shares addresses and the hash seed, so boxes of two teams have two parents
+boxes_of_two_teams_share_no_secret() {
+	group=1
+	snake "$secrets"
+	echo "$out" >first
+	group=2
+	snake "$secrets"
+	[ -z "$(shared first)" ] || escaped "the same $(shared first)"
+}
+
+# SelfDoS: a canary that is changed must not be checked against the old one
+a_renewed_canary_harms_no_program() {
+	snake 'import ctypes, threading, os, json, sqlite3, subprocess, sys
+t = threading.Thread(target=lambda: print(json.dumps([1]), flush=True)); t.start(); t.join()
+print(sqlite3.connect(":memory:").execute("select 1").fetchone())
+print(subprocess.run(["/bin/echo", "child"], capture_output=True).stdout)
+sys.stdout.flush()
+p = os.fork()
+if p == 0: print("fork"); os._exit(0)
+os.waitpid(p, 0)
+def deep(n): return n and 1 + deep(n - 1)
+print(deep(900))'
+	is "$out" "$(printf '%s\n' '[1]' '(1,)' "b'child\\n'" fork 900)"
 }
 
 # Lateral
@@ -96,7 +148,9 @@ nothing_of_the_parents_environment_is_left() {
 print(sorted(os.environ))
 print(open("/proc/self/environ", "rb").read().replace(b"\0", b" "))'
 	lacks "$out" canary
-	lacks "$(echo "$out" | head -n 1)" LD_PRELOAD
+	lacks "$out" LD_PRELOAD
+	lacks "$out" ATOLL_ROOM
+	has "$(echo "$out" | tail -n 1)" "HOME=/home/user"
 }
 
 # Escape: a program that is executed would lose them by itself, this one is not

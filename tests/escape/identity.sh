@@ -100,12 +100,23 @@ no_signal_is_blocked_or_ignored() {
 # HostDoS
 resource_limits_are_those_of_the_policy() {
 	facts limits
-	policy limits 'r["name"] + " " + r["what"].replace(" /", "")' >want
+	policy limits 'r["name"] + " " + r["what"].replace(" /", "")' | sed "s/^CORE .*/CORE $(core_limit)/" >want
 	[ "$(wc -l <want)" -ge 8 ]
 	while read -r line; do
 		fact limit | grep -qx "$line" || escaped "$(fact limit | tr '\n' ';') lacks $line"
 	done <want
 	refused raise-limit priority real-time
+}
+
+# Escape: a piped core handler is a program that runs as the host's root; unit/limits: with one no box starts
+a_core_limit_of_zero_is_raised_or_reported() {
+	own_keeper "$ATOLL" prlimit --core=0:0
+	is "$said" R
+	facts limits
+	[ "$(fact limit | grep CORE)" = "CORE $(core_limit 0)" ] || escaped "$(fact limit | grep CORE)"
+	"$ATOLL" doctor >told || :
+	case $(core_limit 0) in "0 0") has "$(grep 'core pattern' told)" "RLIMIT_CORE of boxes is 0" ;; esac
+	keeper_gone
 }
 
 # HostDoS
@@ -118,6 +129,13 @@ a_limit_on_file_sizes_binds() {
 
 # HostDoS: when the host's memory ends, boxes go first
 the_kernel_ends_boxes_before_the_hosts_own_processes() {
+	facts oom
+	shows oom_score_adj 500
+}
+
+# HostDoS: the lower bound that the kernel itself knows is set by writers with CAP_SYS_RESOURCE only
+a_program_cannot_change_its_place_in_the_oom_order() {
+	refused write=/proc/self/oom_score_adj write=/proc/self/oom_adj write=/proc/thread-self/oom_score_adj
 	facts oom
 	shows oom_score_adj 500
 }

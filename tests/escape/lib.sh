@@ -195,6 +195,13 @@ for r in json.load(sys.stdin)[sys.argv[1]]:
     print(eval(sys.argv[2]))' "$1" "$2"
 }
 
+# RLIMIT_CORE of a keeper that was started with this hard limit, and of its boxes: 1, which stops handlers,
+# too. A hard limit of 0 (Debian's sudo sets it) can be raised with CAP_SYS_RESOURCE only.
+core_limit() { # [HARD_LIMIT]
+	caps=$(sed -n 's/^CapEff:\t//p' /proc/self/status)
+	[ "${1:-$(ulimit -Hc)}" = 0 ] && [ $((0x$caps >> 24 & 1)) = 0 ] && echo "0 0" || echo "1 1"
+}
+
 # ---- keepers of their own ----
 
 # For tests that end or cripple theirs: in this test's folder, gone with it at the latest.

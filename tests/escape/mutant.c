@@ -1,10 +1,11 @@
 /* mutant.c - runs a program in a box from which rows of isolation are missing.
  *
- *	mutant [-w TABLE:ROW]... [-f BYTES] [-rtnsp] PROGRAM [ARG...]
+ *	mutant [-w TABLE:ROW]... [-f BYTES] [-g GROUP] [-rtnsp] PROGRAM [ARG...]
  *
  *	-w   leave out a row: `steps:landlock` of the launcher's table, `exec:uid` of init's,
  *	     `seal:identity` of a seed's
  *	-f   limit the size of files (RLIMIT_FSIZE)
+ *	-g   with -s: of a zygote of this group; the daemon has one for each team
  *	-r   as the box's root
  *	-t   on a terminal of the box
  *	-s   by a Python interpreter that was forked into the box: it executes PROGRAM
@@ -40,6 +41,7 @@ static const char *const seal_names[] = {
 
 struct wish {
 	uint64_t steps, exec, seal, fsize_bytes;
+	uint32_t group;
 	int root, terminal, is_inside, seed, python;
 	char **program;
 };
@@ -66,9 +68,11 @@ static int parse(struct wish *w, int argc, char **argv)
 {
 	int flag;
 
-	while ((flag = getopt(argc, argv, "+w:f:rtnsp")) > 0) {
+	while ((flag = getopt(argc, argv, "+w:f:g:rtnsp")) > 0) {
 		if (flag == 'w' && leave_out(w, optarg) < 0)
 			return -1;
+		if (flag == 'g')
+			w->group = (uint32_t)strtoul(optarg, NULL, 10);
 		if (flag == '?')
 			return -1;
 		w->root |= flag == 'r';
@@ -193,6 +197,7 @@ int main(int argc, char **argv)
 	want.seed_without = w.seal;
 	if (w.seed)
 		snprintf(want.seed, sizeof(want.seed), "python");
+	want.seed_group = w.group;
 	if (keeper_open(&k, 0, &e) < 0 || create(&k, &b, &want, &e) < 0) {
 		fprintf(stderr, "refused: %s\n", e.msg);
 		return REFUSED;

@@ -99,6 +99,7 @@ table() {
 		no_namespace_can_be_made_or_entered                     holds    steps:system calls      # the limits
 		no_namespace_can_be_made_or_entered                     escaped  steps:namespace limits,steps:system calls
 		kernel_settings_cannot_be_written                       escaped  steps:read-only proc
+		a_program_cannot_change_its_place_in_the_oom_order      escaped  steps:read-only proc
 		a_boot_id_is_the_boxs_own                               escaped  steps:boot id
 		kernel_memory_keys_and_logs_are_masked                  escaped  steps:masked proc
 		the_root_holds_what_a_box_needs_and_nothing_else        closed   steps:root switch       # the row that verifies it
@@ -164,6 +165,9 @@ table() {
 		no_device_node_can_be_made                              escaped  seal:landlock,seal:system calls
 		the_filter_is_there                                     escaped  seal:system calls
 		two_boxes_of_one_parent_draw_different_numbers          escaped  itself
+		two_boxes_of_one_parent_have_their_own_canary           escaped  itself  # seen with a child that keeps its parent's
+		boxes_of_two_teams_share_no_secret                      escaped  itself  # seen with one zygote for all teams
+		a_renewed_canary_harms_no_program                       escaped  itself
 		what_one_box_writes_into_common_memory_stays_in_it      escaped  itself
 		no_writable_mapping_is_shared                           escaped  itself
 		the_file_that_an_interpreter_comes_from_cannot_be_opened escaped itself
@@ -174,6 +178,7 @@ table() {
 		the_boxs_root_has_eight_capabilities_and_no_more        escaped  steps:capability bounds
 		the_boxs_root_has_eight_capabilities_and_no_more        escaped  exec:capabilities
 		the_boxs_root_cannot_write_kernel_settings              escaped  steps:read-only proc
+		the_boxs_root_cannot_change_the_oom_order               escaped  steps:read-only proc
 		the_boxs_root_cannot_look_behind_the_masks              escaped  steps:masked proc
 		the_boxs_root_cannot_leave                              escaped  steps:system calls
 		the_boxs_root_is_nobody_outside                         escaped  host
@@ -223,6 +228,7 @@ table() {
 		the_keeper_forgets_its_starters_environment             escaped  other
 		rows_cannot_be_left_out_of_a_real_build                 escaped  other
 
+		a_core_limit_of_zero_is_raised_or_reported              escaped  itself
 		a_device_that_appears_could_not_be_opened               escaped  itself
 		links_out_of_the_box_lead_the_record_nowhere            escaped  itself
 		output_that_nobody_reads_does_not_grow                  escaped  itself

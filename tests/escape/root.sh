@@ -38,6 +38,14 @@ the_boxs_root_cannot_write_kernel_settings() {
 		write=/proc/sys/vm/drop_caches write=/proc/sysrq-trigger write=/proc/irq/default_smp_affinity
 }
 
+# HostDoS
+the_boxs_root_cannot_change_the_oom_order() {
+	as_root
+	facts oom
+	shows oom_score_adj 500
+	refused write=/proc/self/oom_score_adj write=/proc/self/oom_adj write=/proc/thread-self/oom_score_adj
+}
+
 # HostLeak
 the_boxs_root_cannot_look_behind_the_masks() {
 	as_root

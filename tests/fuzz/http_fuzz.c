@@ -142,7 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	heads = overs = opened = closed = 0;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
 		abort();
-	conn_new(&server, pair[0], NULL, 0);
+	conn_new(&server, pair[0], NULL, (const uint8_t[16]){ 0 }, NULL);
 	for (size_t at = 1; at < len; at += step) {
 		size_t n = len - at < step ? len - at : step;
 

@@ -176,7 +176,7 @@ class Daemon:
         with open(self.log(), "ab") as log:
             self.proc = await asyncio.create_subprocess_exec(
                 ATOLL, "serve", "--listen", "127.0.0.1:%d" % self.port, "--state", self.state,
-                env=self.env, stdout=log, stderr=log)
+                env=dict(self.env, ATOLL_QUOTA_BOXES="none"), stdout=log, stderr=log)
         until = time.monotonic() + 20
         while True:
             with open(self.log(), "rb") as log:

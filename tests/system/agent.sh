@@ -161,6 +161,9 @@ when_the_front_dies_its_box_ends_with_it() {
 	soon no_process 'sleep 61'
 	wait "$client" || :
 	soon no_boxes
+	# And its row says so, too.
+	api GET '/v1/agents?limit=1'
+	is "$(get '.items[0] | .state + " " + .outcome')" "over lost" "$body"
 }
 a_session_outlives_an_upgrade() {
 	begin said "$(script "$(run_it "until [ -e on-$$ ]; do sleep 0.05; done; echo went on")" "$(done_with through)")"

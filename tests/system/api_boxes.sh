@@ -159,6 +159,55 @@ a_lifetime_is_honoured_and_named() {
 	is "$(get .cause)" lifetime
 }
 
+# The default lifetime counts from the last use; this file's last test starts a daemon where that is short.
+a_box_tells_what_its_lifetime_counts_from() {
+	new_box
+	is "$(get '.lifetime_from + " " + (.lifetime_ms | tostring)')" "use 600000"
+	first=$(get .ends)
+	api POST "/v1/boxes/$box/execs" '{"command":"true"}'
+	api GET "/v1/boxes/$box"
+	expr "$(get .ends)" '>' "$first" >/dev/null || fail "$first $body"
+	new_box '{"lifetime_ms":60000}'
+	is "$(get .lifetime_from)" creation
+	first=$(get .ends)
+	api POST "/v1/boxes/$box/execs" '{"command":"true"}'
+	api GET "/v1/boxes/$box"
+	is "$(get .ends)" "$first"
+	new_box '{"lifetime_ms":60000,"lifetime_from":"use"}'
+	is "$(get .lifetime_from)" use
+	for bad in '"never"' 7 '""' '["use"]'; do
+		api POST /v1/boxes "{\"lifetime_from\":$bad}"
+		is "$code" 400 "$bad: $body"
+	done
+}
+
+an_ended_box_says_when_and_why_it_ended() {
+	new_box '{"name":"short-lived","lifetime_ms":1000}'
+	soon ended
+	for which in "$box" short-lived; do
+		api POST "/v1/boxes/$which/execs" '{"command":"true"}'
+		is "$code $(get .error.code) $(get .error.cause)" "404 box_ended lifetime" "$body"
+		has "$(get .error.message)" "ended at $(get .error.ended_at): its lifetime of 1 s was over"
+		api GET "/v1/boxes/$which/files?path=x"
+		is "$(get .error.code)" box_ended "$body"
+	done
+	api POST "/v1/boxes/$box/tools/run_command" '{"command":"true"}'
+	has "$body" "its lifetime of 1 s was over"
+	new_box
+	api DELETE "/v1/boxes/$box"
+	api POST "/v1/boxes/$box/execs" '{"command":"true"}'
+	has "$(get .error.message)" "it was deleted"
+	api GET "/sandboxes/$box"
+	is "$code" 404
+	has "$(get .message)" "it was deleted"
+	api POST /v1/boxes/nosuch/execs '{"command":"true"}'
+	is "$code $(get .error.code)" "404 not_found"
+	api PUT /v1/teams/others '{}'
+	theirs=$(curl -sS -H "X-API-Key: $key" -d '{"name":"k","team":"others","role":"owner"}' -H 'Content-Type: application/json' "$url/v1/keys" | jq -r .key)
+	is "$(curl -sS -H "X-API-Key: $theirs" -d '{"command":"true"}' -H 'Content-Type: application/json' "$url/v1/boxes/$box/execs" | jq -r .error.code)" not_found
+}
+ended() { api GET "/v1/boxes/$box"; [ "$(get .state)" = gone ]; }
+
 a_lifetime_too_long_is_refused() {
 	api POST /v1/boxes '{"lifetime_ms":999999999999}'
 	is "$code" 400
@@ -288,7 +337,7 @@ bad_bodies_are_named_by_their_path() {
 	api POST /v1/boxes "$(printf '{"name":"\377"}')"
 	is "$code" 400
 	api POST /v1/boxes "$(python3 -c 'print("{\"a\":" * 5000 + "1" + "}" * 5000)')"
-	is "$code" 400
+	is "$code" 413
 	api POST /v1/boxes '{"template":"nothing"}'
 	is "$code" 404
 	api POST /v1/run '{}'
@@ -336,6 +385,25 @@ metrics_please_promtool() {
 	api GET /metrics
 	promtool check metrics <body >promtool.out 2>&1 || fail "$(cat promtool.out)"
 	has "$body" 'atoll_runs_ended_total{cause="exit"}'
+}
+
+# The last test: it ends the daemon of the others.
+a_box_in_use_is_not_ended_by_the_default_lifetime() {
+	stop_daemon
+	ATOLL_DEFAULT_LIFETIME=2s start_daemon
+	new_box
+	used=$box
+	new_box
+	began=$(date +%s)
+	while [ $(($(date +%s) - began)) -lt 5 ]; do
+		api POST "/v1/boxes/$used/execs" '{"command":"sleep 0.2"}'
+		is "$code" 200 "$body"
+	done
+	ended # the box that nobody used
+	is "$(get .cause)" lifetime "$body"
+	box=$used
+	soon ended
+	is "$(get .cause)" lifetime "$body"
 }
 
 run_daemon_tests

@@ -174,6 +174,28 @@ a_cell_asks_for_a_line() {
 	done
 }
 
+# A client that waits for one JSON document cannot answer a question.
+a_question_that_no_client_can_answer_gets_end_of_file() {
+	new_box
+	context
+	cell 'input("name? ")'
+	is "$(get '.status + " " + .error.name')" "error EOFError" "$code $body"
+	cell 'x = input()
+x' 'input: false'
+	is "$(get .error.name)" EOFError "$body"
+	stream 'input()' 'input: false'
+	is "$(jq -r 'select(.type == "error") | .name' events)" EOFError "$(cat events)"
+	cell '1 + 1'
+	is "$(get '.results[0].data["text/plain"]')" 2 "$body"
+	cell '1' 'input: "yes"'
+	is "$code" 400 "$body"
+	curl -sS --max-time 25 -H "X-API-Key: $key" --data-binary '{"code":"input()","input":true}' "$url$at/cells" >answer &
+	answered() { api POST "$at/input" '{"text":"world"}'; [ "$code" = 204 ]; }
+	soon answered
+	wait $!
+	is "$(jq -r '.results[0].data["text/plain"]' answer)" "'world'" "$(cat answer)"
+}
+
 cells_wait_for_their_turn() {
 	new_box
 	context
@@ -490,6 +512,89 @@ except KeyboardInterrupt:
 	in_time
 }
 
+# in_box COMMAND...: runs it to its end.
+in_box() {
+	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg command "$*" '{command: $command}')"
+	is "$code $(get .status)" "200 0" "$body"
+}
+# new_front: kills it, and waits for the next.
+new_front() {
+	dying=$(front)
+	kill -9 "$dying"
+	another() { now=$(front) && [ "$now" ] && [ "$now" != "$dying" ] && api GET "$at" && [ "$code" = 200 ]; }
+	soon another
+}
+
+a_cell_that_was_cut_while_it_was_sent_is_refused_and_the_state_is_kept() {
+	new_box
+	context
+	cell 'import os; kept = 5; os.getpid()'
+	driver=$(get '.results[0].data["text/plain"]')
+	in_box kill -STOP "$driver"
+	head -c 3000000 /dev/zero | tr '\0' x | jq -Rc '{code: ("kept = \"" + . + "\"")}' >large
+	curl -sS -o cut --max-time 25 -H "X-API-Key: $key" --data-binary @large "$url$at/cells" 2>/dev/null &
+	soon busy
+	new_front
+	wait $! || :
+	in_box kill -CONT "$driver"
+	soon idle
+	api GET "$at/cells/2/events"
+	is "$(get 'select(.type == "end") | .status + " " + .cause')" "dropped lost" "$body"
+	cell 'kept'
+	is "$(get '.status + .results[0].data["text/plain"]')" ok5 "$body"
+}
+
+a_cell_that_was_not_sent_yet_is_refused_and_the_state_is_kept() {
+	new_box
+	context
+	cell 'kept = 5'
+	new_front
+	soon idle
+	api POST "/v1/boxes/$box/execs" '{"command":["sleep","27.1828"],"background":true}'
+	soon processes 'sleep 27.1828'
+	init=$(ps -o ppid= -p "$(processes 'sleep 27.1828' | head -1)" | tr -d ' ')
+	kill -STOP "$init"
+	curl -sS -o cut --max-time 25 -H "X-API-Key: $key" -d '{"code":"kept = 6"}' "$url$at/cells" 2>/dev/null &
+	soon busy
+	kill -9 "$(front)"
+	wait $! || :
+	kill -CONT "$init"
+	soon idle
+	api GET "$at/cells/2/events"
+	is "$(get 'select(.type == "end") | .status + " " + .cause')" "dropped lost" "$body"
+	cell 'kept'
+	is "$(get '.status + .results[0].data["text/plain"]')" ok5 "$body"
+}
+
+cells_of_two_fronts_keep_their_own_answers() {
+	new_box
+	context
+	cell '0'
+	give() { # NAME CODE
+		curl -sS -o "$1" --max-time 30 -H "X-API-Key: $key" -d "$(jq -nc --arg code "$2" '{code: $code}')" "$url$at/cells" &
+	}
+	give one 'import os, time
+while not os.path.exists("/tmp/go"): time.sleep(0.01)
+print("one")'
+	soon busy
+	for i in 1 2 3; do give "two$i" "print(\"two$i\")"; done
+	waiting() { api GET "$at" && [ "$(get .waiting)" = 3 ]; }
+	soon waiting
+	old=$(front)
+	kill -HUP "$(cat "$work/warden")"
+	serves() { now=$(cut -d ' ' -f 3 "$ATOLL_RUN/serve.pid") && [ "$now" != "$old" ] && [ "$now" != 0 ]; }
+	soon serves
+	for i in 1 2 3; do give "three$i" "print(\"three$i\")"; done
+	waiting() { api GET "$at" && [ "$(get .waiting)" = 3 ]; }
+	soon waiting
+	in_box touch /tmp/go
+	wait
+	for i in one two1 two2 two3 three1 three2 three3; do
+		is "$(jq -r '.status + .stdout' "$i")" "ok$i" "$(cat "$i")"
+	done
+	is "$(jq -r .cell one two? three? | sort -u | wc -l)" 7
+}
+
 a_reload_changes_nothing_for_a_cell() {
 	new_box
 	context
@@ -507,7 +612,19 @@ a_reload_changes_nothing_for_a_cell() {
 second" "$(cat events)"
 	is "$(jq -r 'select(.type == "result") | .data["text/plain"]' events)" 5
 	cell 'kept + 1'
-	is "$(get '.results[0].data["text/plain"] + " " + (.cell | tostring)')" "6 3" "$body"
+	is "$(get '.results[0].data["text/plain"] + " " + (.count | tostring)')" "6 3" "$body"
+}
+
+# The last test: it ends the daemon of the others.
+a_cell_without_a_timeout_gets_the_default_one() {
+	stop_daemon
+	ATOLL_DEFAULT_CELL_TIME=300ms start_daemon
+	new_box
+	context
+	cell 'while True: pass'
+	is "$(get '.status + " " + .cause')" "interrupted timeout" "$body"
+	cell 'import time; time.sleep(0.5); 7' 'timeout_ms: 20000'
+	is "$(get '.results[0].data["text/plain"]')" 7 "$body"
 }
 
 run_daemon_tests

@@ -298,6 +298,46 @@ metrics_know_the_pool_the_templates_and_the_process() {
 	[ "$taken" -ge 1 ] || fail "nothing was taken: $taken"
 }
 
+metric() { sed -n "s/^atoll_$1 //p" body; } # of the last body
+metrics_tell_the_error_rate_the_language_cpu_and_memory() {
+	api POST /v1/run '{"language":"python","code":"raise SystemExit(1)"}'
+	api POST /v1/run '{"command":"nosuchprogram"}'
+	api POST /v1/run '{"command":"true"}'
+	api GET /metrics
+	promtool check metrics <body >promtool.out 2>&1 || fail "$(cat promtool.out)"
+	for name in 'runs_exit_total{code="0"}' 'runs_exit_total{code="1"}' 'runs_exit_total{code="127"}' run_cpu_seconds_count \
+		run_memory_bytes_count 'runs_language_total{language="python",result="failed"}' \
+		'runs_language_total{language="none",result="ok"}'; do
+		[ "$(metric "$name")" -ge 1 ] || fail "$name: $(metric "$name")"
+	done
+	case $(metric cpu_seconds_total) in 0.000000 | '') fail "no CPU time: $(metric cpu_seconds_total)" ;; esac
+}
+
+metrics_of_the_machine_are_not_for_other_teams() {
+	api PUT /v1/teams/nosy '{}'
+	api POST /v1/keys '{"name":"v","role":"viewer","team":"nosy"}'
+	nosy=$(get .key)
+	is "$(curl -sS -o body -w '%{http_code}' -H "X-API-Key: $nosy" "$url/metrics")" 403
+	has "$(get '.error.hints[0]')" /v1/usage
+	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "X-API-Key: $viewer" "$url/metrics")" 200
+}
+
+programs_of_our_own_are_in_no_list_and_no_count() {
+	new_box
+	api POST "/v1/boxes/$box/execs" '{"command":"true"}'
+	api GET /v1/usage
+	before=$(get .usage.executions_today)
+	is "$(curl -sS -o a.tar -w '%{http_code}' -H "X-API-Key: $key" "$url/v1/boxes/$box/files/archive?path=/home/user")" 200
+	api POST /v1/snapshots "{\"box\":\"$box\",\"name\":\"packed\"}"
+	case $code in 20?) ;; *) fail "$code $body" ;; esac
+	api GET "/v1/boxes/$box/execs"
+	is "$(get '[.items[].command | join(" ")] | join(";")')" "/bin/bash -c true" "$body"
+	api GET "/v1/runs?box=$box"
+	is "$(get '.items | length')" 1 "$body"
+	api GET /v1/usage
+	is "$(get .usage.executions_today)" "$before"
+}
+
 metrics_are_public_only_when_asked_for() {
 	is "$(curl -sS -o /dev/null -w '%{http_code}' "$url/metrics")" 401
 	ATOLL_RUN=$work/run2 ATOLL_METRICS_PUBLIC=true "$ATOLL" serve --listen 127.0.0.1:0 --state "$work/state2" 2>open.log &

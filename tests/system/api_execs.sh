@@ -288,18 +288,30 @@ beyond_the_end_there_is_nothing() {
 
 what_nobody_read_is_kept_and_the_rest_is_told_as_dropped() {
 	new_box
-	start '{"command":"head -c 5000000 /dev/zero | tr \"\\\\0\" x; echo END","background":true}'
+	start '{"command":"head -c 25000000 /dev/zero | tr \"\\\\0\" x; echo END","background":true}'
 	api GET "$at/wait"
-	is "$(get .stdout_bytes)" 5000004
+	is "$(get .stdout_bytes)" 25000004
 	is "$(get .truncated)" true
 	events "$at/output" >got
 	dropped=$(jq -r 'select(.type=="reading" and .stream=="stdout").dropped' <got)
 	[ "$dropped" -gt 3000000 ] || fail "dropped $dropped"
+	[ "$dropped" -lt 8300000 ] || fail "dropped $dropped: less than 16 MiB were kept"
 	py bytes_of <got >bytes
-	is $(($(wc -c <bytes) + dropped)) 5000004
+	is $(($(wc -c <bytes) + dropped)) 25000004
 	is "$(tail -c 4 bytes)" END
 	# From what is kept nothing is dropped.
-	is "$(events "$at/output?stdout=4999990" | jq -r 'select(.type=="reading" and .stream=="stdout").dropped')" 0
+	is "$(events "$at/output?stdout=24999990" | jq -r 'select(.type=="reading" and .stream=="stdout").dropped')" 0
+}
+
+output_that_nobody_read_is_kept_within_a_part_of_the_memory() {
+	new_box '{"limits":{"mem":67108864}}'
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		runs '{"command":"head -c 4000000 /dev/zero; head -c 4000000 /dev/zero >&2; echo END","background":false,"max_output":0}'
+		is "$(get .cause)" exit "$body"
+	done
+	start '{"command":"head -c 3000000 /dev/zero | tr \"\\\\0\" x; echo END","background":true}'
+	api GET "$at/wait"
+	is "$(events "$at/output" | jq -r 'select(.type=="reading" and .stream=="stdout").dropped')" 0
 }
 
 a_foreground_program_loses_nothing() {
@@ -432,6 +444,44 @@ huge_arguments_arrive_or_are_refused() {
 	is "$(get .status)" 127
 	runs '{"command":""}'
 	is "$(get .status)" 0
+}
+
+# ---- files of a one-shot run ----
+
+files_that_a_run_made_are_given_back() {
+	api POST /v1/run '{"language":"python","code":"import os\nopen(\"output.png\",\"wb\").write(b\"\\x89PNG\\0\")\nos.makedirs(\"x/y\")\nopen(\"x/y/b.txt\",\"w\").write(\"ä\")\nopen(\"in.csv\",\"a\").write(\"2\")\nos.remove(\"gone.txt\")\nopen(\"/tmp/t.txt\",\"w\")","files":{"in.csv":"1","same.txt":"s","gone.txt":"g"},"artifacts":["*.png","*.txt","in.csv"]}'
+	is "$code" 200 "$body"
+	is "$(get '.artifacts | sort_by(.path) | .[] | [.path, .size, .text, .base64] | @json')" '["in.csv",2,"12",null]
+["output.png",5,null,"iVBORwA="]
+["x/y/b.txt",2,"ä",null]' "$body"
+	is "$(get '.files_changed | sort_by(.path) | .[] | .kind + " " + .path')" "deleted /home/user/gone.txt
+modified /home/user/in.csv
+added /home/user/output.png
+added /home/user/x/y/b.txt
+added /tmp/t.txt" "$body"
+	is "$(get '.artifacts_truncated, .files_truncated | tostring' | tr '\n' ' ')" "false false "
+	api POST /v1/run '{"command":"echo a >a; echo b >/tmp/b; sleep 60","timeout_ms":300,"artifacts":["a","/tmp/*"]}'
+	is "$(get '.cause + " " + ([.artifacts[].path] | sort | join(","))')" "wall /tmp/b,a" "$body"
+	api POST /v1/run '{"command":"echo c >c; exit 3","artifacts":[]}'
+	is "$(get '"\(.exit_code) \(.artifacts | length) \(.files_changed[0].path)"')" "3 0 /home/user/c" "$body"
+	api POST /v1/run '{"command":"echo c >c"}'
+	is "$(get 'has("artifacts") or has("files_changed")')" false
+	api POST /v1/run '{"command":"echo s >s","artifacts":["s"]}' -H 'Accept: application/x-ndjson'
+	is "$(jq -r 'select(.type == "exit") | .artifacts[0].text' <body)" s "$body"
+}
+
+artifacts_are_bounded_and_their_names_are_only_names() {
+	api POST /v1/run '{"command":"head -c 9000000 /dev/zero >big; for i in $(seq 70); do echo $i >f$i.dat; done; ln -s /etc/passwd l.dat; mkfifo p.dat; printf x >\"$(printf \"n\\377\\nq.data\")\"; (while :; do date >z; done) &","artifacts":["big","*.dat"]}'
+	is "$(get '"\(.artifacts | length) \(.artifacts_truncated)"')" "64 true" "$(get '.artifacts | length')"
+	is "$(get '[.artifacts[] | select(.path == "l.dat" or .path == "p.dat")] | length')" 0
+	api POST /v1/run '{"command":"head -c 9000000 /dev/zero >big; printf x >\"$(printf \"n\\377\\nq\")\"; echo x >no; chmod 0 no","artifacts":["*"]}'
+	is "$(get '.artifacts[] | select(.path == "big") | "\(.size) \(.omitted) \(has("base64"))"')" "9000000 too_large false" "$body"
+	is "$(get '.artifacts[] | select(.path_base64) | .path_base64')" "bv8KcQ==" "$body"
+	for bad in '"x"' '[1]' '[""]' '["["]' "[\"$(printf 'a%.0s' $(seq 200))\"]" '["a\u0000b"]' \
+		'["a","a","a","a","a","a","a","a","a","a","a","a","a","a","a","a","a"]'; do
+		api POST /v1/run "{\"command\":\"true\",\"artifacts\":$bad}"
+		is "$code" 400 "$bad: $body"
+	done
 }
 
 a_box_that_ends_ends_its_streams() {

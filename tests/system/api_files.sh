@@ -11,6 +11,8 @@ f() {
 	code=$(curl -sS -g --max-time 30 -o body -D head -w '%{http_code}' -X "$method" -H "X-API-Key: $key" "$@" \
 		"$url/v1/boxes/$box/files$rest" 2>curl.err) || rc=$?
 	body=$(tr '\0' '?' <body 2>/dev/null | head -c 4000)
+	path=/v1/boxes/$box/files$rest
+	case $code in 2*) note_answer ;; esac
 }
 header() { sed -n "s/^$1: *//Ip" head | tr -d '\r'; }
 sh_in() { # SHELL-TEXT: as a program of the box; sets out
@@ -228,6 +230,24 @@ a_client_that_leaves_midway_changes_nothing() {
 	is "$(names .)" v
 }
 
+# Not even to the box itself, and not when the worker has no time to tidy up.
+half_an_upload_is_not_to_be_seen() {
+	new_box
+	put v before
+	files_left
+	say "PUT /v1/boxes/$box/files?path=v HTTP/1.1\\r\\nHost: localhost\\r\\nX-API-Key: $key\\r\\nContent-Length: 100\\r\\n\\r\\npart" 20 >answer &
+	pid=$!
+	soon is_uploading
+	sh_in 'ls -A'
+	is "$out" v
+	sh_in 'for i in $(seq 2 $(($$ - 1))); do kill -9 $i 2>/dev/null; done; ls -A'
+	is "$out" v
+	wait "$pid"
+	sh_in 'ls -A'
+	is "$out" v
+	is "$(content v)" before
+}
+
 an_upload_too_large_is_refused() {
 	new_box
 	f PUT '?path=v' -H 'Content-Length: 99999999999' -H 'Expect: 100-continue' --data-binary x
@@ -309,6 +329,7 @@ a_box_that_dies_cuts_its_archive() {
 
 a_box_that_dies_fails_its_upload() {
 	new_box
+	files_left
 	say "PUT /v1/boxes/$box/files?path=v HTTP/1.1\\r\\nHost: localhost\\r\\nX-API-Key: $key\\r\\nContent-Length: 100\\r\\n\\r\\npart" 20 >answer &
 	pid=$!
 	soon is_uploading
@@ -317,7 +338,9 @@ a_box_that_dies_fails_its_upload() {
 	has "$(head -1 answer)" "502"
 	has "$(cat answer)" box_ended
 }
-is_uploading() { sh_in 'ls -A' && case $out in *.atoll-*) ;; *) false ;; esac; }
+# Its file has no name yet, but is one more on the disk.
+files_left() { sh_in 'stat -f -c %d .' && left=$out; }
+is_uploading() { sh_in 'stat -f -c %d .' && [ "$out" -lt "$left" ]; }
 
 a_kept_box_is_read_and_written_and_stays_kept() {
 	new_box '{"lifetime_ms":1500,"on_timeout":"keep"}'
@@ -694,6 +717,16 @@ a_watch_tells_what_happens() {
 	put file x
 	f GET '/watch?path=file'
 	is "$code" 409
+}
+
+more_folders_than_can_be_watched_are_a_limit_and_not_the_end_of_the_box() {
+	new_box
+	sh_in 'mkdir many && cd many && seq 5000 | xargs mkdir'
+	f GET '/watch?path=many&recursive=1'
+	is "$code $(get .error.code)" '429 limit' "$body"
+	has "$(get .error.message)" 'more than 4096 folders'
+	api POST "/v1/boxes/$box/files/copy" '{"from":"many","to":"more"}'
+	is "$code" 201 "$body"
 }
 
 a_watch_speaks_server_sent_events_and_ends_with_its_box() {

@@ -132,6 +132,76 @@ a_language_knows_how_to_run_its_tests() {
 	refused '{"language":"sh","test":true,"files":{"a.sh":""}}' "no command for tests"
 }
 
+tests_of_python_are_functions_classes_and_plain_asserts() {
+	tested() { runs "{\"language\":\"python\",\"test\":true,\"files\":$1}"; }
+	tested '{"test_a.py":"def test_x():\n    assert 1 == 2\n"}'
+	is "$(get .exit_code)" 1 "$body"
+	has "$(get '.stdout + .stderr')" "assert 1 == 2"
+	tested '{"b.py":"x = 2","t/test_a.py":"import b\nimport unittest\ndef test_f(): assert b.x == 2\nclass TestC:\n    def setup_method(self): self.y = b.x\n    def test_m(self): assert self.y == 2\nclass U(unittest.TestCase):\n    def test_u(self): self.assertEqual(b.x, 2)\nasync def test_async(tmp_path): (tmp_path / \"f\").write_text(\"t\")"}'
+	is "$(get .exit_code)" 0 "$body"
+	[ -d /usr/lib/python3/dist-packages/pytest ] || has "$(get .stderr)" "Ran 4 tests"
+	tested '{"test_a.py":"import nosuch_module","test_b.py":"def test_ok(): pass"}'
+	[ "$(get .exit_code)" -ne 0 ] || fail "$body"
+	has "$(get '.stdout + .stderr')" "No module named 'nosuch_module'"
+	runs '{"language":"python","test":true,"code":"def test_here(): assert 0"}'
+	is "$(get .exit_code)" 1 "$body"
+	tested '{"test_a.py":"","pytest.py":"def main(words):\n    print(\"pytest was asked\")\n    return 3"}'
+	is "$(get '.stdout + (.exit_code | tostring)')" "pytest was asked
+3" "$body"
+}
+
+no_test_at_all_is_a_failure() {
+	untested() {
+		[ -x "/usr/bin/$1" ] || return 0
+		runs "{\"language\":\"$2\",\"test\":true,\"files\":$3}"
+		is "$(get .exit_code)" 5 "$2: $body"
+		has "$(get .stderr)" "no tests were found in "
+	}
+	untested python3 python '{"a.py":"x = 1"}'
+	[ -d /usr/lib/python3/dist-packages/pytest ] || untested python3 python '{"test_a.py":"x = 1"}'
+	untested node node '{"a.js":"1"}'
+	untested ruby ruby '{"a_test.rb":"require \"minitest/autorun\"\nclass T < Minitest::Test\nend"}'
+	untested ruby ruby '{"a.rb":""}'
+	untested go go '{"go.mod":"module x\n","a.go":"package x"}'
+	untested rustc rust '{"main.rs":"fn main() {}"}'
+}
+
+what_fails_most_has_a_hint() {
+	hint() { runs "$1"; has "$(get .hint)" "$2"; }
+	hint '{"language":"python","code":"import nosuch_module"}' '"packages": {"pip": ["nosuch_module"]}; no source for pip packages is configured yet: packages.pip_index'
+	hint '{"language":"python","code":"import bs4x, bs4"}' '{"pip": ["bs4x"]}'
+	hint '{"language":"node","code":"require(\"left-pad\")"}' '{"npm": ["left-pad"]}'
+	hint '{"command":"frobnicate"}' "'frobnicate' is none of them"
+	hint '{"language":"python","code":"import urllib.request\ndef f():\n    urllib.request.urlopen(\"http://example.org\")\nf()"}' 'the box has no network'
+	is "$(get '.error | "\(.file) \(.line)"')" "main.py 3" "the user's frame, not the library's: $body"
+	hint '{"command":"echo npm install left-pad; sleep 60","timeout_ms":300}' 'more time will not help'
+	hint '{"command":"sleep 60","timeout_ms":300}' 'timeout_ms'
+	runs '{"language":"node","code":"require(\"./own\")"}'
+	is "$(get .hint)" null "$body"
+	runs '{"command":"echo frobnicate: command not found >&2"}'
+	is "$(get .hint)" null "a program that went well needs none"
+	runs '{"language":"python","code":"import subprocess, sys\nr = subprocess.run([sys.executable, \"-m\", \"pip\", \"install\", \"--retries\", \"0\", \"nosuch\"], capture_output=True, text=True)\nprint(\"externally-managed\" in r.stderr, r.returncode)"}'
+	is "$(get .stdout)" "False 1" "$body"
+}
+
+an_interpreter_that_is_not_there_is_named() {
+	[ ! -e /usr/bin/julia ] || skip "julia is installed"
+	new_box
+	api POST "/v1/boxes/$box/cells" '{"language":"julia","code":"1"}'
+	is "$code" 400 "$body"
+	has "$(get .error.message)" "julia is not installed on this host"
+	api POST "/v1/boxes/$box/cells" '{"language":"jupyter:nosuch","code":"1"}'
+	has "$(get .message)" "there is no Jupyter kernel 'nosuch' here"
+	api POST /v1/run '{"language":"julia","packages":{"apt":["julia"]},"code":"1"}' # its layer would have it
+	has "$(get .error.message)" "no source for apt packages is configured: set packages.apt_mirrors"
+	for row in r=Rscript ruby=ruby php=php jshell=java; do
+		[ ! -e "/usr/bin/${row#*=}" ] || continue
+		api POST "/v1/boxes/$box/cells" "{\"language\":\"${row%=*}\",\"code\":\"1\"}"
+		is "$code" 404 "$body"
+		has "$(get .error.message)" "sudo apt-get install"
+	done
+}
+
 what_cannot_be_is_refused() {
 	refused '{"language":"cobol","code":"x"}' "language: 'cobol'"
 	refused '{"language":"","code":"x"}' "language"

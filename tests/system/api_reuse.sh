@@ -327,8 +327,8 @@ an_execution_of_e2b_is_spared_the_compiler_too() {
 	for known in '"compile","run"' '"run"'; do
 		api POST /v2/sandboxes '{"templateID":"code-interpreter-v1"}'
 		is "$code" 201 "$body"
-		box=$(get .sandboxID)
-		curl -sS --max-time 30 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' --data-binary @ask \
+		box=$(get .sandboxID) token=$(get .envdAccessToken)
+		curl -sS --max-time 30 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "X-Access-Token: $token" --data-binary @ask \
 			"$url/execute" >lines
 		is "$(jq -r 'select(.type == "stdout").text' <lines)" e2b "$(cat lines)"
 		api GET "/v1/boxes/$box/execs"
@@ -341,8 +341,8 @@ a_program_that_is_compiled_with_its_boxs_name_has_its_own() {
 	jq -nc --arg c "fn main() { print!(\"{}\", env!(\"E2B_SANDBOX_ID\")); } // $mark" '{language: "rust", code: $c}' >ask
 	for _ in 1 2; do
 		api POST /v2/sandboxes '{"templateID":"code-interpreter-v1"}'
-		box=$(get .sandboxID)
-		curl -sS --max-time 30 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' --data-binary @ask \
+		box=$(get .sandboxID) token=$(get .envdAccessToken)
+		curl -sS --max-time 30 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "X-Access-Token: $token" --data-binary @ask \
 			"$url/execute" >lines
 		is "$(jq -r 'select(.type == "stdout").text' <lines)" "$box" "$(cat lines)"
 	done

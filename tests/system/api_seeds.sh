@@ -96,6 +96,36 @@ an_error_has_its_name_and_its_trace() {
 	is "$(get '.runtimeError.name, .cause, .exitCode' | tr '\n' ' ')" "wall wall 124 "
 }
 
+code_of_an_interpreter_is_a_cell() {
+	fragment '{"template":"code-interpreter-v1","session":"cells","code":"y = 5\n1 + 1"}'
+	is "$(get '.cellResults[0] | "\(.text) \(.isMainResult)"')" "2 true" "$body"
+	fragment '{"template":"code-interpreter-v1","session":"cells","code":"print(y)\nclass P:\n  def _repr_png_(self): return b\"\\x89PNG\"\nP()"}'
+	is "$(get '.stdout[0] + .cellResults[0].png')" "5
+iVBORw==" "$body"
+	fragment '{"template":"code-interpreter-v1","session":"cells","file_path":"s.py","code":"import lib\n(lib.x, y)","files":{"lib.py":"x = 7"},"install_dependencies_command":"touch installed"}'
+	is "$(get '.cellResults[0].text')" "(7, 5)" "$body"
+	fragment '{"template":"code-interpreter-v1","session":"cells","code":"while True: pass","timeout_ms":300}'
+	is "$(get '"\(.exitCode) \(.cause) \(.runtimeError.name)"')" "124 wall timeout" "$body"
+	fragment '{"template":"code-interpreter-v1","session":"cells","code":"input()"}'
+	is "$(get .runtimeError.name)" EOFError "$body"
+	fragment '{"template":"code-interpreter-v1","session":"cells","code":"import os; os._exit(3)"}'
+	has "$(get .runtimeError.value)" "status 3"
+	fragment '{"template":"code-interpreter-v1","session":"cells","code":"2 + 2"}'
+	is "$(get '.cellResults[0].text')" 4 "$body"
+	fragment '{"template":"code-interpreter-v1","code":"1","install_dependencies_command":"echo no such package >&2; exit 3"}'
+	is "$(get '"\(.exitCode) \(.runtimeError.name) \(.runtimeError.value)"')" "3 install no such package" "$body"
+}
+
+only_a_server_that_answers_has_an_address() {
+	fragment '{"template":"gradio-developer","file_path":"app.py","code":"import sys\nprint(\"no such framework\", file=sys.stderr)\nsys.exit(9)","port":8501}'
+	is "$code $(get '"\(.url) \(.exitCode) \(.runtimeError.name) \(.stderr[0])"')" "200 null 9 server_ended no such framework" "$body"
+	has "$(get .runtimeError.value)" "port 8501"
+	fragment '{"template":"gradio-developer","file_path":"app.py","code":"import time\nprint(\"up\", flush=True)\ntime.sleep(100)","port":8501,"timeout_ms":900}'
+	is "$(get '"\(.url) \(.runtimeError.name)"')" "null server_not_ready" "$body"
+	fragment '{"template":"gradio-developer","file_path":"app.py","code":"import os,http.server,time\ntime.sleep(1.5)\nhttp.server.HTTPServer((\"127.0.0.1\",int(os.environ[\"PORT\"])),http.server.SimpleHTTPRequestHandler).serve_forever()","port":8501}'
+	is "$(curl -sS --max-time 20 -o /dev/null -w '%{http_code}' -H "Host: 8501-$(get .sbxId).localhost" "$url/")" 200 "$body"
+}
+
 a_web_application_runs_in_the_background() {
 	new='{"template":"gradio-developer","session":"web","port":7860,"file_path":"app.py","code":"import os,http.server\nhttp.server.HTTPServer((\"127.0.0.1\",int(os.environ[\"PORT\"])),http.server.SimpleHTTPRequestHandler).serve_forever()"}'
 	fragment "$new"

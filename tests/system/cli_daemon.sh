@@ -2,7 +2,7 @@
 # cli_daemon.sh - the verbs that speak with the daemon: what they do, what they say, how they exit.
 . "$(dirname "$0")/daemon.lib"
 
-verbs_of_boxes='show rename rm pause resume exec attach wait logs cat put diff stats'
+verbs_of_boxes='show rename env port rm pause resume exec attach wait logs cat put diff stats'
 
 # made [FLAG...]: a box of this test alone; sets box.
 made() {
@@ -462,6 +462,20 @@ what_cannot_be_copied_is_told() {
 	gone
 }
 
+put_and_cat_take_the_same_words() {
+	made
+	printf one | "$ATOLL" put "$box:a.txt"
+	is "$("$ATOLL" cat "$box:a.txt")" one
+	printf two | "$ATOLL" put "$box" a.txt
+	is "$("$ATOLL" cat "$box" a.txt)" two
+	for words in "$box:" "$box" ":a" "/a:b"; do
+		atoll put "$words" </dev/null
+		is "$status" 2 "$words"
+		has "$err" "atoll put BOX:PATH"
+	done
+	gone
+}
+
 put_and_cat_are_inverse() {
 	made
 	head -c 300000 /dev/urandom >bytes
@@ -486,8 +500,9 @@ diff_tells_what_changed() {
 	is "$("$ATOLL" diff "$box")" ""
 	echo x | "$ATOLL" put "$box" new.txt
 	has "$("$ATOLL" diff "$box")" "/home/user/new.txt"
+	is "$("$ATOLL" diff "$box" | awk '$NF == "/home/user/new.txt" { print $1 }')" A
 	atoll diff --json "$box"
-	is "$(jqo '.items[0] | .kind + " " + .path')" "changed /home/user/new.txt"
+	is "$(jqo '.items[0] | .kind + " " + .path')" "added /home/user/new.txt"
 	is "$("$ATOLL" diff -q "$box")" /home/user/new.txt
 	gone
 }
@@ -682,8 +697,167 @@ kill_ends_boxes_of_both_kinds() {
 	is "$status" 3
 }
 
+set_changes_times_and_limits() {
+	made --lifetime 2m --meta old=1
+	atoll set "$box" --lifetime 1h --mem 1G --cpu 0.5 --pids 77 --keep 2h --meta new=2
+	is "$status" 0 "$err"
+	case $out in *"$box ends in 59 m"* | *"$box ends in 1 h"*) ;; *) fail "$out" ;; esac
+	atoll show "$box" --json
+	is "$(jqo '[.limits.mem, .limits.cpu_milli, .limits.pids, .retention_ms, .on_timeout] | join(" ")')" \
+		"1073741824 500 77 7200000 keep"
+	is "$(jqo '.metadata | keys | join(" ")')" new
+	atoll set "$box" --idle 5m --json
+	is "$(jqo '[.idle_ms, .limits.mem] | join(" ")')" "300000 1073741824"
+	atoll set "$box"
+	is "$status" 2
+	has "$err" "atoll set BOX --lifetime 1h --mem 1G"
+	for words in '--mem nonsense' '--lifetime 9999h' '--on-timeout never' '--disk 1G' '--meta novalue'; do
+		# shellcheck disable=SC2086 # words
+		atoll set "$box" $words
+		is "$status" 2 "$words: $err"
+	done
+	gone
+	atoll set "$box" --mem 1G
+	is "$status" 3
+}
+
+variables_of_a_box_are_shown_set_and_removed() {
+	made -e KEEP=1
+	atoll env "$box" A='x y' B=
+	is "$status" 0 "$err"
+	is "$("$ATOLL" env "$box" | sort | tr '\n' ',')" "A=x y,B=,KEEP=1,"
+	is "$("$ATOLL" exec "$box" -- sh -c 'echo "$A$B$KEEP"')" "x y1"
+	atoll env "$box" -u A --unset NONE B=2 --json
+	is "$(jqo '[.A, .B, .KEEP] | map(. // "") | join(",")')" ",2,1"
+	for word in novalue =v 1X=2 'A B=c'; do
+		atoll env "$box" "$word"
+		is "$status" 2 "$word"
+		has "$err" "is not NAME=VALUE"
+	done
+	is "$("$ATOLL" env "$box" | sort | tr '\n' ',')" "B=2,KEEP=1,"
+	# Both changes stay, whichever comes first.
+	"$ATOLL" env "$box" C=1 & "$ATOLL" env "$box" D=1
+	wait $!
+	is "$("$ATOLL" env "$box" | grep -c '^[CD]=1')" 2
+	gone
+	atoll env "$box"
+	is "$status" 3
+}
+
+port_tells_the_address_and_who_listens() {
+	made
+	atoll port "$box" 8123
+	is "$status" 0 "$err"
+	has "$out" "http://8123-$box."
+	has "$err" "no program listens on port 8123"
+	has "$err" "requests need a key"
+	"$ATOLL" exec -d "$box" -- python3 -m http.server 8123 >/dev/null
+	listens() { "$ATOLL" port "$box" 8123 --json | jq -e .listens; }
+	soon listens
+	atoll port "$box" 8123 --open
+	has "$err" "a program listens on port 8123 of $box; requests need no key"
+	atoll port "$box" --json
+	is "$(jqo '.items[0].port')" 8123
+	atoll port "$box" 8123 --close --json
+	is "$(jqo '[.open, .listens, .port] | map(tostring) | join(" ")')" "false true 8123"
+	for words in "$box 0" "$box 65536" "$box x" "$box --open" "$box 80 --open --close"; do
+		# shellcheck disable=SC2086 # words
+		atoll port $words
+		is "$status" 2 "$words: $err"
+	done
+	gone
+	atoll port "$box" 8123
+	is "$status" 3
+}
+
+# With ATOLL_HOST of one daemon they acted on the daemon of this machine's folders.
+key_and_upgrade_act_on_the_daemon_that_was_named() {
+	other() { ATOLL_RUN=$PWD/none ATOLL_STATE=$PWD/other "$ATOLL" "$@" >out 2>err || return $?; }
+	mkdir none
+	other -H "unix:$sock" key ls -q
+	has "$(cat out)" viewer
+	(export ATOLL_HOST="unix:$sock" && other key new named -q)
+	named=$(cat out)
+	is "$(curl -sS -H "X-API-Key: $named" "$url/v1/who" | jq -r .role)" owner
+	ATOLL_KEY=$named other -H "$url" key rm named
+	is "$(curl -sS -H "X-API-Key: $named" "$url/v1/who" | jq -r .error.code)" unauthorized
+	[ ! -e other ] || fail "a state folder was made"
+	status=0
+	ATOLL_KEY=$viewer other -H "$url" key new x || status=$?
+	is "$status" 4 "$(cat err)"
+	status=0
+	other -H "$url" key ls --state "$PWD/other" || status=$?
+	has "$(cat err)" "-H names a daemon and --state"
+
+	before=$(cat "$work/run/serve.pid")
+	status=0
+	other -H "$url" upgrade || status=$?
+	is "$status" 1
+	has "$(cat err)" "acts on the daemon of a run folder, here $PWD/none (none runs), and cannot act on $url"
+	is "$(cat "$work/run/serve.pid")" "$before"
+	status=0
+	(export ATOLL_HOST="$url" && atoll stop && is "$status" 1) || fail "stop"
+	has "$(cat err)" "cannot act on $url"
+	is "$(cat "$work/run/serve.pid")" "$before"
+	(export ATOLL_HOST="unix:$sock" && other upgrade --json) || fail "$(cat err)"
+	is "$(jq .pid <out)" "$(cut -d ' ' -f 1 "$work/run/serve.pid")"
+	[ "$(cat "$work/run/serve.pid")" != "$before" ] || fail "it was not upgraded"
+}
+
+# It ran on this machine whatever -H said.
+run_uses_the_daemon_that_was_named() {
+	there() { ATOLL_RUN=$PWD/none ATOLL_KEY=$key "$ATOLL" -H "$url" run "$@" >out 2>err || return $?; }
+	mkdir none src
+	status=0
+	echo in | there -e A=b --mem 64M -- sh -c 'cat; echo "$A $(id -u) $TERM"; echo e >&2; exit 5' || status=$?
+	is "$status $(tr '\n' ' ' <out)$(cat err)" "5 in b 1000  e"
+	echo 'import sys; print(sys.argv[1:], open("d.txt").read())' >x.py
+	printf data >d.txt
+	there x.py d.txt y </dev/null
+	is "$(cat out)" "['d.txt', 'y'] data"
+	echo 'print(6 * 7)' | there -t python -
+	is "$(cat out)" 42
+	echo old >src/kept && echo old >src/changed
+	there -w src -o got -- sh -c 'ls; echo new >changed; mkdir a; echo 1 >a/made; chmod 755 a/made; ln -s / l' </dev/null
+	is "$(tr '\n' ' ' <out)" "changed kept "
+	is "$(cd got && find . -type f | sort | tr '\n' ' ')" "./a/made ./changed "
+	is "$(cat got/changed)" new
+	[ -x got/a/made ] || fail "it lost its mode"
+	has "$(cat err)" "2 files, 6 B, in got"
+	status=0
+	there --json --time 200ms -- sleep 10 </dev/null || status=$?
+	is "$status $(jq -r .cause <out)" "124 wall"
+	if command -v gcc >/dev/null; then
+		echo 'int main(void) { return 7; }' >c.c
+		status=0
+		there c.c </dev/null || status=$?
+		is "$status" 7 "$(cat err)"
+		echo 'int main(void) { return x; }' >c.c
+		status=0
+		there c.c </dev/null || status=$?
+		is "$status" 1
+		has "$(cat err)" "c.c:1"
+	fi
+	status=0
+	there --report r -- true || status=$?
+	is "$status" 2
+	status=0
+	there --out x.py -- true || status=$?
+	is "$status" 125
+	has "$(cat err)" "Not a directory"
+	status=0
+	ATOLL_KEY=$viewer "$ATOLL" -H "$url" run -- true 2>err || status=$?
+	is "$status" 125 "$(cat err)"
+	[ -z "$(ls none)" ] || fail "a keeper was started here"
+	is "$("$ATOLL" ls -q | wc -l)" 0 "boxes are left"
+	status=0
+	ATOLL_HOST=unix:/none/sock "$ATOLL" run -- true 2>err || status=$?
+	is "$status" 125
+	has "$(cat err)" "cannot reach the daemon at unix:/none/sock"
+}
+
 every_verb_has_help_and_json_errors() {
-	for verb in new ls show rename rm prune pause resume snapshot volume exec attach wait logs cp cat put diff top stats runs events api; do
+	for verb in new ls show rename set env port rm prune pause resume snapshot volume exec attach wait logs cp cat put diff top stats runs events api; do
 		atoll "$verb" -h
 		is "$status" 0 "$verb"
 		has "$out" "Examples"

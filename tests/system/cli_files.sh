@@ -170,4 +170,72 @@ the_environment_is_made_from_nothing() {
 	lacks "$out" FOO=bar
 }
 
+# ---- and back ----
+
+files_that_a_program_made_are_brought_back() {
+	mkdir -p src/sub
+	echo old >src/kept && echo old >src/sub/changed && echo old >src/removed
+	run -w src --out got -- sh -c 'echo new >sub/changed; rm removed; mkdir a; echo 1 >a/made; printf "\\0\\377" >bytes
+		chmod 755 bytes; echo no >/tmp/elsewhere; exit 3'
+	is "$status" 3 "$err"
+	is "$(cd got && find . -type f | sort | tr '\n' ' ')" "./a/made ./bytes ./sub/changed "
+	is "$(cat got/sub/changed)" new
+	is "$(od -An -tx1 got/bytes | tr -d ' ')" 00ff
+	[ -x got/bytes ] || fail "it lost its mode"
+	is "$(cat src/sub/changed)" old "the original is not touched"
+	has "$err" "atoll: 3 files, 8 B, in got"
+	# Again into the same folder, with a record; and by a compiled program, whose compiler's work stays.
+	printf '#include <stdio.h>\nint main(void){fputs("c", fopen("by_c","w"));return 0;}\n' >w.c
+	run --out got --report r.json w.c
+	is "$status" 0 "$err"
+	is "$(cat got/by_c)" c
+	has "$(json r.json '[c["path"] for c in d["files_changed"]]')" by_c
+	is "$(ls got | tr '\n' ' ')" "a by_c bytes sub "
+	run -q --out none -- true
+	is "$status$err" 0
+	is "$(ls none)" ""
+}
+
+nothing_is_written_outside_the_folder() {
+	mkdir got outside
+	ln -s ../outside got/link
+	echo precious >outside/file
+	ln -s ../outside/file got/file
+	run --out got -- sh -c 'echo x >file; mkdir link; echo x >link/escaped; ln -s /etc/passwd secret; mkfifo pipe; mkdir -p deep/er'
+	is "$status" 125 "$err"
+	has "$err" "--out: create link/escaped"
+	is "$(cat outside/file)" precious
+	is "$(ls outside)" file
+	rm got/link
+	run --out got -- sh -c 'echo x >file; ln -s /etc/passwd secret; mkfifo pipe'
+	is "$status" 0 "$err"
+	is "$(cat got/file)" x
+	[ ! -L got/file ] || fail "it is still a link"
+	is "$(cat outside/file)" precious
+	has "$err" "atoll: 2 left out, no regular files"
+	is "$(ls got)" file
+}
+
+a_folder_that_cannot_be_written_is_told_before_the_run() {
+	echo file >taken
+	run --out taken -- sh -c 'echo ran >&2'
+	is "$status" 125
+	has "$err" "--out: open the folder taken: Not a directory"
+	lacks "$err" ran
+	run --out no/where -- true
+	has "$err" "--out: create the folder no/where: No such file or directory"
+	run --watch --out x -w . -- true
+	is "$status" 2
+}
+
+the_hosts_service_accounts_are_not_in_a_box() {
+	run -- cat /etc/passwd /etc/group
+	is "$(echo "$out" | awk -F: '$3 > 100 && $3 != 1000 && $3 != 65534')" ""
+	has "$out" "www-data:x:33:33:"
+	run -- sh -c 'id -un; getent group staff; getent passwd _apt'
+	has "$out" user
+	has "$out" "staff:x:50:"
+	has "$out" "_apt:x:42:"
+}
+
 run_tests

@@ -141,6 +141,40 @@ records_of_another_version_are_not_thrown_away() {
 	end_keeper
 }
 
+# start_keeper RUN_FOLDER [WRAPPER...]: sets pid and said.
+start_keeper() {
+	export ATOLL_RUN="$1"
+	shift
+	rm -f ready
+	mkfifo ready
+	"$@" "$ATOLL" keeper --pool 0 --ready-fd 3 3>ready 2>>keeper.err &
+	pid=$!
+	said=$(dd bs=4096 count=1 2>/dev/null <ready)
+}
+
+boxes_do_not_use_up_the_descriptors_for_connections() {
+	start_keeper "$PWD/r" prlimit --nofile=256:256
+	is "$said" R
+	runs=
+	for i in $(seq 40); do
+		"$ATOLL" run -- sh -c 'echo in; sleep 60' >o$i 2>e$i &
+		runs="$runs $!"
+		answered() { grep -q . o$i e$i; }
+		soon answered
+		[ ! -s e$i ] || break
+	done
+	has "$(cat e$i)" "Too many open files"
+	[ "$i" -gt 2 ] || fail "no box at all"
+	"$ATOLL" ps --local >seen # one that has no descriptor for us would hang up
+	is "$(wc -l <seen)" $((i - 1))
+	is "$(cat "/proc/$pid/comm")" atoll-keeper
+	"$ATOLL" kill --local --all >/dev/null
+	wait $runs || :
+	is "$("$ATOLL" run -- echo again)" again
+	kill $pid
+	wait $pid || :
+}
+
 a_keeper_that_cannot_start_says_why() {
 	export ATOLL_RUN="$PWD/r"
 	mkdir r

@@ -9,6 +9,7 @@ the_list_has_versions_and_says_how_to_get_the_rest() {
 	has "$out" "python"
 	has "$out" "$(/usr/bin/python3 --version | cut -d ' ' -f 2)"
 	[ -e /usr/bin/julia ] || has "$(echo "$out" | grep '^julia')" " - "
+	[ -e /usr/bin/julia ] || has "$out" "julia: this distribution has no package"
 	atoll lang --json
 	is "$(jq -r '.items[] | select(.name == "c") | .here' out)" true
 	is "$(jq -r '.items | map(select(.here and (.version == null))) | length' out)" 0
@@ -140,6 +141,67 @@ there_must_be_something_to_watch() {
 	run --watch nosuch/x.py
 	is "$status" 125
 	has "$err" "watch 'nosuch/'"
+}
+
+# ---- the compile cache ----
+
+a_program_is_compiled_once() {
+	command -v gcc >/dev/null || skip "no C here"
+	export XDG_CACHE_HOME="$PWD/cache"
+	mkdir cache
+	cached() { grep -q 'compiled before' said; }
+	go() { status=0; "$ATOLL" run -v "$@" >out 2>said || status=$?; }
+	printf '#include <stdio.h>\nint main(int n, char **v) { puts(n > 1 ? v[1] : "none"); return n; }\n' >a.c
+	go a.c
+	is "$status $(cat out)" "1 none"
+	cached && fail "the first one"
+	go a.c x
+	is "$status $(cat out)" "2 x"
+	cached || fail "not from the cache: $(cat said)"
+	# From stdin and at another place, but the same for the compiler? Its path differs: compiled anew, once.
+	go -t c - <a.c
+	cached && fail "another path"
+	# Whatever the compiler sees is in the key.
+	go -e CPATH=/usr/include a.c
+	cached && fail "another variable"
+	sed 's/none/less/' a.c >b.c && mv b.c a.c
+	go a.c
+	is "$(cat out)" less
+	cached && fail "another text"
+	go --cold a.c
+	cached && fail "--cold"
+	go -w . a.c
+	cached && fail "a folder"
+	# What fails, warns or asks for the time is not kept.
+	echo 'int main(void) { return x; }' >bad.c
+	go bad.c && go bad.c
+	is "$status" 1
+	cached && fail "a failure"
+	printf '#include <stdio.h>\n#warning seen\nint main(void) { return 0; }\n' >warns.c
+	go warns.c && go warns.c
+	has "$(cat said)" "seen"
+	printf '#include <stdio.h>\nint main(void) { puts(__TIME__); return 0; }\n' >time.c
+	go time.c && go time.c
+	cached && fail "the time"
+	# A file that was changed or cut is not believed.
+	go a.c
+	cached || fail "not from the cache"
+	for f in cache/atoll/made/*; do printf x | dd of="$f" bs=1 seek=5000 conv=notrunc 2>/dev/null; done
+	go a.c
+	is "$(cat out)" less
+	cached && fail "a file that was changed"
+	is "$(stat -c %a cache/atoll/made)" 700
+	# No folder for it: then there is no cache, and no error.
+	status=0
+	XDG_CACHE_HOME=/proc/none "$ATOLL" run a.c >out 2>err || status=$?
+	is "$status $(cat out) $(cat err)" "1 less "
+	status=0
+	env -u XDG_CACHE_HOME -u HOME "$ATOLL" run a.c >out 2>err || status=$?
+	is "$status $(cat out) $(cat err)" "1 less "
+	chmod 777 cache/atoll
+	go a.c
+	cached && fail "a folder that others may write to"
+	:
 }
 
 run_tests

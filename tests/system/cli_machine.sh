@@ -11,6 +11,45 @@ version_says_which() {
 	is "$("$ATOLL" version --json | cut -c1-12)" '{"version":"'
 }
 
+# The dynamic linker took two thirds of a typed `atoll run -- true`.
+the_client_needs_no_library_but_libc() {
+	for l in ssl crypto sqlite3 event seccomp wslay; do
+		lacks "$(ldd "$ATOLL" 2>&1)" "lib$l"
+	done
+}
+
+the_client_starts_the_daemon_executable_beside_it() {
+	mkdir bin
+	cp "$ATOLL" bin/atoll
+	is "$(bin/atoll --version)" "$("$ATOLL" version)"
+	status=0
+	bin/atoll policy >out 2>err || status=$?
+	is "$status" 125
+	has "$(cat err)" "cannot start $PWD/bin/atolld"
+	has "$(cat err)" "No such file or directory"
+	cp "${ATOLL}d" bin/atolld
+	ln -s "$PWD/bin/atoll" link
+	has "$(./link policy)" "system calls"
+	has "$(cd bin && ./atoll nosuch 2>&1)" "no verb named 'nosuch'"
+}
+
+host_names_and_tls_are_left_to_the_daemon_executable() {
+	mkdir bin
+	cp "$ATOLL" bin/atoll
+	for host in https://127.0.0.1:1 http://localhost:1; do
+		status=0
+		bin/atoll -H $host ls 2>err || status=$?
+		is "$status" 125
+		has "$(cat err)" "cannot start"
+		atoll -H $host ls
+		is "$status" 125
+		has "$err" "cannot reach the daemon at $host"
+	done
+	status=0
+	bin/atoll -H http://127.0.0.1:1 ls 2>err || status=$?
+	has "$(cat err)" "connection refused"
+}
+
 help_explains_every_verb() {
 	for v in run shell ps kill doctor policy config bench completion version help; do
 		atoll help $v

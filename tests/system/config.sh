@@ -118,6 +118,21 @@ words_that_are_not_known_are_a_usage_error() {
 	done
 }
 
+# In sentences of the sources; a format such as "limits.%s" is a pattern, no name, and all else that looks like a name
+# is listed here.
+every_setting_that_a_text_names_is_there() {
+	clean
+	"$ATOLL" config show --json >out
+	json out '"\n".join(d)' >names
+	printf '%s\n' batch.md pipeline.md box.example box.localhost keeper.lock keeper.log serve.pid network.allow network.mask \
+		network.rules limits.cpu_ms limits.cpu_milli limits.disk limits.files limits.mem limits.pids >>names
+	sort -u names -o names
+	grep -rhoE '"([^"\\]|\\.)* ([^"\\]|\\.)*"' "${sources:-$here/../../src}" --include=*.c |
+		grep -oE '\b(serve|limits|box|network|egress|packages|quota|batch|pipeline|auth|metrics|e2b|mcp|log|keeper)\.[a-z][a-z_0-9]*' |
+		sort -u >named
+	is "$(comm -23 named names)" "" "error texts name settings that are not there"
+}
+
 # Lines of the manual are `.It Ic NAME , Ev VARIABLE Pq DEFAULT`.
 the_manual_has_every_setting_its_variable_and_its_default() {
 	clean

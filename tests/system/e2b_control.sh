@@ -54,7 +54,7 @@ health_needs_no_key_and_the_rest_does() {
 
 a_sandbox_is_made_shown_and_ended() {
 	make '{"templateID":"base","metadata":{"owner":"ci"},"envVars":{"FOO":"bar"},"timeout":120,"mcp":null,"future":1}'
-	is "$(get '[.templateID, .envdVersion, (.envdAccessToken | length), .trafficAccessToken] | @csv')" '"base","0.6.13",40,'
+	is "$(get '[.templateID, .envdVersion, (.envdAccessToken | length), (.trafficAccessToken | length)] | @csv')" '"base","0.6.13",40,40'
 	token=$(get .envdAccessToken)
 	api GET "/sandboxes/$box-someclient"
 	is "$code" 200
@@ -78,16 +78,17 @@ a_chunked_body_is_a_body() {
 	end
 }
 
-the_first_version_gives_a_token_only_when_asked() {
+the_first_version_gives_a_token_also_when_not_asked() {
 	make '{"templateID":"base"}' /sandboxes
-	is "$(get 'has("envdAccessToken")')" false
+	is "$(get '.envdAccessToken | length')" 40
 	api GET "/sandboxes/$box"
 	is "$(get '(.endAt | sub("\\.\\d+Z$";"Z") | fromdate) - (.startedAt | sub("\\.\\d+Z$";"Z") | fromdate)')" 15
 	end
 	make '{"templateID":"base","secure":true,"timeout":30}' /sandboxes
 	is "$(get '.envdAccessToken | length')" 40
 	end
-	refused 400 POST /sandboxes '{"templateID":"base","network":{"allowPublicTraffic":false}}'
+	make '{"templateID":"base","network":{"allowPublicTraffic":false}}' /sandboxes
+	end
 }
 
 who_may_only_look_gets_no_token() {
@@ -338,6 +339,16 @@ is_denied() { fetch && [ "$out" = 403 ]; }
 is_reached() { fetch && [ "$out" = 200 ]; }
 is_closed() { fetch && [ "$out" = 000 ]; }
 
+templates_tell_what_a_sandbox_gets() {
+	make
+	api GET "/sandboxes/$box"
+	got=$(get '[.cpuCount, .memoryMB, .diskSizeMB] | @csv')
+	template=$(get .templateID)
+	api GET /templates
+	is "$(get ".[] | select(.templateID == \"$template\") | [.cpuCount, .memoryMB, .diskSizeMB] | @csv")" "$got" "$body"
+	is "$(get ".[] | select(.templateID == \"$template\") | [.spawnCount > 0, (.lastSpawnedAt | type)] | @csv")" 'true,"string"' "$body"
+	end
+}
 figures_come_from_the_kernel() {
 	make
 	api GET "/sandboxes/$box/metrics"
@@ -520,6 +531,21 @@ the_content_of_a_volume_is_reached_without_a_sandbox() {
 	done
 	content PUT file 'path=/x&uid=5' -d x
 	is "$code" 400
+	# What is there is replaced only by force.
+	content PUT file 'path=/f' -d one
+	is "$code" 201 "$body"
+	content PUT file 'path=/f' -d two
+	is "$code $(get .code)" '409 409' "$body"
+	content GET file 'path=/f'
+	is "$body" one
+	content PUT file 'path=/f&force=true' -d two
+	is "$code" 201 "$body"
+	content GET file 'path=/f'
+	is "$body" two
+	content POST dir 'path=/new'
+	is "$code $(get .code)" '409 409' "$body"
+	content POST dir 'path=/new&force=true'
+	is "$code" 201 "$body"
 	content DELETE path 'path=/'
 	is "$code" 400
 	is "$(curl -sS -o /dev/null -w '%{http_code}' "$url/volumecontent/$volume/dir?path=/")" 401

@@ -154,7 +154,7 @@ questions_that_make_no_sense_are_refused() {
 	is "$(get .entry.path)" /home/user
 	fs Nothing '{}'
 	is "$code" 404
-	at /filesystem.Filesystem/Stat -H 'Content-Type: application/json' -d '{}' -H 'X-Access-Token: wrong'
+	token=wrong at /filesystem.Filesystem/Stat -H 'Content-Type: application/json' -d '{}'
 	is "$code" 401
 }
 
@@ -327,7 +327,8 @@ a_signed_link_is_enough_and_only_for_what_was_signed() {
 	is "$code $(cat body)" '401 {"code":401,"message":"missing signature query parameter"}'
 	code=$(curl -sS -o body -w '%{http_code}' -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983' "$url/files?path=hello.txt&signature=x")
 	is "$code $(cat body)" '401 {"code":401,"message":"invalid signature"}'
-	at "/files?path=hello.txt&signature=$(sign hello.txt read '')" -H 'X-Access-Token: wrong'
+	signed=$(sign hello.txt read '')
+	token=wrong at "/files?path=hello.txt&signature=$signed"
 	is "$code" 401
 }
 

@@ -67,6 +67,31 @@ a_token_opens_its_own_sandbox_and_no_other() {
 	is "$code $(jq -r .message body)" '502 The sandbox is running but port is not open'
 }
 
+an_id_alone_opens_neither_envd_nor_the_interpreter() {
+	for way in /sandboxes /v2/sandboxes; do
+		api POST $way '{"templateID":"base","timeout":300,"secure":false}'
+		is "$code" 201 "$body"
+		box=$(get .sandboxID) token=$(get .envdAccessToken) traffic=$(get .trafficAccessToken)
+		envd '/files?path=/root/p&username=root' -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983' --data-binary x
+		is "$code" 401 "$way $body"
+		for with in -HX: -HX-Access-Token: "-HX-Access-Token: $(echo "$token" | tr 0-9a-f a-f0-9)"; do
+			envd /execute -H "Host: 49999-$box.localhost" "$with" -H 'Content-Type: application/json' -d '{"code":"1"}'
+			is "$code" 401 "$way $with $body"
+		done
+		envd /contexts -H "Host: 49999-$box.localhost"
+		is "$code" 401 "$way $body"
+		envd /health -H "Host: 49999-$box.localhost"
+		is "$code" 200 "$way $body"
+		envd /execute -H "Host: 49999-$box.localhost" -H "X-Access-Token: $token" -H 'Content-Type: application/json' -d '{"code":"1+1"}'
+		is "$code" 200 "$way $body"
+		envd /contexts -H "Host: 49999-$box.localhost" -H "E2B-Traffic-Access-Token: $traffic"
+		is "$code" 200 "$way $body"
+		# The traffic token of a public sandbox is for the interpreter only.
+		envd / -H "Host: 8000-$box.localhost"
+		is "$code $(jq -r .message body)" '502 The sandbox is running but port is not open'
+	done
+}
+
 words_that_are_none_of_theirs_are_refused() {
 	sandbox
 	py enums
@@ -81,10 +106,10 @@ an_empty_answer_says_that_it_is_empty() {
 	api POST "/sandboxes/$box/timeout" '{"timeout":100}'
 	is "$code" 204
 	! grep -qi transfer-encoding head
-	envd /contexts -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H 'Content-Type: application/json' -d '{}'
+	envd /contexts -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "X-Access-Token: $token" -H 'Content-Type: application/json' -d '{}'
 	is "$code" 200 "$body"
 	context=$(jq -r .id body)
-	envd "/contexts/$context" -X DELETE -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999'
+	envd "/contexts/$context" -X DELETE -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "X-Access-Token: $token"
 	is "$code" 200 "$body"
 	! grep -qi transfer-encoding head
 	grep -qi '^content-length: ' head
@@ -113,6 +138,29 @@ a_watcher_tells_that_its_folder_went_and_goes_with_it() {
 a_client_that_is_shot_leaves_its_place() {
 	sandbox
 	py killed_readers
+}
+
+none_named() { api GET "/v2/sandboxes?metadata=case%3D$1" && [ "$code $body" = '200 []' ]; }
+a_sandbox_whose_client_closed_before_the_answer_ends() {
+	body="{\"templateID\":\"base\",\"timeout\":300,\"metadata\":{\"case\":\"left\"}}"
+	for i in 1 2 3 4 5; do
+		# The request and the end in one segment: the FIN is there before the box is.
+		python3 - "$url" "$key" "$body" <<-'EOF'
+			import socket, sys
+			host, port = sys.argv[1][7:].split(":")
+			s = socket.create_connection((host, int(port)), 5)
+			s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+			s.sendall(f"POST /v2/sandboxes HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {sys.argv[2]}\r\nContent-Type: application/json\r\nContent-Length: {len(sys.argv[3])}\r\n\r\n{sys.argv[3]}".encode())
+			s.shutdown(socket.SHUT_WR)
+			s.settimeout(20)
+			try:
+			    got = s.recv(100)
+			except ConnectionResetError:
+			    got = b""
+			assert not got, got
+		EOF
+	done
+	soon none_named left
 }
 
 a_thousand_streams_at_once_are_all_served() {
@@ -147,6 +195,24 @@ a_signed_link_wakes_who_may_be_woken_and_an_old_one_nobody() {
 	envd "/files?path=f&signature=$(sign f)"
 	case $code in 401 | 404 | 502) ;; *) fail "sleeper: $code $body" ;; esac
 	is "$(state)" paused
+}
+
+# The last one: the daemon of the others does not come back.
+old_clients_get_sandboxes_without_tokens_where_the_operator_says_so() {
+	kill "$(cat "$work/warden")"; warden=$(cat "$work/warden"); soon daemon_left
+	ATOLL_E2B_INSECURE=true start_daemon
+	api POST /sandboxes '{"templateID":"base","timeout":300}'
+	is "$code $(get 'has("envdAccessToken")')" '201 false' "$body"
+	box=$(get .sandboxID)
+	envd '/files?path=/etc/hostname' -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983'
+	is "$code" 200 "$body"
+	api POST /v2/sandboxes '{"templateID":"base","timeout":300}'
+	is "$(get '.envdAccessToken | length')" 40
+	stop_daemon
+	start_daemon
+	# It was made without one and stays so: its clients have nothing to send.
+	envd '/files?path=/etc/hostname' -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983'
+	is "$code" 200 "$body"
 }
 
 run_daemon_tests

@@ -2,16 +2,16 @@
 # e2b_interpreter.sh - port 49999 of a box: executions and contexts as E2B's clients ask for them.
 . "$(dirname "$0")/daemon.lib"
 
-# sandbox: sets box.
+# sandbox: sets box, traffic.
 sandbox() {
 	api POST /v2/sandboxes '{"templateID":"code-interpreter-v1"}'
 	is "$code" 201 "$body"
-	box=$(get .sandboxID)
+	box=$(get .sandboxID) traffic=$(get .trafficAccessToken)
 }
 # port METHOD PATH [BODY]: of the interpreter.
 port() {
 	code=$(curl -sS --max-time 30 -o body -D head -w '%{http_code}' -X "$1" -H "E2b-Sandbox-Id: $box" \
-		-H 'E2b-Sandbox-Port: 49999' ${3:+--data-binary "$3"} "$url$2")
+		-H 'E2b-Sandbox-Port: 49999' -H "E2B-Traffic-Access-Token: $traffic" ${3:+--data-binary "$3"} "$url$2")
 	body=$(tr '\0' '?' <body)
 }
 # execute CODE [FIELDS]: its lines are in the file body.
@@ -24,7 +24,7 @@ lines() { jq -c "select(.type == \"$1\")" <body; }
 begin() {
 	jq -nc --arg code "$1" "{code: \$code}" >ask.bg
 	: >events
-	curl -sS -N -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' --data-binary @ask.bg \
+	curl -sS -N -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "E2B-Traffic-Access-Token: $traffic" --data-binary @ask.bg \
 		"$url/execute" >events 2>events.err &
 	running=$!
 	soon grep -q execution_count events
@@ -170,7 +170,7 @@ who_leaves_the_queue_is_not_served() {
 	sandbox
 	begin 'import time
 while not __import__("os").path.exists("/tmp/go"): time.sleep(0.02)'
-	curl -sS -N -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' --max-time 0.3 \
+	curl -sS -N -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "E2B-Traffic-Access-Token: $traffic" --max-time 0.3 \
 		--data-binary '{"code": "open(\"/tmp/never\", \"w\")"}' "$url/execute" >/dev/null 2>&1 || :
 	sleep 1 # that somebody has left is only seen by writing to them, and nobody can see that it was seen
 	execute 'touch /tmp/go' 'language: "bash"' # in another context: it need not wait

@@ -312,9 +312,9 @@ the_kernels_are_listed_and_can_be_typed_to() {
 e2b_clients_name_a_kernel_as_a_language() {
 	have python3
 	api POST /v2/sandboxes '{"templateID":"base"}'
-	box=$(get .sandboxID)
+	box=$(get .sandboxID) token=$(get .envdAccessToken)
 	execute() {
-		curl -sS --max-time 30 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' --data-binary "$1" "$url/execute" >lines
+		curl -sS --max-time 30 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "X-Access-Token: $token" --data-binary "$1" "$url/execute" >lines
 	}
 	execute '{"language":"jupyter:python3","code":"x = 6; x * 7"}'
 	is "$(jq -r 'select(.type == "result") | (.is_main_result | tostring) + .text' lines)" true42 "$(cat lines)"

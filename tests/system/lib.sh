@@ -91,7 +91,7 @@ tests_of() { sed -n 's/^\([a-z][a-z0-9]*_[a-z0-9]*_[a-z0-9_]*\)() {.*/\1/p' "$1"
 
 run_tests() { # [NAME...]: those, or all of this script
 	count=0 failed=0
-	for name in ${*:-$(tests_of "$0")}; do
+	for name in ${*:-$(tests_of "$0")} ${last_test:-}; do
 		count=$((count + 1))
 		mkdir "$work/$count"
 		sentence=$(echo "$name" | tr _ ' ')

@@ -2,8 +2,8 @@
 # man.sh - the manual and the program say the same.
 set -u
 page=$(dirname "$0")/../../man/atoll.1
-verbs='run batch pipeline agent exec shell repl attach ps kill wait new ls show rename rm prune pause resume snapshot volume
-	packages cp cat put diff logs top stats runs events key serve upgrade doctor config api mcp model policy
+verbs='run batch pipeline agent exec shell repl attach ps kill wait new ls show rename set env port rm prune pause resume snapshot volume
+	packages cp cat put diff logs top stats runs events key serve stop upgrade doctor config api mcp model policy
 	bench cert lang completion version help'
 verbs=$(echo $verbs) # one line
 n=0

@@ -65,7 +65,7 @@ a_box_can_be_made_named_and_ended() {
 	is "$(get .result.isError)" false
 	modern tools/call '"name":"run_command","arguments":{"box":"mine","command":"true"}' run_command
 	is "$(get .result.isError)" true
-	has "$body" "no such box"
+	has "$body" "it was deleted"
 }
 a_viewer_gets_no_box_of_its_own() {
 	new_box
@@ -207,6 +207,86 @@ old_sessions_go_when_there_are_too_many() {
 	session=$first
 	old ping
 	is "$code" 404
+}
+# end_session: DELETE; sets code.
+end_session() {
+	code=$(curl -sS --max-time 30 -o body -w '%{http_code}' -X DELETE -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" "$url/mcp")
+}
+another_front() { p=$(front) && [ "$p" ] && [ "$p" != "$was" ]; }
+kill_server() {
+	was=$(front)
+	kill -9 "$was"
+	soon another_front
+}
+a_session_survives_a_killed_and_a_replaced_server() {
+	hello
+	old logging/setLevel '{"level":"debug"}'
+	old tools/call '{"name":"write_file","arguments":{"path":"kept","content":"still here"}}'
+	ended=$session
+	hello
+	live=$session session=$ended
+	end_session
+	is "$code" 200
+	old ping
+	is "$code" 404
+	hello
+	third=$session
+	for how in killed reloaded upgraded; do
+		was=$(front)
+		case $how in
+		killed) kill -9 "$was" ;;
+		reloaded) kill -HUP "$warden" ;;
+		upgraded) "$ATOLL" upgrade >/dev/null ;;
+		esac
+		soon another_front
+		session=$live
+		old tools/list
+		is "$code $(get '.result.tools | length > 5')" "200 true" "$how: $body"
+		old tools/call '{"name":"read_file","arguments":{"path":"kept"}}'
+		is "$(sed -n 's/^data: //p' body | jq -r 'select(.result).result.content[0].text')$(jq -r '.result.content[0].text' body 2>/dev/null)" "still here" "$how: $body"
+		mine=$key key=$editor
+		old ping
+		is "$code" 404 "$how: the session of another key"
+		end_session
+		is "$code" 404 "$how: another key ends it"
+		key=$mine session=$ended
+		old ping
+		is "$code" 404 "$how: a session that was ended"
+	done
+	session=$third
+	end_session
+	is "$code" 200 "ended by another server than the one that began it"
+	old ping
+	is "$code" 404
+	kill_server
+	old ping
+	is "$code" 404
+}
+a_session_keeps_its_level_of_notices() {
+	hello
+	old logging/setLevel '{"level":"debug"}'
+	kill_server
+	old tools/call '{"name":"run_command","arguments":{"command":"true"}}'
+	has "$body" notifications/message
+}
+what_is_no_session_id_is_refused() {
+	for session in x 0123456789ABCDEF0123456789abcdef "$(printf '\303\050')" "' OR 1=1 --" "$(head -c 4000 /dev/zero | tr '\0' a)"; do
+		old ping
+		is "$code" 404 "$body"
+	done
+}
+a_call_that_a_killed_server_had_can_be_repeated() {
+	hello
+	old tools/call '{"name":"run_command","arguments":{"command":"true"}}'
+	curl -sS --max-time 30 -o other -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" --data-binary \
+		'{"jsonrpc":"2.0","id":98,"method":"tools/call","params":{"name":"run_command","arguments":{"command":"exec sleep 7343"}}}' "$url/mcp" 2>/dev/null &
+	client=$!
+	soon pgrep -f '^sleep 7343'
+	kill_server
+	! wait $client || fail "the connection must break: $(cat other)"
+	for pid in $(pgrep -f '^sleep 7343'); do kill "$pid"; done
+	old tools/call '{"name":"run_command","arguments":{"command":"echo again"}}'
+	has "$body" '"exit_code":0'
 }
 output_comes_as_progress_before_the_result() {
 	modern tools/call '"name":"run_command","arguments":{"command":"echo one; sleep 0.3; echo two"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"progressToken":"p1"},"x":0' run_command
@@ -374,6 +454,49 @@ stdio_outlives_a_daemon_that_forgets_its_session() {
 		assert p.wait(20) == 0
 	PY
 	ATOLL_KEY=$key python3 forget.py "$ATOLL" "$url" "$key"
+}
+stdio_answers_a_call_that_a_killed_server_had() {
+	cat >killed.py <<-'PY'
+		import json, os, signal, subprocess, sys, time
+		atoll, url, warden = sys.argv[1:4]
+		def pids(*how):
+		    return [int(x) for x in subprocess.run(["pgrep", *how], capture_output=True, text=True).stdout.split()]
+		def server():
+		    return pids("-P", warden, "-x", "atoll-front")
+		def until(what):
+		    end = time.time() + 20
+		    while time.time() < end:
+		        if what(): return
+		        time.sleep(0.02)
+		    sys.exit("never came true")
+		p = subprocess.Popen([atoll, "-H", url, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+		def say(**m):
+		    p.stdin.write(json.dumps({"jsonrpc": "2.0", **m}) + "\n"); p.stdin.flush()
+		def answer(id):
+		    while True:
+		        line = p.stdout.readline()
+		        if not line: sys.exit("it ended without an answer to %s" % id)
+		        m = json.loads(line)
+		        if m.get("id") == id: return m
+		say(id=0, method="initialize", params={"protocolVersion": "2025-11-25", "capabilities": {}})
+		answer(0)
+		for n, token in enumerate(({}, {"_meta": {"progressToken": 1}})): # an answer at the end; a stream
+		    say(id=1, method="tools/call", params={"name": "run_command", **token,
+		        "arguments": {"command": "echo begun; exec sleep 7344"}})
+		    until(lambda: pids("-f", "^sleep 7344"))
+		    was = server()
+		    for x in was: os.kill(x, signal.SIGKILL)
+		    m = answer(1)
+		    assert m["error"]["code"] == -32603, m
+		    assert "may have run" in m["error"]["message"], m
+		    for x in pids("-f", "^sleep 7344"): os.kill(x, signal.SIGKILL)
+		    say(id=2, method="tools/list")
+		    assert len(answer(2)["result"]["tools"]) > 5
+		    until(lambda: server() and server() != was)
+		p.stdin.close()
+		assert p.wait(20) == 0
+	PY
+	ATOLL_KEY=$key timeout 60 python3 killed.py "$ATOLL" "$url" "$warden" || fail "status $?"
 }
 
 run_daemon_tests

@@ -7,7 +7,7 @@ export ATOLL_MCP_APPROVE=write_file
 asks() { python3 client.py "$url" "$key" "$@"; }
 client() {
 	cat >client.py <<-'PY'
-		import http.client, json, sys
+		import http.client, json, os, signal, subprocess, sys, time
 		url, key, step = sys.argv[1:4]
 		V, M = "2026-07-28", "io.modelcontextprotocol/"
 		def post(doc, **headers):
@@ -28,17 +28,28 @@ client() {
 		    assert "write_file" in r["inputRequests"]["approve"]["params"]["message"], r
 		    return r["requestState"]
 		def code(r): return r["result"].get("structuredContent", {}).get("code")
-		def old(answer):
+		def front():
+		    return subprocess.run(["pgrep", "-P", sys.argv[4], "-x", "atoll-front"], capture_output=True, text=True).stdout.split()
+		def replace(kill): # the server, by another one
+		    was = front()
+		    kill(was)
+		    end = time.time() + 20
+		    while not set(front()) - set(was):
+		        assert time.time() < end, "no other server"
+		        time.sleep(0.02)
+		def old(answer, between=lambda: None, asked=lambda m: None):
 		    r = post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
 		              "capabilities": {"elicitation": {}}}})
 		    r.read()
 		    head = {"Mcp-Session-Id": r.headers["Mcp-Session-Id"], "MCP-Protocol-Version": "2025-11-25"}
+		    between()
 		    r = post({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "write_file",
 		              "arguments": {"path": "g", "content": "y"}}}, **head)
 		    while line := r.readline():
 		        if not line.startswith(b"data: "): continue
 		        m = json.loads(line[6:])
 		        if m.get("method") == "elicitation/create":
+		            if asked(m): continue # and never answer
 		            for id in ("ask-999999", m["id"], m["id"]): # made up; right; twice
 		                a = post({"jsonrpc": "2.0", "id": id, "result": answer}, **head)
 		                a.read()
@@ -62,6 +73,17 @@ client() {
 		elif step == "old":
 		    assert old({"action": "accept", "content": {"allow": True}})["result"]["isError"] is False
 		    assert code(old({"action": "decline"})) == "not_approved"
+		elif step == "killed":
+		    kill = lambda: replace(lambda was: [os.kill(int(p), signal.SIGKILL) for p in was])
+		    ids = []
+		    for _ in range(2):
+		        m = old({"action": "accept", "content": {"allow": True}}, between=kill, asked=lambda m: ids.append(m["id"]))
+		        assert m["result"]["isError"] is False, m
+		    assert ids[0] != ids[1], "a late answer to the first would be taken for the second: %s" % ids
+		elif step == "replaced":
+		    reload = lambda m: replace(lambda was: os.kill(int(sys.argv[4]), signal.SIGHUP)) or True
+		    m = old({"action": "accept", "content": {"allow": True}}, asked=reload)
+		    assert m["error"]["code"] == -32603 and "call again" in m["error"]["message"], m
 	PY
 }
 
@@ -89,6 +111,14 @@ a_client_that_can_ask_nobody_is_told_so() {
 in_the_old_era_it_is_asked_on_the_calls_own_stream() {
 	client
 	asks old
+}
+a_session_can_be_asked_after_its_server_was_killed() {
+	client
+	asks killed "$warden"
+}
+a_question_whose_answer_would_go_to_the_next_server_ends_its_call() {
+	client
+	asks replaced "$warden"
 }
 only_tools_can_be_named() {
 	! ATOLL_MCP_APPROVE=fly "$ATOLL" serve --listen 127.0.0.1:0 --state "$work/other" >out 2>&1 || fail "it serves"

@@ -14,13 +14,16 @@ CODE = {"reasoning": "r", "files": [{"path": "main.py", "content": ""}], "entry"
 DIAGNOSIS = {"reasoning": "r", "category": "wrong_output", "root_cause": "it says wrong", "file": "main.py", "line": 1,
              "action": "edit", "detail": "it says right now", "edits": [{"path": "main.py", "old": "wrong", "new": "right"}],
              "packages": [], "question": None, "confidence": 0.9}
-count, lock = itertools.count(), threading.Lock()
+count, lock, hung_up = itertools.count(), threading.Lock(), []
 
 
 def answer(asked):
     said = json.dumps(asked["messages"])
     form = asked["response_format"]["json_schema"]["name"] if "response_format" in asked else "?"
     if form == "plan":
+        with open(sys.argv[1] + ".languages", "w") as f:
+            schema = asked["response_format"]["json_schema"]["schema"]
+            f.write(" ".join(sorted(schema["properties"]["language"]["enum"])))
         if "ask me" in said and "forty-two" not in said:
             return {**PLAN, "inputs_needed": [{"name": "number", "question": "Which number?"}]}
         return PLAN
@@ -28,7 +31,8 @@ def answer(asked):
         with lock:
             n = next(count)
         word = "wrong" if "stubborn" in said or "first wrong" in said or ("racing" in said and n % 2 == 0) else "right"
-        return {**CODE, "files": [{"path": "main.py", "content": f"print('{word}', {n})\n"}]}
+        before = "print('x' * 40000); " if "at length" in said else ""
+        return {**CODE, "files": [{"path": "main.py", "content": f"{before}print('{word}', {n})\n"}]}
     if "stubborn" in said:
         return {**DIAGNOSIS, "edits": [{"path": "main.py", "old": "print(", "new": "print('still', "}]}
     return DIAGNOSIS
@@ -40,6 +44,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if "hang up" in json.dumps(asked["messages"]):
+            with lock:
+                hung_up.append(1)
+            if len(hung_up) == 1:
+                self.close_connection = True
+                return
         text = json.dumps(answer(asked))
         usage = {"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 60}}
         if asked.get("stream"):

@@ -58,8 +58,9 @@ a_wrong_program_is_mended_by_a_model() {
 
 attempts_end_when_nothing_helps() {
 	pipeline '{"task":"a stubborn one","mode":"llm"}'
-	is "$(get .outcome)" failed "$body"
-	[ "$(get .attempts)" -le 3 ] || fail "$body"
+	# Each says something else, so each is another fault, and all attempts are used.
+	is "$(get .outcome) $(get .attempts)" "failed 3" "$body"
+	has "$(get .root_cause)" "expected stdout to contain 'right', seen 'still still wrong"
 	api GET "/v1/pipelines/$(get .run_id)"
 	is "$(get '[.documents[] | select(.kind == "artifact") | .document.hash] | (unique | length) == length')" true "$body"
 }
@@ -81,8 +82,33 @@ a_budget_of_calls_is_kept() {
 	pipeline '{"task":"first wrong, then better","mode":"llm","budget":{"max_calls":2}}'
 	is "$(get .outcome) $(get .usage.calls)" "failed 2" "$body"
 	has "$(get .why)" max_calls
+	is "$(get .category)" budget
+	pipeline '{"task":"ponder the imponderable","mode":"llm","budget":{"max_calls":1}}'
+	is "$(get .outcome) $(get .category) $(get .usage.calls)" "failed budget 1" "$body"
+	has "$(get .why)" max_calls
+	pipeline '{"task":"ponder the imponderable","mode":"llm","budget":{"max_calls":0}}'
+	is "$(get .outcome) $(get .category) $(get .usage.calls)" "failed budget 0" "$body"
 	pipeline '{"task":"ponder the imponderable","mode":"heuristic"}'
 	is "$(get .outcome) $(get .usage.calls)" "not_understood 0" "$body"
+	has "$(get .hint)" 'mode "heuristic" keeps it from being asked'
+}
+
+checks_see_all_of_stdout() {
+	pipeline '{"task":"ponder at length","mode":"llm"}'
+	is "$(get .outcome) $(get .attempts)" "plausible 1" "$body"
+}
+
+a_planner_is_offered_the_languages_of_this_host() {
+	pipeline '{"task":"ponder the imponderable","mode":"llm"}'
+	api GET /v1/languages
+	is "$(cat "$work/port.languages")" "$(get '[.items[] | select(.here) | .name] | sort | join(" ")')"
+}
+
+tokens_of_a_question_that_was_cut_off_are_counted() {
+	pipeline '{"task":"hang up once","mode":"llm"}'
+	is "$(get .outcome) $(get .usage.calls)" "plausible 3" "$body"
+	# Two answers have 40 each that no cache had; the planner's question of the first try has far more.
+	[ "$(get '.usage.in > 500')" = true ] || fail "$body"
 }
 
 a_model_may_ask_too() {

@@ -42,6 +42,12 @@ async def echo(r, w, q, method, path, pairs):
           more="Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nKeep-Alive: timeout=5\r\nX-Here: yes\r\n")
 
 
+async def manners(r, w, q, *_):
+    plain(w, "", more="Set-Cookie: a=1; Domain=localhost; Path=/; HttpOnly\r\nSet-Cookie: b=domain=x;DOMAIN = .localhost; Secure\r\n"
+          "Set-Cookie: c=1; domain;  Max-Age=5\r\nSet-Cookie: d=1\r\nSet-Cookie: e; path=/;domain=\r\n"
+          "Clear-Site-Data: \"*\"\r\nX-Kept: yes\r\n")
+
+
 async def big(r, w, q, *_):
     n = int(q["n"])
     w.write(f"HTTP/1.1 200 OK\r\nContent-Length: {n}\r\n\r\n".encode())
@@ -128,7 +134,7 @@ async def websocket(r, w, q, method, path, pairs):
             return
 
 
-PATHS = {"/echo": echo, "/big": big, "/events": events, "/chunks": chunks, "/early": early,
+PATHS = {"/echo": echo, "/manners": manners, "/big": big, "/events": events, "/chunks": chunks, "/early": early,
          "/none": none, "/says": says, "/quiet": quiet, "/open": opens, "/left": how_many_left, "/begun": has_begun,
          "/ws": websocket}
 

@@ -86,7 +86,26 @@ our_secrets_do_not_enter_the_box() {
 	lacks "$body" 'access-token'
 	is "$(header x-kept)" yes
 	at /echo -H 'X-API-Key: of-the-program' -H 'Authorization: Basic eDp5' -H 'X-Access-Token: short'
-	is "$(header x-api-key) $(header authorization) $(header x-access-token)" 'of-the-program Basic eDp5 short'
+	is "$(header x-api-key) $(header authorization) $(header x-access-token)" 'of-the-program Basic eDp5 '
+}
+
+a_box_sets_nothing_for_the_pages_of_other_boxes() {
+	at /manners
+	is "$code" 200
+	is "$(grep -i '^set-cookie' head | tr -d '\r' | cut -d ' ' -f 2- | paste -sd '|')" \
+		'a=1; Path=/; HttpOnly|b=domain=x; Secure|c=1;  Max-Age=5|d=1|e; path=/'
+	is "$(grep -ci '^clear-site-data' head)" 0
+	is "$(grep -ci '^x-kept' head)" 1
+}
+
+a_preview_has_one_name_and_no_other_leads_to_it() {
+	for host in "08000-$box" "8000-$box-$box" "8000-${box}x" "8000-x$box" "8000-$box-" "008000-$box" "99999-$box" "0-$box" "8000-" \
+		"8000--$box"; do
+		code=$(curl -sS -o body -w '%{http_code}' -H "Host: $host.localhost" "$url/left")
+		is "$code $(get .message)" '502 The sandbox was not found' "$host"
+	done
+	# As old clients make it, with the clientID of the answer.
+	is "$(curl -sS -o body -w '%{http_code}' -H "Host: 8000-$box-atoll.localhost" "$url/left")" 200
 }
 
 heads_are_written_anew_both_ways() {
@@ -225,7 +244,7 @@ got, how = rest(s)
 print(b'0\r\n\r\n' in got, how)
 print(rest(w))
 print(until(q, b'not found').split()[1:2])
-")" "False reset
+")" "False end
 (b'', 'end')
 [b'502']"
 	at /left

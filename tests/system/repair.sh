@@ -34,6 +34,12 @@ artifact("import builtins\nclass Any:\n    def __eq__(self, other):\n        ret
 # JavaScript, whose candidates run in a thread of one box.
 artifact("const add = (a, b) => {\n  return a - b;\n};\n", calls(of=[("add(2, 3)", "5"), ("add(0, 0)", "0"), ("add(7, 1)", "8")]),
          language="javascript", entry="main.js", files={"main.js": "const add = (a, b) => {\n  return a - b;\n};\n"})
+# A line that no example runs may be as wrong as the one that was repaired.
+artifact("def f(n):\n    if n > 100:\n        return 0\n    return n - 1\n", calls(of=[("f(2)", "3"), ("f(5)", "6"), ("f(9)", "10")]))
+artifact("", calls(of=[("f(2)", "3"), ("f(5)", "6"), ("f(9)", "10")]), language="javascript", entry="main.js",
+         files={"main.js": "function f(n) {\n  if (n > 100) {\n    return 0;\n  }\n  return n - 1;\n}\n"})
+# Only the first example keeps the two changes apart: leave it out, and another program is right as well.
+artifact("def f(a, b):\n    return a - b\n", calls(of=[("f(2, 3)", "6"), ("f(0, 0)", "0"), ("f(2, 2)", "4")]))
 END
 }
 
@@ -64,5 +70,17 @@ who_is_equal_to_everything_is_not_believed() { is "$(answer 6)" 'none - '; }
 javascript_is_repaired_as_well() {
 	command -v node >/dev/null || skip "no node"
 	has "$(answer 7)" 'verified repair:arithmetic line 2'
+}
+doubt() { sed -n "$1p" "$work/out" | python3 -c 'import json, sys; print(json.load(sys.stdin)["found"].get("doubt"))'; }
+a_repair_beside_a_line_that_no_example_runs_is_plausible() {
+	has "$(answer 8)" 'plausible repair:arithmetic line 4'
+	is "$(doubt 8)" "no example runs line 3"
+	command -v node >/dev/null || skip "no node"
+	has "$(answer 9)" 'plausible repair:'
+	is "$(doubt 9)" "no example runs all of line 3"
+}
+a_repair_that_one_example_alone_decides_is_plausible() {
+	has "$(answer 10)" 'plausible repair:'
+	has "$(doubt 10)" 'only one example fails'
 }
 run_tests

@@ -94,7 +94,7 @@ static void go_on(void)
 		if (boxes == 0)
 			try_it(w);
 		else
-			repair_start(&fleet, "test", w->artifact, boxes, &w->owner);
+			repair_start(&fleet, "test", w->artifact, NULL, boxes, &w->owner);
 	}
 	if (nprinted == nworks)
 		loop_stop(&loop);

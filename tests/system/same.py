@@ -204,10 +204,20 @@ print(sorted(threading.main_thread().__dict__))""",
     "paths": """import sys,os
 print(sys.argv, sys.orig_argv, sys.path, os.getcwd(), __file__, __cached__, __loader__.name, __loader__.path)
 print(list(globals()))""",
+    "buffering": """import os,sys
+print(sys.stdout.line_buffering, sys.stdout.write_through, sys.stderr.line_buffering, os.environ.get("PYTHONPATH"))
+print(any("atoll" in p for p in [*sys.path, *sys.path_importer_cache]), sys.flags)
+print(sys.modules.get("sitecustomize", sys).__name__)
+sys.stdout.write("held back, and lost"); os.kill(os.getpid(), 9)""",
+    "forked": """import os
+print("once")
+if os.fork() == 0: print("child"); os._exit(0)
+os.wait()""",
     "warnm": """import warnings
 warnings.warn("w")""",
 }
 PLAIN = ["/usr/bin/python3", "/home/user/main.py"]
+ROW = {"PYTHONPATH": "/opt/atoll/python"}  # of runtimes/python.toml
 
 
 def items():
@@ -215,7 +225,7 @@ def items():
         # No program ends so: then both streams are told.
         both = {"stdin": "in\n", "timeout_ms": 30000, "expected": {"exit_code": 77}}
         print(json.dumps({"id": name + ":waited", "language": "python", "code": code, **both}))
-        print(json.dumps({"id": name + ":fresh", "command": PLAIN, "files": {"main.py": code}, **both}))
+        print(json.dumps({"id": name + ":fresh", "command": PLAIN, "env": ROW, "files": {"main.py": code}, **both}))
 
 
 def end_of(result):

@@ -157,7 +157,7 @@ ten_thousand_idle_connections_cost_little() {
 certificates_make_it_https() {
 	openssl req -x509 -newkey rsa:2048 -nodes -keyout k.pem -out c.pem -days 1 -subj /CN=localhost \
 		-addext 'subjectAltName=DNS:localhost,IP:127.0.0.1' 2>/dev/null
-	ATOLL_RUN=$PWD/run "$ATOLL" serve --listen 127.0.0.1:0 --state "$PWD/state" --tls-cert "$PWD/c.pem" --tls-key "$PWD/k.pem" >out 2>err &
+	ATOLL_RUN=$PWD/run "$ATOLL" serve --listen 127.0.0.1:0 --state "$PWD/state" --tls-cert c.pem --tls-key ./k.pem >out 2>err &
 	tls=$!
 	trap 'kill $tls' EXIT
 	soon grep -q 'serving on unix:' err
@@ -202,4 +202,5 @@ leaving_finishes_answers_and_keeps_boxes() {
 }
 busy_box() { api GET /v1/boxes/stays && [ "$(get .running)" = 1 ]; }
 
+export ATOLL_MAX_CONNECTIONS_PER_ADDRESS=10000 # all tests come from one
 run_daemon_tests

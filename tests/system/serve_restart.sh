@@ -55,6 +55,28 @@ a_box_made_but_not_told_is_told_to_who_asks_again() {
 	api DELETE "/v1/boxes/$first"
 }
 
+# The inits that wait in the pool, and all others of this keeper, do not run until `kill -CONT`: so it is when
+# the machine is busy and they are not scheduled.
+a_box_given_out_outlives_a_keeper_killed_before_its_init_ran() {
+	killed=$(keeper_pid)
+	pooled() { [ "$(pgrep -c -P "$killed" -x atoll-init)" -ge 2 ]; }
+	soon pooled
+	inits=$(pgrep -P "$killed" -x atoll-init)
+	for i in $inits; do kill -STOP "$i"; done
+	api POST /v1/boxes '{}'
+	made=$code given=$(get .id)
+	kill -9 "$killed"
+	killed_gone() { ! kill -0 "$killed"; }
+	soon killed_gone
+	for i in $inits; do kill -CONT "$i" 2>/dev/null || :; done
+	is "$made" 201
+	api POST "/v1/boxes/$given/execs" '{"command":["echo","alive"]}'
+	is "$(get .stdout)" "alive" "$body"
+	api GET "/v1/boxes/$given"
+	is "$(get .state)" running "$body"
+	api DELETE "/v1/boxes/$given"
+}
+
 a_run_that_never_started_is_the_hosts_doing() {
 	command -v sqlite3 >/dev/null || skip "no sqlite3"
 	new_box
@@ -113,6 +135,25 @@ an_end_that_only_the_dead_front_knew_of_has_its_reason() {
 	kill -CONT "$stopped"
 	wait $! || :
 	soon asks_for "$box" '.state + " " + .cause' "gone operator"
+}
+
+a_second_delete_waits_for_the_end_of_the_box_too() {
+	new_box
+	stopped=$(keeper_pid)
+	kill -STOP "$stopped"
+	delete() { curl -sS -o /dev/null -w '%{http_code}' --max-time 30 -X DELETE -H "X-API-Key: $key" "$url/v1/boxes/$box"; }
+	delete >first &
+	one=$!
+	is_ending() { api GET "/v1/boxes/$box" && [ "$code" = 404 ]; }
+	soon is_ending
+	delete >second &
+	two=$!
+	api GET /v1/boxes # answered after the second one was read
+	early=$(cat second)
+	kill -CONT "$stopped"
+	wait $one $two
+	is "$early" "" "answered while the box may live"
+	is "$(cat first second)" 204204
 }
 
 a_lifetime_that_passes_without_a_front_is_named() {
@@ -186,6 +227,15 @@ a_second_daemon_for_the_same_folder_is_refused() {
 	has "$err" "serves from $ATOLL_RUN already (pid $warden)"
 }
 
+a_second_daemon_for_the_same_state_is_refused() {
+	status=0
+	ATOLL_RUN=$PWD/other timeout 30 "$ATOLL" serve --listen 127.0.0.1:0 --state "$state" >out 2>err || status=$?
+	is "$status" 1 "$(cat err)"
+	has "$(cat err)" "has the state folder $state"
+	api GET /v1/boxes
+	is "$code" 200
+}
+
 a_reload_brings_another_front_with_new_settings() {
 	before=$(seat 3)
 	printf '[limits]\nmax_lifetime = "1h"\n' >"$work/config.toml"
@@ -240,6 +290,41 @@ without_a_daemon_there_is_nothing_to_upgrade() {
 	ATOLL_RUN=$PWD/none "$ATOLL" upgrade >out 2>err || status=$?
 	is "$status" 3
 	has "$(cat err)" "no daemon serves"
+}
+
+# The last test: the daemon that it starts is another.
+a_lifetime_ends_without_a_daemon_and_with_another_keeper() {
+	n=0
+	for then in kill keep pause; do
+		n=$((n + 1))
+		new_box "{\"lifetime_ms\":4000,\"on_timeout\":\"$then\"}"
+		eval "$then=$box"
+		api POST "/v1/boxes/$box/execs" "{\"command\":[\"sleep\",\"271.$$$n\"],\"background\":true}"
+		soon processes "sleep 271.$$$n"
+	done
+	sleep 1.2 # a server tells the keeper of boxes that are a second old
+	old_keeper=$(keeper_pid)
+	kill -9 "$warden" "$(seat 3)"
+	kill -9 "$old_keeper"
+	"$ATOLL" run -- true # starts the next keeper
+	lives() { "$ATOLL" ps --local --json | grep -q "$1"; }
+	lives "$kill" || fail "it ended with the daemon"
+	ended() { ! lives "$kill" && ! processes "sleep 271.$$1" >/dev/null; }
+	soon ended
+	stopped() { ! processes "sleep 271.$$2" >/dev/null; }
+	soon stopped
+	lives "$keep" || fail "the box was to be kept"
+	frozen() { # v1: uninterruptible; v2: by its cgroup
+		at=/proc/$(processes "sleep 271.$$3")
+		grep -q '^State:.D' "$at/status" ||
+			grep -qsx 'frozen 1' "/sys/fs/cgroup$(sed -n 's/^0:://p' "$at/cgroup")/cgroup.events"
+	}
+	soon frozen
+	start_daemon --config "$work/config.toml"
+	asks_for "$kill" '.state + " " + .cause' "gone lifetime" || fail "$body"
+	soon asks_for "$keep" .state kept
+	soon asks_for "$pause" .state paused
+	for b in $keep $pause; do api DELETE "/v1/boxes/$b"; done
 }
 
 umask 022

@@ -176,6 +176,25 @@ TEST(a_program_comes_with_the_request_and_the_box_ends_with_it)
 	keeper_close(&k);
 }
 
+TEST(a_pool_of_any_depth_cannot_be_asked_for)
+{
+	static const uint32_t too_deep[] = { 1001, 20000, UINT32_MAX };
+	struct wire_fill fill = { .head = sock_head(WIRE_FILL, 3) };
+	struct keeper_link k;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	for (unsigned i = 0; i < ARRAY_LEN(too_deep); i++) {
+		fill.depth = too_deep[i];
+		CHECK_INT(ask(k.fd, &fill, sizeof(fill), NULL, 0), WIRE_ERROR);
+		CHECK_INT(GOT(wire_error)->kind, ERR_INVALID);
+	}
+	fill.depth = 0;
+	CHECK_INT(ask(k.fd, &fill, sizeof(fill), NULL, 0), WIRE_ABOUT);
+	CHECK_INT(GOT(wire_about)->pool_depth, 0);
+	keeper_close(&k);
+}
+
 TEST(a_program_that_comes_along_is_one_like_any_other)
 {
 	struct wire_create w = wish(WIRE_CREATE_COLD, 41);

@@ -134,6 +134,7 @@ static struct cgroups version_1(void)
 	set("memory.failcnt", "0\n");
 	set("memory.max_usage_in_bytes", "70000\n");
 	set("tasks", "");
+	set("cpuacct.usage", "123456789\n");
 	set("memory.usage_in_bytes", "65536\n");
 	set("cpu.stat", "nr_periods 1\nnr_throttled 0\nthrottled_time 0\n");
 	return cs;
@@ -170,12 +171,55 @@ TEST(a_cgroup_is_as_new_only_if_no_figure_tells_of_somebody)
 	CHECK(cgroup_as_new(&cs, &again));
 	CHECK_INT(again.pids_peak, 3); /* which is for the caller to judge */
 	CHECK_INT(again.mem_peak, 70000);
+	CHECK_INT(again.cpu_us, 123457); /* of nanoseconds, upwards; another box counts from 0: */
 	CHECK_INT(cgroup_memory_now(&files), 65536);
-	CHECK(cgroup_forget_peak(&files, &e) == 0);
-	CHECK(is("memory.max_usage_in_bytes", "0"));
+	CHECK(cgroup_reset(&files, &e) == 0);
+	CHECK(is("memory.max_usage_in_bytes", "0") && is("cpuacct.usage", "023456789"));
 	cgroup_close(&files);
-	CHECK(cgroup_forget_peak(&files, &e) < 0); /* closed is not forgotten */
+	CHECK(cgroup_reset(&files, &e) < 0); /* closed is not forgotten */
 	close(cs.dir[0]);
+}
+
+TEST(cpu_time_restarts_at_0_or_the_counter_is_told)
+{
+	struct cgroups v1 = version_1(), v2;
+	struct cgroup_files files;
+	struct err e;
+
+	CHECK(cgroups_can_count_cpu(&v1));
+	CHECK(cgroup_open(&v1, "box", &files, &e) == 0);
+	CHECK_INT(cgroup_restart_cpu(&v1, "box", &files), 0);
+	CHECK(is("cpuacct.usage", "023456789"));
+	set("cpuacct.usage", "5000000\n");
+	CHECK_INT(cgroup_restart_cpu(&v1, "box", NULL), 0);
+	CHECK(is("cpuacct.usage", "0000000"));
+	unlink(in_box("cpuacct.usage")); /* a box of an older keeper: nothing is known, nothing subtracted */
+	CHECK_INT(cgroup_restart_cpu(&v1, "box", NULL), 0);
+	cgroup_close(&files);
+	close(v1.dir[0]);
+	v2 = version_2();
+	set("cpu.stat", "usage_usec 4321\nuser_usec 4000\nsystem_usec 321\n");
+	CHECK_INT(cgroup_restart_cpu(&v2, "box", NULL), 4321);
+	close(v2.dir[0]);
+	v1.dir[CG_CPUACCT] = -1;
+	CHECK(!cgroups_can_count_cpu(&v1));
+}
+
+/* Distributions mount cpu and cpuacct as one hierarchy. */
+TEST(controllers_that_are_mounted_together_are_acted_on_once)
+{
+	const struct box_limits lim = { .mem_bytes = 200000000, .pids = 10, .cpu_milli = 1000 };
+	struct cgroups cs = version_2();
+	struct err e;
+
+	cs.version = 1;
+	cs.joined = 1u << CG_CPUACCT;
+	for (int i = 0; i < CG_NCTL; i++)
+		if (i != CG_CPU && i != CG_CPUACCT)
+			cs.dir[i] = -1;
+	CHECK(cgroup_make(&cs, "joined", &lim, &e) < 0 && strstr(e.msg, "cpu.cfs_quota_us")); /* made, once */
+	CHECK(cgroup_remove(&cs, "joined", &e) == 0);
+	close(cs.dir[CG_CPU]);
 }
 
 TEST(the_files_are_removed)

@@ -512,6 +512,43 @@ TEST(the_same_diagnosis_twice_stops)
 	json_decref(two);
 }
 
+TEST(another_wrong_output_is_another_fault)
+{
+	json_t *a = artifact_with("python", "print(1)\n"), *r;
+	static const char *const said[] = { "1\n", "2\n", "1\n" };
+	json_t *d[3];
+
+	for (unsigned i = 0; i < 3; i++) {
+		r = result_with("check", "exit", said[i], "");
+		json_object_set_new(json_array_get(json_object_get(r, "phases"), 0), "exit_code", json_integer(0));
+		json_object_set_new(r, "checks",
+				    json_pack("[{s:s, s:s, s:b, s:s}]", "kind", "stdout_contains", "arg", "7", "pass", 0,
+					      "detail", said[i]));
+		d[i] = of_result(json_incref(a), r, NULL);
+	}
+	CHECK_STR(doc_text(d[0], "category"), "wrong_output");
+	CHECK(strcmp(doc_text(d[0], "novelty"), doc_text(d[1], "novelty")) != 0);
+	CHECK_STR(doc_text(d[0], "novelty"), doc_text(d[2], "novelty"));
+	for (unsigned i = 0; i < 3; i++)
+		json_decref(d[i]);
+	json_decref(a);
+}
+
+TEST(a_package_without_a_source_names_the_setting)
+{
+	json_t *a = artifact_with("python", "import yaml\n"), *d;
+
+	json_object_set_new(a, "packages", json_pack("[{s:s, s:s}]", "manager", "pip", "name", "pyyaml"));
+	d = of_result(a,
+		      result_with("install", "policy", "",
+				  "no source for pip packages is configured: packages.pip or packages.mirror"),
+		      NULL);
+	CHECK_STR(doc_text(d, "category"), "network_denied");
+	CHECK_STR(doc_text(d, "root_cause"), "no package can be installed: no source for pip packages is configured: "
+					     "packages.pip or packages.mirror");
+	json_decref(d);
+}
+
 TEST(what_ran_before_is_not_made_again)
 {
 	static const char said[] = "  File \"main.py\", line 1\nModuleNotFoundError: No module named 'yaml'\n";

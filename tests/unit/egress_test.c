@@ -152,6 +152,8 @@ TEST(every_address_has_its_class)
 		{ "100.64.0.0", IP_INTERNAL },	  { "100.127.255.255", IP_INTERNAL },
 		{ "100.128.0.0", IP_PUBLIC },	  { "127.0.0.1", IP_INTERNAL },
 		{ "127.255.255.255", IP_INTERNAL }, { "169.253.255.255", IP_PUBLIC },
+		{ "168.63.129.15", IP_PUBLIC },	  { "168.63.129.16", IP_NEVER },
+		{ "168.63.129.17", IP_PUBLIC },
 		{ "169.254.169.254", IP_NEVER },  { "172.15.255.255", IP_PUBLIC },
 		{ "172.16.0.0", IP_INTERNAL },	  { "172.31.255.255", IP_INTERNAL },
 		{ "172.32.0.0", IP_PUBLIC },	  { "192.0.0.8", IP_NEVER },

@@ -469,9 +469,20 @@ TEST(an_aborted_stream_is_not_taken_for_whole)
 	CHECK(UNTIL(heard(fd, "half")));
 	http_abort(kept);
 	CHECK(UNTIL(ended(fd)));
-	CHECK_INT(got_end, -1);
+	CHECK_INT(got_end, 1); /* a FIN: the missing last chunk says it */
 	CHECK(!heard(fd, "0\r\n\r\n"));
 	CHECK_INT(overs, 1);
+	close(fd);
+	/* Without chunks the end could be taken for the reply's. */
+	fd = dial();
+	kept = NULL;
+	say(fd, "GET /stream HTTP/1.0\r\nHost: a\r\n\r\n");
+	CHECK(UNTIL(kept));
+	http_write(kept, "half", 4);
+	CHECK(UNTIL(heard(fd, "half")));
+	http_abort(kept);
+	CHECK(UNTIL(ended(fd)));
+	CHECK_INT(got_end, -1);
 	close(fd);
 	end_server();
 }
@@ -711,6 +722,14 @@ static const struct {
 	{ "DESCRIBE / RTSP/1.0\r\nHost: a\r\n\r\n", 400 },
 	{ "SOURCE / ICE/1.0\r\nHost: a\r\n\r\n", 400 },
 	{ "\x16\x03\x01\x02 a TLS hello on the wrong port\r\n\r\n", 400 },
+	{ "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\n", 400 },
+	{ "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: x\r\n\n", 400 },
+	/* What two of could be read by two readers. */
+	{ "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: a\r\nAuthorization: a\r\n\r\n", 400 },
+	{ "GET / HTTP/1.1\r\nHost: a\r\nX-API-Key: a\r\nX-Api-Key: b\r\n\r\n", 400 },
+	{ "GET / HTTP/1.1\r\nHost: a\r\nOrigin: a\r\nX: y\r\norigin: b\r\n\r\n", 400 },
+	{ "GET / HTTP/1.1\r\nHost: a\r\nContent-Type: a\r\nContent-Type: b\r\n\r\n", 400 },
+	{ "GET / HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Id: a\r\nE2b-Sandbox-Id: b\r\n\r\n", 400 },
 	/* Host. */
 	{ "GET / HTTP/1.1\r\n\r\n", 400 },
 	{ "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400 },
@@ -738,6 +757,19 @@ TEST(what_two_readers_could_read_differently_is_refused_and_ends_the_connection)
 	}
 	CHECK_INT(overs, heads);
 	CHECK(UNTIL(server.open == 0));
+	end_server();
+}
+
+TEST(a_few_empty_lines_before_a_request_are_skipped_and_many_refused)
+{
+	static char many[4000 + 64];
+
+	CHECK(begin());
+	for (unsigned i = 0; i < 2000; i++)
+		memcpy(many + 2 * i, "\r\n", 2);
+	strcpy(many + 4000, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+	CHECK_INT(fate(many), 400);
+	CHECK_INT(fate(many + 4000 - 4), 200);
 	end_server();
 }
 
@@ -864,27 +896,162 @@ TEST(a_pipelined_flood_is_served_in_order_and_stays_small)
 	end_server();
 }
 
+/* A connection whose source is 127.0.0.LAST. */
+static int dial_from(unsigned last)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr = { htonl(0x7f000000u + last) } };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (void *)&from, sizeof(from)) < 0 ||
+	    connect(fd, (void *)&where, sizeof(where)) < 0)
+		return -1;
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	got_len = 0;
+	got_end = 0;
+	return fd;
+}
+
+static int ask(int fd)
+{
+	got_len = 0;
+	got_end = 0;
+	say(fd, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+	return UNTIL(heard(fd, "hello"));
+}
+
+/* A request that the handler does not answer yet. */
+static void occupy(int fd)
+{
+	unsigned before = heads;
+
+	say(fd, "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
+	CHECK(UNTIL(heads == before + 1));
+}
+
+/* Until the server has closed it, whatever came before. */
+static int is_closed(int fd)
+{
+	got_end = 0;
+	got_len = 0;
+	return UNTIL(ended(fd));
+}
+
 TEST(one_connection_too_many_is_told_so)
 {
-	struct http_limits limits = { .connections = 2 };
+	struct http_limits limits = { .connections = 2, .per_address = 2 };
 	int a, b, c;
 
 	CHECK(begin_server(&limits, on_head));
 	a = dial();
 	b = dial();
-	CHECK(UNTIL(server.open == 2));
+	occupy(a);
+	occupy(b);
 	c = dial();
 	CHECK(UNTIL(ended(c)));
 	CHECK_INT(status_of(), 503);
 	CHECK(strstr(got, "\"code\":\"overloaded\""));
 	close(c);
-	close(b);
+	vanish(b);
 	CHECK(UNTIL(server.open == 1));
 	c = dial();
-	say(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-	CHECK(UNTIL(heard(c, "hello")));
+	CHECK(ask(c));
 	close(a);
 	close(c);
+	end_server();
+}
+
+TEST(who_never_asked_makes_room_first_and_who_was_answered_next)
+{
+	struct http_limits limits = { .connections = 4, .per_address = 4 };
+	int kept_one, busy, silent[2], fd;
+
+	CHECK(begin_server(&limits, on_head));
+	kept_one = dial();
+	CHECK(ask(kept_one));
+	silent[0] = dial();
+	CHECK(UNTIL(server.open == 2));
+	silent[1] = dial();
+	CHECK(UNTIL(server.open == 3));
+	busy = dial();
+	occupy(busy);
+	say(silent[1], "GET / HTT"); /* half a head is none */
+	for (unsigned i = 0; i < 2; i++) {
+		fd = dial();
+		CHECK(ask(fd));
+		CHECK(is_closed(silent[i]));
+		CHECK_INT(server.evicted, i + 1);
+	}
+	/* Left are kept_one, busy and two that were answered: the one answered longest ago goes. */
+	CHECK(ask(dial()));
+	CHECK(is_closed(kept_one));
+	/* A request in progress is never given up. */
+	for (unsigned i = 0; i < 8; i++)
+		CHECK(ask(dial()));
+	CHECK_INT(overs, heads - 1);
+	CHECK(kept != NULL);
+	end_server();
+}
+
+TEST(an_address_has_its_share)
+{
+	struct http_limits limits = { .connections = 6, .per_address = 3 };
+	int mine[4], other;
+
+	CHECK(begin_server(&limits, on_head));
+	for (unsigned i = 0; i < 3; i++) {
+		mine[i] = dial_from(1);
+		occupy(mine[i]);
+	}
+	mine[3] = dial_from(1);
+	CHECK(UNTIL(ended(mine[3])));
+	CHECK_INT(status_of(), 503);
+	CHECK(strstr(got, "of this address"));
+	for (unsigned i = 2; i < 5; i++) {
+		other = dial_from(i);
+		CHECK(ask(other));
+	}
+	/* Full, and others come: the share of none of them is touched, the idle ones go. */
+	for (unsigned i = 5; i < 20; i++)
+		CHECK(ask(dial_from(i)));
+	CHECK_INT(overs, heads - 3);
+	end_server();
+}
+
+TEST(a_flood_of_silence_shuts_nobody_out)
+{
+	enum { FLOOD = 400 };
+	struct http_limits limits = { .connections = 64 };
+	static int fds[FLOOD];
+
+	CHECK(begin_server(&limits, on_head));
+	for (unsigned i = 0; i < FLOOD; i++) {
+		fds[i] = dial();
+		if (i % 32 == 0)
+			turn();
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		CHECK(ask(dial()));
+		CHECK(ask(dial_from(9)));
+	}
+	CHECK(UNTIL(server.open <= 64));
+	for (unsigned i = 0; i < FLOOD; i++)
+		close(fds[i]);
+	end_server();
+}
+
+TEST(who_never_asks_has_the_time_of_a_head_and_who_was_answered_more)
+{
+	struct http_limits limits = { .head_ms = 40, .idle_ms = 60000 };
+	int silent, answered;
+
+	CHECK(begin_server(&limits, on_head));
+	answered = dial();
+	CHECK(ask(answered));
+	silent = dial();
+	CHECK(UNTIL(ended(silent)));
+	CHECK_INT(got_len, 0);
+	CHECK_INT(server.open, 1);
+	CHECK(ask(answered));
 	end_server();
 }
 
@@ -894,7 +1061,7 @@ TEST(thousands_may_be_idle)
 	static int fds[MANY];
 	int n = 0;
 
-	CHECK(begin());
+	CHECK(begin_server(&(struct http_limits){ .per_address = MANY, .head_ms = 600000 }, on_head));
 	while (n < MANY && (fds[n] = dial()) >= 0) {
 		n++;
 		if (n % 256 == 0 && !UNTIL(server.open >= (unsigned)n - 8))
@@ -960,6 +1127,37 @@ TEST(an_idle_connection_and_a_stalled_body_are_ended)
 	CHECK(kept);
 	http_reply(kept, 200, NULL, "late", 4);
 	CHECK(UNTIL(heard(fd, "late")));
+	close(fd);
+	end_server();
+}
+
+TEST(a_body_that_trickles_is_ended_where_it_must_not)
+{
+	struct http_limits limits = { .body_stall_ms = 100 };
+	uint64_t begun = loop_now_ms(), last = 0;
+	int fd;
+
+	CHECK(begin_server(&limits, on_head));
+	fd = dial();
+	say(fd, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\n");
+	while (!ended(fd) && loop_now_ms() - begun < PATIENCE_MS) {
+		if (loop_now_ms() - last >= 20) {
+			last = loop_now_ms();
+			say(fd, "x");
+		}
+		turn();
+	}
+	CHECK_INT(status_of(), 408);
+	CHECK(strstr(got, "too slowly"));
+	close(fd);
+	/* A stream's handler decides, and this one does not mind. */
+	fd = dial();
+	say(fd, "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 60\r\n\r\n");
+	for (unsigned i = 0; i < 60; i++) {
+		say(fd, "x");
+		turn();
+	}
+	CHECK(UNTIL(heard(fd, "60")));
 	close(fd);
 	end_server();
 }

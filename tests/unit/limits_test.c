@@ -5,6 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 
 static unsigned long long lower(unsigned long long a, unsigned long long b)
@@ -50,6 +53,51 @@ TEST_FORKED(open_files_end_at_the_soft_limit)
 		last = fd;
 	CHECK_INT(errno, EMFILE);
 	CHECK(last < 1024);
+}
+
+/* In mount and user namespaces of our own: the first to have another core_pattern, the second to be without
+ * CAP_SYS_RESOURCE. Returns -1 where that is not permitted. */
+static int with_core_pattern(const char *pattern)
+{
+	static const char at[] = "/proc/sys/kernel/core_pattern";
+	char path[] = "/tmp/limits_test.XXXXXX";
+	int fd = mkstemp(path), done = -1;
+
+	if (fd < 0)
+		return -1;
+	if (write(fd, pattern, strlen(pattern)) > 0 && unshare(CLONE_NEWNS) == 0 &&
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mount(path, at, NULL, MS_BIND, NULL) == 0)
+		done = 0;
+	unlink(path);
+	close(fd);
+	return done;
+}
+
+static int apply_with_no_core(const char *pattern)
+{
+	struct err e;
+
+	if (with_core_pattern(pattern) < 0 || setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 }) < 0 ||
+	    unshare(CLONE_NEWUSER) < 0)
+		return 77;
+	if (limits_apply(&e) == 0)
+		return 0;
+	return e.kind == ERR_DENIED && strstr(e.msg, "core_pattern") ? 1 : 2;
+}
+
+static int core_to_a_file(void) { return apply_with_no_core("core.%p\n"); }
+static int core_to_a_program(void) { return apply_with_no_core("|/usr/bin/handler %p\n"); }
+static int core_to_a_socket(void) { return apply_with_no_core("@/run/handler\n"); }
+
+TEST(a_core_limit_of_zero_is_refused_where_cores_have_a_handler)
+{
+	int file = WEXITSTATUS(forked_status(core_to_a_file));
+
+	if (file == 77)
+		SKIP("no mount or user namespaces here");
+	CHECK_INT(file, 0);
+	CHECK_INT(WEXITSTATUS(forked_status(core_to_a_program)), 1);
+	CHECK_INT(WEXITSTATUS(forked_status(core_to_a_socket)), 1);
 }
 
 static int dump_core(void)

@@ -74,6 +74,21 @@ TEST(what_is_not_said_is_assumed_aloud)
 	json_decref(plan);
 }
 
+TEST(what_a_library_check_cannot_show_is_in_the_plan)
+{
+	json_t *all = planned("Write a Python script that computes the mean and median of a list of numbers"),
+	       *some = planned("download a file from a url");
+
+	CHECK(json_is_array(json_object_get(all, "not_shown")));
+	CHECK_INT(json_array_size(json_object_get(all, "not_shown")), 0);
+	CHECK_STR(doc_text(some, "template"), "http-client@1");
+	CHECK_INT(json_array_size(json_object_get(some, "not_shown")), 2);
+	CHECK_STR(json_string_value(json_array_get(json_object_get(some, "not_shown"), 1)),
+		  "the task says 'file', and nothing of that was checked");
+	json_decref(all);
+	json_decref(some);
+}
+
 TEST(the_same_task_gives_the_same_plan)
 {
 	json_t *a = planned("median and mean of [1, 2] in JavaScript");

@@ -108,6 +108,33 @@ TEST(a_record_is_read_as_it_was_written)
 	end_run(&r);
 }
 
+TEST(a_deadline_is_of_the_box_that_it_names_and_outlives_the_keeper)
+{
+	static struct records r;
+	struct wire_then d = { .at_ns = 12, .keep_ms = UINT64_MAX, .then = WIRE_THEN_STOP }, got;
+	struct meta m = box("abcdefghijkl");
+	uint32_t place;
+	struct err e;
+
+	CHECK(begin(&r) == 0);
+	CHECK(records_take(&r, &place, &e) == 0);
+	CHECK(records_write(r.fd, place, &m, &e) == 0);
+	records_read_deadline(r.fd, place, "abcdefghijkl", &got);
+	CHECK_INT(got.at_ns, 0); /* none was written */
+	CHECK(records_write_deadline(r.fd, place, "abcdefghijkl", &d, &e) == 0);
+	CHECK(records_write(r.fd, place, &m, &e) == 0); /* leaves it alone */
+	CHECK(again(&r, BOOT, &e) == 0);
+	CHECK_INT(found.n, 1);
+	records_read_deadline(r.fd, place, "abcdefghijkl", &got);
+	CHECK(memcmp(&got, &d, sizeof(d)) == 0);
+	records_read_deadline(r.fd, place, "abcdefghijkm", &got);
+	CHECK_INT(got.at_ns, 0);
+	CHECK(pwrite(r.fd, "x", 1, at_place(place + 1) - 10) == 1);
+	records_read_deadline(r.fd, place, "abcdefghijkl", &got);
+	CHECK_INT(got.at_ns, 0); /* not whole */
+	end_run(&r);
+}
+
 TEST(volumes_and_layers_are_recorded_and_leave_nothing_for_the_next_in_their_place)
 {
 	static struct records r;
@@ -449,4 +476,17 @@ TEST(the_files_of_older_keepers_are_read_if_they_are_whole)
 	CHECK(meta_old_each(run, count_old, &n, &e) == 0);
 	CHECK_INT(n, 0);
 	end_run(&r);
+}
+
+TEST(full_host_file_system_is_not_reported_as_the_disk_of_a_box)
+{
+	struct meta m = box("abcdefghijkl");
+	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	struct err e;
+
+	CHECK(full >= 0);
+	CHECK(records_write(full, 0, &m, &e) < 0);
+	CHECK_INT(e.sys, 0); /* ENOSPC would make the command line recommend --disk */
+	CHECK(strstr(e.msg, "host's file system") != NULL);
+	close(full);
 }

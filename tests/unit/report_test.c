@@ -14,7 +14,7 @@ static json_t *doc(const char *text)
 
 static int passes(const char *check, int code, const char *out)
 {
-	json_t *checks = json_pack("[o]", doc(check)), *rows = execute_checks(checks, code, out, strlen(out));
+	json_t *checks = json_pack("[o]", doc(check)), *rows = execute_checks(checks, code, out, strlen(out), strlen(out));
 	int pass = json_array_size(rows) ?
 			   json_is_true(json_object_get(json_array_get(rows, 0), "pass")) :
 			   -1;
@@ -141,6 +141,29 @@ TEST(a_program_that_has_a_main_keeps_it_under_another_name)
 	}
 }
 
+static void detail_is(const char *kind, const char *arg, const char *out, uint64_t all, const char *want)
+{
+	json_t *checks = json_pack("[{s:s, s:s}]", "kind", kind, "arg", arg),
+	       *rows = execute_checks(checks, 0, out, strlen(out), all);
+
+	CHECK(json_is_false(json_object_get(json_array_get(rows, 0), "pass")));
+	CHECK_STR(doc_text(json_array_get(rows, 0), "detail"), want);
+	json_decref(rows);
+	json_decref(checks);
+}
+
+TEST(a_check_that_fails_says_what_was_expected_and_what_was_seen)
+{
+	detail_is("stdout_contains", "right", "wrong 7\n", 8, "expected stdout to contain 'right', seen 'wrong 7\n'");
+	detail_is("stdout_regex", "^r", "wrong", 5, "expected stdout to match '^r', seen 'wrong'");
+	detail_is("stdout_equals", "a\nb\n", "a\nc\n", 4, "stdout differs in line 2: expected 'b', seen 'c'");
+	detail_is("stdout_equals", "a\n", "a\nb\n", 4, "stdout differs in line 2: expected '', seen 'b'");
+	detail_is("stdout_contains", "b", "a", 99,
+		  "expected stdout to contain 'b', seen 'a'; only the first 1 of 99 bytes of stdout were looked at");
+	/* What was not looked at may differ. */
+	detail_is("stdout_equals", "a", "a", 99, "only the first 1 of 99 bytes of stdout were looked at");
+}
+
 /* ---- labels ---- */
 
 static const char *label(const char *plan, const char *artifact, const char *result)
@@ -168,25 +191,51 @@ TEST(a_repair_is_verified_where_the_examples_leave_no_other_and_one_was_held_out
 	CHECK_STR(label("{}", "{\"provenance\":\"repair:x\",\"repair\":{\"pinned\":false,\"held_out\":true}}", held),
 		  "plausible");
 	/* What somebody has written since is no longer that repair. */
-	CHECK_STR(label("{}", "{\"provenance\":\"llm:x\",\"repair\":{\"pinned\":false,\"held_out\":true}}", held),
-		  "verified");
+	CHECK_STR(label("{}", "{\"provenance\":\"llm:x\",\"repair\":{\"pinned\":true,\"held_out\":true}}", held),
+		  "examples_pass");
 }
 
 TEST(nothing_is_verified_that_was_not_seen)
 {
 	CHECK_STR(label("{}", "{}", "{}"), "plausible");
 	CHECK_STR(label("{}", "{}", "{\"checks\":[{\"kind\":\"exit\",\"pass\":true}]}"), "plausible");
-	CHECK_STR(label("{}", "{}", "{\"examples\":[{\"pass\":true}]}"), "plausible");
-	CHECK_STR(label("{}", "{}", "{\"examples\":[{\"pass\":true},{\"pass\":true}]}"), "verified");
-	CHECK_STR(label("{}", "{}", "{\"held_out\":{\"pass\":true}}"), "verified");
 	CHECK_STR(label("{}", "{}", "{\"held_out\":{\"pass\":false}}"), "plausible");
-	CHECK_STR(label("{}", "{}", "{\"checks\":[{\"kind\":\"test\",\"pass\":true}]}"), "verified");
 	CHECK_STR(label("{\"source\":\"library\"}", "{\"provenance\":\"template:x@1\"}",
 			"{\"checks\":[{\"kind\":\"stdout_regex\",\"pass\":true}]}"),
 		  "verified");
 	CHECK_STR(label("{\"source\":\"library\"}", "{\"provenance\":\"llm:x\"}",
 			"{\"checks\":[{\"kind\":\"stdout_regex\",\"pass\":true}]}"),
 		  "plausible");
+}
+
+/* Whatever wrote it: that the given examples and tests pass proves nothing beyond them. */
+TEST(a_program_that_passes_what_was_given_is_examples_pass)
+{
+	static const char *const artifacts[] = { "{}", "{\"provenance\":\"given\"}", "{\"provenance\":\"llm:x\"}",
+						 "{\"provenance\":\"debug:x\"}" };
+	static const char *const results[] = {
+		"{\"examples\":[{\"pass\":true}]}",
+		"{\"examples\":[{\"pass\":true},{\"pass\":true}]}",
+		"{\"examples\":[{\"pass\":true},{\"pass\":true},{\"pass\":true}],\"held_out\":{\"pass\":true}}",
+		"{\"checks\":[{\"kind\":\"exit\",\"pass\":true},{\"kind\":\"test\",\"pass\":true}]}",
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(artifacts); i++)
+		for (unsigned k = 0; k < ARRAY_LEN(results); k++) {
+			CHECK_STR(label("{\"source\":\"given\"}", artifacts[i], results[k]), "examples_pass");
+			CHECK_STR(label("{\"source\":\"llm:m\"}", artifacts[i], results[k]), "examples_pass");
+		}
+}
+
+TEST(a_program_of_the_library_is_verified_only_for_what_its_check_shows)
+{
+	static const char check[] = "{\"checks\":[{\"kind\":\"stdout_regex\",\"pass\":true}]}";
+	static const char exited[] = "{\"checks\":[{\"kind\":\"exit\",\"pass\":true}]}";
+	static const char template[] = "{\"provenance\":\"template:x@1\"}";
+
+	CHECK_STR(label("{\"source\":\"library\",\"not_shown\":[]}", template, check), "verified");
+	CHECK_STR(label("{\"source\":\"library\",\"not_shown\":[\"a file\"]}", template, check), "plausible");
+	CHECK_STR(label("{\"source\":\"library\"}", template, exited), "plausible");
 }
 
 TEST(two_runs_are_the_same_when_they_end_and_say_the_same)

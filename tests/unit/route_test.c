@@ -68,6 +68,19 @@ TEST(words_win_over_parameters_wherever_they_stand)
 	CHECK_STR(found("GET", "/v1/runs/first"), "first");
 }
 
+TEST(one_slash_at_the_end_is_the_same_place)
+{
+	CHECK_STR(found("GET", "/v1/boxes/"), "list");
+	CHECK_STR(found("GET", "/v1/boxes/a/"), "show");
+	CHECK_INT(find("GET", "/nowhere/at/all/"), 404);
+}
+
+TEST(an_encoded_slash_separates_nothing)
+{
+	CHECK_INT(find("GET", "/v1%2fboxes"), 404);
+	CHECK_INT(find("GET", "/v1%2Fboxes/a"), 404);
+}
+
 TEST(an_encoded_slash_is_a_character)
 {
 	CHECK_STR(found("GET", "/v1/boxes/a%2Fb"), "show");
@@ -87,7 +100,7 @@ TEST(what_means_another_place_is_refused)
 		"v1/boxes",
 		"//",
 		"/v1//boxes",
-		"/v1/boxes/",
+		"/v1/boxes//",
 		"/v1/./boxes",
 		"/v1/boxes/..",
 		"/v1/%2e/boxes",
@@ -100,7 +113,7 @@ TEST(what_means_another_place_is_refused)
 		"/v1/boxes/%zz",
 		"/../..",
 		"/v1/boxes/%",
-		"/nowhere/at/all/",
+		"/nowhere/at/all//",
 	};
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)

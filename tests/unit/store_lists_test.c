@@ -1,4 +1,5 @@
 /* Pages and filters; audit, events, volumes, idempotency. */
+#include "store/history.h"
 #include "store/snapshots.h"
 #include "store/sql.h"
 #include "store_rows.h"
@@ -63,6 +64,17 @@ TEST(a_page_has_a_size_whatever_was_asked_for)
 	store_boxes_fini(&l);
 }
 
+static int sweep(struct store *s, int64_t now_ns, uint64_t keep_ns, uint64_t team_bytes,
+		 struct store_history *out)
+{
+	int rc = 1;
+
+	*out = (struct store_history){ .now_ns = now_ns, .keep_ns = keep_ns, .team_bytes = team_bytes };
+	while (rc > 0)
+		rc = store_history_step(s, out, &err);
+	return rc;
+}
+
 static int listed(struct store *s, struct store_box_filter f)
 {
 	struct store_boxes l;
@@ -79,7 +91,7 @@ TEST(boxes_are_filtered_by_team_state_template_and_name)
 {
 	struct store_box b = box_of(1);
 	uint64_t live;
-	unsigned purged;
+	struct store_history swept;
 
 	STORE(s, dir);
 	strcpy(b.name, "a_b%c");
@@ -114,11 +126,11 @@ TEST(boxes_are_filtered_by_team_state_template_and_name)
 	CHECK_INT(LISTED(.name_prefix = "\xff"), -1);
 	CHECK_OK(store_box_count(s, "default", &live, &err));
 	CHECK_INT(live, 2);
-	CHECK_OK(store_box_purge(s, 50, &purged, &err));
-	CHECK_INT(purged, 0);
-	CHECK_OK(store_box_purge(s, 51, &purged, &err));
-	CHECK_INT(purged, 1);
-	CHECK_INT(LISTED(.states = 7), 3);
+	CHECK_OK(sweep(s, 1050, 1000, 0, &swept));
+	CHECK_INT(swept.boxes, 0);
+	CHECK_OK(sweep(s, 1051, 1000, 0, &swept));
+	CHECK_INT(swept.boxes, 1);
+	CHECK_INT(LISTED(.states = (1u << STORE_BOX_STATES) - 1), 3);
 }
 
 TEST(boxes_are_filtered_by_the_very_strings_of_their_metadata)
@@ -214,7 +226,7 @@ static int runs(struct store *s, struct store_run_filter f)
 TEST(runs_are_filtered_paged_and_forgotten)
 {
 	struct store_runs l;
-	unsigned n;
+	struct store_history swept;
 
 	STORE(s, dir);
 	for (unsigned i = 0; i < 6; i++)
@@ -248,10 +260,10 @@ TEST(runs_are_filtered_paged_and_forgotten)
 	CHECK_INT(l.n, 1);
 	store_runs_fini(&l);
 
-	CHECK_OK(store_run_purge(s, 203, &n, &err));
-	CHECK_INT(n, 3);
-	CHECK_OK(store_run_purge(s, INT64_MAX, &n, &err));
-	CHECK_INT(n, 2); /* the running one stays */
+	CHECK_OK(sweep(s, 1203, 1000, 0, &swept));
+	CHECK_INT(swept.runs, 3);
+	CHECK_OK(sweep(s, INT64_MAX, 1000, 0, &swept));
+	CHECK_INT(swept.runs, 2); /* the running one stays */
 	CHECK_INT(RUNS(0), 1);
 	CHECK_STR(store_run_kind_name(STORE_RUN_ONCE), "run");
 }
@@ -374,16 +386,16 @@ TEST(retiring_audit_rows_leaves_a_trace_and_never_goes_back)
 		CHECK_OK(note(s, 10 + i, "box.create"));
 	CHECK_OK(note(s, 5,
 		      "box.create")); /* the clock was wrong: stays, or there would be a hole */
-	CHECK_OK(store_audit_retire(s, 12, "uid:7", 100, &n, &err));
+	CHECK_OK(store_audit_retire(s, 12, "uid:7", 100, 1000, &n, &err));
 	CHECK_INT(n, 2);
 	CHECK_INT(NOTES(.action = "box.create"), 4);
 	CHECK_INT(NOTES(.action = "audit.retire", .who = "uid:7"), 1);
 	CHECK_ERR(try_sql(s, "UPDATE audit_line SET before_ns = 1"), ERR_DENIED);
 	CHECK_ERR(try_sql(s, "DELETE FROM audit WHERE at_ns = 13"), ERR_DENIED);
-	CHECK_OK(store_audit_retire(s, 11, "uid:7", 101, &n, &err)); /* nothing: no trace either */
+	CHECK_OK(store_audit_retire(s, 11, "uid:7", 101, 1000, &n, &err)); /* nothing: no trace either */
 	CHECK_INT(n, 0);
 	CHECK_INT(NOTES(0), 5);
-	CHECK_OK(store_audit_retire(s, 1000, "uid:7", 2000, &n, &err));
+	CHECK_OK(store_audit_retire(s, 1000, "uid:7", 2000, 1000, &n, &err));
 	CHECK_INT(n, 5);
 	CHECK_INT(NOTES(0), 1);
 }
@@ -666,7 +678,7 @@ TEST(an_answer_is_forgotten_when_told_or_after_a_day)
 {
 	uint8_t hash[SHA256_BYTES] = { 1 }, other[SHA256_BYTES] = { 2 };
 	struct store_idem i;
-	unsigned n;
+	struct store_history swept;
 
 	STORE(s, dir);
 	CHECK_OK(store_idem_begin(s, "default", "k", hash, 100, &i, &err));
@@ -682,30 +694,10 @@ TEST(an_answer_is_forgotten_when_told_or_after_a_day)
 	store_idem_fini(&i);
 	CHECK_OK(store_idem_begin(s, "default", "k", hash, 101 + IDEM_KEEP_NS, &i, &err));
 	CHECK_INT(i.state, IDEM_NEW);
-	CHECK_OK(store_idem_purge(s, 101 + IDEM_KEEP_NS, &n, &err));
-	CHECK_INT(n, 0);
-	CHECK_OK(store_idem_purge(s, INT64_MAX, &n, &err));
-	CHECK_INT(n, 1);
-}
-
-TEST(a_restart_drops_the_requests_that_made_nothing)
-{
-	uint8_t hash[SHA256_BYTES] = { 1 };
-	struct store_idem i;
-	unsigned n;
-
-	STORE(s, dir);
-	CHECK_OK(store_idem_begin(s, "default", "nothing", hash, 100, &i, &err));
-	CHECK_OK(store_idem_begin(s, "default", "made", hash, 100, &i, &err));
-	CHECK_OK(store_idem_subject(s, "default", "made", "aaaaaaaaaaaa", &err));
-	CHECK_OK(store_idem_begin(s, "default", "later", hash, 200, &i, &err));
-	CHECK_OK(store_idem_reset(s, 150, &n, &err));
-	CHECK_INT(n, 1);
-	CHECK_OK(store_idem_begin(s, "default", "nothing", hash, 300, &i, &err));
-	CHECK_INT(i.state, IDEM_NEW);
-	CHECK_OK(store_idem_begin(s, "default", "made", hash, 300, &i, &err));
-	CHECK_INT(i.state, IDEM_BUSY);
-	store_idem_fini(&i);
+	CHECK_OK(sweep(s, 101 + 2 * IDEM_KEEP_NS, 0, 0, &swept));
+	CHECK_INT(swept.keys, 0);
+	CHECK_OK(sweep(s, 102 + 2 * IDEM_KEEP_NS, 0, 0, &swept));
+	CHECK_INT(swept.keys, 1);
 }
 
 TEST(an_idempotency_key_has_a_length)

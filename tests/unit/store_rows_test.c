@@ -1,7 +1,83 @@
 /* Rows one by one: keys, teams, boxes, runs. */
 #include "store/clocks.h"
 #include "store_rows.h"
+#include "store/history.h"
+#include "store/mcp_sessions.h"
 #include "store/packages.h"
+
+/* Sessions of MCP ---- */
+
+static struct store_mcp_session session_of(unsigned n, const char *team, const char *key, int64_t used_ns)
+{
+	struct store_mcp_session x = { .level = -1, .can = n, .used_ns = used_ns };
+
+	snprintf(x.id, sizeof(x.id), "%032x", n);
+	snprintf(x.team, sizeof(x.team), "%s", team);
+	snprintf(x.key, sizeof(x.key), "%s", key);
+	return x;
+}
+
+TEST(a_session_is_found_by_its_key_alone_and_after_a_restart)
+{
+	struct store_mcp_session x = session_of(5, "default", "k1", 1), got;
+	static const char *const bad[] = { "", "5", "'", "\xc3(", "0000000000000000000000000000000A",
+					   "000000000000000000000000000000005" };
+
+	STORE(s, dir);
+	CHECK_OK(store_mcp_session_insert(s, &x, &err));
+	CHECK_ERR(store_mcp_session_insert(s, &x, &err), ERR_CONFLICT);
+	CHECK_OK(store_mcp_session_set_level(s, x.id, 3, &err));
+	store_close(s);
+	s = NULL;
+	CHECK_OK(store_open(&s, dir, &err));
+	CHECK_OK(store_mcp_session_get(s, x.id, "default", "k1", 2, &got, &err));
+	CHECK_STR(got.id, x.id);
+	CHECK_INT(got.level, 3);
+	CHECK_INT(got.can, 5);
+	CHECK_INT(got.used_ns, 1); /* to the minute */
+	CHECK_OK(store_mcp_session_get(s, x.id, "default", "k1", INT64_C(90000000000), &got, &err));
+	CHECK_INT(got.used_ns, INT64_C(90000000000));
+	CHECK_ERR(store_mcp_session_get(s, x.id, "default", "k2", 2, &got, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_mcp_session_get(s, x.id, "blue", "k1", 2, &got, &err), ERR_NOT_FOUND);
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
+		CHECK_ERR(store_mcp_session_get(s, bad[i], "default", "k1", 2, &got, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_mcp_session_delete(s, x.id, &err));
+	CHECK_ERR(store_mcp_session_get(s, x.id, "default", "k1", 2, &got, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_mcp_session_delete(s, x.id, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_mcp_session_set_level(s, x.id, 3, &err), ERR_NOT_FOUND);
+}
+
+TEST(a_team_has_so_many_sessions_and_those_unused_for_a_month_go)
+{
+	const int64_t base = MCP_SESSION_KEEP_NS * 2;
+	struct store_history h = { .now_ns = base + MCP_SESSION_KEEP_NS - 1000, .team_bytes = 1 };
+	struct store_mcp_session x, got;
+	int rc;
+
+	STORE(s, dir);
+	x = session_of(9999, "blue", "k", base - 1);
+	CHECK_OK(store_mcp_session_insert(s, &x, &err));
+	for (unsigned i = 0; i <= MCP_SESSIONS; i++) {
+		x = session_of(i, "default", "k", base + i);
+		CHECK_OK(store_mcp_session_insert(s, &x, &err));
+	}
+	x = session_of(0, "default", "k", 0);
+	CHECK_ERR(store_mcp_session_get(s, x.id, "default", "k", base, &got, &err), ERR_NOT_FOUND);
+	x = session_of(1, "default", "k", 0);
+	CHECK_OK(store_mcp_session_get(s, x.id, "default", "k", base, &got, &err));
+	x = session_of(9999, "blue", "k", 0);
+	CHECK_OK(store_mcp_session_get(s, x.id, "blue", "k", base, &got, &err)); /* another team's */
+	while ((rc = store_history_step(s, &h, &err)) > 0)
+		;
+	CHECK_INT(rc, 0);
+	CHECK_INT(h.sessions, 0);
+	h = (struct store_history){ .now_ns = base + MCP_SESSION_KEEP_NS + 500, .team_bytes = 1 };
+	while ((rc = store_history_step(s, &h, &err)) > 0)
+		;
+	CHECK_INT(h.sessions, 499 + 1); /* 1 to 499, and blue's */
+	x = session_of(500, "default", "k", 0);
+	CHECK_OK(store_mcp_session_get(s, x.id, "default", "k", base, &got, &err));
+}
 
 /* Keys ---- */
 
@@ -458,6 +534,48 @@ TEST(states_have_names)
 }
 
 /* Runs ---- */
+
+/* A page of a hundred would be megabytes to parse. */
+TEST(lists_leave_out_what_was_asked_for_and_programs_of_our_own)
+{
+	static const struct {
+		const char *record, *listed;
+	} rows[] = {
+		{ "{\"a\":\"x,\\\"request\\\":{\",\"b\":1,\"request\":{\"stdin\":\",\\\"request\\\":{\"}}",
+		  "{\"a\":\"x,\\\"request\\\":{\",\"b\":1}" },
+		{ "{\"request\":{\"stdin\":\"x\"},\"replay_of\":\"y\"}", "{}" },
+		{ "{\"a\":1}", "{\"a\":1}" },
+		{ "{}", "{}" },
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct store_run r = rows_run(), out;
+		struct store_runs l;
+
+		STORE(s, dir);
+		r.record = (char *)rows[i].record;
+		CHECK_OK(store_run_begin(s, &r, &err));
+		CHECK_OK(store_run_list(s, &(struct store_run_filter){ 0 }, &l, &err));
+		CHECK_INT(l.n, 1);
+		CHECK_STR(l.v[0].record, rows[i].listed);
+		store_runs_fini(&l);
+		CHECK_OK(store_run_get(s, r.id, &out, &err));
+		CHECK_STR(out.record, rows[i].record);
+		store_run_fini(&out);
+	}
+	STORE(s, dir);
+	struct store_run r = rows_run();
+	struct store_runs l;
+
+	strcpy(r.tag, STORE_RUN_HELPER);
+	CHECK_OK(store_run_begin(s, &r, &err));
+	CHECK_OK(store_run_list(s, &(struct store_run_filter){ 0 }, &l, &err));
+	CHECK_INT(l.n, 0);
+	store_runs_fini(&l);
+	CHECK_OK(store_run_list(s, &(struct store_run_filter){ .tag = STORE_RUN_HELPER }, &l, &err));
+	CHECK_INT(l.n, 1);
+	store_runs_fini(&l);
+}
 
 TEST(a_run_begins_and_ends_once)
 {

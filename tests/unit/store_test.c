@@ -1,5 +1,8 @@
 /* The store as a file: who may open it, what becomes of it, groups. Rows are in store_*_test.c. */
 #include "base/buf.h"
+#include "store/audit.h"
+#include "store/history.h"
+#include "store/idempotency.h"
 #include "store/schema.h"
 #include "store/sql.h"
 #include "store_rows.h"
@@ -550,4 +553,173 @@ TEST(more_kinds_of_questions_than_the_cache_holds_are_answered)
 		CHECK_INT(sql_get_i64(&q), i);
 	}
 	CHECK_OK(put(s, 1));
+}
+
+/* History ---- */
+
+#define DAY_NS (24 * 3600 * INT64_C(1000000000))
+enum { TEXT = 40000 };
+
+static char *history_text(size_t n)
+{
+	char *text = malloc(n + 3);
+
+	text[0] = text[n + 1] = '"';
+	memset(text + 1, 'x', n);
+	text[n + 2] = 0;
+	return text;
+}
+
+/* A run, a box, an idempotency key and an audit row of one moment; the run has n bytes of request. */
+static int history_add(struct store *s, const char *team, unsigned n, int64_t at_ns, size_t bytes)
+{
+	struct store_run r = { .started_ns = at_ns, .ended_ns = at_ns + 1 };
+	struct store_audit a = { .at_ns = at_ns, .action = "box.create", .result = "ok" };
+	struct store_box b = box_of(n);
+	auto_free char *text = history_text(bytes);
+	uint8_t hash[SHA256_BYTES] = { 1 };
+	struct store_idem i;
+
+	snprintf(b.team, sizeof(b.team), "%s", team);
+	snprintf(r.team, sizeof(r.team), "%s", team);
+	snprintf(a.team, sizeof(a.team), "%s", team);
+	snprintf(r.id, sizeof(r.id), "%s", b.id);
+	snprintf(r.box, sizeof(r.box), "%s", b.id);
+	r.command = text;
+	b.created_ns = at_ns;
+	if (store_begin(s, &err) < 0)
+		return -1;
+	if (store_box_insert(s, &b, &err) < 0 || store_box_bury(s, b.id, "deleted", at_ns + 1, &err) < 0 ||
+	    store_run_begin(s, &r, &err) < 0 || store_run_end(s, &r, &err) < 0 ||
+	    store_idem_begin(s, team, b.id, hash, at_ns, &i, &err) < 0 ||
+	    store_idem_finish(s, team, b.id, 201, "application/json", "{}", 2, &err) < 0 ||
+	    store_audit_add(s, &a, &err) < 0)
+		return store_rollback(s);
+	return store_commit(s, &err);
+}
+
+static int64_t history_count(struct store *s, const char *text)
+{
+	auto_sql struct sql q = sql(s, text);
+
+	return sql_one(&q, "answer to", text, &err) < 0 ? -1 : sql_get_i64(&q);
+}
+
+static int history_sweep(struct store *s, struct store_history *h, unsigned *out_most)
+{
+	int rc = 1;
+
+	*out_most = 0;
+	while (rc > 0) {
+		int before = sqlite3_total_changes(s->db), now;
+
+		rc = store_history_step(s, h, &err);
+		now = sqlite3_total_changes(s->db) - before;
+		if (now > (int)*out_most)
+			*out_most = (unsigned)now;
+	}
+	return rc;
+}
+
+TEST(a_year_of_runs_leaves_thirty_days_and_a_small_file)
+{
+	uint64_t largest = 0, all, unused;
+	char path[160];
+	struct stat st;
+
+	STORE(s, dir);
+	for (unsigned day = 1; day <= 365; day++) {
+		struct store_history h = { .now_ns = day * DAY_NS, .keep_ns = 30 * DAY_NS,
+					   .team_bytes = UINT64_C(1) << 30 };
+		unsigned most;
+
+		for (unsigned i = 0; i < 20; i++)
+			CHECK_OK(history_add(s, i % 2 ? "default" : "blue", day * 20 + i,
+					     day * DAY_NS - 1000 + i, 500));
+		CHECK_OK(history_sweep(s, &h, &most));
+		CHECK(most <= 300); /* rows in one step: what a request waits for at most */
+		CHECK_OK(store_history_pages(s, &all, &unused, &err));
+		if (day > 60 && all > largest)
+			largest = all;
+		if (day == 60)
+			largest = all;
+	}
+	CHECK_INT(history_count(s, "SELECT count(*) FROM runs"), 30 * 20);
+	CHECK_INT(history_count(s, "SELECT count(*) FROM boxes"), 30 * 20);
+	CHECK_INT(history_count(s, "SELECT count(*) FROM idempotency"), 20);
+	CHECK_INT(history_count(s, "SELECT count(*) FROM audit WHERE action = 'box.create'"), 30 * 20);
+	CHECK(history_count(s, "SELECT count(*) FROM audit") < 30 * 20 + 64);
+	CHECK_INT(history_count(s, "SELECT min(ended_ns) FROM runs") >= 335 * DAY_NS - 1000, 1);
+	/* It has stopped growing after two months, and no year is in it. */
+	CHECK_OK(store_history_pages(s, &all, &unused, &err));
+	CHECK(all < 1200);
+	path_of(path, dir, "atoll.db");
+	store_close(s);
+	s = NULL;
+	CHECK_INT(stat(path, &st), 0);
+	CHECK(st.st_size < 1200 * 4096);
+	CHECK_OK(store_open(&s, dir, &err));
+	CHECK_OK(store_check(s, &err));
+}
+
+TEST(a_team_keeps_as_many_bytes_of_history_as_it_may_and_others_keep_theirs)
+{
+	struct store_history h = { .now_ns = DAY_NS, .keep_ns = 30 * DAY_NS, .team_bytes = 20 * (TEXT + 600) };
+	uint64_t all, unused, before;
+	unsigned most;
+
+	STORE(s, dir);
+	for (unsigned i = 0; i < 200; i++)
+		CHECK_OK(history_add(s, "default", i, 1000 + i, TEXT));
+	CHECK_OK(history_add(s, "blue", 500, 1, 100));
+	CHECK(store_history_added(s) > 200 * TEXT);
+	CHECK_INT(store_history_added(s), 0);
+	CHECK_OK(store_history_pages(s, &before, &unused, &err));
+	CHECK_OK(history_sweep(s, &h, &most));
+	CHECK(h.runs >= 179 && h.runs <= 181);
+	CHECK_INT(h.boxes, 0); /* small ones: they fit */
+	CHECK_INT(history_count(s, "SELECT count(*) FROM runs WHERE team = 'default'"), 200 - (int64_t)h.runs);
+	CHECK_INT(history_count(s, "SELECT min(ended_ns) FROM runs WHERE team = 'default'"), 1001 + (int64_t)h.runs);
+	CHECK_INT(history_count(s, "SELECT count(*) FROM runs WHERE team = 'blue'"), 1);
+	CHECK_OK(store_history_pages(s, &all, &unused, &err));
+	CHECK(before > 2000 && all < before / 3);
+	CHECK_OK(store_check(s, &err));
+}
+
+TEST(nothing_is_removed_without_bounds)
+{
+	struct store_history h = { .now_ns = INT64_MAX };
+	unsigned most;
+
+	STORE(s, dir);
+	CHECK_OK(history_add(s, "default", 1, INT64_MAX - 10, 100)); /* its key is not a day old */
+	CHECK_OK(history_sweep(s, &h, &most));
+	CHECK(!h.runs && !h.boxes && !h.keys && !h.audit_rows && !most);
+}
+
+TEST(the_log_of_writes_shrinks_in_a_quiet_moment)
+{
+	char path[160];
+	struct stat st = { 0 };
+
+	STORE(s, dir);
+	CHECK_OK(store_begin(s, &err));
+	for (unsigned i = 0; i < 200; i++)
+		CHECK_OK(history_add(s, "default", i, 1000 + i, TEXT));
+	CHECK_OK(store_commit(s, &err));
+	path_of(path, dir, "atoll.db-wal");
+	CHECK(stat(path, &st) == 0 && st.st_size > 5 << 20);
+	for (unsigned i = 0; i < 1500 && stat(path, &st) == 0 && st.st_size > 1 << 20; i++)
+		usleep(10000); /* until the checkpoint thread has seen three quiet seconds */
+	CHECK(st.st_size <= 1 << 20);
+}
+
+TEST(a_file_of_an_older_version_learns_to_shrink)
+{
+	STORE(s, dir);
+	store_close(s);
+	s = NULL;
+	CHECK_INT(plain(dir, "PRAGMA auto_vacuum = NONE; VACUUM"), SQLITE_OK);
+	CHECK_OK(store_open(&s, dir, &err));
+	CHECK_INT(history_count(s, "PRAGMA auto_vacuum"), 2);
 }

@@ -5,6 +5,20 @@
 #define K 1024ull
 #define EXAMPLE "; write it like 512M or 1.5G"
 
+TEST(a_field_of_json_has_the_unit_of_its_name)
+{
+	uint64_t n = 7;
+	struct err e;
+
+	CHECK(units_parse_field("mem", "512M", &n, &e) == 0 && n == 512u << 20);
+	CHECK(units_parse_field("limits.disk", "1.5G", &n, &e) == 0 && n == 3ull << 29);
+	CHECK(units_parse_field("timeouts.run_ms", "30s", &n, &e) == 0 && n == 30000);
+	CHECK(units_has_field("idle_ms") && units_has_field("memory") && !units_has_field("_ms"));
+	CHECK(!units_has_field("pids") && units_parse_field("pids", "5", &n, &e) < 0);
+	CHECK(units_parse_field("mem", "30s", &n, &e) < 0 && units_parse_field("cpu_ms", "1G", &n, &e) < 0);
+	CHECK(n == 30000); /* written on success only */
+}
+
 TEST(sizes_are_powers_of_1024)
 {
 	const struct { const char *text; uint64_t bytes; } rows[] = {

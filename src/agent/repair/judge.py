@@ -15,7 +15,8 @@ import sys
 import types
 
 SAID_MOST = 256 * 1024  # bytes of a value
-LIMIT_S = 5             # of a call
+LIMIT_S = 2             # of a call, computing; one that waits has
+WALL_S = 10
 PR_SET_DUMPABLE = 4
 
 
@@ -35,7 +36,8 @@ def plain(v):
 def answer(code, name, call, to):
     """in a process of its own, which ends here"""
     try:
-        signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
+        signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
+        signal.setitimer(signal.ITIMER_REAL, WALL_S)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         module = types.ModuleType(re.sub(r"\W", "_", name.rsplit(".", 1)[0]))
         module.__file__ = name

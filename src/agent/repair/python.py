@@ -8,7 +8,7 @@ stdout gets a line of JSON at a time:
     {"found": rank, "rule", "at", "cut", "new", "acts"}   bytes [at, at + cut) become new, and the examples pass;
                                                       acts: what it does with inputs that nobody gave
     {"at": rank, "tried": n}                          how far we are, now and then
-    {"over": true, "tried": n}
+    {"over": true, "tried": n, "cut": true}           the end; cut: there were more candidates than "most"
 With "patch": [at, length] in it, the source is one that passes, changed there by "rule", and we look for doubts:
     {"doubt": text}                                   what the examples would have let through as well
     {"over": true, "tried": n}                        nothing
@@ -583,10 +583,11 @@ def suspicion(seen):
 
 # ---- what nobody asked ----
 
-PROBES = 24
+PROBES = 48
 PROBE_S = 0.02
-DOUBTS = 120      # probes of one that looks for doubts,
+DOUBTS = 240      # probes of one that looks for doubts,
 DOUBTS_LEAST = 6  # and how many of them must have an answer
+RAISED = "ffff"
 LATE_MOST = 6
 WALL_S = 4          # of what sleeps; what runs has less, and a busy machine is not its fault
 LIMIT_LEAST = 0.03  # seconds; an example that ends does so within a few milliseconds
@@ -624,16 +625,18 @@ def further(v):
             dict(pairs[:i] + [(k, w)] + pairs[i + 1:]) for i, (k, x) in enumerate(pairs) for w in further(x)[:2]] + [
             dict(pairs[:i] + [(w, x)] + pairs[i + 1:]) for i, (k, x) in enumerate(pairs) for w in further(k)[:2]]
     if isinstance(v, (int, float)) and not isinstance(v, bool):
-        more = (v * 10 + 7, v // 2, v + 0.5 if isinstance(v, float) else v + 10)
-        return neighbours(v) + [w for w in more if (w < 0) == (v < 0) and w]
+        more = (v * 10 + 7, v // 2, v + 0.5 if isinstance(v, float) else v + 10, type(v)(1), type(v)(2))
+        return neighbours(v) + [type(v)(0)] + [w for w in more if (w < 0) == (v < 0) and w]
     more = neighbours(v)
     if isinstance(v, (str, list, tuple)) and v:
-        more += [v + v, v + v + v, v[-1:] + v[:-1], v[1:] + v[:1], v + v[::-1]]
+        more += [v + v, v + v + v, v[-1:] + v[:-1], v[1:] + v[:1], v + v[::-1], v[:0], v[:1], v[:2], v[:1] * 3]
     if isinstance(v, str) and v:
-        more += [v.swapcase(), v.replace(" ", ""), v + " ", v + " " + v]
+        more += [v.swapcase(), v.replace(" ", ""), v + " ", v + " " + v, "".join(sorted(v))]
     if isinstance(v, list):
         more += [v[:i] + [w] + v[i + 1:] for i in range(min(len(v), 12)) for w in further(v[i])[:3]]
         more += [v[:i] + v[i + 1:] for i in range(min(len(v), 12))]
+        if v and all(type(x) in (int, float) for x in v):
+            more += [[type(x)(k) for x in v] for k in (0, 1, 2)] + [sorted(v), sorted(v, reverse=True)]
     return more
 
 
@@ -676,7 +679,7 @@ def shown(v):
 
 
 def acts(code, calls, name, to):
-    """in a child: four letters for each probe, ---- where it has no answer"""
+    """in a child: four letters for each probe, ---- where it ran out of time; every exception is the same answer"""
     def late(*_):
         raise TimeoutError
 
@@ -686,8 +689,10 @@ def acts(code, calls, name, to):
         signal.setitimer(signal.ITIMER_PROF, PROBE_S)
         try:
             said += "%04x" % (zlib.crc32(shown(eval(call, load(code, name).__dict__)).encode()) & 0xffff)
-        except BaseException:
+        except TimeoutError:
             said += "----"
+        except BaseException:
+            said += RAISED
         signal.setitimer(signal.ITIMER_PROF, 0)
     os.write(to, said.encode())
     return True
@@ -719,6 +724,10 @@ def ranked(source, score, given):
     return [(number, edit) for _, number, edit in out]
 
 
+def is_starved(status):
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
+
+
 class Search:
     def __init__(self, ask, out):
         self.ask = ask
@@ -728,13 +737,14 @@ class Search:
         self.examples = [Example(x) for x in ask["examples"]]
         self.tried = 0
         self.late = 0
+        self.starved = False  # a candidate was ended by the clock on the wall: perhaps others had the processor
 
     def say(self, **what):
         os.write(self.out, (json.dumps(what) + "\n").encode())
 
     def plan(self):
         code = compile(self.source, "<program>", "exec")
-        seen = look(self.source, code, self.examples, self.name, self.out)
+        seen = self.seen = look(self.source, code, self.examples, self.name, self.out)
         # Who fails says so sooner when what failed before is asked first.
         self.examples = [x for _, x in sorted(zip(seen, self.examples), key=lambda p: p[0][1])]
         most = self.ask.get("limit_ms", 500) / 1000
@@ -746,7 +756,8 @@ class Search:
         return ranked(self.source, suspicion(seen), texts_of(self.examples))
 
     def run(self):
-        candidates = self.plan()[:self.ask.get("most", 3000)]
+        every = self.plan()
+        candidates = every[:self.ask.get("most", 3000)]
         raw = self.source.encode()
         self.say(candidates=len(candidates))
         for rank, (number, (rule, _, at, cut, new, _)) in enumerate(candidates):
@@ -757,7 +768,7 @@ class Search:
                 self.say(at=rank, tried=self.tried)
             if self.passes(text):
                 self.say(found=rank, rule=rule, at=at, cut=cut, new=new, acts=self.acts(text))
-        self.say(over=True, tried=self.tried)
+        self.say(over=True, tried=self.tried, **({"cut": True} if self.starved or len(every) > len(candidates) else {}))
 
     def passes(self, text):
         try:
@@ -774,6 +785,7 @@ class Search:
 
     def note(self, status):
         """Where many run away most of the time is spent on waiting for them: then each has less."""
+        self.starved |= is_starved(status)
         self.late += os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGALRM)
         if self.late == LATE_MOST and not any(x.command for x in self.examples):
             self.limit = max(LIMIT_LEAST, self.limit / 2)
@@ -805,6 +817,7 @@ class Search:
 
 # ---- doubts ----
 
+KILLS = 2  # examples that must fail for an edit to be out of question
 ADDS = {"first": "a statement", "guard": "a condition", "extend": "a condition"}
 
 
@@ -822,8 +835,9 @@ def forced(program, at, end):
 
 
 class Doubt(Search):
-    """Do the examples say what has to stand there? They do if whatever else could stand there fails one of them,
-    or does the same with every other input that we can think of: all mutants of the changed lines are killed."""
+    """Do the examples say what the program has to be? They do if every line of it is run by one of them, and if whatever
+    else could stand anywhere in it fails KILLS of them, or does the same with every other input that we can think
+    of: all mutants of the repaired program are killed, each more than once, so that no single example decides alone."""
 
     def run(self):
         why = self.why()
@@ -838,36 +852,83 @@ class Doubt(Search):
             return "%s was added: what else is missing no example says" % adds
         self.plan()
         program = Program(self.source)
+        missed = sorted(inner_lines(program.tree) - {x for lines, _, _ in self.seen for x in lines})
+        if missed and not any(x.command for x in self.examples):
+            return "no example runs line %d" % missed[0]
         for edit in forced(program, at, at + n):
-            if self.passes(self.edited(edit)):
+            if self.failing(self.edited(edit)) < 1:
                 return "the examples pass as well where this condition is always %s" % edit[2]
         self.probes = probes(self.examples, further, DOUBTS)
         mine = self.acts(self.source)
-        if len([1 for i in range(0, len(mine), 4) if mine[i] != "-"]) < DOUBTS_LEAST:
+        if len([1 for i in range(0, len(mine), 4) if mine[i:i + 4] not in ("----", RAISED)]) < DOUBTS_LEAST:
             return "there are no other inputs to compare with"
-        return self.rival(program, mine, self.lines(at, n))
-
-    def lines(self, at, n):
-        raw = self.source.encode()
-        first = raw[:at].count(b"\n") + 1
-        return range(first, first + raw[at:at + n].count(b"\n") + 1)
+        return self.rival(program, mine)
 
     def edited(self, edit):
         at, cut, new = edit
         raw = self.source.encode()
         return (raw[:at] + new.encode() + raw[at + cut:]).decode()
 
-    def rival(self, program, mine, lines):
-        """another edit of these lines that passes, and that somebody could tell from ours"""
+    def failing(self, text):
+        """how many examples fail, no more than KILLS of them are looked for"""
+        try:
+            code = compile(text, "<program>", "exec")
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return KILLS
+        self.tried += 1
+        bad = 0
+        for group in self.groups():
+            status = in_child(lambda: self.count(text, code, group, KILLS - bad), self.out)
+            self.starved |= is_starved(status)
+            bad += os.WEXITSTATUS(status) if os.WIFEXITED(status) else KILLS
+            if bad >= KILLS:
+                break
+        return bad
+
+    def count(self, text, code, group, most):
+        """in a child, which exits with how many of the group failed"""
+        def late(*_):
+            raise TimeoutError
+
+        limit(self.limit, max(WALL_S, 4 * self.limit) * 2)
+        if group[0].call is not None:
+            signal.signal(signal.SIGPROF, late)
+        bad = 0
+        for x in group:
+            signal.setitimer(signal.ITIMER_PROF, self.limit)
+            try:
+                bad += not x.passes(text, code, self.name)
+            except BaseException:
+                bad += 1
+            if bad >= most:
+                break
+        os._exit(bad)
+
+    def rival(self, program, mine):
+        """another edit that passes all examples but at most one, and that another input could tell from ours"""
         seen = set()
         for rule, line, at, cut, new, _ in Edits(program, texts_of(self.examples)).all():
-            if line not in lines or (at, cut, new) in seen or rule == "first":  # that one stands before the line
+            if (at, cut, new) in seen:
                 continue
             seen.add((at, cut, new))
             text = self.edited((at, cut, new))
-            if self.passes(text) and self.acts(text) != mine:
-                return "the examples pass as well with %r in place of %r" % (new, program.raw[at:at + cut].decode())
-        return None
+            bad = self.failing(text)
+            if bad < (1 if rule in ADDS else KILLS) and self.acts(text) != mine:
+                return "%s with %r in place of %r in line %d" % (
+                    "the examples pass as well" if not bad else "only one example fails", new,
+                    program.raw[at:at + cut].decode(), line)
+        return "another change could not be tried to its end" if self.starved else None
+
+
+def inner_lines(tree):
+    """the lines on which a statement of a function begins"""
+    out = set()
+    for func in ast.walk(tree):
+        if isinstance(func, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            body = func.body[1:] if is_docstring(func.body[0]) else func.body
+            out |= {n.lineno for stmt in body for n in ast.walk(stmt) if isinstance(n, ast.stmt) and not isinstance(
+                n, (ast.Global, ast.Nonlocal))}
+    return out
 
 
 def main():

@@ -88,7 +88,9 @@ local(envir = new.env(parent = baseenv()), {
         else if (depth == 2) message$env[[key]] <- unescape(token)
       }
     }
-    if (is.null(message$op) || is.null(message$id) || tokens[[1]] != "{") NULL else message
+    # A line that was cut is none.
+    whole <- tokens[[1]] == "{" && tokens[[length(tokens)]] == "}" && depth == 0
+    if (is.null(message$op) || is.null(message$id) || !whole) NULL else message
   }, error = function(e) NULL)
 
   # The channel ---------------------------------------------------------------------------------

@@ -164,6 +164,25 @@ const table = [
 		},
 	],
 	[
+		'a client that asks for no token sends those that it was given',
+		async ({ make }) => {
+			const box = await make({ secure: false });
+			const status = (path, body) =>
+				fetch(`http${process.env.E2B_API_URL ? '' : 's'}://${box.getHost(49999)}${path}`, {
+					method: body ? 'POST' : 'GET', body, headers: { 'content-type': 'application/json' },
+				}).then((r) => r.status);
+
+			assert.equal(await status('/execute', '{"code":"1"}'), 401);
+			assert.equal(await status('/contexts'), 401);
+			await box.files.write('f', 'written');
+			assert.equal((await box.commands.run('cat f')).stdout, 'written');
+			const context = await box.createCodeContext({ language: 'python' });
+			await box.runCode('x = 41', { context });
+			assert.equal((await box.runCode('x + 1', { context })).text, '42');
+			if (box.listCodeContexts) assert.ok((await box.listCodeContexts()).length > 0);
+		},
+	],
+	[
 		'killing a sandbox ends the cell that runs in it',
 		async ({ make }) => {
 			const box = await make();

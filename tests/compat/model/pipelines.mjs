@@ -30,24 +30,24 @@ const down = { error: { message: 'overloaded', type: 'server_error' }, status: 5
 const bad = { error: { message: 'no such parameter', type: 'invalid_request_error' }, status: 400 };
 const cut = { text: JSON.stringify(code(GOOD)).slice(0, 40), finishReason: 'length' };
 const cases = {
-	good: { planner: [plan()], coder: [code(GOOD)], outcome: ['verified', 'plausible'], attempts: 1, calls: 2 },
-	mended: { planner: [plan()], coder: [wrong], debugger: [fix], outcome: ['verified', 'plausible'], attempts: 2, calls: 3 },
-	fenced_once: { planner: [fenced(plan()), plan()], coder: [code(GOOD)], outcome: ['verified', 'plausible'], calls: 3 },
+	good: { planner: [plan()], coder: [code(GOOD)], outcome: ['verified', 'examples_pass', 'plausible'], attempts: 1, calls: 2 },
+	mended: { planner: [plan()], coder: [wrong], debugger: [fix], outcome: ['verified', 'examples_pass', 'plausible'], attempts: 2, calls: 3 },
+	fenced_once: { planner: [fenced(plan()), plan()], coder: [code(GOOD)], outcome: ['verified', 'examples_pass', 'plausible'], calls: 3 },
 	prose_twice: { planner: ['Sure! Here is a plan.', 'As I said.'], outcome: ['failed'], calls: 2, category: 'model' },
-	empty: { planner: ['', plan()], coder: [code(GOOD)], outcome: ['verified', 'plausible'] },
-	not_whole: { planner: [plan()], coder: [code('# TODO: write this\n'), code(GOOD)], outcome: ['verified', 'plausible'], calls: 3 },
-	outside: { planner: [plan()], coder: [{ ...code(GOOD), files: [{ path: '../../etc/passwd', content: 'x' }] }, code(GOOD)], outcome: ['verified', 'plausible'], calls: 3 },
+	empty: { planner: ['', plan()], coder: [code(GOOD)], outcome: ['verified', 'examples_pass', 'plausible'] },
+	not_whole: { planner: [plan()], coder: [code('# TODO: write this\n'), code(GOOD)], outcome: ['verified', 'examples_pass', 'plausible'], calls: 3 },
+	outside: { planner: [plan()], coder: [{ ...code(GOOD), files: [{ path: '../../etc/passwd', content: 'x' }] }, code(GOOD)], outcome: ['verified', 'examples_pass', 'plausible'], calls: 3 },
 	cut_off: { planner: [plan()], coder: [cut, cut], outcome: ['failed'] },
-	rate_limited: { planner: [rate, plan()], coder: [rate, code(GOOD)], outcome: ['verified', 'plausible'], calls: 4 },
-	unavailable: { planner: [down, plan()], coder: [code(GOOD)], outcome: ['verified', 'plausible'], calls: 3 },
+	rate_limited: { planner: [rate, plan()], coder: [rate, code(GOOD)], outcome: ['verified', 'examples_pass', 'plausible'], calls: 4 },
+	unavailable: { planner: [down, plan()], coder: [code(GOOD)], outcome: ['verified', 'examples_pass', 'plausible'], calls: 3 },
 	// Before its first byte: nobody can tell whether that was paid for.
-	hangs_up: { planner: [plan()], coder: [code(GOOD)], outcome: ['verified', 'plausible'], calls: 3, unsure: true },
+	hangs_up: { planner: [plan()], coder: [code(GOOD)], outcome: ['verified', 'examples_pass', 'plausible'], calls: 3, unsure: true },
 	refused: { planner: [bad], outcome: ['failed'], calls: 1, category: 'model' },
 	gives_up: { planner: [plan()], coder: [wrong], debugger: [diagnosis({ category: 'wrong_output', action: 'stop', detail: 'nothing helps' })],
 		outcome: ['failed'], attempts: 1, category: 'wrong_output' },
 	same_again: { planner: [plan()], coder: [wrong], debugger: [diagnosis({ edits: [{ path: 'main.py', old: "'three'", new: "'three'" }] })], outcome: ['failed'], attempts: 1 },
 	asks: { planner: [plan({ inputs_needed: [{ name: 'colour', question: 'Which colour?' }] }), plan()], coder: [code(GOOD)],
-		answer: 'blue', outcome: ['verified', 'plausible'] },
+		answer: 'blue', outcome: ['verified', 'examples_pass', 'plausible'] },
 	breaks: { planner: [plan()], coder: [code("import sys\nsys.exit(3)\n")], debugger: [diagnosis({ category: 'unknown', action: 'stop' })], outcome: ['failed'] },
 };
 const names = Object.keys(cases);

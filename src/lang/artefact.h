@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/sha256.h"
-#include "wire/wire.h"
+#include "box/box.h"
 #include <jansson.h>
 
 struct lang_pair;
@@ -24,6 +24,7 @@ enum {
 
 struct artefacts {
 	int folder;
+	size_t most; /* bytes of one; artefacts_open() sets ARTEFACT_MOST */
 };
 
 struct artefact_of { /* borrowed for the call; anything may be NULL */

@@ -1,5 +1,5 @@
 /* artefact.c - see artefact.h. */
-#include "fleet/artefact.h"
+#include "lang/artefact.h"
 #include "base/base64.h"
 #include "base/own.h"
 #include "lang/lang.h"
@@ -23,6 +23,7 @@ int artefacts_open(struct artefacts *a, const char *state, struct err *e)
 {
 	auto_fd int dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
+	a->most = ARTEFACT_MOST;
 	if (dir < 0)
 		return err_sys(e, "open %.150s", state);
 	if (mkdirat(dir, "made", 0700) < 0 && errno != EEXIST)
@@ -39,7 +40,7 @@ void artefacts_close(struct artefacts *a)
 /* ---- keys ---- */
 
 /* With its length in front: no two lists of texts look alike. */
-static void add(struct sha256 *s, const void *bytes, size_t n)
+static void artefact_hash_bytes(struct sha256 *s, const void *bytes, size_t n)
 {
 	uint64_t len = n;
 
@@ -50,7 +51,7 @@ static void add(struct sha256 *s, const void *bytes, size_t n)
 
 static void add_text(struct sha256 *s, const char *text)
 {
-	add(s, text ? text : "", text ? strlen(text) : 0);
+	artefact_hash_bytes(s, text ? text : "", text ? strlen(text) : 0);
 }
 
 static void add_words(struct sha256 *s, const char *const *words)
@@ -105,7 +106,7 @@ static void add_files(struct sha256 *s, const json_t *files)
 		add_text(s, path);
 		add_text(s, coded ? "base64" : "text");
 		v = coded ? (json_t *)coded : v;
-		add(s, json_string_value(v), json_string_length(v));
+		artefact_hash_bytes(s, json_string_value(v), json_string_length(v));
 	}
 }
 
@@ -128,11 +129,11 @@ void artefact_key(const struct artefact_of *of, struct artefact_key *out)
 	struct sha256 s;
 
 	sha256_init(&s);
-	add(&s, magic, sizeof(magic));
+	artefact_hash_bytes(&s, magic, sizeof(magic));
 	add_text(&s, of->door);
 	add_text(&s, of->team);
 	add_text(&s, of->box);
-	add(&s, of->state, of->state ? SHA256_BYTES : 0);
+	artefact_hash_bytes(&s, of->state, of->state ? SHA256_BYTES : 0);
 	add_host(&s, of->program);
 	add_words(&s, of->argv);
 	add_words(&s, of->env);
@@ -142,7 +143,7 @@ void artefact_key(const struct artefact_of *of, struct artefact_key *out)
 	for (unsigned i = 0; i < of->nlayers; i++)
 		add_text(&s, of->layers[i]);
 	add_text(&s, of->source);
-	add(&s, of->code, of->code_len);
+	artefact_hash_bytes(&s, of->code, of->code_len);
 	add_support(&s, of->support);
 	add_files(&s, of->files);
 	sha256_end(&s, out->bytes);
@@ -218,7 +219,7 @@ static int read_all(int fd, void *to, size_t n)
 }
 
 /* 1: it is of this key, and whole; 0: of another; -1: nobody can tell what it is. */
-static int read_whole(int fd, const struct artefact_key *key, struct buf *out)
+static int read_whole(int fd, const struct artefact_key *key, size_t most, struct buf *out)
 {
 	uint8_t digest[SHA256_BYTES];
 	struct head h;
@@ -227,7 +228,7 @@ static int read_whole(int fd, const struct artefact_key *key, struct buf *out)
 		return -1;
 	if (memcmp(&h.key, key, sizeof(*key)) != 0)
 		return 0;
-	if (!h.bytes || h.bytes > ARTEFACT_MOST ||
+	if (!h.bytes || h.bytes > most ||
 	    read_all(fd, buf_space(out, (size_t)h.bytes), (size_t)h.bytes) < 0)
 		return -1;
 	buf_grew(out, (size_t)h.bytes);
@@ -246,7 +247,7 @@ int artefact_get(const struct artefacts *a, const struct artefact_key *key, stru
 	fd = openat(a->folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
-	found = read_whole(fd, key, out);
+	found = read_whole(fd, key, a->most, out);
 	if (found < 0)
 		unlinkat(a->folder, name, 0);
 	if (found <= 0)
@@ -274,7 +275,7 @@ void artefact_put(const struct artefacts *a, const struct artefact_key *key, con
 	char name[16], draft[20];
 	auto_fd int fd = -1;
 
-	if (!n || n > ARTEFACT_MOST)
+	if (!n || n > a->most)
 		return;
 	memcpy(h.magic, magic, sizeof(magic));
 	digest_of(bytes, n, h.digest);
@@ -291,7 +292,7 @@ void artefact_put(const struct artefacts *a, const struct artefact_key *key, con
 
 /* ---- in the box ---- */
 
-static const char **words(const char *script, const char *program)
+static const char **artefact_shell_argv(const char *script, const char *program)
 {
 	const char *const all[] = { "/bin/sh", "-c", script, "sh", program, ARTEFACT_FILE };
 	const char **argv = calloc(ARRAY_LEN(all) + 1, sizeof(*argv));
@@ -305,23 +306,24 @@ static const char **words(const char *script, const char *program)
 const char **artefact_pack(const char *program)
 {
 	/* -I: a failure of either is told. */
-	return words("exec tar -C \"${1%/*}/\" -I 'gzip -1' -cf - -- \"${1##*/}\"", program);
+	return artefact_shell_argv("exec tar -C \"${1%/*}/\" -I 'gzip -1' -cf - -- \"${1##*/}\"", program);
 }
 
 const char **artefact_unpack(const char *program)
 {
-	return words("tar -C \"${1%/*}/\" -xzf \"$2\" && rm -f \"$2\"", program);
+	return artefact_shell_argv("tar -C \"${1%/*}/\" -xzf \"$2\" && rm -f \"$2\"", program);
 }
 
 /* A file that is as it is needs nobody in the box to unpack it. One that is too large may still fit when
  * packed; a much larger one is not worth the try. */
 const char **artefact_give(const char *program)
 {
-	return words("k=$(du -sk -- \"$1\") && [ \"${k%%[!0-9]*}\" -le 6000 ] || exit 1; "
-		     "if [ -f \"$1\" ] && [ ! -L \"$1\" ] && [ \"$(stat -c %s -- \"$1\")\" -lt 2000000 ]; then "
-		     "printf f && exec cat -- \"$1\"; fi; "
-		     "printf t && exec tar -C \"${1%/*}/\" -I 'gzip -1' -cf - -- \"${1##*/}\"",
-		     program);
+	return artefact_shell_argv(
+		"k=$(du -sk -- \"$1\") && [ \"${k%%[!0-9]*}\" -le 6000 ] || exit 1; "
+		"if [ -f \"$1\" ] && [ ! -L \"$1\" ] && [ \"$(stat -c %s -- \"$1\")\" -lt 2000000 ]; then "
+		"printf f && exec cat -- \"$1\"; fi; "
+		"printf t && exec tar -C \"${1%/*}/\" -I 'gzip -1' -cf - -- \"${1##*/}\"",
+		program);
 }
 
 int artefact_read(const struct buf *kept, struct artefact_made *out)

@@ -1,0 +1,35 @@
+/* json_reader.h - a thread that parses large JSON bodies, so that the loop goes on meanwhile.
+ * Owns:         the thread, the queue, the text of each job until it is parsed.
+ * Does not own: the request that waits for the document.
+ *
+ * jansson takes some 30 ms for a megabyte, and all other requests would wait for that long. The thread
+ * sees bytes and makes a document; nothing else of the process is touched by it. Documents that have
+ * more members than FIELDS_MEMBERS, or are nested deeper than FIELDS_DEPTH, are refused before they
+ * are parsed, by a scan that costs a nanosecond for each byte (fields_scan()). */
+#pragma once
+#include "base/buf.h"
+#include "base/err.h"
+#include <jansson.h>
+
+struct json_reader;
+struct loop;
+
+struct json_job {
+	/* Called on the loop; take_doc NULL: e says why. The job is freed after it. Not called
+	 * after json_job_cancel(). */
+	void (*done)(struct json_job *j, json_t *take_doc, const struct err *e);
+	void *user;
+	/* the rest is the reader's */
+	struct json_job *next;
+	struct buf text;
+	json_t *doc;
+	struct err why;
+};
+
+struct json_reader *json_reader_new(struct loop *l);
+void json_reader_free(struct json_reader *x); /* waits for the job in progress; fine on NULL */
+/* -1: there can be no thread, take_text is untouched and the caller parses it itself. */
+must_check int json_reader_read(struct json_reader *x, struct buf *take_text,
+				void (*done)(struct json_job *, json_t *, const struct err *),
+				void *user, struct json_job **out);
+void json_job_cancel(struct json_job *j); /* the document is dropped when it is there */

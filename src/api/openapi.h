@@ -1,0 +1,9 @@
+/* openapi.h - /openapi.json: every route with what it takes and what it answers.
+ * Owns: nothing. Requests are described by the tables that check them (struct field), answers by answers.json,
+ *       which tests/system/daemon.lib holds against every answer that a system test has seen. */
+#pragma once
+#include "api/api.h"
+
+void openapi_show(struct call *c);
+/* Adds an operation to the paths of the document, for surfaces whose paths are not in a route table. */
+void openapi_add(json_t *paths, const char *pattern, const struct api_route *r);

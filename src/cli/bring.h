@@ -1,0 +1,24 @@
+/* bring.h - `run --out DIR`: files that a program made or changed, copied from its box to a folder here.
+ * Owns: the list of paths and the descriptor of the folder.
+ *
+ * Only regular files below the box's home are brought, at the same place below DIR. Names and contents are
+ * the program's: nothing is written outside DIR, through a link, or beyond what the box's disk can hold. */
+#pragma once
+#include "box/box.h"
+#include "box/changes.h"
+
+struct bring {
+	int folder; /* -1: none is wanted */
+	char **paths;
+	unsigned *modes;
+	unsigned npaths, skipped;
+	uint64_t files, bytes;
+};
+
+/* Creates the folder if it is missing. path NULL: nothing is brought. */
+must_check int bring_open(struct bring *b, const char *path, struct err *e);
+/* Has changes_after() note what is to be brought. */
+void bring_watch(struct bring *b, struct changes *c);
+/* After changes_after(), when no program of the box runs. */
+must_check int bring_fetch(struct bring *b, struct box *box, struct err *e);
+void bring_fini(struct bring *b);

@@ -1,0 +1,25 @@
+/* compiled.h - the compile cache of `atoll run FILE`: a program that was compiled before is not compiled again.
+ * Owns: the key of one program, and the folder of the cache, $XDG_CACHE_HOME/atoll or ~/.cache/atoll.
+ *
+ * Only a program of one file is kept, compiled in a box in which nothing else was, by a compiler that
+ * printed nothing. Its key is a digest of all that the compiler saw (lang/artefact.h). A cache that cannot be
+ * used is no error: the compiler runs. */
+#pragma once
+#include "cli/intake.h"
+#include "cli/session.h"
+#include "lang/artefact.h"
+
+struct compiled {
+	struct artefacts cache; /* folder -1: this program is not kept */
+	struct artefact_key key;
+};
+
+/* argv: of the compiler. */
+void compiled_init(struct compiled *c, const struct session *s, const struct intake *in,
+		   const char *const *argv);
+/* 1: the program is in the box now. 0: it has to be compiled. */
+must_check int compiled_take(struct compiled *c, struct session *s, const struct intake *in,
+			     struct err *e);
+/* After a compiler that succeeded and printed nothing. */
+void compiled_keep(struct compiled *c, struct session *s, const struct intake *in);
+void compiled_fini(struct compiled *c);

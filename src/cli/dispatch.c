@@ -1,0 +1,120 @@
+/* dispatch.c - see dispatch.h. */
+#include "cli/dispatch.h"
+#include "base/own.h"
+#include "cli/help.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Files that we open must never become a stdin, stdout or stderr that was closed. */
+int dispatch_fill_stdio(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd)
+			return -1;
+	return 0;
+}
+
+/* --color, then NO_COLOR, CLICOLOR_FORCE, TERM=dumb, then what stdout is. */
+static int wants_color(const char *when)
+{
+	const char *force = getenv("CLICOLOR_FORCE"), *none = getenv("NO_COLOR"),
+		   *term = getenv("TERM");
+
+	if (!strcmp(when, "always") || !strcmp(when, "never"))
+		return *when == 'a';
+	if (none && *none)
+		return 0;
+	if (force && *force && strcmp(force, "0") != 0)
+		return 1;
+	return term && strcmp(term, "dumb") != 0 && isatty(1);
+}
+
+static int color_known(const char *when)
+{
+	return !strcmp(when, "always") || !strcmp(when, "never") || !strcmp(when, "auto");
+}
+
+static int dispatch_command(struct cli *cli, const struct args *a)
+{
+	const char *when = args_text(a, ARG_COLOR, "auto");
+	char shown[SHOWN];
+	struct trouble t;
+
+	cli->json |= args_has(a, ARG_JSON);
+	cli->quiet |= args_has(a, ARG_QUIET);
+	cli->verbose |= args_has(a, ARG_VERBOSE);
+	cli->host = args_text(a, ARG_HOST, cli->host);
+	cli->color = wants_color(when);
+	if (args_has(a, ARG_HELP)) {
+		help_verb(a->verb, 0);
+		return 0;
+	}
+	if (!color_known(when)) {
+		trouble_what(&t, "usage", "--color: '%s' is not one of always, never, auto",
+			     trouble_shown(when, shown));
+		trouble_hint(&t, "type", "--color never");
+		return trouble_say(&t, cli->json, STATUS_USAGE);
+	}
+	return a->verb->run(cli, a);
+}
+
+static int run_verb(struct cli *cli, int argc, char **argv)
+{
+	const struct verb *v = help_find(cli->verbs, argv[0]);
+	struct trouble t;
+	struct args a;
+	int status;
+
+	if (!v && cli->hand_over)
+		cli->hand_over(cli);
+	if (!v)
+		return help_unknown(cli->verbs, argv[0], cli->json);
+	if (args_parse(&a, v, argc, argv, &t) < 0)
+		status = trouble_say(&t, cli->json || args_has(&a, ARG_JSON), STATUS_USAGE);
+	else
+		status = dispatch_command(cli, &a);
+	args_fini(&a);
+	/* What was printed must have arrived; a full disk is our failure, a closed pipe is nobody's. */
+	if (fflush(stdout) != 0 && status == 0)
+		status = STATUS_OURS;
+	return status;
+}
+
+/* The two that people put in front of the verb. */
+static void skip_leading(struct cli *cli, int *argc, char ***argv)
+{
+	for (;;) {
+		const char *first = (*argv)[1];
+		int used = *argc > 2 && !strcmp(first, "--json")                             ? 1
+			   : *argc > 3 && (!strcmp(first, "-H") || !strcmp(first, "--host")) ? 2
+											     : 0;
+
+		if (!used)
+			return;
+		cli->json |= used == 1;
+		if (used == 2)
+			cli->host = (*argv)[2];
+		*argc -= used;
+		*argv += used;
+	}
+}
+
+int dispatch_main(struct cli *cli, int argc, char **argv)
+{
+	const char *first = argc > 1 ? argv[1] : "-h";
+
+	if (!strcmp(first, "-h") || !strcmp(first, "--help")) {
+		if (cli->hand_over)
+			cli->hand_over(cli);
+		help_overview(cli->verbs);
+		return fflush(stdout) != 0 ? STATUS_OURS : 0;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	if (!strcmp(first, "--version") || !strcmp(first, "-V"))
+		argv[1] = "version";
+	skip_leading(cli, &argc, &argv);
+	return run_verb(cli, argc - 1, argv + 1);
+}

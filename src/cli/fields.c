@@ -1,0 +1,78 @@
+/* fields.c - see fields.h. */
+#include "cli/fields.h"
+#include "base/own.h"
+#include "base/units.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void fields_number(json_t *doc, const struct args *a, unsigned flag, const char *key)
+{
+	if (args_has(a, flag))
+		json_object_set_new(doc, key, json_integer((json_int_t)args_value(a, flag, 0)));
+}
+
+void fields_text(json_t *doc, const struct args *a, unsigned flag, const char *key)
+{
+	if (args_has(a, flag))
+		json_object_set_new(doc, key, json_string(args_text(a, flag, "")));
+}
+
+int fields_pairs(struct remote *r, json_t *doc, const struct args *a, unsigned flag,
+		 const char *key)
+{
+	json_t *map = json_object();
+
+	for (unsigned i = 0; i < a->ngiven; i++) {
+		const char *text = a->given[i].text, *eq;
+		char shown[SHOWN], name[256];
+
+		if (a->given[i].flag != flag)
+			continue;
+		eq = strchr(text, '=');
+		snprintf(name, sizeof(name), "%.*s", eq ? (int)(eq - text) : 0, text);
+		if (!*name || strlen(name) != (size_t)(eq - text) ||
+		    json_object_set_new(map, name, json_string(eq + 1)) < 0) {
+			json_decref(map);
+			return remote_usage(r, "--%s: '%s' is not KEY=VALUE, as text",
+					    a->verb->flags[flag].name, trouble_shown(text, shown));
+		}
+	}
+	if (json_object_size(map))
+		json_object_set(doc, key, map);
+	json_decref(map);
+	return 0;
+}
+
+int fields_on_timeout(struct remote *r, json_t *doc, const struct args *a, unsigned flag)
+{
+	const char *then = args_text(a, flag, "kill");
+	char shown[SHOWN];
+
+	if (strcmp(then, "kill") && strcmp(then, "keep") && strcmp(then, "pause"))
+		return remote_usage(r, "--on-timeout: '%s' is not kill, keep or pause",
+				    trouble_shown(then, shown));
+	fields_text(doc, a, flag, "on_timeout");
+	return 0;
+}
+
+int fields_keep(struct remote *r, json_t *doc, const struct args *a, unsigned flag,
+		unsigned on_timeout)
+{
+	const char *keep = args_text(a, flag, NULL);
+	uint32_t ms;
+	struct err e;
+
+	if (!keep)
+		return 0;
+	if (strcmp(keep, "forever") && units_parse_time(keep, &ms, &e) < 0) {
+		remote_usage(r, "--keep: %s", e.msg);
+		trouble_hint(&r->trouble, "type", "--keep 2h, or --keep forever");
+		return r->status;
+	}
+	json_object_set_new(doc, "retention_ms",
+			    json_integer(strcmp(keep, "forever") ? (json_int_t)ms : -1));
+	if (!args_has(a, on_timeout))
+		json_object_set_new(doc, "on_timeout", json_string("keep"));
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* fields.h - flags of a box as members of a request: for `new` and `set`. */
+#pragma once
+#include "cli/remote.h"
+
+#define FIELD_FLAG_LIFETIME(what)                                                                  \
+	{                                                                                          \
+		"lifetime", 0, FLAG_TIME, "TIME", what                                             \
+	}
+#define FIELD_FLAG_IDLE                                                                            \
+	{                                                                                          \
+		"idle", 0, FLAG_TIME, "TIME", "without activity until it times out (never)"        \
+	}
+#define FIELD_FLAG_ON_TIMEOUT                                                                      \
+	{                                                                                          \
+		"on-timeout", 0, FLAG_TEXT, "WHAT", "then: kill, keep its files, or pause (kill)"  \
+	}
+#define FIELD_FLAG_KEEP                                                                            \
+	{                                                                                          \
+		"keep", 0, FLAG_TEXT, "TIME",                                                      \
+			"keep its files so long after the timeout, or forever"                     \
+	}
+#define FIELD_FLAG_META                                                                            \
+	{                                                                                          \
+		"meta", 0, FLAG_WORDS, "KEY=VALUE", "a text to find it by; may be repeated"        \
+	}
+
+/* Each adds a member if the flag was given. Those with a status return 0 or r->status. */
+void fields_number(json_t *doc, const struct args *a, unsigned flag, const char *key);
+void fields_text(json_t *doc, const struct args *a, unsigned flag, const char *key);
+/* KEY=VALUE as often as given, as one object. */
+must_check int fields_pairs(struct remote *r, json_t *doc, const struct args *a, unsigned flag,
+			    const char *key);
+must_check int fields_on_timeout(struct remote *r, json_t *doc, const struct args *a,
+				 unsigned flag);
+/* retention_ms; and on_timeout, unless that flag was given. */
+must_check int fields_keep(struct remote *r, json_t *doc, const struct args *a, unsigned flag,
+			   unsigned on_timeout);

@@ -1,0 +1,9 @@
+/* run_remote.h - `atoll run` on a daemon that -H or ATOLL_HOST names: a box there, for one program. */
+#pragma once
+#include "cli/intake.h"
+
+/* Did -H or ATOLL_HOST name a daemon? The settings do not count: without them a run is of this machine. */
+int run_remote_wanted(const struct cli *cli);
+/* argv: of the program; compiler: or NULL. Returns the exit status. */
+int run_remote(const struct cli *cli, const struct args *a, const struct options *opt,
+	       const struct intake *in, const char *const *argv, const char *const *compiler);

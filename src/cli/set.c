@@ -1,0 +1,111 @@
+/* set.c - `atoll set`: changes limits and times of a box while it runs. */
+#include "base/own.h"
+#include "cli/fields.h"
+#include "cli/options.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+
+enum {
+	SET_MEM,
+	SET_CPU,
+	SET_PIDS,
+	SET_LIFETIME,
+	SET_IDLE,
+	SET_ON_TIMEOUT,
+	SET_KEEP,
+	SET_META,
+	SET_NFLAGS,
+};
+
+static const struct flag flags[SET_NFLAGS] = {
+	[SET_MEM] = OPTION_MEM,
+	[SET_CPU] = OPTION_CPU,
+	[SET_PIDS] = OPTION_PIDS,
+	[SET_LIFETIME] = FIELD_FLAG_LIFETIME("from now until it times out"),
+	[SET_IDLE] = FIELD_FLAG_IDLE,
+	[SET_ON_TIMEOUT] = FIELD_FLAG_ON_TIMEOUT,
+	[SET_KEEP] = FIELD_FLAG_KEEP,
+	[SET_META] = { "meta", 0, FLAG_WORDS, "KEY=VALUE",
+		       "a text to find it by, in place of those that it has; may be repeated" },
+};
+
+static int set_describe(struct remote *r, json_t *doc, const struct args *a)
+{
+	json_t *limits = json_object();
+
+	fields_number(limits, a, SET_MEM, "mem");
+	fields_number(limits, a, SET_CPU, "cpu_milli");
+	fields_number(limits, a, SET_PIDS, "pids");
+	if (json_object_size(limits))
+		json_object_set(doc, "limits", limits);
+	json_decref(limits);
+	fields_number(doc, a, SET_LIFETIME, "lifetime_ms");
+	fields_number(doc, a, SET_IDLE, "idle_ms");
+	if (fields_on_timeout(r, doc, a, SET_ON_TIMEOUT) ||
+	    fields_pairs(r, doc, a, SET_META, "metadata"))
+		return r->status;
+	return fields_keep(r, doc, a, SET_KEEP, SET_ON_TIMEOUT);
+}
+
+static void set_report(const struct cli *cli, const json_t *box, const char *name)
+{
+	char ends[24];
+
+	if (cli->json)
+		remote_print(box);
+	else if (!cli->quiet && json_is_string(json_object_get(box, "ends")))
+		printf("%s ends in %s\n", name, remote_until(ends, box, "ends"));
+}
+
+static int set_box(struct remote *r, const struct args *a)
+{
+	auto_free char *path = NULL;
+	json_t *doc = json_object();
+
+	if (!a->nwords || (set_describe(r, doc, a) == 0 && !json_object_size(doc))) {
+		json_decref(doc);
+		remote_usage(r, a->nwords ? "set what of the box?" : "set what, of which box?");
+		trouble_hint(&r->trouble, "type", "atoll set BOX --lifetime 1h --mem 1G");
+		trouble_hint(&r->trouble, "flags", "atoll set -h");
+		return r->status;
+	}
+	if (r->status) {
+		json_decref(doc);
+		return r->status;
+	}
+	path = remote_path("/v1/boxes/%s", a->words[0]);
+	doc = remote_json(r, "PATCH", path, doc);
+	if (!doc) {
+		remote_explain_box(r, a->words[0]);
+		return r->status;
+	}
+	set_report(r->cli, doc, a->words[0]);
+	json_decref(doc);
+	return 0;
+}
+
+static int run_set(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, set_box);
+}
+
+static const struct example examples[] = {
+	{ "atoll set demo --lifetime 1h", "it times out in an hour, counted from now" },
+	{ "atoll set demo --mem 1G --cpu 2", "more memory and processors, at once" },
+	{ "atoll set demo --keep forever", "its files stay when its time is up" },
+	{ 0 },
+};
+
+const struct verb verb_set = {
+	.name = "set",
+	.group = "Boxes",
+	.usage = "FLAGS BOX",
+	.summary = "change limits and times of a box",
+	.notes = "What no flag names stays as it is. Disk and number of files cannot be changed.",
+	.flags = flags,
+	.nflags = SET_NFLAGS,
+	.max_words = 1,
+	.examples = examples,
+	.run = run_set,
+};
