@@ -243,6 +243,9 @@ void call_audit_more(struct call *c, const char *action, const char *subject, co
 void api_audit(struct api *a, const struct who *who, const char *action, const char *subject,
 	       const char *result, json_t *take_detail);
 
+/* Writes the row's action to the audit log unless that was done. */
+void call_account(struct call *c, const char *result);
+
 /* Parses a text as a JSON object, on another thread if it is large; calls then() unless the client has
  * left. take_doc NULL: why says what is wrong. An empty text is an empty object. */
 void call_read_json(struct call *c, struct buf *take_text,

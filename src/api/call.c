@@ -11,188 +11,19 @@
 #include "api/gauge.h"
 #include "api/json_reader.h"
 #include "api/languages.h"
+#include "api/media_type.h"
 #include "api/ops.h"
 #include "api/pipelines.h"
 #include "api/quota.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "base/units.h"
-#include "box/record.h"
 #include "fleet/batch.h"
 #include "fleet/berth.h"
 #include "fleet/snap.h"
-#include "store/audit.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-#define CALL_JSON (JSON_COMPACT | RECORD_DIGITS)
-
-/* ---- answering ---- */
-
-json_t *call_error_json(const char *code, const char *message, const char *why, const char *hint)
-{
-	json_t *hints = json_array(), *text = changes_text(message);
-
-	if (hint && *hint)
-		json_array_append_new(hints, json_string(hint));
-	return json_pack("{s:{s:s, s:o, s:o, s:o, s:s}}", "error", "code", code, "message", text,
-			 "why", changes_text(why ? why : ""), "hints", hints, "doc",
-			 "docs/daemon.md");
-}
-
-/* Committed before the answer that speaks of it. */
-static void account(struct call *c, const char *result)
-{
-	unsigned n = c->match.nparams;
-
-	if (c->row && c->row->action && !c->audited && c->who.id[0])
-		call_audit(c, c->row->action, n ? c->match.params[n - 1] : "", result);
-}
-
-/* With a newline behind it, for those who look at it in a terminal. */
-void call_send(struct call *c, int status, json_t *take_doc)
-{
-	size_t n = json_dumpb(take_doc, c->api->text, sizeof(c->api->text) - 1, CALL_JSON);
-	char *text = n < sizeof(c->api->text) ? c->api->text : malloc(n + 1);
-
-	account(c, status < 400 ? "ok" : "error");
-	if (!text || n == 0)
-		abort(); /* our documents are always valid */
-	if (text != c->api->text)
-		n = json_dumpb(take_doc, text, n, CALL_JSON);
-	json_decref(take_doc);
-	text[n] = '\n';
-	http_reply(c->req, status, "application/json", text, n + 1);
-	if (text != c->api->text)
-		free(text);
-}
-
-void call_json(struct call *c, int status, json_t *take_doc)
-{
-	if (c->manner && c->manner->json)
-		c->manner->json(c, status, take_doc);
-	else
-		call_send(c, status, take_doc);
-}
-
-void call_empty(struct call *c, int status)
-{
-	account(c, "ok");
-	if (c->manner && c->manner->json)
-		c->manner->json(c, status, NULL);
-	else
-		http_reply(c->req, status, NULL, NULL, 0);
-}
-
-void call_error(struct call *c, int status, const char *code, const char *message, const char *why,
-		const char *hint)
-{
-	account(c, code);
-	if (c->manner && c->manner->error)
-		c->manner->error(c, status, code, message, why, hint);
-	else
-		call_json(c, status, call_error_json(code, message, why, hint));
-}
-
-int call_status(const struct err *e)
-{
-	switch (e->kind) {
-	case ERR_INVALID:
-		return 400;
-	case ERR_NOT_FOUND:
-		return 404;
-	case ERR_CONFLICT:
-		return 409;
-	case ERR_LIMIT:
-		return e->sys == E2BIG ? 413 : 429;
-	case ERR_DENIED:
-		return 403;
-	default:
-		return e->sys == ENOSPC || e->sys == EDQUOT ? 507 :
-		       e->sys == EBUSY			    ? 503 :
-							      500;
-	}
-}
-
-void call_fail(struct call *c, const struct err *e)
-{
-	int status = call_status(e);
-
-	if (status == 500)
-		log_error("request failed", LOG_S("request", c->id), LOG_S("error", e->msg));
-	call_error(c, status, status == 507 ? "no_space" : err_kind_name(e->kind), e->msg, NULL,
-		   NULL);
-}
-
-void call_list(struct call *c, json_t *take_items, const char *next)
-{
-	call_json(c, 200,
-		  json_pack("{s:o, s:s?}", "items", take_items, "next", next && *next ? next : NULL));
-}
-
-/* ---- versions ---- */
-
-/* Of a box whose lifetime counts from its last use, "ends" moves with every request, this one included. */
-static char *etag_text(const json_t *doc)
-{
-	const char *from = json_string_value(json_object_get(doc, "lifetime_from"));
-	json_t *kept = json_copy((json_t *)doc);
-	char *text;
-
-	if (from && !strcmp(from, "use"))
-		json_object_del(kept, "ends");
-	text = json_dumps(kept, JSON_COMPACT | JSON_SORT_KEYS);
-	json_decref(kept);
-	return text;
-}
-
-static void etag_of(const json_t *doc, char out[40])
-{
-	auto_free char *text = etag_text(doc);
-	uint8_t hash[SHA256_BYTES];
-	struct sha256 s;
-
-	sha256_init(&s);
-	sha256_add(&s, text, text ? strlen(text) : 0);
-	sha256_end(&s, hash);
-	*out++ = '"';
-	for (unsigned i = 0; i < 12; i++, out += 2)
-		snprintf(out, 3, "%02x", hash[i]);
-	snprintf(out, 2, "\"");
-}
-
-static int names(const char *list, const char *etag)
-{
-	return !strcmp(list, "*") || strstr(list, etag) != NULL;
-}
-
-int call_fresh(struct call *c, const json_t *doc)
-{
-	const char *has = http_header(c->req, "if-none-match");
-	char etag[40];
-
-	etag_of(doc, etag);
-	http_set(c->req, "ETag", "%s", etag);
-	if (!has || !names(has, etag))
-		return 0;
-	call_empty(c, 304);
-	return 1;
-}
-
-int call_matches(struct call *c, const json_t *current)
-{
-	const char *wants = http_header(c->req, "if-match");
-	char etag[40];
-
-	etag_of(current, etag);
-	if (!wants || names(wants, etag))
-		return 1;
-	call_error(c, 412, "changed", "it has changed since you looked", etag,
-		   "read it again and decide anew");
-	return 0;
-}
 
 /* ---- asking ---- */
 
@@ -260,204 +91,6 @@ void *call_alloc(struct call *c, size_t n)
 	return http_alloc(c->req, n);
 }
 
-void call_hold(struct call *c, struct berth *b)
-{
-	if (c->held[0])
-		return;
-	snprintf(c->held, sizeof(c->held), "%s", b->row.id);
-	berth_hold(b);
-}
-
-void call_is_paused(struct call *c, const struct berth *b)
-{
-	call_error(c, 409, "paused", "the box is paused: nothing in it answers", b->row.id,
-		   "POST /v1/boxes/{box}/resume");
-}
-
-struct berth *call_any(struct call *c, unsigned param)
-{
-	struct berth *b = call_look(c, param);
-
-	if (b)
-		call_hold(c, b);
-	return b;
-}
-
-struct berth *call_box(struct call *c, unsigned param)
-{
-	struct berth *b = call_look(c, param);
-
-	if (b && b->state == BERTH_PAUSED) {
-		call_is_paused(c, b);
-		return NULL;
-	}
-	if (b)
-		call_hold(c, b);
-	return b;
-}
-
-/* ---- a box that is not there any more ---- */
-
-static const char *ended_because(const struct store_box *row, char out[80])
-{
-	static const struct {
-		const char *cause, *sentence;
-	} known[] = {
-		{ "exit", "its work was done" },
-		{ "operator", "it was deleted" },
-		{ "memory", "it was out of memory" },
-		{ "cpu", "it had used its CPU time" },
-		{ "host", "its processes were ended from outside, or the host was restarted" },
-	};
-	char time[UNITS_TEXT];
-
-	if (!strcmp(row->cause, "lifetime") || !strcmp(row->cause, "idle")) {
-		int idle = *row->cause == 'i';
-
-		units_time(time, 1000 * (idle ? row->idle_ms : row->lifetime_ms));
-		snprintf(out, 80, idle ? "it was not used for %s" : "its lifetime of %s was over", time);
-		return out;
-	}
-	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (!strcmp(known[i].cause, row->cause))
-			return known[i].sentence;
-	return row->cause;
-}
-
-int call_ended(const struct api *a, const struct who *who, const char *box, struct err *out, json_t **out_when)
-{
-	struct store_box row = { 0 };
-	char why[80];
-	json_t *when;
-	struct err e;
-
-	if (store_box_gone(a->store, who->team, box, &row, &e) < 0)
-		return 0;
-	if (who->box[0] && strcmp(who->box, row.id) != 0) {
-		store_box_fini(&row);
-		return 0;
-	}
-	when = record_when((uint64_t)row.ended_ns);
-	err_set(out, ERR_NOT_FOUND, "box %s ended at %s: %s", box, json_string_value(when), ended_because(&row, why));
-	if (out_when)
-		*out_when = json_pack("{s:O, s:s}", "ended_at", when, "cause", row.cause);
-	json_decref(when);
-	store_box_fini(&row);
-	return 1;
-}
-
-void call_no_box(struct call *c, const char *box)
-{
-	const char *hint = "list those there are: GET /v1/boxes", *cause;
-	json_t *when, *doc;
-	struct err e;
-
-	if (!call_ended(c->api, &c->who, box, &e, &when)) {
-		call_error(c, 404, "not_found", "there is no such box", box, "list them: GET /v1/boxes");
-		return;
-	}
-	cause = json_string_value(json_object_get(when, "cause"));
-	if (cause && (!strcmp(cause, "lifetime") || !strcmp(cause, "idle")))
-		hint = "a box that lives longer: {\"lifetime_ms\": N}, or \"on_timeout\": \"keep\"";
-	if (c->manner && c->manner->error) {
-		call_error(c, 404, "box_ended", e.msg, box, hint);
-	} else {
-		doc = call_error_json("box_ended", e.msg, box, hint);
-		json_object_update(json_object_get(doc, "error"), when);
-		account(c, "box_ended");
-		call_json(c, 404, doc);
-	}
-	json_decref(when);
-}
-
-struct berth *call_look(struct call *c, unsigned param)
-{
-	struct berth *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, param));
-
-	if (b && (b->state == BERTH_RUNNING || b->state == BERTH_KEPT || b->state == BERTH_PAUSED) &&
-	    (!c->who.box[0] || !strcmp(c->who.box, b->row.id)))
-		return b;
-	if (b && b->late) { /* it is there, and takes no connection */
-		http_set(c->req, "Retry-After", "1");
-		call_error(c, 503, "busy", "the box does not answer right now", b->row.id,
-			   "ask again in a second");
-		return NULL;
-	}
-	call_no_box(c, call_param(c, param));
-	return NULL;
-}
-
-/* ---- a box that another front made ---- */
-
-static void fetched(struct berth_wait *w, struct berth *b, const struct err *e)
-{
-	struct call *c = *(struct call **)(w + 1);
-
-	(void)b;
-	(void)e; /* what became of it is for the handler to say */
-	c->drop = NULL;
-	c->row->run(c);
-}
-
-static void stop_fetching(struct call *c)
-{
-	berth_wait_cancel(c->fetching);
-}
-
-static struct berth_wait *fetch_wait(struct call *c)
-{
-	struct berth_wait *w = call_alloc(c, sizeof(*w) + sizeof(c));
-
-	*w = (struct berth_wait){ .done = fetched };
-	memcpy(w + 1, &c, sizeof(c));
-	c->fetching = w;
-	c->fetched = 1;
-	c->drop = stop_fetching;
-	return w;
-}
-
-int call_fetch(struct call *c, struct store_box *take_row)
-{
-	struct fleet *f = &c->api->fleet;
-	struct berth *b = fleet_find(f, take_row->id);
-
-	/* A body that comes in pieces cannot wait for its handler. */
-	if (c->fetched || c->row->how == HTTP_BODY_STREAM || take_row->state == STORE_BOX_GONE ||
-	    strcmp(take_row->boot, f->boot) != 0 || (b && b->state != BERTH_MAKING)) {
-		store_box_fini(take_row);
-		return 0;
-	}
-	if (b) {
-		store_box_fini(take_row);
-		berth_await(b, fetch_wait(c));
-	} else {
-		berth_restore(f, take_row, fetch_wait(c));
-	}
-	return 1;
-}
-
-int call_fetches(struct call *c)
-{
-	const char *name = c->match.params[0];
-	struct store_box row = { 0 };
-	struct berth *b;
-	struct err e;
-
-	if (!strstr(c->row->pattern, "/{box}") || !c->match.nparams)
-		return 0;
-	b = fleet_named(&c->api->fleet, c->who.team, name);
-	if (b && b->state != BERTH_MAKING)
-		return 0;
-	if ((!id_valid(name) || store_box_get(c->api->store, name, &row, &e) < 0) &&
-	    store_box_by_name(c->api->store, c->who.team, name, &row, &e) < 0)
-		return 0;
-	if (strcmp(row.team, c->who.team) != 0) {
-		store_box_fini(&row);
-		return 0;
-	}
-	return call_fetch(c, &row);
-}
-
 /* Whoever reads finds the ends of all that has ended. These read none of them, or settle themselves. */
 static int reads_ends(const struct api_route *row)
 {
@@ -475,54 +108,6 @@ static void run_handler(struct call *c)
 		ledger_settle(&c->api->fleet.ledger);
 	if (!call_fetches(c))
 		c->row->run(c);
-}
-
-/* ---- the audit ---- */
-
-/* A stranger's text as the store takes it, cut. */
-static void plain(char *out, size_t size, const char *text)
-{
-	snprintf(out, size, "%s", text ? text : "");
-	for (; *out; out++)
-		if ((unsigned char)*out < 0x20 || (unsigned char)*out > 0x7e)
-			*out = '?';
-}
-
-void api_audit(struct api *a, const struct who *who, const char *action, const char *subject,
-	       const char *result, json_t *take_detail)
-{
-	struct store_audit row = { .at_ns = fleet_now_ns() };
-	auto_free char *detail = take_detail ? json_dumps(take_detail, JSON_COMPACT) : NULL;
-	struct err e;
-
-	json_decref(take_detail);
-	row.detail = detail;
-
-	snprintf(row.who, sizeof(row.who), "%s", who->id);
-	snprintf(row.team, sizeof(row.team), "%s", who->team);
-	snprintf(row.action, sizeof(row.action), "%s", action);
-	plain(row.subject, sizeof(row.subject), subject);
-	snprintf(row.result, sizeof(row.result), "%s", result);
-	if (store_audit_add(a->store, &row, &e) < 0)
-		log_error("audit row lost", LOG_S("action", action), LOG_S("error", e.msg));
-}
-
-void call_audit(struct call *c, const char *action, const char *subject, const char *result)
-{
-	call_audit_more(c, action, subject, result, NULL);
-}
-
-void call_audit_more(struct call *c, const char *action, const char *subject, const char *result,
-		     json_t *take_detail)
-{
-	json_t *detail = take_detail ? take_detail : json_object();
-
-	json_object_set_new(detail, "request", json_string(c->id));
-	if (c->held[0])
-		json_object_set_new(detail, "box", json_string(c->held));
-	if (c->row && c->row->action && !strcmp(c->row->action, action))
-		c->audited = 1;
-	api_audit(c->api, &c->who, action, subject, result, detail);
 }
 
 int who_operates(const struct who *w)
@@ -545,7 +130,7 @@ static void call_over(struct http_req *r)
 		c->drop(c);
 	if (c->leave)
 		c->leave(c);
-	account(c, !r->status ? "left" : r->status < 400 ? "ok" : "error");
+	call_account(c, !r->status ? "left" : r->status < 400 ? "ok" : "error");
 	b = c->held[0] ? fleet_find(&a->fleet, c->held) : NULL;
 	if (b)
 		berth_release(b);
@@ -722,64 +307,6 @@ int call_admit(struct call *c)
 	return !c->row || (may(c) && quota_request(c));
 }
 
-/* ---- what a body may be ---- */
-
-static int is_type(const char *given, const char *type)
-{
-	size_t n = strlen(type);
-
-	return !strncasecmp(given, type, n) && (!given[n] || strchr("; \t", given[n]));
-}
-
-static int is_json_type(const char *type)
-{
-	size_t n = strcspn(type, "; \t");
-
-	return is_type(type, "application/json") || is_type(type, "text/json") ||
-	       (n > 17 && !strncasecmp(type, "application/", 12) && !strncasecmp(type + n - 5, "+json", 5));
-}
-
-/* A page of another site can make a browser send a body of three types without asking first: text/plain,
- * multipart/form-data, application/x-www-form-urlencoded, and one without a type. It cannot add a key's
- * header to that. curl -d and some libraries name the form type, or none, for every body; they are
- * believed when the request has a credential in a header of its own (or came by the unix socket, which
- * no page reaches) and nothing says that a page sent it. */
-static int is_no_page(const struct http_req *r)
-{
-	const char *site = http_header(r, "sec-fetch-site");
-
-	if (http_header(r, "origin") || (site && strcasecmp(site, "none") && strcasecmp(site, "same-origin")))
-		return 0;
-	return r->unix_peer || http_header(r, "authorization") || http_header(r, "x-api-key") ||
-	       http_header(r, "x-access-token") || http_header(r, "e2b-traffic-access-token");
-}
-
-/* 0: not one of a route that takes JSON; answered. */
-static int check_type(struct call *c)
-{
-	const struct http_req *r = c->req;
-	const char *type = http_header(r, "content-type"), *coding = http_header(r, "content-encoding");
-	char why[160];
-
-	if (r->length == 0)
-		return 1;
-	if (coding && *coding && strcasecmp(coding, "identity") != 0) {
-		snprintf(why, sizeof(why), "Content-Encoding: %.100s", coding);
-		call_error(c, 415, "media_type", "the body must not be compressed", why,
-			   "send it as it is, without Content-Encoding");
-		return 0;
-	}
-	if (type && *type ? is_json_type(type) : is_no_page(r))
-		return 1;
-	if (type && is_type(type, "application/x-www-form-urlencoded") && is_no_page(r))
-		return 1;
-	snprintf(why, sizeof(why), type ? "Content-Type: %.100s" : "no Content-Type%.0s", type ? type : "");
-	http_set(c->req, "Accept-Post", "application/json");
-	call_error(c, 415, "media_type", "the body must be JSON", why,
-		   "-H 'Content-Type: application/json'");
-	return 0;
-}
-
 void call_serve(struct call *c, struct api_table *t)
 {
 	struct http_req *r = c->req;
@@ -799,7 +326,7 @@ void call_serve(struct call *c, struct api_table *t)
 		call_fail(c, &e);
 		return;
 	}
-	if (c->row->body && !check_type(c))
+	if (c->row->body && !media_type_check(c))
 		return;
 	if (c->row->body) {
 		http_want_body(r, HTTP_BODY_WHOLE, fields_most(c->row->body, c->api->conf.json_max));

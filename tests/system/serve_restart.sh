@@ -297,7 +297,7 @@ a_lifetime_ends_without_a_daemon_and_with_another_keeper() {
 	n=0
 	for then in kill keep pause; do
 		n=$((n + 1))
-		new_box "{\"lifetime_ms\":4000,\"on_timeout\":\"$then\"}"
+		new_box "{\"lifetime_ms\":9000,\"on_timeout\":\"$then\"}"
 		eval "$then=$box"
 		api POST "/v1/boxes/$box/execs" "{\"command\":[\"sleep\",\"271.$$$n\"],\"background\":true}"
 		soon processes "sleep 271.$$$n"

@@ -1,0 +1,207 @@
+/* call_box.c - the box that a request names: looked up in the caller's team, held while the request lasts,
+ * restored from its row if another server process made it; 404 with the reason if it has ended. */
+#include "api/api.h"
+#include "base/units.h"
+#include "box/record.h"
+#include "fleet/berth.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void call_hold(struct call *c, struct berth *b)
+{
+	if (c->held[0])
+		return;
+	snprintf(c->held, sizeof(c->held), "%s", b->row.id);
+	berth_hold(b);
+}
+
+void call_is_paused(struct call *c, const struct berth *b)
+{
+	call_error(c, 409, "paused", "the box is paused: nothing in it answers", b->row.id,
+		   "POST /v1/boxes/{box}/resume");
+}
+
+struct berth *call_any(struct call *c, unsigned param)
+{
+	struct berth *b = call_look(c, param);
+
+	if (b)
+		call_hold(c, b);
+	return b;
+}
+
+struct berth *call_box(struct call *c, unsigned param)
+{
+	struct berth *b = call_look(c, param);
+
+	if (b && b->state == BERTH_PAUSED) {
+		call_is_paused(c, b);
+		return NULL;
+	}
+	if (b)
+		call_hold(c, b);
+	return b;
+}
+
+/* ---- a box that has ended ---- */
+
+static const char *box_end_sentence(const struct store_box *row, char out[80])
+{
+	static const struct {
+		const char *cause, *sentence;
+	} known[] = {
+		{ "exit", "its work was done" },
+		{ "operator", "it was deleted" },
+		{ "memory", "it was out of memory" },
+		{ "cpu", "it had used its CPU time" },
+		{ "host", "its processes were ended from outside, or the host was restarted" },
+	};
+	char time[UNITS_TEXT];
+
+	if (!strcmp(row->cause, "lifetime") || !strcmp(row->cause, "idle")) {
+		int idle = *row->cause == 'i';
+
+		units_time(time, 1000 * (idle ? row->idle_ms : row->lifetime_ms));
+		snprintf(out, 80, idle ? "it was not used for %s" : "its lifetime of %s was over", time);
+		return out;
+	}
+	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strcmp(known[i].cause, row->cause))
+			return known[i].sentence;
+	return row->cause;
+}
+
+int call_ended(const struct api *a, const struct who *who, const char *box, struct err *out, json_t **out_when)
+{
+	struct store_box row = { 0 };
+	char why[80];
+	json_t *when;
+	struct err e;
+
+	if (store_box_gone(a->store, who->team, box, &row, &e) < 0)
+		return 0;
+	if (who->box[0] && strcmp(who->box, row.id) != 0) {
+		store_box_fini(&row);
+		return 0;
+	}
+	when = record_when((uint64_t)row.ended_ns);
+	err_set(out, ERR_NOT_FOUND, "box %s ended at %s: %s", box, json_string_value(when), box_end_sentence(&row, why));
+	if (out_when)
+		*out_when = json_pack("{s:O, s:s}", "ended_at", when, "cause", row.cause);
+	json_decref(when);
+	store_box_fini(&row);
+	return 1;
+}
+
+void call_no_box(struct call *c, const char *box)
+{
+	const char *hint = "list those there are: GET /v1/boxes", *cause;
+	json_t *when, *doc;
+	struct err e;
+
+	if (!call_ended(c->api, &c->who, box, &e, &when)) {
+		call_error(c, 404, "not_found", "there is no such box", box, "list them: GET /v1/boxes");
+		return;
+	}
+	cause = json_string_value(json_object_get(when, "cause"));
+	if (cause && (!strcmp(cause, "lifetime") || !strcmp(cause, "idle")))
+		hint = "a box that lives longer: {\"lifetime_ms\": N}, or \"on_timeout\": \"keep\"";
+	if (c->manner && c->manner->error) {
+		call_error(c, 404, "box_ended", e.msg, box, hint);
+	} else {
+		doc = call_error_json("box_ended", e.msg, box, hint);
+		json_object_update(json_object_get(doc, "error"), when);
+		call_account(c, "box_ended");
+		call_json(c, 404, doc);
+	}
+	json_decref(when);
+}
+
+struct berth *call_look(struct call *c, unsigned param)
+{
+	struct berth *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, param));
+
+	if (b && (b->state == BERTH_RUNNING || b->state == BERTH_KEPT || b->state == BERTH_PAUSED) &&
+	    (!c->who.box[0] || !strcmp(c->who.box, b->row.id)))
+		return b;
+	if (b && b->late) { /* it runs and accepts no connection */
+		http_set(c->req, "Retry-After", "1");
+		call_error(c, 503, "busy", "the box does not answer right now", b->row.id,
+			   "ask again in a second");
+		return NULL;
+	}
+	call_no_box(c, call_param(c, param));
+	return NULL;
+}
+
+/* ---- a box that another server process made ---- */
+
+static void box_on_fetched(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct call *c = *(struct call **)(w + 1);
+
+	(void)b;
+	(void)e; /* the handler looks the box up again and answers */
+	c->drop = NULL;
+	c->row->run(c);
+}
+
+static void box_fetch_cancel(struct call *c)
+{
+	berth_wait_cancel(c->fetching);
+}
+
+static struct berth_wait *box_fetch_wait(struct call *c)
+{
+	struct berth_wait *w = call_alloc(c, sizeof(*w) + sizeof(c));
+
+	*w = (struct berth_wait){ .done = box_on_fetched };
+	memcpy(w + 1, &c, sizeof(c));
+	c->fetching = w;
+	c->fetched = 1;
+	c->drop = box_fetch_cancel;
+	return w;
+}
+
+int call_fetch(struct call *c, struct store_box *take_row)
+{
+	struct fleet *f = &c->api->fleet;
+	struct berth *b = fleet_find(f, take_row->id);
+
+	/* A body that comes in pieces cannot wait for its handler. */
+	if (c->fetched || c->row->how == HTTP_BODY_STREAM || take_row->state == STORE_BOX_GONE ||
+	    strcmp(take_row->boot, f->boot) != 0 || (b && b->state != BERTH_MAKING)) {
+		store_box_fini(take_row);
+		return 0;
+	}
+	if (b) {
+		store_box_fini(take_row);
+		berth_await(b, box_fetch_wait(c));
+	} else {
+		berth_restore(f, take_row, box_fetch_wait(c));
+	}
+	return 1;
+}
+
+int call_fetches(struct call *c)
+{
+	const char *name = c->match.params[0];
+	struct store_box row = { 0 };
+	struct berth *b;
+	struct err e;
+
+	if (!strstr(c->row->pattern, "/{box}") || !c->match.nparams)
+		return 0;
+	b = fleet_named(&c->api->fleet, c->who.team, name);
+	if (b && b->state != BERTH_MAKING)
+		return 0;
+	if ((!id_valid(name) || store_box_get(c->api->store, name, &row, &e) < 0) &&
+	    store_box_by_name(c->api->store, c->who.team, name, &row, &e) < 0)
+		return 0;
+	if (strcmp(row.team, c->who.team) != 0) {
+		store_box_fini(&row);
+		return 0;
+	}
+	return call_fetch(c, &row);
+}
