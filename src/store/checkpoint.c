@@ -132,12 +132,16 @@ static int start_thread(struct checkpoint *c)
 	return rc;
 }
 
-int checkpoint_start(struct checkpoint *c, sqlite3 *db, const char *path, struct err *e)
+int checkpoint_start(struct checkpoint *c, sqlite3 *db, const char *path, unsigned timeout_ms,
+		     struct err *e)
 {
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
 	pthread_condattr_t attr;
 	int rc = sqlite3_open_v2(path, &c->db, flags, NULL);
 
+	/* The pragma reads the schema, for which it needs a read lock. */
+	if (rc == SQLITE_OK)
+		rc = sqlite3_busy_timeout(c->db, (int)timeout_ms);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(c->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
 	if (rc != SQLITE_OK) {

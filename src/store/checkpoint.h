@@ -24,7 +24,8 @@ struct checkpoint {
 	unsigned done;  /* of which were copied; less than that in the WAL: it has begun anew */
 };
 
-/* Watches the commits of db, which is the caller's; path is that of its file. */
+/* Watches the commits of db, which is the caller's; path is that of its file. Waits up to timeout_ms
+ * for the locks of other processes. */
 must_check int checkpoint_start(struct checkpoint *c, struct sqlite3 *db, const char *path,
-				struct err *e);
+				unsigned timeout_ms, struct err *e);
 void checkpoint_stop(struct checkpoint *c); /* fine on a zeroed one */

@@ -40,26 +40,32 @@ static int wait_turn(void *user, int tries)
 {
 	struct timespec nap = { .tv_nsec = tries < 20 ? 100000 : 1000000 };
 	struct store *s = user;
+	uint64_t now = now_ns();
 
 	if (tries == 0)
-		s->waiting_since_ns = now_ns();
-	if (now_ns() - s->waiting_since_ns > STORE_BUSY_MS * UINT64_C(1000000))
+		s->waiting_since_ns = now;
+	if (s->open_until_ns ? now >= s->open_until_ns
+			     : now - s->waiting_since_ns > STORE_BUSY_MS * UINT64_C(1000000))
 		return 0;
 	nanosleep(&nap, NULL);
 	return 1;
 }
 
-/* Two who open a new file at once both want to turn WAL on, and SQLite does not let one wait. */
-static int use_wal(sqlite3 *db, struct err *e)
+/* Two processes that open a new file at once both turn WAL on. One of them holds a read lock then and
+ * fails with SQLITE_BUSY without a call of the busy handler, so the switch is retried here. */
+static int use_wal(struct store *s, struct err *e)
 {
 	static const struct timespec pause = { .tv_nsec = 5000000 };
+	sqlite3 *db = s->db;
 	sqlite3_stmt *stmt = NULL;
 	int wal = 0, rc = SQLITE_BUSY;
 
 	/* Only an empty file takes it, and turning WAL on writes the first page. */
 	sqlite3_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
-	for (int i = 0; (rc & 0xff) == SQLITE_BUSY && i < STORE_BUSY_MS / 5; i++) {
-		if (i)
+	for (int tries = 0; (rc & 0xff) == SQLITE_BUSY; tries++) {
+		if (tries && now_ns() >= s->open_until_ns)
+			break;
+		if (tries)
 			nanosleep(&pause, NULL);
 		rc = sqlite3_prepare_v2(db, "PRAGMA journal_mode = WAL", -1, &stmt, NULL);
 		if (rc == SQLITE_OK)
@@ -111,6 +117,14 @@ static int track_pages(sqlite3 *db, struct err *e)
 	return 0;
 }
 
+static int store_start_checkpoints(struct store *s, const char *path, struct err *e)
+{
+	uint64_t now = now_ns(), until = s->open_until_ns;
+
+	return checkpoint_start(&s->checkpoint, s->db, path,
+				until > now ? (unsigned)((until - now) / 1000000) : 0, e);
+}
+
 static int open_file(struct store *s, const char *path, struct err *e)
 {
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
@@ -124,15 +138,20 @@ static int open_file(struct store *s, const char *path, struct err *e)
 		return err_sys(e, "open for writing");
 	}
 	/* Looked at before anything of it is changed. */
-	if (schema_accept(s->db, schema_newest, e) < 0 || use_wal(s->db, e) < 0 ||
+	if (schema_accept(s->db, schema_newest, e) < 0 || use_wal(s, e) < 0 ||
 	    configure(s->db, e) < 0 || schema_migrate(s->db, schema_steps, schema_newest, e) < 0 ||
 	    track_pages(s->db, e) < 0)
 		return -1;
 	s->schema = schema_newest;
-	return checkpoint_start(&s->checkpoint, s->db, path, e);
+	return store_start_checkpoints(s, path, e);
 }
 
 int store_open(struct store **out, const char *dir, struct err *e)
+{
+	return store_open_within(out, dir, STORE_OPEN_MS, e);
+}
+
+int store_open_within(struct store **out, const char *dir, unsigned timeout_ms, struct err *e)
 {
 	char path[PATH_MAX];
 	struct store *s;
@@ -144,10 +163,12 @@ int store_open(struct store **out, const char *dir, struct err *e)
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		abort();
+	s->open_until_ns = now_ns() + timeout_ms * UINT64_C(1000000);
 	if (open_file(s, path, e) < 0) {
 		store_close(s);
 		return err_in(e, "%.100s", path);
 	}
+	s->open_until_ns = 0;
 	*out = s;
 	return 0;
 }

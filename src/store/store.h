@@ -9,7 +9,8 @@
  * by a thread of the store's own, which copies the WAL into the database behind everybody's back.
  *
  * Other processes may open the same file at the same time (`atoll key new` while the daemon runs):
- * writers wait for each other up to STORE_BUSY_MS, readers wait for nobody.
+ * writers wait for each other up to STORE_BUSY_MS, readers wait for nobody, and opening waits for
+ * the locks of other processes up to STORE_OPEN_MS.
  *
  * Failures. ERR_NOT_FOUND: no such row. ERR_CONFLICT: somebody has that name already. ERR_INVALID:
  * text that is not UTF-8, or metadata, env and volumes of a box that are not JSON. ERR_SYS with
@@ -32,7 +33,8 @@ enum {
 	STORE_WORD = 32,       /* of a cause, an action, a kind */
 	STORE_PAGE = 100,      /* rows of a page when nothing was asked for ... */
 	STORE_PAGE_MAX = 1000, /* ... and at most; `more` tells that there is another page */
-	STORE_BUSY_MS = 5000,
+	STORE_BUSY_MS = 5000,  /* a write waits for another process that long ... */
+	STORE_OPEN_MS = 30000, /* ... and opening, from its begin to its end */
 };
 #define STORE_FOREVER UINT64_MAX /* a duration without an end */
 
@@ -41,6 +43,9 @@ struct store;
 /* dir exists. Makes the file (0600, owned by the owner of dir), or brings an older one up to date;
  * one that a newer atoll made, or that is not ours, is refused and left as it is. */
 must_check int store_open(struct store **out, const char *dir, struct err *e);
+/* The same with another deadline than STORE_OPEN_MS. */
+must_check int store_open_within(struct store **out, const char *dir, unsigned timeout_ms,
+				 struct err *e);
 void store_close(struct store *s); /* rolls back what is open; fine on NULL */
 
 /* Several writes, all or nothing. Pairs nest: an inner rollback undoes only the inner ones. After

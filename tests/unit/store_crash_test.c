@@ -205,6 +205,95 @@ TEST(many_open_a_new_file_at_the_same_moment)
 	}
 }
 
+/* A child that opens the database of dir, runs `lock` in it, and keeps what it locked for hold_ms. */
+static pid_t lock_holder_start(const char *dir, const char *lock, unsigned hold_ms)
+{
+	int pipes[2];
+	pid_t child;
+	char ready;
+
+	if (pipe2(pipes, O_CLOEXEC) < 0)
+		return -1;
+	child = fork();
+	if (child == 0) {
+		sqlite3 *db;
+		char path[160];
+
+		snprintf(path, sizeof(path), "%s/atoll.db", dir);
+		if (sqlite3_open(path, &db) != SQLITE_OK ||
+		    sqlite3_exec(db, lock, NULL, NULL, NULL) != SQLITE_OK ||
+		    write(pipes[1], "y", 1) != 1)
+			_exit(1);
+		usleep(hold_ms * 1000);
+		_exit(0);
+	}
+	close(pipes[1]);
+	if (read(pipes[0], &ready, 1) != 1)
+		child = -1;
+	close(pipes[0]);
+	return child;
+}
+
+static void lock_holder_end(pid_t child)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+/* Longer than a write waits: a machine whose processors are stolen holds a lock for seconds. */
+TEST(opening_waits_for_a_process_that_locks_the_file_for_six_seconds)
+{
+	auto_dir char dir[128];
+	auto_store struct store *s = NULL;
+	pid_t holder;
+
+	dir_make(dir);
+	holder = lock_holder_start(dir, "BEGIN EXCLUSIVE", 6000);
+	CHECK(holder > 0);
+	CHECK_OK(store_open(&s, dir, &err));
+	lock_holder_end(holder);
+	CHECK_OK(put_pair(s, 1, &err));
+}
+
+/* A reader of a file that has no WAL yet: SQLite does not wait for it when WAL is turned on. */
+TEST(a_reader_that_never_leaves_delays_opening_only_until_the_deadline)
+{
+	auto_dir char dir[128];
+	auto_store struct store *s = NULL;
+	uint64_t began;
+	pid_t holder;
+
+	dir_make(dir);
+	holder = lock_holder_start(
+		dir, "PRAGMA user_version = 0; BEGIN; SELECT count(*) FROM sqlite_schema", 60000);
+	CHECK(holder > 0);
+	began = now_ns();
+	CHECK_ERR(store_open_within(&s, dir, 300, &err), ERR_SYS);
+	CHECK_INT(err.sys, EBUSY);
+	CHECK(now_ns() - began < UINT64_C(4000000000));
+	lock_holder_end(holder);
+	CHECK_OK(store_open(&s, dir, &err));
+}
+
+TEST(the_connection_that_checkpoints_waits_for_a_lock_as_well)
+{
+	auto_dir char dir[128];
+	struct checkpoint c = { 0 };
+	char path[160];
+	sqlite3 *db;
+	pid_t holder;
+
+	dir_make(dir);
+	snprintf(path, sizeof(path), "%s/atoll.db", dir);
+	holder = lock_holder_start(dir, "BEGIN EXCLUSIVE", 300);
+	CHECK(holder > 0);
+	CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+	CHECK_OK(checkpoint_start(&c, db, path, 5000, &err));
+	checkpoint_stop(&c);
+	sqlite3_close(db);
+	lock_holder_end(holder);
+}
+
 TEST(a_writer_that_does_not_come_to_an_end_is_told_as_busy)
 {
 	auto_store struct store *other = NULL;
