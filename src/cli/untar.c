@@ -214,11 +214,10 @@ static void take_pax(struct untar *u)
 		unsigned long n = strtoul(p, &key, 10);
 		const char *eq, *stop = p + n;
 
-		if (n == 0 || n > (size_t)(end - p) || *key != ' ')
+		if (n == 0 || n > (size_t)(end - p) || *key != ' ' || ++key >= stop)
 			return;
-		key++;
 		eq = memchr(key, '=', (size_t)(stop - key));
-		if (!eq)
+		if (!eq || stop - eq < 2) /* the length counts the newline, too */
 			return;
 		if (!strncmp(key, "path=", 5) || !strncmp(key, "linkpath=", 9)) {
 			struct buf *to = *key == 'p' ? &u->name : &u->link;

@@ -131,6 +131,26 @@ TEST(nothing_is_made_outside_the_folder)
 	end();
 }
 
+TEST(a_pax_record_with_a_wrong_length_is_ignored)
+{
+	static const char *const records[] = { "1 path=abc\n", "2 path=abc\n", "6 path=abc\n", "7 path=\n", "9 path=abcdef\n",
+					       "8 path=a", "99 path=a\n", "-5 path=a\n", "0 path=a\n", "3 =\n", "1 ", "2 ",
+					       "10 linkpath=x\n", "18446744073709551615 path=a\n", "path=a\n", "1", "" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(records); i++) {
+		auto_buf struct buf tar = { 0 };
+		struct untar u;
+		struct err e;
+
+		begin();
+		entry(&tar, 'x', "pax", "", 0644, records[i]);
+		entry(&tar, '0', "good", "", 0644, "y");
+		CHECK_INT(unpack(&tar, 512, &u, &e), 0);
+		CHECK(u.files + u.skipped == 1);
+		end();
+	}
+}
+
 TEST(a_link_is_not_written_through)
 {
 	auto_buf struct buf tar = { 0 };
