@@ -229,13 +229,29 @@ static void artifacts_omit(struct artifacts *x, const char *why)
 	x->truncated = 1;
 }
 
+/* Is it short as a JSON string? A control character takes six bytes there: all artifacts together would be an
+ * answer of 48 MiB, and every other request waits while it is encoded. */
+static int artifacts_is_short_text(const struct buf *b)
+{
+	size_t more = 0;
+
+	for (size_t i = 0; i < b->len; i++) {
+		unsigned char c = (unsigned char)b->p[i];
+
+		if (!c)
+			return 0;
+		more += c >= 0x20 ? c == '"' || c == '\\' : strchr("\b\t\n\f\r", c) ? 1 : 5;
+	}
+	return more <= b->len + ARTIFACTS_ESCAPES;
+}
+
 static void artifacts_add(struct artifacts *x)
 {
 	json_t *item = artifacts_item(x), *text = NULL;
 	auto_buf struct buf coded = { 0 };
 
 	json_object_set_new(item, "size", json_integer((json_int_t)x->bytes.len));
-	if (!x->bytes.len || !memchr(x->bytes.p, 0, x->bytes.len))
+	if (artifacts_is_short_text(&x->bytes))
 		text = json_stringn(x->bytes.len ? x->bytes.p : "", x->bytes.len); /* NULL: it is not UTF-8 */
 	if (text) {
 		json_object_set_new(item, "text", text);

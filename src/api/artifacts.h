@@ -11,6 +11,7 @@ enum {
 	ARTIFACTS_PATTERNS = 16,
 	ARTIFACTS_FILES = 64,         /* given back */
 	ARTIFACTS_BYTES = 8 << 20,    /* of all of them */
+	ARTIFACTS_ESCAPES = 1024,     /* bytes of escapes in a text, beside one for each of its bytes: more is base64 */
 	ARTIFACTS_CHANGED = 1000,     /* names of changed files that are told */
 	ARTIFACTS_SEEN = 20000,       /* entries that are looked at */
 	ARTIFACTS_PATH = 512,         /* bytes of a path that can match */

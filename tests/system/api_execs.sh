@@ -470,6 +470,14 @@ added /tmp/t.txt" "$body"
 	is "$(jq -r 'select(.type == "exit") | .artifacts[0].text' <body)" s "$body"
 }
 
+artifacts_of_control_characters_do_not_make_a_large_answer() {
+	api POST /v1/run '{"language":"python","code":"open(\"c.txt\",\"w\").write(\"\\1\" * 1000000)\nopen(\"q.txt\",\"w\").write(chr(34) * 9000)\nopen(\"e.txt\",\"w\").write(\"\\33[1mx\" * 9)","artifacts":["*.txt"]}'
+	is "$code" 200
+	is "$(get '.artifacts | sort_by(.path) | .[] | [.path, .size, (.text | length), (.base64 | length)] | @json')" '["c.txt",1000000,0,1333336]
+["e.txt",45,45,0]
+["q.txt",9000,9000,0]' "$(head -c 300 body)"
+}
+
 artifacts_are_bounded_and_their_names_are_only_names() {
 	api POST /v1/run '{"command":"head -c 9000000 /dev/zero >big; for i in $(seq 70); do echo $i >f$i.dat; done; ln -s /etc/passwd l.dat; mkfifo p.dat; printf x >\"$(printf \"n\\377\\nq.data\")\"; (while :; do date >z; done) &","artifacts":["big","*.dat"]}'
 	is "$(get '"\(.artifacts | length) \(.artifacts_truncated)"')" "64 true" "$(get '.artifacts | length')"
