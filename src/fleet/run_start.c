@@ -158,6 +158,9 @@ int run_start(struct berth *b, const struct run_want *want, struct tap *tap, str
 	if (b->state != BERTH_RUNNING)
 		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id,
 			       berth_state_name(b->state));
+	/* Runs with this tag are in no list and in no usage count. */
+	if (!want->helper && want->tag && !strcmp(want->tag, STORE_RUN_HELPER))
+		return err_set(e, ERR_INVALID, "tag: '%s' is used by the daemon; choose another one", want->tag);
 	if (running(b) >= RUN_MAX)
 		return err_set(e, ERR_LIMIT, "box %s runs %d programs already, and no more at once",
 			       b->row.id, RUN_MAX);

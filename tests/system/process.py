@@ -406,7 +406,7 @@ def nonsense():
                 {"process": {"cmd": "true", "args": "x"}}, {"process": {"cmd": "true", "args": [1]}},
                 {"process": {"cmd": "true", "envs": {"A": 1}}}, {"process": {"cmd": "true", "envs": {"A=": "1"}}},
                 {"process": {"cmd": "true", "cwd": 7}}, {"process": {"cmd": "true", "cwd": "/" + "x" * 5000}},
-                {**good, "tag": "x" * 1000}, {**good, "tag": 7}, {**good, "stdin": 7},
+                {**good, "tag": "x" * 1000}, {**good, "tag": ":helper"}, {**good, "tag": 7}, {**good, "stdin": 7},
                 {**good, "pty": {"size": {"cols": -1}}}, {"process": {"cmd": "a\0b"}},
                 {"process": {"cmd": "/no/such/program"}}, {"process": {"cmd": "/etc/passwd"}}):
         code, message = refusal("Start", doc)
