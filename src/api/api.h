@@ -215,6 +215,8 @@ int call_fetch(struct call *c, struct store_box *take_row);
 int call_fetches(struct call *c);
 /* 429: auth_failed() said so. */
 void call_slow(struct call *c);
+/* Answers a request without a right key, and counts a wrong one: 429 after too many. */
+void call_refuse_key(struct call *c, int status, const char *why);
 /* What a table does that has no manner: a key, a role, a quota. */
 int call_admit(struct call *c);
 

@@ -146,11 +146,20 @@ int auth_origin(const struct api *a, const struct http_req *r, const char **why)
 
 /* ---- failures ---- */
 
+/* What the proxy itself has added. Some proxies append to the client's header, some add another line. */
+static const char *auth_forwarded_for(const struct http_req *r)
+{
+	for (unsigned i = r->nheaders; i-- > 0;)
+		if (!strcmp(r->headers[i].name, "x-forwarded-for"))
+			return r->headers[i].value;
+	return NULL;
+}
+
 /* A proxy on this machine speaks for many clients and says for which one. */
 static const char *address_of(const struct http_req *r, size_t *n)
 {
 	int near = r->unix_peer || !strncmp(r->peer, "127.", 4) || !strncmp(r->peer, "[::1]", 5);
-	const char *said = near ? http_header(r, "x-forwarded-for") : NULL;
+	const char *said = near ? auth_forwarded_for(r) : NULL;
 	const char *last = said ? strrchr(said, ',') : NULL;
 
 	if (said) {

@@ -285,6 +285,16 @@ void call_slow(struct call *c)
 		   "wait a second, and use a key that `atoll key ls` lists");
 }
 
+void call_refuse_key(struct call *c, int status, const char *why)
+{
+	if (auth_has_key(c->req) && auth_failed(c->api, c->req)) {
+		call_slow(c);
+		return;
+	}
+	http_set(c->req, "WWW-Authenticate", "Bearer realm=\"atoll\"");
+	call_error(c, status, "unauthorized", "who are you?", why, "make a key: atoll key new NAME");
+}
+
 int call_admit(struct call *c)
 {
 	const char *why;
@@ -294,14 +304,8 @@ int call_admit(struct call *c)
 		       (c->api->conf.metrics_public && c->row->run == ops_metrics)))
 		return 1;
 	status = auth_who(c->api, c->req, &c->who, &why);
-	if (status && auth_has_key(c->req) && auth_failed(c->api, c->req)) {
-		call_slow(c);
-		return 0;
-	}
 	if (status) {
-		http_set(c->req, "WWW-Authenticate", "Bearer realm=\"atoll\"");
-		call_error(c, status, "unauthorized", "who are you?", why,
-			   "make a key: atoll key new NAME");
+		call_refuse_key(c, status, why);
 		return 0;
 	}
 	return !c->row || (may(c) && quota_request(c));

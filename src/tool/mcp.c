@@ -489,9 +489,7 @@ static int admit(struct call *c)
 	int status = auth_who(c->api, c->req, &c->who, &why);
 
 	if (status) {
-		http_set(c->req, "WWW-Authenticate", "Bearer realm=\"atoll\"");
-		call_error(c, status, "unauthorized", "who are you?", why,
-			   "make a key: atoll key new NAME");
+		call_refuse_key(c, status, why);
 		return 0;
 	}
 	return quota_request(c);

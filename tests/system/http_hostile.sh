@@ -160,6 +160,24 @@ a_link_that_no_box_signed_is_refused_before_all_are_tried() {
 	is "$code" 200 "$body"
 }
 
+wrong_keys_are_slowed_at_every_path() {
+	for path in /v1/who /mcp /sandboxes /swerex/is_alive; do
+		slowed=0
+		for i in $(seq 45); do
+			plain "$path" -H "X-API-Key: e2b_$(printf '%040d' "$i")" -H "X-Forwarded-For: 192.0.2.1, 198.51.100.7"
+			case $code in 429) slowed=$((slowed + 1)) ;; 401) ;; *) fail "$path $i: $code $body" ;; esac
+		done
+		[ $slowed -gt 5 ] || fail "$path: $slowed of 45 were slowed"
+	done
+	# A proxy that adds a header of its own speaks last.
+	slowed=0
+	for i in $(seq 45); do
+		plain /v1/who -H "X-API-Key: e2b_$(printf '%040d' "$i")" -H "X-Forwarded-For: 192.0.2.$i" -H 'X-Forwarded-For: 203.0.113.9'
+		case $code in 429) slowed=$((slowed + 1)) ;; 401) ;; *) fail "$i: $code $body" ;; esac
+	done
+	[ $slowed -gt 5 ] || fail "two headers: $slowed of 45 were slowed"
+}
+
 who_may_only_look_is_told_no_values() {
 	new_box '{"env":{"SECRET":"hush-hush"},"name":"hushed"}'
 	owner=$key key=$viewer
