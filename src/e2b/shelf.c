@@ -3,7 +3,8 @@
  *   path -> a box (depot.h) -> its file worker -> what is there now -> their Stat
  *
  * One worker does one thing and is asked how it looks afterwards. Of times only that of the last change
- * is known; it stands for all three. What is made is the user's, or root's when uid=0 is asked for. */
+ * is known; it stands for all three. What is made is the user's unless `uid` and `gid` say otherwise; folders
+ * that are made on the way are root's with uid=0 and the user's else. */
 #include "e2b/shelf.h"
 #include "api/desk.h"
 #include "api/download.h"
@@ -20,8 +21,9 @@
 enum { USER = 1000, DEPTH_MAX = 32, ENTRIES_MAX = 10000 };
 
 #define MAKE_FIELDS                                                                                \
-	{ "uid", FIELD_INT, 0, 0, USER, "0, or 1000: the user", NULL },                            \
-	{ "gid", FIELD_INT, 0, 0, USER, "as uid", NULL },                                          \
+	{ "uid", FIELD_INT, 0, 0, WIRE_OWNER_MAX, "owner, as the sandbox counts; 1000: the user",  \
+	  NULL },                                                                                  \
+	{ "gid", FIELD_INT, 0, 0, WIRE_OWNER_MAX, "group; without it the same number as uid", NULL }, \
 	{ "mode", FIELD_INT, 0, 0, 07777, "in decimal", NULL }
 #define FORCE_FIELD { "force", FIELD_BOOL, 0, 0, 0, "also where something is there", NULL }
 
@@ -57,7 +59,9 @@ struct shelf {
 	enum deed deed;
 	const char *path; /* in the volume: "/" or "/a/b" */
 	struct wire_put put;
-	int asked, looking; /* for the deed; how it looks now */
+	struct wire_chown owner;
+	int set_owner, set_mode; /* still to be asked of the worker, in this order: CHOWN clears set-user-id */
+	int asked, looking;      /* for the deed; how it looks now */
 	json_t *items;
 };
 
@@ -142,6 +146,23 @@ static void look(struct shelf *x)
 	desk_look(&x->desk, x->desk.path);
 }
 
+/* Owner and mode, where they are still to be set; then how it looks. */
+static void shelf_next(struct shelf *x)
+{
+	const char *path = x->desk.path;
+
+	if (x->set_owner) {
+		x->set_owner = 0;
+		clerk_ask(&x->desk.clerk, WIRE_CHOWN, &x->owner, sizeof(x->owner), path, strlen(path));
+	} else if (x->set_mode) {
+		x->set_mode = 0;
+		x->put = (struct wire_put){ .mode = x->put.mode }; /* without the flags of the PUT */
+		clerk_ask(&x->desk.clerk, WIRE_CHMOD, &x->put, sizeof(x->put), path, strlen(path));
+	} else {
+		look(x);
+	}
+}
+
 static void begin_put(struct shelf *x)
 {
 	struct call *c = x->desk.call;
@@ -172,10 +193,8 @@ static void ready(struct clerk *k)
 		clerk_ask(k, WIRE_LIST, &list, sizeof(list), path, n);
 	else if (x->deed == MKDIR)
 		clerk_ask(k, WIRE_MKDIR, &x->put, sizeof(x->put), path, n);
-	else if (x->deed == PATCH && call_get(x->desk.call, "mode"))
-		clerk_ask(k, WIRE_CHMOD, &x->put, sizeof(x->put), path, n);
 	else if (x->deed == PATCH)
-		look(x);
+		shelf_next(x);
 	else if (x->deed == REMOVE)
 		desk_ask(&x->desk, WIRE_REMOVE, 0, path, n);
 	else
@@ -210,7 +229,7 @@ static void done(struct clerk *k, uint16_t flags)
 	else if (x->deed == REMOVE)
 		finish(x, 204, NULL);
 	else
-		look(x);
+		shelf_next(x);
 }
 
 static void failed(struct clerk *k, const struct err *e)
@@ -273,35 +292,45 @@ static void there(struct call *c, struct depot *d, struct berth *b)
 	c->drop = left;
 }
 
-static int is_mine(int64_t id)
-{
-	return id == 0 || id == USER;
-}
-
 /* Numbers of a query or of a body. */
 static int64_t number(struct call *c, enum deed deed, const char *name, int64_t otherwise)
 {
 	return deed == PATCH ? call_int(c, name, otherwise) : call_query_int(c, name, otherwise);
 }
 
+/* Which owner and mode the request wants, and what of that PUT or MKDIR does not set by itself. */
+static void shelf_want_owner(struct shelf *x, struct call *c, uint32_t mode)
+{
+	int patch = x->deed == PATCH;
+	int64_t uid = number(c, x->deed, "uid", patch ? (int64_t)WIRE_CHOWN_KEEP : USER);
+	int64_t gid = number(c, x->deed, "gid", patch ? (int64_t)WIRE_CHOWN_KEEP : uid);
+
+	x->owner.uid = (uint32_t)uid;
+	x->owner.gid = (uint32_t)gid;
+	x->put.mode = (uint32_t)number(c, x->deed, "mode", mode);
+	if (patch) {
+		x->set_owner = call_get(c, "uid") || call_get(c, "gid");
+		x->set_mode = !!call_get(c, "mode");
+	} else {
+		x->put.flags = uid ? WIRE_PUT_USER : 0;
+		x->set_owner = gid != uid || (uid != 0 && uid != USER);
+		x->set_mode = x->set_owner && x->put.mode & 07000;
+	}
+}
+
 static void begin(struct call *c, enum deed deed, uint32_t mode)
 {
 	struct shelf *x = call_alloc(c, sizeof(*x));
-	int64_t uid = number(c, deed, "uid", USER);
 
 	*x = (struct shelf){ .deed = deed, .path = read_path(c) };
 	if (!x->path)
 		return;
-	if (!is_mine(uid) || !is_mine(number(c, deed, "gid", uid))) {
-		call_error(c, 400, "invalid", "uid and gid are 0 or 1000 here", NULL, NULL);
-		return;
-	}
 	if (!strcmp(x->path, "/") && (deed == REMOVE || deed == PUT)) {
 		call_error(c, 400, "invalid", "path: that is the volume itself", NULL, NULL);
 		return;
 	}
-	x->put.mode = (uint32_t)number(c, deed, "mode", mode);
-	x->put.flags = uid && deed != PATCH ? WIRE_PUT_USER : 0;
+	if (deed == PUT || deed == MKDIR || deed == PATCH)
+		shelf_want_owner(x, c, mode);
 	if ((deed == PUT || deed == MKDIR) && !call_query_flag(c, "force"))
 		x->put.flags |= WIRE_PUT_NEW; /* 409 where something is there */
 	if (deed == PUT) { /* the body is not read before there is somebody who takes it */
@@ -328,10 +357,7 @@ void shelf_mkdir(struct call *c)
 
 void shelf_patch(struct call *c)
 {
-	if (call_get(c, "uid") || call_get(c, "gid"))
-		call_error(c, 501, "not_supported", "what is there keeps its owner", NULL, NULL);
-	else
-		begin(c, PATCH, 0);
+	begin(c, PATCH, 0);
 }
 
 void shelf_remove(struct call *c)

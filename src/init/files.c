@@ -38,7 +38,7 @@ const char *last_part(const char *path)
 /* What root made for the user is the user's. A worker that is the user made it as such. */
 static long hand_over(int dir, const char *path)
 {
-	return sys_getuid() ? 0 : sys_fchownat(dir, path, self.user, AT_SYMLINK_NOFOLLOW);
+	return sys_getuid() ? 0 : sys_fchownat(dir, path, self.user, self.user, AT_SYMLINK_NOFOLLOW);
 }
 
 /* mkdir -p for everything before `end`, which points into path. */
@@ -264,6 +264,16 @@ static int change_mode(const struct job *j)
 	return (int)sys_fchmodat(AT_FDCWD, j->path, j->put->mode);
 }
 
+/* Init's own id is refused: a set-user-id file of it would let a program become init. */
+static int change_owner(const struct job *j)
+{
+	uint32_t uid = j->chown->uid, gid = j->chown->gid;
+
+	if (self.uid != self.user && (uid == self.uid || gid == self.gid))
+		return -EINVAL;
+	return (int)sys_fchownat(AT_FDCWD, j->path, uid, gid, AT_SYMLINK_NOFOLLOW);
+}
+
 static int make_link(const struct job *j)
 {
 	return (int)sys_symlinkat(j->path, AT_FDCWD, j->part[1]);
@@ -301,6 +311,7 @@ static const struct verb {
 	[WIRE_LIST] = { list, "list", 1, 2, WIRE_ENTRY_FULL },
 	[WIRE_CHANGES] = { changes, "changes", 0, 0, 0 },
 	[WIRE_CHMOD] = { change_mode, "chmod", 1, 1, 0 },
+	[WIRE_CHOWN] = { change_owner, "chown", 1, 1, 0 },
 	[WIRE_COPY] = { copy, "copy", 2, 2, WIRE_COPY_NEW },
 	[WIRE_WATCH] = { watch, "watch", 1, 1,
 			 WIRE_WATCH_DEEP | WIRE_WATCH_PLAIN | WIRE_WATCH_ENTRY | WIRE_WATCH_LOCAL },

@@ -369,9 +369,9 @@ static inline long sys_fchmod(int fd, unsigned mode)
 	return SYS(fchmod, fd, mode);
 }
 
-static inline long sys_fchownat(int dir, const char *path, uint32_t id, int flags)
+static inline long sys_fchownat(int dir, const char *path, uint32_t uid, uint32_t gid, int flags)
 {
-	return SYS(fchownat, dir, path, id, id, flags);
+	return SYS(fchownat, dir, path, uid, gid, flags);
 }
 
 static inline long sys_fchown(int fd, uint32_t id)

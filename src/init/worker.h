@@ -26,6 +26,7 @@ struct job {
 		const struct wire_list *list;
 		const struct wire_changes *changes;
 		const struct wire_search *search;
+		const struct wire_chown *chown;
 	};
 	char *path;        /* the tail, with its NUL */
 	char *part[PARTS]; /* the tail cut at its NULs; "" where there is none */

@@ -26,6 +26,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+_Static_assert(WIRE_OWNER_MAX == JAIL_INIT_ID - 1, "clients cannot give files to the id of init");
+
 #define MAKERS_MAX 16
 #define WARM_UP_MS 10000
 

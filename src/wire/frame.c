@@ -77,6 +77,7 @@ static const struct shape {
 	[WIRE_DATA] = { "DATA", sizeof(struct frame), TAIL },
 	[WIRE_ENTRY] = { "ENTRY", sizeof(struct wire_entry), TAIL },
 	[WIRE_EVENT] = { "EVENT", sizeof(struct wire_event), TAIL },
+	[WIRE_CHOWN] = { "CHOWN", sizeof(struct wire_chown), TAIL },
 	[WIRE_HIT] = { "HIT", sizeof(struct wire_hit), TAIL },
 	[WIRE_WAY] = { "WAY", sizeof(struct frame), NO_TAIL },
 	[WIRE_WAY_OPEN] = { "WAY_OPEN", sizeof(struct wire_way_open), TAIL },

@@ -105,6 +105,8 @@ enum wire_type {
 	WIRE_ENTRY,     /* struct wire_entry, tail: name or path; of a link: NUL target; or as ENTRY_FULL says */
 	WIRE_EVENT,     /* struct wire_event, tail: path below the watched folder; RENAME: path NUL path */
 	WIRE_HIT,       /* struct wire_hit, tail: path below the root; with a line: NUL some of it */
+	/* client -> file worker, continued */
+	WIRE_CHOWN = 104, /* struct wire_chown, tail: path -> DONE; of a link itself */
 	/* the way out: front <-> warden <-> egress, front <-> egress */
 	WIRE_WAY = 112,  /* front: egress, please; warden: here is a connection to it, to either + fd */
 	WIRE_WAY_OPEN,   /* struct wire_way_open, tail: hosts, a line each; + a listening fd -> DONE; without
@@ -465,6 +467,12 @@ enum {
 	WIRE_PUT_USER = 1 << 2,
 	WIRE_PUT_FOLLOW = 1 << 3, /* to where a link leads; what is there must be a file (EISDIR, EINVAL) */
 };
+struct wire_chown {
+	struct frame head;
+	uint32_t uid, gid; /* as the box counts them; WIRE_CHOWN_KEEP: as it is */
+};
+#define WIRE_CHOWN_KEEP UINT32_MAX
+#define WIRE_OWNER_MAX 65532 /* the largest id below init's own; the user namespace of a box maps it */
 enum { WIRE_LAY_MORE = 1 << 0 };   /* flags of LAY: behind what an earlier one wrote */
 enum { WIRE_PIPE = 1 << 0 };       /* flags of PUT and GET: the bytes pass through the pipe that rides along */
 enum { WIRE_REMOVE_ONE = 1 << 0 }; /* flags of REMOVE: a folder must be empty */

@@ -517,8 +517,23 @@ the_content_of_a_volume_is_reached_without_a_sandbox() {
 	is "$code $(get .type)" "200 directory"
 	content PATCH path 'path=/from-inside' -d '{"mode":256}'
 	is "$code $(get .mode)" "200 256" "$body"
-	content PATCH path 'path=/from-inside' -d '{"uid":0}'
-	is "$code" 501 "$body"
+	content PATCH path 'path=/from-inside' -d '{"uid":1001,"gid":1002}'
+	is "$code $(get '[.uid, .gid, .mode] | @csv')" '200 1001,1002,256' "$body"
+	content PATCH path 'path=/from-inside' -d '{"gid":65532,"mode":2541}'
+	is "$code $(get '[.uid, .gid, .mode] | @csv')" '200 1001,65532,2541' "$body"
+	# Ids that the user namespace does not map, and that of init.
+	for bad in '{"uid":65533}' '{"gid":65533}' '{"uid":4294967295}' '{"gid":4294967296}' '{"uid":-1}'; do
+		content PATCH path 'path=/from-inside' -d "$bad"
+		is "$code $(get .code)" '400 400' "$bad $body"
+	done
+	content GET path 'path=/from-inside'
+	is "$(get '[.uid, .gid, .mode] | @csv')" '1001,65532,2541' "$body"
+	content PUT file 'path=/owned/f&uid=65532&gid=7&mode=2541' -d x
+	is "$code $(get '[.uid, .gid, .mode] | @csv')" '201 65532,7,2541' "$body"
+	content GET path 'path=/owned'
+	is "$(get .uid)" 1000 "$body"
+	content POST dir 'path=/owned/d&uid=0&gid=1000'
+	is "$code $(get '[.uid, .gid] | @csv')" '201 0,1000' "$body"
 	content DELETE path 'path=/a'
 	is "$code" 204 "$body"
 	content GET path 'path=/a'
@@ -529,8 +544,14 @@ the_content_of_a_volume_is_reached_without_a_sandbox() {
 		content GET path "$bad"
 		is "$code" 400 "$bad $body"
 	done
-	content PUT file 'path=/x&uid=5' -d x
-	is "$code" 400
+	for bad in uid=65533 gid=70000 uid=4294967295 uid=-1; do
+		content PUT file "path=/x&$bad" -d x
+		is "$code" 400 "$bad $body"
+		content POST dir "path=/y&$bad"
+		is "$code" 400 "$bad $body"
+	done
+	content GET dir 'path=/'
+	is "$(get '[.[].path | select(. == "/x" or . == "/y")] | length')" 0 "$body"
 	# What is there is replaced only by force.
 	content PUT file 'path=/f' -d one
 	is "$code" 201 "$body"
