@@ -191,18 +191,21 @@ static int core_limit_is_one(const struct patient *p)
 
 static void core_pattern(const struct patient *p, struct finding *f)
 {
+	static const char remedy[] = "sudo sysctl kernel.core_pattern=core";
 	int one = core_limit_is_one(p);
+	const char *what;
 	char text[128];
 
 	read_text("/proc/sys/kernel/core_pattern", text, sizeof(text));
+	what = text[0] == '@' ? "connects to a socket of the host" : "starts a program as root";
 	say(f, p->host.core_piped && !one ? BAD : p->host.core_piped || !one ? POOR : GOOD, "%.100s%s", text,
 	    one ? "" : "; RLIMIT_CORE of boxes is 0, not 1");
 	if (p->host.core_piped && !one)
-		fix(f, "a crash in a box would start a program as root, so none is made: sudo sysctl kernel.core_pattern=core");
+		snprintf(f->fix, sizeof(f->fix), "a crash %s, so no box is made: %s", what, remedy);
 	else if (p->host.core_piped)
-		fix(f, "a crash starts a program as root: sudo sysctl kernel.core_pattern=core");
+		snprintf(f->fix, sizeof(f->fix), "a crash %s: %s", what, remedy);
 	else if (!one)
-		fix(f, "no box starts once core_pattern names a program; start the keeper with: prlimit --core=unlimited");
+		fix(f, "no box starts once core_pattern names a handler; start the keeper with: prlimit --core=unlimited");
 }
 
 static void descriptors(const struct patient *p, struct finding *f)

@@ -105,6 +105,22 @@ doctor_has_one_line_per_question() {
 	is "$(json out 'len(d) > 10 and all(r["status"] in ("ok", "warn", "fail") for r in d)')" True
 }
 
+# core(5): | names a program that the kernel starts, @ a socket that it connects to.
+doctor_warns_of_a_core_handler_and_says_which_kind() {
+	at=/proc/sys/kernel/core_pattern
+	for pattern in '|/usr/bin/handler %p' '@/run/handler' '@@/run/handler'; do
+		echo "$pattern" >pattern
+		unshare -m sh -c "mount --bind pattern $at && exec \"\$ATOLL\" doctor --json" >out || skip "no mounts of our own here"
+		is "$(json out '[r["status"] for r in d if r["name"] == "core pattern"][0]')" warn "$pattern"
+		text=$(json out '[str(r) for r in d if r["name"] == "core pattern"][0]')
+		has "$text" "$pattern"
+		case $pattern in
+		@*) has "$text" "a crash connects to a socket of the host" ;;
+		*) has "$text" "a crash starts a program as root" ;;
+		esac
+	done
+}
+
 policy_prints_the_tables() {
 	atoll policy
 	has "$out" "system calls"
