@@ -7,7 +7,7 @@
 #include "init/self.h"
 #include "init/sys.h"
 #include "init/text.h"
-#include "seed/words.h"
+#include "zygote/start_msg.h"
 
 static struct {
 	int pid; /* 0: none */

@@ -12,7 +12,7 @@
 #include "keeper/nets.h"
 #include "keeper/seed.h"
 #include "keeper/stock.h"
-#include "seed/seed.h"
+#include "zygote/seed.h"
 #include "wire/sock.h"
 
 #include <errno.h>

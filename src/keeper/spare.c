@@ -40,7 +40,7 @@ struct spare {
 /* What every box of a kind has had when it is given away. */
 static const uint64_t least_peak[SPARE_KINDS] = {
 	[SPARE_ANY] = 2,    /* init, and the program that it is for */
-	[SPARE_SEEDED] = 3, /* init, the seed, and who brought it (src/seed/plant.c) */
+	[SPARE_SEEDED] = 3, /* init, the seed, and who brought it (src/zygote/fork_server.c) */
 };
 
 static struct box_limits common(const struct keeper *k)

@@ -8,7 +8,7 @@
 #include "jail/caps.h"
 #include "jail/clone.h"
 #include "jail/launch.h"
-#include "seed/seed.h"
+#include "zygote/seed.h"
 #include "wire/sock.h"
 
 #include <errno.h>

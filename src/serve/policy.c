@@ -14,7 +14,7 @@
 #include "jail/seccomp.h"
 #include "keeper/template.h"
 #include "serve/verbs.h"
-#include "seed/rows.h"
+#include "zygote/confine_steps.h"
 
 #include <jansson.h>
 #include <stdio.h>

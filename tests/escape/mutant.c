@@ -22,7 +22,7 @@
 #include "box/stream.h"
 #include "init/rows.h"
 #include "jail/launch.h"
-#include "seed/rows.h"
+#include "zygote/confine_steps.h"
 
 #include <fcntl.h>
 #include <stdio.h>

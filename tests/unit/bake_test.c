@@ -1,8 +1,8 @@
 /* bake_test.c - memory that lies in a sealed file is like any other, and forks do not share it; and
  * what is made behind closed holes lies together. */
 #include "base/own.h"
-#include "seed/bake.h"
-#include "seed/holes.h"
+#include "zygote/heap_image.h"
+#include "zygote/heap_compact.h"
 #include "tap.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
-/* usual.h - what nearly every child goes through, by the shortest way.
+/* fast_path.h - what nearly every child goes through, by the shortest way.
  * Owns: the objects it takes hold of in the zygote.
  *
  * A look at an object is a count in it, and in a fork a copied page; a function written in Python is
  * hundreds of looks. So the usual ways are here, and python.py has all of them. */
 #pragma once
-#include "seed/py.h"
+#include "zygote/cpython.h"
 #include <stdint.h>
 
 /* In the zygote, behind settle(). seed: the dictionary of python.py. */

@@ -1,9 +1,9 @@
-/* seal.h - from a fork of the zygote to a process of the box.
+/* confine_child.h - from a fork of the zygote to a process of the box.
  * Owns: the order in which it gives up what it was. */
 #pragma once
 #include "base/err.h"
 #include "jail/seccomp.h"
-#include "seed/seed.h"
+#include "zygote/seed.h"
 
 struct sealing {
 	const struct seed_order *order;

@@ -1,4 +1,4 @@
-/* plant.c - see plant.h.
+/* fork_server.c - see fork_server.h.
  *
  *   zygote                         A                              B
  *   steps into the box's pid ns
@@ -9,10 +9,10 @@
  * A exists so that B has a parent that dies inside the box's pid namespace: the kernel then gives B
  * to the box's init, which reaps it like any orphan. A shares the zygote's memory, so only one copy
  * is made, for B. */
-#include "seed/plant.h"
+#include "zygote/fork_server.h"
 #include "base/own.h"
 #include "jail/clone.h"
-#include "seed/seal.h"
+#include "zygote/confine_child.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,14 +1,14 @@
 /* python.c - a Python interpreter as zygote.
  *
  * This object is preloaded into the distribution's own python3 and takes the place of its main(). It
- * loads what seed/python.py says, serves orders, and in a child runs the program that it is told,
+ * loads what zygote/python.py says, serves orders, and in a child runs the program that it is told,
  * with the C interface (py.h), so that no frame of ours lies below the program's first one. */
-#include "seed/bake.h"
-#include "seed/guard.h"
-#include "seed/holes.h"
-#include "seed/plant.h"
-#include "seed/py.h"
-#include "seed/usual.h"
+#include "zygote/heap_image.h"
+#include "zygote/guard.h"
+#include "zygote/heap_compact.h"
+#include "zygote/fork_server.h"
+#include "zygote/cpython.h"
+#include "zygote/fast_path.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* bake.c - see bake.h.
+/* heap_image.c - see heap_image.h.
  *
  * Only memory of which we know what it is: the C library's heap, the interpreter's own (bake_room()),
  * the data of loaded objects, and the code that all children run. Not what malloc() has mapped by
@@ -8,7 +8,7 @@
  * The file is written whole, so that no page of it is ever made on behalf of a box, and sealed, so
  * that nothing can change it. Between the copy and the last mapping nothing here writes to memory
  * other than the stack, which stays as it is. */
-#include "seed/bake.h"
+#include "zygote/heap_image.h"
 #include "base/own.h"
 
 #include <errno.h>

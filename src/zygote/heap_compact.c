@@ -1,10 +1,10 @@
-/* holes.c - see holes.h.
+/* heap_compact.c - see heap_compact.h.
  *
  * An allocator gives what is free before it asks for more. So whoever takes until an address behind a
  * mark comes has taken every gap before it. The mark of the small objects is a new arena, that of the C
  * library's heap the beginning of the free space at its end. Of that heap no more is taken than what was
  * there: close_heap() gives back whatever comes from behind the mark and would be large. */
-#include "seed/holes.h"
+#include "zygote/heap_compact.h"
 
 #include <malloc.h>
 #include <stdint.h>

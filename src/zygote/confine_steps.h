@@ -1,4 +1,4 @@
-/* rows.h - the names of what seals a child, in their order. In a header of its own because they are
+/* confine_steps.h - the names of what seals a child, in their order. In a header of its own because they are
  * told by `atoll policy`, which is not linked with the code that runs them. */
 #pragma once
 

@@ -1,7 +1,7 @@
-/* plant.h - the zygote's loop: orders in, children out.
+/* fork_server.h - the zygote's loop: orders in, children out.
  * Owns: the descriptors of an order while it is carried out. */
 #pragma once
-#include "seed/seed.h"
+#include "zygote/seed.h"
 
 struct plant_hooks { /* the interpreter's own wishes around a fork */
 	void (*in_child)(void); /* sealed already */

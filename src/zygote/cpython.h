@@ -1,4 +1,4 @@
-/* py.h - the interpreter's C interface, as far as it is the same in every Python 3.
+/* cpython.h - the interpreter's C interface, as far as it is the same in every Python 3.
  * Owns: where in the executable its functions are; they are found by name, so nothing is linked with a
  * version of it. */
 #pragma once

@@ -1,5 +1,5 @@
-/* py.c - see py.h. */
-#include "seed/py.h"
+/* cpython.c - see cpython.h. */
+#include "zygote/cpython.h"
 
 #include <dlfcn.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* usual.c - see usual.h. What is unusual is found out here and left to python.py. */
-#include "seed/usual.h"
+/* fast_path.c - see fast_path.h. What is unusual is found out here and left to python.py. */
+#include "zygote/fast_path.h"
 
 #include <stdlib.h>
 #include <string.h>

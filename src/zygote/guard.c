@@ -1,5 +1,5 @@
 /* guard.c - see guard.h. */
-#include "seed/guard.h"
+#include "zygote/guard.h"
 
 #include <stdint.h>
 #include <string.h>

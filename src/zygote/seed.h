@@ -7,7 +7,7 @@
  * Owns: the layout of these messages. Both ends are of one build. */
 #pragma once
 #include "base/err.h"
-#include "seed/words.h"
+#include "zygote/start_msg.h"
 #include <stdint.h>
 
 enum { SEED_ORDERS = 3, SEED_FILTER = 4 }; /* descriptors of a zygote: socket, compiled filter */

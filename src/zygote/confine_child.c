@@ -1,9 +1,9 @@
-/* seal.c - see seal.h.
+/* confine_child.c - see confine_child.h.
  *
  * The child was forked by a process that was already in the box's pid namespace and cgroups (see
  * plant.c). Everything else it must enter or give up here, in the order of the launcher's table
  * (src/jail/launch.c) as far as it applies; no byte of a client has been seen yet. */
-#include "seed/seal.h"
+#include "zygote/confine_child.h"
 #include "base/own.h"
 #include "jail/caps.h"
 #include "jail/landlock.h"
@@ -11,7 +11,7 @@
 #include "jail/limits.h"
 #include "jail/steps.h"
 #include "jail/user.h"
-#include "seed/rows.h"
+#include "zygote/confine_steps.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-/* bake.h - what a zygote has loaded, laid where a fork costs little.
+/* heap_image.h - what a zygote has loaded, laid where a fork costs little.
  * Owns: the room for an interpreter's heap, and the sealed file that its pages come from.
  *
  * A fork copies an entry for each page of a process' own memory, and its end takes each apart again;

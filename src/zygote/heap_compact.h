@@ -1,4 +1,4 @@
-/* holes.h - the gaps that loading leaves in a heap, closed.
+/* heap_compact.h - the gaps that loading leaves in a heap, closed.
  * Owns: what it takes, which is never given back.
  *
  * What is made in the gaps of a heap lies on as many pages as there are gaps, and every page that a
