@@ -9,7 +9,7 @@
 #include "base/own.h"
 #include "box/clerk.h"
 #include "fleet/tap.h"
-#include "model/reply.h"
+#include "llm/reply.h"
 #include "pilot/clip.h"
 #include "pilot/action.h"
 

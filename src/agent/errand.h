@@ -10,7 +10,7 @@
 #pragma once
 #include "base/err.h"
 #include "fleet/berth.h"
-#include "model/model.h"
+#include "llm/llm.h"
 #include <jansson.h>
 
 enum {

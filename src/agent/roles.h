@@ -8,7 +8,7 @@
  * what was typed, printed or read is put behind them, between marks, as data. */
 #pragma once
 #include "agent/agent.h"
-#include "model/model.h"
+#include "llm/llm.h"
 
 struct roles_ask;
 struct roles_owner {

@@ -6,7 +6,7 @@
 #include "fleet/fleet.h"
 #include "http/http.h"
 #include "http/route.h"
-#include "model/model.h"
+#include "llm/llm.h"
 #include "store/keys.h"
 #include "store/teams.h"
 #include <jansson.h>

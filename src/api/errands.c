@@ -13,7 +13,7 @@
 #include "api/quota.h"
 #include "base/own.h"
 #include "box/record.h"
-#include "model/model.h"
+#include "llm/llm.h"
 #include "store/errands.h"
 
 #include <stdio.h>

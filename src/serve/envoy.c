@@ -1,8 +1,8 @@
 /* envoy.c - see envoy.h. */
 #include "serve/envoy.h"
 #include "base/log.h"
-#include "model/book.h"
-#include "model/process.h"
+#include "llm/models_config.h"
+#include "llm/process.h"
 #include "serve/cell.h"
 #include "wire/wire.h"
 

@@ -1,7 +1,7 @@
 /* model_book_test.c - the file of models: what it says, and what it may not. */
-#include "model/book.h"
+#include "llm/models_config.h"
 #include "base/own.h"
-#include "model/dialect.h"
+#include "llm/dialect.h"
 #include "tap.h"
 
 #include <fcntl.h>

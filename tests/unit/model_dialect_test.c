@@ -1,9 +1,9 @@
 /* model_dialect_test.c - four ways to ask, and what each of them answers: bodies as they are sent, streams
  * as they were seen. */
 #include "base/own.h"
-#include "model/ask.h"
-#include "model/dialect.h"
-#include "model/sse.h"
+#include "llm/completion.h"
+#include "llm/dialect.h"
+#include "llm/sse.h"
 #include "tap.h"
 
 static struct book_provider provider = { .name = "p", .base = "https://x" };

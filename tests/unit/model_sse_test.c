@@ -1,5 +1,5 @@
 /* model_sse_test.c - events out of bytes in any pieces. */
-#include "model/sse.h"
+#include "llm/sse.h"
 #include "tap.h"
 
 static char seen[4096];

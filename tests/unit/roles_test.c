@@ -5,7 +5,7 @@
 #include "agent/roles.h"
 #include "agent/sound.h"
 #include "base/own.h"
-#include "model/pipe.h"
+#include "llm/json_pipe.h"
 #include "tap.h"
 
 #include <sys/socket.h>

@@ -1,7 +1,7 @@
 /* dialect.h - the four ways in which models are spoken with: one row each.
  * Owns: nothing. A request (docs/pipeline.md) becomes a body; events of the stream become a reply. */
 #pragma once
-#include "model/reply.h"
+#include "llm/reply.h"
 
 struct book_model;
 

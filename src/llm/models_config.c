@@ -1,12 +1,12 @@
-/* book.c - see book.h. */
-#include "model/book.h"
+/* models_config.c - see models_config.h. */
+#include "llm/models_config.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "base/sha256.h"
 #include "base/toml.h"
 #include "base/units.h"
-#include "model/dialect.h"
+#include "llm/dialect.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* process.c - see process.h. */
-#include "model/process.h"
+#include "llm/process.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "model/ask.h"
-#include "model/pipe.h"
+#include "llm/completion.h"
+#include "llm/json_pipe.h"
 #include "wire/sock.h"
 
 #include <signal.h>

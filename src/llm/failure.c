@@ -1,7 +1,7 @@
 /* failure.c - see failure.h. */
-#include "model/failure.h"
+#include "llm/failure.h"
 #include "base/own.h"
-#include "model/curl.h"
+#include "llm/curl.h"
 
 #include <ctype.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* sse.c - see sse.h. */
-#include "model/sse.h"
+#include "llm/sse.h"
 
 #include <stdio.h>
 #include <string.h>

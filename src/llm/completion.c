@@ -1,12 +1,12 @@
-/* ask.c - see ask.h. */
-#include "model/ask.h"
+/* completion.c - see completion.h. */
+#include "llm/completion.h"
 #include "base/buf.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "model/curl.h"
-#include "model/dialect.h"
-#include "model/sse.h"
+#include "llm/curl.h"
+#include "llm/dialect.h"
+#include "llm/sse.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

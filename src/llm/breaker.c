@@ -1,5 +1,5 @@
 /* breaker.c - see breaker.h. */
-#include "model/breaker.h"
+#include "llm/breaker.h"
 #include "base/log.h"
 #include "loop/loop.h"
 

@@ -1,4 +1,4 @@
-/* multi.h - libcurl on our loop.
+/* curl_loop.h - libcurl on our loop.
  * Owns:         its multi handle, and a watch for each connection that it has.
  * Does not own: transfers: who adds one removes it, also when done() was called. */
 #pragma once

@@ -1,5 +1,5 @@
 /* reply.c - see reply.h. */
-#include "model/reply.h"
+#include "llm/reply.h"
 #include "base/own.h"
 
 #include <ctype.h>

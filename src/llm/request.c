@@ -1,6 +1,6 @@
 /* request.c - is it a request? See dialect.h. Whoever builds bodies may rely on every shape checked here. */
 #include "base/own.h"
-#include "model/dialect.h"
+#include "llm/dialect.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* failure.h - what went wrong with a try to ask a model, whether another one would help, and when.
  * Owns: nothing. Pure, but for the clock that a date is held against. */
 #pragma once
-#include "model/reply.h"
+#include "llm/reply.h"
 
 struct ask_headers {      /* what a provider says beside its answer */
 	int should_retry; /* -1: not said */

@@ -1,5 +1,5 @@
-/* speech.c - see speech.h. */
-#include "model/speech.h"
+/* dialect_util.c - see dialect_util.h. */
+#include "llm/dialect_util.h"
 #include "base/own.h"
 
 #include <stdlib.h>

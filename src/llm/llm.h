@@ -1,6 +1,6 @@
-/* model.h - the front's end of the line to the process that asks models (docs/pipeline.md).
+/* llm.h - the front's end of the line to the process that asks models (docs/pipeline.md).
  * Owns:         the line, the questions under way, the figures.
- * Does not own: keys, prices, retries (model/process.h, in its own process).
+ * Does not own: keys, prices, retries (llm/process.h, in its own process).
  *
  * The process may end and another one take its place: what was asked of the old one ends with an error
  * that says so (answer.error.retriable), what it had not yet taken waits for the new one. */

@@ -1,5 +1,5 @@
-/* messages.c - the dialect "messages". See speech.h. */
-#include "model/speech.h"
+/* dialect_anthropic.c - the dialect "messages". See speech.h. */
+#include "llm/dialect_util.h"
 #include "base/own.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* multi.c - see multi.h. */
-#include "model/multi.h"
-#include "model/curl.h"
+/* curl_loop.c - see curl_loop.h. */
+#include "llm/curl_loop.h"
+#include "llm/curl.h"
 
 #include <stdlib.h>
 

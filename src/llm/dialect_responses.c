@@ -1,5 +1,5 @@
-/* responses.c - the dialect "responses". See speech.h. */
-#include "model/speech.h"
+/* dialect_responses.c - the dialect "responses". See speech.h. */
+#include "llm/dialect_util.h"
 #include "base/own.h"
 
 #include <string.h>

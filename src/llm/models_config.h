@@ -1,4 +1,4 @@
-/* book.h - who can be asked: providers, models and their prices, roles. /etc/atoll/models.toml.
+/* models_config.h - who can be asked: providers, models and their prices, roles. /etc/atoll/models.toml.
  * Owns: every text in it. Keys are here and nowhere else: book_fini() wipes them, nothing prints them. */
 #pragma once
 #include "base/err.h"

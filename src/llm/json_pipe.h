@@ -1,4 +1,4 @@
-/* pipe.h - JSON both ways over a stream socket, a length before each: 4 bytes, the lowest first.
+/* json_pipe.h - JSON both ways over a stream socket, a length before each: 4 bytes, the lowest first.
  * Owns: the descriptor, what is not yet a message, what is not yet written. Bounded both ways: who sends
  *       or leaves more than that is hung up on. */
 #pragma once

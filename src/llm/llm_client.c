@@ -1,9 +1,9 @@
-/* line.c - see model.h. */
-#include "model/model.h"
+/* llm_client.c - see model.h. */
+#include "llm/llm.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "model/dialect.h"
-#include "model/pipe.h"
+#include "llm/dialect.h"
+#include "llm/json_pipe.h"
 
 #include <stdio.h>
 #include <string.h>

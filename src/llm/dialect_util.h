@@ -1,8 +1,8 @@
-/* speech.h - what the dialects have in common: how a request is said, and a reply heard.
+/* dialect_util.h - what the dialects have in common: how a request is said, and a reply heard.
  * Owns: nothing. */
 #pragma once
-#include "model/book.h"
-#include "model/dialect.h"
+#include "llm/models_config.h"
+#include "llm/dialect.h"
 
 const char *part_text(const json_t *j, const char *name); /* NULL: there is none */
 uint64_t part_count(const json_t *j, const char *name);

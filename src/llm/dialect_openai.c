@@ -1,5 +1,5 @@
-/* chat.c - the dialect "chat", and Ollama's, which has its messages and tools. See speech.h. */
-#include "model/speech.h"
+/* dialect_openai.c - the dialect "chat", and Ollama's, which has its messages and tools. See speech.h. */
+#include "llm/dialect_util.h"
 #include "base/own.h"
 
 #include <string.h>

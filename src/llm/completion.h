@@ -1,4 +1,4 @@
-/* ask.h - questions to models, many at once, over libcurl on our loop.
+/* completion.h - questions to models, many at once, over libcurl on our loop.
  * Owns:         connections, the questions under way, what is known of each provider's health.
  * Does not own: the book (borrowed), nor who asks.
  *
@@ -9,11 +9,11 @@
 #pragma once
 #include "egress/names.h"
 #include "loop/loop.h"
-#include "model/book.h"
-#include "model/breaker.h"
-#include "model/failure.h"
-#include "model/multi.h"
-#include "model/reply.h"
+#include "llm/models_config.h"
+#include "llm/breaker.h"
+#include "llm/failure.h"
+#include "llm/curl_loop.h"
+#include "llm/reply.h"
 
 enum { ASK_AT_ONCE = 64, ASK_RAW_MOST = 64 << 20 };
 

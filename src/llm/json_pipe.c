@@ -1,5 +1,5 @@
-/* pipe.c - see pipe.h. */
-#include "model/pipe.h"
+/* json_pipe.c - see json_pipe.h. */
+#include "llm/json_pipe.h"
 #include "base/own.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* curl.c - see curl.h. */
-#include "model/curl.h"
+#include "llm/curl.h"
 #include "base/own.h"
 
 #include <dlfcn.h>
