@@ -2,7 +2,7 @@
  * Owns: nothing. Pure: words of a box go in as data between marks, never as rules. */
 #pragma once
 #include "base/err.h"
-#include "pilot/verbs.h"
+#include "boxagent/verbs.h"
 
 enum { BRIEF_MARK = 12, BRIEF_TURNS = 256 };
 

@@ -10,8 +10,8 @@
 #include "box/clerk.h"
 #include "fleet/tap.h"
 #include "llm/reply.h"
-#include "pilot/clip.h"
-#include "pilot/action.h"
+#include "boxagent/head_tail.h"
+#include "boxagent/action.h"
 
 #include <signal.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* action_fuzz.c - a model's reply: it is an action of the table, or it is refused with words. */
 #include "fuzz.h"
-#include "pilot/action.h"
+#include "boxagent/action.h"
 
 #include <assert.h>
 

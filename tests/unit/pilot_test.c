@@ -2,11 +2,11 @@
 #include "agent/brief.h"
 #include "base/buf.h"
 #include "base/own.h"
-#include "pilot/action.h"
-#include "pilot/clip.h"
-#include "pilot/hands.h"
-#include "pilot/shell.h"
-#include "pilot/turns.h"
+#include "boxagent/action.h"
+#include "boxagent/head_tail.h"
+#include "boxagent/actions.h"
+#include "boxagent/shell.h"
+#include "boxagent/history.h"
 #include "tap.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
-/* hands.h - an action, done: as the box's user, below the workspace.
+/* actions.h - an action, done: as the box's user, below the workspace.
  * Owns: the workspace's descriptor. What goes wrong is a result that a model can act upon. */
 #pragma once
-#include "pilot/action.h"
+#include "boxagent/action.h"
 
 #define HANDS_WORKSPACE "/home/user"
 enum { HANDS_FILE = 4 << 20 }; /* bytes of a file that is read or edited */

@@ -3,7 +3,7 @@
  * nobody reads what it says. */
 #pragma once
 #include "base/err.h"
-#include "pilot/clip.h"
+#include "boxagent/head_tail.h"
 
 enum { SHELL_COMMAND = 64 * 1024 };
 

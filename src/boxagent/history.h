@@ -1,4 +1,4 @@
-/* turns.h - what the agent did and what came of it, for the model's next step, within a budget.
+/* history.h - what the agent did and what came of it, for the model's next step, within a budget.
  * Owns: the turns. What does not fit any more is first cut to its head and tail, then counted. */
 #pragma once
 #include <jansson.h>

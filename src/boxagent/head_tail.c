@@ -1,5 +1,5 @@
-/* clip.c - see clip.h. */
-#include "pilot/clip.h"
+/* head_tail.c - see head_tail.h. */
+#include "boxagent/head_tail.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* verbs.c - see verbs.h. */
-#include "pilot/verbs.h"
+#include "boxagent/verbs.h"
 
 #include <string.h>
 

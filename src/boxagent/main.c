@@ -14,11 +14,11 @@
  * looks through this process finds the task, the context and nothing else. A step is in the log before
  * it is done, so whatever it does to us, what it was is known. */
 #include "base/own.h"
-#include "pilot/clip.h"
-#include "pilot/hands.h"
-#include "pilot/ndjson.h"
-#include "pilot/turns.h"
-#include "pilot/action.h"
+#include "boxagent/head_tail.h"
+#include "boxagent/actions.h"
+#include "boxagent/ndjson.h"
+#include "boxagent/history.h"
+#include "boxagent/action.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* clip.h - the beginning and the end of what may be long; what lies between is counted.
+/* head_tail.h - the beginning and the end of what may be long; what lies between is counted.
  * Owns: both. Memory is bounded by `most`, however much comes. */
 #pragma once
 #include "base/buf.h"

@@ -1,11 +1,11 @@
-/* hands.c - see hands.h.
+/* actions.c - see actions.h.
  *
  * Paths are opened by openat2() below the workspace: a link that leads outside does not lead there
  * for these tools. A command may go wherever the box's user may; the box is the wall. */
-#include "pilot/hands.h"
+#include "boxagent/actions.h"
 #include "base/own.h"
-#include "pilot/clip.h"
-#include "pilot/shell.h"
+#include "boxagent/head_tail.h"
+#include "boxagent/shell.h"
 
 #include <dirent.h>
 #include <errno.h>

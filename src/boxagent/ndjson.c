@@ -1,5 +1,5 @@
 /* ndjson.c - see ndjson.h. */
-#include "pilot/ndjson.h"
+#include "boxagent/ndjson.h"
 #include "base/own.h"
 
 #include <errno.h>

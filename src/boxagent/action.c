@@ -1,5 +1,5 @@
 /* action.c - see action.h. */
-#include "pilot/action.h"
+#include "boxagent/action.h"
 
 #include <stdio.h>
 #include <string.h>

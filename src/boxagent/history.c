@@ -1,7 +1,7 @@
-/* turns.c - see turns.h. */
-#include "pilot/turns.h"
+/* history.c - see history.h. */
+#include "boxagent/history.h"
 #include "base/own.h"
-#include "pilot/clip.h"
+#include "boxagent/head_tail.h"
 
 #include <string.h>
 

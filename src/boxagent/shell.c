@@ -1,5 +1,5 @@
 /* shell.c - see shell.h. */
-#include "pilot/shell.h"
+#include "boxagent/shell.h"
 #include "base/own.h"
 
 #include <errno.h>

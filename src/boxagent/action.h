@@ -8,7 +8,7 @@
  * written for the model: it says what to do otherwise. */
 #pragma once
 #include "base/err.h"
-#include "pilot/verbs.h"
+#include "boxagent/verbs.h"
 
 enum { ACTION_BYTES = 2 << 20, ACTION_DEPTH = 32, ACTION_NODES = 1 << 14 };
 
