@@ -1,5 +1,5 @@
 /* verbs.h - what an agent in a box may do: one table for its parser, its hands and its prompt.
- * Owns: nothing. Names and arguments are those of src/tool/tools.c, as far as they go. */
+ * Owns: nothing. Names and arguments are those of src/tools/tools.c, as far as they go. */
 #pragma once
 #include <jansson.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* config_checks.c - see config_checks.h. */
 #include "serve/config_checks.h"
 #include "fleet/prepare.h"
-#include "tool/tool.h"
+#include "tools/tool.h"
 
 int config_check_tool(const char *text, struct err *e)
 {

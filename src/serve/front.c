@@ -26,7 +26,7 @@
 #include "http/tls.h"
 #include "serve/cell.h"
 #include "serve/sluice.h"
-#include "tool/tool.h"
+#include "tools/tool.h"
 #include "wire/sock.h"
 
 #include <fcntl.h>

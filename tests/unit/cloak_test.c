@@ -1,6 +1,6 @@
 /* cloak_test.c - what a model is not given: secrets, and the middle of long output. */
-#include "tool/cloak.h"
-#include "tool/cut.h"
+#include "tools/redact.h"
+#include "tools/truncate.h"
 #include "tap.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* patch_test.c - patches as models write them. */
-#include "tool/patch.h"
+#include "tools/patch.h"
 #include "tap.h"
 
 #include <string.h>

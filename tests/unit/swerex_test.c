@@ -1,7 +1,7 @@
 /* swerex_test.c - what a terminal would take, marks, and bytes as text. */
 #include "base/own.h"
 #include "tap.h"
-#include "tool/swerex.h"
+#include "swerex/swerex.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,46 @@
+/* swerex.c - see swerex.h: the table of its routes, and the door that they are behind. */
+#include "api/auth.h"
+#include "base/own.h"
+#include "swerex/swerex_call.h"
+
+#include <string.h>
+
+static const struct api_route rows[] = {
+	{ "GET", "/swerex/{box}/is_alive", NEED_VIEWER, rex_is_alive, "is the box there?",
+	  .group = "tools" },
+	{ "POST", "/swerex/{box}/create_session", NEED_EDITOR, rex_create_session,
+	  "a shell with a name", rex_start_fields, .group = "tools" },
+	{ "POST", "/swerex/{box}/run_in_session", NEED_EDITOR, rex_run_in_session,
+	  "a command in it, or its end", rex_run_fields, .group = "tools" },
+	{ "POST", "/swerex/{box}/close_session", NEED_EDITOR, rex_close_session, "end a shell",
+	  rex_close_fields, .group = "tools" },
+	{ "POST", "/swerex/{box}/execute", NEED_EDITOR, rex_execute, "a program by itself",
+	  rex_execute_fields, .group = "tools" },
+	{ "POST", "/swerex/{box}/read_file", NEED_VIEWER, rex_read_file, "a file's text", rex_read_fields,
+	  .group = "tools" },
+	{ "POST", "/swerex/{box}/write_file", NEED_EDITOR, rex_write_file, "write a file", rex_write_fields,
+	  .group = "tools" },
+	{ "POST", "/swerex/{box}/upload", NEED_EDITOR, rex_upload, "a file or an archive, as a form",
+	  .how = HTTP_BODY_WHOLE, .group = "tools" },
+	{ "POST", "/swerex/{box}/close", NEED_EDITOR, rex_close, "end all shells", rex_end_fields,
+	  .group = "tools" },
+};
+static struct api_table table = { rows, ARRAY_LEN(rows), &rex_manner, NULL };
+
+static int take(struct call *c)
+{
+	const char *why;
+	int status;
+
+	if (strncmp(c->req->path, "/swerex/", 8) != 0)
+		return 0;
+	c->manner = &rex_manner;
+	status = auth_origin(c->api, c->req, &why);
+	if (status)
+		call_error(c, status, "denied", "not at this address", why, NULL);
+	else
+		call_serve(c, &table);
+	return 1;
+}
+
+const struct api_door rex_door = { take, rows, ARRAY_LEN(rows), NULL };

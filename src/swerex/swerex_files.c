@@ -1,0 +1,277 @@
+/* swerex_files.c - files of /swerex: their text, and what is uploaded as a form. */
+#include "swerex/swerex.h"
+#include "base/own.h"
+#include "http/multipart.h"
+#include "tools/file_ops.h"
+#include "swerex/swerex_call.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { UPLOAD_MAX = 32 << 20 /* it is held in memory */ };
+
+/* ---- files ---- */
+
+/* What fails with a file has a class in Python. */
+static void raise_file(struct tool_job *j, const struct tool_result *r)
+{
+	static const char *const classes[][2] = {
+		{ "not_found", PYTHON "FileNotFoundError" },
+		{ "is_a_folder", PYTHON "IsADirectoryError" },
+		{ "not_a_folder", PYTHON "NotADirectoryError" },
+		{ "denied", PYTHON "PermissionError" },
+		{ "exists", PYTHON "FileExistsError" },
+		{ "not_a_file", PYTHON "OSError" },
+		{ "no_space", PYTHON "OSError" },
+		{ "too_large", PYTHON "OSError" },
+		{ "invalid", PYTHON "ValueError" },
+		{ "no_text", PYTHON "ValueError" },
+		{ "no_codec", PYTHON "LookupError" },
+	};
+	const char *code = json_string_value(
+			   json_object_get(json_object_get(r->data, "error"), "code")),
+		   *class = OURS "SwerexException";
+
+	for (unsigned i = 0; code && i < ARRAY_LEN(classes); i++)
+		if (!strcmp(code, classes[i][0]))
+			class = classes[i][1];
+	rex_raise(j->call, class, "%s", buf_str(&r->text));
+}
+
+static void has_content(struct content *x)
+{
+	struct tool_job *j = x->job;
+	const char *codec = tool_text(j, "encoding", "utf-8");
+	auto_buf struct buf text = { 0 };
+	char why[80];
+	size_t at;
+
+	content_close(x);
+	if (rex_decode(&x->bytes, (enum rex_codec)rex_codec(codec),
+		       (enum rex_errors)rex_errors(tool_text(j, "errors", "strict")), &text,
+		       &at) < 0) {
+		snprintf(why, sizeof(why), "byte 0x%02x at %zu", (unsigned char)x->bytes.p[at], at);
+		tool_fail(j, "no_text", "the file is not in this encoding", why, NULL);
+		return;
+	}
+	tool_done(j, json_pack("{s:o}", "content", json_stringn(buf_str(&text), text.len)), "", 0);
+}
+
+static void get_content(struct content *x)
+{
+	content_get(x, x->desk.path, has_content);
+}
+
+static void read_it(struct tool_job *j)
+{
+	struct content *x = call_alloc(j->call, sizeof(*x));
+
+	if (rex_codec(tool_text(j, "encoding", "utf-8")) < 0) {
+		tool_fail(j, "no_codec", "unknown encoding", tool_text(j, "encoding", ""), NULL);
+		return;
+	}
+	if (rex_errors(tool_text(j, "errors", "strict")) < 0) {
+		tool_fail(j, "no_codec", "unknown error handler name", tool_text(j, "errors", ""),
+			  NULL);
+		return;
+	}
+	*x = (struct content){ .desk.path = desk_path(j->call, tool_text(j, "path", "")) };
+	if (x->desk.path)
+		(void)!content_open(x, j, get_content);
+}
+
+static void was_read(struct tool_job *j, const struct tool_result *r)
+{
+	if (r->failed)
+		raise_file(j, r);
+	else
+		rex_answer(j->call, 200,
+			   json_pack("{s:O}", "content", json_object_get(r->data, "content")));
+}
+
+static void was_written(struct tool_job *j, const struct tool_result *r)
+{
+	if (r->failed)
+		raise_file(j, r);
+	else
+		rex_answer(j->call, 200, json_object());
+}
+
+static const struct tool read_row = { .name = "read_file",
+				      .fields = rex_any,
+				      .run = read_it,
+				      .marks = TOOL_READS },
+			 write_row = { .name = "write_file", .fields = rex_any, .run = tool_write };
+static const struct tool_surface read_on = { NULL, was_read }, write_on = { NULL, was_written };
+
+const struct field rex_read_fields[] = {
+	DESK_PATH_FIELD(1, "what is relative is below /home/user"),
+	{ "encoding", FIELD_TEXT, 0, 0, 32, "utf-8, ascii, latin-1", NULL },
+	{ "errors", FIELD_TEXT, 0, 0, 32, "strict, replace, ignore, backslashreplace", NULL },
+	{ 0 },
+};
+const struct field rex_write_fields[] = {
+	DESK_PATH_FIELD(1, "what is relative is below /home/user"),
+	{ "content", FIELD_TEXT, 1, 0, 0, "all of the file", NULL },
+	{ 0 },
+};
+
+void rex_read_file(struct call *c)
+{
+	rex_begin(c, &read_row, &read_on);
+}
+
+void rex_write_file(struct call *c)
+{
+	rex_begin(c, &write_row, &write_on);
+}
+
+/* ---- upload ---- */
+
+/* Where the content of a part goes; NULL: it is none of ours, and is left out. */
+static struct buf *part_of(struct rex_form *f, const char *name)
+{
+	if (name && !strcmp(name, "file")) {
+		f->has_file = 1;
+		return &f->file;
+	}
+	if (name && !strcmp(name, "target_path"))
+		return &f->path;
+	return name && !strcmp(name, "unzip") ? &f->unzip : NULL;
+}
+
+/* All of it came: its size was bounded before. */
+static int read_form(const struct http_req *r, struct rex_form *f, struct err *e)
+{
+	const char *type = http_header(r, "content-type");
+	struct multipart_view in = { buf_str(&r->body), r->body.len }, bytes;
+	struct multipart m = { 0 };
+	enum multipart_event what = MULTIPART_BAD;
+	struct buf *to = NULL;
+
+	if (multipart_init(&m, type ? type : "", e) < 0)
+		return -1;
+	while ((what = multipart_next(&m, &in, &bytes, e)) != MULTIPART_MORE &&
+	       what != MULTIPART_BAD)
+		if (what == MULTIPART_PART)
+			to = part_of(f, multipart_name(&m));
+		else if (what == MULTIPART_DATA && to)
+			buf_add(to, bytes.p, bytes.n);
+	if (what == MULTIPART_MORE && !multipart_ended(&m)) {
+		err_set(e, ERR_INVALID, "the form has no end");
+		what = MULTIPART_BAD;
+	}
+	multipart_fini(&m);
+	return what == MULTIPART_BAD ? -1 : 0;
+}
+
+static int is_yes(const struct buf *b)
+{
+	const char *v = buf_str(b);
+
+	return !strcasecmp(v, "true") || !strcmp(v, "1") || !strcasecmp(v, "on") ||
+	       !strcasecmp(v, "yes");
+}
+
+static void unpack(struct content *x)
+{
+	struct tool_job *j = x->job;
+	auto_buf struct buf script = { 0 };
+
+	content_close(x);
+	rex_script_unzip(&script, x->desk.path);
+	rex_run_script(j, &script, desk_path(j->call, tool_text(j, "path", "")), CONTROL_MS);
+}
+
+static void has_put(struct content *x)
+{
+	content_close(x);
+	call_audit(x->job->call, "file.write", x->desk.path, "ok");
+	tool_done(x->job, NULL, "", 0);
+}
+
+static void put_content(struct content *x)
+{
+	struct rex *rex = x->job->call->door;
+
+	content_pour(x, x->desk.path, buf_str(&rex->form->file), rex->form->file.len,
+		     tool_flag(x->job, "unzip") ? unpack : has_put);
+}
+
+/* An archive is put aside first, under a name that nobody else has. */
+static void upload_it(struct tool_job *j)
+{
+	struct content *x = call_alloc(j->call, sizeof(*x));
+	const char *path = desk_path(j->call, tool_text(j, "path", ""));
+	char aside[64];
+
+	if (!path)
+		return;
+	snprintf(aside, sizeof(aside), "/tmp/.atoll-rex-%s.zip", j->call->id);
+	*x = (struct content){ .desk.path =
+				       tool_flag(j, "unzip") ? desk_path(j->call, aside) : path };
+	(void)!content_open(x, j, put_content);
+}
+
+static void uploaded(struct tool_job *j, const struct tool_result *r)
+{
+	size_t before;
+
+	if (!json_object_get(r->data, "exec")) {
+		was_written(j, r);
+		return;
+	}
+	if (rex_script_failed(j, r))
+		return;
+	if (rex_marked(rex_said(r, "stderr"), &before))
+		rex_raise(j->call, OURS "SwerexException",
+			  "there is no unzip, python3 or bsdtar in the box");
+	else if (r->failed)
+		rex_raise(j->call, "zipfile.BadZipFile", "the archive cannot be unpacked: %s%s",
+			  rex_said(r, "stdout"), rex_said(r, "stderr"));
+	else
+		rex_answer(j->call, 200, json_object());
+}
+
+static const struct tool upload_row = { .name = "upload", .fields = rex_any, .run = upload_it };
+static const struct tool_surface upload_on = { NULL, uploaded };
+
+static void form_arrived(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct rex *x = c->door;
+	struct err e;
+
+	if (read_form(r, x->form, &e) < 0) {
+		rex_invalid(c, e.msg);
+		return;
+	}
+	if (!x->form->has_file || !x->form->path.len) {
+		rex_invalid(c, "file or target_path is missing");
+		return;
+	}
+	json_decref(c->body);
+	c->body = json_pack("{s:s#, s:b}", "path", x->form->path.p, (int)x->form->path.len, "unzip",
+			    is_yes(&x->form->unzip));
+	if (!c->body || strlen(x->form->path.p) != x->form->path.len)
+		rex_invalid(c, "target_path: must be UTF-8 without NUL");
+	else
+		rex_begin(c, &upload_row, &upload_on);
+}
+
+void rex_upload(struct call *c)
+{
+	uint64_t most = c->api->conf.upload_max;
+	struct rex_form *f;
+
+	if (c->door) { /* a box has come to us that another front made */
+		rex_begin(c, &upload_row, &upload_on);
+		return;
+	}
+	f = call_alloc(c, sizeof(*f));
+	*f = (struct rex_form){ 0 };
+	rex_new(c, &upload_row, &upload_on)->form = f;
+	http_want_body(c->req, HTTP_BODY_WHOLE, most && most < UPLOAD_MAX ? most : UPLOAD_MAX);
+	c->req->on_body_end = form_arrived;
+}

@@ -1,0 +1,163 @@
+/* swerex_idempotency.c - see swerex_idempotency.h. */
+#include "swerex/swerex_idempotency.h"
+#include "base/own.h"
+#include "box/record.h"
+#include "tools/tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { REQUESTS = 64, KEPT_MS = 300000, KEPT_BYTES = 16 << 20 };
+
+enum state { FREE, BUSY, ANSWERED, LOST };
+
+struct again {
+	enum state state;
+	char *key; /* who, what, and the id */
+	uint64_t since_ms;
+	int status;
+	char *text;
+	size_t n;
+};
+
+struct rex_memory {
+	struct again v[REQUESTS];
+	size_t bytes; /* of all texts */
+};
+
+static struct rex_memory *memory_of(struct api *a)
+{
+	if (!a->rex && !(a->rex = calloc(1, sizeof(*a->rex))))
+		abort();
+	return a->rex;
+}
+
+static void clear(struct again *x)
+{
+	free(x->key);
+	free(x->text);
+	*x = (struct again){ .state = FREE };
+}
+
+static void evict(struct rex_memory *m, struct again *x)
+{
+	m->bytes -= x->n;
+	clear(x);
+}
+
+/* The oldest that may go, or NULL. */
+static struct again *oldest(struct rex_memory *m)
+{
+	struct again *found = NULL;
+
+	for (unsigned i = 0; i < REQUESTS; i++) {
+		struct again *x = &m->v[i];
+
+		if (x->state != FREE && x->state != BUSY &&
+		    (!found || x->since_ms < found->since_ms))
+			found = x;
+	}
+	return found;
+}
+
+static struct again *room(struct rex_memory *m)
+{
+	struct again *x;
+
+	for (unsigned i = 0; i < REQUESTS; i++)
+		if (m->v[i].state == FREE)
+			return &m->v[i];
+	x = oldest(m);
+	if (x)
+		evict(m, x);
+	return x;
+}
+
+static void forget_old(struct rex_memory *m)
+{
+	uint64_t now = loop_now_ms();
+
+	for (unsigned i = 0; i < REQUESTS; i++) {
+		struct again *x = &m->v[i];
+
+		if (x->state != FREE && x->state != BUSY && now - x->since_ms > KEPT_MS)
+			evict(m, x);
+	}
+}
+
+static struct again *find(struct rex_memory *m, const char *key)
+{
+	for (unsigned i = 0; i < REQUESTS; i++)
+		if (m->v[i].state != FREE && !strcmp(m->v[i].key, key))
+			return &m->v[i];
+	return NULL;
+}
+
+enum again_go again_begin(struct call *c, const char *id, struct again **out, int *status,
+			  const char **text, size_t *n)
+{
+	struct rex_memory *m = memory_of(c->api);
+	auto_buf struct buf key = { 0 };
+	struct again *x;
+
+	*out = NULL;
+	forget_old(m);
+	buf_printf(&key, "%s\n%s\n%s", c->who.id, c->req->path, id);
+	x = find(m, key.p);
+	if (x && x->state == ANSWERED) {
+		*status = x->status;
+		*text = x->text;
+		*n = x->n;
+		return AGAIN_ANSWERED;
+	}
+	if (x)
+		return x->state == BUSY ? AGAIN_BUSY : AGAIN_LOST;
+	x = room(m); /* none: so many are under way that this one is not remembered */
+	if (x)
+		*x = (struct again){ .state = BUSY,
+				     .key = buf_steal(&key),
+				     .since_ms = loop_now_ms() };
+	*out = x;
+	return AGAIN_FIRST;
+}
+
+void again_answer(struct api *a, struct again *x, int status, const json_t *doc)
+{
+	struct rex_memory *m = a->rex;
+	struct again *old;
+
+	if (!x)
+		return;
+	x->text = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
+	if (!x->text)
+		abort();
+	x->n = strlen(x->text);
+	while (m->bytes + x->n > KEPT_BYTES && (old = oldest(m)))
+		evict(m, old);
+	m->bytes += x->n;
+	x->status = status;
+	x->state = ANSWERED;
+	x->since_ms = loop_now_ms();
+}
+
+void again_forget(struct again *x)
+{
+	if (x)
+		clear(x);
+}
+
+void again_leave(struct again *x)
+{
+	if (!x)
+		return;
+	x->state = LOST;
+	x->since_ms = loop_now_ms();
+}
+
+void rex_fini(struct api *a)
+{
+	for (unsigned i = 0; a->rex && i < REQUESTS; i++)
+		clear(&a->rex->v[i]);
+	free(a->rex);
+	a->rex = NULL;
+}

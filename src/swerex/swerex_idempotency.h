@@ -1,0 +1,21 @@
+/* swerex_idempotency.h - X-Request-ID: a request that is sent again is not done again.
+ * Owns: the last answers, a few and for some minutes, in the memory of this front. A client sends
+ *       again what the connection lost, at once; who wants more has Idempotency-Key on /v1. */
+#pragma once
+#include "api/api.h"
+
+struct again; /* a request that is being served */
+
+enum again_go {
+	AGAIN_FIRST,    /* do it */
+	AGAIN_ANSWERED, /* *status, *text, *n have it; good until the next call */
+	AGAIN_BUSY,     /* the first one is being served */
+	AGAIN_LOST,     /* it was begun, and its client left before the answer */
+};
+/* id: of the header. *out: AGAIN_FIRST: for one of the functions below; NULL: nothing is remembered. */
+enum again_go again_begin(struct call *c, const char *id, struct again **out, int *status,
+			  const char **text, size_t *n);
+/* All are fine with NULL. */
+void again_answer(struct api *a, struct again *take_x, int status, const json_t *doc);
+void again_forget(struct again *take_x); /* nothing was done */
+void again_leave(struct again *take_x);  /* nobody is told what became of it */

@@ -1,0 +1,285 @@
+/* swerex_text.c - see swerex.h. */
+#include "swerex/swerex.h"
+#include "api/feed.h"
+#include "base/own.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* ---- scripts ---- */
+
+#define FOLDER "/tmp/.atoll-rex"
+
+/* All of these are formats: %1$s is the session's folder. */
+#define NONE "[ -r %1$s/state ] || { echo '" REX_MARK "none' >&2; exit 1; }\n"
+
+/* Options first, since functions may be written in their syntax; `set` last, since -e and -u would
+ * end the rest. `command -p`: whatever has become of PATH. No quote ' in it: it is a trap's word, too. */
+#define SAVE                                                                                             \
+	"{ { shopt -p; umask -p; declare -p; declare -f; declare -F; alias -p; "                         \
+	"printf \"builtin cd -- %%q\\nOLDPWD=%%q\\n\" \"$PWD\" \"${OLDPWD-}\"; set +o; } >|%1$s/new.$$ " \
+	"&& command -p mv -f %1$s/new.$$ %1$s/state; command -p rm -f %1$s/busy; } 2>/dev/null"
+
+/* Is the one that is said to run the one that said so? */
+#define ALIVE                                                                                      \
+	"(set -- $(<%1$s/busy); [ $# = 2 ] && p=$1 s=$2 && set -- $(</proc/$p/stat) "              \
+	"&& [ \"${22}\" = \"$s\" ]) 2>/dev/null"
+
+/* A link is there with its content or not at all. Two who find the same dead one may both go on;
+ * then the state of the last of them stays. */
+#define ENTER                                                                                      \
+	"(set -- $(</proc/$$/stat); echo \"$$ ${22}\" >|%1$s/me.$$)\n"                             \
+	"until ln %1$s/me.$$ %1$s/busy 2>/dev/null; do\n" NONE ALIVE                               \
+	" || rm -f %1$s/busy; sleep 0.05; done\n"                                                  \
+	"rm -f %1$s/me.$$\n"
+
+static void quote(struct buf *out, const char *word)
+{
+	buf_putc(out, '\'');
+	for (; *word; word++)
+		if (*word == '\'')
+			buf_puts(out, "'\\''");
+		else
+			buf_putc(out, *word);
+	buf_putc(out, '\'');
+}
+
+static void folder_of(const char *name, struct buf *out)
+{
+	buf_printf(out, FOLDER "/%s", name);
+}
+
+void rex_script_create(struct buf *out, const char *name, const json_t *sources)
+{
+	auto_buf struct buf d = { 0 };
+	const json_t *one;
+	size_t i;
+
+	folder_of(name, &d);
+	buf_printf(out,
+		   "mkdir -p -m 700 " FOLDER "\n"
+		   "mkdir %1$s 2>/dev/null || { [ -e %1$s ] && echo '" REX_MARK
+		   "exists' >&2 || echo '" REX_MARK "failed' >&2; exit 1; }\n"
+		   "unset BASH_EXECUTION_STRING; shopt -s expand_aliases\n" SAVE "\n"
+		   "trap '" SAVE "' EXIT\n"
+		   "exec 2>&1\n",
+		   d.p);
+	json_array_foreach(sources, i, one)
+	{
+		const char *path = json_string_value(one);
+		int home = !strncmp(path, "~/", 2);
+
+		buf_puts(out, home ? "source ~/" : "source ");
+		quote(out, home ? path + 2 : path);
+		buf_putc(out, '\n');
+	}
+	buf_puts(out, ":\n");
+}
+
+void rex_script_run(struct buf *out, const char *name)
+{
+	auto_buf struct buf d = { 0 };
+
+	folder_of(name, &d);
+	buf_printf(out,
+		   NONE
+		   "bash -n -c \"$1\" || { echo '" REX_MARK "syntax' >&2; exit 1; }\n" ENTER
+		   "unset BASH_EXECUTION_STRING\n"
+		   "trap '" SAVE "' EXIT\n"
+		   "exec 2>&1\n"
+		   ". %1$s/state >/dev/null 2>&1\n"
+		   "eval \"set --\n$1\"\n"
+		   /* A trap of the session's own must not run yet, nor take the place of ours. */
+		   "{ set -- $?; trap '" SAVE "' EXIT; exit $1; } 2>/dev/null\n",
+		   d.p);
+}
+
+#define KILL_IT                                                                                    \
+	"read -r p s <%1$s/busy && " ALIVE                                                         \
+	" && { kill -KILL -- -$p || kill -KILL $p; } 2>/dev/null\n"
+
+void rex_script_interrupt(struct buf *out, const char *name, unsigned tries, unsigned wait_ms)
+{
+	auto_buf struct buf d = { 0 };
+
+	folder_of(name, &d);
+	buf_printf(out,
+		   NONE "ends() { for k in $(seq 0 $1); do " ALIVE
+			" || return 0; sleep 0.05; done; return 1; }\n"
+			"read -r p s 2>/dev/null <%1$s/busy || exit 0\n"
+			"for i in $(seq %2$u); do\n" ALIVE " || exit 0\n"
+			"{ kill -INT -- -$p || kill -INT $p; } 2>/dev/null\n"
+			"ends %3$u && exit 0\ndone\n" KILL_IT "ends 40 || { echo '" REX_MARK
+			"stuck' >&2; exit 1; }\n",
+		   d.p, tries, wait_ms / 50);
+}
+
+void rex_script_close(struct buf *out, const char *name)
+{
+	auto_buf struct buf d = { 0 };
+
+	if (name) {
+		folder_of(name, &d);
+		buf_printf(out, NONE KILL_IT "rm -rf %1$s\n", d.p);
+	} else {
+		buf_printf(out,
+			   "for d in " FOLDER "/*/; do\n" KILL_IT "done 2>/dev/null\nrm -rf " FOLDER
+			   "\n",
+			   "\"$d\"");
+	}
+}
+
+void rex_script_unzip(struct buf *out, const char *archive)
+{
+	buf_printf(out,
+		   "trap 'rm -f %1$s' EXIT\n"
+		   "mkdir -p -- \"$1\" && cd -- \"$1\" || exit 1\n"
+		   /* -I: no module of the same name that lies in the folder */
+		   "if command -v python3; then python3 -I -m zipfile -e %1$s .\n"
+		   "elif command -v unzip; then unzip -oqq %1$s\n"
+		   "elif command -v bsdtar; then bsdtar -xf %1$s\n"
+		   "else echo '" REX_MARK "unpacker' >&2; exit 1\nfi >/dev/null\n",
+		   archive);
+}
+
+const char *rex_marked(const char *said, size_t *before)
+{
+	const char *at = said;
+
+	while ((at = strstr(at, REX_MARK))) {
+		if (at == said || at[-1] == '\n') {
+			*before = (size_t)(at - said);
+			return at + strlen(REX_MARK);
+		}
+		at++;
+	}
+	return NULL;
+}
+
+/* ---- what a terminal would take ---- */
+
+/* Behind an escape sequence that begins at p. One without an end goes on to the end of the text. */
+static const char *behind_escape(const char *p, const char *end)
+{
+	if (++p == end)
+		return p;
+	if (*p == '[') { /* CSI: parameters, then one letter */
+		for (p++; p < end && *p >= 0x20 && *p <= 0x3f; p++)
+			;
+		return p < end && *p >= 0x40 && *p <= 0x7e ? p + 1 : p;
+	}
+	if (*p == ']') { /* OSC: up to BEL or ESC backslash; never beyond the line */
+		for (p++; p < end && *p != '\a' && *p != '\n' && *p != 0x1b; p++)
+			;
+		if (p < end && *p == '\a')
+			return p + 1;
+		return end - p >= 2 && p[0] == 0x1b && p[1] == '\\' ? p + 2 : p;
+	}
+	for (; p < end && *p >= 0x20 && *p <= 0x2f; p++) /* such as a choice of letters */
+		;
+	return p < end && *p >= 0x30 && *p <= 0x7e ? p + 1 : p;
+}
+
+void rex_plain(const char *text, size_t n, struct buf *out)
+{
+	const char *p = text, *end = text + n;
+
+	while (p < end) {
+		const char *from = p;
+
+		while (p < end && *p != 0x1b && *p != '\r')
+			p++;
+		buf_add(out, from, (size_t)(p - from));
+		if (p == end)
+			break;
+		if (*p == 0x1b) {
+			p = behind_escape(p, end);
+		} else {
+			if (!(p + 1 < end && p[1] == '\n'))
+				buf_putc(out, '\r');
+			p++;
+		}
+	}
+}
+
+/* ---- codecs ---- */
+
+struct named {
+	const char *name;
+	int is;
+};
+
+static int find(const struct named *rows, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcasecmp(rows[i].name, name))
+			return rows[i].is;
+	return -1;
+}
+
+int rex_codec(const char *name)
+{
+	static const struct named rows[] = {
+		{ "utf-8", REX_UTF8 },    { "utf8", REX_UTF8 },         { "utf_8", REX_UTF8 },
+		{ "ascii", REX_ASCII },   { "us-ascii", REX_ASCII },    { "latin-1", REX_LATIN1 },
+		{ "latin1", REX_LATIN1 }, { "iso-8859-1", REX_LATIN1 },
+	};
+
+	return find(rows, ARRAY_LEN(rows), name);
+}
+
+int rex_errors(const char *name)
+{
+	static const struct named rows[] = { { "strict", REX_STRICT },
+					     { "replace", REX_REPLACE },
+					     { "ignore", REX_IGNORE },
+					     { "backslashreplace", REX_BACKSLASH } };
+
+	return find(rows, ARRAY_LEN(rows), name);
+}
+
+static void put_latin1(struct buf *out, unsigned char c)
+{
+	if (c >= 0x80)
+		buf_putc(out, (char)(0xc0 | c >> 6));
+	buf_putc(out, (char)(c < 0x80 ? c : 0x80 | (c & 0x3f)));
+}
+
+/* How many bytes at p are one character; 0: none. */
+static size_t character(const char *p, size_t n, enum rex_codec c)
+{
+	int bad;
+
+	if (c == REX_LATIN1 || (unsigned char)*p < 0x80)
+		return 1;
+	if (c == REX_ASCII)
+		return 0;
+	for (size_t len = 2; len <= 4 && len <= n; len++) /* the shortest that is whole */
+		if (feed_utf8(p, len, &bad) == len && !bad)
+			return len;
+	return 0;
+}
+
+int rex_decode(const struct buf *bytes, enum rex_codec c, enum rex_errors how, struct buf *out,
+	       size_t *at)
+{
+	for (size_t i = 0; i < bytes->len;) {
+		const char *p = bytes->p + i;
+		size_t n = character(p, bytes->len - i, c);
+
+		if (n && c == REX_LATIN1) {
+			put_latin1(out, (unsigned char)*p);
+		} else if (n) {
+			buf_add(out, p, n);
+		} else if (how == REX_STRICT) {
+			*at = i;
+			return -1;
+		} else if (how == REX_REPLACE) {
+			buf_puts(out, "\xef\xbf\xbd");
+		} else if (how == REX_BACKSLASH) {
+			buf_printf(out, "\\x%02x", (unsigned char)*p);
+		}
+		i += n ? n : 1;
+	}
+	return 0;
+}

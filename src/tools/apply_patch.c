@@ -1,0 +1,211 @@
+/* apply_patch.c - apply_patch: every file is read and its change worked out, then all are written. What
+ * does not fit is found before anything has changed. */
+#include "base/own.h"
+#include "tools/file_ops.h"
+#include "tools/patch.h"
+
+#include <string.h>
+
+struct change {
+	enum patch_kind kind;
+	const char *path, *to; /* in the box; to NULL: it stays */
+	struct wire_entry about;
+	struct buf after;
+};
+
+struct patching {
+	struct content content; /* first */
+	struct patch_file files[PATCH_FILES];
+	struct change changes[PATCH_FILES];
+	unsigned n, at;
+};
+
+static struct patching *patching_of(struct content *x)
+{
+	return loop_owner(x, struct patching, content);
+}
+
+/* ---- the end ---- */
+
+static void tell(struct patching *p)
+{
+	static const char *const verbs[] = {
+		[PATCH_ADD] = "A", [PATCH_UPDATE] = "M", [PATCH_DELETE] = "D"
+	};
+	json_t *all = json_array();
+	auto_buf struct buf text = { 0 };
+
+	content_close(&p->content);
+	for (unsigned i = 0; i < p->n; i++) {
+		const struct change *c = &p->changes[i];
+
+		buf_printf(&text, "%s %s%s%s\n", verbs[c->kind], c->path, c->to ? " -> " : "",
+			   c->to ? c->to : "");
+		json_array_append_new(all, json_pack("{s:s, s:s, s:s?}", "kind", verbs[c->kind],
+						     "path", c->path, "to", c->to));
+		call_audit(p->content.job->call,
+			   c->kind == PATCH_DELETE ? "file.remove" : "file.write", c->path, "ok");
+	}
+	tool_done(p->content.job, json_pack("{s:o}", "files", all), text.p, text.len);
+}
+
+/* ---- writing ---- */
+
+static void write_next(struct content *x);
+
+static void written(struct content *x)
+{
+	patching_of(x)->at++;
+	write_next(x);
+}
+
+static void moved(struct content *x)
+{
+	struct patching *p = patching_of(x);
+
+	content_remove(x, p->changes[p->at].path, written);
+}
+
+static void write_next(struct content *x)
+{
+	struct patching *p = patching_of(x);
+	struct change *c = &p->changes[p->at];
+
+	if (p->at == p->n) {
+		tell(p);
+		return;
+	}
+	x->about = c->about;
+	if (c->kind == PATCH_DELETE)
+		content_remove(x, c->path, written);
+	else if (c->kind == PATCH_ADD)
+		content_put(x, c->path, c->after.p, c->after.len, CONTENT_NEW, written);
+	else if (c->to)
+		content_put(x, c->to, c->after.p, c->after.len, CONTENT_ANY, moved);
+	else
+		content_put(x, c->path, c->after.p, c->after.len, CONTENT_SAME, written);
+}
+
+/* ---- reading ---- */
+
+static void read_next(struct content *x);
+
+static void refuse(struct patching *p, const char *code, const char *message)
+{
+	desk_error(&p->content.desk, 409, code, message, p->changes[p->at].path, NULL);
+}
+
+static void looked(struct content *x)
+{
+	struct patching *p = patching_of(x);
+	struct change *c = &p->changes[p->at];
+	struct err e;
+
+	c->about = x->about;
+	if (c->kind == PATCH_ADD && (x->there || x->folder)) {
+		refuse(p, "exists", "the file is there already");
+		return;
+	}
+	if (c->kind != PATCH_ADD && (!x->there || x->folder)) {
+		refuse(p, "not_found", x->folder ? "it is a folder" : "there is no such file");
+		return;
+	}
+	if (c->kind == PATCH_UPDATE && patch_apply(p->files[p->at].body, buf_str(&x->bytes),
+						   x->bytes.len, &c->after, &e) < 0) {
+		refuse(p, "no_match", e.msg);
+		return;
+	}
+	p->at++;
+	read_next(x);
+}
+
+static void read_next(struct content *x)
+{
+	struct patching *p = patching_of(x);
+
+	if (p->at == p->n) {
+		p->at = 0;
+		write_next(x);
+		return;
+	}
+	x->may_miss = 1;
+	if (p->changes[p->at].kind == PATCH_UPDATE)
+		content_get(x, p->changes[p->at].path, looked);
+	else
+		content_look(x, p->changes[p->at].path, looked);
+}
+
+/* ---- the beginning ---- */
+
+static const char *path_of(struct tool_job *j, struct patch_text t)
+{
+	char *text = call_alloc(j->call, t.n + 1);
+
+	memcpy(text, t.p, t.n);
+	text[t.n] = 0;
+	return desk_path(j->call, text);
+}
+
+static int known(const struct patching *p, const char *path)
+{
+	for (unsigned i = 0; i < p->n; i++)
+		if (!strcmp(p->changes[i].path, path))
+			return 1;
+	return 0;
+}
+
+/* 0: refused, and told. */
+static int plan(struct patching *p, struct tool_job *j, const struct patch_file *f)
+{
+	struct change *c = &p->changes[p->n];
+	struct err e;
+
+	c->kind = f->kind;
+	c->path = path_of(j, f->path);
+	if (!c->path)
+		return 0;
+	if (known(p, c->path)) {
+		tool_fail(j, "invalid", "the patch has this file twice", c->path, NULL);
+		return 0;
+	}
+	if (f->move.n && !(c->to = path_of(j, f->move)))
+		return 0;
+	p->n++;
+	if (f->kind == PATCH_ADD && patch_content(f->body, &c->after, &e) < 0) {
+		tool_fail(j, "invalid", e.msg, c->path, NULL);
+		return 0;
+	}
+	return 1;
+}
+
+static void drop(struct tool_job *j)
+{
+	struct patching *p = j->state;
+
+	for (unsigned i = 0; i < PATCH_FILES; i++)
+		buf_fini(&p->changes[i].after);
+	buf_fini(&p->content.bytes);
+}
+
+void tool_patch(struct tool_job *j)
+{
+	const json_t *text = json_object_get(j->args, "patch");
+	struct patching *p = call_alloc(j->call, sizeof(*p));
+	struct err e;
+	int n;
+
+	memset(p, 0, sizeof(*p));
+	n = patch_parse(json_string_value(text), json_string_length(text), p->files, &e);
+	if (n < 0) {
+		tool_fail(j, "invalid", e.msg, NULL, NULL);
+		return;
+	}
+	j->state = p;
+	j->drop = drop;
+	for (int i = 0; i < n; i++)
+		if (!plan(p, j, &p->files[i]))
+			return;
+	p->content.desk.path = p->changes[0].path;
+	content_open(&p->content, j, read_next);
+	j->drop = drop;
+}

@@ -1,0 +1,292 @@
+/* command.c - programs: run_command, run_code. They are flows of /v1, and have records like those. */
+#include "api/flow.h"
+#include "base/own.h"
+#include "fleet/run.h"
+#include "lang/install.h"
+#include "tools/tool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { COMMAND_MS = 120000, INSTALL_MS = 300000 };
+
+static struct tool_job *job_of(const struct call *c)
+{
+	return ((struct tool_call *)c->door)->job;
+}
+
+/* ---- while it runs ---- */
+
+static void started(struct call *c, const struct run *r, const char *step)
+{
+	struct tool_job *j = job_of(c);
+
+	(void)step;
+	memcpy(j->exec, r->id, sizeof(j->exec));
+}
+
+static int keep(struct tool_job *j, unsigned stream, const struct buf *text)
+{
+	if (!text->len)
+		return 0;
+	cut_add(&j->out[stream], text->p, text->len);
+	return j->on->said ? j->on->said(j, stream, text->p, text->len) : 0;
+}
+
+static int said(struct call *c, unsigned stream, const char *bytes, size_t n)
+{
+	struct tool_job *j = job_of(c);
+	auto_buf struct buf plain = { 0 };
+
+	stream = stream ? 1 : 0;
+	cloak_pass(&j->cloak, stream, bytes, n, &plain);
+	return keep(j, stream, &plain);
+}
+
+static void flush(struct tool_job *j)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		auto_buf struct buf plain = { 0 };
+
+		cloak_flush(&j->cloak, i, &plain);
+		keep(j, i, &plain);
+	}
+}
+
+/* ---- its end ---- */
+
+static void stream_text(const struct tool_job *j, unsigned stream, struct buf *out)
+{
+	char how[120];
+
+	snprintf(how, sizeof(how), "read_output exec=%s stream=%s offset=%zu", j->exec,
+		 stream ? "stderr" : "stdout", j->out[stream].head.len);
+	cut_text(&j->out[stream], how, out);
+}
+
+static void end_line(struct buf *b)
+{
+	if (b->len && b->p[b->len - 1] != '\n')
+		buf_putc(b, '\n');
+}
+
+/* What a model reads: output first, then how it ended. */
+static void tell(struct buf *text, const struct buf out[2], const json_t *record)
+{
+	const json_t *code = json_object_get(record, "exit_code");
+	const char *cause = json_string_value(json_object_get(record, "cause")),
+		   *summary = json_string_value(json_object_get(record, "summary")),
+		   *step = json_string_value(json_object_get(record, "step"));
+	json_int_t us = json_integer_value(
+		json_object_get(json_object_get(record, "timings"), "run_us"));
+
+	buf_add(text, buf_str(&out[0]), out[0].len);
+	if (out[1].len) {
+		end_line(text);
+		buf_puts(text, "[stderr]\n");
+		buf_add(text, out[1].p, out[1].len);
+	}
+	end_line(text);
+	if (step && strcmp(step, "run") != 0)
+		buf_printf(text, "[%s failed] ", step);
+	if (json_is_integer(code))
+		buf_printf(text, "[exit %lld", (long long)json_integer_value(code));
+	else
+		buf_printf(text, "[%s", summary ? summary : cause ? cause : "ended");
+	if (us > 0)
+		buf_printf(text, ", %.1f s", (double)us / 1e6);
+	buf_puts(text, "]");
+}
+
+static void copy(json_t *to, const json_t *from, const char *name)
+{
+	json_t *v = json_object_get(from, name);
+
+	if (v)
+		json_object_set(to, name, v);
+}
+
+static void over(struct call *c, json_t *take_record)
+{
+	static const char *const told[] = { "exit_code", "status", "signal", "cause",	  "summary",
+					    "hint",	 "step",   "timings",	  "cpu_s",
+					    "mem_peak",	 "errors", "error",	  "warnings",
+					    "language",	 "stdout_bytes",	  "stderr_bytes",
+					    "compiled_before" };
+	struct tool_job *j = job_of(c);
+	auto_buf struct buf out = { 0 }, err = { 0 }, text = { 0 };
+	json_t *data = json_object();
+	const char *cause = json_string_value(json_object_get(take_record, "cause"));
+	int failed = json_integer_value(json_object_get(take_record, "status")) != 0;
+
+	flush(j);
+	stream_text(j, 0, &out);
+	stream_text(j, 1, &err);
+	json_object_set_new(data, "exec", json_string(j->exec));
+	for (unsigned i = 0; i < ARRAY_LEN(told); i++)
+		copy(data, take_record, told[i]);
+	json_object_set_new(data, "timed_out", json_boolean(cause && !strcmp(cause, "wall")));
+	json_object_set_new(data, "stdout", json_stringn(buf_str(&out), out.len));
+	json_object_set_new(data, "stderr", json_stringn(buf_str(&err), err.len));
+	json_object_set_new(data, "truncated",
+			    json_boolean(cut_lost(&j->out[0]) || cut_lost(&j->out[1])));
+	tell(&text, (const struct buf[2]){ out, err }, take_record);
+	json_decref(take_record);
+	tool_result(j, failed, data, text.p, text.len);
+}
+
+static void running(struct call *c, const struct run *r)
+{
+	tool_say(job_of(c), json_pack("{s:s, s:b}", "exec", r->id, "running", 1),
+		 "[runs in the background as exec %s]", r->id);
+}
+
+static const struct flow_door door = { over, running, started, said };
+
+void tool_program(struct tool_job *j, json_t *take_body)
+{
+	struct berth *b = tool_box(j);
+
+	if (b)
+		flow_in(j->call, b,
+			&(struct flow_want){ .body = take_body, .door = &door, .leash = &j->leash });
+	json_decref(take_body);
+}
+
+void tool_command(struct tool_job *j)
+{
+	json_t *body = json_copy(j->args);
+
+	if (!json_object_get(body, "timeout_ms") && !tool_flag(j, "background"))
+		json_object_set_new(body, "timeout_ms", json_integer(COMMAND_MS));
+	tool_program(j, body);
+}
+
+/* ---- install_packages ---- */
+
+static const struct {
+	const char *words[12];
+	const char *source; /* the variable that names the registry */
+} managers[PM_COUNT] = {
+	[PM_PIP] = { { "python3", "-m", "pip", "install", "--user", "--no-input",
+		       "--disable-pip-version-check", "--break-system-packages" },
+		     "PIP_INDEX_URL" },
+	[PM_NPM] = { { "npm", "install", "--no-audit", "--no-fund" }, "npm_config_registry" },
+	[PM_GEM] = { { "gem", "install", "--user-install", "--no-document" }, NULL },
+	[PM_GO] = { { "go", "get", "--" }, "GOPROXY" },
+};
+
+/* Each is one word for the manager, and none of them an option: package.h looks at them. */
+static int add_packages(struct tool_job *j, enum package_manager m, json_t *words, struct err *e)
+{
+	struct packages set = { .manager = m };
+	const json_t *one;
+	size_t i;
+	int rc = 0;
+
+	json_array_foreach(json_object_get(j->args, "packages"), i, one)
+		if (rc == 0 && (rc = packages_add(&set, json_string_value(one), e)) < 0)
+			err_in(e, "packages[%zu]", i);
+	for (unsigned k = 0; rc == 0 && k < set.n; k++)
+		json_array_append_new(words, json_string(set.v[k]));
+	packages_fini(&set);
+	return rc;
+}
+
+/* A package manager without a registry tries for minutes before it says so. 0: answered. */
+static int can_install(struct tool_job *j, enum package_manager m)
+{
+	const struct install_conf *conf = &j->call->api->fleet.conf.packages.install;
+	const struct berth *b = tool_box(j);
+	int reaches = b && b->row.network && strcmp(b->row.network, "[]") != 0;
+	char text[200];
+
+	if (!b)
+		return 0;
+	if (!conf->source[m] && !reaches) {
+		snprintf(text, sizeof(text), "no source for %s packages is configured", package_manager_name(m));
+		tool_fail(j, "not_configured", text, install_setting(m),
+			  "the operator sets it in the daemon's settings; then make a box with \"packages\" or \"network\"");
+		return 0;
+	}
+	if (!reaches) {
+		snprintf(text, sizeof(text), "box %s has no network, so %s cannot reach %.80s", b->row.id,
+			 package_manager_name(m), conf->source[m]);
+		tool_fail(j, "no_network", text, b->row.id,
+			  "create_box with \"network\": {\"allow\": [its host]}, or POST /v1/boxes with \"packages\"");
+		return 0;
+	}
+	return 1;
+}
+
+void tool_install(struct tool_job *j)
+{
+	const struct install_conf *conf = &j->call->api->fleet.conf.packages.install;
+	int m = package_manager_named(tool_text(j, "manager", "pip"));
+	json_t *words, *body;
+	struct err e;
+
+	if (m < 0 || !managers[m].words[0]) {
+		tool_fail(j, "invalid", "manager: is none of pip, npm, gem, go",
+			  tool_text(j, "manager", ""), NULL);
+		return;
+	}
+	if (!json_array_size(json_object_get(j->args, "packages"))) {
+		tool_fail(j, "invalid", "packages: is empty", NULL, NULL);
+		return;
+	}
+	words = json_array();
+	for (unsigned i = 0; managers[m].words[i]; i++)
+		json_array_append_new(words, json_string(managers[m].words[i]));
+	if (add_packages(j, (enum package_manager)m, words, &e) < 0) {
+		json_decref(words);
+		tool_fail(j, "invalid", e.msg, NULL, NULL);
+		return;
+	}
+	if (!can_install(j, (enum package_manager)m)) {
+		json_decref(words);
+		return;
+	}
+	body = json_pack("{s:o, s:I}", "command", words, "timeout_ms",
+			 (json_int_t)tool_int(j, "timeout_ms", INSTALL_MS));
+	if (conf->source[m] && managers[m].source)
+		json_object_set_new(body, "env",
+				    json_pack("{s:s}", managers[m].source, conf->source[m]));
+	tool_program(j, body);
+}
+
+/* ---- bash, as Anthropic's models know it ---- */
+
+/* A new shell each time, which begins where the last one ended: what `declare` and `cd` would tell of
+ * it is in a file. So a command that hangs or exits takes no shell along. */
+static const char carry_on[] =
+	"f=${TMPDIR:-/tmp}/.atoll-shell\n"
+	"[ -r \"$f\" ] && . \"$f\" 2>/dev/null\n"
+	"trap '{ r=$?; trap - EXIT; { declare -p | grep -v \"^declare -[a-zA-Z]*r\"; declare -f; shopt -p; set +o; "
+	"printf \"cd %q\\n\" \"$PWD\"; } >\"$f.$$\" && mv -f \"$f.$$\" \"$f\"; exit $r; } 2>/dev/null' EXIT\n"
+	"eval \"$1\"\n";
+
+void tool_bash(struct tool_job *j)
+{
+	const char *command = tool_text(j, "command", NULL);
+
+	if (tool_flag(j, "restart"))
+		tool_program(j, json_pack("{s:[s, s, s], s:i}", "command", "bash", "-c",
+				"rm -f \"${TMPDIR:-/tmp}/.atoll-shell\"; echo 'a new shell'",
+				"timeout_ms", COMMAND_MS));
+	else if (!command)
+		tool_fail(j, "invalid", "command: is missing", NULL, NULL);
+	else
+		tool_program(j, json_pack("{s:[s, s, s, s, s], s:I}", "command", "bash", "-c", carry_on, "bash",
+				command, "timeout_ms",
+				(json_int_t)tool_int(j, "timeout_ms", COMMAND_MS)));
+}
+
+void tool_code(struct tool_job *j)
+{
+	json_t *body = json_copy(j->args);
+
+	if (!json_object_get(body, "language"))
+		json_object_set_new(body, "language", json_string("python"));
+	tool_program(j, body);
+}

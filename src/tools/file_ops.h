@@ -1,0 +1,43 @@
+/* file_ops.h - files of a box for a tool: one step after the other, by one worker.
+ * Owns: the bytes of the file that was read last. What fails ends the job. */
+#pragma once
+#include "api/desk.h"
+#include "tools/tool.h"
+
+enum { CONTENT_MAX = 4 << 20 }; /* of a file that is held in memory */
+
+struct content {
+	struct desk desk; /* first: it is c->state */
+	struct tool_job *job;
+	struct wire_entry about; /* of what was read */
+	struct buf bytes;
+	int there;    /* it was */
+	int may_miss; /* then that is no failure */
+	int folder;   /* it is one: bytes has nothing */
+	int reading, looking;
+	int pouring; /* into this pipe: */
+	int pipe;
+	struct watch room;
+	const char *rest; /* what is left to pour */
+	size_t nrest;
+	void (*next)(struct content *x);
+	void *user;
+};
+
+/* A worker, then next. 0: refused, and told. */
+int content_open(struct content *x, struct tool_job *j, void (*next)(struct content *x));
+/* Each calls next when it is done. Paths are absolute: desk_path(). */
+void content_get(struct content *x, const char *path, void (*next)(struct content *x));
+void content_look(struct content *x, const char *path, void (*next)(struct content *x));
+/* As it was read: refused if somebody has changed it since. */
+enum content_how { CONTENT_ANY, CONTENT_NEW, CONTENT_SAME };
+void content_put(struct content *x, const char *path, const void *bytes, size_t n,
+		 enum content_how how, void (*next)(struct content *x));
+/* The same with CONTENT_ANY for any n: the worker takes the bytes when it can. They stay the caller's, and
+ * as they are, until the job is over. */
+void content_pour(struct content *x, const char *path, const char *bytes, size_t n,
+		  void (*next)(struct content *x));
+void content_remove(struct content *x, const char *path, void (*next)(struct content *x));
+/* The worker goes; before the result. */
+void content_close(struct content *x);
+int content_is_text(const struct buf *b);

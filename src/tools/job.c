@@ -1,0 +1,237 @@
+/* job.c - one call of a tool: see tool.h. */
+#include "api/fields.h"
+#include "base/own.h"
+#include "tools/tool.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the manner ---- */
+
+static struct tool_job *under_way(const struct call *c)
+{
+	const struct tool_call *t = c->door;
+
+	return t && t->job && !t->job->over ? t->job : NULL;
+}
+
+void tool_told_error(struct call *c, int status, const char *code, const char *message,
+		     const char *why, const char *hint)
+{
+	struct tool_job *j = under_way(c);
+	struct tool_call *t = c->door;
+
+	if (j)
+		tool_fail(j, code, message, why, hint);
+	else if (t && t->refuse)
+		t->refuse(c, status, code, message, why, hint);
+	else
+		call_send(c, status, call_error_json(code, message, why, hint));
+}
+
+void tool_told_json(struct call *c, int status, json_t *take_doc)
+{
+	struct tool_job *j = under_way(c);
+	struct tool_call *t = c->door;
+
+	if (j && j->answered)
+		j->answered(j, status, take_doc);
+	else if (!j && t && t->answered)
+		t->answered(c, status, take_doc);
+	else
+		call_send(c, status, take_doc);
+}
+
+const struct api_manner tool_manner = { .error = tool_told_error, .json = tool_told_json };
+
+/* ---- life ---- */
+
+static void job_free(struct tool_job *j)
+{
+	if (j->drop)
+		j->drop(j);
+	json_decref(j->args);
+	cloak_fini(&j->cloak);
+	cut_fini(&j->out[0]);
+	cut_fini(&j->out[1]);
+}
+
+static void left(struct call *c)
+{
+	struct tool_call *t = c->door;
+
+	if (t->left)
+		t->left(c);
+	for (struct tool_job *j = t->job; j; j = j->before)
+		job_free(j); /* the memory itself is the call's */
+	t->job = NULL;
+}
+
+void tool_enter(struct call *c, struct tool_call *t)
+{
+	c->door = t;
+	c->leave = left;
+}
+
+struct berth *tool_box(struct tool_job *j)
+{
+	return call_box(j->call, 0);
+}
+
+static int may(const struct tool_job *j)
+{
+	enum api_need need = j->tool->marks & TOOL_READS ? NEED_VIEWER : NEED_EDITOR;
+
+	return (int)j->call->who.role >= (int)need - 1;
+}
+
+/* What /v1 has for it reads the arguments where it would read a body or a query. */
+static void lend_args(struct call *c, json_t *args)
+{
+	json_decref(c->body);
+	c->body = json_incref(args);
+	c->args = args;
+}
+
+void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct tool_surface *on)
+{
+	struct tool_job *j = call_alloc(c, sizeof(*j));
+	struct tool_call *door = c->door;
+	struct berth *b;
+	struct err e;
+
+	*j = (struct tool_job){ .call = c,
+				.tool = t,
+				.on = on,
+				.args = args ? json_deep_copy(args) : json_object(),
+				.before = door->job };
+	door->job = j;
+	if (t->marks & TOOL_BOXES && c->who.box[0]) {
+		tool_fail(j, "denied", "this key is for one box only", c->who.box, NULL);
+		return;
+	}
+	if (!may(j)) {
+		tool_fail(j, "denied", "this needs another role", "the key's role is viewer", "editor");
+		return;
+	}
+	if (fields_check(j->args, t->fields, "", &e) < 0) {
+		tool_fail(j, "invalid", e.msg, NULL, NULL);
+		return;
+	}
+	fields_prune(j->args, t->fields);
+	lend_args(c, j->args);
+	if (!(t->marks & TOOL_BOXES)) {
+		b = tool_box(j);
+		if (!b)
+			return;
+		cloak_init(&j->cloak, b->row.env);
+	}
+	t->run(j);
+}
+
+/* ---- the end ---- */
+
+static void settle(struct tool_job *j, struct tool_result *r)
+{
+	if (j->over)
+		abort(); /* a row that tells two ends */
+	j->over = 1;
+	j->on->over(j, r);
+	buf_fini(&r->text);
+	json_decref(r->data);
+}
+
+/* Every text in a document; /v1 made it, so it is not deep. Keys are ours. */
+static void cloak_doc(const struct tool_job *j, json_t *doc)
+{
+	const char *name;
+	json_t *one;
+	size_t i;
+
+	if (json_is_string(doc)) {
+		auto_buf struct buf plain = { 0 };
+
+		cloak_text(&j->cloak, json_string_value(doc), json_string_length(doc), &plain);
+		if (plain.len != json_string_length(doc) ||
+		    memcmp(buf_str(&plain), json_string_value(doc), plain.len) != 0)
+			json_string_setn(doc, buf_str(&plain), plain.len);
+	}
+	json_array_foreach(doc, i, one)
+		cloak_doc(j, one);
+	json_object_foreach(doc, name, one)
+		cloak_doc(j, one);
+}
+
+void tool_result(struct tool_job *j, int failed, json_t *take_data, const char *text, size_t n)
+{
+	struct tool_result r = { .failed = failed, .data = take_data ? take_data : json_object() };
+	auto_buf struct buf plain = { 0 };
+
+	if (j->cloak.n)
+		cloak_doc(j, r.data);
+	cloak_text(&j->cloak, text, n, &plain);
+	cut_clean(buf_str(&plain), plain.len, &r.text);
+	settle(j, &r);
+}
+
+void tool_done(struct tool_job *j, json_t *take_data, const char *text, size_t n)
+{
+	tool_result(j, 0, take_data, text, n);
+}
+
+void tool_say(struct tool_job *j, json_t *take_data, const char *fmt, ...)
+{
+	auto_buf struct buf text = { 0 };
+	va_list ap;
+
+	va_start(ap, fmt);
+	buf_vprintf(&text, fmt, ap);
+	va_end(ap);
+	tool_done(j, take_data, text.p, text.len);
+}
+
+void tool_fail(struct tool_job *j, const char *code, const char *message, const char *why,
+	       const char *hint)
+{
+	auto_buf struct buf text = { 0 };
+
+	buf_puts(&text, message);
+	if (why && *why)
+		buf_printf(&text, ": %s", why);
+	/* Hints of /v1 name paths of /v1. */
+	if (hint && *hint && !strstr(hint, "GET ") && !strstr(hint, "POST ") && !strchr(hint, '?'))
+		buf_printf(&text, " (%s)", hint);
+	tool_result(j, 1, call_error_json(code, message, why, hint), text.p, text.len);
+}
+
+/* ---- arguments ---- */
+
+const char *tool_text(const struct tool_job *j, const char *name, const char *otherwise)
+{
+	const char *v = json_string_value(json_object_get(j->args, name));
+
+	return v ? v : otherwise;
+}
+
+int64_t tool_int(const struct tool_job *j, const char *name, int64_t otherwise)
+{
+	const json_t *v = json_object_get(j->args, name);
+
+	return json_is_integer(v) ? json_integer_value(v) : otherwise;
+}
+
+int tool_flag(const struct tool_job *j, const char *name)
+{
+	return json_is_true(json_object_get(j->args, name));
+}
+
+json_t *tool_string(const struct tool_job *j, const char *bytes, size_t n)
+{
+	auto_buf struct buf plain = { 0 }, clean = { 0 };
+
+	cloak_text(&j->cloak, bytes, n, &plain);
+	cut_clean(buf_str(&plain), plain.len, &clean);
+	return json_stringn(buf_str(&clean), clean.len);
+}

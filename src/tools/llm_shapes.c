@@ -1,0 +1,311 @@
+/* llm_shapes.c - calls of tools as OpenAI's and Anthropic's models make them: what comes is what their SDKs
+ * hand to a loop, what goes back is what the loop hands to the model. */
+#include "tools/llm_shapes.h"
+#include "base/own.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { COMMANDS = 32 };
+
+static void left(struct call *c)
+{
+	struct provider *p = c->door;
+
+	json_decref(p->asked);
+	json_decref(p->output);
+}
+
+struct provider *provider_new(struct call *c, void (*over)(struct provider *p, struct call *c,
+							   const struct tool_result *r))
+{
+	struct provider *p = call_alloc(c, sizeof(*p));
+
+	*p = (struct provider){ .asked = json_incref(c->body), .over = over, .call.left = left };
+	tool_enter(c, &p->call);
+	return p;
+}
+
+static void job_over(struct tool_job *j, const struct tool_result *r)
+{
+	struct provider *p = j->call->door;
+
+	p->over(p, j->call, r);
+}
+
+static const struct tool_surface on = { NULL, job_over };
+
+void provider_fail(struct provider *p, struct call *c, const char *why)
+{
+	struct tool_result r = { .failed = 1 };
+
+	buf_puts(&r.text, why);
+	r.data = json_object();
+	p->over(p, c, &r);
+	buf_fini(&r.text);
+	json_decref(r.data);
+}
+
+void provider_run(struct provider *p, struct call *c, const struct tool *t, json_t *args)
+{
+	if (!t || t->marks & TOOL_BOXES)
+		provider_fail(p, c, "there is no such tool");
+	else if (args && !json_is_object(args))
+		provider_fail(p, c, "the arguments must be an object");
+	else
+		tool_begin(c, t, args, &on);
+}
+
+json_t *provider_text(const struct tool_result *r)
+{
+	return json_stringn(buf_str(&r->text), r->text.len);
+}
+
+static const char *text_in(const json_t *doc, const char *name)
+{
+	return json_string_value(json_object_get(doc, name));
+}
+
+static void not_a_call(struct call *c, const char *what)
+{
+	call_error(c, 400, "invalid", what, NULL, "docs/agents.md has the shapes");
+}
+
+/* ---- OpenAI: functions ---- */
+
+static void chat_over(struct provider *p, struct call *c, const struct tool_result *r)
+{
+	call_send(c, 200,
+		  json_pack("{s:s, s:O, s:o}", "role", "tool", "tool_call_id",
+			    json_object_get(p->asked, "id"), "content", provider_text(r)));
+}
+
+static void function_over(struct provider *p, struct call *c, const struct tool_result *r)
+{
+	call_send(c, 200,
+		  json_pack("{s:s, s:O, s:o}", "type", "function_call_output", "call_id",
+			    json_object_get(p->asked, "call_id"), "output", provider_text(r)));
+}
+
+/* Arguments are a text of JSON there; none at all is as good as {}. */
+static void run_function(struct provider *p, struct call *c, const json_t *function)
+{
+	const char *name = text_in(function, "name"), *text = text_in(function, "arguments");
+	json_t *args =
+		text && *text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : json_object();
+
+	if (args)
+		provider_run(p, c, name ? tool_named(name) : NULL, args);
+	else
+		provider_fail(p, c, "the arguments are not JSON");
+	json_decref(args);
+}
+
+static void use_chat(struct call *c)
+{
+	const json_t *function = json_object_get(c->body, "function");
+
+	if (!text_in(c->body, "id") || !text_in(function, "name"))
+		not_a_call(c, "id or function.name is missing");
+	else
+		run_function(provider_new(c, chat_over), c, function);
+}
+
+static void use_function(struct call *c)
+{
+	if (!text_in(c->body, "call_id") || !text_in(c->body, "name"))
+		not_a_call(c, "call_id or name is missing");
+	else
+		run_function(provider_new(c, function_over), c, c->body);
+}
+
+/* ---- OpenAI: shell ---- */
+
+static void next_command(struct provider *p, struct call *c);
+
+/* The middle goes, as everywhere; a length in bytes is near enough. */
+static json_t *shortened(const json_t *text, int64_t most)
+{
+	size_t n = json_string_length(text), half = (size_t)most / 2;
+	auto_buf struct buf out = { 0 };
+
+	if (most <= 0 || n <= (size_t)most)
+		return json_incref((json_t *)text);
+	cut_clean(json_string_value(text), half, &out);
+	buf_printf(&out, "\n[... %zu bytes left out ...]\n", n - 2 * half);
+	cut_clean(json_string_value(text) + n - half, half, &out);
+	return json_stringn(out.p, out.len);
+}
+
+static void shell_over(struct provider *p, struct call *c, const struct tool_result *r)
+{
+	const json_t *action = json_object_get(p->asked, "action"),
+		     *out = json_object_get(r->data, "stdout"),
+		     *err = json_object_get(r->data, "stderr"),
+		     *code = json_object_get(r->data, "exit_code");
+	int64_t most = json_integer_value(json_object_get(action, "max_output_length"));
+	int timed_out = json_is_true(json_object_get(r->data, "timed_out"));
+	json_t *outcome = timed_out ? json_pack("{s:s}", "type", "timeout")
+				    : json_pack("{s:s, s:I}", "type", "exit", "exit_code",
+						json_is_integer(code) ? json_integer_value(code)
+								      : (json_int_t)r->failed);
+
+	json_array_append_new(p->output,
+			      json_pack("{s:o, s:o, s:o}", "stdout",
+					out ? shortened(out, most) : json_string(""), "stderr",
+					err ? shortened(err, most) : provider_text(r), "outcome",
+					outcome));
+	p->at++;
+	next_command(p, c);
+}
+
+static void next_command(struct provider *p, struct call *c)
+{
+	const json_t *action = json_object_get(p->asked, "action"),
+		     *timeout = json_object_get(action, "timeout_ms"),
+		     *most = json_object_get(action, "max_output_length");
+	json_t *args, *doc, *command = json_array_get(json_object_get(action, "commands"), p->at);
+
+	if (command) {
+		args = json_pack("{s:O}", "command", command);
+		if (json_is_integer(timeout))
+			json_object_set(args, "timeout_ms", (json_t *)timeout);
+		provider_run(p, c, tool_named("run_command"), args);
+		json_decref(args);
+		return;
+	}
+	doc = json_pack("{s:s, s:O, s:O}", "type", "shell_call_output", "call_id",
+			json_object_get(p->asked, "call_id"), "output", p->output);
+	if (json_is_integer(most))
+		json_object_set(doc, "max_output_length", (json_t *)most);
+	call_send(c, 200, doc);
+}
+
+static void use_shell(struct call *c)
+{
+	const json_t *commands = json_object_get(json_object_get(c->body, "action"), "commands");
+	struct provider *p;
+
+	if (!text_in(c->body, "call_id") || !json_array_size(commands)) {
+		not_a_call(c, "call_id or action.commands is missing");
+		return;
+	}
+	if (json_array_size(commands) > COMMANDS) {
+		not_a_call(c, "action.commands: at most 32");
+		return;
+	}
+	p = provider_new(c, shell_over);
+	p->output = json_array();
+	next_command(p, c);
+}
+
+/* ---- OpenAI: apply_patch ---- */
+
+static void patch_over(struct provider *p, struct call *c, const struct tool_result *r)
+{
+	call_send(c, 200,
+		  json_pack("{s:s, s:O, s:s, s:o}", "type", "apply_patch_call_output", "call_id",
+			    json_object_get(p->asked, "call_id"), "status",
+			    r->failed ? "failed" : "completed", "output", provider_text(r)));
+}
+
+/* An operation is one file of a patch, its head apart. */
+static void use_patch(struct call *c)
+{
+	static const struct {
+		const char *type, *head;
+	} kinds[] = { { "create_file", "Add" },
+		      { "update_file", "Update" },
+		      { "delete_file", "Delete" } };
+	const json_t *operation = json_object_get(c->body, "operation");
+	const char *type = text_in(operation, "type"), *path = text_in(operation, "path"),
+		   *diff = text_in(operation, "diff");
+	auto_buf struct buf patch = { 0 };
+	struct provider *p;
+	json_t *args;
+
+	if (!text_in(c->body, "call_id") || !type || !path || strpbrk(path, "\r\n")) {
+		not_a_call(c, "call_id, operation.type or operation.path is missing or no name");
+		return;
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(kinds); i++)
+		if (!strcmp(type, kinds[i].type))
+			buf_printf(&patch, "*** Begin Patch\n*** %s File: %s\n", kinds[i].head,
+				   path);
+	p = provider_new(c, patch_over);
+	if (!patch.len) {
+		provider_fail(p, c,
+			      "operation.type: is none of create_file, update_file, delete_file");
+		return;
+	}
+	if (diff && strcmp(type, "delete_file") != 0) {
+		buf_puts(&patch, diff);
+		if (*diff && diff[strlen(diff) - 1] != '\n')
+			buf_putc(&patch, '\n');
+	}
+	buf_puts(&patch, "*** End Patch\n");
+	args = json_pack("{s:s}", "patch", patch.p);
+	provider_run(p, c, tool_named("apply_patch"), args);
+	json_decref(args);
+}
+
+static const struct {
+	const char *type;
+	void (*use)(struct call *c);
+} shapes[] = {
+	{ "function", use_chat },
+	{ "function_call", use_function },
+	{ "shell_call", use_shell },
+	{ "apply_patch_call", use_patch },
+};
+
+void openai_use(struct call *c)
+{
+	const char *type = text_in(c->body, "type");
+
+	if (!call_box(c, 0))
+		return;
+	for (unsigned i = 0; type && i < ARRAY_LEN(shapes); i++)
+		if (!strcmp(type, shapes[i].type)) {
+			shapes[i].use(c);
+			return;
+		}
+	not_a_call(c, "type: is none of function, function_call, shell_call, apply_patch_call");
+}
+
+/* ---- Anthropic ---- */
+
+static void block_over(struct provider *p, struct call *c, const struct tool_result *r)
+{
+	json_t *doc = json_pack("{s:s, s:O, s:o}", "type", "tool_result", "tool_use_id",
+				json_object_get(p->asked, "id"), "content", provider_text(r));
+
+	if (r->failed)
+		json_object_set_new(doc, "is_error", json_true());
+	call_send(c, 200, doc);
+}
+
+static const struct tool *block_tool(const char *name)
+{
+	if (!strcmp(name, "bash"))
+		return &tool_bash_row;
+	/* The older name is that of the same editor. */
+	if (!strcmp(name, tool_editor_row.name) || !strcmp(name, "str_replace_editor"))
+		return &tool_editor_row;
+	return tool_named(name);
+}
+
+void anthropic_use(struct call *c)
+{
+	const char *type = text_in(c->body, "type"), *name = text_in(c->body, "name");
+	struct provider *p;
+
+	if (!call_box(c, 0))
+		return;
+	if (!type || strcmp(type, "tool_use") != 0 || !name || !text_in(c->body, "id")) {
+		not_a_call(c, "type, id or name is missing: this is no tool_use block");
+		return;
+	}
+	p = provider_new(c, block_over);
+	provider_run(p, c, block_tool(name), json_object_get(p->asked, "input"));
+}

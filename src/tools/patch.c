@@ -1,0 +1,389 @@
+/* patch.c - see patch.h. */
+#include "tools/patch.h"
+#include "base/own.h"
+
+#include <string.h>
+
+#define BEGIN "*** Begin Patch"
+#define END "*** End Patch"
+#define ADD "*** Add File: "
+#define UPDATE "*** Update File: "
+#define DELETE "*** Delete File: "
+#define MOVE "*** Move to: "
+#define END_OF_FILE "*** End of File"
+
+/* ---- lines ---- */
+
+struct line {
+	const char *p;
+	size_t n; /* without its end */
+};
+
+struct reader {
+	const char *at, *end;
+	unsigned number; /* of the line that was read last */
+};
+
+/* 0: there is none left. */
+static int next_line(struct reader *r, struct line *out)
+{
+	const char *nl;
+
+	if (r->at >= r->end)
+		return 0;
+	nl = memchr(r->at, '\n', (size_t)(r->end - r->at));
+	out->p = r->at;
+	out->n = (size_t)((nl ? nl : r->end) - r->at);
+	if (out->n && out->p[out->n - 1] == '\r')
+		out->n--;
+	r->at = nl ? nl + 1 : r->end;
+	r->number++;
+	return 1;
+}
+
+static int begins(struct line l, const char *mark)
+{
+	return l.n >= strlen(mark) && !memcmp(l.p, mark, strlen(mark));
+}
+
+static int is(struct line l, const char *mark)
+{
+	while (l.n && (l.p[l.n - 1] == ' ' || l.p[l.n - 1] == '\t'))
+		l.n--;
+	return l.n == strlen(mark) && begins(l, mark);
+}
+
+static struct patch_text behind(struct line l, const char *mark)
+{
+	struct patch_text t = { l.p + strlen(mark), l.n - strlen(mark) };
+
+	while (t.n && t.p[t.n - 1] == ' ')
+		t.n--;
+	return t;
+}
+
+/* ---- the files ---- */
+
+static const struct {
+	const char *mark;
+	enum patch_kind kind;
+} heads[] = { { ADD, PATCH_ADD }, { UPDATE, PATCH_UPDATE }, { DELETE, PATCH_DELETE } };
+
+/* 1: a file begins here. */
+static int read_head(struct line l, struct patch_file *out)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(heads); i++)
+		if (begins(l, heads[i].mark)) {
+			*out = (struct patch_file){ .kind = heads[i].kind,
+						    .path = behind(l, heads[i].mark) };
+			return 1;
+		}
+	return 0;
+}
+
+static int bad(struct err *e, unsigned number, const char *what)
+{
+	return err_set(e, ERR_INVALID, "line %u of the patch: %s", number, what);
+}
+
+static int add_file(struct patch_file *out, int *count, struct line l, struct reader *r,
+		    struct err *e)
+{
+	struct reader peek = *r;
+	struct line move;
+	struct patch_file f;
+
+	if (!read_head(l, &f))
+		return bad(e, r->number, "is neither the head of a file nor a part of one");
+	if (*count == PATCH_FILES)
+		return bad(e, r->number, "there are too many files in it, at most 64");
+	if (!f.path.n || memchr(f.path.p, 0, f.path.n))
+		return bad(e, r->number, "names no file");
+	if (f.kind == PATCH_UPDATE && next_line(&peek, &move) && begins(move, MOVE)) {
+		f.move = behind(move, MOVE);
+		*r = peek;
+	}
+	f.body = (struct patch_text){ r->at, 0 };
+	out[(*count)++] = f;
+	return 0;
+}
+
+int patch_parse(const char *text, size_t n, struct patch_file out[PATCH_FILES], struct err *e)
+{
+	struct reader r = { text, text + n, 0 };
+	struct line l = { 0 };
+	int count = 0;
+
+	while (next_line(&r, &l) && l.n == 0)
+		;
+	if (!is(l, BEGIN))
+		return bad(e, r.number, "must be '" BEGIN "'");
+	while (next_line(&r, &l)) {
+		if (is(l, END))
+			return count ? count : bad(e, r.number, "the patch changes nothing");
+		if (count && (!begins(l, "*** ") || is(l, END_OF_FILE))) {
+			out[count - 1].body.n = (size_t)(r.at - out[count - 1].body.p);
+			continue;
+		}
+		if (add_file(out, &count, l, &r, e) < 0)
+			return -1;
+	}
+	return bad(e, r.number, "'" END "' is missing");
+}
+
+int patch_content(struct patch_text body, struct buf *out, struct err *e)
+{
+	struct reader r = { body.p, body.p + body.n, 0 };
+	struct line l;
+
+	while (next_line(&r, &l)) {
+		if (!l.n || l.p[0] != '+')
+			return err_set(e, ERR_INVALID,
+				       "line %u of a new file does not begin with '+'", r.number);
+		buf_add(out, l.p + 1, l.n - 1);
+		buf_putc(out, '\n');
+	}
+	return 0;
+}
+
+/* ---- a hunk ---- */
+
+enum { WORK = 4000000 }; /* comparisons of lines: nobody's patch needs more */
+
+struct lines {
+	struct line *v;
+	size_t n, room;
+	size_t work; /* comparisons so far */
+};
+
+static void lines_add(struct lines *a, struct line l)
+{
+	if (a->n == a->room) {
+		a->room = a->room ? 2 * a->room : 64;
+		a->v = realloc(a->v, a->room * sizeof(*a->v));
+		if (!a->v)
+			abort();
+	}
+	a->v[a->n++] = l;
+}
+
+static void lines_fini(struct lines *a)
+{
+	free(a->v);
+	*a = (struct lines){ 0 };
+}
+#define auto_lines __attribute__((cleanup(lines_fini)))
+
+static struct line trimmed(struct line l, int level)
+{
+	while (level > 0 && l.n && strchr(" \t\r", l.p[l.n - 1]) && l.p[l.n - 1])
+		l.n--;
+	while (level > 1 && l.n && (*l.p == ' ' || *l.p == '\t')) {
+		l.p++;
+		l.n--;
+	}
+	return l;
+}
+
+static int same(struct line a, struct line b, int level)
+{
+	a = trimmed(a, level);
+	b = trimmed(b, level);
+	return a.n == b.n && (a.n == 0 || !memcmp(a.p, b.p, a.n));
+}
+
+static int fits(struct lines *file, size_t at, const struct lines *what, int level)
+{
+	if (at + what->n > file->n)
+		return 0;
+	for (size_t i = 0; i < what->n; i++)
+		if (file->work++ > WORK || !same(file->v[at + i], what->v[i], level))
+			return 0;
+	return 1;
+}
+
+/* -1: nowhere from there on. */
+static long find(struct lines *file, size_t from, const struct lines *what, int at_end)
+{
+	for (int level = 0; level < 3; level++) {
+		if (at_end && file->n >= what->n + from &&
+		    fits(file, file->n - what->n, what, level))
+			return (long)(file->n - what->n);
+		for (size_t at = from; at + what->n <= file->n && file->work <= WORK; at++)
+			if (fits(file, at, what, level))
+				return (long)at;
+	}
+	return -1;
+}
+
+struct hunk {
+	struct lines old, new; /* new: those that begin with ' ' keep the file's own text */
+	int at_end;
+};
+
+static void hunk_fini(struct hunk *h)
+{
+	lines_fini(&h->old);
+	lines_fini(&h->new);
+}
+
+static void put_line(struct buf *out, struct line l)
+{
+	buf_add(out, l.p, l.n);
+	buf_putc(out, '\n');
+}
+
+/* Lines that only surround the change are written as the file has them. */
+static void write_hunk(const struct hunk *h, const struct lines *file, size_t at, struct buf *out)
+{
+	size_t old = 0;
+
+	for (size_t i = 0; i < h->new.n; i++) {
+		struct line l = h->new.v[i];
+
+		if (l.n && l.p[0] == '+') {
+			put_line(out, (struct line){ l.p + 1, l.n - 1 });
+			continue;
+		}
+		if (l.n && l.p[0] == '-') {
+			old++;
+			continue;
+		}
+		put_line(out, file->v[at + old++]);
+	}
+}
+
+static int not_found(const struct hunk *h, struct err *e)
+{
+	struct line l = h->old.v[0];
+
+	for (size_t i = 0; i < h->old.n && trimmed(l, 2).n == 0; i++)
+		l = h->old.v[i];
+	return err_set(e, ERR_CONFLICT, "these lines are not in the file: '%.*s' and %zu more",
+		       (int)(l.n < 120 ? l.n : 120), l.p, h->old.n - 1);
+}
+
+static int apply_hunk(struct hunk *h, struct lines *file, size_t *from, struct buf *out,
+		      struct err *e)
+{
+	long at;
+
+	/* Context has a blank in front: an empty line at the end is none. */
+	while (h->new.n && h->new.v[h->new.n - 1].n == 0) {
+		h->new.n--;
+		h->old.n--;
+	}
+	if (!h->new.n)
+		return 0;
+	/* Nothing but new lines: at the end, or behind the place that @@ named. */
+	at = h->old.n ? find(file, *from, &h->old, h->at_end)
+		      : (long)(h->at_end || !*from ? file->n : *from);
+	if (at < 0)
+		return not_found(h, e);
+	for (size_t i = *from; i < (size_t)at; i++)
+		put_line(out, file->v[i]);
+	write_hunk(h, file, (size_t)at, out);
+	*from = (size_t)at + h->old.n;
+	return 0;
+}
+
+/* "@@ class Foo": the hunk is behind this line. */
+static int seek(struct lines *file, size_t *from, struct line context, struct buf *out,
+		struct err *e)
+{
+	struct lines one = { &context, 1, 1, 0 };
+	long at = find(file, *from, &one, 0);
+
+	if (at < 0)
+		return err_set(e, ERR_CONFLICT, "this line is not in the file: '%.*s'",
+			       (int)(context.n < 120 ? context.n : 120), context.p);
+	for (size_t i = *from; i <= (size_t)at; i++)
+		put_line(out, file->v[i]);
+	*from = (size_t)at + 1;
+	return 0;
+}
+
+static int read_mark(struct hunk *h, struct line l, unsigned number, struct err *e)
+{
+	char mark = l.n ? l.p[0] : ' ';
+
+	if (mark != '+' && mark != '-' && mark != ' ')
+		return err_set(e, ERR_INVALID,
+			       "line %u of the change begins with none of '+', '-', ' ' and '@@'",
+			       number);
+	lines_add(&h->new, l);
+	if (mark != '+')
+		lines_add(&h->old, l.n ? (struct line){ l.p + 1, l.n - 1 } : l);
+	return 0;
+}
+
+static struct line context_of(struct line l)
+{
+	struct line c = { l.p + 2, l.n - 2 };
+
+	if (c.n && *c.p == ' ') {
+		c.p++;
+		c.n--;
+	}
+	/* "@@ -1,4 +1,6 @@" of other patches says nothing that we need. */
+	if (c.n > 2 && (*c.p == '-' || *c.p == '+') && !memcmp(c.p + c.n - 2, "@@", 2))
+		c.n = 0;
+	return trimmed(c, 1);
+}
+
+static int apply(struct reader *r, struct lines *file, struct hunk *h, struct buf *out,
+		 struct err *e)
+{
+	size_t from = 0;
+	struct line l;
+
+	while (next_line(r, &l)) {
+		if (is(l, END_OF_FILE)) {
+			h->at_end = 1;
+			continue;
+		}
+		if (!begins(l, "@@")) {
+			if (read_mark(h, l, r->number, e) < 0)
+				return -1;
+			continue;
+		}
+		if (apply_hunk(h, file, &from, out, e) < 0)
+			return -1;
+		hunk_fini(h);
+		*h = (struct hunk){ 0 };
+		l = context_of(l);
+		if (l.n && seek(file, &from, l, out, e) < 0)
+			return -1;
+	}
+	if (apply_hunk(h, file, &from, out, e) < 0)
+		return -1;
+	for (; from < file->n; from++)
+		put_line(out, file->v[from]);
+	return 0;
+}
+
+int patch_apply(struct patch_text body, const char *old, size_t n, struct buf *out, struct err *e)
+{
+	struct reader r = { body.p, body.p + body.n, 0 }, lines = { old, old + n, 0 };
+	auto_lines struct lines file = { 0 };
+	struct hunk h = { 0 };
+	struct line l;
+	int rc;
+
+	while (next_line(&lines, &l)) {
+		/* A CR is a part of the line here: what is not changed stays as it is. */
+		if (l.p + l.n < old + n && l.p[l.n] == '\r')
+			l.n++;
+		lines_add(&file, l);
+	}
+	rc = apply(&r, &file, &h, out, e);
+	hunk_fini(&h);
+	/* A file without a newline at its end is left so, unless its last lines were changed. */
+	if (rc == 0 && n && old[n - 1] != '\n' && file.n && out->len > file.v[file.n - 1].n) {
+		struct line last = file.v[file.n - 1];
+
+		if (!memcmp(out->p + out->len - 1 - last.n, last.p, last.n))
+			buf_cut(out, out->len - 1);
+	}
+	return rc;
+}

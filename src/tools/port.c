@@ -1,0 +1,96 @@
+/* port.c - open_port: does somebody listen there, and how is it reached from outside? */
+#include "base/own.h"
+#include "fleet/berth.h"
+#include "tools/tool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct asking {
+	struct listener ear;
+	struct tool_job *job;
+};
+
+/* "http://8000-<box>.<the name we were called by>"; of an address only loopback has names below it. */
+static void url_of(const struct tool_job *j, const struct berth *b, char *out, size_t size)
+{
+	const char *host = http_header(j->call->req, "host"), *port;
+	size_t n = host ? strcspn(host, ":") : 0;
+	int named = n && host[0] != '[' && strspn(host, "0123456789.") < n;
+
+	port = host && host[0] != '[' ? host + n : "";
+	snprintf(out, size, "http://%lld-%s.%.*s%.8s/", (long long)tool_int(j, "port", 0),
+		 b->row.id, named ? (int)n : 9, named ? host : "localhost", port);
+}
+
+static void told(struct asking *a, int listens)
+{
+	struct tool_job *j = a->job;
+	struct berth *b = tool_box(j);
+	int port = (int)tool_int(j, "port", 0);
+	char url[400];
+
+	if (!b)
+		return;
+	if (!listens) {
+		tool_fail(j, "not_open", "nobody listens on this port of the box", NULL,
+			  "start the server with run_command and background=true, then ask again");
+		return;
+	}
+	url_of(j, b, url, sizeof(url));
+	tool_say(j,
+		 json_pack("{s:i, s:s, s:{s:s, s:o}}", "port", port, "url", url, "headers",
+			   "E2b-Sandbox-Id", b->row.id, "E2b-Sandbox-Port",
+			   json_sprintf("%d", port)),
+		 "port %d is open: %s", port, url);
+}
+
+static struct asking *asking_of(struct listener *x)
+{
+	struct asking *a = loop_owner(x, struct asking, ear);
+
+	line_unlisten(x);
+	return a;
+}
+
+static void answer(struct listener *x, const struct frame *f, size_t len, int *fd)
+{
+	(void)f;
+	(void)len;
+	(void)fd; /* whoever brought it closes it */
+	told(asking_of(x), 1);
+}
+
+static void refused(struct listener *x, const struct err *e)
+{
+	(void)e;
+	told(asking_of(x), 0);
+}
+
+static void lost(struct listener *x)
+{
+	tool_fail(loop_owner(x, struct asking, ear)->job, "box_ended", "the box has ended", NULL,
+		  NULL);
+}
+
+static void drop(struct tool_job *j)
+{
+	line_unlisten(&((struct asking *)j->state)->ear);
+}
+
+void tool_port(struct tool_job *j)
+{
+	static const struct listen_events on = { .answer = answer,
+						 .refused = refused,
+						 .lost = lost };
+	struct berth *b = tool_box(j);
+	struct asking *a;
+
+	if (!b)
+		return;
+	a = call_alloc(j->call, sizeof(*a));
+	*a = (struct asking){ .job = j };
+	j->state = a;
+	j->drop = drop;
+	line_ask_port(&b->line, &a->ear, &on, WIRE_CONNECT, (uint16_t)tool_int(j, "port", 0));
+}

@@ -1,0 +1,128 @@
+/* read_output.c - read_output: a part of what a program has said, while it runs and afterwards. */
+#include "api/execs.h"
+#include "base/own.h"
+#include "fleet/tap.h"
+#include "tools/tool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PART = 16 * 1024 };
+
+struct reading {
+	struct tap tap;
+	struct tool_job *job;
+	unsigned stream;
+	uint64_t from, tip;
+	size_t most;
+	struct buf bytes;
+	struct timer end; /* a tap is not closed while it speaks */
+	int open;
+};
+
+static void drop(struct tool_job *j)
+{
+	struct reading *r = j->state;
+
+	timer_fini(&r->end);
+	if (r->open)
+		tap_close(&r->tap);
+	buf_fini(&r->bytes);
+}
+
+static void finish(struct timer *t)
+{
+	struct reading *r = loop_owner(t, struct reading, end);
+	struct tool_job *j = r->job;
+	uint64_t behind = r->from + r->bytes.len;
+	auto_buf struct buf text = { 0 };
+
+	tap_close(&r->tap);
+	r->open = 0;
+	buf_add(&text, buf_str(&r->bytes), r->bytes.len);
+	if (behind < r->tip)
+		buf_printf(&text, "\n[... %llu bytes follow; go on with offset=%llu ...]",
+			   (unsigned long long)(r->tip - behind), (unsigned long long)behind);
+	tool_done(j,
+		  json_pack("{s:I, s:I, s:I, s:o}", "offset", (json_int_t)r->from, "next",
+			    (json_int_t)behind, "tip", (json_int_t)r->tip, "output",
+			    tool_string(j, buf_str(&r->bytes), r->bytes.len)),
+		  buf_str(&text), text.len);
+}
+
+static void reading(struct tap *t, unsigned stream, uint64_t from, uint64_t tip)
+{
+	struct reading *r = loop_owner(t, struct reading, tap);
+
+	if (stream != r->stream)
+		return;
+	r->from = from;
+	r->tip = tip;
+	if (from >= tip)
+		timer_set(&r->end, 0);
+}
+
+static void output(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+{
+	struct reading *r = loop_owner(t, struct reading, tap);
+	size_t room = r->most - r->bytes.len;
+
+	(void)offset;
+	if (stream != r->stream)
+		return;
+	buf_add(&r->bytes, bytes, n < room ? n : room);
+	if (r->bytes.len == r->most || r->from + r->bytes.len >= r->tip)
+		timer_set(&r->end, 0);
+}
+
+static void over(struct tap *t, json_t *record, const struct err *e)
+{
+	struct reading *r = loop_owner(t, struct reading, tap);
+
+	(void)record;
+	if (e && !timer_pending(&r->end)) {
+		r->open = 0;
+		tool_fail(r->job, err_kind_name(e->kind), e->msg, NULL, NULL);
+		return;
+	}
+	timer_set(&r->end, 0);
+}
+
+void tool_output(struct tool_job *j)
+{
+	static const struct tap_events on = { .reading = reading, .output = output, .over = over };
+	const char *stream = tool_text(j, "stream", "stdout");
+	struct berth *b = tool_box(j);
+	struct call *c = j->call;
+	uint64_t from[2] = { 0 };
+	struct reading *r;
+	char id[ID_LEN + 1];
+	uint32_t ref;
+
+	if (!b)
+		return;
+	if (strcmp(stream, "stdout") && strcmp(stream, "stderr")) {
+		tool_fail(j, "invalid", "stream: is neither stdout nor stderr", NULL, NULL);
+		return;
+	}
+	snprintf(c->match.params[1], sizeof(c->match.params[1]), "%s", tool_text(j, "exec", ""));
+	if (!execs_ref(c, b, id, &ref)) {
+		tool_fail(j, "not_found", "there is no such exec in this box",
+			  tool_text(j, "exec", ""), NULL);
+		return;
+	}
+	if (b->readers >= TAP_READERS) {
+		tool_fail(j, "limit", "too many read in this box already", NULL, NULL);
+		return;
+	}
+	r = call_alloc(c, sizeof(*r));
+	*r = (struct reading){ .job = j,
+			       .stream = !strcmp(stream, "stderr"),
+			       .most = (size_t)tool_int(j, "limit", PART),
+			       .open = 1 };
+	from[r->stream] = (uint64_t)tool_int(j, "offset", 0);
+	timer_init(&r->end, c->api->loop, finish);
+	j->state = r;
+	j->drop = drop;
+	tap_open(&r->tap, &c->api->fleet, b->row.id, id, ref, from, &on);
+}

@@ -1,0 +1,156 @@
+/* routes.c - /v1/tools, and the tools below a box. */
+#include "api/auth.h"
+#include "api/feed.h"
+#include "api/fields.h"
+#include "api/openapi.h"
+#include "base/own.h"
+#include "tools/tool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- GET /v1/tools ---- */
+
+static const struct field tools_formats_values[] = { FIELD_VALUE("atoll"), FIELD_VALUE("openai"), FIELD_VALUE("openai-responses"), FIELD_VALUE("anthropic"), FIELD_VALUE("mcp"), { 0 } };
+static const struct field list_query[] = {
+	{ "format", FIELD_CHOICE, 0, 0, 0, "in the shape that this client takes; atoll", tools_formats_values },
+	{ 0 },
+};
+
+static void list(struct call *c)
+{
+	const char *name = call_query(c, "format");
+	int f = name ? tools_format(name) : TOOLS_ATOLL;
+
+	if (f < 0)
+		call_error(c, 400, "invalid", "?format= is not one of those there are", name,
+			   "atoll, openai, openai-responses, anthropic, mcp");
+	else
+		call_send(c, 200, json_pack("{s:o}", "tools", tools_json((enum tool_format)f)));
+}
+
+/* ---- POST /v1/boxes/{box}/tools/{name} ---- */
+
+struct plain {
+	struct tool_call call;
+	struct feed feed;
+	enum feed_kind kind;
+};
+
+static json_t *result_json(const struct tool_job *j, const struct tool_result *r)
+{
+	return json_pack("{s:s, s:b, s:o, s:O}", "tool", j->tool->name, "is_error", r->failed,
+			 "text", json_stringn(buf_str(&r->text), r->text.len), "data", r->data);
+}
+
+static void plain_over(struct tool_job *j, const struct tool_result *r)
+{
+	static const char *const types[2] = { "stdout", "stderr" };
+	struct plain *p = j->call->door;
+	json_t *doc = result_json(j, r);
+
+	if (p->kind == FEED_NONE) {
+		call_send(j->call, 200, doc);
+		return;
+	}
+	feed_flush(&p->feed, types);
+	json_object_set_new(doc, "type", json_string("result"));
+	feed_event(&p->feed, doc);
+	feed_end(&p->feed);
+}
+
+static int plain_said(struct tool_job *j, unsigned stream, const char *bytes, size_t n)
+{
+	struct plain *p = j->call->door;
+	uint64_t offset = j->out[stream].total - n;
+
+	return p->kind == FEED_NONE ? 0 :
+				      feed_output(&p->feed, stream ? "stderr" : "stdout", stream,
+						  offset, bytes, n);
+}
+
+static const struct tool_surface plain_on = { plain_said, plain_over };
+
+static void use(struct call *c)
+{
+	const struct tool *t = tool_named(call_param(c, 1));
+	struct plain *p = call_alloc(c, sizeof(*p));
+	struct err e;
+
+	if (!t || t->marks & TOOL_BOXES) {
+		call_error(c, 404, "not_found", "there is no such tool", call_param(c, 1),
+			   "all of them: GET /v1/tools");
+		return;
+	}
+	/* The shape of a request is the request's fault; what comes after it is a result. */
+	if (fields_check(c->body, t->fields, "", &e) < 0) {
+		call_error(c, 400, "invalid", e.msg, NULL, "its schema: GET /v1/tools");
+		return;
+	}
+	if (!call_box(c, 0))
+		return;
+	*p = (struct plain){ .kind = feed_wanted(c) };
+	tool_enter(c, &p->call);
+	if (p->kind != FEED_NONE)
+		feed_begin(&p->feed, c->req, p->kind);
+	tool_begin(c, t, c->body, &plain_on);
+}
+
+/* ---- the table ---- */
+
+static const struct field any[] = { { FIELDS_OTHERS, FIELD_ANY, 0, 0, 0, NULL, NULL }, { 0 } };
+
+static const struct api_route rows[] = {
+	{ "GET", "/v1/tools", NEED_VIEWER, list, "the tools, as somebody's `tools`", .query = list_query, .group = "tools" },
+	{ "POST", "/v1/boxes/{box}/tools/openai", NEED_VIEWER, openai_use, "a call of OpenAI's", any, .group = "tools" },
+	{ "POST", "/v1/boxes/{box}/tools/anthropic", NEED_VIEWER, anthropic_use, "a call of Anthropic's", any, .group = "tools" },
+	{ "POST", "/v1/boxes/{box}/tools/{tool}", NEED_VIEWER, use, "call a tool", any, .group = "tools" },
+};
+static struct api_table table = { rows, ARRAY_LEN(rows), &tool_manner, NULL };
+
+/* "/v1/boxes/NAME/tools/" */
+static int is_ours(const char *path)
+{
+	static const char boxes[] = "/v1/boxes/";
+	const char *rest;
+
+	if (!strcmp(path, "/v1/tools"))
+		return 1;
+	if (strncmp(path, boxes, sizeof(boxes) - 1) != 0)
+		return 0;
+	rest = strchr(path + sizeof(boxes) - 1, '/');
+	return rest && !strncmp(rest, "/tools/", 7);
+}
+
+static int take(struct call *c)
+{
+	const char *why;
+	int status;
+
+	if (!is_ours(c->req->path))
+		return 0;
+	status = auth_origin(c->api, c->req, &why);
+	if (status)
+		call_error(c, status, "denied", "not at this address", why, NULL);
+	else
+		call_serve(c, &table);
+	return 1;
+}
+
+/* A path for each tool, with the fields that it takes. */
+static void tool_document(json_t *paths)
+{
+	char path[128];
+
+	for (unsigned i = 0; i < ntools; i++) {
+		const struct tool *t = &tools[i];
+		struct api_route r = { "POST", path, NEED_VIEWER, use, t->help, t->fields, .group = "tools" };
+
+		if (t->marks & TOOL_BOXES)
+			continue;
+		snprintf(path, sizeof(path), "/v1/boxes/{box}/tools/%s", t->name);
+		openapi_add(paths, "/v1/boxes/{box}/tools/{tool}", &r);
+	}
+}
+
+const struct api_door tool_door = { take, rows, ARRAY_LEN(rows), tool_document };

@@ -1,0 +1,286 @@
+/* tools.c - the table, and the shapes it is told in. */
+#include "api/desk.h"
+#include "api/fields.h"
+#include "base/own.h"
+#include "tools/tool.h"
+
+#include <string.h>
+
+enum { TEXT_MAX = 1 << 22, MS_MOST = 3600000 };
+
+static const struct field read_fields[] = {
+	DESK_PATH_FIELD(1, "of the file; relative ones are below /home/user"),
+	{ "start_line", FIELD_INT, 0, 1, INT32_MAX, "first line wanted; 1", NULL },
+	{ "end_line", FIELD_INT, 0, 1, INT32_MAX, "last line wanted", NULL },
+	{ 0 },
+};
+static const struct field write_fields[] = {
+	DESK_PATH_FIELD(1, "of the file; relative ones are below /home/user"),
+	{ "content", FIELD_TEXT, 1, 0, TEXT_MAX, "all of the file's text", NULL },
+	{ 0 },
+};
+static const struct field list_fields[] = {
+	DESK_PATH_FIELD(0, "of the folder; /home/user"),
+	{ "depth", FIELD_INT, 0, 1, 64, "levels of folders; 1", NULL },
+	{ "limit", FIELD_INT, 0, 1, 10000, "entries at most; 1000", NULL },
+	{ "after", FIELD_TEXT, 0, 0, 6000, "where an earlier list ended", NULL },
+	{ 0 },
+};
+static const struct field edit_fields[] = {
+	DESK_PATH_FIELD(1, "of the file"),
+	{ "old_str", FIELD_TEXT, 1, 0, TEXT_MAX, "text to replace, exactly as it is in the file", NULL },
+	{ "new_str", FIELD_TEXT, 1, 0, TEXT_MAX, "what it becomes", NULL },
+	{ "replace_all", FIELD_BOOL, 0, 0, 0, "every place, not the only one", NULL },
+	{ 0 },
+};
+static const struct field search_fields[] = {
+	{ "content", FIELD_TEXT, 0, 0, 1023, "text that a line has, as it is", NULL },
+	{ "name", FIELD_TEXT, 0, 0, 255, "a glob (*, ?, [a-z]), or part of a file's name", NULL },
+	DESK_PATH_FIELD(0, "the folder to search; /home/user"),
+	{ "ignore_case", FIELD_BOOL, 0, 0, 0, "A is a", NULL },
+	{ "limit", FIELD_INT, 0, 1, 1000, "hits at most; 1000", NULL },
+	{ 0 },
+};
+static const struct field command_fields[] = {
+	{ "command", FIELD_TEXT, 1, 0, 1 << 20, "a line for the shell", NULL },
+	{ "cwd", FIELD_TEXT, 0, 0, DESK_PATH, "folder to start in; /home/user", NULL },
+	{ "env", FIELD_MAP, 0, 0, 1000, "variables, on top of the box's", NULL },
+	{ "stdin", FIELD_TEXT, 0, 0, TEXT_MAX, "all of its input", NULL },
+	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST, "it is ended then; 120000", NULL },
+	{ "background", FIELD_BOOL, 0, 0, 0, "do not wait for its end: a server, say", NULL },
+	{ 0 },
+};
+static const struct field code_fields[] = {
+	{ "code", FIELD_TEXT, 1, 0, TEXT_MAX, "a whole program's text", NULL },
+	{ "language", FIELD_TEXT, 0, 0, 64, "python, javascript, bash, c, c++, go, rust, java, ...; python", NULL },
+	{ "stdin", FIELD_TEXT, 0, 0, TEXT_MAX, "all of its input", NULL },
+	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST, "it is ended then; 30000", NULL },
+	{ 0 },
+};
+
+static const struct field patch_fields[] = {
+	{ "patch", FIELD_TEXT, 1, 0, TEXT_MAX, "from *** Begin Patch to *** End Patch", NULL },
+	{ 0 },
+};
+static const struct field output_fields[] = {
+	{ "exec", FIELD_TEXT, 1, 1, STORE_NAME, "as the tool that ran it said", NULL },
+	{ "stream", FIELD_TEXT, 0, 0, 6, "stdout or stderr; stdout", NULL },
+	{ "offset", FIELD_INT, 0, 0, INT64_MAX, "first byte wanted; 0", NULL },
+	{ "limit", FIELD_INT, 0, 1, 1 << 18, "bytes at most; 16384", NULL },
+	{ 0 },
+};
+static const struct field install_fields[] = {
+	{ "packages", FIELD_TEXTS, 1, 0, 100, "names, with versions where they matter", NULL },
+	{ "manager", FIELD_TEXT, 0, 0, 16, "pip, npm, gem or go; pip", NULL },
+	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST, "it is ended then; 300000", NULL },
+	{ 0 },
+};
+static const struct field port_fields[] = {
+	{ "port", FIELD_INT, 1, 1, 65535, "that a server in the box listens on", NULL },
+	{ 0 },
+};
+static const struct field bash_fields[] = {
+	{ "command", FIELD_TEXT, 0, 0, 1 << 20, "a line for the shell", NULL },
+	{ "restart", FIELD_BOOL, 0, 0, 0, "begin with a new shell", NULL },
+	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST, "it is ended then; 120000", NULL },
+	{ 0 },
+};
+static const struct field editor_fields[] = {
+	{ "command", FIELD_TEXT, 1, 0, 32, "view, create, str_replace or insert", NULL },
+	DESK_PATH_FIELD(1, "of the file or folder"),
+	{ "view_range", FIELD_ANY, 0, 0, 0, "[first line, last line]; -1 is the end", NULL },
+	{ "file_text", FIELD_TEXT, 0, 0, TEXT_MAX, "of create", NULL },
+	{ "old_str", FIELD_TEXT, 0, 0, TEXT_MAX, "of str_replace", NULL },
+	{ "new_str", FIELD_TEXT, 0, 0, TEXT_MAX, "of str_replace", NULL },
+	{ "insert_line", FIELD_INT, 0, 0, INT32_MAX, "behind which", NULL },
+	{ "insert_text", FIELD_TEXT, 0, 0, TEXT_MAX, "of insert", NULL },
+	{ 0 },
+};
+
+#define PATCH_HELP                                                                                 \
+	"Change several files at once. Between '*** Begin Patch' and '*** End Patch': "             \
+	"'*** Add File: path' with lines that begin with '+'; '*** Delete File: path'; or "          \
+	"'*** Update File: path', perhaps '*** Move to: path', and hunks: '@@' with a line that "     \
+	"stands above, then lines that begin with ' ' (there), '-' (goes) or '+' (comes). No line "   \
+	"numbers. All of it is applied, or nothing."
+#define READ_HELP "Read a text file of the box. Long files come in parts: the end says how to go on."
+#define WRITE_HELP "Write a text file in the box, all of it; what was there is replaced, folders are made."
+#define COMMAND_HELP                                                                               \
+	"Run a shell command in the box and wait for its end. Gives output, exit code and how it "  \
+	"ended. Every call is a new shell. Long output is cut in the middle."
+
+const struct tool tools[] = {
+	{ "read_file", "Read a file", READ_HELP, read_fields, tool_read, TOOL_READS | TOOL_AGAIN, NULL },
+	{ "write_file", "Write a file", WRITE_HELP, write_fields, tool_write, TOOL_DESTROYS | TOOL_AGAIN, NULL },
+	{ "list_files", "List a folder", "List the entries of a folder of the box; folders end with a slash.",
+	  list_fields, tool_list, TOOL_READS | TOOL_AGAIN, NULL },
+	{ "edit_file", "Edit a file", "Replace a piece of a text file by another. It must be there exactly once, "
+	  "unless replace_all is set.", edit_fields, tool_edit, TOOL_DESTROYS, NULL },
+	{ "apply_patch", "Apply a patch", PATCH_HELP, patch_fields, tool_patch, TOOL_DESTROYS, NULL },
+	{ "search_files", "Search files", "Find files of the box by name, by what is in them, or both.",
+	  search_fields, tool_search, TOOL_READS | TOOL_AGAIN, NULL },
+	{ "run_command", "Run a command", COMMAND_HELP, command_fields, tool_command,
+	  TOOL_DESTROYS | TOOL_OUTSIDE, NULL },
+	{ "run_code", "Run a program", "Run a program given as text, compiled first where its language needs that. "
+	  "Print what you want to see.", code_fields, tool_code, TOOL_DESTROYS | TOOL_OUTSIDE, NULL },
+	{ "read_output", "Read output", "Read a part of what a program has written, where an answer left it out.",
+	  output_fields, tool_output, TOOL_READS | TOOL_AGAIN, NULL },
+	{ "install_packages", "Install packages", "Install packages into the box with pip, npm, gem or go. The box "
+	  "must be allowed to reach their registry.", install_fields, tool_install, TOOL_OUTSIDE | TOOL_AGAIN, NULL },
+	{ "open_port", "Open a port", "Tell whether a server in the box listens on a port, and the URL to reach it by.",
+	  port_fields, tool_port, TOOL_READS | TOOL_AGAIN, NULL },
+	{ "create_box", "Make a box", "Make a new, empty box (a sandbox). Without one the tools use a box of your own.",
+	  tool_new_box_fields, tool_new_box, TOOL_BOXES, NULL },
+	{ "list_boxes", "List boxes", "List the boxes there are: id, state, name.", tool_boxes_fields, tool_boxes,
+	  TOOL_BOXES | TOOL_READS | TOOL_AGAIN, NULL },
+	{ "delete_box", "End a box", "End a box: its programs are killed, its files are gone.", tool_end_box_fields,
+	  tool_end_box, TOOL_BOXES | TOOL_DESTROYS, NULL },
+	{ "ReadFile", "Read a file", READ_HELP, read_fields, tool_read, TOOL_READS | TOOL_AGAIN, "read_file" },
+	{ "WriteFile", "Write a file", WRITE_HELP, write_fields, tool_write, TOOL_DESTROYS | TOOL_AGAIN, "write_file" },
+	{ "RunTerminalCommand", "Run a command", COMMAND_HELP, command_fields, tool_command,
+	  TOOL_DESTROYS | TOOL_OUTSIDE, "run_command" },
+};
+const unsigned ntools = ARRAY_LEN(tools);
+
+const struct tool tool_bash_row = { "bash", "Bash", "", bash_fields, tool_bash,
+				    TOOL_DESTROYS | TOOL_OUTSIDE, NULL };
+const struct tool tool_editor_row = { "str_replace_based_edit_tool", "Editor", "", editor_fields,
+				      tool_editor, TOOL_DESTROYS, NULL };
+
+const struct tool *tool_named(const char *name)
+{
+	for (unsigned i = 0; i < ntools; i++)
+		if (!strcmp(tools[i].name, name))
+			return &tools[i];
+	return NULL;
+}
+
+/* ---- shapes ---- */
+
+/* Limits stay with us: models need none, and OpenAI's strict mode takes none. */
+static void strip(json_t *schema)
+{
+	static const char *const limits[] = { "minimum", "maximum", "maxLength" };
+	json_t *one;
+	const char *name;
+
+	json_object_foreach(json_object_get(schema, "properties"), name, one)
+		for (unsigned i = 0; i < ARRAY_LEN(limits); i++)
+			json_object_del(one, limits[i]);
+}
+
+static void nullable(json_t *property)
+{
+	json_t *type = json_object_get(property, "type");
+
+	if (json_is_string(type))
+		json_object_set_new(property, "type", json_pack("[O, s]", type, "null"));
+}
+
+/* All of them required, those that need not be there may be null; a map cannot be said at all. */
+static json_t *strict(const struct field *f)
+{
+	json_t *schema = fields_schema(f), *all = json_array(),
+	       *properties = json_object_get(schema, "properties");
+
+	strip(schema);
+	for (; f->name; f++) {
+		if (f->type == FIELD_MAP) {
+			json_object_del(properties, f->name);
+			continue;
+		}
+		json_array_append_new(all, json_string(f->name));
+		if (!f->required)
+			nullable(json_object_get(properties, f->name));
+	}
+	json_object_set_new(schema, "required", all);
+	return schema;
+}
+
+static json_t *plain(const struct field *f)
+{
+	json_t *schema = fields_schema(f);
+
+	strip(schema);
+	return schema;
+}
+
+/* Which box: every tool of MCP that works in one takes it. */
+static json_t *with_box(const struct tool *t)
+{
+	json_t *schema = fields_schema(t->fields);
+
+	if (!(t->marks & TOOL_BOXES))
+		json_object_set_new(json_object_get(schema, "properties"), "box",
+				    json_pack("{s:s, s:s}", "type", "string", "description",
+					      "id or name of the box; without it your own"));
+	return schema;
+}
+
+static json_t *as_mcp(const struct tool *t)
+{
+	return json_pack("{s:s, s:s, s:s, s:o, s:{s:b, s:b, s:b, s:b}}", "name", t->name, "title",
+			 t->title, "description", t->help, "inputSchema", with_box(t),
+			 "annotations", "readOnlyHint", (t->marks & TOOL_READS) != 0,
+			 "destructiveHint", (t->marks & TOOL_DESTROYS) != 0, "idempotentHint",
+			 (t->marks & TOOL_AGAIN) != 0, "openWorldHint",
+			 (t->marks & TOOL_OUTSIDE) != 0);
+}
+
+static json_t *as_atoll(const struct tool *t)
+{
+	return json_pack("{s:s, s:s?, s:s, s:s, s:o, s:b}", "name", t->name, "alias_of", t->alias,
+			 "title", t->title, "description", t->help, "schema",
+			 fields_schema(t->fields), "read_only", (t->marks & TOOL_READS) != 0);
+}
+
+static json_t *as_openai(const struct tool *t)
+{
+	return json_pack("{s:s, s:{s:s, s:s, s:o, s:b}}", "type", "function", "function", "name",
+			 t->name, "description", t->help, "parameters", strict(t->fields), "strict",
+			 1);
+}
+
+static json_t *as_responses(const struct tool *t)
+{
+	return json_pack("{s:s, s:s, s:s, s:o, s:b}", "type", "function", "name", t->name,
+			 "description", t->help, "parameters", strict(t->fields), "strict", 1);
+}
+
+static json_t *as_anthropic(const struct tool *t)
+{
+	return json_pack("{s:s, s:s, s:o}", "name", t->name, "description", t->help, "input_schema",
+			 plain(t->fields));
+}
+
+static const struct {
+	const char *name;
+	json_t *(*one)(const struct tool *t);
+	int aliases; /* are rows of their own */
+	int boxes;
+} formats[] = {
+	[TOOLS_ATOLL] = { "atoll", as_atoll, 1, 0 },
+	[TOOLS_OPENAI] = { "openai", as_openai, 0, 0 },
+	[TOOLS_RESPONSES] = { "openai-responses", as_responses, 0, 0 },
+	[TOOLS_ANTHROPIC] = { "anthropic", as_anthropic, 0, 0 },
+	[TOOLS_MCP] = { "mcp", as_mcp, 0, 1 },
+};
+
+int tools_format(const char *name)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(formats); i++)
+		if (!strcmp(formats[i].name, name))
+			return (int)i;
+	return -1;
+}
+
+json_t *tools_json(enum tool_format f)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < ntools; i++)
+		if ((!tools[i].alias || formats[f].aliases) &&
+		    (!(tools[i].marks & TOOL_BOXES) || formats[f].boxes))
+			json_array_append_new(all, formats[f].one(&tools[i]));
+	return all;
+}
