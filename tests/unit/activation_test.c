@@ -1,6 +1,6 @@
 /* activation_test.c - sockets from a service manager, and news for it. */
-#include "serve/activation.h"
-#include "serve/addr.h"
+#include "daemon/activation.h"
+#include "daemon/addr.h"
 #include "base/own.h"
 #include "forked.h"
 #include "tap.h"

@@ -1,5 +1,5 @@
 /* addr_test.c - where to listen, and why not. */
-#include "serve/addr.h"
+#include "daemon/addr.h"
 #include "base/own.h"
 #include "forked.h"
 #include "tap.h"

@@ -1,5 +1,5 @@
 /* config_test.c - which value holds, where it came from, and what a mistake is told. */
-#include "serve/config.h"
+#include "daemon/config.h"
 #include "base/own.h"
 #include "tap.h"
 

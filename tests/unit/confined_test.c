@@ -1,5 +1,5 @@
 /* confined_test.c - what is left to egress behind its walls. */
-#include "serve/cell.h"
+#include "daemon/confine.h"
 #include "base/own.h"
 #include "forked.h"
 

@@ -1,0 +1,78 @@
+/* child.c - see child.h. */
+#include "daemon/child.h"
+#include "base/clock.h"
+#include "base/own.h"
+#include "wire/sock.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+enum { AGAIN_MS = 500 };
+
+static _Noreturn void become(int link, const char *name, void (*be)(void *ctx), void *ctx)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	/* Not the ports, not the links of fronts, not the seat: who holds one is not seen to leave. */
+	if (dup2(link, 3) < 0 || syscall(SYS_close_range, 4, ~0U, 0) < 0)
+		_exit(1);
+	prctl(PR_SET_NAME, name);
+	be(ctx);
+	_exit(1);
+}
+
+int aide_start(struct aide *a, const char *name, void (*be)(void *ctx), void *ctx, struct err *e)
+{
+	int pair[2];
+
+	a->tried_ns = now_ns();
+	if (sock_pair(pair, e) < 0)
+		return -1;
+	fflush(NULL);
+	a->pid = fork();
+	if (a->pid == 0)
+		become(pair[1], name, be, ctx);
+	close(pair[1]);
+	a->link = pair[0];
+	if (a->pid > 0)
+		return 0;
+	a->pid = 0;
+	own_close_fd(&a->link);
+	return err_sys(e, "fork %s", name);
+}
+
+void aide_stop(struct aide *a)
+{
+	own_close_fd(&a->link);
+	a->pid = 0;
+}
+
+int aide_rests(const struct aide *a)
+{
+	return a->tried_ns && now_ns() - a->tried_ns < AGAIN_MS * UINT64_C(1000000);
+}
+
+int aide_is(const struct aide *a, pid_t pid)
+{
+	return a->pid && pid == a->pid;
+}
+
+int aide_hand(struct aide *a, uint16_t type, int take_pair[2], int front_link)
+{
+	struct frame head = sock_head(type, 0);
+	struct err e;
+	int rc = sock_send(a->link, &head, sizeof(head), NULL, 0, &take_pair[0], 1, &e);
+
+	if (rc == 0)
+		rc = sock_send(front_link, &head, sizeof(head), NULL, 0, &take_pair[1], 1, &e);
+	close(take_pair[0]);
+	close(take_pair[1]);
+	return rc;
+}

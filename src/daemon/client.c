@@ -1,0 +1,98 @@
+/* client.c - `atoll`: a small executable for what is typed, so that a command costs little to start.
+ * It needs libc and nothing else, and is linked statically where the build allows. The daemon, the
+ * keeper and everything that needs OpenSSL, SQLite or the resolver are in atolld, an executable in the
+ * same folder. This one replaces itself with it for every verb that is not in its table, and for
+ * addresses with a host name or TLS. See docs/architecture.md, "Two executables". */
+#include "base/own.h"
+#include "cli/dispatch.h"
+#include "cli/verbs.h"
+#include "jail/layer.h"
+#include "daemon/config_checks.h"
+#include "daemon/endpoint.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct verb *const verbs[] = {
+	/* clang-format off */
+	&verb_run, &verb_batch, &verb_pipeline, &verb_agent, &verb_exec, &verb_shell, &verb_repl, &verb_attach, &verb_ps, &verb_kill,
+	&verb_wait,
+	&verb_new, &verb_ls, &verb_show, &verb_rename, &verb_set, &verb_env, &verb_port, &verb_rm, &verb_prune,
+	&verb_pause, &verb_resume, &verb_snapshot,
+	&verb_volume, &verb_packages,
+	&verb_cp, &verb_cat, &verb_put, &verb_diff,
+	&verb_logs, &verb_top, &verb_stats, &verb_runs, &verb_events,
+	&verb_api, &verb_mcp, &verb_model, &verb_lang, &verb_version,
+	NULL,
+	/* clang-format on */
+};
+
+static const char *const *client_layer_names(void)
+{
+	static const char *names[LAYER_COUNT + 1];
+
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		names[i] = jail_layers[i].name;
+	return names;
+}
+
+/* ".../atolld" beside this executable. An upgrade may have replaced this file since it was started. */
+static int client_find_daemon(char out[PATH_MAX])
+{
+	static const char gone[] = " (deleted)", name[] = "atolld";
+	ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - sizeof(name) - 1);
+	char *slash;
+
+	if (n <= 0)
+		return -1;
+	out[n] = 0;
+	if ((size_t)n > sizeof(gone) && !strcmp(out + n - (sizeof(gone) - 1), gone))
+		out[(size_t)n - (sizeof(gone) - 1)] = 0;
+	slash = strrchr(out, '/');
+	if (!slash)
+		return -1;
+	strcpy(slash + 1, name);
+	return 0;
+}
+
+static __attribute__((noreturn)) void client_hand_over(const struct cli *cli)
+{
+	char path[PATH_MAX] = "/proc/self/exe";
+	struct trouble t;
+
+	if (client_find_daemon(path) == 0)
+		execv(path, cli->argv);
+	trouble_what(&t, "failed", "cannot start %.200s", path);
+	trouble_why(&t, "%s", strerror(errno));
+	trouble_hint(&t, "why", "atoll is two files, atoll and atolld, in one folder");
+	trouble_hint(&t, "install", "make install   (copies both)");
+	exit(trouble_say(&t, cli->json, STATUS_OURS));
+}
+
+/* The client reads the settings file for the daemon's address; atolld checks the rest of it. */
+int config_check_tool(const char *text, struct err *e)
+{
+	(void)text, (void)e;
+	return 0;
+}
+
+int config_check_set(const char *text, struct err *e)
+{
+	(void)text, (void)e;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct cli cli = { .argv = argv,
+			   .verbs = verbs,
+			   .layers = client_layer_names(),
+			   .reach = reach_find,
+			   .hand_over = client_hand_over };
+
+	if (dispatch_fill_stdio() < 0)
+		return STATUS_OURS;
+	return dispatch_main(&cli, argc, argv);
+}

@@ -1,0 +1,23 @@
+/* config_checks.c - see config_checks.h. */
+#include "daemon/config_checks.h"
+#include "fleet/prepare.h"
+#include "tools/tool.h"
+
+int config_check_tool(const char *text, struct err *e)
+{
+	const struct tool *t = tool_named(text);
+
+	if (t && !t->alias)
+		return 0;
+	return err_set(e, ERR_INVALID, "'%.40s' is no tool: see GET /v1/tools", text);
+}
+
+int config_check_set(const char *text, struct err *e)
+{
+	struct packages p;
+
+	if (prepare_parse(text, &p, e) < 0)
+		return -1;
+	packages_fini(&p);
+	return 0;
+}

@@ -1,0 +1,370 @@
+/* config_table.c - the table of settings; see config.h. Names, defaults and texts are said here and
+ * nowhere else: files, environment, flags, `atoll config` and the manual's test read these rows. */
+#include "daemon/config.h"
+#include "base/own.h"
+#include "egress/rule.h"
+#include "daemon/addr.h"
+#include "daemon/config_checks.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DAY_MS UINT64_C(86400000)
+#define LONGEST_MS (49 * DAY_MS) /* milliseconds are 32 bits wide on the wire */
+#define NO_END UINT64_MAX
+#define TIB (UINT64_C(1) << 40)
+
+static int check_addr(const char *text, struct err *e)
+{
+	struct addr a;
+
+	return addr_parse(&a, text, e);
+}
+
+static int check_socket(const char *path, struct err *e)
+{
+	struct addr a;
+	char text[512];
+
+	if ((size_t)snprintf(text, sizeof(text), "unix:%s", path) >= sizeof(text))
+		return err_set(e, ERR_INVALID, "'%.40s...' is too long for a socket", path);
+	return addr_parse(&a, text, e);
+}
+
+/* "/boxes/<id>.sock" must fit behind it into the address of a socket. */
+static int check_run(const char *path, struct err *e)
+{
+	if (strlen(path) > 70)
+		return err_set(e, ERR_INVALID, "'%.40s...' is longer than 70 bytes", path);
+	return 0;
+}
+
+/* A host name, "*.example.org" for all below it. */
+static int check_domain(const char *text, struct err *e)
+{
+	const char *c = text + (strncmp(text, "*.", 2) == 0 ? 2 : 0);
+
+	for (; isalnum((unsigned char)*c) || *c == '-' || *c == '.'; c++)
+		if (*c == '.' && (c == text || c[1] == '.' || !c[1]))
+			break;
+	if (*c || c == text || strlen(text) > 253)
+		return err_set(e, ERR_INVALID,
+			       "'%.40s' is no host name; write it like box.example.org or *.example.org", text);
+	return 0;
+}
+
+static int check_rule(const char *text, struct err *e)
+{
+	struct rule r;
+
+	return rule_parse(&r, text, e);
+}
+
+static int check_registry(const char *text, struct err *e)
+{
+	struct rule r;
+
+	return rule_of_url(&r, text, e);
+}
+
+static int check_dns(const char *text, struct err *e)
+{
+	struct rule r;
+
+	if (rule_parse(&r, text, e) == 0 && !r.below && rule_is_literal(r.host))
+		return 0;
+	return err_set(e, ERR_INVALID, "'%.40s' is no server; write it like 192.0.2.53 or [2001:db8::53]:53",
+		       text);
+}
+
+static int check_origin(const char *text, struct err *e)
+{
+	const char *host = strstr(text, "://");
+
+	if ((strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0) || !host[3] ||
+	    strpbrk(host + 3, "/?#@ "))
+		return err_set(e, ERR_INVALID,
+			       "'%.40s' is no origin; write it like https://app.example.org, without a path",
+			       text);
+	return 0;
+}
+
+static int check_host(const char *text, struct err *e)
+{
+	if (strncmp(text, "unix:/", 6) != 0 && strncmp(text, "http://", 7) != 0 &&
+	    strncmp(text, "https://", 8) != 0)
+		return err_set(e, ERR_INVALID,
+			       "'%.40s' is no daemon; write it like http://127.0.0.1:7070 or unix:/path", text);
+	return 0;
+}
+
+static int check_issuer(const char *text, struct err *e)
+{
+	if (strncmp(text, "https://", 8) != 0 && strncmp(text, "http://", 7) != 0)
+		return err_set(e, ERR_INVALID, "'%.40s' is no URL; write it like https://id.example.org", text);
+	return 0;
+}
+
+static int check_key(const char *text, struct err *e)
+{
+	size_t n = strlen(text);
+
+	/* Whatever it is, it must not be quoted back. */
+	if (n != 44 || strncmp(text, "e2b_", 4) != 0 || strspn(text + 4, "0123456789abcdef") != 40)
+		return err_set(e, ERR_INVALID, "a key is e2b_ and 40 hex digits; this one has %zu characters", n);
+	return 0;
+}
+
+static const char *const levels[] = { "debug", "info", "warn", "error", "none", NULL };
+static const char *const formats[] = { "json", "text", NULL }; /* in the order of enum log_form */
+static const char *const networks[] = { "off", NULL };
+
+/* "$run" and "$state" in a default are the folders of this user. */
+const struct config_row config_rows[CONFIG_NKEYS] = {
+	[CONFIG_LISTEN] = { "serve.listen", CONFIG_LIST, "127.0.0.1:7070", "ATOLL_LISTEN",
+		.flag = "listen", .metavar = "ADDR:PORT", .check = check_addr,
+		.help = "where to listen: addresses, or unix:PATH" },
+	[CONFIG_SOCKET] = { "serve.socket", CONFIG_PATH, "$run/atoll.sock", "ATOLL_SOCKET",
+		.flag = "socket", .metavar = "PATH", .check = check_socket,
+		.help = "unix socket on which the caller's uid is the key" },
+	[CONFIG_STATE] = { "serve.state", CONFIG_PATH, "$state", "ATOLL_STATE",
+		.flag = "state", .metavar = "DIR",
+		.help = "folder of the database, the volumes and large disks" },
+	[CONFIG_USER] = { "serve.user", CONFIG_TEXT, NULL, "ATOLL_USER",
+		.flag = "user", .metavar = "USER",
+		.help = "user, by name or uid, as which foreign bytes are read" },
+	[CONFIG_TLS_CERT] = { "serve.tls_cert", CONFIG_PATH, NULL, "ATOLL_TLS_CERT",
+		.flag = "tls-cert", .metavar = "FILE", .reload = 1,
+		.help = "certificate chain, PEM; then every TCP port speaks TLS" },
+	[CONFIG_TLS_KEY] = { "serve.tls_key", CONFIG_PATH, NULL, "ATOLL_TLS_KEY",
+		.flag = "tls-key", .metavar = "FILE", .reload = 1,
+		.help = "its private key, PEM" },
+	[CONFIG_DOMAIN] = { "serve.domain", CONFIG_LIST, NULL, "ATOLL_DOMAIN",
+		.flag = "domain", .metavar = "HOST", .check = check_domain, .reload = 1,
+		.help = "names in Host that are ours, besides those of the loopback" },
+	[CONFIG_ORIGINS] = { "serve.origins", CONFIG_LIST, NULL, "ATOLL_ORIGINS",
+		.flag = "origins", .metavar = "URL", .check = check_origin, .reload = 1,
+		.help = "web pages from elsewhere that may call the API" },
+	[CONFIG_DRAIN] = { "serve.drain", CONFIG_TIME, "30s", "ATOLL_DRAIN",
+		.flag = "drain", .metavar = "TIME", .lowest = 1, .highest = DAY_MS, .reload = 1,
+		.help = "what requests in progress get when the daemon leaves" },
+	[CONFIG_LOG_LEVEL] = { "log.level", CONFIG_CHOICE, "info", "ATOLL_LOG_LEVEL",
+		.flag = "log-level", .metavar = "LEVEL", .words = levels, .reload = 1,
+		.help = "the least that is logged: debug, info, warn, error, none" },
+	[CONFIG_LOG_FORMAT] = { "log.format", CONFIG_CHOICE, "json", "ATOLL_LOG_FORMAT",
+		.flag = "log-format", .metavar = "FORM", .words = formats, .reload = 1,
+		.help = "a line of the log: json or text" },
+	[CONFIG_POOL] = { "keeper.pool", CONFIG_COUNT, "4", "ATOLL_POOL",
+		.flag = "pool", .metavar = "N", .highest = 1000,
+		.help = "boxes kept ready" },
+	[CONFIG_MODELS] = { "serve.models", CONFIG_PATH, NULL, "ATOLL_MODELS",
+		.flag = "models", .metavar = "FILE", .reload = 1,
+		.help = "which language models may be asked; none: models.toml beside the settings, if there" },
+
+	[CONFIG_RUN] = { "serve.run", CONFIG_PATH, "$run", "ATOLL_RUN", .check = check_run,
+		.help = "folder of the keeper's socket and the records of boxes" },
+
+	[CONFIG_MAX_LIFETIME] = { "limits.max_lifetime", CONFIG_TIME, "24h", "ATOLL_MAX_LIFETIME",
+		.lowest = 1000, .highest = LONGEST_MS, .reload = 1,
+		.help = "the longest life a box may be given" },
+	[CONFIG_DEFAULT_LIFETIME] = { "limits.default_lifetime", CONFIG_TIME, "10m", "ATOLL_DEFAULT_LIFETIME",
+		.lowest = 1000, .highest = LONGEST_MS, .reload = 1,
+		.help = "life of a box that asked for none" },
+	[CONFIG_DEFAULT_IDLE] = { "limits.default_idle", CONFIG_TIME, "none", "ATOLL_DEFAULT_IDLE",
+		.highest = LONGEST_MS, .reload = 1,
+		.help = "time without activity after which a box ends" },
+	[CONFIG_RETENTION] = { "limits.retention", CONFIG_TIME, "24h", "ATOLL_RETENTION",
+		.highest = LONGEST_MS, .reload = 1,
+		.help = "how long files of an ended box are kept; none: until deleted" },
+	[CONFIG_RUN_TIME] = { "limits.default_run_time", CONFIG_TIME, "5m", "ATOLL_DEFAULT_RUN_TIME",
+		.highest = LONGEST_MS, .reload = 1,
+		.help = "what a command gets whose request names no timeout_ms; none: no limit" },
+	[CONFIG_CELL_TIME] = { "limits.default_cell_time", CONFIG_TIME, "5m", "ATOLL_DEFAULT_CELL_TIME",
+		.highest = LONGEST_MS, .reload = 1,
+		.help = "what a cell gets whose request names no timeout_ms; none: no limit" },
+	[CONFIG_HISTORY] = { "limits.history", CONFIG_TIME, "720h", "ATOLL_HISTORY",
+		.highest = 3650 * DAY_MS, .reload = 1,
+		.help = "how long ended runs and boxes and the audit log are kept; none: for ever" },
+	[CONFIG_HISTORY_SIZE] = { "limits.history_size", CONFIG_SIZE, "256M", "ATOLL_HISTORY_SIZE",
+		.highest = 16 * TIB, .reload = 1,
+		.help = "bytes of a team's runs, the same of its ended boxes and idempotent answers; none: no bound" },
+	[CONFIG_MAX_BODY] = { "limits.max_body", CONFIG_SIZE, "64M", "ATOLL_MAX_BODY",
+		.lowest = 1024, .highest = 16 * TIB, .reload = 1,
+		.help = "largest body of a request that is held in memory" },
+	[CONFIG_MAX_JSON] = { "limits.max_json", CONFIG_SIZE, "4M", "ATOLL_MAX_JSON",
+		.lowest = 1024, .highest = UINT64_C(1) << 30, .reload = 1,
+		.help = "largest JSON document of a request" },
+	[CONFIG_UPLOAD_MAX] = { "limits.upload_max", CONFIG_SIZE, "none", "ATOLL_UPLOAD_MAX",
+		.highest = 16 * TIB, .reload = 1,
+		.help = "largest file that is streamed into a box; none: its disk" },
+	[CONFIG_MAX_BOXES] = { "limits.max_boxes", CONFIG_COUNT, "none", "ATOLL_MAX_BOXES",
+		.highest = 1000000, .reload = 1,
+		.help = "boxes of this machine; none: what it can hold" },
+	[CONFIG_MAX_MEM] = { "limits.max_mem", CONFIG_SIZE, "none", "ATOLL_MAX_MEM",
+		.highest = 16 * TIB, .reload = 1,
+		.help = "most memory that one box may ask for; none: half of the machine's" },
+	[CONFIG_MAX_CPU] = { "limits.max_cpu", CONFIG_CPUS, "none", "ATOLL_MAX_CPU",
+		.highest = 1024 * 1000, .reload = 1,
+		.help = "most processors that one box may ask for; none: all of them" },
+	[CONFIG_MAX_PIDS] = { "limits.max_pids", CONFIG_COUNT, "none", "ATOLL_MAX_PIDS",
+		.highest = 4194304, .reload = 1,
+		.help = "most processes that one box may ask for; none: a quarter of pid_max" },
+	[CONFIG_MAX_DISK] = { "limits.max_disk", CONFIG_SIZE, "none", "ATOLL_MAX_DISK",
+		.highest = 16 * TIB, .reload = 1,
+		.help = "most that one box may ask to write; none: half of what was free at the start" },
+	[CONFIG_MAX_FILES] = { "limits.max_files", CONFIG_COUNT, "1048576", "ATOLL_MAX_FILES",
+		.lowest = 16, .highest = INT32_MAX, .reload = 1,
+		.help = "most files that one box may ask for" },
+	[CONFIG_MAX_CONNECTIONS] = { "limits.max_connections", CONFIG_COUNT, "10000", "ATOLL_MAX_CONNECTIONS",
+		.lowest = 1, .highest = 1000000,
+		.help = "connections at once; beyond it the one that is idle longest is closed" },
+	[CONFIG_ADDRESS_CONNECTIONS] = { "limits.max_connections_per_address", CONFIG_COUNT, "none",
+		"ATOLL_MAX_CONNECTIONS_PER_ADDRESS", .highest = 1000000,
+		.help = "of these for one client address (IPv6: one /64); none: half" },
+
+	[CONFIG_BOX_MEM] = { "box.mem", CONFIG_SIZE, "none", "ATOLL_BOX_MEM",
+		.highest = 16 * TIB, .reload = 1, .project = 1,
+		.help = "memory of a box that asked for none; none: 512M" },
+	[CONFIG_BOX_CPU] = { "box.cpu", CONFIG_CPUS, "none", "ATOLL_BOX_CPU",
+		.highest = 1024 * 1000, .reload = 1, .project = 1,
+		.help = "processors of a box; none: 1" },
+	[CONFIG_BOX_DISK] = { "box.disk", CONFIG_SIZE, "none", "ATOLL_BOX_DISK",
+		.highest = 16 * TIB, .reload = 1, .project = 1,
+		.help = "what a box may write; none: 256M" },
+	[CONFIG_BOX_PIDS] = { "box.pids", CONFIG_COUNT, "none", "ATOLL_BOX_PIDS",
+		.highest = 4194304, .reload = 1, .project = 1,
+		.help = "processes and threads of a box; none: 512" },
+	[CONFIG_BOX_FILES] = { "box.files", CONFIG_COUNT, "none", "ATOLL_BOX_FILES",
+		.highest = INT32_MAX, .reload = 1, .project = 1,
+		.help = "files a box may make; none: 65536" },
+	[CONFIG_NETWORK] = { "network.default", CONFIG_CHOICE, "off", "ATOLL_NETWORK",
+		.words = networks, .reload = 1, .project = 1,
+		.help = "network of a box that asked for none" },
+
+	[CONFIG_EGRESS_ALLOW] = { "egress.allow", CONFIG_LIST, NULL, "ATOLL_EGRESS_ALLOW",
+		.check = check_rule, .reload = 1,
+		.help = "hosts that boxes may ask for: name, name:port, *.name; none: no box has a way out" },
+	[CONFIG_EGRESS_INTERNAL] = { "egress.allow_internal", CONFIG_LIST, NULL, "ATOLL_EGRESS_INTERNAL",
+		.check = check_rule, .reload = 1,
+		.help = "the same, and their addresses may be those of a private network or this machine" },
+	[CONFIG_EGRESS_DNS] = { "egress.dns", CONFIG_LIST, NULL, "ATOLL_EGRESS_DNS",
+		.check = check_dns, .reload = 1,
+		.help = "servers that know their names; none: those of /etc/resolv.conf" },
+	[CONFIG_EGRESS_IN] = { "egress.bytes_in", CONFIG_SIZE, "16G", "ATOLL_EGRESS_IN",
+		.highest = NO_END, .reload = 1,
+		.help = "what a box may receive in its life" },
+	[CONFIG_EGRESS_OUT] = { "egress.bytes_out", CONFIG_SIZE, "1G", "ATOLL_EGRESS_OUT",
+		.highest = NO_END, .reload = 1,
+		.help = "what a box may send in its life" },
+	[CONFIG_EGRESS_CONNECTIONS] = { "egress.connections", CONFIG_COUNT, "64", "ATOLL_EGRESS_CONNECTIONS",
+		.lowest = 1, .highest = 1024, .reload = 1,
+		.help = "connections of a box at once; more wait" },
+	[CONFIG_EGRESS_IDLE] = { "egress.idle", CONFIG_TIME, "2m", "ATOLL_EGRESS_IDLE",
+		.lowest = 100, .highest = DAY_MS, .reload = 1,
+		.help = "a connection without a byte either way ends then" },
+	[CONFIG_PIP_INDEX] = { "packages.pip_index", CONFIG_TEXT, NULL, "ATOLL_PIP_INDEX",
+		.check = check_registry, .reload = 1,
+		.help = "where Python packages come from; none: nowhere" },
+	[CONFIG_NPM_REGISTRY] = { "packages.npm_registry", CONFIG_TEXT, NULL, "ATOLL_NPM_REGISTRY",
+		.check = check_registry, .reload = 1, .help = "the same for npm" },
+	[CONFIG_APT_MIRRORS] = { "packages.apt_mirrors", CONFIG_LIST, NULL, "ATOLL_APT_MIRRORS",
+		.check = check_registry, .reload = 1, .help = "the same for apt" },
+	[CONFIG_GEM_SOURCE] = { "packages.gem_source", CONFIG_TEXT, NULL, "ATOLL_GEM_SOURCE",
+		.check = check_registry, .reload = 1, .help = "the same for gem" },
+	[CONFIG_CARGO_INDEX] = { "packages.cargo_index", CONFIG_TEXT, NULL, "ATOLL_CARGO_INDEX",
+		.check = check_registry, .reload = 1, .help = "the same for cargo" },
+	[CONFIG_GO_PROXY] = { "packages.go_proxy", CONFIG_TEXT, NULL, "ATOLL_GO_PROXY",
+		.check = check_registry, .reload = 1, .help = "the same for go" },
+	[CONFIG_PACKAGES_HOSTS] = { "packages.hosts", CONFIG_LIST, NULL, "ATOLL_PACKAGES_HOSTS", .check = check_rule,
+		.reload = 1, .help = "hosts that installs may reach besides the registry's own; as in egress.allow" },
+	[CONFIG_PACKAGES_MIRROR] = { "packages.mirror", CONFIG_TEXT, NULL, "ATOLL_PACKAGES_MIRROR",
+		.reload = 1, .help = "volume of team default with a mirror: its folders pip, npm, gem, cargo, go, apt" },
+	[CONFIG_PACKAGES_CACHE] = { "packages.cache_bytes", CONFIG_SIZE, "10G", "ATOLL_PACKAGES_CACHE",
+		.highest = 16 * TIB, .reload = 1,
+		.help = "what installed packages may take on the disk; none: no end" },
+	[CONFIG_PACKAGES_TIMEOUT] = { "packages.timeout", CONFIG_TIME, "30s", "ATOLL_PACKAGES_TIMEOUT",
+		.lowest = 1000, .highest = 3600000, .reload = 1,
+		.help = "the longest that a package manager may take" },
+	[CONFIG_PACKAGES_PREINSTALL] = { "packages.preinstall", CONFIG_LIST, NULL, "ATOLL_PACKAGES_PREINSTALL",
+		.check = config_check_set, .reload = 1,
+		.help = "sets that are installed when the daemon starts: pip numpy pandas==1.5" },
+
+	[CONFIG_QUOTA_BOXES] = { "quota.boxes", CONFIG_COUNT, "256", "ATOLL_QUOTA_BOXES",
+		.highest = 1000000, .reload = 1,
+		.help = "boxes of a team at once, unless the team has its own" },
+	[CONFIG_QUOTA_EXECUTIONS] = { "quota.executions_per_day", CONFIG_COUNT, "none", "ATOLL_QUOTA_EXECUTIONS",
+		.highest = INT32_MAX, .reload = 1,
+		.help = "programs that a team may start in a day" },
+	[CONFIG_QUOTA_COMPUTE] = { "quota.compute_seconds_per_month", CONFIG_COUNT, "none", "ATOLL_QUOTA_COMPUTE",
+		.highest = INT32_MAX, .reload = 1,
+		.help = "CPU seconds of a team in a month" },
+	[CONFIG_QUOTA_OUTPUT] = { "quota.output_bytes_per_day", CONFIG_SIZE, "none", "ATOLL_QUOTA_OUTPUT",
+		.highest = NO_END, .reload = 1,
+		.help = "output of a team's programs in a day" },
+	[CONFIG_QUOTA_REQUESTS] = { "quota.requests_per_second", CONFIG_COUNT, "none", "ATOLL_QUOTA_REQUESTS",
+		.highest = 1000000, .reload = 1,
+		.help = "requests of a team in a second" },
+
+	[CONFIG_BATCH_JOBS] = { "batch.jobs", CONFIG_COUNT, "none", "ATOLL_BATCH_JOBS",
+		.highest = 10000, .reload = 1,
+		.help = "programs of all batches at once; none: 4 for each processor" },
+	[CONFIG_BATCH_BYTES] = { "batch.max_bytes", CONFIG_SIZE, "1G", "ATOLL_BATCH_BYTES",
+		.highest = 16 * TIB, .reload = 1,
+		.help = "the items of one batch" },
+	[CONFIG_BATCH_KEEP] = { "batch.keep", CONFIG_TIME, "24h", "ATOLL_BATCH_KEEP",
+		.highest = LONGEST_MS, .reload = 1,
+		.help = "how long results are kept; none: until deleted" },
+	[CONFIG_QUOTA_BATCH] = { "quota.batch_bytes", CONFIG_SIZE, "8G", "ATOLL_QUOTA_BATCH",
+		.highest = NO_END, .reload = 1,
+		.help = "items and results of all batches of a team" },
+	[CONFIG_PIPELINE_KEEP] = { "pipeline.keep", CONFIG_TIME, "168h", "ATOLL_PIPELINE_KEEP",
+		.highest = NO_END, .reload = 1,
+		.help = "how long a pipeline that is over is known; none: until deleted" },
+	[CONFIG_PIPELINE_MEMORY] = { "pipeline.memory", CONFIG_BOOL, "true", "ATOLL_PIPELINE_MEMORY", .reload = 1,
+		.help = "what helped a pipeline is remembered for its team" },
+
+	[CONFIG_QUOTA_SNAPSHOTS] = { "quota.snapshot_bytes", CONFIG_SIZE, "32G", "ATOLL_QUOTA_SNAPSHOTS",
+		.highest = NO_END, .reload = 1,
+		.help = "files of all snapshots of a team" },
+
+	[CONFIG_OIDC_ISSUER] = { "auth.oidc_issuer", CONFIG_TEXT, NULL, "ATOLL_OIDC_ISSUER",
+		.check = check_issuer, .reload = 1,
+		.help = "who signs bearer tokens: their iss" },
+	[CONFIG_OIDC_JWKS] = { "auth.oidc_jwks", CONFIG_PATH, NULL, "ATOLL_OIDC_JWKS", .reload = 1,
+		.help = "file with the signer's public keys (JWKS)" },
+	[CONFIG_OIDC_AUDIENCE] = { "auth.oidc_audience", CONFIG_TEXT, NULL, "ATOLL_OIDC_AUDIENCE", .reload = 1,
+		.help = "whom tokens must be meant for: their aud" },
+	[CONFIG_OIDC_TEAM_CLAIM] = { "auth.oidc_team_claim", CONFIG_TEXT, "team", "ATOLL_OIDC_TEAM_CLAIM",
+		.reload = 1, .help = "the claim that names the team" },
+	[CONFIG_OIDC_ROLE_CLAIM] = { "auth.oidc_role_claim", CONFIG_TEXT, "role", "ATOLL_OIDC_ROLE_CLAIM",
+		.reload = 1, .help = "the claim that names the role; without it viewer" },
+	[CONFIG_METRICS_PUBLIC] = { "metrics.public", CONFIG_BOOL, "false", "ATOLL_METRICS_PUBLIC", .reload = 1,
+		.help = "/metrics answers without a key" },
+	[CONFIG_E2B_INTERNET] = { "e2b.internet", CONFIG_BOOL, "false", "ATOLL_E2B_INTERNET", .reload = 1,
+		.help = "E2B sandboxes that say nothing about it may reach all of egress.allow" },
+	[CONFIG_E2B_INSECURE] = { "e2b.insecure", CONFIG_BOOL, "false", "ATOLL_E2B_INSECURE", .reload = 1,
+		.help = "POST /sandboxes without \"secure\": true makes a sandbox without tokens, for old E2B clients" },
+	[CONFIG_MCP_APPROVE] = { "mcp.approve", CONFIG_LIST, NULL, "ATOLL_MCP_APPROVE", .check = config_check_tool, .reload = 1,
+		.help = "tools that a person must allow each time, asked through the MCP client" },
+
+	[CONFIG_HOST] = { "host", CONFIG_TEXT, NULL, "ATOLL_HOST", .check = check_host,
+		.help = "the daemon that the command line speaks with" },
+	[CONFIG_KEY] = { "key", CONFIG_SECRET, NULL, "ATOLL_KEY", .check = check_key,
+		.help = "the key for it" },
+	[CONFIG_KEY_FILE] = { "key_file", CONFIG_PATH, NULL, "ATOLL_KEY_FILE",
+		.help = "a file with the key" },
+};
+
+struct flag config_flags[CONFIG_FLAGS];
+
+void config_init_flags(void)
+{
+	for (unsigned i = 0; i < CONFIG_NFLAGS; i++)
+		config_flags[i] = (struct flag){ .name = config_rows[i].flag,
+						 .type = FLAG_WORDS,
+						 .metavar = config_rows[i].metavar,
+						 .help = config_rows[i].help };
+	config_flags[CONFIG_FLAG_FILE] = (struct flag){ "config", 0, FLAG_TEXT, "FILE",
+							"read this file and no other" };
+}

@@ -1,0 +1,419 @@
+/* doctor.c - `atoll doctor`: can this machine hold boxes, and how well.
+ * One row per question. Where it is possible the answer is found by trying, not by reading a version
+ * number (jail/probe.h); the fix is what to type. */
+#include "base/own.h"
+#include "base/units.h"
+#include "box/box.h"
+#include "jail/layer.h"
+#include "jail/probe.h"
+#include "lang/lang.h"
+#include "daemon/verbs.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+enum verdict { GOOD, POOR, BAD };
+
+/* Looked at once, asked about many times. */
+struct patient {
+	struct probe host;
+	struct wire_about keeper;
+	int has_keeper;
+	struct err keeper_err;
+};
+
+struct finding {
+	enum verdict verdict;
+	char value[256];
+	char fix[240];
+};
+
+static void say(struct finding *f, enum verdict v, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static void say(struct finding *f, enum verdict v, const char *fmt, ...)
+{
+	va_list ap;
+
+	f->verdict = v;
+	va_start(ap, fmt);
+	vsnprintf(f->value, sizeof(f->value), fmt, ap);
+	va_end(ap);
+}
+
+static void fix(struct finding *f, const char *text)
+{
+	snprintf(f->fix, sizeof(f->fix), "%s", text);
+}
+
+static int read_text(const char *path, char *out, size_t size)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, out, size - 1);
+
+	out[n > 0 ? n : 0] = 0;
+	out[strcspn(out, "\n")] = 0;
+	return n > 0 ? 0 : -1;
+}
+
+static int file_says(const char *path, char first)
+{
+	char text[16];
+
+	return read_text(path, text, sizeof(text)) == 0 && *text == first;
+}
+
+/* ---- questions ---- */
+
+static void kernel(const struct patient *p, struct finding *f)
+{
+	int number = p->host.kernel_major * 1000 + p->host.kernel_minor;
+	struct utsname u;
+
+	uname(&u);
+	say(f, number < 5010 ? BAD : GOOD, "%.60s %.20s", u.release, u.machine);
+	if (number < 5010)
+		fix(f, "Linux 5.10 or newer is needed");
+}
+
+static void user_namespaces(const struct patient *p, struct finding *f)
+{
+	say(f, p->host.userns ? GOOD : BAD, p->host.userns ? "can be made" : "switched off");
+	if (p->host.userns)
+		return;
+	if (file_says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'))
+		fix(f, "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or be root");
+	else if (file_says("/proc/sys/kernel/unprivileged_userns_clone", '0'))
+		fix(f, "sudo sysctl kernel.unprivileged_userns_clone=1, or be root");
+	else
+		fix(f, "sudo sysctl user.max_user_namespaces=65536; a container may forbid it too");
+}
+
+/* v2 names its controllers in one file; on v1 each is a mount. */
+static int has_controller(const char *name)
+{
+	char all[256], path[64];
+
+	snprintf(path, sizeof(path), "/sys/fs/cgroup/%s", name);
+	if (access(path, F_OK) == 0)
+		return 1;
+	read_text("/sys/fs/cgroup/cgroup.controllers", all, sizeof(all));
+	return strstr(all, name) != NULL;
+}
+
+static void add_word(char *list, size_t size, const char *word)
+{
+	size_t n = strlen(list);
+
+	snprintf(list + n, size - n, "%s%s", n ? " " : "", word);
+}
+
+/* The keeper knows which it may use; without one we only see which there are. */
+static void cgroups(const struct patient *p, struct finding *f)
+{
+	static const struct {
+		const char *controller;
+		enum jail_layer layer;
+	} wanted[] = { { "memory", LAYER_MEM }, { "pids", LAYER_TASKS }, { "cpu", LAYER_CPU } };
+	char have[64] = "", lack[64] = "";
+
+	for (unsigned i = 0; i < ARRAY_LEN(wanted); i++) {
+		int usable = p->has_keeper ? !!(p->keeper.layers & LAYER_BIT(wanted[i].layer))
+					   : has_controller(wanted[i].controller);
+
+		add_word(usable ? have : lack, sizeof(have), wanted[i].controller);
+	}
+	say(f, *lack ? POOR : GOOD, "%s%s%s", have, *lack ? "not usable: " : "", lack);
+	if (*lack)
+		fix(f,
+		    "those limits cannot be enforced; as root, or with Delegate=yes on v2, they can");
+	if (p->has_keeper && p->keeper.cgroup_version)
+		add_word(f->value, sizeof(f->value),
+			 p->keeper.cgroup_version == 2 ? "(v2)" : "(v1)");
+}
+
+/* What records, quotas and `atoll stats` tell of CPU time. */
+static void cpu_time(const struct patient *p, struct finding *f)
+{
+	int can = p->has_keeper && ((p->keeper.cgroup_version == 2 && p->keeper.layers & LAYER_BIT(LAYER_CPU)) ||
+				    (p->keeper.cgroup_version == 1 && has_controller("cpuacct")));
+
+	say(f, can ? GOOD : POOR, can ? "all processes of a box are counted" : "only processes that were waited for");
+	if (!can)
+		fix(f, "CPU time in records and quotas leaves out background children; mount the cgroup controller "
+		       "'cpuacct' (v1) or 'cpu' (v2), or be root");
+}
+
+/* v2 freezes any cgroup; on v1 it is a controller like others. */
+static void pausing(const struct patient *p, struct finding *f)
+{
+	int can = p->has_keeper && (p->keeper.cgroup_version == 2 ||
+				    (p->keeper.cgroup_version == 1 && has_controller("freezer")));
+
+	say(f, can ? GOOD : POOR, can ? "boxes can stand still" : "no freezer");
+	if (!can)
+		fix(f, "atoll pause is refused; mount the cgroup controller 'freezer', or be root");
+}
+
+static void landlock(const struct patient *p, struct finding *f)
+{
+	if (p->host.landlock_abi) {
+		say(f, GOOD, "ABI %d", p->host.landlock_abi);
+		return;
+	}
+	say(f, POOR, "none");
+	fix(f, "one wall fewer; add lsm=landlock,... to the kernel's command line");
+}
+
+/* The keeper's own, which its boxes inherit; without a keeper the one that it would be started with. */
+static int core_limit_is_one(const struct patient *p)
+{
+	char path[40], line[128];
+	struct rlimit own;
+	FILE *f;
+	int one = 0;
+
+	if (!p->has_keeper)
+		return getrlimit(RLIMIT_CORE, &own) == 0 && own.rlim_max > 0;
+	snprintf(path, sizeof(path), "/proc/%u/limits", p->keeper.pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Max core file size %d", &one) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return one == 1;
+}
+
+static void core_pattern(const struct patient *p, struct finding *f)
+{
+	static const char remedy[] = "sudo sysctl kernel.core_pattern=core";
+	int one = core_limit_is_one(p);
+	const char *what;
+	char text[128];
+
+	read_text("/proc/sys/kernel/core_pattern", text, sizeof(text));
+	what = text[0] == '@' ? "connects to a socket of the host" : "starts a program as root";
+	say(f, p->host.core_piped && !one ? BAD : p->host.core_piped || !one ? POOR : GOOD, "%.100s%s", text,
+	    one ? "" : "; RLIMIT_CORE of boxes is 0, not 1");
+	if (p->host.core_piped && !one)
+		snprintf(f->fix, sizeof(f->fix), "a crash %s, so no box is made: %s", what, remedy);
+	else if (p->host.core_piped)
+		snprintf(f->fix, sizeof(f->fix), "a crash %s: %s", what, remedy);
+	else if (!one)
+		fix(f, "no box starts once core_pattern names a handler; start the keeper with: prlimit --core=unlimited");
+}
+
+static void descriptors(const struct patient *p, struct finding *f)
+{
+	char pids[24];
+	struct rlimit r;
+	int few;
+
+	(void)p;
+	getrlimit(RLIMIT_NOFILE, &r);
+	read_text("/proc/sys/kernel/pid_max", pids, sizeof(pids));
+	few = r.rlim_max < 4096 || strtoul(pids, NULL, 10) < 32768;
+	say(f, few ? POOR : GOOD, "%llu descriptors, %s pids", (unsigned long long)r.rlim_max,
+	    pids);
+	if (few)
+		fix(f, "ulimit -Hn 65536; sudo sysctl kernel.pid_max=4194304");
+}
+
+static void runtimes(const struct patient *p, struct finding *f)
+{
+	char have[120] = "", lack[120] = "";
+
+	(void)p;
+	for (unsigned i = 0; i < lang_count(); i++)
+		add_word(lang_present(lang_at(i)) ? have : lack, sizeof(have), lang_at(i)->name);
+	say(f, *have ? GOOD : POOR, "%s%s%s", *have ? have : "none", *lack ? "; not here: " : "",
+	    lack);
+	if (!*have)
+		fix(f, "sudo apt-get install python3 nodejs gcc libc6-dev");
+}
+
+static void keeper(const struct patient *p, struct finding *f)
+{
+	const struct wire_about *k = &p->keeper;
+
+	if (p->has_keeper) {
+		say(f, GOOD, "pid %u, %u boxes, %u warm ones (keeper.pool = %u of each kind)", k->pid,
+		    k->boxes, k->pooled, k->pool_depth);
+		return;
+	}
+	say(f, BAD, "%s", p->keeper_err.msg);
+	fix(f, "other rows may say why; its log is keeper.log in the run folder");
+}
+
+static void walls(const struct patient *p, struct finding *f)
+{
+	const struct layer_row *gap = NULL;
+	unsigned have = 0;
+
+	for (unsigned i = 0; i < LAYER_COUNT; i++) {
+		if (p->has_keeper && p->keeper.layers & LAYER_BIT(i))
+			have++;
+		else if (!gap || jail_layers[i].mandatory > gap->mandatory)
+			gap = &jail_layers[i];
+	}
+	say(f, !gap ? GOOD : gap->mandatory ? BAD : POOR, "%u of %u in force", have, LAYER_COUNT);
+	if (gap)
+		snprintf(f->fix, sizeof(f->fix), "%s: %s", gap->name, gap->missing);
+}
+
+static void disk(const struct patient *p, struct finding *f)
+{
+	if (p->has_keeper && p->keeper.layers & LAYER_BIT(LAYER_DISK)) {
+		say(f, GOOD, "bytes and files of a box are bounded");
+		return;
+	}
+	say(f, BAD, "cannot be enforced");
+	fix(f, "one box could fill the host's disk, so none is made");
+}
+
+static const struct question {
+	const char *name;
+	void (*ask)(const struct patient *p, struct finding *f); /* or, if yes or no is enough: */
+	size_t fact;                                             /* an int of struct probe */
+	enum verdict otherwise;
+	const char *yes, *no, *fix;
+} questions[] = {
+	{ .name = "kernel", .ask = kernel },
+	{ .name = "identity",
+	  .fact = offsetof(struct probe, is_root),
+	  .otherwise = POOR,
+	  .yes = "root: own uid range and cgroups per box",
+	  .no = "not root",
+	  .fix = "boxes share your uid, and limits need delegation; sudo atoll has all walls" },
+	{ .name = "user namespaces", .ask = user_namespaces },
+	{ .name = "cgroups", .ask = cgroups },
+	{ .name = "cpu time", .ask = cpu_time },
+	{ .name = "pausing", .ask = pausing },
+	{ .name = "overlayfs",
+	  .fact = offsetof(struct probe, overlay_userns),
+	  .otherwise = POOR,
+	  .yes = "mounts inside a box",
+	  .no = "does not mount inside a box",
+	  .fix = "same walls, slower; /etc and /opt/atoll are read-only in a box, packages in layers are refused" },
+	{ .name = "idmapped mounts",
+	  .fact = offsetof(struct probe, idmap),
+	  .otherwise = POOR,
+	  .yes = "work",
+	  .no = "not here",
+	  .fix = "template files belong to nobody inside: root in a box cannot change them" },
+	{ .name = "seccomp",
+	  .fact = offsetof(struct probe, seccomp),
+	  .otherwise = BAD,
+	  .yes = "filters load",
+	  .no = "not here",
+	  .fix = "a kernel with CONFIG_SECCOMP_FILTER; untrusted code is refused without it" },
+	{ .name = "landlock", .ask = landlock },
+	{ .name = "core pattern", .ask = core_pattern },
+	{ .name = "merged /usr",
+	  .fact = offsetof(struct probe, merged_usr),
+	  .otherwise = BAD,
+	  .yes = "/bin is in /usr",
+	  .no = "/bin is not in /usr",
+	  .fix = "sudo apt-get install usrmerge; a box shows /usr only" },
+	{ .name = "disk limit", .ask = disk },
+	{ .name = "descriptors, pids", .ask = descriptors },
+	{ .name = "runtimes", .ask = runtimes },
+	{ .name = "keeper", .ask = keeper },
+	{ .name = "walls", .ask = walls },
+};
+
+static void answer(const struct question *q, const struct patient *p, struct finding *f)
+{
+	const int *fact = (const int *)((const char *)&p->host + q->fact);
+
+	if (q->ask) {
+		q->ask(p, f);
+	} else if (*fact) {
+		say(f, GOOD, "%s", q->yes);
+	} else {
+		say(f, q->otherwise, "%s", q->no);
+		fix(f, q->fix);
+	}
+}
+
+/* ---- answers ---- */
+
+static const struct {
+	const char *mark, *color, *word;
+} verdicts[] = {
+	[GOOD] = { "✓", "\033[32m", "ok" },
+	[POOR] = { "!", "\033[33m", "warn" },
+	[BAD] = { "✗", "\033[31m", "fail" },
+};
+
+static void print(const struct cli *cli, const char *name, const struct finding *f)
+{
+	if (cli->quiet && f->verdict == GOOD)
+		return;
+	printf("%s%s%s %-18s %s%s%s\n", cli->color ? verdicts[f->verdict].color : "",
+	       verdicts[f->verdict].mark, cli->color ? "\033[0m" : "", name, f->value,
+	       *f->fix ? "  → " : "", f->fix);
+}
+
+static json_t *as_json(const char *name, const struct finding *f)
+{
+	return json_pack("{s:s, s:s, s:s, s:s}", "name", name, "status", verdicts[f->verdict].word,
+			 "value", f->value, "fix", f->fix);
+}
+
+static void examine(struct patient *p)
+{
+	struct keeper_link k;
+
+	probe_host(&p->host, geteuid() == 0);
+	p->has_keeper = keeper_open(&k, 1, &p->keeper_err) == 0 &&
+			keeper_about(&k, &p->keeper, &p->keeper_err) == 0;
+	keeper_close(&k);
+}
+
+static int doctor(const struct cli *cli, const struct args *a)
+{
+	struct patient p = { 0 };
+	json_t *rows = json_array();
+	int status = 0;
+
+	(void)a;
+	examine(&p);
+	for (unsigned i = 0; i < ARRAY_LEN(questions); i++) {
+		struct finding f = { 0 };
+
+		answer(&questions[i], &p, &f);
+		status |= f.verdict == BAD;
+		if (cli->json)
+			json_array_append_new(rows, as_json(questions[i].name, &f));
+		else
+			print(cli, questions[i].name, &f);
+	}
+	if (cli->json) {
+		json_dumpf(rows, stdout, JSON_COMPACT);
+		putchar('\n');
+	}
+	json_decref(rows);
+	return status;
+}
+
+static const struct example examples[] = {
+	{ "atoll doctor", "one line per question" },
+	{ "atoll doctor -q", "only what is not well" },
+	{ 0 },
+};
+
+const struct verb verb_doctor = {
+	.name = "doctor",
+	.group = "Machine",
+	.usage = "",
+	.summary = "can this machine hold boxes, and how well",
+	.notes = "Exit status 1 if something is missing without which no box can be made.",
+	.examples = examples,
+	.run = doctor,
+};

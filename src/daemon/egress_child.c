@@ -1,0 +1,176 @@
+/* egress_child.c - see egress_child.h. */
+#include "daemon/egress_child.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "daemon/confine.h"
+#include "wire/sock.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { EGRESS_UID = 64171 };
+
+/* ---- what is permitted ---- */
+
+static int add(struct sluice_rules *out, const struct rule *r, struct err *e)
+{
+	for (unsigned i = 0; i < out->n; i++)
+		if (memcmp(&out->v[i], r, sizeof(*r)) == 0)
+			return 0;
+	if (out->n == SLUICE_RULES)
+		return err_set(e, ERR_LIMIT, "egress.allow: more than %d hosts", SLUICE_RULES);
+	out->v[out->n++] = *r;
+	return 0;
+}
+
+static int add_list(struct sluice_rules *out, const struct config *c, enum config_key key,
+		    int internal, struct err *e)
+{
+	for (const char *const *text = config_list(c, key); *text; text++) {
+		struct rule r;
+
+		if (rule_parse(&r, *text, e) < 0)
+			return -1;
+		r.internal = (uint8_t)internal;
+		if (add(out, &r, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int add_url(struct sluice_rules *out, const char *url, struct err *e)
+{
+	struct rule r;
+
+	if (!url)
+		return 0;
+	return rule_of_url(&r, url, e) < 0 ? -1 : add(out, &r, e);
+}
+
+int sluice_rules(const struct config *c, struct sluice_rules *out, struct err *e)
+{
+	static const enum config_key urls[] = { CONFIG_PIP_INDEX, CONFIG_NPM_REGISTRY,
+						CONFIG_GEM_SOURCE, CONFIG_CARGO_INDEX,
+						CONFIG_GO_PROXY };
+
+	memset(out, 0, sizeof(*out));
+	if (add_list(out, c, CONFIG_EGRESS_ALLOW, 0, e) < 0 ||
+	    add_list(out, c, CONFIG_EGRESS_INTERNAL, 1, e) < 0 ||
+	    add_list(out, c, CONFIG_PACKAGES_HOSTS, 0, e) < 0)
+		return -1;
+	for (unsigned i = 0; i < ARRAY_LEN(urls); i++)
+		if (add_url(out, config_text(c, urls[i]), e) < 0)
+			return -1;
+	for (const char *const *m = config_list(c, CONFIG_APT_MIRRORS); *m; m++)
+		if (add_url(out, *m, e) < 0)
+			return -1;
+	return 0;
+}
+
+/* ---- the process ---- */
+
+static int walls(void *ctx, struct err *e)
+{
+	const struct sluice *o = ctx;
+	uid_t uid = o->root ? EGRESS_UID : (uid_t)-1;
+
+	return cell_enter_egress(uid, uid, e);
+}
+
+static void many_files(void)
+{
+	struct rlimit r = { 65536, 65536 }, now;
+
+	if (getrlimit(RLIMIT_NOFILE, &now) == 0 && geteuid() != 0)
+		r.rlim_cur = r.rlim_max = now.rlim_max;
+	(void)!setrlimit(RLIMIT_NOFILE, &r);
+}
+
+static void be_egress(void *ctx)
+{
+	struct sluice *o = ctx;
+	struct egress_conf conf = { .rules = o->rules.v,
+				    .nrules = o->rules.n,
+				    .dns = config_list(o->config, CONFIG_EGRESS_DNS),
+				    .limits = o->limits };
+
+	cell_forget_environment();
+	many_files();
+	_exit(egress_main(&conf, 3, walls, o));
+}
+
+void sluice_init(struct sluice *o, int root)
+{
+	*o = (struct sluice){ .aide.link = -1, .root = root };
+}
+
+static struct egress_limits limits_of(const struct config *c)
+{
+	return (struct egress_limits){
+		.bytes_in = config_number(c, CONFIG_EGRESS_IN),
+		.bytes_out = config_number(c, CONFIG_EGRESS_OUT),
+		.connections = (uint32_t)config_number(c, CONFIG_EGRESS_CONNECTIONS),
+		.idle_ms = (uint32_t)config_number(c, CONFIG_EGRESS_IDLE),
+	};
+}
+
+static int same_limits(const struct egress_limits *a, const struct egress_limits *b)
+{
+	return a->bytes_in == b->bytes_in && a->bytes_out == b->bytes_out &&
+	       a->connections == b->connections && a->idle_ms == b->idle_ms;
+}
+
+void sluice_apply(struct sluice *o, const struct config *c)
+{
+	struct egress_limits limits = limits_of(c);
+	struct sluice_rules fresh;
+	struct err e;
+	int same;
+
+	o->config = c;
+	if (sluice_rules(c, &fresh, &e) < 0) { /* was checked before */
+		log_error("egress", LOG_E(&e));
+		return;
+	}
+	same = memcmp(&fresh, &o->rules, sizeof(fresh)) == 0 && same_limits(&limits, &o->limits);
+	if (same && (o->aide.pid || !fresh.n))
+		return;
+	aide_stop(&o->aide);
+	o->rules = fresh;
+	o->limits = limits;
+	o->aide.tried_ns = 0;
+	sluice_tend(o);
+}
+
+int sluice_tend(struct sluice *o)
+{
+	struct err e;
+
+	if (o->aide.pid || !o->rules.n)
+		return 0;
+	if (aide_rests(&o->aide))
+		return 1;
+	if (aide_start(&o->aide, "atoll-egress", be_egress, o, &e) < 0)
+		log_error("no egress", LOG_E(&e));
+	return !o->aide.pid;
+}
+
+int sluice_ended(struct sluice *o, pid_t pid)
+{
+	if (!aide_is(&o->aide, pid))
+		return 0;
+	log_error("egress ended, starting another");
+	aide_stop(&o->aide);
+	return 1;
+}
+
+int sluice_hand(struct sluice *o, int front_link)
+{
+	int pair[2];
+	struct err e;
+
+	if (!o->aide.pid || sock_pair(pair, &e) < 0)
+		return -1;
+	return aide_hand(&o->aide, WIRE_WAY, pair, front_link);
+}

@@ -1,0 +1,84 @@
+/* endpoint.c - see endpoint.h. */
+#include "daemon/endpoint.h"
+#include "base/own.h"
+#include "daemon/config.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int read_key(const char *path, char out[64], struct err *e)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, out, 63);
+
+	if (n < 0)
+		return err_sys(e, "key_file %.120s", path);
+	out[n] = 0;
+	out[strcspn(out, " \r\n\t")] = 0;
+	if (strncmp(out, "e2b_", 4) != 0 || strlen(out) != 44) {
+		memset(out, 0, 64);
+		return err_set(e, ERR_INVALID, "key_file %.120s: there is no key in it", path);
+	}
+	return 0;
+}
+
+static int find_key(const struct config *c, struct reach *out, struct err *e)
+{
+	const char *key = config_text(c, CONFIG_KEY), *file = config_text(c, CONFIG_KEY_FILE);
+
+	if (key)
+		snprintf(out->key, sizeof(out->key), "%s", key);
+	else if (file)
+		return read_key(file, out->key, e);
+	return 0;
+}
+
+/* For a user without a setting: the daemon of the user's own run folder. Where none was ever started there, the
+ * machine's daemon, over its socket if this user may open it, over its port if there is a key for it. */
+static void reach_guess_host(struct reach *out)
+{
+	const char *machine = "/run/atoll/atoll.sock";
+
+	if (geteuid() == 0 || access(out->where + strlen("unix:"), F_OK) == 0)
+		return;
+	if (access(machine, R_OK | W_OK) == 0)
+		snprintf(out->where, sizeof(out->where), "unix:%s", machine);
+	else if (out->key[0])
+		snprintf(out->where, sizeof(out->where), "http://127.0.0.1:7070");
+}
+
+/* Called after the key is known, which decides between the daemons of a user and of the machine. */
+static int find_host(const struct config *c, struct reach *out, struct err *e)
+{
+	const char *host = config_text(c, CONFIG_HOST), *socket = config_text(c, CONFIG_SOCKET);
+
+	out->chosen = host != NULL;
+	if (host) {
+		if (strlen(host) >= sizeof(out->where))
+			return err_set(e, ERR_INVALID, "host: an address of %zu bytes", strlen(host));
+		snprintf(out->where, sizeof(out->where), "%s", host);
+		return 0;
+	}
+	if (!socket)
+		return err_set(e, ERR_NOT_FOUND, "no address of a daemon; set ATOLL_HOST");
+	snprintf(out->where, sizeof(out->where), "unix:%.280s", socket);
+	if (c->values[CONFIG_SOCKET].from == FROM_DEFAULT && c->values[CONFIG_RUN].from == FROM_DEFAULT)
+		reach_guess_host(out);
+	return 0;
+}
+
+int reach_find(struct reach *out, struct err *e)
+{
+	struct config_source src = { .client = 1 };
+	struct config c;
+	int rc;
+
+	*out = (struct reach){ 0 };
+	if (config_load(&c, &src, e) < 0)
+		return -1;
+	rc = find_key(&c, out, e) < 0 || find_host(&c, out, e) < 0 ? -1 : 0;
+	config_fini(&c);
+	return rc;
+}

@@ -1,0 +1,94 @@
+/* keeper_connect.c - see keeper_connect.h. */
+#include "daemon/keeper_connect.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "box/box.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+
+enum { TRIES = 50, PAUSE_MS = 20, LEAVE_TRIES = 250, ANSWER_MS = 2000, GLANCE_MS = 50 };
+
+static void pause_ms(long ms)
+{
+	struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	nanosleep(&t, NULL);
+}
+
+static pid_t peer_of(int fd)
+{
+	struct ucred peer = { .pid = 0 };
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 ? 0 : peer.pid;
+}
+
+static int is_alive(pid_t pid)
+{
+	return pid > 1 && kill(pid, 0) == 0;
+}
+
+static void patience(int fd, long ms)
+{
+	struct timeval t = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
+}
+
+enum verdict { GOOD, GONE, FOREIGN };
+
+/* Not through link_ask(), which would patiently replace a keeper that hangs up on us. One that was
+ * killed can still be connected to, as long as a child of it has not noticed: then nobody answers,
+ * and its pid tells. */
+static enum verdict greet(int fd)
+{
+	struct keeper_link k = { .fd = fd, .next_ref = 1 };
+	struct wire_about about;
+	struct err e = { 0 };
+
+	for (long waited = 0; waited < ANSWER_MS; waited += GLANCE_MS) {
+		patience(fd, GLANCE_MS);
+		if (keeper_greet(&k, &about, &e) == 0) {
+			patience(fd, 0);
+			return GOOD;
+		}
+		if (!is_alive(peer_of(fd)))
+			return GONE;
+		if (e.sys != EAGAIN)
+			break;
+	}
+	log_warn("the keeper does not understand us", LOG_E(&e));
+	return FOREIGN;
+}
+
+static void send_away(pid_t pid)
+{
+	log_info("asking the other keeper to leave", LOG_I("pid", pid));
+	kill(pid, SIGTERM);
+	for (int i = 0; i < LEAVE_TRIES && is_alive(pid); i++)
+		pause_ms(PAUSE_MS);
+}
+
+int bring_keeper(struct err *e)
+{
+	for (int tries = 0; tries < TRIES; tries++) {
+		struct keeper_link k;
+		enum verdict v;
+
+		if (keeper_open(&k, 1, e) < 0)
+			return -1;
+		v = greet(k.fd);
+		if (v == GOOD)
+			return k.fd;
+		if (v == FOREIGN)
+			send_away(peer_of(k.fd));
+		else
+			pause_ms(PAUSE_MS);
+		keeper_close(&k);
+	}
+	return err_set(e, ERR_SYS, "no keeper of this version could be had");
+}

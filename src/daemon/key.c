@@ -1,0 +1,302 @@
+/* key.c - `atoll key`: keys are made where the daemon keeps them, so the first one needs no other. For a
+ * daemon that -H or ATOLL_HOST names they are made through its API.
+ * A running daemon finds a new key at once, and forgets a removed one within a second. */
+#include "base/clock.h"
+#include "base/own.h"
+#include "box/record.h"
+#include "cli/listing.h"
+#include "cli/remote.h"
+#include "daemon/state_dir.h"
+#include "daemon/endpoint.h"
+#include "daemon/verbs.h"
+#include "store/audit.h"
+#include "store/keys.h"
+#include "store/teams.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { KEY_ROLE, KEY_TEAM, KEY_BOX, KEY_EXPIRES, KEY_STATE, KEY_CONFIG, KEY_FLAGS };
+
+static const struct flag flags[KEY_FLAGS] = {
+	[KEY_ROLE] = { "role", 0, FLAG_TEXT, "ROLE", "viewer, editor or owner (default owner)" },
+	[KEY_TEAM] = { "team", 0, FLAG_TEXT, "TEAM", "whose key it is (default: default)" },
+	[KEY_BOX] = { "box", 0, FLAG_TEXT, "ID", "good for this box only" },
+	[KEY_EXPIRES] = { "expires", 0, FLAG_TIME, "TIME", "good for this long, e.g. 24h" },
+	[KEY_STATE] = { "state", 0, FLAG_TEXT, "DIR", "the daemon's state folder" },
+	[KEY_CONFIG] = { "config", 0, FLAG_TEXT, "FILE", "the daemon's configuration" },
+};
+
+static int failed(const struct cli *cli, const struct err *e)
+{
+	struct trouble t;
+
+	trouble_what(&t, err_kind_name(e->kind), "%s", e->msg);
+	trouble_hint(&t, "list", "atoll key ls");
+	return trouble_say(&t, cli->json,
+			   e->kind == ERR_NOT_FOUND ? STATUS_NOT_FOUND :
+			   e->kind == ERR_DENIED    ? STATUS_NOT_ALLOWED :
+						      STATUS_FAILED);
+}
+
+static int open_store(const struct args *a, struct store **out, struct err *e)
+{
+	struct config_given given = { CONFIG_STATE, args_text(a, KEY_STATE, NULL) };
+	struct config_source src = { .file = args_text(a, KEY_CONFIG, NULL),
+				     .given = &given,
+				     .ngiven = given.text != NULL };
+	struct config c;
+	struct home h;
+	int rc;
+
+	if (config_load(&c, &src, e) < 0)
+		return -1;
+	rc = home_open(&h, &c, e);
+	config_fini(&c);
+	return rc < 0 ? -1 : store_open(out, h.folder, e);
+}
+
+static void note(struct store *s, const struct store_key *k, const char *action)
+{
+	struct store_audit row = { .at_ns = (int64_t)clock_ns(CLOCK_REALTIME), .result = "ok" };
+	struct err e;
+
+	snprintf(row.who, sizeof(row.who), "uid:%u", (unsigned)getuid());
+	snprintf(row.team, sizeof(row.team), "%s", k->team);
+	snprintf(row.action, sizeof(row.action), "%s", action);
+	snprintf(row.subject, sizeof(row.subject), "%s", k->id[0] ? k->id : k->name);
+	if (store_audit_add(s, &row, &e) < 0)
+		fprintf(stderr, "atoll: not in the audit log: %s\n", e.msg);
+}
+
+static json_t *key_json(const struct store_key *k)
+{
+	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "id", k->id, "name", k->name,
+				"team", k->team, "role", store_role_name(k->role), "box", k->box,
+				"shown", k->shown, "revoked", k->revoked);
+
+	json_object_set_new(doc, "created", record_when((uint64_t)k->created_ns));
+	json_object_set_new(doc, "used", k->used_ns ? record_when((uint64_t)k->used_ns) : json_null());
+	json_object_set_new(doc, "expires",
+			    k->expires_ns ? record_when((uint64_t)k->expires_ns) : json_null());
+	return doc;
+}
+
+static void print_json(json_t *take_doc)
+{
+	json_dumpf(take_doc, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(take_doc);
+}
+
+static int make(struct store *s, const struct cli *cli, const struct args *a, struct err *e)
+{
+	const char *role = args_text(a, KEY_ROLE, "owner");
+	uint64_t expires = args_value(a, KEY_EXPIRES, 0);
+	struct store_key k = { .created_ns = (int64_t)clock_ns(CLOCK_REALTIME) };
+	char text[KEY_TEXT + 1];
+
+	if (store_role_parse(role, &k.role) < 0)
+		return err_set(e, ERR_INVALID, "--role: '%.20s' is not viewer, editor or owner", role);
+	if (strlen(a->words[1]) > STORE_NAME)
+		return err_set(e, ERR_INVALID, "a name has at most %d bytes", STORE_NAME);
+	snprintf(k.name, sizeof(k.name), "%s", a->words[1]);
+	snprintf(k.team, sizeof(k.team), "%s", args_text(a, KEY_TEAM, TEAM_DEFAULT));
+	snprintf(k.box, sizeof(k.box), "%s", args_text(a, KEY_BOX, ""));
+	if (expires)
+		k.expires_ns = k.created_ns + (int64_t)expires * 1000000;
+	if (store_key_make(text, &k, e) < 0 || store_key_add(s, &k, e) < 0)
+		return -1;
+	note(s, &k, "key.create");
+	if (cli->json) {
+		json_t *doc = key_json(&k);
+
+		json_object_set_new(doc, "key", json_string(text));
+		print_json(doc);
+	} else if (cli->quiet) {
+		puts(text);
+	} else {
+		printf("%s\n", text);
+		fprintf(stderr, "atoll: key '%s' (%s of team %s); it is not shown again\n", k.name,
+			store_role_name(k.role), k.team);
+	}
+	return 0;
+}
+
+static int list(struct store *s, const struct cli *cli, const struct args *a, struct err *e)
+{
+	struct store_keys keys = { 0 };
+	json_t *all = json_array();
+
+	if (store_key_list(s, args_text(a, KEY_TEAM, NULL), NULL, STORE_PAGE_MAX, &keys, e) < 0) {
+		json_decref(all);
+		return -1;
+	}
+	if (!cli->json && !cli->quiet && isatty(1))
+		printf("%-16s %-8s %-10s %-8s %s\n", "NAME", "ROLE", "TEAM", "KEY", "STATE");
+	for (unsigned i = 0; i < keys.n; i++) {
+		const struct store_key *k = &keys.v[i];
+
+		if (cli->json)
+			json_array_append_new(all, key_json(k));
+		else if (cli->quiet)
+			puts(k->name);
+		else
+			printf("%-16s %-8s %-10s %-8s %s\n", k->name, store_role_name(k->role),
+			       k->team, k->shown, k->revoked ? "revoked" : "good");
+	}
+	if (cli->json)
+		print_json(json_pack("{s:O, s:n}", "items", all, "next"));
+	json_decref(all);
+	store_keys_fini(&keys);
+	return 0;
+}
+
+static int drop(struct store *s, const struct args *a, struct err *e)
+{
+	struct store_key k = { 0 };
+
+	snprintf(k.team, sizeof(k.team), "%s", args_text(a, KEY_TEAM, TEAM_DEFAULT));
+	snprintf(k.name, sizeof(k.name), "%.*s", STORE_NAME, a->words[1]);
+	if (store_key_remove(s, k.team, a->words[1], e) < 0)
+		return -1;
+	note(s, &k, "key.delete");
+	return 0;
+}
+
+/* ---- a daemon that was named ---- */
+
+/* The name is this machine's settings' unless -H, ATOLL_HOST or `host` in a file say another daemon; a
+ * state folder that was given as a flag is always meant. */
+static int names_daemon(const struct cli *cli, const struct args *a, int *out_named, struct err *e)
+{
+	struct reach reach;
+
+	*out_named = cli->host != NULL;
+	if (*out_named && (args_has(a, KEY_STATE) || args_has(a, KEY_CONFIG)))
+		return err_set(e, ERR_INVALID,
+			       "-H names a daemon and --state or --config another one; give one of them");
+	if (*out_named || args_has(a, KEY_STATE) || args_has(a, KEY_CONFIG))
+		return 0;
+	if (reach_find(&reach, e) < 0)
+		return -1;
+	*out_named = reach.chosen;
+	return 0;
+}
+
+static char *key_path(const struct args *a, const char *name)
+{
+	const char *team = args_text(a, KEY_TEAM, NULL);
+
+	if (name && team)
+		return remote_path("/v1/keys/%s?team=%s", name, team);
+	if (name)
+		return remote_path("/v1/keys/%s", name);
+	return team ? remote_path("/v1/keys?team=%s", team) : remote_path("/v1/keys");
+}
+
+static int remote_make(struct remote *r, const struct args *a)
+{
+	json_t *want = json_pack("{s:o, s:o}", "name", json_string(a->words[1]), "role",
+				 json_string(args_text(a, KEY_ROLE, "owner"))),
+	       *doc;
+
+	if (args_has(a, KEY_TEAM))
+		json_object_set_new(want, "team", json_string(args_text(a, KEY_TEAM, "")));
+	if (args_has(a, KEY_BOX))
+		json_object_set_new(want, "box", json_string(args_text(a, KEY_BOX, "")));
+	if (args_has(a, KEY_EXPIRES))
+		json_object_set_new(want, "expires_ms", json_integer((json_int_t)args_value(a, KEY_EXPIRES, 0)));
+	doc = remote_json(r, "POST", "/v1/keys", want);
+	if (!doc)
+		return r->status;
+	if (r->cli->json) {
+		remote_print(doc);
+	} else {
+		puts(remote_text(doc, "key"));
+		if (!r->cli->quiet)
+			fprintf(stderr, "atoll: key '%s' (%s of team %s) of the daemon at %s; it is not shown again\n",
+				remote_text(doc, "name"), remote_text(doc, "role"), remote_text(doc, "team"),
+				r->reach.where);
+	}
+	json_decref(doc);
+	return 0;
+}
+
+static void key_row(struct table *t, json_t *k)
+{
+	table_cell(t, "%s", remote_text(k, "name"));
+	table_cell(t, "%s", remote_text(k, "role"));
+	table_cell(t, "%s", remote_text(k, "team"));
+	table_cell(t, "%s", remote_text(k, "shown"));
+	table_cell(t, "%s", json_is_true(json_object_get(k, "revoked")) ? "revoked" : "good");
+}
+
+static int remote_drop(struct remote *r, const struct args *a)
+{
+	auto_free char *path = key_path(a, a->words[1]);
+	json_t *doc = remote_json(r, "DELETE", path, NULL);
+
+	json_decref(doc);
+	return doc ? 0 : r->status;
+}
+
+static int remote_key(struct remote *r, const struct args *a)
+{
+	static const char *const columns[] = { "NAME", "ROLE", "TEAM", "KEY", "STATE", NULL };
+	auto_free char *path = key_path(a, NULL);
+
+	if (a->nwords == 2)
+		return !strcmp(a->words[0], "new") ? remote_make(r, a) : remote_drop(r, a);
+	return listing_show(r, path, &(struct listing){ columns, "name", key_row });
+}
+
+static int run_key(const struct cli *cli, const struct args *a)
+{
+	const char *what = a->nwords ? a->words[0] : "ls";
+	unsigned wants = !strcmp(what, "ls") ? 1 : !strcmp(what, "new") || !strcmp(what, "rm") ? 2 : 0;
+	struct store *s = NULL;
+	struct trouble t;
+	struct err e;
+	int rc, named;
+
+	if (!wants || (a->nwords && a->nwords != wants)) {
+		trouble_what(&t, "usage", "what about keys?");
+		trouble_hint(&t, "type", "atoll key new NAME | ls | rm NAME");
+		return trouble_say(&t, cli->json, STATUS_USAGE);
+	}
+	if (names_daemon(cli, a, &named, &e) < 0)
+		return failed(cli, &e);
+	if (named)
+		return remote_verb(cli, a, remote_key);
+	if (open_store(a, &s, &e) < 0)
+		return failed(cli, &e);
+	rc = !strcmp(what, "new") ? make(s, cli, a, &e) :
+	     !strcmp(what, "rm")  ? drop(s, a, &e) :
+				    list(s, cli, a, &e);
+	store_close(s);
+	return rc < 0 ? failed(cli, &e) : 0;
+}
+
+static const struct example examples[] = {
+	{ "atoll key new laptop", "a key for this machine's daemon" },
+	{ "atoll key new ci --role editor --quiet", "just the key" },
+	{ "atoll key ls", "whose keys there are" },
+	{ "atoll key rm laptop", "it opens nothing any more" },
+	{ 0 },
+};
+
+const struct verb verb_key = {
+	.name = "key",
+	.group = "Access",
+	.usage = "new NAME | ls | rm NAME",
+	.summary = "API keys of a daemon",
+	.notes = "Without -H, ATOLL_HOST or `host` in the settings the keys are those of this machine's daemon, in\n"
+		 "its state folder; it need not run. With one of them they are those of the daemon that was named,\n"
+		 "over its API, which takes an owner's key.",
+	.flags = flags,
+	.nflags = KEY_FLAGS,
+	.max_words = 2,
+	.examples = examples,
+	.run = run_key,
+};

@@ -1,0 +1,181 @@
+/* llm_child.c - see llm_child.h. */
+#include "daemon/llm_child.h"
+#include "base/log.h"
+#include "llm/models_config.h"
+#include "llm/process.h"
+#include "daemon/confine.h"
+#include "wire/wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+enum { MODEL_UID = 64172, FILES = 1024 };
+
+/* ---- which file ---- */
+
+static int beside(const char *settings, char out[512])
+{
+	const char *slash = strrchr(settings, '/');
+
+	return slash && snprintf(out, 512, "%.*s/models.toml", (int)(slash - settings), settings) < 512 &&
+	       access(out, F_OK) == 0;
+}
+
+void envoy_path(const struct config *c, char out[512])
+{
+	const char *given = config_text(c, CONFIG_MODELS);
+
+	if (given) {
+		snprintf(out, 512, "%s", given);
+		return;
+	}
+	for (unsigned i = c->nfiles; i-- > 0;)
+		if (beside(c->files[i], out))
+			return;
+	if (geteuid() != 0 || !beside("/etc/atoll/config.toml", out))
+		out[0] = 0;
+}
+
+struct verdict {
+	struct err err; /* kind ERR_NONE: it can be used */
+	uint8_t digest[ENVOY_DIGEST];
+};
+
+static _Noreturn void judge(const char *path, int to)
+{
+	struct verdict v = { 0 };
+	struct book b;
+
+	if (book_load(&b, path, &v.err) == 0) {
+		v.err.kind = ERR_NONE;
+		book_digest(&b, v.digest);
+	}
+	(void)!write(to, &v, sizeof(v));
+	_exit(0);
+}
+
+/* A child looks: what it read is gone with it. */
+static int look(const char *path, struct verdict *out, struct err *e)
+{
+	int pair[2], status;
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return err_sys(e, "pipe");
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		judge(path, pair[1]);
+	close(pair[1]);
+	n = pid < 0 ? -1 : read(pair[0], out, sizeof(*out));
+	close(pair[0]);
+	if (pid > 0)
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+	return n == sizeof(*out) ? 0 : err_set(e, ERR_SYS, "nobody could look into %.200s", path);
+}
+
+static int judged(const struct config *c, char path[512], struct verdict *v, struct err *e)
+{
+	memset(v, 0, sizeof(*v));
+	envoy_path(c, path);
+	if (!path[0])
+		return 0;
+	if (look(path, v, e) < 0)
+		return -1;
+	if (v->err.kind != ERR_NONE) {
+		*e = v->err;
+		return err_in(e, "models");
+	}
+	return 0;
+}
+
+int envoy_check(const struct config *c, struct err *e)
+{
+	struct verdict v;
+	char path[512];
+
+	return judged(c, path, &v, e);
+}
+
+/* ---- the process ---- */
+
+static int walls(void *ctx, struct err *e)
+{
+	const struct envoy *o = ctx;
+	uid_t uid = o->root ? MODEL_UID : (uid_t)-1;
+
+	cell_forget_environment(); /* a key may have come by it */
+	return cell_enter_model(uid, uid, e);
+}
+
+static void be_model(void *ctx)
+{
+	struct rlimit files = { FILES, FILES };
+	struct envoy *o = ctx;
+
+	(void)!setrlimit(RLIMIT_NOFILE, &files);
+	_exit(model_main(o->path, 3, walls, o));
+}
+
+void envoy_init(struct envoy *o, int root)
+{
+	*o = (struct envoy){ .aide.link = -1, .root = root };
+}
+
+void envoy_apply(struct envoy *o, const struct config *c)
+{
+	struct verdict v;
+	char path[512];
+	struct err e;
+
+	if (judged(c, path, &v, &e) < 0) { /* was checked before */
+		log_error("models", LOG_E(&e));
+		return;
+	}
+	if (strcmp(path, o->path) == 0 && memcmp(v.digest, o->digest, sizeof(v.digest)) == 0 &&
+	    (o->aide.pid || !path[0]))
+		return;
+	aide_stop(&o->aide); /* it answers what it was asked */
+	snprintf(o->path, sizeof(o->path), "%s", path);
+	memcpy(o->digest, v.digest, sizeof(o->digest));
+	o->aide.tried_ns = 0;
+	envoy_tend(o);
+}
+
+int envoy_tend(struct envoy *o)
+{
+	struct err e;
+
+	if (o->aide.pid || !o->path[0])
+		return 0;
+	if (aide_rests(&o->aide))
+		return 1;
+	if (aide_start(&o->aide, "atoll-model", be_model, o, &e) < 0)
+		log_error("no models", LOG_E(&e));
+	return !o->aide.pid;
+}
+
+int envoy_ended(struct envoy *o, pid_t pid)
+{
+	if (!aide_is(&o->aide, pid))
+		return 0;
+	log_error("the process that asks models ended, starting another");
+	aide_stop(&o->aide);
+	return 1;
+}
+
+int envoy_hand(struct envoy *o, int front_link)
+{
+	int pair[2];
+
+	if (!o->aide.pid || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -1;
+	return aide_hand(&o->aide, WIRE_MODEL, pair, front_link);
+}

@@ -1,0 +1,86 @@
+/* local_daemon.c - see local_daemon.h. */
+#include "daemon/local_daemon.h"
+#include "base/own.h"
+#include "base/run_dir.h"
+#include "http/dial.h"
+#include "daemon/endpoint.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { CONNECT_MS = 5000 };
+
+static int local_daemon_refuse(const char *verb, const char *named, const char *run, struct err *e)
+{
+	struct seat_note note;
+	struct err why;
+	char pid[32] = "none runs";
+
+	if (seat_read(run, &note, &why) == 0)
+		snprintf(pid, sizeof(pid), "pid %d", (int)note.warden);
+	return err_set(
+		e, ERR_INVALID,
+		"%s acts on the daemon of a run folder, here %.60s (%s), and cannot act on %.80s; unset "
+		"ATOLL_HOST, or set ATOLL_RUN to its run folder",
+		verb, run, pid, named);
+}
+
+/* The process that listens there: the supervisor, or systemd (1) where that opened the socket. */
+static int listener_of(const struct dial_url *url, pid_t *out_pid, struct err *e)
+{
+	struct ucred peer = { 0 };
+	socklen_t size = sizeof(peer);
+	struct dial d;
+	int rc;
+
+	if (dial_open(&d, url, NULL, CONNECT_MS, e) < 0)
+		return -1;
+	rc = getsockopt(d.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+	dial_close(&d);
+	if (rc < 0)
+		return err_sys(e, "look at the peer of %.100s", url->host);
+	*out_pid = peer.pid;
+	return 0;
+}
+
+/* The daemon's socket lies in its run folder, unless serve.socket says otherwise. */
+static int find_by_socket(const char *verb, const char *named, char run[256], struct err *e)
+{
+	struct seat_note note;
+	struct dial_url url;
+	char folder[256];
+	pid_t listener = 0;
+	char *slash;
+
+	if (dial_url_parse(named, &url, e) < 0)
+		return -1;
+	if (url.kind != DIAL_UNIX)
+		return local_daemon_refuse(verb, named, run, e);
+	if (listener_of(&url, &listener, e) < 0)
+		return -1;
+	if (seat_read(run, &note, e) == 0 && note.warden == listener)
+		return 0;
+	snprintf(folder, sizeof(folder), "%.255s", url.host);
+	slash = strrchr(folder, '/');
+	*slash = 0;
+	if (seat_read(folder, &note, e) < 0 || (note.warden != listener && listener != 1))
+		return local_daemon_refuse(verb, named, run, e);
+	snprintf(run, 256, "%s", folder);
+	return 0;
+}
+
+int local_daemon_find(const struct cli *cli, const char *verb, char out[256], struct err *e)
+{
+	struct reach reach = { 0 };
+
+	if (run_dir_find(out, 256, e) < 0 || (!cli->host && reach_find(&reach, e) < 0))
+		return -1;
+	if (cli->host)
+		snprintf(reach.where, sizeof(reach.where), "%s", cli->host);
+	if (!cli->host && !reach.chosen)
+		return 0;
+	if (find_by_socket(verb, reach.where, out, e) < 0)
+		return -1;
+	return setenv("ATOLL_RUN", out, 1) < 0 ? err_sys(e, "setenv") : 0;
+}

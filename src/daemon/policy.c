@@ -1,0 +1,289 @@
+/* policy.c - `atoll policy`: the walls of a box, printed from the tables that build them.
+ * Nothing is described here; a row that changes there changes what is printed. */
+#include "base/buf.h"
+#include "base/own.h"
+#include "cli/nearest.h"
+#include "init/rows.h"
+#include "jail/caps.h"
+#include "jail/device.h"
+#include "jail/landlock.h"
+#include "jail/launch.h"
+#include "jail/layer.h"
+#include "jail/limits.h"
+#include "jail/mnt.h"
+#include "jail/seccomp.h"
+#include "keeper/template.h"
+#include "daemon/verbs.h"
+#include "zygote/confine_steps.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+struct page { /* where rows go: a first look for the width of columns, then lines or objects */
+	enum { MEASURE, LINES, OBJECTS } as;
+	int name_width, what_width;
+	json_t *objects;
+};
+
+static void widen(int *width, const char *text)
+{
+	int n = (int)strlen(text);
+
+	*width = n > *width ? n : *width;
+}
+
+static void row(struct page *p, const char *name, const char *what, const char *why)
+{
+	what = what ? what : "";
+	why = why ? why : "";
+	if (p->as == MEASURE) {
+		widen(&p->name_width, name);
+		widen(&p->what_width, what);
+	} else if (p->as == OBJECTS) {
+		json_array_append_new(p->objects, json_pack("{s:s, s:s, s:s}", "name", name, "what",
+							    what, "why", why));
+	} else if (p->what_width) {
+		printf("  %-*s  %-*s  %s\n", p->name_width, name, p->what_width, what, why);
+	} else {
+		printf("  %-*s  %s\n", p->name_width, name, why);
+	}
+}
+
+static void layers(struct page *p)
+{
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		row(p, jail_layers[i].name, jail_layers[i].mandatory ? "mandatory" : "",
+		    jail_layers[i].why);
+}
+
+static void steps(struct page *p)
+{
+	for (unsigned i = 0; i < jail_nsteps; i++)
+		row(p, jail_step_rows[i].name, NULL, jail_step_rows[i].why);
+}
+
+static void exec_steps(struct page *p)
+{
+	for (unsigned i = 0; i < NROWS; i++)
+		row(p, inside_names[i], NULL, NULL);
+}
+
+static void seal_steps(struct page *p)
+{
+#define ROW(id, name, why) row(p, name, NULL, why);
+	SEAL_ROWS(ROW)
+#undef ROW
+}
+
+static void mount_rows(struct page *p, const struct mnt_row *rows, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		row(p, rows[i].path, rows[i].what, rows[i].why);
+}
+
+static void mounts(struct page *p)
+{
+	mount_rows(p, mnt_rows, mnt_nrows);
+}
+
+static void policy_print_masks(struct page *p)
+{
+	char path[64];
+
+	for (unsigned i = 0; i < mnt_nmasks; i++) {
+		snprintf(path, sizeof(path), "/proc/%s", mnt_masks[i].path);
+		row(p, path, "hidden", mnt_masks[i].why);
+	}
+	row(p, "/proc", "read-only", "sysctls and the settings of processes, oom_score_adj among them");
+}
+
+static void counters(struct page *p)
+{
+	mount_rows(p, mnt_ns_rows, mnt_n_ns_rows);
+}
+
+static void etc(struct page *p)
+{
+	for (unsigned i = 0; i < template_netc; i++)
+		row(p, template_etc[i].path, NULL, template_etc[i].why);
+}
+
+static void capabilities(struct page *p)
+{
+	for (unsigned i = 0; i < caps_nkept; i++)
+		row(p, caps_kept[i].name, "root only", caps_kept[i].why);
+}
+
+static void limit_text(char out[24], unsigned long long n)
+{
+	snprintf(out, 24, n == ~0ull ? "no limit" : "%llu", n);
+}
+
+static void limits(struct page *p)
+{
+	char soft[24], hard[24], both[56];
+
+	for (unsigned i = 0; i < limits_nrows; i++) {
+		limit_text(soft, limits_rows[i].soft);
+		limit_text(hard, limits_rows[i].hard);
+		snprintf(both, sizeof(both), "%s / %s", soft, hard);
+		row(p, limits_rows[i].name, both, limits_rows[i].why);
+	}
+}
+
+static void devices(struct page *p)
+{
+	char numbers[32];
+
+	for (unsigned i = 0; i < device_nrows; i++) {
+		snprintf(numbers, sizeof(numbers), device_rows[i].minor < 0 ? "%d:*" : "%d:%d",
+			 device_rows[i].major, device_rows[i].minor);
+		row(p, numbers, device_rows[i].what, NULL);
+	}
+}
+
+static void landlock(struct page *p)
+{
+	for (unsigned i = 0; i < landlock_nrows; i++)
+		row(p, landlock_rows[i].path ? landlock_rows[i].path : "(scope)",
+		    landlock_rows[i].rights, landlock_rows[i].why);
+}
+
+static void seccomp(struct page *p)
+{
+	static const char *const verdicts[] = {
+		[SECCOMP_ALLOWED] = "allowed",   [SECCOMP_BY_ARGUMENT] = "by argument",
+		[SECCOMP_NOOP] = "does nothing", [SECCOMP_ENOSYS] = "not there",
+		[SECCOMP_REFUSED] = "refused",
+	};
+
+	for (unsigned i = 0; i < seccomp_nrows; i++)
+		row(p, seccomp_rows[i].call, verdicts[seccomp_rows[i].verdict],
+		    seccomp_rows[i].why);
+}
+
+static const struct section {
+	const char *name, *title;
+	void (*rows)(struct page *p);
+} sections[] = {
+	{ "layers", "the walls; without a mandatory one no box is made", layers },
+	{ "steps", "what the launcher does in the box before its init runs, in this order", steps },
+	{ "exec", "what init does in a child before the program runs, in this order", exec_steps },
+	{ "seal", "what an interpreter does that was forked into the box, before it is told anything", seal_steps },
+	{ "mounts", "what a box finds mounted", mounts },
+	{ "masks", "what of /proc is hidden or read-only", policy_print_masks },
+	{ "namespaces", "counters of the user namespace, set once", counters },
+	{ "etc", "what of the host's /etc is copied into the template", etc },
+	{ "capabilities", "what the box's root may keep; its user has none", capabilities },
+	{ "limits", "resource limits of every process, soft / hard", limits },
+	{ "devices", "devices that may be opened", devices },
+	{ "landlock", "the second wall behind the mounts", landlock },
+	{ "seccomp", "system calls; what is not listed is refused", seccomp },
+};
+
+static const struct section *find(const char *name)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(sections); i++)
+		if (!strcmp(sections[i].name, name))
+			return &sections[i];
+	return NULL;
+}
+
+static int unknown(const struct cli *cli, const char *typed)
+{
+	const char *names[ARRAY_LEN(sections) + 1] = { 0 }, *close;
+	auto_buf struct buf all = { 0 };
+	char shown[SHOWN];
+	struct trouble t;
+
+	for (unsigned i = 0; i < ARRAY_LEN(sections); i++) {
+		names[i] = sections[i].name;
+		buf_printf(&all, "%s%s", i ? " " : "", names[i]);
+	}
+	trouble_what(&t, "usage", "policy has no section '%s'", trouble_shown(typed, shown));
+	close = nearest_of(typed, names);
+	if (close)
+		trouble_hint(&t, "close", "atoll policy %s", close);
+	trouble_hint(&t, "list", "%s", buf_str(&all));
+	return trouble_say(&t, cli->json, STATUS_USAGE);
+}
+
+static void print(const struct section *s, json_t *doc)
+{
+	struct page p = { .as = MEASURE };
+
+	s->rows(&p);
+	p.as = doc ? OBJECTS : LINES;
+	p.objects = doc ? json_array() : NULL;
+	if (!doc)
+		printf("%s - %s\n", s->name, s->title);
+	s->rows(&p);
+	if (doc)
+		json_object_set_new(doc, s->name, p.objects);
+}
+
+static int policy(const struct cli *cli, const struct args *a)
+{
+	json_t *doc = cli->json ? json_object() : NULL;
+	int status = 0;
+
+	for (unsigned i = 0; !a->nwords && i < ARRAY_LEN(sections); i++) {
+		if (i && !doc)
+			putchar('\n');
+		print(&sections[i], doc);
+	}
+	for (unsigned i = 0; i < a->nwords && !status; i++) {
+		if (find(a->words[i]))
+			print(find(a->words[i]), doc);
+		else
+			status = unknown(cli, a->words[i]);
+	}
+	if (doc && !status) {
+		json_dumpf(doc, stdout, JSON_COMPACT);
+		putchar('\n');
+	}
+	json_decref(doc);
+	return status;
+}
+
+int policy_without(const char *name, uint64_t *launch, uint64_t *init)
+{
+	int found = -1;
+
+	/* Some rows stand in both tables, because each leans on it; a wall is out only if both are. */
+	for (unsigned i = 0; i < jail_nsteps; i++) {
+		if (!strcmp(jail_step_rows[i].name, name)) {
+			*launch |= UINT64_C(1) << i;
+			found = 0;
+		}
+	}
+	for (unsigned i = 0; i < NROWS; i++) {
+		if (!strcmp(inside_names[i], name)) {
+			*init |= UINT64_C(1) << i;
+			found = 0;
+		}
+	}
+	return found;
+}
+
+static const struct example examples[] = {
+	{ "atoll policy", "everything" },
+	{ "atoll policy seccomp", "every system call, the verdict and the reason" },
+	{ "atoll policy steps exec", "the order of isolation" },
+	{ 0 },
+};
+
+const struct verb verb_policy = {
+	.name = "policy",
+	.group = "Machine",
+	.usage = "[SECTION...]",
+	.summary = "print the walls of a box and the reason for each",
+	.notes = "Sections: layers steps exec seal mounts masks namespaces etc capabilities limits\n"
+		 "devices landlock seccomp.",
+	.words = "layers steps exec seal mounts masks namespaces etc capabilities limits devices "
+		 "landlock seccomp",
+	.max_words = ARRAY_LEN(sections),
+	.examples = examples,
+	.run = policy,
+};

@@ -1,0 +1,594 @@
+/* server.c - see server.h.
+ *
+ *   warden                      front
+ *   fork                  --->  walls, store, fleet
+ *                         <---  WIRE_INFO: a keeper, please
+ *   connects              --->  WIRE_FD
+ *                               restores what lived, then listens
+ *                         <---  WIRE_DONE
+ *   WIRE_DONE             --->  no older front is left beside it
+ *   SIGTERM               --->  drains: no new connections, running answers are finished
+ *
+ * It listens only when every box of before is in its berth again: who connects earlier waits in
+ * the socket's queue, and finds everything. */
+#include "daemon/server.h"
+#include "agent/pipeline.h"
+#include "api/api.h"
+#include "api/oidc.h"
+#include "base/buf.h"
+#include "base/log.h"
+#include "api/errands.h"
+#include "base/own.h"
+#include "e2b/e2b.h"
+#include "egress/rule.h"
+#include "fleet/batch.h"
+#include "fleet/prepare.h"
+#include "http/tls.h"
+#include "daemon/confine.h"
+#include "daemon/egress_child.h"
+#include "tools/tool.h"
+#include "wire/sock.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysinfo.h>
+
+struct front {
+	struct prepare prepare;
+	const struct front_start *start;
+	struct loop loop;
+	struct api api;
+	struct post warden;
+	struct on_signal term;
+	struct timer drain, tick;
+	struct ssl_ctx_st *tls;
+	uint64_t drain_ms;
+	int status;
+};
+
+/* ---- the warden ---- */
+
+static void ask_keeper(struct fleet *f)
+{
+	struct front *x = f->user;
+	struct frame ask = sock_head(WIRE_INFO, 0);
+
+	log_info("asking for a keeper");
+	post_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
+}
+
+static void ask_way(struct gate *g)
+{
+	struct front *x = g->user;
+	struct frame ask = sock_head(WIRE_WAY, 0);
+
+	post_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
+}
+
+static void ask_model(void *user)
+{
+	struct front *x = user;
+	struct frame ask = sock_head(WIRE_MODEL, 0);
+
+	post_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
+}
+
+static void keeper_came(struct front *x, int take_fd)
+{
+	struct wire_fill fill = { .head = sock_head(WIRE_FILL, 0),
+				  .depth = (uint32_t)config_number(x->start->config, CONFIG_POOL) };
+	struct fleet *f = &x->api.fleet;
+
+	fleet_keeper(f, take_fd);
+	post_send(&f->office.post, &fill, sizeof(fill), NULL, 0, -1); /* nobody waits for its answer */
+}
+
+static void warden_says(struct post *p, const struct frame *f, size_t len, int *fd)
+{
+	struct front *x = loop_owner(p, struct front, warden);
+
+	(void)len;
+	if (f->type == WIRE_FD && *fd >= 0)
+		keeper_came(x, steal_fd(fd));
+	else if (f->type == WIRE_WAY && *fd >= 0)
+		gate_connect(&x->api.fleet.gate, steal_fd(fd));
+	else if (f->type == WIRE_MODEL && *fd >= 0 && x->api.model)
+		model_line_connect(x->api.model, steal_fd(fd));
+	else if (f->type == WIRE_DONE) {
+		fleet_alone(&x->api.fleet, !timer_pending(&x->drain));
+		batches_alone(x->api.batches);
+		pipelines_alone(x->api.pipelines);
+		errands_alone(&x->api);
+	}
+}
+
+static void begin_drain(struct front *x)
+{
+	if (timer_pending(&x->drain))
+		return;
+	log_info("draining", LOG_U("connections", x->api.http.open));
+	/* Another one is there, or will be soon. */
+	fleet_alone(&x->api.fleet, 0);
+	pipelines_alone(x->api.pipelines);
+	http_drain(&x->api.http);
+	timer_set(&x->drain, x->drain_ms);
+	timer_set(&x->tick, 10);
+}
+
+/* Without it nobody would bring a keeper; and the next warden's front, which knows nothing of us, must
+ * not find us beside it. So not a moment longer: streams are resumed over there. */
+static void warden_left(struct post *p, const struct err *why)
+{
+	struct front *x = loop_owner(p, struct front, warden);
+
+	(void)why;
+	log_warn("the warden has left");
+	loop_stop(&x->loop);
+}
+
+/* ---- the end ---- */
+
+static void told_to_leave(struct on_signal *s, int signo)
+{
+	(void)signo;
+	begin_drain(loop_owner(s, struct front, term));
+}
+
+static void drained_enough(struct timer *t)
+{
+	loop_stop(&loop_owner(t, struct front, drain)->loop);
+}
+
+static void is_drained(struct timer *t)
+{
+	struct front *x = loop_owner(t, struct front, tick);
+
+	if (http_drained(&x->api.http))
+		loop_stop(&x->loop);
+	else
+		timer_set(&x->tick, 50);
+}
+
+/* ---- the beginning ---- */
+
+/* 0: a unix socket. There nobody is in between, and the kernel says who is at the other end: no TLS. */
+static uint16_t port_of(int fd)
+{
+	struct sockaddr_storage at = { 0 };
+	socklen_t len = sizeof(at);
+
+	if (getsockname(fd, (struct sockaddr *)&at, &len) < 0 || at.ss_family == AF_UNIX)
+		return 0;
+	return ntohs(at.ss_family == AF_INET ? ((struct sockaddr_in *)&at)->sin_port :
+					       ((struct sockaddr_in6 *)&at)->sin6_port);
+}
+
+static uint16_t first_port(const struct front_start *s)
+{
+	uint16_t port = 0;
+
+	for (unsigned i = 0; i < s->nlisteners && !port; i++)
+		port = port_of(s->listeners[i]);
+	return port;
+}
+
+static void all_restored(struct fleet *f)
+{
+	struct front *x = f->user;
+	struct frame done = sock_head(WIRE_DONE, 0);
+	struct err e;
+
+	for (unsigned i = 0; i < x->start->nlisteners; i++)
+		if (http_listen(&x->api.http, x->start->listeners[i],
+				port_of(x->start->listeners[i]) ? x->tls : NULL, &e) < 0) {
+			log_error("cannot listen", LOG_E(&e));
+			x->status = 1;
+			loop_stop(&x->loop);
+			return;
+		}
+	batches_alone(x->api.batches);
+	pipelines_alone(x->api.pipelines);
+	errands_alone(&x->api);
+	prepare_begin(&x->prepare, f);
+	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
+	post_send(&x->warden, &done, sizeof(done), NULL, 0, -1);
+}
+
+/* Which interpreter the host has, and so every box: the file that its name leads to, and its size. One
+ * that is replaced has packages of its own. Before we enter our cell, where it cannot be seen. */
+static const char *host_runtime(enum package_manager m, char out[64])
+{
+	static const char *const programs[PM_COUNT] = { [PM_PIP] = "/usr/bin/python3",
+							[PM_NPM] = "/usr/bin/node",
+							[PM_GEM] = "/usr/bin/ruby",
+							[PM_CARGO] = "/usr/bin/cargo",
+							[PM_GO] = "/usr/bin/go",
+							[PM_APT] = "/usr/bin/apt-get" };
+	char real[PATH_MAX];
+	const char *name;
+	struct stat st;
+
+	out[0] = 0;
+	if (!programs[m] || !realpath(programs[m], real) || stat(real, &st) < 0)
+		return out;
+	name = strrchr(real, '/') + 1;
+	if (m == PM_GEM) /* gems live below the version of the language: ruby3.1 is 3.1.0 */
+		snprintf(out, 64, "%.20s.0 %lld", name + strspn(name, "ruby"), (long long)st.st_size);
+	else
+		snprintf(out, 64, "%.30s %lld", name, (long long)st.st_size);
+	return out;
+}
+
+/* Whom an install may reach: the registry, and where it keeps its files. */
+static const char *install_hosts(const struct config *c, const char *url, const char **out_trusted)
+{
+	const char *const *more = config_list(c, CONFIG_PACKAGES_HOSTS);
+	json_t *all = json_array();
+	char text[RULE_TEXT], *dump, one[512];
+	struct rule r;
+	struct err e;
+
+	*out_trusted = NULL;
+	for (; *url; url += strcspn(url, " "), url += strspn(url, " ")) {
+		snprintf(one, sizeof(one), "%.*s", (int)strcspn(url, " "), url);
+		if (rule_of_url(&r, one, &e) < 0)
+			continue;
+		json_array_append_new(all, json_string(rule_text(&r, text)));
+		if (strncmp(one, "http://", 7) == 0)
+			*out_trusted = strdup(r.host);
+	}
+	for (; more && *more; more++)
+		json_array_append_new(all, json_string(*more));
+	dump = json_dumps(all, JSON_COMPACT);
+	json_decref(all);
+	return dump; /* as long as we live */
+}
+
+/* One word each; NULL: none. */
+static const char *joined(const char *const *list)
+{
+	auto_buf struct buf all = { 0 };
+
+	for (const char *const *one = list; one && *one; one++)
+		buf_printf(&all, "%s%s", one == list ? "" : " ", *one);
+	return all.len ? strdup(buf_str(&all)) : NULL; /* as long as we live */
+}
+
+static struct packages_conf packages_settings(const struct config *c)
+{
+	static char runtimes[PM_COUNT][64];
+	struct packages_conf conf = {
+		.install.source = { [PM_PIP] = config_text(c, CONFIG_PIP_INDEX),
+				    [PM_NPM] = config_text(c, CONFIG_NPM_REGISTRY),
+				    [PM_GEM] = config_text(c, CONFIG_GEM_SOURCE),
+				    [PM_CARGO] = config_text(c, CONFIG_CARGO_INDEX),
+				    [PM_GO] = config_text(c, CONFIG_GO_PROXY),
+				    [PM_APT] = joined(config_list(c, CONFIG_APT_MIRRORS)) },
+		.install.mirror = config_text(c, CONFIG_PACKAGES_MIRROR),
+		.cache_bytes = config_number(c, CONFIG_PACKAGES_CACHE),
+		.timeout_ms = config_number(c, CONFIG_PACKAGES_TIMEOUT),
+		.preinstall = config_list(c, CONFIG_PACKAGES_PREINSTALL),
+	};
+
+	for (int m = 0; m < PM_COUNT; m++)
+		conf.install.runtime[m] = host_runtime((enum package_manager)m, runtimes[m]);
+	for (int m = 0; m < PM_COUNT; m++)
+		if (conf.install.source[m])
+			conf.install.hosts[m] = install_hosts(c, conf.install.source[m],
+							      &conf.install.trusted[m]);
+	return conf;
+}
+
+static uint64_t or_default(uint64_t n)
+{
+	return n ? n : WIRE_DEFAULT;
+}
+
+static const char *const proxy_names[] = { "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy" };
+static const struct {
+	enum config_key key;
+	const char *name;
+} way_sources[] = {
+	{ CONFIG_PIP_INDEX, "PIP_INDEX_URL" },
+	{ CONFIG_NPM_REGISTRY, "NPM_CONFIG_REGISTRY" },
+	{ CONFIG_GO_PROXY, "GOPROXY" },
+};
+static const char *way_env[ARRAY_LEN(proxy_names) + 2 + ARRAY_LEN(way_sources) + 1];
+
+static uint64_t memory_half(void)
+{
+	uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2, least = 512ull << 20;
+
+	return half > least ? half : least;
+}
+
+/* Of the processes that the kernel numbers; 1024 where it does not tell. */
+static uint64_t pid_quarter(void)
+{
+	auto_fd int fd = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
+	char text[24] = "";
+	unsigned long n = fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 ? strtoul(text, NULL, 10) : 0;
+
+	return n / 4 > 1024 ? n / 4 : 1024;
+}
+
+/* Where images of disks lie; 16 GiB where nobody can tell. */
+static uint64_t disk_half(const char *state)
+{
+	struct statvfs v;
+	uint64_t least = 256ull << 20, half;
+
+	if (statvfs(state, &v) < 0)
+		return 16ull << 30;
+	half = (uint64_t)v.f_bavail * v.f_frsize / 2;
+	return half > least ? half : least;
+}
+
+static uint64_t or_else(uint64_t n, uint64_t otherwise)
+{
+	return n ? n : otherwise;
+}
+
+static struct wire_limits bounds_settings(const struct config *c)
+{
+	return (struct wire_limits){
+		.mem_bytes = or_else(config_number(c, CONFIG_MAX_MEM), memory_half()),
+		.disk_bytes = or_else(config_number(c, CONFIG_MAX_DISK), disk_half(config_text(c, CONFIG_STATE))),
+		.disk_files = config_number(c, CONFIG_MAX_FILES),
+		.cpu_milli = (uint32_t)or_else(config_number(c, CONFIG_MAX_CPU), (uint64_t)get_nprocs() * 1000),
+		.pids = (uint32_t)or_else(config_number(c, CONFIG_MAX_PIDS), pid_quarter()),
+	};
+}
+
+static struct fleet_conf fleet_settings(const struct front_start *s)
+{
+	const struct config *c = s->config;
+
+	return (struct fleet_conf){
+		.lifetime_ms = config_number(c, CONFIG_DEFAULT_LIFETIME),
+		.lifetime_max_ms = config_number(c, CONFIG_MAX_LIFETIME),
+		.idle_ms = config_number(c, CONFIG_DEFAULT_IDLE),
+		.retention_ms = config_number(c, CONFIG_RETENTION) ?
+					config_number(c, CONFIG_RETENTION) :
+					STORE_FOREVER,
+		.run_wall_ms = config_number(c, CONFIG_RUN_TIME),
+		.cell_ms = config_number(c, CONFIG_CELL_TIME),
+		.history_ms = config_number(c, CONFIG_HISTORY),
+		.history_bytes = config_number(c, CONFIG_HISTORY_SIZE),
+		.limits = { .mem_bytes = or_default(config_number(c, CONFIG_BOX_MEM)),
+			    .disk_bytes = or_default(config_number(c, CONFIG_BOX_DISK)),
+			    .disk_files = or_default(config_number(c, CONFIG_BOX_FILES)),
+			    .cpu_milli = (uint32_t)or_default(config_number(c, CONFIG_BOX_CPU)),
+			    .pids = (uint32_t)or_default(config_number(c, CONFIG_BOX_PIDS)) },
+		.most = bounds_settings(c),
+		.boxes_most = (unsigned)config_number(c, CONFIG_MAX_BOXES),
+		.layer_names = s->layer_names,
+		.packages = packages_settings(c),
+		.way_env = way_env,
+	};
+}
+
+/* What package managers look at in a box with a way out. */
+static void set_way_env(const struct config *c)
+{
+	static char proxy[4][64], found[ARRAY_LEN(way_sources)][600];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < ARRAY_LEN(proxy_names); i++, n++) {
+		snprintf(proxy[i], sizeof(proxy[i]), "%s=http://127.0.0.1:%d", proxy_names[i], GATE_PORT);
+		way_env[n] = proxy[i];
+	}
+	way_env[n++] = "NO_PROXY=localhost,127.0.0.1,::1";
+	way_env[n++] = "no_proxy=localhost,127.0.0.1,::1";
+	for (unsigned i = 0; i < ARRAY_LEN(way_sources); i++) {
+		const char *from = config_text(c, way_sources[i].key);
+
+		if (!from)
+			continue;
+		snprintf(found[i], sizeof(found[i]), "%s=%.500s", way_sources[i].name, from);
+		way_env[n++] = found[i];
+	}
+	way_env[n] = NULL;
+}
+
+static struct api_conf api_settings(const struct front_start *s)
+{
+	const struct config *c = s->config;
+	uint64_t upload = config_number(c, CONFIG_UPLOAD_MAX);
+
+	return (struct api_conf){
+		.json_max = config_number(c, CONFIG_MAX_JSON),
+		.upload_max = upload,
+		.hosts = config_list(c, CONFIG_DOMAIN),
+		.port = first_port(s),
+		.tls = config_text(c, CONFIG_TLS_CERT) != NULL,
+		.origins = config_list(c, CONFIG_ORIGINS),
+		.metrics_public = config_bool(c, CONFIG_METRICS_PUBLIC),
+		.approve = config_list(c, CONFIG_MCP_APPROVE),
+		.e2b_insecure = config_bool(c, CONFIG_E2B_INSECURE),
+		.e2b_internet = config_bool(c, CONFIG_E2B_INTERNET),
+		.quota = { .boxes = config_number(c, CONFIG_QUOTA_BOXES),
+			   .executions_per_day = config_number(c, CONFIG_QUOTA_EXECUTIONS),
+			   .compute_ms_per_month = config_number(c, CONFIG_QUOTA_COMPUTE) * 1000,
+			   .output_bytes_per_day = config_number(c, CONFIG_QUOTA_OUTPUT),
+			   .requests_per_second = (uint32_t)config_number(c, CONFIG_QUOTA_REQUESTS) },
+		.statm = -1,
+		.state = s->folder,
+		.batch_jobs = (unsigned)config_number(c, CONFIG_BATCH_JOBS),
+		.batch_bytes = config_number(c, CONFIG_BATCH_BYTES),
+		.batch_keep_ms = config_number(c, CONFIG_BATCH_KEEP),
+		.batch_team_bytes = config_number(c, CONFIG_QUOTA_BATCH),
+		.pipeline_keep_ms = config_number(c, CONFIG_PIPELINE_KEEP),
+		.pipeline_forgetful = !config_bool(c, CONFIG_PIPELINE_MEMORY),
+		.snapshot_bytes = config_number(c, CONFIG_QUOTA_SNAPSHOTS),
+		.own_uid = s->own_uid,
+	};
+}
+
+static int read_boot(char out[64], struct err *e)
+{
+	auto_fd int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, out, 63);
+
+	if (n <= 0)
+		return err_sys(e, "read the boot id");
+	out[strcspn((out[n] = 0, out), "\n")] = 0;
+	return 0;
+}
+
+static void many_files(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+		return;
+	if (geteuid() == 0 && r.rlim_max < 65536)
+		r.rlim_max = 65536;
+	r.rlim_cur = r.rlim_max;
+	(void)!setrlimit(RLIMIT_NOFILE, &r);
+}
+
+static int open_tls(struct front *x, struct err *e)
+{
+	const char *cert = config_text(x->start->config, CONFIG_TLS_CERT),
+		   *key = config_text(x->start->config, CONFIG_TLS_KEY);
+
+	if (!cert && !key)
+		return 0;
+	if (!cert || !key)
+		return err_set(e, ERR_INVALID, "TLS takes both, serve.tls_cert and serve.tls_key");
+	return tls_server(cert, key, &x->tls, e);
+}
+
+static int read_whole(const char *path, struct buf *out, size_t most, struct err *e)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = -1;
+
+	if (fd < 0)
+		return err_sys(e, "open %.200s", path);
+	while (out->len <= most && (n = read(fd, buf_space(out, 65536), 65536)) > 0)
+		buf_grew(out, (size_t)n);
+	if (n < 0)
+		return err_sys(e, "read %.200s", path);
+	return out->len <= most ? 0 :
+				  err_set(e, ERR_LIMIT, "%.200s has more than %zu bytes", path, most);
+}
+
+/* NULL: tokens are not wanted. */
+static int open_oidc(const struct config *c, struct oidc **out, struct err *e)
+{
+	const char *path = config_text(c, CONFIG_OIDC_JWKS);
+	struct oidc_conf conf = { .issuer = config_text(c, CONFIG_OIDC_ISSUER),
+				  .audience = config_text(c, CONFIG_OIDC_AUDIENCE),
+				  .team_claim = config_text(c, CONFIG_OIDC_TEAM_CLAIM),
+				  .role_claim = config_text(c, CONFIG_OIDC_ROLE_CLAIM) };
+	auto_buf struct buf jwks = { 0 };
+
+	*out = NULL;
+	if (!path)
+		return 0;
+	if (read_whole(path, &jwks, OIDC_JWKS, e) < 0)
+		return err_in(e, "auth.oidc_jwks");
+	if (oidc_new(out, &conf, buf_str(&jwks), jwks.len, e) < 0)
+		return err_in(e, "auth.oidc_jwks: %.100s", path);
+	return 0;
+}
+
+int front_check(const struct config *c, struct err *e)
+{
+	struct sluice_rules rules;
+	struct oidc *o;
+
+	if (sluice_rules(c, &rules, e) < 0)
+		return -1;
+
+	if (open_oidc(c, &o, e) < 0)
+		return -1;
+	oidc_free(o);
+	return 0;
+}
+
+static int begin(struct front *x, struct err *e)
+{
+	const struct front_start *s = x->start;
+	struct fleet_conf conf = fleet_settings(s);
+	static struct sluice_rules rules;
+	int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
+	static const struct api_door *const doors[] = { &e2b_door, &tool_door, &mcp_door, &rex_door, NULL };
+	char boot[64];
+
+	many_files();
+	set_way_env(s->config);
+	if (sluice_rules(s->config, &rules, e) < 0)
+		return -1;
+	if (read_boot(boot, e) < 0 || open_tls(x, e) < 0 ||
+	    open_oidc(s->config, &x->api.oidc, e) < 0 || loop_init(&x->loop, e) < 0 ||
+	    cell_enter(s->uid, s->gid, s->folder, e) < 0)
+		return -1;
+	/* From here on we are who we want to be. */
+	if (store_open(&x->api.store, s->folder, e) < 0)
+		return -1;
+	x->api.loop = &x->loop;
+	x->api.conf = api_settings(s);
+	x->api.conf.statm = statm;
+	http_server_init(&x->api.http, &x->loop);
+	x->api.http.limits.connections = (uint32_t)config_number(s->config, CONFIG_MAX_CONNECTIONS);
+	x->api.http.limits.per_address = (uint32_t)config_number(s->config, CONFIG_ADDRESS_CONNECTIONS);
+	fleet_init(&x->api.fleet, &x->loop, x->api.store, &conf, boot);
+	x->api.fleet.user = x;
+	x->api.fleet.alone = s->alone;
+	x->api.fleet.on_ready = all_restored;
+	x->api.fleet.need_keeper = ask_keeper;
+	x->api.fleet.gate.user = x;
+	x->api.fleet.gate.need = rules.n ? ask_way : NULL;
+	x->api.conf.rules = rules.v;
+	x->api.conf.nrules = rules.n;
+	post_init(&x->warden, &x->loop, s->warden);
+	x->warden.on_frame = warden_says;
+	x->warden.on_gone = warden_left;
+	timer_init(&x->drain, &x->loop, drained_enough);
+	timer_init(&x->tick, &x->loop, is_drained);
+	on_signal_init(&x->term, &x->loop, SIGTERM, told_to_leave);
+	x->drain_ms = config_number(s->config, CONFIG_DRAIN);
+	x->api.doors = doors;
+	if (s->models && model_line_new(&x->api.model, &x->loop, ask_model, x, e) < 0)
+		return -1;
+	if (api_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0)
+		return -1;
+	ask_keeper(&x->api.fleet);
+	gate_begin(&x->api.fleet.gate);
+	return fleet_restore(&x->api.fleet, e);
+}
+
+int front_main(const struct front_start *s)
+{
+	static struct front x;
+	struct err e;
+
+	x.start = s;
+	if (begin(&x, &e) < 0) {
+		log_error("the front cannot start", LOG_E(&e));
+		return 1;
+	}
+	loop_run(&x.loop);
+	http_server_fini(&x.api.http);
+	prepare_fini(&x.prepare);
+	mcp_fini(&x.api);
+	rex_fini(&x.api);
+	e2b_fini(&x.api);
+	api_fini(&x.api);
+	model_line_free(x.api.model);
+	fleet_fini(&x.api.fleet);
+	store_close(x.api.store);
+	oidc_free(x.api.oidc);
+	return x.status;
+}

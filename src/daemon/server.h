@@ -1,0 +1,25 @@
+/* server.h - the process that speaks HTTP: its start, its life, its end.
+ * Owns: everything the requests need: loop, store, fleet, api. */
+#pragma once
+#include "base/err.h"
+#include "daemon/config.h"
+#include <sys/types.h>
+
+enum { FRONT_LISTENERS = 32 };
+
+struct front_start {
+	const struct config *config;
+	const char *const *layer_names;
+	int warden; /* WIRE_INFO to it: bring a keeper; WIRE_DONE: we serve */
+	int listeners[FRONT_LISTENERS];
+	unsigned nlisteners;
+	int alone; /* no older front drains beside us; else the warden says WIRE_DONE when it is gone */
+	uid_t uid, own_uid; /* to become; who started the daemon */
+	gid_t gid;
+	const char *folder; /* of the store */
+	int models;         /* somebody asks them: WIRE_MODEL to the warden brings a line */
+};
+/* Can the files that the settings name be used? What a reload asks before it believes in it. */
+must_check int front_check(const struct config *c, struct err *e);
+/* Never returns before it is told to leave; the exit status. */
+int front_main(const struct front_start *s);

@@ -1,0 +1,79 @@
+/* state_dir.c - see state_dir.h. */
+#include "daemon/state_dir.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FRONT_UID = 64170 };
+
+/* Who the front becomes: as configured, else the user "atoll" where there is one, else a number
+ * that nobody has. Started by somebody who is not root it stays that one. */
+static int find_user(struct home *h, const struct config *c, struct err *e)
+{
+	const char *name = config_text(c, CONFIG_USER);
+	const struct passwd *pw = getpwnam(name ? name : "atoll");
+	char *end;
+
+	h->uid = (uid_t)-1;
+	if (geteuid() != 0)
+		return 0;
+	if (pw) {
+		h->uid = pw->pw_uid;
+		h->gid = pw->pw_gid;
+		return pw->pw_uid ? 0 : err_set(e, ERR_INVALID, "serve.user: the front must not be root");
+	}
+	h->uid = h->gid = name ? (uid_t)strtoul(name, &end, 10) : FRONT_UID;
+	if (name && (*end || h->uid == 0))
+		return err_set(e, ERR_NOT_FOUND, "serve.user: there is no user '%.40s'", name);
+	return 0;
+}
+
+int home_make_folder(const char *path, mode_t mode, struct err *e)
+{
+	char part[1200];
+
+	snprintf(part, sizeof(part), "%s", path);
+	for (char *p = part + 1; *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = 0;
+		if (mkdir(part, 0755) < 0 && errno != EEXIST)
+			return err_sys(e, "make folder %s", part);
+		*p = '/';
+	}
+	if (mkdir(path, mode) < 0 && errno != EEXIST)
+		return err_sys(e, "make folder %s", path);
+	return 0;
+}
+
+/* The state folder stays ours, or the front could lead the keeper astray in it. */
+static int make_state(struct home *h, const struct config *c, struct err *e)
+{
+	const char *state = config_text(c, CONFIG_STATE);
+	struct stat st;
+
+	snprintf(h->state, sizeof(h->state), "%s", state);
+	snprintf(h->folder, sizeof(h->folder), "%s/front", h->state);
+	if (home_make_folder(h->folder, 0700, e) < 0)
+		return -1;
+	/* A keeper may have made it, for itself alone; the front has to pass through. */
+	if (h->uid != (uid_t)-1 && stat(h->state, &st) == 0 && st.st_uid == 0 &&
+	    chmod(h->state, (st.st_mode & 07777) | 0111) < 0)
+		return err_sys(e, "open %s for the front to pass through", h->state);
+	if (h->uid != (uid_t)-1 && chown(h->folder, h->uid, h->gid) < 0)
+		return err_sys(e, "give %s to uid %u", h->folder, (unsigned)h->uid);
+	return 0;
+}
+
+int home_open(struct home *h, const struct config *c, struct err *e)
+{
+	*h = (struct home){ .uid = (uid_t)-1 };
+	if (find_user(h, c, e) < 0)
+		return -1;
+	return make_state(h, c, e);
+}

@@ -1,0 +1,703 @@
+/* supervisor.c - `atoll serve`: holds the sockets, starts the front and the keeper, and starts them
+ * again. It reads nothing that strangers send. docs/daemon.md has the drawing.
+ *
+ *   SIGTERM, SIGINT   the front drains, then both leave; boxes live on
+ *   SIGHUP            the configuration is read again: a new front takes over, the old one drains
+ *   SIGUSR2           the same after executing the binary anew: an upgrade. The sockets are kept
+ *
+ * Fronts come in a row: the newest is to serve, older ones drain. An old one is told to drain when
+ * the newest serves; when the newest fails before that, the one before it goes on as if nothing had
+ * been. Every front has a link to us and leaves when it breaks: without us nobody would know of it. */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "base/run_dir.h"
+#include "box/box.h"
+#include "jail/layer.h"
+#include "daemon/activation.h"
+#include "daemon/addr.h"
+#include "daemon/keeper_connect.h"
+#include "daemon/confine.h"
+#include "daemon/llm_child.h"
+#include "daemon/server.h"
+#include "daemon/state_dir.h"
+#include "daemon/egress_child.h"
+#include "daemon/pidfile.h"
+#include "daemon/verbs.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <sys/wait.h>
+
+/* Across an upgrade: the seat and the listening sockets; the fronts, each as PID:LINK. */
+#define FDS_VAR "ATOLL_SERVE_FDS"
+#define FRONTS_VAR "ATOLL_SERVE_FRONTS"
+#define STATE_VAR "ATOLL_SERVE_STATE" /* the lock on the state folder */
+enum { AGAIN_MS = 200, BACKLOG = 4096, FRONTS = 8, KEEPER_TRIES = 10, LOG_AGAIN_MS = 60000 };
+
+struct front_process {
+	pid_t pid;
+	int link;        /* -1: it is ending */
+	int told;        /* to drain */
+	int wants_keeper; /* asked for one, and has none yet */
+	int wants_way;    /* asked for egress, and has none yet */
+	int wants_model;  /* asked for a line to models, and has none yet */
+	uint64_t tried_ns; /* when one was last looked for */
+};
+
+struct warden {
+	const struct cli *cli;
+	const struct args *args;
+	struct config config;
+	char run[256];
+	struct home home;
+	int listeners[FRONT_LISTENERS];
+	unsigned nlisteners;
+	int signals;
+	int seat;
+	int state; /* holds the lock on the state folder; its servers inherit it */
+	int keeper_tries; /* that have failed, since the last that has not */
+	uint64_t keeper_logged_ns;
+	char keeper_error[sizeof(((struct err *)0)->msg)];
+	struct front_process fronts[FRONTS]; /* oldest first */
+	unsigned nfronts;
+	struct sluice sluice;
+	struct envoy envoy;
+	int upgraded; /* we came into being by an upgrade */
+	int ready;    /* the newest serves */
+	int leaving;
+	int activated; /* the sockets are a service manager's */
+	int announced; /* where it serves was said */
+	int failed;
+	int failed_upgrades, upgrade_errno; /* for `atoll upgrade`, which reads them from serve.pid */
+	char **argv;
+	char exe[1024]; /* by its name, which an upgrade gives to another file */
+};
+
+/* ---- settings ---- */
+
+static int load(struct warden *w, struct config *out, struct err *e)
+{
+	struct config_given given[CONFIG_NFLAGS];
+	struct config_source src = { .file = args_text(w->args, CONFIG_FLAG_FILE, NULL),
+				     .given = given,
+				     .ngiven = config_from_args(w->args, given, CONFIG_NFLAGS) };
+
+	return config_load(out, &src, e);
+}
+
+static void set_up_log(const struct config *c)
+{
+	log_setup(2, (enum log_form)config_number(c, CONFIG_LOG_FORMAT),
+		  (enum log_level)config_number(c, CONFIG_LOG_LEVEL));
+}
+
+/* ---- sockets ---- */
+
+static int add_listener(struct warden *w, int take_fd, struct err *e)
+{
+	if (w->nlisteners == FRONT_LISTENERS) {
+		close(take_fd);
+		return err_set(e, ERR_LIMIT, "more than %d addresses to listen on", FRONT_LISTENERS);
+	}
+	w->listeners[w->nlisteners++] = take_fd;
+	return 0;
+}
+
+static int keep(int fd, struct err *e)
+{
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+		return err_sys(e, "descriptor %d of before", fd);
+	return 0;
+}
+
+/* From before an upgrade. */
+static int inherit(struct warden *w, struct err *e)
+{
+	char *text = getenv(FDS_VAR), *fronts = getenv(FRONTS_VAR), *rest = NULL;
+
+	for (char *p = text ? strtok_r(text, ",", &rest) : NULL; p; p = strtok_r(NULL, ",", &rest)) {
+		int fd = atoi(p);
+
+		if (keep(fd, e) < 0)
+			return -1;
+		w->upgraded = 1;
+		if (w->seat < 0)
+			w->seat = fd;
+		else if (add_listener(w, fd, e) < 0)
+			return -1;
+	}
+	for (char *p = fronts ? strtok_r(fronts, ",", &rest) : NULL; p && w->nfronts < FRONTS;
+	     p = strtok_r(NULL, ",", &rest)) {
+		struct front_process f = { .link = -1 };
+
+		if (sscanf(p, "%d:%d", &f.pid, &f.link) != 2 || keep(f.link, e) < 0)
+			return -1;
+		w->fronts[w->nfronts++] = f;
+	}
+	if (getenv(STATE_VAR)) {
+		w->state = atoi(getenv(STATE_VAR));
+		if (keep(w->state, e) < 0)
+			return -1;
+	}
+	unsetenv(FDS_VAR);
+	unsetenv(FRONTS_VAR);
+	unsetenv(STATE_VAR);
+	return 0;
+}
+
+static int listen_on(struct warden *w, const char *where, struct err *e)
+{
+	struct addr a;
+	int fd;
+
+	if (addr_parse(&a, where, e) < 0)
+		return -1;
+	fd = addr_listen(&a, BACKLOG, e);
+	return fd < 0 ? -1 : add_listener(w, fd, e);
+}
+
+static int open_sockets(struct warden *w, struct err *e)
+{
+	const char *const *addresses = config_list(&w->config, CONFIG_LISTEN);
+	const char *socket = config_text(&w->config, CONFIG_SOCKET);
+	int fds[ACTIVATION_MOST], n;
+	char path[300];
+
+	if (w->nlisteners) /* from before an upgrade */
+		return 0;
+	n = activation_take(fds, e);
+	if (n < 0)
+		return -1;
+	w->activated = n > 0;
+	for (int i = 0; i < n; i++)
+		if (add_listener(w, fds[i], e) < 0)
+			return -1;
+	for (; n == 0 && *addresses; addresses++)
+		if (listen_on(w, *addresses, e) < 0)
+			return -1;
+	if (socket)
+		snprintf(path, sizeof(path), "unix:%.250s", socket);
+	else
+		snprintf(path, sizeof(path), "unix:%.250s/atoll.sock", w->run);
+	return listen_on(w, path, e);
+}
+
+/* ---- the front ---- */
+
+static _Noreturn void be_front(struct warden *w, int link)
+{
+	static const char *names[LAYER_COUNT + 1];
+	struct front_start s = { .config = &w->config,
+				 .layer_names = names,
+				 .warden = link,
+				 .nlisteners = w->nlisteners,
+				 .alone = w->nfronts == 0,
+				 .uid = w->home.uid,
+				 .gid = w->home.gid,
+				 .own_uid = getuid(),
+				 .folder = w->home.folder,
+				 .models = w->envoy.path[0] != 0 };
+	sigset_t none;
+
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		names[i] = jail_layers[i].name;
+	for (unsigned i = 0; i < w->nlisteners; i++)
+		s.listeners[i] = w->listeners[i];
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
+	signal(SIGINT, SIG_IGN); /* Ctrl-C reaches both; the warden says when */
+	own_close_fd(&w->signals);
+	own_close_fd(&w->sluice.aide.link);
+	own_close_fd(&w->envoy.aide.link);
+	/* Or the others would not see the end of the warden. The seat stays open: it is ours, too. */
+	for (unsigned i = 0; i < w->nfronts; i++)
+		own_close_fd(&w->fronts[i].link);
+	prctl(PR_SET_NAME, "atoll-front");
+	cell_forget_environment();
+	exit(front_main(&s));
+}
+
+static struct front_process *newest(struct warden *w)
+{
+	return w->nfronts ? &w->fronts[w->nfronts - 1] : NULL;
+}
+
+static int start_front(struct warden *w, struct err *e)
+{
+	int pair[2];
+	pid_t pid;
+
+	if (w->nfronts == FRONTS)
+		return err_set(e, ERR_LIMIT, "%d fronts are still draining", FRONTS - 1);
+	if (sock_pair(pair, e) < 0)
+		return -1;
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0) {
+		close(pair[0]);
+		close(pair[1]);
+		return err_sys(e, "fork the front");
+	}
+	if (pid == 0) {
+		close(pair[0]);
+		be_front(w, pair[1]);
+	}
+	close(pair[1]);
+	w->fronts[w->nfronts++] = (struct front_process){ .pid = pid, .link = pair[0] };
+	w->ready = 0;
+	return 0;
+}
+
+/* Logged when it is another reason, and once a minute. A daemon that has never served leaves: whoever has
+ * started it has to see to that. */
+static void no_keeper(struct warden *w, const struct err *e)
+{
+	uint64_t now = now_ns();
+
+	if (strcmp(w->keeper_error, e->msg) != 0 ||
+	    now - w->keeper_logged_ns > LOG_AGAIN_MS * UINT64_C(1000000)) {
+		log_error("no keeper", LOG_E(e));
+		snprintf(w->keeper_error, sizeof(w->keeper_error), "%s", e->msg);
+		w->keeper_logged_ns = now;
+	}
+	if (++w->keeper_tries < KEEPER_TRIES || w->announced || w->upgraded || w->leaving)
+		return;
+	fprintf(stderr, "atoll: nothing is served, because there is no keeper: %s\n", e->msg);
+	w->leaving = w->failed = 1;
+	for (unsigned i = 0; i < w->nfronts; i++)
+		kill(w->fronts[i].pid, SIGTERM);
+}
+
+/* Makes sure that there is a keeper and hands a connection over. Not in a circle: a front whose
+ * keepers leave at once gets one every AGAIN_MS. */
+static void hand_keeper(struct warden *w, struct front_process *f)
+{
+	struct frame head = sock_head(WIRE_FD, 0);
+	auto_fd int fd = -1;
+	struct err e;
+
+	f->wants_keeper &= f->link >= 0;
+	if (!f->wants_keeper || now_ns() - f->tried_ns < AGAIN_MS * UINT64_C(1000000))
+		return;
+	fd = bring_keeper(&e);
+	f->tried_ns = now_ns();
+	if (fd < 0) {
+		no_keeper(w, &e);
+		return;
+	}
+	f->wants_keeper = w->keeper_tries = 0;
+	w->keeper_error[0] = 0;
+	if (sock_send(f->link, &head, sizeof(head), NULL, 0, &fd, 1, &e) < 0)
+		log_warn("the front did not take its keeper", LOG_E(&e));
+}
+
+static void say_where(const struct warden *w)
+{
+	const char *scheme = config_text(&w->config, CONFIG_TLS_CERT) ? "https://" : "http://";
+	struct addr a;
+	struct err e;
+
+	for (unsigned i = 0; i < w->nlisteners; i++)
+		if (addr_of(w->listeners[i], &a, &e) == 0)
+			fprintf(stderr, "atoll: serving on %s%s\n",
+				strncmp(a.text, "unix:", 5) ? scheme : "", a.text);
+}
+
+static void note_seat(struct warden *w)
+{
+	struct seat_note note = { .warden = getpid(),
+				  .front = w->ready ? newest(w)->pid : 0,
+				  .failed_upgrades = w->failed_upgrades,
+				  .upgrade_errno = w->upgrade_errno };
+	struct err e;
+
+	snprintf(note.version, sizeof(note.version), "%s", ATOLL_VERSION);
+	if (seat_write(w->seat, &note, &e) < 0)
+		log_warn("who serves cannot be written down", LOG_E(&e));
+}
+
+/* The newest serves: the others may go. */
+static void say_ready(struct warden *w)
+{
+	struct err e;
+
+	if (!w->announced && !w->cli->quiet)
+		say_where(w);
+	w->ready = w->announced = 1;
+	note_seat(w);
+	for (unsigned i = 0; i + 1 < w->nfronts; i++)
+		if (!w->fronts[i].told++)
+			kill(w->fronts[i].pid, SIGTERM);
+	if (activation_notify("READY=1", &e) < 0)
+		log_warn("service manager", LOG_E(&e));
+}
+
+static void front_says(struct warden *w, struct front_process *f)
+{
+	char buf[WIRE_MAX];
+	const struct frame *said = (const struct frame *)buf;
+	unsigned nfds = 0;
+	struct err e;
+	int n = sock_recv(f->link, buf, NULL, &nfds, &e);
+
+	if (n <= 0) { /* it is ending; its pid tells how */
+		own_close_fd(&f->link);
+		f->wants_keeper = f->wants_way = f->wants_model = 0;
+		return;
+	}
+	if (said->type == WIRE_INFO)
+		f->wants_keeper = 1;
+	else if (said->type == WIRE_WAY)
+		f->wants_way = 1;
+	else if (said->type == WIRE_MODEL)
+		f->wants_model = 1;
+	else if (said->type == WIRE_DONE && f == newest(w))
+		say_ready(w);
+}
+
+/* ---- signals ---- */
+
+static int hand_on(int fd)
+{
+	fcntl(fd, F_SETFD, 0);
+	return fd;
+}
+
+static void begin_again(struct warden *w)
+{
+	auto_buf struct buf fds = { 0 }, fronts = { 0 };
+	char state[16];
+
+	buf_printf(&fds, "%d", hand_on(w->seat));
+	snprintf(state, sizeof(state), "%d", hand_on(w->state));
+	setenv(STATE_VAR, state, 1);
+	for (unsigned i = 0; i < w->nlisteners; i++)
+		buf_printf(&fds, ",%d", hand_on(w->listeners[i]));
+	/* As our children they are reaped by what we become. */
+	for (unsigned i = 0; i < w->nfronts; i++)
+		if (w->fronts[i].link >= 0)
+			buf_printf(&fronts, "%d:%d,", (int)w->fronts[i].pid,
+				   hand_on(w->fronts[i].link));
+	setenv(FDS_VAR, fds.p, 1);
+	setenv(FRONTS_VAR, fronts.p ? fronts.p : "", 1);
+	log_info("executing the new binary");
+	execv(w->exe, w->argv);
+	w->upgrade_errno = errno;
+	w->failed_upgrades++;
+	log_error("upgrade: cannot execute the binary", LOG_S("file", w->exe),
+		  LOG_S("error", strerror(w->upgrade_errno)));
+	note_seat(w);
+	unsetenv(FDS_VAR);
+	unsetenv(FRONTS_VAR);
+	unsetenv(STATE_VAR);
+}
+
+static void take_over(struct warden *w)
+{
+	struct config fresh = { 0 };
+	struct err e;
+
+	if (load(w, &fresh, &e) < 0 || front_check(&fresh, &e) < 0 || envoy_check(&fresh, &e) < 0) {
+		log_error("reload refused, everything stays as it was", LOG_E(&e));
+		config_fini(&fresh);
+		return;
+	}
+	config_fini(&w->config);
+	w->config = fresh;
+	set_up_log(&w->config);
+	sluice_apply(&w->sluice, &w->config);
+	envoy_apply(&w->envoy, &w->config);
+	if (start_front(w, &e) < 0)
+		log_error("reload", LOG_E(&e));
+}
+
+static void front_ended(struct warden *w, unsigned i)
+{
+	struct frame alone = sock_head(WIRE_DONE, 0);
+	struct front_process *last;
+	struct err e;
+
+	own_close_fd(&w->fronts[i].link);
+	memmove(&w->fronts[i], &w->fronts[i + 1], (--w->nfronts - i) * sizeof(w->fronts[0]));
+	last = newest(w);
+	if (w->nfronts == 1 && last->link >= 0 &&
+	    sock_send(last->link, &alone, sizeof(alone), NULL, 0, NULL, 0, &e) < 0)
+		log_warn("the front did not hear that it is alone", LOG_E(&e));
+}
+
+/* Another one instead of the newest, unless the one before it still serves. */
+static void replace_front(struct warden *w, int status)
+{
+	struct timespec a_while = { .tv_nsec = AGAIN_MS * 1000000 };
+	struct front_process *last = newest(w);
+	struct err e;
+
+	if (!w->ready && last && !last->told && last->link >= 0) {
+		log_error("the new front failed, the one before it goes on");
+		w->ready = w->announced = 1;
+		note_seat(w);
+		return;
+	}
+	if (!w->announced) /* it never served: whoever started us has to see to that */
+		w->leaving = w->failed = 1;
+	if (w->leaving)
+		return;
+	log_error("the front ended, starting another",
+		  LOG_I("status", WIFEXITED(status) ? WEXITSTATUS(status) : -1),
+		  LOG_I("signal", WIFSIGNALED(status) ? WTERMSIG(status) : 0));
+	if (!w->ready) /* it did not get far: not in a circle */
+		nanosleep(&a_while, NULL);
+	if (start_front(w, &e) < 0)
+		log_error("no front", LOG_E(&e));
+}
+
+static void reap(struct warden *w)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (sluice_ended(&w->sluice, pid) || envoy_ended(&w->envoy, pid))
+			continue;
+		for (unsigned i = 0; i < w->nfronts; i++)
+			if (w->fronts[i].pid == pid) {
+				int was_newest = i + 1 == w->nfronts;
+
+				front_ended(w, i);
+				if (was_newest)
+					replace_front(w, status);
+				break;
+			}
+	}
+}
+
+static void on_signal(struct warden *w)
+{
+	struct signalfd_siginfo si;
+	struct err e;
+
+	if (read(w->signals, &si, sizeof(si)) != sizeof(si))
+		return;
+	switch (si.ssi_signo) {
+	case SIGCHLD:
+		reap(w);
+		break;
+	case SIGHUP:
+		take_over(w);
+		break;
+	case SIGUSR2:
+		begin_again(w);
+		break;
+	default:
+		if (activation_notify("STOPPING=1", &e) < 0)
+			log_warn("service manager", LOG_E(&e));
+		/* A second time means now. */
+		for (unsigned i = 0; i < w->nfronts; i++)
+			kill(w->fronts[i].pid, w->leaving ? SIGKILL : SIGTERM);
+		w->leaving = 1;
+	}
+}
+
+static int catch_signals(struct warden *w, struct err *e)
+{
+	static const int caught[] = { SIGCHLD, SIGHUP, SIGUSR2, SIGTERM, SIGINT };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (unsigned i = 0; i < ARRAY_LEN(caught); i++)
+		sigaddset(&set, caught[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	w->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return w->signals < 0 ? err_sys(e, "signalfd") : 0;
+}
+
+static int hand_keepers(struct warden *w)
+{
+	int waiting = 0;
+
+	for (unsigned i = 0; i < w->nfronts; i++) {
+		if (w->fronts[i].wants_keeper)
+			hand_keeper(w, &w->fronts[i]);
+		waiting |= w->fronts[i].wants_keeper;
+	}
+	return waiting;
+}
+
+/* Egress is there as long as somebody may want it, and whoever asked for it is connected. */
+static int hand_ways(struct warden *w)
+{
+	int waiting = !w->leaving && sluice_tend(&w->sluice);
+
+	for (unsigned i = 0; i < w->nfronts; i++) {
+		struct front_process *f = &w->fronts[i];
+
+		if (f->wants_way && f->link >= 0 && sluice_hand(&w->sluice, f->link) == 0)
+			f->wants_way = 0;
+		waiting |= f->wants_way && w->sluice.rules.n;
+	}
+	return waiting;
+}
+
+/* The same for models. */
+static int hand_models(struct warden *w)
+{
+	int waiting = !w->leaving && envoy_tend(&w->envoy);
+
+	for (unsigned i = 0; i < w->nfronts; i++) {
+		struct front_process *f = &w->fronts[i];
+
+		if (f->wants_model && f->link >= 0 && envoy_hand(&w->envoy, f->link) == 0)
+			f->wants_model = 0;
+		waiting |= f->wants_model && w->envoy.path[0];
+	}
+	return waiting;
+}
+
+static void watch(struct warden *w)
+{
+	while (!w->leaving || w->nfronts) {
+		struct pollfd p[FRONTS + 1] = { { .fd = w->signals, .events = POLLIN } };
+		unsigned n = w->nfronts;
+		int rc;
+
+		for (unsigned i = 0; i < n; i++)
+			p[i + 1] = (struct pollfd){ .fd = w->fronts[i].link, .events = POLLIN };
+		rc = poll(p, n + 1, hand_keepers(w) | hand_ways(w) | hand_models(w) ? AGAIN_MS / 4 : -1);
+		if (rc < 0 && errno != EINTR)
+			return;
+		if (rc <= 0)
+			continue;
+		/* A signal may change the row of fronts; then the poll is out of date. */
+		if (p[0].revents) {
+			on_signal(w);
+			continue;
+		}
+		for (unsigned i = 0; i < n; i++)
+			if (p[i + 1].revents && w->fronts[i].link >= 0)
+				front_says(w, &w->fronts[i]);
+	}
+}
+
+/* The sockets that we made in the file system. */
+static void remove_sockets(const struct warden *w)
+{
+	struct addr a;
+	struct err e;
+
+	for (unsigned i = 0; i < w->nlisteners; i++)
+		if (!w->activated && addr_of(w->listeners[i], &a, &e) == 0 &&
+		    !strncmp(a.text, "unix:/", 6))
+			unlink(a.text + 5);
+}
+
+/* After an upgrade the keeper is the old binary's. Its boxes live on; the next one adopts them. */
+static void retire_keeper(void)
+{
+	struct keeper_link k = { .fd = -1 };
+	struct wire_about about;
+	struct err e;
+
+	if (keeper_open(&k, 0, &e) < 0)
+		return;
+	if (keeper_about(&k, &about, &e) < 0)
+		log_warn("the keeper of before stays", LOG_E(&e));
+	else if (about.pid > 1)
+		kill((pid_t)about.pid, SIGTERM);
+	keeper_close(&k);
+}
+
+static int remember_exe(struct warden *w, struct err *e)
+{
+	ssize_t n = readlink("/proc/self/exe", w->exe, sizeof(w->exe) - 1);
+
+	if (n <= 0)
+		return err_sys(e, "find our own executable");
+	w->exe[n] = 0;
+	return 0;
+}
+
+static int begin(struct warden *w, struct err *e)
+{
+	if (load(w, &w->config, e) < 0 || front_check(&w->config, e) < 0 ||
+	    envoy_check(&w->config, e) < 0)
+		return -1;
+	set_up_log(&w->config);
+	if (run_dir_find(w->run, sizeof(w->run), e) < 0 || home_make_folder(w->run, 0711, e) < 0 ||
+	    home_open(&w->home, &w->config, e) < 0 || remember_exe(w, e) < 0 || inherit(w, e) < 0)
+		return -1;
+	/* Before the sockets: whoever is leaving still has them. */
+	if (w->seat < 0)
+		w->seat = seat_take(w->run, e);
+	if (w->seat >= 0 && w->state < 0)
+		w->state = seat_lock_state(w->home.state, e);
+	if (w->seat < 0 || w->state < 0 || open_sockets(w, e) < 0 || catch_signals(w, e) < 0)
+		return -1;
+	note_seat(w);
+	/* The keeper's images go there, too. */
+	if (setenv("ATOLL_STATE", w->home.state, 1) < 0)
+		return err_sys(e, "setenv");
+	if (w->upgraded)
+		retire_keeper();
+	sluice_apply(&w->sluice, &w->config);
+	envoy_apply(&w->envoy, &w->config);
+	return start_front(w, e);
+}
+
+static int run_serve(const struct cli *cli, const struct args *a)
+{
+	struct warden w = { .cli = cli, .args = a, .signals = -1, .seat = -1, .state = -1 };
+	struct trouble t;
+	struct err e;
+
+	w.argv = cli->argv;
+	sluice_init(&w.sluice, geteuid() == 0);
+	envoy_init(&w.envoy, geteuid() == 0);
+	if (begin(&w, &e) < 0) {
+		trouble_what(&t, err_kind_name(e.kind), "%s", e.msg);
+		if (e.kind == ERR_CONFLICT && strstr(e.msg, " is in use"))
+			trouble_hint(&t, "another port", "atoll serve --listen 127.0.0.1:7071");
+		trouble_hint(&t, "settings", "atoll config show --origin");
+		/* Or a script that waits for the start would take the file for a daemon's. */
+		if (w.seat >= 0 && !w.upgraded)
+			seat_leave(w.run, w.seat);
+		config_fini(&w.config);
+		return trouble_say(&t, cli->json, STATUS_FAILED);
+	}
+	watch(&w);
+	remove_sockets(&w);
+	seat_leave(w.run, w.seat);
+	config_fini(&w.config);
+	return w.failed ? STATUS_FAILED : 0;
+}
+
+static const struct example examples[] = {
+	{ "atoll serve", "on 127.0.0.1:7070, state in /var/lib/atoll" },
+	{ "atoll serve --listen 0.0.0.0:7070 --tls-cert c.pem --tls-key k.pem", "for others" },
+	{ 0 },
+};
+
+const struct verb verb_serve = {
+	.name = "serve",
+	.group = "Machine",
+	.usage = "",
+	.summary = "serve the API on one port",
+	.notes = "SIGHUP reads the configuration again, SIGTERM drains and leaves, `atoll upgrade` executes\n"
+		 "the binary anew. Boxes live on in all cases, and when any of its processes is killed.",
+	.flags = config_flags,
+	.nflags = CONFIG_FLAGS,
+	.max_words = 0,
+	.examples = examples,
+	.run = run_serve,
+};

@@ -1,0 +1,164 @@
+/* upgrade.c - `atoll upgrade`: the daemon executes its binary anew, and nobody notices.
+ *
+ *   upgrade                      warden                          fronts
+ *   may the new one run? --->    (the file by its name)
+ *   SIGUSR2              --->    executes it: same pid, same sockets
+ *                                starts a front           --->   the new one restores and serves
+ *   reads serve.pid      <---    writes who serves
+ *                                                         --->   the old one drains
+ *
+ * A binary that cannot even say its version is not given the daemon. */
+#include "base/own.h"
+#include "box/box.h"
+#include "daemon/local_daemon.h"
+#include "daemon/pidfile.h"
+#include "daemon/verbs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WAIT_MS = 30000, STEP_MS = 20 };
+
+/* What it was started from; another file may have that name by now. */
+static int exe_of(pid_t pid, char *out, size_t size, struct err *e)
+{
+	static const char gone[] = " (deleted)";
+	char path[40];
+	ssize_t n;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	n = readlink(path, out, size - 1);
+	if (n < 0)
+		return err_sys(e, "look at process %d", (int)pid);
+	out[n] = 0;
+	len = (size_t)n;
+	if (len > strlen(gone) && !strcmp(out + len - strlen(gone), gone))
+		out[len - strlen(gone)] = 0;
+	return 0;
+}
+
+static _Noreturn void say_version(const char *exe, int out)
+{
+	if (dup2(out, 1) < 0)
+		_exit(126);
+	execl(exe, exe, "version", (char *)NULL);
+	_exit(127);
+}
+
+/* "atoll 1.2" -> "1.2" */
+static int version_of(const char *exe, char out[SEAT_VERSION], struct err *e)
+{
+	auto_fd int from = -1, to = -1;
+	char said[128];
+	int pair[2], status = 0;
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return err_sys(e, "pipe");
+	from = pair[0];
+	to = pair[1];
+	pid = fork();
+	if (pid < 0)
+		return err_sys(e, "fork");
+	if (pid == 0)
+		say_version(exe, to);
+	own_close_fd(&to);
+	n = read(from, said, sizeof(said) - 1);
+	said[n > 0 ? n : 0] = 0;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (status || sscanf(said, "atoll %39s", out) != 1)
+		return err_set(e, ERR_INVALID, "%.150s is no atoll that runs here", exe);
+	return 0;
+}
+
+/* Until another front serves, or the warden is no more. */
+static int await_front(const char *run, const struct seat_note *before, int pidfd,
+		       struct seat_note *after, struct err *e)
+{
+	for (int waited = 0; waited < WAIT_MS; waited += STEP_MS) {
+		struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+		if (poll(&p, 1, STEP_MS) > 0)
+			return err_set(e, ERR_SYS, "the daemon (pid %d) ended during the upgrade",
+				       (int)before->warden);
+		if (seat_read(run, after, e) < 0)
+			continue;
+		if (after->failed_upgrades != before->failed_upgrades)
+			return err_set(e, ERR_SYS,
+				       "the daemon (pid %d) cannot execute the file it was started from: %s; "
+				       "it goes on as before",
+				       (int)before->warden, strerror(after->upgrade_errno));
+		if (after->front && after->front != before->front)
+			return 0;
+	}
+	return err_set(e, ERR_SYS, "no new front serves after %d s; the log of the daemon tells why",
+		       WAIT_MS / 1000);
+}
+
+static int upgrade_replace_front(const struct cli *cli, struct seat_note *before,
+				 struct seat_note *after, struct err *e)
+{
+	char run[256], exe[1024], version[SEAT_VERSION];
+	auto_fd int pidfd = -1;
+
+	if (local_daemon_find(cli, "upgrade", run, e) < 0 || seat_find_process(run, before, &pidfd, e) < 0)
+		return -1;
+	if (exe_of(before->warden, exe, sizeof(exe), e) < 0 || version_of(exe, version, e) < 0)
+		return err_in(e, "not upgraded");
+	if (syscall(SYS_pidfd_send_signal, pidfd, SIGUSR2, NULL, 0) < 0)
+		return err_sys(e, "signal process %d", (int)before->warden);
+	return await_front(run, before, pidfd, after, e);
+}
+
+static int run_upgrade(const struct cli *cli, const struct args *a)
+{
+	struct seat_note before = { 0 }, after = { 0 };
+	struct trouble t;
+	struct err e;
+
+	(void)a;
+	if (upgrade_replace_front(cli, &before, &after, &e) < 0) {
+		trouble_what(&t, err_kind_name(e.kind), "%s", e.msg);
+		if (e.kind == ERR_NOT_FOUND)
+			trouble_hint(&t, "start it", "atoll serve");
+		else if (e.kind != ERR_INVALID)
+			trouble_hint(&t, "replace it", "atoll stop, then atoll serve (boxes live on)");
+		return trouble_say(&t, cli->json,
+				   e.kind == ERR_NOT_FOUND ? STATUS_NOT_FOUND : STATUS_FAILED);
+	}
+	if (cli->json)
+		printf("{\"pid\":%d,\"from\":\"%s\",\"to\":\"%s\"}\n", (int)after.warden,
+		       before.version, after.version);
+	else if (!cli->quiet)
+		printf("upgraded from %s to %s (pid %d)\n", before.version, after.version,
+		       (int)after.warden);
+	return 0;
+}
+
+static const struct example examples[] = {
+	{ "atoll upgrade", "after a new atoll was put in the place of the old one" },
+	{ 0 },
+};
+
+const struct verb verb_upgrade = {
+	.name = "upgrade",
+	.group = "Machine",
+	.usage = "",
+	.summary = "let the daemon go on as the new binary",
+	.notes = "The daemon executes the file that it was started from. Its sockets stay open, boxes and\n"
+		 "programs live on, requests in progress are finished. With -H unix:PATH or ATOLL_HOST it is the\n"
+		 "daemon that listens there; a daemon that was named by a URL is upgraded on its own machine.",
+	.max_words = 0,
+	.examples = examples,
+	.run = run_upgrade,
+};
