@@ -2,7 +2,7 @@
  * Owns: a keeper of its own, in a run folder of its own: nobody else's boxes are touched. */
 #pragma once
 #include "base/err.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 
 struct subject;
 

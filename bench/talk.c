@@ -6,7 +6,7 @@
  * write, reads until Content-Length is reached. What is left is the daemon. */
 #include "base/clock.h"
 #include "base/own.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include "sample.h"
 
 #include <arpa/inet.h>

@@ -8,8 +8,8 @@
  * once, and what each costs in memory. bench/warm starts the keeper at ATOLL_RUN for it. */
 #include "base/clock.h"
 #include "base/own.h"
-#include "box/box.h"
-#include "box/files.h"
+#include "client/box_handle.h"
+#include "client/files.h"
 #include "wire/sock.h"
 
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include "agent/execute.h"
 #include "base/buf.h"
 #include "base/own.h"
-#include "box/changes.h"
+#include "record/changes.h"
 #include "fleet/judge.h"
 
 #include <ctype.h>

@@ -9,7 +9,7 @@
 #include "agent/mend.h"
 #include "agent/repair.h"
 #include "base/own.h"
-#include "box/changes.h"
+#include "record/changes.h"
 #include "lang/diag.h"
 
 #include <ctype.h>

@@ -7,7 +7,7 @@
 #include "agent/brief.h"
 #include "base/id.h"
 #include "base/own.h"
-#include "box/clerk.h"
+#include "client/file_client.h"
 #include "fleet/tap.h"
 #include "llm/reply.h"
 #include "boxagent/head_tail.h"

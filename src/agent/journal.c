@@ -2,7 +2,7 @@
 #include "agent/course.h"
 #include "base/clock.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "agent/mend.h"
 #include "agent/steps.h"
 #include "base/own.h"
-#include "box/changes.h"
+#include "record/changes.h"
 
 #include <ctype.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #include "agent/execute.h"
 #include "base/buf.h"
 #include "base/own.h"
-#include "box/changes.h"
+#include "record/changes.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #include "agent/report.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "box/changes.h"
+#include "record/changes.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "base/glob.h"
 #include "base/own.h"
 #include "base/sha256.h"
-#include "box/changes.h"
+#include "record/changes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #pragma once
 #include "api/flow_plan.h"
 #include "base/buf.h"
-#include "box/clerk.h"
+#include "client/file_client.h"
 
 enum {
 	ARTIFACTS_PATTERNS = 16,

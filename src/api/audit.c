@@ -1,7 +1,7 @@
 /* audit.c - see audit.h. Rows come from call.c: a route that changes something names its action. */
 #include "api/audit.h"
 #include "api/when.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "store/audit.h"
 
 #include <stdio.h>

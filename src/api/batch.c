@@ -10,7 +10,7 @@
 #include "api/fields.h"
 #include "api/page.h"
 #include "api/quota.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "fleet/batch.h"
 #include "http/http.h"
 

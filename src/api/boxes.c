@@ -1,7 +1,7 @@
 /* boxes.c - see boxes.h; making one is in boxes_make.c. */
 #include "api/boxes.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "fleet/bounds.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "api/api.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "store/audit.h"
 
 #include <errno.h>

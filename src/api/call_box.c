@@ -2,7 +2,7 @@
  * restored from its row if another server process made it; 404 with the reason if it has ended. */
 #include "api/api.h"
 #include "base/units.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "fleet/berth.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "api/quota.h"
 #include "base/base64.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "fleet/context.h"
 #include "lang/driver.h"
 #include "lang/lang.h"

@@ -3,7 +3,7 @@
  * and may change things while we look. */
 #include "api/changes.h"
 #include "api/desk.h"
-#include "box/record.h"
+#include "record/record.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* channels.c - the kinds of channels: a program's streams, the news, a folder, a box's figures. */
 #include "api/socket.h"
 #include "base/own.h"
-#include "box/changes.h"
-#include "box/clerk.h"
+#include "record/changes.h"
+#include "client/file_client.h"
 #include "fleet/tap.h"
 #include "store/events.h"
 

@@ -2,7 +2,7 @@
 #include "api/desk.h"
 #include "base/base64.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "fleet/berth.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
  * bounded and never believed further than the box itself reaches. */
 #pragma once
 #include "api/api.h"
-#include "box/clerk.h"
+#include "client/file_client.h"
 
 enum { DESK_PATH = 4095, DESK_ETAG = 48 };
 #define DESK_PATH_FIELD(need, help) { "path", FIELD_TEXT, need, 0, DESK_PATH, help, NULL }

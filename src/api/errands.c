@@ -12,7 +12,7 @@
 #include "api/page.h"
 #include "api/quota.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "llm/llm.h"
 #include "store/errands.h"
 

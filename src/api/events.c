@@ -12,7 +12,7 @@
  * so does a clock. */
 #include "api/events.h"
 #include "api/feed.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "fleet/berth.h"
 #include "store/events.h"
 

@@ -1,7 +1,7 @@
 /* feed.c - see feed.h. Output is written by hand: it is most of what this daemon says. */
 #include "api/feed.h"
 #include "base/base64.h"
-#include "box/record.h"
+#include "record/record.h"
 
 #include <stdio.h>
 #include <string.h>

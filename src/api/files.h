@@ -3,7 +3,7 @@
  *   upload.c    content in                                        archive.c   whole trees
  *   search.c    by name and content                               watch.c     what changes
  * A kept box stays kept: its worker is no program of its own. Archives are made by one, and wake it.
- * (files_ is box/files.h: the same worker, for those who may block.) */
+ * (files_ is client/files.h: the same worker, for those who may block.) */
 #pragma once
 #include "api/api.h"
 

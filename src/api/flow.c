@@ -4,7 +4,7 @@
 #include "api/quota.h"
 #include "api/replay.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 
 #include <signal.h>
 #include <stdio.h>

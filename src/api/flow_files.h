@@ -4,7 +4,7 @@
 #pragma once
 #include "api/flow_plan.h"
 #include "base/buf.h"
-#include "box/clerk.h"
+#include "client/file_client.h"
 
 struct flow_files {
 	struct clerk clerk;

@@ -2,7 +2,7 @@
 #include "api/flow_life.h"
 #include "api/hints.h"
 #include "base/own.h"
-#include "box/changes.h"
+#include "record/changes.h"
 #include "lang/diag.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* idem.c - see idem.h. */
 #include "api/idem.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "store/idempotency.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "api/auth.h"
 #include "api/page.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "fleet/berth.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "api/quota.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "fleet/batch.h"
 #include "lang/lang.h"
 

@@ -3,7 +3,7 @@
 #include "api/feed.h"
 #include "api/quota.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "store/packages.h"
 
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #include "api/pipelines_follow.h"
 #include "api/quota.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "api/program.h"
 #include "base/buf.h"
 #include "base/own.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include "fleet/bounds.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* seed_cell.c - see seed_cell.h. */
 #include "api/seed_cell.h"
 #include "api/cells.h"
-#include "box/changes.h"
+#include "record/changes.h"
 #include "fleet/berth.h"
 #include "fleet/context.h"
 

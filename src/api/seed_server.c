@@ -2,7 +2,7 @@
 #include "api/seed_server.h"
 #include "api/preview.h"
 #include "base/own.h"
-#include "box/changes.h"
+#include "record/changes.h"
 #include "fleet/inlet.h"
 #include "fleet/tap.h"
 

@@ -7,8 +7,8 @@
 #include "api/seed_cell.h"
 #include "api/seed_server.h"
 #include "base/own.h"
-#include "box/clerk.h"
-#include "box/record.h"
+#include "client/file_client.h"
+#include "record/record.h"
 #include "fleet/run.h"
 
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /* snapshots.c - see snapshots.h. */
 #include "api/snapshots.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 
 #include <ctype.h>
 #include <stdio.h>

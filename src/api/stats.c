@@ -4,7 +4,7 @@
 #include "api/feed.h"
 #include "api/gauge.h"
 #include "api/when.h"
-#include "box/record.h"
+#include "record/record.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "api/fields.h"
 #include "api/quota.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 
 #include <stddef.h>
 #include <stdio.h>

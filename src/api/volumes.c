@@ -6,7 +6,7 @@
 #include "api/volumes.h"
 #include "api/fields.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "store/volumes.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * with other sandboxes; this needs nothing but the executable. */
 #include "base/clock.h"
 #include "base/own.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
 

@@ -4,8 +4,8 @@
  * Only regular files below the box's home are brought, at the same place below DIR. Names and contents are
  * the program's: nothing is written outside DIR, through a link, or beyond what the box's disk can hold. */
 #pragma once
-#include "box/box.h"
-#include "box/changes.h"
+#include "client/box_handle.h"
+#include "record/changes.h"
 
 struct bring {
 	int folder; /* -1: none is wanted */

@@ -1,7 +1,7 @@
 /* inside.c - see inside.h. */
 #include "cli/inside.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "cli/follow.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* options.c - see options.h. */
 #include "cli/options.h"
 #include "base/own.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include "cli/packages.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/units.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include "cli/remote.h"
 #include "cli/session.h"
 #include "cli/table.h"

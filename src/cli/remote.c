@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/units.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "cli/nearest.h"
 #include "http/client.h"
 #include "http/dial.h"

@@ -3,10 +3,10 @@
  * Does not own: the options it was opened with. */
 #pragma once
 #include "base/buf.h"
-#include "box/box.h"
-#include "box/cause.h"
-#include "box/changes.h"
-#include "box/files.h"
+#include "client/box_handle.h"
+#include "record/cause.h"
+#include "record/changes.h"
+#include "client/files.h"
 #include "cli/bring.h"
 #include "cli/options.h"
 #include "lang/lang.h"

@@ -3,7 +3,7 @@
  * number (jail/probe.h); the fix is what to type. */
 #include "base/own.h"
 #include "base/units.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include "jail/layer.h"
 #include "jail/probe.h"
 #include "lang/lang.h"

@@ -2,7 +2,7 @@
 #include "daemon/keeper_connect.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
  * A running daemon finds a new key at once, and forgets a removed one within a second. */
 #include "base/clock.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "cli/listing.h"
 #include "cli/remote.h"
 #include "daemon/state_dir.h"

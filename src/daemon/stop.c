@@ -8,7 +8,7 @@
  *
  * Without --all boxes and their programs go on, and the next `atoll serve` takes them over. */
 #include "base/own.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include "daemon/local_daemon.h"
 #include "daemon/pidfile.h"
 #include "daemon/verbs.h"

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "base/run_dir.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include "jail/layer.h"
 #include "daemon/activation.h"
 #include "daemon/addr.h"

@@ -9,7 +9,7 @@
  *
  * A binary that cannot even say its version is not given the daemon. */
 #include "base/own.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include "daemon/local_daemon.h"
 #include "daemon/pidfile.h"
 #include "daemon/verbs.h"

@@ -3,7 +3,7 @@
 #include "api/auth.h"
 #include "api/keys.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "e2b/sandboxes.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* answer.c - E2B's shapes of an error. */
 #include "base/own.h"
-#include "box/changes.h"
+#include "record/changes.h"
 #include "e2b/e2b.h"
 
 #include <stdarg.h>

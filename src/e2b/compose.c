@@ -1,7 +1,7 @@
 /* compose.c - /files/compose: many files become one, and are removed then. See files.h. */
 #include "api/fields.h"
 #include "base/own.h"
-#include "box/changes.h"
+#include "record/changes.h"
 #include "e2b/admit.h"
 #include "e2b/entry.h"
 #include "e2b/files.h"

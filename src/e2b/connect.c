@@ -3,7 +3,7 @@
 #include "api/fields.h"
 #include "base/base64.h"
 #include "base/own.h"
-#include "box/changes.h"
+#include "record/changes.h"
 #include "e2b/envelope.h"
 
 #include <stdarg.h>

@@ -8,7 +8,7 @@
 #include "api/quota.h"
 #include "api/volumes.h"
 #include "base/own.h"
-#include "box/cause.h"
+#include "record/cause.h"
 #include "e2b/depot.h"
 #include "e2b/network.h"
 #include "e2b/pause.h"

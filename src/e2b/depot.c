@@ -7,7 +7,7 @@
 #include "e2b/depot.h"
 #include "api/quota.h"
 #include "base/own.h"
-#include "box/cause.h"
+#include "record/cause.h"
 #include "e2b/volumes.h"
 #include "store/volumes.h"
 

@@ -1,7 +1,7 @@
 /* entry.c - see entry.h. */
 #include "e2b/entry.h"
-#include "box/box.h"
-#include "box/changes.h"
+#include "client/box_handle.h"
+#include "record/changes.h"
 
 #include <limits.h>
 #include <stdio.h>

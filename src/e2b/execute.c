@@ -7,7 +7,7 @@
 #include "api/cells.h"
 #include "api/fields.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "e2b/interpreter.h"
 #include "e2b/single.h"
 #include "fleet/context.h"

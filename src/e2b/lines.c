@@ -2,7 +2,7 @@
 #include "api/feed.h"
 #include "base/clock.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "e2b/interpreter.h"
 #include "fleet/cell.h"
 

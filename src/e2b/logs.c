@@ -1,7 +1,7 @@
 /* logs.c - see logs.h. A sandbox that is gone is known by its id for as long as its row is. */
 #include "e2b/logs.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "e2b/templates.h"
 #include "store/events.h"
 #include "store/runs.h"

@@ -2,7 +2,7 @@
 #include "e2b/metrics.h"
 #include "api/gauge.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "e2b/sandboxes.h"
 #include "e2b/shape.h"
 

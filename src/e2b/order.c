@@ -2,8 +2,8 @@
 #include "e2b/order.h"
 #include "api/boxes.h"
 #include "api/replay.h"
-#include "box/box.h"
-#include "box/changes.h"
+#include "client/box_handle.h"
+#include "record/changes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

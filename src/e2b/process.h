@@ -7,7 +7,7 @@
  *   List, SendSignal, Update            processes.c
  *   SendInput, StreamInput, CloseStdin  input.c */
 #pragma once
-#include "box/changes.h"
+#include "record/changes.h"
 #include "e2b/connect.h"
 #include "fleet/run.h"
 

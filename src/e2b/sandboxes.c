@@ -1,7 +1,7 @@
 /* sandboxes.c - see sandboxes.h. */
 #include "e2b/sandboxes.h"
 #include "base/own.h"
-#include "box/cause.h"
+#include "record/cause.h"
 #include "e2b/pause.h"
 #include "e2b/shape.h"
 

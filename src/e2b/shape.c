@@ -1,8 +1,8 @@
 /* shape.c - see shape.h. */
 #include "e2b/shape.h"
 #include "base/own.h"
-#include "box/changes.h"
-#include "box/record.h"
+#include "record/changes.h"
+#include "record/record.h"
 #include "e2b/sandboxes.h"
 #include "e2b/templates.h"
 

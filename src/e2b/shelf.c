@@ -9,7 +9,7 @@
 #include "api/desk.h"
 #include "api/download.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "e2b/depot.h"
 #include "e2b/files.h"
 

@@ -2,7 +2,7 @@
 #include "e2b/single.h"
 #include "api/flow.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "e2b/interpreter.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "e2b/templates.h"
 #include "e2b/snapshots.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "e2b/shape.h"
 
 #include <stdio.h>

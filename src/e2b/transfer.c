@@ -7,7 +7,7 @@
  * leaves takes the worker along, and the worker the file that was not whole. */
 #include "api/download.h"
 #include "base/own.h"
-#include "box/changes.h"
+#include "record/changes.h"
 #include "e2b/admit.h"
 #include "e2b/entry.h"
 #include "e2b/files.h"

@@ -3,7 +3,7 @@
 #include "e2b/volumes.h"
 #include "api/volumes.h"
 #include "base/own.h"
-#include "box/changes.h"
+#include "record/changes.h"
 #include "e2b/depot.h"
 #include "store/volumes.h"
 

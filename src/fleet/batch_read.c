@@ -1,6 +1,6 @@
 /* batch_read.c - who reads a batch: its results from any number on, and what it is as JSON. */
 #include "fleet/batch_life.h"
-#include "box/record.h"
+#include "record/record.h"
 
 #include <errno.h>
 #include <string.h>

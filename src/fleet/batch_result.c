@@ -1,7 +1,7 @@
 /* batch_result.c - what is told of an item that is over: its line in the results, its record. */
 #include "fleet/batch_life.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "store/runs.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "fleet/batch_life.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 
 #include <string.h>
 

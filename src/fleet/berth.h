@@ -4,7 +4,7 @@
  *
  *   making -> running <-> kept, paused -> ending -> gone */
 #pragma once
-#include "box/line.h"
+#include "client/init_conn.h"
 #include "fleet/inlet.h"
 #include "fleet/fleet.h"
 

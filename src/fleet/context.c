@@ -13,7 +13,7 @@
 #include "fleet/context_life.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* context_heard.c - what is heard of a driver: its words on the channel, what cells print, its end. */
 #include "fleet/context_life.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  *               └── run (a program in it) ── tap (somebody who reads its output) */
 #pragma once
 #include "base/err.h"
-#include "box/cause.h"
-#include "box/office.h"
+#include "record/cause.h"
+#include "client/keeper_client.h"
 #include "fleet/gate.h"
 #include "fleet/history.h"
 #include "fleet/jump.h"

@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "fleet/berth.h"
 #include "wire/sock.h"
 

@@ -7,7 +7,7 @@
  * What is remembered is in memory: the last GATE_RECORDS connections of a box and sums over all of
  * them. A new front has the sums of bytes from egress, and none of the records. */
 #pragma once
-#include "box/line.h"
+#include "client/init_conn.h"
 #include <jansson.h>
 
 struct berth;

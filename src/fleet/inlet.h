@@ -9,7 +9,7 @@
  * Init makes a few connections at once. So INLET_ASKING are asked for, the others stand in line, and one
  * that has to try again goes to its end. */
 #pragma once
-#include "box/line.h"
+#include "client/init_conn.h"
 
 enum { INLET_ASKING = 8, INLET_MOST = 1024, INLET_TRIES = 6 };
 

@@ -5,7 +5,7 @@
 #include "fleet/item.h"
 #include "base/base64.h"
 #include "base/own.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include "lang/lang.h"
 
 #include <stdio.h>

@@ -8,8 +8,8 @@
  *
  * A program that exits 0 costs two questions to the keeper (a box, its figures) and no file worker. */
 #pragma once
-#include "box/cause.h"
-#include "box/line.h"
+#include "record/cause.h"
+#include "client/init_conn.h"
 #include "lang/artefact.h"
 #include "fleet/fleet.h"
 #include "fleet/item.h"
@@ -17,7 +17,7 @@
 enum verdict { VERDICT_PASSED, VERDICT_FAILED, VERDICT_ERROR, VERDICT_COUNT };
 const char *verdict_name(enum verdict v);
 
-/* Why: those of box/cause.h, and some that only a judge knows. */
+/* Why: those of record/cause.h, and some that only a judge knows. */
 enum {
 	WHY_STDOUT = CAUSE_COUNT, /* it said something else */
 	WHY_OUTPUT,               /* it said far too much */

@@ -1,6 +1,6 @@
 /* ledger.c - see ledger.h. */
 #include "fleet/ledger.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "lang/lang.h"
 #include "fleet/fleet.h"
 

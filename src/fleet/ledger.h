@@ -6,7 +6,7 @@
  * who reads rows of runs settles first; and so does whoever is about to end a box, for with it goes
  * the other copy. */
 #pragma once
-#include "box/cause.h"
+#include "record/cause.h"
 #include "loop/loop.h"
 #include "store/runs.h"
 #include <jansson.h>

@@ -13,7 +13,7 @@
  *
  * Whatever goes wrong here is told to nobody: then the compiler runs, as ever. */
 #pragma once
-#include "box/clerk.h"
+#include "client/file_client.h"
 #include "lang/artefact.h"
 #include "fleet/upper.h"
 #include "base/id.h"

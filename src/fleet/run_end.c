@@ -1,7 +1,7 @@
 /* run_end.c - a program is over: the kernel's evidence of why, its record, and who is told. */
 #include "fleet/run_life.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "fleet/tap.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* run_row.c - a run as the store has it, from its first row to the record; and as JSON. */
 #include "fleet/run_life.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "lang/lang.h"
 
 #include <stdio.h>

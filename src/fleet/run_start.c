@@ -1,7 +1,7 @@
 /* run_start.c - the beginning of a program: its variables, START; or another front began it. */
 #include "fleet/run_life.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "fleet/tap.h"
 
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/sha256.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include <jansson.h>
 
 struct lang_pair;

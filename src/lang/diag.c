@@ -2,8 +2,8 @@
  * costs depends on the length of its text, and this text is a stranger's. */
 #include "lang/diag.h"
 #include "base/own.h"
-#include "box/box.h"
-#include "box/changes.h"
+#include "client/box_handle.h"
+#include "record/changes.h"
 
 #include <regex.h>
 #include <stdlib.h>

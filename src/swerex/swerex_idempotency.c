@@ -1,7 +1,7 @@
 /* swerex_idempotency.c - see swerex_idempotency.h. */
 #include "swerex/swerex_idempotency.h"
 #include "base/own.h"
-#include "box/record.h"
+#include "record/record.h"
 #include "tools/tool.h"
 
 #include <stdlib.h>

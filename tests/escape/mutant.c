@@ -17,9 +17,9 @@
  * the reason is on stderr then. `atoll run --without` is the same for people, but takes out rows of
  * one name in both tables at once. */
 #include "base/own.h"
-#include "box/box.h"
-#include "box/files.h"
-#include "box/stream.h"
+#include "client/box_handle.h"
+#include "client/files.h"
+#include "client/exec_pump.h"
 #include "init/rows.h"
 #include "jail/launch.h"
 #include "zygote/confine_steps.h"

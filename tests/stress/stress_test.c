@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/own.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include "keeper/keeper.h"
 #include "tap.h"
 #include "wire/sock.h"

@@ -5,7 +5,7 @@
 #include "agent/repair.h"
 #include "agent/trial.h"
 #include "base/own.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include "keeper/keeper.h"
 
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #pragma once
 #include "base/clock.h"
 #include "base/own.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include "keeper/keeper.h"
 #include "tap.h"
 #include "wire/sock.h"

@@ -1,7 +1,7 @@
 /* A line of a batch: what it asks for, or why it is none. */
 #include "fleet/item.h"
 #include "base/own.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include "tap.h"
 
 #include <string.h>

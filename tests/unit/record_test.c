@@ -1,5 +1,5 @@
 /* record_test.c - why a run ended, and what is written down about it. */
-#include "box/record.h"
+#include "record/record.h"
 #include "tap.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* box.h - the life of a box, for its unprivileged user: create, exec, files, end.
+/* box_handle.h - the life of a box, for its unprivileged user: create, exec, files, end.
  * Owns:         the connections to the keeper and to one box's init.
  * Does not own: the box. It lives until killed, until its leash ends, or for ever.
  * Blocking calls; one thread per struct. The CLI and the benchmarks sit on this. */

@@ -1,9 +1,9 @@
-/* box.c - see box.h. What init answers comes from inside a box and is checked as such. */
-#include "box/box.h"
+/* box_handle.c - see box_handle.h. What init answers comes from inside a box and is checked as such. */
+#include "client/box_handle.h"
 #include "base/id.h"
 #include "base/own.h"
-#include "box/command.h"
-#include "box/link.h"
+#include "client/command.h"
+#include "client/keeper_sync.h"
 #include "wire/sock.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
-/* line.c - see line.h. */
-#include "box/line.h"
+/* init_conn.c - see init_conn.h. */
+#include "client/init_conn.h"
 #include "base/id.h"
 #include "base/own.h"
-#include "box/command.h"
+#include "client/command.h"
 #include "wire/sock.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* cause.c - see cause.h. The rules are a table, asked from top to bottom; the first that holds wins. */
-#include "box/cause.h"
+#include "record/cause.h"
 #include "base/own.h"
 #include "base/units.h"
 

@@ -3,7 +3,7 @@
  * Does not own: the box; nor any decision about paths inside, which is the worker's kernel's. */
 #pragma once
 #include "base/err.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>

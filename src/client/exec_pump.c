@@ -1,4 +1,4 @@
-/* stream.c - see stream.h.
+/* exec_pump.c - see exec_pump.h.
  *
  *   stdin ---> STDIN, below ROOM --->  init  ---> OUTPUT, below CREDIT ---> outlets ---> 1 and 2
  *
@@ -8,7 +8,7 @@
  *
  * Our stdout is shared with others, so it may not be made non-blocking. Where a write could block
  * we ask poll() first and write no more than PIPE_BUF, which a ready pipe takes whole. */
-#include "box/stream.h"
+#include "client/exec_pump.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "wire/sock.h"

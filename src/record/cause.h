@@ -2,7 +2,7 @@
  * Decides from kernel evidence, never from a program's text. Pure functions. */
 #pragma once
 #include "base/buf.h"
-#include "box/stream.h"
+#include "client/exec_pump.h"
 
 enum cause {
 	CAUSE_EXIT,

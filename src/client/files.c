@@ -2,7 +2,7 @@
  * Requests are pipelined: a tree of a thousand small files is one stream of frames, not a thousand
  * round trips. Answers come in order, one per request; PIPELINE bounds how many may wait, so that
  * a worker blocked on its answers can never face a client blocked on its requests. */
-#include "box/files.h"
+#include "client/files.h"
 #include "base/own.h"
 #include "wire/sock.h"
 

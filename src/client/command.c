@@ -2,7 +2,7 @@
  * Short lists ride in the frame. Long ones would not fit a packet: they go as one sealed memfd,
  * which init maps without having to fear that it changes. */
 #include "base/own.h"
-#include "box/command.h"
+#include "client/command.h"
 #include "wire/sock.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* changes.c - see changes.h. A file worker lists the upper layer; the program could have killed
  * an older worker, so each look has its own. */
-#include "box/changes.h"
+#include "record/changes.h"
 #include "base/buf.h"
 #include "base/own.h"
 

@@ -2,7 +2,7 @@
  * Owns: both lists. Folders are left out: they change whenever something in them does. */
 #pragma once
 #include "base/err.h"
-#include "box/files.h"
+#include "client/files.h"
 #include <jansson.h>
 
 enum { CHANGES_LISTED = 1000, CHANGES_SEEN = 50000 };

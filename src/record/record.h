@@ -3,8 +3,8 @@
 #pragma once
 #include "base/buf.h"
 #include "base/id.h"
-#include "box/cause.h"
-#include "box/changes.h"
+#include "record/cause.h"
+#include "record/changes.h"
 #include <jansson.h>
 
 struct record {

@@ -1,9 +1,9 @@
-/* line.h - one connection to one box's init, on the loop, and those who listen on it.
+/* init_conn.h - one connection to one box's init, on the loop, and those who listen on it.
  * Owns: the connection. Listeners belong to their makers, who remove them before they are freed.
  * What comes from the box is checked here: offsets that were not asked for end the line. */
 #pragma once
-#include "box/box.h"
-#include "box/post.h"
+#include "client/box_handle.h"
+#include "client/frame_conn.h"
 
 struct line;
 struct listener;

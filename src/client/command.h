@@ -1,7 +1,7 @@
 /* command.h - a START frame from an argument list. Shared by the two who send one.
  * Owns: the strings, until command_fini(). */
 #pragma once
-#include "box/box.h"
+#include "client/box_handle.h"
 
 struct command {
 	struct wire_start start;

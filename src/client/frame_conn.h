@@ -1,4 +1,4 @@
-/* post.h - frames over a socket, on the loop, without waiting.
+/* frame_conn.h - frames over a socket, on the loop, without waiting.
  * Owns: the descriptor, and frames that the socket did not take at once: POST_QUEUE bytes at most.
  * A peer that lets more than that pile up is treated as gone. */
 #pragma once

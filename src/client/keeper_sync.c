@@ -1,8 +1,8 @@
-/* link.c - the way to the keeper. */
-#include "box/link.h"
+/* keeper_sync.c - the way to the keeper. */
+#include "client/keeper_sync.h"
 #include "base/own.h"
 #include "base/run_dir.h"
-#include "box/spawn.h"
+#include "client/spawn.h"
 #include "wire/sock.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* record.c - see record.h. Fields are only ever added. A figure that this host cannot give is null. */
-#include "box/record.h"
+#include "record/record.h"
 #include "base/base64.h"
 
 #include <stdio.h>

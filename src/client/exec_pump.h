@@ -1,10 +1,10 @@
-/* stream.h - carries one exec's streams between a box and the descriptors of this process.
+/* exec_pump.h - carries one exec's streams between a box and the descriptors of this process.
  * Owns:         what is on its way: at most STREAM_WINDOW bytes of each stream.
  * Does not own: the descriptors, the box, the terminal's mode. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 
 enum {
 	STREAM_WINDOW = 256 * 1024, /* what a box may send ahead of the reader, per stream */

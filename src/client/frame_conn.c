@@ -1,5 +1,5 @@
-/* post.c - see post.h. */
-#include "box/post.h"
+/* frame_conn.c - see frame_conn.h. */
+#include "client/frame_conn.h"
 #include "base/own.h"
 #include "wire/sock.h"
 

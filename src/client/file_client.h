@@ -1,9 +1,9 @@
-/* clerk.h - a file worker inside a box, on the loop: one request after another.
+/* file_client.h - a file worker inside a box, on the loop: one request after another.
  * Owns: the connection to the worker. Closing it ends the worker and what it was doing.
  * Paths are the box's business: they go in as they are, and permission, quota and symlinks are
  * judged by the kernel in there. */
 #pragma once
-#include "box/line.h"
+#include "client/init_conn.h"
 
 struct clerk;
 

@@ -1,9 +1,9 @@
-/* office.h - the keeper, asked without waiting.
+/* keeper_client.h - the keeper, asked without waiting.
  * Owns: the connection and the questions that are under way.
  * Every question may be asked again, so a keeper that dies is a delay: the questions wait for the
  * next connection, which the owner brings with office_connect(). */
 #pragma once
-#include "box/post.h"
+#include "client/frame_conn.h"
 
 struct office;
 /* The answer: f (of type `want`) and its descriptor, to be taken by setting *fd to -1; or e. */

@@ -1,5 +1,5 @@
-/* clerk.c - see clerk.h. */
-#include "box/clerk.h"
+/* file_client.c - see file_client.h. */
+#include "client/file_client.h"
 #include "base/own.h"
 #include "wire/sock.h"
 

@@ -1,6 +1,6 @@
-/* link.h - asking the keeper: one request, its answer. Shared by link.c and box.c only. */
+/* keeper_sync.h - asking the keeper: one request, its answer. Shared by link.c and box.c only. */
 #pragma once
-#include "box/box.h"
+#include "client/box_handle.h"
 
 struct answer {
 	uint8_t want; /* the type of frame that answers; an ERROR becomes e */

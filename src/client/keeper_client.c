@@ -1,7 +1,7 @@
-/* office.c - see office.h. */
-#include "box/office.h"
+/* keeper_client.c - see keeper_client.h. */
+#include "client/keeper_client.h"
 #include "base/own.h"
-#include "box/box.h"
+#include "client/box_handle.h"
 #include "wire/sock.h"
 
 #include <stdio.h>
