@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/own.h"
 #include "record/changes.h"
-#include "fleet/judge.h"
+#include "batch/output_compare.h"
 
 #include <ctype.h>
 #include <regex.h>

@@ -8,7 +8,7 @@
 #include "base/id.h"
 #include "base/own.h"
 #include "client/file_client.h"
-#include "fleet/tap.h"
+#include "fleet/exec_reader.h"
 #include "llm/reply.h"
 #include "boxagent/head_tail.h"
 #include "boxagent/action.h"

@@ -9,7 +9,7 @@
  * result is the model's own reply. Whatever becomes of us, the box ends: it is on our leash. */
 #pragma once
 #include "base/err.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 #include "llm/llm.h"
 #include <jansson.h>
 

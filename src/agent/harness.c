@@ -2,7 +2,7 @@
 #include "agent/harness.h"
 #include "base/buf.h"
 #include "base/own.h"
-#include "fleet/judge.h"
+#include "batch/output_compare.h"
 #include "lang/lang.h"
 
 #include <ctype.h>

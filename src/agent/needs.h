@@ -1,9 +1,9 @@
 /* needs.h - the packages that an artifact names, as layers for its boxes.
  * Owns:         a set for each manager, the name of its layer, and that somebody waits for it.
- * Does not own: the layers (fleet/packages.h); the clock: who has waited for too long lets go. */
+ * Does not own: the layers (packages/packages.h); the clock: who has waited for too long lets go. */
 #pragma once
-#include "fleet/item.h"
-#include "fleet/packages.h"
+#include "batch/item.h"
+#include "packages/packages.h"
 
 struct needs {
 	struct fleet *fleet;

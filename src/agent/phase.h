@@ -2,8 +2,8 @@
  * Owns: nothing. Pure; docs/pipeline.md has the members. */
 #pragma once
 #include "agent/agent.h"
-#include "fleet/job.h"
-#include "fleet/packages.h"
+#include "batch/job.h"
+#include "packages/packages.h"
 
 enum {
 	PHASE_HEAD = 32 * 1024, /* bytes of each stream that are told ... */

@@ -4,7 +4,7 @@
  * Packages were installed when the program ran, so their layers are known. A repair waits for no install. */
 #pragma once
 #include "agent/agent.h"
-#include "fleet/job.h"
+#include "batch/job.h"
 
 struct stall {
 	struct fleet *fleet;

@@ -4,7 +4,7 @@
 #pragma once
 #include "agent/harness.h"
 #include "agent/needs.h"
-#include "fleet/job.h"
+#include "batch/job.h"
 
 enum unit_kind { UNIT_MAIN, UNIT_EXAMPLE, UNIT_TEST };
 

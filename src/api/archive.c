@@ -7,7 +7,7 @@
 #include "api/files.h"
 #include "api/quota.h"
 #include "base/own.h"
-#include "fleet/tap.h"
+#include "fleet/exec_reader.h"
 
 #include <signal.h>
 #include <stdio.h>

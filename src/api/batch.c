@@ -1,6 +1,6 @@
 /* batch.c - see batch.h.
  *
- *   body, as it comes --> batch_add() --> ...        fleet/batch.c runs it
+ *   body, as it comes --> batch_add() --> ...        batch/batch.c runs it
  *   ID.out, from an offset on ------------------->   the answer
  *
  * The two go on at the same time, and neither waits for the other: what the client does not read
@@ -11,7 +11,7 @@
 #include "api/page.h"
 #include "api/quota.h"
 #include "record/record.h"
-#include "fleet/batch.h"
+#include "batch/batch.h"
 #include "http/http.h"
 
 #include <errno.h>

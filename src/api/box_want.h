@@ -3,7 +3,7 @@
  * Owns: nothing; what is read lives as long as the call. */
 #pragma once
 #include "api/api.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 
 extern const struct field box_limit_fields[], box_network_fields[];
 #define BOX_LIMIT_FIELDS                                                                           \

@@ -17,9 +17,9 @@
 #include "api/quota.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "fleet/batch.h"
-#include "fleet/berth.h"
-#include "fleet/snap.h"
+#include "batch/batch.h"
+#include "fleet/box.h"
+#include "fleet/snapshot.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "api/api.h"
 #include "base/units.h"
 #include "record/record.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 
 #include <stdio.h>
 #include <string.h>

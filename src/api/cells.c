@@ -9,7 +9,7 @@
 #include "base/base64.h"
 #include "base/own.h"
 #include "record/record.h"
-#include "fleet/context.h"
+#include "notebook/context.h"
 #include "lang/driver.h"
 #include "lang/lang.h"
 

@@ -3,7 +3,7 @@
 #include "base/own.h"
 #include "record/changes.h"
 #include "client/file_client.h"
-#include "fleet/tap.h"
+#include "fleet/exec_reader.h"
 #include "store/events.h"
 
 #include <signal.h>

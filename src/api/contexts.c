@@ -2,7 +2,7 @@
 #include "api/contexts.h"
 #include "api/boxes.h"
 #include "api/quota.h"
-#include "fleet/context.h"
+#include "notebook/context.h"
 #include "lang/driver.h"
 #include "lang/lang.h"
 

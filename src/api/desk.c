@@ -3,7 +3,7 @@
 #include "base/base64.h"
 #include "base/own.h"
 #include "record/record.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 
 #include <errno.h>
 #include <limits.h>

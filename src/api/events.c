@@ -13,7 +13,7 @@
 #include "api/events.h"
 #include "api/feed.h"
 #include "record/record.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 #include "store/events.h"
 
 #include <stdio.h>

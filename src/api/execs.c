@@ -5,7 +5,7 @@
 #include "api/feed.h"
 #include "api/flow.h"
 #include "base/own.h"
-#include "fleet/tap.h"
+#include "fleet/exec_reader.h"
 
 #include <signal.h>
 #include <stdio.h>

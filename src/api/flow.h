@@ -7,7 +7,7 @@
  * box made for it alone is ended. */
 #pragma once
 #include "api/api.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 
 /* The fields that describe a program; shared by POST .../execs and POST /v1/run. */
 extern const struct field flow_exec_fields[], flow_run_fields[];

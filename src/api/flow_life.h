@@ -7,8 +7,8 @@
 #include "api/flow.h"
 #include "api/flow_files.h"
 #include "api/packages.h"
-#include "fleet/reuse.h"
-#include "fleet/tap.h"
+#include "buildcache/compile_reuse.h"
+#include "fleet/exec_reader.h"
 
 struct flow {
 	struct api *api;

@@ -11,7 +11,7 @@
  *
  * Samples live in memory, at most GAUGE_BYTES of all boxes, and are gone after a restart. */
 #pragma once
-#include "fleet/berth.h"
+#include "fleet/box.h"
 
 enum {
 	GAUGE_ASKS = 500,

@@ -6,7 +6,7 @@
 #include "api/page.h"
 #include "base/own.h"
 #include "record/record.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 
 #include <stdio.h>
 #include <string.h>

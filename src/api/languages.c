@@ -4,8 +4,8 @@
  * a program that runs the version commands of all rows; who asks meanwhile waits for the same one. */
 #include "api/languages.h"
 #include "base/own.h"
-#include "fleet/berth.h"
-#include "fleet/tap.h"
+#include "fleet/box.h"
+#include "fleet/exec_reader.h"
 #include "lang/about.h"
 #include "store/teams.h"
 

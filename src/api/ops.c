@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "record/record.h"
-#include "fleet/batch.h"
+#include "batch/batch.h"
 #include "lang/lang.h"
 
 #include <ctype.h>

@@ -3,8 +3,8 @@
  * layer. Who has asked for what is told to operators only. */
 #pragma once
 #include "api/api.h"
-#include "fleet/berth.h"
-#include "fleet/packages.h"
+#include "fleet/box.h"
+#include "packages/packages.h"
 
 extern const struct field packages_add_fields[], packages_list_query[];
 

@@ -1,7 +1,7 @@
 /* pause.h - boxes that stand still, and go on: /v1/boxes/{box}/pause and /resume. */
 #pragma once
 #include "api/api.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 
 extern const struct field pause_fields[];
 void pause_box(struct call *c);

@@ -6,7 +6,7 @@
  * guard than itself. */
 #pragma once
 #include "api/api.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 
 enum { PREVIEW_PORTS = 32, PREVIEW_URL = 340 };
 

@@ -2,7 +2,7 @@
  * crash can lose is a second's worth of numbers, in the team's favour. */
 #include "api/quota.h"
 #include "base/log.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 #include "store/teams.h"
 
 #include <stdio.h>

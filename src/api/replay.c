@@ -3,7 +3,7 @@
 #include "api/fields.h"
 #include "api/flow.h"
 #include "base/own.h"
-#include "fleet/run.h"
+#include "fleet/exec.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #include "api/seed_cell.h"
 #include "api/cells.h"
 #include "record/changes.h"
-#include "fleet/berth.h"
-#include "fleet/context.h"
+#include "fleet/box.h"
+#include "notebook/context.h"
 
 #include <string.h>
 

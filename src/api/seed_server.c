@@ -3,8 +3,8 @@
 #include "api/preview.h"
 #include "base/own.h"
 #include "record/changes.h"
-#include "fleet/inlet.h"
-#include "fleet/tap.h"
+#include "fleet/port_conn.h"
+#include "fleet/exec_reader.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "base/own.h"
 #include "client/file_client.h"
 #include "record/record.h"
-#include "fleet/run.h"
+#include "fleet/exec.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* snapshots.h - /v1/snapshots: the files of a box, for others to begin with. */
 #pragma once
 #include "api/api.h"
-#include "fleet/berth.h"
-#include "fleet/snap.h"
+#include "fleet/box.h"
+#include "fleet/snapshot.h"
 
 extern const struct field snapshots_create_fields[], snapshots_list_query[];
 void snapshots_create(struct call *c);

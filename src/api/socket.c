@@ -2,7 +2,7 @@
 #include "api/socket.h"
 #include "api/auth.h"
 #include "base/own.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 
 #include <arpa/inet.h>
 #include <endian.h>

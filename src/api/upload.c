@@ -7,7 +7,7 @@
  * vain, and by the worker at the moment the name is given. */
 #include "api/desk.h"
 #include "api/files.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * see to that. Its quota is the size of its disk, and cannot be exceeded. */
 #pragma once
 #include "api/api.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 
 extern const struct field volumes_create_fields[], volumes_list_query[];
 

@@ -1,6 +1,6 @@
 /* config_checks.c - see config_checks.h. */
 #include "daemon/config_checks.h"
-#include "fleet/prepare.h"
+#include "packages/package_preinstall.h"
 #include "tools/tool.h"
 
 int config_check_tool(const char *text, struct err *e)

@@ -9,7 +9,7 @@
  * docs/e2b.md tells the rest. A sandbox of theirs is a box of ours, and its id is the box's. */
 #pragma once
 #include "api/api.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 
 enum { E2B_ENVD = 49983, E2B_INTERPRETER = 49999 };
 #define E2B_CLIENT "atoll" /* clientID of every answer */

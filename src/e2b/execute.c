@@ -10,7 +10,7 @@
 #include "record/record.h"
 #include "e2b/interpreter.h"
 #include "e2b/single.h"
-#include "fleet/context.h"
+#include "notebook/context.h"
 #include "lang/driver.h"
 #include "lang/lang.h"
 

@@ -5,7 +5,7 @@
 #include "api/fields.h"
 #include "api/quota.h"
 #include "base/own.h"
-#include "fleet/context.h"
+#include "notebook/context.h"
 #include "lang/driver.h"
 
 #include <ctype.h>

@@ -4,7 +4,7 @@
 #include "base/own.h"
 #include "record/record.h"
 #include "e2b/interpreter.h"
-#include "fleet/cell.h"
+#include "notebook/cell.h"
 
 #include <string.h>
 #include <time.h>

@@ -4,8 +4,8 @@
 #include "api/quota.h"
 #include "base/own.h"
 #include "e2b/order.h"
-#include "fleet/past.h"
-#include "fleet/tap.h"
+#include "fleet/recent_exits.h"
+#include "fleet/exec_reader.h"
 
 #include <errno.h>
 #include <signal.h>

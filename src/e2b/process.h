@@ -9,7 +9,7 @@
 #pragma once
 #include "record/changes.h"
 #include "e2b/connect.h"
-#include "fleet/run.h"
+#include "fleet/exec.h"
 
 void process_start(struct call *c);
 void process_connect(struct call *c);

@@ -1,7 +1,7 @@
 /* processes.c - see process.h: which programs there are, and what can be done to one. */
 #include "base/own.h"
 #include "e2b/process.h"
-#include "fleet/context.h"
+#include "notebook/context.h"
 
 #include <limits.h>
 #include <signal.h>

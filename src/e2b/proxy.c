@@ -1,11 +1,11 @@
 /* proxy.c - any other port of a box: the request goes in, the answer of whoever listens there comes out.
  *
- *   head -> a connection, opened from inside (fleet/inlet.h) -> what was asked goes on (http/relay.h)
+ *   head -> a connection, opened from inside (fleet/port_conn.h) -> what was asked goes on (http/relay.h)
  *
  * What is in a box is a stranger to us and, maybe, to who asks: our keys and tokens stay outside. */
 #include "base/log.h"
 #include "e2b/e2b.h"
-#include "fleet/inlet.h"
+#include "fleet/port_conn.h"
 #include "http/relay.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 #include "fleet/fleet.h"
 #include "base/clock.h"
 #include "base/sha256.h"
-#include "fleet/berth.h"
-#include "fleet/packages.h"
-#include "fleet/run.h"
+#include "fleet/box.h"
+#include "packages/packages.h"
+#include "fleet/exec.h"
 #include "store/runs.h"
 
 #include <stdio.h>

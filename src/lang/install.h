@@ -1,5 +1,5 @@
 /* install.h - how each manager is told to install, and what its complaints mean. Tables and pure
- * functions; fleet/packages.c runs them. */
+ * functions; packages/packages.c runs them. */
 #pragma once
 #include "lang/package.h"
 

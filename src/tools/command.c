@@ -1,7 +1,7 @@
 /* command.c - programs: run_command, run_code. They are flows of /v1, and have records like those. */
 #include "api/flow.h"
 #include "base/own.h"
-#include "fleet/run.h"
+#include "fleet/exec.h"
 #include "lang/install.h"
 #include "tools/tool.h"
 

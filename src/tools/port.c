@@ -1,6 +1,6 @@
 /* port.c - open_port: does somebody listen there, and how is it reached from outside? */
 #include "base/own.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 #include "tools/tool.h"
 
 #include <stdio.h>

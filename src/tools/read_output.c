@@ -1,7 +1,7 @@
 /* read_output.c - read_output: a part of what a program has said, while it runs and afterwards. */
 #include "api/execs.h"
 #include "base/own.h"
-#include "fleet/tap.h"
+#include "fleet/exec_reader.h"
 #include "tools/tool.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
  * here by the manner of the call. docs/agents.md tells the rest. */
 #pragma once
 #include "api/api.h"
-#include "fleet/berth.h"
+#include "fleet/box.h"
 #include "tools/redact.h"
 #include "tools/truncate.h"
 

@@ -1,6 +1,6 @@
 /* talk_fuzz.c - whatever a driver says: events of the table with all their fields, or a refusal; and
  * the same ones in whatever pieces the bytes come. */
-#include "fleet/talk.h"
+#include "notebook/driver_protocol.h"
 #include "fuzz.h"
 
 #include <assert.h>

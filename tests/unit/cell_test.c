@@ -1,5 +1,5 @@
 /* cell_test.c - a cell's events: in order, from any place, bounded. */
-#include "fleet/cell.h"
+#include "notebook/cell.h"
 #include "tap.h"
 
 #include <stdlib.h>

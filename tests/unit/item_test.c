@@ -1,5 +1,5 @@
 /* A line of a batch: what it asks for, or why it is none. */
-#include "fleet/item.h"
+#include "batch/item.h"
 #include "base/own.h"
 #include "client/box_handle.h"
 #include "tap.h"

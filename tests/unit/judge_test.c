@@ -1,5 +1,5 @@
 /* Is this output what was expected? */
-#include "fleet/judge.h"
+#include "batch/output_compare.h"
 #include "base/own.h"
 #include "tap.h"
 

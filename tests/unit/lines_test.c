@@ -1,6 +1,6 @@
 /* lines_test.c - what a cell said, as E2B's clients read it. */
 #include "e2b/interpreter.h"
-#include "fleet/cell.h"
+#include "notebook/cell.h"
 #include "tap.h"
 
 #include <stdlib.h>

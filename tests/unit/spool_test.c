@@ -1,5 +1,5 @@
 /* The files of a batch, and what a crash leaves of them. */
-#include "fleet/spool.h"
+#include "batch/spool.h"
 #include "store_dir.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* talk_test.c - what a driver may say, and what becomes of everything else. */
-#include "fleet/talk.h"
+#include "notebook/driver_protocol.h"
 #include "base/own.h"
 #include "tap.h"
 

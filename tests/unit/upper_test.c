@@ -1,5 +1,5 @@
 /* What else is in a box: one digest, the same for the same, whatever the order. */
-#include "fleet/upper.h"
+#include "buildcache/upper_digest.h"
 #include "tap.h"
 
 #include <string.h>

@@ -1,0 +1,85 @@
+/* batch.h - thousands of small programs, each in a fresh box, results in the order they end.
+ * Owns:         every batch that runs or is being read, the programs in flight, whose turn it is.
+ * Does not own: clients (api/batch.c), boxes beyond their leash (job.h), files' form (spool.h).
+ *
+ *   client --> ID.in --> [whose turn?] --> job, job, job ... --> ID.out --> clients
+ *                          fewest in flight first: teams, then their batches
+ *
+ * Everything a batch is lies in its row and its files: a front that dies leaves the items without a
+ * result to the next one. An item may then be run twice; it has one result. */
+#pragma once
+#include "batch/job.h"
+#include "batch/spool.h"
+#include "store/batches.h"
+
+enum {
+	BATCH_ITEMS = 1000000,
+	BATCH_LIVE = 1000,	  /* batches at once */
+	BATCH_LEAD = 8 << 20, /* bytes of results that a client who reads may be behind */
+};
+
+struct batch_conf {
+	const char *state; /* the folder above theirs */
+	unsigned jobs;	   /* programs at once; 0: by the machine */
+	uint64_t max_bytes, team_bytes; /* of one upload; of all files of a team */
+	uint64_t keep_ms;  /* of files and row behind the end */
+};
+
+/* Who keeps the accounts. May be NULL. */
+struct batch_hooks {
+	void *ctx;
+	/* 0: no more for this team today, and out says why. Counts one. */
+	int (*may_run)(void *ctx, const char *team, struct err *out);
+	unsigned (*may_have)(void *ctx, const char *team); /* boxes at once */
+	void (*used)(void *ctx, const char *team, uint64_t cpu_us, uint64_t output_bytes);
+};
+
+struct batches;
+must_check int batches_new(struct batches **out, struct fleet *f, const struct batch_conf *conf,
+			   const struct batch_hooks *hooks, struct err *e);
+void batches_free(struct batches *a); /* what runs is run again by the next front */
+/* We are alone with the store now, or no longer: takes up what others left, or starts nothing more. */
+void batches_alone(struct batches *a);
+struct batch_figures {
+	uint64_t verdicts[VERDICT_COUNT];
+	unsigned live, flying, jobs;
+};
+struct batch_figures batches_figures(const struct batches *a);
+
+struct batch_options {
+	struct item_defaults defaults;
+	unsigned jobs; /* of this batch at once; 0: as many as there may be */
+	int record;    /* a row of `runs` for each program, too */
+	int attached;  /* ends when the client that sent it leaves */
+};
+
+struct batch;
+/* Somebody who reads the results. */
+struct batch_watch {
+	struct batch_watch *next;
+	struct batch *batch; /* NULL: none */
+	void (*news)(struct batch_watch *w);
+	uint64_t at; /* offset in the results: all before was taken */
+};
+
+must_check int batch_new(struct batches *a, const char *team, const char *who,
+			 const struct batch_options *o, struct batch_watch *w, struct err *e);
+/* Of this team, running or over. ERR_NOT_FOUND; EBUSY: another front has it. */
+must_check int batch_watch(struct batches *a, const char *team, const char *id, uint32_t after,
+			   struct batch_watch *w, struct err *e);
+void batch_unwatch(struct batch_watch *w); /* fine on one that watches nothing */
+
+/* Items as they come, cut anywhere. */
+must_check int batch_add(struct batch *b, const char *bytes, size_t n, struct err *e);
+void batch_received(struct batch *b, int whole); /* that was all; 0: the client has left */
+void batch_cancel(struct batch *b);
+void batch_forget(struct batch *b); /* one that is over: its files and its row */
+
+const struct store_batch *batch_row(const struct batch *b);
+int batch_is_over(const struct batch *b); /* and its results are complete */
+/* Up to n bytes of results from w->at on; how many. The caller moves w->at. */
+must_check int batch_read(const struct batch_watch *w, void *to, size_t n, struct err *e);
+uint64_t batch_results(const struct batch *b); /* bytes of them so far */
+json_t *batch_json(const struct batch *b);     /* state, numbers, causes */
+/* The same of a row, which may be of one that runs. */
+json_t *batches_json(const struct batches *a, const struct store_batch *row);

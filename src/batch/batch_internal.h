@@ -1,0 +1,88 @@
+/* batch_internal.h - what the files of a batch have in common; nobody else includes this.
+ *   batch.c       all of them, and what another front left    batch_run.c      lines to programs to results
+ *   batch_take.c  one comes in                                batch_result.c   what is told of an item
+ *   batch_read.c  one is read */
+#pragma once
+#include "batch/batch.h"
+
+struct team {
+	struct team *next;
+	char name[STORE_NAME + 1];
+	unsigned flying, batches;
+};
+
+struct work { /* an item in flight, or one whose result could not be written yet */
+	struct job job;
+	struct work *next;
+	struct batch *batch;
+	uint32_t item;
+	unsigned line, tries;
+	json_t *result; /* waits for the disk */
+	struct spool_row row;
+};
+
+struct batch {
+	struct batch *next;
+	struct batches *all;
+	struct team *team;
+	struct store_batch row;
+	struct spool spool;
+	struct batch_options options;
+	uint64_t counts[VERDICT_COUNT][WHY_COUNT];
+	struct batch_watch *watches;
+	/* receiving */
+	size_t line_len; /* of the line that is coming */
+	uint32_t lines;
+	/* reading */
+	struct buf text;   /* read, and not looked at before text_at */
+	size_t text_at;
+	uint64_t read_to; /* offset in the items behind text */
+	int more;	  /* there may be another line */
+	unsigned line;
+	uint32_t next_item;
+	unsigned char *done; /* after a restart: items that have a result, a bit each */
+	uint32_t ndone;
+	/* running */
+	struct work *works;
+	unsigned flying;
+	uint64_t turn; /* when it was last served */
+	int full;      /* the disk is */
+	int unwritten; /* its row is not as it should be */
+};
+
+struct batches {
+	struct fleet *fleet;
+	struct batch_conf conf;
+	struct batch_hooks hooks;
+	int folder;
+	struct artefacts artefacts; /* the fleet's */
+	unsigned jobs, flying, live;
+	uint64_t turn, verdicts[VERDICT_COUNT];
+	struct batch *first;
+	struct team *teams;
+	struct timer tick, again;
+	unsigned ticks;
+	int restored;
+};
+
+/* batch.c */
+struct batch *batch_enter(struct batches *a, struct store_batch *take_row);
+void batch_free(struct batch *b);
+void batch_free_work(struct work *w);
+int batch_has_ended(const struct batch *b);
+void batch_write_row(struct batch *b); /* what a full disk refuses is written later */
+void batch_tell(struct batch *b);      /* who reads it: there is more */
+void batch_end(struct batch *b, enum store_batch_state state);
+void batch_let_go(struct batch *b); /* frees one that is over and read by nobody */
+void batch_count(struct batch *b, unsigned verdict, unsigned why);
+struct batch *batches_find(const struct batches *a, const char *id);
+struct batch *batches_take_up(struct batches *a, struct store_batch *take_row, struct err *e);
+
+/* batch_run.c */
+void batches_pump(struct batches *a); /* starts what may be started */
+void batch_check_over(struct batch *b);
+void batch_write_again(struct batch *b); /* results that the disk did not take */
+
+/* batch_result.c */
+json_t *batch_result(struct work *w, const struct job_end *end);
+void batch_record(struct work *w, const struct job_end *end); /* a row like that of any other run */

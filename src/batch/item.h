@@ -1,0 +1,83 @@
+/* item.h - one program of a batch: from a line of JSON to what has to be done, or why it cannot be.
+ * Owns: the parsed line; all texts point into it.
+ *
+ *	{"id": any, "language": "python", "code": "print(1)", "stdin": "...", "expected": "1\n"}
+ *
+ * Nothing here touches a box. */
+#pragma once
+#include "base/buf.h"
+#include "base/err.h"
+#include "batch/output_compare.h"
+#include "wire/wire.h"
+#include <jansson.h>
+
+enum {
+	ITEM_BYTES = 1024 * 1024, /* of its line */
+	ITEM_STEPS = 2,		  /* compile, run */
+	ITEM_DEPTH = 16,
+	ITEM_FILES = 1000,
+	ITEM_WORDS = 1000, /* arguments; variables */
+	ITEM_OUTPUT = 16 * 1024, /* bytes of each stream that are told, unless asked for more */
+	ITEM_OUTPUT_MAX = 1024 * 1024,
+	ITEM_RUN_MS = 30000,
+	ITEM_COMPILE_MS = 60000,
+	ITEM_BEHIND = 16, /* commands behind the program */
+};
+
+/* What holds for every item of a batch that does not say otherwise. */
+struct item_defaults {
+	char language[36]; /* "": none */
+	uint32_t run_ms;   /* 0: ITEM_RUN_MS */
+	uint32_t max_output;
+	struct wire_limits limits, most; /* most: bounds.h */
+};
+
+struct lang;
+struct item_step {
+	const char *what; /* "compile", "run" */
+	const char **argv;
+	uint32_t wall_ms;
+};
+
+struct item {
+	json_t *doc;
+	const json_t *id; /* borrowed from doc; NULL: it has none */
+	struct item_step steps[ITEM_STEPS];
+	unsigned nsteps;
+	const char **env; /* NULL-terminated, the usual ones included */
+	struct buf env_text;
+	const char *cwd; /* NULL: the home */
+	char source[256], binary[264], unit[256];
+	const char **sources; /* all of the language, NULL-terminated */
+	struct buf source_text;
+	const char *seed; /* the warm interpreter that suits it, or NULL */
+	const char *code; /* goes to source; NULL: none */
+	size_t code_len;
+	const json_t *files; /* {path: text or {base64}} */
+	const char *input;   /* NULL: none */
+	size_t input_len;
+	struct wire_limits limits;
+	uint32_t max_output;
+	enum judge how;
+	const char *want; /* of stdout; NULL: whatever it says */
+	size_t want_len;
+	int want_code, any_code;
+	const struct lang *lang; /* NULL: a command */
+	/* What no line says; set behind item_make() by who knows. */
+	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below the box's root, the first on top */
+	unsigned nlayers;
+	uint32_t tail;	/* bytes of each stream's end that are kept besides its beginning */
+	uint64_t flood; /* bytes of a stream, then it is ended; 0: no end */
+	const char *behind[ITEM_BEHIND]; /* for the shell, once the program has ended well; borrowed */
+	unsigned nbehind;
+};
+
+/* -1: this is no item, and e says why; x->id may be known all the same. item_fini() in any case. */
+must_check int item_parse(struct item *x, const char *line, size_t n, const struct item_defaults *d,
+			  struct err *e);
+/* The same of a document, of any size: from one who has bounded it. */
+must_check int item_make(struct item *x, json_t *take_doc, const struct item_defaults *d,
+			 struct err *e);
+void item_fini(struct item *x); /* fine on a zeroed one */
+/* As it is in the box. */
+const char *item_path(const char *path, char out[512]);

@@ -1,0 +1,674 @@
+/* job.c - see job.h. */
+#include "lang/lang.h"
+#include "batch/job.h"
+#include "base/base64.h"
+#include "base/clock.h"
+#include "base/own.h"
+#include "wire/sock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	WINDOW = 256 * 1024,	/* bytes of output that may be on their way */
+	LOG = 128 * 1024,	/* kept by init until we have read them */
+	SLACK = 64 * 1024,	/* more than expected, and still looked at: blanks, say */
+	STDIN_PIECE = 32 * 1024,
+	STUCK_MS = 5000, /* behind its time limit */
+	BEHIND_SAID = 4096, /* bytes of a command behind the program */
+	PACK_MS = 20000,
+};
+
+static const char *const verdicts[VERDICT_COUNT] = {
+	[VERDICT_PASSED] = "passed",
+	[VERDICT_FAILED] = "failed",
+	[VERDICT_ERROR] = "error",
+};
+
+const char *verdict_name(enum verdict v)
+{
+	return v < VERDICT_COUNT ? verdicts[v] : "error";
+}
+
+const char *why_name(unsigned why)
+{
+	static const char *const more[] = { "stdout", "output", "compile", "invalid", "quota" };
+
+	_Static_assert(ARRAY_LEN(more) == WHY_COUNT - CAUSE_COUNT, "a reason without a name");
+	if (why < CAUSE_COUNT)
+		return cause_name((enum cause)why);
+	return why < WHY_COUNT ? more[why - CAUSE_COUNT] : "host";
+}
+
+static uint64_t now_us(void)
+{
+	return now_ns() / 1000;
+}
+
+/* ---- the verdict ---- */
+
+static void close_box(struct job *j)
+{
+	line_unlisten(&j->ear);
+	line_unlisten(&j->laid);
+	if (j->open)
+		line_close(&j->line); /* and with it ends the box */
+	j->open = 0;
+}
+
+static void fail(struct job *j, unsigned why, const struct err *e)
+{
+	struct job_end end = { .verdict = VERDICT_ERROR, .why = why, .e = *e };
+
+	close_box(j);
+	j->done(j, &end);
+}
+
+static struct ending ending_of(const struct job *j, const struct wire_counted *figures)
+{
+	const struct item_step *s = &j->item.steps[j->step];
+	struct ending end = {
+		.program = s->argv[0],
+		.cwd = j->item.cwd,
+		.end = j->exited ? STREAM_EXITED : STREAM_BOX_DIED,
+		.exited = j->exited,
+		.exit = j->exit,
+		.evidence = figures != NULL,
+		.limits = j->about.limits,
+		.wall_ms = s->wall_ms,
+		.run_us = j->exited ? j->exit.wall_us : now_us() - j->began_us,
+	};
+
+	if (figures)
+		end.figures = *figures;
+	if (figures && end.figures.cpu_us != UINT64_MAX)
+		end.figures.cpu_us -= end.figures.cpu_us < j->cpu_before_us ? end.figures.cpu_us : j->cpu_before_us;
+	if (j->overdue && !j->exited) { /* what init did not do, we did */
+		end.exited = 1;
+		end.exit = (struct wire_exit){ .why = WIRE_WHY_WALL, .status = 9 };
+		end.end = STREAM_EXITED;
+	}
+	return end;
+}
+
+static int ended_well(const struct job *j, const struct ending *end)
+{
+	return end->exited && end->exit.why == WIRE_WHY_EXIT &&
+	       (j->item.any_code || end->exit.status == j->item.want_code);
+}
+
+static int says_it(const struct job *j, struct job_end *end)
+{
+	const struct item *x = &j->item;
+
+	if (!x->want)
+		return 1;
+	end->differs_line = judge_line(x->how, j->out[0].p, j->out[0].len, x->want, x->want_len);
+	return end->differs_line == 0;
+}
+
+/* Of the whole box, where the kernel tells; else of this step. */
+static uint64_t cpu_of(const struct job *j, const struct ending *end, const struct wire_counted *last)
+{
+	uint64_t us = cause_cpu_us(end);
+
+	if (last && last->cpu_us != UINT64_MAX)
+		return last->cpu_us;
+	return (us == UINT64_MAX ? 0 : us) + j->cpu_before_us;
+}
+
+/* figures: when the program had ended; last: when all was over. Either may be NULL. */
+static void conclude_with(struct job *j, const struct wire_counted *figures, const struct wire_counted *last)
+{
+	struct job_end end = { .end = ending_of(j, figures), .step = j->item.steps[j->step].what };
+	enum cause cause = cause_of(&end.end);
+	int compiling = j->step + 1 < j->item.nsteps;
+
+	close_box(j);
+	end.cpu_us = cpu_of(j, &end.end, last);
+	end.verdict = VERDICT_FAILED;
+	end.why = cause;
+	if (j->flooded) {
+		end.why = WHY_OUTPUT;
+	} else if (cause == CAUSE_HOST || cause == CAUSE_OPERATOR) {
+		end.verdict = VERDICT_ERROR;
+		err_set(&end.e, ERR_SYS, "the box was lost");
+	} else if (compiling) {
+		end.why = cause == CAUSE_EXIT ? WHY_COMPILE : (unsigned)cause;
+	} else if (ended_well(j, &end.end)) {
+		int same = says_it(j, &end);
+
+		end.verdict = same ? VERDICT_PASSED : VERDICT_FAILED;
+		end.why = same ? CAUSE_EXIT : WHY_STDOUT;
+	}
+	j->done(j, &end);
+}
+
+static void conclude(struct job *j, const struct wire_counted *figures)
+{
+	conclude_with(j, figures, figures);
+}
+
+static void on_gone(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct job *j = ctx;
+
+	(void)len;
+	(void)fd;
+	(void)e; /* it is gone already */
+	j->asking = NULL;
+	conclude(j, (const struct wire_counted *)f);
+}
+
+/* The end wants explaining: what the kernel says of the whole box, once it is no more. */
+static void look_back(struct job *j)
+{
+	if (j->asking)
+		return;
+	line_unlisten(&j->ear);
+	j->asking = office_ask_box(&j->fleet->office, WIRE_KILL, WIRE_KILL_FIGURES, j->about.id,
+				   WIRE_GONE, on_gone, j);
+}
+
+/* ---- input ---- */
+
+static void push_input(struct job *j, uint64_t room)
+{
+	const struct item *x = &j->item;
+
+	while (j->input_sent < x->input_len && j->input_sent < room) {
+		size_t n = x->input_len - j->input_sent;
+
+		n = n < STDIN_PIECE ? n : STDIN_PIECE;
+		n = room - j->input_sent < n ? (size_t)(room - j->input_sent) : n;
+		line_stdin(&j->line, j->ear.ref, x->input + j->input_sent, n);
+		j->input_sent += n;
+	}
+	if (j->input_sent == x->input_len && !j->input_ended) {
+		line_stdin(&j->line, j->ear.ref, NULL, 0);
+		j->input_ended = 1;
+	}
+}
+
+/* ---- behind the program ---- */
+
+static void next_behind(struct job *j);
+
+static void ask_figures(struct job *j, office_done *done)
+{
+	j->asking = office_ask_box(&j->fleet->office, WIRE_COUNTERS, 0, j->about.id, WIRE_COUNTED, done, j);
+}
+
+/* Commands after the program are computed for its team, too, and are not the program's. */
+static void on_all_counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct job *j = ctx;
+
+	(void)len;
+	(void)fd;
+	(void)e;
+	j->asking = NULL;
+	conclude_with(j, j->counted ? &j->figures : NULL, (const struct wire_counted *)f);
+}
+
+static void behind_said(struct listener *x, unsigned stream, uint64_t offset, const char *bytes,
+			size_t n)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+	struct buf *said = &j->behind[j->nbehind - 1].said;
+	size_t room = said->len < BEHIND_SAID ? BEHIND_SAID - said->len : 0;
+
+	buf_add(said, bytes, n < room ? n : room);
+	line_credit(x, stream, offset + n + WINDOW);
+}
+
+static void behind_ended(struct listener *x, const struct wire_exit *exit)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+	struct job_behind *b = &j->behind[j->nbehind - 1];
+	struct ending end = { .program = "/bin/bash", .end = STREAM_EXITED, .exited = 1, .exit = *exit };
+
+	b->ran = 1;
+	b->cause = cause_of(&end);
+	b->status = cause_status(&end);
+	next_behind(j);
+}
+
+static void behind_refused(struct listener *x, const struct err *e)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+
+	(void)e; /* it did not run: that is said */
+	next_behind(j);
+}
+
+static const struct listen_events behind_on = {
+	.output = behind_said,
+	.exited = behind_ended,
+	.refused = behind_refused,
+};
+
+static void next_behind(struct job *j)
+{
+	const char *argv[] = { "/bin/bash", "-c", NULL, NULL };
+	struct box_command cmd = { .argv = argv,
+				   .env = j->item.env,
+				   .cwd = j->item.cwd,
+				   .wall_ms = j->item.steps[j->step].wall_ms,
+				   .log_bytes = LOG,
+				   .credit = WINDOW };
+	struct err e;
+
+	j->is_behind = 1;
+	line_unlisten(&j->ear);
+	while (j->nbehind < j->item.nbehind) {
+		argv[2] = j->item.behind[j->nbehind++];
+		j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
+		if (line_start(&j->line, &j->ear, line_new_ref(&j->line), &behind_on, &cmd, &e) == 0)
+			return;
+	}
+	ask_figures(j, on_all_counted);
+}
+
+/* ---- what a compiler has made ---- */
+
+static void start_step(struct job *j);
+
+static void find_made(struct job *j)
+{
+	const struct item *x = &j->item;
+	struct artefact_of of = { .door = "job",
+				  .team = j->team,
+				  .argv = x->steps[0].argv,
+				  .env = x->env,
+				  .cwd = x->cwd,
+				  .source = x->source,
+				  .code = x->code,
+				  .code_len = x->code_len,
+				  .files = x->files,
+				  .support = x->lang ? x->lang->support : NULL,
+				  .layers = (const char(*)[WIRE_LAYER_ID])x->layers,
+				  .nlayers = x->nlayers };
+
+	if (!j->team || !j->fleet->artefacts || x->nsteps != 2 || !x->lang ||
+	    artefact_tells_time(&of))
+		return;
+	of.program = lang_program(x->lang);
+	artefact_key(&of, &j->key);
+	j->keyed = 1;
+	j->found = artefact_get(j->fleet->artefacts, &j->key, &j->made);
+}
+
+static void start_helper(struct job *j, const char **take_argv, const struct listen_events *on)
+{
+	struct box_command cmd = { .argv = take_argv,
+				   .env = j->item.env,
+				   .wall_ms = PACK_MS,
+				   .log_bytes = LOG,
+				   .credit = WINDOW };
+	struct err e;
+
+	free(j->helper);
+	j->helper = take_argv;
+	line_unlisten(&j->ear);
+	j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
+	if (line_start(&j->line, &j->ear, line_new_ref(&j->line), on, &cmd, &e) < 0)
+		fail(j, CAUSE_HOST, &e);
+}
+
+static void go_on(struct job *j, unsigned step)
+{
+	buf_fini(&j->made);
+	line_unlisten(&j->ear);
+	j->step = step;
+	start_step(j);
+}
+
+static int went_well(const struct wire_exit *exit)
+{
+	return exit->why == WIRE_WHY_EXIT && exit->status == 0;
+}
+
+/* Its words are nobody's business. */
+static void helper_said(struct listener *x, unsigned stream, uint64_t offset, const char *bytes,
+			size_t n)
+{
+	(void)bytes;
+	line_credit(x, stream, offset + n + WINDOW);
+}
+
+static void helper_refused(struct listener *x, const struct err *e)
+{
+	struct err why = *e;
+
+	fail(loop_owner(x, struct job, ear), CAUSE_HOST, &why);
+}
+
+static void unpacked(struct listener *x, const struct wire_exit *exit)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+
+	j->found = went_well(exit);
+	go_on(j, j->found ? 1 : 0);
+}
+
+static const struct listen_events unpack_on = {
+	.output = helper_said,
+	.exited = unpacked,
+	.refused = helper_refused,
+};
+
+static void pack_came(struct listener *x, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+
+	if (stream == 0 && j->made.len <= ARTEFACT_MOST)
+		buf_add(&j->made, bytes, n);
+	line_credit(x, stream, offset + n + WINDOW);
+}
+
+/* What is too large, or cannot be packed, is used all the same. */
+static void packed(struct listener *x, const struct wire_exit *exit)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+
+	if (went_well(exit) && j->fleet->artefacts)
+		artefact_put(j->fleet->artefacts, &j->key, j->made.p, j->made.len);
+	go_on(j, j->step + 1);
+}
+
+static const struct listen_events pack_on = {
+	.output = pack_came,
+	.exited = packed,
+	.refused = helper_refused,
+};
+
+/* ---- the program ---- */
+
+static int is_last(const struct job *j)
+{
+	return j->step + 1 == j->item.nsteps;
+}
+
+static void room_came(struct listener *x, uint64_t until)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+
+	if (is_last(j) && j->item.input)
+		push_input(j, until);
+}
+
+static size_t keeps(const struct job *j, unsigned stream)
+{
+	const struct item *x = &j->item;
+	size_t most = x->max_output;
+
+	if (stream == 0 && x->want && is_last(j) && x->want_len + SLACK > most)
+		most = x->want_len + SLACK;
+	return most;
+}
+
+static void keep_tail(struct buf *tail, size_t most, const char *bytes, size_t n)
+{
+	buf_add(tail, bytes, n);
+	if (tail->len < 2 * most)
+		return;
+	memmove(tail->p, tail->p + tail->len - most, most);
+	buf_cut(tail, most);
+}
+
+static void output_came(struct listener *x, unsigned stream, uint64_t offset, const char *bytes,
+			size_t n)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+	struct buf *out = &j->out[stream];
+	size_t most = keeps(j, stream), room = out->len < most ? most - out->len : 0;
+
+	buf_add(out, bytes, n < room ? n : room);
+	if (n > room && j->item.tail)
+		keep_tail(&j->tail[stream], j->item.tail, bytes + room, n - room);
+	j->seen[stream] = offset + n;
+	if (j->said)
+		j->said(j, j->item.steps[j->step].what, stream, bytes, n);
+	if (j->item.flood && j->seen[stream] > j->item.flood) {
+		j->flooded = 1;
+		look_back(j);
+		return;
+	}
+	if (n > room && stream == 0 && j->item.want && is_last(j)) {
+		j->flooded = 1; /* whatever else it has to say, it cannot be right any more */
+		look_back(j);
+		return;
+	}
+	line_credit(x, stream, j->seen[stream] + WINDOW);
+}
+
+static void go_on_after(struct job *j)
+{
+	int more = !is_last(j);
+
+	if (more && j->counted && j->figures.cpu_us != UINT64_MAX)
+		j->cpu_before_us = j->figures.cpu_us;
+	if (more && j->keyed)
+		start_helper(j, artefact_pack(j->item.binary), &pack_on);
+	else if (more)
+		go_on(j, j->step + 1);
+	else if (j->item.nbehind)
+		next_behind(j);
+	else
+		conclude(j, j->counted ? &j->figures : NULL);
+}
+
+/* NULL: nobody could look. */
+static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct job *j = ctx;
+
+	(void)len;
+	(void)fd;
+	(void)e;
+	j->asking = NULL;
+	j->counted = f != NULL;
+	if (f)
+		j->figures = *(const struct wire_counted *)f;
+	go_on_after(j);
+}
+
+static void program_ended(struct listener *x, const struct wire_exit *exit)
+{
+	struct job *j = loop_owner(x, struct job, ear);
+	int plain = exit->why == WIRE_WHY_EXIT &&
+		    (exit->status == 0 ||
+		     (is_last(j) && (j->item.any_code || exit->status == j->item.want_code)));
+
+	j->exit = *exit;
+	j->exited = 1;
+	if (plain)
+		ask_figures(j, on_counted);
+	else
+		look_back(j);
+}
+
+static void program_refused(struct listener *x, const struct err *e)
+{
+	struct err why = *e;
+
+	fail(loop_owner(x, struct job, ear), CAUSE_HOST, &why);
+}
+
+static void file_refused(struct listener *x, const struct err *e)
+{
+	struct err why = *e;
+
+	err_in(&why, "files");
+	fail(loop_owner(x, struct job, laid), WHY_INVALID, &why);
+}
+
+static const struct listen_events ear_on = {
+	.output = output_came,
+	.room = room_came,
+	.exited = program_ended,
+	.refused = program_refused,
+};
+static const struct listen_events laid_on = { .refused = file_refused };
+
+static void lay_files(struct job *j)
+{
+	const struct item *x = &j->item;
+	uint32_t ref = line_new_ref(&j->line);
+	const char *path;
+	char full[512];
+	json_t *v;
+
+	line_listen(&j->line, &j->laid, ref, &laid_on);
+	json_object_foreach((json_t *)x->files, path, v)
+	{
+		auto_buf struct buf bytes = { 0 };
+		const char *at = item_path(path, full);
+
+		if (json_is_string(v)) {
+			line_lay(&j->line, ref, at, json_string_value(v), json_string_length(v));
+			continue;
+		}
+		v = json_object_get(v, "base64");
+		(void)!base64_decode(&bytes, json_string_value(v), json_string_length(v));
+		line_lay(&j->line, ref, at, bytes.p, bytes.len);
+	}
+	if (x->code)
+		line_lay(&j->line, ref, x->source, x->code, x->code_len);
+	for (const struct lang_pair *f = x->lang ? x->lang->support : NULL; f && f->key; f++)
+		line_lay(&j->line, ref, f->key, f->value, strlen(f->value));
+	if (j->made.len)
+		line_lay(&j->line, ref, ARTEFACT_FILE, j->made.p, j->made.len);
+}
+
+/* How the program is started; with which interpreter it may come is said here and in box_wanted(). */
+static struct box_command command_of(const struct job *j)
+{
+	const struct item_step *s = &j->item.steps[j->step];
+
+	return (struct box_command){
+		.argv = s->argv,
+		.env = j->item.env,
+		.cwd = j->item.cwd,
+		.wall_ms = s->wall_ms,
+		.log_bytes = LOG,
+		.credit = WINDOW,
+		.flags = (uint16_t)((is_last(j) && j->item.input ? WIRE_START_STDIN : 0) |
+				    (is_last(j) && !j->item.nbehind ? WIRE_START_LAST : 0) |
+				    (is_last(j) && j->item.seed ? WIRE_START_SEED : 0)),
+	};
+}
+
+static struct wire_create box_wanted(const struct job *j)
+{
+	struct wire_create want = { .head = sock_head(WIRE_CREATE, 0),
+				    .template = "base",
+				    .limits = j->item.limits,
+				    .nlayers = j->item.nlayers };
+
+	memcpy(want.layer, j->item.layers, sizeof(want.layer));
+	snprintf(want.seed, sizeof(want.seed), "%s", j->item.seed ? j->item.seed : "");
+	if (j->item.seed)
+		want.seed_group = fleet_seed_group(j->team ? j->team : "");
+	return want;
+}
+
+static void start_step(struct job *j)
+{
+	struct box_command cmd = command_of(j);
+	struct err e;
+
+	for (unsigned i = 0; i < 2; i++) {
+		buf_cut(&j->out[i], 0);
+		buf_cut(&j->tail[i], 0);
+		j->seen[i] = 0;
+	}
+	j->exited = j->counted = 0;
+	j->began_us = now_us();
+	j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
+	if (line_start(&j->line, &j->ear, line_new_ref(&j->line), &ear_on, &cmd, &e) < 0)
+		fail(j, WHY_INVALID, &e);
+}
+
+/* ---- the box ---- */
+
+static void line_gone(struct line *l, const struct err *why)
+{
+	struct job *j = l->user;
+
+	(void)why;
+	if (j->is_behind) { /* the program's end is known; what was run behind it died with the box */
+		if (!j->asking)
+			ask_figures(j, on_all_counted);
+		return;
+	}
+	look_back(j); /* it died: for its memory, its CPU time, or with the host */
+}
+
+static void on_box(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct job *j = ctx;
+	struct err own;
+
+	(void)len;
+	j->asking = NULL;
+	if (!f) {
+		fail(j, e->kind == ERR_INVALID || e->kind == ERR_DENIED ? WHY_INVALID : CAUSE_HOST, e);
+		return;
+	}
+	memcpy(&j->about, f, sizeof(j->about));
+	j->about.id[sizeof(j->about.id) - 1] = 0;
+	j->create_us = now_us() - j->asked_us;
+	j->line.on_gone = line_gone;
+	j->line.user = j;
+	if (*fd < 0 || line_open(&j->line, j->fleet->loop, steal_fd(fd), j->about.id, &own) < 0) {
+		err_set(&own, ERR_SYS, "a box without a connection");
+		fail(j, CAUSE_HOST, &own);
+		return;
+	}
+	j->open = 1;
+	line_leash(&j->line);
+	lay_files(j);
+	if (j->made.len)
+		start_helper(j, artefact_unpack(j->item.binary), &unpack_on);
+	else
+		start_step(j);
+}
+
+void job_start(struct job *j, struct fleet *f)
+{
+	struct wire_create want = box_wanted(j);
+
+	j->fleet = f;
+	find_made(j);
+	j->asked_us = now_us();
+	j->asking = office_ask(&f->office, &want, sizeof(want), WIRE_BOX, on_box, j);
+}
+
+void job_check(struct job *j, uint64_t now_ms)
+{
+	if (!j->deadline_ms || now_ms < j->deadline_ms || j->asking)
+		return;
+	if (j->is_behind) {
+		ask_figures(j, on_all_counted);
+		return;
+	}
+	j->overdue = 1;
+	look_back(j);
+}
+
+void job_fini(struct job *j)
+{
+	office_forget(&j->fleet->office, j->asking);
+	close_box(j);
+	item_fini(&j->item);
+	for (unsigned i = 0; i < 2; i++) {
+		buf_fini(&j->out[i]);
+		buf_fini(&j->tail[i]);
+	}
+	for (unsigned i = 0; i < ITEM_BEHIND; i++)
+		buf_fini(&j->behind[i].said);
+	buf_fini(&j->made);
+	free(j->helper);
+}

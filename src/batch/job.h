@@ -1,0 +1,89 @@
+/* job.h - one item in a fresh box: claimed, filled, run, judged, let go. No row, no event, no berth.
+ * Owns: the item, its box (on a leash: whatever becomes of us, it ends), what it has said so far.
+ *
+ * What is compiled is packed behind the compiler, unless it lies ready already: artefact.h.
+ *
+ *   CREATE -> LEASH, LAY..., START -> OUTPUT..., EXIT -> [START again] -> verdict -> the line closes
+ *                (one breath)              bad end: KILL with the kernel's figures --^
+ *
+ * A program that exits 0 costs two questions to the keeper (a box, its figures) and no file worker. */
+#pragma once
+#include "record/cause.h"
+#include "client/init_conn.h"
+#include "lang/artefact.h"
+#include "fleet/fleet.h"
+#include "batch/item.h"
+
+enum verdict { VERDICT_PASSED, VERDICT_FAILED, VERDICT_ERROR, VERDICT_COUNT };
+const char *verdict_name(enum verdict v);
+
+/* Why: those of record/cause.h, and some that only a judge knows. */
+enum {
+	WHY_STDOUT = CAUSE_COUNT, /* it said something else */
+	WHY_OUTPUT,               /* it said far too much */
+	WHY_COMPILE,
+	WHY_INVALID, /* no item at all */
+	WHY_QUOTA,
+	WHY_COUNT,
+};
+const char *why_name(unsigned why);
+
+struct job;
+struct job_end {
+	enum verdict verdict;
+	unsigned why;
+	struct ending end;     /* valid unless verdict is ERROR */
+	const char *step;      /* "compile", "run" */
+	struct err e;          /* ERROR: what went wrong with us, or with the item */
+	unsigned differs_line; /* WHY_STDOUT: where */
+	uint64_t cpu_us;       /* of its box, all steps together */
+};
+
+struct job_behind { /* a command that was run behind the program, in its box */
+	int ran;
+	unsigned cause;
+	int status; /* as a shell would see it */
+	struct buf said; /* both streams, the beginning */
+};
+
+struct job {
+	struct fleet *fleet;
+	struct item item;
+	const char *team; /* NULL, or: what it compiles is kept for this one; borrowed */
+	void (*done)(struct job *j, const struct job_end *end); /* once; then job_fini() */
+	/* NULL, or: what the program says, as it comes. */
+	void (*said)(struct job *j, const char *step, unsigned stream, const char *bytes, size_t n);
+	struct office_ask *asking;
+	struct wire_box about;
+	struct line line;
+	int open;
+	struct listener ear, laid; /* the program; the files */
+	unsigned step;
+	struct buf out[2];
+	uint64_t seen[2]; /* bytes that came; out has the first of them */
+	struct buf tail[2]; /* the last of the rest, where the item wants them */
+	struct job_behind behind[ITEM_BEHIND];
+	unsigned nbehind; /* that were begun; the last one may be running */
+	int is_behind;	  /* the program has ended well */
+	int flooded;
+	size_t input_sent;
+	int input_ended;
+	struct wire_exit exit;
+	int exited;
+	int counted; /* this is what the kernel counted of its box when the program had ended: */
+	struct wire_counted figures;
+	uint64_t cpu_before_us; /* the box's CPU time when this step began */
+	int overdue;
+	uint64_t asked_us, began_us;
+	uint64_t create_us;
+	struct artefact_key key; /* of what its compiler makes */
+	int keyed, found; /* found: it was there, and no compiler ran */
+	struct buf made; /* that, packed: on its way out, or in */
+	const char **helper; /* the command that packs */
+	uint64_t deadline_ms; /* init should have ended it by then; 0: it waits for its box */
+};
+
+/* item is parsed and stays the job's. done is never called from within. */
+void job_start(struct job *j, struct fleet *f);
+void job_check(struct job *j, uint64_t now_ms); /* now and then: init may be stuck */
+void job_fini(struct job *j);                   /* at any time: the box ends, done is not called */

@@ -1,0 +1,109 @@
+/* output_compare.c - see output_compare.h. Each way is a reader that gives the next piece of what counts; two texts are
+ * the same when their readers give the same pieces. Nothing is copied. */
+#include "batch/output_compare.h"
+#include "base/own.h"
+
+#include <string.h>
+
+struct reader {
+	const char *at, *end;
+	unsigned line;
+};
+
+struct piece {
+	const char *p;
+	size_t n;
+	int is; /* 0: there is no more */
+	unsigned line;
+};
+
+static const char *const names[JUDGE_COUNT] = {
+	[JUDGE_TRIMMED] = "trimmed",
+	[JUDGE_EXACT] = "exact",
+	[JUDGE_TOKENS] = "tokens",
+};
+
+int judge_parse(const char *name, enum judge *out)
+{
+	for (unsigned i = 0; i < JUDGE_COUNT; i++)
+		if (!strcmp(name, names[i])) {
+			*out = (enum judge)i;
+			return 0;
+		}
+	return -1;
+}
+
+static int blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
+}
+
+/* With its newline: a text that ends without one is another text. */
+static struct piece next_exact(struct reader *r)
+{
+	const char *nl = r->at < r->end ? memchr(r->at, '\n', (size_t)(r->end - r->at)) : NULL;
+	struct piece p = { r->at, (size_t)((nl ? nl + 1 : r->end) - r->at), r->at < r->end,
+			   r->line };
+
+	r->at += p.n;
+	r->line++;
+	return p;
+}
+
+/* Of the whole text the blanks at its end are cut off before, so the last line is one with something
+ * in it. */
+static struct piece next_trimmed(struct reader *r)
+{
+	struct piece p = next_exact(r);
+
+	while (p.n && blank(p.p[p.n - 1]))
+		p.n--;
+	return p;
+}
+
+static struct piece next_token(struct reader *r)
+{
+	struct piece p;
+
+	for (; r->at < r->end && blank(*r->at); r->at++)
+		r->line += *r->at == '\n';
+	p = (struct piece){ r->at, 0, r->at < r->end, r->line };
+	for (; r->at < r->end && !blank(*r->at); r->at++)
+		p.n++;
+	return p;
+}
+
+static struct piece next(enum judge how, struct reader *r)
+{
+	return how == JUDGE_EXACT  ? next_exact(r) :
+	       how == JUDGE_TOKENS ? next_token(r) :
+				     next_trimmed(r);
+}
+
+static struct reader begin(enum judge how, const char *text, size_t n)
+{
+	while (how == JUDGE_TRIMMED && n && blank(text[n - 1]))
+		n--;
+	return (struct reader){ text, text + n, 1 };
+}
+
+unsigned judge_line(enum judge how, const char *got, size_t got_len, const char *want,
+		    size_t want_len)
+{
+	struct reader a = begin(how, got ? got : "", got_len),
+		      b = begin(how, want ? want : "", want_len);
+
+	for (;;) {
+		struct piece x = next(how, &a), y = next(how, &b);
+
+		if (!x.is && !y.is)
+			return 0;
+		if (x.is != y.is || x.n != y.n || memcmp(x.p, y.p, x.n) != 0)
+			return x.line;
+	}
+}
+
+int judge_same(enum judge how, const char *got, size_t got_len, const char *want, size_t want_len)
+{
+	return judge_line(how, got, got_len, want, want_len) == 0;
+}

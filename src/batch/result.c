@@ -1,0 +1,167 @@
+/* result.c - what is told of an item that is over: its line in the results, its record. */
+#include "batch/batch_internal.h"
+#include "base/own.h"
+#include "record/record.h"
+#include "store/runs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *hint_of(unsigned why)
+{
+	switch (why) {
+	case CAUSE_MEMORY:
+		return "raise limits.mem";
+	case CAUSE_WALL:
+		return "raise timeouts.run_ms";
+	case CAUSE_CPU:
+		return "raise limits.cpu_ms";
+	case CAUSE_PROCESSES:
+		return "raise limits.pids";
+	case CAUSE_DISK:
+		return "raise limits.disk or limits.files";
+	case WHY_OUTPUT:
+		return "it was ended: far more output than expected";
+	default:
+		return NULL;
+	}
+}
+
+static void set_ending(json_t *doc, const struct job_end *end)
+{
+	auto_buf struct buf text = { 0 };
+	const struct wire_exit *exit = &end->end.exit;
+	uint64_t cpu = cause_cpu_us(&end->end);
+
+	json_object_set_new(doc, "exit_code",
+			    end->end.exited && exit->why == WIRE_WHY_EXIT ?
+				    json_integer(exit->status) :
+				    json_null());
+	if (cause_signal(&end->end)) {
+		char name[24];
+
+		cause_signal_name(cause_signal(&end->end), name);
+		json_object_set_new(doc, "signal", json_string(name));
+	}
+	json_object_set_new(doc, "ms", json_real(round((double)end->end.run_us / 100) / 10));
+	json_object_set_new(doc, "cpu_ms",
+			    cpu == UINT64_MAX ? json_null() : json_real(round((double)cpu / 100) / 10));
+	if (end->verdict == VERDICT_PASSED)
+		return;
+	if (strcmp(end->step, "run") != 0)
+		json_object_set_new(doc, "step", json_string(end->step));
+	cause_sentence(&end->end, &text);
+	if (end->why == WHY_STDOUT)
+		buf_printf(&text, "stdout differs in line %u", end->differs_line);
+	if (text.len && end->why != WHY_OUTPUT)
+		json_object_set_new(doc, "message", changes_text(buf_str(&text)));
+	if (hint_of(end->why))
+		json_object_set_new(doc, "hint", json_string(hint_of(end->why)));
+}
+
+/* A cut through a character would make the whole text none. */
+static size_t whole_characters(const struct buf *b, size_t n)
+{
+	size_t at = n, width;
+	unsigned char c;
+
+	while (at && n - at < 3 && ((unsigned char)b->p[at - 1] & 0xc0) == 0x80)
+		at--;
+	if (!at)
+		return n;
+	c = (unsigned char)b->p[at - 1];
+	width = c < 0xc0 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+	return at - 1 + width > n ? at - 1 : n;
+}
+
+static void set_output(json_t *doc, struct job *j, int stream, const char *name)
+{
+	struct buf *out = &j->out[stream];
+	size_t kept = out->len < j->item.max_output ? out->len : j->item.max_output;
+
+	if (j->seen[stream] > kept) {
+		buf_cut(out, whole_characters(out, kept));
+		json_object_set_new(doc, "truncated", json_true());
+	}
+	record_set_output(doc, name, out);
+}
+
+json_t *batch_result(struct work *w, const struct job_end *end)
+{
+	struct job *j = &w->job;
+	json_t *doc = json_object();
+
+	json_object_set_new(doc, "item", json_integer(w->item));
+	if (j->item.id)
+		json_object_set(doc, "id", (json_t *)j->item.id);
+	json_object_set_new(doc, "verdict", json_string(verdict_name(end->verdict)));
+	json_object_set_new(doc, "cause", json_string(why_name(end->why)));
+	if (end->verdict == VERDICT_ERROR) {
+		json_object_set_new(doc, "message", changes_text(end->e.msg));
+		json_object_set_new(doc, "line", json_integer(w->line));
+		return doc;
+	}
+	set_ending(doc, end);
+	if (j->found)
+		json_object_set_new(doc, "compiled_before", json_true());
+	set_output(doc, j, 0, "stdout");
+	if (end->verdict != VERDICT_PASSED)
+		set_output(doc, j, 1, "stderr");
+	return doc;
+}
+
+/* ---- records, for who wants them ---- */
+
+static json_t *record_of(const struct job *j, const struct job_end *end, struct store_run *row)
+{
+	struct record rec = {
+		.box = j->about.id,
+		.template = "base",
+		.layers = j->about.layers,
+		.layer_names = j->fleet->conf.layer_names,
+		.command = j->item.steps[j->step].argv,
+		.started_ns = (uint64_t)row->started_ns,
+		.ended_ns = (uint64_t)row->ended_ns,
+		.create_us = j->create_us,
+		.end = end->end,
+	};
+	json_t *doc;
+
+	memcpy(rec.id, row->id, sizeof(rec.id));
+	doc = record_json(&rec);
+	json_object_set_new(doc, "state", json_string("over"));
+	json_object_set_new(doc, "tag", json_string(row->tag));
+	return doc;
+}
+
+/* A row like that of any other run. What the disk does not take is in the results all the same. */
+void batch_record(struct work *w, const struct job_end *end)
+{
+	struct job *j = &w->job;
+	struct store *s = j->fleet->store;
+	struct store_run row = { .kind = STORE_RUN_ONCE, .ended_ns = fleet_now_ns() };
+	auto_free char *command = NULL, *record = NULL;
+	struct err e;
+	json_t *doc;
+
+	if (id_new(row.id, &e) < 0)
+		return;
+	row.started_ns = row.ended_ns - (int64_t)end->end.run_us * 1000;
+	row.status = cause_status(&end->end);
+	row.output_bytes = j->seen[0] + j->seen[1];
+	snprintf(row.box, sizeof(row.box), "%.12s", j->about.id);
+	snprintf(row.team, sizeof(row.team), "%s", w->batch->row.team);
+	snprintf(row.tag, sizeof(row.tag), "batch-%s", w->batch->row.id);
+	snprintf(row.cause, sizeof(row.cause), "%s", cause_name(cause_of(&end->end)));
+	doc = record_of(j, end, &row);
+	row.command = command = json_dumps(json_object_get(doc, "command"), JSON_COMPACT);
+	row.record = record = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
+	json_decref(doc);
+	if (store_begin(s, &e) < 0)
+		return;
+	if (store_run_begin(s, &row, &e) < 0 || store_run_end(s, &row, &e) < 0)
+		store_rollback(s);
+	else
+		(void)!store_commit(s, &e);
+}

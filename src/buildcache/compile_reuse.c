@@ -1,0 +1,439 @@
+/* compile_reuse.c - see compile_reuse.h. */
+#include "buildcache/compile_reuse.h"
+#include "base/own.h"
+#include "fleet/box.h"
+#include "lang/lang.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHARED, CHANGED, LAYING }; /* what the clerk is doing */
+enum { WINDOW = 256 * 1024, LOG = 128 * 1024, HELPER_MS = 20000 };
+
+static struct berth *berth_of(const struct reuse *x)
+{
+	struct berth *b = fleet_find(x->fleet, x->box);
+
+	return b && b->state == BERTH_RUNNING && line_is_open(&b->line) ? b : NULL;
+}
+
+static void let_clerk_go(struct reuse *x)
+{
+	if (x->clerk_open)
+		clerk_close(&x->clerk);
+	x->clerk_open = 0;
+}
+
+/* From here on the berth tells when it goes: nobody else would. */
+static void begin(struct reuse *x, struct berth *b)
+{
+	x->berth = b;
+	x->next = b->reuses;
+	b->reuses = x;
+}
+
+static void leave(struct reuse *x)
+{
+	struct reuse **at;
+
+	if (!x->berth)
+		return;
+	for (at = &x->berth->reuses; *at != x; at = &(*at)->next)
+		;
+	*at = x->next;
+	x->berth = NULL;
+}
+
+static void finish(struct reuse *x, int found)
+{
+	leave(x);
+	let_clerk_go(x);
+	line_unlisten(&x->ear);
+	x->done(x, found);
+}
+
+/* ---- a command in the box ---- */
+
+static int start_helper(struct reuse *x, const char **take_argv, const struct listen_events *on)
+{
+	struct berth *b = berth_of(x);
+	/* Not the program's variables: this is none of its business. */
+	struct box_command cmd = { .argv = take_argv,
+				   .env = box_default_env,
+				   .cwd = "/",
+				   .wall_ms = HELPER_MS,
+				   .log_bytes = LOG,
+				   .credit = WINDOW };
+	struct err e;
+
+	free(x->helper);
+	x->helper = take_argv;
+	return b ? line_start(&b->line, &x->ear, line_new_ref(&b->line), on, &cmd, &e) : -1;
+}
+
+static int went_well(const struct wire_exit *exit)
+{
+	return exit->why == WIRE_WHY_EXIT && exit->status == 0;
+}
+
+static void helper_refused(struct listener *l, const struct err *e)
+{
+	(void)e;
+	finish(loop_owner(l, struct reuse, ear), 0);
+}
+
+static void helper_lost(struct listener *l)
+{
+	finish(loop_owner(l, struct reuse, ear), 0);
+}
+
+/* ---- in ---- */
+
+static void unpack_said(struct listener *l, unsigned stream, uint64_t offset, const char *bytes,
+			size_t n)
+{
+	(void)bytes;
+	line_credit(l, stream, offset + n + WINDOW);
+}
+
+static void unpacked(struct listener *l, const struct wire_exit *exit)
+{
+	finish(loop_owner(l, struct reuse, ear), went_well(exit));
+}
+
+static const struct listen_events unpack_on = {
+	.output = unpack_said,
+	.exited = unpacked,
+	.refused = helper_refused,
+	.lost = helper_lost,
+};
+
+static void laid(struct reuse *x)
+{
+	if (x->made.is_file)
+		finish(x, 1);
+	else if (start_helper(x, artefact_unpack(x->want.program), &unpack_on) < 0)
+		finish(x, 0);
+}
+
+static void lay(struct reuse *x)
+{
+	const char *path = x->made.is_file ? x->want.program : ARTEFACT_FILE;
+	struct wire_put put = { .mode = x->made.is_file ? 0755 : 0644 };
+
+	x->stage = LAYING;
+	clerk_put(&x->clerk, &put, path, x->made.bytes, x->made.n);
+}
+
+/* ---- keys ---- */
+
+static int get(struct reuse *x, const struct artefact_key *key)
+{
+	return artefact_get(x->fleet->artefacts, key, &x->kept) &&
+	       artefact_read(&x->kept, &x->made) == 0;
+}
+
+/* The box's variables as they are in a key. Its own id, in one that the program does not speak of, is like
+ * that of any other: E2B's boxes all have one. NULL: there are none. */
+static char *variables(const struct reuse *x, const struct berth *b)
+{
+	json_t *env = b->row.env ? json_loads(b->row.env, 0, NULL) : NULL, *v;
+	const char *name;
+	char *text = NULL;
+	void *safe;
+
+	json_object_foreach_safe(env, safe, name, v)
+		if (json_is_string(v) && !strcmp(json_string_value(v), b->row.id) &&
+		    !artefact_mentions(&x->want.of, name))
+			json_object_set_new(env, name, json_true());
+	if (json_object_size(env))
+		text = json_dumps(env, JSON_COMPACT | JSON_SORT_KEYS);
+	json_decref(env);
+	return text;
+}
+
+/* state NULL: there is nothing else in the box. */
+static int find(struct reuse *x, const struct berth *b, const uint8_t *state)
+{
+	/* Those of a box that was made for this are the request's, and among its own. */
+	auto_free char *env = x->want.alone ? NULL : variables(x, b);
+	struct artefact_of of = x->want.of;
+
+	of.box_env = env;
+	of.layers = (const char(*)[WIRE_LAYER_ID])b->layers;
+	of.nlayers = b->nlayers;
+	x->may_team = b->is_known && !state;
+	artefact_key(&of, &x->team);
+	of.box = b->row.id;
+	of.state = state;
+	artefact_key(&of, &x->own);
+	x->is_keyed = 1;
+	return (x->may_team && get(x, &x->team)) || (!x->want.alone && get(x, &x->own));
+}
+
+/* ---- what else is in the box ---- */
+
+static void has_looked(struct reuse *x)
+{
+	struct berth *b = berth_of(x);
+	uint8_t state[SHA256_BYTES];
+	int more = upper_end(&x->upper, state);
+
+	/* What somebody has laid into a compiler's own places could come out of it again. */
+	x->is_ours &= !x->upper.has_loose;
+	if (!b || more < 0 || !find(x, b, more ? state : NULL))
+		finish(x, 0);
+	else
+		lay(x);
+}
+
+static void ready(struct clerk *k)
+{
+	struct reuse *x = loop_owner(k, struct reuse, clerk);
+	struct wire_list ask = { .max = 1 };
+
+	if (x->stage == LAYING)
+		lay(x);
+	else /* it is the only place that can be written to and is not of the upper layer */
+		clerk_ask(k, WIRE_LIST, &ask, sizeof(ask), "/dev/shm", strlen("/dev/shm"));
+}
+
+static void entry(struct clerk *k, const struct wire_entry *e, const char *name, size_t n)
+{
+	struct reuse *x = loop_owner(k, struct reuse, clerk);
+
+	if (x->stage == SHARED)
+		upper_missing(&x->upper);
+	else
+		upper_entry(&x->upper, e, name, strnlen(name, n));
+}
+
+static void done(struct clerk *k, uint16_t flags)
+{
+	struct reuse *x = loop_owner(k, struct reuse, clerk);
+	struct wire_changes ask = { .max_entries = UPPER_ENTRIES, .hash_bytes = UPPER_HASHED };
+
+	if (x->stage == LAYING) {
+		let_clerk_go(x);
+		laid(x);
+		return;
+	}
+	if (flags & (WIRE_DONE_TRUNCATED | WIRE_DONE_SKIPPED))
+		upper_missing(&x->upper);
+	if (x->stage == CHANGED || x->upper.broken) {
+		has_looked(x);
+		return;
+	}
+	x->stage = CHANGED;
+	clerk_ask(k, WIRE_CHANGES, &ask, sizeof(ask), NULL, 0);
+}
+
+static void failed(struct clerk *k, const struct err *e)
+{
+	(void)e;
+	finish(loop_owner(k, struct reuse, clerk), 0);
+}
+
+static void open_clerk(struct reuse *x, struct berth *b)
+{
+	static const struct clerk_events on = {
+		.ready = ready, .entry = entry, .done = done, .failed = failed
+	};
+
+	clerk_open(&x->clerk, &b->line, 0, &on);
+	x->clerk_open = 1;
+}
+
+/* ---- what is ours of it ---- */
+
+struct places {
+	const char **v;
+	size_t n, bytes; /* of the texts */
+	char *text;	 /* NULL: they are only counted */
+};
+
+static void add_place(struct places *p, const char *path)
+{
+	const char *before = *path == '/' ? "" : BOX_HOME "/";
+
+	if (p->text) {
+		p->v[p->n] = p->text + p->bytes;
+		sprintf(p->text + p->bytes, "%s%s", before, path);
+	}
+	p->n++;
+	p->bytes += strlen(before) + strlen(path) + 1;
+}
+
+static void add_own(struct places *p, const struct reuse_want *want)
+{
+	const char *path;
+	json_t *v;
+
+	add_place(p, want->of.source);
+	json_object_foreach((json_t *)want->of.files, path, v)
+		add_place(p, path);
+	for (const struct lang_pair *f = want->lang->support; f->key; f++)
+		add_place(p, f->key);
+	p->n++; /* NULL */
+}
+
+/* What the compiler makes; how that came before; the notes that its row keeps in our folder of /tmp; and what
+ * a virtual machine leaves there. */
+static void add_loose(struct places *p, const struct reuse_want *want)
+{
+	static const char notes[] = "/tmp/.atoll/";
+
+	add_place(p, want->program);
+	add_place(p, ARTEFACT_FILE);
+	for (const struct lang_pair *v = want->lang->env; v->key; v++)
+		if (!strncmp(v->value, notes, strlen(notes)))
+			add_place(p, v->value);
+	add_place(p, "/tmp/hsperfdata_user");
+	p->n++;
+}
+
+static void note_places(struct reuse *x)
+{
+	struct places p = { 0 };
+	size_t n;
+
+	add_own(&p, &x->want);
+	add_loose(&p, &x->want);
+	x->places = calloc(p.n, sizeof(*x->places));
+	x->place_text = malloc(p.bytes);
+	if (!x->places || !x->place_text)
+		abort();
+	p = (struct places){ .v = x->places, .text = x->place_text };
+	add_own(&p, &x->want);
+	n = p.n;
+	add_loose(&p, &x->want);
+	x->upper.own = x->places;
+	x->upper.loose = x->places + n;
+}
+
+/* ---- looking ---- */
+
+static int has_volumes(const struct berth *b)
+{
+	return b->row.volumes && strcmp(b->row.volumes, "[]") != 0;
+}
+
+/* What comes through a network or from a volume is in no key. */
+static int may_look(const struct reuse *x, const struct berth *b)
+{
+	return x->fleet->artefacts && !gate_wanted(b) && !has_volumes(b) &&
+	       !artefact_tells_time(&x->want.of);
+}
+
+/* Of two requests the later one may have written over what the first one is about to compile. */
+static int is_quiet(const struct reuse *x, const struct berth *b)
+{
+	unsigned us = x->want.alone ? 0 : 1; /* the request that we are of */
+
+	return x->fleet->alone && b->busy == us && b->holds == x->want.holds;
+}
+
+void reuse_look(struct reuse *x, struct berth *b, const struct reuse_want *want)
+{
+	x->fleet = b->fleet;
+	x->want = *want;
+	memcpy(x->box, b->row.id, sizeof(x->box));
+	if (!berth_of(x) || !may_look(x, b)) {
+		finish(x, 0);
+		return;
+	}
+	x->starts = b->starts;
+	x->is_quiet = is_quiet(x, b);
+	x->is_ours = b->is_known && b->starts == want->started;
+	x->stage = want->alone ? LAYING : SHARED;
+	if (want->alone && !find(x, b, NULL)) {
+		finish(x, 0);
+		return;
+	}
+	if (!want->alone)
+		note_places(x);
+	begin(x, b);
+	open_clerk(x, b);
+}
+
+/* ---- out ---- */
+
+static void given(struct listener *l, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+{
+	struct reuse *x = loop_owner(l, struct reuse, ear);
+
+	if (stream == 0 && x->given.len <= ARTEFACT_MOST)
+		buf_add(&x->given, bytes, n);
+	line_credit(l, stream, offset + n + WINDOW);
+}
+
+/* The compiler was the only program that was started since we came, and nobody else came. */
+static int is_whole(const struct reuse *x, const struct wire_exit *exit)
+{
+	const struct berth *b = berth_of(x);
+
+	return b && x->is_quiet && is_quiet(x, b) && b->starts == x->starts + 1 && went_well(exit) &&
+	       x->given.len <= ARTEFACT_MOST && x->fleet->artefacts;
+}
+
+static void all_given(struct listener *l, const struct wire_exit *exit)
+{
+	struct reuse *x = loop_owner(l, struct reuse, ear);
+	int team = x->is_ours && x->may_team;
+	auto_buf struct buf whole = { 0 };
+
+	if (is_whole(x, exit) && (team || !x->want.alone)) {
+		artefact_write(&whole, x->said, &x->given);
+		artefact_put(x->fleet->artefacts, team ? &x->team : &x->own, whole.p, whole.len);
+	}
+	finish(x, 0);
+}
+
+void reuse_keep(struct reuse *x, const struct buf said[2])
+{
+	static const struct listen_events on = {
+		.output = given,
+		.exited = all_given,
+		.refused = helper_refused,
+		.lost = helper_lost,
+	};
+
+	struct berth *b = x->is_keyed ? berth_of(x) : NULL;
+
+	if (!b || said[0].len > REUSE_SAID || said[1].len > REUSE_SAID) {
+		finish(x, 0);
+		return;
+	}
+	begin(x, b);
+	for (unsigned i = 0; i < 2; i++) {
+		buf_cut(&x->said[i], 0);
+		buf_add(&x->said[i], said[i].p, said[i].len);
+	}
+	if (start_helper(x, artefact_give(x->want.program), &on) < 0)
+		finish(x, 0);
+}
+
+void reuses_fail(struct berth *b)
+{
+	while (b->reuses)
+		finish(b->reuses, 0);
+}
+
+void reuse_fini(struct reuse *x)
+{
+	leave(x);
+	if (x->ear.line) /* who reads what it says? */
+		line_signal(x->ear.line, x->ear.ref, SIGKILL);
+	line_unlisten(&x->ear);
+	let_clerk_go(x);
+	upper_fini(&x->upper);
+	free(x->places);
+	free(x->place_text);
+	free(x->helper);
+	buf_fini(&x->kept);
+	buf_fini(&x->given);
+	buf_fini(&x->said[0]);
+	buf_fini(&x->said[1]);
+}

@@ -1,0 +1,66 @@
+/* compile_reuse.h - a compiler's work in a box of the fleet, spared where it has been done before.
+ * Owns: the look into the box, what is on its way in or out of it, until reuse_fini().
+ *
+ *   reuse_look() --> [what else is in the box?] --> there is one: laid into the box --> done(1)
+ *                          a living one               there is none --> done(0), a compiler runs
+ *   reuse_keep() --> taken out of the box, kept --> done
+ *
+ * Two sorts of keys. A team's: put there only from a box in which no program but ours had ever been
+ * started, nobody was but us, and nothing lay but what came with the request; so what the key says is all
+ * the compiler saw, and nobody could have been at its work. Anybody of the team may be given it whose box
+ * says of itself that nothing else is in there. A box's own: with a digest of what else is in it. What is
+ * kept under it was made where anything may run, and goes nowhere else: a box that lies, lies to itself.
+ *
+ * Whatever goes wrong here is told to nobody: then the compiler runs, as ever. */
+#pragma once
+#include "client/file_client.h"
+#include "lang/artefact.h"
+#include "buildcache/upper_digest.h"
+#include "base/id.h"
+
+struct berth;
+struct lang;
+struct fleet;
+
+enum { REUSE_SAID = 32 * 1024 }; /* bytes of each stream of a compiler that are kept with its work */
+
+struct reuse_want { /* texts: borrowed until reuse_fini() */
+	struct artefact_of of; /* without what is the box's */
+	const struct lang *lang;
+	const char *program; /* what the compiler makes, in the box */
+	int alone;           /* the box was made for this, and nothing but files was given to it */
+	unsigned holds;      /* of the berth, when the first file was given to it */
+	unsigned started;    /* programs of ours before the compiler: those that tell a version */
+};
+
+struct reuse {
+	void (*done)(struct reuse *x, int found); /* once for each call of the two; perhaps from within */
+	struct reuse *next;
+	struct berth *berth; /* whose list that is; NULL: it is idle */
+	struct fleet *fleet;
+	char box[ID_LEN + 1];
+	struct reuse_want want;
+	unsigned starts; /* of the berth, when we came */
+	int is_keyed;
+	int is_quiet; /* nobody else is in the box right now */
+	int is_ours;  /* nor has ever been: what is made there may be the team's */
+	struct artefact_key team, own;
+	int may_team; /* the first key is good for this box */
+	struct upper upper;
+	const char **places; /* upper.own and upper.loose */
+	char *place_text;
+	struct clerk clerk;
+	int clerk_open;
+	int stage;
+	struct listener ear; /* what packs, or unpacks */
+	const char **helper;
+	struct buf kept, given;
+	struct artefact_made made; /* in kept */
+	struct buf said[2];        /* by the compiler whose work is being kept */
+};
+
+void reuse_look(struct reuse *x, struct berth *b, const struct reuse_want *want);
+/* Behind a compiler that ran because of done(0), and ended well. said: all of its words. */
+void reuse_keep(struct reuse *x, const struct buf said[2]);
+void reuses_fail(struct berth *b); /* the box is no more */
+void reuse_fini(struct reuse *x); /* at any time; fine on a zeroed one */

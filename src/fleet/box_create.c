@@ -1,0 +1,270 @@
+/* box_create.c - the beginning of a box.
+ *
+ *   front                      keeper                 init
+ *   CREATE               --->  makes or takes one
+ *                        <---  BOX + a connection
+ *   row into the store                                (would end with the connection: not claimed)
+ *   FORGET (nothing)     ------------------------->   claimed: it outlives us
+ *
+ * The row is written before the box hears a word from us. A front that dies before that leaves a
+ * box that ends by itself; one that dies after it leaves a row that names the box. */
+#include "fleet/box_internal.h"
+#include "fleet/bounds.h"
+#include "base/own.h"
+#include "store/volumes.h"
+#include "wire/sock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void never_made(struct berth *b, const struct err *e)
+{
+	b->fleet->figures.create_failed++;
+	berth_tell(&b->made, b, e);
+	berth_tell(&b->ended, b, e);
+	berth_free(b);
+}
+
+static struct store_limits row_limits(const struct wire_limits *l)
+{
+	return (struct store_limits){ .mem_bytes = l->mem_bytes,
+				      .disk_bytes = l->disk_bytes,
+				      .disk_files = l->disk_files,
+				      .cpu_ms = l->cpu_ms,
+				      .cpu_milli = l->cpu_milli,
+				      .pids = l->pids };
+}
+
+void berth_take_box(struct berth *b, const struct wire_box *box)
+{
+	b->about = *box;
+	b->about.id[sizeof(b->about.id) - 1] = 0;
+	b->row.layers = box->layers;
+	b->row.limits = row_limits(&box->limits);
+}
+
+int berth_open_line(struct berth *b, int take_fd, struct err *e)
+{
+	b->line.on_gone = berth_line_gone;
+	b->line.user = b;
+	if (line_open(&b->line, b->fleet->loop, take_fd, b->row.id, e) < 0)
+		return -1;
+	b->active_ms = loop_now_ms();
+	return 0;
+}
+
+static const struct listen_events ignored = { 0 };
+
+/* The first frame: from here on the box outlives us. One that asks for nothing, and is not answered. */
+void berth_claim(struct berth *b)
+{
+	line_ask(&b->line, &b->look, &ignored, WIRE_FORGET, 0);
+	line_unlisten(&b->look);
+}
+
+/* Which volumes it has is told by the store after a restart, too. */
+static int attach(const struct berth *b, struct err *e)
+{
+	struct store_attachment a[WIRE_MOUNTS] = { 0 };
+
+	for (unsigned i = 0; i < b->nmounts; i++) {
+		snprintf(a[i].volume, sizeof(a[i].volume), "%.*s", ID_LEN, b->mounts[i].id);
+		snprintf(a[i].box, sizeof(a[i].box), "%s", b->row.id);
+		snprintf(a[i].path, sizeof(a[i].path), "%s", b->mounts[i].path);
+		a[i].writable = !(b->mounts[i].flags & WIRE_MOUNT_RO);
+	}
+	return b->nmounts ? store_volume_attach(b->fleet->store, a, b->nmounts, e) : 0;
+}
+
+static int write_rows(struct berth *b, struct err *e)
+{
+	struct store *s = b->fleet->store;
+
+	for (struct berth_wait *w = b->made; w; w = w->next)
+		if (w->named && w->named(w, b->row.id, e) < 0)
+			return -1;
+	return store_box_insert(s, &b->row, e) < 0 ? -1 : attach(b, e);
+}
+
+/* The row, what whoever asked for the box wants to have written with it, and the news of it: one
+ * transaction, for each costs as much as all the rest of a create. */
+static int write_row(struct berth *b, struct err *e)
+{
+	struct store *s = b->fleet->store;
+	struct fleet_news news;
+
+	if (store_begin(s, e) < 0)
+		return -1;
+	if (write_rows(b, e) < 0)
+		return store_rollback(s);
+	fleet_write(b->fleet, b->row.team, b->row.id, "box.created",
+		    json_pack("{s:s}", "template", b->row.template), &news);
+	if (store_commit(s, e) < 0) {
+		fleet_withhold(&news);
+		return -1;
+	}
+	fleet_spread(b->fleet, &news);
+	return 0;
+}
+
+static int settle(struct berth *b, const struct wire_box *box, int take_fd, struct err *e)
+{
+	auto_fd int fd = take_fd;
+
+	berth_take_box(b, box);
+	snprintf(b->row.id, sizeof(b->row.id), "%.*s", ID_LEN, b->about.id);
+	b->row.state = STORE_BOX_RUNNING;
+	b->row.created_ns = b->row.started_ns = fleet_now_ns();
+	if (b->row.lifetime_ms)
+		b->row.ends_ns = b->row.created_ns + (int64_t)b->row.lifetime_ms * 1000000;
+	if (write_row(b, e) < 0)
+		return -1; /* closing the connection unclaimed ends the box */
+	return berth_open_line(b, steal_fd(&fd), e);
+}
+
+static void count_template(struct fleet_figures *f, const char *name)
+{
+	unsigned i = 0;
+
+	while (i < FLEET_TEMPLATES - 1 && f->templates[i].name[0] &&
+	       strcmp(f->templates[i].name, name) != 0)
+		i++;
+	if (!f->templates[i].name[0])
+		snprintf(f->templates[i].name, sizeof(f->templates[i].name), "%s",
+			 i < FLEET_TEMPLATES - 1 ? name : "other");
+	f->templates[i].created++;
+}
+
+static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct berth *b = ctx;
+	struct fleet *fl = b->fleet;
+	struct err own;
+
+	(void)len;
+	b->asking = NULL;
+	if (!f) {
+		never_made(b, e);
+		return;
+	}
+	if (*fd < 0) {
+		err_set(&own, ERR_SYS, "keeper: a box without a connection to it");
+		never_made(b, &own);
+		return;
+	}
+	if (settle(b, (const struct wire_box *)f, steal_fd(fd), &own) < 0) {
+		never_made(b, &own);
+		return;
+	}
+	berth_leave(b); /* those that are being made */
+	berth_enter(b);
+	berth_claim(b);
+	berth_become(b, BERTH_RUNNING);
+	gate_open(b);
+	b->create_us = b->about.make_us;
+	fl->figures.created++;
+	count_template(&fl->figures, b->row.template);
+	fleet_observe(&fl->figures.create, (loop_now_ms() - b->asked_ms) * 1000);
+	berth_set_clock(b);
+	if (b->because != CAUSE_EXIT) { /* its end was asked for meanwhile */
+		enum cause because = b->because;
+
+		b->because = CAUSE_EXIT;
+		berth_end(b, because, NULL);
+		return;
+	}
+	berth_tell(&b->made, b, NULL);
+}
+
+static char *copy(const char *s)
+{
+	char *c = s ? strdup(s) : NULL;
+
+	if (s && !c)
+		abort();
+	return c;
+}
+
+int berth_is_marked(const struct store_box *row, const char *word)
+{
+	char quoted[32];
+
+	snprintf(quoted, sizeof(quoted), "\"%s\":", word);
+	return row->metadata && strstr(row->metadata, quoted);
+}
+
+static void *copy_of(const void *v, size_t n)
+{
+	void *c = n ? malloc(n) : NULL;
+
+	if (n && !c)
+		abort();
+	return n ? memcpy(c, v, n) : NULL;
+}
+
+/* What of the wish is needed when the answer is there. */
+static void remember(struct berth *b, const struct berth_want *want)
+{
+	b->row = want->row;
+	b->row.metadata = copy(want->row.metadata);
+	b->row.env = copy(want->row.env);
+	b->row.volumes = copy(want->row.volumes);
+	b->row.network = copy(want->row.network);
+	b->row.door = copy(want->row.door);
+	snprintf(b->row.boot, sizeof(b->row.boot), "%s", b->fleet->boot);
+	b->nobodys = berth_is_marked(&b->row, BERTH_INSTALL);
+	b->nmounts = want->nmounts;
+	b->mounts = copy_of(want->mounts, want->nmounts * sizeof(want->mounts[0]));
+	b->is_known = b->is_charged = 1;
+	b->nlayers = want->nlayers;
+	b->layers = copy_of(want->layers, want->nlayers * sizeof(want->layers[0]));
+	b->asked_ms = loop_now_ms();
+}
+
+static void ask_keeper(struct berth *b, const struct berth_want *want)
+{
+	struct wire_create ask = { .head = sock_head(WIRE_CREATE, 0), .limits = want->limits };
+
+	ask.head.flags = want->flags;
+	snprintf(ask.seed, sizeof(ask.seed), "%s", want->seed ? want->seed : "");
+	if (want->seed)
+		ask.seed_group = fleet_seed_group(want->row.team);
+	ask.nmounts = want->nmounts;
+	memcpy(ask.mounts, want->mounts, want->nmounts * sizeof(want->mounts[0]));
+	ask.nlayers = want->nlayers;
+	memcpy(ask.layer, want->layers, sizeof(ask.layer));
+	snprintf(ask.template, sizeof(ask.template), "%s", "base");
+	b->asking = office_ask(&b->fleet->office, &ask, sizeof(ask), WIRE_BOX, on_made, b);
+}
+
+static unsigned boxes_at_once(const struct fleet *f)
+{
+	unsigned n = f->count;
+
+	for (const struct berth *b = f->making; b; b = b->next)
+		n++;
+	return n;
+}
+
+int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wait *w,
+		 struct berth **out, struct err *e)
+{
+	struct berth *b;
+
+	if (bounds_check(&f->conf.most, &want->limits, e) < 0)
+		return -1;
+	if (f->conf.boxes_most && boxes_at_once(f) >= f->conf.boxes_most)
+		return err_set(e, ERR_LIMIT, "there are %u boxes on this machine, and no more at once: limits.max_boxes",
+			       f->conf.boxes_most);
+	if (want->row.name[0] && fleet_named(f, want->row.team, want->row.name))
+		return err_set(e, ERR_CONFLICT, "there is a box named '%.64s' already",
+			       want->row.name);
+	b = berth_new(f);
+	remember(b, want);
+	b->next = f->making;
+	f->making = b;
+	berth_wait_for(b, &b->made, w);
+	ask_keeper(b, want);
+	*out = b;
+	return 0;
+}

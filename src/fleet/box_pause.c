@@ -1,0 +1,282 @@
+/* box_pause.c - a box whose programs have ended and whose files are kept, and one that stands still.
+ *
+ *   front                        keeper                    the row
+ *                                                          paused
+ *   FREEZE                 --->  its cgroups are frozen
+ *   ...
+ *   FREEZE_OFF             --->  and thawed
+ *                                                          running
+ *
+ * The row is the first to say so and the last to take it back: a front that dies in between leaves a
+ * row that says "paused", and the next one asks the keeper for that once more. */
+#include "fleet/box_internal.h"
+#include "notebook/context.h"
+
+#include <errno.h>
+
+/* ---- its files alone ---- */
+
+static void kept(struct listener *x, const struct frame *f, size_t len, int *fd)
+{
+	struct berth *b = loop_owner(x, struct berth, look);
+
+	(void)f;
+	(void)len;
+	(void)fd;
+	line_unlisten(x);
+	if (b->rebooting)
+		berth_wake(b);
+	b->rebooting = 0;
+	berth_set_clock(b);
+	berth_tell(&b->made, b, NULL);
+}
+
+static void store_for(struct berth *b, enum store_box_state as)
+{
+	b->row.state = as;
+	b->row.kept_until_ns = b->row.retention_ms == STORE_FOREVER ?
+				       0 :
+				       fleet_now_ns() + (int64_t)b->row.retention_ms * 1000000;
+}
+
+static void keep(struct berth *b, enum cause because)
+{
+	static const struct listen_events on = { .answer = kept };
+	struct err e;
+
+	berth_become(b, BERTH_KEPT);
+	b->because = because;
+	store_for(b, STORE_BOX_KEPT);
+	if (berth_changed(b, &e) < 0) { /* what cannot be remembered cannot be kept */
+		berth_end(b, because, NULL);
+		return;
+	}
+	line_unlisten(&b->look);
+	line_ask(&b->line, &b->look, &on, WIRE_STOP, 0);
+	fleet_tell(b->fleet, b->row.team, b->row.id, "box.kept",
+		   json_pack("{s:s}", "cause", cause_name(because)));
+}
+
+/* ---- standing still ---- */
+
+struct office_ask *berth_ask_freeze(struct berth *b, uint16_t flags,
+				     void (*done)(void *, const struct frame *, size_t, int *,
+						  const struct err *))
+{
+	return office_ask_box(&b->fleet->office, WIRE_FREEZE, flags, b->row.id, WIRE_DONE, done, b);
+}
+
+int berth_is_lost(const struct err *e)
+{
+	return e->kind == ERR_NOT_FOUND || e->sys == ENOENT || e->sys == ECONNREFUSED;
+}
+
+/* It runs, and its time begins again. */
+static void set_going(struct berth *b)
+{
+	struct err e;
+
+	b->because = CAUSE_EXIT;
+	b->row.started_ns = fleet_now_ns();
+	if (b->row.state == STORE_BOX_PAUSED && b->row.idle_since_ns)
+		b->paused_ns = b->row.started_ns - b->row.idle_since_ns;
+	b->row.state = STORE_BOX_RUNNING;
+	b->row.kept_until_ns = b->row.idle_since_ns = 0;
+	if (b->row.lifetime_ms)
+		b->row.ends_ns = b->row.started_ns + (int64_t)b->row.lifetime_ms * 1000000;
+	(void)!berth_changed(b, &e); /* worst case it is stored again after a restart */
+}
+
+/* What cannot stand still runs on; if its time was over, only its files are kept. */
+static void not_frozen(struct berth *b, const struct err *e)
+{
+	enum cause because = b->because;
+	struct err own;
+
+	berth_become(b, BERTH_RUNNING);
+	if (berth_is_lost(e)) {
+		b->died = 1;
+		berth_tell(&b->made, b, e);
+		berth_end(b, CAUSE_EXIT, NULL);
+		return;
+	}
+	b->because = CAUSE_EXIT;
+	b->row.state = STORE_BOX_RUNNING;
+	b->row.kept_until_ns = b->row.idle_since_ns = 0;
+	if (because != CAUSE_EXIT) {
+		berth_tell(&b->made, b, e);
+		berth_tell(&b->risen, b, e);
+		keep(b, because);
+		return;
+	}
+	(void)!berth_changed(b, &own);
+	berth_tell(&b->made, b, e);
+	berth_tell(&b->risen, b, NULL); /* which is all that they wanted */
+}
+
+/* Somebody came while it was being paused. */
+static void rise(struct berth *b)
+{
+	struct berth_wait *w;
+	struct err e;
+
+	if (!b->rising)
+		return;
+	b->rising = 0;
+	while ((w = b->risen)) {
+		b->risen = w->next;
+		berth_wait_for(b, &b->made, w);
+	}
+	if (berth_resume(b, b->rising_reboot, NULL, &e) < 0)
+		berth_tell(&b->made, b, &e);
+}
+
+static void on_frozen(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct berth *b = ctx;
+
+	(void)len;
+	(void)fd;
+	b->asking = NULL;
+	b->moving = STILL;
+	if (!f) {
+		not_frozen(b, e);
+		return;
+	}
+	berth_set_clock(b);
+	if (b->fleet->on_pause)
+		b->fleet->on_pause(b->fleet, b);
+	fleet_tell(b->fleet, b->row.team, b->row.id, "box.paused",
+		   b->because == CAUSE_EXIT ? NULL : json_pack("{s:s}", "cause", cause_name(b->because)));
+	berth_tell(&b->made, b, NULL);
+	rise(b);
+}
+
+static int freeze(struct berth *b, enum cause because, struct err *e)
+{
+	store_for(b, STORE_BOX_PAUSED);
+	b->row.idle_since_ns = fleet_now_ns();
+	if (berth_changed(b, e) < 0) {
+		b->row.state = STORE_BOX_RUNNING;
+		b->row.kept_until_ns = b->row.idle_since_ns = 0;
+		return -1;
+	}
+	line_unlisten(&b->look); /* no answer comes */
+	berth_become(b, BERTH_PAUSED);
+	timer_clear(&b->clock);
+	b->because = because;
+	b->moving = PAUSING;
+	b->rising = 0;
+	b->asking = berth_ask_freeze(b, 0, on_frozen);
+	return 0;
+}
+
+int berth_pause(struct berth *b, int memory, struct berth_wait *w, struct err *e)
+{
+	if (b->state != BERTH_RUNNING)
+		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id, berth_state_name(b->state));
+	if (!b->row.retention_ms)
+		b->row.retention_ms = STORE_FOREVER; /* who pauses means to come back */
+	if (memory && freeze(b, CAUSE_EXIT, e) < 0)
+		return -1;
+	if (w)
+		berth_wait_for(b, &b->made, w);
+	if (!memory)
+		keep(b, CAUSE_IDLE);
+	return 0;
+}
+
+/* It runs again, all of it or soon its files alone. */
+void berth_going(struct berth *b)
+{
+	if (b->rebooting)
+		keep(b, CAUSE_IDLE); /* kept() goes on */
+	else
+		berth_tell(&b->made, b, NULL);
+}
+
+static void on_thawed(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct berth *b = ctx;
+
+	(void)len;
+	(void)fd;
+	b->asking = NULL;
+	b->moving = STILL;
+	if (!f && berth_is_lost(e)) {
+		b->died = 1;
+		berth_tell(&b->made, b, e);
+		berth_end(b, CAUSE_EXIT, NULL);
+		return;
+	}
+	if (!f) {
+		berth_set_clock(b);
+		berth_tell(&b->made, b, e);
+		return;
+	}
+	set_going(b);
+	fleet_tell(b->fleet, b->row.team, b->row.id, "box.resumed", NULL);
+	if (!line_is_open(&b->line)) { /* paused since before our time: as after a restart */
+		berth_become(b, BERTH_MAKING);
+		berth_ask_to_open(b);
+		return;
+	}
+	berth_become(b, BERTH_RUNNING);
+	contexts_resume(b);
+	berth_touch(b);
+	berth_set_clock(b);
+	berth_going(b);
+}
+
+int berth_resume(struct berth *b, int reboot, struct berth_wait *w, struct err *e)
+{
+	if (b->state == BERTH_KEPT) {
+		berth_wake(b);
+		if (w)
+			w->done(w, b, NULL);
+		return 0;
+	}
+	if (b->state == BERTH_PAUSED && b->moving == PAUSING) {
+		b->rising = 1;
+		b->rising_reboot = reboot;
+		if (w)
+			berth_wait_for(b, &b->risen, w);
+		return 0;
+	}
+	if (b->state != BERTH_PAUSED)
+		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id, berth_state_name(b->state));
+	if (w)
+		berth_wait_for(b, &b->made, w);
+	if (b->moving == RESUMING) /* somebody asked already: one answer for all */
+		return 0;
+	b->moving = RESUMING;
+	b->rebooting = reboot;
+	timer_clear(&b->clock);
+	b->asking = berth_ask_freeze(b, WIRE_FREEZE_OFF, on_thawed);
+	return 0;
+}
+
+void berth_time_out(struct berth *b, enum cause because, uint64_t ms)
+{
+	struct err e;
+
+	if (b->state != BERTH_RUNNING)
+		return;
+	b->because_ms = ms;
+	if (b->row.on_timeout == STORE_TIMEOUT_PAUSE && freeze(b, because, &e) == 0)
+		return;
+	if (b->row.on_timeout == STORE_TIMEOUT_KILL)
+		berth_end(b, because, NULL);
+	else
+		keep(b, because);
+}
+
+void berth_wake(struct berth *b)
+{
+	berth_touch(b);
+	if (b->state != BERTH_KEPT)
+		return;
+	berth_become(b, BERTH_RUNNING);
+	set_going(b);
+	fleet_tell(b->fleet, b->row.team, b->row.id, "box.woken", NULL);
+}

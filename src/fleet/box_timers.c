@@ -1,0 +1,295 @@
+/* box_timers.c - a berth's one timer: what is due next of its lifetime, its idle time, the time for
+ * which it is stored. Another front may have changed these; the row tells. */
+#include "fleet/box_internal.h"
+#include "base/clock.h"
+#include "wire/sock.h"
+
+#include <stdio.h>
+
+#include <string.h>
+
+enum {
+	TIMER_MAX_MS = 1000 * 3600,
+	LOOK_MS = 5000, /* an init that does not tell what goes on in it is idle, too */
+	TELL_MS = 1000, /* a box that ends before has its deadline here alone */
+};
+
+static uint64_t until(int64_t deadline_ns)
+{
+	int64_t left = deadline_ns - fleet_now_ns();
+
+	return left > 0 ? (uint64_t)left / 1000000 + 1 : 0;
+}
+
+uint64_t berth_left_ms(const struct berth *b)
+{
+	return b->row.ends_ns ? until(b->row.ends_ns) : UINT64_MAX;
+}
+
+int berth_renews(const struct store_box *row)
+{
+	json_t *door = row->door ? json_loads(row->door, 0, NULL) : NULL;
+	const char *from = json_string_value(json_object_get(door, "lifetime_from"));
+	int renews = from && !strcmp(from, "use");
+
+	json_decref(door);
+	return renews;
+}
+
+int64_t berth_ends_ns(const struct berth *b)
+{
+	uint64_t since = b->busy ? 0 : loop_now_ms() - b->active_ms;
+	int64_t renewed = fleet_now_ns() + ((int64_t)b->row.lifetime_ms - (int64_t)since) * 1000000;
+
+	if (b->state != BERTH_RUNNING || !b->row.ends_ns || renewed <= b->row.ends_ns)
+		return b->row.ends_ns;
+	return berth_renews(&b->row) ? renewed : b->row.ends_ns;
+}
+
+int berth_renew(struct berth *b)
+{
+	int64_t ends_ns = berth_ends_ns(b);
+	struct err e;
+
+	if (ends_ns <= b->row.ends_ns || !until(ends_ns))
+		return 0;
+	b->row.ends_ns = ends_ns;
+	/* Unwritten, the next front finds a lifetime that is over, and renews it: it does not know the last use. */
+	(void)!store_box_set_times(b->fleet->store, b->row.id, ends_ns, b->row.idle_since_ns,
+				   b->row.kept_until_ns, &e);
+	return 1;
+}
+
+static uint64_t idle_left_ms(const struct berth *b)
+{
+	uint64_t since = loop_now_ms() - b->active_ms;
+
+	if (!b->row.idle_ms || b->busy)
+		return UINT64_MAX;
+	return since >= b->row.idle_ms ? 0 : b->row.idle_ms - since;
+}
+
+/* That it is idle is written down after a quarter of the time: a restart then lengthens the whole by
+ * no more than that, and a box in use costs no writes. */
+static uint64_t mark_left_ms(const struct berth *b)
+{
+	uint64_t since = loop_now_ms() - b->active_ms;
+
+	if (!b->row.idle_ms || b->busy || b->row.idle_since_ns)
+		return UINT64_MAX;
+	return since >= b->row.idle_ms / 4 ? 0 : b->row.idle_ms / 4 - since;
+}
+
+static void mark_idle(struct berth *b, int64_t since_ns)
+{
+	struct err e;
+
+	b->row.idle_since_ns = since_ns;
+	/* Unwritten it only lives longer after a restart. */
+	(void)!store_box_set_times(b->fleet->store, b->row.id, b->row.ends_ns, since_ns,
+				   b->row.kept_until_ns, &e);
+}
+
+static uint64_t kept_left_ms(const struct berth *b)
+{
+	return b->row.kept_until_ns ? until(b->row.kept_until_ns) : UINT64_MAX;
+}
+
+/* Its own time stands still; only that for which it is stored goes on. */
+int berth_is_stored(const struct berth *b)
+{
+	return b->state == BERTH_KEPT || b->state == BERTH_PAUSED;
+}
+
+/* What the keeper is to do at the end of its time, if no server does it. */
+static struct wire_then deadline_of(const struct berth *b)
+{
+	static const uint32_t then[] = { [STORE_TIMEOUT_KILL] = WIRE_THEN_END,
+					       [STORE_TIMEOUT_KEEP] = WIRE_THEN_STOP,
+					       [STORE_TIMEOUT_PAUSE] = WIRE_THEN_FREEZE };
+	int stored = berth_is_stored(b);
+	int64_t ends_ns = stored ? b->row.kept_until_ns : b->row.ends_ns;
+	int64_t left_ns = ends_ns - fleet_now_ns();
+
+	if (!ends_ns)
+		return (struct wire_then){ 0 };
+	return (struct wire_then){ .at_ns = clock_ns(CLOCK_BOOTTIME) + (left_ns > 0 ? (uint64_t)left_ns : 0),
+				   .keep_ms = b->row.retention_ms == STORE_FOREVER ? UINT64_MAX :
+										     b->row.retention_ms,
+				   .then = stored ? WIRE_THEN_END : then[b->row.on_timeout] };
+}
+
+static int is_told(const struct berth *b, const struct wire_then *now)
+{
+	int64_t apart = (int64_t)(now->at_ns - b->told.at_ns), second = 1000000000;
+
+	return b->told.then == now->then && b->told.keep_ms == now->keep_ms && !b->told.at_ns == !now->at_ns &&
+	       apart < second && apart > -second;
+}
+
+/* How long until the keeper is to be told: most boxes are for one run, and end before that. */
+static uint64_t tell_left_ms(struct berth *b)
+{
+	uint64_t age = loop_now_ms() - b->asked_ms;
+
+	return b->asked_ms && age < TELL_MS ? TELL_MS - age : 0;
+}
+
+static uint64_t tell_keeper(struct berth *b)
+{
+	struct wire_deadline ask = { .head = sock_head(WIRE_DEADLINE, 0), .what = deadline_of(b) };
+	uint64_t left = is_told(b, &ask.what) ? UINT64_MAX : tell_left_ms(b);
+
+	if (left)
+		return left;
+	b->told = ask.what;
+	/* The keeper does not see what renews a lifetime. A use just before the end that is noted here would move it by a
+	 * whole lifetime; without a server the box may live that long, but must not end before. */
+	if (ask.what.at_ns && !berth_is_stored(b) && berth_renews(&b->row))
+		ask.what.at_ns += b->row.lifetime_ms * UINT64_C(1000000);
+	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
+	office_ask(&b->fleet->office, &ask, sizeof(ask), WIRE_DONE, NULL, NULL);
+	return UINT64_MAX;
+}
+
+void berth_set_clock(struct berth *b)
+{
+	uint64_t ms, idle, mark, tell;
+
+	if (b->state != BERTH_RUNNING && !berth_is_stored(b))
+		return;
+	ms = berth_is_stored(b) ? kept_left_ms(b) : berth_left_ms(b);
+	idle = berth_is_stored(b) ? UINT64_MAX : idle_left_ms(b);
+	mark = berth_is_stored(b) ? UINT64_MAX : mark_left_ms(b);
+	idle = mark < idle ? mark : idle;
+	if (idle < ms)
+		ms = idle;
+	tell = tell_keeper(b);
+	if (tell < ms)
+		ms = tell;
+	if (ms == UINT64_MAX)
+		timer_clear(&b->clock);
+	else
+		timer_set(&b->clock, ms < TIMER_MAX_MS ? ms : TIMER_MAX_MS);
+}
+
+void berth_touch(struct berth *b)
+{
+	b->active_ms = loop_now_ms();
+	if (b->row.idle_since_ns)
+		mark_idle(b, 0);
+}
+
+void berth_hold(struct berth *b)
+{
+	b->busy++;
+	b->holds++;
+	berth_touch(b);
+}
+
+void berth_release(struct berth *b)
+{
+	b->busy--;
+	berth_touch(b);
+	if (b->row.idle_ms && !b->busy)
+		berth_set_clock(b);
+}
+
+/* Output that nobody reads is activity, too: the ends of the logs tell. */
+static void looked(struct berth *b)
+{
+	line_unlisten(&b->look);
+	if (b->look_tip != b->output_tip || b->busy) {
+		b->output_tip = b->look_tip;
+		berth_touch(b);
+		berth_set_clock(b);
+	} else {
+		berth_time_out(b, CAUSE_IDLE, b->row.idle_ms);
+	}
+}
+
+static void look_each(struct listener *x, const struct frame *f, size_t len, int *fd)
+{
+	struct berth *b = loop_owner(x, struct berth, look);
+	const struct wire_exec *exec = (const struct wire_exec *)f;
+
+	(void)len;
+	(void)fd;
+	if (f->type == WIRE_EXEC)
+		b->look_tip += exec->tip[0] + exec->tip[1];
+	else if (f->type == WIRE_DONE)
+		looked(b);
+}
+
+static void look_inside(struct berth *b)
+{
+	static const struct listen_events on = { .answer = look_each };
+
+	if (b->look.line) { /* asked, and waited for the answer long enough */
+		line_unlisten(&b->look);
+		berth_time_out(b, CAUSE_IDLE, b->row.idle_ms);
+		return;
+	}
+	b->look_tip = 0;
+	line_ask(&b->line, &b->look, &on, WIRE_EXECS, 0);
+	timer_set(&b->clock, LOOK_MS);
+}
+
+/* Another front may have changed it, or ended it. */
+void berth_reread(struct berth *b)
+{
+	struct store_box row = { 0 };
+	struct err e;
+
+	if (store_box_get(b->fleet->store, b->row.id, &row, &e) < 0)
+		return;
+	if (row.state == STORE_BOX_GONE) { /* its end is on its way to us, too */
+		store_box_fini(&row);
+		return;
+	}
+	store_box_fini(&b->row);
+	b->row = row;
+	if (b->state == BERTH_RUNNING && row.state == STORE_BOX_KEPT)
+		berth_become(b, BERTH_KEPT);
+	else if (b->state == BERTH_RUNNING && row.state == STORE_BOX_PAUSED)
+		berth_become(b, BERTH_PAUSED);
+	else if (berth_is_stored(b) && !b->moving && row.state == STORE_BOX_RUNNING) {
+		berth_become(b, line_is_open(&b->line) ? BERTH_RUNNING : BERTH_MAKING);
+		if (b->state == BERTH_MAKING)
+			berth_open_again(b);
+	}
+}
+
+void berth_clock_due(struct timer *t)
+{
+	struct berth *b = loop_owner(t, struct berth, clock);
+
+	if (!b->fleet->alone) {
+		berth_reread(b);
+		berth_touch(b); /* who knows what goes on there */
+	}
+	if (b->late)
+		berth_open_again(b);
+	else if (berth_is_stored(b) && kept_left_ms(b) == 0)
+		berth_end(b, b->because ? b->because : CAUSE_IDLE, NULL);
+	else if (b->state == BERTH_RUNNING && berth_left_ms(b) == 0 && berth_renew(b))
+		berth_set_clock(b);
+	else if (b->state == BERTH_RUNNING && berth_left_ms(b) == 0)
+		berth_time_out(b, CAUSE_LIFETIME, b->row.lifetime_ms);
+	else if (b->state == BERTH_RUNNING && idle_left_ms(b) == 0)
+		look_inside(b);
+	else {
+		if (b->state == BERTH_RUNNING && mark_left_ms(b) == 0)
+			mark_idle(b, fleet_now_ns() -
+					     (int64_t)(loop_now_ms() - b->active_ms) * 1000000);
+		berth_set_clock(b);
+	}
+}
+
+int berth_changed(struct berth *b, struct err *e)
+{
+	if (store_box_update(b->fleet->store, &b->row, e) < 0)
+		return err_in(e, "box %s", b->row.id);
+	berth_set_clock(b);
+	return 0;
+}

@@ -1,0 +1,342 @@
+/* egress_client.c - see egress_client.h. */
+#include "fleet/egress_client.h"
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "record/record.h"
+#include "fleet/box.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { AGAIN_MS = 500, TRIES = 5 };
+
+int gate_wanted(const struct berth *b)
+{
+	return b->row.network && strcmp(b->row.network, "[]") != 0;
+}
+
+/* ---- egress says ---- */
+
+static json_t *text_at(const char **at, const char *end)
+{
+	const char *nul = *at < end ? memchr(*at, 0, (size_t)(end - *at)) : NULL;
+	json_t *text;
+
+	if (!nul)
+		return json_string("");
+	text = json_stringn(*at, (size_t)(nul - *at));
+	*at = nul + 1;
+	return text ? text : json_string("?"); /* not UTF-8: a host is never that */
+}
+
+static void take_report(struct gate *g, const struct wire_way_report *f, size_t len)
+{
+	const char *at = (const char *)(f + 1), *end = (const char *)f + len;
+	char id[WIRE_ID];
+	struct berth *b;
+	json_t *doc;
+
+	snprintf(id, sizeof(id), "%.*s", WIRE_ID - 1, f->id);
+	b = fleet_find(g->fleet, id);
+	if (!b) /* it has ended meanwhile */
+		return;
+	doc = json_object();
+	json_object_set_new(doc, "host", text_at(&at, end));
+	json_object_set_new(doc, "port", json_integer(f->port));
+	json_object_set_new(doc, "rule", text_at(&at, end));
+	json_object_set_new(doc, "verdict", text_at(&at, end));
+	json_object_set_new(doc, "why", text_at(&at, end));
+	json_object_set_new(doc, "bytes_in", json_integer((json_int_t)f->bytes_in));
+	json_object_set_new(doc, "bytes_out", json_integer((json_int_t)f->bytes_out));
+	json_object_set_new(doc, "ms", json_integer(f->ms));
+	json_object_set_new(doc, "began", record_when(f->began_ns));
+	json_object_set_new(doc, "began_ns", json_integer((json_int_t)f->began_ns));
+	if (!b->way.records)
+		b->way.records = json_array();
+	json_array_append_new(b->way.records, doc);
+	if (json_array_size(b->way.records) > GATE_RECORDS)
+		json_array_remove(b->way.records, 0);
+	b->way.bytes_in += f->bytes_in;
+	b->way.bytes_out += f->bytes_out;
+	b->way.connections++;
+	b->way.refused += strcmp(json_string_value(json_object_get(doc, "verdict")), "ok") != 0;
+	berth_touch(b);
+}
+
+static void take_held(struct gate *g, const struct wire_way_held *f)
+{
+	char id[WIRE_ID];
+
+	snprintf(id, sizeof(id), "%.*s", WIRE_ID - 1, f->id);
+	json_object_set_new(g->held, id,
+			    json_pack("[I, I]", (json_int_t)f->bytes_in, (json_int_t)f->bytes_out));
+}
+
+static void all_held(struct gate *g)
+{
+	struct fleet *f = g->fleet;
+
+	g->told = 1;
+	for (struct berth *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+		gate_open(b);
+	gate_sweep(g);
+}
+
+static void refused(struct gate *g, const struct wire_error *f)
+{
+	struct fleet *fl = g->fleet;
+	struct err e;
+
+	box_said_error(f, &e);
+	if (e.kind == ERR_CONFLICT) /* it has one, from another front */
+		return;
+	log_warn("egress did not take a way", LOG_E(&e));
+	for (struct berth *b = fleet_next(fl, NULL); b; b = fleet_next(fl, b))
+		if (b->way.open && b->way.ref == f->head.ref) {
+			b->way.open = 0;
+			snprintf(b->way.why, sizeof(b->way.why), "%.100s", e.msg);
+		}
+}
+
+static void egress_says(struct post *p, const struct frame *f, size_t len, int *fd)
+{
+	struct gate *g = loop_owner(p, struct gate, post);
+
+	(void)fd;
+	if (f->type == WIRE_WAY_REPORT)
+		take_report(g, (const struct wire_way_report *)f, len);
+	else if (f->type == WIRE_WAY_HELD && !g->told)
+		take_held(g, (const struct wire_way_held *)f);
+	else if (f->type == WIRE_DONE && !g->told)
+		all_held(g);
+	else if (f->type == WIRE_ERROR)
+		refused(g, (const struct wire_error *)f);
+}
+
+/* It died, and every way with it: the next one is told of all of them. */
+static void egress_left(struct post *p, const struct err *why)
+{
+	struct gate *g = loop_owner(p, struct gate, post);
+	struct fleet *f = g->fleet;
+
+	(void)why;
+	log_warn("egress has left");
+	g->told = g->unsure = 0;
+	for (struct berth *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+		b->way.open = 0;
+	timer_set(&g->again, AGAIN_MS / 10);
+}
+
+static void ask_again(struct timer *t)
+{
+	struct gate *g = loop_owner(t, struct gate, again);
+
+	if (!g->need || (g->post.fd >= 0 && !g->unsure))
+		return;
+	/* A new connection begins with the list of what egress has. */
+	post_fini(&g->post);
+	g->told = g->unsure = 0;
+	g->need(g);
+}
+
+/* ---- life ---- */
+
+void gate_init(struct gate *g, struct fleet *f)
+{
+	*g = (struct gate){ .fleet = f, .post.fd = -1 };
+	timer_init(&g->again, f->loop, ask_again);
+}
+
+void gate_begin(struct gate *g)
+{
+	if (g->need)
+		g->need(g);
+}
+
+void gate_connect(struct gate *g, int take_fd)
+{
+	post_fini(&g->post);
+	json_decref(g->held);
+	g->held = json_object();
+	g->told = 0;
+	post_init(&g->post, g->fleet->loop, take_fd);
+	g->post.on_frame = egress_says;
+	g->post.on_gone = egress_left;
+}
+
+static void send_close(struct gate *g, const char *id)
+{
+	struct wire_id f = { .head = sock_head(WIRE_WAY_CLOSE, 0) };
+
+	snprintf(f.id, sizeof(f.id), "%s", id);
+	post_send(&g->post, &f, sizeof(f), NULL, 0, -1);
+}
+
+void gate_sweep(struct gate *g)
+{
+	const char *id;
+	json_t *figures;
+	void *next;
+
+	/* Another front may have made a box that we do not know of yet. */
+	if (!g->told || !g->fleet->ready || !g->fleet->alone)
+		return;
+	/* What is still being restored stays in the list. */
+	json_object_foreach_safe(g->held, next, id, figures) {
+		if (fleet_find(g->fleet, id))
+			continue;
+		send_close(g, id);
+		json_object_del(g->held, id);
+	}
+}
+
+void gate_fini(struct gate *g)
+{
+	post_fini(&g->post);
+	timer_fini(&g->again);
+	json_decref(g->held);
+	g->held = NULL;
+}
+
+/* ---- ways ---- */
+
+static void hosts_text(const struct berth *b, struct buf *out)
+{
+	json_t *all = json_loads(b->row.network, 0, NULL), *host;
+	size_t i;
+
+	json_array_foreach(all, i, host)
+		buf_printf(out, "%s%s", i ? "\n" : "", json_string_value(host));
+	json_decref(all);
+}
+
+static void listens(struct listener *x, const struct frame *f, size_t len, int *fd)
+{
+	struct berth *b = loop_owner(x, struct berth, way.ask);
+	struct gate *g = &b->fleet->gate;
+	struct wire_way_open ask = { .head = sock_head(WIRE_WAY_OPEN, ++g->refs),
+				     .used_in = b->way.bytes_in,
+				     .used_out = b->way.bytes_out };
+	auto_buf struct buf hosts = { 0 };
+
+	(void)len;
+	line_unlisten(x);
+	if (f->type != WIRE_FD || *fd < 0 || !g->told)
+		return; /* no egress now: when there is one, all this is done again */
+	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
+	hosts_text(b, &hosts);
+	b->way.open = post_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, steal_fd(fd)) == 0;
+	b->way.ref = g->refs;
+	b->way.tries = 0;
+	b->way.why[0] = 0;
+}
+
+static void listens_not(struct listener *x, const struct err *e)
+{
+	struct berth *b = loop_owner(x, struct berth, way.ask);
+	struct gate *g = &b->fleet->gate;
+
+	line_unlisten(x);
+	/* Another front was faster, probably: then egress has it. Else a program of the box has the port. */
+	if (e->sys == EADDRINUSE && b->way.tries++ < TRIES) {
+		g->unsure = 1;
+		timer_set(&g->again, AGAIN_MS);
+		return;
+	}
+	snprintf(b->way.why, sizeof(b->way.why), "%.100s", e->msg);
+	log_warn("a box has no way out", LOG_S("box", b->row.id), LOG_E(e));
+}
+
+static void line_is_lost(struct listener *x)
+{
+	(void)x;
+}
+
+static int was_held(struct gate *g, struct berth *b)
+{
+	json_t *figures = json_object_get(g->held, b->row.id);
+
+	if (!figures)
+		return 0;
+	b->way.bytes_in = (uint64_t)json_integer_value(json_array_get(figures, 0));
+	b->way.bytes_out = (uint64_t)json_integer_value(json_array_get(figures, 1));
+	json_object_del(g->held, b->row.id);
+	b->way.open = 1;
+	return 1;
+}
+
+void gate_open(struct berth *b)
+{
+	static const struct listen_events on = { .answer = listens,
+						 .refused = listens_not,
+						 .lost = line_is_lost };
+	struct gate *g = &b->fleet->gate;
+
+	if (!gate_wanted(b) || !g->told || b->way.open || b->way.ask.line ||
+	    !line_is_open(&b->line) || was_held(g, b))
+		return;
+	line_ask_port(&b->line, &b->way.ask, &on, WIRE_LISTEN, GATE_PORT);
+}
+
+/* Those that were there before go on with the listener they have. */
+void gate_change(struct berth *b)
+{
+	struct gate *g = &b->fleet->gate;
+	struct wire_way_open ask = { .head = sock_head(WIRE_WAY_OPEN, 0) };
+	auto_buf struct buf hosts = { 0 };
+
+	if (!b->way.open) {
+		gate_open(b);
+		return;
+	}
+	if (!gate_wanted(b)) {
+		send_close(g, b->row.id);
+		b->way.open = 0;
+		return;
+	}
+	b->way.ref = ask.head.ref = ++g->refs;
+	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
+	hosts_text(b, &hosts);
+	if (post_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, -1) < 0)
+		b->way.open = 0;
+}
+
+void gate_close(struct berth *b)
+{
+	if (gate_wanted(b) && b->fleet->gate.post.fd >= 0)
+		send_close(&b->fleet->gate, b->row.id);
+	b->way.open = 0;
+}
+
+void gate_drop(struct berth *b)
+{
+	json_decref(b->way.records);
+	b->way.records = NULL;
+}
+
+json_t *gate_json(const struct berth *b)
+{
+	json_t *allow = b->row.network ? json_loads(b->row.network, 0, NULL) : NULL;
+
+	return json_pack("{s:o, s:b, s:o, s:I, s:I, s:I, s:I, s:o}", "allow",
+			 allow ? allow : json_array(), "open", b->way.open, "why",
+			 b->way.why[0] ? json_string(b->way.why) : json_null(), "bytes_in",
+			 (json_int_t)b->way.bytes_in, "bytes_out", (json_int_t)b->way.bytes_out,
+			 "connections", (json_int_t)b->way.connections, "refused",
+			 (json_int_t)b->way.refused, "recent",
+			 b->way.records ? json_deep_copy(b->way.records) : json_array());
+}
+
+json_t *gate_since(const struct berth *b, int64_t since_ns)
+{
+	json_t *all = json_array(), *one;
+	size_t i;
+
+	json_array_foreach(b->way.records, i, one)
+		if (json_integer_value(json_object_get(one, "began_ns")) >= since_ns)
+			json_array_append_new(all, json_deep_copy(one));
+	return all;
+}

@@ -1,0 +1,225 @@
+/* exec_end.c - a program is over: the kernel's evidence of why, its record, and who is told. */
+#include "fleet/exec_internal.h"
+#include "base/own.h"
+#include "record/record.h"
+#include "fleet/exec_reader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t grown(uint64_t now, uint64_t before)
+{
+	return now == UINT64_MAX || before == UINT64_MAX || now < before ? 0 : now - before;
+}
+
+static void since(uint64_t *now, uint64_t before)
+{
+	if (*now != UINT64_MAX && *now >= before)
+		*now -= before;
+}
+
+/* The kernel counts for the whole box and only ever upwards: what was there before this run is not
+ * its doing. A kill for memory explains one run only, the first that asks; of two that die at once
+ * the second finds the other kill. */
+static struct wire_counted own_share(struct run *r, const struct wire_counted *now)
+{
+	struct berth *b = r->berth;
+	struct wire_counted own = *now;
+
+	b->unclaimed_kills += grown(now->oom_kills, b->seen.oom_kills);
+	b->seen = *now;
+	b->seen_ms = loop_now_ms();
+	since(&own.oom_kills, r->seen.oom_kills);
+	since(&own.mem_hits, r->seen.mem_hits);
+	since(&own.pids_hits, r->seen.pids_hits);
+	since(&own.throttled_us, r->seen.throttled_us);
+	if (!b->unclaimed_kills && own.oom_kills != UINT64_MAX)
+		own.oom_kills = 0;
+	/* Among several, init knows better who computed. */
+	if (!r->has_base || (r->is_shared && r->kind != STORE_RUN_ONCE))
+		own.cpu_us = UINT64_MAX;
+	else
+		since(&own.cpu_us, r->seen.cpu_us);
+	return own;
+}
+
+static void claim_kills(struct berth *b, enum cause cause)
+{
+	if (b->nruns == 1)
+		b->unclaimed_kills = 0; /* nobody else is left to be explained by them */
+	else if (cause == CAUSE_MEMORY && b->unclaimed_kills)
+		b->unclaimed_kills--;
+}
+
+static const char **command_words(const json_t *command)
+{
+	size_t n = json_array_size(command);
+	const char **words = calloc(n + 1, sizeof(*words));
+
+	if (!words)
+		abort();
+	for (size_t i = 0; i < n; i++)
+		words[i] = json_string_value(json_array_get(command, i));
+	return words;
+}
+
+static json_t *make_record(struct run *r, const struct ending *end, int64_t ended_ns)
+{
+	struct berth *b = r->berth;
+	auto_free const char **words = command_words(r->command);
+	struct record rec = {
+		.box = b->row.id,
+		.template = b->row.template,
+		.layers = b->row.layers,
+		.layer_names = b->fleet->conf.layer_names,
+		.command = words,
+		.started_ns = (uint64_t)r->started_ns,
+		.ended_ns = (uint64_t)ended_ns,
+		.create_us = b->create_us,
+		.end = *end,
+	};
+	json_t *doc;
+
+	if (r->exited)
+		for (int i = 0; i < 2; i++)
+			rec.dropped[i] = r->exit.dropped[i];
+	memcpy(rec.id, r->id, sizeof(rec.id));
+	doc = record_json(&rec);
+	json_object_set_new(doc, "state", json_string("over"));
+	if (gate_wanted(b))
+		json_object_set_new(doc, "network", gate_since(b, r->started_ns));
+	if (r->compiled_before)
+		json_object_set_new(doc, "compiled_before", json_true());
+	if (r->tag[0])
+		json_object_set_new(doc, "tag", json_string(r->tag));
+	if (r->replay_of[0])
+		json_object_set_new(doc, "replay_of", json_string(r->replay_of));
+	return doc;
+}
+
+static void tell_end(struct run *r)
+{
+	struct tap *t = r->tap;
+
+	r->tap = NULL;
+	run_input_low(r, 1);
+	if (t)
+		tap_over(t, r->record, NULL);
+	while (r->waiters) {
+		struct run_wait *w = r->waiters;
+
+		r->waiters = w->next;
+		w->run = NULL;
+		w->done(w, r->record);
+	}
+}
+
+static void conclude(struct run *r, const struct wire_counted *figures)
+{
+	struct berth *b = r->berth;
+	auto_free const char **words = command_words(r->command);
+	/* One that was restored ended when it did, not when we heard of it. */
+	int64_t ended_ns = r->restored && r->exited && r->exit.wall_us ?
+				   r->started_ns + (int64_t)r->exit.wall_us * 1000 :
+				   fleet_now_ns();
+	struct ending end = {
+		.program = words[0] ? words[0] : "",
+		.cwd = r->cwd,
+		.end = r->exited ? STREAM_EXITED : STREAM_BOX_DIED,
+		.exited = r->exited,
+		.exit = r->exit,
+		.evidence = figures != NULL,
+		.limits = b->about.limits,
+		.wall_ms = (uint32_t)r->wall_ms,
+		.run_us = r->exited ? r->exit.wall_us : (loop_now_ms() - r->began_ms) * 1000,
+		.served = 1,
+		.because = b->because,
+		.because_ms = b->because_ms,
+	};
+
+	if (figures) {
+		berth_count_cpu(b, figures);
+		end.figures = own_share(r, figures);
+	}
+	if ((!figures || figures->cpu_us == UINT64_MAX) && r->exited)
+		berth_count_reaped(b, r->exit.user_us + r->exit.system_us);
+	claim_kills(b, cause_of(&end));
+	r->record = make_record(r, &end, ended_ns);
+	/* Those who wait are answered before it is written down. Nothing can be lost by that: init
+	 * has the end, too, and the row says "running" until it says how it ended. */
+	tell_end(r);
+	run_write_end(r, &end, ended_ns);
+	berth_run_over(b, r);
+}
+
+static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct run *r = ctx;
+
+	(void)len;
+	(void)fd;
+	(void)e;
+	r->asking = NULL;
+	conclude(r, (const struct wire_counted *)f); /* NULL: nobody could look */
+}
+
+static void on_base(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	const struct wire_counted *now = (const struct wire_counted *)f;
+	struct run *r = ctx;
+
+	(void)len;
+	(void)fd;
+	(void)e;
+	r->asking_base = NULL;
+	if (!now || now->cpu_us == UINT64_MAX)
+		return;
+	berth_count_cpu(r->berth, now);
+	r->seen.cpu_us = now->cpu_us;
+	r->has_base = 1;
+}
+
+/* A box in which nothing but init was left when it was last asked has not computed since. */
+void run_ask_base(struct run *r)
+{
+	struct berth *b = r->berth;
+
+	if (b->is_known && (b->starts == 1 || (b->seen_ms && b->seen.pids_now == 1))) {
+		r->has_base = 1;
+		return;
+	}
+	r->asking_base = office_ask_box(&b->fleet->office, WIRE_COUNTERS, 0, b->row.id, WIRE_COUNTED,
+					on_base, r);
+}
+
+void run_exited(struct listener *x, const struct wire_exit *end)
+{
+	struct run *r = loop_owner(x, struct run, ear);
+	struct berth *b = r->berth;
+
+	run_begin(r);
+	r->exit = *end;
+	r->exited = 1;
+	r->over = 1;
+	r->asking = office_ask_box(&b->fleet->office, WIRE_COUNTERS, 0, b->row.id, WIRE_COUNTED,
+				   on_counted, r);
+}
+
+void run_box_gone(struct run *r, const struct wire_counted *figures)
+{
+	office_forget(&r->berth->fleet->office, r->asking);
+	office_forget(&r->berth->fleet->office, r->asking_base);
+	r->asking = r->asking_base = NULL;
+	r->over = 1;
+	conclude(r, figures);
+}
+
+void run_never_ran(struct run *r, int sys, const char *why)
+{
+	r->over = r->exited = 1;
+	r->exit = (struct wire_exit){ .why = WIRE_WHY_EXEC, .status = sys ? sys : EAGAIN };
+	snprintf(r->exit.step, sizeof(r->exit.step), "%.20s", why);
+	conclude(r, NULL);
+}

@@ -1,0 +1,161 @@
+/* exec_input.c - what a program is sent: its stdin and words of its channel, which wait here for room. */
+#include "fleet/exec_internal.h"
+
+#include <string.h>
+
+enum { STDIN_PIECE = 32 * 1024 };
+
+/* ---- input ---- */
+
+/* One after the other, while there is room: who is told may fill it again, and wait again. */
+void run_input_low(struct run *r, int closed)
+{
+	while (r->input_waiters && (closed || r->input.len - r->input_taken <= RUN_INPUT)) {
+		struct run_input_wait *w = r->input_waiters;
+
+		r->input_waiters = w->next;
+		w->run = NULL;
+		w->low(w, closed);
+	}
+}
+
+void run_push_input(struct run *r)
+{
+	size_t waiting = r->input.len - r->input_taken;
+
+	if (r->input_unknown)
+		return;
+	while (waiting && r->room > r->sent && r->ear.line) {
+		uint64_t room = r->room - r->sent;
+		size_t n = waiting < STDIN_PIECE ? waiting : STDIN_PIECE;
+
+		n = room < n ? (size_t)room : n;
+		line_stdin(&r->berth->line, r->ref, r->input.p + r->input_taken, n);
+		r->input_taken += n;
+		r->sent += n;
+		waiting -= n;
+		r->berth->fleet->figures.stdin_bytes += n;
+	}
+	if (waiting)
+		return;
+	buf_cut(&r->input, 0);
+	r->input_taken = 0;
+	if (r->input_end == 1 && r->ear.line) {
+		line_stdin(&r->berth->line, r->ref, NULL, 0);
+		r->input_end = 2; /* told */
+		r->stdin_open = 0;
+	}
+	run_input_low(r, 0);
+}
+
+int run_input(struct run *r, const void *bytes, size_t n)
+{
+	if (!r->stdin_open || r->input_end || r->over)
+		return 0;
+	if (r->input_taken > RUN_INPUT) { /* move what waits to the front, now and then */
+		memmove(r->input.p, r->input.p + r->input_taken, r->input.len - r->input_taken);
+		buf_cut(&r->input, r->input.len - r->input_taken);
+		r->input_taken = 0;
+	}
+	buf_add(&r->input, bytes, n);
+	run_push_input(r);
+	return r->input.len - r->input_taken > RUN_INPUT;
+}
+
+void run_input_close(struct run *r)
+{
+	if (!r->stdin_open || r->input_end)
+		return;
+	r->input_end = 1;
+	run_push_input(r);
+}
+
+void run_input_await(struct run *r, struct run_input_wait *w)
+{
+	w->run = r;
+	w->next = r->input_waiters;
+	r->input_waiters = w;
+}
+
+void run_input_cancel(struct run_input_wait *w)
+{
+	struct run_input_wait **at;
+
+	if (!w->run)
+		return;
+	for (at = &w->run->input_waiters; *at != w; at = &(*at)->next)
+		;
+	*at = w->next;
+	w->run = NULL;
+}
+
+void run_input_check(struct run *r)
+{
+	int sure = r->berth->fleet->alone && (!r->restored || r->input_sure);
+
+	if (sure || r->over || r->input_unknown || r->input.len > r->input_taken ||
+	    r->words.len > r->words_taken)
+		return;
+	r->input_sure = r->input_unknown = 1;
+	berth_tally(r->berth);
+}
+
+uint64_t run_input_has(const struct run *r)
+{
+	return r->sent + r->input.len - r->input_taken;
+}
+
+/* ---- the channel ---- */
+
+void run_push_words(struct run *r)
+{
+	while (r->words_taken < r->words.len && r->words_room > r->words_sent && r->ear.line &&
+	       !r->input_unknown) {
+		size_t n = r->words.len - r->words_taken;
+		uint64_t room = r->words_room - r->words_sent;
+
+		n = n < STDIN_PIECE ? n : STDIN_PIECE;
+		n = room < n ? (size_t)room : n;
+		line_channel(&r->berth->line, r->ref, r->words.p + r->words_taken, n);
+		r->words_taken += n;
+		r->words_sent += n;
+	}
+	if (r->words_taken == r->words.len) {
+		buf_cut(&r->words, 0);
+		r->words_taken = 0;
+	}
+}
+
+uint64_t run_say(struct run *r, const void *bytes, size_t n)
+{
+	if (r->over)
+		return run_said(r);
+	run_input_check(r); /* another front may have spoken to it, too */
+	buf_add(&r->words, bytes, n);
+	run_push_words(r);
+	return run_said(r);
+}
+
+uint64_t run_said(const struct run *r)
+{
+	return r->words_sent + r->words.len - r->words_taken;
+}
+
+/* ---- after a restart ---- */
+
+void run_told(struct run *r, const struct wire_exec *about)
+{
+	if (!r->input_unknown)
+		return;
+	r->input_unknown = 0;
+	r->pid = about->group;
+	r->stdin_open = about->stdin_open;
+	r->sent = about->stdin_bytes;
+	r->room = about->stdin_room;
+	r->words_sent = about->channel_bytes;
+	r->words_room = about->channel_room;
+	if (r->on_told)
+		r->on_told(r);
+	run_push_words(r);
+	run_push_input(r);
+}

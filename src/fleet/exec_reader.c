@@ -1,0 +1,314 @@
+/* exec_reader.c - see exec_reader.h. */
+#include "fleet/exec_reader.h"
+#include "base/own.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OPEN_TRIES = 10, OPEN_PAUSE_MS = 100 };
+
+void tap_init(struct tap *t, struct fleet *f, const struct tap_events *on)
+{
+	*t = (struct tap){ .fleet = f,
+			   .on = on,
+			   .own.post.fd = -1,
+			   .streams = 2,
+			   .until = { UINT64_MAX, UINT64_MAX, UINT64_MAX } };
+}
+
+/* ---- flow ---- */
+
+static uint64_t window_end(const struct tap *t, uint64_t from, unsigned stream)
+{
+	uint64_t end = from > UINT64_MAX - TAP_WINDOW ? UINT64_MAX : from + TAP_WINDOW;
+
+	return end < t->until[stream] ? end : t->until[stream];
+}
+
+/* Half a window at a time, so that a credit is rare and never late. */
+void tap_grant(struct tap *t, struct listener *ear, unsigned stream)
+{
+	uint64_t next = ear->next_byte[stream], until = ear->granted[stream];
+
+	/* Behind what was dropped, nothing is granted yet. */
+	if (!t->stopped && (until < next || until - next < TAP_WINDOW / 2))
+		line_credit(ear, stream, window_end(t, next, stream));
+}
+
+static struct listener *ear_of(struct tap *t)
+{
+	if (t->has_own)
+		return &t->ear;
+	return t->run && t->run->tap == t ? &t->run->ear : NULL;
+}
+
+void tap_output(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+{
+	struct listener *ear = ear_of(t);
+
+	if (offset < t->from[stream]) { /* asked for before it was written */
+		size_t skip = t->from[stream] - offset < n ? (size_t)(t->from[stream] - offset) : n;
+
+		bytes += skip;
+		offset += skip;
+		n -= skip;
+	}
+	if (n)
+		t->on->output(t, stream, offset, bytes, n);
+	/* output() may have closed us; then we are on no ear any more. */
+	if (!t->ended && ear)
+		tap_grant(t, ear, stream);
+}
+
+void tap_stop(struct tap *t, int stopped)
+{
+	struct listener *ear = ear_of(t);
+
+	t->stopped = stopped;
+	for (unsigned s = 0; s < t->streams && ear && ear->line && !stopped; s++)
+		tap_grant(t, ear, s);
+}
+
+/* ---- the end ---- */
+
+void tap_over(struct tap *t, json_t *record, const struct err *e)
+{
+	if (t->ended)
+		return;
+	t->ended = 1;
+	t->run = NULL;
+	t->on->over(t, record, e);
+}
+
+static void hang_up(struct tap *t)
+{
+	struct berth *b = fleet_find(t->fleet, t->box);
+
+	if (!t->has_own)
+		return;
+	line_close(&t->own);
+	t->has_own = 0;
+	if (b)
+		b->readers--;
+}
+
+static void no_longer_early(struct tap *t)
+{
+	struct tap **at;
+
+	if (!t->early)
+		return;
+	for (at = &t->early->early; *at != t; at = &(*at)->next_early)
+		;
+	*at = t->next_early;
+	t->early = NULL;
+}
+
+void tap_close(struct tap *t)
+{
+	t->ended = 1;
+	no_longer_early(t);
+	if (t->run && t->run->tap == t) {
+		t->run->tap = NULL;
+		line_leave(&t->run->ear);
+	}
+	t->run = NULL;
+	timer_fini(&t->again);
+	run_wait_cancel(&t->wait);
+	if (t->opening)
+		office_forget(&t->fleet->office, t->opening);
+	t->opening = NULL;
+	hang_up(t);
+}
+
+static void recorded(struct run_wait *w, json_t *record)
+{
+	tap_over(loop_owner(w, struct tap, wait), record, NULL);
+}
+
+/* All output was seen, or there is none to be had: the record is what is left. */
+static void conclude(struct tap *t)
+{
+	struct berth *b = fleet_find(t->fleet, t->box);
+	struct run *r = b ? run_find(b, t->run_id) : NULL;
+	struct store_run row = { 0 };
+	json_t *record;
+	struct err e;
+
+	hang_up(t);
+	if (r) {
+		t->wait.done = recorded;
+		run_await(r, &t->wait);
+		return;
+	}
+	ledger_settle(&t->fleet->ledger);
+	if (store_run_get(t->fleet->store, t->run_id, &row, &e) < 0) {
+		tap_over(t, NULL, &e);
+		return;
+	}
+	record = run_row_json(&row);
+	store_run_fini(&row);
+	tap_over(t, record, NULL);
+	json_decref(record);
+}
+
+/* ---- a line of its own ---- */
+
+static void reading(struct listener *x, unsigned stream, uint64_t from, uint64_t tip)
+{
+	struct tap *t = loop_owner(x, struct tap, ear);
+
+	if (t->from[stream] == TAP_NOW)
+		t->from[stream] = from;
+	if (t->on->reading)
+		t->on->reading(t, stream, from < t->from[stream] ? t->from[stream] : from, tip);
+	if (!t->ended)
+		tap_grant(t, x, stream);
+}
+
+static void output(struct listener *x, unsigned stream, uint64_t offset, const char *bytes,
+		   size_t n)
+{
+	tap_output(loop_owner(x, struct tap, ear), stream, offset, bytes, n);
+}
+
+static void exited(struct listener *x, const struct wire_exit *end)
+{
+	(void)end;
+	conclude(loop_owner(x, struct tap, ear));
+}
+
+static void refused(struct listener *x, const struct err *e)
+{
+	(void)e; /* init has forgotten it; the record is still there */
+	line_unlisten(x);
+	conclude(loop_owner(x, struct tap, ear));
+}
+
+static void open_line(struct tap *t);
+
+static void open_again(struct timer *timer)
+{
+	open_line(loop_owner(timer, struct tap, again));
+}
+
+/* No line, or no more. The box has ended, and then there is nothing more to read; or its init had no
+ * room for one more, and then to say "over" would be a lie about the bytes that are still there. */
+static void lost_line(struct tap *t, const struct err *why)
+{
+	struct berth *b = fleet_find(t->fleet, t->box);
+	struct err e;
+
+	t->has_own = 0;
+	if (!b || b->state >= BERTH_ENDING) {
+		conclude(t);
+		return;
+	}
+	if (t->tries++ == OPEN_TRIES) {
+		err_set(&e, ERR_SYS, "box %s takes no more readers: %.100s", t->box,
+			why ? why->msg : "");
+		e.sys = EBUSY;
+		tap_over(t, NULL, &e);
+		return;
+	}
+	if (!t->again.ev)
+		timer_init(&t->again, t->fleet->loop, open_again);
+	timer_set(&t->again, OPEN_PAUSE_MS);
+}
+
+static void line_gone(struct line *l, const struct err *why)
+{
+	struct tap *t = l->user;
+
+	for (unsigned s = 0; s < t->streams; s++)
+		t->from[s] = t->ear.next_byte[s];
+	if (!t->ended)
+		lost_line(t, why);
+}
+
+static const struct listen_events ear_events = {
+	.reading = reading,
+	.output = output,
+	.exited = exited,
+	.refused = refused,
+};
+
+static void opened(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct tap *t = ctx;
+	struct berth *b = fleet_find(t->fleet, t->box);
+	uint64_t until[WIRE_STREAMS];
+	struct err own;
+
+	(void)len;
+	t->opening = NULL;
+	if (!f && e->sys == EAGAIN) { /* it lives, and has no time for another one just now */
+		tap_over(t, NULL, e);
+		return;
+	}
+	if (b && b->readers >= TAP_READERS) {
+		err_set(&own, ERR_LIMIT, "box %s has %d readers already, and no more at once",
+			t->box, TAP_READERS);
+		tap_over(t, NULL, &own);
+		return;
+	}
+	t->own.on_gone = line_gone;
+	t->own.user = t;
+	if (!f || *fd < 0 || line_open(&t->own, t->fleet->loop, steal_fd(fd), t->box, &own) < 0) {
+		lost_line(t, e);
+		return;
+	}
+	t->has_own = 1;
+	if (b)
+		b->readers++;
+	for (unsigned s = 0; s < t->streams; s++)
+		until[s] = t->from[s] == TAP_NOW ? 0 : window_end(t, t->from[s], s);
+	line_read(&t->own, &t->ear, t->ref, &ear_events, t->streams, t->from, until);
+}
+
+static void open_line(struct tap *t)
+{
+	t->opening = office_ask_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX, opened, t);
+}
+
+void tap_begin(struct tap *t)
+{
+	t->early = NULL;
+	t->opening = office_ask_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX, opened, t);
+}
+
+/* START and this READ go over two connections, and init might look at this one first. */
+static void attach(struct tap *t, struct fleet *f, const char *box, const char *run_id,
+		   uint32_t ref, unsigned streams, const uint64_t *from,
+		   const struct tap_events *on)
+{
+	struct berth *b = fleet_find(f, box);
+	struct run *r = b ? run_find(b, run_id) : NULL;
+
+	tap_init(t, f, on);
+	snprintf(t->box, sizeof(t->box), "%s", box);
+	snprintf(t->run_id, sizeof(t->run_id), "%s", run_id);
+	t->ref = ref;
+	t->streams = streams;
+	memcpy(t->from, from, streams * sizeof(*from));
+	if (!r || r->begun) {
+		tap_begin(t);
+		return;
+	}
+	t->early = r;
+	t->next_early = r->early;
+	r->early = t;
+}
+
+void tap_open(struct tap *t, struct fleet *f, const char *box, const char *run_id, uint32_t ref,
+	      const uint64_t from[2], const struct tap_events *on)
+{
+	attach(t, f, box, run_id, ref, 2, from, on);
+}
+
+void tap_open_channel(struct tap *t, struct fleet *f, const char *box, const char *run_id,
+		      uint32_t ref, const uint64_t from[WIRE_STREAMS], const struct tap_events *on)
+{
+	attach(t, f, box, run_id, ref, WIRE_STREAMS, from, on);
+}

@@ -1,0 +1,61 @@
+/* exec_reader.h - somebody reads the output of a run, from a byte on, as fast as they take it.
+ * Owns: its place in the output and, unless it came with the start, a line of its own.
+ * Nothing is buffered here: credit is given to the box when the reader has room. */
+#pragma once
+#include "fleet/exec.h"
+
+enum { TAP_WINDOW = 64 * 1024 }; /* what the box may send ahead of the reader, per stream */
+enum { TAP_READERS = 48 }; /* in one box; its init has some more connections, for others than us */
+
+struct tap;
+struct tap_events {
+	/* The first byte that will really be served; beyond the one asked for: those between are
+	 * gone. tip: the end of what is written so far. */
+	void (*reading)(struct tap *t, unsigned stream, uint64_t from, uint64_t tip);
+	void (*output)(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n);
+	/* The last word: the record (borrowed), or e when there is none to be had. */
+	void (*over)(struct tap *t, json_t *record, const struct err *e);
+	/* Of one that came with the start, may be NULL: it runs, and is this one in the box. */
+	void (*started)(struct tap *t, int pid);
+};
+
+struct tap {
+	struct fleet *fleet;
+	struct run *run; /* while it is not over; NULL otherwise */
+	char run_id[ID_LEN + 1], box[ID_LEN + 1];
+	uint32_t ref;
+	unsigned streams; /* how many are read: with the channel or without */
+	uint64_t from[WIRE_STREAMS];
+	uint64_t until[WIRE_STREAMS]; /* the reader's own limit: no credit beyond it */
+	const struct tap_events *on;
+	struct line own;
+	int has_own;
+	struct office_ask *opening;
+	struct listener ear; /* on own */
+	struct run_wait wait;
+	struct run *early; /* waits for this one to begin, in its list */
+	struct tap *next_early;
+	int stopped; /* the reader is full */
+	int ended;
+	unsigned tries; /* to get a line of its own */
+	struct timer again;
+};
+
+#define TAP_NOW UINT64_MAX /* as an offset: from what is written next */
+/* Attaches to a run, living or over, at these offsets. More than TAP_READERS: over() tells. */
+void tap_open(struct tap *t, struct fleet *f, const char *box, const char *run_id, uint32_t ref,
+	      const uint64_t from[2], const struct tap_events *on);
+/* The same with the channel. */
+void tap_open_channel(struct tap *t, struct fleet *f, const char *box, const char *run_id,
+		      uint32_t ref, const uint64_t from[WIRE_STREAMS], const struct tap_events *on);
+/* For run_start(): zeroes it and sets the events. */
+void tap_init(struct tap *t, struct fleet *f, const struct tap_events *on);
+void tap_stop(struct tap *t, int stopped); /* no more credit; and again */
+void tap_close(struct tap *t);             /* over() is not called any more */
+
+/* From run.c: init knows the run now, or it is over. */
+void tap_begin(struct tap *t);
+/* From run.c and run_end.c, for the tap that came with the start. */
+void tap_output(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n);
+void tap_over(struct tap *t, json_t *record, const struct err *e);
+void tap_grant(struct tap *t, struct listener *ear, unsigned stream);

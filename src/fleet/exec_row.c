@@ -1,0 +1,154 @@
+/* exec_row.c - a run as the store has it, from its first row to the record; and as JSON. */
+#include "fleet/exec_internal.h"
+#include "base/own.h"
+#include "record/record.h"
+#include "lang/lang.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REQUEST "request" /* in a stored record: what was asked for */
+
+/* The record as the store has it: with what was asked for, which nobody else is told. */
+static json_t *stored_record(const struct run *r, const json_t *record)
+{
+	json_t *doc = record ? json_copy((json_t *)record) : json_object();
+
+	if (r->request)
+		json_object_set(doc, REQUEST, r->request);
+	if (r->replay_of[0])
+		json_object_set_new(doc, "replay_of", json_string(r->replay_of));
+	return doc;
+}
+
+static int store_begin_run(struct run *r, struct err *e)
+{
+	json_t *doc = stored_record(r, NULL);
+	auto_free char *text = json_dumps(r->command, JSON_COMPACT),
+		       *record = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
+	struct store_run row = { .ref = r->ref,
+				 .kind = r->kind,
+				 .started_ns = r->started_ns,
+				 .command = text,
+				 .record = record };
+
+	json_decref(doc);
+	if (!text || !record)
+		abort();
+	memcpy(row.id, r->id, sizeof(row.id));
+	memcpy(row.tag, r->tag, sizeof(row.tag));
+	snprintf(row.box, sizeof(row.box), "%s", r->berth->row.id);
+	snprintf(row.team, sizeof(row.team), "%s", r->berth->row.team);
+	return store_run_begin(r->berth->fleet->store, &row, e);
+}
+
+/* One commit, however many rows it takes. */
+int run_write_beginning(struct run *r, const struct run_want *want, struct err *e)
+{
+	struct store *s = r->berth->fleet->store;
+
+	if (!want->note)
+		return store_begin_run(r, e);
+	if (store_begin(s, e) < 0)
+		return -1;
+	if (store_begin_run(r, e) < 0)
+		return store_rollback(s);
+	want->note(r, want->user);
+	return store_commit(s, e);
+}
+
+int run_is_helper(const struct run *r)
+{
+	return !strcmp(r->tag, STORE_RUN_HELPER);
+}
+
+/* What it has used goes with the news, for those who keep the accounts. */
+static json_t *news_of(const struct run *r, const struct store_run *row)
+{
+	double cpu_s = json_number_value(json_object_get(r->record, "cpu_s"));
+
+	return json_pack("{s:s, s:s, s:i, s:I, s:I, s:s*}", "run", r->id, "cause", row->cause, "status",
+			 row->status, "cpu_ms", (json_int_t)(cpu_s * 1000 + 0.5), "output_bytes",
+			 (json_int_t)row->output_bytes, "language", r->lang ? r->lang->name : NULL);
+}
+
+void run_write_end(struct run *r, const struct ending *end, int64_t ended_ns)
+{
+	const struct berth *b = r->berth;
+	struct store_run row = {
+		.ended_ns = ended_ns,
+		.status = cause_status(end),
+		.output_bytes = r->exited ? r->exit.bytes[0] + r->exit.bytes[1] : 0,
+	};
+
+	memcpy(row.id, r->id, sizeof(row.id));
+	memcpy(row.tag, r->tag, sizeof(row.tag));
+	snprintf(row.box, sizeof(row.box), "%s", b->row.id);
+	snprintf(row.team, sizeof(row.team), "%s", b->row.team);
+	snprintf(row.cause, sizeof(row.cause), "%s", cause_name(cause_of(end)));
+	ledger_add(&b->fleet->ledger, &row, stored_record(r, r->record), cause_of(end), end->run_us,
+		   news_of(r, &row));
+	if (b->state != BERTH_RUNNING)
+		ledger_settle(&b->fleet->ledger); /* nobody could say it again */
+}
+
+void run_restore_request(struct run *r, const struct store_run *row)
+{
+	json_t *doc = row->record ? json_loads(row->record, 0, NULL) : NULL;
+	const char *of = json_string_value(json_object_get(doc, "replay_of"));
+
+	r->request = json_incref(json_object_get(doc, REQUEST));
+	r->wall_ms = (uint64_t)json_integer_value(json_object_get(r->request, "timeout_ms"));
+	snprintf(r->replay_of, sizeof(r->replay_of), "%s", of ? of : "");
+	json_decref(doc);
+}
+
+json_t *run_json(const struct run *r)
+{
+	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:O, s:i, s:b, s:s}", "id", r->id, "box",
+				r->berth->row.id, "state", "running", "kind",
+				store_run_kind_name(r->kind), "command", r->command, "pid", r->pid,
+				"pty", r->tty, "tag", r->tag);
+
+	json_object_set_new(doc, "started", record_when((uint64_t)r->started_ns));
+	json_object_set_new(doc, "stdin",
+			    json_pack("{s:b, s:o}", "open", r->stdin_open && !r->input_end, "bytes",
+				      r->input_unknown ?
+					      json_null() :
+					      json_integer((json_int_t)run_input_has(r))));
+	if (r->replay_of[0])
+		json_object_set_new(doc, "replay_of", json_string(r->replay_of));
+	return doc;
+}
+
+json_t *run_row_request(const struct store_run *row)
+{
+	json_t *doc = row->record ? json_loads(row->record, 0, NULL) : NULL;
+	json_t *request = json_incref(json_object_get(doc, REQUEST));
+
+	json_decref(doc);
+	return request;
+}
+
+json_t *run_row_json(const struct store_run *row)
+{
+	json_t *doc = row->record ? json_loads(row->record, 0, NULL) : NULL;
+
+	json_object_del(doc, REQUEST);
+	if (json_object_get(doc, "id"))
+		return doc;
+	json_decref(doc);
+	doc = json_pack("{s:s, s:s, s:s, s:s, s:s}", "id", row->id, "box", row->box, "state",
+			row->ended_ns ? "over" : "running", "kind", store_run_kind_name(row->kind),
+			"tag", row->tag);
+	if (row->command)
+		json_object_set_new(doc, "command", json_loads(row->command, 0, NULL));
+	json_object_set_new(doc, "started", record_when((uint64_t)row->started_ns));
+	if (row->ended_ns) {
+		json_object_set_new(doc, "ended", record_when((uint64_t)row->ended_ns));
+		json_object_set_new(doc, "cause", json_string(row->cause));
+		json_object_set_new(doc, "status", json_integer(row->status));
+	}
+	return doc;
+}

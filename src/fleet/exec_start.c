@@ -1,0 +1,229 @@
+/* exec_start.c - the beginning of a program: its variables, START; or another front began it. */
+#include "fleet/exec_internal.h"
+#include "base/own.h"
+#include "record/record.h"
+#include "fleet/exec_reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The box's own variables under the run's; the usual ones under both. */
+static void add_env(struct buf *pool, unsigned *n, const char *name, size_t name_len,
+		    const char *value)
+{
+	buf_add(pool, name, name_len);
+	buf_putc(pool, '=');
+	buf_add(pool, value, strlen(value) + 1);
+	++*n;
+}
+
+static int is_set(const char *const *env, const char *name, size_t len)
+{
+	for (; env && *env; env++)
+		if (!strncmp(*env, name, len) && (*env)[len] == '=')
+			return 1;
+	return 0;
+}
+
+/* Returns an array of n + 1 pointers into pool. */
+static const char **merge_env(const struct berth *b, const char *const *usual,
+			      const char *const *own, struct buf *pool)
+{
+	json_t *box = b->row.env ? json_loads(b->row.env, 0, NULL) : NULL, *value;
+	const char *name, **all;
+	unsigned n = 0;
+
+	for (usual = usual ? usual : box_default_env; *usual; usual++) {
+		size_t len = strcspn(*usual, "=");
+		char key[64];
+
+		snprintf(key, sizeof(key), "%.*s", (int)len, *usual);
+		if (!is_set(own, key, len) && !json_object_get(box, key))
+			add_env(pool, &n, key, len, *usual + len + 1);
+	}
+	for (const char *const *way = gate_wanted(b) ? b->fleet->conf.way_env : NULL; way && *way; way++) {
+		size_t len = strcspn(*way, "=");
+		char key[64];
+
+		snprintf(key, sizeof(key), "%.*s", (int)len, *way);
+		if (!is_set(own, key, len) && !json_object_get(box, key))
+			add_env(pool, &n, key, len, *way + len + 1);
+	}
+	json_object_foreach(box, name,
+			    value) if (json_is_string(value) && !is_set(own, name, strlen(name)))
+		add_env(pool, &n, name, strlen(name), json_string_value(value));
+	for (; own && *own; own++) {
+		buf_add(pool, *own, strlen(*own) + 1);
+		n++;
+	}
+	json_decref(box);
+	all = calloc(n + 1, sizeof(*all));
+	if (!all)
+		abort();
+	for (unsigned i = 0, at = 0; i < n; i++, at += (unsigned)strlen(pool->p + at) + 1)
+		all[i] = pool->p + at;
+	return all;
+}
+
+static json_t *words_json(const char *const *argv)
+{
+	json_t *all = json_array();
+
+	for (; *argv; argv++)
+		json_array_append_new(all, changes_text(*argv));
+	return all;
+}
+
+static struct run *new_run(struct berth *b, const char *id, uint32_t ref)
+{
+	struct run *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		abort();
+	r->berth = b;
+	r->ref = ref;
+	snprintf(r->id, sizeof(r->id), "%s", id);
+	r->next = b->runs;
+	b->runs = r;
+	r->is_shared = b->nruns > 0;
+	for (struct run *other = r->next; other; other = other->next)
+		other->is_shared |= !other->over;
+	b->nruns++;
+	b->starts++;
+	r->seen = b->seen;
+	r->began_ms = loop_now_ms();
+	return r;
+}
+
+static void unmake(struct run *r)
+{
+	struct berth *b = r->berth;
+
+	b->runs = r->next; /* it was the newest */
+	b->nruns--;
+	run_free(r);
+}
+
+/* What of each stream is kept for a reader that comes later, or again after an outage: 16 MiB, of a small
+ * box a sixteenth of its memory, for it is there that init keeps it. */
+static uint64_t log_bytes(const struct berth *b)
+{
+	enum { LEAST = 1 << 20, MOST = 16 << 20 };
+	uint64_t share = b->row.limits.mem_bytes / 16;
+
+	return !share || share > MOST ? MOST : share < LEAST ? LEAST : share;
+}
+
+static struct box_command box_words(const struct berth *b, const struct run_want *want,
+				    const char *const *env, int read)
+{
+	return (struct box_command){
+		.argv = want->argv,
+		.env = env,
+		.cwd = want->cwd,
+		.wall_ms = want->wall_ms,
+		.rows = want->rows,
+		.cols = want->cols,
+		.log_bytes = want->log_bytes ? want->log_bytes : log_bytes(b),
+		.credit = read ? TAP_WINDOW : 0,
+		.flags = (uint16_t)(WIRE_START_TOLD | (want->pty ? WIRE_START_PTY : 0) |
+				    (want->stdin_open ? WIRE_START_STDIN : 0) |
+				    (want->root ? WIRE_START_ROOT : 0) |
+				    (want->channel ? WIRE_START_CHANNEL : 0) |
+				    (want->seed ? WIRE_START_SEED : 0) |
+				    (want->lone ? WIRE_START_LONE : 0) |
+				    (read ? 0 : WIRE_START_APART)),
+	};
+}
+
+static unsigned running(const struct berth *b)
+{
+	unsigned n = 0;
+
+	for (const struct run *r = b->runs; r; r = r->next)
+		n += !r->over;
+	return n;
+}
+
+int run_start(struct berth *b, const struct run_want *want, struct tap *tap, struct run **out,
+	      struct err *e)
+{
+	auto_buf struct buf pool = { 0 };
+	auto_free const char **env = NULL;
+	struct box_command cmd;
+	char id[ID_LEN + 1];
+	struct run *r;
+
+	if (b->state != BERTH_RUNNING)
+		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id,
+			       berth_state_name(b->state));
+	/* Runs with this tag are in no list and in no usage count. */
+	if (!want->helper && want->tag && !strcmp(want->tag, STORE_RUN_HELPER))
+		return err_set(e, ERR_INVALID, "tag: '%s' is used by the daemon; choose another one", want->tag);
+	if (running(b) >= RUN_MAX)
+		return err_set(e, ERR_LIMIT, "box %s runs %d programs already, and no more at once",
+			       b->row.id, RUN_MAX);
+	if (id_new(id, e) < 0)
+		return -1;
+	env = merge_env(b, want->usual, want->env, &pool);
+	r = new_run(b, id, line_new_ref(&b->line));
+	r->kind = want->kind;
+	r->tty = want->pty;
+	r->stdin_open = want->stdin_open || want->pty;
+	r->wall_ms = want->wall_ms;
+	r->compiled_before = want->compiled_before;
+	r->command = words_json(want->argv);
+	r->started_ns = fleet_now_ns();
+	r->lang = want->lang;
+	snprintf(r->tag, sizeof(r->tag), "%s", want->helper ? STORE_RUN_HELPER : want->tag ? want->tag : "");
+	snprintf(r->replay_of, sizeof(r->replay_of), "%s", want->replay_of ? want->replay_of : "");
+	r->request = json_incref(want->request);
+	r->cwd = want->cwd ? strdup(want->cwd) : NULL;
+	cmd = box_words(b, want, env, tap != NULL);
+	run_ask_base(r);
+	/* The row is there before the program is: a crash in between leaves a row that the next
+	 * front finds to be of an exec that never was. */
+	if (run_write_beginning(r, want, e) < 0 ||
+	    line_start(&b->line, &r->ear, r->ref, &run_ear_events, &cmd, e) < 0) {
+		struct err ignored;
+		struct store_run row = { .ended_ns = fleet_now_ns(), .status = 126 };
+
+		memcpy(row.id, r->id, sizeof(row.id));
+		snprintf(row.cause, sizeof(row.cause), "%s", cause_name(CAUSE_HOST));
+		(void)!store_run_end(b->fleet->store, &row, &ignored);
+		unmake(r);
+		return -1;
+	}
+	b->fleet->figures.runs_started += !want->helper;
+	berth_touch(b);
+	r->tap = tap;
+	if (tap) {
+		tap->run = r;
+		tap->ref = r->ref;
+		memcpy(tap->run_id, r->id, sizeof(r->id));
+		snprintf(tap->box, sizeof(tap->box), "%s", b->row.id);
+	}
+	*out = r;
+	return 0;
+}
+
+void run_restore(struct berth *b, struct store_run *row)
+{
+	struct run *r = new_run(b, row->id, row->ref);
+
+	r->restored = r->begun = 1;
+	r->kind = row->kind;
+	r->has_base = row->kind == STORE_RUN_ONCE; /* its box has computed for nothing else */
+	r->tty = row->kind == STORE_RUN_PTY;
+	r->stdin_open = r->input_unknown = 1;
+	r->started_ns = row->started_ns;
+	memcpy(r->tag, row->tag, sizeof(r->tag));
+	r->command = row->command ? json_loads(row->command, 0, NULL) : NULL;
+	if (!r->command)
+		r->command = json_array();
+	run_restore_request(r, row);
+	b->fleet->figures.restored_runs++;
+	if (line_is_open(&b->line))
+		line_read(&b->line, &r->ear, r->ref, &run_ear_events, 0, NULL, NULL);
+}

@@ -1,0 +1,56 @@
+/* recent_exits.c - see recent_exits.h. */
+#include "fleet/recent_exits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int is_recent(const struct past *p)
+{
+	return loop_now_ms() - p->ended_ms < PAST_MS;
+}
+
+/* The newest is the first, so all behind the first old one are old. */
+static void drop_old(struct past **at, unsigned most)
+{
+	while (*at && most && is_recent(*at)) {
+		at = &(*at)->next;
+		most--;
+	}
+	while (*at) {
+		struct past *p = *at;
+
+		*at = p->next;
+		free(p);
+	}
+}
+
+void past_note(struct berth *b, const struct run *r)
+{
+	struct past *p;
+
+	if (r->pid <= 0)
+		return;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		abort();
+	p->next = b->past;
+	p->pid = r->pid;
+	p->ended_ms = loop_now_ms();
+	memcpy(p->run, r->id, sizeof(p->run));
+	memcpy(p->tag, r->tag, sizeof(p->tag));
+	b->past = p;
+	drop_old(&b->past, PAST_MOST);
+}
+
+const struct past *past_find(const struct berth *b, int pid, const char *tag)
+{
+	for (const struct past *p = b->past; p && is_recent(p); p = p->next)
+		if (pid ? p->pid == pid : *tag && !strcmp(p->tag, tag))
+			return p;
+	return NULL;
+}
+
+void past_free(struct berth *b)
+{
+	drop_old(&b->past, 0);
+}

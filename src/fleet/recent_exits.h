@@ -1,0 +1,20 @@
+/* recent_exits.h - programs of a box that ended a moment ago, by the number they had inside.
+ * Who comes to follow one by its pid may come late; for a while it is told how that ended.
+ * Owns: a short list in its berth. The record is the store's. */
+#pragma once
+#include "fleet/exec.h"
+
+enum { PAST_MS = 30000, PAST_MOST = 128 };
+
+struct past {
+	struct past *next; /* the one that ended before it */
+	int pid;
+	char run[ID_LEN + 1];
+	char tag[STORE_NAME + 1];
+	uint64_t ended_ms;
+};
+
+void past_note(struct berth *b, const struct run *r); /* nothing, if nobody knows its pid */
+/* By its pid, or if that is 0 by its tag; NULL: none, or too long ago. */
+const struct past *past_find(const struct berth *b, int pid, const char *tag);
+void past_free(struct berth *b);

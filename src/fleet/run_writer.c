@@ -1,0 +1,133 @@
+/* run_writer.c - see run_writer.h. */
+#include "fleet/run_writer.h"
+#include "record/record.h"
+#include "lang/lang.h"
+#include "fleet/fleet.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ledger_line {
+	struct ledger_line *next;
+	struct store_run row;
+	enum cause cause;
+	uint64_t run_us;
+	json_t *record, *news;
+};
+
+static void is_due(struct timer *t)
+{
+	ledger_settle(loop_owner(t, struct ledger, timer));
+}
+
+void ledger_init(struct ledger *l, struct fleet *f)
+{
+	*l = (struct ledger){ .fleet = f };
+	l->last = &l->first;
+	timer_init(&l->timer, f->loop, is_due);
+}
+
+void ledger_add(struct ledger *l, const struct store_run *row, json_t *take_record, enum cause cause,
+		uint64_t run_us, json_t *take_news)
+{
+	struct ledger_line *x = malloc(sizeof(*x));
+
+	if (!x)
+		abort();
+	*x = (struct ledger_line){
+		.row = *row, .cause = cause, .run_us = run_us, .record = take_record, .news = take_news
+	};
+	*l->last = x;
+	l->last = &x->next;
+	if (++l->n >= LEDGER_MAX)
+		ledger_settle(l);
+	else if (l->n == 1)
+		timer_set(&l->timer, LEDGER_MS);
+}
+
+static unsigned exit_code(int status)
+{
+	return status == 0 ? EXITS_0 : status == 1 ? EXITS_1 : status == 2 ? EXITS_2 : status == 126 ? EXITS_126 :
+	       status == 127 ? EXITS_127 : EXITS_OTHER;
+}
+
+/* By the language's place in the table; a command has the place behind them. */
+static unsigned ledger_find_language(const char *name)
+{
+	unsigned n = lang_count() < FLEET_LANGS - 1 ? lang_count() : FLEET_LANGS - 1;
+
+	for (unsigned i = 0; name && i < n; i++)
+		if (!strcmp(lang_at(i)->name, name))
+			return i;
+	return n;
+}
+
+static void ledger_count_run(struct fleet_figures *f, const struct ledger_line *x)
+{
+	const json_t *cpu = json_object_get(x->record, "cpu_s"), *memory = json_object_get(x->record, "mem_peak");
+	int well = x->cause == CAUSE_EXIT && x->row.status == 0;
+
+	f->ended[x->cause]++;
+	if (x->cause == CAUSE_EXIT)
+		f->exits[exit_code(x->row.status)]++;
+	f->languages[ledger_find_language(json_string_value(json_object_get(x->news, "language")))][well]++;
+	f->output_bytes += x->row.output_bytes;
+	fleet_observe(&f->run, x->run_us);
+	if (json_is_number(cpu))
+		fleet_observe(&f->run_cpu, (uint64_t)(json_number_value(cpu) * 1e6));
+	if (json_is_integer(memory))
+		fleet_observe_bytes(&f->run_memory, (uint64_t)json_integer_value(memory));
+}
+
+static void write_line(struct fleet *f, struct ledger_line *x)
+{
+	struct err e;
+
+	x->row.record = json_dumps(x->record, JSON_COMPACT | RECORD_DIGITS);
+	if (!x->row.record)
+		abort();
+	/* On a full disk the row stays "running" until the next restart finds the exec over. One
+	 * that has ended before was recorded, and counted, by another front. */
+	if (store_run_end(f->store, &x->row, &e) < 0 && e.kind == ERR_CONFLICT) {
+		json_decref(x->news);
+		return;
+	}
+	if (!strcmp(x->row.tag, STORE_RUN_HELPER)) {
+		json_decref(x->news);
+		return;
+	}
+	ledger_count_run(&f->figures, x);
+	fleet_tell(f, x->row.team, x->row.box, "run.ended", x->news);
+}
+
+void ledger_settle(struct ledger *l)
+{
+	struct ledger_line *x = l->first, *next;
+	struct store *s = l->fleet->store;
+	struct err e;
+	int grouped;
+
+	if (!x)
+		return;
+	/* Empty from here on: those who are told may come back. */
+	l->first = NULL;
+	l->last = &l->first;
+	l->n = 0;
+	timer_clear(&l->timer);
+	grouped = store_begin(s, &e) == 0;
+	for (; x; x = next) {
+		next = x->next;
+		write_line(l->fleet, x);
+		store_run_fini(&x->row);
+		json_decref(x->record);
+		free(x);
+	}
+	if (grouped)
+		(void)!store_commit(s, &e);
+}
+
+void ledger_fini(struct ledger *l)
+{
+	ledger_settle(l);
+	timer_fini(&l->timer);
+}

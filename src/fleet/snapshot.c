@@ -1,0 +1,402 @@
+/* snapshot.c - see snapshot.h. */
+#include "fleet/snapshot.h"
+#include "base/own.h"
+#include "fleet/exec_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	SAID_MAX = 500, /* of what a program complains about */
+	PIECE = 64 * 1024,
+	WALL_MS = 20 * 60 * 1000, /* for one */
+	STALE_S = 3600,           /* begun, and never finished: nobody works on it any more */
+	NO_FOLDER = 43,
+};
+
+struct snap {
+	struct fleet *fleet;
+	struct tap tap;
+	struct run_input_wait low;
+	struct store_snapshot row;
+	char box[ID_LEN + 1];
+	int fd;
+	int taking, hidden;
+	uint64_t bytes, most;
+	struct buf said;
+	struct err trouble; /* of ours; kind 0: none */
+	snap_done *done;
+	void *ctx;
+};
+
+/* $1: what to pack with. A file that changes while it is read (status 1) is the box's own affair. */
+static const char pack_script[] =
+	"cd / || exit 43\n"
+	"if command -v zstd >/dev/null; then c='zstd -q -1'; else c='gzip -1'; fi\n"
+	"tar -cf - --one-file-system --numeric-owner --sparse --xattrs --xattrs-include='user.*'"
+	" --exclude=./proc --exclude=./sys --exclude=./dev --exclude=./usr --exclude=./opt/atoll"
+	" -I \"$c\" .\n"
+	"s=$?; [ $s -le 1 ] && exit 0; exit $s\n";
+/* $1: the packer. */
+static const char unpack_script[] =
+	"cd / || exit 43\n"
+	"exec tar -xpf - --same-owner --numeric-owner --xattrs --xattrs-include='user.*'"
+	" --delay-directory-restore --warning=no-timestamp -I \"$1\"\n";
+
+/* ---- the folder ---- */
+
+int snaps_init(struct fleet *f, const char *state, uint64_t team_bytes, struct err *e)
+{
+	auto_fd int dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	f->snaps.folder = -1;
+	f->snaps.team_bytes = team_bytes;
+	if (dir < 0)
+		return err_sys(e, "open %.150s", state);
+	if (mkdirat(dir, "snapshots", 0700) < 0 && errno != EEXIST)
+		return err_sys(e, "make the folder of snapshots");
+	f->snaps.folder = openat(dir, "snapshots", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return f->snaps.folder < 0 ? err_sys(e, "open the folder of snapshots") : 0;
+}
+
+void snaps_fini(struct fleet *f)
+{
+	own_close_fd(&f->snaps.folder);
+}
+
+static const char *file_name(const char *id, const char *ending, char out[32])
+{
+	snprintf(out, 32, "%.*s.%s", ID_LEN, id, ending);
+	return out;
+}
+
+/* The row goes last: a crash in between leaves one that says where to look. */
+int snap_remove(struct fleet *f, const char *id, struct err *e)
+{
+	char name[32];
+
+	if ((unlinkat(f->snaps.folder, file_name(id, "snap", name), 0) < 0 && errno != ENOENT) ||
+	    (unlinkat(f->snaps.folder, file_name(id, "part", name), 0) < 0 && errno != ENOENT))
+		return err_sys(e, "remove snapshot %s", id);
+	return store_snapshot_remove(f->store, id, e);
+}
+
+static void sweep(struct fleet *f)
+{
+	int64_t before = fleet_now_ns() - (int64_t)STALE_S * 1000000000;
+	char id[ID_LEN + 1];
+	struct err e;
+
+	while (store_snapshot_stale(f->store, before, id, &e) == 0)
+		if (snap_remove(f, id, &e) < 0)
+			return;
+}
+
+/* ---- the end ---- */
+
+static void snap_free(struct snap *s)
+{
+	run_input_cancel(&s->low);
+	if (s->tap.run)
+		run_signal(s->tap.run, SIGKILL);
+	tap_close(&s->tap);
+	buf_fini(&s->said);
+	own_close_fd(&s->fd);
+	free(s);
+}
+
+static void undo(struct snap *s)
+{
+	struct err ignored;
+
+	if (s->taking) /* a row that stays is swept */
+		(void)!snap_remove(s->fleet, s->row.id, &ignored);
+}
+
+void snap_cancel(struct snap *s)
+{
+	if (!s)
+		return;
+	undo(s);
+	snap_free(s);
+}
+
+static int is_well(const json_t *record)
+{
+	const char *cause = json_string_value(json_object_get(record, "cause"));
+
+	return cause && !strcmp(cause, cause_name(CAUSE_EXIT)) &&
+	       json_integer_value(json_object_get(record, "status")) == 0;
+}
+
+/* What the program said, or else how it ended. */
+static int program_failed(struct snap *s, const json_t *record, struct err *e)
+{
+	const char *said = buf_str(&s->said),
+		   *summary = json_string_value(json_object_get(record, "summary"));
+
+	if (strstr(said, "No space left"))
+		return err_set(e, ERR_LIMIT,
+			       "the snapshot does not fit onto the disk of box %s (limits.disk)",
+			       s->box);
+	return err_set(e, ERR_SYS, "snapshot, box %s: %.150s", s->box,
+		       *said     ? said
+		       : summary ? summary
+				 : "the box ended meanwhile");
+}
+
+static int keep_file(struct snap *s, struct err *e)
+{
+	char part[32], whole[32];
+
+	if (renameat(s->fleet->snaps.folder, file_name(s->row.id, "part", part),
+		     s->fleet->snaps.folder, file_name(s->row.id, "snap", whole)) < 0)
+		return err_sys(e, "keep snapshot %s", s->row.id);
+	s->row.bytes = s->bytes;
+	return s->hidden ? 0 : store_snapshot_finish(s->fleet->store, s->row.id, s->bytes, e);
+}
+
+static void finish(struct snap *s, const struct err *e)
+{
+	struct store_snapshot row = s->row;
+	char box[ID_LEN + 1];
+	snap_done *done = s->done;
+	void *ctx = s->ctx;
+	struct err own = e ? *e : (struct err){ 0 };
+
+	memcpy(box, s->box, sizeof(box));
+	if (e)
+		undo(s);
+	snap_free(s);
+	done(ctx, &row, box, e ? &own : NULL);
+}
+
+static void over(struct tap *t, json_t *record, const struct err *e)
+{
+	struct snap *s = loop_owner(t, struct snap, tap);
+	struct err own = s->trouble;
+
+	if (!own.kind && e)
+		own = *e;
+	if (!own.kind && !is_well(record))
+		program_failed(s, record, &own);
+	if (!own.kind && s->taking && s->bytes == 0)
+		err_set(&own, ERR_SYS, "snapshot of %s: nothing came", s->box);
+	if (!own.kind && s->taking && keep_file(s, &own) == 0)
+		own.kind = ERR_NONE;
+	finish(s, own.kind ? &own : NULL);
+}
+
+/* It is told when the program has ended. */
+static void give_up(struct snap *s)
+{
+	if (s->tap.run)
+		run_signal(s->tap.run, SIGKILL);
+}
+
+/* ---- out of a box ---- */
+
+static void hear(struct snap *s, const char *bytes, size_t n)
+{
+	size_t room = SAID_MAX - s->said.len;
+
+	buf_add(&s->said, bytes, n < room ? n : room);
+}
+
+static void write_piece(struct snap *s, const char *bytes, size_t n)
+{
+	if (s->trouble.kind)
+		return;
+	if (n > s->most - s->bytes) {
+		err_set(&s->trouble, ERR_LIMIT,
+			"snapshot of %s: the team's snapshots may have %llu bytes in all "
+			"(quota.snapshot_bytes)",
+			s->box, (unsigned long long)s->fleet->snaps.team_bytes);
+		give_up(s);
+		return;
+	}
+	while (n > 0) {
+		ssize_t done = write(s->fd, bytes, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0) {
+			err_sys(&s->trouble, "write snapshot of %s", s->box);
+			give_up(s);
+			return;
+		}
+		bytes += done;
+		n -= (size_t)done;
+		s->bytes += (uint64_t)done;
+	}
+}
+
+static void output(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+{
+	struct snap *s = loop_owner(t, struct snap, tap);
+
+	if (stream == 1) {
+		hear(s, bytes, n);
+	} else if (s->taking && offset != s->bytes && !s->trouble.kind) {
+		err_set(&s->trouble, ERR_SYS, "snapshot of %s: bytes were lost", s->box);
+		give_up(s);
+	} else if (s->taking) {
+		write_piece(s, bytes, n);
+	}
+}
+
+/* ---- into a box ---- */
+
+static void feed(struct snap *s)
+{
+	char piece[PIECE];
+	ssize_t n = 0;
+
+	while (s->tap.run && !s->tap.run->over && (n = read(s->fd, piece, sizeof(piece))) > 0) {
+		if (run_input(s->tap.run, piece, (size_t)n)) {
+			run_input_await(s->tap.run, &s->low);
+			return;
+		}
+	}
+	if (s->tap.run && n < 0) {
+		err_sys(&s->trouble, "read snapshot %s", s->row.id);
+		give_up(s);
+	} else if (s->tap.run) {
+		run_input_close(s->tap.run);
+	}
+}
+
+static void low(struct run_input_wait *w, int closed)
+{
+	struct snap *s = loop_owner(w, struct snap, low);
+
+	if (!closed)
+		feed(s);
+}
+
+/* Its first bytes say what packed it. */
+static const char *packer_of(int fd)
+{
+	static const uint8_t zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
+	uint8_t head[4] = { 0 };
+
+	if (pread(fd, head, sizeof(head), 0) != (ssize_t)sizeof(head))
+		return NULL;
+	return memcmp(head, zstd, sizeof(zstd)) == 0 ? "zstd"
+	       : head[0] == 0x1f && head[1] == 0x8b  ? "gzip"
+						     : NULL;
+}
+
+/* ---- the beginning ---- */
+
+static int start(struct snap *s, struct berth *b, const char *packer, struct err *e)
+{
+	/* The box's own variables must not change what these programs do. */
+	static const char *const env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8",
+					   "TAR_OPTIONS=", "GZIP=", NULL };
+	static const struct tap_events on = { .output = output, .over = over };
+	const char *argv[] = { "/bin/sh",  "-c",   packer ? unpack_script : pack_script,
+			       "snapshot", packer, NULL };
+	struct run_want want = { .argv = argv,
+				 .env = env,
+				 .cwd = "/",
+				 .kind = STORE_RUN_EXEC,
+				 .wall_ms = WALL_MS,
+				 .root = 1,
+				 .helper = 1,
+				 .stdin_open = packer != NULL };
+	struct run *r;
+
+	tap_init(&s->tap, s->fleet, &on);
+	return run_start(b, &want, &s->tap, &r, e);
+}
+
+static struct snap *snap_new(struct fleet *f, const struct berth *b, snap_done *done, void *ctx)
+{
+	struct snap *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		abort();
+	*s = (struct snap){ .fleet = f, .low.low = low, .fd = -1, .done = done, .ctx = ctx };
+	tap_init(&s->tap, f, NULL);
+	memcpy(s->box, b->row.id, sizeof(s->box));
+	return s;
+}
+
+static int is_awake(struct berth *b, struct err *e)
+{
+	if (b->state == BERTH_PAUSED)
+		return err_set(e, ERR_CONFLICT, "box %s is paused", b->row.id);
+	berth_wake(b);
+	return 0;
+}
+
+static int begin_file(struct snap *s, struct err *e)
+{
+	char name[32];
+	uint64_t has;
+
+	if (store_snapshot_bytes(s->fleet->store, s->row.team, &has, e) < 0)
+		return -1;
+	s->most = s->fleet->snaps.team_bytes > has ? s->fleet->snaps.team_bytes - has : 0;
+	if (!s->fleet->snaps.team_bytes)
+		s->most = UINT64_MAX;
+	if (store_snapshot_insert(s->fleet->store, &s->row, e) < 0)
+		return -1;
+	s->fd = openat(s->fleet->snaps.folder, file_name(s->row.id, "part", name),
+		       O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return s->fd < 0 ? err_sys(e, "make snapshot %s", s->row.id) : 0;
+}
+
+int snap_take(struct fleet *f, struct berth *b, const struct store_snapshot *want, int hidden,
+	      snap_done *done, void *ctx, struct snap **out, struct err *e)
+{
+	struct snap *s;
+
+	sweep(f);
+	if (is_awake(b, e) < 0)
+		return -1;
+	s = snap_new(f, b, done, ctx);
+	s->row = *want;
+	s->row.bytes = 0;
+	s->row.created_ns = fleet_now_ns();
+	s->taking = 1;
+	s->hidden = hidden;
+	memcpy(s->row.box, b->row.id, sizeof(s->row.box));
+	memcpy(s->row.template, b->row.template, sizeof(s->row.template));
+	if (id_new(s->row.id, e) < 0 || begin_file(s, e) < 0 || start(s, b, NULL, e) < 0) {
+		snap_cancel(s);
+		return -1;
+	}
+	*out = s;
+	return 0;
+}
+
+int snap_fill(struct fleet *f, struct berth *b, const char *id, snap_done *done, void *ctx,
+	      struct snap **out, struct err *e)
+{
+	struct snap *s = snap_new(f, b, done, ctx);
+	const char *packer;
+	char name[32];
+
+	memcpy(s->row.id, id, ID_LEN + 1);
+	s->fd = openat(f->snaps.folder, file_name(id, "snap", name),
+		       O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (s->fd < 0)
+		err_sys(e, "open snapshot %s", id);
+	packer = s->fd < 0 ? NULL : packer_of(s->fd);
+	if (s->fd >= 0 && !packer)
+		err_set(e, ERR_SYS, "snapshot %s is damaged", id);
+	if (!packer || start(s, b, packer, e) < 0) {
+		snap_free(s);
+		return -1;
+	}
+	*out = s;
+	feed(s);
+	return 0;
+}

@@ -1,0 +1,109 @@
+/* context.h - an interpreter that keeps its state between cells: a driver (docs/languages.md) in a
+ * box, and the cells it is given, one after the other.
+ * Owns:         its row, its cells, the tap on its driver, the time a cell may take.
+ * Does not own: the driver's run; that is the berth's, as any other.
+ *
+ *   starting -> idle <-> busy        any -> dead -> starting (restart)
+ *
+ * A cell goes on when its client leaves. When the front dies, the next one finds the row: which
+ * program it is, and where the last cell begins in its streams. It reads them again from there, and
+ * a cell that was running runs on. */
+#pragma once
+#include "notebook/cell.h"
+#include "notebook/driver_protocol.h"
+#include "fleet/exec_reader.h"
+#include "store/contexts.h"
+
+enum {
+	CONTEXT_MAX = 16,           /* in one box */
+	CONTEXT_QUEUE = 32,         /* cells that wait in one */
+	CONTEXT_CODE = 4 << 20,     /* bytes of a cell */
+	CONTEXT_QUEUED = 8 << 20,   /* bytes of all that wait */
+	CONTEXT_INPUT = 1 << 20,    /* bytes of an answer to `input` */
+	CONTEXT_KEPT = 8,           /* finished cells that can still be read ... */
+	CONTEXT_KEPT_BYTES = 1 << 20, /* ... those before the last one within this */
+	CONTEXT_READY_MS = 30000,   /* for a driver to say that it is ready */
+	CONTEXT_WORDS = 400,          /* bytes of what a driver says that does not get ready */
+	CONTEXT_GRACE_MS = 2000,    /* between the interrupt of a timeout and the end of the driver */
+};
+
+enum context_state { CONTEXT_STARTING, CONTEXT_IDLE, CONTEXT_BUSY, CONTEXT_DEAD, CONTEXT_STATES };
+const char *context_state_name(enum context_state s);
+
+/* Waits for it to be ready, or dead. */
+struct context_wait {
+	struct context_wait *next;
+	struct context *context; /* NULL: waits for nothing */
+	void (*done)(struct context_wait *w, struct context *c);
+};
+
+struct context {
+	struct context *next; /* of its berth */
+	struct berth *berth;
+	struct store_context row;
+	enum context_state state;
+	char version[64];
+	struct {
+		char cause[STORE_WORD + 1]; /* of the driver's end, or "protocol", ... */
+		char *why, *hint;
+	} end;
+	struct tap tap;
+	int tapped;
+	struct buf last_words; /* what it said on stderr before it was ready, the beginning of it */
+	int restarting; /* the old driver is ending, then there will be another */
+	const char *killing; /* why we end the driver: "timeout", ...; NULL: we do not */
+	int interrupted; /* the cell's time is over, and it was told so, by this front */
+	struct talk talk;
+	uint64_t at[CELL_STREAMS]; /* bytes of its program's streams that were read */
+	uint64_t born; /* cells before this driver: what is left of a number is its count */
+	uint64_t said_before; /* another server gave it a cell: what the driver must have got by then; 0: all is sure */
+	int skip_number; /* the driver may have been given a cell of the next number, which no row tells of */
+	struct cell *current;
+	struct cell *queue; /* oldest first */
+	unsigned queued;
+	size_t queued_bytes;
+	struct cell *kept; /* newest first */
+	struct timer clock;
+	struct context_wait *waiters;
+};
+
+struct context_want { /* borrowed for the call */
+	const char *language, *cwd;
+	const json_t *env; /* NULL, or an object of strings */
+	int standing;      /* the one for cells that name none */
+};
+/* Starts a driver. ERR_INVALID: the language has none. */
+must_check int context_new(struct berth *b, const struct context_want *want, struct context **out,
+			   struct err *e);
+struct context *context_find(const struct berth *b, const char *id);
+struct context *context_standing(const struct berth *b, const char *language);
+void context_await(struct context *c, struct context_wait *w);
+void context_wait_cancel(struct context_wait *w);
+
+struct cell_want {
+	const char *code;
+	size_t code_len;
+	json_t *env;
+	uint64_t timeout_ms, max_output; /* 0: none; CELL_OUTPUT */
+	int no_input; /* no client can answer a question: `input()` gets end of file */
+};
+/* *out is the caller's: cell_unref(). It is numbered when its turn has come. */
+must_check int context_cell(struct context *c, const struct cell_want *want, struct cell **out,
+			    struct err *e);
+struct cell *context_cell_find(const struct context *c, uint64_t number); /* borrowed; NULL: gone */
+int context_interrupt(struct context *c); /* 0: nothing runs */
+/* Nobody wants it any more: it is interrupted if it runs, and never begun if it waits. */
+void context_cell_cancel(struct context *c, struct cell *x);
+/* text NULL: there is no more. */
+must_check int context_input(struct context *c, const char *text, size_t n, struct err *e);
+/* Another driver under the same id; what runs or waits ends. */
+must_check int context_restart(struct context *c, struct err *e);
+void context_end(struct context *c); /* and its driver; c is no more */
+json_t *context_json(const struct context *c);
+
+/* From berth.c. */
+void contexts_resume(struct berth *b); /* it stood still for paused_ns: that does not count */
+void contexts_move(struct berth *b, int64_t by_ns); /* deadlines: the clock was set */
+void contexts_restore(struct berth *b); /* those that we do not know of */
+void contexts_catch_up(struct berth *b); /* the other server has left: what became of the cells it gave? */
+void contexts_free(struct berth *b);    /* the memory only */

@@ -1,0 +1,251 @@
+/* context_cell.c - the cells of a context: they wait, run one after the other, are over and kept. */
+#include "notebook/context_internal.h"
+#include "base/own.h"
+#include "fleet/exec.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Finished ones are kept for a while, small ones longer than large ones. */
+static void keep(struct context *c, struct cell *take_cell)
+{
+	size_t bytes = 0;
+	unsigned n = 0;
+
+	take_cell->next = c->kept;
+	c->kept = take_cell;
+	for (struct cell **at = &c->kept; *at;) {
+		struct cell *x = *at;
+
+		bytes += n ? x->out[0].len + x->out[1].len + x->event_bytes : 0;
+		if (++n <= CONTEXT_KEPT && bytes <= CONTEXT_KEPT_BYTES) {
+			at = &x->next;
+			continue;
+		}
+		*at = x->next;
+		cell_unref(x);
+	}
+}
+
+/* What the row says of a cell that begins now. */
+static void begin_row(struct context *c, const struct cell *x)
+{
+	memcpy(c->row.from, c->at, sizeof(c->at));
+	c->row.status[0] = 0;
+	c->row.answers = 0;
+	c->row.began_ns = x->began_ns;
+	c->row.deadline_ns = x->timeout_ms ? x->began_ns + (int64_t)x->timeout_ms * 1000000 : 0;
+	c->row.max_output = x->max_output;
+}
+
+static void begin_cell(struct context *c, struct cell *take_cell, struct buf *line)
+{
+	c->current = take_cell;
+	take_cell->next = NULL;
+	take_cell->state = CELL_RUNNING;
+	take_cell->number = c->row.cell += 1 + (uint64_t)c->skip_number;
+	c->skip_number = 0;
+	take_cell->began_ns = fleet_now_ns();
+	memcpy(take_cell->from, c->at, sizeof(c->at));
+	talk_run(line, take_cell->number, buf_str(&take_cell->run), take_cell->run.len, take_cell->env);
+	buf_fini(&take_cell->run);
+	begin_row(c, take_cell);
+	c->interrupted = 0;
+	context_become(c, CONTEXT_BUSY);
+	berth_hold(c->berth);
+}
+
+/* Until init has told how many bytes the channel has taken nothing is sent, and the count of this front may
+ * be wrong: the row says so, and context_told() writes the right one before the first byte goes. A row
+ * that is found like that tells of a line that was never sent. */
+static void say_line(struct context *c, const struct buf *line)
+{
+	struct run *r = context_run_of(c);
+
+	if (!r)
+		return;
+	c->row.said = run_say(r, line->p, line->len);
+	if (r->input_unknown)
+		c->row.said = CONTEXT_UNSAID;
+}
+
+static void say_cell(struct context *c, const struct buf *line)
+{
+	say_line(c, line);
+	context_set_clock(c);
+}
+
+/* With another server beside this one the row is read and written before the driver hears of the cell, in
+ * one transaction: so two cells never have one number, nor are two lines sent at once. 0: the other one's
+ * cell runs, and this one waits for its end. */
+static int run_shared(struct context *c, struct cell *take_cell)
+{
+	auto_buf struct buf line = { 0 };
+	struct err e;
+	int grouped = store_begin(c->berth->fleet->store, &e) == 0;
+
+	context_sync(c);
+	if (!c->current) {
+		begin_cell(c, take_cell, &line);
+		c->row.said = CONTEXT_UNSAID;
+		context_write_row(c);
+	}
+	if (grouped)
+		(void)!store_commit(c->berth->fleet->store, &e);
+	if (c->current != take_cell)
+		return 0;
+	say_cell(c, &line);
+	context_write_row(c);
+	cell_tell(take_cell);
+	return 1;
+}
+
+static void run_cell(struct context *c, struct cell *take_cell)
+{
+	auto_buf struct buf line = { 0 };
+
+	begin_cell(c, take_cell, &line);
+	say_cell(c, &line);
+	context_write_row(c);
+	cell_tell(take_cell);
+}
+
+static void wait_in_front(struct context *c, struct cell *x)
+{
+	x->next = c->queue;
+	c->queue = x;
+	c->queued++;
+	c->queued_bytes += x->run.len;
+}
+
+void context_next_cell(struct context *c)
+{
+	struct cell *x = c->queue;
+
+	if (!x || c->state != CONTEXT_IDLE)
+		return;
+	c->queue = x->next;
+	c->queued--;
+	c->queued_bytes -= x->run.len;
+	if (c->berth->fleet->alone)
+		run_cell(c, x);
+	else if (!run_shared(c, x))
+		wait_in_front(c, x);
+}
+
+/* The running one is over; its client hears of it before it is written down. */
+void context_end_cell(struct context *c, json_t *take_end)
+{
+	struct cell *x = c->current;
+	const char *status = json_string_value(json_object_get(take_end, "status"));
+
+	c->current = NULL;
+	snprintf(c->row.status, sizeof(c->row.status), "%s", status ? status : "");
+	if (c->row.deadline_ns != CONTEXT_TOLD) /* whoever reads it again should read why */
+		c->row.deadline_ns = 0;
+	c->killing = NULL;
+	cell_over(x, take_end);
+	cell_ref(x);
+	keep(c, x);
+	cell_tell(x);
+	cell_unref(x);
+	berth_release(c->berth);
+	context_write_row(c);
+}
+
+void context_end_queue(struct context *c, const char *cause, const char *message)
+{
+	while (c->queue) {
+		struct cell *x = c->queue;
+
+		c->queue = x->next;
+		cell_over(x, json_pack("{s:s, s:s, s:s}", "status", "dropped", "cause", cause,
+				       "message", message));
+		cell_tell(x);
+		cell_unref(x);
+	}
+	c->queued = 0;
+	c->queued_bytes = 0;
+}
+
+/* ---- asking it ---- */
+
+int context_cell(struct context *c, const struct cell_want *want, struct cell **out, struct err *e)
+{
+	struct cell *x, **at = &c->queue;
+
+	if (c->state == CONTEXT_DEAD)
+		return err_set(e, ERR_CONFLICT, "context %s is dead: %.150s", c->row.id,
+			       c->end.why ? c->end.why : c->end.cause);
+	if (c->queued >= CONTEXT_QUEUE || c->queued_bytes + want->code_len > CONTEXT_QUEUED)
+		return err_set(e, ERR_LIMIT, "context %s has %u cells waiting already", c->row.id,
+			       c->queued);
+	x = cell_new();
+	buf_add(&x->run, want->code, want->code_len);
+	x->env = json_incref(want->env);
+	x->timeout_ms = want->timeout_ms;
+	x->max_output = want->max_output ? want->max_output : CELL_OUTPUT;
+	x->no_input = want->no_input;
+	*out = cell_ref(x);
+	while (*at)
+		at = &(*at)->next;
+	*at = x;
+	c->queued++;
+	c->queued_bytes += x->run.len;
+	context_next_cell(c); /* if it is idle this one was the first */
+	return 0;
+}
+
+struct cell *context_cell_find(const struct context *c, uint64_t number)
+{
+	if (c->current && c->current->number == number)
+		return c->current;
+	for (struct cell *x = c->kept; x; x = x->next)
+		if (x->number == number)
+			return x;
+	return NULL;
+}
+
+int context_interrupt(struct context *c)
+{
+	struct run *r = context_run_of(c);
+
+	if (c->state != CONTEXT_BUSY || !r)
+		return 0;
+	run_signal(r, SIGINT);
+	return 1;
+}
+
+void context_cell_cancel(struct context *c, struct cell *x)
+{
+	if (x == c->current) {
+		context_interrupt(c);
+		return;
+	}
+	for (struct cell **at = &c->queue; *at; at = &(*at)->next) {
+		if (*at != x)
+			continue;
+		*at = x->next;
+		c->queued--;
+		c->queued_bytes -= x->run.len;
+		cell_over(x, json_pack("{s:s, s:s}", "status", "dropped", "cause", "cancelled"));
+		cell_tell(x);
+		cell_unref(x);
+		return;
+	}
+}
+
+int context_input(struct context *c, const char *text, size_t n, struct err *e)
+{
+	auto_buf struct buf line = { 0 };
+	struct run *r = context_run_of(c);
+
+	if (!c->current || c->current->asked <= c->current->answered || !r)
+		return err_set(e, ERR_CONFLICT, "no cell of context %s waits for input", c->row.id);
+	talk_input(&line, c->current->number, text, n);
+	c->row.answers = ++c->current->answered;
+	say_line(c, &line);
+	context_write_row(c);
+	return 0;
+}

@@ -1,0 +1,205 @@
+/* context_events.c - what is heard of a driver: its words on the channel, what cells print, its end. */
+#include "notebook/context_internal.h"
+#include "base/own.h"
+#include "record/record.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void broke_rules(struct context *c, const char *why)
+{
+	context_kill_driver(c);
+	context_die(c, "protocol", why, "restart it: what ran in it may have written to descriptor 3");
+}
+
+/* Another front began it, or one that died before it could write so. */
+static void adopt_cell(struct context *c, uint64_t number)
+{
+	struct cell *x = cell_new();
+
+	x->state = CELL_RUNNING;
+	x->number = c->row.cell = number;
+	x->began_ns = c->row.began_ns = fleet_now_ns();
+	memcpy(x->from, c->at, sizeof(c->at));
+	memcpy(c->row.from, c->at, sizeof(c->at));
+	c->row.status[0] = 0;
+	c->row.answers = 0;
+	c->current = x;
+	context_become(c, CONTEXT_BUSY);
+	berth_hold(c->berth);
+}
+
+static void ready(struct context *c, struct talk_event *ev)
+{
+	const char *version = json_string_value(json_object_get(ev->doc, "version"));
+
+	if (c->state != CONTEXT_STARTING) {
+		broke_rules(c, "the driver said that it is ready a second time");
+		return;
+	}
+	snprintf(c->version, sizeof(c->version), "%s", version ? version : "");
+	context_become(c, CONTEXT_IDLE);
+	context_set_clock(c);
+	context_tell_waiters(c);
+	context_next_cell(c);
+}
+
+static void ended(struct context *c, struct talk_event *ev)
+{
+	json_t *end = json_incref(ev->doc), *count = json_object_get(end, "count");
+
+	if (json_is_integer(count) && (uint64_t)json_integer_value(count) <= ev->cell)
+		c->born = ev->cell - (uint64_t)json_integer_value(count);
+	if (c->row.deadline_ns == CONTEXT_TOLD)
+		json_object_set_new(end, "cause", json_string("timeout"));
+	context_become(c, CONTEXT_IDLE);
+	context_end_cell(c, end);
+	context_set_clock(c);
+	context_next_cell(c);
+}
+
+/* A question that no client can answer must not hold up the cells after this one. */
+static void refuse_input(struct context *c)
+{
+	struct err e;
+
+	if (c->current && c->current->no_input)
+		(void)!context_input(c, NULL, 0, &e); /* fails only if the driver has ended */
+}
+
+/* end: of its line in the channel. */
+static void heard(struct context *c, struct talk_event *ev, uint64_t end)
+{
+	if (ev->kind == TALK_READY) {
+		ready(c, ev);
+		return;
+	}
+	/* The other server's cell came to the driver before ours. */
+	if (c->current && ev->cell > c->current->number && !c->berth->fleet->alone)
+		return;
+	if (c->state == CONTEXT_STARTING || (c->current && ev->cell > c->current->number)) {
+		broke_rules(c, "the driver spoke of a cell that it was not given");
+		return;
+	}
+	if (!c->current && ev->cell > c->row.cell)
+		adopt_cell(c, ev->cell);
+	if (!c->current || ev->cell < c->current->number)
+		return; /* some thread of a cell that is over */
+	if (ev->kind == TALK_END) {
+		ended(c, ev);
+		return;
+	}
+	c->current->asked += ev->kind == TALK_INPUT;
+	cell_event(c->current, end - c->current->from[2], json_incref(ev->doc));
+	cell_tell(c->current);
+	if (ev->kind == TALK_INPUT)
+		refuse_input(c);
+}
+
+static void listen_to(struct context *c, uint64_t offset, const char *bytes, size_t n)
+{
+	while (n && c->state != CONTEXT_DEAD && c->tapped) {
+		const char *before = bytes;
+		struct talk_event ev;
+		struct err e;
+		int rc = talk_take(&c->talk, &bytes, &n, &ev, &e);
+
+		offset += (uint64_t)(bytes - before);
+		c->at[2] = offset;
+		if (rc < 0) {
+			broke_rules(c, e.msg);
+		} else if (rc) {
+			heard(c, &ev, offset);
+			json_decref(ev.doc);
+		}
+	}
+}
+
+static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+{
+	struct context *c = loop_owner(t, struct context, tap);
+
+	if (stream == 2) {
+		listen_to(c, offset, bytes, n);
+		return;
+	}
+	c->at[stream] = offset + n;
+	if (c->state == CONTEXT_STARTING && stream == 1)
+		buf_add(&c->last_words, bytes,
+			n < CONTEXT_WORDS - c->last_words.len ? n
+							      : CONTEXT_WORDS - c->last_words.len);
+	if (!c->current || offset < c->current->from[stream])
+		return;
+	cell_output(c->current, stream, offset - c->current->from[stream], bytes, n);
+	cell_tell(c->current);
+}
+
+/* After a restart: some bytes may be gone, if more came than init keeps while nobody read. */
+static void tap_begins(struct tap *t, unsigned stream, uint64_t from, uint64_t tip)
+{
+	struct context *c = loop_owner(t, struct context, tap);
+
+	(void)tip;
+	if (from == c->at[stream])
+		return;
+	c->at[stream] = from;
+	if (c->current)
+		c->current->truncated = 1;
+	if (stream != 2)
+		return;
+	talk_gap(&c->talk);
+	if (!c->current || c->row.status[0]) {
+		if (c->state == CONTEXT_STARTING)
+			context_become(c, CONTEXT_IDLE);
+		if (c->current) {
+			context_become(c, CONTEXT_IDLE);
+			context_end_cell(c, json_pack("{s:s}", "status", c->row.status));
+		}
+	} else {
+		context_kill_driver(c);
+		context_die(c, "lost",
+			    "what its driver said while no daemon was there was too much to be kept",
+			    "restart it");
+	}
+}
+
+static const char *text_in(const json_t *doc, const char *name)
+{
+	return json_string_value(json_object_get(doc, name));
+}
+
+/* The record's own words; a program that just exits needs some of ours. */
+static void ended_as(struct context *c, const json_t *record)
+{
+	const char *summary = text_in(record, "summary");
+	auto_buf struct buf why = { 0 };
+	json_t *heard;
+
+	if (summary)
+		buf_puts(&why, summary);
+	else
+		buf_printf(&why, "its interpreter ended by itself, with status %d",
+			   (int)json_integer_value(json_object_get(record, "status")));
+	heard = changes_text(buf_str(&c->last_words));
+	if (c->state == CONTEXT_STARTING && json_string_length(heard))
+		buf_printf(&why, ": %s", json_string_value(heard));
+	json_decref(heard);
+	context_die(c, text_in(record, "cause"), buf_str(&why), text_in(record, "hint"));
+}
+
+static void tap_ends(struct tap *t, json_t *record, const struct err *e)
+{
+	struct context *c = loop_owner(t, struct context, tap);
+
+	context_hang_up(c);
+	if (c->restarting)
+		context_start_again(c);
+	else if (record)
+		ended_as(c, record);
+	else
+		context_die(c, "host", e->msg, NULL);
+}
+
+const struct tap_events context_tap_on = { .reading = tap_begins,
+					   .output = tap_reads,
+					   .over = tap_ends };

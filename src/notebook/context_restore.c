@@ -1,0 +1,171 @@
+/* context_restore.c - contexts that another front began: their rows, and the last cell again. */
+#include "notebook/context_internal.h"
+#include "lang/driver.h"
+
+#include <string.h>
+
+/* The server that was sending a cell, or an answer to its question, ended in the middle of the line, and
+ * the rest is nowhere. A newline makes the driver pass over what it got of it. The cell was not run: its
+ * clients hear that, and the context keeps its state. */
+static void drop_cut_line(struct context *c, struct run *r, uint64_t missing)
+{
+	c->row.said = run_say(r, "\n", 1);
+	if (missing == 1) { /* only the newline was missing */
+		context_write_row(c);
+		return;
+	}
+	if (c->row.answers) { /* the answer is asked for again */
+		c->row.answers--;
+		c->current->answered--;
+		context_write_row(c);
+		return;
+	}
+	context_become(c, CONTEXT_IDLE);
+	context_end_cell(c, json_pack("{s:s, s:s, s:s, s:s}", "status", "dropped", "cause", "lost", "message",
+				      "the server ended while it was sending the cell, which was not run",
+				      "hint", "send it again: the context has kept its state"));
+	context_set_clock(c);
+	context_next_cell(c);
+}
+
+void context_told(struct run *r)
+{
+	struct context *c = r->user;
+	uint64_t before = c->said_before;
+
+	/* The other server may be in the middle of it: contexts_catch_up() comes back to this. */
+	if (before && c->berth->fleet->alone) {
+		c->said_before = 0;
+		if (r->words_sent > before)
+			c->skip_number = 1;
+		else if (r->words_sent < before && c->current && !c->row.status[0])
+			drop_cut_line(c, r, before - r->words_sent);
+	}
+	/* What was said before the count was known was written down with a wrong one. */
+	if (c->current && r->words.len > r->words_taken && c->row.said != run_said(r)) {
+		c->row.said = run_said(r);
+		context_write_row(c);
+	}
+}
+
+/* The last cell, running or not, as it will be read again. */
+static void restore_cell(struct context *c)
+{
+	struct cell *x = cell_new();
+
+	x->state = CELL_RUNNING;
+	x->number = c->row.cell;
+	x->began_ns = c->row.began_ns;
+	x->max_output = c->row.max_output ? c->row.max_output : CELL_OUTPUT;
+	x->answered = c->row.answers;
+	memcpy(x->from, c->row.from, sizeof(x->from));
+	c->current = x;
+	c->state = CONTEXT_BUSY;
+	berth_hold(c->berth);
+}
+
+static void restore(struct berth *b, struct store_context *take_row)
+{
+	struct context *c = context_add(b);
+	struct run *r;
+
+	c->row = *take_row;
+	*take_row = (struct store_context){ 0 };
+	memcpy(c->at, c->row.from, sizeof(c->at));
+	c->said_before = c->row.said;
+	if (c->row.began_ns)
+		restore_cell(c);
+	r = context_run_of(c);
+	if (r) {
+		r->user = c;
+		r->on_told = context_told;
+	}
+	tap_open_channel(&c->tap, b->fleet, b->row.id, c->row.run, c->row.ref, c->at, &context_tap_on);
+	c->tapped = 1;
+	if (c->state != CONTEXT_BUSY || !c->row.status[0]) /* one that is over has all the time there is */
+		context_set_clock(c);
+}
+
+void contexts_restore(struct berth *b)
+{
+	struct store_contexts rows = { 0 };
+	struct err e;
+
+	if (store_context_list(b->fleet->store, b->row.id, &rows, &e) < 0)
+		return;
+	for (unsigned i = 0; i < rows.n; i++)
+		if (driver_of(rows.v[i].language) && !context_find(b, rows.v[i].id))
+			restore(b, &rows.v[i]);
+	store_contexts_fini(&rows);
+}
+
+/* ---- two servers at once ---- */
+
+static void take_cell(struct context *c, const struct store_context *row)
+{
+	struct cell *x = cell_new();
+
+	x->state = CELL_RUNNING;
+	x->number = row->cell;
+	x->began_ns = row->began_ns;
+	x->max_output = row->max_output ? row->max_output : CELL_OUTPUT;
+	x->answered = row->answers;
+	memcpy(x->from, c->at, sizeof(x->from)); /* what came before that was read as nobody's */
+	c->current = x;
+	c->row.cell = row->cell;
+	memcpy(c->row.status, row->status, sizeof(c->row.status));
+	memcpy(c->row.from, row->from, sizeof(c->row.from));
+	c->row.answers = row->answers;
+	c->row.said = row->said;
+	c->row.began_ns = row->began_ns;
+	c->row.deadline_ns = row->deadline_ns;
+	c->row.max_output = row->max_output;
+	c->said_before = row->status[0] ? 0 : row->said;
+	context_become(c, CONTEXT_BUSY);
+	berth_hold(c->berth);
+	context_set_clock(c);
+}
+
+void context_sync(struct context *c)
+{
+	struct store_context row = { 0 };
+	struct err e;
+
+	if (c->state != CONTEXT_IDLE || store_context_get(c->berth->fleet->store, c->row.id, &row, &e) < 0)
+		return;
+	if (row.cell > c->row.cell && strcmp(row.run, c->row.run) == 0) {
+		/* One that has ended there is still to be heard here, up to its end; one that never ran has none. */
+		if (!row.began_ns || !strcmp(row.status, "dropped"))
+			c->row.cell = row.cell;
+		else
+			take_cell(c, &row);
+	}
+	store_context_fini(&row);
+}
+
+/* The other server may have sent more of the same cell since its row was read. */
+static void count_again(struct context *c)
+{
+	struct store_context row = { 0 };
+	struct err e;
+
+	if (!c->said_before || store_context_get(c->berth->fleet->store, c->row.id, &row, &e) < 0)
+		return;
+	if (row.cell == c->row.cell)
+		c->said_before = c->row.said = row.said;
+	store_context_fini(&row);
+}
+
+void contexts_catch_up(struct berth *b)
+{
+	for (struct context *c = b->contexts; c; c = c->next) {
+		struct run *r = context_run_of(c);
+
+		context_sync(c);
+		count_again(c);
+		if (!r || !c->said_before)
+			continue;
+		r->input_unknown = 1;
+		berth_tally(b);
+	}
+}

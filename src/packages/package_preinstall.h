@@ -1,0 +1,19 @@
+/* package_preinstall.h - packages that are installed before anybody asks.
+ * Owns: the list of a start: what the configuration names, then what was asked for most, for another
+ * interpreter than the host has now. One after another, and only what is not there. */
+#pragma once
+#include "packages/packages.h"
+
+enum { PREPARE_MOST = 32, PREPARE_USES = 2 }; /* sets; used as often to be worth it */
+
+struct prepare {
+	struct fleet *fleet;
+	struct packages v[PREPARE_MOST];
+	unsigned n, at;
+	struct packages_wait wait;
+};
+
+/* "pip numpy pandas==1.5": a manager and its packages. */
+must_check int prepare_parse(const char *text, struct packages *out, struct err *e);
+void prepare_begin(struct prepare *p, struct fleet *f); /* once the keeper is there */
+void prepare_fini(struct prepare *p);
