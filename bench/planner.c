@@ -5,8 +5,8 @@
  *
  * Twice: with the text alone, where a program is whatever prints; and with the first assert as an example,
  * which asks for a function. The latter's programs, with all their asserts behind, go to FOLDER/ID.py. */
-#include "agent/code.h"
-#include "agent/plan.h"
+#include "plan/code.h"
+#include "plan/plan.h"
 #include "base/clock.h"
 
 #include <stdio.h>

@@ -60,7 +60,7 @@ struct api {
 	struct survey *survey; /* NULL: nobody has asked for languages yet */
 	struct batches *batches;
 	struct model_line *model; /* NULL: no model is configured */
-	struct pipelines *pipelines; /* agent/pipeline.h */
+	struct pipelines *pipelines; /* pipeline/pipeline.h */
 	struct wire_about about; /* the keeper's figures ... */
 	uint64_t about_ms;       /* ... of then; 0: never asked */
 	struct call *calls; /* all that are under way */

@@ -5,7 +5,7 @@
  * Every step that refuses answers at once, in the one shape of errors. A handler that waits sets
  * c->drop, which is called once: when the answer is out, or when the client has left before. */
 #include "api/auth.h"
-#include "agent/pipeline.h"
+#include "pipeline/pipeline.h"
 #include "api/batch.h"
 #include "api/fields.h"
 #include "api/gauge.h"

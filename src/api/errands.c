@@ -4,8 +4,8 @@
  *
  * When the client leaves, everything ends: nobody would read what the model costs. */
 #include "api/errands.h"
-#include "agent/agent.h"
-#include "agent/errand.h"
+#include "document/document.h"
+#include "agent/agent_session.h"
 #include "api/boxes.h"
 #include "api/feed.h"
 #include "api/packages.h"

@@ -1,5 +1,5 @@
 /* ops.c - see ops.h. */
-#include "agent/pipeline.h"
+#include "pipeline/pipeline.h"
 #include "api/ops.h"
 #include "api/models.h"
 #include "api/about.h"

@@ -1,11 +1,11 @@
 /* pipelines.c - see pipelines.h.
  *
- * Nothing here drives a pipeline: it is stored, agent/pipeline.c goes on with it, and whoever
+ * Nothing here drives a pipeline: it is stored, pipeline/pipeline.c goes on with it, and whoever
  * reads along reads the store. So a client can leave and come back, to this front or to the next. */
 #include "api/pipelines.h"
-#include "agent/agent.h"
-#include "agent/pipeline.h"
-#include "agent/scan.h"
+#include "document/document.h"
+#include "pipeline/pipeline.h"
+#include "execute/scan.h"
 #include "api/feed.h"
 #include "api/idem.h"
 #include "api/page.h"

@@ -1,8 +1,8 @@
 /* pipelines_again.c - POST /v1/pipelines/ID/replay: the same artifact again, and is it the same result?
  * See pipelines.h. */
-#include "agent/agent.h"
-#include "agent/execute.h"
-#include "agent/report.h"
+#include "document/document.h"
+#include "execute/execute.h"
+#include "pipeline/report.h"
 #include "api/pipelines.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* pipelines_follow.c - see pipelines_follow.h. */
 #include "api/pipelines_follow.h"
-#include "agent/agent.h"
-#include "agent/pipeline.h"
+#include "document/document.h"
+#include "pipeline/pipeline.h"
 #include "api/feed.h"
 #include "api/pipelines.h"
 

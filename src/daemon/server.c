@@ -12,7 +12,7 @@
  * It listens only when every box of before is in its berth again: who connects earlier waits in
  * the socket's queue, and finds everything. */
 #include "daemon/server.h"
-#include "agent/pipeline.h"
+#include "pipeline/pipeline.h"
 #include "api/api.h"
 #include "api/oidc.h"
 #include "base/buf.h"

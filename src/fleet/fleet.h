@@ -95,7 +95,7 @@ struct fleet_accounts {
 	void (*computed)(void *ctx, const char *team, uint64_t cpu_us);
 };
 
-struct execution; /* agent/execute.h */
+struct execution; /* execute/execute.h */
 struct fleet {
 	struct loop *loop;
 	struct store *store;

@@ -1,6 +1,6 @@
 /* pipelines.h - runs from a wish to tested code: one row each, its documents, its events, and
  * what was learned. A document is there before the stage behind it begins; what comes of it is
- * for agent/pipeline.c to know. */
+ * for pipeline/pipeline.c to know. */
 #pragma once
 #include "store/store.h"
 

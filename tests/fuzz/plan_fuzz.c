@@ -1,8 +1,8 @@
 /* plan_fuzz.c - any text as a task: words, a plan, and a program where the plan has one. */
-#include "agent/code.h"
-#include "agent/examples.h"
-#include "agent/plan.h"
-#include "agent/words.h"
+#include "plan/code.h"
+#include "plan/task_examples.h"
+#include "plan/plan.h"
+#include "plan/words.h"
 #include "fuzz.h"
 
 #include <assert.h>

@@ -7,10 +7,10 @@
  *	library-items --judge <events		do outputs match their task's pattern? prints what does not
  *
  * An id is task/language/example, or task/language/call-N: the form as a function, called with that example's slots. */
-#include "agent/code.h"
-#include "agent/library.h"
-#include "agent/literal.h"
-#include "agent/plan.h"
+#include "plan/code.h"
+#include "plan/library.h"
+#include "plan/literal.h"
+#include "plan/plan.h"
 #include "base/id.h"
 #include "base/own.h"
 #include "lang/lang.h"

@@ -2,8 +2,8 @@
  * stdout, in the same order. Has a keeper of its own (this very executable as `keeper`); needs root.
  *
  *	repairbox [BOXES [SIDE_BY_SIDE]]	BOXES 0: only {passed: a bit per example} */
-#include "agent/repair.h"
-#include "agent/trial.h"
+#include "repair/repair.h"
+#include "repair/candidate_test.h"
 #include "base/own.h"
 #include "client/box_handle.h"
 #include "keeper/keeper.h"

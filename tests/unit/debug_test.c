@@ -2,8 +2,8 @@
  *
  * The cases are programs that were really run (tests/unit/debug/LANGUAGE.toml) and what their runtimes and
  * compilers really said (said.json, written by tests/unit/debug/record). Each has its expectations. */
-#include "agent/debug.h"
-#include "agent/rules.h"
+#include "debug/debug.h"
+#include "debug/rules.h"
 #include "base/buf.h"
 #include "base/own.h"
 #include "tap.h"

@@ -1,5 +1,5 @@
 /* imports_test.c - what has to be installed for an import, and what must not be. */
-#include "agent/imports.h"
+#include "debug/imports.h"
 #include "base/own.h"
 #include "lang/common.h"
 #include "tap.h"

@@ -1,10 +1,10 @@
 /* library_test.c - every task of the library: its file, and what its own examples are understood as.
  * What its programs say is tests/system/library.sh's. */
-#include "agent/agent.h"
-#include "agent/code.h"
-#include "agent/images.h"
-#include "agent/library.h"
-#include "agent/plan.h"
+#include "document/document.h"
+#include "plan/code.h"
+#include "document/embedded.h"
+#include "plan/library.h"
+#include "plan/plan.h"
 #include "lang/lang.h"
 #include "tap.h"
 

@@ -1,5 +1,5 @@
 /* Tokens of languages that look like C, and programs that differ in one of them. */
-#include "agent/mutate.h"
+#include "repair/mutate.h"
 #include "base/own.h"
 #include "tap.h"
 

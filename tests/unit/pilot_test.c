@@ -1,5 +1,5 @@
 /* pilot_test.c - the agent in a box: what it takes for an action, and what its hands do. */
-#include "agent/brief.h"
+#include "agent/agent_prompt.h"
 #include "base/buf.h"
 #include "base/own.h"
 #include "boxagent/action.h"

@@ -1,8 +1,8 @@
 /* plan_test.c - from a task's text to a plan, and from a plan to a program. */
-#include "agent/agent.h"
-#include "agent/code.h"
-#include "agent/literal.h"
-#include "agent/plan.h"
+#include "document/document.h"
+#include "plan/code.h"
+#include "plan/literal.h"
+#include "plan/plan.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/own.h"

@@ -1,8 +1,8 @@
 /* What a box that searches says, and what is made of it. */
-#include "agent/doubt.h"
-#include "agent/edit.h"
-#include "agent/hearsay.h"
-#include "agent/repair.h"
+#include "repair/overfit_check.h"
+#include "repair/edit.h"
+#include "repair/search_protocol.h"
+#include "repair/repair.h"
 #include "base/own.h"
 #include "tap.h"
 

@@ -1,7 +1,7 @@
 /* What may be said of a run: checks, calls, labels. */
-#include "agent/execute.h"
-#include "agent/harness.h"
-#include "agent/report.h"
+#include "execute/execute.h"
+#include "execute/harness.h"
+#include "pipeline/report.h"
 #include "base/own.h"
 #include "tap.h"
 

@@ -1,5 +1,5 @@
 /* scan_test.c - what a program's text gives away, and what it does not. */
-#include "agent/scan.h"
+#include "execute/scan.h"
 #include "base/buf.h"
 #include "base/own.h"
 #include "tap.h"

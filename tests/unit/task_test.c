@@ -1,5 +1,5 @@
 /* What a task may say. */
-#include "agent/agent.h"
+#include "document/document.h"
 #include "tap.h"
 
 static int check(const char *text, struct err *e)

@@ -1,7 +1,7 @@
 /* words_test.c - a task's text as words, and what it shows. */
-#include "agent/examples.h"
-#include "agent/tongue.h"
-#include "agent/words.h"
+#include "plan/task_examples.h"
+#include "plan/detect_language.h"
+#include "plan/words.h"
 #include "base/buf.h"
 #include "lang/lang.h"
 #include "tap.h"

@@ -1,0 +1,18 @@
+/* agent_prompt.h - what a model is told so that it flies the agent of a box: the rules, the task, what happened.
+ * Owns: nothing. Pure: words of a box go in as data between marks, never as rules. */
+#pragma once
+#include "base/err.h"
+#include "boxagent/verbs.h"
+
+enum { BRIEF_MARK = 12, BRIEF_TURNS = 256 };
+
+struct brief {                       /* borrowed */
+	const char *task, *mark;     /* mark: a word that the box cannot know */
+	const json_t *files;         /* NULL, or an object whose names are told */
+	unsigned allowed, max_steps; /* allowed: a bit for each verb */
+	uint64_t command_ms;
+};
+
+/* The texts and messages of a request, {system, messages}. ask: what the box wants to know; a stranger's,
+ * -1 when it is no question. */
+must_check int brief_make(const struct brief *b, const json_t *ask, json_t **out, struct err *e);

@@ -1,0 +1,740 @@
+/* agent_session.c - see agent_session.h.
+ *
+ *   making -> filling -> flying -> ending -> told
+ *
+ * There is one way out, conclude(): the first verdict counts, then the box ends, then the owner is told. */
+#include "agent/agent_session.h"
+#include "agent/agent_prompt.h"
+#include "base/id.h"
+#include "base/own.h"
+#include "client/file_client.h"
+#include "fleet/exec_reader.h"
+#include "llm/reply.h"
+#include "boxagent/head_tail.h"
+#include "boxagent/action.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	WORD = 8 << 20,       /* bytes of a line on the channel: a context, each byte escaped */
+	ENTRY = 4 << 20,      /* of the log: a result, each byte escaped */
+	LOG_TOTAL = 16 << 20, /* of the whole log */
+	TEXT_LINE = 4096,     /* of a line that is none of ours */
+	STDERR_TOTAL = 64 << 10,
+	ANSWER_MS = 180000, /* of one question, retries and all */
+	LEAVE_MS = 2000,    /* from the pilot's last word to its end */
+	GONE_MS = 15000,    /* from there to the end of its box */
+	LIFE_MORE_MS = 60000, /* of its box beyond the wall time: this ends it if nobody does */
+	RESULT = 16 * 1024,
+};
+#define PILOT "/opt/atoll/bin/pilot"
+#define MARKED "atoll.agent" /* in the metadata of its box */
+
+enum outcome { NOT_YET, DONE, FAILED, BUDGET, STUCK, MALFORMED, OUTCOMES };
+static const char *const outcomes[] = { "", "done", "failed", "budget", "stuck", "malformed" };
+_Static_assert(ARRAY_LEN(outcomes) == OUTCOMES, "an outcome without a word");
+
+/* What the pilot says, and what it means. */
+static const struct {
+	const char *why;
+	enum outcome outcome;
+} verdicts[] = {
+	{ "stuck", STUCK },
+	{ "malformed_reply", MALFORMED },
+	{ "max_steps", BUDGET },
+};
+
+struct errand {
+	struct fleet *fleet;
+	struct model_line *models;
+	struct errand_owner *owner;
+	json_t *order;
+	int keep;
+	char box[ID_LEN + 1], run[ID_LEN + 1], mark[ID_LEN + 1];
+	unsigned allowed, max_steps;
+
+	struct berth *making;
+	struct berth_wait made, gone;
+	struct clerk clerk;
+	int clerk_open;
+	unsigned unanswered;
+	struct tap tap;
+	int tapped, stopped;
+	struct buf word, log; /* lines that have not ended yet */
+	uint64_t log_bytes, stderr_bytes;
+
+	struct model_ask ask;
+	int asking;
+	uint64_t asked_ms;
+	struct usage used, most; /* most: 0 is no end */
+	uint64_t began_ms, wall_ms;
+	unsigned steps, asks;
+	json_t *result; /* of the model's reply that said it was done */
+
+	struct timer clock;
+	enum { FLYING, LEAVING, ENDING, TOLD } phase;
+	enum outcome outcome;
+	char why[300];
+};
+
+/* ---- the end ---- */
+
+/* A message may have been cut in the middle of a character. */
+static json_t *words(const char *message)
+{
+	return clip_string(message, strlen(message), TEXT_LINE);
+}
+
+static json_t *report(const struct errand *x)
+{
+	json_t *doc = json_pack(
+		"{s:s, s:s, s:o, s:O?, s:i, s:i, s:o, s:I, s:s, s:b}", "schema", ERRAND_REPORT,
+		"outcome", outcomes[x->outcome], "why", words(x->why), "result",
+		x->outcome == DONE ? x->result : NULL, "steps", (int)x->steps, "max_steps",
+		(int)x->max_steps, "usage", usage_json(&x->used), "ms",
+		(json_int_t)(loop_now_ms() - x->began_ms), "box", x->box, "kept", x->keep);
+
+	if (!json_object_get(doc, "result"))
+		json_object_set_new(doc, "result", json_null());
+	return doc;
+}
+
+static void stop_asking(struct errand *x)
+{
+	if (x->asking)
+		model_cancel(&x->ask);
+	x->asking = 0;
+}
+
+/* Everything of ours but the box. */
+static void let_go(struct errand *x)
+{
+	stop_asking(x);
+	if (x->clerk_open)
+		clerk_close(&x->clerk);
+	if (x->tapped)
+		tap_close(&x->tap);
+	x->clerk_open = x->tapped = 0;
+	berth_wait_cancel(&x->made);
+	berth_wait_cancel(&x->gone);
+	timer_clear(&x->clock);
+}
+
+/* w: NULL, or who is told when nothing of it is left. */
+static int end_box(struct errand *x, struct berth_wait *w)
+{
+	struct berth *b = x->making ? x->making : x->box[0] ? fleet_find(x->fleet, x->box) : NULL;
+	struct run *r;
+
+	if (!b)
+		return 0;
+	if (!x->making)
+		berth_release(b);
+	if (!x->keep || x->making) {
+		berth_end(b, CAUSE_EXIT, w);
+		return 1;
+	}
+	r = run_find(b, x->run);
+	if (r)
+		run_signal(r, SIGKILL);
+	return 0;
+}
+
+static void errand_free(struct errand *x)
+{
+	let_go(x);
+	timer_fini(&x->clock);
+	buf_fini(&x->word);
+	buf_fini(&x->log);
+	json_decref(x->result);
+	json_decref(x->order);
+	free(x);
+}
+
+static void box_gone(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct errand *x = loop_owner(w, struct errand, gone);
+
+	(void)b;
+	(void)e;
+	timer_set(&x->clock, 0);
+}
+
+/* The first verdict counts. The owner is told when the box is gone, or is not to be had gone. */
+static void conclude(struct errand *x, enum outcome outcome, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static void conclude(struct errand *x, enum outcome outcome, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (x->phase >= ENDING)
+		return;
+	if (x->outcome == NOT_YET) {
+		x->outcome = outcome;
+		va_start(ap, fmt);
+		vsnprintf(x->why, sizeof(x->why), fmt, ap);
+		va_end(ap);
+	}
+	x->phase = ENDING;
+	let_go(x);
+	x->gone.done = box_gone;
+	timer_set(&x->clock, end_box(x, &x->gone) ? GONE_MS : 0);
+	x->making = NULL;
+}
+
+static void tell(struct errand *x)
+{
+	struct errand_owner *o = x->owner;
+	json_t *doc = report(x);
+
+	x->phase = TOLD;
+	errand_free(x);
+	o->done(o, doc);
+}
+
+void errand_cancel(struct errand *x)
+{
+	let_go(x);
+	if (x->phase < ENDING)
+		end_box(x, NULL);
+	errand_free(x);
+}
+
+static void clock_due(struct timer *t)
+{
+	struct errand *x = loop_owner(t, struct errand, clock);
+
+	if (x->phase >= ENDING)
+		tell(x);
+	else if (x->phase == LEAVING)
+		conclude(x, FAILED, "the agent did not leave");
+	else
+		conclude(x, BUDGET, "max_wall_ms: its %llu ms are over",
+			 (unsigned long long)x->wall_ms);
+}
+
+/* ---- telling ---- */
+
+static void event(struct errand *x, json_t *take_event)
+{
+	if (x->owner->event(x->owner, take_event) && x->tapped) {
+		x->stopped = 1;
+		tap_stop(&x->tap, 1);
+	}
+}
+
+void errand_go_on(struct errand *x)
+{
+	if (x->tapped && x->stopped)
+		tap_stop(&x->tap, 0);
+	x->stopped = 0;
+}
+
+static void say(struct errand *x, json_t *take_doc)
+{
+	struct berth *b = fleet_find(x->fleet, x->box);
+	struct run *r = b ? run_find(b, x->run) : NULL;
+	auto_free char *text = json_dumps(take_doc, JSON_COMPACT);
+
+	json_decref(take_doc);
+	if (!r || !text)
+		return; /* its end is on its way to us */
+	run_say(r, text, strlen(text));
+	run_say(r, "\n", 1);
+}
+
+/* The pilot hears why and leaves; if it does not, it is made to. */
+static void stop_pilot(struct errand *x, enum outcome outcome, const char *why)
+{
+	if (x->outcome != NOT_YET)
+		return;
+	x->outcome = outcome;
+	snprintf(x->why, sizeof(x->why), "%s", why);
+	x->phase = LEAVING;
+	timer_set(&x->clock, LEAVE_MS);
+	say(x, json_pack("{s:o}", "stop", words(x->why)));
+}
+
+/* ---- the model ---- */
+
+static uint64_t tokens(const struct usage *u)
+{
+	return u->in + u->out;
+}
+
+/* What the model says is read here, too: the box could tell anything. */
+static void note_reply(struct errand *x, const char *text, size_t n)
+{
+	struct action r;
+	struct err e;
+
+	if (action_parse(text, n, x->allowed, &r, &e) < 0)
+		return;
+	x->steps++;
+	json_decref(x->result);
+	x->result = r.done ? json_incref(r.result) : NULL;
+	action_fini(&r);
+}
+
+static void tell_call(struct errand *x, const json_t *answer, const struct err *e)
+{
+	static const char *const same[] = { "model", "provider", "stop", "usage", "tries", "why" };
+	json_t *doc = json_pack("{s:s, s:i, s:I, s:o}", "type", "model_call", "step",
+				(int)x->steps + 1, "ms", (json_int_t)(loop_now_ms() - x->asked_ms),
+				"total", usage_json(&x->used));
+
+	for (unsigned i = 0; i < ARRAY_LEN(same); i++)
+		if (json_object_get(answer, same[i]))
+			json_object_set(doc, same[i], json_object_get(answer, same[i]));
+	if (e)
+		json_object_set_new(doc, "error", words(e->msg));
+	event(x, doc);
+}
+
+static void answered(struct errand *x, const json_t *answer, const struct err *e)
+{
+	const json_t *text = json_object_get(answer, "text");
+	char why[120];
+
+	x->asking = 0;
+	usage_add_json(&x->used, json_object_get(answer, "usage"));
+	tell_call(x, answer, e);
+	if (e) {
+		auto_buf struct buf said = { 0 };
+
+		buf_printf(&said, "model: %s", e->msg);
+		stop_pilot(x, FAILED, buf_str(&said));
+	} else if (!json_is_string(text)) {
+		say(x, json_pack("{s:s}", "malformed", "it has no text"));
+	} else if (json_string_length(text) > ACTION_BYTES) {
+		snprintf(why, sizeof(why), "it has %zu bytes, and %d are the most",
+			 json_string_length(text), ACTION_BYTES);
+		say(x, json_pack("{s:s}", "malformed", why));
+	} else {
+		note_reply(x, json_string_value(text), json_string_length(text));
+		say(x, json_pack("{s:{s:O}}", "answer", "text", text));
+	}
+}
+
+static void model_done(struct model_ask *a, const json_t *answer, const struct err *e)
+{
+	answered(loop_owner(a, struct errand, ask), answer, e);
+}
+
+/* 0: what is over. */
+static int within_budget(const struct errand *x, char why[120])
+{
+	const struct usage *u = &x->used, *m = &x->most;
+
+	*why = 0;
+	if (m->calls && u->calls >= m->calls)
+		snprintf(why, 120, "max_calls: %lld of %lld are made", (long long)u->calls,
+			 (long long)m->calls);
+	else if (m->in && tokens(u) >= m->in)
+		snprintf(why, 120, "max_tokens: %lld of %lld are used", (long long)tokens(u),
+			 (long long)m->in);
+	else if (m->cost > 0 && u->cost >= m->cost)
+		snprintf(why, 120, "max_cost: %.6g of %.6g is spent", u->cost, m->cost);
+	return !*why;
+}
+
+static uint64_t left_ms(const struct errand *x)
+{
+	uint64_t spent = loop_now_ms() - x->began_ms;
+
+	return spent < x->wall_ms ? x->wall_ms - spent : 1;
+}
+
+static uint64_t command_ms(const struct errand *x)
+{
+	const json_t *ms = json_object_get(x->order, "command_ms");
+
+	return ms ? (uint64_t)json_integer_value(ms) : ERRAND_COMMAND_MS;
+}
+
+static void add_who(const struct errand *x, json_t *request)
+{
+	const json_t *role = json_object_get(x->order, "role");
+	json_t *model = json_object_get(x->order, "model");
+	uint64_t ms = left_ms(x) + LEAVE_MS; /* our own clock is the one that ends it */
+	uint64_t most = ERRAND_REPLY_TOKENS;
+
+	if (x->most.in && x->most.in - tokens(&x->used) < most)
+		most = x->most.in - tokens(&x->used);
+	json_object_set_new(request, "role", json_string(role ? json_string_value(role) : "agent"));
+	json_object_set_new(request, "level", json_integer(0));
+	if (model)
+		json_object_set(request, "model", model);
+	json_object_set_new(request, "max_tokens", json_integer((json_int_t)most));
+	json_object_set_new(request, "deadline_ms",
+			    json_integer(ms < ANSWER_MS ? (json_int_t)ms : ANSWER_MS));
+}
+
+static void asked(struct errand *x, const json_t *ask)
+{
+	const struct brief b = { .task = json_string_value(json_object_get(x->order, "task")),
+				 .mark = x->mark,
+				 .files = json_object_get(x->order, "files"),
+				 .allowed = x->allowed,
+				 .max_steps = x->max_steps,
+				 .command_ms = command_ms(x) };
+	json_t *request = NULL;
+	char why[120];
+	struct err e;
+	int rc;
+
+	/* Each step has one question, and perhaps one more: whoever asks for more is no pilot of ours. */
+	if (x->asking || ++x->asks > 2 * x->max_steps || brief_make(&b, ask, &request, &e) < 0) {
+		conclude(x, FAILED, "the box asked what no agent of ours asks");
+		return;
+	}
+	if (!within_budget(x, why)) {
+		json_decref(request);
+		stop_pilot(x, BUDGET, why);
+		return;
+	}
+	add_who(x, request);
+	x->ask = (struct model_ask){ .done = model_done };
+	x->asked_ms = loop_now_ms();
+	rc = model_start(x->models, &x->ask, request, &e);
+	x->asking = rc == 0;
+	if (rc < 0) {
+		auto_buf struct buf said = { 0 };
+
+		buf_printf(&said, "model: %s", e.msg);
+		stop_pilot(x, FAILED, buf_str(&said));
+	}
+}
+
+/* ---- what the box says ---- */
+
+static void ended(struct errand *x, const json_t *end)
+{
+	const char *outcome = json_string_value(json_object_get(end, "outcome")),
+		   *why = json_string_value(json_object_get(end, "why")),
+		   *detail = json_string_value(json_object_get(end, "detail"));
+
+	stop_asking(x);
+	if (x->outcome == NOT_YET && outcome && !strcmp(outcome, "done") && x->result) {
+		x->outcome = DONE;
+	} else if (x->outcome == NOT_YET) {
+		x->outcome = FAILED;
+		for (unsigned i = 0; why && i < ARRAY_LEN(verdicts); i++)
+			if (!strcmp(why, verdicts[i].why))
+				x->outcome = verdicts[i].outcome;
+		snprintf(x->why, sizeof(x->why), "%.40s%s%.240s",
+			 why ? why : "it said nothing of use", detail && *detail ? ": " : "",
+			 detail ? detail : "");
+	}
+	x->phase = LEAVING;
+	timer_set(&x->clock, LEAVE_MS);
+}
+
+static void word(struct errand *x, const char *line, size_t n)
+{
+	struct err e;
+	json_t *doc = action_modest(line, n, &e) < 0
+			      ? NULL
+			      : json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
+	const json_t *ask = json_object_get(doc, "ask"), *end = json_object_get(doc, "end");
+
+	if (x->phase != FLYING)
+		; /* it may have asked just before it was told to leave */
+	else if (json_is_object(ask))
+		asked(x, ask);
+	else if (json_is_object(end))
+		ended(x, end);
+	else
+		conclude(x, FAILED, "the box said what no agent of ours says");
+	json_decref(doc);
+}
+
+static void logged(struct errand *x, const char *line, size_t n)
+{
+	struct err e;
+	json_t *doc = action_modest(line, n, &e) < 0
+			      ? NULL
+			      : json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
+
+	event(x, json_is_object(doc) ? json_pack("{s:s, s:O}", "type", "log", "entry", doc)
+				     : json_pack("{s:s, s:o}", "type", "log", "text",
+						 clip_string(line, n, TEXT_LINE)));
+	json_decref(doc);
+}
+
+/* Cuts bytes into lines; one that grows beyond most ends the errand. */
+static void lines(struct errand *x, struct buf *line, size_t most, const char *bytes, size_t n,
+		  void (*each)(struct errand *x, const char *line, size_t n))
+{
+	while (n && x->tapped) {
+		const char *end = memchr(bytes, '\n', n);
+		size_t part = end ? (size_t)(end - bytes) : n;
+
+		if (line->len + part > most) {
+			conclude(x, FAILED, "the box said a line of more than %zu bytes", most);
+			return;
+		}
+		buf_add(line, bytes, part);
+		bytes += part + !!end;
+		n -= part + !!end;
+		if (!end)
+			return;
+		each(x, buf_str(line), line->len);
+		buf_cut(line, 0);
+	}
+}
+
+static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+{
+	struct errand *x = loop_owner(t, struct errand, tap);
+
+	(void)offset;
+	if (stream == 2) {
+		lines(x, &x->word, WORD, bytes, n, word);
+		return;
+	}
+	if (stream == 0) {
+		x->log_bytes += n;
+		if (x->log_bytes > LOG_TOTAL)
+			conclude(x, FAILED, "the box said more than %d bytes", LOG_TOTAL);
+		else
+			lines(x, &x->log, ENTRY, bytes, n, logged);
+		return;
+	}
+	if (x->stderr_bytes < STDERR_TOTAL)
+		event(x, json_pack("{s:s, s:o}", "type", "stderr", "text",
+				   clip_string(bytes, n, TEXT_LINE)));
+	x->stderr_bytes += n;
+}
+
+static void tap_ends(struct tap *t, json_t *record, const struct err *e)
+{
+	struct errand *x = loop_owner(t, struct errand, tap);
+	const char *summary = json_string_value(json_object_get(record, "summary"));
+
+	x->tapped = 0;
+	if (x->log.len)
+		logged(x, buf_str(&x->log), x->log.len);
+	conclude(x, FAILED, "the agent ended without a word%s%.200s", summary || e ? ": " : "",
+		 e         ? e->msg
+		 : summary ? summary
+			   : "");
+}
+
+static const struct tap_events tap_on = { .output = tap_reads, .over = tap_ends };
+
+/* ---- its beginning ---- */
+
+static json_t *tool_names(unsigned allowed)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < VERB_COUNT; i++)
+		if (allowed >> i & 1)
+			json_array_append_new(all, json_string(verbs[i].name));
+	return all;
+}
+
+static json_t *spec(const struct errand *x)
+{
+	const json_t *context = json_object_get(x->order, "context_bytes");
+
+	return json_pack("{s:{s:O, s:i, s:o, s:I, s:I, s:I, s:i}}", "spec", "task",
+			 json_object_get(x->order, "task"), "max_steps", (int)x->max_steps, "tools",
+			 tool_names(x->allowed), "answer_ms", (json_int_t)left_ms(x) + LEAVE_MS,
+			 "command_ms", (json_int_t)command_ms(x), "context_bytes",
+			 context ? json_integer_value(context) : (json_int_t)ERRAND_CONTEXT,
+			 "result_bytes", RESULT);
+}
+
+#ifdef ATOLL_TEST
+/* What an enemy would put in its place. */
+static void other_pilot(const struct errand *x, const char *argv[4])
+{
+	const json_t *given = json_object_get(x->order, "pilot");
+
+	for (unsigned i = 0; i < 3 && i < json_array_size(given); i++)
+		argv[i] = json_string_value(json_array_get(given, i));
+}
+#endif
+
+static void take_off(struct errand *x)
+{
+	const char *argv[4] = { PILOT };
+	struct berth *b = fleet_find(x->fleet, x->box);
+	struct run_want want = { .argv = argv,
+				 .tag = "agent",
+				 .kind = x->keep ? STORE_RUN_EXEC : STORE_RUN_ONCE,
+				 .wall_ms = (uint32_t)left_ms(x) + LEAVE_MS,
+				 .channel = 1 };
+	struct run *r;
+	struct err e;
+
+#ifdef ATOLL_TEST
+	other_pilot(x, argv);
+#endif
+	if (!b) {
+		conclude(x, FAILED, "its box ended");
+		return;
+	}
+	tap_init(&x->tap, x->fleet, &tap_on);
+	x->tap.streams = WIRE_STREAMS;
+	if (run_start(b, &want, &x->tap, &r, &e) < 0) {
+		conclude(x, FAILED, "%s", e.msg);
+		return;
+	}
+	x->tapped = 1;
+	memcpy(x->run, r->id, sizeof(x->run));
+	event(x, json_pack("{s:s, s:s, s:s, s:i}", "type", "started", "box", x->box, "exec", x->run,
+			   "max_steps", (int)x->max_steps));
+	say(x, spec(x));
+}
+
+/* ---- files ---- */
+
+static void files_ready(struct clerk *k)
+{
+	struct errand *x = loop_owner(k, struct errand, clerk);
+	const char *path;
+	char full[600];
+	json_t *v;
+
+	json_object_foreach(json_object_get(x->order, "files"), path, v)
+	{
+		struct wire_put put = { .mode = 0 };
+
+		snprintf(full, sizeof(full), "%s%s", *path == '/' ? "" : "/home/user/", path);
+		clerk_put(k, &put, full, json_string_value(v), json_string_length(v));
+		x->unanswered++;
+	}
+}
+
+static void file_done(struct clerk *k, uint16_t flags)
+{
+	struct errand *x = loop_owner(k, struct errand, clerk);
+
+	(void)flags;
+	if (--x->unanswered)
+		return;
+	clerk_close(&x->clerk);
+	x->clerk_open = 0;
+	take_off(x);
+}
+
+static void file_failed(struct clerk *k, const struct err *e)
+{
+	conclude(loop_owner(k, struct errand, clerk), FAILED, "files: %s", e->msg);
+}
+
+static const struct clerk_events clerk_on = { .ready = files_ready,
+					      .done = file_done,
+					      .failed = file_failed };
+
+/* ---- its box ---- */
+
+static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct errand *x = loop_owner(w, struct errand, made);
+
+	x->making = NULL;
+	if (e) {
+		conclude(x, FAILED, "box: %s", e->msg);
+		return;
+	}
+	memcpy(x->box, b->row.id, sizeof(x->box));
+	berth_hold(b);
+	if (!x->keep)
+		line_leash(&b->line);
+	if (json_object_size(json_object_get(x->order, "files"))) {
+		clerk_open(&x->clerk, &b->line, 0, &clerk_on);
+		x->clerk_open = 1;
+	} else {
+		take_off(x);
+	}
+}
+
+static int make_box(struct errand *x, const struct berth_want *given, struct err *e)
+{
+	struct berth_want want = *given;
+	uint64_t life = x->wall_ms + LIFE_MORE_MS, most = x->fleet->conf.lifetime_max_ms;
+
+	want.row.metadata = x->keep ? "{\"" MARKED "\":\"1\"}"
+				    : "{\"" MARKED "\":\"1\",\"" BERTH_EPHEMERAL "\":\"1\"}";
+	if (!x->keep) {
+		want.row.lifetime_ms = most && life > most ? most : life;
+		want.row.idle_ms = 0;
+		want.row.on_timeout = STORE_TIMEOUT_KILL;
+	}
+	x->made.done = box_made;
+	return berth_create(x->fleet, &want, &x->made, &x->making, e);
+}
+
+static uint64_t budget_of(const struct errand *x, const char *name, uint64_t otherwise)
+{
+	const json_t *v = json_object_get(json_object_get(x->order, "budget"), name);
+
+	return json_is_integer(v) ? (uint64_t)json_integer_value(v) : otherwise;
+}
+
+static void read_order(struct errand *x)
+{
+	const json_t *steps = json_object_get(x->order, "max_steps"),
+		     *cost = json_object_get(json_object_get(x->order, "budget"), "max_cost");
+
+	x->max_steps = steps ? (unsigned)json_integer_value(steps) : ERRAND_STEPS;
+	x->most.calls = budget_of(x, "max_calls", 2 * (uint64_t)x->max_steps);
+	x->most.in = budget_of(x, "max_tokens", ERRAND_TOKENS);
+	x->most.cost = json_number_value(cost);
+	x->wall_ms = budget_of(x, "max_wall_ms", ERRAND_WALL_MS);
+	x->began_ms = loop_now_ms();
+}
+
+int errand_tools(const json_t *names, unsigned *out, struct err *e)
+{
+	const json_t *name;
+	unsigned all = 0;
+	size_t i;
+
+	json_array_foreach((json_t *)names, i, name)
+	{
+		int verb = json_is_string(name) ? verb_named(json_string_value(name)) : -1;
+
+		if (verb < 0)
+			return err_set(e, ERR_INVALID,
+				       "tools[%zu]: '%.40s' is none of read_file, write_file, "
+				       "list_files, edit_file, run_command",
+				       i, json_is_string(name) ? json_string_value(name) : "?");
+		all |= 1u << verb;
+	}
+	*out = json_array_size(names) ? all : (1u << VERB_COUNT) - 1;
+	return 0;
+}
+
+int errand_start(struct fleet *f, struct model_line *models, const struct errand_want *want,
+		 struct errand_owner *o, struct errand **out, struct err *e)
+{
+	struct errand *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		abort();
+	x->fleet = f;
+	x->models = models;
+	x->owner = o;
+	x->keep = want->keep;
+	x->order = json_deep_copy(want->order);
+	x->tap.own.post.fd = -1;
+	timer_init(&x->clock, f->loop, clock_due);
+	read_order(x);
+	if (errand_tools(json_object_get(x->order, "tools"), &x->allowed, e) < 0 ||
+	    id_new(x->mark, e) < 0 || make_box(x, want->box, e) < 0) {
+		x->making = NULL;
+		errand_free(x);
+		return -1;
+	}
+	timer_set(&x->clock, x->wall_ms);
+	*out = x;
+	return 0;
+}

@@ -1,0 +1,175 @@
+/* fix.c - see fix.h. */
+#include "debug/fix.h"
+#include "debug/fix_steps.h"
+#include "base/own.h"
+#include "record/changes.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct mend mends[] = {
+#define MEND(name) { #name, mend_##name },
+	MENDS
+#undef MEND
+};
+
+const struct mend *mend_named(const char *name)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(mends); i++)
+		if (!strcmp(mends[i].name, name))
+			return &mends[i];
+	return NULL;
+}
+
+/* ---- files ---- */
+
+const char *sick_text(const struct sick *s, const char *path)
+{
+	const json_t *t = json_object_get(json_object_get(s->artifact, "files"), path);
+
+	return t && json_string_length(t) <= SICK_FILE_BYTES ? json_string_value(t) : NULL;
+}
+
+const char *sick_main(const struct sick *s)
+{
+	return sick_text(s, s->path) ? s->path : doc_text(s->artifact, "entry");
+}
+
+/* "/home/user/a/main.py", "./main.py" and "main.py" are all main.py; the longest such name wins. */
+static int means(const char *said, const char *path)
+{
+	size_t n = strlen(said), m = strlen(path);
+
+	return n >= m && !strcmp(said + n - m, path) && (n == m || said[n - m - 1] == '/');
+}
+
+const char *sick_file(const struct sick *s, const char *said)
+{
+	const char *path, *best = NULL;
+	const json_t *text;
+
+	if (!*said)
+		return NULL;
+	json_object_foreach((json_t *)json_object_get(s->artifact, "files"), path, text)
+		if (means(said, path) && (!best || strlen(path) > strlen(best)))
+			best = path;
+	return best;
+}
+
+/* ---- what a step leaves behind ---- */
+
+json_t *sick_child(struct sick *s)
+{
+	char by[SICK_TEXT];
+
+	snprintf(by, sizeof(by), "debug:%s", s->name);
+	return artifact_child(s->artifact, by, "");
+}
+
+__attribute__((format(printf, 2, 0))) static void vdetail(struct sick *s, const char *fmt, va_list ap)
+{
+	buf_cut(&s->detail, 0);
+	buf_vprintf(&s->detail, fmt, ap);
+}
+
+static int finish(struct sick *s, const char *kind, json_t *take_child)
+{
+	json_object_set_new(take_child, "changed_because", changes_text(buf_str(&s->detail)));
+	json_object_del(take_child, "run_id");
+	json_object_del(take_child, "seq");
+	json_object_del(take_child, "created_at");
+	artifact_seal(take_child);
+	if (!strcmp(doc_text(take_child, "hash"), doc_text(s->artifact, "hash"))) {
+		json_decref(take_child);
+		buf_cut(&s->detail, 0);
+		return 0;
+	}
+	s->kind = kind;
+	s->child = take_child;
+	return 1;
+}
+
+int sick_done(struct sick *s, const char *kind, json_t *take_child, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vdetail(s, fmt, ap);
+	va_end(ap);
+	return finish(s, kind, take_child);
+}
+
+int sick_edit(struct sick *s, const char *path, const struct buf *text, const char *fmt, ...)
+{
+	json_t *child = sick_child(s);
+	va_list ap;
+
+	json_object_set_new(json_object_get(child, "files"), path, changes_text(buf_str(text)));
+	va_start(ap, fmt);
+	vdetail(s, fmt, ap);
+	va_end(ap);
+	return finish(s, "edit", child);
+}
+
+int sick_ask(struct sick *s, const char *name, const char *fmt, ...)
+{
+	va_list ap;
+
+	s->kind = "ask";
+	snprintf(s->question_name, sizeof(s->question_name), "%s", name);
+	va_start(ap, fmt);
+	buf_vprintf(&s->question, fmt, ap);
+	va_end(ap);
+	buf_cut(&s->detail, 0);
+	buf_puts(&s->detail, buf_str(&s->question));
+	return 1;
+}
+
+int sick_stop(struct sick *s, const char *fixable, const char *fmt, ...)
+{
+	va_list ap;
+
+	s->kind = "stop";
+	s->fixable = fixable;
+	va_start(ap, fmt);
+	vdetail(s, fmt, ap);
+	va_end(ap);
+	return 1;
+}
+
+/* ---- text ---- */
+
+const char *text_line(const char *text, long line, size_t *n)
+{
+	for (; line > 1 && text; line--) {
+		text = strchr(text, '\n');
+		text = text ? text + 1 : NULL;
+	}
+	if (text)
+		*n = strcspn(text, "\n");
+	return line == 1 ? text : NULL;
+}
+
+void text_splice(struct buf *out, const char *text, size_t at, size_t gone, const char *with)
+{
+	buf_add(out, text, at);
+	buf_puts(out, with);
+	buf_puts(out, text + at + gone);
+}
+
+static int in_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || (c & 0x80);
+}
+
+const char *text_word(const char *text, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = text; n && (at = strstr(at, word)); at += n)
+		if ((at == text || !in_word(at[-1])) && !in_word(at[n]))
+			return at;
+	return NULL;
+}

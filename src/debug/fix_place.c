@@ -1,0 +1,297 @@
+/* fix_place.c - steps about what is around a program: files, ports, input, limits. A box is never loosened. */
+#include "debug/fix_steps.h"
+#include "base/own.h"
+#include "lang/package.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- files ---- */
+
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* A text in quotes of the program becomes another one. */
+static int replace_quoted(struct sick *s, const char *from, const char *to, const char *why)
+{
+	const char *path = sick_main(s);
+
+	for (size_t i = 0; path; path = sick_path(s, i++)) {
+		const char *text = sick_text(s, path), *at = text ? strstr(text, from) : NULL;
+		auto_buf struct buf out = { 0 };
+
+		while (at && (at == text || !strchr("'\"` =/", at[-1]) ||
+			      (isalnum((unsigned char)at[strlen(from)]) || at[strlen(from)] == '.')))
+			at = strstr(at + 1, from);
+		if (!at)
+			continue;
+		text_splice(&out, text, (size_t)(at - text), strlen(from), to);
+		return sick_edit(s, path, &out, "%s is %s: %s", from, to, why);
+	}
+	return 0;
+}
+
+/* The project has a file of that name, elsewhere; or of nearly that name. */
+int mend_file_path(struct sick *s)
+{
+	const char *wanted = base_of(s->subject), *near = NULL;
+
+	for (size_t i = 0; *wanted && sick_path(s, i); i++) {
+		const char *path = sick_path(s, i);
+
+		if (!strcmp(base_of(path), wanted) && strcmp(path, s->subject) != 0)
+			return replace_quoted(s, s->subject, path, "a file of the project");
+		if (strlen(wanted) > 4 && package_distance(base_of(path), wanted) == 1)
+			near = path;
+		if (!strcasecmp(base_of(path), wanted))
+			near = path;
+	}
+	return near && replace_quoted(s, s->subject, near, "a file of the project");
+}
+
+/* The plan has it, the artifact has not. */
+static int from_plan(struct sick *s)
+{
+	const json_t *text = json_object_get(json_object_get(s->plan, "files"), s->subject);
+	json_t *child;
+
+	if (!json_is_string(text) || sick_text(s, s->subject))
+		return 0;
+	child = sick_child(s);
+	json_object_set(json_object_get(child, "files"), s->subject, (json_t *)text);
+	return sick_done(s, "edit", child, "%s comes from the task", s->subject);
+}
+
+int mend_file_ask(struct sick *s)
+{
+	if (from_plan(s))
+		return 1;
+	/* What belongs to the machine nobody can bring. */
+	if (!*s->subject || (s->subject[0] == '/' && strncmp(s->subject, "/home/user/", 11) != 0))
+		return 0;
+	return sick_ask(s, base_of(s->subject), "The program reads %s. What is in it?", base_of(s->subject));
+}
+
+/* The runtime names no file: it is the text in quotes of the line where it failed. */
+int mend_quoted_file(struct sick *s)
+{
+	const char *text = sick_text(s, sick_main(s)), *line, *from, *end;
+	size_t n;
+
+	line = text && s->line > 0 ? text_line(text, s->line, &n) : NULL;
+	from = line ? memchr(line, '"', n) : NULL;
+	end = from ? memchr(from + 1, '"', n - (size_t)(from + 1 - line)) : NULL;
+	if (!end || end - from < 3 || end - from > SICK_TEXT - 1 || memchr(from, ' ', (size_t)(end - from)))
+		return 0;
+	snprintf(s->subject, sizeof(s->subject), "%.*s", (int)(end - from - 1), from + 1);
+	return mend_file_path(s) || mend_file_ask(s);
+}
+
+/* A place where a box may not write: the same name in the program's folder. */
+int mend_path_here(struct sick *s)
+{
+	return s->subject[0] == '/' && *base_of(s->subject) &&
+	       replace_quoted(s, s->subject, base_of(s->subject),
+			      "it cannot be written where it was, and is in the program's folder");
+}
+
+/* ---- ports and letters ---- */
+
+int mend_port(struct sick *s)
+{
+	long port = strtol(s->subject, NULL, 10);
+	char other[16];
+
+	if (port < 1 || port > 65000)
+		return 0;
+	snprintf(other, sizeof(other), "%ld", port < 1024 ? port + 8000 : port + 1);
+	for (size_t i = 0; sick_path(s, i); i++) {
+		const char *path = sick_path(s, i), *text = sick_text(s, path);
+		auto_buf struct buf out = { 0 };
+
+		if (text && text_rename(&out, text, s->subject, other))
+			return sick_edit(s, path, &out, "port %s is taken; it is %s", s->subject, other);
+	}
+	return 0;
+}
+
+int mend_utf8(struct sick *s)
+{
+	json_t *child;
+
+	if (*doc_text(json_object_get(s->artifact, "env"), "PYTHONUTF8") ||
+	    *doc_text(json_object_get(s->artifact, "env"), "LC_ALL"))
+		return 0;
+	child = sick_child(s);
+	child_env(child, "LC_ALL", "C.UTF-8");
+	child_env(child, "PYTHONUTF8", "1");
+	return sick_done(s, "edit", child, "texts are UTF-8");
+}
+
+/* ---- input ---- */
+
+static const char *example_input(const struct sick *s)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(s->artifact, "examples"), i, one)
+		if (*doc_text(one, "input"))
+			return doc_text(one, "input");
+	return doc_text(s->plan, "stdin");
+}
+
+int mend_input(struct sick *s)
+{
+	const char *input = example_input(s);
+	json_t *child;
+
+	if (*doc_text(s->artifact, "stdin"))
+		return sick_ask(s, "stdin", "The program reads more than its input has. What should it read?");
+	if (!*input)
+		return sick_ask(s, "stdin", "The program reads from its input. What should it read?");
+	child = sick_child(s);
+	json_object_set_new(child, "stdin", json_string(input));
+	return sick_done(s, "supply_input", child, "it reads the first example's input");
+}
+
+/* ---- limits ---- */
+
+static const json_int_t run_ms_most = 120000, install_ms_most = 600000;
+static const json_int_t memory_most = (json_int_t)2 << 30;
+
+static int raised_before(const struct sick *s)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(s->before, i, one)
+		if (!strcmp(doc_text(json_object_get(one, "action"), "kind"), "raise_limit"))
+			return 1;
+	return 0;
+}
+
+/* Twice as much, once, and no more than the most; `usual` is what counts where the artifact says nothing.
+ * limits.fixed: who asked wants no other ones. */
+static int raise(struct sick *s, const char *name, json_int_t usual, json_int_t most, unsigned times)
+{
+	const json_t *limits = json_object_get(s->artifact, "limits");
+	json_int_t now = json_integer_value(json_object_get(limits, name));
+	json_int_t then;
+	json_t *child;
+
+	now = now > 0 ? now : usual;
+	then = now > most / times ? most : now * times;
+	if (raised_before(s) || then <= now || json_is_true(json_object_get(limits, "fixed")))
+		return 0;
+	child = sick_child(s);
+	if (!json_is_object(json_object_get(child, "limits")))
+		json_object_set_new(child, "limits", json_object());
+	json_object_set_new(json_object_get(child, "limits"), name, json_integer(then));
+	return sick_done(s, "raise_limit", child, "%s is %lld instead of %lld, once", name, (long long)then,
+			 (long long)now);
+}
+
+/* Who has said nothing so far would say nothing later. */
+int mend_raise_time(struct sick *s)
+{
+	return *doc_text(s->phase, "stdout") &&
+	       raise(s, "run_ms", s->lang && s->lang->times.run ? s->lang->times.run : 10000, run_ms_most, 3);
+}
+
+/* A server that is slow to start has said nothing, too. */
+int mend_raise_wait(struct sick *s)
+{
+	return raise(s, "run_ms", s->lang && s->lang->times.run ? s->lang->times.run : 10000, run_ms_most, 3);
+}
+
+int mend_raise_memory(struct sick *s)
+{
+	return raise(s, "memory",
+		     s->lang && s->lang->limits.memory ? (json_int_t)s->lang->limits.memory :
+							 (json_int_t)512 << 20,
+		     memory_most, 2);
+}
+
+int mend_raise_install(struct sick *s)
+{
+	return raise(s, "install_ms", s->lang && s->lang->times.install ? s->lang->times.install : 120000,
+		     install_ms_most, 2);
+}
+
+/* ---- where it crashed ---- */
+
+/* Built once more so that it tells. What it is built with is no part of the program: the next child of
+ * this one keeps it, and whoever hands the program out leaves the environment behind. */
+int mend_locate(struct sick *s)
+{
+	static const char how[] = "-g -fsanitize=address,undefined -fno-sanitize-recover=all";
+	json_t *child;
+
+	if (!s->lang || (strcmp(s->lang->name, "c") != 0 && strcmp(s->lang->name, "c++") != 0) ||
+	    *doc_text(json_object_get(s->artifact, "env"), "CFLAGS"))
+		return 0;
+	child = sick_child(s);
+	child_env(child, "CFLAGS", how);
+	return sick_done(s, "edit", child, "built with sanitizers, to learn where it crashes");
+}
+
+/* ---- the rest ---- */
+
+int mend_cut(struct sick *s)
+{
+	return sick_ask(s, sick_main(s), "%s is not complete. What is its whole text?", sick_main(s));
+}
+
+/* A #! of another machine, a command that is not there: the language's own way is without. */
+int mend_own_runtime(struct sick *s)
+{
+	const char *path = doc_text(s->artifact, "entry"), *text = sick_text(s, path);
+	auto_buf struct buf out = { 0 };
+
+	if (!text || strncmp(text, "#!", 2) != 0)
+		return 0;
+	text_splice(&out, text, 0, strcspn(text, "\n"), "");
+	return sick_edit(s, path, &out, "the first line named an interpreter that is not there");
+}
+
+/* A program that is started by name, and is none of the files: it is no file that somebody could bring. */
+int mend_command_missing(struct sick *s)
+{
+	const char *text = sick_text(s, sick_main(s));
+
+	if (!text || strchr(s->subject, '.') || strchr(s->subject, '/') ||
+	    (!strstr(text, "subprocess") && !strstr(text, "os.exec") && !strstr(text, "Popen")))
+		return 0;
+	s->category = "interpreter_missing";
+	return sick_stop(s, "human", "the command %s is not there", s->subject);
+}
+
+/* The runtime names no port: it is the number of the program's that could be one. */
+int mend_port_of_line(struct sick *s)
+{
+	const char *text = sick_text(s, sick_main(s));
+	long only = 0;
+
+	for (const char *at = text; at && *at; at++) {
+		char *end;
+		long n;
+
+		if (!isdigit((unsigned char)*at) || (at > text && (isalnum((unsigned char)at[-1]) || strchr("._", at[-1]))))
+			continue;
+		n = strtol(at, &end, 10);
+		at = end - 1;
+		if (n < 80 || n > 65000 || *end == '.')
+			continue;
+		if (only && only != n)
+			return 0;
+		only = n;
+	}
+	snprintf(s->subject, sizeof(s->subject), "%ld", only);
+	return only && mend_port(s);
+}

@@ -1,0 +1,111 @@
+/* pipeline_internal.h - a pipeline on its way: what pipeline.c (who drives it), apply.c (state), journal.c
+ * (rows), stages.c and race.c (work) share, and nobody else.
+ * Owns: nothing by itself. */
+#pragma once
+#include "execute/execute.h"
+#include "pipeline/pipeline.h"
+#include "repair/repair.h"
+#include "pipeline/roles.h"
+#include "loop/loop.h"
+
+enum next_step {
+	NEXT_PLAN,
+	NEXT_CODE,
+	NEXT_EXECUTE,
+	NEXT_DEBUG,
+	NEXT_DECIDE,
+	NEXT_REPORT,
+	NEXT_WAIT, /* for an answer */
+	NEXT_OVER,
+};
+
+struct pipeline;
+struct runner { /* one artifact of a race */
+	struct execution_owner owner;
+	struct execution *x;
+	struct pipeline *p;
+	json_t *artifact, *result;
+	int held; /* it is being held against the example that was held back */
+};
+struct asker { /* one question to a model */
+	struct roles_owner owner;
+	struct roles_ask *ask;
+	struct pipeline *p;
+	json_t *doc; /* what came of it */
+	int over;
+	struct err e;
+};
+
+struct pipeline {
+	struct pipeline *next;
+	struct pipelines *all;
+	struct store_pipeline row;
+	uint32_t seq, event; /* the last ones stored */
+	int64_t began_ns;    /* the task, or the last answer: its time runs from here */
+	/* what the documents say; see apply.c */
+	json_t *task, *plan, *artifact, *result, *diagnosis, *repaired, *question;
+	json_t *candidates; /* artifacts of this attempt */
+	json_t *before;     /* diagnoses so far */
+	json_t *seen;       /* {hash: attempt} */
+	unsigned attempt, most, questions;
+	long held; /* of plan.examples; -1: none */
+	int asked; /* a model has diagnosed this result */
+	enum next_step step;
+	/* what is under way */
+	const char *stage;
+	uint64_t stage_began_us;
+	struct runner runners[PIPELINE_RACE];
+	unsigned nrunners;
+	struct asker askers[PIPELINE_RACE];
+	unsigned naskers;
+	struct repair_owner repair_owner;
+	struct repair *repair;
+	unsigned outputs; /* events of what was said in this attempt */
+	struct timer go, wall;
+	json_t *unwritten; /* a document that a full disk did not take */
+	const char *unwritten_kind, *unwritten_outcome;
+	int resumed, stopped; /* stopped: by a test */
+};
+
+struct pipelines {
+	struct fleet *fleet;
+	struct pipelines_conf conf;
+	struct pipeline *first;
+	struct pipeline_watch *watches;
+	struct timer tick;
+	struct pipelines_figures figures;
+	int serving; /* the fleet is there */
+};
+
+/* apply.c: what the next document changes; the stage whose time it was, or -1. */
+int course_apply(struct pipeline *p, const char *kind, const json_t *doc);
+void course_reset(struct pipeline *p); /* before they are all read again */
+
+/* journal.c: the document, the events that tell of it and the row: all, or none. */
+must_check int journal_begin(struct pipeline *p, json_t *task,
+			     int (*also)(void *ctx, const char *id, struct err *e), void *ctx,
+			     struct err *e);
+must_check int journal_add(struct pipeline *p, const char *kind, json_t *doc, const char *outcome,
+			   struct err *e);
+/* An event by itself: what the disk does not take of these is missing in the stream, nowhere else. */
+void course_event(struct pipeline *p, const char *type, json_t *take_event);
+
+/* pipeline.c: the document is stored, its stage is over, and the next one begins from the loop.
+ * kind and outcome are static texts, or live as long as the pipeline. */
+void course_store(struct pipeline *p, const char *kind, json_t *take_doc, const char *outcome);
+void course_tell(struct pipelines *a, const char *id); /* who looks on: there is more */
+void course_log(const struct pipeline *p, const char *outcome);
+int course_stops(struct pipeline *p, const char *point);
+void course_used(struct pipeline *p, const json_t *usage);
+json_t *course_usage(const struct pipeline *p);
+
+/* stages.c */
+void stage_begin(struct pipeline *p);                 /* of p->step */
+void stage_stop(struct pipeline *p);                  /* whatever is under way; nothing is stored */
+void stage_late(struct pipeline *p, const char *why); /* it had its time, or its money */
+void stage_cancel(struct pipeline *p);
+
+/* race.c: p->candidates become one result. */
+void race_begin(struct pipeline *p);
+void race_stop(struct pipeline *p);
+const json_t *race_held_example(const struct pipeline *p); /* NULL: none is held back */

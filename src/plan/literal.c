@@ -1,0 +1,359 @@
+/* literal.c - see literal.h. A language is a row: its quotes, its escapes, its brackets. */
+#include "plan/literal.h"
+#include "base/own.h"
+#include "lang/lang.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How a control character is written, and how a character that hides itself (a mark for direction, a
+ * line separator): NULL for the latter where a text is bytes and they may stay. */
+struct style {
+	const char *lang;
+	const char *open, *close;        /* of a text */
+	const char *special;             /* gets a backslash, besides \ and the quote */
+	const char *control;             /* format of a byte below 0x20 and of 0x7f */
+	const char *hidden, *hidden_far; /* format of such a character; beyond 0xffff */
+	int ascii; /* all others are written so: a file's encoding is not sure */
+	int nul;   /* a text may have one */
+	const char *list, *list_end, *between;
+	const char *reals, *integers, *texts; /* what stands before a list of these; or NULL */
+	int dot;                              /* a real must look like one: 3.0 */
+	const char *far;                      /* behind an integer of more than 32 bits; or NULL */
+};
+
+static const struct style styles[] = {
+	{ .lang = "python",
+	  .open = "\"",
+	  .close = "\"",
+	  .special = "",
+	  .control = "\\x%02x",
+	  .hidden = "\\u%04x",
+	  .hidden_far = "\\U%08x",
+	  .nul = 1,
+	  .list = "[",
+	  .list_end = "]",
+	  .between = ", " },
+	{ .lang = "node",
+	  .open = "\"",
+	  .close = "\"",
+	  .special = "",
+	  .control = "\\x%02x",
+	  .hidden = "\\u{%x}",
+	  .hidden_far = "\\u{%x}",
+	  .nul = 1,
+	  .list = "[",
+	  .list_end = "]",
+	  .between = ", " },
+	{ .lang = "typescript",
+	  .open = "\"",
+	  .close = "\"",
+	  .special = "",
+	  .control = "\\x%02x",
+	  .hidden = "\\u{%x}",
+	  .hidden_far = "\\u{%x}",
+	  .nul = 1,
+	  .list = "[",
+	  .list_end = "]",
+	  .between = ", " },
+	/* Octal, with three digits: \x takes as many as there are. ?? would begin a trigraph. */
+	{ .lang = "c",
+	  .open = "\"",
+	  .close = "\"",
+	  .special = "?",
+	  .control = "\\%03o",
+	  .nul = 1,
+	  .list = "{",
+	  .list_end = "}",
+	  .between = ", " },
+	{ .lang = "c++",
+	  .open = "\"",
+	  .close = "\"",
+	  .special = "?",
+	  .control = "\\%03o",
+	  .nul = 1,
+	  .list = "{",
+	  .list_end = "}",
+	  .between = ", " },
+	{ .lang = "go",
+	  .open = "\"",
+	  .close = "\"",
+	  .special = "",
+	  .control = "\\x%02x",
+	  .hidden = "\\u%04x",
+	  .hidden_far = "\\U%08x",
+	  .nul = 1,
+	  .list = "{",
+	  .list_end = "}",
+	  .between = ", ",
+	  .reals = "[]float64",
+	  .integers = "[]int",
+	  .texts = "[]string" },
+	{ .lang = "rust",
+	  .open = "\"",
+	  .close = "\"",
+	  .special = "",
+	  .control = "\\x%02x",
+	  .hidden = "\\u{%x}",
+	  .hidden_far = "\\u{%x}",
+	  .nul = 1,
+	  .list = "vec![",
+	  .list_end = "]",
+	  .between = ", ",
+	  .dot = 1 },
+	/* Not \u for what ends a line or a text: javac reads those before it looks at quotes. */
+	{ .lang = "java",
+	  .open = "\"",
+	  .close = "\"",
+	  .special = "",
+	  .control = "\\%03o",
+	  .hidden = "\\u%04x",
+	  .nul = 1,
+	  .list = "{",
+	  .list_end = "}",
+	  .between = ", ",
+	  .reals = "new double[]",
+	  .integers = "new long[]",
+	  .far = "L",
+	  .texts = "new String[]" },
+	{ .lang = "ruby",
+	  .open = "\"",
+	  .close = "\"",
+	  .special = "#",
+	  .control = "\\x%02x",
+	  .hidden = "\\u{%x}",
+	  .hidden_far = "\\u{%x}",
+	  .nul = 1,
+	  .list = "[",
+	  .list_end = "]",
+	  .between = ", " },
+	{ .lang = "php",
+	  .open = "\"",
+	  .close = "\"",
+	  .special = "$",
+	  .control = "\\x%02x",
+	  .hidden = "\\u{%x}",
+	  .hidden_far = "\\u{%x}",
+	  .nul = 1,
+	  .list = "[",
+	  .list_end = "]",
+	  .between = ", " },
+	{ .lang = "perl",
+	  .open = "\"",
+	  .close = "\"",
+	  .special = "$@",
+	  .control = "\\x{%02x}",
+	  .nul = 1,
+	  .list = "(",
+	  .list_end = ")",
+	  .between = ", " },
+	{ .lang = "lua",
+	  .open = "\"",
+	  .close = "\"",
+	  .special = "",
+	  .control = "\\%03u",
+	  .nul = 1,
+	  .list = "{",
+	  .list_end = "}",
+	  .between = ", " },
+	{ .lang = "r",
+	  .open = "\"",
+	  .close = "\"",
+	  .special = "",
+	  .control = "\\u%04x",
+	  .hidden = "\\u%04x",
+	  .hidden_far = "\\U%08x",
+	  .ascii = 1,
+	  .list = "c(",
+	  .list_end = ")",
+	  .between = ", " },
+	{ .lang = "julia",
+	  .open = "\"",
+	  .close = "\"",
+	  .special = "$",
+	  .control = "\\x%02x",
+	  .hidden = "\\u%04x",
+	  .hidden_far = "\\U%08x",
+	  .nul = 1,
+	  .list = "[",
+	  .list_end = "]",
+	  .between = ", " },
+	/* Between single quotes everything is itself, and only the quote cannot be there. */
+	{ .lang = "bash", .open = "'", .close = "'", .list = "(", .list_end = ")", .between = " " },
+};
+
+static const struct style *style_of(const struct lang *l)
+{
+	for (unsigned i = 0; l && i < ARRAY_LEN(styles); i++)
+		if (!strcmp(styles[i].lang, l->name))
+			return &styles[i];
+	return NULL;
+}
+
+/* ---- texts ---- */
+
+/* One character: its code, and how many bytes it has. What is no UTF-8 is one byte of U+FFFD. */
+static unsigned character(const unsigned char *p, size_t n, uint32_t *out)
+{
+	unsigned more = *p < 0x80 ? 0 : *p >= 0xf0 ? 3 : *p >= 0xe0 ? 2 : *p >= 0xc2 ? 1 : 9;
+	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
+	uint32_t c = more == 0 ? *p : more == 1 ? *p & 0x1f : more == 2 ? *p & 0x0f : *p & 0x07;
+
+	*out = 0xfffd;
+	if (more == 9 || more >= n)
+		return 1;
+	for (unsigned i = 1; i <= more; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 1;
+		c = c << 6 | (p[i] & 0x3f);
+	}
+	if (c < least[more] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+		return 1;
+	*out = c;
+	return more + 1;
+}
+
+/* What a reader does not see, or sees elsewhere: controls, directions, joiners, separators. */
+static int hides(uint32_t c)
+{
+	return (c >= 0x80 && c < 0xa0) || (c >= 0x200b && c <= 0x200f) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
+	       (c >= 0xe0000 && c <= 0xe0fff) || (c & 0xfffe) == 0xfffe;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* the formats are the rows above */
+static void add_escaped(struct buf *out, const char *format, uint32_t c)
+{
+	buf_printf(out, format, c);
+}
+#pragma GCC diagnostic pop
+
+static void add_ascii(struct buf *out, const struct style *s, unsigned char c)
+{
+	static const char shown[] = "\n\r\t", letters[] = "nrt";
+	const char *hit = c ? strchr(shown, c) : NULL;
+
+	if (!s->control) {
+		if (c == '\'')
+			buf_puts(out, "'\\''");
+		else
+			buf_putc(out, (char)c);
+		return;
+	}
+	if (hit) {
+		buf_putc(out, '\\');
+		buf_putc(out, letters[hit - shown]);
+	} else if (c < 0x20 || c == 0x7f) {
+		add_escaped(out, s->control, c);
+	} else {
+		if (c == '\\' || c == (unsigned char)*s->close || strchr(s->special, c))
+			buf_putc(out, '\\');
+		buf_putc(out, (char)c);
+	}
+}
+
+static int add_text(struct buf *out, const struct style *s, const char *text, size_t n,
+		    struct err *e)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	uint32_t c;
+
+	if (!s->nul && memchr(text, 0, n))
+		return err_set(e, ERR_INVALID, "a text of %s cannot have a NUL in it", s->lang);
+	buf_puts(out, s->open);
+	while (n) {
+		unsigned took = character(p, n, &c);
+
+		if (c < 0x80)
+			add_ascii(out, s, (unsigned char)c);
+		else if (s->hidden && (hides(c) || s->ascii) && (c <= 0xffff || s->hidden_far))
+			add_escaped(out, c <= 0xffff ? s->hidden : s->hidden_far, c);
+		else if (c == 0xfffd)
+			buf_puts(out, "\xef\xbf\xbd");
+		else
+			buf_add(out, p, took);
+		p += took;
+		n -= took;
+	}
+	buf_puts(out, s->close);
+	return 0;
+}
+
+/* ---- numbers ---- */
+
+/* As short as it can be and still be the same number. */
+static void add_real(struct buf *out, double v)
+{
+	char text[40];
+
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, v);
+		if (strtod(text, NULL) == v)
+			break;
+	}
+	buf_puts(out, text);
+	if (!strpbrk(text, ".e"))
+		buf_puts(out, ".0");
+}
+
+/* Without its letter javac takes a number for an int, and this one is none. */
+static int is_far(json_int_t v)
+{
+	return v < INT32_MIN || v > INT32_MAX;
+}
+
+static void add_number(struct buf *out, const struct style *s, const json_t *v, int real)
+{
+	if (json_is_real(v))
+		add_real(out, json_real_value(v));
+	else if (real && s->dot)
+		add_real(out, (double)json_integer_value(v));
+	else
+		buf_printf(out, "%lld%s", (long long)json_integer_value(v),
+			   s->far && is_far(json_integer_value(v)) ? s->far : "");
+}
+
+/* ---- anything ---- */
+
+static int add_item(struct buf *out, const struct style *s, const json_t *v, int real,
+		    struct err *e)
+{
+	if (json_is_string(v))
+		return add_text(out, s, json_string_value(v), json_string_length(v), e);
+	if (!json_is_number(v))
+		return err_set(e, ERR_INVALID, "a value is neither a text nor a number");
+	add_number(out, s, v, real);
+	return 0;
+}
+
+int literal_add(struct buf *out, const struct lang *l, const json_t *value, int real,
+		enum literal_as as, struct err *e)
+{
+	const struct style *s = style_of(l);
+	const char *before;
+	size_t i;
+	json_t *v;
+
+	if (!s)
+		return err_set(e, ERR_INVALID, "no literals are known of %.40s",
+			       l ? l->name : "nothing");
+	if (!json_is_array(value))
+		return add_item(out, s, value, real, e);
+	before = json_is_string(json_array_get(value, 0)) ? s->texts
+		 : real                                   ? s->reals
+							  : s->integers;
+	if (as == LITERAL_WHOLE)
+		buf_printf(out, "%s%s", before ? before : "", s->list);
+	json_array_foreach(value, i, v) {
+		if (i)
+			buf_puts(out, s->between);
+		if (add_item(out, s, v, real, e) < 0)
+			return -1;
+	}
+	if (as == LITERAL_WHOLE)
+		buf_puts(out, s->list_end);
+	return 0;
+}

@@ -1,0 +1,353 @@
+/* template_match.c - see template_match.h.
+ *
+ * Every task of the library explains some words of a text and leaves others unexplained. The one that
+ * explains most is meant, if it explains nearly all, if all that it needs is there, and if no other
+ * explains as much. A wrong program is worse than none. */
+#include "plan/template_match.h"
+#include "document/document.h"
+#include "plan/slot_fill.h"
+#include "plan/detect_language.h"
+#include "base/own.h"
+#include "lang/lang.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const double CLAIM = 0.77;  /* of what is said, by weight, must be explained */
+static const double STRANGE = 2.5; /* the weight of a word that no task knows */
+static const double VALUE = 2.0;   /* of a number, a file, a text that no slot takes */
+static const double TURN = 4.0;    /* of one that makes it another task */
+static const double THING = 0.4;   /* of one that says what everybody knows */
+static const double ASSUMED = 0.3,
+		    MISSING = 0.5; /* what a slot costs that the text does not fill */
+static const double NEEDED = 1.6;  /* a needed word counts that much more */
+
+/* Families of words that weigh something else than their rareness says. */
+struct manner {
+	const char *words;
+	char stems[160][WORD_STEM];
+	unsigned n;
+};
+
+/* What is wanted of us, and nothing about what it is to do. */
+static struct manner prose = {
+	.words =
+		"a an the of in to for from with by is are be and or on at as it its that this these those "
+		"which if then into using use given give write create make build implement code program "
+		"programme script function method tool app small simple short please can could should would "
+		"you i we me my your need want like new run show print output return display tell say what "
+		"how do does find get compute calculate determine perform also some so will when whose where "
+		"user help let s t language quick quickly just there their them us here but must have has had "
+		"was were been being while via per about such check whether result implementation generate example demo"
+};
+/* What a thing is, mostly said anyway. */
+static struct manner things = {
+	.words = "list array numbers number integer string text word element item value "
+		 "sequence line tuple two data input specified certain all"
+};
+/* Left out, it is another task. */
+static struct manner turns = {
+	.words =
+		"co first last second third even odd negative positive non not no without except largest "
+		"smallest maximum minimum max min longest shortest greatest least sum product difference count "
+		"frequency nth kth consecutive adjacent prime sorted unique distinct common reverse only "
+		"between cube square root digits bits binary next previous nearest middle right left "
+		"inverse neighbors lambda regex recursion matrix dictionary nested three length height"
+};
+
+static int is_of(struct manner *m, const char *stem)
+{
+	if (!m->n) {
+		auto_words struct words w = { 0 };
+
+		words_read(&w, m->words, strlen(m->words));
+		for (; m->n < w.n && m->n < ARRAY_LEN(m->stems); m->n++)
+			strcpy(m->stems[m->n], w.all[m->n].stem);
+	}
+	for (unsigned i = 0; i < m->n; i++)
+		if (!strcmp(m->stems[i], stem))
+			return 1;
+	return 0;
+}
+
+/* ---- the text, looked at once ---- */
+
+static void *zeroed(size_t n, size_t size)
+{
+	void *p = calloc(n ? n : 1, size);
+
+	if (!p)
+		abort();
+	return p;
+}
+
+static json_t *all_examples(const json_t *task, const struct shown *shown)
+{
+	json_t *out = json_array();
+
+	if (json_is_array(json_object_get(task, "examples")))
+		json_array_extend(out, json_object_get(task, "examples"));
+	json_array_extend(out, shown->examples);
+	return out;
+}
+
+static void look_at_examples(struct look *k)
+{
+	size_t i, n;
+	json_t *one;
+
+	json_array_foreach(k->examples, i, one) {
+		const char *call = doc_text(one, "call");
+
+		n = shown_callee(call);
+		k->inputs |= json_object_get(one, "input") != NULL;
+		if (*k->callee || !n || n >= sizeof(k->callee))
+			continue;
+		memcpy(k->callee, call, n);
+		k->callee[n] = 0;
+		k->call = call;
+	}
+}
+
+static double weight(const struct look *k, unsigned i)
+{
+	unsigned id = k->words.all[i].id, spread = id ? library_spread(id) : 0;
+
+	return spread ? 1.0 + 2.0 / spread : STRANGE;
+}
+
+static double strangeness(const struct look *k, unsigned i)
+{
+	const struct word *w = &k->words.all[i];
+
+	if (w->kind == WORD_NUMBER && w->whole && (w->integer == 0 || w->integer == 1) && i &&
+	    (word_is(w - 1, "from") || word_is(w - 1, "between")))
+		return THING; /* where counting begins */
+	if (w->kind != WORD_PLAIN)
+		return VALUE;
+	return k->prose[i]               ? 0
+	       : is_of(&turns, w->stem)  ? TURN
+	       : is_of(&things, w->stem) ? THING
+					 : weight(k, i);
+}
+
+static void number_words(struct look *k)
+{
+	library_count(); /* the vocabulary is the library's */
+	for (unsigned i = 0; i < k->words.n; i++) {
+		struct word *w = &k->words.all[i];
+
+		w->id = library_word(w);
+		k->prose[i] = w->kind == WORD_PLAIN && is_of(&prose, w->stem);
+		k->strange[i] = strangeness(k, i);
+		if (w->kind != WORD_MARK)
+			k->row[k->nrow++] = i;
+	}
+}
+
+void look_at(struct look *k, const json_t *task)
+{
+	const json_t *text = json_object_get(task, "task");
+
+	*k = (struct look){ .task = task };
+	shown_read(&k->shown, json_is_string(text) ? json_string_value(text) : "",
+		   json_string_length(text));
+	words_read(&k->words, k->shown.rest, k->shown.len);
+	k->spoken = zeroed(k->words.n, 1);
+	k->prose = zeroed(k->words.n, 1);
+	k->strange = zeroed(k->words.n, sizeof(*k->strange));
+	k->row = zeroed(k->words.n, sizeof(*k->row));
+	number_words(k);
+	k->lang = tongue_of(&k->words, k->spoken);
+	if (*doc_text(task, "language")) {
+		char name[LANG_NAME + 1];
+
+		lang_pin(doc_text(task, "language"), name);
+		k->lang = lang_named(name);
+		k->unknown = !k->lang;
+	}
+	k->examples = all_examples(task, &k->shown);
+	look_at_examples(k);
+}
+
+int look_matters(const struct look *k, unsigned word)
+{
+	return k->strange[word] > THING;
+}
+
+void look_away(struct look *k)
+{
+	shown_fini(&k->shown);
+	words_fini(&k->words);
+	free(k->spoken);
+	free(k->prose);
+	free(k->strange);
+	free(k->row);
+	json_decref(k->examples);
+}
+
+/* ---- how well a task explains it ---- */
+
+/* Marks every place of the phrase as seen; how often it is there. */
+unsigned look_sees(const struct look *k, const struct phrase *p, unsigned char *seen, int how)
+{
+	unsigned times = 0;
+
+	for (unsigned i = 0; i + p->n <= k->nrow; i++) {
+		unsigned n = 0;
+
+		while (n < p->n && k->words.all[k->row[i + n]].id == p->ids[n])
+			n++;
+		if (n < p->n)
+			continue;
+		times++;
+		for (n = 0; seen && n < p->n; n++)
+			if (seen[k->row[i + n]] < how)
+				seen[k->row[i + n]] = (unsigned char)how;
+	}
+	return times;
+}
+
+unsigned look_sees_any(const struct look *k, const struct phrases *all, unsigned char *seen,
+		       int how)
+{
+	unsigned times = 0;
+
+	for (unsigned i = 0; i < all->n; i++)
+		times += look_sees(k, &all->all[i], seen, how);
+	return times;
+}
+
+enum { SEEN = 1, SEEN_NEEDED = 2 };
+
+/* Of two tasks that explain as much the one is meant that has to guess less. */
+static double guesses(const struct fit *f, const json_t *answers)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < f->task->nslots; i++) {
+		const struct library_slot *s = &f->task->slots[i];
+
+		if (!json_object_get(f->slots, s->name) && !json_object_get(answers, s->name))
+			sum += s->otherwise ? ASSUMED : MISSING;
+	}
+	return sum;
+}
+
+int fit_complete(const struct fit *f)
+{
+	return f->groups == f->task->nneeds && !f->never;
+}
+
+/* Words of values count a little: they are what the slots are there for. */
+static void weigh(const struct look *k, struct fit *f)
+{
+	unsigned char *used = zeroed(k->words.n, 1);
+
+	memcpy(used, k->spoken, k->words.n); /* "in JavaScript" is nobody's value */
+	f->slots = fit_complete(f) ? slots_find(f->task, &k->words, used) : json_object();
+	for (unsigned i = 0; i < k->words.n; i++) {
+		const struct word *w = &k->words.all[i];
+		double heavy = weight(k, i);
+
+		if (k->spoken[i] || w->kind == WORD_MARK)
+			continue;
+		if (used[i])
+			f->explained += 0.5, f->seen[i] |= SEEN;
+		else if (f->seen[i] == SEEN_NEEDED)
+			f->explained += NEEDED * heavy;
+		else if (f->seen[i])
+			f->explained += k->prose[i] ? 0 : heavy;
+		else
+			f->strange += k->strange[i];
+	}
+	free(used);
+}
+
+void fit_make(const struct look *k, const struct library_task *t, struct fit *f)
+{
+	*f = (struct fit){ .task = t, .seen = zeroed(k->words.n, 1) };
+	for (unsigned i = 0; i < t->nneeds; i++)
+		f->groups += look_sees_any(k, &t->needs[i], f->seen, SEEN_NEEDED) > 0;
+	f->never = look_sees_any(k, &t->never, NULL, 0);
+	if (!f->groups)
+		return;
+	look_sees_any(k, &t->words, f->seen, SEEN);
+	look_sees_any(k, &t->said, f->seen, SEEN);
+	for (unsigned i = 0; i < t->nslots; i++)
+		look_sees_any(k, &t->slots[i].hint, f->seen, SEEN);
+	weigh(k, f);
+	f->score =
+		f->explained - 0.5 * f->strange - guesses(f, json_object_get(k->task, "answers"));
+	f->program =
+		k->lang ? library_program(t, k->lang) : library_program(t, lang_named("python"));
+	if (!k->lang && !f->program)
+		f->program = &t->programs[0];
+}
+
+void fit_fini(struct fit *f)
+{
+	json_decref(f->slots);
+	free(f->seen);
+}
+
+double fit_coverage(const struct fit *f)
+{
+	return f->explained > 0 ? f->explained / (f->explained + f->strange) : 0;
+}
+
+int fit_has_program(const struct look *k, const struct fit *f)
+{
+	const struct library_program *p = f->program;
+
+	if (!p || (k->inputs && !f->task->reads))
+		return 0;
+	if (!*k->callee)
+		return p->text != NULL;
+	return p->function && shown_takes(k->call, p->takes ? p->takes : "");
+}
+
+int fit_claims(const struct look *k, const struct fit *f)
+{
+	return fit_complete(f) && fit_coverage(f) >= CLAIM && fit_has_program(k, f);
+}
+
+/* Those that claim the text first, best first; then those that come near. */
+static int comes_first(const struct look *k, const struct fit *a, const struct fit *b)
+{
+	int one = fit_claims(k, a), other = fit_claims(k, b);
+	double near_a, near_b;
+
+	if (one != other)
+		return one > other;
+	if (one)
+		return a->score > b->score;
+	near_a = (double)a->groups / a->task->nneeds - 0.5 * !!a->never + fit_coverage(a);
+	near_b = (double)b->groups / b->task->nneeds - 0.5 * !!b->never + fit_coverage(b);
+	return near_a > near_b;
+}
+
+/* The best few, in order; returns how many there are. */
+unsigned fit_best(const struct look *k, struct fit best[FIT_NEAREST])
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < library_count(); i++) {
+		struct fit f;
+		unsigned at;
+
+		fit_make(k, library_at(i), &f);
+		for (at = n; at > 0 && f.groups && comes_first(k, &f, &best[at - 1]); at--)
+			;
+		if (!f.groups || at == FIT_NEAREST) {
+			fit_fini(&f);
+			continue;
+		}
+		if (n == FIT_NEAREST)
+			fit_fini(&best[--n]);
+		memmove(&best[at + 1], &best[at], sizeof(f) * (n - at));
+		best[at] = f;
+		n++;
+	}
+	return n;
+}

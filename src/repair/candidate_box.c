@@ -1,0 +1,90 @@
+/* candidate_box.c - see candidate_box.h. */
+#include "repair/candidate_box.h"
+#include "execute/artifact_packages.h"
+#include "lang/lang.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int stall_init(struct stall *s, struct fleet *f, const char *team, const json_t *artifact,
+	       struct err *e)
+{
+	struct needs needs = { .fleet = f };
+	int there = needs_begin(&needs, artifact, team, e);
+
+	*s = (struct stall){ .fleet = f, .artifact = artifact };
+	snprintf(s->team, sizeof(s->team), "%s", team);
+	for (unsigned i = 0; there > 0 && i < needs.count; i++)
+		memcpy(s->layers[s->nlayers++], needs.list[i].layer, WIRE_LAYER_ID);
+	needs_fini(&needs);
+	if (there == 0)
+		return err_set(e, ERR_NOT_FOUND, "its packages are not installed any more");
+	return there < 0 ? -1 : 0;
+}
+
+/* A candidate is compiled to be run once: what an optimizer or a warning costs is more than it gains. */
+static json_t *quick_env(const json_t *artifact)
+{
+	json_t *env = json_copy(json_object_get(artifact, "env"));
+	const struct lang *l = lang_named(doc_text(artifact, "language"));
+
+	if (!json_is_object(env)) {
+		json_decref(env);
+		env = json_object();
+	}
+	if (l && (!strcmp(l->name, "c") || !strcmp(l->name, "c++")))
+		json_object_set_new(env, "CFLAGS", json_sprintf("%s -O0 -w", doc_text(env, "CFLAGS")));
+	return env;
+}
+
+json_t *stall_item(const struct stall *s, uint32_t run_ms)
+{
+	const json_t *memory = json_object_get(json_object_get(s->artifact, "limits"), "memory");
+	json_t *item = json_pack("{s:i}", "timeout_ms", (int)run_ms), *files = json_object(), *env;
+
+	env = quick_env(s->artifact);
+	json_object_update(files, json_object_get(s->artifact, "files"));
+	json_object_del(files, doc_text(s->artifact, "entry"));
+	json_object_set_new(item, "files", files);
+	if (json_is_integer(memory))
+		json_object_set_new(item, "limits", json_pack("{s:O}", "mem", memory));
+	if (json_object_size(env))
+		json_object_set(item, "env", env);
+	json_decref(env);
+	return item;
+}
+
+int stall_start(const struct stall *s, struct job *j, json_t *take_item, uint32_t max_output,
+		struct err *e)
+{
+	struct item_defaults d = { .max_output = max_output, .limits = s->fleet->conf.limits,
+				   .most = s->fleet->conf.most };
+	const struct fleet_accounts *a = &s->fleet->accounts;
+
+	if (item_make(&j->item, take_item, &d, e) < 0 ||
+	    (a->may_run && !a->may_run(a->ctx, s->team, e))) {
+		item_fini(&j->item);
+		return -1;
+	}
+	j->item.nlayers = s->nlayers;
+	memcpy(j->item.layers, s->layers, sizeof(s->layers));
+	job_start(j, s->fleet);
+	return 0;
+}
+
+void stall_ended(const struct stall *s, const struct job *j, const struct job_end *end)
+{
+	const struct fleet_accounts *a = &s->fleet->accounts;
+
+	if (a->used && end->verdict != VERDICT_ERROR)
+		a->used(a->ctx, s->team, end->cpu_us, j->seen[0] + j->seen[1]);
+}
+
+unsigned stall_boxes(const struct stall *s, unsigned wanted)
+{
+	const struct fleet_accounts *a = &s->fleet->accounts;
+	unsigned may = a->may_have ? a->may_have(a->ctx, s->team) : wanted;
+
+	may = may < wanted ? may : wanted;
+	return may ? may : 1;
+}

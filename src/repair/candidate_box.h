@@ -1,0 +1,27 @@
+/* candidate_box.h - a box for a program of a repair: its files, its layers, whose account it is on.
+ * Owns: nothing but a copy of the names; the job is the caller's.
+ *
+ * Packages were installed when the program ran, so their layers are known. A repair waits for no install. */
+#pragma once
+#include "document/document.h"
+#include "batch/job.h"
+
+struct stall {
+	struct fleet *fleet;
+	char team[STORE_NAME + 1];
+	const json_t *artifact; /* the owner's */
+	char layers[WIRE_LAYERS][WIRE_LAYER_ID];
+	unsigned nlayers;
+};
+
+/* -1: its packages are not there. */
+must_check int stall_init(struct stall *s, struct fleet *f, const char *team, const json_t *artifact,
+			  struct err *e);
+/* What every item begins with: the artifact's files without its entry, its limits and variables. */
+json_t *stall_item(const struct stall *s, uint32_t run_ms);
+/* Starts j, whose done (and said) are set. -1: it is no item, or the team has had enough; j is as if it
+ * had ended: nothing to fini. */
+must_check int stall_start(const struct stall *s, struct job *j, json_t *take_item, uint32_t max_output,
+			   struct err *e);
+void stall_ended(const struct stall *s, const struct job *j, const struct job_end *end); /* before job_fini() */
+unsigned stall_boxes(const struct stall *s, unsigned wanted); /* as many as the team may have, of those */

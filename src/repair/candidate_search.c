@@ -1,0 +1,146 @@
+/* candidate_search.c - see candidate_search.h. */
+#include "repair/candidate_search.h"
+#include "repair/repair_programs.h"
+#include "base/own.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	SEARCH_MS = 30000,
+	CANDIDATES = 3000, /* of one that thinks of them itself */
+	LIMIT_MS = 500,    /* of a candidate */
+};
+
+void search_stop(struct search *s)
+{
+	if (s->flying)
+		job_fini(&s->job);
+	s->flying = 0;
+	buf_fini(&s->line);
+}
+
+/* ---- what it says ---- */
+
+/* Does it speak of an edit that it was not given, or of its own where it was given some? */
+static int is_unknown(const struct search *s, struct hearsay *x)
+{
+	unsigned given = s->what->given->n;
+
+	if (x->kind != HEARSAY_FOUND || (x->has_edit ? !given : x->n < given))
+		return 0;
+	edit_fini(&x->edit);
+	return 1;
+}
+
+static void hear(struct search *s, const char *line, size_t n)
+{
+	const struct search_for *what = s->what;
+	struct hearsay x;
+	struct err e;
+
+	if (hearsay_parse(&x, line, n, what->source, what->source_len, &e) < 0 ||
+	    is_unknown(s, &x)) {
+		s->mute = 1;
+		what->lied(s);
+		return;
+	}
+	s->tried = x.tried ? x.tried : s->tried;
+	if (x.kind == HEARSAY_CANDIDATES) {
+		s->candidates = x.n > s->candidates ? x.n : s->candidates;
+	} else if (x.kind == HEARSAY_AT) {
+		s->at = x.n;
+	} else if (x.kind == HEARSAY_OVER) {
+		s->over = 1;
+		s->complete = !x.cut;
+	} else if (x.kind == HEARSAY_FOUND) {
+		what->found(s, x.n, x.acts, x.has_edit ? &x.edit : NULL);
+	}
+}
+
+static void said(struct job *j, const char *what, unsigned stream, const char *bytes, size_t n)
+{
+	struct search *s = loop_owner(j, struct search, job);
+	size_t from = 0;
+	char *end;
+
+	(void)what;
+	if (stream != 0 || s->mute)
+		return;
+	buf_add(&s->line, bytes, n);
+	while (!s->mute && (end = memchr(s->line.p + from, '\n', s->line.len - from))) {
+		hear(s, s->line.p + from, (size_t)(end - s->line.p) - from);
+		from = (size_t)(end - s->line.p) + 1;
+	}
+	memmove(s->line.p, s->line.p + from, s->line.len - from);
+	buf_cut(&s->line, s->line.len - from);
+	if (s->line.len > HEARSAY_LINE)
+		s->mute = 1;
+	s->what->heard(s);
+}
+
+static void done(struct job *j, const struct job_end *end)
+{
+	struct search *s = loop_owner(j, struct search, job);
+	char why[160] = "";
+
+	if (end->verdict == VERDICT_ERROR)
+		snprintf(why, sizeof(why), "a search: %.120s", end->e.msg);
+	else if (!s->over)
+		snprintf(why, sizeof(why),
+			 "no change was found, and not all were tried: a search ended (%s)",
+			 why_name(end->why));
+	stall_ended(s->what->stall, j, end);
+	search_stop(s);
+	s->what->ended(s, why);
+}
+
+/* ---- what it is asked ---- */
+
+json_t *search_edit(const struct edit *x)
+{
+	return json_pack("[I, I, s%]", (json_int_t)x->at, (json_int_t)x->cut, x->text, x->len);
+}
+
+static json_t *ask_of(const struct search_for *what, unsigned shard)
+{
+	json_t *edits = json_array();
+
+	for (unsigned i = 0; i < what->given->n; i++)
+		json_array_append_new(edits, search_edit(&what->given->v[i]));
+	return json_pack("{s:s, s:s, s:O, s:o, s:i, s:i, s:i, s:i}", "source", what->source, "name",
+			 doc_text(what->stall->artifact, "entry"), "examples", what->shown, "edits",
+			 edits, "shard", (int)shard, "shards", (int)what->shards, "most",
+			 CANDIDATES, "limit_ms", LIMIT_MS);
+}
+
+json_t *search_item(const struct stall *s, const json_t *examples, uint32_t ms, json_t *take_ask)
+{
+	json_t *item = stall_item(s, ms), *files = json_object_get(item, "files"), *one;
+	const char *language = doc_text(s->artifact, "language");
+	auto_free char *text = json_dumps(take_ask, JSON_COMPACT);
+	size_t i;
+
+	json_array_foreach(examples, i, one)
+	{
+		if (*doc_text(one, "path"))
+			json_object_set(files, doc_text(one, "path"),
+					json_object_get(one, "content"));
+	}
+	json_decref(take_ask);
+	json_object_set_new(item, "language", json_string(program_runner(language)));
+	json_object_set_new(item, "code", json_string(program_search(language)));
+	json_object_set_new(item, "entry", json_string(".search"));
+	json_object_set_new(item, "stdin", json_string(text ? text : ""));
+	return item;
+}
+
+int search_start(struct search *s, const struct search_for *what, unsigned shard, struct err *e)
+{
+	json_t *item = search_item(what->stall, what->shown, SEARCH_MS, ask_of(what, shard));
+
+	*s = (struct search){ .what = what,
+			      .job = { .done = done, .said = said, .fleet = what->stall->fleet } };
+	s->flying = stall_start(what->stall, &s->job, item, 0, e) == 0;
+	return s->flying ? 0 : -1;
+}

@@ -1,0 +1,734 @@
+/* repair.c - see repair.h.
+ *
+ *   original ──► trial: which examples fail? ──► one of three or more is held out
+ *        ┌───────────────────────────────────────────┘
+ *        ▼ shown only
+ *   search boxes, side by side ──► edits, each with its rank ──► trial: shown, then held out ──► the best
+ *
+ * Python's search thinks of its edits itself (it has a parser and sees which lines run); JavaScript's is given
+ * those of mutate.h; where each has to be compiled there is none, and the likeliest are tried, a box each.
+ *
+ * Often more than one edit passes. Those that are right do the same with inputs that nobody gave, and each
+ * of the others does something of its own; so we wait a little for more of them, and the best is the one
+ * that most others agree with, then the one of the lowest rank. Where they do not all agree, or where doubt.h
+ * finds another one, the examples do not say which is right, and neither do we: it is plausible. */
+#include "repair/repair.h"
+#include "repair/overfit_check.h"
+#include "repair/edit.h"
+#include "repair/repair_programs.h"
+#include "repair/candidate_search.h"
+#include "repair/candidate_test.h"
+#include "base/buf.h"
+#include "base/own.h"
+#include "lang/lang.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	BOXES_MOST = 8,
+	REPAIR_MS = 75000,   /* of everything, */
+	BUILD_MS = 120000,   /* and where each is compiled */
+	WAIT_MS = 6000,	     /* for others, once there is one that passes, where it cannot be verified, */
+	WAIT_TRIED = 320,    /* or until so many more were tried; */
+	COMPLETE_MS = 20000, /* for all candidates, where it can be */
+	PASSED_MOST = 16,    /* no more than these are compared */
+	TICK_MS = 100,
+	GIVEN_MOST = 2000,  /* candidates of a search that is given them, */
+	BUILT_MOST = 50,   /* and where each is compiled */
+	LIES_MOST = 8,	  /* then nobody listens any more */
+	DOUBT_LEAST = 2,  /* examples: one alone says too little for anybody to ask */
+	QUEUE_MOST = 256, /* that wait for their trial; what comes then is dropped */
+	SOURCE_MOST = 256 * 1024,
+	HELD_NONE = TRIAL_EXAMPLES,
+};
+
+struct candidate {
+	struct candidate *next; /* by rank */
+	unsigned rank;
+	struct edit edit;
+	char acts[HEARSAY_ACTS + 1];
+};
+
+struct attempt { /* one box after another that tries a candidate, or the program as it was */
+	struct repair *repair;
+	struct trial trial;
+	struct candidate *candidate; /* NULL: the program */
+	int busy, answered, lost;
+	uint64_t passed;
+};
+
+struct repair {
+	struct stall stall;
+	struct repair_owner *owner;
+	json_t *artifact, *examples, *shown, *shown_first; /* shown_first: those, then the held-out one */
+	const char *source;			   /* the artifact's */
+	size_t source_len;
+	unsigned boxes, held; /* held: index, or HELD_NONE */
+	int unseen;	      /* the caller has said which: it is the last example, and none of the artifact's */
+	struct search_for wanted;
+	struct search searches[BOXES_MOST];
+	struct mutations given;
+	struct attempt attempts[BOXES_MOST];
+	unsigned nattempts; /* that may be busy at once */
+	struct candidate *queue;
+	struct candidate *passed_all; /* newest first */
+	const struct candidate *best; /* of those, once it is over */
+	unsigned nqueue;
+	unsigned nfound, npassed, nskipped, nlies, ndropped, nlost;
+	unsigned first_tried; /* how many were, when the first had passed */
+	unsigned built; /* candidates that were compiled and tried */
+	struct doubt doubt; /* about the best, where all agree */
+	int doubting, pinned;
+	char doubted[DOUBT_WHY];
+	int over;
+	uint64_t began_ms, first_ms; /* first_ms: one passed everything */
+	struct timer turn, tick;
+	char why[160];
+};
+
+/* ---- what is to be done ---- */
+
+static const char *source_of(const json_t *artifact, size_t *len)
+{
+	const json_t *text = json_object_get(json_object_get(artifact, "files"),
+					     doc_text(artifact, "entry"));
+
+	*len = json_string_length(text);
+	return json_string_value(text);
+}
+
+/* How a test is run that does not say: as a program; functions named test* are called. */
+static void set_command(json_t *test, const char *language)
+{
+	static const char call_all[] = "import runpy; n = runpy.run_path(\"%s\"); "
+				       "[n[f]() for f in list(n) if f.startswith(\"test\") and callable(n[f])]";
+	const char *path = doc_text(test, "path"), *text = doc_text(test, "content");
+	const struct lang *l = lang_named(language);
+	auto_buf struct buf command = { 0 };
+
+	if (!l || l->compile[0] || strpbrk(path, "'\"\\\n"))
+		return;
+	buf_printf(&command, "%s ", lang_program(l));
+	if (strcmp(l->name, "python") != 0 || !strstr(text, "def test") || strstr(text, "__main__")) {
+		buf_printf(&command, "'%s'", path);
+	} else if (strstr(text, "unittest")) {
+		buf_printf(&command, "-m unittest '%s'", path);
+	} else {
+		buf_puts(&command, "-c '");
+		buf_printf(&command, call_all, path);
+		buf_putc(&command, '\'');
+	}
+	json_object_set_new(test, "command", json_string(buf_str(&command)));
+}
+
+/* All in one list: {call, expected}, {input, expected}, {command, path, content}. */
+static json_t *examples_of(const json_t *artifact)
+{
+	const json_t *tests = json_object_get(artifact, "tests");
+	json_t *all = json_array();
+
+	json_array_extend(all, json_object_get(artifact, "examples"));
+	for (size_t i = 0; i < json_array_size(tests); i++) {
+		json_t *test = json_copy(json_array_get(tests, i));
+
+		if (!*doc_text(test, "command"))
+			set_command(test, doc_text(artifact, "language"));
+		json_array_append_new(all, test);
+	}
+	return all;
+}
+
+/* "js" -> "node" */
+static const char *own_name(const char *language)
+{
+	const struct lang *l = lang_named(language);
+
+	return l ? l->name : "";
+}
+
+int repair_knows(const char *language)
+{
+	return program_search(language) || mutate_knows(own_name(language));
+}
+
+int repair_possible(const json_t *artifact)
+{
+	const char *language = doc_text(artifact, "language");
+	json_t *examples = examples_of(artifact);
+	size_t n = 0;
+	const char *source = source_of(artifact, &n);
+	int fine = source && n && n <= SOURCE_MOST && strlen(source) == n &&
+		   repair_knows(language) && trial_possible(language, examples);
+
+	json_decref(examples);
+	return fine;
+}
+
+/* ---- the end ---- */
+
+static void free_candidates(struct candidate *c)
+{
+	while (c) {
+		struct candidate *next = c->next;
+
+		edit_fini(&c->edit);
+		free(c);
+		c = next;
+	}
+}
+
+void repair_cancel(struct repair *r)
+{
+	if (!r)
+		return;
+	for (unsigned i = 0; i < BOXES_MOST; i++)
+		search_stop(&r->searches[i]);
+	for (unsigned i = 0; i < BOXES_MOST; i++) {
+		trial_fini(&r->attempts[i].trial);
+		free_candidates(r->attempts[i].candidate);
+	}
+	doubt_fini(&r->doubt);
+	free_candidates(r->queue);
+	free_candidates(r->passed_all);
+	mutations_fini(&r->given);
+	timer_fini(&r->turn);
+	timer_fini(&r->tick);
+	json_decref(r->artifact);
+	json_decref(r->examples);
+	json_decref(r->shown);
+	json_decref(r->shown_first);
+	free(r);
+}
+
+/* How many of those that passed do the same, itself included. */
+static unsigned agree_with(const struct repair *r, const struct candidate *c)
+{
+	unsigned n = 0;
+
+	for (const struct candidate *o = r->passed_all; o; o = o->next)
+		n += !hearsay_differ(c->acts, o->acts);
+	return n;
+}
+
+static const struct candidate *best_of(const struct repair *r)
+{
+	const struct candidate *best = NULL;
+	unsigned most = 0;
+
+	for (const struct candidate *c = r->passed_all; c; c = c->next) {
+		unsigned n = agree_with(r, c);
+
+		if (!best || n > most || (n == most && c->rank < best->rank)) {
+			best = c;
+			most = n;
+		}
+	}
+	return best;
+}
+
+static const char *label_of(const struct repair *r)
+{
+	if (!r->best)
+		return "none";
+	return r->held != HELD_NONE && r->pinned ? "verified" : "plausible";
+}
+
+static unsigned tried_so_far(const struct repair *r)
+{
+	unsigned tried = r->built;
+
+	for (unsigned i = 0; i < r->boxes; i++)
+		tried += r->searches[i].tried;
+	return tried;
+}
+
+/* As many as the search that knows of most says there are. */
+static unsigned candidates_of(const struct repair *r)
+{
+	unsigned most = r->given.n;
+
+	for (unsigned i = 0; i < r->boxes; i++)
+		most = r->searches[i].candidates > most ? r->searches[i].candidates : most;
+	return most;
+}
+
+static int is_searched(const struct repair *r)
+{
+	return program_search(doc_text(r->artifact, "language")) != NULL;
+}
+
+/* Was every candidate that there is tried, and was none lost on the way? Only then it can be said that no other
+ * passes. */
+static int is_complete(const struct repair *r)
+{
+	if (r->given.cut || r->ndropped || r->nlies || r->queue || r->nlost)
+		return 0;
+	for (unsigned i = 0; is_searched(r) && i < r->boxes; i++)
+		if (!r->searches[i].complete || r->searches[i].mute)
+			return 0;
+	return is_searched(r) || r->built == r->given.n;
+}
+
+static json_t *found_json(const struct repair *r)
+{
+	json_t *found = json_pack("{s:s, s:i, s:i, s:i, s:i, s:b, s:I}", "label", label_of(r),
+				  "candidates", (int)candidates_of(r), "passed", (int)r->npassed,
+				  "skipped", (int)r->nskipped, "lies", (int)r->nlies,
+				  "held_out_passed", r->best && r->held != HELD_NONE, "ms",
+				  (json_int_t)(loop_now_ms() - r->began_ms));
+	auto_buf struct buf diff = { 0 };
+
+	json_object_set_new(found, "tried", json_integer(tried_so_far(r)));
+	if (!r->best) {
+		json_object_set_new(found, "why", json_string(r->why));
+		return found;
+	}
+	edit_show(&r->best->edit, r->source, r->source_len, &diff);
+	json_object_set_new(found, "complete", json_boolean(is_complete(r)));
+	if (!r->pinned)
+		json_object_set_new(found, "doubt", json_string(r->doubted));
+	json_object_set_new(found, "rule", json_string(r->best->edit.rule));
+	json_object_set_new(found, "rank", json_integer(r->best->rank));
+	json_object_set_new(found, "agree", json_integer(agree_with(r, r->best)));
+	json_object_set_new(found, "line", json_integer(edit_line(&r->best->edit, r->source)));
+	json_object_set_new(found, "diff", json_string(buf_str(&diff)));
+	return found;
+}
+
+static json_t *artifact_of(const struct repair *r)
+{
+	unsigned line = edit_line(&r->best->edit, r->source);
+	auto_buf struct buf text = { 0 };
+	char rule[64], because[160];
+	json_t *child;
+
+	snprintf(rule, sizeof(rule), "repair:%s line %u", r->best->edit.rule, line);
+	snprintf(because, sizeof(because), "line %u changed (%s): all %zu examples pass", line,
+		 r->best->edit.rule, json_array_size(r->examples));
+	child = artifact_child(r->artifact, rule, because);
+	edit_apply(&r->best->edit, r->source, r->source_len, &text);
+	json_object_set_new(json_object_get(child, "files"), doc_text(child, "entry"),
+			    json_string(buf_str(&text)));
+	json_object_set_new(child, "repair",
+			    json_pack("{s:b, s:b, s:b, s:s}", "pinned", r->pinned, "held_out", r->held != HELD_NONE,
+				      "complete", is_complete(r), "doubt", r->pinned ? "" : r->doubted));
+	artifact_seal(child);
+	return child;
+}
+
+static void finish(struct repair *r)
+{
+	struct repair_owner *o = r->owner;
+	json_t *artifact, *found;
+
+	r->best = r->best ? r->best : best_of(r);
+	artifact = r->best ? artifact_of(r) : NULL;
+	found = found_json(r);
+	repair_cancel(r);
+	o->done(o, artifact, found);
+}
+
+/* ---- what searches say ---- */
+
+/* By rank; of two with the same the first one that came. */
+static void enqueue(struct repair *r, unsigned rank, const char *acts, struct edit *take_edit)
+{
+	struct candidate **at = &r->queue, *c;
+
+	if (r->nqueue >= QUEUE_MOST) {
+		r->ndropped++;
+		edit_fini(take_edit);
+		return;
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		abort();
+	while (*at && (*at)->rank <= rank)
+		at = &(*at)->next;
+	*c = (struct candidate){ .next = *at, .rank = rank, .edit = *take_edit };
+	snprintf(c->acts, sizeof(c->acts), "%s", acts);
+	*at = c;
+	r->nqueue++;
+	r->nfound++;
+}
+
+/* One of those that we thought of ourselves. */
+static void enqueue_given(struct repair *r, unsigned rank, const char *acts)
+{
+	struct edit copy = r->given.v[rank];
+
+	copy.text = strndup(copy.text, copy.len);
+	if (!copy.text)
+		abort();
+	enqueue(r, rank, acts, &copy);
+}
+
+static struct repair *repair_of(const struct search *s)
+{
+	return loop_owner((struct search_for *)s->what, struct repair, wanted);
+}
+
+static void found(struct search *s, unsigned rank, const char *acts, struct edit *take_edit)
+{
+	if (take_edit)
+		enqueue(repair_of(s), rank, acts, take_edit);
+	else
+		enqueue_given(repair_of(s), rank, acts);
+}
+
+static void lied(struct search *s)
+{
+	repair_of(s)->nlies++;
+}
+
+static void heard(struct search *s)
+{
+	timer_set(&repair_of(s)->turn, 0);
+}
+
+static void search_ended(struct search *s, const char *why)
+{
+	struct repair *r = repair_of(s);
+
+	if (*why)
+		snprintf(r->why, sizeof(r->why), "%s", why);
+	timer_set(&r->turn, 0);
+}
+
+static void start_search(struct repair *r, unsigned shard)
+{
+	struct err e;
+
+	if (search_start(&r->searches[shard], &r->wanted, shard, &e) < 0)
+		snprintf(r->why, sizeof(r->why), "a search: %.120s", e.msg);
+}
+
+/* ---- one thing after another ---- */
+
+static void trial_done(struct trial *t, uint64_t passed, int lost)
+{
+	struct attempt *a = loop_owner(t, struct attempt, trial);
+
+	a->answered = 1;
+	a->passed = passed;
+	a->lost = lost;
+	timer_set(&a->repair->turn, 0);
+}
+
+static void begin_attempt(struct repair *r, struct attempt *a, struct candidate *take_candidate,
+			  const json_t *examples)
+{
+	struct buf text = { 0 };
+
+	a->repair = r;
+	a->busy = 1;
+	a->candidate = take_candidate;
+	a->trial.done = trial_done;
+	a->trial.hurried = take_candidate != NULL;
+	if (take_candidate)
+		edit_apply(&take_candidate->edit, r->source, r->source_len, &text);
+	else
+		buf_add(&text, r->source, r->source_len);
+	trial_start(&a->trial, &r->stall, examples, buf_steal(&text));
+}
+
+static uint64_t everything(const struct repair *r)
+{
+	return ~0ull >> (64 - json_array_size(r->examples));
+}
+
+/* Of three or more one is held out: one that fails, if another one fails as well, since it tells more. */
+static void hold_out(struct repair *r, uint64_t passed)
+{
+	unsigned n = (unsigned)json_array_size(r->examples), failing = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		failing += !(passed >> i & 1);
+	r->held = r->unseen ? n - 1 : HELD_NONE;
+	for (unsigned i = 0; !r->unseen && n >= 3 && i < n; i++)
+		if ((passed >> i & 1) == (failing < 2))
+			r->held = i;
+	/* What fails comes first: there most candidates fail as well, and are done with. */
+	r->shown = json_array();
+	for (unsigned good = 0; good <= 1; good++)
+		for (unsigned i = 0; i < n; i++)
+			if (i != r->held && (passed >> i & 1) == good)
+				json_array_append(r->shown, json_array_get(r->examples, i));
+	r->shown_first = json_copy(r->shown);
+	if (r->held != HELD_NONE)
+		json_array_append(r->shown_first, json_array_get(r->examples, r->held));
+}
+
+/* Thinks of edits where no search does, and begins to try them. */
+static void begin_search(struct repair *r)
+{
+	const char *language = own_name(doc_text(r->artifact, "language"));
+	int searched = program_search(language) != NULL;
+
+	mutate_make(&r->given, language, r->source, r->source_len, searched ? GIVEN_MOST : BUILT_MOST);
+	r->wanted = (struct search_for){ .stall = &r->stall,
+					 .shown = r->shown,
+					 .source = r->source,
+					 .source_len = r->source_len,
+					 .given = &r->given,
+					 .shards = r->boxes,
+					 .found = found,
+					 .lied = lied,
+					 .heard = heard,
+					 .ended = search_ended };
+	for (unsigned i = 0; searched && i < r->boxes; i++)
+		start_search(r, i);
+	for (unsigned i = 0; !searched && i < r->given.n; i++)
+		enqueue_given(r, i, "");
+	r->nattempts = searched ? 1 : r->boxes;
+}
+
+static void after_before(struct repair *r, const struct attempt *a)
+{
+	r->over = 1;
+	if (a->lost) {
+		snprintf(r->why, sizeof(r->why), "no box could be had");
+	} else if (a->passed == everything(r) || (r->unseen && (a->passed & everything(r) >> 1) == everything(r) >> 1)) {
+		snprintf(r->why, sizeof(r->why), "all examples pass: there is nothing to repair");
+	} else {
+		r->over = 0;
+		hold_out(r, a->passed);
+		begin_search(r);
+	}
+}
+
+static void after_candidate(struct repair *r, const struct attempt *a, struct candidate *c)
+{
+	uint64_t shown = everything(r) >> (r->held != HELD_NONE);
+	const char *language = doc_text(r->artifact, "language");
+	int told = program_search(language) != NULL;
+	/* A search without types finds what a compiler refuses: that is no lie. */
+	int exact = told && !strcmp(program_runner(language), own_name(language));
+
+	r->built += !told;
+	r->nlost += a->lost;
+	if (a->passed == everything(r)) {
+		if (!r->npassed++) {
+			r->first_ms = loop_now_ms();
+			r->first_tried = tried_so_far(r);
+		}
+		c->next = r->passed_all;
+		r->passed_all = steal(&c);
+	} else if ((a->passed & shown) == shown) {
+		r->nskipped++;
+	} else if (exact && !a->lost && ++r->nlies == LIES_MOST) {
+		snprintf(r->why, sizeof(r->why), "the search was tampered with");
+		r->over = 1;
+	}
+	free_candidates(c);
+}
+
+static void take_answers(struct repair *r)
+{
+	for (unsigned i = 0; i < BOXES_MOST; i++) {
+		struct attempt *a = &r->attempts[i];
+		struct candidate *c = a->candidate;
+
+		if (!a->answered)
+			continue;
+		a->answered = a->busy = 0;
+		a->candidate = NULL;
+		if (c)
+			after_candidate(r, a, c);
+		else
+			after_before(r, a);
+	}
+}
+
+static void try_more(struct repair *r)
+{
+	for (unsigned i = 0; i < r->nattempts && r->queue; i++) {
+		struct candidate *c = r->queue;
+
+		if (r->attempts[i].busy)
+			continue;
+		r->queue = steal(&c->next);
+		r->nqueue--;
+		begin_attempt(r, &r->attempts[i], c, r->shown_first);
+	}
+}
+
+static int is_trying(const struct repair *r)
+{
+	for (unsigned i = 0; i < BOXES_MOST; i++)
+		if (r->attempts[i].busy)
+			return 1;
+	return 0;
+}
+
+static int is_searching(const struct repair *r)
+{
+	for (unsigned i = 0; i < r->boxes; i++)
+		if (r->searches[i].flying)
+			return 1;
+	return 0;
+}
+
+/* Could a search still find one of a lower rank than the newest that passed? */
+static int may_be_lower(const struct repair *r)
+{
+	for (unsigned i = 0; i < r->boxes; i++)
+		if (r->searches[i].flying && r->searches[i].at < r->passed_all->rank)
+			return 1;
+	return r->queue && r->queue->rank < r->passed_all->rank;
+}
+
+/* Is it worth waiting until every candidate was tried? Not where something speaks against it already. */
+static int may_be_verified(const struct repair *r)
+{
+	return r->held != HELD_NONE && r->passed_all->acts[0] && agree_with(r, r->passed_all) == r->npassed &&
+	       !r->given.cut && !r->ndropped && !r->nlies && !r->nlost;
+}
+
+static int is_enough(const struct repair *r)
+{
+	if (!r->npassed)
+		return 0;
+	if (r->built)
+		return 1; /* whoever has a lower rank is being tried already */
+	if (r->npassed >= PASSED_MOST || (!r->queue && !is_searching(r)))
+		return 1;
+	if (may_be_verified(r))
+		return loop_now_ms() - r->first_ms >= COMPLETE_MS;
+	if (loop_now_ms() - r->first_ms >= WAIT_MS)
+		return 1;
+	if (!r->passed_all->acts[0]) /* others could not agree or disagree with it */
+		return !may_be_lower(r);
+	return tried_so_far(r) - r->first_tried >= WAIT_TRIED;
+}
+
+/* ---- is it the only one? ---- */
+
+static void doubt_done(struct doubt *d, const char *why)
+{
+	struct repair *r = loop_owner(d, struct repair, doubt);
+
+	r->pinned = !*why;
+	snprintf(r->doubted, sizeof(r->doubted), "%s", why);
+	r->over = 1;
+	timer_set(&r->turn, 0);
+}
+
+/* Nothing more is searched. Either somebody looks for doubts now, or there are some already. */
+static void conclude(struct repair *r)
+{
+	int complete = is_complete(r);
+
+	for (unsigned i = 0; i < BOXES_MOST; i++)
+		search_stop(&r->searches[i]);
+	r->best = best_of(r);
+	r->doubting = 1;
+	if (json_array_size(r->examples) < DOUBT_LEAST) {
+		snprintf(r->doubted, sizeof(r->doubted), "there is one example only");
+	} else if (agree_with(r, r->best) != r->npassed) {
+		snprintf(r->doubted, sizeof(r->doubted), "%u changes pass, and they do different things",
+			 r->npassed);
+	} else if (!complete && tried_so_far(r) >= candidates_of(r)) {
+		snprintf(r->doubted, sizeof(r->doubted), "a candidate change could not be tried to its end");
+	} else if (!complete) {
+		snprintf(r->doubted, sizeof(r->doubted), "%u of %u candidate changes were tried: another one may pass",
+			 tried_so_far(r), candidates_of(r));
+	} else if (!doubt_possible(doc_text(r->artifact, "language"))) {
+		snprintf(r->doubted, sizeof(r->doubted), "nobody has looked for another change that passes");
+	} else {
+		r->doubt.done = doubt_done;
+		doubt_start(&r->doubt, &r->stall, r->shown_first, &r->best->edit, r->source, r->source_len);
+		return;
+	}
+	finish(r);
+}
+
+static void on_turn(struct timer *timer)
+{
+	struct repair *r = loop_owner(timer, struct repair, turn);
+
+	if (r->doubting) {
+		if (r->over && !r->pinned && !r->doubted[0])
+			snprintf(r->doubted, sizeof(r->doubted), "there was no time to look for others");
+		if (r->over)
+			finish(r);
+		return;
+	}
+	take_answers(r);
+	for (unsigned i = 0; i < r->boxes; i++)
+		if (r->searches[i].mute)
+			search_stop(&r->searches[i]);
+	if (!r->over && !is_enough(r))
+		try_more(r);
+	if (r->over) {
+		snprintf(r->doubted, sizeof(r->doubted), "there was no time to look for others");
+		finish(r);
+	} else if (!is_trying(r) && is_enough(r)) {
+		conclude(r);
+	} else if (!is_trying(r) && !r->queue && !is_searching(r)) {
+		if (!*r->why)
+			snprintf(r->why, sizeof(r->why), "no change in one place makes all examples pass");
+		finish(r);
+	}
+}
+
+static void on_tick(struct timer *timer)
+{
+	struct repair *r = loop_owner(timer, struct repair, tick);
+	uint64_t now = loop_now_ms();
+
+	for (unsigned i = 0; i < BOXES_MOST; i++)
+		if (r->attempts[i].busy)
+			trial_check(&r->attempts[i].trial, now);
+	for (unsigned i = 0; i < r->boxes; i++)
+		if (r->searches[i].flying)
+			job_check(&r->searches[i].job, now);
+	doubt_check(&r->doubt, now);
+	if (now - r->began_ms > (r->built ? BUILD_MS : REPAIR_MS)) {
+		snprintf(r->why, sizeof(r->why), "not found within %d s", (r->built ? BUILD_MS : REPAIR_MS) / 1000);
+		r->over = 1;
+	}
+	timer_set(&r->turn, 0); /* perhaps we have waited long enough */
+	timer_set(timer, TICK_MS);
+}
+
+/* It ends on its next turn, and says why. */
+static void give_up(struct repair *r, const char *why)
+{
+	snprintf(r->why, sizeof(r->why), "%.150s", why);
+	r->over = 1;
+	timer_set(&r->turn, 0);
+}
+
+struct repair *repair_start(struct fleet *f, const char *team, const json_t *artifact, const json_t *unseen,
+			    unsigned boxes, struct repair_owner *o)
+{
+	struct repair *r = calloc(1, sizeof(*r));
+	struct err e;
+
+	if (!r)
+		abort();
+	r->owner = o;
+	r->artifact = json_deep_copy(artifact);
+	r->examples = examples_of(r->artifact);
+	if (unseen && json_array_size(r->examples) < TRIAL_EXAMPLES) {
+		json_array_append_new(r->examples, json_deep_copy(unseen));
+		r->unseen = 1;
+	}
+	r->source = source_of(r->artifact, &r->source_len);
+	r->held = HELD_NONE;
+	r->began_ms = loop_now_ms();
+	timer_init(&r->turn, f->loop, on_turn);
+	timer_init(&r->tick, f->loop, on_tick);
+	timer_set(&r->tick, TICK_MS);
+	if (!repair_possible(artifact)) {
+		give_up(r, "there is no search for this language and these examples");
+	} else if (stall_init(&r->stall, f, team, r->artifact, &e) < 0) {
+		give_up(r, e.msg);
+	} else {
+		r->boxes = stall_boxes(&r->stall, boxes > BOXES_MOST ? BOXES_MOST : boxes);
+		begin_attempt(r, &r->attempts[0], NULL, r->examples);
+	}
+	return r;
+}
