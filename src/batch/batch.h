@@ -1,6 +1,6 @@
 /* batch.h - thousands of small programs, each in a fresh box, results in the order they end.
  * Owns:         every batch that runs or is being read, the programs in flight, whose turn it is.
- * Does not own: clients (api/batch.c), boxes beyond their leash (job.h), files' form (spool.h).
+ * Does not own: clients (v1/batch.c), boxes beyond their leash (job.h), files' form (spool.h).
  *
  *   client --> ID.in --> [whose turn?] --> job, job, job ... --> ID.out --> clients
  *                          fewest in flight first: teams, then their batches

@@ -17,7 +17,7 @@
 #include "api/oidc.h"
 #include "base/buf.h"
 #include "base/log.h"
-#include "api/errands.h"
+#include "v1/agents.h"
 #include "base/own.h"
 #include "e2b/e2b.h"
 #include "egress/rule.h"

@@ -1,7 +1,7 @@
 /* accounts.c - see accounts.h. A key of theirs may do what a client needs: its role is editor. */
 #include "e2b/accounts.h"
 #include "api/auth.h"
-#include "api/keys.h"
+#include "v1/keys.h"
 #include "base/own.h"
 #include "record/record.h"
 #include "e2b/sandboxes.h"

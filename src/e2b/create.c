@@ -4,9 +4,9 @@
  *
  * Every part refuses for itself, before anything is made. */
 #include "e2b/create.h"
-#include "api/boxes.h"
+#include "v1/boxes.h"
 #include "api/quota.h"
-#include "api/volumes.h"
+#include "v1/volumes.h"
 #include "base/own.h"
 #include "record/cause.h"
 #include "e2b/depot.h"

@@ -1,6 +1,6 @@
 /* door.c - what a request is for: the control plane, or a port of a box. */
 #include "api/auth.h"
-#include "api/preview.h"
+#include "v1/ports.h"
 #include "base/own.h"
 #include "e2b/e2b.h"
 #include "e2b/files.h"

@@ -1,5 +1,5 @@
 /* entry.h - E2B's words for a path and for what is there.
- * What is said of it is the box's word (api/desk.h): bounded, and never believed. */
+ * What is said of it is the box's word (v1/file_request.h): bounded, and never believed. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"

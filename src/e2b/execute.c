@@ -4,7 +4,7 @@
  *
  * Who leaves interrupts it. A box that ends cuts the connection: its client then asks whether the
  * box is there, and tells its caller. */
-#include "api/cells.h"
+#include "v1/cells.h"
 #include "api/fields.h"
 #include "base/own.h"
 #include "record/record.h"

@@ -7,7 +7,7 @@
  * All of it is done by a worker that is the box's root. The user who was named decides where relative
  * paths begin, and whose what is made will be. */
 #pragma once
-#include "api/desk.h"
+#include "v1/file_request.h"
 #include "e2b/connect.h"
 
 enum { FILES_WORKER = WIRE_FILES_ROOT_IF };

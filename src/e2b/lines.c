@@ -1,5 +1,5 @@
 /* lines.c - from what a cell said to what E2B's clients read: one JSON object each. */
-#include "api/feed.h"
+#include "api/event_stream.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "record/record.h"

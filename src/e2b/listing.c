@@ -1,7 +1,7 @@
 /* listing.c - see listing.h. All boxes that live are in memory; a page is cut from those that fit, in
  * order of (start, id). A cursor says where the last page ended and in which order that was. */
 #include "e2b/listing.h"
-#include "api/when.h"
+#include "api/time_param.h"
 #include "base/own.h"
 #include "e2b/sandboxes.h"
 #include "e2b/shape.h"

@@ -1,6 +1,6 @@
 /* metrics.c - see metrics.h. Of the page cache nothing is known: memCache is 0. */
 #include "e2b/metrics.h"
-#include "api/gauge.h"
+#include "v1/usage_sampler.h"
 #include "base/own.h"
 #include "record/record.h"
 #include "e2b/sandboxes.h"

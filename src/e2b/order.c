@@ -1,7 +1,7 @@
 /* order.c - see order.h. */
 #include "e2b/order.h"
-#include "api/boxes.h"
-#include "api/replay.h"
+#include "v1/boxes.h"
+#include "v1/replay.h"
 #include "client/box_handle.h"
 #include "record/changes.h"
 

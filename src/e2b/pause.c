@@ -1,6 +1,6 @@
 /* pause.c - see pause.h. */
 #include "e2b/pause.h"
-#include "api/pause.h"
+#include "v1/pause.h"
 
 const struct field pausing_fields[] = {
 	{ "memory", FIELD_BOOL, 0, 0, 0, "false: only its files", NULL },

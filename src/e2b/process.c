@@ -1,6 +1,6 @@
 /* process.c - see process.h. A program is started or found, and told of: one JSON text per event. */
 #include "e2b/process.h"
-#include "api/flow.h"
+#include "v1/run_request.h"
 #include "api/quota.h"
 #include "base/own.h"
 #include "e2b/order.h"

@@ -1,5 +1,5 @@
 /* rest.c - the small questions to envd: what the box uses, its variables; and who may ask from a page. */
-#include "api/gauge.h"
+#include "v1/usage_sampler.h"
 #include "base/own.h"
 #include "e2b/envd.h"
 

@@ -6,8 +6,8 @@
  * is known; it stands for all three. What is made is the user's unless `uid` and `gid` say otherwise; folders
  * that are made on the way are root's with uid=0 and the user's else. */
 #include "e2b/shelf.h"
-#include "api/desk.h"
-#include "api/download.h"
+#include "v1/file_request.h"
+#include "v1/download.h"
 #include "base/own.h"
 #include "record/record.h"
 #include "e2b/depot.h"

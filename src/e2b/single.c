@@ -1,6 +1,6 @@
-/* single.c - see single.h. It is a flow (api/flow.h) whose record is told as an execution. */
+/* single.c - see single.h. It is a flow (v1/run_request.h) whose record is told as an execution. */
 #include "e2b/single.h"
-#include "api/flow.h"
+#include "v1/run_request.h"
 #include "base/own.h"
 #include "record/record.h"
 #include "e2b/interpreter.h"

@@ -1,7 +1,7 @@
 /* snapshots.h - E2B's snapshots and forks: the files of a box, in other boxes. */
 #pragma once
 #include "api/fields.h"
-#include "api/snapshots.h"
+#include "v1/snapshots.h"
 #include "e2b/e2b.h"
 
 extern const struct field e2b_snapshot_fields[], e2b_fork_fields[];

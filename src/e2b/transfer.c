@@ -5,7 +5,7 @@
  * Nothing is collected: where the pipe is full the connection is not read from. A plain body goes into
  * the pipe without passing through us. A file gets its name when all of it is there; a client that
  * leaves takes the worker along, and the worker the file that was not whole. */
-#include "api/download.h"
+#include "v1/download.h"
 #include "base/own.h"
 #include "record/changes.h"
 #include "e2b/admit.h"

@@ -1,7 +1,7 @@
 /* volumes.c - see volumes.h. The token for the content of a volume is the key of who asks: it opens what
  * that key opens, ends when the key does, and nobody else is told it. */
 #include "e2b/volumes.h"
-#include "api/volumes.h"
+#include "v1/volumes.h"
 #include "base/own.h"
 #include "record/changes.h"
 #include "e2b/depot.h"

@@ -1,5 +1,5 @@
 /* mcp_resources.c - what else MCP has: files as resources, prompts, completions. */
-#include "api/files.h"
+#include "v1/files.h"
 #include "base/base64.h"
 #include "base/own.h"
 #include "tools/file_ops.h"

@@ -1,5 +1,5 @@
 /* mcp_tools.c - tools/call: the box it is about, its progress, its result. */
-#include "api/boxes.h"
+#include "v1/boxes.h"
 #include "base/own.h"
 #include "mcp/mcp.h"
 

@@ -1,6 +1,6 @@
 /* swerex_call.c - see swerex_call.h. */
 #include "swerex/swerex_call.h"
-#include "api/boxes.h"
+#include "v1/boxes.h"
 #include "base/own.h"
 #include "tools/truncate.h"
 #include "mcp/mcp.h"

@@ -1,6 +1,6 @@
 /* swerex_text.c - see swerex.h. */
 #include "swerex/swerex.h"
-#include "api/feed.h"
+#include "api/event_stream.h"
 #include "base/own.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* boxes.c - create_box, list_boxes, delete_box: those of /v1. */
-#include "api/box_want.h"
-#include "api/boxes.h"
+#include "v1/box_spec.h"
+#include "v1/boxes.h"
 #include "base/own.h"
 #include "tools/tool.h"
 

@@ -1,5 +1,5 @@
 /* command.c - programs: run_command, run_code. They are flows of /v1, and have records like those. */
-#include "api/flow.h"
+#include "v1/run_request.h"
 #include "base/own.h"
 #include "fleet/exec.h"
 #include "lang/install.h"

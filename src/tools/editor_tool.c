@@ -1,5 +1,5 @@
 /* editor_tool.c - the editor that Anthropic's models know: view, create, str_replace, insert. */
-#include "api/files.h"
+#include "v1/files.h"
 #include "base/own.h"
 #include "tools/file_ops.h"
 

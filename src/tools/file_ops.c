@@ -1,6 +1,6 @@
 /* file_ops.c - see file_ops.h; and the tools that need one file: read, write, edit. */
 #include "tools/file_ops.h"
-#include "api/feed.h"
+#include "api/event_stream.h"
 #include "base/own.h"
 
 #include <errno.h>

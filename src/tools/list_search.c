@@ -1,5 +1,5 @@
 /* list_search.c - list_files and search_files: what /v1 answers, as lines. */
-#include "api/files.h"
+#include "v1/files.h"
 #include "base/own.h"
 #include "tools/tool.h"
 

@@ -1,5 +1,5 @@
 /* read_output.c - read_output: a part of what a program has said, while it runs and afterwards. */
-#include "api/execs.h"
+#include "v1/execs.h"
 #include "base/own.h"
 #include "fleet/exec_reader.h"
 #include "tools/tool.h"

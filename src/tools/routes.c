@@ -1,8 +1,8 @@
 /* routes.c - /v1/tools, and the tools below a box. */
 #include "api/auth.h"
-#include "api/feed.h"
+#include "api/event_stream.h"
 #include "api/fields.h"
-#include "api/openapi.h"
+#include "v1/openapi.h"
 #include "base/own.h"
 #include "tools/tool.h"
 

@@ -1,5 +1,5 @@
 /* tools.c - the table, and the shapes it is told in. */
-#include "api/desk.h"
+#include "v1/file_request.h"
 #include "api/fields.h"
 #include "base/own.h"
 #include "tools/tool.h"

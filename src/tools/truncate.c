@@ -1,6 +1,6 @@
 /* truncate.c - see truncate.h. */
 #include "tools/truncate.h"
-#include "api/feed.h"
+#include "api/event_stream.h"
 #include <string.h>
 
 static size_t half_of(const struct cut *c)

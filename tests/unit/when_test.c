@@ -1,5 +1,5 @@
 /* when_test.c - moments as people write them. */
-#include "api/when.h"
+#include "api/time_param.h"
 #include "tap.h"
 
 #define NOW INT64_C(1800000000000000000)

@@ -1,0 +1,199 @@
+/* event_stream.c - see event_stream.h. Output is written by hand: it is most of what this daemon says. */
+#include "api/event_stream.h"
+#include "base/base64.h"
+#include "record/record.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum feed_kind feed_wanted(const struct call *c)
+{
+	const char *accept = http_header(c->req, "accept");
+
+	if (accept && strstr(accept, "text/event-stream"))
+		return FEED_SSE;
+	if (accept && (strstr(accept, "application/x-ndjson") || strstr(accept, "application/jsonl")))
+		return FEED_NDJSON;
+	return FEED_NONE;
+}
+
+void feed_begin(struct feed *f, struct http_req *r, enum feed_kind kind)
+{
+	*f = (struct feed){ .req = r, .kind = kind };
+	http_set(r, "Cache-Control", "no-store");
+	http_set(r, "X-Accel-Buffering", "no");
+	http_stream(r, 200,
+		    kind == FEED_SSE ? "text/event-stream; charset=utf-8" :
+				       "application/x-ndjson; charset=utf-8",
+		    UINT64_MAX);
+}
+
+static void open_line(const struct feed *f, struct buf *line)
+{
+	if (f->kind == FEED_SSE)
+		buf_puts(line, "data: ");
+}
+
+static int close_line(struct feed *f, struct buf *line)
+{
+	buf_puts(line, f->kind == FEED_SSE ? "\n\n" : "\n");
+	return http_write(f->req, line->p, line->len);
+}
+
+int feed_event(struct feed *f, json_t *take_event)
+{
+	return feed_event_at(f, 0, take_event);
+}
+
+int feed_event_at(struct feed *f, int64_t id, json_t *take_event)
+{
+	char *text = json_dumps(take_event, JSON_COMPACT | RECORD_DIGITS);
+	auto_buf struct buf line = { 0 };
+
+	json_decref(take_event);
+	if (!text)
+		abort();
+	if (id && f->kind == FEED_SSE)
+		buf_printf(&line, "id: %lld\n", (long long)id);
+	open_line(f, &line);
+	buf_puts(&line, text);
+	free(text);
+	return close_line(f, &line);
+}
+
+/* ---- text ---- */
+
+static unsigned length_of(unsigned char c)
+{
+	return c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+}
+
+/* The second byte has narrower bounds for some first ones: no surrogates, nothing overlong. */
+static int second_ok(unsigned char first, unsigned char second)
+{
+	if (first == 0xe0)
+		return second >= 0xa0 && second <= 0xbf;
+	if (first == 0xed)
+		return second >= 0x80 && second <= 0x9f;
+	if (first == 0xf0)
+		return second >= 0x90 && second <= 0xbf;
+	if (first == 0xf4)
+		return second >= 0x80 && second <= 0x8f;
+	return second >= 0x80 && second <= 0xbf;
+}
+
+size_t feed_utf8(const char *bytes, size_t n, int *bad)
+{
+	const unsigned char *p = (const unsigned char *)bytes;
+	size_t i = 0;
+
+	*bad = 0;
+	while (i < n) {
+		unsigned len = length_of(p[i]), k;
+
+		if (!len) {
+			*bad = 1;
+			return i;
+		}
+		for (k = 1; k < len && i + k < n; k++)
+			if (k == 1 ? !second_ok(p[i], p[i + 1]) : (p[i + k] & 0xc0) != 0x80) {
+				*bad = 1;
+				return i;
+			}
+		if (i + len > n)
+			return i;
+		i += len;
+	}
+	return i;
+}
+
+void feed_quote(struct buf *out, const char *text, size_t n)
+{
+	size_t from = 0;
+
+	buf_putc(out, '"');
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)text[i];
+		const char *esc = c == '"' ? "\\\"" : c == '\\' ? "\\\\" : c == '\n' ? "\\n" :
+				  c == '\r' ? "\\r" : c == '\t' ? "\\t" : NULL;
+
+		if (!esc && c >= 0x20)
+			continue;
+		buf_add(out, text + from, i - from);
+		if (esc)
+			buf_puts(out, esc);
+		else
+			buf_printf(out, "\\u%04x", c);
+		from = i + 1;
+	}
+	buf_add(out, text + from, n - from);
+	buf_putc(out, '"');
+}
+
+static int write_piece(struct feed *f, const char *type, uint64_t offset, const char *bytes,
+		       size_t n, int text)
+{
+	auto_buf struct buf line = { 0 };
+
+	open_line(f, &line);
+	buf_printf(&line, "{\"type\":\"%s\",\"offset\":%llu,", type, (unsigned long long)offset);
+	if (text) {
+		buf_puts(&line, "\"data\":");
+		feed_quote(&line, bytes, n);
+	} else {
+		buf_puts(&line, "\"base64\":\"");
+		base64_encode(&line, bytes, n);
+		buf_putc(&line, '"');
+	}
+	buf_putc(&line, '}');
+	return close_line(f, &line);
+}
+
+/* Bytes behind a gap do not belong to the character before it. */
+static int flush_one(struct feed *f, const char *type, unsigned s)
+{
+	unsigned n = f->rest[s].n;
+
+	f->rest[s].n = 0;
+	return n ? write_piece(f, type, f->rest[s].offset, f->rest[s].bytes, n, 0) : 0;
+}
+
+int feed_output(struct feed *f, const char *type, unsigned s, uint64_t offset, const char *bytes,
+		size_t n)
+{
+	auto_buf struct buf joined = { 0 };
+	size_t whole;
+	int bad, full = 0;
+
+	if (f->rest[s].n && f->rest[s].offset + f->rest[s].n != offset)
+		full |= flush_one(f, type, s);
+	if (f->rest[s].n) {
+		buf_add(&joined, f->rest[s].bytes, f->rest[s].n);
+		buf_add(&joined, bytes, n);
+		offset = f->rest[s].offset;
+		bytes = joined.p;
+		n = joined.len;
+		f->rest[s].n = 0;
+	}
+	whole = feed_utf8(bytes, n, &bad);
+	/* Text has no NUL; with many it would be six times as long. */
+	if (bad || memchr(bytes, 0, n))
+		return full | write_piece(f, type, offset, bytes, n, 0);
+	if (whole < n) { /* three bytes at most */
+		memcpy(f->rest[s].bytes, bytes + whole, n - whole);
+		f->rest[s].n = (unsigned)(n - whole);
+		f->rest[s].offset = offset + whole;
+	}
+	return whole ? full | write_piece(f, type, offset, bytes, whole, 1) : full;
+}
+
+void feed_flush(struct feed *f, const char *const types[2])
+{
+	for (unsigned s = 0; s < 2; s++)
+		flush_one(f, types[s], s);
+}
+
+void feed_end(struct feed *f)
+{
+	http_end(f->req);
+}

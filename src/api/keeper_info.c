@@ -1,0 +1,54 @@
+/* keeper_info.c - see keeper_info.h. */
+#include "api/keeper_info.h"
+#include "wire/sock.h"
+
+enum { BELIEVE_MS = 1000 };
+
+struct asking {
+	struct office_ask *ask;
+	void (*then)(struct call *c, const struct wire_about *a);
+};
+
+static void stop(struct call *c)
+{
+	struct asking *x = c->state;
+
+	office_forget(&c->api->fleet.office, x->ask);
+}
+
+static void answered(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct call *c = ctx;
+	struct asking *x = c->state;
+
+	(void)len;
+	(void)fd;
+	(void)e;
+	c->drop = NULL;
+	if (f) {
+		c->api->about = *(const struct wire_about *)f;
+		c->api->about_ms = loop_now_ms();
+	}
+	x->then(c, f ? &c->api->about : NULL);
+}
+
+void about_ask(struct call *c, void (*then)(struct call *c, const struct wire_about *a))
+{
+	struct api *a = c->api;
+	struct frame ask = sock_head(WIRE_INFO, 0);
+	struct asking *x;
+
+	if (a->about_ms && loop_now_ms() - a->about_ms < BELIEVE_MS) {
+		then(c, &a->about);
+		return;
+	}
+	if (!office_connected(&a->fleet.office)) {
+		then(c, NULL);
+		return;
+	}
+	x = call_alloc(c, sizeof(*x));
+	x->then = then;
+	c->state = x;
+	c->drop = stop;
+	x->ask = office_ask(&a->fleet.office, &ask, sizeof(ask), WIRE_ABOUT, answered, c);
+}

@@ -1,0 +1,444 @@
+/* agents.c - see agents.h.
+ *
+ *   order -> [packages] -> errand: its events -> report -> [the box has ended]
+ *
+ * When the client leaves, everything ends: nobody would read what the model costs. */
+#include "v1/agents.h"
+#include "document/document.h"
+#include "agent/agent_session.h"
+#include "v1/boxes.h"
+#include "api/event_stream.h"
+#include "v1/packages.h"
+#include "api/page.h"
+#include "api/quota.h"
+#include "base/own.h"
+#include "record/record.h"
+#include "llm/llm.h"
+#include "store/errands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FILES_MOST = 256, PATH_MOST = 400, WALL_MOST = 3600000, CONTEXT_MOST = 512 * 1024 };
+enum { SILENCE_MS = 15000, LEFT_MS = 500 }; /* between events; and when it may have left */
+
+static const struct field budget_fields[] = {
+	{ "max_calls", FIELD_INT, 0, 1, 1000, "questions to a model; twice max_steps", NULL },
+	{ "max_tokens", FIELD_INT, 0, 1, INT64_C(1) << 40, "in and out together; 200000", NULL },
+	{ "max_cost", FIELD_ANY, 0, 0, 0, "in the currency of the models' prices; no end", NULL },
+	{ "max_wall_ms", FIELD_INT, 0, 1, WALL_MOST, "of all of it; 600000", NULL },
+	{ 0 },
+};
+
+const struct field errands_fields[] = {
+	{ "task", FIELD_TEXT, 1, 1, AGENT_TASK_BYTES, "what is to be done", NULL },
+	{ "files", FIELD_MAP, 0, 0, FILES_MOST, "{path: text} in its workspace", NULL },
+	{ "role", FIELD_NAME, 0, 0, STORE_NAME, "of the models file: who flies it; agent", NULL },
+	{ "model", FIELD_NAME, 0, 0, STORE_NAME, "of the models file, whatever the role says", NULL },
+	{ "max_steps", FIELD_INT, 0, 1, ERRAND_STEPS_MOST, "actions, the last one included; 5", NULL },
+	{ "tools", FIELD_TEXTS, 0, 0, 16, "names of those it may use; all five", NULL },
+	{ "budget", FIELD_OBJECT, 0, 0, 0, "when to stop", budget_fields },
+	{ "command_ms", FIELD_INT, 0, 1, 600000, "of a command that says nothing else; 30000", NULL },
+	{ "context_bytes", FIELD_INT, 0, 1024, CONTEXT_MOST, "of what it did, for the model; 65536", NULL },
+	{ "limits", FIELD_OBJECT, 0, 0, 0, "of its box: memory, cpu, ...", box_limit_fields },
+	{ "env", FIELD_MAP, 0, 0, 1000, "variables of its box", NULL },
+	{ "packages", FIELD_ANY, 0, 0, 0, "{\"pip\": [...], \"npm\": [...]}, installed before", NULL },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "whom its box may reach; without it nobody", box_network_fields },
+	{ "keep", FIELD_BOOL, 0, 0, 0, "its box is not ended", NULL },
+#ifdef ATOLL_TEST
+	{ "pilot", FIELD_TEXTS, 0, 0, 3, "an enemy in its place", NULL },
+#endif
+	{ 0 },
+};
+
+const struct field errands_list_query[] = {
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
+	{ 0 },
+};
+
+struct session {
+	struct session *next;
+	struct errand_owner owner;
+	char id[ID_LEN + 1]; /* of its row */
+	struct call *call;
+	struct errand *errand;
+	struct package_job packages;
+	struct feed feed;
+	int streaming;
+	struct timer silence;
+};
+
+/* ---- its row ---- */
+
+static int insert_row(struct session *s, struct err *e)
+{
+	struct call *c = s->call;
+	const char *task = call_text(c, "task", "");
+	struct store_errand row = { .created_ns = fleet_now_ns() };
+	size_t n = strcspn(task, "\n");
+
+	if (id_new(row.id, e) < 0)
+		return -1;
+	n = n < sizeof(row.title) - 1 ? n : sizeof(row.title) - 1;
+	while (n && ((unsigned char)task[n] & 0xc0) == 0x80)
+		n--; /* not through a character */
+	memcpy(row.title, task, n);
+	snprintf(row.team, sizeof(row.team), "%s", c->who.team);
+	snprintf(row.who, sizeof(row.who), "%s", c->who.id);
+	if (store_errand_insert(c->api->store, &row, e) < 0)
+		return -1;
+	memcpy(s->id, row.id, sizeof(s->id));
+	s->next = c->api->agents;
+	c->api->agents = s;
+	return 0;
+}
+
+/* A store that is full now changes nothing of what the client is told. */
+static void end_row(struct session *s, const char *outcome, const json_t *report)
+{
+	auto_free char *text = report ? json_dumps(report, JSON_COMPACT) : NULL;
+	struct err e;
+
+	if (!s->id[0])
+		return;
+	(void)!store_errand_end(s->call->api->store, s->id, fleet_now_ns(), outcome, text, &e);
+	s->id[0] = '\0';
+	for (struct session **at = &s->call->api->agents; *at; at = &(*at)->next)
+		if (*at == s) {
+			*at = s->next;
+			break;
+		}
+}
+
+static int runs_here(const struct api *a, const char *id)
+{
+	const struct session *s = a->agents;
+
+	while (s && strcmp(s->id, id) != 0)
+		s = s->next;
+	return s != NULL;
+}
+
+void errands_alone(struct api *a)
+{
+	struct store_errands rows = { 0 };
+	struct err e;
+
+	if (!a->fleet.alone || store_errand_running(a->store, &rows, &e) < 0)
+		return;
+	for (unsigned i = 0; i < rows.n; i++)
+		if (!runs_here(a, rows.v[i].id))
+			(void)!store_errand_end(a->store, rows.v[i].id, fleet_now_ns(), "lost", NULL, &e);
+	store_errands_fini(&rows);
+}
+
+/* Nothing of it may happen any more. */
+static void session_over(struct session *s)
+{
+	s->call->drop = NULL;
+	timer_fini(&s->silence);
+	packages_job_fini(&s->packages);
+}
+
+/* ---- telling ---- */
+
+static int told(struct errand_owner *o, json_t *take_event)
+{
+	struct session *s = loop_owner(o, struct session, owner);
+
+	if (s->streaming) {
+		timer_set(&s->silence, SILENCE_MS);
+		return feed_event(&s->feed, take_event);
+	}
+	json_decref(take_event);
+	return 0;
+}
+
+static void done(struct errand_owner *o, json_t *take_report)
+{
+	struct session *s = loop_owner(o, struct session, owner);
+	struct call *c = s->call;
+	json_t *packages = packages_report(&s->packages);
+
+	s->errand = NULL;
+	if (packages)
+		json_object_set_new(take_report, "packages", packages);
+	json_object_set_new(take_report, "id", json_string(s->id));
+	end_row(s, doc_text(take_report, "outcome"), take_report);
+	call_audit_more(c, "agent.run", json_string_value(json_object_get(take_report, "box")),
+			json_string_value(json_object_get(take_report, "outcome")),
+			json_pack("{s:O, s:O, s:O}", "steps", json_object_get(take_report, "steps"),
+				  "usage", json_object_get(take_report, "usage"), "why",
+				  json_object_get(take_report, "why")));
+	session_over(s);
+	if (s->streaming) {
+		json_object_set_new(take_report, "type", json_string("report"));
+		feed_event(&s->feed, take_report);
+		feed_end(&s->feed);
+	} else {
+		call_json(c, 200, take_report);
+	}
+}
+
+static void fail(struct session *s, int status, json_t *take_error)
+{
+	end_row(s, "refused", NULL);
+	session_over(s);
+	if (s->streaming) {
+		json_object_set_new(take_error, "type", json_string("error"));
+		feed_event(&s->feed, take_error);
+		feed_end(&s->feed);
+	} else {
+		call_json(s->call, status, take_error);
+	}
+}
+
+static void fail_err(struct session *s, const struct err *e)
+{
+	fail(s, call_status(e), call_error_json(err_kind_name(e->kind), e->msg, NULL, NULL));
+}
+
+/* ---- the client ---- */
+
+static void left(struct call *c)
+{
+	struct session *s = c->state;
+
+	end_row(s, "cancelled", NULL);
+	session_over(s);
+	if (s->errand) {
+		errand_cancel(s->errand);
+		api_audit(c->api, &c->who, "agent.run", "", "cancelled", NULL);
+		c->audited = 1;
+	}
+}
+
+static void drains(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct session *s = c->state;
+
+	if (s && s->errand)
+		errand_go_on(s->errand);
+}
+
+/* A model may think for long, and proxies have no patience. */
+static void silence_due(struct timer *t)
+{
+	struct session *s = loop_owner(t, struct session, silence);
+
+	timer_set(t, SILENCE_MS);
+	feed_event(&s->feed, json_pack("{s:s}", "type", "keepalive"));
+}
+
+/* It may only have finished asking. If it has left, the second write from here on says so; who gets no
+ * events cannot be asked, and what it wants is dear. */
+static void may_have_left(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct session *s = c->state;
+
+	if (!s || !c->drop)
+		return;
+	if (!s->streaming) {
+		http_abort(r);
+		return;
+	}
+	feed_event(&s->feed, json_pack("{s:s}", "type", "keepalive"));
+	timer_set(&s->silence, LEFT_MS);
+}
+
+/* ---- beginning ---- */
+
+static void begin(struct session *s)
+{
+	struct call *c = s->call;
+	struct berth_want box;
+	struct errand_want want = { .box = &box,
+				    .order = c->body,
+				    .keep = call_flag(c, "keep", 0) };
+	struct err e;
+
+	if (box_want(c, &box, &e) < 0) {
+		fail_err(s, &e);
+		return;
+	}
+	packages_want(&s->packages, c->req, &box);
+	if (errand_start(&c->api->fleet, c->api->model, &want, &s->owner, &s->errand, &e) < 0)
+		fail_err(s, &e);
+}
+
+static void installed(struct package_job *j, const struct packages_failure *f)
+{
+	struct session *s = j->user;
+
+	if (f)
+		fail(s, 422, packages_failure_json(f));
+	else
+		begin(s);
+}
+
+static void install_said(struct package_job *j, const char *manager, unsigned stream,
+			 const char *bytes, size_t n)
+{
+	struct session *s = j->user;
+
+	if (s->streaming)
+		feed_event(&s->feed, packages_said_json(manager, stream, bytes, n));
+}
+
+static int check_files(const json_t *files, struct err *e)
+{
+	const char *path;
+	json_t *v;
+
+	json_object_foreach(
+		(json_t *)files, path,
+		v) if (!*path ||
+		       strlen(path) >
+			       PATH_MOST) return err_set(e, ERR_INVALID,
+							 "files: a path of %zu bytes, from 1 to %d",
+							 strlen(path), PATH_MOST);
+	return 0;
+}
+
+static int check(struct call *c, struct err *e)
+{
+	const json_t *cost = json_object_get(call_get(c, "budget"), "max_cost");
+	unsigned tools;
+
+	if (!*call_text(c, "task", ""))
+		return err_set(e, ERR_INVALID, "task: is empty");
+	if (cost && !json_is_null(cost) && (!json_is_number(cost) || json_number_value(cost) <= 0))
+		return err_set(e, ERR_INVALID, "budget.max_cost: must be a number above 0");
+	return check_files(call_get(c, "files"), e) < 0 ||
+			       errand_tools(call_get(c, "tools"), &tools, e) < 0
+		       ? -1
+		       : 0;
+}
+
+/* 0: nobody is there to fly it, and that was answered. */
+static int somebody_flies(struct call *c)
+{
+	const json_t *roles = model_roles(c->api->model);
+	const char *role = call_text(c, "role", "agent");
+
+	if (!c->api->model) {
+		call_error(
+			c, 503, "no_model", "no model is configured",
+			"an agent needs one to tell it what to do",
+			"name a models file (serve.models) with a [role] agent; docs/pipeline.md has one");
+		return 0;
+	}
+	/* Not yet known is no reason to refuse: the question waits. */
+	if (roles && !call_text(c, "model", NULL) && !json_object_get(roles, role)) {
+		call_error(c, 409, "no_model", "no model has this role", role,
+			   "add it to [role] of the models file, or name a model");
+		return 0;
+	}
+	return 1;
+}
+
+void errands_run(struct call *c)
+{
+	struct session *s;
+	enum feed_kind kind = feed_wanted(c);
+	struct err e;
+	int there;
+
+	if (check(c, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	if (!somebody_flies(c) || !quota_box(c) || !quota_run(c))
+		return;
+	s = call_alloc(c, sizeof(*s));
+	*s = (struct session){ .call = c,
+			       .owner = { .event = told, .done = done },
+			       .packages = {
+				       .api = c->api, .done = installed, .said = install_said } };
+	s->packages.user = s;
+	c->state = s;
+	c->drop = left;
+	c->req->on_drain = drains;
+	c->req->on_eof = may_have_left;
+	timer_init(&s->silence, c->api->loop, silence_due);
+	if (insert_row(s, &e) < 0) {
+		fail_err(s, &e);
+		return;
+	}
+	there = packages_read(&s->packages, call_get(c, "packages"), NULL, &e) < 0
+			? -1
+			: packages_begin(&s->packages, c->api, c->who.team, &e);
+	if (there < 0) {
+		json_t *refusal = packages_refusal_json(&e);
+
+		if (refusal)
+			fail(s, 422, refusal);
+		else
+			fail_err(s, &e);
+		return;
+	}
+	if (kind != FEED_NONE) {
+		feed_begin(&s->feed, c->req, kind);
+		s->streaming = 1;
+		timer_set(&s->silence, SILENCE_MS);
+	}
+	if (there)
+		begin(s);
+}
+
+/* ---- those that were ---- */
+
+static json_t *row_json(const struct store_errand *x)
+{
+	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:o}", "id", x->id, "task", x->title, "who", x->who, "state",
+				x->ended_ns ? "over" : "running", "created_at",
+				record_when((uint64_t)x->created_ns));
+
+	if (x->ended_ns) {
+		json_object_set_new(doc, "ended_at", record_when((uint64_t)x->ended_ns));
+		json_object_set_new(doc, "outcome", json_string(x->outcome));
+	}
+	return doc;
+}
+
+void errands_list(struct call *c)
+{
+	struct store_errands rows = { 0 };
+	struct page page;
+	json_t *items;
+	struct err e;
+
+	if (page_read(&page, c, &e) < 0 ||
+	    store_errand_list(c->api->store, c->who.team, page.after, page.limit, &rows, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	items = json_array();
+	for (unsigned i = 0; i < rows.n; i++)
+		json_array_append_new(items, row_json(&rows.v[i]));
+	if (rows.more)
+		page_ends(&page, rows.v[rows.n - 1].created_ns, rows.v[rows.n - 1].id);
+	store_errands_fini(&rows);
+	call_list(c, items, page.next);
+}
+
+void errands_show(struct call *c)
+{
+	auto_free char *text = NULL;
+	struct store_errand row;
+	json_t *doc, *report;
+	struct err e;
+
+	if (store_errand_get(c->api->store, c->who.team, call_param(c, 0), &row, &text, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	doc = row_json(&row);
+	report = text && *text ? json_loads(text, 0, NULL) : NULL;
+	if (report)
+		json_object_set_new(doc, "report", report);
+	call_json(c, 200, doc);
+}

@@ -1,0 +1,516 @@
+/* batch.c - see batch.h.
+ *
+ *   body, as it comes --> batch_add() --> ...        batch/batch.c runs it
+ *   ID.out, from an offset on ------------------->   the answer
+ *
+ * The two go on at the same time, and neither waits for the other: what the client does not read
+ * stays in the file. So it can also leave, and come back for the rest: GET .../results?after=N. */
+#include "v1/batch.h"
+#include "api/event_stream.h"
+#include "api/fields.h"
+#include "api/page.h"
+#include "api/quota.h"
+#include "record/record.h"
+#include "batch/batch.h"
+#include "http/http.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 64 * 1024, PING_MS = 15000, LEASH_PING_MS = 1000 };
+
+#define OPTION_FIELDS                                                                              \
+	{ "language", FIELD_NAME, 0, 0, 32, "of items that name none", NULL },                     \
+	{ "timeout_ms", FIELD_INT, 0, 1, 3600000, "of items that name none; 30 s", NULL },         \
+	{ "max_output", FIELD_INT, 0, 0, ITEM_OUTPUT_MAX, "bytes told of each stream; 16 KiB", NULL }, \
+	{ "jobs", FIELD_INT, 0, 1, 10000, "at most so many at once", NULL },                       \
+	{ "record", FIELD_BOOL, 0, 0, 0, "each program is a run of GET /v1/runs, too", NULL },      \
+	{ "detach", FIELD_BOOL, 0, 0, 0, "false: it ends when this connection does", NULL }
+
+const struct field batch_query[] = { OPTION_FIELDS, { 0 } };
+static const struct field body_fields[] = {
+	OPTION_FIELDS,
+	{ "items", FIELD_ANY, 1, 0, 0, "a list of items", NULL },
+	{ 0 },
+};
+const struct field batch_list_query[] = {
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
+	{ 0 },
+};
+const struct field batch_results_query[] = {
+	{ "after", FIELD_INT, 0, 0, UINT32_MAX - 2, "those behind this number; 0", NULL },
+	{ "follow", FIELD_BOOL, 0, 0, 0, "false: those there are, and no waiting", NULL },
+	{ 0 },
+};
+const struct field batch_delete_query[] = {
+	{ "forget", FIELD_BOOL, 0, 0, 0, "and remove its files, and that it was", NULL },
+	{ 0 },
+};
+
+struct reader {
+	struct batch_watch watch;
+	struct call *call;
+	struct feed feed;
+	struct timer ping;
+	struct buf text; /* SSE: what is less than a line */
+	int sends;       /* the body is still coming */
+	int attached;
+	int begun, full, once;
+};
+
+/* ---- results ---- */
+
+/* Our own words, so this cannot fail. */
+static int64_t number_of(const char *line)
+{
+	const char *n = strstr(line, "\"n\":");
+
+	return n ? strtoll(n + 4, NULL, 10) : 0;
+}
+
+static void send_lines(struct reader *r)
+{
+	auto_buf struct buf out = { 0 };
+	char *at = r->text.p, *end = r->text.p + r->text.len, *nl;
+
+	while (at < end && (nl = memchr(at, '\n', (size_t)(end - at)))) {
+		*nl = 0;
+		buf_printf(&out, "id: %lld\ndata: ", (long long)number_of(at));
+		buf_add(&out, at, (size_t)(nl - at));
+		buf_puts(&out, "\n\n");
+		at = nl + 1;
+	}
+	memmove(r->text.p, at, (size_t)(end - at));
+	buf_cut(&r->text, (size_t)(end - at));
+	if (out.len)
+		r->full = http_write(r->call->req, out.p, out.len);
+}
+
+/* 0: there is nothing more now. */
+static int send_piece(struct reader *r)
+{
+	static char piece[PIECE];
+	struct err e;
+	int n = batch_read(&r->watch, piece, sizeof(piece), &e);
+
+	if (n < 0) {
+		http_abort(r->call->req); /* it comes back to where it was */
+		return 0;
+	}
+	r->watch.at += (uint64_t)n;
+	if (n && r->feed.kind == FEED_SSE) {
+		buf_add(&r->text, piece, (size_t)n);
+		send_lines(r);
+	} else if (n) {
+		r->full = http_write(r->call->req, piece, (size_t)n);
+	}
+	return n > 0;
+}
+
+static void stop(struct reader *r)
+{
+	batch_unwatch(&r->watch);
+	timer_fini(&r->ping);
+	buf_fini(&r->text);
+	r->call->drop = NULL;
+	r->call->state = NULL;
+	r->call->req->on_drain = NULL;
+	r->call->req->on_body = NULL;
+	r->call->req->on_body_end = NULL;
+}
+
+static void send_end(struct reader *r)
+{
+	json_t *doc = json_pack("{s:s}", "type", "end");
+
+	json_object_update_new(doc, batch_json(r->watch.batch));
+	feed_event(&r->feed, doc);
+}
+
+static void send_more(struct reader *r)
+{
+	const struct batch *b = r->watch.batch;
+
+	if (!r->begun)
+		return;
+	while (!r->full && send_piece(r))
+		;
+	if (r->full || r->watch.at < batch_results(b))
+		return;
+	if (batch_is_over(b))
+		send_end(r);
+	else if (!r->once)
+		return;
+	feed_end(&r->feed);
+	stop(r);
+}
+
+static void news(struct batch_watch *w)
+{
+	struct reader *r = loop_owner(w, struct reader, watch);
+
+	if (!r->full)
+		send_more(r);
+}
+
+static void has_room(struct http_req *q)
+{
+	struct call *c = q->user;
+	struct reader *r = c->state;
+
+	if (!r)
+		return;
+	r->full = 0;
+	send_more(r);
+}
+
+/* A peer that has closed its side may still be reading; only what is written to it tells. So that one
+ * that has vanished is noticed, and soon where the batch is to end with it. */
+static void set_ping(struct reader *r)
+{
+	timer_set(&r->ping, r->attached ? LEASH_PING_MS : PING_MS);
+}
+
+static void ping_due(struct timer *t)
+{
+	struct reader *r = loop_owner(t, struct reader, ping);
+
+	if (r->begun && !r->full && !r->text.len)
+		r->full = feed_event(&r->feed, json_pack("{s:s}", "type", "ping"));
+	set_ping(r);
+}
+
+static void begin(struct reader *r)
+{
+	struct call *c = r->call;
+
+	if (r->begun)
+		return;
+	r->begun = 1;
+	feed_begin(&r->feed, c->req, feed_wanted(c) == FEED_SSE ? FEED_SSE : FEED_NDJSON);
+	feed_event(&r->feed,
+		   json_pack("{s:s, s:s}", "type", "batch", "id", batch_row(r->watch.batch)->id));
+	set_ping(r);
+}
+
+/* The client has left, or the front is about to. */
+static void left(struct call *c)
+{
+	struct reader *r = c->state;
+	struct batch *b = r->watch.batch;
+
+	if (r->attached && !batch_is_over(b))
+		batch_cancel(b);
+	else if (r->sends)
+		batch_received(b, 0);
+	stop(r);
+}
+
+static struct reader *new_reader(struct call *c)
+{
+	struct reader *r = call_alloc(c, sizeof(*r));
+
+	*r = (struct reader){ .watch.news = news, .call = c };
+	timer_init(&r->ping, c->api->loop, ping_due);
+	return r;
+}
+
+static void attach(struct reader *r)
+{
+	struct call *c = r->call;
+
+	c->state = r;
+	c->drop = left;
+	c->req->on_drain = has_room;
+}
+
+/* ---- items ---- */
+
+/* Told as an event: the answer has begun. What was received is not run. */
+static void refuse(struct reader *r, const struct err *e)
+{
+	json_t *doc = call_error_json(e->sys == E2BIG  ? "too_large" :
+				      e->sys == ENOSPC ? "no_space" :
+							 err_kind_name(e->kind),
+				      e->msg, NULL, NULL);
+
+	begin(r);
+	json_object_set_new(doc, "type", json_string("error"));
+	feed_event(&r->feed, doc);
+	batch_cancel(r->watch.batch); /* tells us, too: that was the end */
+}
+
+static void bytes_came(struct http_req *q, const char *bytes, size_t n)
+{
+	struct call *c = q->user;
+	struct reader *r = c->state;
+	struct err e;
+
+	if (!r)
+		return; /* refused, or cancelled; the rest of the body is nobody's */
+	begin(r);
+	if (batch_add(r->watch.batch, bytes, n, &e) < 0)
+		refuse(r, &e);
+}
+
+static void body_ended(struct http_req *q)
+{
+	struct call *c = q->user;
+	struct reader *r = c->state;
+
+	if (!r)
+		return;
+	begin(r);
+	r->sends = 0;
+	c->endless = 1; /* a drain may end it: its results are for the next front to tell */
+	batch_received(r->watch.batch, 1);
+	send_more(r);
+}
+
+static void read_options(struct call *c, struct batch_options *o)
+{
+	const json_t *body = c->body;
+	const json_t *language = json_object_get(body, "language");
+
+	*o = (struct batch_options){ .defaults.limits = c->api->fleet.conf.limits,
+				   .defaults.most = c->api->fleet.conf.most };
+	snprintf(o->defaults.language, sizeof(o->defaults.language), "%s",
+		 language ? json_string_value(language) :
+		 call_query(c, "language") ? call_query(c, "language") : "");
+	o->defaults.run_ms = (uint32_t)call_int(c, "timeout_ms", call_query_int(c, "timeout_ms", 0));
+	o->defaults.max_output = (uint32_t)call_int(c, "max_output",
+						    call_query_int(c, "max_output", ITEM_OUTPUT));
+	o->jobs = (unsigned)call_int(c, "jobs", call_query_int(c, "jobs", 0));
+	o->record = call_flag(c, "record", call_query_flag(c, "record"));
+	o->attached = !call_flag(c, "detach",
+				 call_query(c, "detach") ? call_query_flag(c, "detach") : 1);
+}
+
+/* NULL: refused, and answered. */
+static struct reader *receive(struct call *c)
+{
+	struct reader *r = new_reader(c);
+	struct batch_options o;
+	struct err e;
+
+	read_options(c, &o);
+	if (batch_new(c->api->batches, c->who.team, c->who.id, &o, &r->watch, &e) < 0) {
+		timer_fini(&r->ping);
+		if (e.kind == ERR_LIMIT)
+			http_set(c->req, "Retry-After", "60");
+		call_fail(c, &e);
+		return NULL;
+	}
+	r->attached = o.attached;
+	r->sends = 1;
+	attach(r);
+	call_audit(c, "batch.create", batch_row(r->watch.batch)->id, "ok");
+	return r;
+}
+
+/* ---- the small form: {"items": [...]} ---- */
+
+static void add_items(struct call *c, struct reader *r)
+{
+	const json_t *items = json_object_get(c->body, "items");
+	struct err e;
+
+	begin(r);
+	for (size_t i = 0; i < json_array_size(items) && c->state; i++) {
+		char *text = json_dumps(json_array_get(items, i), JSON_COMPACT | JSON_ENCODE_ANY);
+		size_t n = text ? strlen(text) : 0;
+
+		if (!text)
+			abort();
+		text[n] = '\n'; /* in place of its NUL */
+		if (batch_add(r->watch.batch, text, n + 1, &e) < 0)
+			refuse(r, &e);
+		free(text);
+	}
+}
+
+static void json_arrived(struct http_req *q)
+{
+	struct call *c = q->user;
+	struct reader *r;
+	struct err e;
+
+	c->body = fields_parse(q->body.p ? q->body.p : "", q->body.len, &e);
+	if (!c->body) {
+		call_fail(c, &e);
+		return;
+	}
+	if (fields_check(c->body, body_fields, "", &e) < 0 ||
+	    (!json_is_array(json_object_get(c->body, "items")) &&
+	     err_set(&e, ERR_INVALID, "items: must be a list") < 0)) {
+		call_error(c, 400, "invalid", e.msg, NULL, "or send one item per line: application/x-ndjson");
+		return;
+	}
+	fields_prune(c->body, body_fields);
+	r = receive(c);
+	if (!r)
+		return;
+	add_items(c, r);
+	body_ended(q);
+}
+
+void batch_post(struct call *c)
+{
+	const char *type = http_header(c->req, "content-type");
+	uint64_t most = c->api->conf.batch_bytes;
+
+	if (type && !strncmp(type, "application/json", 16) && (!type[16] || strchr("; ", type[16]))) {
+		http_want_body(c->req, HTTP_BODY_WHOLE, c->api->conf.json_max);
+		c->req->on_body_end = json_arrived;
+		return;
+	}
+	if (most && c->req->length != UINT64_MAX && c->req->length > most) {
+		call_error(c, 413, "too_large", "the batch is too large", NULL,
+			   "split it; the limit is batch.max_bytes in config.toml");
+		return;
+	}
+	if (!receive(c))
+		return;
+	c->req->on_body = bytes_came;
+	c->req->on_body_end = body_ended;
+	http_want_body(c->req, HTTP_BODY_STREAM, 0);
+}
+
+/* ---- asking ---- */
+
+void batch_results_get(struct call *c)
+{
+	struct reader *r = new_reader(c);
+	int64_t after = call_query_int(c, "after", 0);
+	const char *last = http_header(c->req, "last-event-id");
+	struct err e;
+
+	if (last && *last && strspn(last, "0123456789") == strlen(last) && strlen(last) < 10)
+		after = strtoll(last, NULL, 10);
+	if (batch_watch(c->api->batches, c->who.team, call_param(c, 0), (uint32_t)after, &r->watch,
+			&e) < 0) {
+		timer_fini(&r->ping);
+		if (e.sys == EBUSY)
+			http_set(c->req, "Retry-After", "1");
+		call_fail(c, &e);
+		return;
+	}
+	r->once = call_query(c, "follow") && !call_query_flag(c, "follow");
+	attach(r);
+	c->endless = 1;
+	begin(r);
+	send_more(r);
+}
+
+/* On the caller's stack, for as long as the question takes. */
+static int look_at(struct call *c, struct batch_watch *w)
+{
+	struct err e;
+
+	*w = (struct batch_watch){ 0 };
+	if (batch_watch(c->api->batches, c->who.team, call_param(c, 0), 0, w, &e) == 0)
+		return 1;
+	if (e.sys == EBUSY)
+		http_set(c->req, "Retry-After", "1");
+	call_fail(c, &e);
+	return 0;
+}
+
+void batch_show(struct call *c)
+{
+	struct batch_watch w;
+
+	if (!look_at(c, &w))
+		return;
+	call_json(c, 200, batch_json(w.batch));
+	batch_unwatch(&w);
+}
+
+static void nobody(struct batch_watch *w)
+{
+	(void)w;
+}
+
+void batch_delete(struct call *c)
+{
+	struct batch_watch w;
+	json_t *doc;
+
+	if (!look_at(c, &w))
+		return;
+	w.news = nobody;
+	batch_cancel(w.batch);
+	doc = batch_json(w.batch);
+	if (call_query_flag(c, "forget"))
+		batch_forget(w.batch);
+	batch_unwatch(&w);
+	call_json(c, 200, doc);
+}
+
+void batch_list(struct call *c)
+{
+	struct store_batches rows = { 0 };
+	struct page page;
+	json_t *items;
+	struct err e;
+
+	if (page_read(&page, c, &e) < 0 ||
+	    store_batch_list(c->api->store, c->who.team, page.after, page.limit, &rows, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	items = json_array();
+	for (unsigned i = 0; i < rows.n; i++)
+		json_array_append_new(items, batches_json(c->api->batches, &rows.v[i]));
+	if (rows.more)
+		page_ends(&page, rows.v[rows.n - 1].created_ns, rows.v[rows.n - 1].id);
+	store_batches_fini(&rows);
+	call_list(c, items, page.next);
+}
+
+/* ---- the accounts ---- */
+
+static int may_run(void *ctx, const char *team, struct err *out)
+{
+	return quota_item(ctx, team, out);
+}
+
+static unsigned may_have(void *ctx, const char *team)
+{
+	return quota_boxes_left(ctx, team);
+}
+
+static void used(void *ctx, const char *team, uint64_t cpu_us, uint64_t output_bytes)
+{
+	quota_used(ctx, team, cpu_us, output_bytes);
+}
+
+static void batch_charge_compute(void *ctx, const char *team, uint64_t cpu_us)
+{
+	quota_computed(ctx, team, cpu_us);
+}
+
+int batch_doors_init(struct api *a, struct err *e)
+{
+	struct batch_conf conf = { .state = a->conf.state,
+				   .jobs = a->conf.batch_jobs,
+				   .max_bytes = a->conf.batch_bytes,
+				   .team_bytes = a->conf.batch_team_bytes,
+				   .keep_ms = a->conf.batch_keep_ms };
+	struct batch_hooks hooks = {
+		.ctx = a, .may_run = may_run, .may_have = may_have, .used = used
+	};
+
+	/* Pipelines count as these do. */
+	a->fleet.accounts = (struct fleet_accounts){
+		.ctx = a,
+		.may_run = may_run,
+		.may_have = may_have,
+		.used = used,
+		.computed = batch_charge_compute,
+	};
+	return batches_new(&a->batches, &a->fleet, &conf, &hooks, e);
+}

@@ -1,0 +1,241 @@
+/* box_spec.c - see box_spec.h. */
+#include "v1/box_spec.h"
+#include "v1/volumes.h"
+#include "base/own.h"
+#include "fleet/bounds.h"
+#include "lang/lang.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MS_MAX (INT64_C(1) << 53)
+
+const struct field box_limit_fields[] = {
+	{ "mem", FIELD_INT, 0, 1, MS_MAX, "bytes of memory", NULL },
+	{ "disk", FIELD_INT, 0, 1, MS_MAX, "bytes of files", NULL },
+	{ "files", FIELD_INT, 0, 1, MS_MAX, "number of files", NULL },
+	{ "cpu_milli", FIELD_INT, 0, 1, UINT32_MAX - 1, "thousandths of a CPU", NULL },
+	{ "pids", FIELD_INT, 0, 1, UINT32_MAX - 1, "processes and threads", NULL },
+	{ "cpu_ms", FIELD_INT, 0, 1, MS_MAX, "CPU time of all programs together", NULL },
+	{ 0 },
+};
+
+const struct field box_network_fields[] = {
+	{ "allow", FIELD_TEXTS, 1, 0, RULES_MAX, "host, host:port or *.host, each among egress.allow", NULL },
+	{ 0 },
+};
+
+static const struct field on_timeout_values[] = { FIELD_VALUE("kill"), FIELD_VALUE("keep"), FIELD_VALUE("pause"), { 0 } };
+#define TIME_FIELDS                                                                                \
+	{ "lifetime_ms", FIELD_INT, 0, 0, MS_MAX, "until the box times out; 0: the longest allowed", NULL }, \
+	{ "idle_ms", FIELD_INT, 0, 0, MS_MAX, "without activity until it times out; 0: never", NULL }, \
+	{ "on_timeout", FIELD_CHOICE, 0, 0, 0, "when its lifetime ends: kill it, keep its files, or pause it", on_timeout_values },                    \
+	{ "retention_ms", FIELD_INT, 0, -1, MS_MAX, "how long files are kept; -1: until deleted", NULL }
+
+const struct field box_create_fields[] = {
+	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "unique among the team's boxes", NULL },
+	{ "session", FIELD_TEXT, 0, 0, STORE_SESSION, "get the box with this key, or make it", NULL },
+	BOX_LIMIT_FIELDS,
+	TIME_FIELDS,
+	{ "lifetime_from", FIELD_NAME, 0, 0, 16, "what lifetime_ms counts from: use (the last one; if no lifetime_ms is given), or creation", NULL },
+	{ "metadata", FIELD_MAP, 0, 0, 64, "texts to find it by", NULL },
+	{ "env", FIELD_MAP, 0, 0, 1000, "variables of every program in it", NULL },
+	{ "volumes", FIELD_ANY, 0, 0, 0, "[{name, path, read_only}]: at most 4", NULL },
+	{ "warm", FIELD_NAME, 0, 0, 15, "an interpreter that should wait in it: python, python-data, node", NULL },
+	{ "packages", FIELD_ANY, 0, 0, 0, "{\"pip\": [...], \"npm\": [...]}, installed before it is made", NULL },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "whom it may reach; without it nobody", box_network_fields },
+	{ "snapshot", FIELD_TEXT, 0, 0, 200, "begins with the files of this one, by id or name[:tag]", NULL },
+	{ "cold", FIELD_BOOL, 0, 0, 0, "not from the pool", NULL },
+	{ 0 },
+};
+
+const struct field box_patch_fields[] = {
+	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "another name", NULL },
+	{ "limits", FIELD_OBJECT, 0, 0, 0, "mem, cpu_milli, pids", box_limit_fields },
+	TIME_FIELDS,
+	{ "metadata", FIELD_MAP, 0, 0, 64, "replaces all of it", NULL },
+	{ "env", FIELD_MAP, 0, 0, 1000, "replaces all of it", NULL },
+	{ 0 },
+};
+
+void box_read_limits(const json_t *l, struct wire_limits *out)
+{
+	struct {
+		const char *name;
+		uint64_t n;
+	} all[] = { { "mem", out->mem_bytes },	     { "disk", out->disk_bytes },
+		    { "files", out->disk_files },    { "cpu_milli", out->cpu_milli },
+		    { "pids", out->pids },	     { "cpu_ms", out->cpu_ms } };
+
+	/* null is what was not given: 0 would ask for no limit at all. */
+	for (unsigned i = 0; i < ARRAY_LEN(all); i++)
+		if (json_is_integer(json_object_get(l, all[i].name)))
+			all[i].n = (uint64_t)json_integer_value(json_object_get(l, all[i].name));
+	*out = (struct wire_limits){ .mem_bytes = all[0].n,
+				     .disk_bytes = all[1].n,
+				     .disk_files = all[2].n,
+				     .cpu_milli = (uint32_t)all[3].n,
+				     .pids = (uint32_t)all[4].n,
+				     .cpu_ms = all[5].n };
+}
+
+int box_read_times(struct call *c, struct store_box *row, struct err *e)
+{
+	const struct fleet_conf *conf = &c->api->fleet.conf;
+	const char *then = call_text(c, "on_timeout", NULL);
+	int64_t lifetime = call_int(c, "lifetime_ms", -1), keep = call_int(c, "retention_ms", -2);
+
+	if (lifetime == 0)
+		row->lifetime_ms = conf->lifetime_max_ms;
+	else if (lifetime > 0)
+		row->lifetime_ms = (uint64_t)lifetime;
+	if (conf->lifetime_max_ms &&
+	    (row->lifetime_ms > conf->lifetime_max_ms || row->lifetime_ms == 0))
+		return err_set(e, ERR_INVALID,
+			       "lifetime_ms: %llu is more than this daemon allows, which is %llu "
+			       "(limits.max_lifetime)",
+			       (unsigned long long)row->lifetime_ms,
+			       (unsigned long long)conf->lifetime_max_ms);
+	row->idle_ms = (uint64_t)call_int(c, "idle_ms", (int64_t)row->idle_ms);
+	if (keep != -2)
+		row->retention_ms = keep < 0 ? STORE_FOREVER : (uint64_t)keep;
+	if (then && store_on_timeout_parse(then, &row->on_timeout) < 0)
+		return err_set(e, ERR_INVALID, "on_timeout: '%.20s' is not kill, keep or pause", then);
+	return 0;
+}
+
+static char *dump_field(struct call *c, const char *name)
+{
+	const json_t *v = call_get(c, name);
+	char *text = v ? json_dumps(v, JSON_COMPACT) : NULL, *kept;
+
+	if (!text)
+		return NULL;
+	kept = http_strdup(c->req, text, strlen(text));
+	free(text);
+	return kept;
+}
+
+int box_check_env(const json_t *env, struct err *e)
+{
+	const char *name;
+	json_t *v;
+
+	json_object_foreach((json_t *)env, name, v)
+		if (!*name || strchr(name, '='))
+			return err_set(e, ERR_INVALID, "env: '%.40s' cannot be a variable's name", name);
+	return 0;
+}
+
+static int read_host(const struct api_conf *conf, const char *text, struct rule *out, struct err *e)
+{
+	if (rule_parse(out, text, e) < 0)
+		return -1;
+	for (unsigned i = 0; i < conf->nrules; i++)
+		if (rule_covers(&conf->rules[i], out))
+			return 0;
+	return err_set(e, ERR_DENIED, "this daemon lets no box reach '%.100s' (egress.allow%s)", text,
+		       conf->nrules ? "" : " names nobody");
+}
+
+/* As the rules say it, so that what is shown is what is checked. */
+static int read_network(struct call *c, struct store_box *row, struct err *e)
+{
+	const struct api_conf *conf = &c->api->conf;
+	const json_t *allow = json_object_get(call_get(c, "network"), "allow");
+	json_t *hosts = json_array(), *host;
+	char text[RULE_TEXT], *dump;
+	struct rule r;
+	size_t i;
+
+	json_array_foreach((json_t *)allow, i, host) {
+		if (read_host(conf, json_string_value(host), &r, e) < 0) {
+			json_decref(hosts);
+			return err_in(e, "network.allow[%zu]", i);
+		}
+		json_array_append_new(hosts, json_string(rule_text(&r, text)));
+	}
+	if (json_array_size(hosts)) {
+		dump = json_dumps(hosts, JSON_COMPACT);
+		row->network = http_strdup(c->req, dump, strlen(dump));
+		free(dump);
+	}
+	json_decref(hosts);
+	return 0;
+}
+
+#define OURS "atoll." /* how the words of metadata begin that say what a box is for */
+
+enum { METADATA_MOST = 16 << 10 };
+
+int box_check_metadata(const json_t *given, const json_t *had, struct err *e)
+{
+	size_t bytes = 0;
+	const char *key;
+	json_t *v;
+
+	json_object_foreach((json_t *)given, key, v)
+		bytes += strlen(key) + json_string_length(v);
+	if (bytes > METADATA_MOST) {
+		err_set(e, ERR_LIMIT, "metadata: %zu bytes are too many, at most %d: every list shows them",
+			bytes, METADATA_MOST);
+		e->sys = E2BIG;
+		return -1;
+	}
+	json_object_foreach((json_t *)given, key, v)
+		if (!strncmp(key, OURS, strlen(OURS)) && !json_equal(v, json_object_get(had, key)))
+			return err_set(e, ERR_INVALID, "metadata: '%.60s' is not a key of yours: " OURS
+				       "* is reserved", key);
+	return 0;
+}
+
+void box_take_metadata(struct store_box *row, const json_t *given, const json_t *had)
+{
+	json_t *all = json_deep_copy(given), *v;
+	const char *key;
+
+	json_object_foreach((json_t *)had, key, v)
+		if (!strncmp(key, OURS, strlen(OURS)))
+			json_object_set(all, key, v);
+	free(row->metadata);
+	row->metadata = json_dumps(all, JSON_COMPACT);
+	json_decref(all);
+}
+
+int box_want(struct call *c, struct berth_want *out, struct err *e)
+{
+	const struct fleet_conf *conf = &c->api->fleet.conf;
+	const char *template = call_text(c, "template", "base");
+
+	*out = (struct berth_want){ .limits = conf->limits };
+	if (strcmp(template, "base") != 0)
+		return err_set(e, ERR_NOT_FOUND, "there is no template '%.32s'; there is: base",
+			       template);
+	out->row = (struct store_box){ .lifetime_ms = conf->lifetime_ms,
+				       .idle_ms = conf->idle_ms,
+				       .retention_ms = conf->retention_ms };
+	snprintf(out->row.team, sizeof(out->row.team), "%s", c->who.team);
+	snprintf(out->row.name, sizeof(out->row.name), "%s", call_text(c, "name", ""));
+	snprintf(out->row.session, sizeof(out->row.session), "%s", call_text(c, "session", ""));
+	snprintf(out->row.template, sizeof(out->row.template), "%s", template);
+	box_read_limits(call_get(c, "limits"), &out->limits);
+	if (bounds_check(&conf->most, &out->limits, e) < 0)
+		return -1;
+	if (box_check_env(call_get(c, "env"), e) < 0 ||
+	    box_check_metadata(call_get(c, "metadata"), NULL, e) < 0)
+		return -1;
+	out->row.metadata = dump_field(c, "metadata");
+	out->row.env = dump_field(c, "env");
+	out->row.volumes = dump_field(c, "volumes");
+	if (read_network(c, &out->row, e) < 0)
+		return -1;
+	out->flags = call_flag(c, "cold", 0) ? WIRE_CREATE_COLD : 0;
+	out->seed = call_text(c, "warm", NULL);
+	if (out->seed && !lang_seed_known(out->seed))
+		return err_set(e, ERR_INVALID, "warm: nothing is called '%.15s'; there are: python, python-data, node",
+			       out->seed);
+	if (volumes_want(c, call_get(c, "volumes"), out, e) < 0)
+		return -1;
+	return box_read_times(c, &out->row, e);
+}

@@ -1,0 +1,17 @@
+/* boxes.h - /v1/boxes: make, list, show, change, end. */
+#pragma once
+#include "v1/box_spec.h"
+
+extern const struct field box_list_query[];
+
+json_t *box_json(const struct berth *b);
+/* Variables often hold secrets: a caller that may only look is told their names, not their values. */
+void box_withhold(const struct call *c, json_t *doc);
+json_t *box_row_json(const struct store_box *row);
+
+void boxes_create(struct call *c); /* boxes_make.c */
+void boxes_list(struct call *c);
+void boxes_show(struct call *c);
+void boxes_network(struct call *c);
+void boxes_patch(struct call *c);
+void boxes_delete(struct call *c);

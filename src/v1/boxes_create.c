@@ -1,0 +1,335 @@
+/* boxes_create.c - POST /v1/boxes: the session's box, else a new one, its packages and files first.
+ *
+ *   [session] -> [sent before] -> packages -> box -> [snapshot's files] -> told
+ *
+ * See boxes.h. */
+#include "v1/boxes.h"
+#include "api/idempotency.h"
+#include "v1/packages.h"
+#include "api/quota.h"
+#include "v1/snapshots.h"
+#include "base/own.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the box ---- */
+
+struct making {
+	struct berth_wait wait;
+	struct api *api;
+	struct who who;
+	struct call *call; /* NULL: the client has left; the box is made all the same */
+	struct idem *idem;
+	json_t *packages; /* what it has of them; NULL: none */
+	char snapshot[ID_LEN + 1]; /* it begins with these files; "": none, or it has them */
+};
+
+static int will_be(struct berth_wait *w, const char *id, struct err *e)
+{
+	return idem_subject(loop_owner(w, struct making, wait)->idem, id, e);
+}
+
+static void say_made(struct call *c, const struct berth *b, json_t *take_doc)
+{
+	http_set(c->req, "Location", "/v1/boxes/%s", b->row.id);
+	call_json(c, 201, take_doc);
+}
+
+static json_t *made_json(const struct berth *b)
+{
+	json_t *doc = box_json(b);
+
+	json_object_set_new(doc, "create_us", json_integer((json_int_t)b->create_us));
+	return doc;
+}
+
+/* The keeper has no such layer: whoever asks again gets it installed. */
+static void forget_lost(const struct making *m, const struct err *e)
+{
+	const json_t *set;
+	size_t i;
+
+	if (e->kind != ERR_NOT_FOUND || !strstr(e->msg, "there is no layer"))
+		return;
+	json_array_foreach(json_object_get(m->packages, "sets"), i, set)
+		packages_forget(&m->api->fleet,
+				json_string_value(json_object_get(set, "layer")));
+}
+
+static void told(struct making *m, struct berth *b, const struct err *e)
+{
+	struct call *c = m->call;
+	json_t *doc = NULL;
+
+	if (c)
+		c->drop = NULL;
+	if (c)
+		call_audit(c, "box.create", e ? "" : b->row.id, e ? err_kind_name(e->kind) : "ok");
+	else
+		api_audit(m->api, &m->who, "box.create", e ? "" : b->row.id,
+			  e ? err_kind_name(e->kind) : "ok", NULL);
+	if (e) {
+		forget_lost(m, e);
+		idem_drop(m->idem);
+	} else {
+		doc = made_json(b);
+		if (m->packages)
+			json_object_set(doc, "packages", m->packages);
+		idem_answer(m->idem, 201, doc);
+	}
+	json_decref(m->packages);
+	free(m);
+	if (!c)
+		json_decref(doc);
+	else if (e)
+		call_fail(c, e);
+	else
+		say_made(c, b, doc);
+}
+
+/* A box without the files it was to have is none. */
+static void filled(void *ctx, const struct store_snapshot *row, const char *box, const struct err *e)
+{
+	struct making *m = ctx;
+	struct berth *b = fleet_find(&m->api->fleet, box);
+	struct err gone;
+
+	(void)row;
+	if (!e && (!b || b->state != BERTH_RUNNING)) {
+		err_set(&gone, ERR_NOT_FOUND, "box %s has ended", box);
+		e = &gone;
+	}
+	if (e && b)
+		berth_end(b, CAUSE_OPERATOR, NULL);
+	told(m, b, e);
+}
+
+static void made(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct making *m = loop_owner(w, struct making, wait);
+	struct snap *snap; /* goes on without the client, as the making does */
+	struct err own;
+
+	if (e || !m->snapshot[0])
+		told(m, b, e);
+	else if (snap_fill(&m->api->fleet, b, m->snapshot, filled, m, &snap, &own) < 0)
+		filled(m, NULL, b->row.id, &own);
+}
+
+static void maker_left(struct call *c)
+{
+	((struct making *)c->state)->call = NULL;
+}
+
+static void make(struct call *c, const struct berth_want *want, struct idem *take_idem,
+		 json_t *take_packages)
+{
+	const char *snapshot = call_text(c, "snapshot", NULL);
+	struct making *m = calloc(1, sizeof(*m));
+	struct store_snapshot files = { 0 };
+	struct berth *b;
+	struct err e;
+
+	if (!m)
+		abort();
+	*m = (struct making){ .wait = { .done = made, .named = will_be },
+			      .api = c->api,
+			      .who = c->who,
+			      .call = c,
+			      .idem = take_idem,
+			      .packages = take_packages };
+	c->state = m;
+	c->drop = maker_left;
+	if (snapshot && snapshots_find(c->api, c->who.team, snapshot, &files, &e) < 0) {
+		told(m, NULL, &e);
+		return;
+	}
+	memcpy(m->snapshot, files.id, sizeof(m->snapshot));
+	if (berth_create(&c->api->fleet, want, &m->wait, &b, &e) == 0)
+		return;
+	c->drop = NULL;
+	idem_drop(take_idem);
+	json_decref(take_packages);
+	free(m);
+	call_fail(c, &e);
+}
+
+/* ---- its packages first ---- */
+
+struct furnishing {
+	struct package_job job;
+	struct call *call;
+	struct berth_want want;
+	struct idem *idem;
+};
+
+static void furnished(struct package_job *j, const struct packages_failure *f)
+{
+	struct furnishing *u = j->user;
+	struct call *c = u->call;
+	json_t *report;
+
+	c->drop = NULL;
+	if (f) {
+		json_t *error = packages_failure_json(f);
+
+		idem_drop(u->idem);
+		packages_job_fini(j);
+		call_json(c, 422, error);
+		return;
+	}
+	packages_want(j, c->req, &u->want);
+	report = packages_report(j);
+	packages_job_fini(j);
+	make(c, &u->want, u->idem, report);
+}
+
+/* The install goes on; the box is not made. */
+static void furnisher_left(struct call *c)
+{
+	struct furnishing *u = c->state;
+
+	packages_job_fini(&u->job);
+	idem_drop(u->idem);
+}
+
+static void furnish(struct call *c, const struct berth_want *want, struct idem *take_idem)
+{
+	struct furnishing *u = call_alloc(c, sizeof(*u));
+	struct err e;
+	int there;
+
+	*u = (struct furnishing){ .call = c, .want = *want, .idem = take_idem,
+				  .job = { .api = c->api, .done = furnished } };
+	u->job.user = u;
+	if (packages_read(&u->job, call_get(c, "packages"), NULL, &e) < 0)
+		there = -1;
+	else
+		there = packages_begin(&u->job, c->api, c->who.team, &e);
+	if (there > 0) {
+		furnished(&u->job, NULL);
+	} else if (there < 0) {
+		json_t *refusal = packages_refusal_json(&e);
+
+		packages_job_fini(&u->job);
+		idem_drop(take_idem);
+		if (refusal)
+			call_json(c, 422, refusal);
+		else
+			call_fail(c, &e);
+	} else {
+		c->state = u;
+		c->drop = furnisher_left;
+	}
+}
+
+/* ---- one that is there ---- */
+
+static int is_there(const struct berth *b)
+{
+	return b && (b->state == BERTH_RUNNING || b->state == BERTH_KEPT || b->state == BERTH_PAUSED);
+}
+
+struct joining {
+	struct berth_wait wait;
+	struct call *call;
+};
+
+static void joined(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct call *c = loop_owner(w, struct joining, wait)->call;
+
+	c->drop = NULL;
+	if (e)
+		call_fail(c, e);
+	else
+		call_json(c, 200, box_json(b));
+}
+
+static void joiner_left(struct call *c)
+{
+	berth_wait_cancel(&((struct joining *)c->state)->wait);
+}
+
+/* Somebody else has just asked for it. */
+static void join(struct call *c, struct berth *b)
+{
+	struct joining *j = call_alloc(c, sizeof(*j));
+
+	*j = (struct joining){ .wait.done = joined, .call = c };
+	c->state = j;
+	c->drop = joiner_left;
+	berth_await(b, &j->wait);
+}
+
+/* The box of a session: 1: answered, or on its way to us. */
+static int of_session(struct call *c, const char *session, const char *template)
+{
+	struct berth *b = fleet_session(&c->api->fleet, c->who.team, session, template);
+	struct store_box row = { 0 };
+	struct err e;
+
+	if (b && b->state == BERTH_PAUSED)
+		return (call_is_paused(c, b), 1);
+	if (is_there(b)) {
+		berth_wake(b);
+		call_audit(c, "box.create", b->row.id, "found");
+		call_json(c, 200, box_json(b));
+		return 1;
+	}
+	if (b && b->state == BERTH_MAKING && !b->late) {
+		join(c, b);
+		return 1;
+	}
+	return store_box_by_session(c->api->store, c->who.team, session, template, &row, &e) == 0 &&
+	       call_fetch(c, &row);
+}
+
+/* A lifetime that the caller chose is a fixed time; the default one must not end a box that is in use. */
+static int read_lifetime_from(struct call *c, struct store_box *row, struct err *e)
+{
+	const char *from = call_text(c, "lifetime_from", call_get(c, "lifetime_ms") ? "creation" : "use");
+
+	if (!strcmp(from, "use"))
+		row->door = BERTH_RENEWED;
+	else if (strcmp(from, "creation") != 0)
+		return err_set(e, ERR_INVALID, "lifetime_from: '%.20s' is neither use nor creation", from);
+	return 0;
+}
+
+void boxes_create(struct call *c)
+{
+	const char *session = call_text(c, "session", "");
+	char before[ID_LEN + 1];
+	struct berth_want want;
+	struct idem *idem;
+	enum idem_go go;
+	struct berth *b;
+	struct err e;
+
+	if (box_want(c, &want, &e) < 0 || read_lifetime_from(c, &want.row, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	if (*session && of_session(c, session, want.row.template))
+		return;
+	go = idem_begin(c, &idem, before);
+	if (go == IDEM_ANSWERED)
+		return;
+	b = go == IDEM_MADE ? fleet_find(&c->api->fleet, before) : NULL;
+	if (is_there(b)) {
+		json_t *doc = made_json(b);
+
+		idem_answer(idem, 201, doc);
+		say_made(c, b, doc);
+	} else if (b && (b->late || b->restoring)) { /* it is there, and cannot be told about */
+		idem_leave(idem);
+		http_set(c->req, "Retry-After", "1");
+		call_error(c, 503, "busy", "the box does not answer right now", before, NULL);
+	} else if (!quota_box(c)) {
+		idem_drop(idem);
+	} else {
+		furnish(c, &want, idem);
+	}
+}

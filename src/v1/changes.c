@@ -1,0 +1,118 @@
+/* changes.c - see changes.h. The box's upper layer is the answer: a file worker in the box tells it.
+ * Folders are left out: they change whenever something in them does. The programs of the box run on,
+ * and may change things while we look. */
+#include "v1/changes.h"
+#include "v1/file_request.h"
+#include "record/record.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { LISTED = 1000, LISTED_MAX = 10000 };
+#define HASHED (UINT64_C(64) << 20) /* bytes, all files together */
+
+const struct field changes_query[] = {
+	{ "limit", FIELD_INT, 0, 1, LISTED_MAX, "paths; 1000", NULL },
+	{ "hash", FIELD_BOOL, 0, 0, 0, "SHA-256 of each, up to 64 MiB of files", NULL },
+	{ 0 },
+};
+
+struct changes_call {
+	struct desk desk;
+	uint32_t max;
+	json_t *items;
+	int truncated;
+};
+
+static void ready(struct clerk *k)
+{
+	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
+	struct wire_changes ask = { .max_entries = CHANGES_SEEN };
+
+	if (call_query_flag(x->desk.call, "hash"))
+		ask.hash_bytes = HASHED;
+	clerk_ask(k, WIRE_CHANGES, &ask, sizeof(ask), NULL, 0);
+}
+
+static json_t *hash_json(const struct wire_entry *e)
+{
+	char hex[2 * sizeof(e->sha256) + 1];
+
+	if (!e->hashed)
+		return json_null();
+	for (unsigned i = 0; i < sizeof(e->sha256); i++)
+		snprintf(hex + 2 * i, 3, "%02x", e->sha256[i]);
+	return json_string(hex);
+}
+
+/* The words of a run record. A template has files in these two folders only (src/keeper/template.c), and only
+ * root may write there; all else that lies in the upper layer was made in the box. */
+static const char *changes_kind(const struct wire_entry *e, const char *path)
+{
+	if (!e->mode)
+		return "deleted";
+	return !strncmp(path, "/etc/", 5) || !strncmp(path, "/opt/atoll/", 11) ? "modified" : "added";
+}
+
+static void entry(struct clerk *k, const struct wire_entry *e, const char *name, size_t n)
+{
+	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
+	struct desk_entry parts;
+	json_t *doc;
+
+	if (S_ISDIR(e->mode))
+		return;
+	if (json_array_size(x->items) == x->max || !desk_split(e, name, n, &parts)) {
+		x->truncated = 1;
+		return;
+	}
+	doc = json_object();
+	desk_set_text(doc, "path", parts.name);
+	json_object_set_new(doc, "kind", json_string(changes_kind(e, parts.name)));
+	if (e->mode) {
+		json_object_set_new(doc, "type", json_string(desk_type(e->mode)));
+		json_object_set_new(doc, "size", json_integer((json_int_t)e->size));
+		json_object_set_new(doc, "mtime", record_when(e->mtime_ns));
+	}
+	if (e->mode && call_query_flag(x->desk.call, "hash"))
+		json_object_set_new(doc, "sha256", hash_json(e));
+	json_array_append_new(x->items, doc);
+}
+
+static void done(struct clerk *k, uint16_t flags)
+{
+	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
+
+	desk_json(&x->desk, 200,
+		  json_pack("{s:O, s:n, s:b}", "items", x->items, "next", "truncated",
+			    x->truncated || (flags & WIRE_DONE_TRUNCATED)));
+}
+
+static void failed(struct clerk *k, const struct err *e)
+{
+	desk_fail(&loop_owner(k, struct changes_call, desk.clerk)->desk, e);
+}
+
+static void dropped(struct call *c)
+{
+	struct changes_call *x = c->state;
+
+	desk_close(&x->desk);
+	json_decref(x->items);
+}
+
+void changes_list(struct call *c)
+{
+	static const struct clerk_events on = {
+		.ready = ready, .entry = entry, .done = done, .failed = failed
+	};
+	struct changes_call *x = call_alloc(c, sizeof(*x));
+
+	*x = (struct changes_call){ .desk.path = "/",
+				    .max = (uint32_t)call_query_int(c, "limit", LISTED) };
+	if (!desk_open(&x->desk, c, &on))
+		return;
+	x->items = json_array();
+	c->drop = dropped;
+}

@@ -1,0 +1,295 @@
+/* daemon_info.c - see daemon_info.h. */
+#include "pipeline/pipeline.h"
+#include "v1/daemon_info.h"
+#include "v1/models.h"
+#include "api/keeper_info.h"
+#include "api/fields.h"
+#include "api/quota.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "record/record.h"
+#include "batch/batch.h"
+#include "lang/lang.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+void ops_page(struct call *c)
+{
+	static const char page[] =
+		"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+		"<title>Atoll</title>\n</head>\n<body>\n<h1>Atoll</h1>\n"
+		"<p>This daemon runs programs in boxes. It is spoken with over HTTP, and every "
+		"request takes a key.</p>\n"
+		"<ul>\n"
+		"<li>A key: <code>atoll key new NAME</code>, on this machine.</li>\n"
+		"<li>A first program: <code>curl -H \"X-API-Key: $KEY\" -d "
+		"'{\"command\":\"echo hello\"}' THIS-ADDRESS/v1/run</code></li>\n"
+		"<li>All paths, with the key: <code>/openapi.json</code>.</li>\n"
+		"<li>The command line: <code>atoll --help</code>, <code>man atoll</code>.</li>\n"
+		"<li>How it works: <code>docs/daemon.md</code>.</li>\n"
+		"</ul>\n</body>\n</html>\n";
+
+	http_set(c->req, "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
+	http_reply(c->req, 200, "text/html; charset=utf-8", page, sizeof(page) - 1);
+}
+
+void ops_health(struct call *c)
+{
+	int ok = office_connected(&c->api->fleet.office);
+
+	call_json(c, ok ? 200 : 503,
+		  json_pack("{s:s}", "status", ok ? "ok" : "no keeper at the moment"));
+}
+
+/* Looked up once: a language that is installed later is found by the next front. */
+static json_t *languages(void)
+{
+	static json_t *all;
+
+	if (all)
+		return json_incref(all);
+	all = json_array();
+
+	for (unsigned i = 0; i < lang_count(); i++)
+		json_array_append_new(all, json_pack("{s:s, s:b}", "name", lang_at(i)->name, "here",
+						     lang_present(lang_at(i))));
+	return json_incref(all);
+}
+
+void ops_who(struct call *c)
+{
+	call_json(c, 200,
+		  json_pack("{s:s, s:s, s:s}", "who", c->who.id, "team", c->who.team, "role",
+			    store_role_name(c->who.role)));
+}
+
+void ops_info(struct call *c)
+{
+	const struct fleet_conf *conf = &c->api->fleet.conf;
+
+	call_json(c, 200,
+		  json_pack("{s:s, s:s, s:s, s:s, s:[s], s:o, s:{s:I, s:I, s:I, s:I}, s:o, s:o}",
+			    "version", ATOLL_VERSION, "who", c->who.id, "team", c->who.team, "role",
+			    store_role_name(c->who.role), "templates", "base", "languages",
+			    languages(), "limits", "lifetime_ms", (json_int_t)conf->lifetime_ms,
+			    "max_lifetime_ms", (json_int_t)conf->lifetime_max_ms, "json_bytes",
+			    (json_int_t)c->api->conf.json_max, "upload_bytes",
+			    (json_int_t)c->api->conf.upload_max, "usage",
+			    quota_json(c->api, c->who.team), "started",
+			    record_when((uint64_t)c->api->started_ns)));
+}
+
+/* ---- Prometheus ---- */
+
+static void say(struct buf *b, const char *name, const char *kind, const char *help)
+{
+	buf_printf(b, "# HELP atoll_%s %s\n# TYPE atoll_%s %s\n", name, help, name, kind);
+}
+
+static void one(struct buf *b, const char *name, const char *kind, const char *help, uint64_t value)
+{
+	say(b, name, kind, help);
+	buf_printf(b, "atoll_%s %llu\n", name, (unsigned long long)value);
+}
+
+static void causes(struct buf *b, const char *name, const char *help, const uint64_t n[CAUSE_COUNT])
+{
+	say(b, name, "counter", help);
+	for (unsigned i = 0; i < CAUSE_COUNT; i++)
+		buf_printf(b, "atoll_%s{cause=\"%s\"} %llu\n", name, cause_name((enum cause)i),
+			   (unsigned long long)n[i]);
+}
+
+static void histogram(struct buf *b, const char *name, const char *help,
+		      const struct fleet_histogram *h)
+{
+	uint64_t sum = 0;
+
+	say(b, name, "histogram", help);
+	for (unsigned i = 0; i < FLEET_BUCKETS; i++) {
+		sum += h->bucket[i];
+		buf_printf(b, "atoll_%s_bucket{le=\"%g\"} %llu\n", name, fleet_bounds[i],
+			   (unsigned long long)sum);
+	}
+	buf_printf(b, "atoll_%s_bucket{le=\"+Inf\"} %llu\natoll_%s_sum %.6f\natoll_%s_count %llu\n",
+		   name, (unsigned long long)h->count, name, h->sum, name,
+		   (unsigned long long)h->count);
+}
+
+static void byte_histogram(struct buf *b, const char *name, const char *help, const struct fleet_histogram *h)
+{
+	uint64_t sum = 0;
+
+	say(b, name, "histogram", help);
+	for (unsigned i = 0; i < FLEET_BUCKETS; i++) {
+		sum += h->bucket[i];
+		buf_printf(b, "atoll_%s_bucket{le=\"%llu\"} %llu\n", name, (unsigned long long)fleet_byte_bounds[i],
+			   (unsigned long long)sum);
+	}
+	buf_printf(b, "atoll_%s_bucket{le=\"+Inf\"} %llu\natoll_%s_sum %.0f\natoll_%s_count %llu\n", name,
+		   (unsigned long long)h->count, name, h->sum, name, (unsigned long long)h->count);
+}
+
+/* The error rate: what did not exit with 0, of all that ended. Labels are of tables, not of clients. */
+static void of_exits(struct buf *b, const struct fleet_figures *f)
+{
+	static const char *const codes[EXITS_COUNT] = { "0", "1", "2", "126", "127", "other" };
+	static const char *const results[] = { "failed", "ok" };
+	unsigned n = lang_count() < FLEET_LANGS - 1 ? lang_count() : FLEET_LANGS - 1;
+
+	say(b, "runs_exit_total", "counter", "Programs that ended by themselves, by exit status.");
+	for (unsigned i = 0; i < EXITS_COUNT; i++)
+		buf_printf(b, "atoll_runs_exit_total{code=\"%s\"} %llu\n", codes[i], (unsigned long long)f->exits[i]);
+	say(b, "runs_language_total", "counter", "Programs that ended, by language and whether they exited with 0.");
+	for (unsigned i = 0; i <= n; i++)
+		for (unsigned well = 0; well < 2; well++)
+			buf_printf(b, "atoll_runs_language_total{language=\"%s\",result=\"%s\"} %llu\n",
+				   i < n ? lang_at(i)->name : "none", results[well],
+				   (unsigned long long)f->languages[i][well]);
+}
+
+/* One row for "base" from the start, so that a rate has something to begin with. */
+static void by_template(struct buf *b, const struct fleet_figures *f)
+{
+	say(b, "template_boxes_created_total", "counter", "Boxes made, by template.");
+	if (!f->templates[0].name[0])
+		buf_puts(b, "atoll_template_boxes_created_total{template=\"base\"} 0\n");
+	for (unsigned i = 0; i < FLEET_TEMPLATES && f->templates[i].name[0]; i++)
+		buf_printf(b, "atoll_template_boxes_created_total{template=\"%s\"} %llu\n",
+			   f->templates[i].name, (unsigned long long)f->templates[i].created);
+}
+
+static void keeper(struct buf *b, const struct wire_about *a)
+{
+	one(b, "keeper_up", "gauge", "1: there is a keeper.", a != NULL);
+	if (!a)
+		return;
+	one(b, "pool_hits_total", "counter", "Boxes that were taken from the pool.", a->hits);
+	one(b, "pool_misses_total", "counter", "Boxes that had to be made.", a->misses);
+	one(b, "pool_boxes", "gauge", "Boxes that wait in the pool.", a->pooled);
+	one(b, "pool_depth", "gauge", "Boxes that should.", a->pool_depth);
+	one(b, "keeper_making", "gauge", "Boxes that the keeper is making.", a->making);
+	one(b, "keeper_boxes", "gauge", "Boxes that it keeps, those of others included.", a->boxes);
+}
+
+static uint64_t resident(int statm)
+{
+	char text[128];
+	ssize_t n = statm < 0 ? -1 : pread(statm, text, sizeof(text) - 1, 0);
+	unsigned long long size, pages;
+
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	return sscanf(text, "%llu %llu", &size, &pages) == 2 ? pages * (uint64_t)sysconf(_SC_PAGESIZE) :
+							       0;
+}
+
+static void process(struct buf *b, const struct api *a)
+{
+	one(b, "front_resident_bytes", "gauge", "Memory of the process that serves.",
+	    resident(a->conf.statm));
+	one(b, "store_errors_total", "counter", "Times that the store could not read or write.",
+	    store_errors());
+	one(b, "log_lines_lost_total", "counter", "Lines of the log that nobody took.",
+	    log_lost_ever());
+}
+
+static void of_batches(struct buf *b, struct batch_figures f)
+{
+	one(b, "batches", "gauge", "Batches that have not ended.", f.live);
+	one(b, "batch_flying", "gauge", "Programs of batches in flight.", f.flying);
+	say(b, "batch_results_total", "counter", "Programs of batches, by verdict.");
+	for (unsigned i = 0; i < VERDICT_COUNT; i++)
+		buf_printf(b, "atoll_batch_results_total{verdict=\"%s\"} %llu\n",
+			   verdict_name((enum verdict)i), (unsigned long long)f.verdicts[i]);
+}
+
+static void of_pipelines(struct buf *b, const struct pipelines_figures *f)
+{
+	static const char *const stages[STORE_STAGES] = { "planner", "coder", "executor", "debugger" };
+	char name[64];
+
+	one(b, "pipelines", "gauge", "Pipelines that are driven.", f->live);
+	say(b, "pipeline_runs_total", "counter", "Pipelines that ended, by outcome.");
+	for (unsigned i = 0; i < OUTCOME_COUNT; i++)
+		buf_printf(b, "atoll_pipeline_runs_total{outcome=\"%s\"} %llu\n",
+			   pipeline_outcome_name((enum pipelines_outcome)i),
+			   (unsigned long long)f->outcomes[i]);
+	one(b, "pipeline_attempts_total", "counter", "Artifacts that were run.", f->attempts);
+	one(b, "pipeline_retries_total", "counter", "Attempts behind the first.", f->retries);
+	one(b, "pipeline_overfit_total", "counter",
+	    "Pipelines with a program that passed only what it was shown.", f->overfit);
+	histogram(b, "pipeline_seconds", "From a task to its report.", &f->whole);
+	for (unsigned i = 0; i < STORE_STAGES; i++) {
+		snprintf(name, sizeof(name), "pipeline_%s_seconds", stages[i]);
+		histogram(b, name, "Time of this stage.", &f->stages[i]);
+	}
+}
+
+static void metrics(struct call *c, const struct wire_about *about)
+{
+	const struct api *a = c->api;
+	const struct fleet_figures *f = &a->fleet.figures;
+	auto_buf struct buf b = { 0 };
+
+	by_template(&b, f);
+	keeper(&b, about);
+	process(&b, a);
+	one(&b, "boxes", "gauge", "Boxes there are.", a->fleet.count);
+	one(&b, "boxes_created_total", "counter", "Boxes made.", f->created);
+	one(&b, "box_create_failures_total", "counter", "Boxes that could not be made.",
+	    f->create_failed);
+	causes(&b, "boxes_ended_total", "Boxes that ended, by cause.", f->boxes_ended);
+	one(&b, "runs_started_total", "counter", "Programs started.", f->runs_started);
+	causes(&b, "runs_ended_total", "Programs that ended, by cause.", f->ended);
+	of_exits(&b, f);
+	say(&b, "cpu_seconds_total", "counter", "CPU time of all boxes.");
+	buf_printf(&b, "atoll_cpu_seconds_total %.6f\n", (double)quota_cpu_us(a) / 1e6);
+	histogram(&b, "box_create_seconds", "From the request for a box to the box.", &f->create);
+	histogram(&b, "run_seconds", "Wall time of programs.", &f->run);
+	histogram(&b, "run_cpu_seconds", "CPU time of programs.", &f->run_cpu);
+	byte_histogram(&b, "run_memory_bytes", "Most memory of a program's box.", &f->run_memory);
+	histogram(&b, "request_seconds", "From the first byte of a request to the end of its answer.",
+		  &a->latency);
+	one(&b, "output_bytes_total", "counter", "Written by programs.", f->output_bytes);
+	one(&b, "stdin_bytes_total", "counter", "Sent to programs.", f->stdin_bytes);
+	one(&b, "keeper_reconnects_total", "counter", "Times the keeper was lost.", f->keeper_lost);
+	one(&b, "history_removed_total", "counter",
+	    "Rows of runs, boxes, idempotency keys and the audit log that were too old or too many.",
+	    f->history_rows);
+	one(&b, "keeper_queue", "gauge", "Questions to the keeper without an answer yet.",
+	    a->fleet.office.waiting);
+	of_batches(&b, batches_figures(a->batches));
+	models_metrics(a, &b);
+	of_pipelines(&b, pipelines_figures(a->pipelines));
+	one(&b, "http_connections", "gauge", "Open connections.", a->http.open);
+	one(&b, "http_accepted_total", "counter", "Connections accepted.", a->http.accepted);
+	one(&b, "auth_failures_total", "counter", "Wrong keys, tokens and signatures.",
+	    a->auth_failures);
+	one(&b, "auth_slowed_total", "counter",
+	    "Of these, answered 429 since the address had too many.", a->auth_slowed);
+	one(&b, "http_evicted_total", "counter",
+	    "Idle connections closed to make room for new ones.", a->http.evicted);
+	one(&b, "http_bad_requests_total", "counter", "Requests that were not HTTP.",
+	    a->http.bad_requests);
+	one(&b, "http_received_bytes_total", "counter", "Bytes received.", a->http.bytes_in);
+	one(&b, "http_sent_bytes_total", "counter", "Bytes sent.", a->http.bytes_out);
+	say(&b, "http_responses_total", "counter", "Answers, by class of status.");
+	for (unsigned i = 1; i < 6; i++)
+		buf_printf(&b, "atoll_http_responses_total{class=\"%uxx\"} %llu\n", i,
+			   (unsigned long long)a->by_status[i]);
+	http_reply(c->req, 200, "text/plain; version=0.0.4; charset=utf-8", b.p, b.len);
+}
+
+/* The machine is team default's, as in GET /v1/stats. */
+void ops_metrics(struct call *c)
+{
+	if (!c->api->conf.metrics_public && strcmp(c->who.team, TEAM_DEFAULT) != 0)
+		call_error(c, 403, "denied", "these are the figures of the whole machine, for keys of team " TEAM_DEFAULT,
+			   c->who.team, "those of your team: GET /v1/usage");
+	else
+		about_ask(c, metrics);
+}

@@ -1,0 +1,389 @@
+/* download.c - see download.h.
+ *
+ *   GET from 0            ENTRY  -> 200, or 304     the rest comes out of the pipe -> the end
+ *   GET past the end      ENTRY  -> the part that is wanted, empty DATA -> GET of that part
+ *
+ * The second way when the head of the request cannot be answered before the size is known. Length
+ * and version are those of the descriptor that the bytes come from. Should the file shrink
+ * meanwhile there are fewer bytes than announced, and the connection is cut.
+ *
+ *   GET from 0            ENTRY of nothing, empty DATA -> GET to the end, as DATA
+ *
+ * What says that it is empty may be one of /proc: nobody knows its size before it was read. */
+#include "v1/download.h"
+#include "v1/files.h"
+#include "base/own.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+enum { TRIES = 4 };
+
+struct download {
+	struct desk desk;
+	uint64_t from, bytes; /* asked of the worker */
+	int tries;
+	int streaming; /* the head is out */
+	int pipe;      /* the bytes; -1: none, or given away */
+	int again;     /* once the worker is through with this one: ask for another part */
+	struct download_want want;
+	int to_end;       /* its size is not known: all there is, as DATA */
+	struct buf first; /* of that, the first piece: most have no other */
+};
+
+/* ---- the head ---- */
+
+static const char *type_of(const char *path)
+{
+	static const struct {
+		const char *ending, *type;
+	} types[] = {
+		{ "txt", "text/plain; charset=utf-8" },
+		{ "log", "text/plain; charset=utf-8" },
+		{ "md", "text/markdown; charset=utf-8" },
+		{ "csv", "text/csv; charset=utf-8" },
+		{ "html", "text/html; charset=utf-8" },
+		{ "css", "text/css; charset=utf-8" },
+		{ "js", "text/javascript; charset=utf-8" },
+		{ "py", "text/x-python; charset=utf-8" },
+		{ "sh", "text/x-shellscript; charset=utf-8" },
+		{ "c", "text/x-c; charset=utf-8" },
+		{ "h", "text/x-c; charset=utf-8" },
+		{ "json", "application/json" },
+		{ "xml", "application/xml" },
+		{ "pdf", "application/pdf" },
+		{ "zip", "application/zip" },
+		{ "gz", "application/gzip" },
+		{ "tar", "application/x-tar" },
+		{ "wasm", "application/wasm" },
+		{ "png", "image/png" },
+		{ "jpg", "image/jpeg" },
+		{ "jpeg", "image/jpeg" },
+		{ "gif", "image/gif" },
+		{ "webp", "image/webp" },
+		{ "svg", "image/svg+xml" },
+		{ "mp3", "audio/mpeg" },
+		{ "wav", "audio/wav" },
+		{ "mp4", "video/mp4" },
+		{ "webm", "video/webm" },
+	};
+	const char *dot = strrchr(path, '.');
+
+	for (unsigned i = 0; dot && i < sizeof(types) / sizeof(types[0]); i++)
+		if (!strcasecmp(dot + 1, types[i].ending))
+			return types[i].type;
+	return "application/octet-stream";
+}
+
+static void when(uint64_t ns, char out[40])
+{
+	time_t s = (time_t)(ns / 1000000000);
+	struct tm tm;
+
+	*out = 0;
+	if (gmtime_r(&s, &tm))
+		strftime(out, 40, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+}
+
+/* A page of this origin that somebody put into a box must not run as one. */
+static void set_disposition(struct http_req *r, const char *kind, const char *path)
+{
+	const char *name = strrchr(path, '/') + 1;
+	auto_buf struct buf coded = { 0 };
+
+	for (; *name && coded.len < 3 * 255; name++) {
+		unsigned char c = (unsigned char)*name;
+
+		if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+		    strchr("._-", c))
+			buf_putc(&coded, (char)c);
+		else
+			buf_printf(&coded, "%%%02X", c);
+	}
+	http_set(r, "Content-Disposition", "%s; filename*=UTF-8''%s", kind, buf_str(&coded));
+	http_set(r, "Content-Security-Policy", "sandbox");
+}
+
+static int is_fresh(const struct http_req *r, const char *etag, const char *modified)
+{
+	const char *none = http_header(r, "if-none-match"),
+		   *since = http_header(r, "if-modified-since");
+
+	return none ? desk_etag_among(none, etag) : since && !strcmp(since, modified);
+}
+
+/* ---- a part ---- */
+
+enum part { PART_ALL, PART_SOME, PART_NONE };
+
+/* Digits, or none; -1: too many of them. */
+static int number(const char **p, uint64_t *out)
+{
+	const char *at = *p;
+
+	for (*out = 0; *at >= '0' && *at <= '9'; at++) {
+		if (*out > UINT64_MAX / 10 - 1)
+			return -1;
+		*out = *out * 10 + (uint64_t)(*at - '0');
+	}
+	*p = at;
+	return 0;
+}
+
+/* "bytes=A-B", "bytes=A-", "bytes=-N". What is no single range of bytes is as good as none. */
+static enum part parse_range(const char *text, uint64_t size, uint64_t *from, uint64_t *bytes)
+{
+	uint64_t first, last = UINT64_MAX;
+	const char *at = text + 6, *mark;
+
+	if (strncmp(text, "bytes=", 6) != 0)
+		return PART_ALL;
+	mark = at;
+	if (number(&at, &first) < 0 || *at != '-')
+		return PART_ALL;
+	if (at == mark) { /* the last so many */
+		mark = ++at;
+		if (number(&at, &last) < 0 || at == mark || *at)
+			return PART_ALL;
+		if (last == 0 || size == 0)
+			return PART_NONE;
+		*bytes = last < size ? last : size;
+		*from = size - *bytes;
+		return PART_SOME;
+	}
+	mark = ++at;
+	if (number(&at, &last) < 0 || *at)
+		return PART_ALL;
+	if (at == mark)
+		last = UINT64_MAX;
+	if (last < first)
+		return PART_ALL;
+	if (first >= size)
+		return PART_NONE;
+	*from = first;
+	*bytes = (last < size ? last + 1 : size) - first;
+	return PART_SOME;
+}
+
+static enum part part_of(const struct http_req *r, const struct wire_entry *e, const char *etag,
+			 const char *modified, uint64_t *from, uint64_t *bytes)
+{
+	const char *range = http_header(r, "range"), *only = http_header(r, "if-range");
+
+	*from = 0;
+	*bytes = e->size;
+	if (!range || !strcmp(r->method, "HEAD") ||
+	    (only && strcmp(only, etag) != 0 && strcmp(only, modified) != 0))
+		return PART_ALL;
+	return parse_range(range, e->size, from, bytes);
+}
+
+/* ---- along ---- */
+
+static void ask(struct download *d, uint64_t from, uint64_t bytes)
+{
+	struct wire_get get = { .from = from, .bytes = bytes };
+	struct err e;
+
+	d->from = from;
+	d->bytes = bytes;
+	if (d->to_end)
+		get.head.flags = WIRE_GET_END;
+	if (from == UINT64_MAX || d->to_end)
+		clerk_ask(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path,
+			  strlen(d->desk.path));
+	else if (clerk_ask_pipe(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path, &d->pipe,
+				&e) < 0)
+		desk_fail(&d->desk, &e);
+}
+
+static int is_head(const struct download *d)
+{
+	return !strcmp(d->desk.call->req->method, "HEAD");
+}
+
+static void ready(struct clerk *k)
+{
+	struct download *d = loop_owner(k, struct download, desk.clerk);
+	int look_first = is_head(d) || http_header(d->desk.call->req, "range");
+
+	ask(d, look_first ? UINT64_MAX : 0, 0);
+}
+
+static void set_head(struct download *d)
+{
+	set_disposition(d->desk.call->req, d->want.shown ? "inline" : "attachment", d->desk.path);
+}
+
+static void begin(struct download *d, const struct wire_entry *e, enum part part, uint64_t from,
+		  uint64_t bytes)
+{
+	struct http_req *r = d->desk.call->req;
+
+	if (part == PART_SOME)
+		http_set(r, "Content-Range", "bytes %llu-%llu/%llu", (unsigned long long)from,
+			 (unsigned long long)(from + bytes - 1), (unsigned long long)e->size);
+	set_head(d);
+	http_stream(r, part == PART_SOME ? 206 : 200, type_of(d->desk.path), bytes);
+	d->streaming = 1;
+	if (!is_head(d)) {
+		http_stream_pipe(r, steal_fd(&d->pipe));
+		return;
+	}
+	desk_close(&d->desk);
+	http_end(r);
+}
+
+static void entry(struct clerk *k, const struct wire_entry *e, const char *name, size_t n)
+{
+	struct download *d = loop_owner(k, struct download, desk.clerk);
+	struct http_req *r = d->desk.call->req;
+	char etag[DESK_ETAG], modified[40];
+	uint64_t from, bytes;
+	enum part part;
+
+	(void)name;
+	(void)n;
+	if (d->streaming || d->to_end || e->size > INT64_MAX)
+		return;
+	desk_etag(e, etag);
+	when(e->mtime_ns, modified);
+	part = part_of(r, e, etag, modified, &from, &bytes);
+	/* Not what was asked for, because nobody knew the size then. Without a reader of its pipe
+	 * the worker is soon through with this one. */
+	if (part != PART_NONE && bytes && !is_head(d) &&
+	    (from != d->from || (d->bytes && bytes != d->bytes))) {
+		d->from = from;
+		d->bytes = bytes;
+		d->again = 1;
+		own_close_fd(&d->pipe);
+		return;
+	}
+	http_set(r, "ETag", "%s", etag);
+	http_set(r, "Last-Modified", "%s", modified);
+	http_set(r, "Accept-Ranges", "bytes");
+	if (is_fresh(r, etag, modified)) {
+		desk_close(&d->desk);
+		call_empty(d->desk.call, 304);
+	} else if (part == PART_NONE) {
+		http_set(r, "Content-Range", "bytes */%llu", (unsigned long long)e->size);
+		desk_error(&d->desk, 416, "range", "the file has no such bytes", d->desk.path,
+			   NULL);
+	} else if (e->size == 0 && !is_head(d)) {
+		d->to_end = d->again = 1;
+		d->from = d->bytes = 0;
+		own_close_fd(&d->pipe);
+	} else {
+		begin(d, e, part, from, bytes);
+	}
+}
+
+/* A piece of what has no size, or its end. */
+static void data_to_end(struct download *d, const char *bytes, size_t n)
+{
+	struct http_req *r = d->desk.call->req;
+
+	if (n && !d->streaming && d->first.len == 0) {
+		buf_add(&d->first, bytes, n);
+		return;
+	}
+	if (!d->streaming)
+		set_head(d);
+	if (!n && !d->streaming) {
+		desk_close(&d->desk);
+		http_reply(r, 200, type_of(d->desk.path), buf_str(&d->first), d->first.len);
+	} else if (!n) {
+		desk_close(&d->desk);
+		http_end(r);
+	} else {
+		if (!d->streaming) {
+			http_stream(r, 200, type_of(d->desk.path), UINT64_MAX);
+			http_write(r, d->first.p, d->first.len);
+		}
+		d->streaming = 1;
+		if (http_write(r, bytes, n))
+			clerk_pause(&d->desk.clerk, 1);
+	}
+}
+
+static void drained(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct download *d = c->state;
+
+	if (d->desk.open)
+		clerk_pause(&d->desk.clerk, 0);
+}
+
+/* n 0: the worker is through. */
+static void data(struct clerk *k, const char *bytes, size_t n)
+{
+	struct download *d = loop_owner(k, struct download, desk.clerk);
+
+	if (d->to_end && !d->again) {
+		data_to_end(d, bytes, n);
+		return;
+	}
+	if (n)
+		return;
+	if (d->streaming) {
+		desk_close(&d->desk); /* all there is, is in the pipe */
+	} else if (d->again && ++d->tries < TRIES) {
+		d->again = 0;
+		ask(d, d->from, d->bytes);
+	} else {
+		desk_error(&d->desk, 409, "busy", "the file changes faster than it can be read",
+			   d->desk.path, "ask again, without a range");
+	}
+}
+
+static void failed(struct clerk *k, const struct err *e)
+{
+	struct download *d = loop_owner(k, struct download, desk.clerk);
+
+	if (d->streaming) {
+		desk_close(&d->desk);
+		http_abort(d->desk.call->req);
+	} else if (d->want.fail) {
+		d->want.fail(&d->desk, e);
+	} else if (e->sys == EINVAL) {
+		desk_error(&d->desk, 409, "not_a_file", "this is neither file nor folder",
+			   d->desk.path, "GET .../files/stat tells what it is");
+	} else {
+		desk_fail(&d->desk, e);
+	}
+}
+
+static void dropped(struct call *c)
+{
+	struct download *d = c->state;
+
+	own_close_fd(&d->pipe);
+	desk_close(&d->desk);
+	buf_fini(&d->first);
+}
+
+void download_begin(struct call *c, const struct download_want *want)
+{
+	static const struct clerk_events on = {
+		.ready = ready, .entry = entry, .data = data, .failed = failed
+	};
+	struct download *d = call_alloc(c, sizeof(*d));
+
+	*d = (struct download){ .desk.path = want->path, .pipe = -1, .want = *want };
+	desk_open_in(&d->desk, c, want->berth, want->worker, &on);
+	c->req->on_drain = drained;
+	c->drop = dropped;
+}
+
+void boxfiles_get(struct call *c)
+{
+	struct download_want want = { .path = desk_path(c, call_query(c, "path")) };
+
+	want.berth = want.path ? call_box(c, 0) : NULL;
+	if (want.berth)
+		download_begin(c, &want);
+}

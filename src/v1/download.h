@@ -1,0 +1,13 @@
+/* download.h - the content of one file, or a part of it, as the answer to a GET or HEAD: ranges, versions,
+ * and files that have no size before they are read. */
+#pragma once
+#include "v1/file_request.h"
+
+struct download_want {
+	const char *path; /* absolute; lives as long as the call */
+	struct berth *berth;
+	uint16_t worker; /* WIRE_FILES_* */
+	int shown;       /* a browser may show it; else it is saved */
+	void (*fail)(struct desk *d, const struct err *e); /* NULL: as /v1 says it */
+};
+void download_begin(struct call *c, const struct download_want *want);

@@ -1,0 +1,64 @@
+/* env.c - see env.h. Programs that run already keep what they have. */
+#include "v1/env.h"
+#include "v1/boxes.h"
+#include "base/own.h"
+
+const struct field env_fields[] = {
+	{ "env", FIELD_MAP, 1, 0, 1000, "all of them; what is not named is unset", NULL },
+	{ 0 },
+};
+
+static json_t *env_json(const struct berth *b)
+{
+	json_t *env = b->row.env ? json_loads(b->row.env, 0, NULL) : NULL;
+
+	return json_pack("{s:o}", "env", env ? env : json_object());
+}
+
+void env_show(struct call *c)
+{
+	struct berth *b = call_any(c, 0);
+	json_t *doc = b ? env_json(b) : NULL;
+
+	if (!b)
+		return;
+	box_withhold(c, doc);
+	if (call_fresh(c, doc))
+		json_decref(doc);
+	else
+		call_json(c, 200, doc);
+}
+
+/* 0: it has changed since the client looked; answered. */
+static int is_expected(struct call *c, const struct berth *b)
+{
+	json_t *now = env_json(b);
+	int same = call_matches(c, now);
+
+	json_decref(now);
+	return same;
+}
+
+void env_set(struct call *c)
+{
+	struct berth *b = call_any(c, 0);
+	char *before;
+	struct err e;
+
+	if (!b || !is_expected(c, b))
+		return;
+	if (box_check_env(call_get(c, "env"), &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	before = b->row.env;
+	b->row.env = json_dumps(call_get(c, "env"), JSON_COMPACT);
+	if (berth_changed(b, &e) < 0) {
+		free(b->row.env);
+		b->row.env = before;
+		call_fail(c, &e);
+		return;
+	}
+	free(before);
+	call_json(c, 200, env_json(b));
+}

@@ -1,0 +1,254 @@
+/* events.c - see events.h.
+ *
+ *   behind   reads the store, a page at a time, as fast as the client takes it
+ *     │ nothing more there          ▲ the client has not taken what it was given
+ *     ▼                             │
+ *   with it  is told by the fleet, the moment an event has its number
+ *
+ * Both happen on one thread, and an event is in the store before anybody is told: so there is
+ * neither a gap nor a repetition between the two, and a slow client costs what waits in its
+ * connection and nothing else. During a reload another front adds events, too, of which the fleet
+ * does not tell: a number that does not follow the last one sends the stream back to the store, and
+ * so does a clock. */
+#include "v1/events.h"
+#include "api/event_stream.h"
+#include "record/record.h"
+#include "fleet/box.h"
+#include "store/events.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	PING_MS = 15000, /* so that a peer that vanished without a word is noticed */
+	LOOK_MS = 500,   /* while another front may add events */
+};
+
+/* clang-format off */
+#define EVENT_FIELDS                                                                               \
+	{ "after", FIELD_INT, 0, 0, INT64_MAX,                                                     \
+	  "those behind this number; 0: all there are. A stream begins now unless given", NULL },  \
+	{ "follow", FIELD_BOOL, 0, 0, 0, "go on as it happens", NULL },                            \
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL }
+/* clang-format on */
+
+const struct field events_query[] = {
+	EVENT_FIELDS,
+	{ "box", FIELD_TEXT, 0, 0, STORE_NAME, "only of this one", NULL },
+	{ 0 },
+};
+const struct field events_box_query[] = { EVENT_FIELDS, { 0 } };
+
+struct following {
+	struct fleet_ear ear;
+	struct call *call;
+	struct feed feed;
+	struct timer look;
+	char box[ID_LEN + 1]; /* "": all of the team's */
+	int64_t after;        /* the last one that was written */
+	int64_t known;        /* up to this one all were written, or are not for this stream */
+	int behind;
+	uint64_t wrote_ms;
+};
+
+static json_t *event_json(const struct store_event *ev, const json_t *data)
+{
+	json_t *own = data       ? json_incref((json_t *)data)
+		      : ev->data ? json_loads(ev->data, 0, NULL)
+				 : NULL;
+
+	return json_pack("{s:I, s:o, s:s, s:s, s:o}", "seq", (json_int_t)ev->seq, "at",
+			 record_when((uint64_t)ev->at_ns), "box", ev->box, "type", ev->type, "data",
+			 own ? own : json_object());
+}
+
+/* ---- a stream ---- */
+
+static void write_event(struct following *f, const struct store_event *ev, const json_t *data)
+{
+	/* One that the store did not take has no number to come back to. */
+	f->behind |= feed_event_at(&f->feed, ev->seq, event_json(ev, data));
+	f->wrote_ms = loop_now_ms();
+	if (ev->seq)
+		f->after = ev->seq;
+}
+
+/* Until there is no more, or the client should be waited for. */
+static void catch_up(struct following *f)
+{
+	struct call *c = f->call;
+	const char *box = f->box[0] ? f->box : NULL;
+	int more = 1;
+	int64_t first;
+	struct err e;
+
+	f->behind = 0;
+	if (store_event_range(c->api->store, &first, &f->known, &e) < 0)
+		more = -1;
+	while (more > 0 && !f->behind) {
+		struct store_events rows = { 0 };
+
+		if (store_event_list(c->api->store, f->after, c->who.team, box, 0, &rows, &e) < 0) {
+			more = -1;
+			break;
+		}
+		for (unsigned i = 0; i < rows.n; i++)
+			write_event(f, &rows.v[i], NULL);
+		more = rows.more;
+		store_events_fini(&rows);
+	}
+	if (more < 0)
+		http_abort(c->req); /* it comes back to where it was */
+}
+
+static void heard(struct fleet_ear *x, const struct store_event *ev, const json_t *data)
+{
+	struct following *f = loop_owner(x, struct following, ear);
+
+	if (f->behind)
+		return;
+	if (ev->seq && ev->seq != f->known + 1) { /* some were added that nobody told us */
+		catch_up(f);
+		return;
+	}
+	f->known += ev->seq != 0;
+	if (!strcmp(ev->team, f->call->who.team) && (!f->box[0] || !strcmp(ev->box, f->box)) &&
+	    (!ev->seq || ev->seq > f->after))
+		write_event(f, ev, data);
+}
+
+static void look_due(struct timer *t)
+{
+	struct following *f = loop_owner(t, struct following, look);
+
+	if (!f->behind)
+		catch_up(f);
+	if (!f->behind && loop_now_ms() - f->wrote_ms >= PING_MS - LOOK_MS) {
+		f->behind |= feed_event(&f->feed, json_pack("{s:s}", "type", "ping"));
+		f->wrote_ms = loop_now_ms();
+	}
+	timer_set(t, f->call->api->fleet.alone ? PING_MS : LOOK_MS);
+}
+
+static void has_room(struct http_req *r)
+{
+	struct call *c = r->user;
+
+	catch_up(c->state);
+}
+
+static void stop(struct call *c)
+{
+	struct following *f = c->state;
+
+	fleet_unlisten(&c->api->fleet, &f->ear);
+	timer_fini(&f->look);
+}
+
+static void follow(struct call *c, const char *box, int64_t after, int missed)
+{
+	struct following *f = call_alloc(c, sizeof(*f));
+	enum feed_kind kind = feed_wanted(c) == FEED_SSE ? FEED_SSE : FEED_NDJSON;
+
+	*f = (struct following){ .ear.heard = heard, .call = c, .after = after };
+	snprintf(f->box, sizeof(f->box), "%s", box);
+	timer_init(&f->look, c->api->loop, look_due);
+	c->state = f;
+	c->drop = stop;
+	c->endless = 1;
+	c->req->on_drain = has_room;
+	fleet_listen(&c->api->fleet, &f->ear);
+	feed_begin(&f->feed, c->req, kind);
+	/* Where it stands, so that one who has heard nothing yet can come back, too. */
+	feed_event_at(&f->feed, after,
+		      json_pack("{s:s, s:I, s:b}", "type", "following", "after", (json_int_t)after,
+				"missed", missed));
+	catch_up(f);
+	timer_set(&f->look, LOOK_MS);
+}
+
+/* ---- a page ---- */
+
+static void send_page(struct call *c, const char *box, int64_t after, int missed)
+{
+	struct store_events rows = { 0 };
+	json_t *items, *doc;
+	char next[24];
+	struct err e;
+
+	if (store_event_list(c->api->store, after, c->who.team, *box ? box : NULL,
+			     (unsigned)call_query_int(c, "limit", 0), &rows, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	items = json_array();
+	for (unsigned i = 0; i < rows.n; i++)
+		json_array_append_new(items, event_json(&rows.v[i], NULL));
+	snprintf(next, sizeof(next), "%lld", rows.n ? (long long)rows.v[rows.n - 1].seq : 0);
+	doc = json_pack("{s:o, s:s?, s:b}", "items", items, "next", rows.more ? next : NULL,
+			"missed", missed);
+	store_events_fini(&rows);
+	call_json(c, 200, doc);
+}
+
+/* ---- where to begin ---- */
+
+/* An EventSource that comes back says where it was; its address still has the first `after`. */
+static int begin_at(struct call *c, int64_t *out, int *out_given)
+{
+	const char *last = http_header(c->req, "last-event-id");
+	char *end;
+
+	*out_given = last || call_query(c, "after");
+	*out = call_query_int(c, "after", 0);
+	if (!last)
+		return 1;
+	if (strlen(last) <= 18 && strspn(last, "0123456789") == strlen(last) && *last) {
+		*out = strtoll(last, &end, 10);
+		return 1;
+	}
+	call_error(c, 400, "invalid", "Last-Event-ID is not a number of ours", NULL, NULL);
+	return 0;
+}
+
+static void tell(struct call *c, const char *box)
+{
+	int stream = call_query_flag(c, "follow") || feed_wanted(c) == FEED_SSE, given, missed;
+	int64_t after, first, last;
+	struct err e;
+
+	if (!begin_at(c, &after, &given))
+		return;
+	if (store_event_range(c->api->store, &first, &last, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	/* The oldest are dropped: who left off before them has missed some, perhaps of others. */
+	missed = given && after > 0 && after + 1 < first;
+	if (!stream)
+		send_page(c, box, after, missed);
+	else
+		follow(c, box, given ? after : last, missed);
+}
+
+void events_list(struct call *c)
+{
+	const char *box = call_query(c, "box");
+	const struct berth *b = box ? fleet_named(&c->api->fleet, c->who.team, box) : NULL;
+
+	if (box && !b && !id_valid(box)) {
+		call_error(c, 404, "not_found", "there is no such box", box,
+			   "one that is gone is known by its id");
+		return;
+	}
+	tell(c, b ? b->row.id : box ? box : "");
+}
+
+void events_box(struct call *c)
+{
+	const struct berth *b = call_look(c, 0);
+
+	if (b)
+		tell(c, b->row.id);
+}

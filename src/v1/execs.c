@@ -1,0 +1,621 @@
+/* execs.c - see execs.h.
+ * A program is found by its id or its tag. While it runs it is in the fleet; afterwards its record
+ * is in the store, and its output in init's log for as long as the box lives. */
+#include "v1/execs.h"
+#include "api/event_stream.h"
+#include "v1/run_request.h"
+#include "base/own.h"
+#include "fleet/exec_reader.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct field execs_list_query[] = {
+	{ "running", FIELD_BOOL, 0, 0, 0, "only those that run", NULL },
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
+	{ 0 },
+};
+static const struct field raw_stream_values[] = { FIELD_VALUE("stdout"), FIELD_VALUE("stderr"), { 0 } };
+const struct field execs_output_query[] = {
+	{ "stdout", FIELD_INT, 0, 0, INT64_MAX, "first byte wanted; 0", NULL },
+	{ "stderr", FIELD_INT, 0, 0, INT64_MAX, "first byte wanted; 0", NULL },
+	{ "raw", FIELD_CHOICE, 0, 0, 0, "the bytes of this stream and nothing else", raw_stream_values },
+	{ 0 },
+};
+const struct field execs_wait_query[] = {
+	{ "timeout_ms", FIELD_INT, 0, 1, 3600000, "202 if it still runs then", NULL },
+	{ 0 },
+};
+const struct field execs_stdin_query[] = {
+	{ "close", FIELD_BOOL, 0, 0, 0, "the end of its input comes behind these bytes", NULL },
+	{ "offset", FIELD_INT, 0, 0, INT64_MAX,
+	  "of the first byte in its whole input; what it has already is taken once", NULL },
+	{ 0 },
+};
+const struct field execs_signal_fields[] = {
+	{ "signal", FIELD_ANY, 1, 0, 0, "name or number: INT, TERM, KILL, 10", NULL },
+	{ 0 },
+};
+const struct field execs_resize_fields[] = {
+	{ "rows", FIELD_INT, 1, 1, 10000, "height", NULL },
+	{ "cols", FIELD_INT, 1, 1, 10000, "width", NULL },
+	{ 0 },
+};
+const struct field runs_list_query[] = {
+	{ "box", FIELD_TEXT, 0, 0, STORE_NAME, "only of this box", NULL },
+	{ "cause", FIELD_TEXT, 0, 0, STORE_WORD, "only with this end", NULL },
+	{ "running", FIELD_BOOL, 0, 0, 0, "only those that run", NULL },
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
+	{ 0 },
+};
+
+/* ---- finding ---- */
+
+static void no_exec(struct call *c)
+{
+	call_error(c, 404, "not_found", "there is no such exec in this box", call_param(c, 1),
+		   "list them: GET /v1/boxes/ID/execs");
+}
+
+static struct run *living(struct berth *b, const char *name)
+{
+	struct run *r = run_find(b, name);
+
+	return r || !*name ? r : run_by_tag(b, name);
+}
+
+/* The newest that has the tag. */
+static int recorded_tag(struct call *c, const struct berth *b, struct store_run *out)
+{
+	struct store_run_filter f = {
+		.team = c->who.team, .box = b->row.id, .tag = call_param(c, 1), .limit = 1
+	};
+	struct store_runs rows = { 0 };
+	struct err e;
+
+	if (!*call_param(c, 1) || store_run_list(c->api->store, &f, &rows, &e) < 0)
+		return 0;
+	if (rows.n == 1) {
+		*out = rows.v[0];
+		rows.v[0] = (struct store_run){ 0 };
+		store_runs_fini(&rows);
+		return 1;
+	}
+	store_runs_fini(&rows);
+	return 0;
+}
+
+/* The row of one that is over, by its id or its tag; 0: none of this box. */
+static int recorded(struct call *c, const struct berth *b, struct store_run *out)
+{
+	struct err e;
+
+	if (!id_valid(call_param(c, 1)) ||
+	    store_run_get(c->api->store, call_param(c, 1), out, &e) < 0)
+		return recorded_tag(c, b, out);
+	if (!strcmp(out->box, b->row.id) && !strcmp(out->team, c->who.team))
+		return 1;
+	store_run_fini(out);
+	return 0;
+}
+
+/* Those that still run; answers what it is when it does not. */
+static struct run *running(struct call *c)
+{
+	struct berth *b = call_box(c, 0);
+	struct run *r = b ? living(b, call_param(c, 1)) : NULL;
+	struct store_run row = { 0 };
+
+	if (!b || r)
+		return r;
+	if (!recorded(c, b, &row)) {
+		no_exec(c);
+		return NULL;
+	}
+	call_error(c, 409, "conflict", "this exec is over", row.cause, "GET it for its record");
+	store_run_fini(&row);
+	return NULL;
+}
+
+/* ---- start, list, show ---- */
+
+void execs_start(struct call *c)
+{
+	struct berth *b = call_box(c, 0);
+
+	if (b)
+		flow_exec(c, b);
+}
+
+static json_t *row_or_run(struct api *a, const struct store_run *row)
+{
+	struct berth *b = row->ended_ns ? NULL : fleet_find(&a->fleet, row->box);
+	struct run *r = b ? run_find(b, row->id) : NULL;
+
+	return r ? run_json(r) : run_row_json(row);
+}
+
+static void send_runs(struct call *c, const struct store_run_filter *f)
+{
+	struct store_runs rows = { 0 };
+	char next[STORE_CURSOR_TEXT] = "";
+	json_t *items = json_array();
+	struct err e;
+
+	if (store_run_list(c->api->store, f, &rows, &e) < 0) {
+		json_decref(items);
+		call_fail(c, &e);
+		return;
+	}
+	for (unsigned i = 0; i < rows.n; i++)
+		json_array_append_new(items, row_or_run(c->api, &rows.v[i]));
+	if (rows.more) {
+		struct store_cursor at = store_run_cursor(&rows.v[rows.n - 1]);
+
+		store_cursor_text(&at, next);
+	}
+	store_runs_fini(&rows);
+	call_list(c, items, next);
+}
+
+static int read_page(struct call *c, struct store_run_filter *f)
+{
+	const char *after = call_query(c, "after");
+	struct err e;
+
+	f->team = c->who.team;
+	f->running = call_query_flag(c, "running");
+	f->limit = (unsigned)call_query_int(c, "limit", 0);
+	if (after && store_cursor_parse(after, &f->after, &e) < 0) {
+		call_fail(c, &e);
+		return 0;
+	}
+	return 1;
+}
+
+void execs_list(struct call *c)
+{
+	struct berth *b = call_box(c, 0);
+	struct store_run_filter f = { 0 };
+
+	if (!b || !read_page(c, &f))
+		return;
+	f.box = b->row.id;
+	send_runs(c, &f);
+}
+
+void runs_list(struct call *c)
+{
+	struct store_run_filter f = { .box = call_query(c, "box"),
+				      .cause = call_query(c, "cause") };
+	struct berth *b = f.box ? fleet_named(&c->api->fleet, c->who.team, f.box) : NULL;
+
+	if (b)
+		f.box = b->row.id;
+	if (read_page(c, &f))
+		send_runs(c, &f);
+}
+
+void runs_show(struct call *c)
+{
+	struct store_run row = { 0 };
+	struct err e;
+
+	if (!id_valid(call_param(c, 0)) ||
+	    store_run_get(c->api->store, call_param(c, 0), &row, &e) < 0 ||
+	    strcmp(row.team, c->who.team) != 0)
+		call_error(c, 404, "not_found", "there is no such run", call_param(c, 0),
+			   "list them: GET /v1/runs");
+	else
+		call_json(c, 200, row_or_run(c->api, &row));
+	store_run_fini(&row);
+}
+
+void execs_show(struct call *c)
+{
+	struct berth *b = call_box(c, 0);
+	struct run *r = b ? living(b, call_param(c, 1)) : NULL;
+	struct store_run row = { 0 };
+
+	if (!b)
+		return;
+	if (r) {
+		run_input_check(r);
+		call_json(c, 200, run_json(r));
+	} else if (recorded(c, b, &row)) {
+		call_json(c, 200, run_row_json(&row));
+		store_run_fini(&row);
+	} else {
+		no_exec(c);
+	}
+}
+
+/* ---- wait ---- */
+
+struct waiting {
+	struct run_wait wait;
+	struct timer timer;
+	struct call *call;
+};
+
+static void stop_waiting(struct call *c)
+{
+	struct waiting *w = c->state;
+
+	run_wait_cancel(&w->wait);
+	timer_fini(&w->timer);
+}
+
+static void waited(struct run_wait *x, json_t *record)
+{
+	struct waiting *w = loop_owner(x, struct waiting, wait);
+
+	call_json(w->call, 200, json_incref(record));
+}
+
+static void waited_enough(struct timer *t)
+{
+	struct waiting *w = loop_owner(t, struct waiting, timer);
+
+	call_json(w->call, 202, run_json(w->wait.run));
+}
+
+void execs_wait(struct call *c)
+{
+	struct berth *b = call_box(c, 0);
+	struct run *r = b ? living(b, call_param(c, 1)) : NULL;
+	int64_t ms = call_query_int(c, "timeout_ms", 0);
+	struct waiting *w;
+
+	if (!b)
+		return;
+	if (!r) { /* over: that is what was waited for */
+		struct store_run row = { 0 };
+
+		if (recorded(c, b, &row)) {
+			call_json(c, 200, run_row_json(&row));
+			store_run_fini(&row);
+		} else {
+			no_exec(c);
+		}
+		return;
+	}
+	w = call_alloc(c, sizeof(*w));
+	*w = (struct waiting){ .call = c, .wait.done = waited };
+	timer_init(&w->timer, c->api->loop, waited_enough);
+	c->state = w;
+	c->drop = stop_waiting;
+	run_await(r, &w->wait);
+	if (ms)
+		timer_set(&w->timer, (uint64_t)ms);
+}
+
+/* ---- output ---- */
+
+struct reading {
+	struct tap tap;
+	struct feed feed;
+	struct call *call;
+	int raw; /* -1: events; else the stream */
+	uint64_t asked[2];
+};
+
+static void reading_begins(struct tap *t, unsigned stream, uint64_t from, uint64_t tip)
+{
+	struct reading *r = loop_owner(t, struct reading, tap);
+
+	if (r->raw >= 0)
+		return;
+	feed_event(&r->feed,
+		   json_pack("{s:s, s:s, s:I, s:I, s:I}", "type", "reading", "stream",
+			     stream ? "stderr" : "stdout", "from", (json_int_t)from, "tip",
+			     (json_int_t)tip, "dropped",
+			     (json_int_t)(from > r->asked[stream] ? from - r->asked[stream] : 0)));
+}
+
+static void reading_goes_on(struct tap *t, unsigned stream, uint64_t offset, const char *bytes,
+			    size_t n)
+{
+	static const char *const types[2] = { "stdout", "stderr" };
+	struct reading *r = loop_owner(t, struct reading, tap);
+	int full = 0;
+
+	if (r->raw < 0)
+		full = feed_output(&r->feed, types[stream], stream, offset, bytes, n);
+	else if (r->raw == (int)stream)
+		full = http_write(r->call->req, bytes, n);
+	if (full)
+		tap_stop(t, 1);
+}
+
+static void reading_ends(struct tap *t, json_t *record, const struct err *e)
+{
+	static const char *const types[2] = { "stdout", "stderr" };
+	struct reading *r = loop_owner(t, struct reading, tap);
+	json_t *doc = record ? json_copy(record)
+			     : call_error_json(err_kind_name(e->kind), e->msg, NULL, NULL);
+
+	if (r->raw < 0) {
+		feed_flush(&r->feed, types);
+		json_object_set_new(doc, "type", json_string(record ? "exit" : "error"));
+		feed_event(&r->feed, doc);
+	} else {
+		json_decref(doc);
+		if (e) { /* or it would look whole */
+			http_abort(r->call->req);
+			return;
+		}
+	}
+	http_end(r->call->req);
+}
+
+static void reading_dropped(struct call *c)
+{
+	struct reading *r = c->state;
+
+	tap_close(&r->tap);
+}
+
+static void reading_drains(struct http_req *req)
+{
+	struct call *c = req->user;
+	struct reading *r = c->state;
+
+	tap_stop(&r->tap, 0);
+}
+
+int execs_ref(struct call *c, struct berth *b, char id[ID_LEN + 1], uint32_t *ref)
+{
+	struct run *r = living(b, call_param(c, 1));
+	struct store_run row = { 0 };
+
+	if (r) {
+		memcpy(id, r->id, sizeof(r->id));
+		*ref = r->ref;
+		return 1;
+	}
+	if (!recorded(c, b, &row))
+		return 0;
+	memcpy(id, row.id, sizeof(row.id));
+	*ref = row.ref;
+	store_run_fini(&row);
+	return 1;
+}
+
+void execs_output(struct call *c)
+{
+	static const struct tap_events on = { .reading = reading_begins,
+					      .output = reading_goes_on,
+					      .over = reading_ends };
+	const char *raw = call_query(c, "raw");
+	struct berth *b = call_box(c, 0);
+	char id[ID_LEN + 1];
+	struct reading *r;
+	uint32_t ref;
+
+	if (!b)
+		return;
+	if (raw && strcmp(raw, "stdout") && strcmp(raw, "stderr")) {
+		call_error(c, 400, "invalid", "?raw= is stdout or stderr", raw, NULL);
+		return;
+	}
+	if (!execs_ref(c, b, id, &ref)) {
+		no_exec(c);
+		return;
+	}
+	if (b->readers >= TAP_READERS) {
+		call_error(c, 429, "limit", "too many read in this box already", b->row.id,
+			   "close a stream that nobody needs");
+		return;
+	}
+	r = call_alloc(c, sizeof(*r));
+	*r = (struct reading){ .call = c, .raw = raw ? !strcmp(raw, "stderr") : -1 };
+	r->asked[0] = (uint64_t)call_query_int(c, "stdout", 0);
+	r->asked[1] = (uint64_t)call_query_int(c, "stderr", 0);
+	c->state = r;
+	c->drop = reading_dropped;
+	c->req->on_drain = reading_drains;
+	if (raw)
+		http_stream(c->req, 200, "application/octet-stream", UINT64_MAX);
+	else
+		feed_begin(&r->feed, c->req, feed_wanted(c) == FEED_SSE ? FEED_SSE : FEED_NDJSON);
+	tap_open(&r->tap, &c->api->fleet, b->row.id, id, ref, r->asked, &on);
+}
+
+/* ---- input ---- */
+
+struct feeding {
+	struct call *call;
+	struct run_input_wait wait;
+	struct run_wait end;
+	uint64_t bytes;
+	int64_t at; /* of the next byte in its whole input; -1: behind all there is */
+	int over;   /* it reads no more */
+	int begun, gap;
+};
+
+static void feeding_low(struct run_input_wait *w, int closed)
+{
+	struct feeding *f = loop_owner(w, struct feeding, wait);
+
+	f->over |= closed;
+	if (f->begun)
+		http_resume(f->call->req);
+	else
+		http_want_body(f->call->req, HTTP_BODY_STREAM, 0);
+	f->begun = 1;
+}
+
+/* What was sent before, and is sent again because the answer got lost, is taken once. */
+static void skip_known(struct feeding *f, const struct run *r, const char **bytes, size_t *n)
+{
+	uint64_t has = run_input_has(r), known;
+
+	if (f->at < 0)
+		return;
+	f->gap |= (uint64_t)f->at > has;
+	known = has > (uint64_t)f->at ? has - (uint64_t)f->at : 0;
+	known = known < *n ? known : *n;
+	f->at += (int64_t)*n;
+	*bytes += known;
+	*n -= (size_t)known;
+}
+
+static void feeding_bytes(struct http_req *req, const char *bytes, size_t n)
+{
+	struct call *c = req->user;
+	struct feeding *f = c->state;
+	struct berth *b = fleet_find(&c->api->fleet, c->held);
+	struct run *r = b ? living(b, call_param(c, 1)) : NULL;
+
+	if (!r || f->over || !r->stdin_open) {
+		f->over = 1;
+		return;
+	}
+	f->bytes += n;
+	skip_known(f, r, &bytes, &n);
+	if (!f->gap && run_input(r, bytes, n)) {
+		http_pause(req);
+		run_input_await(r, &f->wait);
+	}
+}
+
+static void feeding_end(struct http_req *req)
+{
+	struct call *c = req->user;
+	struct feeding *f = c->state;
+	struct berth *b = fleet_find(&c->api->fleet, c->held);
+	struct run *r = b ? living(b, call_param(c, 1)) : NULL;
+
+	if (f->over || !r) {
+		call_error(c, 409, "conflict", "the program reads no more input", NULL, NULL);
+		return;
+	}
+	if (f->gap) {
+		call_error(c, 409, "gap", "there are bytes missing before ?offset=", NULL,
+			   "GET the exec: stdin.bytes");
+		return;
+	}
+	if (call_query_flag(c, "close"))
+		run_input_close(r);
+	/* The first of them is the news: a terminal sends one for each key that is pressed. */
+	if (!r->input_noted)
+		call_audit(c, "exec.stdin", r->id, "ok");
+	r->input_noted = c->audited = 1;
+	call_json(c, 200, json_pack("{s:I, s:I}", "accepted", (json_int_t)f->bytes, "delivered",
+				    (json_int_t)r->sent));
+}
+
+static void feeding_dropped(struct call *c)
+{
+	struct feeding *f = c->state;
+
+	run_input_cancel(&f->wait);
+}
+
+void execs_stdin(struct call *c)
+{
+	struct run *r = running(c);
+	struct feeding *f;
+
+	if (!r)
+		return;
+	if (!r->stdin_open) {
+		call_error(c, 409, "conflict", "its input is not open", NULL,
+			   "start it with open_stdin or pty");
+		return;
+	}
+	f = call_alloc(c, sizeof(*f));
+	*f = (struct feeding){ .call = c,
+			       .wait.low = feeding_low,
+			       .at = call_query_int(c, "offset", -1) };
+	c->state = f;
+	c->drop = feeding_dropped;
+	c->req->on_body = feeding_bytes;
+	c->req->on_body_end = feeding_end;
+	run_input_check(r);
+	if (r->input_unknown)
+		run_input_await(r, &f->wait);
+	else
+		feeding_low(&f->wait, 0);
+}
+
+/* ---- signals ---- */
+
+static int signal_number(const json_t *v)
+{
+	const char *name = json_string_value(v);
+
+	if (json_is_integer(v))
+		return json_integer_value(v) > 0 && json_integer_value(v) < 65
+			       ? (int)json_integer_value(v)
+			       : -1;
+	if (!name)
+		return -1;
+	if (!strncasecmp(name, "SIG", 3))
+		name += 3;
+	for (int i = 1; i < NSIG; i++)
+		if (sigabbrev_np(i) && !strcasecmp(sigabbrev_np(i), name))
+			return i;
+	return -1;
+}
+
+void execs_signal(struct call *c)
+{
+	int signo = signal_number(call_get(c, "signal"));
+	struct run *r;
+
+	if (signo < 0) {
+		call_error(c, 400, "invalid", "signal: not the name or number of one", NULL,
+			   "INT, TERM, KILL, ...");
+		return;
+	}
+	r = running(c);
+	if (!r)
+		return;
+	run_signal(r, signo);
+	call_audit(c, "exec.signal", r->id, "ok");
+	call_empty(c, 204);
+}
+
+void execs_resize(struct call *c)
+{
+	struct run *r = running(c);
+
+	if (!r)
+		return;
+	if (!r->tty) {
+		call_error(c, 409, "conflict", "it has no terminal", NULL, "start it with pty");
+		return;
+	}
+	run_resize(r, (uint16_t)call_int(c, "rows", 24), (uint16_t)call_int(c, "cols", 80));
+	call_audit(c, "exec.resize", r->id, "ok");
+	call_empty(c, 204);
+}
+
+static void killed(struct run_wait *x, json_t *record)
+{
+	struct waiting *w = loop_owner(x, struct waiting, wait);
+
+	call_json(w->call, 200, json_incref(record));
+}
+
+void execs_kill(struct call *c)
+{
+	struct run *r = running(c);
+	struct waiting *w;
+
+	if (!r)
+		return;
+	w = call_alloc(c, sizeof(*w));
+	*w = (struct waiting){ .call = c, .wait.done = killed };
+	timer_init(&w->timer, c->api->loop, waited_enough);
+	c->state = w;
+	c->drop = stop_waiting;
+	run_await(r, &w->wait);
+	run_signal(r, SIGKILL);
+	call_audit(c, "exec.kill", r->id, "ok");
+}

@@ -1,0 +1,348 @@
+/* files.c - see files.h. What is here is one question to the worker and one answer. */
+#include "v1/files.h"
+#include "v1/file_request.h"
+#include "base/base64.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PAGE = 1000, PAGE_MAX = 10000, CURSOR = 6000, DEPTH_MAX = 64 };
+enum { PAGE_BYTES = 2 << 20 }; /* of names: they may be long, and the page ends earlier then */
+
+const struct field boxfiles_path_query[] = {
+	DESK_PATH_FIELD(1, "in the box; relative ones are below /home/user"),
+	{ 0 },
+};
+const struct field boxfiles_delete_query[] = {
+	DESK_PATH_FIELD(1, "what to remove"),
+	{ "recursive", FIELD_BOOL, 0, 0, 0, "a folder with everything in it", NULL },
+	{ 0 },
+};
+const struct field boxfiles_list_query[] = {
+	DESK_PATH_FIELD(0, "the folder; /home/user"),
+	{ "after", FIELD_TEXT, 0, 0, CURSOR, "`next` of the page before", NULL },
+	{ "limit", FIELD_INT, 0, 1, PAGE_MAX, "items per page; 1000", NULL },
+	{ "depth", FIELD_INT, 0, 1, DEPTH_MAX, "levels of folders; 1", NULL },
+	{ 0 },
+};
+const struct field boxfiles_mkdir_fields[] = {
+	DESK_PATH_FIELD(1, "the folder; those above it are made, too"),
+	{ "mode", FIELD_ANY, 0, 0, 0, "\"0755\", or an integer", NULL },
+	{ 0 },
+};
+const struct field boxfiles_move_fields[] = {
+	{ "from", FIELD_TEXT, 1, 0, DESK_PATH, "what", NULL },
+	{ "to", FIELD_TEXT, 1, 0, DESK_PATH, "where to; folders above it are made", NULL },
+	{ "replace", FIELD_BOOL, 0, 0, 0, "what is there may go", NULL },
+	{ 0 },
+};
+const struct field boxfiles_chmod_fields[] = {
+	DESK_PATH_FIELD(1, "what"),
+	{ "mode", FIELD_ANY, 1, 0, 0, "\"0644\", or an integer", NULL },
+	{ 0 },
+};
+
+/* ---- one entry ---- */
+
+static void show(struct desk *d, int status, const struct wire_entry *e, const char *tail, size_t n)
+{
+	struct desk_entry parts;
+
+	if (desk_split(e, tail, n, &parts))
+		desk_json(d, status, desk_entry_json(e, &parts, NULL));
+	else
+		desk_error(d, 502, "box_lies", "the box's answer makes no sense", d->path, NULL);
+}
+
+static void stat_ready(struct clerk *k)
+{
+	struct desk *d = loop_owner(k, struct desk, clerk);
+
+	desk_look(d, d->path);
+}
+
+static void stat_entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+{
+	show(loop_owner(k, struct desk, clerk), 200, e, tail, n);
+}
+
+static void failed(struct clerk *k, const struct err *e)
+{
+	desk_fail(loop_owner(k, struct desk, clerk), e);
+}
+
+void boxfiles_stat(struct call *c)
+{
+	static const struct clerk_events on = { .ready = stat_ready,
+						.entry = stat_entry,
+						.failed = failed };
+	struct desk *d = call_alloc(c, sizeof(*d));
+
+	*d = (struct desk){ .path = desk_path(c, call_query(c, "path")) };
+	if (d->path)
+		desk_open(d, c, &on);
+}
+
+/* ---- a folder ---- */
+
+struct listing {
+	struct desk desk;
+	struct wire_list ask;
+	struct buf after; /* a path below the folder, NUL in front */
+	struct buf last;  /* the same, of the last item */
+	json_t *items;
+	size_t bytes;
+};
+
+/* A name may be any bytes and has to survive a JSON string and a query: base64, in the alphabet
+ * that needs no encoding in either. */
+static void cursor_text(const struct buf *raw, struct buf *out)
+{
+	base64_encode(out, raw->p, raw->len);
+	for (char *p = out->p; *p; p++)
+		*p = *p == '+' ? '-' : *p == '/' ? '_' : *p;
+	while (out->len && out->p[out->len - 1] == '=')
+		buf_cut(out, out->len - 1);
+}
+
+static int cursor_parse(const char *text, struct buf *out)
+{
+	auto_buf struct buf plain = { 0 };
+
+	for (; *text; text++)
+		buf_putc(&plain, *text == '-' ? '+' : *text == '_' ? '/' : *text);
+	while (plain.len % 4)
+		buf_putc(&plain, '=');
+	if (base64_decode(out, plain.p, plain.len) < 0 || memchr(out->p, 0, out->len))
+		return -1;
+	return out->len && out->len <= DESK_PATH ? 0 : -1;
+}
+
+static void list_ready(struct clerk *k)
+{
+	struct listing *l = loop_owner(k, struct listing, desk.clerk);
+	auto_buf struct buf tail = { 0 };
+
+	buf_add(&tail, l->desk.path, strlen(l->desk.path) + 1);
+	buf_add(&tail, buf_str(&l->after), l->after.len);
+	clerk_ask(k, WIRE_LIST, &l->ask, sizeof(l->ask), tail.p, tail.len);
+}
+
+static void list_done(struct clerk *k, uint16_t flags)
+{
+	struct listing *l = loop_owner(k, struct listing, desk.clerk);
+	auto_buf struct buf next = { 0 };
+
+	if (flags & WIRE_DONE_TRUNCATED && l->last.len)
+		cursor_text(&l->last, &next);
+	desk_close(&l->desk);
+	call_json(l->desk.call, 200,
+		  json_pack("{s:O, s:s?, s:b}", "items", l->items, "next", next.len ? next.p : NULL,
+			    "skipped", (flags & WIRE_DONE_SKIPPED) != 0));
+}
+
+static void list_entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+{
+	struct listing *l = loop_owner(k, struct listing, desk.clerk);
+	struct desk_entry parts;
+
+	if (json_array_size(l->items) == l->ask.max || !desk_split(e, tail, n, &parts)) {
+		desk_error(&l->desk, 502, "box_lies", "the box's answer makes no sense",
+			   l->desk.path, NULL);
+		return;
+	}
+	json_array_append_new(l->items, desk_entry_json(e, &parts, l->desk.path));
+	buf_cut(&l->last, 0);
+	buf_puts(&l->last, parts.name);
+	l->bytes += n;
+	if (l->bytes > PAGE_BYTES)
+		list_done(k, WIRE_DONE_TRUNCATED);
+}
+
+static void list_dropped(struct call *c)
+{
+	struct listing *l = c->state;
+
+	desk_close(&l->desk);
+	json_decref(l->items);
+	buf_fini(&l->after);
+	buf_fini(&l->last);
+}
+
+void boxfiles_list(struct call *c)
+{
+	static const struct clerk_events on = {
+		.ready = list_ready, .entry = list_entry, .done = list_done, .failed = failed
+	};
+	struct listing *l = call_alloc(c, sizeof(*l));
+	const char *after = call_query(c, "after"), *path = call_query(c, "path");
+
+	*l = (struct listing){ .desk.path = desk_path(c, path ? path : BOX_HOME) };
+	if (!l->desk.path)
+		return;
+	l->ask.max = (uint32_t)call_query_int(c, "limit", PAGE);
+	l->ask.depth = (uint32_t)call_query_int(c, "depth", 1);
+	if (after && cursor_parse(after, &l->after) < 0) {
+		buf_fini(&l->after);
+		call_error(c, 400, "invalid", "?after= is not the `next` of a page", after, NULL);
+		return;
+	}
+	if (!desk_open(&l->desk, c, &on)) {
+		buf_fini(&l->after);
+		return;
+	}
+	l->items = json_array();
+	c->drop = list_dropped;
+}
+
+/* ---- deeds: done, and what is there then is shown ---- */
+
+struct deed {
+	struct desk desk;
+	uint8_t type;
+	uint16_t flags;
+	struct wire_put put;   /* MKDIR, CHMOD */
+	const char *from, *at; /* MOVE and COPY have both; what is shown is at `at`, or nothing */
+	int status, there;     /* there: MKDIR found something */
+	uint16_t done;         /* flags of DONE */
+};
+
+static void deed_ready(struct clerk *k)
+{
+	struct deed *x = loop_owner(k, struct deed, desk.clerk);
+	auto_buf struct buf tail = { 0 };
+
+	if (x->from)
+		buf_add(&tail, x->from, strlen(x->from) + (x->at != NULL));
+	if (x->at)
+		buf_puts(&tail, x->at);
+	if (x->type == WIRE_MKDIR || x->type == WIRE_CHMOD)
+		clerk_ask(k, x->type, &x->put, sizeof(x->put), tail.p, tail.len);
+	else
+		desk_ask(&x->desk, x->type, x->flags, tail.p, tail.len);
+}
+
+static void deed_done(struct clerk *k, uint16_t flags)
+{
+	struct deed *x = loop_owner(k, struct deed, desk.clerk);
+
+	x->done = flags;
+	if (x->at) {
+		desk_look(&x->desk, x->at);
+		return;
+	}
+	desk_close(&x->desk);
+	call_empty(x->desk.call, 204);
+}
+
+static void deed_entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+{
+	struct deed *x = loop_owner(k, struct deed, desk.clerk);
+
+	if (x->there && !S_ISDIR(e->mode)) {
+		desk_error(&x->desk, 409, "exists", "there is something of that name", x->at, NULL);
+		return;
+	}
+	if (x->done & WIRE_DONE_SKIPPED)
+		http_set(x->desk.call->req, "X-Skipped", "1");
+	show(&x->desk, x->there ? 200 : x->status, e, tail, n);
+}
+
+/* A folder that is there already is what was wanted. */
+static void deed_failed(struct clerk *k, const struct err *e)
+{
+	struct deed *x = loop_owner(k, struct deed, desk.clerk);
+
+	if (x->type == WIRE_MKDIR && e->sys == EEXIST && !x->there) {
+		x->there = 1;
+		desk_look(&x->desk, x->at);
+		return;
+	}
+	desk_fail(&x->desk, e);
+}
+
+static struct deed *deed_new(struct call *c, uint8_t type, int status)
+{
+	struct deed *x = call_alloc(c, sizeof(*x));
+
+	*x = (struct deed){ .type = type, .status = status };
+	return x;
+}
+
+static void deed_begin(struct deed *x, struct call *c)
+{
+	static const struct clerk_events on = {
+		.ready = deed_ready, .entry = deed_entry, .done = deed_done, .failed = deed_failed
+	};
+
+	x->desk.path = x->from ? x->from : x->at;
+	desk_open(&x->desk, c, &on);
+}
+
+void boxfiles_delete(struct call *c)
+{
+	struct deed *x = deed_new(c, WIRE_REMOVE, 204);
+
+	x->from = desk_path(c, call_query(c, "path"));
+	x->flags = call_query_flag(c, "recursive") ? 0 : WIRE_REMOVE_ONE;
+	if (x->from)
+		deed_begin(x, c);
+}
+
+/* 0: refused, and answered. */
+static int read_mode(struct call *c, uint32_t *out)
+{
+	const json_t *v = call_get(c, "mode");
+	int64_t mode = json_is_string(v)    ? desk_mode(json_string_value(v))
+		       : json_is_integer(v) ? json_integer_value(v)
+					    : -1;
+
+	if (v && (mode < 0 || mode > 07777)) {
+		call_error(c, 400, "invalid", "mode: must be octal digits, or an integer to 4095",
+			   NULL, "\"0644\" is 420");
+		return 0;
+	}
+	*out = v ? (uint32_t)mode : 0;
+	return 1;
+}
+
+void boxfiles_mkdir(struct call *c)
+{
+	struct deed *x = deed_new(c, WIRE_MKDIR, 201);
+
+	x->put.flags = WIRE_PUT_NEW;
+	x->at = desk_path(c, call_text(c, "path", NULL));
+	if (x->at && read_mode(c, &x->put.mode))
+		deed_begin(x, c);
+}
+
+void boxfiles_chmod(struct call *c)
+{
+	struct deed *x = deed_new(c, WIRE_CHMOD, 200);
+
+	x->at = desk_path(c, call_text(c, "path", NULL));
+	if (x->at && read_mode(c, &x->put.mode))
+		deed_begin(x, c);
+}
+
+static void from_to(struct call *c, uint8_t type, uint16_t unless_replace, int status)
+{
+	struct deed *x = deed_new(c, type, status);
+
+	x->from = desk_path(c, call_text(c, "from", NULL));
+	x->at = x->from ? desk_path(c, call_text(c, "to", NULL)) : NULL;
+	x->flags = call_flag(c, "replace", 0) ? 0 : unless_replace;
+	if (x->at)
+		deed_begin(x, c);
+}
+
+void boxfiles_move(struct call *c)
+{
+	from_to(c, WIRE_MOVE, WIRE_MOVE_NEW, 200);
+}
+
+void boxfiles_copy(struct call *c)
+{
+	from_to(c, WIRE_COPY, WIRE_COPY_NEW, 201);
+}

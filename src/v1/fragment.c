@@ -1,0 +1,360 @@
+/* fragment.c - see fragment.h. */
+#include "v1/fragment.h"
+#include "api/fields.h"
+#include "base/own.h"
+#include "lang/driver.h"
+#include "lang/lang.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FILES_MAX = 1000, SESSION_MAX = 90, TAG_MAX = 256 };
+
+/* The templates that front ends know by name. All are cut from `base` today: what they need beyond
+ * this machine's own /usr, the fragment installs. */
+static const struct seed {
+	const char *name;
+	const char *language; /* of code whose file does not tell */
+	const char *start;    /* serves it; NULL: the file itself does */
+	int cells;            /* its code is a cell: state, results and plots are kept and told */
+} seeds[] = {
+	{ "base", "python", NULL, 0 },
+	{ "code-interpreter-v1", "python", NULL, 1 },
+	{ "code-interpreter-multilang", "python", NULL, 1 },
+	{ "streamlit-developer", "python", "streamlit run app.py --server.port \"$PORT\"", 0 },
+	{ "gradio-developer", "python", NULL, 0 },
+	{ "nextjs-developer", "node", "npx next dev -p \"$PORT\"", 0 },
+	{ "vue-developer", "node", "npx nuxt dev --port \"$PORT\"", 0 },
+};
+
+#define FRAGMENT_FIELDS                                                                                \
+	{ "template", FIELD_NAME, 0, 0, STORE_TEMPLATE, "base, code-interpreter-v1, ...", NULL },      \
+		{ "code", FIELD_ANY, 0, 0, 0, "the program's text, or files", NULL },                  \
+		{ "files", FIELD_ANY, 0, 0, 0, "[{file_path, file_content}], or {path: text}", NULL }, \
+		{ "file_path", FIELD_TEXT, 0, 0, 400, "where the code goes, or which file to run",     \
+		  NULL },                                                                              \
+		{ "additional_dependencies",    FIELD_TEXTS, 0, 0, 1000,                               \
+		  "named by the command below", NULL },                                                \
+		{ "has_additional_dependencies", FIELD_BOOL, 0, 0, 0,                                  \
+		  "false: nothing is installed", NULL },                                               \
+		{ "install_dependencies_command", FIELD_TEXT, 0, 0, 1 << 16, "run before", NULL },     \
+		{ "start_command",                                                                     \
+		  FIELD_TEXT,                                                                          \
+		  0,                                                                                   \
+		  0,                                                                                   \
+		  1 << 16,                                                                             \
+		  "serves the port; the template's own",                                               \
+		  NULL },                                                                              \
+		{ "port", FIELD_INT, 0, 1, 65535, "it is a web application and listens there", NULL }, \
+		{ "timeout_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program; of a server: until it answers, 60 s", NULL },                 \
+		{ "session", FIELD_TEXT,  0,                                                           \
+		  0,         SESSION_MAX, "use the box of this session, or make it",                   \
+		  NULL },                                                                              \
+		{ "sessionId", FIELD_TEXT, 0, 0, SESSION_MAX, "the same", NULL },                      \
+		{ "sessionID", FIELD_TEXT, 0, 0, SESSION_MAX, "the same", NULL },                      \
+		{ "userID", FIELD_TEXT, 0, 0, SESSION_MAX, "a tag; without a session also that",       \
+		  NULL },                                                                              \
+		{ "teamID", FIELD_TEXT, 0, 0, TAG_MAX, "a tag", NULL },                                \
+	{                                                                                              \
+		FIELDS_OTHERS, FIELD_ANY, 0, 0, 0, "title, commentary, ...: taken and ignored",        \
+			NULL                                                                           \
+	}
+
+const struct field fragment_fields[] = {
+	FRAGMENT_FIELDS,
+	{ 0 },
+};
+
+/* The fragment itself, or in a field of its own: front ends do both. */
+const struct field fragment_request_fields[] = {
+	FRAGMENT_FIELDS,
+	{ "fragment", FIELD_OBJECT, 0, 0, 0, "all of the others, in here", fragment_fields },
+	{ "config", FIELD_OBJECT, 0, 0, 0, "the same, as older front ends call it",
+	  fragment_fields },
+	{ 0 },
+};
+
+struct work {
+	const json_t *doc, *outer;
+	const char *path;
+	const struct seed *seed;
+	json_t *out, *files;
+	const char *entry; /* the file to run */
+	struct err *e;
+};
+
+static int bad(struct work *w, const char *field, const char *want)
+{
+	return err_set(w->e, ERR_INVALID, "%s%s%s: %s", w->path, *w->path ? "." : "", field, want);
+}
+
+static const json_t *given(const json_t *doc, const char *name)
+{
+	const json_t *v = json_object_get(doc, name);
+
+	return json_is_null(v) ? NULL : v;
+}
+
+static const char *text(const json_t *doc, const char *name)
+{
+	const char *s = json_string_value(given(doc, name));
+
+	return s && *s ? s : NULL;
+}
+
+/* Front ends put some fields beside the fragment, and some into it. */
+static const char *tag(const struct work *w, const char *name)
+{
+	const char *s = text(w->doc, name);
+
+	return s ? s : text(w->outer, name);
+}
+
+/* ---- files ---- */
+
+static int plain(const json_t *v)
+{
+	return json_is_string(v) && strlen(json_string_value(v)) == json_string_length(v);
+}
+
+static int good_path(const json_t *v)
+{
+	return plain(v) && json_string_length(v) > 0 && json_string_length(v) <= 400;
+}
+
+static const json_t *first_of(const json_t *item, const char *const *names, const char **out_name)
+{
+	*out_name = names[0];
+	for (; *names; names++)
+		if (given(item, *names)) {
+			*out_name = *names;
+			return given(item, *names);
+		}
+	return NULL;
+}
+
+static int add_item(struct work *w, const char *field, size_t i, const json_t *item)
+{
+	static const char *const paths[] = { "file_path", "path", "file_name", NULL },
+				 *const contents[] = { "file_content", "content", "code", NULL };
+	const char *path_name, *content_name;
+	const json_t *path = first_of(item, paths, &path_name),
+		     *content = first_of(item, contents, &content_name);
+	char at[96];
+
+	if (!json_is_object(item)) {
+		snprintf(at, sizeof(at), "%s[%zu]", field, i);
+		return bad(w, at, "must be an object with file_path and file_content");
+	}
+	if (!good_path(path)) {
+		snprintf(at, sizeof(at), "%s[%zu].%s", field, i, path_name);
+		return bad(w, at, "must be a path of 1 to 400 bytes");
+	}
+	if (!json_is_string(content)) {
+		snprintf(at, sizeof(at), "%s[%zu].%s", field, i, content_name);
+		return bad(w, at, "must be a string");
+	}
+	json_object_set(w->files, json_string_value(path), (json_t *)content);
+	if (!w->entry)
+		w->entry = json_string_value(path);
+	return 0;
+}
+
+static int add_map(struct work *w, const char *field, const json_t *map)
+{
+	const char *path;
+	json_t *content;
+	char at[96];
+
+	json_object_foreach((json_t *)map, path, content)
+	{
+		snprintf(at, sizeof(at), "%s.%.60s", field, path);
+		if (!*path || strlen(path) > 400)
+			return bad(w, at, "must be a path of 1 to 400 bytes");
+		if (!json_is_string(content))
+			return bad(w, at, "must be a string");
+		json_object_set(w->files, path, content);
+		if (!w->entry)
+			w->entry = path;
+	}
+	return 0;
+}
+
+static int add_files(struct work *w, const char *field)
+{
+	const json_t *all = given(w->doc, field);
+
+	if (!all)
+		return 0;
+	if (json_object_size(all) > FILES_MAX || json_array_size(all) > FILES_MAX)
+		return bad(w, field, "holds too many, at most 1000");
+	if (json_is_object(all))
+		return add_map(w, field, all);
+	if (!json_is_array(all))
+		return bad(w, field, "must be an array of files, or an object of texts");
+	for (size_t i = 0; i < json_array_size(all); i++)
+		if (add_item(w, field, i, json_array_get(all, i)) < 0)
+			return -1;
+	return 0;
+}
+
+/* Text goes into its file; without one, flow.c chooses the file. */
+static int add_code(struct work *w)
+{
+	const json_t *code = given(w->doc, "code");
+	const char *path = text(w->doc, "file_path");
+
+	if (json_is_array(code))
+		return add_files(w, "code");
+	if (!code)
+		return 0;
+	if (!plain(code))
+		return bad(w, "code", "must be a string without NUL, or an array of files");
+	if (path)
+		json_object_set(w->files, path, (json_t *)code);
+	else if (!w->entry)
+		json_object_set(w->out, "code", (json_t *)code);
+	else
+		return bad(w, "file_path", "is missing: where does the code go?");
+	return 0;
+}
+
+/* ---- what to run ---- */
+
+static int plan_server(struct work *w, const json_t *port)
+{
+	const char *start = text(w->doc, "start_command");
+	char number[8];
+
+	snprintf(number, sizeof(number), "%u", (unsigned)json_integer_value(port));
+	json_object_set_new(w->out, "env", json_pack("{s:s}", "PORT", number));
+	json_object_set_new(w->out, "background", json_true());
+	json_object_set_new(w->out, "tag", json_string(FRAGMENT_APP));
+	json_object_set(w->out, "port", (json_t *)port);
+	start = start ? start : w->seed->start;
+	if (!start)
+		return 0;
+	json_object_set_new(w->out, "command", json_string(start));
+	if (json_object_get(w->out, "code") && start == w->seed->start && !strcmp(w->seed->language, "python")) {
+		json_object_set(w->files, "app.py", json_object_get(w->out, "code")); /* as its command has it */
+		json_object_del(w->out, "code");
+	}
+	if (json_object_get(w->out, "code")) {
+		json_object_del(w->out, "code");
+		return bad(w, "file_path", "is missing: where does the code go?");
+	}
+	return 0;
+}
+
+static int plan_program(struct work *w)
+{
+	if (json_object_get(w->out, "command"))
+		return 0;
+	if (w->entry)
+		json_object_set_new(w->out, "entry", json_string(w->entry));
+	else if (!json_object_get(w->out, "code"))
+		return bad(w, "code", "is missing, and there are no files");
+	if (!w->entry || !lang_of(w->entry, "", 0))
+		json_object_set_new(w->out, "language", json_string(w->seed->language));
+	return 0;
+}
+
+/* Code of an interpreter template is a cell, where its language has an interpreter; files lie beside it. */
+static int plan_cell(struct work *w)
+{
+	const json_t *code = given(w->doc, "code");
+	const char *path = text(w->doc, "file_path");
+	const struct lang *l = path ? lang_of(path, "", 0) : NULL;
+	const char *language = l ? l->name : w->seed->language;
+
+	if (!w->seed->cells || !json_is_string(code) || !driver_of(language))
+		return 0;
+	json_object_del(w->out, "code");
+	json_object_set(w->out, "cell_code", (json_t *)code);
+	json_object_set_new(w->out, "cell_language", json_string(language));
+	return 1;
+}
+
+static void plan_install(struct work *w)
+{
+	const char *install = text(w->doc, "install_dependencies_command");
+
+	if (install && !json_is_false(given(w->doc, "has_additional_dependencies")))
+		json_object_set_new(w->out, "install", json_string(install));
+}
+
+/* ---- whose box ---- */
+
+static int find_seed(struct work *w)
+{
+	const char *name = text(w->doc, "template");
+
+	for (unsigned i = 0; name && i < ARRAY_LEN(seeds); i++)
+		if (!strcmp(seeds[i].name, name))
+			w->seed = &seeds[i];
+	if (!name)
+		return bad(w, "template", "is missing");
+	if (!w->seed)
+		return bad(w, "template",
+			   "there is no such one; there are base, code-interpreter-v1, "
+			   "streamlit-developer, gradio-developer, nextjs-developer, "
+			   "vue-developer");
+	return 0;
+}
+
+static void set_owner(struct work *w)
+{
+	static const char *const names[] = { "session", "sessionId", "sessionID", "userID" },
+				 *const tags[] = { "userID", "teamID" };
+	json_t *metadata = json_pack("{s:s}", "template", w->seed->name);
+	const char *session = NULL;
+	char key[STORE_SESSION + 1];
+
+	for (unsigned i = 0; i < ARRAY_LEN(names) && !session; i++)
+		session = tag(w, names[i]);
+	for (unsigned i = 0; i < ARRAY_LEN(tags); i++)
+		if (tag(w, tags[i]))
+			json_object_set_new(metadata, tags[i], json_string(tag(w, tags[i])));
+	json_object_set_new(w->out, "metadata", metadata);
+	/* All these boxes are of one template of ours, and a session has one of each of theirs. */
+	if (session) {
+		snprintf(key, sizeof(key), "%s/%s", w->seed->name, session);
+		json_object_set_new(w->out, "session", json_string(key));
+	}
+}
+
+static int fill(struct work *w)
+{
+	const json_t *port = given(w->doc, "port"), *timeout = given(w->doc, "timeout_ms");
+
+	if (find_seed(w) < 0 || add_files(w, "files") < 0 || add_code(w) < 0)
+		return -1;
+	if (text(w->doc, "file_path"))
+		w->entry = text(w->doc, "file_path");
+	if (timeout) /* of a server: to begin listening; it has no end of its own */
+		json_object_set(w->out, port ? "ready_ms" : "timeout_ms", (json_t *)timeout);
+	set_owner(w);
+	plan_install(w);
+	if (port && plan_server(w, port) < 0)
+		return -1;
+	return !port && plan_cell(w) ? 0 : plan_program(w);
+}
+
+json_t *fragment_translate(const json_t *body, struct err *e)
+{
+	struct work w = { .doc = body, .outer = body, .path = "", .e = e };
+
+	if (given(body, "fragment"))
+		w.path = "fragment";
+	else if (given(body, "config"))
+		w.path = "config";
+	if (*w.path)
+		w.doc = given(body, w.path);
+	w.out = json_object();
+	w.files = json_object();
+	json_object_set_new(w.out, "files", w.files);
+	if (fill(&w) == 0)
+		return w.out;
+	json_decref(w.out);
+	return NULL;
+}

@@ -1,0 +1,9 @@
+/* fragment_cell.h - code of a fragment for an interpreter template: a cell in its language's own context, so that state is
+ * kept between requests of a session, and results and plots are told.
+ * Owns: the reader of the cell, in the call's memory. */
+#pragma once
+#include "api/api.h"
+
+struct berth;
+/* c->body has cell_code and cell_language (fragment.c), perhaps timeout_ms. Answers c, now or later. */
+void seed_cell_run(struct call *c, struct berth *b);

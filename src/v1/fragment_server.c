@@ -1,0 +1,203 @@
+/* fragment_server.c - see fragment_server.h. */
+#include "v1/fragment_server.h"
+#include "v1/ports.h"
+#include "base/own.h"
+#include "record/changes.h"
+#include "fleet/port_conn.h"
+#include "fleet/exec_reader.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	SEED_SERVER_MS = 60000, /* to begin listening, unless timeout_ms says else */
+	SEED_SERVER_AGAIN_MS = 100,
+	SEED_SERVER_TAIL = 8192, /* bytes told of each stream of one that ended */
+};
+
+struct seed_server {
+	struct call *call;
+	char box[ID_LEN + 1], exec[ID_LEN + 1];
+	uint16_t port;
+	struct inlet inlet;
+	struct tap tap;
+	int tapped;
+	struct buf said[2];
+	struct timer again, deadline;
+	uint64_t patience_ms;
+};
+
+static void seed_server_stop(struct seed_server *s)
+{
+	inlet_cancel(&s->inlet);
+	if (s->tapped)
+		tap_close(&s->tap);
+	s->tapped = 0;
+	timer_fini(&s->again);
+	timer_fini(&s->deadline);
+}
+
+static void seed_server_dropped(struct call *c)
+{
+	struct seed_server *s = c->state;
+
+	seed_server_stop(s);
+	buf_fini(&s->said[0]);
+	buf_fini(&s->said[1]);
+}
+
+static json_t *seed_server_doc(const struct seed_server *s, const char *url)
+{
+	return json_pack("{s:s, s:O*, s:s?, s:i, s:s}", "sbxId", s->box, "template",
+			 json_object_get(json_object_get(s->call->body, "metadata"), "template"), "url", url, "port",
+			 (int)s->port, "exec", s->exec);
+}
+
+static json_t *seed_server_tail(const struct buf *b)
+{
+	const char *p = buf_str(b);
+	json_t *all = json_array();
+
+	while (*p && ((unsigned char)*p & 0xc0) == 0x80) /* cut within a character */
+		p++;
+	if (*p)
+		json_array_append_new(all, changes_text(p));
+	return all;
+}
+
+static void seed_server_fail(struct seed_server *s, const char *name, const char *why, json_t *take_more)
+{
+	json_t *doc = seed_server_doc(s, NULL);
+
+	json_object_set_new(doc, "stdout", seed_server_tail(&s->said[0]));
+	json_object_set_new(doc, "stderr", seed_server_tail(&s->said[1]));
+	json_object_set_new(doc, "runtimeError",
+			    json_pack("{s:s, s:s, s:o}", "name", name, "value", why, "traceback",
+				      changes_text(buf_str(&s->said[1]))));
+	json_object_update(doc, take_more);
+	json_decref(take_more);
+	seed_server_stop(s);
+	call_json(s->call, 200, doc);
+}
+
+/* ---- it answers ---- */
+
+static void seed_server_answers(struct seed_server *s, struct berth *b)
+{
+	char url[PREVIEW_URL];
+	struct err e;
+	json_t *doc;
+
+	if (preview_open(b, s->port, &e) < 0) {
+		seed_server_stop(s);
+		call_fail(s->call, &e);
+		return;
+	}
+	preview_url(s->call, s->box, s->port, url);
+	doc = seed_server_doc(s, url[0] ? url : NULL);
+	json_object_set_new(doc, "note",
+			    json_string("it answers on its port, and url is its preview; without serve.domain there may "
+					"be none. Its output: GET /v1/boxes/{sbxId}/execs/{exec}/output"));
+	seed_server_stop(s);
+	call_json(s->call, 200, doc);
+}
+
+static void seed_server_try(struct timer *t);
+
+static void seed_server_connected(struct inlet *x, int take_fd, const struct err *e)
+{
+	struct seed_server *s = loop_owner(x, struct seed_server, inlet);
+	struct berth *b = fleet_find(&s->call->api->fleet, s->box);
+	auto_fd int fd = take_fd;
+
+	(void)e; /* refused, or the box is gone: the tap tells that */
+	if (fd >= 0 && b)
+		seed_server_answers(s, b);
+	else
+		timer_set(&s->again, SEED_SERVER_AGAIN_MS);
+}
+
+static void seed_server_try(struct timer *t)
+{
+	struct seed_server *s = loop_owner(t, struct seed_server, again);
+	struct berth *b = fleet_find(&s->call->api->fleet, s->box);
+	struct err e;
+
+	s->inlet.done = seed_server_connected;
+	if (!b || inlet_open(&s->inlet, b, s->port, &e) < 0)
+		timer_set(&s->again, SEED_SERVER_AGAIN_MS);
+}
+
+/* ---- it does not ---- */
+
+static void seed_server_said(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+{
+	struct seed_server *s = loop_owner(t, struct seed_server, tap);
+	struct buf *b = &s->said[stream & 1];
+
+	(void)offset;
+	if (n > SEED_SERVER_TAIL) {
+		bytes += n - SEED_SERVER_TAIL;
+		n = SEED_SERVER_TAIL;
+	}
+	if (b->len + n > SEED_SERVER_TAIL) {
+		size_t drop = b->len + n - SEED_SERVER_TAIL;
+
+		memmove(b->p, b->p + drop, b->len - drop);
+		buf_cut(b, b->len - drop);
+	}
+	buf_add(b, bytes, n);
+}
+
+static void seed_server_over(struct tap *t, json_t *record, const struct err *e)
+{
+	struct seed_server *s = loop_owner(t, struct seed_server, tap);
+	const char *summary = json_string_value(json_object_get(record, "summary"));
+	char why[200];
+
+	s->tapped = 0;
+	if (!record) {
+		seed_server_fail(s, "host", e->msg, json_object());
+		return;
+	}
+	if (summary)
+		snprintf(why, sizeof(why), "the server ended before it answered on port %u: %.120s", s->port, summary);
+	else
+		snprintf(why, sizeof(why), "the server ended before it answered on port %u, with exit status %d", s->port,
+			 (int)json_integer_value(json_object_get(record, "status")));
+	seed_server_fail(s, "server_ended", why,
+			 json_pack("{s:O, s:O, s:O*}", "exitCode", json_object_get(record, "status"), "cause",
+				   json_object_get(record, "cause"), "hint", json_object_get(record, "hint")));
+}
+
+static void seed_server_late(struct timer *t)
+{
+	struct seed_server *s = loop_owner(t, struct seed_server, deadline);
+	char why[200];
+
+	snprintf(why, sizeof(why), "nothing accepted a connection on port %u within %llu ms; the program still runs: does it "
+				   "listen on the port in $PORT? More time: timeout_ms", s->port,
+		 (unsigned long long)s->patience_ms);
+	seed_server_fail(s, "server_not_ready", why, json_object());
+}
+
+void seed_server_await(struct call *c, const struct run *r)
+{
+	static const struct tap_events on = { .output = seed_server_said, .over = seed_server_over };
+	static const uint64_t from[2] = { 0, 0 };
+	struct seed_server *s = call_alloc(c, sizeof(*s));
+
+	*s = (struct seed_server){ .call = c,
+				   .port = (uint16_t)call_int(c, "port", 0),
+				   .patience_ms = (uint64_t)call_int(c, "ready_ms", SEED_SERVER_MS) };
+	snprintf(s->box, sizeof(s->box), "%s", r->berth->row.id);
+	snprintf(s->exec, sizeof(s->exec), "%s", r->id);
+	c->state = s;
+	c->drop = seed_server_dropped;
+	timer_init(&s->again, c->api->loop, seed_server_try);
+	timer_init(&s->deadline, c->api->loop, seed_server_late);
+	timer_set(&s->deadline, s->patience_ms);
+	timer_set(&s->again, 1); /* from the loop: it may answer at once */
+	s->tapped = 1;
+	tap_open(&s->tap, &c->api->fleet, s->box, s->exec, r->ref, from, &on);
+}

@@ -1,0 +1,571 @@
+/* fragments.c - see fragments.h. */
+#include "v1/fragments.h"
+#include "v1/boxes.h"
+#include "v1/run_request.h"
+#include "v1/fragment.h"
+#include "api/quota.h"
+#include "v1/fragment_cell.h"
+#include "v1/fragment_server.h"
+#include "base/own.h"
+#include "client/file_client.h"
+#include "record/record.h"
+#include "fleet/exec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+	LIFETIME_MS = 10 * 60 * 1000,
+	TREE_DEPTH = 16,
+	TREE_ENTRIES = 5000,
+	CONTENT_MAX = 4 * 1024 * 1024,
+	TRACE_MAX = 64 * 1024,
+};
+
+const struct field seeds_tree_query[] = {
+	{ "path", FIELD_TEXT, 0, 0, 4000, "the folder to begin with; /home/user", NULL },
+	{ "depth", FIELD_INT, 0, 1, 64, "levels of folders; 16", NULL },
+	{ "hidden", FIELD_BOOL, 0, 0, 0, "folders such as node_modules and .git as well", NULL },
+	{ 0 },
+};
+const struct field seeds_read_query[] = {
+	{ "path", FIELD_TEXT, 1, 0, 4000, "of the file", NULL },
+	{ 0 },
+};
+const struct field seeds_write_fields[] = {
+	{ "path", FIELD_TEXT, 1, 0, 4000, "of the file; folders on the way are made", NULL },
+	{ "content", FIELD_ANY, 1, 0, 0, "its text", NULL },
+	{ 0 },
+};
+
+/* ---- the end of a fragment, in the front ends' words ---- */
+
+static const char *template_of(const struct call *c)
+{
+	return json_string_value(json_object_get(json_object_get(c->body, "metadata"), "template"));
+}
+
+/* The last line that says something. */
+static const char *last_line(const char *s, size_t *out_n)
+{
+	const char *end = s + strlen(s), *from;
+
+	while (end > s && isspace((unsigned char)end[-1]))
+		end--;
+	for (from = end; from > s && from[-1] != '\n'; from--)
+		;
+	*out_n = (size_t)(end - from);
+	return from;
+}
+
+/* "NameError: name 'x' is not defined" has a name; "Segmentation fault" has none. */
+static size_t name_length(const char *line, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && (isalnum((unsigned char)line[i]) || strchr("._", line[i])))
+		i++;
+	return i > 0 && i + 1 < n && line[i] == ':' && line[i + 1] == ' ' ? i : 0;
+}
+
+static json_t *cut_text(const char *s, size_t n)
+{
+	json_t *text = json_stringn(s, n < TRACE_MAX ? n : TRACE_MAX);
+
+	return text ? text : json_string(""); /* cut within a character, or none at all */
+}
+
+static json_t *runtime_error(const json_t *record)
+{
+	const char *cause = json_string_value(json_object_get(record, "cause")),
+		   *summary = json_string_value(json_object_get(record, "summary")),
+		   *step = json_string_value(json_object_get(record, "step")),
+		   *trace = json_string_value(json_object_get(record, "stderr")), *line;
+	size_t n, name;
+	json_t *e = json_object();
+
+	trace = trace && !json_object_get(record, "stderr_encoding") ? trace : "";
+	line = last_line(trace, &n);
+	name = name_length(line, n);
+	json_object_set_new(e, "traceback", cut_text(trace, strlen(trace)));
+	if (strcmp(cause, "exit") != 0 || !n) { /* why it ended tells more than what it said */
+		json_object_set_new(e, "name", json_string(cause));
+		json_object_set_new(e, "value", json_string(summary ? summary : "it failed"));
+	} else if (name && !strcmp(step, "run")) {
+		json_object_set_new(e, "name", cut_text(line, name));
+		json_object_set_new(e, "value", cut_text(line + name + 2, n - name - 2));
+	} else {
+		json_object_set_new(e, "name", json_string(!strcmp(step, "run") ? "exit" : step));
+		json_object_set_new(e, "value", cut_text(line, n));
+	}
+	return e;
+}
+
+/* They want pieces; one piece is what we have. */
+static void set_pieces(json_t *doc, const json_t *record, const char *name)
+{
+	json_t *all = json_array(), *text = json_object_get(record, name), *coding;
+	char key[32];
+
+	if (json_string_length(text))
+		json_array_append(all, text);
+	json_object_set_new(doc, name, all);
+	snprintf(key, sizeof(key), "%s_encoding", name);
+	coding = json_object_get(record, key);
+	if (coding)
+		json_object_set(doc, key, coding);
+}
+
+static void tell_results(struct call *c, json_t *take_record)
+{
+	json_t *doc = json_pack("{s:O, s:s, s:[], s:O, s:O, s:O, s:O}", "sbxId",
+				json_object_get(take_record, "box"), "template", template_of(c),
+				"cellResults", "exitCode", json_object_get(take_record, "status"),
+				"cause", json_object_get(take_record, "cause"), "truncated",
+				json_object_get(take_record, "truncated"), "run",
+				json_object_get(take_record, "id"));
+
+	set_pieces(doc, take_record, "stdout");
+	set_pieces(doc, take_record, "stderr");
+	if (json_integer_value(json_object_get(take_record, "status")) != 0)
+		json_object_set_new(doc, "runtimeError", runtime_error(take_record));
+	json_decref(take_record);
+	call_json(c, 200, doc);
+}
+
+/* ---- its box ---- */
+
+struct seeding {
+	struct call *call;
+	struct berth_wait made;
+	struct run_wait old; /* the server of the version before */
+	char box[ID_LEN + 1];
+};
+
+static void seeding_dropped(struct call *c)
+{
+	struct seeding *s = c->state;
+
+	berth_wait_cancel(&s->made);
+	run_wait_cancel(&s->old);
+}
+
+/* Files and packages are there: now its code. */
+static void seeds_run_cell(struct call *c, json_t *take_record)
+{
+	const char *box = json_string_value(json_object_get(take_record, "box"));
+	struct berth *b = box ? fleet_find(&c->api->fleet, box) : NULL;
+
+	if (json_integer_value(json_object_get(take_record, "status")) != 0 || !b) {
+		tell_results(c, take_record);
+		return;
+	}
+	json_decref(take_record);
+	seed_cell_run(c, b);
+}
+
+static void plant_cell(struct call *c, struct berth *b)
+{
+	static const struct flow_door door = { .over = seeds_run_cell };
+	json_t *files = json_object_get(c->body, "files"), *install = json_object_get(c->body, "install"), *body;
+
+	if (!json_object_size(files) && !install) {
+		seed_cell_run(c, b);
+		return;
+	}
+	body = json_pack("{s:O*, s:O*, s:[s]}", "files", files, "install", install, "command", "/bin/true");
+	flow_in(c, b, &(struct flow_want){ .body = body, .door = &door });
+	json_decref(body);
+}
+
+static void plant(struct seeding *s)
+{
+	static const struct flow_door door = { .over = tell_results, .running = seed_server_await };
+	struct call *c = s->call;
+	struct berth *b = fleet_find(&c->api->fleet, s->box);
+	struct err e;
+
+	c->drop = NULL;
+	if (b && call_get(c, "cell_code")) {
+		plant_cell(c, b);
+		return;
+	}
+	if (b) {
+		flow_in(c, b, &(struct flow_want){ .body = c->body, .door = &door });
+		return;
+	}
+	err_set(&e, ERR_NOT_FOUND, "the box ended");
+	call_fail(c, &e);
+}
+
+static void old_is_over(struct run_wait *w, json_t *record)
+{
+	(void)record;
+	plant(loop_owner(w, struct seeding, old));
+}
+
+/* Two servers cannot have one port: the one before goes first. */
+static void settle(struct seeding *s, struct berth *b)
+{
+	struct run *old =
+		json_object_get(s->call->body, "port") ? run_by_tag(b, FRAGMENT_APP) : NULL;
+
+	call_hold(s->call, b);
+	snprintf(s->box, sizeof(s->box), "%s", b->row.id);
+	if (!old) {
+		plant(s);
+		return;
+	}
+	s->old.done = old_is_over;
+	run_await(old, &s->old);
+	run_signal(old, SIGKILL);
+}
+
+static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct seeding *s = loop_owner(w, struct seeding, made);
+
+	if (e) {
+		s->call->drop = NULL;
+		call_fail(s->call, e);
+		return;
+	}
+	call_audit(s->call, "box.create", b->row.id, "ok");
+	settle(s, b);
+}
+
+/* From now, each time: a session that is used goes on. */
+static void renew(struct berth *b)
+{
+	struct err e;
+
+	berth_wake(b);
+	if (!b->row.lifetime_ms)
+		return;
+	b->row.ends_ns = fleet_now_ns() + (int64_t)b->row.lifetime_ms * 1000000;
+	(void)!berth_changed(b, &e); /* a full disk: after a restart the old end counts */
+}
+
+static int translate(struct call *c, struct berth_want *out, struct err *e)
+{
+	uint64_t max = c->api->fleet.conf.lifetime_max_ms;
+	json_t *native = fragment_translate(c->body, e);
+
+	if (!native)
+		return -1;
+	/* It is our default and not their wish: where less is allowed, less it is. */
+	json_object_set_new(native, "lifetime_ms",
+			    json_integer(max && max < LIFETIME_MS ? (json_int_t)max : LIFETIME_MS));
+	json_decref(c->body);
+	c->body = native; /* from here on it is a request as the native doors know it */
+	return box_want(c, out, e);
+}
+
+void seeds_run(struct call *c)
+{
+	struct berth_want want;
+	struct seeding *s;
+	struct berth *b;
+	struct err e;
+
+	if (translate(c, &want, &e) < 0) {
+		call_error(c, 400, "invalid", e.msg, NULL, "the fields are in /openapi.json");
+		return;
+	}
+	s = call_alloc(c, sizeof(*s));
+	*s = (struct seeding){ .call = c, .made.done = box_made };
+	c->state = s;
+	c->drop = seeding_dropped;
+	b = want.row.session[0] ? fleet_session(&c->api->fleet, c->who.team, want.row.session,
+						want.row.template)
+				: NULL;
+	if (b && b->state == BERTH_MAKING) {
+		berth_await(b, &s->made);
+		return;
+	}
+	if (b) {
+		renew(b);
+		settle(s, b);
+		return;
+	}
+	if (!quota_box(c))
+		return;
+	if (berth_create(&c->api->fleet, &want, &s->made, &b, &e) < 0) {
+		c->drop = NULL;
+		call_fail(c, &e);
+	}
+}
+
+/* ---- files: what they share ---- */
+
+struct leaf { /* one clerk at work for a call */
+	struct clerk clerk;
+	struct call *call;
+	char path[4096 + sizeof(BOX_HOME)];
+	struct buf bytes;
+	int too_large;
+	/* the tree */
+	json_t *root;
+	struct folder *first, *last; /* still to be looked into; the first one is */
+	unsigned entries, depth;
+	int hidden, truncated;
+};
+
+struct folder {
+	struct folder *next;
+	json_t *node; /* of root, borrowed */
+	unsigned depth;
+	char path[]; /* bytes as the box has them; the node's are valid UTF-8 */
+};
+
+static void next_folder(struct leaf *l)
+{
+	struct folder *f = l->first;
+
+	l->first = f->next;
+	if (!l->first)
+		l->last = NULL;
+	free(f);
+}
+
+static void leaf_dropped(struct call *c)
+{
+	struct leaf *l = c->state;
+
+	clerk_close(&l->clerk);
+	buf_fini(&l->bytes);
+	json_decref(l->root);
+	while (l->first)
+		next_folder(l);
+}
+
+static void leaf_failed(struct clerk *k, const struct err *e)
+{
+	struct leaf *l = loop_owner(k, struct leaf, clerk);
+
+	clerk_close(&l->clerk);
+	call_fail(l->call, e);
+}
+
+/* Answers 404 itself and returns NULL where there is no such box. */
+static struct leaf *leaf_new(struct call *c, const char *path, const struct clerk_events *on)
+{
+	struct berth *b = call_box(c, 0);
+	struct leaf *l;
+
+	if (!b)
+		return NULL;
+	l = call_alloc(c, sizeof(*l));
+	memset(l, 0, sizeof(*l));
+	l->call = c;
+	snprintf(l->path, sizeof(l->path), "%s%s%s", *path == '/' ? "" : BOX_HOME,
+		 *path && *path != '/' ? "/" : "", path);
+	c->state = l;
+	c->drop = leaf_dropped;
+	clerk_open(&l->clerk, &b->line, 0, on);
+	return l;
+}
+
+/* ---- the content of a file ---- */
+
+static void read_ready(struct clerk *k)
+{
+	struct leaf *l = loop_owner(k, struct leaf, clerk);
+	struct wire_get ask = { .bytes = CONTENT_MAX + 1 };
+
+	clerk_ask(k, WIRE_GET, &ask, sizeof(ask), l->path, strlen(l->path));
+}
+
+static void read_data(struct clerk *k, const char *bytes, size_t n)
+{
+	struct leaf *l = loop_owner(k, struct leaf, clerk);
+	json_t *doc;
+
+	buf_add(&l->bytes, bytes, n);
+	if (n && l->bytes.len <= CONTENT_MAX)
+		return;
+	clerk_close(k);
+	if (l->bytes.len > CONTENT_MAX) {
+		call_error(l->call, 413, "limit", "this file has more than 4 MiB", l->path, NULL);
+		return;
+	}
+	doc = json_object();
+	json_object_set_new(doc, "path", changes_text(l->path));
+	record_set_output(doc, "content", &l->bytes);
+	call_json(l->call, 200, doc);
+}
+
+void seeds_read(struct call *c)
+{
+	static const struct clerk_events on = { .ready = read_ready,
+						.data = read_data,
+						.failed = leaf_failed };
+
+	(void)leaf_new(c, call_query(c, "path"), &on);
+}
+
+static void write_ready(struct clerk *k)
+{
+	struct leaf *l = loop_owner(k, struct leaf, clerk);
+	const json_t *text = call_get(l->call, "content");
+	struct wire_put put = { .mode = 0 };
+
+	clerk_put(k, &put, l->path, json_string_value(text), json_string_length(text));
+}
+
+static void write_done(struct clerk *k, uint16_t flags)
+{
+	struct leaf *l = loop_owner(k, struct leaf, clerk);
+	struct call *c = l->call;
+
+	(void)flags;
+	clerk_close(k);
+	call_json(c, 200,
+		  json_pack("{s:o, s:I}", "path", changes_text(l->path), "size",
+			    (json_int_t)json_string_length(call_get(c, "content"))));
+}
+
+void seeds_write(struct call *c)
+{
+	static const struct clerk_events on = { .ready = write_ready,
+						.done = write_done,
+						.failed = leaf_failed };
+
+	if (!*call_text(c, "path", ""))
+		call_error(c, 400, "invalid", "path: must not be empty", NULL, NULL);
+	else if (!json_is_string(call_get(c, "content")))
+		call_error(c, 400, "invalid", "content: must be a string", NULL, NULL);
+	else
+		(void)leaf_new(c, call_text(c, "path", ""), &on);
+}
+
+/* ---- the tree ---- */
+
+/* What tools made, and nobody wrote. */
+static int is_hidden(const char *name)
+{
+	static const char *const names[] = { "node_modules", "__pycache__", "venv" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+		if (!strcmp(name, names[i]))
+			return 1;
+	return name[0] == '.';
+}
+
+static const char *kind_of(uint32_t mode)
+{
+	return S_ISDIR(mode)   ? "directory"
+	       : S_ISREG(mode) ? "file"
+	       : S_ISLNK(mode) ? "link"
+			       : "other";
+}
+
+static json_t *node_of(const char *path, uint32_t mode)
+{
+	const char *slash = strrchr(path, '/');
+
+	return json_pack("{s:o, s:o, s:s}", "name", changes_text(slash[1] ? slash + 1 : path),
+			 "path", changes_text(path), "type", kind_of(mode));
+}
+
+static void add_folder(struct leaf *l, json_t *node, const char *path, unsigned depth)
+{
+	struct folder *f = malloc(sizeof(*f) + strlen(path) + 1);
+
+	if (!f)
+		abort();
+	*f = (struct folder){ .node = node, .depth = depth };
+	memcpy(f->path, path, strlen(path) + 1);
+	json_object_set_new(node, "children", json_array());
+	if (l->last)
+		l->last->next = f;
+	else
+		l->first = f;
+	l->last = f;
+}
+
+static void look_into_first(struct leaf *l)
+{
+	struct wire_list ask = { .max = TREE_ENTRIES - l->entries + 1, .depth = 1 };
+
+	if (l->first && l->entries < TREE_ENTRIES) {
+		clerk_ask(&l->clerk, WIRE_LIST, &ask, sizeof(ask), l->first->path,
+			  strlen(l->first->path));
+		return;
+	}
+	l->truncated |= l->first != NULL;
+	clerk_close(&l->clerk);
+	json_object_set_new(l->root, "truncated", json_boolean(l->truncated));
+	call_json(l->call, 200, json_incref(l->root));
+}
+
+static void tree_ready(struct clerk *k)
+{
+	look_into_first(loop_owner(k, struct leaf, clerk));
+}
+
+static void tree_entry(struct clerk *k, const struct wire_entry *e, const char *name, size_t n)
+{
+	struct leaf *l = loop_owner(k, struct leaf, clerk);
+	struct folder *in = l->first;
+	size_t len = strnlen(name, n); /* a link's text comes behind its name */
+	char path[8192];
+	json_t *node;
+
+	snprintf(path, sizeof(path), "%s%s%.*s", in->path, strcmp(in->path, "/") ? "/" : "",
+		 (int)len, name);
+	if (!l->hidden && S_ISDIR(e->mode) && is_hidden(strrchr(path, '/') + 1))
+		return;
+	if (l->entries >= TREE_ENTRIES) {
+		l->truncated = 1;
+		return;
+	}
+	l->entries++;
+	node = node_of(path, e->mode);
+	json_object_set_new(node, "size", json_integer((json_int_t)e->size));
+	if (S_ISDIR(e->mode) && in->depth < l->depth)
+		add_folder(l, node, path, in->depth + 1);
+	json_array_append_new(json_object_get(in->node, "children"), node);
+}
+
+static void tree_done(struct clerk *k, uint16_t flags)
+{
+	struct leaf *l = loop_owner(k, struct leaf, clerk);
+
+	l->truncated |= flags & WIRE_DONE_TRUNCATED;
+	next_folder(l);
+	look_into_first(l);
+}
+
+/* A folder below that is gone meanwhile, or that may not be read, is told without children. */
+static void tree_failed(struct clerk *k, const struct err *e)
+{
+	struct leaf *l = loop_owner(k, struct leaf, clerk);
+
+	if (k->post.fd < 0 || l->first->node == l->root) {
+		leaf_failed(k, e);
+		return;
+	}
+	next_folder(l);
+	look_into_first(l);
+}
+
+void seeds_tree(struct call *c)
+{
+	static const struct clerk_events on = {
+		.ready = tree_ready, .entry = tree_entry, .done = tree_done, .failed = tree_failed
+	};
+	const char *path = call_query(c, "path");
+	struct leaf *l = leaf_new(c, path ? path : "", &on);
+
+	if (!l)
+		return;
+	l->depth = (unsigned)call_query_int(c, "depth", TREE_DEPTH);
+	l->hidden = call_query_flag(c, "hidden");
+	l->root = node_of(l->path, S_IFDIR);
+	add_folder(l, l->root, l->path, 1);
+}

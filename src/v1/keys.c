@@ -1,0 +1,211 @@
+/* keys.c - see keys.h.
+ * An owner sees and makes the keys of the own team; an operator (an owner of team "default") those
+ * of any team that is named. Somebody else's key does not exist: 404. */
+#include "v1/keys.h"
+#include "api/auth.h"
+#include "api/page.h"
+#include "base/own.h"
+#include "record/record.h"
+#include "fleet/box.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { KEYS_MAX = STORE_PAGE_MAX }; /* of one team */
+
+#define KEY_MS_MAX (INT64_C(1) << 43) /* some centuries */
+
+static const struct field role_values[] = { FIELD_VALUE("viewer"), FIELD_VALUE("editor"), FIELD_VALUE("owner"), { 0 } };
+const struct field keys_create_fields[] = {
+	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "unique among the team's keys", NULL },
+	{ "role", FIELD_CHOICE, 0, 0, 0, "what it may do; viewer", role_values },
+	{ "box", FIELD_NAME, 0, 0, STORE_NAME, "good for this box only", NULL },
+	{ "expires_ms", FIELD_INT, 0, 1, KEY_MS_MAX, "good for this long; for ever unless given",
+	  NULL },
+	{ "team", FIELD_NAME, 0, 0, STORE_NAME, "whose; another than the own takes an operator",
+	  NULL },
+	{ 0 },
+};
+const struct field keys_list_query[] = {
+	{ "team", FIELD_TEXT, 0, 0, STORE_NAME, "whose; another than the own takes an operator",
+	  NULL },
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
+	{ 0 },
+};
+const struct field keys_one_query[] = {
+	{ "team", FIELD_TEXT, 0, 0, STORE_NAME, "whose; another than the own takes an operator",
+	  NULL },
+	{ 0 },
+};
+
+static json_t *moment(int64_t ns)
+{
+	return ns ? record_when((uint64_t)ns) : json_null();
+}
+
+static json_t *key_json(const struct store_key *k)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o}", "id", k->id, "name",
+			 k->name, "team", k->team, "role", store_role_name(k->role), "box", k->box,
+			 "shown", k->shown, "revoked", k->revoked, "created", moment(k->created_ns),
+			 "used", moment(k->used_ns), "expires", moment(k->expires_ns));
+}
+
+/* The team that is meant; NULL: not the caller's business, and answered. */
+static const char *team_meant(struct call *c, const char *asked)
+{
+	if (!asked || !strcmp(asked, c->who.team))
+		return c->who.team;
+	if (who_operates(&c->who))
+		return asked;
+	call_error(c, 403, "denied", "keys of another team", NULL,
+		   "owners of team default manage those");
+	return NULL;
+}
+
+/* ---- make ---- */
+
+static int read_key(struct call *c, struct store_key *k, struct err *e)
+{
+	const char *role = call_text(c, "role", "viewer"), *box = call_text(c, "box", "");
+	int64_t expires = call_int(c, "expires_ms", 0);
+	const struct berth *b;
+
+	k->created_ns = fleet_now_ns();
+	k->expires_ns = expires ? k->created_ns + expires * 1000000 : 0;
+	snprintf(k->name, sizeof(k->name), "%s", call_text(c, "name", ""));
+	if (store_role_parse(role, &k->role) < 0)
+		return err_set(e, ERR_INVALID, "role: '%.20s' is not viewer, editor or owner",
+			       role);
+	if (!*box)
+		return 0;
+	b = fleet_named(&c->api->fleet, k->team, box);
+	if (!b)
+		return err_set(e, ERR_NOT_FOUND, "box: there is no '%.64s'", box);
+	snprintf(k->box, sizeof(k->box), "%s", b->row.id);
+	return 0;
+}
+
+static int has_room(struct call *c, const char *team, struct err *e)
+{
+	struct store_keys keys = { 0 };
+	int full;
+
+	if (store_key_list(c->api->store, team, NULL, KEYS_MAX, &keys, e) < 0)
+		return -1;
+	full = keys.n >= KEYS_MAX;
+	store_keys_fini(&keys);
+	return full ? err_set(e, ERR_CONFLICT, "team '%.64s' has %d keys, which is the most", team,
+			      KEYS_MAX)
+		    : 0;
+}
+
+int keys_add(struct call *c, struct store_key *k, char out_text[KEY_TEXT + 1], struct err *e)
+{
+	if (has_room(c, k->team, e) < 0 || store_key_make(out_text, k, e) < 0)
+		return -1;
+	return store_key_add(c->api->store, k, e);
+}
+
+void keys_made(struct call *c, const struct store_key *k, json_t *take_doc, char text[KEY_TEXT + 1])
+{
+	auth_changed(c->api);
+	call_audit_more(c, "key.create", k->id, "ok", json_deep_copy(take_doc));
+	json_object_set_new(take_doc, "key", json_string(text));
+	explicit_bzero(text, KEY_TEXT + 1);
+	http_set(c->req, "Cache-Control", "no-store");
+	call_json(c, 201, take_doc);
+}
+
+/* No Idempotency-Key here: the answer would have to be kept, and the key in it. */
+void keys_create(struct call *c)
+{
+	const char *team = team_meant(c, call_text(c, "team", NULL));
+	char text[KEY_TEXT + 1];
+	struct store_key k = { 0 };
+	struct err e;
+
+	if (!team)
+		return;
+	snprintf(k.team, sizeof(k.team), "%s", team);
+	if (read_key(c, &k, &e) < 0 || keys_add(c, &k, text, &e) < 0) {
+		call_audit(c, "key.create", k.name, err_kind_name(e.kind));
+		call_fail(c, &e);
+		return;
+	}
+	http_set(c->req, "Location", "/v1/keys/%s", k.id);
+	keys_made(c, &k, key_json(&k), text);
+}
+
+/* ---- look ---- */
+
+void keys_list(struct call *c)
+{
+	const char *team = team_meant(c, call_query(c, "team"));
+	struct store_keys keys = { 0 };
+	struct page page;
+	json_t *items;
+	struct err e;
+
+	if (!team)
+		return;
+	if (page_read(&page, c, &e) < 0 ||
+	    store_key_list(c->api->store, team, page.after, page.limit, &keys, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	items = json_array();
+	for (unsigned i = 0; i < keys.n; i++)
+		json_array_append_new(items, key_json(&keys.v[i]));
+	if (keys.more)
+		page_ends(&page, keys.v[keys.n - 1].created_ns, keys.v[keys.n - 1].id);
+	store_keys_fini(&keys);
+	call_list(c, items, page.next);
+}
+
+/* By id or by name; 0: answered. An operator needs no team to name an id. */
+static int find(struct call *c, struct store_key *out)
+{
+	const char *name = call_param(c, 0), *team = team_meant(c, call_query(c, "team"));
+	struct err e;
+
+	if (!team)
+		return 0;
+	if (store_key_named(c->api->store, team, name, out, &e) == 0 ||
+	    (who_operates(&c->who) && id_valid(name) &&
+	     store_key_get(c->api->store, name, out, &e) == 0))
+		return 1;
+	if (e.kind == ERR_SYS)
+		call_fail(c, &e);
+	else
+		call_error(c, 404, "not_found", "there is no such key", name,
+			   "list them: GET /v1/keys");
+	return 0;
+}
+
+void keys_show(struct call *c)
+{
+	struct store_key k;
+
+	if (find(c, &k))
+		call_json(c, 200, key_json(&k));
+}
+
+/* ---- end ---- */
+
+void keys_delete(struct call *c)
+{
+	struct store_key k;
+	struct err e;
+
+	if (!find(c, &k))
+		return;
+	if (store_key_remove(c->api->store, k.team, k.id, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	auth_changed(c->api);
+	call_audit_more(c, "key.delete", k.id, "ok", key_json(&k));
+	call_empty(c, 204);
+}

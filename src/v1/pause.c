@@ -1,0 +1,98 @@
+/* pause.c - see pause.h. */
+#include "v1/pause.h"
+#include "v1/boxes.h"
+
+struct pausing {
+	struct berth_wait wait;
+	struct call *call;
+	pause_done *done;
+};
+
+const struct field pause_fields[] = {
+	{ "memory", FIELD_BOOL, 0, 0, 0, "true: programs stand still; false: they end, files stay",
+	  NULL },
+	{ 0 },
+};
+
+static void happened(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct pausing *p = loop_owner(w, struct pausing, wait);
+
+	p->call->drop = NULL;
+	p->done(p->call, b, e);
+}
+
+/* What was begun goes on without who asked for it. */
+static void left(struct call *c)
+{
+	berth_wait_cancel(&((struct pausing *)c->state)->wait);
+}
+
+static struct pausing *begin(struct call *c, pause_done *done)
+{
+	struct pausing *p = call_alloc(c, sizeof(*p));
+
+	*p = (struct pausing){ .wait.done = happened, .call = c, .done = done };
+	c->state = p;
+	c->drop = left;
+	return p;
+}
+
+static void refused(struct call *c, struct berth *b, pause_done *done, const struct err *e)
+{
+	c->drop = NULL;
+	done(c, b, e);
+}
+
+void pause_begin(struct call *c, struct berth *b, int memory, pause_done *done)
+{
+	struct pausing *p = begin(c, done);
+	struct err e;
+
+	if (berth_pause(b, memory, &p->wait, &e) < 0)
+		refused(c, b, done, &e);
+}
+
+void pause_end(struct call *c, struct berth *b, int reboot, pause_done *done)
+{
+	struct pausing *p = begin(c, done);
+	struct err e;
+
+	if (berth_resume(b, reboot, &p->wait, &e) < 0)
+		refused(c, b, done, &e);
+}
+
+/* ---- /v1 ---- */
+
+static void answer(struct call *c, struct berth *b, const struct err *e)
+{
+	if (e)
+		call_fail(c, e);
+	else
+		call_json(c, 200, box_json(b));
+}
+
+void pause_box(struct call *c)
+{
+	struct berth *b = call_look(c, 0);
+	int memory = call_flag(c, "memory", 1);
+
+	if (!b)
+		return;
+	if (b->state == (memory ? BERTH_PAUSED : BERTH_KEPT) && !b->moving)
+		answer(c, b, NULL); /* as wanted */
+	else
+		pause_begin(c, b, memory, answer);
+}
+
+void pause_resume(struct call *c)
+{
+	struct berth *b = call_look(c, 0);
+
+	if (!b)
+		return;
+	if (b->state == BERTH_RUNNING)
+		answer(c, b, NULL);
+	else
+		pause_end(c, b, 0, answer);
+}

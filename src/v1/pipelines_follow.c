@@ -1,0 +1,191 @@
+/* pipelines_follow.c - see pipelines_follow.h. */
+#include "v1/pipelines_follow.h"
+#include "document/document.h"
+#include "pipeline/pipeline.h"
+#include "api/event_stream.h"
+#include "v1/pipelines.h"
+
+#include <string.h>
+
+enum { LOOK_MS = 300, PING_MS = 15000 };
+
+struct reader {
+	struct pipeline_watch watch;
+	struct call *call;
+	struct feed feed;
+	struct timer look;
+	uint32_t after;
+	uint64_t wrote_ms;
+	int streams, once, until_asked, full;
+};
+
+static void stop(struct reader *r)
+{
+	pipeline_unwatch(&r->watch);
+	timer_fini(&r->look);
+	r->call->drop = NULL;
+	r->call->state = NULL;
+	r->call->req->on_drain = NULL;
+}
+
+static void left(struct call *c)
+{
+	stop(c->state);
+}
+
+/* 1: the stream is over. */
+static int write_events(struct reader *r, const struct store_docs *rows)
+{
+	int over = 0;
+
+	for (unsigned i = 0; i < rows->n && !r->full; i++) {
+		json_t *event = json_loads(rows->v[i].json, 0, NULL);
+		const char *type = doc_text(event, "type");
+
+		over |= !strcmp(type, "run_finished") ||
+			(r->until_asked && !strcmp(type, "waiting_input"));
+		r->after = rows->v[i].seq;
+		r->wrote_ms = loop_now_ms();
+		if (event)
+			r->full = feed_event_at(&r->feed, r->after, event);
+	}
+	return over;
+}
+
+static void send_events(struct reader *r)
+{
+	int more = 1, over = 0;
+	struct err e;
+
+	while (more && !over && !r->full) {
+		struct store_docs rows;
+
+		if (store_pipeline_events(r->call->api->store, r->watch.id, r->after, 0, &rows,
+					  &e) < 0) {
+			http_abort(r->call->req); /* it comes back to where it was */
+			return;
+		}
+		over = write_events(r, &rows);
+		more = rows.more;
+		store_docs_fini(&rows);
+	}
+	if (over || (r->once && !more && !r->full)) {
+		feed_end(&r->feed);
+		stop(r);
+	}
+}
+
+static json_t *question_report(struct api *a, const struct store_pipeline *row)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:[], s:I, s:o?, s:o}", "schema", AGENT_REPORT,
+			 "run_id", row->id, "outcome", "needs_input", "why", "it asks something",
+			 "evidence", "attempts", (json_int_t)row->attempts, "question",
+			 pipelines_doc(a, row->id, "question", 0), "usage", pipelines_usage_json(row));
+}
+
+/* Its report, or what it asks; 0: neither, yet. */
+static int send_report(struct call *c, const char *id)
+{
+	struct store_pipeline row;
+	struct err e;
+
+	if (store_pipeline_get(c->api->store, id, &row, &e) < 0) {
+		call_fail(c, &e);
+		return 1;
+	}
+	if (row.state == STORE_PIPELINE_OVER) {
+		json_t *doc = pipelines_doc(c->api, id, "report", 0);
+
+		call_json(c, 200, doc ? doc : pipelines_row_json(&row));
+		return 1;
+	}
+	if (row.state == STORE_PIPELINE_WAITING) {
+		call_json(c, 200, question_report(c->api, &row));
+		return 1;
+	}
+	if (!c->api->http.draining)
+		return 0;
+	http_set(c->req, "Retry-After", "1"); /* the next front has it */
+	call_json(c, 202, pipelines_accepted(id, "running"));
+	return 1;
+}
+
+static void look_again(struct reader *r)
+{
+	struct call *c = r->call;
+	char id[ID_LEN + 1];
+
+	if (r->streams) {
+		if (!r->full)
+			send_events(r);
+		return;
+	}
+	memcpy(id, r->watch.id, sizeof(id));
+	c->drop = NULL;
+	if (send_report(c, id))
+		stop(r);
+	else
+		c->drop = left;
+}
+
+static void news(struct pipeline_watch *w)
+{
+	look_again(loop_owner(w, struct reader, watch));
+}
+
+/* Another front may drive it, of which nobody tells us. */
+static void look_due(struct timer *t)
+{
+	struct reader *r = loop_owner(t, struct reader, look);
+
+	timer_set(t, LOOK_MS);
+	if (r->streams && !r->full && loop_now_ms() - r->wrote_ms >= PING_MS) {
+		r->full = feed_event(&r->feed, json_pack("{s:s}", "type", "ping"));
+		r->wrote_ms = loop_now_ms();
+	}
+	look_again(r);
+}
+
+static void has_room(struct http_req *q)
+{
+	struct call *c = q->user;
+	struct reader *r = c->state;
+
+	if (!r)
+		return;
+	r->full = 0;
+	look_again(r);
+}
+
+static struct reader *read_along(struct call *c, const char *id)
+{
+	struct reader *r = call_alloc(c, sizeof(*r));
+
+	*r = (struct reader){ .watch.news = news, .call = c, .wrote_ms = loop_now_ms() };
+	timer_init(&r->look, c->api->loop, look_due);
+	timer_set(&r->look, LOOK_MS);
+	pipeline_watch(c->api->pipelines, id, &r->watch);
+	c->state = r;
+	c->drop = left;
+	return r;
+}
+
+void follow_stream(struct call *c, const char *id, uint32_t after, int until_asked, int once)
+{
+	struct reader *r = read_along(c, id);
+
+	r->streams = 1;
+	r->after = after;
+	r->until_asked = until_asked;
+	r->once = once;
+	c->endless = 1;
+	c->req->on_drain = has_room;
+	feed_begin(&r->feed, c->req, feed_wanted(c) == FEED_SSE ? FEED_SSE : FEED_NDJSON);
+	send_events(r);
+}
+
+void follow_wait(struct call *c, const char *id)
+{
+	if (!send_report(c, id))
+		read_along(c, id);
+}

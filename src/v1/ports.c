@@ -1,0 +1,239 @@
+/* ports.c - see ports.h. */
+#include "v1/ports.h"
+#include "base/own.h"
+#include "base/units.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- the list ---- */
+
+static json_t *door_of(const struct berth *b)
+{
+	json_t *doc = b->row.door ? json_loads(b->row.door, 0, NULL) : NULL;
+
+	if (json_is_object(doc))
+		return doc;
+	json_decref(doc);
+	return json_object();
+}
+
+static size_t find(const json_t *ports, uint16_t port)
+{
+	size_t i;
+	json_t *one;
+
+	json_array_foreach(ports, i, one)
+		if (json_integer_value(one) == port)
+			break;
+	return i;
+}
+
+int preview_is_open(const struct berth *b, uint16_t port)
+{
+	json_t *door = door_of(b);
+	const json_t *ports = json_object_get(door, "ports");
+	int found = find(ports, port) < json_array_size(ports);
+
+	json_decref(door);
+	return found;
+}
+
+/* Writes it; when that cannot be done, nothing has changed. */
+static int change_door(struct berth *b, const json_t *door, struct err *e)
+{
+	char *before = b->row.door;
+
+	b->row.door = json_dumps(door, JSON_COMPACT);
+	if (!b->row.door)
+		abort();
+	if (berth_changed(b, e) < 0) {
+		free(b->row.door);
+		b->row.door = before;
+		return -1;
+	}
+	free(before);
+	return 0;
+}
+
+static int add(struct berth *b, json_t *door, uint16_t port, struct err *e)
+{
+	json_t *ports = json_object_get(door, "ports");
+
+	if (!json_is_array(ports)) {
+		json_object_set_new(door, "ports", json_array());
+		ports = json_object_get(door, "ports");
+	}
+	if (find(ports, port) < json_array_size(ports))
+		return 0;
+	if (json_array_size(ports) >= PREVIEW_PORTS)
+		return err_set(e, ERR_LIMIT, "a box has at most %d open ports", PREVIEW_PORTS);
+	json_array_append_new(ports, json_integer(port));
+	return change_door(b, door, e);
+}
+
+int preview_open(struct berth *b, uint16_t port, struct err *e)
+{
+	json_t *door = door_of(b);
+	int rc = add(b, door, port, e);
+
+	json_decref(door);
+	return rc;
+}
+
+static int close_port(struct berth *b, uint16_t port, struct err *e)
+{
+	json_t *door = door_of(b), *ports = json_object_get(door, "ports");
+	size_t i = find(ports, port);
+	int rc = 0;
+
+	if (i < json_array_size(ports)) {
+		json_array_remove(ports, i);
+		rc = change_door(b, door, e);
+	}
+	json_decref(door);
+	return rc;
+}
+
+/* ---- the address ---- */
+
+static size_t name_len(const char *host)
+{
+	return *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+}
+
+static int is_loopback(const char *host)
+{
+	static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
+	size_t n = name_len(host);
+
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+		if (strlen(names[i]) == n && strncasecmp(host, names[i], n) == 0)
+			return 1;
+	return n > 10 && strncasecmp(host + n - 10, ".localhost", 10) == 0;
+}
+
+/* Of several, the one by which the client came. Names below localhost lead to the machine they are asked
+ * on, for browsers and curl at least, so without a domain they do for who is there. */
+static const char *domain_for(const struct call *c, const char *host)
+{
+	const char *const *all = c->api->conf.hosts;
+	size_t n = name_len(host);
+
+	for (const char *const *d = all; d && *d; d++) {
+		const char *name = strncmp(*d, "*.", 2) == 0 ? *d + 2 : *d;
+		size_t len = strlen(name);
+
+		if (n >= len && strncasecmp(host + n - len, name, len) == 0 &&
+		    (n == len || host[n - len - 1] == '.'))
+			return name;
+	}
+	if (all && *all)
+		return strncmp(*all, "*.", 2) == 0 ? *all + 2 : *all;
+	return c->req->unix_peer || is_loopback(host) ? "localhost" : NULL;
+}
+
+/* As the client sees us; a proxy on this machine may speak TLS in our place. */
+static int is_secure(const struct http_req *r)
+{
+	const char *proto = http_header(r, "x-forwarded-proto");
+
+	return http_secure(r) || (proto && strcasecmp(proto, "https") == 0);
+}
+
+void preview_url(const struct call *c, const char *box, uint16_t port, char out[PREVIEW_URL])
+{
+	const struct api_conf *conf = &c->api->conf;
+	const char *said = http_header(c->req, "host"), *host = said ? said : "";
+	const char *domain = domain_for(c, host);
+
+	out[0] = 0;
+	if (!domain)
+		return;
+	/* Who comes by the unix socket says nothing of the port that browsers find us at. */
+	if (c->req->unix_peer && conf->port)
+		snprintf(out, PREVIEW_URL, "%s://%u-%s.%s:%u", conf->tls ? "https" : "http", port, box,
+			 domain, conf->port);
+	else if (!c->req->unix_peer)
+		snprintf(out, PREVIEW_URL, "%s://%u-%s.%s%.6s", is_secure(c->req) ? "https" : "http",
+			 port, box, domain, host + name_len(host));
+}
+
+/* ---- the routes ---- */
+
+static json_t *port_json(const struct call *c, const struct berth *b, uint16_t port, int open)
+{
+	char url[PREVIEW_URL];
+
+	preview_url(c, b->row.id, port, url);
+	return json_pack("{s:s, s:i, s:b, s:s?}", "box", b->row.id, "port", port, "open", open, "url",
+			 url[0] ? url : NULL);
+}
+
+/* 0: it is none, and that was answered. */
+static uint16_t port_of(struct call *c)
+{
+	uint32_t port;
+	struct err e;
+
+	if (units_parse_count(call_param(c, 1), 65535, &port, &e) < 0) {
+		call_error(c, 400, "invalid", "that is no port", call_param(c, 1), "1 to 65535");
+		return 0;
+	}
+	return (uint16_t)port;
+}
+
+void ports_list(struct call *c)
+{
+	struct berth *b = call_look(c, 0);
+	json_t *door, *items, *one;
+	size_t i;
+
+	if (!b)
+		return;
+	items = json_array();
+	door = door_of(b);
+	json_array_foreach(json_object_get(door, "ports"), i, one)
+		json_array_append_new(items, port_json(c, b, (uint16_t)json_integer_value(one), 1));
+	json_decref(door);
+	call_list(c, items, NULL);
+}
+
+void ports_show(struct call *c)
+{
+	struct berth *b = call_look(c, 0);
+	uint16_t port = b ? port_of(c) : 0;
+
+	if (port)
+		call_json(c, 200, port_json(c, b, port, preview_is_open(b, port)));
+}
+
+void ports_open(struct call *c)
+{
+	struct berth *b = call_box(c, 0);
+	uint16_t port = b ? port_of(c) : 0;
+	struct err e;
+
+	if (!port)
+		return;
+	if (preview_open(b, port, &e) < 0)
+		call_fail(c, &e);
+	else
+		call_json(c, 200, port_json(c, b, port, 1));
+}
+
+void ports_close(struct call *c)
+{
+	struct berth *b = call_box(c, 0);
+	uint16_t port = b ? port_of(c) : 0;
+	struct err e;
+
+	if (!port)
+		return;
+	if (close_port(b, port, &e) < 0)
+		call_fail(c, &e);
+	else
+		call_empty(c, 204);
+}

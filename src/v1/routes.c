@@ -1,0 +1,169 @@
+/* routes.c - every path of the daemon: dispatch, checking, /openapi.json and `atoll api` are made
+ * of this table. */
+#include "v1/audit.h"
+#include "v1/batch.h"
+#include "v1/boxes.h"
+#include "v1/env.h"
+#include "v1/agents.h"
+#include "v1/events.h"
+#include "v1/cells.h"
+#include "v1/changes.h"
+#include "v1/contexts.h"
+#include "v1/execs.h"
+#include "v1/files.h"
+#include "v1/run_request.h"
+#include "v1/fragment.h"
+#include "v1/keys.h"
+#include "v1/languages.h"
+#include "v1/models.h"
+#include "v1/openapi.h"
+#include "v1/daemon_info.h"
+#include "v1/pipelines.h"
+#include "v1/ports.h"
+#include "v1/packages.h"
+#include "v1/pause.h"
+#include "v1/snapshots.h"
+#include "v1/replay.h"
+#include "v1/fragments.h"
+#include "v1/socket.h"
+#include "v1/volumes.h"
+#include "v1/stats.h"
+#include "v1/teams.h"
+#include "base/own.h"
+
+#define STREAM .how = HTTP_BODY_STREAM
+
+const struct api_route api_routes[] = {
+	/* clang-format off */
+	{ "GET", "/", NEED_NOTHING, ops_page, "what this is", .group = "daemon" },
+	{ "GET", "/healthz", NEED_NOTHING, ops_health, "is it up?", .group = "daemon" },
+	{ "GET", "/v1/info", NEED_VIEWER, ops_info, "what this daemon is, and who you are to it", .group = "daemon" },
+	{ "GET", "/v1/languages", NEED_VIEWER, languages_list, "what programs may be written in, with versions", .group = "daemon" },
+	{ "GET", "/v1/models", NEED_VIEWER, models_list, "language models that may be asked, their prices, what they cost so far", .group = "models" },
+	{ "POST", "/v1/models/ask", NEED_EDITOR, models_ask, "one question to a model", models_ask_fields, .group = "models", .action = "model.ask" },
+	{ "GET", "/v1/who", NEED_VIEWER, ops_who, "who you are to it: the cheapest question that needs a key", .group = "daemon" },
+	{ "GET", "/metrics", NEED_VIEWER, ops_metrics, "figures for Prometheus", .group = "daemon" },
+	{ "GET", "/openapi.json", NEED_VIEWER, openapi_show, "this document", .group = "daemon" },
+
+	{ "POST", "/v1/boxes", NEED_EDITOR, boxes_create, "make a box, or get the one of a session", box_create_fields, .group = "boxes", .action = "box.create" },
+	{ "GET", "/v1/boxes", NEED_VIEWER, boxes_list, "list boxes", .query = box_list_query, .group = "boxes" },
+	{ "GET", "/v1/boxes/{box}", NEED_VIEWER, boxes_show, "one box", .group = "boxes" },
+	{ "PATCH", "/v1/boxes/{box}", NEED_EDITOR, boxes_patch, "change limits, timeouts, metadata", box_patch_fields, .group = "boxes", .action = "box.change" },
+	{ "GET", "/v1/boxes/{box}/ports", NEED_VIEWER, ports_list, "ports that anybody may ask", .group = "boxes" },
+	{ "GET", "/v1/boxes/{box}/ports/{port}", NEED_VIEWER, ports_show, "the address of a port, and whether it is open", .group = "boxes" },
+	{ "PUT", "/v1/boxes/{box}/ports/{port}", NEED_EDITOR, ports_open, "open a port to whoever knows its address", .group = "boxes", .action = "port.open" },
+	{ "DELETE", "/v1/boxes/{box}/ports/{port}", NEED_EDITOR, ports_close, "close it", .group = "boxes", .action = "port.close" },
+	{ "DELETE", "/v1/boxes/{box}", NEED_EDITOR, boxes_delete, "end a box; answers when nothing of it is left", .group = "boxes", .action = "box.delete" },
+	{ "POST", "/v1/boxes/{box}/pause", NEED_EDITOR, pause_box, "everything in it stands still", pause_fields, .group = "boxes", .action = "box.pause" },
+	{ "POST", "/v1/boxes/{box}/resume", NEED_EDITOR, pause_resume, "and goes on", .group = "boxes", .action = "box.resume" },
+
+	{ "POST", "/v1/snapshots", NEED_EDITOR, snapshots_create, "keep the files of a box, for others to begin with", snapshots_create_fields, .group = "snapshots", .action = "snapshot.create" },
+	{ "GET", "/v1/snapshots", NEED_VIEWER, snapshots_list, "list them, newest first", .query = snapshots_list_query, .group = "snapshots" },
+	{ "GET", "/v1/snapshots/{snapshot}", NEED_VIEWER, snapshots_show, "one of them, by id or name", .group = "snapshots" },
+	{ "DELETE", "/v1/snapshots/{snapshot}", NEED_EDITOR, snapshots_delete, "forget it; boxes made of it stay", .group = "snapshots", .action = "snapshot.delete" },
+
+	{ "POST", "/v1/run", NEED_EDITOR, flow_run, "run a program in a box of its own", flow_run_fields, .group = "run", .action = "exec.start" },
+	{ "POST", "/v1/batch", NEED_EDITOR, batch_post, "run many programs, one item per line, each in a fresh box", .query = batch_query, STREAM, .group = "batch", .action = "batch.create" },
+	{ "GET", "/v1/batch", NEED_VIEWER, batch_list, "list batches, newest first", .query = batch_list_query, .group = "batch" },
+	{ "GET", "/v1/batch/{batch}", NEED_VIEWER, batch_show, "how far one is", .group = "batch" },
+	{ "GET", "/v1/batch/{batch}/results", NEED_VIEWER, batch_results_get, "its results from a number on, to the end", .query = batch_results_query, .group = "batch" },
+	{ "DELETE", "/v1/batch/{batch}", NEED_EDITOR, batch_delete, "cancel it", .query = batch_delete_query, .group = "batch", .action = "batch.cancel" },
+
+	{ "POST", "/v1/pipelines", NEED_EDITOR, pipelines_post, "from a wish to tested code", pipelines_fields, .query = pipelines_post_query, .group = "pipelines", .action = "pipeline.create" },
+	{ "GET", "/v1/pipelines", NEED_VIEWER, pipelines_list, "list them, newest first", .query = pipelines_list_query, .group = "pipelines" },
+	{ "GET", "/v1/pipelines/metrics", NEED_VIEWER, pipelines_metrics, "how well they do: success, attempts, categories, times, cost", .group = "pipelines" },
+	{ "DELETE", "/v1/pipelines/memory", NEED_EDITOR, pipelines_unlearn, "forget what was learned of the team's pipelines", pipelines_unlearn_fields, .group = "pipelines", .action = "pipeline.unlearn" },
+	{ "GET", "/v1/pipelines/policy", NEED_VIEWER, pipelines_policy, "what the team wants: a scan's findings, a memory", .group = "pipelines" },
+	{ "PUT", "/v1/pipelines/policy", NEED_OWNER, pipelines_set_policy, "change that; what is not named stays", pipelines_policy_fields, .group = "pipelines", .action = "pipeline.policy" },
+	{ "GET", "/v1/pipelines/{pipeline}", NEED_VIEWER, pipelines_show, "one, with its documents", .query = pipelines_show_query, .group = "pipelines" },
+	{ "GET", "/v1/pipelines/{pipeline}/events", NEED_VIEWER, pipelines_events, "what happened, from a number on, and what happens", .query = pipelines_events_query, .group = "pipelines" },
+	{ "POST", "/v1/pipelines/{pipeline}/answer", NEED_EDITOR, pipelines_answer, "what it asked for", pipelines_answer_fields, .group = "pipelines", .action = "pipeline.answer" },
+	{ "POST", "/v1/pipelines/{pipeline}/cancel", NEED_EDITOR, pipelines_cancel, "end it", .group = "pipelines", .action = "pipeline.cancel" },
+	{ "POST", "/v1/pipelines/{pipeline}/replay", NEED_EDITOR, pipelines_replay, "run an attempt again in a fresh box: is it the same?", pipelines_replay_fields, .group = "pipelines", .action = "pipeline.replay" },
+	{ "DELETE", "/v1/pipelines/{pipeline}", NEED_EDITOR, pipelines_delete, "forget one that is over, with its documents", .group = "pipelines", .action = "pipeline.delete" },
+
+	{ "POST", "/v1/agents", NEED_EDITOR, errands_run, "an agent does a task in a box of its own", errands_fields, .group = "agents", .action = "agent.run" },
+	{ "GET", "/v1/agents", NEED_VIEWER, errands_list, "those of the team, newest first", .query = errands_list_query, .group = "agents" },
+	{ "GET", "/v1/agents/{agent}", NEED_VIEWER, errands_show, "one, with its report", .group = "agents" },
+	{ "POST", "/v1/boxes/{box}/execs", NEED_EDITOR, execs_start, "run a program", flow_exec_fields, .group = "execs", .action = "exec.start" },
+	{ "GET", "/v1/boxes/{box}/execs", NEED_VIEWER, execs_list, "list programs, newest first", .query = execs_list_query, .group = "execs" },
+	{ "GET", "/v1/boxes/{box}/execs/{exec}", NEED_VIEWER, execs_show, "one program, or its record", .group = "execs" },
+	{ "GET", "/v1/boxes/{box}/execs/{exec}/wait", NEED_VIEWER, execs_wait, "its record, once it is over", .query = execs_wait_query, .group = "execs" },
+	{ "GET", "/v1/boxes/{box}/execs/{exec}/output", NEED_VIEWER, execs_output, "its output from a byte on, to the end", .query = execs_output_query, .group = "execs" },
+	{ "POST", "/v1/boxes/{box}/execs/{exec}/stdin", NEED_EDITOR, execs_stdin, "bytes for its input", .query = execs_stdin_query, STREAM, .group = "execs", .action = "exec.stdin" },
+	{ "POST", "/v1/boxes/{box}/execs/{exec}/signal", NEED_EDITOR, execs_signal, "send a signal", execs_signal_fields, .group = "execs", .action = "exec.signal" },
+	{ "POST", "/v1/boxes/{box}/execs/{exec}/resize", NEED_EDITOR, execs_resize, "its terminal's size", execs_resize_fields, .group = "execs", .action = "exec.resize" },
+	{ "DELETE", "/v1/boxes/{box}/execs/{exec}", NEED_EDITOR, execs_kill, "kill it; answers with its record", .group = "execs", .action = "exec.kill" },
+
+	{ "POST", "/v1/boxes/{box}/cells", NEED_EDITOR, cells_run_standing, "run a cell in the language's own context, made at its first", cells_standing_fields, .group = "cells", .action = "cell.run" },
+	{ "POST", "/v1/boxes/{box}/contexts", NEED_EDITOR, contexts_create, "start an interpreter that keeps its state", contexts_create_fields, .group = "cells", .action = "context.create" },
+	{ "GET", "/v1/boxes/{box}/contexts", NEED_VIEWER, contexts_list, "list them", .group = "cells" },
+	{ "GET", "/v1/boxes/{box}/contexts/{context}", NEED_VIEWER, contexts_show, "one of them", .group = "cells" },
+	{ "DELETE", "/v1/boxes/{box}/contexts/{context}", NEED_EDITOR, contexts_delete, "end it, and what runs in it", .group = "cells", .action = "context.delete" },
+	{ "POST", "/v1/boxes/{box}/contexts/{context}/cells", NEED_EDITOR, cells_run, "run a cell; events as they come, or all at its end", cells_fields, .group = "cells", .action = "cell.run" },
+	{ "GET", "/v1/boxes/{box}/contexts/{context}/cells/{cell}/events", NEED_VIEWER, cells_events, "its events behind a place, to the end", .query = cells_events_query, .group = "cells" },
+	{ "POST", "/v1/boxes/{box}/contexts/{context}/interrupt", NEED_EDITOR, contexts_interrupt, "as Ctrl-C does", .group = "cells", .action = "context.interrupt" },
+	{ "POST", "/v1/boxes/{box}/contexts/{context}/restart", NEED_EDITOR, contexts_restart, "another interpreter under the same id", .group = "cells", .action = "context.restart" },
+	{ "POST", "/v1/boxes/{box}/contexts/{context}/input", NEED_EDITOR, contexts_input, "the line a cell waits for", contexts_input_fields, .group = "cells", .action = "context.input" },
+
+	{ "POST", "/v1/volumes", NEED_EDITOR, volumes_create, "make a disk that outlives boxes", volumes_create_fields, .group = "volumes", .action = "volume.create" },
+	{ "GET", "/v1/volumes", NEED_VIEWER, volumes_list, "list volumes", .query = volumes_list_query, .group = "volumes" },
+	{ "GET", "/v1/volumes/{volume}", NEED_VIEWER, volumes_show, "one volume, and which boxes have it", .group = "volumes" },
+	{ "DELETE", "/v1/volumes/{volume}", NEED_EDITOR, volumes_delete, "with all that is in it; refused while a box has it", .group = "volumes", .action = "volume.delete" },
+
+	{ "POST", "/v1/packages", NEED_EDITOR, packages_add_set, "install a set of packages, so that boxes have it at once", packages_add_fields, .group = "packages", .action = "packages.add" },
+	{ "GET", "/v1/packages", NEED_OWNER, packages_list, "operators: sets that are installed, the most used first", .query = packages_list_query, .group = "packages" },
+	{ "GET", "/v1/packages/{set}", NEED_OWNER, packages_show, "operators: one set", .group = "packages" },
+	{ "DELETE", "/v1/packages/{set}", NEED_OWNER, packages_delete, "operators: drop its layer; refused while a box has it", .group = "packages", .action = "packages.delete" },
+	{ "POST", "/v1/packages/{set}/check", NEED_OWNER, packages_check, "operators: is its layer what was installed?", .group = "packages", .action = "packages.check" },
+
+	{ "GET", "/v1/socket", NEED_VIEWER, socket_open, "WebSocket: many streams over one connection", .group = "streams" },
+	{ "GET", "/v1/boxes/{box}/files", NEED_VIEWER, boxfiles_get, "the content of a file, or a range of it", .query = boxfiles_path_query, .group = "files" },
+	{ "PUT", "/v1/boxes/{box}/files", NEED_EDITOR, boxfiles_put, "write a file, all of it or nothing", .query = boxfiles_put_query, STREAM, .group = "files", .action = "file.write" },
+	{ "DELETE", "/v1/boxes/{box}/files", NEED_EDITOR, boxfiles_delete, "remove a file or folder", .query = boxfiles_delete_query, .group = "files", .action = "file.remove" },
+	{ "GET", "/v1/boxes/{box}/files/stat", NEED_VIEWER, boxfiles_stat, "what is at a path", .query = boxfiles_path_query, .group = "files" },
+	{ "GET", "/v1/boxes/{box}/files/list", NEED_VIEWER, boxfiles_list, "what is in a folder, by name", .query = boxfiles_list_query, .group = "files" },
+	{ "POST", "/v1/boxes/{box}/files/mkdir", NEED_EDITOR, boxfiles_mkdir, "make a folder", boxfiles_mkdir_fields, .group = "files", .action = "file.mkdir" },
+	{ "POST", "/v1/boxes/{box}/files/move", NEED_EDITOR, boxfiles_move, "rename or move", boxfiles_move_fields, .group = "files", .action = "file.move" },
+	{ "POST", "/v1/boxes/{box}/files/copy", NEED_EDITOR, boxfiles_copy, "copy, folders with all that is in them", boxfiles_move_fields, .group = "files", .action = "file.copy" },
+	{ "POST", "/v1/boxes/{box}/files/chmod", NEED_EDITOR, boxfiles_chmod, "set permissions", boxfiles_chmod_fields, .group = "files", .action = "file.chmod" },
+	{ "GET", "/v1/boxes/{box}/files/archive", NEED_VIEWER, boxfiles_pack, "a folder as tar, tar.gz or zip", .query = boxfiles_archive_query, .group = "files" },
+	{ "PUT", "/v1/boxes/{box}/files/archive", NEED_EDITOR, boxfiles_unpack, "unpack an archive into a folder", .query = boxfiles_archive_query, STREAM, .group = "files", .action = "file.unpack" },
+	{ "GET", "/v1/boxes/{box}/files/search", NEED_VIEWER, boxfiles_search, "files by name and content", .query = boxfiles_search_query, .group = "files" },
+	{ "GET", "/v1/boxes/{box}/files/watch", NEED_VIEWER, boxfiles_watch, "changes of a folder as they happen", .query = boxfiles_watch_query, .group = "files" },
+	{ "GET", "/v1/boxes/{box}/changes", NEED_VIEWER, changes_list, "files that differ from its beginning", .query = changes_query, .group = "files" },
+	{ "GET", "/v1/boxes/{box}/network", NEED_VIEWER, boxes_network, "whom it may reach, and what it has", .group = "boxes" },
+	{ "GET", "/v1/boxes/{box}/env", NEED_VIEWER, env_show, "variables of every program in it", .group = "boxes" },
+	{ "PUT", "/v1/boxes/{box}/env", NEED_EDITOR, env_set, "replace them", env_fields, .group = "boxes", .action = "box.change" },
+
+	{ "GET", "/v1/runs", NEED_VIEWER, runs_list, "all programs ever run, newest first", .query = runs_list_query, .group = "runs" },
+	{ "GET", "/v1/runs/{run}", NEED_VIEWER, runs_show, "the record of one", .group = "runs" },
+	{ "POST", "/v1/runs/{run}/replay", NEED_EDITOR, replay_run, "the same again, in a fresh box", .group = "runs", .action = "run.replay" },
+
+	{ "POST", "/api/sandbox", NEED_EDITOR, seeds_run, "run a fragment in the box of its session", fragment_request_fields, .group = "front ends", .action = "exec.start" },
+	{ "GET", "/api/sandbox/{box}/files", NEED_VIEWER, seeds_tree, "its files, as a tree", .query = seeds_tree_query, .group = "front ends" },
+	{ "GET", "/api/sandbox/{box}/files/content", NEED_VIEWER, seeds_read, "the content of a file", .query = seeds_read_query, .group = "front ends" },
+	{ "POST", "/api/sandbox/{box}/files/content", NEED_EDITOR, seeds_write, "write a file", seeds_write_fields, .group = "front ends", .action = "file.write" },
+
+	{ "GET", "/v1/events", NEED_VIEWER, events_list, "what happens to boxes: a page, or a stream", .query = events_query, .group = "events" },
+	{ "GET", "/v1/boxes/{box}/events", NEED_VIEWER, events_box, "what happens to this one", .query = events_box_query, .group = "events" },
+
+	{ "GET", "/v1/boxes/{box}/stats", NEED_VIEWER, stats_show, "what it uses now, or every second", .query = stats_query, .group = "stats" },
+	{ "GET", "/v1/boxes/{box}/stats/history", NEED_VIEWER, stats_history, "what it has used, every 10 s", .query = stats_history_query, .group = "stats" },
+	{ "GET", "/v1/stats", NEED_VIEWER, stats_host, "the machine, for team default", .group = "stats" },
+
+	{ "GET", "/v1/keys", NEED_OWNER, keys_list, "the team's keys, newest first", .query = keys_list_query, .group = "keys" },
+	{ "POST", "/v1/keys", NEED_OWNER, keys_create, "make a key; it is told only here", keys_create_fields, .group = "keys", .action = "key.create" },
+	{ "GET", "/v1/keys/{key}", NEED_OWNER, keys_show, "one key, by id or name", .query = keys_one_query, .group = "keys" },
+	{ "DELETE", "/v1/keys/{key}", NEED_OWNER, keys_delete, "it opens nothing any more", .query = keys_one_query, .group = "keys", .action = "key.delete" },
+
+	{ "GET", "/v1/teams", NEED_VIEWER, teams_list, "the own team; all of them for operators", .query = teams_list_query, .group = "teams" },
+	{ "GET", "/v1/teams/{team}", NEED_VIEWER, teams_show, "quotas and usage of one", .group = "teams" },
+	{ "PUT", "/v1/teams/{team}", NEED_OWNER, teams_put, "operators: make it, or set the quotas that are given", teams_put_fields, .group = "teams", .action = "team.put" },
+	{ "DELETE", "/v1/teams/{team}", NEED_OWNER, teams_delete, "operators: once it has no keys, volumes and boxes", .group = "teams", .action = "team.delete" },
+	{ "GET", "/v1/usage", NEED_VIEWER, usage_show, "what a team has used, by day", .query = usage_query, .group = "teams" },
+
+	{ "GET", "/v1/audit", NEED_OWNER, audit_list, "who did what, newest first", .query = audit_list_query, .group = "audit" },
+	/* clang-format on */
+};
+const unsigned api_nroutes = ARRAY_LEN(api_routes);

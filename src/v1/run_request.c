@@ -1,0 +1,408 @@
+/* run_request.c - see run_request.h. */
+#include "v1/run_request_internal.h"
+#include "v1/box_spec.h"
+#include "api/quota.h"
+#include "v1/replay.h"
+#include "base/own.h"
+#include "record/record.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the end ---- */
+
+void flow_free(struct flow *w)
+{
+	struct berth *b;
+
+	flow_files_fini(&w->files);
+	artifacts_fini(&w->artifacts);
+	if (w->tapped)
+		tap_close(&w->tap);
+	reuse_fini(&w->reuse);
+	packages_job_fini(&w->packages);
+	berth_wait_cancel(&w->made);
+	run_wait_cancel(&w->wait);
+	b = w->own_box && w->box[0] ? fleet_find(&w->api->fleet, w->box) : NULL;
+	if (b)
+		berth_end(b, CAUSE_EXIT, NULL);
+	flow_plan_fini(&w->plan);
+	buf_fini(&w->said);
+	buf_fini(&w->out[0]);
+	buf_fini(&w->out[1]);
+	buf_fini(&w->words[0]);
+	buf_fini(&w->words[1]);
+	json_decref(w->warnings);
+	json_decref(w->record);
+	json_decref(w->request);
+	json_decref(w->body);
+	free(w);
+}
+
+struct call *flow_let_go(struct flow *w)
+{
+	struct call *c = w->call;
+
+	if (c) {
+		c->drop = NULL;
+		c->state = NULL;
+	}
+	w->call = NULL;
+	return c;
+}
+
+void flow_fail(struct flow *w, const struct err *e)
+{
+	struct call *c = flow_let_go(w);
+
+	if (c && w->streaming) {
+		if (!c->audited) /* else one of its programs did start */
+			call_audit(c, "exec.start", w->box, err_kind_name(e->kind));
+		json_t *error = call_error_json(err_kind_name(e->kind), e->msg, NULL, NULL);
+
+		json_object_set_new(error, "type", json_string("error"));
+		feed_event(&w->feed, error);
+		feed_end(&w->feed);
+	} else if (c) {
+		call_fail(c, e);
+	}
+	flow_free(w);
+}
+
+static void stream_end(struct flow *w, json_t *take_doc)
+{
+	static const char *const types[2] = { "stdout", "stderr" };
+
+	feed_flush(&w->feed, types);
+	json_object_set_new(take_doc, "type", json_string("exit"));
+	feed_event(&w->feed, take_doc);
+	feed_end(&w->feed);
+}
+
+static void tell_answer(struct flow *w, json_t *record)
+{
+	struct call *c = flow_let_go(w);
+	json_t *doc = c ? json_copy(record) : NULL, *packages = doc ? packages_report(&w->packages) : NULL;
+
+	if (packages)
+		json_object_set_new(doc, "packages", packages);
+	if (doc)
+		artifacts_report(&w->artifacts, doc);
+	if (c && w->streaming) {
+		stream_end(w, doc);
+	} else if (c) {
+		if (!w->door->said) {
+			record_set_output(doc, "stdout", &w->out[0]);
+			record_set_output(doc, "stderr", &w->out[1]);
+		}
+		json_object_set_new(doc, "truncated",
+				    json_boolean(w->dropped[0] || w->dropped[1] ||
+						 json_is_true(json_object_get(doc, "truncated"))));
+		w->door->over(c, doc);
+	}
+	flow_free(w);
+}
+
+static void artifacts_are_read(struct artifacts *x)
+{
+	struct flow *w = loop_owner(x, struct flow, artifacts);
+	json_t *record = w->record;
+
+	w->record = NULL;
+	tell_answer(w, record);
+	json_decref(record);
+}
+
+void flow_answer(struct flow *w, json_t *record)
+{
+	struct berth *b = w->own_box ? fleet_find(&w->api->fleet, w->box) : NULL;
+
+	int wanted = w->own_box && w->call && json_object_get(w->body, "artifacts");
+
+	if (wanted && !b)
+		artifacts_lost(&w->artifacts);
+	if (!wanted || !b) {
+		tell_answer(w, record);
+		return;
+	}
+	w->record = json_incref(record);
+	w->artifacts.done = artifacts_are_read;
+	artifacts_begin(&w->artifacts, &w->plan, &b->line, w->api->loop);
+}
+
+static void tell_record(struct call *c, json_t *take_record)
+{
+	call_json(c, 200, take_record);
+}
+
+static void tell_run(struct call *c, const struct run *r)
+{
+	call_json(c, 201, run_json(r));
+}
+
+static const struct flow_door native = { .over = tell_record, .running = tell_run };
+
+/* ---- the beginning ---- */
+
+static void begin_feed(struct flow *w)
+{
+	if (w->kind == FEED_NONE || !w->call || w->streaming)
+		return;
+	feed_begin(&w->feed, w->call->req, w->kind);
+	w->streaming = 1;
+}
+
+static void files_are_there(struct flow_files *x, const struct err *e)
+{
+	struct flow *w = loop_owner(x, struct flow, files);
+
+	w->artifacts.files_put_ns = (uint64_t)fleet_now_ns();
+	if (e)
+		flow_fail(w, e);
+	else
+		flow_next(w);
+}
+
+static void begin(struct flow *w)
+{
+	struct berth *b = fleet_find(&w->api->fleet, w->box);
+
+	w->holds = b ? b->holds : 0;
+	begin_feed(w);
+	w->files.done = files_are_there;
+	if (!b || flow_files_put(&w->files, &w->plan, &b->line))
+		flow_next(w);
+}
+
+/* ---- the client ---- */
+
+/* Nobody wants it any more: what runs is ended and recorded, what would follow is not begun. */
+static void pull_leash(struct flow *w)
+{
+	if (w->tapped && w->tap.run) {
+		w->plan.nsteps = w->at + 1;
+		run_signal(w->tap.run, SIGKILL);
+	}
+}
+
+static void client_left(struct call *c)
+{
+	struct flow *w = c->state;
+	int leashed = w->leash && *w->leash;
+
+	w->call = NULL;
+	w->leash = NULL;
+	if (leashed)
+		pull_leash(w);
+	if (w->installing || (leashed && !w->tapped)) { /* the install goes on; nobody wants the program any more */
+		flow_free(w);
+		return;
+	}
+	if (!w->tapped)
+		return; /* between two steps; the next one will not be read */
+	w->tapped = 0;
+	if (w->tap.run) {
+		struct run *r = w->tap.run;
+
+		tap_close(&w->tap);
+		flow_await(w, r);
+	}
+}
+
+static void client_drains(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct flow *w = c->state;
+
+	if (w && w->tapped)
+		tap_stop(&w->tap, 0);
+}
+
+/* NULL: refused, and answered. */
+static struct flow *flow_new(struct call *c, const struct flow_want *want, const struct berth *b)
+{
+	struct flow *w = calloc(1, sizeof(*w));
+	struct err e;
+
+	if (!w)
+		abort();
+	w->api = c->api;
+	w->who = c->who;
+	w->door = want->door ? want->door : &native;
+	w->leash = want->leash;
+	w->body = json_incref(want->body);
+	w->tap.own.post.fd = -1;
+	w->reuse.done = flow_looked;
+	snprintf(w->replay_of, sizeof(w->replay_of), "%s", want->replay_of ? want->replay_of : "");
+	w->plan.layered = b && b->nlayers;
+	if (flow_plan_read(&w->plan, w->body, w->api->fleet.conf.run_wall_ms, &e) < 0) {
+		call_error(c, 400, "invalid", e.msg, NULL, "the fields are in /openapi.json");
+		flow_free(w);
+		return NULL;
+	}
+	if (!quota_run(c)) {
+		flow_free(w);
+		return NULL;
+	}
+	/* What goes to the background is answered when it runs, and has no stream; nor have those
+	 * who want the end in their own shape. */
+	w->kind = w->plan.background || want->door ? FEED_NONE : feed_wanted(c);
+	w->call = c;
+	c->state = w;
+	c->drop = client_left;
+	c->req->on_drain = client_drains;
+	return w;
+}
+
+/* ---- in a box that is there ---- */
+
+void flow_in(struct call *c, struct berth *b, const struct flow_want *want)
+{
+	struct flow *w = flow_new(c, want, b);
+
+	if (!w)
+		return;
+	snprintf(w->box, sizeof(w->box), "%s", b->row.id);
+	w->request = replay_request(w->body, b);
+	berth_wake(b);
+	begin(w);
+}
+
+void flow_exec(struct call *c, struct berth *b)
+{
+	flow_in(c, b, &(struct flow_want){ .body = c->body });
+}
+
+/* ---- in a box of its own ---- */
+
+static void box_made(struct berth_wait *x, struct berth *b, const struct err *e)
+{
+	struct flow *w = loop_owner(x, struct flow, made);
+
+	if (e) {
+		packages_lost(&w->packages, e);
+		flow_fail(w, e);
+		return;
+	}
+	snprintf(w->box, sizeof(w->box), "%s", b->row.id);
+	begin(w);
+}
+
+static void make_box(struct flow *w)
+{
+	struct berth_want box;
+	struct berth *b;
+	struct err e;
+
+	if (box_want(w->call, &box, &e) < 0) {
+		flow_fail(w, &e);
+		return;
+	}
+	if (w->plan.program.lang)
+		program_limits(&w->plan.program, &w->api->fleet.conf.most, &box.limits);
+	box.seed = w->plan.program.seed;
+	box.row.metadata = "{\"" BERTH_EPHEMERAL "\":\"1\"}";
+	packages_want(&w->packages, w->call->req, &box);
+	w->made.done = box_made;
+	if (berth_create(&w->api->fleet, &box, &w->made, &b, &e) < 0)
+		flow_fail(w, &e);
+}
+
+/* ---- its packages ---- */
+
+static void install_failed(struct flow *w, json_t *take_error)
+{
+	struct call *c = flow_let_go(w);
+
+	if (c && w->streaming) {
+		json_object_set_new(take_error, "type", json_string("error"));
+		feed_event(&w->feed, take_error);
+		feed_end(&w->feed);
+	} else if (c) {
+		call_json(c, 422, take_error);
+	} else {
+		json_decref(take_error);
+	}
+	flow_free(w);
+}
+
+static void installed(struct package_job *j, const struct packages_failure *f)
+{
+	struct flow *w = j->user;
+
+	w->installing = 0;
+	if (f)
+		install_failed(w, packages_failure_json(f));
+	else
+		make_box(w);
+}
+
+static void install_said(struct package_job *j, const char *manager, unsigned stream,
+			 const char *bytes, size_t n)
+{
+	struct flow *w = j->user;
+
+	if (w->streaming && w->call)
+		feed_event(&w->feed, packages_said_json(manager, stream, bytes, n));
+}
+
+static const char *language_of(const struct flow *w)
+{
+	const char *name = json_string_value(json_object_get(w->body, "language")),
+		   *entry = json_string_value(json_object_get(w->body, "entry"));
+	const struct lang *l = name ? lang_named(name) : entry ? lang_of(entry, "", 0) : NULL;
+
+	return l ? l->name : NULL;
+}
+
+static int wanted_packages(struct flow *w, struct err *e)
+{
+	const json_t *field = json_object_get(w->body, "packages");
+
+	w->packages.api = w->api;
+	w->packages.user = w;
+	w->packages.done = installed;
+	w->packages.said = install_said;
+	if (packages_read(&w->packages, field, language_of(w), e) < 0)
+		return -1;
+	return json_is_false(field) ? 0 : packages_detect(&w->packages, w->body, language_of(w), e);
+}
+
+void flow_alone(struct call *c, const struct flow_want *want)
+{
+	struct flow *w;
+	struct err e;
+	int there;
+
+	if (!quota_box(c))
+		return;
+	w = flow_new(c, want, NULL);
+	if (!w)
+		return;
+	w->own_box = 1;
+	w->request = replay_request(w->body, NULL);
+	if (wanted_packages(w, &e) < 0) {
+		flow_fail(w, &e);
+		return;
+	}
+	there = packages_begin(&w->packages, c->api, c->who.team, &e);
+	if (there < 0) {
+		json_t *refusal = packages_refusal_json(&e);
+
+		if (refusal)
+			install_failed(w, refusal);
+		else
+			flow_fail(w, &e);
+	} else if (there) {
+		make_box(w);
+	} else {
+		w->installing = 1;
+		begin_feed(w);
+	}
+}
+
+void flow_run(struct call *c)
+{
+	flow_alone(c, &(struct flow_want){ .body = c->body });
+}

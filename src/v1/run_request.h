@@ -1,0 +1,46 @@
+/* run_request.h - from a request to a finished program: files in, perhaps a compiler, the program, its
+ * record; told to the client as it happens or all at once.
+ *
+ *   [new box] -> files -> compile -> run -> record -> [box ends]
+ *
+ * Owns: itself. It goes on when its client leaves: what was started is finished and recorded, and a
+ * box made for it alone is ended. */
+#pragma once
+#include "api/api.h"
+#include "fleet/box.h"
+
+/* The fields that describe a program; shared by POST .../execs and POST /v1/run. */
+extern const struct field flow_exec_fields[], flow_run_fields[];
+
+struct run;
+/* Who asked in another language than ours answers in it: one of these is called, once, unless the
+ * client leaves first. Failures of our own are told by call_fail() whatever the door. */
+struct flow_door {
+	/* The last program is over; its output is in the record. */
+	void (*over)(struct call *c, json_t *take_record);
+	/* It runs in the background. */
+	void (*running)(struct call *c, const struct run *r);
+	/* NULL, or: a program was started, and is which step. */
+	void (*started)(struct call *c, const struct run *r, const char *step);
+	/* NULL, or: its output as it comes; the record has none then. 1: wait for on_drain. */
+	int (*said)(struct call *c, unsigned stream, const char *bytes, size_t n);
+};
+
+struct flow_want { /* borrowed for the call */
+	json_t *body; /* what to do, in the words of flow_exec_fields, checked; kept by reference */
+	const struct flow_door *door; /* NULL: the record as JSON, or as it happens if c accepts that */
+	const char *replay_of;        /* NULL, or the run that this one repeats */
+	const int *leash; /* NULL, or the call's: not 0 when the client leaves, its program ends, too */
+};
+
+/* Starts one in this box. Answers c, now or later. */
+void flow_in(struct call *c, struct berth *b, const struct flow_want *want);
+/* The same in a box of its own, made as c->body asks for. */
+void flow_alone(struct call *c, const struct flow_want *want);
+
+/* For the audit log: who started what, the beginning of its command. c: NULL when the client has left. */
+void flow_audit(struct api *a, struct call *c, const struct who *who, const struct run *r,
+		const char *step);
+
+void flow_exec(struct call *c, struct berth *b); /* as c->body asks for */
+void flow_run(struct call *c);

@@ -1,0 +1,86 @@
+/* run_request_files.c - see run_request_files.h. */
+#include "v1/run_request_files.h"
+#include "base/base64.h"
+
+#include <string.h>
+
+static void put_one(struct flow_files *x, const char *path, const void *bytes, size_t n)
+{
+	struct wire_put put = { .mode = 0 };
+	char full[512];
+
+	clerk_put(&x->clerk, &put, program_in_home(path, full), bytes, n);
+	x->unanswered++;
+}
+
+static void put_text(struct flow_files *x, const char *path, const json_t *text)
+{
+	put_one(x, path, json_string_value(text), json_string_length(text));
+}
+
+static void ready(struct clerk *k)
+{
+	struct flow_files *x = loop_owner(k, struct flow_files, clerk);
+	const json_t *code = json_object_get(x->plan->body, "code");
+	const struct program *p = &x->plan->program;
+	const char *path;
+	json_t *v;
+
+	for (const struct lang_pair *f = p->lang ? p->lang->support : NULL; f && f->key; f++)
+		put_one(x, f->key, f->value, strlen(f->value));
+	json_object_foreach(json_object_get(x->plan->body, "files"), path, v)
+	{
+		if (json_is_string(v)) {
+			put_text(x, path, v);
+			continue;
+		}
+		v = json_object_get(v, "base64");
+		buf_cut(&x->text, 0);
+		(void)!base64_decode(&x->text, json_string_value(v), json_string_length(v));
+		put_one(x, path, x->text.p, x->text.len);
+	}
+	if (code)
+		put_text(x, p->source, code);
+}
+
+static void one_done(struct clerk *k, uint16_t flags)
+{
+	struct flow_files *x = loop_owner(k, struct flow_files, clerk);
+
+	(void)flags;
+	if (--x->unanswered)
+		return;
+	flow_files_fini(x);
+	x->done(x, NULL);
+}
+
+static void failed(struct clerk *k, const struct err *e)
+{
+	struct flow_files *x = loop_owner(k, struct flow_files, clerk);
+
+	x->done(x, e);
+}
+
+int flow_files_put(struct flow_files *x, const struct flow_plan *p, struct line *box)
+{
+	static const struct clerk_events on = { .ready = ready,
+						.done = one_done,
+						.failed = failed };
+
+	if (!json_object_size(json_object_get(p->body, "files")) &&
+	    !json_object_get(p->body, "code") &&
+	    !(p->program.lang && p->program.lang->support->key))
+		return 1;
+	x->plan = p;
+	clerk_open(&x->clerk, box, 0, &on);
+	x->open = 1;
+	return 0;
+}
+
+void flow_files_fini(struct flow_files *x)
+{
+	if (x->open)
+		clerk_close(&x->clerk);
+	x->open = 0;
+	buf_fini(&x->text);
+}

@@ -1,0 +1,20 @@
+/* run_request_files.h - the files of a plan, put into its box before anything runs.
+ * Owns:         the worker that writes them.
+ * Does not own: the plan, which has the bytes. */
+#pragma once
+#include "v1/run_request_plan.h"
+#include "base/buf.h"
+#include "client/file_client.h"
+
+struct flow_files {
+	struct clerk clerk;
+	int open;
+	const struct flow_plan *plan;
+	struct buf text; /* what was base64 */
+	unsigned unanswered;
+	void (*done)(struct flow_files *x, const struct err *e); /* e: NULL when all are written */
+};
+
+/* 1: there are none. 0: done() will be called, once, never from within. */
+int flow_files_put(struct flow_files *x, const struct flow_plan *p, struct line *box);
+void flow_files_fini(struct flow_files *x); /* at any time; fine on a zeroed one */

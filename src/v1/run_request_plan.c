@@ -1,0 +1,228 @@
+/* run_request_plan.c - see run_request_plan.h. */
+#include "v1/run_request_plan.h"
+#include "v1/artifacts.h"
+#include "v1/box_spec.h"
+#include "v1/run_request.h"
+#include "base/base64.h"
+#include "base/own.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INSTALL_MS = 300000, VERSION_MS = 10000 };
+
+#define EXEC_FIELDS                                                                                \
+	{ "command", FIELD_COMMAND, 0, 0, 1 << 20, "a line for the shell, or program and arguments", NULL }, \
+	{ "code", FIELD_TEXT, 0, 0, 1 << 22, "a program's text; wants language", NULL },           \
+	{ "language", FIELD_TEXT, 0, 0, 64, "of the code: python, js, c++, ...; python@3.11", NULL }, \
+	{ "compiler", FIELD_NAME, 0, 0, 32, "where the language has a choice: gcc, clang", NULL }, \
+	{ "files", FIELD_ANY, 0, 0, 0, "{path: text or {\"base64\": ...}}, written before", NULL }, \
+	{ "entry", FIELD_TEXT, 0, 0, 255, "which of the files to run", NULL },                     \
+	{ "args", FIELD_TEXTS, 0, 0, 1000, "arguments behind code or entry", NULL },               \
+	{ "test", FIELD_BOOL, 0, 0, 0, "run the language's test command instead", NULL },          \
+	{ "install", FIELD_COMMAND, 0, 0, 1 << 20, "run before, e.g. to install packages", NULL }, \
+	{ "cwd", FIELD_TEXT, 0, 0, 4095, "folder to start in; /home/user", NULL },                 \
+	{ "env", FIELD_MAP, 0, 0, 1000, "variables, on top of the box's", NULL },                  \
+	{ "stdin", FIELD_TEXT, 0, 0, 1 << 22, "all of its input", NULL },                          \
+	{ "timeout_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program; 30 s with a language, limits.default_run_time of a command", NULL }, \
+	{ "timeouts", FIELD_OBJECT, 0, 0, 0, "of the stages", timeout_fields },                    \
+	{ "user", FIELD_NAME, 0, 0, 16, "user, or root where the box allows it", NULL },           \
+	{ "tag", FIELD_NAME, 0, 0, STORE_NAME, "a name to find it by", NULL },                     \
+	{ "max_output", FIELD_INT, 0, 0, 16 << 20, "bytes kept of each stream in a plain answer", NULL }
+
+static const struct field timeout_fields[] = {
+	{ "install_ms", FIELD_INT, 0, 1, UINT32_MAX, "of install; 30 s, of a command's 5 minutes", NULL },
+	{ "compile_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the compiler; 60 s", NULL },
+	{ "run_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program, as timeout_ms", NULL },
+	{ 0 },
+};
+
+static const struct field pty_fields[] = {
+	{ "rows", FIELD_INT, 0, 1, 10000, "height of the terminal; 24", NULL },
+	{ "cols", FIELD_INT, 0, 1, 10000, "width of the terminal; 80", NULL },
+	{ 0 },
+};
+
+const struct field flow_exec_fields[] = {
+	EXEC_FIELDS,
+	{ "background", FIELD_BOOL, 0, 0, 0, "answer as soon as it runs", NULL },
+	{ "open_stdin", FIELD_BOOL, 0, 0, 0, "input will be sent: POST .../stdin", NULL },
+	{ "pty", FIELD_OBJECT, 0, 0, 0, "on a terminal", pty_fields },
+	{ 0 },
+};
+
+const struct field flow_run_fields[] = {
+	EXEC_FIELDS,
+	BOX_LIMIT_FIELDS,
+	{ "artifacts", FIELD_TEXTS, 0, 0, ARTIFACTS_PATTERNS, "patterns like *.png: files that the run made, given back in its record", NULL },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "whom its box may reach; without it nobody", box_network_fields },
+	{ "packages", FIELD_ANY, 0, 0, 0, "a list for the language's manager, or {\"pip\": [...]}; false: none", NULL },
+	{ 0 },
+};
+
+static int check_files(const json_t *files, struct err *e)
+{
+	auto_buf struct buf bytes = { 0 };
+	const char *path;
+	json_t *v;
+
+	if (files && !json_is_object(files))
+		return err_set(e, ERR_INVALID, "files: must be an object of paths");
+	json_object_foreach((json_t *)files, path, v)
+	{
+		const json_t *coded = json_object_get(v, "base64");
+
+		if (!*path || strlen(path) > 400)
+			return err_set(e, ERR_INVALID, "files: a path of %zu bytes, from 1 to 400",
+				       strlen(path));
+		buf_cut(&bytes, 0);
+		if (!json_is_string(v) &&
+		    (!json_is_string(coded) ||
+		     base64_decode(&bytes, json_string_value(coded), json_string_length(coded)) < 0))
+			return err_set(e, ERR_INVALID,
+				       "files: '%.60s' must be text, or {\"base64\": ...}", path);
+	}
+	return 0;
+}
+
+static const char **words_of(const json_t *command)
+{
+	const char **argv = calloc(json_is_array(command) ? json_array_size(command) + 1 : 4,
+				   sizeof(*argv));
+
+	if (!argv)
+		abort();
+	if (json_is_string(command)) {
+		argv[0] = "/bin/bash";
+		argv[1] = "-c";
+		argv[2] = json_string_value(command);
+	}
+	for (size_t i = 0; i < json_array_size(command); i++)
+		argv[i] = json_string_value(json_array_get(command, i));
+	return argv;
+}
+
+static void add_step(struct flow_plan *p, struct flow_step take_step)
+{
+	p->steps[p->nsteps++] = take_step;
+}
+
+/* How long a stage may take: as asked for, else as usual. */
+static uint32_t stage_ms(const struct flow_plan *p, const char *name, uint64_t usual)
+{
+	const json_t *ms = json_object_get(json_object_get(p->body, "timeouts"), name);
+
+	return json_is_integer(ms) ? (uint32_t)json_integer_value(ms) : (uint32_t)usual;
+}
+
+/* Of a program nobody set a time for: what its language has, unless somebody sits in front of it. */
+static uint64_t usual_run_ms(const struct flow_plan *p, uint64_t conf)
+{
+	int open = p->background || p->pty || json_is_true(json_object_get(p->body, "open_stdin"));
+
+	return open ? 0 : p->program.lang ? p->program.lang->times.run : conf;
+}
+
+static int plan_program(struct flow_plan *p, struct err *e)
+{
+	const struct lang *l = p->program.lang;
+
+	if (json_is_true(json_object_get(p->body, "test"))) {
+		if (!l->test[0])
+			return err_set(e, ERR_INVALID, "test: %s has no command for tests",
+				       l->name);
+		add_step(p, (struct flow_step){ .what = "test", .row = l->test });
+		return 0;
+	}
+	if (p->program.compile[0])
+		add_step(p, (struct flow_step){
+				    .what = "compile",
+				    .row = p->program.compile,
+				    .wall_ms = stage_ms(p, "compile_ms", l->times.compile) });
+	add_step(p, (struct flow_step){ .what = "run", .row = l->run });
+	return 0;
+}
+
+/* The language's variables first: those of the request replace them. */
+static void plan_env(struct flow_plan *p)
+{
+	static const struct lang_pair none[1];
+	const struct lang_pair *first = p->program.lang ? p->program.lang->env : none;
+	json_t *env = json_object_get(p->body, "env"), *all = json_object(), *v;
+	size_t n = 0, need = 0;
+	const char *name;
+	char *to;
+
+	for (; first->key; first++)
+		json_object_set_new(all, first->key, json_string(first->value));
+	json_object_update(all, env);
+	json_object_foreach(all, name, v) need += strlen(name) + json_string_length(v) + 2;
+	p->env = calloc(1, (json_object_size(all) + 1) * sizeof(char *) + need);
+	if (!p->env)
+		abort();
+	to = (char *)(p->env + json_object_size(all) + 1);
+	json_object_foreach(all, name, v)
+	{
+		p->env[n++] = to;
+		to += sprintf(to, "%s=%s", name, json_string_value(v)) + 1;
+	}
+	json_decref(all);
+}
+
+int flow_plan_read(struct flow_plan *p, const json_t *body, uint64_t run_ms, struct err *e)
+{
+	const json_t *command = json_object_get(body, "command"),
+		     *install = json_object_get(body, "install"),
+		     *timeout = json_object_get(body, "timeout_ms"),
+		     *pty = json_object_get(body, "pty");
+	const char *user = json_string_value(json_object_get(body, "user"));
+	int coded = program_in(body);
+
+	p->body = body;
+	if (!command == !coded)
+		return err_set(e, ERR_INVALID,
+			       "give either command, or code (or entry) with language");
+	if (user && strcmp(user, "user") && strcmp(user, "root"))
+		return err_set(e, ERR_INVALID, "user: '%.40s' is neither user nor root", user);
+	p->root = user && !strcmp(user, "root");
+	p->cwd = json_string_value(json_object_get(body, "cwd"));
+	p->background = json_is_true(json_object_get(body, "background"));
+	p->pty = json_is_object(pty);
+	p->rows = (uint16_t)json_integer_value(json_object_get(pty, "rows"));
+	p->cols = (uint16_t)json_integer_value(json_object_get(pty, "cols"));
+	if (check_files(json_object_get(body, "files"), e) < 0 ||
+	    box_check_env(json_object_get(body, "env"), e) < 0 ||
+	    artifacts_check(json_object_get(body, "artifacts"), e) < 0)
+		return -1;
+	p->program.layered = p->layered || json_array_size(json_object_get(json_object_get(body, "packages"), "apt"));
+	if (coded && program_read(&p->program, body, e) < 0)
+		return -1;
+	if (coded && *p->program.pin)
+		add_step(p, (struct flow_step){ .what = FLOW_VERSION,
+						.row = p->program.lang->version,
+						.wall_ms = VERSION_MS });
+	if (install)
+		add_step(p, (struct flow_step){
+				    .what = "install",
+				    .argv = words_of(install),
+				    .wall_ms = stage_ms(p, "install_ms",
+							coded ? p->program.lang->times.install
+							      : INSTALL_MS) });
+	if (coded && plan_program(p, e) < 0)
+		return -1;
+	if (!coded)
+		add_step(p, (struct flow_step){ .what = "run", .argv = words_of(command) });
+	p->steps[p->nsteps - 1].wall_ms = timeout ? (uint32_t)json_integer_value(timeout)
+						  : stage_ms(p, "run_ms", usual_run_ms(p, run_ms));
+	plan_env(p);
+	return 0;
+}
+
+void flow_plan_fini(struct flow_plan *p)
+{
+	for (unsigned i = 0; i < FLOW_STEPS; i++)
+		free(p->steps[i].argv);
+	free(p->env);
+	program_fini(&p->program);
+}

@@ -1,0 +1,371 @@
+/* run_request_step.c - the steps of a flow: a version that is looked at, a compiler, the program. */
+#include "v1/run_request_internal.h"
+#include "v1/hints.h"
+#include "base/own.h"
+#include "record/changes.h"
+#include "lang/diag.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { OUTPUT_MAX = 1024 * 1024, AUDITED = 200 };
+
+/* Of a failure that the kernel has no hint for, or that has another reason than it seems. */
+static void note_hint(struct flow *w, json_t *record)
+{
+	const char *cause = json_string_value(json_object_get(record, "cause"));
+	const json_t *command = json_object_get(record, "command");
+	const char *last = json_string_value(json_array_get(command, json_array_size(command) - 1));
+	const struct berth *b = fleet_find(&w->api->fleet, w->box);
+	struct hints_about about = {
+		.command = last ? last : "",
+		.lang = w->plan.program.lang,
+		.said = buf_str(&w->said),
+		.status = (int)json_integer_value(json_object_get(record, "status")),
+		.timed_out = cause && !strcmp(cause, "wall"),
+		.network = b && b->row.network && strcmp(b->row.network, "[]") != 0,
+		.own_box = w->own_box,
+		.conf = &w->api->fleet.conf.packages.install,
+	};
+	auto_buf struct buf hint = { 0 };
+
+	if ((about.timed_out || json_is_null(json_object_get(record, "hint"))) && hints_find(&about, &hint))
+		json_object_set_new(record, "hint", changes_text(buf_str(&hint)));
+}
+
+/* Said in words before: now as data. The record is stored after this. */
+static void note_errors(struct flow *w, json_t *record, int failed)
+{
+	const char *what = w->plan.steps[w->at].what;
+	const struct lang *l = w->plan.program.lang;
+	json_t *found = NULL;
+
+	if (l)
+		json_object_set_new(record, "language", json_string(l->name));
+	if (l && !strcmp(what, "compile") && (found = diag_errors(l, buf_str(&w->said), w->said.len))) {
+		json_object_set_new(record, failed ? "errors" : "warnings", found);
+		w->warnings = failed ? NULL : json_incref(found);
+	}
+	if (l && failed && !strcmp(what, "run") &&
+	    (found = diag_fault(l, buf_str(&w->said), w->said.len)))
+		json_object_set_new(record, "error", found);
+	if (failed && strcmp(what, "compile") != 0)
+		note_hint(w, record);
+	buf_cut(&w->said, 0);
+}
+
+static void note_said(struct flow *w, unsigned stream, const char *bytes, size_t n)
+{
+	int last = w->at + 1 == w->plan.nsteps;
+
+	if (w->plan.program.lang && !last && strcmp(w->plan.steps[w->at].what, "install") != 0)
+		diag_head(&w->said, bytes, n);
+	else if (stream == 1 || w->plan.pty)
+		diag_tail(&w->said, bytes, n);
+}
+
+static int is_version(const struct flow *w)
+{
+	return !strcmp(w->plan.steps[w->at].what, FLOW_VERSION);
+}
+
+static int is_compile(const struct flow *w)
+{
+	return !strcmp(w->plan.steps[w->at].what, "compile");
+}
+
+/* 1: it is not what was asked for, and w is no more. */
+static int wrong_version(struct flow *w)
+{
+	char has[LANG_VERSION + 1];
+	struct err e;
+
+	lang_version_in(buf_str(&w->said), w->said.len, has);
+	if (lang_pin_fits(w->plan.program.pin, has))
+		return 0;
+	err_set(&e, ERR_INVALID, "language: %s %s was asked for; there is %s", w->plan.program.lang->name,
+		w->plan.program.pin, *has ? has : "one that does not tell");
+	flow_fail(w, &e);
+	return 1;
+}
+
+static void go_on(struct flow *w)
+{
+	w->at++;
+	flow_next(w);
+}
+
+static void step_over(struct flow *w, json_t *record)
+{
+	int64_t status = json_integer_value(json_object_get(record, "status"));
+	int read = w->tapped; /* to its end: if the client had left, nobody would have */
+
+	w->tapped = 0;
+	if (is_version(w) && status == 0 && wrong_version(w))
+		return;
+	note_errors(w, record, status != 0);
+	if (status == 0 && w->at + 1 < w->plan.nsteps) {
+		if (is_compile(w) && read && !json_is_true(json_object_get(record, "truncated")))
+			reuse_keep(&w->reuse, w->words);
+		else
+			go_on(w);
+		return;
+	}
+	json_object_set_new(record, "step", json_string(w->plan.steps[w->at].what));
+	if (w->warnings)
+		json_object_set(record, "warnings", w->warnings);
+	flow_answer(w, record);
+}
+
+/* 1: the client takes no more for now. */
+static int tell_output(struct flow *w, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+{
+	static const char *const types[2] = { "stdout", "stderr" };
+	uint64_t max = OUTPUT_MAX;
+	size_t room;
+
+	if (w->streaming)
+		return w->call && feed_output(&w->feed, types[stream], stream, offset, bytes, n);
+	if (w->door->said)
+		return w->call && w->door->said(w->call, stream, bytes, n);
+	if (json_object_get(w->body, "max_output"))
+		max = (uint64_t)json_integer_value(json_object_get(w->body, "max_output"));
+	room = w->out[stream].len < max ? (size_t)max - w->out[stream].len : 0;
+	buf_add(&w->out[stream], bytes, n < room ? n : room);
+	w->dropped[stream] += n < room ? 0 : n - room;
+	return 0;
+}
+
+static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+{
+	struct flow *w = loop_owner(t, struct flow, tap);
+
+	note_said(w, stream, bytes, n);
+	if (is_compile(w) && w->words[stream].len <= REUSE_SAID)
+		buf_add(&w->words[stream], bytes, n);
+	if (!is_version(w) && tell_output(w, stream, offset, bytes, n))
+		tap_stop(t, 1);
+}
+
+static void tap_ends(struct tap *t, json_t *record, const struct err *e)
+{
+	struct flow *w = loop_owner(t, struct flow, tap);
+
+	if (e)
+		flow_fail(w, e);
+	else
+		step_over(w, record);
+}
+
+static const struct tap_events tap_on = { .output = tap_reads, .over = tap_ends };
+
+static void waited(struct run_wait *x, json_t *record)
+{
+	step_over(loop_owner(x, struct flow, wait), record);
+}
+
+void flow_await(struct flow *w, struct run *r)
+{
+	w->wait.done = waited;
+	run_await(r, &w->wait);
+}
+
+static void say_started(struct flow *w, const struct run *r)
+{
+	if (w->door->started && w->call && !is_version(w))
+		w->door->started(w->call, r, w->plan.steps[w->at].what);
+	if (w->streaming && w->call && !is_version(w))
+		feed_event(&w->feed,
+			   json_pack("{s:s, s:s, s:s, s:s}", "type", "started", "box", w->box,
+				     "exec", r->id, "step", w->plan.steps[w->at].what));
+}
+
+void flow_audit(struct api *a, struct call *c, const struct who *who, const struct run *r,
+		const char *step)
+{
+	auto_buf struct buf line = { 0 };
+	json_t *detail;
+	int bad;
+
+	for (size_t i = 0; i < json_array_size(r->command) && line.len <= AUDITED; i++)
+		buf_printf(&line, "%s%s", i ? " " : "",
+			   json_string_value(json_array_get(r->command, i)));
+	if (line.len > AUDITED)
+		buf_cut(&line, feed_utf8(line.p, AUDITED, &bad));
+	detail = json_pack("{s:s, s:s, s:s}", "box", r->berth->row.id, "step", step, "command",
+			   buf_str(&line));
+	/* Init has just been woken, often on the processor that we are on. What is left to write can be
+	 * written while it works. */
+	loop_give_way();
+	if (c)
+		call_audit_more(c, "exec.start", r->id, "ok", detail);
+	else
+		api_audit(a, who, "exec.start", r->id, "ok", detail);
+}
+
+static void give_input(struct flow *w, struct run *r)
+{
+	const json_t *text = json_object_get(w->body, "stdin");
+
+	if (!json_is_string(text))
+		return;
+	run_input(r, json_string_value(text), json_string_length(text));
+	run_input_close(r);
+}
+
+/* A background program is answered as soon as it is on its way. */
+static void leave_running(struct flow *w, const struct run *r)
+{
+	struct call *c = flow_let_go(w);
+
+	if (c)
+		w->door->running(c, r);
+	flow_free(w);
+}
+
+/* The words of a row are known when the box is. */
+static void find_words(struct flow *w, struct flow_step *s, const struct berth *b, int last)
+{
+	const json_t *args = last ? json_object_get(w->body, "args") : NULL;
+
+	if (!s->argv)
+		s->argv = program_words(&w->plan.program, s->row, args, b->row.limits.mem_bytes);
+}
+
+static struct run_want want_of(const struct flow *w, const struct flow_step *s, int last)
+{
+	const char *tag = json_string_value(json_object_get(w->body, "tag"));
+
+	return (struct run_want){
+		.argv = s->argv,
+		.env = w->plan.env,
+		.cwd = w->plan.cwd,
+		.tag = last ? tag : NULL,
+		.kind = last && w->plan.pty ? STORE_RUN_PTY :
+			w->own_box     ? STORE_RUN_ONCE :
+					 STORE_RUN_EXEC,
+		.wall_ms = s->wall_ms,
+		.rows = w->plan.rows,
+		.cols = w->plan.cols,
+		.pty = last && w->plan.pty,
+		.stdin_open = last && (json_object_get(w->body, "stdin") ||
+				       json_is_true(json_object_get(w->body, "open_stdin"))),
+		.root = w->plan.root,
+		.compiled_before = last && w->compiled_before,
+		.seed = last && w->plan.program.seed != NULL,
+		.lang = w->plan.program.lang,
+		.request = w->request,
+		.replay_of = w->replay_of,
+	};
+}
+
+/* ---- what was compiled before ---- */
+
+/* As if the compiler had said it now. */
+static void say_again(struct flow *w, const struct artefact_made *made)
+{
+	json_t *found;
+
+	if (w->streaming && w->call)
+		feed_event(&w->feed, json_pack("{s:s, s:s, s:b}", "type", "compiled", "box", w->box,
+					       "before", 1));
+	for (unsigned i = 0; i < 2; i++) {
+		if (!made->said_len[i])
+			continue;
+		note_said(w, i, made->said[i], made->said_len[i]);
+		tell_output(w, i, 0, made->said[i], made->said_len[i]); /* little enough to wait there */
+	}
+	found = diag_errors(w->plan.program.lang, buf_str(&w->said), w->said.len);
+	w->warnings = found;
+	buf_cut(&w->said, 0);
+}
+
+void flow_looked(struct reuse *x, int found)
+{
+	struct flow *w = loop_owner(x, struct flow, reuse);
+
+	if (found) {
+		say_again(w, &x->made);
+		w->compiled_before = 1;
+		go_on(w);
+	} else if (w->looked == 1) {
+		w->looked = 2; /* the compiler it is */
+		flow_next(w);
+	} else {
+		go_on(w); /* kept, or not */
+	}
+}
+
+/* An install may have done anything, and so may root. */
+static int may_be_spared(const struct flow *w)
+{
+	for (unsigned i = 0; i < w->at; i++)
+		if (strcmp(w->plan.steps[i].what, FLOW_VERSION))
+			return 0;
+	return is_compile(w) && !w->looked && !w->plan.root;
+}
+
+static void look_for_made(struct flow *w, struct berth *b)
+{
+	const json_t *code = json_object_get(w->body, "code");
+	const struct program *p = &w->plan.program;
+	struct reuse_want want = {
+		.of = { .door = "flow",
+			.team = b->row.team,
+			.argv = w->plan.steps[w->at].argv,
+			.env = w->plan.env,
+			.cwd = w->plan.cwd,
+			.source = p->source,
+			.code = json_string_value(code),
+			.code_len = json_string_length(code),
+			.files = json_object_get(w->body, "files"),
+			.support = p->lang->support,
+			.program = p->compile == p->lang->compile ? lang_program(p->lang) :
+								   p->compile[0] },
+		.lang = p->lang,
+		.program = p->binary,
+		.alone = w->own_box,
+		.holds = w->holds,
+		.started = w->at,
+	};
+
+	w->looked = 1;
+	reuse_look(&w->reuse, b, &want);
+}
+
+void flow_next(struct flow *w)
+{
+	struct berth *b = fleet_find(&w->api->fleet, w->box);
+	int last = w->at + 1 == w->plan.nsteps, reads = w->call && !(last && w->plan.background);
+	struct run_want want;
+	struct run *r;
+	struct err e;
+
+	if (!b) {
+		err_set(&e, ERR_NOT_FOUND, "the box ended");
+		flow_fail(w, &e);
+		return;
+	}
+	find_words(w, &w->plan.steps[w->at], b, last);
+	if (may_be_spared(w)) {
+		look_for_made(w, b);
+		return;
+	}
+	want = want_of(w, &w->plan.steps[w->at], last);
+	if (reads)
+		tap_init(&w->tap, &w->api->fleet, &tap_on);
+	if (run_start(b, &want, reads ? &w->tap : NULL, &r, &e) < 0) {
+		flow_fail(w, &e);
+		return;
+	}
+	w->tapped = reads;
+	if (last)
+		give_input(w, r);
+	flow_audit(w->api, w->call, &w->who, r, w->plan.steps[w->at].what);
+	say_started(w, r);
+	if (last && w->plan.background) {
+		leave_running(w, r);
+	} else if (!reads) {
+		flow_await(w, r);
+	}
+}

@@ -1,0 +1,202 @@
+/* search.c - GET .../files/search: files by name, by what is in them, or both.
+ * Hits go out as they come; who leaves ends the search. The answer's head waits for the first hit, so
+ * that a search that cannot begin is an error and not an empty list. */
+#include "v1/file_request.h"
+#include "api/event_stream.h"
+#include "v1/files.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { HITS = 1000, HITS_MAX = 10000, LINE_MAX_SHOWN = 400 };
+enum { DOCUMENT_BYTES = 4 << 20 }; /* of paths and lines, where they are not streamed */
+
+const struct field boxfiles_search_query[] = {
+	DESK_PATH_FIELD(0, "the folder to search; /home/user"),
+	{ "name", FIELD_TEXT, 0, 0, 255, "a glob (*, ?, [a-z]), or part of a name", NULL },
+	{ "content", FIELD_TEXT, 0, 0, 1023, "text that a line has, as it is", NULL },
+	{ "limit", FIELD_INT, 0, 1, HITS_MAX, "hits; 1000", NULL },
+	{ "ignore_case", FIELD_BOOL, 0, 0, 0, "A is a (ASCII)", NULL },
+	{ 0 },
+};
+
+struct search {
+	struct desk desk;
+	struct feed feed;
+	enum feed_kind kind; /* FEED_NONE: one document */
+	int begun;
+	uint32_t max, count;
+	json_t *items;
+	size_t bytes;
+};
+
+static void ready(struct clerk *k)
+{
+	struct search *s = loop_owner(k, struct search, desk.clerk);
+	const char *name = call_query(s->desk.call, "name"),
+		   *content = call_query(s->desk.call, "content");
+	struct wire_search ask = { .max = s->max };
+	auto_buf struct buf tail = { 0 };
+
+	if (call_query_flag(s->desk.call, "ignore_case"))
+		ask.head.flags = WIRE_SEARCH_FOLD;
+	buf_add(&tail, s->desk.path, strlen(s->desk.path) + 1);
+	buf_add(&tail, name ? name : "", (name ? strlen(name) : 0) + 1);
+	buf_puts(&tail, content ? content : "");
+	clerk_ask(k, WIRE_SEARCH, &ask, sizeof(ask), tail.p, tail.len);
+}
+
+static void begin(struct search *s)
+{
+	if (s->kind != FEED_NONE && !s->begun)
+		feed_begin(&s->feed, s->desk.call->req, s->kind);
+	s->begun = 1;
+}
+
+static void done(struct clerk *k, uint16_t flags)
+{
+	struct search *s = loop_owner(k, struct search, desk.clerk);
+	int truncated = (flags & WIRE_DONE_TRUNCATED) != 0,
+	    skipped = (flags & WIRE_DONE_SKIPPED) != 0;
+
+	if (s->kind == FEED_NONE) {
+		desk_json(&s->desk, 200,
+			  json_pack("{s:O, s:b, s:b}", "items", s->items, "truncated", truncated,
+				    "skipped", skipped));
+		return;
+	}
+	begin(s);
+	desk_close(&s->desk);
+	feed_event(&s->feed,
+		   json_pack("{s:s, s:I, s:b, s:b}", "type", "done", "hits", (json_int_t)s->count,
+			     "truncated", truncated, "skipped", skipped));
+	feed_end(&s->feed);
+}
+
+static json_t *hit_json(const struct search *s, const struct wire_hit *h, const char *path,
+			const char *line)
+{
+	auto_buf struct buf full = { 0 };
+	json_t *doc = json_object();
+
+	buf_puts(&full, s->desk.path);
+	if (full.len && full.p[full.len - 1] != '/')
+		buf_putc(&full, '/');
+	buf_puts(&full, path);
+	desk_set_text(doc, "path", buf_str(&full));
+	json_object_set_new(doc, "file_type", json_string(desk_type(h->mode)));
+	json_object_set_new(doc, "size", json_integer((json_int_t)h->size));
+	if (h->line) {
+		json_object_set_new(doc, "line", json_integer(h->line));
+		desk_set_text(doc, "text", line);
+		json_object_set_new(doc, "at", json_integer(h->at));
+		json_object_set_new(doc, "cut", json_boolean(h->cut));
+	}
+	return doc;
+}
+
+static void hit(struct search *s, const struct wire_hit *h, const char *tail, size_t n)
+{
+	size_t path = strnlen(tail, n);
+	json_t *doc;
+
+	if (path == 0 || n - path > LINE_MAX_SHOWN + 1 || s->count == s->max) {
+		struct err e;
+
+		err_set(&e, ERR_SYS, "the box's answer makes no sense");
+		s->desk.clerk.on->failed(&s->desk.clerk, &e);
+		return;
+	}
+	s->count++;
+	doc = hit_json(s, h, tail, path < n ? tail + path + 1 : "");
+	if (s->kind == FEED_NONE) {
+		json_array_append_new(s->items, doc);
+		s->bytes += n;
+		if (s->bytes > DOCUMENT_BYTES)
+			done(&s->desk.clerk, WIRE_DONE_TRUNCATED);
+		return;
+	}
+	begin(s);
+	json_object_set_new(doc, "type", json_string("hit"));
+	if (feed_event(&s->feed, doc))
+		clerk_pause(&s->desk.clerk, 1);
+}
+
+static void other(struct clerk *k, const struct frame *f, size_t len)
+{
+	if (f->type == WIRE_HIT)
+		hit(loop_owner(k, struct search, desk.clerk), (const struct wire_hit *)f,
+		    (const char *)f + sizeof(struct wire_hit), len - sizeof(struct wire_hit));
+}
+
+static void failed(struct clerk *k, const struct err *e)
+{
+	struct search *s = loop_owner(k, struct search, desk.clerk);
+
+	if (!s->begun) {
+		desk_fail(&s->desk, e);
+		return;
+	}
+	desk_close(&s->desk);
+	feed_event(&s->feed, desk_fail_json(e));
+	feed_end(&s->feed);
+}
+
+static void drained(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct search *s = c->state;
+
+	if (s->desk.open)
+		clerk_pause(&s->desk.clerk, 0);
+}
+
+static void left(struct http_req *r)
+{
+	http_abort(r);
+}
+
+static void dropped(struct call *c)
+{
+	struct search *s = c->state;
+
+	desk_close(&s->desk);
+	json_decref(s->items);
+}
+
+static enum feed_kind kind_of(const struct call *c)
+{
+	const char *accept = http_header(c->req, "accept");
+	enum feed_kind kind = feed_wanted(c);
+
+	if (c->args) /* the answer is another door's */
+		return FEED_NONE;
+	if (kind == FEED_NONE && !(accept && strstr(accept, "application/json")))
+		kind = FEED_NDJSON;
+	return kind;
+}
+
+void boxfiles_search(struct call *c)
+{
+	static const struct clerk_events on = {
+		.ready = ready, .other = other, .done = done, .failed = failed
+	};
+	const char *name = call_query(c, "name"), *content = call_query(c, "content"),
+		   *path = call_query(c, "path");
+	struct search *s = call_alloc(c, sizeof(*s));
+
+	if (!(name && *name) && !(content && *content)) {
+		call_error(c, 400, "invalid", "what is searched for?", NULL,
+			   "give ?name=, ?content= or both");
+		return;
+	}
+	*s = (struct search){ .desk.path = desk_path(c, path ? path : BOX_HOME),
+			      .kind = kind_of(c),
+			      .max = (uint32_t)call_query_int(c, "limit", HITS) };
+	if (!s->desk.path || !desk_open(&s->desk, c, &on))
+		return;
+	s->items = s->kind == FEED_NONE ? json_array() : NULL;
+	c->drop = dropped;
+	c->req->on_drain = drained;
+	c->req->on_eof = left;
+}

@@ -1,0 +1,234 @@
+/* stats.c - see stats.h. Looking does not keep a box alive, and does not wake one. */
+#include "v1/stats.h"
+#include "api/keeper_info.h"
+#include "api/event_stream.h"
+#include "v1/usage_sampler.h"
+#include "api/time_param.h"
+#include "record/record.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+
+const struct field stats_query[] = {
+	{ "follow", FIELD_BOOL, 0, 0, 0, "again every second", NULL },
+	{ 0 },
+};
+const struct field stats_history_query[] = {
+	{ "since", FIELD_TEXT, 0, 0, WHEN_TEXT, "a moment, or how long ago: 15m; all there is",
+	  NULL },
+	{ "step", FIELD_INT, 0, 1, GAUGE_STEP_S, "seconds: 10, or 1 for the time somebody watched",
+	  NULL },
+	{ 0 },
+};
+
+/* ---- as JSON ---- */
+
+static json_t *figure(int there, uint64_t n)
+{
+	return !there || n == UINT64_MAX || n > INT64_MAX ? json_null()
+							  : json_integer((json_int_t)n);
+}
+
+static json_t *limit(uint64_t n)
+{
+	return n ? json_integer((json_int_t)n) : json_null();
+}
+
+static json_t *now_json(const struct berth *b, const struct gauge_now *now)
+{
+	const struct wire_counted *k = &now->kernel;
+	const struct wire_status *s = &now->inside;
+	const struct store_limits *l = &b->row.limits;
+	int c = now->counted,
+	    t = now->told && s->disk_free <= s->disk_size && s->files_free <= s->files_size;
+	json_t *doc = json_pack("{s:s, s:o, s:i}", "box", b->row.id, "at",
+				record_when((uint64_t)now->at_ns), "running", (int)now->running);
+
+	json_object_set_new(doc, "memory",
+			    json_pack("{s:o, s:o, s:o}", "now", figure(c, k->mem_now), "peak",
+				      figure(c, k->mem_peak), "limit", limit(l->mem_bytes)));
+	json_object_set_new(doc, "cpu",
+			    json_pack("{s:o, s:o, s:o}", "us", figure(c, k->cpu_us), "throttled_us",
+				      figure(c, k->throttled_us), "limit_milli",
+				      limit(l->cpu_milli)));
+	json_object_set_new(doc, "pids",
+			    json_pack("{s:o, s:o, s:o, s:o}", "now", figure(c, k->pids_now), "peak",
+				      figure(c, k->pids_peak), "limit", limit(l->pids), "refused",
+				      figure(c, k->pids_hits)));
+	json_object_set_new(doc, "disk",
+			    json_pack("{s:o, s:o, s:o, s:o}", "used",
+				      figure(t, s->disk_size - s->disk_free), "limit",
+				      figure(t, s->disk_size), "files",
+				      figure(t, s->files_size - s->files_free), "files_limit",
+				      figure(t, s->files_size)));
+	json_object_set_new(doc, "oom_kills", figure(c, k->oom_kills));
+	return doc;
+}
+
+/* ---- now ---- */
+
+struct looking {
+	struct gauge_watch watch;
+	struct call *call;
+	struct feed feed;
+	char box[ID_LEN + 1];
+	int full; /* it has not taken the last one yet */
+};
+
+static void stop(struct call *c)
+{
+	struct looking *l = c->state;
+
+	gauge_unwatch(&l->watch);
+}
+
+static void has_room(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct looking *l = c->state;
+
+	l->full = 0;
+}
+
+static void box_ended(struct looking *l)
+{
+	struct call *c = l->call;
+
+	c->drop = NULL;
+	c->endless = 0;
+	if (l->watch.once) {
+		call_error(c, 404, "not_found", "the box ended", call_param(c, 0), NULL);
+		return;
+	}
+	feed_event(&l->feed, json_pack("{s:s}", "type", "end"));
+	feed_end(&l->feed);
+}
+
+static void looked(struct gauge_watch *w, const struct gauge_now *now)
+{
+	struct looking *l = loop_owner(w, struct looking, watch);
+	struct call *c = l->call;
+	const struct berth *b = now ? fleet_find(&c->api->fleet, l->box) : NULL;
+	json_t *doc;
+
+	if (!b) {
+		gauge_unwatch(w);
+		box_ended(l);
+		return;
+	}
+	if (w->once) {
+		c->drop = NULL;
+		call_json(c, 200, now_json(b, now));
+	} else if (!l->full) { /* a slow client wants the latest, not all of them */
+		doc = now_json(b, now);
+		json_object_set_new(doc, "type", json_string("stats"));
+		l->full = feed_event(&l->feed, doc);
+	}
+}
+
+void stats_show(struct call *c)
+{
+	int stream = call_query_flag(c, "follow") || feed_wanted(c) == FEED_SSE;
+	const struct berth *b = call_look(c, 0);
+	struct looking *l;
+
+	if (!b)
+		return;
+	l = call_alloc(c, sizeof(*l));
+	*l = (struct looking){ .watch.told = looked, .call = c };
+	snprintf(l->box, sizeof(l->box), "%s", b->row.id);
+	c->state = l;
+	c->drop = stop;
+	c->endless = stream;
+	if (stream) {
+		c->req->on_drain = has_room;
+		feed_begin(&l->feed, c->req, feed_wanted(c) == FEED_SSE ? FEED_SSE : FEED_NDJSON);
+	}
+	gauge_watch(c->api->gauges, b, &l->watch, !stream);
+}
+
+/* ---- back then ---- */
+
+static void one_sample(void *ctx, const struct gauge_sample *s)
+{
+	json_array_append_new(ctx,
+			      json_pack("{s:o, s:I, s:o, s:i, s:I, s:i}", "at",
+					record_when((uint64_t)s->at_s * 1000000000), "memory",
+					(json_int_t)s->mem_kib << 10, "cpu_us",
+					figure(1, s->cpu_us), "pids", (int)s->pids, "disk",
+					(json_int_t)s->disk_kib << 10, "running", (int)s->running));
+}
+
+void stats_history(struct call *c)
+{
+	const struct berth *b = call_look(c, 0);
+	const char *since = call_query(c, "since");
+	int64_t step = call_query_int(c, "step", GAUGE_STEP_S), from = 0;
+	json_t *items;
+	struct err e;
+
+	if (!b)
+		return;
+	if (step != 1 && step != GAUGE_STEP_S) {
+		call_error(c, 400, "invalid", "?step= is 1 or 10", NULL, NULL);
+		return;
+	}
+	if (since && when_parse(since, fleet_now_ns(), &from, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	items = json_array();
+	from = from < 0 ? 0 : from / 1000000000;
+	gauge_history(c->api->gauges, b->row.id, (int)step,
+		      from > UINT32_MAX ? UINT32_MAX : (uint32_t)from, one_sample, items);
+	call_json(c, 200,
+		  json_pack("{s:I, s:o, s:n}", "step_s", (json_int_t)step, "items", items, "next"));
+}
+
+/* ---- the machine ---- */
+
+static unsigned running(const struct fleet *f)
+{
+	unsigned n = 0;
+
+	for (const struct berth *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+		n += b->nruns;
+	return n;
+}
+
+static void host_known(struct call *c, const struct wire_about *a)
+{
+	struct sysinfo s = { .mem_unit = 1 };
+	double load = 1.0 / (1 << SI_LOAD_SHIFT);
+	json_t *doc = json_pack("{s:i, s:i}", "boxes", (int)c->api->fleet.count, "running",
+				(int)running(&c->api->fleet));
+
+	if (sysinfo(&s) == 0) {
+		json_object_set_new(doc, "load",
+				    json_pack("[f, f, f]", (double)s.loads[0] * load,
+					      (double)s.loads[1] * load,
+					      (double)s.loads[2] * load));
+		json_object_set_new(doc, "memory",
+				    json_pack("{s:I, s:I}", "total",
+					      (json_int_t)s.totalram * s.mem_unit, "free",
+					      (json_int_t)(s.freeram + s.bufferram) * s.mem_unit));
+		json_object_set_new(doc, "uptime_s", json_integer(s.uptime));
+	}
+	if (a)
+		json_object_set_new(doc, "keeper",
+				    json_pack("{s:i, s:i, s:i, s:i, s:I, s:I}", "boxes",
+					      (int)a->boxes, "pooled", (int)a->pooled, "making",
+					      (int)a->making, "pool_depth", (int)a->pool_depth,
+					      "pool_hits", (json_int_t)a->hits, "pool_misses",
+					      (json_int_t)a->misses));
+	call_json(c, 200, doc);
+}
+
+void stats_host(struct call *c)
+{
+	if (strcmp(c->who.team, TEAM_DEFAULT) != 0)
+		call_error(c, 403, "denied", "the machine is not this team's", c->who.team, NULL);
+	else
+		about_ask(c, host_known);
+}

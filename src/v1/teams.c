@@ -1,0 +1,265 @@
+/* teams.c - see teams.h.
+ * Everybody sees the own team. Operators (owners of team "default") see all of them, and they alone
+ * make, change and remove one; to others a team that is not theirs does not exist.
+ *
+ * A quota that a team does not have of its own is the configuration's (quota.*), so that a reload
+ * changes it for all who never asked for another. */
+#include "v1/teams.h"
+#include "api/auth.h"
+#include "api/fields.h"
+#include "api/quota.h"
+#include "base/own.h"
+#include "record/record.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define QUOTA_MAX (INT64_C(1) << 53)
+#define QUOTA_HELP "-1: not limited, 0: what the configuration says"
+enum { RATE_MAX = 1000000, DAYS_MAX = 366 };
+
+const struct field teams_put_fields[] = {
+	{ "boxes", FIELD_INT, 0, -1, QUOTA_MAX, "at once; " QUOTA_HELP, NULL },
+	{ "executions_per_day", FIELD_INT, 0, -1, QUOTA_MAX, "programs started; " QUOTA_HELP,
+	  NULL },
+	{ "compute_ms_per_month", FIELD_INT, 0, -1, QUOTA_MAX, "CPU time; " QUOTA_HELP, NULL },
+	{ "output_bytes_per_day", FIELD_INT, 0, -1, QUOTA_MAX, "written by programs; " QUOTA_HELP,
+	  NULL },
+	{ "requests_per_second", FIELD_INT, 0, -1, RATE_MAX, "with a burst of two; " QUOTA_HELP,
+	  NULL },
+	{ 0 },
+};
+const struct field teams_list_query[] = {
+	{ "after", FIELD_TEXT, 0, 0, STORE_NAME, "`next` of the page before", NULL },
+	{ 0 },
+};
+const struct field usage_query[] = {
+	{ "team", FIELD_TEXT, 0, 0, STORE_NAME, "whose; another than the own takes an operator",
+	  NULL },
+	{ "days", FIELD_INT, 0, 1, DAYS_MAX, "how many, today included; 7", NULL },
+	{ 0 },
+};
+
+/* ---- as JSON ---- */
+
+static const struct {
+	const char *name;
+	size_t at; /* a uint64_t of struct store_team */
+} quotas[] = {
+	{ "boxes", offsetof(struct store_team, boxes) },
+	{ "executions_per_day", offsetof(struct store_team, executions_per_day) },
+	{ "compute_ms_per_month", offsetof(struct store_team, compute_ms_per_month) },
+	{ "output_bytes_per_day", offsetof(struct store_team, output_bytes_per_day) },
+};
+
+static json_t *limits_json(const struct store_team *t)
+{
+	json_t *doc = json_object();
+
+	for (unsigned i = 0; i < ARRAY_LEN(quotas); i++) {
+		uint64_t n = *(const uint64_t *)((const char *)t + quotas[i].at);
+
+		json_object_set_new(doc, quotas[i].name,
+				    n == QUOTA_NONE ? json_integer(-1)
+				    : n             ? json_integer((json_int_t)n)
+						    : json_null());
+	}
+	json_object_set_new(doc, "requests_per_second",
+			    t->requests_per_second == QUOTA_NONE_RATE ? json_integer(-1)
+			    : t->requests_per_second ? json_integer(t->requests_per_second)
+						     : json_null());
+	return doc;
+}
+
+/* quotas: in force, null is none. own: what was set for this team, -1 is "not limited". */
+static json_t *team_json(struct api *a, const struct store_team *t)
+{
+	struct store_team now = quota_limits(a, t);
+
+	return json_pack("{s:s, s:o, s:o, s:o}", "name", t->name, "created",
+			 t->created_ns ? record_when((uint64_t)t->created_ns) : json_null(),
+			 "quotas", limits_json(&now), "own", limits_json(t));
+}
+
+/* ---- look ---- */
+
+static void no_team(struct call *c, const char *name)
+{
+	call_error(c, 404, "not_found", "there is no such team", name, "list them: GET /v1/teams");
+}
+
+static int may_see(const struct call *c, const char *team)
+{
+	return !strcmp(team, c->who.team) || who_operates(&c->who);
+}
+
+void teams_list(struct call *c)
+{
+	struct store_teams all = { 0 };
+	json_t *items = json_array();
+	const char *next = NULL;
+	struct err e;
+
+	if (store_team_list(c->api->store, call_query(c, "after"), &all, &e) < 0) {
+		json_decref(items);
+		call_fail(c, &e);
+		return;
+	}
+	for (unsigned i = 0; i < all.n; i++)
+		if (may_see(c, all.v[i].name))
+			json_array_append_new(items, team_json(c->api, &all.v[i]));
+	if (all.n == STORE_PAGE_MAX)
+		next = http_strdup(c->req, all.v[all.n - 1].name, strlen(all.v[all.n - 1].name));
+	store_teams_fini(&all);
+	call_list(c, items, next);
+}
+
+/* 0: answered. */
+static int find(struct call *c, const char *name, struct store_team *out)
+{
+	struct err e;
+
+	if (may_see(c, name)) {
+		if (store_team_get(c->api->store, name, out, &e) == 0)
+			return 1;
+		if (e.kind == ERR_SYS) {
+			call_fail(c, &e);
+			return 0;
+		}
+	}
+	no_team(c, name);
+	return 0;
+}
+
+void teams_show(struct call *c)
+{
+	struct store_team t;
+	json_t *doc;
+
+	if (!find(c, call_param(c, 0), &t))
+		return;
+	doc = team_json(c->api, &t);
+	json_object_set_new(doc, "usage", quota_json(c->api, t.name));
+	call_json(c, 200, doc);
+}
+
+/* ---- change ---- */
+
+static int operates(struct call *c)
+{
+	if (who_operates(&c->who))
+		return 1;
+	if (strcmp(call_param(c, 0), c->who.team) != 0)
+		no_team(c, call_param(c, 0));
+	else
+		call_error(c, 403, "denied", "a team does not set its own quotas", c->who.team,
+			   "owners of team default do");
+	return 0;
+}
+
+static void take_quotas(struct call *c, struct store_team *t)
+{
+	int64_t rate = call_int(c, "requests_per_second", -2);
+
+	for (unsigned i = 0; i < ARRAY_LEN(quotas); i++) {
+		int64_t n = call_int(c, quotas[i].name, -2);
+
+		if (n != -2)
+			*(uint64_t *)((char *)t + quotas[i].at) = n < 0 ? QUOTA_NONE : (uint64_t)n;
+	}
+	if (rate != -2)
+		t->requests_per_second = rate < 0 ? QUOTA_NONE_RATE : (uint32_t)rate;
+}
+
+void teams_put(struct call *c)
+{
+	struct store_team t = { 0 };
+	int made = 0;
+	struct err e;
+
+	if (!operates(c))
+		return;
+	if (!fields_is_name(call_param(c, 0), STORE_NAME)) {
+		call_error(c, 400, "invalid", "that cannot be a team's name", call_param(c, 0),
+			   "letters, digits, '.', '_', '-'");
+		return;
+	}
+	if (store_team_get(c->api->store, call_param(c, 0), &t, &e) < 0) {
+		made = e.kind == ERR_NOT_FOUND;
+		if (!made) {
+			call_fail(c, &e);
+			return;
+		}
+		t = (struct store_team){ .created_ns = fleet_now_ns() };
+		snprintf(t.name, sizeof(t.name), "%s", call_param(c, 0));
+	}
+	take_quotas(c, &t);
+	if (store_team_put(c->api->store, &t, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	quota_changed(c->api, t.name);
+	call_audit_more(c, "team.put", t.name, "ok", json_pack("{s:o}", "own", limits_json(&t)));
+	call_json(c, made ? 201 : 200, team_json(c->api, &t));
+}
+
+void teams_delete(struct call *c)
+{
+	struct err e;
+
+	if (!operates(c))
+		return;
+	if (store_team_remove(c->api->store, call_param(c, 0), &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	quota_changed(c->api, call_param(c, 0));
+	auth_changed(c->api);
+	call_empty(c, 204);
+}
+
+/* ---- usage ---- */
+
+static json_t *day_json(int32_t day, const struct store_usage *u)
+{
+	time_t s = (time_t)day * 86400;
+	char text[16];
+	struct tm tm;
+
+	gmtime_r(&s, &tm);
+	strftime(text, sizeof(text), "%Y-%m-%d", &tm);
+	return json_pack("{s:s, s:I, s:I, s:I, s:I}", "day", text, "executions",
+			 (json_int_t)u->executions, "compute_ms", (json_int_t)u->compute_ms,
+			 "output_bytes", (json_int_t)u->output_bytes, "boxes_created",
+			 (json_int_t)u->boxes_created);
+}
+
+void usage_show(struct call *c)
+{
+	const char *team = call_query(c, "team");
+	int32_t today = store_day(fleet_now_ns()), days = (int32_t)call_query_int(c, "days", 7);
+	json_t *items, *doc;
+	struct store_team t;
+
+	if (!find(c, team ? team : c->who.team, &t))
+		return;
+	quota_second(c->api); /* what was counted since is in the store now, too */
+	items = json_array();
+	for (int32_t i = 0; i < days; i++) {
+		struct store_usage u = { 0 };
+		struct err e;
+
+		if (store_usage_get(c->api->store, t.name, today - i, today - i, &u, &e) < 0) {
+			json_decref(items);
+			call_fail(c, &e);
+			return;
+		}
+		json_array_append_new(items, day_json(today - i, &u));
+	}
+	doc = team_json(c->api, &t);
+	json_object_set_new(doc, "usage", quota_json(c->api, t.name));
+	json_object_set_new(doc, "days", items);
+	call_json(c, 200, doc);
+}

@@ -1,0 +1,206 @@
+/* upload.c - PUT .../files: the content of one file, all of it or nothing.
+ *
+ *   look -> what is there? may it go? -> PUT, the body into its pipe -> empty DATA -> DONE -> look
+ *
+ * The file gets its name when all of it is there; a client that leaves takes the worker along, and
+ * the worker what it had so far. A precondition is checked twice: now, so that no body is sent in
+ * vain, and by the worker at the moment the name is given. */
+#include "v1/file_request.h"
+#include "v1/files.h"
+#include "fleet/box.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+const struct field boxfiles_put_query[] = {
+	DESK_PATH_FIELD(1, "in the box; folders above it are made"),
+	{ "mode", FIELD_TEXT, 0, 0, 5, "octal; what it has already, or 0644", NULL },
+	{ "new", FIELD_BOOL, 0, 0, 0, "409 if there is something of that name", NULL },
+	{ 0 },
+};
+
+enum phase { LOOKING, SENDING, SHOWING };
+
+struct upload {
+	struct desk desk;
+	enum phase phase;
+	struct wire_put put;
+	int existed;
+};
+
+static void ready(struct clerk *k)
+{
+	struct upload *u = loop_owner(k, struct upload, desk.clerk);
+
+	desk_look(&u->desk, u->desk.path);
+}
+
+/* ---- may it? ---- */
+
+static void changed(struct upload *u, const char *why)
+{
+	desk_error(&u->desk, 412, "changed", "it is not what you expect", why,
+		   "read it again and decide anew");
+}
+
+/* e NULL: nothing is there. 0: no, and answered. */
+static int may_go(struct upload *u, const struct wire_entry *e)
+{
+	const struct http_req *r = u->desk.call->req;
+	const char *match = http_header(r, "if-match"), *none = http_header(r, "if-none-match");
+	char etag[DESK_ETAG] = "";
+
+	if (e && S_ISREG(e->mode))
+		desk_etag(e, etag);
+	if (e && S_ISDIR(e->mode)) {
+		desk_error(&u->desk, 409, "is_a_folder", "there is a folder of that name",
+			   u->desk.path, "put the file into it, or remove it first");
+		return 0;
+	}
+	if (e && call_query_flag(u->desk.call, "new")) {
+		desk_error(&u->desk, 409, "exists", "there is a file of that name", u->desk.path,
+			   "without ?new=1 it is replaced");
+		return 0;
+	}
+	if ((match && (!e || !desk_etag_among(match, etag))) ||
+	    (none && e && desk_etag_among(none, etag))) {
+		changed(u, e ? etag : "there is no such file");
+		return 0;
+	}
+	if (!e && (none || call_query_flag(u->desk.call, "new")))
+		u->put.flags = WIRE_PUT_NEW;
+	if (match && strcmp(match, "*") != 0)
+		u->put = (struct wire_put){ .mode = u->put.mode,
+					    .flags = WIRE_PUT_IF,
+					    .if_mtime_ns = e->mtime_ns,
+					    .if_size = e->size };
+	return 1;
+}
+
+static void send_it(struct upload *u)
+{
+	struct call *c = u->desk.call;
+	struct err e;
+	int pipe;
+
+	u->phase = SENDING;
+	if (clerk_ask_pipe(&u->desk.clerk, WIRE_PUT, &u->put, sizeof(u->put), u->desk.path, &pipe,
+			   &e) < 0)
+		desk_fail(&u->desk, &e);
+	else
+		http_body_pipe(c->req, pipe, c->api->conf.upload_max);
+	http_body_rate(c->req, HTTP_BODY_RATE);
+}
+
+/* ---- the worker ---- */
+
+static void entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+{
+	struct upload *u = loop_owner(k, struct upload, desk.clerk);
+	struct desk_entry parts;
+	char etag[DESK_ETAG];
+
+	if (u->phase == LOOKING) {
+		u->existed = 1;
+		if (may_go(u, e))
+			send_it(u);
+		return;
+	}
+	if (u->phase != SHOWING)
+		return;
+	if (!desk_split(e, tail, n, &parts)) {
+		desk_error(&u->desk, 502, "box_lies", "the box's answer makes no sense",
+			   u->desk.path, NULL);
+		return;
+	}
+	desk_etag(e, etag);
+	http_set(u->desk.call->req, "ETag", "%s", etag);
+	desk_json(&u->desk, u->existed ? 200 : 201, desk_entry_json(e, &parts, NULL));
+}
+
+static void done(struct clerk *k, uint16_t flags)
+{
+	struct upload *u = loop_owner(k, struct upload, desk.clerk);
+
+	(void)flags;
+	if (u->phase != SENDING)
+		return;
+	u->phase = SHOWING;
+	desk_look(&u->desk, u->desk.path);
+}
+
+static void failed(struct clerk *k, const struct err *e)
+{
+	struct upload *u = loop_owner(k, struct upload, desk.clerk);
+
+	if (u->phase == LOOKING && e->sys == ENOENT) {
+		if (may_go(u, NULL))
+			send_it(u);
+	} else if (e->sys == ESTALE ||
+		   (e->sys == EEXIST && http_header(u->desk.call->req, "if-none-match"))) {
+		changed(u, e->msg);
+	} else {
+		desk_fail(&u->desk, e);
+	}
+}
+
+/* ---- the client ---- */
+
+/* The worker takes nothing: slow, or stopped, or it is about to say what is wrong. */
+static void pipe_full(struct http_req *r, int full)
+{
+	struct call *c = r->user;
+	struct upload *u = c->state;
+
+	if (u->desk.open)
+		desk_stalls(&u->desk, full);
+}
+
+static void body_ended(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct upload *u = c->state;
+
+	if (u->desk.open)
+		clerk_data(&u->desk.clerk, NULL, 0);
+}
+
+/* Not one byte of what can never fit. */
+static int fits(struct call *c, const struct berth *b)
+{
+	uint64_t most = b->about.limits.disk_bytes;
+
+	if (c->req->length == UINT64_MAX || !most || c->req->length <= most)
+		return 1;
+	desk_no_space(c);
+	return 0;
+}
+
+void boxfiles_put(struct call *c)
+{
+	static const struct clerk_events on = {
+		.ready = ready, .entry = entry, .done = done, .failed = failed
+	};
+	struct upload *u = call_alloc(c, sizeof(*u));
+	const char *text = call_query(c, "mode"), *path = call_query(c, "path");
+	int mode = text ? desk_mode(text) : 0;
+	struct berth *b;
+
+	if (text && mode <= 0) {
+		call_error(c, 400, "invalid", "?mode= must be octal digits, from 1 to 7777", text,
+			   NULL);
+		return;
+	}
+	if (*path && path[strlen(path) - 1] == '/') {
+		call_error(c, 409, "is_a_folder", "this path ends like a folder's", path,
+			   "make one: POST .../files/mkdir");
+		return;
+	}
+	*u = (struct upload){ .desk.path = desk_path(c, path), .put.mode = (uint32_t)mode };
+	b = u->desk.path ? call_box(c, 0) : NULL;
+	if (!b || !fits(c, b) || !desk_open(&u->desk, c, &on))
+		return;
+	c->req->on_full = pipe_full;
+	c->req->on_body_end = body_ended;
+}

@@ -1,0 +1,342 @@
+/* usage_sampler.c - see usage_sampler.h. */
+#include "v1/usage_sampler.h"
+#include "base/own.h"
+
+#include <string.h>
+
+enum { SLOTS = 1024, PATIENCE_MS = 3000, RING_LEAST = 16 };
+
+struct ring {
+	struct gauge_sample *v;
+	uint32_t room, n, first, most;
+};
+
+struct gauge_box {
+	struct gauge_box *next;
+	struct gauges *all;
+	char id[ID_LEN + 1];
+	struct ring seconds, tens;
+	struct gauge_watch *watches;
+	uint64_t asked_ms, tens_ms; /* when it was asked last; when the next ten seconds are over */
+	int asking;
+	struct office_ask *ask;
+	struct listener ear;
+	struct gauge_now now;
+};
+
+struct gauges {
+	struct fleet *fleet;
+	struct gauge_box *slots[SLOTS];
+	unsigned turn; /* the slot of the fleet where the next second begins */
+	size_t bytes;  /* of all rings */
+};
+
+struct gauges *gauges_new(struct fleet *f)
+{
+	struct gauges *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		abort();
+	g->fleet = f;
+	return g;
+}
+
+/* ---- rings ---- */
+
+static void grow(struct gauges *g, struct ring *r)
+{
+	uint32_t room = r->room ? r->room * 2 : RING_LEAST;
+	struct gauge_sample *v;
+
+	room = room < r->most ? room : r->most;
+	if (g->bytes + (room - r->room) * sizeof(*v) > GAUGE_BYTES)
+		return; /* the newest push out the oldest, a little early */
+	v = malloc(room * sizeof(*v));
+	if (!v)
+		abort();
+	for (uint32_t i = 0; i < r->n; i++)
+		v[i] = r->v[(r->first + i) % r->room];
+	free(r->v);
+	g->bytes += (room - r->room) * sizeof(*v);
+	r->v = v;
+	r->room = room;
+	r->first = 0;
+}
+
+static void add(struct gauges *g, struct ring *r, const struct gauge_sample *s)
+{
+	if (r->n == r->room && r->room < r->most)
+		grow(g, r);
+	if (!r->room)
+		return;
+	if (r->n == r->room) {
+		r->first = (r->first + 1) % r->room;
+		r->n--;
+	}
+	r->v[(r->first + r->n++) % r->room] = *s;
+}
+
+static void ring_fini(struct gauges *g, struct ring *r)
+{
+	g->bytes -= r->room * sizeof(*r->v);
+	free(r->v);
+}
+
+static uint32_t kib(uint64_t bytes)
+{
+	return bytes == UINT64_MAX        ? 0
+	       : bytes >> 10 > UINT32_MAX ? UINT32_MAX
+					  : (uint32_t)(bytes >> 10);
+}
+
+static uint16_t small(uint64_t n)
+{
+	return n == UINT64_MAX ? 0 : n > UINT16_MAX ? UINT16_MAX : (uint16_t)n;
+}
+
+static uint64_t disk_used(const struct wire_status *s)
+{
+	return s->disk_free < s->disk_size ? s->disk_size - s->disk_free : 0;
+}
+
+static void keep(struct gauge_box *x)
+{
+	const struct gauge_now *now = &x->now;
+	struct gauge_sample s = {
+		.cpu_us = now->kernel.cpu_us,
+		.at_s = (uint32_t)(now->at_ns / 1000000000),
+		.mem_kib = kib(now->kernel.mem_now),
+		.disk_kib = now->told ? kib(disk_used(&now->inside)) : 0,
+		.pids = small(now->kernel.pids_now),
+		.running = small(now->running),
+	};
+	uint64_t ms = loop_now_ms();
+
+	if (!now->counted)
+		return;
+	if (x->watches)
+		add(x->all, &x->seconds, &s);
+	if (ms < x->tens_ms)
+		return;
+	x->tens_ms = ms + GAUGE_STEP_S * 1000 - 500; /* the tick is not exact */
+	add(x->all, &x->tens, &s);
+}
+
+void gauge_history(const struct gauges *g, const char *box, int step_s, uint32_t since_s,
+		   void (*each)(void *ctx, const struct gauge_sample *s), void *ctx)
+{
+	const struct gauge_box *x = g->slots[id_hash(box) % SLOTS];
+	const struct ring *r;
+
+	while (x && strcmp(x->id, box) != 0)
+		x = x->next;
+	if (!x)
+		return;
+	r = step_s == 1 ? &x->seconds : &x->tens;
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct gauge_sample *s = &r->v[(r->first + i) % r->room];
+
+		if (s->at_s >= since_s)
+			each(ctx, s);
+	}
+}
+
+/* ---- asking ---- */
+
+static void tell(struct gauge_box *x, const struct gauge_now *now)
+{
+	for (struct gauge_watch *w = x->watches, *next; w; w = next) {
+		next = w->next;
+		if (w->once || !now)
+			gauge_unwatch(w);
+		w->told(w, now);
+	}
+}
+
+static void conclude(struct gauge_box *x)
+{
+	const struct berth *b = fleet_find(x->all->fleet, x->id);
+
+	office_forget(&x->all->fleet->office, x->ask);
+	line_unlisten(&x->ear);
+	x->ask = NULL;
+	x->asking = 0;
+	x->now.at_ns = fleet_now_ns();
+	x->now.running = b ? b->nruns : 0;
+	keep(x);
+	tell(x, &x->now);
+}
+
+static void is_complete(struct gauge_box *x)
+{
+	if (!x->ask && !x->ear.line)
+		conclude(x);
+}
+
+static void counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct gauge_box *x = ctx;
+	struct berth *b = fleet_find(x->all->fleet, x->id);
+
+	(void)len;
+	(void)fd;
+	(void)e; /* a box that is just ending: what it used is in its record */
+	x->ask = NULL;
+	if (f) {
+		x->now.kernel = *(const struct wire_counted *)f;
+		x->now.counted = 1;
+		if (b)
+			berth_count_cpu(b, &x->now.kernel);
+	}
+	is_complete(x);
+}
+
+static void answered(struct listener *l, const struct frame *f, size_t len, int *fd)
+{
+	struct gauge_box *x = loop_owner(l, struct gauge_box, ear);
+
+	(void)fd;
+	if (f->type == WIRE_STATUS && len >= sizeof(struct wire_status)) {
+		x->now.inside = *(const struct wire_status *)f;
+		x->now.told = 1;
+	}
+	line_unlisten(l);
+	is_complete(x);
+}
+
+static void refused(struct listener *l, const struct err *e)
+{
+	(void)e;
+	line_unlisten(l);
+	is_complete(loop_owner(l, struct gauge_box, ear));
+}
+
+static void lost(struct listener *l)
+{
+	is_complete(loop_owner(l, struct gauge_box, ear));
+}
+
+static const struct listen_events ear_on = { .answer = answered, .refused = refused, .lost = lost };
+
+static void ask(struct gauge_box *x, struct berth *b)
+{
+	x->now.counted = x->now.told = 0;
+	x->asking = 1;
+	x->asked_ms = loop_now_ms();
+	x->ask = office_ask_box(&x->all->fleet->office, WIRE_COUNTERS, 0, x->id, WIRE_COUNTED,
+				counted, x);
+	if (line_is_open(&b->line) && b->state != BERTH_PAUSED) /* such a one answers nothing */
+		line_ask(&b->line, &x->ear, &ear_on, WIRE_STAT, 0);
+}
+
+/* ---- boxes ---- */
+
+static struct gauge_box *box_of(struct gauges *g, const char *id)
+{
+	struct gauge_box **slot = &g->slots[id_hash(id) % SLOTS], *x = *slot;
+
+	while (x && strcmp(x->id, id) != 0)
+		x = x->next;
+	if (x)
+		return x;
+	x = calloc(1, sizeof(*x));
+	if (!x)
+		abort();
+	x->all = g;
+	x->next = *slot;
+	x->seconds.most = GAUGE_SECONDS;
+	x->tens.most = GAUGE_TENS;
+	memcpy(x->id, id, sizeof(x->id));
+	*slot = x;
+	return x;
+}
+
+static void box_free(struct gauge_box *x)
+{
+	office_forget(&x->all->fleet->office, x->ask);
+	line_unlisten(&x->ear);
+	ring_fini(x->all, &x->seconds);
+	ring_fini(x->all, &x->tens);
+	free(x);
+}
+
+/* Those that are gone, and questions that nobody answers: the keeper may be away. */
+static void sweep(struct gauges *g, uint64_t now)
+{
+	for (unsigned i = 0; i < SLOTS; i++)
+		for (struct gauge_box **at = &g->slots[i], *x; (x = *at);) {
+			if (x->asking && now - x->asked_ms > PATIENCE_MS)
+				conclude(x);
+			if (fleet_find(g->fleet, x->id)) {
+				at = &x->next;
+				continue;
+			}
+			tell(x, NULL);
+			*at = x->next;
+			box_free(x);
+		}
+}
+
+void gauges_second(struct gauges *g)
+{
+	uint64_t now = loop_now_ms();
+	unsigned asks = 0;
+
+	sweep(g, now);
+	for (unsigned i = 0; i < FLEET_SLOTS; i++) {
+		unsigned slot = (g->turn + i) % FLEET_SLOTS;
+
+		for (struct berth *b = g->fleet->slots[slot]; b; b = b->next) {
+			struct gauge_box *x;
+
+			if (b->state != BERTH_RUNNING && b->state != BERTH_KEPT &&
+			    b->state != BERTH_PAUSED)
+				continue;
+			x = box_of(g, b->row.id);
+			if (x->asking || (!x->watches && now < x->tens_ms))
+				continue;
+			ask(x, b);
+			asks++;
+		}
+		if (asks >= GAUGE_ASKS) {
+			g->turn = slot + 1;
+			return;
+		}
+	}
+}
+
+void gauges_free(struct gauges *g)
+{
+	for (unsigned i = 0; g && i < SLOTS; i++)
+		while (g->slots[i]) {
+			struct gauge_box *x = g->slots[i];
+
+			g->slots[i] = x->next;
+			box_free(x);
+		}
+	free(g);
+}
+
+void gauge_watch(struct gauges *g, const struct berth *b, struct gauge_watch *w, int once)
+{
+	struct gauge_box *x = box_of(g, b->row.id);
+
+	w->of = x;
+	w->once = once;
+	w->next = x->watches;
+	x->watches = w;
+	if (!x->asking)
+		ask(x, (struct berth *)b);
+}
+
+void gauge_unwatch(struct gauge_watch *w)
+{
+	struct gauge_watch **at;
+
+	if (!w->of)
+		return;
+	for (at = &w->of->watches; *at != w; at = &(*at)->next)
+		;
+	*at = w->next;
+	w->of = NULL;
+}

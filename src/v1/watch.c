@@ -1,0 +1,146 @@
+/* watch.c - GET .../files/watch: what changes in a folder, until the client leaves.
+ * Nothing is queued here: a client that does not read stops the worker, and then the kernel's own
+ * queue overflows, which is told. */
+#include "v1/file_request.h"
+#include "api/event_stream.h"
+#include "v1/files.h"
+#include "base/own.h"
+
+#include <string.h>
+
+const struct field boxfiles_watch_query[] = {
+	DESK_PATH_FIELD(0, "the folder; /home/user"),
+	{ "recursive", FIELD_BOOL, 0, 0, 0, "and everything below it", NULL },
+	{ 0 },
+};
+
+struct watching {
+	struct desk desk;
+	struct feed feed;
+	int begun;
+};
+
+static void ready(struct clerk *k)
+{
+	struct watching *w = loop_owner(k, struct watching, desk.clerk);
+
+	desk_ask(&w->desk, WIRE_WATCH,
+		 call_query_flag(w->desk.call, "recursive") ? WIRE_WATCH_DEEP : 0, w->desk.path,
+		 strlen(w->desk.path));
+}
+
+static void say(struct watching *w, json_t *take_event)
+{
+	if (feed_event(&w->feed, take_event))
+		clerk_pause(&w->desk.clerk, 1);
+}
+
+static void finish(struct watching *w, json_t *take_last)
+{
+	desk_close(&w->desk);
+	feed_event(&w->feed, take_last);
+	feed_end(&w->feed);
+}
+
+static void done(struct clerk *k, uint16_t flags)
+{
+	struct watching *w = loop_owner(k, struct watching, desk.clerk);
+	enum feed_kind kind = feed_wanted(w->desk.call);
+	json_t *first;
+
+	if (w->begun)
+		return;
+	w->begun = 1;
+	feed_begin(&w->feed, w->desk.call->req, kind == FEED_SSE ? FEED_SSE : FEED_NDJSON);
+	first = json_pack("{s:s, s:b}", "type", "watching", "skipped",
+			  (flags & WIRE_DONE_SKIPPED) != 0);
+	desk_set_text(first, "path", w->desk.path);
+	say(w, first);
+}
+
+static void set_below(json_t *doc, const char *key, const struct watching *w, const char *name)
+{
+	auto_buf struct buf full = { 0 };
+
+	buf_puts(&full, w->desk.path);
+	if (full.p[full.len - 1] != '/')
+		buf_putc(&full, '/');
+	buf_puts(&full, name);
+	desk_set_text(doc, key, buf_str(&full));
+}
+
+static void event(struct watching *w, const struct wire_event *ev, const char *tail, size_t n)
+{
+	static const char *const types[] = {
+		[WIRE_EVENT_CREATE] = "create", [WIRE_EVENT_WRITE] = "write",
+		[WIRE_EVENT_REMOVE] = "remove", [WIRE_EVENT_RENAME] = "rename",
+		[WIRE_EVENT_CHMOD] = "chmod",   [WIRE_EVENT_OVERFLOW] = "overflow",
+		[WIRE_EVENT_LIMIT] = "limit",   [WIRE_EVENT_GONE] = "gone",
+	};
+	size_t first = strnlen(tail, n);
+	json_t *doc;
+
+	if (!w->begun || ev->kind >= ARRAY_LEN(types) || !types[ev->kind])
+		return;
+	doc = json_pack("{s:s}", "type", types[ev->kind]);
+	if (ev->kind == WIRE_EVENT_GONE) {
+		finish(w, doc);
+		return;
+	}
+	if (ev->kind == WIRE_EVENT_RENAME) {
+		set_below(doc, "from", w, tail);
+		set_below(doc, "path", w, first < n ? tail + first + 1 : "");
+	} else if (ev->kind != WIRE_EVENT_OVERFLOW) {
+		set_below(doc, "path", w, tail);
+	}
+	if (ev->kind != WIRE_EVENT_OVERFLOW)
+		json_object_set_new(doc, "folder", json_boolean(ev->is_dir));
+	say(w, doc);
+}
+
+static void other(struct clerk *k, const struct frame *f, size_t len)
+{
+	if (f->type == WIRE_EVENT)
+		event(loop_owner(k, struct watching, desk.clerk), (const struct wire_event *)f,
+		      (const char *)f + sizeof(struct wire_event), len - sizeof(struct wire_event));
+}
+
+static void failed(struct clerk *k, const struct err *e)
+{
+	struct watching *w = loop_owner(k, struct watching, desk.clerk);
+
+	if (w->begun)
+		finish(w, desk_fail_json(e));
+	else
+		desk_fail(&w->desk, e);
+}
+
+static void drained(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct watching *w = c->state;
+
+	if (w->desk.open)
+		clerk_pause(&w->desk.clerk, 0);
+}
+
+/* It may have only finished asking; but a watch that nobody reads would keep the box awake for ever. */
+static void left(struct http_req *r)
+{
+	http_abort(r);
+}
+
+void boxfiles_watch(struct call *c)
+{
+	static const struct clerk_events on = {
+		.ready = ready, .other = other, .done = done, .failed = failed
+	};
+	struct watching *w = call_alloc(c, sizeof(*w));
+	const char *path = call_query(c, "path");
+
+	*w = (struct watching){ .desk.path = desk_path(c, path ? path : BOX_HOME) };
+	if (!w->desk.path || !desk_open(&w->desk, c, &on))
+		return;
+	c->req->on_drain = drained;
+	c->req->on_eof = left;
+}
