@@ -7,7 +7,7 @@
 #include "density.h"
 
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "mine.h"
 #include "subject.h"
 #include "wire/sock.h"

@@ -6,7 +6,7 @@
  *
  * Numbers are told, never judged by the exit status: a slow machine is not a failed test. The exit
  * status is 0 unless nothing could be measured at all (1) or the flags make no sense (2). */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "density.h"
 #include "facts.h"
 #include "latency.h"

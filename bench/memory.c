@@ -1,7 +1,7 @@
 /* memory.c - see memory.h. */
 #include "memory.h"
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 #include "mine.h"
 
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "peers.h"
 #include "subject.h"
 #include <errno.h>

@@ -5,7 +5,7 @@
  *
  * One bundle per runtime and worker, because the bundle names the cgroup. All lie in bench_dir;
  * runtimes remove container and cgroup themselves; what a killed one left oci_close() deletes. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "peers.h"
 #include "spawn.h"
 #include "subject.h"

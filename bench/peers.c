@@ -1,7 +1,7 @@
 /* peers.c - a plain process, and bubblewrap. */
 #include "peers.h"
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "spawn.h"
 #include "subject.h"
 #include <assert.h>

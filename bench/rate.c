@@ -3,7 +3,7 @@
 #include "rate.h"
 
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "mine.h"
 #include "subject.h"
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* report.c - see report.h. A figure that was not measured is "n/a" or null, never 0. */
 #include "report.h"
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "rate.h"
 #include "subject.h"
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /* spawn.c - see spawn.h. */
 #include "spawn.h"
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

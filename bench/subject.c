@@ -2,7 +2,7 @@
 #include "subject.h"
 
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "mine.h"
 #include "peers.h"
 #include "typed.h"

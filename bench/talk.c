@@ -5,7 +5,7 @@
  * Prints {"direct": {...}, "http": {...}}. The HTTP client is as thin as can be: one connection, one
  * write, reads until Content-Length is reached. What is left is the daemon. */
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "sample.h"
 

@@ -1,7 +1,7 @@
 /* typed.c - see typed.h. Each subject is a command line; all of them are started as a shell would. */
 #include "typed.h"
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "mine.h"
 #include "peers.h"
 #include "spawn.h"

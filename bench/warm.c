@@ -7,7 +7,7 @@
  * the program put into the box included where it cannot be an argument. Then 200 idle interpreters at
  * once, and what each costs in memory. bench/warm starts the keeper at ATOLL_RUN for it. */
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "client/files.h"
 #include "wire/sock.h"

@@ -2,7 +2,7 @@
  * same in every session, and the mark, which is another one each time, stands behind the task. */
 #include "agent/agent_prompt.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "agent/agent_session.h"
 #include "agent/agent_prompt.h"
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/file_client.h"
 #include "fleet/exec_reader.h"
 #include "llm/reply.h"

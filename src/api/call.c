@@ -16,7 +16,7 @@
 #include "v1/pipelines.h"
 #include "api/quota.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "batch/batch.h"
 #include "fleet/box.h"
 #include "fleet/snapshot.h"

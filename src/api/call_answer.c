@@ -2,7 +2,7 @@
  * The audit row is committed before the answer that reports the change is sent. */
 #include "api/api.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "store/audit.h"
 

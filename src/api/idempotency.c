@@ -1,6 +1,6 @@
 /* idempotency.c - see idempotency.h. */
 #include "api/idempotency.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "store/idempotency.h"
 

@@ -1,7 +1,7 @@
 /* json_reader.c - see json_reader.h. */
 #include "api/json_reader.h"
 #include "api/fields.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "loop/loop.h"
 
 #include <pthread.h>

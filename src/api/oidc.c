@@ -1,7 +1,7 @@
 /* oidc.c - see oidc.h. */
 #include "api/oidc.h"
 #include "api/fields.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <jansson.h>
 #include <openssl/bn.h>

@@ -1,7 +1,7 @@
 /* log.c - see log.h. No allocation for a line: it is built where it is written from. */
 #include "base/log.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -10,7 +10,7 @@
  *   WHOLE     by { } or [ ]: nobody
  *   REPEATED  (an array) by [[a]]: only another [[a]] */
 #include "base/toml_scan.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdarg.h>
 #include <stdio.h>

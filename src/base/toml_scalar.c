@@ -3,7 +3,7 @@
  * message can show all of it. */
 #include "base/toml_scan.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <stdlib.h>

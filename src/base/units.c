@@ -1,6 +1,6 @@
 /* units.c - see units.h. Fractions are decimal and exact: no floating point, no locale. */
 #include "base/units.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * batch starts nothing, and it is tried again every second. */
 #include "batch/batch_internal.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <sched.h>
 #include <stdio.h>

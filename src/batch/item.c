@@ -4,7 +4,7 @@
 #include "base/units.h"
 #include "batch/item.h"
 #include "base/base64.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "lang/lang.h"
 

@@ -3,7 +3,7 @@
 #include "batch/job.h"
 #include "base/base64.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "wire/sock.h"
 
 #include <stdio.h>

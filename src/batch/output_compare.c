@@ -1,7 +1,7 @@
 /* output_compare.c - see output_compare.h. Each way is a reader that gives the next piece of what counts; two texts are
  * the same when their readers give the same pieces. Nothing is copied. */
 #include "batch/output_compare.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* result.c - what is told of an item that is over: its line in the results, its record. */
 #include "batch/batch_internal.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "store/runs.h"
 

@@ -1,7 +1,7 @@
 /* run.c - from a line of a batch to its result: whose turn it is, the item, the program. */
 #include "batch/batch_internal.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* spool.c - see spool.h. */
 #include "batch/spool.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

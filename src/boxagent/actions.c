@@ -3,7 +3,7 @@
  * Paths are opened by openat2() below the workspace: a link that leads outside does not lead there
  * for these tools. A command may go wherever the box's user may; the box is the wall. */
 #include "boxagent/actions.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "boxagent/head_tail.h"
 #include "boxagent/shell.h"
 

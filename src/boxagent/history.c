@@ -1,6 +1,6 @@
 /* history.c - see history.h. */
 #include "boxagent/history.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "boxagent/head_tail.h"
 
 #include <string.h>

@@ -13,7 +13,7 @@
  * The host is descriptor 3, which no command inherits. No key and no address of a model is here: who
  * looks through this process finds the task, the context and nothing else. A step is in the log before
  * it is done, so whatever it does to us, what it was is known. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "boxagent/head_tail.h"
 #include "boxagent/actions.h"
 #include "boxagent/ndjson.h"

@@ -1,6 +1,6 @@
 /* ndjson.c - see ndjson.h. */
 #include "boxagent/ndjson.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* shell.c - see shell.h. */
 #include "boxagent/shell.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

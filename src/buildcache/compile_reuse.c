@@ -1,6 +1,6 @@
 /* compile_reuse.c - see compile_reuse.h. */
 #include "buildcache/compile_reuse.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "fleet/box.h"
 #include "lang/lang.h"
 

@@ -1,6 +1,6 @@
 /* upper_digest.c - see upper_digest.h. */
 #include "buildcache/upper_digest.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* agent.c - `atoll agent`: a task for an agent in a box of its own. Its steps go to standard error as they
  * happen, its result to standard output. When we are ended, so is it. */
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/remote.h"
 #include "cli/listing.h"
 #include "cli/verbs.h"

@@ -1,5 +1,5 @@
 /* api.c - `atoll api`: one call of the API as it is; without words, the table of them. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/remote.h"
 #include "cli/table.h"
 #include "cli/verbs.h"

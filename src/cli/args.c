@@ -1,6 +1,6 @@
 /* args.c - see args.h. */
 #include "cli/args.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/nearest.h"
 

@@ -1,7 +1,7 @@
 /* batch.c - `atoll batch`: a file of programs, each in a fresh box; who failed, why, and how fast.
  * A stream that breaks goes on behind the last result; the daemon runs the batch meanwhile. */
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/remote.h"
 #include "cli/verbs.h"
 

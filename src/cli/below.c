@@ -1,6 +1,6 @@
 /* below.c - see below.h. */
 #include "cli/below.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

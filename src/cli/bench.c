@@ -2,7 +2,7 @@
  * The subjects take turns, so that a slow moment of the machine hits all of them. bench/ compares
  * with other sandboxes; this needs nothing but the executable. */
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "cli/session.h"
 #include "cli/verbs.h"

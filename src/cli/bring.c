@@ -1,6 +1,6 @@
 /* bring.c - see bring.h. */
 #include "cli/bring.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/below.h"
 
 #include <errno.h>

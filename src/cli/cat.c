@@ -1,5 +1,5 @@
 /* cat.c - `atoll cat`: the content of a file in a box. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/place.h"
 #include "cli/verbs.h"
 

@@ -1,5 +1,5 @@
 /* cert.c - `atoll cert`: TLS for a domain of boxes on a machine where nobody sells certificates. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "cli/verbs.h"
 #include "http/ca.h"

@@ -1,6 +1,6 @@
 /* compiled.c - see compiled.h. */
 #include "cli/compiled.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

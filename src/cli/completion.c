@@ -1,6 +1,6 @@
 /* completion.c - `atoll completion`: what a shell can complete, from the verbs' own tables.
  * Each script asks nothing of atoll while it runs: words and flags are in it. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

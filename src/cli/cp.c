@@ -1,5 +1,5 @@
 /* cp.c - `atoll cp`: files and folders into a box and out of it, as cp -r would. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/place.h"
 #include "cli/untar.h"
 #include "cli/verbs.h"

@@ -1,5 +1,5 @@
 /* diff.c - `atoll diff`: files of a box that are not as they were at its beginning. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/remote.h"
 #include "cli/table.h"

@@ -1,6 +1,6 @@
 /* dispatch.c - see dispatch.h. */
 #include "cli/dispatch.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/help.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* env.c - `atoll env`: the variables that every program of a box gets. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/remote.h"
 #include "cli/verbs.h"
 

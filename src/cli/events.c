@@ -1,6 +1,6 @@
 /* events.c - `atoll events`: what happens to boxes. A stream that breaks goes on behind the last one. */
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/remote.h"
 #include "cli/verbs.h"
 

@@ -1,5 +1,5 @@
 /* exec.c - `atoll exec`: a program in a box of the daemon, as if it ran here. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/follow.h"
 #include "cli/inside.h"
 #include "cli/options.h"

@@ -1,6 +1,6 @@
 /* fields.c - see fields.h. */
 #include "cli/fields.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 
 #include <stdio.h>

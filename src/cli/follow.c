@@ -10,7 +10,7 @@
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/pump.h"
 #include "cli/term.h"
 

@@ -1,6 +1,6 @@
 /* help.c - `atoll help`, and see help.h. */
 #include "cli/help.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/nearest.h"
 #include "cli/verbs.h"
 

@@ -1,6 +1,6 @@
 /* inside.c - see inside.h. */
 #include "cli/inside.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "cli/follow.h"
 

@@ -1,6 +1,6 @@
 /* intake.c - see intake.h. */
 #include "cli/intake.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/runtime.h"
 

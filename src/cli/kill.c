@@ -1,6 +1,6 @@
 /* kill.c - `atoll kill`: ends boxes, and returns when nothing of them is left; or one program in one.
  * Boxes are the daemon's; those that it does not know, and all when there is none, the keeper's. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "cli/nearest.h"
 #include "cli/remote.h"

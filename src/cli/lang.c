@@ -1,5 +1,5 @@
 /* lang.c - `atoll lang`: what programs may be written in, and what this machine has of it. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/runtime.h"
 #include "cli/table.h"
 #include "cli/verbs.h"

@@ -1,5 +1,5 @@
 /* ls.c - `atoll ls`: the daemon's boxes. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/listing.h"
 #include "cli/verbs.h"
 

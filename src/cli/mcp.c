@@ -7,7 +7,7 @@
  * can be dropped at any moment: its connection closes with it, and that is how the daemon is told.
  * Nothing is understood here but ids, methods and names: what headers are made of. */
 #include "base/base64.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/remote.h"
 #include "cli/verbs.h"
 #include "http/client.h"

@@ -1,6 +1,6 @@
 /* model.c - `atoll model`: which language models may be asked, and a question to one of them. */
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/listing.h"
 #include "cli/verbs.h"
 

@@ -1,6 +1,6 @@
 /* options.c - see options.h. */
 #include "cli/options.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "cli/packages.h"
 

@@ -1,6 +1,6 @@
 /* packages.c - `atoll packages`, and -p of other verbs; see packages.h. */
 #include "cli/packages.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/listing.h"
 #include "cli/verbs.h"

@@ -1,5 +1,5 @@
 /* pause.c - `atoll pause` and `atoll resume`: boxes that stand still, and go on. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/remote.h"
 #include "cli/verbs.h"
 

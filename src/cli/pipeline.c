@@ -2,7 +2,7 @@
  * A stream that breaks goes on behind the last event; the daemon goes on meanwhile. */
 #include "base/clock.h"
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/listing.h"
 #include "cli/verbs.h"
 

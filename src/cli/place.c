@@ -1,6 +1,6 @@
 /* place.c - see place.h. */
 #include "cli/place.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* port.c - `atoll port`: the address of a port of a box, and whether a program listens there. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/listing.h"
 #include "cli/verbs.h"

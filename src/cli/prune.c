@@ -1,5 +1,5 @@
 /* prune.c - `atoll prune`: deletes boxes that have timed out and are only kept for their files. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/remote.h"
 #include "cli/verbs.h"
 

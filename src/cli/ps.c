@@ -1,7 +1,7 @@
 /* ps.c - `atoll ps`: the programs that run in the daemon's boxes; without a daemon, the keeper's
  * boxes. */
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "client/box_handle.h"
 #include "cli/remote.h"

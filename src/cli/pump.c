@@ -4,7 +4,7 @@
  * another one, it is asked where the box's input ends, and that is where we go on. */
 #include "cli/pump.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/follow.h"
 #include "cli/term.h"
 

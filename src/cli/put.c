@@ -1,5 +1,5 @@
 /* put.c - `atoll put`: stdin into a file of a box, all of it or nothing. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/place.h"
 #include "cli/verbs.h"
 

@@ -1,7 +1,7 @@
 /* remote.c - see remote.h. */
 #include "cli/remote.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "record/record.h"
 #include "cli/nearest.h"

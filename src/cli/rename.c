@@ -1,5 +1,5 @@
 /* rename.c - `atoll rename`: another name for a box. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/remote.h"
 #include "cli/verbs.h"
 

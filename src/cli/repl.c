@@ -7,7 +7,7 @@
  * behind the last event that was printed. */
 #include "base/base64.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/options.h"
 #include "cli/remote.h"
 #include "cli/verbs.h"

@@ -1,5 +1,5 @@
 /* rm.c - `atoll rm`: ends boxes of the daemon, whatever they hold. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/remote.h"
 #include "cli/verbs.h"
 

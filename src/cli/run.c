@@ -1,5 +1,5 @@
 /* run.c - `atoll run`: a program in a fresh box, and the box is gone when it ends. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/compiled.h"
 #include "cli/intake.h"
 #include "cli/packages.h"

@@ -5,7 +5,7 @@
  * The box is deleted when the program has ended, however it did. If this process is killed, the box
  * ends with its lifetime. */
 #include "cli/run_remote.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/below.h"
 #include "cli/follow.h"

@@ -1,5 +1,5 @@
 /* runs.c - `atoll runs`: what was run, and the record of one. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/remote.h"
 #include "cli/table.h"

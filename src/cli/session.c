@@ -1,7 +1,7 @@
 /* session.c - see session.h. */
 #include "cli/session.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "record/record.h"
 #include "cli/term.h"

@@ -1,5 +1,5 @@
 /* set.c - `atoll set`: changes limits and times of a box while it runs. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/fields.h"
 #include "cli/options.h"
 #include "cli/verbs.h"

@@ -1,5 +1,5 @@
 /* snapshot.c - `atoll snapshot`: the files of a box, for others to begin with. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/listing.h"
 #include "cli/verbs.h"

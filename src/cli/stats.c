@@ -1,5 +1,5 @@
 /* stats.c - `atoll stats`: what a box uses, now or every second, or what it has used. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/remote.h"
 #include "cli/table.h"

@@ -1,6 +1,6 @@
 /* table.c - see table.h. */
 #include "cli/table.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdarg.h>
 #include <stdio.h>

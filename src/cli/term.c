@@ -1,6 +1,6 @@
 /* term.c - see term.h. */
 #include "cli/term.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <signal.h>
 #include <stdlib.h>

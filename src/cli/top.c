@@ -1,6 +1,6 @@
 /* top.c - `atoll top`: what all boxes use, again every second. */
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/remote.h"
 #include "cli/table.h"

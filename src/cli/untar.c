@@ -1,6 +1,6 @@
 /* untar.c - see untar.h. ustar, GNU's long names and pax headers; what else there is, is skipped. */
 #include "cli/untar.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/below.h"
 
 #include <errno.h>

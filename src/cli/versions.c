@@ -1,7 +1,7 @@
 /* versions.c - see versions.h. */
 #include "cli/versions.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* volume.c - `atoll volume`: disks that outlive boxes. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/listing.h"
 #include "cli/verbs.h"

@@ -6,7 +6,7 @@
  * Folders are watched, not files: editors write another file and give it the name. */
 #include "cli/watch.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* box_handle.c - see box_handle.h. What init answers comes from inside a box and is checked as such. */
 #include "client/box_handle.h"
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/command.h"
 #include "client/keeper_sync.h"
 #include "wire/sock.h"

@@ -1,7 +1,7 @@
 /* command.c - a START frame from an argument list.
  * Short lists ride in the frame. Long ones would not fit a packet: they go as one sealed memfd,
  * which init maps without having to fear that it changes. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/command.h"
 #include "wire/sock.h"
 

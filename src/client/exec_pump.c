@@ -10,7 +10,7 @@
  * we ask poll() first and write no more than PIPE_BUF, which a ready pipe takes whole. */
 #include "client/exec_pump.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "wire/sock.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* file_client.c - see file_client.h. */
 #include "client/file_client.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "wire/sock.h"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * round trips. Answers come in order, one per request; PIPELINE bounds how many may wait, so that
  * a worker blocked on its answers can never face a client blocked on its requests. */
 #include "client/files.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "wire/sock.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* frame_conn.c - see frame_conn.h. */
 #include "client/frame_conn.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "wire/sock.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* init_conn.c - see init_conn.h. */
 #include "client/init_conn.h"
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/command.h"
 #include "wire/sock.h"
 

@@ -1,6 +1,6 @@
 /* keeper_client.c - see keeper_client.h. */
 #include "client/keeper_client.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "wire/sock.h"
 

@@ -1,6 +1,6 @@
 /* keeper_sync.c - the way to the keeper. */
 #include "client/keeper_sync.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/run_dir.h"
 #include "client/spawn.h"
 #include "wire/sock.h"

@@ -9,7 +9,7 @@
  * The lock makes two clients that start at once agree on one keeper. The keeper is nobody's child
  * and has no terminal: it must survive the client that happened to be first. */
 #include "client/spawn.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "wire/sock.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* activation.c - see activation.h. */
 #include "daemon/activation.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

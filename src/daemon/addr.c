@@ -1,6 +1,6 @@
 /* addr.c - see addr.h. */
 #include "daemon/addr.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

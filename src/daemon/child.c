@@ -1,7 +1,7 @@
 /* child.c - see child.h. */
 #include "daemon/child.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "wire/sock.h"
 
 #include <signal.h>

@@ -3,10 +3,10 @@
  * keeper and everything that needs OpenSSL, SQLite or the resolver are in atolld, an executable in the
  * same folder. This one replaces itself with it for every verb that is not in its table, and for
  * addresses with a host name or TLS. See docs/architecture.md, "Two executables". */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/dispatch.h"
 #include "cli/verbs.h"
-#include "jail/layer.h"
+#include "jail/feature.h"
 #include "daemon/config_checks.h"
 #include "daemon/endpoint.h"
 

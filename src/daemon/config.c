@@ -2,7 +2,7 @@
  * before; all of them are checked, also where a stronger one has the last word. */
 #include "daemon/config.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/run_dir.h"
 #include "base/toml.h"
 #include "base/units.h"

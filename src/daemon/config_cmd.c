@@ -1,5 +1,5 @@
 /* config_cmd.c - `atoll config`: which settings hold, and who said so. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "daemon/config.h"
 #include "daemon/verbs.h"
 

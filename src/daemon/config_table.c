@@ -1,7 +1,7 @@
 /* config_table.c - the table of settings; see config.h. Names, defaults and texts are said here and
  * nowhere else: files, environment, flags, `atoll config` and the manual's test read these rows. */
 #include "daemon/config.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "egress/rule.h"
 #include "daemon/addr.h"
 #include "daemon/config_checks.h"

@@ -2,7 +2,7 @@
  * The front reads what strangers send. Whoever breaks it must find nothing to go on with: no
  * program can be started, no socket made, no file seen but its own, no other process touched. */
 #include "daemon/confine.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/landlock.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* doctor.c - `atoll doctor`: can this machine hold boxes, and how well.
  * One row per question. Where it is possible the answer is found by trying, not by reading a version
  * number (jail/probe.h); the fix is what to type. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "client/box_handle.h"
-#include "jail/layer.h"
+#include "jail/feature.h"
 #include "jail/probe.h"
 #include "lang/lang.h"
 #include "daemon/verbs.h"

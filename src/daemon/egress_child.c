@@ -1,7 +1,7 @@
 /* egress_child.c - see egress_child.h. */
 #include "daemon/egress_child.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "daemon/confine.h"
 #include "wire/sock.h"
 

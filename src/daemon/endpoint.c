@@ -1,6 +1,6 @@
 /* endpoint.c - see endpoint.h. */
 #include "daemon/endpoint.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "daemon/config.h"
 
 #include <fcntl.h>

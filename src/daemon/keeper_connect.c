@@ -1,7 +1,7 @@
 /* keeper_connect.c - see keeper_connect.h. */
 #include "daemon/keeper_connect.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * daemon that -H or ATOLL_HOST names they are made through its API.
  * A running daemon finds a new key at once, and forgets a removed one within a second. */
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "cli/listing.h"
 #include "cli/remote.h"

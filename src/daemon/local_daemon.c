@@ -1,6 +1,6 @@
 /* local_daemon.c - see local_daemon.h. */
 #include "daemon/local_daemon.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/run_dir.h"
 #include "http/dial.h"
 #include "daemon/endpoint.h"

@@ -2,11 +2,11 @@
  * starts this executable for all that it cannot do itself.
  * Everything a verb may need to know about this build is handed to it here; the verbs themselves
  * live below, one per file. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/dispatch.h"
 #include "cli/verbs.h"
 #include "jail/launch.h"
-#include "jail/layer.h"
+#include "jail/feature.h"
 #include "keeper/keeper.h"
 #include "daemon/config.h"
 #include "daemon/endpoint.h"

@@ -1,6 +1,6 @@
 /* pidfile.c - see pidfile.h. */
 #include "daemon/pidfile.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

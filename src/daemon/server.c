@@ -18,7 +18,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "v1/agents.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/e2b.h"
 #include "egress/rule.h"
 #include "batch/batch.h"

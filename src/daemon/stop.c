@@ -7,7 +7,7 @@
  *   (--all: SIGTERM)         ------------------------------------------------> exits
  *
  * Without --all boxes and their programs go on, and the next `atoll serve` takes them over. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "daemon/local_daemon.h"
 #include "daemon/pidfile.h"

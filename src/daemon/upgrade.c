@@ -8,7 +8,7 @@
  *                                                         --->   the old one drains
  *
  * A binary that cannot even say its version is not given the daemon. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "daemon/local_daemon.h"
 #include "daemon/pidfile.h"

@@ -8,7 +8,7 @@
 #include "debug/failure_facts.h"
 #include "debug/fix.h"
 #include "repair/repair.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/changes.h"
 #include "lang/diag.h"
 

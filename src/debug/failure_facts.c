@@ -1,6 +1,6 @@
 /* failure_facts.c - see failure_facts.h. */
 #include "debug/failure_facts.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/install.h"
 
 #include <signal.h>

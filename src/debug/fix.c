@@ -1,7 +1,7 @@
 /* fix.c - see fix.h. */
 #include "debug/fix.h"
 #include "debug/fix_steps.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/changes.h"
 
 #include <ctype.h>

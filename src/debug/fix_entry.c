@@ -1,6 +1,6 @@
 /* fix_entry.c - steps about where a program begins. */
 #include "debug/fix_steps.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* fix_name.c - steps about names that nothing defines. */
 #include "debug/fix_steps.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/package.h"
 
 #include <ctype.h>

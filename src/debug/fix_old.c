@@ -1,6 +1,6 @@
 /* fix_old.c - steps about a program for another version or another runtime than the one that ran it. */
 #include "debug/fix_steps.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <ctype.h>
 #include <stdio.h>

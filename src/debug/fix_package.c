@@ -1,7 +1,7 @@
 /* fix_package.c - steps about what is imported. */
 #include "debug/imports.h"
 #include "debug/fix_steps.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <ctype.h>
 #include <stdio.h>

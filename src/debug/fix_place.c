@@ -1,6 +1,6 @@
 /* fix_place.c - steps about what is around a program: files, ports, input, limits. A box is never loosened. */
 #include "debug/fix_steps.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/package.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 /* fix_text.c - steps about a text that no parser takes: what is around it, its quotes, blanks, brackets. */
 #include "debug/fix_steps.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <ctype.h>
 #include <stdint.h>

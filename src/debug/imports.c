@@ -1,6 +1,6 @@
 /* imports.c - see imports.h. */
 #include "debug/imports.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/common.h"
 
 #include <ctype.h>

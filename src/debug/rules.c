@@ -2,7 +2,7 @@
 #include "debug/rules.h"
 #include "debug/debug.h"
 #include "debug/fix.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdlib.h>
 #include <string.h>

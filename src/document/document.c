@@ -1,6 +1,6 @@
 /* document.c - see document.h. */
 #include "document/document.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/sha256.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "e2b/accounts.h"
 #include "api/auth.h"
 #include "v1/keys.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "e2b/sandboxes.h"
 

@@ -1,7 +1,7 @@
 /* admit.c - see admit.h. */
 #include "e2b/admit.h"
 #include "api/auth.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/entry.h"
 #include "e2b/files.h"
 #include "e2b/signature.h"

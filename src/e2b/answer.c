@@ -1,5 +1,5 @@
 /* answer.c - E2B's shapes of an error. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/changes.h"
 #include "e2b/e2b.h"
 

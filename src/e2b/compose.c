@@ -1,6 +1,6 @@
 /* compose.c - /files/compose: many files become one, and are removed then. See files.h. */
 #include "api/fields.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/changes.h"
 #include "e2b/admit.h"
 #include "e2b/entry.h"

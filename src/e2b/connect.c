@@ -2,7 +2,7 @@
 #include "e2b/connect.h"
 #include "api/fields.h"
 #include "base/base64.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/changes.h"
 #include "e2b/envelope.h"
 

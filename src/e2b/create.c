@@ -7,7 +7,7 @@
 #include "v1/boxes.h"
 #include "api/quota.h"
 #include "v1/volumes.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/cause.h"
 #include "e2b/depot.h"
 #include "e2b/network.h"

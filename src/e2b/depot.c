@@ -6,7 +6,7 @@
  *   nobody has it      -> make one */
 #include "e2b/depot.h"
 #include "api/quota.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/cause.h"
 #include "e2b/volumes.h"
 #include "store/volumes.h"

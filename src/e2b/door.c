@@ -1,7 +1,7 @@
 /* door.c - what a request is for: the control plane, or a port of a box. */
 #include "api/auth.h"
 #include "v1/ports.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/e2b.h"
 #include "e2b/files.h"
 #include "store/boxes.h"

@@ -2,7 +2,7 @@
 #include "e2b/envd.h"
 #include "api/auth.h"
 #include "api/fields.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/files.h"
 #include "e2b/process.h"
 

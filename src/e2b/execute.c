@@ -6,7 +6,7 @@
  * box is there, and tells its caller. */
 #include "v1/cells.h"
 #include "api/fields.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "e2b/interpreter.h"
 #include "e2b/single.h"

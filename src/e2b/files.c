@@ -1,6 +1,6 @@
 /* files.c - see files.h. */
 #include "e2b/files.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/entry.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* filesystem.c - filesystem.Filesystem: one question to the worker, one answer; and a listing of any
  * length, which is written as it comes. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/entry.h"
 #include "e2b/files.h"
 

@@ -1,6 +1,6 @@
 /* input.c - see process.h: bytes for a program's stdin or terminal.
  * What a program does not read waits in its run, up to a limit; beyond it the client waits. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/envelope.h"
 #include "e2b/process.h"
 

@@ -4,7 +4,7 @@
 #include "v1/contexts.h"
 #include "api/fields.h"
 #include "api/quota.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "notebook/context.h"
 #include "lang/driver.h"
 

@@ -1,7 +1,7 @@
 /* lines.c - from what a cell said to what E2B's clients read: one JSON object each. */
 #include "api/event_stream.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "e2b/interpreter.h"
 #include "notebook/cell.h"

@@ -2,7 +2,7 @@
  * order of (start, id). A cursor says where the last page ended and in which order that was. */
 #include "e2b/listing.h"
 #include "api/time_param.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/sandboxes.h"
 #include "e2b/shape.h"
 #include "e2b/templates.h"

@@ -1,6 +1,6 @@
 /* logs.c - see logs.h. A sandbox that is gone is known by its id for as long as its row is. */
 #include "e2b/logs.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "e2b/templates.h"
 #include "store/events.h"

@@ -1,5 +1,5 @@
 /* memory.c - what the door remembers of a box, and secrets compared. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/e2b.h"
 
 #include <openssl/crypto.h>

@@ -1,7 +1,7 @@
 /* metrics.c - see metrics.h. Of the page cache nothing is known: memCache is 0. */
 #include "e2b/metrics.h"
 #include "v1/usage_sampler.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "e2b/sandboxes.h"
 #include "e2b/shape.h"

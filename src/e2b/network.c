@@ -5,7 +5,7 @@
  *   denyOut              those go; hosts that are names all do, for their addresses are not known here
  *   allowOut             comes on top: each entry, as far as the operator permits it */
 #include "e2b/network.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/sandboxes.h"
 #include "egress/rule.h"
 

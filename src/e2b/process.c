@@ -2,7 +2,7 @@
 #include "e2b/process.h"
 #include "v1/run_request.h"
 #include "api/quota.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/order.h"
 #include "fleet/recent_exits.h"
 #include "fleet/exec_reader.h"

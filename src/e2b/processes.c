@@ -1,5 +1,5 @@
 /* processes.c - see process.h: which programs there are, and what can be done to one. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/process.h"
 #include "notebook/context.h"
 

@@ -1,6 +1,6 @@
 /* rest.c - the small questions to envd: what the box uses, its variables; and who may ask from a page. */
 #include "v1/usage_sampler.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/envd.h"
 
 #include <string.h>

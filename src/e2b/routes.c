@@ -1,6 +1,6 @@
 /* routes.c - E2B's control plane: which paths are its, and who answers them. */
 #include "api/auth.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/accounts.h"
 #include "e2b/shelf.h"
 #include "e2b/create.h"

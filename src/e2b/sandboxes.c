@@ -1,6 +1,6 @@
 /* sandboxes.c - see sandboxes.h. */
 #include "e2b/sandboxes.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/cause.h"
 #include "e2b/pause.h"
 #include "e2b/shape.h"

@@ -1,6 +1,6 @@
 /* shape.c - see shape.h. */
 #include "e2b/shape.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/changes.h"
 #include "record/record.h"
 #include "e2b/sandboxes.h"

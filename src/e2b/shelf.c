@@ -8,7 +8,7 @@
 #include "e2b/shelf.h"
 #include "v1/file_request.h"
 #include "v1/download.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "e2b/depot.h"
 #include "e2b/files.h"

@@ -1,7 +1,7 @@
 /* single.c - see single.h. It is a flow (v1/run_request.h) whose record is told as an execution. */
 #include "e2b/single.h"
 #include "v1/run_request.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "e2b/interpreter.h"
 

@@ -4,7 +4,7 @@
  * A fork is a snapshot that nobody sees and boxes made of it; programs are not forked, files are. */
 #include "e2b/snapshots.h"
 #include "api/quota.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/pause.h"
 #include "e2b/sandboxes.h"
 #include "e2b/shape.h"

@@ -1,7 +1,7 @@
 /* templates.c - see templates.h. A name is its own id here: who filters by either finds the same. */
 #include "e2b/templates.h"
 #include "e2b/snapshots.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "e2b/shape.h"
 

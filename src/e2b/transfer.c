@@ -6,7 +6,7 @@
  * the pipe without passing through us. A file gets its name when all of it is there; a client that
  * leaves takes the worker along, and the worker the file that was not whole. */
 #include "v1/download.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/changes.h"
 #include "e2b/admit.h"
 #include "e2b/entry.h"

@@ -2,7 +2,7 @@
  * that key opens, ends when the key does, and nobody else is told it. */
 #include "e2b/volumes.h"
 #include "v1/volumes.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/changes.h"
 #include "e2b/depot.h"
 #include "store/volumes.h"

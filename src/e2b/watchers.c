@@ -7,7 +7,7 @@
  *
  * A watcher ends with its box, and with this process: its client is told not_found then. */
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/changes.h"
 #include "e2b/entry.h"
 #include "e2b/files.h"

@@ -2,7 +2,7 @@
 #include "egress/egress.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "egress/way.h"
 #include "wire/sock.h"
 

@@ -2,7 +2,7 @@
  * Ranges are read from their texts each time: what is printed is what is checked, and an address is
  * looked at once per connection. */
 #include "egress/ip.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 /* message.c - see message.h. */
 #include "egress/message.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <event2/buffer.h>
 #include <stdlib.h>

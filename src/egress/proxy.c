@@ -13,7 +13,7 @@
  * buffer as it is would be called again and again.) */
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "egress/ip.h"
 #include "egress/message.h"
 #include "egress/way.h"

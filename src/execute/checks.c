@@ -1,7 +1,7 @@
 /* checks.c - see execute.h: what a program's end and its output are held against. */
 #include "execute/execute.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/changes.h"
 #include "batch/output_compare.h"
 

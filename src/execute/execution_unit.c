@@ -4,7 +4,7 @@
 #include "execute/result_phase.h"
 #include "base/buf.h"
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* harness.c - see harness.h. */
 #include "execute/harness.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "batch/output_compare.h"
 #include "lang/lang.h"
 

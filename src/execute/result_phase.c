@@ -2,7 +2,7 @@
 #include "execute/result_phase.h"
 #include "execute/execute.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/changes.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* bounds.c - see bounds.h. */
 #include "fleet/bounds.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 
 #include <stdio.h>

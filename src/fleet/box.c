@@ -1,6 +1,6 @@
 /* box.c - see box.h: its states, who waits for them, and the table that berths are found in. */
 #include "fleet/box_internal.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "notebook/context.h"
 #include "fleet/recent_exits.h"
 #include "buildcache/compile_reuse.h"

@@ -10,7 +10,7 @@
  * box that ends by itself; one that dies after it leaves a row that names the box. */
 #include "fleet/box_internal.h"
 #include "fleet/bounds.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/volumes.h"
 #include "wire/sock.h"
 

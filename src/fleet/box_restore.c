@@ -1,7 +1,7 @@
 /* box_restore.c - a berth that another front began: from its row, and from what the keeper and its
  * init say of it. */
 #include "fleet/box_internal.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "notebook/context.h"
 #include "store/runs.h"
 

@@ -2,7 +2,7 @@
 #include "fleet/egress_client.h"
 #include "base/buf.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "fleet/box.h"
 #include "wire/sock.h"

@@ -1,6 +1,6 @@
 /* exec_end.c - a program is over: the kernel's evidence of why, its record, and who is told. */
 #include "fleet/exec_internal.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "fleet/exec_reader.h"
 

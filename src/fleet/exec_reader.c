@@ -1,6 +1,6 @@
 /* exec_reader.c - see exec_reader.h. */
 #include "fleet/exec_reader.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <stdio.h>

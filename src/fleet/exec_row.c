@@ -1,6 +1,6 @@
 /* exec_row.c - a run as the store has it, from its first row to the record; and as JSON. */
 #include "fleet/exec_internal.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "lang/lang.h"
 

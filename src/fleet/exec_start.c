@@ -1,6 +1,6 @@
 /* exec_start.c - the beginning of a program: its variables, START; or another front began it. */
 #include "fleet/exec_internal.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "fleet/exec_reader.h"
 

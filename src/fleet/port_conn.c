@@ -1,6 +1,6 @@
 /* port_conn.c - see port_conn.h. */
 #include "fleet/port_conn.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "fleet/box.h"
 
 #include <assert.h>

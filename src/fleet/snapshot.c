@@ -1,6 +1,6 @@
 /* snapshot.c - see snapshot.h. */
 #include "fleet/snapshot.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "fleet/exec_reader.h"
 
 #include <errno.h>

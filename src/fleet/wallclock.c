@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "notebook/context.h"
 #include "fleet/fleet.h"
-#include "store/clocks.h"
+#include "store/clock_offset.h"
 
 #define LEAST_NS INT64_C(1000000000)
 

@@ -1,6 +1,6 @@
 /* answer.c - see answer.h. A server is no friend either: its head has limits too. */
 #include "http/answer.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 #include <strings.h>

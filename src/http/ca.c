@@ -1,6 +1,6 @@
 /* ca.c - see ca.h. */
 #include "http/ca.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "http/tls.h"
 
 #include <openssl/ec.h>

@@ -3,7 +3,7 @@
 #include "http/answer.h"
 #include "http/dial.h"
 #include "http/tls.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <stdio.h>

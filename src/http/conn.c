@@ -1,6 +1,6 @@
 /* conn.c - the life of a connection: conn.h has the drawing. */
 #include "http/conn.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "http/dial.h"
 #include "http/dial_life.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

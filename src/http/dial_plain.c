@@ -1,7 +1,7 @@
 /* dial_plain.c - takes the place of dial_tls.c and tls.c in the small client executable.
  * That executable starts atolld for every address that dial_url_is_plain() rejects, so these
  * functions are reached only if a caller forgot to ask; then they fail and say so. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "http/dial_life.h"
 #include "http/tls.h"
 

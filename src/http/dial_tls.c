@@ -1,7 +1,7 @@
 /* dial_tls.c - the part of dial.c that needs the resolver and OpenSSL: host names and TLS.
  * The small client executable has http/dial_plain.c in its place, see docs/architecture.md. */
 #include "http/dial_life.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "http/tls.h"
 
 #include <arpa/inet.h>

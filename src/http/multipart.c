@@ -6,7 +6,7 @@
  * The delimiter begins with CR and has no other: so bytes that only looked like its beginning are
  * content, and the search goes on with the byte that did not fit. */
 #include "http/multipart.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 #include <strings.h>

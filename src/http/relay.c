@@ -1,6 +1,6 @@
 /* relay.c - see relay.h. */
 #include "http/relay.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "http/upstream.h"
 
 #include <stdlib.h>

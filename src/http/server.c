@@ -1,6 +1,6 @@
 /* server.c - listeners, the list of connections, and the clock that looks after them. */
 #include "http/conn.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

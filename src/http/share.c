@@ -1,6 +1,6 @@
 /* share.c - see share.h. */
 #include "http/share.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "http/conn.h"
 
 #include <netinet/in.h>

@@ -8,7 +8,7 @@
  * Whoever has the other end of the pipe is not to be trusted, and need not be: neither of ours blocks,
  * we take what was announced and no more, and what does not come cuts the connection. */
 #include "http/conn.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <event2/buffer.h>

@@ -5,7 +5,7 @@
 #include "http/tls.h"
 #include "http/wsmsg.h"
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <openssl/evp.h>
 #include <string.h>

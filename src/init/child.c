@@ -15,12 +15,12 @@
  * a box can freeze itself, and its owner ends it from outside. It cannot be read or traced
  * meanwhile, being non-dumpable until execve. */
 #include "init/child.h"
-#include "init/boot.h"
-#include "init/rows.h"
-#include "init/self.h"
-#include "init/slim.h"
+#include "init/boot_id.h"
+#include "init/exec_steps.h"
+#include "init/params.h"
+#include "init/shrink.h"
 #include "init/sys.h"
-#include "init/text.h"
+#include "init/str.h"
 
 enum { STACK = 16384, PAGE = 4096 };
 enum { CHANNEL_FD = 3 };

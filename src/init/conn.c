@@ -1,14 +1,14 @@
 /* conn.c - see conn.h. */
 #include "init/conn.h"
 #include "base/err.h"
-#include "init/dial.h"
+#include "init/tcp.h"
 #include "init/exec.h"
 #include "init/scratch.h"
-#include "init/stop.h"
+#include "init/stop_all.h"
 #include "init/sys.h"
-#include "init/text.h"
-#include "init/verbs.h"
-#include "init/view.h"
+#include "init/str.h"
+#include "init/requests.h"
+#include "init/attachment.h"
 #include "wire/frame.h"
 
 union answer { /* every frame that is an answer rather than a state */

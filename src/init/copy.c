@@ -5,7 +5,7 @@
 #include "init/conn.h"
 #include "init/scratch.h"
 #include "init/sys.h"
-#include "init/text.h"
+#include "init/str.h"
 #include "init/tree.h"
 #include "init/worker.h"
 #include <linux/fs.h>

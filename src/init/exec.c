@@ -3,12 +3,12 @@
 #include "init/args.h"
 #include "init/child.h"
 #include "init/conn.h"
-#include "init/disk.h"
-#include "init/seed.h"
-#include "init/self.h"
+#include "init/disk_usage.h"
+#include "init/zygote_child.h"
+#include "init/params.h"
 #include "init/sys.h"
-#include "init/text.h"
-#include "init/view.h"
+#include "init/str.h"
+#include "init/attachment.h"
 #include <asm/termios.h>
 
 enum { REAP_A_TURN = 64 };

@@ -5,7 +5,7 @@
  * its wall time is over. A finished exec keeps its logs and its EXIT until it is forgotten, or
  * evicted by newer ones. */
 #pragma once
-#include "init/feed.h"
+#include "init/stdin_buf.h"
 #include "init/stream.h"
 #include "wire/wire.h"
 

@@ -10,7 +10,7 @@
  * the floor of one level. */
 #include "init/conn.h"
 #include "init/sys.h"
-#include "init/text.h"
+#include "init/str.h"
 #include "init/tree.h"
 #include "init/worker.h"
 

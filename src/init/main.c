@@ -13,16 +13,16 @@
  * A turn: frames change state, children are reaped, pipes are read into the logs; then timers;
  * then what is owed to clients is sent. Reading order: child.c, exec.c, stream.c, view.c, conn.c,
  * verbs.c, files.c. */
-#include "init/boot.h"
+#include "init/boot_id.h"
 #include "init/conn.h"
-#include "init/dial.h"
+#include "init/tcp.h"
 #include "init/exec.h"
 #include "init/scratch.h"
-#include "init/self.h"
-#include "init/slim.h"
-#include "init/stop.h"
+#include "init/params.h"
+#include "init/shrink.h"
+#include "init/stop_all.h"
 #include "init/sys.h"
-#include "init/text.h"
+#include "init/str.h"
 
 enum { BIRTH_FD = 3, LISTEN_FD, UPPER_FD, BOOT_FD, BAD_BIRTH = 70 };
 

@@ -5,9 +5,9 @@
  * that is the empty DATA, which a client that gave up does not send. */
 #include "init/conn.h"
 #include "init/scratch.h"
-#include "init/self.h"
+#include "init/params.h"
 #include "init/sys.h"
-#include "init/text.h"
+#include "init/str.h"
 #include "init/worker.h"
 #include <linux/fs.h>
 

@@ -1,6 +1,6 @@
 /* scratch.c - see scratch.h. */
 #include "init/scratch.h"
-#include "init/slim.h"
+#include "init/shrink.h"
 #include "init/sys.h"
 
 enum { SMALL_ENOUGH = 8192 };

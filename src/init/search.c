@@ -5,7 +5,7 @@
  * piece is searched in all of them, with enough of the one before that nothing hides on the seam. */
 #include "init/conn.h"
 #include "init/sys.h"
-#include "init/text.h"
+#include "init/str.h"
 #include "init/tree.h"
 #include "init/worker.h"
 #include <linux/poll.h>

@@ -4,7 +4,7 @@
 #include "init/exec.h"
 #include "init/scratch.h"
 #include "init/sys.h"
-#include "init/view.h"
+#include "init/attachment.h"
 
 enum { CHANNEL = 2 };
 enum { CUT_MOST = 1 << 20 }; /* the largest pipe a user can ask for: what was in it is theirs */

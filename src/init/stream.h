@@ -4,7 +4,7 @@
  * The channel is read last: what a program printed before it wrote there must be told before. So
  * nothing is taken from it before the other two are empty, and while one of them waits, it waits. */
 #pragma once
-#include "init/log.h"
+#include "init/output_log.h"
 #include "init/loop.h"
 
 enum { STREAM_CHUNK = 32768 }; /* bytes per read, and at most per OUTPUT frame */

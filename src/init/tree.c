@@ -1,6 +1,6 @@
 /* tree.c - see tree.h. */
 #include "init/tree.h"
-#include "init/text.h"
+#include "init/str.h"
 #include <linux/magic.h>
 
 enum { DENTS = 4096 }; /* small: after each return from below the rest of it is read again */

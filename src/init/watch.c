@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "init/conn.h"
 #include "init/sys.h"
-#include "init/text.h"
+#include "init/str.h"
 #include "init/tree.h"
 #include "init/worker.h"
 #include <linux/inotify.h>

@@ -1,6 +1,6 @@
 /* caps.c - see caps.h. */
 #include "jail/caps.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <linux/capability.h>

@@ -4,9 +4,9 @@
  * On v1 a process enters by writing "0" to `tasks`: that takes microseconds, while a pid in
  * cgroup.procs waits for an RCU grace period (ten milliseconds after idle). */
 #include "jail/cgroup_life.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/device.h"
-#include "jail/layer.h"
+#include "jail/feature.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* cgroup_count.c - the figures of a box's cgroup: read once, or again and again from files that stay open;
  * and whether they are those of a new one. */
 #include "jail/cgroup_life.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <assert.h>
 #include <fcntl.h>

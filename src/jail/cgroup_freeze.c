@@ -1,6 +1,6 @@
 /* cgroup_freeze.c - all processes of a box at once: frozen, thawed, killed. */
 #include "jail/cgroup_life.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* cgroup_limit.c - what a box may use: written into its cgroup, and changed while it lives. */
 #include "jail/cgroup_life.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

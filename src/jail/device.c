@@ -1,6 +1,6 @@
 /* device.c - see device.h. */
 #include "jail/device.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <linux/bpf.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
  * some of it back. A right that a kernel does not know is left out: what an older kernel cannot
  * refuse, it cannot be asked to allow. */
 #include "jail/landlock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

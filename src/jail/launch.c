@@ -14,12 +14,12 @@
  * copied: the keeper's size does not matter. They share the descriptor table until the child's first
  * act. A row that fails ends the launch; what is optional was probed before and is in spec.layers. */
 #include "jail/launch.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/caps.h"
 #include "jail/clone.h"
 #include "jail/landlock.h"
-#include "jail/layer.h"
-#include "jail/limits.h"
+#include "jail/feature.h"
+#include "jail/rlimits.h"
 #include "jail/mnt.h"
 #include "jail/seccomp.h"
 #include "jail/steps.h"

@@ -3,8 +3,8 @@
  * The box's root is an overlay: the template's skeleton below, the box's own disk above. /usr is the
  * host's, read-only, and belongs to nobody in the box. Targets are found below the
  * root's descriptor and mounted onto by descriptor; a template may be hostile. */
-#include "base/own.h"
-#include "jail/layer.h"
+#include "base/cleanup.h"
+#include "jail/feature.h"
 #include "jail/mnt.h"
 #include "jail/steps.h"
 

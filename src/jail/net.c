@@ -1,6 +1,6 @@
 /* net.c - see net.h. */
 #include "jail/net.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/steps.h"
 
 #include <fcntl.h>

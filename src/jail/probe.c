@@ -1,9 +1,9 @@
 /* probe.c - see probe.h. */
 #include "jail/probe.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/landlock.h"
-#include "jail/layer.h"
-#include "jail/limits.h"
+#include "jail/feature.h"
+#include "jail/rlimits.h"
 
 #include <errno.h>
 #include <fcntl.h>

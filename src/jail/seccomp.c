@@ -15,7 +15,7 @@
  * Compiling allocates and takes its time; it happens once, in the keeper. Applying is one system
  * call on memory that is never written again. */
 #include "jail/seccomp.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -36,7 +36,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "jail/syscalls.h"
+#include "jail/syscall_table.h"
 
 #if defined(__x86_64__)
 #define NATIVE AUDIT_ARCH_X86_64

@@ -1,9 +1,9 @@
 /* user.c - see user.h. Raw system calls only: glibc's setresuid() would change every thread of
  * the keeper, and the caller shares its memory. */
 #include "jail/user.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/caps.h"
-#include "jail/layer.h"
+#include "jail/feature.h"
 #include "jail/steps.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* cell.c - see cell.h. */
 #include "jupyter/cell.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jupyter/tell.h"
 
 #include <stdio.h>

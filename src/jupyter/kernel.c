@@ -1,7 +1,7 @@
 /* kernel.c - see kernel.h. */
 #include "jupyter/kernel.h"
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "jupyter/launch.h"
 #include "base/buf.h"
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

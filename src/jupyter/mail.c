@@ -1,6 +1,6 @@
 /* mail.c - see mail.h. */
 #include "jupyter/mail.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/sha256.h"
 
 #include <stdio.h>

@@ -17,7 +17,7 @@
  * IPython: that one sends the same as messages, and its descriptors only count when it has died.
  * Nothing here is on the way of the languages that have a driver of their own. */
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jupyter/cell.h"
 #include "jupyter/kernel.h"
 #include "jupyter/tell.h"

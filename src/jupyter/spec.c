@@ -1,7 +1,7 @@
 /* spec.c - see spec.h. */
 #include "jupyter/spec.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <dirent.h>
 #include <errno.h>

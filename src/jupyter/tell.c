@@ -1,6 +1,6 @@
 /* tell.c - see tell.h. */
 #include "jupyter/tell.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* zmq.c - see zmq.h. */
 #include "jupyter/zmq.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

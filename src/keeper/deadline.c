@@ -5,8 +5,8 @@
  * the server was stopped or killed. Deadlines are of CLOCK_BOOTTIME, which nobody sets, and are recorded
  * beside the box's record, for the next keeper. */
 #include "base/clock.h"
-#include "base/own.h"
-#include "keeper/state.h"
+#include "base/cleanup.h"
+#include "keeper/keeper_internal.h"
 #include "wire/sock.h"
 
 #include <stdio.h>

@@ -4,12 +4,12 @@
  * a box sends is parsed beyond fixed structs. */
 #include "keeper/keeper.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/run_dir.h"
 #include "jail/launch.h"
-#include "keeper/linger.h"
-#include "keeper/nets.h"
-#include "keeper/state.h"
+#include "keeper/mount_reaper.h"
+#include "keeper/netns_pool.h"
+#include "keeper/keeper_internal.h"
 #include "wire/frame.h"
 #include "wire/sock.h"
 

@@ -3,11 +3,11 @@
  * Whether a layer is in use is decided here, on the loop: a box has it in its record from the moment
  * it is asked for, and one that is dropped loses its name before anybody else can ask. */
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/launch.h"
-#include "jail/layer.h"
-#include "keeper/state.h"
-#include "keeper/stock.h"
+#include "jail/feature.h"
+#include "keeper/keeper_internal.h"
+#include "keeper/layer_store.h"
 #include "wire/sock.h"
 
 #include <errno.h>

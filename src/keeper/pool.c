@@ -6,9 +6,9 @@
  * that emptied the place, unless the pool runs low. */
 #include "base/clock.h"
 #include "base/id.h"
-#include "base/own.h"
-#include "jail/layer.h"
-#include "keeper/state.h"
+#include "base/cleanup.h"
+#include "jail/feature.h"
+#include "keeper/keeper_internal.h"
 #include "wire/sock.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* request.c - what a client may ask of the keeper: one handler per frame. */
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/launch.h"
-#include "jail/layer.h"
-#include "keeper/state.h"
+#include "jail/feature.h"
+#include "keeper/keeper_internal.h"
 #include "wire/frame.h"
 #include "wire/sock.h"
 

@@ -1,8 +1,8 @@
 /* sweep.c - what an earlier keeper left: living boxes are adopted, the rest is removed.
  * By record only: an id, a pid with its start time, an id range. Never by name or by guess. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/launch.h"
-#include "keeper/state.h"
+#include "keeper/keeper_internal.h"
 
 #include <fcntl.h>
 #include <stdio.h>

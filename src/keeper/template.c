@@ -1,7 +1,7 @@
 /* template.c - see template.h. Runs once per keeper, before the stage becomes its root. */
 #include "keeper/template.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <dirent.h>
 #include <errno.h>

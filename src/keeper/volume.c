@@ -5,10 +5,10 @@
  * it a lock, exclusive for one writer or shared for readers (disk.c). The records give the better
  * reason, the lock is what binds. */
 #include "keeper/volume.h"
-#include "base/own.h"
-#include "jail/layer.h"
-#include "keeper/disk.h"
-#include "keeper/state.h"
+#include "base/cleanup.h"
+#include "jail/feature.h"
+#include "keeper/disk_service.h"
+#include "keeper/keeper_internal.h"
 #include "wire/sock.h"
 
 #include <string.h>

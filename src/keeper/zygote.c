@@ -4,7 +4,7 @@
  * In return it sees nothing: its mounts, network and ipc are those of a box that runs nothing, and
  * the only bytes it ever reads are struct seed_order from us. */
 #include "keeper/zygote.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/caps.h"
 #include "jail/clone.h"
 #include "jail/launch.h"

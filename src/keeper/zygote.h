@@ -3,8 +3,8 @@
  * Does not own: when there should be one; seed.c knows. Both run on maker threads. */
 #pragma once
 #include "base/err.h"
-#include "keeper/host.h"
-#include "keeper/kbox.h"
+#include "keeper/host_state.h"
+#include "keeper/keeper_box.h"
 #include <sys/types.h>
 
 struct spec;

@@ -1,6 +1,6 @@
 /* about.c - see about.h. */
 #include "lang/about.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jupyter/spec.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* artefact.c - see artefact.h. */
 #include "lang/artefact.h"
 #include "base/base64.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/lang.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* diag.c - see diag.h. A pattern sees a few lines at a time, each cut: what a regular expression
  * costs depends on the length of its text, and this text is a stranger's. */
 #include "lang/diag.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "record/changes.h"
 

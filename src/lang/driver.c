@@ -1,6 +1,6 @@
 /* driver.c - see driver.h. */
 #include "lang/driver.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jupyter/spec.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* install.c - see install.h. */
 #include "lang/install.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdio.h>
 #include <string.h>

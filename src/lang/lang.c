@@ -1,7 +1,7 @@
 /* lang.c - see lang.h. A new language is a file in src/lang/runtimes/. */
 #include "lang/lang.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/runtime.h"
 
 #include <ctype.h>

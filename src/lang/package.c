@@ -1,6 +1,6 @@
 /* package.c - see package.h. */
 #include "lang/package.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/sha256.h"
 #include "base/toml.h"
 #include "lang/common.h"

@@ -1,6 +1,6 @@
 /* runtime.c - see runtime.h. What a file may say is a table; one loop reads it. */
 #include "lang/runtime.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/toml.h"
 
 #include <regex.h>

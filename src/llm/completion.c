@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/id.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "llm/curl.h"
 #include "llm/dialect.h"
 #include "llm/sse.h"

@@ -1,6 +1,6 @@
 /* curl.c - see curl.h. */
 #include "llm/curl.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <dlfcn.h>
 #include <stddef.h>

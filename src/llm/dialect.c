@@ -1,7 +1,7 @@
 /* dialect.c - see dialect.h. Facts about the four are in their makers' documents; what surprised us has a
  * test in tests/unit/model_dialect_test.c. */
 #include "llm/dialect_util.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 

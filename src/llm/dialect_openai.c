@@ -1,6 +1,6 @@
 /* dialect_openai.c - the dialect "chat", and Ollama's, which has its messages and tools. See speech.h. */
 #include "llm/dialect_util.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* dialect_responses.c - the dialect "responses". See speech.h. */
 #include "llm/dialect_util.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 

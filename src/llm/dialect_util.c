@@ -1,6 +1,6 @@
 /* dialect_util.c - see dialect_util.h. */
 #include "llm/dialect_util.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdlib.h>
 #include <string.h>

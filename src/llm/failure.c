@@ -1,6 +1,6 @@
 /* failure.c - see failure.h. */
 #include "llm/failure.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "llm/curl.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 /* json_pipe.c - see json_pipe.h. */
 #include "llm/json_pipe.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* llm_client.c - see model.h. */
 #include "llm/llm.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "llm/dialect.h"
 #include "llm/json_pipe.h"
 

@@ -2,7 +2,7 @@
 #include "llm/models_config.h"
 #include "base/buf.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/sha256.h"
 #include "base/toml.h"
 #include "base/units.h"

@@ -1,7 +1,7 @@
 /* process.c - see process.h. */
 #include "llm/process.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "llm/completion.h"
 #include "llm/json_pipe.h"
 #include "wire/sock.h"

@@ -1,6 +1,6 @@
 /* reply.c - see reply.h. */
 #include "llm/reply.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* request.c - is it a request? See dialect.h. Whoever builds bodies may rely on every shape checked here. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "llm/dialect.h"
 
 #include <string.h>

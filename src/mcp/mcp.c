@@ -3,7 +3,7 @@
 #include "api/auth.h"
 #include "api/quota.h"
 #include "base/base64.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* mcp_elicit.c - asking the client: the person behind it, its model, its folders. See mcp.h. */
 #include "base/base64.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "mcp/mcp.h"
 
 #include <openssl/crypto.h>

@@ -1,6 +1,6 @@
 /* mcp_fixtures.c - what the public conformance suite wants a server to have. Test builds only: these do
  * nothing and say what the suite expects. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "mcp/mcp.h"
 
 #ifdef ATOLL_TEST

@@ -1,5 +1,5 @@
 /* mcp_methods.c - what a client may ask, by era. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "mcp/mcp.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* mcp_resources.c - what else MCP has: files as resources, prompts, completions. */
 #include "v1/files.h"
 #include "base/base64.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tools/file_ops.h"
 #include "mcp/mcp.h"
 

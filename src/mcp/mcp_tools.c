@@ -1,6 +1,6 @@
 /* mcp_tools.c - tools/call: the box it is about, its progress, its result. */
 #include "v1/boxes.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "mcp/mcp.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* cell.c - see cell.h. */
 #include "notebook/cell.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 

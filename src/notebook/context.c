@@ -12,7 +12,7 @@
  * that it has no row of, and takes it as it comes. */
 #include "notebook/context_internal.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* context_cell.c - the cells of a context: they wait, run one after the other, are over and kept. */
 #include "notebook/context_internal.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "fleet/exec.h"
 
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* context_driver.c - the interpreter of a context: it starts, ends, and starts again. */
 #include "notebook/context_internal.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/driver.h"
 #include "lang/lang.h"
 

@@ -1,6 +1,6 @@
 /* context_events.c - what is heard of a driver: its words on the channel, what cells print, its end. */
 #include "notebook/context_internal.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 
 #include <stdio.h>

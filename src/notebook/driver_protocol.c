@@ -1,6 +1,6 @@
 /* driver_protocol.c - see driver_protocol.h. */
 #include "notebook/driver_protocol.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* package_preinstall.c - see package_preinstall.h. */
 #include "packages/package_preinstall.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/teams.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "packages/packages.h"
 #include "fleet/bounds.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "fleet/exec_reader.h"
 #include "store/packages.h"
 #include "store/teams.h"

@@ -1,7 +1,7 @@
 /* journal.c - see course.h: documents, events and the row of a pipeline, written. */
 #include "pipeline/pipeline_internal.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "pipeline/lessons.h"
 #include "plan/words.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 #include "pipeline/pipeline_internal.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/own.h"
-#include "store/errands.h"
+#include "base/cleanup.h"
+#include "store/agents.h"
 
 #include <stdio.h>
 #include <stdlib.h>

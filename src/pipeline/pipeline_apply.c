@@ -1,7 +1,7 @@
 /* pipeline_apply.c - see course.h: what a document means. No clock, no store, nothing that runs: the same
  * documents in the same order are the same state, whoever reads them. */
 #include "pipeline/pipeline_internal.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include "plan/plan.h"
 #include "pipeline/report.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/changes.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* prompt.c - see prompt.h. */
 #include "pipeline/prompt.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/lang.h"
 
 #include <stdlib.h>

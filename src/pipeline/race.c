@@ -1,7 +1,7 @@
 /* race.c - the executor of a pipeline: its candidates side by side, the first that passes wins, and is
  * held against the example that it was not shown. See course.h. */
 #include "pipeline/pipeline_internal.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 

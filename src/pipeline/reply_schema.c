@@ -1,7 +1,7 @@
 /* reply_schema.c - see reply_schema.h. */
 #include "pipeline/reply_schema.h"
 #include "debug/debug.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/lang.h"
 #include "lang/package.h"
 

@@ -3,7 +3,7 @@
 #include "pipeline/report.h"
 #include "debug/imports.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/lang.h"
 
 #include <ctype.h>

@@ -5,7 +5,7 @@
 #include "pipeline/reply_validate.h"
 #include "base/buf.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "plan/library.h"
 #include "plan/literal.h"
 #include "plan/multi_step.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/lang.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 /* detect_language.c - see detect_language.h. */
 #include "plan/detect_language.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/lang.h"
 
 #include <string.h>

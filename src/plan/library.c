@@ -2,7 +2,7 @@
 #include "plan/library.h"
 #include "document/embedded.h"
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/lang.h"
 
 #include <assert.h>

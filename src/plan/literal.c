@@ -1,6 +1,6 @@
 /* literal.c - see literal.h. A language is a row: its quotes, its escapes, its brackets. */
 #include "plan/literal.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/lang.h"
 
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #include "plan/literal.h"
 #include "plan/words.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/lang.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "plan/multi_step.h"
 #include "plan/slot_fill.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/lang.h"
 
 #include <stdio.h>

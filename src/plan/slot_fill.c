@@ -4,7 +4,7 @@
  * it. The nearest pair of slot and place is settled first, then the next one among what is left; so
  * "replace 'a' by 'b'" does not depend on the order in which a file names its slots. */
 #include "plan/slot_fill.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <ctype.h>
 #include <string.h>

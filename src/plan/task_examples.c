@@ -1,6 +1,6 @@
 /* task_examples.c - see task_examples.h. */
 #include "plan/task_examples.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "document/document.h"
 #include "plan/slot_fill.h"
 #include "plan/detect_language.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/lang.h"
 
 #include <stdlib.h>

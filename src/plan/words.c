@@ -1,6 +1,6 @@
 /* words.c - see words.h. */
 #include "plan/words.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* cause.c - see cause.h. The rules are a table, asked from top to bottom; the first that holds wins. */
 #include "record/cause.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * an older worker, so each look has its own. */
 #include "record/changes.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdio.h>
 #include <string.h>

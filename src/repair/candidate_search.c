@@ -1,7 +1,7 @@
 /* candidate_search.c - see candidate_search.h. */
 #include "repair/candidate_search.h"
 #include "repair/repair_programs.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "execute/harness.h"
 #include "repair/repair_programs.h"
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* mutate.c - see mutate.h. */
 #include "repair/mutate.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <ctype.h>
 #include <stdio.h>

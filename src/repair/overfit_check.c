@@ -2,7 +2,7 @@
 #include "repair/overfit_check.h"
 #include "repair/repair_programs.h"
 #include "repair/candidate_search.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/lang.h"
 
 #include <stdio.h>

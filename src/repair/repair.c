@@ -19,7 +19,7 @@
 #include "repair/candidate_search.h"
 #include "repair/candidate_test.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/lang.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* search_protocol.c - see search_protocol.h. */
 #include "repair/search_protocol.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 

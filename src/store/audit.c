@@ -1,6 +1,6 @@
 /* audit.c - see audit.h. The triggers that keep the rows are in schema.c. */
 #include "store/audit.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/sql.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* batches.c - see batches.h. */
 #include "store/batches.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/sql.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* boxes.c - see boxes.h. */
 #include "store/boxes.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/sql.h"
 
 #include <assert.h>

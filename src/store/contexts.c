@@ -1,6 +1,6 @@
 /* contexts.c - see contexts.h. */
 #include "store/contexts.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/sql.h"
 
 #include <string.h>

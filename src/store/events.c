@@ -1,6 +1,6 @@
 /* events.c - see events.h. */
 #include "store/events.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/sql.h"
 
 enum { BATCH = 1024 }; /* between two looks at what is too old */

@@ -1,6 +1,6 @@
 /* history.c - see history.h. The column `bytes` and its indices are in schema.c. */
 #include "store/history.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/audit.h"
 #include "store/idempotency.h"
 #include "store/mcp_sessions.h"

@@ -1,6 +1,6 @@
 /* idempotency.c - see idempotency.h. */
 #include "store/idempotency.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/sql.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* keys.c - see keys.h. */
 #include "store/keys.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/sql.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* packages.c - see packages.h. */
 #include "store/packages.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/sql.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* pipelines.c - see pipelines.h. */
 #include "store/pipelines.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/sql.h"
 
 #include <assert.h>

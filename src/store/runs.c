@@ -1,6 +1,6 @@
 /* runs.c - see runs.h. */
 #include "store/runs.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/sql.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
  * into a fraction. Random ids are ordinary keys and not the tables' order, so that a new row lands
  * on the page of the last one. */
 #include "store/schema.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/sql.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* snapshots.c - see snapshots.h. */
 #include "store/snapshots.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/sql.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* store.c - see store.h. */
 #include "store/store.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/schema.h"
 #include "store/sql.h"
 

@@ -1,6 +1,6 @@
 /* teams.c - see teams.h. */
 #include "store/teams.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/sql.h"
 
 #include <string.h>

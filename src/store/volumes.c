@@ -1,6 +1,6 @@
 /* volumes.c - see volumes.h. That there is one writer is an index of schema.c. */
 #include "store/volumes.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/sql.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* swerex.c - see swerex.h: the table of its routes, and the door that they are behind. */
 #include "api/auth.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "swerex/swerex_call.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* swerex_call.c - see swerex_call.h. */
 #include "swerex/swerex_call.h"
 #include "v1/boxes.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tools/truncate.h"
 #include "mcp/mcp.h"
 #include "swerex/swerex_idempotency.h"

@@ -1,6 +1,6 @@
 /* swerex_files.c - files of /swerex: their text, and what is uploaded as a form. */
 #include "swerex/swerex.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "http/multipart.h"
 #include "tools/file_ops.h"
 #include "swerex/swerex_call.h"

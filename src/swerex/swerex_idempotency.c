@@ -1,6 +1,6 @@
 /* swerex_idempotency.c - see swerex_idempotency.h. */
 #include "swerex/swerex_idempotency.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "tools/tool.h"
 

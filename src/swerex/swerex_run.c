@@ -1,6 +1,6 @@
 /* swerex_run.c - programs of /swerex: sessions, which are folders of the box (swerex.h), and execute. */
 #include "swerex/swerex.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "swerex/swerex_call.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* swerex_text.c - see swerex.h. */
 #include "swerex/swerex.h"
 #include "api/event_stream.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 #include <strings.h>

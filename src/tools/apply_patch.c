@@ -1,6 +1,6 @@
 /* apply_patch.c - apply_patch: every file is read and its change worked out, then all are written. What
  * does not fit is found before anything has changed. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tools/file_ops.h"
 #include "tools/patch.h"
 

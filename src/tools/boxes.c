@@ -1,7 +1,7 @@
 /* boxes.c - create_box, list_boxes, delete_box: those of /v1. */
 #include "v1/box_spec.h"
 #include "v1/boxes.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tools/tool.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* command.c - programs: run_command, run_code. They are flows of /v1, and have records like those. */
 #include "v1/run_request.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "fleet/exec.h"
 #include "lang/install.h"
 #include "tools/tool.h"

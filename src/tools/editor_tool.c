@@ -1,6 +1,6 @@
 /* editor_tool.c - the editor that Anthropic's models know: view, create, str_replace, insert. */
 #include "v1/files.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tools/file_ops.h"
 
 #include <stdio.h>

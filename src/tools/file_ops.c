@@ -1,7 +1,7 @@
 /* file_ops.c - see file_ops.h; and the tools that need one file: read, write, edit. */
 #include "tools/file_ops.h"
 #include "api/event_stream.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* job.c - one call of a tool: see tool.h. */
 #include "api/fields.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tools/tool.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* list_search.c - list_files and search_files: what /v1 answers, as lines. */
 #include "v1/files.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tools/tool.h"
 
 #include <string.h>

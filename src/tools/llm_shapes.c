@@ -1,7 +1,7 @@
 /* llm_shapes.c - calls of tools as OpenAI's and Anthropic's models make them: what comes is what their SDKs
  * hand to a loop, what goes back is what the loop hands to the model. */
 #include "tools/llm_shapes.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdio.h>
 #include <string.h>

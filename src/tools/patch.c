@@ -1,6 +1,6 @@
 /* patch.c - see patch.h. */
 #include "tools/patch.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 

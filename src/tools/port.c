@@ -1,5 +1,5 @@
 /* port.c - open_port: does somebody listen there, and how is it reached from outside? */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "fleet/box.h"
 #include "tools/tool.h"
 

@@ -1,6 +1,6 @@
 /* read_output.c - read_output: a part of what a program has said, while it runs and afterwards. */
 #include "v1/execs.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "fleet/exec_reader.h"
 #include "tools/tool.h"
 

@@ -3,7 +3,7 @@
 #include "api/event_stream.h"
 #include "api/fields.h"
 #include "v1/openapi.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tools/tool.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* tools.c - the table, and the shapes it is told in. */
 #include "v1/file_request.h"
 #include "api/fields.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tools/tool.h"
 
 #include <string.h>

@@ -11,10 +11,10 @@
 #include "v1/packages.h"
 #include "api/page.h"
 #include "api/quota.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "llm/llm.h"
-#include "store/errands.h"
+#include "store/agents.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "v1/file_request.h"
 #include "v1/files.h"
 #include "api/quota.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "fleet/exec_reader.h"
 
 #include <signal.h>

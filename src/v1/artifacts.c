@@ -7,7 +7,7 @@
 #include "api/event_stream.h"
 #include "base/base64.h"
 #include "base/glob.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/sha256.h"
 #include "record/changes.h"
 

@@ -1,7 +1,7 @@
 /* box_spec.c - see box_spec.h. */
 #include "v1/box_spec.h"
 #include "v1/volumes.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "fleet/bounds.h"
 #include "lang/lang.h"
 

@@ -1,6 +1,6 @@
 /* boxes.c - see boxes.h; making one is in boxes_make.c. */
 #include "v1/boxes.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "fleet/bounds.h"
 

@@ -8,7 +8,7 @@
 #include "v1/packages.h"
 #include "api/quota.h"
 #include "v1/snapshots.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdio.h>
 #include <string.h>

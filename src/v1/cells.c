@@ -7,7 +7,7 @@
 #include "v1/cells_oneshot.h"
 #include "api/quota.h"
 #include "base/base64.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "notebook/context.h"
 #include "lang/driver.h"

@@ -6,7 +6,7 @@
 #include "api/fields.h"
 #include "api/quota.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "batch/batch.h"
 #include "lang/lang.h"

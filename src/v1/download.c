@@ -12,7 +12,7 @@
  * What says that it is empty may be one of /proc: nobody knows its size before it was read. */
 #include "v1/download.h"
 #include "v1/files.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* env.c - see env.h. Programs that run already keep what they have. */
 #include "v1/env.h"
 #include "v1/boxes.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 const struct field env_fields[] = {
 	{ "env", FIELD_MAP, 1, 0, 1000, "all of them; what is not named is unset", NULL },

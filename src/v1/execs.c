@@ -4,7 +4,7 @@
 #include "v1/execs.h"
 #include "api/event_stream.h"
 #include "v1/run_request.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "fleet/exec_reader.h"
 
 #include <signal.h>

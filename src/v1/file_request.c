@@ -1,7 +1,7 @@
 /* file_request.c - see file_request.h. */
 #include "v1/file_request.h"
 #include "base/base64.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "fleet/box.h"
 

@@ -1,7 +1,7 @@
 /* fragment.c - see fragment.h. */
 #include "v1/fragment.h"
 #include "api/fields.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/driver.h"
 #include "lang/lang.h"
 

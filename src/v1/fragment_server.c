@@ -1,7 +1,7 @@
 /* fragment_server.c - see fragment_server.h. */
 #include "v1/fragment_server.h"
 #include "v1/ports.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/changes.h"
 #include "fleet/port_conn.h"
 #include "fleet/exec_reader.h"

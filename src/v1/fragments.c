@@ -6,7 +6,7 @@
 #include "api/quota.h"
 #include "v1/fragment_cell.h"
 #include "v1/fragment_server.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/file_client.h"
 #include "record/record.h"
 #include "fleet/exec.h"

@@ -4,7 +4,7 @@
 #include "v1/keys.h"
 #include "api/auth.h"
 #include "api/page.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "fleet/box.h"
 

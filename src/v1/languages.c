@@ -3,7 +3,7 @@
  * The front may not execute anything, and what counts is what a box has. So a box is asked, once, by
  * a program that runs the version commands of all rows; who asks meanwhile waits for the same one. */
 #include "v1/languages.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "fleet/box.h"
 #include "fleet/exec_reader.h"
 #include "lang/about.h"

@@ -1,7 +1,7 @@
 /* models.c - see models.h. */
 #include "v1/models.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 

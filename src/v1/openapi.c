@@ -1,7 +1,7 @@
 /* openapi.c - see openapi.h. */
 #include "v1/openapi.h"
 #include "api/fields.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "v1/packages.h"
 #include "api/event_stream.h"
 #include "api/quota.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "store/packages.h"
 

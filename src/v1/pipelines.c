@@ -11,7 +11,7 @@
 #include "api/page.h"
 #include "v1/pipelines_follow.h"
 #include "api/quota.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* ports.c - see ports.h. */
 #include "v1/ports.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 
 #include <stdio.h>

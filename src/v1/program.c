@@ -1,7 +1,7 @@
 /* program.c - see program.h. */
 #include "v1/program.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "fleet/bounds.h"
 

@@ -2,7 +2,7 @@
 #include "v1/replay.h"
 #include "api/fields.h"
 #include "v1/run_request.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "fleet/exec.h"
 
 #include <stdio.h>

@@ -29,7 +29,7 @@
 #include "v1/volumes.h"
 #include "v1/stats.h"
 #include "v1/teams.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #define STREAM .how = HTTP_BODY_STREAM
 

@@ -3,7 +3,7 @@
 #include "v1/box_spec.h"
 #include "api/quota.h"
 #include "v1/replay.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 
 #include <signal.h>

@@ -4,7 +4,7 @@
 #include "v1/box_spec.h"
 #include "v1/run_request.h"
 #include "base/base64.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* run_request_step.c - the steps of a flow: a version that is looked at, a compiler, the program. */
 #include "v1/run_request_internal.h"
 #include "v1/hints.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/changes.h"
 #include "lang/diag.h"
 

@@ -1,6 +1,6 @@
 /* snapshots.c - see snapshots.h. */
 #include "v1/snapshots.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /* socket.c - see socket.h. */
 #include "v1/socket.h"
 #include "api/auth.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "fleet/box.h"
 
 #include <arpa/inet.h>

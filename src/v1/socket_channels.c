@@ -1,6 +1,6 @@
 /* socket_channels.c - the kinds of channels: a program's streams, the news, a folder, a box's figures. */
 #include "v1/socket.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/changes.h"
 #include "client/file_client.h"
 #include "fleet/exec_reader.h"

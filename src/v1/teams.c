@@ -8,7 +8,7 @@
 #include "api/auth.h"
 #include "api/fields.h"
 #include "api/quota.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* usage_sampler.c - see usage_sampler.h. */
 #include "v1/usage_sampler.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  *   remove:  the keeper drops the disk, then the row; in between it is a row of that kind, too */
 #include "v1/volumes.h"
 #include "api/fields.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "record/record.h"
 #include "store/volumes.h"
 

@@ -4,7 +4,7 @@
 #include "v1/file_request.h"
 #include "api/event_stream.h"
 #include "v1/files.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* sock.c - see sock.h. */
 #include "wire/sock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "wire/frame.h"
 
 #include <errno.h>

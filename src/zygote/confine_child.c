@@ -4,11 +4,11 @@
  * plant.c). Everything else it must enter or give up here, in the order of the launcher's table
  * (src/jail/launch.c) as far as it applies; no byte of a client has been seen yet. */
 #include "zygote/confine_child.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/caps.h"
 #include "jail/landlock.h"
-#include "jail/layer.h"
-#include "jail/limits.h"
+#include "jail/feature.h"
+#include "jail/rlimits.h"
 #include "jail/steps.h"
 #include "jail/user.h"
 #include "zygote/confine_steps.h"

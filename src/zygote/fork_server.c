@@ -10,7 +10,7 @@
  * to the box's init, which reaps it like any orphan. A shares the zygote's memory, so only one copy
  * is made, for B. */
 #include "zygote/fork_server.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/clone.h"
 #include "zygote/confine_child.h"
 

@@ -9,7 +9,7 @@
  * that nothing can change it. Between the copy and the last mapping nothing here writes to memory
  * other than the stack, which stays as it is. */
 #include "zygote/heap_image.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -16,11 +16,11 @@
  * Exit status: the program's, 128 + signal, or 125 when there was no box or no program to run;
  * the reason is on stderr then. `atoll run --without` is the same for people, but takes out rows of
  * one name in both tables at once. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "client/files.h"
 #include "client/exec_pump.h"
-#include "init/rows.h"
+#include "init/exec_steps.h"
 #include "jail/launch.h"
 #include "zygote/confine_steps.h"
 

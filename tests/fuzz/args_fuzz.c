@@ -1,6 +1,6 @@
 /* args_fuzz.c - a command line, one word per line, against a verb with a flag of every type. */
 #include "cli/args.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "fuzz.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* jupyter_fuzz.c - whatever a kernel sends: without a signature nothing; with one, lines that a front takes.
  * The first byte chooses what the rest is: a spec, frames as they are, a header, or the content of a type. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "notebook/driver_protocol.h"
 #include "fuzz.h"
 #include "jupyter/cell.h"

@@ -5,7 +5,7 @@
  * tests/soak.sh for as long as you like. Needs root. */
 #include "base/clock.h"
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "keeper/keeper.h"
 #include "tap.h"

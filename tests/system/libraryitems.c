@@ -12,7 +12,7 @@
 #include "plan/literal.h"
 #include "plan/plan.h"
 #include "base/id.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/lang.h"
 
 #include <regex.h>

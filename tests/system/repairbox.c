@@ -4,7 +4,7 @@
  *	repairbox [BOXES [SIDE_BY_SIDE]]	BOXES 0: only {passed: a bit per example} */
 #include "repair/repair.h"
 #include "repair/candidate_test.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "keeper/keeper.h"
 

@@ -3,7 +3,7 @@
  * root. A test file ends with a test that calls leave_nothing(). */
 #pragma once
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "keeper/keeper.h"
 #include "tap.h"

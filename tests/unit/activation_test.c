@@ -1,7 +1,7 @@
 /* activation_test.c - sockets from a service manager, and news for it. */
 #include "daemon/activation.h"
 #include "daemon/addr.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "forked.h"
 #include "tap.h"
 

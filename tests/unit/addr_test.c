@@ -1,6 +1,6 @@
 /* addr_test.c - where to listen, and why not. */
 #include "daemon/addr.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "forked.h"
 #include "tap.h"
 

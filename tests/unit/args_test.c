@@ -1,6 +1,6 @@
 /* args_test.c - a command line, taken apart by a verb's table. */
 #include "cli/args.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/nearest.h"
 #include "cli/options.h"
 #include "tap.h"

@@ -1,6 +1,6 @@
 /* bake_test.c - memory that lies in a sealed file is like any other, and forks do not share it; and
  * what is made behind closed holes lies together. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "zygote/heap_image.h"
 #include "zygote/heap_compact.h"
 #include "tap.h"

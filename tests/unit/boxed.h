@@ -4,9 +4,9 @@
  * speaks the wire protocol with it. Prints TAP. */
 #pragma once
 #include "base/err.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/sha256.h"
-#include "init/rows.h"
+#include "init/exec_steps.h"
 #include "wire/frame.h"
 #include <arpa/inet.h>
 #include <dirent.h>

@@ -2,7 +2,7 @@
  * What the kernel makes of them only a real box shows (tests/system/wirebox.c), and that on the one
  * cgroup version the host has; the order of the writes is the same everywhere. */
 #include "jail/cgroup.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 #include <fcntl.h>

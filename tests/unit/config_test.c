@@ -1,6 +1,6 @@
 /* config_test.c - which value holds, where it came from, and what a mistake is told. */
 #include "daemon/config.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* confined_test.c - what is left to egress behind its walls. */
 #include "daemon/confine.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "forked.h"
 
 #include <errno.h>

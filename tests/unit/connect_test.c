@@ -1,6 +1,6 @@
 /* connect_test.c - envelopes, whole and broken, as they come in pieces. */
 #include "base/base64.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/connect.h"
 #include "e2b/envelope.h"
 #include "tap.h"

@@ -5,7 +5,7 @@
 #include "debug/debug.h"
 #include "debug/rules.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* egress_test.c - whom a box may reach through the proxy, and what happens to everything else. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "egress/ip.h"
 #include "egress/message.h"
 #include "egress/way.h"

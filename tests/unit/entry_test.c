@@ -1,5 +1,5 @@
 /* entry_test.c - E2B's words for paths, modes and signatures. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/entry.h"
 #include "e2b/signature.h"
 #include "tap.h"

@@ -1,6 +1,6 @@
 /* gunzip_test.c - bodies that come packed. */
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "e2b/gunzip.h"
 #include "tap.h"
 

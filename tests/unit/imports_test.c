@@ -1,6 +1,6 @@
 /* imports_test.c - what has to be installed for an import, and what must not be. */
 #include "debug/imports.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/common.h"
 #include "tap.h"
 

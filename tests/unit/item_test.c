@@ -1,6 +1,6 @@
 /* A line of a batch: what it asks for, or why it is none. */
 #include "batch/item.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "tap.h"
 

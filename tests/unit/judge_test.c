@@ -1,6 +1,6 @@
 /* Is this output what was expected? */
 #include "batch/output_compare.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 #include <string.h>

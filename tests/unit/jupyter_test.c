@@ -1,5 +1,5 @@
 /* jupyter_test.c - a kernel's messages: who may speak, what is heard, and how it is told. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "notebook/driver_protocol.h"
 #include "jupyter/cell.h"
 #include "jupyter/launch.h"

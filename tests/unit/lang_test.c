@@ -1,7 +1,7 @@
 /* lang_test.c - which runtime runs which file, and how. */
 #include "lang/lang.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/runtime.h"
 #include "tap.h"
 

@@ -1,6 +1,6 @@
 /* limits_test.c - resource limits, and the walls' own table. */
-#include "jail/limits.h"
-#include "jail/layer.h"
+#include "jail/rlimits.h"
+#include "jail/feature.h"
 #include "forked.h"
 
 #include <errno.h>

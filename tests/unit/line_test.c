@@ -1,7 +1,7 @@
 /* line_test.c - boxes and keepers, heard on the loop: what is kept, what is refused, who is told.
  * The other side is played by the test over a socket pair; nothing it sends may do harm. */
 #include "client/init_conn.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/keeper_client.h"
 #include "tap.h"
 #include "wire/sock.h"

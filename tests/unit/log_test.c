@@ -1,6 +1,6 @@
 /* log_test.c - a line is one line, whatever was put into it, and tells no secret. */
 #include "base/log.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 #include <errno.h>

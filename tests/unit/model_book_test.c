@@ -1,6 +1,6 @@
 /* model_book_test.c - the file of models: what it says, and what it may not. */
 #include "llm/models_config.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "llm/dialect.h"
 #include "tap.h"
 

@@ -1,6 +1,6 @@
 /* model_dialect_test.c - four ways to ask, and what each of them answers: bodies as they are sent, streams
  * as they were seen. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "llm/completion.h"
 #include "llm/dialect.h"
 #include "llm/sse.h"

@@ -1,5 +1,5 @@
 /* multipart_test.c - forms cut into parts, however they arrive. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "http/multipart.h"
 #include "tap.h"
 

@@ -1,6 +1,6 @@
 /* Tokens of languages that look like C, and programs that differ in one of them. */
 #include "repair/mutate.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 #include <string.h>

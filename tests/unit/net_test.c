@@ -1,7 +1,7 @@
 /* net_test.c - a network namespace that was made ahead, and how it is seen that it is as new. Takes
  * root; what boxes make of it is in tests/escape/network.sh. */
 #include "jail/net.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* package_test.c - what may be asked for, how it is written down, and what managers complain about. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/install.h"
 #include "lang/package.h"
 #include "tap.h"

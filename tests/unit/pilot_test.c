@@ -1,7 +1,7 @@
 /* pilot_test.c - the agent in a box: what it takes for an action, and what its hands do. */
 #include "agent/agent_prompt.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "boxagent/action.h"
 #include "boxagent/head_tail.h"
 #include "boxagent/actions.h"

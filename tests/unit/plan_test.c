@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "lang/lang.h"
 #include "tap.h"
 

@@ -1,6 +1,6 @@
 /* probe_test.c - what a host can do is found out, and whoever asks may be killed meanwhile. */
 #include "base/clock.h"
-#include "jail/layer.h"
+#include "jail/feature.h"
 #include "jail/probe.h"
 #include "tap.h"
 

@@ -1,6 +1,6 @@
 /* range_test.c - ids of boxes never meet. */
-#include "base/own.h"
-#include "keeper/range.h"
+#include "base/cleanup.h"
+#include "keeper/uid_range.h"
 #include "tap.h"
 
 static int overlap(uint32_t a, uint32_t b)

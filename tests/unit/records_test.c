@@ -1,7 +1,7 @@
 /* records_test.c - what a keeper wrote down of its boxes the next one reads as it was, or not at all. */
-#include "base/own.h"
-#include "keeper/range.h"
-#include "keeper/records.h"
+#include "base/cleanup.h"
+#include "keeper/uid_range.h"
+#include "keeper/record_file.h"
 #include "tap.h"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include "repair/edit.h"
 #include "repair/search_protocol.h"
 #include "repair/repair.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "execute/execute.h"
 #include "execute/harness.h"
 #include "pipeline/report.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 static json_t *doc(const char *text)

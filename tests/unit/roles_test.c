@@ -4,7 +4,7 @@
 #include "pipeline/prompt.h"
 #include "pipeline/roles.h"
 #include "pipeline/reply_validate.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "llm/json_pipe.h"
 #include "tap.h"
 

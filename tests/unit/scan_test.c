@@ -1,7 +1,7 @@
 /* scan_test.c - what a program's text gives away, and what it does not. */
 #include "execute/scan.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 #include <stdlib.h>

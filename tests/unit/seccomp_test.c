@@ -5,7 +5,7 @@
  * arguments can be judged without making a single call. */
 #include "jail/seccomp.h"
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/caps.h"
 #include "forked.h"
 

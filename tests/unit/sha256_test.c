@@ -1,6 +1,6 @@
 /* sha256_test.c - the standard's own examples, and the lengths where padding goes wrong. */
 #include "base/sha256.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 static const char *hex(const uint8_t sum[SHA256_BYTES])

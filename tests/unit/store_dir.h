@@ -1,6 +1,6 @@
 /* store_dir.h - a folder for a store, and rows to put into it. */
 #pragma once
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "store/boxes.h"
 #include "store/store.h"
 #include "tap.h"

@@ -1,6 +1,6 @@
 /* Rows of pipelines, their documents, events and lessons. */
-#include "base/own.h"
-#include "store/errands.h"
+#include "base/cleanup.h"
+#include "store/agents.h"
 #include "store/pipelines.h"
 #include "store_rows.h"
 

@@ -1,5 +1,5 @@
 /* Rows one by one: keys, teams, boxes, runs. */
-#include "store/clocks.h"
+#include "store/clock_offset.h"
 #include "store_rows.h"
 #include "store/history.h"
 #include "store/mcp_sessions.h"

@@ -1,7 +1,7 @@
 /* stream_test.c - what comes out of a box is carried on, or refused if it breaks the rules.
  * The box's side is played from a script: its frames wait in the socket before we look. */
 #include "client/exec_pump.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 #include "wire/sock.h"
 

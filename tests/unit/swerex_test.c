@@ -1,5 +1,5 @@
 /* swerex_test.c - what a terminal would take, marks, and bytes as text. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 #include "swerex/swerex.h"
 

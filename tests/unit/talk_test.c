@@ -1,6 +1,6 @@
 /* talk_test.c - what a driver may say, and what becomes of everything else. */
 #include "notebook/driver_protocol.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* tree_test.c - the files of a layer: what may be written, what a hostile worker may say, and that a
  * tree is named by its content alone. */
-#include "keeper/fetch.h"
+#include "keeper/layer_import.h"
 #include "base/buf.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 #include "wire/sock.h"
 

@@ -1,6 +1,6 @@
 /* untar_test.c - archives from a box: good ones, and ones that want out. */
 #include "cli/untar.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 #include <errno.h>

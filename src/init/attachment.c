@@ -1,0 +1,239 @@
+/* attachment.c - see attachment.h.
+ *
+ * Order within one view: STARTED, ROOM, then OUTPUT up to the credit, then EXIT. EXIT waits until every
+ * byte of the streams attached has been sent, so a client that gives no more credit gets no EXIT:
+ * it decides when it has seen enough. When EXIT is sent the view is gone.
+ * Bytes of the channel wait until nothing of the other two is owed: they never overtake. */
+#include "init/attachment.h"
+#include "init/conn.h"
+#include "init/exec.h"
+#include "init/loop.h"
+#include "init/scratch.h"
+#include "init/sys.h"
+
+enum { FRAMES_A_TURN = 4, CHANNEL = 2, TELL_NS = 1000000, TELL_LONE_NS = 2500000 };
+
+static LAZY struct view views[VIEW_MAX];
+
+struct view *view_find(struct exec *x, const struct conn *c)
+{
+	struct view *v = x->views;
+
+	while (v && v->conn != c)
+		v = v->next;
+	return v;
+}
+
+struct view *view_attach(struct exec *x, struct conn *c)
+{
+	struct view *v = view_find(x, c);
+	int i;
+
+	for (i = 0; !v && i < VIEW_MAX; i++) {
+		if (views[i].conn)
+			continue;
+		v = &views[i];
+		*v = (struct view){ .conn = c, .next = x->views };
+		x->views = v;
+	}
+	return v;
+}
+
+static void detach(struct exec *x, struct view *v)
+{
+	struct view **link = &x->views;
+
+	while (*link != v)
+		link = &(*link)->next;
+	*link = v->next;
+	v->conn = NULL;
+	if (!x->over)
+		exec_due(x); /* it may have been the slow one */
+}
+
+void view_detach_all(struct exec *x)
+{
+	while (x->views)
+		detach(x, x->views);
+}
+
+void view_detach_conn(const struct conn *c)
+{
+	struct exec *x;
+	struct view *v;
+
+	for (x = exec_next(NULL); x; x = exec_next(x)) {
+		v = view_find(x, c);
+		if (v)
+			detach(x, v);
+	}
+}
+
+void view_conn_due(const struct conn *c)
+{
+	struct exec *x;
+
+	for (x = exec_next(NULL); x; x = exec_next(x))
+		if (view_find(x, c))
+			exec_due(x);
+}
+
+uint64_t view_slowest(const struct exec *x, int stream)
+{
+	uint64_t least = x->out[stream].log.tip;
+	const struct view *v;
+
+	for (v = x->views; v; v = v->next)
+		if (v->streams >> stream & 1 && v->cursor[stream] < least)
+			least = v->cursor[stream];
+	return least;
+}
+
+static int send_output(const struct exec *x, struct view *v, int stream, const char *bytes,
+		       size_t n)
+{
+	struct wire_output out = { .head = conn_head(WIRE_OUTPUT, x->ref),
+				   .stream = (uint32_t)stream,
+				   .offset = v->cursor[stream] };
+
+	if (!conn_send(v->conn, &out, sizeof(out), bytes, n, -1))
+		return 0;
+	v->cursor[stream] += n;
+	return 1;
+}
+
+/* Something that the channel must not overtake. */
+static int owes_other(const struct exec *x, const struct view *v)
+{
+	int i;
+
+	for (i = 0; i < CHANNEL; i++)
+		if (v->streams >> i & 1 && v->cursor[i] < x->out[i].log.tip)
+			return 1;
+	return 0;
+}
+
+/* A short program's end overtakes the news of its start, and both go as one. A shell that has to read
+ * its profile takes more than a millisecond; those who start one alone wait that much longer. */
+void view_will_tell(struct exec *x, struct view *v)
+{
+	v->untold = 1;
+	x->tell_ns = loop_now_ns + (x->lone ? TELL_LONE_NS : TELL_NS);
+}
+
+static int tell(struct exec *x, struct view *v)
+{
+	struct wire_started s = { .head = conn_head(WIRE_STARTED, x->ref), .pid = x->group };
+
+	if (!conn_send(v->conn, &s, sizeof(s), NULL, 0, -1))
+		return 0;
+	v->untold = 0;
+	x->tell_ns = 0;
+	return 1;
+}
+
+void view_offer(struct exec *x, int stream, const char *bytes, size_t n)
+{
+	uint64_t tip = x->out[stream].log.tip;
+	struct view *v = x->views;
+
+	if (!v)
+		return;
+	if (v->next || !(v->streams >> stream & 1) || v->cursor[stream] != tip ||
+	    v->until[stream] < tip + n || !conn_idle(v->conn) ||
+	    (stream == CHANNEL && owes_other(x, v)) || (v->untold && !tell(x, v)) ||
+	    !send_output(x, v, stream, bytes, n))
+		exec_due(x);
+}
+
+static int tell_room(struct view *v, const struct feed *f, int channel)
+{
+	struct wire_room r = { .head = conn_head(WIRE_ROOM, f->exec->ref), .until = f->room };
+
+	r.head.flags = channel ? WIRE_STDIN_CHANNEL : 0;
+	if (v->room_told[channel] != r.until && conn_send(v->conn, &r, sizeof(r), NULL, 0, -1))
+		v->room_told[channel] = r.until;
+	return v->room_told[channel] == r.until;
+}
+
+static int pump_room(struct exec *x, struct view *v)
+{
+	return tell_room(v, &x->in, 0) && tell_room(v, &x->channel_in, 1);
+}
+
+/* 1: all that the credit allows was sent. */
+static int pump_output(struct exec *x, struct view *v, int stream)
+{
+	const struct log *l = &x->out[stream].log;
+	uint64_t end = v->until[stream] < l->tip ? v->until[stream] : l->tip;
+	int frames = FRAMES_A_TURN;
+
+	while (v->cursor[stream] < end) {
+		uint64_t n;
+
+		/* Memory was refused to the log: the offset tells the client of the gap. */
+		if (v->cursor[stream] < l->from) {
+			v->cursor[stream] = l->from;
+			continue;
+		}
+		n = end - v->cursor[stream];
+		n = n < STREAM_CHUNK ? n : STREAM_CHUNK;
+		if (!frames-- || log_read(l, v->cursor[stream], scratch, n) != (long)n ||
+		    !send_output(x, v, stream, scratch, n))
+			return 0;
+		scratch_used(n);
+	}
+	return 1;
+}
+
+static int is_sated(const struct exec *x, const struct view *v)
+{
+	int i;
+
+	for (i = 0; i < WIRE_STREAMS; i++)
+		if (v->streams >> i & 1 && v->cursor[i] < x->out[i].log.tip)
+			return 0;
+	return 1;
+}
+
+/* Is there more to say, or no time left to wait for it? An EXIT alone says that it had started. */
+static int is_time_to_tell(const struct exec *x, const struct view *v)
+{
+	return !is_sated(x, v) || (x->over && x->lone) || (!x->over && (!x->tell_ns || v->room_told[0] != x->in.room ||
+					      v->room_told[1] != x->channel_in.room));
+}
+
+/* 1: stopped for fairness, not because the socket or the credit said so. */
+static int pump_one(struct exec *x, struct view *v)
+{
+	int i;
+
+	if (!conn_idle(v->conn) || (v->untold && is_time_to_tell(x, v) && !tell(x, v)) ||
+	    !pump_room(x, v))
+		return 0;
+	for (i = 0; i < WIRE_STREAMS; i++) {
+		if (i == CHANNEL && owes_other(x, v))
+			continue;
+		if (v->streams >> i & 1 && !pump_output(x, v, i))
+			return conn_idle(v->conn);
+	}
+	if (x->over && !v->hold && is_sated(x, v) &&
+	    conn_send(v->conn, &x->end, sizeof(x->end), NULL, 0, -1)) {
+		if (x->last == v->conn)
+			conn_end(v->conn);
+		detach(x, v);
+	}
+	return 0;
+}
+
+int view_pump(struct exec *x)
+{
+	struct view *v, *next;
+	int more = 0;
+
+	for (v = x->views; v; v = next) {
+		next = v->next; /* v may be gone after its EXIT */
+		more |= pump_one(x, v);
+	}
+	return more;
+}

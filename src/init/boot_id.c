@@ -1,0 +1,49 @@
+/* boot_id.c - see boot_id.h. A failure leaves the id as it was: no program is worth less for it. */
+#include "init/boot_id.h"
+#include "init/sys.h"
+
+enum { TEXT = 37 }; /* with the newline */
+
+static int file; /* boot_init() comes first */
+static int written;
+
+void boot_init(int fd)
+{
+	file = fd;
+}
+
+void boot_again(void)
+{
+	written = 0;
+}
+
+/* A random UUID (version 4), as the kernel writes its own. */
+static void write_id(void)
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned char id[16];
+	char text[TEXT];
+	int i, at = 0;
+
+	if (sys_random(id, sizeof(id)) != (long)sizeof(id))
+		return;
+	id[6] = (unsigned char)((id[6] & 0x0f) | 0x40);
+	id[8] = (unsigned char)((id[8] & 0x3f) | 0x80);
+	for (i = 0; i < 16; i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			text[at++] = '-';
+		text[at++] = digits[id[i] >> 4];
+		text[at++] = digits[id[i] & 15];
+	}
+	text[at++] = '\n';
+	(void)sys_pwrite(file, text, TEXT, 0);
+}
+
+/* The file takes a page: an idle box in which nothing ever ran goes without. */
+void boot_due(void)
+{
+	if (written)
+		return;
+	written = 1;
+	write_id();
+}

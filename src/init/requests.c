@@ -1,0 +1,452 @@
+/* requests.c - see requests.h.
+ * Late is not wrong: a frame for an exec that has just ended, or was forgotten, is dropped without
+ * a word, because its sender could not know. Only requests that wait for an answer get one. */
+#include "init/requests.h"
+#include "base/err.h"
+#include "init/args.h"
+#include "init/child.h"
+#include "init/conn.h"
+#include "init/tcp.h"
+#include "init/disk_usage.h"
+#include "init/exec.h"
+#include "init/files.h"
+#include "init/early_file.h"
+#include "init/scratch.h"
+#include "init/zygote_child.h"
+#include "init/params.h"
+#include "init/stop_all.h"
+#include "init/sys.h"
+#include "init/str.h"
+#include "init/attachment.h"
+#include "wire/frame.h"
+
+struct request {
+	struct conn *conn;
+	union {
+		struct frame *head;
+		const struct wire_start *start;
+		const struct wire_signal *signal;
+		const struct wire_resize *resize;
+		const struct wire_credit *credit;
+		const struct wire_connect *connect;
+		const struct wire_seed *seed;
+		const struct wire_put *put;
+	};
+	char *tail;
+	uint32_t tail_len;
+	int *fds;
+	unsigned nfds;
+};
+
+enum {
+	START_FLAGS = WIRE_START_PTY | WIRE_START_STDIN | WIRE_START_ROOT | WIRE_START_TOLD |
+		      WIRE_START_MEMFD | WIRE_START_APART | WIRE_START_CHANNEL | WIRE_START_SEED |
+		      WIRE_START_LONE | WIRE_START_LAST,
+};
+
+/* Somebody has had us run something: from then on what lies in the box may be a trap. */
+static int used;
+
+static int refuse(const struct request *r, enum err_kind kind, const char *why)
+{
+	conn_error(r->conn, r->head->ref, kind, 0, why);
+	return 0;
+}
+
+/* ---- from the keeper ---- */
+
+static int keep(const struct request *r)
+{
+	if (!r->conn->birth)
+		return -1;
+	conn_keep();
+	return 0;
+}
+
+static int adopt(const struct request *r)
+{
+	unsigned i;
+
+	if (!r->conn->birth || conn_kept() || !r->nfds)
+		return -1; /* once somebody has us it is too late to change our limits */
+	for (i = 0; i < r->nfds; i++)
+		if (sys_write(r->fds[i], "0", 1) != 1)
+			sys_exit(70); /* outside its limits nothing may run */
+	return 0;
+}
+
+/* An interpreter that is here already, or the words to start one with. A box that was promised one
+ * must not pass for a whole one without it. */
+static int plant(const struct request *r)
+{
+	enum { WORDS = 8 };
+	char *argv[WORDS + 1], *at = r->tail, *end = r->tail + r->tail_len;
+	int n = 0, err;
+
+	if (!r->conn->birth || conn_kept() || r->nfds != !r->tail_len)
+		return -1;
+	if (r->nfds) {
+		/* The caller closes what is in fds[]. */
+		int fd = (int)sys_fcntl(r->fds[0], F_DUPFD_CLOEXEC, 3);
+
+		err = fd < 0 ? fd : seed_take(r->seed, fd);
+	} else {
+		if (end[-1])
+			return -1;
+		for (; at < end && n < WORDS; at += strlen(at) + 1)
+			argv[n++] = at;
+		argv[n] = NULL;
+		err = seed_run(r->seed, argv);
+	}
+	if (err < 0)
+		sys_exit(70);
+	return 0;
+}
+
+/* ---- execs ---- */
+
+/* 0: refused, and said so with an ERROR; there is no exec that could have an EXIT. */
+static int start_allowed(const struct request *r)
+{
+	const struct wire_start *st = r->start;
+
+	if (st->head.flags & ~START_FLAGS)
+		return refuse(r, ERR_INVALID, "unknown flags");
+	if (st->head.flags & WIRE_START_PTY && st->head.flags & WIRE_START_CHANNEL)
+		return refuse(r, ERR_INVALID, "a terminal has no channel");
+	if (st->head.flags & WIRE_START_LAST && st->head.flags & WIRE_START_APART)
+		return refuse(r, ERR_INVALID, "the last of a box has to be read");
+	if (st->head.flags & WIRE_START_ROOT && !self.root_allowed)
+		return refuse(r, ERR_DENIED, "this box does not allow root");
+#ifndef ATOLL_TEST
+	if (st->without)
+		return refuse(r, ERR_INVALID, "only a test build can leave out rows");
+#endif
+	if (stop_busy())
+		return refuse(r, ERR_CONFLICT, "the programs of this box are being ended");
+	if (exec_find(st->head.ref))
+		return refuse(r, ERR_CONFLICT, "an exec has this ref already");
+	return 1;
+}
+
+static struct exec *new_exec(const struct request *r)
+{
+	struct exec *x = exec_new(r->head->ref);
+	struct view *v = x ? view_attach(x, r->conn) : NULL;
+	int i;
+
+	for (i = 0; x && i < WIRE_STREAMS; i++)
+		stream_init(&x->out[i], x, i, r->start->log_bytes);
+	if (x) {
+		feed_init(&x->in, x, -1, FEED_PIPE);
+		feed_init(&x->channel_in, x, -1, FEED_SOCKET);
+	}
+	if (!v) {
+		if (x)
+			exec_forget(x);
+		return NULL;
+	}
+	v->streams = r->head->flags & WIRE_START_APART ? 0 : (1u << WIRE_STREAMS) - 1;
+	for (i = 0; i < WIRE_STREAMS; i++)
+		v->until[i] = r->start->credit[i];
+	if (r->head->flags & WIRE_START_LAST) {
+		r->conn->leash = 1;
+		x->last = r->conn;
+	}
+	return x;
+}
+
+static int start(const struct request *r)
+{
+	int err, in_memfd = !!(r->head->flags & WIRE_START_MEMFD);
+	struct exec *x;
+	struct args a;
+
+	if (r->nfds != (unsigned)in_memfd)
+		return -1;
+	if (!start_allowed(r))
+		return 0;
+	used = 1;
+	err = args_init(&a, r->start, r->tail, r->tail_len, in_memfd ? r->fds[0] : -1);
+	if (err == -EINVAL) {
+		refuse(r, ERR_INVALID, "the strings are not what the counts say");
+	} else if (!(x = new_exec(r))) {
+		refuse(r, ERR_LIMIT, "all execs are running");
+	} else if (err < 0) {
+		exec_fail(x, "arguments", -err);
+	} else {
+		exec_run(x, r->start, &a);
+		if (r->head->flags & WIRE_START_TOLD && !x->over)
+			view_will_tell(x, view_find(x, r->conn));
+		exec_due(x);
+	}
+	args_fini(&a);
+	return 0;
+}
+
+static int signal_group(const struct request *r)
+{
+	struct exec *x = exec_find(r->head->ref);
+
+	if (r->signal->signo < 1 || r->signal->signo > 64)
+		return refuse(r, ERR_INVALID, "no such signal");
+	if (!x)
+		return refuse(r, ERR_NOT_FOUND, "no such exec");
+	exec_signal(x, r->signal->signo);
+	return 0;
+}
+
+static int resize(const struct request *r)
+{
+	struct exec *x = exec_find(r->head->ref);
+
+	if (x && !x->over)
+		exec_resize(x, r->resize->rows, r->resize->cols);
+	return 0;
+}
+
+static int feed_stdin(const struct request *r)
+{
+	struct exec *x = exec_find(r->head->ref);
+	struct feed *f;
+
+	if (r->head->flags & ~WIRE_STDIN_CHANNEL)
+		return -1;
+	if (!x || x->over)
+		return 0;
+	f = r->head->flags & WIRE_STDIN_CHANNEL ? &x->channel_in : &x->in;
+	if (r->tail_len)
+		return feed_push(f, r->tail, r->tail_len);
+	feed_end(f);
+	return 0;
+}
+
+static int credit(const struct request *r)
+{
+	const struct wire_credit *cr = r->credit;
+	struct exec *x = exec_find(r->head->ref);
+	struct view *v = x ? view_find(x, r->conn) : NULL;
+
+	if (cr->stream >= WIRE_STREAMS)
+		return -1;
+	if (v && v->until[cr->stream] < cr->until) {
+		v->until[cr->stream] = cr->until;
+		exec_due(x);
+	}
+	return 0;
+}
+
+/* Reads from `from` or the nearest byte there is. */
+static void move_cursor(struct exec *x, struct view *v, const struct wire_credit *cr,
+			struct wire_reading *a)
+{
+	const struct log *l = &x->out[cr->stream].log;
+
+	a->from = cr->from < l->from ? l->from : cr->from > l->tip ? l->tip : cr->from;
+	a->tip = l->tip;
+	v->streams |= (uint8_t)(1u << cr->stream);
+	v->cursor[cr->stream] = a->from;
+	v->until[cr->stream] = cr->until;
+}
+
+static int read_from(const struct request *r)
+{
+	const struct wire_credit *cr = r->credit;
+	struct wire_reading a = { .head = conn_head(WIRE_READING, r->head->ref),
+				  .stream = cr->stream };
+	struct exec *x = exec_find(r->head->ref);
+	struct view *v;
+
+	if (cr->stream > WIRE_NO_STREAM)
+		return -1;
+	if (!x)
+		return refuse(r, ERR_NOT_FOUND, "no such exec");
+	v = view_attach(x, r->conn);
+	if (!v)
+		return refuse(r, ERR_LIMIT, "too many readers");
+	if (cr->stream != WIRE_NO_STREAM)
+		move_cursor(x, v, cr, &a);
+	v->hold = !!(r->head->flags & WIRE_READ_MORE);
+	exec_due(x);
+	conn_answer(r->conn, &a, sizeof(a), -1);
+	return 0;
+}
+
+static int leave(const struct request *r)
+{
+	struct exec *x = exec_find(r->head->ref);
+	struct view *v = x ? view_find(x, r->conn) : NULL;
+
+	if (!v)
+		return 0;
+	v->streams = 0; /* nobody waits for this reader now, neither the program nor the EXIT */
+	v->hold = 0;
+	exec_due(x);
+	return 0;
+}
+
+static int forget(const struct request *r)
+{
+	struct exec *x = exec_find(r->head->ref);
+
+	if (x && !x->over)
+		return refuse(r, ERR_CONFLICT, "this exec is still running");
+	if (x)
+		exec_forget(x);
+	/* Warmed up by the keeper for the pool, where it may wait for hours among thousands: back to small,
+	 * and unused. */
+	if (x && !conn_kept()) {
+		used = 0;
+		child_drop_stack();
+		scratch_used(WIRE_MAX); /* given back at the end of this turn */
+	}
+	return 0;
+}
+
+static int list_execs(const struct request *r)
+{
+	conn_list(r->conn, r->head->ref);
+	return 0;
+}
+
+/* ---- the box ---- */
+
+static int leash(const struct request *r)
+{
+	r->conn->leash = 1;
+	return 0;
+}
+
+static int stat_box(const struct request *r)
+{
+	struct wire_status s = { .head = conn_head(WIRE_STATUS, r->head->ref) };
+	const struct exec *x;
+	struct disk d;
+
+	for (x = exec_next(NULL); x; x = exec_next(x))
+		s.execs++;
+	s.running = exec_running();
+	s.clients = conn_count();
+	s.pid = (uint32_t)sys_getpid();
+	s.reaped = exec_reaped();
+	disk_measure(&d);
+	s.disk_free = d.free;
+	s.disk_size = d.size;
+	s.files_free = d.files_free;
+	s.files_size = d.files_size;
+	conn_answer(r->conn, &s, sizeof(s), -1);
+	return 0;
+}
+
+static int files(const struct request *r)
+{
+	struct frame f = conn_head(WIRE_FD, r->head->ref);
+	int fd, root = r->head->flags & WIRE_FILES_ROOT;
+
+	if (root && !self.root_allowed)
+		return refuse(r, ERR_DENIED, "this box does not allow root");
+	if (stop_busy())
+		return refuse(r, ERR_CONFLICT, "the programs of this box are being ended");
+	if (r->head->flags & WIRE_FILES_ALONE && exec_kill_all() < 0)
+		return refuse(r, ERR_DENIED, "this init is not PID 1");
+	used |= conn_kept();
+	fd = files_start(root || (r->head->flags & WIRE_FILES_ROOT_IF && self.root_allowed));
+	if (fd < 0)
+		conn_error(r->conn, r->head->ref, ERR_NONE, -fd, "start a file worker");
+	else
+		conn_answer(r->conn, &f, sizeof(f), fd);
+	return 0;
+}
+
+/* Silent when it succeeds: START may follow in the same breath. */
+static int lay(const struct request *r)
+{
+	uint32_t n = 0;
+	int err;
+
+	while (n < r->tail_len && r->tail[n])
+		n++;
+	if (n == r->tail_len)
+		return -1;
+	if (used)
+		return refuse(r, ERR_CONFLICT, "something was started in this box already");
+	err = lay_file(r->tail, r->put, r->tail + n + 1, r->tail_len - n - 1);
+	if (err < 0)
+		conn_error(r->conn, r->head->ref, ERR_NONE, -err, "lay a file");
+	return 0;
+}
+
+static int stop(const struct request *r)
+{
+	int err = stop_start(r->conn, r->head->ref);
+
+	if (err == -EPERM)
+		return refuse(r, ERR_DENIED, "this init is not PID 1");
+	return err < 0 ? refuse(r, ERR_LIMIT, "too many wait for the programs to end") : 0;
+}
+
+static int connect_port(const struct request *r)
+{
+	if (r->connect->port < 1 || r->connect->port > 65535)
+		return refuse(r, ERR_INVALID, "no such port");
+	if (dial_start(r->conn, r->head->ref, (uint16_t)r->connect->port) < 0)
+		return refuse(r, ERR_LIMIT, "too many connections are being made");
+	return 0;
+}
+
+/* The listening socket belongs to this box's network for ever, whoever holds it. */
+static int listen_port(const struct request *r)
+{
+	struct frame f = conn_head(WIRE_FD, r->head->ref);
+	int fd;
+
+	if (r->connect->port < 1024 || r->connect->port > 65535)
+		return refuse(r, ERR_INVALID, "no such port");
+	fd = dial_listen((uint16_t)r->connect->port);
+	if (fd < 0)
+		conn_error(r->conn, r->head->ref, ERR_NONE, -fd, "listen inside the box");
+	else
+		conn_answer(r->conn, &f, sizeof(f), fd);
+	return 0;
+}
+
+static const struct verb {
+	int (*run)(const struct request *r);
+	uint8_t takes_fds;
+} verbs[] = {
+	/* clang-format off */
+	[WIRE_KEEP] = { keep, 0 },
+	[WIRE_ADOPT] = { adopt, 1 },
+	[WIRE_SEED] = { plant, 1 },
+	[WIRE_START] = { start, 1 },
+	[WIRE_SIGNAL] = { signal_group, 0 },
+	[WIRE_RESIZE] = { resize, 0 },
+	[WIRE_STDIN] = { feed_stdin, 0 },
+	[WIRE_CREDIT] = { credit, 0 },
+	[WIRE_READ] = { read_from, 0 },
+	[WIRE_LEAVE] = { leave, 0 },
+	[WIRE_FORGET] = { forget, 0 },
+	[WIRE_EXECS] = { list_execs, 0 },
+	[WIRE_FILES] = { files, 0 },
+	[WIRE_CONNECT] = { connect_port, 0 },
+	[WIRE_LISTEN] = { listen_port, 0 },
+	[WIRE_LEASH] = { leash, 0 },
+	[WIRE_STAT] = { stat_box, 0 },
+	[WIRE_STOP] = { stop, 0 },
+	[WIRE_LAY] = { lay, 0 },
+	/* clang-format on */
+};
+
+int verb_run(struct conn *c, struct frame *f, uint32_t len, int *fds, unsigned nfds)
+{
+	const struct verb *v = f->type < ARRAY_LEN(verbs) ? &verbs[f->type] : NULL;
+	struct request r = { .conn = c, .head = f, .fds = fds, .nfds = nfds };
+
+	if (!v || !v->run || (nfds && !v->takes_fds))
+		return -1;
+	if (v->run != keep && conn_kept())
+		conn_claim();
+	r.tail = (char *)f + frame_body(f->type);
+	r.tail_len = len - frame_body(f->type);
+	return v->run(&r);
+}

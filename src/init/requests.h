@@ -1,0 +1,9 @@
+/* requests.h - what a client can ask of init. */
+#pragma once
+#include "wire/wire.h"
+
+struct conn;
+
+/* f: checked for size. -1: a breach of the protocol, end the connection. Descriptors taken are
+ * replaced by -1 in fds; the caller closes the rest. */
+int verb_run(struct conn *c, struct frame *f, uint32_t len, int *fds, unsigned nfds);

@@ -1,0 +1,124 @@
+/* stdin_buf.c - see stdin_buf.h. */
+#include "init/stdin_buf.h"
+#include "init/exec.h"
+#include "init/sys.h"
+#include "init/str.h"
+#include <asm/termbits.h>
+
+enum { RING = FEED_ROOM + 4096 }; /* a ^D needs no room of the client's */
+enum { USUAL_EOF = 4 };
+
+static void feed_ready(struct source *s, uint32_t events);
+
+void feed_init(struct feed *f, struct exec *x, int take_fd, enum feed_kind kind)
+{
+	*f = (struct feed){ .src = { .fd = take_fd, .ready = feed_ready },
+			    .exec = x,
+			    .kind = (uint8_t)kind };
+	f->room = take_fd < 0 ? 0 : FEED_ROOM;
+}
+
+void feed_fini(struct feed *f)
+{
+	/* A socket or terminal has another number, too: closing this one would not end its watch. */
+	loop_want(&f->src, 0);
+	if (f->kind == FEED_SOCKET && f->src.fd >= 0)
+		sys_shutdown(f->src.fd, SHUT_WRITE);
+	loop_close(&f->src);
+	sys_unmap(f->ring, RING);
+	f->ring = NULL;
+	f->len = 0;
+}
+
+/* Told in halves, so that a slow program does not turn every byte it reads into a frame. */
+static void renew_room(struct feed *f)
+{
+	uint64_t until = f->accepted + FEED_ROOM - (f->len < FEED_ROOM ? f->len : FEED_ROOM);
+
+	if (until >= f->room + FEED_ROOM / 2) {
+		f->room = until;
+		exec_due(f->exec);
+	}
+}
+
+/* How many of n the program's side takes now; all of them if nobody will ever read. */
+static size_t hand_over(struct feed *f, const char *bytes, size_t n)
+{
+	long w = f->src.fd < 0 ? -EPIPE : sys_write(f->src.fd, bytes, n);
+
+	if (w >= 0) {
+		f->consumed += (uint64_t)w;
+		return (size_t)w;
+	}
+	if (w == -EAGAIN || w == -EINTR)
+		return 0;
+	feed_fini(f); /* the program closed its stdin: its choice, not our failure */
+	return n;
+}
+
+static void store(struct feed *f, const char *bytes, size_t n)
+{
+	if (!f->ring)
+		f->ring = sys_map(RING);
+	if (!f->ring || n > RING - f->len)
+		return; /* no memory left in the box for its own input */
+	for (; n; n--, f->len++)
+		f->ring[(f->head + f->len) % RING] = *bytes++;
+	loop_want(&f->src, EPOLLOUT);
+}
+
+static void put(struct feed *f, const char *bytes, size_t n)
+{
+	size_t done = f->len ? 0 : hand_over(f, bytes, n);
+
+	if (done < n)
+		store(f, bytes + done, n - done);
+}
+
+int feed_push(struct feed *f, const char *bytes, size_t n)
+{
+	if (f->accepted + n > f->room)
+		return -1;
+	f->accepted += n;
+	if (!f->ending)
+		put(f, bytes, n);
+	renew_room(f);
+	return 0;
+}
+
+void feed_end(struct feed *f)
+{
+	if (f->kind == FEED_TTY && f->src.fd >= 0) {
+		struct termios t;
+		char eof = USUAL_EOF;
+
+		if (sys_ioctl(f->src.fd, TCGETS, &t) >= 0)
+			eof = (char)t.c_cc[VEOF];
+		put(f, &eof, 1);
+		return;
+	}
+	f->ending = 1;
+	if (!f->len)
+		feed_fini(f);
+}
+
+static void feed_ready(struct source *s, uint32_t events)
+{
+	struct feed *f = source_owner(s, struct feed, src);
+	uint32_t straight = RING - f->head;
+	size_t done;
+
+	(void)events;
+	if (!f->len)
+		return;
+	done = hand_over(f, f->ring + f->head, f->len < straight ? f->len : straight);
+	if (f->src.fd >= 0) {
+		f->head = (uint32_t)((f->head + done) % RING);
+		f->len -= (uint32_t)done;
+		if (!f->len && f->ending)
+			feed_fini(f);
+		else if (!f->len)
+			loop_want(&f->src, 0);
+	}
+	renew_room(f);
+}

@@ -1,0 +1,28 @@
+/* stdin_buf.h - the bytes on their way to a program's stdin, or to its channel.
+ * Owns: our end of the pipe (or a copy of the terminal's), and a buffer for what the program has
+ * not taken yet. The buffer is bounded, and the client knows the bound: ROOM. */
+#pragma once
+#include "init/loop.h"
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FEED_ROOM = 65536 }; /* bytes a client may be ahead of the program */
+enum feed_kind { FEED_PIPE, FEED_TTY, FEED_SOCKET };
+
+struct exec;
+
+struct feed {
+	struct source src; /* fd -1: no stdin, or closed by either side; bytes are discarded */
+	struct exec *exec;
+	uint8_t kind, ending;
+	char *ring; /* mapped at the first byte that the pipe does not take */
+	uint32_t head, len;
+	uint64_t accepted, consumed; /* from the client; by the program */
+	uint64_t room;               /* announced: the client may write up to here */
+};
+
+/* take_fd -1: there is none. */
+void feed_init(struct feed *f, struct exec *x, int take_fd, enum feed_kind kind);
+void feed_fini(struct feed *f);
+int feed_push(struct feed *f, const char *bytes, size_t n); /* -1: more than ROOM allowed */
+void feed_end(struct feed *f); /* end of file once all is drained; on a terminal its ^D */

@@ -1,0 +1,60 @@
+/* stop_all.c - see stop_all.h. */
+#include "init/stop_all.h"
+#include "init/boot_id.h"
+#include "init/conn.h"
+#include "init/exec.h"
+#include "init/sys.h"
+
+static struct waiter {
+	struct conn *conn; /* NULL: a free slot */
+	uint32_t ref;
+} waiters[STOP_MAX];
+static int stopping;
+
+int stop_busy(void)
+{
+	return stopping;
+}
+
+int stop_start(struct conn *c, uint32_t ref)
+{
+	struct waiter *w = waiters;
+	int err;
+
+	while (w < waiters + STOP_MAX && w->conn)
+		w++;
+	if (w == waiters + STOP_MAX)
+		return -EAGAIN;
+	err = exec_kill_all();
+	if (err < 0)
+		return err;
+	*w = (struct waiter){ c, ref };
+	stopping = 1;
+	return 0;
+}
+
+void stop_drop(const struct conn *c)
+{
+	int i;
+
+	for (i = 0; i < STOP_MAX; i++)
+		if (waiters[i].conn == c)
+			waiters[i].conn = NULL;
+}
+
+/* Who cannot take the answer now is told in a later turn: its socket wakes us. */
+void stop_turn(void)
+{
+	int i;
+
+	if (stopping && exec_childless()) {
+		stopping = 0;
+		boot_again();
+	}
+	for (i = 0; !stopping && i < STOP_MAX; i++) {
+		struct frame done = conn_head(WIRE_DONE, waiters[i].ref);
+
+		if (waiters[i].conn && conn_answer(waiters[i].conn, &done, sizeof(done), -1))
+			waiters[i].conn = NULL;
+	}
+}

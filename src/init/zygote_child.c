@@ -1,0 +1,200 @@
+/* zygote_child.c - see zygote_child.h. */
+#include "init/zygote_child.h"
+#include "init/args.h"
+#include "init/boot_id.h"
+#include "init/child.h"
+#include "init/exec.h"
+#include "init/params.h"
+#include "init/sys.h"
+#include "init/str.h"
+#include "zygote/start_msg.h"
+
+static struct {
+	int pid; /* 0: none */
+	int sock;
+	int ours[3]; /* of its stdin, stdout, stderr */
+	char program[32];
+} seed;
+
+/* ---- planting ---- */
+
+static long send_stdio(const int theirs[3])
+{
+	char byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct {
+		struct cmsghdr head;
+		int fds[4];
+	} ride = { .head = { sizeof(struct cmsghdr) + 3 * sizeof(int), SOL_SOCKET, SCM_RIGHTS },
+		   .fds = { theirs[0], theirs[1], theirs[2], 0 } };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ride,
+			    .msg_controllen = sizeof(ride) };
+
+	return sys_sendmsg(seed.sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void drop(void)
+{
+	int i;
+
+	sys_close(seed.sock);
+	for (i = 0; i < 3; i++)
+		sys_close(seed.ours[i]);
+	seed.pid = 0;
+}
+
+static int open_stdio(int theirs[3])
+{
+	int i, err = 0, p[2];
+
+	for (i = 0; i < 3; i++)
+		seed.ours[i] = theirs[i] = -1;
+	for (i = 0; err >= 0 && i < 3; i++) {
+		err = exec_pipe(p, i == 0);
+		if (err >= 0) {
+			seed.ours[i] = p[i == 0];
+			theirs[i] = p[i != 0];
+		}
+	}
+	return err;
+}
+
+static int settle(long err, const int theirs[3])
+{
+	int i;
+
+	for (i = 0; i < 3; i++)
+		sys_close(theirs[i]);
+	if (err < 0)
+		drop();
+	return err < 0 ? (int)err : 0;
+}
+
+static void learn(const struct wire_seed *w)
+{
+	memcpy(seed.program, w->program, sizeof(seed.program));
+	seed.program[sizeof(seed.program) - 1] = '\0';
+}
+
+int seed_take(const struct wire_seed *w, int take_fd)
+{
+	int theirs[3];
+	long err;
+
+	boot_due();
+	learn(w);
+	seed.pid = w->pid;
+	seed.sock = take_fd;
+	err = open_stdio(theirs);
+	if (err >= 0)
+		err = send_stdio(theirs);
+	return settle(err, theirs);
+}
+
+int seed_run(const struct wire_seed *w, char **argv)
+{
+	/* Not static: initialised data is a page, and every box would have its copy of it. */
+	char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[] = "HOME=" HOME;
+	char *env[] = { path, home, NULL };
+	struct child c = { .cwd = HOME, .argv = argv, .env = env, .channel = -1 };
+	int pair[2] = { -1, -1 };
+	long err = sys_socketpair(SOCK_STREAM | SOCK_CLOEXEC, pair);
+
+	learn(w);
+	seed.sock = pair[0];
+	c.channel = pair[1];
+	if (err >= 0)
+		err = open_stdio(c.stdio);
+	if (err >= 0)
+		err = child_start(&c);
+	if (err >= 0 && c.failed)
+		err = -c.err;
+	seed.pid = (int)err;
+	sys_close(pair[1]);
+	return settle(err, c.stdio);
+}
+
+/* ---- starting ---- */
+
+/* "/usr/bin/python3" and "python3" are the same to whoever asks; any other path is another file. */
+static int is_meant(const char *name)
+{
+	const char *last = seed.program, *at;
+
+	for (at = last; *at; at++)
+		if (*at == '/')
+			last = at + 1;
+	return !text_compare(name, seed.program) || !text_compare(name, last);
+}
+
+/* A seed is the user's, has pipes, and was made without a limit to its files. */
+static int suits(const struct wire_start *st, const struct args *a)
+{
+	return seed.pid && is_meant(a->argv[0]) && !(st->head.flags & (WIRE_START_PTY | WIRE_START_ROOT)) &&
+	       !st->fsize_bytes && !st->without && st->tail_bytes < SEED_WORDS - 64 &&
+	       (!*a->cwd || !text_compare(a->cwd, HOME));
+}
+
+/* cwd NUL argc NUL argv... env...: the strings of START lie one behind the other already. */
+static int send_words(const struct wire_start *st, const struct args *a)
+{
+	size_t cwd = strlen(a->cwd) + 1, rest = st->tail_bytes - cwd;
+	char count[24];
+	struct text t = { .to = count, .room = sizeof(count) };
+	uint32_t total;
+	struct iovec iov[4] = { { &total, sizeof(total) }, { (void *)a->cwd, cwd }, { count, 0 },
+				{ (void *)a->argv[0], rest } };
+	struct msghdr m = { .msg_iov = iov, .msg_iovlen = 4 };
+
+	text_add_number(&t, st->argc);
+	iov[2].iov_len = t.len + 1;
+	total = (uint32_t)(cwd + iov[2].iov_len + rest);
+	return sys_sendmsg(seed.sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+	       (long)(sizeof(total) + total);
+}
+
+/* From here on they are the exec's. */
+static int hand_over(struct exec *x, const struct wire_start *st)
+{
+	int i, err = 0;
+
+	for (i = 0; i < 2; i++) {
+		stream_open(&x->out[i], seed.ours[1 + i], 0);
+		seed.ours[1 + i] = -1;
+	}
+	if (st->head.flags & WIRE_START_STDIN) {
+		feed_init(&x->in, x, seed.ours[0], FEED_PIPE);
+		seed.ours[0] = -1;
+	}
+	if (st->head.flags & WIRE_START_CHANNEL) {
+		err = exec_channel(x, seed.sock);
+		seed.sock = -1;
+	}
+	return err;
+}
+
+int seed_start(struct exec *x, const struct wire_start *st, const struct args *a)
+{
+	int pid = seed.pid;
+
+	if (!suits(st, a))
+		return 0;
+	if (!send_words(st, a)) {
+		sys_kill(pid, SIGKILL); /* it may have had a part of it */
+		drop();
+		return 0;
+	}
+	if (hand_over(x, st) < 0)
+		sys_kill(pid, SIGKILL); /* then that is how it ends */
+	drop();
+	x->pid = x->group = pid;
+	return 1;
+}
+
+int seed_reaped(int pid)
+{
+	if (!seed.pid || pid != seed.pid)
+		return 0;
+	drop();
+	return 1;
+}

@@ -1,0 +1,216 @@
+/* keeper_root.c - the keeper's side of mnt.h, once per keeper, with all its privileges. */
+#include "base/cleanup.h"
+#include "jail/mnt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+/* The only device nodes of a box. Made by us, so that nobody else's /dev can lie about them. */
+static const struct node {
+	const char *name;
+	unsigned major, minor;
+} nodes[] = {
+	{ "null", 1, 3 },   { "zero", 1, 5 },    { "full", 1, 7 },
+	{ "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 },
+};
+
+static const struct link {
+	const char *name, *target;
+} links[] = {
+	{ "fd", "/proc/self/fd" },         { "stdin", "/proc/self/fd/0" },
+	{ "stdout", "/proc/self/fd/1" },   { "stderr", "/proc/self/fd/2" },
+	{ "ptmx", "pts/ptmx" },
+};
+
+static int make_dirs(int stage, struct err *e)
+{
+	static const char *const dirs[] = { "u", "d", "d/pts", "d/shm", "s", "s/empty", "s/sys",
+					    "t", "b", "l",     "r",	 "k0", "k1",
+					    "k2", "k3" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(dirs); i++)
+		if (mkdirat(stage, dirs[i], 0755) < 0)
+			return err_sys(e, "mkdir %s", dirs[i]);
+	return 0;
+}
+
+/* Without the right to make nodes, the host's own are bound, and looked at twice. */
+static int bind_node(int stage, const char *path, const char *name, struct err *e)
+{
+	auto_fd int fd = openat(stage, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	char from[16];
+
+	snprintf(from, sizeof(from), "/dev/%s", name);
+	if (fd < 0 || fchdir(stage) < 0 || mount(from, path, NULL, MS_BIND, NULL) < 0)
+		return err_sys(e, "bind %s", from);
+	return 0;
+}
+
+static int make_node(int stage, const struct node *n, struct err *e)
+{
+	dev_t want = makedev(n->major, n->minor);
+	char path[16];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "d/%s", n->name);
+	if (mknodat(stage, path, S_IFCHR | 0666, want) == 0) {
+		if (fchmodat(stage, path, 0666, 0) < 0)
+			return err_sys(e, "mode of %s", n->name);
+	} else if (errno != EPERM) {
+		return err_sys(e, "mknod %s", n->name);
+	} else if (bind_node(stage, path, n->name, e) < 0) {
+		return -1;
+	}
+	if (fstatat(stage, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISCHR(st.st_mode) ||
+	    st.st_rdev != want)
+		return err_set(e, ERR_SYS, "%s is not device %u:%u", n->name, n->major, n->minor);
+	return 0;
+}
+
+static int make_dev(int stage, struct err *e)
+{
+	char path[16];
+
+	for (unsigned i = 0; i < ARRAY_LEN(nodes); i++)
+		if (make_node(stage, &nodes[i], e) < 0)
+			return -1;
+	for (unsigned i = 0; i < ARRAY_LEN(links); i++) {
+		snprintf(path, sizeof(path), "d/%s", links[i].name);
+		if (symlinkat(links[i].target, stage, path) < 0)
+			return err_sys(e, "link /dev/%s", links[i].name);
+	}
+	return 0;
+}
+
+/* Java, Go and glibc count processors here and need no more of /sys. */
+static int make_sys(int stage, struct err *e)
+{
+	static const char *const dirs[] = { "s/sys/devices", "s/sys/devices/system",
+					    "s/sys/devices/system/cpu" };
+	static const char *const files[] = { "online", "possible", "present" };
+	char path[64], text[128];
+
+	for (unsigned i = 0; i < ARRAY_LEN(dirs); i++)
+		if (mkdirat(stage, dirs[i], 0755) < 0)
+			return err_sys(e, "mkdir %s", dirs[i]);
+	for (unsigned i = 0; i < ARRAY_LEN(files); i++) {
+		auto_fd int in = -1, out = -1;
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/%s", files[i]);
+		in = open(path, O_RDONLY | O_CLOEXEC);
+		n = in < 0 ? 0 : read(in, text, sizeof(text));
+		snprintf(path, sizeof(path), "s/sys/devices/system/cpu/%s", files[i]);
+		out = openat(stage, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+		if (out < 0 || n < 0 || write(out, text, (size_t)n) != n)
+			return err_sys(e, "write %s", path);
+	}
+	return 0;
+}
+
+/* Adds flags and takes none away: without root, those the host set are locked. */
+static int bind_onto(int stage, const char *from, const char *to, unsigned long below, uint64_t flags,
+		     struct err *e)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | flags };
+
+	if (fchdir(stage) < 0)
+		return err_sys(e, "enter the stage");
+	if (mount(from, to, NULL, MS_BIND | below, NULL) < 0 ||
+	    mount_setattr(stage, to, AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+		return err_sys(e, "bind %s to the stage", from);
+	return 0;
+}
+
+/* Inside a user namespace a procfs may be mounted only where another is in full sight. It ends up
+ * covered by the box's root, out of reach. */
+static int show_proc(int stage, struct err *e)
+{
+	if (mkdirat(stage, "p", 0700) < 0 || fchdir(stage) < 0 ||
+	    mount("/proc", "p", NULL, MS_BIND | MS_REC, NULL) < 0)
+		return err_sys(e, "bind /proc to the stage");
+	return 0;
+}
+
+int mnt_stage_begin(const char *at, int rootless, int *out_stage, struct err *e)
+{
+	auto_fd int stage = -1;
+
+	if (!rootless) /* where host root looks like nobody, owners say nothing */
+		mnt_look_at_proc();
+	if (unshare(CLONE_NEWNS) < 0)
+		return err_sys(e, "new mount namespace");
+	/* Before any mount, or those below would appear on the host too. */
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return err_sys(e, "make mounts private");
+	/* No nodev: the six nodes live here. No noexec: so do the programs of /opt/atoll, which boxes without an
+	 * overlay see by a bind mount, and a box cannot clear that flag. What holds no programs has it below.
+	 * Root owns it and it is nobody's root but ours. */
+	if (mount("tmpfs", at, "tmpfs", MS_NOSUID, "mode=755,size=64m") < 0)
+		return err_sys(e, "mount the stage at %s", at);
+	stage = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (stage < 0)
+		return err_sys(e, "open the stage");
+	if (make_dirs(stage, e) < 0 || make_dev(stage, e) < 0 || make_sys(stage, e) < 0)
+		return -1;
+	/* What the host has mounted below /usr is not the host's /usr; but without root those mounts
+	 * cannot be taken away. */
+	if (bind_onto(stage, "/usr", "u", rootless ? MS_REC : 0, MOUNT_ATTR_NODEV, e) < 0 ||
+	    bind_onto(stage, "d", "d", MS_REC, MOUNT_ATTR_NOEXEC, e) < 0 ||
+	    bind_onto(stage, "s", "s", 0, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e) < 0)
+		return -1;
+	if (rootless && show_proc(stage, e) < 0)
+		return -1;
+	*out_stage = steal_fd(&stage);
+	return 0;
+}
+
+int mnt_stage_end(int stage, struct err *e)
+{
+	if (fchdir(stage) < 0)
+		return err_sys(e, "enter the stage");
+	/* Once per keeper, so its walk over all tasks does not matter here. */
+	if (syscall(SYS_pivot_root, ".", ".") < 0)
+		return err_sys(e, "pivot to the stage");
+	if (umount2(".", MNT_DETACH) < 0)
+		return err_sys(e, "leave the host's mounts");
+	if (chdir("/") < 0)
+		return err_sys(e, "chdir to the stage");
+	return 0;
+}
+
+int mnt_layer(const char *path, int userns, int *out_mount, struct err *e)
+{
+	auto_fd int fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+					       MOUNT_ATTR_NODEV };
+
+	if (fd < 0)
+		return err_sys(e, "clone %s", path);
+	if (userns >= 0) {
+		attr.attr_set |= MOUNT_ATTR_IDMAP;
+		attr.userns_fd = (uint64_t)userns;
+	}
+	if (mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		return err_sys(e, "read-only, %s ids on %s", userns >= 0 ? "shifted" : "plain", path);
+	*out_mount = steal_fd(&fd);
+	return 0;
+}
+
+int mnt_shift(int mount, int userns, struct err *e)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+				   .userns_fd = (uint64_t)userns };
+
+	if (mount_setattr(mount, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		return err_sys(e, "shift ids");
+	return 0;
+}

@@ -1,0 +1,523 @@
+/* builder.c - see builder.h.
+ *
+ * One job is one box, in an order that a kill -9 at any point can be undone from: the record first,
+ * then cgroups, sockets and the process; the process id goes into the record before anybody is
+ * given the box. A box whose keeper dies before that ends by itself (its birth connection closes). */
+#include "keeper/builder.h"
+#include "base/clock.h"
+#include "base/cleanup.h"
+#include "jail/launch.h"
+#include "jail/feature.h"
+#include "keeper/disk_service.h"
+#include "keeper/netns_pool.h"
+#include "keeper/warm_pool.h"
+#include "keeper/layer_store.h"
+#include "zygote/seed.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+_Static_assert(WIRE_OWNER_MAX == JAIL_INIT_ID - 1, "clients cannot give files to the id of init");
+
+#define MAKERS_MAX 16
+#define WARM_UP_MS 10000
+
+struct queue {
+	struct job *first, **end;
+};
+
+struct maker {
+	const struct host *host;
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	struct queue todo, later, done; /* later: for the pool */
+	int back;
+	unsigned busy, waiting; /* the loop's only */
+	int stop;
+	pthread_t thread[MAKERS_MAX];
+	pid_t tid[MAKERS_MAX];
+	unsigned nthreads, ntids;
+};
+
+static void queue_init(struct queue *q)
+{
+	q->first = NULL;
+	q->end = &q->first;
+}
+
+static void push(struct queue *q, struct job *j)
+{
+	j->next = NULL;
+	*q->end = j;
+	q->end = &j->next;
+}
+
+static struct job *pop(struct queue *q)
+{
+	struct job *j = q->first;
+
+	if (j)
+		q->first = j->next;
+	if (!q->first)
+		q->end = &q->first;
+	return j;
+}
+
+/* v2: before the clone, for it is born there. v1: where the loop has not begun it for us. */
+static int make_cgroup(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
+{
+	struct box_limits lim = kbox_limits(b);
+
+	if (cgroup_make(&h->cgroups, b->meta.cgroup, &lim, e) < 0)
+		return -1;
+	if (h->cgroups.version == 1) {
+		sp->ntasks = cgroup_tasks(&h->cgroups, b->meta.cgroup, sp->tasks, e);
+		return sp->ntasks < 0 ? -1 : 0;
+	}
+	sp->cgroup = cgroup_dir(&h->cgroups, b->meta.cgroup, e);
+	return sp->cgroup < 0 ? -1 : 0;
+}
+
+/* v1, on the loop's thread, meanwhile. */
+static void make_late(const struct host *h, const char *name, struct box_limits lim,
+		      struct late_cgroup *c)
+{
+	int n = cgroup_make(&h->cgroups, name, &lim, &c->err);
+
+	if (n == 0)
+		n = cgroup_tasks(&h->cgroups, name, c->fds, &c->err);
+	pthread_mutex_lock(&c->lock);
+	c->n = n;
+	c->ready = 1;
+	pthread_cond_signal(&c->there);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static int bring_late(struct spec *sp, struct err *e)
+{
+	struct late_cgroup *c = sp->bring_arg;
+
+	pthread_mutex_lock(&c->lock);
+	while (!c->ready)
+		pthread_cond_wait(&c->there, &c->lock);
+	pthread_mutex_unlock(&c->lock);
+	if (c->n < 0) {
+		*e = c->err;
+		return -1;
+	}
+	sp->ntasks = c->n;
+	memcpy(sp->tasks, c->fds, sizeof(c->fds));
+	return 0;
+}
+
+/* Also if the launch failed before it was asked for. */
+static void end_late(struct late_cgroup *c)
+{
+	struct spec none = { .bring_arg = c };
+	struct err e;
+
+	if (!c)
+		return;
+	if (bring_late(&none, &e) == 0)
+		for (int i = 0; i < c->n; i++)
+			close(c->fds[i]);
+	pthread_mutex_destroy(&c->lock);
+	pthread_cond_destroy(&c->there);
+	free(c);
+}
+
+/* Under pressure the host's kernel should look here first. Only once init has its own memory: until
+ * then that is ours, and we would be raised with it. */
+static int offer_to_oom(const struct host *h, pid_t pid, struct err *e)
+{
+	auto_fd int fd = -1;
+	char path[40];
+
+	if (h->rootless)
+		return 0; /* init's own file is not ours to write; the record shows no memory limit anyway */
+	snprintf(path, sizeof(path), "%d/oom_score_adj", (int)pid);
+	fd = openat(h->proc, path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, "500", 3) != 3)
+		return err_sys(e, "write 500 to %s", path);
+	return 0;
+}
+
+/* What came with the CREATE waits in init's first connection, and is begun without a further word: its
+ * limits are in force before init is. Not before a seed, which is to be told of first. */
+static int start_waits(struct kbox *b, int to_init, struct err *e)
+{
+	if (!b->start || b->lane)
+		return 0;
+	b->started = 1;
+	return kbox_start(b, to_init, e);
+}
+
+static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct err *e)
+{
+	int pair[2] = { -1, -1 };
+	struct jailed out = { 0, -1, -1 };
+	char path[KBOX_SOCKET];
+	int done = -1;
+
+	kbox_socket(b, path);
+	sp->listener = sock_listen_new(path, 64, e);
+	if (sp->listener >= 0 && sock_pair(pair, e) == 0 && start_waits(b, pair[0], e) == 0) {
+		sp->birth = pair[1];
+		done = jail_launch(sp, &out, e);
+	}
+	own_close_fd(&sp->listener);
+	own_close_fd(&pair[1]);
+	if (done < 0) {
+		own_close_fd(&pair[0]);
+		return -1;
+	}
+	b->init = pair[0];
+	b->death.fd = out.pidfd;
+	b->mounts = out.mounts;
+	b->meta.about.init_pid = out.pid;
+	b->meta.start_time = meta_start_time(h->proc, out.pid, out.pidfd);
+	if (kbox_lift(&b->init, e) < 0 || kbox_lift(&b->death.fd, e) < 0 ||
+	    (b->mounts >= 0 && kbox_lift(&b->mounts, e) < 0))
+		return -1;
+	return offer_to_oom(h, out.pid, e);
+}
+
+/* Runs /bin/true in a box that will wait in the pool: init's pages, the loader and the first links
+ * of the root are then warm, and the first real program does not pay for them. */
+static int warm_up(const struct kbox *b, struct err *e)
+{
+	static const char tail[] = "/\0/bin/true";
+	static _Thread_local _Alignas(8) char bytes[WIRE_MAX];
+	struct wire_start st = { .head = sock_head(WIRE_START, 1), .argc = 1, .tail_bytes = sizeof(tail) };
+	struct frame forget = sock_head(WIRE_FORGET, 1);
+	const struct wire_exit *x = (const void *)bytes;
+	unsigned nfds = 0;
+	int n;
+
+	if (sock_send(b->init, &st, sizeof(st), tail, sizeof(tail), NULL, 0, e) < 0)
+		return -1;
+	if (poll(&(struct pollfd){ .fd = b->init, .events = POLLIN }, 1, WARM_UP_MS) <= 0)
+		return err_set(e, ERR_SYS, "box %s does not answer", b->meta.about.id);
+	n = sock_recv(b->init, bytes, NULL, &nfds, e);
+	if (n < 0)
+		return -1;
+	if (n == 0 || x->head.type != WIRE_EXIT || x->why != WIRE_WHY_EXIT || x->status != 0)
+		return err_set(e, ERR_SYS, "box %s cannot run /bin/true", b->meta.about.id);
+	return sock_send(b->init, &forget, sizeof(forget), NULL, 0, NULL, 0, e);
+}
+
+static int start_seed(const struct kbox *b, const struct seed_kind *kind, struct err *e)
+{
+	struct wire_seed told = { .head = sock_head(WIRE_SEED, 0) };
+	char words[160];
+	int n = snprintf(words, sizeof(words), "%s%c-r%c%s%cseed", kind->program, 0, 0, kind->script, 0);
+
+	snprintf(told.program, sizeof(told.program), "%s", kind->program);
+	return sock_send(b->init, &told, sizeof(told), words, (size_t)n + 1, NULL, 0, e);
+}
+
+/* Test builds: a file of this name in the run folder makes the next child fail in set-up, once. */
+static uint64_t injected_fault(const struct host *h)
+{
+#ifdef ATOLL_TEST
+	if (unlinkat(h->run, "seed-fails", 0) == 0)
+		return SEED_FAULT_REPORTED;
+	if (unlinkat(h->run, "seed-dies", 0) == 0)
+		return SEED_FAULT_SILENT;
+#endif
+	(void)h;
+	return 0;
+}
+
+static int maker_plant_box(const struct host *h, const struct job *j, const struct spec *sp,
+			   struct err *e)
+{
+	struct planting p = { .orders = j->orders, .program = j->kind->program, .box = j->box,
+			      .spec = sp, .waits = j->warm, .without = j->seed_without | injected_fault(h) };
+
+	return zygote_plant(&p, e);
+}
+
+static int mount_volumes(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
+{
+	for (; sp->nvolumes < b->meta.nmounts; sp->nvolumes++) {
+		const struct wire_mount *m = &b->meta.mounts[sp->nvolumes];
+
+		sp->volumes[sp->nvolumes].path = m->path;
+		if (disk_volume_mount(h->disks, m->id, m->flags & WIRE_MOUNT_RO,
+				      &sp->volumes[sp->nvolumes].mount, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The launch has to know which of them bring something for /usr, which is a mount of its own. */
+static int mount_layers(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
+{
+	for (; sp->nlowers < b->meta.nlayers; sp->nlowers++) {
+		struct jail_lower *l = &sp->lowers[sp->nlowers];
+		auto_fd int usr = -1;
+
+		if (stock_mount(h->stock, b->meta.layer[sp->nlowers], &l->mount, e) < 0)
+			return -1;
+		usr = openat(l->mount, "usr", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		l->has_usr = usr >= 0;
+	}
+	return 0;
+}
+
+/* A box being made drops what is above JAIL_FD_HIGH. */
+static int lower_tasks(struct job *j, struct spec *sp, struct err *e)
+{
+	for (; sp->ntasks < j->ntasks; sp->ntasks++) {
+		int low = fcntl(j->tasks[sp->ntasks], F_DUPFD_CLOEXEC, 3);
+
+		if (low < 0)
+			return err_sys(e, "descriptor of a cgroup");
+		sp->tasks[sp->ntasks] = low;
+	}
+	return 0;
+}
+
+static int make(const struct host *h, struct job *j, struct err *e)
+{
+	struct kbox *b = j->box;
+	struct spec sp = {
+		.layers = b->meta.about.layers,
+		.uid_base = b->meta.about.uid_base,
+		.disk_bytes = b->meta.about.limits.disk_bytes,
+		.disk_files = b->meta.about.limits.disk_files,
+		.disk = -1,
+		.cgroup = -1,
+		.net = -1,
+		.proc = h->proc,
+		.keeper = h->self,
+		.init_exe = h->init_exe,
+		.listener = -1,
+		.landlock_abi = h->probe.landlock_abi,
+		.seeded = b->lane != 0,
+		.at_home = b->lane || b->start,
+		.allow_root = !h->rootless,
+		.filter = &h->filter,
+		.without = j->without,
+		.bring_tasks = j->cgroup ? bring_late : NULL,
+		.bring_arg = j->cgroup,
+	};
+	int made = 0;
+
+	memcpy(sp.id, b->meta.about.id, sizeof(sp.id));
+	if (kbox_record(h, b, e) < 0)
+		return -1;
+	if (b->meta.disk_image)
+		made = disk_make(h->disks, sp.disk_bytes, sp.disk_files, sp.uid_base, j->disk_promised,
+				 &sp.disk, e);
+	if (made == 0)
+		made = mount_volumes(h, b, &sp, e);
+	if (made == 0)
+		made = mount_layers(h, b, &sp, e);
+	if (made == 0 && j->ntasks)
+		made = lower_tasks(j, &sp, e);
+	else if (made == 0 && b->meta.cgroup[0] && !j->cgroup)
+		made = make_cgroup(h, b, &sp, e);
+	sp.want_mounts = !h->rootless && sp.disk < 0 && !sp.nvolumes && !sp.nlowers;
+	if (made == 0 && h->nets && sp.layers & LAYER_BIT(LAYER_NET)) {
+		b->net_unchecked = jail_trusts_network(&sp);
+		b->net = nets_take(h->nets, b->net_unchecked, &sp.net_as_new, e);
+		sp.net = b->net ? net_ns(b->net) : -1;
+		made = sp.net < 0 ? -1 : 0;
+	}
+	if (made == 0)
+		made = launch(h, b, &sp, e);
+	if (made == 0 && j->warm && !j->lane)
+		made = warm_up(b, e);
+	if (made == 0 && (j->orders >= 0 || j->starts)) {
+		made = j->starts ? start_seed(b, j->starts, e) : maker_plant_box(h, j, &sp, e);
+		j->seed_failed = made < 0;
+	}
+	if (made == 0 && j->home_of)
+		made = zygote_start(h, b, j->home_of->program, j->home_of->name, &j->zygote, e);
+	for (int i = 0; !j->cgroup && i < sp.ntasks; i++)
+		close(sp.tasks[i]);
+	while (sp.nvolumes > 0)
+		close(sp.volumes[--sp.nvolumes].mount);
+	while (sp.nlowers > 0)
+		close(sp.lowers[--sp.nlowers].mount);
+	own_close_fd(&sp.disk);
+	own_close_fd(&sp.cgroup);
+	return made;
+}
+
+static void do_job(const struct host *h, struct job *j)
+{
+	j->began_ns = now_ns();
+	if ((j->work ? j->work : make)(h, j, &j->err) == 0)
+		j->err.kind = ERR_NONE;
+	end_late(j->cgroup);
+	own_close_fd(&j->orders);
+	if (j->box)
+		j->box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
+}
+
+static void *work(void *arg)
+{
+	struct maker *m = arg;
+	struct err e = { 0 };
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&m->lock);
+	m->tid[m->ntids++] = gettid();
+	pthread_mutex_unlock(&m->lock);
+	/* Boxes that get their cgroups later wait in the parent's, where this thread lives. */
+	if (cgroups_enter(&m->host->cgroups, &e) < 0) {
+		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
+		abort(); /* a maker outside would make boxes outside */
+	}
+	for (;;) {
+		struct job *j;
+
+		pthread_mutex_lock(&m->lock);
+		while (!m->todo.first && !m->later.first && !m->stop)
+			pthread_cond_wait(&m->work, &m->lock);
+		j = pop(m->todo.first ? &m->todo : &m->later);
+		pthread_mutex_unlock(&m->lock);
+		if (!j)
+			return NULL;
+
+		do_job(m->host, j);
+
+		pthread_mutex_lock(&m->lock);
+		push(&m->done, j);
+		pthread_mutex_unlock(&m->lock);
+		while (write(m->back, &one, sizeof(one)) < 0 && errno == EINTR)
+			;
+	}
+}
+
+int maker_start(struct maker **out, const struct host *h, unsigned threads, struct err *e)
+{
+	struct maker *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		abort();
+	m->host = h;
+	pthread_mutex_init(&m->lock, NULL);
+	pthread_cond_init(&m->work, NULL);
+	queue_init(&m->todo);
+	queue_init(&m->later);
+	queue_init(&m->done);
+	m->back = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (m->back < 0)
+		return err_sys(e, "eventfd");
+	for (; m->nthreads < threads && m->nthreads < MAKERS_MAX; m->nthreads++)
+		if (pthread_create(&m->thread[m->nthreads], NULL, work, m) != 0)
+			return err_set(e, ERR_SYS, "cannot start maker thread %u", m->nthreads);
+	*out = m;
+	return 0;
+}
+
+/* Who has joined a thread knows that it is done, and not yet that it has left its cgroup, which is to be
+ * removed next. */
+static void wait_for_end(pid_t tid)
+{
+	while (tgkill(getpid(), tid, 0) == 0)
+		usleep(1000);
+}
+
+void maker_stop(struct maker *m)
+{
+	pthread_mutex_lock(&m->lock);
+	m->stop = 1;
+	pthread_cond_broadcast(&m->work);
+	pthread_mutex_unlock(&m->lock);
+	for (unsigned i = 0; i < m->nthreads; i++)
+		pthread_join(m->thread[i], NULL);
+	for (unsigned i = 0; i < m->ntids; i++)
+		wait_for_end(m->tid[i]);
+	close(m->back);
+	free(m);
+}
+
+int maker_fd(const struct maker *m)
+{
+	return m->back;
+}
+
+struct job *job_new(void)
+{
+	struct job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		abort();
+	j->orders = -1;
+	return j;
+}
+
+static struct late_cgroup *new_late(void)
+{
+	struct late_cgroup *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		abort();
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->there, NULL);
+	return c;
+}
+
+void maker_give(struct maker *m, struct job *take_job)
+{
+	struct late_cgroup *late = NULL;
+	struct box_limits lim = { 0 };
+	char name[WIRE_ID] = "";
+
+	if (take_job->box) {
+		lim = kbox_limits(take_job->box);
+		memcpy(name, take_job->box->meta.cgroup, sizeof(name));
+	}
+	/* Only for a job that begins at once: each holds descriptors that must be low numbers, as a box
+	 * being made drops those above JAIL_FD_HIGH. */
+	if (m->host->cgroups.version == 1 && name[0] && !take_job->ntasks &&
+	    m->busy < m->nthreads)
+		take_job->cgroup = late = new_late();
+	m->busy++;
+	m->waiting += !take_job->for_pool;
+	pthread_mutex_lock(&m->lock);
+	push(take_job->for_pool ? &m->later : &m->todo, take_job);
+	pthread_mutex_unlock(&m->lock);
+	pthread_cond_signal(&m->work); /* now: whoever wakes up would only wait for the lock */
+	/* From here on the job is the maker's; it waits for this before it goes on. */
+	if (late)
+		make_late(m->host, name, lim, late);
+}
+
+struct job *maker_back(struct maker *m)
+{
+	struct job *j;
+
+	pthread_mutex_lock(&m->lock);
+	j = pop(&m->done);
+	pthread_mutex_unlock(&m->lock);
+	if (j) {
+		m->busy--;
+		m->waiting -= !j->for_pool;
+	}
+	return j;
+}
+
+unsigned maker_busy(const struct maker *m)
+{
+	return m->busy;
+}
+
+unsigned maker_waiting(const struct maker *m)
+{
+	return m->waiting;
+}

@@ -1,0 +1,76 @@
+/* builder.h - boxes are made off the loop, on threads of their own.
+ * Owns:         the threads and the jobs in flight: first those that a client waits for, in the order
+ *               they came, then the pool's.
+ * Does not own: the kbox of a job; the loop lends it until the job is back, and touches it no more
+ *               than the table does. */
+#pragma once
+#include "base/err.h"
+#include "keeper/host_state.h"
+#include "keeper/keeper_box.h"
+#include "keeper/zygote.h"
+#include <pthread.h>
+
+/* Cgroups that the loop makes while a maker clones (v1). */
+struct late_cgroup {
+	pthread_mutex_t lock;
+	pthread_cond_t there;
+	int ready;
+	int fds[CG_NCTL], n;
+	struct err err;
+};
+
+struct keeper;
+
+struct job {
+	/* Not a box but something else that takes a while: done on a maker, told on the loop. */
+	int (*work)(const struct host *h, struct job *j, struct err *e); /* NULL: make the box */
+	void (*back)(struct keeper *k, struct job *take_job);
+	struct kbox *box;
+	struct late_cgroup *cgroup; /* NULL: none, or the maker makes it */
+	int tasks[CG_NCTL], ntasks; /* of the box's own cgroup if it was a spare: high numbers */
+	void *start;       /* for the box, until it is there: kbox.h */
+	size_t start_len;
+	uint64_t without, seed_without; /* test builds */
+	unsigned lane; /* of the pool it is for, or would have been */
+	int orders; /* -1, or a zygote's socket: have it fork a seed into the box */
+	const struct seed_kind *starts;  /* have init start this seed in it */
+	const struct seed_kind *kind;    /* what the lane has */
+	const struct seed_kind *home_of; /* start this zygote in the box ... */
+	unsigned home_lane;              /* ... for this lane */
+	struct zygote_birth zygote;      /* and here it is */
+	uint64_t disk_promised; /* to other boxes: disk.h */
+	uint16_t flags;   /* of the CREATE */
+	int for_pool, warm; /* warm: run something in it before it is needed, or have its seed practise */
+	uint64_t client;  /* who waits for it, and for what request */
+	uint32_t ref;
+	struct {
+		char id[WIRE_ID], cgroup[WIRE_ID];
+		struct wire_limits was, want;
+	} limit; /* limit.c */
+	struct {
+		char id[WIRE_ID], cgroup[WIRE_ID];
+		int on;
+	} freeze; /* freeze.c */
+	struct {
+		char id[WIRE_VOLUME_ID];
+		uint64_t bytes; /* 0: drop it */
+	} volume; /* volume.c */
+	struct err err;   /* kind 0: it lives */
+	int seed_failed;  /* the box was made, but no interpreter could be forked or started in it */
+	uint64_t zygote_number; /* of the zygote that `orders` leads to */
+	uint64_t began_ns;
+	struct job *next;
+};
+
+struct job *job_new(void); /* empty; never NULL */
+
+struct maker;
+must_check int maker_start(struct maker **out, const struct host *h, unsigned threads, struct err *e);
+int maker_fd(const struct maker *m); /* readable when a job is back */
+/* A job with a cgroup name and v1: comes back from here with its cgroups made, on this thread, while
+ * the box is being cloned on another. */
+void maker_give(struct maker *m, struct job *take_job);
+struct job *maker_back(struct maker *m); /* NULL: none */
+unsigned maker_waiting(const struct maker *m); /* of those busy: somebody waits for them */
+void maker_stop(struct maker *m); /* joins the threads; nothing may be in flight */
+unsigned maker_busy(const struct maker *m); /* given and not yet back; the loop's view */

@@ -1,0 +1,336 @@
+/* cgroup_cache.c - cgroups made before they are asked for, and used again when they are as new (cgroup v1).
+ *
+ * Making three of them and writing their limits is a fifth of a pooled create. A spare has the common
+ * limits, no process, and its files open: `tasks`, and those with figures. All that stays with it while a
+ * box is in it, so that to give it, to count at its end and to see that it is as new opens nothing:
+ *
+ *           take                        the box has ended             a moment later, as new
+ *   spare ─────────►  a box's own  ─────────────────────────►  ended  ──────────────────────►  spare
+ *                                                                └─ anything else about it: removed
+ *
+ * A keeper that dies leaves its spares; the next one removes every cgroup below its own parent that no
+ * record names.
+ *
+ * A spare is named by a number of its own, never by a box's: a box reads the name of its cgroup, and
+ * is not to learn who had it before.
+ *
+ * The highest number of processes cannot be set back, and is told of every box. So a cgroup is only given
+ * to one that will have had as many itself before anybody is given it: spares are of two kinds. */
+#include "base/id.h"
+#include "base/cleanup.h"
+#include "keeper/keeper_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SPARES 8       /* made ahead */
+#define SPARES_MOST 32 /* of each kind, kept of those that come back */
+#define LOOK_MS 3
+
+struct spare {
+	char name[WIRE_ID];
+	int open; /* these are: */
+	struct cgroup_files files;
+	int used;    /* a box has been in it */
+	int counted; /* when that had ended, nobody was in it any more, and these were its figures: */
+	struct cgroup_counts last;
+	struct spare *next;
+};
+
+/* What every box of a kind has had when it is given away. */
+static const uint64_t least_peak[SPARE_KINDS] = {
+	[SPARE_ANY] = 2,    /* init, and the program that it is for */
+	[SPARE_SEEDED] = 3, /* init, the seed, and who brought it (src/zygote/fork_server.c) */
+};
+
+static struct box_limits common(const struct keeper *k)
+{
+	const struct kbox like = { .meta.about.limits = k->common };
+
+	return kbox_limits(&like);
+}
+
+/* Of a cgroup that is there. */
+static struct spare *spare_new(const char *name)
+{
+	struct spare *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		abort();
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	return s;
+}
+
+/* A descriptor that cannot be moved stays where it is. */
+static void lift(int *fd)
+{
+	struct err e;
+
+	if (*fd >= 0)
+		(void)!kbox_lift(fd, &e);
+}
+
+static int open_files(const struct keeper *k, struct spare *s, struct err *e)
+{
+	if (s->open)
+		return 0;
+	if (cgroup_open(&k->host.cgroups, s->name, &s->files, e) < 0)
+		return -1;
+	for (int i = 0; i < s->files.ntasks; i++)
+		lift(&s->files.tasks[i]);
+	for (unsigned i = 0; i < CG_FIGURES; i++)
+		lift(&s->files.figures[i]);
+	s->open = 1;
+	return 0;
+}
+
+static void close_files(struct spare *s)
+{
+	if (s->open)
+		cgroup_close(&s->files);
+	s->open = 0;
+}
+
+static void drop(struct keeper *k, struct spare *take_s)
+{
+	struct err e;
+
+	close_files(take_s);
+	if (cgroup_remove(&k->host.cgroups, take_s->name, &e) < 0)
+		fprintf(stderr, "atoll: keeper: %s\n", e.msg); /* the next keeper will */
+	free(take_s);
+}
+
+static struct spare *make(struct keeper *k, struct err *e)
+{
+	struct box_limits lim = common(k);
+	char id[ID_LEN + 1];
+	struct spare *s;
+
+	if (id_new(id, e) < 0 || cgroup_make(&k->host.cgroups, id, &lim, e) < 0)
+		return NULL;
+	s = spare_new(id);
+	if (open_files(k, s, e) == 0)
+		return s;
+	drop(k, s);
+	return NULL;
+}
+
+static void push(struct spares *of, struct spare *s)
+{
+	s->next = of->first;
+	of->first = s;
+	of->n++;
+}
+
+static struct spare *pop(struct spares *of)
+{
+	struct spare *s = of->first;
+
+	if (s) {
+		of->first = s->next;
+		of->n--;
+	}
+	return s;
+}
+
+/* Of its own kind first, for the others may be anybody's. */
+static struct spare *pop_for(struct keeper *k, enum spare_kind kind)
+{
+	struct spare *s = pop(&k->spares[kind]);
+
+	return s || kind == SPARE_ANY ? s : pop(&k->spares[SPARE_ANY]);
+}
+
+/* One that a box may have now; what it was charged with when it came back is gone meanwhile. */
+static struct spare *pop_fresh(struct keeper *k, enum spare_kind kind)
+{
+	struct spare *s = pop_for(k, kind);
+	struct err e;
+
+	if (s && s->used && cgroup_reset(&s->files, &e) < 0) {
+		pool_log(k, "spare cgroup", &e);
+		drop(k, s);
+		return NULL;
+	}
+	return s;
+}
+
+static void give(struct keeper *k, struct kbox *b, struct spare *take_s)
+{
+	memcpy(b->meta.cgroup, take_s->name, sizeof(take_s->name));
+	take_s->counted = 0;
+	b->own = take_s;
+	k->held++;
+}
+
+static struct spare *take_back(struct keeper *k, struct kbox *b)
+{
+	struct spare *s = b->own;
+
+	b->own = NULL;
+	k->held -= s != NULL;
+	return s;
+}
+
+static int take_fresh(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct err *e)
+{
+	struct box_limits lim = kbox_limits(b);
+
+	memcpy(b->meta.cgroup, b->meta.about.id, sizeof(b->meta.cgroup));
+	if (kbox_record(&k->host, b, e) < 0 ||
+	    cgroup_make(&k->host.cgroups, b->meta.cgroup, &lim, e) < 0)
+		return -1;
+	return cgroup_tasks(&k->host.cgroups, b->meta.cgroup, out_fds, e);
+}
+
+int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct err *e)
+{
+	struct box_limits want = kbox_limits(b), have = common(k);
+	struct spare *s = pop_fresh(k, SPARE_ANY);
+
+	if (!s)
+		return take_fresh(k, b, out_fds, e);
+	give(k, b, s);
+	memcpy(out_fds, s->files.tasks, sizeof(s->files.tasks));
+	if (memcmp(&want, &have, sizeof(want)) != 0 &&
+	    cgroup_limit(&k->host.cgroups, s->name, &want, e) < 0)
+		return -1;
+	return s->files.ntasks;
+}
+
+void spare_take_for_job(struct keeper *k, struct job *j)
+{
+	struct box_limits want = kbox_limits(j->box), have = common(k);
+	enum spare_kind kind = j->orders >= 0 ? SPARE_SEEDED : SPARE_ANY;
+	struct spare *s = memcmp(&want, &have, sizeof(want)) == 0 ? pop_fresh(k, kind) : NULL;
+
+	if (!s)
+		return;
+	give(k, j->box, s);
+	memcpy(j->tasks, s->files.tasks, sizeof(s->files.tasks));
+	j->ntasks = s->files.ntasks;
+}
+
+void spare_given(struct keeper *k, struct kbox *b, int *fds, int n)
+{
+	while (!b->own && n > 0)
+		close(fds[--n]);
+	if (k->held > k->host.open_most)
+		spare_forget(k, b);
+}
+
+void spare_restart_cpu(const struct keeper *k, struct kbox *b)
+{
+	b->cpu_before_us = cgroup_restart_cpu(&k->host.cgroups, b->meta.cgroup, b->own ? &b->own->files : NULL);
+}
+
+void spare_forget(struct keeper *k, struct kbox *b)
+{
+	auto_free struct spare *s = take_back(k, b);
+
+	if (s)
+		close_files(s);
+}
+
+void spare_count(const struct keeper *k, const struct kbox *b, struct cgroup_counts *out)
+{
+	struct spare *s = b->own;
+
+	if (!s) {
+		cgroup_count(&k->host.cgroups, b->meta.cgroup, out);
+		return;
+	}
+	cgroup_count_open(&s->files, out);
+	s->last = *out;
+	s->counted = b->death.fd < 0 && out->pids_now == 0; /* it has ended */
+}
+
+int spare_may_keep(struct keeper *k, const struct kbox *b)
+{
+	struct box_limits its = kbox_limits(b), want = common(k);
+
+	return k->host.cgroups.version == 1 && !k->stopping && b->meta.cgroup[0] && !b->changed &&
+	       !b->meta.about.frozen && memcmp(&its, &want, sizeof(its)) == 0 &&
+	       strcmp(b->meta.cgroup, b->meta.about.id) != 0 &&
+	       ((b->own && b->own->counted) || cgroup_is_empty(&k->host.cgroups, b->meta.cgroup));
+}
+
+/* Each holds a dozen descriptors, which boxes need more. */
+static unsigned spares_most(const struct keeper *k)
+{
+	unsigned room = k->host.open_most / 4 + 1;
+
+	return room < SPARES_MOST ? room : SPARES_MOST;
+}
+
+/* Whose it may be, if there is room; NULL: nobody's. */
+static struct spares *place_for(struct keeper *k, struct spare *s)
+{
+	unsigned kind = 0;
+	struct err e;
+
+	if (k->stopping || open_files(k, s, &e) < 0)
+		return NULL;
+	if (s->counted)
+		s->last.mem_now = cgroup_memory_now(&s->files);
+	else
+		cgroup_count_open(&s->files, &s->last);
+	if (!cgroup_as_new(&k->host.cgroups, &s->last))
+		return NULL;
+	while (kind < SPARE_KINDS && s->last.pids_peak > least_peak[kind])
+		kind++;
+	return kind < SPARE_KINDS && k->spares[kind].n < spares_most(k) ? &k->spares[kind] : NULL;
+}
+
+/* Who ends a box often wants the next one at once: that goes first. */
+void spare_keep(struct keeper *k, struct kbox *b)
+{
+	struct spare *s = b->own ? take_back(k, b) : spare_new(b->meta.cgroup);
+
+	if (k->nended == ARRAY_LEN(k->ended))
+		spare_look(k);
+	s->used = 1;
+	k->ended[k->nended++] = s;
+	keeper_wake_in(k, LOOK_MS);
+}
+
+void spare_look(struct keeper *k)
+{
+	while (k->nended > 0) {
+		struct spare *s = k->ended[--k->nended];
+		struct spares *place = place_for(k, s);
+
+		if (place)
+			push(place, s);
+		else
+			drop(k, s);
+	}
+}
+
+void spare_refill(struct keeper *k)
+{
+	unsigned most = spares_most(k) < SPARES ? spares_most(k) : SPARES;
+	unsigned want = k->pool_depth < most ? k->pool_depth : most;
+	struct err e;
+
+	if (k->host.cgroups.version != 1 || k->stopping)
+		return;
+	while (k->spares[SPARE_ANY].n < want) {
+		struct spare *s = make(k, &e);
+
+		if (!s) {
+			pool_log(k, "spare cgroup", &e);
+			return;
+		}
+		push(&k->spares[SPARE_ANY], s);
+	}
+}
+
+void spare_drop_all(struct keeper *k)
+{
+	spare_look(k);
+	for (unsigned i = 0; i < SPARE_KINDS; i++)
+		for (struct spare *s = pop(&k->spares[i]); s; s = pop(&k->spares[i]))
+			drop(k, s);
+}

@@ -1,0 +1,192 @@
+/* disk_service.c - see disk_service.h. */
+#include "keeper/disk_service.h"
+#include "base/cleanup.h"
+#include "keeper/disk_image.h"
+#include "wire/wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DISK_FD = 3 };
+
+struct order {
+	enum { BOX_DISK, VOLUME_MAKE, VOLUME_DROP, VOLUME_MOUNT } what;
+	int read_only;
+	uint64_t bytes, files, promised;
+	uint32_t uid, pad;
+	char volume[WIRE_VOLUME_ID];
+};
+
+/* ---- in the disk process ---- */
+
+/* A mount, or -1 where there is none to hand over; e says if that is a failure. */
+static int fulfil(const char *dir, const struct order *o, struct err *e)
+{
+	switch (o->what) {
+	case BOX_DISK:
+		if (image_room(dir, o->promised, o->bytes, e) < 0)
+			return -1;
+		return image_box_disk(dir, o->bytes, o->files, o->uid, e);
+	case VOLUME_MAKE:
+		if (image_room(dir, o->promised, o->bytes, e) == 0)
+			(void)!image_volume_make(dir, o->volume, o->bytes, e);
+		return -1;
+	case VOLUME_DROP:
+		(void)!image_volume_drop(dir, o->volume, e);
+		return -1;
+	case VOLUME_MOUNT:
+		return image_volume_mount(dir, o->volume, o->read_only, e);
+	}
+	return err_set(e, ERR_INVALID, "no such order");
+}
+
+static int send_answer(int sock, const struct err *e, int fd)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS } };
+	struct iovec iov = { (void *)e, sizeof(*e) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+		m.msg_control = control.room;
+		m.msg_controllen = sizeof(control.room);
+	}
+	return sendmsg(sock, &m, MSG_NOSIGNAL) < 0 ? -1 : 0;
+}
+
+static _Noreturn void disk_process(int sock, const char *dir)
+{
+	struct order o;
+
+	/* The keeper's lock among others: it must be free when the keeper is gone. */
+	if (dup3(sock, DISK_FD, O_CLOEXEC) < 0 || close_range(DISK_FD + 1, ~0U, 0) < 0)
+		_exit(1);
+	sock = DISK_FD;
+	signal(SIGTERM, SIG_IGN); /* we end with the keeper's end of the socket */
+	signal(SIGINT, SIG_IGN);
+	while (recv(sock, &o, sizeof(o), 0) == (ssize_t)sizeof(o)) {
+		struct err e = { 0 };
+		auto_fd int fd = fulfil(dir, &o, &e);
+
+		if (send_answer(sock, &e, fd) < 0)
+			break;
+	}
+	_exit(0);
+}
+
+/* ---- in the keeper ---- */
+
+int disk_process_start(const char *state_dir, struct err *e)
+{
+	int pair[2];
+	pid_t pid;
+
+	if (mkdir(state_dir, 0711) < 0 && errno != EEXIST)
+		return err_sys(e, "make state folder %s", state_dir);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_sys(e, "socket to the disk process");
+	pid = fork();
+	if (pid < 0) {
+		close(pair[0]);
+		close(pair[1]);
+		return err_sys(e, "start the disk process");
+	}
+	if (pid == 0) {
+		close(pair[0]);
+		disk_process(pair[1], state_dir);
+	}
+	close(pair[1]);
+	return pair[0];
+}
+
+static int receive_answer(int sock, struct err *out_e)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { out_e, sizeof(*out_e) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room,
+			    .msg_controllen = sizeof(control.room) };
+	ssize_t n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	int fd = -1;
+
+	if (n != (ssize_t)sizeof(*out_e))
+		return err_set(out_e, ERR_SYS, "the disk process is gone");
+	if (c && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+/* Sends the order, waits, takes what comes back. Makers take turns. */
+static int do_order(int process, const struct order *o, struct err *e)
+{
+	static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+	struct err answer = { 0 };
+	int fd = -1;
+
+	pthread_mutex_lock(&turn);
+	if (send(process, o, sizeof(*o), MSG_NOSIGNAL) == (ssize_t)sizeof(*o))
+		fd = receive_answer(process, &answer);
+	else
+		err_set(&answer, ERR_SYS, "the disk process is gone");
+	pthread_mutex_unlock(&turn);
+	*e = answer;
+	return fd;
+}
+
+int disk_make(int process, uint64_t bytes, uint64_t files, uint32_t uid, uint64_t promised, int *out_mount,
+	      struct err *e)
+{
+	const struct order o = { .what = BOX_DISK, .bytes = bytes, .files = files, .promised = promised, .uid = uid };
+	int fd = do_order(process, &o, e);
+
+	if (fd < 0)
+		return err_in(e, "disk");
+	*out_mount = fd;
+	return 0;
+}
+
+static int order_volume(int process, struct order *o, const char *id, struct err *e)
+{
+	memcpy(o->volume, id, strnlen(id, sizeof(o->volume) - 1));
+	return do_order(process, o, e);
+}
+
+int disk_volume_make(int process, const char *id, uint64_t bytes, struct err *e)
+{
+	struct order o = { .what = VOLUME_MAKE, .bytes = bytes };
+
+	(void)order_volume(process, &o, id, e); /* no descriptor comes back */
+	return e->kind ? -1 : 0;
+}
+
+int disk_volume_drop(int process, const char *id, struct err *e)
+{
+	struct order o = { .what = VOLUME_DROP };
+
+	(void)order_volume(process, &o, id, e);
+	return e->kind ? -1 : 0;
+}
+
+int disk_volume_mount(int process, const char *id, int read_only, int *out_mount, struct err *e)
+{
+	struct order o = { .what = VOLUME_MOUNT, .read_only = !!read_only };
+	int fd = order_volume(process, &o, id, e);
+
+	if (fd < 0)
+		return -1;
+	*out_mount = fd;
+	return 0;
+}

@@ -1,0 +1,224 @@
+/* host_state.c - see host_state.h. */
+#include "keeper/host_state.h"
+#include "base/id.h"
+#include "base/cleanup.h"
+#include "jail/launch.h"
+#include "jail/feature.h"
+#include "jail/mnt.h"
+#include "jail/user.h"
+#include "keeper/disk_service.h"
+#include "keeper/box_record.h"
+#include "keeper/netns_pool.h"
+#include "keeper/layer_store.h"
+#include "keeper/template.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { LOCK_TRIES = 200, LOCK_WAIT_US = 5000, OPEN_MOST = 256, FILES_RESERVED = 1024 };
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10u
+#endif
+#ifndef F_SEAL_EXEC
+#define F_SEAL_EXEC 0x20
+#endif
+
+extern const char init_image[], init_image_end[]; /* init_image.S */
+
+static void harden(int rootless)
+{
+	struct rlimit files;
+
+	/* What our starter ignored (a shell's background job: INT, QUIT) boxes would ignore too. */
+	for (int s = 1; s < NSIG; s++)
+		signal(s, SIG_DFL);
+	setsid(); /* no terminal of ours for boxes to inherit; fails only if we lead one already */
+	/* Without root, being dumpable is what makes /proc/PID/uid_map ours to write. */
+	prctl(PR_SET_DUMPABLE, rootless);
+	/* Nor a descriptor, nor the environment of whoever started us. */
+	syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
+	for (char **v = environ; v && *v; v++)
+		memset(*v, 0, strlen(*v));
+	clearenv();
+	umask(077);
+	/* Not 0: boxes could no longer have 1, and 0 still feeds a core handler that is a pipe. */
+	setrlimit(RLIMIT_CORE, &(struct rlimit){ 1, 1 });
+	/* Three descriptors per box, and twenty more of those whose files stay open. */
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+void host_use_reserve(const struct host *h, int on)
+{
+	struct rlimit files = { .rlim_cur = on ? h->files_hard : h->files_most, .rlim_max = h->files_hard };
+
+	setrlimit(RLIMIT_NOFILE, &files);
+}
+
+static void set_reserve(struct host *h)
+{
+	struct rlimit files = { 0 };
+	char text[24] = "";
+	auto_fd int fd = openat(h->proc, "sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	h->files_hard = files.rlim_max;
+	h->files_most = (unsigned)(files.rlim_max < 1u << 30 ? files.rlim_max : 1u << 30);
+	h->files_most -= h->files_most / 8 < FILES_RESERVED ? h->files_most / 8 : FILES_RESERVED;
+	host_use_reserve(h, 0);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		text[0] = 0;
+	h->pids_most = (unsigned)strtoul(text, NULL, 10);
+	if (!h->pids_most)
+		h->pids_most = 32768;
+}
+
+/* A third of all descriptors at most. */
+static unsigned open_most(void)
+{
+	struct rlimit files = { 0 };
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	return files.rlim_cur / 64 < OPEN_MOST ? (unsigned)(files.rlim_cur / 64) : OPEN_MOST;
+}
+
+static int open_run_dir(struct host *h, const char *run_dir, struct err *e)
+{
+	static const char *const below[] = { "boxes", "stage" };
+
+	if (mkdir(run_dir, 0700) < 0 && errno != EEXIST)
+		return err_sys(e, "make run folder %s", run_dir);
+	h->run = open(run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (h->run < 0)
+		return err_sys(e, "open run folder %s", run_dir);
+	for (unsigned i = 0; i < ARRAY_LEN(below); i++)
+		if (mkdirat(h->run, below[i], 0700) < 0 && errno != EEXIST)
+			return err_sys(e, "make %s/%s", run_dir, below[i]);
+	h->lock = openat(h->run, "keeper.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (h->lock < 0)
+		return err_sys(e, "open %s/keeper.lock", run_dir);
+	/* A keeper that was killed may have a child that is about to notice. */
+	for (int tries = 0; flock(h->lock, LOCK_EX | LOCK_NB) < 0; tries++) {
+		if (tries == LOCK_TRIES)
+			return err_set(e, ERR_CONFLICT, "another keeper runs in %s", run_dir);
+		usleep(LOCK_WAIT_US);
+	}
+	return 0;
+}
+
+/* Boxes run this and nothing else of ours; sealed, so that no box can change it for the next. */
+static int seal_init(struct host *h, struct err *e)
+{
+	size_t size = (size_t)(init_image_end - init_image);
+	int seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	auto_fd int fd = memfd_create("init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+
+	if (fd < 0 && errno == EINVAL) /* before 6.3 */
+		fd = memfd_create("init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0 || write(fd, init_image, size) != (ssize_t)size)
+		return err_sys(e, "write init's image");
+	/* Execute-only: a process whose image it may not read is never dumpable. */
+	if (fchmod(fd, 0111) < 0)
+		return err_sys(e, "mode of init's image");
+	if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_EXEC) < 0 && fcntl(fd, F_ADD_SEALS, seals) < 0)
+		return err_sys(e, "seal init's image");
+	h->init_exe = steal_fd(&fd);
+	return 0;
+}
+
+static int check_layers(struct host *h, struct err *e)
+{
+	h->layers = h->probe.layers | h->cgroups.layers;
+	if (!h->probe.merged_usr)
+		return err_set(e, ERR_DENIED, "/bin is not a link into /usr: boxes need a merged /usr");
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		if (jail_layers[i].mandatory && !(h->layers & LAYER_BIT(i)))
+			return err_set(e, ERR_DENIED, "this host offers no %s (%s); see: atoll doctor",
+				       jail_layers[i].name,
+				       h->probe.why_not[0] ? h->probe.why_not : h->cgroups.why_not);
+	return 0;
+}
+
+static int build_stage(const char *run_dir, int rootless, struct err *e)
+{
+	auto_fd int stage = -1, skeleton = -1;
+	char at[4096];
+
+	snprintf(at, sizeof(at), "%s/stage", run_dir);
+	umask(022); /* boxes read the skeleton; all else of ours is private */
+	if (mnt_stage_begin(at, rootless, &stage, e) < 0)
+		return err_in(e, "stage");
+	skeleton = openat(stage, "t", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (skeleton < 0)
+		return err_sys(e, "open the skeleton");
+	if (template_base(skeleton, rootless, e) < 0)
+		return -1;
+	umask(077);
+	return mnt_stage_end(stage, e);
+}
+
+/* Two keepers of one host have two run folders, and must not take each other's cgroups for theirs. */
+static void cgroup_name(const char *run_dir, char *out, size_t size)
+{
+	if (strcmp(run_dir, "/run/atoll") == 0)
+		snprintf(out, size, "atoll");
+	else
+		snprintf(out, size, "atoll-%08x", id_hash(run_dir));
+}
+
+int host_init(struct host *h, const char *run_dir, const char *state_dir, struct err *e)
+{
+	char name[24];
+
+	*h = (struct host){ .run = -1, .records = -1, .proc = -1, .init_exe = -1, .disks = -1, .lock = -1,
+			     .stock = -1, .layers_dir = -1 };
+	h->rootless = geteuid() != 0;
+	harden(h->rootless);
+	h->open_most = open_most();
+	if (h->rootless && user_own_namespace(e) < 0)
+		return -1;
+	if (open_run_dir(h, run_dir, e) < 0)
+		return -1;
+	h->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (h->proc < 0)
+		return err_sys(e, "open /proc");
+	set_reserve(h);
+	h->self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (h->self < 0)
+		return err_sys(e, "pidfd of our own");
+	h->boot = meta_boot(h->proc);
+	h->disks = disk_process_start(state_dir, e);
+	if (h->disks < 0)
+		return -1;
+	if (!h->rootless) {
+		h->stock = stock_start(state_dir, &h->layers_dir, e);
+		if (h->stock < 0)
+			return -1;
+	}
+	probe_host(&h->probe, !h->rootless);
+	cgroup_name(run_dir, name, sizeof(name));
+	if (cgroups_init(&h->cgroups, name, e) < 0 || check_layers(h, e) < 0)
+		return -1;
+	if (seccomp_compile(&h->filter, h->probe.core_piped ? SECCOMP_NO_CORE : 0, e) < 0 ||
+	    seal_init(h, e) < 0 || build_stage(run_dir, h->rootless, e) < 0)
+		return -1;
+	if (!h->rootless)
+		h->nets = nets_new(h->proc, h->open_most);
+	if (fchdir(h->run) < 0)
+		return err_sys(e, "enter the run folder");
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* keeper_box.h - one box as the keeper knows it, and the table of all of them.
+ * Owns:         a box's pidfd, its connection while pooled, its place in the table.
+ * Does not own: its cgroups and files; maker.c makes them, death.c removes them. */
+#pragma once
+#include "jail/cgroup.h"
+#include "keeper/box_record.h"
+#include "wire/wire.h"
+#include <stddef.h>
+
+#define KBOX_BUCKETS 4096
+#define KBOX_WAITERS 8
+
+struct client;
+struct host;
+struct net;
+struct spare;
+
+struct source { /* what epoll hands back */
+	enum { SRC_LISTENER, SRC_CLIENT, SRC_BOX, SRC_MADE, SRC_TIMER, SRC_SIGNAL, SRC_ZYGOTE, SRC_LAYER } kind;
+	int fd; /* JAIL_FD_HIGH or above, unless the keeper's own */
+};
+
+struct kbox {
+	struct source death; /* pidfd; first, so that a source is its box */
+	struct meta meta;    /* id, state, limits, ids: what is on disk, ... */
+	uint32_t place;      /* ... and where: records.h */
+	struct net *net;     /* its network namespace, to be used again; or NULL */
+	int mounts;          /* its mount namespace, for linger.h; or -1 */
+	int net_unchecked;   /* test builds */
+	int init;            /* connection to init while nobody has taken it, else -1 */
+	uint32_t over_cpu, by_operator;
+	uint64_t cpu_before_us; /* v2: of its cgroup's CPU time, used before it was given out. A later keeper does
+				 * not know it, and tells some milliseconds too much */
+	int metered; /* given out with a CPU time limit: the keeper watches it */
+	unsigned lane; /* of the pool: which seed waits in it; 0: none */
+	int home;      /* a zygote's: nobody will ever be given it */
+	struct spare *own; /* its cgroups, open; NULL: only their name is known, or it has none */
+	int spare;    /* it has ended, and they may be another's */
+	int changing; /* its limits are, on a maker */
+	int changed;  /* they were, or it was frozen: its cgroups are nobody else's any more */
+	int unread; /* whoever ends it does not want its figures */
+	void *start;      /* the START that came with its CREATE, until init has it; or NULL */
+	size_t start_len;
+	int awaited;      /* whoever is given it waits for its end, too */
+	int started;      /* init had it before anybody had the box: it may have ended already */
+	struct wire_counted last; /* figures, read just before its cgroups went */
+	struct waiter {
+		uint64_t client; /* by number: a client may be gone by then */
+		uint32_t ref;
+	} waiters[KBOX_WAITERS];
+	unsigned nwaiters;
+	struct wire_then deadline; /* recorded beside the record */
+	uint64_t deadline_client;  /* the client that has set it, by number; 0: of an earlier keeper */
+	struct kbox *chain; /* same bucket */
+	struct kbox *next;  /* pool, or the list of dying ones */
+};
+
+struct kboxes {
+	struct kbox *bucket[KBOX_BUCKETS];
+	unsigned count;
+};
+
+#define KBOX_SOCKET 48
+
+struct kbox *kbox_new(struct kboxes *t, const char *id); /* calloc'ed, in the table */
+struct kbox *kbox_find(struct kboxes *t, const char *id);
+struct kbox *kbox_after(struct kboxes *t, const char *id); /* any order, but complete; "": first */
+uint64_t kbox_disks(const struct kboxes *t); /* sizes of all disks that are images */
+void kbox_free(struct kboxes *t, struct kbox *b); /* closes what it owns */
+/* Its record is as it is now: one write. */
+must_check int kbox_record(const struct host *h, const struct kbox *b, struct err *e);
+void kbox_socket(const struct kbox *b, char out_path[KBOX_SOCKET]); /* in the run folder: init listens there */
+struct box_limits kbox_limits(const struct kbox *b);
+/* Sends what came with its CREATE, if anything did and was not sent. */
+must_check int kbox_start(struct kbox *b, int to_init, struct err *e);
+/* Moves a descriptor above JAIL_FD_HIGH, where launches do not look and copy nothing. */
+must_check int kbox_lift(int *fd, struct err *e);
+/* A tmpfs is charged to the memory limit: it is the disk only while it leaves half of that free. */
+int kbox_disk_in_memory(const struct wire_limits *l);

@@ -1,0 +1,405 @@
+/* layer_tree.c - see layer_tree.h. */
+#include "keeper/layer_tree.h"
+#include "base/cleanup.h"
+#include "base/sha256.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { TREE_TIME = 315532800 }; /* 1980: zip, and so every wheel, knows no earlier one */
+
+/* ---- names ---- */
+
+/* What may be at the top of a layer. Not /etc, /home, /dev, /proc, /tmp and their like: those are
+ * made for each box, and what is mounted there must find a plain folder. */
+static const char *const tops[] = { "usr", "opt", "var", "srv", "node_modules", ".cargo" };
+
+static int top_ok(const char *path, size_t n)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(tops); i++)
+		if (strlen(tops[i]) == n && memcmp(path, tops[i], n) == 0)
+			return 1;
+	return 0;
+}
+
+int tree_path_ok(const char *path)
+{
+	size_t len = strnlen(path, TREE_PATH);
+	unsigned depth = 0;
+
+	if (len == 0 || len == TREE_PATH || !top_ok(path, strcspn(path, "/")))
+		return 0;
+	for (const char *at = path;; at++) {
+		size_t n = strcspn(at, "/");
+
+		if (n == 0 || n > 255 || (at[0] == '.' && (n == 1 || (n == 2 && at[1] == '.'))) ||
+		    ++depth > TREE_DEPTH)
+			return 0;
+		at += n;
+		if (!*at)
+			return 1;
+	}
+}
+
+int tree_id_ok(const char *id)
+{
+	return strnlen(id, TREE_ID + 1) == TREE_ID && strspn(id, "0123456789abcdef") == TREE_ID;
+}
+
+/* ---- the writer ---- */
+
+static int count(struct tree *t, uint64_t bytes, uint64_t files, struct err *e)
+{
+	if (files > t->files_most - t->files)
+		return err_set(e, ERR_LIMIT, "more than %llu files",
+			       (unsigned long long)t->files_most);
+	if (bytes > t->bytes_most - t->bytes)
+		return err_set(e, ERR_LIMIT, "more than %llu bytes",
+			       (unsigned long long)t->bytes_most);
+	t->files += files;
+	t->bytes += bytes;
+	return 0;
+}
+
+/* The folder that a new name goes to, opened without following anything, and the name. */
+static int open_parent(struct tree *t, const char *path, const char **out_name, struct err *e)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+					   RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV };
+	const char *slash;
+	char above[TREE_PATH];
+	int fd;
+
+	if (!tree_path_ok(path))
+		return err_set(e, ERR_INVALID, "'%.80s' has no place in a layer", path);
+	if (count(t, 0, 1, e) < 0)
+		return -1;
+	slash = strrchr(path, '/');
+	*out_name = slash ? slash + 1 : path;
+	snprintf(above, sizeof(above), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+	fd = (int)syscall(SYS_openat2, t->root, above, &how, sizeof(how));
+	return fd < 0 ? err_sys(e, "the folder of '%.80s'", path) : fd;
+}
+
+int tree_dir(struct tree *t, const char *path, struct err *e)
+{
+	const char *name;
+	auto_fd int parent = open_parent(t, path, &name, e);
+
+	if (parent < 0)
+		return -1;
+	return mkdirat(parent, name, 0755) < 0 ? err_sys(e, "folder '%.80s'", path) : 0;
+}
+
+int tree_link(struct tree *t, const char *path, const char *target, struct err *e)
+{
+	const char *name;
+	auto_fd int parent = -1;
+	size_t n = strnlen(target, TREE_PATH);
+
+	if (n == 0 || n == TREE_PATH)
+		return err_set(e, ERR_INVALID, "link '%.80s' leads nowhere", path);
+	parent = open_parent(t, path, &name, e);
+	if (parent < 0)
+		return -1;
+	return symlinkat(target, parent, name) < 0 ? err_sys(e, "link '%.80s'", path) : 0;
+}
+
+/* Never a mode from outside: there is executable and there is not. */
+int tree_file(struct tree *t, const char *path, int executable, int *out_fd, struct err *e)
+{
+	const char *name;
+	auto_fd int parent = open_parent(t, path, &name, e);
+	int fd;
+
+	if (parent < 0)
+		return -1;
+	fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    executable ? 0700 : 0600);
+	if (fd < 0)
+		return err_sys(e, "file '%.80s'", path);
+	*out_fd = fd;
+	return 0;
+}
+
+int tree_bytes(struct tree *t, int fd, const void *bytes, size_t n, struct err *e)
+{
+	const char *p = bytes;
+
+	if (count(t, n, 0, e) < 0)
+		return -1;
+	while (n > 0) {
+		ssize_t done = write(fd, p, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return err_sys(e, "write");
+		p += done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+/* ---- the sealer ---- */
+
+struct names {
+	char **v;
+	size_t n, room;
+};
+
+static void names_fini(struct names *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->v[i]);
+	free(l->v);
+}
+#define auto_names __attribute__((cleanup(names_fini)))
+
+static int by_bytes(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void names_add(struct names *l, const char *name)
+{
+	if (l->n == l->room) {
+		l->room = l->room ? l->room * 2 : 64;
+		l->v = realloc(l->v, l->room * sizeof(*l->v));
+		if (!l->v)
+			abort();
+	}
+	l->v[l->n] = strdup(name);
+	if (!l->v[l->n++])
+		abort();
+}
+
+/* In order; dir stays the caller's. */
+static int names_read(struct names *l, int dir, struct err *e)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *de;
+
+	if (!d) {
+		own_close_fd(&fd);
+		return err_sys(e, "read a folder");
+	}
+	while ((de = readdir(d)) != NULL)
+		if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
+			names_add(l, de->d_name);
+	closedir(d);
+	if (l->n)
+		qsort(l->v, l->n, sizeof(*l->v), by_bytes);
+	return 0;
+}
+
+struct walk {
+	struct sha256 sum;
+	struct tree_sum *out;
+	int own; /* make it ours, too */
+	char path[TREE_PATH];
+	struct err *e;
+};
+
+static void note(struct walk *w, char kind, const char *path)
+{
+	sha256_add(&w->sum, &kind, 1);
+	sha256_add(&w->sum, path, strlen(path) + 1);
+	w->out->files++;
+}
+
+static int is_ours(struct walk *w, const struct stat *st, unsigned mode)
+{
+	if (st->st_uid == geteuid() && (st->st_mode & 07777) == mode)
+		return 0;
+	return err_set(w->e, ERR_CONFLICT, "'%.120s': not the owner or the mode that it was given",
+		       w->path);
+}
+
+/* fd: open for reading; of a file or a folder. */
+static int own(struct walk *w, int fd, const struct stat *st, unsigned mode)
+{
+	const struct timespec times[2] = { { TREE_TIME, 0 }, { TREE_TIME, 0 } };
+
+	if (!w->own)
+		return is_ours(w, st, mode);
+	/* The owner first: a change of it takes bits of the mode away. */
+	if (fchown(fd, geteuid(), getegid()) < 0 || fchmod(fd, mode) < 0 || futimens(fd, times) < 0)
+		return err_sys(w->e, "seal '%.120s'", w->path);
+	return 0;
+}
+
+static int content(struct walk *w, int fd)
+{
+	uint8_t digest[SHA256_BYTES];
+	static char block[1 << 16];
+	struct sha256 s;
+	ssize_t n;
+
+	sha256_init(&s);
+	while ((n = read(fd, block, sizeof(block))) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(w->e, "read '%.120s'", w->path);
+		sha256_add(&s, block, (size_t)n);
+		w->out->bytes += (uint64_t)n;
+	}
+	sha256_end(&s, digest);
+	sha256_add(&w->sum, digest, sizeof(digest));
+	return 0;
+}
+
+static int visit_file(struct walk *w, int dir, const char *name)
+{
+	auto_fd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	int executable;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(w->e, "open '%.120s'", w->path);
+	if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
+		return err_set(w->e, ERR_CONFLICT, "'%.120s' is no plain file of its own", w->path);
+	executable = !!(st.st_mode & 0100);
+	note(w, executable ? 'x' : 'f', w->path);
+	return content(w, fd) < 0 ? -1 : own(w, fd, &st, executable ? 0755 : 0644);
+}
+
+static int visit_link(struct walk *w, int dir, const char *name)
+{
+	const struct timespec times[2] = { { TREE_TIME, 0 }, { TREE_TIME, 0 } };
+	char target[TREE_PATH];
+	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
+
+	if (n <= 0)
+		return err_sys(w->e, "link '%.120s'", w->path);
+	target[n] = 0;
+	note(w, 'l', w->path);
+	sha256_add(&w->sum, target, (size_t)n + 1);
+	if (w->own && (fchownat(dir, name, geteuid(), getegid(), AT_SYMLINK_NOFOLLOW) < 0 ||
+		       utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0))
+		return err_sys(w->e, "seal '%.120s'", w->path);
+	return 0;
+}
+
+static int visit_all(struct walk *w, int dir, size_t above);
+
+static int visit_dir(struct walk *w, int dir, const char *name, size_t len)
+{
+	auto_fd int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(w->e, "open '%.120s'", w->path);
+	note(w, 'd', w->path);
+	if (visit_all(w, fd, len) < 0)
+		return -1;
+	w->path[len] = 0;
+	return own(w, fd, &st, 0755);
+}
+
+static int visit(struct walk *w, int dir, const char *name, size_t above)
+{
+	int len =
+		snprintf(w->path + above, sizeof(w->path) - above, "%s%s", above ? "/" : "", name);
+	struct stat st;
+
+	if (len < 0 || (size_t)len >= sizeof(w->path) - above || !tree_path_ok(w->path))
+		return err_set(w->e, ERR_INVALID, "'%.120s' has no place in a layer", w->path);
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_sys(w->e, "look at '%.120s'", w->path);
+	if (S_ISDIR(st.st_mode))
+		return visit_dir(w, dir, name, above + (size_t)len);
+	if (!above) /* the box's root has folders there, and must still have them */
+		return err_set(w->e, ERR_INVALID, "'%.40s' must be a folder", name);
+	return S_ISLNK(st.st_mode) ? visit_link(w, dir, name) : visit_file(w, dir, name);
+}
+
+static int visit_all(struct walk *w, int dir, size_t above)
+{
+	auto_names struct names l = { 0 };
+
+	if (names_read(&l, dir, w->e) < 0)
+		return -1;
+	for (size_t i = 0; i < l.n; i++)
+		if (visit(w, dir, l.v[i], above) < 0)
+			return -1;
+	return 0;
+}
+
+static int walk_root(int root, int own_it, struct tree_sum *out, struct err *e)
+{
+	static const char head[] = "atoll layer 1\n";
+	uint8_t digest[SHA256_BYTES];
+	struct walk *w = calloc(1, sizeof(*w));
+	struct stat st;
+	int done;
+
+	if (!w)
+		abort();
+	*out = (struct tree_sum){ 0 };
+	w->out = out;
+	w->own = own_it;
+	w->e = e;
+	sha256_init(&w->sum);
+	sha256_add(&w->sum, head, sizeof(head) - 1);
+	done = visit_all(w, root, 0);
+	w->path[0] = 0;
+	if (done == 0)
+		done = fstat(root, &st) < 0 ? err_sys(e, "look at a layer")
+					    : own(w, root, &st, 0755);
+	sha256_end(&w->sum, digest);
+	for (unsigned i = 0; i < SHA256_BYTES; i++)
+		snprintf(out->id + 2 * i, 3, "%02x", digest[i]);
+	free(w);
+	return done;
+}
+
+int tree_seal(int root, struct tree_sum *out, struct err *e)
+{
+	return walk_root(root, 1, out, e);
+}
+
+int tree_check(int root, struct tree_sum *out, struct err *e)
+{
+	return walk_root(root, 0, out, e);
+}
+
+/* ---- the end of one ---- */
+
+static int empty(int dir, struct err *e)
+{
+	auto_names struct names l = { 0 };
+
+	if (names_read(&l, dir, e) < 0)
+		return -1;
+	for (size_t i = 0; i < l.n; i++) {
+		if (unlinkat(dir, l.v[i], 0) == 0)
+			continue;
+		if (errno != EISDIR && errno != EPERM)
+			return err_sys(e, "remove '%.80s'", l.v[i]);
+		if (tree_remove(dir, l.v[i], e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int tree_remove(int dir, const char *name, struct err *e)
+{
+	auto_fd int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_sys(e, "open '%.80s'", name);
+	if (empty(fd, e) < 0)
+		return -1;
+	return unlinkat(dir, name, AT_REMOVEDIR) < 0 ? err_sys(e, "remove '%.80s'", name) : 0;
+}

@@ -1,0 +1,123 @@
+/* limit_job.c - other limits for a living box.
+ *
+ * The kernel may have to reclaim memory before a lower limit fits, which takes its time, so a maker
+ * does it. The box may end meanwhile: the job knows it by its id only. */
+#include "base/cleanup.h"
+#include "keeper/keeper_internal.h"
+#include "wire/sock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct box_limits of(const struct wire_limits *l)
+{
+	const struct kbox like = { .meta.about.limits = *l };
+
+	return kbox_limits(&like);
+}
+
+static int work(const struct host *h, struct job *j, struct err *e)
+{
+	struct box_limits was = of(&j->limit.was), want = of(&j->limit.want);
+
+	return cgroup_change(&h->cgroups, j->limit.cgroup, &was, &want, e);
+}
+
+static void back(struct keeper *k, struct job *take_job)
+{
+	auto_free struct job *j = take_job;
+	struct kbox *b = kbox_find(&k->boxes, j->limit.id);
+	struct wire_box out;
+	struct err e = j->err;
+
+	if (!b || b->meta.about.state != WIRE_BOX_TAKEN)
+		err_set(&e, ERR_NOT_FOUND, "box %s has ended meanwhile", j->limit.id);
+	if (b)
+		b->changing = 0;
+	if (!e.kind) {
+		b->meta.about.limits = j->limit.want;
+		if (kbox_record(&k->host, b, &e) == 0)
+			e.kind = ERR_NONE;
+	}
+	if (e.kind) {
+		client_error(k, j->client, j->ref, &e);
+		return;
+	}
+	out = b->meta.about;
+	out.head = sock_head(WIRE_BOX, j->ref);
+	client_send(k, j->client, &out, sizeof(out), -1);
+}
+
+/* What nobody asked to change stays as it is. */
+static struct wire_limits resolve(const struct wire_limits *now, const struct wire_limits *want)
+{
+	struct wire_limits l = *want;
+
+	l.mem_bytes = l.mem_bytes == WIRE_DEFAULT ? now->mem_bytes : l.mem_bytes;
+	l.disk_bytes = l.disk_bytes == WIRE_DEFAULT ? now->disk_bytes : l.disk_bytes;
+	l.disk_files = l.disk_files == WIRE_DEFAULT ? now->disk_files : l.disk_files;
+	l.cpu_ms = l.cpu_ms == WIRE_DEFAULT ? now->cpu_ms : l.cpu_ms;
+	l.cpu_milli = l.cpu_milli == (uint32_t)WIRE_DEFAULT ? now->cpu_milli : l.cpu_milli;
+	l.pids = l.pids == (uint32_t)WIRE_DEFAULT ? now->pids : l.pids;
+	return l;
+}
+
+static int possible(const struct keeper *k, const struct kbox *b, const struct wire_limits *want,
+		    struct err *e)
+{
+	const struct wire_limits *now = &b->meta.about.limits;
+
+	if (b->meta.about.state != WIRE_BOX_TAKEN)
+		return err_set(e, ERR_NOT_FOUND, "box %s is ending", b->meta.about.id);
+	if (b->changing)
+		return err_set(e, ERR_CONFLICT, "the limits of box %s are being changed already",
+			       b->meta.about.id);
+	if (want->disk_bytes != now->disk_bytes || want->disk_files != now->disk_files)
+		return err_set(e, ERR_DENIED,
+			       "the disk of a living box cannot be changed: it was made with "
+			       "its size");
+	if (want->cpu_ms != now->cpu_ms)
+		return err_set(e, ERR_DENIED,
+			       "the cpu time of a living box cannot be changed: it is counted "
+			       "from its start");
+	if (request_limits_sane(k, want, e) < 0)
+		return -1;
+	if (!b->meta.cgroup[0])
+		return err_set(e, ERR_DENIED, "box %s has no cgroups of its own to limit",
+			       b->meta.about.id);
+	if (!b->meta.disk_image && want->mem_bytes && want->disk_bytes > want->mem_bytes / 2)
+		return err_set(
+			e, ERR_DENIED,
+			"memory limit of %llu: the box's disk of %llu is kept in memory, and may be half "
+			"of it at most",
+			(unsigned long long)want->mem_bytes, (unsigned long long)want->disk_bytes);
+	return 0;
+}
+
+void limit_request(struct keeper *k, struct client *c, const struct frame *f)
+{
+	const struct wire_limit *w = (const struct wire_limit *)f;
+	struct kbox *b = request_named(k, c, f);
+	struct wire_limits want;
+	struct job *j;
+	struct err e;
+
+	if (!b || request_too_many(k, c, f))
+		return;
+	want = resolve(&b->meta.about.limits, &w->limits);
+	if (possible(k, b, &want, &e) < 0) {
+		client_error(k, c->number, f->ref, &e);
+		return;
+	}
+	j = job_new();
+	j->work = work;
+	j->back = back;
+	j->client = c->number;
+	j->ref = f->ref;
+	j->limit.was = b->meta.about.limits;
+	j->limit.want = want;
+	memcpy(j->limit.id, b->meta.about.id, sizeof(j->limit.id));
+	memcpy(j->limit.cgroup, b->meta.cgroup, sizeof(j->limit.cgroup));
+	b->changing = b->changed = 1;
+	maker_give(k->maker, j);
+}

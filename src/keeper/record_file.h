@@ -1,0 +1,46 @@
+/* record_file.h - the records of all boxes: a file of places, one box each.
+ * Owns:         <run>/records, and which places of it are taken.
+ * Does not own: what a record says (meta.h); the old way, a file for each (meta.h).
+ *
+ * A place is written whole, within a page, under a sum: whoever reads it after a kill -9 finds the
+ * record that was, the one that is, or sees that it is neither. The first eight bytes are 0 in a
+ * free one. Nothing is synced, for after a crash of the host there are no boxes. */
+#pragma once
+#include "keeper/box_record.h"
+#include <stdint.h>
+
+#define RECORDS_MOST 65536u /* more than a keeper has id ranges */
+#define RECORDS_PLACE 2048u /* bytes of a place; the first is the file's own */
+#define RECORDS_VERSION 1u  /* another one whenever a place or struct meta is another */
+
+struct records { /* the loop's; makers use the descriptor only */
+	int fd;
+	int old_boot; /* what is in it is of another boot of the host: nobody lives */
+	uint64_t boot;
+	uint64_t taken[RECORDS_MOST / 64];
+	uint32_t free_from; /* all below are taken */
+};
+
+/* A file of another version is refused while it speaks of boxes that may live. */
+must_check int records_open(struct records *r, int run, uint64_t boot, struct err *e);
+/* Marks every place that is not free as taken and tells it; m is NULL where nobody can say what was
+ * there. What each() drops is free again. */
+typedef void records_found(uint32_t place, const struct meta *m, void *arg);
+must_check int records_each(struct records *r, records_found *each, void *arg, struct err *e);
+/* After that: it is this boot's from here on, and no longer than it must be. */
+must_check int records_begin(struct records *r, struct err *e);
+
+void records_end(struct records *r, int run); /* removes the file, if no box is left in it */
+
+/* Nothing is written yet. */
+must_check int records_take(struct records *r, uint32_t *out_place, struct err *e);
+void records_drop(struct records *r, uint32_t place);
+
+/* One write. By anybody, each in places of their own. */
+must_check int records_write(int fd, uint32_t place, const struct meta *m, struct err *e);
+
+/* The box's deadline, at the end of its place, where keepers that know none do not look. It holds for the box
+ * that it names: one that had the place before has left its own. */
+must_check int records_write_deadline(int fd, uint32_t place, const char *id, const struct wire_then *d,
+				      struct err *e);
+void records_read_deadline(int fd, uint32_t place, const char *id, struct wire_then *out); /* or none */

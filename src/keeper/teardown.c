@@ -1,0 +1,204 @@
+/* teardown.c - the end of a box.
+ *
+ * SIGKILL to init ends the whole pid namespace, setsid and double forks included. When its pidfd
+ * says so, mounts and network are the kernel's to drop; we read the last figures, remove cgroups,
+ * record and socket, give the id range back, and only then say GONE. What is still busy (a process
+ * in uninterruptible sleep) keeps its range and its cgroups, and is tried again. */
+#include "base/cleanup.h"
+#include "keeper/mount_reaper.h"
+#include "keeper/netns_pool.h"
+#include "keeper/keeper_internal.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define RETRY_MS 5
+#define METER_MS 50
+#define DISCARD_MS 1000
+
+void death_kill(struct keeper *k, struct kbox *b)
+{
+	struct err ignored;
+
+	b->meta.about.state = WIRE_BOX_DYING;
+	if (b->death.fd >= 0)
+		syscall(SYS_pidfd_send_signal, b->death.fd, SIGKILL, NULL, 0);
+	/* Behind the signal: init dies before it does anything else, and all others with it. */
+	if (b->meta.about.frozen)
+		(void)!cgroup_thaw(&k->host.cgroups, b->meta.cgroup, &ignored);
+}
+
+void death_count(const struct keeper *k, const struct kbox *b, struct wire_counted *out)
+{
+	struct cgroup_counts n;
+
+	memset(&n, 0xff, sizeof(n));
+	if (b->meta.cgroup[0])
+		spare_count(k, b, &n);
+	if (n.cpu_us != UINT64_MAX)
+		n.cpu_us -= n.cpu_us < b->cpu_before_us ? n.cpu_us : b->cpu_before_us;
+	*out = (struct wire_counted){
+		.mem_now = n.mem_now,       .mem_peak = n.mem_peak,
+		.cpu_us = n.cpu_us,         .oom_kills = n.oom_kills,
+		.mem_hits = n.mem_hits,     .pids_now = n.pids_now,
+		.pids_peak = n.pids_peak,   .pids_hits = n.pids_hits,
+		.throttled_us = n.throttled_us, .over_cpu = b->over_cpu,
+		.by_operator = b->by_operator,
+	};
+}
+
+const struct wire_counted *death_obituary(const struct keeper *k, const char *id)
+{
+	for (unsigned i = 0; i < OBITUARIES; i++)
+		if (strcmp(k->obituary[i].id, id) == 0)
+			return &k->obituary[i];
+	return NULL;
+}
+
+/* What nobody has to wait for: it is out of everybody's reach already. */
+static void leave_behind(struct keeper *k, struct kbox *b)
+{
+	linger_close(k->linger, steal_fd(&b->mounts));
+	if (b->spare)
+		spare_keep(k, b);
+	else
+		spare_forget(k, b);
+	/* A zygote is in the network of its home, and may not have ended yet. */
+	if (k->host.nets && !b->home) {
+		nets_give(k->host.nets, steal(&b->net), b->net_unchecked);
+		keeper_tend_nets(k);
+	}
+}
+
+static void bury(struct keeper *k, struct kbox *b)
+{
+	char path[KBOX_SOCKET];
+
+	/* The record goes last: while it is there, a new keeper finishes what we began. */
+	kbox_socket(b, path);
+	unlinkat(k->host.run, path, 0);
+	records_drop(&k->records, b->place);
+	if (b->meta.about.uid_base)
+		range_free(&k->ranges, b->meta.about.uid_base);
+	k->obituary[k->obituary_next++ % OBITUARIES] = b->last;
+	for (unsigned i = 0; i < b->nwaiters; i++) {
+		b->last.head = sock_head(WIRE_GONE, b->waiters[i].ref);
+		client_send(k, b->waiters[i].client, &b->last, sizeof(b->last), -1);
+	}
+	leave_behind(k, b);
+	k->metered -= (unsigned)b->metered;
+	kbox_free(&k->boxes, b);
+}
+
+static int remove_leftovers(struct keeper *k, struct kbox *b)
+{
+	struct err e;
+
+	b->spare = spare_may_keep(k, b);
+	if (b->spare)
+		return 0;
+	if (!b->meta.cgroup[0] || cgroup_remove(&k->host.cgroups, b->meta.cgroup, &e) == 0)
+		return 0;
+	if (e.sys != EBUSY)
+		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
+	/* Whoever is still in there was born of this box: nobody else can enter. */
+	cgroup_kill(&k->host.cgroups, b->meta.cgroup);
+	return -1;
+}
+
+void death_seen(struct keeper *k, struct kbox *b)
+{
+	siginfo_t si;
+
+	/* ECHILD: we adopted it, another process reaps it. */
+	if (b->death.fd >= 0)
+		waitid((idtype_t)P_PIDFD, (id_t)b->death.fd, &si, WEXITED | WNOHANG | __WALL);
+	keeper_unwatch(k, &b->death);
+	if (b->home)
+		seed_home_died(k, b);
+	if (b->meta.about.state == WIRE_BOX_POOLED)
+		pool_drop(k, b);
+	b->meta.about.state = WIRE_BOX_DYING;
+	if (b->unread)
+		memset(&b->last, 0xff, sizeof(b->last)); /* "cannot tell" */
+	else
+		death_count(k, b, &b->last);
+	memcpy(b->last.id, b->meta.about.id, sizeof(b->last.id));
+	b->last.by_operator = b->by_operator;
+	if (remove_leftovers(k, b) < 0) {
+		b->next = k->dying;
+		k->dying = b;
+		keeper_wake_in(k, RETRY_MS);
+		return;
+	}
+	bury(k, b);
+}
+
+void death_discard(struct keeper *k, struct kbox *b)
+{
+	struct err e;
+
+	death_kill(k, b);
+	/* The kernel needs a moment to end the processes of a box. Only then can init be reaped, and only then are
+	 * its ids free for another box. */
+	if (b->death.fd >= 0) {
+		if (keeper_watch(k, &b->death, &e) == 0 || e.sys == EEXIST)
+			return;
+		poll(&(struct pollfd){ .fd = b->death.fd, .events = POLLIN }, 1, DISCARD_MS);
+	}
+	death_seen(k, b);
+}
+
+void death_retry(struct keeper *k)
+{
+	struct kbox *todo = k->dying;
+
+	k->dying = NULL;
+	while (todo) {
+		struct kbox *b = todo;
+
+		todo = b->next;
+		if (remove_leftovers(k, b) == 0) {
+			bury(k, b);
+			continue;
+		}
+		b->next = k->dying;
+		k->dying = b;
+		keeper_wake_in(k, RETRY_MS);
+	}
+}
+
+void death_watch_cpu(struct keeper *k, struct kbox *b)
+{
+	if (!b->meta.about.limits.cpu_ms)
+		return;
+	b->metered = 1;
+	k->metered++;
+	keeper_wake_in(k, METER_MS);
+}
+
+void death_meter(struct keeper *k)
+{
+	struct wire_counted now;
+
+	if (!k->metered)
+		return;
+	for (struct kbox *b = kbox_after(&k->boxes, ""); b; b = kbox_after(&k->boxes, b->meta.about.id)) {
+		uint64_t most_us = b->meta.about.limits.cpu_ms * 1000;
+
+		if (!b->metered || b->meta.about.state != WIRE_BOX_TAKEN)
+			continue;
+		death_count(k, b, &now);
+		if (now.cpu_us != UINT64_MAX && now.cpu_us > most_us) {
+			b->over_cpu = 1;
+			death_kill(k, b);
+		}
+	}
+	keeper_wake_in(k, METER_MS);
+}

@@ -1,0 +1,377 @@
+/* warm_pool.c - see warm_pool.h. On the loop's thread. */
+#include "keeper/warm_pool.h"
+#include "base/clock.h"
+#include "base/cleanup.h"
+#include "jail/launch.h"
+#include "keeper/keeper_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
+
+#define SECOND 1000000000ull
+#define TEND_MS 5000
+#define LANE_IDLE_NS (120 * SECOND)    /* then its boxes go, ... */
+#define ZYGOTE_IDLE_NS (600 * SECOND)  /* ... and then what they come from */
+#define RETRY_NS (2 * SECOND)
+#define FAILED_RETRY_NS (30 * SECOND)
+#define ABSENT_RETRY_NS (600 * SECOND)
+#define FAILURES_MOST 8 /* in a row; one that gives no answer counts for half of them */
+#define FORKS_MOST 10000 /* children share one layout of memory and one hash seed: not for ever */
+#define MEMORY_LOW 10    /* percent available */
+#define EVICT_NS (20 * SECOND) /* a lane that was not asked for so long may be given to another group */
+#define DEPTH_LEAST 2
+
+const struct seed_kind seed_kinds[SEED_KINDS] = {
+	{ "", "", NULL, 0, 0 },
+	{ "python", "/usr/bin/python3", NULL, 8, 40 },
+	{ "python-data", "/usr/bin/python3", NULL, 4, 100 },
+	/* It has threads, so it cannot be forked. */
+	{ "node", "/usr/bin/node", "/opt/atoll/seed_node.js", 3, 0 },
+};
+
+/* ---- zygotes ---- */
+
+static int memory_is_low(const struct keeper *k)
+{
+	auto_fd int fd = openat(k->host.proc, "meminfo", O_RDONLY | O_CLOEXEC);
+	unsigned long long total = 0, available = 0;
+	char text[512];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	const char *at;
+
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	sscanf(text, "MemTotal: %llu", &total);
+	at = strstr(text, "MemAvailable:");
+	if (at)
+		sscanf(at, "MemAvailable: %llu", &available);
+	return total && available * 100 < total * MEMORY_LOW;
+}
+
+static unsigned zygotes_mib(const struct keeper *k)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 1; i < SEED_LANES; i++)
+		sum += k->zygotes[i].kind ? k->zygotes[i].kind->mib : 0;
+	return sum;
+}
+
+static void make_zygote(struct keeper *k, unsigned lane)
+{
+	struct zygote *z = &k->zygotes[lane];
+	struct job *j;
+	struct err e;
+
+	if (z->kind->script || z->making || z->src.fd >= 0 || k->stopping || now_ns() < z->retry_ns)
+		return;
+	if (zygotes_mib(k) > z->kind->mib && memory_is_low(k)) { /* others have one; this one has to wait */
+		z->retry_ns = now_ns() + FAILED_RETRY_NS;
+		return;
+	}
+	j = job_new();
+	j->for_pool = 1; /* behind whatever a client waits for */
+	j->home_of = z->kind;
+	j->home_lane = lane;
+	if (pool_begin(k, j, &k->common, 0, &e) < 0) {
+		fprintf(stderr, "atoll: keeper: zygote %s: %s\n", z->kind->name, e.msg);
+		z->retry_ns = now_ns() + RETRY_NS;
+		free(j);
+		return;
+	}
+	j->box->home = 1;
+	z->making = 1;
+	k->homes++;
+}
+
+/* Without waiting: whatever it is busy with, we are not to be. */
+static void reap_zygotes(struct keeper *k)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < k->ncorpses; i++)
+		if (waitpid(k->corpses[i], NULL, WNOHANG | __WALL) == 0)
+			k->corpses[left++] = k->corpses[i];
+	k->ncorpses = left;
+}
+
+static void end_process(struct keeper *k, pid_t pid)
+{
+	kill(pid, SIGKILL);
+	reap_zygotes(k);
+	if (k->ncorpses < ARRAY_LEN(k->corpses))
+		k->corpses[k->ncorpses++] = pid;
+	else /* as many zygotes have not ended for minutes: something is stuck in the kernel */
+		fprintf(stderr, "atoll: keeper: zygote %d is not waited for\n", (int)pid);
+	keeper_wake_in(k, TEND_MS);
+}
+
+static void end_zygote(struct keeper *k, struct zygote *z, uint64_t retry_ns)
+{
+	if (z->src.fd < 0)
+		return;
+	keeper_unwatch(k, &z->src);
+	end_process(k, z->pid);
+	if (!z->ready)
+		fprintf(stderr, "atoll: keeper: zygote %s could not be loaded\n",
+			z->kind->name);
+	z->ready = 0;
+	z->pid = 0;
+	z->retry_ns = now_ns() + retry_ns;
+	if (z->home)
+		death_kill(k, z->home);
+}
+
+void seed_home_made(struct keeper *k, struct job *take_job)
+{
+	struct job *j = take_job;
+	struct zygote *z = &k->zygotes[j->home_lane];
+	struct err e = j->err;
+
+	z->making = 0;
+	if (!e.kind && keeper_watch(k, &j->box->death, &e) == 0) {
+		z->home = j->box;
+		z->pid = j->zygote.pid;
+		z->number = ++k->last_zygote;
+		z->ready = 0;
+		z->forks = z->failures = 0;
+		z->src = (struct source){ SRC_ZYGOTE, j->zygote.orders };
+		if (keeper_watch(k, &z->src, &e) == 0) {
+			free(j);
+			return;
+		}
+	}
+	fprintf(stderr, "atoll: keeper: %s\n", e.msg);
+	z->retry_ns = now_ns() + ABSENT_RETRY_NS;
+	if (j->zygote.pid) {
+		own_close_fd(&j->zygote.orders);
+		end_process(k, j->zygote.pid);
+	}
+	z->home = NULL;
+	z->src.fd = -1;
+	death_discard(k, j->box);
+	free(j);
+}
+
+void seed_news(struct keeper *k, struct zygote *z)
+{
+	char said;
+
+	if (recv(z->src.fd, &said, 1, MSG_DONTWAIT) == 1) {
+		z->ready = 1;
+		pool_refill(k);
+		return;
+	}
+	end_zygote(k, z, z->ready ? RETRY_NS : ABSENT_RETRY_NS);
+}
+
+void seed_home_died(struct keeper *k, struct kbox *home)
+{
+	k->homes--;
+	for (unsigned i = 1; i < SEED_LANES; i++)
+		if (k->zygotes[i].home == home) {
+			k->zygotes[i].home = NULL;
+			end_zygote(k, &k->zygotes[i], RETRY_NS);
+		}
+}
+
+void seed_end_all(struct keeper *k)
+{
+	for (unsigned i = 1; i < SEED_LANES; i++)
+		end_zygote(k, &k->zygotes[i], 0);
+}
+
+/* ---- lanes ---- */
+
+static void empty_lane(struct keeper *k, unsigned lane)
+{
+	struct kbox *b;
+
+	k->lanes[lane].depth = 0;
+	while ((b = pool_take(k, lane)) != NULL)
+		death_kill(k, b);
+}
+
+static void free_lane(struct keeper *k, unsigned lane)
+{
+	struct zygote *z = &k->zygotes[lane];
+
+	empty_lane(k, lane);
+	end_zygote(k, z, 0);
+	*z = (struct zygote){ .src = { SRC_ZYGOTE, -1 } };
+}
+
+/* The lane that was asked for longest ago, if that is a while ago and nothing is made for it now. */
+static unsigned unused_lane(const struct keeper *k)
+{
+	uint64_t before = now_ns() - EVICT_NS;
+	unsigned found = 0;
+
+	for (unsigned i = 1; i < SEED_LANES; i++) {
+		const struct zygote *z = &k->zygotes[i];
+
+		if (z->kind && !z->making && !k->lanes[i].making && z->asked_ns < before) {
+			before = z->asked_ns;
+			found = i;
+		}
+	}
+	return found;
+}
+
+/* All zygotes together have an eighth of the memory; one of each kind is always allowed. */
+static unsigned zygotes_mib_most(void)
+{
+	struct sysinfo s;
+	unsigned most = 0, least = 0;
+
+	for (unsigned i = 1; i < SEED_KINDS; i++)
+		least += seed_kinds[i].mib;
+	if (sysinfo(&s) == 0)
+		most = (unsigned)((uint64_t)s.totalram * s.mem_unit / 8 >> 20);
+	return most > least ? most : least;
+}
+
+static unsigned new_lane(struct keeper *k, const struct seed_kind *kind, uint32_t group)
+{
+	unsigned most = zygotes_mib_most(), lane, old;
+
+	for (;;) {
+		for (lane = 1; lane < SEED_LANES && k->zygotes[lane].kind; lane++)
+			;
+		if (lane < SEED_LANES && zygotes_mib(k) + kind->mib <= most)
+			break;
+		old = unused_lane(k);
+		if (!old)
+			return 0;
+		free_lane(k, old);
+	}
+	k->zygotes[lane].kind = kind;
+	k->zygotes[lane].group = group;
+	return lane;
+}
+
+unsigned seed_lane(struct keeper *k, const char *name, uint32_t group)
+{
+	const struct seed_kind *kind = NULL;
+
+	for (unsigned i = 1; i < SEED_KINDS; i++)
+		if (strncmp(seed_kinds[i].name, name, WIRE_SEED_NAME) == 0)
+			kind = &seed_kinds[i];
+	if (!kind)
+		return 0;
+	if (kind->script)
+		group = 0; /* each is started in its own box: boxes share nothing by it */
+	for (unsigned i = 1; i < SEED_LANES; i++)
+		if (k->zygotes[i].kind == kind && k->zygotes[i].group == group)
+			return i;
+	return new_lane(k, kind, group);
+}
+
+/* The lanes of a kind that are in demand share its depth. */
+static void deepen_lane(struct keeper *k, unsigned lane)
+{
+	const struct seed_kind *kind = k->zygotes[lane].kind;
+	unsigned n = 0, depth;
+
+	k->lanes[lane].depth += !k->lanes[lane].depth;
+	for (unsigned i = 1; i < SEED_LANES; i++)
+		n += k->zygotes[i].kind == kind && k->lanes[i].depth;
+	depth = kind->depth / n > DEPTH_LEAST ? kind->depth / n : DEPTH_LEAST;
+	for (unsigned i = 1; i < SEED_LANES; i++)
+		if (k->zygotes[i].kind == kind && k->lanes[i].depth)
+			k->lanes[i].depth = depth;
+}
+
+int seed_wanted(struct keeper *k, unsigned lane)
+{
+	struct zygote *z = &k->zygotes[lane];
+
+	z->asked_ns = now_ns();
+	if (z->forks >= FORKS_MOST)
+		end_zygote(k, z, 0);
+	make_zygote(k, lane);
+	if (k->pool_depth && now_ns() >= z->retry_ns) /* a keeper without a pool forks on demand only */
+		deepen_lane(k, lane);
+	keeper_wake_in(k, TEND_MS);
+	return seed_ready(k, lane);
+}
+
+int seed_ready(const struct keeper *k, unsigned lane)
+{
+	const struct zygote *z = &k->zygotes[lane];
+
+	return z->kind && (z->kind->script ? now_ns() >= z->retry_ns : z->ready);
+}
+
+void seed_for_job(struct keeper *k, struct job *j, unsigned lane)
+{
+	struct zygote *z = &k->zygotes[lane];
+
+	j->lane = lane;
+	if (!lane)
+		return;
+	z->forks++;
+	j->kind = z->kind;
+	if (z->kind->script)
+		j->starts = z->kind;
+	else /* a high number: hundreds of jobs may wait, and launches need the low ones */
+		j->orders = fcntl(z->src.fd, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
+	j->zygote_number = z->number;
+}
+
+void seed_worked(struct keeper *k, const struct job *j)
+{
+	if (k->zygotes[j->lane].number == j->zygote_number)
+		k->zygotes[j->lane].failures = 0;
+}
+
+void seed_failed(struct keeper *k, const struct job *j)
+{
+	struct zygote *z = &k->zygotes[j->lane];
+
+	if (!z->kind || z->number != j->zygote_number || (!z->kind->script && z->src.fd < 0))
+		return; /* that zygote has ended, and the keeper knows it */
+	z->failures += j->err.sys == ETIMEDOUT ? FAILURES_MOST / 2 : 1;
+	if (z->failures < FAILURES_MOST)
+		return;
+	fprintf(stderr, "atoll: keeper: zygote %s: its children fail in set-up; no more for %llu s\n",
+		z->kind->name, FAILED_RETRY_NS / SECOND);
+	k->lanes[j->lane].depth = 0;
+	z->failures = 0;
+	end_zygote(k, z, FAILED_RETRY_NS);
+	z->retry_ns = now_ns() + FAILED_RETRY_NS;
+}
+
+void seed_tend(struct keeper *k)
+{
+	uint64_t now = now_ns();
+	int low = -1, any = k->ncorpses != 0;
+
+	for (unsigned i = 1; i < SEED_LANES; i++)
+		any |= k->zygotes[i].kind != NULL;
+	if (any)
+		keeper_wake_in(k, TEND_MS);
+	if (!any || now < k->tend_ns)
+		return;
+	reap_zygotes(k);
+	for (unsigned i = 1; i < SEED_LANES; i++) {
+		struct zygote *z = &k->zygotes[i];
+
+		if (!z->kind)
+			continue;
+		low = low < 0 ? memory_is_low(k) : low;
+		if (low || now - z->asked_ns > LANE_IDLE_NS)
+			empty_lane(k, i);
+		if (now - z->asked_ns > ZYGOTE_IDLE_NS && !z->making && !k->lanes[i].making)
+			free_lane(k, i);
+	}
+	k->tend_ns = now + TEND_MS * 1000000ull;
+}
