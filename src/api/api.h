@@ -2,7 +2,7 @@
  * Owns:         struct api for the life of the front; a struct call for the life of its request.
  * Does not own: boxes and runs (fleet/), rows (store/), connections (http/). */
 #pragma once
-#include "egress/rule.h"
+#include "egress/allow_rule.h"
 #include "fleet/fleet.h"
 #include "http/http.h"
 #include "http/route.h"

@@ -10,7 +10,7 @@
 #pragma once
 #include "record/cause.h"
 #include "client/init_conn.h"
-#include "lang/artefact.h"
+#include "lang/compile_cache.h"
 #include "fleet/fleet.h"
 #include "batch/item.h"
 

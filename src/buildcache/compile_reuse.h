@@ -14,7 +14,7 @@
  * Whatever goes wrong here is told to nobody: then the compiler runs, as ever. */
 #pragma once
 #include "client/file_client.h"
-#include "lang/artefact.h"
+#include "lang/compile_cache.h"
 #include "buildcache/upper_digest.h"
 #include "base/id.h"
 

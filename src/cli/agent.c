@@ -2,8 +2,8 @@
  * happen, its result to standard output. When we are ended, so is it. */
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "cli/remote.h"
-#include "cli/listing.h"
+#include "cli/api_client.h"
+#include "cli/list_output.h"
 #include "cli/verbs.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* api.c - `atoll api`: one call of the API as it is; without words, the table of them. */
 #include "base/cleanup.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
 

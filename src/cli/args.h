@@ -1,7 +1,7 @@
 /* args.h - what a verb is, and its command line taken apart by the verb's own table.
  * The same rows drive parsing, `atoll VERB -h`, `atoll help VERB` and the near-miss hints. */
 #pragma once
-#include "cli/trouble.h"
+#include "cli/cli_error.h"
 #include <stddef.h>
 #include <stdint.h>
 

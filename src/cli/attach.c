@@ -1,6 +1,6 @@
 /* attach.c - `atoll attach`: back to a program that runs, at the byte. */
-#include "cli/follow.h"
-#include "cli/inside.h"
+#include "cli/exec_follow.h"
+#include "cli/attach_io.h"
 #include "cli/options.h"
 #include "cli/verbs.h"
 

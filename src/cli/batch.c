@@ -2,7 +2,7 @@
  * A stream that breaks goes on behind the last result; the daemon runs the batch meanwhile. */
 #include "base/clock.h"
 #include "base/cleanup.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/verbs.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "client/box_handle.h"
-#include "cli/session.h"
+#include "cli/local_run.h"
 #include "cli/verbs.h"
 
 #include <errno.h>

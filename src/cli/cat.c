@@ -1,6 +1,6 @@
 /* cat.c - `atoll cat`: the content of a file in a box. */
 #include "base/cleanup.h"
-#include "cli/place.h"
+#include "cli/box_path.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

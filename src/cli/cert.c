@@ -2,7 +2,7 @@
 #include "base/cleanup.h"
 #include "record/record.h"
 #include "cli/verbs.h"
-#include "http/ca.h"
+#include "http/dev_ca.h"
 
 #include <ctype.h>
 #include <errno.h>

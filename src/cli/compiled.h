@@ -2,12 +2,12 @@
  * Owns: the key of one program, and the folder of the cache, $XDG_CACHE_HOME/atoll or ~/.cache/atoll.
  *
  * Only a program of one file is kept, compiled in a box in which nothing else was, by a compiler that
- * printed nothing. Its key is a digest of all that the compiler saw (lang/artefact.h). A cache that cannot be
+ * printed nothing. Its key is a digest of all that the compiler saw (lang/compile_cache.h). A cache that cannot be
  * used is no error: the compiler runs. */
 #pragma once
-#include "cli/intake.h"
-#include "cli/session.h"
-#include "lang/artefact.h"
+#include "cli/run_inputs.h"
+#include "cli/local_run.h"
+#include "lang/compile_cache.h"
 
 struct compiled {
 	struct artefacts cache; /* folder -1: this program is not kept */

@@ -1,6 +1,6 @@
 /* cp.c - `atoll cp`: files and folders into a box and out of it, as cp -r would. */
 #include "base/cleanup.h"
-#include "cli/place.h"
+#include "cli/box_path.h"
 #include "cli/untar.h"
 #include "cli/verbs.h"
 

@@ -1,7 +1,7 @@
 /* diff.c - `atoll diff`: files of a box that are not as they were at its beginning. */
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
 

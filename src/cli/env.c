@@ -1,6 +1,6 @@
 /* env.c - `atoll env`: the variables that every program of a box gets. */
 #include "base/cleanup.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/verbs.h"
 
 #include <ctype.h>

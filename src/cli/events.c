@@ -1,7 +1,7 @@
 /* events.c - `atoll events`: what happens to boxes. A stream that breaks goes on behind the last one. */
 #include "base/clock.h"
 #include "base/cleanup.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/verbs.h"
 
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* exec.c - `atoll exec`: a program in a box of the daemon, as if it ran here. */
 #include "base/cleanup.h"
-#include "cli/follow.h"
-#include "cli/inside.h"
+#include "cli/exec_follow.h"
+#include "cli/attach_io.h"
 #include "cli/options.h"
 #include "cli/verbs.h"
 

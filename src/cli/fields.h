@@ -1,6 +1,6 @@
 /* fields.h - flags of a box as members of a request: for `new` and `set`. */
 #pragma once
-#include "cli/remote.h"
+#include "cli/api_client.h"
 
 #define FIELD_FLAG_LIFETIME(what)                                                                  \
 	{                                                                                          \

@@ -1,7 +1,7 @@
 /* help.c - `atoll help`, and see help.h. */
 #include "cli/help.h"
 #include "base/cleanup.h"
-#include "cli/nearest.h"
+#include "cli/suggest.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

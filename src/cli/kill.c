@@ -2,9 +2,9 @@
  * Boxes are the daemon's; those that it does not know, and all when there is none, the keeper's. */
 #include "base/cleanup.h"
 #include "client/box_handle.h"
-#include "cli/nearest.h"
-#include "cli/remote.h"
-#include "cli/session.h"
+#include "cli/suggest.h"
+#include "cli/api_client.h"
+#include "cli/local_run.h"
 #include "cli/verbs.h"
 
 #include <errno.h>

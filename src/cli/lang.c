@@ -4,7 +4,7 @@
 #include "cli/table.h"
 #include "cli/verbs.h"
 #include "cli/versions.h"
-#include "lang/about.h"
+#include "lang/lang_json.h"
 
 #include <stdio.h>
 #include <string.h>

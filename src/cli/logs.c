@@ -1,6 +1,6 @@
 /* logs.c - `atoll logs`: what a program has written, and with -f what it still writes. */
-#include "cli/follow.h"
-#include "cli/inside.h"
+#include "cli/exec_follow.h"
+#include "cli/attach_io.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* ls.c - `atoll ls`: the daemon's boxes. */
 #include "base/cleanup.h"
-#include "cli/listing.h"
+#include "cli/list_output.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
  * Nothing is understood here but ids, methods and names: what headers are made of. */
 #include "base/base64.h"
 #include "base/cleanup.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/verbs.h"
 #include "http/client.h"
 

@@ -1,7 +1,7 @@
 /* model.c - `atoll model`: which language models may be asked, and a question to one of them. */
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "cli/listing.h"
+#include "cli/list_output.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "cli/fields.h"
 #include "cli/options.h"
 #include "cli/packages.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "cli/packages.h"
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "cli/listing.h"
+#include "cli/list_output.h"
 #include "cli/verbs.h"
 #include "lang/package.h"
 

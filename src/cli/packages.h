@@ -1,7 +1,7 @@
 /* packages.h - packages for a box, from the daemon that installs them. */
 #pragma once
 #include "cli/options.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 
 #define OPTION_PACKAGE                                                                             \
 	{ "package", 'p', FLAG_WORDS, "NAME", "a package it has, e.g. numpy==1.26 or npm:left-pad; may be repeated" }

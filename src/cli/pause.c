@@ -1,6 +1,6 @@
 /* pause.c - `atoll pause` and `atoll resume`: boxes that stand still, and go on. */
 #include "base/cleanup.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/cleanup.h"
-#include "cli/listing.h"
+#include "cli/list_output.h"
 #include "cli/verbs.h"
 
 #include <ctype.h>

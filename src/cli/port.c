@@ -1,7 +1,7 @@
 /* port.c - `atoll port`: the address of a port of a box, and whether a program listens there. */
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "cli/listing.h"
+#include "cli/list_output.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* prune.c - `atoll prune`: deletes boxes that have timed out and are only kept for their files. */
 #include "base/cleanup.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "client/box_handle.h"
-#include "cli/remote.h"
-#include "cli/session.h"
+#include "cli/api_client.h"
+#include "cli/local_run.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
 

@@ -1,6 +1,6 @@
 /* put.c - `atoll put`: stdin into a file of a box, all of it or nothing. */
 #include "base/cleanup.h"
-#include "cli/place.h"
+#include "cli/box_path.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

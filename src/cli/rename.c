@@ -1,6 +1,6 @@
 /* rename.c - `atoll rename`: another name for a box. */
 #include "base/cleanup.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

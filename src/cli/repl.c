@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "cli/options.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/verbs.h"
 #include "lang/lang.h"
 

@@ -1,6 +1,6 @@
 /* rm.c - `atoll rm`: ends boxes of the daemon, whatever they hold. */
 #include "base/cleanup.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* run.c - `atoll run`: a program in a fresh box, and the box is gone when it ends. */
 #include "base/cleanup.h"
 #include "cli/compiled.h"
-#include "cli/intake.h"
+#include "cli/run_inputs.h"
 #include "cli/packages.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/run_remote.h"
-#include "cli/session.h"
+#include "cli/local_run.h"
 #include "cli/verbs.h"
 #include "cli/watch.h"
 

@@ -8,11 +8,11 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/below.h"
-#include "cli/follow.h"
-#include "cli/inside.h"
+#include "cli/exec_follow.h"
+#include "cli/attach_io.h"
 #include "cli/packages.h"
-#include "cli/place.h"
-#include "cli/remote.h"
+#include "cli/box_path.h"
+#include "cli/api_client.h"
 #include "lang/package.h"
 
 #include <errno.h>

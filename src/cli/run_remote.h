@@ -1,6 +1,6 @@
 /* run_remote.h - `atoll run` on a daemon that -H or ATOLL_HOST names: a box there, for one program. */
 #pragma once
-#include "cli/intake.h"
+#include "cli/run_inputs.h"
 
 /* Did -H or ATOLL_HOST name a daemon? The settings do not count: without them a run is of this machine. */
 int run_remote_wanted(const struct cli *cli);

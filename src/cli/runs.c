@@ -1,7 +1,7 @@
 /* runs.c - `atoll runs`: what was run, and the record of one. */
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
 

@@ -1,6 +1,6 @@
 /* runtime.h - which template runs this program: the one asked for, or the one that fits. */
 #pragma once
-#include "cli/trouble.h"
+#include "cli/cli_error.h"
 #include "lang/lang.h"
 
 /* wanted NULL: by the file's ending and how it begins. *out NULL: the program runs as it is.

@@ -1,9 +1,9 @@
 /* shell.c - `atoll shell`: a terminal in a fresh box, or in one of the daemon. */
-#include "cli/follow.h"
-#include "cli/inside.h"
-#include "cli/intake.h"
+#include "cli/exec_follow.h"
+#include "cli/attach_io.h"
+#include "cli/run_inputs.h"
 #include "cli/packages.h"
-#include "cli/session.h"
+#include "cli/local_run.h"
 #include "cli/verbs.h"
 
 #include <unistd.h>

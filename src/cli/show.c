@@ -1,6 +1,6 @@
 /* show.c - `atoll show`: all there is to know about a box. */
 #include "base/units.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

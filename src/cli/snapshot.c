@@ -1,7 +1,7 @@
 /* snapshot.c - `atoll snapshot`: the files of a box, for others to begin with. */
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "cli/listing.h"
+#include "cli/list_output.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

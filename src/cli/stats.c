@@ -1,7 +1,7 @@
 /* stats.c - `atoll stats`: what a box uses, now or every second, or what it has used. */
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
 

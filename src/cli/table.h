@@ -2,7 +2,7 @@
  * Owns: the cells, until they are printed. Text from elsewhere cannot move a cursor. */
 #pragma once
 #include "base/buf.h"
-#include "cli/trouble.h"
+#include "cli/cli_error.h"
 
 enum { TABLE_COLUMNS = 10 };
 

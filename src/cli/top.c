@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "cli/remote.h"
+#include "cli/api_client.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
 

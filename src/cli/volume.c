@@ -1,7 +1,7 @@
 /* volume.c - `atoll volume`: disks that outlive boxes. */
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "cli/listing.h"
+#include "cli/list_output.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>

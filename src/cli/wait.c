@@ -1,6 +1,6 @@
 /* wait.c - `atoll wait`: until a program is over. */
-#include "cli/follow.h"
-#include "cli/inside.h"
+#include "cli/exec_follow.h"
+#include "cli/attach_io.h"
 #include "cli/verbs.h"
 #include "base/clock.h"
 

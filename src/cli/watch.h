@@ -1,7 +1,7 @@
 /* watch.h - does something again whenever files change.
  * Owns: the inotify descriptor, and the process that does it. */
 #pragma once
-#include "cli/trouble.h"
+#include "cli/cli_error.h"
 #include <stddef.h>
 
 struct watch_files {

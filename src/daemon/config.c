@@ -6,7 +6,7 @@
 #include "base/run_dir.h"
 #include "base/toml.h"
 #include "base/units.h"
-#include "cli/nearest.h"
+#include "cli/suggest.h"
 
 #include <assert.h>
 #include <errno.h>

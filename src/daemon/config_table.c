@@ -2,7 +2,7 @@
  * nowhere else: files, environment, flags, `atoll config` and the manual's test read these rows. */
 #include "daemon/config.h"
 #include "base/cleanup.h"
-#include "egress/rule.h"
+#include "egress/allow_rule.h"
 #include "daemon/addr.h"
 #include "daemon/config_checks.h"
 

@@ -2,7 +2,7 @@
 #include "daemon/local_daemon.h"
 #include "base/cleanup.h"
 #include "base/run_dir.h"
-#include "http/dial.h"
+#include "http/client_conn.h"
 #include "daemon/endpoint.h"
 
 #include <stdio.h>

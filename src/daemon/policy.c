@@ -2,7 +2,7 @@
  * Nothing is described here; a row that changes there changes what is printed. */
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "cli/nearest.h"
+#include "cli/suggest.h"
 #include "init/exec_steps.h"
 #include "jail/caps.h"
 #include "jail/device.h"

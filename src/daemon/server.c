@@ -20,7 +20,7 @@
 #include "v1/agents.h"
 #include "base/cleanup.h"
 #include "e2b/e2b.h"
-#include "egress/rule.h"
+#include "egress/allow_rule.h"
 #include "batch/batch.h"
 #include "packages/package_preinstall.h"
 #include "http/tls.h"

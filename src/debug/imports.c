@@ -1,7 +1,7 @@
 /* imports.c - see imports.h. */
 #include "debug/imports.h"
 #include "base/cleanup.h"
-#include "lang/common.h"
+#include "lang/popular_packages.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  *	languages = ["python"]
  *	manager = "pip"
  *	builtin = ["os", "sys"]        never installed; what is nearly one of them was mistyped
- *	known = ["attrs", "rich"]      packages named like their import, besides those of lang/common.c
+ *	known = ["attrs", "rich"]      packages named like their import, besides those of lang/popular_packages.c
  *	pattern = "lib{}-perl"         how a package is called after its module
  *	[names]                        cv2 = "opencv-python"
  *	[replaced]                     urllib2 = "urllib.request": of another version

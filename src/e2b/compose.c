@@ -2,7 +2,7 @@
 #include "api/fields.h"
 #include "base/cleanup.h"
 #include "record/changes.h"
-#include "e2b/admit.h"
+#include "e2b/file_auth.h"
 #include "e2b/entry.h"
 #include "e2b/files.h"
 

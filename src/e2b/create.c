@@ -9,11 +9,11 @@
 #include "v1/volumes.h"
 #include "base/cleanup.h"
 #include "record/cause.h"
-#include "e2b/depot.h"
+#include "e2b/volume_box.h"
 #include "e2b/network.h"
 #include "e2b/pause.h"
 #include "e2b/sandboxes.h"
-#include "e2b/shape.h"
+#include "e2b/sandbox_json.h"
 #include "e2b/snapshots.h"
 #include "e2b/templates.h"
 

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "record/record.h"
 #include "e2b/interpreter.h"
-#include "e2b/single.h"
+#include "e2b/oneshot.h"
 #include "notebook/context.h"
 #include "lang/driver.h"
 #include "lang/lang.h"

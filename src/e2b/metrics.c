@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "record/record.h"
 #include "e2b/sandboxes.h"
-#include "e2b/shape.h"
+#include "e2b/sandbox_json.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "e2b/network.h"
 #include "base/cleanup.h"
 #include "e2b/sandboxes.h"
-#include "egress/rule.h"
+#include "egress/allow_rule.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "v1/run_request.h"
 #include "api/quota.h"
 #include "base/cleanup.h"
-#include "e2b/order.h"
+#include "e2b/process_spec.h"
 #include "fleet/recent_exits.h"
 #include "fleet/exec_reader.h"
 

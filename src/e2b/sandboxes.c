@@ -3,7 +3,7 @@
 #include "base/cleanup.h"
 #include "record/cause.h"
 #include "e2b/pause.h"
-#include "e2b/shape.h"
+#include "e2b/sandbox_json.h"
 
 #include <stdio.h>
 #include <string.h>

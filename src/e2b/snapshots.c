@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "e2b/pause.h"
 #include "e2b/sandboxes.h"
-#include "e2b/shape.h"
+#include "e2b/sandbox_json.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "e2b/snapshots.h"
 #include "base/cleanup.h"
 #include "record/record.h"
-#include "e2b/shape.h"
+#include "e2b/sandbox_json.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "v1/volumes.h"
 #include "base/cleanup.h"
 #include "record/changes.h"
-#include "e2b/depot.h"
+#include "e2b/volume_box.h"
 #include "store/volumes.h"
 
 #include <stdio.h>

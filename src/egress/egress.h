@@ -8,8 +8,8 @@
  * Boxes and hosts are strangers, both. */
 #pragma once
 #include "base/err.h"
-#include "egress/names.h"
-#include "egress/rule.h"
+#include "egress/resolver.h"
+#include "egress/allow_rule.h"
 #include "loop/loop.h"
 #include "wire/wire.h"
 

@@ -14,8 +14,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
-#include "egress/ip.h"
-#include "egress/message.h"
+#include "egress/ip_class.h"
+#include "egress/http_message.h"
 #include "egress/way.h"
 
 #include <event2/buffer.h>

@@ -1,7 +1,7 @@
 /* client.c - one connection, one question at a time. */
 #include "http/client.h"
-#include "http/answer.h"
-#include "http/dial.h"
+#include "http/response.h"
+#include "http/client_conn.h"
 #include "http/tls.h"
 #include "base/cleanup.h"
 

@@ -9,7 +9,7 @@
  * UPSTREAM_HIGH and one piece; who is told "full" waits for drain(). Everything happens from the loop:
  * no upstream_...() calls back before it returns. One question per connection. */
 #pragma once
-#include "http/answer.h"
+#include "http/response.h"
 #include "loop/loop.h"
 
 #include <sys/uio.h>

@@ -1,6 +1,6 @@
 /* ws.c - a connection that has become a WebSocket. */
 #include "http/conn.h"
-#include "http/wsmsg.h"
+#include "http/ws_codec.h"
 
 #include <event2/buffer.h>
 #include <stdlib.h>

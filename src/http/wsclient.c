@@ -1,9 +1,9 @@
 /* wsclient.c - see wsclient.h. */
 #include "http/wsclient.h"
-#include "http/answer.h"
-#include "http/dial.h"
+#include "http/response.h"
+#include "http/client_conn.h"
 #include "http/tls.h"
-#include "http/wsmsg.h"
+#include "http/ws_codec.h"
 #include "base/id.h"
 #include "base/cleanup.h"
 

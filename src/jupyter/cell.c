@@ -1,7 +1,7 @@
 /* cell.c - see cell.h. */
 #include "jupyter/cell.h"
 #include "base/cleanup.h"
-#include "jupyter/tell.h"
+#include "jupyter/driver_events.h"
 
 #include <stdio.h>
 #include <string.h>

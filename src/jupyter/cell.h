@@ -5,7 +5,7 @@
  * other, which has all its output, the word that the kernel is idle again. */
 #pragma once
 #include "base/buf.h"
-#include "jupyter/mail.h"
+#include "jupyter/message.h"
 #include <stdint.h>
 
 enum { CELL_REPLIED = 1 << 0, CELL_IDLE = 1 << 1, CELL_OVER = CELL_REPLIED | CELL_IDLE };

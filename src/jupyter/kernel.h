@@ -2,7 +2,7 @@
  * Owns: the sockets, the session, the numbers of our messages. */
 #pragma once
 #include "jupyter/launch.h"
-#include "jupyter/mail.h"
+#include "jupyter/message.h"
 #include "jupyter/zmq.h"
 
 enum { KERNEL_SESSION = 32 };

@@ -3,7 +3,7 @@
  * children and removes the folder when we are gone, however that came. */
 #pragma once
 #include "base/err.h"
-#include "jupyter/mail.h"
+#include "jupyter/message.h"
 #include "jupyter/spec.h"
 #include <signal.h>
 #include <sys/types.h>

@@ -20,7 +20,7 @@
 #include "base/cleanup.h"
 #include "jupyter/cell.h"
 #include "jupyter/kernel.h"
-#include "jupyter/tell.h"
+#include "jupyter/driver_events.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include "lang/lang.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "lang/runtime.h"
+#include "lang/lang_file.h"
 
 #include <ctype.h>
 #include <regex.h>

@@ -3,7 +3,7 @@
 #include "base/cleanup.h"
 #include "base/sha256.h"
 #include "base/toml.h"
-#include "lang/common.h"
+#include "lang/popular_packages.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  *      └────────────────────┘
  * Slow is fine, silent is not. Every try that got words out of a model is paid, and so it is counted. */
 #pragma once
-#include "egress/names.h"
+#include "egress/resolver.h"
 #include "loop/loop.h"
 #include "llm/models_config.h"
 #include "llm/breaker.h"

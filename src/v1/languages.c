@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "fleet/box.h"
 #include "fleet/exec_reader.h"
-#include "lang/about.h"
+#include "lang/lang_json.h"
 #include "store/teams.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * whether the question was HEAD and how the rest is cut. What is told of an answer can be written
  * down again as one, and a body is as long as it was announced. */
 #include "fuzz.h"
-#include "http/answer.h"
+#include "http/response.h"
 
 #include <assert.h>
 #include <string.h>

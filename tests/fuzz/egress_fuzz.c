@@ -1,7 +1,7 @@
 /* egress_fuzz.c - any bytes as a request to the proxy, and as an answer to it.
  * What is taken goes out in our own words: one head, no line of it a stranger's, and read again it
  * is the same request to the same host. The first byte says how the body is cut. */
-#include "egress/message.h"
+#include "egress/http_message.h"
 #include "fuzz.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* ws_fuzz.c - frames, or not, in any pieces, to either end of a conversation. The first byte says
  * which end and how the rest is cut. A message that is delivered is within its limit and, if text,
  * UTF-8; after a close nothing is delivered and nothing sent. */
-#include "http/wsmsg.h"
+#include "http/ws_codec.h"
 #include "fuzz.h"
 
 #include <assert.h>

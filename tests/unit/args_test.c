@@ -1,7 +1,7 @@
 /* args_test.c - a command line, taken apart by a verb's table. */
 #include "cli/args.h"
 #include "base/cleanup.h"
-#include "cli/nearest.h"
+#include "cli/suggest.h"
 #include "cli/options.h"
 #include "tap.h"
 

@@ -1,5 +1,5 @@
 /* What compilers have made: found again by who asks for the same, and by nobody else. */
-#include "lang/artefact.h"
+#include "lang/compile_cache.h"
 #include "lang/lang.h"
 #include "store_dir.h"
 

@@ -1,7 +1,7 @@
 /* egress_test.c - whom a box may reach through the proxy, and what happens to everything else. */
 #include "base/cleanup.h"
-#include "egress/ip.h"
-#include "egress/message.h"
+#include "egress/ip_class.h"
+#include "egress/http_message.h"
 #include "egress/way.h"
 #include "tap.h"
 #include "wire/sock.h"

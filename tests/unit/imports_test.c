@@ -1,7 +1,7 @@
 /* imports_test.c - what has to be installed for an import, and what must not be. */
 #include "debug/imports.h"
 #include "base/cleanup.h"
-#include "lang/common.h"
+#include "lang/popular_packages.h"
 #include "tap.h"
 
 /* "install pip pillow", "guess npm x", "builtin", "mistyped json", "replaced queue", "suspect requests", "none" */

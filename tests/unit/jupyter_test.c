@@ -3,9 +3,9 @@
 #include "notebook/driver_protocol.h"
 #include "jupyter/cell.h"
 #include "jupyter/launch.h"
-#include "jupyter/mail.h"
+#include "jupyter/message.h"
 #include "jupyter/spec.h"
-#include "jupyter/tell.h"
+#include "jupyter/driver_events.h"
 #include "lang/driver.h"
 #include "tap.h"
 

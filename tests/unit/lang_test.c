@@ -2,7 +2,7 @@
 #include "lang/lang.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
-#include "lang/runtime.h"
+#include "lang/lang_file.h"
 #include "tap.h"
 
 static const char *of(const char *file, const char *head)

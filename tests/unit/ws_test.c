@@ -1,6 +1,6 @@
 /* ws_test.c - WebSocket: the handshake, messages, and peers that break every rule of it. */
 #include "http_rig.h"
-#include "http/wsmsg.h"
+#include "http/ws_codec.h"
 
 static struct ws *open_ws;
 static unsigned texts, binaries, closes, drains;

@@ -1,0 +1,707 @@
+/* api_client.c - see api_client.h. */
+#include "cli/api_client.h"
+#include "base/clock.h"
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "record/record.h"
+#include "cli/suggest.h"
+#include "http/client.h"
+#include "http/client_conn.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { HEADERS = 7, ERROR_MAX = 64 * 1024, LINE_MAX_BYTES = 16 << 20, NEAR = 500 };
+
+/* ---- what went wrong ---- */
+
+static int settle(struct remote *r, int status)
+{
+	r->status = r->runs && status != STATUS_USAGE ? STATUS_OURS : status;
+	return r->status;
+}
+
+int remote_usage(struct remote *r, const char *fmt, ...)
+{
+	char text[300];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	trouble_what(&r->trouble, "usage", "%s", text);
+	return settle(r, STATUS_USAGE);
+}
+
+/* Nobody was there to take the question; else the answer got lost on its way. */
+static int never_asked(const struct err *e)
+{
+	switch (e->sys) {
+	case ENOENT:
+	case ENOTDIR:
+	case EACCES:
+	case EPERM:
+	case ECONNREFUSED:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case ETIMEDOUT:
+		return 1;
+	default:
+		return e->kind != ERR_SYS;
+	}
+}
+
+static int unreachable(struct remote *r, const struct err *e)
+{
+	char why[240];
+
+	r->http = 0;
+	if (e->kind == ERR_INVALID) {
+		trouble_what(&r->trouble, "usage", "%s", e->msg);
+		return settle(r, STATUS_USAGE);
+	}
+
+	snprintf(why, sizeof(why), "%s", e->sys ? strerror(e->sys) : e->msg);
+	why[0] = (char)tolower((unsigned char)why[0]);
+	trouble_what(&r->trouble, "unreachable", "cannot reach the daemon at %s", r->reach.where);
+	trouble_why(&r->trouble, "%s", why);
+	trouble_hint(&r->trouble, "start one", "atoll serve");
+	trouble_hint(&r->trouble, "elsewhere", "atoll -H https://host:7070 ...   or set ATOLL_HOST");
+	r->lost = 1;
+	r->never = never_asked(e);
+	return r->status = STATUS_OURS;
+}
+
+static int exit_status(int http)
+{
+	if (http == 404 || http == 410)
+		return STATUS_NOT_FOUND;
+	if (http == 401 || http == 403)
+		return STATUS_NOT_ALLOWED;
+	if (http == 400 || http == 414)
+		return STATUS_USAGE;
+	return STATUS_FAILED;
+}
+
+/* Hints of the API tell which path to ask; here that would be the wrong language. */
+static int for_people(const char *hint)
+{
+	static const char *const methods[] = { "GET ", "POST ", "PUT ", "PATCH ", "DELETE ",
+					       "openapi", "docs/", " ?" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(methods); i++)
+		if (strstr(hint, methods[i]))
+			return 0;
+	return *hint != 0;
+}
+
+static void take_hints(struct remote *r, const json_t *hints)
+{
+	size_t i;
+	json_t *v;
+
+	json_array_foreach(hints, i, v)
+		if (json_is_string(v) && for_people(json_string_value(v)))
+			trouble_hint(&r->trouble, "hint", "%s", json_string_value(v));
+}
+
+static void key_hints(struct remote *r)
+{
+	if (r->http == 401 && !r->reach.key[0])
+		trouble_hint(&r->trouble, "key", "set ATOLL_KEY, or key_file in config.toml");
+	if (r->http == 401)
+		trouble_hint(&r->trouble, "make one", "atoll key new NAME   (where the daemon runs)");
+	if (r->http == 403)
+		trouble_hint(&r->trouble, "who am I", "atoll api GET /v1/info");
+}
+
+static void clean(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 32 || *text == 127)
+			*text = ' ';
+}
+
+/* The daemon's error object as ours. */
+static int refused(struct remote *r, const char *bytes, size_t n)
+{
+	json_t *doc = n < ERROR_MAX ? json_loadb(bytes, n, 0, NULL) : NULL;
+	const json_t *error = json_object_get(doc, "error");
+	const char *message = remote_text(error, "message"), *why = remote_text(error, "why");
+
+	snprintf(r->code, sizeof(r->code), "%s",
+		 *remote_text(error, "code") ? remote_text(error, "code") : "failed");
+	if (*message)
+		trouble_what(&r->trouble, r->code, "%s", message);
+	else
+		trouble_what(&r->trouble, r->code, "the daemon answered %d", r->http);
+	if (*why)
+		trouble_why(&r->trouble, "%s", why);
+	clean(r->trouble.what);
+	clean(r->trouble.why);
+	take_hints(r, json_object_get(error, "hints"));
+	key_hints(r);
+	settle(r, exit_status(r->http));
+	json_decref(doc);
+	return r->status;
+}
+
+static int garbled(struct remote *r, const char *what)
+{
+	trouble_what(&r->trouble, "failed", "%s does not answer like an atoll daemon",
+		     r->reach.where);
+	trouble_why(&r->trouble, "%s", what);
+	return settle(r, STATUS_FAILED);
+}
+
+/* ---- life ---- */
+
+/* A host name or TLS: the small client leaves both to atolld. */
+static void hand_over(const struct remote *r)
+{
+	struct dial_url url;
+	struct err e;
+
+	if (r->cli->hand_over && dial_url_parse(r->reach.where, &url, &e) == 0 &&
+	    !dial_url_is_plain(&url))
+		r->cli->hand_over(r->cli);
+}
+
+static int connect_to(struct remote *r)
+{
+	struct err e;
+
+	hand_over(r);
+	if (http_client_new(r->reach.where, NULL, &r->client, &e) < 0) {
+		trouble_what(&r->trouble, "usage", "%s", e.msg);
+		trouble_hint(&r->trouble, "type", "-H unix:/path   or   -H https://host:7070");
+		return settle(r, STATUS_USAGE);
+	}
+	return 0;
+}
+
+int remote_open(struct remote *r, const struct cli *cli)
+{
+	struct err e;
+
+	*r = (struct remote){ .cli = cli };
+	if (cli->reach(&r->reach, &e) < 0) {
+		trouble_what(&r->trouble, err_kind_name(e.kind), "%s", e.msg);
+		trouble_hint(&r->trouble, "check", "atoll config show --origin");
+		return r->status = STATUS_USAGE;
+	}
+	if (cli->host) {
+		snprintf(r->reach.where, sizeof(r->reach.where), "%s", cli->host);
+		r->reach.chosen = 1;
+	}
+	return connect_to(r);
+}
+
+void remote_prepare(const struct cli *cli)
+{
+	struct remote r;
+
+	if (cli->hand_over && remote_open(&r, cli) == 0)
+		remote_close(&r);
+}
+
+int remote_again(struct remote *r, const struct remote *other)
+{
+	*r = (struct remote){ .cli = other->cli, .reach = other->reach, .runs = other->runs };
+	return connect_to(r);
+}
+
+void remote_close(struct remote *r)
+{
+	http_client_free(r->client);
+	r->client = NULL;
+}
+
+int remote_verb(const struct cli *cli, const struct args *a,
+		int (*run)(struct remote *r, const struct args *a))
+{
+	struct remote r;
+	int status = remote_open(&r, cli);
+
+	if (!status) {
+		status = run(&r, a);
+		if (status == 0 || !r.trouble.what[0] || status != r.status) {
+			remote_close(&r);
+			return status;
+		}
+	}
+	remote_close(&r);
+	return trouble_say(&r.trouble, cli->json, status);
+}
+
+/* ---- one exchange ---- */
+
+void remote_escape(struct buf *out, const char *text)
+{
+	for (; *text; text++)
+		if (isalnum((unsigned char)*text) || strchr("-._~", *text))
+			buf_putc(out, *text);
+		else
+			buf_printf(out, "%%%02X", (unsigned char)*text);
+}
+
+static char *path_of(const char *fmt, va_list ap)
+{
+	struct buf out = { 0 };
+
+	for (; *fmt; fmt++) {
+		if (fmt[0] == '%' && fmt[1] == 's')
+			remote_escape(&out, va_arg(ap, const char *));
+		else if (fmt[0] == '%' && fmt[1] == 'u')
+			buf_printf(&out, "%llu", (unsigned long long)va_arg(ap, uint64_t));
+		else
+			buf_putc(&out, *fmt);
+		if (*fmt == '%')
+			fmt++;
+	}
+	return buf_steal(&out);
+}
+
+char *remote_path(const char *fmt, ...)
+{
+	va_list ap;
+	char *path;
+
+	va_start(ap, fmt);
+	path = path_of(fmt, ap);
+	va_end(ap);
+	return path;
+}
+
+static unsigned headers_of(struct remote *r, const char *type, const char *accept, char bearer[80],
+			   struct http_header out[HEADERS])
+{
+	unsigned n = 0;
+
+	if (r->reach.key[0]) {
+		snprintf(bearer, 80, "Bearer %s", r->reach.key);
+		out[n++] = (struct http_header){ "authorization", bearer };
+	}
+	if (type)
+		out[n++] = (struct http_header){ "content-type", type };
+	if (accept)
+		out[n++] = (struct http_header){ "accept", accept };
+	if (r->once)
+		out[n++] = (struct http_header){ "idempotency-key", r->once };
+	out[n++] = (struct http_header){ "user-agent", "atoll/" ATOLL_VERSION };
+	if (r->match && *r->match)
+		out[n++] = (struct http_header){ "if-match", r->match };
+	r->match = r->once = NULL;
+	return n;
+}
+
+static int talk(struct remote *r, struct http_call *call, const char *type, const char *accept,
+		struct http_answer *out)
+{
+	struct http_header headers[HEADERS];
+	const char *etag;
+	char bearer[80];
+	struct err e;
+	int rc;
+
+	call->headers = headers;
+	call->nheaders = headers_of(r, type, accept, bearer, headers);
+	r->http = r->lost = r->never = r->status = 0;
+	rc = http_call(r->client, call, out, &e);
+	if (rc < 0)
+		return unreachable(r, &e), -1;
+	r->http = out->status;
+	etag = http_answer_header(out, "etag");
+	snprintf(r->etag, sizeof(r->etag), "%s", etag ? etag : "");
+	return rc;
+}
+
+/* What only reads may be asked twice: a daemon that restarts drops those it was answering. */
+static int harmless(const char *method)
+{
+	return !strcmp(method, "GET") || !strcmp(method, "HEAD");
+}
+
+json_t *remote_json(struct remote *r, const char *method, const char *path, json_t *take_body)
+{
+	auto_free char *text = take_body ? json_dumps(take_body, JSON_COMPACT) : NULL;
+	struct http_call call = { .method = method, .target = path, .body = text };
+	struct http_answer a = { 0 };
+	const char *once = r->once;
+	json_t *doc = NULL;
+	int rc;
+
+	call.body_len = text ? strlen(text) : 0;
+	json_decref(take_body);
+	rc = talk(r, &call, text ? "application/json" : NULL, "application/json", &a);
+	if (rc < 0 && (once || harmless(method))) {
+		http_answer_fini(&a);
+		r->once = once;
+		rc = talk(r, &call, text ? "application/json" : NULL, "application/json", &a);
+	}
+	if (rc == 0 && a.status >= 400)
+		refused(r, buf_str(&a.body), a.body.len);
+	else if (rc == 0 && !a.body.len)
+		doc = json_null();
+	else if (rc == 0 && !(doc = json_loadb(a.body.p, a.body.len, JSON_DECODE_ANY, NULL)))
+		garbled(r, "its answer is no JSON");
+	http_answer_fini(&a);
+	return doc;
+}
+
+json_t *remote_get(struct remote *r, const char *fmt, ...)
+{
+	auto_free char *path = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	path = path_of(fmt, ap);
+	va_end(ap);
+	return remote_json(r, "GET", path, NULL);
+}
+
+int remote_list(struct remote *r, const char *path, int (*each)(void *ctx, json_t *item), void *ctx)
+{
+	auto_buf struct buf after = { 0 };
+	int stop = 0;
+
+	while (!stop) {
+		auto_buf struct buf page = { 0 };
+		json_t *doc, *item;
+		size_t i;
+
+		buf_puts(&page, path);
+		if (after.len)
+			buf_printf(&page, "%cafter=%s", strchr(path, '?') ? '&' : '?',
+				   buf_str(&after));
+		doc = remote_json(r, "GET", buf_str(&page), NULL);
+		if (!doc)
+			return r->status;
+		json_array_foreach(json_object_get(doc, "items"), i, item)
+			if (!stop)
+				stop = each(ctx, item);
+		buf_cut(&after, 0);
+		remote_escape(&after, remote_text(doc, "next"));
+		stop |= !after.len;
+		json_decref(doc);
+	}
+	return 0;
+}
+
+/* ---- lines ---- */
+
+struct lines {
+	struct remote *r;
+	struct buf held; /* the beginning of a line; or the whole of an error */
+	int failed;
+	const char *wrong;
+	int (*each)(void *ctx, json_t *line);
+	void *ctx;
+};
+
+static int lines_head(void *user, const struct http_answer *a)
+{
+	struct lines *l = user;
+
+	l->failed = a->status >= 400;
+	l->r->http = a->status;
+	return 0;
+}
+
+static int one_line(struct lines *l, const char *text, size_t n)
+{
+	json_t *doc;
+	int rc;
+
+	if (!n)
+		return 0;
+	doc = json_loadb(text, n, JSON_ALLOW_NUL, NULL);
+	if (!doc) {
+		l->wrong = "a line of its stream is no JSON";
+		return 1;
+	}
+	rc = l->each(l->ctx, doc);
+	json_decref(doc);
+	return rc;
+}
+
+static int lines_body(void *user, const char *bytes, size_t n)
+{
+	struct lines *l = user;
+	const char *nl;
+
+	while (!l->failed && (nl = memchr(bytes, '\n', n))) {
+		size_t len = (size_t)(nl - bytes);
+		int rc;
+
+		if (l->held.len) {
+			buf_add(&l->held, bytes, len);
+			rc = one_line(l, l->held.p, l->held.len);
+			buf_cut(&l->held, 0);
+		} else {
+			rc = one_line(l, bytes, len);
+		}
+		if (rc)
+			return rc;
+		bytes += len + 1;
+		n -= len + 1;
+	}
+	if (l->held.len + n > LINE_MAX_BYTES) {
+		l->wrong = "a line of its stream has no end";
+		return 1;
+	}
+	buf_add(&l->held, bytes, n);
+	return 0;
+}
+
+static int ask_lines(struct remote *r, struct http_call *call, const char *type,
+		     int (*each)(void *ctx, json_t *line), void *ctx)
+{
+	struct lines l = { .r = r, .each = each, .ctx = ctx };
+	struct http_answer a = { 0 };
+	int rc;
+
+	call->on_head = lines_head;
+	call->on_body = lines_body;
+	call->user = &l;
+	rc = talk(r, call, type, "application/x-ndjson", &a);
+	http_answer_fini(&a);
+	if (l.wrong)
+		rc = garbled(r, l.wrong);
+	else if (l.failed && rc == 0)
+		rc = refused(r, buf_str(&l.held), l.held.len);
+	else
+		rc = rc < 0 ? r->status : 0;
+	buf_fini(&l.held);
+	return rc;
+}
+
+int remote_lines(struct remote *r, const char *method, const char *path, json_t *take_body,
+		 int (*each)(void *ctx, json_t *line), void *ctx)
+{
+	auto_free char *text = take_body ? json_dumps(take_body, JSON_COMPACT) : NULL;
+	struct http_call call = { .method = method,
+				  .target = path,
+				  .body = text,
+				  .body_len = text ? strlen(text) : 0 };
+
+	json_decref(take_body);
+	return ask_lines(r, &call, text ? "application/json" : NULL, each, ctx);
+}
+
+int remote_lines_of(struct remote *r, const char *path, int from, const char *type,
+		    int (*each)(void *ctx, json_t *line), void *ctx)
+{
+	struct http_call call = { .method = "POST", .target = path, .body_fd = &from };
+
+	return ask_lines(r, &call, type, each, ctx);
+}
+
+/* ---- bytes ---- */
+
+struct bytes {
+	struct remote_bytes *x;
+	struct remote *r;
+	struct buf error;
+	int failed;
+	int broken; /* errno of writing here */
+	struct err sunk;
+};
+
+static int bytes_head(void *user, const struct http_answer *a)
+{
+	struct bytes *b = user;
+	const char *etag = http_answer_header(a, "etag");
+
+	b->r->http = a->status;
+	b->failed = a->status >= 400;
+	snprintf(b->x->etag, sizeof(b->x->etag), "%s", etag ? etag : "");
+	return 0;
+}
+
+static int bytes_body(void *user, const char *bytes, size_t n)
+{
+	struct bytes *b = user;
+
+	if (!b->failed && b->x->sink)
+		return b->x->sink(b->x->ctx, bytes, n, &b->sunk) < 0;
+	if (b->failed || b->x->to < 0) {
+		if (b->error.len + n > LINE_MAX_BYTES)
+			return 1;
+		buf_add(&b->error, bytes, n);
+		return 0;
+	}
+	b->x->written += n;
+	if (remote_write(b->x->to, bytes, n) < 0) {
+		b->broken = errno;
+		return 1;
+	}
+	return 0;
+}
+
+int remote_bytes(struct remote *r, struct remote_bytes *x)
+{
+	struct bytes b = { .x = x, .r = r };
+	struct http_call call = { .method = x->method,
+				  .target = x->path,
+				  .body = x->body,
+				  .body_len = x->len,
+				  .body_fd = x->from >= 0 ? &x->from : NULL,
+				  .on_head = bytes_head,
+				  .on_body = bytes_body,
+				  .user = &b };
+	struct http_answer a = { 0 };
+	int rc = talk(r, &call, x->type, x->accept, &a);
+
+	http_answer_fini(&a);
+	if (b.failed && rc >= 0)
+		rc = refused(r, buf_str(&b.error), b.error.len);
+	else if (b.sunk.kind)
+		rc = (trouble_what(&r->trouble, err_kind_name(b.sunk.kind), "%s", b.sunk.msg),
+		      settle(r, STATUS_FAILED));
+	else if (b.broken == EPIPE)
+		rc = r->status = 0; /* the reader has enough; nobody's failure */
+	else if (b.broken)
+		rc = (trouble_what(&r->trouble, "failed", "write: %s", strerror(b.broken)),
+		      settle(r, STATUS_FAILED));
+	else if (rc < 0)
+		rc = r->status;
+	else if (x->to < 0 && !x->sink && b.error.len)
+		x->answer = json_loadb(b.error.p, b.error.len, JSON_DECODE_ANY, NULL);
+	buf_fini(&b.error);
+	return rc;
+}
+
+/* ---- a box that is not there ---- */
+
+struct near {
+	const char *typed;
+	int found;
+	char best[80], about[120];
+	unsigned slips, seen;
+};
+
+static void consider(struct near *n, const char *name, const json_t *box)
+{
+	const char *const names[] = { name, NULL };
+	unsigned slips;
+
+	n->found |= !strcmp(name, n->typed);
+	if (!*name || !nearest_of(n->typed, names))
+		return;
+	slips = nearest_distance(n->typed, name);
+	if (*n->best && slips >= n->slips)
+		return;
+	n->slips = slips;
+	snprintf(n->best, sizeof(n->best), "%s", name);
+	snprintf(n->about, sizeof(n->about), "%s (%s, %s)", name, remote_text(box, "state"),
+		 remote_text(box, "template"));
+}
+
+static int near_each(void *ctx, json_t *box)
+{
+	struct near *n = ctx;
+
+	consider(n, remote_text(box, "name"), box);
+	consider(n, remote_text(box, "id"), box);
+	return ++n->seen >= NEAR;
+}
+
+void remote_explain_box(struct remote *r, const char *box)
+{
+	struct trouble before = r->trouble;
+	struct near n = { .typed = box };
+	int status = r->status, failed;
+	char shown[SHOWN];
+
+	if (r->http != 404)
+		return;
+	failed = remote_list(r, "/v1/boxes", near_each, &n);
+	r->status = status;
+	r->http = 404;
+	if (failed || n.found || n.seen >= NEAR) {
+		r->trouble = before;
+		return;
+	}
+	trouble_what(&r->trouble, "not_found", "no box named \"%s\"", trouble_shown(box, shown));
+	if (*n.best)
+		trouble_hint(&r->trouble, "close", "%s", n.about);
+	trouble_hint(&r->trouble, "list", "atoll ls -a");
+}
+
+/* ---- for people ---- */
+
+void remote_print(const json_t *doc)
+{
+	json_dumpf(doc, stdout, JSON_COMPACT | JSON_ENCODE_ANY | RECORD_DIGITS);
+	putchar('\n');
+}
+
+const char *remote_text(const json_t *doc, const char *key)
+{
+	const char *s = json_string_value(json_object_get(doc, key));
+
+	return s ? s : "";
+}
+
+int64_t remote_int(const json_t *doc, const char *key, int64_t otherwise)
+{
+	const json_t *v = json_object_get(doc, key);
+
+	return json_is_integer(v) ? json_integer_value(v) : otherwise;
+}
+
+int64_t remote_when_ms(const char *rfc3339)
+{
+	struct tm tm = { 0 };
+	const char *rest = strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &tm);
+
+	if (!rest)
+		return -1;
+	return (int64_t)timegm(&tm) * 1000 + (*rest == '.' ? strtol(rest + 1, NULL, 10) : 0);
+}
+
+static const char *span(char out[24], int64_t ms)
+{
+	return units_time(out, ms < 0 ? 0 : (uint64_t)ms * 1000);
+}
+
+static int64_t now_ms(void)
+{
+	return (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000);
+}
+
+const char *remote_since(char out[24], const json_t *doc, const char *key)
+{
+	int64_t at = remote_when_ms(remote_text(doc, key));
+
+	return at < 0 ? strcpy(out, "-") : span(out, now_ms() - at);
+}
+
+const char *remote_until(char out[24], const json_t *doc, const char *key)
+{
+	int64_t at = remote_when_ms(remote_text(doc, key));
+
+	return at < 0 ? strcpy(out, "-") : span(out, at - now_ms());
+}
+
+int remote_write(int fd, const void *bytes, size_t n)
+{
+	const char *p = bytes;
+
+	while (n) {
+		ssize_t k = write(fd, p, n);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return -1;
+		p += k;
+		n -= (size_t)k;
+	}
+	return 0;
+}

@@ -1,0 +1,100 @@
+/* box_path.c - see box_path.h. */
+#include "cli/box_path.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+
+void place_parse(struct place *p, const char *word)
+{
+	size_t n = strcspn(word, ":/");
+
+	*p = (struct place){ .path = word };
+	if (word[n] != ':' || n == 0 || n >= sizeof(p->box))
+		return;
+	memcpy(p->box, word, n);
+	p->path = word + n + 1;
+}
+
+int place_words(struct remote *r, const struct args *a, struct place *out)
+{
+	*out = (struct place){ .path = "" };
+	if (a->nwords == 1)
+		place_parse(out, a->words[0]);
+	if (a->nwords == 2 && strlen(a->words[0]) < sizeof(out->box)) {
+		snprintf(out->box, sizeof(out->box), "%s", a->words[0]);
+		out->path = a->words[1];
+	}
+	if (out->box[0] && *out->path)
+		return 0;
+	remote_usage(r, "%s which file of which box?", a->verb->name);
+	trouble_hint(&r->trouble, "type", "atoll %s BOX:PATH", a->verb->name);
+	return r->status;
+}
+
+int place_look(struct remote *r, const char *box, const char *path, unsigned *mode)
+{
+	json_t *doc = remote_get(r, "/v1/boxes/%s/files/stat?path=%s", box, *path ? path : ".");
+	const char *type;
+	int found;
+
+	if (!doc && r->http == 404) {
+		remote_explain_box(r, box);
+		/* The box is there, then it is the path that is not. */
+		return strncmp(r->trouble.what, "no box", 6) ? PLACE_NOTHING : -1;
+	}
+	if (!doc)
+		return -1;
+	type = remote_text(doc, "type");
+	if (!strcmp(type, "link"))
+		type = remote_text(doc, "target_type");
+	found = !strcmp(type, "folder") ? PLACE_FOLDER :
+		!strcmp(type, "file")   ? PLACE_FILE :
+					  PLACE_OTHER;
+	if (mode)
+		*mode = (unsigned)strtoul(remote_text(doc, "mode"), NULL, 8) & 0777;
+	json_decref(doc);
+	return found;
+}
+
+const char *place_last(const char *path, char out[256])
+{
+	size_t end = strlen(path), from;
+
+	while (end && path[end - 1] == '/')
+		end--;
+	for (from = end; from && path[from - 1] != '/'; from--)
+		;
+	snprintf(out, 256, "%.*s", (int)(end - from), path + from);
+	if (!strcmp(out, ".") || !strcmp(out, ".."))
+		out[0] = 0;
+	return out;
+}
+
+extern char **environ;
+
+pid_t place_start_tar(const char *folder, int *out_fd)
+{
+	const char *const argv[] = { "tar", "-C", folder, "-cf", "-", ".", NULL };
+	posix_spawn_file_actions_t actions;
+	pid_t pid = -1;
+	int pair[2], rc;
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -1;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, pair[1], 1);
+	rc = posix_spawnp(&pid, "tar", &actions, NULL, (char *const *)argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(pair[1]);
+	if (rc != 0) {
+		close(pair[0]);
+		errno = rc;
+		return -1;
+	}
+	*out_fd = pair[0];
+	return pid;
+}

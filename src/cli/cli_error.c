@@ -1,0 +1,95 @@
+/* cli_error.c - see cli_error.h. */
+#include "cli/cli_error.h"
+
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CUT = 40 };
+
+struct trouble *trouble_what(struct trouble *t, const char *code, const char *fmt, ...)
+{
+	va_list ap;
+
+	*t = (struct trouble){ .code = code };
+	va_start(ap, fmt);
+	vsnprintf(t->what, sizeof(t->what), fmt, ap);
+	va_end(ap);
+	return t;
+}
+
+void trouble_why(struct trouble *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(t->why, sizeof(t->why), fmt, ap);
+	va_end(ap);
+}
+
+void trouble_hint(struct trouble *t, const char *label, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (t->nhints == sizeof(t->hints) / sizeof(t->hints[0]))
+		return;
+	snprintf(t->hints[t->nhints].label, sizeof(t->hints[0].label), "%s", label);
+	va_start(ap, fmt);
+	vsnprintf(t->hints[t->nhints].text, sizeof(t->hints[0].text), fmt, ap);
+	va_end(ap);
+	t->nhints++;
+}
+
+const char *trouble_shown(const char *foreign, char out[SHOWN])
+{
+	size_t n = strnlen(foreign, CUT + 1), cut = n > CUT ? CUT : n;
+
+	/* Not in the middle of a UTF-8 sequence. */
+	while (n > CUT && cut > 0 && ((unsigned char)foreign[cut] & 0xc0) == 0x80)
+		cut--;
+	for (size_t i = 0; i < cut; i++)
+		out[i] = (unsigned char)foreign[i] < 32 || foreign[i] == 127 ? '?' : foreign[i];
+	strcpy(out + cut, n > CUT ? "..." : "");
+	return out;
+}
+
+/* Foreign bytes that are no UTF-8 would make jansson refuse the whole. */
+static json_t *text(const char *s)
+{
+	json_t *j = json_string(s);
+
+	return j ? j : json_string("(not UTF-8)");
+}
+
+static void say_json(const struct trouble *t)
+{
+	json_t *hints = json_array();
+	json_t *doc;
+
+	for (unsigned i = 0; i < t->nhints; i++)
+		json_array_append_new(hints,
+				      json_pack("{s:o, s:o}", "label", text(t->hints[i].label),
+						"command", text(t->hints[i].text)));
+	doc = json_pack("{s:{s:o, s:o, s:o, s:o}}", "error", "code", text(t->code), "message",
+			text(t->what), "why", text(t->why), "hints", hints);
+	json_dumpf(doc, stderr, JSON_COMPACT);
+	fputc('\n', stderr);
+	json_decref(doc);
+}
+
+int trouble_say(const struct trouble *t, int json, int status)
+{
+	fflush(stdout);
+	if (json) {
+		say_json(t);
+		return status;
+	}
+	fprintf(stderr, "atoll: %s", t->what);
+	if (*t->why)
+		fprintf(stderr, " (%s)", t->why);
+	fputc('\n', stderr);
+	for (unsigned i = 0; i < t->nhints; i++)
+		fprintf(stderr, "  %s: %s\n", t->hints[i].label, t->hints[i].text);
+	return status;
+}

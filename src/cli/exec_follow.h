@@ -1,0 +1,53 @@
+/* exec_follow.h - a program in a box of the daemon, seen from here: its output at the byte, our input, our
+ * signals, until it is over.
+ * Owns: two threads, one for input and one for signals; they end with the process, so whoever follows
+ * a program with input or signals keeps its struct follow until then.
+ *
+ * The connection may break at any time, and the daemon may be another one afterwards: output goes on
+ * at the first byte that was not written yet, input at the first that the program has not got. */
+#pragma once
+#include "cli/api_client.h"
+#include <pthread.h>
+
+struct follow {
+	struct remote *r;
+	struct remote mould; /* for the threads' own: where the daemon is, and nothing that ends */
+	const char *box;
+	char exec[64];    /* its id; "" until it is known */
+	char tag[32];     /* by which it is found if the answer to its start was lost */
+	uint64_t next[2]; /* the first byte of stdout and stderr that is still wanted */
+	int out[2];       /* where they go; -1: nowhere */
+	struct buf *keep[2];
+	size_t keep_max;  /* bytes of each */
+	uint64_t dropped[2]; /* bytes that nobody can give us any more */
+	int terminal;     /* ours is raw, the program has one of its own */
+	int input;        /* stdin is passed on */
+	int attached;     /* it ran before us, and may have had input */
+	int twice;        /* two Ctrl-C kill, also inside a terminal */
+	int signals;      /* are passed on */
+	int snapshot;     /* only what is there already */
+	int lines;        /* the daemon's lines go to stdout as they are, and nothing else */
+	int quiet;
+	json_t *record;   /* once it is over; the caller's */
+
+	int unread; /* our own reader has left */
+	uint64_t tip[2];
+	unsigned tips; /* bits: which of them were told */
+	const char *wrong;
+	pthread_mutex_t lock;
+	pthread_cond_t moved;
+	int known;           /* exec is set; under lock */
+	unsigned generation; /* how often the connection was made anew; under lock */
+};
+
+void follow_init(struct follow *f, struct remote *r, const char *box);
+/* Both return 0 with the record, or the exit status. A snapshot may have none. */
+must_check int follow_start(struct follow *f, json_t *take_body);
+must_check int follow_exec(struct follow *f, const char *exec);
+void follow_fini(struct follow *f);
+
+/* Our terminal is one on both ends, and ours to change. */
+int follow_has_terminal(void);
+json_t *follow_size(void); /* {rows, cols} */
+/* Says how it ended, if that needs words. Returns the exit status. */
+int follow_report(const struct cli *cli, const json_t *record);

@@ -1,0 +1,12 @@
+/* list_output.h - a list of the daemon's: a table for people, names for a script, JSON for a program. */
+#pragma once
+#include "cli/api_client.h"
+#include "cli/table.h"
+
+struct listing {
+	const char *const *columns; /* as of a table */
+	const char *name;           /* which member is all that --quiet shows */
+	void (*row)(struct table *t, json_t *item);
+};
+/* Every item below that path. Returns the exit status. */
+int listing_show(struct remote *r, const char *path, const struct listing *l);

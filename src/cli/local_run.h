@@ -1,0 +1,50 @@
+/* local_run.h - one box for one command line: from its creation to the record of its end.
+ * Owns:         the keeper's link, the box and its leash. However the process ends, the box does too.
+ * Does not own: the options it was opened with. */
+#pragma once
+#include "base/buf.h"
+#include "client/box_handle.h"
+#include "record/cause.h"
+#include "record/changes.h"
+#include "client/files.h"
+#include "cli/bring.h"
+#include "cli/options.h"
+#include "lang/lang.h"
+
+struct session {
+	const struct cli *cli;
+	const struct options *opt;
+	struct keeper_link keeper;
+	struct box box;
+	struct files files;
+	struct changes changes;
+	struct bring bring;
+	int changed_rc; /* of changes_after() */
+	uint64_t create_us, started_ns, ended_ns;
+	struct buf output[2]; /* with --json */
+	uint64_t dropped[2];
+	int twice;     /* two Ctrl-C kill, also inside a terminal */
+	int no_stdin;  /* it was the program's code */
+	int seeded;    /* the next command may be what waits in the box */
+	int last;      /* the next command is all that the box is for: nothing will be asked of it afterwards */
+	int files_put; /* something was copied in */
+	const struct lang *lang; /* what the record should understand of its errors; NULL: nothing */
+	uint64_t printed;        /* bytes of the last command, on both streams */
+	int compiling;           /* it is the compiler that runs */
+	struct buf said;         /* by it, for that */
+};
+
+/* seed: the interpreter that should wait in the box, or "". */
+must_check int session_open(struct session *s, const struct cli *cli, const struct options *opt,
+			    const char *seed, struct err *e);
+must_check int session_files(struct session *s, struct err *e); /* makes s->files usable */
+/* Runs one command to its end. */
+must_check int session_run(struct session *s, const char *const *argv, struct ending *out,
+			   struct err *e);
+/* Says what has to be said, writes the record, returns the exit status. */
+int session_report(struct session *s, const char *template, const char *const *argv,
+		   const struct ending *end);
+void session_close(struct session *s);
+
+/* Our own failure, with the hint that fits its kind. Returns the exit status. */
+int session_failed(const struct cli *cli, const struct err *e);

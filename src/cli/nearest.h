@@ -1,7 +1,0 @@
-/* nearest.h - what was meant: the name closest to a mistyped one. */
-#pragma once
-
-/* Letters to insert, drop, replace or swap with their neighbour. */
-unsigned nearest_distance(const char *a, const char *b);
-/* The closest of the names (NULL-terminated) within two slips, or NULL. */
-const char *nearest_of(const char *typed, const char *const *names);

@@ -1,0 +1,43 @@
+/* run_inputs.h - what of this machine goes into the box: the program, the files its arguments name,
+ * a folder. Everything is looked at before a box exists, so that a typing error costs nothing.
+ * Owns: the plan. Does not own: the command line it was made from. */
+#pragma once
+#include "base/buf.h"
+#include "cli/options.h"
+#include "cli/local_run.h"
+#include "lang/lang.h"
+
+/* Of a file named as an argument, and of code from stdin. */
+#define INTAKE_FILE_MAX (UINT64_C(64) << 20)
+
+struct intake_file {
+	char *from, *to; /* here, there */
+};
+
+struct intake {
+	struct intake_file *files;
+	unsigned nfiles;
+	int workdir;             /* O_DIRECTORY, or -1 */
+	char *root;              /* its real path, to see what lies below it */
+	const struct lang *lang; /* NULL: run the program as it is */
+	const char *const *compile; /* the row of the compiler that was asked for; empty: none */
+	char *unit;              /* lang_unit_of() */
+	const char *seed;        /* lang_seed(), or NULL */
+	const char **sources;    /* of its project, in the box; NULL: it is alone */
+	const char *template;    /* its name, for the record */
+	int from_stdin;
+	struct buf code;       /* with from_stdin */
+	char *source, *binary; /* inside the box */
+	char **args;           /* of the program, places corrected; NULL-terminated */
+	unsigned nargs;
+	int status; /* for a plan that failed */
+};
+
+/* For `run FILE ARGS`; words[0] may be "-". */
+must_check int intake_program(struct intake *in, const struct options *opt, char *const *words,
+			      unsigned nwords, struct trouble *t);
+/* For a command of its own: only the folder. */
+must_check int intake_folder(struct intake *in, const struct options *opt, struct trouble *t);
+/* Carries it out. */
+must_check int intake_put(const struct intake *in, struct session *s, struct err *e);
+void intake_fini(struct intake *in);

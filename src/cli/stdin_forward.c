@@ -1,0 +1,258 @@
+/* stdin_forward.c - see stdin_forward.h.
+ * The daemon has a queue in front of the program. What it accepted is not yet what the program's box
+ * has: each answer says how far that is, and until then the bytes stay here. When the daemon is
+ * another one, it is asked where the box's input ends, and that is where we go on. */
+#include "cli/stdin_forward.h"
+#include "base/clock.h"
+#include "base/cleanup.h"
+#include "cli/exec_follow.h"
+#include "cli/term.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PIECE = 64 * 1024, KEPT_MAX = 1 << 20, AGAIN_MS = 50, TRIES = 1200, TWICE_MS = 2000 };
+
+struct pump {
+	struct follow *f;
+	struct remote r;
+	struct buf kept;  /* from byte `base` of the input on */
+	uint64_t base, sent;
+	int ended;        /* stdin has ended */
+	unsigned generation;
+	/* at a terminal: what a line may begin with */
+	int line_start, tilde;
+	uint64_t last_int_ns;
+};
+
+static uint64_t total(const struct pump *p)
+{
+	return p->base + p->kept.len;
+}
+
+static void let_go_below(struct pump *p, uint64_t offset)
+{
+	size_t n = offset > p->base ? (size_t)(offset - p->base) : 0;
+
+	n = n < p->kept.len ? n : p->kept.len;
+	if (!n)
+		return;
+	memmove(p->kept.p, p->kept.p + n, p->kept.len - n);
+	buf_cut(&p->kept, p->kept.len - n);
+	p->base += n;
+}
+
+/* Where its box says the input ends. 0: found out; -1: it takes no more, or nobody can say. */
+static int find_place(struct pump *p)
+{
+	for (int i = 0; i < TRIES; i++) {
+		json_t *doc = remote_get(&p->r, "/v1/boxes/%s/execs/%s", p->f->box, p->f->exec);
+		const json_t *in = json_object_get(doc, "stdin");
+		int64_t bytes = remote_int(in, "bytes", -1);
+		int open = json_is_true(json_object_get(in, "open")), asked = json_is_object(in);
+
+		json_decref(doc);
+		if (bytes >= 0) {
+			p->sent = (uint64_t)bytes < p->base ? p->base : (uint64_t)bytes;
+			return open ? 0 : -1;
+		}
+		/* A daemon that has just begun does not know yet. */
+		if (doc ? !asked : !p->r.lost && p->r.http < 500)
+			return -1;
+		poll(NULL, 0, AGAIN_MS);
+	}
+	return -1;
+}
+
+/* At a terminal there may be others who type, and then our bytes have no number of their own. */
+static int is_alone(const struct pump *p)
+{
+	return !p->f->terminal && !p->f->attached;
+}
+
+static char *push_path(const struct pump *p)
+{
+	const char *close = p->ended ? "true" : "false";
+
+	if (is_alone(p))
+		return remote_path("/v1/boxes/%s/execs/%s/stdin?close=%s&offset=%u", p->f->box,
+				   p->f->exec, close, p->sent);
+	return remote_path("/v1/boxes/%s/execs/%s/stdin?close=%s", p->f->box, p->f->exec, close);
+}
+
+static int push_once(struct pump *p)
+{
+	auto_free char *path = push_path(p);
+	struct remote_bytes x = { .method = "POST",
+				  .path = path,
+				  .type = "application/octet-stream",
+				  .body = p->kept.p + (p->sent - p->base),
+				  .len = (size_t)(total(p) - p->sent),
+				  .from = -1,
+				  .to = -1 };
+	int status;
+
+	if (!x.len)
+		x.body = "";
+	status = remote_bytes(&p->r, &x);
+	if (status == 0) {
+		p->sent = total(p);
+		let_go_below(p, (uint64_t)remote_int(x.answer, "delivered", 0));
+	}
+	json_decref(x.answer);
+	return status;
+}
+
+/* 0: taken; -1: it reads no more. */
+static int push(struct pump *p)
+{
+	while (push_once(p) != 0) {
+		if (!p->r.lost && p->r.http < 500 && strcmp(p->r.code, "gap") != 0)
+			return -1;
+		if (find_place(p) < 0)
+			return -1;
+		if (p->sent > total(p)) { /* somebody else writes, too */
+			if (is_alone(p))
+				return -1;
+			buf_cut(&p->kept, 0);
+			p->base = p->sent;
+			return 0;
+		}
+	}
+	if (p->kept.len > KEPT_MAX)
+		let_go_below(p, total(p) - KEPT_MAX / 2);
+	return 0;
+}
+
+/* ---- a person ---- */
+
+static _Noreturn void detach(struct pump *p)
+{
+	struct follow *f = p->f;
+
+	/* What was typed before it belongs to the program. */
+	if (total(p) > p->sent)
+		(void)!push(p);
+	term_restore();
+	if (!f->quiet)
+		fprintf(stderr, "\natoll: detached; it goes on. Back: atoll attach %s %s --from %llu\n",
+			f->box, f->exec, (unsigned long long)f->next[0]);
+	exit(0);
+}
+
+static void killed_twice(struct pump *p)
+{
+	uint64_t now = now_ns();
+	auto_free char *path = NULL;
+
+	if (p->last_int_ns && now - p->last_int_ns < TWICE_MS * UINT64_C(1000000)) {
+		path = remote_path("/v1/boxes/%s/execs/%s/signal", p->f->box, p->f->exec);
+		json_decref(remote_json(&p->r, "POST", path, json_pack("{s:s}", "signal", "KILL")));
+	}
+	p->last_int_ns = now;
+}
+
+/* "~." at the start of a line leaves, "~~" is a tilde. */
+static void typed(struct pump *p, const char *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char c = bytes[i];
+
+		if (p->tilde) {
+			p->tilde = 0;
+			if (c == '.')
+				detach(p);
+			buf_putc(&p->kept, '~');
+			if (c == '~')
+				continue;
+		} else if (p->line_start && c == '~') {
+			p->tilde = 1;
+			p->line_start = 0;
+			continue;
+		}
+		if (c == 3 && p->f->twice)
+			killed_twice(p);
+		buf_putc(&p->kept, c);
+		p->line_start = c == '\r' || c == '\n';
+	}
+}
+
+/* ---- the thread ---- */
+
+static void wait_known(struct follow *f)
+{
+	pthread_mutex_lock(&f->lock);
+	while (!f->known)
+		pthread_cond_wait(&f->moved, &f->lock);
+	pthread_mutex_unlock(&f->lock);
+}
+
+static unsigned generation(struct follow *f)
+{
+	unsigned now;
+
+	pthread_mutex_lock(&f->lock);
+	now = f->generation;
+	pthread_mutex_unlock(&f->lock);
+	return now;
+}
+
+/* Everything was handed over; a daemon that dies now may not have passed it on. */
+static void watch(struct pump *p)
+{
+	struct follow *f = p->f;
+	unsigned seen = p->generation;
+
+	for (;;) {
+		pthread_mutex_lock(&f->lock);
+		while (f->generation == seen)
+			pthread_cond_wait(&f->moved, &f->lock);
+		seen = f->generation;
+		pthread_mutex_unlock(&f->lock);
+		if (find_place(p) == 0 && push(p) < 0)
+			return;
+	}
+}
+
+static void run(struct pump *p)
+{
+	char piece[PIECE];
+
+	while (!p->ended) {
+		ssize_t n = read(0, piece, sizeof(piece));
+
+		if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+			struct pollfd in = { .fd = 0, .events = POLLIN };
+
+			poll(&in, 1, -1);
+			continue;
+		}
+		if (n > 0 && p->f->terminal)
+			typed(p, piece, (size_t)n);
+		else if (n > 0)
+			buf_add(&p->kept, piece, (size_t)n);
+		p->ended = n <= 0;
+		p->generation = generation(p->f);
+		if ((p->ended || total(p) > p->sent) && push(p) < 0)
+			return;
+	}
+	watch(p);
+}
+
+void *pump_thread(void *follow)
+{
+	struct pump p = { .f = follow, .line_start = 1 };
+
+	wait_known(p.f);
+	if (remote_again(&p.r, &p.f->mould) == 0 && (!p.f->attached || find_place(&p) == 0)) {
+		if (p.f->attached)
+			p.base = p.sent; /* what others have sent is not ours to repeat */
+		run(&p);
+	}
+	remote_close(&p.r);
+	buf_fini(&p.kept);
+	return NULL;
+}

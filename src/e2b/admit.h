@@ -1,9 +1,0 @@
-/* admit.h - who may have a file of /files: by the box's token, or by a signature made with it.
- * Owns: nothing; paths are the call's. */
-#pragma once
-#include "api/api.h"
-
-/* Whose file it is to be. 0: nobody knows them, or they may not; that is answered. */
-int admit_user(struct call *c, int *out_root);
-/* NULL: refused, and answered. */
-const char *admit_path(struct call *c, const char *given, int root);

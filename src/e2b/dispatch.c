@@ -1,0 +1,345 @@
+/* dispatch.c - what a request is for: the control plane, or a port of a box. */
+#include "api/auth.h"
+#include "v1/ports.h"
+#include "base/cleanup.h"
+#include "e2b/e2b.h"
+#include "e2b/files.h"
+#include "store/boxes.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { RECENT = 256 };
+struct e2b { /* what this door has of its own */
+	struct watchers *watchers;
+	char recent[RECENT][ID_LEN + 1]; /* boxes of signed links */
+};
+
+/* ---- the name of a box and a port ---- */
+
+static int read_port(const char *text, size_t n, uint16_t *out)
+{
+	unsigned long port = 0;
+
+	if (n == 0 || n > 5 || (text[0] == '0' && n > 1)) /* one port, one name */
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return -1;
+		port = port * 10 + (unsigned long)(text[i] - '0');
+	}
+	*out = (uint16_t)port;
+	return port >= 1 && port <= 65535 ? 0 : -1;
+}
+
+/* Old clients put "-" and the clientID of the answer behind the id. Anything else is no box: out "". */
+static void read_id(const char *text, size_t n, char out[ID_LEN + 1])
+{
+	const char *dash = memchr(text, '-', n);
+	size_t len = dash ? (size_t)(dash - text) : n, more = dash ? n - len - 1 : 0;
+
+	out[0] = 0;
+	if (len > ID_LEN || (dash && (more != strlen(E2B_CLIENT) || memcmp(dash + 1, E2B_CLIENT, more))))
+		return;
+	memcpy(out, text, len);
+	out[len] = 0;
+}
+
+static int by_headers(const struct http_req *r, struct e2b_target *out, struct err *e)
+{
+	const char *id = http_header(r, "e2b-sandbox-id"), *port = http_header(r, "e2b-sandbox-port");
+
+	if (!id && !port)
+		return 0;
+	if (!id || !port)
+		return err_set(e, ERR_INVALID, "E2b-Sandbox-%s is missing", id ? "Port" : "Id");
+	if (!*id)
+		return err_set(e, ERR_INVALID, "E2b-Sandbox-Id is empty");
+	if (read_port(port, strlen(port), &out->port) < 0)
+		return err_set(e, ERR_INVALID, "E2b-Sandbox-Port: '%.20s' is no port", port);
+	read_id(id, strlen(id), out->id);
+	return 1;
+}
+
+/* "49983-<id>.some.domain:443" */
+static int by_host(const struct http_req *r, struct e2b_target *out)
+{
+	const char *host = http_header(r, "host");
+	size_t digits = host ? strspn(host, "0123456789") : 0, label;
+
+	if (!digits || host[digits] != '-')
+		return 0;
+	label = strcspn(host, ".:");
+	if (host[label] != '.')
+		return 0;
+	if (read_port(host, digits, &out->port) < 0) { /* a port that is none is in no box */
+		out->port = 0;
+		out->id[0] = 0;
+		return 1;
+	}
+	read_id(host + digits + 1, label - digits - 1, out->id);
+	return 1;
+}
+
+int e2b_target(const struct http_req *r, struct e2b_target *out, struct err *e)
+{
+	int found = by_headers(r, out, e);
+
+	return found ? found : by_host(r, out);
+}
+
+/* ---- traffic ---- */
+
+struct traffic {
+	struct e2b_target to;
+	struct berth *berth;
+	struct berth_wait fetching; /* until it is here, or awake */
+	int woken;
+	struct call *call;
+};
+
+struct berth *e2b_berth(struct call *c)
+{
+	return ((struct traffic *)c->door)->berth;
+}
+
+uint16_t e2b_port(const struct call *c)
+{
+	return ((const struct traffic *)c->door)->to.port;
+}
+
+/* Who speaks to a box by its token acts for its team, on that box alone. */
+static void act_for(struct call *c, const struct berth *b)
+{
+	c->who = (struct who){ .role = ROLE_EDITOR };
+	memcpy(c->who.team, b->row.team, sizeof(c->who.team));
+	memcpy(c->who.box, b->row.id, sizeof(c->who.box));
+	snprintf(c->who.id, sizeof(c->who.id), "box:%s", b->row.id);
+}
+
+static int may_pass(struct call *c, const struct berth *b, uint16_t port)
+{
+	const char *has = http_header(c->req, "e2b-traffic-access-token");
+	struct e2b_box x;
+
+	e2b_box_read(b, &x);
+	/* A box of another door has no token yet, and must not be open to whoever knows its id. What
+	 * somebody has opened is. */
+	if (!x.ours && port != E2B_ENVD && port != E2B_INTERPRETER && preview_is_open(b, port))
+		return 1;
+	if (!x.ours) {
+		e2b_no_box(c, 502, b->row.id, 0, "The sandbox was not found");
+		return 0;
+	}
+	/* The interpreter's table reads the token itself: it answers /health without one. */
+	if (port == E2B_ENVD || !x.traffic[0] || x.public_ports || (has && e2b_same(has, x.traffic)))
+		return 1;
+	e2b_no_box(c, 403, b->row.id, 0,
+		   has ? "The traffic access token is not valid" :
+			 "This sandbox needs a traffic access token");
+	return 0;
+}
+
+/* A box that this door has never given a token for is open to nobody here. */
+static int is_ours(const struct berth *b)
+{
+	struct e2b_box x;
+
+	e2b_box_read(b, &x);
+	return x.ours && !b->nobodys;
+}
+
+static void enter(struct call *c, struct traffic *t);
+
+static void resumed(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct traffic *t = loop_owner(w, struct traffic, fetching);
+	struct call *c = t->call;
+
+	(void)b;
+	(void)e;
+	c->drop = NULL;
+	http_resume(c->req); /* first: who comes next may want it to wait again */
+	enter(c, t);
+}
+
+static void stop_fetching(struct call *c)
+{
+	berth_wait_cancel(&((struct traffic *)c->door)->fetching);
+}
+
+/* 1: it is paused and wakes for whoever comes; the request waits for that, once. */
+static int wakes(struct call *c, struct traffic *t, struct berth *b)
+{
+	struct e2b_box x;
+	struct err e;
+
+	e2b_box_read(b, &x);
+	if (b->state != BERTH_PAUSED || !x.auto_resume || t->woken)
+		return 0;
+	t->woken = 1;
+	t->fetching.done = resumed;
+	if (berth_resume(b, 0, &t->fetching, &e) < 0)
+		return 0;
+	c->drop = stop_fetching;
+	http_want_body(c->req, HTTP_BODY_STREAM, 0);
+	http_pause(c->req);
+	return 1;
+}
+
+static void enter(struct call *c, struct traffic *t)
+{
+	struct berth *b = fleet_find(&c->api->fleet, t->to.id);
+
+	if (b && !is_ours(b) && !preview_is_open(b, t->to.port))
+		b = NULL;
+	if (b && b->state == BERTH_PAUSED && !may_pass(c, b, t->to.port))
+		return;
+	if (b && wakes(c, t, b))
+		return;
+	if (!b || b->state != BERTH_RUNNING) {
+		e2b_no_box(c, 502, t->to.id, 0, "The sandbox was not found");
+		return;
+	}
+	if (!may_pass(c, b, t->to.port))
+		return;
+	t->berth = b;
+	act_for(c, b);
+	call_hold(c, b);
+	if (t->to.port == E2B_ENVD || t->to.port == E2B_INTERPRETER)
+		c->req->always = API_ALWAYS_SHARED;
+	if (t->to.port != E2B_ENVD && t->to.port != E2B_INTERPRETER)
+		e2b_proxy(c, b, t->to.port);
+	else if (!e2b_cors(c))
+		call_serve(c, t->to.port == E2B_ENVD ? &e2b_envd : &e2b_interpreter);
+}
+
+/* 1: another front made this box, and it is on its way to us; the body waits, too. */
+static int fetch(struct call *c, struct traffic *t)
+{
+	struct store_box row = { 0 };
+	struct err e;
+
+	if (!id_valid(t->to.id) || fleet_find(&c->api->fleet, t->to.id) ||
+	    store_box_get(c->api->store, t->to.id, &row, &e) < 0)
+		return 0;
+	if (row.state == STORE_BOX_GONE || strcmp(row.boot, c->api->fleet.boot) != 0) {
+		store_box_fini(&row);
+		return 0;
+	}
+	t->fetching.done = resumed;
+	c->drop = stop_fetching;
+	http_want_body(c->req, HTTP_BODY_STREAM, 0);
+	http_pause(c->req);
+	berth_restore(&c->api->fleet, &row, &t->fetching);
+	return 1;
+}
+
+/* Links to files that say nothing but who may follow them. One that was made with no token of ours
+ * gets the answer of all that name no box. */
+static int by_signature(struct call *c, struct traffic *t)
+{
+	const struct berth *b = transfer_find(c);
+
+	if (!b)
+		return 0;
+	memcpy(t->to.id, b->row.id, sizeof(t->to.id));
+	t->to.port = E2B_ENVD;
+	c->door = t;
+	return 1;
+}
+
+/* Does a page want to send this header? */
+static int asks_for(const struct http_req *r, const char *name)
+{
+	const char *list = http_header(r, "access-control-request-headers");
+	size_t n = strlen(name);
+
+	while (list && *(list += strspn(list, ", \t"))) {
+		size_t len = strcspn(list, ", \t");
+
+		if (len == n && strncasecmp(list, name, n) == 0)
+			return 1;
+		list += len;
+	}
+	return 0;
+}
+
+static int take(struct call *c)
+{
+	struct traffic *t = call_alloc(c, sizeof(*t));
+	struct err e;
+	int named;
+
+	*t = (struct traffic){ .call = c };
+	named = e2b_target(c->req, &t->to, &e);
+	if (named < 0) {
+		http_reply(c->req, 400, "text/plain", e.msg, strlen(e.msg));
+		return 1;
+	}
+	if (named) {
+		c->door = t;
+		if (!fetch(c, t))
+			enter(c, t);
+		return 1;
+	}
+	/* Where all boxes have one address, a header names the box, and a browser asks before it sends one. */
+	if (strcmp(c->req->method, "OPTIONS") == 0 && asks_for(c->req, "e2b-sandbox-id") && e2b_cors(c))
+		return 1;
+	if (by_signature(c, t)) {
+		enter(c, t);
+		return 1;
+	}
+	/* It had a signature, and of no box here. */
+	if (strcmp(c->req->path, "/files") == 0 && http_query(c->req, "signature") &&
+	    auth_failed(c->api, c->req)) {
+		call_slow(c);
+		return 1;
+	}
+	return e2b_control_take(c);
+}
+
+const struct api_door e2b_door = { take, NULL, 0, NULL };
+
+/* What is open to a box that stands still is cut: nobody may wait for an answer from there. */
+static void cut(struct fleet *f, struct berth *b)
+{
+	struct api *a = loop_owner(f, struct api, fleet);
+
+	for (struct call *c = a->calls, *next; c; c = next) {
+		next = c->next;
+		if (c->door && strcmp(c->held, b->row.id) == 0)
+			http_abort(c->req);
+	}
+}
+
+int e2b_init(struct api *a, struct err *e)
+{
+	(void)e;
+	a->fleet.on_pause = cut;
+	a->e2b = calloc(1, sizeof(*a->e2b));
+	if (!a->e2b)
+		abort();
+	a->e2b->watchers = watchers_new();
+	return 0;
+}
+
+void e2b_fini(struct api *a)
+{
+	if (!a->e2b)
+		return;
+	watchers_free(a->e2b->watchers);
+	free(a->e2b);
+	a->e2b = NULL;
+}
+
+char *e2b_recent(struct api *a, const uint8_t signature[32])
+{
+	return a->e2b->recent[signature[0] % RECENT];
+}
+
+struct watchers *e2b_watchers(struct api *a)
+{
+	return a->e2b->watchers;
+}

@@ -1,0 +1,120 @@
+/* envd_http.c - the small questions to envd: what the box uses, its variables; and who may ask from a page. */
+#include "v1/usage_sampler.h"
+#include "base/cleanup.h"
+#include "e2b/envd.h"
+
+#include <string.h>
+
+/* ---- GET /metrics ---- */
+
+struct looking {
+	struct gauge_watch watch;
+	struct call *call;
+};
+
+struct before { /* the last sample but now */
+	uint64_t cpu_us;
+	uint32_t at_s;
+};
+
+static void keep_last(void *ctx, const struct gauge_sample *s)
+{
+	if (s->cpu_us != UINT64_MAX)
+		*(struct before *)ctx = (struct before){ s->cpu_us, s->at_s };
+}
+
+/* Of one CPU, since the last sample or since the box was made; 100 is one of them, busy. */
+static double busy(const struct gauges *g, const struct berth *b, const struct gauge_now *now)
+{
+	struct before from = { 0, (uint32_t)(b->about.created_ns / 1000000000) };
+	double seconds;
+
+	gauge_history(g, b->row.id, GAUGE_STEP_S, 0, keep_last, &from);
+	seconds = (double)(now->at_ns / 1000000000) - (double)from.at_s;
+	if (!now->counted || now->kernel.cpu_us == UINT64_MAX || now->kernel.cpu_us < from.cpu_us)
+		return 0;
+	return (double)(now->kernel.cpu_us - from.cpu_us) / 1e4 / (seconds < 1 ? 1 : seconds);
+}
+
+static json_t *metrics_json(const struct gauges *g, const struct berth *b,
+			    const struct gauge_now *now)
+{
+	const struct store_limits *l = &b->row.limits;
+	const struct wire_status *s = &now->inside;
+	int told = now->told && s->disk_free <= s->disk_size;
+	json_int_t total = (json_int_t)l->mem_bytes,
+		   used = now->counted && now->kernel.mem_now != UINT64_MAX
+				  ? (json_int_t)now->kernel.mem_now
+				  : 0;
+
+	return json_pack("{s:I, s:i, s:f, s:I, s:I, s:i, s:I, s:I, s:I, s:I}", "ts",
+			 (json_int_t)(now->at_ns / 1000000000), "cpu_count",
+			 (int)(l->cpu_milli ? (l->cpu_milli + 999) / 1000 : 1), "cpu_used_pct",
+			 busy(g, b, now), "mem_total", total, "mem_used", used, "mem_cache", 0,
+			 "mem_total_mib", total >> 20, "mem_used_mib", used >> 20, "disk_used",
+			 told ? (json_int_t)(s->disk_size - s->disk_free) : 0, "disk_total",
+			 told ? (json_int_t)s->disk_size : (json_int_t)l->disk_bytes);
+}
+
+static void looked(struct gauge_watch *w, const struct gauge_now *now)
+{
+	struct call *c = loop_owner(w, struct looking, watch)->call;
+	const struct berth *b = now ? fleet_find(&c->api->fleet, c->held) : NULL;
+
+	gauge_unwatch(w);
+	c->drop = NULL;
+	if (b)
+		call_json(c, 200, metrics_json(c->api->gauges, b, now));
+	else
+		http_abort(c->req);
+}
+
+static void stop_looking(struct call *c)
+{
+	gauge_unwatch(&((struct looking *)c->state)->watch);
+}
+
+void envd_metrics(struct call *c)
+{
+	struct looking *l = call_alloc(c, sizeof(*l));
+
+	*l = (struct looking){ .watch.told = looked, .call = c };
+	c->state = l;
+	c->drop = stop_looking;
+	gauge_watch(c->api->gauges, e2b_berth(c), &l->watch, 1);
+}
+
+/* ---- GET /envs ---- */
+
+void envd_envs(struct call *c)
+{
+	const char *text = e2b_berth(c)->row.env;
+	json_t *env = text ? json_loads(text, 0, NULL) : NULL;
+
+	call_json(c, 200, env ? env : json_object());
+}
+
+/* ---- pages ---- */
+
+/* A page has no more than its token lets it do, so any page may ask. */
+int e2b_cors(struct call *c)
+{
+	const char *wants = http_header(c->req, "access-control-request-headers");
+
+	if (!http_header(c->req, "origin"))
+		return 0;
+	http_set(c->req, "Access-Control-Allow-Origin", "*");
+	if (strcmp(c->req->method, "OPTIONS") != 0 ||
+	    !http_header(c->req, "access-control-request-method")) {
+		http_set(c->req, "Access-Control-Expose-Headers",
+			 "Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin, Location, "
+			 "Cache-Control, X-Content-Type-Options");
+		return 0;
+	}
+	http_set(c->req, "Access-Control-Allow-Methods", "HEAD, GET, POST, PUT, PATCH, DELETE");
+	http_set(c->req, "Access-Control-Max-Age", "7200");
+	if (wants && strlen(wants) < 2000)
+		http_set(c->req, "Access-Control-Allow-Headers", "%s", wants);
+	call_empty(c, 204);
+	return 1;
+}

@@ -1,0 +1,143 @@
+/* errors.c - E2B's shapes of an error. */
+#include "base/cleanup.h"
+#include "record/changes.h"
+#include "e2b/e2b.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static void answer(struct call *c, int status, const char *message)
+{
+	call_json(c, status,
+		  json_pack("{s:i, s:o}", "code", status, "message", changes_text(message)));
+}
+
+void e2b_error(struct call *c, int status, const char *fmt, ...)
+{
+	char text[600];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	answer(c, status, text);
+}
+
+/* Their clients show one line: what, and the value seen. */
+void e2b_manner_error(struct call *c, int status, const char *code, const char *message,
+		      const char *why, const char *hint)
+{
+	char text[600];
+
+	(void)code;
+	(void)hint;
+	snprintf(text, sizeof(text), "%s%s%s", message, why && *why ? ": " : "", why ? why : "");
+	answer(c, status, text);
+}
+
+/* Old clients put a "-" and more behind the id of a box. Cut before anybody looks for it. */
+static int admit(struct call *c)
+{
+	if (c->row && strstr(c->row->pattern, "/{box}") && c->match.nparams)
+		c->match.params[0][strcspn(c->match.params[0], "-")] = 0;
+	return call_admit(c);
+}
+
+const struct api_manner e2b_manner = { .error = e2b_manner_error, .admit = admit };
+
+void e2b_refuse(struct call *c)
+{
+	call_error(c, 501, "not_supported", c->row->summary, NULL, NULL);
+}
+
+static const char *port_of(const char *host)
+{
+	const char *at = *host == '[' ? strchr(host, ']') : host;
+
+	at = at ? strchr(at, ':') : NULL;
+	return at ? at : "";
+}
+
+static int is_loopback(const char *host)
+{
+	static const char *const names[] = { "127.0.0.1", "localhost", "[::1]" };
+	size_t n = strlen(host) - strlen(port_of(host));
+
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+		if (strlen(names[i]) == n && !strncasecmp(host, names[i], n))
+			return 1;
+	return 0;
+}
+
+/* Host "api.D:port" is how clients that know nothing but D come: their boxes are below D, too. Without
+ * any domain of ours, those on this machine have localhost. */
+void e2b_domain(const struct call *c, char out[E2B_DOMAIN])
+{
+	const char *host = http_header(c->req, "host");
+	const char *const *ours = c->api->conf.hosts;
+
+	out[0] = 0;
+	if (host && !c->req->unix_peer && !strncasecmp(host, "api.", 4))
+		snprintf(out, E2B_DOMAIN, "%s", host + 4);
+	else if (host && ours && *ours)
+		snprintf(out, E2B_DOMAIN, "%s%.6s", *ours, port_of(host));
+	else if (host && !c->req->unix_peer && is_loopback(host))
+		snprintf(out, E2B_DOMAIN, "localhost%.6s", port_of(host));
+}
+
+static int is_browser(const struct http_req *r)
+{
+	const char *agent = http_header(r, "user-agent");
+
+	return agent && (strstr(agent, "Mozilla/") || strstr(agent, "Opera/"));
+}
+
+static void put_escaped(struct buf *out, const char *text)
+{
+	for (; *text; text++)
+		if (strchr("<>&\"'", *text))
+			buf_printf(out, "&#%d;", *text);
+		else
+			buf_putc(out, *text);
+}
+
+/* The same for people. Nothing on the page moves, loads or runs. */
+static void no_box_page(struct call *c, int status, const char *id, unsigned port, const char *message)
+{
+	auto_buf struct buf page = { 0 };
+
+	buf_puts(&page, "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
+			"<meta name=\"viewport\" content=\"width=device-width\"><title>");
+	put_escaped(&page, message);
+	buf_puts(&page, "</title><body style=\"font:16px/1.5 system-ui,sans-serif;max-width:36em;"
+			"margin:15vh auto;padding:0 1em\"><h1 style=\"font-size:1.3em\">");
+	put_escaped(&page, message);
+	buf_puts(&page, "</h1><p>Sandbox <code>");
+	put_escaped(&page, id);
+	buf_puts(&page, "</code>");
+	if (port)
+		buf_printf(&page, ", port %u", port);
+	buf_printf(&page, " (%d)</p></body></html>\n", status);
+	http_set(c->req, "Content-Security-Policy",
+		 "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
+	http_set(c->req, "Cache-Control", "no-store");
+	http_reply(c->req, status, "text/html; charset=utf-8", page.p, page.len);
+}
+
+void e2b_no_box(struct call *c, int status, const char *id, unsigned port, const char *message)
+{
+	json_t *doc;
+
+	if (is_browser(c->req)) {
+		no_box_page(c, status, id, port, message);
+		return;
+	}
+	doc = json_pack("{s:o, s:s, s:i}", "sandboxId", changes_text(id), "message", message, "code",
+			status);
+
+	if (port)
+		json_object_set_new(doc, "port", json_integer(port));
+	call_json(c, status, doc);
+}

@@ -1,8 +1,0 @@
-/* listing.h - GET /sandboxes and /v2/sandboxes. */
-#pragma once
-#include "api/fields.h"
-#include "e2b/e2b.h"
-
-extern const struct field listing_query[], listing_v1_query[];
-void listing_v1(struct call *c); /* those that run, all at once */
-void listing_v2(struct call *c); /* in pages */

@@ -1,6 +1,0 @@
-/* single.h - an execution in a language that keeps no state (C, Go, Rust, ...): compiled and run by itself,
- * and told in the lines of port 49999, all at its end. */
-#pragma once
-#include "e2b/e2b.h"
-
-void single_run(struct call *c, const char *language); /* c->body: of /execute */

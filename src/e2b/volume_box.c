@@ -1,0 +1,175 @@
+/* volume_box.c - see volume_box.h.
+ *
+ *   being made with it -> wait -> again
+ *   has it             -> use that one
+ *   ends               -> wait -> again
+ *   nobody has it      -> make one */
+#include "e2b/volume_box.h"
+#include "api/quota.h"
+#include "base/cleanup.h"
+#include "record/cause.h"
+#include "e2b/volumes.h"
+#include "store/volumes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TRIES = 8, LIFETIME_MS = 3600 * 1000 };
+#define ROOT "/mnt/volume"
+#define PURPOSE "{\"" BERTH_EPHEMERAL "\":\"volume\"}"
+
+static int is_depot(const struct berth *b)
+{
+	return b->row.metadata && !strcmp(b->row.metadata, PURPOSE);
+}
+
+/* ---- who has it? ---- */
+
+static struct berth *making(const struct fleet *f, const char *volume)
+{
+	for (struct berth *b = f->making; b; b = b->next)
+		for (unsigned i = 0; i < b->nmounts; i++)
+			if (!strcmp(b->mounts[i].id, volume))
+				return b;
+	return NULL;
+}
+
+static struct berth *holder(struct api *a, const char *volume, char root[WIRE_PATH])
+{
+	struct store_attachments all = { 0 };
+	struct berth *b = NULL;
+	struct err e;
+
+	if (store_volume_attached(a->store, volume, NULL, &all, &e) < 0)
+		return NULL;
+	for (unsigned i = 0; i < all.n && !b; i++) {
+		b = fleet_find(&a->fleet, all.v[i].box);
+		snprintf(root, WIRE_PATH, "%.*s", WIRE_PATH - 1, all.v[i].path);
+	}
+	store_attachments_fini(&all);
+	return b;
+}
+
+/* ---- coming and going ---- */
+
+static void bring(struct depot *d);
+
+/* The last one out ends it: nobody else can have the volume while this box does. */
+static void over(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct api *a = c->api;
+	struct depot *d = c->door;
+	struct berth *b = d->wait.berth;
+	char box[ID_LEN + 1];
+
+	memcpy(box, d->box, sizeof(box));
+	berth_wait_cancel(&d->wait);
+	if (b && b->state == BERTH_MAKING && is_depot(b) && !b->made)
+		berth_end(b, CAUSE_OPERATOR, NULL); /* nobody waits for it any more */
+	d->over(r);
+	b = box[0] ? fleet_find(&a->fleet, box) : NULL;
+	if (b && is_depot(b) && !b->busy)
+		berth_end(b, CAUSE_OPERATOR, NULL);
+}
+
+static void use(struct depot *d, struct berth *b)
+{
+	snprintf(d->box, sizeof(d->box), "%s", b->row.id);
+	call_hold(d->call, b);
+	d->ready(d->call, d, b);
+}
+
+static void again(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	(void)b;
+	(void)e; /* whether it is there is looked at anew */
+	bring(loop_owner(w, struct depot, wait));
+}
+
+static void made(struct berth_wait *w, struct berth *b, const struct err *e)
+{
+	struct depot *d = loop_owner(w, struct depot, wait);
+
+	if (e)
+		call_fail(d->call, e);
+	else
+		use(d, b);
+}
+
+static void make(struct depot *d)
+{
+	struct call *c = d->call;
+	struct berth_want want = { .limits = c->api->fleet.conf.limits, .nmounts = 1 };
+	struct berth *b;
+	struct err e;
+
+	if (!quota_box(c))
+		return;
+	snprintf(want.mounts[0].id, sizeof(want.mounts[0].id), "%s", d->volume);
+	snprintf(want.mounts[0].path, sizeof(want.mounts[0].path), ROOT);
+	snprintf(d->root, sizeof(d->root), ROOT);
+	snprintf(want.row.team, sizeof(want.row.team), "%s", c->who.team);
+	snprintf(want.row.template, sizeof(want.row.template), "base");
+	want.row.metadata = PURPOSE;
+	want.row.lifetime_ms = LIFETIME_MS;
+	d->wait.done = made;
+	if (berth_create(&c->api->fleet, &want, &d->wait, &b, &e) < 0)
+		call_fail(c, &e);
+}
+
+static void bring(struct depot *d)
+{
+	struct call *c = d->call;
+	struct berth *b = making(&c->api->fleet, d->volume);
+
+	d->wait = (struct berth_wait){ .done = again };
+	if (d->tries++ == TRIES) {
+		http_set(c->req, "Retry-After", "1");
+		call_error(c, 503, "busy", "others are using this volume", d->volume, NULL);
+		return;
+	}
+	if (b) {
+		berth_await(b, &d->wait);
+		return;
+	}
+	b = holder(c->api, d->volume, d->root);
+	if (!b)
+		make(d);
+	else if (b->state == BERTH_RUNNING || b->state == BERTH_KEPT)
+		use(d, b);
+	else if (b->state == BERTH_ENDING)
+		berth_end(b, CAUSE_OPERATOR, &d->wait);
+	else
+		call_error(c, 409, "conflict", "a sandbox that is paused has this volume",
+			   b->row.id, NULL);
+}
+
+void depot_open(struct call *c, struct depot *d,
+		void (*ready)(struct call *c, struct depot *d, struct berth *b))
+{
+	struct store_volume v;
+
+	if (!e2b_volumes_find(c, &v))
+		return;
+	*d = (struct depot){ .call = c, .ready = ready, .over = c->req->on_over };
+	snprintf(d->volume, sizeof(d->volume), "%s", v.id);
+	c->door = d;
+	c->req->on_over = over;
+	bring(d);
+}
+
+int depot_leaves(struct api *a, const struct wire_mount *m, unsigned n, struct berth_wait *w)
+{
+	char root[WIRE_PATH];
+
+	for (unsigned i = 0; i < n; i++) {
+		struct berth *b = holder(a, m[i].id, root);
+
+		if (b && b->state == BERTH_ENDING) {
+			berth_end(b, CAUSE_OPERATOR, w);
+			return 1;
+		}
+	}
+	return 0;
+}

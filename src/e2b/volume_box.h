@@ -1,0 +1,24 @@
+/* volume_box.h - a box through which the content of a volume is reached.
+ * A volume is a disk that only boxes open. One that has it already serves; else one is made for this,
+ * with nothing but the volume, and ends with the last request that needed it.
+ * Owns: the box, if it was made here; the wait for it. */
+#pragma once
+#include "e2b/e2b.h"
+
+struct depot {
+	struct berth_wait wait;
+	struct call *call;
+	char volume[ID_LEN + 1];
+	char root[WIRE_PATH]; /* where the box has it */
+	char box[ID_LEN + 1];
+	unsigned tries;
+	void (*ready)(struct call *c, struct depot *d, struct berth *b);
+	void (*over)(struct http_req *r); /* whose place we have taken */
+};
+
+/* Of the volume that the path names, of the caller's team. ready() follows, once; what prevents it is
+ * answered. Takes c->door. */
+void depot_open(struct call *c, struct depot *d,
+		void (*ready)(struct call *c, struct depot *d, struct berth *b));
+/* A box that is about to end and has one of these: w hears when it has. 0: there is none. */
+int depot_leaves(struct api *a, const struct wire_mount *m, unsigned n, struct berth_wait *w);

@@ -1,0 +1,376 @@
+/* volume_files.c - see volume_files.h.
+ *
+ *   path -> a box (depot.h) -> its file worker -> what is there now -> their Stat
+ *
+ * One worker does one thing and is asked how it looks afterwards. Of times only that of the last change
+ * is known; it stands for all three. What is made is the user's unless `uid` and `gid` say otherwise; folders
+ * that are made on the way are root's with uid=0 and the user's else. */
+#include "e2b/volume_files.h"
+#include "v1/file_request.h"
+#include "v1/download.h"
+#include "base/cleanup.h"
+#include "record/record.h"
+#include "e2b/volume_box.h"
+#include "e2b/files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { USER = 1000, DEPTH_MAX = 32, ENTRIES_MAX = 10000 };
+
+#define MAKE_FIELDS                                                                                \
+	{ "uid", FIELD_INT, 0, 0, WIRE_OWNER_MAX, "owner, as the sandbox counts; 1000: the user",  \
+	  NULL },                                                                                  \
+	{ "gid", FIELD_INT, 0, 0, WIRE_OWNER_MAX, "group; without it the same number as uid", NULL }, \
+	{ "mode", FIELD_INT, 0, 0, 07777, "in decimal", NULL }
+#define FORCE_FIELD { "force", FIELD_BOOL, 0, 0, 0, "also where something is there", NULL }
+
+const struct field shelf_query[] = {
+	DESK_PATH_FIELD(1, "in the volume"),
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+const struct field shelf_make_query[] = {
+	DESK_PATH_FIELD(1, "in the volume"),
+	MAKE_FIELDS,
+	FORCE_FIELD,
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+const struct field shelf_list_query[] = {
+	DESK_PATH_FIELD(1, "in the volume"),
+	{ "depth", FIELD_INT, 0, 1, DEPTH_MAX, "levels of folders; 1", NULL },
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+const struct field shelf_patch_fields[] = {
+	MAKE_FIELDS,
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+
+enum deed { STAT, LIST, MKDIR, PATCH, REMOVE, GET, PUT };
+
+struct shelf {
+	struct desk desk;
+	struct depot depot;
+	enum deed deed;
+	const char *path; /* in the volume: "/" or "/a/b" */
+	struct wire_put put;
+	struct wire_chown owner;
+	int set_owner, set_mode; /* still to be asked of the worker, in this order: CHOWN clears set-user-id */
+	int asked, looking;      /* for the deed; how it looks now */
+	json_t *items;
+};
+
+/* ---- paths ---- */
+
+static int climbs(const char *path)
+{
+	for (const char *p = path; (p = strstr(p, "..")); p += 2)
+		if ((p == path || p[-1] == '/') && (!p[2] || p[2] == '/'))
+			return 1;
+	return 0;
+}
+
+/* Without what says nothing: "//", "/./", a slash at the end. NULL: refused, and answered. */
+static const char *read_path(struct call *c)
+{
+	const char *given = call_query(c, "path");
+	char *full = call_alloc(c, strlen(given) + 2);
+
+	if (!*given || climbs(given)) {
+		call_error(c, 400, "invalid", "path: must be one in the volume, without ..", given, NULL);
+		return NULL;
+	}
+	snprintf(full, strlen(given) + 2, "/%s", given);
+	return desk_path(c, full);
+}
+
+static const char *in_box(struct call *c, const struct depot *d, const char *path)
+{
+	size_t n = strlen(d->root) + strlen(path) + 1;
+	char *full = call_alloc(c, n);
+
+	snprintf(full, n, "%s%s", d->root, strcmp(path, "/") ? path : "");
+	return full;
+}
+
+/* ---- as JSON ---- */
+
+static const char *type_name(uint32_t mode)
+{
+	return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "directory" : S_ISLNK(mode) ? "symlink" : "unknown";
+}
+
+/* below: the folder in the volume that name is relative to; NULL: name is of no use, path is it. */
+static json_t *stat_json(const struct wire_entry *e, const struct desk_entry *parts, const char *path,
+			 const char *below)
+{
+	char full[DESK_PATH * 2];
+	const char *name;
+	json_t *doc;
+
+	if (below)
+		snprintf(full, sizeof(full), "%s/%s", strcmp(below, "/") ? below : "", parts->name);
+	else
+		snprintf(full, sizeof(full), "%s", path);
+	name = strrchr(full, '/');
+	doc = json_pack("{s:o, s:s, s:o, s:I, s:i, s:i, s:i, s:o, s:o, s:o}", "name",
+			changes_text(name && name[1] ? name + 1 : full), "type", type_name(e->mode),
+			"path", changes_text(full), "size", (json_int_t)(e->size & INT64_MAX), "mode",
+			(int)(e->mode & 07777), "uid", (int)e->uid, "gid", (int)e->gid, "atime",
+			record_when(e->mtime_ns), "mtime", record_when(e->mtime_ns), "ctime",
+			record_when(e->mtime_ns));
+	if (parts->target)
+		json_object_set_new(doc, "target", changes_text(parts->target));
+	return doc;
+}
+
+/* ---- the worker ---- */
+
+static void finish(struct shelf *x, int status, json_t *take_doc)
+{
+	desk_close(&x->desk);
+	if (take_doc)
+		call_json(x->desk.call, status, take_doc);
+	else
+		call_empty(x->desk.call, status);
+}
+
+static void look(struct shelf *x)
+{
+	x->looking = 1;
+	desk_look(&x->desk, x->desk.path);
+}
+
+/* Owner and mode, where they are still to be set; then how it looks. */
+static void shelf_next(struct shelf *x)
+{
+	const char *path = x->desk.path;
+
+	if (x->set_owner) {
+		x->set_owner = 0;
+		clerk_ask(&x->desk.clerk, WIRE_CHOWN, &x->owner, sizeof(x->owner), path, strlen(path));
+	} else if (x->set_mode) {
+		x->set_mode = 0;
+		x->put = (struct wire_put){ .mode = x->put.mode }; /* without the flags of the PUT */
+		clerk_ask(&x->desk.clerk, WIRE_CHMOD, &x->put, sizeof(x->put), path, strlen(path));
+	} else {
+		look(x);
+	}
+}
+
+static void begin_put(struct shelf *x)
+{
+	struct call *c = x->desk.call;
+	struct err e;
+	int pipe;
+
+	if (clerk_ask_pipe(&x->desk.clerk, WIRE_PUT, &x->put, sizeof(x->put), x->desk.path, &pipe, &e) <
+	    0) {
+		desk_fail(&x->desk, &e);
+		return;
+	}
+	http_body_pipe(c->req, pipe, c->api->conf.upload_max);
+	http_body_rate(c->req, HTTP_BODY_RATE);
+}
+
+static void ready(struct clerk *k)
+{
+	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
+	struct wire_list list = { .max = ENTRIES_MAX,
+				  .depth = (uint32_t)call_query_int(x->desk.call, "depth", 1) };
+	const char *path = x->desk.path;
+	size_t n = strlen(path);
+
+	x->asked = 1;
+	if (x->deed == STAT)
+		look(x);
+	else if (x->deed == LIST)
+		clerk_ask(k, WIRE_LIST, &list, sizeof(list), path, n);
+	else if (x->deed == MKDIR)
+		clerk_ask(k, WIRE_MKDIR, &x->put, sizeof(x->put), path, n);
+	else if (x->deed == PATCH)
+		shelf_next(x);
+	else if (x->deed == REMOVE)
+		desk_ask(&x->desk, WIRE_REMOVE, 0, path, n);
+	else
+		begin_put(x);
+}
+
+static void entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+{
+	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
+	struct desk_entry parts;
+
+	if (!desk_split(e, tail, n, &parts)) {
+		desk_error(&x->desk, 502, "box_lies", "the box's answer makes no sense", x->path, NULL);
+		return;
+	}
+	if (x->deed == LIST && json_array_size(x->items) < ENTRIES_MAX)
+		json_array_append_new(x->items, stat_json(e, &parts, NULL, x->path));
+	else if (x->looking)
+		finish(x, x->deed == MKDIR || x->deed == PUT ? 201 : 200,
+		       stat_json(e, &parts, x->path, NULL));
+}
+
+static void done(struct clerk *k, uint16_t flags)
+{
+	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
+
+	(void)flags;
+	if (x->looking)
+		return;
+	if (x->deed == LIST)
+		finish(x, 200, json_incref(x->items));
+	else if (x->deed == REMOVE)
+		finish(x, 204, NULL);
+	else
+		shelf_next(x);
+}
+
+static void failed(struct clerk *k, const struct err *e)
+{
+	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
+
+	desk_fail(&x->desk, e);
+}
+
+/* ---- the client ---- */
+
+static void left(struct call *c)
+{
+	struct shelf *x = c->state;
+
+	desk_close(&x->desk);
+	json_decref(x->items);
+	x->items = NULL;
+}
+
+static void pipe_full(struct http_req *r, int full)
+{
+	struct shelf *x = ((struct call *)r->user)->state;
+
+	if (x->desk.open)
+		desk_stalls(&x->desk, full);
+}
+
+static void body_ended(struct http_req *r)
+{
+	struct shelf *x = ((struct call *)r->user)->state;
+
+	if (x && x->desk.open && x->asked)
+		clerk_data(&x->desk.clerk, NULL, 0);
+}
+
+static void get_failed(struct desk *d, const struct err *e)
+{
+	desk_fail(d, e);
+}
+
+static void there(struct call *c, struct depot *d, struct berth *b)
+{
+	static const struct clerk_events on = {
+		.ready = ready, .entry = entry, .done = done, .failed = failed
+	};
+	struct shelf *x = loop_owner(d, struct shelf, depot);
+	struct download_want want = { .path = in_box(c, d, x->path),
+				      .berth = b,
+				      .worker = FILES_WORKER,
+				      .fail = get_failed };
+
+	if (x->deed == GET) {
+		download_begin(c, &want);
+		return;
+	}
+	x->items = x->deed == LIST ? json_array() : NULL;
+	x->desk.path = want.path;
+	desk_open_in(&x->desk, c, b, FILES_WORKER, &on);
+	c->drop = left;
+}
+
+/* Numbers of a query or of a body. */
+static int64_t number(struct call *c, enum deed deed, const char *name, int64_t otherwise)
+{
+	return deed == PATCH ? call_int(c, name, otherwise) : call_query_int(c, name, otherwise);
+}
+
+/* Which owner and mode the request wants, and what of that PUT or MKDIR does not set by itself. */
+static void shelf_want_owner(struct shelf *x, struct call *c, uint32_t mode)
+{
+	int patch = x->deed == PATCH;
+	int64_t uid = number(c, x->deed, "uid", patch ? (int64_t)WIRE_CHOWN_KEEP : USER);
+	int64_t gid = number(c, x->deed, "gid", patch ? (int64_t)WIRE_CHOWN_KEEP : uid);
+
+	x->owner.uid = (uint32_t)uid;
+	x->owner.gid = (uint32_t)gid;
+	x->put.mode = (uint32_t)number(c, x->deed, "mode", mode);
+	if (patch) {
+		x->set_owner = call_get(c, "uid") || call_get(c, "gid");
+		x->set_mode = !!call_get(c, "mode");
+	} else {
+		x->put.flags = uid ? WIRE_PUT_USER : 0;
+		x->set_owner = gid != uid || (uid != 0 && uid != USER);
+		x->set_mode = x->set_owner && x->put.mode & 07000;
+	}
+}
+
+static void begin(struct call *c, enum deed deed, uint32_t mode)
+{
+	struct shelf *x = call_alloc(c, sizeof(*x));
+
+	*x = (struct shelf){ .deed = deed, .path = read_path(c) };
+	if (!x->path)
+		return;
+	if (!strcmp(x->path, "/") && (deed == REMOVE || deed == PUT)) {
+		call_error(c, 400, "invalid", "path: that is the volume itself", NULL, NULL);
+		return;
+	}
+	if (deed == PUT || deed == MKDIR || deed == PATCH)
+		shelf_want_owner(x, c, mode);
+	if ((deed == PUT || deed == MKDIR) && !call_query_flag(c, "force"))
+		x->put.flags |= WIRE_PUT_NEW; /* 409 where something is there */
+	if (deed == PUT) { /* the body is not read before there is somebody who takes it */
+		c->req->on_body_end = body_ended;
+		c->req->on_full = pipe_full;
+	}
+	depot_open(c, &x->depot, there);
+}
+
+void shelf_stat(struct call *c)
+{
+	begin(c, STAT, 0);
+}
+
+void shelf_list(struct call *c)
+{
+	begin(c, LIST, 0);
+}
+
+void shelf_mkdir(struct call *c)
+{
+	begin(c, MKDIR, 0755);
+}
+
+void shelf_patch(struct call *c)
+{
+	begin(c, PATCH, 0);
+}
+
+void shelf_remove(struct call *c)
+{
+	begin(c, REMOVE, 0);
+}
+
+void shelf_get(struct call *c)
+{
+	begin(c, GET, 0);
+}
+
+void shelf_put(struct call *c)
+{
+	begin(c, PUT, 0644);
+}

@@ -1,0 +1,14 @@
+/* volume_files.h - /volumecontent/{volume}: files and folders in a volume, through a box that has it. */
+#pragma once
+#include "api/fields.h"
+#include "e2b/e2b.h"
+
+extern const struct field shelf_query[], shelf_make_query[], shelf_list_query[],
+	shelf_patch_fields[];
+void shelf_stat(struct call *c);
+void shelf_list(struct call *c);
+void shelf_mkdir(struct call *c);
+void shelf_patch(struct call *c);
+void shelf_remove(struct call *c);
+void shelf_get(struct call *c);
+void shelf_put(struct call *c);

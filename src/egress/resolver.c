@@ -1,0 +1,164 @@
+/* resolver.c - see resolver.h. evdns waits on our loop, so a slow server holds up nobody else. */
+#include "egress/resolver.h"
+#include "egress/allow_rule.h"
+
+#include <arpa/inet.h>
+#include <event2/dns.h>
+#include <event2/event.h>
+#include <event2/util.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct names_ask {
+	struct evdns_getaddrinfo_request *request; /* NULL: answered, or not evdns's to answer */
+	struct timer later;
+	void (*told)(void *ctx, const struct name_address *v, unsigned n, const char *why);
+	void *ctx;
+	int forgotten, asking;
+	struct name_address found[NAMES_ADDRESSES];
+	unsigned nfound;
+	const char *why;
+};
+
+static const struct {
+	const char *name, *value;
+} options[] = {
+	{ "timeout", "3" },
+	{ "attempts", "3" },
+	{ "max-inflight", "256" },
+};
+
+int names_init(struct names *n, struct loop *l, const char *const *servers, struct err *e)
+{
+	int own = servers && *servers;
+
+	n->dns = evdns_base_new(l->base, 0);
+	if (!n->dns)
+		return err_set(e, ERR_SYS, "make a resolver");
+	if (evutil_secure_rng_init() < 0)
+		return err_set(e, ERR_SYS, "no randomness for the resolver");
+	evdns_base_load_hosts(n->dns, "/etc/hosts");
+	/* Without servers the names of /etc/hosts are still good: not a failure. */
+	if (!own)
+		(void)!evdns_base_resolv_conf_parse(n->dns, DNS_OPTION_NAMESERVERS,
+						    "/etc/resolv.conf");
+	for (; own && *servers; servers++)
+		if (evdns_base_nameserver_ip_add(n->dns, *servers) != 0)
+			return err_set(e, ERR_INVALID,
+				       "egress.dns: '%.60s' is no address of a server", *servers);
+	/* What is written is what is meant: no other names are tried behind it. */
+	evdns_base_search_clear(n->dns);
+	for (unsigned i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		evdns_base_set_option(n->dns, options[i].name, options[i].value);
+	return 0;
+}
+
+static void drop(struct names_ask *a)
+{
+	timer_fini(&a->later);
+	free(a);
+}
+
+static void tell(struct timer *t)
+{
+	struct names_ask *a = loop_owner(t, struct names_ask, later);
+
+	if (!a->forgotten)
+		a->told(a->ctx, a->found, a->nfound, a->why);
+	drop(a);
+}
+
+static void take(struct names_ask *a, const struct evutil_addrinfo *list)
+{
+	for (; list && a->nfound < NAMES_ADDRESSES; list = list->ai_next) {
+		struct name_address *to = &a->found[a->nfound];
+
+		if (list->ai_addrlen > sizeof(to->to))
+			continue;
+		memcpy(&to->to, list->ai_addr, list->ai_addrlen);
+		to->len = (socklen_t)list->ai_addrlen;
+		a->nfound++;
+	}
+}
+
+static void answered(int err, struct evutil_addrinfo *list, void *arg)
+{
+	struct names_ask *a = arg;
+
+	a->request = NULL;
+	if (err == 0)
+		take(a, list);
+	if (list)
+		evutil_freeaddrinfo(list);
+	a->why = a->nfound ? NULL : err ? evutil_gai_strerror(err) : "it has no address";
+	if (a->forgotten && !a->asking)
+		drop(a);
+	else /* maybe from within names_ask() */
+		timer_set(&a->later, 0);
+}
+
+static int literal(struct names_ask *a, const char *host, uint16_t port)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	struct name_address *to = &a->found[0];
+
+	if (inet_pton(AF_INET, host, &v4.sin_addr) == 1) {
+		memcpy(&to->to, &v4, sizeof(v4));
+		to->len = sizeof(v4);
+	} else if (inet_pton(AF_INET6, host, &v6.sin6_addr) == 1) {
+		memcpy(&to->to, &v6, sizeof(v6));
+		to->len = sizeof(v6);
+	} else {
+		return 0;
+	}
+	a->nfound = 1;
+	return 1;
+}
+
+struct names_ask *names_ask(struct names *n, struct loop *l, const char *host, uint16_t port,
+			    void (*told)(void *ctx, const struct name_address *v, unsigned n,
+					 const char *why),
+			    void *ctx)
+{
+	struct evutil_addrinfo hints = { .ai_family = AF_UNSPEC,
+					 .ai_socktype = SOCK_STREAM,
+					 .ai_flags = EVUTIL_AI_NUMERICSERV };
+	struct names_ask *a = calloc(1, sizeof(*a));
+	char service[8];
+
+	if (!a)
+		abort();
+	a->told = told;
+	a->ctx = ctx;
+	timer_init(&a->later, l, tell);
+	if (literal(a, host, port)) {
+		timer_set(&a->later, 0);
+		return a;
+	}
+	snprintf(service, sizeof(service), "%u", port);
+	a->asking = 1;
+	a->request = evdns_getaddrinfo(n->dns, host, service, &hints, answered, a);
+	a->asking = 0;
+	return a;
+}
+
+void names_forget(struct names_ask *a)
+{
+	if (!a)
+		return;
+	a->forgotten = 1;
+	if (a->request)
+		evdns_getaddrinfo_cancel(a->request); /* answered() follows, from the loop */
+	else
+		drop(a);
+}
+
+void names_fini(struct names *n)
+{
+	if (n->dns)
+		evdns_base_free(n->dns, 1);
+	n->dns = NULL;
+}

@@ -1,0 +1,33 @@
+/* resolver.h - from a host to its addresses, once, on the loop.
+ * Owns: the resolver and what it was asked. Literal addresses are not asked about. */
+#pragma once
+#include "base/err.h"
+#include "loop/loop.h"
+#include <stdint.h>
+#include <sys/socket.h>
+
+enum { NAMES_ADDRESSES = 16 };
+
+struct evdns_base;
+struct names {
+	struct evdns_base *dns;
+};
+
+struct name_address {
+	struct sockaddr_storage to;
+	socklen_t len;
+};
+
+struct names_ask;
+
+/* servers: "192.0.2.53" or "192.0.2.53:5353" each; none: those of /etc/resolv.conf. /etc/hosts has the
+ * first word. Both are read now and never again: behind the walls there are no files. */
+must_check int names_init(struct names *n, struct loop *l, const char *const *servers,
+			  struct err *e);
+/* told is called once, never before this returns: v[0..n) or n 0 and why. */
+struct names_ask *names_ask(struct names *n, struct loop *l, const char *host, uint16_t port,
+			    void (*told)(void *ctx, const struct name_address *v, unsigned n,
+					 const char *why),
+			    void *ctx);
+void names_forget(struct names_ask *a); /* told is not called any more; fine on NULL */
+void names_fini(struct names *n);

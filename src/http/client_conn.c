@@ -1,0 +1,288 @@
+/* client_conn.c - the socket does not block; poll() does, so that every wait has an end. */
+#include "http/client_conn.h"
+#include "http/client_conn_internal.h"
+#include "base/clock.h"
+#include "base/cleanup.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+/* ---- addresses ---- */
+
+static int bad_url(const char *text, const char *why, struct err *e)
+{
+	return err_set(
+		e, ERR_INVALID,
+		"'%.80s' is not an address: %s (http://host:port, https://host:port, unix:/path)",
+		text, why);
+}
+
+static int parse_unix(const char *text, const char *path, struct dial_url *out, struct err *e)
+{
+	if (path[0] != '/')
+		return bad_url(text, "the path of a socket begins with /", e);
+	if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+		return bad_url(text, "the path is too long for a socket", e);
+	out->kind = DIAL_UNIX;
+	strcpy(out->host, path);
+	strcpy(out->header, "localhost");
+	return 0;
+}
+
+static int parse_port(const char *text, const char *p, size_t n, struct dial_url *out,
+		      struct err *e)
+{
+	long port = 0;
+
+	if (n == 0 || n > 5)
+		return bad_url(text, "a port is 1 to 65535", e);
+	for (size_t i = 0; i < n; i++) {
+		if (p[i] < '0' || p[i] > '9')
+			return bad_url(text, "a port is a number", e);
+		port = port * 10 + p[i] - '0';
+	}
+	if (port < 1 || port > 65535)
+		return bad_url(text, "a port is 1 to 65535", e);
+	snprintf(out->port, sizeof(out->port), "%ld", port);
+	return 0;
+}
+
+static int is_plain(const char *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i] <= ' ' || p[i] > '~')
+			return 0;
+	return 1;
+}
+
+static int parse_authority(const char *text, const char *p, size_t n, struct dial_url *out,
+			   struct err *e)
+{
+	const char *host = p, *end = p + n, *colon;
+	size_t len;
+
+	if (!is_plain(p, n) || memchr(p, '@', n))
+		return bad_url(text, "a host is letters, digits, dots and dashes", e);
+	if (n && *p == '[') {
+		const char *close = memchr(p, ']', n);
+
+		if (!close)
+			return bad_url(text, "a ] is missing", e);
+		host = p + 1;
+		len = (size_t)(close - host);
+		colon = close + 1 < end ? close + 1 : NULL;
+		if (colon && *colon != ':')
+			return bad_url(text, "after ] comes a port", e);
+	} else {
+		colon = memchr(p, ':', n);
+		len = colon ? (size_t)(colon - p) : n;
+	}
+	if (len == 0 || len >= sizeof(out->host))
+		return bad_url(text, "there is no host", e);
+	memcpy(out->host, host, len);
+	out->host[len] = 0;
+	snprintf(out->header, sizeof(out->header), "%.*s", (int)n, p);
+	return colon ? parse_port(text, colon + 1, (size_t)(end - colon - 1), out, e) : 0;
+}
+
+int dial_url_parse(const char *text, struct dial_url *out, struct err *e)
+{
+	size_t scheme, n;
+	const char *rest;
+
+	memset(out, 0, sizeof(*out));
+	if (strncmp(text, "unix:", 5) == 0)
+		return parse_unix(text, text + 5 + (strncmp(text + 5, "//", 2) == 0 ? 2 : 0), out,
+				  e);
+	scheme = strncmp(text, "http://", 7) == 0 ? 7 : strncmp(text, "https://", 8) == 0 ? 8 : 0;
+	if (!scheme)
+		return bad_url(text, "it begins with http://, https:// or unix:", e);
+	out->kind = scheme == 8 ? DIAL_TLS : DIAL_TCP;
+	strcpy(out->port, scheme == 8 ? "443" : "80");
+	n = strcspn(text + scheme, "/?#");
+	if (parse_authority(text, text + scheme, n, out, e) < 0)
+		return -1;
+	rest = text + scheme + n;
+	n = strlen(rest);
+	while (n && rest[n - 1] == '/')
+		n--;
+	if (n >= sizeof(out->prefix) || !is_plain(rest, n) || strcspn(rest, "?#") < n)
+		return bad_url(text, "what follows the host is only a path", e);
+	memcpy(out->prefix, rest, n);
+	return 0;
+}
+
+/* ---- waiting ---- */
+
+static int wait_for(int fd, short what, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = what };
+	uint64_t end = now_ns() + (uint64_t)(ms < 0 ? 0 : ms) * 1000000u;
+
+	for (;;) {
+		uint64_t now = now_ns();
+		int n = poll(&p, 1,
+			     ms < 0       ? -1
+			     : now >= end ? 0
+					  : (int)((end - now) / 1000000u) + 1);
+
+		if (n >= 0 || errno != EINTR)
+			return n;
+	}
+}
+
+const char *dial_name(const struct dial_url *u)
+{
+	return u->kind == DIAL_UNIX ? u->host : u->header;
+}
+
+int dial_wait(struct dial *d, short what, int ms, const char *verb, struct err *e)
+{
+	int n = wait_for(d->fd, what, ms);
+
+	if (n < 0)
+		return err_sys(e, "%s %.120s", verb, dial_name(d->url));
+	if (n == 0) {
+		errno = ETIMEDOUT;
+		return err_sys(e, "%s %.120s", verb, dial_name(d->url));
+	}
+	return 0;
+}
+
+/* ---- connecting ---- */
+
+int dial_connect(struct dial *d, const struct sockaddr *to, socklen_t len, uint32_t ms,
+		 struct err *e)
+{
+	int failed = 0, one = 1;
+	socklen_t size = sizeof(failed);
+
+	d->fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (d->fd < 0)
+		return err_sys(e, "connect to %.120s", dial_name(d->url));
+	if (connect(d->fd, to, len) < 0) {
+		if (errno != EINPROGRESS && errno != EAGAIN)
+			return err_sys(e, "connect to %.120s", dial_name(d->url));
+		if (dial_wait(d, POLLOUT, (int)ms, "connect to", e) < 0)
+			return -1;
+		if (getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &failed, &size) < 0 || failed) {
+			errno = failed;
+			return err_sys(e, "connect to %.120s", dial_name(d->url));
+		}
+	}
+	if (to->sa_family != AF_UNIX)
+		(void)setsockopt(d->fd, IPPROTO_TCP, TCP_NODELAY, &one,
+				 sizeof(one)); /* slower, no more */
+	return 0;
+}
+
+static int open_unix(struct dial *d, uint32_t ms, struct err *e)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+
+	strcpy(un.sun_path, d->url->host);
+	return dial_connect(d, (const void *)&un, sizeof(un), ms, e);
+}
+
+/* An address written in digits is connected to here; a host name has to be resolved first. */
+static int open_tcp(struct dial *d, uint32_t ms, struct err *e)
+{
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+	struct sockaddr_in v4 = { .sin_family = AF_INET };
+	in_port_t port = htons((uint16_t)strtoul(d->url->port, NULL, 10));
+
+	v4.sin_port = v6.sin6_port = port;
+	if (inet_pton(AF_INET, d->url->host, &v4.sin_addr) == 1)
+		return dial_connect(d, (const void *)&v4, sizeof(v4), ms, e);
+	if (inet_pton(AF_INET6, d->url->host, &v6.sin6_addr) == 1)
+		return dial_connect(d, (const void *)&v6, sizeof(v6), ms, e);
+	return dial_open_name(d, ms, e);
+}
+
+int dial_url_is_plain(const struct dial_url *u)
+{
+	unsigned char ip[16];
+
+	return u->kind == DIAL_UNIX ||
+	       (u->kind == DIAL_TCP &&
+		(inet_pton(AF_INET, u->host, ip) == 1 || inet_pton(AF_INET6, u->host, ip) == 1));
+}
+
+int dial_open(struct dial *d, const struct dial_url *url, struct ssl_ctx_st *tls,
+	      uint32_t connect_ms, struct err *e)
+{
+	int failed;
+
+	*d = (struct dial){ .fd = -1, .stall_ms = -1, .url = url };
+	failed = url->kind == DIAL_UNIX ? open_unix(d, connect_ms, e) : open_tcp(d, connect_ms, e);
+	if (!failed && url->kind == DIAL_TLS)
+		failed = dial_tls_open(d, tls, connect_ms, e);
+	if (failed)
+		dial_close(d);
+	return failed;
+}
+
+void dial_close(struct dial *d)
+{
+	if (d->ssl)
+		dial_tls_close(d);
+	own_close_fd(&d->fd);
+}
+
+/* ---- bytes ---- */
+
+ssize_t dial_read_now(struct dial *d, void *out, size_t n, struct err *e)
+{
+	ssize_t got;
+
+	if (d->ssl)
+		return dial_tls_read_now(d, out, n, e);
+	got = recv(d->fd, out, n, MSG_DONTWAIT);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return -2;
+	return got < 0 ? err_sys(e, "read from %.120s", dial_name(d->url)) : got;
+}
+
+ssize_t dial_read(struct dial *d, void *out, size_t n, struct err *e)
+{
+	ssize_t got;
+
+	while ((got = dial_read_now(d, out, n, e)) == -2)
+		if (dial_wait(d, POLLIN, d->stall_ms, "read from", e) < 0)
+			return -1;
+	return got;
+}
+
+int dial_write(struct dial *d, const void *bytes, size_t n, struct err *e)
+{
+	const char *p = bytes;
+
+	if (d->ssl)
+		return dial_tls_write(d, p, n, e);
+	while (n > 0) {
+		ssize_t sent = send(d->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (sent >= 0) {
+			p += sent;
+			n -= (size_t)sent;
+		} else if (errno == EAGAIN) {
+			if (dial_wait(d, POLLOUT, d->stall_ms, "write to", e) < 0)
+				return -1;
+		} else if (errno != EINTR) {
+			return err_sys(e, "write to %.120s", dial_name(d->url));
+		}
+	}
+	return 0;
+}
+
+int dial_is_stale(struct dial *d)
+{
+	return d->fd < 0 || wait_for(d->fd, POLLIN, 0) != 0;
+}

@@ -1,0 +1,52 @@
+/* client_conn_plain.c - takes the place of dial_tls.c and tls.c in the small client executable.
+ * That executable starts atolld for every address that dial_url_is_plain() rejects, so these
+ * functions are reached only if a caller forgot to ask; then they fail and say so. */
+#include "base/cleanup.h"
+#include "http/client_conn_internal.h"
+#include "http/tls.h"
+
+static int not_here(struct err *e)
+{
+	return err_set(e, ERR_INVALID,
+		       "host names and TLS are handled by atolld, not by this executable");
+}
+
+int dial_open_name(struct dial *d, uint32_t ms, struct err *e)
+{
+	(void)d, (void)ms;
+	return not_here(e);
+}
+
+int dial_tls_open(struct dial *d, struct ssl_ctx_st *tls, uint32_t ms, struct err *e)
+{
+	(void)d, (void)tls, (void)ms;
+	return not_here(e);
+}
+
+void dial_tls_close(struct dial *d)
+{
+	d->ssl = NULL;
+}
+
+ssize_t dial_tls_read_now(struct dial *d, void *out, size_t n, struct err *e)
+{
+	(void)d, (void)out, (void)n;
+	return not_here(e);
+}
+
+int dial_tls_write(struct dial *d, const char *p, size_t n, struct err *e)
+{
+	(void)d, (void)p, (void)n;
+	return not_here(e);
+}
+
+int tls_client(const char *ca_file, struct ssl_ctx_st **out_ctx, struct err *e)
+{
+	(void)ca_file, (void)out_ctx;
+	return not_here(e);
+}
+
+void tls_free(struct ssl_ctx_st *ctx)
+{
+	(void)ctx;
+}

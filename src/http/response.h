@@ -1,0 +1,34 @@
+/* response.h - from bytes to an answer: llhttp, seen from the client's end.
+ * Owns: the text of the head, in which the headers are. */
+#pragma once
+#include "base/buf.h"
+#include "base/err.h"
+#include "http/client.h"
+
+#include <llhttp.h>
+
+struct answer {
+	llhttp_t parser;
+	struct http_answer *out;
+	struct buf text; /* names and values, each with a NUL behind it */
+	uint32_t begin;  /* of the header in progress */
+	struct header_at {
+		uint32_t name, value;
+	} at[128];
+	struct http_header headers[128];
+	int head_only; /* the question was HEAD */
+	int head_done, done, keep_alive;
+	int ended; /* the caller has had enough */
+	int (*on_head)(void *user, const struct http_answer *a);
+	int (*on_body)(void *user, const char *bytes, size_t n);
+	void *user;
+	uint32_t body_max;
+	const char *why;
+};
+
+void answer_init(struct answer *a, struct http_answer *out);
+void answer_fini(struct answer *a);
+/* Bytes used, or -1 with a->why; a->done and a->ended say when it is enough. */
+ssize_t answer_feed(struct answer *a, const char *bytes, size_t n);
+/* The peer has closed: 0 if that is how this answer ends. */
+int answer_end(struct answer *a);

@@ -1,0 +1,303 @@
+/* splice.c - a body that passes through a pipe, and not through our memory.
+ *
+ *   request   socket ==splice==> pipe     TLS, chunks, what was read ahead: parser --write--> pipe
+ *   reply     pipe ==splice==> socket     TLS: pipe --read--> what waits for the peer
+ *
+ * One splice a wake, of a pipe's worth at most: the others have their turn. EAGAIN does not say which
+ * of the two ends is not ready; poll() of the pipe does, and that end is then waited for.
+ * Whoever has the other end of the pipe is not to be trusted, and need not be: neither of ours blocks,
+ * we take what was announced and no more, and what does not come cuts the connection. */
+#include "http/conn.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <fcntl.h>
+#include <poll.h>
+
+enum { PART = 1 << 20, COPY = 64 << 10 };
+
+struct tube {
+	struct http_conn *conn;
+	struct watch pipe, sock;
+	struct buf rest; /* request, copied: what the pipe did not take */
+	size_t rest_at;
+	int out;    /* a reply */
+	int broken; /* nobody reads from the pipe any more */
+	int copies; /* these two do not splice */
+};
+
+void tube_close(struct http_conn *c)
+{
+	struct tube *t = c->tube;
+
+	if (!t)
+		return;
+	c->tube = NULL;
+	watch_stop(&t->pipe);
+	watch_stop(&t->sock);
+	own_close_fd(&t->pipe.fd);
+	buf_fini(&t->rest);
+}
+
+static void wait_for(struct tube *t, unsigned pipe, unsigned sock)
+{
+	watch_want(&t->pipe, pipe);
+	watch_want(&t->sock, sock);
+}
+
+static int pipe_is_ready(const struct tube *t)
+{
+	struct pollfd p = { .fd = t->pipe.fd, .events = t->out ? POLLIN : POLLOUT };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static size_t part(uint64_t left, size_t most)
+{
+	return left < most ? (size_t)left : most;
+}
+
+/* ---- in ---- */
+
+/* No more of the body until the pipe takes some; or: it does. */
+static void set_full(struct tube *t, unsigned full)
+{
+	struct http_conn *c = t->conn;
+
+	if (c->paused == full)
+		return;
+	c->paused = full;
+	c->stamp = 0;
+	wait_for(t, full && !t->broken ? LOOP_WRITE : 0, 0);
+	if (c->req.on_full)
+		c->req.on_full(&c->req, (int)full);
+}
+
+/* The reader has something to say, elsewhere. Until it has, nothing goes on here. */
+static void set_broken(struct tube *t)
+{
+	t->broken = 1;
+	buf_cut(&t->rest, 0);
+	t->rest_at = 0;
+	set_full(t, 1);
+	wait_for(t, 0, 0);
+}
+
+int tube_splices(const struct http_conn *c)
+{
+	const struct tube *t = c->tube;
+
+	return t && !t->out && !t->copies && !c->tls && !c->stopped && !c->body_done &&
+	       c->req.length != UINT64_MAX && evbuffer_get_length(conn_input(c)) == 0;
+}
+
+static int in_failed(struct tube *t, int err)
+{
+	struct http_conn *c = t->conn;
+
+	if (err == EAGAIN && pipe_is_ready(t)) {
+		wait_for(t, 0, LOOP_READ);
+	} else if (err == EAGAIN) {
+		set_full(t, 1);
+	} else if (err == EPIPE) {
+		set_broken(t);
+	} else if (err == EINVAL) {
+		t->copies = 1;
+		wait_for(t, 0, 0);
+		return 1;
+	} else if (err != EINTR) {
+		conn_cut(c, 0);
+		return 1;
+	}
+	return 0;
+}
+
+int tube_in(struct http_conn *c)
+{
+	struct tube *t = c->tube;
+	ssize_t n = splice(c->fd, NULL, t->pipe.fd, NULL, part(c->req.length - c->body_got, PART),
+			   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+
+	if (n < 0)
+		return in_failed(t, errno);
+	if (n == 0) {
+		c->eof = 1;
+		reply_error(c, 400, "the body ended before its announced end");
+		return 1;
+	}
+	c->stamp = 0;
+	c->body_got += (size_t)n;
+	c->req.server->bytes_in += (size_t)n;
+	c->body_done = c->body_got == c->req.length;
+	wait_for(t, 0, LOOP_READ);
+	return c->body_done;
+}
+
+int tube_holds(const struct http_conn *c)
+{
+	return c->tube && c->tube->rest_at < c->tube->rest.len;
+}
+
+/* How many the pipe took. */
+static size_t give(struct tube *t, const char *bytes, size_t n)
+{
+	ssize_t w = write(t->pipe.fd, bytes, n);
+
+	if (w < 0 && errno != EAGAIN && errno != EINTR)
+		set_broken(t);
+	return w < 0 ? 0 : (size_t)w;
+}
+
+void tube_take(struct http_conn *c, const char *bytes, size_t n)
+{
+	struct tube *t = c->tube;
+	size_t taken = t->broken || tube_holds(c) ? 0 : give(t, bytes, n);
+
+	if (taken == n || t->broken)
+		return;
+	buf_add(&t->rest, bytes + taken, n - taken);
+	set_full(t, 1);
+}
+
+static void flush_rest(struct tube *t)
+{
+	t->rest_at += give(t, t->rest.p + t->rest_at, t->rest.len - t->rest_at);
+	if (t->rest_at < t->rest.len)
+		return;
+	t->rest_at = 0;
+	buf_cut(&t->rest, 0);
+}
+
+/* ---- out ---- */
+
+int tube_is_stuck(const struct http_conn *c)
+{
+	return c->tube && c->tube->out && c->tube->sock.wants;
+}
+
+/* Through our memory, and not faster than the peer takes it. */
+static ssize_t copy_out(struct tube *t, size_t most)
+{
+	static char bytes[COPY];
+	ssize_t n = read(t->pipe.fd, bytes, most);
+
+	if (n > 0)
+		conn_send(t->conn, &(struct iovec){ bytes, (size_t)n }, 1);
+	return n;
+}
+
+static ssize_t splice_out(struct tube *t, size_t most)
+{
+	ssize_t n = splice(t->pipe.fd, NULL, t->conn->fd, NULL, most,
+			   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+
+	if (n > 0)
+		conn_account(t->conn, (size_t)n);
+	return n;
+}
+
+static int out_failed(struct tube *t, int err)
+{
+	if (err == EAGAIN && !t->copies && pipe_is_ready(t)) {
+		wait_for(t, 0, LOOP_WRITE);
+	} else if (err == EAGAIN || err == EINTR) {
+		wait_for(t, LOOP_READ, 0);
+	} else if (err == EINVAL && !t->copies) {
+		t->copies = 1;
+		return 1;
+	} else {
+		conn_cut(t->conn, 0);
+		return 1;
+	}
+	return 0;
+}
+
+int tube_out(struct http_conn *c)
+{
+	struct tube *t = c->tube;
+	uint32_t high = c->req.server->limits.out_high;
+	ssize_t n;
+
+	if (!t || !t->out)
+		return 0;
+	if (conn_waiting(c) > (t->copies ? high / 2 : 0)) {
+		wait_for(t, 0, 0);
+		return 0;
+	}
+	n = t->copies ? copy_out(t, part(c->reply_left, COPY))
+		      : splice_out(t, part(c->reply_left, PART));
+	if (n < 0)
+		return out_failed(t, errno);
+	if (n == 0) {
+		conn_cut(c, 1); /* announced more than there was */
+		return 1;
+	}
+	c->reply_left -= (size_t)n;
+	if (c->reply_left == 0) {
+		http_end(&c->req);
+		return 1;
+	}
+	wait_for(t, LOOP_READ, 0);
+	return 0;
+}
+
+/* ---- the loop's side ---- */
+
+static void pipe_ready(struct watch *w, unsigned what)
+{
+	struct tube *t = loop_owner(w, struct tube, pipe);
+	struct http_conn *c = t->conn;
+
+	(void)what;
+	if (!t->out) {
+		if (tube_holds(c))
+			flush_rest(t);
+		if (!tube_holds(c) && !t->broken)
+			set_full(t, 0);
+	}
+	conn_go(c);
+}
+
+static void sock_ready(struct watch *w, unsigned what)
+{
+	(void)what;
+	conn_go(loop_owner(w, struct tube, sock)->conn);
+}
+
+static void open_tube(struct http_conn *c, int take_fd, int out)
+{
+	struct tube *t = arena_alloc(&c->arena, sizeof(*t));
+
+	*t = (struct tube){ .conn = c, .out = out, .copies = out && c->tls };
+	watch_init(&t->pipe, c->req.server->loop, take_fd, pipe_ready);
+	watch_init(&t->sock, c->req.server->loop, c->fd, sock_ready);
+	(void)!fcntl(take_fd, F_SETFL, fcntl(take_fd, F_GETFL) | O_NONBLOCK);
+	c->tube = t;
+	conn_kick(c);
+}
+
+void http_stream_pipe(struct http_req *r, int take_fd)
+{
+	struct http_conn *c = r->conn;
+	auto_fd int fd = take_fd;
+
+	if (c->reply != REPLY_STREAM || c->cut || c->bodyless || c->tube || c->chunked ||
+	    c->reply_left == UINT64_MAX)
+		return;
+	if (c->reply_left == 0)
+		http_end(r);
+	else
+		open_tube(c, steal_fd(&fd), 1);
+}
+
+void http_body_pipe(struct http_req *r, int take_fd, uint64_t max)
+{
+	struct http_conn *c = r->conn;
+	auto_fd int fd = take_fd;
+
+	if (c->reply != REPLY_NONE || c->cut || c->tube)
+		return;
+	open_tube(c, steal_fd(&fd), 0);
+	http_want_body(r, HTTP_BODY_STREAM, max);
+}

@@ -1,0 +1,282 @@
+/* message.c - see message.h. */
+#include "jupyter/message.h"
+#include "base/cleanup.h"
+#include "base/sha256.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { BLOCK = 64 };
+
+/* ---- signatures ---- */
+
+/* RFC 2104. A key longer than a block would have to be hashed first; ours never is. */
+static void pad(uint8_t out[BLOCK], const char *key, uint8_t with)
+{
+	size_t n = strlen(key);
+
+	memset(out, with, BLOCK);
+	for (size_t i = 0; i < n && i < BLOCK; i++)
+		out[i] ^= (uint8_t)key[i];
+}
+
+static void hmac(uint8_t out[SHA256_BYTES], const char *key, const struct frame *parts, unsigned n)
+{
+	uint8_t block[BLOCK];
+	struct sha256 s;
+
+	sha256_init(&s);
+	pad(block, key, 0x36);
+	sha256_add(&s, block, sizeof(block));
+	for (unsigned i = 0; i < n; i++)
+		sha256_add(&s, parts[i].p, parts[i].n);
+	sha256_end(&s, out);
+	sha256_init(&s);
+	pad(block, key, 0x5c);
+	sha256_add(&s, block, sizeof(block));
+	sha256_add(&s, out, SHA256_BYTES);
+	sha256_end(&s, out);
+}
+
+void mail_sign(char out[MAIL_SIGNATURE + 1], const char *key, const struct frame parts[MAIL_PARTS])
+{
+	uint8_t raw[SHA256_BYTES];
+
+	hmac(raw, key, parts, MAIL_PARTS);
+	for (unsigned i = 0; i < SHA256_BYTES; i++)
+		snprintf(out + 2 * i, 3, "%02x", raw[i]);
+}
+
+/* As long for every answer: how much of it was right must not be told by the clock. */
+static int is_signed(const struct frame *signature, const char *key, const struct frame *parts)
+{
+	char want[MAIL_SIGNATURE + 1];
+	unsigned differs = 0;
+
+	if (signature->n != MAIL_SIGNATURE)
+		return 0;
+	mail_sign(want, key, parts);
+	for (unsigned i = 0; i < MAIL_SIGNATURE; i++)
+		differs |= (unsigned)(want[i] ^ signature->p[i]);
+	return !differs;
+}
+
+/* ---- JSON ---- */
+
+/* Bytes of the character there; 0: none begins there. */
+static size_t utf8_len(const unsigned char *p, size_t n)
+{
+	size_t len = *p < 0x80   ? 1
+		     : *p < 0xc2 ? 0
+		     : *p < 0xe0 ? 2
+		     : *p < 0xf0 ? 3
+		     : *p < 0xf5 ? 4
+				 : 0;
+
+	if (!len || len > n)
+		return 0;
+	for (size_t i = 1; i < len; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
+	    (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return len;
+}
+
+/* The value of "\uXXXX", -1 if it is none. */
+static int unit_at(const char *p, size_t n)
+{
+	int v = 0;
+
+	if (n < 6 || p[0] != '\\' || p[1] != 'u')
+		return -1;
+	for (unsigned i = 2; i < 6; i++) {
+		const char *digits = "0123456789abcdef",
+			   *at = p[i] ? strchr(digits, p[i] | 0x20) : NULL;
+
+		if (!at)
+			return -1;
+		v = v << 4 | (int)(at - digits);
+	}
+	return v;
+}
+
+/* Takes one escape of a text to out; returns its bytes. */
+static size_t mend_escape(struct buf *out, const char *p, size_t n)
+{
+	int first = unit_at(p, n), second = n > 6 ? unit_at(p + 6, n - 6) : -1;
+
+	if (first >= 0xd800 && first < 0xdc00 && second >= 0xdc00 && second < 0xe000) {
+		buf_add(out, p, 12);
+		return 12;
+	}
+	if (first >= 0xd800 && first < 0xe000) {
+		buf_puts(out, "\\ufffd");
+		return 6;
+	}
+	buf_add(out, p, n > 1 ? 2 : 1);
+	return n > 1 ? 2 : 1;
+}
+
+/* Words that JSON does not have and that some write nevertheless. */
+static size_t mend_word(struct buf *out, const char *p, size_t n)
+{
+	static const char *const words[] = { "NaN", "-Infinity", "Infinity" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(words); i++) {
+		size_t len = strlen(words[i]);
+
+		if (len <= n && !memcmp(p, words[i], len)) {
+			buf_puts(out, "null");
+			return len;
+		}
+	}
+	buf_putc(out, *p);
+	return 1;
+}
+
+static void mend(struct buf *out, const char *text, size_t n)
+{
+	int in_text = 0;
+
+	for (size_t i = 0; i < n;) {
+		size_t len = utf8_len((const unsigned char *)text + i, n - i);
+
+		if (!len || (in_text && (unsigned char)text[i] < 0x20)) {
+			buf_puts(out, in_text ? "\\ufffd" : " ");
+			i++;
+		} else if (in_text && text[i] == '\\') {
+			i += mend_escape(out, text + i, n - i);
+		} else if (in_text || text[i] == '"') {
+			in_text ^= text[i] == '"';
+			buf_add(out, text + i, len);
+			i += len;
+		} else {
+			i += mend_word(out, text + i, n - i);
+		}
+	}
+}
+
+json_t *mail_json(const char *text, size_t n)
+{
+	json_t *doc = json_loadb(text, n, JSON_ALLOW_NUL, NULL);
+	auto_buf struct buf better = { 0 };
+
+	if (doc)
+		return doc;
+	mend(&better, text, n);
+	return json_loadb(buf_str(&better), better.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL,
+			  NULL);
+}
+
+/* ---- reading one ---- */
+
+static const char *word_of(const json_t *header, const char *name)
+{
+	const json_t *v = json_object_get(header, name);
+
+	return json_is_string(v) && json_string_length(v) <= MAIL_ID ? json_string_value(v) : NULL;
+}
+
+static int fill(struct mail *m, struct err *e)
+{
+	const char *parent_id;
+
+	if (!json_is_object(m->header) || !json_is_object(m->parent) || !json_is_object(m->content))
+		return err_set(e, ERR_INVALID, "a part of it is not an object");
+	m->type = word_of(m->header, "msg_type");
+	m->id = word_of(m->header, "msg_id");
+	if (!m->type || !m->id)
+		return err_set(e, ERR_INVALID, "it has no type, or no id");
+	parent_id = word_of(m->parent, "msg_id");
+	m->parent_id = parent_id ? parent_id : "";
+	return 0;
+}
+
+int mail_parse(struct mail *out, const struct frame *frames, unsigned n, const char *key,
+	       struct err *e)
+{
+	struct mail m = { 0 };
+	unsigned at = 0;
+
+	while (at < n && at <= MAIL_IDENTITIES &&
+	       (frames[at].n != strlen(MAIL_DELIMITER) ||
+		memcmp(frames[at].p, MAIL_DELIMITER, frames[at].n) != 0))
+		at++;
+	if (at > MAIL_IDENTITIES || n - at < 2 + MAIL_PARTS)
+		return err_set(e, ERR_INVALID, "it has not the frames of a message");
+	/* The signature first: nothing of an unknown sender meets the parser. */
+	if (!is_signed(&frames[at + 1], key, frames + at + 2))
+		return err_set(e, ERR_DENIED, "its signature is not that of the kernel");
+	m.header = mail_json(frames[at + 2].p, frames[at + 2].n);
+	m.parent = mail_json(frames[at + 3].p, frames[at + 3].n);
+	m.content = mail_json(frames[at + 5].p, frames[at + 5].n);
+	if (fill(&m, e) < 0) {
+		mail_fini(&m);
+		return -1;
+	}
+	*out = m;
+	return 0;
+}
+
+void mail_fini(struct mail *m)
+{
+	json_decref(m->header);
+	json_decref(m->parent);
+	json_decref(m->content);
+	*m = (struct mail){ 0 };
+}
+
+/* ---- writing one ---- */
+
+static void put(struct buf *out, const json_t *doc)
+{
+	auto_free char *text = json_dumps(doc, JSON_COMPACT | JSON_ENSURE_ASCII);
+
+	if (!text)
+		abort();
+	buf_puts(out, text);
+}
+
+static json_t *new_header(const char *type, const char *session, const char *id)
+{
+	char date[40];
+	struct timespec now;
+	struct tm utc;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &utc);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &utc);
+	snprintf(date + strlen(date), sizeof(date) - strlen(date), ".%06ldZ", now.tv_nsec / 1000);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "msg_id", id, "session", session,
+			 "username", "atoll", "date", date, "msg_type", type, "version", "5.3");
+}
+
+void letter_write(struct letter *out, const char *key, const char *type, const char *session,
+		  const char *id, const json_t *parent, json_t *take_content)
+{
+	json_t *header = new_header(type, session, id);
+	struct frame parts[MAIL_PARTS];
+
+	*out = (struct letter){ 0 };
+	put(&out->part[0], header);
+	if (parent)
+		put(&out->part[1], parent);
+	else
+		buf_puts(&out->part[1], "{}");
+	buf_puts(&out->part[2], "{}");
+	put(&out->part[3], take_content);
+	json_decref(header);
+	json_decref(take_content);
+	for (unsigned i = 0; i < MAIL_PARTS; i++)
+		parts[i] = (struct frame){ out->part[i].p, out->part[i].len };
+	mail_sign(out->signature, key, parts);
+}
+
+void letter_fini(struct letter *l)
+{
+	for (unsigned i = 0; i < MAIL_PARTS; i++)
+		buf_fini(&l->part[i]);
+}

@@ -1,0 +1,56 @@
+/* message.h - one message of the Jupyter protocol (5.3): its frames, its signature, its JSON.
+ * Owns: what it parsed or built; frames are borrowed for the call.
+ *
+ *	[identities ...] "<IDS|MSG>" signature header parent_header metadata content [buffers ...]
+ *
+ * Signed is what stands in the four parts, byte for byte, by HMAC-SHA256 with the key of the connection
+ * file. Who has no key is not heard. The code of a cell runs in the kernel and can have it, so nothing
+ * that is said here is believed beyond its own context. */
+#pragma once
+#include "base/buf.h"
+#include "base/err.h"
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	MAIL_FRAMES = 64, /* of one message; more are no message of a kernel */
+	MAIL_IDENTITIES = 8,
+	MAIL_PARTS = 4,      /* header, parent, metadata, content */
+	MAIL_SIGNATURE = 64, /* characters */
+	MAIL_ID = 128,       /* bytes of an id, and of a type */
+	MAIL_KEY = 64,       /* characters of a key: 32 random bytes */
+};
+#define MAIL_DELIMITER "<IDS|MSG>"
+
+struct frame {
+	const char *p;
+	size_t n;
+};
+
+struct mail {
+	json_t *header, *parent, *content; /* objects */
+	const char *type, *id;
+	const char *parent_id; /* "": it has none */
+};
+
+/* ERR_DENIED: the signature is not ours. ERR_INVALID: it is, and yet this is no message. */
+must_check int mail_parse(struct mail *out, const struct frame *frames, unsigned n, const char *key,
+			  struct err *e);
+void mail_fini(struct mail *m);
+
+/* Text that is nearly JSON, as kernels write it: NaN becomes null, half a character or half a surrogate
+ * pair the sign for that, a number without measure one with. NULL: it is none. */
+json_t *mail_json(const char *text, size_t n);
+
+struct letter {
+	char signature[MAIL_SIGNATURE + 1];
+	struct buf part[MAIL_PARTS];
+};
+/* session and id are ours; parent NULL or the header that this answers. */
+void letter_write(struct letter *out, const char *key, const char *type, const char *session,
+		  const char *id, const json_t *parent, json_t *take_content);
+void letter_fini(struct letter *l);
+
+/* Lower-case hex, with a NUL. */
+void mail_sign(char out[MAIL_SIGNATURE + 1], const char *key, const struct frame parts[MAIL_PARTS]);

@@ -1,0 +1,86 @@
+/* compile_cache.h - what compilers have made, kept for who asks for the same again.
+ * Owns: a folder of the state with a fixed number of files in it.
+ *
+ * A key is a digest of everything that a compiler has seen in a box where nothing else had run: the
+ * team, the row's command, variables, every file, the layers of the box, and what the host's toolchain
+ * looks like. So whoever could change what is kept under a key would have had to ask for the same
+ * thing, in the same team. With a box in it, it is of that box alone: there anything may have run,
+ * and whoever lies in there is the only one who hears it. A file has its key and the digest of its content in
+ * front; what does not fit is removed and was never there. Two keys may want one place: the later one
+ * has it. */
+#pragma once
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/sha256.h"
+#include "client/box_handle.h"
+#include <jansson.h>
+
+struct lang_pair;
+
+enum {
+	ARTEFACT_MOST = 2 * 1024 * 1024, /* bytes of one, packed: with the files, less than POST_QUEUE */
+	ARTEFACT_PLACES = 512,
+};
+
+struct artefacts {
+	int folder;
+	size_t most; /* bytes of one; artefacts_open() sets ARTEFACT_MOST */
+};
+
+struct artefact_of { /* borrowed for the call; anything may be NULL */
+	const char *door; /* who compiles: what is told of a compiler's words differs */
+	const char *team;
+	const char *const *argv, *const *env;
+	const char *box_env; /* below those, as it is stored */
+	const char *cwd;
+	const char *source, *code; /* the file that came without a name */
+	size_t code_len;
+	const json_t *files; /* {path: text or {base64}} */
+	const struct lang_pair *support; /* files of the language's own, up to one without a key */
+	const char *box;      /* it is for this one alone */
+	const uint8_t *state; /* SHA256_BYTES: what else is in the box; NULL: nothing */
+	const char (*layers)[WIRE_LAYER_ID];
+	unsigned nlayers;
+	const char *program; /* of the host: its compiler */
+};
+
+struct artefact_key {
+	uint8_t bytes[SHA256_BYTES];
+};
+
+must_check int artefacts_open(struct artefacts *a, const char *state, struct err *e);
+void artefacts_close(struct artefacts *a);
+
+void artefact_key(const struct artefact_of *of, struct artefact_key *out);
+/* Is this word anywhere in the program's text? */
+int artefact_mentions(const struct artefact_of *of, const char *word);
+/* Does it ask its compiler what time it is? No key knows that. */
+int artefact_tells_time(const struct artefact_of *of);
+/* 1: here it is. 0: there is none, or none that can be believed. */
+int artefact_get(const struct artefacts *a, const struct artefact_key *key, struct buf *out);
+/* What does not fit is not kept; a disk that is full keeps nothing. */
+void artefact_put(const struct artefacts *a, const struct artefact_key *key, const void *bytes, size_t n);
+
+/* How a program (a file or a folder) leaves a box: on the stdout of this command. */
+const char **artefact_pack(const char *program); /* the caller frees it */
+/* How it comes back, once the bytes lie in ARTEFACT_FILE. */
+const char **artefact_unpack(const char *program);
+#define ARTEFACT_FILE "/tmp/.atoll/made.tgz"
+
+/* The same with the compiler's words, and a program of one file as it is: reuse.h.
+ *   what is kept: struct artefact_said, stdout, stderr, then what artefact_give() has said
+ * A command that says 'f' and the file's bytes, or 't' and what artefact_pack() says. */
+const char **artefact_give(const char *program);
+struct artefact_said {
+	uint32_t bytes[2];
+};
+struct artefact_made { /* views into what was kept */
+	const char *said[2];
+	size_t said_len[2];
+	const char *bytes; /* of the program: */
+	size_t n;
+	int is_file; /* as it is; else packed */
+};
+/* -1: that is none. */
+must_check int artefact_read(const struct buf *kept, struct artefact_made *out);
+void artefact_write(struct buf *out, const struct buf said[2], const struct buf *given);
