@@ -1,5 +1,5 @@
 /* debug.h - why a run did not pass, and what one bounded step would do about it.
- * Owns: the parsed rules (src/agent/rules), for the life of the process. */
+ * Owns: the parsed rules (share/rules), for the life of the process. */
 #pragma once
 #include "document/document.h"
 

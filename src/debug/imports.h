@@ -1,4 +1,4 @@
-/* imports.h - what has to be installed for an import, and what must not be: src/agent/imports, a file per
+/* imports.h - what has to be installed for an import, and what must not be: share/imports, a file per
  * language, and the lists of src/lang.
  * Owns: the tables, read at first use, for the life of the process.
  *

@@ -1,4 +1,4 @@
-/* rules.h - what runtimes and compilers say, and what each saying means: src/agent/rules, a file per
+/* rules.h - what runtimes and compilers say, and what each saying means: share/rules, a file per
  * language.
  * Owns: the rules and their regular expressions, read at first use, for the life of the process.
  *

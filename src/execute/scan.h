@@ -1,5 +1,5 @@
 /* scan.h - what a program's text gives away before it runs. A hint, never the wall.
- * Owns: the parsed rules (src/agent/scans), for the life of the process.
+ * Owns: the parsed rules (share/scans), for the life of the process.
  *
  *	languages = ["python"]       "*": any file
  *

@@ -1,4 +1,4 @@
-/* lang.c - see lang.h. A new language is a file in src/lang/runtimes/. */
+/* lang.c - see lang.h. A new language is a file in share/runtimes/. */
 #include "lang/lang.h"
 #include "base/buf.h"
 #include "base/cleanup.h"

@@ -1,5 +1,5 @@
 /* lang.h - which runtime runs which program, and how.
- * Owns: the rows, one per file of src/lang/runtimes/, read from our own executable at first use.
+ * Owns: the rows, one per file of share/runtimes/, read from our own executable at first use.
  * A row needs no more than this machine's own /usr. */
 #pragma once
 #include "base/err.h"

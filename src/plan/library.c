@@ -1,4 +1,4 @@
-/* library.c - see library.h. A new task is a file in src/agent/tasks. */
+/* library.c - see library.h. A new task is a file in share/tasks. */
 #include "plan/library.h"
 #include "document/embedded.h"
 #include "base/id.h"

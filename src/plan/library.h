@@ -1,4 +1,4 @@
-/* library.h - the tasks that the planner knows: src/agent/tasks, read from our own executable.
+/* library.h - the tasks that the planner knows: share/tasks, read from our own executable.
  * Owns: all of it, for the life of the process. docs/pipeline.md has the format. */
 #pragma once
 #include "plan/words.h"

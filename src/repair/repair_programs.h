@@ -1,4 +1,4 @@
-/* repair_programs.h - programs of ours that run in boxes to repair others: src/agent/repair, in the executable. */
+/* repair_programs.h - programs of ours that run in boxes to repair others: share/repair, in the executable. */
 #pragma once
 
 /* NULL: there is none for this language. */

@@ -3,7 +3,7 @@
 # example: what it says, and what its form as a function gives.
 . "$(dirname "$0")/daemon.lib"
 items=$(dirname "$ATOLL")/library-items
-tasks=$(cd "$(dirname "$0")/../../src/agent/tasks" && pwd)
+tasks=$(cd "$(dirname "$0")/../../share/tasks" && pwd)
 
 # send FILE: a batch; the events are in ./events. With time: eight compilers at once are slow on a slow machine.
 send() {

@@ -1,4 +1,4 @@
-/* programs.S - see ../programs.h. The folder is in the assembler's path. */
+/* repair_programs.S - see repair_programs.h. The folder is in the assembler's path. */
 	.macro program name, file
 	.global \name
 \name:	.incbin "\file"
