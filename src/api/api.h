@@ -53,6 +53,8 @@ struct api {
 	struct oidc *oidc; /* NULL: no tokens of others are taken */
 	struct quota *quota;
 	struct gauges *gauges;
+	struct api_table *native; /* routes of the native API */
+	void (*on_second)(struct api *a);
 	const struct api_door *const *doors; /* NULL-terminated; NULL: none but our own */
 	struct e2b *e2b;       /* that door's own (src/e2b/) */
 	struct mcp *mcp;       /* and that of src/tool; NULL: nobody has come by it yet */
@@ -93,6 +95,13 @@ struct who {
 int who_operates(const struct who *w);
 
 enum api_need { NEED_NOTHING, NEED_VIEWER, NEED_EDITOR, NEED_OWNER };
+/* What a route is about: SCOPE_BOX, one box, which parameter 0 of its path names. A key that is bound to a box
+ * may use only those. */
+enum api_scope { SCOPE_TEAM, SCOPE_BOX };
+enum api_route_flags {
+	ROUTE_NO_FLUSH = 1, /* it reads no ends of runs, or flushes the run writer itself */
+	ROUTE_METRICS = 2,  /* needs no key where api_conf.metrics_public says so */
+};
 
 /* ---- what may come in a body or a query: one table for checking and for /openapi.json ---- */
 enum field_type {
@@ -128,9 +137,9 @@ struct api_route {
 	enum http_body how;         /* HTTP_BODY_WHOLE when body is set */
 	const char *group;          /* for the documents */
 	const char *action;         /* NULL: it changes nothing. Else each answer is a row of the audit */
+	enum api_scope scope;
+	unsigned flags; /* enum api_route_flags */
 };
-extern const struct api_route api_routes[];
-extern const unsigned api_nroutes;
 
 /* ---- doors: several protocols on one port ---- */
 /* How a door speaks, where it does not speak as /v1 does. */

@@ -5,23 +5,15 @@
  * Every step that refuses answers at once, in the one shape of errors. A handler that waits sets
  * c->drop, which is called once: when the answer is out, or when the client has left before. */
 #include "api/auth.h"
-#include "pipeline/pipeline.h"
-#include "v1/batch.h"
 #include "api/fields.h"
-#include "v1/usage_sampler.h"
 #include "api/json_reader.h"
-#include "v1/languages.h"
 #include "api/media_type.h"
-#include "v1/daemon_info.h"
-#include "v1/pipelines.h"
 #include "api/quota.h"
 #include "base/log.h"
 #include "base/cleanup.h"
-#include "batch/batch.h"
 #include "fleet/box.h"
-#include "fleet/snapshot.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -91,20 +83,9 @@ void *call_alloc(struct call *c, size_t n)
 	return http_alloc(c->req, n);
 }
 
-/* Whoever reads finds the ends of all that has ended. These read none of them, or settle themselves. */
-static int reads_ends(const struct api_route *row)
-{
-	static const char *const none[] = { "exec.start", "box.create", "box.delete" };
-
-	for (unsigned i = 0; row->action && i < ARRAY_LEN(none); i++)
-		if (!strcmp(row->action, none[i]))
-			return 0;
-	return 1;
-}
-
 static void run_handler(struct call *c)
 {
-	if (reads_ends(c->row))
+	if (!(c->row->flags & ROUTE_NO_FLUSH))
 		ledger_settle(&c->api->fleet.ledger);
 	if (!call_fetches(c))
 		c->row->run(c);
@@ -234,9 +215,11 @@ static int find_row(struct call *c, struct api_table *t)
 		t->routes = calloc(t->n, sizeof(*t->routes));
 		if (!t->routes)
 			abort();
-		for (unsigned i = 0; i < t->n; i++)
+		for (unsigned i = 0; i < t->n; i++) {
+			assert((t->rows[i].scope == SCOPE_BOX) == !!strstr(t->rows[i].pattern, "/{box}"));
 			t->routes[i] = (struct route){ t->rows[i].method, t->rows[i].pattern,
 						       &t->rows[i] };
+		}
 	}
 	status = route_find(t->routes, t->n, c->req->method, c->req->path, &c->match);
 	if (status == 0)
@@ -261,8 +244,8 @@ static int may(struct call *c)
 					     [NEED_EDITOR] = "editor",
 					     [NEED_OWNER] = "owner" };
 	int enough = (int)c->who.role >= (int)c->row->need - 1;
-	/* A key that is bound to a box: only below that box. */
-	int bound = c->who.box[0] && !strstr(c->row->pattern, "/{box}");
+	/* A key that is bound to a box may use only routes of a box. */
+	int bound = c->who.box[0] && c->row->scope != SCOPE_BOX;
 	char why[80];
 
 	if (enough && !bound)
@@ -301,7 +284,7 @@ int call_admit(struct call *c)
 	int status;
 
 	if (c->row && (c->row->need == NEED_NOTHING ||
-		       (c->api->conf.metrics_public && c->row->run == ops_metrics)))
+		       (c->api->conf.metrics_public && c->row->flags & ROUTE_METRICS)))
 		return 1;
 	status = auth_who(c->api, c->req, &c->who, &why);
 	if (status) {
@@ -350,14 +333,11 @@ static int a_door_takes(struct call *c)
 
 static void on_head(struct http_req *r)
 {
-	static struct api_table own;
 	struct api *a = r->server->user;
 	struct call *c = call_new(a, r);
 	const char *why;
 	int status, at_host;
 
-	own.rows = api_routes;
-	own.n = api_nroutes;
 	http_set(r, "X-Request-Id", "%s", c->id);
 	status = at_host = auth_host(a, r, &why);
 	if (status == 0 && a_door_takes(c))
@@ -371,7 +351,7 @@ static void on_head(struct http_req *r)
 		call_error(c, status, "denied", "not from this web page", why,
 			   "pages of other origins that may call: serve.origins in config.toml");
 	else
-		call_serve(c, &own);
+		call_serve(c, a->native);
 }
 
 /* ---- the api ---- */
@@ -401,7 +381,8 @@ static void on_second(struct timer *t)
 	}
 	fleet_look_at_clock(&a->fleet);
 	quota_second(a);
-	gauges_second(a->gauges);
+	if (a->on_second)
+		a->on_second(a);
 	timer_set(&a->second, 1000);
 }
 
@@ -409,28 +390,18 @@ int api_init(struct api *a, struct err *e)
 {
 	a->auth = auth_new();
 	a->reader = json_reader_new(a->loop);
-	a->gauges = gauges_new(&a->fleet);
 	a->started_ns = fleet_now_ns();
 	a->http.on_head = on_head;
 	a->http.user = a;
 	a->http.always = API_ALWAYS;
 	timer_init(&a->second, a->loop, on_second);
 	timer_set(&a->second, 1000);
-	if (snaps_init(&a->fleet, a->conf.state, a->conf.snapshot_bytes, e) < 0)
-		return -1;
-	if (quota_init(a, e) < 0 || batch_doors_init(a, e) < 0)
-		return -1;
-	return pipelines_doors_init(a, e);
+	return quota_init(a, e);
 }
 
 void api_fini(struct api *a)
 {
 	timer_fini(&a->second);
-	languages_fini(a);
-	pipelines_free(a->pipelines);
-	batches_free(a->batches);
-	snaps_fini(&a->fleet);
-	gauges_free(a->gauges);
 	quota_fini(a);
 	auth_free(a->auth);
 	json_reader_free(a->reader);

@@ -191,7 +191,7 @@ int call_fetches(struct call *c)
 	struct berth *b;
 	struct err e;
 
-	if (!strstr(c->row->pattern, "/{box}") || !c->match.nparams)
+	if (c->row->scope != SCOPE_BOX || !c->match.nparams)
 		return 0;
 	b = fleet_named(&c->api->fleet, c->who.team, name);
 	if (b && b->state != BERTH_MAKING)

@@ -415,7 +415,7 @@ void reuse_keep(struct reuse *x, const struct buf said[2])
 		finish(x, 0);
 }
 
-void reuses_fail(struct berth *b)
+static void reuses_fail(struct berth *b)
 {
 	while (b->reuses)
 		finish(b->reuses, 0);
@@ -437,3 +437,5 @@ void reuse_fini(struct reuse *x)
 	buf_fini(&x->said[0]);
 	buf_fini(&x->said[1]);
 }
+
+const struct box_hooks compile_reuse_hooks = { .after_free = reuses_fail };

@@ -62,5 +62,6 @@ struct reuse {
 void reuse_look(struct reuse *x, struct berth *b, const struct reuse_want *want);
 /* Behind a compiler that ran because of done(0), and ended well. said: all of its words. */
 void reuse_keep(struct reuse *x, const struct buf said[2]);
-void reuses_fail(struct berth *b); /* the box is no more */
+/* Fails the lookups of a box that ends: fleet_conf.hooks has it. */
+extern const struct box_hooks compile_reuse_hooks;
 void reuse_fini(struct reuse *x); /* at any time; fine on a zeroed one */

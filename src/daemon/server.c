@@ -18,11 +18,15 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "v1/agents.h"
+#include "v1/v1.h"
 #include "base/cleanup.h"
 #include "e2b/e2b.h"
 #include "egress/allow_rule.h"
 #include "batch/batch.h"
+#include "buildcache/compile_reuse.h"
+#include "notebook/context.h"
 #include "packages/package_preinstall.h"
+#include "packages/packages.h"
 #include "http/tls.h"
 #include "daemon/confine.h"
 #include "daemon/egress_child.h"
@@ -520,12 +524,15 @@ int front_check(const struct config *c, struct err *e)
 static int begin(struct front *x, struct err *e)
 {
 	const struct front_start *s = x->start;
+	static const struct box_hooks *const hooks[] = { &notebook_hooks, &compile_reuse_hooks,
+							 &packages_hooks, NULL };
 	struct fleet_conf conf = fleet_settings(s);
 	static struct sluice_rules rules;
 	int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
 	static const struct api_door *const doors[] = { &e2b_door, &tool_door, &mcp_door, &rex_door, NULL };
 	char boot[64];
 
+	conf.hooks = hooks;
 	many_files();
 	set_way_env(s->config);
 	if (sluice_rules(s->config, &rules, e) < 0)
@@ -562,7 +569,7 @@ static int begin(struct front *x, struct err *e)
 	x->api.doors = doors;
 	if (s->models && model_line_new(&x->api.model, &x->loop, ask_model, x, e) < 0)
 		return -1;
-	if (api_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0)
+	if (v1_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0)
 		return -1;
 	ask_keeper(&x->api.fleet);
 	gate_begin(&x->api.fleet.gate);
@@ -585,7 +592,7 @@ int front_main(const struct front_start *s)
 	mcp_fini(&x.api);
 	rex_fini(&x.api);
 	e2b_fini(&x.api);
-	api_fini(&x.api);
+	v1_fini(&x.api);
 	model_line_free(x.api.model);
 	fleet_fini(&x.api.fleet);
 	store_close(x.api.store);

@@ -19,7 +19,7 @@ static const struct api_route rows[] = {
 	{ "GET", "/envs", NEED_VIEWER, envd_envs, "the box's variables", .query = e2b_any_query },
 
 	/* programs */
-	{ "POST", "/process.Process/Start", NEED_EDITOR, process_start, "a program, and all it says", .query = e2b_any_query, .action = "exec.start" },
+	{ "POST", "/process.Process/Start", NEED_EDITOR, process_start, "a program, and all it says", .query = e2b_any_query, .action = "exec.start", .flags = ROUTE_NO_FLUSH },
 	{ "POST", "/process.Process/Connect", NEED_EDITOR, process_connect, "what one says from now on", .query = e2b_any_query },
 	{ "POST", "/process.Process/List", NEED_EDITOR, process_list, "those that run", .query = e2b_any_query },
 	{ "POST", "/process.Process/Update", NEED_EDITOR, process_update, "another size of its terminal", .query = e2b_any_query, .action = "exec.resize" },

@@ -40,7 +40,7 @@ void e2b_manner_error(struct call *c, int status, const char *code, const char *
 /* Old clients put a "-" and more behind the id of a box. Cut before anybody looks for it. */
 static int admit(struct call *c)
 {
-	if (c->row && strstr(c->row->pattern, "/{box}") && c->match.nparams)
+	if (c->row && c->row->scope == SCOPE_BOX && c->match.nparams)
 		c->match.params[0][strcspn(c->match.params[0], "-")] = 0;
 	return call_admit(c);
 }

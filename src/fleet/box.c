@@ -1,9 +1,7 @@
 /* box.c - see box.h: its states, who waits for them, and the table that berths are found in. */
 #include "fleet/box_internal.h"
 #include "base/cleanup.h"
-#include "notebook/context.h"
 #include "fleet/recent_exits.h"
-#include "buildcache/compile_reuse.h"
 
 #include <string.h>
 
@@ -111,7 +109,7 @@ void berth_leave(struct berth *b)
 void berth_free(struct berth *b)
 {
 	berth_leave(b);
-	contexts_free(b);
+	fleet_call_hooks(b->fleet, before_free, b);
 	while (b->runs) {
 		struct run *r = b->runs;
 
@@ -120,7 +118,7 @@ void berth_free(struct berth *b)
 	}
 	past_free(b);
 	office_forget(&b->fleet->office, b->asking);
-	reuses_fail(b);
+	fleet_call_hooks(b->fleet, after_free, b);
 	/* That it has ended can be known here before its line breaks; who still asks must hear of it. */
 	if (b->state == BERTH_GONE)
 		line_end(&b->line);

@@ -10,7 +10,6 @@
  * The row is the first to say so and the last to take it back: a front that dies in between leaves a
  * row that says "paused", and the next one asks the keeper for that once more. */
 #include "fleet/box_internal.h"
-#include "notebook/context.h"
 
 #include <errno.h>
 
@@ -222,7 +221,7 @@ static void on_thawed(void *ctx, const struct frame *f, size_t len, int *fd, con
 		return;
 	}
 	berth_become(b, BERTH_RUNNING);
-	contexts_resume(b);
+	fleet_call_hooks(b->fleet, resumed, b);
 	berth_touch(b);
 	berth_set_clock(b);
 	berth_going(b);

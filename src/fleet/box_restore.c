@@ -2,7 +2,7 @@
  * init say of it. */
 #include "fleet/box_internal.h"
 #include "base/cleanup.h"
-#include "notebook/context.h"
+#include "fleet/exec.h"
 #include "store/runs.h"
 
 #include <errno.h>
@@ -88,8 +88,7 @@ static void reached(struct berth *b, const struct wire_box *box)
 	gate_open(b);
 	set_active(b);
 	berth_restore_runs(b);
-	contexts_restore(b);
-	contexts_resume(b);
+	fleet_call_hooks(b->fleet, restored, b);
 	berth_set_clock(b);
 	b->fleet->figures.restored++;
 	berth_restored(b);
@@ -230,8 +229,7 @@ void berth_catch_up(struct berth *b)
 		return;
 	}
 	berth_restore_runs(b);
-	contexts_restore(b);
-	contexts_catch_up(b);
+	fleet_call_hooks(b->fleet, resynced, b);
 	berth_set_clock(b);
 	berth_end_if_done(b);
 }

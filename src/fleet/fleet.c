@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/sha256.h"
 #include "fleet/box.h"
-#include "packages/packages.h"
 #include "fleet/exec.h"
 #include "store/runs.h"
 
@@ -321,7 +320,7 @@ void fleet_fini(struct fleet *f)
 	history_fini(&f->history);
 	ledger_fini(&f->ledger);
 	timer_fini(&f->patience);
-	packages_fini_all(f);
+	fleet_call_hooks(f, fleet_fini, f);
 	while (f->making)
 		berth_free(f->making);
 	for (unsigned i = 0; i < FLEET_SLOTS; i++)

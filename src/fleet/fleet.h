@@ -22,7 +22,20 @@
 enum { FLEET_SLOTS = 4096, FLEET_TEMPLATES = 32 };
 
 struct berth;
+struct fleet;
 struct run;
+
+/* State that other modules keep for each box. Their functions are called at these points of its life; any
+ * may be NULL. */
+struct box_hooks {
+	void (*restored)(struct berth *b); /* after a restart its init was reached, its execs are known */
+	void (*resynced)(struct berth *b); /* the other server process has exited: the store has its last rows */
+	void (*resumed)(struct berth *b);  /* its processes run again */
+	void (*clock_moved)(struct berth *b, int64_t by_ns); /* the wall clock was set */
+	void (*before_free)(struct berth *b);		     /* its execs are still there */
+	void (*after_free)(struct berth *b);		     /* its execs are freed, its connection is open */
+	void (*fleet_fini)(struct fleet *f);
+};
 
 struct packages_conf {
 	struct install_conf install;
@@ -42,6 +55,7 @@ struct fleet_conf {
 	struct wire_limits most;   /* of any box: bounds.h */
 	unsigned boxes_most;       /* at once, of all teams; 0: what the machine can hold */
 	const char *const *layer_names;
+	const struct box_hooks *const *hooks; /* NULL-terminated; NULL: none */
 	struct packages_conf packages;
 	const char *const *way_env; /* NAME=value for programs of a box with a way out; NULL: none */
 };
@@ -171,5 +185,11 @@ void fleet_write(struct fleet *f, const char *team, const char *box, const char 
 		 json_t *take_data, struct fleet_news *out);
 void fleet_spread(struct fleet *f, struct fleet_news *take_news);
 void fleet_withhold(struct fleet_news *take_news); /* it did not happen */
+/* Calls one hook of all modules that have it. */
+#define fleet_call_hooks(f, hook, ...)                                                        \
+	for (const struct box_hooks *const *h_ = (f)->conf.hooks; h_ && *h_; h_++)                \
+		if ((*h_)->hook)                                                                  \
+	(*h_)->hook(__VA_ARGS__)
+
 void fleet_listen(struct fleet *f, struct fleet_ear *x);
 void fleet_unlisten(struct fleet *f, struct fleet_ear *x); /* not from within heard() */

@@ -2,8 +2,7 @@
 #include "fleet/wallclock.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "notebook/context.h"
-#include "fleet/fleet.h"
+#include "fleet/box.h"
 #include "store/clock_offset.h"
 
 #define LEAST_NS INT64_C(1000000000)
@@ -38,7 +37,7 @@ static void move(struct berth *b, int64_t by_ns)
 	for (unsigned i = 0; i < sizeof(times) / sizeof(times[0]); i++)
 		if (*times[i])
 			*times[i] += by_ns;
-	contexts_move(b, by_ns);
+	fleet_call_hooks(b->fleet, clock_moved, b, by_ns);
 }
 
 void fleet_look_at_clock(struct fleet *f)

@@ -130,7 +130,7 @@ static void clock_due(struct timer *t)
 	}
 }
 
-void contexts_resume(struct berth *b)
+static void contexts_resume(struct berth *b)
 {
 	for (struct context *c = b->contexts; c && b->paused_ns > 0; c = c->next) {
 		if (c->row.deadline_ns > 0)
@@ -140,7 +140,7 @@ void contexts_resume(struct berth *b)
 	b->paused_ns = 0;
 }
 
-void contexts_move(struct berth *b, int64_t by_ns)
+static void contexts_move(struct berth *b, int64_t by_ns)
 {
 	for (struct context *c = b->contexts; c; c = c->next)
 		if (c->row.deadline_ns > 0)
@@ -198,7 +198,7 @@ void context_free(struct context *c)
 	free(c);
 }
 
-void contexts_free(struct berth *b)
+static void contexts_free(struct berth *b)
 {
 	while (b->contexts)
 		context_free(b->contexts);
@@ -241,3 +241,23 @@ json_t *context_json(const struct context *c)
 					      c->end.why, "hint", c->end.hint));
 	return doc;
 }
+
+static void contexts_on_restored(struct berth *b)
+{
+	contexts_restore(b);
+	contexts_resume(b);
+}
+
+static void contexts_on_resynced(struct berth *b)
+{
+	contexts_restore(b);
+	contexts_catch_up(b);
+}
+
+const struct box_hooks notebook_hooks = {
+	.restored = contexts_on_restored,
+	.resynced = contexts_on_resynced,
+	.resumed = contexts_resume,
+	.clock_moved = contexts_move,
+	.before_free = contexts_free,
+};

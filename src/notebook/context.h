@@ -101,9 +101,5 @@ must_check int context_restart(struct context *c, struct err *e);
 void context_end(struct context *c); /* and its driver; c is no more */
 json_t *context_json(const struct context *c);
 
-/* From berth.c. */
-void contexts_resume(struct berth *b); /* it stood still for paused_ns: that does not count */
-void contexts_move(struct berth *b, int64_t by_ns); /* deadlines: the clock was set */
-void contexts_restore(struct berth *b); /* those that we do not know of */
-void contexts_catch_up(struct berth *b); /* the other server has left: what became of the cells it gave? */
-void contexts_free(struct berth *b);    /* the memory only */
+/* Restores, resyncs and frees the contexts of a box with the box: fleet_conf.hooks has it. */
+extern const struct box_hooks notebook_hooks;

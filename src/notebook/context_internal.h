@@ -40,3 +40,7 @@ void context_hang_up(struct context *c); /* nothing is heard of it any more */
 void context_kill_driver(struct context *c);
 void context_die(struct context *c, const char *cause, const char *why, const char *hint);
 void context_start_again(struct context *c); /* or dies of it */
+
+/* Functions behind notebook_hooks. */
+void contexts_restore(struct berth *b);  /* contexts in the store that this process does not know */
+void contexts_catch_up(struct berth *b); /* the cells that the other server process had begun */

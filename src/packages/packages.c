@@ -564,7 +564,7 @@ void packages_collect(struct fleet *f)
 	f->dropping = office_ask(&f->office, &ask, sizeof(ask), WIRE_DONE, dropped, f);
 }
 
-void packages_fini_all(struct fleet *f)
+static void packages_fini_all(struct fleet *f)
 {
 	while (f->installs) {
 		struct install *in = f->installs;
@@ -578,3 +578,5 @@ void packages_fini_all(struct fleet *f)
 	office_forget(&f->office, f->dropping);
 	f->dropping = NULL;
 }
+
+const struct box_hooks packages_hooks = { .fleet_fini = packages_fini_all };

@@ -7,23 +7,23 @@
 
 static const struct api_route rows[] = {
 	{ "GET", "/swerex/{box}/is_alive", NEED_VIEWER, rex_is_alive, "is the box there?",
-	  .group = "tools" },
+	  .group = "tools", .scope = SCOPE_BOX },
 	{ "POST", "/swerex/{box}/create_session", NEED_EDITOR, rex_create_session,
-	  "a shell with a name", rex_start_fields, .group = "tools" },
+	  "a shell with a name", rex_start_fields, .group = "tools", .scope = SCOPE_BOX },
 	{ "POST", "/swerex/{box}/run_in_session", NEED_EDITOR, rex_run_in_session,
-	  "a command in it, or its end", rex_run_fields, .group = "tools" },
+	  "a command in it, or its end", rex_run_fields, .group = "tools", .scope = SCOPE_BOX },
 	{ "POST", "/swerex/{box}/close_session", NEED_EDITOR, rex_close_session, "end a shell",
-	  rex_close_fields, .group = "tools" },
+	  rex_close_fields, .group = "tools", .scope = SCOPE_BOX },
 	{ "POST", "/swerex/{box}/execute", NEED_EDITOR, rex_execute, "a program by itself",
-	  rex_execute_fields, .group = "tools" },
+	  rex_execute_fields, .group = "tools", .scope = SCOPE_BOX },
 	{ "POST", "/swerex/{box}/read_file", NEED_VIEWER, rex_read_file, "a file's text", rex_read_fields,
-	  .group = "tools" },
+	  .group = "tools", .scope = SCOPE_BOX },
 	{ "POST", "/swerex/{box}/write_file", NEED_EDITOR, rex_write_file, "write a file", rex_write_fields,
-	  .group = "tools" },
+	  .group = "tools", .scope = SCOPE_BOX },
 	{ "POST", "/swerex/{box}/upload", NEED_EDITOR, rex_upload, "a file or an archive, as a form",
-	  .how = HTTP_BODY_WHOLE, .group = "tools" },
+	  .how = HTTP_BODY_WHOLE, .group = "tools", .scope = SCOPE_BOX },
 	{ "POST", "/swerex/{box}/close", NEED_EDITOR, rex_close, "end all shells", rex_end_fields,
-	  .group = "tools" },
+	  .group = "tools", .scope = SCOPE_BOX },
 };
 static struct api_table table = { rows, ARRAY_LEN(rows), &rex_manner, NULL };
 

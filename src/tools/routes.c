@@ -102,9 +102,9 @@ static const struct field any[] = { { FIELDS_OTHERS, FIELD_ANY, 0, 0, 0, NULL, N
 
 static const struct api_route rows[] = {
 	{ "GET", "/v1/tools", NEED_VIEWER, list, "the tools, as somebody's `tools`", .query = list_query, .group = "tools" },
-	{ "POST", "/v1/boxes/{box}/tools/openai", NEED_VIEWER, openai_use, "a call of OpenAI's", any, .group = "tools" },
-	{ "POST", "/v1/boxes/{box}/tools/anthropic", NEED_VIEWER, anthropic_use, "a call of Anthropic's", any, .group = "tools" },
-	{ "POST", "/v1/boxes/{box}/tools/{tool}", NEED_VIEWER, use, "call a tool", any, .group = "tools" },
+	{ "POST", "/v1/boxes/{box}/tools/openai", NEED_VIEWER, openai_use, "a call of OpenAI's", any, .group = "tools", .scope = SCOPE_BOX },
+	{ "POST", "/v1/boxes/{box}/tools/anthropic", NEED_VIEWER, anthropic_use, "a call of Anthropic's", any, .group = "tools", .scope = SCOPE_BOX },
+	{ "POST", "/v1/boxes/{box}/tools/{tool}", NEED_VIEWER, use, "call a tool", any, .group = "tools", .scope = SCOPE_BOX },
 };
 static struct api_table table = { rows, ARRAY_LEN(rows), &tool_manner, NULL };
 

@@ -1,5 +1,6 @@
 /* openapi.c - see openapi.h. */
 #include "v1/openapi.h"
+#include "v1/v1.h"
 #include "api/fields.h"
 #include "base/cleanup.h"
 
@@ -139,8 +140,8 @@ static json_t *openapi_paths(const struct api *a)
 {
 	json_t *paths = json_object();
 
-	for (unsigned i = 0; i < api_nroutes; i++)
-		openapi_add(paths, api_routes[i].pattern, &api_routes[i]);
+	for (unsigned i = 0; i < v1_nroutes; i++)
+		openapi_add(paths, v1_routes[i].pattern, &v1_routes[i]);
 	for (const struct api_door *const *d = a->doors; d && *d; d++) {
 		for (unsigned i = 0; i < (*d)->nroutes; i++)
 			openapi_add(paths, (*d)->routes[i].pattern, &(*d)->routes[i]);

@@ -5,6 +5,7 @@
 #include "repair/repair.h"
 #include "repair/candidate_test.h"
 #include "base/cleanup.h"
+#include "buildcache/compile_reuse.h"
 #include "client/box_handle.h"
 #include "keeper/keeper.h"
 
@@ -118,7 +119,8 @@ static void read_works(void)
 
 int main(int argc, char **argv)
 {
-	struct fleet_conf conf = { .limits = box_default_limits() };
+	static const struct box_hooks *const hooks[] = { &compile_reuse_hooks, NULL };
+	struct fleet_conf conf = { .limits = box_default_limits(), .hooks = hooks };
 	struct err e;
 
 	boxes = argc > 1 ? (unsigned)atoi(argv[1]) : boxes;

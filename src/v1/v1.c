@@ -1,0 +1,39 @@
+/* v1.c - see v1.h. */
+#include "v1/v1.h"
+#include "batch/batch.h"
+#include "fleet/snapshot.h"
+#include "pipeline/pipeline.h"
+#include "v1/batch.h"
+#include "v1/languages.h"
+#include "v1/pipelines.h"
+#include "v1/usage_sampler.h"
+
+static void v1_on_second(struct api *a)
+{
+	gauges_second(a->gauges);
+}
+
+int v1_init(struct api *a, struct err *e)
+{
+	static struct api_table table;
+
+	table.rows = v1_routes;
+	table.n = v1_nroutes;
+	a->native = &table;
+	a->on_second = v1_on_second;
+	a->gauges = gauges_new(&a->fleet);
+	if (api_init(a, e) < 0 || snaps_init(&a->fleet, a->conf.state, a->conf.snapshot_bytes, e) < 0 ||
+	    batch_doors_init(a, e) < 0)
+		return -1;
+	return pipelines_doors_init(a, e);
+}
+
+void v1_fini(struct api *a)
+{
+	languages_fini(a);
+	pipelines_free(a->pipelines);
+	batches_free(a->batches);
+	snaps_fini(&a->fleet);
+	gauges_free(a->gauges);
+	api_fini(a);
+}
