@@ -109,29 +109,34 @@ const struct field e2b_any_query[] = { { .name = FIELDS_OTHERS }, { 0 } };
 
 static const char *const theirs[] = {
 	"health", "sandboxes", "snapshots", "templates", "teams", "api-keys", "volumes",
-	"volumecontent", "secrets", "events", "nodes", "access-tokens",
+	"volumecontent", "secrets", "events", "nodes", "access-tokens", "admin",
+	/* versions that only E2B's API has */
+	"v2", "v3",
 };
 
-/* The first segment of their paths, behind a version. */
+static int e2b_owns_path(const char *path)
+{
+	size_t n = strcspn(path + 1, "/");
+
+	for (unsigned i = 0; i < ARRAY_LEN(theirs); i++)
+		if (strlen(theirs[i]) == n && strncmp(path + 1, theirs[i], n) == 0)
+			return 1;
+	return 0;
+}
+
+/* By the first segment of the path; a path that is not in the table gets an error in E2B's shape. */
 int e2b_control_take(struct call *c)
 {
-	const char *path = c->req->path + 1, *why;
+	const char *why;
 	int status;
-	size_t n;
 
-	if (path[0] == 'v' && (path[1] == '2' || path[1] == '3') && path[2] == '/')
-		path += 3;
-	n = strcspn(path, "/");
-	for (unsigned i = 0; i < ARRAY_LEN(theirs); i++) {
-		if (strlen(theirs[i]) != n || strncmp(path, theirs[i], n) != 0)
-			continue;
-		c->manner = &e2b_manner;
-		status = auth_origin(c->api, c->req, &why);
-		if (status)
-			call_error(c, status, "denied", "not at this address", why, NULL);
-		else
-			call_serve(c, &e2b_control);
-		return 1;
-	}
-	return 0;
+	if (!e2b_owns_path(c->req->path))
+		return 0;
+	c->manner = &e2b_manner;
+	status = auth_origin(c->api, c->req, &why);
+	if (status)
+		call_error(c, status, "denied", "not at this address", why, NULL);
+	else
+		call_serve(c, &e2b_control);
+	return 1;
 }

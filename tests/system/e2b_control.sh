@@ -50,6 +50,14 @@ health_needs_no_key_and_the_rest_does() {
 	done
 	refused 404 GET /sandboxes/nothing/at/all
 	refused 405 PUT /sandboxes '{}'
+	# What only E2B's own API has, and versions that only it has: in its shape, with a key and without.
+	for path in /admin /admin/teams/x/builds/cancel /v2/admin/x /v2/nothing /v3/nothing/at/all /v2; do
+		refused 404 GET "$path"
+		is "$(curl -sS -o body -w '%{http_code}' "$url$path")" 401 "$path"
+		is "$(get .code)" 401
+	done
+	api GET /nothing
+	is "$code $(get .error.code)" '404 not_found'
 }
 
 a_sandbox_is_made_shown_and_ended() {
