@@ -275,7 +275,8 @@ void call_refuse_key(struct call *c, int status, const char *why)
 		return;
 	}
 	http_set(c->req, "WWW-Authenticate", "Bearer realm=\"atoll\"");
-	call_error(c, status, "unauthorized", "who are you?", why, "make a key: atoll key new NAME");
+	call_error(c, status, "unauthorized", "missing or invalid API key", why,
+		   "send 'X-API-Key: KEY' or 'Authorization: Bearer KEY'; make a key: atoll key new NAME");
 }
 
 int call_admit(struct call *c)

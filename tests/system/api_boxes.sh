@@ -16,6 +16,8 @@ a_wrong_key_is_refused_and_told_so() {
 	is "$(curl -sS -o body -w '%{http_code}' -H 'X-API-Key: e2b_0000000000000000000000000000000000000000' "$url/v1/info")" 401
 	is "$(get .error.code)" unauthorized
 	has "$(get .error.why)" "not known"
+	is "$(get .error.message)" "missing or invalid API key"
+	has "$(get '.error.hints | join(" ")')" "send 'X-API-Key: KEY' or 'Authorization: Bearer KEY'"
 	is "$(curl -sS -o body -w '%{http_code}' -H 'Authorization: Bearer nonsense' "$url/v1/info")" 401
 }
 

@@ -49,7 +49,7 @@ a_box_is_alive_and_one_that_is_not_there_is_not() {
 	has "$(get .detail)" "no such box"
 	as nonsense api GET "/swerex/$box/is_alive"
 	is "$code" 401
-	has "$(get .detail)" "who are you"
+	has "$(get .detail)" "missing or invalid API key"
 	api GET "/swerex/$box/nothing"
 	is "$code" 404
 	api GET "/swerex/$box/execute"
