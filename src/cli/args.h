@@ -98,6 +98,8 @@ struct cli {
 	int (*without)(const char *row, uint64_t *launch, uint64_t *init);
 	/* Looked up only by verbs that need it: reading files takes time, and they may be wrong. */
 	int (*reach)(struct reach *out, struct err *e);
+	/* The TCP port that `atoll serve` would listen on by the settings; 0: none, or any. NULL: not atolld. */
+	unsigned (*listen_port)(void);
 	/* Starts atolld with the same command line: for a verb, a flag or an address that this executable
 	 * cannot handle. Does not return; if it fails it says so. NULL: this is atolld. */
 	void (*hand_over)(const struct cli *cli) __attribute__((noreturn));

@@ -97,12 +97,25 @@ static int refused(const struct cli *cli, const char *domain, const struct err *
 	return trouble_say(&t, cli->json, e->kind == ERR_INVALID ? STATUS_USAGE : STATUS_FAILED);
 }
 
-static void tell(const char *domain, const char *where, const struct ca_files *made)
+/* ":7070"; "" for the port that https has by itself; ":PORT" where the settings name none. */
+static void cert_port(const struct cli *cli, char out[16])
 {
-	char until[32];
+	unsigned port = cli->listen_port ? cli->listen_port() : 0;
+
+	out[0] = 0;
+	if (port == 0)
+		snprintf(out, 16, ":PORT");
+	else if (port != 443)
+		snprintf(out, 16, ":%u", port);
+}
+
+static void tell(const struct cli *cli, const char *domain, const char *where, const struct ca_files *made)
+{
+	char until[32], port[16];
 	time_t at = made->until_s;
 	struct tm day;
 
+	cert_port(cli, port);
 	strftime(until, sizeof(until), "%Y-%m-%d", gmtime_r(&at, &day));
 	printf("%s/ca.pem, cert.pem, key.pem: for %s and *.%s, until %s\n\n", where, domain, domain,
 	       until);
@@ -110,8 +123,8 @@ static void tell(const char *domain, const char *where, const struct ca_files *m
 	       where, where, domain);
 	printf("Its clients:\n  export NODE_EXTRA_CA_CERTS=%s/ca.pem   # Node\n"
 	       "  export SSL_CERT_FILE=%s/ca.pem         # Python, and most others\n"
-	       "  curl --cacert %s/ca.pem https://%s/\n",
-	       where, where, where, domain);
+	       "  curl --cacert %s/ca.pem https://%s%s/\n",
+	       where, where, where, domain, port);
 }
 
 static void tell_json(const char *domain, const char *where, const struct ca_files *made)
@@ -153,7 +166,7 @@ static int make(const struct cli *cli, const struct args *a, const char *domain,
 	if (rc == 0 && cli->json)
 		tell_json(domain, where, &made);
 	else if (rc == 0 && !cli->quiet)
-		tell(domain, where, &made);
+		tell(cli, domain, where, &made);
 	ca_fini(&made);
 	return rc;
 }

@@ -1,9 +1,12 @@
 /* endpoint.c - see endpoint.h. */
 #include "daemon/endpoint.h"
 #include "base/cleanup.h"
+#include "daemon/addr.h"
 #include "daemon/config.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -81,4 +84,30 @@ int reach_find(struct reach *out, struct err *e)
 	rc = find_key(&c, out, e) < 0 || find_host(&c, out, e) < 0 ? -1 : 0;
 	config_fini(&c);
 	return rc;
+}
+
+static unsigned endpoint_port_of(const struct addr *a)
+{
+	if (a->any.sa_family == AF_INET)
+		return ntohs(((const struct sockaddr_in *)&a->room)->sin_port);
+	if (a->any.sa_family == AF_INET6)
+		return ntohs(((const struct sockaddr_in6 *)&a->room)->sin6_port);
+	return 0;
+}
+
+unsigned endpoint_listen_port(void)
+{
+	struct config_source src = { 0 };
+	struct config c;
+	struct addr addr;
+	struct err e;
+	unsigned port = 0;
+
+	if (config_load(&c, &src, &e) < 0)
+		return 0;
+	for (const char *const *item = config_list(&c, CONFIG_LISTEN); *item && !port; item++)
+		if (addr_parse(&addr, *item, &e) == 0)
+			port = endpoint_port_of(&addr);
+	config_fini(&c);
+	return port;
 }

@@ -3,3 +3,5 @@
 #include "cli/args.h"
 
 must_check int reach_find(struct reach *out, struct err *e);
+/* The first TCP port of serve.listen; 0: none is set, any free one, or the settings cannot be read. */
+unsigned endpoint_listen_port(void);

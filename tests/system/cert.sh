@@ -19,6 +19,23 @@ three_files_are_made_that_fit_together() {
 	openssl x509 -in made/cert.pem -noout -checkend $((700 * 86400)) >/dev/null
 }
 
+the_line_for_curl_has_the_port_that_is_configured() {
+	made() { ATOLL_LISTEN=$1 atoll cert box.test --force; is "$status" 0 "$err"; }
+	made 127.0.0.1:7199
+	has "$out" 'https://box.test:7199/'
+	made 'unix:/tmp/x,[::1]:8443'
+	has "$out" 'https://box.test:8443/'
+	made :443
+	has "$out" 'https://box.test/'
+	made 127.0.0.1:0
+	has "$out" 'https://box.test:PORT/'
+	(
+		unset ATOLL_LISTEN
+		atoll cert box.test --force
+		has "$out" 'https://box.test:7070/'
+	)
+}
+
 the_authority_is_good_for_nothing_else() {
 	atoll cert box.test --dir made
 	has "$(text_of made/ca.pem)" 'DNS:box.test'
