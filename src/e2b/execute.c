@@ -16,7 +16,12 @@
 
 #include <string.h>
 
-enum { PIECE = 64 * 1024, SILENCE_MS = 5000, LEFT_MS = 100 };
+enum {
+	PIECE = 64 * 1024,
+	SILENCE_MS = 5000,
+	LEFT_MS = 100,
+	PARTIAL_MS = 50, /* for the rest of a line: some runtimes write one in pieces */
+};
 
 const struct field execute_fields[] = {
 	{ "code", FIELD_TEXT, 1, 0, CONTEXT_CODE, "what to run", NULL },
@@ -31,6 +36,8 @@ struct execution {
 	struct cell_reader reader;
 	struct call *call;
 	struct timer silence;
+	struct timer partial; /* set while the beginning of a line is held back */
+	int partial_due;      /* it is told now, though its end has not come */
 	char context[ID_LEN + 1];
 	int begun, failed; /* its number, an error were told */
 	int full;
@@ -100,6 +107,24 @@ static void tell_event(struct execution *x, const struct cell_piece *p)
 		tell(x, line);
 }
 
+/* Leaves the beginning of a line out of p, for PARTIAL_MS at most. 0: there is nothing else in p. */
+static int execute_hold_partial_line(struct execution *x, struct cell_piece *p)
+{
+	const char *end = memrchr(p->bytes, '\n', p->n);
+	size_t whole = end ? (size_t)(end - p->bytes) + 1 : 0;
+
+	if (p->last || p->n == PIECE || whole == p->n || x->partial_due) {
+		x->partial_due = 0;
+		timer_clear(&x->partial);
+		return 1;
+	}
+	if (!timer_pending(&x->partial))
+		timer_set(&x->partial, PARTIAL_MS);
+	p->after[p->what == CELL_STDERR] -= p->n - whole;
+	p->n = whole;
+	return whole > 0;
+}
+
 /* 1: there may be more. */
 static int tell_one(struct execution *x)
 {
@@ -112,6 +137,8 @@ static int tell_one(struct execution *x)
 		return 0;
 	case CELL_STDOUT:
 	case CELL_STDERR:
+		if (!execute_hold_partial_line(x, &p))
+			return 0;
 		line = lines_output(&p);
 		if (!line)
 			return 0;
@@ -131,6 +158,7 @@ static void stop(struct execution *x)
 {
 	cell_unread(&x->reader);
 	timer_fini(&x->silence);
+	timer_fini(&x->partial);
 	x->call->drop = NULL;
 }
 
@@ -222,6 +250,14 @@ static void tell_more(struct cell_reader *reader)
 		refuse_input(x);
 }
 
+static void execute_partial_due(struct timer *t)
+{
+	struct execution *x = loop_owner(t, struct execution, partial);
+
+	x->partial_due = 1;
+	tell_more(&x->reader); /* may free x */
+}
+
 static void client_drains(struct http_req *req)
 {
 	struct call *c = req->user;
@@ -266,6 +302,7 @@ static void follow(struct call *c, const struct context *ctx, struct cell *cell)
 	memcpy(x->context, ctx->row.id, sizeof(x->context));
 	timer_init(&x->silence, c->api->loop, silence_due);
 	timer_set(&x->silence, SILENCE_MS);
+	timer_init(&x->partial, c->api->loop, execute_partial_due);
 	c->state = x;
 	c->drop = client_left;
 	c->req->on_drain = client_drains;

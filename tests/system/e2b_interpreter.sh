@@ -230,6 +230,34 @@ r_and_java_keep_their_state() {
 	fi
 }
 
+# R writes a line in three pieces, and a client that prints each one by itself shows three lines.
+a_line_that_is_written_in_pieces_is_told_as_one() {
+	sandbox
+	execute 'import os, time
+for i in range(40):
+    for piece in (b"[1]", b" \"Hello, World!\"", b"\n"):
+        os.write(1, piece)
+        time.sleep(0.001)'
+	is "$(lines stdout | jq -rj .text | wc -l)" 40
+	is "$(lines stdout | jq -r 'select(.text | endswith("\n") | not) | .text')" ''
+	if [ -x /usr/bin/Rscript ]; then
+		execute 'for (i in 1:40) print("Hello, World!")' 'language: "r"'
+		is "$(lines stdout | jq -rj .text | wc -l)" 40 "$body"
+		is "$(lines stdout | jq -r 'select(.text | endswith("\n") | not) | .text')" ''
+	fi
+	# What is no whole line is told as well: after a moment, before another event, and at the end.
+	begin 'import time
+print("half a line", end="", flush=True)
+time.sleep(60)'
+	soon grep -q 'half a line' events
+	kill "$running"
+	execute 'display(1)
+print("a", end="", flush=True)
+display(2)
+print("b", end="")'
+	is "$(jq -r '.text // empty' <body | tr '\n' ' ')" '1 a 2 b '
+}
+
 what_keeps_no_state_runs_by_itself() {
 	have perl
 	sandbox
