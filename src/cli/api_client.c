@@ -535,6 +535,9 @@ static int bytes_body(void *user, const char *bytes, size_t n)
 		buf_add(&b->error, bytes, n);
 		return 0;
 	}
+	if (b->x->most && n > *b->x->most - b->x->written)
+		return err_set(&b->sunk, ERR_LIMIT, "the answer has more than %llu bytes",
+			       (unsigned long long)*b->x->most) < 0;
 	b->x->written += n;
 	if (remote_write(b->x->to, bytes, n) < 0) {
 		b->broken = errno;

@@ -73,6 +73,7 @@ struct remote_bytes {
 	size_t len;
 	int from; /* read to its end and sent */
 	int to;   /* the answer is written there */
+	const uint64_t *most; /* bytes that may be written; NULL: any number */
 	int (*sink)(void *ctx, const char *bytes, size_t n, struct err *e); /* or goes here */
 	void *ctx;
 	json_t *answer; /* else it is parsed; the caller's */

@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 
 enum { MARGIN_MS = 60000 }; /* of the box's lifetime, beyond the program's time */
+#define OUT_MOST (1ull << 30) /* bytes that --out fetches if the daemon does not tell the size of the box's disk */
 
 int run_remote_wanted(const struct cli *cli)
 {
@@ -243,23 +244,28 @@ static json_t *changes_of(struct remote *r, const char *box)
 	return remote_get(r, "/v1/boxes/%s/changes?limit=10000", box);
 }
 
-static const json_t *find_path(const json_t *items, const char *path)
+/* The same by path: a list is long, and looked at once for each item of another one. */
+static json_t *index_changes(const json_t *doc)
 {
-	json_t *v;
+	json_t *all = json_object(), *v;
 	size_t i;
 
-	json_array_foreach(items, i, v) if (!strcmp(remote_text(v, "path"), path)) return v;
-	return NULL;
+	json_array_foreach(json_object_get(doc, "items"), i, v)
+		json_object_set(all, remote_text(v, "path"), v);
+	return all;
 }
 
-static int fetch_one(struct remote *r, const char *box, int folder, const char *path,
+/* max: what a box can hold. A file with holes may be larger than that, and names and sizes are the program's. */
+static int fetch_one(struct remote *r, const char *box, int folder, const char *path, uint64_t max,
 		     uint64_t *bytes)
 {
 	auto_free char *to = strdup(path + strlen(BOX_HOME) + 1),
 		       *url = remote_path("/v1/boxes/%s/files?path=%s", box, path);
 	struct remote_bytes x = { .method = "GET", .path = url, .from = -1 };
+	char shown[SHOWN], size[UNITS_TEXT];
 	auto_fd int fd = -1;
 	unsigned mode = 0644;
+	uint64_t left;
 	int status;
 
 	if (!to)
@@ -269,17 +275,24 @@ static int fetch_one(struct remote *r, const char *box, int folder, const char *
 	fd = below_tidy(to) < 0 ? -1 : below_create(folder, to, mode | 0600);
 	if (fd < 0)
 		return remote_fail_path(r, "--out: create", to);
+	left = max - *bytes;
 	x.to = fd;
+	x.most = &left;
 	status = remote_bytes(r, &x);
 	*bytes += x.written;
+	if (status && r->http < 400 && !strcmp(r->trouble.code, "limit"))
+		trouble_what(&r->trouble, "limit", "--out: %s: files of more than %s, the size of the box's disk",
+			     trouble_shown(to, shown), units_size(size, max));
 	return status;
 }
 
-static int fetch_all(struct remote *r, const char *box, const struct options *o, int folder,
+static int fetch_all(struct remote *r, const json_t *box, const struct options *o, int folder,
 		     const json_t *before)
 {
-	json_t *after = changes_of(r, box), *v;
-	uint64_t files = 0, bytes = 0;
+	const char *id = remote_text(box, "id");
+	json_t *after = changes_of(r, id), *had = index_changes(before), *v;
+	int64_t disk = remote_int(json_object_get(box, "limits"), "disk", 0);
+	uint64_t files = 0, bytes = 0, max = disk > 0 ? (uint64_t)disk : OUT_MOST;
 	char size[UNITS_TEXT];
 	int status = after ? 0 : r->status;
 	unsigned skipped = 0;
@@ -288,7 +301,7 @@ static int fetch_all(struct remote *r, const char *box, const struct options *o,
 	json_array_foreach(json_object_get(after, "items"), i, v)
 	{
 		const char *path = remote_text(v, "path");
-		const json_t *old = find_path(json_object_get(before, "items"), path);
+		const json_t *old = json_object_get(had, path);
 
 		if (status || !strcmp(remote_text(v, "kind"), "deleted") ||
 		    strncmp(path, BOX_HOME "/", strlen(BOX_HOME) + 1) ||
@@ -299,7 +312,7 @@ static int fetch_all(struct remote *r, const char *box, const struct options *o,
 			skipped++;
 			continue;
 		}
-		status = fetch_one(r, box, folder, path, &bytes);
+		status = fetch_one(r, id, folder, path, max, &bytes);
 		files += !status;
 	}
 	if (!status && json_is_true(json_object_get(after, "truncated"))) {
@@ -312,16 +325,18 @@ static int fetch_all(struct remote *r, const char *box, const struct options *o,
 			units_size(size, bytes), o->out);
 	if (skipped && !r->cli->quiet)
 		fprintf(stderr, "atoll: %u left out, no regular files\n", skipped);
+	json_decref(had);
 	json_decref(after);
 	return status;
 }
 
 /* ---- all of it ---- */
 
-static int in_box(struct remote *r, const char *box, const struct options *o,
+static int in_box(struct remote *r, const json_t *made, const struct options *o,
 		  const struct intake *in, const char *const *argv, const char *const *compiler,
 		  int folder)
 {
+	const char *box = remote_text(made, "id");
 	int status = send_all(r, box, in, o), over = 0;
 	json_t *before = NULL;
 
@@ -334,7 +349,7 @@ static int in_box(struct remote *r, const char *box, const struct options *o,
 	status = run_there(r, box, o, in, argv);
 	/* Also of a program that failed; not of one of which nothing is known. */
 	if (o->out && !r->trouble.what[0]) {
-		int fetched = fetch_all(r, box, o, folder, before);
+		int fetched = fetch_all(r, made, o, folder, before);
 
 		status = fetched ? fetched : status;
 	}
@@ -365,7 +380,7 @@ int run_remote(const struct cli *cli, const struct args *a, const struct options
 	if (!status && !(box = remote_json(&r, "POST", "/v1/boxes", remote_describe_box(opt, a, in))))
 		status = r.status;
 	if (!status) {
-		status = in_box(&r, remote_text(box, "id"), opt, in, argv, compiler, folder);
+		status = in_box(&r, box, opt, in, argv, compiler, folder);
 		path = remote_path("/v1/boxes/%s", remote_text(box, "id"));
 	}
 	if (status && r.trouble.what[0])

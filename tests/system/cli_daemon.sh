@@ -856,6 +856,17 @@ run_uses_the_daemon_that_was_named() {
 	has "$(cat err)" "cannot reach the daemon at unix:/none/sock"
 }
 
+files_of_a_box_elsewhere_do_not_fill_this_disk() {
+	there() { ATOLL_KEY=$key "$ATOLL" -H "$url" run "$@" >out 2>err || return $?; }
+	status=0
+	there -o got --disk 20M -- sh -c 'echo x >a; truncate -s 300M holes' </dev/null || status=$?
+	is "$status" 125 "$(cat err)"
+	has "$(cat err)" "--out: holes: files of more than 20 MiB, the size of the box's disk"
+	[ "$(du -sk --apparent-size got | cut -f 1)" -le 20600 ] || fail "$(du -ak got)"
+	there -o all --disk 20M -- sh -c 'head -c 20000000 /dev/zero >b; : >empty' </dev/null || fail "$(cat err)"
+	is "$(stat -c %s all/b all/empty | tr '\n' ' ')" "20000000 0 "
+}
+
 every_verb_has_help_and_json_errors() {
 	for verb in new ls show rename set env port rm prune pause resume snapshot volume exec attach wait logs cp cat put diff top stats runs events api; do
 		atoll "$verb" -h
