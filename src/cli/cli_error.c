@@ -78,6 +78,15 @@ static void say_json(const struct trouble *t)
 	json_decref(doc);
 }
 
+/* Messages quote names of files and answers of daemons. In a terminal their control characters would be commands. */
+static void say_text(const char *before, const char *s, const char *after)
+{
+	fputs(before, stderr);
+	for (; *s; s++)
+		fputc(((unsigned char)*s < 32 && *s != '\n') || *s == 127 ? '?' : *s, stderr);
+	fputs(after, stderr);
+}
+
 int trouble_say(const struct trouble *t, int json, int status)
 {
 	fflush(stdout);
@@ -85,11 +94,13 @@ int trouble_say(const struct trouble *t, int json, int status)
 		say_json(t);
 		return status;
 	}
-	fprintf(stderr, "atoll: %s", t->what);
+	say_text("atoll: ", t->what, "");
 	if (*t->why)
-		fprintf(stderr, " (%s)", t->why);
+		say_text(" (", t->why, ")");
 	fputc('\n', stderr);
-	for (unsigned i = 0; i < t->nhints; i++)
-		fprintf(stderr, "  %s: %s\n", t->hints[i].label, t->hints[i].text);
+	for (unsigned i = 0; i < t->nhints; i++) {
+		say_text("  ", t->hints[i].label, ": ");
+		say_text("", t->hints[i].text, "\n");
+	}
 	return status;
 }

@@ -204,6 +204,10 @@ nothing_is_written_outside_the_folder() {
 	run --out got -- sh -c 'echo x >file; mkdir link; echo x >link/escaped; ln -s /etc/passwd secret; mkfifo pipe; mkdir -p deep/er'
 	is "$status" 125 "$err"
 	has "$err" "--out: create link/escaped"
+	mkdir -p "got/$(printf 'n\033]0;t\007')"
+	run --out got -- sh -c 'echo x >"$(printf "n\033]0;t\007")"'
+	has "$err" "--out: create n?]0;t?"
+	rmdir got/n*
 	is "$(cat outside/file)" precious
 	is "$(ls outside)" file
 	rm got/link
