@@ -77,18 +77,31 @@ static void *push(struct sql_rows *l, unsigned *room, size_t size)
 	return row;
 }
 
+static size_t sql_row_bytes(const struct sql *q)
+{
+	int n = sqlite3_column_count(q->stmt);
+	size_t bytes = 0;
+
+	for (int i = 0; i < n; i++)
+		if (sqlite3_column_type(q->stmt, i) == SQLITE_TEXT)
+			bytes += (size_t)sqlite3_column_bytes(q->stmt, i);
+	return bytes;
+}
+
 int sql_list(struct sql *q, unsigned limit, size_t size, void (*read)(struct sql *q, void *row),
 	     void (*fini)(void *row), struct sql_rows *out, struct err *e)
 {
 	struct sql_rows l = { 0 };
 	unsigned room = 0;
+	size_t bytes = 0;
 	int rc;
 
 	while ((rc = sql_row(q, e)) > 0) {
-		if (l.n == limit) {
+		if (l.n == limit || (limit <= STORE_PAGE_MAX && bytes > STORE_PAGE_BYTES)) {
 			l.more = 1;
 			break;
 		}
+		bytes += sql_row_bytes(q);
 		read(q, push(&l, &room, size));
 	}
 	if (rc < 0) {

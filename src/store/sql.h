@@ -98,7 +98,7 @@ struct sql_rows {
 	unsigned n;
 	int more;
 };
-/* Reads all rows, up to limit; the query asks for one more (LIMIT), to know that there is one. On
+/* Reads all rows, up to limit, and up to STORE_PAGE_BYTES unless limit is beyond STORE_PAGE_MAX; the query asks for one more (LIMIT), to know that there is one. On
  * failure nothing is left: fini (or NULL) is called for each. */
 must_check int sql_list(struct sql *q, unsigned limit, size_t size,
 			void (*read)(struct sql *q, void *row), void (*fini)(void *row),

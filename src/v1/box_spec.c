@@ -117,15 +117,34 @@ static char *dump_field(struct call *c, const char *name)
 	return kept;
 }
 
+enum { ENV_MOST = 256 << 10 };
+
+static int box_refuse_env(struct err *e, const char *which, size_t bytes, int most)
+{
+	err_set(e, ERR_LIMIT, "env%s%.40s: %zu bytes are too many, at most %d; put them into a file", *which ? "." : "",
+		which, bytes, most);
+	e->sys = E2BIG;
+	return -1;
+}
+
 int box_check_env(const json_t *env, struct err *e)
 {
+	size_t bytes = 0;
 	const char *name;
 	json_t *v;
 
 	json_object_foreach((json_t *)env, name, v)
+	{
+		size_t n = strlen(name) + json_string_length(v) + 2; /* "=" and NUL */
+
 		if (!*name || strchr(name, '='))
 			return err_set(e, ERR_INVALID, "env: '%.40s' cannot be a variable's name", name);
-	return 0;
+		if (n > BOX_STRING_MAX)
+			return box_refuse_env(e, name, n - 2, BOX_STRING_MAX - 2);
+		bytes += n;
+	}
+	/* They are copied and written several times before a box is there to refuse them. */
+	return bytes > ENV_MOST ? box_refuse_env(e, "", bytes, ENV_MOST) : 0;
 }
 
 static int read_host(const struct api_conf *conf, const char *text, struct rule *out, struct err *e)

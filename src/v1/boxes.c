@@ -248,12 +248,14 @@ static int take_patch(struct call *c, struct berth *b, struct err *e)
 
 	if (other && other != b)
 		return err_set(e, ERR_CONFLICT, "there is a box named '%.64s' already", name);
+	if (box_check_env(call_get(c, "env"), e) < 0)
+		return -1;
 	had = row->metadata ? json_loads(row->metadata, 0, NULL) : NULL;
 	rc = box_check_metadata(metadata, had, e);
 	if (rc == 0 && (rc = box_read_times(c, row, e)) == 0 && metadata)
 		box_take_metadata(row, metadata, had);
 	json_decref(had);
-	if (rc < 0 || box_check_env(call_get(c, "env"), e) < 0)
+	if (rc < 0)
 		return -1;
 	if (name)
 		snprintf(row->name, sizeof(row->name), "%s", name);

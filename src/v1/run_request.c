@@ -237,7 +237,10 @@ static struct flow *flow_new(struct call *c, const struct flow_want *want, const
 	snprintf(w->replay_of, sizeof(w->replay_of), "%s", want->replay_of ? want->replay_of : "");
 	w->plan.layered = b && b->nlayers;
 	if (flow_plan_read(&w->plan, w->body, w->api->fleet.conf.run_wall_ms, &e) < 0) {
-		call_error(c, 400, "invalid", e.msg, NULL, "the fields are in /openapi.json");
+		if (e.kind == ERR_LIMIT)
+			call_fail(c, &e);
+		else
+			call_error(c, 400, "invalid", e.msg, NULL, "the fields are in /openapi.json");
 		flow_free(w);
 		return NULL;
 	}

@@ -139,6 +139,52 @@ json_is_bounded_before_it_is_parsed() {
 	is "$code" 413 "$body"
 }
 
+large_variables_are_refused_before_a_box_is_made() {
+	x=$(head -c 131070 /dev/zero | tr '\0' x)
+	api GET '/v1/boxes?state=all'
+	before=$(get '.items | length')
+	for path in /v1/run /v1/boxes; do
+		printf '{%s"env":{"A":"%s"}}' "$([ $path = /v1/boxes ] || echo '"command":"true",')" "$x" >large
+		api POST $path @large
+		is "$code $(get .error.code)" '413 limit' "$path: $(head -c 300 body)"
+		has "$body" "env.A: 131071 bytes are too many, at most 131070"
+	done
+	printf '{"command":"true","env":{"A":"%s","B":"%s","C":"x"}}' "${x%x}" "${x%x}" >many
+	api POST /v1/run @many
+	is "$code $(get .error.code)" '413 limit' "$(head -c 300 body)"
+	printf '{"command":"echo ${#A}","env":{"A":"%s"}}' "${x%x}" >fits
+	api POST /v1/run @fits
+	is "$code $(get .stdout)" "200 131069" "$(head -c 300 body)"
+	api GET '/v1/boxes?state=all'
+	is "$(get '.items | length')" $((before + 1))
+	# A request that is refused has changed nothing.
+	new_box '{"idle_ms":500000}'
+	api PATCH "/v1/boxes/$box" '{"idle_ms":600000,"env":{"=":"x"}}'
+	is "$code" 400 "$body"
+	api GET "/v1/boxes/$box"
+	is "$(get .idle_ms)" 500000
+	api DELETE "/v1/boxes/$box"
+}
+
+a_list_of_large_rows_comes_in_pages() {
+	x=$(head -c 120000 /dev/zero | tr '\0' x)
+	new_box
+	for i in $(seq 12); do
+		api POST "/v1/boxes/$box/execs" "{\"command\":[\"true\",\"$x\"]}"
+		is "$code" 200 "$(head -c 300 body)"
+	done
+	api GET "/v1/boxes/$box/execs"
+	n=$(get '.items | length')
+	[ "$n" -ge 1 ] && [ "$n" -lt 12 ] || fail "$n runs in a page"
+	api GET "/v1/boxes/$box/execs?after=$(get .next)"
+	while [ "$(get .next)" != null ]; do
+		n=$((n + $(get '.items | length')))
+		api GET "/v1/boxes/$box/execs?after=$(get .next)"
+	done
+	is $((n + $(get '.items | length'))) 12
+	api DELETE "/v1/boxes/$box"
+}
+
 a_link_that_no_box_signed_is_refused_before_all_are_tried() {
 	api POST /v2/sandboxes '{"templateID":"base","timeout":60}'
 	box=$(get .sandboxID) token=$(get .envdAccessToken)

@@ -64,6 +64,38 @@ TEST(a_page_has_a_size_whatever_was_asked_for)
 	store_boxes_fini(&l);
 }
 
+TEST(a_page_of_large_rows_is_short_and_the_next_one_goes_on)
+{
+	struct store_box_filter f = { .limit = 100 };
+	static char large[100000];
+	unsigned seen = 0, pages = 0;
+	struct store_boxes l;
+	int more = 1;
+
+	STORE(s, dir);
+	snprintf(large, sizeof(large), "{\"A\":\"%099000d\"}", 0);
+	for (unsigned i = 0; i < 30; i++) {
+		struct store_box b = box_of(i);
+
+		b.created_ns = 1000 + i;
+		b.env = large;
+		CHECK_OK(store_box_insert(s, &b, &err));
+	}
+	while (more && pages++ < 30) {
+		CHECK_OK(store_box_list(s, &f, &l, &err));
+		CHECK(l.n >= 1 && l.n <= STORE_PAGE_BYTES / 99000 + 1);
+		for (unsigned i = 0; i < l.n; i++)
+			CHECK_STR(l.v[i].id, id_of(29 - seen++));
+		more = l.more;
+		f.after = store_box_cursor(&l.v[l.n - 1]);
+		store_boxes_fini(&l);
+	}
+	CHECK_INT(seen, 30);
+	CHECK_OK(store_box_live(s, &l, &err)); /* not a page: all of them */
+	CHECK_INT(l.n, 30);
+	store_boxes_fini(&l);
+}
+
 static int sweep(struct store *s, int64_t now_ns, uint64_t keep_ns, uint64_t team_bytes,
 		 struct store_history *out)
 {
