@@ -84,6 +84,7 @@ static int read_value(const struct flag *f, const char *text, uint64_t *out, str
 
 	switch (f->type) {
 	case FLAG_SIZE:
+	case FLAG_SIZE_OR_NONE:
 		return units_parse_size(text, out, e);
 	case FLAG_TIME:
 		rc = units_parse_time(text, &small, e);
@@ -110,12 +111,26 @@ static int read_value(const struct flag *f, const char *text, uint64_t *out, str
 	return rc;
 }
 
+static void args_forget(struct args *a, unsigned flag)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < a->ngiven; i++)
+		if (a->given[i].flag != flag)
+			a->given[kept++] = a->given[i];
+	a->ngiven = kept;
+}
+
 static int take(struct args *a, unsigned flag, const char *text, struct trouble *t)
 {
 	const struct flag *f = row(a->verb, flag);
 	struct given *g;
 	struct err e;
 
+	if (f->type == FLAG_SIZE_OR_NONE && !strcmp(text, "none")) {
+		args_forget(a, flag);
+		return 0;
+	}
 	if ((a->ngiven & (a->ngiven + 1)) == 0) { /* 0, 1, 3, 7, ...: full */
 		a->given = realloc(a->given, 2 * (a->ngiven + 1) * sizeof(*a->given));
 		if (!a->given)

@@ -9,6 +9,7 @@ enum flag_type {
 	FLAG_SWITCH,
 	FLAG_TEXT,
 	FLAG_SIZE,  /* bytes */
+	FLAG_SIZE_OR_NONE, /* the same; `none`: as if the flag was not given, as in the settings */
 	FLAG_TIME,  /* milliseconds */
 	FLAG_CPUS,  /* thousandths */
 	FLAG_COUNT, /* 1 to 2^31 */

@@ -40,7 +40,8 @@ extern const struct flag options_flags[OPT_COUNT];
 #define OPTION_CPU_TIME                                                                            \
 	{ "cpu-time", 0, FLAG_TIME, "TIME", "CPU time of all processes together (no limit)" }
 #define OPTION_DISK                                                                                \
-	{ "disk", 0, FLAG_SIZE, "SIZE", "what it may write to files; part of the memory (256M)" }
+	{ "disk", 0, FLAG_SIZE_OR_NONE, "SIZE",                                                    \
+	  "what it may write to files; none: half of the memory, at most 256M (none)" }
 #define OPTION_FILES { "files", 0, FLAG_COUNT, "N", "how many files it may make (65536)" }
 #define OPTION_PIDS { "pids", 0, FLAG_COUNT, "N", "processes and threads at once (512)" }
 #define OPTION_ENV                                                                                 \

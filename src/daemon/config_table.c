@@ -231,7 +231,7 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 		.help = "processors of a box; none: 1" },
 	[CONFIG_BOX_DISK] = { "box.disk", CONFIG_SIZE, "none", "ATOLL_BOX_DISK",
 		.highest = 16 * TIB, .reload = 1, .project = 1,
-		.help = "what a box may write; none: 256M" },
+		.help = "what a box may write; none: half of its memory, at most 256M" },
 	[CONFIG_BOX_PIDS] = { "box.pids", CONFIG_COUNT, "none", "ATOLL_BOX_PIDS",
 		.highest = 4194304, .reload = 1, .project = 1,
 		.help = "processes and threads of a box; none: 512" },

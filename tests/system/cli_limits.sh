@@ -56,6 +56,17 @@ while True:
 	nothing_left bomb-4719
 }
 
+# As in the setting box.disk: what a box gets that asked for nothing.
+no_disk_size_is_half_of_the_memory_and_at_most_256_mib() {
+	size() { run "$@" -- sh -c 'echo $(($(stat -f -c "%b * %S" .) >> 20))'; is "$status" 0 "$err"; }
+	size --disk none
+	is "$out" 256
+	size --mem 100M --disk 8M --disk none
+	is "$out" 50
+	size --disk none --disk 8M
+	is "$out" 8
+}
+
 a_full_disk_is_known() {
 	cause disk --disk 8M -- sh -c 'head -c 20000000 /dev/zero >big'
 	has "$err" "disk limit reached: 8 MiB"
