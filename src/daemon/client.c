@@ -29,15 +29,6 @@ static const struct verb *const verbs[] = {
 	/* clang-format on */
 };
 
-static const char *const *client_layer_names(void)
-{
-	static const char *names[LAYER_COUNT + 1];
-
-	for (unsigned i = 0; i < LAYER_COUNT; i++)
-		names[i] = jail_layers[i].name;
-	return names;
-}
-
 /* ".../atolld" beside this executable. An upgrade may have replaced this file since it was started. */
 static int client_find_daemon(char out[PATH_MAX])
 {
@@ -88,7 +79,7 @@ int main(int argc, char **argv)
 {
 	struct cli cli = { .argv = argv,
 			   .verbs = verbs,
-			   .layers = client_layer_names(),
+			   .layers = layer_names(),
 			   .reach = reach_find,
 			   .hand_over = client_hand_over };
 

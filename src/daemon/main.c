@@ -33,15 +33,6 @@ static const struct verb *const verbs[] = {
 	/* clang-format on */
 };
 
-static const char *const *layer_names(void)
-{
-	static const char *names[LAYER_COUNT + 1];
-
-	for (unsigned i = 0; i < LAYER_COUNT; i++)
-		names[i] = jail_layers[i].name;
-	return names;
-}
-
 int main(int argc, char **argv)
 {
 	struct cli cli = { .argv = argv,

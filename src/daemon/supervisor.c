@@ -196,9 +196,8 @@ static int open_sockets(struct warden *w, struct err *e)
 
 static _Noreturn void be_front(struct warden *w, int link)
 {
-	static const char *names[LAYER_COUNT + 1];
 	struct front_start s = { .config = &w->config,
-				 .layer_names = names,
+				 .layer_names = layer_names(),
 				 .warden = link,
 				 .nlisteners = w->nlisteners,
 				 .alone = w->nfronts == 0,
@@ -209,8 +208,6 @@ static _Noreturn void be_front(struct warden *w, int link)
 				 .models = w->envoy.path[0] != 0 };
 	sigset_t none;
 
-	for (unsigned i = 0; i < LAYER_COUNT; i++)
-		names[i] = jail_layers[i].name;
 	for (unsigned i = 0; i < w->nlisteners; i++)
 		s.listeners[i] = w->listeners[i];
 	sigemptyset(&none);

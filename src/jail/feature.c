@@ -79,3 +79,12 @@ const struct layer_row jail_layers[LAYER_COUNT] = {
 		"one wall fewer",
 	},
 };
+
+const char *const *layer_names(void)
+{
+	static const char *names[LAYER_COUNT + 1];
+
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		names[i] = jail_layers[i].name;
+	return names;
+}

@@ -34,3 +34,4 @@ struct layer_row {
 	const char *missing; /* what its absence means */
 };
 extern const struct layer_row jail_layers[LAYER_COUNT];
+const char *const *layer_names(void); /* by bit, NULL-terminated */
