@@ -54,18 +54,33 @@ static int check_domain(const char *text, struct err *e)
 	return 0;
 }
 
+/* Names that NO_PROXY of a box has (server.c): a program in the box connects to its own loopback instead. */
+static int config_check_not_loopback(const struct rule *r, const char *text, struct err *e)
+{
+	static const char suffix[] = ".localhost";
+	size_t n = strlen(r->host);
+
+	if (strcmp(r->host, "localhost") != 0 && strcmp(r->host, "127.0.0.1") != 0 && strcmp(r->host, "::1") != 0 &&
+	    (n < sizeof(suffix) || strcmp(r->host + n - (sizeof(suffix) - 1), suffix) != 0))
+		return 0;
+	return err_set(e, ERR_INVALID,
+		       "'%.60s' names the box itself inside a box; for a server of this machine write 127.0.0.2 or an "
+		       "address of its network",
+		       text);
+}
+
 static int check_rule(const char *text, struct err *e)
 {
 	struct rule r;
 
-	return rule_parse(&r, text, e);
+	return rule_parse(&r, text, e) < 0 ? -1 : config_check_not_loopback(&r, text, e);
 }
 
 static int check_registry(const char *text, struct err *e)
 {
 	struct rule r;
 
-	return rule_of_url(&r, text, e);
+	return rule_of_url(&r, text, e) < 0 ? -1 : config_check_not_loopback(&r, text, e);
 }
 
 static int check_dns(const char *text, struct err *e)

@@ -110,6 +110,23 @@ a_projects_file_is_found_from_below_and_may_not_choose_the_host() {
 	has "$err" "may not be set by a file that comes with the code"
 }
 
+# NO_PROXY of a box has these names: its programs would look for such a server in the box.
+a_server_at_the_loopback_address_of_a_box_is_refused() {
+	clean
+	for line in 'egress.allow_internal = ["localhost:8097"]' 'egress.allow_internal = ["127.0.0.1:80"]' \
+		'egress.allow_internal = ["[::1]:80"]' 'egress.allow = ["a.localhost"]' 'packages.hosts = ["localhost"]' \
+		'packages.pip_index = "http://127.0.0.1:3141/simple"' 'packages.apt_mirrors = ["http://localhost/debian"]'; do
+		echo "$line" >c.toml
+		atoll config check c.toml
+		is "$status" 1 "$line $out"
+		has "$err" "names the box itself inside a box"
+		has "$err" "127.0.0.2"
+	done
+	echo 'egress.allow_internal = ["127.0.0.2:80", "localhost.example"]' >c.toml
+	atoll config check c.toml
+	is "$status" 0 "$err"
+}
+
 words_that_are_not_known_are_a_usage_error() {
 	clean
 	for words in "" "set" "get" "get a b" "show x" "check a b"; do
