@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct json_jobs { /* first in, first out */
+struct json_jobs {
 	struct json_job *first, **end;
 };
 
@@ -36,6 +36,19 @@ static void jobs_add(struct json_jobs *q, struct json_job *j)
 	j->next = NULL;
 	*q->end = j;
 	q->end = &j->next;
+}
+
+/* A short text before a long one: a client that sends many of the largest delays those of its own size only. */
+static void jobs_insert(struct json_jobs *q, struct json_job *j)
+{
+	struct json_job **at = &q->first;
+
+	while (*at && (*at)->text.len <= j->text.len)
+		at = &(*at)->next;
+	j->next = *at;
+	*at = j;
+	if (!j->next)
+		q->end = &j->next;
 }
 
 static struct json_job *jobs_take(struct json_jobs *q)
@@ -66,6 +79,8 @@ static struct json_job *reader_next(struct json_reader *x)
 	pthread_mutex_lock(&x->lock);
 	while (!x->leaving && !(j = jobs_take(&x->todo)))
 		pthread_cond_wait(&x->wake, &x->lock);
+	if (j)
+		j->is_parsed = !j->is_cancelled;
 	pthread_mutex_unlock(&x->lock);
 	return j;
 }
@@ -77,7 +92,8 @@ static void *reader_thread(void *arg)
 	struct json_job *j;
 
 	while ((j = reader_next(x))) {
-		j->doc = fields_parse(j->text.p, j->text.len, &j->why);
+		if (j->is_parsed) /* else its client has left before its turn came */
+			j->doc = fields_parse(j->text.p, j->text.len, &j->why);
 		buf_fini(&j->text);
 		pthread_mutex_lock(&x->lock);
 		jobs_add(&x->done, j);
@@ -155,11 +171,12 @@ int json_reader_read(struct json_reader *x, struct buf *take_text,
 		abort();
 	j->done = done;
 	j->user = user;
+	j->reader = x;
 	j->text = *take_text;
 	memset(take_text, 0, sizeof(*take_text));
 	*out = j;
 	pthread_mutex_lock(&x->lock);
-	jobs_add(&x->todo, j);
+	jobs_insert(&x->todo, j);
 	pthread_cond_signal(&x->wake);
 	pthread_mutex_unlock(&x->lock);
 	return 0;
@@ -168,6 +185,9 @@ int json_reader_read(struct json_reader *x, struct buf *take_text,
 void json_job_cancel(struct json_job *j)
 {
 	j->done = NULL;
+	pthread_mutex_lock(&j->reader->lock);
+	j->is_cancelled = 1;
+	pthread_mutex_unlock(&j->reader->lock);
 }
 
 void json_reader_free(struct json_reader *x)

@@ -20,7 +20,9 @@ struct json_job {
 	void (*done)(struct json_job *j, json_t *take_doc, const struct err *e);
 	void *user;
 	/* the rest is the reader's */
+	struct json_reader *reader;
 	struct json_job *next;
+	int is_cancelled, is_parsed;
 	struct buf text;
 	json_t *doc;
 	struct err why;
@@ -32,4 +34,4 @@ void json_reader_free(struct json_reader *x); /* waits for the job in progress; 
 must_check int json_reader_read(struct json_reader *x, struct buf *take_text,
 				void (*done)(struct json_job *, json_t *, const struct err *),
 				void *user, struct json_job **out);
-void json_job_cancel(struct json_job *j); /* the document is dropped when it is there */
+void json_job_cancel(struct json_job *j); /* it is not parsed, or the document is dropped when it is there */
