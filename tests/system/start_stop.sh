@@ -121,4 +121,38 @@ a_user_with_a_key_reaches_the_daemon_of_the_machine() {
 	lacks "$(cat err)" "unix:/run/user"
 }
 
+# A user of this machine who listens on the daemon's port must not be sent the keys of others.
+a_key_is_not_sent_to_another_users_port() {
+	cat >listen.py <<'EOF'
+import os, socket, sys
+os.setresuid(int(sys.argv[1]), int(sys.argv[1]), int(sys.argv[1]))
+s = socket.create_server((sys.argv[2], 7070))
+print("listens", flush=True)
+c, _ = s.accept()
+print(c.recv(4096).decode(), flush=True)
+c.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 26\r\n\r\n{\"items\":[],\"next\":null}\r\n")
+EOF
+	# guess UID ADDRESS: `atoll ls` of a user with a key, where that uid listens; in a network of its own.
+	guess() {
+		rm -rf /tmp/atoll-4711
+		: >heard
+		unshare -n sh -c 'ip link set lo up
+			python3 listen.py "$1" "$2" >heard &
+			n=200
+			while ! grep -q listens heard && [ $((n = n - 1)) -gt 0 ]; do sleep 0.1; done
+			setpriv --reuid 4711 --regid 4711 --clear-groups env -i HOME=/nonexistent ATOLL_KEY="$key" "$ATOLL" ls >out 2>err
+			kill $! 2>/dev/null
+			wait' sh "$1" "$2" || :
+		rm -rf /tmp/atoll-4711
+		grep -q listens heard || fail "$(cat heard err)"
+	}
+	for address in 127.0.0.1 0.0.0.0; do
+		guess 4712 $address
+		lacks "$(cat heard)" "$key" "$address"
+		has "$(cat err)" "port 7070 of this machine is served by uid 4712, not by root"
+		guess 0 $address
+		has "$(cat heard)" "$key" "$address"
+	done
+}
+
 run_daemon_tests
