@@ -566,11 +566,14 @@ static struct wire_create box_wanted(const struct job *j)
 				    .template = "base",
 				    .limits = j->item.limits,
 				    .nlayers = j->item.nlayers };
+	const char *team = j->seed_team ? j->seed_team : j->team;
 
 	memcpy(want.layer, j->item.layers, sizeof(want.layer));
-	snprintf(want.seed, sizeof(want.seed), "%s", j->item.seed ? j->item.seed : "");
-	if (j->item.seed)
-		want.seed_group = fleet_seed_group(j->team ? j->team : "");
+	/* Without a team there is no zygote that the box may share. */
+	if (j->item.seed && team) {
+		snprintf(want.seed, sizeof(want.seed), "%s", j->item.seed);
+		want.seed_group = fleet_seed_group(team);
+	}
 	return want;
 }
 

@@ -50,6 +50,7 @@ struct job {
 	struct fleet *fleet;
 	struct item item;
 	const char *team; /* NULL, or: what it compiles is kept for this one; borrowed */
+	const char *seed_team; /* whose zygote its interpreter is forked from; NULL: that of `team`; borrowed */
 	void (*done)(struct job *j, const struct job_end *end); /* once; then job_fini() */
 	/* NULL, or: what the program says, as it comes. */
 	void (*said)(struct job *j, const char *step, unsigned stream, const char *bytes, size_t n);

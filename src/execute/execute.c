@@ -284,7 +284,7 @@ static void begin_unit(struct unit *u)
 	unsigned tries = u->tries;
 	struct err e;
 
-	u->job = (struct job){ .done = unit_done, .fleet = x->fleet };
+	u->job = (struct job){ .done = unit_done, .fleet = x->fleet, .seed_team = x->team };
 	if (x->owner->said && u->kind == UNIT_MAIN)
 		u->job.said = unit_said;
 	if (unit_make(u, &x->needs, &x->fleet->conf, &e) < 0) {

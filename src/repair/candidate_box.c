@@ -66,6 +66,7 @@ int stall_start(const struct stall *s, struct job *j, json_t *take_item, uint32_
 		item_fini(&j->item);
 		return -1;
 	}
+	j->seed_team = s->team;
 	j->item.nlayers = s->nlayers;
 	memcpy(j->item.layers, s->layers, sizeof(s->layers));
 	job_start(j, s->fleet);

@@ -127,4 +127,24 @@ failed_children_do_not_cost_the_zygote() {
 	soon no_zombies
 }
 
+# The hash seed of the interpreter of a pipeline's program, of the team whose key it is. Sets hash.
+pipeline_hash() {
+	api POST "/v1/pipelines?wait=1" '{"task":"run it","files":{"main.py":"print(hash(\"atoll\") if \"memfd:seed\" in open(\"/proc/self/maps\").read() else \"plain\")\n"}}'
+	hash=$(get .output)
+	[ "$code" = 200 ] && [ "$hash" != plain ]
+}
+
+pipelines_of_two_teams_do_not_share_a_zygote() {
+	api PUT /v1/teams/third "{}"
+	third=$("$ATOLL" key new third --team third --state "$state" --quiet)
+	for _ in $(seq 100); do pipeline_hash && break; done
+	[ "$hash" != plain ] || fail "no forked interpreter: $body"
+	first=$hash key=$third
+	for _ in $(seq 100); do pipeline_hash && break; done
+	[ "$hash" != plain ] || fail "no forked interpreter for the second team"
+	[ "$hash" != "$first" ] || fail "one hash seed for two teams: $hash"
+	forked_hash
+	is "$hash" "$(pipeline_hash && echo "$hash")" "a run and a pipeline of one team share one"
+}
+
 run_daemon_tests
