@@ -237,7 +237,9 @@ void call_error(struct call *c, int status, const char *code, const char *messag
 		const char *hint);
 void call_fail(struct call *c, const struct err *e); /* by its kind */
 int call_status(const struct err *e);
-json_t *call_error_json(const char *code, const char *message, const char *why, const char *hint);
+/* c: for the page that explains it; NULL: none in particular. */
+json_t *call_error_json(const struct call *c, const char *code, const char *message, const char *why,
+			const char *hint);
 /* A page: {items, next}; next NULL: the last one. */
 void call_list(struct call *c, json_t *take_items, const char *next);
 /* Sets ETag; 1: the client's If-None-Match has it already and 304 was sent. */

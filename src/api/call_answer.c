@@ -12,7 +12,29 @@
 
 #define CALL_JSON (JSON_COMPACT | RECORD_DIGITS)
 
-json_t *call_error_json(const char *code, const char *message, const char *why, const char *hint)
+/* The page that explains what a route does; the daemon serves it (v1/docs.c). */
+static const char *call_doc(const struct call *c)
+{
+	static const struct {
+		const char *group, *page;
+	} pages[] = {
+		{ "agents", "/docs/agents.md" },     { "models", "/docs/agents.md" },
+		{ "tools", "/docs/agents.md" },      { "batch", "/docs/batch.md" },
+		{ "cells", "/docs/languages.md" },   { "packages", "/docs/packages.md" },
+		{ "pipelines", "/docs/pipeline.md" }, { "streams", "/docs/socket.md" },
+	};
+	const char *group = c && c->row ? c->row->group : NULL;
+
+	if (c && c->row && strstr(c->row->pattern, "/network"))
+		return "/docs/egress.md";
+	for (unsigned i = 0; group && i < ARRAY_LEN(pages); i++)
+		if (!strcmp(pages[i].group, group))
+			return pages[i].page;
+	return "/docs/daemon.md";
+}
+
+json_t *call_error_json(const struct call *c, const char *code, const char *message, const char *why,
+			const char *hint)
 {
 	json_t *hints = json_array(), *text = changes_text(message);
 
@@ -20,7 +42,7 @@ json_t *call_error_json(const char *code, const char *message, const char *why, 
 		json_array_append_new(hints, json_string(hint));
 	return json_pack("{s:{s:s, s:o, s:o, s:o, s:s}}", "error", "code", code, "message", text,
 			 "why", changes_text(why ? why : ""), "hints", hints, "doc",
-			 "docs/daemon.md");
+			 call_doc(c));
 }
 
 void call_account(struct call *c, const char *result)
@@ -73,7 +95,7 @@ void call_error(struct call *c, int status, const char *code, const char *messag
 	if (c->manner && c->manner->error)
 		c->manner->error(c, status, code, message, why, hint);
 	else
-		call_json(c, status, call_error_json(code, message, why, hint));
+		call_json(c, status, call_error_json(c, code, message, why, hint));
 }
 
 int call_status(const struct err *e)

@@ -110,7 +110,7 @@ void call_no_box(struct call *c, const char *box)
 	if (c->manner && c->manner->error) {
 		call_error(c, 404, "box_ended", e.msg, box, hint);
 	} else {
-		doc = call_error_json("box_ended", e.msg, box, hint);
+		doc = call_error_json(c, "box_ended", e.msg, box, hint);
 		json_object_update(json_object_get(doc, "error"), when);
 		call_account(c, "box_ended");
 		call_json(c, 404, doc);

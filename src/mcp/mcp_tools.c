@@ -145,7 +145,7 @@ static void no_box(struct call *c, int status, const char *code, const char *mes
 	cut_clean(said_so.p, said_so.len, &clean);
 	mcp_result(m, json_pack("{s:[{s:s, s:s#}], s:o, s:b}", "content", "type", "text", "text",
 				buf_str(&clean), (int)clean.len, "structuredContent",
-				call_error_json(code, message, why, NULL), "isError", 1));
+				call_error_json(c, code, message, why, NULL), "isError", 1));
 }
 
 void mcp_run(struct mcp_call *m, const struct tool *t, json_t *take_args, const char *box,

@@ -28,7 +28,7 @@ void tool_told_error(struct call *c, int status, const char *code, const char *m
 	else if (t && t->refuse)
 		t->refuse(c, status, code, message, why, hint);
 	else
-		call_send(c, status, call_error_json(code, message, why, hint));
+		call_send(c, status, call_error_json(c, code, message, why, hint));
 }
 
 void tool_told_json(struct call *c, int status, json_t *take_doc)
@@ -203,7 +203,7 @@ void tool_fail(struct tool_job *j, const char *code, const char *message, const 
 	/* Hints of /v1 name paths of /v1. */
 	if (hint && *hint && !strstr(hint, "GET ") && !strstr(hint, "POST ") && !strchr(hint, '?'))
 		buf_printf(&text, " (%s)", hint);
-	tool_result(j, 1, call_error_json(code, message, why, hint), text.p, text.len);
+	tool_result(j, 1, call_error_json(j->call, code, message, why, hint), text.p, text.len);
 }
 
 /* ---- arguments ---- */

@@ -196,7 +196,7 @@ static void fail(struct session *s, int status, json_t *take_error)
 
 static void fail_err(struct session *s, const struct err *e)
 {
-	fail(s, call_status(e), call_error_json(err_kind_name(e->kind), e->msg, NULL, NULL));
+	fail(s, call_status(e), call_error_json(s->call, err_kind_name(e->kind), e->msg, NULL, NULL));
 }
 
 /* ---- the client ---- */

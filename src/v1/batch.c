@@ -232,7 +232,7 @@ static void attach(struct reader *r)
 /* Told as an event: the answer has begun. What was received is not run. */
 static void refuse(struct reader *r, const struct err *e)
 {
-	json_t *doc = call_error_json(e->sys == E2BIG  ? "too_large" :
+	json_t *doc = call_error_json(r->call, e->sys == E2BIG  ? "too_large" :
 				      e->sys == ENOSPC ? "no_space" :
 							 err_kind_name(e->kind),
 				      e->msg, NULL, NULL);

@@ -28,7 +28,7 @@ void ops_page(struct call *c)
 		"'{\"command\":\"echo hello\"}' THIS-ADDRESS/v1/run</code></li>\n"
 		"<li>All paths, with the key: <code>/openapi.json</code>.</li>\n"
 		"<li>The command line: <code>atoll --help</code>, <code>man atoll</code>.</li>\n"
-		"<li>How it works: <code>docs/daemon.md</code>.</li>\n"
+		"<li>How it works: <a href=\"/docs/daemon.md\">/docs/daemon.md</a>.</li>\n"
 		"</ul>\n</body>\n</html>\n";
 
 	http_set(c->req, "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");

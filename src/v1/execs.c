@@ -336,7 +336,7 @@ static void reading_ends(struct tap *t, json_t *record, const struct err *e)
 	static const char *const types[2] = { "stdout", "stderr" };
 	struct reading *r = loop_owner(t, struct reading, tap);
 	json_t *doc = record ? json_copy(record)
-			     : call_error_json(err_kind_name(e->kind), e->msg, NULL, NULL);
+			     : call_error_json(r->call, err_kind_name(e->kind), e->msg, NULL, NULL);
 
 	if (r->raw < 0) {
 		feed_flush(&r->feed, types);

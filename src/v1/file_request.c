@@ -229,7 +229,7 @@ void desk_fail(struct desk *d, const struct err *e)
 json_t *desk_fail_json(const struct err *e)
 {
 	const struct refusal *r = refusal_of(e);
-	json_t *doc = call_error_json(r->code, e->msg, NULL, r->hint);
+	json_t *doc = call_error_json(NULL, r->code, e->msg, NULL, r->hint);
 
 	json_object_set_new(doc, "type", json_string("error"));
 	return doc;

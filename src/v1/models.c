@@ -72,7 +72,7 @@ static void answered(struct model_ask *m, const json_t *answer, const struct err
 		call_json(c, 200, json_deep_copy(answer));
 		return;
 	}
-	doc = call_error_json(e->kind == ERR_NOT_FOUND ? "not_found" : "model_failed", e->msg, NULL, NULL);
+	doc = call_error_json(c, e->kind == ERR_NOT_FOUND ? "not_found" : "model_failed", e->msg, NULL, NULL);
 	json_object_set_new(doc, "answer", json_deep_copy(answer));
 	call_send(c, e->kind == ERR_NOT_FOUND ? 404 : status_of(error), doc);
 }

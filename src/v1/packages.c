@@ -388,13 +388,14 @@ json_t *packages_failure_json(const struct packages_failure *f)
 			   : f->d.fault == INSTALL_NO_VERSION ? "the registry has no version that fits: ask for another, or none"
 			   : f->d.fault == INSTALL_TIMEOUT    ? "packages.timeout of the daemon"
 							      : NULL;
-	json_t *doc = call_error_json("install", f->message, NULL, hint);
+	json_t *doc = call_error_json(NULL, "install", f->message, NULL, hint);
 	json_t *error = json_object_get(doc, "error");
 	size_t n = f->said ? strlen(f->said) : 0, cut = n > 4000 ? n - 4000 : 0;
 	json_t *near = json_array();
 
 	if (!error)
 		error = doc;
+	json_object_set_new(error, "doc", json_string("/docs/packages.md"));
 	set_utf8(error, "why", f->d.line, strlen(f->d.line));
 	json_object_set_new(error, "category", json_string(install_fault_name(f->d.fault)));
 	if (f->d.package[0])

@@ -22,6 +22,7 @@
 #include "v1/ports.h"
 #include "v1/packages.h"
 #include "v1/pause.h"
+#include "v1/docs.h"
 #include "v1/snapshots.h"
 #include "v1/replay.h"
 #include "v1/fragments.h"
@@ -37,6 +38,7 @@
 const struct api_route v1_routes[] = {
 	/* clang-format off */
 	{ "GET", "/", NEED_NOTHING, ops_page, "what this is", .group = "daemon" },
+	{ "GET", "/docs/{page}", NEED_NOTHING, docs_show, "a page of the documentation, Markdown", .group = "daemon" },
 	{ "GET", "/healthz", NEED_NOTHING, ops_health, "is it up?", .group = "daemon" },
 	{ "GET", "/v1/info", NEED_VIEWER, ops_info, "what this daemon is, and who you are to it", .group = "daemon" },
 	{ "GET", "/v1/languages", NEED_VIEWER, languages_list, "what programs may be written in, with versions", .group = "daemon" },

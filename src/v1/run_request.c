@@ -59,7 +59,7 @@ void flow_fail(struct flow *w, const struct err *e)
 	if (c && w->streaming) {
 		if (!c->audited) /* else one of its programs did start */
 			call_audit(c, "exec.start", w->box, err_kind_name(e->kind));
-		json_t *error = call_error_json(err_kind_name(e->kind), e->msg, NULL, NULL);
+		json_t *error = call_error_json(c, err_kind_name(e->kind), e->msg, NULL, NULL);
 
 		json_object_set_new(error, "type", json_string("error"));
 		feed_event(&w->feed, error);

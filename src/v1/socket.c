@@ -111,7 +111,7 @@ static void drop(struct channel *c)
 
 static json_t *error_json(const struct err *e)
 {
-	return call_error_json(err_kind_name(e->kind), e->msg, NULL, NULL);
+	return call_error_json(NULL, err_kind_name(e->kind), e->msg, NULL, NULL);
 }
 
 void channel_end(struct channel *c, const struct err *e)

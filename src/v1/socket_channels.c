@@ -150,7 +150,7 @@ static void exec_bytes(struct channel *c, const char *bytes, size_t n)
 	err_set(&e, r && r->stdin_open ? ERR_LIMIT : ERR_CONFLICT,
 		r && r->stdin_open ? "the program does not read; these bytes were not taken" :
 				     "the program reads no more input");
-	channel_say(c, "error", call_error_json(err_kind_name(e.kind), e.msg, NULL, NULL));
+	channel_say(c, "error", call_error_json(NULL, err_kind_name(e.kind), e.msg, NULL, NULL));
 }
 
 static void exec_flow(struct channel *c, int full)

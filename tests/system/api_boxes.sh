@@ -21,6 +21,29 @@ a_wrong_key_is_refused_and_told_so() {
 	is "$(curl -sS -o body -w '%{http_code}' -H 'Authorization: Bearer nonsense' "$url/v1/info")" 401
 }
 
+# For readers without a checkout: the daemon has its own documents, and an error names the page of its route.
+errors_name_a_page_that_the_daemon_serves() {
+	explained() { # METHOD PATH BODY PAGE
+		api "$1" "$2" "$3"
+		case $code in 4*) ;; *) fail "$1 $2: $code" ;; esac
+		is "$(get .error.doc)" "/docs/$4" "$1 $2 $body"
+		is "$(curl -sS -o page -w '%{http_code} %{content_type}' "$url$(get .error.doc)")" '200 text/plain; charset=utf-8'
+		cmp page "$here/../../docs/$4" || fail "another page"
+	}
+	new_box
+	explained GET /v1/nothing '' daemon.md
+	explained POST /v1/boxes '{"limits":1}' daemon.md
+	explained POST /v1/packages '{"manager":"nobody"}' packages.md
+	explained POST "/v1/boxes/$box/cells" '{"language":1}' languages.md
+	explained POST /v1/pipelines '{"task":1}' pipeline.md
+	explained POST /v1/batch '{"items":1}' batch.md
+	explained POST "/v1/boxes/$box/tools/nothing" '{}' agents.md
+	is "$(curl -sS -o body -w '%{http_code}' "$url/docs/nothing.md")" 404
+	has "$(get '.error.hints[0]')" /docs/sandbox.md
+	is "$(curl -sS --path-as-is -o /dev/null -w '%{http_code}' "$url/docs/..%2fREADME.md")" 404
+	api DELETE "/v1/boxes/$box"
+}
+
 both_headers_carry_a_key() {
 	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $key" "$url/v1/info")" 200
 	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "X-API-Key: $key" "$url/v1/info")" 200
