@@ -107,26 +107,38 @@ size_t feed_utf8(const char *bytes, size_t n, int *bad)
 	return i;
 }
 
+/* What follows the backslash; 0: the byte stands for itself, 'u': its number does. */
+static const char escapes[256] = {
+	[0 ... 8] = 'u', ['\t'] = 't', ['\n'] = 'n', [11 ... 12] = 'u', ['\r'] = 'r', [14 ... 31] = 'u',
+	['"'] = '"', ['\\'] = '\\',
+};
+
 void feed_quote(struct buf *out, const char *text, size_t n)
 {
-	size_t from = 0;
+	enum { PIECE = 4096, LONGEST = 6 }; /* bytes that are given room at once; "\u001f" */
+	static const char digits[] = "0123456789abcdef";
 
 	buf_putc(out, '"');
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)text[i];
-		const char *esc = c == '"' ? "\\\"" : c == '\\' ? "\\\\" : c == '\n' ? "\\n" :
-				  c == '\r' ? "\\r" : c == '\t' ? "\\t" : NULL;
+	for (size_t done = 0; done < n;) {
+		size_t part = n - done < PIECE ? n - done : PIECE;
+		char *from = buf_space(out, part * LONGEST), *p = from;
 
-		if (!esc && c >= 0x20)
-			continue;
-		buf_add(out, text + from, i - from);
-		if (esc)
-			buf_puts(out, esc);
-		else
-			buf_printf(out, "\\u%04x", c);
-		from = i + 1;
+		for (const char *end = text + done + part, *s = text + done; s < end; s++) {
+			char escape = escapes[(unsigned char)*s];
+
+			if (escape)
+				*p++ = '\\';
+			*p++ = escape ? escape : *s;
+			if (escape == 'u') {
+				memcpy(p, "00", 2);
+				p[2] = digits[*s >> 4];
+				p[3] = digits[*s & 15];
+				p += 4;
+			}
+		}
+		buf_grew(out, (size_t)(p - from));
+		done += part;
 	}
-	buf_add(out, text + from, n - from);
 	buf_putc(out, '"');
 }
 

@@ -1,0 +1,50 @@
+/* event_stream_test.c - output of programs as JSON strings: every byte that text can have comes back as it was. */
+#include "api/event_stream.h"
+#include "base/cleanup.h"
+#include "tap.h"
+
+#include <jansson.h>
+
+static int comes_back(const char *text, size_t n)
+{
+	auto_buf struct buf out = { 0 };
+	json_t *back;
+	int same;
+
+	feed_quote(&out, text, n);
+	back = json_loadb(out.p, out.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+	same = json_string_length(back) == n && !memcmp(json_string_value(back), text, n);
+	json_decref(back);
+	return same;
+}
+
+TEST(every_byte_of_a_text_is_quoted)
+{
+	char text[0x80];
+
+	for (unsigned i = 0; i < sizeof(text); i++)
+		text[i] = (char)i;
+	CHECK(comes_back(text, sizeof(text)));
+	CHECK(comes_back("", 0));
+	CHECK(comes_back("\xc3\xa4\xe2\x82\xac", 5));
+}
+
+TEST(a_text_of_escapes_only_has_room)
+{
+	static char text[100000];
+
+	for (unsigned c = 0; c < 3; c++) {
+		memset(text, "\x01\n\""[c], sizeof(text));
+		CHECK(comes_back(text, sizeof(text)));
+		CHECK(comes_back(text, 4096));
+		CHECK(comes_back(text, 4097));
+	}
+}
+
+TEST(the_short_forms_are_used)
+{
+	auto_buf struct buf out = { 0 };
+
+	feed_quote(&out, "a\t\"\\\r\n\x1f", 7);
+	CHECK_STR(buf_str(&out), "\"a\\t\\\"\\\\\\r\\n\\u001f\"");
+}
