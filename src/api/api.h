@@ -187,7 +187,9 @@ struct call {
 	void *door; /* what the door that took it knows of it */
 	void (*leave)(struct call *c); /* the door's: called once, behind drop */
 	json_t *args; /* stands for the query where a door runs a handler of /v1; borrowed, or NULL */
+	int no_route; /* the status that says why there is no row; 0: there is one */
 	struct json_job *reading; /* a body that is being parsed; NULL: none */
+	struct call_document *parsed; /* one that was, until its handler takes it */
 	void (*read)(struct call *c, json_t *take_doc, const struct err *why);
 	/* the handler's: drop is called once, when the answer is out or the client left */
 	void *state;
@@ -233,6 +235,7 @@ int call_admit(struct call *c);
 void call_json(struct call *c, int status, json_t *take_doc);
 void call_empty(struct call *c, int status);
 void call_send(struct call *c, int status, json_t *take_doc); /* call_json(), whatever the manner */
+void call_send_text(struct call *c, int status, const char *text, size_t n); /* the same: JSON, as it is */
 void call_error(struct call *c, int status, const char *code, const char *message, const char *why,
 		const char *hint);
 void call_fail(struct call *c, const struct err *e); /* by its kind */

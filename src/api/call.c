@@ -98,6 +98,11 @@ int who_operates(const struct who *w)
 
 /* ---- on the way ---- */
 
+struct call_document { /* a document of the reader, until the connection's turn */
+	json_t *doc;
+	struct err why;
+};
+
 static void call_over(struct http_req *r)
 {
 	struct call *c = r->user;
@@ -119,6 +124,8 @@ static void call_over(struct http_req *r)
 	if (c->next)
 		c->next->at = c->at;
 	json_decref(c->body);
+	if (c->parsed)
+		json_decref(c->parsed->doc);
 	a->by_status[class < 6 ? class : 0]++;
 	fleet_observe(&a->latency, (loop_now_ms() - r->began_ms) * 1000);
 	log_debug("request", LOG_S("request", c->id), LOG_S("method", r->method),
@@ -162,12 +169,23 @@ static struct call *call_new(struct api *a, struct http_req *r)
 
 enum { INLINE_JSON = 16 << 10 }; /* what is parsed in less time than two threads need to meet */
 
+static void json_parsed(struct http_req *r)
+{
+	struct call *c = r->user;
+	json_t *doc = c->parsed->doc;
+
+	c->parsed->doc = NULL;
+	c->read(c, doc, &c->parsed->why);
+}
+
 static void json_read(struct json_job *j, json_t *take_doc, const struct err *why)
 {
 	struct call *c = j->user;
 
 	c->reading = NULL;
-	c->read(c, take_doc, why);
+	c->parsed = call_alloc(c, sizeof(*c->parsed));
+	*c->parsed = (struct call_document){ take_doc, *why };
+	http_continue(c->req, json_parsed);
 }
 
 void call_read_json(struct call *c, struct buf *take_text,
@@ -295,19 +313,13 @@ int call_admit(struct call *c)
 	return !c->row || (may(c) && quota_request(c));
 }
 
-void call_serve(struct call *c, struct api_table *t)
+static void call_admitted(struct http_req *r)
 {
-	struct http_req *r = c->req;
+	struct call *c = r->user;
 	struct err e;
-	int status;
 
-	c->manner = t->manner;
-	status = find_row(c, t);
-	/* Without a key nobody learns which paths there are. */
-	if (!(t->manner && t->manner->admit ? t->manner->admit(c) : call_admit(c)))
-		return;
-	if (status) {
-		no_route(c, status);
+	if (c->no_route) {
+		no_route(c, c->no_route);
 		return;
 	}
 	if (fields_check_query(r, c->row->query, &e) < 0) {
@@ -322,6 +334,15 @@ void call_serve(struct call *c, struct api_table *t)
 		return;
 	}
 	run_handler(c);
+}
+
+void call_serve(struct call *c, struct api_table *t)
+{
+	c->manner = t->manner;
+	c->no_route = find_row(c, t);
+	/* Without a key nobody learns which paths there are. */
+	if (t->manner && t->manner->admit ? t->manner->admit(c) : call_admit(c))
+		http_charge(c->req, fleet_budget(&c->api->fleet, c->who.team), call_admitted);
 }
 
 static int a_door_takes(struct call *c)

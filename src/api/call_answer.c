@@ -53,20 +53,25 @@ void call_account(struct call *c, const char *result)
 		call_audit(c, c->row->action, n ? c->match.params[n - 1] : "", result);
 }
 
+void call_send_text(struct call *c, int status, const char *text, size_t n)
+{
+	call_account(c, status < 400 ? "ok" : "error");
+	http_reply(c->req, status, "application/json", text, n);
+}
+
 /* Ends with a newline, for readers at a terminal. */
 void call_send(struct call *c, int status, json_t *take_doc)
 {
 	size_t n = json_dumpb(take_doc, c->api->text, sizeof(c->api->text) - 1, CALL_JSON);
 	char *text = n < sizeof(c->api->text) ? c->api->text : malloc(n + 1);
 
-	call_account(c, status < 400 ? "ok" : "error");
 	if (!text || n == 0)
 		abort(); /* our documents are always valid */
 	if (text != c->api->text)
 		n = json_dumpb(take_doc, text, n, CALL_JSON);
 	json_decref(take_doc);
 	text[n] = '\n';
-	http_reply(c->req, status, "application/json", text, n + 1);
+	call_send_text(c, status, text, n + 1);
 	if (text != c->api->text)
 		free(text);
 }

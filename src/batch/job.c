@@ -631,6 +631,7 @@ static void on_box(void *ctx, const struct frame *f, size_t len, int *fd, const 
 		return;
 	}
 	j->open = 1;
+	j->line.post.watch.budget = fleet_budget(j->fleet, j->team ? j->team : "");
 	line_leash(&j->line);
 	lay_files(j);
 	if (j->made.len)

@@ -148,6 +148,7 @@ static int take_one(struct post *p)
 static void ready(struct watch *w, unsigned what)
 {
 	struct post *p = loop_owner(w, struct post, watch);
+	const struct loop *l = w->loop;
 
 	if (what == LOOP_WRITE) {
 		flush(p);
@@ -155,7 +156,7 @@ static void ready(struct watch *w, unsigned what)
 	}
 	reading = p;
 	for (int i = 0; i < POST_FRAMES_A_TURN && reading == p && !p->paused; i++)
-		if (!take_one(p))
+		if (!take_one(p) || loop_work_is_long(l))
 			break;
 	reading = NULL;
 }

@@ -49,6 +49,7 @@ int berth_open_line(struct berth *b, int take_fd, struct err *e)
 	b->line.user = b;
 	if (line_open(&b->line, b->fleet->loop, take_fd, b->row.id, e) < 0)
 		return -1;
+	b->line.post.watch.budget = fleet_budget(b->fleet, b->row.team);
 	b->active_ms = loop_now_ms();
 	return 0;
 }

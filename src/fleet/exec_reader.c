@@ -260,8 +260,10 @@ static void opened(void *ctx, const struct frame *f, size_t len, int *fd, const 
 		return;
 	}
 	t->has_own = 1;
-	if (b)
+	if (b) {
+		t->own.post.watch.budget = fleet_budget(t->fleet, b->row.team);
 		b->readers++;
+	}
 	for (unsigned s = 0; s < t->streams; s++)
 		until[s] = t->from[s] == TAP_NOW ? 0 : window_end(t, t->from[s], s);
 	line_read(&t->own, &t->ear, t->ref, &ear_events, t->streams, t->from, until);

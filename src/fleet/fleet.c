@@ -91,6 +91,36 @@ void fleet_init(struct fleet *f, struct loop *l, struct store *s, const struct f
 	gate_init(&f->gate, f);
 }
 
+/* ---- teams ---- */
+
+struct loop_budget *fleet_budget(struct fleet *f, const char *team)
+{
+	struct fleet_team **slot = &f->teams[id_hash(team) % FLEET_TEAM_SLOTS], *t = *slot;
+
+	if (!*team)
+		return NULL;
+	while (t && strcmp(t->name, team) != 0)
+		t = t->next;
+	if (t)
+		return &t->budget;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		abort();
+	snprintf(t->name, sizeof(t->name), "%s", team);
+	t->next = *slot;
+	*slot = t;
+	return &t->budget;
+}
+
+static void fleet_free_teams(struct fleet *f)
+{
+	for (unsigned i = 0; i < FLEET_TEAM_SLOTS; i++)
+		for (struct fleet_team *t = f->teams[i], *next; t; t = next) {
+			next = t->next;
+			free(t);
+		}
+}
+
 /* ---- the table ---- */
 
 struct berth *fleet_find(const struct fleet *f, const char *id)
@@ -328,4 +358,5 @@ void fleet_fini(struct fleet *f)
 			berth_free(f->slots[i]);
 	office_fini(&f->office);
 	gate_fini(&f->gate);
+	fleet_free_teams(f);
 }

@@ -19,7 +19,7 @@
 #include "store/store.h"
 #include <jansson.h>
 
-enum { FLEET_SLOTS = 4096, FLEET_TEMPLATES = 32 };
+enum { FLEET_SLOTS = 4096, FLEET_TEMPLATES = 32, FLEET_TEAM_SLOTS = 256 };
 
 struct berth;
 struct fleet;
@@ -109,6 +109,12 @@ struct fleet_accounts {
 	void (*computed)(void *ctx, const char *team, uint64_t cpu_us);
 };
 
+struct fleet_team { /* one that has asked for something since the start; kept until the end */
+	struct fleet_team *next; /* in its slot */
+	struct loop_budget budget;
+	char name[STORE_NAME + 1];
+};
+
 struct execution; /* execute/execute.h */
 struct fleet {
 	struct loop *loop;
@@ -120,6 +126,7 @@ struct fleet {
 	int looked_at_clock;
 	struct berth *slots[FLEET_SLOTS];
 	struct berth *making; /* have no id yet, hence no slot */
+	struct fleet_team *teams[FLEET_TEAM_SLOTS];
 	unsigned count;
 	unsigned ending; /* of them: told to the keeper, not yet gone */
 	struct fleet_figures figures;
@@ -171,6 +178,8 @@ struct berth *fleet_next(const struct fleet *f, const struct berth *after); /* a
  * the same one by chance once in four billion pairs. */
 uint32_t fleet_seed_group(const char *team);
 unsigned fleet_team_boxes(const struct fleet *f, const char *team); /* those being made, too */
+/* The team's part of the loop's time; valid until fleet_fini(). "": NULL. */
+struct loop_budget *fleet_budget(struct fleet *f, const char *team);
 
 /* Tells the ears, and the store for those who were not listening. */
 void fleet_tell(struct fleet *f, const char *team, const char *box, const char *type,

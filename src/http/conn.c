@@ -16,6 +16,24 @@
 #include <sys/socket.h>
 #include <arpa/inet.h>
 
+/* ---- whose work ---- */
+
+struct loop_budget *conn_budget(const struct http_conn *c)
+{
+	return c->budget ? c->budget : c->share ? &c->share->budget : NULL;
+}
+
+void conn_set_class(struct http_conn *c)
+{
+	int late = loop_budget_exceeded(conn_budget(c));
+
+	if (!late && !c->late)
+		return;
+	c->late = (unsigned)late;
+	/* Fails for an event that is ready now; then it is set when that has been served. */
+	(void)bufferevent_priority_set(c->bev, late ? LOOP_CLASS_LATE : LOOP_CLASS_NORMAL);
+}
+
 struct evbuffer *conn_input(const struct http_conn *c)
 {
 	return bufferevent_get_input(c->bev);
@@ -140,6 +158,7 @@ static void drop_request(struct http_conn *c)
 	if (c->ws)
 		ws_over(c);
 	tell_over(c);
+	c->then = NULL;
 	buf_fini(&c->req.body);
 	arena_reset(&c->arena);
 }
@@ -193,6 +212,7 @@ static void finish(struct http_conn *c)
 	c->stamp = 0;
 	c->state = CONN_IDLE;
 	share_idle(&c->req.server->core->shares, c);
+	conn_set_class(c);
 }
 
 /* ---- along ---- */
@@ -271,6 +291,16 @@ static int drain_step(struct http_conn *c)
 	return 1;
 }
 
+/* The handler's own next step. Before everything else that it could be told. */
+static int then_step(struct http_conn *c)
+{
+	void (*then)(struct http_req *r) = c->then;
+
+	c->then = NULL;
+	then(&c->req);
+	return 1;
+}
+
 static int busy_step(struct http_conn *c)
 {
 	conn_flush(c);
@@ -278,6 +308,8 @@ static int busy_step(struct http_conn *c)
 		c->state = CONN_DEAD;
 		return 0;
 	}
+	if (c->then)
+		return then_step(c);
 	if (c->reply == REPLY_DONE) {
 		if (conn_waiting(c) > 0)
 			return 0;
@@ -340,19 +372,28 @@ static void set_reading(struct http_conn *c)
 		bufferevent_disable(c->bev, EV_READ);
 }
 
+/* 0: others have theirs, after so many steps, so much time, or because the handler asked for it. */
+static int has_turn(const struct http_conn *c, unsigned steps)
+{
+	return steps < STEPS_PER_WAKE && !c->then &&
+	       (steps % STEPS_PER_LOOK || !loop_work_is_long(c->req.server->loop));
+}
+
 void conn_go(struct http_conn *c)
 {
 	unsigned steps = 0;
+	int more;
 
 	if (c->running)
 		return;
 	c->running = 1;
 	if (c->cut && c->state != CONN_BUSY && c->state != CONN_WS)
 		c->state = CONN_DEAD;
-	while (step(c) && ++steps < STEPS_PER_WAKE)
-		;
+	do
+		more = step(c);
+	while (more && has_turn(c, ++steps));
 	c->running = 0;
-	if (steps == STEPS_PER_WAKE)
+	if (c->state != CONN_DEAD && (more || c->then))
 		conn_kick(c);
 	if (c->state != CONN_DEAD)
 		set_reading(c);
@@ -362,16 +403,35 @@ void conn_go(struct http_conn *c)
 
 void conn_kick(struct http_conn *c)
 {
-	struct http_core *core = c->req.server->core;
+	struct kicks *k;
 
 	if (c->kicked || c->running) /* whoever is being moved along looks again by itself */
 		return;
+	k = &c->req.server->core->kicks[loop_budget_exceeded(conn_budget(c))];
 	c->kicked = 1;
 	c->next_kicked = NULL;
-	if (!core->kicked)
-		timer_set(&core->kick, 0);
-	*core->kicked_end = c;
-	core->kicked_end = &c->next_kicked;
+	if (!k->first)
+		timer_set(&k->timer, 0);
+	*k->end = c;
+	k->end = &c->next_kicked;
+}
+
+/* conn_go(), or later when the budget was exceeded since the socket became ready. */
+static void conn_wake(struct http_conn *c)
+{
+	struct loop *l = c->req.server->loop;
+	int was_late = c->late;
+
+	if (c->running)
+		return;
+	conn_set_class(c);
+	if (c->late && !was_late) {
+		conn_kick(c);
+		return;
+	}
+	loop_work_begin(l, conn_budget(c));
+	conn_go(c);
+	loop_work_end(l);
 }
 
 /* ---- libevent's side ---- */
@@ -379,7 +439,7 @@ void conn_kick(struct http_conn *c)
 static void on_read(struct bufferevent *bev, void *arg)
 {
 	(void)bev;
-	conn_go(arg);
+	conn_wake(arg);
 }
 
 static void on_write(struct bufferevent *bev, void *arg)
@@ -390,7 +450,7 @@ static void on_write(struct bufferevent *bev, void *arg)
 		c->armed = 0;
 		bufferevent_disable(bev, EV_WRITE);
 	}
-	conn_go(c);
+	conn_wake(c);
 }
 
 static void on_event(struct bufferevent *bev, short what, void *arg)
@@ -409,7 +469,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 		c->cut = 1;
 	c->eof = 1;
 	c->reading = 0; /* libevent has seen to that */
-	conn_go(c);
+	conn_wake(c);
 }
 
 /* ---- birth ---- */

@@ -28,6 +28,7 @@ enum {
 	LINGER_MS = 2000,      /* for the peer to read our last words before the socket goes */
 	IN_HIGH = 64 << 10,    /* bytes read ahead */
 	STEPS_PER_WAKE = 64,   /* then the others have their turn */
+	STEPS_PER_LOOK = 4,    /* at the clock, which can say the same */
 };
 
 struct span { /* a header, as offsets into the head: that may still move */
@@ -40,6 +41,8 @@ struct http_conn {
 	struct http_conn *next_kicked;
 	struct share *share; /* of its address; NULL: it is being closed */
 	struct ring in_server, in_share; /* while no request is in progress */
+	struct loop_budget *budget; /* of its last request's client; NULL: that of the address */
+	void (*then)(struct http_req *r); /* http_charge(), http_continue(): what the handler does next */
 	struct bufferevent *bev;
 	struct ws *ws;
 	struct tube *tube; /* the body is in a pipe; NULL: it is not */
@@ -52,6 +55,7 @@ struct http_conn {
 	unsigned handshake : 1; /* of TLS, under way */
 	unsigned running : 1;   /* inside conn_go() */
 	unsigned kicked : 1;
+	unsigned late : 1; /* served after others: its budget was exceeded when conn.c looked last */
 	unsigned reading : 1;
 	unsigned armed : 1; /* libevent writes what waits, when it can */
 	unsigned eof : 1;   /* the peer sends no more */
@@ -100,11 +104,17 @@ struct http_conn {
 	uint64_t stamp;     /* when the sweep first saw it wait like this; 0: not yet */
 };
 
+struct kicks { /* connections whose conn_go() is due */
+	struct http_core *core;
+	struct timer timer;
+	struct http_conn *first, **end;
+};
+
 /* What the server keeps to itself. */
 struct http_core {
 	struct http_server *server;
-	struct timer sweep, kick;
-	struct http_conn *kicked, **kicked_end;
+	struct timer sweep;
+	struct kicks kicks[2]; /* [1]: of clients whose budget is exceeded */
 	struct arena_stock stock;
 	unsigned refusing, evicting;
 	struct shares shares;
@@ -118,6 +128,8 @@ void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const 
 	      const char *why);
 void conn_go(struct http_conn *c);
 void conn_kick(struct http_conn *c); /* conn_go(), soon */
+struct loop_budget *conn_budget(const struct http_conn *c); /* whom its work is charged to; NULL: nobody */
+void conn_set_class(struct http_conn *c); /* before or after others, by its budget */
 void conn_cut(struct http_conn *c, int reset);
 void conn_put(struct http_conn *c, const struct iovec *iov,
 	      unsigned n); /* waits for the turn's end */

@@ -125,6 +125,12 @@ void http_body_rate(struct http_req *r, uint32_t bytes_per_s);
 void http_pause(struct http_req *r);
 void http_resume(struct http_req *r);
 int http_secure(const struct http_req *r); /* it came over TLS */
+/* The request's client is known: its work, and that of the connection until the next request says
+ * otherwise, is charged to b (NULL: to its address). Calls then(): at once, or after the work of
+ * other clients if b is exceeded. */
+void http_charge(struct http_req *r, struct loop_budget *b, void (*then)(struct http_req *r));
+/* Calls then() from the loop, in the connection's turn; not after on_over(). */
+void http_continue(struct http_req *r, void (*then)(struct http_req *r));
 /* Memory that lives as long as the request. */
 void *http_alloc(struct http_req *r, size_t n);
 char *http_strdup(struct http_req *r, const char *s, size_t n);

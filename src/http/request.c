@@ -153,6 +153,29 @@ int http_query_check(struct http_req *r, const char *const *allowed, struct err 
 	return 0;
 }
 
+/* ---- whose work it is ---- */
+
+void http_charge(struct http_req *r, struct loop_budget *b, void (*then)(struct http_req *r))
+{
+	struct http_conn *c = r->conn;
+	struct loop *l = r->server->loop;
+
+	if (b) {
+		c->budget = b;
+		loop_work_charge(l, b);
+	}
+	if (loop_budget_exceeded(b) && !loop_work_is_late(l))
+		http_continue(r, then); /* conn_go() stops here and continues after others */
+	else
+		then(r);
+}
+
+void http_continue(struct http_req *r, void (*then)(struct http_req *r))
+{
+	r->conn->then = then;
+	conn_kick(r->conn);
+}
+
 /* ---- the body ---- */
 
 void http_want_body(struct http_req *r, enum http_body how, uint64_t max)

@@ -1,6 +1,7 @@
 /* server.c - listeners, the list of connections, and the clock that looks after them. */
 #include "http/conn.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -86,17 +87,51 @@ static void sweep(struct timer *t)
 	timer_set(t, sweep_ms(&s->limits));
 }
 
+static struct http_conn *kicks_take(struct kicks *k)
+{
+	struct http_conn *c = k->first;
+
+	k->first = c->next_kicked;
+	if (!k->first)
+		k->end = &k->first;
+	c->kicked = 0;
+	return c;
+}
+
+/* Those that are on the list now; of the late ones, as many as there is time for. */
 static void run_kicked(struct timer *t)
 {
-	struct http_core *core = loop_owner(t, struct http_core, kick);
-	struct http_conn *c = core->kicked, *next;
+	struct kicks *k = loop_owner(t, struct kicks, timer);
+	struct loop *l = k->core->server->loop;
+	int is_late = k == &k->core->kicks[1], more = k->first != NULL;
+	struct http_conn *last = more ? loop_owner(k->end, struct http_conn, next_kicked) : NULL;
+	uint64_t began = now_ns();
 
-	core->kicked = NULL;
-	core->kicked_end = &core->kicked;
-	for (; c; c = next) {
-		next = c->next_kicked;
-		c->kicked = 0;
+	while (more) {
+		struct http_conn *c = kicks_take(k);
+
+		more = c != last;
+		if (!is_late && loop_budget_exceeded(conn_budget(c))) {
+			conn_kick(c);
+			continue;
+		}
+		loop_work_begin(l, conn_budget(c));
 		conn_go(c);
+		loop_work_end(l);
+		more = more && !(is_late && now_ns() - began >= LOOP_SLICE_NS);
+	}
+	if (k->first)
+		timer_set(t, 0);
+}
+
+static void kicks_init(struct http_core *core, struct loop *l)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(core->kicks); i++) {
+		struct kicks *k = &core->kicks[i];
+
+		k->core = core;
+		k->end = &k->first;
+		(i ? timer_init_late : timer_init)(&k->timer, l, run_kicked);
 	}
 }
 
@@ -181,6 +216,8 @@ static void can_accept(struct watch *w, unsigned what)
 			conn_new(s, fd, l->tls, key, why);
 		else
 			close(fd);
+		if (loop_work_is_long(s->loop))
+			return;
 	}
 }
 
@@ -248,10 +285,9 @@ void http_server_init(struct http_server *s, struct loop *l)
 	s->loop = l;
 	s->core = core;
 	core->server = s;
-	core->kicked_end = &core->kicked;
 	shares_init(&core->shares);
 	timer_init(&core->sweep, l, sweep);
-	timer_init(&core->kick, l, run_kicked);
+	kicks_init(core, l);
 	/* A peer that is gone is an error of the write, and libevent's writes cannot say so. */
 	signal(SIGPIPE, SIG_IGN);
 }
@@ -285,7 +321,8 @@ void http_server_fini(struct http_server *s)
 		conn_free(s->conns);
 	}
 	timer_fini(&core->sweep);
-	timer_fini(&core->kick);
+	for (unsigned i = 0; i < ARRAY_LEN(core->kicks); i++)
+		timer_fini(&core->kicks[i].timer);
 	arena_stock_fini(&core->stock);
 	free(core);
 	s->core = NULL;

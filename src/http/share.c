@@ -135,6 +135,7 @@ void share_leave(struct http_conn *c)
 	c->share = NULL;
 	if (!s || --s->open > 0)
 		return;
+	loop_budget_forget(c->req.server->loop, &s->budget);
 	*s->link = s->next;
 	if (s->next)
 		s->next->link = s->link;

@@ -12,6 +12,7 @@
  * connection is closed knows that this can happen and connects again; a connection with a request
  * in progress is never closed here. */
 #pragma once
+#include "loop/loop.h"
 #include <stdint.h>
 
 struct http_conn;
@@ -29,6 +30,7 @@ struct share { /* of one IPv4 address, one IPv6 /64, or one uid on the unix sock
 	uint8_t key[16];
 	unsigned open; /* connections, without those that are being closed */
 	struct ring lists[SHARE_LISTS];
+	struct loop_budget budget; /* of its connections that have no other one */
 };
 
 enum { SHARE_BUCKETS = 1024 };

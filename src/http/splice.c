@@ -272,6 +272,7 @@ static void open_tube(struct http_conn *c, int take_fd, int out)
 	*t = (struct tube){ .conn = c, .out = out, .copies = out && c->tls };
 	watch_init(&t->pipe, c->req.server->loop, take_fd, pipe_ready);
 	watch_init(&t->sock, c->req.server->loop, c->fd, sock_ready);
+	t->pipe.budget = t->sock.budget = conn_budget(c);
 	(void)!fcntl(take_fd, F_SETFL, fcntl(take_fd, F_GETFL) | O_NONBLOCK);
 	c->tube = t;
 	conn_kick(c);

@@ -28,6 +28,8 @@ int loop_init(struct loop *l, struct err *e)
 	event_config_free(cfg);
 	if (!l->base)
 		return err_sys(e, "make an event loop");
+	if (event_base_priority_init(l->base, LOOP_CLASSES) < 0)
+		abort(); /* no memory */
 	return 0;
 }
 
@@ -71,7 +73,99 @@ void loop_give_way(void)
 		shy_until = began + took + SHY_NS;
 }
 
+/* ---- budgets ---- */
+
+enum { BUDGET_PART = 8, BUDGET_MOST_NS = 2 * LOOP_BURST_NS }; /* the most that is remembered */
+
+static uint64_t budget_used(const struct loop_budget *b, uint64_t now)
+{
+	uint64_t earned = (now - b->at_ns) / BUDGET_PART;
+
+	return b->used_ns > earned ? b->used_ns - earned : 0;
+}
+
+static void budget_charge(struct loop_budget *b, uint64_t ns, uint64_t now)
+{
+	uint64_t used = budget_used(b, now) + ns;
+
+	b->used_ns = used < BUDGET_MOST_NS ? used : BUDGET_MOST_NS;
+	b->at_ns = now;
+}
+
+int loop_budget_exceeded(const struct loop_budget *b)
+{
+	return b && b->used_ns > LOOP_BURST_NS && budget_used(b, now_ns()) > LOOP_BURST_NS;
+}
+
+void loop_work_begin(struct loop *l, struct loop_budget *b)
+{
+	l->budget = b;
+	l->began_ns = now_ns();
+	l->late = loop_budget_exceeded(b);
+}
+
+void loop_work_charge(struct loop *l, struct loop_budget *b)
+{
+	l->budget = b;
+}
+
+void loop_work_end(struct loop *l)
+{
+	uint64_t now = now_ns(), took = now - l->began_ns;
+
+	if (l->budget)
+		budget_charge(l->budget, took, now);
+	l->budget = NULL;
+	if (!l->late)
+		return;
+	l->late = 0;
+	l->late_ns += took;
+	if (l->late_ns < LOOP_SLICE_NS)
+		return;
+	l->late_ns = 0;
+	event_base_loopcontinue(l->base);
+}
+
+int loop_work_is_late(const struct loop *l)
+{
+	return l->late;
+}
+
+int loop_work_is_long(const struct loop *l)
+{
+	return now_ns() - l->began_ns >= LOOP_SLICE_NS;
+}
+
+void loop_budget_forget(struct loop *l, const struct loop_budget *b)
+{
+	if (l->budget == b)
+		l->budget = NULL;
+}
+
 /* ---- descriptors ---- */
+
+/* 0: its budget was exceeded since it became ready, and it is called again after all other work. */
+static int watch_has_turn(struct watch *w, struct event *ev, short what)
+{
+	int late = loop_budget_exceeded(w->budget), was = event_get_priority(ev) == LOOP_CLASS_LATE;
+
+	if (late == was)
+		return 1;
+	event_priority_set(ev, late ? LOOP_CLASS_LATE : LOOP_CLASS_NORMAL);
+	if (late)
+		event_active(ev, what, 0);
+	return !late;
+}
+
+/* ready() may free the watch. */
+static void watch_call(struct watch *w, unsigned what)
+{
+	struct loop *l = w->loop;
+
+	loop_work_begin(l, w->budget);
+	w->ready(w, what);
+	loop_work_end(l);
+}
 
 static void can_read(evutil_socket_t fd, short what, void *arg)
 {
@@ -79,7 +173,8 @@ static void can_read(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	w->ready(w, LOOP_READ);
+	if (watch_has_turn(w, w->in, EV_READ))
+		watch_call(w, LOOP_READ);
 }
 
 static void can_write(evutil_socket_t fd, short what, void *arg)
@@ -88,7 +183,8 @@ static void can_write(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	w->ready(w, LOOP_WRITE);
+	if (watch_has_turn(w, w->out, EV_WRITE))
+		watch_call(w, LOOP_WRITE);
 }
 
 void watch_init(struct watch *w, struct loop *l, int fd, void (*ready)(struct watch *, unsigned))
@@ -145,6 +241,12 @@ void timer_init(struct timer *t, struct loop *l, void (*due)(struct timer *))
 {
 	t->due = due;
 	t->ev = must(event_new(l->base, -1, 0, is_due, t));
+}
+
+void timer_init_late(struct timer *t, struct loop *l, void (*due)(struct timer *))
+{
+	timer_init(t, l, due);
+	event_priority_set(t->ev, LOOP_CLASS_LATE);
 }
 
 void timer_set(struct timer *t, uint64_t ms)

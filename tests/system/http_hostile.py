@@ -1,7 +1,9 @@
 """The clients of http_hostile.sh that curl cannot be: raw bytes, and many at once."""
 import base64
 import json
+import select
 import socket
+import statistics
 import sys
 import urllib.parse
 
@@ -88,7 +90,38 @@ def silence():
         s.close()
 
 
+def turns():
+    """Forty connections of one team ask at once, then one of another team: how many are answered before it? The
+    order is what counts, so the machine's speed does not matter."""
+    greedy, modest = ARG.split(",")
+
+    def ask(s, path, key):
+        s.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n".encode())
+
+    def answer(s):
+        got = b""
+        while b"\r\n\r\n" not in got:
+            got += s.recv(65536)
+        head, body = got.split(b"\r\n\r\n", 1)
+        assert head.startswith(b"HTTP/1.1 200"), got[:300]
+        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        while len(body) < length:
+            body += s.recv(65536)
+
+    many, one, before = [dial() for _ in range(40)], dial(), []
+    for i in range(60):
+        for s in many:
+            ask(s, "/v1/languages", greedy)
+        ask(one, "/v1/who", modest)
+        answer(one)
+        before.append(len(select.select(many, [], [], 0)[0]))
+        for s in many:
+            answer(s)
+    before = before[20:]  # by then the greedy team has used more than its part
+    assert statistics.median(before) < 20, before
+
+
 if WHAT == "raw":
     print(exchange(base64.b64decode(ARG))[0])
 else:
-    {"wrong_keys": wrong_keys, "json": json_bodies, "silence": silence}[WHAT]()
+    {"wrong_keys": wrong_keys, "json": json_bodies, "silence": silence, "turns": turns}[WHAT]()

@@ -250,4 +250,14 @@ silence_shuts_nobody_out() {
 	py silence
 }
 
+# team_key NAME: makes the team, prints the key of its only member.
+team_key() { api PUT "/v1/teams/$1" '{}'; api POST /v1/keys "{\"name\":\"only\",\"role\":\"viewer\",\"team\":\"$1\"}"; get .key; }
+
+a_team_that_asks_for_much_is_served_after_others() {
+	api GET /v1/languages # the first time takes a box
+	is "$code" 200
+	key=$(team_key greedy),$(team_key modest)
+	py turns
+}
+
 run_daemon_tests
