@@ -6,6 +6,7 @@
 #include "v1/run_request.h"
 #include "base/cleanup.h"
 #include "fleet/exec_reader.h"
+#include "record/record.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -138,27 +139,144 @@ static json_t *row_or_run(struct api *a, const struct store_run *row)
 	return r ? run_json(r) : run_row_json(row);
 }
 
+/* The record of an ended run is kept as the text that an answer has; it names the run. */
+static int is_whole_record(const struct store_run *row)
+{
+	char own[ID_LEN + 16];
+
+	snprintf(own, sizeof(own), "\"id\":\"%s\"", row->id);
+	return row->ended_ns && row->record && strstr(row->record, own);
+}
+
+static void add_run(struct api *a, const struct store_run *row, struct buf *out)
+{
+	json_t *doc;
+	char *text;
+
+	if (is_whole_record(row)) {
+		buf_puts(out, row->record);
+		return;
+	}
+	doc = row_or_run(a, row);
+	text = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
+	if (!text)
+		abort(); /* our documents are always valid */
+	buf_puts(out, text);
+	free(text);
+	json_decref(doc);
+}
+
+static json_t *run_documents(struct api *a, const struct store_runs *rows)
+{
+	json_t *items = json_array();
+
+	for (unsigned i = 0; i < rows->n; i++)
+		json_array_append_new(items, row_or_run(a, &rows->v[i]));
+	return items;
+}
+
+/* A page that is made of pieces: a hundred runs may have megabytes of requests in their rows, and no other
+ * connection is served while they are read. */
+struct run_page {
+	struct store_run_filter filter; /* of what is missing */
+	unsigned left;
+	char box[STORE_NAME + 1];
+	struct buf text;
+	char next[STORE_CURSOR_TEXT];
+};
+
+enum { RUN_PIECE = 8 };
+
+static void free_run_page(struct call *c)
+{
+	buf_fini(&((struct run_page *)c->state)->text);
+}
+
+/* 1: there is more to add; 0: it is complete; -1: e says why it cannot be. */
+static int run_page_add(struct call *c, struct run_page *p, struct err *e)
+{
+	struct store_runs rows = { 0 };
+	int more;
+
+	p->filter.limit = p->left < RUN_PIECE ? p->left : RUN_PIECE;
+	if (store_run_list(c->api->store, &p->filter, &rows, e) < 0)
+		return -1;
+	for (unsigned i = 0; i < rows.n; i++) {
+		if (p->text.p[p->text.len - 1] != '[')
+			buf_putc(&p->text, ',');
+		add_run(c->api, &rows.v[i], &p->text);
+	}
+	p->left -= rows.n;
+	more = rows.more;
+	if (more) {
+		p->filter.after = store_run_cursor(&rows.v[rows.n - 1]);
+		store_cursor_text(&p->filter.after, p->next);
+	} else {
+		p->next[0] = 0;
+	}
+	store_runs_fini(&rows);
+	return more && p->left && p->text.len <= STORE_PAGE_BYTES;
+}
+
+static void run_page_go(struct http_req *r)
+{
+	struct call *c = r->user;
+	struct run_page *p = c->state;
+	struct err e;
+	int more;
+
+	do
+		more = run_page_add(c, p, &e);
+	while (more > 0 && !loop_work_is_long(c->api->loop));
+	if (more > 0) {
+		http_continue(r, run_page_go);
+		return;
+	}
+	if (more < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	buf_printf(&p->text, *p->next ? "],\"next\":\"%s\"}\n" : "],\"next\":null%s}\n", p->next);
+	call_send_text(c, 200, p->text.p, p->text.len);
+}
+
+static void send_run_texts(struct call *c, const struct store_run_filter *f)
+{
+	struct run_page *p = call_alloc(c, sizeof(*p));
+
+	*p = (struct run_page){ .filter = *f, .left = f->limit ? f->limit : STORE_PAGE };
+	if (f->box) { /* the caller's may be that of a box which ends meanwhile */
+		snprintf(p->box, sizeof(p->box), "%s", f->box);
+		p->filter.box = p->box;
+	}
+	buf_puts(&p->text, "{\"items\":[");
+	c->state = p;
+	c->drop = free_run_page;
+	run_page_go(c->req);
+}
+
 static void send_runs(struct call *c, const struct store_run_filter *f)
 {
 	struct store_runs rows = { 0 };
 	char next[STORE_CURSOR_TEXT] = "";
-	json_t *items = json_array();
 	struct err e;
 
+	if (!c->manner || !c->manner->json) {
+		send_run_texts(c, f);
+		return;
+	}
+	/* Run for another door, which takes a document. */
 	if (store_run_list(c->api->store, f, &rows, &e) < 0) {
-		json_decref(items);
 		call_fail(c, &e);
 		return;
 	}
-	for (unsigned i = 0; i < rows.n; i++)
-		json_array_append_new(items, row_or_run(c->api, &rows.v[i]));
 	if (rows.more) {
 		struct store_cursor at = store_run_cursor(&rows.v[rows.n - 1]);
 
 		store_cursor_text(&at, next);
 	}
+	call_list(c, run_documents(c->api, &rows), next);
 	store_runs_fini(&rows);
-	call_list(c, items, next);
 }
 
 static int read_page(struct call *c, struct store_run_filter *f)
