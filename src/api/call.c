@@ -169,11 +169,22 @@ static struct call *call_new(struct api *a, struct http_req *r)
 
 enum { INLINE_JSON = 16 << 10 }; /* what is parsed in less time than two threads need to meet */
 
+/* 0: the box that it holds ended while the request waited; answered. Doors keep a pointer to its berth. */
+static int call_has_box(struct call *c)
+{
+	if (!c->held[0] || fleet_find(&c->api->fleet, c->held))
+		return 1;
+	call_no_box(c, c->held);
+	return 0;
+}
+
 static void json_parsed(struct http_req *r)
 {
 	struct call *c = r->user;
 	json_t *doc = c->parsed->doc;
 
+	if (!call_has_box(c))
+		return;
 	c->parsed->doc = NULL;
 	c->read(c, doc, &c->parsed->why);
 }
@@ -194,6 +205,10 @@ void call_read_json(struct call *c, struct buf *take_text,
 	struct err e = { 0 };
 	json_t *doc;
 
+	if (!call_has_box(c)) {
+		buf_fini(take_text);
+		return;
+	}
 	c->read = then;
 	if (take_text->len > INLINE_JSON &&
 	    json_reader_read(c->api->reader, take_text, json_read, c, &c->reading) == 0)
@@ -318,6 +333,8 @@ static void call_admitted(struct http_req *r)
 	struct call *c = r->user;
 	struct err e;
 
+	if (!call_has_box(c))
+		return;
 	if (c->no_route) {
 		no_route(c, c->no_route);
 		return;

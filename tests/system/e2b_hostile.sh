@@ -24,6 +24,30 @@ sign() { # PATH [EXPIRATION]: for reading
 		sed 's/=*$//; s/+/%2B/g; s,/,%2F,g; s/^/v1_/'
 }
 
+a_sandbox_that_ends_before_the_body_has_arrived_is_not_found() {
+	sandbox
+	python3 - "$url" "$key" "$box" "$token" <<-'EOF' || fail "see above"
+		import socket, sys, urllib.parse, urllib.request
+		url, key, box, token = sys.argv[1:]
+		at, body = urllib.parse.urlsplit(url), b'{"path":"/home/user"}'
+		s = socket.create_connection((at.hostname, at.port))
+		s.settimeout(10)
+		s.sendall(f"POST /filesystem.Filesystem/Stat HTTP/1.1\r\nHost: localhost\r\nE2b-Sandbox-Id: {box}\r\n"
+		          f"E2b-Sandbox-Port: 49983\r\nX-Access-Token: {token}\r\nContent-Type: application/json\r\n"
+		          f"Content-Length: {len(body)}\r\n\r\n".encode() + body[:5])
+		def ask(method, path):
+		    r = urllib.request.Request(url + path, method=method, headers={"X-API-Key": key})
+		    return urllib.request.urlopen(r, timeout=10).status
+		ask("DELETE", f"/sandboxes/{box}")
+		while ask("GET", "/v1/boxes") and box in urllib.request.urlopen(urllib.request.Request(
+		        url + "/v1/boxes", headers={"X-API-Key": key})).read().decode():
+		    pass
+		s.sendall(body[5:])
+		got = s.recv(4000)
+		assert got.startswith(b"HTTP/1.1 404"), got
+	EOF
+}
+
 headers_are_obeyed_before_the_host_and_half_of_them_is_refused() {
 	sandbox; one=$box one_token=$token
 	sandbox
