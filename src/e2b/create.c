@@ -15,6 +15,7 @@
 #include "e2b/sandboxes.h"
 #include "e2b/sandbox_json.h"
 #include "e2b/snapshots.h"
+#include "api/box_template.h"
 #include "e2b/templates.h"
 
 #include <stdio.h>
@@ -83,8 +84,12 @@ static int read_template(struct call *c, struct making *m, struct err *e)
 		memcpy(m->snapshot, files.id, sizeof(m->snapshot));
 		id = asked;
 	}
-	if (!id)
-		return err_set(e, ERR_NOT_FOUND, "there is no template '%.100s'", asked);
+	if (!id) {
+		auto_buf struct buf names = { 0 };
+
+		box_template_names(&names, 1);
+		return err_set(e, ERR_NOT_FOUND, "there is no template '%.60s'; there are %.160s", asked, buf_str(&names));
+	}
 	snprintf(m->box.template, sizeof(m->box.template), "%s", id);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* templates.c - see templates.h. A name is its own id here: who filters by either finds the same. */
 #include "e2b/templates.h"
+#include "api/box_template.h"
 #include "e2b/snapshots.h"
 #include "base/cleanup.h"
 #include "record/record.h"
@@ -11,52 +12,42 @@
 
 #define DEFAULT_TAG "default"
 
-static const struct template {
-	const char *id;
-	const char *build; /* the only one it has */
-} templates[] = {
-	{ "base", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d01" },
-	{ "code-interpreter-v1", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d02" },
-	{ "code-interpreter", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d03" },
-	{ "code-interpreter-stateful", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d04" },
-};
-
 /* Sandboxes made of them, by this front. */
 static struct spawns {
 	uint64_t count;
 	int64_t last_ns;
-} spawns[ARRAY_LEN(templates)];
+} spawns[BOX_TEMPLATES];
 
-static const struct template *find(const char *reference)
+static const struct box_template *find(const char *reference)
 {
 	size_t n = strcspn(reference, ":");
 
 	if (reference[n] && strcasecmp(reference + n + 1, DEFAULT_TAG) != 0)
 		return NULL;
-	for (unsigned i = 0; i < ARRAY_LEN(templates); i++)
-		if (strlen(templates[i].id) == n && !strncasecmp(templates[i].id, reference, n))
-			return &templates[i];
+	for (unsigned i = 0; i < BOX_TEMPLATES; i++)
+		if (box_templates[i].build && strlen(box_templates[i].name) == n && !strncasecmp(box_templates[i].name, reference, n))
+			return &box_templates[i];
 	return NULL;
 }
 
 const char *templates_known(const char *reference)
 {
-	const struct template *t = find(reference);
+	const struct box_template *t = find(reference);
 
-	return t ? t->id : NULL;
+	return t ? t->name : NULL;
 }
 
 void templates_spawned(const char *id)
 {
-	const struct template *t = find(id);
+	const struct box_template *t = find(id);
 
 	if (t)
-		spawns[t - templates] = (struct spawns){ spawns[t - templates].count + 1, fleet_now_ns() };
+		spawns[t - box_templates] = (struct spawns){ spawns[t - box_templates].count + 1, fleet_now_ns() };
 }
 
 const char *templates_of(const struct e2b_box *x)
 {
-	return x->template[0] ? x->template : templates[0].id;
+	return x->template[0] ? x->template : box_templates[0].name;
 }
 
 /* ---- as JSON ---- */
@@ -91,17 +82,17 @@ static void set_size(const struct call *c, json_t *doc)
 	json_object_set_new(doc, "envdVersion", json_string(E2B_ENVD_VERSION));
 }
 
-static json_t *common(const struct call *c, const struct template *t)
+static json_t *common(const struct call *c, const struct box_template *t)
 {
-	const struct spawns *n = &spawns[t - templates];
+	const struct spawns *n = &spawns[t - box_templates];
 
-	return json_pack("{s:s, s:b, s:[s], s:[s], s:o, s:o, s:o, s:I}", "templateID", t->id,
-			 "public", 1, "aliases", t->id, "names", t->id, "createdAt", since(c),
+	return json_pack("{s:s, s:b, s:[s], s:[s], s:o, s:o, s:o, s:I}", "templateID", t->name,
+			 "public", 1, "aliases", t->name, "names", t->name, "createdAt", since(c),
 			 "updatedAt", since(c), "lastSpawnedAt", n->last_ns ? record_when((uint64_t)n->last_ns) : json_null(),
 			 "spawnCount", (json_int_t)n->count);
 }
 
-static json_t *listed(const struct call *c, const struct template *t)
+static json_t *listed(const struct call *c, const struct box_template *t)
 {
 	json_t *doc = common(c, t);
 
@@ -117,25 +108,29 @@ void templates_list(struct call *c)
 {
 	json_t *all = json_array();
 
-	for (unsigned i = 0; i < ARRAY_LEN(templates); i++)
-		json_array_append_new(all, listed(c, &templates[i]));
+	for (unsigned i = 0; i < BOX_TEMPLATES; i++)
+		if (box_templates[i].build)
+			json_array_append_new(all, listed(c, &box_templates[i]));
 	call_json(c, 200, all);
 }
 
 /* ---- one ---- */
 
-static const struct template *asked(struct call *c)
+static const struct box_template *asked(struct call *c)
 {
-	const struct template *t = find(call_param(c, 0));
+	const struct box_template *t = find(call_param(c, 0));
+	auto_buf struct buf names = { 0 };
 
-	if (!t)
-		call_error(c, 404, "not_found", "there is no such template", call_param(c, 0), NULL);
+	if (!t) {
+		box_template_names(&names, 1);
+		e2b_error(c, 404, "there is no template '%.100s'; there are %s", call_param(c, 0), buf_str(&names));
+	}
 	return t;
 }
 
 void templates_show(struct call *c)
 {
-	const struct template *t = asked(c);
+	const struct box_template *t = asked(c);
 	json_t *doc, *build;
 
 	if (!t)
@@ -150,15 +145,15 @@ void templates_show(struct call *c)
 
 void templates_alias(struct call *c)
 {
-	const struct template *t = asked(c);
+	const struct box_template *t = asked(c);
 
 	if (t)
-		call_json(c, 200, json_pack("{s:s, s:b}", "templateID", t->id, "public", 1));
+		call_json(c, 200, json_pack("{s:s, s:b}", "templateID", t->name, "public", 1));
 }
 
 void templates_tags(struct call *c)
 {
-	const struct template *t = asked(c);
+	const struct box_template *t = asked(c);
 
 	if (t)
 		call_json(c, 200,
@@ -168,11 +163,11 @@ void templates_tags(struct call *c)
 
 void templates_delete(struct call *c)
 {
-	const struct template *t;
+	const struct box_template *t;
 
 	if (!find(call_param(c, 0)) && e2b_snapshot_delete(c, call_param(c, 0)))
 		return;
 	t = asked(c);
 	if (t)
-		call_error(c, 403, "denied", "this template is part of the server", t->id, NULL);
+		call_error(c, 403, "denied", "this template is part of the server", t->name, NULL);
 }

@@ -229,7 +229,9 @@ int box_want(struct call *c, struct berth_want *out, struct err *e)
 
 	*out = (struct berth_want){ .limits = conf->limits };
 	if (strcmp(template, "base") != 0)
-		return err_set(e, ERR_NOT_FOUND, "there is no template '%.32s'; there is: base",
+		return err_set(e, ERR_NOT_FOUND,
+			       "there is no template '%.32s'; there is base, and E2B's names for it are known to "
+			       "POST /v2/sandboxes and POST /api/sandbox",
 			       template);
 	out->row = (struct store_box){ .lifetime_ms = conf->lifetime_ms,
 				       .idle_ms = conf->idle_ms,

@@ -1,5 +1,6 @@
 /* fragment.c - see fragment.h. */
 #include "v1/fragment.h"
+#include "api/box_template.h"
 #include "api/fields.h"
 #include "base/cleanup.h"
 #include "lang/driver.h"
@@ -9,23 +10,6 @@
 #include <string.h>
 
 enum { FILES_MAX = 1000, SESSION_MAX = 90, TAG_MAX = 256 };
-
-/* The templates that front ends know by name. All are cut from `base` today: what they need beyond
- * this machine's own /usr, the fragment installs. */
-static const struct seed {
-	const char *name;
-	const char *language; /* of code whose file does not tell */
-	const char *start;    /* serves it; NULL: the file itself does */
-	int cells;            /* its code is a cell: state, results and plots are kept and told */
-} seeds[] = {
-	{ "base", "python", NULL, 0 },
-	{ "code-interpreter-v1", "python", NULL, 1 },
-	{ "code-interpreter-multilang", "python", NULL, 1 },
-	{ "streamlit-developer", "python", "streamlit run app.py --server.port \"$PORT\"", 0 },
-	{ "gradio-developer", "python", NULL, 0 },
-	{ "nextjs-developer", "node", "npx next dev -p \"$PORT\"", 0 },
-	{ "vue-developer", "node", "npx nuxt dev --port \"$PORT\"", 0 },
-};
 
 #define FRAGMENT_FIELDS                                                                                \
 	{ "template", FIELD_NAME, 0, 0, STORE_TEMPLATE, "base, code-interpreter-v1, ...", NULL },      \
@@ -77,7 +61,7 @@ const struct field fragment_request_fields[] = {
 struct work {
 	const json_t *doc, *outer;
 	const char *path;
-	const struct seed *seed;
+	const struct box_template *template;
 	json_t *out, *files;
 	const char *entry; /* the file to run */
 	struct err *e;
@@ -231,11 +215,11 @@ static int plan_server(struct work *w, const json_t *port)
 	json_object_set_new(w->out, "background", json_true());
 	json_object_set_new(w->out, "tag", json_string(FRAGMENT_APP));
 	json_object_set(w->out, "port", (json_t *)port);
-	start = start ? start : w->seed->start;
+	start = start ? start : w->template->start;
 	if (!start)
 		return 0;
 	json_object_set_new(w->out, "command", json_string(start));
-	if (json_object_get(w->out, "code") && start == w->seed->start && !strcmp(w->seed->language, "python")) {
+	if (json_object_get(w->out, "code") && start == w->template->start && !strcmp(w->template->language, "python")) {
 		json_object_set(w->files, "app.py", json_object_get(w->out, "code")); /* as its command has it */
 		json_object_del(w->out, "code");
 	}
@@ -255,7 +239,7 @@ static int plan_program(struct work *w)
 	else if (!json_object_get(w->out, "code"))
 		return bad(w, "code", "is missing, and there are no files");
 	if (!w->entry || !lang_of(w->entry, "", 0))
-		json_object_set_new(w->out, "language", json_string(w->seed->language));
+		json_object_set_new(w->out, "language", json_string(w->template->language));
 	return 0;
 }
 
@@ -265,9 +249,9 @@ static int plan_cell(struct work *w)
 	const json_t *code = given(w->doc, "code");
 	const char *path = text(w->doc, "file_path");
 	const struct lang *l = path ? lang_of(path, "", 0) : NULL;
-	const char *language = l ? l->name : w->seed->language;
+	const char *language = l ? l->name : w->template->language;
 
-	if (!w->seed->cells || !json_is_string(code) || !driver_of(language))
+	if (!w->template->cells || !json_is_string(code) || !driver_of(language))
 		return 0;
 	json_object_del(w->out, "code");
 	json_object_set(w->out, "cell_code", (json_t *)code);
@@ -285,20 +269,21 @@ static void plan_install(struct work *w)
 
 /* ---- whose box ---- */
 
-static int find_seed(struct work *w)
+static int fragment_find_template(struct work *w)
 {
 	const char *name = text(w->doc, "template");
+	auto_buf struct buf names = { 0 };
 
-	for (unsigned i = 0; name && i < ARRAY_LEN(seeds); i++)
-		if (!strcmp(seeds[i].name, name))
-			w->seed = &seeds[i];
+	for (unsigned i = 0; name && i < BOX_TEMPLATES; i++)
+		if (!strcmp(box_templates[i].name, name))
+			w->template = &box_templates[i];
 	if (!name)
 		return bad(w, "template", "is missing");
-	if (!w->seed)
-		return bad(w, "template",
-			   "there is no such one; there are base, code-interpreter-v1, "
-			   "streamlit-developer, gradio-developer, nextjs-developer, "
-			   "vue-developer");
+	if (!w->template) {
+		buf_puts(&names, "there is no such one; there are ");
+		box_template_names(&names, 0);
+		return bad(w, "template", buf_str(&names));
+	}
 	return 0;
 }
 
@@ -306,7 +291,7 @@ static void set_owner(struct work *w)
 {
 	static const char *const names[] = { "session", "sessionId", "sessionID", "userID" },
 				 *const tags[] = { "userID", "teamID" };
-	json_t *metadata = json_pack("{s:s}", "template", w->seed->name);
+	json_t *metadata = json_pack("{s:s}", "template", w->template->name);
 	const char *session = NULL;
 	char key[STORE_SESSION + 1];
 
@@ -318,7 +303,7 @@ static void set_owner(struct work *w)
 	json_object_set_new(w->out, "metadata", metadata);
 	/* All these boxes are of one template of ours, and a session has one of each of theirs. */
 	if (session) {
-		snprintf(key, sizeof(key), "%s/%s", w->seed->name, session);
+		snprintf(key, sizeof(key), "%s/%s", w->template->name, session);
 		json_object_set_new(w->out, "session", json_string(key));
 	}
 }
@@ -327,7 +312,7 @@ static int fill(struct work *w)
 {
 	const json_t *port = given(w->doc, "port"), *timeout = given(w->doc, "timeout_ms");
 
-	if (find_seed(w) < 0 || add_files(w, "files") < 0 || add_code(w) < 0)
+	if (fragment_find_template(w) < 0 || add_files(w, "files") < 0 || add_code(w) < 0)
 		return -1;
 	if (text(w->doc, "file_path"))
 		w->entry = text(w->doc, "file_path");

@@ -136,6 +136,28 @@ nonsense_is_refused_in_their_shape() {
 	is "$(get length)" 0 "$body"
 }
 
+every_api_has_the_same_list_of_templates() {
+	api GET /templates
+	all=$(get '[.[].templateID] | join(", ")')
+	has "$all" code-interpreter-multilang
+	refused 404 POST /v2/sandboxes '{"templateID":"nope"}'
+	has "$(get .message)" "there is no template 'nope'; there are $all"
+	refused 404 GET /templates/nope
+	has "$(get .message)" "there is no template 'nope'; there are $all"
+	api POST /api/sandbox '{"template":"nope","code":"1"}'
+	is "$code" 400
+	has "$body" "there are $all, streamlit-developer"
+	api POST /v1/boxes '{"template":"nope"}'
+	has "$code $body" "404"
+	has "$body" "POST /v2/sandboxes and POST /api/sandbox"
+	for name in $(echo "$all" | tr -d ,); do
+		api POST /api/sandbox "{\"template\":\"$name\",\"code\":\"print(6*7)\"}"
+		is "$code" 200 "$name $body"
+		has "$(get -c '[.stdout] | flatten')" 42 "$name $body"
+	done
+	for box in $(api GET /v2/sandboxes; get '.[].sandboxID'); do end; done
+}
+
 other_names_of_the_template_are_good() {
 	for name in base:default code-interpreter-v1 BASE; do
 		make "{\"templateID\":\"$name\"}"

@@ -1,0 +1,22 @@
+/* box_template.c - see box_template.h. */
+#include "api/box_template.h"
+#include "base/buf.h"
+
+const struct box_template box_templates[BOX_TEMPLATES] = {
+	{ "base", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d01", "python", NULL, 0 },
+	{ "code-interpreter-v1", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d02", "python", NULL, 1 },
+	{ "code-interpreter", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d03", "python", NULL, 1 },
+	{ "code-interpreter-stateful", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d04", "python", NULL, 1 },
+	{ "code-interpreter-multilang", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d05", "python", NULL, 1 },
+	{ "streamlit-developer", NULL, "python", "streamlit run app.py --server.port \"$PORT\"", 0 },
+	{ "gradio-developer", NULL, "python", NULL, 0 },
+	{ "nextjs-developer", NULL, "node", "npx next dev -p \"$PORT\"", 0 },
+	{ "vue-developer", NULL, "node", "npx nuxt dev --port \"$PORT\"", 0 },
+};
+
+void box_template_names(struct buf *out, int e2b)
+{
+	for (unsigned i = 0; i < BOX_TEMPLATES; i++)
+		if (!e2b || box_templates[i].build)
+			buf_printf(out, "%s%s", i ? ", " : "", box_templates[i].name);
+}
