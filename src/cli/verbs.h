@@ -40,6 +40,7 @@ extern const struct verb verb_stats;
 extern const struct verb verb_runs;
 extern const struct verb verb_events;
 extern const struct verb verb_api;
+extern const struct verb verb_ui;
 extern const struct verb verb_mcp;
 extern const struct verb verb_volume;
 extern const struct verb verb_batch;

@@ -24,7 +24,7 @@ static const struct verb *const verbs[] = {
 	&verb_volume, &verb_packages,
 	&verb_cp, &verb_cat, &verb_put, &verb_diff,
 	&verb_logs, &verb_top, &verb_stats, &verb_runs, &verb_events,
-	&verb_api, &verb_mcp, &verb_model, &verb_lang, &verb_version,
+	&verb_api, &verb_ui, &verb_mcp, &verb_model, &verb_lang, &verb_version,
 	NULL,
 	/* clang-format on */
 };

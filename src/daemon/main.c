@@ -25,7 +25,7 @@ static const struct verb *const verbs[] = {
 	&verb_cp, &verb_cat, &verb_put, &verb_diff,
 	&verb_logs, &verb_top, &verb_stats, &verb_runs, &verb_events,
 	&verb_key,
-	&verb_serve, &verb_stop, &verb_upgrade, &verb_doctor, &verb_config, &verb_api, &verb_mcp,
+	&verb_serve, &verb_stop, &verb_upgrade, &verb_doctor, &verb_config, &verb_api, &verb_ui, &verb_mcp,
 	&verb_model,
 	&verb_policy, &verb_bench,
 	&verb_cert, &verb_lang, &verb_completion, &verb_version, &verb_help,

@@ -31,6 +31,7 @@
 #include "daemon/confine.h"
 #include "daemon/egress_child.h"
 #include "tools/tool.h"
+#include "v1/ui.h"
 #include "wire/sock.h"
 
 #include <fcntl.h>
@@ -529,7 +530,7 @@ static int begin(struct front *x, struct err *e)
 	struct fleet_conf conf = fleet_settings(s);
 	static struct sluice_rules rules;
 	int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
-	static const struct api_door *const doors[] = { &e2b_door, &tool_door, &mcp_door, &rex_door, NULL };
+	static const struct api_door *const doors[] = { &e2b_door, &tool_door, &mcp_door, &rex_door, &ui_door, NULL };
 	char boot[64];
 
 	conf.hooks = hooks;

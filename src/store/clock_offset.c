@@ -40,6 +40,7 @@ static const struct {
 	{ "UPDATE contexts SET deadline_ns = deadline_ns + ? WHERE deadline_ns > 0", 1 },
 	{ "UPDATE idempotency SET created_ns = created_ns + ?", 1 },
 	{ "UPDATE mcp_sessions SET used_ns = used_ns + ?", 1 },
+	{ "UPDATE ui_links SET expires_ns = expires_ns + ?", 1 },
 };
 
 static int move_all(struct store *s, int64_t shift_ns, struct err *e)

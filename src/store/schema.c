@@ -461,6 +461,17 @@ static const char mcp_sessions[] =
 	") STRICT;"
 	"CREATE INDEX mcp_sessions_used ON mcp_sessions (team, used_ns);";
 
+/* One-time links to the web UI: ui_links.h. */
+static const char ui_links[] =
+	"CREATE TABLE ui_links ("
+	" hash BLOB PRIMARY KEY,"
+	" team TEXT NOT NULL,"
+	" who TEXT NOT NULL,"
+	" role INTEGER NOT NULL,"
+	" expires_ns INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX ui_links_team ON ui_links (team, expires_ns);";
+
 const char *const schema_steps[] = {
 	first,
 	contexts,
@@ -476,6 +487,7 @@ const char *const schema_steps[] = {
 	clocks,
 	history,
 	mcp_sessions,
+	ui_links,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

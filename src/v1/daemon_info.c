@@ -2,6 +2,7 @@
 #include "pipeline/pipeline.h"
 #include "v1/daemon_info.h"
 #include "v1/models.h"
+#include "v1/ui.h"
 #include "api/keeper_info.h"
 #include "api/fields.h"
 #include "api/quota.h"
@@ -17,7 +18,7 @@
 
 void ops_page(struct call *c)
 {
-	static const char page[] =
+	static const char top[] =
 		"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 		"<title>Atoll</title>\n</head>\n<body>\n<h1>Atoll</h1>\n"
 		"<p>This daemon runs programs in boxes. It is spoken with over HTTP, and every "
@@ -28,11 +29,18 @@ void ops_page(struct call *c)
 		"'{\"command\":\"echo hello\"}' THIS-ADDRESS/v1/run</code></li>\n"
 		"<li>All paths, with the key: <code>/openapi.json</code>.</li>\n"
 		"<li>The command line: <code>atoll --help</code>, <code>man atoll</code>.</li>\n"
-		"<li>How it works: <a href=\"/docs/daemon.md\">/docs/daemon.md</a>.</li>\n"
-		"</ul>\n</body>\n</html>\n";
+		"<li>How it works: <a href=\"/docs/daemon.md\">/docs/daemon.md</a>.</li>\n";
+	static const char with_ui[] = "<li>The web UI: this address, in a browser; <code>atoll ui</code> prints a link that is "
+				      "signed in.</li>\n";
+	static const char without_ui[] = "<li>This build has no web UI: <a href=\"/docs/ui.md\">/docs/ui.md</a> says what it needs.</li>\n";
+	static const char end[] = "</ul>\n</body>\n</html>\n";
+	auto_buf struct buf page = { 0 };
 
+	buf_puts(&page, top);
+	buf_puts(&page, ui_is_built() ? with_ui : without_ui);
+	buf_puts(&page, end);
 	http_set(c->req, "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
-	http_reply(c->req, 200, "text/html; charset=utf-8", page, sizeof(page) - 1);
+	http_reply(c->req, 200, "text/html; charset=utf-8", page.p, page.len);
 }
 
 void ops_health(struct call *c)

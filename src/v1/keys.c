@@ -44,7 +44,7 @@ static json_t *moment(int64_t ns)
 	return ns ? record_when((uint64_t)ns) : json_null();
 }
 
-static json_t *key_json(const struct store_key *k)
+json_t *keys_json(const struct store_key *k)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o}", "id", k->id, "name",
 			 k->name, "team", k->team, "role", store_role_name(k->role), "box", k->box,
@@ -135,7 +135,7 @@ void keys_create(struct call *c)
 		return;
 	}
 	http_set(c->req, "Location", "/v1/keys/%s", k.id);
-	keys_made(c, &k, key_json(&k), text);
+	keys_made(c, &k, keys_json(&k), text);
 }
 
 /* ---- look ---- */
@@ -157,7 +157,7 @@ void keys_list(struct call *c)
 	}
 	items = json_array();
 	for (unsigned i = 0; i < keys.n; i++)
-		json_array_append_new(items, key_json(&keys.v[i]));
+		json_array_append_new(items, keys_json(&keys.v[i]));
 	if (keys.more)
 		page_ends(&page, keys.v[keys.n - 1].created_ns, keys.v[keys.n - 1].id);
 	store_keys_fini(&keys);
@@ -189,7 +189,7 @@ void keys_show(struct call *c)
 	struct store_key k;
 
 	if (find(c, &k))
-		call_json(c, 200, key_json(&k));
+		call_json(c, 200, keys_json(&k));
 }
 
 /* ---- end ---- */
@@ -206,6 +206,6 @@ void keys_delete(struct call *c)
 		return;
 	}
 	auth_changed(c->api);
-	call_audit_more(c, "key.delete", k.id, "ok", key_json(&k));
+	call_audit_more(c, "key.delete", k.id, "ok", keys_json(&k));
 	call_empty(c, 204);
 }

@@ -11,6 +11,8 @@ must_check int keys_add(struct call *c, struct store_key *k, char out_text[KEY_T
 void keys_made(struct call *c, const struct store_key *k, json_t *take_doc,
 	       char text[KEY_TEXT + 1]);
 
+json_t *keys_json(const struct store_key *k); /* without the key itself, which is not kept */
+
 void keys_create(struct call *c);
 void keys_list(struct call *c);
 void keys_show(struct call *c);

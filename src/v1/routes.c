@@ -30,6 +30,7 @@
 #include "v1/volumes.h"
 #include "v1/stats.h"
 #include "v1/teams.h"
+#include "v1/ui_login.h"
 #include "v1/v1.h"
 #include "base/cleanup.h"
 
@@ -159,6 +160,9 @@ const struct api_route v1_routes[] = {
 	{ "POST", "/v1/keys", NEED_OWNER, keys_create, "make a key; it is told only here", keys_create_fields, .group = "keys", .action = "key.create" },
 	{ "GET", "/v1/keys/{key}", NEED_OWNER, keys_show, "one key, by id or name", .query = keys_one_query, .group = "keys" },
 	{ "DELETE", "/v1/keys/{key}", NEED_OWNER, keys_delete, "it opens nothing any more", .query = keys_one_query, .group = "keys", .action = "key.delete" },
+
+	{ "POST", "/v1/ui/links", NEED_OWNER, ui_login_create_link, "make a one-time link that opens the web UI signed in", ui_login_link_fields, .group = "keys", .action = "ui.link" },
+	{ "POST", "/v1/ui/sessions", NEED_NOTHING, ui_login_open_session, "exchange the token of such a link for a key", ui_login_session_fields, .group = "keys", .action = "ui.session" },
 
 	{ "GET", "/v1/teams", NEED_VIEWER, teams_list, "the own team; all of them for operators", .query = teams_list_query, .group = "teams" },
 	{ "GET", "/v1/teams/{team}", NEED_VIEWER, teams_show, "quotas and usage of one", .group = "teams" },

@@ -1,0 +1,74 @@
+/* ui.c - `atoll ui`: a link that opens the web UI signed in. */
+#include "base/cleanup.h"
+#include "cli/api_client.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { UI_ROLE, UI_NFLAGS };
+
+static const struct flag flags[UI_NFLAGS] = {
+	[UI_ROLE] = { "role", 0, FLAG_TEXT, "ROLE", "viewer, editor or owner (owner)" },
+};
+
+/* A daemon that was named by URL is opened at that URL: what it takes for its own address may be behind a proxy. */
+static void ui_print(const struct remote *r, const json_t *link)
+{
+	int by_url = !strncmp(r->reach.where, "http", 4);
+	size_t n = strlen(r->reach.where);
+
+	while (by_url && n && r->reach.where[n - 1] == '/')
+		n--;
+	if (by_url)
+		printf("%.*s/#k=%s\n", (int)n, r->reach.where, remote_text(link, "token"));
+	else
+		printf("%s\n", remote_text(link, "url"));
+	if (!r->cli->quiet)
+		fputs("atoll: open it in a browser; it is good once, and for five minutes\n", stderr);
+}
+
+static int ui_make_link(struct remote *r, const struct args *a)
+{
+	json_t *want = json_pack("{s:o}", "role", json_string(args_text(a, UI_ROLE, "owner")));
+	json_t *link = remote_json(r, "POST", "/v1/ui/links", want);
+	int reachable = link && (json_is_string(json_object_get(link, "url")) || !strncmp(r->reach.where, "http", 4));
+
+	if (link && r->cli->json) {
+		remote_print(link);
+	} else if (reachable) {
+		ui_print(r, link);
+	} else if (link) {
+		trouble_what(&r->trouble, "not_found", "this daemon listens on a unix socket only, which no browser reaches");
+		trouble_hint(&r->trouble, "serve", "atoll serve --listen 127.0.0.1:7070");
+		r->status = STATUS_FAILED;
+	}
+	json_decref(link);
+	return r->status;
+}
+
+static int run_ui(const struct cli *cli, const struct args *a)
+{
+	return remote_verb(cli, a, ui_make_link);
+}
+
+static const struct example examples[] = {
+	{ "atoll ui", "print a link that opens the web UI signed in" },
+	{ "atoll ui --role viewer", "for somebody who only looks" },
+	{ 0 },
+};
+
+const struct verb verb_ui = {
+	.name = "ui",
+	.group = "Machine",
+	.usage = "[--role ROLE]",
+	.summary = "print a link that opens the web UI signed in",
+	.notes = "The link is good once and for five minutes. Its secret follows '#', which browsers do not send:\n"
+		 "it is in no log. The page exchanges it for a key of its own that expires after a day. Without -H\n"
+		 "this needs root or the daemon's own user; with -H an owner's key.",
+	.flags = flags,
+	.nflags = UI_NFLAGS,
+	.max_words = 0,
+	.examples = examples,
+	.run = run_ui,
+};

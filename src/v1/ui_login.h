@@ -1,0 +1,21 @@
+/* ui_login.h - how a browser signs in without anybody typing a key.
+ *
+ *   atoll ui, ./up  -- POST /v1/ui/links ----->  a token, good once and for five minutes
+ *   browser opens  http://HOST/#k=TOKEN           what follows '#' is never sent, hence in no log
+ *   page            -- POST /v1/ui/sessions -->  a key of its own, good for a day, kept by the tab
+ *
+ * Owns: nothing; links and keys are rows (store/ui_links.h, store/keys.h). */
+#pragma once
+#include "api/api.h"
+
+enum {
+	UI_TOKEN_BYTES = 24,
+	UI_TOKEN_TEXT = 2 * UI_TOKEN_BYTES, /* hexadecimal digits */
+	UI_LINK_MS = 5 * 60 * 1000,
+	UI_SESSION_HOURS = 24,
+};
+#define UI_SESSION_PREFIX "ui-" /* of the names of keys that sessions have */
+
+extern const struct field ui_login_link_fields[], ui_login_session_fields[];
+void ui_login_create_link(struct call *c);
+void ui_login_open_session(struct call *c);

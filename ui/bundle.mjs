@@ -1,0 +1,82 @@
+// bundle.mjs [--required | --optional] OUTPUT: compiles src/ and packs all that browsers get into one file, in the
+// format that src/api/ui.c reads. --optional: where packages cannot be had it says so and leaves an empty file.
+// --list prints names and sizes, for the budgets of test/.
+import { createHash } from 'node:crypto'
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { dirname, extname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { fetchPackages } from './fetch.mjs'
+
+const here = dirname(fileURLToPath(import.meta.url))
+const types = {
+	'.html': 'text/html;charset=utf-8', '.js': 'text/javascript;charset=utf-8', '.css': 'text/css;charset=utf-8',
+	'.svg': 'image/svg+xml', '.txt': 'text/plain;charset=utf-8',
+}
+
+async function compile() {
+	const { build } = await import('esbuild')
+	const result = await build({
+		absWorkingDir: here,
+		entryPoints: { app: 'src/main.tsx', style: 'src/style/main.css' },
+		entryNames: '[name]-[hash]', chunkNames: '[name]-[hash]', assetNames: '[name]-[hash]',
+		outdir: '/a', bundle: true, splitting: true, format: 'esm', target: 'es2022', minify: true,
+		jsx: 'automatic', jsxImportSource: 'preact', legalComments: 'none', metafile: true, write: false,
+		loader: { '.css': 'css' }, logLevel: 'error',
+	})
+	return result
+}
+
+/** {path: bytes} of all files, and the names of the two that the page begins with. */
+async function files() {
+	const { outputFiles, metafile } = await compile()
+	const all = {}
+	let js, css
+	for (const f of outputFiles) {
+		const path = '/a/' + f.path.split('/').pop()
+		all[path] = Buffer.from(f.contents)
+	}
+	for (const [out, about] of Object.entries(metafile.outputs)) {
+		const path = '/a/' + out.split('/').pop()
+		if (about.entryPoint === 'src/main.tsx') js = path
+		if (about.entryPoint === 'src/style/main.css') css = path
+	}
+	for (const name of readdirSync(join(here, 'static')))
+		if (name !== 'index.html') all['/' + name] = readFileSync(join(here, 'static', name))
+	const page = readFileSync(join(here, 'static/index.html'), 'utf8').replaceAll('@JS@', js).replaceAll('@CSS@', css)
+	all['/'] = Buffer.from(page)
+	return { all, js, css, metafile }
+}
+
+function pack(all) {
+	const index = ['atoll-ui 1'], bodies = []
+	let offset = 0
+	for (const path of Object.keys(all).sort()) {
+		const body = gzipSync(all[path], { level: 9 })
+		body[9] = 3 // the system's number, which differs between builds of Node
+		const hash = createHash('sha256').update(body).digest('hex').slice(0, 32)
+		const type = types[path === '/' ? '.html' : extname(path)]
+		if (!type) throw new Error(`${path}: no type is known for this file`)
+		index.push(`${path} ${type} ${hash} ${all[path].length} ${offset} ${body.length}`)
+		bodies.push(body)
+		offset += body.length
+	}
+	return Buffer.concat([Buffer.from(index.join('\n') + '\n\n'), ...bodies])
+}
+
+const output = process.argv.filter((a) => !a.startsWith('--'))[2]
+const optional = process.argv.includes('--optional')
+try {
+	await fetchPackages()
+} catch (e) {
+	console.error(`${optional ? 'warning: built without the web UI' : 'error: the web UI cannot be built'}: ${e.message}`)
+	if (!optional) process.exit(1)
+	console.error('once that is there: meson configure BUILD -Dui=enabled (docs/ui.md)')
+	writeFileSync(output, '')
+	process.exit(0)
+}
+const { all, js, css, metafile } = await files()
+if (process.argv.includes('--list'))
+	console.log(JSON.stringify({ js, css, metafile,
+		sizes: Object.fromEntries(Object.entries(all).map(([p, b]) => [p, gzipSync(b, { level: 9 }).length])) }))
+if (output) writeFileSync(output, pack(all))

@@ -1,0 +1,32 @@
+// Figures for people.
+import { t } from './texts'
+
+export function bytes(n: number | null | undefined): string {
+	if (n == null) return '–'
+	const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+	let i = 0
+	while (n >= 1024 && i < units.length - 1) {
+		n /= 1024
+		i++
+	}
+	return `${i === 0 || n >= 100 ? Math.round(n) : n >= 10 ? n.toFixed(n % 1 < 0.05 ? 0 : 1) : n.toFixed(n % 1 < 0.05 ? 0 : 1)} ${units[i]}`
+}
+
+/** A time that passed: "48 ms", "3.1 s", "8 min", "1 h 52 min", "3 d". */
+export function duration(ms: number): string {
+	if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
+	const s = ms / 1000
+	if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`
+	const min = Math.floor(s / 60)
+	if (min < 60) return `${min} min`
+	const h = Math.floor(min / 60)
+	if (h < 48) return min % 60 ? `${h} h ${min % 60} min` : `${h} h`
+	return `${Math.floor(h / 24)} d`
+}
+
+export const since = (when: string, now = Date.now()) => now - Date.parse(when)
+
+export function ago(when: string, now = Date.now()): string {
+	const ms = since(when, now)
+	return ms < 5000 ? t.time.now : t.time.ago(duration(ms))
+}

@@ -1,0 +1,44 @@
+// main.tsx - the page begins here: theme, sign-in, routes.
+import { effect } from '@preact/signals'
+import { render } from 'preact'
+import { onKey, Palette } from './parts/Palette'
+import { NotFound } from './parts/Shell'
+import { Lazy } from './parts/Lazy'
+import { Home } from './pages/Home'
+import { SignIn } from './pages/SignIn'
+import { onLink, path } from './router'
+import * as session from './session'
+import { start, stop } from './store'
+import './theme'
+import { Toasts } from './toasts'
+
+function Page() {
+	const [, first, second] = path.value.split('/')
+	if (!first) return <Home />
+	if (first === 'runs') return <Lazy key={path.value} load={async () => (await import('./pages/Runs')).default} props={{ id: second ?? '' }} />
+	return <NotFound />
+}
+
+function App() {
+	const s = session.state.value
+	if (s === 'starting') return null
+	if (s === 'out') return <SignIn />
+	return <><div inert={s === 'expired'}><Page /></div>{s === 'expired' && <div class="over"><SignIn /></div>}<Palette /><Toasts /></>
+}
+
+let started = false
+effect(() => {
+	const s = session.state.value
+	if (s === 'in' && !started) {
+		started = true
+		start()
+	} else if (s === 'out' && started) {
+		started = false
+		stop()
+	}
+})
+
+document.addEventListener('click', onLink)
+document.addEventListener('keydown', onKey)
+void session.begin()
+render(<App />, document.getElementById('app')!)
