@@ -5,8 +5,8 @@
 // must have the SHA-512 that the lock file has. No script of a package is executed in either way.
 import { createHash } from 'node:crypto'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync, renameSync, rmdirSync, statSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync, renameSync, rmdirSync, statSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -63,9 +63,19 @@ async function fetchAll(dev) {
 		})))
 }
 
+/** sudo keeps HOME at a folder that the owner of this one may not write to. */
+function cacheFolder() {
+	try {
+		accessSync(homedir(), constants.W_OK)
+		return []
+	} catch {
+		return [`--cache=${join(tmpdir(), `atoll-npm-${process.getuid()}`)}`]
+	}
+}
+
 function npm(dev) {
 	const r = spawnSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error',
-		'--prefer-offline', '--fetch-retries=1', '--fetch-timeout=20000', ...(dev ? [] : ['--omit=dev'])],
+		'--prefer-offline', '--fetch-retries=1', '--fetch-timeout=20000', ...cacheFolder(), ...(dev ? [] : ['--omit=dev'])],
 	{ cwd: here, encoding: 'utf8', timeout: 300000 })
 	if (r.error?.code === 'ENOENT') return false
 	if (r.status !== 0)

@@ -17,7 +17,7 @@ const struct field ui_login_link_fields[] = {
 	{ 0 },
 };
 const struct field ui_login_session_fields[] = {
-	{ "token", FIELD_TEXT, 1, UI_TOKEN_TEXT, UI_TOKEN_TEXT, "what follows #k= in the link", NULL },
+	{ "token", FIELD_TEXT, 1, 0, UI_TOKEN_TEXT, "what follows #k= in the link", NULL },
 	{ 0 },
 };
 
@@ -131,12 +131,13 @@ static void ui_login_refuse(struct call *c)
 void ui_login_open_session(struct call *c)
 {
 	char id[ID_LEN + 1], text[KEY_TEXT + 1];
+	uint8_t hash[SHA256_BYTES];
 	struct store_ui_link link;
 	struct store_key k = { .created_ns = fleet_now_ns() };
 	struct err e;
 
-	ui_login_hash(call_text(c, "token", ""), link.hash);
-	if (store_ui_link_take(c->api->store, link.hash, k.created_ns, &link, &e) < 0) {
+	ui_login_hash(call_text(c, "token", ""), hash);
+	if (store_ui_link_take(c->api->store, hash, k.created_ns, &link, &e) < 0) {
 		if (e.kind == ERR_NOT_FOUND)
 			ui_login_refuse(c);
 		else

@@ -3,7 +3,7 @@
 set -u
 page=$(dirname "$0")/../../man/atoll.1
 verbs='run batch pipeline agent exec shell repl attach ps kill wait new ls show rename set env port rm prune pause resume snapshot volume
-	packages cp cat put diff logs top stats runs events key serve stop upgrade doctor config api mcp model policy
+	packages cp cat put diff logs top stats runs events key serve stop upgrade doctor config api ui mcp model policy
 	bench cert lang completion version help'
 verbs=$(echo $verbs) # one line
 n=0

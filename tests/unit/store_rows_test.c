@@ -4,6 +4,59 @@
 #include "store/history.h"
 #include "store/mcp_sessions.h"
 #include "store/packages.h"
+#include "store/ui_links.h"
+
+/* Links to the web UI ---- */
+
+static struct store_ui_link link_of(unsigned n, const char *team, int64_t expires_ns)
+{
+	struct store_ui_link x = { .role = ROLE_EDITOR, .expires_ns = expires_ns };
+
+	memcpy(x.hash, &n, sizeof(n));
+	snprintf(x.team, sizeof(x.team), "%s", team);
+	snprintf(x.who, sizeof(x.who), "uid:0");
+	return x;
+}
+
+TEST(a_link_is_taken_once_and_not_after_its_time)
+{
+	struct store_ui_link x = link_of(1, "default", 100), got;
+
+	STORE(s, dir);
+	CHECK_OK(store_ui_link_insert(s, &x, 1, &err));
+	x = link_of(2, "default", 100);
+	CHECK_OK(store_ui_link_insert(s, &x, 1, &err));
+	store_close(s);
+	s = NULL;
+	CHECK_OK(store_open(&s, dir, &err));
+	CHECK_ERR(store_ui_link_take(s, x.hash, 100, &got, &err), ERR_NOT_FOUND); /* expired at that moment */
+	x = link_of(1, "default", 100);
+	CHECK_OK(store_ui_link_take(s, x.hash, 99, &got, &err));
+	CHECK_STR(got.team, "default");
+	CHECK_STR(got.who, "uid:0");
+	CHECK_INT(got.role, ROLE_EDITOR);
+	CHECK_INT(got.expires_ns, 100);
+	CHECK_ERR(store_ui_link_take(s, x.hash, 99, &got, &err), ERR_NOT_FOUND);
+}
+
+TEST(unused_links_of_a_team_are_bounded)
+{
+	struct store_ui_link x, got;
+
+	STORE(s, dir);
+	x = link_of(5000, "blue", 50);
+	CHECK_OK(store_ui_link_insert(s, &x, 1, &err));
+	for (unsigned i = 0; i <= UI_LINKS; i++) {
+		x = link_of(i, "default", 1000 + i);
+		CHECK_OK(store_ui_link_insert(s, &x, 1, &err));
+	}
+	x = link_of(0, "default", 0);
+	CHECK_ERR(store_ui_link_take(s, x.hash, 2, &got, &err), ERR_NOT_FOUND); /* the oldest */
+	x = link_of(1, "default", 0);
+	CHECK_OK(store_ui_link_take(s, x.hash, 2, &got, &err));
+	x = link_of(5000, "blue", 0);
+	CHECK_OK(store_ui_link_take(s, x.hash, 2, &got, &err)); /* another team's */
+}
 
 /* Sessions of MCP ---- */
 

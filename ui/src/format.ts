@@ -16,7 +16,7 @@ export function bytes(n: number | null | undefined): string {
 export function duration(ms: number): string {
 	if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
 	const s = ms / 1000
-	if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`
+	if (s < 60) return `${s < 10 && s % 1 ? s.toFixed(1) : Math.round(s)} s`
 	const min = Math.floor(s / 60)
 	if (min < 60) return `${min} min`
 	const h = Math.floor(min / 60)
@@ -28,5 +28,5 @@ export const since = (when: string, now = Date.now()) => now - Date.parse(when)
 
 export function ago(when: string, now = Date.now()): string {
 	const ms = since(when, now)
-	return ms < 5000 ? t.time.now : t.time.ago(duration(ms))
+	return ms < 5000 ? t.time.now : t.time.ago(duration(ms < 60000 ? Math.round(ms / 1000) * 1000 : ms))
 }

@@ -23,7 +23,7 @@ function App() {
 	const s = session.state.value
 	if (s === 'starting') return null
 	if (s === 'out') return <SignIn />
-	return <><div inert={s === 'expired'}><Page /></div>{s === 'expired' && <div class="over"><SignIn /></div>}<Palette /><Toasts /></>
+	return <><div class="root" inert={s === 'expired'}><Page /></div>{s === 'expired' && <div class="over"><SignIn /></div>}<Palette /><Toasts /></>
 }
 
 let started = false

@@ -20,7 +20,7 @@ export function sentence(r: RunRecord): string {
 	const s = t.record, time = duration(took(r)), l = r.limits
 	if (verdict(r) === 'running') return t.runs.running
 	if (r.step === 'compile' && r.cause === 'exit' && r.exit_code !== 0)
-		return s.compile((r.errors ?? []).filter((e) => e.severity !== 'warning').length)
+		return s.compile((r.errors ?? []).filter((e) => e.severity.includes('error')).length)
 	switch (r.cause) {
 	case 'exit': return r.exit_code === 0 ? s.ok(time) : s.exit(r.exit_code ?? r.status ?? 1, time)
 	case 'signal': return s.signal(typeof r.signal === 'number' ? `signal ${r.signal}` : r.signal ?? 'a signal', time)
@@ -40,7 +40,7 @@ export function sentence(r: RunRecord): string {
 
 /** What went wrong, as the program said it. */
 export function reason(r: RunRecord): { text: string, file: string | null, line: number | null } | null {
-	const first = r.errors?.find((e) => e.severity !== 'warning')
+	const first = r.errors?.find((e) => e.severity.includes('error'))
 	if (r.error?.message || r.error?.type)
 		return { text: [r.error.type, r.error.message].filter(Boolean).join(': '), file: r.error.file, line: r.error.line }
 	return first ? { text: first.message, file: first.file, line: first.line } : null

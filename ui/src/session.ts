@@ -118,6 +118,9 @@ export async function begin(): Promise<void> {
 	state.value = 'out'
 }
 
+// A link that is opened in a tab which shows this page already does not load it again.
+addEventListener('hashchange', () => { if (location.hash.startsWith('#k=')) void begin() })
+
 export async function refreshInfo() {
 	info.value = await api<Info>('/v1/info')
 }

@@ -76,7 +76,7 @@ export class Editor {
 				rectangularSelection(), crosshairCursor(), highlightActiveLine(),
 				keymap.of([...defaultKeymap.filter((k) => k.key !== 'Mod-Enter'), ...historyKeymap, ...foldKeymap, indentWithTab]),
 				this.language.of([]), this.locked.of(this.lock(o.readOnly ?? false)), look,
-				EditorView.contentAttributes.of({ 'aria-label': o.label, autocapitalize: 'off', autocorrect: 'off', spellcheck: 'false' }),
+				EditorView.contentAttributes.of({ 'aria-label': o.label, tabindex: '0', autocapitalize: 'off', autocorrect: 'off', spellcheck: 'false' }),
 				EditorView.updateListener.of((u) => {
 					if (u.docChanged && !this.quiet) o.onChange?.(u.state.doc.toString())
 					if (u.selectionSet || u.docChanged) {

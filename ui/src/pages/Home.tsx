@@ -60,7 +60,7 @@ function Boxes() {
 			<button class="small push" onClick={() => void make()} disabled={busy.value || !session.mayEdit.value}><Icon name="plus" size={14} /><span>{busy.value ? t.boxes.creating : t.boxes.new}</span></button>
 		</header>
 		<View of={boxes} title={t.boxes.error}>{() => all === 0 ? <Empty text={t.boxes.empty} cli={t.boxes.emptyCli} /> :
-			found.value.length === 0 ? <Empty text={t.boxes.filterNone} /> : <div class="scroll-x" tabIndex={0} role="region" aria-labelledby="boxes-title"><table class="boxes">
+			found.value.length === 0 ? <Empty text={t.boxes.filterNone} /> : <div class="scroll-x" tabIndex={0} role="group" aria-label={t.boxes.table}><table class="boxes">
 				<thead><tr><th scope="col">{t.boxes.name}</th><th scope="col">{t.boxes.state}</th><th scope="col">{t.boxes.cpu}</th><th scope="col">{t.boxes.memory}</th>
 					<th scope="col" class="wide-only">{t.boxes.age}</th><th scope="col" class="wide-only">{t.boxes.ends}</th><th scope="col"><span class="hidden">{t.boxes.actions}</span></th></tr></thead>
 				<tbody>{found.value.slice(0, most.value).map((b) => <BoxRow b={b} key={b.id} />)}</tbody>

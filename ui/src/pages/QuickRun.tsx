@@ -61,7 +61,7 @@ export function QuickRun() {
 			anything.value = true
 			pane.current!.add(e.type === 'stderr' ? 1 : 0, e.data ?? atob(e.base64 ?? ''))
 		} else if (e.type === 'exit') {
-			record.value = e
+			record.value = stage.value === 'stopping' && e.cause === 'signal' ? { ...e, cause: 'operator', hint: null } : e // the signal was ours
 			stage.value = 'over'
 		} else if (e.type === 'error') throw new ApiError(500, e.error.code, e.error.message, e.error.why, e.error.hints)
 	}
@@ -103,6 +103,12 @@ export function QuickRun() {
 		void editor.current?.open(code(name, list.find((l) => l.name === name)), name)
 	}
 
+	const reset = () => {
+		delete drafts.current[language.value]
+		local.remove(`quick.code.${language.value}`)
+		choose(language.value)
+	}
+
 	// A language whose example was not known yet when the page began.
 	useSignalEffect(() => {
 		const all = languages.value.value
@@ -113,6 +119,7 @@ export function QuickRun() {
 		pageCommands.value = [
 			{ name: t.palette.run, icon: 'play', keys: 'Ctrl Enter', run: () => void run() },
 			{ name: t.palette.focusEditor, icon: 'code', run: () => editor.current?.focus() },
+			{ name: t.quick.reset, icon: 'rotate-ccw', run: reset },
 		]
 		const keys = (e: KeyboardEvent) => {
 			if (!(e.ctrlKey || e.metaKey)) return
@@ -147,7 +154,7 @@ export function QuickRun() {
 					<option value="">{t.quick.moreLanguages}…</option>
 					{others.map((l) => <option value={l.name} disabled={!l.here} key={l.name} title={l.here ? '' : t.quick.missing(l.title, l.install)}>{l.title}{l.here ? '' : ' (not installed)'}</option>)}
 				</select>}
-				<Menu label={t.more} items={[{ label: t.quick.reset, icon: 'rotate-ccw', run: () => { delete drafts.current[language.value]; local.remove(`quick.code.${language.value}`); choose(language.value) } }]} />
+				<Menu label={t.more} items={[{ label: t.quick.reset, icon: 'rotate-ccw', run: reset }]} />
 			</header>
 			<CodeEditor handle={editor} focus options={{
 				doc: code(language.value, now), language: language.value, label: t.quick.code, onRun: () => void run(),

@@ -1,0 +1,36 @@
+// tap.mjs - tests with names, their results as TAP for tests/run.
+const all = []
+export const test = (name, body) => all.push({ name, body })
+export function is(a, b, what = '') { if (a !== b) throw new Error(`${what ? what + ': ' : ''}${JSON.stringify(a)} is not ${JSON.stringify(b)}`) }
+export function ok(x, what) { if (!x) throw new Error(what) }
+export function has(text, part) { if (!String(text).includes(part)) throw new Error(`${JSON.stringify(part)} is not in ${JSON.stringify(String(text).slice(0, 400))}`) }
+export async function soon(what, f, ms = 10000) {
+	const end = Date.now() + ms
+	for (let last; ; await new Promise((r) => setTimeout(r, 30))) {
+		try { last = await f(); if (last) return last } catch (e) { last = e }
+		if (Date.now() > end) throw new Error(`never came true: ${what} (${last})`)
+	}
+}
+export async function run(setUp, tearDown, only) {
+	let n = 0, failed = 0
+	for (const t of all.filter((x) => !only || x.name.includes(only))) {
+		n++
+		const began = Date.now()
+		let ctx
+		try {
+			ctx = await setUp(t.name)
+			let timer
+			await Promise.race([t.body(ctx), new Promise((_, no) => { timer = setTimeout(() => no(new Error('took more than 40 s')), 40000) })]).finally(() => clearTimeout(timer))
+			await ctx.check?.()
+			console.log(`ok ${n} - ${t.name} (${Date.now() - began} ms)`)
+		} catch (e) {
+			failed++
+			console.log(`not ok ${n} - ${t.name}`)
+			console.log(String(e.stack ?? e).split('\n').slice(0, 14).map((l) => `#   ${l}`).join('\n'))
+			await ctx?.failed?.(t.name)
+		}
+		await tearDown(ctx)
+	}
+	console.log(`1..${n}`)
+	return failed ? 1 : 0
+}
