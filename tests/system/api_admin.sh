@@ -332,7 +332,8 @@ every_change_names_its_action() {
 
 every_attempt_to_change_is_in_the_log() {
 	api GET /openapi.json
-	get '.paths | to_entries[] | .key as $p | .value | to_entries[] | select(.key != "get" and .value.tags != ["tools"]) | [.key, $p, .value["x-atoll-audit"]] | @tsv' >routes
+	# A session is asked for without a key, and who has no good key leaves no row.
+	get '.paths | to_entries[] | .key as $p | .value | to_entries[] | select(.key != "get" and .value.tags != ["tools"] and $p != "/v1/ui/sessions") | [.key, $p, .value["x-atoll-audit"]] | @tsv' >routes
 	[ "$(wc -l <routes)" -ge 12 ] || fail "$(cat routes)"
 	n=0
 	while IFS='	' read -r verb route action; do

@@ -41,7 +41,7 @@ function TopBar() {
 	const [icon, label] = themes[theme.value], me = session.info.value
 	return <header class="top">
 		<Crumbs />
-		<button class="search" aria-label={t.palette.open} onClick={() => { paletteOpen.value = true }}><Icon name="search" size={14} /><span>{t.palette.open}</span><kbd>Ctrl K</kbd></button>
+		<button class="search" onClick={() => { paletteOpen.value = true }}><Icon name="search" size={14} /><span>{t.palette.open}</span><kbd>Ctrl K</kbd></button>
 		<span class={`conn ${connection.value}`} role="status"><span class="dot" aria-hidden="true" /><span>{words[connection.value]}</span></span>
 		<button class="plain" aria-label={label} title={label} onClick={nextTheme}><Icon name={icon} /></button>
 		<Menu label={me ? t.signIn.signedInAs(me.role, me.team) : t.more} items={[{ label: t.signIn.out, icon: 'log-out', run: session.signOut }]}><Icon name="key-round" /><span class="hidden">{me ? t.signIn.signedInAs(me.role, me.team) : t.more}</span></Menu>
