@@ -53,7 +53,7 @@ static int make_one(enum density_kind kind, char id[WIRE_ID], struct err *e)
 		return -1;
 	memcpy(id, b.about.id, WIRE_ID);
 	done = kind == DENSITY_LIMITED ? mine_true(&b, e) : claim(&b, e);
-	box_close(&b);
+	boxh_close(&b);
 	return done;
 }
 
@@ -78,7 +78,7 @@ static int grow(struct herd *h, enum density_kind kind, unsigned to, struct err 
 static int shrink(struct herd *h, unsigned to, struct err *e)
 {
 	while (h->n > to) {
-		if (box_kill(mine_link(), h->ids[h->n - 1], NULL, e) < 0)
+		if (boxh_kill(mine_link(), h->ids[h->n - 1], NULL, e) < 0)
 			return err_in(e, "kill box %u", h->n);
 		h->n--;
 	}
@@ -123,12 +123,12 @@ static int exec_samples(const struct herd *h, struct samples *exec, struct sampl
 		struct box b;
 		int ran;
 
-		if (box_open(mine_link(), &b, h->ids[(unsigned)random() % h->n], e) < 0)
+		if (boxh_open(mine_link(), &b, h->ids[(unsigned)random() % h->n], e) < 0)
 			return -1;
 		from = now_ns();
 		ran = mine_true(&b, e);
 		samples_add(exec, now_ns() - from);
-		box_close(&b);
+		boxh_close(&b);
 		if (ran < 0 || subject_run(plain, &fork_ns, NULL, e) < 0)
 			return -1;
 		samples_add(fork, fork_ns);
@@ -195,7 +195,7 @@ void density_measure(struct density *d, unsigned most)
 	d->rate_at_10 = d->fork_at_10_ms = NAN;
 	plan(d, most);
 	/* No pool: its boxes would come and go beside ours. */
-	broken = keeper_fill(mine_link(), 0, &about, &e) < 0 || rate_at_few(d, &h, &e) < 0;
+	broken = keeper_sync_set_pool(mine_link(), 0, &about, &e) < 0 || rate_at_few(d, &h, &e) < 0;
 	before = memory_settle();
 	for (unsigned i = 0; i < d->npoints; i++) {
 		d->points[i].before = before;

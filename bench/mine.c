@@ -18,14 +18,14 @@
 enum { READY_FD = 3, READY_MS = 10000, POOL_DEPTH = 8 };
 
 static pid_t keeper_pid;
-static struct keeper_link link_ = { .fd = -1 };
+static struct keeper_sync link_ = { .fd = -1 };
 static struct box taken = { .init = -1 };  /* pooled: between once and after */
 static struct box living = { .init = -1 }; /* exec: the box that stays */
 static uint64_t hits_before;
 static char missing[200] = "not started";
 static char atoll_path[PATH_MAX], run_dir[64], log_path[96];
 
-struct keeper_link *mine_link(void)
+struct keeper_sync *mine_link(void)
 {
 	return &link_;
 }
@@ -110,7 +110,7 @@ static int start(struct err *e)
 	/* For run_dir_find(), in us and in our workers. */
 	if (setenv("ATOLL_RUN", run_dir, 1) < 0)
 		return err_sys(e, "setenv");
-	return keeper_open(&link_, 0, e);
+	return keeper_sync_open(&link_, 0, e);
 }
 
 int mine_start(const char *atoll, const char *dir, struct err *e)
@@ -133,11 +133,11 @@ static void kill_all(void)
 	struct err e;
 	int n;
 
-	if (keeper_fill(&link_, 0, &about, &e) < 0)
+	if (keeper_sync_set_pool(&link_, 0, &about, &e) < 0)
 		return;
-	while ((n = keeper_boxes(&link_, "", some, ARRAY_LEN(some), &e)) > 0)
+	while ((n = keeper_sync_boxes(&link_, "", some, ARRAY_LEN(some), &e)) > 0)
 		for (int i = 0; i < n; i++)
-			if (box_kill(&link_, some[i].id, NULL, &e) < 0 && e.kind != ERR_NOT_FOUND)
+			if (boxh_kill(&link_, some[i].id, NULL, &e) < 0 && e.kind != ERR_NOT_FOUND)
 				return;
 }
 
@@ -183,7 +183,7 @@ void mine_stop(void)
 		return;
 	if (waitpid(keeper_pid, &status, WNOHANG) == keeper_pid) {
 		keeper_pid = 0;
-		keeper_close(&link_);
+		keeper_sync_close(&link_);
 		mourn(status);
 		/* Its boxes live on: another one finds them by their records and ends them. */
 		if (!*missing && start(&e) < 0)
@@ -191,7 +191,7 @@ void mine_stop(void)
 	}
 	if (link_.fd >= 0)
 		kill_all();
-	keeper_close(&link_);
+	keeper_sync_close(&link_);
 	if (keeper_pid > 0)
 		end_keeper();
 }
@@ -201,7 +201,7 @@ int mine_create(struct box *b, uint16_t flags, struct err *e)
 	struct wire_create want = { .template = "base", .limits = box_default_limits() };
 
 	want.head.flags = flags;
-	return box_create(&link_, b, &want, e);
+	return boxh_create(&link_, b, &want, e);
 }
 
 static const char *const true_argv[] = { "/bin/true", NULL };
@@ -219,7 +219,7 @@ int mine_true(struct box *b, struct err *e)
 {
 	struct wire_exit end;
 
-	return box_run(b, &run_true, &end, e) < 0 ? -1 : was_true(&end, e);
+	return boxh_run(b, &run_true, &end, e) < 0 ? -1 : was_true(&end, e);
 }
 
 int mine_open(struct subject *s, struct err *e)
@@ -234,14 +234,14 @@ int mine_join(struct subject *s, int worker, struct err *e)
 {
 	(void)s;
 	(void)worker;
-	keeper_close(&link_);
-	return keeper_open(&link_, 0, e);
+	keeper_sync_close(&link_);
+	return keeper_sync_open(&link_, 0, e);
 }
 
 void mine_close(struct subject *s)
 {
 	(void)s;
-	box_close(&taken);
+	boxh_close(&taken);
 }
 
 /* Waits until the pool is full again, and remembers how many came out of it so far. */
@@ -250,7 +250,7 @@ int pooled_ready(struct subject *s, struct err *e)
 	struct wire_about about;
 
 	(void)s;
-	if (keeper_fill(&link_, POOL_DEPTH, &about, e) < 0)
+	if (keeper_sync_set_pool(&link_, POOL_DEPTH, &about, e) < 0)
 		return -1;
 	hits_before = about.hits;
 	return 0;
@@ -270,7 +270,7 @@ int pooled_check(struct subject *s, struct err *e)
 	struct wire_about about;
 
 	(void)s;
-	if (keeper_about(&link_, &about, e) < 0)
+	if (keeper_sync_info(&link_, &about, e) < 0)
 		return -1;
 	if (about.hits != hits_before + 1)
 		return err_set(e, ERR_CONFLICT, "the box did not come from the pool");
@@ -280,8 +280,8 @@ int pooled_check(struct subject *s, struct err *e)
 int pooled_after(struct subject *s, struct err *e)
 {
 	(void)s;
-	box_close(&taken);
-	return box_kill(&link_, taken.about.id, NULL, e);
+	boxh_close(&taken);
+	return boxh_kill(&link_, taken.about.id, NULL, e);
 }
 
 /* Until nothing of the box is left: the keeper says so. */
@@ -292,7 +292,7 @@ int cold_once(struct subject *s, struct err *e)
 
 	(void)s;
 	want.head.flags = WIRE_CREATE_COLD;
-	if (box_once(&link_, &want, &run_true, &end, NULL, e) < 0)
+	if (boxh_once(&link_, &want, &run_true, &end, NULL, e) < 0)
 		return -1;
 	return was_true(&end, e);
 }
@@ -317,7 +317,7 @@ void exec_close(struct subject *s)
 	struct err ignored; /* mine_stop() kills what is left */
 
 	(void)s;
-	if (living.init >= 0 && box_kill(&link_, living.about.id, NULL, &ignored) < 0)
+	if (living.init >= 0 && boxh_kill(&link_, living.about.id, NULL, &ignored) < 0)
 		return;
-	box_close(&living);
+	boxh_close(&living);
 }

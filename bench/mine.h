@@ -10,13 +10,13 @@ struct subject;
 must_check int mine_start(const char *atoll, const char *dir, struct err *e);
 void mine_stop(void);
 const char *mine_missing(void); /* why there is no keeper; NULL: there is one */
-struct keeper_link *mine_link(void);
+struct keeper_sync *mine_link(void);
 const char *mine_atoll(void);   /* the executable */
 const char *mine_run_dir(void); /* of its keeper */
 /* /bin/true in a box; anything but its exit 0 is a failure. */
-must_check int mine_true(struct box *b, struct err *e);
+must_check int mine_true(struct box_handle *b, struct err *e);
 /* A box with the default limits; flags are WIRE_CREATE_*. */
-must_check int mine_create(struct box *b, uint16_t flags, struct err *e);
+must_check int mine_create(struct box_handle *b, uint16_t flags, struct err *e);
 
 int mine_open(struct subject *s, struct err *e);
 int mine_join(struct subject *s, int worker, struct err *e);

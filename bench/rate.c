@@ -102,7 +102,7 @@ static void note_hits(struct subject *s, const struct wire_about *since)
 	uint64_t hits, all;
 	struct err e;
 
-	if (strcmp(s->name, "pooled") != 0 || keeper_about(mine_link(), &now, &e) < 0)
+	if (strcmp(s->name, "pooled") != 0 || keeper_sync_info(mine_link(), &now, &e) < 0)
 		return;
 	hits = now.hits - since->hits;
 	all = hits + now.misses - since->misses;
@@ -117,7 +117,7 @@ static void measure_one(struct subject *s, int step, uint64_t slice_ns, struct t
 	struct err e;
 	double rate;
 
-	if (s->is_ours && keeper_about(mine_link(), &before, &e) < 0)
+	if (s->is_ours && keeper_sync_info(mine_link(), &before, &e) < 0)
 		rate = -1;
 	else
 		rate = slice(s, rate_workers[step], slice_ns, tallies, &e);

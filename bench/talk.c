@@ -69,14 +69,14 @@ static int over_http(int fd, const char *ask, uint64_t *ns, struct err *e)
 	return 0;
 }
 
-static int direct(struct box *b, uint64_t *ns, struct err *e)
+static int direct(struct box_handle *b, uint64_t *ns, struct err *e)
 {
 	static const char *const argv[] = { "/bin/true", NULL };
 	struct box_command cmd = { .argv = argv, .credit = 65536 };
 	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	struct wire_exit end;
 
-	if (box_run(b, &cmd, &end, e) < 0)
+	if (boxh_run(b, &cmd, &end, e) < 0)
 		return -1;
 	*ns = clock_ns(CLOCK_MONOTONIC) - began;
 	return 0;
@@ -88,7 +88,7 @@ static void tell(const char *name, struct samples *s, const char *then)
 	       samples_ms(s, 0.5), samples_ms(s, 0.99), then);
 }
 
-static int measure(int fd, struct box *b, const char *ask, unsigned rounds, struct err *e)
+static int measure(int fd, struct box_handle *b, const char *ask, unsigned rounds, struct err *e)
 {
 	struct samples http = { 0 }, init = { 0 };
 	uint64_t a = 0, c = 0;
@@ -112,8 +112,8 @@ static int measure(int fd, struct box *b, const char *ask, unsigned rounds, stru
 int main(int argc, char **argv)
 {
 	static const char body[] = "{\"command\":[\"/bin/true\"]}";
-	struct keeper_link k = { .fd = -1 };
-	struct box b = { .init = -1 };
+	struct keeper_sync k = { .fd = -1 };
+	struct box_handle b = { .init = -1 };
 	struct err e = { 0 };
 	char ask[1024];
 	int fd;
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 		 "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
 		 argv[3], argv[2], sizeof(body) - 1, body);
 	fd = dial((unsigned short)atoi(argv[1]), &e);
-	if (fd < 0 || keeper_open(&k, 0, &e) < 0 || box_open(&k, &b, argv[3], &e) < 0 ||
+	if (fd < 0 || keeper_sync_open(&k, 0, &e) < 0 || boxh_open(&k, &b, argv[3], &e) < 0 ||
 	    measure(fd, &b, ask, (unsigned)atoi(argv[4]), &e) < 0) {
 		fprintf(stderr, "atoll-bench-talk: %s\n", e.msg);
 		return 1;

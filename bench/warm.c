@@ -30,7 +30,7 @@ static const struct subject subjects[] = {
 	{ "node", "/usr/bin/node", "-e", "console.log(1)", "main.js", 0.1, 0 },
 };
 
-static struct keeper_link keeper = { .fd = -1 };
+static struct keeper_sync keeper = { .fd = -1 };
 
 /* Microseconds to the first output; < 0: failed. */
 static double on_host(const struct subject *s)
@@ -56,7 +56,7 @@ static double on_host(const struct subject *s)
 	return us;
 }
 
-static int first_output(struct box *b, struct err *e)
+static int first_output(struct box_handle *b, struct err *e)
 {
 	static _Alignas(8) char bytes[WIRE_MAX];
 	unsigned nfds = 0;
@@ -72,15 +72,15 @@ static int first_output(struct box *b, struct err *e)
 	}
 }
 
-static int create(const struct subject *s, uint16_t flags, struct box *b, struct err *e)
+static int create(const struct subject *s, uint16_t flags, struct box_handle *b, struct err *e)
 {
 	struct wire_create want = { .head.flags = flags, .template = "base", .limits = box_default_limits() };
 
 	snprintf(want.seed, sizeof(want.seed), "%s", s->seed);
-	return box_create(&keeper, b, &want, e);
+	return boxh_create(&keeper, b, &want, e);
 }
 
-static int put(const struct subject *s, struct box *b, struct err *e)
+static int put(const struct subject *s, struct box_handle *b, struct err *e)
 {
 	struct files f;
 	int done;
@@ -103,17 +103,17 @@ static double in_box(const struct subject *s, uint16_t flags, struct err *e)
 				   .credit = 65536 };
 	uint64_t began = now_ns();
 	double us = -1;
-	struct box b;
+	struct box_handle b;
 	uint32_t ref;
 
 	if (create(s, flags, &b, e) < 0)
 		return -1;
 	if (!b.about.seeded)
 		us = -2;
-	else if (put(s, &b, e) == 0 && box_start(&b, &cmd, &ref, e) == 0 && first_output(&b, e) == 0)
+	else if (put(s, &b, e) == 0 && boxh_start(&b, &cmd, &ref, e) == 0 && first_output(&b, e) == 0)
 		us = (double)(now_ns() - began) / 1000;
-	(void)!box_kill(&keeper, b.about.id, NULL, e);
-	box_close(&b);
+	(void)!boxh_kill(&keeper, b.about.id, NULL, e);
+	boxh_close(&b);
 	return us;
 }
 
@@ -178,7 +178,7 @@ static double available_mib(void)
 /* Boxes with the scientific stack loaded, all at once, idle. */
 static int crowd(struct err *e)
 {
-	static struct box boxes[CROWD];
+	static struct box_handle boxes[CROWD];
 	double before, after;
 	unsigned n = 0;
 	int rc = 0;
@@ -197,8 +197,8 @@ static int crowd(struct err *e)
 		       (before - after) / n, verdict((before - after) / n, 5));
 	while (n-- > 0)
 		if (boxes[n].init > 0) {
-			(void)!box_kill(&keeper, boxes[n].about.id, NULL, e);
-			box_close(&boxes[n]);
+			(void)!boxh_kill(&keeper, boxes[n].about.id, NULL, e);
+			boxh_close(&boxes[n]);
 		}
 	return rc;
 }
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 	struct err e = { 0 };
 	int failed = 0;
 
-	if (rounds < 1 || rounds > ROUNDS_MOST || keeper_open(&keeper, 0, &e) < 0) {
+	if (rounds < 1 || rounds > ROUNDS_MOST || keeper_sync_open(&keeper, 0, &e) < 0) {
 		fprintf(stderr, "atoll-bench-warm: %s\n", e.kind ? e.msg : "rounds");
 		return 1;
 	}
@@ -220,6 +220,6 @@ int main(int argc, char **argv)
 		}
 	if (crowd(&e) < 0)
 		fprintf(stderr, "atoll-bench-warm: %s\n", e.msg);
-	keeper_close(&keeper);
+	keeper_sync_close(&keeper);
 	return failed;
 }

@@ -58,8 +58,8 @@ struct errand {
 
 	struct berth *making;
 	struct berth_wait made, gone;
-	struct clerk clerk;
-	int clerk_open;
+	struct file_client clerk;
+	int file_client_open;
 	unsigned unanswered;
 	struct tap tap;
 	int tapped, stopped;
@@ -113,11 +113,11 @@ static void stop_asking(struct errand *x)
 static void let_go(struct errand *x)
 {
 	stop_asking(x);
-	if (x->clerk_open)
-		clerk_close(&x->clerk);
+	if (x->file_client_open)
+		file_client_close(&x->clerk);
 	if (x->tapped)
 		tap_close(&x->tap);
-	x->clerk_open = x->tapped = 0;
+	x->file_client_open = x->tapped = 0;
 	berth_wait_cancel(&x->made);
 	berth_wait_cancel(&x->gone);
 	timer_clear(&x->clock);
@@ -595,7 +595,7 @@ static void take_off(struct errand *x)
 
 /* ---- files ---- */
 
-static void files_ready(struct clerk *k)
+static void files_ready(struct file_client *k)
 {
 	struct errand *x = loop_owner(k, struct errand, clerk);
 	const char *path;
@@ -607,29 +607,29 @@ static void files_ready(struct clerk *k)
 		struct wire_put put = { .mode = 0 };
 
 		snprintf(full, sizeof(full), "%s%s", *path == '/' ? "" : "/home/user/", path);
-		clerk_put(k, &put, full, json_string_value(v), json_string_length(v));
+		file_client_put(k, &put, full, json_string_value(v), json_string_length(v));
 		x->unanswered++;
 	}
 }
 
-static void file_done(struct clerk *k, uint16_t flags)
+static void file_done(struct file_client *k, uint16_t flags)
 {
 	struct errand *x = loop_owner(k, struct errand, clerk);
 
 	(void)flags;
 	if (--x->unanswered)
 		return;
-	clerk_close(&x->clerk);
-	x->clerk_open = 0;
+	file_client_close(&x->clerk);
+	x->file_client_open = 0;
 	take_off(x);
 }
 
-static void file_failed(struct clerk *k, const struct err *e)
+static void file_failed(struct file_client *k, const struct err *e)
 {
 	conclude(loop_owner(k, struct errand, clerk), FAILED, "files: %s", e->msg);
 }
 
-static const struct clerk_events clerk_on = { .ready = files_ready,
+static const struct file_client_events clerk_on = { .ready = files_ready,
 					      .done = file_done,
 					      .failed = file_failed };
 
@@ -647,10 +647,10 @@ static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
 	memcpy(x->box, b->row.id, sizeof(x->box));
 	berth_hold(b);
 	if (!x->keep)
-		line_leash(&b->line);
+		init_conn_kill_on_close(&b->line);
 	if (json_object_size(json_object_get(x->order, "files"))) {
-		clerk_open(&x->clerk, &b->line, 0, &clerk_on);
-		x->clerk_open = 1;
+		file_client_open(&x->clerk, &b->line, 0, &clerk_on);
+		x->file_client_open = 1;
 	} else {
 		take_off(x);
 	}

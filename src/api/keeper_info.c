@@ -5,7 +5,7 @@
 enum { BELIEVE_MS = 1000 };
 
 struct asking {
-	struct office_ask *ask;
+	struct keeper_call *ask;
 	void (*then)(struct call *c, const struct wire_about *a);
 };
 
@@ -13,7 +13,7 @@ static void stop(struct call *c)
 {
 	struct asking *x = c->state;
 
-	office_forget(&c->api->fleet.office, x->ask);
+	keeper_client_cancel(&c->api->fleet.office, x->ask);
 }
 
 static void answered(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
@@ -42,7 +42,7 @@ void about_ask(struct call *c, void (*then)(struct call *c, const struct wire_ab
 		then(c, &a->about);
 		return;
 	}
-	if (!office_connected(&a->fleet.office)) {
+	if (!keeper_client_is_connected(&a->fleet.office)) {
 		then(c, NULL);
 		return;
 	}
@@ -50,5 +50,5 @@ void about_ask(struct call *c, void (*then)(struct call *c, const struct wire_ab
 	x->then = then;
 	c->state = x;
 	c->drop = stop;
-	x->ask = office_ask(&a->fleet.office, &ask, sizeof(ask), WIRE_ABOUT, answered, c);
+	x->ask = keeper_client_request(&a->fleet.office, &ask, sizeof(ask), WIRE_ABOUT, answered, c);
 }

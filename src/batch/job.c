@@ -49,10 +49,10 @@ static uint64_t now_us(void)
 
 static void close_box(struct job *j)
 {
-	line_unlisten(&j->ear);
-	line_unlisten(&j->laid);
+	init_conn_remove_call(&j->ear);
+	init_conn_remove_call(&j->laid);
 	if (j->open)
-		line_close(&j->line); /* and with it ends the box */
+		init_conn_close(&j->line); /* and with it ends the box */
 	j->open = 0;
 }
 
@@ -64,10 +64,10 @@ static void fail(struct job *j, unsigned why, const struct err *e)
 	j->done(j, &end);
 }
 
-static struct ending ending_of(const struct job *j, const struct wire_counted *figures)
+static struct exit_info ending_of(const struct job *j, const struct wire_counted *figures)
 {
 	const struct item_step *s = &j->item.steps[j->step];
-	struct ending end = {
+	struct exit_info end = {
 		.program = s->argv[0],
 		.cwd = j->item.cwd,
 		.end = j->exited ? STREAM_EXITED : STREAM_BOX_DIED,
@@ -91,7 +91,7 @@ static struct ending ending_of(const struct job *j, const struct wire_counted *f
 	return end;
 }
 
-static int ended_well(const struct job *j, const struct ending *end)
+static int ended_well(const struct job *j, const struct exit_info *end)
 {
 	return end->exited && end->exit.why == WIRE_WHY_EXIT &&
 	       (j->item.any_code || end->exit.status == j->item.want_code);
@@ -108,7 +108,7 @@ static int says_it(const struct job *j, struct job_end *end)
 }
 
 /* Of the whole box, where the kernel tells; else of this step. */
-static uint64_t cpu_of(const struct job *j, const struct ending *end, const struct wire_counted *last)
+static uint64_t cpu_of(const struct job *j, const struct exit_info *end, const struct wire_counted *last)
 {
 	uint64_t us = cause_cpu_us(end);
 
@@ -165,8 +165,8 @@ static void look_back(struct job *j)
 {
 	if (j->asking)
 		return;
-	line_unlisten(&j->ear);
-	j->asking = office_ask_box(&j->fleet->office, WIRE_KILL, WIRE_KILL_FIGURES, j->about.id,
+	init_conn_remove_call(&j->ear);
+	j->asking = keeper_client_request_box(&j->fleet->office, WIRE_KILL, WIRE_KILL_FIGURES, j->about.id,
 				   WIRE_GONE, on_gone, j);
 }
 
@@ -181,11 +181,11 @@ static void push_input(struct job *j, uint64_t room)
 
 		n = n < STDIN_PIECE ? n : STDIN_PIECE;
 		n = room - j->input_sent < n ? (size_t)(room - j->input_sent) : n;
-		line_stdin(&j->line, j->ear.ref, x->input + j->input_sent, n);
+		init_conn_stdin(&j->line, j->ear.ref, x->input + j->input_sent, n);
 		j->input_sent += n;
 	}
 	if (j->input_sent == x->input_len && !j->input_ended) {
-		line_stdin(&j->line, j->ear.ref, NULL, 0);
+		init_conn_stdin(&j->line, j->ear.ref, NULL, 0);
 		j->input_ended = 1;
 	}
 }
@@ -196,7 +196,7 @@ static void next_behind(struct job *j);
 
 static void ask_figures(struct job *j, office_done *done)
 {
-	j->asking = office_ask_box(&j->fleet->office, WIRE_COUNTERS, 0, j->about.id, WIRE_COUNTED, done, j);
+	j->asking = keeper_client_request_box(&j->fleet->office, WIRE_COUNTERS, 0, j->about.id, WIRE_COUNTED, done, j);
 }
 
 /* Commands after the program are computed for its team, too, and are not the program's. */
@@ -211,7 +211,7 @@ static void on_all_counted(void *ctx, const struct frame *f, size_t len, int *fd
 	conclude_with(j, j->counted ? &j->figures : NULL, (const struct wire_counted *)f);
 }
 
-static void behind_said(struct listener *x, unsigned stream, uint64_t offset, const char *bytes,
+static void behind_said(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n)
 {
 	struct job *j = loop_owner(x, struct job, ear);
@@ -219,14 +219,14 @@ static void behind_said(struct listener *x, unsigned stream, uint64_t offset, co
 	size_t room = said->len < BEHIND_SAID ? BEHIND_SAID - said->len : 0;
 
 	buf_add(said, bytes, n < room ? n : room);
-	line_credit(x, stream, offset + n + WINDOW);
+	init_conn_credit(x, stream, offset + n + WINDOW);
 }
 
-static void behind_ended(struct listener *x, const struct wire_exit *exit)
+static void behind_ended(struct init_call *x, const struct wire_exit *exit)
 {
 	struct job *j = loop_owner(x, struct job, ear);
 	struct job_behind *b = &j->behind[j->nbehind - 1];
-	struct ending end = { .program = "/bin/bash", .end = STREAM_EXITED, .exited = 1, .exit = *exit };
+	struct exit_info end = { .program = "/bin/bash", .end = STREAM_EXITED, .exited = 1, .exit = *exit };
 
 	b->ran = 1;
 	b->cause = cause_of(&end);
@@ -234,7 +234,7 @@ static void behind_ended(struct listener *x, const struct wire_exit *exit)
 	next_behind(j);
 }
 
-static void behind_refused(struct listener *x, const struct err *e)
+static void behind_refused(struct init_call *x, const struct err *e)
 {
 	struct job *j = loop_owner(x, struct job, ear);
 
@@ -242,7 +242,7 @@ static void behind_refused(struct listener *x, const struct err *e)
 	next_behind(j);
 }
 
-static const struct listen_events behind_on = {
+static const struct init_call_ops behind_on = {
 	.output = behind_said,
 	.exited = behind_ended,
 	.refused = behind_refused,
@@ -260,11 +260,11 @@ static void next_behind(struct job *j)
 	struct err e;
 
 	j->is_behind = 1;
-	line_unlisten(&j->ear);
+	init_conn_remove_call(&j->ear);
 	while (j->nbehind < j->item.nbehind) {
 		argv[2] = j->item.behind[j->nbehind++];
 		j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
-		if (line_start(&j->line, &j->ear, line_new_ref(&j->line), &behind_on, &cmd, &e) == 0)
+		if (init_conn_start(&j->line, &j->ear, init_conn_new_ref(&j->line), &behind_on, &cmd, &e) == 0)
 			return;
 	}
 	ask_figures(j, on_all_counted);
@@ -299,7 +299,7 @@ static void find_made(struct job *j)
 	j->found = artefact_get(j->fleet->artefacts, &j->key, &j->made);
 }
 
-static void start_helper(struct job *j, const char **take_argv, const struct listen_events *on)
+static void start_helper(struct job *j, const char **take_argv, const struct init_call_ops *on)
 {
 	struct box_command cmd = { .argv = take_argv,
 				   .env = j->item.env,
@@ -310,16 +310,16 @@ static void start_helper(struct job *j, const char **take_argv, const struct lis
 
 	free(j->helper);
 	j->helper = take_argv;
-	line_unlisten(&j->ear);
+	init_conn_remove_call(&j->ear);
 	j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
-	if (line_start(&j->line, &j->ear, line_new_ref(&j->line), on, &cmd, &e) < 0)
+	if (init_conn_start(&j->line, &j->ear, init_conn_new_ref(&j->line), on, &cmd, &e) < 0)
 		fail(j, CAUSE_HOST, &e);
 }
 
 static void go_on(struct job *j, unsigned step)
 {
 	buf_fini(&j->made);
-	line_unlisten(&j->ear);
+	init_conn_remove_call(&j->ear);
 	j->step = step;
 	start_step(j);
 }
@@ -330,21 +330,21 @@ static int went_well(const struct wire_exit *exit)
 }
 
 /* Its words are nobody's business. */
-static void helper_said(struct listener *x, unsigned stream, uint64_t offset, const char *bytes,
+static void helper_said(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n)
 {
 	(void)bytes;
-	line_credit(x, stream, offset + n + WINDOW);
+	init_conn_credit(x, stream, offset + n + WINDOW);
 }
 
-static void helper_refused(struct listener *x, const struct err *e)
+static void helper_refused(struct init_call *x, const struct err *e)
 {
 	struct err why = *e;
 
 	fail(loop_owner(x, struct job, ear), CAUSE_HOST, &why);
 }
 
-static void unpacked(struct listener *x, const struct wire_exit *exit)
+static void unpacked(struct init_call *x, const struct wire_exit *exit)
 {
 	struct job *j = loop_owner(x, struct job, ear);
 
@@ -352,23 +352,23 @@ static void unpacked(struct listener *x, const struct wire_exit *exit)
 	go_on(j, j->found ? 1 : 0);
 }
 
-static const struct listen_events unpack_on = {
+static const struct init_call_ops unpack_on = {
 	.output = helper_said,
 	.exited = unpacked,
 	.refused = helper_refused,
 };
 
-static void pack_came(struct listener *x, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void pack_came(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct job *j = loop_owner(x, struct job, ear);
 
 	if (stream == 0 && j->made.len <= ARTEFACT_MOST)
 		buf_add(&j->made, bytes, n);
-	line_credit(x, stream, offset + n + WINDOW);
+	init_conn_credit(x, stream, offset + n + WINDOW);
 }
 
 /* What is too large, or cannot be packed, is used all the same. */
-static void packed(struct listener *x, const struct wire_exit *exit)
+static void packed(struct init_call *x, const struct wire_exit *exit)
 {
 	struct job *j = loop_owner(x, struct job, ear);
 
@@ -377,7 +377,7 @@ static void packed(struct listener *x, const struct wire_exit *exit)
 	go_on(j, j->step + 1);
 }
 
-static const struct listen_events pack_on = {
+static const struct init_call_ops pack_on = {
 	.output = pack_came,
 	.exited = packed,
 	.refused = helper_refused,
@@ -390,7 +390,7 @@ static int is_last(const struct job *j)
 	return j->step + 1 == j->item.nsteps;
 }
 
-static void room_came(struct listener *x, uint64_t until)
+static void room_came(struct init_call *x, uint64_t until)
 {
 	struct job *j = loop_owner(x, struct job, ear);
 
@@ -417,7 +417,7 @@ static void keep_tail(struct buf *tail, size_t most, const char *bytes, size_t n
 	buf_cut(tail, most);
 }
 
-static void output_came(struct listener *x, unsigned stream, uint64_t offset, const char *bytes,
+static void output_came(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n)
 {
 	struct job *j = loop_owner(x, struct job, ear);
@@ -440,7 +440,7 @@ static void output_came(struct listener *x, unsigned stream, uint64_t offset, co
 		look_back(j);
 		return;
 	}
-	line_credit(x, stream, j->seen[stream] + WINDOW);
+	init_conn_credit(x, stream, j->seen[stream] + WINDOW);
 }
 
 static void go_on_after(struct job *j)
@@ -474,7 +474,7 @@ static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, co
 	go_on_after(j);
 }
 
-static void program_ended(struct listener *x, const struct wire_exit *exit)
+static void program_ended(struct init_call *x, const struct wire_exit *exit)
 {
 	struct job *j = loop_owner(x, struct job, ear);
 	int plain = exit->why == WIRE_WHY_EXIT &&
@@ -489,14 +489,14 @@ static void program_ended(struct listener *x, const struct wire_exit *exit)
 		look_back(j);
 }
 
-static void program_refused(struct listener *x, const struct err *e)
+static void program_refused(struct init_call *x, const struct err *e)
 {
 	struct err why = *e;
 
 	fail(loop_owner(x, struct job, ear), CAUSE_HOST, &why);
 }
 
-static void file_refused(struct listener *x, const struct err *e)
+static void file_refused(struct init_call *x, const struct err *e)
 {
 	struct err why = *e;
 
@@ -504,42 +504,42 @@ static void file_refused(struct listener *x, const struct err *e)
 	fail(loop_owner(x, struct job, laid), WHY_INVALID, &why);
 }
 
-static const struct listen_events ear_on = {
+static const struct init_call_ops ear_on = {
 	.output = output_came,
 	.room = room_came,
 	.exited = program_ended,
 	.refused = program_refused,
 };
-static const struct listen_events laid_on = { .refused = file_refused };
+static const struct init_call_ops laid_on = { .refused = file_refused };
 
 static void lay_files(struct job *j)
 {
 	const struct item *x = &j->item;
-	uint32_t ref = line_new_ref(&j->line);
+	uint32_t ref = init_conn_new_ref(&j->line);
 	const char *path;
 	char full[512];
 	json_t *v;
 
-	line_listen(&j->line, &j->laid, ref, &laid_on);
+	init_conn_add_call(&j->line, &j->laid, ref, &laid_on);
 	json_object_foreach((json_t *)x->files, path, v)
 	{
 		auto_buf struct buf bytes = { 0 };
 		const char *at = item_path(path, full);
 
 		if (json_is_string(v)) {
-			line_lay(&j->line, ref, at, json_string_value(v), json_string_length(v));
+			init_conn_put_early(&j->line, ref, at, json_string_value(v), json_string_length(v));
 			continue;
 		}
 		v = json_object_get(v, "base64");
 		(void)!base64_decode(&bytes, json_string_value(v), json_string_length(v));
-		line_lay(&j->line, ref, at, bytes.p, bytes.len);
+		init_conn_put_early(&j->line, ref, at, bytes.p, bytes.len);
 	}
 	if (x->code)
-		line_lay(&j->line, ref, x->source, x->code, x->code_len);
+		init_conn_put_early(&j->line, ref, x->source, x->code, x->code_len);
 	for (const struct lang_pair *f = x->lang ? x->lang->support : NULL; f && f->key; f++)
-		line_lay(&j->line, ref, f->key, f->value, strlen(f->value));
+		init_conn_put_early(&j->line, ref, f->key, f->value, strlen(f->value));
 	if (j->made.len)
-		line_lay(&j->line, ref, ARTEFACT_FILE, j->made.p, j->made.len);
+		init_conn_put_early(&j->line, ref, ARTEFACT_FILE, j->made.p, j->made.len);
 }
 
 /* How the program is started; with which interpreter it may come is said here and in box_wanted(). */
@@ -590,13 +590,13 @@ static void start_step(struct job *j)
 	j->exited = j->counted = 0;
 	j->began_us = now_us();
 	j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
-	if (line_start(&j->line, &j->ear, line_new_ref(&j->line), &ear_on, &cmd, &e) < 0)
+	if (init_conn_start(&j->line, &j->ear, init_conn_new_ref(&j->line), &ear_on, &cmd, &e) < 0)
 		fail(j, WHY_INVALID, &e);
 }
 
 /* ---- the box ---- */
 
-static void line_gone(struct line *l, const struct err *why)
+static void line_gone(struct init_conn *l, const struct err *why)
 {
 	struct job *j = l->user;
 
@@ -625,14 +625,14 @@ static void on_box(void *ctx, const struct frame *f, size_t len, int *fd, const 
 	j->create_us = now_us() - j->asked_us;
 	j->line.on_gone = line_gone;
 	j->line.user = j;
-	if (*fd < 0 || line_open(&j->line, j->fleet->loop, steal_fd(fd), j->about.id, &own) < 0) {
+	if (*fd < 0 || init_conn_open(&j->line, j->fleet->loop, steal_fd(fd), j->about.id, &own) < 0) {
 		err_set(&own, ERR_SYS, "a box without a connection");
 		fail(j, CAUSE_HOST, &own);
 		return;
 	}
 	j->open = 1;
 	j->line.post.watch.budget = fleet_budget(j->fleet, j->team ? j->team : "");
-	line_leash(&j->line);
+	init_conn_kill_on_close(&j->line);
 	lay_files(j);
 	if (j->made.len)
 		start_helper(j, artefact_unpack(j->item.binary), &unpack_on);
@@ -647,7 +647,7 @@ void job_start(struct job *j, struct fleet *f)
 	j->fleet = f;
 	find_made(j);
 	j->asked_us = now_us();
-	j->asking = office_ask(&f->office, &want, sizeof(want), WIRE_BOX, on_box, j);
+	j->asking = keeper_client_request(&f->office, &want, sizeof(want), WIRE_BOX, on_box, j);
 }
 
 void job_check(struct job *j, uint64_t now_ms)
@@ -664,7 +664,7 @@ void job_check(struct job *j, uint64_t now_ms)
 
 void job_fini(struct job *j)
 {
-	office_forget(&j->fleet->office, j->asking);
+	keeper_client_cancel(&j->fleet->office, j->asking);
 	close_box(j);
 	item_fini(&j->item);
 	for (unsigned i = 0; i < 2; i++) {

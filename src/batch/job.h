@@ -32,7 +32,7 @@ struct job;
 struct job_end {
 	enum verdict verdict;
 	unsigned why;
-	struct ending end;     /* valid unless verdict is ERROR */
+	struct exit_info end;     /* valid unless verdict is ERROR */
 	const char *step;      /* "compile", "run" */
 	struct err e;          /* ERROR: what went wrong with us, or with the item */
 	unsigned differs_line; /* WHY_STDOUT: where */
@@ -54,11 +54,11 @@ struct job {
 	void (*done)(struct job *j, const struct job_end *end); /* once; then job_fini() */
 	/* NULL, or: what the program says, as it comes. */
 	void (*said)(struct job *j, const char *step, unsigned stream, const char *bytes, size_t n);
-	struct office_ask *asking;
+	struct keeper_call *asking;
 	struct wire_box about;
-	struct line line;
+	struct init_conn line;
 	int open;
-	struct listener ear, laid; /* the program; the files */
+	struct init_call ear, laid; /* the program; the files */
 	unsigned step;
 	struct buf out[2];
 	uint64_t seen[2]; /* bytes that came; out has the first of them */

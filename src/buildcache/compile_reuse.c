@@ -16,14 +16,14 @@ static struct berth *berth_of(const struct reuse *x)
 {
 	struct berth *b = fleet_find(x->fleet, x->box);
 
-	return b && b->state == BERTH_RUNNING && line_is_open(&b->line) ? b : NULL;
+	return b && b->state == BERTH_RUNNING && init_conn_is_open(&b->line) ? b : NULL;
 }
 
 static void let_clerk_go(struct reuse *x)
 {
-	if (x->clerk_open)
-		clerk_close(&x->clerk);
-	x->clerk_open = 0;
+	if (x->file_client_open)
+		file_client_close(&x->clerk);
+	x->file_client_open = 0;
 }
 
 /* From here on the berth tells when it goes: nobody else would. */
@@ -50,13 +50,13 @@ static void finish(struct reuse *x, int found)
 {
 	leave(x);
 	let_clerk_go(x);
-	line_unlisten(&x->ear);
+	init_conn_remove_call(&x->ear);
 	x->done(x, found);
 }
 
 /* ---- a command in the box ---- */
 
-static int start_helper(struct reuse *x, const char **take_argv, const struct listen_events *on)
+static int start_helper(struct reuse *x, const char **take_argv, const struct init_call_ops *on)
 {
 	struct berth *b = berth_of(x);
 	/* Not the program's variables: this is none of its business. */
@@ -70,7 +70,7 @@ static int start_helper(struct reuse *x, const char **take_argv, const struct li
 
 	free(x->helper);
 	x->helper = take_argv;
-	return b ? line_start(&b->line, &x->ear, line_new_ref(&b->line), on, &cmd, &e) : -1;
+	return b ? init_conn_start(&b->line, &x->ear, init_conn_new_ref(&b->line), on, &cmd, &e) : -1;
 }
 
 static int went_well(const struct wire_exit *exit)
@@ -78,32 +78,32 @@ static int went_well(const struct wire_exit *exit)
 	return exit->why == WIRE_WHY_EXIT && exit->status == 0;
 }
 
-static void helper_refused(struct listener *l, const struct err *e)
+static void helper_refused(struct init_call *l, const struct err *e)
 {
 	(void)e;
 	finish(loop_owner(l, struct reuse, ear), 0);
 }
 
-static void helper_lost(struct listener *l)
+static void helper_lost(struct init_call *l)
 {
 	finish(loop_owner(l, struct reuse, ear), 0);
 }
 
 /* ---- in ---- */
 
-static void unpack_said(struct listener *l, unsigned stream, uint64_t offset, const char *bytes,
+static void unpack_said(struct init_call *l, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n)
 {
 	(void)bytes;
-	line_credit(l, stream, offset + n + WINDOW);
+	init_conn_credit(l, stream, offset + n + WINDOW);
 }
 
-static void unpacked(struct listener *l, const struct wire_exit *exit)
+static void unpacked(struct init_call *l, const struct wire_exit *exit)
 {
 	finish(loop_owner(l, struct reuse, ear), went_well(exit));
 }
 
-static const struct listen_events unpack_on = {
+static const struct init_call_ops unpack_on = {
 	.output = unpack_said,
 	.exited = unpacked,
 	.refused = helper_refused,
@@ -124,7 +124,7 @@ static void lay(struct reuse *x)
 	struct wire_put put = { .mode = x->made.is_file ? 0755 : 0644 };
 
 	x->stage = LAYING;
-	clerk_put(&x->clerk, &put, path, x->made.bytes, x->made.n);
+	file_client_put(&x->clerk, &put, path, x->made.bytes, x->made.n);
 }
 
 /* ---- keys ---- */
@@ -189,7 +189,7 @@ static void has_looked(struct reuse *x)
 		lay(x);
 }
 
-static void ready(struct clerk *k)
+static void ready(struct file_client *k)
 {
 	struct reuse *x = loop_owner(k, struct reuse, clerk);
 	struct wire_list ask = { .max = 1 };
@@ -197,10 +197,10 @@ static void ready(struct clerk *k)
 	if (x->stage == LAYING)
 		lay(x);
 	else /* it is the only place that can be written to and is not of the upper layer */
-		clerk_ask(k, WIRE_LIST, &ask, sizeof(ask), "/dev/shm", strlen("/dev/shm"));
+		file_client_ask(k, WIRE_LIST, &ask, sizeof(ask), "/dev/shm", strlen("/dev/shm"));
 }
 
-static void entry(struct clerk *k, const struct wire_entry *e, const char *name, size_t n)
+static void entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
 {
 	struct reuse *x = loop_owner(k, struct reuse, clerk);
 
@@ -210,7 +210,7 @@ static void entry(struct clerk *k, const struct wire_entry *e, const char *name,
 		upper_entry(&x->upper, e, name, strnlen(name, n));
 }
 
-static void done(struct clerk *k, uint16_t flags)
+static void done(struct file_client *k, uint16_t flags)
 {
 	struct reuse *x = loop_owner(k, struct reuse, clerk);
 	struct wire_changes ask = { .max_entries = UPPER_ENTRIES, .hash_bytes = UPPER_HASHED };
@@ -227,10 +227,10 @@ static void done(struct clerk *k, uint16_t flags)
 		return;
 	}
 	x->stage = CHANGED;
-	clerk_ask(k, WIRE_CHANGES, &ask, sizeof(ask), NULL, 0);
+	file_client_ask(k, WIRE_CHANGES, &ask, sizeof(ask), NULL, 0);
 }
 
-static void failed(struct clerk *k, const struct err *e)
+static void failed(struct file_client *k, const struct err *e)
 {
 	(void)e;
 	finish(loop_owner(k, struct reuse, clerk), 0);
@@ -238,12 +238,12 @@ static void failed(struct clerk *k, const struct err *e)
 
 static void open_clerk(struct reuse *x, struct berth *b)
 {
-	static const struct clerk_events on = {
+	static const struct file_client_events on = {
 		.ready = ready, .entry = entry, .done = done, .failed = failed
 	};
 
-	clerk_open(&x->clerk, &b->line, 0, &on);
-	x->clerk_open = 1;
+	file_client_open(&x->clerk, &b->line, 0, &on);
+	x->file_client_open = 1;
 }
 
 /* ---- what is ours of it ---- */
@@ -360,13 +360,13 @@ void reuse_look(struct reuse *x, struct berth *b, const struct reuse_want *want)
 
 /* ---- out ---- */
 
-static void given(struct listener *l, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void given(struct init_call *l, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct reuse *x = loop_owner(l, struct reuse, ear);
 
 	if (stream == 0 && x->given.len <= ARTEFACT_MOST)
 		buf_add(&x->given, bytes, n);
-	line_credit(l, stream, offset + n + WINDOW);
+	init_conn_credit(l, stream, offset + n + WINDOW);
 }
 
 /* The compiler was the only program that was started since we came, and nobody else came. */
@@ -378,7 +378,7 @@ static int is_whole(const struct reuse *x, const struct wire_exit *exit)
 	       x->given.len <= ARTEFACT_MOST && x->fleet->artefacts;
 }
 
-static void all_given(struct listener *l, const struct wire_exit *exit)
+static void all_given(struct init_call *l, const struct wire_exit *exit)
 {
 	struct reuse *x = loop_owner(l, struct reuse, ear);
 	int team = x->is_ours && x->may_team;
@@ -393,7 +393,7 @@ static void all_given(struct listener *l, const struct wire_exit *exit)
 
 void reuse_keep(struct reuse *x, const struct buf said[2])
 {
-	static const struct listen_events on = {
+	static const struct init_call_ops on = {
 		.output = given,
 		.exited = all_given,
 		.refused = helper_refused,
@@ -425,8 +425,8 @@ void reuse_fini(struct reuse *x)
 {
 	leave(x);
 	if (x->ear.line) /* who reads what it says? */
-		line_signal(x->ear.line, x->ear.ref, SIGKILL);
-	line_unlisten(&x->ear);
+		init_conn_signal(x->ear.line, x->ear.ref, SIGKILL);
+	init_conn_remove_call(&x->ear);
 	let_clerk_go(x);
 	upper_fini(&x->upper);
 	free(x->places);

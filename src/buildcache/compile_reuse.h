@@ -49,10 +49,10 @@ struct reuse {
 	struct upper upper;
 	const char **places; /* upper.own and upper.loose */
 	char *place_text;
-	struct clerk clerk;
-	int clerk_open;
+	struct file_client clerk;
+	int file_client_open;
 	int stage;
-	struct listener ear; /* what packs, or unpacks */
+	struct init_call ear; /* what packs, or unpacks */
 	const char **helper;
 	struct buf kept, given;
 	struct artefact_made made; /* in kept */

@@ -22,8 +22,8 @@ static const struct flag flags[BENCH_NFLAGS] = {
 };
 
 struct bench {
-	struct keeper_link keeper;
-	struct box living;
+	struct keeper_sync keeper;
+	struct box_handle living;
 };
 
 static const char *const true_argv[] = { "/bin/true", NULL };
@@ -47,11 +47,11 @@ static uint64_t plain_process(struct bench *b, struct err *e)
 	return now_ns() - began;
 }
 
-static uint64_t run_true(struct box *box, uint64_t began, struct err *e)
+static uint64_t run_true(struct box_handle *box, uint64_t began, struct err *e)
 {
 	struct wire_exit end;
 
-	if (box_run(box, &true_command, &end, e) < 0)
+	if (boxh_run(box, &true_command, &end, e) < 0)
 		return 0;
 	if (end.why != WIRE_WHY_EXIT || end.status) {
 		err_set(e, ERR_SYS, "/bin/true did not end well in a box: %u, %d", end.why,
@@ -72,14 +72,14 @@ static uint64_t fresh_box(struct bench *b, uint16_t flags_, struct err *e)
 				    .template = "base",
 				    .limits = box_default_limits() };
 	uint64_t began = now_ns(), took;
-	struct box box;
+	struct box_handle box;
 
-	if (box_create(&b->keeper, &box, &want, e) < 0)
+	if (boxh_create(&b->keeper, &box, &want, e) < 0)
 		return 0;
 	took = run_true(&box, began, e);
-	box_close(&box);
+	boxh_close(&box);
 	/* Outside the measured time, and to its end: the next round must not pay for this one. */
-	if (box_kill(&b->keeper, box.about.id, NULL, e) < 0)
+	if (boxh_kill(&b->keeper, box.about.id, NULL, e) < 0)
 		return 0;
 	return took;
 }
@@ -88,7 +88,7 @@ static uint64_t pooled_box(struct bench *b, struct err *e)
 {
 	struct wire_about about;
 
-	if (keeper_fill(&b->keeper, POOL, &about, e) < 0)
+	if (keeper_sync_set_pool(&b->keeper, POOL, &about, e) < 0)
 		return 0;
 	return fresh_box(b, 0, e);
 }
@@ -165,9 +165,9 @@ static int open_bench(struct bench *b, struct err *e)
 	struct wire_create want = { .template = "base", .limits = box_default_limits() };
 
 	*b = (struct bench){ .keeper.fd = -1, .living.init = -1 };
-	if (keeper_open(&b->keeper, 1, e) < 0 || box_create(&b->keeper, &b->living, &want, e) < 0)
+	if (keeper_sync_open(&b->keeper, 1, e) < 0 || boxh_create(&b->keeper, &b->living, &want, e) < 0)
 		return -1;
-	return box_leash(&b->living, e);
+	return boxh_kill_on_close(&b->living, e);
 }
 
 static int bench(const struct cli *cli, const struct args *a)
@@ -188,8 +188,8 @@ static int bench(const struct cli *cli, const struct args *a)
 	bad = open_bench(&b, &e) < 0 || measure(&b, rounds, took, &e) < 0;
 	if (!bad)
 		print(cli, rounds, took);
-	box_close(&b.living);
-	keeper_close(&b.keeper);
+	boxh_close(&b.living);
+	keeper_sync_close(&b.keeper);
 	return bad ? session_failed(cli, &e) : 0;
 }
 

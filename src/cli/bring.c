@@ -74,7 +74,7 @@ static int bring_one(struct bring *b, struct files *f, const char *path, unsigne
 	return 0;
 }
 
-int bring_fetch(struct bring *b, struct box *box, struct err *e)
+int bring_fetch(struct bring *b, struct box_handle *box, struct err *e)
 {
 	uint64_t max = box->about.limits.disk_bytes;
 	struct files f;

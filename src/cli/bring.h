@@ -20,5 +20,5 @@ must_check int bring_open(struct bring *b, const char *path, struct err *e);
 /* Has changes_after() note what is to be brought. */
 void bring_watch(struct bring *b, struct changes *c);
 /* After changes_after(), when no program of the box runs. */
-must_check int bring_fetch(struct bring *b, struct box *box, struct err *e);
+must_check int bring_fetch(struct bring *b, struct box_handle *box, struct err *e);
 void bring_fini(struct bring *b);

@@ -20,14 +20,14 @@ static const struct flag flags[KILL_NFLAGS] = {
 	[KILL_LOCAL] = { "local", 0, FLAG_SWITCH, NULL, "ask the keeper, not the daemon" },
 };
 
-static int no_such_box(const struct cli *cli, struct keeper_link *k, const char *id)
+static int no_such_box(const struct cli *cli, struct keeper_sync *k, const char *id)
 {
 	struct wire_box page[PAGE];
 	const char *ids[PAGE + 1] = { 0 }, *close;
 	char shown[SHOWN];
 	struct trouble t;
 	struct err e;
-	int n = k->fd < 0 ? 0 : keeper_boxes(k, "", page, PAGE, &e);
+	int n = k->fd < 0 ? 0 : keeper_sync_boxes(k, "", page, PAGE, &e);
 
 	for (int i = 0; i < n; i++)
 		ids[i] = page[i].id;
@@ -39,13 +39,13 @@ static int no_such_box(const struct cli *cli, struct keeper_link *k, const char 
 	return trouble_say(&t, cli->json, STATUS_NOT_FOUND);
 }
 
-static int kill_one(const struct cli *cli, struct keeper_link *k, const char *id)
+static int kill_one(const struct cli *cli, struct keeper_sync *k, const char *id)
 {
 	struct err e;
 
 	if (strlen(id) >= WIRE_ID || k->fd < 0)
 		return no_such_box(cli, k, id);
-	if (box_end(k, id, &e) < 0) {
+	if (boxh_end(k, id, &e) < 0) {
 		if (e.kind == ERR_NOT_FOUND)
 			return no_such_box(cli, k, id);
 		session_failed(cli, &e);
@@ -56,26 +56,26 @@ static int kill_one(const struct cli *cli, struct keeper_link *k, const char *id
 	return 0;
 }
 
-static int kill_all(const struct cli *cli, struct keeper_link *k)
+static int kill_all(const struct cli *cli, struct keeper_sync *k)
 {
 	struct wire_box page[PAGE];
 	struct err e;
 	int n = 0;
 
-	while (k->fd >= 0 && (n = keeper_boxes(k, "", page, PAGE, &e)) > 0)
+	while (k->fd >= 0 && (n = keeper_sync_boxes(k, "", page, PAGE, &e)) > 0)
 		for (int i = 0; i < n; i++)
-			if (box_end(k, page[i].id, &e) < 0 && e.kind != ERR_NOT_FOUND)
+			if (boxh_end(k, page[i].id, &e) < 0 && e.kind != ERR_NOT_FOUND)
 				return session_failed(cli, &e), STATUS_FAILED;
 	return n < 0 ? (session_failed(cli, &e), STATUS_FAILED) : 0;
 }
 
 static int kill_local(const struct cli *cli, const struct args *a)
 {
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct err e;
 	int status = 0;
 
-	if (keeper_open(&k, 0, &e) < 0 && e.sys != ENOENT && e.sys != ECONNREFUSED)
+	if (keeper_sync_open(&k, 0, &e) < 0 && e.sys != ENOENT && e.sys != ECONNREFUSED)
 		return session_failed(cli, &e), STATUS_FAILED;
 	if (args_has(a, KILL_ALL))
 		status = kill_all(cli, &k);
@@ -84,7 +84,7 @@ static int kill_local(const struct cli *cli, const struct args *a)
 
 		status = one ? one : status;
 	}
-	keeper_close(&k);
+	keeper_sync_close(&k);
 	return status;
 }
 
@@ -148,7 +148,7 @@ static int kill_box(struct remote *r, const char *box, int *status)
 
 static int kill_words(struct remote *r, const struct args *a)
 {
-	struct keeper_link k = { .fd = -1 };
+	struct keeper_sync k = { .fd = -1 };
 	struct err e;
 	int status = 0;
 
@@ -171,7 +171,7 @@ static int kill_words(struct remote *r, const struct args *a)
 		}
 		/* A private one, perhaps: of `atoll run`. */
 		if (k.fd < 0 && !r->reach.chosen)
-			(void)!keeper_open(&k, 0, &e);
+			(void)!keeper_sync_open(&k, 0, &e);
 		if (k.fd < 0) {
 			remote_explain_box(r, a->words[i]);
 			one = trouble_say(&r->trouble, r->cli->json, r->status);
@@ -180,7 +180,7 @@ static int kill_words(struct remote *r, const struct args *a)
 		}
 		status = one ? one : status;
 	}
-	keeper_close(&k);
+	keeper_sync_close(&k);
 	r->trouble.what[0] = 0; /* all of it was said */
 	return status;
 }

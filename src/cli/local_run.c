@@ -42,16 +42,16 @@ int session_open(struct session *s, const struct cli *cli, const struct options 
 	if (bring_open(&s->bring, opt->out, e) < 0)
 		return -1;
 	bring_watch(&s->bring, &s->changes);
-	if (keeper_open(&s->keeper, 1, e) < 0)
+	if (keeper_sync_open(&s->keeper, 1, e) < 0)
 		return -1;
-	if (box_create(&s->keeper, &s->box, &want, e) < 0) {
+	if (boxh_create(&s->keeper, &s->box, &want, e) < 0) {
 		/* The keeper knows the ranges; whoever typed the number has to hear of them. */
 		if (e->kind == ERR_INVALID)
 			e->kind = ERR_LIMIT;
 		return -1;
 	}
 	/* Before anything else: from here on the box cannot outlive us. */
-	if (box_leash(&s->box, e) < 0)
+	if (boxh_kill_on_close(&s->box, e) < 0)
 		return -1;
 	s->create_us = (now_ns() - began) / 1000;
 	if (cli->verbose)
@@ -73,10 +73,10 @@ void session_close(struct session *s)
 	files_close(&s->files);
 	/* The leash would do; the keeper is told so that it need not find out. If it was killed
 	 * meanwhile, its successor has to clean up, and asking starts one. */
-	if (s->box.init >= 0 && box_drop(&s->keeper, s->box.about.id, &e) < 0)
-		(void)!box_kill(&s->keeper, s->box.about.id, NULL, &e);
-	box_close(&s->box);
-	keeper_close(&s->keeper);
+	if (s->box.init >= 0 && boxh_drop(&s->keeper, s->box.about.id, &e) < 0)
+		(void)!boxh_kill(&s->keeper, s->box.about.id, NULL, &e);
+	boxh_close(&s->box);
+	keeper_sync_close(&s->keeper);
 	changes_fini(&s->changes);
 	bring_fini(&s->bring);
 	buf_fini(&s->output[0]);
@@ -110,7 +110,7 @@ static int has_terminal(const struct session *s)
 	return tcgetpgrp(0) == getpgrp();
 }
 
-static void wire_streams(struct session *s, struct stream *st)
+static void wire_streams(struct session *s, struct exec_pump *st)
 {
 	st->twice = s->twice || !st->terminal;
 	if (s->no_stdin || (!st->terminal && isatty(0) && !s->opt->interactive))
@@ -157,7 +157,7 @@ static struct box_command command(const struct session *s, const char *const *ar
 }
 
 /* Kernel evidence is asked for only when the end needs explaining or will be written down. */
-static void gather(struct session *s, struct ending *x)
+static void gather(struct session *s, struct exit_info *x)
 {
 	int plain = x->exited && x->exit.why == WIRE_WHY_EXIT && x->exit.status == 0;
 	const char *id = s->box.about.id;
@@ -168,15 +168,15 @@ static void gather(struct session *s, struct ending *x)
 		return;
 	/* A box that died is waited for: its last figures are read when nothing moves any more. */
 	if (x->end == STREAM_BOX_DIED)
-		rc = box_kill(&s->keeper, id, &x->figures, &e);
+		rc = boxh_kill(&s->keeper, id, &x->figures, &e);
 	else
-		rc = box_counters(&s->keeper, id, &x->figures, &e);
+		rc = boxh_counters(&s->keeper, id, &x->figures, &e);
 	x->evidence = rc == 0;
 	if (rc < 0 && s->cli->verbose)
 		fprintf(stderr, "atoll: no kernel evidence: %s\n", e.msg);
 }
 
-static int run_streams(struct session *s, struct stream *st, const char *const *argv, struct err *e)
+static int run_streams(struct session *s, struct exec_pump *st, const char *const *argv, struct err *e)
 {
 	struct box_command cmd;
 	int rc;
@@ -184,16 +184,16 @@ static int run_streams(struct session *s, struct stream *st, const char *const *
 	if (st->terminal && term_raw(0, e) < 0)
 		return -1;
 	cmd = command(s, argv, st->terminal);
-	rc = stream_run(st, &cmd, e);
+	rc = exec_pump_run(st, &cmd, e);
 	term_restore();
 	return rc;
 }
 
-int session_run(struct session *s, const char *const *argv, struct ending *out, struct err *e)
+int session_run(struct session *s, const char *const *argv, struct exit_info *out, struct err *e)
 {
 	sigset_t before;
 	auto_fd int signals = catch_signals(&before, e);
-	struct stream st;
+	struct exec_pump st;
 	uint64_t began;
 	int rc;
 
@@ -201,7 +201,7 @@ int session_run(struct session *s, const char *const *argv, struct ending *out, 
 		return -1;
 	/* Everything is in place; an idle worker would only use up a process. */
 	files_close(&s->files);
-	stream_init(&st, &s->box);
+	exec_pump_init(&st, &s->box);
 	st.signals = signals;
 	st.terminal = has_terminal(s);
 	wire_streams(s, &st);
@@ -209,7 +209,7 @@ int session_run(struct session *s, const char *const *argv, struct ending *out, 
 	began = now_ns();
 	rc = run_streams(s, &st, argv, e);
 	s->ended_ns = clock_ns(CLOCK_REALTIME);
-	*out = (struct ending){
+	*out = (struct exit_info){
 		.program = argv[0],
 		.end = st.end,
 		.exited = st.exited,
@@ -221,7 +221,7 @@ int session_run(struct session *s, const char *const *argv, struct ending *out, 
 	s->printed = st.out[0].next + st.out[1].next;
 	for (int i = 0; i < 2; i++)
 		s->dropped[i] = st.out[i].dropped;
-	stream_fini(&st);
+	exec_pump_fini(&st);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (rc == 0)
 		gather(s, out);
@@ -230,7 +230,7 @@ int session_run(struct session *s, const char *const *argv, struct ending *out, 
 
 /* ---- afterwards ---- */
 
-static void say_end(const struct session *s, const struct ending *x)
+static void say_end(const struct session *s, const struct exit_info *x)
 {
 	auto_buf struct buf sentence = { 0 }, hint = { 0 };
 
@@ -259,7 +259,7 @@ static int write_report(const char *path, const json_t *doc, struct err *e)
 	return bad ? err_sys(e, "write the report to %.80s", path) : 0;
 }
 
-static void note_errors(const struct session *s, json_t *doc, const struct ending *x)
+static void note_errors(const struct session *s, json_t *doc, const struct exit_info *x)
 {
 	json_t *found = NULL;
 
@@ -273,7 +273,7 @@ static void note_errors(const struct session *s, json_t *doc, const struct endin
 }
 
 static json_t *make_record(struct session *s, const char *template, const char *const *argv,
-			   const struct ending *x)
+			   const struct exit_info *x)
 {
 	struct record r = {
 		.box = s->box.about.id,
@@ -326,7 +326,7 @@ static int bring_out(struct session *s, struct err *e)
 }
 
 int session_report(struct session *s, const char *template, const char *const *argv,
-		   const struct ending *x)
+		   const struct exit_info *x)
 {
 	json_t *doc = wants_record(s) ? make_record(s, template, argv, x) : NULL;
 	int status = cause_status(x);

@@ -14,8 +14,8 @@
 struct session {
 	const struct cli *cli;
 	const struct options *opt;
-	struct keeper_link keeper;
-	struct box box;
+	struct keeper_sync keeper;
+	struct box_handle box;
 	struct files files;
 	struct changes changes;
 	struct bring bring;
@@ -39,11 +39,11 @@ must_check int session_open(struct session *s, const struct cli *cli, const stru
 			    const char *seed, struct err *e);
 must_check int session_files(struct session *s, struct err *e); /* makes s->files usable */
 /* Runs one command to its end. */
-must_check int session_run(struct session *s, const char *const *argv, struct ending *out,
+must_check int session_run(struct session *s, const char *const *argv, struct exit_info *out,
 			   struct err *e);
 /* Says what has to be said, writes the record, returns the exit status. */
 int session_report(struct session *s, const char *template, const char *const *argv,
-		   const struct ending *end);
+		   const struct exit_info *end);
 void session_close(struct session *s);
 
 /* Our own failure, with the hint that fits its kind. Returns the exit status. */

@@ -25,13 +25,13 @@ static const struct flag flags[PS_NFLAGS] = {
 
 /* ---- the keeper's boxes ---- */
 
-static void print_row(struct keeper_link *k, const struct wire_box *b)
+static void print_row(struct keeper_sync *k, const struct wire_box *b)
 {
 	char age[UNITS_TEXT], used[UNITS_TEXT], limit[UNITS_TEXT];
 	struct wire_counted n = { 0 };
 	struct err e;
 
-	if (box_counters(k, b->id, &n, &e) < 0)
+	if (boxh_counters(k, b->id, &n, &e) < 0)
 		return; /* it ended while we were looking */
 	printf("%-14s %-8s %12s %12s / %-9s %5lld / %u\n", b->id, b->template,
 	       units_time(age, (clock_ns(CLOCK_REALTIME) - b->created_ns) / 1000),
@@ -39,12 +39,12 @@ static void print_row(struct keeper_link *k, const struct wire_box *b)
 	       (long long)n.pids_now, b->limits.pids);
 }
 
-static json_t *json_row(struct keeper_link *k, const struct wire_box *b)
+static json_t *json_row(struct keeper_sync *k, const struct wire_box *b)
 {
 	struct wire_counted n = { 0 };
 	struct err e;
 
-	if (box_counters(k, b->id, &n, &e) < 0)
+	if (boxh_counters(k, b->id, &n, &e) < 0)
 		return NULL;
 	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "id", b->id, "template",
 			 b->template, "created_ns", (json_int_t)b->created_ns, "mem",
@@ -53,7 +53,7 @@ static json_t *json_row(struct keeper_link *k, const struct wire_box *b)
 			 "cpu_us", (json_int_t)n.cpu_us, "pid", b->init_pid);
 }
 
-static int list(const struct cli *cli, struct keeper_link *k, json_t *rows, struct err *e)
+static int list(const struct cli *cli, struct keeper_sync *k, json_t *rows, struct err *e)
 {
 	struct wire_box page[PAGE];
 	char after[WIRE_ID] = "";
@@ -62,7 +62,7 @@ static int list(const struct cli *cli, struct keeper_link *k, json_t *rows, stru
 	if (!cli->json && !cli->quiet && isatty(1))
 		printf("%-14s %-8s %12s %24s %13s\n", "BOX", "TEMPLATE", "AGE", "MEMORY / LIMIT",
 		       "PROCESSES");
-	while ((n = keeper_boxes(k, after, page, PAGE, e)) > 0) {
+	while ((n = keeper_sync_boxes(k, after, page, PAGE, e)) > 0) {
 		for (int i = 0; i < n; i++) {
 			if (cli->json)
 				json_array_append_new(rows, json_row(k, &page[i]));
@@ -78,12 +78,12 @@ static int list(const struct cli *cli, struct keeper_link *k, json_t *rows, stru
 
 static int local(const struct cli *cli)
 {
-	struct keeper_link k;
+	struct keeper_sync k;
 	json_t *rows = json_array();
 	struct err e;
 	int bad;
 
-	bad = keeper_open(&k, 0, &e) < 0;
+	bad = keeper_sync_open(&k, 0, &e) < 0;
 	if (bad && (e.sys == ENOENT || e.sys == ECONNREFUSED))
 		bad = 0; /* no keeper, no boxes */
 	else if (!bad)
@@ -93,7 +93,7 @@ static int local(const struct cli *cli)
 		putchar('\n');
 	}
 	json_decref(rows);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 	return bad ? (session_failed(cli, &e), STATUS_FAILED) : 0;
 }
 

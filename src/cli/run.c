@@ -32,7 +32,7 @@ static const char **words(uint64_t memory, const struct intake *in, const char *
 static int run_compiler(struct session *s, const struct intake *in, const char *const *argv,
 			struct compiled *cache, int *out_status, struct err *e)
 {
-	struct ending end;
+	struct exit_info end;
 	int no_stdin = s->no_stdin;
 
 	s->no_stdin = 1; /* it is the program's */
@@ -69,7 +69,7 @@ static int in_box(struct session *s, const struct intake *in, const char *const 
 	int compiled = in->lang && in->compile[0];
 	auto_free const char **planned = NULL;
 	const char *const *argv = command;
-	struct ending end;
+	struct exit_info end;
 
 	if (intake_put(in, s, e) < 0 || (compiled && compile(s, in, out_status, e) < 0))
 		return -1;

@@ -12,7 +12,7 @@ static const char *const bash[] = { "/bin/bash", "-l", NULL };
 
 static int in_box(struct session *s, const struct intake *in, int *out_status, struct err *e)
 {
-	struct ending end;
+	struct exit_info end;
 
 	if (intake_put(in, s, e) < 0 || session_run(s, bash, &end, e) < 0)
 		return -1;

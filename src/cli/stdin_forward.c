@@ -24,7 +24,7 @@ struct pump {
 	int ended;        /* stdin has ended */
 	unsigned generation;
 	/* at a terminal: what a line may begin with */
-	int line_start, tilde;
+	int init_conn_start, tilde;
 	uint64_t last_int_ns;
 };
 
@@ -168,15 +168,15 @@ static void typed(struct pump *p, const char *bytes, size_t n)
 			buf_putc(&p->kept, '~');
 			if (c == '~')
 				continue;
-		} else if (p->line_start && c == '~') {
+		} else if (p->init_conn_start && c == '~') {
 			p->tilde = 1;
-			p->line_start = 0;
+			p->init_conn_start = 0;
 			continue;
 		}
 		if (c == 3 && p->f->twice)
 			killed_twice(p);
 		buf_putc(&p->kept, c);
-		p->line_start = c == '\r' || c == '\n';
+		p->init_conn_start = c == '\r' || c == '\n';
 	}
 }
 
@@ -244,7 +244,7 @@ static void run(struct pump *p)
 
 void *pump_thread(void *follow)
 {
-	struct pump p = { .f = follow, .line_start = 1 };
+	struct pump p = { .f = follow, .init_conn_start = 1 };
 
 	wait_known(p.f);
 	if (remote_again(&p.r, &p.f->mould) == 0 && (!p.f->attached || find_place(&p) == 0)) {

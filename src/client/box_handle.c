@@ -26,7 +26,7 @@ struct wire_limits box_default_limits(void)
 }
 
 /* b->about holds the BOX frame; its descriptor becomes ours. */
-static int arrived(struct box *b, int take_init, struct err *e)
+static int arrived(struct box_handle *b, int take_init, struct err *e)
 {
 	/* Init always reads; one that does not for ten seconds is broken or hostile, and an
 	 * unbounded send would make Ctrl-C useless. */
@@ -45,7 +45,7 @@ static int arrived(struct box *b, int take_init, struct err *e)
 	return 0;
 }
 
-int box_create(struct keeper_link *k, struct box *b, const struct wire_create *want, struct err *e)
+int boxh_create(struct keeper_sync *k, struct box_handle *b, const struct wire_create *want, struct err *e)
 {
 	struct answer a = {
 		.want = WIRE_BOX, .to = &b->about, .room = sizeof(b->about), .wants_fd = 1
@@ -67,7 +67,7 @@ static struct wire_id about_box(uint8_t type, const char *id)
 	return ask;
 }
 
-int box_open(struct keeper_link *k, struct box *b, const char *id, struct err *e)
+int boxh_open(struct keeper_sync *k, struct box_handle *b, const char *id, struct err *e)
 {
 	struct answer a = {
 		.want = WIRE_BOX, .to = &b->about, .room = sizeof(b->about), .wants_fd = 1
@@ -80,7 +80,7 @@ int box_open(struct keeper_link *k, struct box *b, const char *id, struct err *e
 	return arrived(b, a.fd, e);
 }
 
-int box_counters(struct keeper_link *k, const char *id, struct wire_counted *out, struct err *e)
+int boxh_counters(struct keeper_sync *k, const char *id, struct wire_counted *out, struct err *e)
 {
 	struct answer a = { .want = WIRE_COUNTED, .to = out, .room = sizeof(*out) };
 	struct wire_id ask = about_box(WIRE_COUNTERS, id);
@@ -88,7 +88,7 @@ int box_counters(struct keeper_link *k, const char *id, struct wire_counted *out
 	return link_ask(k, &ask, sizeof(ask), &a, e);
 }
 
-static int ask_kill(struct keeper_link *k, const char *id, uint16_t flags, struct wire_counted *out,
+static int ask_kill(struct keeper_sync *k, const char *id, uint16_t flags, struct wire_counted *out,
 		    struct err *e)
 {
 	struct answer a = { .want = WIRE_GONE, .to = out, .room = sizeof(*out) };
@@ -98,14 +98,14 @@ static int ask_kill(struct keeper_link *k, const char *id, uint16_t flags, struc
 	return link_ask(k, &ask, sizeof(ask), &a, e);
 }
 
-int box_kill(struct keeper_link *k, const char *id, struct wire_counted *out, struct err *e)
+int boxh_kill(struct keeper_sync *k, const char *id, struct wire_counted *out, struct err *e)
 {
 	struct wire_counted unread;
 
 	return ask_kill(k, id, out ? WIRE_KILL_FIGURES : 0, out ? out : &unread, e);
 }
 
-int box_end(struct keeper_link *k, const char *id, struct err *e)
+int boxh_end(struct keeper_sync *k, const char *id, struct err *e)
 {
 	struct wire_counted unread;
 
@@ -113,7 +113,7 @@ int box_end(struct keeper_link *k, const char *id, struct err *e)
 	return ask_kill(k, id, WIRE_KILL_OPERATOR | WIRE_KILL_FIGURES, &unread, e);
 }
 
-int box_drop(struct keeper_link *k, const char *id, struct err *e)
+int boxh_drop(struct keeper_sync *k, const char *id, struct err *e)
 {
 	struct wire_id ask = about_box(WIRE_KILL, id);
 
@@ -121,12 +121,12 @@ int box_drop(struct keeper_link *k, const char *id, struct err *e)
 	return sock_send(k->fd, &ask, sizeof(ask), NULL, 0, NULL, 0, e);
 }
 
-void box_close(struct box *b)
+void boxh_close(struct box_handle *b)
 {
 	own_close_fd(&b->init);
 }
 
-static int tell(struct box *b, const void *frame, size_t len, const void *tail, size_t tail_len,
+static int tell(struct box_handle *b, const void *frame, size_t len, const void *tail, size_t tail_len,
 		struct err *e)
 {
 	if (sock_send(b->init, frame, len, tail, tail_len, NULL, 0, e) < 0)
@@ -134,35 +134,35 @@ static int tell(struct box *b, const void *frame, size_t len, const void *tail, 
 	return 0;
 }
 
-int box_leash(struct box *b, struct err *e)
+int boxh_kill_on_close(struct box_handle *b, struct err *e)
 {
 	struct frame f = sock_head(WIRE_LEASH, 0);
 
 	return tell(b, &f, sizeof(f), NULL, 0, e);
 }
 
-int box_signal(struct box *b, uint32_t ref, int signo, struct err *e)
+int boxh_signal(struct box_handle *b, uint32_t ref, int signo, struct err *e)
 {
 	struct wire_signal f = { .head = sock_head(WIRE_SIGNAL, ref), .signo = signo };
 
 	return tell(b, &f, sizeof(f), NULL, 0, e);
 }
 
-int box_resize(struct box *b, uint32_t ref, uint16_t rows, uint16_t cols, struct err *e)
+int boxh_resize(struct box_handle *b, uint32_t ref, uint16_t rows, uint16_t cols, struct err *e)
 {
 	struct wire_resize f = { .head = sock_head(WIRE_RESIZE, ref), .rows = rows, .cols = cols };
 
 	return tell(b, &f, sizeof(f), NULL, 0, e);
 }
 
-int box_credit(struct box *b, uint32_t ref, uint32_t stream, uint64_t until, struct err *e)
+int boxh_credit(struct box_handle *b, uint32_t ref, uint32_t stream, uint64_t until, struct err *e)
 {
 	struct wire_credit f = { sock_head(WIRE_CREDIT, ref), .stream = stream, .until = until };
 
 	return tell(b, &f, sizeof(f), NULL, 0, e);
 }
 
-int box_stdin(struct box *b, uint32_t ref, const void *bytes, size_t n, struct err *e)
+int boxh_stdin(struct box_handle *b, uint32_t ref, const void *bytes, size_t n, struct err *e)
 {
 	struct frame f = sock_head(WIRE_STDIN, ref);
 
@@ -170,7 +170,7 @@ int box_stdin(struct box *b, uint32_t ref, const void *bytes, size_t n, struct e
 }
 
 /* The next frame about `ref`; an ERROR becomes e. fd may be NULL. */
-static int hear(struct box *b, uint32_t ref, char buf[WIRE_MAX], int *fd, struct err *e)
+static int hear(struct box_handle *b, uint32_t ref, char buf[WIRE_MAX], int *fd, struct err *e)
 {
 	const struct frame *f = (const struct frame *)buf;
 
@@ -183,7 +183,7 @@ static int hear(struct box *b, uint32_t ref, char buf[WIRE_MAX], int *fd, struct
 		if (n == 0)
 			return err_set(e, ERR_NOT_FOUND, "box %s ended", b->about.id);
 		if (f->ref == ref && f->type == WIRE_ERROR)
-			return box_said_error((const struct wire_error *)buf, e);
+			return wire_error_read((const struct wire_error *)buf, e);
 		if (f->ref == ref)
 			return 0;
 		if (fd)
@@ -192,7 +192,7 @@ static int hear(struct box *b, uint32_t ref, char buf[WIRE_MAX], int *fd, struct
 }
 
 /* EXIT, whatever else comes before it. */
-static int hear_exit(struct box *b, uint32_t ref, struct wire_exit *out, struct err *e)
+static int hear_exit(struct box_handle *b, uint32_t ref, struct wire_exit *out, struct err *e)
 {
 	char buf[WIRE_MAX];
 
@@ -204,13 +204,13 @@ static int hear_exit(struct box *b, uint32_t ref, struct wire_exit *out, struct 
 	return 0;
 }
 
-int box_run(struct box *b, const struct box_command *cmd, struct wire_exit *out, struct err *e)
+int boxh_run(struct box_handle *b, const struct box_command *cmd, struct wire_exit *out, struct err *e)
 {
 	struct box_command unread = *cmd;
 	uint32_t ref;
 
 	unread.credit = UINT64_MAX; /* one credit for all of it: nothing to acknowledge */
-	if (box_start(b, &unread, &ref, e) < 0)
+	if (boxh_start(b, &unread, &ref, e) < 0)
 		return -1;
 	return hear_exit(b, ref, out, e);
 }
@@ -230,27 +230,27 @@ static char *with_start(const struct wire_create *want, const struct command *c,
 	return ask;
 }
 
-static int one_by_one(struct keeper_link *k, const struct wire_create *want,
+static int one_by_one(struct keeper_sync *k, const struct wire_create *want,
 		      const struct box_command *cmd, struct wire_exit *out,
 		      struct wire_counted *out_gone, struct err *e)
 {
 	struct err second; /* the first failure is the one to tell */
-	struct box b;
+	struct box_handle b;
 	int ran;
 
-	if (box_create(k, &b, want, e) < 0)
+	if (boxh_create(k, &b, want, e) < 0)
 		return -1;
-	ran = box_run(&b, cmd, out, e);
-	box_close(&b);
-	if (box_kill(k, b.about.id, out_gone, ran < 0 ? &second : e) < 0)
+	ran = boxh_run(&b, cmd, out, e);
+	boxh_close(&b);
+	if (boxh_kill(k, b.about.id, out_gone, ran < 0 ? &second : e) < 0)
 		return -1;
 	return ran;
 }
 
-static int all_at_once(struct keeper_link *k, char *ask, size_t len, struct wire_exit *out,
+static int all_at_once(struct keeper_sync *k, char *ask, size_t len, struct wire_exit *out,
 		       struct wire_counted *out_gone, struct err *e)
 {
-	struct box b = { .init = -1 };
+	struct box_handle b = { .init = -1 };
 	struct wire_counted gone;
 	struct answer box = { .want = WIRE_BOX, .to = &b.about, .room = sizeof(b.about), .wants_fd = 1 };
 	struct answer end = { .want = WIRE_GONE, .to = out_gone ? out_gone : &gone, .room = sizeof(gone) };
@@ -262,13 +262,13 @@ static int all_at_once(struct keeper_link *k, char *ask, size_t len, struct wire
 	b.init = box.fd;
 	b.about.id[sizeof(b.about.id) - 1] = 0;
 	ran = hear_exit(&b, ONCE_REF, out, e);
-	box_close(&b);
+	boxh_close(&b);
 	if (link_hear(k, ((const struct frame *)ask)->ref, &end, ran < 0 ? &second : e) < 0)
 		return -1;
 	return ran;
 }
 
-int box_once(struct keeper_link *k, const struct wire_create *want, const struct box_command *cmd,
+int boxh_once(struct keeper_sync *k, const struct wire_create *want, const struct box_command *cmd,
 	     struct wire_exit *out, struct wire_counted *out_gone, struct err *e)
 {
 	struct box_command last = *cmd;
@@ -294,7 +294,7 @@ int box_once(struct keeper_link *k, const struct wire_create *want, const struct
 
 /* FILES and CONNECT: the answer is a descriptor made inside. Frames of running execs that come in
  * between would be lost, so this is for connections without any. */
-static int ask_fd(struct box *b, const void *ask, size_t len, uint32_t ref, int *out_fd,
+static int ask_fd(struct box_handle *b, const void *ask, size_t len, uint32_t ref, int *out_fd,
 		  struct err *e)
 {
 	char buf[WIRE_MAX];
@@ -308,7 +308,7 @@ static int ask_fd(struct box *b, const void *ask, size_t len, uint32_t ref, int 
 	return 0;
 }
 
-int box_files(struct box *b, uint16_t flags, int *out_fd, struct err *e)
+int boxh_files(struct box_handle *b, uint16_t flags, int *out_fd, struct err *e)
 {
 	struct frame ask = sock_head(WIRE_FILES, b->next_ref++);
 
@@ -316,7 +316,7 @@ int box_files(struct box *b, uint16_t flags, int *out_fd, struct err *e)
 	return ask_fd(b, &ask, sizeof(ask), ask.ref, out_fd, e);
 }
 
-int box_connect(struct box *b, uint16_t port, int *out_fd, struct err *e)
+int box_connect(struct box_handle *b, uint16_t port, int *out_fd, struct err *e)
 {
 	struct wire_connect ask = { .head = sock_head(WIRE_CONNECT, b->next_ref++), .port = port };
 

@@ -127,7 +127,7 @@ void command_fini(struct command *c)
 	own_close_fd(&c->memfd);
 }
 
-int box_start(struct box *b, const struct box_command *cmd, uint32_t *out_ref, struct err *e)
+int boxh_start(struct box_handle *b, const struct box_command *cmd, uint32_t *out_ref, struct err *e)
 {
 	struct command c;
 	int rc;

@@ -26,9 +26,9 @@
 
 enum { CTRL_C = 3, TWICE_S = 2, STDIN_CHUNK = 32 * 1024 };
 
-void stream_init(struct stream *s, struct box *b)
+void exec_pump_init(struct exec_pump *s, struct box_handle *b)
 {
-	*s = (struct stream){ .box = b, .in = 0, .signals = -1 };
+	*s = (struct exec_pump){ .box = b, .in = 0, .signals = -1 };
 	for (int i = 0; i < 2; i++) {
 		struct stat st;
 
@@ -37,14 +37,14 @@ void stream_init(struct stream *s, struct box *b)
 	}
 }
 
-void stream_fini(struct stream *s)
+void exec_pump_fini(struct exec_pump *s)
 {
 	for (int i = 0; i < 2; i++)
 		free(s->out[i].held);
 }
 
 /* From now on the exec has STREAM_STOP_MS to be over. The first reason stays. */
-static int stop(struct stream *s, int signo, enum stream_end end, struct err *e)
+static int stop(struct exec_pump *s, int signo, enum stream_end end, struct err *e)
 {
 	if (s->exited)
 		return 0;
@@ -52,11 +52,11 @@ static int stop(struct stream *s, int signo, enum stream_end end, struct err *e)
 		s->end = end;
 		s->deadline_ns = now_ns() + STREAM_STOP_MS * UINT64_C(1000000);
 	}
-	return box_signal(s->box, s->ref, signo, e);
+	return boxh_signal(s->box, s->ref, signo, e);
 }
 
 /* Writes what can be written without waiting; returns how much, -1 on a failed write. */
-static ssize_t write_some(const struct outlet *o, const char *bytes, size_t n)
+static ssize_t write_some(const struct output_sink *o, const char *bytes, size_t n)
 {
 	size_t done = 0;
 
@@ -77,7 +77,7 @@ static ssize_t write_some(const struct outlet *o, const char *bytes, size_t n)
 	return (ssize_t)done;
 }
 
-static void keep_some(struct outlet *o, const char *bytes, size_t n)
+static void keep_some(struct output_sink *o, const char *bytes, size_t n)
 {
 	size_t room = o->keep && o->keep->len < o->keep_max ? o->keep_max - o->keep->len : 0;
 	size_t take = n < room ? n : room;
@@ -87,7 +87,7 @@ static void keep_some(struct outlet *o, const char *bytes, size_t n)
 	o->dropped += n - take;
 }
 
-static void hold(struct outlet *o, const char *bytes, size_t n)
+static void hold(struct output_sink *o, const char *bytes, size_t n)
 {
 	if (!o->held) {
 		o->held = malloc(STREAM_WINDOW);
@@ -103,7 +103,7 @@ static void hold(struct outlet *o, const char *bytes, size_t n)
 }
 
 /* A reader that left is no failure: a program in a pipeline ends by SIGPIPE, quietly. */
-static int lost_reader(struct stream *s, int i, struct err *e)
+static int lost_reader(struct exec_pump *s, int i, struct err *e)
 {
 	if (errno != EPIPE && errno != EIO && errno != EBADF && errno != ECONNRESET)
 		return err_sys(e, "write to std%s", i ? "err" : "out");
@@ -115,19 +115,19 @@ static int lost_reader(struct stream *s, int i, struct err *e)
 }
 
 /* Half a window at a time, so that an acknowledgement is rare and never late. */
-static int grant(struct stream *s, int i, struct err *e)
+static int grant(struct exec_pump *s, int i, struct err *e)
 {
-	struct outlet *o = &s->out[i];
+	struct output_sink *o = &s->out[i];
 
 	if (s->exited || o->passed + STREAM_WINDOW - o->granted < STREAM_WINDOW / 2)
 		return 0;
 	o->granted = o->passed + STREAM_WINDOW;
-	return box_credit(s->box, s->ref, (uint32_t)i, o->granted, e);
+	return boxh_credit(s->box, s->ref, (uint32_t)i, o->granted, e);
 }
 
-static int drain(struct stream *s, int i, struct err *e)
+static int drain(struct exec_pump *s, int i, struct err *e)
 {
-	struct outlet *o = &s->out[i];
+	struct output_sink *o = &s->out[i];
 	ssize_t n = write_some(o, o->held + o->start, o->len);
 
 	if (n < 0)
@@ -138,10 +138,10 @@ static int drain(struct stream *s, int i, struct err *e)
 	return grant(s, i, e);
 }
 
-static int on_output(struct stream *s, const struct wire_output *f, size_t n, struct err *e)
+static int on_output(struct exec_pump *s, const struct wire_output *f, size_t n, struct err *e)
 {
 	const char *bytes = (const char *)(f + 1);
-	struct outlet *o = &s->out[f->stream & 1];
+	struct output_sink *o = &s->out[f->stream & 1];
 	int i = (int)(f->stream & 1);
 
 	if (f->stream > 1 || f->offset < o->next || f->offset > o->granted ||
@@ -168,7 +168,7 @@ static int on_output(struct stream *s, const struct wire_output *f, size_t n, st
 	return s->end == STREAM_UNREAD ? 0 : grant(s, i, e);
 }
 
-static int on_init(struct stream *s, struct err *e)
+static int on_init(struct exec_pump *s, struct err *e)
 {
 	char buf[WIRE_MAX];
 	const struct frame *f = (const struct frame *)buf;
@@ -199,13 +199,13 @@ static int on_init(struct stream *s, struct err *e)
 		s->exited = 1;
 		return 0;
 	case WIRE_ERROR:
-		return box_said_error((const struct wire_error *)buf, e);
+		return wire_error_read((const struct wire_error *)buf, e);
 	default:
 		return 0; /* a later protocol may say more than we need */
 	}
 }
 
-static int on_interrupt(struct stream *s, struct err *e)
+static int on_interrupt(struct exec_pump *s, struct err *e)
 {
 	uint64_t now = now_ns(), last = s->last_int_ns;
 
@@ -215,7 +215,7 @@ static int on_interrupt(struct stream *s, struct err *e)
 	return 0;
 }
 
-static int on_stdin(struct stream *s, struct err *e)
+static int on_stdin(struct exec_pump *s, struct err *e)
 {
 	char bytes[STDIN_CHUNK];
 	uint64_t room = s->room - s->sent;
@@ -234,19 +234,19 @@ static int on_stdin(struct stream *s, struct err *e)
 	s->sent += (uint64_t)n;
 	if (s->terminal && memchr(bytes, CTRL_C, (size_t)n) && on_interrupt(s, e) < 0)
 		return -1;
-	return box_stdin(s->box, s->ref, bytes, (size_t)n, e);
+	return boxh_stdin(s->box, s->ref, bytes, (size_t)n, e);
 }
 
-static int resize(struct stream *s, struct err *e)
+static int resize(struct exec_pump *s, struct err *e)
 {
 	struct winsize w;
 
 	if (!s->terminal || ioctl(s->in, TIOCGWINSZ, &w) < 0)
 		return 0;
-	return box_resize(s->box, s->ref, w.ws_row, w.ws_col, e);
+	return boxh_resize(s->box, s->ref, w.ws_row, w.ws_col, e);
 }
 
-static int on_signal(struct stream *s, struct err *e)
+static int on_signal(struct exec_pump *s, struct err *e)
 {
 	struct signalfd_siginfo si;
 	int signo;
@@ -265,13 +265,13 @@ static int on_signal(struct stream *s, struct err *e)
 		return stop(s, SIGHUP, STREAM_HUNG_UP, e);
 	if (signo == SIGINT && on_interrupt(s, e) < 0)
 		return -1;
-	return box_signal(s->box, s->ref, signo, e);
+	return boxh_signal(s->box, s->ref, signo, e);
 }
 
 enum { P_INIT, P_SIGNALS, P_IN, P_OUT, P_ERR, P_COUNT };
 
 /* What we wait for is a function of what we hold. */
-static void wants(const struct stream *s, struct pollfd p[P_COUNT])
+static void wants(const struct exec_pump *s, struct pollfd p[P_COUNT])
 {
 	int takes_in = s->in >= 0 && !s->exited && !s->gone && s->room > s->sent;
 
@@ -284,7 +284,7 @@ static void wants(const struct stream *s, struct pollfd p[P_COUNT])
 						.events = POLLOUT };
 }
 
-static int turn(struct stream *s, int timeout_ms, struct err *e)
+static int turn(struct exec_pump *s, int timeout_ms, struct err *e)
 {
 	struct pollfd p[P_COUNT];
 
@@ -298,21 +298,21 @@ static int turn(struct stream *s, int timeout_ms, struct err *e)
 	return 0;
 }
 
-static int is_over(const struct stream *s)
+static int is_over(const struct exec_pump *s)
 {
 	int flushed = !s->out[0].len && !s->out[1].len;
 
 	return (s->exited || s->gone) && flushed;
 }
 
-int stream_run(struct stream *s, const struct box_command *cmd, struct err *e)
+int exec_pump_run(struct exec_pump *s, const struct box_command *cmd, struct err *e)
 {
 	struct box_command with = *cmd;
 
 	with.credit = STREAM_WINDOW;
 	with.flags |= s->in >= 0 ? WIRE_START_STDIN : 0;
 	s->out[0].granted = s->out[1].granted = STREAM_WINDOW;
-	if (box_start(s->box, &with, &s->ref, e) < 0) {
+	if (boxh_start(s->box, &with, &s->ref, e) < 0) {
 		s->gone = e->sys == EPIPE;
 		s->end = STREAM_BOX_DIED;
 		return s->gone ? 0 : -1;

@@ -20,7 +20,7 @@ enum stream_end {
 };
 
 /* One stream of the exec, on its way out. */
-struct outlet {
+struct output_sink {
 	int fd;           /* -1: into keep */
 	struct buf *keep; /* NULL: discarded */
 	size_t keep_max;
@@ -33,14 +33,14 @@ struct outlet {
 	uint64_t dropped;               /* never reached us, or did not fit keep */
 };
 
-struct stream {
-	struct box *box;
+struct exec_pump {
+	struct box_handle *box;
 	uint32_t ref;
 	int in;       /* forwarded as stdin; -1: nothing */
 	int signals;  /* a signalfd, or -1 */
 	int terminal; /* in and out[0] are a raw terminal: a lost one ends the run */
 	int twice;    /* a second Ctrl-C within two seconds kills */
-	struct outlet out[2];
+	struct output_sink out[2];
 
 	uint64_t room, sent; /* stdin offsets */
 	uint64_t last_int_ns, deadline_ns;
@@ -51,7 +51,7 @@ struct stream {
 };
 
 /* Zeroes it and gives it the descriptors 0, 1 and 2. */
-void stream_init(struct stream *s, struct box *b);
+void exec_pump_init(struct exec_pump *s, struct box_handle *b);
 /* Runs cmd to its end. An err is our failure; whatever happens to the program is in .end and .exit. */
-must_check int stream_run(struct stream *s, const struct box_command *cmd, struct err *e);
-void stream_fini(struct stream *s);
+must_check int exec_pump_run(struct exec_pump *s, const struct box_command *cmd, struct err *e);
+void exec_pump_fini(struct exec_pump *s);

@@ -8,15 +8,15 @@
 
 enum { PIECE = 48 * 1024, PIPE_BYTES = 1024 * 1024 };
 
-static void fail(struct clerk *c, const struct err *e)
+static void fail(struct file_client *c, const struct err *e)
 {
 	if (c->on->failed)
 		c->on->failed(c, e);
 }
 
-static void on_frame(struct post *p, const struct frame *f, size_t len, int *fd)
+static void on_frame(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
 {
-	struct clerk *c = loop_owner(p, struct clerk, post);
+	struct file_client *c = loop_owner(p, struct file_client, post);
 	const char *tail = (const char *)f;
 	struct err e;
 
@@ -37,7 +37,7 @@ static void on_frame(struct post *p, const struct frame *f, size_t len, int *fd)
 			c->on->done(c, f->flags);
 		break;
 	case WIRE_ERROR:
-		box_said_error((const struct wire_error *)f, &e);
+		wire_error_read((const struct wire_error *)f, &e);
 		fail(c, &e);
 		break;
 	default:
@@ -46,69 +46,69 @@ static void on_frame(struct post *p, const struct frame *f, size_t len, int *fd)
 	}
 }
 
-static void on_gone(struct post *p, const struct err *why)
+static void on_gone(struct frame_conn *p, const struct err *why)
 {
 	struct err e;
 
 	(void)why;
 	err_set(&e, ERR_NOT_FOUND, "the box ended while its files were being looked at");
-	fail(loop_owner(p, struct clerk, post), &e);
+	fail(loop_owner(p, struct file_client, post), &e);
 }
 
 /* ---- beginning ---- */
 
-static void hired(struct listener *x, const struct frame *f, size_t len, int *fd)
+static void hired(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
-	struct clerk *c = loop_owner(x, struct clerk, hello);
+	struct file_client *c = loop_owner(x, struct file_client, hello);
 	struct err e;
 
 	(void)len;
 	if (f->type != WIRE_FD || *fd < 0) {
 		err_set(&e, ERR_INVALID, "box %s: no file worker in its answer", x->line->box);
-		line_unlisten(x);
+		init_conn_remove_call(x);
 		fail(c, &e);
 		return;
 	}
-	post_init(&c->post, x->line->post.watch.loop, steal_fd(fd));
+	frame_conn_init(&c->post, x->line->post.watch.loop, steal_fd(fd));
 	c->post.on_frame = on_frame;
 	c->post.on_gone = on_gone;
-	line_unlisten(x);
+	init_conn_remove_call(x);
 	c->on->ready(c);
 }
 
-static void refused(struct listener *x, const struct err *e)
+static void refused(struct init_call *x, const struct err *e)
 {
-	line_unlisten(x);
-	fail(loop_owner(x, struct clerk, hello), e);
+	init_conn_remove_call(x);
+	fail(loop_owner(x, struct file_client, hello), e);
 }
 
-static void lost(struct listener *x)
+static void lost(struct init_call *x)
 {
 	struct err e;
 
 	err_set(&e, ERR_NOT_FOUND, "the box ended");
-	fail(loop_owner(x, struct clerk, hello), &e);
+	fail(loop_owner(x, struct file_client, hello), &e);
 }
 
-void clerk_open(struct clerk *c, struct line *l, uint16_t flags, const struct clerk_events *on)
+void file_client_open(struct file_client *c, struct init_conn *l, uint16_t flags, const struct file_client_events *on)
 {
-	static const struct listen_events hello = {
+	static const struct init_call_ops hello = {
 		.answer = hired, .refused = refused, .lost = lost
 	};
 
-	*c = (struct clerk){ .post.fd = -1, .on = on };
-	line_ask(l, &c->hello, &hello, WIRE_FILES, flags);
+	*c = (struct file_client){ .post.fd = -1, .on = on };
+	init_conn_request(l, &c->hello, &hello, WIRE_FILES, flags);
 }
 
-void clerk_close(struct clerk *c)
+void file_client_close(struct file_client *c)
 {
-	line_unlisten(&c->hello);
-	post_fini(&c->post);
+	init_conn_remove_call(&c->hello);
+	frame_conn_fini(&c->post);
 }
 
 /* ---- asking ---- */
 
-static void ask(struct clerk *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n,
+static void ask(struct file_client *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n,
 		int take_fd)
 {
 	struct frame *head = body;
@@ -116,15 +116,15 @@ static void ask(struct clerk *c, uint8_t type, void *body, size_t n, const void 
 	head->version = WIRE_VERSION;
 	head->type = type;
 	head->ref = ++c->ref;
-	post_send(&c->post, body, n, tail, tail_n, take_fd);
+	frame_conn_send(&c->post, body, n, tail, tail_n, take_fd);
 }
 
-void clerk_ask(struct clerk *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n)
+void file_client_ask(struct file_client *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n)
 {
 	ask(c, type, body, n, tail, tail_n, -1);
 }
 
-int clerk_ask_pipe(struct clerk *c, uint8_t type, void *body, size_t n, const char *path, int *out_fd,
+int file_client_ask_pipe(struct file_client *c, uint8_t type, void *body, size_t n, const char *path, int *out_fd,
 		   struct err *e)
 {
 	struct frame *head = body;
@@ -141,7 +141,7 @@ int clerk_ask_pipe(struct clerk *c, uint8_t type, void *body, size_t n, const ch
 	return 0;
 }
 
-void clerk_data(struct clerk *c, const void *bytes, size_t n)
+void file_client_data(struct file_client *c, const void *bytes, size_t n)
 {
 	struct frame f = sock_head(WIRE_DATA, c->ref);
 	size_t done = 0;
@@ -149,32 +149,32 @@ void clerk_data(struct clerk *c, const void *bytes, size_t n)
 	do {
 		size_t part = n - done > PIECE ? PIECE : n - done;
 
-		post_send(&c->post, &f, sizeof(f), (const char *)bytes + done, part, -1);
+		frame_conn_send(&c->post, &f, sizeof(f), (const char *)bytes + done, part, -1);
 		done += part;
 	} while (done < n);
 }
 
-void clerk_put(struct clerk *c, struct wire_put *put, const char *path, const void *bytes, size_t n)
+void file_client_put(struct file_client *c, struct wire_put *put, const char *path, const void *bytes, size_t n)
 {
-	clerk_ask(c, WIRE_PUT, put, sizeof(*put), path, strlen(path));
+	file_client_ask(c, WIRE_PUT, put, sizeof(*put), path, strlen(path));
 	if (n)
-		clerk_data(c, bytes, n);
-	clerk_data(c, NULL, 0);
+		file_client_data(c, bytes, n);
+	file_client_data(c, NULL, 0);
 }
 
-void clerk_more(struct clerk *c, uint8_t type, const void *tail, size_t n)
+void file_client_more(struct file_client *c, uint8_t type, const void *tail, size_t n)
 {
 	struct frame f = sock_head(type, c->ref);
 
-	post_send(&c->post, &f, sizeof(f), tail, n, -1);
+	frame_conn_send(&c->post, &f, sizeof(f), tail, n, -1);
 }
 
-void clerk_pause(struct clerk *c, int paused)
+void file_client_pause(struct file_client *c, int paused)
 {
-	post_pause(&c->post, paused);
+	frame_conn_pause(&c->post, paused);
 }
 
-const char *clerk_event_name(uint32_t kind)
+const char *file_client_event_name(uint32_t kind)
 {
 	static const char *const names[] = {
 		[WIRE_EVENT_CREATE] = "create", [WIRE_EVENT_WRITE] = "write",

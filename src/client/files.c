@@ -17,16 +17,16 @@
 
 enum { PIPELINE = 64, DATA_MAX = 60 * 1024 };
 
-int files_open(struct files *f, struct box *b, struct err *e)
+int files_open(struct files *f, struct box_handle *b, struct err *e)
 {
 	*f = (struct files){ .fd = -1, .next_ref = 1 };
-	return box_files(b, 0, &f->fd, e);
+	return boxh_files(b, 0, &f->fd, e);
 }
 
-int files_open_alone(struct files *f, struct box *b, struct err *e)
+int files_open_alone(struct files *f, struct box_handle *b, struct err *e)
 {
 	*f = (struct files){ .fd = -1, .next_ref = 1 };
-	return box_files(b, WIRE_FILES_ALONE, &f->fd, e);
+	return boxh_files(b, WIRE_FILES_ALONE, &f->fd, e);
 }
 
 void files_close(struct files *f)
@@ -46,7 +46,7 @@ static int receive(struct files *f, uint8_t want, char *buf, struct err *e)
 	if (n == 0)
 		return err_set(e, ERR_NOT_FOUND, "file worker: the box ended");
 	if (head->type == WIRE_ERROR)
-		return box_said_error((const struct wire_error *)buf, e);
+		return wire_error_read((const struct wire_error *)buf, e);
 	if (head->type != want && head->type != WIRE_DONE)
 		return err_set(e, ERR_INVALID, "file worker: unexpected frame (type %u)",
 			       head->type);

@@ -14,10 +14,10 @@ struct files {
 	unsigned waiting; /* requests without an answer yet */
 };
 
-must_check int files_open(struct files *f, struct box *b, struct err *e);
+must_check int files_open(struct files *f, struct box_handle *b, struct err *e);
 /* Ends every program of the box first. One left behind could stop or starve the worker for ever, and
  * change what it looks at. */
-must_check int files_open_alone(struct files *f, struct box *b, struct err *e);
+must_check int files_open_alone(struct files *f, struct box_handle *b, struct err *e);
 void files_close(struct files *f);
 
 /* Puts what src_fd still has to say at `path`, folders above it made too. */

@@ -8,25 +8,25 @@
 #include <string.h>
 #include <sys/socket.h>
 
-struct post_item {
-	struct post_item *next;
+struct frame_conn_item {
+	struct frame_conn_item *next;
 	int fd;
 	size_t len;
 	char bytes[];
 };
 
 /* The one whose frames are being handled: a handler may close it, and free what it lives in. */
-static struct post *reading;
+static struct frame_conn *reading;
 
-static void arm(struct post *p)
+static void arm(struct frame_conn *p)
 {
 	watch_want(&p->watch, (p->paused ? 0 : LOOP_READ) | (p->first ? LOOP_WRITE : 0));
 }
 
-static void drop_queue(struct post *p)
+static void drop_queue(struct frame_conn *p)
 {
 	while (p->first) {
-		struct post_item *i = p->first;
+		struct frame_conn_item *i = p->first;
 
 		p->first = i->next;
 		own_close_fd(&i->fd);
@@ -36,7 +36,7 @@ static void drop_queue(struct post *p)
 	p->queued = 0;
 }
 
-void post_fini(struct post *p)
+void frame_conn_fini(struct frame_conn *p)
 {
 	if (p->fd < 0)
 		return;
@@ -47,22 +47,22 @@ void post_fini(struct post *p)
 	own_close_fd(&p->fd);
 }
 
-static void gone(struct post *p, const struct err *why)
+static void gone(struct frame_conn *p, const struct err *why)
 {
-	post_fini(p);
+	frame_conn_fini(p);
 	p->on_gone(p, why);
 }
 
 /* ---- out ---- */
 
-static void enqueue(struct post *p, const void *body, size_t n, const void *tail, size_t tail_n,
+static void enqueue(struct frame_conn *p, const void *body, size_t n, const void *tail, size_t tail_n,
 		    int take_fd)
 {
-	struct post_item *i = malloc(sizeof(*i) + n + tail_n);
+	struct frame_conn_item *i = malloc(sizeof(*i) + n + tail_n);
 
 	if (!i)
 		abort();
-	*i = (struct post_item){ .fd = take_fd, .len = n + tail_n };
+	*i = (struct frame_conn_item){ .fd = take_fd, .len = n + tail_n };
 	memcpy(i->bytes, body, n);
 	if (tail_n)
 		memcpy(i->bytes + n, tail, tail_n);
@@ -80,7 +80,7 @@ static int is_full(const struct err *e)
 	return e->sys == EAGAIN || e->sys == ENOBUFS;
 }
 
-int post_send(struct post *p, const void *body, size_t n, const void *tail, size_t tail_n,
+int frame_conn_send(struct frame_conn *p, const void *body, size_t n, const void *tail, size_t tail_n,
 	      int take_fd)
 {
 	auto_fd int fd = take_fd;
@@ -94,19 +94,19 @@ int post_send(struct post *p, const void *body, size_t n, const void *tail, size
 		if (!is_full(&e)) /* gone; what it said before it left is still to be read */
 			return 0;
 	}
-	if (p->queued + n + tail_n > POST_QUEUE)
+	if (p->queued + n + tail_n > FRAME_CONN_QUEUE)
 		shutdown(p->fd, SHUT_RDWR); /* it does not listen: end of file, told from the loop */
 	else
 		enqueue(p, body, n, tail, tail_n, steal_fd(&fd));
 	return 0;
 }
 
-static void flush(struct post *p)
+static void flush(struct frame_conn *p)
 {
 	struct err e;
 
 	while (p->first) {
-		struct post_item *i = p->first;
+		struct frame_conn_item *i = p->first;
 
 		if (sock_send(p->fd, i->bytes, i->len, NULL, 0, &i->fd, i->fd >= 0, &e) < 0 &&
 		    is_full(&e))
@@ -123,7 +123,7 @@ static void flush(struct post *p)
 /* ---- in ---- */
 
 /* 1: handled one, 0: nothing more for now, or the end. */
-static int take_one(struct post *p)
+static int take_one(struct frame_conn *p)
 {
 	static char buf[WIRE_MAX + 1]; /* one loop, one thread; a handler never comes back here */
 	unsigned nfds = 1;
@@ -147,7 +147,7 @@ static int take_one(struct post *p)
 
 static void ready(struct watch *w, unsigned what)
 {
-	struct post *p = loop_owner(w, struct post, watch);
+	struct frame_conn *p = loop_owner(w, struct frame_conn, watch);
 	const struct loop *l = w->loop;
 
 	if (what == LOOP_WRITE) {
@@ -155,13 +155,13 @@ static void ready(struct watch *w, unsigned what)
 		return;
 	}
 	reading = p;
-	for (int i = 0; i < POST_FRAMES_A_TURN && reading == p && !p->paused; i++)
+	for (int i = 0; i < FRAME_CONN_FRAMES_A_TURN && reading == p && !p->paused; i++)
 		if (!take_one(p) || loop_work_is_long(l))
 			break;
 	reading = NULL;
 }
 
-void post_pause(struct post *p, int paused)
+void frame_conn_pause(struct frame_conn *p, int paused)
 {
 	if (p->fd < 0 || p->paused == paused)
 		return;
@@ -169,9 +169,9 @@ void post_pause(struct post *p, int paused)
 	arm(p);
 }
 
-void post_init(struct post *p, struct loop *l, int take_fd)
+void frame_conn_init(struct frame_conn *p, struct loop *l, int take_fd)
 {
-	*p = (struct post){ .fd = take_fd };
+	*p = (struct frame_conn){ .fd = take_fd };
 	fcntl(take_fd, F_SETFL, fcntl(take_fd, F_GETFL) | O_NONBLOCK);
 	watch_init(&p->watch, l, take_fd, ready);
 	arm(p);

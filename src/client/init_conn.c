@@ -12,15 +12,15 @@ enum { LAY_PIECE = 48 * 1024 };
 
 /* ---- listeners ---- */
 
-void line_listen(struct line *l, struct listener *x, uint32_t ref, const struct listen_events *on)
+void init_conn_add_call(struct init_conn *l, struct init_call *x, uint32_t ref, const struct init_call_ops *on)
 {
-	*x = (struct listener){ .line = l, .next = l->listeners, .ref = ref, .on = on };
+	*x = (struct init_call){ .line = l, .next = l->listeners, .ref = ref, .on = on };
 	l->listeners = x;
 }
 
-void line_unlisten(struct listener *x)
+void init_conn_remove_call(struct init_call *x)
 {
-	struct listener **at;
+	struct init_call **at;
 
 	if (!x->line)
 		return;
@@ -33,34 +33,34 @@ void line_unlisten(struct listener *x)
 	x->next = NULL;
 }
 
-static struct listener *find(const struct line *l, uint32_t ref)
+static struct init_call *find(const struct init_conn *l, uint32_t ref)
 {
-	struct listener *x = l->listeners;
+	struct init_call *x = l->listeners;
 
 	while (x && x->ref != ref)
 		x = x->next;
 	return x;
 }
 
-uint32_t line_new_ref(struct line *l)
+uint32_t init_conn_new_ref(struct init_conn *l)
 {
 	while (find(l, l->next_ref))
 		l->next_ref++;
 	return l->next_ref++;
 }
 
-static void tell_lost(struct line *l)
+static void tell_lost(struct init_conn *l)
 {
 	while (l->listeners) {
-		struct listener *x = l->listeners;
+		struct init_call *x = l->listeners;
 
-		line_unlisten(x);
+		init_conn_remove_call(x);
 		if (x->on->lost)
 			x->on->lost(x);
 	}
 }
 
-static void lose(struct line *l, const struct err *why)
+static void lose(struct init_conn *l, const struct err *why)
 {
 	tell_lost(l);
 	l->on_gone(l, why);
@@ -69,7 +69,7 @@ static void lose(struct line *l, const struct err *why)
 /* ---- in ---- */
 
 /* What a box says is not believed: only bytes that were asked for, each once, in order. */
-static int output(struct listener *x, const struct wire_output *f, size_t n)
+static int output(struct init_call *x, const struct wire_output *f, size_t n)
 {
 	unsigned s = f->stream;
 
@@ -82,7 +82,7 @@ static int output(struct listener *x, const struct wire_output *f, size_t n)
 	return 0;
 }
 
-static int reading(struct listener *x, const struct wire_reading *f)
+static int reading(struct init_call *x, const struct wire_reading *f)
 {
 	if (f->stream == WIRE_NO_STREAM)
 		return 0;
@@ -94,18 +94,18 @@ static int reading(struct listener *x, const struct wire_reading *f)
 	return 0;
 }
 
-static void exited(struct listener *x, const struct frame *f)
+static void exited(struct init_call *x, const struct frame *f)
 {
 	struct wire_exit end;
 
 	memcpy(&end, f, sizeof(end));
 	end.step[sizeof(end.step) - 1] = 0;
-	line_unlisten(x);
+	init_conn_remove_call(x);
 	if (x->on->exited)
 		x->on->exited(x, &end);
 }
 
-static void told_room(struct listener *x, const struct wire_room *f)
+static void told_room(struct init_call *x, const struct wire_room *f)
 {
 	if (f->head.flags & WIRE_STDIN_CHANNEL && x->on->channel_room)
 		x->on->channel_room(x, f->until);
@@ -113,16 +113,16 @@ static void told_room(struct listener *x, const struct wire_room *f)
 		x->on->room(x, f->until);
 }
 
-static void refused(struct listener *x, const struct frame *f)
+static void refused(struct init_call *x, const struct frame *f)
 {
 	struct err e;
 
-	box_said_error((const struct wire_error *)f, &e);
+	wire_error_read((const struct wire_error *)f, &e);
 	if (x->on->refused)
 		x->on->refused(x, &e);
 }
 
-static int hear(struct listener *x, const struct frame *f, size_t len, int *fd)
+static int hear(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	switch (f->type) {
 	case WIRE_OUTPUT:
@@ -149,81 +149,81 @@ static int hear(struct listener *x, const struct frame *f, size_t len, int *fd)
 	}
 }
 
-static void on_frame(struct post *p, const struct frame *f, size_t len, int *fd)
+static void on_frame(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
 {
-	struct line *l = loop_owner(p, struct line, post);
+	struct init_conn *l = loop_owner(p, struct init_conn, post);
 	/* An EXEC names its exec, not the question. */
-	struct listener *x = f->type == WIRE_EXEC ? l->lister : find(l, f->ref);
+	struct init_call *x = f->type == WIRE_EXEC ? l->lister : find(l, f->ref);
 	struct err e;
 
 	if (!x || hear(x, f, len, fd) == 0)
 		return;
 	err_set(&e, ERR_INVALID, "box %s: output that was not asked for", l->box);
-	post_fini(&l->post);
+	frame_conn_fini(&l->post);
 	lose(l, &e);
 }
 
-static void on_gone(struct post *p, const struct err *why)
+static void on_gone(struct frame_conn *p, const struct err *why)
 {
-	lose(loop_owner(p, struct line, post), why);
+	lose(loop_owner(p, struct init_conn, post), why);
 }
 
 /* ---- life ---- */
 
-int line_open(struct line *l, struct loop *loop, int take_fd, const char *box, struct err *e)
+int init_conn_open(struct init_conn *l, struct loop *loop, int take_fd, const char *box, struct err *e)
 {
-	*l = (struct line){ .on_gone = l->on_gone, .user = l->user };
+	*l = (struct init_conn){ .on_gone = l->on_gone, .user = l->user };
 	snprintf(l->box, sizeof(l->box), "%s", box);
-	post_init(&l->post, loop, take_fd);
+	frame_conn_init(&l->post, loop, take_fd);
 	l->post.on_frame = on_frame;
 	l->post.on_gone = on_gone;
 	/* Execs of a box are named by whoever starts them, over any connection. */
 	return id_random(&l->next_ref, sizeof(l->next_ref), e);
 }
 
-int line_is_open(const struct line *l)
+int init_conn_is_open(const struct init_conn *l)
 {
 	return l->post.fd >= 0;
 }
 
-void line_close(struct line *l)
+void init_conn_close(struct init_conn *l)
 {
 	while (l->listeners)
-		line_unlisten(l->listeners);
-	post_fini(&l->post);
+		init_conn_remove_call(l->listeners);
+	frame_conn_fini(&l->post);
 }
 
-void line_end(struct line *l)
+void init_conn_box_ended(struct init_conn *l)
 {
-	post_fini(&l->post);
+	frame_conn_fini(&l->post);
 	tell_lost(l);
 }
 
 /* ---- out ---- */
 
-int line_start(struct line *l, struct listener *x, uint32_t ref, const struct listen_events *on,
+int init_conn_start(struct init_conn *l, struct init_call *x, uint32_t ref, const struct init_call_ops *on,
 	       const struct box_command *cmd, struct err *e)
 {
 	struct command c;
 
 	if (command_make(&c, cmd, ref, e) < 0)
 		return -1;
-	line_listen(l, x, ref, on);
+	init_conn_add_call(l, x, ref, on);
 	for (unsigned s = 0; s < WIRE_STREAMS; s++)
 		x->granted[s] = cmd->credit;
-	post_send(&l->post, &c.start, sizeof(c.start), c.tail, c.tail_len, steal_fd(&c.memfd));
+	frame_conn_send(&l->post, &c.start, sizeof(c.start), c.tail, c.tail_len, steal_fd(&c.memfd));
 	command_fini(&c);
 	return 0;
 }
 
-void line_read(struct line *l, struct listener *x, uint32_t ref, const struct listen_events *on,
+void init_conn_attach(struct init_conn *l, struct init_call *x, uint32_t ref, const struct init_call_ops *on,
 	       unsigned n, const uint64_t *from, const uint64_t *until)
 {
 	struct wire_credit f = { .head = sock_head(WIRE_READ, ref), .stream = WIRE_NO_STREAM };
 
-	line_listen(l, x, ref, on);
+	init_conn_add_call(l, x, ref, on);
 	if (!n) {
-		post_send(&l->post, &f, sizeof(f), NULL, 0, -1);
+		frame_conn_send(&l->post, &f, sizeof(f), NULL, 0, -1);
 		return;
 	}
 	for (unsigned s = 0; s < n; s++) {
@@ -233,60 +233,60 @@ void line_read(struct line *l, struct listener *x, uint32_t ref, const struct li
 		f.until = until[s];
 		x->next_byte[s] = from[s]; /* until READING says better */
 		x->granted[s] = f.until;
-		post_send(&l->post, &f, sizeof(f), NULL, 0, -1);
+		frame_conn_send(&l->post, &f, sizeof(f), NULL, 0, -1);
 	}
 }
 
-void line_credit(struct listener *x, unsigned stream, uint64_t until)
+void init_conn_credit(struct init_call *x, unsigned stream, uint64_t until)
 {
 	struct wire_credit f = { sock_head(WIRE_CREDIT, x->ref), .stream = stream, .until = until };
 
 	if (!x->line || until <= x->granted[stream])
 		return;
 	x->granted[stream] = until;
-	post_send(&x->line->post, &f, sizeof(f), NULL, 0, -1);
+	frame_conn_send(&x->line->post, &f, sizeof(f), NULL, 0, -1);
 }
 
-static void send_head(struct line *l, uint8_t type, uint32_t ref, uint16_t flags, const void *tail,
+static void send_head(struct init_conn *l, uint8_t type, uint32_t ref, uint16_t flags, const void *tail,
 		      size_t n)
 {
 	struct frame f = sock_head(type, ref);
 
 	f.flags = flags;
-	post_send(&l->post, &f, sizeof(f), tail, n, -1);
+	frame_conn_send(&l->post, &f, sizeof(f), tail, n, -1);
 }
 
-void line_leave(struct listener *x)
+void init_conn_detach(struct init_call *x)
 {
 	if (x->line)
 		send_head(x->line, WIRE_LEAVE, x->ref, 0, NULL, 0);
 }
 
-void line_signal(struct line *l, uint32_t ref, int signo)
+void init_conn_signal(struct init_conn *l, uint32_t ref, int signo)
 {
 	struct wire_signal f = { .head = sock_head(WIRE_SIGNAL, ref), .signo = signo };
 
-	post_send(&l->post, &f, sizeof(f), NULL, 0, -1);
+	frame_conn_send(&l->post, &f, sizeof(f), NULL, 0, -1);
 }
 
-void line_resize(struct line *l, uint32_t ref, uint16_t rows, uint16_t cols)
+void init_conn_resize(struct init_conn *l, uint32_t ref, uint16_t rows, uint16_t cols)
 {
 	struct wire_resize f = { .head = sock_head(WIRE_RESIZE, ref), .rows = rows, .cols = cols };
 
-	post_send(&l->post, &f, sizeof(f), NULL, 0, -1);
+	frame_conn_send(&l->post, &f, sizeof(f), NULL, 0, -1);
 }
 
-void line_stdin(struct line *l, uint32_t ref, const void *bytes, size_t n)
+void init_conn_stdin(struct init_conn *l, uint32_t ref, const void *bytes, size_t n)
 {
 	send_head(l, WIRE_STDIN, ref, 0, bytes, n);
 }
 
-void line_channel(struct line *l, uint32_t ref, const void *bytes, size_t n)
+void init_conn_channel(struct init_conn *l, uint32_t ref, const void *bytes, size_t n)
 {
 	send_head(l, WIRE_STDIN, ref, WIRE_STDIN_CHANNEL, bytes, n);
 }
 
-void line_lay(struct line *l, uint32_t ref, const char *path, const void *bytes, size_t n)
+void init_conn_put_early(struct init_conn *l, uint32_t ref, const char *path, const void *bytes, size_t n)
 {
 	struct wire_put put = { .head = sock_head(WIRE_LAY, ref) };
 	size_t name = strlen(path) + 1, done = 0;
@@ -301,32 +301,32 @@ void line_lay(struct line *l, uint32_t ref, const char *path, const void *bytes,
 
 		if (part)
 			memcpy(tail + name, (const char *)bytes + done, part);
-		post_send(&l->post, &put, sizeof(put), tail, name + part, -1);
+		frame_conn_send(&l->post, &put, sizeof(put), tail, name + part, -1);
 		done += part;
 		put.flags = WIRE_LAY_MORE;
 	} while (done < n);
 }
 
-void line_leash(struct line *l)
+void init_conn_kill_on_close(struct init_conn *l)
 {
 	send_head(l, WIRE_LEASH, 0, 0, NULL, 0);
 }
 
-void line_ask(struct line *l, struct listener *x, const struct listen_events *on, uint8_t type,
+void init_conn_request(struct init_conn *l, struct init_call *x, const struct init_call_ops *on, uint8_t type,
 	      uint16_t flags)
 {
-	line_listen(l, x, line_new_ref(l), on);
+	init_conn_add_call(l, x, init_conn_new_ref(l), on);
 	if (type == WIRE_EXECS)
 		l->lister = x;
 	send_head(l, type, x->ref, flags, NULL, 0);
 }
 
-void line_ask_port(struct line *l, struct listener *x, const struct listen_events *on, uint8_t type,
+void init_conn_request_port(struct init_conn *l, struct init_call *x, const struct init_call_ops *on, uint8_t type,
 		   uint16_t port)
 {
 	struct wire_connect f = { .port = port };
 
-	line_listen(l, x, line_new_ref(l), on);
+	init_conn_add_call(l, x, init_conn_new_ref(l), on);
 	f.head = sock_head(type, x->ref);
-	post_send(&l->post, &f, sizeof(f), NULL, 0, -1);
+	frame_conn_send(&l->post, &f, sizeof(f), NULL, 0, -1);
 }

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-struct office_ask {
-	struct office_ask *next;
+struct keeper_call {
+	struct keeper_call *next;
 	uint32_t ref;
 	uint8_t want;
 	office_done *done; /* NULL: forgotten */
@@ -17,10 +17,10 @@ struct office_ask {
 	char bytes[]; /* the question, to be asked again of the next keeper */
 };
 
-static struct office_ask *take(struct office *o, uint32_t ref)
+static struct keeper_call *take(struct keeper_client *o, uint32_t ref)
 {
-	for (struct office_ask **at = &o->asks; *at; at = &(*at)->next) {
-		struct office_ask *a = *at;
+	for (struct keeper_call **at = &o->asks; *at; at = &(*at)->next) {
+		struct keeper_call *a = *at;
 
 		if (a->ref != ref)
 			continue;
@@ -33,7 +33,7 @@ static struct office_ask *take(struct office *o, uint32_t ref)
 	return NULL;
 }
 
-static void answer(struct office_ask *a, const struct frame *f, size_t len, int *fd)
+static void answer(struct keeper_call *a, const struct frame *f, size_t len, int *fd)
 {
 	struct err e;
 
@@ -44,16 +44,16 @@ static void answer(struct office_ask *a, const struct frame *f, size_t len, int 
 		return;
 	}
 	if (f->type == WIRE_ERROR)
-		box_said_error((const struct wire_error *)f, &e);
+		wire_error_read((const struct wire_error *)f, &e);
 	else
 		err_set(&e, ERR_INVALID, "keeper: unexpected frame (type %u)", f->type);
 	a->done(a->ctx, NULL, 0, fd, &e);
 }
 
-static void on_frame(struct post *p, const struct frame *f, size_t len, int *fd)
+static void on_frame(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
 {
-	struct office *o = loop_owner(p, struct office, post);
-	struct office_ask *a = take(o, f->ref);
+	struct keeper_client *o = loop_owner(p, struct keeper_client, post);
+	struct keeper_call *a = take(o, f->ref);
 
 	if (!a)
 		return;
@@ -61,40 +61,40 @@ static void on_frame(struct post *p, const struct frame *f, size_t len, int *fd)
 	free(a);
 }
 
-static void on_gone(struct post *p, const struct err *why)
+static void on_gone(struct frame_conn *p, const struct err *why)
 {
-	struct office *o = loop_owner(p, struct office, post);
+	struct keeper_client *o = loop_owner(p, struct keeper_client, post);
 
 	(void)why;
 	o->on_lost(o);
 }
 
-void office_init(struct office *o, struct loop *l, void (*on_lost)(struct office *))
+void keeper_client_init(struct keeper_client *o, struct loop *l, void (*on_lost)(struct keeper_client *))
 {
-	*o = (struct office){ .loop = l, .post.fd = -1, .next_ref = 1, .on_lost = on_lost };
+	*o = (struct keeper_client){ .loop = l, .post.fd = -1, .next_ref = 1, .on_lost = on_lost };
 	o->last = &o->asks;
 }
 
-int office_connected(const struct office *o)
+int keeper_client_is_connected(const struct keeper_client *o)
 {
 	return o->post.fd >= 0;
 }
 
-void office_connect(struct office *o, int take_fd)
+void keeper_client_connect(struct keeper_client *o, int take_fd)
 {
-	post_fini(&o->post);
-	post_init(&o->post, o->loop, take_fd);
+	frame_conn_fini(&o->post);
+	frame_conn_init(&o->post, o->loop, take_fd);
 	o->post.on_frame = on_frame;
 	o->post.on_gone = on_gone;
-	for (struct office_ask *a = o->asks; a; a = a->next)
-		post_send(&o->post, a->bytes, a->len, NULL, 0, -1);
+	for (struct keeper_call *a = o->asks; a; a = a->next)
+		frame_conn_send(&o->post, a->bytes, a->len, NULL, 0, -1);
 }
 
-void office_fini(struct office *o)
+void keeper_client_fini(struct keeper_client *o)
 {
-	post_fini(&o->post);
+	frame_conn_fini(&o->post);
 	while (o->asks) {
-		struct office_ask *a = o->asks;
+		struct keeper_call *a = o->asks;
 
 		o->asks = a->next;
 		free(a);
@@ -102,15 +102,15 @@ void office_fini(struct office *o)
 	o->last = &o->asks;
 }
 
-struct office_ask *office_ask(struct office *o, const void *ask, size_t len, uint8_t want,
+struct keeper_call *keeper_client_request(struct keeper_client *o, const void *ask, size_t len, uint8_t want,
 			      office_done *done, void *ctx)
 {
-	struct office_ask *a = calloc(1, sizeof(*a) + len);
+	struct keeper_call *a = calloc(1, sizeof(*a) + len);
 	struct frame *head;
 
 	if (!a)
 		abort();
-	*a = (struct office_ask){
+	*a = (struct keeper_call){
 		.ref = o->next_ref++, .want = want, .done = done, .ctx = ctx, .len = len
 	};
 	memcpy(a->bytes, ask, len);
@@ -121,23 +121,23 @@ struct office_ask *office_ask(struct office *o, const void *ask, size_t len, uin
 	o->last = &a->next;
 	o->waiting++;
 	/* Without a connection it waits for the next one. */
-	(void)post_send(&o->post, a->bytes, len, NULL, 0, -1);
+	(void)frame_conn_send(&o->post, a->bytes, len, NULL, 0, -1);
 	return a;
 }
 
-void office_forget(struct office *o, struct office_ask *a)
+void keeper_client_cancel(struct keeper_client *o, struct keeper_call *a)
 {
 	(void)o;
 	if (a)
 		a->done = NULL;
 }
 
-struct office_ask *office_ask_box(struct office *o, uint8_t type, uint16_t flags, const char *id,
+struct keeper_call *keeper_client_request_box(struct keeper_client *o, uint8_t type, uint16_t flags, const char *id,
 				  uint8_t want, office_done *done, void *ctx)
 {
 	struct wire_id ask = { .head = sock_head(type, 0) };
 
 	ask.head.flags = flags;
 	snprintf(ask.id, sizeof(ask.id), "%s", id);
-	return office_ask(o, &ask, sizeof(ask), want, done, ctx);
+	return keeper_client_request(o, &ask, sizeof(ask), want, done, ctx);
 }

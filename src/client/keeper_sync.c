@@ -12,7 +12,7 @@
 
 enum { ASK_AGAIN = 5, ASK_PAUSE_US = 20000 };
 
-static int reopen(struct keeper_link *k, struct err *e)
+static int reopen(struct keeper_sync *k, struct err *e)
 {
 	char dir[256], path[300];
 	int fd;
@@ -34,18 +34,18 @@ static int reopen(struct keeper_link *k, struct err *e)
 	return 0;
 }
 
-int keeper_open(struct keeper_link *k, int start, struct err *e)
+int keeper_sync_open(struct keeper_sync *k, int start, struct err *e)
 {
-	*k = (struct keeper_link){ .fd = -1, .next_ref = 1, .start = start };
+	*k = (struct keeper_sync){ .fd = -1, .next_ref = 1, .start = start };
 	return reopen(k, e);
 }
 
-void keeper_close(struct keeper_link *k)
+void keeper_sync_close(struct keeper_sync *k)
 {
 	own_close_fd(&k->fd);
 }
 
-int box_said_error(const struct wire_error *said, struct err *e)
+int wire_error_read(const struct wire_error *said, struct err *e)
 {
 	int known = said->kind > ERR_NONE && said->kind <= ERR_SYS;
 	char text[sizeof(said->msg) + 1];
@@ -61,7 +61,7 @@ int box_said_error(const struct wire_error *said, struct err *e)
 }
 
 /* One frame; the first descriptor of it, the rest closed. */
-static int receive(struct keeper_link *k, void *buf, int *out_fd, struct err *e)
+static int receive(struct keeper_sync *k, void *buf, int *out_fd, struct err *e)
 {
 	int fds[WIRE_FDS], n;
 	unsigned nfds = WIRE_FDS;
@@ -89,7 +89,7 @@ static int take_answer(struct answer *a, const char *buf, size_t n, int *take_fd
 	const struct frame *f = (const struct frame *)buf;
 
 	if (f->type == WIRE_ERROR)
-		return box_said_error((const struct wire_error *)buf, e);
+		return wire_error_read((const struct wire_error *)buf, e);
 	if (f->type != a->want || n > a->room || (a->wants_fd && *take_fd < 0))
 		return err_set(e, ERR_INVALID, "keeper: unexpected frame (type %u)", f->type);
 	memcpy(a->to, buf, n);
@@ -99,7 +99,7 @@ static int take_answer(struct answer *a, const char *buf, size_t n, int *take_fd
 	return 0;
 }
 
-int link_hear(struct keeper_link *k, uint32_t ref, struct answer *a, struct err *e)
+int link_hear(struct keeper_sync *k, uint32_t ref, struct answer *a, struct err *e)
 {
 	char buf[WIRE_MAX];
 
@@ -109,13 +109,13 @@ int link_hear(struct keeper_link *k, uint32_t ref, struct answer *a, struct err 
 
 		if (n < 0)
 			return -1;
-		/* Another ref: the answer to a box_drop() of before. */
+		/* Another ref: the answer to a boxh_drop() of before. */
 		if (((const struct frame *)buf)->ref == ref)
 			return take_answer(a, buf, (size_t)n, &fd, e);
 	}
 }
 
-static int ask_once(struct keeper_link *k, void *ask, size_t ask_len, struct answer *a,
+static int ask_once(struct keeper_sync *k, void *ask, size_t ask_len, struct answer *a,
 		    struct err *e)
 {
 	struct frame *head = ask;
@@ -130,7 +130,7 @@ static int ask_once(struct keeper_link *k, void *ask, size_t ask_len, struct ans
 /* Every request may be repeated. A box that the old keeper was making for us was never ours: nobody
  * has claimed it, so it ended with that keeper. More than once: a keeper that was killed can still be
  * connected to, for as long as a child of it needs to notice. */
-int link_ask(struct keeper_link *k, void *ask, size_t ask_len, struct answer *a, struct err *e)
+int link_ask(struct keeper_sync *k, void *ask, size_t ask_len, struct answer *a, struct err *e)
 {
 	for (int tries = 0; ask_once(k, ask, ask_len, a, e) < 0; tries++) {
 		if ((e->sys != EPIPE && e->sys != ECONNRESET) || tries == ASK_AGAIN)
@@ -143,7 +143,7 @@ int link_ask(struct keeper_link *k, void *ask, size_t ask_len, struct answer *a,
 	return 0;
 }
 
-int keeper_greet(struct keeper_link *k, struct wire_about *out, struct err *e)
+int keeper_sync_greet(struct keeper_sync *k, struct wire_about *out, struct err *e)
 {
 	struct frame ask = sock_head(WIRE_INFO, 0);
 	struct answer a = { .want = WIRE_ABOUT, .to = out, .room = sizeof(*out) };
@@ -151,7 +151,7 @@ int keeper_greet(struct keeper_link *k, struct wire_about *out, struct err *e)
 	return ask_once(k, &ask, sizeof(ask), &a, e);
 }
 
-int keeper_about(struct keeper_link *k, struct wire_about *out, struct err *e)
+int keeper_sync_info(struct keeper_sync *k, struct wire_about *out, struct err *e)
 {
 	struct frame ask = sock_head(WIRE_INFO, 0);
 	struct answer a = { .want = WIRE_ABOUT, .to = out, .room = sizeof(*out) };
@@ -159,7 +159,7 @@ int keeper_about(struct keeper_link *k, struct wire_about *out, struct err *e)
 	return link_ask(k, &ask, sizeof(ask), &a, e);
 }
 
-int keeper_fill(struct keeper_link *k, unsigned depth, struct wire_about *out, struct err *e)
+int keeper_sync_set_pool(struct keeper_sync *k, unsigned depth, struct wire_about *out, struct err *e)
 {
 	struct wire_fill ask = { .head = sock_head(WIRE_FILL, 0), .depth = depth };
 	struct answer a = { .want = WIRE_ABOUT, .to = out, .room = sizeof(*out) };
@@ -167,7 +167,7 @@ int keeper_fill(struct keeper_link *k, unsigned depth, struct wire_about *out, s
 	return link_ask(k, &ask, sizeof(ask), &a, e);
 }
 
-int keeper_boxes(struct keeper_link *k, const char *after, struct wire_box *out, unsigned max,
+int keeper_sync_boxes(struct keeper_sync *k, const char *after, struct wire_box *out, unsigned max,
 		 struct err *e)
 {
 	struct wire_id ask = { .head = sock_head(WIRE_BOXES, 0) };

@@ -13,7 +13,7 @@ struct answer {
 
 /* Sends `ask`, whose ref is filled in, and waits for the answer with that ref. A keeper that goes
  * away meanwhile is replaced once. */
-must_check int link_ask(struct keeper_link *k, void *ask, size_t ask_len, struct answer *a,
+must_check int link_ask(struct keeper_sync *k, void *ask, size_t ask_len, struct answer *a,
 			struct err *e);
 /* A further answer to the request of that ref. */
-must_check int link_hear(struct keeper_link *k, uint32_t ref, struct answer *a, struct err *e);
+must_check int link_hear(struct keeper_sync *k, uint32_t ref, struct answer *a, struct err *e);

@@ -368,12 +368,12 @@ static json_t *as_json(const char *name, const struct finding *f)
 
 static void examine(struct patient *p)
 {
-	struct keeper_link k;
+	struct keeper_sync k;
 
 	probe_host(&p->host, geteuid() == 0);
-	p->has_keeper = keeper_open(&k, 1, &p->keeper_err) == 0 &&
-			keeper_about(&k, &p->keeper, &p->keeper_err) == 0;
-	keeper_close(&k);
+	p->has_keeper = keeper_sync_open(&k, 1, &p->keeper_err) == 0 &&
+			keeper_sync_info(&k, &p->keeper, &p->keeper_err) == 0;
+	keeper_sync_close(&k);
 }
 
 static int doctor(const struct cli *cli, const struct args *a)

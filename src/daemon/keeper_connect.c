@@ -46,13 +46,13 @@ enum verdict { GOOD, GONE, FOREIGN };
  * and its pid tells. */
 static enum verdict greet(int fd)
 {
-	struct keeper_link k = { .fd = fd, .next_ref = 1 };
+	struct keeper_sync k = { .fd = fd, .next_ref = 1 };
 	struct wire_about about;
 	struct err e = { 0 };
 
 	for (long waited = 0; waited < ANSWER_MS; waited += GLANCE_MS) {
 		patience(fd, GLANCE_MS);
-		if (keeper_greet(&k, &about, &e) == 0) {
+		if (keeper_sync_greet(&k, &about, &e) == 0) {
 			patience(fd, 0);
 			return GOOD;
 		}
@@ -76,10 +76,10 @@ static void send_away(pid_t pid)
 int bring_keeper(struct err *e)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
-		struct keeper_link k;
+		struct keeper_sync k;
 		enum verdict v;
 
-		if (keeper_open(&k, 1, e) < 0)
+		if (keeper_sync_open(&k, 1, e) < 0)
 			return -1;
 		v = greet(k.fd);
 		if (v == GOOD)
@@ -88,7 +88,7 @@ int bring_keeper(struct err *e)
 			send_away(peer_of(k.fd));
 		else
 			pause_ms(PAUSE_MS);
-		keeper_close(&k);
+		keeper_sync_close(&k);
 	}
 	return err_set(e, ERR_SYS, "no keeper of this version could be had");
 }

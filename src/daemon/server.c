@@ -51,7 +51,7 @@ struct front {
 	const struct front_start *start;
 	struct loop loop;
 	struct api api;
-	struct post warden;
+	struct frame_conn warden;
 	struct on_signal term;
 	struct timer drain, tick;
 	struct ssl_ctx_st *tls;
@@ -67,7 +67,7 @@ static void ask_keeper(struct fleet *f)
 	struct frame ask = sock_head(WIRE_INFO, 0);
 
 	log_info("asking for a keeper");
-	post_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
+	frame_conn_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
 }
 
 static void ask_way(struct gate *g)
@@ -75,7 +75,7 @@ static void ask_way(struct gate *g)
 	struct front *x = g->user;
 	struct frame ask = sock_head(WIRE_WAY, 0);
 
-	post_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
+	frame_conn_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
 }
 
 static void ask_model(void *user)
@@ -83,7 +83,7 @@ static void ask_model(void *user)
 	struct front *x = user;
 	struct frame ask = sock_head(WIRE_MODEL, 0);
 
-	post_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
+	frame_conn_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
 }
 
 static void keeper_came(struct front *x, int take_fd)
@@ -93,10 +93,10 @@ static void keeper_came(struct front *x, int take_fd)
 	struct fleet *f = &x->api.fleet;
 
 	fleet_keeper(f, take_fd);
-	post_send(&f->office.post, &fill, sizeof(fill), NULL, 0, -1); /* nobody waits for its answer */
+	frame_conn_send(&f->office.post, &fill, sizeof(fill), NULL, 0, -1); /* nobody waits for its answer */
 }
 
-static void warden_says(struct post *p, const struct frame *f, size_t len, int *fd)
+static void warden_says(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
 {
 	struct front *x = loop_owner(p, struct front, warden);
 
@@ -130,7 +130,7 @@ static void begin_drain(struct front *x)
 
 /* Without it nobody would bring a keeper; and the next warden's front, which knows nothing of us, must
  * not find us beside it. So not a moment longer: streams are resumed over there. */
-static void warden_left(struct post *p, const struct err *why)
+static void warden_left(struct frame_conn *p, const struct err *why)
 {
 	struct front *x = loop_owner(p, struct front, warden);
 
@@ -204,7 +204,7 @@ static void all_restored(struct fleet *f)
 	errands_alone(&x->api);
 	prepare_begin(&x->prepare, f);
 	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
-	post_send(&x->warden, &done, sizeof(done), NULL, 0, -1);
+	frame_conn_send(&x->warden, &done, sizeof(done), NULL, 0, -1);
 }
 
 /* Which interpreter the host has, and so every box: the file that its name leads to, and its size. One
@@ -560,7 +560,7 @@ static int begin(struct front *x, struct err *e)
 	x->api.fleet.gate.need = rules.n ? ask_way : NULL;
 	x->api.conf.rules = rules.v;
 	x->api.conf.nrules = rules.n;
-	post_init(&x->warden, &x->loop, s->warden);
+	frame_conn_init(&x->warden, &x->loop, s->warden);
 	x->warden.on_frame = warden_says;
 	x->warden.on_gone = warden_left;
 	timer_init(&x->drain, &x->loop, drained_enough);

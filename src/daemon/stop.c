@@ -32,34 +32,34 @@ struct stop_result {
 	unsigned boxes;       /* ended with --all, else still running */
 };
 
-static int stop_open_keeper(struct keeper_link *k, struct err *e)
+static int stop_open_keeper(struct keeper_sync *k, struct err *e)
 {
-	if (keeper_open(k, 0, e) == 0)
+	if (keeper_sync_open(k, 0, e) == 0)
 		return 1;
 	return e->sys == ENOENT || e->sys == ECONNREFUSED ? 0 : -1;
 }
 
-static int stop_end_boxes(struct keeper_link *k, unsigned *out_ended, struct err *e)
+static int stop_end_boxes(struct keeper_sync *k, unsigned *out_ended, struct err *e)
 {
 	struct wire_box page[PAGE];
 	int n;
 
-	while ((n = keeper_boxes(k, "", page, PAGE, e)) > 0)
+	while ((n = keeper_sync_boxes(k, "", page, PAGE, e)) > 0)
 		for (int i = 0; i < n; i++) {
-			if (box_end(k, page[i].id, e) < 0 && e->kind != ERR_NOT_FOUND)
+			if (boxh_end(k, page[i].id, e) < 0 && e->kind != ERR_NOT_FOUND)
 				return -1;
 			++*out_ended;
 		}
 	return n;
 }
 
-static int stop_count_boxes(struct keeper_link *k, unsigned *out_count, struct err *e)
+static int stop_count_boxes(struct keeper_sync *k, unsigned *out_count, struct err *e)
 {
 	struct wire_box page[PAGE];
 	char after[WIRE_ID + 1] = "";
 	int n;
 
-	while ((n = keeper_boxes(k, after, page, PAGE, e)) > 0) {
+	while ((n = keeper_sync_boxes(k, after, page, PAGE, e)) > 0) {
 		*out_count += (unsigned)n;
 		snprintf(after, sizeof(after), "%s", page[n - 1].id);
 	}
@@ -68,12 +68,12 @@ static int stop_count_boxes(struct keeper_link *k, unsigned *out_count, struct e
 
 static int stop_boxes(int all, struct stop_result *r, struct err *e)
 {
-	struct keeper_link k = { .fd = -1 };
+	struct keeper_sync k = { .fd = -1 };
 	int rc = stop_open_keeper(&k, e);
 
 	if (rc > 0)
 		rc = all ? stop_end_boxes(&k, &r->boxes, e) : stop_count_boxes(&k, &r->boxes, e);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 	return rc;
 }
 
@@ -106,14 +106,14 @@ static int stop_daemon(const char *run, struct stop_result *r, struct err *e)
 /* After the daemon, which would start another one. */
 static int stop_keeper(struct stop_result *r, struct err *e)
 {
-	struct keeper_link k = { .fd = -1 };
+	struct keeper_sync k = { .fd = -1 };
 	struct wire_about about;
 	auto_fd int pidfd = -1;
 	int rc = stop_open_keeper(&k, e);
 
 	if (rc > 0)
-		rc = keeper_about(&k, &about, e) < 0 ? -1 : 1;
-	keeper_close(&k);
+		rc = keeper_sync_info(&k, &about, e) < 0 ? -1 : 1;
+	keeper_sync_close(&k);
 	if (rc <= 0)
 		return rc;
 	r->keeper = (pid_t)about.pid;

@@ -602,17 +602,17 @@ static void remove_sockets(const struct warden *w)
 /* After an upgrade the keeper is the old binary's. Its boxes live on; the next one adopts them. */
 static void retire_keeper(void)
 {
-	struct keeper_link k = { .fd = -1 };
+	struct keeper_sync k = { .fd = -1 };
 	struct wire_about about;
 	struct err e;
 
-	if (keeper_open(&k, 0, &e) < 0)
+	if (keeper_sync_open(&k, 0, &e) < 0)
 		return;
-	if (keeper_about(&k, &about, &e) < 0)
+	if (keeper_sync_info(&k, &about, &e) < 0)
 		log_warn("the keeper of before stays", LOG_E(&e));
 	else if (about.pid > 1)
 		kill((pid_t)about.pid, SIGTERM);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 static int remember_exe(struct warden *w, struct err *e)

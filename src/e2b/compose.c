@@ -27,15 +27,15 @@ struct composing {
 	int root, made;
 };
 
-static void compose_ready(struct clerk *k)
+static void compose_ready(struct file_client *k)
 {
 	struct composing *x = loop_owner(k, struct composing, desk.clerk);
 	struct wire_put put = { .flags = WIRE_PUT_FOLLOW | (x->root ? 0 : WIRE_PUT_USER) };
 
-	clerk_ask(k, WIRE_PUT, &put, sizeof(put), x->desk.path, strlen(x->desk.path));
+	file_client_ask(k, WIRE_PUT, &put, sizeof(put), x->desk.path, strlen(x->desk.path));
 	for (size_t i = 0; i < x->n; i++)
-		clerk_more(k, WIRE_APPEND, x->sources[i], strlen(x->sources[i]));
-	clerk_data(k, NULL, 0);
+		file_client_more(k, WIRE_APPEND, x->sources[i], strlen(x->sources[i]));
+	file_client_data(k, NULL, 0);
 }
 
 /* One after the other: what was put together is no longer needed in parts. */
@@ -52,7 +52,7 @@ static void compose_next(struct composing *x)
 			    changes_text(entry_name(x->desk.path)), "type", "file"));
 }
 
-static void compose_done(struct clerk *k, uint16_t flags)
+static void compose_done(struct file_client *k, uint16_t flags)
 {
 	struct composing *x = loop_owner(k, struct composing, desk.clerk);
 
@@ -61,7 +61,7 @@ static void compose_done(struct clerk *k, uint16_t flags)
 	compose_next(x);
 }
 
-static void compose_failed(struct clerk *k, const struct err *e)
+static void compose_failed(struct file_client *k, const struct err *e)
 {
 	struct composing *x = loop_owner(k, struct composing, desk.clerk);
 
@@ -78,7 +78,7 @@ static void compose_failed(struct clerk *k, const struct err *e)
 
 void transfer_compose(struct call *c)
 {
-	static const struct clerk_events on = { .ready = compose_ready,
+	static const struct file_client_events on = { .ready = compose_ready,
 						.done = compose_done,
 						.failed = compose_failed };
 	struct composing *x = call_alloc(c, sizeof(*x));

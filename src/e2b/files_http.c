@@ -130,7 +130,7 @@ static int begin_file(struct upload *u, const char *path)
 	u->desk.path = path;
 	buf_add(&u->names, path, strlen(path) + 1);
 	u->n++;
-	if (clerk_ask_pipe(&u->desk.clerk, WIRE_PUT, &put, sizeof(put), path, &pipe, &e) < 0) {
+	if (file_client_ask_pipe(&u->desk.clerk, WIRE_PUT, &put, sizeof(put), path, &pipe, &e) < 0) {
 		files_rest_fail(&u->desk, &e);
 		return -1;
 	}
@@ -144,8 +144,8 @@ static void end_file(struct upload *u)
 	watch_stop(&u->room);
 	own_close_fd(&u->pipe);
 	if (u->meta.len)
-		clerk_more(&u->desk.clerk, WIRE_META, u->meta.p, u->meta.len);
-	clerk_data(&u->desk.clerk, NULL, 0);
+		file_client_more(&u->desk.clerk, WIRE_META, u->meta.p, u->meta.len);
+	file_client_data(&u->desk.clerk, NULL, 0);
 	u->phase = CLOSING;
 }
 
@@ -386,7 +386,7 @@ static void plain_full(struct http_req *r, int full)
 
 /* ---- the worker ---- */
 
-static void ready(struct clerk *k)
+static void ready(struct file_client *k)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 	struct call *c = u->desk.call;
@@ -424,7 +424,7 @@ static void add_written(struct upload *u, json_t *take_metadata)
 }
 
 /* The name is given. Which attributes the disk has taken, it says itself. */
-static void done(struct clerk *k, uint16_t flags)
+static void done(struct file_client *k, uint16_t flags)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 
@@ -438,7 +438,7 @@ static void done(struct clerk *k, uint16_t flags)
 		add_written(u, NULL);
 }
 
-static void entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+static void entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 
@@ -447,7 +447,7 @@ static void entry(struct clerk *k, const struct wire_entry *e, const char *tail,
 		add_written(u, entry_metadata(tail, n));
 }
 
-static void failed(struct clerk *k, const struct err *e)
+static void failed(struct file_client *k, const struct err *e)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 
@@ -552,7 +552,7 @@ static int read_kind(struct upload *u, struct call *c)
 
 void transfer_post(struct call *c)
 {
-	static const struct clerk_events on = {
+	static const struct file_client_events on = {
 		.ready = ready, .entry = entry, .done = done, .failed = failed
 	};
 	struct upload *u = call_alloc(c, sizeof(*u));

@@ -27,7 +27,7 @@ static void look(struct deed *x)
 	desk_ask(&x->desk, WIRE_ENTRY_OF, WIRE_ENTRY_FULL, x->at, strlen(x->at));
 }
 
-static void deed_ready(struct clerk *k)
+static void deed_ready(struct file_client *k)
 {
 	struct deed *x = loop_owner(k, struct deed, desk.clerk);
 	auto_buf struct buf tail = { 0 };
@@ -39,7 +39,7 @@ static void deed_ready(struct clerk *k)
 	if (!x->type)
 		look(x);
 	else if (x->type == WIRE_MKDIR)
-		clerk_ask(k, x->type, &x->put, sizeof(x->put), tail.p, tail.len);
+		file_client_ask(k, x->type, &x->put, sizeof(x->put), tail.p, tail.len);
 	else
 		desk_ask(&x->desk, x->type, x->flags, tail.p, tail.len);
 }
@@ -50,7 +50,7 @@ static void reply(struct deed *x, json_t *take_doc)
 	connect_reply(x->desk.call, take_doc);
 }
 
-static void deed_done(struct clerk *k, uint16_t flags)
+static void deed_done(struct file_client *k, uint16_t flags)
 {
 	struct deed *x = loop_owner(k, struct deed, desk.clerk);
 
@@ -61,7 +61,7 @@ static void deed_done(struct clerk *k, uint16_t flags)
 		reply(x, json_object());
 }
 
-static void deed_entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+static void deed_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	struct deed *x = loop_owner(k, struct deed, desk.clerk);
 	struct entry_shape shape = { .brief = files_is_old(x->desk.call) };
@@ -87,7 +87,7 @@ static void deed_entry(struct clerk *k, const struct wire_entry *e, const char *
 	connect_fail(c, CONNECT_INTERNAL, "the box's answer makes no sense");
 }
 
-static void deed_failed(struct clerk *k, const struct err *e)
+static void deed_failed(struct file_client *k, const struct err *e)
 {
 	struct deed *x = loop_owner(k, struct deed, desk.clerk);
 	struct call *c = x->desk.call;
@@ -107,7 +107,7 @@ static void deed_failed(struct clerk *k, const struct err *e)
 
 static void deed_begin(struct call *c, const struct deed *want)
 {
-	static const struct clerk_events on = {
+	static const struct file_client_events on = {
 		.ready = deed_ready, .entry = deed_entry, .done = deed_done, .failed = deed_failed
 	};
 	struct deed *x = call_alloc(c, sizeof(*x));
@@ -187,23 +187,23 @@ struct listing {
 	struct files_array entries;
 };
 
-static void list_ready(struct clerk *k)
+static void list_ready(struct file_client *k)
 {
 	struct listing *l = loop_owner(k, struct listing, desk.clerk);
 
-	clerk_ask(k, WIRE_LIST, &l->ask, sizeof(l->ask), l->desk.path, strlen(l->desk.path));
+	file_client_ask(k, WIRE_LIST, &l->ask, sizeof(l->ask), l->desk.path, strlen(l->desk.path));
 }
 
-static void list_entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+static void list_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	struct listing *l = loop_owner(k, struct listing, desk.clerk);
 	json_t *entry = entry_json(&l->shape, e, tail, n);
 
 	if (entry && files_array_add(&l->entries, entry))
-		clerk_pause(k, 1);
+		file_client_pause(k, 1);
 }
 
-static void list_done(struct clerk *k, uint16_t flags)
+static void list_done(struct file_client *k, uint16_t flags)
 {
 	struct listing *l = loop_owner(k, struct listing, desk.clerk);
 
@@ -212,7 +212,7 @@ static void list_done(struct clerk *k, uint16_t flags)
 	files_array_end(&l->entries);
 }
 
-static void list_failed(struct clerk *k, const struct err *e)
+static void list_failed(struct file_client *k, const struct err *e)
 {
 	struct listing *l = loop_owner(k, struct listing, desk.clerk);
 	struct call *c = l->desk.call;
@@ -237,12 +237,12 @@ static void list_drained(struct http_req *r)
 	struct listing *l = c->state;
 
 	if (l->desk.open)
-		clerk_pause(&l->desk.clerk, 0);
+		file_client_pause(&l->desk.clerk, 0);
 }
 
 static void list_asked(struct call *c, json_t *ask)
 {
-	static const struct clerk_events on = {
+	static const struct file_client_events on = {
 		.ready = list_ready, .entry = list_entry, .done = list_done, .failed = list_failed
 	};
 	const json_t *depth = json_object_get(ask, "depth");

@@ -131,7 +131,7 @@ static int believes(void *user)
 	const struct passage *p = user;
 	const struct berth *b = fleet_find(&p->call->api->fleet, p->box);
 
-	return b && b->state == BERTH_RUNNING && line_is_open(&b->line);
+	return b && b->state == BERTH_RUNNING && init_conn_is_open(&b->line);
 }
 
 static void failed(void *user, const char *why)

@@ -153,11 +153,11 @@ static void shelf_next(struct shelf *x)
 
 	if (x->set_owner) {
 		x->set_owner = 0;
-		clerk_ask(&x->desk.clerk, WIRE_CHOWN, &x->owner, sizeof(x->owner), path, strlen(path));
+		file_client_ask(&x->desk.clerk, WIRE_CHOWN, &x->owner, sizeof(x->owner), path, strlen(path));
 	} else if (x->set_mode) {
 		x->set_mode = 0;
 		x->put = (struct wire_put){ .mode = x->put.mode }; /* without the flags of the PUT */
-		clerk_ask(&x->desk.clerk, WIRE_CHMOD, &x->put, sizeof(x->put), path, strlen(path));
+		file_client_ask(&x->desk.clerk, WIRE_CHMOD, &x->put, sizeof(x->put), path, strlen(path));
 	} else {
 		look(x);
 	}
@@ -169,7 +169,7 @@ static void begin_put(struct shelf *x)
 	struct err e;
 	int pipe;
 
-	if (clerk_ask_pipe(&x->desk.clerk, WIRE_PUT, &x->put, sizeof(x->put), x->desk.path, &pipe, &e) <
+	if (file_client_ask_pipe(&x->desk.clerk, WIRE_PUT, &x->put, sizeof(x->put), x->desk.path, &pipe, &e) <
 	    0) {
 		desk_fail(&x->desk, &e);
 		return;
@@ -178,7 +178,7 @@ static void begin_put(struct shelf *x)
 	http_body_rate(c->req, HTTP_BODY_RATE);
 }
 
-static void ready(struct clerk *k)
+static void ready(struct file_client *k)
 {
 	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
 	struct wire_list list = { .max = ENTRIES_MAX,
@@ -190,9 +190,9 @@ static void ready(struct clerk *k)
 	if (x->deed == STAT)
 		look(x);
 	else if (x->deed == LIST)
-		clerk_ask(k, WIRE_LIST, &list, sizeof(list), path, n);
+		file_client_ask(k, WIRE_LIST, &list, sizeof(list), path, n);
 	else if (x->deed == MKDIR)
-		clerk_ask(k, WIRE_MKDIR, &x->put, sizeof(x->put), path, n);
+		file_client_ask(k, WIRE_MKDIR, &x->put, sizeof(x->put), path, n);
 	else if (x->deed == PATCH)
 		shelf_next(x);
 	else if (x->deed == REMOVE)
@@ -201,7 +201,7 @@ static void ready(struct clerk *k)
 		begin_put(x);
 }
 
-static void entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+static void entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
 	struct desk_entry parts;
@@ -217,7 +217,7 @@ static void entry(struct clerk *k, const struct wire_entry *e, const char *tail,
 		       stat_json(e, &parts, x->path, NULL));
 }
 
-static void done(struct clerk *k, uint16_t flags)
+static void done(struct file_client *k, uint16_t flags)
 {
 	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
 
@@ -232,7 +232,7 @@ static void done(struct clerk *k, uint16_t flags)
 		shelf_next(x);
 }
 
-static void failed(struct clerk *k, const struct err *e)
+static void failed(struct file_client *k, const struct err *e)
 {
 	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
 
@@ -263,7 +263,7 @@ static void body_ended(struct http_req *r)
 	struct shelf *x = ((struct call *)r->user)->state;
 
 	if (x && x->desk.open && x->asked)
-		clerk_data(&x->desk.clerk, NULL, 0);
+		file_client_data(&x->desk.clerk, NULL, 0);
 }
 
 static void get_failed(struct desk *d, const struct err *e)
@@ -273,7 +273,7 @@ static void get_failed(struct desk *d, const struct err *e)
 
 static void there(struct call *c, struct depot *d, struct berth *b)
 {
-	static const struct clerk_events on = {
+	static const struct file_client_events on = {
 		.ready = ready, .entry = entry, .done = done, .failed = failed
 	};
 	struct shelf *x = loop_owner(d, struct shelf, depot);

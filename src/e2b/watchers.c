@@ -45,11 +45,11 @@ static int wish_read(struct wish *w, struct call *c, const json_t *ask)
 	return 0;
 }
 
-static void wish_ask(const struct wish *w, struct clerk *k)
+static void wish_ask(const struct wish *w, struct file_client *k)
 {
 	struct frame f = { .flags = w->flags };
 
-	clerk_ask(k, WIRE_WATCH, &f, sizeof(f), w->path, strlen(w->path));
+	file_client_ask(k, WIRE_WATCH, &f, sizeof(f), w->path, strlen(w->path));
 }
 
 static void wish_entry(struct wish *w, const struct wire_entry *e, const char *tail, size_t n)
@@ -153,12 +153,12 @@ static void too_late(struct timer *t)
 	connect_end_error(&w->out, CONNECT_DEADLINE, "the stream's time is over");
 }
 
-static void watch_ready(struct clerk *k)
+static void watch_ready(struct file_client *k)
 {
 	wish_ask(&loop_owner(k, struct watching, desk.clerk)->wish, k);
 }
 
-static void watch_done(struct clerk *k, uint16_t flags)
+static void watch_done(struct file_client *k, uint16_t flags)
 {
 	struct watching *w = loop_owner(k, struct watching, desk.clerk);
 	struct call *c = w->desk.call;
@@ -174,12 +174,12 @@ static void watch_done(struct clerk *k, uint16_t flags)
 		timer_set(&w->deadline, ms);
 }
 
-static void watch_entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+static void watch_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	wish_entry(&loop_owner(k, struct watching, desk.clerk)->wish, e, tail, n);
 }
 
-static void watch_other(struct clerk *k, const struct frame *f, size_t len)
+static void watch_other(struct file_client *k, const struct frame *f, size_t len)
 {
 	struct watching *w = loop_owner(k, struct watching, desk.clerk);
 	json_t *event;
@@ -193,7 +193,7 @@ static void watch_other(struct clerk *k, const struct frame *f, size_t len)
 	}
 	event = event_json(&w->wish, f, len);
 	if (event && connect_send(&w->out, json_pack("{s:o}", "filesystem", event)))
-		clerk_pause(k, 1);
+		file_client_pause(k, 1);
 	if (is_gone(f)) {
 		stop_watching(w);
 		connect_end(&w->out);
@@ -201,7 +201,7 @@ static void watch_other(struct clerk *k, const struct frame *f, size_t len)
 }
 
 /* After it has begun nobody but the box's end, or somebody in it, ends the worker. */
-static void watch_failed(struct clerk *k, const struct err *e)
+static void watch_failed(struct file_client *k, const struct err *e)
 {
 	struct watching *w = loop_owner(k, struct watching, desk.clerk);
 
@@ -218,7 +218,7 @@ static void watch_drained(struct http_req *r)
 	struct watching *w = c->state;
 
 	if (w->desk.open)
-		clerk_pause(&w->desk.clerk, 0);
+		file_client_pause(&w->desk.clerk, 0);
 }
 
 static void left(struct http_req *r)
@@ -228,7 +228,7 @@ static void left(struct http_req *r)
 
 static void watch_asked(struct call *c, json_t *ask)
 {
-	static const struct clerk_events on = { .ready = watch_ready,
+	static const struct file_client_events on = { .ready = watch_ready,
 						.entry = watch_entry,
 						.other = watch_other,
 						.done = watch_done,
@@ -259,7 +259,7 @@ enum watcher_state { ARMING, IDLE, TELLING };
 struct watcher {
 	struct watcher *next;
 	struct watchers *all;
-	struct clerk clerk;
+	struct file_client clerk;
 	enum watcher_state state;
 	char id[ID_LEN + 2], box[ID_LEN + 1];
 	struct wish wish;
@@ -291,7 +291,7 @@ static void watcher_free(struct watcher *w)
 		at = &(*at)->next;
 	*at = w->next;
 	w->all->n--;
-	clerk_close(&w->clerk);
+	file_client_close(&w->clerk);
 	wish_fini(&w->wish);
 	free(w->path);
 	free(w);
@@ -351,15 +351,15 @@ static unsigned count(const struct watchers *all, const char *box)
 static void rest(struct watcher *w)
 {
 	w->state = IDLE;
-	clerk_pause(&w->clerk, 1);
+	file_client_pause(&w->clerk, 1);
 }
 
-static void kept_ready(struct clerk *k)
+static void kept_ready(struct file_client *k)
 {
 	wish_ask(&loop_owner(k, struct watcher, clerk)->wish, k);
 }
 
-static void kept_done(struct clerk *k, uint16_t flags)
+static void kept_done(struct file_client *k, uint16_t flags)
 {
 	struct watcher *w = loop_owner(k, struct watcher, clerk);
 	enum watcher_state was = w->state;
@@ -375,12 +375,12 @@ static void kept_done(struct clerk *k, uint16_t flags)
 		files_array_end(&w->events);
 }
 
-static void kept_entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+static void kept_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	wish_entry(&loop_owner(k, struct watcher, clerk)->wish, e, tail, n);
 }
 
-static void kept_other(struct clerk *k, const struct frame *f, size_t len)
+static void kept_other(struct file_client *k, const struct frame *f, size_t len)
 {
 	struct watcher *w = loop_owner(k, struct watcher, clerk);
 	json_t *event;
@@ -395,11 +395,11 @@ static void kept_other(struct clerk *k, const struct frame *f, size_t len)
 	if (!w->call)
 		json_decref(event);
 	else if (files_array_add(&w->events, event))
-		clerk_pause(k, 1);
+		file_client_pause(k, 1);
 }
 
 /* The watched folder is gone, or the box is. What was told before is told. */
-static void kept_failed(struct clerk *k, const struct err *e)
+static void kept_failed(struct file_client *k, const struct err *e)
 {
 	struct watcher *w = loop_owner(k, struct watcher, clerk);
 	enum watcher_state was = w->state;
@@ -425,7 +425,7 @@ static void telling_dropped(struct call *c)
 	struct watcher *w = c->state;
 
 	w->call = NULL;
-	clerk_pause(&w->clerk, 0);
+	file_client_pause(&w->clerk, 0);
 }
 
 static void telling_drained(struct http_req *r)
@@ -434,12 +434,12 @@ static void telling_drained(struct http_req *r)
 	struct watcher *w = c->state;
 
 	if (w)
-		clerk_pause(&w->clerk, 0);
+		file_client_pause(&w->clerk, 0);
 }
 
 static void create_asked(struct call *c, json_t *ask)
 {
-	static const struct clerk_events on = { .ready = kept_ready,
+	static const struct file_client_events on = { .ready = kept_ready,
 						.entry = kept_entry,
 						.other = kept_other,
 						.done = kept_done,
@@ -476,7 +476,7 @@ static void create_asked(struct call *c, json_t *ask)
 	all->n++;
 	c->state = w;
 	c->drop = arming_dropped;
-	clerk_open(&w->clerk, &b->line, FILES_WORKER, &on);
+	file_client_open(&w->clerk, &b->line, FILES_WORKER, &on);
 }
 
 void filesystem_watcher_new(struct call *c)
@@ -518,8 +518,8 @@ static void events_asked(struct call *c, json_t *ask)
 	c->state = w;
 	c->drop = telling_dropped;
 	c->req->on_drain = telling_drained;
-	clerk_ask(&w->clerk, WIRE_SYNC, &sync, sizeof(sync), NULL, 0);
-	clerk_pause(&w->clerk, 0);
+	file_client_ask(&w->clerk, WIRE_SYNC, &sync, sizeof(sync), NULL, 0);
+	file_client_pause(&w->clerk, 0);
 }
 
 void filesystem_watcher_events(struct call *c)

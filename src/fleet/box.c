@@ -117,12 +117,12 @@ void berth_free(struct berth *b)
 		run_free(r);
 	}
 	past_free(b);
-	office_forget(&b->fleet->office, b->asking);
+	keeper_client_cancel(&b->fleet->office, b->asking);
 	fleet_call_hooks(b->fleet, after_free, b);
 	/* That it has ended can be known here before its line breaks; who still asks must hear of it. */
 	if (b->state == BERTH_GONE)
-		line_end(&b->line);
-	line_close(&b->line);
+		init_conn_box_ended(&b->line);
+	init_conn_close(&b->line);
 	inlets_fail(b);
 	gate_drop(b);
 	timer_fini(&b->clock);

@@ -52,11 +52,11 @@ struct berth {
 	struct wire_box about;
 	struct wire_mount *mounts; /* until it is made: its volumes */
 	unsigned nmounts;
-	struct line line;
+	struct init_conn line;
 	struct gate_way way;
 	struct inlets inlets; /* connections into it that are being made */
 	struct reuse *reuses; /* what compilers made, on its way in or out */
-	struct office_ask *asking;
+	struct keeper_call *asking;
 	struct timer clock;
 	struct wire_then told; /* the deadline as the keeper knows it; then is WIRE_THENS where nobody can say */
 	struct run *runs;
@@ -92,8 +92,8 @@ struct berth {
 	int late;      /* restored, but its init could not be reached yet: asked again */
 	struct berth_wait *made, *ended;
 	struct berth_wait *risen; /* those who wait for that */
-	struct listener look; /* at its execs, to see whether something happens in it */
-	struct listener tally; /* after a restart: what its execs have got */
+	struct init_call look; /* at its execs, to see whether something happens in it */
+	struct init_call tally; /* after a restart: what its execs have got */
 	int tally_again;
 	uint64_t look_tip;
 };

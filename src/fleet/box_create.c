@@ -1,4 +1,4 @@
-/* box_create.c - the beginning of a box.
+/* boxh_create.c - the beginning of a box.
  *
  *   front                      keeper                 init
  *   CREATE               --->  makes or takes one
@@ -47,20 +47,20 @@ int berth_open_line(struct berth *b, int take_fd, struct err *e)
 {
 	b->line.on_gone = berth_line_gone;
 	b->line.user = b;
-	if (line_open(&b->line, b->fleet->loop, take_fd, b->row.id, e) < 0)
+	if (init_conn_open(&b->line, b->fleet->loop, take_fd, b->row.id, e) < 0)
 		return -1;
 	b->line.post.watch.budget = fleet_budget(b->fleet, b->row.team);
 	b->active_ms = loop_now_ms();
 	return 0;
 }
 
-static const struct listen_events ignored = { 0 };
+static const struct init_call_ops ignored = { 0 };
 
 /* The first frame: from here on the box outlives us. One that asks for nothing, and is not answered. */
 void berth_claim(struct berth *b)
 {
-	line_ask(&b->line, &b->look, &ignored, WIRE_FORGET, 0);
-	line_unlisten(&b->look);
+	init_conn_request(&b->line, &b->look, &ignored, WIRE_FORGET, 0);
+	init_conn_remove_call(&b->look);
 }
 
 /* Which volumes it has is told by the store after a restart, too. */
@@ -235,7 +235,7 @@ static void ask_keeper(struct berth *b, const struct berth_want *want)
 	ask.nlayers = want->nlayers;
 	memcpy(ask.layer, want->layers, sizeof(ask.layer));
 	snprintf(ask.template, sizeof(ask.template), "%s", "base");
-	b->asking = office_ask(&b->fleet->office, &ask, sizeof(ask), WIRE_BOX, on_made, b);
+	b->asking = keeper_client_request(&b->fleet->office, &ask, sizeof(ask), WIRE_BOX, on_made, b);
 }
 
 static unsigned boxes_at_once(const struct fleet *f)

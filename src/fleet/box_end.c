@@ -1,4 +1,4 @@
-/* box_end.c - the end of a box: why, in the store before it is killed; then what the keeper counted. */
+/* boxh_end.c - the end of a box: why, in the store before it is killed; then what the keeper counted. */
 #include "fleet/box_internal.h"
 #include "fleet/recent_exits.h"
 #include "store/contexts.h"
@@ -182,23 +182,23 @@ void berth_end(struct berth *b, enum cause because, struct berth_wait *w)
 		b->because = because;
 		return;
 	}
-	if (b->state == BERTH_PAUSED && !line_is_open(&b->line))
+	if (b->state == BERTH_PAUSED && !init_conn_is_open(&b->line))
 		berth_restore_runs(b); /* those of it that nobody asked for yet end, too */
 	berth_become(b, BERTH_ENDING);
 	b->because = because;
 	berth_intend(b, because);
 	berth_restored(b);
 	timer_clear(&b->clock);
-	office_forget(&b->fleet->office, b->asking);
+	keeper_client_cancel(&b->fleet->office, b->asking);
 	/* The last figures explain how programs ended that end with it, or why it did; and say what was
 	 * computed since the last time that the box was asked. */
-	b->asking = office_ask_box(&b->fleet->office, WIRE_KILL,
+	b->asking = keeper_client_request_box(&b->fleet->office, WIRE_KILL,
 				   b->runs || because == CAUSE_EXIT || !was_just_counted(b) ? WIRE_KILL_FIGURES : 0,
 				   b->row.id, WIRE_GONE, on_end, b);
 }
 
 /* Its init hung up: it died, and the box with it. */
-void berth_line_gone(struct line *l, const struct err *why)
+void berth_line_gone(struct init_conn *l, const struct err *why)
 {
 	struct berth *b = l->user;
 

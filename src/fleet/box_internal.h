@@ -28,11 +28,11 @@ void berth_reread(struct berth *b); /* its row */
 /* berth_end.c */
 void berth_take_cause(struct berth *b, const char *name);
 void berth_finish(struct berth *b, const struct wire_counted *figures); /* and frees it; figures may be NULL */
-void berth_line_gone(struct line *l, const struct err *why);
+void berth_line_gone(struct init_conn *l, const struct err *why);
 void berth_end_if_done(struct berth *b); /* one made for a run that is over */
 
 /* berth_still.c */
-struct office_ask *berth_ask_freeze(struct berth *b, uint16_t flags,
+struct keeper_call *berth_ask_freeze(struct berth *b, uint16_t flags,
 				    void (*done)(void *, const struct frame *, size_t, int *,
 						 const struct err *));
 int berth_is_lost(const struct err *e); /* says that there is no such box */

@@ -15,14 +15,14 @@
 
 /* ---- its files alone ---- */
 
-static void kept(struct listener *x, const struct frame *f, size_t len, int *fd)
+static void kept(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	struct berth *b = loop_owner(x, struct berth, look);
 
 	(void)f;
 	(void)len;
 	(void)fd;
-	line_unlisten(x);
+	init_conn_remove_call(x);
 	if (b->rebooting)
 		berth_wake(b);
 	b->rebooting = 0;
@@ -40,7 +40,7 @@ static void store_for(struct berth *b, enum store_box_state as)
 
 static void keep(struct berth *b, enum cause because)
 {
-	static const struct listen_events on = { .answer = kept };
+	static const struct init_call_ops on = { .answer = kept };
 	struct err e;
 
 	berth_become(b, BERTH_KEPT);
@@ -50,19 +50,19 @@ static void keep(struct berth *b, enum cause because)
 		berth_end(b, because, NULL);
 		return;
 	}
-	line_unlisten(&b->look);
-	line_ask(&b->line, &b->look, &on, WIRE_STOP, 0);
+	init_conn_remove_call(&b->look);
+	init_conn_request(&b->line, &b->look, &on, WIRE_STOP, 0);
 	fleet_tell(b->fleet, b->row.team, b->row.id, "box.kept",
 		   json_pack("{s:s}", "cause", cause_name(because)));
 }
 
 /* ---- standing still ---- */
 
-struct office_ask *berth_ask_freeze(struct berth *b, uint16_t flags,
+struct keeper_call *berth_ask_freeze(struct berth *b, uint16_t flags,
 				     void (*done)(void *, const struct frame *, size_t, int *,
 						  const struct err *))
 {
-	return office_ask_box(&b->fleet->office, WIRE_FREEZE, flags, b->row.id, WIRE_DONE, done, b);
+	return keeper_client_request_box(&b->fleet->office, WIRE_FREEZE, flags, b->row.id, WIRE_DONE, done, b);
 }
 
 int berth_is_lost(const struct err *e)
@@ -160,7 +160,7 @@ static int freeze(struct berth *b, enum cause because, struct err *e)
 		b->row.kept_until_ns = b->row.idle_since_ns = 0;
 		return -1;
 	}
-	line_unlisten(&b->look); /* no answer comes */
+	init_conn_remove_call(&b->look); /* no answer comes */
 	berth_become(b, BERTH_PAUSED);
 	timer_clear(&b->clock);
 	b->because = because;
@@ -215,7 +215,7 @@ static void on_thawed(void *ctx, const struct frame *f, size_t len, int *fd, con
 	}
 	set_going(b);
 	fleet_tell(b->fleet, b->row.team, b->row.id, "box.resumed", NULL);
-	if (!line_is_open(&b->line)) { /* paused since before our time: as after a restart */
+	if (!init_conn_is_open(&b->line)) { /* paused since before our time: as after a restart */
 		berth_become(b, BERTH_MAKING);
 		berth_ask_to_open(b);
 		return;

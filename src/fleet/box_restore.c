@@ -21,7 +21,7 @@ void berth_restored(struct berth *b)
 	fleet_restored(b->fleet);
 }
 
-static void tallied(struct listener *x, const struct frame *f, size_t len, int *fd)
+static void tallied(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	struct berth *b = loop_owner(x, struct berth, tally);
 
@@ -35,7 +35,7 @@ static void tallied(struct listener *x, const struct frame *f, size_t len, int *
 	}
 	if (f->type != WIRE_DONE)
 		return;
-	line_unlisten(x);
+	init_conn_remove_call(x);
 	if (b->tally_again) {
 		b->tally_again = 0;
 		berth_tally(b);
@@ -44,13 +44,13 @@ static void tallied(struct listener *x, const struct frame *f, size_t len, int *
 
 void berth_tally(struct berth *b)
 {
-	static const struct listen_events on = { .answer = tallied };
+	static const struct init_call_ops on = { .answer = tallied };
 
 	/* One list at a time is told; that of look_inside() is soon over. */
 	if (b->tally.line)
 		b->tally_again = 1;
-	else if (line_is_open(&b->line))
-		line_ask(&b->line, &b->tally, &on, WIRE_EXECS, 0);
+	else if (init_conn_is_open(&b->line))
+		init_conn_request(&b->line, &b->tally, &on, WIRE_EXECS, 0);
 }
 
 /* Those that run, and that we do not know of. */
@@ -143,7 +143,7 @@ static void on_opened(void *ctx, const struct frame *f, size_t len, int *fd, con
 
 void berth_ask_to_open(struct berth *b)
 {
-	b->asking = office_ask_box(&b->fleet->office, WIRE_OPEN, 0, b->row.id, WIRE_BOX, on_opened, b);
+	b->asking = keeper_client_request_box(&b->fleet->office, WIRE_OPEN, 0, b->row.id, WIRE_BOX, on_opened, b);
 }
 
 /* One that was paused is asked to be so again: that also tells whether it is there. */

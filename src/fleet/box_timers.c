@@ -148,7 +148,7 @@ static uint64_t tell_keeper(struct berth *b)
 	if (ask.what.at_ns && !berth_is_stored(b) && berth_renews(&b->row))
 		ask.what.at_ns += b->row.lifetime_ms * UINT64_C(1000000);
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
-	office_ask(&b->fleet->office, &ask, sizeof(ask), WIRE_DONE, NULL, NULL);
+	keeper_client_request(&b->fleet->office, &ask, sizeof(ask), WIRE_DONE, NULL, NULL);
 	return UINT64_MAX;
 }
 
@@ -198,7 +198,7 @@ void berth_release(struct berth *b)
 /* Output that nobody reads is activity, too: the ends of the logs tell. */
 static void looked(struct berth *b)
 {
-	line_unlisten(&b->look);
+	init_conn_remove_call(&b->look);
 	if (b->look_tip != b->output_tip || b->busy) {
 		b->output_tip = b->look_tip;
 		berth_touch(b);
@@ -208,7 +208,7 @@ static void looked(struct berth *b)
 	}
 }
 
-static void look_each(struct listener *x, const struct frame *f, size_t len, int *fd)
+static void look_each(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	struct berth *b = loop_owner(x, struct berth, look);
 	const struct wire_exec *exec = (const struct wire_exec *)f;
@@ -223,15 +223,15 @@ static void look_each(struct listener *x, const struct frame *f, size_t len, int
 
 static void look_inside(struct berth *b)
 {
-	static const struct listen_events on = { .answer = look_each };
+	static const struct init_call_ops on = { .answer = look_each };
 
 	if (b->look.line) { /* asked, and waited for the answer long enough */
-		line_unlisten(&b->look);
+		init_conn_remove_call(&b->look);
 		berth_time_out(b, CAUSE_IDLE, b->row.idle_ms);
 		return;
 	}
 	b->look_tip = 0;
-	line_ask(&b->line, &b->look, &on, WIRE_EXECS, 0);
+	init_conn_request(&b->line, &b->look, &on, WIRE_EXECS, 0);
 	timer_set(&b->clock, LOOK_MS);
 }
 
@@ -254,7 +254,7 @@ void berth_reread(struct berth *b)
 	else if (b->state == BERTH_RUNNING && row.state == STORE_BOX_PAUSED)
 		berth_become(b, BERTH_PAUSED);
 	else if (berth_is_stored(b) && !b->moving && row.state == STORE_BOX_RUNNING) {
-		berth_become(b, line_is_open(&b->line) ? BERTH_RUNNING : BERTH_MAKING);
+		berth_become(b, init_conn_is_open(&b->line) ? BERTH_RUNNING : BERTH_MAKING);
 		if (b->state == BERTH_MAKING)
 			berth_open_again(b);
 	}

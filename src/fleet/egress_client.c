@@ -90,7 +90,7 @@ static void refused(struct gate *g, const struct wire_error *f)
 	struct fleet *fl = g->fleet;
 	struct err e;
 
-	box_said_error(f, &e);
+	wire_error_read(f, &e);
 	if (e.kind == ERR_CONFLICT) /* it has one, from another front */
 		return;
 	log_warn("egress did not take a way", LOG_E(&e));
@@ -101,7 +101,7 @@ static void refused(struct gate *g, const struct wire_error *f)
 		}
 }
 
-static void egress_says(struct post *p, const struct frame *f, size_t len, int *fd)
+static void egress_says(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
 {
 	struct gate *g = loop_owner(p, struct gate, post);
 
@@ -117,7 +117,7 @@ static void egress_says(struct post *p, const struct frame *f, size_t len, int *
 }
 
 /* It died, and every way with it: the next one is told of all of them. */
-static void egress_left(struct post *p, const struct err *why)
+static void egress_left(struct frame_conn *p, const struct err *why)
 {
 	struct gate *g = loop_owner(p, struct gate, post);
 	struct fleet *f = g->fleet;
@@ -137,7 +137,7 @@ static void ask_again(struct timer *t)
 	if (!g->need || (g->post.fd >= 0 && !g->unsure))
 		return;
 	/* A new connection begins with the list of what egress has. */
-	post_fini(&g->post);
+	frame_conn_fini(&g->post);
 	g->told = g->unsure = 0;
 	g->need(g);
 }
@@ -158,11 +158,11 @@ void gate_begin(struct gate *g)
 
 void gate_connect(struct gate *g, int take_fd)
 {
-	post_fini(&g->post);
+	frame_conn_fini(&g->post);
 	json_decref(g->held);
 	g->held = json_object();
 	g->told = 0;
-	post_init(&g->post, g->fleet->loop, take_fd);
+	frame_conn_init(&g->post, g->fleet->loop, take_fd);
 	g->post.on_frame = egress_says;
 	g->post.on_gone = egress_left;
 }
@@ -172,7 +172,7 @@ static void send_close(struct gate *g, const char *id)
 	struct wire_id f = { .head = sock_head(WIRE_WAY_CLOSE, 0) };
 
 	snprintf(f.id, sizeof(f.id), "%s", id);
-	post_send(&g->post, &f, sizeof(f), NULL, 0, -1);
+	frame_conn_send(&g->post, &f, sizeof(f), NULL, 0, -1);
 }
 
 void gate_sweep(struct gate *g)
@@ -195,7 +195,7 @@ void gate_sweep(struct gate *g)
 
 void gate_fini(struct gate *g)
 {
-	post_fini(&g->post);
+	frame_conn_fini(&g->post);
 	timer_fini(&g->again);
 	json_decref(g->held);
 	g->held = NULL;
@@ -213,7 +213,7 @@ static void hosts_text(const struct berth *b, struct buf *out)
 	json_decref(all);
 }
 
-static void listens(struct listener *x, const struct frame *f, size_t len, int *fd)
+static void listens(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	struct berth *b = loop_owner(x, struct berth, way.ask);
 	struct gate *g = &b->fleet->gate;
@@ -223,23 +223,23 @@ static void listens(struct listener *x, const struct frame *f, size_t len, int *
 	auto_buf struct buf hosts = { 0 };
 
 	(void)len;
-	line_unlisten(x);
+	init_conn_remove_call(x);
 	if (f->type != WIRE_FD || *fd < 0 || !g->told)
 		return; /* no egress now: when there is one, all this is done again */
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
 	hosts_text(b, &hosts);
-	b->way.open = post_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, steal_fd(fd)) == 0;
+	b->way.open = frame_conn_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, steal_fd(fd)) == 0;
 	b->way.ref = g->refs;
 	b->way.tries = 0;
 	b->way.why[0] = 0;
 }
 
-static void listens_not(struct listener *x, const struct err *e)
+static void listens_not(struct init_call *x, const struct err *e)
 {
 	struct berth *b = loop_owner(x, struct berth, way.ask);
 	struct gate *g = &b->fleet->gate;
 
-	line_unlisten(x);
+	init_conn_remove_call(x);
 	/* Another front was faster, probably: then egress has it. Else a program of the box has the port. */
 	if (e->sys == EADDRINUSE && b->way.tries++ < TRIES) {
 		g->unsure = 1;
@@ -250,7 +250,7 @@ static void listens_not(struct listener *x, const struct err *e)
 	log_warn("a box has no way out", LOG_S("box", b->row.id), LOG_E(e));
 }
 
-static void line_is_lost(struct listener *x)
+static void line_is_lost(struct init_call *x)
 {
 	(void)x;
 }
@@ -270,15 +270,15 @@ static int was_held(struct gate *g, struct berth *b)
 
 void gate_open(struct berth *b)
 {
-	static const struct listen_events on = { .answer = listens,
+	static const struct init_call_ops on = { .answer = listens,
 						 .refused = listens_not,
 						 .lost = line_is_lost };
 	struct gate *g = &b->fleet->gate;
 
 	if (!gate_wanted(b) || !g->told || b->way.open || b->way.ask.line ||
-	    !line_is_open(&b->line) || was_held(g, b))
+	    !init_conn_is_open(&b->line) || was_held(g, b))
 		return;
-	line_ask_port(&b->line, &b->way.ask, &on, WIRE_LISTEN, GATE_PORT);
+	init_conn_request_port(&b->line, &b->way.ask, &on, WIRE_LISTEN, GATE_PORT);
 }
 
 /* Those that were there before go on with the listener they have. */
@@ -300,7 +300,7 @@ void gate_change(struct berth *b)
 	b->way.ref = ask.head.ref = ++g->refs;
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
 	hosts_text(b, &hosts);
-	if (post_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, -1) < 0)
+	if (frame_conn_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, -1) < 0)
 		b->way.open = 0;
 }
 

@@ -17,7 +17,7 @@ enum { GATE_PORT = 3128, GATE_RECORDS = 64 };
 
 struct gate {
 	struct fleet *fleet;
-	struct post post;
+	struct frame_conn post;
 	struct timer again;
 	json_t *held;  /* by box: [bytes in, bytes out], of those that egress has had before us */
 	int told;      /* it has said which */
@@ -28,7 +28,7 @@ struct gate {
 };
 
 struct gate_way { /* of a berth */
-	struct listener ask;
+	struct init_call ask;
 	int open;
 	unsigned tries;
 	uint32_t ref;  /* of its WAY_OPEN */

@@ -48,7 +48,7 @@ void run_begin(struct run *r)
 	}
 }
 
-static void started(struct listener *x, int pid)
+static void started(struct init_call *x, int pid)
 {
 	struct run *r = loop_owner(x, struct run, ear);
 
@@ -58,7 +58,7 @@ static void started(struct listener *x, int pid)
 		r->tap->on->started(r->tap, pid);
 }
 
-static void output(struct listener *x, unsigned stream, uint64_t offset, const char *bytes,
+static void output(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 		   size_t n)
 {
 	struct run *r = loop_owner(x, struct run, ear);
@@ -68,7 +68,7 @@ static void output(struct listener *x, unsigned stream, uint64_t offset, const c
 		tap_output(r->tap, stream, offset, bytes, n);
 }
 
-static void room(struct listener *x, uint64_t until)
+static void room(struct init_call *x, uint64_t until)
 {
 	struct run *r = loop_owner(x, struct run, ear);
 
@@ -76,7 +76,7 @@ static void room(struct listener *x, uint64_t until)
 	run_push_input(r);
 }
 
-static void channel_room(struct listener *x, uint64_t until)
+static void channel_room(struct init_call *x, uint64_t until)
 {
 	struct run *r = loop_owner(x, struct run, ear);
 
@@ -88,14 +88,14 @@ static void ask_again(struct timer *t);
 
 /* START was refused, or a restored run is not known there. The front that wrote its row may have died
  * before it sent START; or init has not come to read that yet, and gets a moment. */
-static void refused(struct listener *x, const struct err *e)
+static void refused(struct init_call *x, const struct err *e)
 {
 	struct run *r = loop_owner(x, struct run, ear);
 	struct tap *t = r->tap;
 
 	if (r->over)
 		return;
-	line_unlisten(x);
+	init_conn_remove_call(x);
 	if (!r->restored) {
 		r->tap = NULL;
 		run_never_ran(r, e->sys, "refused");
@@ -111,7 +111,7 @@ static void refused(struct listener *x, const struct err *e)
 	}
 }
 
-const struct listen_events run_ear_events = {
+const struct init_call_ops run_ear_events = {
 	.started = started, .output = output, .room = room, .channel_room = channel_room,
 	.exited = run_exited, .refused = refused,
 	/* lost: berth_end.c asks the keeper why, and tells by run_box_gone() */
@@ -121,8 +121,8 @@ static void ask_again(struct timer *t)
 {
 	struct run *r = loop_owner(t, struct run, again);
 
-	if (!r->over && line_is_open(&r->berth->line))
-		line_read(&r->berth->line, &r->ear, r->ref, &run_ear_events, 0, NULL, NULL);
+	if (!r->over && init_conn_is_open(&r->berth->line))
+		init_conn_attach(&r->berth->line, &r->ear, r->ref, &run_ear_events, 0, NULL, NULL);
 	if (r->input_unknown)
 		berth_tally(r->berth);
 }
@@ -150,21 +150,21 @@ struct run *run_by_tag(const struct berth *b, const char *tag)
 void run_signal(struct run *r, int signo)
 {
 	if (r->ear.line)
-		line_signal(r->ear.line, r->ref, signo);
+		init_conn_signal(r->ear.line, r->ref, signo);
 }
 
 void run_resize(struct run *r, uint16_t rows, uint16_t cols)
 {
 	if (r->ear.line)
-		line_resize(r->ear.line, r->ref, rows, cols);
+		init_conn_resize(r->ear.line, r->ref, rows, cols);
 }
 
 void run_free(struct run *r)
 {
 	run_begin(r);
-	office_forget(&r->berth->fleet->office, r->asking);
-	office_forget(&r->berth->fleet->office, r->asking_base);
-	line_unlisten(&r->ear);
+	keeper_client_cancel(&r->berth->fleet->office, r->asking);
+	keeper_client_cancel(&r->berth->fleet->office, r->asking_base);
+	init_conn_remove_call(&r->ear);
 	timer_fini(&r->again);
 	run_input_low(r, 1);
 	json_decref(r->command);

@@ -69,14 +69,14 @@ struct run {
 	uint64_t began_ms, wall_ms;
 	int begun; /* init has heard of it; before that, nobody can read it */
 	struct tap *early; /* who came before that */
-	struct listener ear;
+	struct init_call ear;
 	struct tap *tap; /* reads over the ear; others have lines of their own */
 	struct wire_exit exit;
 	int exited;
 	struct wire_counted seen; /* the box's figures, as they were known when it began */
 	int has_base;  /* seen.cpu_us is the box's CPU time when it began */
 	int is_shared; /* another program ran beside it: whose CPU time it was nobody can tell */
-	struct office_ask *asking, *asking_base;
+	struct keeper_call *asking, *asking_base;
 	struct buf input;
 	size_t input_taken; /* of input, sent */
 	int input_end;

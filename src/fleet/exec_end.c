@@ -65,7 +65,7 @@ static const char **command_words(const json_t *command)
 	return words;
 }
 
-static json_t *make_record(struct run *r, const struct ending *end, int64_t ended_ns)
+static json_t *make_record(struct run *r, const struct exit_info *end, int64_t ended_ns)
 {
 	struct berth *b = r->berth;
 	auto_free const char **words = command_words(r->command);
@@ -124,7 +124,7 @@ static void conclude(struct run *r, const struct wire_counted *figures)
 	int64_t ended_ns = r->restored && r->exited && r->exit.wall_us ?
 				   r->started_ns + (int64_t)r->exit.wall_us * 1000 :
 				   fleet_now_ns();
-	struct ending end = {
+	struct exit_info end = {
 		.program = words[0] ? words[0] : "",
 		.cwd = r->cwd,
 		.end = r->exited ? STREAM_EXITED : STREAM_BOX_DIED,
@@ -190,11 +190,11 @@ void run_ask_base(struct run *r)
 		r->has_base = 1;
 		return;
 	}
-	r->asking_base = office_ask_box(&b->fleet->office, WIRE_COUNTERS, 0, b->row.id, WIRE_COUNTED,
+	r->asking_base = keeper_client_request_box(&b->fleet->office, WIRE_COUNTERS, 0, b->row.id, WIRE_COUNTED,
 					on_base, r);
 }
 
-void run_exited(struct listener *x, const struct wire_exit *end)
+void run_exited(struct init_call *x, const struct wire_exit *end)
 {
 	struct run *r = loop_owner(x, struct run, ear);
 	struct berth *b = r->berth;
@@ -203,14 +203,14 @@ void run_exited(struct listener *x, const struct wire_exit *end)
 	r->exit = *end;
 	r->exited = 1;
 	r->over = 1;
-	r->asking = office_ask_box(&b->fleet->office, WIRE_COUNTERS, 0, b->row.id, WIRE_COUNTED,
+	r->asking = keeper_client_request_box(&b->fleet->office, WIRE_COUNTERS, 0, b->row.id, WIRE_COUNTED,
 				   on_counted, r);
 }
 
 void run_box_gone(struct run *r, const struct wire_counted *figures)
 {
-	office_forget(&r->berth->fleet->office, r->asking);
-	office_forget(&r->berth->fleet->office, r->asking_base);
+	keeper_client_cancel(&r->berth->fleet->office, r->asking);
+	keeper_client_cancel(&r->berth->fleet->office, r->asking_base);
 	r->asking = r->asking_base = NULL;
 	r->over = 1;
 	conclude(r, figures);

@@ -30,7 +30,7 @@ void run_push_input(struct run *r)
 		size_t n = waiting < STDIN_PIECE ? waiting : STDIN_PIECE;
 
 		n = room < n ? (size_t)room : n;
-		line_stdin(&r->berth->line, r->ref, r->input.p + r->input_taken, n);
+		init_conn_stdin(&r->berth->line, r->ref, r->input.p + r->input_taken, n);
 		r->input_taken += n;
 		r->sent += n;
 		waiting -= n;
@@ -41,7 +41,7 @@ void run_push_input(struct run *r)
 	buf_cut(&r->input, 0);
 	r->input_taken = 0;
 	if (r->input_end == 1 && r->ear.line) {
-		line_stdin(&r->berth->line, r->ref, NULL, 0);
+		init_conn_stdin(&r->berth->line, r->ref, NULL, 0);
 		r->input_end = 2; /* told */
 		r->stdin_open = 0;
 	}
@@ -116,7 +116,7 @@ void run_push_words(struct run *r)
 
 		n = n < STDIN_PIECE ? n : STDIN_PIECE;
 		n = room < n ? (size_t)room : n;
-		line_channel(&r->berth->line, r->ref, r->words.p + r->words_taken, n);
+		init_conn_channel(&r->berth->line, r->ref, r->words.p + r->words_taken, n);
 		r->words_taken += n;
 		r->words_sent += n;
 	}

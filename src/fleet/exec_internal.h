@@ -5,11 +5,11 @@
 #pragma once
 #include "fleet/exec.h"
 
-struct ending;
+struct exit_info;
 
 /* run.c */
 void run_begin(struct run *r); /* init has heard of it, or never will */
-extern const struct listen_events run_ear_events;
+extern const struct init_call_ops run_ear_events;
 
 /* run_input.c */
 void run_push_input(struct run *r); /* what there is room for */
@@ -18,10 +18,10 @@ void run_input_low(struct run *r, int closed); /* tells who waits for that */
 
 /* run_end.c */
 void run_ask_base(struct run *r); /* before it is started: what has its box computed so far? */
-void run_exited(struct listener *x, const struct wire_exit *end);
+void run_exited(struct init_call *x, const struct wire_exit *end);
 void run_never_ran(struct run *r, int sys, const char *why);
 
 /* run_row.c */
 must_check int run_write_beginning(struct run *r, const struct run_want *want, struct err *e);
-void run_write_end(struct run *r, const struct ending *end, int64_t ended_ns);
+void run_write_end(struct run *r, const struct exit_info *end, int64_t ended_ns);
 void run_restore_request(struct run *r, const struct store_run *row);

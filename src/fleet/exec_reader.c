@@ -27,16 +27,16 @@ static uint64_t window_end(const struct tap *t, uint64_t from, unsigned stream)
 }
 
 /* Half a window at a time, so that a credit is rare and never late. */
-void tap_grant(struct tap *t, struct listener *ear, unsigned stream)
+void tap_grant(struct tap *t, struct init_call *ear, unsigned stream)
 {
 	uint64_t next = ear->next_byte[stream], until = ear->granted[stream];
 
 	/* Behind what was dropped, nothing is granted yet. */
 	if (!t->stopped && (until < next || until - next < TAP_WINDOW / 2))
-		line_credit(ear, stream, window_end(t, next, stream));
+		init_conn_credit(ear, stream, window_end(t, next, stream));
 }
 
-static struct listener *ear_of(struct tap *t)
+static struct init_call *ear_of(struct tap *t)
 {
 	if (t->has_own)
 		return &t->ear;
@@ -45,7 +45,7 @@ static struct listener *ear_of(struct tap *t)
 
 void tap_output(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
-	struct listener *ear = ear_of(t);
+	struct init_call *ear = ear_of(t);
 
 	if (offset < t->from[stream]) { /* asked for before it was written */
 		size_t skip = t->from[stream] - offset < n ? (size_t)(t->from[stream] - offset) : n;
@@ -63,7 +63,7 @@ void tap_output(struct tap *t, unsigned stream, uint64_t offset, const char *byt
 
 void tap_stop(struct tap *t, int stopped)
 {
-	struct listener *ear = ear_of(t);
+	struct init_call *ear = ear_of(t);
 
 	t->stopped = stopped;
 	for (unsigned s = 0; s < t->streams && ear && ear->line && !stopped; s++)
@@ -87,7 +87,7 @@ static void hang_up(struct tap *t)
 
 	if (!t->has_own)
 		return;
-	line_close(&t->own);
+	init_conn_close(&t->own);
 	t->has_own = 0;
 	if (b)
 		b->readers--;
@@ -111,13 +111,13 @@ void tap_close(struct tap *t)
 	no_longer_early(t);
 	if (t->run && t->run->tap == t) {
 		t->run->tap = NULL;
-		line_leave(&t->run->ear);
+		init_conn_detach(&t->run->ear);
 	}
 	t->run = NULL;
 	timer_fini(&t->again);
 	run_wait_cancel(&t->wait);
 	if (t->opening)
-		office_forget(&t->fleet->office, t->opening);
+		keeper_client_cancel(&t->fleet->office, t->opening);
 	t->opening = NULL;
 	hang_up(t);
 }
@@ -155,7 +155,7 @@ static void conclude(struct tap *t)
 
 /* ---- a line of its own ---- */
 
-static void reading(struct listener *x, unsigned stream, uint64_t from, uint64_t tip)
+static void reading(struct init_call *x, unsigned stream, uint64_t from, uint64_t tip)
 {
 	struct tap *t = loop_owner(x, struct tap, ear);
 
@@ -167,22 +167,22 @@ static void reading(struct listener *x, unsigned stream, uint64_t from, uint64_t
 		tap_grant(t, x, stream);
 }
 
-static void output(struct listener *x, unsigned stream, uint64_t offset, const char *bytes,
+static void output(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 		   size_t n)
 {
 	tap_output(loop_owner(x, struct tap, ear), stream, offset, bytes, n);
 }
 
-static void exited(struct listener *x, const struct wire_exit *end)
+static void exited(struct init_call *x, const struct wire_exit *end)
 {
 	(void)end;
 	conclude(loop_owner(x, struct tap, ear));
 }
 
-static void refused(struct listener *x, const struct err *e)
+static void refused(struct init_call *x, const struct err *e)
 {
 	(void)e; /* init has forgotten it; the record is still there */
-	line_unlisten(x);
+	init_conn_remove_call(x);
 	conclude(loop_owner(x, struct tap, ear));
 }
 
@@ -217,7 +217,7 @@ static void lost_line(struct tap *t, const struct err *why)
 	timer_set(&t->again, OPEN_PAUSE_MS);
 }
 
-static void line_gone(struct line *l, const struct err *why)
+static void line_gone(struct init_conn *l, const struct err *why)
 {
 	struct tap *t = l->user;
 
@@ -227,7 +227,7 @@ static void line_gone(struct line *l, const struct err *why)
 		lost_line(t, why);
 }
 
-static const struct listen_events ear_events = {
+static const struct init_call_ops ear_events = {
 	.reading = reading,
 	.output = output,
 	.exited = exited,
@@ -255,7 +255,7 @@ static void opened(void *ctx, const struct frame *f, size_t len, int *fd, const 
 	}
 	t->own.on_gone = line_gone;
 	t->own.user = t;
-	if (!f || *fd < 0 || line_open(&t->own, t->fleet->loop, steal_fd(fd), t->box, &own) < 0) {
+	if (!f || *fd < 0 || init_conn_open(&t->own, t->fleet->loop, steal_fd(fd), t->box, &own) < 0) {
 		lost_line(t, e);
 		return;
 	}
@@ -266,18 +266,18 @@ static void opened(void *ctx, const struct frame *f, size_t len, int *fd, const 
 	}
 	for (unsigned s = 0; s < t->streams; s++)
 		until[s] = t->from[s] == TAP_NOW ? 0 : window_end(t, t->from[s], s);
-	line_read(&t->own, &t->ear, t->ref, &ear_events, t->streams, t->from, until);
+	init_conn_attach(&t->own, &t->ear, t->ref, &ear_events, t->streams, t->from, until);
 }
 
 static void open_line(struct tap *t)
 {
-	t->opening = office_ask_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX, opened, t);
+	t->opening = keeper_client_request_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX, opened, t);
 }
 
 void tap_begin(struct tap *t)
 {
 	t->early = NULL;
-	t->opening = office_ask_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX, opened, t);
+	t->opening = keeper_client_request_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX, opened, t);
 }
 
 /* START and this READ go over two connections, and init might look at this one first. */

@@ -28,10 +28,10 @@ struct tap {
 	uint64_t from[WIRE_STREAMS];
 	uint64_t until[WIRE_STREAMS]; /* the reader's own limit: no credit beyond it */
 	const struct tap_events *on;
-	struct line own;
+	struct init_conn own;
 	int has_own;
-	struct office_ask *opening;
-	struct listener ear; /* on own */
+	struct keeper_call *opening;
+	struct init_call ear; /* on own */
 	struct run_wait wait;
 	struct run *early; /* waits for this one to begin, in its list */
 	struct tap *next_early;
@@ -58,4 +58,4 @@ void tap_begin(struct tap *t);
 /* From run.c and run_end.c, for the tap that came with the start. */
 void tap_output(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n);
 void tap_over(struct tap *t, json_t *record, const struct err *e);
-void tap_grant(struct tap *t, struct listener *ear, unsigned stream);
+void tap_grant(struct tap *t, struct init_call *ear, unsigned stream);

@@ -73,7 +73,7 @@ static json_t *news_of(const struct run *r, const struct store_run *row)
 			 (json_int_t)row->output_bytes, "language", r->lang ? r->lang->name : NULL);
 }
 
-void run_write_end(struct run *r, const struct ending *end, int64_t ended_ns)
+void run_write_end(struct run *r, const struct exit_info *end, int64_t ended_ns)
 {
 	const struct berth *b = r->berth;
 	struct store_run row = {

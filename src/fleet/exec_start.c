@@ -167,7 +167,7 @@ int run_start(struct berth *b, const struct run_want *want, struct tap *tap, str
 	if (id_new(id, e) < 0)
 		return -1;
 	env = merge_env(b, want->usual, want->env, &pool);
-	r = new_run(b, id, line_new_ref(&b->line));
+	r = new_run(b, id, init_conn_new_ref(&b->line));
 	r->kind = want->kind;
 	r->tty = want->pty;
 	r->stdin_open = want->stdin_open || want->pty;
@@ -185,7 +185,7 @@ int run_start(struct berth *b, const struct run_want *want, struct tap *tap, str
 	/* The row is there before the program is: a crash in between leaves a row that the next
 	 * front finds to be of an exec that never was. */
 	if (run_write_beginning(r, want, e) < 0 ||
-	    line_start(&b->line, &r->ear, r->ref, &run_ear_events, &cmd, e) < 0) {
+	    init_conn_start(&b->line, &r->ear, r->ref, &run_ear_events, &cmd, e) < 0) {
 		struct err ignored;
 		struct store_run row = { .ended_ns = fleet_now_ns(), .status = 126 };
 
@@ -224,6 +224,6 @@ void run_restore(struct berth *b, struct store_run *row)
 		r->command = json_array();
 	run_restore_request(r, row);
 	b->fleet->figures.restored_runs++;
-	if (line_is_open(&b->line))
-		line_read(&b->line, &r->ear, r->ref, &run_ear_events, 0, NULL, NULL);
+	if (init_conn_is_open(&b->line))
+		init_conn_attach(&b->line, &r->ear, r->ref, &run_ear_events, 0, NULL, NULL);
 }

@@ -44,7 +44,7 @@ void fleet_observe(struct fleet_histogram *h, uint64_t us)
 
 /* ---- the keeper ---- */
 
-static void lost_keeper(struct office *o)
+static void lost_keeper(struct keeper_client *o)
 {
 	struct fleet *f = loop_owner(o, struct fleet, office);
 
@@ -54,7 +54,7 @@ static void lost_keeper(struct office *o)
 
 void fleet_keeper(struct fleet *f, int take_fd)
 {
-	office_connect(&f->office, take_fd);
+	keeper_client_connect(&f->office, take_fd);
 }
 
 static void be_ready(struct fleet *f)
@@ -87,7 +87,7 @@ void fleet_init(struct fleet *f, struct loop *l, struct store *s, const struct f
 	ledger_init(&f->ledger, f);
 	history_init(&f->history, f, conf->history_ms, conf->history_bytes);
 	f->alone = 1;
-	office_init(&f->office, l, lost_keeper);
+	keeper_client_init(&f->office, l, lost_keeper);
 	gate_init(&f->gate, f);
 }
 
@@ -322,7 +322,7 @@ int fleet_restore(struct fleet *f, struct err *e)
 	/* The keeper is waited for in any case: without one there is nothing to serve. */
 	fleet_look_at_clock(f);
 	f->restoring = 1;
-	office_ask(&f->office, &ask, sizeof(ask), WIRE_ABOUT, keeper_answers, f);
+	keeper_client_request(&f->office, &ask, sizeof(ask), WIRE_ABOUT, keeper_answers, f);
 	if (take_rows(f, e) < 0)
 		return -1;
 	bury_runs(f);
@@ -356,7 +356,7 @@ void fleet_fini(struct fleet *f)
 	for (unsigned i = 0; i < FLEET_SLOTS; i++)
 		while (f->slots[i])
 			berth_free(f->slots[i]);
-	office_fini(&f->office);
+	keeper_client_fini(&f->office);
 	gate_fini(&f->gate);
 	fleet_free_teams(f);
 }

@@ -120,7 +120,7 @@ struct fleet {
 	struct loop *loop;
 	struct store *store;
 	struct fleet_conf conf;
-	struct office office;
+	struct keeper_client office;
 	struct gate gate;
 	char boot[64];
 	int looked_at_clock;
@@ -132,7 +132,7 @@ struct fleet {
 	struct fleet_figures figures;
 	struct fleet_ear *ears;
 	struct install *installs; /* packages.c: under way */
-	struct office_ask *dropping; /* a layer, to make room */
+	struct keeper_call *dropping; /* a layer, to make room */
 	char dropped[STORE_HASH + 1];
 	unsigned drop_skip;
 	struct ledger ledger;

@@ -43,7 +43,7 @@ static void stop_asking(struct inlet *x)
 {
 	if (x->state != INLET_ASKS)
 		return;
-	line_unlisten(&x->ask);
+	init_conn_remove_call(&x->ask);
 	x->berth->inlets.asking--;
 	x->state = INLET_WAITS;
 }
@@ -74,7 +74,7 @@ static void fail(struct inlet *x, enum err_kind kind, const char *why)
 
 /* ---- init says ---- */
 
-static void connected(struct listener *l, const struct frame *f, size_t len, int *fd)
+static void connected(struct init_call *l, const struct frame *f, size_t len, int *fd)
 {
 	struct inlet *x = loop_owner(l, struct inlet, ask);
 
@@ -85,7 +85,7 @@ static void connected(struct listener *l, const struct frame *f, size_t len, int
 		fail(x, ERR_INVALID, "the box answered something else");
 }
 
-static void refused(struct listener *l, const struct err *e)
+static void refused(struct init_call *l, const struct err *e)
 {
 	struct inlet *x = loop_owner(l, struct inlet, ask);
 	struct berth *b = x->berth;
@@ -102,7 +102,7 @@ static void refused(struct listener *l, const struct err *e)
 	next_one(b);
 }
 
-static void lost(struct listener *l)
+static void lost(struct init_call *l)
 {
 	fail(loop_owner(l, struct inlet, ask), ERR_NOT_FOUND, "the box has ended");
 }
@@ -111,14 +111,14 @@ static void lost(struct listener *l)
 
 static void ask(struct inlet *x)
 {
-	static const struct listen_events on = { .answer = connected,
+	static const struct init_call_ops on = { .answer = connected,
 						 .refused = refused,
 						 .lost = lost };
 
 	x->state = INLET_ASKS;
 	x->berth->inlets.asking++;
 	timer_set(&x->clock, ANSWER_MS);
-	line_ask_port(&x->berth->line, &x->ask, &on, WIRE_CONNECT, x->port);
+	init_conn_request_port(&x->berth->line, &x->ask, &on, WIRE_CONNECT, x->port);
 }
 
 static void next_one(struct berth *b)
@@ -126,7 +126,7 @@ static void next_one(struct berth *b)
 	struct inlets *all = &b->inlets;
 
 	for (struct inlet *x = all->first; x && all->asking < INLET_ASKING; x = x->next)
-		if (x->state == INLET_WAITS && line_is_open(&b->line))
+		if (x->state == INLET_WAITS && init_conn_is_open(&b->line))
 			ask(x);
 }
 
@@ -135,7 +135,7 @@ static void due(struct timer *t)
 	struct inlet *x = loop_owner(t, struct inlet, clock);
 	struct berth *b = x->berth;
 
-	if (b->state != BERTH_RUNNING || !line_is_open(&b->line)) {
+	if (b->state != BERTH_RUNNING || !init_conn_is_open(&b->line)) {
 		fail(x, ERR_NOT_FOUND, "the box has ended");
 	} else if (x->state == INLET_RESTS) {
 		take_out(&b->inlets, x);
@@ -153,7 +153,7 @@ int inlet_open(struct inlet *x, struct berth *b, uint16_t port, struct err *e)
 	if (b->inlets.n >= INLET_MOST)
 		return err_set(e, ERR_LIMIT, "%u connections to this box are being made",
 			       b->inlets.n);
-	if (!line_is_open(&b->line))
+	if (!init_conn_is_open(&b->line))
 		return err_set(e, ERR_NOT_FOUND, "the box cannot be reached");
 	*x = (struct inlet){ .berth = b, .port = port, .done = x->done };
 	timer_init(&x->clock, b->fleet->loop, due);

@@ -27,7 +27,7 @@ struct inlet {
 	uint16_t port;
 	enum { INLET_WAITS, INLET_ASKS, INLET_RESTS } state;
 	unsigned tries;
-	struct listener ask;
+	struct init_call ask;
 	struct timer clock;
 	/* take_fd: connected, non-blocking; or -1, and e says why: ERR_NOT_FOUND when the box is no more,
 	 * ERR_SYS with ECONNREFUSED when nobody listens. */

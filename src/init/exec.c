@@ -129,7 +129,7 @@ void exec_forget(struct exec *x)
 
 	view_detach_all(x);
 	for (i = 0; i < WIRE_STREAMS; i++)
-		stream_fini(&x->out[i]);
+		exec_pump_fini(&x->out[i]);
 	feed_fini(&x->in);
 	feed_fini(&x->channel_in);
 	set_drop(&used, x);

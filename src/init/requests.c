@@ -136,7 +136,7 @@ static struct exec *new_exec(const struct request *r)
 	int i;
 
 	for (i = 0; x && i < WIRE_STREAMS; i++)
-		stream_init(&x->out[i], x, i, r->start->log_bytes);
+		exec_pump_init(&x->out[i], x, i, r->start->log_bytes);
 	if (x) {
 		feed_init(&x->in, x, -1, FEED_PIPE);
 		feed_init(&x->channel_in, x, -1, FEED_SOCKET);

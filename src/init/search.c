@@ -175,7 +175,7 @@ struct lines { /* where in the file we are */
 	uint8_t told; /* this line has been; the rest of it is passed over */
 };
 
-static size_t line_end(const char *at, size_t n)
+static size_t init_conn_box_ended(const char *at, size_t n)
 {
 	size_t i;
 
@@ -190,7 +190,7 @@ static long search_piece(struct lines *l, const struct stat *st, size_t n, int l
 	size_t at = 0;
 
 	while (at < n) {
-		size_t len = line_end(piece + at, n - at), hit;
+		size_t len = init_conn_box_ended(piece + at, n - at), hit;
 		int whole = at + len < n || last;
 
 		if (!whole && at)

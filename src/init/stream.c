@@ -11,7 +11,7 @@ enum { CUT_MOST = 1 << 20 }; /* the largest pipe a user can ask for: what was in
 
 static void stream_ready(struct source *src, uint32_t events);
 
-void stream_init(struct stream *s, struct exec *x, int index, uint64_t log_bytes)
+void exec_pump_init(struct stream *s, struct exec *x, int index, uint64_t log_bytes)
 {
 	*s = (struct stream){ .src = { .fd = -1, .ready = stream_ready }, .exec = x };
 	s->index = (uint8_t)index;
@@ -24,7 +24,7 @@ void stream_open(struct stream *s, int take_fd, int tty)
 	s->tty = (uint8_t)tty;
 }
 
-void stream_fini(struct stream *s)
+void exec_pump_fini(struct stream *s)
 {
 	loop_close(&s->src);
 	log_fini(&s->log);

@@ -18,7 +18,7 @@
 struct lang_pair;
 
 enum {
-	ARTEFACT_MOST = 2 * 1024 * 1024, /* bytes of one, packed: with the files, less than POST_QUEUE */
+	ARTEFACT_MOST = 2 * 1024 * 1024, /* bytes of one, packed: with the files, less than FRAME_CONN_QUEUE */
 	ARTEFACT_PLACES = 512,
 };
 

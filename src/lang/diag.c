@@ -17,7 +17,7 @@ struct window {
 	regmatch_t group[GROUPS];
 };
 
-static const char *line_end(const char *at, const char *end)
+static const char *init_conn_box_ended(const char *at, const char *end)
 {
 	const char *nl = memchr(at, '\n', (size_t)(end - at));
 
@@ -30,7 +30,7 @@ static void look(struct window *w, const char *at, const char *end, unsigned lin
 
 	lines = lines > WINDOW_LINES ? WINDOW_LINES : lines ? lines : 1;
 	for (unsigned i = 0; i < lines && at < end; i++) {
-		const char *stop = line_end(at, end);
+		const char *stop = init_conn_box_ended(at, end);
 		size_t n = (size_t)(stop - at) < LINE_BYTES ? (size_t)(stop - at) : LINE_BYTES;
 
 		if (i)
@@ -154,7 +154,7 @@ json_t *diag_errors(const struct lang *l, const char *text, size_t len)
 			json_array_append_new(all, error_of(&w, &l->errors[i]));
 			break;
 		}
-		at = line_end(at, end) + 1;
+		at = init_conn_box_ended(at, end) + 1;
 	}
 	for (unsigned i = 0; i < n; i++)
 		regfree(&re[i]);
@@ -194,7 +194,7 @@ static int find(struct window *w, const char *pattern, unsigned lines, int last,
 			other = last || !other ? at : other;
 		else if (matches(&re, w))
 			found = at;
-		at = line_end(at, end) + 1;
+		at = init_conn_box_ended(at, end) + 1;
 	}
 	found = found ? found : other;
 	if (found) {

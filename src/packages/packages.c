@@ -38,7 +38,7 @@ struct install {
 	unsigned tries;
 	struct tap tap;
 	int tapped;
-	struct office_ask *asking;
+	struct keeper_call *asking;
 	struct buf said;
 	uint64_t told;
 	uint64_t began_ms;
@@ -60,7 +60,7 @@ static void install_free(struct install *in)
 		tap_close(&in->tap);
 	berth_wait_cancel(&in->made);
 	timer_fini(&in->way);
-	office_forget(&in->fleet->office, in->asking);
+	keeper_client_cancel(&in->fleet->office, in->asking);
 	if (b)
 		berth_end(b, CAUSE_EXIT, NULL);
 	packages_fini(&in->set);
@@ -176,7 +176,7 @@ static void carry_out(struct install *in)
 	snprintf(ask.box, sizeof(ask.box), "%s", in->box);
 	snprintf(ask.path, sizeof(ask.path), "%s", in->plan.from);
 	snprintf(ask.place, sizeof(ask.place), "%s", in->plan.place);
-	in->asking = office_ask(&in->fleet->office, &ask, sizeof(ask), WIRE_LAYER, layered, in);
+	in->asking = keeper_client_request(&in->fleet->office, &ask, sizeof(ask), WIRE_LAYER, layered, in);
 }
 
 /* ---- the manager ---- */
@@ -561,7 +561,7 @@ void packages_collect(struct fleet *f)
 		return;
 	}
 	snprintf(ask.id, sizeof(ask.id), "%s", f->dropped);
-	f->dropping = office_ask(&f->office, &ask, sizeof(ask), WIRE_DONE, dropped, f);
+	f->dropping = keeper_client_request(&f->office, &ask, sizeof(ask), WIRE_DONE, dropped, f);
 }
 
 static void packages_fini_all(struct fleet *f)
@@ -575,7 +575,7 @@ static void packages_fini_all(struct fleet *f)
 			w->install = NULL;
 		install_free(in);
 	}
-	office_forget(&f->office, f->dropping);
+	keeper_client_cancel(&f->office, f->dropping);
 	f->dropping = NULL;
 }
 

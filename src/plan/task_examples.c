@@ -16,14 +16,14 @@ static void blank(char *from, const char *to)
 			*from = ' ';
 }
 
-static char *line_end(char *p)
+static char *init_conn_box_ended(char *p)
 {
 	return p + strcspn(p, "\n");
 }
 
 static char *next_line(char *p)
 {
-	p = line_end(p);
+	p = init_conn_box_ended(p);
 	return *p ? p + 1 : p;
 }
 
@@ -225,7 +225,7 @@ static int take_assert(struct shown *out, char *line)
 	size_t n = (size_t)(to - value);
 	trim(value, &n);
 	add_example(out, "call", call, (size_t)(end - call), value, n, "");
-	blank(line, line_end(line));
+	blank(line, init_conn_box_ended(line));
 	return 1;
 }
 
@@ -246,14 +246,14 @@ static int take_doctest(struct shown *out, char *line)
 		add_example(out, "call", p, (size_t)(end - p), value, n, "");
 		blank(value, value + n);
 	}
-	blank(line, line_end(line));
+	blank(line, init_conn_box_ended(line));
 	return 1;
 }
 
 /* f(2) -> 4, anywhere in the line. */
 static void take_arrows(struct shown *out, char *line)
 {
-	char *end = line_end(line);
+	char *end = init_conn_box_ended(line);
 
 	for (char *p = line; p < end; p++) {
 		char *call_end, *value, *to;
@@ -369,7 +369,7 @@ static void take_fences(struct shown *out)
 			;
 		if (only_examples(from, to)) {
 			blank(p, from);
-			blank(to, line_end(to));
+			blank(to, init_conn_box_ended(to));
 			continue;
 		}
 		n = strcspn(tag, " \t\n{");
@@ -378,7 +378,7 @@ static void take_fences(struct shown *out)
 			out->tag[n] = 0;
 			out->code = strndup(from, (size_t)(to - from));
 		}
-		blank(p, line_end(to));
+		blank(p, init_conn_box_ended(to));
 		p = to;
 	}
 }

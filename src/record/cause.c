@@ -36,12 +36,12 @@ int cause_parse(const char *name, enum cause *out)
 	return -1;
 }
 
-int cause_has_cgroup_cpu(const struct ending *x)
+int cause_has_cgroup_cpu(const struct exit_info *x)
 {
 	return x->evidence && x->figures.cpu_us != UNKNOWN;
 }
 
-uint64_t cause_cpu_us(const struct ending *x)
+uint64_t cause_cpu_us(const struct exit_info *x)
 {
 	if (cause_has_cgroup_cpu(x))
 		return x->figures.cpu_us;
@@ -50,27 +50,27 @@ uint64_t cause_cpu_us(const struct ending *x)
 
 /* ---- evidence ---- */
 
-static int some(const struct ending *x, uint64_t value)
+static int some(const struct exit_info *x, uint64_t value)
 {
 	return x->evidence && value != UNKNOWN && value > 0;
 }
 
-static int by_signal(const struct ending *x, int signo)
+static int by_signal(const struct exit_info *x, int signo)
 {
 	return x->exited && x->exit.why == WIRE_WHY_SIGNAL && x->exit.status == signo;
 }
 
-static int exited_badly(const struct ending *x)
+static int exited_badly(const struct exit_info *x)
 {
 	return x->exited && x->exit.why == WIRE_WHY_EXIT && x->exit.status != 0;
 }
 
-static int ended_from_outside(const struct ending *x)
+static int ended_from_outside(const struct exit_info *x)
 {
 	return !x->exited && x->evidence && x->figures.by_operator == 1;
 }
 
-static int we_killed(const struct ending *x)
+static int we_killed(const struct exit_info *x)
 {
 	int wanted = x->end == STREAM_KILLED || x->end == STREAM_HUNG_UP;
 
@@ -78,54 +78,54 @@ static int we_killed(const struct ending *x)
 }
 
 /* Somebody ended the whole box, and this program with it. */
-static int ended_with_box(const struct ending *x, enum cause why)
+static int ended_with_box(const struct exit_info *x, enum cause why)
 {
 	return x->because == why && (!x->exited || by_signal(x, SIGKILL));
 }
 
-static int over_lifetime(const struct ending *x)
+static int over_lifetime(const struct exit_info *x)
 {
 	return ended_with_box(x, CAUSE_LIFETIME);
 }
 
-static int over_idle(const struct ending *x)
+static int over_idle(const struct exit_info *x)
 {
 	return ended_with_box(x, CAUSE_IDLE);
 }
 
-static int by_operator(const struct ending *x)
+static int by_operator(const struct exit_info *x)
 {
 	return ended_with_box(x, CAUSE_OPERATOR) || we_killed(x);
 }
 
-static int unread(const struct ending *x)
+static int unread(const struct exit_info *x)
 {
 	return x->end == STREAM_UNREAD && (!x->exited || x->exit.why == WIRE_WHY_SIGNAL);
 }
 
-static int over_cpu(const struct ending *x)
+static int over_cpu(const struct exit_info *x)
 {
 	return (x->evidence && x->figures.over_cpu == 1) || by_signal(x, SIGXCPU);
 }
 
-static int over_memory(const struct ending *x)
+static int over_memory(const struct exit_info *x)
 {
 	return some(x, x->figures.oom_kills) &&
 	       (!x->exited || by_signal(x, SIGKILL) || exited_badly(x));
 }
 
-static int vanished(const struct ending *x)
+static int vanished(const struct exit_info *x)
 {
 	return !x->exited;
 }
 
-static int never_ran(const struct ending *x)
+static int never_ran(const struct exit_info *x)
 {
 	return x->exited && x->exit.why == WIRE_WHY_EXEC;
 }
 
 /* Some steps of init fail for what was asked for; any other failing is ours. */
-static int start_failed(const struct ending *x)
+static int start_failed(const struct exit_info *x)
 {
 	static const char *const theirs[] = { "program", "arguments", "directory" };
 
@@ -137,34 +137,34 @@ static int start_failed(const struct ending *x)
 	return 1;
 }
 
-static int over_wall(const struct ending *x)
+static int over_wall(const struct exit_info *x)
 {
 	return x->exited && x->exit.why == WIRE_WHY_WALL;
 }
 
-static int refused_call(const struct ending *x)
+static int refused_call(const struct exit_info *x)
 {
 	return by_signal(x, SIGSYS);
 }
 
-static int over_processes(const struct ending *x)
+static int over_processes(const struct exit_info *x)
 {
 	return exited_badly(x) && some(x, x->figures.pids_hits);
 }
 
-static int over_disk(const struct ending *x)
+static int over_disk(const struct exit_info *x)
 {
 	return exited_badly(x) && ((x->exit.disk_size && x->exit.disk_free < DISK_FULL_BELOW) ||
 				   (x->exit.files_size && x->exit.files_free == 0));
 }
 
-static int any_signal(const struct ending *x)
+static int any_signal(const struct exit_info *x)
 {
 	return x->exited && x->exit.why == WIRE_WHY_SIGNAL;
 }
 
 static const struct rule {
-	int (*holds)(const struct ending *x);
+	int (*holds)(const struct exit_info *x);
 	enum cause cause;
 } rules[] = {
 	/* What we did ourselves explains everything that follows from it. */
@@ -184,7 +184,7 @@ static const struct rule {
 	{ any_signal, CAUSE_SIGNAL },
 };
 
-enum cause cause_of(const struct ending *x)
+enum cause cause_of(const struct exit_info *x)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(rules); i++)
 		if (rules[i].holds(x))
@@ -194,7 +194,7 @@ enum cause cause_of(const struct ending *x)
 
 /* ---- status ---- */
 
-int cause_signal(const struct ending *x)
+int cause_signal(const struct exit_info *x)
 {
 	if (x->exited && (x->exit.why == WIRE_WHY_SIGNAL || x->exit.why == WIRE_WHY_WALL) &&
 	    !unread(x))
@@ -206,7 +206,7 @@ int cause_signal(const struct ending *x)
 	return x->exited ? 0 : SIGKILL;
 }
 
-int cause_status(const struct ending *x)
+int cause_status(const struct exit_info *x)
 {
 	enum cause cause = cause_of(x);
 	int signo = cause_signal(x);
@@ -239,12 +239,12 @@ static void say_limit(struct buf *out, const char *what, uint64_t bytes)
 	buf_printf(out, "%s limit reached: %s", what, units_size(size, bytes));
 }
 
-static int no_folder(const struct ending *x)
+static int no_folder(const struct exit_info *x)
 {
 	return never_ran(x) && x->cwd && !strcmp(x->exit.step, "directory");
 }
 
-static void say_exit(const struct ending *x, struct buf *out)
+static void say_exit(const struct exit_info *x, struct buf *out)
 {
 	if (no_folder(x))
 		buf_printf(out, "cannot start in '%.80s': %s", x->cwd, strerror(x->exit.status));
@@ -252,7 +252,7 @@ static void say_exit(const struct ending *x, struct buf *out)
 		buf_printf(out, "cannot execute '%.40s': %s", x->program, strerror(x->exit.status));
 }
 
-static void say_signal(const struct ending *x, struct buf *out)
+static void say_signal(const struct exit_info *x, struct buf *out)
 {
 	char name[24];
 
@@ -260,7 +260,7 @@ static void say_signal(const struct ending *x, struct buf *out)
 	buf_printf(out, "ended by %s", name);
 }
 
-static void say_memory(const struct ending *x, struct buf *out)
+static void say_memory(const struct exit_info *x, struct buf *out)
 {
 	unsigned long long n = x->figures.oom_kills;
 
@@ -268,13 +268,13 @@ static void say_memory(const struct ending *x, struct buf *out)
 	buf_printf(out, "; the kernel killed %llu process%s", n, n == 1 ? "" : "es");
 }
 
-static void say_processes(const struct ending *x, struct buf *out)
+static void say_processes(const struct exit_info *x, struct buf *out)
 {
 	buf_printf(out, "process limit reached: %u; the kernel refused %llu more", x->limits.pids,
 		   (unsigned long long)x->figures.pids_hits);
 }
 
-static void say_disk(const struct ending *x, struct buf *out)
+static void say_disk(const struct exit_info *x, struct buf *out)
 {
 	if (x->exit.files_size && x->exit.files_free == 0)
 		buf_printf(out, "file limit reached: %llu files",
@@ -283,28 +283,28 @@ static void say_disk(const struct ending *x, struct buf *out)
 		say_limit(out, "disk", x->limits.disk_bytes);
 }
 
-static void say_cpu(const struct ending *x, struct buf *out)
+static void say_cpu(const struct exit_info *x, struct buf *out)
 {
 	char time[UNITS_TEXT];
 
 	buf_printf(out, "CPU time limit reached: %s", units_time(time, x->limits.cpu_ms * 1000));
 }
 
-static void say_wall(const struct ending *x, struct buf *out)
+static void say_wall(const struct exit_info *x, struct buf *out)
 {
 	char time[UNITS_TEXT];
 
 	buf_printf(out, "time limit reached: %s", units_time(time, x->wall_ms * UINT64_C(1000)));
 }
 
-static void say_lifetime(const struct ending *x, struct buf *out)
+static void say_lifetime(const struct exit_info *x, struct buf *out)
 {
 	char time[UNITS_TEXT];
 
 	buf_printf(out, "the box's lifetime was over: %s", units_time(time, x->because_ms * 1000));
 }
 
-static void say_idle(const struct ending *x, struct buf *out)
+static void say_idle(const struct exit_info *x, struct buf *out)
 {
 	char time[UNITS_TEXT];
 
@@ -312,13 +312,13 @@ static void say_idle(const struct ending *x, struct buf *out)
 		   units_time(time, x->because_ms * 1000));
 }
 
-static void say_policy(const struct ending *x, struct buf *out)
+static void say_policy(const struct exit_info *x, struct buf *out)
 {
 	(void)x;
 	buf_puts(out, "ended by the system call filter (SIGSYS)");
 }
 
-static void say_operator(const struct ending *x, struct buf *out)
+static void say_operator(const struct exit_info *x, struct buf *out)
 {
 	if (ended_from_outside(x) || x->because == CAUSE_OPERATOR)
 		buf_puts(out, "ended from outside: somebody asked for its end");
@@ -327,7 +327,7 @@ static void say_operator(const struct ending *x, struct buf *out)
 						       : "killed by a second Ctrl-C");
 }
 
-static void say_host(const struct ending *x, struct buf *out)
+static void say_host(const struct exit_info *x, struct buf *out)
 {
 	if (never_ran(x))
 		buf_printf(out, "the box could not start the program: %s: %s", x->exit.step,
@@ -337,7 +337,7 @@ static void say_host(const struct ending *x, struct buf *out)
 }
 
 /* A limit of the box: the field of a request that sets it, and the flag with its value. */
-static void raise_limit(const struct ending *x, struct buf *out, const char *field, uint64_t to,
+static void raise_limit(const struct exit_info *x, struct buf *out, const char *field, uint64_t to,
 			const char *flag, const char *value)
 {
 	if (x->served)
@@ -348,7 +348,7 @@ static void raise_limit(const struct ending *x, struct buf *out, const char *fie
 }
 
 /* Twice as much, in the spelling that the flag takes. */
-static void raise_bytes(const struct ending *x, struct buf *out, const char *flag, uint64_t bytes)
+static void raise_bytes(const struct exit_info *x, struct buf *out, const char *flag, uint64_t bytes)
 {
 	uint64_t mib = (2 * bytes + (1 << 20) - 1) >> 20;
 	char value[32];
@@ -357,7 +357,7 @@ static void raise_bytes(const struct ending *x, struct buf *out, const char *fla
 	raise_limit(x, out, flag, mib << 20, flag, value);
 }
 
-static void raise_count(const struct ending *x, struct buf *out, const char *flag, uint64_t count)
+static void raise_count(const struct exit_info *x, struct buf *out, const char *flag, uint64_t count)
 {
 	char value[32];
 
@@ -365,7 +365,7 @@ static void raise_count(const struct ending *x, struct buf *out, const char *fla
 	raise_limit(x, out, flag, count, flag, value);
 }
 
-static void way_exit(const struct ending *x, struct buf *out)
+static void way_exit(const struct exit_info *x, struct buf *out)
 {
 	struct utsname u;
 
@@ -382,7 +382,7 @@ static void way_exit(const struct ending *x, struct buf *out)
 		buf_printf(out, "is it executable? or: %sbash FILE", x->served ? "" : "atoll run -- ");
 }
 
-static void way_memory(const struct ending *x, struct buf *out)
+static void way_memory(const struct exit_info *x, struct buf *out)
 {
 	char peak[UNITS_TEXT];
 
@@ -391,12 +391,12 @@ static void way_memory(const struct ending *x, struct buf *out)
 		buf_printf(out, "   (peak was %s)", units_size(peak, x->figures.mem_peak));
 }
 
-static void way_processes(const struct ending *x, struct buf *out)
+static void way_processes(const struct exit_info *x, struct buf *out)
 {
 	raise_count(x, out, "pids", 2 * x->limits.pids);
 }
 
-static void way_disk(const struct ending *x, struct buf *out)
+static void way_disk(const struct exit_info *x, struct buf *out)
 {
 	if (x->exit.files_size && x->exit.files_free == 0)
 		raise_count(x, out, "files", 2 * x->limits.disk_files);
@@ -404,7 +404,7 @@ static void way_disk(const struct ending *x, struct buf *out)
 		raise_bytes(x, out, "disk", x->limits.disk_bytes);
 }
 
-static void way_cpu(const struct ending *x, struct buf *out)
+static void way_cpu(const struct exit_info *x, struct buf *out)
 {
 	uint64_t s = (2 * x->limits.cpu_ms + 999) / 1000;
 	char value[32];
@@ -413,7 +413,7 @@ static void way_cpu(const struct ending *x, struct buf *out)
 	raise_limit(x, out, "cpu_ms", s * 1000, "cpu-time", value);
 }
 
-static void way_wall(const struct ending *x, struct buf *out)
+static void way_wall(const struct exit_info *x, struct buf *out)
 {
 	unsigned long long s = (2 * (unsigned long long)x->wall_ms + 999) / 1000;
 
@@ -423,33 +423,33 @@ static void way_wall(const struct ending *x, struct buf *out)
 		buf_printf(out, "raise: atoll run --time %llus ...", s);
 }
 
-static void way_lifetime(const struct ending *x, struct buf *out)
+static void way_lifetime(const struct exit_info *x, struct buf *out)
 {
 	(void)x;
 	buf_puts(out, "a longer one: PATCH /v1/boxes/ID {\"lifetime_ms\": N}, before it is over");
 }
 
-static void way_idle(const struct ending *x, struct buf *out)
+static void way_idle(const struct exit_info *x, struct buf *out)
 {
 	(void)x;
 	buf_puts(out, "any request to the box is activity; or a longer idle_ms");
 }
 
-static void way_policy(const struct ending *x, struct buf *out)
+static void way_policy(const struct exit_info *x, struct buf *out)
 {
 	(void)x;
 	buf_puts(out, "see what is refused and why: atoll policy seccomp");
 }
 
-static void way_host(const struct ending *x, struct buf *out)
+static void way_host(const struct exit_info *x, struct buf *out)
 {
 	(void)x;
 	buf_puts(out, "check this machine: atoll doctor");
 }
 
 static const struct {
-	void (*say)(const struct ending *x, struct buf *out);
-	void (*way)(const struct ending *x, struct buf *out);
+	void (*say)(const struct exit_info *x, struct buf *out);
+	void (*way)(const struct exit_info *x, struct buf *out);
 	int timed; /* " after 2.1 s" adds something */
 } words[] = {
 	[CAUSE_EXIT] = { say_exit, way_exit, 0 },
@@ -467,7 +467,7 @@ static const struct {
 };
 _Static_assert(ARRAY_LEN(words) == CAUSE_COUNT, "a cause without words");
 
-void cause_sentence(const struct ending *x, struct buf *out)
+void cause_sentence(const struct exit_info *x, struct buf *out)
 {
 	enum cause cause = cause_of(x);
 	size_t before = out->len;
@@ -478,7 +478,7 @@ void cause_sentence(const struct ending *x, struct buf *out)
 		buf_printf(out, " after %s", units_time(time, x->run_us));
 }
 
-void cause_hint(const struct ending *x, struct buf *out)
+void cause_hint(const struct exit_info *x, struct buf *out)
 {
 	enum cause cause = cause_of(x);
 

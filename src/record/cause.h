@@ -21,7 +21,7 @@ enum cause {
 };
 
 /* All that is known about the end of a run. */
-struct ending {
+struct exit_info {
 	const char *program; /* what was to be run, for messages */
 	const char *cwd;     /* where; NULL: the usual place */
 	enum stream_end end;
@@ -37,25 +37,25 @@ struct ending {
 	uint64_t because_ms; /* the timeout that was over */
 };
 
-enum cause cause_of(const struct ending *end);
+enum cause cause_of(const struct exit_info *end);
 const char *cause_name(enum cause cause);
 int cause_parse(const char *name, enum cause *out); /* -1: no such cause */ /* "memory" */
 
 /* CPU time: of all processes of its cgroup, else of those that init has reaped. UINT64_MAX: not known. */
-uint64_t cause_cpu_us(const struct ending *end);
+uint64_t cause_cpu_us(const struct exit_info *end);
 /* Does that figure come from the cgroup? */
-int cause_has_cgroup_cpu(const struct ending *end);
+int cause_has_cgroup_cpu(const struct exit_info *end);
 
 /* The signal that ended it, seen from the shell; 0 if none did. */
-int cause_signal(const struct ending *end);
+int cause_signal(const struct exit_info *end);
 /* As a shell would see it: the program's, 128+N, 124 for the time limit, 125 for us, 126, 127. */
-int cause_status(const struct ending *end);
+int cause_status(const struct exit_info *end);
 
 /* "memory limit reached: 256 MiB; ..." Nothing for a plain exit. */
-void cause_sentence(const struct ending *end, struct buf *out);
+void cause_sentence(const struct exit_info *end, struct buf *out);
 /* "raise: atoll run --mem 512M ..."; or of one that was served, "raise: \"limits\": {\"mem\": 536870912},
  * or atoll new --mem 512M ...". Nothing where nothing can be done. */
-void cause_hint(const struct ending *end, struct buf *out);
+void cause_hint(const struct exit_info *end, struct buf *out);
 
 /* "SIGKILL"; "signal 40" for those without a name. */
 void cause_signal_name(int signo, char out[24]);

@@ -48,7 +48,7 @@ static int look(struct files *f, const struct files_changes *want, struct err *e
 	return rc;
 }
 
-int changes_before(struct changes *c, struct box *b, struct err *e)
+int changes_before(struct changes *c, struct box_handle *b, struct err *e)
 {
 	struct files_changes want = { .max_entries = CHANGES_SEEN, .each = note_before, .ctx = c };
 	struct files f;
@@ -173,7 +173,7 @@ static void note_after(void *ctx, const struct wire_entry *entry, const char *pa
 	list(c, path, was ? "modified" : "added", entry);
 }
 
-int changes_after(struct changes *c, struct box *b, struct err *e)
+int changes_after(struct changes *c, struct box_handle *b, struct err *e)
 {
 	struct files_changes want = {
 		.max_entries = CHANGES_SEEN,

@@ -20,8 +20,8 @@ struct changes {
 };
 
 /* What is there already is not a change: call it when files were put into the box. */
-must_check int changes_before(struct changes *c, struct box *b, struct err *e);
-must_check int changes_after(struct changes *c, struct box *b, struct err *e);
+must_check int changes_before(struct changes *c, struct box_handle *b, struct err *e);
+must_check int changes_after(struct changes *c, struct box_handle *b, struct err *e);
 void changes_fini(struct changes *c);
 
 /* A path or an argument as JSON: bytes that are no UTF-8 become U+FFFD. */

@@ -41,7 +41,7 @@ static json_t *layers(const struct record *r)
 	return all;
 }
 
-static json_t *signal_text(const struct ending *x)
+static json_t *signal_text(const struct exit_info *x)
 {
 	char name[24];
 	int signo = cause_signal(x);
@@ -52,14 +52,14 @@ static json_t *signal_text(const struct ending *x)
 	return json_string(name);
 }
 
-static json_t *exit_code(const struct ending *x)
+static json_t *exit_code(const struct exit_info *x)
 {
 	int has_one = x->exited && x->exit.why == WIRE_WHY_EXIT;
 
 	return has_one ? json_integer(x->exit.status) : json_null();
 }
 
-static json_t *cpu_seconds(const struct ending *x)
+static json_t *cpu_seconds(const struct exit_info *x)
 {
 	uint64_t us = cause_cpu_us(x);
 
@@ -67,21 +67,21 @@ static json_t *cpu_seconds(const struct ending *x)
 }
 
 /* "box": all its processes while this one ran. "reaped": a process that is not waited for is not in it. */
-static json_t *cpu_scope(const struct ending *x)
+static json_t *cpu_scope(const struct exit_info *x)
 {
 	if (cause_cpu_us(x) == UINT64_MAX)
 		return json_null();
 	return json_string(cause_has_cgroup_cpu(x) ? "box" : "reaped");
 }
 
-static uint64_t peak_memory(const struct ending *x)
+static uint64_t peak_memory(const struct exit_info *x)
 {
 	if (x->evidence && x->figures.mem_peak != UINT64_MAX)
 		return x->figures.mem_peak;
 	return x->exited ? x->exit.max_rss_kib * 1024 : UINT64_MAX;
 }
 
-static uint64_t processes(const struct ending *x)
+static uint64_t processes(const struct exit_info *x)
 {
 	if (x->evidence && x->figures.pids_peak != UINT64_MAX)
 		return x->figures.pids_peak;
@@ -89,12 +89,12 @@ static uint64_t processes(const struct ending *x)
 }
 
 /* What only init can tell, null if it did not live to do so. */
-static json_t *from_init(const struct ending *x, uint64_t n)
+static json_t *from_init(const struct exit_info *x, uint64_t n)
 {
 	return x->exited ? number(n) : json_null();
 }
 
-static json_t *evidence(const struct ending *x)
+static json_t *evidence(const struct exit_info *x)
 {
 	const struct wire_counted *f = &x->figures;
 	json_t *all = json_pack("{s:o}", "cpu_scope", cpu_scope(x));
@@ -126,7 +126,7 @@ static json_t *limit(uint64_t n)
 	return n ? number(n) : json_null();
 }
 
-static json_t *limits(const struct ending *x)
+static json_t *limits(const struct exit_info *x)
 {
 	const struct wire_limits *l = &x->limits;
 
@@ -136,7 +136,7 @@ static json_t *limits(const struct ending *x)
 			 "wall_ms", limit(x->wall_ms));
 }
 
-static json_t *words(const struct ending *x, void (*say)(const struct ending *x, struct buf *out))
+static json_t *words(const struct exit_info *x, void (*say)(const struct exit_info *x, struct buf *out))
 {
 	auto_buf struct buf text = { 0 };
 
@@ -174,7 +174,7 @@ static void set_changes(json_t *doc, const struct record *r)
 
 json_t *record_json(const struct record *r)
 {
-	const struct ending *x = &r->end;
+	const struct exit_info *x = &r->end;
 	uint64_t lost = r->dropped[0] + r->dropped[1];
 	json_t *doc = json_object();
 

@@ -15,7 +15,7 @@ struct record {
 	const char *const *command;     /* NULL-terminated */
 	uint64_t started_ns, ended_ns;  /* CLOCK_REALTIME */
 	uint64_t create_us;
-	struct ending end;
+	struct exit_info end;
 	uint64_t dropped[2];           /* output that nobody got */
 	const struct changes *changes; /* NULL: not looked for */
 	const char *changes_failed;    /* why they could not be listed, or NULL */

@@ -52,7 +52,7 @@ static int is_name(unsigned char c)
 	return isalnum(c) || c == '_' || c == '$' || c >= 0x80;
 }
 
-static size_t line_end(const char *s, size_t n, size_t at)
+static size_t init_conn_box_ended(const char *s, size_t n, size_t at)
 {
 	const char *end = memchr(s + at, '\n', n - at);
 
@@ -73,13 +73,13 @@ static size_t skip_blank(const struct manner *m, const char *s, size_t n, size_t
 		if (isspace((unsigned char)s[at])) {
 			at++;
 		} else if (n - at >= 2 && s[at] == '/' && s[at + 1] == '/') {
-			at = line_end(s, n, at);
+			at = init_conn_box_ended(s, n, at);
 		} else if (n - at >= 2 && s[at] == '/' && s[at + 1] == '*') {
 			const char *end = memmem(s + at + 2, n - at - 2, "*/", 2);
 
 			at = end ? (size_t)(end - s) + 2 : n;
 		} else if (m->preprocessor && s[at] == '#' && at_line_start(s, at)) {
-			at = line_end(s, n, at);
+			at = init_conn_box_ended(s, n, at);
 		} else {
 			break;
 		}
@@ -115,7 +115,7 @@ static int begins_pattern(const struct manner *m, const char *s, size_t n, size_
 		before--;
 	if (before && !strchr("(,=:[!&|?{};", s[before - 1]))
 		return 0;
-	return memchr(s + at + 1, '/', line_end(s, n, at) - at - 1) != NULL;
+	return memchr(s + at + 1, '/', init_conn_box_ended(s, n, at) - at - 1) != NULL;
 }
 
 static size_t operator_length(const char *s, size_t n)
@@ -548,7 +548,7 @@ static unsigned skip_header(const struct maker *k, unsigned i)
 	    !at_line_start(k->source, (size_t)(k->t[i].p - k->source)) ||
 	    (is(&k->t[i], "export") && !(i + 1 < k->nt && is(&k->t[i + 1], "{"))))
 		return i;
-	line = line_end(k->source, k->len, (size_t)(k->t[i].p - k->source));
+	line = init_conn_box_ended(k->source, k->len, (size_t)(k->t[i].p - k->source));
 	while (i < k->nt && k->t[i].p < k->source + line)
 		i++;
 	return i;

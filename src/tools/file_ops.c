@@ -13,19 +13,19 @@ enum { POURED = 1 << 20 }; /* more than this does not go by frames: a post holds
 
 /* ---- the worker ---- */
 
-static struct content *content_of(struct clerk *k)
+static struct content *content_of(struct file_client *k)
 {
 	return loop_owner(k, struct content, desk.clerk);
 }
 
-static void ready(struct clerk *k)
+static void ready(struct file_client *k)
 {
 	struct content *x = content_of(k);
 
 	x->next(x);
 }
 
-static void entry(struct clerk *k, const struct wire_entry *e, const char *name, size_t n)
+static void entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
 {
 	struct content *x = content_of(k);
 
@@ -45,7 +45,7 @@ static void entry(struct clerk *k, const struct wire_entry *e, const char *name,
 			   x->desk.path, "run_command with head, tail or sed shows parts of it");
 }
 
-static void data(struct clerk *k, const char *bytes, size_t n)
+static void data(struct file_client *k, const char *bytes, size_t n)
 {
 	struct content *x = content_of(k);
 
@@ -62,7 +62,7 @@ static void data(struct clerk *k, const char *bytes, size_t n)
 	}
 }
 
-static void done(struct clerk *k, uint16_t flags)
+static void done(struct file_client *k, uint16_t flags)
 {
 	struct content *x = content_of(k);
 
@@ -79,7 +79,7 @@ static void stop_pouring(struct content *x)
 	own_close_fd(&x->pipe);
 }
 
-static void failed(struct clerk *k, const struct err *e)
+static void failed(struct file_client *k, const struct err *e)
 {
 	struct content *x = content_of(k);
 	int was_reading = x->reading || x->looking;
@@ -108,7 +108,7 @@ static void drop(struct tool_job *j)
 
 int content_open(struct content *x, struct tool_job *j, void (*next)(struct content *x))
 {
-	static const struct clerk_events on = {
+	static const struct file_client_events on = {
 		.ready = ready, .entry = entry, .data = data, .done = done, .failed = failed
 	};
 
@@ -128,7 +128,7 @@ void content_get(struct content *x, const char *path, void (*next)(struct conten
 	x->reading = x->there = 1;
 	x->folder = 0;
 	buf_cut(&x->bytes, 0);
-	clerk_ask(&x->desk.clerk, WIRE_GET, &get, sizeof(get), path, strlen(path));
+	file_client_ask(&x->desk.clerk, WIRE_GET, &get, sizeof(get), path, strlen(path));
 }
 
 void content_look(struct content *x, const char *path, void (*next)(struct content *x))
@@ -154,7 +154,7 @@ void content_put(struct content *x, const char *path, const void *bytes, size_t 
 	}
 	x->desk.path = path;
 	x->next = next;
-	clerk_put(&x->desk.clerk, &put, path, bytes, n);
+	file_client_put(&x->desk.clerk, &put, path, bytes, n);
 }
 
 /* As much as the pipe takes. A worker that has closed it is about to say why. */
@@ -179,7 +179,7 @@ static void pour(struct watch *w, unsigned what)
 	stop_pouring(x);
 	desk_stalls(&x->desk, 0);
 	if (x->desk.open)
-		clerk_data(&x->desk.clerk, NULL, 0);
+		file_client_data(&x->desk.clerk, NULL, 0);
 }
 
 void content_pour(struct content *x, const char *path, const char *bytes, size_t n,
@@ -194,7 +194,7 @@ void content_pour(struct content *x, const char *path, const char *bytes, size_t
 	}
 	x->desk.path = path;
 	x->next = next;
-	if (clerk_ask_pipe(&x->desk.clerk, WIRE_PUT, &put, sizeof(put), path, &x->pipe, &e) < 0) {
+	if (file_client_ask_pipe(&x->desk.clerk, WIRE_PUT, &put, sizeof(put), path, &x->pipe, &e) < 0) {
 		desk_fail(&x->desk, &e);
 		return;
 	}

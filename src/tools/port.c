@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct asking {
-	struct listener ear;
+	struct init_call ear;
 	struct tool_job *job;
 };
 
@@ -45,15 +45,15 @@ static void told(struct asking *a, int listens)
 		 "port %d is open: %s", port, url);
 }
 
-static struct asking *asking_of(struct listener *x)
+static struct asking *asking_of(struct init_call *x)
 {
 	struct asking *a = loop_owner(x, struct asking, ear);
 
-	line_unlisten(x);
+	init_conn_remove_call(x);
 	return a;
 }
 
-static void answer(struct listener *x, const struct frame *f, size_t len, int *fd)
+static void answer(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	(void)f;
 	(void)len;
@@ -61,13 +61,13 @@ static void answer(struct listener *x, const struct frame *f, size_t len, int *f
 	told(asking_of(x), 1);
 }
 
-static void refused(struct listener *x, const struct err *e)
+static void refused(struct init_call *x, const struct err *e)
 {
 	(void)e;
 	told(asking_of(x), 0);
 }
 
-static void lost(struct listener *x)
+static void lost(struct init_call *x)
 {
 	tool_fail(loop_owner(x, struct asking, ear)->job, "box_ended", "the box has ended", NULL,
 		  NULL);
@@ -75,12 +75,12 @@ static void lost(struct listener *x)
 
 static void drop(struct tool_job *j)
 {
-	line_unlisten(&((struct asking *)j->state)->ear);
+	init_conn_remove_call(&((struct asking *)j->state)->ear);
 }
 
 void tool_port(struct tool_job *j)
 {
-	static const struct listen_events on = { .answer = answer,
+	static const struct init_call_ops on = { .answer = answer,
 						 .refused = refused,
 						 .lost = lost };
 	struct berth *b = tool_box(j);
@@ -92,5 +92,5 @@ void tool_port(struct tool_job *j)
 	*a = (struct asking){ .job = j };
 	j->state = a;
 	j->drop = drop;
-	line_ask_port(&b->line, &a->ear, &on, WIRE_CONNECT, (uint16_t)tool_int(j, "port", 0));
+	init_conn_request_port(&b->line, &a->ear, &on, WIRE_CONNECT, (uint16_t)tool_int(j, "port", 0));
 }

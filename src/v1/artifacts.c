@@ -172,7 +172,7 @@ static int artifacts_is_unchanged(const struct artifacts *x, const char *was, co
 	return !strcmp(hex, was);
 }
 
-static void artifacts_entry(struct clerk *k, const struct wire_entry *e, const char *name, size_t n)
+static void artifacts_entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
 {
 	struct artifacts *x = loop_owner(k, struct artifacts, clerk);
 	struct desk_entry parts;
@@ -203,7 +203,7 @@ static void artifacts_entry(struct clerk *k, const struct wire_entry *e, const c
 
 static void artifacts_end(struct artifacts *x)
 {
-	clerk_close(&x->clerk);
+	file_client_close(&x->clerk);
 	x->open = 0;
 	timer_clear(&x->patience);
 	x->done(x);
@@ -276,13 +276,13 @@ static void artifacts_read_next(struct artifacts *x)
 		f->read = 1;
 		x->too_large = 0;
 		buf_cut(&x->bytes, 0);
-		clerk_ask(&x->clerk, WIRE_GET, &get, sizeof(get), f->path, strlen(f->path));
+		file_client_ask(&x->clerk, WIRE_GET, &get, sizeof(get), f->path, strlen(f->path));
 		return;
 	}
 	artifacts_end(x);
 }
 
-static void artifacts_data(struct clerk *k, const char *bytes, size_t n)
+static void artifacts_data(struct file_client *k, const char *bytes, size_t n)
 {
 	struct artifacts *x = loop_owner(k, struct artifacts, clerk);
 
@@ -304,14 +304,14 @@ static void artifacts_data(struct clerk *k, const char *bytes, size_t n)
 
 /* ---- the worker ---- */
 
-static void artifacts_ready(struct clerk *k)
+static void artifacts_ready(struct file_client *k)
 {
 	struct wire_changes ask = { .max_entries = ARTIFACTS_SEEN, .hash_bytes = CHANGES_HASHED };
 
-	clerk_ask(k, WIRE_CHANGES, &ask, sizeof(ask), NULL, 0);
+	file_client_ask(k, WIRE_CHANGES, &ask, sizeof(ask), NULL, 0);
 }
 
-static void artifacts_listed(struct clerk *k, uint16_t flags)
+static void artifacts_listed(struct file_client *k, uint16_t flags)
 {
 	struct artifacts *x = loop_owner(k, struct artifacts, clerk);
 	const char *path;
@@ -328,7 +328,7 @@ static void artifacts_listed(struct clerk *k, uint16_t flags)
 	artifacts_read_next(x);
 }
 
-static void artifacts_failed(struct clerk *k, const struct err *e)
+static void artifacts_failed(struct file_client *k, const struct err *e)
 {
 	struct artifacts *x = loop_owner(k, struct artifacts, clerk);
 
@@ -352,9 +352,9 @@ static void artifacts_overdue(struct timer *t)
 	artifacts_end(x);
 }
 
-void artifacts_begin(struct artifacts *x, const struct flow_plan *p, struct line *box, struct loop *l)
+void artifacts_begin(struct artifacts *x, const struct flow_plan *p, struct init_conn *box, struct loop *l)
 {
-	static const struct clerk_events on = { .ready = artifacts_ready,
+	static const struct file_client_events on = { .ready = artifacts_ready,
 						.entry = artifacts_entry,
 						.data = artifacts_data,
 						.done = artifacts_listed,
@@ -376,7 +376,7 @@ void artifacts_begin(struct artifacts *x, const struct flow_plan *p, struct line
 	artifacts_note_request(x);
 	timer_init(&x->patience, l, artifacts_overdue);
 	timer_set(&x->patience, ARTIFACTS_MS);
-	clerk_open(&x->clerk, box, WIRE_FILES_ALONE, &on);
+	file_client_open(&x->clerk, box, WIRE_FILES_ALONE, &on);
 	x->open = 1;
 }
 
@@ -403,7 +403,7 @@ void artifacts_report(const struct artifacts *x, json_t *record)
 void artifacts_fini(struct artifacts *x)
 {
 	if (x->open)
-		clerk_close(&x->clerk);
+		file_client_close(&x->clerk);
 	x->open = 0;
 	timer_fini(&x->patience);
 	for (unsigned i = 0; i < x->nfiles; i++)

@@ -273,7 +273,7 @@ static int take_patch(struct call *c, struct berth *b, struct err *e)
 
 struct limiting {
 	struct call *call;
-	struct office_ask *ask;
+	struct keeper_call *ask;
 	char box[ID_LEN + 1];
 };
 
@@ -316,7 +316,7 @@ static void limiting_dropped(struct call *c)
 {
 	struct limiting *m = c->state;
 
-	office_forget(&c->api->fleet.office, m->ask);
+	keeper_client_cancel(&c->api->fleet.office, m->ask);
 }
 
 static void ask_limits(struct call *c, struct berth *b)
@@ -341,7 +341,7 @@ static void ask_limits(struct call *c, struct berth *b)
 	}
 	c->state = m;
 	c->drop = limiting_dropped;
-	m->ask = office_ask(&c->api->fleet.office, &ask, sizeof(ask), WIRE_BOX, limited, m);
+	m->ask = keeper_client_request(&c->api->fleet.office, &ask, sizeof(ask), WIRE_BOX, limited, m);
 }
 
 void boxes_patch(struct call *c)

@@ -25,14 +25,14 @@ struct changes_call {
 	int truncated;
 };
 
-static void ready(struct clerk *k)
+static void ready(struct file_client *k)
 {
 	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
 	struct wire_changes ask = { .max_entries = CHANGES_SEEN };
 
 	if (call_query_flag(x->desk.call, "hash"))
 		ask.hash_bytes = HASHED;
-	clerk_ask(k, WIRE_CHANGES, &ask, sizeof(ask), NULL, 0);
+	file_client_ask(k, WIRE_CHANGES, &ask, sizeof(ask), NULL, 0);
 }
 
 static json_t *hash_json(const struct wire_entry *e)
@@ -55,7 +55,7 @@ static const char *changes_kind(const struct wire_entry *e, const char *path)
 	return !strncmp(path, "/etc/", 5) || !strncmp(path, "/opt/atoll/", 11) ? "modified" : "added";
 }
 
-static void entry(struct clerk *k, const struct wire_entry *e, const char *name, size_t n)
+static void entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
 {
 	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
 	struct desk_entry parts;
@@ -80,7 +80,7 @@ static void entry(struct clerk *k, const struct wire_entry *e, const char *name,
 	json_array_append_new(x->items, doc);
 }
 
-static void done(struct clerk *k, uint16_t flags)
+static void done(struct file_client *k, uint16_t flags)
 {
 	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
 
@@ -89,7 +89,7 @@ static void done(struct clerk *k, uint16_t flags)
 			    x->truncated || (flags & WIRE_DONE_TRUNCATED)));
 }
 
-static void failed(struct clerk *k, const struct err *e)
+static void failed(struct file_client *k, const struct err *e)
 {
 	desk_fail(&loop_owner(k, struct changes_call, desk.clerk)->desk, e);
 }
@@ -104,7 +104,7 @@ static void dropped(struct call *c)
 
 void changes_list(struct call *c)
 {
-	static const struct clerk_events on = {
+	static const struct file_client_events on = {
 		.ready = ready, .entry = entry, .done = done, .failed = failed
 	};
 	struct changes_call *x = call_alloc(c, sizeof(*x));

@@ -45,7 +45,7 @@ void ops_page(struct call *c)
 
 void ops_health(struct call *c)
 {
-	int ok = office_connected(&c->api->fleet.office);
+	int ok = keeper_client_is_connected(&c->api->fleet.office);
 
 	call_json(c, ok ? 200 : 503,
 		  json_pack("{s:s}", "status", ok ? "ok" : "no keeper at the moment"));

@@ -193,9 +193,9 @@ static void ask(struct download *d, uint64_t from, uint64_t bytes)
 	if (d->to_end)
 		get.head.flags = WIRE_GET_END;
 	if (from == UINT64_MAX || d->to_end)
-		clerk_ask(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path,
+		file_client_ask(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path,
 			  strlen(d->desk.path));
-	else if (clerk_ask_pipe(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path, &d->pipe,
+	else if (file_client_ask_pipe(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path, &d->pipe,
 				&e) < 0)
 		desk_fail(&d->desk, &e);
 }
@@ -205,7 +205,7 @@ static int is_head(const struct download *d)
 	return !strcmp(d->desk.call->req->method, "HEAD");
 }
 
-static void ready(struct clerk *k)
+static void ready(struct file_client *k)
 {
 	struct download *d = loop_owner(k, struct download, desk.clerk);
 	int look_first = is_head(d) || http_header(d->desk.call->req, "range");
@@ -237,7 +237,7 @@ static void begin(struct download *d, const struct wire_entry *e, enum part part
 	http_end(r);
 }
 
-static void entry(struct clerk *k, const struct wire_entry *e, const char *name, size_t n)
+static void entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
 {
 	struct download *d = loop_owner(k, struct download, desk.clerk);
 	struct http_req *r = d->desk.call->req;
@@ -305,7 +305,7 @@ static void data_to_end(struct download *d, const char *bytes, size_t n)
 		}
 		d->streaming = 1;
 		if (http_write(r, bytes, n))
-			clerk_pause(&d->desk.clerk, 1);
+			file_client_pause(&d->desk.clerk, 1);
 	}
 }
 
@@ -315,11 +315,11 @@ static void drained(struct http_req *r)
 	struct download *d = c->state;
 
 	if (d->desk.open)
-		clerk_pause(&d->desk.clerk, 0);
+		file_client_pause(&d->desk.clerk, 0);
 }
 
 /* n 0: the worker is through. */
-static void data(struct clerk *k, const char *bytes, size_t n)
+static void data(struct file_client *k, const char *bytes, size_t n)
 {
 	struct download *d = loop_owner(k, struct download, desk.clerk);
 
@@ -340,7 +340,7 @@ static void data(struct clerk *k, const char *bytes, size_t n)
 	}
 }
 
-static void failed(struct clerk *k, const struct err *e)
+static void failed(struct file_client *k, const struct err *e)
 {
 	struct download *d = loop_owner(k, struct download, desk.clerk);
 
@@ -368,7 +368,7 @@ static void dropped(struct call *c)
 
 void download_begin(struct call *c, const struct download_want *want)
 {
-	static const struct clerk_events on = {
+	static const struct file_client_events on = {
 		.ready = ready, .entry = entry, .data = data, .failed = failed
 	};
 	struct download *d = call_alloc(c, sizeof(*d));

@@ -101,7 +101,7 @@ void desk_stalls(struct desk *d, int stalls)
 		timer_clear(&d->patience);
 }
 
-int desk_open(struct desk *d, struct call *c, const struct clerk_events *on)
+int desk_open(struct desk *d, struct call *c, const struct file_client_events *on)
 {
 	struct berth *b = call_box(c, 0);
 
@@ -111,7 +111,7 @@ int desk_open(struct desk *d, struct call *c, const struct clerk_events *on)
 }
 
 void desk_open_in(struct desk *d, struct call *c, struct berth *b, uint16_t flags,
-		  const struct clerk_events *on)
+		  const struct file_client_events *on)
 {
 	d->call = c;
 	d->open = 1;
@@ -119,7 +119,7 @@ void desk_open_in(struct desk *d, struct call *c, struct berth *b, uint16_t flag
 	c->drop = dropped;
 	c->req->on_eof = peer_ended;
 	timer_init(&d->patience, c->api->loop, out_of_patience);
-	clerk_open(&d->clerk, &b->line, flags, on);
+	file_client_open(&d->clerk, &b->line, flags, on);
 }
 
 void desk_close(struct desk *d)
@@ -128,14 +128,14 @@ void desk_close(struct desk *d)
 		return;
 	d->open = 0;
 	timer_fini(&d->patience);
-	clerk_close(&d->clerk);
+	file_client_close(&d->clerk);
 }
 
 void desk_ask(struct desk *d, uint8_t type, uint16_t flags, const void *tail, size_t n)
 {
 	struct frame f = { .flags = flags };
 
-	clerk_ask(&d->clerk, type, &f, sizeof(f), tail, n);
+	file_client_ask(&d->clerk, type, &f, sizeof(f), tail, n);
 }
 
 void desk_look(struct desk *d, const char *path)

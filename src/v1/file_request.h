@@ -13,7 +13,7 @@ enum { DESK_PATH = 4095, DESK_ETAG = 48 };
 
 struct berth;
 struct desk {
-	struct clerk clerk;
+	struct file_client clerk;
 	struct call *call;
 	const char *path; /* absolute; what errors are about */
 	int open;
@@ -26,10 +26,10 @@ const char *desk_path(struct call *c, const char *given);
 
 /* d->path is set. Takes c->state (d is the first member of what is there) and c->drop. Returns 0 when
  * there is no such box; that is answered. */
-int desk_open(struct desk *d, struct call *c, const struct clerk_events *on);
+int desk_open(struct desk *d, struct call *c, const struct file_client_events *on);
 /* The same in a box that the caller knows; flags: WIRE_FILES_*. */
 void desk_open_in(struct desk *d, struct call *c, struct berth *b, uint16_t flags,
-		  const struct clerk_events *on);
+		  const struct file_client_events *on);
 void desk_close(struct desk *d);
 /* The worker does not take what it was sent: 504 unless it does so soon. */
 void desk_stalls(struct desk *d, int stalls);

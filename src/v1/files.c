@@ -55,26 +55,26 @@ static void show(struct desk *d, int status, const struct wire_entry *e, const c
 		desk_error(d, 502, "box_lies", "the box's answer makes no sense", d->path, NULL);
 }
 
-static void stat_ready(struct clerk *k)
+static void stat_ready(struct file_client *k)
 {
 	struct desk *d = loop_owner(k, struct desk, clerk);
 
 	desk_look(d, d->path);
 }
 
-static void stat_entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+static void stat_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	show(loop_owner(k, struct desk, clerk), 200, e, tail, n);
 }
 
-static void failed(struct clerk *k, const struct err *e)
+static void failed(struct file_client *k, const struct err *e)
 {
 	desk_fail(loop_owner(k, struct desk, clerk), e);
 }
 
 void boxfiles_stat(struct call *c)
 {
-	static const struct clerk_events on = { .ready = stat_ready,
+	static const struct file_client_events on = { .ready = stat_ready,
 						.entry = stat_entry,
 						.failed = failed };
 	struct desk *d = call_alloc(c, sizeof(*d));
@@ -119,17 +119,17 @@ static int cursor_parse(const char *text, struct buf *out)
 	return out->len && out->len <= DESK_PATH ? 0 : -1;
 }
 
-static void list_ready(struct clerk *k)
+static void list_ready(struct file_client *k)
 {
 	struct listing *l = loop_owner(k, struct listing, desk.clerk);
 	auto_buf struct buf tail = { 0 };
 
 	buf_add(&tail, l->desk.path, strlen(l->desk.path) + 1);
 	buf_add(&tail, buf_str(&l->after), l->after.len);
-	clerk_ask(k, WIRE_LIST, &l->ask, sizeof(l->ask), tail.p, tail.len);
+	file_client_ask(k, WIRE_LIST, &l->ask, sizeof(l->ask), tail.p, tail.len);
 }
 
-static void list_done(struct clerk *k, uint16_t flags)
+static void list_done(struct file_client *k, uint16_t flags)
 {
 	struct listing *l = loop_owner(k, struct listing, desk.clerk);
 	auto_buf struct buf next = { 0 };
@@ -142,7 +142,7 @@ static void list_done(struct clerk *k, uint16_t flags)
 			    "skipped", (flags & WIRE_DONE_SKIPPED) != 0));
 }
 
-static void list_entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+static void list_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	struct listing *l = loop_owner(k, struct listing, desk.clerk);
 	struct desk_entry parts;
@@ -172,7 +172,7 @@ static void list_dropped(struct call *c)
 
 void boxfiles_list(struct call *c)
 {
-	static const struct clerk_events on = {
+	static const struct file_client_events on = {
 		.ready = list_ready, .entry = list_entry, .done = list_done, .failed = failed
 	};
 	struct listing *l = call_alloc(c, sizeof(*l));
@@ -208,7 +208,7 @@ struct deed {
 	uint16_t done;         /* flags of DONE */
 };
 
-static void deed_ready(struct clerk *k)
+static void deed_ready(struct file_client *k)
 {
 	struct deed *x = loop_owner(k, struct deed, desk.clerk);
 	auto_buf struct buf tail = { 0 };
@@ -218,12 +218,12 @@ static void deed_ready(struct clerk *k)
 	if (x->at)
 		buf_puts(&tail, x->at);
 	if (x->type == WIRE_MKDIR || x->type == WIRE_CHMOD)
-		clerk_ask(k, x->type, &x->put, sizeof(x->put), tail.p, tail.len);
+		file_client_ask(k, x->type, &x->put, sizeof(x->put), tail.p, tail.len);
 	else
 		desk_ask(&x->desk, x->type, x->flags, tail.p, tail.len);
 }
 
-static void deed_done(struct clerk *k, uint16_t flags)
+static void deed_done(struct file_client *k, uint16_t flags)
 {
 	struct deed *x = loop_owner(k, struct deed, desk.clerk);
 
@@ -236,7 +236,7 @@ static void deed_done(struct clerk *k, uint16_t flags)
 	call_empty(x->desk.call, 204);
 }
 
-static void deed_entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+static void deed_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	struct deed *x = loop_owner(k, struct deed, desk.clerk);
 
@@ -250,7 +250,7 @@ static void deed_entry(struct clerk *k, const struct wire_entry *e, const char *
 }
 
 /* A folder that is there already is what was wanted. */
-static void deed_failed(struct clerk *k, const struct err *e)
+static void deed_failed(struct file_client *k, const struct err *e)
 {
 	struct deed *x = loop_owner(k, struct deed, desk.clerk);
 
@@ -272,7 +272,7 @@ static struct deed *deed_new(struct call *c, uint8_t type, int status)
 
 static void deed_begin(struct deed *x, struct call *c)
 {
-	static const struct clerk_events on = {
+	static const struct file_client_events on = {
 		.ready = deed_ready, .entry = deed_entry, .done = deed_done, .failed = deed_failed
 	};
 

@@ -303,7 +303,7 @@ void seeds_run(struct call *c)
 /* ---- files: what they share ---- */
 
 struct leaf { /* one clerk at work for a call */
-	struct clerk clerk;
+	struct file_client clerk;
 	struct call *call;
 	char path[4096 + sizeof(BOX_HOME)];
 	struct buf bytes;
@@ -336,23 +336,23 @@ static void leaf_dropped(struct call *c)
 {
 	struct leaf *l = c->state;
 
-	clerk_close(&l->clerk);
+	file_client_close(&l->clerk);
 	buf_fini(&l->bytes);
 	json_decref(l->root);
 	while (l->first)
 		next_folder(l);
 }
 
-static void leaf_failed(struct clerk *k, const struct err *e)
+static void leaf_failed(struct file_client *k, const struct err *e)
 {
 	struct leaf *l = loop_owner(k, struct leaf, clerk);
 
-	clerk_close(&l->clerk);
+	file_client_close(&l->clerk);
 	call_fail(l->call, e);
 }
 
 /* Answers 404 itself and returns NULL where there is no such box. */
-static struct leaf *leaf_new(struct call *c, const char *path, const struct clerk_events *on)
+static struct leaf *leaf_new(struct call *c, const char *path, const struct file_client_events *on)
 {
 	struct berth *b = call_box(c, 0);
 	struct leaf *l;
@@ -366,21 +366,21 @@ static struct leaf *leaf_new(struct call *c, const char *path, const struct cler
 		 *path && *path != '/' ? "/" : "", path);
 	c->state = l;
 	c->drop = leaf_dropped;
-	clerk_open(&l->clerk, &b->line, 0, on);
+	file_client_open(&l->clerk, &b->line, 0, on);
 	return l;
 }
 
 /* ---- the content of a file ---- */
 
-static void read_ready(struct clerk *k)
+static void read_ready(struct file_client *k)
 {
 	struct leaf *l = loop_owner(k, struct leaf, clerk);
 	struct wire_get ask = { .bytes = CONTENT_MAX + 1 };
 
-	clerk_ask(k, WIRE_GET, &ask, sizeof(ask), l->path, strlen(l->path));
+	file_client_ask(k, WIRE_GET, &ask, sizeof(ask), l->path, strlen(l->path));
 }
 
-static void read_data(struct clerk *k, const char *bytes, size_t n)
+static void read_data(struct file_client *k, const char *bytes, size_t n)
 {
 	struct leaf *l = loop_owner(k, struct leaf, clerk);
 	json_t *doc;
@@ -388,7 +388,7 @@ static void read_data(struct clerk *k, const char *bytes, size_t n)
 	buf_add(&l->bytes, bytes, n);
 	if (n && l->bytes.len <= CONTENT_MAX)
 		return;
-	clerk_close(k);
+	file_client_close(k);
 	if (l->bytes.len > CONTENT_MAX) {
 		call_error(l->call, 413, "limit", "this file has more than 4 MiB", l->path, NULL);
 		return;
@@ -401,29 +401,29 @@ static void read_data(struct clerk *k, const char *bytes, size_t n)
 
 void seeds_read(struct call *c)
 {
-	static const struct clerk_events on = { .ready = read_ready,
+	static const struct file_client_events on = { .ready = read_ready,
 						.data = read_data,
 						.failed = leaf_failed };
 
 	(void)leaf_new(c, call_query(c, "path"), &on);
 }
 
-static void write_ready(struct clerk *k)
+static void write_ready(struct file_client *k)
 {
 	struct leaf *l = loop_owner(k, struct leaf, clerk);
 	const json_t *text = call_get(l->call, "content");
 	struct wire_put put = { .mode = 0 };
 
-	clerk_put(k, &put, l->path, json_string_value(text), json_string_length(text));
+	file_client_put(k, &put, l->path, json_string_value(text), json_string_length(text));
 }
 
-static void write_done(struct clerk *k, uint16_t flags)
+static void write_done(struct file_client *k, uint16_t flags)
 {
 	struct leaf *l = loop_owner(k, struct leaf, clerk);
 	struct call *c = l->call;
 
 	(void)flags;
-	clerk_close(k);
+	file_client_close(k);
 	call_json(c, 200,
 		  json_pack("{s:o, s:I}", "path", changes_text(l->path), "size",
 			    (json_int_t)json_string_length(call_get(c, "content"))));
@@ -431,7 +431,7 @@ static void write_done(struct clerk *k, uint16_t flags)
 
 void seeds_write(struct call *c)
 {
-	static const struct clerk_events on = { .ready = write_ready,
+	static const struct file_client_events on = { .ready = write_ready,
 						.done = write_done,
 						.failed = leaf_failed };
 
@@ -493,22 +493,22 @@ static void look_into_first(struct leaf *l)
 	struct wire_list ask = { .max = TREE_ENTRIES - l->entries + 1, .depth = 1 };
 
 	if (l->first && l->entries < TREE_ENTRIES) {
-		clerk_ask(&l->clerk, WIRE_LIST, &ask, sizeof(ask), l->first->path,
+		file_client_ask(&l->clerk, WIRE_LIST, &ask, sizeof(ask), l->first->path,
 			  strlen(l->first->path));
 		return;
 	}
 	l->truncated |= l->first != NULL;
-	clerk_close(&l->clerk);
+	file_client_close(&l->clerk);
 	json_object_set_new(l->root, "truncated", json_boolean(l->truncated));
 	call_json(l->call, 200, json_incref(l->root));
 }
 
-static void tree_ready(struct clerk *k)
+static void tree_ready(struct file_client *k)
 {
 	look_into_first(loop_owner(k, struct leaf, clerk));
 }
 
-static void tree_entry(struct clerk *k, const struct wire_entry *e, const char *name, size_t n)
+static void tree_entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
 {
 	struct leaf *l = loop_owner(k, struct leaf, clerk);
 	struct folder *in = l->first;
@@ -532,7 +532,7 @@ static void tree_entry(struct clerk *k, const struct wire_entry *e, const char *
 	json_array_append_new(json_object_get(in->node, "children"), node);
 }
 
-static void tree_done(struct clerk *k, uint16_t flags)
+static void tree_done(struct file_client *k, uint16_t flags)
 {
 	struct leaf *l = loop_owner(k, struct leaf, clerk);
 
@@ -542,7 +542,7 @@ static void tree_done(struct clerk *k, uint16_t flags)
 }
 
 /* A folder below that is gone meanwhile, or that may not be read, is told without children. */
-static void tree_failed(struct clerk *k, const struct err *e)
+static void tree_failed(struct file_client *k, const struct err *e)
 {
 	struct leaf *l = loop_owner(k, struct leaf, clerk);
 
@@ -556,7 +556,7 @@ static void tree_failed(struct clerk *k, const struct err *e)
 
 void seeds_tree(struct call *c)
 {
-	static const struct clerk_events on = {
+	static const struct file_client_events on = {
 		.ready = tree_ready, .entry = tree_entry, .done = tree_done, .failed = tree_failed
 	};
 	const char *path = call_query(c, "path");

@@ -624,7 +624,7 @@ static void ask(struct call *c, uint8_t type, uint8_t want)
 	store_set_fini(&s);
 	c->state = a;
 	c->drop = asker_left;
-	office_ask(&c->api->fleet.office, &f, sizeof(f), want, answered, a);
+	keeper_client_request(&c->api->fleet.office, &f, sizeof(f), want, answered, a);
 }
 
 void packages_delete(struct call *c)

@@ -9,7 +9,7 @@ static void put_one(struct flow_files *x, const char *path, const void *bytes, s
 	struct wire_put put = { .mode = 0 };
 	char full[512];
 
-	clerk_put(&x->clerk, &put, program_in_home(path, full), bytes, n);
+	file_client_put(&x->clerk, &put, program_in_home(path, full), bytes, n);
 	x->unanswered++;
 }
 
@@ -18,7 +18,7 @@ static void put_text(struct flow_files *x, const char *path, const json_t *text)
 	put_one(x, path, json_string_value(text), json_string_length(text));
 }
 
-static void ready(struct clerk *k)
+static void ready(struct file_client *k)
 {
 	struct flow_files *x = loop_owner(k, struct flow_files, clerk);
 	const json_t *code = json_object_get(x->plan->body, "code");
@@ -43,7 +43,7 @@ static void ready(struct clerk *k)
 		put_text(x, p->source, code);
 }
 
-static void one_done(struct clerk *k, uint16_t flags)
+static void one_done(struct file_client *k, uint16_t flags)
 {
 	struct flow_files *x = loop_owner(k, struct flow_files, clerk);
 
@@ -54,16 +54,16 @@ static void one_done(struct clerk *k, uint16_t flags)
 	x->done(x, NULL);
 }
 
-static void failed(struct clerk *k, const struct err *e)
+static void failed(struct file_client *k, const struct err *e)
 {
 	struct flow_files *x = loop_owner(k, struct flow_files, clerk);
 
 	x->done(x, e);
 }
 
-int flow_files_put(struct flow_files *x, const struct flow_plan *p, struct line *box)
+int flow_files_put(struct flow_files *x, const struct flow_plan *p, struct init_conn *box)
 {
-	static const struct clerk_events on = { .ready = ready,
+	static const struct file_client_events on = { .ready = ready,
 						.done = one_done,
 						.failed = failed };
 
@@ -72,7 +72,7 @@ int flow_files_put(struct flow_files *x, const struct flow_plan *p, struct line 
 	    !(p->program.lang && p->program.lang->support->key))
 		return 1;
 	x->plan = p;
-	clerk_open(&x->clerk, box, 0, &on);
+	file_client_open(&x->clerk, box, 0, &on);
 	x->open = 1;
 	return 0;
 }
@@ -80,7 +80,7 @@ int flow_files_put(struct flow_files *x, const struct flow_plan *p, struct line 
 void flow_files_fini(struct flow_files *x)
 {
 	if (x->open)
-		clerk_close(&x->clerk);
+		file_client_close(&x->clerk);
 	x->open = 0;
 	buf_fini(&x->text);
 }

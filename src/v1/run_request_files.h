@@ -7,7 +7,7 @@
 #include "client/file_client.h"
 
 struct flow_files {
-	struct clerk clerk;
+	struct file_client clerk;
 	int open;
 	const struct flow_plan *plan;
 	struct buf text; /* what was base64 */
@@ -16,5 +16,5 @@ struct flow_files {
 };
 
 /* 1: there are none. 0: done() will be called, once, never from within. */
-int flow_files_put(struct flow_files *x, const struct flow_plan *p, struct line *box);
+int flow_files_put(struct flow_files *x, const struct flow_plan *p, struct init_conn *box);
 void flow_files_fini(struct flow_files *x); /* at any time; fine on a zeroed one */

@@ -30,7 +30,7 @@ struct search {
 	size_t bytes;
 };
 
-static void ready(struct clerk *k)
+static void ready(struct file_client *k)
 {
 	struct search *s = loop_owner(k, struct search, desk.clerk);
 	const char *name = call_query(s->desk.call, "name"),
@@ -43,7 +43,7 @@ static void ready(struct clerk *k)
 	buf_add(&tail, s->desk.path, strlen(s->desk.path) + 1);
 	buf_add(&tail, name ? name : "", (name ? strlen(name) : 0) + 1);
 	buf_puts(&tail, content ? content : "");
-	clerk_ask(k, WIRE_SEARCH, &ask, sizeof(ask), tail.p, tail.len);
+	file_client_ask(k, WIRE_SEARCH, &ask, sizeof(ask), tail.p, tail.len);
 }
 
 static void begin(struct search *s)
@@ -53,7 +53,7 @@ static void begin(struct search *s)
 	s->begun = 1;
 }
 
-static void done(struct clerk *k, uint16_t flags)
+static void done(struct file_client *k, uint16_t flags)
 {
 	struct search *s = loop_owner(k, struct search, desk.clerk);
 	int truncated = (flags & WIRE_DONE_TRUNCATED) != 0,
@@ -119,17 +119,17 @@ static void hit(struct search *s, const struct wire_hit *h, const char *tail, si
 	begin(s);
 	json_object_set_new(doc, "type", json_string("hit"));
 	if (feed_event(&s->feed, doc))
-		clerk_pause(&s->desk.clerk, 1);
+		file_client_pause(&s->desk.clerk, 1);
 }
 
-static void other(struct clerk *k, const struct frame *f, size_t len)
+static void other(struct file_client *k, const struct frame *f, size_t len)
 {
 	if (f->type == WIRE_HIT)
 		hit(loop_owner(k, struct search, desk.clerk), (const struct wire_hit *)f,
 		    (const char *)f + sizeof(struct wire_hit), len - sizeof(struct wire_hit));
 }
 
-static void failed(struct clerk *k, const struct err *e)
+static void failed(struct file_client *k, const struct err *e)
 {
 	struct search *s = loop_owner(k, struct search, desk.clerk);
 
@@ -148,7 +148,7 @@ static void drained(struct http_req *r)
 	struct search *s = c->state;
 
 	if (s->desk.open)
-		clerk_pause(&s->desk.clerk, 0);
+		file_client_pause(&s->desk.clerk, 0);
 }
 
 static void left(struct http_req *r)
@@ -178,7 +178,7 @@ static enum feed_kind kind_of(const struct call *c)
 
 void boxfiles_search(struct call *c)
 {
-	static const struct clerk_events on = {
+	static const struct file_client_events on = {
 		.ready = ready, .other = other, .done = done, .failed = failed
 	};
 	const char *name = call_query(c, "name"), *content = call_query(c, "content"),

@@ -254,26 +254,26 @@ const struct channel_kind channel_events = {
 
 struct watch_channel {
 	struct channel base;
-	struct clerk clerk;
+	struct file_client clerk;
 	char path[4096];
 	int recursive;
 };
 
-static void watch_ready(struct clerk *k)
+static void watch_ready(struct file_client *k)
 {
 	struct watch_channel *x = loop_owner(k, struct watch_channel, clerk);
 	struct frame ask = { .flags = x->recursive ? WIRE_WATCH_DEEP : 0 };
 
-	clerk_ask(k, WIRE_WATCH, &ask, sizeof(ask), x->path, strlen(x->path));
+	file_client_ask(k, WIRE_WATCH, &ask, sizeof(ask), x->path, strlen(x->path));
 }
 
-static void watch_begun(struct clerk *k, uint16_t flags)
+static void watch_begun(struct file_client *k, uint16_t flags)
 {
 	(void)flags;
 	channel_say(&loop_owner(k, struct watch_channel, clerk)->base, "opened", NULL);
 }
 
-static void watch_event(struct clerk *k, const struct frame *f, size_t len)
+static void watch_event(struct file_client *k, const struct frame *f, size_t len)
 {
 	struct watch_channel *x = loop_owner(k, struct watch_channel, clerk);
 	const struct wire_event *ev = (const struct wire_event *)f;
@@ -283,21 +283,21 @@ static void watch_event(struct clerk *k, const struct frame *f, size_t len)
 
 	if (f->type != WIRE_EVENT)
 		return;
-	event = json_pack("{s:s, s:o, s:b}", "type", clerk_event_name(ev->kind), "path",
+	event = json_pack("{s:s, s:o, s:b}", "type", file_client_event_name(ev->kind), "path",
 			  changes_text(name), "folder", ev->is_dir != 0);
 	if (second < end)
 		json_object_set_new(event, "to", changes_text(second));
 	channel_say(&x->base, "event", event);
 }
 
-static void watch_failed(struct clerk *k, const struct err *e)
+static void watch_failed(struct file_client *k, const struct err *e)
 {
 	channel_end(&loop_owner(k, struct watch_channel, clerk)->base, e);
 }
 
 static int watch_open(struct channel *c, const json_t *msg, struct err *e)
 {
-	static const struct clerk_events on = { .ready = watch_ready,
+	static const struct file_client_events on = { .ready = watch_ready,
 						.done = watch_begun,
 						.other = watch_event,
 						.failed = watch_failed };
@@ -313,18 +313,18 @@ static int watch_open(struct channel *c, const json_t *msg, struct err *e)
 	snprintf(x->path, sizeof(x->path), "%s%s%s", *path == '/' ? "" : BOX_HOME,
 		 *path && *path != '/' ? "/" : "", path);
 	x->recursive = !json_is_false(json_object_get(msg, "recursive"));
-	clerk_open(&x->clerk, &b->line, 0, &on);
+	file_client_open(&x->clerk, &b->line, 0, &on);
 	return 0;
 }
 
 static void watch_flow(struct channel *c, int full)
 {
-	clerk_pause(&((struct watch_channel *)c)->clerk, full);
+	file_client_pause(&((struct watch_channel *)c)->clerk, full);
 }
 
 static void watch_close(struct channel *c)
 {
-	clerk_close(&((struct watch_channel *)c)->clerk);
+	file_client_close(&((struct watch_channel *)c)->clerk);
 }
 
 const struct channel_kind channel_watch = {
@@ -337,7 +337,7 @@ const struct channel_kind channel_watch = {
 struct stats_channel {
 	struct channel base;
 	struct timer timer;
-	struct office_ask *asking;
+	struct keeper_call *asking;
 	char box[ID_LEN + 1];
 };
 
@@ -370,7 +370,7 @@ static void stats_due(struct timer *t)
 {
 	struct stats_channel *x = loop_owner(t, struct stats_channel, timer);
 
-	x->asking = office_ask_box(&channel_api(&x->base)->fleet.office, WIRE_COUNTERS, 0, x->box,
+	x->asking = keeper_client_request_box(&channel_api(&x->base)->fleet.office, WIRE_COUNTERS, 0, x->box,
 				   WIRE_COUNTED, stats_counted, x);
 }
 
@@ -392,7 +392,7 @@ static void stats_close(struct channel *c)
 {
 	struct stats_channel *x = (struct stats_channel *)c;
 
-	office_forget(&channel_api(c)->fleet.office, x->asking);
+	keeper_client_cancel(&channel_api(c)->fleet.office, x->asking);
 	timer_fini(&x->timer);
 }
 

@@ -29,7 +29,7 @@ struct upload {
 	int existed;
 };
 
-static void ready(struct clerk *k)
+static void ready(struct file_client *k)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 
@@ -85,7 +85,7 @@ static void send_it(struct upload *u)
 	int pipe;
 
 	u->phase = SENDING;
-	if (clerk_ask_pipe(&u->desk.clerk, WIRE_PUT, &u->put, sizeof(u->put), u->desk.path, &pipe,
+	if (file_client_ask_pipe(&u->desk.clerk, WIRE_PUT, &u->put, sizeof(u->put), u->desk.path, &pipe,
 			   &e) < 0)
 		desk_fail(&u->desk, &e);
 	else
@@ -95,7 +95,7 @@ static void send_it(struct upload *u)
 
 /* ---- the worker ---- */
 
-static void entry(struct clerk *k, const struct wire_entry *e, const char *tail, size_t n)
+static void entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 	struct desk_entry parts;
@@ -119,7 +119,7 @@ static void entry(struct clerk *k, const struct wire_entry *e, const char *tail,
 	desk_json(&u->desk, u->existed ? 200 : 201, desk_entry_json(e, &parts, NULL));
 }
 
-static void done(struct clerk *k, uint16_t flags)
+static void done(struct file_client *k, uint16_t flags)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 
@@ -130,7 +130,7 @@ static void done(struct clerk *k, uint16_t flags)
 	desk_look(&u->desk, u->desk.path);
 }
 
-static void failed(struct clerk *k, const struct err *e)
+static void failed(struct file_client *k, const struct err *e)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 
@@ -163,7 +163,7 @@ static void body_ended(struct http_req *r)
 	struct upload *u = c->state;
 
 	if (u->desk.open)
-		clerk_data(&u->desk.clerk, NULL, 0);
+		file_client_data(&u->desk.clerk, NULL, 0);
 }
 
 /* Not one byte of what can never fit. */
@@ -179,7 +179,7 @@ static int fits(struct call *c, const struct berth *b)
 
 void boxfiles_put(struct call *c)
 {
-	static const struct clerk_events on = {
+	static const struct file_client_events on = {
 		.ready = ready, .entry = entry, .done = done, .failed = failed
 	};
 	struct upload *u = call_alloc(c, sizeof(*u));

@@ -19,8 +19,8 @@ struct gauge_box {
 	struct gauge_watch *watches;
 	uint64_t asked_ms, tens_ms; /* when it was asked last; when the next ten seconds are over */
 	int asking;
-	struct office_ask *ask;
-	struct listener ear;
+	struct keeper_call *ask;
+	struct init_call ear;
 	struct gauge_now now;
 };
 
@@ -157,8 +157,8 @@ static void conclude(struct gauge_box *x)
 {
 	const struct berth *b = fleet_find(x->all->fleet, x->id);
 
-	office_forget(&x->all->fleet->office, x->ask);
-	line_unlisten(&x->ear);
+	keeper_client_cancel(&x->all->fleet->office, x->ask);
+	init_conn_remove_call(&x->ear);
 	x->ask = NULL;
 	x->asking = 0;
 	x->now.at_ns = fleet_now_ns();
@@ -191,7 +191,7 @@ static void counted(void *ctx, const struct frame *f, size_t len, int *fd, const
 	is_complete(x);
 }
 
-static void answered(struct listener *l, const struct frame *f, size_t len, int *fd)
+static void answered(struct init_call *l, const struct frame *f, size_t len, int *fd)
 {
 	struct gauge_box *x = loop_owner(l, struct gauge_box, ear);
 
@@ -200,33 +200,33 @@ static void answered(struct listener *l, const struct frame *f, size_t len, int 
 		x->now.inside = *(const struct wire_status *)f;
 		x->now.told = 1;
 	}
-	line_unlisten(l);
+	init_conn_remove_call(l);
 	is_complete(x);
 }
 
-static void refused(struct listener *l, const struct err *e)
+static void refused(struct init_call *l, const struct err *e)
 {
 	(void)e;
-	line_unlisten(l);
+	init_conn_remove_call(l);
 	is_complete(loop_owner(l, struct gauge_box, ear));
 }
 
-static void lost(struct listener *l)
+static void lost(struct init_call *l)
 {
 	is_complete(loop_owner(l, struct gauge_box, ear));
 }
 
-static const struct listen_events ear_on = { .answer = answered, .refused = refused, .lost = lost };
+static const struct init_call_ops ear_on = { .answer = answered, .refused = refused, .lost = lost };
 
 static void ask(struct gauge_box *x, struct berth *b)
 {
 	x->now.counted = x->now.told = 0;
 	x->asking = 1;
 	x->asked_ms = loop_now_ms();
-	x->ask = office_ask_box(&x->all->fleet->office, WIRE_COUNTERS, 0, x->id, WIRE_COUNTED,
+	x->ask = keeper_client_request_box(&x->all->fleet->office, WIRE_COUNTERS, 0, x->id, WIRE_COUNTED,
 				counted, x);
-	if (line_is_open(&b->line) && b->state != BERTH_PAUSED) /* such a one answers nothing */
-		line_ask(&b->line, &x->ear, &ear_on, WIRE_STAT, 0);
+	if (init_conn_is_open(&b->line) && b->state != BERTH_PAUSED) /* such a one answers nothing */
+		init_conn_request(&b->line, &x->ear, &ear_on, WIRE_STAT, 0);
 }
 
 /* ---- boxes ---- */
@@ -253,8 +253,8 @@ static struct gauge_box *box_of(struct gauges *g, const char *id)
 
 static void box_free(struct gauge_box *x)
 {
-	office_forget(&x->all->fleet->office, x->ask);
-	line_unlisten(&x->ear);
+	keeper_client_cancel(&x->all->fleet->office, x->ask);
+	init_conn_remove_call(&x->ear);
 	ring_fini(x->all, &x->seconds);
 	ring_fini(x->all, &x->tens);
 	free(x);

@@ -105,7 +105,7 @@ static void ask(struct call *c, uint8_t type, const struct store_volume *v, volu
 	snprintf(f.id, sizeof(f.id), "%s", v->id);
 	c->state = d;
 	c->drop = client_left;
-	office_ask(&c->api->fleet.office, &f, sizeof(f), WIRE_DONE, done, d);
+	keeper_client_request(&c->api->fleet.office, &f, sizeof(f), WIRE_DONE, done, d);
 }
 
 static struct call *finished(struct doing *d)

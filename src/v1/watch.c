@@ -20,7 +20,7 @@ struct watching {
 	int begun;
 };
 
-static void ready(struct clerk *k)
+static void ready(struct file_client *k)
 {
 	struct watching *w = loop_owner(k, struct watching, desk.clerk);
 
@@ -32,7 +32,7 @@ static void ready(struct clerk *k)
 static void say(struct watching *w, json_t *take_event)
 {
 	if (feed_event(&w->feed, take_event))
-		clerk_pause(&w->desk.clerk, 1);
+		file_client_pause(&w->desk.clerk, 1);
 }
 
 static void finish(struct watching *w, json_t *take_last)
@@ -42,7 +42,7 @@ static void finish(struct watching *w, json_t *take_last)
 	feed_end(&w->feed);
 }
 
-static void done(struct clerk *k, uint16_t flags)
+static void done(struct file_client *k, uint16_t flags)
 {
 	struct watching *w = loop_owner(k, struct watching, desk.clerk);
 	enum feed_kind kind = feed_wanted(w->desk.call);
@@ -98,14 +98,14 @@ static void event(struct watching *w, const struct wire_event *ev, const char *t
 	say(w, doc);
 }
 
-static void other(struct clerk *k, const struct frame *f, size_t len)
+static void other(struct file_client *k, const struct frame *f, size_t len)
 {
 	if (f->type == WIRE_EVENT)
 		event(loop_owner(k, struct watching, desk.clerk), (const struct wire_event *)f,
 		      (const char *)f + sizeof(struct wire_event), len - sizeof(struct wire_event));
 }
 
-static void failed(struct clerk *k, const struct err *e)
+static void failed(struct file_client *k, const struct err *e)
 {
 	struct watching *w = loop_owner(k, struct watching, desk.clerk);
 
@@ -121,7 +121,7 @@ static void drained(struct http_req *r)
 	struct watching *w = c->state;
 
 	if (w->desk.open)
-		clerk_pause(&w->desk.clerk, 0);
+		file_client_pause(&w->desk.clerk, 0);
 }
 
 /* It may have only finished asking; but a watch that nobody reads would keep the box awake for ever. */
@@ -132,7 +132,7 @@ static void left(struct http_req *r)
 
 void boxfiles_watch(struct call *c)
 {
-	static const struct clerk_events on = {
+	static const struct file_client_events on = {
 		.ready = ready, .other = other, .done = done, .failed = failed
 	};
 	struct watching *w = call_alloc(c, sizeof(*w));

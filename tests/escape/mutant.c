@@ -87,7 +87,7 @@ static int parse(struct wish *w, int argc, char **argv)
 	return optind < argc ? 0 : -1;
 }
 
-static int bring(struct box *b, const char *file, struct err *e)
+static int bring(struct box_handle *b, const char *file, struct err *e)
 {
 	auto_fd int fd = open(file, O_RDONLY | O_CLOEXEC);
 	struct files f;
@@ -118,7 +118,7 @@ static const char *const *by_seed(char **program)
 	return argv;
 }
 
-static int run(struct box *b, struct wish *w, struct wire_exit *out, struct err *e)
+static int run(struct box_handle *b, struct wish *w, struct wire_exit *out, struct err *e)
 {
 	struct box_command cmd = {
 		.argv = (const char *const *)w->program,
@@ -129,7 +129,7 @@ static int run(struct box *b, struct wish *w, struct wire_exit *out, struct err 
 		.rows = 24,
 		.cols = 80,
 	};
-	struct stream st;
+	struct exec_pump st;
 	int done;
 
 	if (!w->is_inside && !w->python) {
@@ -142,12 +142,12 @@ static int run(struct box *b, struct wish *w, struct wire_exit *out, struct err 
 			cmd.argv = by_seed(w->program);
 		cmd.flags |= WIRE_START_SEED;
 	}
-	stream_init(&st, b);
-	done = stream_run(&st, &cmd, e);
+	exec_pump_init(&st, b);
+	done = exec_pump_run(&st, &cmd, e);
 	if (done == 0 && !st.exited)
 		done = err_set(e, ERR_SYS, "the box died");
 	*out = st.exit;
-	stream_fini(&st);
+	exec_pump_fini(&st);
 	return done;
 }
 
@@ -165,15 +165,15 @@ static int status_of(const struct wire_exit *x)
 }
 
 /* The first who asks for a seed may come before it is loaded: then he gets a plain box. */
-static int create(struct keeper_link *k, struct box *b, const struct wire_create *want, struct err *e)
+static int create(struct keeper_sync *k, struct box_handle *b, const struct wire_create *want, struct err *e)
 {
 	for (int tries = 0; tries < SEED_TRIES; tries++) {
-		if (box_create(k, b, want, e) < 0)
+		if (boxh_create(k, b, want, e) < 0)
 			return -1;
 		if (!want->seed[0] || b->about.seeded)
 			return 0;
-		(void)!box_kill(k, b->about.id, NULL, e);
-		box_close(b);
+		(void)!boxh_kill(k, b->about.id, NULL, e);
+		boxh_close(b);
 		usleep(SEED_WAIT_US);
 	}
 	return err_set(e, ERR_SYS, "no seed");
@@ -186,8 +186,8 @@ int main(int argc, char **argv)
 				    .limits = box_default_limits() };
 	struct wish w = { 0 };
 	struct wire_exit x;
-	struct keeper_link k;
-	struct box b;
+	struct keeper_sync k;
+	struct box_handle b;
 	struct err e = { 0 };
 	int status = REFUSED;
 
@@ -198,18 +198,18 @@ int main(int argc, char **argv)
 	if (w.seed)
 		snprintf(want.seed, sizeof(want.seed), "python");
 	want.seed_group = w.group;
-	if (keeper_open(&k, 0, &e) < 0 || create(&k, &b, &want, &e) < 0) {
+	if (keeper_sync_open(&k, 0, &e) < 0 || create(&k, &b, &want, &e) < 0) {
 		fprintf(stderr, "refused: %s\n", e.msg);
 		return REFUSED;
 	}
 	/* Leashed: it ends with us, whatever happens to us. */
-	if (box_leash(&b, &e) < 0 || run(&b, &w, &x, &e) < 0)
+	if (boxh_kill_on_close(&b, &e) < 0 || run(&b, &w, &x, &e) < 0)
 		fprintf(stderr, "refused: %s\n", e.msg);
 	else
 		status = status_of(&x);
-	if (box_kill(&k, b.about.id, NULL, &e) < 0 && e.kind != ERR_NOT_FOUND)
+	if (boxh_kill(&k, b.about.id, NULL, &e) < 0 && e.kind != ERR_NOT_FOUND)
 		fprintf(stderr, "mutant: %s\n", e.msg);
-	box_close(&b);
-	keeper_close(&k);
+	boxh_close(&b);
+	keeper_sync_close(&k);
 	return status;
 }

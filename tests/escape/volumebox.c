@@ -47,7 +47,7 @@ static int on_host(const char *script)
 
 TEST(a_volume_outlives_its_box_and_belongs_to_the_user_of_the_next)
 {
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct made a, b, c;
 
 	NEED_ROOT();
@@ -80,7 +80,7 @@ TEST(a_volume_outlives_its_box_and_belongs_to_the_user_of_the_next)
 	CHECK_INT(volume(k.fd, WIRE_VOLUME_DROP, "first", 0), WIRE_DONE);
 	CHECK(is_error(volume(k.fd, WIRE_VOLUME_DROP, "first", 0), ERR_NOT_FOUND, "no volume"));
 	CHECK(refused_with(k.fd, "first", "/mnt/v", 0, ERR_NOT_FOUND, "no volume"));
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 /* Each volume's job once closed descriptor 0, whatever that was by then. */
@@ -88,7 +88,7 @@ TEST(the_keeper_keeps_its_own_descriptors)
 {
 	struct frame info = sock_head(WIRE_INFO, 7);
 	char path[48], stdin_is[64] = "";
-	struct keeper_link k;
+	struct keeper_sync k;
 
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 1) == 0);
@@ -98,12 +98,12 @@ TEST(the_keeper_keeps_its_own_descriptors)
 	snprintf(path, sizeof(path), "/proc/%d/fd/0", (int)GOT(wire_about)->pid);
 	CHECK(readlink(path, stdin_is, sizeof(stdin_is) - 1) > 0);
 	CHECK_STR(stdin_is, "/dev/null");
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(a_volume_holds_what_it_was_made_for_and_gives_back_what_is_deleted)
 {
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct made m;
 
 	NEED_ROOT();
@@ -130,13 +130,13 @@ TEST(a_volume_holds_what_it_was_made_for_and_gives_back_what_is_deleted)
 		      "test $(stat -c %b quota.img) -lt 40000") == 0);
 	CHECK_INT(volume(k.fd, WIRE_VOLUME_DROP, "quota", 0), WIRE_DONE);
 	CHECK(on_host("test -z \"$(ls -A)\"") == 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 /* Escape: what an enemy of the host may have put on it is of no use. */
 TEST(a_volume_brings_no_device_and_no_set_user_id_program)
 {
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct made m;
 
 	NEED_ROOT();
@@ -160,12 +160,12 @@ TEST(a_volume_brings_no_device_and_no_set_user_id_program)
 	CHECK_STR(said, "1000\n");
 	CHECK(end(k.fd, &m) == 0);
 	CHECK_INT(volume(k.fd, WIRE_VOLUME_DROP, "bad", 0), WIRE_DONE);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(a_read_only_volume_cannot_be_written_and_no_other_box_sees_it)
 {
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct made m, other;
 
 	NEED_ROOT();
@@ -186,7 +186,7 @@ TEST(a_read_only_volume_cannot_be_written_and_no_other_box_sees_it)
 	CHECK_STR(said, "x\n");
 	CHECK(end(k.fd, &m) == 0 && end(k.fd, &other) == 0);
 	CHECK_INT(volume(k.fd, WIRE_VOLUME_DROP, "shown", 0), WIRE_DONE);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(places_that_are_not_for_data_are_refused)
@@ -194,7 +194,7 @@ TEST(places_that_are_not_for_data_are_refused)
 	static const char *const bad[] = { "/etc/x", "/usr/lib", "/mnt/../etc",
 					   "mnt",    "/",        "/proc/x" };
 	struct wire_create w;
-	struct keeper_link k;
+	struct keeper_sync k;
 
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 1) == 0);
@@ -203,10 +203,10 @@ TEST(places_that_are_not_for_data_are_refused)
 	w = wish_volume("none", "/mnt/v", 0);
 	w.nmounts = 5;
 	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_INVALID, "may have 4"));
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
-static int keepers_child(struct keeper_link *k) /* its disk process */
+static int keepers_child(struct keeper_sync *k) /* its disk process */
 {
 	struct frame info = sock_head(WIRE_INFO, 7);
 	char path[64], text[200];
@@ -225,7 +225,7 @@ static int keepers_child(struct keeper_link *k) /* its disk process */
 
 TEST(a_volume_survives_the_death_of_keeper_and_disk_process)
 {
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct made m, none;
 	int disks;
 
@@ -253,14 +253,14 @@ TEST(a_volume_survives_the_death_of_keeper_and_disk_process)
 	CHECK_INT(sh(&none, "cat /data/f"), 0);
 	CHECK_STR(said, "before\nafter\nlater\n");
 	CHECK(end(k.fd, &none) == 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 /* A test build leaves the row out, and then the promise is seen to be broken; a real one refuses. */
 TEST(without_its_row_a_box_has_no_volume)
 {
 	struct wire_create w = wish_volume("alive", "/data", 0);
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct made m;
 	unsigned row = 0;
 
@@ -276,13 +276,13 @@ TEST(without_its_row_a_box_has_no_volume)
 		CHECK_INT(sh(&m, "! grep -q ' /data ' /proc/self/mountinfo && ! test -e /data"), 0);
 		CHECK(end(k.fd, &m) == 0);
 	}
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 /* The image as a power cut would leave it: copied while it is written to. */
 TEST(a_volume_is_whole_after_a_crash_of_the_host)
 {
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct made m;
 
 	NEED_ROOT();
@@ -302,7 +302,7 @@ TEST(a_volume_is_whole_after_a_crash_of_the_host)
 	CHECK(on_host("e2fsck -fn crashed.img >/dev/null 2>&1") == 0);
 	CHECK_INT(volume(k.fd, WIRE_VOLUME_DROP, "crashed", 0), WIRE_DONE);
 	CHECK_INT(volume(k.fd, WIRE_VOLUME_DROP, "alive", 0), WIRE_DONE);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(nothing_is_left_of_all_this)

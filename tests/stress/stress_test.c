@@ -141,17 +141,17 @@ static unsigned leftovers(void)
 static int end_keeper(int signo)
 {
 	auto_fd int pidfd = -1;
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct wire_about about;
 	struct err e;
 	int known;
 
-	if (keeper_open(&k, 0, &e) < 0)
+	if (keeper_sync_open(&k, 0, &e) < 0)
 		return -1;
-	known = keeper_about(&k, &about, &e);
+	known = keeper_sync_info(&k, &about, &e);
 	if (known == 0)
 		pidfd = (int)syscall(SYS_pidfd_open, about.pid, 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 	if (pidfd < 0)
 		return -1;
 	syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);
@@ -169,22 +169,22 @@ static struct wire_create wish(unsigned flags)
 	return w;
 }
 
-static int create_run_kill(struct keeper_link *k, unsigned flags, struct err *e)
+static int create_run_kill(struct keeper_sync *k, unsigned flags, struct err *e)
 {
 	static const char *const argv[] = { "/bin/true", NULL };
 	const struct box_command cmd = { .argv = argv };
 	struct wire_create w = wish(flags);
 	struct wire_exit x;
-	struct box b;
+	struct box_handle b;
 	int done;
 
-	if (box_create(k, &b, &w, e) < 0)
+	if (boxh_create(k, &b, &w, e) < 0)
 		return -1;
-	done = box_run(&b, &cmd, &x, e);
-	box_close(&b);
+	done = boxh_run(&b, &cmd, &x, e);
+	boxh_close(&b);
 	if (done == 0 && (x.why != WIRE_WHY_EXIT || x.status != 0))
 		done = err_set(e, ERR_SYS, "why %u status %d step %s", x.why, x.status, x.step);
-	if (box_kill(k, b.about.id, NULL, e) < 0)
+	if (boxh_kill(k, b.about.id, NULL, e) < 0)
 		return -1;
 	return done;
 }
@@ -192,18 +192,18 @@ static int create_run_kill(struct keeper_link *k, unsigned flags, struct err *e)
 TEST(a_thousand_boxes_come_and_go_and_leave_nothing)
 {
 	unsigned n = from_env("STRESS_BOXES", 1000);
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct err e;
 
 	if (geteuid() != 0)
 		SKIP("needs root");
-	CHECK(keeper_open(&k, 1, &e) == 0);
+	CHECK(keeper_sync_open(&k, 1, &e) == 0);
 	for (unsigned i = 0; i < n; i++)
 		if (create_run_kill(&k, i % 2 ? WIRE_CREATE_COLD : 0, &e) < 0) {
 			printf("# box %u: %s\n", i, e.msg);
 			CHECK(!"every box comes and goes");
 		}
-	keeper_close(&k);
+	keeper_sync_close(&k);
 	CHECK(end_keeper(SIGTERM) == 0);
 	CHECK_INT(leftovers(), 0);
 }
@@ -217,19 +217,19 @@ struct wanted {
 	unsigned long next; /* the number that must come next */
 };
 
-static int start_counting(struct keeper_link *k, struct wanted *w, struct err *e)
+static int start_counting(struct keeper_sync *k, struct wanted *w, struct err *e)
 {
 	static const char *const argv[] = {
 		"/bin/sh", "-c", "i=0; while :; do echo $i; i=$((i+1)); sleep 0.01; done", NULL
 	};
 	const struct box_command cmd = { .argv = argv };
 	struct wire_create c = wish(0);
-	struct box b;
+	struct box_handle b;
 
-	if (box_create(k, &b, &c, e) < 0 || box_start(&b, &cmd, &w->ref, e) < 0)
+	if (boxh_create(k, &b, &c, e) < 0 || boxh_start(&b, &cmd, &w->ref, e) < 0)
 		return -1;
 	memcpy(w->id, b.about.id, sizeof(w->id));
-	box_close(&b);
+	boxh_close(&b);
 	return 0;
 }
 
@@ -249,17 +249,17 @@ static int take_numbers(struct wanted *w, const char *text, size_t n)
 }
 
 /* Attaches at our offset and reads until at least one more number has come. */
-static int resume(struct keeper_link *k, struct wanted *w, struct err *e)
+static int resume(struct keeper_sync *k, struct wanted *w, struct err *e)
 {
 	static _Alignas(8) char bytes[WIRE_MAX];
 	const struct wire_output *o = (const void *)bytes;
 	struct wire_credit ask = { .head = sock_head(WIRE_READ, w->ref), .from = w->offset,
 				   .until = UINT64_MAX / 2 };
 	unsigned long before = w->next;
-	struct box b;
+	struct box_handle b;
 	int n = 0;
 
-	if (box_open(k, &b, w->id, e) < 0)
+	if (boxh_open(k, &b, w->id, e) < 0)
 		return -1;
 	if (sock_send(b.init, &ask, sizeof(ask), NULL, 0, NULL, 0, e) < 0)
 		n = -1;
@@ -273,11 +273,11 @@ static int resume(struct keeper_link *k, struct wanted *w, struct err *e)
 			 take_numbers(w, bytes + sizeof(*o), (size_t)n - sizeof(*o)) < 0)
 			n = err_set(e, ERR_SYS, "box %s: a number is missing after %lu", w->id, w->next);
 	}
-	box_close(&b);
+	boxh_close(&b);
 	return n < 0 ? -1 : 0;
 }
 
-static int all_counting(struct keeper_link *k, struct wanted *w, unsigned n, struct err *e)
+static int all_counting(struct keeper_sync *k, struct wanted *w, unsigned n, struct err *e)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (resume(k, &w[i], e) < 0)
@@ -289,17 +289,17 @@ static int all_counting(struct keeper_link *k, struct wanted *w, unsigned n, str
 
 static _Noreturn void work_until_ended(unsigned seed)
 {
-	struct keeper_link k = { .fd = -1 };
+	struct keeper_sync k = { .fd = -1 };
 	struct err e;
 
 	for (unsigned i = 0;; i++) {
-		if (k.fd < 0 && keeper_open(&k, 1, &e) < 0) {
+		if (k.fd < 0 && keeper_sync_open(&k, 1, &e) < 0) {
 			k.fd = -1;
 			continue;
 		}
 		/* Whatever fails here fails because a keeper was killed: begin again with the next. */
 		if (create_run_kill(&k, (i + seed) % 3 ? 0 : WIRE_CREATE_COLD, &e) < 0) {
-			keeper_close(&k);
+			keeper_sync_close(&k);
 			k.fd = -1;
 		}
 	}
@@ -323,16 +323,16 @@ static int kill_one_at_random(unsigned *seed)
 static int end_all_boxes(struct err *e)
 {
 	struct wire_box page[64];
-	struct keeper_link k;
+	struct keeper_sync k;
 	int n;
 
-	if (keeper_open(&k, 1, e) < 0)
+	if (keeper_sync_open(&k, 1, e) < 0)
 		return -1;
-	while ((n = keeper_boxes(&k, "", page, ARRAY_LEN(page), e)) > 0)
+	while ((n = keeper_sync_boxes(&k, "", page, ARRAY_LEN(page), e)) > 0)
 		for (int i = 0; i < n; i++)
-			if (box_kill(&k, page[i].id, NULL, e) < 0 && e->kind != ERR_NOT_FOUND)
+			if (boxh_kill(&k, page[i].id, NULL, e) < 0 && e->kind != ERR_NOT_FOUND)
 				n = -1;
-	keeper_close(&k);
+	keeper_sync_close(&k);
 	return n;
 }
 
@@ -341,15 +341,15 @@ static int survive(unsigned kills, struct err *e)
 	struct wanted wanted[WANTED] = { 0 };
 	unsigned seed = (unsigned)getpid();
 	pid_t workers[WORKERS];
-	struct keeper_link k;
+	struct keeper_sync k;
 	int good = 0;
 
-	if (keeper_open(&k, 1, e) < 0)
+	if (keeper_sync_open(&k, 1, e) < 0)
 		return -1;
 	for (unsigned i = 0; i < WANTED; i++)
 		if (start_counting(&k, &wanted[i], e) < 0)
 			return err_in(e, "start %u", i);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 	for (unsigned i = 0; i < WORKERS; i++) {
 		workers[i] = fork();
 		if (workers[i] == 0)
@@ -357,10 +357,10 @@ static int survive(unsigned kills, struct err *e)
 	}
 	for (unsigned i = 0; i < kills && good == 0; i++) {
 		(void)kill_one_at_random(&seed); /* none to kill: a worker is about to start one */
-		good = keeper_open(&k, 1, e);
+		good = keeper_sync_open(&k, 1, e);
 		if (good == 0) {
 			good = all_counting(&k, wanted, WANTED, e);
-			keeper_close(&k);
+			keeper_sync_close(&k);
 		}
 		if (good < 0)
 			err_in(e, "after %u kills", i + 1);
@@ -384,15 +384,15 @@ TEST(keepers_killed_at_random_under_load_lose_no_box_and_no_byte)
 	CHECK_INT(leftovers(), 0);
 }
 
-static void check_all_gone(struct keeper_link *k)
+static void check_all_gone(struct keeper_sync *k)
 {
 	struct wire_about about;
 	struct err e;
 
 	do
-		CHECK(keeper_about(k, &about, &e) == 0);
+		CHECK(keeper_sync_info(k, &about, &e) == 0);
 	while (about.boxes);
-	keeper_close(k);
+	keeper_sync_close(k);
 	CHECK(end_keeper(SIGTERM) == 0);
 	CHECK_INT(leftovers(), 0);
 }
@@ -400,29 +400,29 @@ static void check_all_gone(struct keeper_link *k)
 TEST(a_box_ends_with_the_leash_of_its_client)
 {
 	struct wire_create w = wish(0);
-	struct keeper_link k;
-	struct box b;
+	struct keeper_sync k;
+	struct box_handle b;
 	struct err e;
 
 	if (geteuid() != 0)
 		SKIP("needs root");
-	CHECK(keeper_open(&k, 1, &e) == 0);
-	CHECK(box_create(&k, &b, &w, &e) == 0 && box_leash(&b, &e) == 0);
-	box_close(&b);
+	CHECK(keeper_sync_open(&k, 1, &e) == 0);
+	CHECK(boxh_create(&k, &b, &w, &e) == 0 && boxh_kill_on_close(&b, &e) == 0);
+	boxh_close(&b);
 	check_all_gone(&k);
 }
 
 TEST(a_box_that_nobody_claimed_ends_with_its_connection)
 {
 	struct wire_create w = wish(0);
-	struct keeper_link k;
-	struct box b;
+	struct keeper_sync k;
+	struct box_handle b;
 	struct err e;
 
 	if (geteuid() != 0)
 		SKIP("needs root");
-	CHECK(keeper_open(&k, 1, &e) == 0 && box_create(&k, &b, &w, &e) == 0);
-	box_close(&b);
+	CHECK(keeper_sync_open(&k, 1, &e) == 0 && boxh_create(&k, &b, &w, &e) == 0);
+	boxh_close(&b);
 	check_all_gone(&k);
 }
 

@@ -59,7 +59,7 @@ static int drop_layer(int keeper, const char *id)
 TEST(a_folder_of_a_box_is_in_every_box_that_asks_for_it)
 {
 	char id[WIRE_LAYER_ID], again[WIRE_LAYER_ID];
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct wire_create w;
 	struct made m;
 
@@ -81,14 +81,14 @@ TEST(a_folder_of_a_box_is_in_every_box_that_asks_for_it)
 	CHECK(sh(&m, "hello 2>/dev/null || ls /opt/packages 2>/dev/null") != 0);
 	CHECK(end(k.fd, &m) == 0);
 	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(nobody_in_a_box_can_change_a_layer)
 {
 	char id[WIRE_LAYER_ID];
 	struct wire_layer check = { .head = sock_head(WIRE_LAYER_CHECK, 4) };
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct wire_create w;
 	struct made m;
 
@@ -107,7 +107,7 @@ TEST(nobody_in_a_box_can_change_a_layer)
 	CHECK_INT(ask(k.fd, &check, sizeof(check), NULL, 0), WIRE_LAYER);
 	CHECK_STR(GOT(wire_layer)->id, id);
 	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 /* As the box's root, which may write where it is the owner: into its own copy. */
@@ -134,7 +134,7 @@ TEST(a_root_of_one_box_changes_nothing_for_the_others)
 {
 	char id[WIRE_LAYER_ID];
 	struct wire_layer check = { .head = sock_head(WIRE_LAYER_CHECK, 4) };
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct wire_create w;
 	struct made one, two;
 
@@ -154,14 +154,14 @@ TEST(a_root_of_one_box_changes_nothing_for_the_others)
 	memcpy(check.id, id, sizeof(check.id));
 	CHECK_INT(ask(k.fd, &check, sizeof(check), NULL, 0), WIRE_LAYER);
 	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(a_layer_that_was_changed_on_the_host_is_noticed)
 {
 	char id[WIRE_LAYER_ID], path[300];
 	struct wire_layer check = { .head = sock_head(WIRE_LAYER_CHECK, 4) };
-	struct keeper_link k;
+	struct keeper_sync k;
 	auto_fd int fd = -1;
 
 	NEED_ROOT();
@@ -172,13 +172,13 @@ TEST(a_layer_that_was_changed_on_the_host_is_noticed)
 	memcpy(check.id, id, sizeof(check.id));
 	CHECK(is_error(ask(k.fd, &check, sizeof(check), NULL, 0), ERR_CONFLICT, "not what it was"));
 	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(a_layer_in_use_stays_and_a_dropped_one_is_not_to_be_had)
 {
 	char id[WIRE_LAYER_ID];
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct wire_create w;
 	struct made m;
 
@@ -194,14 +194,14 @@ TEST(a_layer_in_use_stays_and_a_dropped_one_is_not_to_be_had)
 	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
 	CHECK(is_error(drop_layer(k.fd, id), ERR_NOT_FOUND, "no layer"));
 	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_NOT_FOUND, "no layer"));
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(ids_that_are_none_and_too_many_are_refused)
 {
 	static const char *const bad[] = { "", "..", "../../../etc", "abc", "new.1",
 					   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdeg" };
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct wire_create w;
 
 	NEED_ROOT();
@@ -216,7 +216,7 @@ TEST(ids_that_are_none_and_too_many_are_refused)
 	memset(&w.layer, 'a', sizeof(w.layer));
 	w.nlayers = 4;
 	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_INVALID, "hexadecimal"));
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(a_hostile_folder_is_refused_and_leaves_nothing)
@@ -235,7 +235,7 @@ TEST(a_hostile_folder_is_refused_and_leaves_nothing)
 		{ "d=l/opt; mkdir -p $d; for i in $(seq 80); do d=$d/d; mkdir $d; done", "deep" },
 		{ "true", "" },
 	};
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct made m;
 
 	NEED_ROOT();
@@ -250,13 +250,13 @@ TEST(a_hostile_folder_is_refused_and_leaves_nothing)
 		CHECK(strstr(GOT(wire_error)->msg, tricks[i].words) != NULL);
 		CHECK(end(k.fd, &m) == 0);
 	}
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 /* Setting everybody's owner takes a link for a link. */
 TEST(links_to_the_host_lead_nowhere)
 {
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct wire_layer_make w;
 	struct wire_create c;
 	char id[WIRE_LAYER_ID];
@@ -282,7 +282,7 @@ TEST(links_to_the_host_lead_nowhere)
 	CHECK_STR(said, "../../../../../../etc\nnothing\n");
 	CHECK(end(k.fd, &m) == 0);
 	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 static int entries(const char *name)
@@ -303,7 +303,7 @@ static int entries(const char *name)
 
 TEST(what_a_crash_left_is_swept_by_the_next_keeper)
 {
-	struct keeper_link k;
+	struct keeper_sync k;
 	char command[400];
 
 	NEED_ROOT();
@@ -318,13 +318,13 @@ TEST(what_a_crash_left_is_swept_by_the_next_keeper)
 	for (int i = 0; i < 500 && entries("new.") + entries("drop."); i++)
 		usleep(10000);
 	CHECK_INT(entries("new.") + entries("drop."), 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(four_layers_of_one_box_lie_on_each_other)
 {
 	char id[3][WIRE_LAYER_ID];
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct wire_create w = wish(0, 1);
 	struct made m;
 
@@ -341,7 +341,7 @@ TEST(four_layers_of_one_box_lie_on_each_other)
 	CHECK(end(k.fd, &m) == 0);
 	for (unsigned i = 0; i < 3; i++)
 		CHECK_INT(drop_layer(k.fd, id[i]), WIRE_DONE);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(nothing_is_left)

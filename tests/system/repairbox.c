@@ -35,10 +35,10 @@ __attribute__((constructor)) static void set_up(int argc, char **argv)
 
 static void need_keeper(struct fleet *f)
 {
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct err e;
 
-	if (keeper_open(&k, 1, &e) < 0) {
+	if (keeper_sync_open(&k, 1, &e) < 0) {
 		fprintf(stderr, "no keeper: %s\n", e.msg);
 		exit(1);
 	}
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 	go_on();
 	if (nprinted < nworks)
 		loop_run(&loop);
-	office_fini(&fleet.office);
+	keeper_client_fini(&fleet.office);
 	loop_fini(&loop);
 	for (unsigned i = 0; i < nworks; i++) {
 		json_decref(works[i].artifact);

@@ -6,7 +6,7 @@
 TEST(a_stopped_box_keeps_its_files_and_runs_again)
 {
 	struct frame stop = sock_head(WIRE_STOP, 3);
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct made m;
 
 	NEED_ROOT();
@@ -19,13 +19,13 @@ TEST(a_stopped_box_keeps_its_files_and_runs_again)
 	CHECK_INT(sh(&m, "cat f; ps ax 2>/dev/null | grep -c '[s]leep 1000'"), 1);
 	CHECK_STR(said, "kept\n0\n");
 	CHECK(end(k.fd, &m) == 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(a_watch_works_behind_the_filter_and_on_the_overlay)
 {
 	struct frame f = sock_head(WIRE_WATCH, 3);
-	struct keeper_link k;
+	struct keeper_sync k;
 	auto_fd int w = -1;
 	struct made m;
 
@@ -41,7 +41,7 @@ TEST(a_watch_works_behind_the_filter_and_on_the_overlay)
 	CHECK_INT(receive(w), WIRE_EVENT);
 	CHECK_STR(bytes + sizeof(struct wire_event), "d/f");
 	CHECK(end(k.fd, &m) == 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(the_template_is_listed_copied_and_searched_like_any_folder)
@@ -49,7 +49,7 @@ TEST(the_template_is_listed_copied_and_searched_like_any_folder)
 	struct wire_list l = { .head = sock_head(WIRE_LIST, 3) };
 	struct wire_search s = { .head = sock_head(WIRE_SEARCH, 4) };
 	struct frame c = sock_head(WIRE_COPY, 5);
-	struct keeper_link k;
+	struct keeper_sync k;
 	auto_fd int w = -1;
 	struct made m;
 	int n = 0;
@@ -69,7 +69,7 @@ TEST(the_template_is_listed_copied_and_searched_like_any_folder)
 	CHECK_INT(ask(w, &c, sizeof(c), "/etc\0/usr/etc", 13), WIRE_ERROR);
 	CHECK_INT(GOT(wire_error)->sys, EROFS);
 	CHECK(end(k.fd, &m) == 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 /* Silent: what follows it tells. */
@@ -83,7 +83,7 @@ static int lay(const struct made *m, const char *tail, size_t n, uint32_t mode, 
 
 TEST(a_file_is_laid_before_the_first_program_and_is_the_users)
 {
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct made m;
 
 	NEED_ROOT();
@@ -96,14 +96,14 @@ TEST(a_file_is_laid_before_the_first_program_and_is_the_users)
 	CHECK_INT(sh(&m, "cat d/e/f; ./x; stat -c '%a %U %s' d/e/f x empty d; rm -r d x empty"), 0);
 	CHECK_STR(said, "one\ntwo\nran\n644 user 8\n755 user 19\n600 user 0\n755 user 60\n");
 	CHECK(end(k.fd, &m) == 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(a_file_is_laid_nowhere_but_below_the_home_and_not_behind_a_program)
 {
 	static const char *const bad[] = { "/etc/x", "/home/user", "/home/user/../x", "x", "",
 					   "/home/user/d/..", "/home/user/", "/home/userx/f" };
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct made m;
 
 	NEED_ROOT();
@@ -120,7 +120,7 @@ TEST(a_file_is_laid_nowhere_but_below_the_home_and_not_behind_a_program)
 	CHECK(lay(&m, "/home/user/trap\0x", 17, 0, 0) == 0);
 	CHECK(is_error(receive(m.init), ERR_CONFLICT, "started"));
 	CHECK(end(k.fd, &m) == 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 /* ---- a box for one program ---- */
@@ -143,7 +143,7 @@ static size_t with_start(char *to, const struct wire_create *w, uint16_t flags, 
 	return sizeof(*w) + sizeof(st) + st.tail_bytes;
 }
 
-static void runs_once(struct keeper_link *k, unsigned flags)
+static void runs_once(struct keeper_sync *k, unsigned flags)
 {
 	struct wire_create w = wish(flags | WIRE_CREATE_AWAIT | WIRE_CREATE_FIGURES, 41);
 	char request[4096];
@@ -164,7 +164,7 @@ static void runs_once(struct keeper_link *k, unsigned flags)
 TEST(a_program_comes_with_the_request_and_the_box_ends_with_it)
 {
 	struct wire_fill fill = { .head = sock_head(WIRE_FILL, 3), .depth = 2 };
-	struct keeper_link k;
+	struct keeper_sync k;
 
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 1) == 0);
@@ -173,14 +173,14 @@ TEST(a_program_comes_with_the_request_and_the_box_ends_with_it)
 	runs_once(&k, 0);
 	fill.depth = 0;
 	CHECK_INT(ask(k.fd, &fill, sizeof(fill), NULL, 0), WIRE_ABOUT);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(a_pool_of_any_depth_cannot_be_asked_for)
 {
 	static const uint32_t too_deep[] = { 1001, 20000, UINT32_MAX };
 	struct wire_fill fill = { .head = sock_head(WIRE_FILL, 3) };
-	struct keeper_link k;
+	struct keeper_sync k;
 
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 1) == 0);
@@ -192,13 +192,13 @@ TEST(a_pool_of_any_depth_cannot_be_asked_for)
 	fill.depth = 0;
 	CHECK_INT(ask(k.fd, &fill, sizeof(fill), NULL, 0), WIRE_ABOUT);
 	CHECK_INT(GOT(wire_about)->pool_depth, 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(a_program_that_comes_along_is_one_like_any_other)
 {
 	struct wire_create w = wish(WIRE_CREATE_COLD, 41);
-	struct keeper_link k;
+	struct keeper_sync k;
 	char request[4096];
 	struct made m;
 
@@ -213,7 +213,7 @@ TEST(a_program_that_comes_along_is_one_like_any_other)
 	CHECK_INT(sh(&m, "cat f"), 0);
 	CHECK_STR(said, "kept\n");
 	CHECK(end(k.fd, &m) == 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(what_comes_with_a_request_is_a_program_or_refused)
@@ -221,7 +221,7 @@ TEST(what_comes_with_a_request_is_a_program_or_refused)
 	struct wire_create w = wish(WIRE_CREATE_COLD, 41);
 	struct frame info = sock_head(WIRE_INFO, 7);
 	auto_fd int init = -1; /* nobody claims the box: it ends with this */
-	struct keeper_link k;
+	struct keeper_sync k;
 	char request[4096];
 	size_t n;
 
@@ -236,17 +236,17 @@ TEST(what_comes_with_a_request_is_a_program_or_refused)
 	CHECK_INT(ask(k.fd, request, n, NULL, 0), WIRE_BOX);
 	init = got_fd;
 	CHECK(is_error(receive(init), ERR_INVALID, "unknown flags"));
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
-static int once(struct keeper_link *k, const char *const *argv, struct wire_exit *out,
+static int once(struct keeper_sync *k, const char *const *argv, struct wire_exit *out,
 		struct wire_counted *gone)
 {
 	struct wire_create w = wish(WIRE_CREATE_COLD, 0);
 	struct box_command cmd = { .argv = argv };
 	struct err e;
 
-	if (box_once(k, &w, &cmd, out, gone, &e) == 0)
+	if (boxh_once(k, &w, &cmd, out, gone, &e) == 0)
 		return 0;
 	printf("# %s\n", e.msg);
 	return -1;
@@ -258,7 +258,7 @@ TEST(once_tells_how_it_ended_and_what_it_took)
 	const char *const fails[] = { "/bin/sh", "-c", "kill -9 $$", NULL }, *const none[] = { "/none", NULL };
 	const char *const many[] = { "/bin/sh", "-c", "[ ${#1} = 102399 ]", "sh", large, NULL };
 	struct wire_counted gone;
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct wire_exit x;
 
 	NEED_ROOT();
@@ -268,16 +268,16 @@ TEST(once_tells_how_it_ended_and_what_it_took)
 	CHECK(once(&k, none, &x, NULL) == 0 && x.why == WIRE_WHY_EXEC && x.status == ENOENT);
 	memset(large, 'x', sizeof(large) - 1);
 	CHECK(once(&k, many, &x, NULL) == 0 && x.why == WIRE_WHY_EXIT && x.status == 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
-static int no_boxes(struct keeper_link *k)
+static int no_boxes(struct keeper_sync *k)
 {
 	struct wire_box some[1];
 	struct err e;
 	int n;
 
-	for (int i = 0; (n = keeper_boxes(k, "", some, 1, &e)) > 0 && i < 6000; i++)
+	for (int i = 0; (n = keeper_sync_boxes(k, "", some, 1, &e)) > 0 && i < 6000; i++)
 		poll(NULL, 0, 10);
 	return n == 0;
 }
@@ -287,7 +287,7 @@ static pid_t once_elsewhere(const char *script)
 {
 	const char *const argv[] = { "/bin/sh", "-c", script, NULL };
 	pid_t pid = fork();
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct wire_exit x;
 
 	if (pid == 0)
@@ -297,7 +297,7 @@ static pid_t once_elsewhere(const char *script)
 
 TEST(whenever_its_client_is_killed_the_box_ends)
 {
-	struct keeper_link k;
+	struct keeper_sync k;
 
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 1) == 0);
@@ -309,12 +309,12 @@ TEST(whenever_its_client_is_killed_the_box_ends)
 		waitpid(pid, NULL, 0);
 	}
 	CHECK(no_boxes(&k));
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(whenever_its_keeper_is_killed_no_box_is_left)
 {
-	struct keeper_link k;
+	struct keeper_sync k;
 
 	NEED_ROOT();
 	for (unsigned i = 0; i < 24; i++) {
@@ -328,7 +328,7 @@ TEST(whenever_its_keeper_is_killed_no_box_is_left)
 	}
 	CHECK(next_keeper(&k) == 0);
 	CHECK(no_boxes(&k));
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 /* ---- the keeper under many requests ---- */
@@ -338,7 +338,7 @@ enum { MANY = 100 };
 TEST(a_hundred_creates_at_once_are_all_served_and_nobody_else_waits)
 {
 	struct frame info = sock_head(WIRE_INFO, 7);
-	struct keeper_link k, other;
+	struct keeper_sync k, other;
 	static struct made m[MANY];
 	static unsigned char seen[MANY + 1];
 	uint64_t longest = 0;
@@ -374,15 +374,15 @@ TEST(a_hundred_creates_at_once_are_all_served_and_nobody_else_waits)
 	CHECK(deepest > 1 && longest < 1000000000);
 	for (unsigned i = 0; i < MANY; i++)
 		CHECK(end(k.fd, &m[i]) == 0);
-	keeper_close(&k);
-	keeper_close(&other);
+	keeper_sync_close(&k);
+	keeper_sync_close(&other);
 }
 
 TEST(more_than_a_thousand_waiting_creates_are_refused_and_said)
 {
 	enum { FLOOD = 1200 };
 	static struct made m[FLOOD];
-	struct keeper_link k;
+	struct keeper_sync k;
 	unsigned boxes = 0, refused = 0;
 	struct err e;
 
@@ -411,7 +411,7 @@ TEST(more_than_a_thousand_waiting_creates_are_refused_and_said)
 	CHECK(boxes >= 1024);
 	for (unsigned i = 0; i < boxes; i++)
 		CHECK(end(k.fd, &m[i]) == 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 /* ---- other limits for a living box ---- */
@@ -432,7 +432,7 @@ static int limit(int keeper, const struct wire_limit *w)
 TEST(memory_cpu_and_processes_of_a_living_box_change)
 {
 	struct wire_limit w;
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct made m;
 
 	NEED_ROOT();
@@ -458,7 +458,7 @@ TEST(memory_cpu_and_processes_of_a_living_box_change)
 		  0);
 	CHECK_STR(said, "True\n");
 	CHECK(end(k.fd, &m) == 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(memory_in_use_is_not_taken_away)
@@ -470,7 +470,7 @@ TEST(memory_in_use_is_not_taken_away)
 		"/\0python3\0-c\0b=b'x'*(300<<20); print('up', flush=True); import time; "
 		"time.sleep(1000)";
 	struct wire_limit w;
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct wire_create c = wish(0, 1);
 	struct made m;
 
@@ -497,13 +497,13 @@ TEST(memory_in_use_is_not_taken_away)
 	w.limits.mem_bytes = 64ull << 20;
 	CHECK_INT(limit(k.fd, &w), WIRE_BOX);
 	CHECK(end(k.fd, &m) == 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(what_cannot_be_changed_is_refused_with_the_reason)
 {
 	struct wire_limit w;
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct made m;
 
 	NEED_ROOT();
@@ -529,14 +529,14 @@ TEST(what_cannot_be_changed_is_refused_with_the_reason)
 	CHECK(end(k.fd, &m) == 0);
 	w = ask_limit(&m);
 	CHECK(is_error(limit(k.fd, &w), ERR_NOT_FOUND, "no such box"));
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(changed_limits_are_in_the_record_of_the_next_keeper)
 {
 	struct wire_id open = { .head = sock_head(WIRE_OPEN, 3) };
 	struct wire_limit w;
-	struct keeper_link k;
+	struct keeper_sync k;
 	struct made m;
 
 	NEED_ROOT();
@@ -552,7 +552,7 @@ TEST(changed_limits_are_in_the_record_of_the_next_keeper)
 	close(got_fd);
 	CHECK_INT(GOT(wire_box)->limits.pids, 99);
 	CHECK(end(k.fd, &m) == 0);
-	keeper_close(&k);
+	keeper_sync_close(&k);
 }
 
 TEST(nothing_is_left_of_all_this)

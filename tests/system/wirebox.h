@@ -41,12 +41,12 @@ __attribute__((constructor)) static void set_up(int argc, char **argv)
 			SKIP("needs root");                                                        \
 	} while (0)
 
-/* keeper_open(), and why not. */
-static inline int open_keeper(struct keeper_link *k, int start)
+/* keeper_sync_open(), and why not. */
+static inline int open_keeper(struct keeper_sync *k, int start)
 {
 	struct err e;
 
-	if (keeper_open(k, start, &e) == 0)
+	if (keeper_sync_open(k, start, &e) == 0)
 		return 0;
 	printf("# no keeper: %s\n", e.msg);
 	return -1;
@@ -97,14 +97,14 @@ static inline struct wire_create wish(unsigned flags, uint32_t ref)
 }
 
 /* Closes the connection too. Returns when it is gone. */
-static inline int end_keeper(struct keeper_link *k, int signo)
+static inline int end_keeper(struct keeper_sync *k, int signo)
 {
 	struct frame info = sock_head(WIRE_INFO, 7);
 	auto_fd int pidfd = -1;
 
 	if (ask(k->fd, &info, sizeof(info), NULL, 0) == WIRE_ABOUT)
 		pidfd = (int)syscall(SYS_pidfd_open, GOT(wire_about)->pid, 0);
-	keeper_close(k);
+	keeper_sync_close(k);
 	if (pidfd < 0)
 		return -1;
 	syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);
@@ -112,14 +112,14 @@ static inline int end_keeper(struct keeper_link *k, int signo)
 }
 
 /* After a kill: the old socket may still take connections for a moment, and drops them. */
-static inline int next_keeper(struct keeper_link *k)
+static inline int next_keeper(struct keeper_sync *k)
 {
 	struct wire_about about;
 	struct err e;
 
-	if (keeper_open(k, 1, &e) < 0)
+	if (keeper_sync_open(k, 1, &e) < 0)
 		return -1;
-	return keeper_about(k, &about, &e); /* this asks again, of another one if need be */
+	return keeper_sync_info(k, &about, &e); /* this asks again, of another one if need be */
 }
 
 /* ---- one box ---- */
@@ -197,15 +197,15 @@ static inline int worker(const struct made *m)
 }
 
 /* What a test that failed has left behind must not be there for ever. */
-static inline int end_what_is_left(struct keeper_link *k)
+static inline int end_what_is_left(struct keeper_sync *k)
 {
 	struct wire_box page[64];
 	struct err e;
 	int left = 0, n;
 
-	while ((n = keeper_boxes(k, "", page, 64, &e)) > 0)
+	while ((n = keeper_sync_boxes(k, "", page, 64, &e)) > 0)
 		for (int i = 0; i < n; i++, left++)
-			if (box_kill(k, page[i].id, NULL, &e) < 0)
+			if (boxh_kill(k, page[i].id, NULL, &e) < 0)
 				return -1;
 	return left;
 }
@@ -214,7 +214,7 @@ static inline int end_what_is_left(struct keeper_link *k)
 static inline void leave_nothing(void)
 {
 	struct frame info = sock_head(WIRE_INFO, 7);
-	struct keeper_link k;
+	struct keeper_sync k;
 	char command[200];
 	int left;
 

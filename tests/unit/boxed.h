@@ -93,7 +93,7 @@ static inline pid_t fork_init(int alone)
 	return (pid_t)pid;
 }
 
-static inline void box_start(struct box *b, int alone)
+static inline void boxh_start(struct box *b, int alone)
 {
 	char uid[16];
 	int pair[2], upper, boot;
@@ -485,7 +485,7 @@ static inline int passes(const struct test *t)
 	b = (struct box){ .conn = -1, .listener = -1 };
 	ok = !setjmp(failed);
 	if (ok) {
-		box_start(&b, t->alone);
+		boxh_start(&b, t->alone);
 		t->run(&b);
 	}
 	box_stop(&b);

@@ -104,7 +104,7 @@ TEST(a_budget_is_exceeded_by_work_and_recovers_with_time)
 	loop_fini(&loop);
 }
 
-static void take_frame(struct post *p, const struct frame *f, size_t len, int *fd)
+static void take_frame(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
 {
 	uint64_t end = now_ns() + LOOP_SLICE_NS;
 
@@ -117,7 +117,7 @@ static void take_frame(struct post *p, const struct frame *f, size_t len, int *f
 TEST(frames_that_take_long_are_read_one_at_a_time)
 {
 	struct frame f = sock_head(WIRE_FORGET, 1);
-	struct post p;
+	struct frame_conn p;
 	struct ready other;
 	int fds[2];
 
@@ -125,12 +125,12 @@ TEST(frames_that_take_long_are_read_one_at_a_time)
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
 	for (unsigned i = 0; i < 4; i++)
 		CHECK(send(fds[1], &f, sizeof(f), 0) == sizeof(f));
-	post_init(&p, &loop, fds[0]);
+	frame_conn_init(&p, &loop, fds[0]);
 	p.on_frame = take_frame;
 	CHECK(ready_init(&other, &modest));
 	CHECK(UNTIL(strlen(order) == 5));
 	CHECK(strchr(order, 'm') && strchr(order, 'm') <= order + 1);
-	post_fini(&p);
+	frame_conn_fini(&p);
 	ready_fini(&other);
 	close(fds[1]);
 	loop_fini(&loop);

@@ -787,7 +787,7 @@ static void a_copy_that_does_not_fit_leaves_nothing(struct box *b)
 		printf("# no mounts of our own: nothing to fill\n");
 		return;
 	}
-	box_start(&inner, 0);
+	boxh_start(&inner, 0);
 	w = open_worker(&inner);
 	run_shell(
 		"mkdir small/a && head -c 60000 /dev/urandom >small/a/1 && cp small/a/1 small/a/2 && "

@@ -12,7 +12,7 @@
 enum { REF = 9, SOON_MS = 5000, SHORT_MS = 30 };
 
 struct heard {
-	struct listener ear;
+	struct init_call ear;
 	char text[2][256];
 	unsigned len[2];
 	int started, exited, lost, status, refused;
@@ -21,7 +21,7 @@ struct heard {
 
 static struct play {
 	struct loop loop;
-	struct line line;
+	struct init_conn line;
 	struct timer timer;
 	int theirs;
 	int gone;
@@ -44,12 +44,12 @@ static void turn(void)
 	loop_run(&p.loop);
 }
 
-static void on_started(struct listener *x, int pid)
+static void on_started(struct init_call *x, int pid)
 {
 	loop_owner(x, struct heard, ear)->started = pid;
 }
 
-static void on_output(struct listener *x, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void on_output(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct heard *h = loop_owner(x, struct heard, ear);
 
@@ -59,7 +59,7 @@ static void on_output(struct listener *x, unsigned stream, uint64_t offset, cons
 	h->len[stream] += (unsigned)n;
 }
 
-static void on_exited(struct listener *x, const struct wire_exit *end)
+static void on_exited(struct init_call *x, const struct wire_exit *end)
 {
 	struct heard *h = loop_owner(x, struct heard, ear);
 
@@ -67,7 +67,7 @@ static void on_exited(struct listener *x, const struct wire_exit *end)
 	h->status = end->status;
 }
 
-static void on_refused(struct listener *x, const struct err *e)
+static void on_refused(struct init_call *x, const struct err *e)
 {
 	struct heard *h = loop_owner(x, struct heard, ear);
 
@@ -75,17 +75,17 @@ static void on_refused(struct listener *x, const struct err *e)
 	h->why = *e;
 }
 
-static void on_lost(struct listener *x)
+static void on_lost(struct init_call *x)
 {
 	loop_owner(x, struct heard, ear)->lost++;
 }
 
-static const struct listen_events events = {
+static const struct init_call_ops events = {
 	.started = on_started, .output = on_output, .exited = on_exited,
 	.refused = on_refused, .lost = on_lost,
 };
 
-static void line_gone(struct line *l, const struct err *why)
+static void line_gone(struct init_conn *l, const struct err *why)
 {
 	(void)l;
 	p.gone++;
@@ -102,16 +102,16 @@ static int begin(void)
 	timer_init(&p.timer, &p.loop, stop);
 	p.theirs = pair[0];
 	p.line.on_gone = line_gone;
-	if (line_open(&p.line, &p.loop, pair[1], "abc", &p.e) < 0)
+	if (init_conn_open(&p.line, &p.loop, pair[1], "abc", &p.e) < 0)
 		return -1;
-	line_listen(&p.line, &p.x.ear, REF, &events);
+	init_conn_add_call(&p.line, &p.x.ear, REF, &events);
 	p.x.ear.granted[0] = p.x.ear.granted[1] = 100;
 	return 0;
 }
 
 static void finish(void)
 {
-	line_close(&p.line);
+	init_conn_close(&p.line);
 	own_close_fd(&p.theirs);
 	timer_fini(&p.timer);
 	loop_fini(&p.loop);
@@ -262,17 +262,17 @@ TEST(a_box_that_leaves_tells_everybody_once)
 	CHECK_STR(p.x.text[0], "last words");
 	CHECK_INT(p.x.lost, 1);
 	CHECK_INT(p.gone, 1);
-	CHECK(!line_is_open(&p.line));
+	CHECK(!init_conn_is_open(&p.line));
 	finish();
 }
 
 TEST(an_end_that_is_known_elsewhere_is_told_to_who_listens)
 {
 	CHECK_INT(begin(), 0);
-	line_end(&p.line);
+	init_conn_box_ended(&p.line);
 	CHECK_INT(p.x.lost, 1);
 	CHECK_INT(p.gone, 0);
-	CHECK(!line_is_open(&p.line));
+	CHECK(!init_conn_is_open(&p.line));
 	finish();
 }
 
@@ -295,25 +295,25 @@ TEST(a_box_that_does_not_read_is_given_up)
 	static char bytes[32 * 1024];
 
 	CHECK_INT(begin(), 0);
-	for (unsigned i = 0; i < POST_QUEUE / sizeof(bytes) + 100; i++)
-		line_stdin(&p.line, REF, bytes, sizeof(bytes));
-	CHECK(p.line.post.queued <= POST_QUEUE);
+	for (unsigned i = 0; i < FRAME_CONN_QUEUE / sizeof(bytes) + 100; i++)
+		init_conn_stdin(&p.line, REF, bytes, sizeof(bytes));
+	CHECK(p.line.post.queued <= FRAME_CONN_QUEUE);
 	turn();
 	CHECK_INT(p.gone, 1);
 	CHECK_INT(p.x.lost, 1);
 	finish();
 }
 
-static void closes_the_line(struct listener *x, const struct wire_exit *end)
+static void closes_the_line(struct init_call *x, const struct wire_exit *end)
 {
 	(void)x;
 	(void)end;
-	line_close(&p.line);
+	init_conn_close(&p.line);
 }
 
 TEST(a_listener_may_close_the_line_it_hears)
 {
-	static const struct listen_events on = { .exited = closes_the_line };
+	static const struct init_call_ops on = { .exited = closes_the_line };
 	struct wire_exit end = { sock_head(WIRE_EXIT, REF), .status = 0 };
 
 	CHECK_INT(begin(), 0);
@@ -321,19 +321,19 @@ TEST(a_listener_may_close_the_line_it_hears)
 	CHECK_INT(say(&end, sizeof(end), NULL, 0), 0);
 	CHECK_INT(say_output(REF, 0, 0, "after"), 0);
 	turn();
-	CHECK(!line_is_open(&p.line));
+	CHECK(!init_conn_is_open(&p.line));
 	finish();
 }
 
 /* ---- the office ---- */
 
 static struct {
-	struct office office;
+	struct keeper_client office;
 	int answers, errors, lost;
 	struct err why;
 } o;
 
-static void office_lost(struct office *x)
+static void office_lost(struct keeper_client *x)
 {
 	(void)x;
 	o.lost++;
@@ -359,15 +359,15 @@ static int open_office(void)
 		return -1;
 	close(p.theirs);
 	p.theirs = pair[0];
-	line_close(&p.line);
-	office_init(&o.office, &p.loop, office_lost);
-	office_connect(&o.office, pair[1]);
+	init_conn_close(&p.line);
+	keeper_client_init(&o.office, &p.loop, office_lost);
+	keeper_client_connect(&o.office, pair[1]);
 	return 0;
 }
 
 static void close_office(void)
 {
-	office_fini(&o.office);
+	keeper_client_fini(&o.office);
 	finish();
 }
 
@@ -388,7 +388,7 @@ TEST(an_answer_finds_its_question)
 	uint8_t type = 0;
 
 	CHECK_INT(open_office(), 0);
-	office_ask_box(&o.office, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
+	keeper_client_request_box(&o.office, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
 	a.head.ref = next_question(&type);
 	CHECK_INT(type, WIRE_COUNTERS);
 	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
@@ -405,7 +405,7 @@ TEST(an_answer_of_another_type_is_an_error)
 	uint8_t type;
 
 	CHECK_INT(open_office(), 0);
-	office_ask_box(&o.office, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
+	keeper_client_request_box(&o.office, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
 	a.head.ref = next_question(&type);
 	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
 	turn();
@@ -421,15 +421,15 @@ TEST(questions_are_asked_again_of_the_next_keeper)
 	uint8_t type;
 
 	CHECK_INT(open_office(), 0);
-	office_ask_box(&o.office, WIRE_COUNTERS, 0, "one", WIRE_COUNTED, answered, NULL);
+	keeper_client_request_box(&o.office, WIRE_COUNTERS, 0, "one", WIRE_COUNTED, answered, NULL);
 	own_close_fd(&p.theirs);
 	turn();
 	CHECK_INT(o.lost, 1);
-	CHECK(!office_connected(&o.office));
-	office_ask_box(&o.office, WIRE_COUNTERS, 0, "two", WIRE_COUNTED, answered, NULL);
+	CHECK(!keeper_client_is_connected(&o.office));
+	keeper_client_request_box(&o.office, WIRE_COUNTERS, 0, "two", WIRE_COUNTED, answered, NULL);
 	CHECK_INT(sock_pair(pair, &p.e), 0);
 	p.theirs = pair[0];
-	office_connect(&o.office, pair[1]);
+	keeper_client_connect(&o.office, pair[1]);
 	for (int i = 0; i < 2; i++) {
 		a.head.ref = next_question(&type);
 		CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
@@ -442,13 +442,13 @@ TEST(questions_are_asked_again_of_the_next_keeper)
 TEST(a_forgotten_question_is_answered_to_nobody)
 {
 	struct wire_counted a = { .head = sock_head(WIRE_COUNTED, 0) };
-	struct office_ask *ask;
+	struct keeper_call *ask;
 	uint8_t type;
 
 	CHECK_INT(open_office(), 0);
-	ask = office_ask_box(&o.office, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
+	ask = keeper_client_request_box(&o.office, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
 	a.head.ref = next_question(&type);
-	office_forget(&o.office, ask);
+	keeper_client_cancel(&o.office, ask);
 	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
 	turn();
 	CHECK_INT(o.answers + o.errors, 0);

@@ -6,9 +6,9 @@
 #include <signal.h>
 #include <stdlib.h>
 
-static struct ending exited_with(int code)
+static struct exit_info exited_with(int code)
 {
-	return (struct ending){
+	return (struct exit_info){
 		.program = "prog",
 		.exited = 1,
 		.exit = { .why = WIRE_WHY_EXIT,
@@ -27,15 +27,15 @@ static struct ending exited_with(int code)
 	};
 }
 
-static struct ending killed_by(int signo)
+static struct exit_info killed_by(int signo)
 {
-	struct ending x = exited_with(signo);
+	struct exit_info x = exited_with(signo);
 
 	x.exit.why = WIRE_WHY_SIGNAL;
 	return x;
 }
 
-static const char *sentence(const struct ending *x)
+static const char *sentence(const struct exit_info *x)
 {
 	static struct buf b;
 
@@ -44,7 +44,7 @@ static const char *sentence(const struct ending *x)
 	return buf_str(&b);
 }
 
-static const char *hint(const struct ending *x)
+static const char *hint(const struct exit_info *x)
 {
 	static struct buf b;
 
@@ -61,7 +61,7 @@ static const char *hint(const struct ending *x)
 
 TEST(a_program_that_exits_is_its_own_cause_and_nothing_is_said)
 {
-	struct ending good = exited_with(0), bad = exited_with(3);
+	struct exit_info good = exited_with(0), bad = exited_with(3);
 
 	CAUSE(good, "exit", 0);
 	CAUSE(bad, "exit", 3);
@@ -71,7 +71,7 @@ TEST(a_program_that_exits_is_its_own_cause_and_nothing_is_said)
 
 TEST(a_signal_is_128_and_its_number)
 {
-	struct ending x = killed_by(SIGSEGV);
+	struct exit_info x = killed_by(SIGSEGV);
 
 	CAUSE(x, "signal", 139);
 	CHECK_STR(sentence(&x), "ended by SIGSEGV after 2.1 s");
@@ -79,7 +79,7 @@ TEST(a_signal_is_128_and_its_number)
 
 TEST(a_kill_with_an_oom_event_is_memory)
 {
-	struct ending x = killed_by(SIGKILL);
+	struct exit_info x = killed_by(SIGKILL);
 
 	x.figures.oom_kills = 1;
 	x.figures.mem_peak = 256 << 20;
@@ -91,7 +91,7 @@ TEST(a_kill_with_an_oom_event_is_memory)
 
 TEST(a_failed_exit_with_an_oom_event_is_memory_but_a_good_one_is_not)
 {
-	struct ending bad = exited_with(1), good = exited_with(0);
+	struct exit_info bad = exited_with(1), good = exited_with(0);
 
 	bad.figures.oom_kills = good.figures.oom_kills = 3;
 	CAUSE(bad, "memory", 1);
@@ -100,14 +100,14 @@ TEST(a_failed_exit_with_an_oom_event_is_memory_but_a_good_one_is_not)
 
 TEST(a_kill_without_an_oom_event_is_a_signal)
 {
-	struct ending x = killed_by(SIGKILL);
+	struct exit_info x = killed_by(SIGKILL);
 
 	CAUSE(x, "signal", 137);
 }
 
 TEST(a_counter_that_the_host_cannot_give_proves_nothing)
 {
-	struct ending x = killed_by(SIGKILL);
+	struct exit_info x = killed_by(SIGKILL);
 
 	x.figures.oom_kills = UINT64_MAX;
 	CAUSE(x, "signal", 137);
@@ -118,7 +118,7 @@ TEST(a_counter_that_the_host_cannot_give_proves_nothing)
 
 TEST(refused_forks_explain_a_failed_exit_only)
 {
-	struct ending bad = exited_with(1), good = exited_with(0);
+	struct exit_info bad = exited_with(1), good = exited_with(0);
 
 	bad.figures.pids_hits = good.figures.pids_hits = 9;
 	CAUSE(bad, "processes", 1);
@@ -130,7 +130,7 @@ TEST(refused_forks_explain_a_failed_exit_only)
 
 TEST(a_full_disk_or_no_file_left_explains_a_failed_exit)
 {
-	struct ending x = exited_with(1);
+	struct exit_info x = exited_with(1);
 
 	x.exit.disk_free = 4096;
 	CAUSE(x, "disk", 1);
@@ -146,7 +146,7 @@ TEST(a_full_disk_or_no_file_left_explains_a_failed_exit)
 
 TEST(the_time_limit_is_124_whatever_signal_ended_it)
 {
-	struct ending x = killed_by(SIGKILL);
+	struct exit_info x = killed_by(SIGKILL);
 
 	x.exit.why = WIRE_WHY_WALL;
 	x.wall_ms = 1500;
@@ -157,7 +157,7 @@ TEST(the_time_limit_is_124_whatever_signal_ended_it)
 
 TEST(cpu_time_is_known_by_sigxcpu_or_by_the_keeper)
 {
-	struct ending x = killed_by(SIGXCPU), y = { .end = STREAM_BOX_DIED, .evidence = 1 };
+	struct exit_info x = killed_by(SIGXCPU), y = { .end = STREAM_BOX_DIED, .evidence = 1 };
 
 	CAUSE(x, "cpu", 128 + SIGXCPU);
 	y.figures.over_cpu = 1;
@@ -167,7 +167,7 @@ TEST(cpu_time_is_known_by_sigxcpu_or_by_the_keeper)
 
 TEST(what_was_served_is_told_what_to_do_in_the_words_of_the_api)
 {
-	struct ending x = { .end = STREAM_EXITED, .exited = 1, .evidence = 1, .served = 1 };
+	struct exit_info x = { .end = STREAM_EXITED, .exited = 1, .evidence = 1, .served = 1 };
 
 	x.exit.why = WIRE_WHY_SIGNAL;
 	x.exit.status = SIGKILL;
@@ -186,14 +186,14 @@ TEST(what_was_served_is_told_what_to_do_in_the_words_of_the_api)
 
 TEST(sigsys_is_policy)
 {
-	struct ending x = killed_by(SIGSYS);
+	struct exit_info x = killed_by(SIGSYS);
 
 	CAUSE(x, "policy", 128 + SIGSYS);
 }
 
 TEST(a_second_ctrl_c_is_the_operator)
 {
-	struct ending x = killed_by(SIGKILL), gone = { .end = STREAM_KILLED };
+	struct exit_info x = killed_by(SIGKILL), gone = { .end = STREAM_KILLED };
 
 	x.end = STREAM_KILLED;
 	x.figures.oom_kills = 1;
@@ -203,14 +203,14 @@ TEST(a_second_ctrl_c_is_the_operator)
 
 TEST(a_terminal_that_went_away_is_the_operator)
 {
-	struct ending x = { .end = STREAM_HUNG_UP };
+	struct exit_info x = { .end = STREAM_HUNG_UP };
 
 	CAUSE(x, "operator", 128 + SIGHUP);
 }
 
 TEST(a_program_that_exits_although_we_wanted_to_kill_it_has_exited)
 {
-	struct ending x = exited_with(5);
+	struct exit_info x = exited_with(5);
 
 	x.end = STREAM_HUNG_UP;
 	CHECK_STR(cause_name(cause_of(&x)), "exit");
@@ -218,7 +218,7 @@ TEST(a_program_that_exits_although_we_wanted_to_kill_it_has_exited)
 
 TEST(a_reader_that_left_is_sigpipe)
 {
-	struct ending killed = killed_by(SIGKILL), gone = { .end = STREAM_UNREAD };
+	struct exit_info killed = killed_by(SIGKILL), gone = { .end = STREAM_UNREAD };
 
 	killed.end = STREAM_UNREAD;
 	CAUSE(killed, "signal", 141);
@@ -227,7 +227,7 @@ TEST(a_reader_that_left_is_sigpipe)
 
 TEST(a_box_that_vanished_is_the_host_unless_evidence_says_memory)
 {
-	struct ending x = { .end = STREAM_BOX_DIED, .evidence = 1 };
+	struct exit_info x = { .end = STREAM_BOX_DIED, .evidence = 1 };
 
 	CAUSE(x, "host", 125);
 	x.figures.oom_kills = 1;
@@ -236,7 +236,7 @@ TEST(a_box_that_vanished_is_the_host_unless_evidence_says_memory)
 
 TEST(a_program_that_is_not_there_is_127_and_one_that_cannot_run_126)
 {
-	struct ending x = exited_with(ENOENT);
+	struct exit_info x = exited_with(ENOENT);
 
 	x.exit.why = WIRE_WHY_EXEC;
 	strcpy(x.exit.step, "program");
@@ -251,7 +251,7 @@ TEST(a_program_that_is_not_there_is_127_and_one_that_cannot_run_126)
 
 TEST(a_row_of_isolation_that_failed_is_our_failure)
 {
-	struct ending x = exited_with(EPERM);
+	struct exit_info x = exited_with(EPERM);
 
 	x.exit.why = WIRE_WHY_EXEC;
 	strcpy(x.exit.step, "capabilities");

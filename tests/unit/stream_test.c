@@ -14,8 +14,8 @@ static const struct box_command command = { .argv = argv };
 
 struct play {
 	int theirs; /* the box's end */
-	struct box box;
-	struct stream stream;
+	struct box_handle box;
+	struct exec_pump stream;
 	struct buf out, err;
 	struct err e;
 };
@@ -28,8 +28,8 @@ static void begin(struct play *p)
 	if (sock_pair(pair, &p->e) < 0)
 		return;
 	p->theirs = pair[0];
-	p->box = (struct box){ .init = pair[1], .next_ref = REF };
-	stream_init(&p->stream, &p->box);
+	p->box = (struct box_handle){ .init = pair[1], .next_ref = REF };
+	exec_pump_init(&p->stream, &p->box);
 	p->stream.in = -1;
 	for (int i = 0; i < 2; i++) {
 		p->stream.out[i].fd = -1;
@@ -41,8 +41,8 @@ static void begin(struct play *p)
 static void finish(struct play *p)
 {
 	close(p->theirs);
-	box_close(&p->box);
-	stream_fini(&p->stream);
+	boxh_close(&p->box);
+	exec_pump_fini(&p->stream);
 	buf_fini(&p->out);
 	buf_fini(&p->err);
 }
@@ -63,7 +63,7 @@ static int over(struct play *p, int status)
 
 static int run(struct play *p)
 {
-	return stream_run(&p->stream, &command, &p->e);
+	return exec_pump_run(&p->stream, &command, &p->e);
 }
 
 TEST(both_streams_arrive_and_the_exit_ends_it)
@@ -246,10 +246,10 @@ TEST(arguments_that_no_execve_takes_are_refused_before_they_are_sent)
 
 	memset(one, 'x', sizeof(one) - 1);
 	begin(&p);
-	CHECK_INT(box_start(&p.box, &cmd, &ref, &p.e), -1);
+	CHECK_INT(boxh_start(&p.box, &cmd, &ref, &p.e), -1);
 	CHECK_INT(p.e.kind, ERR_LIMIT);
 	one[BOX_STRING_MAX - 1] = 0;
-	CHECK_INT(box_start(&p.box, &cmd, &ref, &p.e), 0);
+	CHECK_INT(boxh_start(&p.box, &cmd, &ref, &p.e), 0);
 	finish(&p);
 }
 
@@ -267,7 +267,7 @@ TEST(long_arguments_go_as_a_sealed_descriptor)
 
 	memset(one, 'x', sizeof(one) - 1);
 	begin(&p);
-	CHECK_INT(box_start(&p.box, &cmd, &ref, &p.e), 0);
+	CHECK_INT(boxh_start(&p.box, &cmd, &ref, &p.e), 0);
 	CHECK_INT(sock_recv(p.theirs, buf, &fd, &nfds, &p.e), sizeof(struct wire_start));
 	CHECK(start->head.flags & WIRE_START_MEMFD);
 	CHECK_INT(nfds, 1);
