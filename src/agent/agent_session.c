@@ -56,12 +56,12 @@ struct errand {
 	char box[ID_LEN + 1], run[ID_LEN + 1], mark[ID_LEN + 1];
 	unsigned allowed, max_steps;
 
-	struct berth *making;
-	struct berth_wait made, gone;
+	struct box *making;
+	struct box_wait made, gone;
 	struct file_client clerk;
 	int file_client_open;
 	unsigned unanswered;
-	struct tap tap;
+	struct exec_reader tap;
 	int tapped, stopped;
 	struct buf word, log; /* lines that have not ended yet */
 	uint64_t log_bytes, stderr_bytes;
@@ -116,30 +116,30 @@ static void let_go(struct errand *x)
 	if (x->file_client_open)
 		file_client_close(&x->clerk);
 	if (x->tapped)
-		tap_close(&x->tap);
+		exec_reader_close(&x->tap);
 	x->file_client_open = x->tapped = 0;
-	berth_wait_cancel(&x->made);
-	berth_wait_cancel(&x->gone);
+	box_wait_cancel(&x->made);
+	box_wait_cancel(&x->gone);
 	timer_clear(&x->clock);
 }
 
 /* w: NULL, or who is told when nothing of it is left. */
-static int end_box(struct errand *x, struct berth_wait *w)
+static int end_box(struct errand *x, struct box_wait *w)
 {
-	struct berth *b = x->making ? x->making : x->box[0] ? fleet_find(x->fleet, x->box) : NULL;
-	struct run *r;
+	struct box *b = x->making ? x->making : x->box[0] ? fleet_find(x->fleet, x->box) : NULL;
+	struct exec *r;
 
 	if (!b)
 		return 0;
 	if (!x->making)
-		berth_release(b);
+		box_release(b);
 	if (!x->keep || x->making) {
-		berth_end(b, CAUSE_EXIT, w);
+		box_end(b, CAUSE_EXIT, w);
 		return 1;
 	}
-	r = run_find(b, x->run);
+	r = exec_lookup(b, x->run);
 	if (r)
-		run_signal(r, SIGKILL);
+		exec_send_signal(r, SIGKILL);
 	return 0;
 }
 
@@ -154,7 +154,7 @@ static void errand_free(struct errand *x)
 	free(x);
 }
 
-static void box_gone(struct berth_wait *w, struct berth *b, const struct err *e)
+static void box_gone(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct errand *x = loop_owner(w, struct errand, gone);
 
@@ -222,28 +222,28 @@ static void event(struct errand *x, json_t *take_event)
 {
 	if (x->owner->event(x->owner, take_event) && x->tapped) {
 		x->stopped = 1;
-		tap_stop(&x->tap, 1);
+		exec_reader_stop(&x->tap, 1);
 	}
 }
 
 void errand_go_on(struct errand *x)
 {
 	if (x->tapped && x->stopped)
-		tap_stop(&x->tap, 0);
+		exec_reader_stop(&x->tap, 0);
 	x->stopped = 0;
 }
 
 static void say(struct errand *x, json_t *take_doc)
 {
-	struct berth *b = fleet_find(x->fleet, x->box);
-	struct run *r = b ? run_find(b, x->run) : NULL;
+	struct box *b = fleet_find(x->fleet, x->box);
+	struct exec *r = b ? exec_lookup(b, x->run) : NULL;
 	auto_free char *text = json_dumps(take_doc, JSON_COMPACT);
 
 	json_decref(take_doc);
 	if (!r || !text)
 		return; /* its end is on its way to us */
-	run_say(r, text, strlen(text));
-	run_say(r, "\n", 1);
+	exec_channel_send(r, text, strlen(text));
+	exec_channel_send(r, "\n", 1);
 }
 
 /* The pilot hears why and leaves; if it does not, it is made to. */
@@ -487,7 +487,7 @@ static void lines(struct errand *x, struct buf *line, size_t most, const char *b
 	}
 }
 
-static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct errand *x = loop_owner(t, struct errand, tap);
 
@@ -510,7 +510,7 @@ static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const cha
 	x->stderr_bytes += n;
 }
 
-static void tap_ends(struct tap *t, json_t *record, const struct err *e)
+static void tap_ends(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct errand *x = loop_owner(t, struct errand, tap);
 	const char *summary = json_string_value(json_object_get(record, "summary"));
@@ -524,7 +524,7 @@ static void tap_ends(struct tap *t, json_t *record, const struct err *e)
 			   : "");
 }
 
-static const struct tap_events tap_on = { .output = tap_reads, .over = tap_ends };
+static const struct exec_reader_events tap_on = { .output = tap_reads, .over = tap_ends };
 
 /* ---- its beginning ---- */
 
@@ -564,13 +564,13 @@ static void other_pilot(const struct errand *x, const char *argv[4])
 static void take_off(struct errand *x)
 {
 	const char *argv[4] = { PILOT };
-	struct berth *b = fleet_find(x->fleet, x->box);
-	struct run_want want = { .argv = argv,
+	struct box *b = fleet_find(x->fleet, x->box);
+	struct exec_spec want = { .argv = argv,
 				 .tag = "agent",
 				 .kind = x->keep ? STORE_RUN_EXEC : STORE_RUN_ONCE,
 				 .wall_ms = (uint32_t)left_ms(x) + LEAVE_MS,
 				 .channel = 1 };
-	struct run *r;
+	struct exec *r;
 	struct err e;
 
 #ifdef ATOLL_TEST
@@ -580,9 +580,9 @@ static void take_off(struct errand *x)
 		conclude(x, FAILED, "its box ended");
 		return;
 	}
-	tap_init(&x->tap, x->fleet, &tap_on);
+	exec_reader_init(&x->tap, x->fleet, &tap_on);
 	x->tap.streams = WIRE_STREAMS;
-	if (run_start(b, &want, &x->tap, &r, &e) < 0) {
+	if (exec_launch(b, &want, &x->tap, &r, &e) < 0) {
 		conclude(x, FAILED, "%s", e.msg);
 		return;
 	}
@@ -635,7 +635,7 @@ static const struct file_client_events clerk_on = { .ready = files_ready,
 
 /* ---- its box ---- */
 
-static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
+static void box_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct errand *x = loop_owner(w, struct errand, made);
 
@@ -645,7 +645,7 @@ static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
 		return;
 	}
 	memcpy(x->box, b->row.id, sizeof(x->box));
-	berth_hold(b);
+	box_hold(b);
 	if (!x->keep)
 		init_conn_kill_on_close(&b->line);
 	if (json_object_size(json_object_get(x->order, "files"))) {
@@ -656,20 +656,20 @@ static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
 	}
 }
 
-static int make_box(struct errand *x, const struct berth_want *given, struct err *e)
+static int make_box(struct errand *x, const struct box_spec *given, struct err *e)
 {
-	struct berth_want want = *given;
+	struct box_spec want = *given;
 	uint64_t life = x->wall_ms + LIFE_MORE_MS, most = x->fleet->conf.lifetime_max_ms;
 
 	want.row.metadata = x->keep ? "{\"" MARKED "\":\"1\"}"
-				    : "{\"" MARKED "\":\"1\",\"" BERTH_EPHEMERAL "\":\"1\"}";
+				    : "{\"" MARKED "\":\"1\",\"" BOX_EPHEMERAL "\":\"1\"}";
 	if (!x->keep) {
 		want.row.lifetime_ms = most && life > most ? most : life;
 		want.row.idle_ms = 0;
 		want.row.on_timeout = STORE_TIMEOUT_KILL;
 	}
 	x->made.done = box_made;
-	return berth_create(x->fleet, &want, &x->made, &x->making, e);
+	return box_create(x->fleet, &want, &x->made, &x->making, e);
 }
 
 static uint64_t budget_of(const struct errand *x, const char *name, uint64_t otherwise)

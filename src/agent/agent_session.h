@@ -33,7 +33,7 @@ struct errand_owner {
 };
 
 struct errand_want { /* borrowed for the call */
-	const struct berth_want *box;
+	const struct box_spec *box;
 	const json_t *
 		order; /* {task, files?, role?, model?, max_steps?, tools?, budget?, ...}, checked */
 	int keep;

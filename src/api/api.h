@@ -182,7 +182,7 @@ struct call {
 	char id[ID_LEN + 1];
 	int audited; /* the row's action is in the audit log */
 	int endless; /* a stream that only its client ends; a drain ends it, too */
-	struct berth_wait *fetching; /* a box that another front made is being looked up */
+	struct box_wait *fetching; /* a box that another front made is being looked up */
 	int fetched;
 	void *door; /* what the door that took it knows of it */
 	void (*leave)(struct call *c); /* the door's: called once, behind drop */
@@ -208,13 +208,13 @@ int call_query_flag(const struct call *c, const char *name);
 
 /* The box a path names, of the caller's team; answers 404 itself and returns NULL. A box that is
  * being made or is ending is not there. Holds it: it is not idle until the call is over. */
-struct berth *call_box(struct call *c, unsigned param);
+struct box *call_box(struct call *c, unsigned param);
 /* The same for those who can do with a paused one, too: call_box() answers 409 for it. */
-struct berth *call_any(struct call *c, unsigned param);
-void call_is_paused(struct call *c, const struct berth *b); /* that 409 */
-void call_hold(struct call *c, struct berth *b); /* a box that was found in another way */
+struct box *call_any(struct call *c, unsigned param);
+void call_is_paused(struct call *c, const struct box *b); /* that 409 */
+void call_hold(struct call *c, struct box *b); /* a box that was found in another way */
 /* The same without holding it: who only looks does not keep it alive. */
-struct berth *call_look(struct call *c, unsigned param);
+struct box *call_look(struct call *c, unsigned param);
 /* Answers 404: there is no such box, or when and why it ended if it was one of the caller's team. */
 void call_no_box(struct call *c, const char *box);
 /* 1: it has ended; *out says when and why, *out_when (NULL: not wanted; the caller's) has ended_at and cause. */

@@ -86,7 +86,7 @@ void *call_alloc(struct call *c, size_t n)
 static void run_handler(struct call *c)
 {
 	if (!(c->row->flags & ROUTE_NO_FLUSH))
-		ledger_settle(&c->api->fleet.ledger);
+		run_writer_flush(&c->api->fleet.ledger);
 	if (!call_fetches(c))
 		c->row->run(c);
 }
@@ -107,7 +107,7 @@ static void call_over(struct http_req *r)
 {
 	struct call *c = r->user;
 	struct api *a = c->api;
-	struct berth *b;
+	struct box *b;
 	unsigned class = (unsigned)r->status / 100;
 
 	if (c->reading)
@@ -119,7 +119,7 @@ static void call_over(struct http_req *r)
 	call_account(c, !r->status ? "left" : r->status < 400 ? "ok" : "error");
 	b = c->held[0] ? fleet_find(&a->fleet, c->held) : NULL;
 	if (b)
-		berth_release(b);
+		box_release(b);
 	*c->at = c->next;
 	if (c->next)
 		c->next->at = c->at;
@@ -418,7 +418,7 @@ static void on_second(struct timer *t)
 		else if (c->endless && a->http.draining)
 			end_stream(c);
 	}
-	fleet_look_at_clock(&a->fleet);
+	fleet_check_clock(&a->fleet);
 	quota_second(a);
 	if (a->on_second)
 		a->on_second(a);

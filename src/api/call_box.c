@@ -8,34 +8,34 @@
 #include <stdio.h>
 #include <string.h>
 
-void call_hold(struct call *c, struct berth *b)
+void call_hold(struct call *c, struct box *b)
 {
 	if (c->held[0])
 		return;
 	snprintf(c->held, sizeof(c->held), "%s", b->row.id);
-	berth_hold(b);
+	box_hold(b);
 }
 
-void call_is_paused(struct call *c, const struct berth *b)
+void call_is_paused(struct call *c, const struct box *b)
 {
 	call_error(c, 409, "paused", "the box is paused: nothing in it answers", b->row.id,
 		   "POST /v1/boxes/{box}/resume");
 }
 
-struct berth *call_any(struct call *c, unsigned param)
+struct box *call_any(struct call *c, unsigned param)
 {
-	struct berth *b = call_look(c, param);
+	struct box *b = call_look(c, param);
 
 	if (b)
 		call_hold(c, b);
 	return b;
 }
 
-struct berth *call_box(struct call *c, unsigned param)
+struct box *call_box(struct call *c, unsigned param)
 {
-	struct berth *b = call_look(c, param);
+	struct box *b = call_look(c, param);
 
-	if (b && b->state == BERTH_PAUSED) {
+	if (b && b->state == BOX_PAUSED) {
 		call_is_paused(c, b);
 		return NULL;
 	}
@@ -118,11 +118,11 @@ void call_no_box(struct call *c, const char *box)
 	json_decref(when);
 }
 
-struct berth *call_look(struct call *c, unsigned param)
+struct box *call_look(struct call *c, unsigned param)
 {
-	struct berth *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, param));
+	struct box *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, param));
 
-	if (b && (b->state == BERTH_RUNNING || b->state == BERTH_KEPT || b->state == BERTH_PAUSED) &&
+	if (b && (b->state == BOX_RUNNING || b->state == BOX_KEPT || b->state == BOX_PAUSED) &&
 	    (!c->who.box[0] || !strcmp(c->who.box, b->row.id)))
 		return b;
 	if (b && b->late) { /* it runs and accepts no connection */
@@ -137,7 +137,7 @@ struct berth *call_look(struct call *c, unsigned param)
 
 /* ---- a box that another server process made ---- */
 
-static void box_on_fetched(struct berth_wait *w, struct berth *b, const struct err *e)
+static void box_on_fetched(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct call *c = *(struct call **)(w + 1);
 
@@ -149,14 +149,14 @@ static void box_on_fetched(struct berth_wait *w, struct berth *b, const struct e
 
 static void box_fetch_cancel(struct call *c)
 {
-	berth_wait_cancel(c->fetching);
+	box_wait_cancel(c->fetching);
 }
 
-static struct berth_wait *box_fetch_wait(struct call *c)
+static struct box_wait *box_fetch_wait(struct call *c)
 {
-	struct berth_wait *w = call_alloc(c, sizeof(*w) + sizeof(c));
+	struct box_wait *w = call_alloc(c, sizeof(*w) + sizeof(c));
 
-	*w = (struct berth_wait){ .done = box_on_fetched };
+	*w = (struct box_wait){ .done = box_on_fetched };
 	memcpy(w + 1, &c, sizeof(c));
 	c->fetching = w;
 	c->fetched = 1;
@@ -167,19 +167,19 @@ static struct berth_wait *box_fetch_wait(struct call *c)
 int call_fetch(struct call *c, struct store_box *take_row)
 {
 	struct fleet *f = &c->api->fleet;
-	struct berth *b = fleet_find(f, take_row->id);
+	struct box *b = fleet_find(f, take_row->id);
 
 	/* A body that comes in pieces cannot wait for its handler. */
 	if (c->fetched || c->row->how == HTTP_BODY_STREAM || take_row->state == STORE_BOX_GONE ||
-	    strcmp(take_row->boot, f->boot) != 0 || (b && b->state != BERTH_MAKING)) {
+	    strcmp(take_row->boot, f->boot) != 0 || (b && b->state != BOX_MAKING)) {
 		store_box_fini(take_row);
 		return 0;
 	}
 	if (b) {
 		store_box_fini(take_row);
-		berth_await(b, box_fetch_wait(c));
+		box_await(b, box_fetch_wait(c));
 	} else {
-		berth_restore(f, take_row, box_fetch_wait(c));
+		box_restore(f, take_row, box_fetch_wait(c));
 	}
 	return 1;
 }
@@ -188,13 +188,13 @@ int call_fetches(struct call *c)
 {
 	const char *name = c->match.params[0];
 	struct store_box row = { 0 };
-	struct berth *b;
+	struct box *b;
 	struct err e;
 
 	if (c->row->scope != SCOPE_BOX || !c->match.nparams)
 		return 0;
 	b = fleet_named(&c->api->fleet, c->who.team, name);
-	if (b && b->state != BERTH_MAKING)
+	if (b && b->state != BOX_MAKING)
 		return 0;
 	if ((!id_valid(name) || store_box_get(c->api->store, name, &row, &e) < 0) &&
 	    store_box_by_name(c->api->store, c->who.team, name, &row, &e) < 0)

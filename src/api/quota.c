@@ -27,7 +27,7 @@ struct team_count {
 struct quota {
 	struct api *api;
 	struct team_count *teams;
-	struct fleet_ear ear;
+	struct fleet_subscriber ear;
 	uint64_t cpu_us; /* of all teams, since the start */
 };
 
@@ -41,7 +41,7 @@ static uint64_t number(const json_t *data, const char *name)
 }
 
 /* Output of every program counts, also of one that nobody waited for; CPU time is that of boxes. */
-static void heard(struct fleet_ear *x, const struct store_event *ev, const json_t *data)
+static void heard(struct fleet_subscriber *x, const struct store_event *ev, const json_t *data)
 {
 	struct quota *q = loop_owner(x, struct quota, ear);
 	struct team_count *t;
@@ -60,7 +60,7 @@ int quota_init(struct api *a, struct err *e)
 		abort();
 	a->quota->api = a;
 	a->quota->ear.heard = heard;
-	fleet_listen(&a->fleet, &a->quota->ear);
+	fleet_subscribe(&a->fleet, &a->quota->ear);
 	return 0;
 }
 
@@ -184,7 +184,7 @@ static const char *check_run(struct api *a, const struct team_count *t, uint64_t
 	const struct store_team *q = &t->team;
 
 	if (q->output_bytes_per_day || q->compute_ms_per_month)
-		ledger_settle(&a->fleet.ledger); /* what has ended counts */
+		run_writer_flush(&a->fleet.ledger); /* what has ended counts */
 	if (q->executions_per_day &&
 	    t->today.executions + t->unwritten.executions >= q->executions_per_day) {
 		*out_limit = q->executions_per_day;
@@ -313,7 +313,7 @@ void quota_changed(struct api *a, const char *team)
 void quota_fini(struct api *a)
 {
 	if (a->quota)
-		fleet_unlisten(&a->fleet, &a->quota->ear);
+		fleet_unsubscribe(&a->fleet, &a->quota->ear);
 	while (a->quota && a->quota->teams) {
 		struct team_count *t = a->quota->teams;
 

@@ -92,7 +92,7 @@ void batch_free_work(struct work *w)
 	while (*at != w)
 		at = &(*at)->next;
 	*at = w->next;
-	job_fini(&w->job);
+	batch_job_fini(&w->job);
 	json_decref(w->result);
 	free(w);
 	b->flying--;
@@ -202,7 +202,7 @@ static void read_options(struct batch *b)
 {
 	json_t *doc = b->row.options ? json_loads(b->row.options, 0, NULL) : NULL;
 	const char *language = json_string_value(json_object_get(doc, "language"));
-	struct item_defaults *d = &b->options.defaults;
+	struct batch_item_defaults *d = &b->options.defaults;
 
 	snprintf(d->language, sizeof(d->language), "%s", language ? language : "");
 	d->run_ms = (uint32_t)json_integer_value(json_object_get(doc, "timeout_ms"));
@@ -255,7 +255,7 @@ static void on_tick(struct timer *t)
 		next = b->next;
 		for (struct work *w = b->works, *after; w; w = after) {
 			after = w->next;
-			job_check(&w->job, now);
+			batch_job_check(&w->job, now);
 		}
 		if (b->full) {
 			batch_write_again(b);
@@ -350,7 +350,7 @@ int batches_new(struct batches **out, struct fleet *f, const struct batch_conf *
 		free(a);
 		return -1;
 	}
-	if (artefacts_open(&a->artefacts, conf->state, e) < 0) {
+	if (compile_caches_open(&a->artefacts, conf->state, e) < 0) {
 		own_close_fd(&a->folder);
 		free(a);
 		return -1;
@@ -373,7 +373,7 @@ void batches_free(struct batches *a)
 	timer_fini(&a->again);
 	own_close_fd(&a->folder);
 	a->fleet->artefacts = NULL;
-	artefacts_close(&a->artefacts);
+	compile_caches_close(&a->artefacts);
 	free(a);
 }
 

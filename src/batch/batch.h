@@ -47,7 +47,7 @@ struct batch_figures {
 struct batch_figures batches_figures(const struct batches *a);
 
 struct batch_options {
-	struct item_defaults defaults;
+	struct batch_item_defaults defaults;
 	unsigned jobs; /* of this batch at once; 0: as many as there may be */
 	int record;    /* a row of `runs` for each program, too */
 	int attached;  /* ends when the client that sent it leaves */

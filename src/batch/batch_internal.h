@@ -12,7 +12,7 @@ struct team {
 };
 
 struct work { /* an item in flight, or one whose result could not be written yet */
-	struct job job;
+	struct batch_job job;
 	struct work *next;
 	struct batch *batch;
 	uint32_t item;
@@ -55,7 +55,7 @@ struct batches {
 	struct batch_conf conf;
 	struct batch_hooks hooks;
 	int folder;
-	struct artefacts artefacts; /* the fleet's */
+	struct compile_caches artefacts; /* the fleet's */
 	unsigned jobs, flying, live;
 	uint64_t turn, verdicts[VERDICT_COUNT];
 	struct batch *first;
@@ -84,5 +84,5 @@ void batch_check_over(struct batch *b);
 void batch_write_again(struct batch *b); /* results that the disk did not take */
 
 /* batch_result.c */
-json_t *batch_result(struct work *w, const struct job_end *end);
-void batch_record(struct work *w, const struct job_end *end); /* a row like that of any other run */
+json_t *batch_result(struct work *w, const struct batch_job_end *end);
+void batch_record(struct work *w, const struct batch_job_end *end); /* a row like that of any other run */

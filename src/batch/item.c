@@ -81,7 +81,7 @@ static int read_limits(const json_t *v, struct wire_limits *l, struct err *e)
 
 /* ---- what is expected ---- */
 
-static int read_code(struct item *x, const json_t *code, struct err *e)
+static int read_code(struct batch_item *x, const json_t *code, struct err *e)
 {
 	uint64_t n = 0;
 
@@ -95,7 +95,7 @@ static int read_code(struct item *x, const json_t *code, struct err *e)
 	return 0;
 }
 
-static int read_expected(struct item *x, const json_t *v, struct err *e)
+static int read_expected(struct batch_item *x, const json_t *v, struct err *e)
 {
 	const json_t *text = v;
 	const char *name;
@@ -111,7 +111,7 @@ static int read_expected(struct item *x, const json_t *v, struct err *e)
 			if (read_code(x, one, e) < 0)
 				return -1;
 		} else if (!strcmp(name, "compare")) {
-			if (!json_is_string(one) || judge_parse(json_string_value(one), &x->how) < 0)
+			if (!json_is_string(one) || output_compare_parse(json_string_value(one), &x->how) < 0)
 				return wrong(e, "expected.compare", "exact, trimmed or tokens");
 		} else if (strcmp(name, "stdout") != 0) {
 			return err_set(e, ERR_INVALID, "expected.%.40s: there is no such field", name);
@@ -130,7 +130,7 @@ static int read_expected(struct item *x, const json_t *v, struct err *e)
 
 /* ---- what to run ---- */
 
-const char *item_path(const char *path, char out[512])
+const char *batch_item_path(const char *path, char out[512])
 {
 	if (*path == '/')
 		return path;
@@ -147,12 +147,12 @@ static const char **words(size_t n)
 	return w;
 }
 
-static void add_step(struct item *x, const char *what, const char **take_argv, uint32_t wall_ms)
+static void add_step(struct batch_item *x, const char *what, const char **take_argv, uint32_t wall_ms)
 {
-	x->steps[x->nsteps++] = (struct item_step){ what, take_argv, wall_ms };
+	x->steps[x->nsteps++] = (struct batch_item_step){ what, take_argv, wall_ms };
 }
 
-static int plan_command(struct item *x, const json_t *command, uint32_t run_ms, struct err *e)
+static int plan_command(struct batch_item *x, const json_t *command, uint32_t run_ms, struct err *e)
 {
 	const char **argv;
 
@@ -179,7 +179,7 @@ static const struct lang *language_of(const char *name, const char *entry)
 	return name ? lang_named(name) : entry ? lang_of(entry, "", 0) : NULL;
 }
 
-static const char **row_words(const struct item *x, const char *const *row, const json_t *args)
+static const char **row_words(const struct batch_item *x, const char *const *row, const json_t *args)
 {
 	struct lang_job job = { .source = x->source, .program = x->binary, .sources = x->sources,
 				.unit = x->unit, .memory = x->limits.mem_bytes };
@@ -193,7 +193,7 @@ static const char **row_words(const struct item *x, const char *const *row, cons
 }
 
 /* All files of the language, and among them the one that is begun with. */
-static void find_sources(struct item *x)
+static void find_sources(struct batch_item *x)
 {
 	size_t n = 0, room = json_object_size(x->files) + 1;
 	const char *path;
@@ -207,7 +207,7 @@ static void find_sources(struct item *x)
 	{
 		if (!lang_has_ending(x->lang, path))
 			continue;
-		buf_printf(&x->source_text, "%s", item_path(path, full));
+		buf_printf(&x->source_text, "%s", batch_item_path(path, full));
 		buf_putc(&x->source_text, 0);
 	}
 	for (size_t at = 0; n < room && at < x->source_text.len; at += strlen(x->source_text.p + at) + 1)
@@ -215,7 +215,7 @@ static void find_sources(struct item *x)
 	x->sources[n] = NULL;
 }
 
-static void want_limits(struct item *x, const struct wire_limits *most)
+static void want_limits(struct batch_item *x, const struct wire_limits *most)
 {
 	const struct lang_limits *l = &x->lang->limits;
 
@@ -228,7 +228,7 @@ static void want_limits(struct item *x, const struct wire_limits *most)
 	bounds_lower(most, &x->limits);
 }
 
-static int place_source(struct item *x, const char *entry, struct err *e)
+static int place_source(struct batch_item *x, const char *entry, struct err *e)
 {
 	const json_t *file = entry && !x->code ? json_object_get(x->files, entry) : NULL;
 	const char *text = x->code ? x->code : json_string_value(file);
@@ -238,14 +238,14 @@ static int place_source(struct item *x, const char *entry, struct err *e)
 	if (entry && strlen(entry) > 200)
 		return wrong(e, "entry", "at most 200 bytes");
 	lang_file_of(x->lang, text ? text : "", text ? n : 0, name);
-	snprintf(x->source, sizeof(x->source), "%.250s", item_path(entry ? entry : name, full));
+	snprintf(x->source, sizeof(x->source), "%.250s", batch_item_path(entry ? entry : name, full));
 	snprintf(x->binary, sizeof(x->binary), "%.250s.out", x->source);
 	lang_unit_of(x->lang, x->source, text ? text : "", text ? n : 0, x->unit);
 	x->seed = lang_seed(x->lang, text ? text : "", text ? n : 0);
 	return 0;
 }
 
-static int plan_language(struct item *x, const char *name, const struct wire_limits *most, uint32_t run_ms,
+static int plan_language(struct batch_item *x, const char *name, const struct wire_limits *most, uint32_t run_ms,
 			 uint32_t compile_ms, struct err *e)
 {
 	const char *entry = json_string_value(json_object_get(x->doc, "entry"));
@@ -285,7 +285,7 @@ static int check_files(const json_t *files, struct err *e)
 
 		if (!*path || strlen(path) > 400 || path[strlen(path) - 1] == '/')
 			return err_set(e, ERR_INVALID, "files: '%.60s' is no path of a file", path);
-		if (strncmp(item_path(path, full), BOX_HOME "/", sizeof(BOX_HOME)) != 0 ||
+		if (strncmp(batch_item_path(path, full), BOX_HOME "/", sizeof(BOX_HOME)) != 0 ||
 		    strstr(path, ".."))
 			return err_set(e, ERR_INVALID, "files: '%.60s' is not below " BOX_HOME, path);
 		buf_cut(&bytes, 0);
@@ -299,7 +299,7 @@ static int check_files(const json_t *files, struct err *e)
 }
 
 /* The usual variables, those of the language, and on top of them the item's. */
-static int plan_env(struct item *x, const json_t *env, struct err *e)
+static int plan_env(struct batch_item *x, const json_t *env, struct err *e)
 {
 	const struct lang_pair *own = x->lang ? x->lang->env : NULL;
 	unsigned n = 0, at = 0;
@@ -387,7 +387,7 @@ static int check_names(const json_t *doc, struct err *e)
 	return 0;
 }
 
-static int plan(struct item *x, const struct item_defaults *d, struct err *e)
+static int plan(struct batch_item *x, const struct batch_item_defaults *d, struct err *e)
 {
 	const json_t *command = json_object_get(x->doc, "command"),
 		     *code = json_object_get(x->doc, "code"), *args = json_object_get(x->doc, "args"),
@@ -424,7 +424,7 @@ static int plan(struct item *x, const struct item_defaults *d, struct err *e)
 	return plan_env(x, json_object_get(x->doc, "env"), e);
 }
 
-static int take_doc(struct item *x, const struct item_defaults *d, struct err *e)
+static int take_doc(struct batch_item *x, const struct batch_item_defaults *d, struct err *e)
 {
 	if (!json_is_object(x->doc))
 		return err_set(e, ERR_INVALID, "an item is an object");
@@ -442,18 +442,18 @@ static int take_doc(struct item *x, const struct item_defaults *d, struct err *e
 	return plan(x, d, e);
 }
 
-int item_make(struct item *x, json_t *doc, const struct item_defaults *d, struct err *e)
+int batch_item_make(struct batch_item *x, json_t *doc, const struct batch_item_defaults *d, struct err *e)
 {
-	*x = (struct item){ .how = JUDGE_TRIMMED, .doc = doc };
+	*x = (struct batch_item){ .how = JUDGE_TRIMMED, .doc = doc };
 	return take_doc(x, d, e);
 }
 
-int item_parse(struct item *x, const char *line, size_t n, const struct item_defaults *d,
+int batch_item_parse(struct batch_item *x, const char *line, size_t n, const struct batch_item_defaults *d,
 	       struct err *e)
 {
 	json_error_t where;
 
-	*x = (struct item){ .how = JUDGE_TRIMMED };
+	*x = (struct batch_item){ .how = JUDGE_TRIMMED };
 	if (n > ITEM_BYTES)
 		return err_set(e, ERR_LIMIT, "an item has at most %d bytes", ITEM_BYTES);
 	x->doc = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
@@ -463,7 +463,7 @@ int item_parse(struct item *x, const char *line, size_t n, const struct item_def
 	return take_doc(x, d, e);
 }
 
-void item_fini(struct item *x)
+void batch_item_fini(struct batch_item *x)
 {
 	for (unsigned i = 0; i < ITEM_STEPS; i++)
 		free(x->steps[i].argv);
@@ -472,5 +472,5 @@ void item_fini(struct item *x)
 	buf_fini(&x->env_text);
 	buf_fini(&x->source_text);
 	json_decref(x->doc);
-	*x = (struct item){ 0 };
+	*x = (struct batch_item){ 0 };
 }

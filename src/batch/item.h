@@ -25,7 +25,7 @@ enum {
 };
 
 /* What holds for every item of a batch that does not say otherwise. */
-struct item_defaults {
+struct batch_item_defaults {
 	char language[36]; /* "": none */
 	uint32_t run_ms;   /* 0: ITEM_RUN_MS */
 	uint32_t max_output;
@@ -33,16 +33,16 @@ struct item_defaults {
 };
 
 struct lang;
-struct item_step {
+struct batch_item_step {
 	const char *what; /* "compile", "run" */
 	const char **argv;
 	uint32_t wall_ms;
 };
 
-struct item {
+struct batch_item {
 	json_t *doc;
 	const json_t *id; /* borrowed from doc; NULL: it has none */
-	struct item_step steps[ITEM_STEPS];
+	struct batch_item_step steps[ITEM_STEPS];
 	unsigned nsteps;
 	const char **env; /* NULL-terminated, the usual ones included */
 	struct buf env_text;
@@ -58,12 +58,12 @@ struct item {
 	size_t input_len;
 	struct wire_limits limits;
 	uint32_t max_output;
-	enum judge how;
+	enum output_compare how;
 	const char *want; /* of stdout; NULL: whatever it says */
 	size_t want_len;
 	int want_code, any_code;
 	const struct lang *lang; /* NULL: a command */
-	/* What no line says; set behind item_make() by who knows. */
+	/* What no line says; set behind batch_item_make() by who knows. */
 	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below the box's root, the first on top */
 	unsigned nlayers;
 	uint32_t tail;	/* bytes of each stream's end that are kept besides its beginning */
@@ -72,12 +72,12 @@ struct item {
 	unsigned nbehind;
 };
 
-/* -1: this is no item, and e says why; x->id may be known all the same. item_fini() in any case. */
-must_check int item_parse(struct item *x, const char *line, size_t n, const struct item_defaults *d,
+/* -1: this is no item, and e says why; x->id may be known all the same. batch_item_fini() in any case. */
+must_check int batch_item_parse(struct batch_item *x, const char *line, size_t n, const struct batch_item_defaults *d,
 			  struct err *e);
 /* The same of a document, of any size: from one who has bounded it. */
-must_check int item_make(struct item *x, json_t *take_doc, const struct item_defaults *d,
+must_check int batch_item_make(struct batch_item *x, json_t *take_doc, const struct batch_item_defaults *d,
 			 struct err *e);
-void item_fini(struct item *x); /* fine on a zeroed one */
+void batch_item_fini(struct batch_item *x); /* fine on a zeroed one */
 /* As it is in the box. */
-const char *item_path(const char *path, char out[512]);
+const char *batch_item_path(const char *path, char out[512]);

@@ -47,7 +47,7 @@ static uint64_t now_us(void)
 
 /* ---- the verdict ---- */
 
-static void close_box(struct job *j)
+static void close_box(struct batch_job *j)
 {
 	init_conn_remove_call(&j->ear);
 	init_conn_remove_call(&j->laid);
@@ -56,17 +56,17 @@ static void close_box(struct job *j)
 	j->open = 0;
 }
 
-static void fail(struct job *j, unsigned why, const struct err *e)
+static void fail(struct batch_job *j, unsigned why, const struct err *e)
 {
-	struct job_end end = { .verdict = VERDICT_ERROR, .why = why, .e = *e };
+	struct batch_job_end end = { .verdict = VERDICT_ERROR, .why = why, .e = *e };
 
 	close_box(j);
 	j->done(j, &end);
 }
 
-static struct exit_info ending_of(const struct job *j, const struct wire_counted *figures)
+static struct exit_info ending_of(const struct batch_job *j, const struct wire_counted *figures)
 {
-	const struct item_step *s = &j->item.steps[j->step];
+	const struct batch_item_step *s = &j->item.steps[j->step];
 	struct exit_info end = {
 		.program = s->argv[0],
 		.cwd = j->item.cwd,
@@ -91,24 +91,24 @@ static struct exit_info ending_of(const struct job *j, const struct wire_counted
 	return end;
 }
 
-static int ended_well(const struct job *j, const struct exit_info *end)
+static int ended_well(const struct batch_job *j, const struct exit_info *end)
 {
 	return end->exited && end->exit.why == WIRE_WHY_EXIT &&
 	       (j->item.any_code || end->exit.status == j->item.want_code);
 }
 
-static int says_it(const struct job *j, struct job_end *end)
+static int says_it(const struct batch_job *j, struct batch_job_end *end)
 {
-	const struct item *x = &j->item;
+	const struct batch_item *x = &j->item;
 
 	if (!x->want)
 		return 1;
-	end->differs_line = judge_line(x->how, j->out[0].p, j->out[0].len, x->want, x->want_len);
+	end->differs_line = output_compare_line(x->how, j->out[0].p, j->out[0].len, x->want, x->want_len);
 	return end->differs_line == 0;
 }
 
 /* Of the whole box, where the kernel tells; else of this step. */
-static uint64_t cpu_of(const struct job *j, const struct exit_info *end, const struct wire_counted *last)
+static uint64_t cpu_of(const struct batch_job *j, const struct exit_info *end, const struct wire_counted *last)
 {
 	uint64_t us = cause_cpu_us(end);
 
@@ -118,9 +118,9 @@ static uint64_t cpu_of(const struct job *j, const struct exit_info *end, const s
 }
 
 /* figures: when the program had ended; last: when all was over. Either may be NULL. */
-static void conclude_with(struct job *j, const struct wire_counted *figures, const struct wire_counted *last)
+static void conclude_with(struct batch_job *j, const struct wire_counted *figures, const struct wire_counted *last)
 {
-	struct job_end end = { .end = ending_of(j, figures), .step = j->item.steps[j->step].what };
+	struct batch_job_end end = { .end = ending_of(j, figures), .step = j->item.steps[j->step].what };
 	enum cause cause = cause_of(&end.end);
 	int compiling = j->step + 1 < j->item.nsteps;
 
@@ -144,14 +144,14 @@ static void conclude_with(struct job *j, const struct wire_counted *figures, con
 	j->done(j, &end);
 }
 
-static void conclude(struct job *j, const struct wire_counted *figures)
+static void conclude(struct batch_job *j, const struct wire_counted *figures)
 {
 	conclude_with(j, figures, figures);
 }
 
 static void on_gone(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
-	struct job *j = ctx;
+	struct batch_job *j = ctx;
 
 	(void)len;
 	(void)fd;
@@ -161,7 +161,7 @@ static void on_gone(void *ctx, const struct frame *f, size_t len, int *fd, const
 }
 
 /* The end wants explaining: what the kernel says of the whole box, once it is no more. */
-static void look_back(struct job *j)
+static void look_back(struct batch_job *j)
 {
 	if (j->asking)
 		return;
@@ -172,9 +172,9 @@ static void look_back(struct job *j)
 
 /* ---- input ---- */
 
-static void push_input(struct job *j, uint64_t room)
+static void push_input(struct batch_job *j, uint64_t room)
 {
-	const struct item *x = &j->item;
+	const struct batch_item *x = &j->item;
 
 	while (j->input_sent < x->input_len && j->input_sent < room) {
 		size_t n = x->input_len - j->input_sent;
@@ -192,9 +192,9 @@ static void push_input(struct job *j, uint64_t room)
 
 /* ---- behind the program ---- */
 
-static void next_behind(struct job *j);
+static void next_behind(struct batch_job *j);
 
-static void ask_figures(struct job *j, office_done *done)
+static void ask_figures(struct batch_job *j, office_done *done)
 {
 	j->asking = keeper_client_request_box(&j->fleet->office, WIRE_COUNTERS, 0, j->about.id, WIRE_COUNTED, done, j);
 }
@@ -202,7 +202,7 @@ static void ask_figures(struct job *j, office_done *done)
 /* Commands after the program are computed for its team, too, and are not the program's. */
 static void on_all_counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
-	struct job *j = ctx;
+	struct batch_job *j = ctx;
 
 	(void)len;
 	(void)fd;
@@ -214,7 +214,7 @@ static void on_all_counted(void *ctx, const struct frame *f, size_t len, int *fd
 static void behind_said(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n)
 {
-	struct job *j = loop_owner(x, struct job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, ear);
 	struct buf *said = &j->behind[j->nbehind - 1].said;
 	size_t room = said->len < BEHIND_SAID ? BEHIND_SAID - said->len : 0;
 
@@ -224,8 +224,8 @@ static void behind_said(struct init_call *x, unsigned stream, uint64_t offset, c
 
 static void behind_ended(struct init_call *x, const struct wire_exit *exit)
 {
-	struct job *j = loop_owner(x, struct job, ear);
-	struct job_behind *b = &j->behind[j->nbehind - 1];
+	struct batch_job *j = loop_owner(x, struct batch_job, ear);
+	struct batch_job_post *b = &j->behind[j->nbehind - 1];
 	struct exit_info end = { .program = "/bin/bash", .end = STREAM_EXITED, .exited = 1, .exit = *exit };
 
 	b->ran = 1;
@@ -236,7 +236,7 @@ static void behind_ended(struct init_call *x, const struct wire_exit *exit)
 
 static void behind_refused(struct init_call *x, const struct err *e)
 {
-	struct job *j = loop_owner(x, struct job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, ear);
 
 	(void)e; /* it did not run: that is said */
 	next_behind(j);
@@ -248,7 +248,7 @@ static const struct init_call_ops behind_on = {
 	.refused = behind_refused,
 };
 
-static void next_behind(struct job *j)
+static void next_behind(struct batch_job *j)
 {
 	const char *argv[] = { "/bin/bash", "-c", NULL, NULL };
 	struct box_command cmd = { .argv = argv,
@@ -272,12 +272,12 @@ static void next_behind(struct job *j)
 
 /* ---- what a compiler has made ---- */
 
-static void start_step(struct job *j);
+static void start_step(struct batch_job *j);
 
-static void find_made(struct job *j)
+static void find_made(struct batch_job *j)
 {
-	const struct item *x = &j->item;
-	struct artefact_of of = { .door = "job",
+	const struct batch_item *x = &j->item;
+	struct compile_inputs of = { .door = "job",
 				  .team = j->team,
 				  .argv = x->steps[0].argv,
 				  .env = x->env,
@@ -291,15 +291,15 @@ static void find_made(struct job *j)
 				  .nlayers = x->nlayers };
 
 	if (!j->team || !j->fleet->artefacts || x->nsteps != 2 || !x->lang ||
-	    artefact_tells_time(&of))
+	    compile_cache_tells_time(&of))
 		return;
 	of.program = lang_program(x->lang);
-	artefact_key(&of, &j->key);
+	compile_cache_key(&of, &j->key);
 	j->keyed = 1;
-	j->found = artefact_get(j->fleet->artefacts, &j->key, &j->made);
+	j->found = compile_cache_get(j->fleet->artefacts, &j->key, &j->made);
 }
 
-static void start_helper(struct job *j, const char **take_argv, const struct init_call_ops *on)
+static void start_helper(struct batch_job *j, const char **take_argv, const struct init_call_ops *on)
 {
 	struct box_command cmd = { .argv = take_argv,
 				   .env = j->item.env,
@@ -316,7 +316,7 @@ static void start_helper(struct job *j, const char **take_argv, const struct ini
 		fail(j, CAUSE_HOST, &e);
 }
 
-static void go_on(struct job *j, unsigned step)
+static void go_on(struct batch_job *j, unsigned step)
 {
 	buf_fini(&j->made);
 	init_conn_remove_call(&j->ear);
@@ -341,12 +341,12 @@ static void helper_refused(struct init_call *x, const struct err *e)
 {
 	struct err why = *e;
 
-	fail(loop_owner(x, struct job, ear), CAUSE_HOST, &why);
+	fail(loop_owner(x, struct batch_job, ear), CAUSE_HOST, &why);
 }
 
 static void unpacked(struct init_call *x, const struct wire_exit *exit)
 {
-	struct job *j = loop_owner(x, struct job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, ear);
 
 	j->found = went_well(exit);
 	go_on(j, j->found ? 1 : 0);
@@ -360,9 +360,9 @@ static const struct init_call_ops unpack_on = {
 
 static void pack_came(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
-	struct job *j = loop_owner(x, struct job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, ear);
 
-	if (stream == 0 && j->made.len <= ARTEFACT_MOST)
+	if (stream == 0 && j->made.len <= COMPILE_CACHE_MOST)
 		buf_add(&j->made, bytes, n);
 	init_conn_credit(x, stream, offset + n + WINDOW);
 }
@@ -370,10 +370,10 @@ static void pack_came(struct init_call *x, unsigned stream, uint64_t offset, con
 /* What is too large, or cannot be packed, is used all the same. */
 static void packed(struct init_call *x, const struct wire_exit *exit)
 {
-	struct job *j = loop_owner(x, struct job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, ear);
 
 	if (went_well(exit) && j->fleet->artefacts)
-		artefact_put(j->fleet->artefacts, &j->key, j->made.p, j->made.len);
+		compile_cache_put(j->fleet->artefacts, &j->key, j->made.p, j->made.len);
 	go_on(j, j->step + 1);
 }
 
@@ -385,22 +385,22 @@ static const struct init_call_ops pack_on = {
 
 /* ---- the program ---- */
 
-static int is_last(const struct job *j)
+static int is_last(const struct batch_job *j)
 {
 	return j->step + 1 == j->item.nsteps;
 }
 
 static void room_came(struct init_call *x, uint64_t until)
 {
-	struct job *j = loop_owner(x, struct job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, ear);
 
 	if (is_last(j) && j->item.input)
 		push_input(j, until);
 }
 
-static size_t keeps(const struct job *j, unsigned stream)
+static size_t keeps(const struct batch_job *j, unsigned stream)
 {
-	const struct item *x = &j->item;
+	const struct batch_item *x = &j->item;
 	size_t most = x->max_output;
 
 	if (stream == 0 && x->want && is_last(j) && x->want_len + SLACK > most)
@@ -420,7 +420,7 @@ static void keep_tail(struct buf *tail, size_t most, const char *bytes, size_t n
 static void output_came(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n)
 {
-	struct job *j = loop_owner(x, struct job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, ear);
 	struct buf *out = &j->out[stream];
 	size_t most = keeps(j, stream), room = out->len < most ? most - out->len : 0;
 
@@ -443,14 +443,14 @@ static void output_came(struct init_call *x, unsigned stream, uint64_t offset, c
 	init_conn_credit(x, stream, j->seen[stream] + WINDOW);
 }
 
-static void go_on_after(struct job *j)
+static void go_on_after(struct batch_job *j)
 {
 	int more = !is_last(j);
 
 	if (more && j->counted && j->figures.cpu_us != UINT64_MAX)
 		j->cpu_before_us = j->figures.cpu_us;
 	if (more && j->keyed)
-		start_helper(j, artefact_pack(j->item.binary), &pack_on);
+		start_helper(j, compile_cache_pack(j->item.binary), &pack_on);
 	else if (more)
 		go_on(j, j->step + 1);
 	else if (j->item.nbehind)
@@ -462,7 +462,7 @@ static void go_on_after(struct job *j)
 /* NULL: nobody could look. */
 static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
-	struct job *j = ctx;
+	struct batch_job *j = ctx;
 
 	(void)len;
 	(void)fd;
@@ -476,7 +476,7 @@ static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, co
 
 static void program_ended(struct init_call *x, const struct wire_exit *exit)
 {
-	struct job *j = loop_owner(x, struct job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, ear);
 	int plain = exit->why == WIRE_WHY_EXIT &&
 		    (exit->status == 0 ||
 		     (is_last(j) && (j->item.any_code || exit->status == j->item.want_code)));
@@ -493,7 +493,7 @@ static void program_refused(struct init_call *x, const struct err *e)
 {
 	struct err why = *e;
 
-	fail(loop_owner(x, struct job, ear), CAUSE_HOST, &why);
+	fail(loop_owner(x, struct batch_job, ear), CAUSE_HOST, &why);
 }
 
 static void file_refused(struct init_call *x, const struct err *e)
@@ -501,7 +501,7 @@ static void file_refused(struct init_call *x, const struct err *e)
 	struct err why = *e;
 
 	err_in(&why, "files");
-	fail(loop_owner(x, struct job, laid), WHY_INVALID, &why);
+	fail(loop_owner(x, struct batch_job, laid), WHY_INVALID, &why);
 }
 
 static const struct init_call_ops ear_on = {
@@ -512,9 +512,9 @@ static const struct init_call_ops ear_on = {
 };
 static const struct init_call_ops laid_on = { .refused = file_refused };
 
-static void lay_files(struct job *j)
+static void lay_files(struct batch_job *j)
 {
-	const struct item *x = &j->item;
+	const struct batch_item *x = &j->item;
 	uint32_t ref = init_conn_new_ref(&j->line);
 	const char *path;
 	char full[512];
@@ -524,7 +524,7 @@ static void lay_files(struct job *j)
 	json_object_foreach((json_t *)x->files, path, v)
 	{
 		auto_buf struct buf bytes = { 0 };
-		const char *at = item_path(path, full);
+		const char *at = batch_item_path(path, full);
 
 		if (json_is_string(v)) {
 			init_conn_put_early(&j->line, ref, at, json_string_value(v), json_string_length(v));
@@ -539,13 +539,13 @@ static void lay_files(struct job *j)
 	for (const struct lang_pair *f = x->lang ? x->lang->support : NULL; f && f->key; f++)
 		init_conn_put_early(&j->line, ref, f->key, f->value, strlen(f->value));
 	if (j->made.len)
-		init_conn_put_early(&j->line, ref, ARTEFACT_FILE, j->made.p, j->made.len);
+		init_conn_put_early(&j->line, ref, COMPILE_CACHE_FILE, j->made.p, j->made.len);
 }
 
 /* How the program is started; with which interpreter it may come is said here and in box_wanted(). */
-static struct box_command command_of(const struct job *j)
+static struct box_command command_of(const struct batch_job *j)
 {
-	const struct item_step *s = &j->item.steps[j->step];
+	const struct batch_item_step *s = &j->item.steps[j->step];
 
 	return (struct box_command){
 		.argv = s->argv,
@@ -560,7 +560,7 @@ static struct box_command command_of(const struct job *j)
 	};
 }
 
-static struct wire_create box_wanted(const struct job *j)
+static struct wire_create box_wanted(const struct batch_job *j)
 {
 	struct wire_create want = { .head = sock_head(WIRE_CREATE, 0),
 				    .template = "base",
@@ -572,12 +572,12 @@ static struct wire_create box_wanted(const struct job *j)
 	/* Without a team there is no zygote that the box may share. */
 	if (j->item.seed && team) {
 		snprintf(want.seed, sizeof(want.seed), "%s", j->item.seed);
-		want.seed_group = fleet_seed_group(team);
+		want.seed_group = fleet_zygote_group(team);
 	}
 	return want;
 }
 
-static void start_step(struct job *j)
+static void start_step(struct batch_job *j)
 {
 	struct box_command cmd = command_of(j);
 	struct err e;
@@ -598,7 +598,7 @@ static void start_step(struct job *j)
 
 static void line_gone(struct init_conn *l, const struct err *why)
 {
-	struct job *j = l->user;
+	struct batch_job *j = l->user;
 
 	(void)why;
 	if (j->is_behind) { /* the program's end is known; what was run behind it died with the box */
@@ -611,7 +611,7 @@ static void line_gone(struct init_conn *l, const struct err *why)
 
 static void on_box(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
-	struct job *j = ctx;
+	struct batch_job *j = ctx;
 	struct err own;
 
 	(void)len;
@@ -635,12 +635,12 @@ static void on_box(void *ctx, const struct frame *f, size_t len, int *fd, const 
 	init_conn_kill_on_close(&j->line);
 	lay_files(j);
 	if (j->made.len)
-		start_helper(j, artefact_unpack(j->item.binary), &unpack_on);
+		start_helper(j, compile_cache_unpack(j->item.binary), &unpack_on);
 	else
 		start_step(j);
 }
 
-void job_start(struct job *j, struct fleet *f)
+void batch_job_start(struct batch_job *j, struct fleet *f)
 {
 	struct wire_create want = box_wanted(j);
 
@@ -650,7 +650,7 @@ void job_start(struct job *j, struct fleet *f)
 	j->asking = keeper_client_request(&f->office, &want, sizeof(want), WIRE_BOX, on_box, j);
 }
 
-void job_check(struct job *j, uint64_t now_ms)
+void batch_job_check(struct batch_job *j, uint64_t now_ms)
 {
 	if (!j->deadline_ms || now_ms < j->deadline_ms || j->asking)
 		return;
@@ -662,11 +662,11 @@ void job_check(struct job *j, uint64_t now_ms)
 	look_back(j);
 }
 
-void job_fini(struct job *j)
+void batch_job_fini(struct batch_job *j)
 {
 	keeper_client_cancel(&j->fleet->office, j->asking);
 	close_box(j);
-	item_fini(&j->item);
+	batch_item_fini(&j->item);
 	for (unsigned i = 0; i < 2; i++) {
 		buf_fini(&j->out[i]);
 		buf_fini(&j->tail[i]);

@@ -28,8 +28,8 @@ enum {
 };
 const char *why_name(unsigned why);
 
-struct job;
-struct job_end {
+struct batch_job;
+struct batch_job_end {
 	enum verdict verdict;
 	unsigned why;
 	struct exit_info end;     /* valid unless verdict is ERROR */
@@ -39,21 +39,21 @@ struct job_end {
 	uint64_t cpu_us;       /* of its box, all steps together */
 };
 
-struct job_behind { /* a command that was run behind the program, in its box */
+struct batch_job_post { /* a command that was run behind the program, in its box */
 	int ran;
 	unsigned cause;
 	int status; /* as a shell would see it */
 	struct buf said; /* both streams, the beginning */
 };
 
-struct job {
+struct batch_job {
 	struct fleet *fleet;
-	struct item item;
+	struct batch_item item;
 	const char *team; /* NULL, or: what it compiles is kept for this one; borrowed */
 	const char *seed_team; /* whose zygote its interpreter is forked from; NULL: that of `team`; borrowed */
-	void (*done)(struct job *j, const struct job_end *end); /* once; then job_fini() */
+	void (*done)(struct batch_job *j, const struct batch_job_end *end); /* once; then batch_job_fini() */
 	/* NULL, or: what the program says, as it comes. */
-	void (*said)(struct job *j, const char *step, unsigned stream, const char *bytes, size_t n);
+	void (*said)(struct batch_job *j, const char *step, unsigned stream, const char *bytes, size_t n);
 	struct keeper_call *asking;
 	struct wire_box about;
 	struct init_conn line;
@@ -63,7 +63,7 @@ struct job {
 	struct buf out[2];
 	uint64_t seen[2]; /* bytes that came; out has the first of them */
 	struct buf tail[2]; /* the last of the rest, where the item wants them */
-	struct job_behind behind[ITEM_BEHIND];
+	struct batch_job_post behind[ITEM_BEHIND];
 	unsigned nbehind; /* that were begun; the last one may be running */
 	int is_behind;	  /* the program has ended well */
 	int flooded;
@@ -77,7 +77,7 @@ struct job {
 	int overdue;
 	uint64_t asked_us, began_us;
 	uint64_t create_us;
-	struct artefact_key key; /* of what its compiler makes */
+	struct compile_cache_key key; /* of what its compiler makes */
 	int keyed, found; /* found: it was there, and no compiler ran */
 	struct buf made; /* that, packed: on its way out, or in */
 	const char **helper; /* the command that packs */
@@ -85,6 +85,6 @@ struct job {
 };
 
 /* item is parsed and stays the job's. done is never called from within. */
-void job_start(struct job *j, struct fleet *f);
-void job_check(struct job *j, uint64_t now_ms); /* now and then: init may be stuck */
-void job_fini(struct job *j);                   /* at any time: the box ends, done is not called */
+void batch_job_start(struct batch_job *j, struct fleet *f);
+void batch_job_check(struct batch_job *j, uint64_t now_ms); /* now and then: init may be stuck */
+void batch_job_fini(struct batch_job *j);                   /* at any time: the box ends, done is not called */

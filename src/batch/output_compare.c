@@ -23,11 +23,11 @@ static const char *const names[JUDGE_COUNT] = {
 	[JUDGE_TOKENS] = "tokens",
 };
 
-int judge_parse(const char *name, enum judge *out)
+int output_compare_parse(const char *name, enum output_compare *out)
 {
 	for (unsigned i = 0; i < JUDGE_COUNT; i++)
 		if (!strcmp(name, names[i])) {
-			*out = (enum judge)i;
+			*out = (enum output_compare)i;
 			return 0;
 		}
 	return -1;
@@ -73,21 +73,21 @@ static struct piece next_token(struct reader *r)
 	return p;
 }
 
-static struct piece next(enum judge how, struct reader *r)
+static struct piece next(enum output_compare how, struct reader *r)
 {
 	return how == JUDGE_EXACT  ? next_exact(r) :
 	       how == JUDGE_TOKENS ? next_token(r) :
 				     next_trimmed(r);
 }
 
-static struct reader begin(enum judge how, const char *text, size_t n)
+static struct reader begin(enum output_compare how, const char *text, size_t n)
 {
 	while (how == JUDGE_TRIMMED && n && blank(text[n - 1]))
 		n--;
 	return (struct reader){ text, text + n, 1 };
 }
 
-unsigned judge_line(enum judge how, const char *got, size_t got_len, const char *want,
+unsigned output_compare_line(enum output_compare how, const char *got, size_t got_len, const char *want,
 		    size_t want_len)
 {
 	struct reader a = begin(how, got ? got : "", got_len),
@@ -103,7 +103,7 @@ unsigned judge_line(enum judge how, const char *got, size_t got_len, const char 
 	}
 }
 
-int judge_same(enum judge how, const char *got, size_t got_len, const char *want, size_t want_len)
+int output_compare_same(enum output_compare how, const char *got, size_t got_len, const char *want, size_t want_len)
 {
-	return judge_line(how, got, got_len, want, want_len) == 0;
+	return output_compare_line(how, got, got_len, want, want_len) == 0;
 }

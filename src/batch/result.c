@@ -28,7 +28,7 @@ static const char *hint_of(unsigned why)
 	}
 }
 
-static void set_ending(json_t *doc, const struct job_end *end)
+static void set_ending(json_t *doc, const struct batch_job_end *end)
 {
 	auto_buf struct buf text = { 0 };
 	const struct wire_exit *exit = &end->end.exit;
@@ -75,7 +75,7 @@ static size_t whole_characters(const struct buf *b, size_t n)
 	return at - 1 + width > n ? at - 1 : n;
 }
 
-static void set_output(json_t *doc, struct job *j, int stream, const char *name)
+static void set_output(json_t *doc, struct batch_job *j, int stream, const char *name)
 {
 	struct buf *out = &j->out[stream];
 	size_t kept = out->len < j->item.max_output ? out->len : j->item.max_output;
@@ -87,9 +87,9 @@ static void set_output(json_t *doc, struct job *j, int stream, const char *name)
 	record_set_output(doc, name, out);
 }
 
-json_t *batch_result(struct work *w, const struct job_end *end)
+json_t *batch_result(struct work *w, const struct batch_job_end *end)
 {
-	struct job *j = &w->job;
+	struct batch_job *j = &w->job;
 	json_t *doc = json_object();
 
 	json_object_set_new(doc, "item", json_integer(w->item));
@@ -113,7 +113,7 @@ json_t *batch_result(struct work *w, const struct job_end *end)
 
 /* ---- records, for who wants them ---- */
 
-static json_t *record_of(const struct job *j, const struct job_end *end, struct store_run *row)
+static json_t *record_of(const struct batch_job *j, const struct batch_job_end *end, struct store_run *row)
 {
 	struct record rec = {
 		.box = j->about.id,
@@ -136,9 +136,9 @@ static json_t *record_of(const struct job *j, const struct job_end *end, struct 
 }
 
 /* A row like that of any other run. What the disk does not take is in the results all the same. */
-void batch_record(struct work *w, const struct job_end *end)
+void batch_record(struct work *w, const struct batch_job_end *end)
 {
-	struct job *j = &w->job;
+	struct batch_job *j = &w->job;
 	struct store *s = j->fleet->store;
 	struct store_run row = { .kind = STORE_RUN_ONCE, .ended_ns = fleet_now_ns() };
 	auto_free char *command = NULL, *record = NULL;

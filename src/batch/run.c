@@ -38,7 +38,7 @@ void batch_check_over(struct batch *b)
 }
 
 /* The end of an item's journey, and of w. On a full disk w stays and holds its result. */
-static void finish_work(struct work *w, const struct job_end *end)
+static void finish_work(struct work *w, const struct batch_job_end *end)
 {
 	struct batch *b = w->batch;
 	json_t *doc = batch_result(w, end);
@@ -73,22 +73,22 @@ void batch_write_again(struct batch *b)
 	b->full = 0;
 }
 
-static void job_done(struct job *j, const struct job_end *end)
+static void job_done(struct batch_job *j, const struct batch_job_end *end)
 {
 	struct work *w = loop_owner(j, struct work, job);
 	struct batch *b = w->batch;
 	struct batches *a = b->all;
 
 	if (end->verdict == VERDICT_ERROR && end->why == CAUSE_HOST && ++w->tries < TRIES) {
-		struct item item = j->item;
-		void (*done)(struct job *, const struct job_end *) = j->done;
+		struct batch_item item = j->item;
+		void (*done)(struct batch_job *, const struct batch_job_end *) = j->done;
 
 		buf_fini(&j->out[0]);
 		buf_fini(&j->out[1]);
 		buf_fini(&j->made);
 		free(j->helper);
-		*j = (struct job){ .item = item, .done = done, .team = b->row.team };
-		job_start(j, a->fleet);
+		*j = (struct batch_job){ .item = item, .done = done, .team = b->row.team };
+		batch_job_start(j, a->fleet);
 		return;
 	}
 	if (a->hooks.used)
@@ -159,7 +159,7 @@ static int is_blank(const char *line, size_t n)
 
 static void refuse(struct work *w, unsigned why, const struct err *e)
 {
-	struct job_end end = { .verdict = VERDICT_ERROR, .why = why, .e = *e };
+	struct batch_job_end end = { .verdict = VERDICT_ERROR, .why = why, .e = *e };
 
 	finish_work(w, &end);
 }
@@ -191,12 +191,12 @@ static int take_item(struct batch *b)
 	b->team->flying++;
 	a->flying++;
 	b->turn = ++a->turn;
-	if (item_parse(&w->job.item, line, n, &b->options.defaults, &e) < 0)
+	if (batch_item_parse(&w->job.item, line, n, &b->options.defaults, &e) < 0)
 		refuse(w, WHY_INVALID, &e);
 	else if (a->hooks.may_run && !a->hooks.may_run(a->hooks.ctx, b->row.team, &e))
 		refuse(w, WHY_QUOTA, &e);
 	else
-		job_start(&w->job, a->fleet);
+		batch_job_start(&w->job, a->fleet);
 	return 1;
 }
 

@@ -12,14 +12,14 @@
 enum { SHARED, CHANGED, LAYING }; /* what the clerk is doing */
 enum { WINDOW = 256 * 1024, LOG = 128 * 1024, HELPER_MS = 20000 };
 
-static struct berth *berth_of(const struct reuse *x)
+static struct box *berth_of(const struct compile_reuse *x)
 {
-	struct berth *b = fleet_find(x->fleet, x->box);
+	struct box *b = fleet_find(x->fleet, x->box);
 
-	return b && b->state == BERTH_RUNNING && init_conn_is_open(&b->line) ? b : NULL;
+	return b && b->state == BOX_RUNNING && init_conn_is_open(&b->line) ? b : NULL;
 }
 
-static void let_clerk_go(struct reuse *x)
+static void let_clerk_go(struct compile_reuse *x)
 {
 	if (x->file_client_open)
 		file_client_close(&x->clerk);
@@ -27,16 +27,16 @@ static void let_clerk_go(struct reuse *x)
 }
 
 /* From here on the berth tells when it goes: nobody else would. */
-static void begin(struct reuse *x, struct berth *b)
+static void begin(struct compile_reuse *x, struct box *b)
 {
 	x->berth = b;
 	x->next = b->reuses;
 	b->reuses = x;
 }
 
-static void leave(struct reuse *x)
+static void leave(struct compile_reuse *x)
 {
-	struct reuse **at;
+	struct compile_reuse **at;
 
 	if (!x->berth)
 		return;
@@ -46,7 +46,7 @@ static void leave(struct reuse *x)
 	x->berth = NULL;
 }
 
-static void finish(struct reuse *x, int found)
+static void finish(struct compile_reuse *x, int found)
 {
 	leave(x);
 	let_clerk_go(x);
@@ -56,9 +56,9 @@ static void finish(struct reuse *x, int found)
 
 /* ---- a command in the box ---- */
 
-static int start_helper(struct reuse *x, const char **take_argv, const struct init_call_ops *on)
+static int start_helper(struct compile_reuse *x, const char **take_argv, const struct init_call_ops *on)
 {
-	struct berth *b = berth_of(x);
+	struct box *b = berth_of(x);
 	/* Not the program's variables: this is none of its business. */
 	struct box_command cmd = { .argv = take_argv,
 				   .env = box_default_env,
@@ -81,12 +81,12 @@ static int went_well(const struct wire_exit *exit)
 static void helper_refused(struct init_call *l, const struct err *e)
 {
 	(void)e;
-	finish(loop_owner(l, struct reuse, ear), 0);
+	finish(loop_owner(l, struct compile_reuse, ear), 0);
 }
 
 static void helper_lost(struct init_call *l)
 {
-	finish(loop_owner(l, struct reuse, ear), 0);
+	finish(loop_owner(l, struct compile_reuse, ear), 0);
 }
 
 /* ---- in ---- */
@@ -100,7 +100,7 @@ static void unpack_said(struct init_call *l, unsigned stream, uint64_t offset, c
 
 static void unpacked(struct init_call *l, const struct wire_exit *exit)
 {
-	finish(loop_owner(l, struct reuse, ear), went_well(exit));
+	finish(loop_owner(l, struct compile_reuse, ear), went_well(exit));
 }
 
 static const struct init_call_ops unpack_on = {
@@ -110,17 +110,17 @@ static const struct init_call_ops unpack_on = {
 	.lost = helper_lost,
 };
 
-static void laid(struct reuse *x)
+static void laid(struct compile_reuse *x)
 {
 	if (x->made.is_file)
 		finish(x, 1);
-	else if (start_helper(x, artefact_unpack(x->want.program), &unpack_on) < 0)
+	else if (start_helper(x, compile_cache_unpack(x->want.program), &unpack_on) < 0)
 		finish(x, 0);
 }
 
-static void lay(struct reuse *x)
+static void lay(struct compile_reuse *x)
 {
-	const char *path = x->made.is_file ? x->want.program : ARTEFACT_FILE;
+	const char *path = x->made.is_file ? x->want.program : COMPILE_CACHE_FILE;
 	struct wire_put put = { .mode = x->made.is_file ? 0755 : 0644 };
 
 	x->stage = LAYING;
@@ -129,15 +129,15 @@ static void lay(struct reuse *x)
 
 /* ---- keys ---- */
 
-static int get(struct reuse *x, const struct artefact_key *key)
+static int get(struct compile_reuse *x, const struct compile_cache_key *key)
 {
-	return artefact_get(x->fleet->artefacts, key, &x->kept) &&
-	       artefact_read(&x->kept, &x->made) == 0;
+	return compile_cache_get(x->fleet->artefacts, key, &x->kept) &&
+	       compile_cache_read(&x->kept, &x->made) == 0;
 }
 
 /* The box's variables as they are in a key. Its own id, in one that the program does not speak of, is like
  * that of any other: E2B's boxes all have one. NULL: there are none. */
-static char *variables(const struct reuse *x, const struct berth *b)
+static char *variables(const struct compile_reuse *x, const struct box *b)
 {
 	json_t *env = b->row.env ? json_loads(b->row.env, 0, NULL) : NULL, *v;
 	const char *name;
@@ -146,7 +146,7 @@ static char *variables(const struct reuse *x, const struct berth *b)
 
 	json_object_foreach_safe(env, safe, name, v)
 		if (json_is_string(v) && !strcmp(json_string_value(v), b->row.id) &&
-		    !artefact_mentions(&x->want.of, name))
+		    !compile_cache_mentions(&x->want.of, name))
 			json_object_set_new(env, name, json_true());
 	if (json_object_size(env))
 		text = json_dumps(env, JSON_COMPACT | JSON_SORT_KEYS);
@@ -155,31 +155,31 @@ static char *variables(const struct reuse *x, const struct berth *b)
 }
 
 /* state NULL: there is nothing else in the box. */
-static int find(struct reuse *x, const struct berth *b, const uint8_t *state)
+static int find(struct compile_reuse *x, const struct box *b, const uint8_t *state)
 {
 	/* Those of a box that was made for this are the request's, and among its own. */
 	auto_free char *env = x->want.alone ? NULL : variables(x, b);
-	struct artefact_of of = x->want.of;
+	struct compile_inputs of = x->want.of;
 
 	of.box_env = env;
 	of.layers = (const char(*)[WIRE_LAYER_ID])b->layers;
 	of.nlayers = b->nlayers;
 	x->may_team = b->is_known && !state;
-	artefact_key(&of, &x->team);
+	compile_cache_key(&of, &x->team);
 	of.box = b->row.id;
 	of.state = state;
-	artefact_key(&of, &x->own);
+	compile_cache_key(&of, &x->own);
 	x->is_keyed = 1;
 	return (x->may_team && get(x, &x->team)) || (!x->want.alone && get(x, &x->own));
 }
 
 /* ---- what else is in the box ---- */
 
-static void has_looked(struct reuse *x)
+static void has_looked(struct compile_reuse *x)
 {
-	struct berth *b = berth_of(x);
+	struct box *b = berth_of(x);
 	uint8_t state[SHA256_BYTES];
-	int more = upper_end(&x->upper, state);
+	int more = upper_digest_end(&x->upper, state);
 
 	/* What somebody has laid into a compiler's own places could come out of it again. */
 	x->is_ours &= !x->upper.has_loose;
@@ -191,7 +191,7 @@ static void has_looked(struct reuse *x)
 
 static void ready(struct file_client *k)
 {
-	struct reuse *x = loop_owner(k, struct reuse, clerk);
+	struct compile_reuse *x = loop_owner(k, struct compile_reuse, clerk);
 	struct wire_list ask = { .max = 1 };
 
 	if (x->stage == LAYING)
@@ -202,18 +202,18 @@ static void ready(struct file_client *k)
 
 static void entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
 {
-	struct reuse *x = loop_owner(k, struct reuse, clerk);
+	struct compile_reuse *x = loop_owner(k, struct compile_reuse, clerk);
 
 	if (x->stage == SHARED)
-		upper_missing(&x->upper);
+		upper_digest_missing(&x->upper);
 	else
-		upper_entry(&x->upper, e, name, strnlen(name, n));
+		upper_digest_entry(&x->upper, e, name, strnlen(name, n));
 }
 
 static void done(struct file_client *k, uint16_t flags)
 {
-	struct reuse *x = loop_owner(k, struct reuse, clerk);
-	struct wire_changes ask = { .max_entries = UPPER_ENTRIES, .hash_bytes = UPPER_HASHED };
+	struct compile_reuse *x = loop_owner(k, struct compile_reuse, clerk);
+	struct wire_changes ask = { .max_entries = UPPER_DIGEST_ENTRIES, .hash_bytes = UPPER_DIGEST_HASHED };
 
 	if (x->stage == LAYING) {
 		let_clerk_go(x);
@@ -221,7 +221,7 @@ static void done(struct file_client *k, uint16_t flags)
 		return;
 	}
 	if (flags & (WIRE_DONE_TRUNCATED | WIRE_DONE_SKIPPED))
-		upper_missing(&x->upper);
+		upper_digest_missing(&x->upper);
 	if (x->stage == CHANGED || x->upper.broken) {
 		has_looked(x);
 		return;
@@ -233,10 +233,10 @@ static void done(struct file_client *k, uint16_t flags)
 static void failed(struct file_client *k, const struct err *e)
 {
 	(void)e;
-	finish(loop_owner(k, struct reuse, clerk), 0);
+	finish(loop_owner(k, struct compile_reuse, clerk), 0);
 }
 
-static void open_clerk(struct reuse *x, struct berth *b)
+static void open_clerk(struct compile_reuse *x, struct box *b)
 {
 	static const struct file_client_events on = {
 		.ready = ready, .entry = entry, .done = done, .failed = failed
@@ -266,7 +266,7 @@ static void add_place(struct places *p, const char *path)
 	p->bytes += strlen(before) + strlen(path) + 1;
 }
 
-static void add_own(struct places *p, const struct reuse_want *want)
+static void add_own(struct places *p, const struct compile_reuse_spec *want)
 {
 	const char *path;
 	json_t *v;
@@ -281,12 +281,12 @@ static void add_own(struct places *p, const struct reuse_want *want)
 
 /* What the compiler makes; how that came before; the notes that its row keeps in our folder of /tmp; and what
  * a virtual machine leaves there. */
-static void add_loose(struct places *p, const struct reuse_want *want)
+static void add_loose(struct places *p, const struct compile_reuse_spec *want)
 {
 	static const char notes[] = "/tmp/.atoll/";
 
 	add_place(p, want->program);
-	add_place(p, ARTEFACT_FILE);
+	add_place(p, COMPILE_CACHE_FILE);
 	for (const struct lang_pair *v = want->lang->env; v->key; v++)
 		if (!strncmp(v->value, notes, strlen(notes)))
 			add_place(p, v->value);
@@ -294,7 +294,7 @@ static void add_loose(struct places *p, const struct reuse_want *want)
 	p->n++;
 }
 
-static void note_places(struct reuse *x)
+static void note_places(struct compile_reuse *x)
 {
 	struct places p = { 0 };
 	size_t n;
@@ -315,27 +315,27 @@ static void note_places(struct reuse *x)
 
 /* ---- looking ---- */
 
-static int has_volumes(const struct berth *b)
+static int has_volumes(const struct box *b)
 {
 	return b->row.volumes && strcmp(b->row.volumes, "[]") != 0;
 }
 
 /* What comes through a network or from a volume is in no key. */
-static int may_look(const struct reuse *x, const struct berth *b)
+static int may_look(const struct compile_reuse *x, const struct box *b)
 {
-	return x->fleet->artefacts && !gate_wanted(b) && !has_volumes(b) &&
-	       !artefact_tells_time(&x->want.of);
+	return x->fleet->artefacts && !egress_client_wanted(b) && !has_volumes(b) &&
+	       !compile_cache_tells_time(&x->want.of);
 }
 
 /* Of two requests the later one may have written over what the first one is about to compile. */
-static int is_quiet(const struct reuse *x, const struct berth *b)
+static int is_quiet(const struct compile_reuse *x, const struct box *b)
 {
 	unsigned us = x->want.alone ? 0 : 1; /* the request that we are of */
 
 	return x->fleet->alone && b->busy == us && b->holds == x->want.holds;
 }
 
-void reuse_look(struct reuse *x, struct berth *b, const struct reuse_want *want)
+void compile_reuse_lookup(struct compile_reuse *x, struct box *b, const struct compile_reuse_spec *want)
 {
 	x->fleet = b->fleet;
 	x->want = *want;
@@ -362,36 +362,36 @@ void reuse_look(struct reuse *x, struct berth *b, const struct reuse_want *want)
 
 static void given(struct init_call *l, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
-	struct reuse *x = loop_owner(l, struct reuse, ear);
+	struct compile_reuse *x = loop_owner(l, struct compile_reuse, ear);
 
-	if (stream == 0 && x->given.len <= ARTEFACT_MOST)
+	if (stream == 0 && x->given.len <= COMPILE_CACHE_MOST)
 		buf_add(&x->given, bytes, n);
 	init_conn_credit(l, stream, offset + n + WINDOW);
 }
 
 /* The compiler was the only program that was started since we came, and nobody else came. */
-static int is_whole(const struct reuse *x, const struct wire_exit *exit)
+static int is_whole(const struct compile_reuse *x, const struct wire_exit *exit)
 {
-	const struct berth *b = berth_of(x);
+	const struct box *b = berth_of(x);
 
 	return b && x->is_quiet && is_quiet(x, b) && b->starts == x->starts + 1 && went_well(exit) &&
-	       x->given.len <= ARTEFACT_MOST && x->fleet->artefacts;
+	       x->given.len <= COMPILE_CACHE_MOST && x->fleet->artefacts;
 }
 
 static void all_given(struct init_call *l, const struct wire_exit *exit)
 {
-	struct reuse *x = loop_owner(l, struct reuse, ear);
+	struct compile_reuse *x = loop_owner(l, struct compile_reuse, ear);
 	int team = x->is_ours && x->may_team;
 	auto_buf struct buf whole = { 0 };
 
 	if (is_whole(x, exit) && (team || !x->want.alone)) {
-		artefact_write(&whole, x->said, &x->given);
-		artefact_put(x->fleet->artefacts, team ? &x->team : &x->own, whole.p, whole.len);
+		compile_cache_write(&whole, x->said, &x->given);
+		compile_cache_put(x->fleet->artefacts, team ? &x->team : &x->own, whole.p, whole.len);
 	}
 	finish(x, 0);
 }
 
-void reuse_keep(struct reuse *x, const struct buf said[2])
+void compile_reuse_keep(struct compile_reuse *x, const struct buf said[2])
 {
 	static const struct init_call_ops on = {
 		.output = given,
@@ -400,9 +400,9 @@ void reuse_keep(struct reuse *x, const struct buf said[2])
 		.lost = helper_lost,
 	};
 
-	struct berth *b = x->is_keyed ? berth_of(x) : NULL;
+	struct box *b = x->is_keyed ? berth_of(x) : NULL;
 
-	if (!b || said[0].len > REUSE_SAID || said[1].len > REUSE_SAID) {
+	if (!b || said[0].len > COMPILE_REUSE_SAID || said[1].len > COMPILE_REUSE_SAID) {
 		finish(x, 0);
 		return;
 	}
@@ -411,24 +411,24 @@ void reuse_keep(struct reuse *x, const struct buf said[2])
 		buf_cut(&x->said[i], 0);
 		buf_add(&x->said[i], said[i].p, said[i].len);
 	}
-	if (start_helper(x, artefact_give(x->want.program), &on) < 0)
+	if (start_helper(x, compile_cache_give(x->want.program), &on) < 0)
 		finish(x, 0);
 }
 
-static void reuses_fail(struct berth *b)
+static void reuses_fail(struct box *b)
 {
 	while (b->reuses)
 		finish(b->reuses, 0);
 }
 
-void reuse_fini(struct reuse *x)
+void compile_reuse_fini(struct compile_reuse *x)
 {
 	leave(x);
 	if (x->ear.line) /* who reads what it says? */
 		init_conn_signal(x->ear.line, x->ear.ref, SIGKILL);
 	init_conn_remove_call(&x->ear);
 	let_clerk_go(x);
-	upper_fini(&x->upper);
+	upper_digest_fini(&x->upper);
 	free(x->places);
 	free(x->place_text);
 	free(x->helper);

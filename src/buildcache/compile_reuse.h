@@ -1,9 +1,9 @@
 /* compile_reuse.h - a compiler's work in a box of the fleet, spared where it has been done before.
- * Owns: the look into the box, what is on its way in or out of it, until reuse_fini().
+ * Owns: the look into the box, what is on its way in or out of it, until compile_reuse_fini().
  *
- *   reuse_look() --> [what else is in the box?] --> there is one: laid into the box --> done(1)
+ *   compile_reuse_lookup() --> [what else is in the box?] --> there is one: laid into the box --> done(1)
  *                          a living one               there is none --> done(0), a compiler runs
- *   reuse_keep() --> taken out of the box, kept --> done
+ *   compile_reuse_keep() --> taken out of the box, kept --> done
  *
  * Two sorts of keys. A team's: put there only from a box in which no program but ours had ever been
  * started, nobody was but us, and nothing lay but what came with the request; so what the key says is all
@@ -18,14 +18,14 @@
 #include "buildcache/upper_digest.h"
 #include "base/id.h"
 
-struct berth;
+struct box;
 struct lang;
 struct fleet;
 
-enum { REUSE_SAID = 32 * 1024 }; /* bytes of each stream of a compiler that are kept with its work */
+enum { COMPILE_REUSE_SAID = 32 * 1024 }; /* bytes of each stream of a compiler that are kept with its work */
 
-struct reuse_want { /* texts: borrowed until reuse_fini() */
-	struct artefact_of of; /* without what is the box's */
+struct compile_reuse_spec { /* texts: borrowed until compile_reuse_fini() */
+	struct compile_inputs of; /* without what is the box's */
 	const struct lang *lang;
 	const char *program; /* what the compiler makes, in the box */
 	int alone;           /* the box was made for this, and nothing but files was given to it */
@@ -33,20 +33,20 @@ struct reuse_want { /* texts: borrowed until reuse_fini() */
 	unsigned started;    /* programs of ours before the compiler: those that tell a version */
 };
 
-struct reuse {
-	void (*done)(struct reuse *x, int found); /* once for each call of the two; perhaps from within */
-	struct reuse *next;
-	struct berth *berth; /* whose list that is; NULL: it is idle */
+struct compile_reuse {
+	void (*done)(struct compile_reuse *x, int found); /* once for each call of the two; perhaps from within */
+	struct compile_reuse *next;
+	struct box *berth; /* whose list that is; NULL: it is idle */
 	struct fleet *fleet;
 	char box[ID_LEN + 1];
-	struct reuse_want want;
+	struct compile_reuse_spec want;
 	unsigned starts; /* of the berth, when we came */
 	int is_keyed;
 	int is_quiet; /* nobody else is in the box right now */
 	int is_ours;  /* nor has ever been: what is made there may be the team's */
-	struct artefact_key team, own;
+	struct compile_cache_key team, own;
 	int may_team; /* the first key is good for this box */
-	struct upper upper;
+	struct upper_digest upper;
 	const char **places; /* upper.own and upper.loose */
 	char *place_text;
 	struct file_client clerk;
@@ -55,13 +55,13 @@ struct reuse {
 	struct init_call ear; /* what packs, or unpacks */
 	const char **helper;
 	struct buf kept, given;
-	struct artefact_made made; /* in kept */
+	struct compile_output made; /* in kept */
 	struct buf said[2];        /* by the compiler whose work is being kept */
 };
 
-void reuse_look(struct reuse *x, struct berth *b, const struct reuse_want *want);
+void compile_reuse_lookup(struct compile_reuse *x, struct box *b, const struct compile_reuse_spec *want);
 /* Behind a compiler that ran because of done(0), and ended well. said: all of its words. */
-void reuse_keep(struct reuse *x, const struct buf said[2]);
+void compile_reuse_keep(struct compile_reuse *x, const struct buf said[2]);
 /* Fails the lookups of a box that ends: fleet_conf.hooks has it. */
 extern const struct box_hooks compile_reuse_hooks;
-void reuse_fini(struct reuse *x); /* at any time; fine on a zeroed one */
+void compile_reuse_fini(struct compile_reuse *x); /* at any time; fine on a zeroed one */

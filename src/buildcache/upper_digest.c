@@ -22,7 +22,7 @@ static int leads_to(const char *const *places, const char *path, size_t len)
 	return 0;
 }
 
-static int is_own(const struct upper *u, const char *path, size_t len)
+static int is_own(const struct upper_digest *u, const char *path, size_t len)
 {
 	for (const char *const *own = u->own; own && *own; own++)
 		if (strlen(*own) == len && !memcmp(*own, path, len))
@@ -30,7 +30,7 @@ static int is_own(const struct upper *u, const char *path, size_t len)
 	return 0;
 }
 
-static int is_loose(const struct upper *u, const char *path, size_t len)
+static int is_loose(const struct upper_digest *u, const char *path, size_t len)
 {
 	for (const char *const *loose = u->loose; loose && *loose; loose++)
 		if (is_below(path, len, *loose, strlen(*loose)))
@@ -39,7 +39,7 @@ static int is_loose(const struct upper *u, const char *path, size_t len)
 }
 
 /* Nothing that has to be in the digest. */
-static int is_passed(struct upper *u, const struct wire_entry *e, const char *path, size_t len)
+static int is_passed(struct upper_digest *u, const struct wire_entry *e, const char *path, size_t len)
 {
 	if (S_ISDIR(e->mode) && (leads_to(u->own, path, len) || leads_to(u->loose, path, len)))
 		return 1;
@@ -51,7 +51,7 @@ static int is_passed(struct upper *u, const struct wire_entry *e, const char *pa
 	return 1;
 }
 
-void upper_missing(struct upper *u)
+void upper_digest_missing(struct upper_digest *u)
 {
 	u->broken = 1;
 }
@@ -70,12 +70,12 @@ static void digest_of(const struct wire_entry *e, const char *path, size_t len, 
 	sha256_end(&s, out);
 }
 
-void upper_entry(struct upper *u, const struct wire_entry *e, const char *path, size_t len)
+void upper_digest_entry(struct upper_digest *u, const struct wire_entry *e, const char *path, size_t len)
 {
 	if (u->broken || is_passed(u, e, path, len))
 		return;
 	/* Where a link leads is not told. */
-	if (S_ISLNK(e->mode) || (S_ISREG(e->mode) && !e->hashed) || u->n == UPPER_ENTRIES) {
+	if (S_ISLNK(e->mode) || (S_ISREG(e->mode) && !e->hashed) || u->n == UPPER_DIGEST_ENTRIES) {
 		u->broken = 1;
 		return;
 	}
@@ -93,7 +93,7 @@ static int by_bytes(const void *a, const void *b)
 	return memcmp(a, b, SHA256_BYTES);
 }
 
-int upper_end(struct upper *u, uint8_t out[SHA256_BYTES])
+int upper_digest_end(struct upper_digest *u, uint8_t out[SHA256_BYTES])
 {
 	struct sha256 s;
 
@@ -106,8 +106,8 @@ int upper_end(struct upper *u, uint8_t out[SHA256_BYTES])
 	return 1;
 }
 
-void upper_fini(struct upper *u)
+void upper_digest_fini(struct upper_digest *u)
 {
 	free(u->entries);
-	*u = (struct upper){ 0 };
+	*u = (struct upper_digest){ 0 };
 }

@@ -10,10 +10,10 @@
 #include "wire/wire.h"
 #include <stddef.h>
 
-enum { UPPER_ENTRIES = 4000 };
-#define UPPER_HASHED (UINT64_C(16) << 20) /* bytes of files, all together */
+enum { UPPER_DIGEST_ENTRIES = 4000 };
+#define UPPER_DIGEST_HASHED (UINT64_C(16) << 20) /* bytes of files, all together */
 
-struct upper {
+struct upper_digest {
 	/* Both end with a NULL and are borrowed. That there are folders above them does not count either. */
 	const char *const *own;   /* files */
 	const char *const *loose; /* files, or folders with all that is in them */
@@ -23,8 +23,8 @@ struct upper {
 	int broken;
 };
 
-void upper_entry(struct upper *u, const struct wire_entry *e, const char *path, size_t len);
-void upper_missing(struct upper *u); /* there is more, and nobody knows what */
+void upper_digest_entry(struct upper_digest *u, const struct wire_entry *e, const char *path, size_t len);
+void upper_digest_missing(struct upper_digest *u); /* there is more, and nobody knows what */
 /* 1: there is something else, and this is it; 0: nothing; -1: that cannot be said. */
-int upper_end(struct upper *u, uint8_t out[SHA256_BYTES]);
-void upper_fini(struct upper *u); /* fine on a zeroed one */
+int upper_digest_end(struct upper_digest *u, uint8_t out[SHA256_BYTES]);
+void upper_digest_fini(struct upper_digest *u); /* fine on a zeroed one */

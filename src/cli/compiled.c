@@ -54,7 +54,7 @@ void compiled_init(struct compiled *c, const struct session *s, const struct int
 {
 	const struct options *o = s->opt;
 	auto_buf struct buf source = { 0 };
-	struct artefact_of of = { .door = "run",
+	struct compile_inputs of = { .door = "run",
 				  .argv = argv,
 				  .env = o->env,
 				  .cwd = BOX_HOME,
@@ -71,18 +71,18 @@ void compiled_init(struct compiled *c, const struct session *s, const struct int
 		return;
 	of.code = buf_str(&source);
 	of.code_len = source.len;
-	if (artefact_tells_time(&of) || compiled_folder(folder, sizeof(folder)) < 0 ||
-	    artefacts_open(&c->cache, folder, &e) < 0)
+	if (compile_cache_tells_time(&of) || compiled_folder(folder, sizeof(folder)) < 0 ||
+	    compile_caches_open(&c->cache, folder, &e) < 0)
 		return;
 	c->cache.most = COMPILED_MOST;
-	artefact_key(&of, &c->key);
+	compile_cache_key(&of, &c->key);
 }
 
 int compiled_take(struct compiled *c, struct session *s, const struct intake *in, struct err *e)
 {
 	auto_buf struct buf program = { 0 };
 
-	if (c->cache.folder < 0 || !artefact_get(&c->cache, &c->key, &program))
+	if (c->cache.folder < 0 || !compile_cache_get(&c->cache, &c->key, &program))
 		return 0;
 	if (session_files(s, e) < 0 ||
 	    files_put_bytes(&s->files, program.p, program.len, in->binary, 0700, e) < 0)
@@ -105,7 +105,7 @@ void compiled_keep(struct compiled *c, struct session *s, const struct intake *i
 	if (files_get(&f, in->binary, fd, COMPILED_MOST, &bytes, &e) == 0 && bytes) {
 		map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 		if (map != MAP_FAILED) {
-			artefact_put(&c->cache, &c->key, map, (size_t)bytes);
+			compile_cache_put(&c->cache, &c->key, map, (size_t)bytes);
 			munmap(map, (size_t)bytes);
 		}
 	}
@@ -114,5 +114,5 @@ void compiled_keep(struct compiled *c, struct session *s, const struct intake *i
 
 void compiled_fini(struct compiled *c)
 {
-	artefacts_close(&c->cache);
+	compile_caches_close(&c->cache);
 }

@@ -10,8 +10,8 @@
 #include "lang/compile_cache.h"
 
 struct compiled {
-	struct artefacts cache; /* folder -1: this program is not kept */
-	struct artefact_key key;
+	struct compile_caches cache; /* folder -1: this program is not kept */
+	struct compile_cache_key key;
 };
 
 /* argv: of the compiler. */

@@ -438,7 +438,7 @@ static int converse(struct remote *r)
 }
 
 /* All of stdin is one cell. */
-static int run_input(struct remote *r)
+static int exec_stdin(struct remote *r)
 {
 	auto_buf struct buf cell = { 0 };
 	int wrong;
@@ -463,7 +463,7 @@ static int in_box(struct remote *r)
 	if (!status)
 		status = make_context(r);
 	if (!status)
-		status = repl.terminal ? converse(r) : run_input(r);
+		status = repl.terminal ? converse(r) : exec_stdin(r);
 	clean_up(&repl.other);
 	return status;
 }

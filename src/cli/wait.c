@@ -83,7 +83,7 @@ static int wait_exec(struct remote *r, const struct args *a)
 	return status;
 }
 
-static int run_wait(const struct cli *cli, const struct args *a)
+static int exec_wait(const struct cli *cli, const struct args *a)
 {
 	return remote_verb(cli, a, wait_exec);
 }
@@ -102,5 +102,5 @@ const struct verb verb_wait = {
 	.nflags = WAIT_NFLAGS,
 	.max_words = 2,
 	.examples = examples,
-	.run = run_wait,
+	.run = exec_wait,
 };

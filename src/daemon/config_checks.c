@@ -16,7 +16,7 @@ int config_check_set(const char *text, struct err *e)
 {
 	struct packages p;
 
-	if (prepare_parse(text, &p, e) < 0)
+	if (package_preinstall_parse(text, &p, e) < 0)
 		return -1;
 	packages_fini(&p);
 	return 0;

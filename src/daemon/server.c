@@ -47,7 +47,7 @@
 #include <sys/sysinfo.h>
 
 struct front {
-	struct prepare prepare;
+	struct package_preinstall prepare;
 	const struct front_start *start;
 	struct loop loop;
 	struct api api;
@@ -70,7 +70,7 @@ static void ask_keeper(struct fleet *f)
 	frame_conn_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
 }
 
-static void ask_way(struct gate *g)
+static void ask_way(struct egress_client *g)
 {
 	struct front *x = g->user;
 	struct frame ask = sock_head(WIRE_WAY, 0);
@@ -104,11 +104,11 @@ static void warden_says(struct frame_conn *p, const struct frame *f, size_t len,
 	if (f->type == WIRE_FD && *fd >= 0)
 		keeper_came(x, steal_fd(fd));
 	else if (f->type == WIRE_WAY && *fd >= 0)
-		gate_connect(&x->api.fleet.gate, steal_fd(fd));
+		egress_client_connect(&x->api.fleet.gate, steal_fd(fd));
 	else if (f->type == WIRE_MODEL && *fd >= 0 && x->api.model)
 		model_line_connect(x->api.model, steal_fd(fd));
 	else if (f->type == WIRE_DONE) {
-		fleet_alone(&x->api.fleet, !timer_pending(&x->drain));
+		fleet_set_sole_server(&x->api.fleet, !timer_pending(&x->drain));
 		batches_alone(x->api.batches);
 		pipelines_alone(x->api.pipelines);
 		errands_alone(&x->api);
@@ -121,7 +121,7 @@ static void begin_drain(struct front *x)
 		return;
 	log_info("draining", LOG_U("connections", x->api.http.open));
 	/* Another one is there, or will be soon. */
-	fleet_alone(&x->api.fleet, 0);
+	fleet_set_sole_server(&x->api.fleet, 0);
 	pipelines_alone(x->api.pipelines);
 	http_drain(&x->api.http);
 	timer_set(&x->drain, x->drain_ms);
@@ -202,7 +202,7 @@ static void all_restored(struct fleet *f)
 	batches_alone(x->api.batches);
 	pipelines_alone(x->api.pipelines);
 	errands_alone(&x->api);
-	prepare_begin(&x->prepare, f);
+	package_preinstall_begin(&x->prepare, f);
 	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
 	frame_conn_send(&x->warden, &done, sizeof(done), NULL, 0, -1);
 }
@@ -388,7 +388,7 @@ static void set_way_env(const struct config *c)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < ARRAY_LEN(proxy_names); i++, n++) {
-		snprintf(proxy[i], sizeof(proxy[i]), "%s=http://127.0.0.1:%d", proxy_names[i], GATE_PORT);
+		snprintf(proxy[i], sizeof(proxy[i]), "%s=http://127.0.0.1:%d", proxy_names[i], EGRESS_CLIENT_PORT);
 		way_env[n] = proxy[i];
 	}
 	way_env[n++] = "NO_PROXY=localhost,127.0.0.1,::1";
@@ -573,7 +573,7 @@ static int begin(struct front *x, struct err *e)
 	if (v1_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0)
 		return -1;
 	ask_keeper(&x->api.fleet);
-	gate_begin(&x->api.fleet.gate);
+	egress_client_begin(&x->api.fleet.gate);
 	return fleet_restore(&x->api.fleet, e);
 }
 
@@ -589,7 +589,7 @@ int front_main(const struct front_start *s)
 	}
 	loop_run(&x.loop);
 	http_server_fini(&x.api.http);
-	prepare_fini(&x.prepare);
+	package_preinstall_fini(&x.prepare);
 	mcp_fini(&x.api);
 	rex_fini(&x.api);
 	e2b_fini(&x.api);

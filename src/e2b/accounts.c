@@ -43,8 +43,8 @@ static unsigned running(const struct call *c)
 	const struct fleet *f = &c->api->fleet;
 	unsigned n = 0;
 
-	for (const struct berth *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
-		n += b->state == BERTH_RUNNING && !strcmp(b->row.team, c->who.team);
+	for (const struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+		n += b->state == BOX_RUNNING && !strcmp(b->row.team, c->who.team);
 	return n;
 }
 
@@ -55,7 +55,7 @@ static double start_rate(const struct call *c)
 	int64_t since = fleet_now_ns() - INT64_C(60000000000);
 	unsigned n = 0;
 
-	for (const struct berth *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+	for (const struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
 		n += b->row.created_ns >= since && !strcmp(b->row.team, c->who.team);
 	return n / 60.0;
 }

@@ -111,5 +111,5 @@ void transfer_compose(struct call *c)
 			return;
 		}
 	}
-	desk_open_in(&x->desk, c, e2b_berth(c), FILES_WORKER, &on);
+	desk_open_in(&x->desk, c, e2b_find_box(c), FILES_WORKER, &on);
 }

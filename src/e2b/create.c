@@ -50,9 +50,9 @@ const struct field create_fields[] = {
 };
 
 struct making {
-	struct berth_wait wait;
-	struct berth_wait leaving; /* a box that ends, and has one of our volumes until it has */
-	struct berth_want want;
+	struct box_wait wait;
+	struct box_wait leaving; /* a box that ends, and has one of our volumes until it has */
+	struct box_spec want;
 	struct call *call; /* NULL: the client has left */
 	struct e2b_box box;
 	struct network network;
@@ -151,7 +151,7 @@ static int read_lifecycle(struct call *c, struct making *m, struct err *e)
 	return 0;
 }
 
-static int read_mounts(struct call *c, struct making *m, struct berth_want *want, struct err *e)
+static int read_mounts(struct call *c, struct making *m, struct box_spec *want, struct err *e)
 {
 	const json_t *list = call_get(c, "volumeMounts"), *one;
 	size_t i;
@@ -182,11 +182,11 @@ static void write_door(struct call *c, struct making *m)
 }
 
 static int read_want(struct call *c, struct making *m, int secure, int64_t otherwise_s,
-		     struct berth_want *want, struct err *e)
+		     struct box_spec *want, struct err *e)
 {
 	struct store_box *row = &want->row;
 
-	*want = (struct berth_want){ .limits = c->api->fleet.conf.limits };
+	*want = (struct box_spec){ .limits = c->api->fleet.conf.limits };
 	if (read_template(c, m, e) < 0 || read_metadata(c, m, e) < 0 ||
 	    read_lifecycle(c, m, e) < 0 || read_tokens(c, m, secure, e) < 0 ||
 	    read_network(c, m, e) < 0 || read_mounts(c, m, want, e) < 0 ||
@@ -209,7 +209,7 @@ static int read_want(struct call *c, struct making *m, int secure, int64_t other
 /* ---- making it ---- */
 
 /* Its id is among its variables, and is known only now; it is not in the store yet. */
-static int named(struct berth_wait *w, const char *id, struct err *e)
+static int named(struct box_wait *w, const char *id, struct err *e)
 {
 	struct making *m = loop_owner(w, struct making, wait);
 	struct store_box *row = &w->berth->row;
@@ -225,7 +225,7 @@ static int named(struct berth_wait *w, const char *id, struct err *e)
 	return 0;
 }
 
-static void answer(struct call *c, struct berth *b, const struct err *e)
+static void answer(struct call *c, struct box *b, const struct err *e)
 {
 	if (e) {
 		c->audited = 0; /* if it was, that has been taken back */
@@ -237,14 +237,14 @@ static void answer(struct call *c, struct berth *b, const struct err *e)
 	/* Their clients close the connection when they give up, and read on until then. An answer that is
 	 * not read would leave a sandbox of which nobody knows the id. */
 	if (http_peer_ended(c->req)) {
-		berth_end(b, CAUSE_OPERATOR, NULL);
+		box_end(b, CAUSE_OPERATOR, NULL);
 		http_abort(c->req);
 		return;
 	}
 	call_json(c, 201, shape_sandbox(c, b));
 }
 
-static void made(struct berth_wait *w, struct berth *b, const struct err *e)
+static void made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct making *m = loop_owner(w, struct making, wait);
 	struct call *c = m->call;
@@ -256,7 +256,7 @@ static void made(struct berth_wait *w, struct berth *b, const struct err *e)
 	making_free(m);
 	if (!c) { /* nobody knows its id, and nobody will ask for it */
 		if (!e)
-			berth_end(b, CAUSE_OPERATOR, NULL);
+			box_end(b, CAUSE_OPERATOR, NULL);
 		return;
 	}
 	c->drop = NULL;
@@ -274,17 +274,17 @@ static void left(struct call *c)
 static void ask(struct making *m)
 {
 	struct call *c = m->call;
-	struct berth *b;
+	struct box *b;
 	struct err e;
 
-	if (berth_create(&c->api->fleet, &m->want, &m->wait, &b, &e) == 0)
+	if (box_create(&c->api->fleet, &m->want, &m->wait, &b, &e) == 0)
 		return;
 	c->drop = NULL;
 	making_free(m);
 	call_fail(c, &e);
 }
 
-static void has_left(struct berth_wait *w, struct berth *b, const struct err *e)
+static void has_left(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct making *m = loop_owner(w, struct making, leaving);
 

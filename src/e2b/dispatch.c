@@ -93,13 +93,13 @@ int e2b_target(const struct http_req *r, struct e2b_target *out, struct err *e)
 
 struct traffic {
 	struct e2b_target to;
-	struct berth *berth;
-	struct berth_wait fetching; /* until it is here, or awake */
+	struct box *berth;
+	struct box_wait fetching; /* until it is here, or awake */
 	int woken;
 	struct call *call;
 };
 
-struct berth *e2b_berth(struct call *c)
+struct box *e2b_find_box(struct call *c)
 {
 	return ((struct traffic *)c->door)->berth;
 }
@@ -110,7 +110,7 @@ uint16_t e2b_port(const struct call *c)
 }
 
 /* Who speaks to a box by its token acts for its team, on that box alone. */
-static void act_for(struct call *c, const struct berth *b)
+static void act_for(struct call *c, const struct box *b)
 {
 	c->who = (struct who){ .role = ROLE_EDITOR };
 	memcpy(c->who.team, b->row.team, sizeof(c->who.team));
@@ -118,7 +118,7 @@ static void act_for(struct call *c, const struct berth *b)
 	snprintf(c->who.id, sizeof(c->who.id), "box:%s", b->row.id);
 }
 
-static int may_pass(struct call *c, const struct berth *b, uint16_t port)
+static int may_pass(struct call *c, const struct box *b, uint16_t port)
 {
 	const char *has = http_header(c->req, "e2b-traffic-access-token");
 	struct e2b_box x;
@@ -142,7 +142,7 @@ static int may_pass(struct call *c, const struct berth *b, uint16_t port)
 }
 
 /* A box that this door has never given a token for is open to nobody here. */
-static int is_ours(const struct berth *b)
+static int is_ours(const struct box *b)
 {
 	struct e2b_box x;
 
@@ -152,7 +152,7 @@ static int is_ours(const struct berth *b)
 
 static void enter(struct call *c, struct traffic *t);
 
-static void resumed(struct berth_wait *w, struct berth *b, const struct err *e)
+static void resumed(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct traffic *t = loop_owner(w, struct traffic, fetching);
 	struct call *c = t->call;
@@ -166,21 +166,21 @@ static void resumed(struct berth_wait *w, struct berth *b, const struct err *e)
 
 static void stop_fetching(struct call *c)
 {
-	berth_wait_cancel(&((struct traffic *)c->door)->fetching);
+	box_wait_cancel(&((struct traffic *)c->door)->fetching);
 }
 
 /* 1: it is paused and wakes for whoever comes; the request waits for that, once. */
-static int wakes(struct call *c, struct traffic *t, struct berth *b)
+static int wakes(struct call *c, struct traffic *t, struct box *b)
 {
 	struct e2b_box x;
 	struct err e;
 
 	e2b_box_read(b, &x);
-	if (b->state != BERTH_PAUSED || !x.auto_resume || t->woken)
+	if (b->state != BOX_PAUSED || !x.auto_resume || t->woken)
 		return 0;
 	t->woken = 1;
 	t->fetching.done = resumed;
-	if (berth_resume(b, 0, &t->fetching, &e) < 0)
+	if (box_resume(b, 0, &t->fetching, &e) < 0)
 		return 0;
 	c->drop = stop_fetching;
 	http_want_body(c->req, HTTP_BODY_STREAM, 0);
@@ -190,15 +190,15 @@ static int wakes(struct call *c, struct traffic *t, struct berth *b)
 
 static void enter(struct call *c, struct traffic *t)
 {
-	struct berth *b = fleet_find(&c->api->fleet, t->to.id);
+	struct box *b = fleet_find(&c->api->fleet, t->to.id);
 
 	if (b && !is_ours(b) && !preview_is_open(b, t->to.port))
 		b = NULL;
-	if (b && b->state == BERTH_PAUSED && !may_pass(c, b, t->to.port))
+	if (b && b->state == BOX_PAUSED && !may_pass(c, b, t->to.port))
 		return;
 	if (b && wakes(c, t, b))
 		return;
-	if (!b || b->state != BERTH_RUNNING) {
+	if (!b || b->state != BOX_RUNNING) {
 		e2b_no_box(c, 502, t->to.id, 0, "The sandbox was not found");
 		return;
 	}
@@ -232,7 +232,7 @@ static int fetch(struct call *c, struct traffic *t)
 	c->drop = stop_fetching;
 	http_want_body(c->req, HTTP_BODY_STREAM, 0);
 	http_pause(c->req);
-	berth_restore(&c->api->fleet, &row, &t->fetching);
+	box_restore(&c->api->fleet, &row, &t->fetching);
 	return 1;
 }
 
@@ -240,7 +240,7 @@ static int fetch(struct call *c, struct traffic *t)
  * gets the answer of all that name no box. */
 static int by_signature(struct call *c, struct traffic *t)
 {
-	const struct berth *b = transfer_find(c);
+	const struct box *b = transfer_find(c);
 
 	if (!b)
 		return 0;
@@ -303,7 +303,7 @@ static int take(struct call *c)
 const struct api_door e2b_door = { take, NULL, 0, NULL };
 
 /* What is open to a box that stands still is cut: nobody may wait for an answer from there. */
-static void cut(struct fleet *f, struct berth *b)
+static void cut(struct fleet *f, struct box *b)
 {
 	struct api *a = loop_owner(f, struct api, fleet);
 

@@ -36,15 +36,15 @@ struct e2b_box {
 	char mask[256];              /* Host of what reaches its ports, "${PORT}" in it; "": as it came */
 	int auto_pause, pause_memory, auto_resume;
 };
-void e2b_box_read(const struct berth *b, struct e2b_box *out);
-int e2b_box_token(const struct berth *b, char out[E2B_TOKEN + 1]); /* its token alone, soon; 0: it has none */
+void e2b_box_read(const struct box *b, struct e2b_box *out);
+int e2b_box_token(const struct box *b, char out[E2B_TOKEN + 1]); /* its token alone, soon; 0: it has none */
 /* As row.door wants it; the caller's. */
 char *e2b_box_text(const struct e2b_box *x);
 /* The same on top of a door that has more in it already; NULL: it has nothing. */
 char *e2b_box_text_on(const char *door, const struct e2b_box *x);
 /* One thing more, by name: what only its owner reads. */
 char *e2b_box_text_with(const char *door, const char *name, json_t *take_value);
-json_t *e2b_box_more(const struct berth *b, const char *name); /* the caller's; NULL: not there */
+json_t *e2b_box_more(const struct box *b, const char *name); /* the caller's; NULL: not there */
 int e2b_same(const char *a, const char *b); /* in constant time; "" is never the same */
 
 /* ---- traffic: a request that names a box and a port ---- */
@@ -57,14 +57,14 @@ int e2b_target(const struct http_req *r, struct e2b_target *out, struct err *e);
 /* Where the box of a link is remembered, by the link's signature; to be written. */
 char *e2b_recent(struct api *a, const uint8_t signature[32]);
 /* Of a call that was taken as traffic: its box, which runs; held while the call lasts. */
-struct berth *e2b_berth(struct call *c);
+struct box *e2b_find_box(struct call *c);
 uint16_t e2b_port(const struct call *c);
 
 /* To a request of a page: who may ask. 1: that was all it wanted to know, and it was answered (rest.c). */
 int e2b_cors(struct call *c);
 
 /* Any other port of a box: HTTP and WebSocket, both ways as they come (proxy.c). */
-void e2b_proxy(struct call *c, struct berth *b, uint16_t port);
+void e2b_proxy(struct call *c, struct box *b, uint16_t port);
 
 /* ---- answers ---- */
 /* {"code": status, "message": ...}: the control plane's and envd's REST. */

@@ -53,7 +53,7 @@ static int admit(struct call *c)
 
 	if (c->row && c->row->need == NEED_NOTHING)
 		return 1;
-	e2b_box_read(e2b_berth(c), &x);
+	e2b_box_read(e2b_find_box(c), &x);
 	if (!x.token[0] || (has && e2b_same(has, x.token)))
 		return 1;
 	if (has && auth_failed(c->api, c->req)) {

@@ -24,7 +24,7 @@ static void keep_last(void *ctx, const struct gauge_sample *s)
 }
 
 /* Of one CPU, since the last sample or since the box was made; 100 is one of them, busy. */
-static double busy(const struct gauges *g, const struct berth *b, const struct gauge_now *now)
+static double busy(const struct gauges *g, const struct box *b, const struct gauge_now *now)
 {
 	struct before from = { 0, (uint32_t)(b->about.created_ns / 1000000000) };
 	double seconds;
@@ -36,7 +36,7 @@ static double busy(const struct gauges *g, const struct berth *b, const struct g
 	return (double)(now->kernel.cpu_us - from.cpu_us) / 1e4 / (seconds < 1 ? 1 : seconds);
 }
 
-static json_t *metrics_json(const struct gauges *g, const struct berth *b,
+static json_t *metrics_json(const struct gauges *g, const struct box *b,
 			    const struct gauge_now *now)
 {
 	const struct store_limits *l = &b->row.limits;
@@ -59,7 +59,7 @@ static json_t *metrics_json(const struct gauges *g, const struct berth *b,
 static void looked(struct gauge_watch *w, const struct gauge_now *now)
 {
 	struct call *c = loop_owner(w, struct looking, watch)->call;
-	const struct berth *b = now ? fleet_find(&c->api->fleet, c->held) : NULL;
+	const struct box *b = now ? fleet_find(&c->api->fleet, c->held) : NULL;
 
 	gauge_unwatch(w);
 	c->drop = NULL;
@@ -81,14 +81,14 @@ void envd_metrics(struct call *c)
 	*l = (struct looking){ .watch.told = looked, .call = c };
 	c->state = l;
 	c->drop = stop_looking;
-	gauge_watch(c->api->gauges, e2b_berth(c), &l->watch, 1);
+	gauge_watch(c->api->gauges, e2b_find_box(c), &l->watch, 1);
 }
 
 /* ---- GET /envs ---- */
 
 void envd_envs(struct call *c)
 {
-	const char *text = e2b_berth(c)->row.env;
+	const char *text = e2b_find_box(c)->row.env;
 	json_t *env = text ? json_loads(text, 0, NULL) : NULL;
 
 	call_json(c, 200, env ? env : json_object());

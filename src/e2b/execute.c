@@ -71,7 +71,7 @@ static void silence_due(struct timer *t)
 
 static struct context *context_of(const struct execution *x)
 {
-	const struct berth *b = fleet_find(&x->call->api->fleet, x->call->held);
+	const struct box *b = fleet_find(&x->call->api->fleet, x->call->held);
 
 	return b ? context_find(b, x->context) : NULL;
 }
@@ -204,9 +204,9 @@ static const char *text_in(const json_t *doc, const char *name)
 /* 1: the box went with it, and nothing that is said now is true. */
 static int box_is_gone(const struct execution *x)
 {
-	const struct berth *b = fleet_find(&x->call->api->fleet, x->call->held);
+	const struct box *b = fleet_find(&x->call->api->fleet, x->call->held);
 
-	return !b || b->state != BERTH_RUNNING;
+	return !b || b->state != BOX_RUNNING;
 }
 
 static void finish(struct execution *x)
@@ -348,7 +348,7 @@ void execute(struct call *c)
 	struct context *ctx;
 	struct cell *cell;
 
-	berth_wake(e2b_berth(c));
+	box_wake(e2b_find_box(c));
 	if (choose(c, &ctx)) {
 		single_run(c, interpreter_language(c, call_text(c, "language", "")));
 		return;

@@ -35,11 +35,11 @@ static int is_expired(const char *until)
 }
 
 /* May a link that its token has made wake it? */
-static int would_wake(struct call *c, const struct berth *b, const struct e2b_box *x)
+static int would_wake(struct call *c, const struct box *b, const struct e2b_box *x)
 {
 	const char *until = call_query(c, "signature_expiration");
 
-	return b->state == BERTH_PAUSED && x->auto_resume && !(until && is_expired(until));
+	return b->state == BOX_PAUSED && x->auto_resume && !(until && is_expired(until));
 }
 
 static int sign_begin(struct call *c, const char *given, struct signature_tries *out)
@@ -56,7 +56,7 @@ static int sign_begin(struct call *c, const char *given, struct signature_tries 
 }
 
 /* Did the token of this box make it, and does the link lead into it? */
-static int is_signer(struct call *c, const struct berth *b, const struct signature_tries *tries)
+static int is_signer(struct call *c, const struct box *b, const struct signature_tries *tries)
 {
 	char token[E2B_TOKEN + 1];
 	struct e2b_box x;
@@ -64,20 +64,20 @@ static int is_signer(struct call *c, const struct berth *b, const struct signatu
 	if (!e2b_box_token(b, token) || !signature_is_of(tries, token))
 		return 0;
 	e2b_box_read(b, &x);
-	return b->state == BERTH_RUNNING || would_wake(c, b, &x);
+	return b->state == BOX_RUNNING || would_wake(c, b, &x);
 }
 
 /* A link names no box, and a hash says nothing of the token in it, so that each box's token has to be
  * tried. Three things bound that: the token is read without parsing the row, what all share is
  * hashed once, and an address whose links fail too often is answered 429 before anything is tried.
  * The links that were found last are tried first. */
-struct berth *transfer_find(struct call *c)
+struct box *transfer_find(struct call *c)
 {
 	const char *given = call_query(c, "signature");
 	struct fleet *f = &c->api->fleet;
 	struct signature_tries tries;
 	char *recent;
-	struct berth *b;
+	struct box *b;
 
 	if (!given || strcmp(c->req->path, "/files") != 0 || sign_begin(c, given, &tries) < 0)
 		return NULL;
@@ -104,7 +104,7 @@ static const char *why_not(struct call *c)
 	char expected[SIGNATURE];
 	struct e2b_box x;
 
-	e2b_box_read(e2b_berth(c), &x);
+	e2b_box_read(e2b_find_box(c), &x);
 	if (!x.token[0])
 		return NULL;
 	if (token && *token)

@@ -54,4 +54,4 @@ void watchers_free(struct watchers *w); /* NULL is fine */
 struct watchers *e2b_watchers(struct api *a);
 
 /* /files with a signature and nothing that names a box: the box that it was made for; NULL: none. */
-struct berth *transfer_find(struct call *c);
+struct box *transfer_find(struct call *c);

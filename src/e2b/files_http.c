@@ -29,7 +29,7 @@ enum { META_KEY = 246, META_MOST = 4096, META_PREFIX = 9 /* "user.e2b." */ };
 void transfer_get(struct call *c)
 {
 	struct download_want want = {
-		.berth = e2b_berth(c), .worker = FILES_WORKER, .shown = 1, .fail = files_rest_fail
+		.berth = e2b_find_box(c), .worker = FILES_WORKER, .shown = 1, .fail = files_rest_fail
 	};
 	const char *path = call_query(c, "path");
 	int root;
@@ -569,7 +569,7 @@ void transfer_post(struct call *c)
 		return;
 	u->written = json_array();
 	u->desk.path = u->path ? u->path : "";
-	desk_open_in(&u->desk, c, e2b_berth(c), FILES_WORKER, &on);
+	desk_open_in(&u->desk, c, e2b_find_box(c), FILES_WORKER, &on);
 	c->drop = dropped;
 	/* It is asked for when there is somebody to take it; unless it waits already, because the box
 	 * had to be woken. */

@@ -114,7 +114,7 @@ static void deed_begin(struct call *c, const struct deed *want)
 
 	*x = *want;
 	x->desk.path = x->from ? x->from : x->at;
-	desk_open_in(&x->desk, c, e2b_berth(c), FILES_WORKER, &on);
+	desk_open_in(&x->desk, c, e2b_find_box(c), FILES_WORKER, &on);
 }
 
 static void stat_asked(struct call *c, json_t *ask)
@@ -264,7 +264,7 @@ static void list_asked(struct call *c, json_t *ask)
 	l->ask.head.flags = WIRE_ENTRY_FULL;
 	l->shape.below = l->desk.path;
 	c->req->on_drain = list_drained;
-	desk_open_in(&l->desk, c, e2b_berth(c), FILES_WORKER, &on);
+	desk_open_in(&l->desk, c, e2b_find_box(c), FILES_WORKER, &on);
 }
 
 void filesystem_list(struct call *c)

@@ -58,7 +58,7 @@ static const char *id_of(const struct context *x)
 
 struct context *interpreter_find(struct call *c, const char *id, const char **out_language)
 {
-	struct berth *b = e2b_berth(c);
+	struct box *b = e2b_find_box(c);
 	struct context *x = context_find(b, id);
 	const char *language = interpreter_language(c, id);
 	char message[260];
@@ -88,10 +88,10 @@ int interpreter_alive(struct call *c, struct context *x)
 struct context *interpreter_default(struct call *c, const char *language)
 {
 	struct context_want want = { .language = language, .standing = 1 };
-	struct context *x = context_standing(e2b_berth(c), language);
+	struct context *x = context_standing(e2b_find_box(c), language);
 	struct err e;
 
-	if (!x && context_new(e2b_berth(c), &want, &x, &e) < 0) {
+	if (!x && context_new(e2b_find_box(c), &want, &x, &e) < 0) {
 		call_fail(c, &e);
 		return NULL;
 	}
@@ -168,7 +168,7 @@ static void create(struct call *c)
 	const char *cwd = call_text(c, "cwd", "");
 	struct context_want want = { .language = interpreter_language(c, call_text(c, "language",
 										   "")) };
-	struct berth *b = e2b_berth(c);
+	struct box *b = e2b_find_box(c);
 	struct context *x;
 	char folder[4096];
 	struct err e;
@@ -177,7 +177,7 @@ static void create(struct call *c)
 	want.cwd = *folder ? folder : NULL;
 	if (!quota_run(c))
 		return;
-	berth_wake(b);
+	box_wake(b);
 	if (context_new(b, &want, &x, &e) < 0) {
 		call_fail(c, &e);
 		return;
@@ -189,7 +189,7 @@ static void create(struct call *c)
 /* Those that everybody expects first, then the others, oldest first. */
 static void list(struct call *c)
 {
-	const struct berth *b = e2b_berth(c);
+	const struct box *b = e2b_find_box(c);
 	json_t *all = json_array();
 
 	for (unsigned i = 0; i < ARRAY_LEN(languages); i++)
@@ -232,7 +232,7 @@ static void restart(struct call *c)
 		done(c, NULL); /* it has no state yet */
 	if (!x || !quota_run(c))
 		return;
-	berth_wake(x->berth);
+	box_wake(x->berth);
 	if (context_restart(x, &e) < 0) {
 		call_error(c, 500, "failed", e.msg, NULL, NULL);
 		return;
@@ -267,7 +267,7 @@ static int admit(struct call *c)
 		   *traffic = http_header(c->req, "e2b-traffic-access-token");
 	struct e2b_box x;
 
-	e2b_box_read(e2b_berth(c), &x);
+	e2b_box_read(e2b_find_box(c), &x);
 	if (c->api->conf.e2b_insecure || (!x.token[0] && !x.traffic[0]) || (c->row && c->row->run == health))
 		return 1;
 	if ((access && e2b_same(access, x.token)) || (traffic && e2b_same(traffic, x.traffic)))

@@ -278,7 +278,7 @@ static const char *template_of(struct call *c, const char *box, struct e2b_box *
 
 	if (store_box_get(c->api->store, box, &row, &e) < 0)
 		return "base";
-	e2b_box_read(&(struct berth){ .row = row }, x);
+	e2b_box_read(&(struct box){ .row = row }, x);
 	store_box_fini(&row);
 	return templates_of(x);
 }

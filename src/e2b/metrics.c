@@ -31,14 +31,14 @@ struct point {
 };
 
 struct series {
-	const struct berth *berth;
+	const struct box *berth;
 	uint64_t disk_total;
 	struct point last; /* what the next one's share of the processors is counted from */
 	int64_t from_s, to_s;
 	json_t *out;
 };
 
-static struct series series_of(const struct berth *b)
+static struct series series_of(const struct box *b)
 {
 	return (struct series){ .berth = b,
 				.disk_total = b->row.limits.disk_bytes,
@@ -109,7 +109,7 @@ static void each(void *ctx, const struct gauge_sample *g)
 	add(ctx, &p);
 }
 
-static void send(struct call *c, const struct berth *b, const struct gauge_now *now)
+static void send(struct call *c, const struct box *b, const struct gauge_now *now)
 {
 	struct series s = series_of(b);
 	struct point p;
@@ -139,7 +139,7 @@ static void looked(struct gauge_watch *w, const struct gauge_now *now)
 {
 	struct looking *l = loop_owner(w, struct looking, watch);
 	struct call *c = l->call;
-	const struct berth *b = now ? fleet_find(&c->api->fleet, l->box) : NULL;
+	const struct box *b = now ? fleet_find(&c->api->fleet, l->box) : NULL;
 
 	gauge_unwatch(w);
 	c->drop = NULL;
@@ -156,7 +156,7 @@ static void stop(struct call *c)
 
 void metrics_one(struct call *c)
 {
-	struct berth *b = sandboxes_find(c);
+	struct box *b = sandboxes_find(c);
 	struct looking *l;
 
 	if (!b)
@@ -186,7 +186,7 @@ static void keep_last(void *ctx, const struct gauge_sample *g)
 
 static void add_last(struct call *c, const char *id, json_t *all)
 {
-	const struct berth *b = id_valid(id) ? fleet_find(&c->api->fleet, id) : NULL;
+	const struct box *b = id_valid(id) ? fleet_find(&c->api->fleet, id) : NULL;
 	struct series s;
 
 	if (!b || strcmp(b->row.team, c->who.team) != 0 || b->nobodys)

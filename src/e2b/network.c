@@ -264,7 +264,7 @@ int network_read(const struct api *a, const json_t *from, int internet, struct n
 /* ---- of a sandbox that runs ---- */
 
 /* What is said of its ports stays: the update is about the way out alone. */
-static void keep_ports(const struct berth *b, json_t *now)
+static void keep_ports(const struct box *b, json_t *now)
 {
 	json_t *before = e2b_box_more(b, "network");
 
@@ -274,7 +274,7 @@ static void keep_ports(const struct berth *b, json_t *now)
 	json_decref(before);
 }
 
-static int take(struct berth *b, struct network *n, int internet, struct err *e)
+static int take(struct box *b, struct network *n, int internet, struct err *e)
 {
 	char *door = b->row.door, *network = b->row.network, *next;
 
@@ -284,7 +284,7 @@ static int take(struct berth *b, struct network *n, int internet, struct err *e)
 					internet < 0 ? json_null() : json_boolean(internet));
 	free(next);
 	b->row.network = json_array_size(n->hosts) ? json_dumps(n->hosts, JSON_COMPACT) : NULL;
-	if (berth_changed(b, e) < 0) {
+	if (box_changed(b, e) < 0) {
 		free(b->row.door);
 		free(b->row.network);
 		b->row.door = door;
@@ -298,7 +298,7 @@ static int take(struct berth *b, struct network *n, int internet, struct err *e)
 
 void network_put(struct call *c)
 {
-	struct berth *b = sandboxes_find(c);
+	struct box *b = sandboxes_find(c);
 	int internet = call_get(c, "allow_internet_access") ?
 			       call_flag(c, "allow_internet_access", 0) :
 			       -1;
@@ -314,7 +314,7 @@ void network_put(struct call *c)
 	if (network_read(c->api, c->body, internet, &n, &e) < 0 || take(b, &n, internet, &e) < 0) {
 		call_fail(c, &e);
 	} else {
-		gate_change(b);
+		egress_client_change(b);
 		call_empty(c, 204);
 	}
 	network_fini(&n);

@@ -57,6 +57,6 @@ void single_run(struct call *c, const char *language)
 	       *body = json_pack("{s:s, s:O, s:O*}", "language", language, "code",
 				 call_get(c, "code"), "env", env);
 
-	flow_in(c, e2b_berth(c), &(struct flow_want){ .body = body, .door = &door });
+	flow_in(c, e2b_find_box(c), &(struct flow_want){ .body = body, .door = &door });
 	json_decref(body);
 }

@@ -8,12 +8,12 @@ const struct field pausing_fields[] = {
 	{ 0 },
 };
 
-int pausing_is_paused(const struct berth *b)
+int pausing_is_paused(const struct box *b)
 {
-	return b->state == BERTH_PAUSED || b->state == BERTH_KEPT;
+	return b->state == BOX_PAUSED || b->state == BOX_KEPT;
 }
 
-static void paused(struct call *c, struct berth *b, const struct err *e)
+static void paused(struct call *c, struct box *b, const struct err *e)
 {
 	(void)b;
 	if (e)
@@ -24,7 +24,7 @@ static void paused(struct call *c, struct berth *b, const struct err *e)
 
 void pausing_pause(struct call *c)
 {
-	struct berth *b = call_look(c, 0);
+	struct box *b = call_look(c, 0);
 
 	if (!b)
 		return;

@@ -20,7 +20,7 @@ struct follow {
 	struct call *call;
 	struct connect_stream stream;
 	int opened; /* `start` was said */
-	struct tap tap;
+	struct exec_reader tap;
 	int tapped;
 	int pid, pty;
 	struct timer until; /* of Connect: how long its client wants to listen */
@@ -32,7 +32,7 @@ static void leave(struct call *c)
 	struct follow *f = c->state;
 
 	if (f->tapped)
-		tap_close(&f->tap);
+		exec_reader_close(&f->tap);
 	f->tapped = 0;
 	timer_fini(&f->until);
 	connect_drop(&f->stream);
@@ -43,7 +43,7 @@ static void drained(struct http_req *r)
 	struct follow *f = ((struct call *)r->user)->state;
 
 	if (f->tapped)
-		tap_stop(&f->tap, 0);
+		exec_reader_stop(&f->tap, 0);
 }
 
 /* Their clients never stop asking before they stop listening. */
@@ -136,9 +136,9 @@ static int has_cause(const json_t *record, const char *const *causes)
 static int box_ended(const struct follow *f, const json_t *record)
 {
 	static const char *const outside[] = { "lifetime", "idle", "operator", NULL };
-	struct berth *b = fleet_find(&f->call->api->fleet, f->call->held);
+	struct box *b = fleet_find(&f->call->api->fleet, f->call->held);
 
-	return !b || b->state != BERTH_RUNNING || has_cause(record, outside);
+	return !b || b->state != BOX_RUNNING || has_cause(record, outside);
 }
 
 /* It never ran. What can be put right by asking otherwise is invalid; the rest is ours. */
@@ -190,7 +190,7 @@ static void tell_end(struct follow *f, const json_t *record)
 
 /* ---- what it says ---- */
 
-static void heard(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void heard(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	static const char *const names[] = { "{\"event\":{\"data\":{\"stdout\":\"",
 					     "{\"event\":{\"data\":{\"stderr\":\"",
@@ -201,14 +201,14 @@ static void heard(struct tap *t, unsigned stream, uint64_t offset, const char *b
 	if (!f->opened)
 		say_start(f, f->pid);
 	if (connect_send_bytes(&f->stream, names[f->pty ? 2 : stream], bytes, n, "\"}}}"))
-		tap_stop(t, 1);
+		exec_reader_stop(t, 1);
 }
 
-static void over(struct tap *t, json_t *record, const struct err *e)
+static void over(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct follow *f = loop_owner(t, struct follow, tap);
 
-	tap_close(t); /* it may have a line of its own */
+	exec_reader_close(t); /* it may have a line of its own */
 	f->tapped = 0;
 	timer_fini(&f->until);
 	if (!e)
@@ -219,13 +219,13 @@ static void over(struct tap *t, json_t *record, const struct err *e)
 		connect_fail_err(f->call, e);
 }
 
-static void started(struct tap *t, int pid)
+static void started(struct exec_reader *t, int pid)
 {
 	say_start(loop_owner(t, struct follow, tap), pid);
 }
 
 /* Of Connect: nothing that is written from now on is missed, and only now it says so. */
-static void attached(struct tap *t, unsigned stream, uint64_t from, uint64_t tip)
+static void attached(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
 	struct follow *f = loop_owner(t, struct follow, tap);
 
@@ -235,26 +235,26 @@ static void attached(struct tap *t, unsigned stream, uint64_t from, uint64_t tip
 		say_start(f, f->pid);
 }
 
-static const struct tap_events following = {
+static const struct exec_reader_events following = {
 	.reading = attached, .output = heard, .over = over, .started = started
 };
 
 /* ---- Start ---- */
 
 /* Before it is started, so that the row costs no commit of its own. */
-static void note_start(const struct run *r, void *user)
+static void note_start(const struct exec *r, void *user)
 {
 	struct follow *f = user;
 
 	flow_audit(f->call->api, f->call, &f->call->who, r, "run");
 }
 
-static int start(struct follow *f, struct berth *b, const struct order *p, struct err *e)
+static int start(struct follow *f, struct box *b, const struct order *p, struct err *e)
 {
 	auto_buf struct buf pool = { 0 };
 	auto_free const char **env = order_env(p, &pool);
 	json_t *request = order_request(p, b);
-	struct run_want want = {
+	struct exec_spec want = {
 		.argv = p->argv,
 		.env = env,
 		.usual = order_usual_env(p),
@@ -272,14 +272,14 @@ static int start(struct follow *f, struct berth *b, const struct order *p, struc
 		.note = note_start,
 		.user = f,
 	};
-	struct run *r;
+	struct exec *r;
 	int rc;
 
 	f->pty = p->pty;
 	f->cmd = p->argv[0];
 	f->cwd = http_strdup(f->call->req, p->cwd, strlen(p->cwd));
-	tap_init(&f->tap, &f->call->api->fleet, &following);
-	rc = run_start(b, &want, &f->tap, &r, e);
+	exec_reader_init(&f->tap, &f->call->api->fleet, &following);
+	rc = exec_launch(b, &want, &f->tap, &r, e);
 	json_decref(request);
 	if (rc < 0) {
 		f->call->audited = 0; /* that it was started is not the last word */
@@ -291,7 +291,7 @@ static int start(struct follow *f, struct berth *b, const struct order *p, struc
 
 static void asked_to_start(struct call *c, json_t *ask)
 {
-	struct berth *b = fleet_find(&c->api->fleet, c->held);
+	struct box *b = fleet_find(&c->api->fleet, c->held);
 	struct order p = { .wall_ms = connect_timeout_ms(c) };
 	struct follow *f;
 	struct err e;
@@ -299,7 +299,7 @@ static void asked_to_start(struct call *c, json_t *ask)
 	if (connect_user(c, &p.root) < 0)
 		return;
 	f = follow_new(c);
-	if (!b || b->state != BERTH_RUNNING)
+	if (!b || b->state != BOX_RUNNING)
 		http_abort(c->req); /* it ended while we read the question */
 	else if (order_read(&p, ask, &e) < 0 || quota_item(c->api, c->who.team, &e) < 0 ||
 		 start(f, b, &p, &e) < 0)
@@ -318,20 +318,20 @@ static void patience_over(struct timer *t)
 {
 	struct follow *f = loop_owner(t, struct follow, until);
 
-	tap_close(&f->tap);
+	exec_reader_close(&f->tap);
 	f->tapped = 0;
 	if (!f->opened)
 		say_start(f, f->pid);
 	connect_end_error(&f->stream, CONNECT_DEADLINE, "the stream was asked to end now");
 }
 
-static void follow_run(struct call *c, const struct run *r)
+static void follow_run(struct call *c, const struct exec *r)
 {
-	static const uint64_t now[2] = { TAP_NOW, TAP_NOW };
+	static const uint64_t now[2] = { EXEC_READER_NOW, EXEC_READER_NOW };
 	uint64_t ms = connect_timeout_ms(c);
 	struct follow *f;
 
-	if (r->berth->readers >= TAP_READERS) {
+	if (r->berth->readers >= EXEC_READER_READERS) {
 		connect_fail(c, CONNECT_EXHAUSTED, "too many read in this sandbox already");
 		return;
 	}
@@ -339,7 +339,7 @@ static void follow_run(struct call *c, const struct run *r)
 	f->pty = r->tty;
 	f->pid = r->pid;
 	f->tapped = 1;
-	tap_open(&f->tap, &c->api->fleet, r->berth->row.id, r->id, r->ref, now, &following);
+	exec_reader_open(&f->tap, &c->api->fleet, r->berth->row.id, r->id, r->ref, now, &following);
 	if (ms) {
 		timer_init(&f->until, c->api->loop, patience_over);
 		timer_set(&f->until, ms);
@@ -347,19 +347,19 @@ static void follow_run(struct call *c, const struct run *r)
 }
 
 /* How one ended that is over. */
-static void follow_past(struct call *c, const struct past *p)
+static void follow_past(struct call *c, const struct recent_exit *p)
 {
 	struct store_run row = { 0 };
 	struct follow *f;
 	json_t *record;
 	struct err e;
 
-	ledger_settle(&c->api->fleet.ledger);
+	run_writer_flush(&c->api->fleet.ledger);
 	if (store_run_get(c->api->store, p->run, &row, &e) < 0) {
 		connect_fail_err(c, &e);
 		return;
 	}
-	record = run_row_json(&row);
+	record = exec_row_json(&row);
 	store_run_fini(&row);
 	f = follow_new(c);
 	say_start(f, p->pid);
@@ -369,11 +369,11 @@ static void follow_past(struct call *c, const struct past *p)
 
 /* One that is over, and whose end the keeper is still asked to explain, is neither running nor past. Who
  * follows it waits for that. */
-static struct run *find_followed(const struct berth *b, const struct process_name *name)
+static struct exec *find_followed(const struct box *b, const struct process_name *name)
 {
-	struct run *r = process_find(b, name);
+	struct exec *r = process_find(b, name);
 
-	for (struct run *x = b->runs; !r && x; x = x->next)
+	for (struct exec *x = b->runs; !r && x; x = x->next)
 		if (x->pid > 0 && (name->pid ? x->pid == name->pid : !strcmp(x->tag, name->tag)))
 			r = x;
 	return r;
@@ -381,10 +381,10 @@ static struct run *find_followed(const struct berth *b, const struct process_nam
 
 static void connect_to(struct call *c)
 {
-	struct berth *b = fleet_find(&c->api->fleet, c->held);
-	const struct past *p;
+	struct box *b = fleet_find(&c->api->fleet, c->held);
+	const struct recent_exit *p;
 	struct process_name name;
-	struct run *r;
+	struct exec *r;
 
 	if (!b) {
 		http_abort(c->req);
@@ -393,7 +393,7 @@ static void connect_to(struct call *c)
 	if (process_named(c, c->body, &name) < 0)
 		return;
 	r = find_followed(b, &name);
-	p = r ? NULL : past_find(b, name.pid, name.tag);
+	p = r ? NULL : recent_exits_find(b, name.pid, name.tag);
 	if (r)
 		follow_run(c, r);
 	else if (p)

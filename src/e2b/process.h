@@ -28,7 +28,7 @@ struct process_name {
 /* From a question's "process"; -1: there is none, answered. */
 int process_named(struct call *c, const json_t *ask, struct process_name *out);
 /* Among those that run; NULL: none. */
-struct run *process_find(const struct berth *b, const struct process_name *name);
+struct exec *process_find(const struct box *b, const struct process_name *name);
 void process_missing(struct call *c, const struct process_name *name); /* not_found */
 /* 1: the box was taken over a moment ago and has not said yet which numbers its programs have; again()
  * is called when it has. The call's state and drop are used meanwhile. */

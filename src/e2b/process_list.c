@@ -30,7 +30,7 @@ int process_named(struct call *c, const json_t *ask, struct process_name *out)
 }
 
 /* A driver is what a context runs in, and no program of the client's. */
-static int is_driver(const struct berth *b, const struct run *r)
+static int is_driver(const struct box *b, const struct exec *r)
 {
 	for (const struct context *x = b->contexts; x; x = x->next)
 		if (!strcmp(x->row.id, r->tag))
@@ -38,9 +38,9 @@ static int is_driver(const struct berth *b, const struct run *r)
 	return 0;
 }
 
-struct run *process_find(const struct berth *b, const struct process_name *name)
+struct exec *process_find(const struct box *b, const struct process_name *name)
 {
-	struct run *r = b->runs;
+	struct exec *r = b->runs;
 
 	while (r && (r->over || r->pid <= 0 ||
 		     (name->pid ? r->pid != name->pid : strcmp(r->tag, name->tag) != 0)))
@@ -60,12 +60,12 @@ void process_missing(struct call *c, const struct process_name *name)
 /* ---- a box that was taken over ---- */
 
 struct waiting {
-	struct run_input_wait told;
+	struct exec_input_wait told;
 	struct call *call;
 	void (*again)(struct call *c);
 };
 
-static void told(struct run_input_wait *w, int closed)
+static void told(struct exec_input_wait *w, int closed)
 {
 	struct waiting *x = loop_owner(w, struct waiting, told);
 	struct call *c = x->call;
@@ -78,13 +78,13 @@ static void told(struct run_input_wait *w, int closed)
 
 static void stop_waiting(struct call *c)
 {
-	run_input_cancel(&((struct waiting *)c->state)->told);
+	exec_input_cancel(&((struct waiting *)c->state)->told);
 }
 
 int process_wait(struct call *c, const struct process_name *name, void (*again)(struct call *c))
 {
-	struct berth *b = fleet_find(&c->api->fleet, c->held);
-	struct run *r = b ? b->runs : NULL;
+	struct box *b = fleet_find(&c->api->fleet, c->held);
+	struct exec *r = b ? b->runs : NULL;
 	struct waiting *w;
 
 	while (r && (r->over || !r->input_unknown || r->pid > 0))
@@ -95,14 +95,14 @@ int process_wait(struct call *c, const struct process_name *name, void (*again)(
 	*w = (struct waiting){ .told.low = told, .call = c, .again = again };
 	c->state = w;
 	c->drop = stop_waiting;
-	run_input_await(r, &w->told);
+	exec_input_await(r, &w->told);
 	return 1;
 }
 
 /* ---- List ---- */
 
 /* What the request brought, without what the box has anyway. */
-static json_t *own_env(const struct run *r)
+static json_t *own_env(const struct exec *r)
 {
 	json_t *all = json_object_get(r->request, "env"), *own = json_object(), *v,
 	       *box = r->berth->row.env ? json_loads(r->berth->row.env, 0, NULL) : NULL;
@@ -117,7 +117,7 @@ static json_t *own_env(const struct run *r)
 	return own;
 }
 
-static json_t *process_json(const struct run *r)
+static json_t *process_json(const struct exec *r)
 {
 	const char *cwd = json_string_value(json_object_get(r->request, "cwd"));
 	json_t *args = json_array(), *config, *doc;
@@ -137,13 +137,13 @@ static json_t *process_json(const struct run *r)
 
 static void list(struct call *c, json_t *ask)
 {
-	struct berth *b = fleet_find(&c->api->fleet, c->held);
+	struct box *b = fleet_find(&c->api->fleet, c->held);
 	json_t *all = json_array();
 
 	(void)ask;
-	for (const struct run *r = b ? b->runs : NULL; r; r = r->next)
+	for (const struct exec *r = b ? b->runs : NULL; r; r = r->next)
 		if (!r->over && r->pid > 0 && json_array_size(r->command) && !is_driver(b, r) &&
-		    !run_is_helper(r))
+		    !exec_is_helper(r))
 			json_array_append_new(all, process_json(r));
 	connect_reply(c, json_pack("{s:o}", "processes", all));
 }
@@ -156,13 +156,13 @@ void process_list(struct call *c)
 /* ---- things done to one ---- */
 
 /* The row's own part: the program is there. */
-typedef void (*act)(struct call *c, struct run *r);
+typedef void (*act)(struct call *c, struct exec *r);
 
 static void with_run(struct call *c, act what, void (*again)(struct call *c))
 {
-	struct berth *b = fleet_find(&c->api->fleet, c->held);
+	struct box *b = fleet_find(&c->api->fleet, c->held);
 	struct process_name name;
-	struct run *r;
+	struct exec *r;
 
 	if (process_named(c, c->body, &name) < 0)
 		return;
@@ -188,19 +188,19 @@ static int signal_of(const json_t *v)
 #define END_MS 1000
 
 struct killing {
-	struct run_wait wait;
+	struct exec_wait wait;
 	struct timer limit;
 	struct call *call;
 };
 
 static void killing_fini(struct killing *k)
 {
-	run_wait_cancel(&k->wait);
+	exec_wait_cancel(&k->wait);
 	timer_fini(&k->limit);
 	k->call->drop = NULL;
 }
 
-static void killed(struct run_wait *w, json_t *record)
+static void killed(struct exec_wait *w, json_t *record)
 {
 	struct killing *k = loop_owner(w, struct killing, wait);
 
@@ -222,7 +222,7 @@ static void leave_kill(struct call *c)
 	killing_fini(c->state);
 }
 
-static void await_end(struct call *c, struct run *r)
+static void await_end(struct call *c, struct exec *r)
 {
 	struct killing *k = call_alloc(c, sizeof(*k));
 
@@ -231,10 +231,10 @@ static void await_end(struct call *c, struct run *r)
 	c->drop = leave_kill;
 	timer_init(&k->limit, c->api->loop, kill_late);
 	timer_set(&k->limit, END_MS);
-	run_await(r, &k->wait);
+	exec_await(r, &k->wait);
 }
 
-static void send_signal(struct call *c, struct run *r)
+static void send_signal(struct call *c, struct exec *r)
 {
 	int signo = signal_of(json_object_get(c->body, "signal"));
 
@@ -242,7 +242,7 @@ static void send_signal(struct call *c, struct run *r)
 		connect_fail(c, CONNECT_UNIMPLEMENTED, "signal: only SIGKILL and SIGTERM are sent");
 		return;
 	}
-	run_signal(r, signo);
+	exec_send_signal(r, signo);
 	call_audit(c, "exec.signal", r->id, "ok");
 	if (signo == SIGKILL && !r->over)
 		await_end(c, r);
@@ -264,7 +264,7 @@ static int side(const json_t *size, const char *name)
 		       : -1;
 }
 
-static void update(struct call *c, struct run *r)
+static void update(struct call *c, struct exec *r)
 {
 	const json_t *pty = json_object_get(c->body, "pty"), *size = json_object_get(pty, "size");
 	int rows = side(size, "rows"), cols = side(size, "cols");
@@ -282,7 +282,7 @@ static void update(struct call *c, struct run *r)
 		connect_fail(c, CONNECT_INTERNAL, "tty not assigned to process");
 		return;
 	}
-	run_resize(r, (uint16_t)rows, (uint16_t)cols);
+	exec_set_size(r, (uint16_t)rows, (uint16_t)cols);
 	call_audit(c, "exec.resize", r->id, "ok");
 	connect_reply(c, json_object());
 }

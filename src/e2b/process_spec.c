@@ -160,7 +160,7 @@ const char **order_env(const struct order *p, struct buf *pool)
 	return words;
 }
 
-json_t *order_request(const struct order *p, const struct berth *b)
+json_t *order_request(const struct order *p, const struct box *b)
 {
 	json_t *body = json_object(), *command = json_array(), *request;
 

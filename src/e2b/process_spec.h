@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <stdint.h>
 
-struct berth;
+struct box;
 struct order {
 	const char **argv;
 	json_t *env; /* NULL: none */
@@ -24,6 +24,6 @@ void order_fini(struct order *p);
 
 /* Its own variables: an array of pointers into pool, NULL behind them; the caller frees it. */
 const char **order_env(const struct order *p, struct buf *pool);
-const char *const *order_usual_env(const struct order *p); /* for run_want.usual */
+const char *const *order_usual_env(const struct order *p); /* for exec_spec.usual */
 /* In the words of POST /v1/boxes/ID/execs, what would repeat it; the caller's. NULL: nothing would. */
-json_t *order_request(const struct order *p, const struct berth *b);
+json_t *order_request(const struct order *p, const struct box *b);

@@ -8,13 +8,13 @@
 
 enum { PIECE_MAX = 4 << 20 }; /* of one envelope of a stream */
 
-static struct berth *box_of(const struct call *c)
+static struct box *box_of(const struct call *c)
 {
 	return fleet_find(&c->api->fleet, c->held);
 }
 
 /* {"stdin": b64} or {"pty": b64}. 0: taken out; else what is wrong with it, and e says so. */
-static int read_input(const json_t *input, const struct run *r, struct buf *out,
+static int read_input(const json_t *input, const struct exec *r, struct buf *out,
 		      enum connect_code *code, struct err *e)
 {
 	const json_t *pty = json_object_get(input, "pty"), *text = json_object_get(input, "stdin");
@@ -34,7 +34,7 @@ static int read_input(const json_t *input, const struct run *r, struct buf *out,
 	return 0;
 }
 
-static size_t waits(const struct run *r)
+static size_t waits(const struct exec *r)
 {
 	return r->input.len - r->input_taken;
 }
@@ -43,7 +43,7 @@ static size_t waits(const struct run *r)
 
 struct sending {
 	struct call *call;
-	struct run_input_wait low;
+	struct exec_input_wait low;
 	struct buf bytes;
 	int given; /* they are in the run; the answer waits until it has room again */
 	char run[ID_LEN + 1];
@@ -53,35 +53,35 @@ static void drop_sending(struct call *c)
 {
 	struct sending *s = c->state;
 
-	run_input_cancel(&s->low);
+	exec_input_cancel(&s->low);
 	buf_fini(&s->bytes);
 }
 
 /* Not more at once than one call's: who sends many gets in one after the other. */
 static void give(struct sending *s)
 {
-	struct berth *b = box_of(s->call);
-	struct run *r = b ? run_find(b, s->run) : NULL;
+	struct box *b = box_of(s->call);
+	struct exec *r = b ? exec_lookup(b, s->run) : NULL;
 
 	if (!r || r->over || !r->stdin_open || (r->input_end && !s->given)) {
 		connect_fail(s->call, CONNECT_INTERNAL,
 			     "error writing to stdin: the process reads no more");
 		return;
 	}
-	if (!s->given && (r->input_unknown || waits(r) > RUN_INPUT)) {
-		run_input_await(r, &s->low);
+	if (!s->given && (r->input_unknown || waits(r) > EXEC_INPUT)) {
+		exec_input_await(r, &s->low);
 		return;
 	}
-	if (!s->given && run_input(r, s->bytes.p, s->bytes.len)) {
+	if (!s->given && exec_stdin(r, s->bytes.p, s->bytes.len)) {
 		s->given = 1;
-		run_input_await(r, &s->low);
+		exec_input_await(r, &s->low);
 		return;
 	}
 	call_audit(s->call, "exec.stdin", r->id, "ok");
 	connect_reply(s->call, json_object());
 }
 
-static void room_again(struct run_input_wait *w, int closed)
+static void room_again(struct exec_input_wait *w, int closed)
 {
 	struct sending *s = loop_owner(w, struct sending, low);
 
@@ -94,11 +94,11 @@ static void room_again(struct run_input_wait *w, int closed)
 
 static void send_input(struct call *c)
 {
-	struct berth *b = box_of(c);
+	struct box *b = box_of(c);
 	struct process_name name;
 	enum connect_code code;
 	struct sending *s;
-	struct run *r;
+	struct exec *r;
 	struct err e;
 
 	if (process_named(c, c->body, &name) < 0)
@@ -118,7 +118,7 @@ static void send_input(struct call *c)
 		connect_fail(c, code, "%s", e.msg);
 		return;
 	}
-	run_input_check(r);
+	exec_input_check(r);
 	give(s);
 }
 
@@ -138,7 +138,7 @@ void process_send_input(struct call *c)
 struct streaming {
 	struct call *call;
 	struct envelope in;
-	struct run_input_wait low;
+	struct exec_input_wait low;
 	char run[ID_LEN + 1]; /* "" before `start` */
 	int failed;           /* it was answered; the rest of the body is nothing */
 };
@@ -147,7 +147,7 @@ static void drop_streaming(struct call *c)
 {
 	struct streaming *s = c->state;
 
-	run_input_cancel(&s->low);
+	exec_input_cancel(&s->low);
 	envelope_fini(&s->in);
 }
 
@@ -157,7 +157,7 @@ static void refuse(struct streaming *s, enum connect_code code, const char *why)
 	connect_fail(s->call, code, "%s", why);
 }
 
-static void stream_room(struct run_input_wait *w, int closed)
+static void stream_room(struct exec_input_wait *w, int closed)
 {
 	struct streaming *s = loop_owner(w, struct streaming, low);
 
@@ -167,9 +167,9 @@ static void stream_room(struct run_input_wait *w, int closed)
 
 static void stream_start(struct streaming *s, const json_t *start)
 {
-	struct berth *b = box_of(s->call);
+	struct box *b = box_of(s->call);
 	struct process_name name;
-	struct run *r;
+	struct exec *r;
 
 	if (s->run[0]) {
 		refuse(s, CONNECT_INVALID, "start: came twice");
@@ -185,13 +185,13 @@ static void stream_start(struct streaming *s, const json_t *start)
 		return;
 	}
 	memcpy(s->run, r->id, sizeof(s->run));
-	run_input_check(r);
+	exec_input_check(r);
 }
 
 static void stream_data(struct streaming *s, const json_t *data)
 {
-	struct berth *b = box_of(s->call);
-	struct run *r = b && s->run[0] ? run_find(b, s->run) : NULL;
+	struct box *b = box_of(s->call);
+	struct exec *r = b && s->run[0] ? exec_lookup(b, s->run) : NULL;
 	auto_buf struct buf bytes = { 0 };
 	enum connect_code code;
 	struct err e;
@@ -202,9 +202,9 @@ static void stream_data(struct streaming *s, const json_t *data)
 		refuse(s, CONNECT_NOT_FOUND, "the process is over");
 	else if (read_input(json_object_get(data, "input"), r, &bytes, &code, &e) < 0)
 		refuse(s, code, e.msg);
-	else if ((run_input(r, bytes.p, bytes.len) || r->input_unknown) && !s->low.run) {
+	else if ((exec_stdin(r, bytes.p, bytes.len) || r->input_unknown) && !s->low.run) {
 		http_pause(s->call->req);
-		run_input_await(r, &s->low);
+		exec_input_await(r, &s->low);
 	}
 }
 
@@ -272,9 +272,9 @@ void process_stream_input(struct call *c)
 
 static void close_stdin(struct call *c)
 {
-	struct berth *b = box_of(c);
+	struct box *b = box_of(c);
 	struct process_name name;
-	struct run *r;
+	struct exec *r;
 
 	if (process_named(c, c->body, &name) < 0)
 		return;
@@ -289,8 +289,8 @@ static void close_stdin(struct call *c)
 			     "cannot close stdin for PTY process - send Ctrl+D (0x04) instead");
 		return;
 	}
-	run_input_check(r);
-	run_input_close(r);
+	exec_input_check(r);
+	exec_input_close(r);
 	call_audit(c, "exec.stdin", r->id, "ok");
 	connect_reply(c, json_object());
 }

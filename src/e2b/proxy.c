@@ -17,7 +17,7 @@ enum { HEAD_MS = 10 * 60 * 1000 }; /* for a model that thinks before it speaks *
 
 struct passage {
 	struct call *call;
-	struct inlet inlet;
+	struct port_conn inlet;
 	struct relay *relay; /* NULL: not yet, or no more */
 	char box[ID_LEN + 1];
 	uint16_t port;
@@ -103,7 +103,7 @@ static const char *proxy_filter_header(void *user, const struct http_header *h)
 }
 
 /* What its maker wants every server in it to be called; "${PORT}" is the port. */
-static const char *masked(struct call *c, const struct berth *b, uint16_t port)
+static const char *masked(struct call *c, const struct box *b, uint16_t port)
 {
 	static const char place[] = "${PORT}";
 	struct e2b_box x;
@@ -129,9 +129,9 @@ static const char *masked(struct call *c, const struct berth *b, uint16_t port)
 static int believes(void *user)
 {
 	const struct passage *p = user;
-	const struct berth *b = fleet_find(&p->call->api->fleet, p->box);
+	const struct box *b = fleet_find(&p->call->api->fleet, p->box);
 
-	return b && b->state == BERTH_RUNNING && init_conn_is_open(&b->line);
+	return b && b->state == BOX_RUNNING && init_conn_is_open(&b->line);
 }
 
 static void failed(void *user, const char *why)
@@ -157,7 +157,7 @@ static void switched(void *user)
 	c->req->on_eof = NULL; /* an end in one direction, and nothing else: on_body_end() tells */
 }
 
-static void entered(struct inlet *x, int take_fd, const struct err *e)
+static void entered(struct port_conn *x, int take_fd, const struct err *e)
 {
 	struct passage *p = loop_owner(x, struct passage, inlet);
 	const struct relay_rules rules = { .host = p->host,
@@ -212,12 +212,12 @@ static void drop(struct call *c)
 {
 	struct passage *p = c->state;
 
-	inlet_cancel(&p->inlet);
+	port_conn_cancel(&p->inlet);
 	relay_free(p->relay);
 	p->relay = NULL;
 }
 
-void e2b_proxy(struct call *c, struct berth *b, uint16_t port)
+void e2b_proxy(struct call *c, struct box *b, uint16_t port)
 {
 	struct passage *p = call_alloc(c, sizeof(*p));
 	struct http_req *r = c->req;
@@ -234,6 +234,6 @@ void e2b_proxy(struct call *c, struct berth *b, uint16_t port)
 	r->on_eof = on_eof;
 	http_want_body(r, HTTP_BODY_STREAM, 0);
 	http_pause(r); /* until there is somebody to give it to */
-	if (inlet_open(&p->inlet, b, port, &e) < 0)
+	if (port_conn_open(&p->inlet, b, port, &e) < 0)
 		entered(&p->inlet, -1, &e);
 }

@@ -24,7 +24,7 @@ static void set_token(const struct call *c, json_t *doc, const char *name, const
 		json_object_set_new(doc, name, json_string(token));
 }
 
-json_t *shape_sandbox(const struct call *c, const struct berth *b)
+json_t *shape_sandbox(const struct call *c, const struct box *b)
 {
 	struct e2b_box x;
 	const char *template;
@@ -60,7 +60,7 @@ uint64_t shape_memory(const struct store_limits *l)
 }
 
 /* One that never ends has an end that everybody can read. */
-static json_t *end_at(const struct berth *b)
+static json_t *end_at(const struct box *b)
 {
 	return b->row.ends_ns ? record_when((uint64_t)b->row.ends_ns) :
 				json_string("9999-12-31T23:59:59.000Z");
@@ -73,7 +73,7 @@ static json_t *text_json(const char *text)
 	return v ? v : json_object();
 }
 
-static json_t *mounts_json(const struct berth *b)
+static json_t *mounts_json(const struct box *b)
 {
 	json_t *all = b->row.volumes ? json_loads(b->row.volumes, 0, NULL) : NULL, *one;
 	json_t *out = json_array();
@@ -86,7 +86,7 @@ static json_t *mounts_json(const struct berth *b)
 	return out;
 }
 
-json_t *shape_listed(const struct berth *b)
+json_t *shape_listed(const struct box *b)
 {
 	const struct store_limits *l = &b->row.limits;
 	struct e2b_box x;
@@ -103,7 +103,7 @@ json_t *shape_listed(const struct berth *b)
 			 text_json(b->row.metadata), "volumeMounts", mounts_json(b));
 }
 
-json_t *shape_detail(const struct call *c, const struct berth *b)
+json_t *shape_detail(const struct call *c, const struct box *b)
 {
 	json_t *doc, *internet, *network;
 	struct e2b_box x;

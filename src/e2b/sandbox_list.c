@@ -95,7 +95,7 @@ static int read_metadata(struct call *c, struct filter *f, struct err *e)
 	return 0;
 }
 
-static int has_pairs(const struct berth *b, const struct filter *f)
+static int has_pairs(const struct box *b, const struct filter *f)
 {
 	json_t *all = f->npairs && b->row.metadata ? json_loads(b->row.metadata, 0, NULL) : NULL;
 	unsigned n = 0;
@@ -169,7 +169,7 @@ static int64_t whole_ms(int64_t ns)
 	return ns / 1000000;
 }
 
-static int is_after(const struct berth *b, const struct filter *f)
+static int is_after(const struct box *b, const struct filter *f)
 {
 	int64_t at = sandboxes_started(b);
 	int order =
@@ -179,14 +179,14 @@ static int is_after(const struct berth *b, const struct filter *f)
 }
 
 /* Not those that other doors make for one run. */
-static int is_seen(const struct call *c, const struct berth *b)
+static int is_seen(const struct call *c, const struct box *b)
 {
-	return (b->state == BERTH_RUNNING || sandboxes_paused(b)) && !b->nobodys &&
+	return (b->state == BOX_RUNNING || sandboxes_paused(b)) && !b->nobodys &&
 	       !strcmp(b->row.team, c->who.team) &&
-	       !(b->row.metadata && strstr(b->row.metadata, "\"" BERTH_EPHEMERAL "\":"));
+	       !(b->row.metadata && strstr(b->row.metadata, "\"" BOX_EPHEMERAL "\":"));
 }
 
-static int fits(const struct berth *b, const struct filter *f)
+static int fits(const struct box *b, const struct filter *f)
 {
 	struct e2b_box x;
 
@@ -204,8 +204,8 @@ static int fits(const struct berth *b, const struct filter *f)
 
 static int by_start(const void *a, const void *b)
 {
-	const struct berth *x = *(const struct berth *const *)a,
-			   *y = *(const struct berth *const *)b;
+	const struct box *x = *(const struct box *const *)a,
+			   *y = *(const struct box *const *)b;
 
 	if (sandboxes_started(x) != sandboxes_started(y))
 		return sandboxes_started(x) < sandboxes_started(y) ? -1 : 1;
@@ -213,18 +213,18 @@ static int by_start(const void *a, const void *b)
 }
 
 struct found {
-	const struct berth **v;
+	const struct box **v;
 	unsigned n, running; /* running: of the team, whatever the filter */
 };
 
 static struct found find(struct call *c, const struct filter *f)
 {
 	const struct fleet *all = &c->api->fleet;
-	struct found out = { .v = calloc(all->count + 1, sizeof(struct berth *)) };
+	struct found out = { .v = calloc(all->count + 1, sizeof(struct box *)) };
 
 	if (!out.v)
 		abort();
-	for (const struct berth *b = fleet_next(all, NULL); b; b = fleet_next(all, b)) {
+	for (const struct box *b = fleet_next(all, NULL); b; b = fleet_next(all, b)) {
 		if (!is_seen(c, b))
 			continue;
 		out.running += !sandboxes_paused(b);
@@ -235,7 +235,7 @@ static struct found find(struct call *c, const struct filter *f)
 	return out;
 }
 
-static void say_next(struct call *c, const struct filter *f, const struct berth *last)
+static void say_next(struct call *c, const struct filter *f, const struct box *last)
 {
 	struct store_cursor at = { .ns = sandboxes_started(last) };
 	char text[STORE_CURSOR_TEXT];

@@ -32,31 +32,31 @@ const struct field sandboxes_connect_fields[] = {
 
 /* ---- finding one ---- */
 
-int sandboxes_paused(const struct berth *b)
+int sandboxes_paused(const struct box *b)
 {
 	return pausing_is_paused(b);
 }
 
-const char *sandboxes_state(const struct berth *b)
+const char *sandboxes_state(const struct box *b)
 {
 	return sandboxes_paused(b) ? "paused" : "running";
 }
 
-int64_t sandboxes_started(const struct berth *b)
+int64_t sandboxes_started(const struct box *b)
 {
 	return b->row.started_ns ? b->row.started_ns : b->row.created_ns;
 }
 
-struct berth *sandboxes_find(struct call *c)
+struct box *sandboxes_find(struct call *c)
 {
 	const char *id = call_param(c, 0);
-	struct berth *b = id_valid(id) ? fleet_find(&c->api->fleet, id) : NULL;
+	struct box *b = id_valid(id) ? fleet_find(&c->api->fleet, id) : NULL;
 	struct err e;
 
 	if (b && (strcmp(b->row.team, c->who.team) != 0 || b->nobodys ||
 		  (c->who.box[0] && strcmp(c->who.box, b->row.id) != 0)))
 		b = NULL;
-	if (b && (b->state == BERTH_RUNNING || sandboxes_paused(b)))
+	if (b && (b->state == BOX_RUNNING || sandboxes_paused(b)))
 		return b;
 	if (b && b->late) {
 		http_set(c->req, "Retry-After", "1");
@@ -69,9 +69,9 @@ struct berth *sandboxes_find(struct call *c)
 	return NULL;
 }
 
-static struct berth *find_running(struct call *c)
+static struct box *find_running(struct call *c)
 {
-	struct berth *b = sandboxes_find(c);
+	struct box *b = sandboxes_find(c);
 
 	if (!b || !sandboxes_paused(b))
 		return b;
@@ -81,7 +81,7 @@ static struct berth *find_running(struct call *c)
 
 void sandboxes_show(struct call *c)
 {
-	struct berth *b = sandboxes_find(c);
+	struct box *b = sandboxes_find(c);
 
 	if (b)
 		call_json(c, 200, shape_detail(c, b));
@@ -107,14 +107,14 @@ int sandboxes_timeout_ms(struct call *c, const char *name, int64_t otherwise_s, 
 	return 0;
 }
 
-static int set_end(struct berth *b, uint64_t ms, struct err *e)
+static int set_end(struct box *b, uint64_t ms, struct err *e)
 {
 	int64_t ends = b->row.ends_ns;
 	uint64_t lifetime = b->row.lifetime_ms;
 
 	b->row.ends_ns = fleet_now_ns() + (int64_t)ms * 1000000;
 	b->row.lifetime_ms = ms;
-	if (berth_changed(b, e) == 0)
+	if (box_changed(b, e) == 0)
 		return 0;
 	b->row.ends_ns = ends;
 	b->row.lifetime_ms = lifetime;
@@ -122,7 +122,7 @@ static int set_end(struct berth *b, uint64_t ms, struct err *e)
 }
 
 /* What is further away, or never, stays as it is, to the nanosecond. */
-static int extend(struct berth *b, uint64_t ms, struct err *e)
+static int extend(struct box *b, uint64_t ms, struct err *e)
 {
 	if (!b->row.ends_ns || b->row.ends_ns >= fleet_now_ns() + (int64_t)ms * 1000000)
 		return 0;
@@ -131,7 +131,7 @@ static int extend(struct berth *b, uint64_t ms, struct err *e)
 
 void sandboxes_timeout(struct call *c)
 {
-	struct berth *b = find_running(c);
+	struct box *b = find_running(c);
 	uint64_t ms;
 	struct err e;
 
@@ -142,13 +142,13 @@ void sandboxes_timeout(struct call *c)
 		return;
 	}
 	if (!ms)
-		berth_time_out(b, CAUSE_LIFETIME, b->row.lifetime_ms);
+		box_on_timeout(b, CAUSE_LIFETIME, b->row.lifetime_ms);
 	call_empty(c, 204);
 }
 
 void sandboxes_refresh(struct call *c)
 {
-	struct berth *b = find_running(c);
+	struct box *b = find_running(c);
 	uint64_t ms;
 	struct err e;
 
@@ -178,12 +178,12 @@ int sandboxes_tokens(struct e2b_box *x, struct err *e)
 	return make_token(x->token, e) < 0 ? -1 : make_token(x->traffic, e);
 }
 
-static int set_door(struct berth *b, const struct e2b_box *x, struct err *e)
+static int set_door(struct box *b, const struct e2b_box *x, struct err *e)
 {
 	char *before = b->row.door;
 
 	b->row.door = e2b_box_text_on(before, x);
-	if (berth_changed(b, e) == 0) {
+	if (box_changed(b, e) == 0) {
 		free(before);
 		return 0;
 	}
@@ -193,7 +193,7 @@ static int set_door(struct berth *b, const struct e2b_box *x, struct err *e)
 }
 
 /* A box from another door gets what this one needs when it is first asked for here. */
-static int adopt(struct berth *b, struct err *e)
+static int adopt(struct box *b, struct err *e)
 {
 	struct e2b_box x;
 
@@ -205,7 +205,7 @@ static int adopt(struct berth *b, struct err *e)
 }
 
 /* What a resume says of the end of its next life. */
-static int set_auto_pause(struct call *c, struct berth *b, struct err *e)
+static int set_auto_pause(struct call *c, struct box *b, struct err *e)
 {
 	struct e2b_box x;
 
@@ -218,17 +218,17 @@ static int set_auto_pause(struct call *c, struct berth *b, struct err *e)
 }
 
 struct waiting {
-	struct berth_wait wait;
+	struct box_wait wait;
 	struct call *call;
 };
 
 static void leave(struct call *c)
 {
-	berth_wait_cancel(&((struct waiting *)c->state)->wait);
+	box_wait_cancel(&((struct waiting *)c->state)->wait);
 }
 
-static struct berth_wait *wait_with(struct call *c,
-				    void (*done)(struct berth_wait *, struct berth *,
+static struct box_wait *wait_with(struct call *c,
+				    void (*done)(struct box_wait *, struct box *,
 						 const struct err *))
 {
 	struct waiting *w = call_alloc(c, sizeof(*w));
@@ -239,7 +239,7 @@ static struct berth_wait *wait_with(struct call *c,
 	return &w->wait;
 }
 
-static void awake(struct berth_wait *w, struct berth *b, const struct err *e)
+static void awake(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct call *c = loop_owner(w, struct waiting, wait)->call;
 
@@ -251,7 +251,7 @@ static void awake(struct berth_wait *w, struct berth *b, const struct err *e)
 }
 
 /* Its time begins again, with what is asked for now. */
-static void wake(struct call *c, struct berth *b, int64_t otherwise_s)
+static void wake(struct call *c, struct box *b, int64_t otherwise_s)
 {
 	uint64_t before = b->row.lifetime_ms, ms;
 	struct err e;
@@ -261,10 +261,10 @@ static void wake(struct call *c, struct berth *b, int64_t otherwise_s)
 		return;
 	}
 	b->row.lifetime_ms = ms;
-	if (b->state == BERTH_KEPT) {
-		berth_wake(b);
+	if (b->state == BOX_KEPT) {
+		box_wake(b);
 		call_json(c, 201, shape_sandbox(c, b));
-	} else if (berth_resume(b, !call_flag(c, "memory", 1), wait_with(c, awake), &e) < 0) {
+	} else if (box_resume(b, !call_flag(c, "memory", 1), wait_with(c, awake), &e) < 0) {
 		b->row.lifetime_ms = before;
 		c->drop = NULL;
 		call_fail(c, &e);
@@ -273,7 +273,7 @@ static void wake(struct call *c, struct berth *b, int64_t otherwise_s)
 
 void sandboxes_connect(struct call *c)
 {
-	struct berth *b = sandboxes_find(c);
+	struct box *b = sandboxes_find(c);
 	uint64_t ms;
 	struct err e;
 
@@ -294,7 +294,7 @@ void sandboxes_connect(struct call *c)
 
 void sandboxes_resume(struct call *c)
 {
-	struct berth *b = sandboxes_find(c);
+	struct box *b = sandboxes_find(c);
 	struct err e;
 
 	if (!b)
@@ -311,7 +311,7 @@ void sandboxes_resume(struct call *c)
 
 /* ---- ending it ---- */
 
-static void ended(struct berth_wait *w, struct berth *b, const struct err *e)
+static void ended(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct call *c = loop_owner(w, struct waiting, wait)->call;
 
@@ -322,13 +322,13 @@ static void ended(struct berth_wait *w, struct berth *b, const struct err *e)
 }
 
 /* What is written of it, in one transaction: that it ends, how its programs did, who asked for it. */
-static void write_end(struct call *c, struct berth *b)
+static void write_end(struct call *c, struct box *b)
 {
 	struct store *s = c->api->store;
 	struct err e;
 	int grouped = store_begin(s, &e) == 0;
 
-	berth_intend(b, CAUSE_OPERATOR);
+	box_mark_ending(b, CAUSE_OPERATOR);
 	call_audit(c, "box.delete", b->row.id, "ok");
 	if (grouped)
 		(void)!store_commit(s, &e); /* a full disk must not keep a box alive */
@@ -339,15 +339,15 @@ static void write_end(struct call *c, struct berth *b)
  * the next ones to be made would wait for both. */
 void sandboxes_delete(struct call *c)
 {
-	struct berth *b = sandboxes_find(c);
+	struct box *b = sandboxes_find(c);
 
 	if (!b)
 		return;
 	write_end(c, b);
 	if (c->api->fleet.ending >= AT_ONCE) {
-		berth_end(b, CAUSE_OPERATOR, wait_with(c, ended));
+		box_end(b, CAUSE_OPERATOR, wait_with(c, ended));
 	} else {
 		call_empty(c, 204);
-		berth_end(b, CAUSE_OPERATOR, NULL);
+		box_end(b, CAUSE_OPERATOR, NULL);
 	}
 }

@@ -9,10 +9,10 @@ extern const struct field sandboxes_timeout_fields[], sandboxes_refresh_fields[]
 	sandboxes_connect_fields[];
 
 /* The box that the path names, of the caller's team, running or paused; else it answers, and NULL. */
-struct berth *sandboxes_find(struct call *c);
-const char *sandboxes_state(const struct berth *b); /* "running", "paused" */
-int sandboxes_paused(const struct berth *b);
-int64_t sandboxes_started(const struct berth *b); /* when it was made, or last resumed */
+struct box *sandboxes_find(struct call *c);
+const char *sandboxes_state(const struct box *b); /* "running", "paused" */
+int sandboxes_paused(const struct box *b);
+int64_t sandboxes_started(const struct box *b); /* when it was made, or last resumed */
 
 /* Seconds of a request as a lifetime. Refuses what is more than this daemon allows. */
 must_check int sandboxes_timeout_ms(struct call *c, const char *name, int64_t otherwise_s,

@@ -53,11 +53,11 @@ static void taken(struct call *c, const struct store_snapshot *row, const struct
 }
 
 /* The box whose files are wanted: it must run, or at least be woken. */
-static struct berth *source(struct call *c)
+static struct box *source(struct call *c)
 {
-	struct berth *b = call_look(c, 0);
+	struct box *b = call_look(c, 0);
 
-	if (b && b->state == BERTH_PAUSED) {
+	if (b && b->state == BOX_PAUSED) {
 		e2b_error(c, 409, "Sandbox %s is paused", b->row.id);
 		return NULL;
 	}
@@ -70,7 +70,7 @@ void e2b_snapshot_create(struct call *c)
 {
 	struct store_snapshot want = { 0 };
 	const char *name = call_text(c, "name", "");
-	struct berth *b = source(c);
+	struct box *b = source(c);
 	struct err e;
 
 	if (!b)
@@ -130,7 +130,7 @@ int e2b_snapshot_delete(struct call *c, const char *id)
 
 	if (snapshots_find(c->api, c->who.team, id, &x, &e) < 0)
 		return 0;
-	if (snap_remove(&c->api->fleet, x.id, &e) < 0)
+	if (snapshot_remove(&c->api->fleet, x.id, &e) < 0)
 		call_fail(c, &e);
 	else
 		call_empty(c, 204);
@@ -148,15 +148,15 @@ int e2b_snapshot_want(struct call *c, const char *template_id, struct store_snap
 
 struct fork {
 	struct forking *all;
-	struct berth_wait wait;
-	struct snap *snap;
+	struct box_wait wait;
+	struct snapshot *snap;
 	char box[ID_LEN + 1];
 	json_t *said; /* its entry of the answer, once it is there or is not to be had */
 };
 
 struct forking {
 	struct call *call;
-	struct berth_want want; /* row.door: the old one's */
+	struct box_spec want; /* row.door: the old one's */
 	struct e2b_box door;
 	char snapshot[ID_LEN + 1];
 	unsigned count, begun, over;
@@ -166,17 +166,17 @@ struct forking {
 
 static void end_fork(struct fork *k)
 {
-	struct berth *b = k->box[0] ? fleet_find(&k->all->call->api->fleet, k->box) : NULL;
+	struct box *b = k->box[0] ? fleet_find(&k->all->call->api->fleet, k->box) : NULL;
 
 	if (b)
-		berth_end(b, CAUSE_OPERATOR, NULL);
+		box_end(b, CAUSE_OPERATOR, NULL);
 }
 
 static void fork_fini(struct forking *f)
 {
 	struct err ignored;
 
-	(void)!snap_remove(&f->call->api->fleet, f->snapshot, &ignored); /* what stays is swept */
+	(void)!snapshot_remove(&f->call->api->fleet, f->snapshot, &ignored); /* what stays is swept */
 }
 
 /* Nobody will know of them. */
@@ -185,12 +185,12 @@ static void forker_left(struct call *c)
 	struct forking *f = c->state;
 
 	for (unsigned i = 0; i < f->begun; i++) {
-		struct berth *b = f->v[i].wait.berth;
+		struct box *b = f->v[i].wait.berth;
 
-		berth_wait_cancel(&f->v[i].wait);
-		snap_cancel(f->v[i].snap);
+		box_wait_cancel(&f->v[i].wait);
+		snapshot_cancel(f->v[i].snap);
 		if (b)
-			berth_end(b, CAUSE_OPERATOR, NULL);
+			box_end(b, CAUSE_OPERATOR, NULL);
 		else
 			end_fork(&f->v[i]);
 		json_decref(f->v[i].said);
@@ -231,7 +231,7 @@ static void fork_filled(void *ctx, const struct store_snapshot *row, const char 
 			const struct err *e)
 {
 	struct fork *k = ctx;
-	struct berth *b = fleet_find(&k->all->call->api->fleet, box);
+	struct box *b = fleet_find(&k->all->call->api->fleet, box);
 
 	(void)row;
 	k->snap = NULL;
@@ -241,7 +241,7 @@ static void fork_filled(void *ctx, const struct store_snapshot *row, const char 
 		fork_over(k, json_pack("{s:o}", "sandbox", shape_sandbox(k->all->call, b)));
 }
 
-static void fork_made(struct berth_wait *w, struct berth *b, const struct err *e)
+static void fork_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct fork *k = loop_owner(w, struct fork, wait);
 	struct err own;
@@ -251,12 +251,12 @@ static void fork_made(struct berth_wait *w, struct berth *b, const struct err *e
 		return;
 	}
 	memcpy(k->box, b->row.id, sizeof(k->box));
-	if (snap_fill(b->fleet, b, k->all->snapshot, fork_filled, k, &k->snap, &own) < 0)
+	if (snapshot_fill(b->fleet, b, k->all->snapshot, fork_filled, k, &k->snap, &own) < 0)
 		fork_failed(k, call_status(&own), own.msg);
 }
 
 /* Its id is among its variables, and is known only now; it is not in the store yet. */
-static int fork_named(struct berth_wait *w, const char *id, struct err *e)
+static int fork_named(struct box_wait *w, const char *id, struct err *e)
 {
 	struct store_box *row = &w->berth->row;
 	json_t *env = row->env ? json_loads(row->env, 0, NULL) : NULL;
@@ -274,7 +274,7 @@ static int fork_named(struct berth_wait *w, const char *id, struct err *e)
 }
 
 /* Its own tokens: who has the old one's must not have this one. */
-static int fork_want(struct forking *f, struct berth_want *out, char **out_door, struct err *e)
+static int fork_want(struct forking *f, struct box_spec *out, char **out_door, struct err *e)
 {
 	struct e2b_box x = f->door;
 
@@ -287,16 +287,16 @@ static int fork_want(struct forking *f, struct berth_want *out, char **out_door,
 
 static void begin_fork(struct forking *f, struct fork *k)
 {
-	struct berth_want want;
+	struct box_spec want;
 	auto_free char *door = NULL;
-	struct berth *b;
+	struct box *b;
 	struct err e;
 
 	*k = (struct fork){ .all = f, .wait = { .done = fork_made, .named = fork_named } };
 	if (quota_boxes_left(f->call->api, f->call->who.team) == 0)
 		fork_failed(k, 429, "the team has as many sandboxes as it may");
 	else if (fork_want(f, &want, &door, &e) < 0 ||
-		 berth_create(&f->call->api->fleet, &want, &k->wait, &b, &e) < 0)
+		 box_create(&f->call->api->fleet, &want, &k->wait, &b, &e) < 0)
 		fork_failed(k, call_status(&e), e.msg);
 }
 
@@ -343,12 +343,12 @@ static struct wire_limits limits_of(const struct store_limits *l)
 }
 
 /* Volumes are not forked: one box may write to one. */
-static void describe(struct forking *f, const struct berth *b, uint64_t lifetime_ms)
+static void describe(struct forking *f, const struct box *b, uint64_t lifetime_ms)
 {
 	struct call *c = f->call;
 
 	e2b_box_read(b, &f->door);
-	f->want = (struct berth_want){ .limits = limits_of(&b->row.limits) };
+	f->want = (struct box_spec){ .limits = limits_of(&b->row.limits) };
 	f->want.row = (struct store_box){ .lifetime_ms = lifetime_ms,
 					  .metadata = dup_text(c, b->row.metadata),
 					  .env = dup_text(c, b->row.env),
@@ -366,7 +366,7 @@ void e2b_fork(struct call *c)
 	struct store_snapshot want = { 0 };
 	int64_t seconds = call_int(c, "timeout", FORK_S);
 	uint64_t lifetime_ms = (uint64_t)(seconds ? seconds : FORK_S) * 1000;
-	struct berth *b = source(c);
+	struct box *b = source(c);
 
 	if (!b)
 		return;

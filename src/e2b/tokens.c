@@ -20,7 +20,7 @@ static void text_of(const json_t *o, const char *name, char *out, size_t size)
 	snprintf(out, size, "%s", text ? text : "");
 }
 
-void e2b_box_read(const struct berth *b, struct e2b_box *out)
+void e2b_box_read(const struct box *b, struct e2b_box *out)
 {
 	json_t *doc = b->row.door ? json_loads(b->row.door, 0, NULL) : NULL;
 	const json_t *o = json_object_get(doc, "e2b");
@@ -39,7 +39,7 @@ void e2b_box_read(const struct berth *b, struct e2b_box *out)
 
 /* The row is compact JSON of ours, and within a text a quote is escaped: the first such member is the
  * token. What a client put in behind it opens no other box than its own. */
-int e2b_box_token(const struct berth *b, char out[E2B_TOKEN + 1])
+int e2b_box_token(const struct box *b, char out[E2B_TOKEN + 1])
 {
 	static const char member[] = "\"token\":\"";
 	const char *at = b->row.door ? strstr(b->row.door, member) : NULL;
@@ -101,7 +101,7 @@ char *e2b_box_text_with(const char *door, const char *name, json_t *take_value)
 	return merged(door, json_pack("{s:o}", name, take_value));
 }
 
-json_t *e2b_box_more(const struct berth *b, const char *name)
+json_t *e2b_box_more(const struct box *b, const char *name)
 {
 	json_t *doc = b->row.door ? json_loads(b->row.door, 0, NULL) : NULL;
 	json_t *v = json_incref(json_object_get(json_object_get(doc, "e2b"), name));

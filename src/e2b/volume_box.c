@@ -16,28 +16,28 @@
 
 enum { TRIES = 8, LIFETIME_MS = 3600 * 1000 };
 #define ROOT "/mnt/volume"
-#define PURPOSE "{\"" BERTH_EPHEMERAL "\":\"volume\"}"
+#define PURPOSE "{\"" BOX_EPHEMERAL "\":\"volume\"}"
 
-static int is_depot(const struct berth *b)
+static int is_depot(const struct box *b)
 {
 	return b->row.metadata && !strcmp(b->row.metadata, PURPOSE);
 }
 
 /* ---- who has it? ---- */
 
-static struct berth *making(const struct fleet *f, const char *volume)
+static struct box *making(const struct fleet *f, const char *volume)
 {
-	for (struct berth *b = f->making; b; b = b->next)
+	for (struct box *b = f->making; b; b = b->next)
 		for (unsigned i = 0; i < b->nmounts; i++)
 			if (!strcmp(b->mounts[i].id, volume))
 				return b;
 	return NULL;
 }
 
-static struct berth *holder(struct api *a, const char *volume, char root[WIRE_PATH])
+static struct box *holder(struct api *a, const char *volume, char root[WIRE_PATH])
 {
 	struct store_attachments all = { 0 };
-	struct berth *b = NULL;
+	struct box *b = NULL;
 	struct err e;
 
 	if (store_volume_attached(a->store, volume, NULL, &all, &e) < 0)
@@ -60,34 +60,34 @@ static void over(struct http_req *r)
 	struct call *c = r->user;
 	struct api *a = c->api;
 	struct depot *d = c->door;
-	struct berth *b = d->wait.berth;
+	struct box *b = d->wait.berth;
 	char box[ID_LEN + 1];
 
 	memcpy(box, d->box, sizeof(box));
-	berth_wait_cancel(&d->wait);
-	if (b && b->state == BERTH_MAKING && is_depot(b) && !b->made)
-		berth_end(b, CAUSE_OPERATOR, NULL); /* nobody waits for it any more */
+	box_wait_cancel(&d->wait);
+	if (b && b->state == BOX_MAKING && is_depot(b) && !b->made)
+		box_end(b, CAUSE_OPERATOR, NULL); /* nobody waits for it any more */
 	d->over(r);
 	b = box[0] ? fleet_find(&a->fleet, box) : NULL;
 	if (b && is_depot(b) && !b->busy)
-		berth_end(b, CAUSE_OPERATOR, NULL);
+		box_end(b, CAUSE_OPERATOR, NULL);
 }
 
-static void use(struct depot *d, struct berth *b)
+static void use(struct depot *d, struct box *b)
 {
 	snprintf(d->box, sizeof(d->box), "%s", b->row.id);
 	call_hold(d->call, b);
 	d->ready(d->call, d, b);
 }
 
-static void again(struct berth_wait *w, struct berth *b, const struct err *e)
+static void again(struct box_wait *w, struct box *b, const struct err *e)
 {
 	(void)b;
 	(void)e; /* whether it is there is looked at anew */
 	bring(loop_owner(w, struct depot, wait));
 }
 
-static void made(struct berth_wait *w, struct berth *b, const struct err *e)
+static void made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct depot *d = loop_owner(w, struct depot, wait);
 
@@ -100,8 +100,8 @@ static void made(struct berth_wait *w, struct berth *b, const struct err *e)
 static void make(struct depot *d)
 {
 	struct call *c = d->call;
-	struct berth_want want = { .limits = c->api->fleet.conf.limits, .nmounts = 1 };
-	struct berth *b;
+	struct box_spec want = { .limits = c->api->fleet.conf.limits, .nmounts = 1 };
+	struct box *b;
 	struct err e;
 
 	if (!quota_box(c))
@@ -114,39 +114,39 @@ static void make(struct depot *d)
 	want.row.metadata = PURPOSE;
 	want.row.lifetime_ms = LIFETIME_MS;
 	d->wait.done = made;
-	if (berth_create(&c->api->fleet, &want, &d->wait, &b, &e) < 0)
+	if (box_create(&c->api->fleet, &want, &d->wait, &b, &e) < 0)
 		call_fail(c, &e);
 }
 
 static void bring(struct depot *d)
 {
 	struct call *c = d->call;
-	struct berth *b = making(&c->api->fleet, d->volume);
+	struct box *b = making(&c->api->fleet, d->volume);
 
-	d->wait = (struct berth_wait){ .done = again };
+	d->wait = (struct box_wait){ .done = again };
 	if (d->tries++ == TRIES) {
 		http_set(c->req, "Retry-After", "1");
 		call_error(c, 503, "busy", "others are using this volume", d->volume, NULL);
 		return;
 	}
 	if (b) {
-		berth_await(b, &d->wait);
+		box_await(b, &d->wait);
 		return;
 	}
 	b = holder(c->api, d->volume, d->root);
 	if (!b)
 		make(d);
-	else if (b->state == BERTH_RUNNING || b->state == BERTH_KEPT)
+	else if (b->state == BOX_RUNNING || b->state == BOX_KEPT)
 		use(d, b);
-	else if (b->state == BERTH_ENDING)
-		berth_end(b, CAUSE_OPERATOR, &d->wait);
+	else if (b->state == BOX_ENDING)
+		box_end(b, CAUSE_OPERATOR, &d->wait);
 	else
 		call_error(c, 409, "conflict", "a sandbox that is paused has this volume",
 			   b->row.id, NULL);
 }
 
 void depot_open(struct call *c, struct depot *d,
-		void (*ready)(struct call *c, struct depot *d, struct berth *b))
+		void (*ready)(struct call *c, struct depot *d, struct box *b))
 {
 	struct store_volume v;
 
@@ -159,15 +159,15 @@ void depot_open(struct call *c, struct depot *d,
 	bring(d);
 }
 
-int depot_leaves(struct api *a, const struct wire_mount *m, unsigned n, struct berth_wait *w)
+int depot_leaves(struct api *a, const struct wire_mount *m, unsigned n, struct box_wait *w)
 {
 	char root[WIRE_PATH];
 
 	for (unsigned i = 0; i < n; i++) {
-		struct berth *b = holder(a, m[i].id, root);
+		struct box *b = holder(a, m[i].id, root);
 
-		if (b && b->state == BERTH_ENDING) {
-			berth_end(b, CAUSE_OPERATOR, w);
+		if (b && b->state == BOX_ENDING) {
+			box_end(b, CAUSE_OPERATOR, w);
 			return 1;
 		}
 	}

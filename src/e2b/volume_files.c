@@ -271,7 +271,7 @@ static void get_failed(struct desk *d, const struct err *e)
 	desk_fail(d, e);
 }
 
-static void there(struct call *c, struct depot *d, struct berth *b)
+static void there(struct call *c, struct depot *d, struct box *b)
 {
 	static const struct file_client_events on = {
 		.ready = ready, .entry = entry, .done = done, .failed = failed

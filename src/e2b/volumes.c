@@ -83,16 +83,16 @@ void e2b_volumes_show(struct call *c)
 /* ---- end ---- */
 
 struct dropping {
-	struct berth_wait wait;
+	struct box_wait wait;
 	struct call *call;
 };
 
 static void stop_waiting(struct call *c)
 {
-	berth_wait_cancel(&((struct dropping *)c->state)->wait);
+	box_wait_cancel(&((struct dropping *)c->state)->wait);
 }
 
-static void has_left(struct berth_wait *w, struct berth *b, const struct err *e)
+static void has_left(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct call *c = loop_owner(w, struct dropping, wait)->call;
 	struct store_volume v;

@@ -240,7 +240,7 @@ static void watch_asked(struct call *c, json_t *ask)
 		return;
 	timer_init(&w->deadline, c->api->loop, too_late);
 	w->desk.path = w->wish.path;
-	desk_open_in(&w->desk, c, e2b_berth(c), FILES_WORKER, &on);
+	desk_open_in(&w->desk, c, e2b_find_box(c), FILES_WORKER, &on);
 	c->endless = 1;
 	c->drop = watch_dropped;
 	c->req->on_drain = watch_drained;
@@ -445,7 +445,7 @@ static void create_asked(struct call *c, json_t *ask)
 						.done = kept_done,
 						.failed = kept_failed };
 	struct watchers *all = e2b_watchers(c->api);
-	struct berth *b = e2b_berth(c);
+	struct box *b = e2b_find_box(c);
 	char id[ID_LEN + 1];
 	struct watcher *w;
 	struct wish wish;
@@ -488,7 +488,7 @@ void filesystem_watcher_new(struct call *c)
 static struct watcher *asked_for(struct call *c, const json_t *ask)
 {
 	const char *id = json_string_value(json_object_get(ask, "watcherId"));
-	struct watcher *w = find(e2b_watchers(c->api), e2b_berth(c)->row.id, id ? id : "");
+	struct watcher *w = find(e2b_watchers(c->api), e2b_find_box(c)->row.id, id ? id : "");
 
 	if (!w || w->state == ARMING) {
 		connect_fail(c, CONNECT_NOT_FOUND, "watcher with id %.40s not found", id ? id : "");

@@ -90,7 +90,7 @@ int needs_begin(struct needs *n, const json_t *artifact, const char *team, struc
 	return n->missing == 0;
 }
 
-void needs_put(const struct needs *n, struct item *item)
+void needs_put(const struct needs *n, struct batch_item *item)
 {
 	item->nlayers = n->count;
 	for (unsigned i = 0; i < n->count; i++)

@@ -23,7 +23,7 @@ struct needs {
 /* 1: all are there. 0: done() will be called, never from within. -1: there are none such. */
 must_check int needs_begin(struct needs *n, const json_t *artifact, const char *team,
 			   struct err *e);
-void needs_put(const struct needs *n, struct item *item); /* the layers */
+void needs_put(const struct needs *n, struct batch_item *item); /* the layers */
 void needs_env(const struct needs *n, json_t *env);       /* what they want, where it is not set */
 void needs_lost(struct needs *n); /* the keeper has no such layers: nobody is given them again */
 void needs_fini(struct needs *n); /* nothing is waited for; it can begin again */

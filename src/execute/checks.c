@@ -75,7 +75,7 @@ static json_t *line_of(const char *text, size_t n, unsigned nth)
 
 static void differs(json_t *row, const char *out, size_t n, const char *want)
 {
-	unsigned line = judge_line(JUDGE_TRIMMED, out, n, want, strlen(want));
+	unsigned line = output_compare_line(JUDGE_TRIMMED, out, n, want, strlen(want));
 	json_t *expected = line_of(want, strlen(want), line), *seen = line_of(out, n, line);
 
 	json_object_set_new(row, "detail",
@@ -128,7 +128,7 @@ static int passes(const char *kind, const json_t *arg, int exit_code, const char
 		return exit_code == number_of(arg);
 	}
 	if (!strcmp(kind, "stdout_equals")) {
-		same = judge_same(JUDGE_TRIMMED, out, n, text, strlen(text));
+		same = output_compare_same(JUDGE_TRIMMED, out, n, text, strlen(text));
 		if (!same)
 			differs(row, out, n, text);
 		return same;

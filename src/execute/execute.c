@@ -82,7 +82,7 @@ static void stop_units(struct execution *x)
 		struct unit *u = &x->units[i];
 
 		if (u->begun && !u->over) {
-			job_fini(&u->job);
+			batch_job_fini(&u->job);
 			x->flying--;
 		}
 		u->over = 1;
@@ -209,13 +209,13 @@ static void conclude(struct execution *x)
 
 static void pump(struct execution *x);
 
-static int is_lost_layer(const struct job_end *end)
+static int is_lost_layer(const struct batch_job_end *end)
 {
 	return end->verdict == VERDICT_ERROR && end->e.kind == ERR_NOT_FOUND &&
 	       strstr(end->e.msg, "there is no layer");
 }
 
-static void unit_done(struct job *j, const struct job_end *end)
+static void unit_done(struct batch_job *j, const struct batch_job_end *end)
 {
 	struct unit *u = loop_owner(j, struct unit, job);
 	struct execution *x = u->x;
@@ -226,14 +226,14 @@ static void unit_done(struct job *j, const struct job_end *end)
 	if (is_lost_layer(end) && !x->renewed) {
 		x->renewed = 1;
 		needs_lost(&x->needs);
-		job_fini(j);
+		batch_job_fini(j);
 		u->begun = 0;
 		x->stage = 0;
 		timer_set(&x->go, 0);
 		return;
 	}
 	if (end->verdict == VERDICT_ERROR && end->why == CAUSE_HOST && ++u->tries < TRIES) {
-		job_fini(j);
+		batch_job_fini(j);
 		u->begun = 0;
 		timer_set(&x->go, AGAIN_MS);
 		return;
@@ -243,11 +243,11 @@ static void unit_done(struct job *j, const struct job_end *end)
 	note_limit(x, end->why);
 	x->late |= end->why == CAUSE_WALL || end->why == CAUSE_CPU;
 	unit_judge(u, end, json_object_get(x->result, "checks"));
-	job_fini(j);
+	batch_job_fini(j);
 	pump(x);
 }
 
-static void unit_said(struct job *j, const char *step, unsigned stream, const char *bytes, size_t n)
+static void unit_said(struct batch_job *j, const char *step, unsigned stream, const char *bytes, size_t n)
 {
 	struct unit *u = loop_owner(j, struct unit, job);
 
@@ -284,22 +284,22 @@ static void begin_unit(struct unit *u)
 	unsigned tries = u->tries;
 	struct err e;
 
-	u->job = (struct job){ .done = unit_done, .fleet = x->fleet, .seed_team = x->team };
+	u->job = (struct batch_job){ .done = unit_done, .fleet = x->fleet, .seed_team = x->team };
 	if (x->owner->said && u->kind == UNIT_MAIN)
 		u->job.said = unit_said;
 	if (unit_make(u, &x->needs, &x->fleet->conf, &e) < 0) {
 		unit_refuse(u, WHY_INVALID, &e);
-		job_fini(&u->job);
+		batch_job_fini(&u->job);
 		return;
 	}
 	if (!tries && a->may_run && !a->may_run(a->ctx, x->team, &e)) {
 		unit_refuse(u, WHY_QUOTA, &e);
-		job_fini(&u->job);
+		batch_job_fini(&u->job);
 		return;
 	}
 	u->begun = 1;
 	x->flying++;
-	job_start(&u->job, x->fleet);
+	batch_job_start(&u->job, x->fleet);
 }
 
 /* What is behind a program that failed need not be tried. */
@@ -483,13 +483,13 @@ static void look(struct timer *t)
 
 	timer_set(t, TICK_MS);
 	for (unsigned i = 0; i < x->nunits; i++) {
-		struct job *j = &x->units[i].job;
+		struct batch_job *j = &x->units[i].job;
 		int last = j->is_behind &&
 			   now >= j->deadline_ms; /* ends at once, and perhaps all of us */
 
 		if (!x->units[i].begun || x->units[i].over)
 			continue;
-		job_check(j, now);
+		batch_job_check(j, now);
 		if (last)
 			return;
 	}

@@ -219,9 +219,9 @@ static void set_behind(struct unit *u)
 
 int unit_make(struct unit *u, const struct needs *needs, const struct fleet_conf *conf, struct err *e)
 {
-	struct item_defaults d = { .limits = conf->limits, .most = conf->most };
+	struct batch_item_defaults d = { .limits = conf->limits, .most = conf->most };
 	json_t *doc = item_doc(u, needs);
-	struct item *item = &u->job.item;
+	struct batch_item *item = &u->job.item;
 	int made = u->kind == UNIT_MAIN ? (set_input(doc, json_object_get(u->artifact, "stdin")), 0)
 		   : u->kind == UNIT_EXAMPLE ? example_doc(u, doc, e)
 					     : test_doc(u, doc);
@@ -230,7 +230,7 @@ int unit_make(struct unit *u, const struct needs *needs, const struct fleet_conf
 		json_decref(doc);
 		return -1;
 	}
-	if (item_make(item, doc, &d, e) < 0)
+	if (batch_item_make(item, doc, &d, e) < 0)
 		return -1;
 	item->tail = PHASE_TAIL;
 	item->flood = FLOOD;
@@ -244,11 +244,11 @@ int unit_make(struct unit *u, const struct needs *needs, const struct fleet_conf
 
 /* ---- what its end is worth ---- */
 
-static void judge_example(struct unit *u, const struct job_end *end)
+static void judge_example(struct unit *u, const struct batch_job_end *end)
 {
 	const json_t *example = json_array_get(json_object_get(u->artifact, "examples"), u->n);
 	const char *want = doc_text(example, "expected");
-	const struct job *j = &u->job;
+	const struct batch_job *j = &u->job;
 	const char *got = buf_str(&j->out[0]);
 	size_t n = j->out[0].len;
 	int ran = end->verdict != VERDICT_ERROR && end->verdict == VERDICT_PASSED;
@@ -258,7 +258,7 @@ static void judge_example(struct unit *u, const struct job_end *end)
 		u->pass = ran && got && harness_same(got, n, want);
 	} else {
 		u->pass = ran && j->seen[0] == n &&
-			  judge_same(JUDGE_TRIMMED, got, n, want, strlen(want));
+			  output_compare_same(JUDGE_TRIMMED, got, n, want, strlen(want));
 	}
 	u->row = json_pack(
 		"{s:I, s:b, s:o, s:s, s:s}", "n", (json_int_t)u->n, "pass", u->pass, "got",
@@ -273,7 +273,7 @@ static void judge_example(struct unit *u, const struct job_end *end)
 		json_object_set(u->row, "input", json_object_get(example, "input"));
 }
 
-static void judge_test(struct unit *u, const struct job_end *end)
+static void judge_test(struct unit *u, const struct batch_job_end *end)
 {
 	const json_t *test = json_array_get(json_object_get(u->artifact, "tests"), u->n);
 
@@ -288,7 +288,7 @@ static void judge_behind(const struct unit *u, json_t *rows)
 	const char *kind;
 
 	for (size_t i = 0; (kind = behind_kind(checks, i, &arg)); i++) {
-		const struct job_behind *b = i < ITEM_BEHIND ? &u->job.behind[i] : NULL;
+		const struct batch_job_post *b = i < ITEM_BEHIND ? &u->job.behind[i] : NULL;
 		int pass = b && b->ran && b->status == 0;
 
 		json_array_append_new(rows,
@@ -300,7 +300,7 @@ static void judge_behind(const struct unit *u, json_t *rows)
 	}
 }
 
-static void judge_main(struct unit *u, const struct job_end *end, json_t *rows)
+static void judge_main(struct unit *u, const struct batch_job_end *end, json_t *rows)
 {
 	json_t *plain = execute_checks(
 		json_object_get(u->artifact, "checks"),
@@ -314,7 +314,7 @@ static void judge_main(struct unit *u, const struct job_end *end, json_t *rows)
 		judge_behind(u, rows);
 }
 
-void unit_judge(struct unit *u, const struct job_end *end, json_t *checks)
+void unit_judge(struct unit *u, const struct batch_job_end *end, json_t *checks)
 {
 	u->over = 1;
 	u->ran = end->verdict == VERDICT_PASSED;
@@ -331,7 +331,7 @@ void unit_judge(struct unit *u, const struct job_end *end, json_t *checks)
 
 void unit_refuse(struct unit *u, unsigned why, const struct err *e)
 {
-	struct job_end end = { .verdict = VERDICT_ERROR, .why = why, .e = *e };
+	struct batch_job_end end = { .verdict = VERDICT_ERROR, .why = why, .e = *e };
 
 	u->begun = u->over = 1;
 	u->phase = phase_plain("run", why_name(why), 0, e->msg);

@@ -9,7 +9,7 @@
 enum unit_kind { UNIT_MAIN, UNIT_EXAMPLE, UNIT_TEST };
 
 struct unit {
-	struct job job;
+	struct batch_job job;
 	struct execution *x;
 	const json_t *artifact; /* borrowed */
 	enum unit_kind kind;
@@ -26,6 +26,6 @@ struct unit {
 must_check int unit_make(struct unit *u, const struct needs *needs,
 			 const struct fleet_conf *conf, struct err *e);
 /* Its job is over; the program's own checks are added to those there are. */
-void unit_judge(struct unit *u, const struct job_end *end, json_t *checks);
+void unit_judge(struct unit *u, const struct batch_job_end *end, json_t *checks);
 void unit_refuse(struct unit *u, unsigned why, const struct err *e); /* it could not even begin */
 void unit_fini(struct unit *u); /* whose job has not begun, or is no more */

@@ -338,13 +338,13 @@ int harness_same(const char *got, size_t n, const char *expected)
 	json_t *a, *b;
 	int same;
 
-	if (judge_same(JUDGE_TRIMMED, got, n, expected, strlen(expected)))
+	if (output_compare_same(JUDGE_TRIMMED, got, n, expected, strlen(expected)))
 		return 1;
 	a = value_of(got, n);
 	b = value_of(expected, strlen(expected));
 	same = a && b && same_value(a, b);
 	if (!same && json_is_string(a)) /* 'abc' was meant where abc was written */
-		same = judge_same(JUDGE_TRIMMED, json_string_value(a), json_string_length(a),
+		same = output_compare_same(JUDGE_TRIMMED, json_string_value(a), json_string_length(a),
 				  expected, strlen(expected));
 	json_decref(a);
 	json_decref(b);

@@ -40,7 +40,7 @@ static double tenths(uint64_t us)
 	return round((double)us / 100) / 10;
 }
 
-static void set_stream(json_t *phase, const struct job *j, unsigned s, const char *name)
+static void set_stream(json_t *phase, const struct batch_job *j, unsigned s, const char *name)
 {
 	const struct buf *head = &j->out[s], *tail = &j->tail[s];
 	size_t n = head->len < PHASE_HEAD ? head->len : PHASE_HEAD;
@@ -64,7 +64,7 @@ static void set_stream(json_t *phase, const struct job *j, unsigned s, const cha
 		json_object_set_new(phase, "truncated", json_true());
 }
 
-json_t *phase_of(const struct job *j, const struct job_end *end)
+json_t *phase_of(const struct batch_job *j, const struct batch_job_end *end)
 {
 	const struct wire_exit *exit = &end->end.exit;
 	uint64_t cpu = cause_cpu_us(&end->end);

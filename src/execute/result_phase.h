@@ -12,6 +12,6 @@ enum {
 
 /* Of our own making: no program ran. */
 json_t *phase_plain(const char *name, const char *cause, uint64_t ms, const char *said);
-json_t *phase_of(const struct job *j, const struct job_end *end);
+json_t *phase_of(const struct batch_job *j, const struct batch_job_end *end);
 json_t *phase_install(const struct packages_failure *f, uint64_t ms);
 const char *phase_limit(unsigned why); /* the limit that was hit, or NULL */

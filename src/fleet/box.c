@@ -9,42 +9,42 @@ static const struct {
 	const char *name;
 	unsigned next;
 } states[] = {
-	[BERTH_MAKING] = { "making", 1u << BERTH_RUNNING | 1u << BERTH_KEPT | 1u << BERTH_PAUSED |
-					     1u << BERTH_ENDING },
-	[BERTH_RUNNING] = { "running", 1u << BERTH_KEPT | 1u << BERTH_PAUSED | 1u << BERTH_ENDING },
-	[BERTH_KEPT] = { "kept", 1u << BERTH_RUNNING | 1u << BERTH_ENDING },
-	[BERTH_PAUSED] = { "paused", 1u << BERTH_RUNNING | 1u << BERTH_MAKING | 1u << BERTH_ENDING },
-	[BERTH_ENDING] = { "ending", 1u << BERTH_GONE },
-	[BERTH_GONE] = { "gone", 0 },
+	[BOX_MAKING] = { "making", 1u << BOX_RUNNING | 1u << BOX_KEPT | 1u << BOX_PAUSED |
+					     1u << BOX_ENDING },
+	[BOX_RUNNING] = { "running", 1u << BOX_KEPT | 1u << BOX_PAUSED | 1u << BOX_ENDING },
+	[BOX_KEPT] = { "kept", 1u << BOX_RUNNING | 1u << BOX_ENDING },
+	[BOX_PAUSED] = { "paused", 1u << BOX_RUNNING | 1u << BOX_MAKING | 1u << BOX_ENDING },
+	[BOX_ENDING] = { "ending", 1u << BOX_GONE },
+	[BOX_GONE] = { "gone", 0 },
 };
-_Static_assert(ARRAY_LEN(states) == BERTH_STATES, "a state without a row");
+_Static_assert(ARRAY_LEN(states) == BOX_STATES, "a state without a row");
 
-const char *berth_state_name(enum berth_state s)
+const char *box_state_name(enum box_state s)
 {
 	return states[s].name;
 }
 
-void berth_become(struct berth *b, enum berth_state next)
+void box_set_state(struct box *b, enum box_state next)
 {
 	if (!(states[b->state].next >> next & 1))
 		abort(); /* our bug */
 	b->state = next;
-	if (next == BERTH_ENDING)
+	if (next == BOX_ENDING)
 		b->fleet->ending++;
-	else if (next == BERTH_GONE)
+	else if (next == BOX_GONE)
 		b->fleet->ending--;
 }
 
 /* ---- waiting ---- */
 
-void berth_wait_for(struct berth *b, struct berth_wait **list, struct berth_wait *w)
+void box_wait_for(struct box *b, struct box_wait **list, struct box_wait *w)
 {
 	w->berth = b;
 	w->next = *list;
 	*list = w;
 }
 
-static int drop_wait(struct berth_wait **list, struct berth_wait *w)
+static int drop_wait(struct box_wait **list, struct box_wait *w)
 {
 	for (; *list; list = &(*list)->next)
 		if (*list == w) {
@@ -54,22 +54,22 @@ static int drop_wait(struct berth_wait **list, struct berth_wait *w)
 	return 0;
 }
 
-void berth_await(struct berth *b, struct berth_wait *w)
+void box_await(struct box *b, struct box_wait *w)
 {
-	berth_wait_for(b, &b->made, w);
+	box_wait_for(b, &b->made, w);
 }
 
-void berth_wait_cancel(struct berth_wait *w)
+void box_wait_cancel(struct box_wait *w)
 {
 	if (w->berth && !drop_wait(&w->berth->made, w) && !drop_wait(&w->berth->risen, w))
 		drop_wait(&w->berth->ended, w);
 	w->berth = NULL;
 }
 
-void berth_tell(struct berth_wait **list, struct berth *b, const struct err *e)
+void box_notify(struct box_wait **list, struct box *b, const struct err *e)
 {
 	while (*list) {
-		struct berth_wait *w = *list;
+		struct box_wait *w = *list;
 
 		*list = w->next;
 		w->berth = NULL;
@@ -79,16 +79,16 @@ void berth_tell(struct berth_wait **list, struct berth *b, const struct err *e)
 
 /* ---- the table ---- */
 
-void berth_enter(struct berth *b)
+void box_enter(struct box *b)
 {
-	struct berth **slot = &b->fleet->slots[id_hash(b->row.id) % FLEET_SLOTS];
+	struct box **slot = &b->fleet->slots[id_hash(b->row.id) % FLEET_SLOTS];
 
 	b->next = *slot;
 	*slot = b;
 	b->fleet->count++;
 }
 
-static int take_out(struct berth **at, const struct berth *b)
+static int take_out(struct box **at, const struct box *b)
 {
 	for (; *at; at = &(*at)->next)
 		if (*at == b) {
@@ -98,7 +98,7 @@ static int take_out(struct berth **at, const struct berth *b)
 	return 0;
 }
 
-void berth_leave(struct berth *b)
+void box_leave(struct box *b)
 {
 	if (take_out(&b->fleet->making, b))
 		return;
@@ -106,25 +106,25 @@ void berth_leave(struct berth *b)
 		b->fleet->count--;
 }
 
-void berth_free(struct berth *b)
+void box_free(struct box *b)
 {
-	berth_leave(b);
+	box_leave(b);
 	fleet_call_hooks(b->fleet, before_free, b);
 	while (b->runs) {
-		struct run *r = b->runs;
+		struct exec *r = b->runs;
 
 		b->runs = r->next;
-		run_free(r);
+		exec_free(r);
 	}
-	past_free(b);
+	recent_exits_free(b);
 	keeper_client_cancel(&b->fleet->office, b->asking);
 	fleet_call_hooks(b->fleet, after_free, b);
 	/* That it has ended can be known here before its line breaks; who still asks must hear of it. */
-	if (b->state == BERTH_GONE)
+	if (b->state == BOX_GONE)
 		init_conn_box_ended(&b->line);
 	init_conn_close(&b->line);
-	inlets_fail(b);
-	gate_drop(b);
+	port_conns_fail(b);
+	egress_client_drop(b);
 	timer_fini(&b->clock);
 	store_box_fini(&b->row);
 	free(b->mounts);
@@ -132,15 +132,15 @@ void berth_free(struct berth *b)
 	free(b);
 }
 
-struct berth *berth_new(struct fleet *f)
+struct box *box_new(struct fleet *f)
 {
-	struct berth *b = calloc(1, sizeof(*b));
+	struct box *b = calloc(1, sizeof(*b));
 
 	if (!b)
 		abort();
 	b->fleet = f;
 	b->line.post.fd = -1;
-	timer_init(&b->clock, f->loop, berth_clock_due);
-	inlets_init(&b->inlets);
+	timer_init(&b->clock, f->loop, box_clock_due);
+	port_conns_init(&b->inlets);
 	return b;
 }

@@ -8,22 +8,22 @@
 #include "fleet/port_conn.h"
 #include "fleet/fleet.h"
 
-enum berth_state {
-	BERTH_MAKING,
-	BERTH_RUNNING,
-	BERTH_KEPT,   /* its programs have ended, its files are there */
-	BERTH_PAUSED, /* nothing of it runs, all of it is there */
-	BERTH_ENDING,
-	BERTH_GONE,
-	BERTH_STATES
+enum box_state {
+	BOX_MAKING,
+	BOX_RUNNING,
+	BOX_KEPT,   /* its programs have ended, its files are there */
+	BOX_PAUSED, /* nothing of it runs, all of it is there */
+	BOX_ENDING,
+	BOX_GONE,
+	BOX_STATES
 };
-const char *berth_state_name(enum berth_state s);
+const char *box_state_name(enum box_state s);
 
-#define BERTH_INSTALL "atoll.install" /* of a box that installs packages: the key of its set */
-#define BERTH_EPHEMERAL "atoll.ephemeral" /* in the metadata of a box made for one run */
+#define BOX_INSTALL "atoll.install" /* of a box that installs packages: the key of its set */
+#define BOX_EPHEMERAL "atoll.ephemeral" /* in the metadata of a box made for one run */
 
 /* What is wanted of a new box. Borrowed for the call. */
-struct berth_want {
+struct box_spec {
 	struct store_box row; /* team, name, session, template, timeouts, metadata, env */
 	struct wire_limits limits;
 	uint16_t flags; /* WIRE_CREATE_* */
@@ -35,33 +35,33 @@ struct berth_want {
 };
 
 /* Waits for something to happen to a berth; its owner may leave any time. */
-struct berth_wait {
-	struct berth_wait *next;
-	struct berth *berth; /* NULL: waits for nothing */
-	void (*done)(struct berth_wait *w, struct berth *b, const struct err *e);
+struct box_wait {
+	struct box_wait *next;
+	struct box *berth; /* NULL: waits for nothing */
+	void (*done)(struct box_wait *w, struct box *b, const struct err *e);
 	/* Of one that is made, may be NULL: this will be its id. Told before there is a row of it. */
-	int (*named)(struct berth_wait *w, const char *id, struct err *e);
+	int (*named)(struct box_wait *w, const char *id, struct err *e);
 };
-void berth_wait_cancel(struct berth_wait *w);
+void box_wait_cancel(struct box_wait *w);
 
-struct berth {
-	struct berth *next; /* in its slot, or among those being made */
+struct box {
+	struct box *next; /* in its slot, or among those being made */
 	struct fleet *fleet;
 	struct store_box row;
-	enum berth_state state;
+	enum box_state state;
 	struct wire_box about;
 	struct wire_mount *mounts; /* until it is made: its volumes */
 	unsigned nmounts;
 	struct init_conn line;
-	struct gate_way way;
-	struct inlets inlets; /* connections into it that are being made */
-	struct reuse *reuses; /* what compilers made, on its way in or out */
+	struct egress_client_link way;
+	struct port_conns inlets; /* connections into it that are being made */
+	struct compile_reuse *reuses; /* what compilers made, on its way in or out */
 	struct keeper_call *asking;
 	struct timer clock;
 	struct wire_then told; /* the deadline as the keeper knows it; then is WIRE_THENS where nobody can say */
-	struct run *runs;
+	struct exec *runs;
 	unsigned nruns;
-	struct past *past; /* those that ended a moment ago, the newest first */
+	struct recent_exit *past; /* those that ended a moment ago, the newest first */
 	struct context *contexts; /* oldest first */
 	unsigned ncontexts;
 	unsigned readers;    /* taps with a connection of their own to its init */
@@ -90,8 +90,8 @@ struct berth {
 	int rising, rising_reboot; /* it is to be resumed as soon as it stands still */
 	int64_t paused_ns; /* for how long it was, when it is set going again */
 	int late;      /* restored, but its init could not be reached yet: asked again */
-	struct berth_wait *made, *ended;
-	struct berth_wait *risen; /* those who wait for that */
+	struct box_wait *made, *ended;
+	struct box_wait *risen; /* those who wait for that */
 	struct init_call look; /* at its execs, to see whether something happens in it */
 	struct init_call tally; /* after a restart: what its execs have got */
 	int tally_again;
@@ -99,51 +99,51 @@ struct berth {
 };
 
 /* Asks for a box; w->done tells when it is there, or why not (then the berth is no more). */
-must_check int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wait *w,
-			    struct berth **out, struct err *e);
+must_check int box_create(struct fleet *f, const struct box_spec *want, struct box_wait *w,
+			    struct box **out, struct err *e);
 /* From a row, after a restart or when another front made it. w may be NULL; it is told when the box
  * is there, or that it is not. */
-void berth_restore(struct fleet *f, struct store_box *take_row, struct berth_wait *w);
-void berth_await(struct berth *b, struct berth_wait *w); /* one that is being made or restored */
+void box_restore(struct fleet *f, struct store_box *take_row, struct box_wait *w);
+void box_await(struct box *b, struct box_wait *w); /* one that is being made or restored */
 /* No other front is beside us any more: what it did last is in the store. */
-void berth_catch_up(struct berth *b);
+void box_resync(struct box *b);
 /* Ends it; w may be NULL. Called for one that is ending already it only waits. */
-void berth_end(struct berth *b, enum cause because, struct berth_wait *w);
-/* What berth_end() writes before it does anything, so that it can be of the caller's transaction. Who
- * has called this calls berth_end() next, with the same cause, in the same turn. */
-void berth_intend(struct berth *b, enum cause because);
+void box_end(struct box *b, enum cause because, struct box_wait *w);
+/* What box_end() writes before it does anything, so that it can be of the caller's transaction. Who
+ * has called this calls box_end() next, with the same cause, in the same turn. */
+void box_mark_ending(struct box *b, enum cause because);
 /* What on_timeout asks for: kill, or end all programs and keep the files. */
-void berth_time_out(struct berth *b, enum cause because, uint64_t ms);
+void box_on_timeout(struct box *b, enum cause because, uint64_t ms);
 /* Of one that runs: everything stands still until it is resumed; without memory its programs end and
  * its files are kept. w (may be NULL) hears when that is so, or why not: then it runs on. The time
  * of its life stands still, too; it is there for row.retention_ms, or until deleted when that is 0.
  * ERR_CONFLICT: it does not run. */
-must_check int berth_pause(struct berth *b, int memory, struct berth_wait *w, struct err *e);
+must_check int box_pause(struct box *b, int memory, struct box_wait *w, struct err *e);
 /* Of one that is paused or kept: it runs, and its lifetime begins again; of one that is being paused,
  * as soon as it stands still. One that runs is refused (ERR_CONFLICT). reboot: with its files alone, as
  * a kept one is. w may be told before this returns. */
-must_check int berth_resume(struct berth *b, int reboot, struct berth_wait *w, struct err *e);
-void berth_wake(struct berth *b);  /* from kept to running: it is used again */
-void berth_tally(struct berth *b); /* asks init what its execs have got; run_told() */
-void berth_touch(struct berth *b); /* activity */
-void berth_hold(struct berth *b);  /* a request begins ... */
-void berth_release(struct berth *b); /* ... and ends */
+must_check int box_resume(struct box *b, int reboot, struct box_wait *w, struct err *e);
+void box_wake(struct box *b);  /* from kept to running: it is used again */
+void box_request_counters(struct box *b); /* asks init what its execs have got; exec_on_counters() */
+void box_touch(struct box *b); /* activity */
+void box_hold(struct box *b);  /* a request begins ... */
+void box_release(struct box *b); /* ... and ends */
 /* After row's timeouts, name or metadata were changed: writes it, sets the clock again. */
-must_check int berth_changed(struct berth *b, struct err *e);
-void berth_free(struct berth *b); /* the memory only */
+must_check int box_changed(struct box *b, struct err *e);
+void box_free(struct box *b); /* the memory only */
 
 /* The kernel's figures of it are known: what it has computed since the last ones goes to the accounts. */
-void berth_count_cpu(struct berth *b, const struct wire_counted *now);
+void box_count_cpu(struct box *b, const struct wire_counted *now);
 /* The same where there is no such figure: of a program that has ended. */
-void berth_count_reaped(struct berth *b, uint64_t cpu_us);
+void box_count_reaped(struct box *b, uint64_t cpu_us);
 
 /* For run_end.c: its program is over. */
-void berth_run_over(struct berth *b, struct run *r);
-uint64_t berth_left_ms(const struct berth *b); /* of its lifetime; UINT64_MAX: no end */
+void box_exec_ended(struct box *b, struct exec *r);
+uint64_t box_left_ms(const struct box *b); /* of its lifetime; UINT64_MAX: no end */
 /* Its lifetime counts from its last use (row.door says so), not from its creation. The row's ends_ns is
- * moved when it is due, so that a box in use costs no writes; berth_ends_ns() is the time that holds now. */
-#define BERTH_RENEWED "{\"lifetime_from\":\"use\"}"
-int berth_renews(const struct store_box *row);
-int64_t berth_ends_ns(const struct berth *b);
+ * moved when it is due, so that a box in use costs no writes; box_ends_ns() is the time that holds now. */
+#define BOX_RENEWED "{\"lifetime_from\":\"use\"}"
+int box_renews(const struct store_box *row);
+int64_t box_ends_ns(const struct box *b);
 /* It was used since ends_ns was set: ends_ns is set anew. 0: its lifetime is over. */
-int berth_renew(struct berth *b);
+int box_renew(struct box *b);

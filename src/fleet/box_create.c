@@ -17,12 +17,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static void never_made(struct berth *b, const struct err *e)
+static void never_made(struct box *b, const struct err *e)
 {
 	b->fleet->figures.create_failed++;
-	berth_tell(&b->made, b, e);
-	berth_tell(&b->ended, b, e);
-	berth_free(b);
+	box_notify(&b->made, b, e);
+	box_notify(&b->ended, b, e);
+	box_free(b);
 }
 
 static struct store_limits row_limits(const struct wire_limits *l)
@@ -35,7 +35,7 @@ static struct store_limits row_limits(const struct wire_limits *l)
 				      .pids = l->pids };
 }
 
-void berth_take_box(struct berth *b, const struct wire_box *box)
+void box_take_box(struct box *b, const struct wire_box *box)
 {
 	b->about = *box;
 	b->about.id[sizeof(b->about.id) - 1] = 0;
@@ -43,9 +43,9 @@ void berth_take_box(struct berth *b, const struct wire_box *box)
 	b->row.limits = row_limits(&box->limits);
 }
 
-int berth_open_line(struct berth *b, int take_fd, struct err *e)
+int box_open_conn(struct box *b, int take_fd, struct err *e)
 {
-	b->line.on_gone = berth_line_gone;
+	b->line.on_gone = box_conn_lost;
 	b->line.user = b;
 	if (init_conn_open(&b->line, b->fleet->loop, take_fd, b->row.id, e) < 0)
 		return -1;
@@ -57,14 +57,14 @@ int berth_open_line(struct berth *b, int take_fd, struct err *e)
 static const struct init_call_ops ignored = { 0 };
 
 /* The first frame: from here on the box outlives us. One that asks for nothing, and is not answered. */
-void berth_claim(struct berth *b)
+void box_claim(struct box *b)
 {
 	init_conn_request(&b->line, &b->look, &ignored, WIRE_FORGET, 0);
 	init_conn_remove_call(&b->look);
 }
 
 /* Which volumes it has is told by the store after a restart, too. */
-static int attach(const struct berth *b, struct err *e)
+static int attach(const struct box *b, struct err *e)
 {
 	struct store_attachment a[WIRE_MOUNTS] = { 0 };
 
@@ -77,11 +77,11 @@ static int attach(const struct berth *b, struct err *e)
 	return b->nmounts ? store_volume_attach(b->fleet->store, a, b->nmounts, e) : 0;
 }
 
-static int write_rows(struct berth *b, struct err *e)
+static int write_rows(struct box *b, struct err *e)
 {
 	struct store *s = b->fleet->store;
 
-	for (struct berth_wait *w = b->made; w; w = w->next)
+	for (struct box_wait *w = b->made; w; w = w->next)
 		if (w->named && w->named(w, b->row.id, e) < 0)
 			return -1;
 	return store_box_insert(s, &b->row, e) < 0 ? -1 : attach(b, e);
@@ -89,10 +89,10 @@ static int write_rows(struct berth *b, struct err *e)
 
 /* The row, what whoever asked for the box wants to have written with it, and the news of it: one
  * transaction, for each costs as much as all the rest of a create. */
-static int write_row(struct berth *b, struct err *e)
+static int write_row(struct box *b, struct err *e)
 {
 	struct store *s = b->fleet->store;
-	struct fleet_news news;
+	struct fleet_event news;
 
 	if (store_begin(s, e) < 0)
 		return -1;
@@ -101,18 +101,18 @@ static int write_row(struct berth *b, struct err *e)
 	fleet_write(b->fleet, b->row.team, b->row.id, "box.created",
 		    json_pack("{s:s}", "template", b->row.template), &news);
 	if (store_commit(s, e) < 0) {
-		fleet_withhold(&news);
+		fleet_event_drop(&news);
 		return -1;
 	}
-	fleet_spread(b->fleet, &news);
+	fleet_publish(b->fleet, &news);
 	return 0;
 }
 
-static int settle(struct berth *b, const struct wire_box *box, int take_fd, struct err *e)
+static int settle(struct box *b, const struct wire_box *box, int take_fd, struct err *e)
 {
 	auto_fd int fd = take_fd;
 
-	berth_take_box(b, box);
+	box_take_box(b, box);
 	snprintf(b->row.id, sizeof(b->row.id), "%.*s", ID_LEN, b->about.id);
 	b->row.state = STORE_BOX_RUNNING;
 	b->row.created_ns = b->row.started_ns = fleet_now_ns();
@@ -120,7 +120,7 @@ static int settle(struct berth *b, const struct wire_box *box, int take_fd, stru
 		b->row.ends_ns = b->row.created_ns + (int64_t)b->row.lifetime_ms * 1000000;
 	if (write_row(b, e) < 0)
 		return -1; /* closing the connection unclaimed ends the box */
-	return berth_open_line(b, steal_fd(&fd), e);
+	return box_open_conn(b, steal_fd(&fd), e);
 }
 
 static void count_template(struct fleet_figures *f, const char *name)
@@ -138,7 +138,7 @@ static void count_template(struct fleet_figures *f, const char *name)
 
 static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
-	struct berth *b = ctx;
+	struct box *b = ctx;
 	struct fleet *fl = b->fleet;
 	struct err own;
 
@@ -157,24 +157,24 @@ static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const
 		never_made(b, &own);
 		return;
 	}
-	berth_leave(b); /* those that are being made */
-	berth_enter(b);
-	berth_claim(b);
-	berth_become(b, BERTH_RUNNING);
-	gate_open(b);
+	box_leave(b); /* those that are being made */
+	box_enter(b);
+	box_claim(b);
+	box_set_state(b, BOX_RUNNING);
+	egress_client_open(b);
 	b->create_us = b->about.make_us;
 	fl->figures.created++;
 	count_template(&fl->figures, b->row.template);
 	fleet_observe(&fl->figures.create, (loop_now_ms() - b->asked_ms) * 1000);
-	berth_set_clock(b);
+	box_set_clock(b);
 	if (b->because != CAUSE_EXIT) { /* its end was asked for meanwhile */
 		enum cause because = b->because;
 
 		b->because = CAUSE_EXIT;
-		berth_end(b, because, NULL);
+		box_end(b, because, NULL);
 		return;
 	}
-	berth_tell(&b->made, b, NULL);
+	box_notify(&b->made, b, NULL);
 }
 
 static char *copy(const char *s)
@@ -186,7 +186,7 @@ static char *copy(const char *s)
 	return c;
 }
 
-int berth_is_marked(const struct store_box *row, const char *word)
+int box_is_marked(const struct store_box *row, const char *word)
 {
 	char quoted[32];
 
@@ -204,7 +204,7 @@ static void *copy_of(const void *v, size_t n)
 }
 
 /* What of the wish is needed when the answer is there. */
-static void remember(struct berth *b, const struct berth_want *want)
+static void remember(struct box *b, const struct box_spec *want)
 {
 	b->row = want->row;
 	b->row.metadata = copy(want->row.metadata);
@@ -213,7 +213,7 @@ static void remember(struct berth *b, const struct berth_want *want)
 	b->row.network = copy(want->row.network);
 	b->row.door = copy(want->row.door);
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", b->fleet->boot);
-	b->nobodys = berth_is_marked(&b->row, BERTH_INSTALL);
+	b->nobodys = box_is_marked(&b->row, BOX_INSTALL);
 	b->nmounts = want->nmounts;
 	b->mounts = copy_of(want->mounts, want->nmounts * sizeof(want->mounts[0]));
 	b->is_known = b->is_charged = 1;
@@ -222,14 +222,14 @@ static void remember(struct berth *b, const struct berth_want *want)
 	b->asked_ms = loop_now_ms();
 }
 
-static void ask_keeper(struct berth *b, const struct berth_want *want)
+static void ask_keeper(struct box *b, const struct box_spec *want)
 {
 	struct wire_create ask = { .head = sock_head(WIRE_CREATE, 0), .limits = want->limits };
 
 	ask.head.flags = want->flags;
 	snprintf(ask.seed, sizeof(ask.seed), "%s", want->seed ? want->seed : "");
 	if (want->seed)
-		ask.seed_group = fleet_seed_group(want->row.team);
+		ask.seed_group = fleet_zygote_group(want->row.team);
 	ask.nmounts = want->nmounts;
 	memcpy(ask.mounts, want->mounts, want->nmounts * sizeof(want->mounts[0]));
 	ask.nlayers = want->nlayers;
@@ -242,15 +242,15 @@ static unsigned boxes_at_once(const struct fleet *f)
 {
 	unsigned n = f->count;
 
-	for (const struct berth *b = f->making; b; b = b->next)
+	for (const struct box *b = f->making; b; b = b->next)
 		n++;
 	return n;
 }
 
-int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wait *w,
-		 struct berth **out, struct err *e)
+int box_create(struct fleet *f, const struct box_spec *want, struct box_wait *w,
+		 struct box **out, struct err *e)
 {
-	struct berth *b;
+	struct box *b;
 
 	if (bounds_check(&f->conf.most, &want->limits, e) < 0)
 		return -1;
@@ -260,11 +260,11 @@ int berth_create(struct fleet *f, const struct berth_want *want, struct berth_wa
 	if (want->row.name[0] && fleet_named(f, want->row.team, want->row.name))
 		return err_set(e, ERR_CONFLICT, "there is a box named '%.64s' already",
 			       want->row.name);
-	b = berth_new(f);
+	b = box_new(f);
 	remember(b, want);
 	b->next = f->making;
 	f->making = b;
-	berth_wait_for(b, &b->made, w);
+	box_wait_for(b, &b->made, w);
 	ask_keeper(b, want);
 	*out = b;
 	return 0;

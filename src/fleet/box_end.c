@@ -9,7 +9,7 @@
 enum { JUST_MS = 20 }; /* what a box can compute in this time without being charged for it */
 
 /* Written before the kill: a front that dies in between leaves the reason to the next. */
-void berth_intend(struct berth *b, enum cause because)
+void box_mark_ending(struct box *b, enum cause because)
 {
 	struct store *s = b->fleet->store;
 	struct err e;
@@ -19,7 +19,7 @@ void berth_intend(struct berth *b, enum cause because)
 		return;
 	b->intended = 1;
 	grouped = store_begin(s, &e) == 0;
-	ledger_settle(&b->fleet->ledger); /* init, who could say it again, goes with the box */
+	run_writer_flush(&b->fleet->ledger); /* init, who could say it again, goes with the box */
 	if (because != CAUSE_EXIT) {
 		snprintf(b->row.cause, sizeof(b->row.cause), "%s", cause_name(because));
 		/* A full disk must not keep a box alive. */
@@ -29,7 +29,7 @@ void berth_intend(struct berth *b, enum cause because)
 		(void)!store_commit(s, &e);
 }
 
-void berth_take_cause(struct berth *b, const char *name)
+void box_take_cause(struct box *b, const char *name)
 {
 	if (b->because != CAUSE_EXIT || cause_parse(name, &b->because) < 0)
 		return;
@@ -39,7 +39,7 @@ void berth_take_cause(struct berth *b, const char *name)
 }
 
 /* Whoever began its end wrote why, and it may have been another front. 1: that one was first. */
-static int is_buried(struct berth *b)
+static int is_buried(struct box *b)
 {
 	struct store_box row = { 0 };
 	struct err e;
@@ -49,14 +49,14 @@ static int is_buried(struct berth *b)
 		return 0; /* we know why, and bury() finds out the rest */
 	if (store_box_get(b->fleet->store, b->row.id, &row, &e) < 0)
 		return 0;
-	berth_take_cause(b, row.cause);
+	box_take_cause(b, row.cause);
 	gone = row.state == STORE_BOX_GONE;
 	store_box_fini(&row);
 	return gone;
 }
 
 /* It ended, and nobody had asked for it; kills for memory that some program died of before do not count. */
-static enum cause own_end(const struct berth *b, const struct wire_counted *figures)
+static enum cause own_end(const struct box *b, const struct wire_counted *figures)
 {
 	if (!figures)
 		return CAUSE_HOST;
@@ -71,7 +71,7 @@ static enum cause own_end(const struct berth *b, const struct wire_counted *figu
 		       CAUSE_HOST;
 }
 
-static int write_end(struct berth *b, enum cause cause, struct fleet_news *news)
+static int write_end(struct box *b, enum cause cause, struct fleet_event *news)
 {
 	struct fleet *f = b->fleet;
 	struct err e;
@@ -87,10 +87,10 @@ static int write_end(struct berth *b, enum cause cause, struct fleet_news *news)
 	return 0;
 }
 
-static void bury(struct berth *b, enum cause cause)
+static void bury(struct box *b, enum cause cause)
 {
 	struct fleet *f = b->fleet;
-	struct fleet_news news;
+	struct fleet_event news;
 	struct err e;
 	int grouped = store_begin(f->store, &e) == 0;
 	int first = write_end(b, cause, &news) == 0;
@@ -100,39 +100,39 @@ static void bury(struct berth *b, enum cause cause)
 	if (!first)
 		return;
 	f->figures.boxes_ended[cause]++;
-	fleet_spread(f, &news);
+	fleet_publish(f, &news);
 }
 
-void berth_finish(struct berth *b, const struct wire_counted *figures)
+void box_finish(struct box *b, const struct wire_counted *figures)
 {
 	int buried = is_buried(b);
 	/* Nobody misses the box of a run that is over. */
 	int missed = b->died && !(b->ephemeral && !b->runs);
 
-	berth_become(b, BERTH_GONE);
-	gate_close(b);
+	box_set_state(b, BOX_GONE);
+	egress_client_close(b);
 	timer_clear(&b->clock);
 	if (figures)
-		berth_count_cpu(b, figures);
+		box_count_cpu(b, figures);
 	if (b->made || b->risen) {
 		struct err gone;
 
 		err_set(&gone, ERR_NOT_FOUND, "box %s has ended", b->row.id);
-		berth_tell(&b->made, b, &gone);
-		berth_tell(&b->risen, b, &gone);
+		box_notify(&b->made, b, &gone);
+		box_notify(&b->risen, b, &gone);
 	}
-	for (struct run *r = b->runs, *next; r; r = next) {
+	for (struct exec *r = b->runs, *next; r; r = next) {
 		next = r->next;
-		run_box_gone(r, figures);
+		exec_box_gone(r, figures);
 	}
 	if (!buried)
 		bury(b, b->because == CAUSE_EXIT && missed ? own_end(b, figures) : b->because);
-	berth_leave(b);
-	berth_tell(&b->ended, b, NULL);
-	berth_free(b);
+	box_leave(b);
+	box_notify(&b->ended, b, NULL);
+	box_free(b);
 }
 
-static void berth_charge_cpu(struct berth *b, uint64_t us)
+static void berth_charge_cpu(struct box *b, uint64_t us)
 {
 	const struct fleet_accounts *a = &b->fleet->accounts;
 
@@ -140,7 +140,7 @@ static void berth_charge_cpu(struct berth *b, uint64_t us)
 		a->computed(a->ctx, b->row.team, us);
 }
 
-void berth_count_cpu(struct berth *b, const struct wire_counted *now)
+void box_count_cpu(struct box *b, const struct wire_counted *now)
 {
 	if (now->cpu_us == UINT64_MAX)
 		return;
@@ -150,7 +150,7 @@ void berth_count_cpu(struct berth *b, const struct wire_counted *now)
 	b->is_charged = 1;
 }
 
-void berth_count_reaped(struct berth *b, uint64_t cpu_us)
+void box_count_reaped(struct box *b, uint64_t cpu_us)
 {
 	if (!b->charged_us) /* or the cgroup has told more than that already */
 		berth_charge_cpu(b, cpu_us);
@@ -158,36 +158,36 @@ void berth_count_reaped(struct berth *b, uint64_t cpu_us)
 
 static void on_end(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
-	struct berth *b = ctx;
+	struct box *b = ctx;
 
 	(void)len;
 	(void)fd;
 	(void)e; /* it is gone already, which is what we want */
 	b->asking = NULL;
-	berth_finish(b, f ? (const struct wire_counted *)f : NULL);
+	box_finish(b, f ? (const struct wire_counted *)f : NULL);
 }
 
-static int was_just_counted(const struct berth *b)
+static int was_just_counted(const struct box *b)
 {
 	return b->is_charged && b->seen_ms && loop_now_ms() - b->seen_ms < JUST_MS;
 }
 
-void berth_end(struct berth *b, enum cause because, struct berth_wait *w)
+void box_end(struct box *b, enum cause because, struct box_wait *w)
 {
 	if (w)
-		berth_wait_for(b, &b->ended, w);
-	if (b->state >= BERTH_ENDING)
+		box_wait_for(b, &b->ended, w);
+	if (b->state >= BOX_ENDING)
 		return;
-	if (b->state == BERTH_MAKING && !b->late) { /* on_made() looks at this */
+	if (b->state == BOX_MAKING && !b->late) { /* on_made() looks at this */
 		b->because = because;
 		return;
 	}
-	if (b->state == BERTH_PAUSED && !init_conn_is_open(&b->line))
-		berth_restore_runs(b); /* those of it that nobody asked for yet end, too */
-	berth_become(b, BERTH_ENDING);
+	if (b->state == BOX_PAUSED && !init_conn_is_open(&b->line))
+		box_restore_execs(b); /* those of it that nobody asked for yet end, too */
+	box_set_state(b, BOX_ENDING);
 	b->because = because;
-	berth_intend(b, because);
-	berth_restored(b);
+	box_mark_ending(b, because);
+	box_restored(b);
 	timer_clear(&b->clock);
 	keeper_client_cancel(&b->fleet->office, b->asking);
 	/* The last figures explain how programs ended that end with it, or why it did; and say what was
@@ -198,36 +198,36 @@ void berth_end(struct berth *b, enum cause because, struct berth_wait *w)
 }
 
 /* Its init hung up: it died, and the box with it. */
-void berth_line_gone(struct init_conn *l, const struct err *why)
+void box_conn_lost(struct init_conn *l, const struct err *why)
 {
-	struct berth *b = l->user;
+	struct box *b = l->user;
 
 	(void)why;
-	inlets_fail(b);
-	if (b->state != BERTH_RUNNING && !berth_is_stored(b))
+	port_conns_fail(b);
+	if (b->state != BOX_RUNNING && !box_is_stored(b))
 		return;
 	b->died = 1;
-	berth_end(b, CAUSE_EXIT, NULL);
+	box_end(b, CAUSE_EXIT, NULL);
 }
 
 /* Whoever was to end it after its run died with the old front. */
-void berth_end_if_done(struct berth *b)
+void box_end_if_done(struct box *b)
 {
-	if (b->ephemeral && b->fleet->alone && b->state == BERTH_RUNNING && !b->runs)
-		berth_end(b, CAUSE_EXIT, NULL);
+	if (b->ephemeral && b->fleet->alone && b->state == BOX_RUNNING && !b->runs)
+		box_end(b, CAUSE_EXIT, NULL);
 }
 
-void berth_run_over(struct berth *b, struct run *r)
+void box_exec_ended(struct box *b, struct exec *r)
 {
-	struct run **at = &b->runs;
+	struct exec **at = &b->runs;
 
 	while (*at && *at != r)
 		at = &(*at)->next;
 	if (*at)
 		*at = r->next;
 	b->nruns--;
-	berth_touch(b);
-	past_note(b, r);
-	run_free(r);
-	berth_end_if_done(b);
+	box_touch(b);
+	recent_exits_add(b, r);
+	exec_free(r);
+	box_end_if_done(b);
 }

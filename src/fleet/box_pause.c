@@ -17,20 +17,20 @@
 
 static void kept(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
-	struct berth *b = loop_owner(x, struct berth, look);
+	struct box *b = loop_owner(x, struct box, look);
 
 	(void)f;
 	(void)len;
 	(void)fd;
 	init_conn_remove_call(x);
 	if (b->rebooting)
-		berth_wake(b);
+		box_wake(b);
 	b->rebooting = 0;
-	berth_set_clock(b);
-	berth_tell(&b->made, b, NULL);
+	box_set_clock(b);
+	box_notify(&b->made, b, NULL);
 }
 
-static void store_for(struct berth *b, enum store_box_state as)
+static void store_for(struct box *b, enum store_box_state as)
 {
 	b->row.state = as;
 	b->row.kept_until_ns = b->row.retention_ms == STORE_FOREVER ?
@@ -38,40 +38,40 @@ static void store_for(struct berth *b, enum store_box_state as)
 				       fleet_now_ns() + (int64_t)b->row.retention_ms * 1000000;
 }
 
-static void keep(struct berth *b, enum cause because)
+static void keep(struct box *b, enum cause because)
 {
 	static const struct init_call_ops on = { .answer = kept };
 	struct err e;
 
-	berth_become(b, BERTH_KEPT);
+	box_set_state(b, BOX_KEPT);
 	b->because = because;
 	store_for(b, STORE_BOX_KEPT);
-	if (berth_changed(b, &e) < 0) { /* what cannot be remembered cannot be kept */
-		berth_end(b, because, NULL);
+	if (box_changed(b, &e) < 0) { /* what cannot be remembered cannot be kept */
+		box_end(b, because, NULL);
 		return;
 	}
 	init_conn_remove_call(&b->look);
 	init_conn_request(&b->line, &b->look, &on, WIRE_STOP, 0);
-	fleet_tell(b->fleet, b->row.team, b->row.id, "box.kept",
+	fleet_emit(b->fleet, b->row.team, b->row.id, "box.kept",
 		   json_pack("{s:s}", "cause", cause_name(because)));
 }
 
 /* ---- standing still ---- */
 
-struct keeper_call *berth_ask_freeze(struct berth *b, uint16_t flags,
+struct keeper_call *box_request_freeze(struct box *b, uint16_t flags,
 				     void (*done)(void *, const struct frame *, size_t, int *,
 						  const struct err *))
 {
 	return keeper_client_request_box(&b->fleet->office, WIRE_FREEZE, flags, b->row.id, WIRE_DONE, done, b);
 }
 
-int berth_is_lost(const struct err *e)
+int box_is_lost(const struct err *e)
 {
 	return e->kind == ERR_NOT_FOUND || e->sys == ENOENT || e->sys == ECONNREFUSED;
 }
 
 /* It runs, and its time begins again. */
-static void set_going(struct berth *b)
+static void set_going(struct box *b)
 {
 	struct err e;
 
@@ -83,40 +83,40 @@ static void set_going(struct berth *b)
 	b->row.kept_until_ns = b->row.idle_since_ns = 0;
 	if (b->row.lifetime_ms)
 		b->row.ends_ns = b->row.started_ns + (int64_t)b->row.lifetime_ms * 1000000;
-	(void)!berth_changed(b, &e); /* worst case it is stored again after a restart */
+	(void)!box_changed(b, &e); /* worst case it is stored again after a restart */
 }
 
 /* What cannot stand still runs on; if its time was over, only its files are kept. */
-static void not_frozen(struct berth *b, const struct err *e)
+static void not_frozen(struct box *b, const struct err *e)
 {
 	enum cause because = b->because;
 	struct err own;
 
-	berth_become(b, BERTH_RUNNING);
-	if (berth_is_lost(e)) {
+	box_set_state(b, BOX_RUNNING);
+	if (box_is_lost(e)) {
 		b->died = 1;
-		berth_tell(&b->made, b, e);
-		berth_end(b, CAUSE_EXIT, NULL);
+		box_notify(&b->made, b, e);
+		box_end(b, CAUSE_EXIT, NULL);
 		return;
 	}
 	b->because = CAUSE_EXIT;
 	b->row.state = STORE_BOX_RUNNING;
 	b->row.kept_until_ns = b->row.idle_since_ns = 0;
 	if (because != CAUSE_EXIT) {
-		berth_tell(&b->made, b, e);
-		berth_tell(&b->risen, b, e);
+		box_notify(&b->made, b, e);
+		box_notify(&b->risen, b, e);
 		keep(b, because);
 		return;
 	}
-	(void)!berth_changed(b, &own);
-	berth_tell(&b->made, b, e);
-	berth_tell(&b->risen, b, NULL); /* which is all that they wanted */
+	(void)!box_changed(b, &own);
+	box_notify(&b->made, b, e);
+	box_notify(&b->risen, b, NULL); /* which is all that they wanted */
 }
 
 /* Somebody came while it was being paused. */
-static void rise(struct berth *b)
+static void rise(struct box *b)
 {
-	struct berth_wait *w;
+	struct box_wait *w;
 	struct err e;
 
 	if (!b->rising)
@@ -124,15 +124,15 @@ static void rise(struct berth *b)
 	b->rising = 0;
 	while ((w = b->risen)) {
 		b->risen = w->next;
-		berth_wait_for(b, &b->made, w);
+		box_wait_for(b, &b->made, w);
 	}
-	if (berth_resume(b, b->rising_reboot, NULL, &e) < 0)
-		berth_tell(&b->made, b, &e);
+	if (box_resume(b, b->rising_reboot, NULL, &e) < 0)
+		box_notify(&b->made, b, &e);
 }
 
 static void on_frozen(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
-	struct berth *b = ctx;
+	struct box *b = ctx;
 
 	(void)len;
 	(void)fd;
@@ -142,140 +142,140 @@ static void on_frozen(void *ctx, const struct frame *f, size_t len, int *fd, con
 		not_frozen(b, e);
 		return;
 	}
-	berth_set_clock(b);
+	box_set_clock(b);
 	if (b->fleet->on_pause)
 		b->fleet->on_pause(b->fleet, b);
-	fleet_tell(b->fleet, b->row.team, b->row.id, "box.paused",
+	fleet_emit(b->fleet, b->row.team, b->row.id, "box.paused",
 		   b->because == CAUSE_EXIT ? NULL : json_pack("{s:s}", "cause", cause_name(b->because)));
-	berth_tell(&b->made, b, NULL);
+	box_notify(&b->made, b, NULL);
 	rise(b);
 }
 
-static int freeze(struct berth *b, enum cause because, struct err *e)
+static int freeze(struct box *b, enum cause because, struct err *e)
 {
 	store_for(b, STORE_BOX_PAUSED);
 	b->row.idle_since_ns = fleet_now_ns();
-	if (berth_changed(b, e) < 0) {
+	if (box_changed(b, e) < 0) {
 		b->row.state = STORE_BOX_RUNNING;
 		b->row.kept_until_ns = b->row.idle_since_ns = 0;
 		return -1;
 	}
 	init_conn_remove_call(&b->look); /* no answer comes */
-	berth_become(b, BERTH_PAUSED);
+	box_set_state(b, BOX_PAUSED);
 	timer_clear(&b->clock);
 	b->because = because;
 	b->moving = PAUSING;
 	b->rising = 0;
-	b->asking = berth_ask_freeze(b, 0, on_frozen);
+	b->asking = box_request_freeze(b, 0, on_frozen);
 	return 0;
 }
 
-int berth_pause(struct berth *b, int memory, struct berth_wait *w, struct err *e)
+int box_pause(struct box *b, int memory, struct box_wait *w, struct err *e)
 {
-	if (b->state != BERTH_RUNNING)
-		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id, berth_state_name(b->state));
+	if (b->state != BOX_RUNNING)
+		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id, box_state_name(b->state));
 	if (!b->row.retention_ms)
 		b->row.retention_ms = STORE_FOREVER; /* who pauses means to come back */
 	if (memory && freeze(b, CAUSE_EXIT, e) < 0)
 		return -1;
 	if (w)
-		berth_wait_for(b, &b->made, w);
+		box_wait_for(b, &b->made, w);
 	if (!memory)
 		keep(b, CAUSE_IDLE);
 	return 0;
 }
 
 /* It runs again, all of it or soon its files alone. */
-void berth_going(struct berth *b)
+void box_start_pending(struct box *b)
 {
 	if (b->rebooting)
 		keep(b, CAUSE_IDLE); /* kept() goes on */
 	else
-		berth_tell(&b->made, b, NULL);
+		box_notify(&b->made, b, NULL);
 }
 
 static void on_thawed(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
-	struct berth *b = ctx;
+	struct box *b = ctx;
 
 	(void)len;
 	(void)fd;
 	b->asking = NULL;
 	b->moving = STILL;
-	if (!f && berth_is_lost(e)) {
+	if (!f && box_is_lost(e)) {
 		b->died = 1;
-		berth_tell(&b->made, b, e);
-		berth_end(b, CAUSE_EXIT, NULL);
+		box_notify(&b->made, b, e);
+		box_end(b, CAUSE_EXIT, NULL);
 		return;
 	}
 	if (!f) {
-		berth_set_clock(b);
-		berth_tell(&b->made, b, e);
+		box_set_clock(b);
+		box_notify(&b->made, b, e);
 		return;
 	}
 	set_going(b);
-	fleet_tell(b->fleet, b->row.team, b->row.id, "box.resumed", NULL);
+	fleet_emit(b->fleet, b->row.team, b->row.id, "box.resumed", NULL);
 	if (!init_conn_is_open(&b->line)) { /* paused since before our time: as after a restart */
-		berth_become(b, BERTH_MAKING);
-		berth_ask_to_open(b);
+		box_set_state(b, BOX_MAKING);
+		box_request_open(b);
 		return;
 	}
-	berth_become(b, BERTH_RUNNING);
+	box_set_state(b, BOX_RUNNING);
 	fleet_call_hooks(b->fleet, resumed, b);
-	berth_touch(b);
-	berth_set_clock(b);
-	berth_going(b);
+	box_touch(b);
+	box_set_clock(b);
+	box_start_pending(b);
 }
 
-int berth_resume(struct berth *b, int reboot, struct berth_wait *w, struct err *e)
+int box_resume(struct box *b, int reboot, struct box_wait *w, struct err *e)
 {
-	if (b->state == BERTH_KEPT) {
-		berth_wake(b);
+	if (b->state == BOX_KEPT) {
+		box_wake(b);
 		if (w)
 			w->done(w, b, NULL);
 		return 0;
 	}
-	if (b->state == BERTH_PAUSED && b->moving == PAUSING) {
+	if (b->state == BOX_PAUSED && b->moving == PAUSING) {
 		b->rising = 1;
 		b->rising_reboot = reboot;
 		if (w)
-			berth_wait_for(b, &b->risen, w);
+			box_wait_for(b, &b->risen, w);
 		return 0;
 	}
-	if (b->state != BERTH_PAUSED)
-		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id, berth_state_name(b->state));
+	if (b->state != BOX_PAUSED)
+		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id, box_state_name(b->state));
 	if (w)
-		berth_wait_for(b, &b->made, w);
+		box_wait_for(b, &b->made, w);
 	if (b->moving == RESUMING) /* somebody asked already: one answer for all */
 		return 0;
 	b->moving = RESUMING;
 	b->rebooting = reboot;
 	timer_clear(&b->clock);
-	b->asking = berth_ask_freeze(b, WIRE_FREEZE_OFF, on_thawed);
+	b->asking = box_request_freeze(b, WIRE_FREEZE_OFF, on_thawed);
 	return 0;
 }
 
-void berth_time_out(struct berth *b, enum cause because, uint64_t ms)
+void box_on_timeout(struct box *b, enum cause because, uint64_t ms)
 {
 	struct err e;
 
-	if (b->state != BERTH_RUNNING)
+	if (b->state != BOX_RUNNING)
 		return;
 	b->because_ms = ms;
 	if (b->row.on_timeout == STORE_TIMEOUT_PAUSE && freeze(b, because, &e) == 0)
 		return;
 	if (b->row.on_timeout == STORE_TIMEOUT_KILL)
-		berth_end(b, because, NULL);
+		box_end(b, because, NULL);
 	else
 		keep(b, because);
 }
 
-void berth_wake(struct berth *b)
+void box_wake(struct box *b)
 {
-	berth_touch(b);
-	if (b->state != BERTH_KEPT)
+	box_touch(b);
+	if (b->state != BOX_KEPT)
 		return;
-	berth_become(b, BERTH_RUNNING);
+	box_set_state(b, BOX_RUNNING);
 	set_going(b);
-	fleet_tell(b->fleet, b->row.team, b->row.id, "box.woken", NULL);
+	fleet_emit(b->fleet, b->row.team, b->row.id, "box.woken", NULL);
 }

@@ -13,7 +13,7 @@ enum {
 };
 
 /* One less to wait for before we serve. */
-void berth_restored(struct berth *b)
+void box_restored(struct box *b)
 {
 	if (!b->restoring)
 		return;
@@ -23,13 +23,13 @@ void berth_restored(struct berth *b)
 
 static void tallied(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
-	struct berth *b = loop_owner(x, struct berth, tally);
+	struct box *b = loop_owner(x, struct box, tally);
 
 	(void)len;
 	(void)fd;
-	for (struct run *r = f->type == WIRE_EXEC ? b->runs : NULL; r; r = r->next) {
+	for (struct exec *r = f->type == WIRE_EXEC ? b->runs : NULL; r; r = r->next) {
 		if (r->ref == f->ref) {
-			run_told(r, (const struct wire_exec *)f);
+			exec_on_counters(r, (const struct wire_exec *)f);
 			break; /* whoever was waiting may have changed the list */
 		}
 	}
@@ -38,11 +38,11 @@ static void tallied(struct init_call *x, const struct frame *f, size_t len, int 
 	init_conn_remove_call(x);
 	if (b->tally_again) {
 		b->tally_again = 0;
-		berth_tally(b);
+		box_request_counters(b);
 	}
 }
 
-void berth_tally(struct berth *b)
+void box_request_counters(struct box *b)
 {
 	static const struct init_call_ops on = { .answer = tallied };
 
@@ -54,24 +54,24 @@ void berth_tally(struct berth *b)
 }
 
 /* Those that run, and that we do not know of. */
-void berth_restore_runs(struct berth *b)
+void box_restore_execs(struct box *b)
 {
 	struct store_runs rows = { 0 };
 	struct err e;
 
-	ledger_settle(&b->fleet->ledger);
+	run_writer_flush(&b->fleet->ledger);
 	if (store_run_running(b->fleet->store, b->row.id, &rows, &e) < 0)
 		return;
 	for (unsigned i = 0; i < rows.n; i++)
-		if (!run_find(b, rows.v[i].id))
-			run_restore(b, &rows.v[i]);
+		if (!exec_lookup(b, rows.v[i].id))
+			exec_restore(b, &rows.v[i]);
 	store_runs_fini(&rows);
 	if (b->runs)
-		berth_tally(b);
+		box_request_counters(b);
 }
 
 /* How long it has been idle, as far as that was written down. */
-static void set_active(struct berth *b)
+static void set_active(struct box *b)
 {
 	int64_t idle_ns = b->row.idle_since_ns ? fleet_now_ns() - b->row.idle_since_ns : 0;
 	uint64_t now = loop_now_ms(), idle = idle_ns > 0 ? (uint64_t)idle_ns / 1000000 : 0;
@@ -79,42 +79,42 @@ static void set_active(struct berth *b)
 	b->active_ms = idle < now ? now - idle : 0;
 }
 
-static void reached(struct berth *b, const struct wire_box *box)
+static void reached(struct box *b, const struct wire_box *box)
 {
 	b->late = 0;
-	berth_take_box(b, box);
-	berth_claim(b);
-	berth_become(b, b->row.state == STORE_BOX_KEPT ? BERTH_KEPT : BERTH_RUNNING);
-	gate_open(b);
+	box_take_box(b, box);
+	box_claim(b);
+	box_set_state(b, b->row.state == STORE_BOX_KEPT ? BOX_KEPT : BOX_RUNNING);
+	egress_client_open(b);
 	set_active(b);
-	berth_restore_runs(b);
+	box_restore_execs(b);
 	fleet_call_hooks(b->fleet, restored, b);
-	berth_set_clock(b);
+	box_set_clock(b);
 	b->fleet->figures.restored++;
-	berth_restored(b);
-	berth_going(b);
-	berth_take_cause(b, b->row.cause);
+	box_restored(b);
+	box_start_pending(b);
+	box_take_cause(b, b->row.cause);
 	if (b->because != CAUSE_EXIT && !b->rebooting) /* its end had begun */
-		berth_end(b, b->because, NULL);
+		box_end(b, b->because, NULL);
 	else
-		berth_end_if_done(b);
+		box_end_if_done(b);
 }
 
 /* It ended while nobody looked; the keeper may still know how. */
-static void not_there(struct berth *b, const struct err *e)
+static void not_there(struct box *b, const struct err *e)
 {
 	b->late = 0;
-	berth_restore_runs(b);
-	berth_become(b, BERTH_RUNNING);
+	box_restore_execs(b);
+	box_set_state(b, BOX_RUNNING);
 	b->died = 1;
-	berth_tell(&b->made, b, e);
+	box_notify(&b->made, b, e);
 	/* The keeper ends boxes whose time is over, and one that has been started since does not know why. */
-	berth_end(b, b->row.state == STORE_BOX_RUNNING && berth_left_ms(b) == 0 ? CAUSE_LIFETIME : CAUSE_EXIT, NULL);
+	box_end(b, b->row.state == STORE_BOX_RUNNING && box_left_ms(b) == 0 ? CAUSE_LIFETIME : CAUSE_EXIT, NULL);
 }
 
 /* Its init takes no connection now, because it is frozen or flooded. That is no reason to end it,
  * nor one for everybody else to wait. */
-static void too_late(struct berth *b, const struct err *e)
+static void too_late(struct box *b, const struct err *e)
 {
 	struct err busy = { 0 };
 
@@ -122,26 +122,26 @@ static void too_late(struct berth *b, const struct err *e)
 	busy.sys = EBUSY;
 	b->late = 1;
 	timer_set(&b->clock, AGAIN_MS);
-	berth_restored(b);
-	berth_tell(&b->made, b, &busy);
+	box_restored(b);
+	box_notify(&b->made, b, &busy);
 }
 
 static void on_opened(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
-	struct berth *b = ctx;
+	struct box *b = ctx;
 	struct err own;
 
 	(void)len;
 	b->asking = NULL;
-	if (f && *fd >= 0 && berth_open_line(b, steal_fd(fd), &own) == 0)
+	if (f && *fd >= 0 && box_open_conn(b, steal_fd(fd), &own) == 0)
 		reached(b, (const struct wire_box *)f);
-	else if (e && berth_is_lost(e))
+	else if (e && box_is_lost(e))
 		not_there(b, e);
 	else
 		too_late(b, e);
 }
 
-void berth_ask_to_open(struct berth *b)
+void box_request_open(struct box *b)
 {
 	b->asking = keeper_client_request_box(&b->fleet->office, WIRE_OPEN, 0, b->row.id, WIRE_BOX, on_opened, b);
 }
@@ -149,69 +149,69 @@ void berth_ask_to_open(struct berth *b)
 /* One that was paused is asked to be so again: that also tells whether it is there. */
 static void on_still(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
-	struct berth *b = ctx;
+	struct box *b = ctx;
 
 	(void)len;
 	(void)fd;
 	b->asking = NULL;
-	if (!f && berth_is_lost(e)) {
+	if (!f && box_is_lost(e)) {
 		not_there(b, e);
 		return;
 	}
 	if (!f) {
 		b->late = 1;
 		timer_set(&b->clock, AGAIN_MS);
-		berth_restored(b);
+		box_restored(b);
 		return;
 	}
 	b->late = 0;
-	berth_become(b, BERTH_PAUSED);
-	berth_set_clock(b);
+	box_set_state(b, BOX_PAUSED);
+	box_set_clock(b);
 	b->fleet->figures.restored++;
-	berth_restored(b);
-	berth_tell(&b->made, b, NULL);
-	berth_take_cause(b, b->row.cause);
+	box_restored(b);
+	box_notify(&b->made, b, NULL);
+	box_take_cause(b, b->row.cause);
 	if (b->because != CAUSE_EXIT) /* its end had begun */
-		berth_end(b, b->because, NULL);
+		box_end(b, b->because, NULL);
 }
 
-static void ask_for(struct berth *b)
+static void ask_for(struct box *b)
 {
 	if (b->row.state == STORE_BOX_PAUSED)
-		b->asking = berth_ask_freeze(b, 0, on_still);
+		b->asking = box_request_freeze(b, 0, on_still);
 	else
-		berth_ask_to_open(b);
+		box_request_open(b);
 }
 
-void berth_open_again(struct berth *b)
+void box_open_again(struct box *b)
 {
 	/* When a renewed one was used last, the front before us knew: it gets its time once more. */
-	if (b->row.state == STORE_BOX_RUNNING && berth_left_ms(b) == 0 && !berth_renews(&b->row)) {
-		berth_restore_runs(b);
-		berth_end(b, CAUSE_LIFETIME, NULL);
+	if (b->row.state == STORE_BOX_RUNNING && box_left_ms(b) == 0 && !box_renews(&b->row)) {
+		box_restore_execs(b);
+		box_end(b, CAUSE_LIFETIME, NULL);
 		return;
 	}
 	if (!b->asking)
 		ask_for(b);
 }
 
-void berth_restore(struct fleet *f, struct store_box *take_row, struct berth_wait *w)
+void box_restore(struct fleet *f, struct store_box *take_row, struct box_wait *w)
 {
-	struct berth *b = berth_new(f);
+	struct box *b = box_new(f);
 
 	b->row = *take_row;
 	b->told.then = WIRE_THENS;
-	b->ephemeral = berth_is_marked(&b->row, BERTH_EPHEMERAL);
-	b->nobodys = berth_is_marked(&b->row, BERTH_INSTALL);
-	berth_enter(b);
+	b->ephemeral = box_is_marked(&b->row, BOX_EPHEMERAL);
+	b->nobodys = box_is_marked(&b->row, BOX_INSTALL);
+	box_enter(b);
 	if (w)
-		berth_wait_for(b, &b->made, w);
+		box_wait_for(b, &b->made, w);
 	if (strcmp(b->row.boot, f->boot) != 0) { /* the machine was started anew */
-		b->state = BERTH_ENDING;
+		b->state = BOX_ENDING;
 		b->fleet->ending++;
-		berth_restore_runs(b);
+		box_restore_execs(b);
 		b->because = CAUSE_HOST;
-		berth_finish(b, NULL);
+		box_finish(b, NULL);
 		return;
 	}
 	f->restoring++;
@@ -219,17 +219,17 @@ void berth_restore(struct fleet *f, struct store_box *take_row, struct berth_wai
 	ask_for(b);
 }
 
-void berth_catch_up(struct berth *b)
+void box_resync(struct box *b)
 {
-	if (b->state != BERTH_RUNNING && !berth_is_stored(b))
+	if (b->state != BOX_RUNNING && !box_is_stored(b))
 		return;
-	berth_reread(b);
-	if (b->state == BERTH_PAUSED) {
-		berth_set_clock(b);
+	box_reread(b);
+	if (b->state == BOX_PAUSED) {
+		box_set_clock(b);
 		return;
 	}
-	berth_restore_runs(b);
+	box_restore_execs(b);
 	fleet_call_hooks(b->fleet, resynced, b);
-	berth_set_clock(b);
-	berth_end_if_done(b);
+	box_set_clock(b);
+	box_end_if_done(b);
 }

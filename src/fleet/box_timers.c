@@ -21,12 +21,12 @@ static uint64_t until(int64_t deadline_ns)
 	return left > 0 ? (uint64_t)left / 1000000 + 1 : 0;
 }
 
-uint64_t berth_left_ms(const struct berth *b)
+uint64_t box_left_ms(const struct box *b)
 {
 	return b->row.ends_ns ? until(b->row.ends_ns) : UINT64_MAX;
 }
 
-int berth_renews(const struct store_box *row)
+int box_renews(const struct store_box *row)
 {
 	json_t *door = row->door ? json_loads(row->door, 0, NULL) : NULL;
 	const char *from = json_string_value(json_object_get(door, "lifetime_from"));
@@ -36,19 +36,19 @@ int berth_renews(const struct store_box *row)
 	return renews;
 }
 
-int64_t berth_ends_ns(const struct berth *b)
+int64_t box_ends_ns(const struct box *b)
 {
 	uint64_t since = b->busy ? 0 : loop_now_ms() - b->active_ms;
 	int64_t renewed = fleet_now_ns() + ((int64_t)b->row.lifetime_ms - (int64_t)since) * 1000000;
 
-	if (b->state != BERTH_RUNNING || !b->row.ends_ns || renewed <= b->row.ends_ns)
+	if (b->state != BOX_RUNNING || !b->row.ends_ns || renewed <= b->row.ends_ns)
 		return b->row.ends_ns;
-	return berth_renews(&b->row) ? renewed : b->row.ends_ns;
+	return box_renews(&b->row) ? renewed : b->row.ends_ns;
 }
 
-int berth_renew(struct berth *b)
+int box_renew(struct box *b)
 {
-	int64_t ends_ns = berth_ends_ns(b);
+	int64_t ends_ns = box_ends_ns(b);
 	struct err e;
 
 	if (ends_ns <= b->row.ends_ns || !until(ends_ns))
@@ -60,7 +60,7 @@ int berth_renew(struct berth *b)
 	return 1;
 }
 
-static uint64_t idle_left_ms(const struct berth *b)
+static uint64_t idle_left_ms(const struct box *b)
 {
 	uint64_t since = loop_now_ms() - b->active_ms;
 
@@ -71,7 +71,7 @@ static uint64_t idle_left_ms(const struct berth *b)
 
 /* That it is idle is written down after a quarter of the time: a restart then lengthens the whole by
  * no more than that, and a box in use costs no writes. */
-static uint64_t mark_left_ms(const struct berth *b)
+static uint64_t mark_left_ms(const struct box *b)
 {
 	uint64_t since = loop_now_ms() - b->active_ms;
 
@@ -80,7 +80,7 @@ static uint64_t mark_left_ms(const struct berth *b)
 	return since >= b->row.idle_ms / 4 ? 0 : b->row.idle_ms / 4 - since;
 }
 
-static void mark_idle(struct berth *b, int64_t since_ns)
+static void mark_idle(struct box *b, int64_t since_ns)
 {
 	struct err e;
 
@@ -90,24 +90,24 @@ static void mark_idle(struct berth *b, int64_t since_ns)
 				   b->row.kept_until_ns, &e);
 }
 
-static uint64_t kept_left_ms(const struct berth *b)
+static uint64_t kept_left_ms(const struct box *b)
 {
 	return b->row.kept_until_ns ? until(b->row.kept_until_ns) : UINT64_MAX;
 }
 
 /* Its own time stands still; only that for which it is stored goes on. */
-int berth_is_stored(const struct berth *b)
+int box_is_stored(const struct box *b)
 {
-	return b->state == BERTH_KEPT || b->state == BERTH_PAUSED;
+	return b->state == BOX_KEPT || b->state == BOX_PAUSED;
 }
 
 /* What the keeper is to do at the end of its time, if no server does it. */
-static struct wire_then deadline_of(const struct berth *b)
+static struct wire_then deadline_of(const struct box *b)
 {
 	static const uint32_t then[] = { [STORE_TIMEOUT_KILL] = WIRE_THEN_END,
 					       [STORE_TIMEOUT_KEEP] = WIRE_THEN_STOP,
 					       [STORE_TIMEOUT_PAUSE] = WIRE_THEN_FREEZE };
-	int stored = berth_is_stored(b);
+	int stored = box_is_stored(b);
 	int64_t ends_ns = stored ? b->row.kept_until_ns : b->row.ends_ns;
 	int64_t left_ns = ends_ns - fleet_now_ns();
 
@@ -119,7 +119,7 @@ static struct wire_then deadline_of(const struct berth *b)
 				   .then = stored ? WIRE_THEN_END : then[b->row.on_timeout] };
 }
 
-static int is_told(const struct berth *b, const struct wire_then *now)
+static int is_told(const struct box *b, const struct wire_then *now)
 {
 	int64_t apart = (int64_t)(now->at_ns - b->told.at_ns), second = 1000000000;
 
@@ -128,14 +128,14 @@ static int is_told(const struct berth *b, const struct wire_then *now)
 }
 
 /* How long until the keeper is to be told: most boxes are for one run, and end before that. */
-static uint64_t tell_left_ms(struct berth *b)
+static uint64_t tell_left_ms(struct box *b)
 {
 	uint64_t age = loop_now_ms() - b->asked_ms;
 
 	return b->asked_ms && age < TELL_MS ? TELL_MS - age : 0;
 }
 
-static uint64_t tell_keeper(struct berth *b)
+static uint64_t tell_keeper(struct box *b)
 {
 	struct wire_deadline ask = { .head = sock_head(WIRE_DEADLINE, 0), .what = deadline_of(b) };
 	uint64_t left = is_told(b, &ask.what) ? UINT64_MAX : tell_left_ms(b);
@@ -145,22 +145,22 @@ static uint64_t tell_keeper(struct berth *b)
 	b->told = ask.what;
 	/* The keeper does not see what renews a lifetime. A use just before the end that is noted here would move it by a
 	 * whole lifetime; without a server the box may live that long, but must not end before. */
-	if (ask.what.at_ns && !berth_is_stored(b) && berth_renews(&b->row))
+	if (ask.what.at_ns && !box_is_stored(b) && box_renews(&b->row))
 		ask.what.at_ns += b->row.lifetime_ms * UINT64_C(1000000);
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
 	keeper_client_request(&b->fleet->office, &ask, sizeof(ask), WIRE_DONE, NULL, NULL);
 	return UINT64_MAX;
 }
 
-void berth_set_clock(struct berth *b)
+void box_set_clock(struct box *b)
 {
 	uint64_t ms, idle, mark, tell;
 
-	if (b->state != BERTH_RUNNING && !berth_is_stored(b))
+	if (b->state != BOX_RUNNING && !box_is_stored(b))
 		return;
-	ms = berth_is_stored(b) ? kept_left_ms(b) : berth_left_ms(b);
-	idle = berth_is_stored(b) ? UINT64_MAX : idle_left_ms(b);
-	mark = berth_is_stored(b) ? UINT64_MAX : mark_left_ms(b);
+	ms = box_is_stored(b) ? kept_left_ms(b) : box_left_ms(b);
+	idle = box_is_stored(b) ? UINT64_MAX : idle_left_ms(b);
+	mark = box_is_stored(b) ? UINT64_MAX : mark_left_ms(b);
 	idle = mark < idle ? mark : idle;
 	if (idle < ms)
 		ms = idle;
@@ -173,44 +173,44 @@ void berth_set_clock(struct berth *b)
 		timer_set(&b->clock, ms < TIMER_MAX_MS ? ms : TIMER_MAX_MS);
 }
 
-void berth_touch(struct berth *b)
+void box_touch(struct box *b)
 {
 	b->active_ms = loop_now_ms();
 	if (b->row.idle_since_ns)
 		mark_idle(b, 0);
 }
 
-void berth_hold(struct berth *b)
+void box_hold(struct box *b)
 {
 	b->busy++;
 	b->holds++;
-	berth_touch(b);
+	box_touch(b);
 }
 
-void berth_release(struct berth *b)
+void box_release(struct box *b)
 {
 	b->busy--;
-	berth_touch(b);
+	box_touch(b);
 	if (b->row.idle_ms && !b->busy)
-		berth_set_clock(b);
+		box_set_clock(b);
 }
 
 /* Output that nobody reads is activity, too: the ends of the logs tell. */
-static void looked(struct berth *b)
+static void looked(struct box *b)
 {
 	init_conn_remove_call(&b->look);
 	if (b->look_tip != b->output_tip || b->busy) {
 		b->output_tip = b->look_tip;
-		berth_touch(b);
-		berth_set_clock(b);
+		box_touch(b);
+		box_set_clock(b);
 	} else {
-		berth_time_out(b, CAUSE_IDLE, b->row.idle_ms);
+		box_on_timeout(b, CAUSE_IDLE, b->row.idle_ms);
 	}
 }
 
 static void look_each(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
-	struct berth *b = loop_owner(x, struct berth, look);
+	struct box *b = loop_owner(x, struct box, look);
 	const struct wire_exec *exec = (const struct wire_exec *)f;
 
 	(void)len;
@@ -221,13 +221,13 @@ static void look_each(struct init_call *x, const struct frame *f, size_t len, in
 		looked(b);
 }
 
-static void look_inside(struct berth *b)
+static void look_inside(struct box *b)
 {
 	static const struct init_call_ops on = { .answer = look_each };
 
 	if (b->look.line) { /* asked, and waited for the answer long enough */
 		init_conn_remove_call(&b->look);
-		berth_time_out(b, CAUSE_IDLE, b->row.idle_ms);
+		box_on_timeout(b, CAUSE_IDLE, b->row.idle_ms);
 		return;
 	}
 	b->look_tip = 0;
@@ -236,7 +236,7 @@ static void look_inside(struct berth *b)
 }
 
 /* Another front may have changed it, or ended it. */
-void berth_reread(struct berth *b)
+void box_reread(struct box *b)
 {
 	struct store_box row = { 0 };
 	struct err e;
@@ -249,47 +249,47 @@ void berth_reread(struct berth *b)
 	}
 	store_box_fini(&b->row);
 	b->row = row;
-	if (b->state == BERTH_RUNNING && row.state == STORE_BOX_KEPT)
-		berth_become(b, BERTH_KEPT);
-	else if (b->state == BERTH_RUNNING && row.state == STORE_BOX_PAUSED)
-		berth_become(b, BERTH_PAUSED);
-	else if (berth_is_stored(b) && !b->moving && row.state == STORE_BOX_RUNNING) {
-		berth_become(b, init_conn_is_open(&b->line) ? BERTH_RUNNING : BERTH_MAKING);
-		if (b->state == BERTH_MAKING)
-			berth_open_again(b);
+	if (b->state == BOX_RUNNING && row.state == STORE_BOX_KEPT)
+		box_set_state(b, BOX_KEPT);
+	else if (b->state == BOX_RUNNING && row.state == STORE_BOX_PAUSED)
+		box_set_state(b, BOX_PAUSED);
+	else if (box_is_stored(b) && !b->moving && row.state == STORE_BOX_RUNNING) {
+		box_set_state(b, init_conn_is_open(&b->line) ? BOX_RUNNING : BOX_MAKING);
+		if (b->state == BOX_MAKING)
+			box_open_again(b);
 	}
 }
 
-void berth_clock_due(struct timer *t)
+void box_clock_due(struct timer *t)
 {
-	struct berth *b = loop_owner(t, struct berth, clock);
+	struct box *b = loop_owner(t, struct box, clock);
 
 	if (!b->fleet->alone) {
-		berth_reread(b);
-		berth_touch(b); /* who knows what goes on there */
+		box_reread(b);
+		box_touch(b); /* who knows what goes on there */
 	}
 	if (b->late)
-		berth_open_again(b);
-	else if (berth_is_stored(b) && kept_left_ms(b) == 0)
-		berth_end(b, b->because ? b->because : CAUSE_IDLE, NULL);
-	else if (b->state == BERTH_RUNNING && berth_left_ms(b) == 0 && berth_renew(b))
-		berth_set_clock(b);
-	else if (b->state == BERTH_RUNNING && berth_left_ms(b) == 0)
-		berth_time_out(b, CAUSE_LIFETIME, b->row.lifetime_ms);
-	else if (b->state == BERTH_RUNNING && idle_left_ms(b) == 0)
+		box_open_again(b);
+	else if (box_is_stored(b) && kept_left_ms(b) == 0)
+		box_end(b, b->because ? b->because : CAUSE_IDLE, NULL);
+	else if (b->state == BOX_RUNNING && box_left_ms(b) == 0 && box_renew(b))
+		box_set_clock(b);
+	else if (b->state == BOX_RUNNING && box_left_ms(b) == 0)
+		box_on_timeout(b, CAUSE_LIFETIME, b->row.lifetime_ms);
+	else if (b->state == BOX_RUNNING && idle_left_ms(b) == 0)
 		look_inside(b);
 	else {
-		if (b->state == BERTH_RUNNING && mark_left_ms(b) == 0)
+		if (b->state == BOX_RUNNING && mark_left_ms(b) == 0)
 			mark_idle(b, fleet_now_ns() -
 					     (int64_t)(loop_now_ms() - b->active_ms) * 1000000);
-		berth_set_clock(b);
+		box_set_clock(b);
 	}
 }
 
-int berth_changed(struct berth *b, struct err *e)
+int box_changed(struct box *b, struct err *e)
 {
 	if (store_box_update(b->fleet->store, &b->row, e) < 0)
 		return err_in(e, "box %s", b->row.id);
-	berth_set_clock(b);
+	box_set_clock(b);
 	return 0;
 }

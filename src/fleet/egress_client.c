@@ -13,7 +13,7 @@
 
 enum { AGAIN_MS = 500, TRIES = 5 };
 
-int gate_wanted(const struct berth *b)
+int egress_client_wanted(const struct box *b)
 {
 	return b->row.network && strcmp(b->row.network, "[]") != 0;
 }
@@ -32,11 +32,11 @@ static json_t *text_at(const char **at, const char *end)
 	return text ? text : json_string("?"); /* not UTF-8: a host is never that */
 }
 
-static void take_report(struct gate *g, const struct wire_way_report *f, size_t len)
+static void take_report(struct egress_client *g, const struct wire_way_report *f, size_t len)
 {
 	const char *at = (const char *)(f + 1), *end = (const char *)f + len;
 	char id[WIRE_ID];
-	struct berth *b;
+	struct box *b;
 	json_t *doc;
 
 	snprintf(id, sizeof(id), "%.*s", WIRE_ID - 1, f->id);
@@ -57,16 +57,16 @@ static void take_report(struct gate *g, const struct wire_way_report *f, size_t 
 	if (!b->way.records)
 		b->way.records = json_array();
 	json_array_append_new(b->way.records, doc);
-	if (json_array_size(b->way.records) > GATE_RECORDS)
+	if (json_array_size(b->way.records) > EGRESS_CLIENT_RECORDS)
 		json_array_remove(b->way.records, 0);
 	b->way.bytes_in += f->bytes_in;
 	b->way.bytes_out += f->bytes_out;
 	b->way.connections++;
 	b->way.refused += strcmp(json_string_value(json_object_get(doc, "verdict")), "ok") != 0;
-	berth_touch(b);
+	box_touch(b);
 }
 
-static void take_held(struct gate *g, const struct wire_way_held *f)
+static void take_held(struct egress_client *g, const struct wire_way_held *f)
 {
 	char id[WIRE_ID];
 
@@ -75,17 +75,17 @@ static void take_held(struct gate *g, const struct wire_way_held *f)
 			    json_pack("[I, I]", (json_int_t)f->bytes_in, (json_int_t)f->bytes_out));
 }
 
-static void all_held(struct gate *g)
+static void all_held(struct egress_client *g)
 {
 	struct fleet *f = g->fleet;
 
 	g->told = 1;
-	for (struct berth *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
-		gate_open(b);
-	gate_sweep(g);
+	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+		egress_client_open(b);
+	egress_client_sweep(g);
 }
 
-static void refused(struct gate *g, const struct wire_error *f)
+static void refused(struct egress_client *g, const struct wire_error *f)
 {
 	struct fleet *fl = g->fleet;
 	struct err e;
@@ -94,7 +94,7 @@ static void refused(struct gate *g, const struct wire_error *f)
 	if (e.kind == ERR_CONFLICT) /* it has one, from another front */
 		return;
 	log_warn("egress did not take a way", LOG_E(&e));
-	for (struct berth *b = fleet_next(fl, NULL); b; b = fleet_next(fl, b))
+	for (struct box *b = fleet_next(fl, NULL); b; b = fleet_next(fl, b))
 		if (b->way.open && b->way.ref == f->head.ref) {
 			b->way.open = 0;
 			snprintf(b->way.why, sizeof(b->way.why), "%.100s", e.msg);
@@ -103,7 +103,7 @@ static void refused(struct gate *g, const struct wire_error *f)
 
 static void egress_says(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
 {
-	struct gate *g = loop_owner(p, struct gate, post);
+	struct egress_client *g = loop_owner(p, struct egress_client, post);
 
 	(void)fd;
 	if (f->type == WIRE_WAY_REPORT)
@@ -119,20 +119,20 @@ static void egress_says(struct frame_conn *p, const struct frame *f, size_t len,
 /* It died, and every way with it: the next one is told of all of them. */
 static void egress_left(struct frame_conn *p, const struct err *why)
 {
-	struct gate *g = loop_owner(p, struct gate, post);
+	struct egress_client *g = loop_owner(p, struct egress_client, post);
 	struct fleet *f = g->fleet;
 
 	(void)why;
 	log_warn("egress has left");
 	g->told = g->unsure = 0;
-	for (struct berth *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
 		b->way.open = 0;
 	timer_set(&g->again, AGAIN_MS / 10);
 }
 
 static void ask_again(struct timer *t)
 {
-	struct gate *g = loop_owner(t, struct gate, again);
+	struct egress_client *g = loop_owner(t, struct egress_client, again);
 
 	if (!g->need || (g->post.fd >= 0 && !g->unsure))
 		return;
@@ -144,19 +144,19 @@ static void ask_again(struct timer *t)
 
 /* ---- life ---- */
 
-void gate_init(struct gate *g, struct fleet *f)
+void egress_client_init(struct egress_client *g, struct fleet *f)
 {
-	*g = (struct gate){ .fleet = f, .post.fd = -1 };
+	*g = (struct egress_client){ .fleet = f, .post.fd = -1 };
 	timer_init(&g->again, f->loop, ask_again);
 }
 
-void gate_begin(struct gate *g)
+void egress_client_begin(struct egress_client *g)
 {
 	if (g->need)
 		g->need(g);
 }
 
-void gate_connect(struct gate *g, int take_fd)
+void egress_client_connect(struct egress_client *g, int take_fd)
 {
 	frame_conn_fini(&g->post);
 	json_decref(g->held);
@@ -167,7 +167,7 @@ void gate_connect(struct gate *g, int take_fd)
 	g->post.on_gone = egress_left;
 }
 
-static void send_close(struct gate *g, const char *id)
+static void send_close(struct egress_client *g, const char *id)
 {
 	struct wire_id f = { .head = sock_head(WIRE_WAY_CLOSE, 0) };
 
@@ -175,7 +175,7 @@ static void send_close(struct gate *g, const char *id)
 	frame_conn_send(&g->post, &f, sizeof(f), NULL, 0, -1);
 }
 
-void gate_sweep(struct gate *g)
+void egress_client_sweep(struct egress_client *g)
 {
 	const char *id;
 	json_t *figures;
@@ -193,7 +193,7 @@ void gate_sweep(struct gate *g)
 	}
 }
 
-void gate_fini(struct gate *g)
+void egress_client_fini(struct egress_client *g)
 {
 	frame_conn_fini(&g->post);
 	timer_fini(&g->again);
@@ -203,7 +203,7 @@ void gate_fini(struct gate *g)
 
 /* ---- ways ---- */
 
-static void hosts_text(const struct berth *b, struct buf *out)
+static void hosts_text(const struct box *b, struct buf *out)
 {
 	json_t *all = json_loads(b->row.network, 0, NULL), *host;
 	size_t i;
@@ -215,8 +215,8 @@ static void hosts_text(const struct berth *b, struct buf *out)
 
 static void listens(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
-	struct berth *b = loop_owner(x, struct berth, way.ask);
-	struct gate *g = &b->fleet->gate;
+	struct box *b = loop_owner(x, struct box, way.ask);
+	struct egress_client *g = &b->fleet->gate;
 	struct wire_way_open ask = { .head = sock_head(WIRE_WAY_OPEN, ++g->refs),
 				     .used_in = b->way.bytes_in,
 				     .used_out = b->way.bytes_out };
@@ -236,8 +236,8 @@ static void listens(struct init_call *x, const struct frame *f, size_t len, int 
 
 static void listens_not(struct init_call *x, const struct err *e)
 {
-	struct berth *b = loop_owner(x, struct berth, way.ask);
-	struct gate *g = &b->fleet->gate;
+	struct box *b = loop_owner(x, struct box, way.ask);
+	struct egress_client *g = &b->fleet->gate;
 
 	init_conn_remove_call(x);
 	/* Another front was faster, probably: then egress has it. Else a program of the box has the port. */
@@ -255,7 +255,7 @@ static void line_is_lost(struct init_call *x)
 	(void)x;
 }
 
-static int was_held(struct gate *g, struct berth *b)
+static int was_held(struct egress_client *g, struct box *b)
 {
 	json_t *figures = json_object_get(g->held, b->row.id);
 
@@ -268,31 +268,31 @@ static int was_held(struct gate *g, struct berth *b)
 	return 1;
 }
 
-void gate_open(struct berth *b)
+void egress_client_open(struct box *b)
 {
 	static const struct init_call_ops on = { .answer = listens,
 						 .refused = listens_not,
 						 .lost = line_is_lost };
-	struct gate *g = &b->fleet->gate;
+	struct egress_client *g = &b->fleet->gate;
 
-	if (!gate_wanted(b) || !g->told || b->way.open || b->way.ask.line ||
+	if (!egress_client_wanted(b) || !g->told || b->way.open || b->way.ask.line ||
 	    !init_conn_is_open(&b->line) || was_held(g, b))
 		return;
-	init_conn_request_port(&b->line, &b->way.ask, &on, WIRE_LISTEN, GATE_PORT);
+	init_conn_request_port(&b->line, &b->way.ask, &on, WIRE_LISTEN, EGRESS_CLIENT_PORT);
 }
 
 /* Those that were there before go on with the listener they have. */
-void gate_change(struct berth *b)
+void egress_client_change(struct box *b)
 {
-	struct gate *g = &b->fleet->gate;
+	struct egress_client *g = &b->fleet->gate;
 	struct wire_way_open ask = { .head = sock_head(WIRE_WAY_OPEN, 0) };
 	auto_buf struct buf hosts = { 0 };
 
 	if (!b->way.open) {
-		gate_open(b);
+		egress_client_open(b);
 		return;
 	}
-	if (!gate_wanted(b)) {
+	if (!egress_client_wanted(b)) {
 		send_close(g, b->row.id);
 		b->way.open = 0;
 		return;
@@ -304,20 +304,20 @@ void gate_change(struct berth *b)
 		b->way.open = 0;
 }
 
-void gate_close(struct berth *b)
+void egress_client_close(struct box *b)
 {
-	if (gate_wanted(b) && b->fleet->gate.post.fd >= 0)
+	if (egress_client_wanted(b) && b->fleet->gate.post.fd >= 0)
 		send_close(&b->fleet->gate, b->row.id);
 	b->way.open = 0;
 }
 
-void gate_drop(struct berth *b)
+void egress_client_drop(struct box *b)
 {
 	json_decref(b->way.records);
 	b->way.records = NULL;
 }
 
-json_t *gate_json(const struct berth *b)
+json_t *egress_client_json(const struct box *b)
 {
 	json_t *allow = b->row.network ? json_loads(b->row.network, 0, NULL) : NULL;
 
@@ -330,7 +330,7 @@ json_t *gate_json(const struct berth *b)
 			 b->way.records ? json_deep_copy(b->way.records) : json_array());
 }
 
-json_t *gate_since(const struct berth *b, int64_t since_ns)
+json_t *egress_client_since(const struct box *b, int64_t since_ns)
 {
 	json_t *all = json_array(), *one;
 	size_t i;

@@ -4,18 +4,18 @@
  *
  *   box's init ── LISTEN ──► a socket inside ──► gate ── WAY_OPEN + hosts ──► egress
  *
- * What is remembered is in memory: the last GATE_RECORDS connections of a box and sums over all of
+ * What is remembered is in memory: the last EGRESS_CLIENT_RECORDS connections of a box and sums over all of
  * them. A new front has the sums of bytes from egress, and none of the records. */
 #pragma once
 #include "client/init_conn.h"
 #include <jansson.h>
 
-struct berth;
+struct box;
 struct fleet;
 
-enum { GATE_PORT = 3128, GATE_RECORDS = 64 };
+enum { EGRESS_CLIENT_PORT = 3128, EGRESS_CLIENT_RECORDS = 64 };
 
-struct gate {
+struct egress_client {
 	struct fleet *fleet;
 	struct frame_conn post;
 	struct timer again;
@@ -23,11 +23,11 @@ struct gate {
 	int told;      /* it has said which */
 	int unsure;    /* somebody else has opened a way meanwhile, it seems */
 	uint32_t refs; /* of what was asked of it */
-	void (*need)(struct gate *g); /* bring one: gate_connect(). NULL: there is no way out here */
+	void (*need)(struct egress_client *g); /* bring one: egress_client_connect(). NULL: there is no way out here */
 	void *user;
 };
 
-struct gate_way { /* of a berth */
+struct egress_client_link { /* of a berth */
 	struct init_call ask;
 	int open;
 	unsigned tries;
@@ -37,18 +37,18 @@ struct gate_way { /* of a berth */
 	json_t *records; /* array, oldest first */
 };
 
-void gate_init(struct gate *g, struct fleet *f);
-void gate_begin(struct gate *g); /* need is set */
-void gate_connect(struct gate *g, int take_fd);
+void egress_client_init(struct egress_client *g, struct fleet *f);
+void egress_client_begin(struct egress_client *g); /* need is set */
+void egress_client_connect(struct egress_client *g, int take_fd);
 /* Closes what egress holds of boxes that are no more, once that is certain. */
-void gate_sweep(struct gate *g);
-void gate_fini(struct gate *g);
+void egress_client_sweep(struct egress_client *g);
+void egress_client_fini(struct egress_client *g);
 
-int gate_wanted(const struct berth *b); /* does this box have hosts to reach? */
-void gate_open(struct berth *b);        /* if it should have a way out and has none */
-void gate_change(struct berth *b);      /* its hosts are others now */
-void gate_close(struct berth *b);       /* the box is no more */
-void gate_drop(struct berth *b);        /* the memory only */
-json_t *gate_json(const struct berth *b);
+int egress_client_wanted(const struct box *b); /* does this box have hosts to reach? */
+void egress_client_open(struct box *b);        /* if it should have a way out and has none */
+void egress_client_change(struct box *b);      /* its hosts are others now */
+void egress_client_close(struct box *b);       /* the box is no more */
+void egress_client_drop(struct box *b);        /* the memory only */
+json_t *egress_client_json(const struct box *b);
 /* Its connections that began since then. */
-json_t *gate_since(const struct berth *b, int64_t since_ns);
+json_t *egress_client_since(const struct box *b, int64_t since_ns);

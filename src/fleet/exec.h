@@ -7,14 +7,14 @@
 #include "fleet/box.h"
 #include "store/runs.h"
 
-enum { RUN_MAX = 128 }; /* at once in a box: what an init takes beside those that are over */
-enum { RUN_INPUT = 256 * 1024 }; /* bytes of stdin that may wait here before run_input() says full */
+enum { EXECS_PER_BOX = 128 }; /* at once in a box: what an init takes beside those that are over */
+enum { EXEC_INPUT = 256 * 1024 }; /* bytes of stdin that may wait here before exec_stdin() says full */
 
 struct lang;
-struct tap;
+struct exec_reader;
 
-struct run;
-struct run_want { /* borrowed for the call */
+struct exec;
+struct exec_spec { /* borrowed for the call */
 	const char *const *argv, *const *env; /* env: on top of the box's own */
 	const char *const *usual; /* variables below both; NULL: box_default_env */
 	const char *cwd;
@@ -23,7 +23,7 @@ struct run_want { /* borrowed for the call */
 	uint32_t wall_ms;
 	uint16_t rows, cols; /* pty */
 	int pty, stdin_open, root;
-	int channel; /* its descriptor 3 is ours to speak to: run_say(); stream 2 is what it answers */
+	int channel; /* its descriptor 3 is ours to speak to: exec_channel_send(); stream 2 is what it answers */
 	int seed;    /* an interpreter that waits in the box may become it */
 	int helper;  /* ours, not a client's: in no list, and in no count of programs */
 	const struct lang *lang; /* NULL, or: whose program it is */
@@ -34,21 +34,21 @@ struct run_want { /* borrowed for the call */
 	const char *replay_of; /* "", or the run that it repeats */
 	/* NULL, or: its row is being written and it is about to start. What this writes into the store is
 	 * of the same transaction. */
-	void (*note)(const struct run *r, void *user);
+	void (*note)(const struct exec *r, void *user);
 	void *user;
 };
 
-struct run_wait {
-	struct run_wait *next;
-	struct run *run; /* NULL: waits for nothing */
+struct exec_wait {
+	struct exec_wait *next;
+	struct exec *run; /* NULL: waits for nothing */
 	/* record: borrowed; kept by json_incref() */
-	void (*done)(struct run_wait *w, json_t *record);
+	void (*done)(struct exec_wait *w, json_t *record);
 };
-void run_wait_cancel(struct run_wait *w);
+void exec_wait_cancel(struct exec_wait *w);
 
-struct run {
-	struct run *next; /* of its berth */
-	struct berth *berth;
+struct exec {
+	struct exec *next; /* of its berth */
+	struct box *berth;
 	char id[ID_LEN + 1];
 	uint32_t ref;
 	enum store_run_kind kind;
@@ -68,9 +68,9 @@ struct run {
 	int64_t started_ns;
 	uint64_t began_ms, wall_ms;
 	int begun; /* init has heard of it; before that, nobody can read it */
-	struct tap *early; /* who came before that */
+	struct exec_reader *early; /* who came before that */
 	struct init_call ear;
-	struct tap *tap; /* reads over the ear; others have lines of their own */
+	struct exec_reader *tap; /* reads over the ear; others have lines of their own */
 	struct wire_exit exit;
 	int exited;
 	struct wire_counted seen; /* the box's figures, as they were known when it began */
@@ -83,51 +83,51 @@ struct run {
 	uint64_t room, sent;
 	int input_unknown; /* since a restart: init has not said yet how much it has */
 	int input_sure;    /* it was asked when input was first wanted: another front may have sent some */
-	struct run_input_wait *input_waiters;
+	struct exec_input_wait *input_waiters;
 	struct buf words;   /* for its channel */
 	size_t words_taken; /* of words, sent */
 	uint64_t words_room, words_sent;
-	void (*on_told)(struct run *r); /* after a restart: init has said how much it has */
+	void (*on_told)(struct exec *r); /* after a restart: init has said how much it has */
 	void *user;
-	struct run_wait *waiters;
+	struct exec_wait *waiters;
 	json_t *record;
 };
 
 /* Starts it. tap may be NULL: nobody reads for now. */
-must_check int run_start(struct berth *b, const struct run_want *want, struct tap *tap,
-			 struct run **out, struct err *e);
+must_check int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader *tap,
+			 struct exec **out, struct err *e);
 /* After a restart: it runs (or ended meanwhile); waits for its EXIT. */
-void run_restore(struct berth *b, struct store_run *take_row);
-struct run *run_find(const struct berth *b, const char *id);
-struct run *run_by_tag(const struct berth *b, const char *tag);
-void run_await(struct run *r, struct run_wait *w);
-void run_signal(struct run *r, int signo);
-void run_resize(struct run *r, uint16_t rows, uint16_t cols);
+void exec_restore(struct box *b, struct store_run *take_row);
+struct exec *exec_lookup(const struct box *b, const char *id);
+struct exec *exec_by_tag(const struct box *b, const char *tag);
+void exec_await(struct exec *r, struct exec_wait *w);
+void exec_send_signal(struct exec *r, int signo);
+void exec_set_size(struct exec *r, uint16_t rows, uint16_t cols);
 
 /* Bytes for its stdin; they wait here for room. 1: that is a lot already, wait for w->low. */
-struct run_input_wait {
-	struct run_input_wait *next;
-	struct run *run;
-	void (*low)(struct run_input_wait *w, int closed); /* closed: it reads no more */
+struct exec_input_wait {
+	struct exec_input_wait *next;
+	struct exec *run;
+	void (*low)(struct exec_input_wait *w, int closed); /* closed: it reads no more */
 };
-int run_input(struct run *r, const void *bytes, size_t n);
-void run_input_close(struct run *r);
-void run_input_await(struct run *r, struct run_input_wait *w);
-void run_input_cancel(struct run_input_wait *w);
+int exec_stdin(struct exec *r, const void *bytes, size_t n);
+void exec_input_close(struct exec *r);
+void exec_input_await(struct exec *r, struct exec_input_wait *w);
+void exec_input_cancel(struct exec_input_wait *w);
 /* Before the first input to a run from before a restart: the box is asked how much it has. Until it
  * has said so, input_unknown is set and input waits; low() is called then. */
-void run_input_check(struct run *r);
-uint64_t run_input_has(const struct run *r); /* bytes that it has or will get, if we live */
-void run_told(struct run *r, const struct wire_exec *about); /* from berth.c */
+void exec_input_check(struct exec *r);
+uint64_t exec_input_has(const struct exec *r); /* bytes that it has or will get, if we live */
+void exec_on_counters(struct exec *r, const struct wire_exec *about); /* from berth.c */
 /* Bytes for its channel; they wait here for room, so their number is for the caller to bound. Returns
  * the offset behind them. */
-uint64_t run_say(struct run *r, const void *bytes, size_t n);
-uint64_t run_said(const struct run *r);
+uint64_t exec_channel_send(struct exec *r, const void *bytes, size_t n);
+uint64_t exec_on_output(const struct exec *r);
 
 /* From berth.c: the box is gone, with these last figures (or none). */
-void run_box_gone(struct run *r, const struct wire_counted *figures);
-int run_is_helper(const struct run *r);
-void run_free(struct run *r);
-json_t *run_json(const struct run *r); /* what is known of it while it runs */
-json_t *run_row_json(const struct store_run *row);
-json_t *run_row_request(const struct store_run *row); /* the caller's; NULL: there is none */
+void exec_box_gone(struct exec *r, const struct wire_counted *figures);
+int exec_is_helper(const struct exec *r);
+void exec_free(struct exec *r);
+json_t *exec_json(const struct exec *r); /* what is known of it while it runs */
+json_t *exec_row_json(const struct store_run *row);
+json_t *exec_row_request(const struct store_run *row); /* the caller's; NULL: there is none */

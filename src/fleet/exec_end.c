@@ -23,9 +23,9 @@ static void since(uint64_t *now, uint64_t before)
 /* The kernel counts for the whole box and only ever upwards: what was there before this run is not
  * its doing. A kill for memory explains one run only, the first that asks; of two that die at once
  * the second finds the other kill. */
-static struct wire_counted own_share(struct run *r, const struct wire_counted *now)
+static struct wire_counted own_share(struct exec *r, const struct wire_counted *now)
 {
-	struct berth *b = r->berth;
+	struct box *b = r->berth;
 	struct wire_counted own = *now;
 
 	b->unclaimed_kills += grown(now->oom_kills, b->seen.oom_kills);
@@ -45,7 +45,7 @@ static struct wire_counted own_share(struct run *r, const struct wire_counted *n
 	return own;
 }
 
-static void claim_kills(struct berth *b, enum cause cause)
+static void claim_kills(struct box *b, enum cause cause)
 {
 	if (b->nruns == 1)
 		b->unclaimed_kills = 0; /* nobody else is left to be explained by them */
@@ -65,9 +65,9 @@ static const char **command_words(const json_t *command)
 	return words;
 }
 
-static json_t *make_record(struct run *r, const struct exit_info *end, int64_t ended_ns)
+static json_t *make_record(struct exec *r, const struct exit_info *end, int64_t ended_ns)
 {
-	struct berth *b = r->berth;
+	struct box *b = r->berth;
 	auto_free const char **words = command_words(r->command);
 	struct record rec = {
 		.box = b->row.id,
@@ -88,8 +88,8 @@ static json_t *make_record(struct run *r, const struct exit_info *end, int64_t e
 	memcpy(rec.id, r->id, sizeof(rec.id));
 	doc = record_json(&rec);
 	json_object_set_new(doc, "state", json_string("over"));
-	if (gate_wanted(b))
-		json_object_set_new(doc, "network", gate_since(b, r->started_ns));
+	if (egress_client_wanted(b))
+		json_object_set_new(doc, "network", egress_client_since(b, r->started_ns));
 	if (r->compiled_before)
 		json_object_set_new(doc, "compiled_before", json_true());
 	if (r->tag[0])
@@ -99,16 +99,16 @@ static json_t *make_record(struct run *r, const struct exit_info *end, int64_t e
 	return doc;
 }
 
-static void tell_end(struct run *r)
+static void tell_end(struct exec *r)
 {
-	struct tap *t = r->tap;
+	struct exec_reader *t = r->tap;
 
 	r->tap = NULL;
-	run_input_low(r, 1);
+	exec_input_low(r, 1);
 	if (t)
-		tap_over(t, r->record, NULL);
+		exec_reader_over(t, r->record, NULL);
 	while (r->waiters) {
-		struct run_wait *w = r->waiters;
+		struct exec_wait *w = r->waiters;
 
 		r->waiters = w->next;
 		w->run = NULL;
@@ -116,9 +116,9 @@ static void tell_end(struct run *r)
 	}
 }
 
-static void conclude(struct run *r, const struct wire_counted *figures)
+static void conclude(struct exec *r, const struct wire_counted *figures)
 {
-	struct berth *b = r->berth;
+	struct box *b = r->berth;
 	auto_free const char **words = command_words(r->command);
 	/* One that was restored ended when it did, not when we heard of it. */
 	int64_t ended_ns = r->restored && r->exited && r->exit.wall_us ?
@@ -140,23 +140,23 @@ static void conclude(struct run *r, const struct wire_counted *figures)
 	};
 
 	if (figures) {
-		berth_count_cpu(b, figures);
+		box_count_cpu(b, figures);
 		end.figures = own_share(r, figures);
 	}
 	if ((!figures || figures->cpu_us == UINT64_MAX) && r->exited)
-		berth_count_reaped(b, r->exit.user_us + r->exit.system_us);
+		box_count_reaped(b, r->exit.user_us + r->exit.system_us);
 	claim_kills(b, cause_of(&end));
 	r->record = make_record(r, &end, ended_ns);
 	/* Those who wait are answered before it is written down. Nothing can be lost by that: init
 	 * has the end, too, and the row says "running" until it says how it ended. */
 	tell_end(r);
-	run_write_end(r, &end, ended_ns);
-	berth_run_over(b, r);
+	exec_write_end(r, &end, ended_ns);
+	box_exec_ended(b, r);
 }
 
 static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
-	struct run *r = ctx;
+	struct exec *r = ctx;
 
 	(void)len;
 	(void)fd;
@@ -168,7 +168,7 @@ static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, co
 static void on_base(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	const struct wire_counted *now = (const struct wire_counted *)f;
-	struct run *r = ctx;
+	struct exec *r = ctx;
 
 	(void)len;
 	(void)fd;
@@ -176,15 +176,15 @@ static void on_base(void *ctx, const struct frame *f, size_t len, int *fd, const
 	r->asking_base = NULL;
 	if (!now || now->cpu_us == UINT64_MAX)
 		return;
-	berth_count_cpu(r->berth, now);
+	box_count_cpu(r->berth, now);
 	r->seen.cpu_us = now->cpu_us;
 	r->has_base = 1;
 }
 
 /* A box in which nothing but init was left when it was last asked has not computed since. */
-void run_ask_base(struct run *r)
+void exec_ask_base(struct exec *r)
 {
-	struct berth *b = r->berth;
+	struct box *b = r->berth;
 
 	if (b->is_known && (b->starts == 1 || (b->seen_ms && b->seen.pids_now == 1))) {
 		r->has_base = 1;
@@ -194,12 +194,12 @@ void run_ask_base(struct run *r)
 					on_base, r);
 }
 
-void run_exited(struct init_call *x, const struct wire_exit *end)
+void exec_exited(struct init_call *x, const struct wire_exit *end)
 {
-	struct run *r = loop_owner(x, struct run, ear);
-	struct berth *b = r->berth;
+	struct exec *r = loop_owner(x, struct exec, ear);
+	struct box *b = r->berth;
 
-	run_begin(r);
+	exec_begin(r);
 	r->exit = *end;
 	r->exited = 1;
 	r->over = 1;
@@ -207,7 +207,7 @@ void run_exited(struct init_call *x, const struct wire_exit *end)
 				   on_counted, r);
 }
 
-void run_box_gone(struct run *r, const struct wire_counted *figures)
+void exec_box_gone(struct exec *r, const struct wire_counted *figures)
 {
 	keeper_client_cancel(&r->berth->fleet->office, r->asking);
 	keeper_client_cancel(&r->berth->fleet->office, r->asking_base);
@@ -216,7 +216,7 @@ void run_box_gone(struct run *r, const struct wire_counted *figures)
 	conclude(r, figures);
 }
 
-void run_never_ran(struct run *r, int sys, const char *why)
+void exec_never_started(struct exec *r, int sys, const char *why)
 {
 	r->over = r->exited = 1;
 	r->exit = (struct wire_exit){ .why = WIRE_WHY_EXEC, .status = sys ? sys : EAGAIN };

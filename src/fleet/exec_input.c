@@ -8,10 +8,10 @@ enum { STDIN_PIECE = 32 * 1024 };
 /* ---- input ---- */
 
 /* One after the other, while there is room: who is told may fill it again, and wait again. */
-void run_input_low(struct run *r, int closed)
+void exec_input_low(struct exec *r, int closed)
 {
-	while (r->input_waiters && (closed || r->input.len - r->input_taken <= RUN_INPUT)) {
-		struct run_input_wait *w = r->input_waiters;
+	while (r->input_waiters && (closed || r->input.len - r->input_taken <= EXEC_INPUT)) {
+		struct exec_input_wait *w = r->input_waiters;
 
 		r->input_waiters = w->next;
 		w->run = NULL;
@@ -19,7 +19,7 @@ void run_input_low(struct run *r, int closed)
 	}
 }
 
-void run_push_input(struct run *r)
+void exec_push_input(struct exec *r)
 {
 	size_t waiting = r->input.len - r->input_taken;
 
@@ -45,41 +45,41 @@ void run_push_input(struct run *r)
 		r->input_end = 2; /* told */
 		r->stdin_open = 0;
 	}
-	run_input_low(r, 0);
+	exec_input_low(r, 0);
 }
 
-int run_input(struct run *r, const void *bytes, size_t n)
+int exec_stdin(struct exec *r, const void *bytes, size_t n)
 {
 	if (!r->stdin_open || r->input_end || r->over)
 		return 0;
-	if (r->input_taken > RUN_INPUT) { /* move what waits to the front, now and then */
+	if (r->input_taken > EXEC_INPUT) { /* move what waits to the front, now and then */
 		memmove(r->input.p, r->input.p + r->input_taken, r->input.len - r->input_taken);
 		buf_cut(&r->input, r->input.len - r->input_taken);
 		r->input_taken = 0;
 	}
 	buf_add(&r->input, bytes, n);
-	run_push_input(r);
-	return r->input.len - r->input_taken > RUN_INPUT;
+	exec_push_input(r);
+	return r->input.len - r->input_taken > EXEC_INPUT;
 }
 
-void run_input_close(struct run *r)
+void exec_input_close(struct exec *r)
 {
 	if (!r->stdin_open || r->input_end)
 		return;
 	r->input_end = 1;
-	run_push_input(r);
+	exec_push_input(r);
 }
 
-void run_input_await(struct run *r, struct run_input_wait *w)
+void exec_input_await(struct exec *r, struct exec_input_wait *w)
 {
 	w->run = r;
 	w->next = r->input_waiters;
 	r->input_waiters = w;
 }
 
-void run_input_cancel(struct run_input_wait *w)
+void exec_input_cancel(struct exec_input_wait *w)
 {
-	struct run_input_wait **at;
+	struct exec_input_wait **at;
 
 	if (!w->run)
 		return;
@@ -89,7 +89,7 @@ void run_input_cancel(struct run_input_wait *w)
 	w->run = NULL;
 }
 
-void run_input_check(struct run *r)
+void exec_input_check(struct exec *r)
 {
 	int sure = r->berth->fleet->alone && (!r->restored || r->input_sure);
 
@@ -97,17 +97,17 @@ void run_input_check(struct run *r)
 	    r->words.len > r->words_taken)
 		return;
 	r->input_sure = r->input_unknown = 1;
-	berth_tally(r->berth);
+	box_request_counters(r->berth);
 }
 
-uint64_t run_input_has(const struct run *r)
+uint64_t exec_input_has(const struct exec *r)
 {
 	return r->sent + r->input.len - r->input_taken;
 }
 
 /* ---- the channel ---- */
 
-void run_push_words(struct run *r)
+void exec_push_channel(struct exec *r)
 {
 	while (r->words_taken < r->words.len && r->words_room > r->words_sent && r->ear.line &&
 	       !r->input_unknown) {
@@ -126,24 +126,24 @@ void run_push_words(struct run *r)
 	}
 }
 
-uint64_t run_say(struct run *r, const void *bytes, size_t n)
+uint64_t exec_channel_send(struct exec *r, const void *bytes, size_t n)
 {
 	if (r->over)
-		return run_said(r);
-	run_input_check(r); /* another front may have spoken to it, too */
+		return exec_on_output(r);
+	exec_input_check(r); /* another front may have spoken to it, too */
 	buf_add(&r->words, bytes, n);
-	run_push_words(r);
-	return run_said(r);
+	exec_push_channel(r);
+	return exec_on_output(r);
 }
 
-uint64_t run_said(const struct run *r)
+uint64_t exec_on_output(const struct exec *r)
 {
 	return r->words_sent + r->words.len - r->words_taken;
 }
 
 /* ---- after a restart ---- */
 
-void run_told(struct run *r, const struct wire_exec *about)
+void exec_on_counters(struct exec *r, const struct wire_exec *about)
 {
 	if (!r->input_unknown)
 		return;
@@ -156,6 +156,6 @@ void run_told(struct run *r, const struct wire_exec *about)
 	r->words_room = about->channel_room;
 	if (r->on_told)
 		r->on_told(r);
-	run_push_words(r);
-	run_push_input(r);
+	exec_push_channel(r);
+	exec_push_input(r);
 }

@@ -8,9 +8,9 @@
 
 enum { OPEN_TRIES = 10, OPEN_PAUSE_MS = 100 };
 
-void tap_init(struct tap *t, struct fleet *f, const struct tap_events *on)
+void exec_reader_init(struct exec_reader *t, struct fleet *f, const struct exec_reader_events *on)
 {
-	*t = (struct tap){ .fleet = f,
+	*t = (struct exec_reader){ .fleet = f,
 			   .on = on,
 			   .own.post.fd = -1,
 			   .streams = 2,
@@ -19,31 +19,31 @@ void tap_init(struct tap *t, struct fleet *f, const struct tap_events *on)
 
 /* ---- flow ---- */
 
-static uint64_t window_end(const struct tap *t, uint64_t from, unsigned stream)
+static uint64_t window_end(const struct exec_reader *t, uint64_t from, unsigned stream)
 {
-	uint64_t end = from > UINT64_MAX - TAP_WINDOW ? UINT64_MAX : from + TAP_WINDOW;
+	uint64_t end = from > UINT64_MAX - EXEC_READER_WINDOW ? UINT64_MAX : from + EXEC_READER_WINDOW;
 
 	return end < t->until[stream] ? end : t->until[stream];
 }
 
 /* Half a window at a time, so that a credit is rare and never late. */
-void tap_grant(struct tap *t, struct init_call *ear, unsigned stream)
+void exec_reader_grant(struct exec_reader *t, struct init_call *ear, unsigned stream)
 {
 	uint64_t next = ear->next_byte[stream], until = ear->granted[stream];
 
 	/* Behind what was dropped, nothing is granted yet. */
-	if (!t->stopped && (until < next || until - next < TAP_WINDOW / 2))
+	if (!t->stopped && (until < next || until - next < EXEC_READER_WINDOW / 2))
 		init_conn_credit(ear, stream, window_end(t, next, stream));
 }
 
-static struct init_call *ear_of(struct tap *t)
+static struct init_call *ear_of(struct exec_reader *t)
 {
 	if (t->has_own)
 		return &t->ear;
 	return t->run && t->run->tap == t ? &t->run->ear : NULL;
 }
 
-void tap_output(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+void exec_reader_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct init_call *ear = ear_of(t);
 
@@ -58,21 +58,21 @@ void tap_output(struct tap *t, unsigned stream, uint64_t offset, const char *byt
 		t->on->output(t, stream, offset, bytes, n);
 	/* output() may have closed us; then we are on no ear any more. */
 	if (!t->ended && ear)
-		tap_grant(t, ear, stream);
+		exec_reader_grant(t, ear, stream);
 }
 
-void tap_stop(struct tap *t, int stopped)
+void exec_reader_stop(struct exec_reader *t, int stopped)
 {
 	struct init_call *ear = ear_of(t);
 
 	t->stopped = stopped;
 	for (unsigned s = 0; s < t->streams && ear && ear->line && !stopped; s++)
-		tap_grant(t, ear, s);
+		exec_reader_grant(t, ear, s);
 }
 
 /* ---- the end ---- */
 
-void tap_over(struct tap *t, json_t *record, const struct err *e)
+void exec_reader_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	if (t->ended)
 		return;
@@ -81,9 +81,9 @@ void tap_over(struct tap *t, json_t *record, const struct err *e)
 	t->on->over(t, record, e);
 }
 
-static void hang_up(struct tap *t)
+static void hang_up(struct exec_reader *t)
 {
-	struct berth *b = fleet_find(t->fleet, t->box);
+	struct box *b = fleet_find(t->fleet, t->box);
 
 	if (!t->has_own)
 		return;
@@ -93,9 +93,9 @@ static void hang_up(struct tap *t)
 		b->readers--;
 }
 
-static void no_longer_early(struct tap *t)
+static void no_longer_early(struct exec_reader *t)
 {
-	struct tap **at;
+	struct exec_reader **at;
 
 	if (!t->early)
 		return;
@@ -105,7 +105,7 @@ static void no_longer_early(struct tap *t)
 	t->early = NULL;
 }
 
-void tap_close(struct tap *t)
+void exec_reader_close(struct exec_reader *t)
 {
 	t->ended = 1;
 	no_longer_early(t);
@@ -115,23 +115,23 @@ void tap_close(struct tap *t)
 	}
 	t->run = NULL;
 	timer_fini(&t->again);
-	run_wait_cancel(&t->wait);
+	exec_wait_cancel(&t->wait);
 	if (t->opening)
 		keeper_client_cancel(&t->fleet->office, t->opening);
 	t->opening = NULL;
 	hang_up(t);
 }
 
-static void recorded(struct run_wait *w, json_t *record)
+static void recorded(struct exec_wait *w, json_t *record)
 {
-	tap_over(loop_owner(w, struct tap, wait), record, NULL);
+	exec_reader_over(loop_owner(w, struct exec_reader, wait), record, NULL);
 }
 
 /* All output was seen, or there is none to be had: the record is what is left. */
-static void conclude(struct tap *t)
+static void conclude(struct exec_reader *t)
 {
-	struct berth *b = fleet_find(t->fleet, t->box);
-	struct run *r = b ? run_find(b, t->run_id) : NULL;
+	struct box *b = fleet_find(t->fleet, t->box);
+	struct exec *r = b ? exec_lookup(b, t->run_id) : NULL;
 	struct store_run row = { 0 };
 	json_t *record;
 	struct err e;
@@ -139,17 +139,17 @@ static void conclude(struct tap *t)
 	hang_up(t);
 	if (r) {
 		t->wait.done = recorded;
-		run_await(r, &t->wait);
+		exec_await(r, &t->wait);
 		return;
 	}
-	ledger_settle(&t->fleet->ledger);
+	run_writer_flush(&t->fleet->ledger);
 	if (store_run_get(t->fleet->store, t->run_id, &row, &e) < 0) {
-		tap_over(t, NULL, &e);
+		exec_reader_over(t, NULL, &e);
 		return;
 	}
-	record = run_row_json(&row);
+	record = exec_row_json(&row);
 	store_run_fini(&row);
-	tap_over(t, record, NULL);
+	exec_reader_over(t, record, NULL);
 	json_decref(record);
 }
 
@@ -157,51 +157,51 @@ static void conclude(struct tap *t)
 
 static void reading(struct init_call *x, unsigned stream, uint64_t from, uint64_t tip)
 {
-	struct tap *t = loop_owner(x, struct tap, ear);
+	struct exec_reader *t = loop_owner(x, struct exec_reader, ear);
 
-	if (t->from[stream] == TAP_NOW)
+	if (t->from[stream] == EXEC_READER_NOW)
 		t->from[stream] = from;
 	if (t->on->reading)
 		t->on->reading(t, stream, from < t->from[stream] ? t->from[stream] : from, tip);
 	if (!t->ended)
-		tap_grant(t, x, stream);
+		exec_reader_grant(t, x, stream);
 }
 
 static void output(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 		   size_t n)
 {
-	tap_output(loop_owner(x, struct tap, ear), stream, offset, bytes, n);
+	exec_reader_output(loop_owner(x, struct exec_reader, ear), stream, offset, bytes, n);
 }
 
 static void exited(struct init_call *x, const struct wire_exit *end)
 {
 	(void)end;
-	conclude(loop_owner(x, struct tap, ear));
+	conclude(loop_owner(x, struct exec_reader, ear));
 }
 
 static void refused(struct init_call *x, const struct err *e)
 {
 	(void)e; /* init has forgotten it; the record is still there */
 	init_conn_remove_call(x);
-	conclude(loop_owner(x, struct tap, ear));
+	conclude(loop_owner(x, struct exec_reader, ear));
 }
 
-static void open_line(struct tap *t);
+static void open_line(struct exec_reader *t);
 
 static void open_again(struct timer *timer)
 {
-	open_line(loop_owner(timer, struct tap, again));
+	open_line(loop_owner(timer, struct exec_reader, again));
 }
 
 /* No line, or no more. The box has ended, and then there is nothing more to read; or its init had no
  * room for one more, and then to say "over" would be a lie about the bytes that are still there. */
-static void lost_line(struct tap *t, const struct err *why)
+static void lost_line(struct exec_reader *t, const struct err *why)
 {
-	struct berth *b = fleet_find(t->fleet, t->box);
+	struct box *b = fleet_find(t->fleet, t->box);
 	struct err e;
 
 	t->has_own = 0;
-	if (!b || b->state >= BERTH_ENDING) {
+	if (!b || b->state >= BOX_ENDING) {
 		conclude(t);
 		return;
 	}
@@ -209,7 +209,7 @@ static void lost_line(struct tap *t, const struct err *why)
 		err_set(&e, ERR_SYS, "box %s takes no more readers: %.100s", t->box,
 			why ? why->msg : "");
 		e.sys = EBUSY;
-		tap_over(t, NULL, &e);
+		exec_reader_over(t, NULL, &e);
 		return;
 	}
 	if (!t->again.ev)
@@ -219,7 +219,7 @@ static void lost_line(struct tap *t, const struct err *why)
 
 static void line_gone(struct init_conn *l, const struct err *why)
 {
-	struct tap *t = l->user;
+	struct exec_reader *t = l->user;
 
 	for (unsigned s = 0; s < t->streams; s++)
 		t->from[s] = t->ear.next_byte[s];
@@ -236,21 +236,21 @@ static const struct init_call_ops ear_events = {
 
 static void opened(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
-	struct tap *t = ctx;
-	struct berth *b = fleet_find(t->fleet, t->box);
+	struct exec_reader *t = ctx;
+	struct box *b = fleet_find(t->fleet, t->box);
 	uint64_t until[WIRE_STREAMS];
 	struct err own;
 
 	(void)len;
 	t->opening = NULL;
 	if (!f && e->sys == EAGAIN) { /* it lives, and has no time for another one just now */
-		tap_over(t, NULL, e);
+		exec_reader_over(t, NULL, e);
 		return;
 	}
-	if (b && b->readers >= TAP_READERS) {
+	if (b && b->readers >= EXEC_READER_READERS) {
 		err_set(&own, ERR_LIMIT, "box %s has %d readers already, and no more at once",
-			t->box, TAP_READERS);
-		tap_over(t, NULL, &own);
+			t->box, EXEC_READER_READERS);
+		exec_reader_over(t, NULL, &own);
 		return;
 	}
 	t->own.on_gone = line_gone;
@@ -265,37 +265,37 @@ static void opened(void *ctx, const struct frame *f, size_t len, int *fd, const 
 		b->readers++;
 	}
 	for (unsigned s = 0; s < t->streams; s++)
-		until[s] = t->from[s] == TAP_NOW ? 0 : window_end(t, t->from[s], s);
+		until[s] = t->from[s] == EXEC_READER_NOW ? 0 : window_end(t, t->from[s], s);
 	init_conn_attach(&t->own, &t->ear, t->ref, &ear_events, t->streams, t->from, until);
 }
 
-static void open_line(struct tap *t)
+static void open_line(struct exec_reader *t)
 {
 	t->opening = keeper_client_request_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX, opened, t);
 }
 
-void tap_begin(struct tap *t)
+void exec_reader_begin(struct exec_reader *t)
 {
 	t->early = NULL;
 	t->opening = keeper_client_request_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX, opened, t);
 }
 
 /* START and this READ go over two connections, and init might look at this one first. */
-static void attach(struct tap *t, struct fleet *f, const char *box, const char *run_id,
+static void attach(struct exec_reader *t, struct fleet *f, const char *box, const char *run_id,
 		   uint32_t ref, unsigned streams, const uint64_t *from,
-		   const struct tap_events *on)
+		   const struct exec_reader_events *on)
 {
-	struct berth *b = fleet_find(f, box);
-	struct run *r = b ? run_find(b, run_id) : NULL;
+	struct box *b = fleet_find(f, box);
+	struct exec *r = b ? exec_lookup(b, run_id) : NULL;
 
-	tap_init(t, f, on);
+	exec_reader_init(t, f, on);
 	snprintf(t->box, sizeof(t->box), "%s", box);
 	snprintf(t->run_id, sizeof(t->run_id), "%s", run_id);
 	t->ref = ref;
 	t->streams = streams;
 	memcpy(t->from, from, streams * sizeof(*from));
 	if (!r || r->begun) {
-		tap_begin(t);
+		exec_reader_begin(t);
 		return;
 	}
 	t->early = r;
@@ -303,14 +303,14 @@ static void attach(struct tap *t, struct fleet *f, const char *box, const char *
 	r->early = t;
 }
 
-void tap_open(struct tap *t, struct fleet *f, const char *box, const char *run_id, uint32_t ref,
-	      const uint64_t from[2], const struct tap_events *on)
+void exec_reader_open(struct exec_reader *t, struct fleet *f, const char *box, const char *run_id, uint32_t ref,
+	      const uint64_t from[2], const struct exec_reader_events *on)
 {
 	attach(t, f, box, run_id, ref, 2, from, on);
 }
 
-void tap_open_channel(struct tap *t, struct fleet *f, const char *box, const char *run_id,
-		      uint32_t ref, const uint64_t from[WIRE_STREAMS], const struct tap_events *on)
+void exec_reader_open_channel(struct exec_reader *t, struct fleet *f, const char *box, const char *run_id,
+		      uint32_t ref, const uint64_t from[WIRE_STREAMS], const struct exec_reader_events *on)
 {
 	attach(t, f, box, run_id, ref, WIRE_STREAMS, from, on);
 }

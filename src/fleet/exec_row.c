@@ -11,7 +11,7 @@
 #define REQUEST "request" /* in a stored record: what was asked for */
 
 /* The record as the store has it: with what was asked for, which nobody else is told. */
-static json_t *stored_record(const struct run *r, const json_t *record)
+static json_t *stored_record(const struct exec *r, const json_t *record)
 {
 	json_t *doc = record ? json_copy((json_t *)record) : json_object();
 
@@ -22,7 +22,7 @@ static json_t *stored_record(const struct run *r, const json_t *record)
 	return doc;
 }
 
-static int store_begin_run(struct run *r, struct err *e)
+static int store_begin_run(struct exec *r, struct err *e)
 {
 	json_t *doc = stored_record(r, NULL);
 	auto_free char *text = json_dumps(r->command, JSON_COMPACT),
@@ -44,7 +44,7 @@ static int store_begin_run(struct run *r, struct err *e)
 }
 
 /* One commit, however many rows it takes. */
-int run_write_beginning(struct run *r, const struct run_want *want, struct err *e)
+int exec_write_start(struct exec *r, const struct exec_spec *want, struct err *e)
 {
 	struct store *s = r->berth->fleet->store;
 
@@ -58,13 +58,13 @@ int run_write_beginning(struct run *r, const struct run_want *want, struct err *
 	return store_commit(s, e);
 }
 
-int run_is_helper(const struct run *r)
+int exec_is_helper(const struct exec *r)
 {
 	return !strcmp(r->tag, STORE_RUN_HELPER);
 }
 
 /* What it has used goes with the news, for those who keep the accounts. */
-static json_t *news_of(const struct run *r, const struct store_run *row)
+static json_t *news_of(const struct exec *r, const struct store_run *row)
 {
 	double cpu_s = json_number_value(json_object_get(r->record, "cpu_s"));
 
@@ -73,9 +73,9 @@ static json_t *news_of(const struct run *r, const struct store_run *row)
 			 (json_int_t)row->output_bytes, "language", r->lang ? r->lang->name : NULL);
 }
 
-void run_write_end(struct run *r, const struct exit_info *end, int64_t ended_ns)
+void exec_write_end(struct exec *r, const struct exit_info *end, int64_t ended_ns)
 {
-	const struct berth *b = r->berth;
+	const struct box *b = r->berth;
 	struct store_run row = {
 		.ended_ns = ended_ns,
 		.status = cause_status(end),
@@ -87,13 +87,13 @@ void run_write_end(struct run *r, const struct exit_info *end, int64_t ended_ns)
 	snprintf(row.box, sizeof(row.box), "%s", b->row.id);
 	snprintf(row.team, sizeof(row.team), "%s", b->row.team);
 	snprintf(row.cause, sizeof(row.cause), "%s", cause_name(cause_of(end)));
-	ledger_add(&b->fleet->ledger, &row, stored_record(r, r->record), cause_of(end), end->run_us,
+	run_writer_add(&b->fleet->ledger, &row, stored_record(r, r->record), cause_of(end), end->run_us,
 		   news_of(r, &row));
-	if (b->state != BERTH_RUNNING)
-		ledger_settle(&b->fleet->ledger); /* nobody could say it again */
+	if (b->state != BOX_RUNNING)
+		run_writer_flush(&b->fleet->ledger); /* nobody could say it again */
 }
 
-void run_restore_request(struct run *r, const struct store_run *row)
+void exec_restore_request(struct exec *r, const struct store_run *row)
 {
 	json_t *doc = row->record ? json_loads(row->record, 0, NULL) : NULL;
 	const char *of = json_string_value(json_object_get(doc, "replay_of"));
@@ -104,7 +104,7 @@ void run_restore_request(struct run *r, const struct store_run *row)
 	json_decref(doc);
 }
 
-json_t *run_json(const struct run *r)
+json_t *exec_json(const struct exec *r)
 {
 	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:O, s:i, s:b, s:s}", "id", r->id, "box",
 				r->berth->row.id, "state", "running", "kind",
@@ -116,13 +116,13 @@ json_t *run_json(const struct run *r)
 			    json_pack("{s:b, s:o}", "open", r->stdin_open && !r->input_end, "bytes",
 				      r->input_unknown ?
 					      json_null() :
-					      json_integer((json_int_t)run_input_has(r))));
+					      json_integer((json_int_t)exec_input_has(r))));
 	if (r->replay_of[0])
 		json_object_set_new(doc, "replay_of", json_string(r->replay_of));
 	return doc;
 }
 
-json_t *run_row_request(const struct store_run *row)
+json_t *exec_row_request(const struct store_run *row)
 {
 	json_t *doc = row->record ? json_loads(row->record, 0, NULL) : NULL;
 	json_t *request = json_incref(json_object_get(doc, REQUEST));
@@ -131,7 +131,7 @@ json_t *run_row_request(const struct store_run *row)
 	return request;
 }
 
-json_t *run_row_json(const struct store_run *row)
+json_t *exec_row_json(const struct store_run *row)
 {
 	json_t *doc = row->record ? json_loads(row->record, 0, NULL) : NULL;
 

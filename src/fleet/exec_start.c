@@ -27,7 +27,7 @@ static int is_set(const char *const *env, const char *name, size_t len)
 }
 
 /* Returns an array of n + 1 pointers into pool. */
-static const char **merge_env(const struct berth *b, const char *const *usual,
+static const char **merge_env(const struct box *b, const char *const *usual,
 			      const char *const *own, struct buf *pool)
 {
 	json_t *box = b->row.env ? json_loads(b->row.env, 0, NULL) : NULL, *value;
@@ -42,7 +42,7 @@ static const char **merge_env(const struct berth *b, const char *const *usual,
 		if (!is_set(own, key, len) && !json_object_get(box, key))
 			add_env(pool, &n, key, len, *usual + len + 1);
 	}
-	for (const char *const *way = gate_wanted(b) ? b->fleet->conf.way_env : NULL; way && *way; way++) {
+	for (const char *const *way = egress_client_wanted(b) ? b->fleet->conf.way_env : NULL; way && *way; way++) {
 		size_t len = strcspn(*way, "=");
 		char key[64];
 
@@ -75,9 +75,9 @@ static json_t *words_json(const char *const *argv)
 	return all;
 }
 
-static struct run *new_run(struct berth *b, const char *id, uint32_t ref)
+static struct exec *new_run(struct box *b, const char *id, uint32_t ref)
 {
-	struct run *r = calloc(1, sizeof(*r));
+	struct exec *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		abort();
@@ -87,7 +87,7 @@ static struct run *new_run(struct berth *b, const char *id, uint32_t ref)
 	r->next = b->runs;
 	b->runs = r;
 	r->is_shared = b->nruns > 0;
-	for (struct run *other = r->next; other; other = other->next)
+	for (struct exec *other = r->next; other; other = other->next)
 		other->is_shared |= !other->over;
 	b->nruns++;
 	b->starts++;
@@ -96,18 +96,18 @@ static struct run *new_run(struct berth *b, const char *id, uint32_t ref)
 	return r;
 }
 
-static void unmake(struct run *r)
+static void unmake(struct exec *r)
 {
-	struct berth *b = r->berth;
+	struct box *b = r->berth;
 
 	b->runs = r->next; /* it was the newest */
 	b->nruns--;
-	run_free(r);
+	exec_free(r);
 }
 
 /* What of each stream is kept for a reader that comes later, or again after an outage: 16 MiB, of a small
  * box a sixteenth of its memory, for it is there that init keeps it. */
-static uint64_t log_bytes(const struct berth *b)
+static uint64_t log_bytes(const struct box *b)
 {
 	enum { LEAST = 1 << 20, MOST = 16 << 20 };
 	uint64_t share = b->row.limits.mem_bytes / 16;
@@ -115,7 +115,7 @@ static uint64_t log_bytes(const struct berth *b)
 	return !share || share > MOST ? MOST : share < LEAST ? LEAST : share;
 }
 
-static struct box_command box_words(const struct berth *b, const struct run_want *want,
+static struct box_command box_words(const struct box *b, const struct exec_spec *want,
 				    const char *const *env, int read)
 {
 	return (struct box_command){
@@ -126,7 +126,7 @@ static struct box_command box_words(const struct berth *b, const struct run_want
 		.rows = want->rows,
 		.cols = want->cols,
 		.log_bytes = want->log_bytes ? want->log_bytes : log_bytes(b),
-		.credit = read ? TAP_WINDOW : 0,
+		.credit = read ? EXEC_READER_WINDOW : 0,
 		.flags = (uint16_t)(WIRE_START_TOLD | (want->pty ? WIRE_START_PTY : 0) |
 				    (want->stdin_open ? WIRE_START_STDIN : 0) |
 				    (want->root ? WIRE_START_ROOT : 0) |
@@ -137,33 +137,33 @@ static struct box_command box_words(const struct berth *b, const struct run_want
 	};
 }
 
-static unsigned running(const struct berth *b)
+static unsigned running(const struct box *b)
 {
 	unsigned n = 0;
 
-	for (const struct run *r = b->runs; r; r = r->next)
+	for (const struct exec *r = b->runs; r; r = r->next)
 		n += !r->over;
 	return n;
 }
 
-int run_start(struct berth *b, const struct run_want *want, struct tap *tap, struct run **out,
+int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader *tap, struct exec **out,
 	      struct err *e)
 {
 	auto_buf struct buf pool = { 0 };
 	auto_free const char **env = NULL;
 	struct box_command cmd;
 	char id[ID_LEN + 1];
-	struct run *r;
+	struct exec *r;
 
-	if (b->state != BERTH_RUNNING)
+	if (b->state != BOX_RUNNING)
 		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id,
-			       berth_state_name(b->state));
+			       box_state_name(b->state));
 	/* Runs with this tag are in no list and in no usage count. */
 	if (!want->helper && want->tag && !strcmp(want->tag, STORE_RUN_HELPER))
 		return err_set(e, ERR_INVALID, "tag: '%s' is used by the daemon; choose another one", want->tag);
-	if (running(b) >= RUN_MAX)
+	if (running(b) >= EXECS_PER_BOX)
 		return err_set(e, ERR_LIMIT, "box %s runs %d programs already, and no more at once",
-			       b->row.id, RUN_MAX);
+			       b->row.id, EXECS_PER_BOX);
 	if (id_new(id, e) < 0)
 		return -1;
 	env = merge_env(b, want->usual, want->env, &pool);
@@ -181,11 +181,11 @@ int run_start(struct berth *b, const struct run_want *want, struct tap *tap, str
 	r->request = json_incref(want->request);
 	r->cwd = want->cwd ? strdup(want->cwd) : NULL;
 	cmd = box_words(b, want, env, tap != NULL);
-	run_ask_base(r);
+	exec_ask_base(r);
 	/* The row is there before the program is: a crash in between leaves a row that the next
 	 * front finds to be of an exec that never was. */
-	if (run_write_beginning(r, want, e) < 0 ||
-	    init_conn_start(&b->line, &r->ear, r->ref, &run_ear_events, &cmd, e) < 0) {
+	if (exec_write_start(r, want, e) < 0 ||
+	    init_conn_start(&b->line, &r->ear, r->ref, &exec_ear_events, &cmd, e) < 0) {
 		struct err ignored;
 		struct store_run row = { .ended_ns = fleet_now_ns(), .status = 126 };
 
@@ -196,7 +196,7 @@ int run_start(struct berth *b, const struct run_want *want, struct tap *tap, str
 		return -1;
 	}
 	b->fleet->figures.runs_started += !want->helper;
-	berth_touch(b);
+	box_touch(b);
 	r->tap = tap;
 	if (tap) {
 		tap->run = r;
@@ -208,9 +208,9 @@ int run_start(struct berth *b, const struct run_want *want, struct tap *tap, str
 	return 0;
 }
 
-void run_restore(struct berth *b, struct store_run *row)
+void exec_restore(struct box *b, struct store_run *row)
 {
-	struct run *r = new_run(b, row->id, row->ref);
+	struct exec *r = new_run(b, row->id, row->ref);
 
 	r->restored = r->begun = 1;
 	r->kind = row->kind;
@@ -222,8 +222,8 @@ void run_restore(struct berth *b, struct store_run *row)
 	r->command = row->command ? json_loads(row->command, 0, NULL) : NULL;
 	if (!r->command)
 		r->command = json_array();
-	run_restore_request(r, row);
+	exec_restore_request(r, row);
 	b->fleet->figures.restored_runs++;
 	if (init_conn_is_open(&b->line))
-		init_conn_attach(&b->line, &r->ear, r->ref, &run_ear_events, 0, NULL, NULL);
+		init_conn_attach(&b->line, &r->ear, r->ref, &exec_ear_events, 0, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void be_ready(struct fleet *f)
 	if (f->ready)
 		return;
 	f->ready = 1;
-	gate_sweep(&f->gate);
+	egress_client_sweep(&f->gate);
 	f->on_ready(f);
 }
 
@@ -84,11 +84,11 @@ void fleet_init(struct fleet *f, struct loop *l, struct store *s, const struct f
 	*f = (struct fleet){ .loop = l, .store = s, .conf = *conf };
 	snprintf(f->boot, sizeof(f->boot), "%s", boot);
 	timer_init(&f->patience, l, waited_enough);
-	ledger_init(&f->ledger, f);
+	run_writer_init(&f->ledger, f);
 	history_init(&f->history, f, conf->history_ms, conf->history_bytes);
 	f->alone = 1;
 	keeper_client_init(&f->office, l, lost_keeper);
-	gate_init(&f->gate, f);
+	egress_client_init(&f->gate, f);
 }
 
 /* ---- teams ---- */
@@ -123,16 +123,16 @@ static void fleet_free_teams(struct fleet *f)
 
 /* ---- the table ---- */
 
-struct berth *fleet_find(const struct fleet *f, const char *id)
+struct box *fleet_find(const struct fleet *f, const char *id)
 {
-	struct berth *b = f->slots[id_hash(id) % FLEET_SLOTS];
+	struct box *b = f->slots[id_hash(id) % FLEET_SLOTS];
 
 	while (b && strcmp(b->row.id, id) != 0)
 		b = b->next;
 	return b;
 }
 
-struct berth *fleet_next(const struct fleet *f, const struct berth *after)
+struct box *fleet_next(const struct fleet *f, const struct box *after)
 {
 	unsigned i = 0;
 
@@ -145,9 +145,9 @@ struct berth *fleet_next(const struct fleet *f, const struct berth *after)
 	return i < FLEET_SLOTS ? f->slots[i] : NULL;
 }
 
-struct berth *fleet_named(const struct fleet *f, const char *team, const char *id_or_name)
+struct box *fleet_named(const struct fleet *f, const char *team, const char *id_or_name)
 {
-	struct berth *b = fleet_find(f, id_or_name);
+	struct box *b = fleet_find(f, id_or_name);
 
 	if (b && !strcmp(b->row.team, team))
 		return b->nobodys ? NULL : b;
@@ -159,26 +159,26 @@ struct berth *fleet_named(const struct fleet *f, const char *team, const char *i
 	return NULL;
 }
 
-static int is_of_session(const struct berth *b, const char *team, const char *session,
+static int is_of_session(const struct box *b, const char *team, const char *session,
 			 const char *template)
 {
 	return !strcmp(b->row.session, session) && !strcmp(b->row.team, team) &&
-	       !strcmp(b->row.template, template) && b->state < BERTH_ENDING;
+	       !strcmp(b->row.template, template) && b->state < BOX_ENDING;
 }
 
-struct berth *fleet_session(const struct fleet *f, const char *team, const char *session,
+struct box *fleet_session(const struct fleet *f, const char *team, const char *session,
 			    const char *template)
 {
-	for (struct berth *b = f->making; b; b = b->next)
+	for (struct box *b = f->making; b; b = b->next)
 		if (is_of_session(b, team, session, template))
 			return b;
-	for (struct berth *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
 		if (is_of_session(b, team, session, template))
 			return b;
 	return NULL;
 }
 
-uint32_t fleet_seed_group(const char *team)
+uint32_t fleet_zygote_group(const char *team)
 {
 	struct sha256 s;
 	uint8_t digest[SHA256_BYTES];
@@ -195,9 +195,9 @@ unsigned fleet_team_boxes(const struct fleet *f, const char *team)
 {
 	unsigned n = 0;
 
-	for (struct berth *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
 		n += !strcmp(b->row.team, team);
-	for (const struct berth *b = f->making; b; b = b->next)
+	for (const struct box *b = f->making; b; b = b->next)
 		n += !strcmp(b->row.team, team);
 	return n;
 }
@@ -205,13 +205,13 @@ unsigned fleet_team_boxes(const struct fleet *f, const char *team)
 /* ---- news ---- */
 
 void fleet_write(struct fleet *f, const char *team, const char *box, const char *type,
-		 json_t *take_data, struct fleet_news *out)
+		 json_t *take_data, struct fleet_event *out)
 {
 	struct store_event *ev = &out->ev;
 	struct err e;
 
-	*out = (struct fleet_news){ .ev.at_ns = fleet_now_ns(), .data = take_data };
-	ledger_settle(&f->ledger); /* what happened before is told before */
+	*out = (struct fleet_event){ .ev.at_ns = fleet_now_ns(), .data = take_data };
+	run_writer_flush(&f->ledger); /* what happened before is told before */
 	snprintf(ev->team, sizeof(ev->team), "%s", team);
 	snprintf(ev->box, sizeof(ev->box), "%s", box);
 	snprintf(ev->type, sizeof(ev->type), "%s", type);
@@ -221,40 +221,40 @@ void fleet_write(struct fleet *f, const char *team, const char *box, const char 
 		ev->seq = 0;
 }
 
-void fleet_spread(struct fleet *f, struct fleet_news *take_news)
+void fleet_publish(struct fleet *f, struct fleet_event *take_news)
 {
-	for (struct fleet_ear *x = f->ears, *next; x; x = next) {
+	for (struct fleet_subscriber *x = f->ears, *next; x; x = next) {
 		next = x->next;
 		x->heard(x, &take_news->ev, take_news->data);
 	}
-	fleet_withhold(take_news);
+	fleet_event_drop(take_news);
 }
 
-void fleet_withhold(struct fleet_news *take_news)
+void fleet_event_drop(struct fleet_event *take_news)
 {
 	free(take_news->ev.data);
 	json_decref(take_news->data);
-	*take_news = (struct fleet_news){ 0 };
+	*take_news = (struct fleet_event){ 0 };
 }
 
-void fleet_tell(struct fleet *f, const char *team, const char *box, const char *type,
+void fleet_emit(struct fleet *f, const char *team, const char *box, const char *type,
 		json_t *take_data)
 {
-	struct fleet_news news;
+	struct fleet_event news;
 
 	fleet_write(f, team, box, type, take_data, &news);
-	fleet_spread(f, &news);
+	fleet_publish(f, &news);
 }
 
-void fleet_listen(struct fleet *f, struct fleet_ear *x)
+void fleet_subscribe(struct fleet *f, struct fleet_subscriber *x)
 {
 	x->next = f->ears;
 	f->ears = x;
 }
 
-void fleet_unlisten(struct fleet *f, struct fleet_ear *x)
+void fleet_unsubscribe(struct fleet *f, struct fleet_subscriber *x)
 {
-	for (struct fleet_ear **at = &f->ears; *at; at = &(*at)->next)
+	for (struct fleet_subscriber **at = &f->ears; *at; at = &(*at)->next)
 		if (*at == x) {
 			*at = x->next;
 			return;
@@ -269,12 +269,12 @@ static void bury_runs(struct fleet *f)
 	struct store_runs rows = { 0 };
 	struct err e;
 
-	ledger_settle(&f->ledger);
+	run_writer_flush(&f->ledger);
 	if (store_run_running(f->store, NULL, &rows, &e) < 0)
 		return;
 	for (unsigned i = 0; i < rows.n; i++) {
 		struct store_run *r = &rows.v[i];
-		struct berth *b = fleet_find(f, r->box);
+		struct box *b = fleet_find(f, r->box);
 
 		if (b)
 			continue;
@@ -297,7 +297,7 @@ static int take_rows(struct fleet *f, struct err *e)
 		if (fleet_find(f, rows.v[i].id))
 			store_box_fini(&rows.v[i]);
 		else
-			berth_restore(f, &rows.v[i], NULL); /* the row's texts are the berth's now */
+			box_restore(f, &rows.v[i], NULL); /* the row's texts are the berth's now */
 	free(rows.v);
 	return 0;
 }
@@ -320,7 +320,7 @@ int fleet_restore(struct fleet *f, struct err *e)
 	static const struct frame ask = { .type = WIRE_INFO };
 
 	/* The keeper is waited for in any case: without one there is nothing to serve. */
-	fleet_look_at_clock(f);
+	fleet_check_clock(f);
 	f->restoring = 1;
 	keeper_client_request(&f->office, &ask, sizeof(ask), WIRE_ABOUT, keeper_answers, f);
 	if (take_rows(f, e) < 0)
@@ -329,34 +329,34 @@ int fleet_restore(struct fleet *f, struct err *e)
 	return 0;
 }
 
-void fleet_alone(struct fleet *f, int alone)
+void fleet_set_sole_server(struct fleet *f, int alone)
 {
 	struct err e;
 
 	f->alone = alone;
 	if (!alone)
 		return;
-	for (struct berth *b = fleet_next(f, NULL), *next; b; b = next) {
+	for (struct box *b = fleet_next(f, NULL), *next; b; b = next) {
 		next = fleet_next(f, b);
-		berth_catch_up(b);
+		box_resync(b);
 	}
 	(void)!take_rows(f, &e); /* what stays out is fetched by whoever asks for it */
 	bury_runs(f);
-	gate_sweep(&f->gate);
+	egress_client_sweep(&f->gate);
 }
 
 void fleet_fini(struct fleet *f)
 {
 	history_fini(&f->history);
-	ledger_fini(&f->ledger);
+	run_writer_fini(&f->ledger);
 	timer_fini(&f->patience);
 	fleet_call_hooks(f, fleet_fini, f);
 	while (f->making)
-		berth_free(f->making);
+		box_free(f->making);
 	for (unsigned i = 0; i < FLEET_SLOTS; i++)
 		while (f->slots[i])
-			berth_free(f->slots[i]);
+			box_free(f->slots[i]);
 	keeper_client_fini(&f->office);
-	gate_fini(&f->gate);
+	egress_client_fini(&f->gate);
 	fleet_free_teams(f);
 }

@@ -21,19 +21,19 @@
 
 enum { FLEET_SLOTS = 4096, FLEET_TEMPLATES = 32, FLEET_TEAM_SLOTS = 256 };
 
-struct berth;
+struct box;
 struct fleet;
-struct run;
+struct exec;
 
 /* State that other modules keep for each box. Their functions are called at these points of its life; any
  * may be NULL. */
 struct box_hooks {
-	void (*restored)(struct berth *b); /* after a restart its init was reached, its execs are known */
-	void (*resynced)(struct berth *b); /* the other server process has exited: the store has its last rows */
-	void (*resumed)(struct berth *b);  /* its processes run again */
-	void (*clock_moved)(struct berth *b, int64_t by_ns); /* the wall clock was set */
-	void (*before_free)(struct berth *b);		     /* its execs are still there */
-	void (*after_free)(struct berth *b);		     /* its execs are freed, its connection is open */
+	void (*restored)(struct box *b); /* after a restart its init was reached, its execs are known */
+	void (*resynced)(struct box *b); /* the other server process has exited: the store has its last rows */
+	void (*resumed)(struct box *b);  /* its processes run again */
+	void (*clock_moved)(struct box *b, int64_t by_ns); /* the wall clock was set */
+	void (*before_free)(struct box *b);		     /* its execs are still there */
+	void (*after_free)(struct box *b);		     /* its execs are freed, its connection is open */
 	void (*fleet_fini)(struct fleet *f);
 };
 
@@ -92,10 +92,10 @@ struct fleet_figures {
 };
 
 /* Somebody who wants to hear of everything that happens to boxes. */
-struct fleet_ear {
-	struct fleet_ear *next;
+struct fleet_subscriber {
+	struct fleet_subscriber *next;
 	/* ev->seq 0: the store did not take it. data is ev->data, not yet a text; or NULL. */
-	void (*heard)(struct fleet_ear *x, const struct store_event *ev, const json_t *data);
+	void (*heard)(struct fleet_subscriber *x, const struct store_event *ev, const json_t *data);
 };
 
 /* Who keeps the accounts of programs that no request waits for. Any may be NULL. */
@@ -121,21 +121,21 @@ struct fleet {
 	struct store *store;
 	struct fleet_conf conf;
 	struct keeper_client office;
-	struct gate gate;
+	struct egress_client gate;
 	char boot[64];
 	int looked_at_clock;
-	struct berth *slots[FLEET_SLOTS];
-	struct berth *making; /* have no id yet, hence no slot */
+	struct box *slots[FLEET_SLOTS];
+	struct box *making; /* have no id yet, hence no slot */
 	struct fleet_team *teams[FLEET_TEAM_SLOTS];
 	unsigned count;
 	unsigned ending; /* of them: told to the keeper, not yet gone */
 	struct fleet_figures figures;
-	struct fleet_ear *ears;
+	struct fleet_subscriber *ears;
 	struct install *installs; /* packages.c: under way */
 	struct keeper_call *dropping; /* a layer, to make room */
 	char dropped[STORE_HASH + 1];
 	unsigned drop_skip;
-	struct ledger ledger;
+	struct run_writer ledger;
 	struct history history;
 	struct fleet_accounts accounts;
 	struct execution *executions; /* under way; their boxes count together */
@@ -143,13 +143,13 @@ struct fleet {
 		int folder;
 		uint64_t team_bytes; /* 0: no end */
 	} snaps; /* snap.c */
-	struct artefacts *artefacts; /* what compilers have made; NULL: nothing is kept */
+	struct compile_caches *artefacts; /* what compilers have made; NULL: nothing is kept */
 	unsigned restoring;
 	struct timer patience; /* we serve at the latest then */
 	int ready;
 	int alone; /* no other front looks after the same boxes */
 	void (*on_ready)(struct fleet *f);       /* everything that lived is in its berth again */
-	void (*on_pause)(struct fleet *f, struct berth *b); /* nobody hears from it now; may be NULL */
+	void (*on_pause)(struct fleet *f, struct box *b); /* nobody hears from it now; may be NULL */
 	void (*need_keeper)(struct fleet *f);    /* bring a connection: fleet_keeper() */
 	void *user;
 };
@@ -163,42 +163,42 @@ must_check int fleet_restore(struct fleet *f, struct err *e);
 /* There may be two fronts for a while: an old one that drains beside us, or we are that one. With
  * another one beside us timeouts are read again before they are acted upon, and nobody ends what
  * the other may be about to use. When we become alone, what the other one did last is taken over. */
-void fleet_alone(struct fleet *f, int alone);
+void fleet_set_sole_server(struct fleet *f, int alone);
 void fleet_restored(struct fleet *f); /* from berth.c: one less to wait for */
 void fleet_fini(struct fleet *f); /* lets go of everything; the boxes live on */
 
-struct berth *fleet_find(const struct fleet *f, const char *id);
+struct box *fleet_find(const struct fleet *f, const char *id);
 /* Of one team, by id, else by name; NULL: there is none. */
-struct berth *fleet_named(const struct fleet *f, const char *team, const char *id_or_name);
-/* Perhaps one that is being made: berth_await(). */
-struct berth *fleet_session(const struct fleet *f, const char *team, const char *session,
+struct box *fleet_named(const struct fleet *f, const char *team, const char *id_or_name);
+/* Perhaps one that is being made: box_await(). */
+struct box *fleet_session(const struct fleet *f, const char *team, const char *session,
 			    const char *template);
-struct berth *fleet_next(const struct fleet *f, const struct berth *after); /* any order */
+struct box *fleet_next(const struct fleet *f, const struct box *after); /* any order */
 /* A number for a team, never 0: boxes with different ones are not forked from one interpreter. Two teams have
  * the same one by chance once in four billion pairs. */
-uint32_t fleet_seed_group(const char *team);
+uint32_t fleet_zygote_group(const char *team);
 unsigned fleet_team_boxes(const struct fleet *f, const char *team); /* those being made, too */
 /* The team's part of the loop's time; valid until fleet_fini(). "": NULL. */
 struct loop_budget *fleet_budget(struct fleet *f, const char *team);
 
 /* Tells the ears, and the store for those who were not listening. */
-void fleet_tell(struct fleet *f, const char *team, const char *box, const char *type,
+void fleet_emit(struct fleet *f, const char *team, const char *box, const char *type,
 		json_t *take_data);
 /* The same in two steps: written as part of the transaction that is open, and told when that is
  * there to stay, or never. */
-struct fleet_news {
+struct fleet_event {
 	struct store_event ev;
 	json_t *data;
 };
 void fleet_write(struct fleet *f, const char *team, const char *box, const char *type,
-		 json_t *take_data, struct fleet_news *out);
-void fleet_spread(struct fleet *f, struct fleet_news *take_news);
-void fleet_withhold(struct fleet_news *take_news); /* it did not happen */
+		 json_t *take_data, struct fleet_event *out);
+void fleet_publish(struct fleet *f, struct fleet_event *take_news);
+void fleet_event_drop(struct fleet_event *take_news); /* it did not happen */
 /* Calls one hook of all modules that have it. */
 #define fleet_call_hooks(f, hook, ...)                                                        \
 	for (const struct box_hooks *const *h_ = (f)->conf.hooks; h_ && *h_; h_++)                \
 		if ((*h_)->hook)                                                                  \
 	(*h_)->hook(__VA_ARGS__)
 
-void fleet_listen(struct fleet *f, struct fleet_ear *x);
-void fleet_unlisten(struct fleet *f, struct fleet_ear *x); /* not from within heard() */
+void fleet_subscribe(struct fleet *f, struct fleet_subscriber *x);
+void fleet_unsubscribe(struct fleet *f, struct fleet_subscriber *x); /* not from within heard() */

@@ -10,16 +10,16 @@ enum { ANSWER_MS = 10000 }; /* init has 5 s itself, for a server whose queue is 
 
 /* Together about a second: what a server needs from its start to listen(). */
 static const uint16_t rests_ms[] = { 30, 70, 150, 300, 450 };
-static_assert(ARRAY_LEN(rests_ms) == INLET_TRIES - 1, "a rest between two tries");
+static_assert(ARRAY_LEN(rests_ms) == PORT_CONN_TRIES - 1, "a rest between two tries");
 
-static void next_one(struct berth *b);
+static void next_one(struct box *b);
 
-void inlets_init(struct inlets *all)
+void port_conns_init(struct port_conns *all)
 {
-	*all = (struct inlets){ .end = &all->first };
+	*all = (struct port_conns){ .end = &all->first };
 }
 
-static void append(struct inlets *all, struct inlet *x)
+static void append(struct port_conns *all, struct port_conn *x)
 {
 	x->next = NULL;
 	x->at = all->end;
@@ -28,7 +28,7 @@ static void append(struct inlets *all, struct inlet *x)
 	all->n++;
 }
 
-static void take_out(struct inlets *all, struct inlet *x)
+static void take_out(struct port_conns *all, struct port_conn *x)
 {
 	*x->at = x->next;
 	if (x->next)
@@ -39,32 +39,32 @@ static void take_out(struct inlets *all, struct inlet *x)
 	all->n--;
 }
 
-static void stop_asking(struct inlet *x)
+static void stop_asking(struct port_conn *x)
 {
-	if (x->state != INLET_ASKS)
+	if (x->state != PORT_CONN_ASKS)
 		return;
 	init_conn_remove_call(&x->ask);
 	x->berth->inlets.asking--;
-	x->state = INLET_WAITS;
+	x->state = PORT_CONN_WAITS;
 }
 
-static void leave(struct inlet *x)
+static void leave(struct port_conn *x)
 {
 	stop_asking(x);
 	take_out(&x->berth->inlets, x);
 	timer_fini(&x->clock);
 }
 
-static void finish(struct inlet *x, int take_fd, const struct err *e)
+static void finish(struct port_conn *x, int take_fd, const struct err *e)
 {
-	struct berth *b = x->berth;
+	struct box *b = x->berth;
 
 	leave(x);
 	next_one(b);
 	x->done(x, take_fd, e);
 }
 
-static void fail(struct inlet *x, enum err_kind kind, const char *why)
+static void fail(struct port_conn *x, enum err_kind kind, const char *why)
 {
 	struct err e;
 
@@ -76,7 +76,7 @@ static void fail(struct inlet *x, enum err_kind kind, const char *why)
 
 static void connected(struct init_call *l, const struct frame *f, size_t len, int *fd)
 {
-	struct inlet *x = loop_owner(l, struct inlet, ask);
+	struct port_conn *x = loop_owner(l, struct port_conn, ask);
 
 	(void)len;
 	if (f->type == WIRE_FD && *fd >= 0)
@@ -87,60 +87,60 @@ static void connected(struct init_call *l, const struct frame *f, size_t len, in
 
 static void refused(struct init_call *l, const struct err *e)
 {
-	struct inlet *x = loop_owner(l, struct inlet, ask);
-	struct berth *b = x->berth;
+	struct port_conn *x = loop_owner(l, struct port_conn, ask);
+	struct box *b = x->berth;
 	/* Its init is busy with connections of somebody else's: that is no try. */
 	int busy = e->kind == ERR_LIMIT;
 
-	if ((e->sys != ECONNREFUSED && !busy) || (!busy && x->tries + 1 >= INLET_TRIES)) {
+	if ((e->sys != ECONNREFUSED && !busy) || (!busy && x->tries + 1 >= PORT_CONN_TRIES)) {
 		finish(x, -1, e);
 		return;
 	}
 	stop_asking(x);
-	x->state = INLET_RESTS;
+	x->state = PORT_CONN_RESTS;
 	timer_set(&x->clock, busy ? rests_ms[0] : rests_ms[x->tries++]);
 	next_one(b);
 }
 
 static void lost(struct init_call *l)
 {
-	fail(loop_owner(l, struct inlet, ask), ERR_NOT_FOUND, "the box has ended");
+	fail(loop_owner(l, struct port_conn, ask), ERR_NOT_FOUND, "the box has ended");
 }
 
 /* ---- one after the other ---- */
 
-static void ask(struct inlet *x)
+static void ask(struct port_conn *x)
 {
 	static const struct init_call_ops on = { .answer = connected,
 						 .refused = refused,
 						 .lost = lost };
 
-	x->state = INLET_ASKS;
+	x->state = PORT_CONN_ASKS;
 	x->berth->inlets.asking++;
 	timer_set(&x->clock, ANSWER_MS);
 	init_conn_request_port(&x->berth->line, &x->ask, &on, WIRE_CONNECT, x->port);
 }
 
-static void next_one(struct berth *b)
+static void next_one(struct box *b)
 {
-	struct inlets *all = &b->inlets;
+	struct port_conns *all = &b->inlets;
 
-	for (struct inlet *x = all->first; x && all->asking < INLET_ASKING; x = x->next)
-		if (x->state == INLET_WAITS && init_conn_is_open(&b->line))
+	for (struct port_conn *x = all->first; x && all->asking < PORT_CONN_ASKING; x = x->next)
+		if (x->state == PORT_CONN_WAITS && init_conn_is_open(&b->line))
 			ask(x);
 }
 
 static void due(struct timer *t)
 {
-	struct inlet *x = loop_owner(t, struct inlet, clock);
-	struct berth *b = x->berth;
+	struct port_conn *x = loop_owner(t, struct port_conn, clock);
+	struct box *b = x->berth;
 
-	if (b->state != BERTH_RUNNING || !init_conn_is_open(&b->line)) {
+	if (b->state != BOX_RUNNING || !init_conn_is_open(&b->line)) {
 		fail(x, ERR_NOT_FOUND, "the box has ended");
-	} else if (x->state == INLET_RESTS) {
+	} else if (x->state == PORT_CONN_RESTS) {
 		take_out(&b->inlets, x);
 		append(&b->inlets, x);
-		x->state = INLET_WAITS;
+		x->state = PORT_CONN_WAITS;
 		timer_set(&x->clock, ANSWER_MS);
 		next_one(b);
 	} else {
@@ -148,14 +148,14 @@ static void due(struct timer *t)
 	}
 }
 
-int inlet_open(struct inlet *x, struct berth *b, uint16_t port, struct err *e)
+int port_conn_open(struct port_conn *x, struct box *b, uint16_t port, struct err *e)
 {
-	if (b->inlets.n >= INLET_MOST)
+	if (b->inlets.n >= PORT_CONN_MOST)
 		return err_set(e, ERR_LIMIT, "%u connections to this box are being made",
 			       b->inlets.n);
 	if (!init_conn_is_open(&b->line))
 		return err_set(e, ERR_NOT_FOUND, "the box cannot be reached");
-	*x = (struct inlet){ .berth = b, .port = port, .done = x->done };
+	*x = (struct port_conn){ .berth = b, .port = port, .done = x->done };
 	timer_init(&x->clock, b->fleet->loop, due);
 	timer_set(&x->clock, ANSWER_MS);
 	append(&b->inlets, x);
@@ -163,9 +163,9 @@ int inlet_open(struct inlet *x, struct berth *b, uint16_t port, struct err *e)
 	return 0;
 }
 
-void inlet_cancel(struct inlet *x)
+void port_conn_cancel(struct port_conn *x)
 {
-	struct berth *b = x->berth;
+	struct box *b = x->berth;
 
 	if (!x->at)
 		return;
@@ -173,7 +173,7 @@ void inlet_cancel(struct inlet *x)
 	next_one(b);
 }
 
-void inlets_fail(struct berth *b)
+void port_conns_fail(struct box *b)
 {
 	while (b->inlets.first)
 		fail(b->inlets.first, ERR_NOT_FOUND, "the box has ended");

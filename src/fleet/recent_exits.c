@@ -4,29 +4,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int is_recent(const struct past *p)
+static int is_recent(const struct recent_exit *p)
 {
-	return loop_now_ms() - p->ended_ms < PAST_MS;
+	return loop_now_ms() - p->ended_ms < RECENT_EXITS_MS;
 }
 
 /* The newest is the first, so all behind the first old one are old. */
-static void drop_old(struct past **at, unsigned most)
+static void drop_old(struct recent_exit **at, unsigned most)
 {
 	while (*at && most && is_recent(*at)) {
 		at = &(*at)->next;
 		most--;
 	}
 	while (*at) {
-		struct past *p = *at;
+		struct recent_exit *p = *at;
 
 		*at = p->next;
 		free(p);
 	}
 }
 
-void past_note(struct berth *b, const struct run *r)
+void recent_exits_add(struct box *b, const struct exec *r)
 {
-	struct past *p;
+	struct recent_exit *p;
 
 	if (r->pid <= 0)
 		return;
@@ -39,18 +39,18 @@ void past_note(struct berth *b, const struct run *r)
 	memcpy(p->run, r->id, sizeof(p->run));
 	memcpy(p->tag, r->tag, sizeof(p->tag));
 	b->past = p;
-	drop_old(&b->past, PAST_MOST);
+	drop_old(&b->past, RECENT_EXITS_MOST);
 }
 
-const struct past *past_find(const struct berth *b, int pid, const char *tag)
+const struct recent_exit *recent_exits_find(const struct box *b, int pid, const char *tag)
 {
-	for (const struct past *p = b->past; p && is_recent(p); p = p->next)
+	for (const struct recent_exit *p = b->past; p && is_recent(p); p = p->next)
 		if (pid ? p->pid == pid : *tag && !strcmp(p->tag, tag))
 			return p;
 	return NULL;
 }
 
-void past_free(struct berth *b)
+void recent_exits_free(struct box *b)
 {
 	drop_old(&b->past, 0);
 }

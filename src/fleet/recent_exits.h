@@ -4,17 +4,17 @@
 #pragma once
 #include "fleet/exec.h"
 
-enum { PAST_MS = 30000, PAST_MOST = 128 };
+enum { RECENT_EXITS_MS = 30000, RECENT_EXITS_MOST = 128 };
 
-struct past {
-	struct past *next; /* the one that ended before it */
+struct recent_exit {
+	struct recent_exit *next; /* the one that ended before it */
 	int pid;
 	char run[ID_LEN + 1];
 	char tag[STORE_NAME + 1];
 	uint64_t ended_ms;
 };
 
-void past_note(struct berth *b, const struct run *r); /* nothing, if nobody knows its pid */
+void recent_exits_add(struct box *b, const struct exec *r); /* nothing, if nobody knows its pid */
 /* By its pid, or if that is 0 by its tag; NULL: none, or too long ago. */
-const struct past *past_find(const struct berth *b, int pid, const char *tag);
-void past_free(struct berth *b);
+const struct recent_exit *recent_exits_find(const struct box *b, int pid, const char *tag);
+void recent_exits_free(struct box *b);

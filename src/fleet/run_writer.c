@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct ledger_line {
-	struct ledger_line *next;
+struct run_writer_line {
+	struct run_writer_line *next;
 	struct store_run row;
 	enum cause cause;
 	uint64_t run_us;
@@ -17,32 +17,32 @@ struct ledger_line {
 
 static void is_due(struct timer *t)
 {
-	ledger_settle(loop_owner(t, struct ledger, timer));
+	run_writer_flush(loop_owner(t, struct run_writer, timer));
 }
 
-void ledger_init(struct ledger *l, struct fleet *f)
+void run_writer_init(struct run_writer *l, struct fleet *f)
 {
-	*l = (struct ledger){ .fleet = f };
+	*l = (struct run_writer){ .fleet = f };
 	l->last = &l->first;
 	timer_init(&l->timer, f->loop, is_due);
 }
 
-void ledger_add(struct ledger *l, const struct store_run *row, json_t *take_record, enum cause cause,
+void run_writer_add(struct run_writer *l, const struct store_run *row, json_t *take_record, enum cause cause,
 		uint64_t run_us, json_t *take_news)
 {
-	struct ledger_line *x = malloc(sizeof(*x));
+	struct run_writer_line *x = malloc(sizeof(*x));
 
 	if (!x)
 		abort();
-	*x = (struct ledger_line){
+	*x = (struct run_writer_line){
 		.row = *row, .cause = cause, .run_us = run_us, .record = take_record, .news = take_news
 	};
 	*l->last = x;
 	l->last = &x->next;
-	if (++l->n >= LEDGER_MAX)
-		ledger_settle(l);
+	if (++l->n >= RUN_WRITER_MAX)
+		run_writer_flush(l);
 	else if (l->n == 1)
-		timer_set(&l->timer, LEDGER_MS);
+		timer_set(&l->timer, RUN_WRITER_MS);
 }
 
 static unsigned exit_code(int status)
@@ -62,7 +62,7 @@ static unsigned ledger_find_language(const char *name)
 	return n;
 }
 
-static void ledger_count_run(struct fleet_figures *f, const struct ledger_line *x)
+static void ledger_count_run(struct fleet_figures *f, const struct run_writer_line *x)
 {
 	const json_t *cpu = json_object_get(x->record, "cpu_s"), *memory = json_object_get(x->record, "mem_peak");
 	int well = x->cause == CAUSE_EXIT && x->row.status == 0;
@@ -79,7 +79,7 @@ static void ledger_count_run(struct fleet_figures *f, const struct ledger_line *
 		fleet_observe_bytes(&f->run_memory, (uint64_t)json_integer_value(memory));
 }
 
-static void write_line(struct fleet *f, struct ledger_line *x)
+static void write_line(struct fleet *f, struct run_writer_line *x)
 {
 	struct err e;
 
@@ -97,12 +97,12 @@ static void write_line(struct fleet *f, struct ledger_line *x)
 		return;
 	}
 	ledger_count_run(&f->figures, x);
-	fleet_tell(f, x->row.team, x->row.box, "run.ended", x->news);
+	fleet_emit(f, x->row.team, x->row.box, "run.ended", x->news);
 }
 
-void ledger_settle(struct ledger *l)
+void run_writer_flush(struct run_writer *l)
 {
-	struct ledger_line *x = l->first, *next;
+	struct run_writer_line *x = l->first, *next;
 	struct store *s = l->fleet->store;
 	struct err e;
 	int grouped;
@@ -126,8 +126,8 @@ void ledger_settle(struct ledger *l)
 		(void)!store_commit(s, &e);
 }
 
-void ledger_fini(struct ledger *l)
+void run_writer_fini(struct run_writer *l)
 {
-	ledger_settle(l);
+	run_writer_flush(l);
 	timer_fini(&l->timer);
 }

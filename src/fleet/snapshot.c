@@ -19,10 +19,10 @@ enum {
 	NO_FOLDER = 43,
 };
 
-struct snap {
+struct snapshot {
 	struct fleet *fleet;
-	struct tap tap;
-	struct run_input_wait low;
+	struct exec_reader tap;
+	struct exec_input_wait low;
 	struct store_snapshot row;
 	char box[ID_LEN + 1];
 	int fd;
@@ -30,7 +30,7 @@ struct snap {
 	uint64_t bytes, most;
 	struct buf said;
 	struct err trouble; /* of ours; kind 0: none */
-	snap_done *done;
+	snapshot_done *done;
 	void *ctx;
 };
 
@@ -50,7 +50,7 @@ static const char unpack_script[] =
 
 /* ---- the folder ---- */
 
-int snaps_init(struct fleet *f, const char *state, uint64_t team_bytes, struct err *e)
+int snapshots_init(struct fleet *f, const char *state, uint64_t team_bytes, struct err *e)
 {
 	auto_fd int dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -64,7 +64,7 @@ int snaps_init(struct fleet *f, const char *state, uint64_t team_bytes, struct e
 	return f->snaps.folder < 0 ? err_sys(e, "open the folder of snapshots") : 0;
 }
 
-void snaps_fini(struct fleet *f)
+void snapshots_fini(struct fleet *f)
 {
 	own_close_fd(&f->snaps.folder);
 }
@@ -76,7 +76,7 @@ static const char *file_name(const char *id, const char *ending, char out[32])
 }
 
 /* The row goes last: a crash in between leaves one that says where to look. */
-int snap_remove(struct fleet *f, const char *id, struct err *e)
+int snapshot_remove(struct fleet *f, const char *id, struct err *e)
 {
 	char name[32];
 
@@ -93,32 +93,32 @@ static void sweep(struct fleet *f)
 	struct err e;
 
 	while (store_snapshot_stale(f->store, before, id, &e) == 0)
-		if (snap_remove(f, id, &e) < 0)
+		if (snapshot_remove(f, id, &e) < 0)
 			return;
 }
 
 /* ---- the end ---- */
 
-static void snap_free(struct snap *s)
+static void snap_free(struct snapshot *s)
 {
-	run_input_cancel(&s->low);
+	exec_input_cancel(&s->low);
 	if (s->tap.run)
-		run_signal(s->tap.run, SIGKILL);
-	tap_close(&s->tap);
+		exec_send_signal(s->tap.run, SIGKILL);
+	exec_reader_close(&s->tap);
 	buf_fini(&s->said);
 	own_close_fd(&s->fd);
 	free(s);
 }
 
-static void undo(struct snap *s)
+static void undo(struct snapshot *s)
 {
 	struct err ignored;
 
 	if (s->taking) /* a row that stays is swept */
-		(void)!snap_remove(s->fleet, s->row.id, &ignored);
+		(void)!snapshot_remove(s->fleet, s->row.id, &ignored);
 }
 
-void snap_cancel(struct snap *s)
+void snapshot_cancel(struct snapshot *s)
 {
 	if (!s)
 		return;
@@ -135,7 +135,7 @@ static int is_well(const json_t *record)
 }
 
 /* What the program said, or else how it ended. */
-static int program_failed(struct snap *s, const json_t *record, struct err *e)
+static int program_failed(struct snapshot *s, const json_t *record, struct err *e)
 {
 	const char *said = buf_str(&s->said),
 		   *summary = json_string_value(json_object_get(record, "summary"));
@@ -150,7 +150,7 @@ static int program_failed(struct snap *s, const json_t *record, struct err *e)
 				 : "the box ended meanwhile");
 }
 
-static int keep_file(struct snap *s, struct err *e)
+static int keep_file(struct snapshot *s, struct err *e)
 {
 	char part[32], whole[32];
 
@@ -161,11 +161,11 @@ static int keep_file(struct snap *s, struct err *e)
 	return s->hidden ? 0 : store_snapshot_finish(s->fleet->store, s->row.id, s->bytes, e);
 }
 
-static void finish(struct snap *s, const struct err *e)
+static void finish(struct snapshot *s, const struct err *e)
 {
 	struct store_snapshot row = s->row;
 	char box[ID_LEN + 1];
-	snap_done *done = s->done;
+	snapshot_done *done = s->done;
 	void *ctx = s->ctx;
 	struct err own = e ? *e : (struct err){ 0 };
 
@@ -176,9 +176,9 @@ static void finish(struct snap *s, const struct err *e)
 	done(ctx, &row, box, e ? &own : NULL);
 }
 
-static void over(struct tap *t, json_t *record, const struct err *e)
+static void over(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct snap *s = loop_owner(t, struct snap, tap);
+	struct snapshot *s = loop_owner(t, struct snapshot, tap);
 	struct err own = s->trouble;
 
 	if (!own.kind && e)
@@ -193,22 +193,22 @@ static void over(struct tap *t, json_t *record, const struct err *e)
 }
 
 /* It is told when the program has ended. */
-static void give_up(struct snap *s)
+static void give_up(struct snapshot *s)
 {
 	if (s->tap.run)
-		run_signal(s->tap.run, SIGKILL);
+		exec_send_signal(s->tap.run, SIGKILL);
 }
 
 /* ---- out of a box ---- */
 
-static void hear(struct snap *s, const char *bytes, size_t n)
+static void hear(struct snapshot *s, const char *bytes, size_t n)
 {
 	size_t room = SAID_MAX - s->said.len;
 
 	buf_add(&s->said, bytes, n < room ? n : room);
 }
 
-static void write_piece(struct snap *s, const char *bytes, size_t n)
+static void write_piece(struct snapshot *s, const char *bytes, size_t n)
 {
 	if (s->trouble.kind)
 		return;
@@ -236,9 +236,9 @@ static void write_piece(struct snap *s, const char *bytes, size_t n)
 	}
 }
 
-static void output(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
-	struct snap *s = loop_owner(t, struct snap, tap);
+	struct snapshot *s = loop_owner(t, struct snapshot, tap);
 
 	if (stream == 1) {
 		hear(s, bytes, n);
@@ -252,14 +252,14 @@ static void output(struct tap *t, unsigned stream, uint64_t offset, const char *
 
 /* ---- into a box ---- */
 
-static void feed(struct snap *s)
+static void feed(struct snapshot *s)
 {
 	char piece[PIECE];
 	ssize_t n = 0;
 
 	while (s->tap.run && !s->tap.run->over && (n = read(s->fd, piece, sizeof(piece))) > 0) {
-		if (run_input(s->tap.run, piece, (size_t)n)) {
-			run_input_await(s->tap.run, &s->low);
+		if (exec_stdin(s->tap.run, piece, (size_t)n)) {
+			exec_input_await(s->tap.run, &s->low);
 			return;
 		}
 	}
@@ -267,13 +267,13 @@ static void feed(struct snap *s)
 		err_sys(&s->trouble, "read snapshot %s", s->row.id);
 		give_up(s);
 	} else if (s->tap.run) {
-		run_input_close(s->tap.run);
+		exec_input_close(s->tap.run);
 	}
 }
 
-static void low(struct run_input_wait *w, int closed)
+static void low(struct exec_input_wait *w, int closed)
 {
-	struct snap *s = loop_owner(w, struct snap, low);
+	struct snapshot *s = loop_owner(w, struct snapshot, low);
 
 	if (!closed)
 		feed(s);
@@ -294,15 +294,15 @@ static const char *packer_of(int fd)
 
 /* ---- the beginning ---- */
 
-static int start(struct snap *s, struct berth *b, const char *packer, struct err *e)
+static int start(struct snapshot *s, struct box *b, const char *packer, struct err *e)
 {
 	/* The box's own variables must not change what these programs do. */
 	static const char *const env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8",
 					   "TAR_OPTIONS=", "GZIP=", NULL };
-	static const struct tap_events on = { .output = output, .over = over };
+	static const struct exec_reader_events on = { .output = output, .over = over };
 	const char *argv[] = { "/bin/sh",  "-c",   packer ? unpack_script : pack_script,
 			       "snapshot", packer, NULL };
-	struct run_want want = { .argv = argv,
+	struct exec_spec want = { .argv = argv,
 				 .env = env,
 				 .cwd = "/",
 				 .kind = STORE_RUN_EXEC,
@@ -310,33 +310,33 @@ static int start(struct snap *s, struct berth *b, const char *packer, struct err
 				 .root = 1,
 				 .helper = 1,
 				 .stdin_open = packer != NULL };
-	struct run *r;
+	struct exec *r;
 
-	tap_init(&s->tap, s->fleet, &on);
-	return run_start(b, &want, &s->tap, &r, e);
+	exec_reader_init(&s->tap, s->fleet, &on);
+	return exec_launch(b, &want, &s->tap, &r, e);
 }
 
-static struct snap *snap_new(struct fleet *f, const struct berth *b, snap_done *done, void *ctx)
+static struct snapshot *snap_new(struct fleet *f, const struct box *b, snapshot_done *done, void *ctx)
 {
-	struct snap *s = calloc(1, sizeof(*s));
+	struct snapshot *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		abort();
-	*s = (struct snap){ .fleet = f, .low.low = low, .fd = -1, .done = done, .ctx = ctx };
-	tap_init(&s->tap, f, NULL);
+	*s = (struct snapshot){ .fleet = f, .low.low = low, .fd = -1, .done = done, .ctx = ctx };
+	exec_reader_init(&s->tap, f, NULL);
 	memcpy(s->box, b->row.id, sizeof(s->box));
 	return s;
 }
 
-static int is_awake(struct berth *b, struct err *e)
+static int is_awake(struct box *b, struct err *e)
 {
-	if (b->state == BERTH_PAUSED)
+	if (b->state == BOX_PAUSED)
 		return err_set(e, ERR_CONFLICT, "box %s is paused", b->row.id);
-	berth_wake(b);
+	box_wake(b);
 	return 0;
 }
 
-static int begin_file(struct snap *s, struct err *e)
+static int begin_file(struct snapshot *s, struct err *e)
 {
 	char name[32];
 	uint64_t has;
@@ -353,10 +353,10 @@ static int begin_file(struct snap *s, struct err *e)
 	return s->fd < 0 ? err_sys(e, "make snapshot %s", s->row.id) : 0;
 }
 
-int snap_take(struct fleet *f, struct berth *b, const struct store_snapshot *want, int hidden,
-	      snap_done *done, void *ctx, struct snap **out, struct err *e)
+int snapshot_take(struct fleet *f, struct box *b, const struct store_snapshot *want, int hidden,
+	      snapshot_done *done, void *ctx, struct snapshot **out, struct err *e)
 {
-	struct snap *s;
+	struct snapshot *s;
 
 	sweep(f);
 	if (is_awake(b, e) < 0)
@@ -370,17 +370,17 @@ int snap_take(struct fleet *f, struct berth *b, const struct store_snapshot *wan
 	memcpy(s->row.box, b->row.id, sizeof(s->row.box));
 	memcpy(s->row.template, b->row.template, sizeof(s->row.template));
 	if (id_new(s->row.id, e) < 0 || begin_file(s, e) < 0 || start(s, b, NULL, e) < 0) {
-		snap_cancel(s);
+		snapshot_cancel(s);
 		return -1;
 	}
 	*out = s;
 	return 0;
 }
 
-int snap_fill(struct fleet *f, struct berth *b, const char *id, snap_done *done, void *ctx,
-	      struct snap **out, struct err *e)
+int snapshot_fill(struct fleet *f, struct box *b, const char *id, snapshot_done *done, void *ctx,
+	      struct snapshot **out, struct err *e)
 {
-	struct snap *s = snap_new(f, b, done, ctx);
+	struct snapshot *s = snap_new(f, b, done, ctx);
 	const char *packer;
 	char name[32];
 

@@ -30,7 +30,7 @@ int64_t fleet_now_ns(void)
 	return (int64_t)clock_ns(CLOCK_BOOTTIME) + offset_ns;
 }
 
-static void move(struct berth *b, int64_t by_ns)
+static void move(struct box *b, int64_t by_ns)
 {
 	int64_t *const times[] = { &b->row.ends_ns, &b->row.idle_since_ns, &b->row.kept_until_ns };
 
@@ -40,7 +40,7 @@ static void move(struct berth *b, int64_t by_ns)
 	fleet_call_hooks(b->fleet, clock_moved, b, by_ns);
 }
 
-void fleet_look_at_clock(struct fleet *f)
+void fleet_check_clock(struct fleet *f)
 {
 	int64_t now = measure(), by_ns = offset_ns ? now - offset_ns : 0, stored = 0;
 	int first = !f->looked_at_clock, jumped = by_ns >= LEAST_NS || by_ns <= -LEAST_NS;
@@ -50,9 +50,9 @@ void fleet_look_at_clock(struct fleet *f)
 		return;
 	f->looked_at_clock = 1;
 	offset_ns = now;
-	for (struct berth *b = fleet_next(f, NULL); b && jumped; b = fleet_next(f, b))
+	for (struct box *b = fleet_next(f, NULL); b && jumped; b = fleet_next(f, b))
 		move(b, by_ns);
-	for (struct berth *b = f->making; b && jumped; b = b->next)
+	for (struct box *b = f->making; b && jumped; b = b->next)
 		move(b, by_ns);
 	if (store_clocks(f->store, f->boot, now, &stored, &e) < 0)
 		log_error("the clock was set, and deadlines could not be moved", LOG_S("error", e.msg));

@@ -11,4 +11,4 @@ struct fleet;
 
 int64_t fleet_now_ns(void); /* wall clock, for rows */
 /* Before anything is restored (the clock may have been set while nobody was here), and once a second. */
-void fleet_look_at_clock(struct fleet *f);
+void fleet_check_clock(struct fleet *f);

@@ -13,17 +13,17 @@
 
 struct head {
 	char magic[8];
-	struct artefact_key key;
+	struct compile_cache_key key;
 	uint8_t digest[SHA256_BYTES]; /* of the bytes behind */
 	uint64_t bytes;
 };
 static const char magic[8] = "made 2\n";
 
-int artefacts_open(struct artefacts *a, const char *state, struct err *e)
+int compile_caches_open(struct compile_caches *a, const char *state, struct err *e)
 {
 	auto_fd int dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	a->most = ARTEFACT_MOST;
+	a->most = COMPILE_CACHE_MOST;
 	if (dir < 0)
 		return err_sys(e, "open %.150s", state);
 	if (mkdirat(dir, "made", 0700) < 0 && errno != EEXIST)
@@ -32,7 +32,7 @@ int artefacts_open(struct artefacts *a, const char *state, struct err *e)
 	return a->folder < 0 ? err_sys(e, "open the folder of what was compiled") : 0;
 }
 
-void artefacts_close(struct artefacts *a)
+void compile_caches_close(struct compile_caches *a)
 {
 	own_close_fd(&a->folder);
 }
@@ -124,7 +124,7 @@ static void add_support(struct sha256 *s, const struct lang_pair *files)
 	}
 }
 
-void artefact_key(const struct artefact_of *of, struct artefact_key *out)
+void compile_cache_key(const struct compile_inputs *of, struct compile_cache_key *out)
 {
 	struct sha256 s;
 
@@ -154,7 +154,7 @@ static int is_in(const char *text, size_t n, const char *word)
 	return text && memmem(text, n, word, strlen(word)) != NULL;
 }
 
-int artefact_mentions(const struct artefact_of *of, const char *word)
+int compile_cache_mentions(const struct compile_inputs *of, const char *word)
 {
 	auto_buf struct buf bytes = { 0 };
 	const char *path;
@@ -176,21 +176,21 @@ int artefact_mentions(const struct artefact_of *of, const char *word)
 	return 0;
 }
 
-int artefact_tells_time(const struct artefact_of *of)
+int compile_cache_tells_time(const struct compile_inputs *of)
 {
 	static const char *const words[] = { "__DATE__", "__TIME__", "__TIMESTAMP__" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(words); i++)
-		if (artefact_mentions(of, words[i]))
+		if (compile_cache_mentions(of, words[i]))
 			return 1;
 	return 0;
 }
 
 /* ---- files ---- */
 
-static void name_of(const struct artefact_key *key, char out[16])
+static void name_of(const struct compile_cache_key *key, char out[16])
 {
-	unsigned place = (key->bytes[0] | (unsigned)key->bytes[1] << 8) % ARTEFACT_PLACES;
+	unsigned place = (key->bytes[0] | (unsigned)key->bytes[1] << 8) % COMPILE_CACHE_PLACES;
 
 	snprintf(out, 16, "%03x", place);
 }
@@ -219,7 +219,7 @@ static int read_all(int fd, void *to, size_t n)
 }
 
 /* 1: it is of this key, and whole; 0: of another; -1: nobody can tell what it is. */
-static int read_whole(int fd, const struct artefact_key *key, size_t most, struct buf *out)
+static int read_whole(int fd, const struct compile_cache_key *key, size_t most, struct buf *out)
 {
 	uint8_t digest[SHA256_BYTES];
 	struct head h;
@@ -236,7 +236,7 @@ static int read_whole(int fd, const struct artefact_key *key, size_t most, struc
 	return memcmp(digest, h.digest, sizeof(digest)) == 0 ? 1 : -1;
 }
 
-int artefact_get(const struct artefacts *a, const struct artefact_key *key, struct buf *out)
+int compile_cache_get(const struct compile_caches *a, const struct compile_cache_key *key, struct buf *out)
 {
 	char name[16];
 	auto_fd int fd = -1;
@@ -269,7 +269,7 @@ static int write_all(int fd, const void *bytes, size_t n)
 	return 0;
 }
 
-void artefact_put(const struct artefacts *a, const struct artefact_key *key, const void *bytes, size_t n)
+void compile_cache_put(const struct compile_caches *a, const struct compile_cache_key *key, const void *bytes, size_t n)
 {
 	struct head h = { .key = *key, .bytes = n };
 	char name[16], draft[20];
@@ -294,7 +294,7 @@ void artefact_put(const struct artefacts *a, const struct artefact_key *key, con
 
 static const char **artefact_shell_argv(const char *script, const char *program)
 {
-	const char *const all[] = { "/bin/sh", "-c", script, "sh", program, ARTEFACT_FILE };
+	const char *const all[] = { "/bin/sh", "-c", script, "sh", program, COMPILE_CACHE_FILE };
 	const char **argv = calloc(ARRAY_LEN(all) + 1, sizeof(*argv));
 
 	if (!argv)
@@ -303,20 +303,20 @@ static const char **artefact_shell_argv(const char *script, const char *program)
 	return argv;
 }
 
-const char **artefact_pack(const char *program)
+const char **compile_cache_pack(const char *program)
 {
 	/* -I: a failure of either is told. */
 	return artefact_shell_argv("exec tar -C \"${1%/*}/\" -I 'gzip -1' -cf - -- \"${1##*/}\"", program);
 }
 
-const char **artefact_unpack(const char *program)
+const char **compile_cache_unpack(const char *program)
 {
 	return artefact_shell_argv("tar -C \"${1%/*}/\" -xzf \"$2\" && rm -f \"$2\"", program);
 }
 
 /* A file that is as it is needs nobody in the box to unpack it. One that is too large may still fit when
  * packed; a much larger one is not worth the try. */
-const char **artefact_give(const char *program)
+const char **compile_cache_give(const char *program)
 {
 	return artefact_shell_argv(
 		"k=$(du -sk -- \"$1\") && [ \"${k%%[!0-9]*}\" -le 6000 ] || exit 1; "
@@ -326,9 +326,9 @@ const char **artefact_give(const char *program)
 		program);
 }
 
-int artefact_read(const struct buf *kept, struct artefact_made *out)
+int compile_cache_read(const struct buf *kept, struct compile_output *out)
 {
-	struct artefact_said head;
+	struct compile_messages head;
 	const char *at = kept->p, *end;
 
 	if (kept->len < sizeof(head))
@@ -351,9 +351,9 @@ int artefact_read(const struct buf *kept, struct artefact_made *out)
 	return 0;
 }
 
-void artefact_write(struct buf *out, const struct buf said[2], const struct buf *given)
+void compile_cache_write(struct buf *out, const struct buf said[2], const struct buf *given)
 {
-	struct artefact_said head = { { (uint32_t)said[0].len, (uint32_t)said[1].len } };
+	struct compile_messages head = { { (uint32_t)said[0].len, (uint32_t)said[1].len } };
 
 	buf_add(out, &head, sizeof(head));
 	for (unsigned i = 0; i < 2; i++)

@@ -18,16 +18,16 @@
 struct lang_pair;
 
 enum {
-	ARTEFACT_MOST = 2 * 1024 * 1024, /* bytes of one, packed: with the files, less than FRAME_CONN_QUEUE */
-	ARTEFACT_PLACES = 512,
+	COMPILE_CACHE_MOST = 2 * 1024 * 1024, /* bytes of one, packed: with the files, less than FRAME_CONN_QUEUE */
+	COMPILE_CACHE_PLACES = 512,
 };
 
-struct artefacts {
+struct compile_caches {
 	int folder;
-	size_t most; /* bytes of one; artefacts_open() sets ARTEFACT_MOST */
+	size_t most; /* bytes of one; compile_caches_open() sets COMPILE_CACHE_MOST */
 };
 
-struct artefact_of { /* borrowed for the call; anything may be NULL */
+struct compile_inputs { /* borrowed for the call; anything may be NULL */
 	const char *door; /* who compiles: what is told of a compiler's words differs */
 	const char *team;
 	const char *const *argv, *const *env;
@@ -44,37 +44,37 @@ struct artefact_of { /* borrowed for the call; anything may be NULL */
 	const char *program; /* of the host: its compiler */
 };
 
-struct artefact_key {
+struct compile_cache_key {
 	uint8_t bytes[SHA256_BYTES];
 };
 
-must_check int artefacts_open(struct artefacts *a, const char *state, struct err *e);
-void artefacts_close(struct artefacts *a);
+must_check int compile_caches_open(struct compile_caches *a, const char *state, struct err *e);
+void compile_caches_close(struct compile_caches *a);
 
-void artefact_key(const struct artefact_of *of, struct artefact_key *out);
+void compile_cache_key(const struct compile_inputs *of, struct compile_cache_key *out);
 /* Is this word anywhere in the program's text? */
-int artefact_mentions(const struct artefact_of *of, const char *word);
+int compile_cache_mentions(const struct compile_inputs *of, const char *word);
 /* Does it ask its compiler what time it is? No key knows that. */
-int artefact_tells_time(const struct artefact_of *of);
+int compile_cache_tells_time(const struct compile_inputs *of);
 /* 1: here it is. 0: there is none, or none that can be believed. */
-int artefact_get(const struct artefacts *a, const struct artefact_key *key, struct buf *out);
+int compile_cache_get(const struct compile_caches *a, const struct compile_cache_key *key, struct buf *out);
 /* What does not fit is not kept; a disk that is full keeps nothing. */
-void artefact_put(const struct artefacts *a, const struct artefact_key *key, const void *bytes, size_t n);
+void compile_cache_put(const struct compile_caches *a, const struct compile_cache_key *key, const void *bytes, size_t n);
 
 /* How a program (a file or a folder) leaves a box: on the stdout of this command. */
-const char **artefact_pack(const char *program); /* the caller frees it */
-/* How it comes back, once the bytes lie in ARTEFACT_FILE. */
-const char **artefact_unpack(const char *program);
-#define ARTEFACT_FILE "/tmp/.atoll/made.tgz"
+const char **compile_cache_pack(const char *program); /* the caller frees it */
+/* How it comes back, once the bytes lie in COMPILE_CACHE_FILE. */
+const char **compile_cache_unpack(const char *program);
+#define COMPILE_CACHE_FILE "/tmp/.atoll/made.tgz"
 
 /* The same with the compiler's words, and a program of one file as it is: reuse.h.
- *   what is kept: struct artefact_said, stdout, stderr, then what artefact_give() has said
- * A command that says 'f' and the file's bytes, or 't' and what artefact_pack() says. */
-const char **artefact_give(const char *program);
-struct artefact_said {
+ *   what is kept: struct compile_messages, stdout, stderr, then what compile_cache_give() has said
+ * A command that says 'f' and the file's bytes, or 't' and what compile_cache_pack() says. */
+const char **compile_cache_give(const char *program);
+struct compile_messages {
 	uint32_t bytes[2];
 };
-struct artefact_made { /* views into what was kept */
+struct compile_output { /* views into what was kept */
 	const char *said[2];
 	size_t said_len[2];
 	const char *bytes; /* of the program: */
@@ -82,5 +82,5 @@ struct artefact_made { /* views into what was kept */
 	int is_file; /* as it is; else packed */
 };
 /* -1: that is none. */
-must_check int artefact_read(const struct buf *kept, struct artefact_made *out);
-void artefact_write(struct buf *out, const struct buf said[2], const struct buf *given);
+must_check int compile_cache_read(const struct buf *kept, struct compile_output *out);
+void compile_cache_write(struct buf *out, const struct buf said[2], const struct buf *given);

@@ -107,7 +107,7 @@ void mcp_resources_list(struct mcp_call *m)
 	const json_t *cursor = json_object_get(m->params, "cursor");
 	struct call *c = m->call;
 	char session[STORE_SESSION + 1];
-	struct berth *b;
+	struct box *b;
 
 	if (cursor && !json_is_string(cursor) && !json_is_null(cursor)) {
 		mcp_error(m, 200, RPC_PARAMS, NULL, "cursor: is none of ours");
@@ -116,7 +116,7 @@ void mcp_resources_list(struct mcp_call *m)
 	mcp_own_session(c, session);
 	b = c->who.box[0] ? fleet_find(&c->api->fleet, c->who.box) :
 			    fleet_session(&c->api->fleet, c->who.team, session, "base");
-	if (!b || (b->state != BERTH_RUNNING && b->state != BERTH_KEPT)) {
+	if (!b || (b->state != BOX_RUNNING && b->state != BOX_KEPT)) {
 		if (json_is_string(cursor))
 			mcp_error(m, 200, RPC_PARAMS, NULL, "cursor: is none of ours");
 		else

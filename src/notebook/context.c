@@ -44,9 +44,9 @@ void context_become(struct context *c, enum context_state next)
 	c->state = next;
 }
 
-struct run *context_run_of(const struct context *c)
+struct exec *context_run_of(const struct context *c)
 {
-	return run_find(c->berth, c->row.run);
+	return exec_lookup(c->berth, c->row.run);
 }
 
 void context_write_row(struct context *c)
@@ -110,9 +110,9 @@ void context_set_clock(struct context *c)
 static void clock_due(struct timer *t)
 {
 	struct context *c = loop_owner(t, struct context, clock);
-	struct run *r = context_run_of(c);
+	struct exec *r = context_run_of(c);
 
-	if (c->berth->state == BERTH_PAUSED)
+	if (c->berth->state == BOX_PAUSED)
 		return; /* time stands still: contexts_resume() */
 	if (c->state == CONTEXT_STARTING) {
 		context_kill_driver(c);
@@ -120,7 +120,7 @@ static void clock_due(struct timer *t)
 	} else if (c->state == CONTEXT_BUSY && !c->interrupted) {
 		c->interrupted = 1;
 		if (r)
-			run_signal(r, SIGINT);
+			exec_send_signal(r, SIGINT);
 		c->row.deadline_ns = CONTEXT_TOLD;
 		context_write_row(c);
 		context_set_clock(c);
@@ -130,7 +130,7 @@ static void clock_due(struct timer *t)
 	}
 }
 
-static void contexts_resume(struct berth *b)
+static void contexts_resume(struct box *b)
 {
 	for (struct context *c = b->contexts; c && b->paused_ns > 0; c = c->next) {
 		if (c->row.deadline_ns > 0)
@@ -140,7 +140,7 @@ static void contexts_resume(struct berth *b)
 	b->paused_ns = 0;
 }
 
-static void contexts_move(struct berth *b, int64_t by_ns)
+static void contexts_move(struct box *b, int64_t by_ns)
 {
 	for (struct context *c = b->contexts; c; c = c->next)
 		if (c->row.deadline_ns > 0)
@@ -149,7 +149,7 @@ static void contexts_move(struct berth *b, int64_t by_ns)
 
 /* ---- those of a box ---- */
 
-struct context *context_add(struct berth *b)
+struct context *context_add(struct box *b)
 {
 	struct context *c = calloc(1, sizeof(*c));
 	struct context **at = &b->contexts;
@@ -190,7 +190,7 @@ void context_free(struct context *c)
 	cell_unref(c->current);
 	while (c->waiters)
 		context_wait_cancel(c->waiters);
-	talk_fini(&c->talk);
+	driver_msg_fini(&c->talk);
 	buf_fini(&c->last_words);
 	store_context_fini(&c->row);
 	free(c->end.why);
@@ -198,13 +198,13 @@ void context_free(struct context *c)
 	free(c);
 }
 
-static void contexts_free(struct berth *b)
+static void contexts_free(struct box *b)
 {
 	while (b->contexts)
 		context_free(b->contexts);
 }
 
-struct context *context_find(const struct berth *b, const char *id)
+struct context *context_find(const struct box *b, const char *id)
 {
 	struct context *c = b->contexts;
 
@@ -213,7 +213,7 @@ struct context *context_find(const struct berth *b, const char *id)
 	return c;
 }
 
-struct context *context_standing(const struct berth *b, const char *language)
+struct context *context_standing(const struct box *b, const char *language)
 {
 	struct context *c = b->contexts;
 
@@ -242,13 +242,13 @@ json_t *context_json(const struct context *c)
 	return doc;
 }
 
-static void contexts_on_restored(struct berth *b)
+static void contexts_on_restored(struct box *b)
 {
 	contexts_restore(b);
 	contexts_resume(b);
 }
 
-static void contexts_on_resynced(struct berth *b)
+static void contexts_on_resynced(struct box *b)
 {
 	contexts_restore(b);
 	contexts_catch_up(b);

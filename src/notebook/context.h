@@ -39,7 +39,7 @@ struct context_wait {
 
 struct context {
 	struct context *next; /* of its berth */
-	struct berth *berth;
+	struct box *berth;
 	struct store_context row;
 	enum context_state state;
 	char version[64];
@@ -47,13 +47,13 @@ struct context {
 		char cause[STORE_WORD + 1]; /* of the driver's end, or "protocol", ... */
 		char *why, *hint;
 	} end;
-	struct tap tap;
+	struct exec_reader tap;
 	int tapped;
 	struct buf last_words; /* what it said on stderr before it was ready, the beginning of it */
 	int restarting; /* the old driver is ending, then there will be another */
 	const char *killing; /* why we end the driver: "timeout", ...; NULL: we do not */
 	int interrupted; /* the cell's time is over, and it was told so, by this front */
-	struct talk talk;
+	struct driver_msg talk;
 	uint64_t at[CELL_STREAMS]; /* bytes of its program's streams that were read */
 	uint64_t born; /* cells before this driver: what is left of a number is its count */
 	uint64_t said_before; /* another server gave it a cell: what the driver must have got by then; 0: all is sure */
@@ -73,10 +73,10 @@ struct context_want { /* borrowed for the call */
 	int standing;      /* the one for cells that name none */
 };
 /* Starts a driver. ERR_INVALID: the language has none. */
-must_check int context_new(struct berth *b, const struct context_want *want, struct context **out,
+must_check int context_new(struct box *b, const struct context_want *want, struct context **out,
 			   struct err *e);
-struct context *context_find(const struct berth *b, const char *id);
-struct context *context_standing(const struct berth *b, const char *language);
+struct context *context_find(const struct box *b, const char *id);
+struct context *context_standing(const struct box *b, const char *language);
 void context_await(struct context *c, struct context_wait *w);
 void context_wait_cancel(struct context_wait *w);
 

@@ -48,12 +48,12 @@ static void begin_cell(struct context *c, struct cell *take_cell, struct buf *li
 	c->skip_number = 0;
 	take_cell->began_ns = fleet_now_ns();
 	memcpy(take_cell->from, c->at, sizeof(c->at));
-	talk_run(line, take_cell->number, buf_str(&take_cell->run), take_cell->run.len, take_cell->env);
+	driver_msg_run(line, take_cell->number, buf_str(&take_cell->run), take_cell->run.len, take_cell->env);
 	buf_fini(&take_cell->run);
 	begin_row(c, take_cell);
 	c->interrupted = 0;
 	context_become(c, CONTEXT_BUSY);
-	berth_hold(c->berth);
+	box_hold(c->berth);
 }
 
 /* Until init has told how many bytes the channel has taken nothing is sent, and the count of this front may
@@ -61,11 +61,11 @@ static void begin_cell(struct context *c, struct cell *take_cell, struct buf *li
  * that is found like that tells of a line that was never sent. */
 static void say_line(struct context *c, const struct buf *line)
 {
-	struct run *r = context_run_of(c);
+	struct exec *r = context_run_of(c);
 
 	if (!r)
 		return;
-	c->row.said = run_say(r, line->p, line->len);
+	c->row.said = exec_channel_send(r, line->p, line->len);
 	if (r->input_unknown)
 		c->row.said = CONTEXT_UNSAID;
 }
@@ -150,7 +150,7 @@ void context_end_cell(struct context *c, json_t *take_end)
 	keep(c, x);
 	cell_tell(x);
 	cell_unref(x);
-	berth_release(c->berth);
+	box_release(c->berth);
 	context_write_row(c);
 }
 
@@ -209,11 +209,11 @@ struct cell *context_cell_find(const struct context *c, uint64_t number)
 
 int context_interrupt(struct context *c)
 {
-	struct run *r = context_run_of(c);
+	struct exec *r = context_run_of(c);
 
 	if (c->state != CONTEXT_BUSY || !r)
 		return 0;
-	run_signal(r, SIGINT);
+	exec_send_signal(r, SIGINT);
 	return 1;
 }
 
@@ -239,11 +239,11 @@ void context_cell_cancel(struct context *c, struct cell *x)
 int context_input(struct context *c, const char *text, size_t n, struct err *e)
 {
 	auto_buf struct buf line = { 0 };
-	struct run *r = context_run_of(c);
+	struct exec *r = context_run_of(c);
 
 	if (!c->current || c->current->asked <= c->current->answered || !r)
 		return err_set(e, ERR_CONFLICT, "no cell of context %s waits for input", c->row.id);
-	talk_input(&line, c->current->number, text, n);
+	driver_msg_input(&line, c->current->number, text, n);
 	c->row.answers = ++c->current->answered;
 	say_line(c, &line);
 	context_write_row(c);

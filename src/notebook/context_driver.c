@@ -38,7 +38,7 @@ static int start_driver(struct context *c, struct err *e)
 	auto_buf struct buf pool = { 0 };
 	auto_free const char **words = env_words(env, &pool);
 	const char *argv[DRIVER_WORDS];
-	struct run_want want = {
+	struct exec_spec want = {
 		.argv = argv,
 		.env = words,
 		.cwd = c->row.cwd && *c->row.cwd ? c->row.cwd : NULL,
@@ -48,14 +48,14 @@ static int start_driver(struct context *c, struct err *e)
 		.channel = 1,
 		.seed = d->seeded,
 	};
-	struct run *r;
+	struct exec *r;
 	int rc;
 
 	json_decref(env);
 	driver_words(d, c->row.language, argv);
-	tap_init(&c->tap, c->berth->fleet, &context_tap_on);
+	exec_reader_init(&c->tap, c->berth->fleet, &context_tap_on);
 	c->tap.streams = CELL_STREAMS;
-	rc = run_start(c->berth, &want, &c->tap, &r, e);
+	rc = exec_launch(c->berth, &want, &c->tap, &r, e);
 	if (rc < 0)
 		return -1;
 	c->tapped = 1;
@@ -81,23 +81,23 @@ static int start_driver(struct context *c, struct err *e)
 
 void context_hang_up(struct context *c)
 {
-	struct run *r = context_run_of(c);
+	struct exec *r = context_run_of(c);
 
 	if (r && r->user == c) {
 		r->on_told = NULL;
 		r->user = NULL;
 	}
 	if (c->tapped)
-		tap_close(&c->tap);
+		exec_reader_close(&c->tap);
 	c->tapped = 0;
 }
 
 void context_kill_driver(struct context *c)
 {
-	struct run *r = context_run_of(c);
+	struct exec *r = context_run_of(c);
 
 	if (r)
-		run_signal(r, SIGKILL);
+		exec_send_signal(r, SIGKILL);
 }
 
 static char *copy(const char *s)
@@ -160,7 +160,7 @@ void context_start_again(struct context *c)
 }
 
 /* A box has the host's programs; packages of its own may bring more, which the start of the driver will show. */
-static int is_installed(const struct berth *b, const char *language, struct err *e)
+static int is_installed(const struct box *b, const char *language, struct err *e)
 {
 	const struct lang *l = lang_named(!strcmp(language, "jshell") ? "java" : language);
 	auto_buf struct buf how = { 0 };
@@ -172,7 +172,7 @@ static int is_installed(const struct berth *b, const char *language, struct err 
 	return 0;
 }
 
-int context_new(struct berth *b, const struct context_want *want, struct context **out,
+int context_new(struct box *b, const struct context_want *want, struct context **out,
 		struct err *e)
 {
 	struct context *c;
@@ -208,9 +208,9 @@ int context_new(struct berth *b, const struct context_want *want, struct context
 
 int context_restart(struct context *c, struct err *e)
 {
-	if (c->berth->state != BERTH_RUNNING)
+	if (c->berth->state != BOX_RUNNING)
 		return err_set(e, ERR_CONFLICT, "box %s is %s", c->row.box,
-			       berth_state_name(c->berth->state));
+			       box_state_name(c->berth->state));
 	set_end(c, "restart", "its context was restarted", NULL);
 	if (c->current)
 		context_end_cell(c, end_json(c, "killed"));

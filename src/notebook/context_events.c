@@ -26,10 +26,10 @@ static void adopt_cell(struct context *c, uint64_t number)
 	c->row.answers = 0;
 	c->current = x;
 	context_become(c, CONTEXT_BUSY);
-	berth_hold(c->berth);
+	box_hold(c->berth);
 }
 
-static void ready(struct context *c, struct talk_event *ev)
+static void ready(struct context *c, struct driver_msg_event *ev)
 {
 	const char *version = json_string_value(json_object_get(ev->doc, "version"));
 
@@ -44,7 +44,7 @@ static void ready(struct context *c, struct talk_event *ev)
 	context_next_cell(c);
 }
 
-static void ended(struct context *c, struct talk_event *ev)
+static void ended(struct context *c, struct driver_msg_event *ev)
 {
 	json_t *end = json_incref(ev->doc), *count = json_object_get(end, "count");
 
@@ -68,9 +68,9 @@ static void refuse_input(struct context *c)
 }
 
 /* end: of its line in the channel. */
-static void heard(struct context *c, struct talk_event *ev, uint64_t end)
+static void heard(struct context *c, struct driver_msg_event *ev, uint64_t end)
 {
-	if (ev->kind == TALK_READY) {
+	if (ev->kind == DRIVER_MSG_READY) {
 		ready(c, ev);
 		return;
 	}
@@ -85,14 +85,14 @@ static void heard(struct context *c, struct talk_event *ev, uint64_t end)
 		adopt_cell(c, ev->cell);
 	if (!c->current || ev->cell < c->current->number)
 		return; /* some thread of a cell that is over */
-	if (ev->kind == TALK_END) {
+	if (ev->kind == DRIVER_MSG_END) {
 		ended(c, ev);
 		return;
 	}
-	c->current->asked += ev->kind == TALK_INPUT;
+	c->current->asked += ev->kind == DRIVER_MSG_INPUT;
 	cell_event(c->current, end - c->current->from[2], json_incref(ev->doc));
 	cell_tell(c->current);
-	if (ev->kind == TALK_INPUT)
+	if (ev->kind == DRIVER_MSG_INPUT)
 		refuse_input(c);
 }
 
@@ -100,9 +100,9 @@ static void listen_to(struct context *c, uint64_t offset, const char *bytes, siz
 {
 	while (n && c->state != CONTEXT_DEAD && c->tapped) {
 		const char *before = bytes;
-		struct talk_event ev;
+		struct driver_msg_event ev;
 		struct err e;
-		int rc = talk_take(&c->talk, &bytes, &n, &ev, &e);
+		int rc = driver_msg_take(&c->talk, &bytes, &n, &ev, &e);
 
 		offset += (uint64_t)(bytes - before);
 		c->at[2] = offset;
@@ -115,7 +115,7 @@ static void listen_to(struct context *c, uint64_t offset, const char *bytes, siz
 	}
 }
 
-static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct context *c = loop_owner(t, struct context, tap);
 
@@ -135,7 +135,7 @@ static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const cha
 }
 
 /* After a restart: some bytes may be gone, if more came than init keeps while nobody read. */
-static void tap_begins(struct tap *t, unsigned stream, uint64_t from, uint64_t tip)
+static void tap_begins(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
 	struct context *c = loop_owner(t, struct context, tap);
 
@@ -147,7 +147,7 @@ static void tap_begins(struct tap *t, unsigned stream, uint64_t from, uint64_t t
 		c->current->truncated = 1;
 	if (stream != 2)
 		return;
-	talk_gap(&c->talk);
+	driver_msg_gap(&c->talk);
 	if (!c->current || c->row.status[0]) {
 		if (c->state == CONTEXT_STARTING)
 			context_become(c, CONTEXT_IDLE);
@@ -187,7 +187,7 @@ static void ended_as(struct context *c, const json_t *record)
 	context_die(c, text_in(record, "cause"), buf_str(&why), text_in(record, "hint"));
 }
 
-static void tap_ends(struct tap *t, json_t *record, const struct err *e)
+static void tap_ends(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct context *c = loop_owner(t, struct context, tap);
 
@@ -200,6 +200,6 @@ static void tap_ends(struct tap *t, json_t *record, const struct err *e)
 		context_die(c, "host", e->msg, NULL);
 }
 
-const struct tap_events context_tap_on = { .reading = tap_begins,
+const struct exec_reader_events context_tap_on = { .reading = tap_begins,
 					   .output = tap_reads,
 					   .over = tap_ends };

@@ -14,11 +14,11 @@
 
 /* context.c */
 void context_become(struct context *c, enum context_state next); /* one of those that may follow */
-struct run *context_run_of(const struct context *c); /* of its driver; NULL: it is over */
+struct exec *context_run_of(const struct context *c); /* of its driver; NULL: it is over */
 void context_write_row(struct context *c);
 void context_tell_waiters(struct context *c); /* all, who then wait no more */
 void context_set_clock(struct context *c);
-struct context *context_add(struct berth *b); /* an empty one, behind the others */
+struct context *context_add(struct box *b); /* an empty one, behind the others */
 void context_free(struct context *c);
 
 /* context_cell.c */
@@ -27,13 +27,13 @@ void context_end_cell(struct context *c, json_t *take_end);
 void context_end_queue(struct context *c, const char *cause, const char *message);
 
 /* context_restore.c */
-void context_told(struct run *r); /* init has said how many bytes its driver's channel has taken */
+void context_told(struct exec *r); /* init has said how many bytes its driver's channel has taken */
 /* Takes over what another server, beside this one, wrote about its last cell: one that runs keeps the
  * context busy here, too. */
 void context_sync(struct context *c);
 
 /* context_heard.c */
-extern const struct tap_events context_tap_on;
+extern const struct exec_reader_events context_tap_on;
 
 /* context_driver.c */
 void context_hang_up(struct context *c); /* nothing is heard of it any more */
@@ -42,5 +42,5 @@ void context_die(struct context *c, const char *cause, const char *why, const ch
 void context_start_again(struct context *c); /* or dies of it */
 
 /* Functions behind notebook_hooks. */
-void contexts_restore(struct berth *b);  /* contexts in the store that this process does not know */
-void contexts_catch_up(struct berth *b); /* the cells that the other server process had begun */
+void contexts_restore(struct box *b);  /* contexts in the store that this process does not know */
+void contexts_catch_up(struct box *b); /* the cells that the other server process had begun */

@@ -7,9 +7,9 @@
 /* The server that was sending a cell, or an answer to its question, ended in the middle of the line, and
  * the rest is nowhere. A newline makes the driver pass over what it got of it. The cell was not run: its
  * clients hear that, and the context keeps its state. */
-static void drop_cut_line(struct context *c, struct run *r, uint64_t missing)
+static void drop_cut_line(struct context *c, struct exec *r, uint64_t missing)
 {
-	c->row.said = run_say(r, "\n", 1);
+	c->row.said = exec_channel_send(r, "\n", 1);
 	if (missing == 1) { /* only the newline was missing */
 		context_write_row(c);
 		return;
@@ -28,7 +28,7 @@ static void drop_cut_line(struct context *c, struct run *r, uint64_t missing)
 	context_next_cell(c);
 }
 
-void context_told(struct run *r)
+void context_told(struct exec *r)
 {
 	struct context *c = r->user;
 	uint64_t before = c->said_before;
@@ -42,8 +42,8 @@ void context_told(struct run *r)
 			drop_cut_line(c, r, before - r->words_sent);
 	}
 	/* What was said before the count was known was written down with a wrong one. */
-	if (c->current && r->words.len > r->words_taken && c->row.said != run_said(r)) {
-		c->row.said = run_said(r);
+	if (c->current && r->words.len > r->words_taken && c->row.said != exec_on_output(r)) {
+		c->row.said = exec_on_output(r);
 		context_write_row(c);
 	}
 }
@@ -61,13 +61,13 @@ static void restore_cell(struct context *c)
 	memcpy(x->from, c->row.from, sizeof(x->from));
 	c->current = x;
 	c->state = CONTEXT_BUSY;
-	berth_hold(c->berth);
+	box_hold(c->berth);
 }
 
-static void restore(struct berth *b, struct store_context *take_row)
+static void restore(struct box *b, struct store_context *take_row)
 {
 	struct context *c = context_add(b);
-	struct run *r;
+	struct exec *r;
 
 	c->row = *take_row;
 	*take_row = (struct store_context){ 0 };
@@ -80,13 +80,13 @@ static void restore(struct berth *b, struct store_context *take_row)
 		r->user = c;
 		r->on_told = context_told;
 	}
-	tap_open_channel(&c->tap, b->fleet, b->row.id, c->row.run, c->row.ref, c->at, &context_tap_on);
+	exec_reader_open_channel(&c->tap, b->fleet, b->row.id, c->row.run, c->row.ref, c->at, &context_tap_on);
 	c->tapped = 1;
 	if (c->state != CONTEXT_BUSY || !c->row.status[0]) /* one that is over has all the time there is */
 		context_set_clock(c);
 }
 
-void contexts_restore(struct berth *b)
+void contexts_restore(struct box *b)
 {
 	struct store_contexts rows = { 0 };
 	struct err e;
@@ -122,7 +122,7 @@ static void take_cell(struct context *c, const struct store_context *row)
 	c->row.max_output = row->max_output;
 	c->said_before = row->status[0] ? 0 : row->said;
 	context_become(c, CONTEXT_BUSY);
-	berth_hold(c->berth);
+	box_hold(c->berth);
 	context_set_clock(c);
 }
 
@@ -156,16 +156,16 @@ static void count_again(struct context *c)
 	store_context_fini(&row);
 }
 
-void contexts_catch_up(struct berth *b)
+void contexts_catch_up(struct box *b)
 {
 	for (struct context *c = b->contexts; c; c = c->next) {
-		struct run *r = context_run_of(c);
+		struct exec *r = context_run_of(c);
 
 		context_sync(c);
 		count_again(c);
 		if (!r || !c->said_before)
 			continue;
 		r->input_unknown = 1;
-		berth_tally(b);
+		box_request_counters(b);
 	}
 }

@@ -14,33 +14,33 @@
 
 static const struct says {
 	const char *name;
-	enum talk_kind kind;
+	enum driver_msg_kind kind;
 	struct {
 		const char *name;
 		unsigned types; /* bits of json_type */
 		int optional;
 	} fields[5];
 } table[] = {
-	{ "ready", TALK_READY, { { "language", STRING, 0 }, { "version", STRING, 1 } } },
+	{ "ready", DRIVER_MSG_READY, { { "language", STRING, 0 }, { "version", STRING, 1 } } },
 	{ "result",
-	  TALK_RESULT,
+	  DRIVER_MSG_RESULT,
 	  { { "main", BOOLEAN, 0 },
 	    { "data", OBJECT, 0 },
 	    { "extra", OBJECT, 1 },
 	    { "truncated", ARRAY, 1 } } },
-	{ "input", TALK_INPUT, { { "prompt", STRING, 0 }, { "password", BOOLEAN, 1 } } },
+	{ "input", DRIVER_MSG_INPUT, { { "prompt", STRING, 0 }, { "password", BOOLEAN, 1 } } },
 	{ "error",
-	  TALK_ERROR,
+	  DRIVER_MSG_ERROR,
 	  { { "name", STRING, 0 },
 	    { "value", STRING, 0 },
 	    { "frames", ARRAY, 0 },
 	    { "text", STRING, 0 } } },
 	{ "end",
-	  TALK_END,
+	  DRIVER_MSG_END,
 	  { { "status", STRING, 0 }, { "count", NUMBER, 1 }, { "code", NUMBER, 1 } } },
 };
 static const char *const statuses[] = {
-	[TALK_OK] = "ok", [TALK_FAILED] = "error", [TALK_INTERRUPTED] = "interrupted"
+	[DRIVER_MSG_OK] = "ok", [DRIVER_MSG_FAILED] = "error", [DRIVER_MSG_INTERRUPTED] = "interrupted"
 };
 
 /* Some of a stranger's line, for the message. */
@@ -70,7 +70,7 @@ static int too_many(const char *line, size_t n)
 		else if (!in_text && strchr(",:[{", line[i]))
 			nodes++;
 	}
-	return nodes > TALK_NODES;
+	return nodes > DRIVER_MSG_NODES;
 }
 
 static int cell_of(const json_t *doc, uint64_t *out)
@@ -84,13 +84,13 @@ static int cell_of(const json_t *doc, uint64_t *out)
 	return *end ? -1 : 0;
 }
 
-static int status_of(const json_t *doc, enum talk_status *out)
+static int status_of(const json_t *doc, enum driver_msg_status *out)
 {
 	const char *said = json_string_value(json_object_get(doc, "status"));
 
 	for (unsigned i = 0; i < ARRAY_LEN(statuses); i++)
 		if (!strcmp(said, statuses[i])) {
-			*out = (enum talk_status)i;
+			*out = (enum driver_msg_status)i;
 			return 0;
 		}
 	return -1;
@@ -114,11 +114,11 @@ static json_t *copy_known(const struct says *s, const json_t *doc)
 	return event;
 }
 
-static int judge(const json_t *doc, struct talk_event *out, const char **why)
+static int judge(const json_t *doc, struct driver_msg_event *out, const char **why)
 {
 	const char *ev = json_string_value(json_object_get(doc, "ev"));
 	const struct says *s = NULL;
-	struct talk_event found;
+	struct driver_msg_event found;
 
 	for (unsigned i = 0; ev && i < ARRAY_LEN(table); i++)
 		if (!strcmp(ev, table[i].name))
@@ -126,9 +126,9 @@ static int judge(const json_t *doc, struct talk_event *out, const char **why)
 	*why = s ? "a field is wrong" : "no such event";
 	if (!s)
 		return -1;
-	found = (struct talk_event){ .kind = s->kind, .doc = copy_known(s, doc) };
-	if (!found.doc || (s->kind != TALK_READY && cell_of(doc, &found.cell) < 0) ||
-	    (s->kind == TALK_END && status_of(doc, &found.status) < 0)) {
+	found = (struct driver_msg_event){ .kind = s->kind, .doc = copy_known(s, doc) };
+	if (!found.doc || (s->kind != DRIVER_MSG_READY && cell_of(doc, &found.cell) < 0) ||
+	    (s->kind == DRIVER_MSG_END && status_of(doc, &found.status) < 0)) {
 		json_decref(found.doc);
 		return -1;
 	}
@@ -136,7 +136,7 @@ static int judge(const json_t *doc, struct talk_event *out, const char **why)
 	return 0;
 }
 
-static int read_line(const char *line, size_t n, struct talk_event *out, struct err *e)
+static int read_line(const char *line, size_t n, struct driver_msg_event *out, struct err *e)
 {
 	const char *why = "too many values";
 	json_t *doc;
@@ -152,7 +152,7 @@ static int read_line(const char *line, size_t n, struct talk_event *out, struct 
 	return rc < 0 ? wrong(e, why, line, n) : 1;
 }
 
-int talk_take(struct talk *t, const char **bytes, size_t *n, struct talk_event *out, struct err *e)
+int driver_msg_take(struct driver_msg *t, const char **bytes, size_t *n, struct driver_msg_event *out, struct err *e)
 {
 	const char *from = *bytes, *end = memchr(from, '\n', *n);
 	size_t take = end ? (size_t)(end - from) : *n;
@@ -164,7 +164,7 @@ int talk_take(struct talk *t, const char **bytes, size_t *n, struct talk_event *
 		t->lost = !end;
 		return 0;
 	}
-	if (t->line.len + take > TALK_LINE)
+	if (t->line.len + take > DRIVER_MSG_LINE)
 		return wrong(e, "a line without an end", t->line.len ? t->line.p : from,
 			     t->line.len ? t->line.len : take);
 	if (!end || t->line.len) {
@@ -182,13 +182,13 @@ int talk_take(struct talk *t, const char **bytes, size_t *n, struct talk_event *
 	return rc;
 }
 
-void talk_gap(struct talk *t)
+void driver_msg_gap(struct driver_msg *t)
 {
 	buf_cut(&t->line, 0);
 	t->lost = 1;
 }
 
-void talk_fini(struct talk *t)
+void driver_msg_fini(struct driver_msg *t)
 {
 	buf_fini(&t->line);
 }
@@ -211,7 +211,7 @@ static void id_text(uint64_t cell, char out[24])
 	snprintf(out, 24, "%" PRIu64, cell);
 }
 
-void talk_run(struct buf *out, uint64_t cell, const char *code, size_t n, const json_t *env)
+void driver_msg_run(struct buf *out, uint64_t cell, const char *code, size_t n, const json_t *env)
 {
 	json_t *vars = env ? json_incref((json_t *)env) : json_object();
 	char id[24];
@@ -221,7 +221,7 @@ void talk_run(struct buf *out, uint64_t cell, const char *code, size_t n, const 
 			    vars));
 }
 
-void talk_input(struct buf *out, uint64_t cell, const char *text, size_t n)
+void driver_msg_input(struct buf *out, uint64_t cell, const char *text, size_t n)
 {
 	json_t *line = text ? json_stringn(text, n) : json_null();
 	char id[24];

@@ -8,33 +8,33 @@
 #include <stdint.h>
 
 enum {
-	TALK_LINE = 16 << 20,  /* bytes of one line */
-	TALK_NODES = 1 << 18,  /* values in one line: each is some sixty bytes in memory */
+	DRIVER_MSG_LINE = 16 << 20,  /* bytes of one line */
+	DRIVER_MSG_NODES = 1 << 18,  /* values in one line: each is some sixty bytes in memory */
 };
 
-enum talk_kind { TALK_READY, TALK_RESULT, TALK_INPUT, TALK_ERROR, TALK_END };
-enum talk_status { TALK_OK, TALK_FAILED, TALK_INTERRUPTED };
+enum driver_msg_kind { DRIVER_MSG_READY, DRIVER_MSG_RESULT, DRIVER_MSG_INPUT, DRIVER_MSG_ERROR, DRIVER_MSG_END };
+enum driver_msg_status { DRIVER_MSG_OK, DRIVER_MSG_FAILED, DRIVER_MSG_INTERRUPTED };
 
-struct talk_event {
-	enum talk_kind kind;
+struct driver_msg_event {
+	enum driver_msg_kind kind;
 	uint64_t cell; /* 0: ready */
-	enum talk_status status; /* end */
+	enum driver_msg_status status; /* end */
 	json_t *doc; /* the event as clients get it, with "type"; the receiver's */
 };
 
-struct talk {
+struct driver_msg {
 	struct buf line;
 	int lost; /* bytes before it are missing: up to the next newline nothing is known */
 };
 
 /* Takes bytes up to the end of one line. 1: *out is what it said; 0: the line goes on, all were taken,
  * or there was nothing in it; -1: it is not of the table. */
-must_check int talk_take(struct talk *t, const char **bytes, size_t *n, struct talk_event *out,
+must_check int driver_msg_take(struct driver_msg *t, const char **bytes, size_t *n, struct driver_msg_event *out,
 			 struct err *e);
-void talk_gap(struct talk *t); /* some bytes are lost */
-void talk_fini(struct talk *t);
+void driver_msg_gap(struct driver_msg *t); /* some bytes are lost */
+void driver_msg_fini(struct driver_msg *t);
 
 /* What a driver is told; a line with its newline. env: NULL or an object. */
-void talk_run(struct buf *out, uint64_t cell, const char *code, size_t n, const json_t *env);
+void driver_msg_run(struct buf *out, uint64_t cell, const char *code, size_t n, const json_t *env);
 /* text NULL: the end of input. */
-void talk_input(struct buf *out, uint64_t cell, const char *text, size_t n);
+void driver_msg_input(struct buf *out, uint64_t cell, const char *text, size_t n);

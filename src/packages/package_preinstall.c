@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int prepare_parse(const char *text, struct packages *out, struct err *e)
+int package_preinstall_parse(const char *text, struct packages *out, struct err *e)
 {
 	char word[PACKAGE_TEXT + 2];
 	int m = -1;
@@ -37,7 +37,7 @@ int prepare_parse(const char *text, struct packages *out, struct err *e)
 
 /* ---- one after another ---- */
 
-static void go_on(struct prepare *p)
+static void go_on(struct package_preinstall *p)
 {
 	char layer[STORE_HASH + 1];
 	struct err e;
@@ -56,7 +56,7 @@ static void go_on(struct prepare *p)
 static void prepared(struct packages_wait *w, const char *layer, uint64_t ms,
 		     const struct packages_failure *f)
 {
-	struct prepare *p = loop_owner(w, struct prepare, wait);
+	struct package_preinstall *p = loop_owner(w, struct package_preinstall, wait);
 
 	if (f)
 		log_warn("packages are not prepared", LOG_S("why", f->message));
@@ -67,33 +67,33 @@ static void prepared(struct packages_wait *w, const char *layer, uint64_t ms,
 
 /* ---- the list ---- */
 
-static void take(struct prepare *p, const char *text)
+static void take(struct package_preinstall *p, const char *text)
 {
 	struct err e;
 
-	if (p->n == PREPARE_MOST)
+	if (p->n == PACKAGE_PREINSTALL_MOST)
 		return;
-	if (prepare_parse(text, &p->v[p->n], &e) == 0)
+	if (package_preinstall_parse(text, &p->v[p->n], &e) == 0)
 		p->n++;
 	else
 		log_warn("packages.preinstall", LOG_E(&e));
 }
 
 /* What was wanted of the interpreter before will be wanted of this one. */
-static void take_demand(struct prepare *p)
+static void take_demand(struct package_preinstall *p)
 {
 	const struct install_conf *conf = &p->fleet->conf.packages.install;
 	struct store_sets rows = { 0 };
 	struct err e;
 
-	if (store_set_list(p->fleet->store, PREPARE_MOST, &rows, &e) < 0)
+	if (store_set_list(p->fleet->store, PACKAGE_PREINSTALL_MOST, &rows, &e) < 0)
 		return;
 	for (unsigned i = 0; i < rows.n; i++) {
 		const struct store_set *s = &rows.v[i];
 		int m = package_manager_named(s->manager);
 		auto_buf struct buf text = { 0 };
 
-		if (m < 0 || s->uses < PREPARE_USES || !conf->runtime[m] ||
+		if (m < 0 || s->uses < PACKAGE_PREINSTALL_USES || !conf->runtime[m] ||
 		    !strcmp(s->runtime, conf->runtime[m]))
 			continue;
 		buf_printf(&text, "%s %s", s->manager, s->packages);
@@ -102,11 +102,11 @@ static void take_demand(struct prepare *p)
 	store_sets_fini(&rows);
 }
 
-void prepare_begin(struct prepare *p, struct fleet *f)
+void package_preinstall_begin(struct package_preinstall *p, struct fleet *f)
 {
 	const char *const *text = f->conf.packages.preinstall;
 
-	*p = (struct prepare){ .fleet = f, .wait.done = prepared };
+	*p = (struct package_preinstall){ .fleet = f, .wait.done = prepared };
 	for (; text && *text; text++)
 		take(p, *text);
 	take_demand(p);
@@ -114,7 +114,7 @@ void prepare_begin(struct prepare *p, struct fleet *f)
 	packages_collect(f);
 }
 
-void prepare_fini(struct prepare *p)
+void package_preinstall_fini(struct package_preinstall *p)
 {
 	packages_wait_cancel(&p->wait);
 	for (unsigned i = 0; i < p->n; i++)

@@ -33,10 +33,10 @@ struct install {
 	unsigned at;                    /* step */
 	char trusted[300], source[512]; /* of env */
 	const char *env[12 + INSTALL_ENV];
-	struct berth_wait made;
+	struct box_wait made;
 	struct timer way; /* until its way out is open */
 	unsigned tries;
-	struct tap tap;
+	struct exec_reader tap;
 	int tapped;
 	struct keeper_call *asking;
 	struct buf said;
@@ -50,19 +50,19 @@ struct install {
 static void install_free(struct install *in)
 {
 	struct install **at = &in->fleet->installs;
-	struct berth *b = in->box[0] ? fleet_find(in->fleet, in->box) : NULL;
+	struct box *b = in->box[0] ? fleet_find(in->fleet, in->box) : NULL;
 
 	while (*at && *at != in)
 		at = &(*at)->next;
 	if (*at)
 		*at = in->next;
 	if (in->tapped)
-		tap_close(&in->tap);
-	berth_wait_cancel(&in->made);
+		exec_reader_close(&in->tap);
+	box_wait_cancel(&in->made);
 	timer_fini(&in->way);
 	keeper_client_cancel(&in->fleet->office, in->asking);
 	if (b)
-		berth_end(b, CAUSE_EXIT, NULL);
+		box_end(b, CAUSE_EXIT, NULL);
 	packages_fini(&in->set);
 	buf_fini(&in->said);
 	free(in);
@@ -99,7 +99,7 @@ static void fail(struct install *in, struct packages_failure *f)
 	if (f->d.fault == INSTALL_NO_PACKAGE && f->d.package[0])
 		f->nnear = package_near(in->set.manager, f->d.package, f->near, ARRAY_LEN(f->near));
 	json_object_set_new(doc, "category", json_string(install_fault_name(f->d.fault)));
-	fleet_tell(in->fleet, TEAM_DEFAULT, in->box, "packages.failed", doc);
+	fleet_emit(in->fleet, TEAM_DEFAULT, in->box, "packages.failed", doc);
 	tell(in, NULL, f);
 	install_free(in);
 }
@@ -161,7 +161,7 @@ static void layered(void *ctx, const struct frame *f, size_t len, int *fd, const
 	json_object_set_new(doc, "layer", json_string(layer));
 	json_object_set_new(doc, "bytes",
 			    json_integer((json_int_t)((const struct wire_layer *)f)->bytes));
-	fleet_tell(fl, TEAM_DEFAULT, in->box, "packages.installed", doc);
+	fleet_emit(fl, TEAM_DEFAULT, in->box, "packages.installed", doc);
 	tell(in, layer, NULL);
 	install_free(in);
 	packages_collect(fl);
@@ -192,7 +192,7 @@ static void keep_said(struct install *in, const char *bytes, size_t n)
 	}
 }
 
-static void output(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct install *in = loop_owner(t, struct install, tap);
 
@@ -212,8 +212,8 @@ static void output(struct tap *t, unsigned stream, uint64_t offset, const char *
  * out knows better: was there a connection that failed? */
 static int was_cut_off(const struct install *in, char *why, size_t size)
 {
-	const struct berth *b = fleet_find(in->fleet, in->box);
-	json_t *all = b && gate_wanted(b) ? gate_json(b) : NULL;
+	const struct box *b = fleet_find(in->fleet, in->box);
+	json_t *all = b && egress_client_wanted(b) ? egress_client_json(b) : NULL;
 	const json_t *one;
 	size_t i;
 	int cut = 0;
@@ -267,7 +267,7 @@ static void explain(struct install *in, const json_t *record, struct packages_fa
 	}
 }
 
-static void over(struct tap *t, json_t *record, const struct err *e)
+static void over(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct install *in = loop_owner(t, struct install, tap);
 	const char *cause = json_string_value(json_object_get(record, "cause"));
@@ -313,13 +313,13 @@ static const char *const *environment(struct install *in)
 
 static void next_step(struct install *in)
 {
-	static const struct tap_events on = { .output = output, .over = over };
-	struct berth *b = fleet_find(in->fleet, in->box);
-	struct run_want want = { .argv = in->plan.steps[in->at].argv,
+	static const struct exec_reader_events on = { .output = output, .over = over };
+	struct box *b = fleet_find(in->fleet, in->box);
+	struct exec_spec want = { .argv = in->plan.steps[in->at].argv,
 				 .env = environment(in),
 				 .kind = STORE_RUN_EXEC,
 				 .wall_ms = (uint32_t)in->fleet->conf.packages.timeout_ms };
-	struct run *r;
+	struct exec *r;
 	struct err e;
 
 	if (!b) {
@@ -327,8 +327,8 @@ static void next_step(struct install *in)
 		fail_err(in, &e);
 		return;
 	}
-	tap_init(&in->tap, in->fleet, &on);
-	if (run_start(b, &want, &in->tap, &r, &e) < 0) {
+	exec_reader_init(&in->tap, in->fleet, &on);
+	if (exec_launch(b, &want, &in->tap, &r, &e) < 0) {
 		fail_err(in, &e);
 		return;
 	}
@@ -342,15 +342,15 @@ static void next_step(struct install *in)
 static void begin_when_open(struct timer *t)
 {
 	struct install *in = loop_owner(t, struct install, way);
-	const struct berth *b = fleet_find(in->fleet, in->box);
+	const struct box *b = fleet_find(in->fleet, in->box);
 
-	if (b && gate_wanted(b) && !b->way.open && in->tries++ < WAY_TRIES)
+	if (b && egress_client_wanted(b) && !b->way.open && in->tries++ < WAY_TRIES)
 		timer_set(&in->way, WAY_WAIT_MS);
 	else
 		next_step(in);
 }
 
-static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
+static void box_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct install *in = loop_owner(w, struct install, made);
 
@@ -362,7 +362,7 @@ static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
 	begin_when_open(&in->way);
 }
 
-static int mount_mirror(struct install *in, struct berth_want *want, struct err *e)
+static int mount_mirror(struct install *in, struct box_spec *want, struct err *e)
 {
 	const struct install_conf *conf = &in->fleet->conf.packages.install;
 	struct wire_mount *m = &want->mounts[0];
@@ -382,12 +382,12 @@ static int mount_mirror(struct install *in, struct berth_want *want, struct err 
 static int make_box(struct install *in, const char *team, struct err *e)
 {
 	const struct fleet_conf *conf = &in->fleet->conf;
-	struct berth_want want = { .limits = conf->limits };
-	struct berth *b;
+	struct box_spec want = { .limits = conf->limits };
+	struct box *b;
 	char metadata[160];
 
-	snprintf(metadata, sizeof(metadata), "{\"%s\":\"1\",\"%s\":\"%s\"}", BERTH_EPHEMERAL,
-		 BERTH_INSTALL, in->key);
+	snprintf(metadata, sizeof(metadata), "{\"%s\":\"1\",\"%s\":\"%s\"}", BOX_EPHEMERAL,
+		 BOX_INSTALL, in->key);
 	want.limits.disk_bytes = DISK_BYTES;
 	want.limits.disk_files = FILES_MOST;
 	bounds_lower(&conf->most, &want.limits);
@@ -400,7 +400,7 @@ static int make_box(struct install *in, const char *team, struct err *e)
 	if (mount_mirror(in, &want, e) < 0)
 		return -1;
 	in->made.done = box_made;
-	return berth_create(in->fleet, &want, &in->made, &b, e);
+	return box_create(in->fleet, &want, &in->made, &b, e);
 }
 
 static void copy_set(struct packages *to, const struct packages *from)
@@ -536,7 +536,7 @@ static void dropped(void *ctx, const struct frame *fr, size_t len, int *fd, cons
 	f->dropping = NULL;
 	if (fr || e->kind == ERR_NOT_FOUND) {
 		packages_forget(f, f->dropped);
-		fleet_tell(f, TEAM_DEFAULT, "", "packages.dropped",
+		fleet_emit(f, TEAM_DEFAULT, "", "packages.dropped",
 			   json_pack("{s:s}", "layer", f->dropped));
 	} else {
 		f->drop_skip++; /* a box has it */

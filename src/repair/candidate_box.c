@@ -54,26 +54,26 @@ json_t *stall_item(const struct stall *s, uint32_t run_ms)
 	return item;
 }
 
-int stall_start(const struct stall *s, struct job *j, json_t *take_item, uint32_t max_output,
+int stall_start(const struct stall *s, struct batch_job *j, json_t *take_item, uint32_t max_output,
 		struct err *e)
 {
-	struct item_defaults d = { .max_output = max_output, .limits = s->fleet->conf.limits,
+	struct batch_item_defaults d = { .max_output = max_output, .limits = s->fleet->conf.limits,
 				   .most = s->fleet->conf.most };
 	const struct fleet_accounts *a = &s->fleet->accounts;
 
-	if (item_make(&j->item, take_item, &d, e) < 0 ||
+	if (batch_item_make(&j->item, take_item, &d, e) < 0 ||
 	    (a->may_run && !a->may_run(a->ctx, s->team, e))) {
-		item_fini(&j->item);
+		batch_item_fini(&j->item);
 		return -1;
 	}
 	j->seed_team = s->team;
 	j->item.nlayers = s->nlayers;
 	memcpy(j->item.layers, s->layers, sizeof(s->layers));
-	job_start(j, s->fleet);
+	batch_job_start(j, s->fleet);
 	return 0;
 }
 
-void stall_ended(const struct stall *s, const struct job *j, const struct job_end *end)
+void stall_ended(const struct stall *s, const struct batch_job *j, const struct batch_job_end *end)
 {
 	const struct fleet_accounts *a = &s->fleet->accounts;
 

@@ -21,7 +21,7 @@ must_check int stall_init(struct stall *s, struct fleet *f, const char *team, co
 json_t *stall_item(const struct stall *s, uint32_t run_ms);
 /* Starts j, whose done (and said) are set. -1: it is no item, or the team has had enough; j is as if it
  * had ended: nothing to fini. */
-must_check int stall_start(const struct stall *s, struct job *j, json_t *take_item, uint32_t max_output,
+must_check int stall_start(const struct stall *s, struct batch_job *j, json_t *take_item, uint32_t max_output,
 			   struct err *e);
-void stall_ended(const struct stall *s, const struct job *j, const struct job_end *end); /* before job_fini() */
+void stall_ended(const struct stall *s, const struct batch_job *j, const struct batch_job_end *end); /* before batch_job_fini() */
 unsigned stall_boxes(const struct stall *s, unsigned wanted); /* as many as the team may have, of those */

@@ -15,7 +15,7 @@ enum {
 void search_stop(struct search *s)
 {
 	if (s->flying)
-		job_fini(&s->job);
+		batch_job_fini(&s->job);
 	s->flying = 0;
 	buf_fini(&s->line);
 }
@@ -58,7 +58,7 @@ static void hear(struct search *s, const char *line, size_t n)
 	}
 }
 
-static void said(struct job *j, const char *what, unsigned stream, const char *bytes, size_t n)
+static void said(struct batch_job *j, const char *what, unsigned stream, const char *bytes, size_t n)
 {
 	struct search *s = loop_owner(j, struct search, job);
 	size_t from = 0;
@@ -79,7 +79,7 @@ static void said(struct job *j, const char *what, unsigned stream, const char *b
 	s->what->heard(s);
 }
 
-static void done(struct job *j, const struct job_end *end)
+static void done(struct batch_job *j, const struct batch_job_end *end)
 {
 	struct search *s = loop_owner(j, struct search, job);
 	char why[160] = "";

@@ -26,7 +26,7 @@ struct search_for { /* the same for all boxes of a repair */
 
 struct search {
 	const struct search_for *what; /* NULL: it never began */
-	struct job job;
+	struct batch_job job;
 	int flying, mute, over, complete; /* complete: it has tried every candidate that there is */
 	unsigned at; /* ranks before this one are tried */
 	unsigned tried, candidates;

@@ -164,7 +164,7 @@ static void note_calls(struct trial *t)
 			t->passed |= (uint64_t)(*said++ == '1') << i;
 }
 
-static void job_done(struct job *j, const struct job_end *end)
+static void job_done(struct batch_job *j, const struct batch_job_end *end)
 {
 	struct trial *t = loop_owner(j, struct trial, job);
 	int lost = end->verdict == VERDICT_ERROR && end->why == CAUSE_HOST;
@@ -177,7 +177,7 @@ static void job_done(struct job *j, const struct job_end *end)
 		t->passed |= mine;
 	t->flying = 0;
 	stall_ended(t->stall, j, end);
-	job_fini(j);
+	batch_job_fini(j);
 	if (lost || (t->hurried && asked & ~t->passed))
 		finish(t, lost);
 	else
@@ -188,7 +188,7 @@ static int fly(struct trial *t, json_t *take_item)
 {
 	struct err e;
 
-	t->job = (struct job){ .done = job_done, .fleet = t->stall->fleet };
+	t->job = (struct batch_job){ .done = job_done, .fleet = t->stall->fleet };
 	t->flying = stall_start(t->stall, &t->job, take_item, SAID, &e) == 0;
 	return t->flying ? 0 : -1;
 }
@@ -241,13 +241,13 @@ void trial_start(struct trial *t, const struct stall *stall, const json_t *examp
 void trial_check(struct trial *t, uint64_t now_ms)
 {
 	if (t->flying)
-		job_check(&t->job, now_ms);
+		batch_job_check(&t->job, now_ms);
 }
 
 void trial_fini(struct trial *t)
 {
 	if (t->flying)
-		job_fini(&t->job);
+		batch_job_fini(&t->job);
 	t->flying = 0;
 	free(steal(&t->source));
 }

@@ -18,7 +18,7 @@ struct trial {
 	/* passed: a bit per example. lost: boxes could not be had, so it is not known. Once, perhaps
 	 * from within trial_start(): it notes the answer and looks at it later. */
 	void (*done)(struct trial *t, uint64_t passed, int lost);
-	struct job job;
+	struct batch_job job;
 	int flying;
 	unsigned next;
 	uint64_t passed, calls; /* calls: those that a judge makes, together */

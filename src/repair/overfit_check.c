@@ -79,14 +79,14 @@ void doubt_read(const char *said, size_t n, char out_why[DOUBT_WHY])
 		snprintf(out_why, DOUBT_WHY, "not everything that could stand there was tried");
 }
 
-static void job_done(struct job *j, const struct job_end *end)
+static void job_done(struct batch_job *j, const struct batch_job_end *end)
 {
 	struct doubt *d = loop_owner(j, struct doubt, job);
 
 	doubt_read(j->out[0].p, j->out[0].len, d->why);
 	d->flying = 0;
 	stall_ended(d->stall, j, end);
-	job_fini(j);
+	batch_job_fini(j);
 	d->done(d, d->why);
 }
 
@@ -98,7 +98,7 @@ void doubt_start(struct doubt *d, const struct stall *s, const json_t *examples,
 	struct err e;
 
 	d->stall = s;
-	d->job = (struct job){ .done = job_done, .fleet = s->fleet };
+	d->job = (struct batch_job){ .done = job_done, .fleet = s->fleet };
 	edit_apply(x, source, n, &text);
 	if (edits_of(doc_text(s->artifact, "language"), &text, &edits) < 0) {
 		json_decref(edits);
@@ -118,12 +118,12 @@ void doubt_start(struct doubt *d, const struct stall *s, const json_t *examples,
 void doubt_check(struct doubt *d, uint64_t now_ms)
 {
 	if (d->flying)
-		job_check(&d->job, now_ms);
+		batch_job_check(&d->job, now_ms);
 }
 
 void doubt_fini(struct doubt *d)
 {
 	if (d->flying)
-		job_fini(&d->job);
+		batch_job_fini(&d->job);
 	d->flying = 0;
 }

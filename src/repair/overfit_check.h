@@ -16,7 +16,7 @@ struct doubt {
 	/* why: what speaks against it; "": nothing. Once, perhaps from within doubt_start(): it notes the
 	 * answer and looks at it later. */
 	void (*done)(struct doubt *d, const char *why);
-	struct job job;
+	struct batch_job job;
 	int flying;
 	char why[DOUBT_WHY];
 };

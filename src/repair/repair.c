@@ -683,7 +683,7 @@ static void on_tick(struct timer *timer)
 			trial_check(&r->attempts[i].trial, now);
 	for (unsigned i = 0; i < r->boxes; i++)
 		if (r->searches[i].flying)
-			job_check(&r->searches[i].job, now);
+			batch_job_check(&r->searches[i].job, now);
 	doubt_check(&r->doubt, now);
 	if (now - r->began_ms > (r->built ? BUILD_MS : REPAIR_MS)) {
 		snprintf(r->why, sizeof(r->why), "not found within %d s", (r->built ? BUILD_MS : REPAIR_MS) / 1000);

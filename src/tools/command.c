@@ -17,7 +17,7 @@ static struct tool_job *job_of(const struct call *c)
 
 /* ---- while it runs ---- */
 
-static void started(struct call *c, const struct run *r, const char *step)
+static void started(struct call *c, const struct exec *r, const char *step)
 {
 	struct tool_job *j = job_of(c);
 
@@ -135,7 +135,7 @@ static void over(struct call *c, json_t *take_record)
 	tool_result(j, failed, data, text.p, text.len);
 }
 
-static void running(struct call *c, const struct run *r)
+static void running(struct call *c, const struct exec *r)
 {
 	tool_say(job_of(c), json_pack("{s:s, s:b}", "exec", r->id, "running", 1),
 		 "[runs in the background as exec %s]", r->id);
@@ -145,7 +145,7 @@ static const struct flow_door door = { over, running, started, said };
 
 void tool_program(struct tool_job *j, json_t *take_body)
 {
-	struct berth *b = tool_box(j);
+	struct box *b = tool_box(j);
 
 	if (b)
 		flow_in(j->call, b,
@@ -197,7 +197,7 @@ static int add_packages(struct tool_job *j, enum package_manager m, json_t *word
 static int can_install(struct tool_job *j, enum package_manager m)
 {
 	const struct install_conf *conf = &j->call->api->fleet.conf.packages.install;
-	const struct berth *b = tool_box(j);
+	const struct box *b = tool_box(j);
 	int reaches = b && b->row.network && strcmp(b->row.network, "[]") != 0;
 	char text[200];
 

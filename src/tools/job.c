@@ -75,7 +75,7 @@ void tool_enter(struct call *c, struct tool_call *t)
 	c->leave = left;
 }
 
-struct berth *tool_box(struct tool_job *j)
+struct box *tool_box(struct tool_job *j)
 {
 	return call_box(j->call, 0);
 }
@@ -99,7 +99,7 @@ void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct
 {
 	struct tool_job *j = call_alloc(c, sizeof(*j));
 	struct tool_call *door = c->door;
-	struct berth *b;
+	struct box *b;
 	struct err e;
 
 	*j = (struct tool_job){ .call = c,

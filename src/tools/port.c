@@ -12,7 +12,7 @@ struct asking {
 };
 
 /* "http://8000-<box>.<the name we were called by>"; of an address only loopback has names below it. */
-static void url_of(const struct tool_job *j, const struct berth *b, char *out, size_t size)
+static void url_of(const struct tool_job *j, const struct box *b, char *out, size_t size)
 {
 	const char *host = http_header(j->call->req, "host"), *port;
 	size_t n = host ? strcspn(host, ":") : 0;
@@ -26,7 +26,7 @@ static void url_of(const struct tool_job *j, const struct berth *b, char *out, s
 static void told(struct asking *a, int listens)
 {
 	struct tool_job *j = a->job;
-	struct berth *b = tool_box(j);
+	struct box *b = tool_box(j);
 	int port = (int)tool_int(j, "port", 0);
 	char url[400];
 
@@ -83,7 +83,7 @@ void tool_port(struct tool_job *j)
 	static const struct init_call_ops on = { .answer = answer,
 						 .refused = refused,
 						 .lost = lost };
-	struct berth *b = tool_box(j);
+	struct box *b = tool_box(j);
 	struct asking *a;
 
 	if (!b)

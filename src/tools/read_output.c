@@ -10,7 +10,7 @@
 enum { PART = 16 * 1024 };
 
 struct reading {
-	struct tap tap;
+	struct exec_reader tap;
 	struct tool_job *job;
 	unsigned stream;
 	uint64_t from, tip;
@@ -26,7 +26,7 @@ static void drop(struct tool_job *j)
 
 	timer_fini(&r->end);
 	if (r->open)
-		tap_close(&r->tap);
+		exec_reader_close(&r->tap);
 	buf_fini(&r->bytes);
 }
 
@@ -37,7 +37,7 @@ static void finish(struct timer *t)
 	uint64_t behind = r->from + r->bytes.len;
 	auto_buf struct buf text = { 0 };
 
-	tap_close(&r->tap);
+	exec_reader_close(&r->tap);
 	r->open = 0;
 	buf_add(&text, buf_str(&r->bytes), r->bytes.len);
 	if (behind < r->tip)
@@ -50,7 +50,7 @@ static void finish(struct timer *t)
 		  buf_str(&text), text.len);
 }
 
-static void reading(struct tap *t, unsigned stream, uint64_t from, uint64_t tip)
+static void reading(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
 	struct reading *r = loop_owner(t, struct reading, tap);
 
@@ -62,7 +62,7 @@ static void reading(struct tap *t, unsigned stream, uint64_t from, uint64_t tip)
 		timer_set(&r->end, 0);
 }
 
-static void output(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct reading *r = loop_owner(t, struct reading, tap);
 	size_t room = r->most - r->bytes.len;
@@ -75,7 +75,7 @@ static void output(struct tap *t, unsigned stream, uint64_t offset, const char *
 		timer_set(&r->end, 0);
 }
 
-static void over(struct tap *t, json_t *record, const struct err *e)
+static void over(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct reading *r = loop_owner(t, struct reading, tap);
 
@@ -90,9 +90,9 @@ static void over(struct tap *t, json_t *record, const struct err *e)
 
 void tool_output(struct tool_job *j)
 {
-	static const struct tap_events on = { .reading = reading, .output = output, .over = over };
+	static const struct exec_reader_events on = { .reading = reading, .output = output, .over = over };
 	const char *stream = tool_text(j, "stream", "stdout");
-	struct berth *b = tool_box(j);
+	struct box *b = tool_box(j);
 	struct call *c = j->call;
 	uint64_t from[2] = { 0 };
 	struct reading *r;
@@ -111,7 +111,7 @@ void tool_output(struct tool_job *j)
 			  tool_text(j, "exec", ""), NULL);
 		return;
 	}
-	if (b->readers >= TAP_READERS) {
+	if (b->readers >= EXEC_READER_READERS) {
 		tool_fail(j, "limit", "too many read in this box already", NULL, NULL);
 		return;
 	}
@@ -124,5 +124,5 @@ void tool_output(struct tool_job *j)
 	timer_init(&r->end, c->api->loop, finish);
 	j->state = r;
 	j->drop = drop;
-	tap_open(&r->tap, &c->api->fleet, b->row.id, id, ref, from, &on);
+	exec_reader_open(&r->tap, &c->api->fleet, b->row.id, id, ref, from, &on);
 }

@@ -86,7 +86,7 @@ struct tool_job {
 
 /* Parameter 0 of the call names the box, unless the row is about boxes. args is borrowed. */
 void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct tool_surface *on);
-struct berth *tool_box(struct tool_job *j); /* NULL: it has ended, and that was told */
+struct box *tool_box(struct tool_job *j); /* NULL: it has ended, and that was told */
 /* The end, one of: */
 void tool_done(struct tool_job *j, json_t *take_data, const char *text, size_t n);
 void tool_say(struct tool_job *j, json_t *take_data, const char *fmt, ...)

@@ -254,13 +254,13 @@ static void may_have_left(struct http_req *r)
 static void begin(struct session *s)
 {
 	struct call *c = s->call;
-	struct berth_want box;
+	struct box_spec box;
 	struct errand_want want = { .box = &box,
 				    .order = c->body,
 				    .keep = call_flag(c, "keep", 0) };
 	struct err e;
 
-	if (box_want(c, &box, &e) < 0) {
+	if (box_spec_read(c, &box, &e) < 0) {
 		fail_err(s, &e);
 		return;
 	}

@@ -35,8 +35,8 @@ struct archive {
 	struct call *call;
 	const struct format *format;
 	const char *path;
-	struct tap tap;
-	struct run_input_wait low;
+	struct exec_reader tap;
+	struct exec_input_wait low;
 	struct buf said; /* on stderr */
 	uint64_t lines, next;
 	int into; /* the box */
@@ -109,10 +109,10 @@ static void dropped(struct call *c)
 {
 	struct archive *a = c->state;
 
-	run_input_cancel(&a->low);
+	exec_input_cancel(&a->low);
 	if (a->tap.run)
-		run_signal(a->tap.run, SIGKILL);
-	tap_close(&a->tap);
+		exec_send_signal(a->tap.run, SIGKILL);
+	exec_reader_close(&a->tap);
 	buf_fini(&a->said);
 }
 
@@ -163,7 +163,7 @@ static void begin(struct archive *a)
 	http_stream(r, 200, a->format->type, UINT64_MAX);
 }
 
-static void over(struct tap *t, json_t *record, const struct err *e)
+static void over(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct archive *a = loop_owner(t, struct archive, tap);
 	int64_t status = record ? status_of(record) : -1;
@@ -190,7 +190,7 @@ static void count_lines(struct archive *a, const char *bytes, size_t n)
 		a->lines++;
 }
 
-static void output(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct archive *a = loop_owner(t, struct archive, tap);
 
@@ -208,7 +208,7 @@ static void output(struct tap *t, unsigned stream, uint64_t offset, const char *
 		a->next += n;
 		begin(a);
 		if (http_write(a->call->req, bytes, n))
-			tap_stop(t, 1);
+			exec_reader_stop(t, 1);
 	}
 }
 
@@ -217,12 +217,12 @@ static void drained(struct http_req *r)
 	struct call *c = r->user;
 	struct archive *a = c->state;
 
-	tap_stop(&a->tap, 0);
+	exec_reader_stop(&a->tap, 0);
 }
 
 /* ---- input ---- */
 
-static void low(struct run_input_wait *w, int closed)
+static void low(struct exec_input_wait *w, int closed)
 {
 	(void)closed; /* what still comes is thrown away; the program's end is the answer */
 	http_resume(loop_owner(w, struct archive, low)->call->req);
@@ -233,9 +233,9 @@ static void bytes_came(struct http_req *r, const char *bytes, size_t n)
 	struct call *c = r->user;
 	struct archive *a = c->state;
 
-	if (a->tap.run && run_input(a->tap.run, bytes, n)) {
+	if (a->tap.run && exec_stdin(a->tap.run, bytes, n)) {
 		http_pause(r);
-		run_input_await(a->tap.run, &a->low);
+		exec_input_await(a->tap.run, &a->low);
 	}
 }
 
@@ -245,7 +245,7 @@ static void body_ended(struct http_req *r)
 	struct archive *a = c->state;
 
 	if (a->tap.run)
-		run_input_close(a->tap.run);
+		exec_input_close(a->tap.run);
 }
 
 /* ---- the beginning ---- */
@@ -268,19 +268,19 @@ static const struct format *format_of(struct call *c)
 }
 
 /* Programs do not run in a kept box. Who may change boxes wakes it; a reader may not. */
-static int is_awake(struct call *c, struct berth *b)
+static int is_awake(struct call *c, struct box *b)
 {
-	if (b->state == BERTH_KEPT && c->who.role < ROLE_EDITOR) {
+	if (b->state == BOX_KEPT && c->who.role < ROLE_EDITOR) {
 		call_error(c, 409, "kept", "the box is kept, and packing would wake it",
 			   "the key's role is viewer",
 			   "read its files one by one, or ask an editor");
 		return 0;
 	}
-	berth_wake(b);
+	box_wake(b);
 	return 1;
 }
 
-static int start(struct archive *a, struct berth *b)
+static int start(struct archive *a, struct box *b)
 {
 	/* The box's own variables must not change what these programs do. */
 	static const char *const env[] = { "PATH=/usr/local/bin:/usr/bin:/bin",
@@ -289,19 +289,19 @@ static int start(struct archive *a, struct berth *b)
 					   "GZIP=",
 					   "PYTHONPATH=",
 					   NULL };
-	static const struct tap_events on = { .output = output, .over = over };
+	static const struct exec_reader_events on = { .output = output, .over = over };
 	const char *argv[] = {
 		"/bin/sh", "-c", a->into ? unpack_script : pack_script, "archive", a->format->name,
 		a->path,   NULL
 	};
-	struct run_want want = {
+	struct exec_spec want = {
 		.argv = argv, .env = env, .kind = STORE_RUN_EXEC, .stdin_open = a->into, .helper = 1
 	};
-	struct run *r;
+	struct exec *r;
 	struct err e;
 
-	tap_init(&a->tap, &a->call->api->fleet, &on);
-	if (run_start(b, &want, &a->tap, &r, &e) == 0)
+	exec_reader_init(&a->tap, &a->call->api->fleet, &on);
+	if (exec_launch(b, &want, &a->tap, &r, &e) == 0)
 		return 1;
 	call_fail(a->call, &e);
 	return 0;
@@ -311,7 +311,7 @@ static struct archive *archive_new(struct call *c, int into)
 {
 	const char *path = call_query(c, "path");
 	struct archive *a = call_alloc(c, sizeof(*a));
-	struct berth *b;
+	struct box *b;
 
 	*a = (struct archive){ .call = c, .into = into, .low.low = low };
 	a->format = format_of(c);

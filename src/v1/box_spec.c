@@ -222,12 +222,12 @@ void box_take_metadata(struct store_box *row, const json_t *given, const json_t 
 	json_decref(all);
 }
 
-int box_want(struct call *c, struct berth_want *out, struct err *e)
+int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 {
 	const struct fleet_conf *conf = &c->api->fleet.conf;
 	const char *template = call_text(c, "template", "base");
 
-	*out = (struct berth_want){ .limits = conf->limits };
+	*out = (struct box_spec){ .limits = conf->limits };
 	if (strcmp(template, "base") != 0)
 		return err_set(e, ERR_NOT_FOUND,
 			       "there is no template '%.32s'; there is base, and E2B's names for it are known to "

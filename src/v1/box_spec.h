@@ -13,7 +13,7 @@ extern const struct field box_limit_fields[], box_network_fields[];
 extern const struct field box_create_fields[], box_patch_fields[];
 
 /* All of it. The row's texts are allocated with the call. */
-must_check int box_want(struct call *c, struct berth_want *out, struct err *e);
+must_check int box_spec_read(struct call *c, struct box_spec *out, struct err *e);
 
 /* What is not given stays as it is. */
 void box_read_limits(const json_t *l, struct wire_limits *out);

@@ -53,7 +53,7 @@ json_t *box_row_json(const struct store_box *row)
 	json_object_set_new(doc, "created", moment(row->created_ns));
 	json_object_set_new(doc, "ends", moment(row->ends_ns));
 	json_object_set_new(doc, "lifetime_ms", ms(row->lifetime_ms));
-	json_object_set_new(doc, "lifetime_from", json_string(berth_renews(row) ? "use" : "creation"));
+	json_object_set_new(doc, "lifetime_from", json_string(box_renews(row) ? "use" : "creation"));
 	json_object_set_new(doc, "idle_ms", ms(row->idle_ms));
 	json_object_set_new(doc, "on_timeout",
 			    json_string(store_on_timeout_name(row->on_timeout)));
@@ -74,7 +74,7 @@ json_t *box_row_json(const struct store_box *row)
 	return doc;
 }
 
-static json_t *layers_json(const struct berth *b)
+static json_t *layers_json(const struct box *b)
 {
 	const char *const *names = b->fleet->conf.layer_names;
 	json_t *all = json_array();
@@ -85,12 +85,12 @@ static json_t *layers_json(const struct berth *b)
 	return all;
 }
 
-json_t *box_json(const struct berth *b)
+json_t *box_json(const struct box *b)
 {
 	json_t *doc = box_row_json(&b->row);
 
-	json_object_set_new(doc, "state", json_string(berth_state_name(b->state)));
-	json_object_set_new(doc, "ends", moment(berth_ends_ns(b)));
+	json_object_set_new(doc, "state", json_string(box_state_name(b->state)));
+	json_object_set_new(doc, "ends", moment(box_ends_ns(b)));
 	json_object_set_new(doc, "tier", json_string("container"));
 	json_object_set_new(doc, "layers", layers_json(b));
 	json_object_set_new(doc, "running", json_integer(b->nruns));
@@ -161,7 +161,7 @@ void boxes_list(struct call *c)
 		return;
 	}
 	for (unsigned i = 0; i < rows.n; i++) {
-		const struct berth *b = fleet_find(&c->api->fleet, rows.v[i].id);
+		const struct box *b = fleet_find(&c->api->fleet, rows.v[i].id);
 
 		json_t *one = b ? box_json(b) : box_row_json(&rows.v[i]);
 
@@ -201,7 +201,7 @@ static int show_gone(struct call *c)
 
 void boxes_show(struct call *c)
 {
-	struct berth *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, 0));
+	struct box *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, 0));
 	json_t *doc;
 
 	if (!b && show_gone(c))
@@ -219,18 +219,18 @@ void boxes_show(struct call *c)
 
 void boxes_network(struct call *c)
 {
-	struct berth *b = call_look(c, 0);
+	struct box *b = call_look(c, 0);
 
 	if (b)
-		call_json(c, 200, gate_json(b));
+		call_json(c, 200, egress_client_json(b));
 }
 
 /* ---- change ---- */
 
 /* The box, where it still is as the client has seen it; NULL: answered. */
-static struct berth *as_known(struct call *c)
+static struct box *as_known(struct call *c)
 {
-	struct berth *b = call_any(c, 0);
+	struct box *b = call_any(c, 0);
 	json_t *now = b ? box_json(b) : NULL;
 	int same = now && call_matches(c, now);
 
@@ -238,11 +238,11 @@ static struct berth *as_known(struct call *c)
 	return same ? b : NULL;
 }
 
-static int take_patch(struct call *c, struct berth *b, struct err *e)
+static int take_patch(struct call *c, struct box *b, struct err *e)
 {
 	struct store_box *row = &b->row;
 	const char *name = call_text(c, "name", NULL);
-	struct berth *other = name ? fleet_named(&c->api->fleet, c->who.team, name) : NULL;
+	struct box *other = name ? fleet_named(&c->api->fleet, c->who.team, name) : NULL;
 	json_t *metadata = call_get(c, "metadata"), *had;
 	int rc;
 
@@ -268,7 +268,7 @@ static int take_patch(struct call *c, struct berth *b, struct err *e)
 		row->ends_ns = row->lifetime_ms ?
 				       fleet_now_ns() + (int64_t)row->lifetime_ms * 1000000 :
 				       0;
-	return berth_changed(b, e);
+	return box_changed(b, e);
 }
 
 struct limiting {
@@ -277,7 +277,7 @@ struct limiting {
 	char box[ID_LEN + 1];
 };
 
-static void finish_patch(struct call *c, struct berth *b)
+static void finish_patch(struct call *c, struct box *b)
 {
 	struct err e;
 
@@ -293,7 +293,7 @@ static void limited(void *ctx, const struct frame *f, size_t len, int *fd, const
 {
 	struct limiting *m = ctx;
 	struct call *c = m->call;
-	struct berth *b = fleet_find(&c->api->fleet, m->box);
+	struct box *b = fleet_find(&c->api->fleet, m->box);
 
 	(void)len;
 	(void)fd;
@@ -319,7 +319,7 @@ static void limiting_dropped(struct call *c)
 	keeper_client_cancel(&c->api->fleet.office, m->ask);
 }
 
-static void ask_limits(struct call *c, struct berth *b)
+static void ask_limits(struct call *c, struct box *b)
 {
 	struct wire_limit ask = { .limits = { .mem_bytes = WIRE_DEFAULT,
 					      .disk_bytes = WIRE_DEFAULT,
@@ -346,7 +346,7 @@ static void ask_limits(struct call *c, struct berth *b)
 
 void boxes_patch(struct call *c)
 {
-	struct berth *b = as_known(c);
+	struct box *b = as_known(c);
 
 	if (!b)
 		return;
@@ -362,16 +362,16 @@ void boxes_patch(struct call *c)
 /* ---- end ---- */
 
 struct leaving {
-	struct berth_wait wait;
+	struct box_wait wait;
 	struct call *call;
 };
 
 static void gave_up(struct call *c)
 {
-	berth_wait_cancel(&((struct leaving *)c->state)->wait);
+	box_wait_cancel(&((struct leaving *)c->state)->wait);
 }
 
-static void ended(struct berth_wait *w, struct berth *b, const struct err *e)
+static void ended(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct call *c = loop_owner(w, struct leaving, wait)->call;
 
@@ -382,16 +382,16 @@ static void ended(struct berth_wait *w, struct berth *b, const struct err *e)
 }
 
 /* One that another request deletes at this moment: its processes may still run, so this one waits, too. */
-static struct berth *ending_box(struct call *c)
+static struct box *ending_box(struct call *c)
 {
-	struct berth *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, 0));
+	struct box *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, 0));
 
-	return b && b->state == BERTH_ENDING && (!c->who.box[0] || !strcmp(c->who.box, b->row.id)) ? b : NULL;
+	return b && b->state == BOX_ENDING && (!c->who.box[0] || !strcmp(c->who.box, b->row.id)) ? b : NULL;
 }
 
 void boxes_delete(struct call *c)
 {
-	struct berth *b = ending_box(c);
+	struct box *b = ending_box(c);
 	struct leaving *m;
 
 	if (!b)
@@ -402,5 +402,5 @@ void boxes_delete(struct call *c)
 	*m = (struct leaving){ .wait.done = ended, .call = c };
 	c->state = m;
 	c->drop = gave_up;
-	berth_end(b, CAUSE_OPERATOR, &m->wait);
+	box_end(b, CAUSE_OPERATOR, &m->wait);
 }

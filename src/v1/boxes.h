@@ -4,7 +4,7 @@
 
 extern const struct field box_list_query[];
 
-json_t *box_json(const struct berth *b);
+json_t *box_json(const struct box *b);
 /* Variables often hold secrets: a caller that may only look is told their names, not their values. */
 void box_withhold(const struct call *c, json_t *doc);
 json_t *box_row_json(const struct store_box *row);

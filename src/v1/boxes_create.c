@@ -16,7 +16,7 @@
 /* ---- the box ---- */
 
 struct making {
-	struct berth_wait wait;
+	struct box_wait wait;
 	struct api *api;
 	struct who who;
 	struct call *call; /* NULL: the client has left; the box is made all the same */
@@ -25,18 +25,18 @@ struct making {
 	char snapshot[ID_LEN + 1]; /* it begins with these files; "": none, or it has them */
 };
 
-static int will_be(struct berth_wait *w, const char *id, struct err *e)
+static int will_be(struct box_wait *w, const char *id, struct err *e)
 {
 	return idem_subject(loop_owner(w, struct making, wait)->idem, id, e);
 }
 
-static void say_made(struct call *c, const struct berth *b, json_t *take_doc)
+static void say_made(struct call *c, const struct box *b, json_t *take_doc)
 {
 	http_set(c->req, "Location", "/v1/boxes/%s", b->row.id);
 	call_json(c, 201, take_doc);
 }
 
-static json_t *made_json(const struct berth *b)
+static json_t *made_json(const struct box *b)
 {
 	json_t *doc = box_json(b);
 
@@ -57,7 +57,7 @@ static void forget_lost(const struct making *m, const struct err *e)
 				json_string_value(json_object_get(set, "layer")));
 }
 
-static void told(struct making *m, struct berth *b, const struct err *e)
+static void told(struct making *m, struct box *b, const struct err *e)
 {
 	struct call *c = m->call;
 	json_t *doc = NULL;
@@ -92,28 +92,28 @@ static void told(struct making *m, struct berth *b, const struct err *e)
 static void filled(void *ctx, const struct store_snapshot *row, const char *box, const struct err *e)
 {
 	struct making *m = ctx;
-	struct berth *b = fleet_find(&m->api->fleet, box);
+	struct box *b = fleet_find(&m->api->fleet, box);
 	struct err gone;
 
 	(void)row;
-	if (!e && (!b || b->state != BERTH_RUNNING)) {
+	if (!e && (!b || b->state != BOX_RUNNING)) {
 		err_set(&gone, ERR_NOT_FOUND, "box %s has ended", box);
 		e = &gone;
 	}
 	if (e && b)
-		berth_end(b, CAUSE_OPERATOR, NULL);
+		box_end(b, CAUSE_OPERATOR, NULL);
 	told(m, b, e);
 }
 
-static void made(struct berth_wait *w, struct berth *b, const struct err *e)
+static void made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct making *m = loop_owner(w, struct making, wait);
-	struct snap *snap; /* goes on without the client, as the making does */
+	struct snapshot *snap; /* goes on without the client, as the making does */
 	struct err own;
 
 	if (e || !m->snapshot[0])
 		told(m, b, e);
-	else if (snap_fill(&m->api->fleet, b, m->snapshot, filled, m, &snap, &own) < 0)
+	else if (snapshot_fill(&m->api->fleet, b, m->snapshot, filled, m, &snap, &own) < 0)
 		filled(m, NULL, b->row.id, &own);
 }
 
@@ -122,13 +122,13 @@ static void maker_left(struct call *c)
 	((struct making *)c->state)->call = NULL;
 }
 
-static void make(struct call *c, const struct berth_want *want, struct idem *take_idem,
+static void make(struct call *c, const struct box_spec *want, struct idem *take_idem,
 		 json_t *take_packages)
 {
 	const char *snapshot = call_text(c, "snapshot", NULL);
 	struct making *m = calloc(1, sizeof(*m));
 	struct store_snapshot files = { 0 };
-	struct berth *b;
+	struct box *b;
 	struct err e;
 
 	if (!m)
@@ -146,7 +146,7 @@ static void make(struct call *c, const struct berth_want *want, struct idem *tak
 		return;
 	}
 	memcpy(m->snapshot, files.id, sizeof(m->snapshot));
-	if (berth_create(&c->api->fleet, want, &m->wait, &b, &e) == 0)
+	if (box_create(&c->api->fleet, want, &m->wait, &b, &e) == 0)
 		return;
 	c->drop = NULL;
 	idem_drop(take_idem);
@@ -160,7 +160,7 @@ static void make(struct call *c, const struct berth_want *want, struct idem *tak
 struct furnishing {
 	struct package_job job;
 	struct call *call;
-	struct berth_want want;
+	struct box_spec want;
 	struct idem *idem;
 };
 
@@ -194,7 +194,7 @@ static void furnisher_left(struct call *c)
 	idem_drop(u->idem);
 }
 
-static void furnish(struct call *c, const struct berth_want *want, struct idem *take_idem)
+static void furnish(struct call *c, const struct box_spec *want, struct idem *take_idem)
 {
 	struct furnishing *u = call_alloc(c, sizeof(*u));
 	struct err e;
@@ -226,17 +226,17 @@ static void furnish(struct call *c, const struct berth_want *want, struct idem *
 
 /* ---- one that is there ---- */
 
-static int is_there(const struct berth *b)
+static int is_there(const struct box *b)
 {
-	return b && (b->state == BERTH_RUNNING || b->state == BERTH_KEPT || b->state == BERTH_PAUSED);
+	return b && (b->state == BOX_RUNNING || b->state == BOX_KEPT || b->state == BOX_PAUSED);
 }
 
 struct joining {
-	struct berth_wait wait;
+	struct box_wait wait;
 	struct call *call;
 };
 
-static void joined(struct berth_wait *w, struct berth *b, const struct err *e)
+static void joined(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct call *c = loop_owner(w, struct joining, wait)->call;
 
@@ -249,36 +249,36 @@ static void joined(struct berth_wait *w, struct berth *b, const struct err *e)
 
 static void joiner_left(struct call *c)
 {
-	berth_wait_cancel(&((struct joining *)c->state)->wait);
+	box_wait_cancel(&((struct joining *)c->state)->wait);
 }
 
 /* Somebody else has just asked for it. */
-static void join(struct call *c, struct berth *b)
+static void join(struct call *c, struct box *b)
 {
 	struct joining *j = call_alloc(c, sizeof(*j));
 
 	*j = (struct joining){ .wait.done = joined, .call = c };
 	c->state = j;
 	c->drop = joiner_left;
-	berth_await(b, &j->wait);
+	box_await(b, &j->wait);
 }
 
 /* The box of a session: 1: answered, or on its way to us. */
 static int of_session(struct call *c, const char *session, const char *template)
 {
-	struct berth *b = fleet_session(&c->api->fleet, c->who.team, session, template);
+	struct box *b = fleet_session(&c->api->fleet, c->who.team, session, template);
 	struct store_box row = { 0 };
 	struct err e;
 
-	if (b && b->state == BERTH_PAUSED)
+	if (b && b->state == BOX_PAUSED)
 		return (call_is_paused(c, b), 1);
 	if (is_there(b)) {
-		berth_wake(b);
+		box_wake(b);
 		call_audit(c, "box.create", b->row.id, "found");
 		call_json(c, 200, box_json(b));
 		return 1;
 	}
-	if (b && b->state == BERTH_MAKING && !b->late) {
+	if (b && b->state == BOX_MAKING && !b->late) {
 		join(c, b);
 		return 1;
 	}
@@ -292,7 +292,7 @@ static int read_lifetime_from(struct call *c, struct store_box *row, struct err 
 	const char *from = call_text(c, "lifetime_from", call_get(c, "lifetime_ms") ? "creation" : "use");
 
 	if (!strcmp(from, "use"))
-		row->door = BERTH_RENEWED;
+		row->door = BOX_RENEWED;
 	else if (strcmp(from, "creation") != 0)
 		return err_set(e, ERR_INVALID, "lifetime_from: '%.20s' is neither use nor creation", from);
 	return 0;
@@ -302,13 +302,13 @@ void boxes_create(struct call *c)
 {
 	const char *session = call_text(c, "session", "");
 	char before[ID_LEN + 1];
-	struct berth_want want;
+	struct box_spec want;
 	struct idem *idem;
 	enum idem_go go;
-	struct berth *b;
+	struct box *b;
 	struct err e;
 
-	if (box_want(c, &want, &e) < 0 || read_lifetime_from(c, &want.row, &e) < 0) {
+	if (box_spec_read(c, &want, &e) < 0 || read_lifetime_from(c, &want.row, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}

@@ -363,7 +363,7 @@ void cells_run_standing(struct call *c)
 {
 	struct context_want want = { .language = contexts_language(call_text(c, "language", "")),
 				     .standing = 1 };
-	struct berth *b = call_box(c, 0);
+	struct box *b = call_box(c, 0);
 	struct context *ctx = b ? context_standing(b, want.language) : NULL;
 	struct err e;
 
@@ -373,7 +373,7 @@ void cells_run_standing(struct call *c)
 		oneshot_run(c, b);
 		return;
 	}
-	berth_wake(b);
+	box_wake(b);
 	if (!ctx && context_new(b, &want, &ctx, &e) < 0) {
 		call_fail(c, &e);
 		return;

@@ -96,7 +96,7 @@ static void over(struct call *c, json_t *take_record)
 	call_json(c, 200, doc);
 }
 
-void oneshot_run(struct call *c, struct berth *b)
+void oneshot_run(struct call *c, struct box *b)
 {
 	static const struct flow_door door = { .over = over };
 

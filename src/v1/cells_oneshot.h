@@ -3,5 +3,5 @@
 #pragma once
 #include "api/api.h"
 
-struct berth;
-void oneshot_run(struct call *c, struct berth *b); /* c->body: as for a cell with its language */
+struct box;
+void oneshot_run(struct call *c, struct box *b); /* c->body: as for a cell with its language */

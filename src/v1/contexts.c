@@ -28,12 +28,12 @@ const char *contexts_language(const char *name)
 
 struct context *contexts_of(struct call *c)
 {
-	struct berth *b = call_box(c, 0);
+	struct box *b = call_box(c, 0);
 	struct context *x = b ? context_find(b, call_param(c, 1)) : NULL;
 
 	/* The other server of a reload or an upgrade may have made it. */
 	if (b && !x && !c->api->fleet.alone) {
-		berth_catch_up(b);
+		box_resync(b);
 		x = context_find(b, call_param(c, 1));
 	}
 	if (b && !x)
@@ -82,7 +82,7 @@ void contexts_create(struct call *c)
 	struct context_want want = { .language = contexts_language(call_text(c, "language", "")),
 				     .cwd = call_text(c, "cwd", NULL),
 				     .env = call_get(c, "env") };
-	struct berth *b = call_box(c, 0);
+	struct box *b = call_box(c, 0);
 	struct context *x;
 	struct err e;
 
@@ -94,7 +94,7 @@ void contexts_create(struct call *c)
 	}
 	if (!quota_run(c))
 		return;
-	berth_wake(b);
+	box_wake(b);
 	if (context_new(b, &want, &x, &e) < 0) {
 		call_fail(c, &e);
 		return;
@@ -107,7 +107,7 @@ void contexts_create(struct call *c)
 
 void contexts_list(struct call *c)
 {
-	struct berth *b = call_box(c, 0);
+	struct box *b = call_box(c, 0);
 	json_t *items;
 
 	if (!b)
@@ -158,7 +158,7 @@ void contexts_restart(struct call *c)
 
 	if (!x || !quota_run(c))
 		return;
-	berth_wake(x->berth);
+	box_wake(x->berth);
 	if (context_restart(x, &e) < 0) {
 		call_fail(c, &e);
 		return;

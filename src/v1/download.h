@@ -5,7 +5,7 @@
 
 struct download_want {
 	const char *path; /* absolute; lives as long as the call */
-	struct berth *berth;
+	struct box *berth;
 	uint16_t worker; /* WIRE_FILES_* */
 	int shown;       /* a browser may show it; else it is saved */
 	void (*fail)(struct desk *d, const struct err *e); /* NULL: as /v1 says it */

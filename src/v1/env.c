@@ -8,7 +8,7 @@ const struct field env_fields[] = {
 	{ 0 },
 };
 
-static json_t *env_json(const struct berth *b)
+static json_t *env_json(const struct box *b)
 {
 	json_t *env = b->row.env ? json_loads(b->row.env, 0, NULL) : NULL;
 
@@ -17,7 +17,7 @@ static json_t *env_json(const struct berth *b)
 
 void env_show(struct call *c)
 {
-	struct berth *b = call_any(c, 0);
+	struct box *b = call_any(c, 0);
 	json_t *doc = b ? env_json(b) : NULL;
 
 	if (!b)
@@ -30,7 +30,7 @@ void env_show(struct call *c)
 }
 
 /* 0: it has changed since the client looked; answered. */
-static int is_expected(struct call *c, const struct berth *b)
+static int is_expected(struct call *c, const struct box *b)
 {
 	json_t *now = env_json(b);
 	int same = call_matches(c, now);
@@ -41,7 +41,7 @@ static int is_expected(struct call *c, const struct berth *b)
 
 void env_set(struct call *c)
 {
-	struct berth *b = call_any(c, 0);
+	struct box *b = call_any(c, 0);
 	char *before;
 	struct err e;
 
@@ -53,7 +53,7 @@ void env_set(struct call *c)
 	}
 	before = b->row.env;
 	b->row.env = json_dumps(call_get(c, "env"), JSON_COMPACT);
-	if (berth_changed(b, &e) < 0) {
+	if (box_changed(b, &e) < 0) {
 		free(b->row.env);
 		b->row.env = before;
 		call_fail(c, &e);

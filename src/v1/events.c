@@ -41,7 +41,7 @@ const struct field events_query[] = {
 const struct field events_box_query[] = { EVENT_FIELDS, { 0 } };
 
 struct following {
-	struct fleet_ear ear;
+	struct fleet_subscriber ear;
 	struct call *call;
 	struct feed feed;
 	struct timer look;
@@ -102,7 +102,7 @@ static void catch_up(struct following *f)
 		http_abort(c->req); /* it comes back to where it was */
 }
 
-static void heard(struct fleet_ear *x, const struct store_event *ev, const json_t *data)
+static void heard(struct fleet_subscriber *x, const struct store_event *ev, const json_t *data)
 {
 	struct following *f = loop_owner(x, struct following, ear);
 
@@ -142,7 +142,7 @@ static void stop(struct call *c)
 {
 	struct following *f = c->state;
 
-	fleet_unlisten(&c->api->fleet, &f->ear);
+	fleet_unsubscribe(&c->api->fleet, &f->ear);
 	timer_fini(&f->look);
 }
 
@@ -158,7 +158,7 @@ static void follow(struct call *c, const char *box, int64_t after, int missed)
 	c->drop = stop;
 	c->endless = 1;
 	c->req->on_drain = has_room;
-	fleet_listen(&c->api->fleet, &f->ear);
+	fleet_subscribe(&c->api->fleet, &f->ear);
 	feed_begin(&f->feed, c->req, kind);
 	/* Where it stands, so that one who has heard nothing yet can come back, too. */
 	feed_event_at(&f->feed, after,
@@ -235,7 +235,7 @@ static void tell(struct call *c, const char *box)
 void events_list(struct call *c)
 {
 	const char *box = call_query(c, "box");
-	const struct berth *b = box ? fleet_named(&c->api->fleet, c->who.team, box) : NULL;
+	const struct box *b = box ? fleet_named(&c->api->fleet, c->who.team, box) : NULL;
 
 	if (box && !b && !id_valid(box)) {
 		call_error(c, 404, "not_found", "there is no such box", box,
@@ -247,7 +247,7 @@ void events_list(struct call *c)
 
 void events_box(struct call *c)
 {
-	const struct berth *b = call_look(c, 0);
+	const struct box *b = call_look(c, 0);
 
 	if (b)
 		tell(c, b->row.id);

@@ -61,15 +61,15 @@ static void no_exec(struct call *c)
 		   "list them: GET /v1/boxes/ID/execs");
 }
 
-static struct run *living(struct berth *b, const char *name)
+static struct exec *living(struct box *b, const char *name)
 {
-	struct run *r = run_find(b, name);
+	struct exec *r = exec_lookup(b, name);
 
-	return r || !*name ? r : run_by_tag(b, name);
+	return r || !*name ? r : exec_by_tag(b, name);
 }
 
 /* The newest that has the tag. */
-static int recorded_tag(struct call *c, const struct berth *b, struct store_run *out)
+static int recorded_tag(struct call *c, const struct box *b, struct store_run *out)
 {
 	struct store_run_filter f = {
 		.team = c->who.team, .box = b->row.id, .tag = call_param(c, 1), .limit = 1
@@ -90,7 +90,7 @@ static int recorded_tag(struct call *c, const struct berth *b, struct store_run 
 }
 
 /* The row of one that is over, by its id or its tag; 0: none of this box. */
-static int recorded(struct call *c, const struct berth *b, struct store_run *out)
+static int recorded(struct call *c, const struct box *b, struct store_run *out)
 {
 	struct err e;
 
@@ -104,10 +104,10 @@ static int recorded(struct call *c, const struct berth *b, struct store_run *out
 }
 
 /* Those that still run; answers what it is when it does not. */
-static struct run *running(struct call *c)
+static struct exec *running(struct call *c)
 {
-	struct berth *b = call_box(c, 0);
-	struct run *r = b ? living(b, call_param(c, 1)) : NULL;
+	struct box *b = call_box(c, 0);
+	struct exec *r = b ? living(b, call_param(c, 1)) : NULL;
 	struct store_run row = { 0 };
 
 	if (!b || r)
@@ -125,7 +125,7 @@ static struct run *running(struct call *c)
 
 void execs_start(struct call *c)
 {
-	struct berth *b = call_box(c, 0);
+	struct box *b = call_box(c, 0);
 
 	if (b)
 		flow_exec(c, b);
@@ -133,10 +133,10 @@ void execs_start(struct call *c)
 
 static json_t *row_or_run(struct api *a, const struct store_run *row)
 {
-	struct berth *b = row->ended_ns ? NULL : fleet_find(&a->fleet, row->box);
-	struct run *r = b ? run_find(b, row->id) : NULL;
+	struct box *b = row->ended_ns ? NULL : fleet_find(&a->fleet, row->box);
+	struct exec *r = b ? exec_lookup(b, row->id) : NULL;
 
-	return r ? run_json(r) : run_row_json(row);
+	return r ? exec_json(r) : exec_row_json(row);
 }
 
 /* The record of an ended run is kept as the text that an answer has; it names the run. */
@@ -296,7 +296,7 @@ static int read_page(struct call *c, struct store_run_filter *f)
 
 void execs_list(struct call *c)
 {
-	struct berth *b = call_box(c, 0);
+	struct box *b = call_box(c, 0);
 	struct store_run_filter f = { 0 };
 
 	if (!b || !read_page(c, &f))
@@ -309,7 +309,7 @@ void runs_list(struct call *c)
 {
 	struct store_run_filter f = { .box = call_query(c, "box"),
 				      .cause = call_query(c, "cause") };
-	struct berth *b = f.box ? fleet_named(&c->api->fleet, c->who.team, f.box) : NULL;
+	struct box *b = f.box ? fleet_named(&c->api->fleet, c->who.team, f.box) : NULL;
 
 	if (b)
 		f.box = b->row.id;
@@ -334,17 +334,17 @@ void runs_show(struct call *c)
 
 void execs_show(struct call *c)
 {
-	struct berth *b = call_box(c, 0);
-	struct run *r = b ? living(b, call_param(c, 1)) : NULL;
+	struct box *b = call_box(c, 0);
+	struct exec *r = b ? living(b, call_param(c, 1)) : NULL;
 	struct store_run row = { 0 };
 
 	if (!b)
 		return;
 	if (r) {
-		run_input_check(r);
-		call_json(c, 200, run_json(r));
+		exec_input_check(r);
+		call_json(c, 200, exec_json(r));
 	} else if (recorded(c, b, &row)) {
-		call_json(c, 200, run_row_json(&row));
+		call_json(c, 200, exec_row_json(&row));
 		store_run_fini(&row);
 	} else {
 		no_exec(c);
@@ -354,7 +354,7 @@ void execs_show(struct call *c)
 /* ---- wait ---- */
 
 struct waiting {
-	struct run_wait wait;
+	struct exec_wait wait;
 	struct timer timer;
 	struct call *call;
 };
@@ -363,11 +363,11 @@ static void stop_waiting(struct call *c)
 {
 	struct waiting *w = c->state;
 
-	run_wait_cancel(&w->wait);
+	exec_wait_cancel(&w->wait);
 	timer_fini(&w->timer);
 }
 
-static void waited(struct run_wait *x, json_t *record)
+static void waited(struct exec_wait *x, json_t *record)
 {
 	struct waiting *w = loop_owner(x, struct waiting, wait);
 
@@ -378,13 +378,13 @@ static void waited_enough(struct timer *t)
 {
 	struct waiting *w = loop_owner(t, struct waiting, timer);
 
-	call_json(w->call, 202, run_json(w->wait.run));
+	call_json(w->call, 202, exec_json(w->wait.run));
 }
 
 void execs_wait(struct call *c)
 {
-	struct berth *b = call_box(c, 0);
-	struct run *r = b ? living(b, call_param(c, 1)) : NULL;
+	struct box *b = call_box(c, 0);
+	struct exec *r = b ? living(b, call_param(c, 1)) : NULL;
 	int64_t ms = call_query_int(c, "timeout_ms", 0);
 	struct waiting *w;
 
@@ -394,7 +394,7 @@ void execs_wait(struct call *c)
 		struct store_run row = { 0 };
 
 		if (recorded(c, b, &row)) {
-			call_json(c, 200, run_row_json(&row));
+			call_json(c, 200, exec_row_json(&row));
 			store_run_fini(&row);
 		} else {
 			no_exec(c);
@@ -406,7 +406,7 @@ void execs_wait(struct call *c)
 	timer_init(&w->timer, c->api->loop, waited_enough);
 	c->state = w;
 	c->drop = stop_waiting;
-	run_await(r, &w->wait);
+	exec_await(r, &w->wait);
 	if (ms)
 		timer_set(&w->timer, (uint64_t)ms);
 }
@@ -414,14 +414,14 @@ void execs_wait(struct call *c)
 /* ---- output ---- */
 
 struct reading {
-	struct tap tap;
+	struct exec_reader tap;
 	struct feed feed;
 	struct call *call;
 	int raw; /* -1: events; else the stream */
 	uint64_t asked[2];
 };
 
-static void reading_begins(struct tap *t, unsigned stream, uint64_t from, uint64_t tip)
+static void reading_begins(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
 	struct reading *r = loop_owner(t, struct reading, tap);
 
@@ -434,7 +434,7 @@ static void reading_begins(struct tap *t, unsigned stream, uint64_t from, uint64
 			     (json_int_t)(from > r->asked[stream] ? from - r->asked[stream] : 0)));
 }
 
-static void reading_goes_on(struct tap *t, unsigned stream, uint64_t offset, const char *bytes,
+static void reading_goes_on(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
 			    size_t n)
 {
 	static const char *const types[2] = { "stdout", "stderr" };
@@ -446,10 +446,10 @@ static void reading_goes_on(struct tap *t, unsigned stream, uint64_t offset, con
 	else if (r->raw == (int)stream)
 		full = http_write(r->call->req, bytes, n);
 	if (full)
-		tap_stop(t, 1);
+		exec_reader_stop(t, 1);
 }
 
-static void reading_ends(struct tap *t, json_t *record, const struct err *e)
+static void reading_ends(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	static const char *const types[2] = { "stdout", "stderr" };
 	struct reading *r = loop_owner(t, struct reading, tap);
@@ -474,7 +474,7 @@ static void reading_dropped(struct call *c)
 {
 	struct reading *r = c->state;
 
-	tap_close(&r->tap);
+	exec_reader_close(&r->tap);
 }
 
 static void reading_drains(struct http_req *req)
@@ -482,12 +482,12 @@ static void reading_drains(struct http_req *req)
 	struct call *c = req->user;
 	struct reading *r = c->state;
 
-	tap_stop(&r->tap, 0);
+	exec_reader_stop(&r->tap, 0);
 }
 
-int execs_ref(struct call *c, struct berth *b, char id[ID_LEN + 1], uint32_t *ref)
+int execs_ref(struct call *c, struct box *b, char id[ID_LEN + 1], uint32_t *ref)
 {
-	struct run *r = living(b, call_param(c, 1));
+	struct exec *r = living(b, call_param(c, 1));
 	struct store_run row = { 0 };
 
 	if (r) {
@@ -505,11 +505,11 @@ int execs_ref(struct call *c, struct berth *b, char id[ID_LEN + 1], uint32_t *re
 
 void execs_output(struct call *c)
 {
-	static const struct tap_events on = { .reading = reading_begins,
+	static const struct exec_reader_events on = { .reading = reading_begins,
 					      .output = reading_goes_on,
 					      .over = reading_ends };
 	const char *raw = call_query(c, "raw");
-	struct berth *b = call_box(c, 0);
+	struct box *b = call_box(c, 0);
 	char id[ID_LEN + 1];
 	struct reading *r;
 	uint32_t ref;
@@ -524,7 +524,7 @@ void execs_output(struct call *c)
 		no_exec(c);
 		return;
 	}
-	if (b->readers >= TAP_READERS) {
+	if (b->readers >= EXEC_READER_READERS) {
 		call_error(c, 429, "limit", "too many read in this box already", b->row.id,
 			   "close a stream that nobody needs");
 		return;
@@ -540,22 +540,22 @@ void execs_output(struct call *c)
 		http_stream(c->req, 200, "application/octet-stream", UINT64_MAX);
 	else
 		feed_begin(&r->feed, c->req, feed_wanted(c) == FEED_SSE ? FEED_SSE : FEED_NDJSON);
-	tap_open(&r->tap, &c->api->fleet, b->row.id, id, ref, r->asked, &on);
+	exec_reader_open(&r->tap, &c->api->fleet, b->row.id, id, ref, r->asked, &on);
 }
 
 /* ---- input ---- */
 
 struct feeding {
 	struct call *call;
-	struct run_input_wait wait;
-	struct run_wait end;
+	struct exec_input_wait wait;
+	struct exec_wait end;
 	uint64_t bytes;
 	int64_t at; /* of the next byte in its whole input; -1: behind all there is */
 	int over;   /* it reads no more */
 	int begun, gap;
 };
 
-static void feeding_low(struct run_input_wait *w, int closed)
+static void feeding_low(struct exec_input_wait *w, int closed)
 {
 	struct feeding *f = loop_owner(w, struct feeding, wait);
 
@@ -568,9 +568,9 @@ static void feeding_low(struct run_input_wait *w, int closed)
 }
 
 /* What was sent before, and is sent again because the answer got lost, is taken once. */
-static void skip_known(struct feeding *f, const struct run *r, const char **bytes, size_t *n)
+static void skip_known(struct feeding *f, const struct exec *r, const char **bytes, size_t *n)
 {
-	uint64_t has = run_input_has(r), known;
+	uint64_t has = exec_input_has(r), known;
 
 	if (f->at < 0)
 		return;
@@ -586,8 +586,8 @@ static void feeding_bytes(struct http_req *req, const char *bytes, size_t n)
 {
 	struct call *c = req->user;
 	struct feeding *f = c->state;
-	struct berth *b = fleet_find(&c->api->fleet, c->held);
-	struct run *r = b ? living(b, call_param(c, 1)) : NULL;
+	struct box *b = fleet_find(&c->api->fleet, c->held);
+	struct exec *r = b ? living(b, call_param(c, 1)) : NULL;
 
 	if (!r || f->over || !r->stdin_open) {
 		f->over = 1;
@@ -595,9 +595,9 @@ static void feeding_bytes(struct http_req *req, const char *bytes, size_t n)
 	}
 	f->bytes += n;
 	skip_known(f, r, &bytes, &n);
-	if (!f->gap && run_input(r, bytes, n)) {
+	if (!f->gap && exec_stdin(r, bytes, n)) {
 		http_pause(req);
-		run_input_await(r, &f->wait);
+		exec_input_await(r, &f->wait);
 	}
 }
 
@@ -605,8 +605,8 @@ static void feeding_end(struct http_req *req)
 {
 	struct call *c = req->user;
 	struct feeding *f = c->state;
-	struct berth *b = fleet_find(&c->api->fleet, c->held);
-	struct run *r = b ? living(b, call_param(c, 1)) : NULL;
+	struct box *b = fleet_find(&c->api->fleet, c->held);
+	struct exec *r = b ? living(b, call_param(c, 1)) : NULL;
 
 	if (f->over || !r) {
 		call_error(c, 409, "conflict", "the program reads no more input", NULL, NULL);
@@ -618,7 +618,7 @@ static void feeding_end(struct http_req *req)
 		return;
 	}
 	if (call_query_flag(c, "close"))
-		run_input_close(r);
+		exec_input_close(r);
 	/* The first of them is the news: a terminal sends one for each key that is pressed. */
 	if (!r->input_noted)
 		call_audit(c, "exec.stdin", r->id, "ok");
@@ -631,12 +631,12 @@ static void feeding_dropped(struct call *c)
 {
 	struct feeding *f = c->state;
 
-	run_input_cancel(&f->wait);
+	exec_input_cancel(&f->wait);
 }
 
 void execs_stdin(struct call *c)
 {
-	struct run *r = running(c);
+	struct exec *r = running(c);
 	struct feeding *f;
 
 	if (!r)
@@ -654,9 +654,9 @@ void execs_stdin(struct call *c)
 	c->drop = feeding_dropped;
 	c->req->on_body = feeding_bytes;
 	c->req->on_body_end = feeding_end;
-	run_input_check(r);
+	exec_input_check(r);
 	if (r->input_unknown)
-		run_input_await(r, &f->wait);
+		exec_input_await(r, &f->wait);
 	else
 		feeding_low(&f->wait, 0);
 }
@@ -684,7 +684,7 @@ static int signal_number(const json_t *v)
 void execs_signal(struct call *c)
 {
 	int signo = signal_number(call_get(c, "signal"));
-	struct run *r;
+	struct exec *r;
 
 	if (signo < 0) {
 		call_error(c, 400, "invalid", "signal: not the name or number of one", NULL,
@@ -694,14 +694,14 @@ void execs_signal(struct call *c)
 	r = running(c);
 	if (!r)
 		return;
-	run_signal(r, signo);
+	exec_send_signal(r, signo);
 	call_audit(c, "exec.signal", r->id, "ok");
 	call_empty(c, 204);
 }
 
 void execs_resize(struct call *c)
 {
-	struct run *r = running(c);
+	struct exec *r = running(c);
 
 	if (!r)
 		return;
@@ -709,12 +709,12 @@ void execs_resize(struct call *c)
 		call_error(c, 409, "conflict", "it has no terminal", NULL, "start it with pty");
 		return;
 	}
-	run_resize(r, (uint16_t)call_int(c, "rows", 24), (uint16_t)call_int(c, "cols", 80));
+	exec_set_size(r, (uint16_t)call_int(c, "rows", 24), (uint16_t)call_int(c, "cols", 80));
 	call_audit(c, "exec.resize", r->id, "ok");
 	call_empty(c, 204);
 }
 
-static void killed(struct run_wait *x, json_t *record)
+static void killed(struct exec_wait *x, json_t *record)
 {
 	struct waiting *w = loop_owner(x, struct waiting, wait);
 
@@ -723,7 +723,7 @@ static void killed(struct run_wait *x, json_t *record)
 
 void execs_kill(struct call *c)
 {
-	struct run *r = running(c);
+	struct exec *r = running(c);
 	struct waiting *w;
 
 	if (!r)
@@ -733,7 +733,7 @@ void execs_kill(struct call *c)
 	timer_init(&w->timer, c->api->loop, waited_enough);
 	c->state = w;
 	c->drop = stop_waiting;
-	run_await(r, &w->wait);
-	run_signal(r, SIGKILL);
+	exec_await(r, &w->wait);
+	exec_send_signal(r, SIGKILL);
 	call_audit(c, "exec.kill", r->id, "ok");
 }

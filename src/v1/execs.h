@@ -15,9 +15,9 @@ void execs_signal(struct call *c);
 void execs_resize(struct call *c);
 void execs_kill(struct call *c);
 
-struct berth;
+struct box;
 /* Which exec of b parameter 1 names, by its id and its number in the box; 0: none. */
-int execs_ref(struct call *c, struct berth *b, char id[ID_LEN + 1], uint32_t *ref);
+int execs_ref(struct call *c, struct box *b, char id[ID_LEN + 1], uint32_t *ref);
 
 void runs_list(struct call *c);
 void runs_show(struct call *c);

@@ -103,14 +103,14 @@ void desk_stalls(struct desk *d, int stalls)
 
 int desk_open(struct desk *d, struct call *c, const struct file_client_events *on)
 {
-	struct berth *b = call_box(c, 0);
+	struct box *b = call_box(c, 0);
 
 	if (b)
 		desk_open_in(d, c, b, 0, on);
 	return b != NULL;
 }
 
-void desk_open_in(struct desk *d, struct call *c, struct berth *b, uint16_t flags,
+void desk_open_in(struct desk *d, struct call *c, struct box *b, uint16_t flags,
 		  const struct file_client_events *on)
 {
 	d->call = c;
@@ -191,7 +191,7 @@ static const struct refusal *refusal_of(const struct err *e)
 
 void desk_no_space(struct call *c)
 {
-	const struct berth *b = fleet_find(&c->api->fleet, c->held);
+	const struct box *b = fleet_find(&c->api->fleet, c->held);
 	char why[120] = "";
 
 	if (b)

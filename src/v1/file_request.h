@@ -11,7 +11,7 @@
 enum { DESK_PATH = 4095, DESK_ETAG = 48 };
 #define DESK_PATH_FIELD(need, help) { "path", FIELD_TEXT, need, 0, DESK_PATH, help, NULL }
 
-struct berth;
+struct box;
 struct desk {
 	struct file_client clerk;
 	struct call *call;
@@ -28,7 +28,7 @@ const char *desk_path(struct call *c, const char *given);
  * there is no such box; that is answered. */
 int desk_open(struct desk *d, struct call *c, const struct file_client_events *on);
 /* The same in a box that the caller knows; flags: WIRE_FILES_*. */
-void desk_open_in(struct desk *d, struct call *c, struct berth *b, uint16_t flags,
+void desk_open_in(struct desk *d, struct call *c, struct box *b, uint16_t flags,
 		  const struct file_client_events *on);
 void desk_close(struct desk *d);
 /* The worker does not take what it was sent: 504 unless it does so soon. */

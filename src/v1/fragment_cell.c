@@ -129,7 +129,7 @@ static void seed_cell_dropped(struct call *c)
 }
 
 /* The one that is there, another driver in it if it has died, or a new one. NULL: answered. */
-static struct context *seed_cell_context(struct call *c, struct berth *b)
+static struct context *seed_cell_context(struct call *c, struct box *b)
 {
 	struct context_want want = { .language = call_text(c, "cell_language", "python"), .standing = 1 };
 	struct context *ctx = context_standing(b, want.language);
@@ -142,7 +142,7 @@ static struct context *seed_cell_context(struct call *c, struct berth *b)
 	return ctx;
 }
 
-void seed_cell_run(struct call *c, struct berth *b)
+void seed_cell_run(struct call *c, struct box *b)
 {
 	const json_t *code = call_get(c, "cell_code");
 	struct cell_want want = { .code = json_string_value(code),
@@ -154,7 +154,7 @@ void seed_cell_run(struct call *c, struct berth *b)
 	struct context *ctx;
 	struct cell *x;
 
-	berth_wake(b);
+	box_wake(b);
 	call_hold(c, b);
 	ctx = seed_cell_context(c, b);
 	x = ctx ? cells_give(c, ctx, &want) : NULL;

@@ -4,6 +4,6 @@
 #pragma once
 #include "api/api.h"
 
-struct berth;
+struct box;
 /* c->body has cell_code and cell_language (fragment.c), perhaps timeout_ms. Answers c, now or later. */
-void seed_cell_run(struct call *c, struct berth *b);
+void seed_cell_run(struct call *c, struct box *b);

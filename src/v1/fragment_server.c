@@ -19,8 +19,8 @@ struct seed_server {
 	struct call *call;
 	char box[ID_LEN + 1], exec[ID_LEN + 1];
 	uint16_t port;
-	struct inlet inlet;
-	struct tap tap;
+	struct port_conn inlet;
+	struct exec_reader tap;
 	int tapped;
 	struct buf said[2];
 	struct timer again, deadline;
@@ -29,9 +29,9 @@ struct seed_server {
 
 static void seed_server_stop(struct seed_server *s)
 {
-	inlet_cancel(&s->inlet);
+	port_conn_cancel(&s->inlet);
 	if (s->tapped)
-		tap_close(&s->tap);
+		exec_reader_close(&s->tap);
 	s->tapped = 0;
 	timer_fini(&s->again);
 	timer_fini(&s->deadline);
@@ -82,7 +82,7 @@ static void seed_server_fail(struct seed_server *s, const char *name, const char
 
 /* ---- it answers ---- */
 
-static void seed_server_answers(struct seed_server *s, struct berth *b)
+static void seed_server_answers(struct seed_server *s, struct box *b)
 {
 	char url[PREVIEW_URL];
 	struct err e;
@@ -104,10 +104,10 @@ static void seed_server_answers(struct seed_server *s, struct berth *b)
 
 static void seed_server_try(struct timer *t);
 
-static void seed_server_connected(struct inlet *x, int take_fd, const struct err *e)
+static void seed_server_connected(struct port_conn *x, int take_fd, const struct err *e)
 {
 	struct seed_server *s = loop_owner(x, struct seed_server, inlet);
-	struct berth *b = fleet_find(&s->call->api->fleet, s->box);
+	struct box *b = fleet_find(&s->call->api->fleet, s->box);
 	auto_fd int fd = take_fd;
 
 	(void)e; /* refused, or the box is gone: the tap tells that */
@@ -120,17 +120,17 @@ static void seed_server_connected(struct inlet *x, int take_fd, const struct err
 static void seed_server_try(struct timer *t)
 {
 	struct seed_server *s = loop_owner(t, struct seed_server, again);
-	struct berth *b = fleet_find(&s->call->api->fleet, s->box);
+	struct box *b = fleet_find(&s->call->api->fleet, s->box);
 	struct err e;
 
 	s->inlet.done = seed_server_connected;
-	if (!b || inlet_open(&s->inlet, b, s->port, &e) < 0)
+	if (!b || port_conn_open(&s->inlet, b, s->port, &e) < 0)
 		timer_set(&s->again, SEED_SERVER_AGAIN_MS);
 }
 
 /* ---- it does not ---- */
 
-static void seed_server_said(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void seed_server_said(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct seed_server *s = loop_owner(t, struct seed_server, tap);
 	struct buf *b = &s->said[stream & 1];
@@ -149,7 +149,7 @@ static void seed_server_said(struct tap *t, unsigned stream, uint64_t offset, co
 	buf_add(b, bytes, n);
 }
 
-static void seed_server_over(struct tap *t, json_t *record, const struct err *e)
+static void seed_server_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct seed_server *s = loop_owner(t, struct seed_server, tap);
 	const char *summary = json_string_value(json_object_get(record, "summary"));
@@ -181,9 +181,9 @@ static void seed_server_late(struct timer *t)
 	seed_server_fail(s, "server_not_ready", why, json_object());
 }
 
-void seed_server_await(struct call *c, const struct run *r)
+void seed_server_await(struct call *c, const struct exec *r)
 {
-	static const struct tap_events on = { .output = seed_server_said, .over = seed_server_over };
+	static const struct exec_reader_events on = { .output = seed_server_said, .over = seed_server_over };
 	static const uint64_t from[2] = { 0, 0 };
 	struct seed_server *s = call_alloc(c, sizeof(*s));
 
@@ -199,5 +199,5 @@ void seed_server_await(struct call *c, const struct run *r)
 	timer_set(&s->deadline, s->patience_ms);
 	timer_set(&s->again, 1); /* from the loop: it may answer at once */
 	s->tapped = 1;
-	tap_open(&s->tap, &c->api->fleet, s->box, s->exec, r->ref, from, &on);
+	exec_reader_open(&s->tap, &c->api->fleet, s->box, s->exec, r->ref, from, &on);
 }

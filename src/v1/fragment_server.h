@@ -3,7 +3,7 @@
 #pragma once
 #include "api/api.h"
 
-struct run;
+struct exec;
 /* c->body has the port, perhaps timeout_ms. Answers c when a connection to the port was accepted, the program has
  * ended, or the deadline is over. The program runs on in any case. */
-void seed_server_await(struct call *c, const struct run *r);
+void seed_server_await(struct call *c, const struct exec *r);

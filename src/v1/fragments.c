@@ -141,8 +141,8 @@ static void tell_results(struct call *c, json_t *take_record)
 
 struct seeding {
 	struct call *call;
-	struct berth_wait made;
-	struct run_wait old; /* the server of the version before */
+	struct box_wait made;
+	struct exec_wait old; /* the server of the version before */
 	char box[ID_LEN + 1];
 };
 
@@ -150,15 +150,15 @@ static void seeding_dropped(struct call *c)
 {
 	struct seeding *s = c->state;
 
-	berth_wait_cancel(&s->made);
-	run_wait_cancel(&s->old);
+	box_wait_cancel(&s->made);
+	exec_wait_cancel(&s->old);
 }
 
 /* Files and packages are there: now its code. */
 static void seeds_run_cell(struct call *c, json_t *take_record)
 {
 	const char *box = json_string_value(json_object_get(take_record, "box"));
-	struct berth *b = box ? fleet_find(&c->api->fleet, box) : NULL;
+	struct box *b = box ? fleet_find(&c->api->fleet, box) : NULL;
 
 	if (json_integer_value(json_object_get(take_record, "status")) != 0 || !b) {
 		tell_results(c, take_record);
@@ -168,7 +168,7 @@ static void seeds_run_cell(struct call *c, json_t *take_record)
 	seed_cell_run(c, b);
 }
 
-static void plant_cell(struct call *c, struct berth *b)
+static void plant_cell(struct call *c, struct box *b)
 {
 	static const struct flow_door door = { .over = seeds_run_cell };
 	json_t *files = json_object_get(c->body, "files"), *install = json_object_get(c->body, "install"), *body;
@@ -186,7 +186,7 @@ static void plant(struct seeding *s)
 {
 	static const struct flow_door door = { .over = tell_results, .running = seed_server_await };
 	struct call *c = s->call;
-	struct berth *b = fleet_find(&c->api->fleet, s->box);
+	struct box *b = fleet_find(&c->api->fleet, s->box);
 	struct err e;
 
 	c->drop = NULL;
@@ -202,17 +202,17 @@ static void plant(struct seeding *s)
 	call_fail(c, &e);
 }
 
-static void old_is_over(struct run_wait *w, json_t *record)
+static void old_is_over(struct exec_wait *w, json_t *record)
 {
 	(void)record;
 	plant(loop_owner(w, struct seeding, old));
 }
 
 /* Two servers cannot have one port: the one before goes first. */
-static void settle(struct seeding *s, struct berth *b)
+static void settle(struct seeding *s, struct box *b)
 {
-	struct run *old =
-		json_object_get(s->call->body, "port") ? run_by_tag(b, FRAGMENT_APP) : NULL;
+	struct exec *old =
+		json_object_get(s->call->body, "port") ? exec_by_tag(b, FRAGMENT_APP) : NULL;
 
 	call_hold(s->call, b);
 	snprintf(s->box, sizeof(s->box), "%s", b->row.id);
@@ -221,11 +221,11 @@ static void settle(struct seeding *s, struct berth *b)
 		return;
 	}
 	s->old.done = old_is_over;
-	run_await(old, &s->old);
-	run_signal(old, SIGKILL);
+	exec_await(old, &s->old);
+	exec_send_signal(old, SIGKILL);
 }
 
-static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
+static void box_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct seeding *s = loop_owner(w, struct seeding, made);
 
@@ -239,18 +239,18 @@ static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
 }
 
 /* From now, each time: a session that is used goes on. */
-static void renew(struct berth *b)
+static void renew(struct box *b)
 {
 	struct err e;
 
-	berth_wake(b);
+	box_wake(b);
 	if (!b->row.lifetime_ms)
 		return;
 	b->row.ends_ns = fleet_now_ns() + (int64_t)b->row.lifetime_ms * 1000000;
-	(void)!berth_changed(b, &e); /* a full disk: after a restart the old end counts */
+	(void)!box_changed(b, &e); /* a full disk: after a restart the old end counts */
 }
 
-static int translate(struct call *c, struct berth_want *out, struct err *e)
+static int translate(struct call *c, struct box_spec *out, struct err *e)
 {
 	uint64_t max = c->api->fleet.conf.lifetime_max_ms;
 	json_t *native = fragment_translate(c->body, e);
@@ -262,14 +262,14 @@ static int translate(struct call *c, struct berth_want *out, struct err *e)
 			    json_integer(max && max < LIFETIME_MS ? (json_int_t)max : LIFETIME_MS));
 	json_decref(c->body);
 	c->body = native; /* from here on it is a request as the native doors know it */
-	return box_want(c, out, e);
+	return box_spec_read(c, out, e);
 }
 
 void seeds_run(struct call *c)
 {
-	struct berth_want want;
+	struct box_spec want;
 	struct seeding *s;
-	struct berth *b;
+	struct box *b;
 	struct err e;
 
 	if (translate(c, &want, &e) < 0) {
@@ -283,8 +283,8 @@ void seeds_run(struct call *c)
 	b = want.row.session[0] ? fleet_session(&c->api->fleet, c->who.team, want.row.session,
 						want.row.template)
 				: NULL;
-	if (b && b->state == BERTH_MAKING) {
-		berth_await(b, &s->made);
+	if (b && b->state == BOX_MAKING) {
+		box_await(b, &s->made);
 		return;
 	}
 	if (b) {
@@ -294,7 +294,7 @@ void seeds_run(struct call *c)
 	}
 	if (!quota_box(c))
 		return;
-	if (berth_create(&c->api->fleet, &want, &s->made, &b, &e) < 0) {
+	if (box_create(&c->api->fleet, &want, &s->made, &b, &e) < 0) {
 		c->drop = NULL;
 		call_fail(c, &e);
 	}
@@ -354,7 +354,7 @@ static void leaf_failed(struct file_client *k, const struct err *e)
 /* Answers 404 itself and returns NULL where there is no such box. */
 static struct leaf *leaf_new(struct call *c, const char *path, const struct file_client_events *on)
 {
-	struct berth *b = call_box(c, 0);
+	struct box *b = call_box(c, 0);
 	struct leaf *l;
 
 	if (!b)

@@ -70,7 +70,7 @@ static int read_key(struct call *c, struct store_key *k, struct err *e)
 {
 	const char *role = call_text(c, "role", "viewer"), *box = call_text(c, "box", "");
 	int64_t expires = call_int(c, "expires_ms", 0);
-	const struct berth *b;
+	const struct box *b;
 
 	k->created_ns = fleet_now_ns();
 	k->expires_ns = expires ? k->created_ns + expires * 1000000 : 0;

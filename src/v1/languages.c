@@ -17,8 +17,8 @@ enum { SURVEY_MS = 20000, SAID_MAX = 64 * 1024 };
 
 struct survey {
 	struct api *api;
-	struct berth_wait made;
-	struct tap tap;
+	struct box_wait made;
+	struct exec_reader tap;
 	int tapped, asking;
 	char box[ID_LEN + 1];
 	struct buf said;
@@ -92,16 +92,16 @@ static void tell(struct survey *s, const struct err *e)
 
 static void end_box(struct survey *s)
 {
-	struct berth *b = s->box[0] ? fleet_find(&s->api->fleet, s->box) : NULL;
+	struct box *b = s->box[0] ? fleet_find(&s->api->fleet, s->box) : NULL;
 
 	s->box[0] = 0;
 	if (b)
-		berth_end(b, CAUSE_EXIT, NULL);
+		box_end(b, CAUSE_EXIT, NULL);
 }
 
 /* ---- asking ---- */
 
-static void said(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void said(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct survey *s = loop_owner(t, struct survey, tap);
 
@@ -110,7 +110,7 @@ static void said(struct tap *t, unsigned stream, uint64_t offset, const char *by
 		buf_add(&s->said, bytes, n);
 }
 
-static void is_over(struct tap *t, json_t *record, const struct err *e)
+static void is_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct survey *s = loop_owner(t, struct survey, tap);
 
@@ -122,7 +122,7 @@ static void is_over(struct tap *t, json_t *record, const struct err *e)
 	tell(s, e);
 }
 
-static const struct tap_events tap_on = { .output = said, .over = is_over };
+static const struct exec_reader_events tap_on = { .output = said, .over = is_over };
 
 /* Words of the rows have no quotes in them; a unit test reads them all. */
 static void script(struct buf *out)
@@ -141,21 +141,21 @@ static void script(struct buf *out)
 	buf_puts(out, "printf 'kernels\\t'; /opt/atoll/bin/jupyter --list\n");
 }
 
-static void ask(struct survey *s, struct berth *b)
+static void ask(struct survey *s, struct box *b)
 {
 	auto_buf struct buf text = { 0 };
 	const char *argv[] = { "/bin/sh", "-c", NULL, NULL };
-	struct run_want want = {
+	struct exec_spec want = {
 		.argv = argv, .kind = STORE_RUN_ONCE, .wall_ms = SURVEY_MS, .replay_of = "", .helper = 1
 	};
-	struct run *r;
+	struct exec *r;
 	struct err e;
 
 	script(&text);
 	argv[2] = buf_str(&text);
 	buf_cut(&s->said, 0);
-	tap_init(&s->tap, &s->api->fleet, &tap_on);
-	if (run_start(b, &want, &s->tap, &r, &e) < 0) {
+	exec_reader_init(&s->tap, &s->api->fleet, &tap_on);
+	if (exec_launch(b, &want, &s->tap, &r, &e) < 0) {
 		end_box(s);
 		tell(s, &e);
 		return;
@@ -163,7 +163,7 @@ static void ask(struct survey *s, struct berth *b)
 	s->tapped = 1;
 }
 
-static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
+static void box_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct survey *s = loop_owner(w, struct survey, made);
 
@@ -178,11 +178,11 @@ static void box_made(struct berth_wait *w, struct berth *b, const struct err *e)
 static void begin(struct survey *s)
 {
 	struct fleet *f = &s->api->fleet;
-	struct berth_want want = { .limits = f->conf.limits,
+	struct box_spec want = { .limits = f->conf.limits,
 				   .row = { .lifetime_ms = 2 * SURVEY_MS,
 					    .retention_ms = f->conf.retention_ms,
-					    .metadata = "{\"" BERTH_EPHEMERAL "\":\"1\"}" } };
-	struct berth *b;
+					    .metadata = "{\"" BOX_EPHEMERAL "\":\"1\"}" } };
+	struct box *b;
 	struct err e;
 
 	snprintf(want.row.team, sizeof(want.row.team), "%s", TEAM_DEFAULT);
@@ -190,7 +190,7 @@ static void begin(struct survey *s)
 	want.limits.mem_bytes = SURVEY_MEMORY;
 	s->asking = 1;
 	s->made.done = box_made;
-	if (berth_create(f, &want, &s->made, &b, &e) < 0)
+	if (box_create(f, &want, &s->made, &b, &e) < 0)
 		tell(s, &e);
 }
 
@@ -233,8 +233,8 @@ void languages_fini(struct api *a)
 	if (!s)
 		return;
 	if (s->tapped)
-		tap_close(&s->tap);
-	berth_wait_cancel(&s->made);
+		exec_reader_close(&s->tap);
+	box_wait_cancel(&s->made);
 	json_decref(s->answer);
 	buf_fini(&s->said);
 	free(s);

@@ -272,7 +272,7 @@ static void add_env(json_t *env, enum package_manager m)
 	}
 }
 
-void packages_want(const struct package_job *j, struct http_req *r, struct berth_want *out)
+void packages_want(const struct package_job *j, struct http_req *r, struct box_spec *out)
 {
 	json_t *env = out->row.env ? json_loads(out->row.env, 0, NULL) : json_object();
 	auto_free char *dump = NULL;

@@ -3,7 +3,7 @@
 #include "v1/boxes.h"
 
 struct pausing {
-	struct berth_wait wait;
+	struct box_wait wait;
 	struct call *call;
 	pause_done *done;
 };
@@ -14,7 +14,7 @@ const struct field pause_fields[] = {
 	{ 0 },
 };
 
-static void happened(struct berth_wait *w, struct berth *b, const struct err *e)
+static void happened(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct pausing *p = loop_owner(w, struct pausing, wait);
 
@@ -25,7 +25,7 @@ static void happened(struct berth_wait *w, struct berth *b, const struct err *e)
 /* What was begun goes on without who asked for it. */
 static void left(struct call *c)
 {
-	berth_wait_cancel(&((struct pausing *)c->state)->wait);
+	box_wait_cancel(&((struct pausing *)c->state)->wait);
 }
 
 static struct pausing *begin(struct call *c, pause_done *done)
@@ -38,33 +38,33 @@ static struct pausing *begin(struct call *c, pause_done *done)
 	return p;
 }
 
-static void refused(struct call *c, struct berth *b, pause_done *done, const struct err *e)
+static void refused(struct call *c, struct box *b, pause_done *done, const struct err *e)
 {
 	c->drop = NULL;
 	done(c, b, e);
 }
 
-void pause_begin(struct call *c, struct berth *b, int memory, pause_done *done)
+void pause_begin(struct call *c, struct box *b, int memory, pause_done *done)
 {
 	struct pausing *p = begin(c, done);
 	struct err e;
 
-	if (berth_pause(b, memory, &p->wait, &e) < 0)
+	if (box_pause(b, memory, &p->wait, &e) < 0)
 		refused(c, b, done, &e);
 }
 
-void pause_end(struct call *c, struct berth *b, int reboot, pause_done *done)
+void pause_end(struct call *c, struct box *b, int reboot, pause_done *done)
 {
 	struct pausing *p = begin(c, done);
 	struct err e;
 
-	if (berth_resume(b, reboot, &p->wait, &e) < 0)
+	if (box_resume(b, reboot, &p->wait, &e) < 0)
 		refused(c, b, done, &e);
 }
 
 /* ---- /v1 ---- */
 
-static void answer(struct call *c, struct berth *b, const struct err *e)
+static void answer(struct call *c, struct box *b, const struct err *e)
 {
 	if (e)
 		call_fail(c, e);
@@ -74,12 +74,12 @@ static void answer(struct call *c, struct berth *b, const struct err *e)
 
 void pause_box(struct call *c)
 {
-	struct berth *b = call_look(c, 0);
+	struct box *b = call_look(c, 0);
 	int memory = call_flag(c, "memory", 1);
 
 	if (!b)
 		return;
-	if (b->state == (memory ? BERTH_PAUSED : BERTH_KEPT) && !b->moving)
+	if (b->state == (memory ? BOX_PAUSED : BOX_KEPT) && !b->moving)
 		answer(c, b, NULL); /* as wanted */
 	else
 		pause_begin(c, b, memory, answer);
@@ -87,11 +87,11 @@ void pause_box(struct call *c)
 
 void pause_resume(struct call *c)
 {
-	struct berth *b = call_look(c, 0);
+	struct box *b = call_look(c, 0);
 
 	if (!b)
 		return;
-	if (b->state == BERTH_RUNNING)
+	if (b->state == BOX_RUNNING)
 		answer(c, b, NULL);
 	else
 		pause_end(c, b, 0, answer);

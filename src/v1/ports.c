@@ -10,7 +10,7 @@
 
 /* ---- the list ---- */
 
-static json_t *door_of(const struct berth *b)
+static json_t *door_of(const struct box *b)
 {
 	json_t *doc = b->row.door ? json_loads(b->row.door, 0, NULL) : NULL;
 
@@ -31,7 +31,7 @@ static size_t find(const json_t *ports, uint16_t port)
 	return i;
 }
 
-int preview_is_open(const struct berth *b, uint16_t port)
+int preview_is_open(const struct box *b, uint16_t port)
 {
 	json_t *door = door_of(b);
 	const json_t *ports = json_object_get(door, "ports");
@@ -42,14 +42,14 @@ int preview_is_open(const struct berth *b, uint16_t port)
 }
 
 /* Writes it; when that cannot be done, nothing has changed. */
-static int change_door(struct berth *b, const json_t *door, struct err *e)
+static int change_door(struct box *b, const json_t *door, struct err *e)
 {
 	char *before = b->row.door;
 
 	b->row.door = json_dumps(door, JSON_COMPACT);
 	if (!b->row.door)
 		abort();
-	if (berth_changed(b, e) < 0) {
+	if (box_changed(b, e) < 0) {
 		free(b->row.door);
 		b->row.door = before;
 		return -1;
@@ -58,7 +58,7 @@ static int change_door(struct berth *b, const json_t *door, struct err *e)
 	return 0;
 }
 
-static int add(struct berth *b, json_t *door, uint16_t port, struct err *e)
+static int add(struct box *b, json_t *door, uint16_t port, struct err *e)
 {
 	json_t *ports = json_object_get(door, "ports");
 
@@ -74,7 +74,7 @@ static int add(struct berth *b, json_t *door, uint16_t port, struct err *e)
 	return change_door(b, door, e);
 }
 
-int preview_open(struct berth *b, uint16_t port, struct err *e)
+int preview_open(struct box *b, uint16_t port, struct err *e)
 {
 	json_t *door = door_of(b);
 	int rc = add(b, door, port, e);
@@ -83,7 +83,7 @@ int preview_open(struct berth *b, uint16_t port, struct err *e)
 	return rc;
 }
 
-static int close_port(struct berth *b, uint16_t port, struct err *e)
+static int close_port(struct box *b, uint16_t port, struct err *e)
 {
 	json_t *door = door_of(b), *ports = json_object_get(door, "ports");
 	size_t i = find(ports, port);
@@ -163,7 +163,7 @@ void preview_url(const struct call *c, const char *box, uint16_t port, char out[
 
 /* ---- the routes ---- */
 
-static json_t *port_json(const struct call *c, const struct berth *b, uint16_t port, int open)
+static json_t *port_json(const struct call *c, const struct box *b, uint16_t port, int open)
 {
 	char url[PREVIEW_URL];
 
@@ -187,7 +187,7 @@ static uint16_t port_of(struct call *c)
 
 void ports_list(struct call *c)
 {
-	struct berth *b = call_look(c, 0);
+	struct box *b = call_look(c, 0);
 	json_t *door, *items, *one;
 	size_t i;
 
@@ -203,7 +203,7 @@ void ports_list(struct call *c)
 
 void ports_show(struct call *c)
 {
-	struct berth *b = call_look(c, 0);
+	struct box *b = call_look(c, 0);
 	uint16_t port = b ? port_of(c) : 0;
 
 	if (port)
@@ -212,7 +212,7 @@ void ports_show(struct call *c)
 
 void ports_open(struct call *c)
 {
-	struct berth *b = call_box(c, 0);
+	struct box *b = call_box(c, 0);
 	uint16_t port = b ? port_of(c) : 0;
 	struct err e;
 
@@ -226,7 +226,7 @@ void ports_open(struct call *c)
 
 void ports_close(struct call *c)
 {
-	struct berth *b = call_box(c, 0);
+	struct box *b = call_box(c, 0);
 	uint16_t port = b ? port_of(c) : 0;
 	struct err e;
 

@@ -10,8 +10,8 @@
 
 enum { PREVIEW_PORTS = 32, PREVIEW_URL = 340 };
 
-int preview_is_open(const struct berth *b, uint16_t port);
-must_check int preview_open(struct berth *b, uint16_t port, struct err *e);
+int preview_is_open(const struct box *b, uint16_t port);
+must_check int preview_open(struct box *b, uint16_t port, struct err *e);
 /* "https://3000-<box>.<domain>:8443", as this client should find it; "": there is no name for it. */
 void preview_url(const struct call *c, const char *box, uint16_t port, char out[PREVIEW_URL]);
 

@@ -30,7 +30,7 @@ static json_t *limits_of(const struct store_limits *l)
 }
 
 /* The box's variables under the program's own. */
-static json_t *variables(const json_t *body, const struct berth *box)
+static json_t *variables(const json_t *body, const struct box *box)
 {
 	json_t *all = box->row.env ? json_loads(box->row.env, 0, NULL) : NULL;
 
@@ -58,7 +58,7 @@ static int fits(const json_t *request)
 	return json_dump_callback(request, count, &left, JSON_COMPACT) == 0;
 }
 
-json_t *replay_request(const json_t *body, const struct berth *box)
+json_t *replay_request(const json_t *body, const struct box *box)
 {
 	static const char *const passing[] = { "tag", "background", "open_stdin", "session",
 					       "name" };
@@ -99,7 +99,7 @@ void replay_run(struct call *c)
 	struct err e;
 
 	if (found)
-		c->body = run_row_request(&row);
+		c->body = exec_row_request(&row);
 	store_run_fini(&row);
 	if (!found)
 		call_error(c, 404, "not_found", "there is no such run", call_param(c, 0),

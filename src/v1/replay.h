@@ -8,6 +8,6 @@ enum { REPLAY_BYTES = 64 * 1024 };
 
 /* What another go needs, the caller's; NULL: too large, or its input came in pieces that nobody
  * kept. box: the one it runs in, whose limits and variables count; NULL: the request has all. */
-json_t *replay_request(const json_t *body, const struct berth *box);
+json_t *replay_request(const json_t *body, const struct box *box);
 
 void replay_run(struct call *c);

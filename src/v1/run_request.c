@@ -14,19 +14,19 @@
 
 void flow_free(struct flow *w)
 {
-	struct berth *b;
+	struct box *b;
 
 	flow_files_fini(&w->files);
 	artifacts_fini(&w->artifacts);
 	if (w->tapped)
-		tap_close(&w->tap);
-	reuse_fini(&w->reuse);
+		exec_reader_close(&w->tap);
+	compile_reuse_fini(&w->reuse);
 	packages_job_fini(&w->packages);
-	berth_wait_cancel(&w->made);
-	run_wait_cancel(&w->wait);
+	box_wait_cancel(&w->made);
+	exec_wait_cancel(&w->wait);
 	b = w->own_box && w->box[0] ? fleet_find(&w->api->fleet, w->box) : NULL;
 	if (b)
-		berth_end(b, CAUSE_EXIT, NULL);
+		box_end(b, CAUSE_EXIT, NULL);
 	flow_plan_fini(&w->plan);
 	buf_fini(&w->said);
 	buf_fini(&w->out[0]);
@@ -116,7 +116,7 @@ static void artifacts_are_read(struct artifacts *x)
 
 void flow_answer(struct flow *w, json_t *record)
 {
-	struct berth *b = w->own_box ? fleet_find(&w->api->fleet, w->box) : NULL;
+	struct box *b = w->own_box ? fleet_find(&w->api->fleet, w->box) : NULL;
 
 	int wanted = w->own_box && w->call && json_object_get(w->body, "artifacts");
 
@@ -136,9 +136,9 @@ static void tell_record(struct call *c, json_t *take_record)
 	call_json(c, 200, take_record);
 }
 
-static void tell_run(struct call *c, const struct run *r)
+static void tell_run(struct call *c, const struct exec *r)
 {
-	call_json(c, 201, run_json(r));
+	call_json(c, 201, exec_json(r));
 }
 
 static const struct flow_door native = { .over = tell_record, .running = tell_run };
@@ -166,7 +166,7 @@ static void files_are_there(struct flow_files *x, const struct err *e)
 
 static void begin(struct flow *w)
 {
-	struct berth *b = fleet_find(&w->api->fleet, w->box);
+	struct box *b = fleet_find(&w->api->fleet, w->box);
 
 	w->holds = b ? b->holds : 0;
 	begin_feed(w);
@@ -182,7 +182,7 @@ static void pull_leash(struct flow *w)
 {
 	if (w->tapped && w->tap.run) {
 		w->plan.nsteps = w->at + 1;
-		run_signal(w->tap.run, SIGKILL);
+		exec_send_signal(w->tap.run, SIGKILL);
 	}
 }
 
@@ -203,9 +203,9 @@ static void client_left(struct call *c)
 		return; /* between two steps; the next one will not be read */
 	w->tapped = 0;
 	if (w->tap.run) {
-		struct run *r = w->tap.run;
+		struct exec *r = w->tap.run;
 
-		tap_close(&w->tap);
+		exec_reader_close(&w->tap);
 		flow_await(w, r);
 	}
 }
@@ -216,11 +216,11 @@ static void client_drains(struct http_req *r)
 	struct flow *w = c->state;
 
 	if (w && w->tapped)
-		tap_stop(&w->tap, 0);
+		exec_reader_stop(&w->tap, 0);
 }
 
 /* NULL: refused, and answered. */
-static struct flow *flow_new(struct call *c, const struct flow_want *want, const struct berth *b)
+static struct flow *flow_new(struct call *c, const struct flow_want *want, const struct box *b)
 {
 	struct flow *w = calloc(1, sizeof(*w));
 	struct err e;
@@ -260,7 +260,7 @@ static struct flow *flow_new(struct call *c, const struct flow_want *want, const
 
 /* ---- in a box that is there ---- */
 
-void flow_in(struct call *c, struct berth *b, const struct flow_want *want)
+void flow_in(struct call *c, struct box *b, const struct flow_want *want)
 {
 	struct flow *w = flow_new(c, want, b);
 
@@ -268,18 +268,18 @@ void flow_in(struct call *c, struct berth *b, const struct flow_want *want)
 		return;
 	snprintf(w->box, sizeof(w->box), "%s", b->row.id);
 	w->request = replay_request(w->body, b);
-	berth_wake(b);
+	box_wake(b);
 	begin(w);
 }
 
-void flow_exec(struct call *c, struct berth *b)
+void flow_exec(struct call *c, struct box *b)
 {
 	flow_in(c, b, &(struct flow_want){ .body = c->body });
 }
 
 /* ---- in a box of its own ---- */
 
-static void box_made(struct berth_wait *x, struct berth *b, const struct err *e)
+static void box_made(struct box_wait *x, struct box *b, const struct err *e)
 {
 	struct flow *w = loop_owner(x, struct flow, made);
 
@@ -294,21 +294,21 @@ static void box_made(struct berth_wait *x, struct berth *b, const struct err *e)
 
 static void make_box(struct flow *w)
 {
-	struct berth_want box;
-	struct berth *b;
+	struct box_spec box;
+	struct box *b;
 	struct err e;
 
-	if (box_want(w->call, &box, &e) < 0) {
+	if (box_spec_read(w->call, &box, &e) < 0) {
 		flow_fail(w, &e);
 		return;
 	}
 	if (w->plan.program.lang)
 		program_limits(&w->plan.program, &w->api->fleet.conf.most, &box.limits);
 	box.seed = w->plan.program.seed;
-	box.row.metadata = "{\"" BERTH_EPHEMERAL "\":\"1\"}";
+	box.row.metadata = "{\"" BOX_EPHEMERAL "\":\"1\"}";
 	packages_want(&w->packages, w->call->req, &box);
 	w->made.done = box_made;
-	if (berth_create(&w->api->fleet, &box, &w->made, &b, &e) < 0)
+	if (box_create(&w->api->fleet, &box, &w->made, &b, &e) < 0)
 		flow_fail(w, &e);
 }
 

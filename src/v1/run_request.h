@@ -12,16 +12,16 @@
 /* The fields that describe a program; shared by POST .../execs and POST /v1/run. */
 extern const struct field flow_exec_fields[], flow_run_fields[];
 
-struct run;
+struct exec;
 /* Who asked in another language than ours answers in it: one of these is called, once, unless the
  * client leaves first. Failures of our own are told by call_fail() whatever the door. */
 struct flow_door {
 	/* The last program is over; its output is in the record. */
 	void (*over)(struct call *c, json_t *take_record);
 	/* It runs in the background. */
-	void (*running)(struct call *c, const struct run *r);
+	void (*running)(struct call *c, const struct exec *r);
 	/* NULL, or: a program was started, and is which step. */
-	void (*started)(struct call *c, const struct run *r, const char *step);
+	void (*started)(struct call *c, const struct exec *r, const char *step);
 	/* NULL, or: its output as it comes; the record has none then. 1: wait for on_drain. */
 	int (*said)(struct call *c, unsigned stream, const char *bytes, size_t n);
 };
@@ -34,13 +34,13 @@ struct flow_want { /* borrowed for the call */
 };
 
 /* Starts one in this box. Answers c, now or later. */
-void flow_in(struct call *c, struct berth *b, const struct flow_want *want);
+void flow_in(struct call *c, struct box *b, const struct flow_want *want);
 /* The same in a box of its own, made as c->body asks for. */
 void flow_alone(struct call *c, const struct flow_want *want);
 
 /* For the audit log: who started what, the beginning of its command. c: NULL when the client has left. */
-void flow_audit(struct api *a, struct call *c, const struct who *who, const struct run *r,
+void flow_audit(struct api *a, struct call *c, const struct who *who, const struct exec *r,
 		const char *step);
 
-void flow_exec(struct call *c, struct berth *b); /* as c->body asks for */
+void flow_exec(struct call *c, struct box *b); /* as c->body asks for */
 void flow_run(struct call *c);

@@ -29,10 +29,10 @@ struct flow {
 	json_t *record;             /* of its last program, while they are read */
 	struct package_job packages;
 	int installing; /* they are not there yet, and neither is the box */
-	struct berth_wait made;
-	struct tap tap;
+	struct box_wait made;
+	struct exec_reader tap;
 	int tapped;
-	struct run_wait wait;
+	struct exec_wait wait;
 	enum feed_kind kind;
 	struct feed feed;
 	int streaming;
@@ -41,7 +41,7 @@ struct flow {
 	json_t *warnings; /* of a compiler that made a program all the same, or NULL */
 	struct buf said; /* by this step, for diag.h: what a compiler begins with, a program ends with */
 
-	struct reuse reuse;
+	struct compile_reuse reuse;
 	int looked; /* for what the compiler would make */
 	int compiled_before;
 	unsigned holds; /* of the box, when it was first used */
@@ -51,9 +51,9 @@ struct flow {
 /* Starts the step that is next; w may be over, and no more, when this comes back. */
 void flow_next(struct flow *w);
 /* Nobody reads what r says any more; when it is over, the flow goes on. */
-void flow_await(struct flow *w, struct run *r);
+void flow_await(struct flow *w, struct exec *r);
 /* reuse.done */
-void flow_looked(struct reuse *x, int found);
+void flow_looked(struct compile_reuse *x, int found);
 
 /* The client's part is over, ours may not be. NULL: it has left before. */
 struct call *flow_let_go(struct flow *w);

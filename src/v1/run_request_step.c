@@ -16,7 +16,7 @@ static void note_hint(struct flow *w, json_t *record)
 	const char *cause = json_string_value(json_object_get(record, "cause"));
 	const json_t *command = json_object_get(record, "command");
 	const char *last = json_string_value(json_array_get(command, json_array_size(command) - 1));
-	const struct berth *b = fleet_find(&w->api->fleet, w->box);
+	const struct box *b = fleet_find(&w->api->fleet, w->box);
 	struct hints_about about = {
 		.command = last ? last : "",
 		.lang = w->plan.program.lang,
@@ -106,7 +106,7 @@ static void step_over(struct flow *w, json_t *record)
 	note_errors(w, record, status != 0);
 	if (status == 0 && w->at + 1 < w->plan.nsteps) {
 		if (is_compile(w) && read && !json_is_true(json_object_get(record, "truncated")))
-			reuse_keep(&w->reuse, w->words);
+			compile_reuse_keep(&w->reuse, w->words);
 		else
 			go_on(w);
 		return;
@@ -136,18 +136,18 @@ static int tell_output(struct flow *w, unsigned stream, uint64_t offset, const c
 	return 0;
 }
 
-static void tap_reads(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct flow *w = loop_owner(t, struct flow, tap);
 
 	note_said(w, stream, bytes, n);
-	if (is_compile(w) && w->words[stream].len <= REUSE_SAID)
+	if (is_compile(w) && w->words[stream].len <= COMPILE_REUSE_SAID)
 		buf_add(&w->words[stream], bytes, n);
 	if (!is_version(w) && tell_output(w, stream, offset, bytes, n))
-		tap_stop(t, 1);
+		exec_reader_stop(t, 1);
 }
 
-static void tap_ends(struct tap *t, json_t *record, const struct err *e)
+static void tap_ends(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct flow *w = loop_owner(t, struct flow, tap);
 
@@ -157,20 +157,20 @@ static void tap_ends(struct tap *t, json_t *record, const struct err *e)
 		step_over(w, record);
 }
 
-static const struct tap_events tap_on = { .output = tap_reads, .over = tap_ends };
+static const struct exec_reader_events tap_on = { .output = tap_reads, .over = tap_ends };
 
-static void waited(struct run_wait *x, json_t *record)
+static void waited(struct exec_wait *x, json_t *record)
 {
 	step_over(loop_owner(x, struct flow, wait), record);
 }
 
-void flow_await(struct flow *w, struct run *r)
+void flow_await(struct flow *w, struct exec *r)
 {
 	w->wait.done = waited;
-	run_await(r, &w->wait);
+	exec_await(r, &w->wait);
 }
 
-static void say_started(struct flow *w, const struct run *r)
+static void say_started(struct flow *w, const struct exec *r)
 {
 	if (w->door->started && w->call && !is_version(w))
 		w->door->started(w->call, r, w->plan.steps[w->at].what);
@@ -180,7 +180,7 @@ static void say_started(struct flow *w, const struct run *r)
 				     "exec", r->id, "step", w->plan.steps[w->at].what));
 }
 
-void flow_audit(struct api *a, struct call *c, const struct who *who, const struct run *r,
+void flow_audit(struct api *a, struct call *c, const struct who *who, const struct exec *r,
 		const char *step)
 {
 	auto_buf struct buf line = { 0 };
@@ -203,18 +203,18 @@ void flow_audit(struct api *a, struct call *c, const struct who *who, const stru
 		api_audit(a, who, "exec.start", r->id, "ok", detail);
 }
 
-static void give_input(struct flow *w, struct run *r)
+static void give_input(struct flow *w, struct exec *r)
 {
 	const json_t *text = json_object_get(w->body, "stdin");
 
 	if (!json_is_string(text))
 		return;
-	run_input(r, json_string_value(text), json_string_length(text));
-	run_input_close(r);
+	exec_stdin(r, json_string_value(text), json_string_length(text));
+	exec_input_close(r);
 }
 
 /* A background program is answered as soon as it is on its way. */
-static void leave_running(struct flow *w, const struct run *r)
+static void leave_running(struct flow *w, const struct exec *r)
 {
 	struct call *c = flow_let_go(w);
 
@@ -224,7 +224,7 @@ static void leave_running(struct flow *w, const struct run *r)
 }
 
 /* The words of a row are known when the box is. */
-static void find_words(struct flow *w, struct flow_step *s, const struct berth *b, int last)
+static void find_words(struct flow *w, struct flow_step *s, const struct box *b, int last)
 {
 	const json_t *args = last ? json_object_get(w->body, "args") : NULL;
 
@@ -232,11 +232,11 @@ static void find_words(struct flow *w, struct flow_step *s, const struct berth *
 		s->argv = program_words(&w->plan.program, s->row, args, b->row.limits.mem_bytes);
 }
 
-static struct run_want want_of(const struct flow *w, const struct flow_step *s, int last)
+static struct exec_spec want_of(const struct flow *w, const struct flow_step *s, int last)
 {
 	const char *tag = json_string_value(json_object_get(w->body, "tag"));
 
-	return (struct run_want){
+	return (struct exec_spec){
 		.argv = s->argv,
 		.env = w->plan.env,
 		.cwd = w->plan.cwd,
@@ -262,7 +262,7 @@ static struct run_want want_of(const struct flow *w, const struct flow_step *s, 
 /* ---- what was compiled before ---- */
 
 /* As if the compiler had said it now. */
-static void say_again(struct flow *w, const struct artefact_made *made)
+static void say_again(struct flow *w, const struct compile_output *made)
 {
 	json_t *found;
 
@@ -280,7 +280,7 @@ static void say_again(struct flow *w, const struct artefact_made *made)
 	buf_cut(&w->said, 0);
 }
 
-void flow_looked(struct reuse *x, int found)
+void flow_looked(struct compile_reuse *x, int found)
 {
 	struct flow *w = loop_owner(x, struct flow, reuse);
 
@@ -305,11 +305,11 @@ static int may_be_spared(const struct flow *w)
 	return is_compile(w) && !w->looked && !w->plan.root;
 }
 
-static void look_for_made(struct flow *w, struct berth *b)
+static void look_for_made(struct flow *w, struct box *b)
 {
 	const json_t *code = json_object_get(w->body, "code");
 	const struct program *p = &w->plan.program;
-	struct reuse_want want = {
+	struct compile_reuse_spec want = {
 		.of = { .door = "flow",
 			.team = b->row.team,
 			.argv = w->plan.steps[w->at].argv,
@@ -330,15 +330,15 @@ static void look_for_made(struct flow *w, struct berth *b)
 	};
 
 	w->looked = 1;
-	reuse_look(&w->reuse, b, &want);
+	compile_reuse_lookup(&w->reuse, b, &want);
 }
 
 void flow_next(struct flow *w)
 {
-	struct berth *b = fleet_find(&w->api->fleet, w->box);
+	struct box *b = fleet_find(&w->api->fleet, w->box);
 	int last = w->at + 1 == w->plan.nsteps, reads = w->call && !(last && w->plan.background);
-	struct run_want want;
-	struct run *r;
+	struct exec_spec want;
+	struct exec *r;
 	struct err e;
 
 	if (!b) {
@@ -353,8 +353,8 @@ void flow_next(struct flow *w)
 	}
 	want = want_of(w, &w->plan.steps[w->at], last);
 	if (reads)
-		tap_init(&w->tap, &w->api->fleet, &tap_on);
-	if (run_start(b, &want, reads ? &w->tap : NULL, &r, &e) < 0) {
+		exec_reader_init(&w->tap, &w->api->fleet, &tap_on);
+	if (exec_launch(b, &want, reads ? &w->tap : NULL, &r, &e) < 0) {
 		flow_fail(w, &e);
 		return;
 	}

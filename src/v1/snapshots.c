@@ -76,10 +76,10 @@ int snapshots_find(struct api *a, const char *team, const char *text, struct sto
 
 struct taking {
 	struct call *call;
-	struct snap *snap;
+	struct snapshot *snap;
 	char box[ID_LEN + 1];
 	snapshots_done *taken;
-	void (*filled)(struct call *c, struct berth *b, const struct err *e);
+	void (*filled)(struct call *c, struct box *b, const struct err *e);
 };
 
 static void took(void *ctx, const struct store_snapshot *row, const char *box, const struct err *e)
@@ -93,17 +93,17 @@ static void took(void *ctx, const struct store_snapshot *row, const char *box, c
 
 static void taker_left(struct call *c)
 {
-	snap_cancel(((struct taking *)c->state)->snap);
+	snapshot_cancel(((struct taking *)c->state)->snap);
 }
 
-void snapshots_take(struct call *c, struct berth *b, const struct store_snapshot *want, int hidden,
+void snapshots_take(struct call *c, struct box *b, const struct store_snapshot *want, int hidden,
 		    snapshots_done *done)
 {
 	struct taking *t = call_alloc(c, sizeof(*t));
 	struct err e;
 
 	*t = (struct taking){ .call = c, .taken = done };
-	if (snap_take(&c->api->fleet, b, want, hidden, took, t, &t->snap, &e) < 0) {
+	if (snapshot_take(&c->api->fleet, b, want, hidden, took, t, &t->snap, &e) < 0) {
 		done(c, want, &e);
 		return;
 	}
@@ -113,22 +113,22 @@ void snapshots_take(struct call *c, struct berth *b, const struct store_snapshot
 
 static void end_box(struct api *a, const char *id)
 {
-	struct berth *b = fleet_find(&a->fleet, id);
+	struct box *b = fleet_find(&a->fleet, id);
 
 	if (b)
-		berth_end(b, CAUSE_OPERATOR, NULL);
+		box_end(b, CAUSE_OPERATOR, NULL);
 }
 
 static void filled(void *ctx, const struct store_snapshot *row, const char *box,
 		   const struct err *e)
 {
 	struct taking *t = ctx;
-	struct berth *b = fleet_find(&t->call->api->fleet, box);
+	struct box *b = fleet_find(&t->call->api->fleet, box);
 	struct err gone;
 
 	(void)row;
 	t->call->drop = NULL;
-	if (!e && (!b || b->state != BERTH_RUNNING)) {
+	if (!e && (!b || b->state != BOX_RUNNING)) {
 		err_set(&gone, ERR_NOT_FOUND, "box %s has ended", box);
 		e = &gone;
 	}
@@ -141,19 +141,19 @@ static void filler_left(struct call *c)
 {
 	struct taking *t = c->state;
 
-	snap_cancel(t->snap);
+	snapshot_cancel(t->snap);
 	end_box(c->api, t->box);
 }
 
-void snapshots_fill(struct call *c, struct berth *b, const char *id,
-		    void (*done)(struct call *c, struct berth *b, const struct err *e))
+void snapshots_fill(struct call *c, struct box *b, const char *id,
+		    void (*done)(struct call *c, struct box *b, const struct err *e))
 {
 	struct taking *t = call_alloc(c, sizeof(*t));
 	struct err e;
 
 	*t = (struct taking){ .call = c, .filled = done };
 	memcpy(t->box, b->row.id, sizeof(t->box));
-	if (snap_fill(&c->api->fleet, b, id, filled, t, &t->snap, &e) < 0) {
+	if (snapshot_fill(&c->api->fleet, b, id, filled, t, &t->snap, &e) < 0) {
 		end_box(c->api, t->box);
 		done(c, NULL, &e);
 		return;
@@ -186,11 +186,11 @@ void snapshots_create(struct call *c)
 {
 	struct store_snapshot want = { 0 };
 	const char *box = call_text(c, "box", ""), *name = call_text(c, "name", "");
-	struct berth *b = fleet_named(&c->api->fleet, c->who.team, box);
+	struct box *b = fleet_named(&c->api->fleet, c->who.team, box);
 	struct err e;
 
 	if (!b ||
-	    (b->state != BERTH_RUNNING && b->state != BERTH_KEPT && b->state != BERTH_PAUSED) ||
+	    (b->state != BOX_RUNNING && b->state != BOX_KEPT && b->state != BOX_PAUSED) ||
 	    (c->who.box[0] && strcmp(c->who.box, b->row.id) != 0)) {
 		call_no_box(c, box);
 		return;
@@ -199,7 +199,7 @@ void snapshots_create(struct call *c)
 		call_fail(c, &e);
 		return;
 	}
-	if (b->state == BERTH_PAUSED) {
+	if (b->state == BOX_PAUSED) {
 		call_is_paused(c, b);
 		return;
 	}
@@ -260,7 +260,7 @@ void snapshots_delete(struct call *c)
 	struct err e;
 
 	if (snapshots_find(c->api, c->who.team, call_param(c, 0), &x, &e) < 0 ||
-	    snap_remove(&c->api->fleet, x.id, &e) < 0)
+	    snapshot_remove(&c->api->fleet, x.id, &e) < 0)
 		call_fail(c, &e);
 	else
 		call_empty(c, 204);

@@ -19,8 +19,8 @@ must_check int snapshots_name(const char *team, const char *text, struct store_s
 
 /* Takes one of b for this call; done() is not called when the client has left: then none is taken. */
 typedef void snapshots_done(struct call *c, const struct store_snapshot *row, const struct err *e);
-void snapshots_take(struct call *c, struct berth *b, const struct store_snapshot *want, int hidden,
+void snapshots_take(struct call *c, struct box *b, const struct store_snapshot *want, int hidden,
 		    snapshots_done *done);
 /* Fills a box that was just made for this call. With e, or when the client leaves, it is ended. */
-void snapshots_fill(struct call *c, struct berth *b, const char *id,
-		    void (*done)(struct call *c, struct berth *b, const struct err *e));
+void snapshots_fill(struct call *c, struct box *b, const char *id,
+		    void (*done)(struct call *c, struct box *b, const struct err *e));

@@ -38,16 +38,16 @@ const struct who *channel_who(const struct channel *c)
 	return &c->socket->who;
 }
 
-struct berth *channel_box(const struct channel *c, const json_t *msg, struct err *e)
+struct box *channel_box(const struct channel *c, const json_t *msg, struct err *e)
 {
 	const char *name = json_string_value(json_object_get(msg, "box"));
 	const struct who *who = channel_who(c);
-	struct berth *b = name ? fleet_named(&channel_api(c)->fleet, who->team, name) : NULL;
+	struct box *b = name ? fleet_named(&channel_api(c)->fleet, who->team, name) : NULL;
 
-	if (b && (b->state == BERTH_RUNNING || b->state == BERTH_KEPT) &&
+	if (b && (b->state == BOX_RUNNING || b->state == BOX_KEPT) &&
 	    (!who->box[0] || !strcmp(who->box, b->row.id)))
 		return b;
-	if (b && b->state == BERTH_PAUSED)
+	if (b && b->state == BOX_PAUSED)
 		err_set(e, ERR_CONFLICT, "box %s is paused", b->row.id);
 	else if (!name || !call_ended(channel_api(c), who, name, e, NULL))
 		err_set(e, ERR_NOT_FOUND, "there is no such box: '%.40s'", name ? name : "");

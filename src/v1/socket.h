@@ -37,7 +37,7 @@ extern const struct channel_kind channel_exec, channel_pty, channel_events, chan
 struct api *channel_api(const struct channel *c);
 const struct who *channel_who(const struct channel *c);
 /* The box msg names, of the caller's team. */
-struct berth *channel_box(const struct channel *c, const json_t *msg, struct err *e);
+struct box *channel_box(const struct channel *c, const json_t *msg, struct err *e);
 /* {"op": op, "ch": number, ...take_rest}; take_rest may be NULL. */
 void channel_say(struct channel *c, const char *op, json_t *take_rest);
 int channel_bytes(struct channel *c, unsigned stream, uint64_t offset, const char *bytes, size_t n);

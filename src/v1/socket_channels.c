@@ -22,18 +22,18 @@ static uint64_t number_of(const json_t *msg, const char *name, uint64_t otherwis
 
 struct exec_channel {
 	struct channel base;
-	struct tap tap;
+	struct exec_reader tap;
 	char box[ID_LEN + 1], run[ID_LEN + 1];
 };
 
-static struct run *run_of(const struct exec_channel *x)
+static struct exec *run_of(const struct exec_channel *x)
 {
-	struct berth *b = fleet_find(&channel_api(&x->base)->fleet, x->box);
+	struct box *b = fleet_find(&channel_api(&x->base)->fleet, x->box);
 
-	return b ? run_find(b, x->run) : NULL;
+	return b ? exec_lookup(b, x->run) : NULL;
 }
 
-static void exec_reading(struct tap *t, unsigned stream, uint64_t from, uint64_t tip)
+static void exec_reading(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
 	struct exec_channel *x = loop_owner(t, struct exec_channel, tap);
 
@@ -43,14 +43,14 @@ static void exec_reading(struct tap *t, unsigned stream, uint64_t from, uint64_t
 			      (json_int_t)(from > t->from[stream] ? from - t->from[stream] : 0)));
 }
 
-static void exec_output(struct tap *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void exec_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct exec_channel *x = loop_owner(t, struct exec_channel, tap);
 
 	channel_bytes(&x->base, stream, offset, bytes, n);
 }
 
-static void exec_over(struct tap *t, json_t *record, const struct err *e)
+static void exec_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct exec_channel *x = loop_owner(t, struct exec_channel, tap);
 
@@ -60,14 +60,14 @@ static void exec_over(struct tap *t, json_t *record, const struct err *e)
 }
 
 /* By id or tag, running or recorded. */
-static int exec_find(struct exec_channel *x, struct berth *b, const char *name, uint32_t *ref,
+static int exec_find(struct exec_channel *x, struct box *b, const char *name, uint32_t *ref,
 		     struct err *e)
 {
-	struct run *r = run_find(b, name);
+	struct exec *r = exec_lookup(b, name);
 	struct store_run row = { 0 };
 	int mine;
 
-	r = r ? r : run_by_tag(b, name);
+	r = r ? r : exec_by_tag(b, name);
 	if (r) {
 		snprintf(x->run, sizeof(x->run), "%s", r->id);
 		*ref = r->ref;
@@ -84,13 +84,13 @@ static int exec_find(struct exec_channel *x, struct berth *b, const char *name, 
 
 static int exec_open(struct channel *c, const json_t *msg, struct err *e)
 {
-	static const struct tap_events on = { .reading = exec_reading,
+	static const struct exec_reader_events on = { .reading = exec_reading,
 					      .output = exec_output,
 					      .over = exec_over };
 	struct exec_channel *x = (struct exec_channel *)c;
 	const char *name = json_string_value(json_object_get(msg, "exec"));
 	uint64_t from[2] = { number_of(msg, "stdout", 0), number_of(msg, "stderr", 0) };
-	struct berth *b = channel_box(c, msg, e);
+	struct box *b = channel_box(c, msg, e);
 	uint32_t ref;
 
 	if (!b)
@@ -100,7 +100,7 @@ static int exec_open(struct channel *c, const json_t *msg, struct err *e)
 	if (exec_find(x, b, name, &ref, e) < 0)
 		return -1;
 	snprintf(x->box, sizeof(x->box), "%s", b->row.id);
-	tap_open(&x->tap, &channel_api(c)->fleet, b->row.id, x->run, ref, from, &on);
+	exec_reader_open(&x->tap, &channel_api(c)->fleet, b->row.id, x->run, ref, from, &on);
 	for (unsigned s = 0; s < 2; s++)
 		x->tap.until[s] = number_of(msg, s ? "stderr_credit" : "stdout_credit", UINT64_MAX);
 	channel_say(c, "opened", json_pack("{s:s, s:s}", "box", x->box, "exec", x->run));
@@ -110,13 +110,13 @@ static int exec_open(struct channel *c, const json_t *msg, struct err *e)
 static int exec_message(struct channel *c, const char *op, const json_t *msg, struct err *e)
 {
 	struct exec_channel *x = (struct exec_channel *)c;
-	struct run *r = run_of(x);
+	struct exec *r = run_of(x);
 	int signo = (int)number_of(msg, "signal", 0);
 
 	if (!strcmp(op, "credit")) {
 		for (unsigned s = 0; s < 2; s++)
 			x->tap.until[s] = number_of(msg, s ? "stderr" : "stdout", x->tap.until[s]);
-		tap_stop(&x->tap, x->tap.stopped);
+		exec_reader_stop(&x->tap, x->tap.stopped);
 		return 0;
 	}
 	if (channel_who(c)->role < ROLE_EDITOR)
@@ -124,11 +124,11 @@ static int exec_message(struct channel *c, const char *op, const json_t *msg, st
 	if (!r)
 		return err_set(e, ERR_CONFLICT, "this exec is over");
 	if (!strcmp(op, "eof"))
-		run_input_close(r);
+		exec_input_close(r);
 	else if (!strcmp(op, "resize"))
-		run_resize(r, (uint16_t)number_of(msg, "rows", 24), (uint16_t)number_of(msg, "cols", 80));
+		exec_set_size(r, (uint16_t)number_of(msg, "rows", 24), (uint16_t)number_of(msg, "cols", 80));
 	else if (!strcmp(op, "signal") && signo > 0 && signo < NSIG)
-		run_signal(r, signo);
+		exec_send_signal(r, signo);
 	else
 		return err_set(e, ERR_INVALID, "'%.20s': credit, eof, resize, signal (a number), close",
 			       op);
@@ -140,11 +140,11 @@ static int exec_message(struct channel *c, const char *op, const json_t *msg, st
 static void exec_bytes(struct channel *c, const char *bytes, size_t n)
 {
 	struct exec_channel *x = (struct exec_channel *)c;
-	struct run *r = run_of(x);
+	struct exec *r = run_of(x);
 	struct err e;
 
-	if (r && r->stdin_open && r->input.len - r->input_taken + n <= RUN_INPUT) {
-		run_input(r, bytes, n);
+	if (r && r->stdin_open && r->input.len - r->input_taken + n <= EXEC_INPUT) {
+		exec_stdin(r, bytes, n);
 		return;
 	}
 	err_set(&e, r && r->stdin_open ? ERR_LIMIT : ERR_CONFLICT,
@@ -155,12 +155,12 @@ static void exec_bytes(struct channel *c, const char *bytes, size_t n)
 
 static void exec_flow(struct channel *c, int full)
 {
-	tap_stop(&((struct exec_channel *)c)->tap, full);
+	exec_reader_stop(&((struct exec_channel *)c)->tap, full);
 }
 
 static void exec_close(struct channel *c)
 {
-	tap_close(&((struct exec_channel *)c)->tap);
+	exec_reader_close(&((struct exec_channel *)c)->tap);
 }
 
 const struct channel_kind channel_exec = {
@@ -174,11 +174,11 @@ const struct channel_kind channel_pty = {
 
 struct events_channel {
 	struct channel base;
-	struct fleet_ear ear;
+	struct fleet_subscriber ear;
 	char box[ID_LEN + 1]; /* only of this one; "" all of the team's */
 };
 
-static void events_heard(struct fleet_ear *ear, const struct store_event *ev, const json_t *data)
+static void events_heard(struct fleet_subscriber *ear, const struct store_event *ev, const json_t *data)
 {
 	struct events_channel *x = loop_owner(ear, struct events_channel, ear);
 	const struct who *who = channel_who(&x->base);
@@ -218,7 +218,7 @@ static int events_open(struct channel *c, const json_t *msg, struct err *e)
 	struct events_channel *x = (struct events_channel *)c;
 	const json_t *after = json_object_get(msg, "after");
 	struct fleet *f = &channel_api(c)->fleet;
-	struct berth *b = NULL;
+	struct box *b = NULL;
 
 	if (json_object_get(msg, "box") || channel_who(c)->box[0]) {
 		b = channel_box(c, msg, e);
@@ -238,7 +238,7 @@ static int events_open(struct channel *c, const json_t *msg, struct err *e)
 static void events_close(struct channel *c)
 {
 	struct events_channel *x = (struct events_channel *)c;
-	struct fleet_ear **at = &channel_api(c)->fleet.ears;
+	struct fleet_subscriber **at = &channel_api(c)->fleet.ears;
 
 	while (*at && *at != &x->ear)
 		at = &(*at)->next;
@@ -303,7 +303,7 @@ static int watch_open(struct channel *c, const json_t *msg, struct err *e)
 						.failed = watch_failed };
 	struct watch_channel *x = (struct watch_channel *)c;
 	const char *path = json_string_value(json_object_get(msg, "path"));
-	struct berth *b = channel_box(c, msg, e);
+	struct box *b = channel_box(c, msg, e);
 
 	if (!b)
 		return -1;
@@ -377,7 +377,7 @@ static void stats_due(struct timer *t)
 static int stats_open(struct channel *c, const json_t *msg, struct err *e)
 {
 	struct stats_channel *x = (struct stats_channel *)c;
-	struct berth *b = channel_box(c, msg, e);
+	struct box *b = channel_box(c, msg, e);
 
 	if (!b)
 		return -1;

@@ -35,7 +35,7 @@ static json_t *limit(uint64_t n)
 	return n ? json_integer((json_int_t)n) : json_null();
 }
 
-static json_t *now_json(const struct berth *b, const struct gauge_now *now)
+static json_t *now_json(const struct box *b, const struct gauge_now *now)
 {
 	const struct wire_counted *k = &now->kernel;
 	const struct wire_status *s = &now->inside;
@@ -109,7 +109,7 @@ static void looked(struct gauge_watch *w, const struct gauge_now *now)
 {
 	struct looking *l = loop_owner(w, struct looking, watch);
 	struct call *c = l->call;
-	const struct berth *b = now ? fleet_find(&c->api->fleet, l->box) : NULL;
+	const struct box *b = now ? fleet_find(&c->api->fleet, l->box) : NULL;
 	json_t *doc;
 
 	if (!b) {
@@ -130,7 +130,7 @@ static void looked(struct gauge_watch *w, const struct gauge_now *now)
 void stats_show(struct call *c)
 {
 	int stream = call_query_flag(c, "follow") || feed_wanted(c) == FEED_SSE;
-	const struct berth *b = call_look(c, 0);
+	const struct box *b = call_look(c, 0);
 	struct looking *l;
 
 	if (!b)
@@ -162,7 +162,7 @@ static void one_sample(void *ctx, const struct gauge_sample *s)
 
 void stats_history(struct call *c)
 {
-	const struct berth *b = call_look(c, 0);
+	const struct box *b = call_look(c, 0);
 	const char *since = call_query(c, "since");
 	int64_t step = call_query_int(c, "step", GAUGE_STEP_S), from = 0;
 	json_t *items;
@@ -192,7 +192,7 @@ static unsigned running(const struct fleet *f)
 {
 	unsigned n = 0;
 
-	for (const struct berth *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+	for (const struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
 		n += b->nruns;
 	return n;
 }

@@ -167,7 +167,7 @@ static void body_ended(struct http_req *r)
 }
 
 /* Not one byte of what can never fit. */
-static int fits(struct call *c, const struct berth *b)
+static int fits(struct call *c, const struct box *b)
 {
 	uint64_t most = b->about.limits.disk_bytes;
 
@@ -185,7 +185,7 @@ void boxfiles_put(struct call *c)
 	struct upload *u = call_alloc(c, sizeof(*u));
 	const char *text = call_query(c, "mode"), *path = call_query(c, "path");
 	int mode = text ? desk_mode(text) : 0;
-	struct berth *b;
+	struct box *b;
 
 	if (text && mode <= 0) {
 		call_error(c, 400, "invalid", "?mode= must be octal digits, from 1 to 7777", text,

@@ -155,7 +155,7 @@ static void tell(struct gauge_box *x, const struct gauge_now *now)
 
 static void conclude(struct gauge_box *x)
 {
-	const struct berth *b = fleet_find(x->all->fleet, x->id);
+	const struct box *b = fleet_find(x->all->fleet, x->id);
 
 	keeper_client_cancel(&x->all->fleet->office, x->ask);
 	init_conn_remove_call(&x->ear);
@@ -176,7 +176,7 @@ static void is_complete(struct gauge_box *x)
 static void counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct gauge_box *x = ctx;
-	struct berth *b = fleet_find(x->all->fleet, x->id);
+	struct box *b = fleet_find(x->all->fleet, x->id);
 
 	(void)len;
 	(void)fd;
@@ -186,7 +186,7 @@ static void counted(void *ctx, const struct frame *f, size_t len, int *fd, const
 		x->now.kernel = *(const struct wire_counted *)f;
 		x->now.counted = 1;
 		if (b)
-			berth_count_cpu(b, &x->now.kernel);
+			box_count_cpu(b, &x->now.kernel);
 	}
 	is_complete(x);
 }
@@ -218,14 +218,14 @@ static void lost(struct init_call *l)
 
 static const struct init_call_ops ear_on = { .answer = answered, .refused = refused, .lost = lost };
 
-static void ask(struct gauge_box *x, struct berth *b)
+static void ask(struct gauge_box *x, struct box *b)
 {
 	x->now.counted = x->now.told = 0;
 	x->asking = 1;
 	x->asked_ms = loop_now_ms();
 	x->ask = keeper_client_request_box(&x->all->fleet->office, WIRE_COUNTERS, 0, x->id, WIRE_COUNTED,
 				counted, x);
-	if (init_conn_is_open(&b->line) && b->state != BERTH_PAUSED) /* such a one answers nothing */
+	if (init_conn_is_open(&b->line) && b->state != BOX_PAUSED) /* such a one answers nothing */
 		init_conn_request(&b->line, &x->ear, &ear_on, WIRE_STAT, 0);
 }
 
@@ -251,7 +251,7 @@ static struct gauge_box *box_of(struct gauges *g, const char *id)
 	return x;
 }
 
-static void box_free(struct gauge_box *x)
+static void sampled_box_free(struct gauge_box *x)
 {
 	keeper_client_cancel(&x->all->fleet->office, x->ask);
 	init_conn_remove_call(&x->ear);
@@ -273,7 +273,7 @@ static void sweep(struct gauges *g, uint64_t now)
 			}
 			tell(x, NULL);
 			*at = x->next;
-			box_free(x);
+			sampled_box_free(x);
 		}
 }
 
@@ -286,11 +286,11 @@ void gauges_second(struct gauges *g)
 	for (unsigned i = 0; i < FLEET_SLOTS; i++) {
 		unsigned slot = (g->turn + i) % FLEET_SLOTS;
 
-		for (struct berth *b = g->fleet->slots[slot]; b; b = b->next) {
+		for (struct box *b = g->fleet->slots[slot]; b; b = b->next) {
 			struct gauge_box *x;
 
-			if (b->state != BERTH_RUNNING && b->state != BERTH_KEPT &&
-			    b->state != BERTH_PAUSED)
+			if (b->state != BOX_RUNNING && b->state != BOX_KEPT &&
+			    b->state != BOX_PAUSED)
 				continue;
 			x = box_of(g, b->row.id);
 			if (x->asking || (!x->watches && now < x->tens_ms))
@@ -312,12 +312,12 @@ void gauges_free(struct gauges *g)
 			struct gauge_box *x = g->slots[i];
 
 			g->slots[i] = x->next;
-			box_free(x);
+			sampled_box_free(x);
 		}
 	free(g);
 }
 
-void gauge_watch(struct gauges *g, const struct berth *b, struct gauge_watch *w, int once)
+void gauge_watch(struct gauges *g, const struct box *b, struct gauge_watch *w, int once)
 {
 	struct gauge_box *x = box_of(g, b->row.id);
 
@@ -326,7 +326,7 @@ void gauge_watch(struct gauges *g, const struct berth *b, struct gauge_watch *w,
 	w->next = x->watches;
 	x->watches = w;
 	if (!x->asking)
-		ask(x, (struct berth *)b);
+		ask(x, (struct box *)b);
 }
 
 void gauge_unwatch(struct gauge_watch *w)

@@ -51,7 +51,7 @@ void gauges_free(struct gauges *g); /* before the fleet is */
 void gauges_second(struct gauges *g);
 
 /* once: the next sample, asked for now; else every one. */
-void gauge_watch(struct gauges *g, const struct berth *b, struct gauge_watch *w, int once);
+void gauge_watch(struct gauges *g, const struct box *b, struct gauge_watch *w, int once);
 void gauge_unwatch(struct gauge_watch *w); /* fine on one that watches nothing */
 
 /* Those since then, oldest first. step_s: 1 or GAUGE_STEP_S. */

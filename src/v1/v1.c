@@ -22,7 +22,7 @@ int v1_init(struct api *a, struct err *e)
 	a->native = &table;
 	a->on_second = v1_on_second;
 	a->gauges = gauges_new(&a->fleet);
-	if (api_init(a, e) < 0 || snaps_init(&a->fleet, a->conf.state, a->conf.snapshot_bytes, e) < 0 ||
+	if (api_init(a, e) < 0 || snapshots_init(&a->fleet, a->conf.state, a->conf.snapshot_bytes, e) < 0 ||
 	    batch_doors_init(a, e) < 0)
 		return -1;
 	return pipelines_doors_init(a, e);
@@ -33,7 +33,7 @@ void v1_fini(struct api *a)
 	languages_fini(a);
 	pipelines_free(a->pipelines);
 	batches_free(a->batches);
-	snaps_fini(&a->fleet);
+	snapshots_fini(&a->fleet);
 	gauges_free(a->gauges);
 	api_fini(a);
 }

@@ -42,7 +42,7 @@ static json_t *volume_json(const struct store_volume *v)
 
 /* ---- in a box ---- */
 
-static int want_one(struct call *c, const json_t *one, struct berth_want *out, struct err *e)
+static int want_one(struct call *c, const json_t *one, struct box_spec *out, struct err *e)
 {
 	struct wire_mount *m = &out->mounts[out->nmounts];
 	struct store_volume v;
@@ -61,7 +61,7 @@ static int want_one(struct call *c, const json_t *one, struct berth_want *out, s
 	return 0;
 }
 
-int volumes_want(struct call *c, const json_t *list, struct berth_want *out, struct err *e)
+int volumes_want(struct call *c, const json_t *list, struct box_spec *out, struct err *e)
 {
 	const json_t *one;
 	size_t i;

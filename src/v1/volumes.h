@@ -8,7 +8,7 @@
 extern const struct field volumes_create_fields[], volumes_list_query[];
 
 /* "volumes": [{name, path, read_only}] of a request for a box, into `out`. */
-must_check int volumes_want(struct call *c, const json_t *list, struct berth_want *out,
+must_check int volumes_want(struct call *c, const json_t *list, struct box_spec *out,
 			    struct err *e);
 
 struct store_volume;

@@ -54,19 +54,19 @@ static void check_lines(struct buf *channel)
 {
 	const char *at = buf_str(channel);
 	size_t n = channel->len;
-	struct talk t = { 0 };
+	struct driver_msg t = { 0 };
 
 	while (n) {
-		struct talk_event ev;
+		struct driver_msg_event ev;
 		struct err e;
-		int rc = talk_take(&t, &at, &n, &ev, &e);
+		int rc = driver_msg_take(&t, &at, &n, &ev, &e);
 
 		assert(rc >= 0);
 		if (rc)
 			json_decref(ev.doc);
 	}
 	assert(!t.line.len);
-	talk_fini(&t);
+	driver_msg_fini(&t);
 }
 
 static void signed_message(const char *header, size_t header_n, const char *content,

@@ -11,18 +11,18 @@ enum { MOST = 64 };
 struct told {
 	unsigned n;
 	int refused;
-	enum talk_kind kinds[MOST];
+	enum driver_msg_kind kinds[MOST];
 	uint64_t cells[MOST];
 };
 
-static void note(struct told *to, struct talk_event *ev)
+static void note(struct told *to, struct driver_msg_event *ev)
 {
 	const char *type = json_string_value(json_object_get(ev->doc, "type"));
 
-	assert(type && (ev->kind == TALK_READY ? !ev->cell : ev->cell > 0));
-	if (ev->kind == TALK_RESULT)
+	assert(type && (ev->kind == DRIVER_MSG_READY ? !ev->cell : ev->cell > 0));
+	if (ev->kind == DRIVER_MSG_RESULT)
 		assert(json_is_object(json_object_get(ev->doc, "data")));
-	if (ev->kind == TALK_ERROR)
+	if (ev->kind == DRIVER_MSG_ERROR)
 		assert(json_is_array(json_object_get(ev->doc, "frames")));
 	if (to->n < MOST) {
 		to->kinds[to->n] = ev->kind;
@@ -35,16 +35,16 @@ static void note(struct told *to, struct talk_event *ev)
 static struct told listen_to(const char *bytes, size_t len, size_t piece)
 {
 	struct told out = { 0 };
-	struct talk t = { 0 };
+	struct driver_msg t = { 0 };
 
 	while (len && !out.refused) {
 		const char *at = bytes;
 		size_t n = len < piece ? len : piece, rest = n;
-		struct talk_event ev;
+		struct driver_msg_event ev;
 		struct err e;
 
 		while (rest && !out.refused) {
-			int rc = talk_take(&t, &at, &rest, &ev, &e);
+			int rc = driver_msg_take(&t, &at, &rest, &ev, &e);
 
 			out.refused = rc < 0;
 			if (rc < 0)
@@ -55,7 +55,7 @@ static struct told listen_to(const char *bytes, size_t len, size_t piece)
 		bytes += n;
 		len -= n;
 	}
-	talk_fini(&t);
+	driver_msg_fini(&t);
 	return out;
 }
 

@@ -7,61 +7,61 @@ static const char *const argv[] = { "/usr/bin/gcc", "-O2", "main.c", NULL },
 			 *const other_argv[] = { "/usr/bin/gcc", "-O3", "main.c", NULL },
 			 *const env[] = { "LANG=C", NULL }, *const more_env[] = { "LANG=C", "A=1", NULL };
 
-static struct artefact_of usual(void)
+static struct compile_inputs usual(void)
 {
-	return (struct artefact_of){ .door = "job", .team = "red", .argv = argv, .env = env,
+	return (struct compile_inputs){ .door = "job", .team = "red", .argv = argv, .env = env,
 				     .source = "main.c", .code = "int main;", .code_len = 9,
 				     .program = "/bin/sh" };
 }
 
-static int same_key(const struct artefact_of *a, const struct artefact_of *b)
+static int same_key(const struct compile_inputs *a, const struct compile_inputs *b)
 {
-	struct artefact_key x, y;
+	struct compile_cache_key x, y;
 
-	artefact_key(a, &x);
-	artefact_key(b, &y);
+	compile_cache_key(a, &x);
+	compile_cache_key(b, &y);
 	return memcmp(&x, &y, sizeof(x)) == 0;
 }
 
-static void opened(struct artefacts *a, char dir[128])
+static void opened(struct compile_caches *a, char dir[128])
 {
 	dir_make(dir);
-	CHECK_OK(artefacts_open(a, dir, &err));
+	CHECK_OK(compile_caches_open(a, dir, &err));
 }
 
-static void done_with(struct artefacts *a, const char *dir)
+static void done_with(struct compile_caches *a, const char *dir)
 {
 	char path[200];
 
-	artefacts_close(a);
+	compile_caches_close(a);
 	snprintf(path, sizeof(path), "%s/made", dir);
 	dir_remove(path);
 }
 
-static void place_of(const struct artefact_key *key, const char *dir, char path[200])
+static void place_of(const struct compile_cache_key *key, const char *dir, char path[200])
 {
 	snprintf(path, 200, "%s/made/%03x", dir,
-		 (key->bytes[0] | (unsigned)key->bytes[1] << 8) % ARTEFACT_PLACES);
+		 (key->bytes[0] | (unsigned)key->bytes[1] << 8) % COMPILE_CACHE_PLACES);
 }
 
 TEST(what_was_put_is_found_and_nothing_else)
 {
-	struct artefact_of of = usual();
-	struct artefact_key key, other;
+	struct compile_inputs of = usual();
+	struct compile_cache_key key, other;
 	auto_buf struct buf out = { 0 };
-	struct artefacts a;
+	struct compile_caches a;
 	auto_dir char dir[128];
 
 	opened(&a, dir);
-	artefact_key(&of, &key);
+	compile_cache_key(&of, &key);
 	of.code = "int mail;";
-	artefact_key(&of, &other);
-	CHECK_INT(artefact_get(&a, &key, &out), 0);
-	artefact_put(&a, &key, "program\0x", 9);
-	CHECK_INT(artefact_get(&a, &key, &out), 1);
+	compile_cache_key(&of, &other);
+	CHECK_INT(compile_cache_get(&a, &key, &out), 0);
+	compile_cache_put(&a, &key, "program\0x", 9);
+	CHECK_INT(compile_cache_get(&a, &key, &out), 1);
 	CHECK_INT(out.len, 9);
 	CHECK(memcmp(out.p, "program\0x", 9) == 0);
-	CHECK_INT(artefact_get(&a, &other, &out), 0);
+	CHECK_INT(compile_cache_get(&a, &other, &out), 0);
 	CHECK_INT(out.len, 0);
 	done_with(&a, dir);
 }
@@ -73,7 +73,7 @@ TEST(a_key_is_of_all_that_the_compiler_sees)
 	       *coded = json_pack("{s:{s:s}}", "a.h", "base64", "#define A 1");
 	static const uint8_t state[SHA256_BYTES] = { 0 }, other_state[SHA256_BYTES] = { 1 };
 	static const struct lang_pair support[] = { { "/tmp/a", "b" }, { 0 } };
-	struct artefact_of of = usual(), x;
+	struct compile_inputs of = usual(), x;
 
 	CHECK(same_key(&of, &of));
 #define DIFFERS(field, value)                \
@@ -113,8 +113,8 @@ TEST(a_key_is_of_all_that_the_compiler_sees)
 
 TEST(a_compiler_that_was_replaced_makes_another_key)
 {
-	struct artefact_of of = usual();
-	struct artefact_key before, after;
+	struct compile_inputs of = usual();
+	struct compile_cache_key before, after;
 	auto_dir char dir[128];
 	char path[200], next[200];
 
@@ -123,15 +123,15 @@ TEST(a_compiler_that_was_replaced_makes_another_key)
 	snprintf(next, sizeof(next), "%s/cc.new", dir);
 	of.program = path;
 	close(open(path, O_WRONLY | O_CREAT, 0700));
-	artefact_key(&of, &before);
-	artefact_key(&of, &after);
+	compile_cache_key(&of, &before);
+	compile_cache_key(&of, &after);
 	CHECK(memcmp(&before, &after, sizeof(before)) == 0);
 	close(open(next, O_WRONLY | O_CREAT, 0700)); /* as a package is unpacked */
 	CHECK_INT(rename(next, path), 0);
-	artefact_key(&of, &after);
+	compile_cache_key(&of, &after);
 	CHECK(memcmp(&before, &after, sizeof(before)) != 0);
 	unlink(path);
-	artefact_key(&of, &before);
+	compile_cache_key(&of, &before);
 	CHECK(memcmp(&before, &after, sizeof(before)) != 0);
 }
 
@@ -139,21 +139,21 @@ TEST(a_program_that_asks_for_the_time_has_no_key)
 {
 	json_t *files = json_pack("{s:s, s:s}", "a.h", "#define A", "b.h", "#define B __TIMESTAMP__"),
 	       *coded = json_pack("{s:{s:s}}", "a.c", "base64", "X19USU1FX187"); /* __TIME__; */
-	struct artefact_of of = usual();
+	struct compile_inputs of = usual();
 
-	CHECK_INT(artefact_tells_time(&of), 0);
+	CHECK_INT(compile_cache_tells_time(&of), 0);
 	of.files = files;
-	CHECK_INT(artefact_tells_time(&of), 1);
+	CHECK_INT(compile_cache_tells_time(&of), 1);
 	of.files = coded;
-	CHECK_INT(artefact_tells_time(&of), 1);
-	CHECK_INT(artefact_mentions(&of, "__TIME__;"), 1);
-	CHECK_INT(artefact_mentions(&of, "X19USU1FX187"), 0);
+	CHECK_INT(compile_cache_tells_time(&of), 1);
+	CHECK_INT(compile_cache_mentions(&of, "__TIME__;"), 1);
+	CHECK_INT(compile_cache_mentions(&of, "X19USU1FX187"), 0);
 	of.files = NULL;
 	of.code = "char *t = __TIME__;";
 	of.code_len = strlen(of.code);
-	CHECK_INT(artefact_tells_time(&of), 1);
+	CHECK_INT(compile_cache_tells_time(&of), 1);
 	of.code_len = 12; /* what is behind it is not its */
-	CHECK_INT(artefact_tells_time(&of), 0);
+	CHECK_INT(compile_cache_tells_time(&of), 0);
 	json_decref(coded);
 	json_decref(files);
 }
@@ -162,12 +162,12 @@ TEST(what_a_compiler_said_is_kept_with_what_it_made)
 {
 	auto_buf struct buf kept = { 0 }, given = { 0 };
 	struct buf said[2] = { { 0 } };
-	struct artefact_made made;
+	struct compile_output made;
 
 	buf_puts(&said[1], "a.c:1: warning");
 	buf_add(&given, "fELF\0x", 6);
-	artefact_write(&kept, said, &given);
-	CHECK_INT(artefact_read(&kept, &made), 0);
+	compile_cache_write(&kept, said, &given);
+	CHECK_INT(compile_cache_read(&kept, &made), 0);
 	CHECK_INT(made.said_len[0], 0);
 	CHECK_INT(made.said_len[1], said[1].len);
 	CHECK(memcmp(made.said[1], said[1].p, said[1].len) == 0);
@@ -179,45 +179,45 @@ TEST(what_a_compiler_said_is_kept_with_what_it_made)
 
 TEST(what_was_kept_in_another_form_is_not_taken)
 {
-	struct artefact_said head = { { 4, UINT32_MAX } };
+	struct compile_messages head = { { 4, UINT32_MAX } };
 	auto_buf struct buf kept = { 0 };
-	struct artefact_made made;
+	struct compile_output made;
 
-	CHECK_INT(artefact_read(&kept, &made), -1); /* nothing at all */
+	CHECK_INT(compile_cache_read(&kept, &made), -1); /* nothing at all */
 	buf_add(&kept, &head, 3);
-	CHECK_INT(artefact_read(&kept, &made), -1); /* not even its beginning */
+	CHECK_INT(compile_cache_read(&kept, &made), -1); /* not even its beginning */
 	buf_cut(&kept, 0);
 	buf_add(&kept, &head, sizeof(head));
 	buf_puts(&kept, "saidtx");
-	CHECK_INT(artefact_read(&kept, &made), -1); /* says more than there is */
+	CHECK_INT(compile_cache_read(&kept, &made), -1); /* says more than there is */
 	head.bytes[1] = 0;
 	memcpy(kept.p, &head, sizeof(head));
-	CHECK_INT(artefact_read(&kept, &made), 0);
+	CHECK_INT(compile_cache_read(&kept, &made), 0);
 	CHECK_INT(made.is_file, 0);
 	CHECK_INT(made.n, 1);
 	buf_cut(&kept, kept.len - 1);
-	CHECK_INT(artefact_read(&kept, &made), -1); /* no program */
+	CHECK_INT(compile_cache_read(&kept, &made), -1); /* no program */
 	buf_cut(&kept, kept.len - 1);
 	buf_puts(&kept, "zz");
-	CHECK_INT(artefact_read(&kept, &made), -1); /* neither form */
+	CHECK_INT(compile_cache_read(&kept, &made), -1); /* neither form */
 }
 
 TEST(an_entry_that_was_touched_is_refused_and_removed)
 {
-	struct artefact_of of = usual();
+	struct compile_inputs of = usual();
 	auto_buf struct buf out = { 0 };
-	struct artefact_key key;
-	struct artefacts a;
+	struct compile_cache_key key;
+	struct compile_caches a;
 	char path[200];
 	auto_dir char dir[128];
 	int fd;
 
 	opened(&a, dir);
-	artefact_key(&of, &key);
+	compile_cache_key(&of, &key);
 	place_of(&key, dir, path);
 	for (int how = 0; how < 3; how++) {
-		artefact_put(&a, &key, "0123456789", 10);
-		CHECK_INT(artefact_get(&a, &key, &out), 1);
+		compile_cache_put(&a, &key, "0123456789", 10);
+		CHECK_INT(compile_cache_get(&a, &key, &out), 1);
 		fd = open(path, O_RDWR);
 		CHECK(fd >= 0);
 		if (how == 0)
@@ -227,7 +227,7 @@ TEST(an_entry_that_was_touched_is_refused_and_removed)
 		else
 			CHECK(pwrite(fd, "X", 1, 0) == 1); /* what it is */
 		close(fd);
-		CHECK_INT(artefact_get(&a, &key, &out), 0);
+		CHECK_INT(compile_cache_get(&a, &key, &out), 0);
 		CHECK_INT(access(path, F_OK), -1);
 	}
 	done_with(&a, dir);
@@ -235,22 +235,22 @@ TEST(an_entry_that_was_touched_is_refused_and_removed)
 
 TEST(there_are_so_many_places_and_no_more)
 {
-	struct artefact_of of = usual();
-	struct artefacts a;
+	struct compile_inputs of = usual();
+	struct compile_caches a;
 	char code[32];
 	unsigned files = 0;
-	struct artefact_key key;
+	struct compile_cache_key key;
 	auto_dir char dir[128];
 
 	opened(&a, dir);
-	for (unsigned i = 0; i < 2 * ARTEFACT_PLACES; i++) {
+	for (unsigned i = 0; i < 2 * COMPILE_CACHE_PLACES; i++) {
 		snprintf(code, sizeof(code), "%u", i);
 		of.code = code;
 		of.code_len = strlen(code);
-		artefact_key(&of, &key);
-		artefact_put(&a, &key, "x", 1);
+		compile_cache_key(&of, &key);
+		compile_cache_put(&a, &key, "x", 1);
 	}
-	for (unsigned i = 0; i < 2 * ARTEFACT_PLACES; i++) {
+	for (unsigned i = 0; i < 2 * COMPILE_CACHE_PLACES; i++) {
 		char path[200];
 
 		snprintf(path, sizeof(path), "%s/made/%03x", dir, i);
@@ -258,26 +258,26 @@ TEST(there_are_so_many_places_and_no_more)
 		snprintf(path, sizeof(path), "%s/made/%03x.new", dir, i);
 		CHECK_INT(access(path, F_OK), -1);
 	}
-	CHECK(files > ARTEFACT_PLACES / 2 && files <= ARTEFACT_PLACES);
+	CHECK(files > COMPILE_CACHE_PLACES / 2 && files <= COMPILE_CACHE_PLACES);
 	done_with(&a, dir);
 }
 
 TEST(what_is_too_large_or_nothing_is_not_kept)
 {
-	auto_free char *large = calloc(1, ARTEFACT_MOST + 1);
-	struct artefact_of of = usual();
+	auto_free char *large = calloc(1, COMPILE_CACHE_MOST + 1);
+	struct compile_inputs of = usual();
 	auto_buf struct buf out = { 0 };
-	struct artefact_key key;
-	struct artefacts a;
+	struct compile_cache_key key;
+	struct compile_caches a;
 	auto_dir char dir[128];
 
 	opened(&a, dir);
-	artefact_key(&of, &key);
-	artefact_put(&a, &key, large, ARTEFACT_MOST + 1);
-	CHECK_INT(artefact_get(&a, &key, &out), 0);
-	artefact_put(&a, &key, large, 0);
-	CHECK_INT(artefact_get(&a, &key, &out), 0);
-	artefact_put(&a, &key, large, ARTEFACT_MOST);
-	CHECK_INT(artefact_get(&a, &key, &out), 1);
+	compile_cache_key(&of, &key);
+	compile_cache_put(&a, &key, large, COMPILE_CACHE_MOST + 1);
+	CHECK_INT(compile_cache_get(&a, &key, &out), 0);
+	compile_cache_put(&a, &key, large, 0);
+	CHECK_INT(compile_cache_get(&a, &key, &out), 0);
+	compile_cache_put(&a, &key, large, COMPILE_CACHE_MOST);
+	CHECK_INT(compile_cache_get(&a, &key, &out), 1);
 	done_with(&a, dir);
 }

@@ -10,27 +10,27 @@ static struct err err;
 
 #define CHECK_FINE(call) CHECK_INT(call, 0)
 
-static int parse(struct item *x, const char *line)
+static int parse(struct batch_item *x, const char *line)
 {
-	struct item_defaults d = { .max_output = 100 };
+	struct batch_item_defaults d = { .max_output = 100 };
 
-	return item_parse(x, line, strlen(line), &d, &err);
+	return batch_item_parse(x, line, strlen(line), &d, &err);
 }
 
 static void refused(const char *line, const char *why)
 {
-	struct item x;
+	struct batch_item x;
 
 	CHECK(parse(&x, line) < 0);
 	CHECK(strstr(err.msg, why) != NULL);
 	if (!strstr(err.msg, why))
 		printf("# %s -> %s\n", line, err.msg);
-	item_fini(&x);
+	batch_item_fini(&x);
 }
 
 TEST(code_becomes_a_file_and_a_command)
 {
-	struct item x;
+	struct batch_item x;
 
 	CHECK_FINE(parse(&x, "{\"id\":\"a\",\"language\":\"bash\",\"code\":\"echo $1\",\"args\":[\"x\"]}"));
 	CHECK_STR(json_string_value(x.id), "a");
@@ -43,61 +43,61 @@ TEST(code_becomes_a_file_and_a_command)
 	CHECK_INT(x.steps[0].wall_ms, ITEM_RUN_MS);
 	CHECK_INT(x.max_output, 100);
 	CHECK(!x.want && !x.any_code && x.want_code == 0);
-	item_fini(&x);
+	batch_item_fini(&x);
 }
 
 TEST(a_command_is_for_the_shell_or_a_list)
 {
-	struct item x;
+	struct batch_item x;
 
 	CHECK_FINE(parse(&x, "{\"command\":\"a | b\",\"timeout_ms\":5}"));
 	CHECK_STR(x.steps[0].argv[2], "a | b");
 	CHECK_INT(x.steps[0].wall_ms, 5);
-	item_fini(&x);
+	batch_item_fini(&x);
 	CHECK_FINE(parse(&x, "{\"command\":[\"a\",\"b\"],\"timeouts\":{\"run_ms\":7}}"));
 	CHECK_STR(x.steps[0].argv[1], "b");
 	CHECK_INT(x.steps[0].wall_ms, 7);
-	item_fini(&x);
+	batch_item_fini(&x);
 }
 
 TEST(what_the_batch_says_holds_where_the_item_is_silent)
 {
-	struct item_defaults d = { .language = "bash", .run_ms = 9, .limits.mem_bytes = 1 };
+	struct batch_item_defaults d = { .language = "bash", .run_ms = 9, .limits.mem_bytes = 1 };
 	static const char plain[] = "{\"code\":\"x\"}",
 			  own[] = "{\"code\":\"x\",\"timeout_ms\":3,\"limits\":{\"mem\":2}}";
-	struct item x;
+	struct batch_item x;
 
-	CHECK_FINE(item_parse(&x, plain, strlen(plain), &d, &err));
+	CHECK_FINE(batch_item_parse(&x, plain, strlen(plain), &d, &err));
 	CHECK_INT(x.steps[0].wall_ms, 9);
 	CHECK_INT(x.limits.mem_bytes, 1);
-	item_fini(&x);
-	CHECK_FINE(item_parse(&x, own, strlen(own), &d, &err));
+	batch_item_fini(&x);
+	CHECK_FINE(batch_item_parse(&x, own, strlen(own), &d, &err));
 	CHECK_INT(x.steps[0].wall_ms, 3);
 	CHECK_INT(x.limits.mem_bytes, 2);
-	item_fini(&x);
+	batch_item_fini(&x);
 }
 
 TEST(expectations_have_a_short_and_a_long_form)
 {
-	struct item x;
+	struct batch_item x;
 
 	CHECK_FINE(parse(&x, "{\"command\":\"a\",\"expected\":\"42\\n\"}"));
 	CHECK_STR(x.want, "42\n");
 	CHECK_INT(x.how, JUDGE_TRIMMED);
-	item_fini(&x);
+	batch_item_fini(&x);
 	CHECK_FINE(parse(&x, "{\"command\":\"a\",\"expected\":{\"stdout\":\"\",\"compare\":\"tokens\",\"exit_code\":3}}"));
 	CHECK(x.want && x.want_len == 0);
 	CHECK_INT(x.how, JUDGE_TOKENS);
 	CHECK_INT(x.want_code, 3);
-	item_fini(&x);
+	batch_item_fini(&x);
 	CHECK_FINE(parse(&x, "{\"command\":\"a\",\"expected\":{\"exit_code\":null}}"));
 	CHECK(!x.want && x.any_code);
-	item_fini(&x);
+	batch_item_fini(&x);
 }
 
 TEST(variables_come_on_top_of_the_usual_ones)
 {
-	struct item x;
+	struct batch_item x;
 	int home = 0, own = 0;
 
 	CHECK_FINE(parse(&x, "{\"command\":\"a\",\"env\":{\"HOME\":\"/x\",\"A\":\"b\"}}"));
@@ -107,7 +107,7 @@ TEST(variables_come_on_top_of_the_usual_ones)
 	}
 	CHECK_INT(home, 1);
 	CHECK_INT(own, 2);
-	item_fini(&x);
+	batch_item_fini(&x);
 }
 
 TEST(what_is_no_item_is_told_why)
@@ -147,17 +147,17 @@ TEST(what_is_no_item_is_told_why)
 
 TEST(an_id_is_known_even_of_an_item_that_is_none)
 {
-	struct item x;
+	struct batch_item x;
 
 	CHECK(parse(&x, "{\"id\":\"me\",\"nonsense\":1}") < 0);
 	CHECK_STR(json_string_value(x.id), "me");
-	item_fini(&x);
+	batch_item_fini(&x);
 }
 
 TEST(a_line_that_is_too_long_is_not_parsed)
 {
 	auto_buf struct buf line = { 0 };
-	struct item x;
+	struct batch_item x;
 
 	buf_puts(&line, "{\"command\":\"");
 	memset(buf_space(&line, ITEM_BYTES), 'a', ITEM_BYTES);
@@ -165,5 +165,5 @@ TEST(a_line_that_is_too_long_is_not_parsed)
 	buf_puts(&line, "\"}");
 	CHECK(parse(&x, buf_str(&line)) < 0);
 	CHECK_INT(err.kind, ERR_LIMIT);
-	item_fini(&x);
+	batch_item_fini(&x);
 }

@@ -5,23 +5,23 @@
 
 #include <string.h>
 
-static int same(enum judge how, const char *got, const char *want)
+static int same(enum output_compare how, const char *got, const char *want)
 {
-	return judge_same(how, got, strlen(got), want, strlen(want));
+	return output_compare_same(how, got, strlen(got), want, strlen(want));
 }
 
 TEST(ways_have_names)
 {
-	enum judge how;
+	enum output_compare how;
 
-	CHECK_INT(judge_parse("exact", &how), 0);
+	CHECK_INT(output_compare_parse("exact", &how), 0);
 	CHECK_INT(how, JUDGE_EXACT);
-	CHECK_INT(judge_parse("trimmed", &how), 0);
+	CHECK_INT(output_compare_parse("trimmed", &how), 0);
 	CHECK_INT(how, JUDGE_TRIMMED);
-	CHECK_INT(judge_parse("tokens", &how), 0);
+	CHECK_INT(output_compare_parse("tokens", &how), 0);
 	CHECK_INT(how, JUDGE_TOKENS);
-	CHECK_INT(judge_parse("", &how), -1);
-	CHECK_INT(judge_parse("Exact", &how), -1);
+	CHECK_INT(output_compare_parse("", &how), -1);
+	CHECK_INT(output_compare_parse("Exact", &how), -1);
 }
 
 TEST(exact_means_every_byte)
@@ -66,18 +66,18 @@ TEST(tokens_take_any_white_space_for_any_other)
 
 TEST(any_bytes_may_be_in_it)
 {
-	CHECK(judge_same(JUDGE_EXACT, "a\0b", 3, "a\0b", 3));
-	CHECK(!judge_same(JUDGE_EXACT, "a\0b", 3, "a\0c", 3));
-	CHECK(!judge_same(JUDGE_TRIMMED, "a\0b", 3, "a", 1));
-	CHECK(judge_same(JUDGE_TRIMMED, NULL, 0, "", 0));
-	CHECK(!judge_same(JUDGE_TOKENS, NULL, 0, "x", 1));
-	CHECK(judge_same(JUDGE_TOKENS, "\xff\xfe", 2, "\xff\xfe\n", 3));
+	CHECK(output_compare_same(JUDGE_EXACT, "a\0b", 3, "a\0b", 3));
+	CHECK(!output_compare_same(JUDGE_EXACT, "a\0b", 3, "a\0c", 3));
+	CHECK(!output_compare_same(JUDGE_TRIMMED, "a\0b", 3, "a", 1));
+	CHECK(output_compare_same(JUDGE_TRIMMED, NULL, 0, "", 0));
+	CHECK(!output_compare_same(JUDGE_TOKENS, NULL, 0, "x", 1));
+	CHECK(output_compare_same(JUDGE_TOKENS, "\xff\xfe", 2, "\xff\xfe\n", 3));
 }
 
 TEST(the_line_of_the_first_difference_is_told)
 {
-	CHECK_INT(judge_line(JUDGE_EXACT, "a\nb\n", 4, "a\nc\n", 4), 2);
-	CHECK_INT(judge_line(JUDGE_TRIMMED, "a\nb\nx", 5, "a\nb", 3), 3);
-	CHECK_INT(judge_line(JUDGE_TOKENS, "a\n\nb", 4, "a c", 3), 3);
-	CHECK_INT(judge_line(JUDGE_TOKENS, "a", 1, "a", 1), 0);
+	CHECK_INT(output_compare_line(JUDGE_EXACT, "a\nb\n", 4, "a\nc\n", 4), 2);
+	CHECK_INT(output_compare_line(JUDGE_TRIMMED, "a\nb\nx", 5, "a\nb", 3), 3);
+	CHECK_INT(output_compare_line(JUDGE_TOKENS, "a\n\nb", 4, "a c", 3), 3);
+	CHECK_INT(output_compare_line(JUDGE_TOKENS, "a", 1, "a", 1), 0);
 }

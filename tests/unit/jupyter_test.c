@@ -206,7 +206,7 @@ TEST(what_is_nearly_json_is_mended)
 
 static struct cell cell;
 static struct said said;
-static struct talk talk;
+static struct driver_msg talk;
 
 static void hear(const char *type, const char *content)
 {
@@ -238,8 +238,8 @@ static const char *told(void)
 	json_decref(last);
 	last = NULL;
 	while (n) {
-		struct talk_event ev;
-		int rc = talk_take(&talk, &bytes, &n, &ev, &e);
+		struct driver_msg_event ev;
+		int rc = driver_msg_take(&talk, &bytes, &n, &ev, &e);
 
 		if (rc < 0)
 			return e.msg;

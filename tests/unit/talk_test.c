@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-static struct talk t;
-static struct talk_event ev;
+static struct driver_msg t;
+static struct driver_msg_event ev;
 static struct err e;
 
 static int says(const char *text, size_t n)
@@ -14,7 +14,7 @@ static int says(const char *text, size_t n)
 	int rc = 0;
 
 	while (n && !rc)
-		rc = talk_take(&t, &text, &n, &ev, &e);
+		rc = driver_msg_take(&t, &text, &n, &ev, &e);
 	return rc;
 }
 
@@ -36,28 +36,28 @@ static void clear(void)
 {
 	json_decref(ev.doc);
 	ev.doc = NULL;
-	talk_fini(&t);
-	t = (struct talk){ 0 };
+	driver_msg_fini(&t);
+	t = (struct driver_msg){ 0 };
 }
 
 TEST(the_five_events_are_understood)
 {
 	CHECK_INT(line("{\"ev\":\"ready\",\"language\":\"python\",\"version\":\"3.11.2\"}"), 1);
-	CHECK_INT(ev.kind, TALK_READY);
+	CHECK_INT(ev.kind, DRIVER_MSG_READY);
 	CHECK_STR(field("version"), "3.11.2");
 	clear();
 	CHECK_INT(line("{\"ev\":\"result\",\"id\":\"7\",\"main\":true,\"data\":{\"text/plain\":\"2\"},\"extra\":{}}"), 1);
-	CHECK(ev.kind == TALK_RESULT && ev.cell == 7);
+	CHECK(ev.kind == DRIVER_MSG_RESULT && ev.cell == 7);
 	CHECK_STR(field("type"), "result");
 	clear();
 	CHECK_INT(line("{\"ev\":\"input\",\"id\":\"7\",\"prompt\":\"name? \",\"password\":false}"), 1);
-	CHECK_INT(ev.kind, TALK_INPUT);
+	CHECK_INT(ev.kind, DRIVER_MSG_INPUT);
 	clear();
 	CHECK_INT(line("{\"ev\":\"error\",\"id\":\"7\",\"name\":\"E\",\"value\":\"v\",\"frames\":[],\"text\":\"t\"}"), 1);
-	CHECK_INT(ev.kind, TALK_ERROR);
+	CHECK_INT(ev.kind, DRIVER_MSG_ERROR);
 	clear();
 	CHECK_INT(line("{\"ev\":\"end\",\"id\":\"999999999999999999\",\"status\":\"interrupted\",\"count\":3}"), 1);
-	CHECK(ev.kind == TALK_END && ev.status == TALK_INTERRUPTED && ev.cell == 999999999999999999u);
+	CHECK(ev.kind == DRIVER_MSG_END && ev.status == DRIVER_MSG_INTERRUPTED && ev.cell == 999999999999999999u);
 	clear();
 }
 
@@ -117,7 +117,7 @@ TEST(lines_come_in_any_pieces)
 	}
 	CHECK_INT(seen, 2);
 	while (n)
-		if (talk_take(&t, &at, &n, &ev, &e) == 1) {
+		if (driver_msg_take(&t, &at, &n, &ev, &e) == 1) {
 			seen++;
 			json_decref(ev.doc);
 		}
@@ -132,20 +132,20 @@ TEST(a_line_without_an_end_is_refused_in_time)
 	char *text = malloc(piece);
 
 	memset(text, ' ', piece);
-	while (told <= TALK_LINE + piece && says(text, piece) == 0)
+	while (told <= DRIVER_MSG_LINE + piece && says(text, piece) == 0)
 		told += piece;
-	CHECK_INT(told, TALK_LINE);
+	CHECK_INT(told, DRIVER_MSG_LINE);
 	free(text);
 	clear();
 }
 
 TEST(values_without_number_never_meet_the_parser)
 {
-	size_t n = 0, room = TALK_NODES * 2 + 100;
+	size_t n = 0, room = DRIVER_MSG_NODES * 2 + 100;
 	char *text = malloc(room);
 
 	n += (size_t)sprintf(text, "{\"ev\":\"result\",\"id\":\"1\",\"main\":true,\"data\":{},\"extra\":{\"a\":[0");
-	for (int i = 0; i < TALK_NODES; i++, n += 2)
+	for (int i = 0; i < DRIVER_MSG_NODES; i++, n += 2)
 		memcpy(text + n, ",0", 2);
 	n += (size_t)sprintf(text + n, "]}}\n");
 	CHECK_INT(says(text, n), -1);
@@ -156,12 +156,12 @@ TEST(values_without_number_never_meet_the_parser)
 
 TEST(commas_in_a_text_are_not_values)
 {
-	size_t n = 0, room = TALK_NODES * 4;
+	size_t n = 0, room = DRIVER_MSG_NODES * 4;
 	char *text = malloc(room);
 
 	n += (size_t)sprintf(text, "{\"ev\":\"result\",\"id\":\"1\",\"main\":true,\"data\":{\"text/plain\":\"\\\"");
-	memset(text + n, ',', TALK_NODES * 2);
-	n += TALK_NODES * 2;
+	memset(text + n, ',', DRIVER_MSG_NODES * 2);
+	n += DRIVER_MSG_NODES * 2;
 	n += (size_t)sprintf(text + n, "\"}}\n");
 	CHECK_INT(says(text, n), 1);
 	free(text);
@@ -173,7 +173,7 @@ TEST(behind_a_gap_it_begins_with_the_next_line)
 	static const char text[] = "of a line\n{\"ev\":\"end\",\"id\":\"2\",\"status\":\"ok\"}\n";
 
 	CHECK_INT(says("{\"ev\":", 6), 0);
-	talk_gap(&t);
+	driver_msg_gap(&t);
 	CHECK_INT(says(text, strlen(text)), 1);
 	CHECK_INT(ev.cell, 2);
 	clear();
@@ -184,17 +184,17 @@ TEST(what_a_driver_is_told_is_one_line_of_ascii)
 	auto_buf struct buf out = { 0 };
 	json_t *env = json_pack("{s:s}", "A", "b");
 
-	talk_run(&out, 12, "print('\n\xc3\xa4\0')", 13, env);
+	driver_msg_run(&out, 12, "print('\n\xc3\xa4\0')", 13, env);
 	CHECK_STR(buf_str(&out), "{\"op\":\"run\",\"id\":\"12\",\"code\":\"print('\\n\\u00E4\\u0000')\","
 				 "\"env\":{\"A\":\"b\"}}\n");
 	json_decref(env);
 	buf_cut(&out, 0);
-	talk_run(&out, 1, "", 0, NULL);
+	driver_msg_run(&out, 1, "", 0, NULL);
 	CHECK_STR(buf_str(&out), "{\"op\":\"run\",\"id\":\"1\",\"code\":\"\",\"env\":{}}\n");
 	buf_cut(&out, 0);
-	talk_input(&out, 3, NULL, 0);
+	driver_msg_input(&out, 3, NULL, 0);
 	CHECK_STR(buf_str(&out), "{\"op\":\"input\",\"id\":\"3\",\"text\":null}\n");
 	buf_cut(&out, 0);
-	talk_input(&out, 3, "yes", 3);
+	driver_msg_input(&out, 3, "yes", 3);
 	CHECK_STR(buf_str(&out), "{\"op\":\"input\",\"id\":\"3\",\"text\":\"yes\"}\n");
 }

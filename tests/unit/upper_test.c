@@ -19,20 +19,20 @@ static struct wire_entry file(uint8_t content)
 
 static const struct wire_entry folder = { .mode = S_IFDIR | 0755 };
 
-static void tell(struct upper *u, const struct wire_entry *e, const char *path)
+static void tell(struct upper_digest *u, const struct wire_entry *e, const char *path)
 {
-	upper_entry(u, e, path, strlen(path));
+	upper_digest_entry(u, e, path, strlen(path));
 }
 
 /* Of one entry alone. */
 static int alone(const struct wire_entry *e, const char *path, uint8_t out[SHA256_BYTES])
 {
-	struct upper u = { .own = own, .loose = loose };
+	struct upper_digest u = { .own = own, .loose = loose };
 	int rc;
 
 	tell(&u, e, path);
-	rc = upper_end(&u, out);
-	upper_fini(&u);
+	rc = upper_digest_end(&u, out);
+	upper_digest_fini(&u);
 	return rc;
 }
 
@@ -40,20 +40,20 @@ TEST(what_one_has_put_there_oneself_is_nothing)
 {
 	struct wire_entry e = file(1), unread = { .mode = S_IFREG | 0644 }, link = { .mode = S_IFLNK };
 	uint8_t d[SHA256_BYTES];
-	struct upper u = { .own = own, .loose = loose };
+	struct upper_digest u = { .own = own, .loose = loose };
 
 	tell(&u, &folder, "/home");
 	tell(&u, &folder, "/home/user");
 	tell(&u, &e, "/home/user/main.c");
 	tell(&u, &folder, "/tmp");
-	CHECK_INT(upper_end(&u, d), 0);
+	CHECK_INT(upper_digest_end(&u, d), 0);
 	CHECK_INT(u.has_loose, 0);
 	tell(&u, &folder, "/tmp/main.out");
 	CHECK_INT(u.has_loose, 1);
 	tell(&u, &unread, "/tmp/main.out/A.class");
 	tell(&u, &link, "/tmp/main.out/b");
-	CHECK_INT(upper_end(&u, d), 0);
-	upper_fini(&u);
+	CHECK_INT(upper_digest_end(&u, d), 0);
+	upper_digest_fini(&u);
 	CHECK_INT(alone(&e, "/home/user/main.cc", d), 1);
 	CHECK_INT(alone(&e, "/home/user", d), 1); /* no folder */
 	CHECK_INT(alone(&folder, "/home/us", d), 1);
@@ -65,17 +65,17 @@ TEST(the_order_in_which_it_is_told_does_not_matter)
 {
 	struct wire_entry a = file(1), b = file(2);
 	uint8_t x[SHA256_BYTES], y[SHA256_BYTES];
-	struct upper one = { .own = own, .loose = loose }, two = { .own = own, .loose = loose };
+	struct upper_digest one = { .own = own, .loose = loose }, two = { .own = own, .loose = loose };
 
 	tell(&one, &a, "/home/user/a.h");
 	tell(&one, &b, "/home/user/b.h");
 	tell(&two, &b, "/home/user/b.h");
 	tell(&two, &a, "/home/user/a.h");
-	CHECK_INT(upper_end(&one, x), 1);
-	CHECK_INT(upper_end(&two, y), 1);
+	CHECK_INT(upper_digest_end(&one, x), 1);
+	CHECK_INT(upper_digest_end(&two, y), 1);
 	CHECK(memcmp(x, y, sizeof(x)) == 0);
-	upper_fini(&one);
-	upper_fini(&two);
+	upper_digest_fini(&one);
+	upper_digest_fini(&two);
 }
 
 TEST(whatever_a_compiler_could_see_of_a_file_counts)
@@ -105,24 +105,24 @@ TEST(what_cannot_be_looked_at_has_no_digest)
 {
 	struct wire_entry e = file(1), link = { .mode = S_IFLNK | 0777 };
 	uint8_t d[SHA256_BYTES];
-	struct upper u = { .own = own, .loose = loose };
+	struct upper_digest u = { .own = own, .loose = loose };
 	char path[32];
 
 	CHECK_INT(alone(&link, "/home/user/a.h", d), -1);
 	e.hashed = 0;
 	CHECK_INT(alone(&e, "/home/user/a.h", d), -1);
-	upper_missing(&u);
-	CHECK_INT(upper_end(&u, d), -1);
-	upper_fini(&u);
+	upper_digest_missing(&u);
+	CHECK_INT(upper_digest_end(&u, d), -1);
+	upper_digest_fini(&u);
 	u.own = own;
 	e.hashed = 1;
-	for (unsigned i = 0; i <= UPPER_ENTRIES; i++) {
+	for (unsigned i = 0; i <= UPPER_DIGEST_ENTRIES; i++) {
 		snprintf(path, sizeof(path), "/home/user/%u", i);
-		if (i == UPPER_ENTRIES)
-			CHECK_INT(upper_end(&u, d), 1);
+		if (i == UPPER_DIGEST_ENTRIES)
+			CHECK_INT(upper_digest_end(&u, d), 1);
 		tell(&u, &e, path);
 	}
-	CHECK_INT(upper_end(&u, d), -1);
-	upper_fini(&u);
+	CHECK_INT(upper_digest_end(&u, d), -1);
+	upper_digest_fini(&u);
 }
 
