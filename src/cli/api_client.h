@@ -22,7 +22,7 @@ struct http_client;
 
 struct remote {
 	const struct cli *cli;
-	struct reach reach;
+	struct endpoint reach;
 	struct http_client *client;
 	struct trouble trouble;
 	char code[32]; /* of the trouble, when it came from the daemon */

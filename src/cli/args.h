@@ -85,7 +85,7 @@ const char *args_text(const struct args *a, unsigned flag, const char *otherwise
 uint64_t args_value(const struct args *a, unsigned flag, uint64_t otherwise);
 
 /* The daemon that verbs speak with, from the settings. */
-struct reach {
+struct endpoint {
 	char where[300]; /* "unix:/path", "http://host:port", "https://host:port" */
 	char key[64];    /* "": none */
 	int chosen;      /* somebody named it; else it is the usual place */
@@ -98,7 +98,7 @@ struct cli {
 	/* Test builds: bits of the row to leave out, in the launcher's table or in init's. */
 	int (*without)(const char *row, uint64_t *launch, uint64_t *init);
 	/* Looked up only by verbs that need it: reading files takes time, and they may be wrong. */
-	int (*reach)(struct reach *out, struct err *e);
+	int (*reach)(struct endpoint *out, struct err *e);
 	/* The TCP port that `atoll serve` would listen on by the settings; 0: none, or any. NULL: not atolld. */
 	unsigned (*listen_port)(void);
 	/* Starts atolld with the same command line: for a verb, a flag or an address that this executable

@@ -28,7 +28,7 @@ static _Noreturn void become(int link, const char *name, void (*be)(void *ctx), 
 	_exit(1);
 }
 
-int aide_start(struct aide *a, const char *name, void (*be)(void *ctx), void *ctx, struct err *e)
+int child_start(struct child *a, const char *name, void (*be)(void *ctx), void *ctx, struct err *e)
 {
 	int pair[2];
 
@@ -48,23 +48,23 @@ int aide_start(struct aide *a, const char *name, void (*be)(void *ctx), void *ct
 	return err_sys(e, "fork %s", name);
 }
 
-void aide_stop(struct aide *a)
+void child_stop(struct child *a)
 {
 	own_close_fd(&a->link);
 	a->pid = 0;
 }
 
-int aide_rests(const struct aide *a)
+int child_rests(const struct child *a)
 {
 	return a->tried_ns && now_ns() - a->tried_ns < AGAIN_MS * UINT64_C(1000000);
 }
 
-int aide_is(const struct aide *a, pid_t pid)
+int child_is(const struct child *a, pid_t pid)
 {
 	return a->pid && pid == a->pid;
 }
 
-int aide_hand(struct aide *a, uint16_t type, int take_pair[2], int front_link)
+int child_hand(struct child *a, uint16_t type, int take_pair[2], int front_link)
 {
 	struct frame head = sock_head(type, 0);
 	struct err e;

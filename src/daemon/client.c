@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 	struct cli cli = { .argv = argv,
 			   .verbs = verbs,
 			   .layers = layer_names(),
-			   .reach = reach_find,
+			   .reach = endpoint_find,
 			   .hand_over = client_hand_over };
 
 	if (dispatch_fill_stdio() < 0)

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-const struct cell_row cell_rows[] = {
+const struct confine_step confine_steps[] = {
 	{ "read write readv writev pread64 pwrite64 preadv pwritev close lseek "
 	  "splice",
 	  "bytes; splice: files of a box, between a pipe and a connection" },
@@ -39,11 +39,11 @@ const struct cell_row cell_rows[] = {
 	  "sysinfo prlimit64 getrlimit memfd_create ioctl dup prctl getrusage madvise",
 	  "time, randomness, long arguments; ioctl for FIONBIO" },
 };
-const unsigned cell_nrows = ARRAY_LEN(cell_rows);
+const unsigned confine_nsteps = ARRAY_LEN(confine_steps);
 
 /* It speaks with boxes and with the internet, and believes neither. What it has to know of this
  * machine (resolv.conf, hosts) it has read before. */
-const struct cell_row cell_egress_rows[] = {
+const struct confine_step confine_egress_steps[] = {
 	{ "read write readv writev close", "bytes" },
 	{ "socket connect accept4 recvmsg sendmsg recvfrom sendto shutdown getsockopt setsockopt "
 	  "getsockname getpeername",
@@ -57,11 +57,11 @@ const struct cell_row cell_egress_rows[] = {
 	  "descriptors that do not wait, its end" },
 	{ "clock_gettime clock_nanosleep gettimeofday nanosleep time getrandom", "time, randomness" },
 };
-const unsigned cell_negress_rows = ARRAY_LEN(cell_egress_rows);
+const unsigned confine_negress_steps = ARRAY_LEN(confine_egress_steps);
 
 /* It has keys and speaks with the internet. Names are resolved by ourselves, on the loop: no thread, no
  * file. What libcurl and OpenSSL load, they have loaded before. */
-const struct cell_row cell_model_rows[] = {
+const struct confine_step confine_llm_steps[] = {
 	{ "read write readv writev close lseek fstat newfstatat", "bytes; fstat: of what is open" },
 	{ "socket connect recvmsg sendmsg recvfrom sendto shutdown getsockopt setsockopt getsockname "
 	  "getpeername",
@@ -75,7 +75,7 @@ const struct cell_row cell_model_rows[] = {
 	  "descriptors that do not wait, its end" },
 	{ "clock_gettime clock_nanosleep clock_getres gettimeofday nanosleep time getrandom", "time, randomness" },
 };
-const unsigned cell_nmodel_rows = ARRAY_LEN(cell_model_rows);
+const unsigned confine_nllm_steps = ARRAY_LEN(confine_llm_steps);
 
 static int allow_sockets(scmp_filter_ctx ctx, int nr)
 {
@@ -105,7 +105,7 @@ static int allow(scmp_filter_ctx ctx, const char *name)
 	return rc == -EEXIST ? 0 : rc;
 }
 
-static int load_filter(const struct cell_row *rows, unsigned nrows, struct err *e)
+static int load_filter(const struct confine_step *rows, unsigned nrows, struct err *e)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int rc = ctx ? 0 : -ENOMEM;
@@ -144,7 +144,7 @@ static int drop(uid_t uid, gid_t gid, struct err *e)
 	return 0;
 }
 
-int cell_enter(uid_t uid, gid_t gid, const char *folder, struct err *e)
+int confine_enter(uid_t uid, gid_t gid, const char *folder, struct err *e)
 {
 	if (drop(uid, gid, e) < 0)
 		return -1;
@@ -156,11 +156,11 @@ int cell_enter(uid_t uid, gid_t gid, const char *folder, struct err *e)
 	}
 	if (landlock_confine(folder, e) < 0)
 		return err_in(e, "front");
-	return load_filter(cell_rows, cell_nrows, e) < 0 ? err_in(e, "front") : 0;
+	return load_filter(confine_steps, confine_nsteps, e) < 0 ? err_in(e, "front") : 0;
 }
 
 /* No file at all. */
-static int enter_bare(uid_t uid, gid_t gid, const struct cell_row *rows, unsigned nrows, struct err *e)
+static int enter_bare(uid_t uid, gid_t gid, const struct confine_step *rows, unsigned nrows, struct err *e)
 {
 	if (drop(uid, gid, e) < 0)
 		return -1;
@@ -169,17 +169,17 @@ static int enter_bare(uid_t uid, gid_t gid, const struct cell_row *rows, unsigne
 	return landlock_confine(NULL, e) < 0 ? -1 : load_filter(rows, nrows, e);
 }
 
-int cell_enter_egress(uid_t uid, gid_t gid, struct err *e)
+int confine_enter_egress(uid_t uid, gid_t gid, struct err *e)
 {
-	return enter_bare(uid, gid, cell_egress_rows, cell_negress_rows, e) < 0 ? err_in(e, "egress") : 0;
+	return enter_bare(uid, gid, confine_egress_steps, confine_negress_steps, e) < 0 ? err_in(e, "egress") : 0;
 }
 
-int cell_enter_model(uid_t uid, gid_t gid, struct err *e)
+int confine_enter_llm(uid_t uid, gid_t gid, struct err *e)
 {
-	return enter_bare(uid, gid, cell_model_rows, cell_nmodel_rows, e) < 0 ? err_in(e, "model") : 0;
+	return enter_bare(uid, gid, confine_llm_steps, confine_nllm_steps, e) < 0 ? err_in(e, "model") : 0;
 }
 
-void cell_forget_environment(void)
+void confine_clear_environment(void)
 {
 	for (char **v = environ; v && *v; v++)
 		explicit_bzero(*v, strlen(*v));

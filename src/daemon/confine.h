@@ -7,25 +7,25 @@
 
 /* Groups, gid, uid, then read back; no_new_privs; landlock: `folder` alone; the filter. uid
  * (uid_t)-1: stays who it is. Call it before the first thread and the first foreign byte. */
-must_check int cell_enter(uid_t uid, gid_t gid, const char *folder, struct err *e);
+must_check int confine_enter(uid_t uid, gid_t gid, const char *folder, struct err *e);
 
 /* The same for egress: no file at all, and sockets of the internet only. */
-must_check int cell_enter_egress(uid_t uid, gid_t gid, struct err *e);
+must_check int confine_enter_egress(uid_t uid, gid_t gid, struct err *e);
 
 /* For the process that asks models: the same as egress, and what TLS needs. */
-must_check int cell_enter_model(uid_t uid, gid_t gid, struct err *e);
+must_check int confine_enter_llm(uid_t uid, gid_t gid, struct err *e);
 
 /* Wipes the strings of the environment, then forgets them: a process that was forked has its parent's,
  * and keys come that way, too. */
-void cell_forget_environment(void);
+void confine_clear_environment(void);
 
-struct cell_row {
+struct confine_step {
 	const char *calls; /* separated by spaces */
 	const char *why;
 };
-extern const struct cell_row cell_rows[];
-extern const unsigned cell_nrows;
-extern const struct cell_row cell_egress_rows[];
-extern const unsigned cell_negress_rows;
-extern const struct cell_row cell_model_rows[];
-extern const unsigned cell_nmodel_rows;
+extern const struct confine_step confine_steps[];
+extern const unsigned confine_nsteps;
+extern const struct confine_step confine_egress_steps[];
+extern const unsigned confine_negress_steps;
+extern const struct confine_step confine_llm_steps[];
+extern const unsigned confine_nllm_steps;

@@ -13,18 +13,18 @@ enum { EGRESS_UID = 64171 };
 
 /* ---- what is permitted ---- */
 
-static int add(struct sluice_rules *out, const struct rule *r, struct err *e)
+static int add(struct egress_child_rules *out, const struct rule *r, struct err *e)
 {
 	for (unsigned i = 0; i < out->n; i++)
 		if (memcmp(&out->v[i], r, sizeof(*r)) == 0)
 			return 0;
-	if (out->n == SLUICE_RULES)
-		return err_set(e, ERR_LIMIT, "egress.allow: more than %d hosts", SLUICE_RULES);
+	if (out->n == EGRESS_CHILD_RULES)
+		return err_set(e, ERR_LIMIT, "egress.allow: more than %d hosts", EGRESS_CHILD_RULES);
 	out->v[out->n++] = *r;
 	return 0;
 }
 
-static int add_list(struct sluice_rules *out, const struct config *c, enum config_key key,
+static int add_list(struct egress_child_rules *out, const struct config *c, enum config_key key,
 		    int internal, struct err *e)
 {
 	for (const char *const *text = config_list(c, key); *text; text++) {
@@ -39,7 +39,7 @@ static int add_list(struct sluice_rules *out, const struct config *c, enum confi
 	return 0;
 }
 
-static int add_url(struct sluice_rules *out, const char *url, struct err *e)
+static int add_url(struct egress_child_rules *out, const char *url, struct err *e)
 {
 	struct rule r;
 
@@ -48,7 +48,7 @@ static int add_url(struct sluice_rules *out, const char *url, struct err *e)
 	return rule_of_url(&r, url, e) < 0 ? -1 : add(out, &r, e);
 }
 
-int sluice_rules(const struct config *c, struct sluice_rules *out, struct err *e)
+int egress_child_rules(const struct config *c, struct egress_child_rules *out, struct err *e)
 {
 	static const enum config_key urls[] = { CONFIG_PIP_INDEX, CONFIG_NPM_REGISTRY,
 						CONFIG_GEM_SOURCE, CONFIG_CARGO_INDEX,
@@ -72,10 +72,10 @@ int sluice_rules(const struct config *c, struct sluice_rules *out, struct err *e
 
 static int walls(void *ctx, struct err *e)
 {
-	const struct sluice *o = ctx;
+	const struct egress_child *o = ctx;
 	uid_t uid = o->root ? EGRESS_UID : (uid_t)-1;
 
-	return cell_enter_egress(uid, uid, e);
+	return confine_enter_egress(uid, uid, e);
 }
 
 static void many_files(void)
@@ -89,20 +89,20 @@ static void many_files(void)
 
 static void be_egress(void *ctx)
 {
-	struct sluice *o = ctx;
+	struct egress_child *o = ctx;
 	struct egress_conf conf = { .rules = o->rules.v,
 				    .nrules = o->rules.n,
 				    .dns = config_list(o->config, CONFIG_EGRESS_DNS),
 				    .limits = o->limits };
 
-	cell_forget_environment();
+	confine_clear_environment();
 	many_files();
 	_exit(egress_main(&conf, 3, walls, o));
 }
 
-void sluice_init(struct sluice *o, int root)
+void egress_child_init(struct egress_child *o, int root)
 {
-	*o = (struct sluice){ .aide.link = -1, .root = root };
+	*o = (struct egress_child){ .aide.link = -1, .root = root };
 }
 
 static struct egress_limits limits_of(const struct config *c)
@@ -121,56 +121,56 @@ static int same_limits(const struct egress_limits *a, const struct egress_limits
 	       a->connections == b->connections && a->idle_ms == b->idle_ms;
 }
 
-void sluice_apply(struct sluice *o, const struct config *c)
+void egress_child_apply(struct egress_child *o, const struct config *c)
 {
 	struct egress_limits limits = limits_of(c);
-	struct sluice_rules fresh;
+	struct egress_child_rules fresh;
 	struct err e;
 	int same;
 
 	o->config = c;
-	if (sluice_rules(c, &fresh, &e) < 0) { /* was checked before */
+	if (egress_child_rules(c, &fresh, &e) < 0) { /* was checked before */
 		log_error("egress", LOG_E(&e));
 		return;
 	}
 	same = memcmp(&fresh, &o->rules, sizeof(fresh)) == 0 && same_limits(&limits, &o->limits);
 	if (same && (o->aide.pid || !fresh.n))
 		return;
-	aide_stop(&o->aide);
+	child_stop(&o->aide);
 	o->rules = fresh;
 	o->limits = limits;
 	o->aide.tried_ns = 0;
-	sluice_tend(o);
+	egress_child_tend(o);
 }
 
-int sluice_tend(struct sluice *o)
+int egress_child_tend(struct egress_child *o)
 {
 	struct err e;
 
 	if (o->aide.pid || !o->rules.n)
 		return 0;
-	if (aide_rests(&o->aide))
+	if (child_rests(&o->aide))
 		return 1;
-	if (aide_start(&o->aide, "atoll-egress", be_egress, o, &e) < 0)
+	if (child_start(&o->aide, "atoll-egress", be_egress, o, &e) < 0)
 		log_error("no egress", LOG_E(&e));
 	return !o->aide.pid;
 }
 
-int sluice_ended(struct sluice *o, pid_t pid)
+int egress_child_ended(struct egress_child *o, pid_t pid)
 {
-	if (!aide_is(&o->aide, pid))
+	if (!child_is(&o->aide, pid))
 		return 0;
 	log_error("egress ended, starting another");
-	aide_stop(&o->aide);
+	child_stop(&o->aide);
 	return 1;
 }
 
-int sluice_hand(struct sluice *o, int front_link)
+int egress_child_hand(struct egress_child *o, int front_link)
 {
 	int pair[2];
 	struct err e;
 
 	if (!o->aide.pid || sock_pair(pair, &e) < 0)
 		return -1;
-	return aide_hand(&o->aide, WIRE_WAY, pair, front_link);
+	return child_hand(&o->aide, WIRE_WAY, pair, front_link);
 }

@@ -31,7 +31,7 @@ static int read_key(const char *path, char out[64], struct err *e)
 	return 0;
 }
 
-static int find_key(const struct config *c, struct reach *out, struct err *e)
+static int find_key(const struct config *c, struct endpoint *out, struct err *e)
 {
 	const char *key = config_text(c, CONFIG_KEY), *file = config_text(c, CONFIG_KEY_FILE);
 
@@ -85,7 +85,7 @@ static int64_t endpoint_listener_uid(unsigned port)
 }
 
 /* Any user may listen on this port. The key is for root's daemon, or for one of this user. */
-static int endpoint_use_port(struct reach *out, struct err *e)
+static int endpoint_use_port(struct endpoint *out, struct err *e)
 {
 	int64_t uid = endpoint_listener_uid(MACHINE_PORT);
 
@@ -99,7 +99,7 @@ static int endpoint_use_port(struct reach *out, struct err *e)
 
 /* For a user without a setting: the daemon of the user's own run folder. Where none was ever started there, the
  * machine's daemon, over its socket if this user may open it, over its port if there is a key for it. */
-static int reach_guess_host(struct reach *out, struct err *e)
+static int reach_guess_host(struct endpoint *out, struct err *e)
 {
 	const char *machine = "/run/atoll/atoll.sock";
 
@@ -113,7 +113,7 @@ static int reach_guess_host(struct reach *out, struct err *e)
 }
 
 /* Called after the key is known, which decides between the daemons of a user and of the machine. */
-static int find_host(const struct config *c, struct reach *out, struct err *e)
+static int find_host(const struct config *c, struct endpoint *out, struct err *e)
 {
 	const char *host = config_text(c, CONFIG_HOST), *socket = config_text(c, CONFIG_SOCKET);
 
@@ -132,13 +132,13 @@ static int find_host(const struct config *c, struct reach *out, struct err *e)
 	return 0;
 }
 
-int reach_find(struct reach *out, struct err *e)
+int endpoint_find(struct endpoint *out, struct err *e)
 {
 	struct config_source src = { .client = 1 };
 	struct config c;
 	int rc;
 
-	*out = (struct reach){ 0 };
+	*out = (struct endpoint){ 0 };
 	if (config_load(&c, &src, e) < 0)
 		return -1;
 	rc = find_key(&c, out, e) < 0 || find_host(&c, out, e) < 0 ? -1 : 0;

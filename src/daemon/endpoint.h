@@ -2,6 +2,6 @@
 #pragma once
 #include "cli/args.h"
 
-must_check int reach_find(struct reach *out, struct err *e);
+must_check int endpoint_find(struct endpoint *out, struct err *e);
 /* The first TCP port of serve.listen; 0: none is set, any free one, or the settings cannot be read. */
 unsigned endpoint_listen_port(void);

@@ -73,7 +73,7 @@ static void send_away(pid_t pid)
 		pause_ms(PAUSE_MS);
 }
 
-int bring_keeper(struct err *e)
+int keeper_connect(struct err *e)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
 		struct keeper_sync k;

@@ -4,4 +4,4 @@
 #include "base/err.h"
 
 /* Starts one if there is none. Returns the descriptor; blocks for seconds at most. */
-must_check int bring_keeper(struct err *e);
+must_check int keeper_connect(struct err *e);

@@ -46,12 +46,12 @@ static int open_store(const struct args *a, struct store **out, struct err *e)
 				     .given = &given,
 				     .ngiven = given.text != NULL };
 	struct config c;
-	struct home h;
+	struct state_dir h;
 	int rc;
 
 	if (config_load(&c, &src, e) < 0)
 		return -1;
-	rc = home_open(&h, &c, e);
+	rc = state_dir_open(&h, &c, e);
 	config_fini(&c);
 	return rc < 0 ? -1 : store_open(out, h.folder, e);
 }
@@ -170,7 +170,7 @@ static int drop(struct store *s, const struct args *a, struct err *e)
  * state folder that was given as a flag is always meant. */
 static int names_daemon(const struct cli *cli, const struct args *a, int *out_named, struct err *e)
 {
-	struct reach reach;
+	struct endpoint reach;
 
 	*out_named = cli->host != NULL;
 	if (*out_named && (args_has(a, KEY_STATE) || args_has(a, KEY_CONFIG)))
@@ -178,7 +178,7 @@ static int names_daemon(const struct cli *cli, const struct args *a, int *out_na
 			       "-H names a daemon and --state or --config another one; give one of them");
 	if (*out_named || args_has(a, KEY_STATE) || args_has(a, KEY_CONFIG))
 		return 0;
-	if (reach_find(&reach, e) < 0)
+	if (endpoint_find(&reach, e) < 0)
 		return -1;
 	*out_named = reach.chosen;
 	return 0;

@@ -26,7 +26,7 @@ static int beside(const char *settings, char out[512])
 	       access(out, F_OK) == 0;
 }
 
-void envoy_path(const struct config *c, char out[512])
+void llm_child_path(const struct config *c, char out[512])
 {
 	const char *given = config_text(c, CONFIG_MODELS);
 
@@ -43,7 +43,7 @@ void envoy_path(const struct config *c, char out[512])
 
 struct verdict {
 	struct err err; /* kind ERR_NONE: it can be used */
-	uint8_t digest[ENVOY_DIGEST];
+	uint8_t digest[LLM_CHILD_DIGEST];
 };
 
 static _Noreturn void judge(const char *path, int to)
@@ -84,7 +84,7 @@ static int look(const char *path, struct verdict *out, struct err *e)
 static int judged(const struct config *c, char path[512], struct verdict *v, struct err *e)
 {
 	memset(v, 0, sizeof(*v));
-	envoy_path(c, path);
+	llm_child_path(c, path);
 	if (!path[0])
 		return 0;
 	if (look(path, v, e) < 0)
@@ -96,7 +96,7 @@ static int judged(const struct config *c, char path[512], struct verdict *v, str
 	return 0;
 }
 
-int envoy_check(const struct config *c, struct err *e)
+int llm_child_check(const struct config *c, struct err *e)
 {
 	struct verdict v;
 	char path[512];
@@ -108,28 +108,28 @@ int envoy_check(const struct config *c, struct err *e)
 
 static int walls(void *ctx, struct err *e)
 {
-	const struct envoy *o = ctx;
+	const struct llm_child *o = ctx;
 	uid_t uid = o->root ? MODEL_UID : (uid_t)-1;
 
-	cell_forget_environment(); /* a key may have come by it */
-	return cell_enter_model(uid, uid, e);
+	confine_clear_environment(); /* a key may have come by it */
+	return confine_enter_llm(uid, uid, e);
 }
 
 static void be_model(void *ctx)
 {
 	struct rlimit files = { FILES, FILES };
-	struct envoy *o = ctx;
+	struct llm_child *o = ctx;
 
 	(void)!setrlimit(RLIMIT_NOFILE, &files);
 	_exit(model_main(o->path, 3, walls, o));
 }
 
-void envoy_init(struct envoy *o, int root)
+void llm_child_init(struct llm_child *o, int root)
 {
-	*o = (struct envoy){ .aide.link = -1, .root = root };
+	*o = (struct llm_child){ .aide.link = -1, .root = root };
 }
 
-void envoy_apply(struct envoy *o, const struct config *c)
+void llm_child_apply(struct llm_child *o, const struct config *c)
 {
 	struct verdict v;
 	char path[512];
@@ -142,40 +142,40 @@ void envoy_apply(struct envoy *o, const struct config *c)
 	if (strcmp(path, o->path) == 0 && memcmp(v.digest, o->digest, sizeof(v.digest)) == 0 &&
 	    (o->aide.pid || !path[0]))
 		return;
-	aide_stop(&o->aide); /* it answers what it was asked */
+	child_stop(&o->aide); /* it answers what it was asked */
 	snprintf(o->path, sizeof(o->path), "%s", path);
 	memcpy(o->digest, v.digest, sizeof(o->digest));
 	o->aide.tried_ns = 0;
-	envoy_tend(o);
+	llm_child_tend(o);
 }
 
-int envoy_tend(struct envoy *o)
+int llm_child_tend(struct llm_child *o)
 {
 	struct err e;
 
 	if (o->aide.pid || !o->path[0])
 		return 0;
-	if (aide_rests(&o->aide))
+	if (child_rests(&o->aide))
 		return 1;
-	if (aide_start(&o->aide, "atoll-model", be_model, o, &e) < 0)
+	if (child_start(&o->aide, "atoll-model", be_model, o, &e) < 0)
 		log_error("no models", LOG_E(&e));
 	return !o->aide.pid;
 }
 
-int envoy_ended(struct envoy *o, pid_t pid)
+int llm_child_ended(struct llm_child *o, pid_t pid)
 {
-	if (!aide_is(&o->aide, pid))
+	if (!child_is(&o->aide, pid))
 		return 0;
 	log_error("the process that asks models ended, starting another");
-	aide_stop(&o->aide);
+	child_stop(&o->aide);
 	return 1;
 }
 
-int envoy_hand(struct envoy *o, int front_link)
+int llm_child_hand(struct llm_child *o, int front_link)
 {
 	int pair[2];
 
 	if (!o->aide.pid || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -1;
-	return aide_hand(&o->aide, WIRE_MODEL, pair, front_link);
+	return child_hand(&o->aide, WIRE_MODEL, pair, front_link);
 }

@@ -8,22 +8,22 @@
 #include "daemon/child.h"
 #include "daemon/config.h"
 
-enum { ENVOY_DIGEST = 32 };
+enum { LLM_CHILD_DIGEST = 32 };
 
-struct envoy {
-	struct aide aide;
+struct llm_child {
+	struct child aide;
 	char path[512];
-	uint8_t digest[ENVOY_DIGEST]; /* of what it was started with */
+	uint8_t digest[LLM_CHILD_DIGEST]; /* of what it was started with */
 	int root;                     /* it becomes somebody else */
 };
 
 /* The file of models: serve.models, or models.toml beside a file of settings; "": there is none. */
-void envoy_path(const struct config *c, char out[512]);
+void llm_child_path(const struct config *c, char out[512]);
 /* Is it one? Nothing is also fine. */
-must_check int envoy_check(const struct config *c, struct err *e);
+must_check int llm_child_check(const struct config *c, struct err *e);
 
-void envoy_init(struct envoy *o, int root);
-void envoy_apply(struct envoy *o, const struct config *c); /* as sluice_apply() */
-int envoy_tend(struct envoy *o);
-int envoy_ended(struct envoy *o, pid_t pid);
-int envoy_hand(struct envoy *o, int front_link);
+void llm_child_init(struct llm_child *o, int root);
+void llm_child_apply(struct llm_child *o, const struct config *c); /* as egress_child_apply() */
+int llm_child_tend(struct llm_child *o);
+int llm_child_ended(struct llm_child *o, pid_t pid);
+int llm_child_hand(struct llm_child *o, int front_link);

@@ -13,11 +13,11 @@ enum { CONNECT_MS = 5000 };
 
 static int local_daemon_refuse(const char *verb, const char *named, const char *run, struct err *e)
 {
-	struct seat_note note;
+	struct pidfile_record note;
 	struct err why;
 	char pid[32] = "none runs";
 
-	if (seat_read(run, &note, &why) == 0)
+	if (pidfile_read(run, &note, &why) == 0)
 		snprintf(pid, sizeof(pid), "pid %d", (int)note.warden);
 	return err_set(
 		e, ERR_INVALID,
@@ -47,7 +47,7 @@ static int listener_of(const struct dial_url *url, pid_t *out_pid, struct err *e
 /* The daemon's socket lies in its run folder, unless serve.socket says otherwise. */
 static int find_by_socket(const char *verb, const char *named, char run[256], struct err *e)
 {
-	struct seat_note note;
+	struct pidfile_record note;
 	struct dial_url url;
 	char folder[256];
 	pid_t listener = 0;
@@ -59,12 +59,12 @@ static int find_by_socket(const char *verb, const char *named, char run[256], st
 		return local_daemon_refuse(verb, named, run, e);
 	if (listener_of(&url, &listener, e) < 0)
 		return -1;
-	if (seat_read(run, &note, e) == 0 && note.warden == listener)
+	if (pidfile_read(run, &note, e) == 0 && note.warden == listener)
 		return 0;
 	snprintf(folder, sizeof(folder), "%.255s", url.host);
 	slash = strrchr(folder, '/');
 	*slash = 0;
-	if (seat_read(folder, &note, e) < 0 || (note.warden != listener && listener != 1))
+	if (pidfile_read(folder, &note, e) < 0 || (note.warden != listener && listener != 1))
 		return local_daemon_refuse(verb, named, run, e);
 	snprintf(run, 256, "%s", folder);
 	return 0;
@@ -72,9 +72,9 @@ static int find_by_socket(const char *verb, const char *named, char run[256], st
 
 int local_daemon_find(const struct cli *cli, const char *verb, char out[256], struct err *e)
 {
-	struct reach reach = { 0 };
+	struct endpoint reach = { 0 };
 
-	if (run_dir_find(out, 256, e) < 0 || (!cli->host && reach_find(&reach, e) < 0))
+	if (run_dir_find(out, 256, e) < 0 || (!cli->host && endpoint_find(&reach, e) < 0))
 		return -1;
 	if (cli->host)
 		snprintf(reach.where, sizeof(reach.where), "%s", cli->host);

@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 			   .verbs = verbs,
 			   .layers = layer_names(),
 			   .without = policy_without,
-			   .reach = reach_find,
+			   .reach = endpoint_find,
 			   .listen_port = endpoint_listen_port };
 
 	if (dispatch_fill_stdio() < 0)

@@ -19,7 +19,7 @@ static void path_of(const char *run_dir, char out[300])
 	snprintf(out, 300, "%.280s/serve.pid", run_dir);
 }
 
-static int read_note(int fd, struct seat_note *out)
+static int read_note(int fd, struct pidfile_record *out)
 {
 	char text[128];
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
@@ -41,9 +41,9 @@ static int is_current(int fd, const char *path)
 	       held.st_dev == named.st_dev;
 }
 
-int seat_take(const char *run_dir, struct err *e)
+int pidfile_take(const char *run_dir, struct err *e)
 {
-	struct seat_note there = { 0 };
+	struct pidfile_record there = { 0 };
 	char path[300];
 
 	path_of(run_dir, path);
@@ -66,7 +66,7 @@ int seat_take(const char *run_dir, struct err *e)
 		       (int)there.warden);
 }
 
-int seat_lock_state(const char *state_dir, struct err *e)
+int pidfile_lock_state(const char *state_dir, struct err *e)
 {
 	auto_fd int fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -84,7 +84,7 @@ int seat_lock_state(const char *state_dir, struct err *e)
 	return steal_fd(&fd);
 }
 
-int seat_write(int fd, const struct seat_note *note, struct err *e)
+int pidfile_write(int fd, const struct pidfile_record *note, struct err *e)
 {
 	char text[128];
 	int n = snprintf(text, sizeof(text), "%d %.39s %d %d %d\n", (int)note->warden, note->version,
@@ -96,7 +96,7 @@ int seat_write(int fd, const struct seat_note *note, struct err *e)
 	return 0;
 }
 
-int seat_read(const char *run_dir, struct seat_note *out, struct err *e)
+int pidfile_read(const char *run_dir, struct pidfile_record *out, struct err *e)
 {
 	char path[300];
 	auto_fd int fd = -1;
@@ -128,11 +128,11 @@ static int seat_is_daemon(pid_t pid)
 	return 0;
 }
 
-int seat_find_process(const char *run_dir, struct seat_note *out, int *out_pidfd, struct err *e)
+int pidfile_find_process(const char *run_dir, struct pidfile_record *out, int *out_pidfd, struct err *e)
 {
 	auto_fd int pidfd = -1;
 
-	if (seat_read(run_dir, out, e) < 0)
+	if (pidfile_read(run_dir, out, e) < 0)
 		return -1;
 	pidfd = (int)syscall(SYS_pidfd_open, out->warden, 0);
 	/* Checked while the descriptor is held: a signal sent through it reaches the process checked here. */
@@ -142,7 +142,7 @@ int seat_find_process(const char *run_dir, struct seat_note *out, int *out_pidfd
 	return 0;
 }
 
-void seat_leave(const char *run_dir, int fd)
+void pidfile_leave(const char *run_dir, int fd)
 {
 	char path[300];
 

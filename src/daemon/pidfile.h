@@ -8,22 +8,22 @@
 #include "base/err.h"
 #include <sys/types.h>
 
-#define SEAT_VERSION 40
+#define PIDFILE_VERSION 40
 
-struct seat_note {
+struct pidfile_record {
 	pid_t warden, front;
-	char version[SEAT_VERSION];
+	char version[PIDFILE_VERSION];
 	int failed_upgrades, upgrade_errno; /* 0 in the file of a daemon that does not write them */
 };
 
 /* Waits some seconds for those who are leaving. The descriptor, or -1: somebody stays. */
-must_check int seat_take(const char *run_dir, struct err *e);
+must_check int pidfile_take(const char *run_dir, struct err *e);
 /* The same for the state folder, which daemons with different run folders could name: their rows and boxes are
  * not each other's. */
-must_check int seat_lock_state(const char *state_dir, struct err *e);
-must_check int seat_write(int fd, const struct seat_note *note, struct err *e);
+must_check int pidfile_lock_state(const char *state_dir, struct err *e);
+must_check int pidfile_write(int fd, const struct pidfile_record *note, struct err *e);
 /* Of the one that serves there; ERR_NOT_FOUND: nobody does. */
-must_check int seat_read(const char *run_dir, struct seat_note *out, struct err *e);
+must_check int pidfile_read(const char *run_dir, struct pidfile_record *out, struct err *e);
 /* The same, with a pidfd of its supervisor, for signals. */
-must_check int seat_find_process(const char *run_dir, struct seat_note *out, int *out_pidfd, struct err *e);
-void seat_leave(const char *run_dir, int fd); /* for good: the file goes, too */
+must_check int pidfile_find_process(const char *run_dir, struct pidfile_record *out, int *out_pidfd, struct err *e);
+void pidfile_leave(const char *run_dir, int fd); /* for good: the file goes, too */

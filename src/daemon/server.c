@@ -46,9 +46,9 @@
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 
-struct front {
+struct server {
 	struct package_preinstall prepare;
-	const struct front_start *start;
+	const struct server_start *start;
 	struct loop loop;
 	struct api api;
 	struct frame_conn warden;
@@ -63,7 +63,7 @@ struct front {
 
 static void ask_keeper(struct fleet *f)
 {
-	struct front *x = f->user;
+	struct server *x = f->user;
 	struct frame ask = sock_head(WIRE_INFO, 0);
 
 	log_info("asking for a keeper");
@@ -72,7 +72,7 @@ static void ask_keeper(struct fleet *f)
 
 static void ask_way(struct egress_client *g)
 {
-	struct front *x = g->user;
+	struct server *x = g->user;
 	struct frame ask = sock_head(WIRE_WAY, 0);
 
 	frame_conn_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
@@ -80,13 +80,13 @@ static void ask_way(struct egress_client *g)
 
 static void ask_model(void *user)
 {
-	struct front *x = user;
+	struct server *x = user;
 	struct frame ask = sock_head(WIRE_MODEL, 0);
 
 	frame_conn_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
 }
 
-static void keeper_came(struct front *x, int take_fd)
+static void keeper_came(struct server *x, int take_fd)
 {
 	struct wire_fill fill = { .head = sock_head(WIRE_FILL, 0),
 				  .depth = (uint32_t)config_number(x->start->config, CONFIG_POOL) };
@@ -98,7 +98,7 @@ static void keeper_came(struct front *x, int take_fd)
 
 static void warden_says(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
 {
-	struct front *x = loop_owner(p, struct front, warden);
+	struct server *x = loop_owner(p, struct server, warden);
 
 	(void)len;
 	if (f->type == WIRE_FD && *fd >= 0)
@@ -115,7 +115,7 @@ static void warden_says(struct frame_conn *p, const struct frame *f, size_t len,
 	}
 }
 
-static void begin_drain(struct front *x)
+static void begin_drain(struct server *x)
 {
 	if (timer_pending(&x->drain))
 		return;
@@ -132,7 +132,7 @@ static void begin_drain(struct front *x)
  * not find us beside it. So not a moment longer: streams are resumed over there. */
 static void warden_left(struct frame_conn *p, const struct err *why)
 {
-	struct front *x = loop_owner(p, struct front, warden);
+	struct server *x = loop_owner(p, struct server, warden);
 
 	(void)why;
 	log_warn("the warden has left");
@@ -144,17 +144,17 @@ static void warden_left(struct frame_conn *p, const struct err *why)
 static void told_to_leave(struct on_signal *s, int signo)
 {
 	(void)signo;
-	begin_drain(loop_owner(s, struct front, term));
+	begin_drain(loop_owner(s, struct server, term));
 }
 
 static void drained_enough(struct timer *t)
 {
-	loop_stop(&loop_owner(t, struct front, drain)->loop);
+	loop_stop(&loop_owner(t, struct server, drain)->loop);
 }
 
 static void is_drained(struct timer *t)
 {
-	struct front *x = loop_owner(t, struct front, tick);
+	struct server *x = loop_owner(t, struct server, tick);
 
 	if (http_drained(&x->api.http))
 		loop_stop(&x->loop);
@@ -176,7 +176,7 @@ static uint16_t port_of(int fd)
 					       ((struct sockaddr_in6 *)&at)->sin6_port);
 }
 
-static uint16_t first_port(const struct front_start *s)
+static uint16_t first_port(const struct server_start *s)
 {
 	uint16_t port = 0;
 
@@ -187,7 +187,7 @@ static uint16_t first_port(const struct front_start *s)
 
 static void all_restored(struct fleet *f)
 {
-	struct front *x = f->user;
+	struct server *x = f->user;
 	struct frame done = sock_head(WIRE_DONE, 0);
 	struct err e;
 
@@ -353,7 +353,7 @@ static struct wire_limits bounds_settings(const struct config *c)
 	};
 }
 
-static struct fleet_conf fleet_settings(const struct front_start *s)
+static struct fleet_conf fleet_settings(const struct server_start *s)
 {
 	const struct config *c = s->config;
 
@@ -404,7 +404,7 @@ static void set_way_env(const struct config *c)
 	way_env[n] = NULL;
 }
 
-static struct api_conf api_settings(const struct front_start *s)
+static struct api_conf api_settings(const struct server_start *s)
 {
 	const struct config *c = s->config;
 	uint64_t upload = config_number(c, CONFIG_UPLOAD_MAX);
@@ -461,7 +461,7 @@ static void many_files(void)
 	(void)!setrlimit(RLIMIT_NOFILE, &r);
 }
 
-static int open_tls(struct front *x, struct err *e)
+static int open_tls(struct server *x, struct err *e)
 {
 	const char *cert = config_text(x->start->config, CONFIG_TLS_CERT),
 		   *key = config_text(x->start->config, CONFIG_TLS_KEY);
@@ -508,12 +508,12 @@ static int open_oidc(const struct config *c, struct oidc **out, struct err *e)
 	return 0;
 }
 
-int front_check(const struct config *c, struct err *e)
+int server_check(const struct config *c, struct err *e)
 {
-	struct sluice_rules rules;
+	struct egress_child_rules rules;
 	struct oidc *o;
 
-	if (sluice_rules(c, &rules, e) < 0)
+	if (egress_child_rules(c, &rules, e) < 0)
 		return -1;
 
 	if (open_oidc(c, &o, e) < 0)
@@ -522,13 +522,13 @@ int front_check(const struct config *c, struct err *e)
 	return 0;
 }
 
-static int begin(struct front *x, struct err *e)
+static int begin(struct server *x, struct err *e)
 {
-	const struct front_start *s = x->start;
+	const struct server_start *s = x->start;
 	static const struct box_hooks *const hooks[] = { &notebook_hooks, &compile_reuse_hooks,
 							 &packages_hooks, NULL };
 	struct fleet_conf conf = fleet_settings(s);
-	static struct sluice_rules rules;
+	static struct egress_child_rules rules;
 	int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
 	static const struct api_door *const doors[] = { &e2b_door, &tool_door, &mcp_door, &rex_door, &ui_door, NULL };
 	char boot[64];
@@ -536,11 +536,11 @@ static int begin(struct front *x, struct err *e)
 	conf.hooks = hooks;
 	many_files();
 	set_way_env(s->config);
-	if (sluice_rules(s->config, &rules, e) < 0)
+	if (egress_child_rules(s->config, &rules, e) < 0)
 		return -1;
 	if (read_boot(boot, e) < 0 || open_tls(x, e) < 0 ||
 	    open_oidc(s->config, &x->api.oidc, e) < 0 || loop_init(&x->loop, e) < 0 ||
-	    cell_enter(s->uid, s->gid, s->folder, e) < 0)
+	    confine_enter(s->uid, s->gid, s->folder, e) < 0)
 		return -1;
 	/* From here on we are who we want to be. */
 	if (store_open(&x->api.store, s->folder, e) < 0)
@@ -577,9 +577,9 @@ static int begin(struct front *x, struct err *e)
 	return fleet_restore(&x->api.fleet, e);
 }
 
-int front_main(const struct front_start *s)
+int server_main(const struct server_start *s)
 {
-	static struct front x;
+	static struct server x;
 	struct err e;
 
 	x.start = s;

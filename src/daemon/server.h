@@ -5,13 +5,13 @@
 #include "daemon/config.h"
 #include <sys/types.h>
 
-enum { FRONT_LISTENERS = 32 };
+enum { SERVER_LISTENERS = 32 };
 
-struct front_start {
+struct server_start {
 	const struct config *config;
 	const char *const *layer_names;
 	int warden; /* WIRE_INFO to it: bring a keeper; WIRE_DONE: we serve */
-	int listeners[FRONT_LISTENERS];
+	int listeners[SERVER_LISTENERS];
 	unsigned nlisteners;
 	int alone; /* no older front drains beside us; else the warden says WIRE_DONE when it is gone */
 	uid_t uid, own_uid; /* to become; who started the daemon */
@@ -20,6 +20,6 @@ struct front_start {
 	int models;         /* somebody asks them: WIRE_MODEL to the warden brings a line */
 };
 /* Can the files that the settings name be used? What a reload asks before it believes in it. */
-must_check int front_check(const struct config *c, struct err *e);
+must_check int server_check(const struct config *c, struct err *e);
 /* Never returns before it is told to leave; the exit status. */
-int front_main(const struct front_start *s);
+int server_main(const struct server_start *s);

@@ -13,7 +13,7 @@ enum { FRONT_UID = 64170 };
 
 /* Who the front becomes: as configured, else the user "atoll" where there is one, else a number
  * that nobody has. Started by somebody who is not root it stays that one. */
-static int find_user(struct home *h, const struct config *c, struct err *e)
+static int find_user(struct state_dir *h, const struct config *c, struct err *e)
 {
 	const char *name = config_text(c, CONFIG_USER);
 	const struct passwd *pw = getpwnam(name ? name : "atoll");
@@ -33,7 +33,7 @@ static int find_user(struct home *h, const struct config *c, struct err *e)
 	return 0;
 }
 
-int home_make_folder(const char *path, mode_t mode, struct err *e)
+int state_dir_make(const char *path, mode_t mode, struct err *e)
 {
 	char part[1200];
 
@@ -52,14 +52,14 @@ int home_make_folder(const char *path, mode_t mode, struct err *e)
 }
 
 /* The state folder stays ours, or the front could lead the keeper astray in it. */
-static int make_state(struct home *h, const struct config *c, struct err *e)
+static int make_state(struct state_dir *h, const struct config *c, struct err *e)
 {
 	const char *state = config_text(c, CONFIG_STATE);
 	struct stat st;
 
 	snprintf(h->state, sizeof(h->state), "%s", state);
 	snprintf(h->folder, sizeof(h->folder), "%s/front", h->state);
-	if (home_make_folder(h->folder, 0700, e) < 0)
+	if (state_dir_make(h->folder, 0700, e) < 0)
 		return -1;
 	/* A keeper may have made it, for itself alone; the front has to pass through. */
 	if (h->uid != (uid_t)-1 && stat(h->state, &st) == 0 && st.st_uid == 0 &&
@@ -70,9 +70,9 @@ static int make_state(struct home *h, const struct config *c, struct err *e)
 	return 0;
 }
 
-int home_open(struct home *h, const struct config *c, struct err *e)
+int state_dir_open(struct state_dir *h, const struct config *c, struct err *e)
 {
-	*h = (struct home){ .uid = (uid_t)-1 };
+	*h = (struct state_dir){ .uid = (uid_t)-1 };
 	if (find_user(h, c, e) < 0)
 		return -1;
 	return make_state(h, c, e);

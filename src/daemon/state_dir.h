@@ -6,12 +6,12 @@
 #include "daemon/config.h"
 #include <sys/types.h>
 
-struct home {
+struct state_dir {
 	uid_t uid; /* who the front becomes; (uid_t)-1: stays who it is */
 	gid_t gid;
 	char state[1024], folder[1100];
 };
 /* Finds out, and makes the folders. */
-must_check int home_open(struct home *h, const struct config *c, struct err *e);
+must_check int state_dir_open(struct state_dir *h, const struct config *c, struct err *e);
 /* Parents too (0755). One that is there already stays as it is. */
-must_check int home_make_folder(const char *path, mode_t mode, struct err *e);
+must_check int state_dir_make(const char *path, mode_t mode, struct err *e);

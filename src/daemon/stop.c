@@ -93,9 +93,9 @@ static int stop_wait(int pidfd, struct err *e)
 static int stop_daemon(const char *run, struct stop_result *r, struct err *e)
 {
 	auto_fd int pidfd = -1;
-	struct seat_note note;
+	struct pidfile_record note;
 
-	if (seat_find_process(run, &note, &pidfd, e) < 0)
+	if (pidfile_find_process(run, &note, &pidfd, e) < 0)
 		return e->kind == ERR_NOT_FOUND ? 0 : -1;
 	r->daemon = note.warden;
 	if (syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) < 0)

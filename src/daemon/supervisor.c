@@ -54,13 +54,13 @@ struct front_process {
 	uint64_t tried_ns; /* when one was last looked for */
 };
 
-struct warden {
+struct supervisor {
 	const struct cli *cli;
 	const struct args *args;
 	struct config config;
 	char run[256];
-	struct home home;
-	int listeners[FRONT_LISTENERS];
+	struct state_dir home;
+	int listeners[SERVER_LISTENERS];
 	unsigned nlisteners;
 	int signals;
 	int seat;
@@ -70,8 +70,8 @@ struct warden {
 	char keeper_error[sizeof(((struct err *)0)->msg)];
 	struct front_process fronts[FRONTS]; /* oldest first */
 	unsigned nfronts;
-	struct sluice sluice;
-	struct envoy envoy;
+	struct egress_child sluice;
+	struct llm_child envoy;
 	int upgraded; /* we came into being by an upgrade */
 	int ready;    /* the newest serves */
 	int leaving;
@@ -85,7 +85,7 @@ struct warden {
 
 /* ---- settings ---- */
 
-static int load(struct warden *w, struct config *out, struct err *e)
+static int load(struct supervisor *w, struct config *out, struct err *e)
 {
 	struct config_given given[CONFIG_NFLAGS];
 	struct config_source src = { .file = args_text(w->args, CONFIG_FLAG_FILE, NULL),
@@ -103,11 +103,11 @@ static void set_up_log(const struct config *c)
 
 /* ---- sockets ---- */
 
-static int add_listener(struct warden *w, int take_fd, struct err *e)
+static int add_listener(struct supervisor *w, int take_fd, struct err *e)
 {
-	if (w->nlisteners == FRONT_LISTENERS) {
+	if (w->nlisteners == SERVER_LISTENERS) {
 		close(take_fd);
-		return err_set(e, ERR_LIMIT, "more than %d addresses to listen on", FRONT_LISTENERS);
+		return err_set(e, ERR_LIMIT, "more than %d addresses to listen on", SERVER_LISTENERS);
 	}
 	w->listeners[w->nlisteners++] = take_fd;
 	return 0;
@@ -121,7 +121,7 @@ static int keep(int fd, struct err *e)
 }
 
 /* From before an upgrade. */
-static int inherit(struct warden *w, struct err *e)
+static int inherit(struct supervisor *w, struct err *e)
 {
 	char *text = getenv(FDS_VAR), *fronts = getenv(FRONTS_VAR), *rest = NULL;
 
@@ -155,7 +155,7 @@ static int inherit(struct warden *w, struct err *e)
 	return 0;
 }
 
-static int listen_on(struct warden *w, const char *where, struct err *e)
+static int listen_on(struct supervisor *w, const char *where, struct err *e)
 {
 	struct addr a;
 	int fd;
@@ -166,7 +166,7 @@ static int listen_on(struct warden *w, const char *where, struct err *e)
 	return fd < 0 ? -1 : add_listener(w, fd, e);
 }
 
-static int open_sockets(struct warden *w, struct err *e)
+static int open_sockets(struct supervisor *w, struct err *e)
 {
 	const char *const *addresses = config_list(&w->config, CONFIG_LISTEN);
 	const char *socket = config_text(&w->config, CONFIG_SOCKET);
@@ -194,9 +194,9 @@ static int open_sockets(struct warden *w, struct err *e)
 
 /* ---- the front ---- */
 
-static _Noreturn void be_front(struct warden *w, int link)
+static _Noreturn void be_front(struct supervisor *w, int link)
 {
-	struct front_start s = { .config = &w->config,
+	struct server_start s = { .config = &w->config,
 				 .layer_names = layer_names(),
 				 .warden = link,
 				 .nlisteners = w->nlisteners,
@@ -222,16 +222,16 @@ static _Noreturn void be_front(struct warden *w, int link)
 	for (unsigned i = 0; i < w->nfronts; i++)
 		own_close_fd(&w->fronts[i].link);
 	prctl(PR_SET_NAME, "atoll-front");
-	cell_forget_environment();
-	exit(front_main(&s));
+	confine_clear_environment();
+	exit(server_main(&s));
 }
 
-static struct front_process *newest(struct warden *w)
+static struct front_process *newest(struct supervisor *w)
 {
 	return w->nfronts ? &w->fronts[w->nfronts - 1] : NULL;
 }
 
-static int start_front(struct warden *w, struct err *e)
+static int start_front(struct supervisor *w, struct err *e)
 {
 	int pair[2];
 	pid_t pid;
@@ -259,7 +259,7 @@ static int start_front(struct warden *w, struct err *e)
 
 /* Logged when it is another reason, and once a minute. A daemon that has never served leaves: whoever has
  * started it has to see to that. */
-static void no_keeper(struct warden *w, const struct err *e)
+static void no_keeper(struct supervisor *w, const struct err *e)
 {
 	uint64_t now = now_ns();
 
@@ -279,7 +279,7 @@ static void no_keeper(struct warden *w, const struct err *e)
 
 /* Makes sure that there is a keeper and hands a connection over. Not in a circle: a front whose
  * keepers leave at once gets one every AGAIN_MS. */
-static void hand_keeper(struct warden *w, struct front_process *f)
+static void hand_keeper(struct supervisor *w, struct front_process *f)
 {
 	struct frame head = sock_head(WIRE_FD, 0);
 	auto_fd int fd = -1;
@@ -288,7 +288,7 @@ static void hand_keeper(struct warden *w, struct front_process *f)
 	f->wants_keeper &= f->link >= 0;
 	if (!f->wants_keeper || now_ns() - f->tried_ns < AGAIN_MS * UINT64_C(1000000))
 		return;
-	fd = bring_keeper(&e);
+	fd = keeper_connect(&e);
 	f->tried_ns = now_ns();
 	if (fd < 0) {
 		no_keeper(w, &e);
@@ -300,7 +300,7 @@ static void hand_keeper(struct warden *w, struct front_process *f)
 		log_warn("the front did not take its keeper", LOG_E(&e));
 }
 
-static void say_where(const struct warden *w)
+static void say_where(const struct supervisor *w)
 {
 	const char *scheme = config_text(&w->config, CONFIG_TLS_CERT) ? "https://" : "http://";
 	struct addr a;
@@ -312,21 +312,21 @@ static void say_where(const struct warden *w)
 				strncmp(a.text, "unix:", 5) ? scheme : "", a.text);
 }
 
-static void note_seat(struct warden *w)
+static void note_seat(struct supervisor *w)
 {
-	struct seat_note note = { .warden = getpid(),
+	struct pidfile_record note = { .warden = getpid(),
 				  .front = w->ready ? newest(w)->pid : 0,
 				  .failed_upgrades = w->failed_upgrades,
 				  .upgrade_errno = w->upgrade_errno };
 	struct err e;
 
 	snprintf(note.version, sizeof(note.version), "%s", ATOLL_VERSION);
-	if (seat_write(w->seat, &note, &e) < 0)
+	if (pidfile_write(w->seat, &note, &e) < 0)
 		log_warn("who serves cannot be written down", LOG_E(&e));
 }
 
 /* The newest serves: the others may go. */
-static void say_ready(struct warden *w)
+static void say_ready(struct supervisor *w)
 {
 	struct err e;
 
@@ -341,7 +341,7 @@ static void say_ready(struct warden *w)
 		log_warn("service manager", LOG_E(&e));
 }
 
-static void front_says(struct warden *w, struct front_process *f)
+static void front_says(struct supervisor *w, struct front_process *f)
 {
 	char buf[WIRE_MAX];
 	const struct frame *said = (const struct frame *)buf;
@@ -372,7 +372,7 @@ static int hand_on(int fd)
 	return fd;
 }
 
-static void begin_again(struct warden *w)
+static void begin_again(struct supervisor *w)
 {
 	auto_buf struct buf fds = { 0 }, fronts = { 0 };
 	char state[16];
@@ -401,12 +401,12 @@ static void begin_again(struct warden *w)
 	unsetenv(STATE_VAR);
 }
 
-static void take_over(struct warden *w)
+static void take_over(struct supervisor *w)
 {
 	struct config fresh = { 0 };
 	struct err e;
 
-	if (load(w, &fresh, &e) < 0 || front_check(&fresh, &e) < 0 || envoy_check(&fresh, &e) < 0) {
+	if (load(w, &fresh, &e) < 0 || server_check(&fresh, &e) < 0 || llm_child_check(&fresh, &e) < 0) {
 		log_error("reload refused, everything stays as it was", LOG_E(&e));
 		config_fini(&fresh);
 		return;
@@ -414,13 +414,13 @@ static void take_over(struct warden *w)
 	config_fini(&w->config);
 	w->config = fresh;
 	set_up_log(&w->config);
-	sluice_apply(&w->sluice, &w->config);
-	envoy_apply(&w->envoy, &w->config);
+	egress_child_apply(&w->sluice, &w->config);
+	llm_child_apply(&w->envoy, &w->config);
 	if (start_front(w, &e) < 0)
 		log_error("reload", LOG_E(&e));
 }
 
-static void front_ended(struct warden *w, unsigned i)
+static void front_ended(struct supervisor *w, unsigned i)
 {
 	struct frame alone = sock_head(WIRE_DONE, 0);
 	struct front_process *last;
@@ -435,7 +435,7 @@ static void front_ended(struct warden *w, unsigned i)
 }
 
 /* Another one instead of the newest, unless the one before it still serves. */
-static void replace_front(struct warden *w, int status)
+static void replace_front(struct supervisor *w, int status)
 {
 	struct timespec a_while = { .tv_nsec = AGAIN_MS * 1000000 };
 	struct front_process *last = newest(w);
@@ -460,13 +460,13 @@ static void replace_front(struct warden *w, int status)
 		log_error("no front", LOG_E(&e));
 }
 
-static void reap(struct warden *w)
+static void reap(struct supervisor *w)
 {
 	int status;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (sluice_ended(&w->sluice, pid) || envoy_ended(&w->envoy, pid))
+		if (egress_child_ended(&w->sluice, pid) || llm_child_ended(&w->envoy, pid))
 			continue;
 		for (unsigned i = 0; i < w->nfronts; i++)
 			if (w->fronts[i].pid == pid) {
@@ -480,7 +480,7 @@ static void reap(struct warden *w)
 	}
 }
 
-static void on_signal(struct warden *w)
+static void on_signal(struct supervisor *w)
 {
 	struct signalfd_siginfo si;
 	struct err e;
@@ -507,7 +507,7 @@ static void on_signal(struct warden *w)
 	}
 }
 
-static int catch_signals(struct warden *w, struct err *e)
+static int catch_signals(struct supervisor *w, struct err *e)
 {
 	static const int caught[] = { SIGCHLD, SIGHUP, SIGUSR2, SIGTERM, SIGINT };
 	sigset_t set;
@@ -520,7 +520,7 @@ static int catch_signals(struct warden *w, struct err *e)
 	return w->signals < 0 ? err_sys(e, "signalfd") : 0;
 }
 
-static int hand_keepers(struct warden *w)
+static int hand_keepers(struct supervisor *w)
 {
 	int waiting = 0;
 
@@ -533,14 +533,14 @@ static int hand_keepers(struct warden *w)
 }
 
 /* Egress is there as long as somebody may want it, and whoever asked for it is connected. */
-static int hand_ways(struct warden *w)
+static int hand_ways(struct supervisor *w)
 {
-	int waiting = !w->leaving && sluice_tend(&w->sluice);
+	int waiting = !w->leaving && egress_child_tend(&w->sluice);
 
 	for (unsigned i = 0; i < w->nfronts; i++) {
 		struct front_process *f = &w->fronts[i];
 
-		if (f->wants_way && f->link >= 0 && sluice_hand(&w->sluice, f->link) == 0)
+		if (f->wants_way && f->link >= 0 && egress_child_hand(&w->sluice, f->link) == 0)
 			f->wants_way = 0;
 		waiting |= f->wants_way && w->sluice.rules.n;
 	}
@@ -548,21 +548,21 @@ static int hand_ways(struct warden *w)
 }
 
 /* The same for models. */
-static int hand_models(struct warden *w)
+static int hand_models(struct supervisor *w)
 {
-	int waiting = !w->leaving && envoy_tend(&w->envoy);
+	int waiting = !w->leaving && llm_child_tend(&w->envoy);
 
 	for (unsigned i = 0; i < w->nfronts; i++) {
 		struct front_process *f = &w->fronts[i];
 
-		if (f->wants_model && f->link >= 0 && envoy_hand(&w->envoy, f->link) == 0)
+		if (f->wants_model && f->link >= 0 && llm_child_hand(&w->envoy, f->link) == 0)
 			f->wants_model = 0;
 		waiting |= f->wants_model && w->envoy.path[0];
 	}
 	return waiting;
 }
 
-static void watch(struct warden *w)
+static void watch(struct supervisor *w)
 {
 	while (!w->leaving || w->nfronts) {
 		struct pollfd p[FRONTS + 1] = { { .fd = w->signals, .events = POLLIN } };
@@ -588,7 +588,7 @@ static void watch(struct warden *w)
 }
 
 /* The sockets that we made in the file system. */
-static void remove_sockets(const struct warden *w)
+static void remove_sockets(const struct supervisor *w)
 {
 	struct addr a;
 	struct err e;
@@ -615,7 +615,7 @@ static void retire_keeper(void)
 	keeper_sync_close(&k);
 }
 
-static int remember_exe(struct warden *w, struct err *e)
+static int remember_exe(struct supervisor *w, struct err *e)
 {
 	ssize_t n = readlink("/proc/self/exe", w->exe, sizeof(w->exe) - 1);
 
@@ -625,20 +625,20 @@ static int remember_exe(struct warden *w, struct err *e)
 	return 0;
 }
 
-static int begin(struct warden *w, struct err *e)
+static int begin(struct supervisor *w, struct err *e)
 {
-	if (load(w, &w->config, e) < 0 || front_check(&w->config, e) < 0 ||
-	    envoy_check(&w->config, e) < 0)
+	if (load(w, &w->config, e) < 0 || server_check(&w->config, e) < 0 ||
+	    llm_child_check(&w->config, e) < 0)
 		return -1;
 	set_up_log(&w->config);
-	if (run_dir_find(w->run, sizeof(w->run), e) < 0 || home_make_folder(w->run, 0711, e) < 0 ||
-	    home_open(&w->home, &w->config, e) < 0 || remember_exe(w, e) < 0 || inherit(w, e) < 0)
+	if (run_dir_find(w->run, sizeof(w->run), e) < 0 || state_dir_make(w->run, 0711, e) < 0 ||
+	    state_dir_open(&w->home, &w->config, e) < 0 || remember_exe(w, e) < 0 || inherit(w, e) < 0)
 		return -1;
 	/* Before the sockets: whoever is leaving still has them. */
 	if (w->seat < 0)
-		w->seat = seat_take(w->run, e);
+		w->seat = pidfile_take(w->run, e);
 	if (w->seat >= 0 && w->state < 0)
-		w->state = seat_lock_state(w->home.state, e);
+		w->state = pidfile_lock_state(w->home.state, e);
 	if (w->seat < 0 || w->state < 0 || open_sockets(w, e) < 0 || catch_signals(w, e) < 0)
 		return -1;
 	note_seat(w);
@@ -647,20 +647,20 @@ static int begin(struct warden *w, struct err *e)
 		return err_sys(e, "setenv");
 	if (w->upgraded)
 		retire_keeper();
-	sluice_apply(&w->sluice, &w->config);
-	envoy_apply(&w->envoy, &w->config);
+	egress_child_apply(&w->sluice, &w->config);
+	llm_child_apply(&w->envoy, &w->config);
 	return start_front(w, e);
 }
 
 static int run_serve(const struct cli *cli, const struct args *a)
 {
-	struct warden w = { .cli = cli, .args = a, .signals = -1, .seat = -1, .state = -1 };
+	struct supervisor w = { .cli = cli, .args = a, .signals = -1, .seat = -1, .state = -1 };
 	struct trouble t;
 	struct err e;
 
 	w.argv = cli->argv;
-	sluice_init(&w.sluice, geteuid() == 0);
-	envoy_init(&w.envoy, geteuid() == 0);
+	egress_child_init(&w.sluice, geteuid() == 0);
+	llm_child_init(&w.envoy, geteuid() == 0);
 	if (begin(&w, &e) < 0) {
 		trouble_what(&t, err_kind_name(e.kind), "%s", e.msg);
 		if (e.kind == ERR_CONFLICT && strstr(e.msg, " is in use"))
@@ -668,13 +668,13 @@ static int run_serve(const struct cli *cli, const struct args *a)
 		trouble_hint(&t, "settings", "atoll config show --origin");
 		/* Or a script that waits for the start would take the file for a daemon's. */
 		if (w.seat >= 0 && !w.upgraded)
-			seat_leave(w.run, w.seat);
+			pidfile_leave(w.run, w.seat);
 		config_fini(&w.config);
 		return trouble_say(&t, cli->json, STATUS_FAILED);
 	}
 	watch(&w);
 	remove_sockets(&w);
-	seat_leave(w.run, w.seat);
+	pidfile_leave(w.run, w.seat);
 	config_fini(&w.config);
 	return w.failed ? STATUS_FAILED : 0;
 }

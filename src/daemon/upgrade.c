@@ -54,7 +54,7 @@ static _Noreturn void say_version(const char *exe, int out)
 }
 
 /* "atoll 1.2" -> "1.2" */
-static int version_of(const char *exe, char out[SEAT_VERSION], struct err *e)
+static int version_of(const char *exe, char out[PIDFILE_VERSION], struct err *e)
 {
 	auto_fd int from = -1, to = -1;
 	char said[128];
@@ -82,8 +82,8 @@ static int version_of(const char *exe, char out[SEAT_VERSION], struct err *e)
 }
 
 /* Until another front serves, or the warden is no more. */
-static int await_front(const char *run, const struct seat_note *before, int pidfd,
-		       struct seat_note *after, struct err *e)
+static int await_front(const char *run, const struct pidfile_record *before, int pidfd,
+		       struct pidfile_record *after, struct err *e)
 {
 	for (int waited = 0; waited < WAIT_MS; waited += STEP_MS) {
 		struct pollfd p = { .fd = pidfd, .events = POLLIN };
@@ -91,7 +91,7 @@ static int await_front(const char *run, const struct seat_note *before, int pidf
 		if (poll(&p, 1, STEP_MS) > 0)
 			return err_set(e, ERR_SYS, "the daemon (pid %d) ended during the upgrade",
 				       (int)before->warden);
-		if (seat_read(run, after, e) < 0)
+		if (pidfile_read(run, after, e) < 0)
 			continue;
 		if (after->failed_upgrades != before->failed_upgrades)
 			return err_set(e, ERR_SYS,
@@ -105,13 +105,13 @@ static int await_front(const char *run, const struct seat_note *before, int pidf
 		       WAIT_MS / 1000);
 }
 
-static int upgrade_replace_front(const struct cli *cli, struct seat_note *before,
-				 struct seat_note *after, struct err *e)
+static int upgrade_replace_front(const struct cli *cli, struct pidfile_record *before,
+				 struct pidfile_record *after, struct err *e)
 {
-	char run[256], exe[1024], version[SEAT_VERSION];
+	char run[256], exe[1024], version[PIDFILE_VERSION];
 	auto_fd int pidfd = -1;
 
-	if (local_daemon_find(cli, "upgrade", run, e) < 0 || seat_find_process(run, before, &pidfd, e) < 0)
+	if (local_daemon_find(cli, "upgrade", run, e) < 0 || pidfile_find_process(run, before, &pidfd, e) < 0)
 		return -1;
 	if (exe_of(before->warden, exe, sizeof(exe), e) < 0 || version_of(exe, version, e) < 0)
 		return err_in(e, "not upgraded");
@@ -122,7 +122,7 @@ static int upgrade_replace_front(const struct cli *cli, struct seat_note *before
 
 static int run_upgrade(const struct cli *cli, const struct args *a)
 {
-	struct seat_note before = { 0 }, after = { 0 };
+	struct pidfile_record before = { 0 }, after = { 0 };
 	struct trouble t;
 	struct err e;
 

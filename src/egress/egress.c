@@ -401,7 +401,7 @@ static int tell_held(struct egress_link *l)
 	return 0;
 }
 
-void egress_front(struct egress *x, int take_fd)
+void egress_add_server(struct egress *x, int take_fd)
 {
 	struct egress_link *l = must(calloc(1, sizeof(*l)));
 
@@ -473,7 +473,7 @@ static void warden_says(struct watch *w, unsigned what)
 	if (n <= 0)
 		loop_stop(&x->loop); /* without it nobody would know of us */
 	else if (((const struct frame *)buf)->type == WIRE_WAY && nfds)
-		egress_front(&x->egress, steal_fd(&fd));
+		egress_add_server(&x->egress, steal_fd(&fd));
 }
 
 int egress_main(const struct egress_conf *conf, int warden, int (*walls)(void *ctx, struct err *e),

@@ -51,7 +51,7 @@ struct egress {
 must_check int egress_init(struct egress *x, struct loop *l, const struct egress_conf *conf,
 			   struct err *e);
 /* A front: it is told which boxes have a way already, then its frames are served. */
-void egress_front(struct egress *x, int take_fd);
+void egress_add_server(struct egress *x, int take_fd);
 /* hosts: one rule per line. ERR_CONFLICT: the box has one. */
 must_check int egress_open(struct egress *x, const struct wire_way_open *ask, const char *hosts,
 			   size_t n, int take_fd, struct err *e);

@@ -37,9 +37,9 @@ static const struct deed *find(const char *word)
 {
 	size_t n = strcspn(word, "=");
 
-	for (size_t i = 0; i < reach_ndeeds; i++)
-		if (strlen(reach_deeds[i].name) == n && !strncmp(reach_deeds[i].name, word, n))
-			return &reach_deeds[i];
+	for (size_t i = 0; i < endpoint_nactions; i++)
+		if (strlen(endpoint_actions[i].name) == n && !strncmp(endpoint_actions[i].name, word, n))
+			return &endpoint_actions[i];
 	for (size_t i = 0; i < calls_ndeeds; i++)
 		if (strlen(calls_deeds[i].name) == n && !strncmp(calls_deeds[i].name, word, n))
 			return &calls_deeds[i];

@@ -13,8 +13,8 @@ struct deed {
 	const char *name;
 	int (*run)(const char *arg); /* what stood behind "NAME=", or NULL */
 };
-extern const struct deed reach_deeds[], calls_deeds[];
-extern const size_t reach_ndeeds, calls_ndeeds;
+extern const struct deed endpoint_actions[], calls_deeds[];
+extern const size_t endpoint_nactions, calls_ndeeds;
 int probe_number(const char *arg, int otherwise);
 
 /* ---- use.c: takes as much of something as it gets, and says how much that was ---- */

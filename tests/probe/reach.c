@@ -575,7 +575,7 @@ static int set_host_name(const char *name)
 	return sethostname(name, strlen(name));
 }
 
-const struct deed reach_deeds[] = {
+const struct deed endpoint_actions[] = {
 	{ "read", read_file },
 	{ "write", write_file },
 	{ "create", create_file },
@@ -637,4 +637,4 @@ const struct deed reach_deeds[] = {
 	{ "host-name", set_host_name },
 	{ "named", be_named },
 };
-const size_t reach_ndeeds = COUNT(reach_deeds);
+const size_t endpoint_nactions = COUNT(endpoint_actions);

@@ -14,7 +14,7 @@ static void enter(void)
 	uid_t uid = geteuid() == 0 ? 64171 : (uid_t)-1;
 	struct err e;
 
-	CHECK(cell_enter_egress(uid, uid, &e) == 0);
+	CHECK(confine_enter_egress(uid, uid, &e) == 0);
 }
 
 TEST_FORKED(egress_makes_sockets_of_the_internet_and_no_others)
@@ -62,7 +62,7 @@ static void enter_model(void)
 	uid_t uid = geteuid() == 0 ? 64172 : (uid_t)-1;
 	struct err e;
 
-	CHECK(cell_enter_model(uid, uid, &e) == 0);
+	CHECK(confine_enter_llm(uid, uid, &e) == 0);
 }
 
 TEST_FORKED(who_asks_models_starts_no_program_and_sees_no_file)

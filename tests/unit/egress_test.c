@@ -409,7 +409,7 @@ static struct way *begin(const char *hosts, int internal, const struct egress_li
 	if (loop_init(&loop, &e) < 0 || egress_init(&egress, &loop, &conf, &e) < 0 ||
 	    sock_pair(pair, &e) < 0)
 		abort();
-	egress_front(&egress, pair[0]);
+	egress_add_server(&egress, pair[0]);
 	link_fd = pair[1];
 	fcntl(link_fd, F_SETFL, O_NONBLOCK);
 	if (egress_open(&egress, &ask, text, strlen(text), -1, &e) < 0) {
@@ -857,7 +857,7 @@ TEST(a_front_opens_ways_and_a_new_one_hears_of_them)
 	}
 	CHECK_INT(egress.nways, 2);
 	CHECK(sock_pair(pair, &e) == 0);
-	egress_front(&egress, pair[0]);
+	egress_add_server(&egress, pair[0]);
 	while ((n = sock_recv(pair[1], buf, NULL, &nfds, &e)) > 0 &&
 	       ((struct frame *)buf)->type == WIRE_WAY_HELD)
 		held++;
