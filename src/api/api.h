@@ -52,10 +52,10 @@ struct api {
 	struct auth *auth;
 	struct oidc *oidc; /* NULL: no tokens of others are taken */
 	struct quota *quota;
-	struct gauges *gauges;
+	struct usage_sampler *gauges;
 	struct api_table *native; /* routes of the native API */
 	void (*on_second)(struct api *a);
-	const struct api_door *const *doors; /* NULL-terminated; NULL: none but our own */
+	const struct api_surface *const *doors; /* NULL-terminated; NULL: none but our own */
 	struct e2b *e2b;       /* that door's own (src/e2b/) */
 	struct mcp *mcp;       /* and that of src/tool; NULL: nobody has come by it yet */
 	struct rex_memory *rex; /* the same */
@@ -80,7 +80,7 @@ must_check int api_init(struct api *a, struct err *e); /* loop, store, fleet and
 void api_fini(struct api *a);
 
 /* ---- who asks ---- */
-struct who {
+struct principal {
 	char id[STORE_NAME + 1]; /* of the key; "uid:0" on the unix socket; "" nobody */
 	char team[STORE_NAME + 1];
 	enum store_role role;
@@ -92,7 +92,7 @@ struct who {
 
 /* Owners of team "default" run this daemon: they alone make teams, set quotas, and see the keys and
  * the audit log of all. */
-int who_operates(const struct who *w);
+int principal_is_operator(const struct principal *w);
 
 enum api_need { NEED_NOTHING, NEED_VIEWER, NEED_EDITOR, NEED_OWNER };
 /* What a route is about: SCOPE_BOX, one box, which parameter 0 of its path names. A key that is bound to a box
@@ -143,7 +143,7 @@ struct api_route {
 
 /* ---- doors: several protocols on one port ---- */
 /* How a door speaks, where it does not speak as /v1 does. */
-struct api_manner {
+struct api_format {
 	void (*error)(struct call *c, int status, const char *code, const char *message,
 		      const char *why, const char *hint);
 	int (*admit)(struct call *c); /* who asks, may they; 0: no, and that was answered */
@@ -154,10 +154,10 @@ struct api_manner {
 struct api_table {
 	const struct api_route *rows;
 	unsigned n;
-	const struct api_manner *manner; /* NULL: that of /v1 */
+	const struct api_format *manner; /* NULL: that of /v1 */
 	struct route *routes;            /* for the matcher; made by call.c when first needed */
 };
-struct api_door {
+struct api_surface {
 	/* Called when a head is there and its Host is one of ours. 1: the request is this door's, and
 	 * was given to call_serve() or is being answered. Our own table comes after all doors. */
 	int (*take)(struct call *c);
@@ -174,9 +174,9 @@ struct call {
 	struct api *api;
 	struct http_req *req;
 	const struct api_route *row;
-	const struct api_manner *manner; /* NULL: that of /v1 */
+	const struct api_format *manner; /* NULL: that of /v1 */
 	struct route_match match;
-	struct who who;
+	struct principal who;
 	json_t *body; /* checked against the row; an empty object when there is none */
 	char held[ID_LEN + 1]; /* this box is not idle while the call lasts */
 	char id[ID_LEN + 1];
@@ -210,26 +210,26 @@ int call_query_flag(const struct call *c, const char *name);
  * being made or is ending is not there. Holds it: it is not idle until the call is over. */
 struct box *call_box(struct call *c, unsigned param);
 /* The same for those who can do with a paused one, too: call_box() answers 409 for it. */
-struct box *call_any(struct call *c, unsigned param);
-void call_is_paused(struct call *c, const struct box *b); /* that 409 */
+struct box *call_box_any(struct call *c, unsigned param);
+void call_fail_paused(struct call *c, const struct box *b); /* that 409 */
 void call_hold(struct call *c, struct box *b); /* a box that was found in another way */
 /* The same without holding it: who only looks does not keep it alive. */
-struct box *call_look(struct call *c, unsigned param);
+struct box *call_box_peek(struct call *c, unsigned param);
 /* Answers 404: there is no such box, or when and why it ended if it was one of the caller's team. */
 void call_no_box(struct call *c, const char *box);
 /* 1: it has ended; *out says when and why, *out_when (NULL: not wanted; the caller's) has ended_at and cause. */
-int call_ended(const struct api *a, const struct who *who, const char *box, struct err *out, json_t **out_when);
+int call_ended(const struct api *a, const struct principal *who, const char *box, struct err *out, json_t **out_when);
 /* A row of a living box that is in no berth: another front made it. Looks after it from now on, and
  * runs the handler again then. 0: it is not to be had, go on without it. Takes the row's texts. */
-int call_fetch(struct call *c, struct store_box *take_row);
+int call_adopt(struct call *c, struct store_box *take_row);
 /* 1: the box that parameter 0 names is on its way to us, and c->row->run is called again then. */
-int call_fetches(struct call *c);
+int call_needs_adopt(struct call *c);
 /* 429: auth_failed() said so. */
-void call_slow(struct call *c);
+void call_fail_throttled(struct call *c);
 /* Answers a request without a right key, and counts a wrong one: 429 after too many. */
 void call_refuse_key(struct call *c, int status, const char *why);
 /* What a table does that has no manner: a key, a role, a quota. */
-int call_admit(struct call *c);
+int call_authorize(struct call *c);
 
 /* ---- answering ---- */
 void call_json(struct call *c, int status, json_t *take_doc);
@@ -246,9 +246,9 @@ json_t *call_error_json(const struct call *c, const char *code, const char *mess
 /* A page: {items, next}; next NULL: the last one. */
 void call_list(struct call *c, json_t *take_items, const char *next);
 /* Sets ETag; 1: the client's If-None-Match has it already and 304 was sent. */
-int call_fresh(struct call *c, const json_t *doc);
+int call_not_modified(struct call *c, const json_t *doc);
 /* 0: If-Match names another version; 412 was sent. */
-int call_matches(struct call *c, const json_t *current);
+int call_if_match(struct call *c, const json_t *current);
 
 /* What happened, for the audit log. A route with an action has its row written with the answer, by
  * its status and with the last parameter of the path as subject; a handler that knows better calls
@@ -256,7 +256,7 @@ int call_matches(struct call *c, const json_t *current);
 void call_audit(struct call *c, const char *action, const char *subject, const char *result);
 void call_audit_more(struct call *c, const char *action, const char *subject, const char *result,
 		     json_t *take_detail); /* the request's id and the box are added */
-void api_audit(struct api *a, const struct who *who, const char *action, const char *subject,
+void api_audit(struct api *a, const struct principal *who, const char *action, const char *subject,
 	       const char *result, json_t *take_detail);
 
 /* Writes the row's action to the audit log unless that was done. */

@@ -19,7 +19,7 @@ struct cached {
 struct believed { /* a token that was found good */
 	uint8_t hash[SHA256_BYTES];
 	uint64_t until_ms; /* 0: empty */
-	struct who who;
+	struct principal who;
 };
 
 /* Failed attempts of one address: a wrong key, token or signature each. */
@@ -256,11 +256,11 @@ static const char *bearer(const struct http_req *r, char room[KEY_TEXT + 1])
 	return text ? text : offered(r, room);
 }
 
-static int peer_is_owner(const struct api *a, const struct http_req *r, struct who *out)
+static int peer_is_owner(const struct api *a, const struct http_req *r, struct principal *out)
 {
 	if (!r->unix_peer || (r->peer_uid != 0 && r->peer_uid != a->conf.own_uid))
 		return 0;
-	*out = (struct who){ .role = ROLE_OWNER };
+	*out = (struct principal){ .role = ROLE_OWNER };
 	snprintf(out->id, sizeof(out->id), "uid:%u", r->peer_uid);
 	snprintf(out->team, sizeof(out->team), "%s", TEAM_DEFAULT);
 	return 1;
@@ -286,7 +286,7 @@ static int is_token(const struct http_req *r)
 	return text && !strncasecmp(text, "Bearer ", 7) && strchr(text + 7, '.');
 }
 
-static int read_token(struct api *a, const char *text, struct who *out, struct err *e)
+static int read_token(struct api *a, const char *text, struct principal *out, struct err *e)
 {
 	struct store_team team;
 	struct oidc_who who;
@@ -297,14 +297,14 @@ static int read_token(struct api *a, const char *text, struct who *out, struct e
 		return -1;
 	if (store_team_get(a->store, who.team, &team, e) < 0)
 		return err_set(e, ERR_DENIED, "the token's team '%.64s' is not known here", who.team);
-	*out = (struct who){ .role = who.role, .until_ns = who.until_s * 1000000000 };
+	*out = (struct principal){ .role = who.role, .until_ns = who.until_s * 1000000000 };
 	memcpy(out->id, who.id, sizeof(out->id));
 	memcpy(out->team, who.team, sizeof(out->team));
 	return 0;
 }
 
 /* A signature costs a hundred times a look into this table. */
-static int token_who(struct api *a, const char *text, struct who *out, const char **why)
+static int token_who(struct api *a, const char *text, struct principal *out, const char **why)
 {
 	uint8_t hash[SHA256_BYTES];
 	uint64_t now = loop_now_ms();
@@ -335,7 +335,7 @@ int auth_has_key(const struct http_req *r)
 	return bearer(r, room) != NULL;
 }
 
-int auth_who(struct api *a, const struct http_req *r, struct who *out, const char **why)
+int auth_principal(struct api *a, const struct http_req *r, struct principal *out, const char **why)
 {
 	uint8_t hash[SHA256_BYTES];
 	char room[KEY_TEXT + 1];
@@ -353,7 +353,7 @@ int auth_who(struct api *a, const struct http_req *r, struct who *out, const cha
 	c = look_up(a, hash);
 	if (!c->found || !good_key(&c->key, why))
 		return 401;
-	*out = (struct who){ .role = c->key.role, .has_hash = 1 };
+	*out = (struct principal){ .role = c->key.role, .has_hash = 1 };
 	snprintf(out->id, sizeof(out->id), "%s", c->key.id);
 	snprintf(out->team, sizeof(out->team), "%s", c->key.team);
 	snprintf(out->box, sizeof(out->box), "%s", c->key.box);
@@ -361,7 +361,7 @@ int auth_who(struct api *a, const struct http_req *r, struct who *out, const cha
 	return 0;
 }
 
-int auth_still(struct api *a, const struct who *w)
+int auth_still(struct api *a, const struct principal *w)
 {
 	const struct cached *c;
 	const char *why;

@@ -87,11 +87,11 @@ static void run_handler(struct call *c)
 {
 	if (!(c->row->flags & ROUTE_NO_FLUSH))
 		run_writer_flush(&c->api->fleet.ledger);
-	if (!call_fetches(c))
+	if (!call_needs_adopt(c))
 		c->row->run(c);
 }
 
-int who_operates(const struct who *w)
+int principal_is_operator(const struct principal *w)
 {
 	return w->role == ROLE_OWNER && !strcmp(w->team, TEAM_DEFAULT) && !w->box[0];
 }
@@ -292,7 +292,7 @@ static int may(struct call *c)
 
 /* A right key is never refused for the wrong ones that others of its address have sent; a wrong one costs
  * a connection each and tells nothing new. */
-void call_slow(struct call *c)
+void call_fail_throttled(struct call *c)
 {
 	http_set(c->req, "Retry-After", "1");
 	c->req->keep_alive = 0;
@@ -304,7 +304,7 @@ void call_slow(struct call *c)
 void call_refuse_key(struct call *c, int status, const char *why)
 {
 	if (auth_has_key(c->req) && auth_failed(c->api, c->req)) {
-		call_slow(c);
+		call_fail_throttled(c);
 		return;
 	}
 	http_set(c->req, "WWW-Authenticate", "Bearer realm=\"atoll\"");
@@ -312,7 +312,7 @@ void call_refuse_key(struct call *c, int status, const char *why)
 		   "send 'X-API-Key: KEY' or 'Authorization: Bearer KEY'; make a key: atoll key new NAME");
 }
 
-int call_admit(struct call *c)
+int call_authorize(struct call *c)
 {
 	const char *why;
 	int status;
@@ -320,7 +320,7 @@ int call_admit(struct call *c)
 	if (c->row && (c->row->need == NEED_NOTHING ||
 		       (c->api->conf.metrics_public && c->row->flags & ROUTE_METRICS)))
 		return 1;
-	status = auth_who(c->api, c->req, &c->who, &why);
+	status = auth_principal(c->api, c->req, &c->who, &why);
 	if (status) {
 		call_refuse_key(c, status, why);
 		return 0;
@@ -358,13 +358,13 @@ void call_serve(struct call *c, struct api_table *t)
 	c->manner = t->manner;
 	c->no_route = find_row(c, t);
 	/* Without a key nobody learns which paths there are. */
-	if (t->manner && t->manner->admit ? t->manner->admit(c) : call_admit(c))
+	if (t->manner && t->manner->admit ? t->manner->admit(c) : call_authorize(c))
 		http_charge(c->req, fleet_budget(&c->api->fleet, c->who.team), call_admitted);
 }
 
 static int a_door_takes(struct call *c)
 {
-	for (const struct api_door *const *d = c->api->doors; d && *d; d++)
+	for (const struct api_surface *const *d = c->api->doors; d && *d; d++)
 		if ((*d)->take(c))
 			return 1;
 	return 0;

@@ -175,7 +175,7 @@ static int answer_etag_listed(const char *list, const char *etag)
 	return !strcmp(list, "*") || strstr(list, etag) != NULL;
 }
 
-int call_fresh(struct call *c, const json_t *doc)
+int call_not_modified(struct call *c, const json_t *doc)
 {
 	const char *has = http_header(c->req, "if-none-match");
 	char etag[40];
@@ -188,7 +188,7 @@ int call_fresh(struct call *c, const json_t *doc)
 	return 1;
 }
 
-int call_matches(struct call *c, const json_t *current)
+int call_if_match(struct call *c, const json_t *current)
 {
 	const char *wants = http_header(c->req, "if-match");
 	char etag[40];
@@ -212,7 +212,7 @@ static void audit_plain_text(char *out, size_t size, const char *text)
 			*out = '?';
 }
 
-void api_audit(struct api *a, const struct who *who, const char *action, const char *subject,
+void api_audit(struct api *a, const struct principal *who, const char *action, const char *subject,
 	       const char *result, json_t *take_detail)
 {
 	struct store_audit row = { .at_ns = fleet_now_ns() };

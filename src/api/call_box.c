@@ -16,15 +16,15 @@ void call_hold(struct call *c, struct box *b)
 	box_hold(b);
 }
 
-void call_is_paused(struct call *c, const struct box *b)
+void call_fail_paused(struct call *c, const struct box *b)
 {
 	call_error(c, 409, "paused", "the box is paused: nothing in it answers", b->row.id,
 		   "POST /v1/boxes/{box}/resume");
 }
 
-struct box *call_any(struct call *c, unsigned param)
+struct box *call_box_any(struct call *c, unsigned param)
 {
-	struct box *b = call_look(c, param);
+	struct box *b = call_box_peek(c, param);
 
 	if (b)
 		call_hold(c, b);
@@ -33,10 +33,10 @@ struct box *call_any(struct call *c, unsigned param)
 
 struct box *call_box(struct call *c, unsigned param)
 {
-	struct box *b = call_look(c, param);
+	struct box *b = call_box_peek(c, param);
 
 	if (b && b->state == BOX_PAUSED) {
-		call_is_paused(c, b);
+		call_fail_paused(c, b);
 		return NULL;
 	}
 	if (b)
@@ -72,7 +72,7 @@ static const char *box_end_sentence(const struct store_box *row, char out[80])
 	return row->cause;
 }
 
-int call_ended(const struct api *a, const struct who *who, const char *box, struct err *out, json_t **out_when)
+int call_ended(const struct api *a, const struct principal *who, const char *box, struct err *out, json_t **out_when)
 {
 	struct store_box row = { 0 };
 	char why[80];
@@ -118,7 +118,7 @@ void call_no_box(struct call *c, const char *box)
 	json_decref(when);
 }
 
-struct box *call_look(struct call *c, unsigned param)
+struct box *call_box_peek(struct call *c, unsigned param)
 {
 	struct box *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, param));
 
@@ -164,7 +164,7 @@ static struct box_wait *box_fetch_wait(struct call *c)
 	return w;
 }
 
-int call_fetch(struct call *c, struct store_box *take_row)
+int call_adopt(struct call *c, struct store_box *take_row)
 {
 	struct fleet *f = &c->api->fleet;
 	struct box *b = fleet_find(f, take_row->id);
@@ -184,7 +184,7 @@ int call_fetch(struct call *c, struct store_box *take_row)
 	return 1;
 }
 
-int call_fetches(struct call *c)
+int call_needs_adopt(struct call *c)
 {
 	const char *name = c->match.params[0];
 	struct store_box row = { 0 };
@@ -203,5 +203,5 @@ int call_fetches(struct call *c)
 		store_box_fini(&row);
 		return 0;
 	}
-	return call_fetch(c, &row);
+	return call_adopt(c, &row);
 }

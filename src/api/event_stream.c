@@ -6,46 +6,46 @@
 #include <stdio.h>
 #include <string.h>
 
-enum feed_kind feed_wanted(const struct call *c)
+enum event_stream_kind event_stream_wanted(const struct call *c)
 {
 	const char *accept = http_header(c->req, "accept");
 
 	if (accept && strstr(accept, "text/event-stream"))
-		return FEED_SSE;
+		return EVENT_STREAM_SSE;
 	if (accept && (strstr(accept, "application/x-ndjson") || strstr(accept, "application/jsonl")))
-		return FEED_NDJSON;
-	return FEED_NONE;
+		return EVENT_STREAM_NDJSON;
+	return EVENT_STREAM_NONE;
 }
 
-void feed_begin(struct feed *f, struct http_req *r, enum feed_kind kind)
+void event_stream_begin(struct event_stream *f, struct http_req *r, enum event_stream_kind kind)
 {
-	*f = (struct feed){ .req = r, .kind = kind };
+	*f = (struct event_stream){ .req = r, .kind = kind };
 	http_set(r, "Cache-Control", "no-store");
 	http_set(r, "X-Accel-Buffering", "no");
 	http_stream(r, 200,
-		    kind == FEED_SSE ? "text/event-stream; charset=utf-8" :
+		    kind == EVENT_STREAM_SSE ? "text/event-stream; charset=utf-8" :
 				       "application/x-ndjson; charset=utf-8",
 		    UINT64_MAX);
 }
 
-static void open_line(const struct feed *f, struct buf *line)
+static void open_line(const struct event_stream *f, struct buf *line)
 {
-	if (f->kind == FEED_SSE)
+	if (f->kind == EVENT_STREAM_SSE)
 		buf_puts(line, "data: ");
 }
 
-static int close_line(struct feed *f, struct buf *line)
+static int close_line(struct event_stream *f, struct buf *line)
 {
-	buf_puts(line, f->kind == FEED_SSE ? "\n\n" : "\n");
+	buf_puts(line, f->kind == EVENT_STREAM_SSE ? "\n\n" : "\n");
 	return http_write(f->req, line->p, line->len);
 }
 
-int feed_event(struct feed *f, json_t *take_event)
+int event_stream_event(struct event_stream *f, json_t *take_event)
 {
-	return feed_event_at(f, 0, take_event);
+	return event_stream_event_at(f, 0, take_event);
 }
 
-int feed_event_at(struct feed *f, int64_t id, json_t *take_event)
+int event_stream_event_at(struct event_stream *f, int64_t id, json_t *take_event)
 {
 	char *text = json_dumps(take_event, JSON_COMPACT | RECORD_DIGITS);
 	auto_buf struct buf line = { 0 };
@@ -53,7 +53,7 @@ int feed_event_at(struct feed *f, int64_t id, json_t *take_event)
 	json_decref(take_event);
 	if (!text)
 		abort();
-	if (id && f->kind == FEED_SSE)
+	if (id && f->kind == EVENT_STREAM_SSE)
 		buf_printf(&line, "id: %lld\n", (long long)id);
 	open_line(f, &line);
 	buf_puts(&line, text);
@@ -82,7 +82,7 @@ static int second_ok(unsigned char first, unsigned char second)
 	return second >= 0x80 && second <= 0xbf;
 }
 
-size_t feed_utf8(const char *bytes, size_t n, int *bad)
+size_t event_stream_utf8(const char *bytes, size_t n, int *bad)
 {
 	const unsigned char *p = (const unsigned char *)bytes;
 	size_t i = 0;
@@ -113,7 +113,7 @@ static const char escapes[256] = {
 	['"'] = '"', ['\\'] = '\\',
 };
 
-void feed_quote(struct buf *out, const char *text, size_t n)
+void event_stream_quote(struct buf *out, const char *text, size_t n)
 {
 	enum { PIECE = 4096, LONGEST = 6 }; /* bytes that are given room at once; "\u001f" */
 	static const char digits[] = "0123456789abcdef";
@@ -142,7 +142,7 @@ void feed_quote(struct buf *out, const char *text, size_t n)
 	buf_putc(out, '"');
 }
 
-static int write_piece(struct feed *f, const char *type, uint64_t offset, const char *bytes,
+static int write_piece(struct event_stream *f, const char *type, uint64_t offset, const char *bytes,
 		       size_t n, int text)
 {
 	auto_buf struct buf line = { 0 };
@@ -151,7 +151,7 @@ static int write_piece(struct feed *f, const char *type, uint64_t offset, const 
 	buf_printf(&line, "{\"type\":\"%s\",\"offset\":%llu,", type, (unsigned long long)offset);
 	if (text) {
 		buf_puts(&line, "\"data\":");
-		feed_quote(&line, bytes, n);
+		event_stream_quote(&line, bytes, n);
 	} else {
 		buf_puts(&line, "\"base64\":\"");
 		base64_encode(&line, bytes, n);
@@ -162,7 +162,7 @@ static int write_piece(struct feed *f, const char *type, uint64_t offset, const 
 }
 
 /* Bytes behind a gap do not belong to the character before it. */
-static int flush_one(struct feed *f, const char *type, unsigned s)
+static int flush_one(struct event_stream *f, const char *type, unsigned s)
 {
 	unsigned n = f->rest[s].n;
 
@@ -170,7 +170,7 @@ static int flush_one(struct feed *f, const char *type, unsigned s)
 	return n ? write_piece(f, type, f->rest[s].offset, f->rest[s].bytes, n, 0) : 0;
 }
 
-int feed_output(struct feed *f, const char *type, unsigned s, uint64_t offset, const char *bytes,
+int event_stream_output(struct event_stream *f, const char *type, unsigned s, uint64_t offset, const char *bytes,
 		size_t n)
 {
 	auto_buf struct buf joined = { 0 };
@@ -187,7 +187,7 @@ int feed_output(struct feed *f, const char *type, unsigned s, uint64_t offset, c
 		n = joined.len;
 		f->rest[s].n = 0;
 	}
-	whole = feed_utf8(bytes, n, &bad);
+	whole = event_stream_utf8(bytes, n, &bad);
 	/* Text has no NUL; with many it would be six times as long. */
 	if (bad || memchr(bytes, 0, n))
 		return full | write_piece(f, type, offset, bytes, n, 0);
@@ -199,13 +199,13 @@ int feed_output(struct feed *f, const char *type, unsigned s, uint64_t offset, c
 	return whole ? full | write_piece(f, type, offset, bytes, whole, 1) : full;
 }
 
-void feed_flush(struct feed *f, const char *const types[2])
+void event_stream_flush(struct event_stream *f, const char *const types[2])
 {
 	for (unsigned s = 0; s < 2; s++)
 		flush_one(f, types[s], s);
 }
 
-void feed_end(struct feed *f)
+void event_stream_end(struct event_stream *f)
 {
 	http_end(f->req);
 }

@@ -3,11 +3,11 @@
 #pragma once
 #include "api/api.h"
 
-enum feed_kind { FEED_NONE, FEED_NDJSON, FEED_SSE };
+enum event_stream_kind { EVENT_STREAM_NONE, EVENT_STREAM_NDJSON, EVENT_STREAM_SSE };
 
-struct feed {
+struct event_stream {
 	struct http_req *req;
-	enum feed_kind kind;
+	enum event_stream_kind kind;
 	struct {
 		char bytes[4];
 		unsigned n;
@@ -15,18 +15,18 @@ struct feed {
 	} rest[2];
 };
 
-enum feed_kind feed_wanted(const struct call *c); /* by Accept */
-void feed_begin(struct feed *f, struct http_req *r, enum feed_kind kind);
+enum event_stream_kind event_stream_wanted(const struct call *c); /* by Accept */
+void event_stream_begin(struct event_stream *f, struct http_req *r, enum event_stream_kind kind);
 /* All return 1 when the client should be waited for. */
-int feed_event(struct feed *f, json_t *take_event);
+int event_stream_event(struct event_stream *f, json_t *take_event);
 /* With a number that an SSE client gives back as Last-Event-ID; 0: without one. */
-int feed_event_at(struct feed *f, int64_t id, json_t *take_event);
+int event_stream_event_at(struct event_stream *f, int64_t id, json_t *take_event);
 /* {"type":"stdout","offset":N,"data":"..."}; what is not UTF-8, or has a NUL, goes as "base64". */
-int feed_output(struct feed *f, const char *type, unsigned stream, uint64_t offset,
+int event_stream_output(struct event_stream *f, const char *type, unsigned stream, uint64_t offset,
 		const char *bytes, size_t n);
-void feed_flush(struct feed *f, const char *const types[2]); /* what was held back */
-void feed_end(struct feed *f);
+void event_stream_flush(struct event_stream *f, const char *const types[2]); /* what was held back */
+void event_stream_end(struct event_stream *f);
 
 /* How many of n bytes are whole UTF-8 characters; *bad: there is one that never can be. */
-size_t feed_utf8(const char *bytes, size_t n, int *bad);
-void feed_quote(struct buf *out, const char *text, size_t n); /* as a JSON string, quotes and all */
+size_t event_stream_utf8(const char *bytes, size_t n, int *bad);
+void event_stream_quote(struct buf *out, const char *text, size_t n); /* as a JSON string, quotes and all */

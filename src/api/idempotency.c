@@ -51,7 +51,7 @@ static struct idem *idem_new(struct api *a, const char *team, const char *key)
 	return i;
 }
 
-void idem_leave(struct idem *i)
+void idempotency_leave(struct idem *i)
 {
 	if (!i)
 		return;
@@ -75,10 +75,10 @@ static void replay(struct call *c, const struct store_idem *was)
 	http_reply(c->req, was->status, was->type, was->body, was->len);
 }
 
-enum idem_go idem_begin(struct call *c, struct idem **out, char made[ID_LEN + 1])
+enum idempotency_result idempotency_begin(struct call *c, struct idem **out, char made[ID_LEN + 1])
 {
 	const char *key = http_header(c->req, "idempotency-key");
-	enum idem_go go = IDEM_ANSWERED;
+	enum idempotency_result go = IDEM_ANSWERED;
 	uint8_t hash[SHA256_BYTES];
 	struct store_idem was = { 0 };
 	struct err e;
@@ -110,12 +110,12 @@ enum idem_go idem_begin(struct call *c, struct idem **out, char made[ID_LEN + 1]
 	return go;
 }
 
-int idem_subject(struct idem *i, const char *id, struct err *e)
+int idempotency_subject(struct idem *i, const char *id, struct err *e)
 {
 	return i ? store_idem_subject(i->api->store, i->team, i->key, id, e) : 0;
 }
 
-void idem_answer(struct idem *i, int status, const json_t *doc)
+void idempotency_answer(struct idem *i, int status, const json_t *doc)
 {
 	auto_free char *text = NULL;
 	struct err e;
@@ -126,14 +126,14 @@ void idem_answer(struct idem *i, int status, const json_t *doc)
 	/* On a full disk the next try finds the subject, as after a crash. */
 	(void)!store_idem_finish(i->api->store, i->team, i->key, status, "application/json", text,
 				 strlen(text), &e);
-	idem_leave(i);
+	idempotency_leave(i);
 }
 
-void idem_drop(struct idem *i)
+void idempotency_drop(struct idem *i)
 {
 	struct err e;
 
 	if (i)
 		(void)!store_idem_forget(i->api->store, i->team, i->key, &e);
-	idem_leave(i);
+	idempotency_leave(i);
 }

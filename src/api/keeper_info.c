@@ -32,7 +32,7 @@ static void answered(void *ctx, const struct frame *f, size_t len, int *fd, cons
 	x->then(c, f ? &c->api->about : NULL);
 }
 
-void about_ask(struct call *c, void (*then)(struct call *c, const struct wire_about *a))
+void keeper_info_request(struct call *c, void (*then)(struct call *c, const struct wire_about *a))
 {
 	struct api *a = c->api;
 	struct frame ask = sock_head(WIRE_INFO, 0);

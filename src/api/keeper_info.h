@@ -4,4 +4,4 @@
 
 /* then: with what the keeper said, perhaps a second ago; NULL: there is none to ask. Called before
  * this returns, or later; not at all when the client leaves. Uses c->state and c->drop. */
-void about_ask(struct call *c, void (*then)(struct call *c, const struct wire_about *a));
+void keeper_info_request(struct call *c, void (*then)(struct call *c, const struct wire_about *a));

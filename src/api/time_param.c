@@ -98,7 +98,7 @@ static int parse_number(const char *text, size_t digits, int64_t *out_ns)
 	return 0;
 }
 
-int when_parse(const char *text, int64_t now_ns, int64_t *out_ns, struct err *e)
+int time_param_parse(const char *text, int64_t now_ns, int64_t *out_ns, struct err *e)
 {
 	size_t digits = strspn(text, "0123456789");
 	uint32_t ms;

@@ -3,6 +3,6 @@
 #include "base/err.h"
 #include <stdint.h>
 
-enum { WHEN_TEXT = 40 };
+enum { TIME_PARAM_TEXT = 40 };
 /* now_ns: what "15m" is counted back from. */
-must_check int when_parse(const char *text, int64_t now_ns, int64_t *out_ns, struct err *e);
+must_check int time_param_parse(const char *text, int64_t now_ns, int64_t *out_ns, struct err *e);

@@ -111,7 +111,7 @@ static void warden_says(struct frame_conn *p, const struct frame *f, size_t len,
 		fleet_set_sole_server(&x->api.fleet, !timer_pending(&x->drain));
 		batches_alone(x->api.batches);
 		pipelines_alone(x->api.pipelines);
-		errands_alone(&x->api);
+		agents_set_sole_server(&x->api);
 	}
 }
 
@@ -201,7 +201,7 @@ static void all_restored(struct fleet *f)
 		}
 	batches_alone(x->api.batches);
 	pipelines_alone(x->api.pipelines);
-	errands_alone(&x->api);
+	agents_set_sole_server(&x->api);
 	package_preinstall_begin(&x->prepare, f);
 	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
 	frame_conn_send(&x->warden, &done, sizeof(done), NULL, 0, -1);
@@ -530,7 +530,7 @@ static int begin(struct server *x, struct err *e)
 	struct fleet_conf conf = fleet_settings(s);
 	static struct egress_child_rules rules;
 	int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
-	static const struct api_door *const doors[] = { &e2b_door, &tool_door, &mcp_door, &rex_door, &ui_door, NULL };
+	static const struct api_surface *const doors[] = { &e2b_door, &tool_door, &mcp_door, &rex_door, &ui_door, NULL };
 	char boot[64];
 
 	conf.hooks = hooks;

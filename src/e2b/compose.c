@@ -21,7 +21,7 @@ const struct field transfer_compose_fields[] = {
 };
 
 struct composing {
-	struct desk desk;
+	struct file_request desk;
 	const char **sources;
 	size_t n, removed;
 	int root, made;
@@ -44,10 +44,10 @@ static void compose_next(struct composing *x)
 	if (x->removed < x->n) {
 		const char *path = x->sources[x->removed++];
 
-		desk_ask(&x->desk, WIRE_REMOVE, WIRE_REMOVE_ONE, path, strlen(path));
+		file_request_ask(&x->desk, WIRE_REMOVE, WIRE_REMOVE_ONE, path, strlen(path));
 		return;
 	}
-	desk_json(&x->desk, 200,
+	file_request_json(&x->desk, 200,
 		  json_pack("{s:o, s:o, s:s}", "path", changes_text(x->desk.path), "name",
 			    changes_text(entry_name(x->desk.path)), "type", "file"));
 }
@@ -69,7 +69,7 @@ static void compose_failed(struct file_client *k, const struct err *e)
 		compose_next(
 			x); /* named twice, or not to be removed: the file is made all the same */
 	} else if (e->sys == ENOENT) {
-		desk_close(&x->desk);
+		file_request_close(&x->desk);
 		e2b_error(x->desk.call, 404, "source file not found: %s", e->msg);
 	} else {
 		files_rest_fail(&x->desk, e);
@@ -111,5 +111,5 @@ void transfer_compose(struct call *c)
 			return;
 		}
 	}
-	desk_open_in(&x->desk, c, e2b_find_box(c), FILES_WORKER, &on);
+	file_request_open_in(&x->desk, c, e2b_find_box(c), FILES_WORKER, &on);
 }

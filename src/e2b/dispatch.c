@@ -112,7 +112,7 @@ uint16_t e2b_port(const struct call *c)
 /* Who speaks to a box by its token acts for its team, on that box alone. */
 static void act_for(struct call *c, const struct box *b)
 {
-	c->who = (struct who){ .role = ROLE_EDITOR };
+	c->who = (struct principal){ .role = ROLE_EDITOR };
 	memcpy(c->who.team, b->row.team, sizeof(c->who.team));
 	memcpy(c->who.box, b->row.id, sizeof(c->who.box));
 	snprintf(c->who.id, sizeof(c->who.id), "box:%s", b->row.id);
@@ -126,7 +126,7 @@ static int may_pass(struct call *c, const struct box *b, uint16_t port)
 	e2b_box_read(b, &x);
 	/* A box of another door has no token yet, and must not be open to whoever knows its id. What
 	 * somebody has opened is. */
-	if (!x.ours && port != E2B_ENVD && port != E2B_INTERPRETER && preview_is_open(b, port))
+	if (!x.ours && port != E2B_ENVD && port != E2B_INTERPRETER && ports_is_open(b, port))
 		return 1;
 	if (!x.ours) {
 		e2b_no_box(c, 502, b->row.id, 0, "The sandbox was not found");
@@ -192,7 +192,7 @@ static void enter(struct call *c, struct traffic *t)
 {
 	struct box *b = fleet_find(&c->api->fleet, t->to.id);
 
-	if (b && !is_ours(b) && !preview_is_open(b, t->to.port))
+	if (b && !is_ours(b) && !ports_is_open(b, t->to.port))
 		b = NULL;
 	if (b && b->state == BOX_PAUSED && !may_pass(c, b, t->to.port))
 		return;
@@ -294,13 +294,13 @@ static int take(struct call *c)
 	/* It had a signature, and of no box here. */
 	if (strcmp(c->req->path, "/files") == 0 && http_query(c->req, "signature") &&
 	    auth_failed(c->api, c->req)) {
-		call_slow(c);
+		call_fail_throttled(c);
 		return 1;
 	}
 	return e2b_control_take(c);
 }
 
-const struct api_door e2b_door = { take, NULL, 0, NULL };
+const struct api_surface e2b_door = { take, NULL, 0, NULL };
 
 /* What is open to a box that stands still is cut: nobody may wait for an answer from there. */
 static void cut(struct fleet *f, struct box *b)

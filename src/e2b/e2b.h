@@ -18,7 +18,7 @@ enum { E2B_ENVD = 49983, E2B_INTERPRETER = 49999 };
 struct e2b;
 must_check int e2b_init(struct api *a, struct err *e);
 void e2b_fini(struct api *a);
-extern const struct api_door e2b_door;
+extern const struct api_surface e2b_door;
 int e2b_control_take(struct call *c);          /* as a door's take(): paths of the control plane */
 extern const struct field e2b_any_query[];     /* their clients send parameters of many kinds */
 
@@ -78,4 +78,4 @@ void e2b_refuse(struct call *c);
 /* Where boxes are reached by name, as the answer's "domain"; out "": nowhere. */
 enum { E2B_DOMAIN = 320 };
 void e2b_domain(const struct call *c, char out[E2B_DOMAIN]);
-extern const struct api_manner e2b_manner; /* of tables with those errors and a key of ours */
+extern const struct api_format e2b_manner; /* of tables with those errors and a key of ours */

@@ -57,12 +57,12 @@ static int admit(struct call *c)
 	if (!x.token[0] || (has && e2b_same(has, x.token)))
 		return 1;
 	if (has && auth_failed(c->api, c->req)) {
-		call_slow(c);
+		call_fail_throttled(c);
 		return 0;
 	}
 	e2b_error(c, 401, has ? "the access token is not valid" : "an access token is needed");
 	return 0;
 }
 
-static const struct api_manner manner = { .error = e2b_manner_error, .admit = admit };
+static const struct api_format manner = { .error = e2b_manner_error, .admit = admit };
 struct api_table e2b_envd = { .rows = rows, .n = ARRAY_LEN(rows), .manner = &manner };

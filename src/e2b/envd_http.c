@@ -8,7 +8,7 @@
 /* ---- GET /metrics ---- */
 
 struct looking {
-	struct gauge_watch watch;
+	struct usage_watch watch;
 	struct call *call;
 };
 
@@ -17,27 +17,27 @@ struct before { /* the last sample but now */
 	uint32_t at_s;
 };
 
-static void keep_last(void *ctx, const struct gauge_sample *s)
+static void keep_last(void *ctx, const struct usage_sample *s)
 {
 	if (s->cpu_us != UINT64_MAX)
 		*(struct before *)ctx = (struct before){ s->cpu_us, s->at_s };
 }
 
 /* Of one CPU, since the last sample or since the box was made; 100 is one of them, busy. */
-static double busy(const struct gauges *g, const struct box *b, const struct gauge_now *now)
+static double busy(const struct usage_sampler *g, const struct box *b, const struct usage_now *now)
 {
 	struct before from = { 0, (uint32_t)(b->about.created_ns / 1000000000) };
 	double seconds;
 
-	gauge_history(g, b->row.id, GAUGE_STEP_S, 0, keep_last, &from);
+	usage_history(g, b->row.id, USAGE_STEP_S, 0, keep_last, &from);
 	seconds = (double)(now->at_ns / 1000000000) - (double)from.at_s;
 	if (!now->counted || now->kernel.cpu_us == UINT64_MAX || now->kernel.cpu_us < from.cpu_us)
 		return 0;
 	return (double)(now->kernel.cpu_us - from.cpu_us) / 1e4 / (seconds < 1 ? 1 : seconds);
 }
 
-static json_t *metrics_json(const struct gauges *g, const struct box *b,
-			    const struct gauge_now *now)
+static json_t *metrics_json(const struct usage_sampler *g, const struct box *b,
+			    const struct usage_now *now)
 {
 	const struct store_limits *l = &b->row.limits;
 	const struct wire_status *s = &now->inside;
@@ -56,12 +56,12 @@ static json_t *metrics_json(const struct gauges *g, const struct box *b,
 			 told ? (json_int_t)s->disk_size : (json_int_t)l->disk_bytes);
 }
 
-static void looked(struct gauge_watch *w, const struct gauge_now *now)
+static void looked(struct usage_watch *w, const struct usage_now *now)
 {
 	struct call *c = loop_owner(w, struct looking, watch)->call;
 	const struct box *b = now ? fleet_find(&c->api->fleet, c->held) : NULL;
 
-	gauge_unwatch(w);
+	usage_unwatch(w);
 	c->drop = NULL;
 	if (b)
 		call_json(c, 200, metrics_json(c->api->gauges, b, now));
@@ -71,7 +71,7 @@ static void looked(struct gauge_watch *w, const struct gauge_now *now)
 
 static void stop_looking(struct call *c)
 {
-	gauge_unwatch(&((struct looking *)c->state)->watch);
+	usage_unwatch(&((struct looking *)c->state)->watch);
 }
 
 void envd_metrics(struct call *c)
@@ -81,7 +81,7 @@ void envd_metrics(struct call *c)
 	*l = (struct looking){ .watch.told = looked, .call = c };
 	c->state = l;
 	c->drop = stop_looking;
-	gauge_watch(c->api->gauges, e2b_find_box(c), &l->watch, 1);
+	usage_watch(c->api->gauges, e2b_find_box(c), &l->watch, 1);
 }
 
 /* ---- GET /envs ---- */

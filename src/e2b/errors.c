@@ -42,10 +42,10 @@ static int admit(struct call *c)
 {
 	if (c->row && c->row->scope == SCOPE_BOX && c->match.nparams)
 		c->match.params[0][strcspn(c->match.params[0], "-")] = 0;
-	return call_admit(c);
+	return call_authorize(c);
 }
 
-const struct api_manner e2b_manner = { .error = e2b_manner_error, .admit = admit };
+const struct api_format e2b_manner = { .error = e2b_manner_error, .admit = admit };
 
 void e2b_refuse(struct call *c)
 {

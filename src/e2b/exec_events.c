@@ -20,7 +20,7 @@ static size_t take_text(struct buf *out, const char *bytes, size_t n, int last)
 
 	while (at < n) {
 		int bad;
-		size_t whole = feed_utf8(bytes + at, n - at, &bad);
+		size_t whole = event_stream_utf8(bytes + at, n - at, &bad);
 
 		buf_add(out, bytes + at, whole);
 		at += whole;

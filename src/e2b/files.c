@@ -124,17 +124,17 @@ void files_rpc_fail(struct call *c, const struct err *e)
 	connect_fail(c, refusal_of(e)->code, "%s", e->msg);
 }
 
-void files_rpc_desk_fail(struct desk *d, const struct err *e)
+void files_rpc_desk_fail(struct file_request *d, const struct err *e)
 {
-	desk_close(d);
+	file_request_close(d);
 	files_rpc_fail(d->call, e);
 }
 
-void files_rest_fail(struct desk *d, const struct err *e)
+void files_rest_fail(struct file_request *d, const struct err *e)
 {
 	const struct refusal *r = refusal_of(e);
 
-	desk_close(d);
+	file_request_close(d);
 	if (r->status == 404)
 		e2b_error(d->call, 404, "path '%s' does not exist", d->path);
 	else if (e->sys == EISDIR)

@@ -43,7 +43,7 @@ void transfer_get(struct call *c)
 /* ---- in ---- */
 
 struct upload {
-	struct desk desk; /* its path: of the file that is being written */
+	struct file_request desk; /* its path: of the file that is being written */
 	const char *path; /* ?path=, resolved; NULL: each part has its own */
 	int root, parts;
 	struct buf meta;  /* attributes, as META wants them */
@@ -72,7 +72,7 @@ static void dropped(struct call *c)
 
 	watch_stop(&u->room);
 	own_close_fd(&u->pipe);
-	desk_close(&u->desk);
+	file_request_close(&u->desk);
 	gunzip_free(u->gunzip);
 	multipart_fini(&u->form);
 	json_decref(u->written);
@@ -90,7 +90,7 @@ static void refuse(struct upload *u, int status, const char *why)
 {
 	watch_stop(&u->room);
 	own_close_fd(&u->pipe);
-	desk_close(&u->desk);
+	file_request_close(&u->desk);
 	e2b_error(u->desk.call, status, "%s", why);
 }
 
@@ -176,7 +176,7 @@ static void sink(struct upload *u, const char *bytes, size_t n)
 	buf_add(&u->spill, bytes + done, n - done);
 	u->spill_at = 0;
 	watch_want(&u->room, LOOP_WRITE);
-	desk_stalls(&u->desk, 1);
+	file_request_stalls(&u->desk, 1);
 }
 
 static int is_blocked(const struct upload *u)
@@ -202,7 +202,7 @@ static int begin_part(struct upload *u)
 		return -1;
 	}
 	if (!path && !(path = admit_path(u->desk.call, filename, u->root))) {
-		desk_close(&u->desk);
+		file_request_close(&u->desk);
 		return -1;
 	}
 	if (begin_file(u, path) < 0)
@@ -276,7 +276,7 @@ static void finish(struct upload *u)
 	} else {
 		json_t *written = steal(&u->written);
 
-		desk_close(&u->desk);
+		file_request_close(&u->desk);
 		call_json(u->desk.call, 200, written);
 	}
 }
@@ -324,7 +324,7 @@ static void take_room(struct watch *w, unsigned what)
 	if (u->spill_at < u->spill.len)
 		return;
 	watch_want(w, 0);
-	desk_stalls(&u->desk, 0);
+	file_request_stalls(&u->desk, 0);
 	pump(u);
 }
 
@@ -381,7 +381,7 @@ static void plain_full(struct http_req *r, int full)
 	struct upload *u = c->state;
 
 	if (u->desk.open)
-		desk_stalls(&u->desk, full);
+		file_request_stalls(&u->desk, full);
 }
 
 /* ---- the worker ---- */
@@ -432,7 +432,7 @@ static void done(struct file_client *k, uint16_t flags)
 	if (u->phase != CLOSING)
 		return;
 	if (u->meta.len)
-		desk_ask(&u->desk, WIRE_ENTRY_OF, WIRE_ENTRY_FULL, u->desk.path,
+		file_request_ask(&u->desk, WIRE_ENTRY_OF, WIRE_ENTRY_FULL, u->desk.path,
 			 strlen(u->desk.path));
 	else
 		add_written(u, NULL);
@@ -454,10 +454,10 @@ static void failed(struct file_client *k, const struct err *e)
 	watch_stop(&u->room);
 	own_close_fd(&u->pipe);
 	if (e->sys == EISDIR) {
-		desk_close(&u->desk);
+		file_request_close(&u->desk);
 		e2b_error(u->desk.call, 400, "path is a directory: %s", u->desk.path);
 	} else if (e->sys == ENOENT || e->sys == ENOTDIR) {
-		desk_close(&u->desk);
+		file_request_close(&u->desk);
 		e2b_error(u->desk.call, 400, "error ensuring directories: %s", e->msg);
 	} else {
 		files_rest_fail(&u->desk, e);
@@ -569,7 +569,7 @@ void transfer_post(struct call *c)
 		return;
 	u->written = json_array();
 	u->desk.path = u->path ? u->path : "";
-	desk_open_in(&u->desk, c, e2b_find_box(c), FILES_WORKER, &on);
+	file_request_open_in(&u->desk, c, e2b_find_box(c), FILES_WORKER, &on);
 	c->drop = dropped;
 	/* It is asked for when there is somebody to take it; unless it waits already, because the box
 	 * had to be woken. */

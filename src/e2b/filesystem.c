@@ -14,7 +14,7 @@ enum { DEPTH_MOST = 64 };
 /* ---- deeds: done, and what is there then is shown ---- */
 
 struct deed {
-	struct desk desk;
+	struct file_request desk;
 	uint8_t type; /* 0: only look */
 	uint16_t flags;
 	struct wire_put put;   /* MKDIR */
@@ -24,7 +24,7 @@ struct deed {
 
 static void look(struct deed *x)
 {
-	desk_ask(&x->desk, WIRE_ENTRY_OF, WIRE_ENTRY_FULL, x->at, strlen(x->at));
+	file_request_ask(&x->desk, WIRE_ENTRY_OF, WIRE_ENTRY_FULL, x->at, strlen(x->at));
 }
 
 static void deed_ready(struct file_client *k)
@@ -41,12 +41,12 @@ static void deed_ready(struct file_client *k)
 	else if (x->type == WIRE_MKDIR)
 		file_client_ask(k, x->type, &x->put, sizeof(x->put), tail.p, tail.len);
 	else
-		desk_ask(&x->desk, x->type, x->flags, tail.p, tail.len);
+		file_request_ask(&x->desk, x->type, x->flags, tail.p, tail.len);
 }
 
 static void reply(struct deed *x, json_t *take_doc)
 {
-	desk_close(&x->desk);
+	file_request_close(&x->desk);
 	connect_reply(x->desk.call, take_doc);
 }
 
@@ -70,7 +70,7 @@ static void deed_entry(struct file_client *k, const struct wire_entry *e, const 
 	json_t *entry;
 
 	if (x->there) {
-		desk_close(&x->desk);
+		file_request_close(&x->desk);
 		if (S_ISDIR(mode))
 			connect_fail(c, CONNECT_EXISTS, "directory already exists: %s", x->at);
 		else
@@ -83,7 +83,7 @@ static void deed_entry(struct file_client *k, const struct wire_entry *e, const 
 		reply(x, json_pack("{s:o}", "entry", entry));
 		return;
 	}
-	desk_close(&x->desk);
+	file_request_close(&x->desk);
 	connect_fail(c, CONNECT_INTERNAL, "the box's answer makes no sense");
 }
 
@@ -98,7 +98,7 @@ static void deed_failed(struct file_client *k, const struct err *e)
 	} else if (x->type == WIRE_REMOVE && e->sys == ENOENT) {
 		reply(x, json_object()); /* as was wanted */
 	} else if (!x->type && (e->sys == ENOENT || e->sys == ENOTDIR)) {
-		desk_close(&x->desk);
+		file_request_close(&x->desk);
 		connect_fail(c, CONNECT_NOT_FOUND, "file not found: %s", x->at);
 	} else {
 		files_rpc_desk_fail(&x->desk, e);
@@ -114,7 +114,7 @@ static void deed_begin(struct call *c, const struct deed *want)
 
 	*x = *want;
 	x->desk.path = x->from ? x->from : x->at;
-	desk_open_in(&x->desk, c, e2b_find_box(c), FILES_WORKER, &on);
+	file_request_open_in(&x->desk, c, e2b_find_box(c), FILES_WORKER, &on);
 }
 
 static void stat_asked(struct call *c, json_t *ask)
@@ -181,7 +181,7 @@ void filesystem_remove(struct call *c)
 /* ---- a folder ---- */
 
 struct listing {
-	struct desk desk;
+	struct file_request desk;
 	struct wire_list ask;
 	struct entry_shape shape;
 	struct files_array entries;
@@ -208,7 +208,7 @@ static void list_done(struct file_client *k, uint16_t flags)
 	struct listing *l = loop_owner(k, struct listing, desk.clerk);
 
 	(void)flags;
-	desk_close(&l->desk);
+	file_request_close(&l->desk);
 	files_array_end(&l->entries);
 }
 
@@ -218,13 +218,13 @@ static void list_failed(struct file_client *k, const struct err *e)
 	struct call *c = l->desk.call;
 
 	if (l->entries.begun) {
-		desk_close(&l->desk);
+		file_request_close(&l->desk);
 		http_abort(c->req);
 	} else if (e->sys == ENOTDIR) {
-		desk_close(&l->desk);
+		file_request_close(&l->desk);
 		connect_fail(c, CONNECT_INVALID, "path is not a directory: %s", l->desk.path);
 	} else if (e->sys == ENOENT) {
-		desk_close(&l->desk);
+		file_request_close(&l->desk);
 		connect_fail(c, CONNECT_NOT_FOUND, "path not found: %s", l->desk.path);
 	} else {
 		files_rpc_desk_fail(&l->desk, e);
@@ -264,7 +264,7 @@ static void list_asked(struct call *c, json_t *ask)
 	l->ask.head.flags = WIRE_ENTRY_FULL;
 	l->shape.below = l->desk.path;
 	c->req->on_drain = list_drained;
-	desk_open_in(&l->desk, c, e2b_find_box(c), FILES_WORKER, &on);
+	file_request_open_in(&l->desk, c, e2b_find_box(c), FILES_WORKER, &on);
 }
 
 void filesystem_list(struct call *c)

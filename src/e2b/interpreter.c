@@ -276,7 +276,7 @@ static int admit(struct call *c)
 	if (!x.traffic[0] && c->row && c->row->run != execute)
 		return 1;
 	if ((access || traffic) && auth_failed(c->api, c->req)) {
-		call_slow(c);
+		call_fail_throttled(c);
 		return 0;
 	}
 	call_error(c, 401, "unauthorized", "missing or invalid access token of the sandbox",
@@ -299,5 +299,5 @@ static void say(struct call *c, int status, const char *code, const char *messag
 	http_reply(c->req, status, "text/plain; charset=utf-8", text.p, text.len);
 }
 
-static const struct api_manner manner = { .error = say, .admit = admit };
+static const struct api_format manner = { .error = say, .admit = admit };
 struct api_table e2b_interpreter = { .rows = rows, .n = ARRAY_LEN(rows), .manner = &manner };

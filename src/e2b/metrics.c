@@ -72,7 +72,7 @@ static json_t *point_json(struct series *s, const struct point *p)
 	return doc;
 }
 
-static struct point point_of(const struct gauge_sample *g)
+static struct point point_of(const struct usage_sample *g)
 {
 	return (struct point){ .at_ns = (int64_t)g->at_s * 1000000000,
 			       .cpu_us = g->cpu_us,
@@ -83,7 +83,7 @@ static struct point point_of(const struct gauge_sample *g)
 /* ---- of one ---- */
 
 struct looking {
-	struct gauge_watch watch;
+	struct usage_watch watch;
 	struct call *call;
 	char box[ID_LEN + 1];
 };
@@ -102,14 +102,14 @@ static void add(struct series *s, const struct point *p)
 		json_decref(doc);
 }
 
-static void each(void *ctx, const struct gauge_sample *g)
+static void each(void *ctx, const struct usage_sample *g)
 {
 	struct point p = point_of(g);
 
 	add(ctx, &p);
 }
 
-static void send(struct call *c, const struct box *b, const struct gauge_now *now)
+static void send(struct call *c, const struct box *b, const struct usage_now *now)
 {
 	struct series s = series_of(b);
 	struct point p;
@@ -123,7 +123,7 @@ static void send(struct call *c, const struct box *b, const struct gauge_now *no
 	       now->inside.disk_size <= INT64_MAX;
 	if (told)
 		s.disk_total = now->inside.disk_size;
-	gauge_history(c->api->gauges, b->row.id, GAUGE_STEP_S, 0, each, &s);
+	usage_history(c->api->gauges, b->row.id, USAGE_STEP_S, 0, each, &s);
 	if (now && now->counted) {
 		p = (struct point){ .at_ns = now->at_ns,
 				    .cpu_us = now->kernel.cpu_us,
@@ -135,13 +135,13 @@ static void send(struct call *c, const struct box *b, const struct gauge_now *no
 	call_json(c, 200, s.out);
 }
 
-static void looked(struct gauge_watch *w, const struct gauge_now *now)
+static void looked(struct usage_watch *w, const struct usage_now *now)
 {
 	struct looking *l = loop_owner(w, struct looking, watch);
 	struct call *c = l->call;
 	const struct box *b = now ? fleet_find(&c->api->fleet, l->box) : NULL;
 
-	gauge_unwatch(w);
+	usage_unwatch(w);
 	c->drop = NULL;
 	if (b)
 		send(c, b, now);
@@ -151,7 +151,7 @@ static void looked(struct gauge_watch *w, const struct gauge_now *now)
 
 static void stop(struct call *c)
 {
-	gauge_unwatch(&((struct looking *)c->state)->watch);
+	usage_unwatch(&((struct looking *)c->state)->watch);
 }
 
 void metrics_one(struct call *c)
@@ -170,12 +170,12 @@ void metrics_one(struct call *c)
 	snprintf(l->box, sizeof(l->box), "%s", b->row.id);
 	c->state = l;
 	c->drop = stop;
-	gauge_watch(c->api->gauges, b, &l->watch, 1);
+	usage_watch(c->api->gauges, b, &l->watch, 1);
 }
 
 /* ---- of many ---- */
 
-static void keep_last(void *ctx, const struct gauge_sample *g)
+static void keep_last(void *ctx, const struct usage_sample *g)
 {
 	struct series *s = ctx;
 	struct point p = point_of(g);
@@ -192,7 +192,7 @@ static void add_last(struct call *c, const char *id, json_t *all)
 	if (!b || strcmp(b->row.team, c->who.team) != 0 || b->nobodys)
 		return; /* what is not there has no figures, and is no mistake */
 	s = series_of(b);
-	gauge_history(c->api->gauges, id, GAUGE_STEP_S, 0, keep_last, &s);
+	usage_history(c->api->gauges, id, USAGE_STEP_S, 0, keep_last, &s);
 	if (s.out)
 		json_object_set_new(all, id, s.out);
 }

@@ -52,11 +52,11 @@ static void over(struct call *c, json_t *take_record)
 
 void single_run(struct call *c, const char *language)
 {
-	static const struct flow_door door = { .over = over };
+	static const struct run_callbacks door = { .over = over };
 	json_t *env = call_get(c, "env_vars"),
 	       *body = json_pack("{s:s, s:O, s:O*}", "language", language, "code",
 				 call_get(c, "code"), "env", env);
 
-	flow_in(c, e2b_find_box(c), &(struct flow_want){ .body = body, .door = &door });
+	run_request_in(c, e2b_find_box(c), &(struct run_request_spec){ .body = body, .door = &door });
 	json_decref(body);
 }

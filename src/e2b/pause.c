@@ -24,7 +24,7 @@ static void paused(struct call *c, struct box *b, const struct err *e)
 
 void pausing_pause(struct call *c)
 {
-	struct box *b = call_look(c, 0);
+	struct box *b = call_box_peek(c, 0);
 
 	if (!b)
 		return;

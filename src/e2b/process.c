@@ -246,7 +246,7 @@ static void note_start(const struct exec *r, void *user)
 {
 	struct follow *f = user;
 
-	flow_audit(f->call->api, f->call, &f->call->who, r, "run");
+	run_request_audit(f->call->api, f->call, &f->call->who, r, "run");
 }
 
 static int start(struct follow *f, struct box *b, const struct order *p, struct err *e)

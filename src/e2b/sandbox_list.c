@@ -16,7 +16,7 @@ const struct field listing_query[] = {
 	{ "metadata", FIELD_TEXT, 0, 0, METADATA_MAX, "pairs that it must have", NULL },
 	{ "state", FIELD_TEXT, 0, 0, 64, "running, paused, or both with a comma", NULL },
 	{ "order", FIELD_TEXT, 0, 0, 8, "asc or desc, by start; desc", NULL },
-	{ "startedAfter", FIELD_TEXT, 0, 0, WHEN_TEXT, "then or later", NULL },
+	{ "startedAfter", FIELD_TEXT, 0, 0, TIME_PARAM_TEXT, "then or later", NULL },
 	{ "template", FIELD_TEXT, 0, 0, 200, "only from this one", NULL },
 	{ "limit", FIELD_INT, 0, 1, PAGE, "items per page; 100", NULL },
 	{ "nextToken", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT + 2, "of the page before", NULL },
@@ -154,7 +154,7 @@ static int read_filter(struct call *c, struct filter *f, struct err *e)
 
 	if (read_metadata(c, f, e) < 0 || read_states(c, f, e) < 0 || read_order(c, f, e) < 0)
 		return -1;
-	if (since && when_parse(since, fleet_now_ns(), &f->since_ns, e) < 0)
+	if (since && time_param_parse(since, fleet_now_ns(), &f->since_ns, e) < 0)
 		return err_in(e, "startedAfter");
 	if (template && *template) /* nothing is from one that is not known */
 		f->template = templates_known(template) ? templates_known(template) : template;

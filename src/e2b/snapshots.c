@@ -55,7 +55,7 @@ static void taken(struct call *c, const struct store_snapshot *row, const struct
 /* The box whose files are wanted: it must run, or at least be woken. */
 static struct box *source(struct call *c)
 {
-	struct box *b = call_look(c, 0);
+	struct box *b = call_box_peek(c, 0);
 
 	if (b && b->state == BOX_PAUSED) {
 		e2b_error(c, 409, "Sandbox %s is paused", b->row.id);

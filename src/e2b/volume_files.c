@@ -28,19 +28,19 @@ enum { USER = 1000, DEPTH_MAX = 32, ENTRIES_MAX = 10000 };
 #define FORCE_FIELD { "force", FIELD_BOOL, 0, 0, 0, "also where something is there", NULL }
 
 const struct field shelf_query[] = {
-	DESK_PATH_FIELD(1, "in the volume"),
+	FILE_REQUEST_PATH_FIELD(1, "in the volume"),
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };
 const struct field shelf_make_query[] = {
-	DESK_PATH_FIELD(1, "in the volume"),
+	FILE_REQUEST_PATH_FIELD(1, "in the volume"),
 	MAKE_FIELDS,
 	FORCE_FIELD,
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };
 const struct field shelf_list_query[] = {
-	DESK_PATH_FIELD(1, "in the volume"),
+	FILE_REQUEST_PATH_FIELD(1, "in the volume"),
 	{ "depth", FIELD_INT, 0, 1, DEPTH_MAX, "levels of folders; 1", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
@@ -54,7 +54,7 @@ const struct field shelf_patch_fields[] = {
 enum deed { STAT, LIST, MKDIR, PATCH, REMOVE, GET, PUT };
 
 struct shelf {
-	struct desk desk;
+	struct file_request desk;
 	struct depot depot;
 	enum deed deed;
 	const char *path; /* in the volume: "/" or "/a/b" */
@@ -86,7 +86,7 @@ static const char *read_path(struct call *c)
 		return NULL;
 	}
 	snprintf(full, strlen(given) + 2, "/%s", given);
-	return desk_path(c, full);
+	return file_request_path(c, full);
 }
 
 static const char *in_box(struct call *c, const struct depot *d, const char *path)
@@ -106,10 +106,10 @@ static const char *type_name(uint32_t mode)
 }
 
 /* below: the folder in the volume that name is relative to; NULL: name is of no use, path is it. */
-static json_t *stat_json(const struct wire_entry *e, const struct desk_entry *parts, const char *path,
+static json_t *stat_json(const struct wire_entry *e, const struct file_request_entry *parts, const char *path,
 			 const char *below)
 {
-	char full[DESK_PATH * 2];
+	char full[FILE_REQUEST_PATH * 2];
 	const char *name;
 	json_t *doc;
 
@@ -133,7 +133,7 @@ static json_t *stat_json(const struct wire_entry *e, const struct desk_entry *pa
 
 static void finish(struct shelf *x, int status, json_t *take_doc)
 {
-	desk_close(&x->desk);
+	file_request_close(&x->desk);
 	if (take_doc)
 		call_json(x->desk.call, status, take_doc);
 	else
@@ -143,7 +143,7 @@ static void finish(struct shelf *x, int status, json_t *take_doc)
 static void look(struct shelf *x)
 {
 	x->looking = 1;
-	desk_look(&x->desk, x->desk.path);
+	file_request_look(&x->desk, x->desk.path);
 }
 
 /* Owner and mode, where they are still to be set; then how it looks. */
@@ -171,7 +171,7 @@ static void begin_put(struct shelf *x)
 
 	if (file_client_ask_pipe(&x->desk.clerk, WIRE_PUT, &x->put, sizeof(x->put), x->desk.path, &pipe, &e) <
 	    0) {
-		desk_fail(&x->desk, &e);
+		file_request_fail(&x->desk, &e);
 		return;
 	}
 	http_body_pipe(c->req, pipe, c->api->conf.upload_max);
@@ -196,7 +196,7 @@ static void ready(struct file_client *k)
 	else if (x->deed == PATCH)
 		shelf_next(x);
 	else if (x->deed == REMOVE)
-		desk_ask(&x->desk, WIRE_REMOVE, 0, path, n);
+		file_request_ask(&x->desk, WIRE_REMOVE, 0, path, n);
 	else
 		begin_put(x);
 }
@@ -204,10 +204,10 @@ static void ready(struct file_client *k)
 static void entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
-	struct desk_entry parts;
+	struct file_request_entry parts;
 
-	if (!desk_split(e, tail, n, &parts)) {
-		desk_error(&x->desk, 502, "box_lies", "the box's answer makes no sense", x->path, NULL);
+	if (!file_request_split(e, tail, n, &parts)) {
+		file_request_error(&x->desk, 502, "box_lies", "the box's answer makes no sense", x->path, NULL);
 		return;
 	}
 	if (x->deed == LIST && json_array_size(x->items) < ENTRIES_MAX)
@@ -236,7 +236,7 @@ static void failed(struct file_client *k, const struct err *e)
 {
 	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
 
-	desk_fail(&x->desk, e);
+	file_request_fail(&x->desk, e);
 }
 
 /* ---- the client ---- */
@@ -245,7 +245,7 @@ static void left(struct call *c)
 {
 	struct shelf *x = c->state;
 
-	desk_close(&x->desk);
+	file_request_close(&x->desk);
 	json_decref(x->items);
 	x->items = NULL;
 }
@@ -255,7 +255,7 @@ static void pipe_full(struct http_req *r, int full)
 	struct shelf *x = ((struct call *)r->user)->state;
 
 	if (x->desk.open)
-		desk_stalls(&x->desk, full);
+		file_request_stalls(&x->desk, full);
 }
 
 static void body_ended(struct http_req *r)
@@ -266,9 +266,9 @@ static void body_ended(struct http_req *r)
 		file_client_data(&x->desk.clerk, NULL, 0);
 }
 
-static void get_failed(struct desk *d, const struct err *e)
+static void get_failed(struct file_request *d, const struct err *e)
 {
-	desk_fail(d, e);
+	file_request_fail(d, e);
 }
 
 static void there(struct call *c, struct depot *d, struct box *b)
@@ -288,7 +288,7 @@ static void there(struct call *c, struct depot *d, struct box *b)
 	}
 	x->items = x->deed == LIST ? json_array() : NULL;
 	x->desk.path = want.path;
-	desk_open_in(&x->desk, c, b, FILES_WORKER, &on);
+	file_request_open_in(&x->desk, c, b, FILES_WORKER, &on);
 	c->drop = left;
 }
 

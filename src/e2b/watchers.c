@@ -123,7 +123,7 @@ static int is_gone(const struct frame *f)
 /* ---- WatchDir ---- */
 
 struct watching {
-	struct desk desk;
+	struct file_request desk;
 	struct wish wish;
 	struct connect_stream out;
 	struct timer deadline;
@@ -133,7 +133,7 @@ struct watching {
 static void stop_watching(struct watching *w)
 {
 	timer_fini(&w->deadline);
-	desk_close(&w->desk);
+	file_request_close(&w->desk);
 	wish_fini(&w->wish);
 }
 
@@ -240,7 +240,7 @@ static void watch_asked(struct call *c, json_t *ask)
 		return;
 	timer_init(&w->deadline, c->api->loop, too_late);
 	w->desk.path = w->wish.path;
-	desk_open_in(&w->desk, c, e2b_find_box(c), FILES_WORKER, &on);
+	file_request_open_in(&w->desk, c, e2b_find_box(c), FILES_WORKER, &on);
 	c->endless = 1;
 	c->drop = watch_dropped;
 	c->req->on_drain = watch_drained;

@@ -217,7 +217,7 @@ static int feed_stdin(const struct request *r)
 	f = r->head->flags & WIRE_STDIN_CHANNEL ? &x->channel_in : &x->in;
 	if (r->tail_len)
 		return feed_push(f, r->tail, r->tail_len);
-	feed_end(f);
+	event_stream_end(f);
 	return 0;
 }
 

@@ -10,7 +10,7 @@ enum { USUAL_EOF = 4 };
 
 static void feed_ready(struct source *s, uint32_t events);
 
-void feed_init(struct feed *f, struct exec *x, int take_fd, enum feed_kind kind)
+void feed_init(struct feed *f, struct exec *x, int take_fd, enum event_stream_kind kind)
 {
 	*f = (struct feed){ .src = { .fd = take_fd, .ready = feed_ready },
 			    .exec = x,
@@ -86,7 +86,7 @@ int feed_push(struct feed *f, const char *bytes, size_t n)
 	return 0;
 }
 
-void feed_end(struct feed *f)
+void event_stream_end(struct feed *f)
 {
 	if (f->kind == FEED_TTY && f->src.fd >= 0) {
 		struct termios t;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 enum { FEED_ROOM = 65536 }; /* bytes a client may be ahead of the program */
-enum feed_kind { FEED_PIPE, FEED_TTY, FEED_SOCKET };
+enum event_stream_kind { FEED_PIPE, FEED_TTY, FEED_SOCKET };
 
 struct exec;
 
@@ -22,7 +22,7 @@ struct feed {
 };
 
 /* take_fd -1: there is none. */
-void feed_init(struct feed *f, struct exec *x, int take_fd, enum feed_kind kind);
+void feed_init(struct feed *f, struct exec *x, int take_fd, enum event_stream_kind kind);
 void feed_fini(struct feed *f);
 int feed_push(struct feed *f, const char *bytes, size_t n); /* -1: more than ROOM allowed */
-void feed_end(struct feed *f); /* end of file once all is drained; on a terminal its ^D */
+void event_stream_end(struct feed *f); /* end of file once all is drained; on a terminal its ^D */

@@ -482,11 +482,11 @@ static void post(struct call *c)
 
 /* ---- the door ---- */
 
-/* As call_admit(), but a key for one box may come: it has that one. */
+/* As call_authorize(), but a key for one box may come: it has that one. */
 static int admit(struct call *c)
 {
 	const char *why;
-	int status = auth_who(c->api, c->req, &c->who, &why);
+	int status = auth_principal(c->api, c->req, &c->who, &why);
 
 	if (status) {
 		call_refuse_key(c, status, why);
@@ -495,7 +495,7 @@ static int admit(struct call *c)
 	return quota_request(c);
 }
 
-static const struct api_manner manner = { .error = tool_told_error,
+static const struct api_format manner = { .error = tool_told_error,
 					  .admit = admit,
 					  .json = tool_told_json };
 static const struct api_route rows[] = {
@@ -567,4 +567,4 @@ static int take(struct call *c)
 	return 1;
 }
 
-const struct api_door mcp_door = { take, rows, ARRAY_LEN(rows), NULL };
+const struct api_surface mcp_door = { take, rows, ARRAY_LEN(rows), NULL };

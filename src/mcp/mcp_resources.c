@@ -59,7 +59,7 @@ static int read_uri(const char *uri, char box[ROUTE_TEXT], struct buf *path)
 		buf_putc(path, (char)(hex(rest[1]) << 4 | hex(rest[2])));
 		rest += 2;
 	}
-	return path->len <= DESK_PATH ? 0 : -1;
+	return path->len <= FILE_REQUEST_PATH ? 0 : -1;
 }
 
 /* ---- resources/list: the files in the key's own box ---- */
@@ -170,7 +170,7 @@ static void read_whole(struct tool_job *j)
 {
 	struct content *x = call_alloc(j->call, sizeof(*x));
 
-	*x = (struct content){ .desk.path = desk_path(j->call, tool_text(j, "path", "")) };
+	*x = (struct content){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
 	if (x->desk.path)
 		content_open(x, j, to_read);
 }
@@ -202,7 +202,7 @@ static void resource_over(struct tool_job *j, const struct tool_result *r)
 
 void mcp_resources_read(struct mcp_call *m)
 {
-	static const struct field fields[] = { DESK_PATH_FIELD(1, ""), { 0 } };
+	static const struct field fields[] = { FILE_REQUEST_PATH_FIELD(1, ""), { 0 } };
 	static const struct tool row = { "resource", "", "", fields, read_whole, TOOL_READS, NULL };
 	static const struct tool_surface on = { NULL, resource_over };
 	const char *uri = json_string_value(json_object_get(m->params, "uri"));

@@ -112,7 +112,7 @@ static void find_box(struct call *c)
 	char session[STORE_SESSION + 1];
 
 	if (c->match.nparams) {
-		if (!call_fetches(c))
+		if (!call_needs_adopt(c))
 			begin(m);
 		return;
 	}

@@ -43,4 +43,4 @@ static int take(struct call *c)
 	return 1;
 }
 
-const struct api_door rex_door = { take, rows, ARRAY_LEN(rows), NULL };
+const struct api_surface rex_door = { take, rows, ARRAY_LEN(rows), NULL };

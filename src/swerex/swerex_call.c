@@ -67,7 +67,7 @@ static void told_error(struct call *c, int status, const char *code, const char 
 	(c->door ? tool_told_error : refuse)(c, status, code, message, why, hint);
 }
 
-const struct api_manner rex_manner = { .error = told_error, .json = tool_told_json };
+const struct api_format rex_manner = { .error = told_error, .json = tool_told_json };
 
 void rex_invalid(struct call *c, const char *what)
 {
@@ -188,6 +188,6 @@ void rex_begin(struct call *c, const struct tool *t, const struct tool_surface *
 void rex_is_alive(struct call *c)
 {
 	name_bound_box(c);
-	if (is_own(c) || call_look(c, 0)) /* the own one is made when it is needed */
+	if (is_own(c) || call_box_peek(c, 0)) /* the own one is made when it is needed */
 		rex_answer(c, 200, json_pack("{s:b, s:s}", "is_alive", 1, "message", ""));
 }

@@ -27,7 +27,7 @@ struct rex {
 	struct rex_form *form; /* of an upload, or NULL */
 };
 
-extern const struct api_manner rex_manner;
+extern const struct api_format rex_manner;
 struct rex *rex_new(struct call *c, const struct tool *t, const struct tool_surface *on);
 /* Does it in the box that is named, or in the key's own: t, and on it the answer. */
 void rex_begin(struct call *c, const struct tool *t, const struct tool_surface *on);

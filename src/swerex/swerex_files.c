@@ -76,7 +76,7 @@ static void read_it(struct tool_job *j)
 			  NULL);
 		return;
 	}
-	*x = (struct content){ .desk.path = desk_path(j->call, tool_text(j, "path", "")) };
+	*x = (struct content){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
 	if (x->desk.path)
 		(void)!content_open(x, j, get_content);
 }
@@ -106,13 +106,13 @@ static const struct tool read_row = { .name = "read_file",
 static const struct tool_surface read_on = { NULL, was_read }, write_on = { NULL, was_written };
 
 const struct field rex_read_fields[] = {
-	DESK_PATH_FIELD(1, "what is relative is below /home/user"),
+	FILE_REQUEST_PATH_FIELD(1, "what is relative is below /home/user"),
 	{ "encoding", FIELD_TEXT, 0, 0, 32, "utf-8, ascii, latin-1", NULL },
 	{ "errors", FIELD_TEXT, 0, 0, 32, "strict, replace, ignore, backslashreplace", NULL },
 	{ 0 },
 };
 const struct field rex_write_fields[] = {
-	DESK_PATH_FIELD(1, "what is relative is below /home/user"),
+	FILE_REQUEST_PATH_FIELD(1, "what is relative is below /home/user"),
 	{ "content", FIELD_TEXT, 1, 0, 0, "all of the file", NULL },
 	{ 0 },
 };
@@ -181,7 +181,7 @@ static void unpack(struct content *x)
 
 	content_close(x);
 	rex_script_unzip(&script, x->desk.path);
-	rex_run_script(j, &script, desk_path(j->call, tool_text(j, "path", "")), CONTROL_MS);
+	rex_run_script(j, &script, file_request_path(j->call, tool_text(j, "path", "")), CONTROL_MS);
 }
 
 static void has_put(struct content *x)
@@ -203,14 +203,14 @@ static void put_content(struct content *x)
 static void upload_it(struct tool_job *j)
 {
 	struct content *x = call_alloc(j->call, sizeof(*x));
-	const char *path = desk_path(j->call, tool_text(j, "path", ""));
+	const char *path = file_request_path(j->call, tool_text(j, "path", ""));
 	char aside[64];
 
 	if (!path)
 		return;
 	snprintf(aside, sizeof(aside), "/tmp/.atoll-rex-%s.zip", j->call->id);
 	*x = (struct content){ .desk.path =
-				       tool_flag(j, "unzip") ? desk_path(j->call, aside) : path };
+				       tool_flag(j, "unzip") ? file_request_path(j->call, aside) : path };
 	(void)!content_open(x, j, put_content);
 }
 

@@ -255,7 +255,7 @@ static size_t character(const char *p, size_t n, enum rex_codec c)
 	if (c == REX_ASCII)
 		return 0;
 	for (size_t len = 2; len <= 4 && len <= n; len++) /* the shortest that is whole */
-		if (feed_utf8(p, len, &bad) == len && !bad)
+		if (event_stream_utf8(p, len, &bad) == len && !bad)
 			return len;
 	return 0;
 }

@@ -92,7 +92,7 @@ static void read_next(struct content *x);
 
 static void refuse(struct patching *p, const char *code, const char *message)
 {
-	desk_error(&p->content.desk, 409, code, message, p->changes[p->at].path, NULL);
+	file_request_error(&p->content.desk, 409, code, message, p->changes[p->at].path, NULL);
 }
 
 static void looked(struct content *x)
@@ -143,7 +143,7 @@ static const char *path_of(struct tool_job *j, struct patch_text t)
 
 	memcpy(text, t.p, t.n);
 	text[t.n] = 0;
-	return desk_path(j->call, text);
+	return file_request_path(j->call, text);
 }
 
 static int known(const struct patching *p, const char *path)

@@ -141,15 +141,15 @@ static void running(struct call *c, const struct exec *r)
 		 "[runs in the background as exec %s]", r->id);
 }
 
-static const struct flow_door door = { over, running, started, said };
+static const struct run_callbacks door = { over, running, started, said };
 
 void tool_program(struct tool_job *j, json_t *take_body)
 {
 	struct box *b = tool_box(j);
 
 	if (b)
-		flow_in(j->call, b,
-			&(struct flow_want){ .body = take_body, .door = &door, .leash = &j->leash });
+		run_request_in(j->call, b,
+			&(struct run_request_spec){ .body = take_body, .door = &door, .leash = &j->leash });
 	json_decref(take_body);
 }
 

@@ -122,7 +122,7 @@ static void to_insert(struct content *x)
 		p = nl ? nl + 1 : end;
 	}
 	if (line > 0) {
-		desk_error(&x->desk, 409, "invalid", "insert_line: the file has fewer lines",
+		file_request_error(&x->desk, 409, "invalid", "insert_line: the file has fewer lines",
 			   x->desk.path, NULL);
 		return;
 	}
@@ -147,7 +147,7 @@ static void with_file(struct tool_job *j, void (*next)(struct content *x))
 {
 	struct content *x = call_alloc(j->call, sizeof(*x));
 
-	*x = (struct content){ .desk.path = desk_path(j->call, tool_text(j, "path", "")) };
+	*x = (struct content){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
 	if (x->desk.path)
 		content_open(x, j, next);
 }

@@ -41,7 +41,7 @@ static void entry(struct file_client *k, const struct wire_entry *e, const char 
 	if (!x->reading)
 		return;
 	if (S_ISREG(e->mode) && e->size > CONTENT_MAX)
-		desk_error(&x->desk, 413, "too_large", "the file is too large for this tool",
+		file_request_error(&x->desk, 413, "too_large", "the file is too large for this tool",
 			   x->desk.path, "run_command with head, tail or sed shows parts of it");
 }
 
@@ -55,7 +55,7 @@ static void data(struct file_client *k, const char *bytes, size_t n)
 		x->reading = 0;
 		x->next(x);
 	} else if (x->bytes.len + n > CONTENT_MAX) { /* it grew, or has no size */
-		desk_error(&x->desk, 413, "too_large", "the file is too large for this tool",
+		file_request_error(&x->desk, 413, "too_large", "the file is too large for this tool",
 			   x->desk.path, NULL);
 	} else {
 		buf_add(&x->bytes, bytes, n);
@@ -91,10 +91,10 @@ static void failed(struct file_client *k, const struct err *e)
 		x->folder = e->sys == EISDIR;
 		x->next(x);
 	} else if (e->sys == ESTALE) {
-		desk_error(&x->desk, 412, "changed", "the file has changed meanwhile", x->desk.path,
+		file_request_error(&x->desk, 412, "changed", "the file has changed meanwhile", x->desk.path,
 			   "read it again");
 	} else {
-		desk_fail(&x->desk, e);
+		file_request_fail(&x->desk, e);
 	}
 }
 
@@ -116,7 +116,7 @@ int content_open(struct content *x, struct tool_job *j, void (*next)(struct cont
 	x->next = next;
 	j->state = x;
 	j->drop = drop;
-	return desk_open(&x->desk, j->call, &on);
+	return file_request_open(&x->desk, j->call, &on);
 }
 
 void content_get(struct content *x, const char *path, void (*next)(struct content *x))
@@ -137,7 +137,7 @@ void content_look(struct content *x, const char *path, void (*next)(struct conte
 	x->next = next;
 	x->looking = x->there = 1;
 	x->folder = 0;
-	desk_look(&x->desk, path);
+	file_request_look(&x->desk, path);
 }
 
 void content_put(struct content *x, const char *path, const void *bytes, size_t n,
@@ -170,14 +170,14 @@ static void pour(struct watch *w, unsigned what)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
 			watch_want(&x->room, LOOP_WRITE);
-			desk_stalls(&x->desk, 1);
+			file_request_stalls(&x->desk, 1);
 			return;
 		}
 		x->rest += n < 0 ? x->nrest : (size_t)n;
 		x->nrest -= n < 0 ? x->nrest : (size_t)n;
 	}
 	stop_pouring(x);
-	desk_stalls(&x->desk, 0);
+	file_request_stalls(&x->desk, 0);
 	if (x->desk.open)
 		file_client_data(&x->desk.clerk, NULL, 0);
 }
@@ -195,7 +195,7 @@ void content_pour(struct content *x, const char *path, const char *bytes, size_t
 	x->desk.path = path;
 	x->next = next;
 	if (file_client_ask_pipe(&x->desk.clerk, WIRE_PUT, &put, sizeof(put), path, &x->pipe, &e) < 0) {
-		desk_fail(&x->desk, &e);
+		file_request_fail(&x->desk, &e);
 		return;
 	}
 	x->pouring = 1;
@@ -210,13 +210,13 @@ void content_remove(struct content *x, const char *path, void (*next)(struct con
 {
 	x->desk.path = path;
 	x->next = next;
-	desk_ask(&x->desk, WIRE_REMOVE, WIRE_REMOVE_ONE, path, strlen(path));
+	file_request_ask(&x->desk, WIRE_REMOVE, WIRE_REMOVE_ONE, path, strlen(path));
 }
 
 void content_close(struct content *x)
 {
 	stop_pouring(x);
-	desk_close(&x->desk);
+	file_request_close(&x->desk);
 }
 
 int content_is_text(const struct buf *b)
@@ -225,7 +225,7 @@ int content_is_text(const struct buf *b)
 
 	if (!b->len)
 		return 1;
-	return !memchr(b->p, 0, b->len) && feed_utf8(b->p, b->len, &bad) == b->len && !bad;
+	return !memchr(b->p, 0, b->len) && event_stream_utf8(b->p, b->len, &bad) == b->len && !bad;
 }
 
 /* A tool that is about the file of its argument `path`. NULL: refused, and told. */
@@ -233,7 +233,7 @@ static struct content *content_new(struct tool_job *j, void (*next)(struct conte
 {
 	struct content *x = call_alloc(j->call, sizeof(*x));
 
-	*x = (struct content){ .desk.path = desk_path(j->call, tool_text(j, "path", "")) };
+	*x = (struct content){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
 	return x->desk.path && content_open(x, j, next) ? x : NULL;
 }
 
@@ -412,13 +412,13 @@ static void to_edit(struct content *x)
 
 	*d = find(&x->bytes, json_string_value(old), json_string_length(old));
 	if (d->count == 0) {
-		desk_error(&x->desk, 409, "no_match", "old_str is not in the file", x->desk.path,
+		file_request_error(&x->desk, 409, "no_match", "old_str is not in the file", x->desk.path,
 			   "it must match exactly, blanks and all");
 		return;
 	}
 	if (d->count > 1 && !tool_flag(x->job, "replace_all")) {
 		snprintf(why, sizeof(why), "it is there %u times", d->count);
-		desk_error(&x->desk, 409, "no_match", "old_str must be in the file exactly once",
+		file_request_error(&x->desk, 409, "no_match", "old_str must be in the file exactly once",
 			   why, "add lines around it, or set replace_all");
 		return;
 	}

@@ -7,7 +7,7 @@
 enum { CONTENT_MAX = 4 << 20 }; /* of a file that is held in memory */
 
 struct content {
-	struct desk desk; /* first: it is c->state */
+	struct file_request desk; /* first: it is c->state */
 	struct tool_job *job;
 	struct wire_entry about; /* of what was read */
 	struct buf bytes;
@@ -26,7 +26,7 @@ struct content {
 
 /* A worker, then next. 0: refused, and told. */
 int content_open(struct content *x, struct tool_job *j, void (*next)(struct content *x));
-/* Each calls next when it is done. Paths are absolute: desk_path(). */
+/* Each calls next when it is done. Paths are absolute: file_request_path(). */
 void content_get(struct content *x, const char *path, void (*next)(struct content *x));
 void content_look(struct content *x, const char *path, void (*next)(struct content *x));
 /* As it was read: refused if somebody has changed it since. */

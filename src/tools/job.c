@@ -44,7 +44,7 @@ void tool_told_json(struct call *c, int status, json_t *take_doc)
 		call_send(c, status, take_doc);
 }
 
-const struct api_manner tool_manner = { .error = tool_told_error, .json = tool_told_json };
+const struct api_format tool_manner = { .error = tool_told_error, .json = tool_told_json };
 
 /* ---- life ---- */
 

@@ -33,8 +33,8 @@ static void list(struct call *c)
 
 struct plain {
 	struct tool_call call;
-	struct feed feed;
-	enum feed_kind kind;
+	struct event_stream feed;
+	enum event_stream_kind kind;
 };
 
 static json_t *result_json(const struct tool_job *j, const struct tool_result *r)
@@ -49,14 +49,14 @@ static void plain_over(struct tool_job *j, const struct tool_result *r)
 	struct plain *p = j->call->door;
 	json_t *doc = result_json(j, r);
 
-	if (p->kind == FEED_NONE) {
+	if (p->kind == EVENT_STREAM_NONE) {
 		call_send(j->call, 200, doc);
 		return;
 	}
-	feed_flush(&p->feed, types);
+	event_stream_flush(&p->feed, types);
 	json_object_set_new(doc, "type", json_string("result"));
-	feed_event(&p->feed, doc);
-	feed_end(&p->feed);
+	event_stream_event(&p->feed, doc);
+	event_stream_end(&p->feed);
 }
 
 static int plain_said(struct tool_job *j, unsigned stream, const char *bytes, size_t n)
@@ -64,8 +64,8 @@ static int plain_said(struct tool_job *j, unsigned stream, const char *bytes, si
 	struct plain *p = j->call->door;
 	uint64_t offset = j->out[stream].total - n;
 
-	return p->kind == FEED_NONE ? 0 :
-				      feed_output(&p->feed, stream ? "stderr" : "stdout", stream,
+	return p->kind == EVENT_STREAM_NONE ? 0 :
+				      event_stream_output(&p->feed, stream ? "stderr" : "stdout", stream,
 						  offset, bytes, n);
 }
 
@@ -89,10 +89,10 @@ static void use(struct call *c)
 	}
 	if (!call_box(c, 0))
 		return;
-	*p = (struct plain){ .kind = feed_wanted(c) };
+	*p = (struct plain){ .kind = event_stream_wanted(c) };
 	tool_enter(c, &p->call);
-	if (p->kind != FEED_NONE)
-		feed_begin(&p->feed, c->req, p->kind);
+	if (p->kind != EVENT_STREAM_NONE)
+		event_stream_begin(&p->feed, c->req, p->kind);
 	tool_begin(c, t, c->body, &plain_on);
 }
 
@@ -153,4 +153,4 @@ static void tool_document(json_t *paths)
 	}
 }
 
-const struct api_door tool_door = { take, rows, ARRAY_LEN(rows), tool_document };
+const struct api_surface tool_door = { take, rows, ARRAY_LEN(rows), tool_document };

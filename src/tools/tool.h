@@ -62,7 +62,7 @@ struct tool_call {
 	void (*left)(struct call *c); /* NULL, or: called once, at the end */
 };
 void tool_enter(struct call *c, struct tool_call *t); /* sets c->door and c->leave */
-extern const struct api_manner tool_manner;           /* of tables whose calls may be entered */
+extern const struct api_format tool_manner;           /* of tables whose calls may be entered */
 void tool_told_error(struct call *c, int status, const char *code, const char *message,
 		     const char *why, const char *hint);
 void tool_told_json(struct call *c, int status, json_t *take_doc);
@@ -108,7 +108,7 @@ void tool_edit(struct tool_job *j);
 void tool_list(struct tool_job *j);    /* find.c */
 void tool_search(struct tool_job *j);
 void tool_command(struct tool_job *j); /* command.c */
-/* A program for a row: in the words of flow_exec_fields. Its result ends the job. */
+/* A program for a row: in the words of run_request_exec_fields. Its result ends the job. */
 void tool_program(struct tool_job *j, json_t *take_body);
 void tool_code(struct tool_job *j);
 void tool_install(struct tool_job *j);
@@ -128,8 +128,8 @@ extern const struct tool tool_bash_row, tool_editor_row;
 /* ---- doors ---- */
 void openai_use(struct call *c); /* provider.c */
 void anthropic_use(struct call *c);
-extern const struct api_door tool_door; /* /v1/tools and below /v1/boxes/{box}/tools */
-extern const struct api_door mcp_door;  /* /mcp */
-extern const struct api_door rex_door;  /* /swerex/{box}: swerex.h */
+extern const struct api_surface tool_door; /* /v1/tools and below /v1/boxes/{box}/tools */
+extern const struct api_surface mcp_door;  /* /mcp */
+extern const struct api_surface rex_door;  /* /swerex/{box}: swerex.h */
 void mcp_fini(struct api *a);
 void rex_fini(struct api *a);

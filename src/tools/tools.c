@@ -9,25 +9,25 @@
 enum { TEXT_MAX = 1 << 22, MS_MOST = 3600000 };
 
 static const struct field read_fields[] = {
-	DESK_PATH_FIELD(1, "of the file; relative ones are below /home/user"),
+	FILE_REQUEST_PATH_FIELD(1, "of the file; relative ones are below /home/user"),
 	{ "start_line", FIELD_INT, 0, 1, INT32_MAX, "first line wanted; 1", NULL },
 	{ "end_line", FIELD_INT, 0, 1, INT32_MAX, "last line wanted", NULL },
 	{ 0 },
 };
 static const struct field write_fields[] = {
-	DESK_PATH_FIELD(1, "of the file; relative ones are below /home/user"),
+	FILE_REQUEST_PATH_FIELD(1, "of the file; relative ones are below /home/user"),
 	{ "content", FIELD_TEXT, 1, 0, TEXT_MAX, "all of the file's text", NULL },
 	{ 0 },
 };
 static const struct field list_fields[] = {
-	DESK_PATH_FIELD(0, "of the folder; /home/user"),
+	FILE_REQUEST_PATH_FIELD(0, "of the folder; /home/user"),
 	{ "depth", FIELD_INT, 0, 1, 64, "levels of folders; 1", NULL },
 	{ "limit", FIELD_INT, 0, 1, 10000, "entries at most; 1000", NULL },
 	{ "after", FIELD_TEXT, 0, 0, 6000, "where an earlier list ended", NULL },
 	{ 0 },
 };
 static const struct field edit_fields[] = {
-	DESK_PATH_FIELD(1, "of the file"),
+	FILE_REQUEST_PATH_FIELD(1, "of the file"),
 	{ "old_str", FIELD_TEXT, 1, 0, TEXT_MAX, "text to replace, exactly as it is in the file", NULL },
 	{ "new_str", FIELD_TEXT, 1, 0, TEXT_MAX, "what it becomes", NULL },
 	{ "replace_all", FIELD_BOOL, 0, 0, 0, "every place, not the only one", NULL },
@@ -36,14 +36,14 @@ static const struct field edit_fields[] = {
 static const struct field search_fields[] = {
 	{ "content", FIELD_TEXT, 0, 0, 1023, "text that a line has, as it is", NULL },
 	{ "name", FIELD_TEXT, 0, 0, 255, "a glob (*, ?, [a-z]), or part of a file's name", NULL },
-	DESK_PATH_FIELD(0, "the folder to search; /home/user"),
+	FILE_REQUEST_PATH_FIELD(0, "the folder to search; /home/user"),
 	{ "ignore_case", FIELD_BOOL, 0, 0, 0, "A is a", NULL },
 	{ "limit", FIELD_INT, 0, 1, 1000, "hits at most; 1000", NULL },
 	{ 0 },
 };
 static const struct field command_fields[] = {
 	{ "command", FIELD_TEXT, 1, 0, 1 << 20, "a line for the shell", NULL },
-	{ "cwd", FIELD_TEXT, 0, 0, DESK_PATH, "folder to start in; /home/user", NULL },
+	{ "cwd", FIELD_TEXT, 0, 0, FILE_REQUEST_PATH, "folder to start in; /home/user", NULL },
 	{ "env", FIELD_MAP, 0, 0, 1000, "variables, on top of the box's", NULL },
 	{ "stdin", FIELD_TEXT, 0, 0, TEXT_MAX, "all of its input", NULL },
 	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST, "it is ended then; 120000", NULL },
@@ -87,7 +87,7 @@ static const struct field bash_fields[] = {
 };
 static const struct field editor_fields[] = {
 	{ "command", FIELD_TEXT, 1, 0, 32, "view, create, str_replace or insert", NULL },
-	DESK_PATH_FIELD(1, "of the file or folder"),
+	FILE_REQUEST_PATH_FIELD(1, "of the file or folder"),
 	{ "view_range", FIELD_ANY, 0, 0, 0, "[first line, last line]; -1 is the end", NULL },
 	{ "file_text", FIELD_TEXT, 0, 0, TEXT_MAX, "of create", NULL },
 	{ "old_str", FIELD_TEXT, 0, 0, TEXT_MAX, "of str_replace", NULL },

@@ -53,7 +53,7 @@ void cut_clean(const char *bytes, size_t n, struct buf *out)
 		size_t some = n < 4 ? n : 4, good;
 		int bad;
 
-		good = *bytes ? feed_utf8(bytes, some, &bad) : 0;
+		good = *bytes ? event_stream_utf8(bytes, some, &bad) : 0;
 		if (good && memchr(bytes, 0, good))
 			good = (size_t)((const char *)memchr(bytes, 0, good) - bytes);
 		if (good)
@@ -72,7 +72,7 @@ void cut_text(const struct cut *c, const char *how, struct buf *out)
 	int bad;
 
 	if (lost && head) {
-		size_t whole = feed_utf8(c->head.p, head, &bad);
+		size_t whole = event_stream_utf8(c->head.p, head, &bad);
 
 		if (head - whole < 4 && !bad)
 			head = whole;

@@ -64,7 +64,7 @@ struct session {
 	struct call *call;
 	struct errand *errand;
 	struct package_job packages;
-	struct feed feed;
+	struct event_stream feed;
 	int streaming;
 	struct timer silence;
 };
@@ -120,7 +120,7 @@ static int runs_here(const struct api *a, const char *id)
 	return s != NULL;
 }
 
-void errands_alone(struct api *a)
+void agents_set_sole_server(struct api *a)
 {
 	struct store_errands rows = { 0 };
 	struct err e;
@@ -149,7 +149,7 @@ static int told(struct errand_owner *o, json_t *take_event)
 
 	if (s->streaming) {
 		timer_set(&s->silence, SILENCE_MS);
-		return feed_event(&s->feed, take_event);
+		return event_stream_event(&s->feed, take_event);
 	}
 	json_decref(take_event);
 	return 0;
@@ -174,8 +174,8 @@ static void done(struct errand_owner *o, json_t *take_report)
 	session_over(s);
 	if (s->streaming) {
 		json_object_set_new(take_report, "type", json_string("report"));
-		feed_event(&s->feed, take_report);
-		feed_end(&s->feed);
+		event_stream_event(&s->feed, take_report);
+		event_stream_end(&s->feed);
 	} else {
 		call_json(c, 200, take_report);
 	}
@@ -187,8 +187,8 @@ static void fail(struct session *s, int status, json_t *take_error)
 	session_over(s);
 	if (s->streaming) {
 		json_object_set_new(take_error, "type", json_string("error"));
-		feed_event(&s->feed, take_error);
-		feed_end(&s->feed);
+		event_stream_event(&s->feed, take_error);
+		event_stream_end(&s->feed);
 	} else {
 		call_json(s->call, status, take_error);
 	}
@@ -229,7 +229,7 @@ static void silence_due(struct timer *t)
 	struct session *s = loop_owner(t, struct session, silence);
 
 	timer_set(t, SILENCE_MS);
-	feed_event(&s->feed, json_pack("{s:s}", "type", "keepalive"));
+	event_stream_event(&s->feed, json_pack("{s:s}", "type", "keepalive"));
 }
 
 /* It may only have finished asking. If it has left, the second write from here on says so; who gets no
@@ -245,7 +245,7 @@ static void may_have_left(struct http_req *r)
 		http_abort(r);
 		return;
 	}
-	feed_event(&s->feed, json_pack("{s:s}", "type", "keepalive"));
+	event_stream_event(&s->feed, json_pack("{s:s}", "type", "keepalive"));
 	timer_set(&s->silence, LEFT_MS);
 }
 
@@ -285,7 +285,7 @@ static void install_said(struct package_job *j, const char *manager, unsigned st
 	struct session *s = j->user;
 
 	if (s->streaming)
-		feed_event(&s->feed, packages_said_json(manager, stream, bytes, n));
+		event_stream_event(&s->feed, packages_said_json(manager, stream, bytes, n));
 }
 
 static int check_files(const json_t *files, struct err *e)
@@ -340,10 +340,10 @@ static int somebody_flies(struct call *c)
 	return 1;
 }
 
-void errands_run(struct call *c)
+void agents_run(struct call *c)
 {
 	struct session *s;
-	enum feed_kind kind = feed_wanted(c);
+	enum event_stream_kind kind = event_stream_wanted(c);
 	struct err e;
 	int there;
 
@@ -380,8 +380,8 @@ void errands_run(struct call *c)
 			fail_err(s, &e);
 		return;
 	}
-	if (kind != FEED_NONE) {
-		feed_begin(&s->feed, c->req, kind);
+	if (kind != EVENT_STREAM_NONE) {
+		event_stream_begin(&s->feed, c->req, kind);
 		s->streaming = 1;
 		timer_set(&s->silence, SILENCE_MS);
 	}
@@ -404,7 +404,7 @@ static json_t *row_json(const struct store_errand *x)
 	return doc;
 }
 
-void errands_list(struct call *c)
+void agents_list(struct call *c)
 {
 	struct store_errands rows = { 0 };
 	struct page page;
@@ -425,7 +425,7 @@ void errands_list(struct call *c)
 	call_list(c, items, page.next);
 }
 
-void errands_show(struct call *c)
+void agents_show(struct call *c)
 {
 	auto_free char *text = NULL;
 	struct store_errand row;

@@ -4,9 +4,9 @@
 
 extern const struct field errands_fields[], errands_list_query[];
 
-void errands_run(struct call *c);
-void errands_list(struct call *c);
-void errands_show(struct call *c);
+void agents_run(struct call *c);
+void agents_list(struct call *c);
+void agents_show(struct call *c);
 /* No other server is there (any more): agents that another one ran ended with it, and their boxes, too.
  * Their outcome is "lost". */
-void errands_alone(struct api *a);
+void agents_set_sole_server(struct api *a);

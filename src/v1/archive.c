@@ -18,7 +18,7 @@ enum { NO_TOOL = 41, NO_FOLDER = 43, NO_PATH = 44 }; /* statuses of the scripts 
 
 static const struct field archive_format_values[] = { FIELD_VALUE("tar"), FIELD_VALUE("tar.gz"), FIELD_VALUE("zip"), { 0 } };
 const struct field boxfiles_archive_query[] = {
-	DESK_PATH_FIELD(0, "the folder (or, out of the box, a file); /home/user"),
+	FILE_REQUEST_PATH_FIELD(0, "the folder (or, out of the box, a file); /home/user"),
 	{ "format", FIELD_CHOICE, 0, 0, 0, "of the archive; tar", archive_format_values },
 	{ 0 },
 };
@@ -134,7 +134,7 @@ static void refuse(struct archive *a, int64_t status, const json_t *record)
 	const char *why = buf_str(&a->said);
 
 	if (ended_by(record, CAUSE_DISK) || strstr(why, "No space left"))
-		desk_no_space(a->call);
+		file_request_no_space(a->call);
 	else if (status == NO_TOOL)
 		call_error(a->call, 501, "no_tool", "nothing in the box knows this format",
 			   a->format->name, "tar and tar.gz always work");
@@ -315,7 +315,7 @@ static struct archive *archive_new(struct call *c, int into)
 
 	*a = (struct archive){ .call = c, .into = into, .low.low = low };
 	a->format = format_of(c);
-	a->path = a->format ? desk_path(c, path ? path : BOX_HOME) : NULL;
+	a->path = a->format ? file_request_path(c, path ? path : BOX_HOME) : NULL;
 	b = a->path ? call_box(c, 0) : NULL;
 	if (!b)
 		return NULL;

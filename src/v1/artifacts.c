@@ -152,7 +152,7 @@ static void artifacts_tell_change(struct artifacts *x, const char *path, const c
 	if (e) {
 		if (e->hashed)
 			artifacts_hex(e->sha256, hex);
-		json_object_set_new(row, "type", json_string(desk_type(e->mode)));
+		json_object_set_new(row, "type", json_string(file_request_type(e->mode)));
 		json_object_set_new(row, "size", json_integer((json_int_t)e->size));
 		json_object_set_new(row, "sha256", e->hashed ? json_string(hex) : json_null());
 	}
@@ -175,14 +175,14 @@ static int artifacts_is_unchanged(const struct artifacts *x, const char *was, co
 static void artifacts_entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
 {
 	struct artifacts *x = loop_owner(k, struct artifacts, clerk);
-	struct desk_entry parts;
+	struct file_request_entry parts;
 	const char *was;
 
 	if (x->at < x->nfiles && x->files[x->at].read)
 		return; /* of a GET: its bytes follow */
 	if (S_ISDIR(e->mode) || !e->mode)
 		return;
-	if (!desk_split(e, name, n, &parts) || strlen(parts.name) > ARTIFACTS_PATH ||
+	if (!file_request_split(e, name, n, &parts) || strlen(parts.name) > ARTIFACTS_PATH ||
 	    !artifacts_path_is_plain(parts.name)) {
 		x->truncated = x->changed_truncated = 1;
 		return;
@@ -215,7 +215,7 @@ static json_t *artifacts_item(const struct artifacts *x)
 	const char *below = artifacts_in_home(f->path);
 	json_t *item = json_object();
 
-	desk_set_text(item, "path", below ? below : f->path);
+	file_request_set_text(item, "path", below ? below : f->path);
 	json_object_set_new(item, "size", json_integer((json_int_t)f->size));
 	return item;
 }
@@ -352,7 +352,7 @@ static void artifacts_overdue(struct timer *t)
 	artifacts_end(x);
 }
 
-void artifacts_begin(struct artifacts *x, const struct flow_plan *p, struct init_conn *box, struct loop *l)
+void artifacts_begin(struct artifacts *x, const struct run_request_plan *p, struct init_conn *box, struct loop *l)
 {
 	static const struct file_client_events on = { .ready = artifacts_ready,
 						.entry = artifacts_entry,

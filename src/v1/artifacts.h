@@ -24,7 +24,7 @@ struct artifacts {
 	struct file_client clerk;
 	int open;
 	struct timer patience;
-	const struct flow_plan *plan;
+	const struct run_request_plan *plan;
 	uint64_t files_put_ns; /* files of the request were in place then */
 	struct glob *globs;
 	unsigned nglobs;
@@ -43,7 +43,7 @@ struct artifacts {
 /* Patterns of a request: "artifacts". */
 must_check int artifacts_check(const json_t *patterns, struct err *e);
 /* Every program of the box is ended first. x is zeroed but for done and files_put_ns. */
-void artifacts_begin(struct artifacts *x, const struct flow_plan *p, struct init_conn *box, struct loop *l);
+void artifacts_begin(struct artifacts *x, const struct run_request_plan *p, struct init_conn *box, struct loop *l);
 void artifacts_lost(struct artifacts *x); /* instead: there is no box any more */
 /* artifacts, artifacts_truncated, files_changed, files_truncated, files_error. */
 void artifacts_report(const struct artifacts *x, json_t *record);

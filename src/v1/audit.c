@@ -12,8 +12,8 @@ const struct field audit_list_query[] = {
 	{ "action", FIELD_TEXT, 0, 0, STORE_WORD, "box.create, or all of box. (with the dot)",
 	  NULL },
 	{ "subject", FIELD_TEXT, 0, 0, STORE_NAME, "id of what it was done to", NULL },
-	{ "since", FIELD_TEXT, 0, 0, WHEN_TEXT, "a moment, or how long ago: 15m", NULL },
-	{ "until", FIELD_TEXT, 0, 0, WHEN_TEXT, "before this moment", NULL },
+	{ "since", FIELD_TEXT, 0, 0, TIME_PARAM_TEXT, "a moment, or how long ago: 15m", NULL },
+	{ "until", FIELD_TEXT, 0, 0, TIME_PARAM_TEXT, "before this moment", NULL },
 	{ "team", FIELD_TEXT, 0, 0, STORE_NAME, "operators: of this team; unless given, of all",
 	  NULL },
 	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
@@ -26,15 +26,15 @@ static int read_filter(struct call *c, struct store_audit_filter *f, struct err 
 	const char *since = call_query(c, "since"), *until = call_query(c, "until");
 	int64_t now = fleet_now_ns();
 
-	f->team = who_operates(&c->who) ? call_query(c, "team") : c->who.team;
+	f->team = principal_is_operator(&c->who) ? call_query(c, "team") : c->who.team;
 	f->who = call_query(c, "who");
 	f->action = call_query(c, "action");
 	f->subject = call_query(c, "subject");
 	f->before = call_query_int(c, "after", 0);
 	f->limit = (unsigned)call_query_int(c, "limit", 0);
-	if (since && when_parse(since, now, &f->since_ns, e) < 0)
+	if (since && time_param_parse(since, now, &f->since_ns, e) < 0)
 		return err_in(e, "?since");
-	if (until && when_parse(until, now, &f->until_ns, e) < 0)
+	if (until && time_param_parse(until, now, &f->until_ns, e) < 0)
 		return err_in(e, "?until");
 	return 0;
 }

@@ -53,7 +53,7 @@ const struct field batch_delete_query[] = {
 struct reader {
 	struct batch_watch watch;
 	struct call *call;
-	struct feed feed;
+	struct event_stream feed;
 	struct timer ping;
 	struct buf text; /* SSE: what is less than a line */
 	int sends;       /* the body is still coming */
@@ -101,7 +101,7 @@ static int send_piece(struct reader *r)
 		return 0;
 	}
 	r->watch.at += (uint64_t)n;
-	if (n && r->feed.kind == FEED_SSE) {
+	if (n && r->feed.kind == EVENT_STREAM_SSE) {
 		buf_add(&r->text, piece, (size_t)n);
 		send_lines(r);
 	} else if (n) {
@@ -127,7 +127,7 @@ static void send_end(struct reader *r)
 	json_t *doc = json_pack("{s:s}", "type", "end");
 
 	json_object_update_new(doc, batch_json(r->watch.batch));
-	feed_event(&r->feed, doc);
+	event_stream_event(&r->feed, doc);
 }
 
 static void send_more(struct reader *r)
@@ -144,7 +144,7 @@ static void send_more(struct reader *r)
 		send_end(r);
 	else if (!r->once)
 		return;
-	feed_end(&r->feed);
+	event_stream_end(&r->feed);
 	stop(r);
 }
 
@@ -179,7 +179,7 @@ static void ping_due(struct timer *t)
 	struct reader *r = loop_owner(t, struct reader, ping);
 
 	if (r->begun && !r->full && !r->text.len)
-		r->full = feed_event(&r->feed, json_pack("{s:s}", "type", "ping"));
+		r->full = event_stream_event(&r->feed, json_pack("{s:s}", "type", "ping"));
 	set_ping(r);
 }
 
@@ -190,8 +190,8 @@ static void begin(struct reader *r)
 	if (r->begun)
 		return;
 	r->begun = 1;
-	feed_begin(&r->feed, c->req, feed_wanted(c) == FEED_SSE ? FEED_SSE : FEED_NDJSON);
-	feed_event(&r->feed,
+	event_stream_begin(&r->feed, c->req, event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON);
+	event_stream_event(&r->feed,
 		   json_pack("{s:s, s:s}", "type", "batch", "id", batch_row(r->watch.batch)->id));
 	set_ping(r);
 }
@@ -239,7 +239,7 @@ static void refuse(struct reader *r, const struct err *e)
 
 	begin(r);
 	json_object_set_new(doc, "type", json_string("error"));
-	feed_event(&r->feed, doc);
+	event_stream_event(&r->feed, doc);
 	batch_cancel(r->watch.batch); /* tells us, too: that was the end */
 }
 
@@ -493,7 +493,7 @@ static void batch_charge_compute(void *ctx, const char *team, uint64_t cpu_us)
 	quota_computed(ctx, team, cpu_us);
 }
 
-int batch_doors_init(struct api *a, struct err *e)
+int batch_routes_init(struct api *a, struct err *e)
 {
 	struct batch_conf conf = { .state = a->conf.state,
 				   .jobs = a->conf.batch_jobs,

@@ -11,4 +11,4 @@ void batch_show(struct call *c);
 void batch_results_get(struct call *c);
 void batch_delete(struct call *c);
 
-must_check int batch_doors_init(struct api *a, struct err *e); /* a->batches */
+must_check int batch_routes_init(struct api *a, struct err *e); /* a->batches */

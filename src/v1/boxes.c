@@ -206,12 +206,12 @@ void boxes_show(struct call *c)
 
 	if (!b && show_gone(c))
 		return;
-	b = call_look(c, 0); /* not a use: a page that polls must not keep boxes alive */
+	b = call_box_peek(c, 0); /* not a use: a page that polls must not keep boxes alive */
 	if (!b)
 		return;
 	doc = box_json(b);
 	box_withhold(c, doc);
-	if (call_fresh(c, doc))
+	if (call_not_modified(c, doc))
 		json_decref(doc);
 	else
 		call_json(c, 200, doc);
@@ -219,7 +219,7 @@ void boxes_show(struct call *c)
 
 void boxes_network(struct call *c)
 {
-	struct box *b = call_look(c, 0);
+	struct box *b = call_box_peek(c, 0);
 
 	if (b)
 		call_json(c, 200, egress_client_json(b));
@@ -230,9 +230,9 @@ void boxes_network(struct call *c)
 /* The box, where it still is as the client has seen it; NULL: answered. */
 static struct box *as_known(struct call *c)
 {
-	struct box *b = call_any(c, 0);
+	struct box *b = call_box_any(c, 0);
 	json_t *now = b ? box_json(b) : NULL;
-	int same = now && call_matches(c, now);
+	int same = now && call_if_match(c, now);
 
 	json_decref(now);
 	return same ? b : NULL;

@@ -18,7 +18,7 @@
 struct making {
 	struct box_wait wait;
 	struct api *api;
-	struct who who;
+	struct principal who;
 	struct call *call; /* NULL: the client has left; the box is made all the same */
 	struct idem *idem;
 	json_t *packages; /* what it has of them; NULL: none */
@@ -27,7 +27,7 @@ struct making {
 
 static int will_be(struct box_wait *w, const char *id, struct err *e)
 {
-	return idem_subject(loop_owner(w, struct making, wait)->idem, id, e);
+	return idempotency_subject(loop_owner(w, struct making, wait)->idem, id, e);
 }
 
 static void say_made(struct call *c, const struct box *b, json_t *take_doc)
@@ -71,12 +71,12 @@ static void told(struct making *m, struct box *b, const struct err *e)
 			  e ? err_kind_name(e->kind) : "ok", NULL);
 	if (e) {
 		forget_lost(m, e);
-		idem_drop(m->idem);
+		idempotency_drop(m->idem);
 	} else {
 		doc = made_json(b);
 		if (m->packages)
 			json_object_set(doc, "packages", m->packages);
-		idem_answer(m->idem, 201, doc);
+		idempotency_answer(m->idem, 201, doc);
 	}
 	json_decref(m->packages);
 	free(m);
@@ -149,7 +149,7 @@ static void make(struct call *c, const struct box_spec *want, struct idem *take_
 	if (box_create(&c->api->fleet, want, &m->wait, &b, &e) == 0)
 		return;
 	c->drop = NULL;
-	idem_drop(take_idem);
+	idempotency_drop(take_idem);
 	json_decref(take_packages);
 	free(m);
 	call_fail(c, &e);
@@ -174,7 +174,7 @@ static void furnished(struct package_job *j, const struct packages_failure *f)
 	if (f) {
 		json_t *error = packages_failure_json(f);
 
-		idem_drop(u->idem);
+		idempotency_drop(u->idem);
 		packages_job_fini(j);
 		call_json(c, 422, error);
 		return;
@@ -191,7 +191,7 @@ static void furnisher_left(struct call *c)
 	struct furnishing *u = c->state;
 
 	packages_job_fini(&u->job);
-	idem_drop(u->idem);
+	idempotency_drop(u->idem);
 }
 
 static void furnish(struct call *c, const struct box_spec *want, struct idem *take_idem)
@@ -213,7 +213,7 @@ static void furnish(struct call *c, const struct box_spec *want, struct idem *ta
 		json_t *refusal = packages_refusal_json(&e);
 
 		packages_job_fini(&u->job);
-		idem_drop(take_idem);
+		idempotency_drop(take_idem);
 		if (refusal)
 			call_json(c, 422, refusal);
 		else
@@ -271,7 +271,7 @@ static int of_session(struct call *c, const char *session, const char *template)
 	struct err e;
 
 	if (b && b->state == BOX_PAUSED)
-		return (call_is_paused(c, b), 1);
+		return (call_fail_paused(c, b), 1);
 	if (is_there(b)) {
 		box_wake(b);
 		call_audit(c, "box.create", b->row.id, "found");
@@ -283,7 +283,7 @@ static int of_session(struct call *c, const char *session, const char *template)
 		return 1;
 	}
 	return store_box_by_session(c->api->store, c->who.team, session, template, &row, &e) == 0 &&
-	       call_fetch(c, &row);
+	       call_adopt(c, &row);
 }
 
 /* A lifetime that the caller chose is a fixed time; the default one must not end a box that is in use. */
@@ -304,7 +304,7 @@ void boxes_create(struct call *c)
 	char before[ID_LEN + 1];
 	struct box_spec want;
 	struct idem *idem;
-	enum idem_go go;
+	enum idempotency_result go;
 	struct box *b;
 	struct err e;
 
@@ -314,21 +314,21 @@ void boxes_create(struct call *c)
 	}
 	if (*session && of_session(c, session, want.row.template))
 		return;
-	go = idem_begin(c, &idem, before);
+	go = idempotency_begin(c, &idem, before);
 	if (go == IDEM_ANSWERED)
 		return;
 	b = go == IDEM_MADE ? fleet_find(&c->api->fleet, before) : NULL;
 	if (is_there(b)) {
 		json_t *doc = made_json(b);
 
-		idem_answer(idem, 201, doc);
+		idempotency_answer(idem, 201, doc);
 		say_made(c, b, doc);
 	} else if (b && (b->late || b->restoring)) { /* it is there, and cannot be told about */
-		idem_leave(idem);
+		idempotency_leave(idem);
 		http_set(c->req, "Retry-After", "1");
 		call_error(c, 503, "busy", "the box does not answer right now", before, NULL);
 	} else if (!quota_box(c)) {
-		idem_drop(idem);
+		idempotency_drop(idem);
 	} else {
 		furnish(c, &want, idem);
 	}

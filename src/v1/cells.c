@@ -59,8 +59,8 @@ const struct field cells_events_query[] = {
 struct reading {
 	struct cell_reader reader;
 	struct call *call;
-	struct feed feed;
-	enum feed_kind kind;
+	struct event_stream feed;
+	enum event_stream_kind kind;
 	int begun; /* "start" was told */
 	int full;
 	char context[ID_LEN + 1], language[STORE_WORD + 1];
@@ -77,10 +77,10 @@ static int send_line(struct reading *r, struct buf *line, const char *at)
 {
 	auto_buf struct buf whole = { 0 };
 
-	if (r->kind == FEED_SSE)
+	if (r->kind == EVENT_STREAM_SSE)
 		buf_printf(&whole, "id: %s\ndata: ", at);
 	buf_add(&whole, line->p, line->len);
-	buf_puts(&whole, r->kind == FEED_SSE ? "\n\n" : "\n");
+	buf_puts(&whole, r->kind == EVENT_STREAM_SSE ? "\n\n" : "\n");
 	return http_write(r->call->req, whole.p, whole.len);
 }
 
@@ -90,7 +90,7 @@ static void output_line(struct buf *line, const struct cell_piece *p, int text)
 		   p->what == CELL_STDOUT ? "stdout" : "stderr", p->offset);
 	if (text) {
 		buf_puts(line, "\"data\":");
-		feed_quote(line, p->bytes, p->n);
+		event_stream_quote(line, p->bytes, p->n);
 	} else {
 		buf_puts(line, "\"base64\":\"");
 		base64_encode(line, p->bytes, p->n);
@@ -102,7 +102,7 @@ static void output_line(struct buf *line, const struct cell_piece *p, int text)
 static int tell_output(struct cell_piece *p, struct buf *line)
 {
 	int bad;
-	size_t whole = feed_utf8(p->bytes, p->n, &bad);
+	size_t whole = event_stream_utf8(p->bytes, p->n, &bad);
 	/* Text has no NUL; with many it would be six times as long. */
 	int text = !bad && !memchr(p->bytes, 0, p->n) && (whole || !p->n);
 
@@ -279,7 +279,7 @@ static void tell_whole(struct cell_reader *reader)
 
 /* ---- asking ---- */
 
-static struct reading *reading_new(struct call *c, const struct context *ctx, enum feed_kind kind)
+static struct reading *reading_new(struct call *c, const struct context *ctx, enum event_stream_kind kind)
 {
 	struct reading *r = call_alloc(c, sizeof(*r));
 
@@ -289,14 +289,14 @@ static struct reading *reading_new(struct call *c, const struct context *ctx, en
 	c->state = r;
 	c->drop = stop_reading;
 	c->req->on_drain = client_drains;
-	if (kind != FEED_NONE)
-		feed_begin(&r->feed, c->req, kind);
+	if (kind != EVENT_STREAM_NONE)
+		event_stream_begin(&r->feed, c->req, kind);
 	return r;
 }
 
 static void read_cell(struct reading *r, struct cell *x)
 {
-	r->reader.news = r->kind == FEED_NONE ? tell_whole : tell_more;
+	r->reader.news = r->kind == EVENT_STREAM_NONE ? tell_whole : tell_more;
 	cell_read(x, &r->reader);
 	r->reader.news(&r->reader);
 }
@@ -306,7 +306,7 @@ static void audit(struct call *c, const struct context *ctx, const char *code, s
 {
 	int bad;
 
-	n = n < AUDITED ? n : feed_utf8(code, AUDITED, &bad);
+	n = n < AUDITED ? n : event_stream_utf8(code, AUDITED, &bad);
 	call_audit_more(c, "cell.run", ctx->row.id, "ok",
 			json_pack("{s:s, s:o}", "language", ctx->row.language, "code",
 				  json_stringn(code, n)));
@@ -336,13 +336,13 @@ static void run_in(struct call *c, struct context *ctx)
 {
 	const json_t *code = call_get(c, "code"), *input = call_get(c, "input");
 	int64_t usual_ms = (int64_t)c->api->fleet.conf.cell_ms;
-	enum feed_kind kind = feed_wanted(c);
+	enum event_stream_kind kind = event_stream_wanted(c);
 	struct cell_want want = { .code = json_string_value(code),
 				  .code_len = json_string_length(code),
 				  .env = call_get(c, "env"),
 				  .timeout_ms = (uint64_t)call_int(c, "timeout_ms", usual_ms),
 				  .max_output = (uint64_t)call_int(c, "max_output", CELL_OUTPUT),
-				  .no_input = input ? json_is_false(input) : kind == FEED_NONE };
+				  .no_input = input ? json_is_false(input) : kind == EVENT_STREAM_NONE };
 	struct cell *x = cells_give(c, ctx, &want);
 
 	if (!x)
@@ -424,7 +424,7 @@ void cells_events(struct call *c)
 			   call_param(c, 2), "the last few of a context are kept");
 		return;
 	}
-	r = reading_new(c, ctx, feed_wanted(c) == FEED_SSE ? FEED_SSE : FEED_NDJSON);
+	r = reading_new(c, ctx, event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON);
 	memcpy(r->reader.told, place, sizeof(place));
 	r->begun = after != NULL;
 	read_cell(r, x);

@@ -38,46 +38,46 @@ static json_t *end_of(const json_t *record)
 			 "duration_us", json_integer_value(us), "compiled_before", before);
 }
 
-static void tell_stream(struct feed *f, const json_t *record, const char *name,
+static void tell_stream(struct event_stream *f, const json_t *record, const char *name,
 			const char *encoding)
 {
 	json_t *text = json_object_get(record, name);
 
 	if (json_string_length(text))
-		feed_event(f,
+		event_stream_event(f,
 			   json_pack("{s:s, s:i, s:O}", "type", name, "offset", 0,
 				     json_object_get(record, encoding) ? "base64" : "data", text));
 }
 
-static void tell_events(struct call *c, const json_t *record, enum feed_kind kind)
+static void tell_events(struct call *c, const json_t *record, enum event_stream_kind kind)
 {
-	struct feed f;
+	struct event_stream f;
 	json_t *doc;
 
-	feed_begin(&f, c->req, kind);
-	feed_event(&f, json_pack("{s:s, s:O}", "type", "start", "language",
+	event_stream_begin(&f, c->req, kind);
+	event_stream_event(&f, json_pack("{s:s, s:O}", "type", "start", "language",
 				 json_object_get(c->body, "language")));
 	tell_stream(&f, record, "stdout", "stdout_encoding");
 	tell_stream(&f, record, "stderr", "stderr_encoding");
 	if (!ended_well(record)) {
 		doc = error_of(record);
 		json_object_set_new(doc, "type", json_string("error"));
-		feed_event(&f, doc);
+		event_stream_event(&f, doc);
 	}
 	doc = end_of(record);
 	json_object_set_new(doc, "type", json_string("end"));
-	feed_event(&f, doc);
-	feed_end(&f);
+	event_stream_event(&f, doc);
+	event_stream_end(&f);
 }
 
 static void over(struct call *c, json_t *take_record)
 {
 	static const char *const as_they_are[] = { "stdout", "stdout_encoding", "stderr",
 						   "stderr_encoding" };
-	enum feed_kind kind = feed_wanted(c);
+	enum event_stream_kind kind = event_stream_wanted(c);
 	json_t *doc;
 
-	if (kind != FEED_NONE) {
+	if (kind != EVENT_STREAM_NONE) {
 		tell_events(c, take_record, kind);
 		json_decref(take_record);
 		return;
@@ -98,7 +98,7 @@ static void over(struct call *c, json_t *take_record)
 
 void oneshot_run(struct call *c, struct box *b)
 {
-	static const struct flow_door door = { .over = over };
+	static const struct run_callbacks door = { .over = over };
 
-	flow_in(c, b, &(struct flow_want){ .body = c->body, .door = &door });
+	run_request_in(c, b, &(struct run_request_spec){ .body = c->body, .door = &door });
 }

@@ -19,7 +19,7 @@ const struct field changes_query[] = {
 };
 
 struct changes_call {
-	struct desk desk;
+	struct file_request desk;
 	uint32_t max;
 	json_t *items;
 	int truncated;
@@ -58,20 +58,20 @@ static const char *changes_kind(const struct wire_entry *e, const char *path)
 static void entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
 {
 	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
-	struct desk_entry parts;
+	struct file_request_entry parts;
 	json_t *doc;
 
 	if (S_ISDIR(e->mode))
 		return;
-	if (json_array_size(x->items) == x->max || !desk_split(e, name, n, &parts)) {
+	if (json_array_size(x->items) == x->max || !file_request_split(e, name, n, &parts)) {
 		x->truncated = 1;
 		return;
 	}
 	doc = json_object();
-	desk_set_text(doc, "path", parts.name);
+	file_request_set_text(doc, "path", parts.name);
 	json_object_set_new(doc, "kind", json_string(changes_kind(e, parts.name)));
 	if (e->mode) {
-		json_object_set_new(doc, "type", json_string(desk_type(e->mode)));
+		json_object_set_new(doc, "type", json_string(file_request_type(e->mode)));
 		json_object_set_new(doc, "size", json_integer((json_int_t)e->size));
 		json_object_set_new(doc, "mtime", record_when(e->mtime_ns));
 	}
@@ -84,21 +84,21 @@ static void done(struct file_client *k, uint16_t flags)
 {
 	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
 
-	desk_json(&x->desk, 200,
+	file_request_json(&x->desk, 200,
 		  json_pack("{s:O, s:n, s:b}", "items", x->items, "next", "truncated",
 			    x->truncated || (flags & WIRE_DONE_TRUNCATED)));
 }
 
 static void failed(struct file_client *k, const struct err *e)
 {
-	desk_fail(&loop_owner(k, struct changes_call, desk.clerk)->desk, e);
+	file_request_fail(&loop_owner(k, struct changes_call, desk.clerk)->desk, e);
 }
 
 static void dropped(struct call *c)
 {
 	struct changes_call *x = c->state;
 
-	desk_close(&x->desk);
+	file_request_close(&x->desk);
 	json_decref(x->items);
 }
 
@@ -111,7 +111,7 @@ void changes_list(struct call *c)
 
 	*x = (struct changes_call){ .desk.path = "/",
 				    .max = (uint32_t)call_query_int(c, "limit", LISTED) };
-	if (!desk_open(&x->desk, c, &on))
+	if (!file_request_open(&x->desk, c, &on))
 		return;
 	x->items = json_array();
 	c->drop = dropped;

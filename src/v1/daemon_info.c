@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void ops_page(struct call *c)
+void info_page(struct call *c)
 {
 	static const char top[] =
 		"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -43,7 +43,7 @@ void ops_page(struct call *c)
 	http_reply(c->req, 200, "text/html; charset=utf-8", page.p, page.len);
 }
 
-void ops_health(struct call *c)
+void info_health(struct call *c)
 {
 	int ok = keeper_client_is_connected(&c->api->fleet.office);
 
@@ -66,14 +66,14 @@ static json_t *languages(void)
 	return json_incref(all);
 }
 
-void ops_who(struct call *c)
+void info_principal(struct call *c)
 {
 	call_json(c, 200,
 		  json_pack("{s:s, s:s, s:s}", "who", c->who.id, "team", c->who.team, "role",
 			    store_role_name(c->who.role)));
 }
 
-void ops_info(struct call *c)
+void info_daemon(struct call *c)
 {
 	const struct fleet_conf *conf = &c->api->fleet.conf;
 
@@ -293,11 +293,11 @@ static void metrics(struct call *c, const struct wire_about *about)
 }
 
 /* The machine is team default's, as in GET /v1/stats. */
-void ops_metrics(struct call *c)
+void info_metrics(struct call *c)
 {
 	if (!c->api->conf.metrics_public && strcmp(c->who.team, TEAM_DEFAULT) != 0)
 		call_error(c, 403, "denied", "these are the figures of the whole machine, for keys of team " TEAM_DEFAULT,
 			   c->who.team, "those of your team: GET /v1/usage");
 	else
-		about_ask(c, metrics);
+		keeper_info_request(c, metrics);
 }

@@ -2,8 +2,8 @@
 #pragma once
 #include "api/api.h"
 
-void ops_page(struct call *c); /* what this is, for somebody with a browser */
-void ops_health(struct call *c);
-void ops_info(struct call *c);
-void ops_who(struct call *c);
-void ops_metrics(struct call *c);
+void info_page(struct call *c); /* what this is, for somebody with a browser */
+void info_health(struct call *c);
+void info_daemon(struct call *c);
+void info_principal(struct call *c);
+void info_metrics(struct call *c);

@@ -23,7 +23,7 @@
 enum { TRIES = 4 };
 
 struct download {
-	struct desk desk;
+	struct file_request desk;
 	uint64_t from, bytes; /* asked of the worker */
 	int tries;
 	int streaming; /* the head is out */
@@ -112,7 +112,7 @@ static int is_fresh(const struct http_req *r, const char *etag, const char *modi
 	const char *none = http_header(r, "if-none-match"),
 		   *since = http_header(r, "if-modified-since");
 
-	return none ? desk_etag_among(none, etag) : since && !strcmp(since, modified);
+	return none ? file_request_etag_among(none, etag) : since && !strcmp(since, modified);
 }
 
 /* ---- a part ---- */
@@ -197,7 +197,7 @@ static void ask(struct download *d, uint64_t from, uint64_t bytes)
 			  strlen(d->desk.path));
 	else if (file_client_ask_pipe(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path, &d->pipe,
 				&e) < 0)
-		desk_fail(&d->desk, &e);
+		file_request_fail(&d->desk, &e);
 }
 
 static int is_head(const struct download *d)
@@ -233,7 +233,7 @@ static void begin(struct download *d, const struct wire_entry *e, enum part part
 		http_stream_pipe(r, steal_fd(&d->pipe));
 		return;
 	}
-	desk_close(&d->desk);
+	file_request_close(&d->desk);
 	http_end(r);
 }
 
@@ -241,7 +241,7 @@ static void entry(struct file_client *k, const struct wire_entry *e, const char 
 {
 	struct download *d = loop_owner(k, struct download, desk.clerk);
 	struct http_req *r = d->desk.call->req;
-	char etag[DESK_ETAG], modified[40];
+	char etag[FILE_REQUEST_ETAG], modified[40];
 	uint64_t from, bytes;
 	enum part part;
 
@@ -249,7 +249,7 @@ static void entry(struct file_client *k, const struct wire_entry *e, const char 
 	(void)n;
 	if (d->streaming || d->to_end || e->size > INT64_MAX)
 		return;
-	desk_etag(e, etag);
+	file_request_etag(e, etag);
 	when(e->mtime_ns, modified);
 	part = part_of(r, e, etag, modified, &from, &bytes);
 	/* Not what was asked for, because nobody knew the size then. Without a reader of its pipe
@@ -266,11 +266,11 @@ static void entry(struct file_client *k, const struct wire_entry *e, const char 
 	http_set(r, "Last-Modified", "%s", modified);
 	http_set(r, "Accept-Ranges", "bytes");
 	if (is_fresh(r, etag, modified)) {
-		desk_close(&d->desk);
+		file_request_close(&d->desk);
 		call_empty(d->desk.call, 304);
 	} else if (part == PART_NONE) {
 		http_set(r, "Content-Range", "bytes */%llu", (unsigned long long)e->size);
-		desk_error(&d->desk, 416, "range", "the file has no such bytes", d->desk.path,
+		file_request_error(&d->desk, 416, "range", "the file has no such bytes", d->desk.path,
 			   NULL);
 	} else if (e->size == 0 && !is_head(d)) {
 		d->to_end = d->again = 1;
@@ -293,10 +293,10 @@ static void data_to_end(struct download *d, const char *bytes, size_t n)
 	if (!d->streaming)
 		set_head(d);
 	if (!n && !d->streaming) {
-		desk_close(&d->desk);
+		file_request_close(&d->desk);
 		http_reply(r, 200, type_of(d->desk.path), buf_str(&d->first), d->first.len);
 	} else if (!n) {
-		desk_close(&d->desk);
+		file_request_close(&d->desk);
 		http_end(r);
 	} else {
 		if (!d->streaming) {
@@ -330,12 +330,12 @@ static void data(struct file_client *k, const char *bytes, size_t n)
 	if (n)
 		return;
 	if (d->streaming) {
-		desk_close(&d->desk); /* all there is, is in the pipe */
+		file_request_close(&d->desk); /* all there is, is in the pipe */
 	} else if (d->again && ++d->tries < TRIES) {
 		d->again = 0;
 		ask(d, d->from, d->bytes);
 	} else {
-		desk_error(&d->desk, 409, "busy", "the file changes faster than it can be read",
+		file_request_error(&d->desk, 409, "busy", "the file changes faster than it can be read",
 			   d->desk.path, "ask again, without a range");
 	}
 }
@@ -345,15 +345,15 @@ static void failed(struct file_client *k, const struct err *e)
 	struct download *d = loop_owner(k, struct download, desk.clerk);
 
 	if (d->streaming) {
-		desk_close(&d->desk);
+		file_request_close(&d->desk);
 		http_abort(d->desk.call->req);
 	} else if (d->want.fail) {
 		d->want.fail(&d->desk, e);
 	} else if (e->sys == EINVAL) {
-		desk_error(&d->desk, 409, "not_a_file", "this is neither file nor folder",
+		file_request_error(&d->desk, 409, "not_a_file", "this is neither file nor folder",
 			   d->desk.path, "GET .../files/stat tells what it is");
 	} else {
-		desk_fail(&d->desk, e);
+		file_request_fail(&d->desk, e);
 	}
 }
 
@@ -362,7 +362,7 @@ static void dropped(struct call *c)
 	struct download *d = c->state;
 
 	own_close_fd(&d->pipe);
-	desk_close(&d->desk);
+	file_request_close(&d->desk);
 	buf_fini(&d->first);
 }
 
@@ -374,14 +374,14 @@ void download_begin(struct call *c, const struct download_want *want)
 	struct download *d = call_alloc(c, sizeof(*d));
 
 	*d = (struct download){ .desk.path = want->path, .pipe = -1, .want = *want };
-	desk_open_in(&d->desk, c, want->berth, want->worker, &on);
+	file_request_open_in(&d->desk, c, want->berth, want->worker, &on);
 	c->req->on_drain = drained;
 	c->drop = dropped;
 }
 
 void boxfiles_get(struct call *c)
 {
-	struct download_want want = { .path = desk_path(c, call_query(c, "path")) };
+	struct download_want want = { .path = file_request_path(c, call_query(c, "path")) };
 
 	want.berth = want.path ? call_box(c, 0) : NULL;
 	if (want.berth)

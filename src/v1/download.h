@@ -8,6 +8,6 @@ struct download_want {
 	struct box *berth;
 	uint16_t worker; /* WIRE_FILES_* */
 	int shown;       /* a browser may show it; else it is saved */
-	void (*fail)(struct desk *d, const struct err *e); /* NULL: as /v1 says it */
+	void (*fail)(struct file_request *d, const struct err *e); /* NULL: as /v1 says it */
 };
 void download_begin(struct call *c, const struct download_want *want);

@@ -17,13 +17,13 @@ static json_t *env_json(const struct box *b)
 
 void env_show(struct call *c)
 {
-	struct box *b = call_any(c, 0);
+	struct box *b = call_box_any(c, 0);
 	json_t *doc = b ? env_json(b) : NULL;
 
 	if (!b)
 		return;
 	box_withhold(c, doc);
-	if (call_fresh(c, doc))
+	if (call_not_modified(c, doc))
 		json_decref(doc);
 	else
 		call_json(c, 200, doc);
@@ -33,7 +33,7 @@ void env_show(struct call *c)
 static int is_expected(struct call *c, const struct box *b)
 {
 	json_t *now = env_json(b);
-	int same = call_matches(c, now);
+	int same = call_if_match(c, now);
 
 	json_decref(now);
 	return same;
@@ -41,7 +41,7 @@ static int is_expected(struct call *c, const struct box *b)
 
 void env_set(struct call *c)
 {
-	struct box *b = call_any(c, 0);
+	struct box *b = call_box_any(c, 0);
 	char *before;
 	struct err e;
 

@@ -43,7 +43,7 @@ const struct field events_box_query[] = { EVENT_FIELDS, { 0 } };
 struct following {
 	struct fleet_subscriber ear;
 	struct call *call;
-	struct feed feed;
+	struct event_stream feed;
 	struct timer look;
 	char box[ID_LEN + 1]; /* "": all of the team's */
 	int64_t after;        /* the last one that was written */
@@ -68,7 +68,7 @@ static json_t *event_json(const struct store_event *ev, const json_t *data)
 static void write_event(struct following *f, const struct store_event *ev, const json_t *data)
 {
 	/* One that the store did not take has no number to come back to. */
-	f->behind |= feed_event_at(&f->feed, ev->seq, event_json(ev, data));
+	f->behind |= event_stream_event_at(&f->feed, ev->seq, event_json(ev, data));
 	f->wrote_ms = loop_now_ms();
 	if (ev->seq)
 		f->after = ev->seq;
@@ -125,7 +125,7 @@ static void look_due(struct timer *t)
 	if (!f->behind)
 		catch_up(f);
 	if (!f->behind && loop_now_ms() - f->wrote_ms >= PING_MS - LOOK_MS) {
-		f->behind |= feed_event(&f->feed, json_pack("{s:s}", "type", "ping"));
+		f->behind |= event_stream_event(&f->feed, json_pack("{s:s}", "type", "ping"));
 		f->wrote_ms = loop_now_ms();
 	}
 	timer_set(t, f->call->api->fleet.alone ? PING_MS : LOOK_MS);
@@ -149,7 +149,7 @@ static void stop(struct call *c)
 static void follow(struct call *c, const char *box, int64_t after, int missed)
 {
 	struct following *f = call_alloc(c, sizeof(*f));
-	enum feed_kind kind = feed_wanted(c) == FEED_SSE ? FEED_SSE : FEED_NDJSON;
+	enum event_stream_kind kind = event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON;
 
 	*f = (struct following){ .ear.heard = heard, .call = c, .after = after };
 	snprintf(f->box, sizeof(f->box), "%s", box);
@@ -159,9 +159,9 @@ static void follow(struct call *c, const char *box, int64_t after, int missed)
 	c->endless = 1;
 	c->req->on_drain = has_room;
 	fleet_subscribe(&c->api->fleet, &f->ear);
-	feed_begin(&f->feed, c->req, kind);
+	event_stream_begin(&f->feed, c->req, kind);
 	/* Where it stands, so that one who has heard nothing yet can come back, too. */
-	feed_event_at(&f->feed, after,
+	event_stream_event_at(&f->feed, after,
 		      json_pack("{s:s, s:I, s:b}", "type", "following", "after", (json_int_t)after,
 				"missed", missed));
 	catch_up(f);
@@ -214,7 +214,7 @@ static int begin_at(struct call *c, int64_t *out, int *out_given)
 
 static void tell(struct call *c, const char *box)
 {
-	int stream = call_query_flag(c, "follow") || feed_wanted(c) == FEED_SSE, given, missed;
+	int stream = call_query_flag(c, "follow") || event_stream_wanted(c) == EVENT_STREAM_SSE, given, missed;
 	int64_t after, first, last;
 	struct err e;
 
@@ -247,7 +247,7 @@ void events_list(struct call *c)
 
 void events_box(struct call *c)
 {
-	const struct box *b = call_look(c, 0);
+	const struct box *b = call_box_peek(c, 0);
 
 	if (b)
 		tell(c, b->row.id);

@@ -128,7 +128,7 @@ void execs_start(struct call *c)
 	struct box *b = call_box(c, 0);
 
 	if (b)
-		flow_exec(c, b);
+		run_request_exec(c, b);
 }
 
 static json_t *row_or_run(struct api *a, const struct store_run *row)
@@ -415,7 +415,7 @@ void execs_wait(struct call *c)
 
 struct reading {
 	struct exec_reader tap;
-	struct feed feed;
+	struct event_stream feed;
 	struct call *call;
 	int raw; /* -1: events; else the stream */
 	uint64_t asked[2];
@@ -427,7 +427,7 @@ static void reading_begins(struct exec_reader *t, unsigned stream, uint64_t from
 
 	if (r->raw >= 0)
 		return;
-	feed_event(&r->feed,
+	event_stream_event(&r->feed,
 		   json_pack("{s:s, s:s, s:I, s:I, s:I}", "type", "reading", "stream",
 			     stream ? "stderr" : "stdout", "from", (json_int_t)from, "tip",
 			     (json_int_t)tip, "dropped",
@@ -442,7 +442,7 @@ static void reading_goes_on(struct exec_reader *t, unsigned stream, uint64_t off
 	int full = 0;
 
 	if (r->raw < 0)
-		full = feed_output(&r->feed, types[stream], stream, offset, bytes, n);
+		full = event_stream_output(&r->feed, types[stream], stream, offset, bytes, n);
 	else if (r->raw == (int)stream)
 		full = http_write(r->call->req, bytes, n);
 	if (full)
@@ -457,9 +457,9 @@ static void reading_ends(struct exec_reader *t, json_t *record, const struct err
 			     : call_error_json(r->call, err_kind_name(e->kind), e->msg, NULL, NULL);
 
 	if (r->raw < 0) {
-		feed_flush(&r->feed, types);
+		event_stream_flush(&r->feed, types);
 		json_object_set_new(doc, "type", json_string(record ? "exit" : "error"));
-		feed_event(&r->feed, doc);
+		event_stream_event(&r->feed, doc);
 	} else {
 		json_decref(doc);
 		if (e) { /* or it would look whole */
@@ -539,7 +539,7 @@ void execs_output(struct call *c)
 	if (raw)
 		http_stream(c->req, 200, "application/octet-stream", UINT64_MAX);
 	else
-		feed_begin(&r->feed, c->req, feed_wanted(c) == FEED_SSE ? FEED_SSE : FEED_NDJSON);
+		event_stream_begin(&r->feed, c->req, event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON);
 	exec_reader_open(&r->tap, &c->api->fleet, b->row.id, id, ref, r->asked, &on);
 }
 

@@ -36,7 +36,7 @@ static void tidy(char *path)
 	*to = 0;
 }
 
-const char *desk_path(struct call *c, const char *given)
+const char *file_request_path(struct call *c, const char *given)
 {
 	size_t n = given ? strlen(given) : 0, home = strlen(BOX_HOME "/");
 	char *full;
@@ -48,7 +48,7 @@ const char *desk_path(struct call *c, const char *given)
 	}
 	if (*given == '/')
 		home = 0;
-	if (n + home > DESK_PATH) {
+	if (n + home > FILE_REQUEST_PATH) {
 		call_error(c, 400, "invalid", "path: is too long", NULL, "at most 4095 bytes");
 		return NULL;
 	}
@@ -63,18 +63,18 @@ const char *desk_path(struct call *c, const char *given)
 
 static void dropped(struct call *c)
 {
-	desk_close(c->state);
+	file_request_close(c->state);
 }
 
 /* A worker that was stopped says nothing for ever. While the client waits that is its own affair;
  * but one that may have left cannot be told from one that waits, unless something is sent to it. */
 static void out_of_patience(struct timer *t)
 {
-	struct desk *d = loop_owner(t, struct desk, patience);
+	struct file_request *d = loop_owner(t, struct file_request, patience);
 	struct http_req *r = d->call->req;
 
 	if (!d->gone)
-		desk_error(d, 504, "box_stalls", "the box's file worker does not work", d->path,
+		file_request_error(d, 504, "box_stalls", "the box's file worker does not work", d->path,
 			   "a program in the box may have stopped it, or its CPU time is short");
 	else if (http_waiting(r) == 0)
 		http_abort(r);
@@ -85,7 +85,7 @@ static void out_of_patience(struct timer *t)
 static void peer_ended(struct http_req *r)
 {
 	struct call *c = r->user;
-	struct desk *d = c->state;
+	struct file_request *d = c->state;
 
 	if (!d->open)
 		return;
@@ -93,7 +93,7 @@ static void peer_ended(struct http_req *r)
 	timer_set(&d->patience, PATIENCE_MS);
 }
 
-void desk_stalls(struct desk *d, int stalls)
+void file_request_stalls(struct file_request *d, int stalls)
 {
 	if (stalls)
 		timer_set(&d->patience, PATIENCE_MS);
@@ -101,16 +101,16 @@ void desk_stalls(struct desk *d, int stalls)
 		timer_clear(&d->patience);
 }
 
-int desk_open(struct desk *d, struct call *c, const struct file_client_events *on)
+int file_request_open(struct file_request *d, struct call *c, const struct file_client_events *on)
 {
 	struct box *b = call_box(c, 0);
 
 	if (b)
-		desk_open_in(d, c, b, 0, on);
+		file_request_open_in(d, c, b, 0, on);
 	return b != NULL;
 }
 
-void desk_open_in(struct desk *d, struct call *c, struct box *b, uint16_t flags,
+void file_request_open_in(struct file_request *d, struct call *c, struct box *b, uint16_t flags,
 		  const struct file_client_events *on)
 {
 	d->call = c;
@@ -122,7 +122,7 @@ void desk_open_in(struct desk *d, struct call *c, struct box *b, uint16_t flags,
 	file_client_open(&d->clerk, &b->line, flags, on);
 }
 
-void desk_close(struct desk *d)
+void file_request_close(struct file_request *d)
 {
 	if (!d->open)
 		return;
@@ -131,16 +131,16 @@ void desk_close(struct desk *d)
 	file_client_close(&d->clerk);
 }
 
-void desk_ask(struct desk *d, uint8_t type, uint16_t flags, const void *tail, size_t n)
+void file_request_ask(struct file_request *d, uint8_t type, uint16_t flags, const void *tail, size_t n)
 {
 	struct frame f = { .flags = flags };
 
 	file_client_ask(&d->clerk, type, &f, sizeof(f), tail, n);
 }
 
-void desk_look(struct desk *d, const char *path)
+void file_request_look(struct file_request *d, const char *path)
 {
-	desk_ask(d, WIRE_ENTRY_OF, 0, path, strlen(path));
+	file_request_ask(d, WIRE_ENTRY_OF, 0, path, strlen(path));
 }
 
 /* ---- errors ---- */
@@ -189,7 +189,7 @@ static const struct refusal *refusal_of(const struct err *e)
 	return &other;
 }
 
-void desk_no_space(struct call *c)
+void file_request_no_space(struct call *c)
 {
 	const struct box *b = fleet_find(&c->api->fleet, c->held);
 	char why[120] = "";
@@ -202,31 +202,31 @@ void desk_no_space(struct call *c)
 		   "remove files, or make a box with a larger limits.disk");
 }
 
-void desk_json(struct desk *d, int status, json_t *take_doc)
+void file_request_json(struct file_request *d, int status, json_t *take_doc)
 {
-	desk_close(d);
+	file_request_close(d);
 	call_json(d->call, status, take_doc);
 }
 
-void desk_error(struct desk *d, int status, const char *code, const char *message, const char *why,
+void file_request_error(struct file_request *d, int status, const char *code, const char *message, const char *why,
 		const char *hint)
 {
-	desk_close(d);
+	file_request_close(d);
 	call_error(d->call, status, code, message, why, hint);
 }
 
-void desk_fail(struct desk *d, const struct err *e)
+void file_request_fail(struct file_request *d, const struct err *e)
 {
 	const struct refusal *r = refusal_of(e);
 
-	desk_close(d);
+	file_request_close(d);
 	if (r->status == 507)
-		desk_no_space(d->call);
+		file_request_no_space(d->call);
 	else
 		call_error(d->call, r->status, r->code, e->msg, d->path, r->hint);
 }
 
-json_t *desk_fail_json(const struct err *e)
+json_t *file_request_fail_json(const struct err *e)
 {
 	const struct refusal *r = refusal_of(e);
 	json_t *doc = call_error_json(NULL, r->code, e->msg, NULL, r->hint);
@@ -237,7 +237,7 @@ json_t *desk_fail_json(const struct err *e)
 
 /* ---- entries ---- */
 
-const char *desk_type(uint32_t mode)
+const char *file_request_type(uint32_t mode)
 {
 	return S_ISREG(mode)    ? "file"
 	       : S_ISDIR(mode)  ? "folder"
@@ -247,7 +247,7 @@ const char *desk_type(uint32_t mode)
 				: "device";
 }
 
-void desk_set_text(json_t *doc, const char *key, const char *bytes)
+void file_request_set_text(json_t *doc, const char *key, const char *bytes)
 {
 	json_t *plain = json_string(bytes);
 
@@ -265,13 +265,13 @@ void desk_set_text(json_t *doc, const char *key, const char *bytes)
 }
 
 /* Behind the tail there is always a NUL: post.c puts one there. */
-int desk_split(const struct wire_entry *e, const char *tail, size_t n, struct desk_entry *out)
+int file_request_split(const struct wire_entry *e, const char *tail, size_t n, struct file_request_entry *out)
 {
 	size_t name = strnlen(tail, n);
 
 	if (name == 0 || name > PATH_MAX || n - name > PATH_MAX + 1 || e->size > INT64_MAX)
 		return 0;
-	*out = (struct desk_entry){ .name = tail };
+	*out = (struct file_request_entry){ .name = tail };
 	if (S_ISLNK(e->mode))
 		out->target = name < n ? tail + name + 1 : "";
 	return 1;
@@ -294,18 +294,18 @@ static void set_path(json_t *doc, const char *below, const char *name)
 			buf_putc(&path, '/');
 	}
 	buf_puts(&path, name);
-	desk_set_text(doc, "path", buf_str(&path));
+	file_request_set_text(doc, "path", buf_str(&path));
 }
 
-json_t *desk_entry_json(const struct wire_entry *e, const struct desk_entry *parts,
+json_t *file_request_entry_json(const struct wire_entry *e, const struct file_request_entry *parts,
 			const char *below)
 {
 	json_t *doc = json_object();
-	char mode[8], etag[DESK_ETAG];
+	char mode[8], etag[FILE_REQUEST_ETAG];
 
-	desk_set_text(doc, "name", last_part(parts->name));
+	file_request_set_text(doc, "name", last_part(parts->name));
 	set_path(doc, below, parts->name);
-	json_object_set_new(doc, "type", json_string(desk_type(e->mode)));
+	json_object_set_new(doc, "type", json_string(file_request_type(e->mode)));
 	json_object_set_new(doc, "size", json_integer((json_int_t)e->size));
 	snprintf(mode, sizeof(mode), "%04o", e->mode & 07777);
 	json_object_set_new(doc, "mode", json_string(mode));
@@ -313,13 +313,13 @@ json_t *desk_entry_json(const struct wire_entry *e, const struct desk_entry *par
 	json_object_set_new(doc, "uid", json_integer(e->uid));
 	json_object_set_new(doc, "gid", json_integer(e->gid));
 	if (parts->target) {
-		desk_set_text(doc, "target", parts->target);
+		file_request_set_text(doc, "target", parts->target);
 		json_object_set_new(doc, "target_type",
-				    e->target_mode ? json_string(desk_type(e->target_mode))
+				    e->target_mode ? json_string(file_request_type(e->target_mode))
 						   : json_null());
 	}
 	if (S_ISREG(e->mode)) {
-		desk_etag(e, etag);
+		file_request_etag(e, etag);
 		json_object_set_new(doc, "etag", json_string(etag));
 	}
 	return doc;
@@ -327,14 +327,14 @@ json_t *desk_entry_json(const struct wire_entry *e, const struct desk_entry *par
 
 /* ---- versions ---- */
 
-void desk_etag(const struct wire_entry *e, char out[DESK_ETAG])
+void file_request_etag(const struct wire_entry *e, char out[FILE_REQUEST_ETAG])
 {
-	snprintf(out, DESK_ETAG, "\"%llx-%llx\"", (unsigned long long)e->mtime_ns,
+	snprintf(out, FILE_REQUEST_ETAG, "\"%llx-%llx\"", (unsigned long long)e->mtime_ns,
 		 (unsigned long long)e->size);
 }
 
 /* A weak one is as good here: all of them are. */
-int desk_etag_among(const char *list, const char *etag)
+int file_request_etag_among(const char *list, const char *etag)
 {
 	size_t n = strlen(etag);
 
@@ -351,7 +351,7 @@ int desk_etag_among(const char *list, const char *etag)
 	return 0;
 }
 
-int desk_mode(const char *text)
+int file_request_mode(const char *text)
 {
 	size_t n = strlen(text);
 	int mode = 0;

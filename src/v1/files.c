@@ -11,65 +11,65 @@ enum { PAGE = 1000, PAGE_MAX = 10000, CURSOR = 6000, DEPTH_MAX = 64 };
 enum { PAGE_BYTES = 2 << 20 }; /* of names: they may be long, and the page ends earlier then */
 
 const struct field boxfiles_path_query[] = {
-	DESK_PATH_FIELD(1, "in the box; relative ones are below /home/user"),
+	FILE_REQUEST_PATH_FIELD(1, "in the box; relative ones are below /home/user"),
 	{ 0 },
 };
 const struct field boxfiles_delete_query[] = {
-	DESK_PATH_FIELD(1, "what to remove"),
+	FILE_REQUEST_PATH_FIELD(1, "what to remove"),
 	{ "recursive", FIELD_BOOL, 0, 0, 0, "a folder with everything in it", NULL },
 	{ 0 },
 };
 const struct field boxfiles_list_query[] = {
-	DESK_PATH_FIELD(0, "the folder; /home/user"),
+	FILE_REQUEST_PATH_FIELD(0, "the folder; /home/user"),
 	{ "after", FIELD_TEXT, 0, 0, CURSOR, "`next` of the page before", NULL },
 	{ "limit", FIELD_INT, 0, 1, PAGE_MAX, "items per page; 1000", NULL },
 	{ "depth", FIELD_INT, 0, 1, DEPTH_MAX, "levels of folders; 1", NULL },
 	{ 0 },
 };
 const struct field boxfiles_mkdir_fields[] = {
-	DESK_PATH_FIELD(1, "the folder; those above it are made, too"),
+	FILE_REQUEST_PATH_FIELD(1, "the folder; those above it are made, too"),
 	{ "mode", FIELD_ANY, 0, 0, 0, "\"0755\", or an integer", NULL },
 	{ 0 },
 };
 const struct field boxfiles_move_fields[] = {
-	{ "from", FIELD_TEXT, 1, 0, DESK_PATH, "what", NULL },
-	{ "to", FIELD_TEXT, 1, 0, DESK_PATH, "where to; folders above it are made", NULL },
+	{ "from", FIELD_TEXT, 1, 0, FILE_REQUEST_PATH, "what", NULL },
+	{ "to", FIELD_TEXT, 1, 0, FILE_REQUEST_PATH, "where to; folders above it are made", NULL },
 	{ "replace", FIELD_BOOL, 0, 0, 0, "what is there may go", NULL },
 	{ 0 },
 };
 const struct field boxfiles_chmod_fields[] = {
-	DESK_PATH_FIELD(1, "what"),
+	FILE_REQUEST_PATH_FIELD(1, "what"),
 	{ "mode", FIELD_ANY, 1, 0, 0, "\"0644\", or an integer", NULL },
 	{ 0 },
 };
 
 /* ---- one entry ---- */
 
-static void show(struct desk *d, int status, const struct wire_entry *e, const char *tail, size_t n)
+static void show(struct file_request *d, int status, const struct wire_entry *e, const char *tail, size_t n)
 {
-	struct desk_entry parts;
+	struct file_request_entry parts;
 
-	if (desk_split(e, tail, n, &parts))
-		desk_json(d, status, desk_entry_json(e, &parts, NULL));
+	if (file_request_split(e, tail, n, &parts))
+		file_request_json(d, status, file_request_entry_json(e, &parts, NULL));
 	else
-		desk_error(d, 502, "box_lies", "the box's answer makes no sense", d->path, NULL);
+		file_request_error(d, 502, "box_lies", "the box's answer makes no sense", d->path, NULL);
 }
 
 static void stat_ready(struct file_client *k)
 {
-	struct desk *d = loop_owner(k, struct desk, clerk);
+	struct file_request *d = loop_owner(k, struct file_request, clerk);
 
-	desk_look(d, d->path);
+	file_request_look(d, d->path);
 }
 
 static void stat_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
-	show(loop_owner(k, struct desk, clerk), 200, e, tail, n);
+	show(loop_owner(k, struct file_request, clerk), 200, e, tail, n);
 }
 
 static void failed(struct file_client *k, const struct err *e)
 {
-	desk_fail(loop_owner(k, struct desk, clerk), e);
+	file_request_fail(loop_owner(k, struct file_request, clerk), e);
 }
 
 void boxfiles_stat(struct call *c)
@@ -77,17 +77,17 @@ void boxfiles_stat(struct call *c)
 	static const struct file_client_events on = { .ready = stat_ready,
 						.entry = stat_entry,
 						.failed = failed };
-	struct desk *d = call_alloc(c, sizeof(*d));
+	struct file_request *d = call_alloc(c, sizeof(*d));
 
-	*d = (struct desk){ .path = desk_path(c, call_query(c, "path")) };
+	*d = (struct file_request){ .path = file_request_path(c, call_query(c, "path")) };
 	if (d->path)
-		desk_open(d, c, &on);
+		file_request_open(d, c, &on);
 }
 
 /* ---- a folder ---- */
 
 struct listing {
-	struct desk desk;
+	struct file_request desk;
 	struct wire_list ask;
 	struct buf after; /* a path below the folder, NUL in front */
 	struct buf last;  /* the same, of the last item */
@@ -116,7 +116,7 @@ static int cursor_parse(const char *text, struct buf *out)
 		buf_putc(&plain, '=');
 	if (base64_decode(out, plain.p, plain.len) < 0 || memchr(out->p, 0, out->len))
 		return -1;
-	return out->len && out->len <= DESK_PATH ? 0 : -1;
+	return out->len && out->len <= FILE_REQUEST_PATH ? 0 : -1;
 }
 
 static void list_ready(struct file_client *k)
@@ -136,7 +136,7 @@ static void list_done(struct file_client *k, uint16_t flags)
 
 	if (flags & WIRE_DONE_TRUNCATED && l->last.len)
 		cursor_text(&l->last, &next);
-	desk_close(&l->desk);
+	file_request_close(&l->desk);
 	call_json(l->desk.call, 200,
 		  json_pack("{s:O, s:s?, s:b}", "items", l->items, "next", next.len ? next.p : NULL,
 			    "skipped", (flags & WIRE_DONE_SKIPPED) != 0));
@@ -145,14 +145,14 @@ static void list_done(struct file_client *k, uint16_t flags)
 static void list_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	struct listing *l = loop_owner(k, struct listing, desk.clerk);
-	struct desk_entry parts;
+	struct file_request_entry parts;
 
-	if (json_array_size(l->items) == l->ask.max || !desk_split(e, tail, n, &parts)) {
-		desk_error(&l->desk, 502, "box_lies", "the box's answer makes no sense",
+	if (json_array_size(l->items) == l->ask.max || !file_request_split(e, tail, n, &parts)) {
+		file_request_error(&l->desk, 502, "box_lies", "the box's answer makes no sense",
 			   l->desk.path, NULL);
 		return;
 	}
-	json_array_append_new(l->items, desk_entry_json(e, &parts, l->desk.path));
+	json_array_append_new(l->items, file_request_entry_json(e, &parts, l->desk.path));
 	buf_cut(&l->last, 0);
 	buf_puts(&l->last, parts.name);
 	l->bytes += n;
@@ -164,7 +164,7 @@ static void list_dropped(struct call *c)
 {
 	struct listing *l = c->state;
 
-	desk_close(&l->desk);
+	file_request_close(&l->desk);
 	json_decref(l->items);
 	buf_fini(&l->after);
 	buf_fini(&l->last);
@@ -178,7 +178,7 @@ void boxfiles_list(struct call *c)
 	struct listing *l = call_alloc(c, sizeof(*l));
 	const char *after = call_query(c, "after"), *path = call_query(c, "path");
 
-	*l = (struct listing){ .desk.path = desk_path(c, path ? path : BOX_HOME) };
+	*l = (struct listing){ .desk.path = file_request_path(c, path ? path : BOX_HOME) };
 	if (!l->desk.path)
 		return;
 	l->ask.max = (uint32_t)call_query_int(c, "limit", PAGE);
@@ -188,7 +188,7 @@ void boxfiles_list(struct call *c)
 		call_error(c, 400, "invalid", "?after= is not the `next` of a page", after, NULL);
 		return;
 	}
-	if (!desk_open(&l->desk, c, &on)) {
+	if (!file_request_open(&l->desk, c, &on)) {
 		buf_fini(&l->after);
 		return;
 	}
@@ -199,7 +199,7 @@ void boxfiles_list(struct call *c)
 /* ---- deeds: done, and what is there then is shown ---- */
 
 struct deed {
-	struct desk desk;
+	struct file_request desk;
 	uint8_t type;
 	uint16_t flags;
 	struct wire_put put;   /* MKDIR, CHMOD */
@@ -220,7 +220,7 @@ static void deed_ready(struct file_client *k)
 	if (x->type == WIRE_MKDIR || x->type == WIRE_CHMOD)
 		file_client_ask(k, x->type, &x->put, sizeof(x->put), tail.p, tail.len);
 	else
-		desk_ask(&x->desk, x->type, x->flags, tail.p, tail.len);
+		file_request_ask(&x->desk, x->type, x->flags, tail.p, tail.len);
 }
 
 static void deed_done(struct file_client *k, uint16_t flags)
@@ -229,10 +229,10 @@ static void deed_done(struct file_client *k, uint16_t flags)
 
 	x->done = flags;
 	if (x->at) {
-		desk_look(&x->desk, x->at);
+		file_request_look(&x->desk, x->at);
 		return;
 	}
-	desk_close(&x->desk);
+	file_request_close(&x->desk);
 	call_empty(x->desk.call, 204);
 }
 
@@ -241,7 +241,7 @@ static void deed_entry(struct file_client *k, const struct wire_entry *e, const 
 	struct deed *x = loop_owner(k, struct deed, desk.clerk);
 
 	if (x->there && !S_ISDIR(e->mode)) {
-		desk_error(&x->desk, 409, "exists", "there is something of that name", x->at, NULL);
+		file_request_error(&x->desk, 409, "exists", "there is something of that name", x->at, NULL);
 		return;
 	}
 	if (x->done & WIRE_DONE_SKIPPED)
@@ -256,10 +256,10 @@ static void deed_failed(struct file_client *k, const struct err *e)
 
 	if (x->type == WIRE_MKDIR && e->sys == EEXIST && !x->there) {
 		x->there = 1;
-		desk_look(&x->desk, x->at);
+		file_request_look(&x->desk, x->at);
 		return;
 	}
-	desk_fail(&x->desk, e);
+	file_request_fail(&x->desk, e);
 }
 
 static struct deed *deed_new(struct call *c, uint8_t type, int status)
@@ -277,14 +277,14 @@ static void deed_begin(struct deed *x, struct call *c)
 	};
 
 	x->desk.path = x->from ? x->from : x->at;
-	desk_open(&x->desk, c, &on);
+	file_request_open(&x->desk, c, &on);
 }
 
 void boxfiles_delete(struct call *c)
 {
 	struct deed *x = deed_new(c, WIRE_REMOVE, 204);
 
-	x->from = desk_path(c, call_query(c, "path"));
+	x->from = file_request_path(c, call_query(c, "path"));
 	x->flags = call_query_flag(c, "recursive") ? 0 : WIRE_REMOVE_ONE;
 	if (x->from)
 		deed_begin(x, c);
@@ -294,7 +294,7 @@ void boxfiles_delete(struct call *c)
 static int read_mode(struct call *c, uint32_t *out)
 {
 	const json_t *v = call_get(c, "mode");
-	int64_t mode = json_is_string(v)    ? desk_mode(json_string_value(v))
+	int64_t mode = json_is_string(v)    ? file_request_mode(json_string_value(v))
 		       : json_is_integer(v) ? json_integer_value(v)
 					    : -1;
 
@@ -312,7 +312,7 @@ void boxfiles_mkdir(struct call *c)
 	struct deed *x = deed_new(c, WIRE_MKDIR, 201);
 
 	x->put.flags = WIRE_PUT_NEW;
-	x->at = desk_path(c, call_text(c, "path", NULL));
+	x->at = file_request_path(c, call_text(c, "path", NULL));
 	if (x->at && read_mode(c, &x->put.mode))
 		deed_begin(x, c);
 }
@@ -321,7 +321,7 @@ void boxfiles_chmod(struct call *c)
 {
 	struct deed *x = deed_new(c, WIRE_CHMOD, 200);
 
-	x->at = desk_path(c, call_text(c, "path", NULL));
+	x->at = file_request_path(c, call_text(c, "path", NULL));
 	if (x->at && read_mode(c, &x->put.mode))
 		deed_begin(x, c);
 }
@@ -330,8 +330,8 @@ static void from_to(struct call *c, uint8_t type, uint16_t unless_replace, int s
 {
 	struct deed *x = deed_new(c, type, status);
 
-	x->from = desk_path(c, call_text(c, "from", NULL));
-	x->at = x->from ? desk_path(c, call_text(c, "to", NULL)) : NULL;
+	x->from = file_request_path(c, call_text(c, "from", NULL));
+	x->at = x->from ? file_request_path(c, call_text(c, "to", NULL)) : NULL;
 	x->flags = call_flag(c, "replace", 0) ? 0 : unless_replace;
 	if (x->at)
 		deed_begin(x, c);

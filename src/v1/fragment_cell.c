@@ -142,7 +142,7 @@ static struct context *seed_cell_context(struct call *c, struct box *b)
 	return ctx;
 }
 
-void seed_cell_run(struct call *c, struct box *b)
+void fragment_cell_run(struct call *c, struct box *b)
 {
 	const json_t *code = call_get(c, "cell_code");
 	struct cell_want want = { .code = json_string_value(code),

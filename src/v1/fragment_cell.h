@@ -6,4 +6,4 @@
 
 struct box;
 /* c->body has cell_code and cell_language (fragment.c), perhaps timeout_ms. Answers c, now or later. */
-void seed_cell_run(struct call *c, struct box *b);
+void fragment_cell_run(struct call *c, struct box *b);

@@ -84,16 +84,16 @@ static void seed_server_fail(struct seed_server *s, const char *name, const char
 
 static void seed_server_answers(struct seed_server *s, struct box *b)
 {
-	char url[PREVIEW_URL];
+	char url[PORTS_URL];
 	struct err e;
 	json_t *doc;
 
-	if (preview_open(b, s->port, &e) < 0) {
+	if (ports_publish(b, s->port, &e) < 0) {
 		seed_server_stop(s);
 		call_fail(s->call, &e);
 		return;
 	}
-	preview_url(s->call, s->box, s->port, url);
+	ports_url(s->call, s->box, s->port, url);
 	doc = seed_server_doc(s, url[0] ? url : NULL);
 	json_object_set_new(doc, "note",
 			    json_string("it answers on its port, and url is its preview; without serve.domain there may "
@@ -181,7 +181,7 @@ static void seed_server_late(struct timer *t)
 	seed_server_fail(s, "server_not_ready", why, json_object());
 }
 
-void seed_server_await(struct call *c, const struct exec *r)
+void fragment_server_await(struct call *c, const struct exec *r)
 {
 	static const struct exec_reader_events on = { .output = seed_server_said, .over = seed_server_over };
 	static const uint64_t from[2] = { 0, 0 };

@@ -6,4 +6,4 @@
 struct exec;
 /* c->body has the port, perhaps timeout_ms. Answers c when a connection to the port was accepted, the program has
  * ended, or the deadline is over. The program runs on in any case. */
-void seed_server_await(struct call *c, const struct exec *r);
+void fragment_server_await(struct call *c, const struct exec *r);

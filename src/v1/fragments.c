@@ -165,26 +165,26 @@ static void seeds_run_cell(struct call *c, json_t *take_record)
 		return;
 	}
 	json_decref(take_record);
-	seed_cell_run(c, b);
+	fragment_cell_run(c, b);
 }
 
 static void plant_cell(struct call *c, struct box *b)
 {
-	static const struct flow_door door = { .over = seeds_run_cell };
+	static const struct run_callbacks door = { .over = seeds_run_cell };
 	json_t *files = json_object_get(c->body, "files"), *install = json_object_get(c->body, "install"), *body;
 
 	if (!json_object_size(files) && !install) {
-		seed_cell_run(c, b);
+		fragment_cell_run(c, b);
 		return;
 	}
 	body = json_pack("{s:O*, s:O*, s:[s]}", "files", files, "install", install, "command", "/bin/true");
-	flow_in(c, b, &(struct flow_want){ .body = body, .door = &door });
+	run_request_in(c, b, &(struct run_request_spec){ .body = body, .door = &door });
 	json_decref(body);
 }
 
 static void plant(struct seeding *s)
 {
-	static const struct flow_door door = { .over = tell_results, .running = seed_server_await };
+	static const struct run_callbacks door = { .over = tell_results, .running = fragment_server_await };
 	struct call *c = s->call;
 	struct box *b = fleet_find(&c->api->fleet, s->box);
 	struct err e;
@@ -195,7 +195,7 @@ static void plant(struct seeding *s)
 		return;
 	}
 	if (b) {
-		flow_in(c, b, &(struct flow_want){ .body = c->body, .door = &door });
+		run_request_in(c, b, &(struct run_request_spec){ .body = c->body, .door = &door });
 		return;
 	}
 	err_set(&e, ERR_NOT_FOUND, "the box ended");
@@ -265,7 +265,7 @@ static int translate(struct call *c, struct box_spec *out, struct err *e)
 	return box_spec_read(c, out, e);
 }
 
-void seeds_run(struct call *c)
+void fragments_run(struct call *c)
 {
 	struct box_spec want;
 	struct seeding *s;
@@ -399,7 +399,7 @@ static void read_data(struct file_client *k, const char *bytes, size_t n)
 	call_json(l->call, 200, doc);
 }
 
-void seeds_read(struct call *c)
+void fragments_read(struct call *c)
 {
 	static const struct file_client_events on = { .ready = read_ready,
 						.data = read_data,
@@ -429,7 +429,7 @@ static void write_done(struct file_client *k, uint16_t flags)
 			    (json_int_t)json_string_length(call_get(c, "content"))));
 }
 
-void seeds_write(struct call *c)
+void fragments_write(struct call *c)
 {
 	static const struct file_client_events on = { .ready = write_ready,
 						.done = write_done,
@@ -554,7 +554,7 @@ static void tree_failed(struct file_client *k, const struct err *e)
 	look_into_first(l);
 }
 
-void seeds_tree(struct call *c)
+void fragments_tree(struct call *c)
 {
 	static const struct file_client_events on = {
 		.ready = tree_ready, .entry = tree_entry, .done = tree_done, .failed = tree_failed

@@ -8,7 +8,7 @@
 
 extern const struct field seeds_tree_query[], seeds_read_query[], seeds_write_fields[];
 
-void seeds_run(struct call *c);
-void seeds_tree(struct call *c);
-void seeds_read(struct call *c);
-void seeds_write(struct call *c);
+void fragments_run(struct call *c);
+void fragments_tree(struct call *c);
+void fragments_read(struct call *c);
+void fragments_write(struct call *c);

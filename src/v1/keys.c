@@ -57,7 +57,7 @@ static const char *team_meant(struct call *c, const char *asked)
 {
 	if (!asked || !strcmp(asked, c->who.team))
 		return c->who.team;
-	if (who_operates(&c->who))
+	if (principal_is_operator(&c->who))
 		return asked;
 	call_error(c, 403, "denied", "keys of another team", NULL,
 		   "owners of team default manage those");
@@ -173,7 +173,7 @@ static int find(struct call *c, struct store_key *out)
 	if (!team)
 		return 0;
 	if (store_key_named(c->api->store, team, name, out, &e) == 0 ||
-	    (who_operates(&c->who) && id_valid(name) &&
+	    (principal_is_operator(&c->who) && id_valid(name) &&
 	     store_key_get(c->api->store, name, out, &e) == 0))
 		return 1;
 	if (e.kind == ERR_SYS)

@@ -363,7 +363,7 @@ static void set_utf8(json_t *doc, const char *key, const char *bytes, size_t n)
 	int bad = 0;
 
 	while (n) {
-		size_t good = feed_utf8(bytes, n, &bad);
+		size_t good = event_stream_utf8(bytes, n, &bad);
 
 		buf_add(&text, bytes, good);
 		bytes += good;
@@ -444,7 +444,7 @@ static json_t *set_json(const struct store_set *s)
 
 static int operates(struct call *c)
 {
-	if (who_operates(&c->who))
+	if (principal_is_operator(&c->who))
 		return 1;
 	call_error(c, 403, "denied", "sets of packages are the operators' business", c->who.team,
 		   "an owner's key of team default");
@@ -475,7 +475,7 @@ void packages_list(struct call *c)
 struct adding {
 	struct package_job job;
 	struct call *call;
-	struct feed feed;
+	struct event_stream feed;
 	int streaming;
 };
 
@@ -487,8 +487,8 @@ static void added(struct package_job *j, const struct packages_failure *f)
 
 	if (a->streaming) {
 		json_object_set_new(doc, "type", json_string(f ? "error" : "done"));
-		feed_event(&a->feed, doc);
-		feed_end(&a->feed);
+		event_stream_event(&a->feed, doc);
+		event_stream_end(&a->feed);
 	} else {
 		call_json(c, f ? 422 : 200, doc);
 	}
@@ -500,7 +500,7 @@ static void adding_said(struct package_job *j, const char *manager, unsigned str
 	struct adding *a = j->user;
 
 	if (a->streaming)
-		feed_event(&a->feed, packages_said_json(manager, stream, bytes, n));
+		event_stream_event(&a->feed, packages_said_json(manager, stream, bytes, n));
 }
 
 static void adding_dropped(struct call *c)
@@ -511,7 +511,7 @@ static void adding_dropped(struct call *c)
 void packages_add_set(struct call *c)
 {
 	struct adding *a = call_alloc(c, sizeof(*a));
-	enum feed_kind kind = feed_wanted(c);
+	enum event_stream_kind kind = event_stream_wanted(c);
 	struct err e;
 	int known;
 
@@ -536,8 +536,8 @@ void packages_add_set(struct call *c)
 			call_fail(c, &e);
 		return;
 	}
-	if (kind != FEED_NONE) {
-		feed_begin(&a->feed, c->req, kind);
+	if (kind != EVENT_STREAM_NONE) {
+		event_stream_begin(&a->feed, c->req, kind);
 		a->streaming = 1;
 	}
 	if (known)

@@ -74,7 +74,7 @@ static void answer(struct call *c, struct box *b, const struct err *e)
 
 void pause_box(struct call *c)
 {
-	struct box *b = call_look(c, 0);
+	struct box *b = call_box_peek(c, 0);
 	int memory = call_flag(c, "memory", 1);
 
 	if (!b)
@@ -87,7 +87,7 @@ void pause_box(struct call *c)
 
 void pause_resume(struct call *c)
 {
-	struct box *b = call_look(c, 0);
+	struct box *b = call_box_peek(c, 0);
 
 	if (!b)
 		return;

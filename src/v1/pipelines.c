@@ -149,25 +149,25 @@ int pipelines_own(struct call *c, struct store_pipeline *row)
 
 static int also_key(void *ctx, const char *id, struct err *e)
 {
-	return idem_subject(ctx, id, e);
+	return idempotency_subject(ctx, id, e);
 }
 
 static void answer_new(struct call *c, const char *id, struct idem *take_idem)
 {
 	json_t *doc;
 
-	if (feed_wanted(c) != FEED_NONE) {
-		idem_leave(take_idem); /* who comes again reads along, too */
+	if (event_stream_wanted(c) != EVENT_STREAM_NONE) {
+		idempotency_leave(take_idem); /* who comes again reads along, too */
 		follow_stream(c, id, 0, 1, 0);
 		return;
 	}
 	if (call_query_flag(c, "wait")) {
-		idem_leave(take_idem);
+		idempotency_leave(take_idem);
 		follow_wait(c, id);
 		return;
 	}
 	doc = pipelines_accepted(id, "running");
-	idem_answer(take_idem, 202, doc);
+	idempotency_answer(take_idem, 202, doc);
 	http_set(c->req, "Location", "/v1/pipelines/%s", id);
 	call_json(c, 202, doc);
 }
@@ -176,7 +176,7 @@ void pipelines_post(struct call *c)
 {
 	char id[ID_LEN + 1] = "";
 	struct idem *idem;
-	enum idem_go go;
+	enum idempotency_result go;
 	struct err e;
 
 	if (task_check(c->body, &e) < 0) {
@@ -189,12 +189,12 @@ void pipelines_post(struct call *c)
 			"packages are installed all the same; for the rest make a box: POST /v1/boxes");
 		return;
 	}
-	go = idem_begin(c, &idem, id);
+	go = idempotency_begin(c, &idem, id);
 	if (go == IDEM_ANSWERED)
 		return;
 	if (go == IDEM_GO && pipeline_start(c->api->pipelines, c->who.team, c->who.id, c->body,
 					    also_key, idem, id, &e) < 0) {
-		idem_drop(idem);
+		idempotency_drop(idem);
 		if (e.kind == ERR_LIMIT)
 			http_set(c->req, "Retry-After", "10");
 		call_fail(c, &e);
@@ -307,7 +307,7 @@ void pipelines_events(struct call *c)
 		return;
 	if (last && *last && strspn(last, "0123456789") == strlen(last) && strlen(last) < 10)
 		after = strtoll(last, NULL, 10);
-	if (call_query_flag(c, "follow") || feed_wanted(c) != FEED_NONE)
+	if (call_query_flag(c, "follow") || event_stream_wanted(c) != EVENT_STREAM_NONE)
 		follow_stream(c, row.id, (uint32_t)after, 0,
 		       row.state == STORE_PIPELINE_OVER ||
 			       (call_query(c, "follow") && !call_query_flag(c, "follow")));
@@ -459,7 +459,7 @@ void pipelines_metrics(struct call *c)
 			(double)s.cost_micro / 1e6));
 }
 
-int pipelines_doors_init(struct api *a, struct err *e)
+int pipelines_routes_init(struct api *a, struct err *e)
 {
 	struct pipelines_conf conf = { .keep_ms = a->conf.pipeline_keep_ms,
 				       .forgetful = a->conf.pipeline_forgetful,

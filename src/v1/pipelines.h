@@ -20,7 +20,7 @@ void pipelines_unlearn(struct call *c);
 void pipelines_policy(struct call *c);
 void pipelines_set_policy(struct call *c);
 
-must_check int pipelines_doors_init(struct api *a, struct err *e); /* a->pipelines */
+must_check int pipelines_routes_init(struct api *a, struct err *e); /* a->pipelines */
 
 /* Shared by their files. */
 json_t *pipelines_row_json(const struct store_pipeline *p);

@@ -12,7 +12,7 @@ enum { LOOK_MS = 300, PING_MS = 15000 };
 struct reader {
 	struct pipeline_watch watch;
 	struct call *call;
-	struct feed feed;
+	struct event_stream feed;
 	struct timer look;
 	uint32_t after;
 	uint64_t wrote_ms;
@@ -47,7 +47,7 @@ static int write_events(struct reader *r, const struct store_docs *rows)
 		r->after = rows->v[i].seq;
 		r->wrote_ms = loop_now_ms();
 		if (event)
-			r->full = feed_event_at(&r->feed, r->after, event);
+			r->full = event_stream_event_at(&r->feed, r->after, event);
 	}
 	return over;
 }
@@ -70,7 +70,7 @@ static void send_events(struct reader *r)
 		store_docs_fini(&rows);
 	}
 	if (over || (r->once && !more && !r->full)) {
-		feed_end(&r->feed);
+		event_stream_end(&r->feed);
 		stop(r);
 	}
 }
@@ -140,7 +140,7 @@ static void look_due(struct timer *t)
 
 	timer_set(t, LOOK_MS);
 	if (r->streams && !r->full && loop_now_ms() - r->wrote_ms >= PING_MS) {
-		r->full = feed_event(&r->feed, json_pack("{s:s}", "type", "ping"));
+		r->full = event_stream_event(&r->feed, json_pack("{s:s}", "type", "ping"));
 		r->wrote_ms = loop_now_ms();
 	}
 	look_again(r);
@@ -180,7 +180,7 @@ void follow_stream(struct call *c, const char *id, uint32_t after, int until_ask
 	r->once = once;
 	c->endless = 1;
 	c->req->on_drain = has_room;
-	feed_begin(&r->feed, c->req, feed_wanted(c) == FEED_SSE ? FEED_SSE : FEED_NDJSON);
+	event_stream_begin(&r->feed, c->req, event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON);
 	send_events(r);
 }
 

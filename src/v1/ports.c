@@ -31,7 +31,7 @@ static size_t find(const json_t *ports, uint16_t port)
 	return i;
 }
 
-int preview_is_open(const struct box *b, uint16_t port)
+int ports_is_open(const struct box *b, uint16_t port)
 {
 	json_t *door = door_of(b);
 	const json_t *ports = json_object_get(door, "ports");
@@ -68,13 +68,13 @@ static int add(struct box *b, json_t *door, uint16_t port, struct err *e)
 	}
 	if (find(ports, port) < json_array_size(ports))
 		return 0;
-	if (json_array_size(ports) >= PREVIEW_PORTS)
-		return err_set(e, ERR_LIMIT, "a box has at most %d open ports", PREVIEW_PORTS);
+	if (json_array_size(ports) >= PORTS_MOST)
+		return err_set(e, ERR_LIMIT, "a box has at most %d open ports", PORTS_MOST);
 	json_array_append_new(ports, json_integer(port));
 	return change_door(b, door, e);
 }
 
-int preview_open(struct box *b, uint16_t port, struct err *e)
+int ports_publish(struct box *b, uint16_t port, struct err *e)
 {
 	json_t *door = door_of(b);
 	int rc = add(b, door, port, e);
@@ -143,7 +143,7 @@ static int is_secure(const struct http_req *r)
 	return http_secure(r) || (proto && strcasecmp(proto, "https") == 0);
 }
 
-void preview_url(const struct call *c, const char *box, uint16_t port, char out[PREVIEW_URL])
+void ports_url(const struct call *c, const char *box, uint16_t port, char out[PORTS_URL])
 {
 	const struct api_conf *conf = &c->api->conf;
 	const char *said = http_header(c->req, "host"), *host = said ? said : "";
@@ -154,10 +154,10 @@ void preview_url(const struct call *c, const char *box, uint16_t port, char out[
 		return;
 	/* Who comes by the unix socket says nothing of the port that browsers find us at. */
 	if (c->req->unix_peer && conf->port)
-		snprintf(out, PREVIEW_URL, "%s://%u-%s.%s:%u", conf->tls ? "https" : "http", port, box,
+		snprintf(out, PORTS_URL, "%s://%u-%s.%s:%u", conf->tls ? "https" : "http", port, box,
 			 domain, conf->port);
 	else if (!c->req->unix_peer)
-		snprintf(out, PREVIEW_URL, "%s://%u-%s.%s%.6s", is_secure(c->req) ? "https" : "http",
+		snprintf(out, PORTS_URL, "%s://%u-%s.%s%.6s", is_secure(c->req) ? "https" : "http",
 			 port, box, domain, host + name_len(host));
 }
 
@@ -165,9 +165,9 @@ void preview_url(const struct call *c, const char *box, uint16_t port, char out[
 
 static json_t *port_json(const struct call *c, const struct box *b, uint16_t port, int open)
 {
-	char url[PREVIEW_URL];
+	char url[PORTS_URL];
 
-	preview_url(c, b->row.id, port, url);
+	ports_url(c, b->row.id, port, url);
 	return json_pack("{s:s, s:i, s:b, s:s?}", "box", b->row.id, "port", port, "open", open, "url",
 			 url[0] ? url : NULL);
 }
@@ -187,7 +187,7 @@ static uint16_t port_of(struct call *c)
 
 void ports_list(struct call *c)
 {
-	struct box *b = call_look(c, 0);
+	struct box *b = call_box_peek(c, 0);
 	json_t *door, *items, *one;
 	size_t i;
 
@@ -203,11 +203,11 @@ void ports_list(struct call *c)
 
 void ports_show(struct call *c)
 {
-	struct box *b = call_look(c, 0);
+	struct box *b = call_box_peek(c, 0);
 	uint16_t port = b ? port_of(c) : 0;
 
 	if (port)
-		call_json(c, 200, port_json(c, b, port, preview_is_open(b, port)));
+		call_json(c, 200, port_json(c, b, port, ports_is_open(b, port)));
 }
 
 void ports_open(struct call *c)
@@ -218,7 +218,7 @@ void ports_open(struct call *c)
 
 	if (!port)
 		return;
-	if (preview_open(b, port, &e) < 0)
+	if (ports_publish(b, port, &e) < 0)
 		call_fail(c, &e);
 	else
 		call_json(c, 200, port_json(c, b, port, 1));

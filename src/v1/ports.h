@@ -8,12 +8,12 @@
 #include "api/api.h"
 #include "fleet/box.h"
 
-enum { PREVIEW_PORTS = 32, PREVIEW_URL = 340 };
+enum { PORTS_MOST = 32, PORTS_URL = 340 };
 
-int preview_is_open(const struct box *b, uint16_t port);
-must_check int preview_open(struct box *b, uint16_t port, struct err *e);
+int ports_is_open(const struct box *b, uint16_t port);
+must_check int ports_publish(struct box *b, uint16_t port, struct err *e);
 /* "https://3000-<box>.<domain>:8443", as this client should find it; "": there is no name for it. */
-void preview_url(const struct call *c, const char *box, uint16_t port, char out[PREVIEW_URL]);
+void ports_url(const struct call *c, const char *box, uint16_t port, char out[PORTS_URL]);
 
 void ports_list(struct call *c);
 void ports_show(struct call *c);

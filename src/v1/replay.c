@@ -108,9 +108,9 @@ void replay_run(struct call *c)
 		call_error(c, 409, "conflict", "what was asked for then was not kept",
 			   "it was too large, or had a terminal, or its input came in pieces",
 			   "send it again: POST /v1/run");
-	else if (fields_check(c->body, flow_run_fields, "", &e) < 0)
+	else if (fields_check(c->body, run_request_fields, "", &e) < 0)
 		call_error(c, 409, "conflict", "this version would not take that request any more",
 			   e.msg, "send it again: POST /v1/run");
 	else
-		flow_alone(c, &(struct flow_want){ .body = c->body, .replay_of = row.id });
+		run_request_detach(c, &(struct run_request_spec){ .body = c->body, .replay_of = row.id });
 }

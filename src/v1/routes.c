@@ -38,15 +38,15 @@
 
 const struct api_route v1_routes[] = {
 	/* clang-format off */
-	{ "GET", "/", NEED_NOTHING, ops_page, "what this is", .group = "daemon" },
+	{ "GET", "/", NEED_NOTHING, info_page, "what this is", .group = "daemon" },
 	{ "GET", "/docs/{page}", NEED_NOTHING, docs_show, "a page of the documentation, Markdown", .group = "daemon" },
-	{ "GET", "/healthz", NEED_NOTHING, ops_health, "is it up?", .group = "daemon" },
-	{ "GET", "/v1/info", NEED_VIEWER, ops_info, "what this daemon is, and who you are to it", .group = "daemon" },
+	{ "GET", "/healthz", NEED_NOTHING, info_health, "is it up?", .group = "daemon" },
+	{ "GET", "/v1/info", NEED_VIEWER, info_daemon, "what this daemon is, and who you are to it", .group = "daemon" },
 	{ "GET", "/v1/languages", NEED_VIEWER, languages_list, "what programs may be written in, with versions", .group = "daemon" },
 	{ "GET", "/v1/models", NEED_VIEWER, models_list, "language models that may be asked, their prices, what they cost so far", .group = "models" },
 	{ "POST", "/v1/models/ask", NEED_EDITOR, models_ask, "one question to a model", models_ask_fields, .group = "models", .action = "model.ask" },
-	{ "GET", "/v1/who", NEED_VIEWER, ops_who, "who you are to it: the cheapest question that needs a key", .group = "daemon" },
-	{ "GET", "/metrics", NEED_VIEWER, ops_metrics, "figures for Prometheus", .group = "daemon", .flags = ROUTE_METRICS },
+	{ "GET", "/v1/who", NEED_VIEWER, info_principal, "who you are to it: the cheapest question that needs a key", .group = "daemon" },
+	{ "GET", "/metrics", NEED_VIEWER, info_metrics, "figures for Prometheus", .group = "daemon", .flags = ROUTE_METRICS },
 	{ "GET", "/openapi.json", NEED_VIEWER, openapi_show, "this document", .group = "daemon" },
 
 	{ "POST", "/v1/boxes", NEED_EDITOR, boxes_create, "make a box, or get the one of a session", box_create_fields, .group = "boxes", .action = "box.create", .flags = ROUTE_NO_FLUSH },
@@ -66,7 +66,7 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/v1/snapshots/{snapshot}", NEED_VIEWER, snapshots_show, "one of them, by id or name", .group = "snapshots" },
 	{ "DELETE", "/v1/snapshots/{snapshot}", NEED_EDITOR, snapshots_delete, "forget it; boxes made of it stay", .group = "snapshots", .action = "snapshot.delete" },
 
-	{ "POST", "/v1/run", NEED_EDITOR, flow_run, "run a program in a box of its own", flow_run_fields, .group = "run", .action = "exec.start", .flags = ROUTE_NO_FLUSH },
+	{ "POST", "/v1/run", NEED_EDITOR, run_request_run, "run a program in a box of its own", run_request_fields, .group = "run", .action = "exec.start", .flags = ROUTE_NO_FLUSH },
 	{ "POST", "/v1/batch", NEED_EDITOR, batch_post, "run many programs, one item per line, each in a fresh box", .query = batch_query, STREAM, .group = "batch", .action = "batch.create" },
 	{ "GET", "/v1/batch", NEED_VIEWER, batch_list, "list batches, newest first", .query = batch_list_query, .group = "batch" },
 	{ "GET", "/v1/batch/{batch}", NEED_VIEWER, batch_show, "how far one is", .group = "batch" },
@@ -86,10 +86,10 @@ const struct api_route v1_routes[] = {
 	{ "POST", "/v1/pipelines/{pipeline}/replay", NEED_EDITOR, pipelines_replay, "run an attempt again in a fresh box: is it the same?", pipelines_replay_fields, .group = "pipelines", .action = "pipeline.replay" },
 	{ "DELETE", "/v1/pipelines/{pipeline}", NEED_EDITOR, pipelines_delete, "forget one that is over, with its documents", .group = "pipelines", .action = "pipeline.delete" },
 
-	{ "POST", "/v1/agents", NEED_EDITOR, errands_run, "an agent does a task in a box of its own", errands_fields, .group = "agents", .action = "agent.run" },
-	{ "GET", "/v1/agents", NEED_VIEWER, errands_list, "those of the team, newest first", .query = errands_list_query, .group = "agents" },
-	{ "GET", "/v1/agents/{agent}", NEED_VIEWER, errands_show, "one, with its report", .group = "agents" },
-	{ "POST", "/v1/boxes/{box}/execs", NEED_EDITOR, execs_start, "run a program", flow_exec_fields, .group = "execs", .action = "exec.start", .scope = SCOPE_BOX, .flags = ROUTE_NO_FLUSH },
+	{ "POST", "/v1/agents", NEED_EDITOR, agents_run, "an agent does a task in a box of its own", errands_fields, .group = "agents", .action = "agent.run" },
+	{ "GET", "/v1/agents", NEED_VIEWER, agents_list, "those of the team, newest first", .query = errands_list_query, .group = "agents" },
+	{ "GET", "/v1/agents/{agent}", NEED_VIEWER, agents_show, "one, with its report", .group = "agents" },
+	{ "POST", "/v1/boxes/{box}/execs", NEED_EDITOR, execs_start, "run a program", run_request_exec_fields, .group = "execs", .action = "exec.start", .scope = SCOPE_BOX, .flags = ROUTE_NO_FLUSH },
 	{ "GET", "/v1/boxes/{box}/execs", NEED_VIEWER, execs_list, "list programs, newest first", .query = execs_list_query, .group = "execs", .scope = SCOPE_BOX },
 	{ "GET", "/v1/boxes/{box}/execs/{exec}", NEED_VIEWER, execs_show, "one program, or its record", .group = "execs", .scope = SCOPE_BOX },
 	{ "GET", "/v1/boxes/{box}/execs/{exec}/wait", NEED_VIEWER, execs_wait, "its record, once it is over", .query = execs_wait_query, .group = "execs", .scope = SCOPE_BOX },
@@ -144,10 +144,10 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/v1/runs/{run}", NEED_VIEWER, runs_show, "the record of one", .group = "runs" },
 	{ "POST", "/v1/runs/{run}/replay", NEED_EDITOR, replay_run, "the same again, in a fresh box", .group = "runs", .action = "run.replay" },
 
-	{ "POST", "/api/sandbox", NEED_EDITOR, seeds_run, "run a fragment in the box of its session", fragment_request_fields, .group = "front ends", .action = "exec.start", .flags = ROUTE_NO_FLUSH },
-	{ "GET", "/api/sandbox/{box}/files", NEED_VIEWER, seeds_tree, "its files, as a tree", .query = seeds_tree_query, .group = "front ends", .scope = SCOPE_BOX },
-	{ "GET", "/api/sandbox/{box}/files/content", NEED_VIEWER, seeds_read, "the content of a file", .query = seeds_read_query, .group = "front ends", .scope = SCOPE_BOX },
-	{ "POST", "/api/sandbox/{box}/files/content", NEED_EDITOR, seeds_write, "write a file", seeds_write_fields, .group = "front ends", .action = "file.write", .scope = SCOPE_BOX },
+	{ "POST", "/api/sandbox", NEED_EDITOR, fragments_run, "run a fragment in the box of its session", fragment_request_fields, .group = "front ends", .action = "exec.start", .flags = ROUTE_NO_FLUSH },
+	{ "GET", "/api/sandbox/{box}/files", NEED_VIEWER, fragments_tree, "its files, as a tree", .query = seeds_tree_query, .group = "front ends", .scope = SCOPE_BOX },
+	{ "GET", "/api/sandbox/{box}/files/content", NEED_VIEWER, fragments_read, "the content of a file", .query = seeds_read_query, .group = "front ends", .scope = SCOPE_BOX },
+	{ "POST", "/api/sandbox/{box}/files/content", NEED_EDITOR, fragments_write, "write a file", seeds_write_fields, .group = "front ends", .action = "file.write", .scope = SCOPE_BOX },
 
 	{ "GET", "/v1/events", NEED_VIEWER, events_list, "what happens to boxes: a page, or a stream", .query = events_query, .group = "events" },
 	{ "GET", "/v1/boxes/{box}/events", NEED_VIEWER, events_box, "what happens to this one", .query = events_box_query, .group = "events", .scope = SCOPE_BOX },

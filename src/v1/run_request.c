@@ -12,11 +12,11 @@
 
 /* ---- the end ---- */
 
-void flow_free(struct flow *w)
+void run_request_free(struct run_request *w)
 {
 	struct box *b;
 
-	flow_files_fini(&w->files);
+	run_request_files_fini(&w->files);
 	artifacts_fini(&w->artifacts);
 	if (w->tapped)
 		exec_reader_close(&w->tap);
@@ -27,7 +27,7 @@ void flow_free(struct flow *w)
 	b = w->own_box && w->box[0] ? fleet_find(&w->api->fleet, w->box) : NULL;
 	if (b)
 		box_end(b, CAUSE_EXIT, NULL);
-	flow_plan_fini(&w->plan);
+	run_request_plan_fini(&w->plan);
 	buf_fini(&w->said);
 	buf_fini(&w->out[0]);
 	buf_fini(&w->out[1]);
@@ -40,7 +40,7 @@ void flow_free(struct flow *w)
 	free(w);
 }
 
-struct call *flow_let_go(struct flow *w)
+struct call *run_request_release(struct run_request *w)
 {
 	struct call *c = w->call;
 
@@ -52,9 +52,9 @@ struct call *flow_let_go(struct flow *w)
 	return c;
 }
 
-void flow_fail(struct flow *w, const struct err *e)
+void run_request_fail(struct run_request *w, const struct err *e)
 {
-	struct call *c = flow_let_go(w);
+	struct call *c = run_request_release(w);
 
 	if (c && w->streaming) {
 		if (!c->audited) /* else one of its programs did start */
@@ -62,27 +62,27 @@ void flow_fail(struct flow *w, const struct err *e)
 		json_t *error = call_error_json(c, err_kind_name(e->kind), e->msg, NULL, NULL);
 
 		json_object_set_new(error, "type", json_string("error"));
-		feed_event(&w->feed, error);
-		feed_end(&w->feed);
+		event_stream_event(&w->feed, error);
+		event_stream_end(&w->feed);
 	} else if (c) {
 		call_fail(c, e);
 	}
-	flow_free(w);
+	run_request_free(w);
 }
 
-static void stream_end(struct flow *w, json_t *take_doc)
+static void stream_end(struct run_request *w, json_t *take_doc)
 {
 	static const char *const types[2] = { "stdout", "stderr" };
 
-	feed_flush(&w->feed, types);
+	event_stream_flush(&w->feed, types);
 	json_object_set_new(take_doc, "type", json_string("exit"));
-	feed_event(&w->feed, take_doc);
-	feed_end(&w->feed);
+	event_stream_event(&w->feed, take_doc);
+	event_stream_end(&w->feed);
 }
 
-static void tell_answer(struct flow *w, json_t *record)
+static void tell_answer(struct run_request *w, json_t *record)
 {
-	struct call *c = flow_let_go(w);
+	struct call *c = run_request_release(w);
 	json_t *doc = c ? json_copy(record) : NULL, *packages = doc ? packages_report(&w->packages) : NULL;
 
 	if (packages)
@@ -101,12 +101,12 @@ static void tell_answer(struct flow *w, json_t *record)
 						 json_is_true(json_object_get(doc, "truncated"))));
 		w->door->over(c, doc);
 	}
-	flow_free(w);
+	run_request_free(w);
 }
 
 static void artifacts_are_read(struct artifacts *x)
 {
-	struct flow *w = loop_owner(x, struct flow, artifacts);
+	struct run_request *w = loop_owner(x, struct run_request, artifacts);
 	json_t *record = w->record;
 
 	w->record = NULL;
@@ -114,7 +114,7 @@ static void artifacts_are_read(struct artifacts *x)
 	json_decref(record);
 }
 
-void flow_answer(struct flow *w, json_t *record)
+void run_request_answer(struct run_request *w, json_t *record)
 {
 	struct box *b = w->own_box ? fleet_find(&w->api->fleet, w->box) : NULL;
 
@@ -141,44 +141,44 @@ static void tell_run(struct call *c, const struct exec *r)
 	call_json(c, 201, exec_json(r));
 }
 
-static const struct flow_door native = { .over = tell_record, .running = tell_run };
+static const struct run_callbacks native = { .over = tell_record, .running = tell_run };
 
 /* ---- the beginning ---- */
 
-static void begin_feed(struct flow *w)
+static void begin_feed(struct run_request *w)
 {
-	if (w->kind == FEED_NONE || !w->call || w->streaming)
+	if (w->kind == EVENT_STREAM_NONE || !w->call || w->streaming)
 		return;
-	feed_begin(&w->feed, w->call->req, w->kind);
+	event_stream_begin(&w->feed, w->call->req, w->kind);
 	w->streaming = 1;
 }
 
-static void files_are_there(struct flow_files *x, const struct err *e)
+static void files_are_there(struct run_request_files *x, const struct err *e)
 {
-	struct flow *w = loop_owner(x, struct flow, files);
+	struct run_request *w = loop_owner(x, struct run_request, files);
 
 	w->artifacts.files_put_ns = (uint64_t)fleet_now_ns();
 	if (e)
-		flow_fail(w, e);
+		run_request_fail(w, e);
 	else
-		flow_next(w);
+		run_request_next(w);
 }
 
-static void begin(struct flow *w)
+static void begin(struct run_request *w)
 {
 	struct box *b = fleet_find(&w->api->fleet, w->box);
 
 	w->holds = b ? b->holds : 0;
 	begin_feed(w);
 	w->files.done = files_are_there;
-	if (!b || flow_files_put(&w->files, &w->plan, &b->line))
-		flow_next(w);
+	if (!b || run_request_files_put(&w->files, &w->plan, &b->line))
+		run_request_next(w);
 }
 
 /* ---- the client ---- */
 
 /* Nobody wants it any more: what runs is ended and recorded, what would follow is not begun. */
-static void pull_leash(struct flow *w)
+static void pull_leash(struct run_request *w)
 {
 	if (w->tapped && w->tap.run) {
 		w->plan.nsteps = w->at + 1;
@@ -188,7 +188,7 @@ static void pull_leash(struct flow *w)
 
 static void client_left(struct call *c)
 {
-	struct flow *w = c->state;
+	struct run_request *w = c->state;
 	int leashed = w->leash && *w->leash;
 
 	w->call = NULL;
@@ -196,7 +196,7 @@ static void client_left(struct call *c)
 	if (leashed)
 		pull_leash(w);
 	if (w->installing || (leashed && !w->tapped)) { /* the install goes on; nobody wants the program any more */
-		flow_free(w);
+		run_request_free(w);
 		return;
 	}
 	if (!w->tapped)
@@ -206,23 +206,23 @@ static void client_left(struct call *c)
 		struct exec *r = w->tap.run;
 
 		exec_reader_close(&w->tap);
-		flow_await(w, r);
+		run_request_await(w, r);
 	}
 }
 
 static void client_drains(struct http_req *r)
 {
 	struct call *c = r->user;
-	struct flow *w = c->state;
+	struct run_request *w = c->state;
 
 	if (w && w->tapped)
 		exec_reader_stop(&w->tap, 0);
 }
 
 /* NULL: refused, and answered. */
-static struct flow *flow_new(struct call *c, const struct flow_want *want, const struct box *b)
+static struct run_request *flow_new(struct call *c, const struct run_request_spec *want, const struct box *b)
 {
-	struct flow *w = calloc(1, sizeof(*w));
+	struct run_request *w = calloc(1, sizeof(*w));
 	struct err e;
 
 	if (!w)
@@ -233,24 +233,24 @@ static struct flow *flow_new(struct call *c, const struct flow_want *want, const
 	w->leash = want->leash;
 	w->body = json_incref(want->body);
 	w->tap.own.post.fd = -1;
-	w->reuse.done = flow_looked;
+	w->reuse.done = run_request_looked;
 	snprintf(w->replay_of, sizeof(w->replay_of), "%s", want->replay_of ? want->replay_of : "");
 	w->plan.layered = b && b->nlayers;
-	if (flow_plan_read(&w->plan, w->body, w->api->fleet.conf.run_wall_ms, &e) < 0) {
+	if (run_request_plan_read(&w->plan, w->body, w->api->fleet.conf.run_wall_ms, &e) < 0) {
 		if (e.kind == ERR_LIMIT)
 			call_fail(c, &e);
 		else
 			call_error(c, 400, "invalid", e.msg, NULL, "the fields are in /openapi.json");
-		flow_free(w);
+		run_request_free(w);
 		return NULL;
 	}
 	if (!quota_run(c)) {
-		flow_free(w);
+		run_request_free(w);
 		return NULL;
 	}
 	/* What goes to the background is answered when it runs, and has no stream; nor have those
 	 * who want the end in their own shape. */
-	w->kind = w->plan.background || want->door ? FEED_NONE : feed_wanted(c);
+	w->kind = w->plan.background || want->door ? EVENT_STREAM_NONE : event_stream_wanted(c);
 	w->call = c;
 	c->state = w;
 	c->drop = client_left;
@@ -260,9 +260,9 @@ static struct flow *flow_new(struct call *c, const struct flow_want *want, const
 
 /* ---- in a box that is there ---- */
 
-void flow_in(struct call *c, struct box *b, const struct flow_want *want)
+void run_request_in(struct call *c, struct box *b, const struct run_request_spec *want)
 {
-	struct flow *w = flow_new(c, want, b);
+	struct run_request *w = flow_new(c, want, b);
 
 	if (!w)
 		return;
@@ -272,34 +272,34 @@ void flow_in(struct call *c, struct box *b, const struct flow_want *want)
 	begin(w);
 }
 
-void flow_exec(struct call *c, struct box *b)
+void run_request_exec(struct call *c, struct box *b)
 {
-	flow_in(c, b, &(struct flow_want){ .body = c->body });
+	run_request_in(c, b, &(struct run_request_spec){ .body = c->body });
 }
 
 /* ---- in a box of its own ---- */
 
 static void box_made(struct box_wait *x, struct box *b, const struct err *e)
 {
-	struct flow *w = loop_owner(x, struct flow, made);
+	struct run_request *w = loop_owner(x, struct run_request, made);
 
 	if (e) {
 		packages_lost(&w->packages, e);
-		flow_fail(w, e);
+		run_request_fail(w, e);
 		return;
 	}
 	snprintf(w->box, sizeof(w->box), "%s", b->row.id);
 	begin(w);
 }
 
-static void make_box(struct flow *w)
+static void make_box(struct run_request *w)
 {
 	struct box_spec box;
 	struct box *b;
 	struct err e;
 
 	if (box_spec_read(w->call, &box, &e) < 0) {
-		flow_fail(w, &e);
+		run_request_fail(w, &e);
 		return;
 	}
 	if (w->plan.program.lang)
@@ -309,30 +309,30 @@ static void make_box(struct flow *w)
 	packages_want(&w->packages, w->call->req, &box);
 	w->made.done = box_made;
 	if (box_create(&w->api->fleet, &box, &w->made, &b, &e) < 0)
-		flow_fail(w, &e);
+		run_request_fail(w, &e);
 }
 
 /* ---- its packages ---- */
 
-static void install_failed(struct flow *w, json_t *take_error)
+static void install_failed(struct run_request *w, json_t *take_error)
 {
-	struct call *c = flow_let_go(w);
+	struct call *c = run_request_release(w);
 
 	if (c && w->streaming) {
 		json_object_set_new(take_error, "type", json_string("error"));
-		feed_event(&w->feed, take_error);
-		feed_end(&w->feed);
+		event_stream_event(&w->feed, take_error);
+		event_stream_end(&w->feed);
 	} else if (c) {
 		call_json(c, 422, take_error);
 	} else {
 		json_decref(take_error);
 	}
-	flow_free(w);
+	run_request_free(w);
 }
 
 static void installed(struct package_job *j, const struct packages_failure *f)
 {
-	struct flow *w = j->user;
+	struct run_request *w = j->user;
 
 	w->installing = 0;
 	if (f)
@@ -344,13 +344,13 @@ static void installed(struct package_job *j, const struct packages_failure *f)
 static void install_said(struct package_job *j, const char *manager, unsigned stream,
 			 const char *bytes, size_t n)
 {
-	struct flow *w = j->user;
+	struct run_request *w = j->user;
 
 	if (w->streaming && w->call)
-		feed_event(&w->feed, packages_said_json(manager, stream, bytes, n));
+		event_stream_event(&w->feed, packages_said_json(manager, stream, bytes, n));
 }
 
-static const char *language_of(const struct flow *w)
+static const char *language_of(const struct run_request *w)
 {
 	const char *name = json_string_value(json_object_get(w->body, "language")),
 		   *entry = json_string_value(json_object_get(w->body, "entry"));
@@ -359,7 +359,7 @@ static const char *language_of(const struct flow *w)
 	return l ? l->name : NULL;
 }
 
-static int wanted_packages(struct flow *w, struct err *e)
+static int wanted_packages(struct run_request *w, struct err *e)
 {
 	const json_t *field = json_object_get(w->body, "packages");
 
@@ -372,9 +372,9 @@ static int wanted_packages(struct flow *w, struct err *e)
 	return json_is_false(field) ? 0 : packages_detect(&w->packages, w->body, language_of(w), e);
 }
 
-void flow_alone(struct call *c, const struct flow_want *want)
+void run_request_detach(struct call *c, const struct run_request_spec *want)
 {
-	struct flow *w;
+	struct run_request *w;
 	struct err e;
 	int there;
 
@@ -386,7 +386,7 @@ void flow_alone(struct call *c, const struct flow_want *want)
 	w->own_box = 1;
 	w->request = replay_request(w->body, NULL);
 	if (wanted_packages(w, &e) < 0) {
-		flow_fail(w, &e);
+		run_request_fail(w, &e);
 		return;
 	}
 	there = packages_begin(&w->packages, c->api, c->who.team, &e);
@@ -396,7 +396,7 @@ void flow_alone(struct call *c, const struct flow_want *want)
 		if (refusal)
 			install_failed(w, refusal);
 		else
-			flow_fail(w, &e);
+			run_request_fail(w, &e);
 	} else if (there) {
 		make_box(w);
 	} else {
@@ -405,7 +405,7 @@ void flow_alone(struct call *c, const struct flow_want *want)
 	}
 }
 
-void flow_run(struct call *c)
+void run_request_run(struct call *c)
 {
-	flow_alone(c, &(struct flow_want){ .body = c->body });
+	run_request_detach(c, &(struct run_request_spec){ .body = c->body });
 }

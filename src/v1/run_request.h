@@ -10,12 +10,12 @@
 #include "fleet/box.h"
 
 /* The fields that describe a program; shared by POST .../execs and POST /v1/run. */
-extern const struct field flow_exec_fields[], flow_run_fields[];
+extern const struct field run_request_exec_fields[], run_request_fields[];
 
 struct exec;
 /* Who asked in another language than ours answers in it: one of these is called, once, unless the
  * client leaves first. Failures of our own are told by call_fail() whatever the door. */
-struct flow_door {
+struct run_callbacks {
 	/* The last program is over; its output is in the record. */
 	void (*over)(struct call *c, json_t *take_record);
 	/* It runs in the background. */
@@ -26,21 +26,21 @@ struct flow_door {
 	int (*said)(struct call *c, unsigned stream, const char *bytes, size_t n);
 };
 
-struct flow_want { /* borrowed for the call */
-	json_t *body; /* what to do, in the words of flow_exec_fields, checked; kept by reference */
-	const struct flow_door *door; /* NULL: the record as JSON, or as it happens if c accepts that */
+struct run_request_spec { /* borrowed for the call */
+	json_t *body; /* what to do, in the words of run_request_exec_fields, checked; kept by reference */
+	const struct run_callbacks *door; /* NULL: the record as JSON, or as it happens if c accepts that */
 	const char *replay_of;        /* NULL, or the run that this one repeats */
 	const int *leash; /* NULL, or the call's: not 0 when the client leaves, its program ends, too */
 };
 
 /* Starts one in this box. Answers c, now or later. */
-void flow_in(struct call *c, struct box *b, const struct flow_want *want);
+void run_request_in(struct call *c, struct box *b, const struct run_request_spec *want);
 /* The same in a box of its own, made as c->body asks for. */
-void flow_alone(struct call *c, const struct flow_want *want);
+void run_request_detach(struct call *c, const struct run_request_spec *want);
 
 /* For the audit log: who started what, the beginning of its command. c: NULL when the client has left. */
-void flow_audit(struct api *a, struct call *c, const struct who *who, const struct exec *r,
+void run_request_audit(struct api *a, struct call *c, const struct principal *who, const struct exec *r,
 		const char *step);
 
-void flow_exec(struct call *c, struct box *b); /* as c->body asks for */
-void flow_run(struct call *c);
+void run_request_exec(struct call *c, struct box *b); /* as c->body asks for */
+void run_request_run(struct call *c);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static void put_one(struct flow_files *x, const char *path, const void *bytes, size_t n)
+static void put_one(struct run_request_files *x, const char *path, const void *bytes, size_t n)
 {
 	struct wire_put put = { .mode = 0 };
 	char full[512];
@@ -13,14 +13,14 @@ static void put_one(struct flow_files *x, const char *path, const void *bytes, s
 	x->unanswered++;
 }
 
-static void put_text(struct flow_files *x, const char *path, const json_t *text)
+static void put_text(struct run_request_files *x, const char *path, const json_t *text)
 {
 	put_one(x, path, json_string_value(text), json_string_length(text));
 }
 
 static void ready(struct file_client *k)
 {
-	struct flow_files *x = loop_owner(k, struct flow_files, clerk);
+	struct run_request_files *x = loop_owner(k, struct run_request_files, clerk);
 	const json_t *code = json_object_get(x->plan->body, "code");
 	const struct program *p = &x->plan->program;
 	const char *path;
@@ -45,23 +45,23 @@ static void ready(struct file_client *k)
 
 static void one_done(struct file_client *k, uint16_t flags)
 {
-	struct flow_files *x = loop_owner(k, struct flow_files, clerk);
+	struct run_request_files *x = loop_owner(k, struct run_request_files, clerk);
 
 	(void)flags;
 	if (--x->unanswered)
 		return;
-	flow_files_fini(x);
+	run_request_files_fini(x);
 	x->done(x, NULL);
 }
 
 static void failed(struct file_client *k, const struct err *e)
 {
-	struct flow_files *x = loop_owner(k, struct flow_files, clerk);
+	struct run_request_files *x = loop_owner(k, struct run_request_files, clerk);
 
 	x->done(x, e);
 }
 
-int flow_files_put(struct flow_files *x, const struct flow_plan *p, struct init_conn *box)
+int run_request_files_put(struct run_request_files *x, const struct run_request_plan *p, struct init_conn *box)
 {
 	static const struct file_client_events on = { .ready = ready,
 						.done = one_done,
@@ -77,7 +77,7 @@ int flow_files_put(struct flow_files *x, const struct flow_plan *p, struct init_
 	return 0;
 }
 
-void flow_files_fini(struct flow_files *x)
+void run_request_files_fini(struct run_request_files *x)
 {
 	if (x->open)
 		file_client_close(&x->clerk);

@@ -6,15 +6,15 @@
 #include "base/buf.h"
 #include "client/file_client.h"
 
-struct flow_files {
+struct run_request_files {
 	struct file_client clerk;
 	int open;
-	const struct flow_plan *plan;
+	const struct run_request_plan *plan;
 	struct buf text; /* what was base64 */
 	unsigned unanswered;
-	void (*done)(struct flow_files *x, const struct err *e); /* e: NULL when all are written */
+	void (*done)(struct run_request_files *x, const struct err *e); /* e: NULL when all are written */
 };
 
 /* 1: there are none. 0: done() will be called, once, never from within. */
-int flow_files_put(struct flow_files *x, const struct flow_plan *p, struct init_conn *box);
-void flow_files_fini(struct flow_files *x); /* at any time; fine on a zeroed one */
+int run_request_files_put(struct run_request_files *x, const struct run_request_plan *p, struct init_conn *box);
+void run_request_files_fini(struct run_request_files *x); /* at any time; fine on a zeroed one */

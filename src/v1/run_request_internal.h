@@ -1,6 +1,6 @@
-/* run_request_internal.h - one flow, for the files of flow.h: its state, how it goes from step to step (flow_step.c),
+/* run_request_internal.h - one flow, for the files of flow.h: its state, how it goes from step to step (run_step.c),
  * and how it ends (flow.c).
- * Owns: nothing; flow_free() ends what the flow owns. */
+ * Owns: nothing; run_request_free() ends what the flow owns. */
 #pragma once
 #include "v1/artifacts.h"
 #include "api/event_stream.h"
@@ -10,21 +10,21 @@
 #include "buildcache/compile_reuse.h"
 #include "fleet/exec_reader.h"
 
-struct flow {
+struct run_request {
 	struct api *api;
 	struct call *call; /* NULL: the client has left */
-	struct who who;
+	struct principal who;
 	char box[ID_LEN + 1];
 	int own_box; /* made for us */
-	const struct flow_door *door;
+	const struct run_callbacks *door;
 	const int *leash; /* the call's */
 	json_t *body; /* the request; texts below point into it */
 	json_t *request; /* what another go would need; NULL: there cannot be one */
 	char replay_of[ID_LEN + 1];
-	struct flow_plan plan;
+	struct run_request_plan plan;
 	unsigned at; /* of its steps */
 
-	struct flow_files files;
+	struct run_request_files files;
 	struct artifacts artifacts; /* of a box of its own, if they were asked for */
 	json_t *record;             /* of its last program, while they are read */
 	struct package_job packages;
@@ -33,8 +33,8 @@ struct flow {
 	struct exec_reader tap;
 	int tapped;
 	struct exec_wait wait;
-	enum feed_kind kind;
-	struct feed feed;
+	enum event_stream_kind kind;
+	struct event_stream feed;
 	int streaming;
 	struct buf out[2];
 	uint64_t dropped[2];
@@ -49,15 +49,15 @@ struct flow {
 };
 
 /* Starts the step that is next; w may be over, and no more, when this comes back. */
-void flow_next(struct flow *w);
+void run_request_next(struct run_request *w);
 /* Nobody reads what r says any more; when it is over, the flow goes on. */
-void flow_await(struct flow *w, struct exec *r);
+void run_request_await(struct run_request *w, struct exec *r);
 /* reuse.done */
-void flow_looked(struct compile_reuse *x, int found);
+void run_request_looked(struct compile_reuse *x, int found);
 
 /* The client's part is over, ours may not be. NULL: it has left before. */
-struct call *flow_let_go(struct flow *w);
+struct call *run_request_release(struct run_request *w);
 /* Each of these is the last thing that happens to w. */
-void flow_free(struct flow *w);
-void flow_fail(struct flow *w, const struct err *e);
-void flow_answer(struct flow *w, json_t *record); /* its last program is over */
+void run_request_free(struct run_request *w);
+void run_request_fail(struct run_request *w, const struct err *e);
+void run_request_answer(struct run_request *w, json_t *record); /* its last program is over */

@@ -44,7 +44,7 @@ static const struct field pty_fields[] = {
 	{ 0 },
 };
 
-const struct field flow_exec_fields[] = {
+const struct field run_request_exec_fields[] = {
 	EXEC_FIELDS,
 	{ "background", FIELD_BOOL, 0, 0, 0, "answer as soon as it runs", NULL },
 	{ "open_stdin", FIELD_BOOL, 0, 0, 0, "input will be sent: POST .../stdin", NULL },
@@ -52,7 +52,7 @@ const struct field flow_exec_fields[] = {
 	{ 0 },
 };
 
-const struct field flow_run_fields[] = {
+const struct field run_request_fields[] = {
 	EXEC_FIELDS,
 	BOX_LIMIT_FIELDS,
 	{ "artifacts", FIELD_TEXTS, 0, 0, ARTIFACTS_PATTERNS, "patterns like *.png: files that the run made, given back in its record", NULL },
@@ -103,13 +103,13 @@ static const char **words_of(const json_t *command)
 	return argv;
 }
 
-static void add_step(struct flow_plan *p, struct flow_step take_step)
+static void add_step(struct run_request_plan *p, struct run_step take_step)
 {
 	p->steps[p->nsteps++] = take_step;
 }
 
 /* How long a stage may take: as asked for, else as usual. */
-static uint32_t stage_ms(const struct flow_plan *p, const char *name, uint64_t usual)
+static uint32_t stage_ms(const struct run_request_plan *p, const char *name, uint64_t usual)
 {
 	const json_t *ms = json_object_get(json_object_get(p->body, "timeouts"), name);
 
@@ -117,14 +117,14 @@ static uint32_t stage_ms(const struct flow_plan *p, const char *name, uint64_t u
 }
 
 /* Of a program nobody set a time for: what its language has, unless somebody sits in front of it. */
-static uint64_t usual_run_ms(const struct flow_plan *p, uint64_t conf)
+static uint64_t usual_run_ms(const struct run_request_plan *p, uint64_t conf)
 {
 	int open = p->background || p->pty || json_is_true(json_object_get(p->body, "open_stdin"));
 
 	return open ? 0 : p->program.lang ? p->program.lang->times.run : conf;
 }
 
-static int plan_program(struct flow_plan *p, struct err *e)
+static int plan_program(struct run_request_plan *p, struct err *e)
 {
 	const struct lang *l = p->program.lang;
 
@@ -132,20 +132,20 @@ static int plan_program(struct flow_plan *p, struct err *e)
 		if (!l->test[0])
 			return err_set(e, ERR_INVALID, "test: %s has no command for tests",
 				       l->name);
-		add_step(p, (struct flow_step){ .what = "test", .row = l->test });
+		add_step(p, (struct run_step){ .what = "test", .row = l->test });
 		return 0;
 	}
 	if (p->program.compile[0])
-		add_step(p, (struct flow_step){
+		add_step(p, (struct run_step){
 				    .what = "compile",
 				    .row = p->program.compile,
 				    .wall_ms = stage_ms(p, "compile_ms", l->times.compile) });
-	add_step(p, (struct flow_step){ .what = "run", .row = l->run });
+	add_step(p, (struct run_step){ .what = "run", .row = l->run });
 	return 0;
 }
 
 /* The language's variables first: those of the request replace them. */
-static void plan_env(struct flow_plan *p)
+static void plan_env(struct run_request_plan *p)
 {
 	static const struct lang_pair none[1];
 	const struct lang_pair *first = p->program.lang ? p->program.lang->env : none;
@@ -170,7 +170,7 @@ static void plan_env(struct flow_plan *p)
 	json_decref(all);
 }
 
-int flow_plan_read(struct flow_plan *p, const json_t *body, uint64_t run_ms, struct err *e)
+int run_request_plan_read(struct run_request_plan *p, const json_t *body, uint64_t run_ms, struct err *e)
 {
 	const json_t *command = json_object_get(body, "command"),
 		     *install = json_object_get(body, "install"),
@@ -199,11 +199,11 @@ int flow_plan_read(struct flow_plan *p, const json_t *body, uint64_t run_ms, str
 	if (coded && program_read(&p->program, body, e) < 0)
 		return -1;
 	if (coded && *p->program.pin)
-		add_step(p, (struct flow_step){ .what = FLOW_VERSION,
+		add_step(p, (struct run_step){ .what = RUN_REQUEST_VERSION,
 						.row = p->program.lang->version,
 						.wall_ms = VERSION_MS });
 	if (install)
-		add_step(p, (struct flow_step){
+		add_step(p, (struct run_step){
 				    .what = "install",
 				    .argv = words_of(install),
 				    .wall_ms = stage_ms(p, "install_ms",
@@ -212,16 +212,16 @@ int flow_plan_read(struct flow_plan *p, const json_t *body, uint64_t run_ms, str
 	if (coded && plan_program(p, e) < 0)
 		return -1;
 	if (!coded)
-		add_step(p, (struct flow_step){ .what = "run", .argv = words_of(command) });
+		add_step(p, (struct run_step){ .what = "run", .argv = words_of(command) });
 	p->steps[p->nsteps - 1].wall_ms = timeout ? (uint32_t)json_integer_value(timeout)
 						  : stage_ms(p, "run_ms", usual_run_ms(p, run_ms));
 	plan_env(p);
 	return 0;
 }
 
-void flow_plan_fini(struct flow_plan *p)
+void run_request_plan_fini(struct run_request_plan *p)
 {
-	for (unsigned i = 0; i < FLOW_STEPS; i++)
+	for (unsigned i = 0; i < RUN_REQUEST_STEPS; i++)
 		free(p->steps[i].argv);
 	free(p->env);
 	program_fini(&p->program);

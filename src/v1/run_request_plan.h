@@ -4,30 +4,30 @@
 #pragma once
 #include "v1/program.h"
 
-#define FLOW_VERSION "version" /* is it the one that was asked for? Nobody is told of this step */
+#define RUN_REQUEST_VERSION "version" /* is it the one that was asked for? Nobody is told of this step */
 
-enum { FLOW_STEPS = 4 };
+enum { RUN_REQUEST_STEPS = 4 };
 
-struct flow_step {
-	const char *what;       /* FLOW_VERSION, "install", "compile", "run" or "test" */
+struct run_step {
+	const char *what;       /* RUN_REQUEST_VERSION, "install", "compile", "run" or "test" */
 	const char **argv;      /* NULL until it starts, with a row: */
 	const char *const *row; /* of the language */
 	uint32_t wall_ms;
 };
 
-struct flow_plan {
+struct run_request_plan {
 	const json_t *body; /* borrowed */
 	const char **env;
 	const char *cwd;
 	struct program program;
-	struct flow_step steps[FLOW_STEPS];
+	struct run_step steps[RUN_REQUEST_STEPS];
 	unsigned nsteps;
 	int background, pty, root;
 	int layered; /* set before: its box has layers of packages */
 	uint16_t rows, cols;
 };
 
-/* body: checked by flow_exec_fields or flow_run_fields. run_ms: of this machine; 0: the language's. */
-must_check int flow_plan_read(struct flow_plan *p, const json_t *body, uint64_t run_ms,
+/* body: checked by run_request_exec_fields or run_request_fields. run_ms: of this machine; 0: the language's. */
+must_check int run_request_plan_read(struct run_request_plan *p, const json_t *body, uint64_t run_ms,
 			      struct err *e);
-void flow_plan_fini(struct flow_plan *p); /* fine on a half-read one */
+void run_request_plan_fini(struct run_request_plan *p); /* fine on a half-read one */

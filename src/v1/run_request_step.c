@@ -11,7 +11,7 @@
 enum { OUTPUT_MAX = 1024 * 1024, AUDITED = 200 };
 
 /* Of a failure that the kernel has no hint for, or that has another reason than it seems. */
-static void note_hint(struct flow *w, json_t *record)
+static void note_hint(struct run_request *w, json_t *record)
 {
 	const char *cause = json_string_value(json_object_get(record, "cause"));
 	const json_t *command = json_object_get(record, "command");
@@ -34,7 +34,7 @@ static void note_hint(struct flow *w, json_t *record)
 }
 
 /* Said in words before: now as data. The record is stored after this. */
-static void note_errors(struct flow *w, json_t *record, int failed)
+static void note_errors(struct run_request *w, json_t *record, int failed)
 {
 	const char *what = w->plan.steps[w->at].what;
 	const struct lang *l = w->plan.program.lang;
@@ -54,7 +54,7 @@ static void note_errors(struct flow *w, json_t *record, int failed)
 	buf_cut(&w->said, 0);
 }
 
-static void note_said(struct flow *w, unsigned stream, const char *bytes, size_t n)
+static void note_said(struct run_request *w, unsigned stream, const char *bytes, size_t n)
 {
 	int last = w->at + 1 == w->plan.nsteps;
 
@@ -64,18 +64,18 @@ static void note_said(struct flow *w, unsigned stream, const char *bytes, size_t
 		diag_tail(&w->said, bytes, n);
 }
 
-static int is_version(const struct flow *w)
+static int is_version(const struct run_request *w)
 {
-	return !strcmp(w->plan.steps[w->at].what, FLOW_VERSION);
+	return !strcmp(w->plan.steps[w->at].what, RUN_REQUEST_VERSION);
 }
 
-static int is_compile(const struct flow *w)
+static int is_compile(const struct run_request *w)
 {
 	return !strcmp(w->plan.steps[w->at].what, "compile");
 }
 
 /* 1: it is not what was asked for, and w is no more. */
-static int wrong_version(struct flow *w)
+static int wrong_version(struct run_request *w)
 {
 	char has[LANG_VERSION + 1];
 	struct err e;
@@ -85,17 +85,17 @@ static int wrong_version(struct flow *w)
 		return 0;
 	err_set(&e, ERR_INVALID, "language: %s %s was asked for; there is %s", w->plan.program.lang->name,
 		w->plan.program.pin, *has ? has : "one that does not tell");
-	flow_fail(w, &e);
+	run_request_fail(w, &e);
 	return 1;
 }
 
-static void go_on(struct flow *w)
+static void go_on(struct run_request *w)
 {
 	w->at++;
-	flow_next(w);
+	run_request_next(w);
 }
 
-static void step_over(struct flow *w, json_t *record)
+static void step_over(struct run_request *w, json_t *record)
 {
 	int64_t status = json_integer_value(json_object_get(record, "status"));
 	int read = w->tapped; /* to its end: if the client had left, nobody would have */
@@ -114,18 +114,18 @@ static void step_over(struct flow *w, json_t *record)
 	json_object_set_new(record, "step", json_string(w->plan.steps[w->at].what));
 	if (w->warnings)
 		json_object_set(record, "warnings", w->warnings);
-	flow_answer(w, record);
+	run_request_answer(w, record);
 }
 
 /* 1: the client takes no more for now. */
-static int tell_output(struct flow *w, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static int tell_output(struct run_request *w, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	static const char *const types[2] = { "stdout", "stderr" };
 	uint64_t max = OUTPUT_MAX;
 	size_t room;
 
 	if (w->streaming)
-		return w->call && feed_output(&w->feed, types[stream], stream, offset, bytes, n);
+		return w->call && event_stream_output(&w->feed, types[stream], stream, offset, bytes, n);
 	if (w->door->said)
 		return w->call && w->door->said(w->call, stream, bytes, n);
 	if (json_object_get(w->body, "max_output"))
@@ -138,7 +138,7 @@ static int tell_output(struct flow *w, unsigned stream, uint64_t offset, const c
 
 static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
-	struct flow *w = loop_owner(t, struct flow, tap);
+	struct run_request *w = loop_owner(t, struct run_request, tap);
 
 	note_said(w, stream, bytes, n);
 	if (is_compile(w) && w->words[stream].len <= COMPILE_REUSE_SAID)
@@ -149,10 +149,10 @@ static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, c
 
 static void tap_ends(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct flow *w = loop_owner(t, struct flow, tap);
+	struct run_request *w = loop_owner(t, struct run_request, tap);
 
 	if (e)
-		flow_fail(w, e);
+		run_request_fail(w, e);
 	else
 		step_over(w, record);
 }
@@ -161,26 +161,26 @@ static const struct exec_reader_events tap_on = { .output = tap_reads, .over = t
 
 static void waited(struct exec_wait *x, json_t *record)
 {
-	step_over(loop_owner(x, struct flow, wait), record);
+	step_over(loop_owner(x, struct run_request, wait), record);
 }
 
-void flow_await(struct flow *w, struct exec *r)
+void run_request_await(struct run_request *w, struct exec *r)
 {
 	w->wait.done = waited;
 	exec_await(r, &w->wait);
 }
 
-static void say_started(struct flow *w, const struct exec *r)
+static void say_started(struct run_request *w, const struct exec *r)
 {
 	if (w->door->started && w->call && !is_version(w))
 		w->door->started(w->call, r, w->plan.steps[w->at].what);
 	if (w->streaming && w->call && !is_version(w))
-		feed_event(&w->feed,
+		event_stream_event(&w->feed,
 			   json_pack("{s:s, s:s, s:s, s:s}", "type", "started", "box", w->box,
 				     "exec", r->id, "step", w->plan.steps[w->at].what));
 }
 
-void flow_audit(struct api *a, struct call *c, const struct who *who, const struct exec *r,
+void run_request_audit(struct api *a, struct call *c, const struct principal *who, const struct exec *r,
 		const char *step)
 {
 	auto_buf struct buf line = { 0 };
@@ -191,7 +191,7 @@ void flow_audit(struct api *a, struct call *c, const struct who *who, const stru
 		buf_printf(&line, "%s%s", i ? " " : "",
 			   json_string_value(json_array_get(r->command, i)));
 	if (line.len > AUDITED)
-		buf_cut(&line, feed_utf8(line.p, AUDITED, &bad));
+		buf_cut(&line, event_stream_utf8(line.p, AUDITED, &bad));
 	detail = json_pack("{s:s, s:s, s:s}", "box", r->berth->row.id, "step", step, "command",
 			   buf_str(&line));
 	/* Init has just been woken, often on the processor that we are on. What is left to write can be
@@ -203,7 +203,7 @@ void flow_audit(struct api *a, struct call *c, const struct who *who, const stru
 		api_audit(a, who, "exec.start", r->id, "ok", detail);
 }
 
-static void give_input(struct flow *w, struct exec *r)
+static void give_input(struct run_request *w, struct exec *r)
 {
 	const json_t *text = json_object_get(w->body, "stdin");
 
@@ -214,17 +214,17 @@ static void give_input(struct flow *w, struct exec *r)
 }
 
 /* A background program is answered as soon as it is on its way. */
-static void leave_running(struct flow *w, const struct exec *r)
+static void leave_running(struct run_request *w, const struct exec *r)
 {
-	struct call *c = flow_let_go(w);
+	struct call *c = run_request_release(w);
 
 	if (c)
 		w->door->running(c, r);
-	flow_free(w);
+	run_request_free(w);
 }
 
 /* The words of a row are known when the box is. */
-static void find_words(struct flow *w, struct flow_step *s, const struct box *b, int last)
+static void find_words(struct run_request *w, struct run_step *s, const struct box *b, int last)
 {
 	const json_t *args = last ? json_object_get(w->body, "args") : NULL;
 
@@ -232,7 +232,7 @@ static void find_words(struct flow *w, struct flow_step *s, const struct box *b,
 		s->argv = program_words(&w->plan.program, s->row, args, b->row.limits.mem_bytes);
 }
 
-static struct exec_spec want_of(const struct flow *w, const struct flow_step *s, int last)
+static struct exec_spec want_of(const struct run_request *w, const struct run_step *s, int last)
 {
 	const char *tag = json_string_value(json_object_get(w->body, "tag"));
 
@@ -262,12 +262,12 @@ static struct exec_spec want_of(const struct flow *w, const struct flow_step *s,
 /* ---- what was compiled before ---- */
 
 /* As if the compiler had said it now. */
-static void say_again(struct flow *w, const struct compile_output *made)
+static void say_again(struct run_request *w, const struct compile_output *made)
 {
 	json_t *found;
 
 	if (w->streaming && w->call)
-		feed_event(&w->feed, json_pack("{s:s, s:s, s:b}", "type", "compiled", "box", w->box,
+		event_stream_event(&w->feed, json_pack("{s:s, s:s, s:b}", "type", "compiled", "box", w->box,
 					       "before", 1));
 	for (unsigned i = 0; i < 2; i++) {
 		if (!made->said_len[i])
@@ -280,9 +280,9 @@ static void say_again(struct flow *w, const struct compile_output *made)
 	buf_cut(&w->said, 0);
 }
 
-void flow_looked(struct compile_reuse *x, int found)
+void run_request_looked(struct compile_reuse *x, int found)
 {
-	struct flow *w = loop_owner(x, struct flow, reuse);
+	struct run_request *w = loop_owner(x, struct run_request, reuse);
 
 	if (found) {
 		say_again(w, &x->made);
@@ -290,22 +290,22 @@ void flow_looked(struct compile_reuse *x, int found)
 		go_on(w);
 	} else if (w->looked == 1) {
 		w->looked = 2; /* the compiler it is */
-		flow_next(w);
+		run_request_next(w);
 	} else {
 		go_on(w); /* kept, or not */
 	}
 }
 
 /* An install may have done anything, and so may root. */
-static int may_be_spared(const struct flow *w)
+static int may_be_spared(const struct run_request *w)
 {
 	for (unsigned i = 0; i < w->at; i++)
-		if (strcmp(w->plan.steps[i].what, FLOW_VERSION))
+		if (strcmp(w->plan.steps[i].what, RUN_REQUEST_VERSION))
 			return 0;
 	return is_compile(w) && !w->looked && !w->plan.root;
 }
 
-static void look_for_made(struct flow *w, struct box *b)
+static void look_for_made(struct run_request *w, struct box *b)
 {
 	const json_t *code = json_object_get(w->body, "code");
 	const struct program *p = &w->plan.program;
@@ -333,7 +333,7 @@ static void look_for_made(struct flow *w, struct box *b)
 	compile_reuse_lookup(&w->reuse, b, &want);
 }
 
-void flow_next(struct flow *w)
+void run_request_next(struct run_request *w)
 {
 	struct box *b = fleet_find(&w->api->fleet, w->box);
 	int last = w->at + 1 == w->plan.nsteps, reads = w->call && !(last && w->plan.background);
@@ -343,7 +343,7 @@ void flow_next(struct flow *w)
 
 	if (!b) {
 		err_set(&e, ERR_NOT_FOUND, "the box ended");
-		flow_fail(w, &e);
+		run_request_fail(w, &e);
 		return;
 	}
 	find_words(w, &w->plan.steps[w->at], b, last);
@@ -355,17 +355,17 @@ void flow_next(struct flow *w)
 	if (reads)
 		exec_reader_init(&w->tap, &w->api->fleet, &tap_on);
 	if (exec_launch(b, &want, reads ? &w->tap : NULL, &r, &e) < 0) {
-		flow_fail(w, &e);
+		run_request_fail(w, &e);
 		return;
 	}
 	w->tapped = reads;
 	if (last)
 		give_input(w, r);
-	flow_audit(w->api, w->call, &w->who, r, w->plan.steps[w->at].what);
+	run_request_audit(w->api, w->call, &w->who, r, w->plan.steps[w->at].what);
 	say_started(w, r);
 	if (last && w->plan.background) {
 		leave_running(w, r);
 	} else if (!reads) {
-		flow_await(w, r);
+		run_request_await(w, r);
 	}
 }

@@ -12,7 +12,7 @@ enum { HITS = 1000, HITS_MAX = 10000, LINE_MAX_SHOWN = 400 };
 enum { DOCUMENT_BYTES = 4 << 20 }; /* of paths and lines, where they are not streamed */
 
 const struct field boxfiles_search_query[] = {
-	DESK_PATH_FIELD(0, "the folder to search; /home/user"),
+	FILE_REQUEST_PATH_FIELD(0, "the folder to search; /home/user"),
 	{ "name", FIELD_TEXT, 0, 0, 255, "a glob (*, ?, [a-z]), or part of a name", NULL },
 	{ "content", FIELD_TEXT, 0, 0, 1023, "text that a line has, as it is", NULL },
 	{ "limit", FIELD_INT, 0, 1, HITS_MAX, "hits; 1000", NULL },
@@ -21,9 +21,9 @@ const struct field boxfiles_search_query[] = {
 };
 
 struct search {
-	struct desk desk;
-	struct feed feed;
-	enum feed_kind kind; /* FEED_NONE: one document */
+	struct file_request desk;
+	struct event_stream feed;
+	enum event_stream_kind kind; /* EVENT_STREAM_NONE: one document */
 	int begun;
 	uint32_t max, count;
 	json_t *items;
@@ -48,8 +48,8 @@ static void ready(struct file_client *k)
 
 static void begin(struct search *s)
 {
-	if (s->kind != FEED_NONE && !s->begun)
-		feed_begin(&s->feed, s->desk.call->req, s->kind);
+	if (s->kind != EVENT_STREAM_NONE && !s->begun)
+		event_stream_begin(&s->feed, s->desk.call->req, s->kind);
 	s->begun = 1;
 }
 
@@ -59,18 +59,18 @@ static void done(struct file_client *k, uint16_t flags)
 	int truncated = (flags & WIRE_DONE_TRUNCATED) != 0,
 	    skipped = (flags & WIRE_DONE_SKIPPED) != 0;
 
-	if (s->kind == FEED_NONE) {
-		desk_json(&s->desk, 200,
+	if (s->kind == EVENT_STREAM_NONE) {
+		file_request_json(&s->desk, 200,
 			  json_pack("{s:O, s:b, s:b}", "items", s->items, "truncated", truncated,
 				    "skipped", skipped));
 		return;
 	}
 	begin(s);
-	desk_close(&s->desk);
-	feed_event(&s->feed,
+	file_request_close(&s->desk);
+	event_stream_event(&s->feed,
 		   json_pack("{s:s, s:I, s:b, s:b}", "type", "done", "hits", (json_int_t)s->count,
 			     "truncated", truncated, "skipped", skipped));
-	feed_end(&s->feed);
+	event_stream_end(&s->feed);
 }
 
 static json_t *hit_json(const struct search *s, const struct wire_hit *h, const char *path,
@@ -83,12 +83,12 @@ static json_t *hit_json(const struct search *s, const struct wire_hit *h, const 
 	if (full.len && full.p[full.len - 1] != '/')
 		buf_putc(&full, '/');
 	buf_puts(&full, path);
-	desk_set_text(doc, "path", buf_str(&full));
-	json_object_set_new(doc, "file_type", json_string(desk_type(h->mode)));
+	file_request_set_text(doc, "path", buf_str(&full));
+	json_object_set_new(doc, "file_type", json_string(file_request_type(h->mode)));
 	json_object_set_new(doc, "size", json_integer((json_int_t)h->size));
 	if (h->line) {
 		json_object_set_new(doc, "line", json_integer(h->line));
-		desk_set_text(doc, "text", line);
+		file_request_set_text(doc, "text", line);
 		json_object_set_new(doc, "at", json_integer(h->at));
 		json_object_set_new(doc, "cut", json_boolean(h->cut));
 	}
@@ -109,7 +109,7 @@ static void hit(struct search *s, const struct wire_hit *h, const char *tail, si
 	}
 	s->count++;
 	doc = hit_json(s, h, tail, path < n ? tail + path + 1 : "");
-	if (s->kind == FEED_NONE) {
+	if (s->kind == EVENT_STREAM_NONE) {
 		json_array_append_new(s->items, doc);
 		s->bytes += n;
 		if (s->bytes > DOCUMENT_BYTES)
@@ -118,7 +118,7 @@ static void hit(struct search *s, const struct wire_hit *h, const char *tail, si
 	}
 	begin(s);
 	json_object_set_new(doc, "type", json_string("hit"));
-	if (feed_event(&s->feed, doc))
+	if (event_stream_event(&s->feed, doc))
 		file_client_pause(&s->desk.clerk, 1);
 }
 
@@ -134,12 +134,12 @@ static void failed(struct file_client *k, const struct err *e)
 	struct search *s = loop_owner(k, struct search, desk.clerk);
 
 	if (!s->begun) {
-		desk_fail(&s->desk, e);
+		file_request_fail(&s->desk, e);
 		return;
 	}
-	desk_close(&s->desk);
-	feed_event(&s->feed, desk_fail_json(e));
-	feed_end(&s->feed);
+	file_request_close(&s->desk);
+	event_stream_event(&s->feed, file_request_fail_json(e));
+	event_stream_end(&s->feed);
 }
 
 static void drained(struct http_req *r)
@@ -160,19 +160,19 @@ static void dropped(struct call *c)
 {
 	struct search *s = c->state;
 
-	desk_close(&s->desk);
+	file_request_close(&s->desk);
 	json_decref(s->items);
 }
 
-static enum feed_kind kind_of(const struct call *c)
+static enum event_stream_kind kind_of(const struct call *c)
 {
 	const char *accept = http_header(c->req, "accept");
-	enum feed_kind kind = feed_wanted(c);
+	enum event_stream_kind kind = event_stream_wanted(c);
 
 	if (c->args) /* the answer is another door's */
-		return FEED_NONE;
-	if (kind == FEED_NONE && !(accept && strstr(accept, "application/json")))
-		kind = FEED_NDJSON;
+		return EVENT_STREAM_NONE;
+	if (kind == EVENT_STREAM_NONE && !(accept && strstr(accept, "application/json")))
+		kind = EVENT_STREAM_NDJSON;
 	return kind;
 }
 
@@ -190,12 +190,12 @@ void boxfiles_search(struct call *c)
 			   "give ?name=, ?content= or both");
 		return;
 	}
-	*s = (struct search){ .desk.path = desk_path(c, path ? path : BOX_HOME),
+	*s = (struct search){ .desk.path = file_request_path(c, path ? path : BOX_HOME),
 			      .kind = kind_of(c),
 			      .max = (uint32_t)call_query_int(c, "limit", HITS) };
-	if (!s->desk.path || !desk_open(&s->desk, c, &on))
+	if (!s->desk.path || !file_request_open(&s->desk, c, &on))
 		return;
-	s->items = s->kind == FEED_NONE ? json_array() : NULL;
+	s->items = s->kind == EVENT_STREAM_NONE ? json_array() : NULL;
 	c->drop = dropped;
 	c->req->on_drain = drained;
 	c->req->on_eof = left;

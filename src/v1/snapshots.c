@@ -200,7 +200,7 @@ void snapshots_create(struct call *c)
 		return;
 	}
 	if (b->state == BOX_PAUSED) {
-		call_is_paused(c, b);
+		call_fail_paused(c, b);
 		return;
 	}
 	snprintf(want.team, sizeof(want.team), "%s", c->who.team);

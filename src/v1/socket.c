@@ -14,7 +14,7 @@ enum { CHANNELS = 256, MESSAGE_MAX = 256 * 1024, HEAD_IN = 5, HEAD_OUT = 13 };
 
 struct socket {
 	struct api *api;
-	struct who who;
+	struct principal who;
 	struct ws *ws;
 	struct channel *channels;
 	unsigned count;
@@ -33,7 +33,7 @@ struct api *channel_api(const struct channel *c)
 	return c->socket->api;
 }
 
-const struct who *channel_who(const struct channel *c)
+const struct principal *channel_who(const struct channel *c)
 {
 	return &c->socket->who;
 }
@@ -41,7 +41,7 @@ const struct who *channel_who(const struct channel *c)
 struct box *channel_box(const struct channel *c, const json_t *msg, struct err *e)
 {
 	const char *name = json_string_value(json_object_get(msg, "box"));
-	const struct who *who = channel_who(c);
+	const struct principal *who = channel_who(c);
 	struct box *b = name ? fleet_named(&channel_api(c)->fleet, who->team, name) : NULL;
 
 	if (b && (b->state == BOX_RUNNING || b->state == BOX_KEPT) &&

@@ -35,7 +35,7 @@ extern const struct channel_kind channel_exec, channel_pty, channel_events, chan
 
 /* For the kinds. */
 struct api *channel_api(const struct channel *c);
-const struct who *channel_who(const struct channel *c);
+const struct principal *channel_who(const struct channel *c);
 /* The box msg names, of the caller's team. */
 struct box *channel_box(const struct channel *c, const json_t *msg, struct err *e);
 /* {"op": op, "ch": number, ...take_rest}; take_rest may be NULL. */

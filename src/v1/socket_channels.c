@@ -181,7 +181,7 @@ struct events_channel {
 static void events_heard(struct fleet_subscriber *ear, const struct store_event *ev, const json_t *data)
 {
 	struct events_channel *x = loop_owner(ear, struct events_channel, ear);
-	const struct who *who = channel_who(&x->base);
+	const struct principal *who = channel_who(&x->base);
 
 	if (strcmp(ev->team, who->team) != 0 || (x->box[0] && strcmp(x->box, ev->box) != 0))
 		return;

@@ -15,9 +15,9 @@ const struct field stats_query[] = {
 	{ 0 },
 };
 const struct field stats_history_query[] = {
-	{ "since", FIELD_TEXT, 0, 0, WHEN_TEXT, "a moment, or how long ago: 15m; all there is",
+	{ "since", FIELD_TEXT, 0, 0, TIME_PARAM_TEXT, "a moment, or how long ago: 15m; all there is",
 	  NULL },
-	{ "step", FIELD_INT, 0, 1, GAUGE_STEP_S, "seconds: 10, or 1 for the time somebody watched",
+	{ "step", FIELD_INT, 0, 1, USAGE_STEP_S, "seconds: 10, or 1 for the time somebody watched",
 	  NULL },
 	{ 0 },
 };
@@ -35,7 +35,7 @@ static json_t *limit(uint64_t n)
 	return n ? json_integer((json_int_t)n) : json_null();
 }
 
-static json_t *now_json(const struct box *b, const struct gauge_now *now)
+static json_t *now_json(const struct box *b, const struct usage_now *now)
 {
 	const struct wire_counted *k = &now->kernel;
 	const struct wire_status *s = &now->inside;
@@ -69,9 +69,9 @@ static json_t *now_json(const struct box *b, const struct gauge_now *now)
 /* ---- now ---- */
 
 struct looking {
-	struct gauge_watch watch;
+	struct usage_watch watch;
 	struct call *call;
-	struct feed feed;
+	struct event_stream feed;
 	char box[ID_LEN + 1];
 	int full; /* it has not taken the last one yet */
 };
@@ -80,7 +80,7 @@ static void stop(struct call *c)
 {
 	struct looking *l = c->state;
 
-	gauge_unwatch(&l->watch);
+	usage_unwatch(&l->watch);
 }
 
 static void has_room(struct http_req *r)
@@ -101,11 +101,11 @@ static void box_ended(struct looking *l)
 		call_error(c, 404, "not_found", "the box ended", call_param(c, 0), NULL);
 		return;
 	}
-	feed_event(&l->feed, json_pack("{s:s}", "type", "end"));
-	feed_end(&l->feed);
+	event_stream_event(&l->feed, json_pack("{s:s}", "type", "end"));
+	event_stream_end(&l->feed);
 }
 
-static void looked(struct gauge_watch *w, const struct gauge_now *now)
+static void looked(struct usage_watch *w, const struct usage_now *now)
 {
 	struct looking *l = loop_owner(w, struct looking, watch);
 	struct call *c = l->call;
@@ -113,7 +113,7 @@ static void looked(struct gauge_watch *w, const struct gauge_now *now)
 	json_t *doc;
 
 	if (!b) {
-		gauge_unwatch(w);
+		usage_unwatch(w);
 		box_ended(l);
 		return;
 	}
@@ -123,14 +123,14 @@ static void looked(struct gauge_watch *w, const struct gauge_now *now)
 	} else if (!l->full) { /* a slow client wants the latest, not all of them */
 		doc = now_json(b, now);
 		json_object_set_new(doc, "type", json_string("stats"));
-		l->full = feed_event(&l->feed, doc);
+		l->full = event_stream_event(&l->feed, doc);
 	}
 }
 
 void stats_show(struct call *c)
 {
-	int stream = call_query_flag(c, "follow") || feed_wanted(c) == FEED_SSE;
-	const struct box *b = call_look(c, 0);
+	int stream = call_query_flag(c, "follow") || event_stream_wanted(c) == EVENT_STREAM_SSE;
+	const struct box *b = call_box_peek(c, 0);
 	struct looking *l;
 
 	if (!b)
@@ -143,14 +143,14 @@ void stats_show(struct call *c)
 	c->endless = stream;
 	if (stream) {
 		c->req->on_drain = has_room;
-		feed_begin(&l->feed, c->req, feed_wanted(c) == FEED_SSE ? FEED_SSE : FEED_NDJSON);
+		event_stream_begin(&l->feed, c->req, event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON);
 	}
-	gauge_watch(c->api->gauges, b, &l->watch, !stream);
+	usage_watch(c->api->gauges, b, &l->watch, !stream);
 }
 
 /* ---- back then ---- */
 
-static void one_sample(void *ctx, const struct gauge_sample *s)
+static void one_sample(void *ctx, const struct usage_sample *s)
 {
 	json_array_append_new(ctx,
 			      json_pack("{s:o, s:I, s:o, s:i, s:I, s:i}", "at",
@@ -162,25 +162,25 @@ static void one_sample(void *ctx, const struct gauge_sample *s)
 
 void stats_history(struct call *c)
 {
-	const struct box *b = call_look(c, 0);
+	const struct box *b = call_box_peek(c, 0);
 	const char *since = call_query(c, "since");
-	int64_t step = call_query_int(c, "step", GAUGE_STEP_S), from = 0;
+	int64_t step = call_query_int(c, "step", USAGE_STEP_S), from = 0;
 	json_t *items;
 	struct err e;
 
 	if (!b)
 		return;
-	if (step != 1 && step != GAUGE_STEP_S) {
+	if (step != 1 && step != USAGE_STEP_S) {
 		call_error(c, 400, "invalid", "?step= is 1 or 10", NULL, NULL);
 		return;
 	}
-	if (since && when_parse(since, fleet_now_ns(), &from, &e) < 0) {
+	if (since && time_param_parse(since, fleet_now_ns(), &from, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
 	items = json_array();
 	from = from < 0 ? 0 : from / 1000000000;
-	gauge_history(c->api->gauges, b->row.id, (int)step,
+	usage_history(c->api->gauges, b->row.id, (int)step,
 		      from > UINT32_MAX ? UINT32_MAX : (uint32_t)from, one_sample, items);
 	call_json(c, 200,
 		  json_pack("{s:I, s:o, s:n}", "step_s", (json_int_t)step, "items", items, "next"));
@@ -230,5 +230,5 @@ void stats_host(struct call *c)
 	if (strcmp(c->who.team, TEAM_DEFAULT) != 0)
 		call_error(c, 403, "denied", "the machine is not this team's", c->who.team, NULL);
 	else
-		about_ask(c, host_known);
+		keeper_info_request(c, host_known);
 }

@@ -92,7 +92,7 @@ static void no_team(struct call *c, const char *name)
 
 static int may_see(const struct call *c, const char *team)
 {
-	return !strcmp(team, c->who.team) || who_operates(&c->who);
+	return !strcmp(team, c->who.team) || principal_is_operator(&c->who);
 }
 
 void teams_list(struct call *c)
@@ -149,7 +149,7 @@ void teams_show(struct call *c)
 
 static int operates(struct call *c)
 {
-	if (who_operates(&c->who))
+	if (principal_is_operator(&c->who))
 		return 1;
 	if (strcmp(call_param(c, 0), c->who.team) != 0)
 		no_team(c, call_param(c, 0));

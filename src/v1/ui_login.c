@@ -121,7 +121,7 @@ static void ui_login_remove_expired(struct call *c, const char *team)
 static void ui_login_refuse(struct call *c)
 {
 	if (auth_failed(c->api, c->req)) {
-		call_slow(c);
+		call_fail_throttled(c);
 		return;
 	}
 	call_error(c, 401, "link_used", "this link was used before, is older than five minutes, or is not of this daemon",
@@ -145,7 +145,7 @@ void ui_login_open_session(struct call *c)
 		return;
 	}
 	/* From here on the request is that of the key that made the link; the audit log shows it so. */
-	c->who = (struct who){ .role = link.role };
+	c->who = (struct principal){ .role = link.role };
 	snprintf(c->who.id, sizeof(c->who.id), "%s", link.who);
 	snprintf(c->who.team, sizeof(c->who.team), "%s", link.team);
 	ui_login_remove_expired(c, link.team);

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 const struct field boxfiles_put_query[] = {
-	DESK_PATH_FIELD(1, "in the box; folders above it are made"),
+	FILE_REQUEST_PATH_FIELD(1, "in the box; folders above it are made"),
 	{ "mode", FIELD_TEXT, 0, 0, 5, "octal; what it has already, or 0644", NULL },
 	{ "new", FIELD_BOOL, 0, 0, 0, "409 if there is something of that name", NULL },
 	{ 0 },
@@ -23,7 +23,7 @@ const struct field boxfiles_put_query[] = {
 enum phase { LOOKING, SENDING, SHOWING };
 
 struct upload {
-	struct desk desk;
+	struct file_request desk;
 	enum phase phase;
 	struct wire_put put;
 	int existed;
@@ -33,14 +33,14 @@ static void ready(struct file_client *k)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 
-	desk_look(&u->desk, u->desk.path);
+	file_request_look(&u->desk, u->desk.path);
 }
 
 /* ---- may it? ---- */
 
 static void changed(struct upload *u, const char *why)
 {
-	desk_error(&u->desk, 412, "changed", "it is not what you expect", why,
+	file_request_error(&u->desk, 412, "changed", "it is not what you expect", why,
 		   "read it again and decide anew");
 }
 
@@ -49,22 +49,22 @@ static int may_go(struct upload *u, const struct wire_entry *e)
 {
 	const struct http_req *r = u->desk.call->req;
 	const char *match = http_header(r, "if-match"), *none = http_header(r, "if-none-match");
-	char etag[DESK_ETAG] = "";
+	char etag[FILE_REQUEST_ETAG] = "";
 
 	if (e && S_ISREG(e->mode))
-		desk_etag(e, etag);
+		file_request_etag(e, etag);
 	if (e && S_ISDIR(e->mode)) {
-		desk_error(&u->desk, 409, "is_a_folder", "there is a folder of that name",
+		file_request_error(&u->desk, 409, "is_a_folder", "there is a folder of that name",
 			   u->desk.path, "put the file into it, or remove it first");
 		return 0;
 	}
 	if (e && call_query_flag(u->desk.call, "new")) {
-		desk_error(&u->desk, 409, "exists", "there is a file of that name", u->desk.path,
+		file_request_error(&u->desk, 409, "exists", "there is a file of that name", u->desk.path,
 			   "without ?new=1 it is replaced");
 		return 0;
 	}
-	if ((match && (!e || !desk_etag_among(match, etag))) ||
-	    (none && e && desk_etag_among(none, etag))) {
+	if ((match && (!e || !file_request_etag_among(match, etag))) ||
+	    (none && e && file_request_etag_among(none, etag))) {
 		changed(u, e ? etag : "there is no such file");
 		return 0;
 	}
@@ -87,7 +87,7 @@ static void send_it(struct upload *u)
 	u->phase = SENDING;
 	if (file_client_ask_pipe(&u->desk.clerk, WIRE_PUT, &u->put, sizeof(u->put), u->desk.path, &pipe,
 			   &e) < 0)
-		desk_fail(&u->desk, &e);
+		file_request_fail(&u->desk, &e);
 	else
 		http_body_pipe(c->req, pipe, c->api->conf.upload_max);
 	http_body_rate(c->req, HTTP_BODY_RATE);
@@ -98,8 +98,8 @@ static void send_it(struct upload *u)
 static void entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
-	struct desk_entry parts;
-	char etag[DESK_ETAG];
+	struct file_request_entry parts;
+	char etag[FILE_REQUEST_ETAG];
 
 	if (u->phase == LOOKING) {
 		u->existed = 1;
@@ -109,14 +109,14 @@ static void entry(struct file_client *k, const struct wire_entry *e, const char 
 	}
 	if (u->phase != SHOWING)
 		return;
-	if (!desk_split(e, tail, n, &parts)) {
-		desk_error(&u->desk, 502, "box_lies", "the box's answer makes no sense",
+	if (!file_request_split(e, tail, n, &parts)) {
+		file_request_error(&u->desk, 502, "box_lies", "the box's answer makes no sense",
 			   u->desk.path, NULL);
 		return;
 	}
-	desk_etag(e, etag);
+	file_request_etag(e, etag);
 	http_set(u->desk.call->req, "ETag", "%s", etag);
-	desk_json(&u->desk, u->existed ? 200 : 201, desk_entry_json(e, &parts, NULL));
+	file_request_json(&u->desk, u->existed ? 200 : 201, file_request_entry_json(e, &parts, NULL));
 }
 
 static void done(struct file_client *k, uint16_t flags)
@@ -127,7 +127,7 @@ static void done(struct file_client *k, uint16_t flags)
 	if (u->phase != SENDING)
 		return;
 	u->phase = SHOWING;
-	desk_look(&u->desk, u->desk.path);
+	file_request_look(&u->desk, u->desk.path);
 }
 
 static void failed(struct file_client *k, const struct err *e)
@@ -141,7 +141,7 @@ static void failed(struct file_client *k, const struct err *e)
 		   (e->sys == EEXIST && http_header(u->desk.call->req, "if-none-match"))) {
 		changed(u, e->msg);
 	} else {
-		desk_fail(&u->desk, e);
+		file_request_fail(&u->desk, e);
 	}
 }
 
@@ -154,7 +154,7 @@ static void pipe_full(struct http_req *r, int full)
 	struct upload *u = c->state;
 
 	if (u->desk.open)
-		desk_stalls(&u->desk, full);
+		file_request_stalls(&u->desk, full);
 }
 
 static void body_ended(struct http_req *r)
@@ -173,7 +173,7 @@ static int fits(struct call *c, const struct box *b)
 
 	if (c->req->length == UINT64_MAX || !most || c->req->length <= most)
 		return 1;
-	desk_no_space(c);
+	file_request_no_space(c);
 	return 0;
 }
 
@@ -184,7 +184,7 @@ void boxfiles_put(struct call *c)
 	};
 	struct upload *u = call_alloc(c, sizeof(*u));
 	const char *text = call_query(c, "mode"), *path = call_query(c, "path");
-	int mode = text ? desk_mode(text) : 0;
+	int mode = text ? file_request_mode(text) : 0;
 	struct box *b;
 
 	if (text && mode <= 0) {
@@ -197,9 +197,9 @@ void boxfiles_put(struct call *c)
 			   "make one: POST .../files/mkdir");
 		return;
 	}
-	*u = (struct upload){ .desk.path = desk_path(c, path), .put.mode = (uint32_t)mode };
+	*u = (struct upload){ .desk.path = file_request_path(c, path), .put.mode = (uint32_t)mode };
 	b = u->desk.path ? call_box(c, 0) : NULL;
-	if (!b || !fits(c, b) || !desk_open(&u->desk, c, &on))
+	if (!b || !fits(c, b) || !file_request_open(&u->desk, c, &on))
 		return;
 	c->req->on_full = pipe_full;
 	c->req->on_body_end = body_ended;

@@ -7,33 +7,33 @@
 enum { SLOTS = 1024, PATIENCE_MS = 3000, RING_LEAST = 16 };
 
 struct ring {
-	struct gauge_sample *v;
+	struct usage_sample *v;
 	uint32_t room, n, first, most;
 };
 
 struct gauge_box {
 	struct gauge_box *next;
-	struct gauges *all;
+	struct usage_sampler *all;
 	char id[ID_LEN + 1];
 	struct ring seconds, tens;
-	struct gauge_watch *watches;
+	struct usage_watch *watches;
 	uint64_t asked_ms, tens_ms; /* when it was asked last; when the next ten seconds are over */
 	int asking;
 	struct keeper_call *ask;
 	struct init_call ear;
-	struct gauge_now now;
+	struct usage_now now;
 };
 
-struct gauges {
+struct usage_sampler {
 	struct fleet *fleet;
 	struct gauge_box *slots[SLOTS];
 	unsigned turn; /* the slot of the fleet where the next second begins */
 	size_t bytes;  /* of all rings */
 };
 
-struct gauges *gauges_new(struct fleet *f)
+struct usage_sampler *usage_sampler_new(struct fleet *f)
 {
-	struct gauges *g = calloc(1, sizeof(*g));
+	struct usage_sampler *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		abort();
@@ -43,13 +43,13 @@ struct gauges *gauges_new(struct fleet *f)
 
 /* ---- rings ---- */
 
-static void grow(struct gauges *g, struct ring *r)
+static void grow(struct usage_sampler *g, struct ring *r)
 {
 	uint32_t room = r->room ? r->room * 2 : RING_LEAST;
-	struct gauge_sample *v;
+	struct usage_sample *v;
 
 	room = room < r->most ? room : r->most;
-	if (g->bytes + (room - r->room) * sizeof(*v) > GAUGE_BYTES)
+	if (g->bytes + (room - r->room) * sizeof(*v) > USAGE_BYTES)
 		return; /* the newest push out the oldest, a little early */
 	v = malloc(room * sizeof(*v));
 	if (!v)
@@ -63,7 +63,7 @@ static void grow(struct gauges *g, struct ring *r)
 	r->first = 0;
 }
 
-static void add(struct gauges *g, struct ring *r, const struct gauge_sample *s)
+static void add(struct usage_sampler *g, struct ring *r, const struct usage_sample *s)
 {
 	if (r->n == r->room && r->room < r->most)
 		grow(g, r);
@@ -76,7 +76,7 @@ static void add(struct gauges *g, struct ring *r, const struct gauge_sample *s)
 	r->v[(r->first + r->n++) % r->room] = *s;
 }
 
-static void ring_fini(struct gauges *g, struct ring *r)
+static void ring_fini(struct usage_sampler *g, struct ring *r)
 {
 	g->bytes -= r->room * sizeof(*r->v);
 	free(r->v);
@@ -101,8 +101,8 @@ static uint64_t disk_used(const struct wire_status *s)
 
 static void keep(struct gauge_box *x)
 {
-	const struct gauge_now *now = &x->now;
-	struct gauge_sample s = {
+	const struct usage_now *now = &x->now;
+	struct usage_sample s = {
 		.cpu_us = now->kernel.cpu_us,
 		.at_s = (uint32_t)(now->at_ns / 1000000000),
 		.mem_kib = kib(now->kernel.mem_now),
@@ -118,12 +118,12 @@ static void keep(struct gauge_box *x)
 		add(x->all, &x->seconds, &s);
 	if (ms < x->tens_ms)
 		return;
-	x->tens_ms = ms + GAUGE_STEP_S * 1000 - 500; /* the tick is not exact */
+	x->tens_ms = ms + USAGE_STEP_S * 1000 - 500; /* the tick is not exact */
 	add(x->all, &x->tens, &s);
 }
 
-void gauge_history(const struct gauges *g, const char *box, int step_s, uint32_t since_s,
-		   void (*each)(void *ctx, const struct gauge_sample *s), void *ctx)
+void usage_history(const struct usage_sampler *g, const char *box, int step_s, uint32_t since_s,
+		   void (*each)(void *ctx, const struct usage_sample *s), void *ctx)
 {
 	const struct gauge_box *x = g->slots[id_hash(box) % SLOTS];
 	const struct ring *r;
@@ -134,7 +134,7 @@ void gauge_history(const struct gauges *g, const char *box, int step_s, uint32_t
 		return;
 	r = step_s == 1 ? &x->seconds : &x->tens;
 	for (uint32_t i = 0; i < r->n; i++) {
-		const struct gauge_sample *s = &r->v[(r->first + i) % r->room];
+		const struct usage_sample *s = &r->v[(r->first + i) % r->room];
 
 		if (s->at_s >= since_s)
 			each(ctx, s);
@@ -143,12 +143,12 @@ void gauge_history(const struct gauges *g, const char *box, int step_s, uint32_t
 
 /* ---- asking ---- */
 
-static void tell(struct gauge_box *x, const struct gauge_now *now)
+static void tell(struct gauge_box *x, const struct usage_now *now)
 {
-	for (struct gauge_watch *w = x->watches, *next; w; w = next) {
+	for (struct usage_watch *w = x->watches, *next; w; w = next) {
 		next = w->next;
 		if (w->once || !now)
-			gauge_unwatch(w);
+			usage_unwatch(w);
 		w->told(w, now);
 	}
 }
@@ -231,7 +231,7 @@ static void ask(struct gauge_box *x, struct box *b)
 
 /* ---- boxes ---- */
 
-static struct gauge_box *box_of(struct gauges *g, const char *id)
+static struct gauge_box *box_of(struct usage_sampler *g, const char *id)
 {
 	struct gauge_box **slot = &g->slots[id_hash(id) % SLOTS], *x = *slot;
 
@@ -244,8 +244,8 @@ static struct gauge_box *box_of(struct gauges *g, const char *id)
 		abort();
 	x->all = g;
 	x->next = *slot;
-	x->seconds.most = GAUGE_SECONDS;
-	x->tens.most = GAUGE_TENS;
+	x->seconds.most = USAGE_SECONDS;
+	x->tens.most = USAGE_TENS;
 	memcpy(x->id, id, sizeof(x->id));
 	*slot = x;
 	return x;
@@ -261,7 +261,7 @@ static void sampled_box_free(struct gauge_box *x)
 }
 
 /* Those that are gone, and questions that nobody answers: the keeper may be away. */
-static void sweep(struct gauges *g, uint64_t now)
+static void sweep(struct usage_sampler *g, uint64_t now)
 {
 	for (unsigned i = 0; i < SLOTS; i++)
 		for (struct gauge_box **at = &g->slots[i], *x; (x = *at);) {
@@ -277,7 +277,7 @@ static void sweep(struct gauges *g, uint64_t now)
 		}
 }
 
-void gauges_second(struct gauges *g)
+void usage_sampler_tick(struct usage_sampler *g)
 {
 	uint64_t now = loop_now_ms();
 	unsigned asks = 0;
@@ -298,14 +298,14 @@ void gauges_second(struct gauges *g)
 			ask(x, b);
 			asks++;
 		}
-		if (asks >= GAUGE_ASKS) {
+		if (asks >= USAGE_REQUESTS) {
 			g->turn = slot + 1;
 			return;
 		}
 	}
 }
 
-void gauges_free(struct gauges *g)
+void usage_sampler_free(struct usage_sampler *g)
 {
 	for (unsigned i = 0; g && i < SLOTS; i++)
 		while (g->slots[i]) {
@@ -317,7 +317,7 @@ void gauges_free(struct gauges *g)
 	free(g);
 }
 
-void gauge_watch(struct gauges *g, const struct box *b, struct gauge_watch *w, int once)
+void usage_watch(struct usage_sampler *g, const struct box *b, struct usage_watch *w, int once)
 {
 	struct gauge_box *x = box_of(g, b->row.id);
 
@@ -329,9 +329,9 @@ void gauge_watch(struct gauges *g, const struct box *b, struct gauge_watch *w, i
 		ask(x, (struct box *)b);
 }
 
-void gauge_unwatch(struct gauge_watch *w)
+void usage_unwatch(struct usage_watch *w)
 {
-	struct gauge_watch **at;
+	struct usage_watch **at;
 
 	if (!w->of)
 		return;

@@ -10,7 +10,7 @@
 
 static void v1_on_second(struct api *a)
 {
-	gauges_second(a->gauges);
+	usage_sampler_tick(a->gauges);
 }
 
 int v1_init(struct api *a, struct err *e)
@@ -21,11 +21,11 @@ int v1_init(struct api *a, struct err *e)
 	table.n = v1_nroutes;
 	a->native = &table;
 	a->on_second = v1_on_second;
-	a->gauges = gauges_new(&a->fleet);
+	a->gauges = usage_sampler_new(&a->fleet);
 	if (api_init(a, e) < 0 || snapshots_init(&a->fleet, a->conf.state, a->conf.snapshot_bytes, e) < 0 ||
-	    batch_doors_init(a, e) < 0)
+	    batch_routes_init(a, e) < 0)
 		return -1;
-	return pipelines_doors_init(a, e);
+	return pipelines_routes_init(a, e);
 }
 
 void v1_fini(struct api *a)
@@ -34,6 +34,6 @@ void v1_fini(struct api *a)
 	pipelines_free(a->pipelines);
 	batches_free(a->batches);
 	snapshots_fini(&a->fleet);
-	gauges_free(a->gauges);
+	usage_sampler_free(a->gauges);
 	api_fini(a);
 }

@@ -82,7 +82,7 @@ int volumes_want(struct call *c, const json_t *list, struct box_spec *out, struc
 struct doing {
 	struct call *call; /* NULL: the client has left; it is done all the same */
 	struct api *api;
-	struct who who;
+	struct principal who;
 	struct store_volume volume;
 	volumes_made *answer;
 };

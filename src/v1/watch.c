@@ -9,14 +9,14 @@
 #include <string.h>
 
 const struct field boxfiles_watch_query[] = {
-	DESK_PATH_FIELD(0, "the folder; /home/user"),
+	FILE_REQUEST_PATH_FIELD(0, "the folder; /home/user"),
 	{ "recursive", FIELD_BOOL, 0, 0, 0, "and everything below it", NULL },
 	{ 0 },
 };
 
 struct watching {
-	struct desk desk;
-	struct feed feed;
+	struct file_request desk;
+	struct event_stream feed;
 	int begun;
 };
 
@@ -24,37 +24,37 @@ static void ready(struct file_client *k)
 {
 	struct watching *w = loop_owner(k, struct watching, desk.clerk);
 
-	desk_ask(&w->desk, WIRE_WATCH,
+	file_request_ask(&w->desk, WIRE_WATCH,
 		 call_query_flag(w->desk.call, "recursive") ? WIRE_WATCH_DEEP : 0, w->desk.path,
 		 strlen(w->desk.path));
 }
 
 static void say(struct watching *w, json_t *take_event)
 {
-	if (feed_event(&w->feed, take_event))
+	if (event_stream_event(&w->feed, take_event))
 		file_client_pause(&w->desk.clerk, 1);
 }
 
 static void finish(struct watching *w, json_t *take_last)
 {
-	desk_close(&w->desk);
-	feed_event(&w->feed, take_last);
-	feed_end(&w->feed);
+	file_request_close(&w->desk);
+	event_stream_event(&w->feed, take_last);
+	event_stream_end(&w->feed);
 }
 
 static void done(struct file_client *k, uint16_t flags)
 {
 	struct watching *w = loop_owner(k, struct watching, desk.clerk);
-	enum feed_kind kind = feed_wanted(w->desk.call);
+	enum event_stream_kind kind = event_stream_wanted(w->desk.call);
 	json_t *first;
 
 	if (w->begun)
 		return;
 	w->begun = 1;
-	feed_begin(&w->feed, w->desk.call->req, kind == FEED_SSE ? FEED_SSE : FEED_NDJSON);
+	event_stream_begin(&w->feed, w->desk.call->req, kind == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON);
 	first = json_pack("{s:s, s:b}", "type", "watching", "skipped",
 			  (flags & WIRE_DONE_SKIPPED) != 0);
-	desk_set_text(first, "path", w->desk.path);
+	file_request_set_text(first, "path", w->desk.path);
 	say(w, first);
 }
 
@@ -66,7 +66,7 @@ static void set_below(json_t *doc, const char *key, const struct watching *w, co
 	if (full.p[full.len - 1] != '/')
 		buf_putc(&full, '/');
 	buf_puts(&full, name);
-	desk_set_text(doc, key, buf_str(&full));
+	file_request_set_text(doc, key, buf_str(&full));
 }
 
 static void event(struct watching *w, const struct wire_event *ev, const char *tail, size_t n)
@@ -110,9 +110,9 @@ static void failed(struct file_client *k, const struct err *e)
 	struct watching *w = loop_owner(k, struct watching, desk.clerk);
 
 	if (w->begun)
-		finish(w, desk_fail_json(e));
+		finish(w, file_request_fail_json(e));
 	else
-		desk_fail(&w->desk, e);
+		file_request_fail(&w->desk, e);
 }
 
 static void drained(struct http_req *r)
@@ -138,8 +138,8 @@ void boxfiles_watch(struct call *c)
 	struct watching *w = call_alloc(c, sizeof(*w));
 	const char *path = call_query(c, "path");
 
-	*w = (struct watching){ .desk.path = desk_path(c, path ? path : BOX_HOME) };
-	if (!w->desk.path || !desk_open(&w->desk, c, &on))
+	*w = (struct watching){ .desk.path = file_request_path(c, path ? path : BOX_HOME) };
+	if (!w->desk.path || !file_request_open(&w->desk, c, &on))
 		return;
 	c->req->on_drain = drained;
 	c->req->on_eof = left;

@@ -11,7 +11,7 @@ static int comes_back(const char *text, size_t n)
 	json_t *back;
 	int same;
 
-	feed_quote(&out, text, n);
+	event_stream_quote(&out, text, n);
 	back = json_loadb(out.p, out.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
 	same = json_string_length(back) == n && !memcmp(json_string_value(back), text, n);
 	json_decref(back);
@@ -45,6 +45,6 @@ TEST(the_short_forms_are_used)
 {
 	auto_buf struct buf out = { 0 };
 
-	feed_quote(&out, "a\t\"\\\r\n\x1f", 7);
+	event_stream_quote(&out, "a\t\"\\\r\n\x1f", 7);
 	CHECK_STR(buf_str(&out), "\"a\\t\\\"\\\\\\r\\n\\u001f\"");
 }

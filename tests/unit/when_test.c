@@ -10,7 +10,7 @@ static struct err e;
 static int parse(const char *text)
 {
 	ns = -1;
-	return when_parse(text, NOW, &ns, &e);
+	return time_param_parse(text, NOW, &ns, &e);
 }
 
 TEST(dates_are_read_to_the_nanosecond)
