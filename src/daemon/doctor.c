@@ -117,12 +117,12 @@ static void cgroups(const struct patient *p, struct finding *f)
 {
 	static const struct {
 		const char *controller;
-		enum jail_layer layer;
+		enum jail_feature layer;
 	} wanted[] = { { "memory", LAYER_MEM }, { "pids", LAYER_TASKS }, { "cpu", LAYER_CPU } };
 	char have[64] = "", lack[64] = "";
 
 	for (unsigned i = 0; i < ARRAY_LEN(wanted); i++) {
-		int usable = p->has_keeper ? !!(p->keeper.layers & LAYER_BIT(wanted[i].layer))
+		int usable = p->has_keeper ? !!(p->keeper.layers & FEATURE_BIT(wanted[i].layer))
 					   : has_controller(wanted[i].controller);
 
 		add_word(usable ? have : lack, sizeof(have), wanted[i].controller);
@@ -139,7 +139,7 @@ static void cgroups(const struct patient *p, struct finding *f)
 /* What records, quotas and `atoll stats` tell of CPU time. */
 static void cpu_time(const struct patient *p, struct finding *f)
 {
-	int can = p->has_keeper && ((p->keeper.cgroup_version == 2 && p->keeper.layers & LAYER_BIT(LAYER_CPU)) ||
+	int can = p->has_keeper && ((p->keeper.cgroup_version == 2 && p->keeper.layers & FEATURE_BIT(LAYER_CPU)) ||
 				    (p->keeper.cgroup_version == 1 && has_controller("cpuacct")));
 
 	say(f, can ? GOOD : POOR, can ? "all processes of a box are counted" : "only processes that were waited for");
@@ -252,11 +252,11 @@ static void keeper(const struct patient *p, struct finding *f)
 
 static void walls(const struct patient *p, struct finding *f)
 {
-	const struct layer_row *gap = NULL;
+	const struct feature_row *gap = NULL;
 	unsigned have = 0;
 
 	for (unsigned i = 0; i < LAYER_COUNT; i++) {
-		if (p->has_keeper && p->keeper.layers & LAYER_BIT(i))
+		if (p->has_keeper && p->keeper.layers & FEATURE_BIT(i))
 			have++;
 		else if (!gap || jail_layers[i].mandatory > gap->mandatory)
 			gap = &jail_layers[i];
@@ -268,7 +268,7 @@ static void walls(const struct patient *p, struct finding *f)
 
 static void disk(const struct patient *p, struct finding *f)
 {
-	if (p->has_keeper && p->keeper.layers & LAYER_BIT(LAYER_DISK)) {
+	if (p->has_keeper && p->keeper.layers & FEATURE_BIT(LAYER_DISK)) {
 		say(f, GOOD, "bytes and files of a box are bounded");
 		return;
 	}

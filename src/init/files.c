@@ -230,7 +230,7 @@ int remove_at(int dir, const char *path, enum remove how)
 	err = tree_init(&t, err);
 	t.force = how == REMOVE_FORCED;
 	if (!err)
-		err = tree_remove(&t);
+		err = layer_tree_remove(&t);
 	tree_fini(&t);
 	return err < 0 ? err : (int)sys_unlinkat(dir, path, AT_REMOVEDIR);
 }

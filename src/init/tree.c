@@ -146,7 +146,7 @@ static int remove_entry(int dir, const struct dirent64 *d)
 
 /* A directory is read again until a whole pass finds it empty: some file systems skip entries
  * when others vanish under the reader, and what was emptied from inside goes in the next pass. */
-int tree_remove(struct tree *t)
+int layer_tree_remove(struct tree *t)
 {
 	int changed = 0;
 

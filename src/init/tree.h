@@ -20,7 +20,7 @@ struct tree {
 	long have, next; /* bytes in the buffer, and consumed */
 	int err;
 	int cross; /* into other file systems, too, but never into procfs */
-	int force; /* tree_remove: folders are ours, whatever their mode says */
+	int force; /* layer_tree_remove: folders are ours, whatever their mode says */
 };
 
 int tree_init(struct tree *t, int take_dir); /* 0 or -errno; closes take_dir in the end, always */
@@ -29,4 +29,4 @@ struct dirent64 *tree_next(struct tree *t); /* NULL: no more in here; t->err say
 int tree_enter(struct tree *t, const char *name); /* the entry just returned; -errno */
 int tree_leave(struct tree *t);                   /* to the entry after the one entered; -errno */
 int tree_rewind(struct tree *t);                  /* to the first entry in here; -errno */
-int tree_remove(struct tree *t);                  /* everything below the first directory; -errno */
+int layer_tree_remove(struct tree *t);                  /* everything below the first directory; -errno */

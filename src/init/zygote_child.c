@@ -16,7 +16,7 @@ static struct {
 	char program[32];
 } seed;
 
-/* ---- planting ---- */
+/* ---- zygote_fork_args ---- */
 
 static long send_stdio(const int theirs[3])
 {

@@ -11,7 +11,7 @@ struct cgroups { /* of the host; opened once, before the keeper loses sight of /
 	int version;           /* 0: none usable */
 	int dir[CG_NCTL];      /* v1: "atoll" in each hierarchy. v2: all the same. -1: not there */
 	unsigned joined;       /* v1: bits of controllers that are mounted with an earlier one ("cpu,cpuacct") */
-	uint64_t layers;       /* which limits can be enforced, bits of enum jail_layer */
+	uint64_t layers;       /* which limits can be enforced, bits of enum jail_feature */
 	char name[32];         /* of the parent */
 	int root[CG_NCTL];     /* what the parent is in */
 	char why_not[160];     /* what is missing, for messages */

@@ -1,7 +1,7 @@
 /* feature.c - see feature.h. */
 #include "jail/feature.h"
 
-const struct layer_row jail_layers[LAYER_COUNT] = {
+const struct feature_row jail_layers[LAYER_COUNT] = {
 	[LAYER_USERNS] = {
 		"user-namespace", "ids inside mean nothing outside; capabilities end at the box", 1,
 		"a process of the box is a process of that host uid",

@@ -2,7 +2,7 @@
 #pragma once
 #include <stdint.h>
 
-enum jail_layer {
+enum jail_feature {
 	LAYER_USERNS,    /* own user namespace */
 	LAYER_UIDRANGE,  /* own range of 65,536 host uids */
 	LAYER_MOUNTS,    /* own mount namespace and root */
@@ -25,13 +25,13 @@ enum jail_layer {
 	LAYER_COUNT,
 };
 
-#define LAYER_BIT(l) (UINT64_C(1) << (l))
+#define FEATURE_BIT(l) (UINT64_C(1) << (l))
 
-struct layer_row {
+struct feature_row {
 	const char *name; /* "user-namespace" */
 	const char *why;
 	int mandatory;    /* without it untrusted code is refused */
 	const char *missing; /* what its absence means */
 };
-extern const struct layer_row jail_layers[LAYER_COUNT];
+extern const struct feature_row jail_layers[LAYER_COUNT];
 const char *const *layer_names(void); /* by bit, NULL-terminated */

@@ -257,19 +257,19 @@ static const struct step {
 	{ ROW("own descriptors", "a table of our own before we open anything"), own_table, 0 },
 	{ ROW("own cgroups", "every limit holds before there is anything to limit"), own_cgroups, 0 },
 	{ ROW("cgroup view", "the box's own cgroup is the root it sees"), own_cgroup_view,
-	  LAYER_BIT(LAYER_CGROUP_NS) },
+	  FEATURE_BIT(LAYER_CGROUP_NS) },
 	{ ROW("working folder", "the keeper's folder and mask are not inherited"), no_folder, 0 },
 	{ ROW("keyring", "session keyrings are inherited and not namespaced"), user_new_keyring, 0 },
 	/* Until we take the new namespace's root our uid is unmapped: mkdir() says EOVERFLOW. */
 	{ ROW("box root", "root of the box's own user namespace, no host id"), user_become_root,
-	  LAYER_BIT(LAYER_UIDRANGE) },
+	  FEATURE_BIT(LAYER_UIDRANGE) },
 	/* Before any mount, or the mounts below would appear on the host too. */
 	{ ROW("private mounts", "no mount event leaves or enters"), mnt_private, 0 },
-	{ ROW("host name", "the host's name is the host's business"), host_name, LAYER_BIT(LAYER_UTS) },
+	{ ROW("host name", "the host's name is the host's business"), host_name, FEATURE_BIT(LAYER_UTS) },
 	{ ROW("loopback", "lo up, nothing else: no route, no neighbour"), net_loopback,
-	  LAYER_BIT(LAYER_NET) },
+	  FEATURE_BIT(LAYER_NET) },
 	{ ROW("network unused", "one that is used again is as new: whoever had it did nothing there"), net_unused,
-	  LAYER_BIT(LAYER_NET) },
+	  FEATURE_BIT(LAYER_NET) },
 	{ ROW("disk", "the box's writable bytes and files, bounded"), mnt_disk, 0 },
 	/* Built from the stage, so before the switch takes that away. */
 	{ ROW("root filesystem", "template below, the box's disk above"), mnt_root, 0 },
@@ -281,7 +281,7 @@ static const struct step {
 	/* Needs /proc/sys writable, which the next row ends; and after every detached mount, for
 	 * the kernel counts those as mount namespaces. */
 	{ ROW("namespace limits", "no nested namespaces, bounded inotify"), mnt_ns_limits,
-	  LAYER_BIT(LAYER_USERNS) },
+	  FEATURE_BIT(LAYER_USERNS) },
 	{ ROW("read-only proc", "no sysctl, and no place in the OOM order, can be written"), mnt_proc_readonly, 0 },
 	{ ROW("boot id", "the box's own, not the host's"), mnt_boot_id, 0 },
 	{ ROW("masked proc", "kernel memory, keys, logs and other tenants' traces"), mnt_proc_masks, 0 },
@@ -294,13 +294,13 @@ static const struct step {
 	{ ROW("capability bounds", "what no process of the box can ever hold"), bounds, 0 },
 	/* Groups, gid, uid, then read back: a drop not verified is a hope. */
 	{ ROW("identity", "init's own id, no supplementary groups"), user_become_init,
-	  LAYER_BIT(LAYER_UIDRANGE) },
+	  FEATURE_BIT(LAYER_UIDRANGE) },
 	{ ROW("capabilities", "init keeps what starting programs takes"), capabilities, 0 },
 	/* After the ids have changed: the kernel clears it with them. */
 	{ ROW("death signal", "die with the keeper until it has recorded us"), death_signal, 0 },
 	/* Without it, a process this weak may not load a filter at all. */
 	{ ROW("no new privileges", "no setuid program can undo any of this"), no_new_privs, 0 },
-	{ ROW("landlock", "a second wall behind the mounts"), second_wall, LAYER_BIT(LAYER_LANDLOCK) },
+	{ ROW("landlock", "a second wall behind the mounts"), second_wall, FEATURE_BIT(LAYER_LANDLOCK) },
 	{ ROW("descriptors", "nothing open but null, two sockets, the box's layer and its boot id"), descriptors, 0 },
 	{ ROW("signals", "nothing blocked or ignored"), own_signals, 0 },
 	/* Last: the filter binds us too, and the rows above need what it forbids. */
@@ -391,9 +391,9 @@ static int child_main(void *arg)
 static const struct {
 	uint64_t layer, flag;
 } namespaces[] = {
-	{ LAYER_BIT(LAYER_USERNS), CLONE_NEWUSER }, { LAYER_BIT(LAYER_MOUNTS), CLONE_NEWNS },
-	{ LAYER_BIT(LAYER_PIDS_NS), CLONE_NEWPID }, { LAYER_BIT(LAYER_NET), CLONE_NEWNET },
-	{ LAYER_BIT(LAYER_IPC), CLONE_NEWIPC },     { LAYER_BIT(LAYER_UTS), CLONE_NEWUTS },
+	{ FEATURE_BIT(LAYER_USERNS), CLONE_NEWUSER }, { FEATURE_BIT(LAYER_MOUNTS), CLONE_NEWNS },
+	{ FEATURE_BIT(LAYER_PIDS_NS), CLONE_NEWPID }, { FEATURE_BIT(LAYER_NET), CLONE_NEWNET },
+	{ FEATURE_BIT(LAYER_IPC), CLONE_NEWIPC },     { FEATURE_BIT(LAYER_UTS), CLONE_NEWUTS },
 };
 
 /* It is the host's, so it must be entered while we have the host's rights. */
@@ -450,7 +450,7 @@ static int clone_as_creator(struct launch *l, int has_network, struct err *e)
 	struct user_was was;
 	int cloned;
 
-	if (!(sp->layers & LAYER_BIT(LAYER_UIDRANGE)))
+	if (!(sp->layers & FEATURE_BIT(LAYER_UIDRANGE)))
 		return clone_child(l, has_network, e);
 	if (user_become_creator(sp->uid_base, &was, e) < 0)
 		return -1;
@@ -505,7 +505,7 @@ static int shift_layers(struct launch *l, struct err *e)
 	const struct spec *sp = l->birth.sp;
 	auto_fd int userns = -1;
 
-	if (!(sp->layers & LAYER_BIT(LAYER_IDMAP)))
+	if (!(sp->layers & FEATURE_BIT(LAYER_IDMAP)))
 		return sp->nvolumes || sp->nlowers
 			       ? err_set(e, ERR_SYS, "volumes and layers need shifted ids")
 			       : 0;
@@ -568,7 +568,7 @@ static int make_proc(struct launch *l, struct err *e)
 	static _Atomic int no_option;
 	auto_fd int ns = -1;
 
-	if (!(l->birth.sp->layers & LAYER_BIT(LAYER_UIDRANGE)))
+	if (!(l->birth.sp->layers & FEATURE_BIT(LAYER_UIDRANGE)))
 		return 0;
 	if (!no_option) {
 		ns = open_ns(l, PIDFD_GET_PID_NAMESPACE, "pid", e);
@@ -584,7 +584,7 @@ static int prepare_child(struct launch *l, struct err *e)
 {
 	const struct spec *sp = l->birth.sp;
 
-	if (sp->layers & LAYER_BIT(LAYER_USERNS) &&
+	if (sp->layers & FEATURE_BIT(LAYER_USERNS) &&
 	    user_write_maps(sp->proc, l->box.pid, sp->uid_base, e) < 0)
 		return err_in(e, "id maps");
 	if (shift_layers(l, e) < 0)

@@ -23,7 +23,7 @@ struct jail_lower { /* a read-only tree below the box's root */
 
 struct spec {
 	char id[16];
-	uint64_t layers;    /* bits of enum jail_layer to put in force; probed before, never guessed */
+	uint64_t layers;    /* bits of enum jail_feature to put in force; probed before, never guessed */
 	uint32_t uid_base;  /* first host id of its range */
 	uint64_t disk_bytes, disk_files;
 	struct {

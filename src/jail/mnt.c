@@ -247,7 +247,7 @@ static int plain_root(const struct birth *b, struct err *e)
 		{ "mnt", 0755, 0 },
 	};
 	static const char *const merged[] = { "bin", "sbin", "lib", "lib32", "lib64" };
-	int many_ids = !!(b->sp->layers & LAYER_BIT(LAYER_UIDRANGE));
+	int many_ids = !!(b->sp->layers & FEATURE_BIT(LAYER_UIDRANGE));
 	char to[16], in_usr[16];
 
 	if (mount("/b/u", "/r", NULL, MS_BIND, NULL) < 0 || chdir("/r") < 0)
@@ -270,7 +270,7 @@ static int plain_root(const struct birth *b, struct err *e)
 
 int mnt_root(struct birth *b, struct err *e)
 {
-	int made = b->sp->layers & LAYER_BIT(LAYER_OVERLAY) ? overlay(b, e) : plain_root(b, e);
+	int made = b->sp->layers & FEATURE_BIT(LAYER_OVERLAY) ? overlay(b, e) : plain_root(b, e);
 
 	if (made < 0)
 		return -1;

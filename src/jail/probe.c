@@ -138,22 +138,22 @@ static int usr_is_merged(void)
 
 static uint64_t layers_of(const struct probe *p)
 {
-	uint64_t l = LAYER_BIT(LAYER_MOUNTS) | LAYER_BIT(LAYER_PIDS_NS) | LAYER_BIT(LAYER_NET) |
-		     LAYER_BIT(LAYER_IPC) | LAYER_BIT(LAYER_UTS) | LAYER_BIT(LAYER_CGROUP_NS) |
-		     LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NNP) | LAYER_BIT(LAYER_DISK);
+	uint64_t l = FEATURE_BIT(LAYER_MOUNTS) | FEATURE_BIT(LAYER_PIDS_NS) | FEATURE_BIT(LAYER_NET) |
+		     FEATURE_BIT(LAYER_IPC) | FEATURE_BIT(LAYER_UTS) | FEATURE_BIT(LAYER_CGROUP_NS) |
+		     FEATURE_BIT(LAYER_CAPS) | FEATURE_BIT(LAYER_NNP) | FEATURE_BIT(LAYER_DISK);
 
 	if (p->userns)
-		l |= LAYER_BIT(LAYER_USERNS);
+		l |= FEATURE_BIT(LAYER_USERNS);
 	if (p->userns && p->is_root)
-		l |= LAYER_BIT(LAYER_UIDRANGE);
+		l |= FEATURE_BIT(LAYER_UIDRANGE);
 	if (p->idmap)
-		l |= LAYER_BIT(LAYER_IDMAP);
+		l |= FEATURE_BIT(LAYER_IDMAP);
 	if (p->idmap && p->overlay_userns)
-		l |= LAYER_BIT(LAYER_OVERLAY);
+		l |= FEATURE_BIT(LAYER_OVERLAY);
 	if (p->seccomp)
-		l |= LAYER_BIT(LAYER_SECCOMP);
+		l |= FEATURE_BIT(LAYER_SECCOMP);
 	if (p->landlock_abi > 0)
-		l |= LAYER_BIT(LAYER_LANDLOCK);
+		l |= FEATURE_BIT(LAYER_LANDLOCK);
 	return l;
 }
 

@@ -14,7 +14,7 @@ struct probe {
 	int core_piped;     /* core_pattern names a handler of the host: a program (run as root), or a socket */
 	int merged_usr;     /* /bin is a link into /usr */
 	int landlock_abi;
-	uint64_t layers;    /* bits of enum jail_layer a box could have, cgroup and disk bits left out */
+	uint64_t layers;    /* bits of enum jail_feature a box could have, cgroup and disk bits left out */
 	char why_not[160];  /* the first thing that failed, in words */
 };
 

@@ -20,11 +20,11 @@ static void name_of(char out[48], const char *id)
 	snprintf(out, 48, "boxes/%s.box", id);
 }
 
-int meta_old_read(int run, const char *id, struct meta *out, struct err *e)
+int box_record_old_read(int run, const char *id, struct box_record *out, struct err *e)
 {
 	char path[48];
 	auto_fd int fd = -1;
-	struct meta m;
+	struct box_record m;
 	ssize_t n;
 
 	name_of(path, id);
@@ -34,13 +34,13 @@ int meta_old_read(int run, const char *id, struct meta *out, struct err *e)
 		return err_sys(e, "read %s", path);
 	if (n == 0)
 		return err_set(e, ERR_NOT_FOUND, "%s is empty", path);
-	if (n != (ssize_t)sizeof(m) || strncmp(m.about.id, id, WIRE_ID) != 0 || !meta_may_be(&m))
+	if (n != (ssize_t)sizeof(m) || strncmp(m.about.id, id, WIRE_ID) != 0 || !box_record_may_be(&m))
 		return err_set(e, ERR_INVALID, "%s is not a record of this version", path);
 	*out = m;
 	return 0;
 }
 
-void meta_old_remove(int run, const char *id)
+void box_record_old_remove(int run, const char *id)
 {
 	char path[48];
 
@@ -48,7 +48,7 @@ void meta_old_remove(int run, const char *id)
 	unlinkat(run, path, 0);
 }
 
-int meta_old_each(int run, int (*each)(const char *id, void *arg), void *arg, struct err *e)
+int box_record_old_each(int run, int (*each)(const char *id, void *arg), void *arg, struct err *e)
 {
 	int fd = openat(run, "boxes", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -79,9 +79,9 @@ static int is_range(uint32_t uid_base)
 	return uid_base >= RANGE_FIRST_UID && n % RANGE_STRIDE == 0 && n / RANGE_STRIDE < RANGE_COUNT;
 }
 
-int meta_may_be(const struct meta *m)
+int box_record_may_be(const struct box_record *m)
 {
-	return m->magic == META_MAGIC && m->about.id[ID_LEN] == 0 && id_valid(m->about.id) &&
+	return m->magic == BOX_RECORD_MAGIC && m->about.id[ID_LEN] == 0 && id_valid(m->about.id) &&
 	       m->cgroup[ID_LEN] == 0 && (!m->cgroup[0] || id_valid(m->cgroup)) &&
 	       (!m->about.uid_base || is_range(m->about.uid_base)) && m->nmounts <= WIRE_MOUNTS &&
 	       m->nlayers <= WIRE_LAYERS;
@@ -107,7 +107,7 @@ static uint64_t ticks_at_start(int proc, int pid)
 	return ticks;
 }
 
-uint64_t meta_start_time(int proc, int pid, int pidfd)
+uint64_t box_record_start_time(int proc, int pid, int pidfd)
 {
 	struct statfs fs;
 	struct stat st;
@@ -117,7 +117,7 @@ uint64_t meta_start_time(int proc, int pid, int pidfd)
 	return ticks_at_start(proc, pid);
 }
 
-uint64_t meta_boot(int proc)
+uint64_t box_record_boot(int proc)
 {
 	auto_fd int fd = openat(proc, "sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 	uint64_t hash = 0xcbf29ce484222325u;

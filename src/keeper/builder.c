@@ -32,11 +32,11 @@ _Static_assert(WIRE_OWNER_MAX == JAIL_INIT_ID - 1, "clients cannot give files to
 #define WARM_UP_MS 10000
 
 struct queue {
-	struct job *first, **end;
+	struct build_job *first, **end;
 };
 
 struct maker {
-	const struct host *host;
+	const struct host_state *host;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	struct queue todo, later, done; /* later: for the pool */
@@ -54,16 +54,16 @@ static void queue_init(struct queue *q)
 	q->end = &q->first;
 }
 
-static void push(struct queue *q, struct job *j)
+static void push(struct queue *q, struct build_job *j)
 {
 	j->next = NULL;
 	*q->end = j;
 	q->end = &j->next;
 }
 
-static struct job *pop(struct queue *q)
+static struct build_job *pop(struct queue *q)
 {
-	struct job *j = q->first;
+	struct build_job *j = q->first;
 
 	if (j)
 		q->first = j->next;
@@ -73,9 +73,9 @@ static struct job *pop(struct queue *q)
 }
 
 /* v2: before the clone, for it is born there. v1: where the loop has not begun it for us. */
-static int make_cgroup(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
+static int make_cgroup(const struct host_state *h, const struct keeper_box *b, struct spec *sp, struct err *e)
 {
-	struct box_limits lim = kbox_limits(b);
+	struct box_limits lim = keeper_box_limits(b);
 
 	if (cgroup_make(&h->cgroups, b->meta.cgroup, &lim, e) < 0)
 		return -1;
@@ -88,7 +88,7 @@ static int make_cgroup(const struct host *h, const struct kbox *b, struct spec *
 }
 
 /* v1, on the loop's thread, meanwhile. */
-static void make_late(const struct host *h, const char *name, struct box_limits lim,
+static void make_late(const struct host_state *h, const char *name, struct box_limits lim,
 		      struct late_cgroup *c)
 {
 	int n = cgroup_make(&h->cgroups, name, &lim, &c->err);
@@ -137,7 +137,7 @@ static void end_late(struct late_cgroup *c)
 
 /* Under pressure the host's kernel should look here first. Only once init has its own memory: until
  * then that is ours, and we would be raised with it. */
-static int offer_to_oom(const struct host *h, pid_t pid, struct err *e)
+static int offer_to_oom(const struct host_state *h, pid_t pid, struct err *e)
 {
 	auto_fd int fd = -1;
 	char path[40];
@@ -153,22 +153,22 @@ static int offer_to_oom(const struct host *h, pid_t pid, struct err *e)
 
 /* What came with the CREATE waits in init's first connection, and is begun without a further word: its
  * limits are in force before init is. Not before a seed, which is to be told of first. */
-static int start_waits(struct kbox *b, int to_init, struct err *e)
+static int start_waits(struct keeper_box *b, int to_init, struct err *e)
 {
 	if (!b->start || b->lane)
 		return 0;
 	b->started = 1;
-	return kbox_start(b, to_init, e);
+	return keeper_box_start(b, to_init, e);
 }
 
-static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct err *e)
+static int launch(const struct host_state *h, struct keeper_box *b, struct spec *sp, struct err *e)
 {
 	int pair[2] = { -1, -1 };
 	struct jailed out = { 0, -1, -1 };
-	char path[KBOX_SOCKET];
+	char path[KEEPER_BOX_SOCKET];
 	int done = -1;
 
-	kbox_socket(b, path);
+	keeper_box_socket(b, path);
 	sp->listener = sock_listen_new(path, 64, e);
 	if (sp->listener >= 0 && sock_pair(pair, e) == 0 && start_waits(b, pair[0], e) == 0) {
 		sp->birth = pair[1];
@@ -184,16 +184,16 @@ static int launch(const struct host *h, struct kbox *b, struct spec *sp, struct 
 	b->death.fd = out.pidfd;
 	b->mounts = out.mounts;
 	b->meta.about.init_pid = out.pid;
-	b->meta.start_time = meta_start_time(h->proc, out.pid, out.pidfd);
-	if (kbox_lift(&b->init, e) < 0 || kbox_lift(&b->death.fd, e) < 0 ||
-	    (b->mounts >= 0 && kbox_lift(&b->mounts, e) < 0))
+	b->meta.start_time = box_record_start_time(h->proc, out.pid, out.pidfd);
+	if (keeper_box_lift(&b->init, e) < 0 || keeper_box_lift(&b->death.fd, e) < 0 ||
+	    (b->mounts >= 0 && keeper_box_lift(&b->mounts, e) < 0))
 		return -1;
 	return offer_to_oom(h, out.pid, e);
 }
 
 /* Runs /bin/true in a box that will wait in the pool: init's pages, the loader and the first links
  * of the root are then warm, and the first real program does not pay for them. */
-static int warm_up(const struct kbox *b, struct err *e)
+static int warm_up(const struct keeper_box *b, struct err *e)
 {
 	static const char tail[] = "/\0/bin/true";
 	static _Thread_local _Alignas(8) char bytes[WIRE_MAX];
@@ -215,7 +215,7 @@ static int warm_up(const struct kbox *b, struct err *e)
 	return sock_send(b->init, &forget, sizeof(forget), NULL, 0, NULL, 0, e);
 }
 
-static int start_seed(const struct kbox *b, const struct seed_kind *kind, struct err *e)
+static int start_seed(const struct keeper_box *b, const struct seed_kind *kind, struct err *e)
 {
 	struct wire_seed told = { .head = sock_head(WIRE_SEED, 0) };
 	char words[160];
@@ -226,7 +226,7 @@ static int start_seed(const struct kbox *b, const struct seed_kind *kind, struct
 }
 
 /* Test builds: a file of this name in the run folder makes the next child fail in set-up, once. */
-static uint64_t injected_fault(const struct host *h)
+static uint64_t injected_fault(const struct host_state *h)
 {
 #ifdef ATOLL_TEST
 	if (unlinkat(h->run, "seed-fails", 0) == 0)
@@ -238,16 +238,16 @@ static uint64_t injected_fault(const struct host *h)
 	return 0;
 }
 
-static int maker_plant_box(const struct host *h, const struct job *j, const struct spec *sp,
+static int maker_plant_box(const struct host_state *h, const struct build_job *j, const struct spec *sp,
 			   struct err *e)
 {
-	struct planting p = { .orders = j->orders, .program = j->kind->program, .box = j->box,
+	struct zygote_fork_args p = { .orders = j->orders, .program = j->kind->program, .box = j->box,
 			      .spec = sp, .waits = j->warm, .without = j->seed_without | injected_fault(h) };
 
-	return zygote_plant(&p, e);
+	return zygote_fork(&p, e);
 }
 
-static int mount_volumes(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
+static int mount_volumes(const struct host_state *h, const struct keeper_box *b, struct spec *sp, struct err *e)
 {
 	for (; sp->nvolumes < b->meta.nmounts; sp->nvolumes++) {
 		const struct wire_mount *m = &b->meta.mounts[sp->nvolumes];
@@ -261,13 +261,13 @@ static int mount_volumes(const struct host *h, const struct kbox *b, struct spec
 }
 
 /* The launch has to know which of them bring something for /usr, which is a mount of its own. */
-static int mount_layers(const struct host *h, const struct kbox *b, struct spec *sp, struct err *e)
+static int mount_layers(const struct host_state *h, const struct keeper_box *b, struct spec *sp, struct err *e)
 {
 	for (; sp->nlowers < b->meta.nlayers; sp->nlowers++) {
 		struct jail_lower *l = &sp->lowers[sp->nlowers];
 		auto_fd int usr = -1;
 
-		if (stock_mount(h->stock, b->meta.layer[sp->nlowers], &l->mount, e) < 0)
+		if (layer_store_mount(h->stock, b->meta.layer[sp->nlowers], &l->mount, e) < 0)
 			return -1;
 		usr = openat(l->mount, "usr", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		l->has_usr = usr >= 0;
@@ -276,7 +276,7 @@ static int mount_layers(const struct host *h, const struct kbox *b, struct spec 
 }
 
 /* A box being made drops what is above JAIL_FD_HIGH. */
-static int lower_tasks(struct job *j, struct spec *sp, struct err *e)
+static int lower_tasks(struct build_job *j, struct spec *sp, struct err *e)
 {
 	for (; sp->ntasks < j->ntasks; sp->ntasks++) {
 		int low = fcntl(j->tasks[sp->ntasks], F_DUPFD_CLOEXEC, 3);
@@ -288,9 +288,9 @@ static int lower_tasks(struct job *j, struct spec *sp, struct err *e)
 	return 0;
 }
 
-static int make(const struct host *h, struct job *j, struct err *e)
+static int make(const struct host_state *h, struct build_job *j, struct err *e)
 {
-	struct kbox *b = j->box;
+	struct keeper_box *b = j->box;
 	struct spec sp = {
 		.layers = b->meta.about.layers,
 		.uid_base = b->meta.about.uid_base,
@@ -315,7 +315,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 	int made = 0;
 
 	memcpy(sp.id, b->meta.about.id, sizeof(sp.id));
-	if (kbox_record(h, b, e) < 0)
+	if (keeper_box_record(h, b, e) < 0)
 		return -1;
 	if (b->meta.disk_image)
 		made = disk_make(h->disks, sp.disk_bytes, sp.disk_files, sp.uid_base, j->disk_promised,
@@ -329,9 +329,9 @@ static int make(const struct host *h, struct job *j, struct err *e)
 	else if (made == 0 && b->meta.cgroup[0] && !j->cgroup)
 		made = make_cgroup(h, b, &sp, e);
 	sp.want_mounts = !h->rootless && sp.disk < 0 && !sp.nvolumes && !sp.nlowers;
-	if (made == 0 && h->nets && sp.layers & LAYER_BIT(LAYER_NET)) {
+	if (made == 0 && h->nets && sp.layers & FEATURE_BIT(LAYER_NET)) {
 		b->net_unchecked = jail_trusts_network(&sp);
-		b->net = nets_take(h->nets, b->net_unchecked, &sp.net_as_new, e);
+		b->net = netns_pool_take(h->nets, b->net_unchecked, &sp.net_as_new, e);
 		sp.net = b->net ? net_ns(b->net) : -1;
 		made = sp.net < 0 ? -1 : 0;
 	}
@@ -341,7 +341,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 		made = warm_up(b, e);
 	if (made == 0 && (j->orders >= 0 || j->starts)) {
 		made = j->starts ? start_seed(b, j->starts, e) : maker_plant_box(h, j, &sp, e);
-		j->seed_failed = made < 0;
+		j->warm_pool_failed = made < 0;
 	}
 	if (made == 0 && j->home_of)
 		made = zygote_start(h, b, j->home_of->program, j->home_of->name, &j->zygote, e);
@@ -356,7 +356,7 @@ static int make(const struct host *h, struct job *j, struct err *e)
 	return made;
 }
 
-static void do_job(const struct host *h, struct job *j)
+static void do_job(const struct host_state *h, struct build_job *j)
 {
 	j->began_ns = now_ns();
 	if ((j->work ? j->work : make)(h, j, &j->err) == 0)
@@ -382,7 +382,7 @@ static void *work(void *arg)
 		abort(); /* a maker outside would make boxes outside */
 	}
 	for (;;) {
-		struct job *j;
+		struct build_job *j;
 
 		pthread_mutex_lock(&m->lock);
 		while (!m->todo.first && !m->later.first && !m->stop)
@@ -402,7 +402,7 @@ static void *work(void *arg)
 	}
 }
 
-int maker_start(struct maker **out, const struct host *h, unsigned threads, struct err *e)
+int builder_start(struct maker **out, const struct host_state *h, unsigned threads, struct err *e)
 {
 	struct maker *m = calloc(1, sizeof(*m));
 
@@ -432,7 +432,7 @@ static void wait_for_end(pid_t tid)
 		usleep(1000);
 }
 
-void maker_stop(struct maker *m)
+void builder_stop(struct maker *m)
 {
 	pthread_mutex_lock(&m->lock);
 	m->stop = 1;
@@ -446,14 +446,14 @@ void maker_stop(struct maker *m)
 	free(m);
 }
 
-int maker_fd(const struct maker *m)
+int builder_fd(const struct maker *m)
 {
 	return m->back;
 }
 
-struct job *job_new(void)
+struct build_job *build_job_new(void)
 {
-	struct job *j = calloc(1, sizeof(*j));
+	struct build_job *j = calloc(1, sizeof(*j));
 
 	if (!j)
 		abort();
@@ -472,14 +472,14 @@ static struct late_cgroup *new_late(void)
 	return c;
 }
 
-void maker_give(struct maker *m, struct job *take_job)
+void builder_submit(struct maker *m, struct build_job *take_job)
 {
 	struct late_cgroup *late = NULL;
 	struct box_limits lim = { 0 };
 	char name[WIRE_ID] = "";
 
 	if (take_job->box) {
-		lim = kbox_limits(take_job->box);
+		lim = keeper_box_limits(take_job->box);
 		memcpy(name, take_job->box->meta.cgroup, sizeof(name));
 	}
 	/* Only for a job that begins at once: each holds descriptors that must be low numbers, as a box
@@ -498,9 +498,9 @@ void maker_give(struct maker *m, struct job *take_job)
 		make_late(m->host, name, lim, late);
 }
 
-struct job *maker_back(struct maker *m)
+struct build_job *builder_collect(struct maker *m)
 {
-	struct job *j;
+	struct build_job *j;
 
 	pthread_mutex_lock(&m->lock);
 	j = pop(&m->done);
@@ -512,12 +512,12 @@ struct job *maker_back(struct maker *m)
 	return j;
 }
 
-unsigned maker_busy(const struct maker *m)
+unsigned builder_busy(const struct maker *m)
 {
 	return m->busy;
 }
 
-unsigned maker_waiting(const struct maker *m)
+unsigned builder_waiting(const struct maker *m)
 {
 	return m->waiting;
 }

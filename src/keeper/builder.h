@@ -21,11 +21,11 @@ struct late_cgroup {
 
 struct keeper;
 
-struct job {
+struct build_job {
 	/* Not a box but something else that takes a while: done on a maker, told on the loop. */
-	int (*work)(const struct host *h, struct job *j, struct err *e); /* NULL: make the box */
-	void (*back)(struct keeper *k, struct job *take_job);
-	struct kbox *box;
+	int (*work)(const struct host_state *h, struct build_job *j, struct err *e); /* NULL: make the box */
+	void (*back)(struct keeper *k, struct build_job *take_job);
+	struct keeper_box *box;
 	struct late_cgroup *cgroup; /* NULL: none, or the maker makes it */
 	int tasks[CG_NCTL], ntasks; /* of the box's own cgroup if it was a spare: high numbers */
 	void *start;       /* for the box, until it is there: kbox.h */
@@ -56,21 +56,21 @@ struct job {
 		uint64_t bytes; /* 0: drop it */
 	} volume; /* volume.c */
 	struct err err;   /* kind 0: it lives */
-	int seed_failed;  /* the box was made, but no interpreter could be forked or started in it */
+	int warm_pool_failed;  /* the box was made, but no interpreter could be forked or started in it */
 	uint64_t zygote_number; /* of the zygote that `orders` leads to */
 	uint64_t began_ns;
-	struct job *next;
+	struct build_job *next;
 };
 
-struct job *job_new(void); /* empty; never NULL */
+struct build_job *build_job_new(void); /* empty; never NULL */
 
 struct maker;
-must_check int maker_start(struct maker **out, const struct host *h, unsigned threads, struct err *e);
-int maker_fd(const struct maker *m); /* readable when a job is back */
+must_check int builder_start(struct maker **out, const struct host_state *h, unsigned threads, struct err *e);
+int builder_fd(const struct maker *m); /* readable when a job is back */
 /* A job with a cgroup name and v1: comes back from here with its cgroups made, on this thread, while
  * the box is being cloned on another. */
-void maker_give(struct maker *m, struct job *take_job);
-struct job *maker_back(struct maker *m); /* NULL: none */
-unsigned maker_waiting(const struct maker *m); /* of those busy: somebody waits for them */
-void maker_stop(struct maker *m); /* joins the threads; nothing may be in flight */
-unsigned maker_busy(const struct maker *m); /* given and not yet back; the loop's view */
+void builder_submit(struct maker *m, struct build_job *take_job);
+struct build_job *builder_collect(struct maker *m); /* NULL: none */
+unsigned builder_waiting(const struct maker *m); /* of those busy: somebody waits for them */
+void builder_stop(struct maker *m); /* joins the threads; nothing may be in flight */
+unsigned builder_busy(const struct maker *m); /* given and not yet back; the loop's view */

@@ -45,9 +45,9 @@ static const uint64_t least_peak[SPARE_KINDS] = {
 
 static struct box_limits common(const struct keeper *k)
 {
-	const struct kbox like = { .meta.about.limits = k->common };
+	const struct keeper_box like = { .meta.about.limits = k->common };
 
-	return kbox_limits(&like);
+	return keeper_box_limits(&like);
 }
 
 /* Of a cgroup that is there. */
@@ -67,7 +67,7 @@ static void lift(int *fd)
 	struct err e;
 
 	if (*fd >= 0)
-		(void)!kbox_lift(fd, &e);
+		(void)!keeper_box_lift(fd, &e);
 }
 
 static int open_files(const struct keeper *k, struct spare *s, struct err *e)
@@ -116,14 +116,14 @@ static struct spare *make(struct keeper *k, struct err *e)
 	return NULL;
 }
 
-static void push(struct spares *of, struct spare *s)
+static void push(struct cgroup_cache *of, struct spare *s)
 {
 	s->next = of->first;
 	of->first = s;
 	of->n++;
 }
 
-static struct spare *pop(struct spares *of)
+static struct spare *pop(struct cgroup_cache *of)
 {
 	struct spare *s = of->first;
 
@@ -135,7 +135,7 @@ static struct spare *pop(struct spares *of)
 }
 
 /* Of its own kind first, for the others may be anybody's. */
-static struct spare *pop_for(struct keeper *k, enum spare_kind kind)
+static struct spare *pop_for(struct keeper *k, enum cgroup_cache_kind kind)
 {
 	struct spare *s = pop(&k->spares[kind]);
 
@@ -143,7 +143,7 @@ static struct spare *pop_for(struct keeper *k, enum spare_kind kind)
 }
 
 /* One that a box may have now; what it was charged with when it came back is gone meanwhile. */
-static struct spare *pop_fresh(struct keeper *k, enum spare_kind kind)
+static struct spare *pop_fresh(struct keeper *k, enum cgroup_cache_kind kind)
 {
 	struct spare *s = pop_for(k, kind);
 	struct err e;
@@ -156,7 +156,7 @@ static struct spare *pop_fresh(struct keeper *k, enum spare_kind kind)
 	return s;
 }
 
-static void give(struct keeper *k, struct kbox *b, struct spare *take_s)
+static void give(struct keeper *k, struct keeper_box *b, struct spare *take_s)
 {
 	memcpy(b->meta.cgroup, take_s->name, sizeof(take_s->name));
 	take_s->counted = 0;
@@ -164,7 +164,7 @@ static void give(struct keeper *k, struct kbox *b, struct spare *take_s)
 	k->held++;
 }
 
-static struct spare *take_back(struct keeper *k, struct kbox *b)
+static struct spare *take_back(struct keeper *k, struct keeper_box *b)
 {
 	struct spare *s = b->own;
 
@@ -173,20 +173,20 @@ static struct spare *take_back(struct keeper *k, struct kbox *b)
 	return s;
 }
 
-static int take_fresh(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct err *e)
+static int take_fresh(struct keeper *k, struct keeper_box *b, int out_fds[CG_NCTL], struct err *e)
 {
-	struct box_limits lim = kbox_limits(b);
+	struct box_limits lim = keeper_box_limits(b);
 
 	memcpy(b->meta.cgroup, b->meta.about.id, sizeof(b->meta.cgroup));
-	if (kbox_record(&k->host, b, e) < 0 ||
+	if (keeper_box_record(&k->host, b, e) < 0 ||
 	    cgroup_make(&k->host.cgroups, b->meta.cgroup, &lim, e) < 0)
 		return -1;
 	return cgroup_tasks(&k->host.cgroups, b->meta.cgroup, out_fds, e);
 }
 
-int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct err *e)
+int cgroup_cache_take(struct keeper *k, struct keeper_box *b, int out_fds[CG_NCTL], struct err *e)
 {
-	struct box_limits want = kbox_limits(b), have = common(k);
+	struct box_limits want = keeper_box_limits(b), have = common(k);
 	struct spare *s = pop_fresh(k, SPARE_ANY);
 
 	if (!s)
@@ -199,10 +199,10 @@ int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct er
 	return s->files.ntasks;
 }
 
-void spare_take_for_job(struct keeper *k, struct job *j)
+void cgroup_cache_take_for_job(struct keeper *k, struct build_job *j)
 {
-	struct box_limits want = kbox_limits(j->box), have = common(k);
-	enum spare_kind kind = j->orders >= 0 ? SPARE_SEEDED : SPARE_ANY;
+	struct box_limits want = keeper_box_limits(j->box), have = common(k);
+	enum cgroup_cache_kind kind = j->orders >= 0 ? SPARE_SEEDED : SPARE_ANY;
 	struct spare *s = memcmp(&want, &have, sizeof(want)) == 0 ? pop_fresh(k, kind) : NULL;
 
 	if (!s)
@@ -212,20 +212,20 @@ void spare_take_for_job(struct keeper *k, struct job *j)
 	j->ntasks = s->files.ntasks;
 }
 
-void spare_given(struct keeper *k, struct kbox *b, int *fds, int n)
+void cgroup_cache_given(struct keeper *k, struct keeper_box *b, int *fds, int n)
 {
 	while (!b->own && n > 0)
 		close(fds[--n]);
 	if (k->held > k->host.open_most)
-		spare_forget(k, b);
+		cgroup_cache_forget(k, b);
 }
 
-void spare_restart_cpu(const struct keeper *k, struct kbox *b)
+void cgroup_cache_restart_cpu(const struct keeper *k, struct keeper_box *b)
 {
 	b->cpu_before_us = cgroup_restart_cpu(&k->host.cgroups, b->meta.cgroup, b->own ? &b->own->files : NULL);
 }
 
-void spare_forget(struct keeper *k, struct kbox *b)
+void cgroup_cache_forget(struct keeper *k, struct keeper_box *b)
 {
 	auto_free struct spare *s = take_back(k, b);
 
@@ -233,7 +233,7 @@ void spare_forget(struct keeper *k, struct kbox *b)
 		close_files(s);
 }
 
-void spare_count(const struct keeper *k, const struct kbox *b, struct cgroup_counts *out)
+void cgroup_cache_count(const struct keeper *k, const struct keeper_box *b, struct cgroup_counts *out)
 {
 	struct spare *s = b->own;
 
@@ -246,9 +246,9 @@ void spare_count(const struct keeper *k, const struct kbox *b, struct cgroup_cou
 	s->counted = b->death.fd < 0 && out->pids_now == 0; /* it has ended */
 }
 
-int spare_may_keep(struct keeper *k, const struct kbox *b)
+int cgroup_cache_may_keep(struct keeper *k, const struct keeper_box *b)
 {
-	struct box_limits its = kbox_limits(b), want = common(k);
+	struct box_limits its = keeper_box_limits(b), want = common(k);
 
 	return k->host.cgroups.version == 1 && !k->stopping && b->meta.cgroup[0] && !b->changed &&
 	       !b->meta.about.frozen && memcmp(&its, &want, sizeof(its)) == 0 &&
@@ -265,7 +265,7 @@ static unsigned spares_most(const struct keeper *k)
 }
 
 /* Whose it may be, if there is room; NULL: nobody's. */
-static struct spares *place_for(struct keeper *k, struct spare *s)
+static struct cgroup_cache *place_for(struct keeper *k, struct spare *s)
 {
 	unsigned kind = 0;
 	struct err e;
@@ -284,22 +284,22 @@ static struct spares *place_for(struct keeper *k, struct spare *s)
 }
 
 /* Who ends a box often wants the next one at once: that goes first. */
-void spare_keep(struct keeper *k, struct kbox *b)
+void cgroup_cache_keep(struct keeper *k, struct keeper_box *b)
 {
 	struct spare *s = b->own ? take_back(k, b) : spare_new(b->meta.cgroup);
 
 	if (k->nended == ARRAY_LEN(k->ended))
-		spare_look(k);
+		cgroup_cache_inspect(k);
 	s->used = 1;
 	k->ended[k->nended++] = s;
 	keeper_wake_in(k, LOOK_MS);
 }
 
-void spare_look(struct keeper *k)
+void cgroup_cache_inspect(struct keeper *k)
 {
 	while (k->nended > 0) {
 		struct spare *s = k->ended[--k->nended];
-		struct spares *place = place_for(k, s);
+		struct cgroup_cache *place = place_for(k, s);
 
 		if (place)
 			push(place, s);
@@ -308,7 +308,7 @@ void spare_look(struct keeper *k)
 	}
 }
 
-void spare_refill(struct keeper *k)
+void cgroup_cache_refill(struct keeper *k)
 {
 	unsigned most = spares_most(k) < SPARES ? spares_most(k) : SPARES;
 	unsigned want = k->pool_depth < most ? k->pool_depth : most;
@@ -327,9 +327,9 @@ void spare_refill(struct keeper *k)
 	}
 }
 
-void spare_drop_all(struct keeper *k)
+void cgroup_cache_drop_all(struct keeper *k)
 {
-	spare_look(k);
+	cgroup_cache_inspect(k);
 	for (unsigned i = 0; i < SPARE_KINDS; i++)
 		for (struct spare *s = pop(&k->spares[i]); s; s = pop(&k->spares[i]))
 			drop(k, s);

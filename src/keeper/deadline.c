@@ -17,7 +17,7 @@
 #define RETRY_NS 1000000000ull   /* an init that takes no connection now */
 #define SLEEP_MS 60000u          /* at most: the timer's clock stands still while the host sleeps */
 
-static uint64_t due_ns(const struct keeper *k, const struct kbox *b)
+static uint64_t due_ns(const struct keeper *k, const struct keeper_box *b)
 {
 	uint64_t grace = client_find((struct keeper *)k, b->deadline_client) ? GRACE_NS : ALONE_NS;
 	uint64_t at = b->deadline.at_ns + grace, first = k->deadline_from_ns;
@@ -35,39 +35,39 @@ static void wake_for(struct keeper *k, uint64_t at_ns, uint64_t now)
 	keeper_wake_in(k, ms < SLEEP_MS ? (unsigned)ms : SLEEP_MS);
 }
 
-static void deadline_record_box(struct keeper *k, const struct kbox *b)
+static void deadline_record_box(struct keeper *k, const struct keeper_box *b)
 {
 	struct err e;
 
-	if (records_write_deadline(k->records.fd, b->place, b->meta.about.id, &b->deadline, &e) < 0)
+	if (record_file_write_deadline(k->records.fd, b->place, b->meta.about.id, &b->deadline, &e) < 0)
 		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
 }
 
-void deadline_adopt(struct keeper *k, struct kbox *b)
+void deadline_adopt(struct keeper *k, struct keeper_box *b)
 {
 	uint64_t now = clock_ns(CLOCK_BOOTTIME);
 
 	if (!k->deadline_from_ns) /* a server that lives is about to connect, and may know of a later one */
 		k->deadline_from_ns = now + ALONE_NS;
-	records_read_deadline(k->records.fd, b->place, b->meta.about.id, &b->deadline);
+	record_file_read_deadline(k->records.fd, b->place, b->meta.about.id, &b->deadline);
 	if (b->deadline.at_ns)
 		wake_for(k, due_ns(k, b), now);
 }
 
 /* Ends all programs and keeps the files, as a server does. Returns -1 if init takes no connection now. */
-static int stop_programs(const struct kbox *b)
+static int stop_programs(const struct keeper_box *b)
 {
 	struct frame stop = sock_head(WIRE_STOP, 1);
-	char path[KBOX_SOCKET];
+	char path[KEEPER_BOX_SOCKET];
 	auto_fd int fd = -1;
 	struct err e;
 
-	kbox_socket(b, path);
+	keeper_box_socket(b, path);
 	fd = sock_connect_now(path, &e);
 	return fd < 0 ? -1 : sock_send(fd, &stop, sizeof(stop), NULL, 0, NULL, 0, &e);
 }
 
-static void deadline_act_on_box(struct keeper *k, struct kbox *b, uint64_t now)
+static void deadline_act_on_box(struct keeper *k, struct keeper_box *b, uint64_t now)
 {
 	uint32_t then = b->deadline.then;
 
@@ -82,7 +82,7 @@ static void deadline_act_on_box(struct keeper *k, struct kbox *b, uint64_t now)
 		then == WIRE_THEN_END ? "ended" : then == WIRE_THEN_STOP ? "programs ended" : "frozen");
 	if (then == WIRE_THEN_END) {
 		b->by_operator = WIRE_ENDED_BY_DEADLINE;
-		death_kill(k, b);
+		teardown_kill(k, b);
 		return;
 	}
 	/* From here on it is stored, and ends when that time is over, too. */
@@ -95,7 +95,7 @@ static void deadline_act_on_box(struct keeper *k, struct kbox *b, uint64_t now)
 void deadline_look(struct keeper *k)
 {
 	uint64_t now = clock_ns(CLOCK_BOOTTIME), next = 0;
-	struct kbox *b, *after;
+	struct keeper_box *b, *after;
 
 	if (!k->deadline_ns)
 		return;
@@ -103,8 +103,8 @@ void deadline_look(struct keeper *k)
 		wake_for(k, k->deadline_ns, now);
 		return;
 	}
-	for (b = kbox_after(&k->boxes, ""); b; b = after) {
-		after = kbox_after(&k->boxes, b->meta.about.id);
+	for (b = keeper_box_after(&k->boxes, ""); b; b = after) {
+		after = keeper_box_after(&k->boxes, b->meta.about.id);
 		if (!b->deadline.at_ns || b->meta.about.state != WIRE_BOX_TAKEN)
 			continue;
 		if (due_ns(k, b) <= now)
@@ -131,7 +131,7 @@ void deadline_request(struct keeper *k, struct client *c, const struct frame *f)
 {
 	const struct wire_deadline *w = (const struct wire_deadline *)f;
 	struct frame done = sock_head(WIRE_DONE, f->ref);
-	struct kbox *b = request_named(k, c, f);
+	struct keeper_box *b = request_named(k, c, f);
 	struct err e;
 
 	if (!b)

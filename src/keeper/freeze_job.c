@@ -9,15 +9,15 @@
 
 #include <string.h>
 
-static int work(const struct host *h, struct job *j, struct err *e)
+static int work(const struct host_state *h, struct build_job *j, struct err *e)
 {
 	return (j->freeze.on ? cgroup_freeze : cgroup_thaw)(&h->cgroups, j->freeze.cgroup, e);
 }
 
-static void back(struct keeper *k, struct job *take_job)
+static void back(struct keeper *k, struct build_job *take_job)
 {
-	auto_free struct job *j = take_job;
-	struct kbox *b = kbox_find(&k->boxes, j->freeze.id);
+	auto_free struct build_job *j = take_job;
+	struct keeper_box *b = keeper_box_find(&k->boxes, j->freeze.id);
 	struct frame done = sock_head(WIRE_DONE, j->ref);
 	int running = j->freeze.on == !!j->err.kind; /* thawed, or never frozen */
 	struct err e = j->err;
@@ -31,14 +31,14 @@ static void back(struct keeper *k, struct job *take_job)
 	}
 	if (b &&
 	    b->meta.about.state == WIRE_BOX_DYING) /* its end came between: it must not sleep */
-		death_kill(k, b);
+		teardown_kill(k, b);
 	if (!b || b->meta.about.state != WIRE_BOX_TAKEN)
 		err_set(&e, ERR_NOT_FOUND, "box %s has ended meanwhile", j->freeze.id);
 	else if (running) {
 		struct err late;
 
 		b->meta.about.frozen = 0;
-		(void)!kbox_record(&k->host, b, &late); /* "may be so" is true as well */
+		(void)!keeper_box_record(&k->host, b, &late); /* "may be so" is true as well */
 	}
 	if (e.kind)
 		client_error(k, j->client, j->ref, &e);
@@ -46,7 +46,7 @@ static void back(struct keeper *k, struct job *take_job)
 		client_send(k, j->client, &done, sizeof(done), -1);
 }
 
-static int possible(struct keeper *k, struct kbox *b, int on, struct err *e)
+static int possible(struct keeper *k, struct keeper_box *b, int on, struct err *e)
 {
 	if (b->meta.about.state != WIRE_BOX_TAKEN)
 		return err_set(e, ERR_NOT_FOUND, "box %s is ending", b->meta.about.id);
@@ -59,13 +59,13 @@ static int possible(struct keeper *k, struct kbox *b, int on, struct err *e)
 	if (!on)
 		return 0;
 	b->meta.about.frozen = 1;
-	return kbox_record(&k->host, b, e);
+	return keeper_box_record(&k->host, b, e);
 }
 
-static void freeze_begin_request(struct keeper *k, struct kbox *b, int on, uint64_t client,
+static void freeze_begin_request(struct keeper *k, struct keeper_box *b, int on, uint64_t client,
 				 uint32_t ref)
 {
-	struct job *j = job_new();
+	struct build_job *j = build_job_new();
 
 	j->work = work;
 	j->back = back;
@@ -75,10 +75,10 @@ static void freeze_begin_request(struct keeper *k, struct kbox *b, int on, uint6
 	memcpy(j->freeze.id, b->meta.about.id, sizeof(j->freeze.id));
 	memcpy(j->freeze.cgroup, b->meta.cgroup, sizeof(j->freeze.cgroup));
 	b->changing = b->changed = 1;
-	maker_give(k->maker, j);
+	builder_submit(k->maker, j);
 }
 
-int freeze_box(struct keeper *k, struct kbox *b)
+int freeze_box(struct keeper *k, struct keeper_box *b)
 {
 	struct err e;
 
@@ -90,7 +90,7 @@ int freeze_box(struct keeper *k, struct kbox *b)
 
 void freeze_request(struct keeper *k, struct client *c, const struct frame *f)
 {
-	struct kbox *b = request_named(k, c, f);
+	struct keeper_box *b = request_named(k, c, f);
 	int on = !(f->flags & WIRE_FREEZE_OFF);
 	struct err e;
 

@@ -62,14 +62,14 @@ static void harden(int rootless)
 	}
 }
 
-void host_use_reserve(const struct host *h, int on)
+void host_use_reserve(const struct host_state *h, int on)
 {
 	struct rlimit files = { .rlim_cur = on ? h->files_hard : h->files_most, .rlim_max = h->files_hard };
 
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
-static void set_reserve(struct host *h)
+static void set_reserve(struct host_state *h)
 {
 	struct rlimit files = { 0 };
 	char text[24] = "";
@@ -96,7 +96,7 @@ static unsigned open_most(void)
 	return files.rlim_cur / 64 < OPEN_MOST ? (unsigned)(files.rlim_cur / 64) : OPEN_MOST;
 }
 
-static int open_run_dir(struct host *h, const char *run_dir, struct err *e)
+static int open_run_dir(struct host_state *h, const char *run_dir, struct err *e)
 {
 	static const char *const below[] = { "boxes", "stage" };
 
@@ -121,7 +121,7 @@ static int open_run_dir(struct host *h, const char *run_dir, struct err *e)
 }
 
 /* Boxes run this and nothing else of ours; sealed, so that no box can change it for the next. */
-static int seal_init(struct host *h, struct err *e)
+static int seal_init(struct host_state *h, struct err *e)
 {
 	size_t size = (size_t)(init_image_end - init_image);
 	int seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -140,13 +140,13 @@ static int seal_init(struct host *h, struct err *e)
 	return 0;
 }
 
-static int check_layers(struct host *h, struct err *e)
+static int check_layers(struct host_state *h, struct err *e)
 {
 	h->layers = h->probe.layers | h->cgroups.layers;
 	if (!h->probe.merged_usr)
 		return err_set(e, ERR_DENIED, "/bin is not a link into /usr: boxes need a merged /usr");
 	for (unsigned i = 0; i < LAYER_COUNT; i++)
-		if (jail_layers[i].mandatory && !(h->layers & LAYER_BIT(i)))
+		if (jail_layers[i].mandatory && !(h->layers & FEATURE_BIT(i)))
 			return err_set(e, ERR_DENIED, "this host offers no %s (%s); see: atoll doctor",
 				       jail_layers[i].name,
 				       h->probe.why_not[0] ? h->probe.why_not : h->cgroups.why_not);
@@ -180,11 +180,11 @@ static void cgroup_name(const char *run_dir, char *out, size_t size)
 		snprintf(out, size, "atoll-%08x", id_hash(run_dir));
 }
 
-int host_init(struct host *h, const char *run_dir, const char *state_dir, struct err *e)
+int host_init(struct host_state *h, const char *run_dir, const char *state_dir, struct err *e)
 {
 	char name[24];
 
-	*h = (struct host){ .run = -1, .records = -1, .proc = -1, .init_exe = -1, .disks = -1, .lock = -1,
+	*h = (struct host_state){ .run = -1, .records = -1, .proc = -1, .init_exe = -1, .disks = -1, .lock = -1,
 			     .stock = -1, .layers_dir = -1 };
 	h->rootless = geteuid() != 0;
 	harden(h->rootless);
@@ -200,12 +200,12 @@ int host_init(struct host *h, const char *run_dir, const char *state_dir, struct
 	h->self = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (h->self < 0)
 		return err_sys(e, "pidfd of our own");
-	h->boot = meta_boot(h->proc);
+	h->boot = box_record_boot(h->proc);
 	h->disks = disk_process_start(state_dir, e);
 	if (h->disks < 0)
 		return -1;
 	if (!h->rootless) {
-		h->stock = stock_start(state_dir, &h->layers_dir, e);
+		h->stock = layer_store_start(state_dir, &h->layers_dir, e);
 		if (h->stock < 0)
 			return -1;
 	}
@@ -217,7 +217,7 @@ int host_init(struct host *h, const char *run_dir, const char *state_dir, struct
 	    seal_init(h, e) < 0 || build_stage(run_dir, h->rootless, e) < 0)
 		return -1;
 	if (!h->rootless)
-		h->nets = nets_new(h->proc, h->open_most);
+		h->nets = netns_pool_new(h->proc, h->open_most);
 	if (fchdir(h->run) < 0)
 		return err_sys(e, "enter the run folder");
 	return 0;

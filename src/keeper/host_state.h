@@ -10,7 +10,7 @@
 
 struct nets;
 
-struct host {
+struct host_state {
 	struct probe probe;
 	struct cgroups cgroups;
 	struct seccomp filter;
@@ -35,5 +35,5 @@ struct host {
 
 /* Ends with us in the stage's mount namespace. Both folders exist after it. */
 /* Around what must work even when boxes have used up all other descriptors. The loop's thread only. */
-void host_use_reserve(const struct host *h, int on);
-must_check int host_init(struct host *h, const char *run_dir, const char *state_dir, struct err *e);
+void host_use_reserve(const struct host_state *h, int on);
+must_check int host_init(struct host_state *h, const char *run_dir, const char *state_dir, struct err *e);

@@ -176,15 +176,15 @@ void keeper_wake_in(struct keeper *k, unsigned ms)
 	timerfd_settime(k->timer, 0, &in, NULL);
 }
 
-static int tend(const struct host *h, struct job *j, struct err *e)
+static int tend(const struct host_state *h, struct build_job *j, struct err *e)
 {
 	(void)j;
 	(void)e;
-	nets_tend(h->nets);
+	netns_pool_maintain(h->nets);
 	return 0;
 }
 
-static void tended(struct keeper *k, struct job *take_job)
+static void tended(struct keeper *k, struct build_job *take_job)
 {
 	k->tending = 0;
 	free(take_job);
@@ -193,19 +193,19 @@ static void tended(struct keeper *k, struct job *take_job)
 
 void keeper_tend_nets(struct keeper *k)
 {
-	int due = !k->host.nets || k->tending || k->stopping ? -1 : nets_due(k->host.nets);
-	struct job *j;
+	int due = !k->host.nets || k->tending || k->stopping ? -1 : netns_pool_next_ms(k->host.nets);
+	struct build_job *j;
 
 	if (due > 0)
 		keeper_wake_in(k, (unsigned)due);
 	if (due != 0)
 		return;
-	j = job_new();
+	j = build_job_new();
 	j->work = tend;
 	j->back = tended;
 	j->for_pool = 1; /* behind everybody who waits */
 	k->tending = 1;
-	maker_give(k->maker, j);
+	builder_submit(k->maker, j);
 }
 
 static void on_timer(struct keeper *k)
@@ -215,23 +215,23 @@ static void on_timer(struct keeper *k)
 	if (read(k->timer, &n, sizeof(n)) < 0)
 		return;
 	k->wake_ns = 0;
-	death_retry(k);
-	spare_look(k);
-	death_meter(k);
+	teardown_retry(k);
+	cgroup_cache_inspect(k);
+	teardown_meter(k);
 	deadline_look(k);
-	seed_tend(k);
+	warm_pool_maintain(k);
 	pool_refill(k);
 	keeper_tend_nets(k);
 }
 
 static void on_made(struct keeper *k)
 {
-	struct job *j;
+	struct build_job *j;
 	uint64_t n;
 
-	if (read(maker_fd(k->maker), &n, sizeof(n)) < 0)
+	if (read(builder_fd(k->maker), &n, sizeof(n)) < 0)
 		return;
-	while ((j = maker_back(k->maker)) != NULL) {
+	while ((j = builder_collect(k->maker)) != NULL) {
 		if (j->back)
 			j->back(k, j);
 		else
@@ -268,7 +268,7 @@ static void dispatch(struct keeper *k, struct source *s)
 		client_read(k, (struct client *)s);
 		break;
 	case SRC_BOX:
-		death_seen(k, (struct kbox *)s);
+		teardown_seen(k, (struct keeper_box *)s);
 		break;
 	case SRC_MADE:
 		on_made(k);
@@ -277,7 +277,7 @@ static void dispatch(struct keeper *k, struct source *s)
 		on_timer(k);
 		break;
 	case SRC_ZYGOTE:
-		seed_news(k, (struct zygote *)s);
+		warm_pool_on_message(k, (struct zygote *)s);
 		break;
 	case SRC_LAYER:
 		layer_answered(k, s);
@@ -303,10 +303,10 @@ static void loop(struct keeper *k)
 
 static int any_dying(struct keeper *k)
 {
-	struct kbox *b = kbox_after(&k->boxes, "");
+	struct keeper_box *b = keeper_box_after(&k->boxes, "");
 
 	while (b && b->meta.about.state != WIRE_BOX_DYING)
-		b = kbox_after(&k->boxes, b->meta.about.id);
+		b = keeper_box_after(&k->boxes, b->meta.about.id);
 	return b != NULL;
 }
 
@@ -314,14 +314,14 @@ static int any_dying(struct keeper *k)
 static void drain(struct keeper *k)
 {
 	struct epoll_event ev;
-	struct kbox *b;
+	struct keeper_box *b;
 
 	for (;;) {
-		seed_end_all(k);
-		for (unsigned i = 0; i < SEED_LANES; i++)
+		warm_pool_end_all(k);
+		for (unsigned i = 0; i < POOL_CLASSES; i++)
 			while ((b = pool_take(k, i)) != NULL)
-				death_kill(k, b);
-		if (!maker_busy(k->maker) && !any_dying(k))
+				teardown_kill(k, b);
+		if (!builder_busy(k->maker) && !any_dying(k))
 			return;
 		if (epoll_wait(k->epoll, &ev, 1, 1000) > 0)
 			dispatch(k, ev.data.ptr);
@@ -389,15 +389,15 @@ static int start(struct keeper *k, const struct options *o, struct err *e)
 			     timer = { SRC_TIMER, -1 }, signals = { SRC_SIGNAL, -1 };
 	sigset_t mask;
 
-	if (geteuid() == 0 && range_claim(&k->ranges, o->run_dir, e) < 0)
+	if (geteuid() == 0 && uid_range_claim(&k->ranges, o->run_dir, e) < 0)
 		return -1;
 	if (host_init(&k->host, o->run_dir, o->state_dir, e) < 0 ||
-	    records_open(&k->records, k->host.run, k->host.boot, e) < 0 ||
-	    kbox_lift(&k->records.fd, e) < 0)
+	    record_file_open(&k->records, k->host.run, k->host.boot, e) < 0 ||
+	    keeper_box_lift(&k->records.fd, e) < 0)
 		return -1;
 	k->host.records = k->records.fd;
 	k->common = pool_common_limits(k);
-	for (unsigned i = 0; i < SEED_LANES; i++)
+	for (unsigned i = 0; i < POOL_CLASSES; i++)
 		k->zygotes[i].src = (struct source){ SRC_ZYGOTE, -1 };
 	pool_set_depth(k, o->pool);
 	k->idle_exit_s = o->idle_exit_s;
@@ -413,9 +413,9 @@ static int start(struct keeper *k, const struct options *o, struct err *e)
 	k->timer = timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	signals.fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (watch_new(k, &timer, e) < 0 || watch_new(k, &signals, e) < 0 ||
-	    maker_start(&k->maker, &k->host, o->makers, e) < 0 || linger_start(&k->linger, e) < 0)
+	    builder_start(&k->maker, &k->host, o->makers, e) < 0 || mount_reaper_start(&k->linger, e) < 0)
 		return -1;
-	made.fd = maker_fd(k->maker);
+	made.fd = builder_fd(k->maker);
 	if (watch_new(k, &made, e) < 0 || sweep_start(k, e) < 0)
 		return -1;
 	listener.fd = sock_listen("keeper.sock", 128, e);
@@ -455,11 +455,11 @@ int keeper_main(int argc, char **argv)
 	loop(&k);
 	unlinkat(k.host.run, "keeper.sock", 0);
 	drain(&k);
-	spare_drop_all(&k);
-	maker_stop(k.maker);
-	linger_stop(k.linger);
-	nets_free(k.host.nets);
-	records_end(&k.records, k.host.run);
+	cgroup_cache_drop_all(&k);
+	builder_stop(k.maker);
+	mount_reaper_stop(k.linger);
+	netns_pool_free(k.host.nets);
+	record_file_end(&k.records, k.host.run);
 	cgroups_fini(&k.host.cgroups);
 	return 0;
 }

@@ -12,14 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct kbox **slot(struct kboxes *t, const char *id)
+static struct keeper_box **slot(struct kboxes *t, const char *id)
 {
-	return &t->bucket[id_hash(id) % KBOX_BUCKETS];
+	return &t->bucket[id_hash(id) % KEEPER_BOX_BUCKETS];
 }
 
-struct kbox *kbox_new(struct kboxes *t, const char *id)
+struct keeper_box *keeper_box_new(struct kboxes *t, const char *id)
 {
-	struct kbox *b = calloc(1, sizeof(*b)), **s = slot(t, id);
+	struct keeper_box *b = calloc(1, sizeof(*b)), **s = slot(t, id);
 
 	if (!b)
 		abort();
@@ -32,46 +32,46 @@ struct kbox *kbox_new(struct kboxes *t, const char *id)
 	return b;
 }
 
-struct kbox *kbox_find(struct kboxes *t, const char *id)
+struct keeper_box *keeper_box_find(struct kboxes *t, const char *id)
 {
-	struct kbox *b = *slot(t, id);
+	struct keeper_box *b = *slot(t, id);
 
 	while (b && strcmp(b->meta.about.id, id) != 0)
 		b = b->chain;
 	return b;
 }
 
-struct kbox *kbox_after(struct kboxes *t, const char *id)
+struct keeper_box *keeper_box_after(struct kboxes *t, const char *id)
 {
-	struct kbox **s = t->bucket;
+	struct keeper_box **s = t->bucket;
 
 	if (id[0]) {
-		struct kbox *b = kbox_find(t, id);
+		struct keeper_box *b = keeper_box_find(t, id);
 
 		if (b && b->chain)
 			return b->chain;
 		/* If it has gone, its neighbours may not have been told yet: rather twice than never. */
 		s = slot(t, id) + !!b;
 	}
-	for (; s < t->bucket + KBOX_BUCKETS; s++)
+	for (; s < t->bucket + KEEPER_BOX_BUCKETS; s++)
 		if (*s)
 			return *s;
 	return NULL;
 }
 
-uint64_t kbox_disks(const struct kboxes *t)
+uint64_t keeper_box_disks(const struct kboxes *t)
 {
 	uint64_t sum = 0;
 
-	for (unsigned i = 0; i < KBOX_BUCKETS; i++)
-		for (const struct kbox *b = t->bucket[i]; b; b = b->chain)
+	for (unsigned i = 0; i < KEEPER_BOX_BUCKETS; i++)
+		for (const struct keeper_box *b = t->bucket[i]; b; b = b->chain)
 			sum += b->meta.disk_image ? b->meta.about.limits.disk_bytes : 0;
 	return sum;
 }
 
-void kbox_free(struct kboxes *t, struct kbox *b)
+void keeper_box_free(struct kboxes *t, struct keeper_box *b)
 {
-	struct kbox **s = slot(t, b->meta.about.id);
+	struct keeper_box **s = slot(t, b->meta.about.id);
 
 	while (*s != b)
 		s = &(*s)->chain;
@@ -79,37 +79,37 @@ void kbox_free(struct kboxes *t, struct kbox *b)
 	t->count--;
 	own_close_fd(&b->death.fd);
 	own_close_fd(&b->init);
-	net_free(b->net);
+	netns_free(b->net);
 	own_close_fd(&b->mounts);
 	free(b->start);
 	free(b);
 }
 
-int kbox_record(const struct host *h, const struct kbox *b, struct err *e)
+int keeper_box_record(const struct host_state *h, const struct keeper_box *b, struct err *e)
 {
-	return records_write(h->records, b->place, &b->meta, e);
+	return record_file_write(h->records, b->place, &b->meta, e);
 }
 
-void kbox_socket(const struct kbox *b, char out_path[KBOX_SOCKET])
+void keeper_box_socket(const struct keeper_box *b, char out_path[KEEPER_BOX_SOCKET])
 {
-	snprintf(out_path, KBOX_SOCKET, "boxes/%s.sock", b->meta.about.id);
+	snprintf(out_path, KEEPER_BOX_SOCKET, "boxes/%s.sock", b->meta.about.id);
 }
 
-struct box_limits kbox_limits(const struct kbox *b)
+struct box_limits keeper_box_limits(const struct keeper_box *b)
 {
 	const struct wire_limits *l = &b->meta.about.limits;
 
 	return (struct box_limits){ .mem_bytes = l->mem_bytes, .cpu_milli = l->cpu_milli, .pids = l->pids };
 }
 
-int kbox_start(struct kbox *b, int to_init, struct err *e)
+int keeper_box_start(struct keeper_box *b, int to_init, struct err *e)
 {
 	auto_free void *start = steal(&b->start);
 
 	return start ? sock_send(to_init, start, b->start_len, NULL, 0, NULL, 0, e) : 0;
 }
 
-int kbox_lift(int *fd, struct err *e)
+int keeper_box_lift(int *fd, struct err *e)
 {
 	int high = fcntl(*fd, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
 
@@ -120,7 +120,7 @@ int kbox_lift(int *fd, struct err *e)
 	return 0;
 }
 
-int kbox_disk_in_memory(const struct wire_limits *l)
+int keeper_box_disk_in_memory(const struct wire_limits *l)
 {
 	return !l->mem_bytes || l->disk_bytes <= l->mem_bytes / 2;
 }

@@ -7,11 +7,11 @@
 #include "wire/wire.h"
 #include <stddef.h>
 
-#define KBOX_BUCKETS 4096
-#define KBOX_WAITERS 8
+#define KEEPER_BOX_BUCKETS 4096
+#define KEEPER_BOX_WAITERS 8
 
 struct client;
-struct host;
+struct host_state;
 struct net;
 struct spare;
 
@@ -20,9 +20,9 @@ struct source { /* what epoll hands back */
 	int fd; /* JAIL_FD_HIGH or above, unless the keeper's own */
 };
 
-struct kbox {
+struct keeper_box {
 	struct source death; /* pidfd; first, so that a source is its box */
-	struct meta meta;    /* id, state, limits, ids: what is on disk, ... */
+	struct box_record meta;    /* id, state, limits, ids: what is on disk, ... */
 	uint32_t place;      /* ... and where: records.h */
 	struct net *net;     /* its network namespace, to be used again; or NULL */
 	int mounts;          /* its mount namespace, for linger.h; or -1 */
@@ -47,33 +47,33 @@ struct kbox {
 	struct waiter {
 		uint64_t client; /* by number: a client may be gone by then */
 		uint32_t ref;
-	} waiters[KBOX_WAITERS];
+	} waiters[KEEPER_BOX_WAITERS];
 	unsigned nwaiters;
 	struct wire_then deadline; /* recorded beside the record */
 	uint64_t deadline_client;  /* the client that has set it, by number; 0: of an earlier keeper */
-	struct kbox *chain; /* same bucket */
-	struct kbox *next;  /* pool, or the list of dying ones */
+	struct keeper_box *chain; /* same bucket */
+	struct keeper_box *next;  /* pool, or the list of dying ones */
 };
 
 struct kboxes {
-	struct kbox *bucket[KBOX_BUCKETS];
+	struct keeper_box *bucket[KEEPER_BOX_BUCKETS];
 	unsigned count;
 };
 
-#define KBOX_SOCKET 48
+#define KEEPER_BOX_SOCKET 48
 
-struct kbox *kbox_new(struct kboxes *t, const char *id); /* calloc'ed, in the table */
-struct kbox *kbox_find(struct kboxes *t, const char *id);
-struct kbox *kbox_after(struct kboxes *t, const char *id); /* any order, but complete; "": first */
-uint64_t kbox_disks(const struct kboxes *t); /* sizes of all disks that are images */
-void kbox_free(struct kboxes *t, struct kbox *b); /* closes what it owns */
+struct keeper_box *keeper_box_new(struct kboxes *t, const char *id); /* calloc'ed, in the table */
+struct keeper_box *keeper_box_find(struct kboxes *t, const char *id);
+struct keeper_box *keeper_box_after(struct kboxes *t, const char *id); /* any order, but complete; "": first */
+uint64_t keeper_box_disks(const struct kboxes *t); /* sizes of all disks that are images */
+void keeper_box_free(struct kboxes *t, struct keeper_box *b); /* closes what it owns */
 /* Its record is as it is now: one write. */
-must_check int kbox_record(const struct host *h, const struct kbox *b, struct err *e);
-void kbox_socket(const struct kbox *b, char out_path[KBOX_SOCKET]); /* in the run folder: init listens there */
-struct box_limits kbox_limits(const struct kbox *b);
+must_check int keeper_box_record(const struct host_state *h, const struct keeper_box *b, struct err *e);
+void keeper_box_socket(const struct keeper_box *b, char out_path[KEEPER_BOX_SOCKET]); /* in the run folder: init listens there */
+struct box_limits keeper_box_limits(const struct keeper_box *b);
 /* Sends what came with its CREATE, if anything did and was not sent. */
-must_check int kbox_start(struct kbox *b, int to_init, struct err *e);
+must_check int keeper_box_start(struct keeper_box *b, int to_init, struct err *e);
 /* Moves a descriptor above JAIL_FD_HIGH, where launches do not look and copy nothing. */
-must_check int kbox_lift(int *fd, struct err *e);
+must_check int keeper_box_lift(int *fd, struct err *e);
 /* A tmpfs is charged to the memory limit: it is the disk only while it leaves half of that free. */
-int kbox_disk_in_memory(const struct wire_limits *l);
+int keeper_box_disk_in_memory(const struct wire_limits *l);

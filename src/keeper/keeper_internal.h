@@ -21,12 +21,12 @@
 #include "keeper/warm_pool.h"
 #include "wire/wire.h"
 
-#define OBITUARIES 1024
+#define EXIT_COUNTERS 1024
 #define POOL_MOST 1000u   /* of what may be asked for; less on a small machine */
 #define WAITING_MOST 1024 /* requests that makers have not done yet */
 
 /* For whom a cgroup is as new: one that has had three processes only for those who bring three. */
-enum spare_kind { SPARE_ANY, SPARE_SEEDED, SPARE_KINDS };
+enum cgroup_cache_kind { SPARE_ANY, SPARE_SEEDED, SPARE_KINDS };
 
 struct client {
 	struct source src;
@@ -37,10 +37,10 @@ struct client {
 };
 
 struct keeper {
-	struct host host;
+	struct host_state host;
 	struct kboxes boxes;
-	struct ranges ranges;
-	struct records records;
+	struct uid_ranges ranges;
+	struct record_file records;
 	struct maker *maker;
 	struct linger *linger;
 	struct client *clients;
@@ -52,15 +52,15 @@ struct keeper {
 	unsigned idle_exit_s; /* 0: stay */
 	uint64_t busy_ns;     /* last time there was a taken box or a client */
 
-	struct lane {
-		struct kbox *first, *last; /* made, waiting, all alike; oldest first */
+	struct pool_class {
+		struct keeper_box *first, *last; /* made, waiting, all alike; oldest first */
 		unsigned pooled, depth, making;
-	} lanes[SEED_LANES];       /* of the pool: 0 plain boxes, others with a seed */
+	} lanes[POOL_CLASSES];       /* of the pool: 0 plain boxes, others with a seed */
 	unsigned pooled, pool_depth, pool_making; /* of all lanes; the plain one's depth */
-	struct zygote zygotes[SEED_LANES];
+	struct zygote zygotes[POOL_CLASSES];
 	uint64_t last_zygote;
 	unsigned homes;            /* boxes of theirs */
-	pid_t corpses[2 * SEED_LANES]; /* zygotes that were ended and are not reaped */
+	pid_t corpses[2 * POOL_CLASSES]; /* zygotes that were ended and are not reaped */
 	unsigned ncorpses;
 	uint64_t tend_ns;          /* not before: what is not wanted any more goes */
 	uint64_t quiet_ns;         /* no refill before this moment: a request is being served, ... */
@@ -71,7 +71,7 @@ struct keeper {
 	uint64_t hits, misses;
 	struct waiter filler;      /* who asked for FILL and is not answered yet */
 
-	struct spares {
+	struct cgroup_cache {
 		struct spare *first;
 		unsigned n;
 	} spares[SPARE_KINDS];
@@ -80,8 +80,8 @@ struct keeper {
 
 	int tending; /* a maker looks after the networks that wait */
 
-	struct kbox *dying; /* dead, but something of theirs is still busy */
-	struct wire_counted obituary[OBITUARIES];
+	struct keeper_box *dying; /* dead, but something of theirs is still busy */
+	struct wire_counted obituary[EXIT_COUNTERS];
 	unsigned obituary_next;
 	unsigned metered; /* boxes with a CPU time limit */
 	uint64_t deadline_ns;      /* the earliest of all boxes, CLOCK_BOOTTIME; 0: none */
@@ -100,9 +100,9 @@ void keeper_wake_in(struct keeper *k, unsigned ms); /* the timer, at the latest 
 
 /* request.c */
 void request_handle(struct keeper *k, struct client *c, const struct frame *f); /* checked */
-void request_made(struct keeper *k, struct job *take_job);
+void request_made(struct keeper *k, struct build_job *take_job);
 /* The living box a frame names, or NULL: it is refused. */
-struct kbox *request_named(struct keeper *k, struct client *c, const struct frame *f);
+struct keeper_box *request_named(struct keeper *k, struct client *c, const struct frame *f);
 int request_too_many(struct keeper *k, struct client *c, const struct frame *f); /* 1: refused */
 /* Can cgroups here enforce these, and are they all there? */
 must_check int request_limits_sane(const struct keeper *k, const struct wire_limits *l, struct err *e);
@@ -124,63 +124,63 @@ void limit_request(struct keeper *k, struct client *c, const struct frame *f);
 /* freeze.c */
 void freeze_request(struct keeper *k, struct client *c, const struct frame *f);
 /* The same without a client. -1: it is being changed, or has no cgroup for it. */
-must_check int freeze_box(struct keeper *k, struct kbox *b);
+must_check int freeze_box(struct keeper *k, struct keeper_box *b);
 
 /* deadline.c */
 void deadline_request(struct keeper *k, struct client *c, const struct frame *f);
-void deadline_adopt(struct keeper *k, struct kbox *b); /* from the record, of a box that lives */
+void deadline_adopt(struct keeper *k, struct keeper_box *b); /* from the record, of a box that lives */
 void deadline_look(struct keeper *k); /* acts on those that are due */
 void deadline_server_gone(struct keeper *k);
 
 /* pool.c */
 struct wire_limits pool_common_limits(const struct keeper *k);
 int pool_fits(const struct keeper *k, const struct wire_limits *want);
-struct kbox *pool_take(struct keeper *k, unsigned lane); /* NULL: empty */
-void pool_add(struct keeper *k, struct kbox *b);
-void pool_drop(struct keeper *k, struct kbox *b); /* taken, or it died while waiting */
+struct keeper_box *pool_take(struct keeper *k, unsigned lane); /* NULL: empty */
+void pool_add(struct keeper *k, struct keeper_box *b);
+void pool_drop(struct keeper *k, struct keeper_box *b); /* taken, or it died while waiting */
 void pool_refill(struct keeper *k);
 void pool_set_depth(struct keeper *k, unsigned depth); /* or as many as this machine has room for */
 void pool_failed(struct keeper *k, const struct err *e);
 void pool_log(struct keeper *k, const char *what, const struct err *e); /* the same text once a minute */
 void pool_filled(struct keeper *k); /* answers a FILL if the depth is reached */
 /* own_cgroup: made with its limits now; otherwise it waits in the parent's. */
-must_check int pool_begin(struct keeper *k, struct job *j, const struct wire_limits *lim, int own_cgroup,
+must_check int pool_begin(struct keeper *k, struct build_job *j, const struct wire_limits *lim, int own_cgroup,
 			  struct err *e);
 /* The same for a box with volumes. */
-must_check int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *lim,
+must_check int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_limits *lim,
 			       int own_cgroup, const struct wire_create *w, struct err *e);
 void pool_about(const struct keeper *k, struct wire_about *out);
 
 /* spare.c */
 /* Cgroups with these limits for a process to enter; returns how many descriptors, -1 on error.
  * The name is on its way to the record before anything exists by it. */
-must_check int spare_take(struct keeper *k, struct kbox *b, int out_fds[CG_NCTL], struct err *e);
+must_check int cgroup_cache_take(struct keeper *k, struct keeper_box *b, int out_fds[CG_NCTL], struct err *e);
 /* The same for a box that is yet to be made, if there is a spare. */
-void spare_take_for_job(struct keeper *k, struct job *j);
-/* It is in them, and is somebody's: n descriptors of spare_take() are not needed any more. */
-void spare_given(struct keeper *k, struct kbox *b, int *fds, int n);
+void cgroup_cache_take_for_job(struct keeper *k, struct build_job *j);
+/* It is in them, and is somebody's: n descriptors of cgroup_cache_take() are not needed any more. */
+void cgroup_cache_given(struct keeper *k, struct keeper_box *b, int *fds, int n);
 /* What it has computed while it waited in the pool is not the client's. */
-void spare_restart_cpu(const struct keeper *k, struct kbox *b);
-void spare_count(const struct keeper *k, const struct kbox *b, struct cgroup_counts *out);
+void cgroup_cache_restart_cpu(const struct keeper *k, struct keeper_box *b);
+void cgroup_cache_count(const struct keeper *k, const struct keeper_box *b, struct cgroup_counts *out);
 /* Could the cgroups of this box, which has ended, be a spare? Nobody is in them, if so ... */
-int spare_may_keep(struct keeper *k, const struct kbox *b);
+int cgroup_cache_may_keep(struct keeper *k, const struct keeper_box *b);
 /* ... and nobody has to wait for this: it is one soon, if it is as new, and else removed. */
-void spare_keep(struct keeper *k, struct kbox *b);
-void spare_forget(struct keeper *k, struct kbox *b); /* closes what is open */
-void spare_look(struct keeper *k); /* at those */
-void spare_refill(struct keeper *k);
-void spare_drop_all(struct keeper *k);
+void cgroup_cache_keep(struct keeper *k, struct keeper_box *b);
+void cgroup_cache_forget(struct keeper *k, struct keeper_box *b); /* closes what is open */
+void cgroup_cache_inspect(struct keeper *k); /* at those */
+void cgroup_cache_refill(struct keeper *k);
+void cgroup_cache_drop_all(struct keeper *k);
 
 /* death.c */
-void death_kill(struct keeper *k, struct kbox *b); /* SIGKILL to the whole pid namespace */
-void death_seen(struct keeper *k, struct kbox *b); /* its init is gone */
+void teardown_kill(struct keeper *k, struct keeper_box *b); /* SIGKILL to the whole pid namespace */
+void teardown_seen(struct keeper *k, struct keeper_box *b); /* its init is gone */
 /* Kills a box that was never handed out. It is reaped and cleaned up when its init has ended. */
-void death_discard(struct keeper *k, struct kbox *b);
-void death_retry(struct keeper *k);
-void death_count(const struct keeper *k, const struct kbox *b, struct wire_counted *out);
-const struct wire_counted *death_obituary(const struct keeper *k, const char *id);
-void death_watch_cpu(struct keeper *k, struct kbox *b); /* if it has a CPU time limit */
-void death_meter(struct keeper *k); /* ends boxes that are over their CPU time */
+void teardown_discard(struct keeper *k, struct keeper_box *b);
+void teardown_retry(struct keeper *k);
+void teardown_count(const struct keeper *k, const struct keeper_box *b, struct wire_counted *out);
+const struct wire_counted *teardown_counters(const struct keeper *k, const char *id);
+void teardown_watch_cpu(struct keeper *k, struct keeper_box *b); /* if it has a CPU time limit */
+void teardown_meter(struct keeper *k); /* ends boxes that are over their CPU time */
 
 /* sweep.c */
 must_check int sweep_start(struct keeper *k, struct err *e);

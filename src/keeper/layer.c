@@ -30,7 +30,7 @@ struct layer_job {
 
 static int can_have_layers(const struct keeper *k, struct err *e)
 {
-	const uint64_t need = LAYER_BIT(LAYER_IDMAP) | LAYER_BIT(LAYER_OVERLAY);
+	const uint64_t need = FEATURE_BIT(LAYER_IDMAP) | FEATURE_BIT(LAYER_OVERLAY);
 
 	if (k->host.stock < 0)
 		return err_set(e, ERR_DENIED, "layers take a keeper that runs as root");
@@ -48,7 +48,7 @@ int layer_check(const struct keeper *k, const struct wire_create *w, struct err 
 		return err_set(e, ERR_INVALID, "%u layers: a box may have %d", w->nlayers,
 			       WIRE_LAYERS);
 	for (uint32_t i = 0; i < w->nlayers; i++) {
-		if (!tree_id_ok(w->layer[i]))
+		if (!layer_tree_id_ok(w->layer[i]))
 			return err_set(e, ERR_INVALID, "a layer's id has 64 hexadecimal digits");
 		for (uint32_t j = 0; j < i; j++)
 			if (strcmp(w->layer[i], w->layer[j]) == 0)
@@ -60,8 +60,8 @@ int layer_check(const struct keeper *k, const struct wire_create *w, struct err 
 
 static const char *user_of(struct keeper *k, const char *id)
 {
-	for (struct kbox *b = kbox_after(&k->boxes, ""); b;
-	     b = kbox_after(&k->boxes, b->meta.about.id))
+	for (struct keeper_box *b = keeper_box_after(&k->boxes, ""); b;
+	     b = keeper_box_after(&k->boxes, b->meta.about.id))
 		for (uint32_t i = 0; i < b->meta.nlayers; i++)
 			if (strcmp(b->meta.layer[i], id) == 0)
 				return b->meta.about.id;
@@ -80,7 +80,7 @@ static int jobs(const struct keeper *k)
 }
 
 static int order(struct keeper *k, struct client *c, const struct frame *f,
-		 const struct stock_order *o, int conn, struct err *e)
+		 const struct layer_store_request *o, int conn, struct err *e)
 {
 	struct layer_job *j;
 	int sock;
@@ -88,10 +88,10 @@ static int order(struct keeper *k, struct client *c, const struct frame *f,
 	if (jobs(k) >= JOBS_MOST)
 		return err_set(e, ERR_LIMIT, "%d layers are being made or removed already",
 			       JOBS_MOST);
-	sock = stock_ask(k->host.stock, o, conn, e);
+	sock = layer_store_ask(k->host.stock, o, conn, e);
 	if (sock < 0)
 		return -1;
-	if (kbox_lift(&sock, e) < 0) {
+	if (keeper_box_lift(&sock, e) < 0) {
 		close(sock);
 		return -1;
 	}
@@ -125,28 +125,28 @@ static int text_ok(const char *text)
 
 static int make(struct keeper *k, struct client *c, const struct wire_layer_make *w, struct err *e)
 {
-	struct stock_order o = { .what = STOCK_MAKE,
+	struct layer_store_request o = { .what = STOCK_MAKE,
 				 .uid = writers_id(k),
 				 .bytes_most = w->bytes_most,
 				 .files_most = w->files_most };
 	auto_fd int conn = -1;
-	struct kbox *b = NULL;
-	char path[KBOX_SOCKET];
+	struct keeper_box *b = NULL;
+	char path[KEEPER_BOX_SOCKET];
 
 	if (strnlen(w->box, sizeof(w->box)) < sizeof(w->box) && id_valid(w->box))
-		b = kbox_find(&k->boxes, w->box);
+		b = keeper_box_find(&k->boxes, w->box);
 	if (!b || b->meta.about.state != WIRE_BOX_TAKEN)
 		return err_set(e, ERR_NOT_FOUND, "no such box");
 	if (b->meta.about.frozen)
 		return err_set(e, ERR_CONFLICT, "box %s is frozen", b->meta.about.id);
 	if (!text_ok(w->path) || w->path[0] != '/' || !text_ok(w->place) ||
-	    (w->place[0] && !tree_path_ok(w->place)))
+	    (w->place[0] && !layer_tree_path_ok(w->place)))
 		return err_set(e, ERR_INVALID,
 			       "a layer is an absolute folder of a box, and its "
 			       "place one that layers may have");
 	snprintf(o.path, sizeof(o.path), "%s", w->path);
 	snprintf(o.place, sizeof(o.place), "%s", w->place);
-	kbox_socket(b, path);
+	keeper_box_socket(b, path);
 	conn = sock_connect_now(path, e);
 	return conn < 0 ? -1 : order(k, c, &w->head, &o, conn, e);
 }
@@ -154,7 +154,7 @@ static int make(struct keeper *k, struct client *c, const struct wire_layer_make
 /* Its name goes at once: who asks for it from now on hears that there is none. */
 static int drop(struct keeper *k, struct client *c, const struct wire_layer *w, struct err *e)
 {
-	struct stock_order o = { .what = STOCK_REMOVE };
+	struct layer_store_request o = { .what = STOCK_REMOVE };
 	const char *box = user_of(k, w->id);
 
 	if (box)
@@ -168,7 +168,7 @@ static int drop(struct keeper *k, struct client *c, const struct wire_layer *w, 
 
 static int check(struct keeper *k, struct client *c, const struct wire_layer *w, struct err *e)
 {
-	struct stock_order o = { .what = STOCK_CHECK };
+	struct layer_store_request o = { .what = STOCK_CHECK };
 
 	memcpy(o.id, w->id, TREE_ID);
 	return order(k, c, &w->head, &o, -1, e);
@@ -184,7 +184,7 @@ void layer_request(struct keeper *k, struct client *c, const struct frame *f)
 		done = -1;
 	else if (f->type == WIRE_LAYER_MAKE)
 		done = make(k, c, (const struct wire_layer_make *)f, &e);
-	else if (!tree_id_ok(w->id))
+	else if (!layer_tree_id_ok(w->id))
 		done = err_set(&e, ERR_INVALID, "a layer's id has 64 hexadecimal digits");
 	else
 		done = f->type == WIRE_LAYER_DROP ? drop(k, c, w, &e) : check(k, c, w, &e);
@@ -198,9 +198,9 @@ void layer_answered(struct keeper *k, struct source *s)
 {
 	struct layer_job *j = (struct layer_job *)s, **at = &k->layer_jobs;
 	struct wire_layer out = { .head = sock_head(j->answer, j->ref) };
-	struct stock_answer a;
+	struct layer_store_reply a;
 	struct err e;
-	int done = stock_answer(s->fd, &a, NULL, &e);
+	int done = layer_store_reply(s->fd, &a, NULL, &e);
 
 	while (*at != j)
 		at = &(*at)->next;

@@ -25,7 +25,7 @@ struct item {
 struct fetch {
 	int worker;
 	const char *path, *place;
-	struct tree *tree;
+	struct layer_tree *tree;
 	struct item *v;
 	size_t n, room;
 	struct buf text;
@@ -175,7 +175,7 @@ static int take_file(struct fetch *f, size_t i, const char *path, struct err *e)
 		return -1;
 	if (got->type != WIRE_ENTRY)
 		return unexpected(got, e);
-	if (tree_file(f->tree, path, f->v[i].mode & 0111, &fd, e) < 0)
+	if (layer_tree_file(f->tree, path, f->v[i].mode & 0111, &fd, e) < 0)
 		return -1;
 	for (;;) {
 		n = next_frame(f, &got, e);
@@ -185,7 +185,7 @@ static int take_file(struct fetch *f, size_t i, const char *path, struct err *e)
 			return unexpected(got, e);
 		if ((size_t)n == sizeof(*got))
 			return 0;
-		if (tree_bytes(f->tree, fd, got + 1, (size_t)n - sizeof(*got), e) < 0)
+		if (layer_tree_bytes(f->tree, fd, got + 1, (size_t)n - sizeof(*got), e) < 0)
 			return err_in(e, "%.80s", path);
 	}
 }
@@ -198,29 +198,29 @@ static int take(struct fetch *f, size_t i, struct err *e)
 	snprintf(path, sizeof(path), "%s%s%s", f->place, *f->place ? "/" : "",
 		 f->text.p + item->name);
 	if (S_ISDIR(item->mode))
-		return tree_dir(f->tree, path, e);
+		return layer_tree_dir(f->tree, path, e);
 	if (S_ISLNK(item->mode) && item->target)
-		return tree_link(f->tree, path, f->text.p + item->target, e);
+		return layer_tree_link(f->tree, path, f->text.p + item->target, e);
 	if (S_ISREG(item->mode))
 		return take_file(f, i, path, e);
 	return err_set(e, ERR_INVALID, "'%.80s' is neither file, folder nor link", path);
 }
 
 /* Every folder on the way to the place. */
-static int make_place(struct tree *t, const char *place, struct err *e)
+static int make_place(struct layer_tree *t, const char *place, struct err *e)
 {
 	char part[TREE_PATH];
 
 	for (size_t n = 0; *place && n < strlen(place); n++) {
 		n += strcspn(place + n, "/");
 		snprintf(part, sizeof(part), "%.*s", (int)n, place);
-		if (tree_dir(t, part, e) < 0)
+		if (layer_tree_dir(t, part, e) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-int fetch_from_worker(int worker, const char *path, const char *place, struct tree *t,
+int layer_import_from_worker(int worker, const char *path, const char *place, struct layer_tree *t,
 		      struct err *e)
 {
 	__attribute__((cleanup(fetch_fini))) struct fetch *f = fetch_new();
@@ -251,7 +251,7 @@ static void patience(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
 }
 
-int fetch_tree(int conn, const char *path, const char *place, struct tree *t, struct err *e)
+int layer_import_tree(int conn, const char *path, const char *place, struct layer_tree *t, struct err *e)
 {
 	static _Alignas(8) char bytes[WIRE_MAX];
 	struct frame ask = sock_head(WIRE_FILES, 1);
@@ -270,5 +270,5 @@ int fetch_tree(int conn, const char *path, const char *place, struct tree *t, st
 	if (n == 0 || got->type != WIRE_FD || nfds != 1)
 		return err_set(e, ERR_SYS, "the box has no file worker for us");
 	patience(worker);
-	return fetch_from_worker(worker, path, place, t, e);
+	return layer_import_from_worker(worker, path, place, t, e);
 }

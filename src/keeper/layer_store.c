@@ -122,9 +122,9 @@ static int only_these(int dir, int conn, int tell, struct err *e)
 	return close_range(WRITER_TELL + 1, ~0U, 0) < 0 ? err_sys(e, "close the rest") : 0;
 }
 
-static _Noreturn void writer(const struct stock_order *o, int dir, int conn, int tell)
+static _Noreturn void writer(const struct layer_store_request *o, int dir, int conn, int tell)
 {
-	struct tree t = { .bytes_most = o->bytes_most, .files_most = o->files_most };
+	struct layer_tree t = { .bytes_most = o->bytes_most, .files_most = o->files_most };
 	struct err e = { 0 };
 
 	signal(SIGALRM, SIG_DFL);
@@ -136,13 +136,13 @@ static _Noreturn void writer(const struct stock_order *o, int dir, int conn, int
 		t.root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (t.root < 0)
 			err_sys(&e, "open the new layer");
-		else if (fetch_tree(WRITER_CONN, o->path, o->place, &t, &e) == 0)
+		else if (layer_import_tree(WRITER_CONN, o->path, o->place, &t, &e) == 0)
 			e.kind = ERR_NONE;
 	}
 	_exit(write(WRITER_TELL, &e, sizeof(e)) != (ssize_t)sizeof(e));
 }
 
-static int run_writer(const struct stock_order *o, int dir, int conn, struct err *e)
+static int run_writer(const struct layer_store_request *o, int dir, int conn, struct err *e)
 {
 	int status = 0, pair[2];
 	struct err told;
@@ -191,12 +191,12 @@ static int give_name(int layers, int fd, const char *name, const char *id, struc
 	if (renameat2(layers, name, layers, id, RENAME_NOREPLACE) < 0) {
 		if (errno != EEXIST)
 			return err_sys(e, "name the layer");
-		return tree_remove(layers, name, e);
+		return layer_tree_remove(layers, name, e);
 	}
 	return fsync(layers) < 0 ? err_sys(e, "name the layer") : 0;
 }
 
-static int make(int layers, const struct stock_order *o, int conn, struct tree_sum *out,
+static int make(int layers, const struct layer_store_request *o, int conn, struct layer_tree_sum *out,
 		struct err *e)
 {
 	char name[32];
@@ -205,10 +205,10 @@ static int make(int layers, const struct stock_order *o, int conn, struct tree_s
 
 	if (fd < 0)
 		return -1;
-	if (run_writer(o, fd, conn, e) == 0 && tree_seal(fd, out, e) == 0 &&
+	if (run_writer(o, fd, conn, e) == 0 && layer_tree_finalize(fd, out, e) == 0 &&
 	    give_name(layers, fd, name, out->id, e) == 0)
 		return 0;
-	(void)!tree_remove(layers, name, &ignored);
+	(void)!layer_tree_remove(layers, name, &ignored);
 	return -1;
 }
 
@@ -228,13 +228,13 @@ static int mount_layer(int layers, const char *id, struct err *e)
 	return steal_fd(&fd);
 }
 
-static int check(int layers, const char *id, struct tree_sum *out, struct err *e)
+static int check(int layers, const char *id, struct layer_tree_sum *out, struct err *e)
 {
 	auto_fd int fd = openat(layers, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
 		return err_set(e, ERR_NOT_FOUND, "there is no layer %.12s", id);
-	if (tree_check(fd, out, e) < 0)
+	if (layer_tree_check(fd, out, e) < 0)
 		return err_in(e, "layer %.12s", id);
 	if (strcmp(out->id, id) != 0)
 		return err_set(e, ERR_CONFLICT, "layer %.12s is not what it was: now %.12s", id,
@@ -243,9 +243,9 @@ static int check(int layers, const char *id, struct tree_sum *out, struct err *e
 }
 
 /* In a process of its own. */
-static _Noreturn void serve(int layers, const struct stock_order *o, int answer_to, int conn)
+static _Noreturn void serve(int layers, const struct layer_store_request *o, int answer_to, int conn)
 {
-	struct stock_answer a = { 0 };
+	struct layer_store_reply a = { 0 };
 	int done = -1;
 
 	if (o->what == STOCK_MAKE)
@@ -253,16 +253,16 @@ static _Noreturn void serve(int layers, const struct stock_order *o, int answer_
 	else if (o->what == STOCK_CHECK)
 		done = check(layers, o->id, &a.sum, &a.err);
 	else
-		done = tree_remove(layers, o->id, &a.err);
+		done = layer_tree_remove(layers, o->id, &a.err);
 	if (done == 0)
 		a.err.kind = ERR_NONE;
 	(void)!send_with(answer_to, &a, sizeof(a), NULL, 0);
 	_exit(0);
 }
 
-static void take_order(int layers, const struct stock_order *o, int answer_to, int conn)
+static void take_order(int layers, const struct layer_store_request *o, int answer_to, int conn)
 {
-	struct stock_answer a = { 0 };
+	struct layer_store_reply a = { 0 };
 
 	if (o->what == STOCK_MOUNT) {
 		auto_fd int fd = mount_layer(layers, o->id, &a.err);
@@ -295,7 +295,7 @@ static void sweep(int layers)
 			continue;
 		one = openat(layers, de->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (one >= 0 && flock(one, LOCK_EX | LOCK_NB) == 0 &&
-		    tree_remove(layers, de->d_name, &e) < 0)
+		    layer_tree_remove(layers, de->d_name, &e) < 0)
 			fprintf(stderr, "atoll: keeper: layers: %s\n", e.msg);
 	}
 	if (d)
@@ -305,7 +305,7 @@ static void sweep(int layers)
 static _Noreturn void stock_process(int sock, int layers)
 {
 	int high = fcntl(sock, F_DUPFD_CLOEXEC, 64), dir = fcntl(layers, F_DUPFD_CLOEXEC, 64);
-	struct stock_order o;
+	struct layer_store_request o;
 	int fds[2];
 
 	/* The keeper's lock among others: it must be free when the keeper is gone. */
@@ -337,7 +337,7 @@ static int open_layers(const char *state_dir, struct err *e)
 	return fd < 0 ? err_sys(e, "layers in %s", state_dir) : fd;
 }
 
-int stock_start(const char *state_dir, int *out_dir, struct err *e)
+int layer_store_start(const char *state_dir, int *out_dir, struct err *e)
 {
 	auto_fd int dir = open_layers(state_dir, e);
 	int pair[2];
@@ -361,7 +361,7 @@ int stock_start(const char *state_dir, int *out_dir, struct err *e)
 	return pair[0];
 }
 
-int stock_ask(int process, const struct stock_order *o, int conn, struct err *e)
+int layer_store_ask(int process, const struct layer_store_request *o, int conn, struct err *e)
 {
 	int pair[2], fds[2];
 
@@ -378,7 +378,7 @@ int stock_ask(int process, const struct stock_order *o, int conn, struct err *e)
 	return pair[0];
 }
 
-int stock_answer(int sock, struct stock_answer *out, int *out_mount, struct err *e)
+int layer_store_reply(int sock, struct layer_store_reply *out, int *out_mount, struct err *e)
 {
 	int fds[2];
 	ssize_t n = receive_with(sock, out, sizeof(*out), fds);
@@ -400,15 +400,15 @@ int stock_answer(int sock, struct stock_answer *out, int *out_mount, struct err 
 	return 0;
 }
 
-int stock_mount(int process, const char *id, int *out_mount, struct err *e)
+int layer_store_mount(int process, const char *id, int *out_mount, struct err *e)
 {
-	struct stock_order o = { .what = STOCK_MOUNT };
-	struct stock_answer a;
+	struct layer_store_request o = { .what = STOCK_MOUNT };
+	struct layer_store_reply a;
 	auto_fd int sock = -1;
 
 	snprintf(o.id, sizeof(o.id), "%s", id);
-	sock = stock_ask(process, &o, -1, e);
-	if (sock < 0 || stock_answer(sock, &a, out_mount, e) < 0)
+	sock = layer_store_ask(process, &o, -1, e);
+	if (sock < 0 || layer_store_reply(sock, &a, out_mount, e) < 0)
 		return -1;
 	return *out_mount < 0 ? err_set(e, ERR_SYS, "layer %.12s: no mount came", id) : 0;
 }

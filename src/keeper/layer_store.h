@@ -14,7 +14,7 @@
 #include "wire/wire.h"
 #include <stdint.h>
 
-struct stock_order {
+struct layer_store_request {
 	enum { STOCK_MAKE = 1, STOCK_MOUNT, STOCK_CHECK, STOCK_REMOVE } what;
 	uint32_t uid;             /* MAKE: of the writer */
 	char id[WIRE_LAYER_ID];
@@ -22,19 +22,19 @@ struct stock_order {
 	uint64_t bytes_most, files_most;
 };
 
-struct stock_answer {
+struct layer_store_reply {
 	struct err err; /* kind 0: done */
-	struct tree_sum sum;
+	struct layer_tree_sum sum;
 };
 
 /* Before the keeper leaves the host's mounts. Returns a socket to the process, which ends when that
  * is closed; out_dir: the folder of the layers. */
-must_check int stock_start(const char *state_dir, int *out_dir, struct err *e);
+must_check int layer_store_start(const char *state_dir, int *out_dir, struct err *e);
 
 /* conn: MAKE: to the box's init, else -1. Returns the socket on which the answer will come. */
-must_check int stock_ask(int process, const struct stock_order *o, int conn, struct err *e);
+must_check int layer_store_ask(int process, const struct layer_store_request *o, int conn, struct err *e);
 /* Waits for it. The mount of a MOUNT in *out_mount. */
-must_check int stock_answer(int sock, struct stock_answer *out, int *out_mount, struct err *e);
+must_check int layer_store_reply(int sock, struct layer_store_reply *out, int *out_mount, struct err *e);
 
 /* A detached mount, read-only, nosuid, nodev, owners as on the disk: the caller shifts them. */
-must_check int stock_mount(int process, const char *id, int *out_mount, struct err *e);
+must_check int layer_store_mount(int process, const char *id, int *out_mount, struct err *e);

@@ -29,7 +29,7 @@ static int top_ok(const char *path, size_t n)
 	return 0;
 }
 
-int tree_path_ok(const char *path)
+int layer_tree_path_ok(const char *path)
 {
 	size_t len = strnlen(path, TREE_PATH);
 	unsigned depth = 0;
@@ -48,14 +48,14 @@ int tree_path_ok(const char *path)
 	}
 }
 
-int tree_id_ok(const char *id)
+int layer_tree_id_ok(const char *id)
 {
 	return strnlen(id, TREE_ID + 1) == TREE_ID && strspn(id, "0123456789abcdef") == TREE_ID;
 }
 
 /* ---- the writer ---- */
 
-static int count(struct tree *t, uint64_t bytes, uint64_t files, struct err *e)
+static int count(struct layer_tree *t, uint64_t bytes, uint64_t files, struct err *e)
 {
 	if (files > t->files_most - t->files)
 		return err_set(e, ERR_LIMIT, "more than %llu files",
@@ -69,7 +69,7 @@ static int count(struct tree *t, uint64_t bytes, uint64_t files, struct err *e)
 }
 
 /* The folder that a new name goes to, opened without following anything, and the name. */
-static int open_parent(struct tree *t, const char *path, const char **out_name, struct err *e)
+static int open_parent(struct layer_tree *t, const char *path, const char **out_name, struct err *e)
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
@@ -78,7 +78,7 @@ static int open_parent(struct tree *t, const char *path, const char **out_name, 
 	char above[TREE_PATH];
 	int fd;
 
-	if (!tree_path_ok(path))
+	if (!layer_tree_path_ok(path))
 		return err_set(e, ERR_INVALID, "'%.80s' has no place in a layer", path);
 	if (count(t, 0, 1, e) < 0)
 		return -1;
@@ -89,7 +89,7 @@ static int open_parent(struct tree *t, const char *path, const char **out_name, 
 	return fd < 0 ? err_sys(e, "the folder of '%.80s'", path) : fd;
 }
 
-int tree_dir(struct tree *t, const char *path, struct err *e)
+int layer_tree_dir(struct layer_tree *t, const char *path, struct err *e)
 {
 	const char *name;
 	auto_fd int parent = open_parent(t, path, &name, e);
@@ -99,7 +99,7 @@ int tree_dir(struct tree *t, const char *path, struct err *e)
 	return mkdirat(parent, name, 0755) < 0 ? err_sys(e, "folder '%.80s'", path) : 0;
 }
 
-int tree_link(struct tree *t, const char *path, const char *target, struct err *e)
+int layer_tree_link(struct layer_tree *t, const char *path, const char *target, struct err *e)
 {
 	const char *name;
 	auto_fd int parent = -1;
@@ -114,7 +114,7 @@ int tree_link(struct tree *t, const char *path, const char *target, struct err *
 }
 
 /* Never a mode from outside: there is executable and there is not. */
-int tree_file(struct tree *t, const char *path, int executable, int *out_fd, struct err *e)
+int layer_tree_file(struct layer_tree *t, const char *path, int executable, int *out_fd, struct err *e)
 {
 	const char *name;
 	auto_fd int parent = open_parent(t, path, &name, e);
@@ -130,7 +130,7 @@ int tree_file(struct tree *t, const char *path, int executable, int *out_fd, str
 	return 0;
 }
 
-int tree_bytes(struct tree *t, int fd, const void *bytes, size_t n, struct err *e)
+int layer_tree_bytes(struct layer_tree *t, int fd, const void *bytes, size_t n, struct err *e)
 {
 	const char *p = bytes;
 
@@ -204,7 +204,7 @@ static int names_read(struct names *l, int dir, struct err *e)
 
 struct walk {
 	struct sha256 sum;
-	struct tree_sum *out;
+	struct layer_tree_sum *out;
 	int own; /* make it ours, too */
 	char path[TREE_PATH];
 	struct err *e;
@@ -313,7 +313,7 @@ static int visit(struct walk *w, int dir, const char *name, size_t above)
 		snprintf(w->path + above, sizeof(w->path) - above, "%s%s", above ? "/" : "", name);
 	struct stat st;
 
-	if (len < 0 || (size_t)len >= sizeof(w->path) - above || !tree_path_ok(w->path))
+	if (len < 0 || (size_t)len >= sizeof(w->path) - above || !layer_tree_path_ok(w->path))
 		return err_set(w->e, ERR_INVALID, "'%.120s' has no place in a layer", w->path);
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return err_sys(w->e, "look at '%.120s'", w->path);
@@ -336,7 +336,7 @@ static int visit_all(struct walk *w, int dir, size_t above)
 	return 0;
 }
 
-static int walk_root(int root, int own_it, struct tree_sum *out, struct err *e)
+static int walk_root(int root, int own_it, struct layer_tree_sum *out, struct err *e)
 {
 	static const char head[] = "atoll layer 1\n";
 	uint8_t digest[SHA256_BYTES];
@@ -346,7 +346,7 @@ static int walk_root(int root, int own_it, struct tree_sum *out, struct err *e)
 
 	if (!w)
 		abort();
-	*out = (struct tree_sum){ 0 };
+	*out = (struct layer_tree_sum){ 0 };
 	w->out = out;
 	w->own = own_it;
 	w->e = e;
@@ -364,12 +364,12 @@ static int walk_root(int root, int own_it, struct tree_sum *out, struct err *e)
 	return done;
 }
 
-int tree_seal(int root, struct tree_sum *out, struct err *e)
+int layer_tree_finalize(int root, struct layer_tree_sum *out, struct err *e)
 {
 	return walk_root(root, 1, out, e);
 }
 
-int tree_check(int root, struct tree_sum *out, struct err *e)
+int layer_tree_check(int root, struct layer_tree_sum *out, struct err *e)
 {
 	return walk_root(root, 0, out, e);
 }
@@ -387,13 +387,13 @@ static int empty(int dir, struct err *e)
 			continue;
 		if (errno != EISDIR && errno != EPERM)
 			return err_sys(e, "remove '%.80s'", l.v[i]);
-		if (tree_remove(dir, l.v[i], e) < 0)
+		if (layer_tree_remove(dir, l.v[i], e) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-int tree_remove(int dir, const char *name, struct err *e)
+int layer_tree_remove(int dir, const char *name, struct err *e)
 {
 	auto_fd int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 

@@ -17,32 +17,32 @@ enum { TREE_ID = 64, TREE_PATH = 4096, TREE_DEPTH = 64 };
 
 /* Relative, no '.', '..' or empty part, at most TREE_DEPTH of them, below a place that layers may
  * have: what else is at the top of a box's root is the box's own. */
-int tree_path_ok(const char *path);
-int tree_id_ok(const char *id); /* 64 hexadecimal digits, in lower case, and a NUL */
+int layer_tree_path_ok(const char *path);
+int layer_tree_id_ok(const char *id); /* 64 hexadecimal digits, in lower case, and a NUL */
 
 /* ---- the writer ---- */
-struct tree {
+struct layer_tree {
 	int root;
 	uint64_t bytes_most, files_most;
 	uint64_t bytes, files; /* so far; folders and links are files, too */
 };
 
 /* Each is refused if the name is there already; the folder it is in must be. */
-must_check int tree_dir(struct tree *t, const char *path, struct err *e);
-must_check int tree_link(struct tree *t, const char *path, const char *target, struct err *e);
-must_check int tree_file(struct tree *t, const char *path, int executable, int *out_fd,
+must_check int layer_tree_dir(struct layer_tree *t, const char *path, struct err *e);
+must_check int layer_tree_link(struct layer_tree *t, const char *path, const char *target, struct err *e);
+must_check int layer_tree_file(struct layer_tree *t, const char *path, int executable, int *out_fd,
 			 struct err *e);
-must_check int tree_bytes(struct tree *t, int fd, const void *bytes, size_t n, struct err *e);
+must_check int layer_tree_bytes(struct layer_tree *t, int fd, const void *bytes, size_t n, struct err *e);
 
 /* ---- the sealer ---- */
-struct tree_sum {
+struct layer_tree_sum {
 	char id[TREE_ID + 1];
 	uint64_t bytes, files;
 };
 
 /* Makes everything root's, 0755 or 0644 and of one time, and says what it is. */
-must_check int tree_seal(int root, struct tree_sum *out, struct err *e);
-/* The same without touching anything; what is not as tree_seal() leaves it is an error. */
-must_check int tree_check(int root, struct tree_sum *out, struct err *e);
+must_check int layer_tree_finalize(int root, struct layer_tree_sum *out, struct err *e);
+/* The same without touching anything; what is not as layer_tree_finalize() leaves it is an error. */
+must_check int layer_tree_check(int root, struct layer_tree_sum *out, struct err *e);
 /* A folder with all that is in it; follows nothing. */
-must_check int tree_remove(int dir, const char *name, struct err *e);
+must_check int layer_tree_remove(int dir, const char *name, struct err *e);

@@ -11,22 +11,22 @@
 
 static struct box_limits of(const struct wire_limits *l)
 {
-	const struct kbox like = { .meta.about.limits = *l };
+	const struct keeper_box like = { .meta.about.limits = *l };
 
-	return kbox_limits(&like);
+	return keeper_box_limits(&like);
 }
 
-static int work(const struct host *h, struct job *j, struct err *e)
+static int work(const struct host_state *h, struct build_job *j, struct err *e)
 {
 	struct box_limits was = of(&j->limit.was), want = of(&j->limit.want);
 
 	return cgroup_change(&h->cgroups, j->limit.cgroup, &was, &want, e);
 }
 
-static void back(struct keeper *k, struct job *take_job)
+static void back(struct keeper *k, struct build_job *take_job)
 {
-	auto_free struct job *j = take_job;
-	struct kbox *b = kbox_find(&k->boxes, j->limit.id);
+	auto_free struct build_job *j = take_job;
+	struct keeper_box *b = keeper_box_find(&k->boxes, j->limit.id);
 	struct wire_box out;
 	struct err e = j->err;
 
@@ -36,7 +36,7 @@ static void back(struct keeper *k, struct job *take_job)
 		b->changing = 0;
 	if (!e.kind) {
 		b->meta.about.limits = j->limit.want;
-		if (kbox_record(&k->host, b, &e) == 0)
+		if (keeper_box_record(&k->host, b, &e) == 0)
 			e.kind = ERR_NONE;
 	}
 	if (e.kind) {
@@ -62,7 +62,7 @@ static struct wire_limits resolve(const struct wire_limits *now, const struct wi
 	return l;
 }
 
-static int possible(const struct keeper *k, const struct kbox *b, const struct wire_limits *want,
+static int possible(const struct keeper *k, const struct keeper_box *b, const struct wire_limits *want,
 		    struct err *e)
 {
 	const struct wire_limits *now = &b->meta.about.limits;
@@ -97,9 +97,9 @@ static int possible(const struct keeper *k, const struct kbox *b, const struct w
 void limit_request(struct keeper *k, struct client *c, const struct frame *f)
 {
 	const struct wire_limit *w = (const struct wire_limit *)f;
-	struct kbox *b = request_named(k, c, f);
+	struct keeper_box *b = request_named(k, c, f);
 	struct wire_limits want;
-	struct job *j;
+	struct build_job *j;
 	struct err e;
 
 	if (!b || request_too_many(k, c, f))
@@ -109,7 +109,7 @@ void limit_request(struct keeper *k, struct client *c, const struct frame *f)
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	j = job_new();
+	j = build_job_new();
 	j->work = work;
 	j->back = back;
 	j->client = c->number;
@@ -119,5 +119,5 @@ void limit_request(struct keeper *k, struct client *c, const struct frame *f)
 	memcpy(j->limit.id, b->meta.about.id, sizeof(j->limit.id));
 	memcpy(j->limit.cgroup, b->meta.cgroup, sizeof(j->limit.cgroup));
 	b->changing = b->changed = 1;
-	maker_give(k->maker, j);
+	builder_submit(k->maker, j);
 }

@@ -33,7 +33,7 @@ static void *close_all(void *arg)
 	}
 }
 
-int linger_start(struct linger **out, struct err *e)
+int mount_reaper_start(struct linger **out, struct err *e)
 {
 	auto_free struct linger *l = calloc(1, sizeof(*l));
 
@@ -47,7 +47,7 @@ int linger_start(struct linger **out, struct err *e)
 	return 0;
 }
 
-void linger_stop(struct linger *l)
+void mount_reaper_stop(struct linger *l)
 {
 	pthread_mutex_lock(&l->lock);
 	l->stop = 1;
@@ -59,7 +59,7 @@ void linger_stop(struct linger *l)
 	free(l);
 }
 
-void linger_close(struct linger *l, int take_ns)
+void mount_reaper_close(struct linger *l, int take_ns)
 {
 	auto_fd int ns = take_ns;
 

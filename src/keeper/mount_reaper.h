@@ -11,7 +11,7 @@
 
 struct linger;
 
-must_check int linger_start(struct linger **out, struct err *e);
-void linger_stop(struct linger *l);
+must_check int mount_reaper_start(struct linger **out, struct err *e);
+void mount_reaper_stop(struct linger *l);
 /* Soon; at once if too many wait already. */
-void linger_close(struct linger *l, int take_ns);
+void mount_reaper_close(struct linger *l, int take_ns);

@@ -95,7 +95,7 @@ int net_ns(const struct net *t)
 	return t->ns;
 }
 
-void net_free(struct net *t)
+void netns_free(struct net *t)
 {
 	if (!t)
 		return;
@@ -106,11 +106,11 @@ void net_free(struct net *t)
 
 static void own_free_net(struct net **t)
 {
-	net_free(*t);
+	netns_free(*t);
 }
 #define auto_net __attribute__((cleanup(own_free_net)))
 
-struct nets *nets_new(int proc, unsigned open_most)
+struct nets *netns_pool_new(int proc, unsigned open_most)
 {
 	struct nets *n = calloc(1, sizeof(*n));
 	struct net *t;
@@ -125,8 +125,8 @@ struct nets *nets_new(int proc, unsigned open_most)
 	if (!t || net_read(proc, t->ns, &n->as_new, &e) < 0) {
 		/* A host without IPv6, or without one of the files: no way to see what was left. */
 		fprintf(stderr, "atoll: keeper: networks are made anew for each box: %s\n", e.msg);
-		net_free(t);
-		nets_free(n);
+		netns_free(t);
+		netns_pool_free(n);
 		return NULL;
 	}
 	t->as_new = 1;
@@ -134,14 +134,14 @@ struct nets *nets_new(int proc, unsigned open_most)
 	return n;
 }
 
-void nets_free(struct nets *n)
+void netns_pool_free(struct nets *n)
 {
 	if (!n)
 		return;
 	while (n->nready > 0)
-		net_free(n->ready[--n->nready]);
+		netns_free(n->ready[--n->nready]);
 	for (; n->nresting > 0; n->nresting--, n->first = (n->first + 1) % MOST)
-		net_free(n->resting[n->first]);
+		netns_free(n->resting[n->first]);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
 }
@@ -209,14 +209,14 @@ static struct net *take_rested(struct nets *n)
 	}
 }
 
-struct net *nets_take(struct nets *n, int unchecked, int *out_as_new, struct err *e)
+struct net *netns_pool_take(struct nets *n, int unchecked, int *out_as_new, struct err *e)
 {
 	struct net *t;
 
 	pthread_mutex_lock(&n->lock);
 	n->taken_ns = now_ns();
 	while ((t = pop_ready(n)) != NULL && !t->as_new && !unchecked)
-		net_free(t);
+		netns_free(t);
 	pthread_mutex_unlock(&n->lock);
 	*out_as_new = !t || t->as_new;
 	if (!t)
@@ -224,7 +224,7 @@ struct net *nets_take(struct nets *n, int unchecked, int *out_as_new, struct err
 	return t ? t : make(n, e);
 }
 
-void nets_give(struct nets *n, struct net *take_t, int unchecked)
+void netns_pool_put(struct nets *n, struct net *take_t, int unchecked)
 {
 	auto_net struct net *t = take_t;
 
@@ -277,7 +277,7 @@ static int lacks(struct nets *n)
 	return more;
 }
 
-void nets_tend(struct nets *n)
+void netns_pool_maintain(struct nets *n)
 {
 	struct net *t;
 	struct err e;
@@ -285,7 +285,7 @@ void nets_tend(struct nets *n)
 	while ((t = take_rested(n)) != NULL)
 		keep(n, t);
 	while ((t = pop_surplus(n)) != NULL)
-		net_free(t);
+		netns_free(t);
 	while (lacks(n)) {
 		t = make(n, &e);
 		if (!t)
@@ -294,7 +294,7 @@ void nets_tend(struct nets *n)
 	}
 }
 
-int nets_due(struct nets *n)
+int netns_pool_next_ms(struct nets *n)
 {
 	uint64_t now = now_ns(), rested;
 	int due = -1;

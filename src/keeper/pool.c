@@ -43,11 +43,11 @@ struct wire_limits pool_common_limits(const struct keeper *k)
 	uint64_t can = k->host.layers;
 
 	return (struct wire_limits){
-		.mem_bytes = can & LAYER_BIT(LAYER_MEM) ? WIRE_USUAL_MEM : 0,
+		.mem_bytes = can & FEATURE_BIT(LAYER_MEM) ? WIRE_USUAL_MEM : 0,
 		.disk_bytes = WIRE_USUAL_DISK,
 		.disk_files = WIRE_USUAL_FILES,
-		.cpu_milli = can & LAYER_BIT(LAYER_CPU) ? WIRE_USUAL_CPU_MILLI : 0,
-		.pids = can & LAYER_BIT(LAYER_TASKS) ? WIRE_USUAL_PIDS : 0,
+		.cpu_milli = can & FEATURE_BIT(LAYER_CPU) ? WIRE_USUAL_CPU_MILLI : 0,
+		.pids = can & FEATURE_BIT(LAYER_TASKS) ? WIRE_USUAL_PIDS : 0,
 	};
 }
 
@@ -55,12 +55,12 @@ struct wire_limits pool_common_limits(const struct keeper *k)
 int pool_fits(const struct keeper *k, const struct wire_limits *want)
 {
 	return want->disk_bytes == k->common.disk_bytes && want->disk_files == k->common.disk_files &&
-	       kbox_disk_in_memory(want);
+	       keeper_box_disk_in_memory(want);
 }
 
-struct kbox *pool_take(struct keeper *k, unsigned lane)
+struct keeper_box *pool_take(struct keeper *k, unsigned lane)
 {
-	struct kbox *b = k->lanes[lane].first;
+	struct keeper_box *b = k->lanes[lane].first;
 
 	if (b)
 		pool_drop(k, b);
@@ -68,9 +68,9 @@ struct kbox *pool_take(struct keeper *k, unsigned lane)
 	return b;
 }
 
-void pool_add(struct keeper *k, struct kbox *b)
+void pool_add(struct keeper *k, struct keeper_box *b)
 {
-	struct lane *l = &k->lanes[b->lane];
+	struct pool_class *l = &k->lanes[b->lane];
 
 	b->next = NULL;
 	if (l->last)
@@ -82,12 +82,12 @@ void pool_add(struct keeper *k, struct kbox *b)
 	k->pooled++;
 }
 
-void pool_drop(struct keeper *k, struct kbox *b)
+void pool_drop(struct keeper *k, struct keeper_box *b)
 {
-	struct lane *l = &k->lanes[b->lane];
-	struct kbox *before = NULL;
+	struct pool_class *l = &k->lanes[b->lane];
+	struct keeper_box *before = NULL;
 
-	for (struct kbox *at = l->first; at; before = at, at = at->next) {
+	for (struct keeper_box *at = l->first; at; before = at, at = at->next) {
 		if (at != b)
 			continue;
 		if (before)
@@ -104,11 +104,11 @@ void pool_drop(struct keeper *k, struct kbox *b)
 }
 
 /* A spare one, or one by a name like a spare's, so that it may be one later. */
-static int name_cgroup(struct keeper *k, struct job *j, struct err *e)
+static int name_cgroup(struct keeper *k, struct build_job *j, struct err *e)
 {
 	char id[ID_LEN + 1];
 
-	spare_take_for_job(k, j);
+	cgroup_cache_take_for_job(k, j);
 	if (j->ntasks)
 		return 0;
 	if (id_new(id, e) < 0)
@@ -118,20 +118,20 @@ static int name_cgroup(struct keeper *k, struct job *j, struct err *e)
 }
 
 /* A new box up to the point where a maker takes over: id, ids, record. */
-int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *lim, int own_cgroup,
+int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_limits *lim, int own_cgroup,
 		    const struct wire_create *w, struct err *e)
 {
 	struct wire_box *about;
 	char id[ID_LEN + 1];
 	uint32_t uid_base = 0, place;
 
-	if (id_new(id, e) < 0 || records_take(&k->records, &place, e) < 0)
+	if (id_new(id, e) < 0 || record_file_take(&k->records, &place, e) < 0)
 		return -1;
-	if (!k->host.rootless && range_take(&k->ranges, &uid_base, e) < 0) {
-		records_drop(&k->records, place);
+	if (!k->host.rootless && uid_range_take(&k->ranges, &uid_base, e) < 0) {
+		record_file_drop(&k->records, place);
 		return -1;
 	}
-	j->box = kbox_new(&k->boxes, id);
+	j->box = keeper_box_new(&k->boxes, id);
 	j->box->place = place;
 	j->box->lane = j->lane;
 	about = &j->box->meta.about;
@@ -143,17 +143,17 @@ int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *l
 	about->seeded = j->lane != 0;
 	about->created_ns = clock_ns(CLOCK_REALTIME);
 	snprintf(about->template, sizeof(about->template), "base");
-	j->box->meta.magic = META_MAGIC;
+	j->box->meta.magic = BOX_RECORD_MAGIC;
 	j->box->meta.boot = k->host.boot;
-	if (!kbox_disk_in_memory(lim)) {
-		j->disk_promised = kbox_disks(&k->boxes);
+	if (!keeper_box_disk_in_memory(lim)) {
+		j->disk_promised = keeper_box_disks(&k->boxes);
 		j->box->meta.disk_image = 1;
 	}
 	if (own_cgroup && name_cgroup(k, j, e) < 0) {
 		if (uid_base)
-			range_free(&k->ranges, uid_base);
-		records_drop(&k->records, place);
-		kbox_free(&k->boxes, j->box);
+			uid_range_free(&k->ranges, uid_base);
+		record_file_drop(&k->records, place);
+		keeper_box_free(&k->boxes, j->box);
 		return -1;
 	}
 	j->box->start = steal(&j->start);
@@ -164,11 +164,11 @@ int pool_begin_with(struct keeper *k, struct job *j, const struct wire_limits *l
 		j->box->meta.nlayers = w->nlayers;
 		memcpy(j->box->meta.layer, w->layer, sizeof(w->layer));
 	}
-	maker_give(k->maker, j);
+	builder_submit(k->maker, j);
 	return 0;
 }
 
-int pool_begin(struct keeper *k, struct job *j, const struct wire_limits *lim, int own_cgroup,
+int pool_begin(struct keeper *k, struct build_job *j, const struct wire_limits *lim, int own_cgroup,
 	       struct err *e)
 {
 	return pool_begin_with(k, j, lim, own_cgroup, NULL, e);
@@ -176,7 +176,7 @@ int pool_begin(struct keeper *k, struct job *j, const struct wire_limits *lim, i
 
 /* To warm up what others are waiting for makes it late. A seed would practise what it is about to do: that
  * makes its program faster and is more work in all, so in a rush there is no time for it. */
-static int has_time(const struct keeper *k, const struct lane *l, unsigned lane, uint64_t now)
+static int has_time(const struct keeper *k, const struct pool_class *l, unsigned lane, uint64_t now)
 {
 	if (lane)
 		return l->pooled * 4 > l->depth || now >= k->quiet_ns + RUSH_MS * 1000000ull;
@@ -186,11 +186,11 @@ static int has_time(const struct keeper *k, const struct lane *l, unsigned lane,
 /* A seed's process lives in the box before anybody takes it, so the box has its cgroups at birth. */
 static int give_one(struct keeper *k, unsigned lane, uint64_t now, struct err *e)
 {
-	struct lane *l = &k->lanes[lane];
-	struct job *j = job_new();
+	struct pool_class *l = &k->lanes[lane];
+	struct build_job *j = build_job_new();
 
 	j->for_pool = 1;
-	seed_for_job(k, j, lane);
+	warm_pool_for_job(k, j, lane);
 	j->warm = has_time(k, l, lane, now);
 	if (pool_begin(k, j, &k->common, lane || k->host.cgroups.version == 2, e) < 0) {
 		own_close_fd(&j->orders);
@@ -203,7 +203,7 @@ static int give_one(struct keeper *k, unsigned lane, uint64_t now, struct err *e
 }
 
 /* 1: not now, a request is being served; but it is not nearly empty either. */
-static int may_wait(struct keeper *k, const struct lane *l, uint64_t now)
+static int may_wait(struct keeper *k, const struct pool_class *l, uint64_t now)
 {
 	if (now >= k->quiet_ns || (l->pooled + l->making) * 2 <= l->depth)
 		return 0;
@@ -213,9 +213,9 @@ static int may_wait(struct keeper *k, const struct lane *l, uint64_t now)
 
 static int refill_lane(struct keeper *k, unsigned lane, uint64_t now, struct err *e)
 {
-	struct lane *l = &k->lanes[lane];
+	struct pool_class *l = &k->lanes[lane];
 
-	if (lane && !seed_ready(k, lane))
+	if (lane && !warm_pool_is_ready(k, lane))
 		return 0;
 	if (l->pooled + l->making >= l->depth || may_wait(k, l, now))
 		return 0;
@@ -239,10 +239,10 @@ void pool_refill(struct keeper *k)
 	k->lanes[0].depth = k->pool_depth;
 	/* Half a millisecond of our loop's time, and whoever was just given a box waits on the same CPU. */
 	if (now >= k->quiet_ns || k->spares[SPARE_ANY].n < SPARES_LOW)
-		spare_refill(k);
+		cgroup_cache_refill(k);
 	else
 		keeper_wake_in(k, (unsigned)((k->quiet_ns - now) / 1000000 + 1));
-	for (unsigned i = 0; i < SEED_LANES; i++)
+	for (unsigned i = 0; i < POOL_CLASSES; i++)
 		if (refill_lane(k, i, now, &e) < 0) {
 			pool_failed(k, &e);
 			return;
@@ -257,9 +257,9 @@ static void leave_if_lost(struct keeper *k)
 	if (fstat(k->host.run, &st) < 0 || st.st_nlink > 0)
 		return;
 	fprintf(stderr, "atoll: keeper: the run folder is gone; ending all boxes\n");
-	for (struct kbox *b = kbox_after(&k->boxes, ""); b; b = kbox_after(&k->boxes, b->meta.about.id))
+	for (struct keeper_box *b = keeper_box_after(&k->boxes, ""); b; b = keeper_box_after(&k->boxes, b->meta.about.id))
 		if (b->meta.about.state == WIRE_BOX_TAKEN)
-			death_kill(k, b);
+			teardown_kill(k, b);
 	k->stopping = 1;
 }
 
@@ -288,13 +288,13 @@ void pool_about(const struct keeper *k, struct wire_about *out)
 		.layers = k->host.layers,
 		.boxes = k->boxes.count - k->pooled - k->pool_making - k->homes,
 		.pooled = k->pooled,
-		.making = maker_busy(k->maker),
+		.making = builder_busy(k->maker),
 		.pool_depth = k->pool_depth,
 		.pid = (uint32_t)getpid(),
 		.cgroup_version = (uint32_t)k->host.cgroups.version,
 		.hits = k->hits,
 		.misses = k->misses,
-		.waiting = maker_waiting(k->maker),
+		.waiting = builder_waiting(k->maker),
 		.waiting_most = WAITING_MOST,
 	};
 }

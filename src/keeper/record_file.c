@@ -20,7 +20,7 @@ struct header {
 struct place {
 	uint64_t sum;   /* of all behind it, as far as it was written; 0: free */
 	uint64_t bytes; /* of the record; what it has no use for is not written */
-	struct meta meta;
+	struct box_record meta;
 };
 
 struct deadline {
@@ -29,12 +29,12 @@ struct deadline {
 	struct wire_then what;
 };
 
-static_assert(sizeof(struct place) + sizeof(struct deadline) <= RECORDS_PLACE && 4096 % RECORDS_PLACE == 0,
+static_assert(sizeof(struct place) + sizeof(struct deadline) <= RECORD_FILE_PLACE && 4096 % RECORD_FILE_PLACE == 0,
 	      "a place is in one page");
-static_assert(sizeof(struct meta) == 1112,
-	      "another struct meta: another RECORDS_VERSION and META_MAGIC");
-static_assert(offsetof(struct meta, mounts) % 8 == 0 && offsetof(struct meta, layer) % 8 == 0 &&
-		      sizeof(struct meta) % 8 == 0, "sums are of whole words");
+static_assert(sizeof(struct box_record) == 1112,
+	      "another struct box_record: another RECORDS_VERSION and META_MAGIC");
+static_assert(offsetof(struct box_record, mounts) % 8 == 0 && offsetof(struct box_record, layer) % 8 == 0 &&
+		      sizeof(struct box_record) % 8 == 0, "sums are of whole words");
 
 /* Against accidents, not against anybody: only the keeper's own user can write here. */
 static uint64_t sum_of(const void *at, size_t bytes)
@@ -51,23 +51,23 @@ static uint64_t sum_of(const void *at, size_t bytes)
 
 static off_t offset_of(uint32_t place)
 {
-	return (off_t)RECORDS_PLACE * (place + 1);
+	return (off_t)RECORD_FILE_PLACE * (place + 1);
 }
 
 /* How much of it says something: most boxes have neither volumes nor layers. */
-static size_t used_of(const struct meta *m)
+static size_t used_of(const struct box_record *m)
 {
 	if (m->nlayers)
 		return sizeof(*m);
-	return m->nmounts ? offsetof(struct meta, layer) : offsetof(struct meta, mounts);
+	return m->nmounts ? offsetof(struct box_record, layer) : offsetof(struct box_record, mounts);
 }
 
 /* ---- the file ---- */
 
 static struct header header_of(uint64_t boot)
 {
-	struct header h = { .magic = FILE_MAGIC, .boot = boot, .version = RECORDS_VERSION,
-			    .place = RECORDS_PLACE };
+	struct header h = { .magic = FILE_MAGIC, .boot = boot, .version = RECORD_FILE_VERSION,
+			    .place = RECORD_FILE_PLACE };
 
 	h.sum = sum_of(&h.magic, sizeof(h) - offsetof(struct header, magic));
 	return h;
@@ -83,7 +83,7 @@ static int any_taken(int fd, uint32_t place_bytes)
 {
 	uint64_t sum;
 
-	for (uint32_t i = 1; i <= RECORDS_MOST; i++) {
+	for (uint32_t i = 1; i <= RECORD_FILE_MOST; i++) {
 		if (pread(fd, &sum, sizeof(sum), (off_t)place_bytes * i) != (ssize_t)sizeof(sum))
 			return 0;
 		if (sum)
@@ -92,7 +92,7 @@ static int any_taken(int fd, uint32_t place_bytes)
 	return 0;
 }
 
-static int look_at_header(struct records *r, struct err *e)
+static int look_at_header(struct record_file *r, struct err *e)
 {
 	struct header h = { 0 };
 	ssize_t n = pread(r->fd, &h, sizeof(h), 0);
@@ -103,20 +103,20 @@ static int look_at_header(struct records *r, struct err *e)
 	if (n < (ssize_t)sizeof(h) || !is_header(&h))
 		return 0;
 	r->old_boot = h.boot != r->boot;
-	if (h.version == RECORDS_VERSION && h.place == RECORDS_PLACE)
+	if (h.version == RECORD_FILE_VERSION && h.place == RECORD_FILE_PLACE)
 		return 0;
 	if (!r->old_boot && any_taken(r->fd, h.place))
 		return err_set(e, ERR_CONFLICT,
 			       "the records of boxes are of version %u, this keeper's of %u: end those boxes "
-			       "with the atoll that made them", h.version, RECORDS_VERSION);
+			       "with the atoll that made them", h.version, RECORD_FILE_VERSION);
 	return ftruncate(r->fd, 0) < 0 ? err_sys(e, "empty old records") : 0;
 }
 
-int records_open(struct records *r, int run, uint64_t boot, struct err *e)
+int record_file_open(struct record_file *r, int run, uint64_t boot, struct err *e)
 {
 	struct stat st;
 
-	*r = (struct records){ .boot = boot };
+	*r = (struct record_file){ .boot = boot };
 	r->fd = openat(run, "records", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 	if (r->fd < 0)
 		return err_sys(e, "open records");
@@ -125,10 +125,10 @@ int records_open(struct records *r, int run, uint64_t boot, struct err *e)
 	return look_at_header(r, e);
 }
 
-int records_begin(struct records *r, struct err *e)
+int record_file_begin(struct record_file *r, struct err *e)
 {
 	struct header h = header_of(r->boot);
-	uint32_t n = RECORDS_MOST;
+	uint32_t n = RECORD_FILE_MOST;
 
 	while (n > 0 && !(r->taken[(n - 1) / 64] >> (n - 1) % 64 & 1))
 		n--;
@@ -138,7 +138,7 @@ int records_begin(struct records *r, struct err *e)
 	return 0;
 }
 
-void records_end(struct records *r, int run)
+void record_file_end(struct record_file *r, int run)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(r->taken); i++)
 		if (r->taken[i])
@@ -153,21 +153,21 @@ static int is_whole(struct place *p)
 {
 	size_t bytes = p->bytes;
 
-	if (bytes < offsetof(struct meta, mounts) || bytes > sizeof(p->meta) || bytes % 8 ||
+	if (bytes < offsetof(struct box_record, mounts) || bytes > sizeof(p->meta) || bytes % 8 ||
 	    p->sum != sum_of(&p->bytes, sizeof(p->bytes) + bytes) || bytes != used_of(&p->meta))
 		return 0;
 	memset((char *)&p->meta + bytes, 0, sizeof(p->meta) - bytes);
-	return meta_may_be(&p->meta);
+	return box_record_may_be(&p->meta);
 }
 
-static void mark(struct records *r, uint32_t place)
+static void mark(struct record_file *r, uint32_t place)
 {
 	r->taken[place / 64] |= 1ull << place % 64;
 }
 
-int records_each(struct records *r, records_found *each, void *arg, struct err *e)
+int record_file_each(struct record_file *r, record_file_found *each, void *arg, struct err *e)
 {
-	for (uint32_t i = 0; i < RECORDS_MOST; i++) {
+	for (uint32_t i = 0; i < RECORD_FILE_MOST; i++) {
 		struct place p = { 0 };
 		ssize_t n = pread(r->fd, &p, sizeof(p), offset_of(i));
 
@@ -181,14 +181,14 @@ int records_each(struct records *r, records_found *each, void *arg, struct err *
 		if (is_whole(&p))
 			each(i, &p.meta, arg);
 		else if (r->old_boot)
-			records_drop(r, i);
+			record_file_drop(r, i);
 		else
 			each(i, NULL, arg);
 	}
 	return 0;
 }
 
-int records_take(struct records *r, uint32_t *out_place, struct err *e)
+int record_file_take(struct record_file *r, uint32_t *out_place, struct err *e)
 {
 	for (uint32_t i = r->free_from / 64; i < ARRAY_LEN(r->taken); i++) {
 		if (r->taken[i] == ~0ull)
@@ -198,10 +198,10 @@ int records_take(struct records *r, uint32_t *out_place, struct err *e)
 		r->free_from = *out_place + 1;
 		return 0;
 	}
-	return err_set(e, ERR_LIMIT, "%u boxes are recorded: there is no place for another", RECORDS_MOST);
+	return err_set(e, ERR_LIMIT, "%u boxes are recorded: there is no place for another", RECORD_FILE_MOST);
 }
 
-void records_drop(struct records *r, uint32_t place)
+void record_file_drop(struct record_file *r, uint32_t place)
 {
 	uint64_t none = 0;
 
@@ -212,7 +212,7 @@ void records_drop(struct records *r, uint32_t place)
 		r->free_from = place;
 }
 
-int records_write(int fd, uint32_t place, const struct meta *m, struct err *e)
+int record_file_write(int fd, uint32_t place, const struct box_record *m, struct err *e)
 {
 	struct place p = { .bytes = used_of(m) };
 	size_t whole = offsetof(struct place, meta) + p.bytes;
@@ -240,7 +240,7 @@ static uint64_t deadline_sum(const struct deadline *d)
 	return sum_of(d->id, sizeof(*d) - offsetof(struct deadline, id));
 }
 
-int records_write_deadline(int fd, uint32_t place, const char *id, const struct wire_then *d, struct err *e)
+int record_file_write_deadline(int fd, uint32_t place, const char *id, const struct wire_then *d, struct err *e)
 {
 	struct deadline x = { .what = *d };
 
@@ -251,7 +251,7 @@ int records_write_deadline(int fd, uint32_t place, const char *id, const struct 
 	return 0;
 }
 
-void records_read_deadline(int fd, uint32_t place, const char *id, struct wire_then *out)
+void record_file_read_deadline(int fd, uint32_t place, const char *id, struct wire_then *out)
 {
 	struct deadline x = { 0 };
 

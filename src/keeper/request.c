@@ -29,17 +29,17 @@ static void refuse(struct keeper *k, struct client *c, const struct frame *f, en
 /* ---- giving a box away ---- */
 
 /* A box without cgroups of its own has no limits by them, and says so. */
-static void own_up(struct kbox *b)
+static void own_up(struct keeper_box *b)
 {
 	struct wire_box *about = &b->meta.about;
 
 	about->limits.mem_bytes = about->limits.cpu_ms = 0;
 	about->limits.cpu_milli = about->limits.pids = 0;
-	about->layers &= ~(LAYER_BIT(LAYER_MEM) | LAYER_BIT(LAYER_TASKS) | LAYER_BIT(LAYER_CPU));
+	about->layers &= ~(FEATURE_BIT(LAYER_MEM) | FEATURE_BIT(LAYER_TASKS) | FEATURE_BIT(LAYER_CPU));
 }
 
 /* From here on it is the client's: its own cgroups, its state on disk, its connection. */
-static int hand_over(struct keeper *k, struct kbox *b, const struct wire_limits *lim, int idle,
+static int hand_over(struct keeper *k, struct keeper_box *b, const struct wire_limits *lim, int idle,
 		     struct err *e)
 {
 	const struct cgroups *cs = &k->host.cgroups;
@@ -49,51 +49,51 @@ static int hand_over(struct keeper *k, struct kbox *b, const struct wire_limits 
 
 	same = memcmp(&b->meta.about.limits, lim, sizeof(*lim)) == 0;
 	b->meta.about.limits = *lim;
-	box_lim = kbox_limits(b);
+	box_lim = keeper_box_limits(b);
 	if (b->meta.cgroup[0]) {
 		if (!same && cgroup_limit(cs, b->meta.cgroup, &box_lim, e) < 0)
 			return -1;
 		if (b->meta.about.state == WIRE_BOX_POOLED)
-			spare_restart_cpu(k, b);
+			cgroup_cache_restart_cpu(k, b);
 	} else if (cs->version == 1 && !idle) {
-		n = spare_take(k, b, fds, e);
+		n = cgroup_cache_take(k, b, fds, e);
 		if (n < 0)
 			return -1;
 	} else {
 		own_up(b);
 	}
 	b->meta.about.state = WIRE_BOX_TAKEN;
-	sent = kbox_record(&k->host, b, e);
+	sent = keeper_box_record(&k->host, b, e);
 	if (sent == 0 && n > 0)
 		sent = sock_send(b->init, &adopt, sizeof(adopt), NULL, 0, fds, (unsigned)n, e);
 	if (sent == 0)
 		sent = sock_send(b->init, &keep, sizeof(keep), NULL, 0, NULL, 0, e);
 	if (sent == 0)
-		sent = kbox_start(b, b->init, e);
+		sent = keeper_box_start(b, b->init, e);
 	else if (b->started && e->sys == EPIPE)
 		sent = 0; /* it has ended already, and said so on that connection */
-	spare_given(k, b, fds, n);
+	cgroup_cache_given(k, b, fds, n);
 	return sent;
 }
 
-static void give(struct keeper *k, struct kbox *b, uint64_t client, uint32_t ref)
+static void give(struct keeper *k, struct keeper_box *b, uint64_t client, uint32_t ref)
 {
 	struct wire_box out = b->meta.about;
 
 	out.head = sock_head(WIRE_BOX, ref);
 	if (b->awaited)
 		b->waiters[b->nwaiters++] = (struct waiter){ client, ref };
-	death_watch_cpu(k, b);
+	teardown_watch_cpu(k, b);
 	client_send(k, client, &out, sizeof(out), b->init);
 	/* If the client is gone nobody has claimed it, and it ends with this. */
 	own_close_fd(&b->init);
 }
 
 /* A broken box is ended; the client hears why. */
-static void give_up(struct keeper *k, struct kbox *b, uint64_t client, uint32_t ref, struct err *e)
+static void give_up(struct keeper *k, struct keeper_box *b, uint64_t client, uint32_t ref, struct err *e)
 {
 	client_error(k, client, ref, e);
-	death_kill(k, b);
+	teardown_kill(k, b);
 }
 
 /* Fills in what nobody asked for. A small memory means a small disk, which then stays in it. */
@@ -112,10 +112,10 @@ static struct wire_limits resolve(const struct keeper *k, const struct wire_limi
 }
 
 /* A limit is enforced or refused; and where it can be enforced, it must be there. */
-static int enforceable(const struct keeper *k, enum jail_layer layer, const char *what, uint64_t value,
+static int enforceable(const struct keeper *k, enum jail_feature layer, const char *what, uint64_t value,
 		       struct err *e)
 {
-	int can = !!(k->host.layers & LAYER_BIT(layer));
+	int can = !!(k->host.layers & FEATURE_BIT(layer));
 
 	if (value && !can)
 		return err_set(e, ERR_DENIED, "a %s limit cannot be enforced on this host: %.120s", what,
@@ -158,7 +158,7 @@ static int limits_sane(const struct keeper *k, const struct wire_limits *l, stru
 		return -1;
 	if (!l->disk_bytes || !l->disk_files)
 		return err_set(e, ERR_INVALID, "a box must have a disk limit, in bytes and in files");
-	if (!kbox_disk_in_memory(l) && (l->disk_bytes < DISK_IMAGE_MIN || k->host.rootless))
+	if (!keeper_box_disk_in_memory(l) && (l->disk_bytes < DISK_IMAGE_MIN || k->host.rootless))
 		return err_set(e, ERR_DENIED,
 			       "disk limit of %llu: above half of the memory limit (%llu) it must be a disk "
 			       "image, and that takes root and at least 16M",
@@ -168,7 +168,7 @@ static int limits_sane(const struct keeper *k, const struct wire_limits *l, stru
 
 int request_too_many(struct keeper *k, struct client *c, const struct frame *f)
 {
-	if (maker_waiting(k->maker) < WAITING_MOST)
+	if (builder_waiting(k->maker) < WAITING_MOST)
 		return 0;
 	refuse(k, c, f, ERR_LIMIT, "1024 requests wait for the keeper already; try again");
 	return 1;
@@ -197,7 +197,7 @@ static int came_along(const struct client *c, const struct wire_create *w, struc
 	return 0;
 }
 
-static void awaits(struct kbox *b, uint16_t create_flags)
+static void awaits(struct keeper_box *b, uint16_t create_flags)
 {
 	b->awaited = !!(create_flags & WIRE_CREATE_AWAIT);
 	b->unread = b->awaited && !(create_flags & WIRE_CREATE_FIGURES);
@@ -206,7 +206,7 @@ static void awaits(struct kbox *b, uint16_t create_flags)
 static void create_new(struct keeper *k, const struct waiter *who, const struct wire_create *w,
 		       struct along *take_along, const struct wire_limits *limits, unsigned lane)
 {
-	struct job *j = job_new();
+	struct build_job *j = build_job_new();
 	struct err e;
 
 	j->client = who->client;
@@ -216,7 +216,7 @@ static void create_new(struct keeper *k, const struct waiter *who, const struct 
 	j->flags = w->head.flags;
 	j->without = w->without;
 	j->seed_without = w->seed_without;
-	seed_for_job(k, j, lane);
+	warm_pool_for_job(k, j, lane);
 	if (pool_begin_with(k, j, limits,
 			    k->host.cgroups.version != 0 && !(w->head.flags & WIRE_CREATE_IDLE), w,
 			    &e) < 0) {
@@ -228,9 +228,9 @@ static void create_new(struct keeper *k, const struct waiter *who, const struct 
 }
 
 /* The box was to have a seed, and that failed: a seed is a wish, so a plain one is made instead. */
-static void create_plain(struct keeper *k, const struct job *j)
+static void create_plain(struct keeper *k, const struct build_job *j)
 {
-	const struct meta *m = &j->box->meta;
+	const struct box_record *m = &j->box->meta;
 	struct waiter who = { j->client, j->ref };
 	struct wire_create w = { .head.flags = j->flags, .without = j->without, .nmounts = m->nmounts,
 				 .nlayers = m->nlayers };
@@ -250,7 +250,7 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 	unsigned lane;
 	int idle = !!(f->flags & WIRE_CREATE_IDLE);
 	struct along along;
-	struct kbox *b;
+	struct keeper_box *b;
 	struct err e;
 
 	if (strnlen(w->template, sizeof(w->template)) == sizeof(w->template) ||
@@ -263,8 +263,8 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	lane = w->seed[0] ? seed_lane(k, w->seed, w->seed_group) : 0;
-	if (lane && !seed_wanted(k, lane))
+	lane = w->seed[0] ? warm_pool_class(k, w->seed, w->seed_group) : 0;
+	if (lane && !warm_pool_wanted(k, lane))
 		lane = 0; /* still loading, or not to be had */
 	b = f->flags & WIRE_CREATE_COLD || w->without || w->seed_without || w->nmounts || w->nlayers ||
 			    !pool_fits(k, &limits)
@@ -290,14 +290,14 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 	pool_refill(k);
 }
 
-void request_made(struct keeper *k, struct job *take_job)
+void request_made(struct keeper *k, struct build_job *take_job)
 {
-	struct job *j = take_job;
-	struct kbox *b = j->box;
+	struct build_job *j = take_job;
+	struct keeper_box *b = j->box;
 	struct err e = j->err;
 
 	if (j->home_of) {
-		seed_home_made(k, j);
+		warm_pool_box_created(k, j);
 		return;
 	}
 	if (j->for_pool) {
@@ -306,11 +306,11 @@ void request_made(struct keeper *k, struct job *take_job)
 	}
 	awaits(b, j->flags);
 	if (j->lane && !e.kind)
-		seed_worked(k, j);
+		warm_pool_worked(k, j);
 	if (!e.kind && keeper_watch(k, &b->death, &e) == 0) {
 		b->meta.about.state = j->for_pool ? WIRE_BOX_POOLED : WIRE_BOX_MAKING;
 		/* The pid is on disk before anybody holds the box: now, or in hand_over(). */
-		if (!j->for_pool || kbox_record(&k->host, b, &e) == 0) {
+		if (!j->for_pool || keeper_box_record(&k->host, b, &e) == 0) {
 			if (j->for_pool) {
 				pool_add(k, b);
 			} else if (hand_over(k, b, &b->meta.about.limits, !b->meta.cgroup[0], &e) < 0) {
@@ -322,27 +322,27 @@ void request_made(struct keeper *k, struct job *take_job)
 			return;
 		}
 	}
-	if (j->seed_failed && !j->seed_without)
-		seed_failed(k, j);
+	if (j->warm_pool_failed && !j->seed_without)
+		warm_pool_failed(k, j);
 	if (j->for_pool)
 		pool_failed(k, &e);
-	else if (j->seed_failed && !j->seed_without)
+	else if (j->warm_pool_failed && !j->seed_without)
 		create_plain(k, j);
 	else
 		client_error(k, j->client, j->ref, &e);
-	death_discard(k, b);
+	teardown_discard(k, b);
 	free(j);
 }
 
 /* ---- living boxes ---- */
 
-struct kbox *request_named(struct keeper *k, struct client *c, const struct frame *f)
+struct keeper_box *request_named(struct keeper *k, struct client *c, const struct frame *f)
 {
 	const struct wire_id *w = (const struct wire_id *)f;
-	struct kbox *b = NULL;
+	struct keeper_box *b = NULL;
 
 	if (strnlen(w->id, sizeof(w->id)) < sizeof(w->id) && id_valid(w->id))
-		b = kbox_find(&k->boxes, w->id);
+		b = keeper_box_find(&k->boxes, w->id);
 	if (b && (b->meta.about.state == WIRE_BOX_TAKEN || b->meta.about.state == WIRE_BOX_DYING))
 		return b;
 	refuse(k, c, f, ERR_NOT_FOUND, "no such box");
@@ -351,15 +351,15 @@ struct kbox *request_named(struct keeper *k, struct client *c, const struct fram
 
 static void on_open(struct keeper *k, struct client *c, const struct frame *f)
 {
-	struct kbox *b = request_named(k, c, f);
+	struct keeper_box *b = request_named(k, c, f);
 	struct wire_box out;
 	auto_fd int fd = -1;
 	struct err e;
-	char path[KBOX_SOCKET];
+	char path[KEEPER_BOX_SOCKET];
 
 	if (!b)
 		return;
-	kbox_socket(b, path);
+	keeper_box_socket(b, path);
 	/* A box can freeze its own init; it must not freeze us. */
 	host_use_reserve(&k->host, 1);
 	fd = sock_connect_now(path, &e);
@@ -381,9 +381,9 @@ static int late_answer(struct keeper *k, struct client *c, const struct frame *f
 	struct wire_counted out;
 
 	if (strnlen(w->id, sizeof(w->id)) == sizeof(w->id) || !id_valid(w->id) ||
-	    kbox_find(&k->boxes, w->id))
+	    keeper_box_find(&k->boxes, w->id))
 		return 0;
-	late = death_obituary(k, w->id);
+	late = teardown_counters(k, w->id);
 	if (!late)
 		return 0;
 	out = *late;
@@ -394,11 +394,11 @@ static int late_answer(struct keeper *k, struct client *c, const struct frame *f
 
 static void on_kill(struct keeper *k, struct client *c, const struct frame *f)
 {
-	struct kbox *b = late_answer(k, c, f, WIRE_GONE) ? NULL : request_named(k, c, f);
+	struct keeper_box *b = late_answer(k, c, f, WIRE_GONE) ? NULL : request_named(k, c, f);
 
 	if (!b)
 		return;
-	if (b->nwaiters == KBOX_WAITERS) {
+	if (b->nwaiters == KEEPER_BOX_WAITERS) {
 		refuse(k, c, f, ERR_LIMIT, "too many already wait for this box to end");
 		return;
 	}
@@ -407,17 +407,17 @@ static void on_kill(struct keeper *k, struct client *c, const struct frame *f)
 		return;
 	b->unread = !(f->flags & WIRE_KILL_FIGURES);
 	b->by_operator = !!(f->flags & WIRE_KILL_OPERATOR);
-	death_kill(k, b);
+	teardown_kill(k, b);
 }
 
 static void on_counters(struct keeper *k, struct client *c, const struct frame *f)
 {
-	struct kbox *b = late_answer(k, c, f, WIRE_COUNTED) ? NULL : request_named(k, c, f);
+	struct keeper_box *b = late_answer(k, c, f, WIRE_COUNTED) ? NULL : request_named(k, c, f);
 	struct wire_counted out;
 
 	if (!b)
 		return;
-	death_count(k, b, &out);
+	teardown_count(k, b, &out);
 	memcpy(out.id, b->meta.about.id, sizeof(out.id));
 	out.head = sock_head(WIRE_COUNTED, f->ref);
 	client_send(k, c->number, &out, sizeof(out), -1);
@@ -432,14 +432,14 @@ static void on_boxes(struct keeper *k, struct client *c, const struct frame *f)
 		struct wire_box box[PER_FRAME];
 	} out = { .head = sock_head(WIRE_LISTED, f->ref) };
 	unsigned n = 0;
-	struct kbox *b;
+	struct keeper_box *b;
 
 	if (strnlen(w->id, sizeof(w->id)) == sizeof(w->id)) {
 		refuse(k, c, f, ERR_INVALID, "not an id");
 		return;
 	}
-	for (b = kbox_after(&k->boxes, w->id); b && n < PER_FRAME;
-	     b = kbox_after(&k->boxes, b->meta.about.id))
+	for (b = keeper_box_after(&k->boxes, w->id); b && n < PER_FRAME;
+	     b = keeper_box_after(&k->boxes, b->meta.about.id))
 		if (b->meta.about.state == WIRE_BOX_TAKEN)
 			out.box[n++] = b->meta.about;
 	client_send(k, c->number, &out, sizeof(out.head) + n * sizeof(out.box[0]), -1);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* A pidfd of the recorded process, if that very process still lives. */
-static int find_process(const struct keeper *k, const struct meta *m)
+static int find_process(const struct keeper *k, const struct box_record *m)
 {
 	int pid = m->about.init_pid, low, high;
 
@@ -19,7 +19,7 @@ static int find_process(const struct keeper *k, const struct meta *m)
 		return -1;
 	low = (int)syscall(SYS_pidfd_open, pid, 0);
 	/* The time is read after the descriptor is held: now it cannot be another's. */
-	if (low >= 0 && meta_start_time(k->host.proc, pid, low) != m->start_time) {
+	if (low >= 0 && box_record_start_time(k->host.proc, pid, low) != m->start_time) {
 		close(low);
 		return -1;
 	}
@@ -29,34 +29,34 @@ static int find_process(const struct keeper *k, const struct meta *m)
 	return high;
 }
 
-static void adopt_or_end(struct keeper *k, const struct meta *m, uint32_t place)
+static void adopt_or_end(struct keeper *k, const struct box_record *m, uint32_t place)
 {
-	struct kbox *b = kbox_new(&k->boxes, m->about.id);
+	struct keeper_box *b = keeper_box_new(&k->boxes, m->about.id);
 	struct err e;
 
 	b->meta = *m;
 	b->place = place;
 	if (m->about.uid_base)
-		range_mark(&k->ranges, m->about.uid_base);
-	death_watch_cpu(k, b);
+		uid_range_mark(&k->ranges, m->about.uid_base);
+	teardown_watch_cpu(k, b);
 	b->death.fd = find_process(k, m);
 	if (b->death.fd < 0 || keeper_watch(k, &b->death, &e) < 0) {
-		death_seen(k, b);
+		teardown_seen(k, b);
 		return;
 	}
 	/* Nobody was given it, or its end had begun: finish that. */
 	if (m->about.state != WIRE_BOX_TAKEN)
-		death_kill(k, b);
+		teardown_kill(k, b);
 	else
 		deadline_adopt(k, b);
 }
 
 /* A box may live behind what we cannot read, so it is neither ours to adopt nor to forget. */
-static void from_record(uint32_t place, const struct meta *m, void *arg)
+static void from_record(uint32_t place, const struct box_record *m, void *arg)
 {
 	struct keeper *k = arg;
 
-	if (m && !kbox_find(&k->boxes, m->about.id))
+	if (m && !keeper_box_find(&k->boxes, m->about.id))
 		adopt_or_end(k, m, place);
 	else
 		fprintf(stderr, "atoll: keeper: record %u of boxes is %s; left alone\n", place,
@@ -68,27 +68,27 @@ static int from_old(const char *id, void *arg)
 {
 	struct keeper *k = arg;
 	uint32_t place;
-	struct meta m;
+	struct box_record m;
 	struct err e;
 
-	if (kbox_find(&k->boxes, id)) { /* it has one: whoever wrote that was killed before this */
-		meta_old_remove(k->host.run, id);
+	if (keeper_box_find(&k->boxes, id)) { /* it has one: whoever wrote that was killed before this */
+		box_record_old_remove(k->host.run, id);
 		return 0;
 	}
-	if (meta_old_read(k->host.run, id, &m, &e) < 0) {
+	if (box_record_old_read(k->host.run, id, &m, &e) < 0) {
 		/* Empty: its maker died before there was anything to record. */
 		if (e.kind == ERR_NOT_FOUND)
-			meta_old_remove(k->host.run, id);
+			box_record_old_remove(k->host.run, id);
 		else
 			fprintf(stderr, "atoll: keeper: %s; left alone\n", e.msg);
 		return 0;
 	}
-	if (records_take(&k->records, &place, &e) < 0 || records_write(k->records.fd, place, &m, &e) < 0) {
+	if (record_file_take(&k->records, &place, &e) < 0 || record_file_write(k->records.fd, place, &m, &e) < 0) {
 		fprintf(stderr, "atoll: keeper: %s; box %s is left alone\n", e.msg, id);
 		return 0;
 	}
 	adopt_or_end(k, &m, place);
-	meta_old_remove(k->host.run, id);
+	box_record_old_remove(k->host.run, id);
 	return 0;
 }
 
@@ -98,7 +98,7 @@ static void remove_unnamed(const char *name, void *arg)
 	struct keeper *k = arg;
 	struct err e;
 
-	for (struct kbox *b = kbox_after(&k->boxes, ""); b; b = kbox_after(&k->boxes, b->meta.about.id))
+	for (struct keeper_box *b = keeper_box_after(&k->boxes, ""); b; b = keeper_box_after(&k->boxes, b->meta.about.id))
 		if (strcmp(b->meta.cgroup, name) == 0)
 			return;
 	cgroup_kill(&k->host.cgroups, name);
@@ -108,8 +108,8 @@ static void remove_unnamed(const char *name, void *arg)
 
 int sweep_start(struct keeper *k, struct err *e)
 {
-	if (records_each(&k->records, from_record, k, e) < 0 ||
-	    meta_old_each(k->host.run, from_old, k, e) < 0 || records_begin(&k->records, e) < 0)
+	if (record_file_each(&k->records, from_record, k, e) < 0 ||
+	    box_record_old_each(k->host.run, from_old, k, e) < 0 || record_file_begin(&k->records, e) < 0)
 		return -1;
 	cgroups_each(&k->host.cgroups, remove_unnamed, k);
 	return 0;

@@ -22,7 +22,7 @@
 #define METER_MS 50
 #define DISCARD_MS 1000
 
-void death_kill(struct keeper *k, struct kbox *b)
+void teardown_kill(struct keeper *k, struct keeper_box *b)
 {
 	struct err ignored;
 
@@ -34,13 +34,13 @@ void death_kill(struct keeper *k, struct kbox *b)
 		(void)!cgroup_thaw(&k->host.cgroups, b->meta.cgroup, &ignored);
 }
 
-void death_count(const struct keeper *k, const struct kbox *b, struct wire_counted *out)
+void teardown_count(const struct keeper *k, const struct keeper_box *b, struct wire_counted *out)
 {
 	struct cgroup_counts n;
 
 	memset(&n, 0xff, sizeof(n));
 	if (b->meta.cgroup[0])
-		spare_count(k, b, &n);
+		cgroup_cache_count(k, b, &n);
 	if (n.cpu_us != UINT64_MAX)
 		n.cpu_us -= n.cpu_us < b->cpu_before_us ? n.cpu_us : b->cpu_before_us;
 	*out = (struct wire_counted){
@@ -53,54 +53,54 @@ void death_count(const struct keeper *k, const struct kbox *b, struct wire_count
 	};
 }
 
-const struct wire_counted *death_obituary(const struct keeper *k, const char *id)
+const struct wire_counted *teardown_counters(const struct keeper *k, const char *id)
 {
-	for (unsigned i = 0; i < OBITUARIES; i++)
+	for (unsigned i = 0; i < EXIT_COUNTERS; i++)
 		if (strcmp(k->obituary[i].id, id) == 0)
 			return &k->obituary[i];
 	return NULL;
 }
 
 /* What nobody has to wait for: it is out of everybody's reach already. */
-static void leave_behind(struct keeper *k, struct kbox *b)
+static void leave_behind(struct keeper *k, struct keeper_box *b)
 {
-	linger_close(k->linger, steal_fd(&b->mounts));
+	mount_reaper_close(k->linger, steal_fd(&b->mounts));
 	if (b->spare)
-		spare_keep(k, b);
+		cgroup_cache_keep(k, b);
 	else
-		spare_forget(k, b);
+		cgroup_cache_forget(k, b);
 	/* A zygote is in the network of its home, and may not have ended yet. */
 	if (k->host.nets && !b->home) {
-		nets_give(k->host.nets, steal(&b->net), b->net_unchecked);
+		netns_pool_put(k->host.nets, steal(&b->net), b->net_unchecked);
 		keeper_tend_nets(k);
 	}
 }
 
-static void bury(struct keeper *k, struct kbox *b)
+static void bury(struct keeper *k, struct keeper_box *b)
 {
-	char path[KBOX_SOCKET];
+	char path[KEEPER_BOX_SOCKET];
 
 	/* The record goes last: while it is there, a new keeper finishes what we began. */
-	kbox_socket(b, path);
+	keeper_box_socket(b, path);
 	unlinkat(k->host.run, path, 0);
-	records_drop(&k->records, b->place);
+	record_file_drop(&k->records, b->place);
 	if (b->meta.about.uid_base)
-		range_free(&k->ranges, b->meta.about.uid_base);
-	k->obituary[k->obituary_next++ % OBITUARIES] = b->last;
+		uid_range_free(&k->ranges, b->meta.about.uid_base);
+	k->obituary[k->obituary_next++ % EXIT_COUNTERS] = b->last;
 	for (unsigned i = 0; i < b->nwaiters; i++) {
 		b->last.head = sock_head(WIRE_GONE, b->waiters[i].ref);
 		client_send(k, b->waiters[i].client, &b->last, sizeof(b->last), -1);
 	}
 	leave_behind(k, b);
 	k->metered -= (unsigned)b->metered;
-	kbox_free(&k->boxes, b);
+	keeper_box_free(&k->boxes, b);
 }
 
-static int remove_leftovers(struct keeper *k, struct kbox *b)
+static int remove_leftovers(struct keeper *k, struct keeper_box *b)
 {
 	struct err e;
 
-	b->spare = spare_may_keep(k, b);
+	b->spare = cgroup_cache_may_keep(k, b);
 	if (b->spare)
 		return 0;
 	if (!b->meta.cgroup[0] || cgroup_remove(&k->host.cgroups, b->meta.cgroup, &e) == 0)
@@ -112,7 +112,7 @@ static int remove_leftovers(struct keeper *k, struct kbox *b)
 	return -1;
 }
 
-void death_seen(struct keeper *k, struct kbox *b)
+void teardown_seen(struct keeper *k, struct keeper_box *b)
 {
 	siginfo_t si;
 
@@ -121,14 +121,14 @@ void death_seen(struct keeper *k, struct kbox *b)
 		waitid((idtype_t)P_PIDFD, (id_t)b->death.fd, &si, WEXITED | WNOHANG | __WALL);
 	keeper_unwatch(k, &b->death);
 	if (b->home)
-		seed_home_died(k, b);
+		warm_pool_box_died(k, b);
 	if (b->meta.about.state == WIRE_BOX_POOLED)
 		pool_drop(k, b);
 	b->meta.about.state = WIRE_BOX_DYING;
 	if (b->unread)
 		memset(&b->last, 0xff, sizeof(b->last)); /* "cannot tell" */
 	else
-		death_count(k, b, &b->last);
+		teardown_count(k, b, &b->last);
 	memcpy(b->last.id, b->meta.about.id, sizeof(b->last.id));
 	b->last.by_operator = b->by_operator;
 	if (remove_leftovers(k, b) < 0) {
@@ -140,11 +140,11 @@ void death_seen(struct keeper *k, struct kbox *b)
 	bury(k, b);
 }
 
-void death_discard(struct keeper *k, struct kbox *b)
+void teardown_discard(struct keeper *k, struct keeper_box *b)
 {
 	struct err e;
 
-	death_kill(k, b);
+	teardown_kill(k, b);
 	/* The kernel needs a moment to end the processes of a box. Only then can init be reaped, and only then are
 	 * its ids free for another box. */
 	if (b->death.fd >= 0) {
@@ -152,16 +152,16 @@ void death_discard(struct keeper *k, struct kbox *b)
 			return;
 		poll(&(struct pollfd){ .fd = b->death.fd, .events = POLLIN }, 1, DISCARD_MS);
 	}
-	death_seen(k, b);
+	teardown_seen(k, b);
 }
 
-void death_retry(struct keeper *k)
+void teardown_retry(struct keeper *k)
 {
-	struct kbox *todo = k->dying;
+	struct keeper_box *todo = k->dying;
 
 	k->dying = NULL;
 	while (todo) {
-		struct kbox *b = todo;
+		struct keeper_box *b = todo;
 
 		todo = b->next;
 		if (remove_leftovers(k, b) == 0) {
@@ -174,7 +174,7 @@ void death_retry(struct keeper *k)
 	}
 }
 
-void death_watch_cpu(struct keeper *k, struct kbox *b)
+void teardown_watch_cpu(struct keeper *k, struct keeper_box *b)
 {
 	if (!b->meta.about.limits.cpu_ms)
 		return;
@@ -183,21 +183,21 @@ void death_watch_cpu(struct keeper *k, struct kbox *b)
 	keeper_wake_in(k, METER_MS);
 }
 
-void death_meter(struct keeper *k)
+void teardown_meter(struct keeper *k)
 {
 	struct wire_counted now;
 
 	if (!k->metered)
 		return;
-	for (struct kbox *b = kbox_after(&k->boxes, ""); b; b = kbox_after(&k->boxes, b->meta.about.id)) {
+	for (struct keeper_box *b = keeper_box_after(&k->boxes, ""); b; b = keeper_box_after(&k->boxes, b->meta.about.id)) {
 		uint64_t most_us = b->meta.about.limits.cpu_ms * 1000;
 
 		if (!b->metered || b->meta.about.state != WIRE_BOX_TAKEN)
 			continue;
-		death_count(k, b, &now);
+		teardown_count(k, b, &now);
 		if (now.cpu_us != UINT64_MAX && now.cpu_us > most_us) {
 			b->over_cpu = 1;
-			death_kill(k, b);
+			teardown_kill(k, b);
 		}
 	}
 	keeper_wake_in(k, METER_MS);

@@ -145,7 +145,7 @@ static int write_owner(int dir, int share, const char *run_dir, struct err *e)
 	return symlinkat(run_dir, dir, name) < 0 ? err_sys(e, "take id share %d", share) : 0;
 }
 
-int range_claim(struct ranges *r, const char *run_dir, struct err *e)
+int uid_range_claim(struct uid_ranges *r, const char *run_dir, struct err *e)
 {
 	auto_fd int dir = -1, lock = -1;
 	int share;
@@ -164,7 +164,7 @@ int range_claim(struct ranges *r, const char *run_dir, struct err *e)
 	return 0;
 }
 
-static uint64_t *word(struct ranges *r, uint32_t n, uint64_t *out_bit)
+static uint64_t *word(struct uid_ranges *r, uint32_t n, uint64_t *out_bit)
 {
 	*out_bit = UINT64_C(1) << (n % 64);
 	return &r->taken[n / 64];
@@ -178,7 +178,7 @@ static uint32_t number(uint32_t uid_base)
 	return n;
 }
 
-int range_take(struct ranges *r, uint32_t *out_uid_base, struct err *e)
+int uid_range_take(struct uid_ranges *r, uint32_t *out_uid_base, struct err *e)
 {
 	for (uint32_t i = 0; i < RANGE_PER_SHARE; i++) {
 		uint32_t n = r->first + (r->next - r->first + i) % RANGE_PER_SHARE;
@@ -194,14 +194,14 @@ int range_take(struct ranges *r, uint32_t *out_uid_base, struct err *e)
 	return err_set(e, ERR_LIMIT, "all %u id ranges are in use", RANGE_PER_SHARE);
 }
 
-void range_mark(struct ranges *r, uint32_t uid_base)
+void uid_range_mark(struct uid_ranges *r, uint32_t uid_base)
 {
 	uint64_t bit, *w = word(r, number(uid_base), &bit);
 
 	*w |= bit;
 }
 
-void range_free(struct ranges *r, uint32_t uid_base)
+void uid_range_free(struct uid_ranges *r, uint32_t uid_base)
 {
 	uint64_t bit, *w = word(r, number(uid_base), &bit);
 

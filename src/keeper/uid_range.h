@@ -13,7 +13,7 @@
 #define RANGE_PER_SHARE 8125u
 #define RANGE_COUNT (RANGE_SHARES * RANGE_PER_SHARE) /* the last one ends below 2^32 */
 
-struct ranges {
+struct uid_ranges {
 	uint64_t taken[RANGE_COUNT / 64 + 1];
 	uint32_t first; /* of our share */
 	int lock;       /* held as long as we live: the share is ours */
@@ -22,8 +22,8 @@ struct ranges {
 
 /* Takes a share for the keeper of this run folder: the one it had, or a free one. A share is free when its
  * keeper is gone and no process has one of its ids: neither the run folder's end nor its being there says so. */
-must_check int range_claim(struct ranges *r, const char *run_dir, struct err *e);
+must_check int uid_range_claim(struct uid_ranges *r, const char *run_dir, struct err *e);
 
-must_check int range_take(struct ranges *r, uint32_t *out_uid_base, struct err *e);
-void range_mark(struct ranges *r, uint32_t uid_base); /* found in use by a box we re-adopt */
-void range_free(struct ranges *r, uint32_t uid_base);
+must_check int uid_range_take(struct uid_ranges *r, uint32_t *out_uid_base, struct err *e);
+void uid_range_mark(struct uid_ranges *r, uint32_t uid_base); /* found in use by a box we re-adopt */
+void uid_range_free(struct uid_ranges *r, uint32_t uid_base);

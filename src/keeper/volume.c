@@ -95,8 +95,8 @@ static int users(struct keeper *k, const char *id, const char **out_box)
 {
 	int most = 0;
 
-	for (struct kbox *b = kbox_after(&k->boxes, ""); b;
-	     b = kbox_after(&k->boxes, b->meta.about.id))
+	for (struct keeper_box *b = keeper_box_after(&k->boxes, ""); b;
+	     b = keeper_box_after(&k->boxes, b->meta.about.id))
 		for (uint32_t i = 0; i < b->meta.nmounts; i++) {
 			int use = b->meta.mounts[i].flags & WIRE_MOUNT_RO ? 1 : 2;
 
@@ -113,7 +113,7 @@ static int can_have_volumes(const struct keeper *k, struct err *e)
 	if (k->host.rootless)
 		return err_set(e, ERR_DENIED,
 			       "volumes are disk images: they take a keeper that runs as root");
-	if (!(k->host.layers & LAYER_BIT(LAYER_IDMAP)))
+	if (!(k->host.layers & FEATURE_BIT(LAYER_IDMAP)))
 		return err_set(e, ERR_DENIED,
 			       "volumes need mounts with shifted ids, which this kernel has not");
 	return 0;
@@ -140,16 +140,16 @@ int volume_check(struct keeper *k, const struct wire_create *w, struct err *e)
 
 /* ---- making and dropping ---- */
 
-static int work(const struct host *h, struct job *j, struct err *e)
+static int work(const struct host_state *h, struct build_job *j, struct err *e)
 {
 	if (j->volume.bytes)
 		return disk_volume_make(h->disks, j->volume.id, j->volume.bytes, e);
 	return disk_volume_drop(h->disks, j->volume.id, e);
 }
 
-static void back(struct keeper *k, struct job *take_job)
+static void back(struct keeper *k, struct build_job *take_job)
 {
-	auto_free struct job *j = take_job;
+	auto_free struct build_job *j = take_job;
 	struct frame done = sock_head(WIRE_DONE, j->ref);
 
 	if (j->err.kind)
@@ -178,7 +178,7 @@ static int possible(struct keeper *k, const struct wire_volume *w, struct err *e
 void volume_request(struct keeper *k, struct client *c, const struct frame *f)
 {
 	const struct wire_volume *w = (const struct wire_volume *)f;
-	struct job *j;
+	struct build_job *j;
 	struct err e;
 
 	if (request_too_many(k, c, f))
@@ -187,12 +187,12 @@ void volume_request(struct keeper *k, struct client *c, const struct frame *f)
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	j = job_new();
+	j = build_job_new();
 	j->work = work;
 	j->back = back;
 	j->client = c->number;
 	j->ref = f->ref;
 	j->volume.bytes = f->type == WIRE_VOLUME_MAKE ? w->bytes : 0;
 	memcpy(j->volume.id, w->id, sizeof(j->volume.id));
-	maker_give(k->maker, j);
+	builder_submit(k->maker, j);
 }

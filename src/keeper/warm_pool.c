@@ -60,7 +60,7 @@ static unsigned zygotes_mib(const struct keeper *k)
 {
 	unsigned sum = 0;
 
-	for (unsigned i = 1; i < SEED_LANES; i++)
+	for (unsigned i = 1; i < POOL_CLASSES; i++)
 		sum += k->zygotes[i].kind ? k->zygotes[i].kind->mib : 0;
 	return sum;
 }
@@ -68,7 +68,7 @@ static unsigned zygotes_mib(const struct keeper *k)
 static void make_zygote(struct keeper *k, unsigned lane)
 {
 	struct zygote *z = &k->zygotes[lane];
-	struct job *j;
+	struct build_job *j;
 	struct err e;
 
 	if (z->kind->script || z->making || z->src.fd >= 0 || k->stopping || now_ns() < z->retry_ns)
@@ -77,7 +77,7 @@ static void make_zygote(struct keeper *k, unsigned lane)
 		z->retry_ns = now_ns() + FAILED_RETRY_NS;
 		return;
 	}
-	j = job_new();
+	j = build_job_new();
 	j->for_pool = 1; /* behind whatever a client waits for */
 	j->home_of = z->kind;
 	j->home_lane = lane;
@@ -127,12 +127,12 @@ static void end_zygote(struct keeper *k, struct zygote *z, uint64_t retry_ns)
 	z->pid = 0;
 	z->retry_ns = now_ns() + retry_ns;
 	if (z->home)
-		death_kill(k, z->home);
+		teardown_kill(k, z->home);
 }
 
-void seed_home_made(struct keeper *k, struct job *take_job)
+void warm_pool_box_created(struct keeper *k, struct build_job *take_job)
 {
-	struct job *j = take_job;
+	struct build_job *j = take_job;
 	struct zygote *z = &k->zygotes[j->home_lane];
 	struct err e = j->err;
 
@@ -157,11 +157,11 @@ void seed_home_made(struct keeper *k, struct job *take_job)
 	}
 	z->home = NULL;
 	z->src.fd = -1;
-	death_discard(k, j->box);
+	teardown_discard(k, j->box);
 	free(j);
 }
 
-void seed_news(struct keeper *k, struct zygote *z)
+void warm_pool_on_message(struct keeper *k, struct zygote *z)
 {
 	char said;
 
@@ -173,19 +173,19 @@ void seed_news(struct keeper *k, struct zygote *z)
 	end_zygote(k, z, z->ready ? RETRY_NS : ABSENT_RETRY_NS);
 }
 
-void seed_home_died(struct keeper *k, struct kbox *home)
+void warm_pool_box_died(struct keeper *k, struct keeper_box *home)
 {
 	k->homes--;
-	for (unsigned i = 1; i < SEED_LANES; i++)
+	for (unsigned i = 1; i < POOL_CLASSES; i++)
 		if (k->zygotes[i].home == home) {
 			k->zygotes[i].home = NULL;
 			end_zygote(k, &k->zygotes[i], RETRY_NS);
 		}
 }
 
-void seed_end_all(struct keeper *k)
+void warm_pool_end_all(struct keeper *k)
 {
-	for (unsigned i = 1; i < SEED_LANES; i++)
+	for (unsigned i = 1; i < POOL_CLASSES; i++)
 		end_zygote(k, &k->zygotes[i], 0);
 }
 
@@ -193,11 +193,11 @@ void seed_end_all(struct keeper *k)
 
 static void empty_lane(struct keeper *k, unsigned lane)
 {
-	struct kbox *b;
+	struct keeper_box *b;
 
 	k->lanes[lane].depth = 0;
 	while ((b = pool_take(k, lane)) != NULL)
-		death_kill(k, b);
+		teardown_kill(k, b);
 }
 
 static void free_lane(struct keeper *k, unsigned lane)
@@ -215,7 +215,7 @@ static unsigned unused_lane(const struct keeper *k)
 	uint64_t before = now_ns() - EVICT_NS;
 	unsigned found = 0;
 
-	for (unsigned i = 1; i < SEED_LANES; i++) {
+	for (unsigned i = 1; i < POOL_CLASSES; i++) {
 		const struct zygote *z = &k->zygotes[i];
 
 		if (z->kind && !z->making && !k->lanes[i].making && z->asked_ns < before) {
@@ -244,9 +244,9 @@ static unsigned new_lane(struct keeper *k, const struct seed_kind *kind, uint32_
 	unsigned most = zygotes_mib_most(), lane, old;
 
 	for (;;) {
-		for (lane = 1; lane < SEED_LANES && k->zygotes[lane].kind; lane++)
+		for (lane = 1; lane < POOL_CLASSES && k->zygotes[lane].kind; lane++)
 			;
-		if (lane < SEED_LANES && zygotes_mib(k) + kind->mib <= most)
+		if (lane < POOL_CLASSES && zygotes_mib(k) + kind->mib <= most)
 			break;
 		old = unused_lane(k);
 		if (!old)
@@ -258,7 +258,7 @@ static unsigned new_lane(struct keeper *k, const struct seed_kind *kind, uint32_
 	return lane;
 }
 
-unsigned seed_lane(struct keeper *k, const char *name, uint32_t group)
+unsigned warm_pool_class(struct keeper *k, const char *name, uint32_t group)
 {
 	const struct seed_kind *kind = NULL;
 
@@ -269,7 +269,7 @@ unsigned seed_lane(struct keeper *k, const char *name, uint32_t group)
 		return 0;
 	if (kind->script)
 		group = 0; /* each is started in its own box: boxes share nothing by it */
-	for (unsigned i = 1; i < SEED_LANES; i++)
+	for (unsigned i = 1; i < POOL_CLASSES; i++)
 		if (k->zygotes[i].kind == kind && k->zygotes[i].group == group)
 			return i;
 	return new_lane(k, kind, group);
@@ -282,15 +282,15 @@ static void deepen_lane(struct keeper *k, unsigned lane)
 	unsigned n = 0, depth;
 
 	k->lanes[lane].depth += !k->lanes[lane].depth;
-	for (unsigned i = 1; i < SEED_LANES; i++)
+	for (unsigned i = 1; i < POOL_CLASSES; i++)
 		n += k->zygotes[i].kind == kind && k->lanes[i].depth;
 	depth = kind->depth / n > DEPTH_LEAST ? kind->depth / n : DEPTH_LEAST;
-	for (unsigned i = 1; i < SEED_LANES; i++)
+	for (unsigned i = 1; i < POOL_CLASSES; i++)
 		if (k->zygotes[i].kind == kind && k->lanes[i].depth)
 			k->lanes[i].depth = depth;
 }
 
-int seed_wanted(struct keeper *k, unsigned lane)
+int warm_pool_wanted(struct keeper *k, unsigned lane)
 {
 	struct zygote *z = &k->zygotes[lane];
 
@@ -301,17 +301,17 @@ int seed_wanted(struct keeper *k, unsigned lane)
 	if (k->pool_depth && now_ns() >= z->retry_ns) /* a keeper without a pool forks on demand only */
 		deepen_lane(k, lane);
 	keeper_wake_in(k, TEND_MS);
-	return seed_ready(k, lane);
+	return warm_pool_is_ready(k, lane);
 }
 
-int seed_ready(const struct keeper *k, unsigned lane)
+int warm_pool_is_ready(const struct keeper *k, unsigned lane)
 {
 	const struct zygote *z = &k->zygotes[lane];
 
 	return z->kind && (z->kind->script ? now_ns() >= z->retry_ns : z->ready);
 }
 
-void seed_for_job(struct keeper *k, struct job *j, unsigned lane)
+void warm_pool_for_job(struct keeper *k, struct build_job *j, unsigned lane)
 {
 	struct zygote *z = &k->zygotes[lane];
 
@@ -327,13 +327,13 @@ void seed_for_job(struct keeper *k, struct job *j, unsigned lane)
 	j->zygote_number = z->number;
 }
 
-void seed_worked(struct keeper *k, const struct job *j)
+void warm_pool_worked(struct keeper *k, const struct build_job *j)
 {
 	if (k->zygotes[j->lane].number == j->zygote_number)
 		k->zygotes[j->lane].failures = 0;
 }
 
-void seed_failed(struct keeper *k, const struct job *j)
+void warm_pool_failed(struct keeper *k, const struct build_job *j)
 {
 	struct zygote *z = &k->zygotes[j->lane];
 
@@ -350,19 +350,19 @@ void seed_failed(struct keeper *k, const struct job *j)
 	z->retry_ns = now_ns() + FAILED_RETRY_NS;
 }
 
-void seed_tend(struct keeper *k)
+void warm_pool_maintain(struct keeper *k)
 {
 	uint64_t now = now_ns();
 	int low = -1, any = k->ncorpses != 0;
 
-	for (unsigned i = 1; i < SEED_LANES; i++)
+	for (unsigned i = 1; i < POOL_CLASSES; i++)
 		any |= k->zygotes[i].kind != NULL;
 	if (any)
 		keeper_wake_in(k, TEND_MS);
 	if (!any || now < k->tend_ns)
 		return;
 	reap_zygotes(k);
-	for (unsigned i = 1; i < SEED_LANES; i++) {
+	for (unsigned i = 1; i < POOL_CLASSES; i++) {
 		struct zygote *z = &k->zygotes[i];
 
 		if (!z->kind)

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 struct keeper;
-struct job;
+struct build_job;
 
 struct seed_kind {
 	const char *name;    /* as a client asks for it */
@@ -19,7 +19,7 @@ struct seed_kind {
 	unsigned mib;        /* memory of its zygote, about */
 };
 enum { SEED_KINDS = 4 };
-enum { SEED_LANES = 1 + 32 }; /* 0 is the plain lane */
+enum { POOL_CLASSES = 1 + 32 }; /* 0 is the plain lane */
 extern const struct seed_kind seed_kinds[SEED_KINDS];
 
 struct zygote { /* of a lane */
@@ -27,7 +27,7 @@ struct zygote { /* of a lane */
 	const struct seed_kind *kind; /* NULL: the lane is free */
 	uint32_t group;
 	pid_t pid;
-	struct kbox *home;
+	struct keeper_box *home;
 	int making, ready;
 	uint64_t number;   /* never reused */
 	unsigned forks;
@@ -38,16 +38,16 @@ struct zygote { /* of a lane */
 
 /* The lane of this seed and group, made now if need be. 0: no such seed, or as many zygotes as memory allows
  * are in use by other groups. */
-unsigned seed_lane(struct keeper *k, const char *name, uint32_t group);
+unsigned warm_pool_class(struct keeper *k, const char *name, uint32_t group);
 /* Somebody wants one: from now on they are made in advance. 1: a box can have one now. */
-int seed_wanted(struct keeper *k, unsigned lane);
-int seed_ready(const struct keeper *k, unsigned lane);
-void seed_for_job(struct keeper *k, struct job *j, unsigned lane); /* the box it makes will have one */
-void seed_worked(struct keeper *k, const struct job *j);
+int warm_pool_wanted(struct keeper *k, unsigned lane);
+int warm_pool_is_ready(const struct keeper *k, unsigned lane);
+void warm_pool_for_job(struct keeper *k, struct build_job *j, unsigned lane); /* the box it makes will have one */
+void warm_pool_worked(struct keeper *k, const struct build_job *j);
 /* The box could not have one. Ends the zygote after several in a row, not after one. */
-void seed_failed(struct keeper *k, const struct job *j);
-void seed_home_made(struct keeper *k, struct job *take_job);
-void seed_news(struct keeper *k, struct zygote *z);
-void seed_home_died(struct keeper *k, struct kbox *home);
-void seed_tend(struct keeper *k); /* at times: who is not wanted any more goes */
-void seed_end_all(struct keeper *k);
+void warm_pool_failed(struct keeper *k, const struct build_job *j);
+void warm_pool_box_created(struct keeper *k, struct build_job *take_job);
+void warm_pool_on_message(struct keeper *k, struct zygote *z);
+void warm_pool_box_died(struct keeper *k, struct keeper_box *home);
+void warm_pool_maintain(struct keeper *k); /* at times: who is not wanted any more goes */
+void warm_pool_end_all(struct keeper *k);

@@ -124,7 +124,7 @@ static int zygote_main(void *arg)
 
 /* ---- in the keeper ---- */
 
-static int filter_file(const struct host *h, struct err *e)
+static int filter_file(const struct host_state *h, struct err *e)
 {
 	size_t size = h->filter.len * sizeof(struct sock_filter);
 	auto_fd int fd = memfd_create("filter", MFD_CLOEXEC);
@@ -134,7 +134,7 @@ static int filter_file(const struct host *h, struct err *e)
 	return steal_fd(&fd);
 }
 
-static int launch(const struct host *h, struct start *s, struct zygote_birth *out, struct err *e)
+static int launch(const struct host_state *h, struct start *s, struct zygote_birth *out, struct err *e)
 {
 	/* Kept: what a sanitizer has noted about it must not be found by whoever is mapped there next. */
 	static _Thread_local _Alignas(16) char stack[STACK];
@@ -167,7 +167,7 @@ static int launch(const struct host *h, struct start *s, struct zygote_birth *ou
 	return 0;
 }
 
-int zygote_start(const struct host *h, const struct kbox *home, const char *program, const char *name,
+int zygote_start(const struct host_state *h, const struct keeper_box *home, const char *program, const char *name,
 		 struct zygote_birth *out, struct err *e)
 {
 	struct start s = { .program = program, .name = name, .home = home->death.fd, .orders = -1,
@@ -189,7 +189,7 @@ int zygote_start(const struct host *h, const struct kbox *home, const char *prog
 		own_close_fd(&s.out[i]);
 	}
 	out->orders = pair[0];
-	if (done == 0 && kbox_lift(&out->orders, e) == 0)
+	if (done == 0 && keeper_box_lift(&out->orders, e) == 0)
 		return 0;
 	own_close_fd(&out->orders);
 	return err_in(e, "zygote %s", name);
@@ -225,7 +225,7 @@ static int await_report(int report, struct seed_report *r, struct err *e)
 	return r->err.kind ? -1 : 0;
 }
 
-static int order(const struct planting *p, int childs, int report, struct err *e)
+static int order(const struct zygote_fork_args *p, int childs, int report, struct err *e)
 {
 	const struct spec *sp = p->spec;
 	struct seed_order o = { .layers = p->box->meta.about.layers, .without = p->without,
@@ -241,7 +241,7 @@ static int order(const struct planting *p, int childs, int report, struct err *e
 	return send_order(p->orders, &o, fds, n, e);
 }
 
-int zygote_plant(const struct planting *p, struct err *e)
+int zygote_fork(const struct zygote_fork_args *p, struct err *e)
 {
 	struct wire_seed told = { .head = sock_head(WIRE_SEED, 0) };
 	struct seed_report r = { 0 };

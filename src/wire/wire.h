@@ -236,7 +236,7 @@ struct wire_box {
 	char id[WIRE_ID];
 	char template[WIRE_ID * 2];
 	struct wire_limits limits;
-	uint64_t layers;     /* bits of enum jail_layer: what is really in force */
+	uint64_t layers;     /* bits of enum jail_feature: what is really in force */
 	uint64_t created_ns; /* CLOCK_REALTIME */
 	uint32_t state;      /* enum wire_box_state */
 	uint32_t uid_base;   /* first host uid of its range */

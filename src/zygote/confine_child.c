@@ -54,9 +54,9 @@ static int row_namespaces(struct sealing *s, struct err *e)
 		uint64_t layer;
 		int flag;
 	} namespaces[] = {
-		{ LAYER_BIT(LAYER_USERNS), CLONE_NEWUSER }, { LAYER_BIT(LAYER_MOUNTS), CLONE_NEWNS },
-		{ LAYER_BIT(LAYER_NET), CLONE_NEWNET },     { LAYER_BIT(LAYER_IPC), CLONE_NEWIPC },
-		{ LAYER_BIT(LAYER_UTS), CLONE_NEWUTS },     { LAYER_BIT(LAYER_CGROUP_NS), CLONE_NEWCGROUP },
+		{ FEATURE_BIT(LAYER_USERNS), CLONE_NEWUSER }, { FEATURE_BIT(LAYER_MOUNTS), CLONE_NEWNS },
+		{ FEATURE_BIT(LAYER_NET), CLONE_NEWNET },     { FEATURE_BIT(LAYER_IPC), CLONE_NEWIPC },
+		{ FEATURE_BIT(LAYER_UTS), CLONE_NEWUTS },     { FEATURE_BIT(LAYER_CGROUP_NS), CLONE_NEWCGROUP },
 	};
 	int flags = 0;
 
@@ -97,7 +97,7 @@ static int row_bounds(struct sealing *s, struct err *e)
 static int row_identity(struct sealing *s, struct err *e)
 {
 	/* Without a range of ids the box has one, and it is ours already. */
-	return s->order->layers & LAYER_BIT(LAYER_UIDRANGE) ? user_become_user(e) : 0;
+	return s->order->layers & FEATURE_BIT(LAYER_UIDRANGE) ? user_become_user(e) : 0;
 }
 
 static int row_caps(struct sealing *s, struct err *e)
@@ -118,7 +118,7 @@ static int row_privileges(struct sealing *s, struct err *e)
 
 static int row_landlock(struct sealing *s, struct err *e)
 {
-	return s->order->layers & LAYER_BIT(LAYER_LANDLOCK)
+	return s->order->layers & FEATURE_BIT(LAYER_LANDLOCK)
 		       ? landlock_apply(s->order->landlock_abi, -1, 0, e)
 		       : 0;
 }

@@ -18,7 +18,7 @@ enum { SEED_TASKS = 6 };
 
 struct seed_order { /* fds: pidfd of the box's init, the child's socket, a pipe for the report, and
 		     * the box's cgroup (v2) or its `tasks` files (v1) */
-	uint64_t layers;  /* bits of enum jail_layer that the box has */
+	uint64_t layers;  /* bits of enum jail_feature that the box has */
 	uint64_t without; /* test builds: rows of seal.c to leave out */
 	int32_t landlock_abi;
 	uint32_t born_in; /* 1: the fourth descriptor is the cgroup to be born in */

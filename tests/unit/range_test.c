@@ -10,12 +10,12 @@ static int overlap(uint32_t a, uint32_t b)
 
 TEST(ranges_of_living_boxes_do_not_overlap)
 {
-	static struct ranges r;
+	static struct uid_ranges r;
 	uint32_t base[64];
 	struct err e;
 
 	for (unsigned i = 0; i < ARRAY_LEN(base); i++) {
-		CHECK(range_take(&r, &base[i], &e) == 0);
+		CHECK(uid_range_take(&r, &base[i], &e) == 0);
 		CHECK(base[i] >= RANGE_FIRST_UID);
 		for (unsigned k = 0; k < i; k++)
 			CHECK(!overlap(base[i], base[k]));
@@ -24,53 +24,53 @@ TEST(ranges_of_living_boxes_do_not_overlap)
 
 TEST(a_range_rests_as_long_as_possible_before_it_is_used_again)
 {
-	static struct ranges r;
+	static struct uid_ranges r;
 	uint32_t first, other;
 	struct err e;
 
-	CHECK(range_take(&r, &first, &e) == 0);
-	range_free(&r, first);
+	CHECK(uid_range_take(&r, &first, &e) == 0);
+	uid_range_free(&r, first);
 	for (unsigned i = 1; i < RANGE_PER_SHARE; i++) {
-		CHECK(range_take(&r, &other, &e) == 0);
+		CHECK(uid_range_take(&r, &other, &e) == 0);
 		CHECK(other != first);
-		range_free(&r, other);
+		uid_range_free(&r, other);
 	}
-	CHECK(range_take(&r, &other, &e) == 0);
+	CHECK(uid_range_take(&r, &other, &e) == 0);
 	CHECK_INT(other, first);
 }
 
 TEST(a_range_that_was_found_in_use_is_not_given_out)
 {
-	static struct ranges r;
+	static struct uid_ranges r;
 	uint32_t first = RANGE_FIRST_UID, got;
 	struct err e;
 
-	range_mark(&r, first);
-	CHECK(range_take(&r, &got, &e) == 0);
+	uid_range_mark(&r, first);
+	CHECK(uid_range_take(&r, &got, &e) == 0);
 	CHECK(!overlap(got, first));
 }
 
 TEST(shares_do_not_overlap_and_end_below_the_last_id)
 {
-	static struct ranges a, b = { .first = RANGE_PER_SHARE, .next = RANGE_PER_SHARE };
+	static struct uid_ranges a, b = { .first = RANGE_PER_SHARE, .next = RANGE_PER_SHARE };
 	uint32_t last = 0, next;
 	struct err e;
 
 	for (unsigned i = 0; i < RANGE_PER_SHARE; i++)
-		CHECK(range_take(&a, &last, &e) == 0);
-	CHECK(range_take(&b, &next, &e) == 0);
+		CHECK(uid_range_take(&a, &last, &e) == 0);
+	CHECK(uid_range_take(&b, &next, &e) == 0);
 	CHECK(next > last && !overlap(next, last));
 	CHECK(RANGE_FIRST_UID + (uint64_t)RANGE_COUNT * RANGE_STRIDE < UINT32_MAX);
 }
 
 TEST(when_all_are_taken_it_says_so)
 {
-	static struct ranges r;
+	static struct uid_ranges r;
 	uint32_t base;
 	struct err e;
 
 	for (unsigned i = 0; i < RANGE_PER_SHARE; i++)
-		CHECK(range_take(&r, &base, &e) == 0);
-	CHECK(range_take(&r, &base, &e) < 0);
+		CHECK(uid_range_take(&r, &base, &e) == 0);
+	CHECK(uid_range_take(&r, &base, &e) < 0);
 	CHECK_INT(e.kind, ERR_LIMIT);
 }

@@ -24,7 +24,7 @@ static int fresh_run(void)
 	return mkdirat(run, "boxes", 0700);
 }
 
-static void end_run(struct records *r)
+static void end_run(struct record_file *r)
 {
 	char path[64], at[40];
 	ssize_t n;
@@ -39,9 +39,9 @@ static void end_run(struct records *r)
 	own_close_fd(&run);
 }
 
-static struct meta box(const char *id)
+static struct box_record box(const char *id)
 {
-	struct meta m = { .magic = META_MAGIC, .boot = BOOT, .start_time = 5 };
+	struct box_record m = { .magic = BOX_RECORD_MAGIC, .boot = BOOT, .start_time = 5 };
 
 	snprintf(m.about.id, sizeof(m.about.id), "%s", id);
 	m.about.uid_base = RANGE_FIRST_UID + RANGE_STRIDE;
@@ -53,10 +53,10 @@ static struct meta box(const char *id)
 static struct found {
 	unsigned n, torn;
 	uint32_t place;
-	struct meta last;
+	struct box_record last;
 } found;
 
-static void note(uint32_t place, const struct meta *m, void *arg)
+static void note(uint32_t place, const struct box_record *m, void *arg)
 {
 	(void)arg;
 	found.place = place;
@@ -69,16 +69,16 @@ static void note(uint32_t place, const struct meta *m, void *arg)
 }
 
 /* As the next keeper does. */
-static int again(struct records *r, uint64_t boot, struct err *e)
+static int again(struct record_file *r, uint64_t boot, struct err *e)
 {
 	own_close_fd(&r->fd);
 	found = (struct found){ 0 };
-	if (records_open(r, run, boot, e) < 0)
+	if (record_file_open(r, run, boot, e) < 0)
 		return -1;
-	return records_each(r, note, NULL, e) < 0 ? -1 : records_begin(r, e);
+	return record_file_each(r, note, NULL, e) < 0 ? -1 : record_file_begin(r, e);
 }
 
-static int begin(struct records *r)
+static int begin(struct record_file *r)
 {
 	struct err e;
 
@@ -88,19 +88,19 @@ static int begin(struct records *r)
 
 static off_t at_place(uint32_t place)
 {
-	return (off_t)RECORDS_PLACE * (place + 1);
+	return (off_t)RECORD_FILE_PLACE * (place + 1);
 }
 
 TEST(a_record_is_read_as_it_was_written)
 {
-	static struct records r;
-	struct meta m = box("abcdefghijkl");
+	static struct record_file r;
+	struct box_record m = box("abcdefghijkl");
 	uint32_t place;
 	struct err e;
 
 	CHECK(begin(&r) == 0);
-	CHECK(records_take(&r, &place, &e) == 0);
-	CHECK(records_write(r.fd, place, &m, &e) == 0);
+	CHECK(record_file_take(&r, &place, &e) == 0);
+	CHECK(record_file_write(r.fd, place, &m, &e) == 0);
 	CHECK(again(&r, BOOT, &e) == 0);
 	CHECK_INT(found.n, 1);
 	CHECK_INT(found.place, place);
@@ -110,35 +110,35 @@ TEST(a_record_is_read_as_it_was_written)
 
 TEST(a_deadline_is_of_the_box_that_it_names_and_outlives_the_keeper)
 {
-	static struct records r;
+	static struct record_file r;
 	struct wire_then d = { .at_ns = 12, .keep_ms = UINT64_MAX, .then = WIRE_THEN_STOP }, got;
-	struct meta m = box("abcdefghijkl");
+	struct box_record m = box("abcdefghijkl");
 	uint32_t place;
 	struct err e;
 
 	CHECK(begin(&r) == 0);
-	CHECK(records_take(&r, &place, &e) == 0);
-	CHECK(records_write(r.fd, place, &m, &e) == 0);
-	records_read_deadline(r.fd, place, "abcdefghijkl", &got);
+	CHECK(record_file_take(&r, &place, &e) == 0);
+	CHECK(record_file_write(r.fd, place, &m, &e) == 0);
+	record_file_read_deadline(r.fd, place, "abcdefghijkl", &got);
 	CHECK_INT(got.at_ns, 0); /* none was written */
-	CHECK(records_write_deadline(r.fd, place, "abcdefghijkl", &d, &e) == 0);
-	CHECK(records_write(r.fd, place, &m, &e) == 0); /* leaves it alone */
+	CHECK(record_file_write_deadline(r.fd, place, "abcdefghijkl", &d, &e) == 0);
+	CHECK(record_file_write(r.fd, place, &m, &e) == 0); /* leaves it alone */
 	CHECK(again(&r, BOOT, &e) == 0);
 	CHECK_INT(found.n, 1);
-	records_read_deadline(r.fd, place, "abcdefghijkl", &got);
+	record_file_read_deadline(r.fd, place, "abcdefghijkl", &got);
 	CHECK(memcmp(&got, &d, sizeof(d)) == 0);
-	records_read_deadline(r.fd, place, "abcdefghijkm", &got);
+	record_file_read_deadline(r.fd, place, "abcdefghijkm", &got);
 	CHECK_INT(got.at_ns, 0);
 	CHECK(pwrite(r.fd, "x", 1, at_place(place + 1) - 10) == 1);
-	records_read_deadline(r.fd, place, "abcdefghijkl", &got);
+	record_file_read_deadline(r.fd, place, "abcdefghijkl", &got);
 	CHECK_INT(got.at_ns, 0); /* not whole */
 	end_run(&r);
 }
 
 TEST(volumes_and_layers_are_recorded_and_leave_nothing_for_the_next_in_their_place)
 {
-	static struct records r;
-	struct meta with = box("abcdefghijkl"), without = box("bbcdefghijkl");
+	static struct record_file r;
+	struct box_record with = box("abcdefghijkl"), without = box("bbcdefghijkl");
 	uint32_t place;
 	struct err e;
 
@@ -147,16 +147,16 @@ TEST(volumes_and_layers_are_recorded_and_leave_nothing_for_the_next_in_their_pla
 	with.nlayers = 2;
 	memset(with.layer[1], 'f', 64);
 	CHECK(begin(&r) == 0);
-	CHECK(records_take(&r, &place, &e) == 0);
-	CHECK(records_write(r.fd, place, &with, &e) == 0);
+	CHECK(record_file_take(&r, &place, &e) == 0);
+	CHECK(record_file_write(r.fd, place, &with, &e) == 0);
 	CHECK(again(&r, BOOT, &e) == 0);
 	CHECK(memcmp(&found.last, &with, sizeof(with)) == 0);
-	CHECK(records_write(r.fd, place, &without, &e) == 0);
+	CHECK(record_file_write(r.fd, place, &without, &e) == 0);
 	CHECK(again(&r, BOOT, &e) == 0);
 	CHECK(memcmp(&found.last, &without, sizeof(without)) == 0);
 	with.nlayers = 0;
 	memset(with.layer, 0, sizeof(with.layer));
-	CHECK(records_write(r.fd, place, &with, &e) == 0);
+	CHECK(record_file_write(r.fd, place, &with, &e) == 0);
 	CHECK(again(&r, BOOT, &e) == 0);
 	CHECK(memcmp(&found.last, &with, sizeof(with)) == 0);
 	end_run(&r);
@@ -164,51 +164,51 @@ TEST(volumes_and_layers_are_recorded_and_leave_nothing_for_the_next_in_their_pla
 
 TEST(a_place_that_was_dropped_is_free_now_and_for_the_next_keeper)
 {
-	static struct records r;
-	struct meta m = box("abcdefghijkl");
+	static struct record_file r;
+	struct box_record m = box("abcdefghijkl");
 	uint32_t first, second, third;
 	struct err e;
 
 	CHECK(begin(&r) == 0);
-	CHECK(records_take(&r, &first, &e) == 0 && records_take(&r, &second, &e) == 0);
+	CHECK(record_file_take(&r, &first, &e) == 0 && record_file_take(&r, &second, &e) == 0);
 	CHECK(first != second);
-	CHECK(records_write(r.fd, first, &m, &e) == 0 && records_write(r.fd, second, &m, &e) == 0);
-	records_drop(&r, first);
-	CHECK(records_take(&r, &third, &e) == 0);
+	CHECK(record_file_write(r.fd, first, &m, &e) == 0 && record_file_write(r.fd, second, &m, &e) == 0);
+	record_file_drop(&r, first);
+	CHECK(record_file_take(&r, &third, &e) == 0);
 	CHECK_INT(third, first);
-	records_drop(&r, third);
+	record_file_drop(&r, third);
 	CHECK(again(&r, BOOT, &e) == 0);
 	CHECK_INT(found.n, 1);
 	CHECK_INT(found.place, second);
-	CHECK(records_take(&r, &third, &e) == 0);
+	CHECK(record_file_take(&r, &third, &e) == 0);
 	CHECK_INT(third, first);
 	end_run(&r);
 }
 
 TEST(a_record_that_is_not_whole_is_told_and_its_place_is_nobodys)
 {
-	static struct records r;
-	struct meta m = box("abcdefghijkl");
+	static struct record_file r;
+	struct box_record m = box("abcdefghijkl");
 	struct err e;
 
 	CHECK(begin(&r) == 0);
 	/* Every byte of it, one at a time, and cut anywhere. */
-	for (off_t i = 0; i < (off_t)(16 + offsetof(struct meta, mounts)); i++) {
+	for (off_t i = 0; i < (off_t)(16 + offsetof(struct box_record, mounts)); i++) {
 		/* Behind the pid are zeroes: without them it is the same. */
-		int cuts = i >= 8 && i <= (off_t)(16 + offsetof(struct meta, about.init_pid));
+		int cuts = i >= 8 && i <= (off_t)(16 + offsetof(struct box_record, about.init_pid));
 		unsigned char was, is;
 		uint32_t place;
 
-		CHECK(records_write(r.fd, 0, &m, &e) == 0);
+		CHECK(record_file_write(r.fd, 0, &m, &e) == 0);
 		CHECK(pread(r.fd, &was, 1, at_place(0) + i) == 1);
 		is = was ^ 0x55;
 		CHECK(pwrite(r.fd, &is, 1, at_place(0) + i) == 1);
 		CHECK(again(&r, BOOT, &e) == 0);
 		CHECK_INT(found.n, 0);
 		CHECK_INT(found.torn, 1);
-		CHECK(records_take(&r, &place, &e) == 0);
+		CHECK(record_file_take(&r, &place, &e) == 0);
 		CHECK_INT(place, 1);
-		CHECK(records_write(r.fd, 0, &m, &e) == 0);
+		CHECK(record_file_write(r.fd, 0, &m, &e) == 0);
 		CHECK(ftruncate(r.fd, at_place(cuts ? 0 : 1) + (cuts ? i : 0)) == 0);
 		CHECK(again(&r, BOOT, &e) == 0);
 		CHECK_INT(found.torn, cuts);
@@ -218,18 +218,18 @@ TEST(a_record_that_is_not_whole_is_told_and_its_place_is_nobodys)
 
 TEST(what_is_not_whole_is_forgotten_with_the_boot_it_was_of)
 {
-	static struct records r;
-	struct meta m = box("abcdefghijkl");
+	static struct record_file r;
+	struct box_record m = box("abcdefghijkl");
 	uint32_t place;
 	struct err e;
 
 	CHECK(begin(&r) == 0);
-	CHECK(records_write(r.fd, 0, &m, &e) == 0 && records_write(r.fd, 1, &m, &e) == 0);
+	CHECK(record_file_write(r.fd, 0, &m, &e) == 0 && record_file_write(r.fd, 1, &m, &e) == 0);
 	CHECK(pwrite(r.fd, "x", 1, at_place(0) + 100) == 1);
 	CHECK(again(&r, BOOT + 1, &e) == 0);
 	CHECK_INT(found.n, 1); /* whose socket is still to be removed */
 	CHECK_INT(found.torn, 0);
-	CHECK(records_take(&r, &place, &e) == 0);
+	CHECK(record_file_take(&r, &place, &e) == 0);
 	CHECK_INT(place, 0);
 	CHECK(again(&r, BOOT + 1, &e) == 0);
 	CHECK_INT(found.n, 1);
@@ -238,8 +238,8 @@ TEST(what_is_not_whole_is_forgotten_with_the_boot_it_was_of)
 
 TEST(a_whole_record_of_something_impossible_is_not_believed)
 {
-	static struct records r;
-	struct meta m[8];
+	static struct record_file r;
+	struct box_record m[8];
 	struct err e;
 
 	for (unsigned i = 0; i < ARRAY_LEN(m); i++)
@@ -254,7 +254,7 @@ TEST(a_whole_record_of_something_impossible_is_not_believed)
 	m[7].nmounts = WIRE_MOUNTS + 1;
 	CHECK(begin(&r) == 0);
 	for (uint32_t i = 0; i < ARRAY_LEN(m); i++)
-		CHECK(records_write(r.fd, i, &m[i], &e) == 0);
+		CHECK(record_file_write(r.fd, i, &m[i], &e) == 0);
 	CHECK(again(&r, BOOT, &e) == 0);
 	CHECK_INT(found.n, 0);
 	CHECK_INT(found.torn, ARRAY_LEN(m));
@@ -263,8 +263,8 @@ TEST(a_whole_record_of_something_impossible_is_not_believed)
 
 TEST(any_bytes_at_all_do_no_harm)
 {
-	static struct records r;
-	static unsigned char noise[64 * RECORDS_PLACE];
+	static struct record_file r;
+	static unsigned char noise[64 * RECORD_FILE_PLACE];
 	unsigned seed = 1;
 	struct err e;
 
@@ -285,13 +285,13 @@ TEST(any_bytes_at_all_do_no_harm)
 
 TEST(without_its_head_the_file_still_says_who_lives)
 {
-	static struct records r;
-	struct meta m = box("abcdefghijkl");
+	static struct record_file r;
+	struct box_record m = box("abcdefghijkl");
 	char zero[64] = { 0 };
 	struct err e;
 
 	CHECK(begin(&r) == 0);
-	CHECK(records_write(r.fd, 3, &m, &e) == 0);
+	CHECK(record_file_write(r.fd, 3, &m, &e) == 0);
 	CHECK(pwrite(r.fd, zero, sizeof(zero), 0) == (ssize_t)sizeof(zero));
 	CHECK(again(&r, BOOT, &e) == 0);
 	CHECK_INT(found.n, 1);
@@ -319,16 +319,16 @@ static uint64_t sum_of(const struct head *h)
 
 TEST(another_version_is_refused_while_its_boxes_may_live)
 {
-	static struct records r;
-	struct meta m = box("abcdefghijkl");
+	static struct record_file r;
+	struct box_record m = box("abcdefghijkl");
 	struct head h;
 	struct err e;
 
 	CHECK(begin(&r) == 0);
-	CHECK(records_write(r.fd, 0, &m, &e) == 0);
+	CHECK(record_file_write(r.fd, 0, &m, &e) == 0);
 	CHECK(pread(r.fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h));
 	CHECK(h.sum == sum_of(&h));
-	CHECK_INT(h.version, RECORDS_VERSION);
+	CHECK_INT(h.version, RECORD_FILE_VERSION);
 	h.version++;
 	h.sum = sum_of(&h);
 	CHECK(pwrite(r.fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h));
@@ -343,56 +343,56 @@ TEST(another_version_is_refused_while_its_boxes_may_live)
 
 TEST(another_version_without_boxes_is_begun_anew)
 {
-	static struct records r;
-	struct meta m = box("abcdefghijkl");
+	static struct record_file r;
+	struct box_record m = box("abcdefghijkl");
 	struct head h;
 	struct err e;
 
 	CHECK(begin(&r) == 0);
-	CHECK(records_write(r.fd, 2, &m, &e) == 0);
-	records_drop(&r, 2);
+	CHECK(record_file_write(r.fd, 2, &m, &e) == 0);
+	record_file_drop(&r, 2);
 	CHECK(pread(r.fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h));
 	h.version++;
 	h.sum = sum_of(&h);
 	CHECK(pwrite(r.fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h));
 	CHECK(again(&r, BOOT, &e) == 0);
 	CHECK(pread(r.fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h));
-	CHECK_INT(h.version, RECORDS_VERSION);
+	CHECK_INT(h.version, RECORD_FILE_VERSION);
 	end_run(&r);
 }
 
 TEST(places_end_and_begin_again)
 {
-	static struct records r;
+	static struct record_file r;
 	uint32_t place;
 	struct err e;
 
 	CHECK(begin(&r) == 0);
-	for (uint32_t i = 0; i < RECORDS_MOST; i++) {
-		CHECK(records_take(&r, &place, &e) == 0);
+	for (uint32_t i = 0; i < RECORD_FILE_MOST; i++) {
+		CHECK(record_file_take(&r, &place, &e) == 0);
 		CHECK_INT(place, i);
 	}
-	CHECK(records_take(&r, &place, &e) < 0);
+	CHECK(record_file_take(&r, &place, &e) < 0);
 	CHECK_INT(e.kind, ERR_LIMIT);
-	records_drop(&r, 4711);
-	CHECK(records_take(&r, &place, &e) == 0);
+	record_file_drop(&r, 4711);
+	CHECK(record_file_take(&r, &place, &e) == 0);
 	CHECK_INT(place, 4711);
-	CHECK(records_take(&r, &place, &e) < 0);
+	CHECK(record_file_take(&r, &place, &e) < 0);
 	end_run(&r);
 }
 
 TEST(the_file_is_no_longer_than_its_last_box_wants)
 {
-	static struct records r;
-	struct meta m = box("abcdefghijkl");
+	static struct record_file r;
+	struct box_record m = box("abcdefghijkl");
 	struct stat st;
 	struct err e;
 
 	CHECK(begin(&r) == 0);
 	for (uint32_t i = 0; i < 100; i++)
-		CHECK(records_write(r.fd, i, &m, &e) == 0);
+		CHECK(record_file_write(r.fd, i, &m, &e) == 0);
 	for (uint32_t i = 5; i < 100; i++)
-		records_drop(&r, i);
+		record_file_drop(&r, i);
 	CHECK(again(&r, BOOT, &e) == 0);
 	CHECK(fstat(r.fd, &st) == 0);
 	CHECK_INT(st.st_size, at_place(5));
@@ -402,23 +402,23 @@ TEST(the_file_is_no_longer_than_its_last_box_wants)
 
 TEST(the_file_goes_with_the_last_box)
 {
-	static struct records r;
+	static struct record_file r;
 	uint32_t place;
 	struct err e;
 
 	CHECK(begin(&r) == 0);
-	CHECK(records_take(&r, &place, &e) == 0);
-	records_end(&r, run);
+	CHECK(record_file_take(&r, &place, &e) == 0);
+	record_file_end(&r, run);
 	CHECK(faccessat(run, "records", F_OK, 0) == 0);
-	records_drop(&r, place);
-	records_end(&r, run);
+	record_file_drop(&r, place);
+	record_file_end(&r, run);
 	CHECK(faccessat(run, "records", F_OK, 0) < 0);
 	end_run(&r);
 }
 
 TEST(a_link_or_a_folder_in_its_place_is_not_followed)
 {
-	static struct records r;
+	static struct record_file r;
 	struct err e;
 
 	CHECK(begin(&r) == 0);
@@ -448,8 +448,8 @@ static int count_old(const char *id, void *arg)
 
 TEST(the_files_of_older_keepers_are_read_if_they_are_whole)
 {
-	static struct records r;
-	struct meta m = box("abcdefghijkl"), got;
+	static struct record_file r;
+	struct box_record m = box("abcdefghijkl"), got;
 	struct err e;
 	int n = 0;
 
@@ -458,34 +458,34 @@ TEST(the_files_of_older_keepers_are_read_if_they_are_whole)
 	CHECK(write_old("bbcdefghijkl", &m, sizeof(m)) == 0); /* another's */
 	CHECK(write_old("cbcdefghijkl", &m, sizeof(m) - 1) == 0);
 	CHECK(write_old("dbcdefghijkl", "", 0) == 0);
-	CHECK(meta_old_each(run, count_old, &n, &e) == 0);
+	CHECK(box_record_old_each(run, count_old, &n, &e) == 0);
 	CHECK_INT(n, 4);
-	CHECK(meta_old_read(run, "abcdefghijkl", &got, &e) == 0);
+	CHECK(box_record_old_read(run, "abcdefghijkl", &got, &e) == 0);
 	CHECK(memcmp(&got, &m, sizeof(m)) == 0);
-	CHECK(meta_old_read(run, "bbcdefghijkl", &got, &e) < 0);
+	CHECK(box_record_old_read(run, "bbcdefghijkl", &got, &e) < 0);
 	CHECK_INT(e.kind, ERR_INVALID);
-	CHECK(meta_old_read(run, "cbcdefghijkl", &got, &e) < 0);
+	CHECK(box_record_old_read(run, "cbcdefghijkl", &got, &e) < 0);
 	CHECK_INT(e.kind, ERR_INVALID);
-	CHECK(meta_old_read(run, "dbcdefghijkl", &got, &e) < 0);
+	CHECK(box_record_old_read(run, "dbcdefghijkl", &got, &e) < 0);
 	CHECK_INT(e.kind, ERR_NOT_FOUND);
-	meta_old_remove(run, "abcdefghijkl");
-	meta_old_remove(run, "bbcdefghijkl");
-	meta_old_remove(run, "cbcdefghijkl");
-	meta_old_remove(run, "dbcdefghijkl");
+	box_record_old_remove(run, "abcdefghijkl");
+	box_record_old_remove(run, "bbcdefghijkl");
+	box_record_old_remove(run, "cbcdefghijkl");
+	box_record_old_remove(run, "dbcdefghijkl");
 	n = 0;
-	CHECK(meta_old_each(run, count_old, &n, &e) == 0);
+	CHECK(box_record_old_each(run, count_old, &n, &e) == 0);
 	CHECK_INT(n, 0);
 	end_run(&r);
 }
 
 TEST(full_host_file_system_is_not_reported_as_the_disk_of_a_box)
 {
-	struct meta m = box("abcdefghijkl");
+	struct box_record m = box("abcdefghijkl");
 	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
 	struct err e;
 
 	CHECK(full >= 0);
-	CHECK(records_write(full, 0, &m, &e) < 0);
+	CHECK(record_file_write(full, 0, &m, &e) < 0);
 	CHECK_INT(e.sys, 0); /* ENOSPC would make the command line recommend --disk */
 	CHECK(strstr(e.msg, "host's file system") != NULL);
 	close(full);

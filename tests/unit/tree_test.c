@@ -18,13 +18,13 @@
 static char top[64];
 static int root = -1;
 
-static struct tree begin(void)
+static struct layer_tree begin(void)
 {
 	strcpy(top, "/tmp/tree.XXXXXX");
 	if (!mkdtemp(top))
 		abort();
 	root = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return (struct tree){ .root = root, .bytes_most = 1 << 20, .files_most = 1000 };
+	return (struct layer_tree){ .root = root, .bytes_most = 1 << 20, .files_most = 1000 };
 }
 
 static void end(void)
@@ -37,14 +37,14 @@ static void end(void)
 		abort();
 }
 
-static int write_file(struct tree *t, const char *path, int executable, const char *text)
+static int write_file(struct layer_tree *t, const char *path, int executable, const char *text)
 {
 	auto_fd int fd = -1;
 	struct err e;
 
-	if (tree_file(t, path, executable, &fd, &e) < 0)
+	if (layer_tree_file(t, path, executable, &fd, &e) < 0)
 		return -1;
-	return tree_bytes(t, fd, text, strlen(text), &e);
+	return layer_tree_bytes(t, fd, text, strlen(text), &e);
 }
 
 /* ---- names ---- */
@@ -67,16 +67,16 @@ TEST(paths_are_relative_plain_and_where_layers_may_be)
 	char deep[400] = "usr", name[300] = "usr/";
 
 	for (unsigned i = 0; i < ARRAY_LEN(good); i++)
-		CHECK(tree_path_ok(good[i]));
+		CHECK(layer_tree_path_ok(good[i]));
 	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
-		CHECK(!tree_path_ok(bad[i]));
+		CHECK(!layer_tree_path_ok(bad[i]));
 	for (unsigned i = 1; i < TREE_DEPTH; i++)
 		strcat(deep, "/a");
-	CHECK(tree_path_ok(deep));
+	CHECK(layer_tree_path_ok(deep));
 	strcat(deep, "/a");
-	CHECK(!tree_path_ok(deep));
+	CHECK(!layer_tree_path_ok(deep));
 	memset(name + 4, 'a', 256);
-	CHECK(!tree_path_ok(name));
+	CHECK(!layer_tree_path_ok(name));
 }
 
 TEST(ids_are_64_hexadecimal_digits)
@@ -84,36 +84,36 @@ TEST(ids_are_64_hexadecimal_digits)
 	char id[72];
 
 	memset(id, 'a', sizeof(id));
-	CHECK(!tree_id_ok(id));
+	CHECK(!layer_tree_id_ok(id));
 	id[64] = 0;
-	CHECK(tree_id_ok(id));
+	CHECK(layer_tree_id_ok(id));
 	id[3] = 'A';
-	CHECK(!tree_id_ok(id));
+	CHECK(!layer_tree_id_ok(id));
 	id[3] = '/';
-	CHECK(!tree_id_ok(id));
+	CHECK(!layer_tree_id_ok(id));
 	id[63] = 0;
-	CHECK(!tree_id_ok(id));
-	CHECK(!tree_id_ok(""));
-	CHECK(!tree_id_ok("../../etc/passwd"));
+	CHECK(!layer_tree_id_ok(id));
+	CHECK(!layer_tree_id_ok(""));
+	CHECK(!layer_tree_id_ok("../../etc/passwd"));
 }
 
 /* ---- the writer ---- */
 
 TEST(nothing_is_written_through_a_link)
 {
-	struct tree t = begin();
+	struct layer_tree t = begin();
 	struct err e;
 	int fd;
 
-	CHECK_INT(tree_dir(&t, "usr", &e), 0);
-	CHECK_INT(tree_link(&t, "usr/out", "/tmp", &e), 0);
-	CHECK_INT(tree_link(&t, "usr/up", "..", &e), 0);
-	CHECK_INT(tree_file(&t, "usr/out/tree-escaped", 0, &fd, &e), -1);
+	CHECK_INT(layer_tree_dir(&t, "usr", &e), 0);
+	CHECK_INT(layer_tree_link(&t, "usr/out", "/tmp", &e), 0);
+	CHECK_INT(layer_tree_link(&t, "usr/up", "..", &e), 0);
+	CHECK_INT(layer_tree_file(&t, "usr/out/tree-escaped", 0, &fd, &e), -1);
 	CHECK_INT(e.sys, ELOOP);
-	CHECK_INT(tree_dir(&t, "usr/up/opt", &e), -1);
-	CHECK_INT(tree_link(&t, "usr/out/l", "x", &e), -1);
+	CHECK_INT(layer_tree_dir(&t, "usr/up/opt", &e), -1);
+	CHECK_INT(layer_tree_link(&t, "usr/out/l", "x", &e), -1);
 	/* Nor is a link replaced by what it leads to. */
-	CHECK_INT(tree_file(&t, "usr/out", 0, &fd, &e), -1);
+	CHECK_INT(layer_tree_file(&t, "usr/out", 0, &fd, &e), -1);
 	CHECK_INT(e.sys, EEXIST);
 	CHECK(access("/tmp/tree-escaped", F_OK) < 0);
 	end();
@@ -121,69 +121,69 @@ TEST(nothing_is_written_through_a_link)
 
 TEST(a_name_is_written_once_and_never_below_a_file)
 {
-	struct tree t = begin();
+	struct layer_tree t = begin();
 	struct err e;
 	int fd;
 
-	CHECK_INT(tree_dir(&t, "opt", &e), 0);
+	CHECK_INT(layer_tree_dir(&t, "opt", &e), 0);
 	CHECK_INT(write_file(&t, "opt/a", 0, "1"), 0);
-	CHECK_INT(tree_file(&t, "opt/a", 0, &fd, &e), -1);
-	CHECK_INT(tree_dir(&t, "opt/a", &e), -1);
-	CHECK_INT(tree_file(&t, "opt/a/b", 0, &fd, &e), -1);
-	CHECK_INT(tree_file(&t, "opt/none/b", 0, &fd, &e), -1);
-	CHECK_INT(tree_dir(&t, "etc", &e), -1);
+	CHECK_INT(layer_tree_file(&t, "opt/a", 0, &fd, &e), -1);
+	CHECK_INT(layer_tree_dir(&t, "opt/a", &e), -1);
+	CHECK_INT(layer_tree_file(&t, "opt/a/b", 0, &fd, &e), -1);
+	CHECK_INT(layer_tree_file(&t, "opt/none/b", 0, &fd, &e), -1);
+	CHECK_INT(layer_tree_dir(&t, "etc", &e), -1);
 	CHECK_INT(e.kind, ERR_INVALID);
-	CHECK_INT(tree_link(&t, "opt/l", "", &e), -1);
+	CHECK_INT(layer_tree_link(&t, "opt/l", "", &e), -1);
 	end();
 }
 
 TEST(files_and_bytes_have_an_end)
 {
-	struct tree t = begin();
+	struct layer_tree t = begin();
 	struct err e;
 	int fd = -1;
 
 	t.files_most = 3;
 	t.bytes_most = 10;
-	CHECK_INT(tree_dir(&t, "opt", &e), 0);
-	CHECK_INT(tree_file(&t, "opt/a", 0, &fd, &e), 0);
-	CHECK_INT(tree_bytes(&t, fd, "0123456789", 10, &e), 0);
-	CHECK_INT(tree_bytes(&t, fd, "x", 1, &e), -1);
+	CHECK_INT(layer_tree_dir(&t, "opt", &e), 0);
+	CHECK_INT(layer_tree_file(&t, "opt/a", 0, &fd, &e), 0);
+	CHECK_INT(layer_tree_bytes(&t, fd, "0123456789", 10, &e), 0);
+	CHECK_INT(layer_tree_bytes(&t, fd, "x", 1, &e), -1);
 	CHECK_INT(e.kind, ERR_LIMIT);
 	close(fd);
-	CHECK_INT(tree_link(&t, "opt/b", "a", &e), 0);
-	CHECK_INT(tree_link(&t, "opt/c", "a", &e), -1);
+	CHECK_INT(layer_tree_link(&t, "opt/b", "a", &e), 0);
+	CHECK_INT(layer_tree_link(&t, "opt/c", "a", &e), -1);
 	CHECK_INT(e.kind, ERR_LIMIT);
 	end();
 }
 
 /* ---- the sealer ---- */
 
-static void fill(struct tree *t, int reverse)
+static void fill(struct layer_tree *t, int reverse)
 {
 	static const char *const names[] = { "opt/a", "opt/b", "opt/c" };
 	struct err e;
 
-	CHECK_INT(tree_dir(t, "opt", &e), 0);
+	CHECK_INT(layer_tree_dir(t, "opt", &e), 0);
 	for (int i = 0; i < 3; i++) {
 		int at = reverse ? 2 - i : i;
 
 		CHECK_INT(write_file(t, names[at], at == 1, names[at]), 0);
 	}
-	CHECK_INT(tree_dir(t, "opt/d", &e), 0);
-	CHECK_INT(tree_link(t, "opt/d/l", "../a", &e), 0);
+	CHECK_INT(layer_tree_dir(t, "opt/d", &e), 0);
+	CHECK_INT(layer_tree_link(t, "opt/d/l", "../a", &e), 0);
 }
 
 TEST(the_same_content_has_the_same_name_in_whatever_order)
 {
-	struct tree_sum one, two;
-	struct tree t = begin();
+	struct layer_tree_sum one, two;
+	struct layer_tree t = begin();
 	struct stat st;
 	struct err e;
 
 	fill(&t, 0);
-	CHECK_INT(tree_seal(root, &one, &e), 0);
-	CHECK(tree_id_ok(one.id));
+	CHECK_INT(layer_tree_finalize(root, &one, &e), 0);
+	CHECK(layer_tree_id_ok(one.id));
 	CHECK_INT(one.files, 6);
 	CHECK_INT(one.bytes, 15);
 	CHECK_INT(fstatat(root, "opt/b", &st, 0), 0);
@@ -194,24 +194,24 @@ TEST(the_same_content_has_the_same_name_in_whatever_order)
 	end();
 	t = begin();
 	fill(&t, 1);
-	CHECK_INT(tree_seal(root, &two, &e), 0);
+	CHECK_INT(layer_tree_finalize(root, &two, &e), 0);
 	CHECK_STR(one.id, two.id);
-	CHECK_INT(tree_check(root, &two, &e), 0);
+	CHECK_INT(layer_tree_check(root, &two, &e), 0);
 	CHECK_STR(one.id, two.id);
 	end();
 }
 
 static int name_after(void (*change)(void), char out[TREE_ID + 1])
 {
-	struct tree t = begin();
-	struct tree_sum sum = { 0 };
+	struct layer_tree t = begin();
+	struct layer_tree_sum sum = { 0 };
 	struct err e;
 	int done;
 
 	fill(&t, 0);
 	if (change)
 		change();
-	done = tree_seal(root, &sum, &e);
+	done = layer_tree_finalize(root, &sum, &e);
 	memcpy(out, sum.id, TREE_ID + 1);
 	end();
 	return done;
@@ -297,24 +297,24 @@ TEST(what_no_layer_may_have_is_not_sealed)
 
 TEST(a_sealed_tree_that_was_changed_is_noticed)
 {
-	struct tree t = begin();
-	struct tree_sum sum, now;
+	struct layer_tree t = begin();
+	struct layer_tree_sum sum, now;
 	struct err e;
 
 	fill(&t, 0);
-	CHECK_INT(tree_seal(root, &sum, &e), 0);
+	CHECK_INT(layer_tree_finalize(root, &sum, &e), 0);
 	other_bytes();
-	CHECK_INT(tree_check(root, &now, &e), 0);
+	CHECK_INT(layer_tree_check(root, &now, &e), 0);
 	CHECK(strcmp(sum.id, now.id) != 0);
-	CHECK_INT(tree_seal(root, &now, &e), 0);
+	CHECK_INT(layer_tree_finalize(root, &now, &e), 0);
 	CHECK_INT(fchmodat(root, "opt/a", 04755, 0), 0);
-	CHECK_INT(tree_check(root, &now, &e), -1);
+	CHECK_INT(layer_tree_check(root, &now, &e), -1);
 	end();
 }
 
 TEST(removing_follows_no_link)
 {
-	struct tree t = begin();
+	struct layer_tree t = begin();
 	auto_fd int outside = -1;
 	char kept[80];
 	struct err e;
@@ -324,8 +324,8 @@ TEST(removing_follows_no_link)
 	outside = open(kept, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CHECK_INT(mkdirat(outside, "there", 0755), 0);
 	fill(&t, 0);
-	CHECK_INT(tree_link(&t, "opt/out", kept, &e), 0);
-	CHECK_INT(tree_remove(root, "opt", &e), 0);
+	CHECK_INT(layer_tree_link(&t, "opt/out", kept, &e), 0);
+	CHECK_INT(layer_tree_remove(root, "opt", &e), 0);
 	CHECK_INT(faccessat(outside, "there", F_OK, 0), 0);
 	CHECK(faccessat(root, "opt", F_OK, 0) < 0);
 	unlinkat(outside, "there", AT_REMOVEDIR);
@@ -366,7 +366,7 @@ static void say_head(struct words *w, uint8_t type, uint32_t ref, uint16_t flags
 /* All of it is sent ahead; the fetcher's questions are read by nobody. */
 static int fetch(struct words *w, const char *place, struct err *e)
 {
-	struct tree t = begin();
+	struct layer_tree t = begin();
 	int pair[2], done;
 	size_t at = 0;
 
@@ -376,7 +376,7 @@ static int fetch(struct words *w, const char *place, struct err *e)
 		if (sock_send(pair[1], w->bytes.p + at, w->len[i], NULL, 0, NULL, 0, e) < 0)
 			abort();
 	shutdown(pair[1], SHUT_WR);
-	done = fetch_from_worker(pair[0], "/home/user/x", place, &t, e);
+	done = layer_import_from_worker(pair[0], "/home/user/x", place, &t, e);
 	close(pair[0]);
 	close(pair[1]);
 	buf_fini(&w->bytes);
@@ -386,7 +386,7 @@ static int fetch(struct words *w, const char *place, struct err *e)
 TEST(a_worker_that_tells_the_truth_is_copied)
 {
 	struct words w = { 0 };
-	struct tree_sum sum;
+	struct layer_tree_sum sum;
 	char text[8] = "";
 	struct err e;
 	auto_fd int fd = -1;
@@ -403,7 +403,7 @@ TEST(a_worker_that_tells_the_truth_is_copied)
 	fd = openat(root, "opt/packages/x/a/l", O_RDONLY);
 	CHECK_INT(read(fd, text, sizeof(text)), 5);
 	CHECK_STR(text, "hello");
-	CHECK_INT(tree_seal(root, &sum, &e), 0);
+	CHECK_INT(layer_tree_finalize(root, &sum, &e), 0);
 	CHECK_INT(sum.files, 6);
 	end();
 }
