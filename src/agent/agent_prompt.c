@@ -21,7 +21,7 @@ static void describe(struct buf *out, const struct verb_row *v)
 	buf_putc(out, '\n');
 }
 
-static json_t *rules(const struct brief *b)
+static json_t *rules(const struct agent_prompt *b)
 {
 	auto_buf struct buf t = { 0 };
 
@@ -54,7 +54,7 @@ static json_t *message(const char *role, const struct buf *text)
 	return json_pack("{s:s, s:s}", "role", role, "text", buf_str(text));
 }
 
-static void add_task(const struct brief *b, json_t *messages)
+static void add_task(const struct agent_prompt *b, json_t *messages)
 {
 	auto_buf struct buf t = { 0 };
 	const char *path, *between = "";
@@ -85,7 +85,7 @@ static void add_data(struct buf *out, const char *text, const char *mark)
 	buf_puts(out, text);
 }
 
-static int add_turn(const struct brief *b, unsigned step, const json_t *turn, json_t *messages,
+static int add_turn(const struct agent_prompt *b, unsigned step, const json_t *turn, json_t *messages,
 		    struct err *e)
 {
 	const char *reply = json_string_value(json_object_get(turn, "reply")),
@@ -119,7 +119,7 @@ static void add_complaint(const json_t *malformed, json_t *messages)
 	json_array_append_new(messages, message("user", &got));
 }
 
-int brief_make(const struct brief *b, const json_t *ask, json_t **out, struct err *e)
+int agent_prompt_make(const struct agent_prompt *b, const json_t *ask, json_t **out, struct err *e)
 {
 	const json_t *turns = json_object_get(ask, "turns"),
 		     *malformed = json_object_get(ask, "malformed");
@@ -128,8 +128,8 @@ int brief_make(const struct brief *b, const json_t *ask, json_t **out, struct er
 	size_t i;
 	int rc = 0;
 
-	if (!json_is_array(turns) || json_array_size(turns) > BRIEF_TURNS || dropped < 0 ||
-	    dropped > BRIEF_TURNS || (malformed && !json_is_object(malformed)))
+	if (!json_is_array(turns) || json_array_size(turns) > AGENT_PROMPT_TURNS || dropped < 0 ||
+	    dropped > AGENT_PROMPT_TURNS || (malformed && !json_is_object(malformed)))
 		rc = err_set(e, ERR_INVALID, "that is no question");
 	add_task(b, messages);
 	for (i = 0; rc == 0 && i < json_array_size(turns); i++) {

@@ -47,10 +47,10 @@ static const struct {
 	{ "max_steps", BUDGET },
 };
 
-struct errand {
+struct agent_session {
 	struct fleet *fleet;
-	struct model_line *models;
-	struct errand_owner *owner;
+	struct llm_client *models;
+	struct agent_session_owner *owner;
 	json_t *order;
 	int keep;
 	char box[ID_LEN + 1], run[ID_LEN + 1], mark[ID_LEN + 1];
@@ -66,7 +66,7 @@ struct errand {
 	struct buf word, log; /* lines that have not ended yet */
 	uint64_t log_bytes, stderr_bytes;
 
-	struct model_ask ask;
+	struct llm_request ask;
 	int asking;
 	uint64_t asked_ms;
 	struct usage used, most; /* most: 0 is no end */
@@ -85,13 +85,13 @@ struct errand {
 /* A message may have been cut in the middle of a character. */
 static json_t *words(const char *message)
 {
-	return clip_string(message, strlen(message), TEXT_LINE);
+	return head_tail_string(message, strlen(message), TEXT_LINE);
 }
 
-static json_t *report(const struct errand *x)
+static json_t *report(const struct agent_session *x)
 {
 	json_t *doc = json_pack(
-		"{s:s, s:s, s:o, s:O?, s:i, s:i, s:o, s:I, s:s, s:b}", "schema", ERRAND_REPORT,
+		"{s:s, s:s, s:o, s:O?, s:i, s:i, s:o, s:I, s:s, s:b}", "schema", AGENT_SESSION_REPORT,
 		"outcome", outcomes[x->outcome], "why", words(x->why), "result",
 		x->outcome == DONE ? x->result : NULL, "steps", (int)x->steps, "max_steps",
 		(int)x->max_steps, "usage", usage_json(&x->used), "ms",
@@ -102,15 +102,15 @@ static json_t *report(const struct errand *x)
 	return doc;
 }
 
-static void stop_asking(struct errand *x)
+static void stop_asking(struct agent_session *x)
 {
 	if (x->asking)
-		model_cancel(&x->ask);
+		llm_cancel(&x->ask);
 	x->asking = 0;
 }
 
 /* Everything of ours but the box. */
-static void let_go(struct errand *x)
+static void let_go(struct agent_session *x)
 {
 	stop_asking(x);
 	if (x->file_client_open)
@@ -124,7 +124,7 @@ static void let_go(struct errand *x)
 }
 
 /* w: NULL, or who is told when nothing of it is left. */
-static int end_box(struct errand *x, struct box_wait *w)
+static int end_box(struct agent_session *x, struct box_wait *w)
 {
 	struct box *b = x->making ? x->making : x->box[0] ? fleet_find(x->fleet, x->box) : NULL;
 	struct exec *r;
@@ -143,7 +143,7 @@ static int end_box(struct errand *x, struct box_wait *w)
 	return 0;
 }
 
-static void errand_free(struct errand *x)
+static void errand_free(struct agent_session *x)
 {
 	let_go(x);
 	timer_fini(&x->clock);
@@ -156,7 +156,7 @@ static void errand_free(struct errand *x)
 
 static void box_gone(struct box_wait *w, struct box *b, const struct err *e)
 {
-	struct errand *x = loop_owner(w, struct errand, gone);
+	struct agent_session *x = loop_owner(w, struct agent_session, gone);
 
 	(void)b;
 	(void)e;
@@ -164,9 +164,9 @@ static void box_gone(struct box_wait *w, struct box *b, const struct err *e)
 }
 
 /* The first verdict counts. The owner is told when the box is gone, or is not to be had gone. */
-static void conclude(struct errand *x, enum outcome outcome, const char *fmt, ...)
+static void conclude(struct agent_session *x, enum outcome outcome, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-static void conclude(struct errand *x, enum outcome outcome, const char *fmt, ...)
+static void conclude(struct agent_session *x, enum outcome outcome, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -185,9 +185,9 @@ static void conclude(struct errand *x, enum outcome outcome, const char *fmt, ..
 	x->making = NULL;
 }
 
-static void tell(struct errand *x)
+static void tell(struct agent_session *x)
 {
-	struct errand_owner *o = x->owner;
+	struct agent_session_owner *o = x->owner;
 	json_t *doc = report(x);
 
 	x->phase = TOLD;
@@ -195,7 +195,7 @@ static void tell(struct errand *x)
 	o->done(o, doc);
 }
 
-void errand_cancel(struct errand *x)
+void agent_session_cancel(struct agent_session *x)
 {
 	let_go(x);
 	if (x->phase < ENDING)
@@ -205,7 +205,7 @@ void errand_cancel(struct errand *x)
 
 static void clock_due(struct timer *t)
 {
-	struct errand *x = loop_owner(t, struct errand, clock);
+	struct agent_session *x = loop_owner(t, struct agent_session, clock);
 
 	if (x->phase >= ENDING)
 		tell(x);
@@ -218,7 +218,7 @@ static void clock_due(struct timer *t)
 
 /* ---- telling ---- */
 
-static void event(struct errand *x, json_t *take_event)
+static void event(struct agent_session *x, json_t *take_event)
 {
 	if (x->owner->event(x->owner, take_event) && x->tapped) {
 		x->stopped = 1;
@@ -226,14 +226,14 @@ static void event(struct errand *x, json_t *take_event)
 	}
 }
 
-void errand_go_on(struct errand *x)
+void agent_session_go_on(struct agent_session *x)
 {
 	if (x->tapped && x->stopped)
 		exec_reader_stop(&x->tap, 0);
 	x->stopped = 0;
 }
 
-static void say(struct errand *x, json_t *take_doc)
+static void say(struct agent_session *x, json_t *take_doc)
 {
 	struct box *b = fleet_find(x->fleet, x->box);
 	struct exec *r = b ? exec_lookup(b, x->run) : NULL;
@@ -247,7 +247,7 @@ static void say(struct errand *x, json_t *take_doc)
 }
 
 /* The pilot hears why and leaves; if it does not, it is made to. */
-static void stop_pilot(struct errand *x, enum outcome outcome, const char *why)
+static void stop_pilot(struct agent_session *x, enum outcome outcome, const char *why)
 {
 	if (x->outcome != NOT_YET)
 		return;
@@ -266,7 +266,7 @@ static uint64_t tokens(const struct usage *u)
 }
 
 /* What the model says is read here, too: the box could tell anything. */
-static void note_reply(struct errand *x, const char *text, size_t n)
+static void note_reply(struct agent_session *x, const char *text, size_t n)
 {
 	struct action r;
 	struct err e;
@@ -279,7 +279,7 @@ static void note_reply(struct errand *x, const char *text, size_t n)
 	action_fini(&r);
 }
 
-static void tell_call(struct errand *x, const json_t *answer, const struct err *e)
+static void tell_call(struct agent_session *x, const json_t *answer, const struct err *e)
 {
 	static const char *const same[] = { "model", "provider", "stop", "usage", "tries", "why" };
 	json_t *doc = json_pack("{s:s, s:i, s:I, s:o}", "type", "model_call", "step",
@@ -294,7 +294,7 @@ static void tell_call(struct errand *x, const json_t *answer, const struct err *
 	event(x, doc);
 }
 
-static void answered(struct errand *x, const json_t *answer, const struct err *e)
+static void answered(struct agent_session *x, const json_t *answer, const struct err *e)
 {
 	const json_t *text = json_object_get(answer, "text");
 	char why[120];
@@ -319,13 +319,13 @@ static void answered(struct errand *x, const json_t *answer, const struct err *e
 	}
 }
 
-static void model_done(struct model_ask *a, const json_t *answer, const struct err *e)
+static void model_done(struct llm_request *a, const json_t *answer, const struct err *e)
 {
-	answered(loop_owner(a, struct errand, ask), answer, e);
+	answered(loop_owner(a, struct agent_session, ask), answer, e);
 }
 
 /* 0: what is over. */
-static int within_budget(const struct errand *x, char why[120])
+static int within_budget(const struct agent_session *x, char why[120])
 {
 	const struct usage *u = &x->used, *m = &x->most;
 
@@ -341,26 +341,26 @@ static int within_budget(const struct errand *x, char why[120])
 	return !*why;
 }
 
-static uint64_t left_ms(const struct errand *x)
+static uint64_t left_ms(const struct agent_session *x)
 {
 	uint64_t spent = loop_now_ms() - x->began_ms;
 
 	return spent < x->wall_ms ? x->wall_ms - spent : 1;
 }
 
-static uint64_t command_ms(const struct errand *x)
+static uint64_t command_ms(const struct agent_session *x)
 {
 	const json_t *ms = json_object_get(x->order, "command_ms");
 
-	return ms ? (uint64_t)json_integer_value(ms) : ERRAND_COMMAND_MS;
+	return ms ? (uint64_t)json_integer_value(ms) : AGENT_SESSION_COMMAND_MS;
 }
 
-static void add_who(const struct errand *x, json_t *request)
+static void add_who(const struct agent_session *x, json_t *request)
 {
 	const json_t *role = json_object_get(x->order, "role");
 	json_t *model = json_object_get(x->order, "model");
 	uint64_t ms = left_ms(x) + LEAVE_MS; /* our own clock is the one that ends it */
-	uint64_t most = ERRAND_REPLY_TOKENS;
+	uint64_t most = AGENT_SESSION_REPLY_TOKENS;
 
 	if (x->most.in && x->most.in - tokens(&x->used) < most)
 		most = x->most.in - tokens(&x->used);
@@ -373,9 +373,9 @@ static void add_who(const struct errand *x, json_t *request)
 			    json_integer(ms < ANSWER_MS ? (json_int_t)ms : ANSWER_MS));
 }
 
-static void asked(struct errand *x, const json_t *ask)
+static void asked(struct agent_session *x, const json_t *ask)
 {
-	const struct brief b = { .task = json_string_value(json_object_get(x->order, "task")),
+	const struct agent_prompt b = { .task = json_string_value(json_object_get(x->order, "task")),
 				 .mark = x->mark,
 				 .files = json_object_get(x->order, "files"),
 				 .allowed = x->allowed,
@@ -387,7 +387,7 @@ static void asked(struct errand *x, const json_t *ask)
 	int rc;
 
 	/* Each step has one question, and perhaps one more: whoever asks for more is no pilot of ours. */
-	if (x->asking || ++x->asks > 2 * x->max_steps || brief_make(&b, ask, &request, &e) < 0) {
+	if (x->asking || ++x->asks > 2 * x->max_steps || agent_prompt_make(&b, ask, &request, &e) < 0) {
 		conclude(x, FAILED, "the box asked what no agent of ours asks");
 		return;
 	}
@@ -397,9 +397,9 @@ static void asked(struct errand *x, const json_t *ask)
 		return;
 	}
 	add_who(x, request);
-	x->ask = (struct model_ask){ .done = model_done };
+	x->ask = (struct llm_request){ .done = model_done };
 	x->asked_ms = loop_now_ms();
-	rc = model_start(x->models, &x->ask, request, &e);
+	rc = llm_start(x->models, &x->ask, request, &e);
 	x->asking = rc == 0;
 	if (rc < 0) {
 		auto_buf struct buf said = { 0 };
@@ -411,7 +411,7 @@ static void asked(struct errand *x, const json_t *ask)
 
 /* ---- what the box says ---- */
 
-static void ended(struct errand *x, const json_t *end)
+static void ended(struct agent_session *x, const json_t *end)
 {
 	const char *outcome = json_string_value(json_object_get(end, "outcome")),
 		   *why = json_string_value(json_object_get(end, "why")),
@@ -433,7 +433,7 @@ static void ended(struct errand *x, const json_t *end)
 	timer_set(&x->clock, LEAVE_MS);
 }
 
-static void word(struct errand *x, const char *line, size_t n)
+static void word(struct agent_session *x, const char *line, size_t n)
 {
 	struct err e;
 	json_t *doc = action_modest(line, n, &e) < 0
@@ -452,7 +452,7 @@ static void word(struct errand *x, const char *line, size_t n)
 	json_decref(doc);
 }
 
-static void logged(struct errand *x, const char *line, size_t n)
+static void logged(struct agent_session *x, const char *line, size_t n)
 {
 	struct err e;
 	json_t *doc = action_modest(line, n, &e) < 0
@@ -461,13 +461,13 @@ static void logged(struct errand *x, const char *line, size_t n)
 
 	event(x, json_is_object(doc) ? json_pack("{s:s, s:O}", "type", "log", "entry", doc)
 				     : json_pack("{s:s, s:o}", "type", "log", "text",
-						 clip_string(line, n, TEXT_LINE)));
+						 head_tail_string(line, n, TEXT_LINE)));
 	json_decref(doc);
 }
 
 /* Cuts bytes into lines; one that grows beyond most ends the errand. */
-static void lines(struct errand *x, struct buf *line, size_t most, const char *bytes, size_t n,
-		  void (*each)(struct errand *x, const char *line, size_t n))
+static void lines(struct agent_session *x, struct buf *line, size_t most, const char *bytes, size_t n,
+		  void (*each)(struct agent_session *x, const char *line, size_t n))
 {
 	while (n && x->tapped) {
 		const char *end = memchr(bytes, '\n', n);
@@ -489,7 +489,7 @@ static void lines(struct errand *x, struct buf *line, size_t most, const char *b
 
 static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
-	struct errand *x = loop_owner(t, struct errand, tap);
+	struct agent_session *x = loop_owner(t, struct agent_session, tap);
 
 	(void)offset;
 	if (stream == 2) {
@@ -506,13 +506,13 @@ static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, c
 	}
 	if (x->stderr_bytes < STDERR_TOTAL)
 		event(x, json_pack("{s:s, s:o}", "type", "stderr", "text",
-				   clip_string(bytes, n, TEXT_LINE)));
+				   head_tail_string(bytes, n, TEXT_LINE)));
 	x->stderr_bytes += n;
 }
 
 static void tap_ends(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct errand *x = loop_owner(t, struct errand, tap);
+	struct agent_session *x = loop_owner(t, struct agent_session, tap);
 	const char *summary = json_string_value(json_object_get(record, "summary"));
 
 	x->tapped = 0;
@@ -538,7 +538,7 @@ static json_t *tool_names(unsigned allowed)
 	return all;
 }
 
-static json_t *spec(const struct errand *x)
+static json_t *spec(const struct agent_session *x)
 {
 	const json_t *context = json_object_get(x->order, "context_bytes");
 
@@ -546,13 +546,13 @@ static json_t *spec(const struct errand *x)
 			 json_object_get(x->order, "task"), "max_steps", (int)x->max_steps, "tools",
 			 tool_names(x->allowed), "answer_ms", (json_int_t)left_ms(x) + LEAVE_MS,
 			 "command_ms", (json_int_t)command_ms(x), "context_bytes",
-			 context ? json_integer_value(context) : (json_int_t)ERRAND_CONTEXT,
+			 context ? json_integer_value(context) : (json_int_t)AGENT_SESSION_CONTEXT,
 			 "result_bytes", RESULT);
 }
 
 #ifdef ATOLL_TEST
 /* What an enemy would put in its place. */
-static void other_pilot(const struct errand *x, const char *argv[4])
+static void other_pilot(const struct agent_session *x, const char *argv[4])
 {
 	const json_t *given = json_object_get(x->order, "pilot");
 
@@ -561,7 +561,7 @@ static void other_pilot(const struct errand *x, const char *argv[4])
 }
 #endif
 
-static void take_off(struct errand *x)
+static void take_off(struct agent_session *x)
 {
 	const char *argv[4] = { PILOT };
 	struct box *b = fleet_find(x->fleet, x->box);
@@ -597,7 +597,7 @@ static void take_off(struct errand *x)
 
 static void files_ready(struct file_client *k)
 {
-	struct errand *x = loop_owner(k, struct errand, clerk);
+	struct agent_session *x = loop_owner(k, struct agent_session, clerk);
 	const char *path;
 	char full[600];
 	json_t *v;
@@ -614,7 +614,7 @@ static void files_ready(struct file_client *k)
 
 static void file_done(struct file_client *k, uint16_t flags)
 {
-	struct errand *x = loop_owner(k, struct errand, clerk);
+	struct agent_session *x = loop_owner(k, struct agent_session, clerk);
 
 	(void)flags;
 	if (--x->unanswered)
@@ -626,7 +626,7 @@ static void file_done(struct file_client *k, uint16_t flags)
 
 static void file_failed(struct file_client *k, const struct err *e)
 {
-	conclude(loop_owner(k, struct errand, clerk), FAILED, "files: %s", e->msg);
+	conclude(loop_owner(k, struct agent_session, clerk), FAILED, "files: %s", e->msg);
 }
 
 static const struct file_client_events clerk_on = { .ready = files_ready,
@@ -637,7 +637,7 @@ static const struct file_client_events clerk_on = { .ready = files_ready,
 
 static void box_made(struct box_wait *w, struct box *b, const struct err *e)
 {
-	struct errand *x = loop_owner(w, struct errand, made);
+	struct agent_session *x = loop_owner(w, struct agent_session, made);
 
 	x->making = NULL;
 	if (e) {
@@ -656,7 +656,7 @@ static void box_made(struct box_wait *w, struct box *b, const struct err *e)
 	}
 }
 
-static int make_box(struct errand *x, const struct box_spec *given, struct err *e)
+static int make_box(struct agent_session *x, const struct box_spec *given, struct err *e)
 {
 	struct box_spec want = *given;
 	uint64_t life = x->wall_ms + LIFE_MORE_MS, most = x->fleet->conf.lifetime_max_ms;
@@ -672,27 +672,27 @@ static int make_box(struct errand *x, const struct box_spec *given, struct err *
 	return box_create(x->fleet, &want, &x->made, &x->making, e);
 }
 
-static uint64_t budget_of(const struct errand *x, const char *name, uint64_t otherwise)
+static uint64_t budget_of(const struct agent_session *x, const char *name, uint64_t otherwise)
 {
 	const json_t *v = json_object_get(json_object_get(x->order, "budget"), name);
 
 	return json_is_integer(v) ? (uint64_t)json_integer_value(v) : otherwise;
 }
 
-static void read_order(struct errand *x)
+static void read_order(struct agent_session *x)
 {
 	const json_t *steps = json_object_get(x->order, "max_steps"),
 		     *cost = json_object_get(json_object_get(x->order, "budget"), "max_cost");
 
-	x->max_steps = steps ? (unsigned)json_integer_value(steps) : ERRAND_STEPS;
+	x->max_steps = steps ? (unsigned)json_integer_value(steps) : AGENT_SESSION_STEPS;
 	x->most.calls = budget_of(x, "max_calls", 2 * (uint64_t)x->max_steps);
-	x->most.in = budget_of(x, "max_tokens", ERRAND_TOKENS);
+	x->most.in = budget_of(x, "max_tokens", AGENT_SESSION_TOKENS);
 	x->most.cost = json_number_value(cost);
-	x->wall_ms = budget_of(x, "max_wall_ms", ERRAND_WALL_MS);
+	x->wall_ms = budget_of(x, "max_wall_ms", AGENT_SESSION_WALL_MS);
 	x->began_ms = loop_now_ms();
 }
 
-int errand_tools(const json_t *names, unsigned *out, struct err *e)
+int agent_session_tools(const json_t *names, unsigned *out, struct err *e)
 {
 	const json_t *name;
 	unsigned all = 0;
@@ -713,10 +713,10 @@ int errand_tools(const json_t *names, unsigned *out, struct err *e)
 	return 0;
 }
 
-int errand_start(struct fleet *f, struct model_line *models, const struct errand_want *want,
-		 struct errand_owner *o, struct errand **out, struct err *e)
+int agent_session_start(struct fleet *f, struct llm_client *models, const struct agent_session_want *want,
+		 struct agent_session_owner *o, struct agent_session **out, struct err *e)
 {
-	struct errand *x = calloc(1, sizeof(*x));
+	struct agent_session *x = calloc(1, sizeof(*x));
 
 	if (!x)
 		abort();
@@ -728,7 +728,7 @@ int errand_start(struct fleet *f, struct model_line *models, const struct errand
 	x->tap.own.post.fd = -1;
 	timer_init(&x->clock, f->loop, clock_due);
 	read_order(x);
-	if (errand_tools(json_object_get(x->order, "tools"), &x->allowed, e) < 0 ||
+	if (agent_session_tools(json_object_get(x->order, "tools"), &x->allowed, e) < 0 ||
 	    id_new(x->mark, e) < 0 || make_box(x, want->box, e) < 0) {
 		x->making = NULL;
 		errand_free(x);

@@ -14,35 +14,35 @@
 #include <jansson.h>
 
 enum {
-	ERRAND_STEPS = 5,
-	ERRAND_STEPS_MOST = 100,
-	ERRAND_COMMAND_MS = 30000,
-	ERRAND_CONTEXT = 64 * 1024,
-	ERRAND_WALL_MS = 600000,
-	ERRAND_TOKENS = 200000,
-	ERRAND_REPLY_TOKENS = 8192, /* of one reply */
+	AGENT_SESSION_STEPS = 5,
+	AGENT_SESSION_STEPS_MOST = 100,
+	AGENT_SESSION_COMMAND_MS = 30000,
+	AGENT_SESSION_CONTEXT = 64 * 1024,
+	AGENT_SESSION_WALL_MS = 600000,
+	AGENT_SESSION_TOKENS = 200000,
+	AGENT_SESSION_REPLY_TOKENS = 8192, /* of one reply */
 };
 
-#define ERRAND_REPORT "atoll.agent-report/1"
+#define AGENT_SESSION_REPORT "atoll.agent-report/1"
 
-struct errand;
-struct errand_owner {
-	/* {type: "started"|"log"|"model_call"|"stderr", ...}. 1: no more until errand_go_on(). */
-	int (*event)(struct errand_owner *o, json_t *take_event);
-	void (*done)(struct errand_owner *o, json_t *take_report); /* once, never from within */
+struct agent_session;
+struct agent_session_owner {
+	/* {type: "started"|"log"|"model_call"|"stderr", ...}. 1: no more until agent_session_go_on(). */
+	int (*event)(struct agent_session_owner *o, json_t *take_event);
+	void (*done)(struct agent_session_owner *o, json_t *take_report); /* once, never from within */
 };
 
-struct errand_want { /* borrowed for the call */
+struct agent_session_want { /* borrowed for the call */
 	const struct box_spec *box;
 	const json_t *
 		order; /* {task, files?, role?, model?, max_steps?, tools?, budget?, ...}, checked */
 	int keep;
 };
-must_check int errand_start(struct fleet *f, struct model_line *models,
-			    const struct errand_want *want, struct errand_owner *o,
-			    struct errand **out, struct err *e);
-void errand_go_on(struct errand *x);
-void errand_cancel(struct errand *x); /* done is not called; the box ends */
+must_check int agent_session_start(struct fleet *f, struct llm_client *models,
+			    const struct agent_session_want *want, struct agent_session_owner *o,
+			    struct agent_session **out, struct err *e);
+void agent_session_go_on(struct agent_session *x);
+void agent_session_cancel(struct agent_session *x); /* done is not called; the box ends */
 
 /* Verbs by the names of `tools`; -1: one of them is none. NULL: all. */
-must_check int errand_tools(const json_t *names, unsigned *out, struct err *e);
+must_check int agent_session_tools(const json_t *names, unsigned *out, struct err *e);

@@ -61,7 +61,7 @@ struct api {
 	struct rex_memory *rex; /* the same */
 	struct survey *survey; /* NULL: nobody has asked for languages yet */
 	struct batches *batches;
-	struct model_line *model; /* NULL: no model is configured */
+	struct llm_client *model; /* NULL: no model is configured */
 	struct pipelines *pipelines; /* pipeline/pipeline.h */
 	struct wire_about about; /* the keeper's figures ... */
 	uint64_t about_ms;       /* ... of then; 0: never asked */

@@ -21,14 +21,14 @@
 
 enum { LIST_ENTRIES = 1000, LIST_DEPTH = 1 };
 
-int hands_init(struct hands *h, const char *root, struct err *e)
+int actions_init(struct actions *h, const char *root, struct err *e)
 {
 	h->root = root;
 	h->workspace = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return h->workspace < 0 ? err_sys(e, "open %s", root) : 0;
 }
 
-void hands_fini(struct hands *h)
+void actions_fini(struct actions *h)
 {
 	if (h->workspace >= 0)
 		close(h->workspace);
@@ -46,7 +46,7 @@ static json_t *said(int ok, const char *fmt, ...)
 	va_start(ap, fmt);
 	buf_vprintf(&text, fmt, ap);
 	va_end(ap);
-	clip_clean(buf_str(&text), text.len, &clean);
+	head_tail_clean(buf_str(&text), text.len, &clean);
 	return json_pack("{s:b, s:s}", "ok", ok, "text", buf_str(&clean));
 }
 
@@ -78,7 +78,7 @@ static int64_t number_of(const struct action *r, const char *name, int64_t other
 /* ---- paths ---- */
 
 /* Relative to the workspace; NULL: it is elsewhere. */
-static const char *below(const struct hands *h, const char *path)
+static const char *below(const struct actions *h, const char *path)
 {
 	size_t n = strlen(h->root);
 
@@ -93,7 +93,7 @@ static const char *below(const struct hands *h, const char *path)
 	return *path ? path : ".";
 }
 
-static int open_below(const struct hands *h, const char *path, uint64_t flags, uint64_t mode)
+static int open_below(const struct actions *h, const char *path, uint64_t flags, uint64_t mode)
 {
 	struct open_how how = { .flags = flags | O_CLOEXEC,
 				.mode = mode,
@@ -103,7 +103,7 @@ static int open_below(const struct hands *h, const char *path, uint64_t flags, u
 }
 
 /* The folders above a file, one after the other. */
-static int make_folders(const struct hands *h, const char *path)
+static int make_folders(const struct actions *h, const char *path)
 {
 	char part[PATH_MAX];
 
@@ -134,7 +134,7 @@ static int make_folders(const struct hands *h, const char *path)
 /* ---- files ---- */
 
 /* The whole of a regular file; -1 with errno, EFBIG where it is too long. */
-static int slurp(const struct hands *h, const char *path, struct buf *out)
+static int slurp(const struct actions *h, const char *path, struct buf *out)
 {
 	/* Without waiting: it may be a pipe that nobody writes to. */
 	auto_fd int fd = open_below(h, below(h, path), O_RDONLY | O_NONBLOCK, 0);
@@ -147,17 +147,17 @@ static int slurp(const struct hands *h, const char *path, struct buf *out)
 		errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
 		return -1;
 	}
-	while (n > 0 && out->len <= HANDS_FILE) {
+	while (n > 0 && out->len <= ACTIONS_FILE) {
 		n = read(fd, buf_space(out, 65536), 65536);
 		if (n > 0)
 			buf_grew(out, (size_t)n);
 	}
-	if (out->len > HANDS_FILE)
+	if (out->len > ACTIONS_FILE)
 		errno = EFBIG;
-	return n < 0 || out->len > HANDS_FILE ? -1 : 0;
+	return n < 0 || out->len > ACTIONS_FILE ? -1 : 0;
 }
 
-static int spill(const struct hands *h, const char *path, const char *bytes, size_t n)
+static int spill(const struct actions *h, const char *path, const char *bytes, size_t n)
 {
 	const char *rest = below(h, path);
 	auto_fd int fd = -1;
@@ -200,10 +200,10 @@ static unsigned lines_of(const struct buf *text, int64_t first, int64_t last, co
 	return count;
 }
 
-static json_t *do_read(struct hands *h, const struct action *r)
+static json_t *do_read(struct actions *h, const struct action *r)
 {
 	const char *path = text_of(r, "path", ""), *from;
-	struct clip c = { .most = h->result_bytes };
+	struct head_tail c = { .most = h->result_bytes };
 	auto_buf struct buf all = { 0 }, text = { 0 };
 	unsigned lines;
 	size_t n;
@@ -214,14 +214,14 @@ static json_t *do_read(struct hands *h, const struct action *r)
 		return said(0, "error: %.200s: %zu bytes that are no text", path, all.len);
 	lines = lines_of(&all, number_of(r, "start_line", 1), number_of(r, "end_line", INT64_MAX),
 			 &from, &n);
-	clip_add(&c, from, n);
-	clip_text(&c, &text);
-	clip_fini(&c);
+	head_tail_add(&c, from, n);
+	head_tail_text(&c, &text);
+	head_tail_fini(&c);
 	return json_pack("{s:b, s:s, s:i, s:I}", "ok", 1, "text", buf_str(&text), "lines",
 			 (int)lines, "bytes", (json_int_t)all.len);
 }
 
-static json_t *do_write(struct hands *h, const struct action *r)
+static json_t *do_write(struct actions *h, const struct action *r)
 {
 	const json_t *content = json_object_get(r->args, "content");
 	const char *path = text_of(r, "path", "");
@@ -248,7 +248,7 @@ static unsigned replace(const struct buf *in, const char *old, const char *new, 
 	return count;
 }
 
-static json_t *do_edit(struct hands *h, const struct action *r)
+static json_t *do_edit(struct actions *h, const struct action *r)
 {
 	const char *path = text_of(r, "path", ""), *old = text_of(r, "old_str", "");
 	auto_buf struct buf before = { 0 }, after = { 0 };
@@ -298,7 +298,7 @@ static void list_one(int dir, const struct dirent *d, const char *prefix, int64_
 	if (snprintf(path, sizeof(path), "%s%s%s", prefix, d->d_name, folder ? "/" : "") >=
 	    (int)sizeof(path))
 		return;
-	clip_clean(path, strlen(path), l->out);
+	head_tail_clean(path, strlen(path), l->out);
 	buf_putc(l->out, '\n');
 	if (folder && depth > 1)
 		list_folder(openat(dir, d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
@@ -336,33 +336,33 @@ static void list_folder(int take_dir, const char *prefix, int64_t depth, struct 
 	closedir(dir);
 }
 
-static json_t *do_list(struct hands *h, const struct action *r)
+static json_t *do_list(struct actions *h, const struct action *r)
 {
 	const char *path = text_of(r, "path", ".");
 	auto_buf struct buf all = { 0 }, text = { 0 };
 	struct listing l = { .out = &all, .left = number_of(r, "limit", LIST_ENTRIES) };
 	int dir = open_below(h, below(h, path), O_RDONLY | O_DIRECTORY, 0);
-	struct clip c = { .most = h->result_bytes };
+	struct head_tail c = { .most = h->result_bytes };
 
 	if (dir < 0)
 		return failed(path);
 	list_folder(dir, "", number_of(r, "depth", LIST_DEPTH), &l);
 	if (l.more)
 		buf_puts(&all, "[there are more]\n");
-	clip_add(&c, buf_str(&all), all.len);
-	clip_text(&c, &text);
-	clip_fini(&c);
+	head_tail_add(&c, buf_str(&all), all.len);
+	head_tail_text(&c, &text);
+	head_tail_fini(&c);
 	return json_pack("{s:b, s:s}", "ok", 1, "text", text.len ? buf_str(&text) : "[empty]\n");
 }
 
 /* ---- commands ---- */
 
-static json_t *ended(struct hands *h, const struct clip *c, const struct shell_end *end)
+static json_t *ended(struct actions *h, const struct head_tail *c, const struct shell_end *end)
 {
 	int code = WIFEXITED(end->status) ? WEXITSTATUS(end->status) : 128 + WTERMSIG(end->status);
 	auto_buf struct buf text = { 0 };
 
-	clip_text(c, &text);
+	head_tail_text(c, &text);
 	if (text.len && text.p[text.len - 1] != '\n')
 		buf_putc(&text, '\n');
 	h->timeouts = end->timed_out ? h->timeouts + 1 : 0;
@@ -375,13 +375,13 @@ static json_t *ended(struct hands *h, const struct clip *c, const struct shell_e
 			 "bytes", (json_int_t)c->total, "ms", (json_int_t)end->ms);
 }
 
-static json_t *do_run(struct hands *h, const struct action *r)
+static json_t *do_run(struct actions *h, const struct action *r)
 {
 	const json_t *command = json_object_get(r->args, "command");
 	const char *cwd = text_of(r, "cwd", ".");
 	uint64_t ms = (uint64_t)number_of(r, "timeout_ms", (int64_t)h->command_ms);
 	auto_fd int dir = -1;
-	struct clip c = { .most = h->result_bytes };
+	struct head_tail c = { .most = h->result_bytes };
 	struct shell_end end;
 	struct err e;
 	json_t *result;
@@ -398,13 +398,13 @@ static json_t *do_run(struct hands *h, const struct action *r)
 		result = said(0, "error: %s", e.msg);
 	else
 		result = ended(h, &c, &end);
-	clip_fini(&c);
+	head_tail_fini(&c);
 	return result;
 }
 
-json_t *hands_do(struct hands *h, const struct action *r)
+json_t *actions_run(struct actions *h, const struct action *r)
 {
-	static json_t *(*const row[VERB_COUNT])(struct hands * h, const struct action *r) = {
+	static json_t *(*const row[VERB_COUNT])(struct actions * h, const struct action *r) = {
 		[VERB_READ] = do_read, [VERB_WRITE] = do_write, [VERB_LIST] = do_list,
 		[VERB_EDIT] = do_edit, [VERB_RUN] = do_run,
 	};

@@ -3,17 +3,17 @@
 #pragma once
 #include "boxagent/action.h"
 
-#define HANDS_WORKSPACE "/home/user"
-enum { HANDS_FILE = 4 << 20 }; /* bytes of a file that is read or edited */
+#define ACTIONS_WORKSPACE "/home/user"
+enum { ACTIONS_FILE = 4 << 20 }; /* bytes of a file that is read or edited */
 
-struct hands {
+struct actions {
 	int workspace;
 	const char *root;    /* its path */
 	uint64_t command_ms; /* of a command that says nothing else */
 	size_t result_bytes; /* of a result's text */
 	unsigned timeouts;   /* commands in a row that took too long */
 };
-must_check int hands_init(struct hands *h, const char *root, struct err *e);
+must_check int actions_init(struct actions *h, const char *root, struct err *e);
 /* {ok, text, ...}, the caller's. */
-json_t *hands_do(struct hands *h, const struct action *r);
-void hands_fini(struct hands *h);
+json_t *actions_run(struct actions *h, const struct action *r);
+void actions_fini(struct actions *h);

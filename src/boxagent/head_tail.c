@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-void clip_add(struct clip *c, const char *bytes, size_t n)
+void head_tail_add(struct head_tail *c, const char *bytes, size_t n)
 {
 	size_t half = c->most / 2, room = half - c->head.len, first = n < room ? n : room;
 
@@ -22,12 +22,12 @@ void clip_add(struct clip *c, const char *bytes, size_t n)
 	}
 }
 
-static size_t tail_len(const struct clip *c)
+static size_t tail_len(const struct head_tail *c)
 {
 	return c->tail.len < c->most / 2 ? c->tail.len : c->most / 2;
 }
 
-uint64_t clip_lost(const struct clip *c)
+uint64_t head_tail_lost(const struct head_tail *c)
 {
 	return c->total - c->head.len - tail_len(c);
 }
@@ -61,7 +61,7 @@ static size_t character(const unsigned char *p, size_t n)
 	return 0;
 }
 
-void clip_clean(const char *bytes, size_t n, struct buf *out)
+void head_tail_clean(const char *bytes, size_t n, struct buf *out)
 {
 	while (n) {
 		size_t good = character((const unsigned char *)bytes, n);
@@ -87,38 +87,38 @@ static size_t whole(const char *bytes, size_t n)
 	return character((const unsigned char *)bytes + last - 1, n - last + 1) ? n : last - 1;
 }
 
-void clip_text(const struct clip *c, struct buf *out)
+void head_tail_text(const struct head_tail *c, struct buf *out)
 {
-	uint64_t lost = clip_lost(c);
+	uint64_t lost = head_tail_lost(c);
 	size_t from = c->tail.len - tail_len(c);
 
 	while (lost && from < c->tail.len && (c->tail.p[from] & 0xc0) == 0x80)
 		from++;
-	clip_clean(buf_str(&c->head), lost ? whole(c->head.p, c->head.len) : c->head.len, out);
+	head_tail_clean(buf_str(&c->head), lost ? whole(c->head.p, c->head.len) : c->head.len, out);
 	if (lost)
 		buf_printf(out, "\n[... %llu of %llu bytes left out ...]\n",
 			   (unsigned long long)lost, (unsigned long long)c->total);
-	clip_clean(buf_str(&c->tail) + from, c->tail.len - from, out);
+	head_tail_clean(buf_str(&c->tail) + from, c->tail.len - from, out);
 }
 
-void clip_fini(struct clip *c)
+void head_tail_fini(struct head_tail *c)
 {
 	buf_fini(&c->head);
 	buf_fini(&c->tail);
 }
 
-json_t *clip_string(const char *bytes, size_t n, size_t most)
+json_t *head_tail_string(const char *bytes, size_t n, size_t most)
 {
-	struct clip c = { .most = most };
+	struct head_tail c = { .most = most };
 	auto_buf struct buf text = { 0 };
 
-	clip_add(&c, bytes, n);
-	clip_text(&c, &text);
-	clip_fini(&c);
+	head_tail_add(&c, bytes, n);
+	head_tail_text(&c, &text);
+	head_tail_fini(&c);
 	return json_stringn(buf_str(&text), text.len);
 }
 
-json_t *clip_action(const json_t *action, size_t most)
+json_t *head_tail_action(const json_t *action, size_t most)
 {
 	json_t *copy = json_deep_copy(action), *args = json_object_get(copy, "args"), *v;
 	const char *name;
@@ -127,6 +127,6 @@ json_t *clip_action(const json_t *action, size_t most)
 	json_object_foreach_safe(args, tmp, name,
 				 v) if (json_is_string(v) && json_string_length(v) > most)
 		json_object_set_new(args, name,
-				    clip_string(json_string_value(v), json_string_length(v), most));
+				    head_tail_string(json_string_value(v), json_string_length(v), most));
 	return copy;
 }

@@ -5,19 +5,19 @@
 #include <jansson.h>
 #include <stdint.h>
 
-struct clip {
+struct head_tail {
 	size_t most; /* bytes kept, half of them from the beginning */
 	struct buf head, tail;
 	uint64_t total;
 };
-void clip_add(struct clip *c, const char *bytes, size_t n);
-uint64_t clip_lost(const struct clip *c);
-void clip_text(const struct clip *c, struct buf *out); /* UTF-8, with the count in its middle */
-void clip_fini(struct clip *c);
+void head_tail_add(struct head_tail *c, const char *bytes, size_t n);
+uint64_t head_tail_lost(const struct head_tail *c);
+void head_tail_text(const struct head_tail *c, struct buf *out); /* UTF-8, with the count in its middle */
+void head_tail_fini(struct head_tail *c);
 
 /* Any bytes as UTF-8 without NUL: what never can be becomes U+FFFD. */
-void clip_clean(const char *bytes, size_t n, struct buf *out);
+void head_tail_clean(const char *bytes, size_t n, struct buf *out);
 /* A text as a JSON string of at most so many bytes and a count. */
-json_t *clip_string(const char *bytes, size_t n, size_t most);
+json_t *head_tail_string(const char *bytes, size_t n, size_t most);
 /* A copy of an action whose texts are cut to so many bytes. */
-json_t *clip_action(const json_t *action, size_t most);
+json_t *head_tail_action(const json_t *action, size_t most);

@@ -7,9 +7,9 @@
 
 enum { TEXT = 8 * 1024, FADED = 400 }; /* bytes of a text in it, and of one that is long ago */
 
-void turns_init(struct turns *m, size_t most)
+void agent_history_init(struct agent_history *m, size_t most)
 {
-	*m = (struct turns){ .most = most, .turns = json_array() };
+	*m = (struct agent_history){ .most = most, .turns = json_array() };
 }
 
 static const char *text_of(const json_t *turn, const char *name)
@@ -17,7 +17,7 @@ static const char *text_of(const json_t *turn, const char *name)
 	return json_string_value(json_object_get(turn, name));
 }
 
-static size_t size_of(const struct turns *m)
+static size_t size_of(const struct agent_history *m)
 {
 	size_t i, n = 0;
 	json_t *turn;
@@ -31,20 +31,20 @@ static size_t size_of(const struct turns *m)
 static void fade(json_t *turn)
 {
 	json_t *action = json_loads(text_of(turn, "reply"), 0, NULL),
-	       *less = clip_action(action, FADED);
+	       *less = head_tail_action(action, FADED);
 	const char *result = text_of(turn, "result");
 	auto_free char *text = json_dumps(less, JSON_COMPACT);
 
-	json_object_set_new(turn, "result", clip_string(result, strlen(result), FADED));
+	json_object_set_new(turn, "result", head_tail_string(result, strlen(result), FADED));
 	if (text)
 		json_object_set_new(turn, "reply", json_string(text));
 	json_decref(action);
 	json_decref(less);
 }
 
-void turns_add(struct turns *m, const json_t *action, const json_t *result)
+void agent_history_add(struct agent_history *m, const json_t *action, const json_t *result)
 {
-	json_t *less = clip_action(action, TEXT);
+	json_t *less = head_tail_action(action, TEXT);
 	auto_free char *reply = json_dumps(less, JSON_COMPACT);
 
 	json_decref(less);
@@ -59,7 +59,7 @@ void turns_add(struct turns *m, const json_t *action, const json_t *result)
 	}
 }
 
-void turns_fini(struct turns *m)
+void agent_history_fini(struct agent_history *m)
 {
 	json_decref(m->turns);
 	m->turns = NULL;

@@ -4,11 +4,11 @@
 #include <jansson.h>
 #include <stddef.h>
 
-struct turns {
+struct agent_history {
 	size_t most;   /* bytes of all turns */
 	json_t *turns; /* [{reply, result}], oldest first */
 	unsigned dropped;
 };
-void turns_init(struct turns *m, size_t most);
-void turns_add(struct turns *m, const json_t *action, const json_t *result);
-void turns_fini(struct turns *m);
+void agent_history_init(struct agent_history *m, size_t most);
+void agent_history_add(struct agent_history *m, const json_t *action, const json_t *result);
+void agent_history_fini(struct agent_history *m);

@@ -5,7 +5,7 @@
  *                               <--   {"ask": {turns, malformed?}}
  *   {"answer": {"text": ...}}   -->   action_parse()
  *                                                                    {"step":1,"tool":...,"args":...}
- *                                     hands_do()
+ *                                     actions_run()
  *                                                                    {"step":1,"result":...}
  *                               <--   {"ask": ...}   and so on
  *                               <--   {"end": {outcome, why}}        {"done":true,...}, {"failed":why}
@@ -37,8 +37,8 @@ enum {
 
 struct pilot {
 	struct ndjson host;
-	struct hands hands;
-	struct turns turns;
+	struct actions hands;
+	struct agent_history turns;
 	unsigned allowed, max_steps;
 	uint64_t answer_ms;
 	struct err e;     /* of what cannot be told to the host: it is not there */
@@ -63,7 +63,7 @@ static int put_log(struct pilot *p, json_t *take_doc)
 /* A text may have been cut in the middle of a character, or be long. */
 static json_t *words(const char *text)
 {
-	return clip_string(text, strlen(text), LOGGED);
+	return head_tail_string(text, strlen(text), LOGGED);
 }
 
 /* ---- asking ---- */
@@ -145,13 +145,13 @@ static json_t *log_result(const json_t *result)
 	json_t *less = json_copy((json_t *)result), *text = json_object_get(less, "text");
 
 	json_object_set_new(less, "text",
-			    clip_string(json_string_value(text), json_string_length(text), LOGGED));
+			    head_tail_string(json_string_value(text), json_string_length(text), LOGGED));
 	return less;
 }
 
 static int take_step(struct pilot *p, unsigned step, const struct action *r)
 {
-	json_t *less = clip_action(r->doc, LOGGED), *entry, *result;
+	json_t *less = head_tail_action(r->doc, LOGGED), *entry, *result;
 	int rc;
 
 	entry = json_pack("{s:i, s:O, s:O}", "step", (int)step, "tool",
@@ -161,8 +161,8 @@ static int take_step(struct pilot *p, unsigned step, const struct action *r)
 		return -1;
 	if (is_stuck(p, r->doc))
 		return fail(p, "stuck", "the same action three times in a row");
-	result = hands_do(&p->hands, r);
-	turns_add(&p->turns, r->doc, result);
+	result = actions_run(&p->hands, r);
+	agent_history_add(&p->turns, r->doc, result);
 	rc = put_log(p, json_pack("{s:i, s:o}", "step", (int)step, "result", log_result(result)));
 	json_decref(result);
 	if (rc == 0 && p->hands.timeouts >= TIMEOUTS_MOST)
@@ -215,7 +215,7 @@ static void read_spec(struct pilot *p, const json_t *spec)
 
 		p->allowed |= verb < 0 ? 0 : 1u << verb;
 	}
-	turns_init(&p->turns, number(spec, "context_bytes", 65536));
+	agent_history_init(&p->turns, number(spec, "context_bytes", 65536));
 }
 
 static int tell_end(struct pilot *p, int failed)
@@ -248,14 +248,14 @@ int main(void)
 	if (ndjson_read(&p.host, SPEC_MS, &first, &p.e) < 0)
 		return 2;
 	read_spec(&p, json_object_get(first, "spec"));
-	rc = hands_init(&p.hands, HANDS_WORKSPACE, &p.e) < 0 ? fail(&p, "workspace", p.e.msg)
+	rc = actions_init(&p.hands, ACTIONS_WORKSPACE, &p.e) < 0 ? fail(&p, "workspace", p.e.msg)
 							     : fly(&p);
 	if (tell_end(&p, rc < 0) < 0)
 		return 2;
 	json_decref(first);
 	json_decref(p.last);
-	turns_fini(&p.turns);
-	hands_fini(&p.hands);
+	agent_history_fini(&p.turns);
+	actions_fini(&p.hands);
 	buf_fini(&p.host.bytes);
 	return rc < 0;
 }

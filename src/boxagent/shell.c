@@ -51,18 +51,18 @@ static _Noreturn void child(int dir, const char *command, int out)
 }
 
 /* 1: there may be more; 0: nobody holds the other end any more. */
-static int read_some(int from, struct clip *out)
+static int read_some(int from, struct head_tail *out)
 {
 	static char bytes[READ_MOST];
 	ssize_t n = read(from, bytes, sizeof(bytes));
 
 	if (n > 0)
-		clip_add(out, bytes, (size_t)n);
+		head_tail_add(out, bytes, (size_t)n);
 	return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
 /* Until it has ended and nothing is left to read, or its time is over. 1: it has ended. */
-static int attend(int pidfd, int from, uint64_t timeout_ms, struct clip *out)
+static int attend(int pidfd, int from, uint64_t timeout_ms, struct head_tail *out)
 {
 	uint64_t until = now_ms() + timeout_ms;
 	int ended = 0, open = 1;
@@ -84,7 +84,7 @@ static int attend(int pidfd, int from, uint64_t timeout_ms, struct clip *out)
 	return 1;
 }
 
-int shell_run(int dir, const char *command, uint64_t timeout_ms, struct clip *out,
+int shell_run(int dir, const char *command, uint64_t timeout_ms, struct head_tail *out,
 	      struct shell_end *end, struct err *e)
 {
 	auto_fd int from = -1, pidfd = -1;

@@ -13,5 +13,5 @@ struct shell_end {
 	uint64_t ms;
 };
 /* dir: the folder to start in. What it says on both streams goes to out, whose `most` is set. */
-must_check int shell_run(int dir, const char *command, uint64_t timeout_ms, struct clip *out,
+must_check int shell_run(int dir, const char *command, uint64_t timeout_ms, struct head_tail *out,
 			 struct shell_end *end, struct err *e);

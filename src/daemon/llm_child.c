@@ -49,11 +49,11 @@ struct verdict {
 static _Noreturn void judge(const char *path, int to)
 {
 	struct verdict v = { 0 };
-	struct book b;
+	struct models_config b;
 
-	if (book_load(&b, path, &v.err) == 0) {
+	if (models_config_load(&b, path, &v.err) == 0) {
 		v.err.kind = ERR_NONE;
-		book_digest(&b, v.digest);
+		models_config_digest(&b, v.digest);
 	}
 	(void)!write(to, &v, sizeof(v));
 	_exit(0);
@@ -121,7 +121,7 @@ static void be_model(void *ctx)
 	struct llm_child *o = ctx;
 
 	(void)!setrlimit(RLIMIT_NOFILE, &files);
-	_exit(model_main(o->path, 3, walls, o));
+	_exit(llm_main(o->path, 3, walls, o));
 }
 
 void llm_child_init(struct llm_child *o, int root)

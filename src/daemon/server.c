@@ -106,7 +106,7 @@ static void warden_says(struct frame_conn *p, const struct frame *f, size_t len,
 	else if (f->type == WIRE_WAY && *fd >= 0)
 		egress_client_connect(&x->api.fleet.gate, steal_fd(fd));
 	else if (f->type == WIRE_MODEL && *fd >= 0 && x->api.model)
-		model_line_connect(x->api.model, steal_fd(fd));
+		llm_client_connect(x->api.model, steal_fd(fd));
 	else if (f->type == WIRE_DONE) {
 		fleet_set_sole_server(&x->api.fleet, !timer_pending(&x->drain));
 		batches_alone(x->api.batches);
@@ -568,7 +568,7 @@ static int begin(struct server *x, struct err *e)
 	on_signal_init(&x->term, &x->loop, SIGTERM, told_to_leave);
 	x->drain_ms = config_number(s->config, CONFIG_DRAIN);
 	x->api.doors = doors;
-	if (s->models && model_line_new(&x->api.model, &x->loop, ask_model, x, e) < 0)
+	if (s->models && llm_client_new(&x->api.model, &x->loop, ask_model, x, e) < 0)
 		return -1;
 	if (v1_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0)
 		return -1;
@@ -594,7 +594,7 @@ int server_main(const struct server_start *s)
 	rex_fini(&x.api);
 	e2b_fini(&x.api);
 	v1_fini(&x.api);
-	model_line_free(x.api.model);
+	llm_client_free(x.api.model);
 	fleet_fini(&x.api.fleet);
 	store_close(x.api.store);
 	oidc_free(x.api.oidc);

@@ -66,7 +66,7 @@ static void line_copy(const char *from, char out[LINE_BYTES + 1])
 	out[n] = 0;
 }
 
-void sick_seen(struct sick *s, const char *source, long line, const char *text)
+void failure_seen(struct failure_case *s, const char *source, long line, const char *text)
 {
 	json_t *one = json_pack("{s:s}", "source", source);
 	char cut[LINE_BYTES + 1];
@@ -81,21 +81,21 @@ void sick_seen(struct sick *s, const char *source, long line, const char *text)
 
 /* ---- rules ---- */
 
-static void take_group(const char *line, const regmatch_t *m, char out[SICK_TEXT])
+static void take_group(const char *line, const regmatch_t *m, char out[FAILURE_TEXT])
 {
 	if (m->rm_so < 0)
 		out[0] = 0;
 	else
-		snprintf(out, SICK_TEXT, "%.*s", (int)(m->rm_eo - m->rm_so), line + m->rm_so);
+		snprintf(out, FAILURE_TEXT, "%.*s", (int)(m->rm_eo - m->rm_so), line + m->rm_so);
 }
 
-static const char *group(const struct sick *s, unsigned n)
+static const char *group(const struct failure_case *s, unsigned n)
 {
 	return n && n < RULE_GROUPS ? s->group[n] : "";
 }
 
 /* The rule's why, with {1} and the like filled in. */
-static void explain(struct sick *s, const char *why)
+static void explain(struct failure_case *s, const char *why)
 {
 	for (; *why; why++) {
 		if (why[0] == '{' && isdigit((unsigned char)why[1]) && why[2] == '}') {
@@ -107,7 +107,7 @@ static void explain(struct sick *s, const char *why)
 	}
 }
 
-static int rule_holds(struct sick *s, const struct rule *r, const char *line)
+static int rule_holds(struct failure_case *s, const struct rule *r, const char *line)
 {
 	regmatch_t m[RULE_GROUPS];
 
@@ -131,7 +131,7 @@ static int rule_holds(struct sick *s, const struct rule *r, const char *line)
 	return 1;
 }
 
-static int line_rules(struct sick *s, enum rule_on on, int weak, const char *line)
+static int line_rules(struct failure_case *s, enum rule_on on, int weak, const char *line)
 {
 	int status = (int)json_integer_value(json_object_get(s->phase, "exit_code"));
 
@@ -151,7 +151,7 @@ static int line_rules(struct sick *s, enum rule_on on, int weak, const char *lin
 	return 0;
 }
 
-static int by_lines(struct sick *s, enum rule_on on, int weak, const struct said *said)
+static int by_lines(struct failure_case *s, enum rule_on on, int weak, const struct said *said)
 {
 	char line[LINE_BYTES + 1];
 
@@ -160,7 +160,7 @@ static int by_lines(struct sick *s, enum rule_on on, int weak, const struct said
 		line_copy(i < said->n ? said->line[i] : "", line);
 		if (!line_rules(s, on, weak, line))
 			continue;
-		sick_seen(s, said->stream, i < said->n ? line_number(said, i) : 0, line);
+		failure_seen(s, said->stream, i < said->n ? line_number(said, i) : 0, line);
 		return 1;
 	}
 	return 0;
@@ -171,7 +171,7 @@ static long number_or_0(const json_t *doc, const char *name)
 	return (long)json_integer_value(json_object_get(doc, name));
 }
 
-static int by_compiler(struct sick *s, int weak, const struct said *said)
+static int by_compiler(struct failure_case *s, int weak, const struct said *said)
 {
 	json_t *all = s->lang ? diag_errors(s->lang, said->text, strlen(said->text)) : NULL;
 	const json_t *one;
@@ -187,7 +187,7 @@ static int by_compiler(struct sick *s, int weak, const struct said *said)
 		snprintf(s->file, sizeof(s->file), "%s", doc_text(one, "file"));
 		s->line = number_or_0(one, "line");
 		s->column = number_or_0(one, "column");
-		sick_seen(s, "compiler", s->line, doc_text(one, "message"));
+		failure_seen(s, "compiler", s->line, doc_text(one, "message"));
 		found = 1;
 		break;
 	}
@@ -196,7 +196,7 @@ static int by_compiler(struct sick *s, int weak, const struct said *said)
 }
 
 /* A file of the project and a number behind it, the first that is told: "main.js:3". */
-static void place_by_path(struct sick *s, const struct said *said)
+static void place_by_path(struct failure_case *s, const struct said *said)
 {
 	const char *path, *first = NULL;
 	const json_t *text;
@@ -216,7 +216,7 @@ static void place_by_path(struct sick *s, const struct said *said)
 }
 
 /* Where a program failed, if its rule did not say. */
-static void place_fault(struct sick *s, const struct said *said)
+static void place_fault(struct failure_case *s, const struct said *said)
 {
 	json_t *fault = NULL;
 
@@ -228,11 +228,11 @@ static void place_fault(struct sick *s, const struct said *said)
 		json_decref(fault);
 	}
 	/* A runtime's own files are not where it has to be changed. */
-	if (!sick_file(s, s->file))
+	if (!failure_file(s, s->file))
 		place_by_path(s, said);
 }
 
-static int by_rules(struct sick *s)
+static int by_rules(struct failure_case *s)
 {
 	static const char *const streams[] = { "stderr", "stdout" };
 
@@ -251,7 +251,7 @@ static int by_rules(struct sick *s)
 	return 0;
 }
 
-static int by_nothing(struct sick *s)
+static int by_nothing(struct failure_case *s)
 {
 	struct said said;
 
@@ -265,7 +265,7 @@ static int by_nothing(struct sick *s)
 		char line[LINE_BYTES + 1];
 
 		line_copy(said.line[i], line);
-		sick_seen(s, said.stream, line_number(&said, i), line);
+		failure_seen(s, said.stream, line_number(&said, i), line);
 	}
 	buf_puts(&s->why, "it failed, and what it said is in no rule");
 	return 1;
@@ -286,7 +286,7 @@ static int in_before(const json_t *before, const char *member, const char *hash)
 }
 
 /* Something that has not run yet: not this one, not its parent, nothing that was made before. */
-static int is_new(const struct sick *s, const json_t *child)
+static int is_new(const struct failure_case *s, const json_t *child)
 {
 	const char *hash = doc_text(child, "hash");
 
@@ -295,7 +295,7 @@ static int is_new(const struct sick *s, const json_t *child)
 	       !in_before(s->before, "hash", hash);
 }
 
-static void drop_child(struct sick *s)
+static void drop_child(struct failure_case *s)
 {
 	json_decref(s->child);
 	s->child = NULL;
@@ -303,7 +303,7 @@ static void drop_child(struct sick *s)
 	buf_cut(&s->detail, 0);
 }
 
-static int try(struct sick *s, const struct mend *m)
+static int try(struct failure_case *s, const struct fix *m)
 {
 	if (!m || !m->run(s))
 		return 0;
@@ -318,7 +318,7 @@ static int has_some(const json_t *doc, const char *name)
 	return json_array_size(json_object_get(doc, name)) > 0;
 }
 
-static void otherwise(struct sick *s)
+static void otherwise(struct failure_case *s)
 {
 	const struct debug_category *c = &debug_categories[debug_category(s->category)];
 
@@ -342,13 +342,13 @@ static void otherwise(struct sick *s)
 	buf_printf(&s->detail, "nothing to try: %s", buf_str(&s->why));
 }
 
-static void treat(struct sick *s, const char *const *facts_fixes)
+static void treat(struct failure_case *s, const char *const *facts_fixes)
 {
 	for (unsigned i = 0; s->rule && s->rule->fixes[i]; i++)
 		if (try(s, s->rule->fixes[i]))
 			return;
 	for (; facts_fixes && *facts_fixes; facts_fixes++)
-		if (try(s, mend_named(*facts_fixes)))
+		if (try(s, fix_named(*facts_fixes)))
 			return;
 	otherwise(s);
 }
@@ -357,7 +357,7 @@ static void treat(struct sick *s, const char *const *facts_fixes)
 
 /* Category, place and words; numbers are of addresses and times, too, and say nothing. But where the output is what is
  * wrong, another output is another fault. */
-static void novelty(const struct sick *s, char out[65])
+static void novelty(const struct failure_case *s, char out[65])
 {
 	const char *said = doc_text(json_array_get(s->evidence, 0), "text");
 	int by_output = !strcmp(s->category, "wrong_output") || !strcmp(s->category, "assertion");
@@ -375,7 +375,7 @@ static void novelty(const struct sick *s, char out[65])
 	json_decref(words);
 }
 
-static json_t *location(const struct sick *s)
+static json_t *location(const struct failure_case *s)
 {
 	json_t *at;
 
@@ -389,7 +389,7 @@ static json_t *location(const struct sick *s)
 	return at;
 }
 
-static const char *fixable(const struct sick *s)
+static const char *fixable(const struct failure_case *s)
 {
 	if (s->child)
 		return "auto";
@@ -400,7 +400,7 @@ static const char *fixable(const struct sick *s)
 	return debug_categories[debug_category(s->category)].fixable;
 }
 
-static json_t *document(struct sick *s)
+static json_t *document(struct failure_case *s)
 {
 	json_t *doc = json_pack("{s:s, s:s, s:s, s:f, s:o, s:s}", "schema", AGENT_DIAGNOSIS, "category",
 				s->category, "subcategory", s->name, "confidence", s->confidence,
@@ -425,7 +425,7 @@ static json_t *document(struct sick *s)
 }
 
 /* The same again: what was done about it did not help, and would not now. */
-static void stop_if_seen(struct sick *s)
+static void stop_if_seen(struct failure_case *s)
 {
 	char hash[65];
 
@@ -439,7 +439,7 @@ static void stop_if_seen(struct sick *s)
 	buf_puts(&s->detail, "the same again: what was tried did not help");
 }
 
-static void sick_fini(struct sick *s)
+static void sick_fini(struct failure_case *s)
 {
 	json_decref(s->evidence);
 	json_decref(s->child);
@@ -451,7 +451,7 @@ static void sick_fini(struct sick *s)
 json_t *debug_make(const json_t *plan, const json_t *artifact, const json_t *result,
 		   const json_t *before)
 {
-	struct sick s = { .plan = plan,
+	struct failure_case s = { .plan = plan,
 			  .artifact = artifact,
 			  .result = result,
 			  .before = before,
@@ -468,8 +468,8 @@ json_t *debug_make(const json_t *plan, const json_t *artifact, const json_t *res
 	if (!s.category)
 		by_nothing(&s);
 	if (!json_array_size(s.evidence))
-		sick_seen(&s, "result", 0, buf_str(&s.why));
-	path = sick_file(&s, s.file);
+		failure_seen(&s, "result", 0, buf_str(&s.why));
+	path = failure_file(&s, s.file);
 	snprintf(s.path, sizeof(s.path), "%s", path ? path : "");
 	treat(&s, fixes);
 	stop_if_seen(&s);

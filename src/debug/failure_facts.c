@@ -29,20 +29,20 @@ const json_t *facts_phase(const json_t *result)
 	return named ? named : phase_named(result, "");
 }
 
-static const char *const *found(struct sick *s, const char *category, const char *name,
+static const char *const *found(struct failure_case *s, const char *category, const char *name,
 				const char *source, const char *why, const char *const *fixes)
 {
 	s->category = category;
 	s->name = name;
 	s->confidence = 0.95;
 	buf_puts(&s->why, why);
-	sick_seen(s, source, 0, why);
+	failure_seen(s, source, 0, why);
 	return fixes;
 }
 
 /* ---- before it ran ---- */
 
-static const char *const *by_scan(struct sick *s)
+static const char *const *by_scan(struct failure_case *s)
 {
 	const json_t *one;
 	size_t i;
@@ -91,7 +91,7 @@ static int fault_said(const json_t *phase, struct install_diagnosis *d)
 	return 0;
 }
 
-static const char *const *by_install(struct sick *s)
+static const char *const *by_install(struct failure_case *s)
 {
 	auto_buf struct buf why = { 0 }, said = { 0 };
 	struct install_diagnosis d = { .fault = INSTALL_UNKNOWN };
@@ -115,9 +115,9 @@ static const char *const *by_install(struct sick *s)
 	snprintf(s->subject, sizeof(s->subject), "%s", d.package);
 	buf_printf(&why, "%s%s%s", faults[d.fault].why, *d.package ? ": " : "", d.package);
 	if (*d.line)
-		sick_seen(s, "install", 0, d.line);
+		failure_seen(s, "install", 0, d.line);
 	if (*d.versions)
-		sick_seen(s, "install", 0, d.versions);
+		failure_seen(s, "install", 0, d.versions);
 	return found(s, faults[d.fault].category, install_fault_name(d.fault), "install",
 		     buf_str(&why), faults[d.fault].fixes);
 }
@@ -165,7 +165,7 @@ static const struct {
 	{ SIGXFSZ, "SIGXFSZ", "disk_full", "it wrote more than the limit (SIGXFSZ)" },
 };
 
-static const char *cause_said(const struct sick *s)
+static const char *cause_said(const struct failure_case *s)
 {
 	const char *cause = doc_text(s->phase, "cause");
 	const json_t *hit = json_object_get(s->result, "limits_hit");
@@ -183,7 +183,7 @@ static const char *cause_said(const struct sick *s)
 }
 
 /* What a program with threads looks like; good enough to tell a lock from a long wait. */
-static int has_threads(const struct sick *s)
+static int has_threads(const struct failure_case *s)
 {
 	static const char *const words[] = { "thread", "Thread", "mutex", "Mutex", "Lock", "chan ",
 					     "await", "Queue", "Semaphore", "sync.", "fork" };
@@ -197,7 +197,7 @@ static int has_threads(const struct sick *s)
 	return 0;
 }
 
-static const char *const *by_clock(struct sick *s)
+static const char *const *by_clock(struct failure_case *s)
 {
 	double ms = json_number_value(json_object_get(s->phase, "ms"));
 	double cpu = json_number_value(json_object_get(s->phase, "cpu_ms"));
@@ -212,7 +212,7 @@ static const char *const *by_clock(struct sick *s)
 		     raise_time);
 }
 
-static int signal_of(const struct sick *s)
+static int signal_of(const struct failure_case *s)
 {
 	const json_t *v = json_object_get(s->phase, "signal");
 
@@ -224,7 +224,7 @@ static int signal_of(const struct sick *s)
 	return 0;
 }
 
-static const char *const *by_signal(struct sick *s)
+static const char *const *by_signal(struct failure_case *s)
 {
 	int signo = signal_of(s);
 
@@ -254,7 +254,7 @@ static int is_flaky(const json_t *result)
 	return 0;
 }
 
-const char *const *facts_kernel(struct sick *s)
+const char *const *facts_kernel(struct failure_case *s)
 {
 	const char *cause = cause_said(s), *phase = doc_text(s->result, "phase");
 
@@ -279,7 +279,7 @@ const char *const *facts_kernel(struct sick *s)
 
 static const char *const call_main[] = { "call_main", NULL };
 
-static const char *const *by_examples(struct sick *s)
+static const char *const *by_examples(struct failure_case *s)
 {
 	const json_t *one;
 	size_t i;
@@ -302,7 +302,7 @@ static int is_test(const char *kind)
 	return !strcmp(kind, "command") || !strcmp(kind, "test");
 }
 
-static const char *const *by_checks(struct sick *s)
+static const char *const *by_checks(struct failure_case *s)
 {
 	const json_t *one;
 	size_t i;
@@ -327,7 +327,7 @@ int facts_went_well(const json_t *phase)
 	return json_is_integer(status) && !json_integer_value(status) && (!*cause || !strcmp(cause, "exit"));
 }
 
-const char *const *facts_checks(struct sick *s)
+const char *const *facts_checks(struct failure_case *s)
 {
 	const char *const *fixes = by_signal(s);
 

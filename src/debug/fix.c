@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct mend mends[] = {
-#define MEND(name) { #name, mend_##name },
-	MENDS
-#undef MEND
+static const struct fix mends[] = {
+#define FIX(name) { #name, fix_##name },
+	FIXES
+#undef FIX
 };
 
-const struct mend *mend_named(const char *name)
+const struct fix *fix_named(const char *name)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(mends); i++)
 		if (!strcmp(mends[i].name, name))
@@ -25,16 +25,16 @@ const struct mend *mend_named(const char *name)
 
 /* ---- files ---- */
 
-const char *sick_text(const struct sick *s, const char *path)
+const char *failure_message(const struct failure_case *s, const char *path)
 {
 	const json_t *t = json_object_get(json_object_get(s->artifact, "files"), path);
 
-	return t && json_string_length(t) <= SICK_FILE_BYTES ? json_string_value(t) : NULL;
+	return t && json_string_length(t) <= FAILURE_FILE_BYTES ? json_string_value(t) : NULL;
 }
 
-const char *sick_main(const struct sick *s)
+const char *failure_main(const struct failure_case *s)
 {
-	return sick_text(s, s->path) ? s->path : doc_text(s->artifact, "entry");
+	return failure_message(s, s->path) ? s->path : doc_text(s->artifact, "entry");
 }
 
 /* "/home/user/a/main.py", "./main.py" and "main.py" are all main.py; the longest such name wins. */
@@ -45,7 +45,7 @@ static int means(const char *said, const char *path)
 	return n >= m && !strcmp(said + n - m, path) && (n == m || said[n - m - 1] == '/');
 }
 
-const char *sick_file(const struct sick *s, const char *said)
+const char *failure_file(const struct failure_case *s, const char *said)
 {
 	const char *path, *best = NULL;
 	const json_t *text;
@@ -60,27 +60,27 @@ const char *sick_file(const struct sick *s, const char *said)
 
 /* ---- what a step leaves behind ---- */
 
-json_t *sick_child(struct sick *s)
+json_t *failure_child(struct failure_case *s)
 {
-	char by[SICK_TEXT];
+	char by[FAILURE_TEXT];
 
 	snprintf(by, sizeof(by), "debug:%s", s->name);
 	return artifact_child(s->artifact, by, "");
 }
 
-__attribute__((format(printf, 2, 0))) static void vdetail(struct sick *s, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void vdetail(struct failure_case *s, const char *fmt, va_list ap)
 {
 	buf_cut(&s->detail, 0);
 	buf_vprintf(&s->detail, fmt, ap);
 }
 
-static int finish(struct sick *s, const char *kind, json_t *take_child)
+static int finish(struct failure_case *s, const char *kind, json_t *take_child)
 {
 	json_object_set_new(take_child, "changed_because", changes_text(buf_str(&s->detail)));
 	json_object_del(take_child, "run_id");
 	json_object_del(take_child, "seq");
 	json_object_del(take_child, "created_at");
-	artifact_seal(take_child);
+	artifact_set_hash(take_child);
 	if (!strcmp(doc_text(take_child, "hash"), doc_text(s->artifact, "hash"))) {
 		json_decref(take_child);
 		buf_cut(&s->detail, 0);
@@ -91,7 +91,7 @@ static int finish(struct sick *s, const char *kind, json_t *take_child)
 	return 1;
 }
 
-int sick_done(struct sick *s, const char *kind, json_t *take_child, const char *fmt, ...)
+int failure_done(struct failure_case *s, const char *kind, json_t *take_child, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -101,9 +101,9 @@ int sick_done(struct sick *s, const char *kind, json_t *take_child, const char *
 	return finish(s, kind, take_child);
 }
 
-int sick_edit(struct sick *s, const char *path, const struct buf *text, const char *fmt, ...)
+int failure_edit(struct failure_case *s, const char *path, const struct buf *text, const char *fmt, ...)
 {
-	json_t *child = sick_child(s);
+	json_t *child = failure_child(s);
 	va_list ap;
 
 	json_object_set_new(json_object_get(child, "files"), path, changes_text(buf_str(text)));
@@ -113,7 +113,7 @@ int sick_edit(struct sick *s, const char *path, const struct buf *text, const ch
 	return finish(s, "edit", child);
 }
 
-int sick_ask(struct sick *s, const char *name, const char *fmt, ...)
+int failure_ask(struct failure_case *s, const char *name, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -127,7 +127,7 @@ int sick_ask(struct sick *s, const char *name, const char *fmt, ...)
 	return 1;
 }
 
-int sick_stop(struct sick *s, const char *fixable, const char *fmt, ...)
+int failure_stop(struct failure_case *s, const char *fixable, const char *fmt, ...)
 {
 	va_list ap;
 

@@ -79,20 +79,20 @@ static void fill(struct buf *out, const char *pattern, const char *name)
 	buf_puts(out, pattern);
 }
 
-static int append_call(struct sick *s, const char *path, const char *text, const char *name,
+static int append_call(struct failure_case *s, const char *path, const char *text, const char *name,
 		       const char *pattern)
 {
 	auto_buf struct buf out = { 0 };
 
 	buf_printf(&out, "%s%s\n", text, *text && text[strlen(text) - 1] == '\n' ? "" : "\n");
 	fill(&out, pattern, name);
-	return sick_edit(s, path, &out, "%s is called: nothing else was", name);
+	return failure_edit(s, path, &out, "%s is called: nothing else was", name);
 }
 
 /* A language that begins at main: it is made of the only function there is, or a mistyped one. */
-int mend_main_wrapper(struct sick *s)
+int fix_main_wrapper(struct failure_case *s)
 {
-	const char *path = doc_text(s->artifact, "entry"), *text = sick_text(s, path);
+	const char *path = doc_text(s->artifact, "entry"), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
 	struct functions f;
 	const char *name;
@@ -103,16 +103,16 @@ int mend_main_wrapper(struct sick *s)
 	for (unsigned i = 0; i < f.n; i++)
 		if (!strcasecmp(f.name[i], "main") || !strcmp(f.name[i], "mian") || !strcmp(f.name[i], "mani")) {
 			text_rename(&out, text, f.name[i], "main");
-			return sick_edit(s, path, &out, "%s is main, mistyped", f.name[i]);
+			return failure_edit(s, path, &out, "%s is main, mistyped", f.name[i]);
 		}
 	name = to_call(text, &f);
 	return name && append_call(s, path, text, name, rules_word(s->lang, "main", "call"));
 }
 
 /* A script that defines and does nothing: it said nothing, and somebody expected something. */
-int mend_call_main(struct sick *s)
+int fix_call_main(struct failure_case *s)
 {
-	const char *path = doc_text(s->artifact, "entry"), *text = sick_text(s, path);
+	const char *path = doc_text(s->artifact, "entry"), *text = failure_message(s, path);
 	const char *says = rules_word(s->lang, "main", "says"), *name, *pattern;
 	const json_t *status = json_object_get(s->phase, "exit_code");
 	struct functions f;
@@ -129,9 +129,9 @@ int mend_call_main(struct sick *s)
 }
 
 /* Go runs package main only. */
-int mend_package_main(struct sick *s)
+int fix_package_main(struct failure_case *s)
 {
-	const char *path = doc_text(s->artifact, "entry"), *text = sick_text(s, path);
+	const char *path = doc_text(s->artifact, "entry"), *text = failure_message(s, path);
 	const char *at = text ? strstr(text, "package ") : NULL;
 	auto_buf struct buf out = { 0 };
 	size_t n;
@@ -142,53 +142,53 @@ int mend_package_main(struct sick *s)
 	if (!strncmp(at, "package main", n))
 		return 0;
 	text_splice(&out, text, (size_t)(at - text), n, "package main");
-	return sick_edit(s, path, &out, "the program is package main");
+	return failure_edit(s, path, &out, "the program is package main");
 }
 
 /* The file gets the name that the language wants: subject is it, without an ending. */
-int mend_rename_file(struct sick *s)
+int fix_rename_file(struct failure_case *s)
 {
-	const char *path = sick_main(s), *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+	const char *path = failure_main(s), *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
 	json_t *text = json_object_get(json_object_get(s->artifact, "files"), path), *child;
-	char name[2 * SICK_TEXT];
+	char name[2 * FAILURE_TEXT];
 
 	if (!text || !dot || !*s->subject)
 		return 0;
 	snprintf(name, sizeof(name), "%.*s%s%s", slash ? (int)(slash + 1 - path) : 0, path, s->subject, dot);
 	if (json_object_get(json_object_get(s->artifact, "files"), name))
 		return 0;
-	child = sick_child(s);
+	child = failure_child(s);
 	json_object_set(json_object_get(child, "files"), name, text);
 	json_object_del(json_object_get(child, "files"), path);
 	if (!strcmp(doc_text(child, "entry"), path))
 		json_object_set_new(child, "entry", json_string(name));
-	return sick_done(s, "rename", child, "%s is now %s, as what is in it", path, name);
+	return failure_done(s, "rename", child, "%s is now %s, as what is in it", path, name);
 }
 
 /* Another file of the project has what a program begins with. */
-int mend_entry_file(struct sick *s)
+int fix_entry_file(struct failure_case *s)
 {
 	const char *has = rules_word(s->lang, "main", "entry");
 	const char *entry = doc_text(s->artifact, "entry");
 
-	for (size_t i = 0; *has && sick_path(s, i); i++) {
-		const char *path = sick_path(s, i);
+	for (size_t i = 0; *has && failure_path(s, i); i++) {
+		const char *path = failure_path(s, i);
 		json_t *child;
 
-		if (!strcmp(path, entry) || !lang_has_ending(s->lang, path) || !sick_text(s, path) ||
-		    !strstr(sick_text(s, path), has))
+		if (!strcmp(path, entry) || !lang_has_ending(s->lang, path) || !failure_message(s, path) ||
+		    !strstr(failure_message(s, path), has))
 			continue;
-		child = sick_child(s);
+		child = failure_child(s);
 		json_object_set_new(child, "entry", json_string(path));
-		return sick_done(s, "rename", child, "it begins in %s", path);
+		return failure_done(s, "rename", child, "it begins in %s", path);
 	}
 	return 0;
 }
 
 /* A language whose functions are in classes: main goes before the last brace. */
-int mend_main_inside(struct sick *s)
+int fix_main_inside(struct failure_case *s)
 {
-	const char *path = doc_text(s->artifact, "entry"), *text = sick_text(s, path);
+	const char *path = doc_text(s->artifact, "entry"), *text = failure_message(s, path);
 	const char *pattern = rules_word(s->lang, "main", "inside"), *name;
 	const char *last = text ? strrchr(text, '}') : NULL;
 	auto_buf struct buf out = { 0 }, with = { 0 };
@@ -202,5 +202,5 @@ int mend_main_inside(struct sick *s)
 		return 0;
 	fill(&with, pattern, name);
 	text_splice(&out, text, (size_t)(last - text), 0, buf_str(&with));
-	return sick_edit(s, path, &out, "main is there and calls %s", name);
+	return failure_edit(s, path, &out, "main is there and calls %s", name);
 }

@@ -22,7 +22,7 @@ static size_t import_place(const struct lang *l, const char *text)
 	/* Lines of which the last such one counts; empty ones between them do not end the search. */
 	for (unsigned i = 0; i < 40 && text[at]; i++) {
 		size_t n = strcspn(text + at, "\n");
-		char line[SICK_TEXT];
+		char line[FAILURE_TEXT];
 
 		snprintf(line, sizeof(line), "%.*s", (int)n, text + at);
 		at += n + (text[at + n] != 0);
@@ -35,9 +35,9 @@ static size_t import_place(const struct lang *l, const char *text)
 	return place;
 }
 
-static int add_import(struct sick *s, const char *path, const char *name, const char *line)
+static int add_import(struct failure_case *s, const char *path, const char *name, const char *line)
 {
-	const char *text = sick_text(s, path);
+	const char *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 }, with = { 0 };
 	size_t at;
 
@@ -46,13 +46,13 @@ static int add_import(struct sick *s, const char *path, const char *name, const 
 	at = import_place(s->lang, text);
 	buf_printf(&with, "%s%s\n", at && text[at - 1] != '\n' ? "\n" : "", line);
 	text_splice(&out, text, at, 0, buf_str(&with));
-	return sick_edit(s, path, &out, "%s needs: %s", name, line);
+	return failure_edit(s, path, &out, "%s needs: %s", name, line);
 }
 
 /* A well-known name: [imports] has the line that brings it. */
-int mend_import(struct sick *s)
+int fix_import(struct failure_case *s)
 {
-	return add_import(s, sick_main(s), s->subject, rules_word(s->lang, "imports", s->subject));
+	return add_import(s, failure_main(s), s->subject, rules_word(s->lang, "imports", s->subject));
 }
 
 /* ---- names that are nearly right ---- */
@@ -91,7 +91,7 @@ static void nearer(const char *wanted, const char *have, char best[NAME + 1], un
 }
 
 /* Of the program's own names and the language's ([text] words), the nearest. */
-static int near_name(const struct sick *s, const char *text, const char *table, char best[NAME + 1])
+static int near_name(const struct failure_case *s, const char *text, const char *table, char best[NAME + 1])
 {
 	const struct toml_node *words = rules_table(s->lang, "words");
 	const struct toml_node *list = words ? toml_get(words, table) : NULL;
@@ -111,34 +111,34 @@ static int near_name(const struct sick *s, const char *text, const char *table, 
 	return *best != 0;
 }
 
-static int rename_to(struct sick *s, const char *path, const char *text, const char *to)
+static int rename_to(struct failure_case *s, const char *path, const char *text, const char *to)
 {
 	auto_buf struct buf out = { 0 };
 
 	if (!text_rename(&out, text, s->subject, to))
 		return 0;
-	return sick_edit(s, path, &out, "%s is %s, mistyped", s->subject, to);
+	return failure_edit(s, path, &out, "%s is %s, mistyped", s->subject, to);
 }
 
 /* What the runtime itself says was meant. */
-int mend_meant(struct sick *s)
+int fix_meant(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 
 	return text && *s->meant && rename_to(s, path, text, s->meant);
 }
 
-int mend_near(struct sick *s)
+int fix_near(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	char best[NAME + 1];
 
 	return text && near_name(s, text, "names", best) && rename_to(s, path, text, best);
 }
 
-int mend_near_member(struct sick *s)
+int fix_near_member(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	char best[NAME + 1];
 
 	return text && near_name(s, "", "members", best) && rename_to(s, path, text, best);
@@ -146,23 +146,23 @@ int mend_near_member(struct sick *s)
 
 /* ---- what a compiler forbids though it would do no harm ---- */
 
-static int line_at(const struct sick *s, const char *text, const char **line, size_t *n)
+static int line_at(const struct failure_case *s, const char *text, const char **line, size_t *n)
 {
 	*line = text && s->line > 0 ? text_line(text, s->line, n) : NULL;
 	return *line != NULL;
 }
 
 /* An import that is not used: its line is left out. */
-int mend_drop_line(struct sick *s)
+int fix_drop_line(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path), *line;
+	const char *path = failure_main(s), *text = failure_message(s, path), *line;
 	auto_buf struct buf out = { 0 };
 	size_t n;
 
 	if (!line_at(s, text, &line, &n) || !strstr(line, s->subject))
 		return 0;
 	text_splice(&out, text, (size_t)(line - text), n + (line[n] == '\n'), "");
-	return sick_edit(s, path, &out, "%s is not used and is left out", s->subject);
+	return failure_edit(s, path, &out, "%s is not used and is left out", s->subject);
 }
 
 static int is_balanced(const char *line, size_t n)
@@ -175,9 +175,9 @@ static int is_balanced(const char *line, size_t n)
 }
 
 /* A variable that is not used: it is, by nobody. */
-int mend_use_it(struct sick *s)
+int fix_use_it(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path), *line;
+	const char *path = failure_main(s), *text = failure_message(s, path), *line;
 	auto_buf struct buf out = { 0 }, with = { 0 };
 	size_t n;
 
@@ -185,29 +185,29 @@ int mend_use_it(struct sick *s)
 		return 0;
 	buf_printf(&with, "\n%.*s_ = %s", (int)strspn(line, " \t"), line, s->subject);
 	text_splice(&out, text, (size_t)(line - text) + n, 0, buf_str(&with));
-	return sick_edit(s, path, &out, "%s is not used; that is said to the compiler", s->subject);
+	return failure_edit(s, path, &out, "%s is not used; that is said to the compiler", s->subject);
 }
 
 /* let x = ... that is changed later. */
-int mend_mutable(struct sick *s)
+int fix_mutable(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
-	char was[SICK_TEXT + 8], now[SICK_TEXT + 8];
+	char was[FAILURE_TEXT + 8], now[FAILURE_TEXT + 8];
 
 	snprintf(was, sizeof(was), "let %s", s->subject);
 	snprintf(now, sizeof(now), "let mut %s", s->subject);
 	return text && text_rename(&out, text, was, now) &&
-	       sick_edit(s, path, &out, "%s may be changed: let mut", s->subject);
+	       failure_edit(s, path, &out, "%s may be changed: let mut", s->subject);
 }
 
 /* ---- what another version has ---- */
 
 /* from A import B, where today B is in C: [import_renames] "A.B" = "C". */
-int mend_renamed_import(struct sick *s)
+int fix_renamed_import(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path), *at;
-	char key[2 * SICK_TEXT + 2], was[SICK_TEXT + 16], now[SICK_TEXT + 16];
+	const char *path = failure_main(s), *text = failure_message(s, path), *at;
+	char key[2 * FAILURE_TEXT + 2], was[FAILURE_TEXT + 16], now[FAILURE_TEXT + 16];
 	const char *today;
 	auto_buf struct buf out = { 0 };
 
@@ -219,16 +219,16 @@ int mend_renamed_import(struct sick *s)
 	if (!at || memchr(at, ',', strcspn(at, "\n")))
 		return 0;
 	text_splice(&out, text, (size_t)(at - text), strlen(was), now);
-	return sick_edit(s, path, &out, "%s is in %s today", s->subject, today);
+	return failure_edit(s, path, &out, "%s is in %s today", s->subject, today);
 }
 
 /* from A import b, where b is nearly a name that is known from A: "from math import sqroot". */
-int mend_near_import(struct sick *s)
+int fix_near_import(struct failure_case *s)
 {
 	const struct toml_node *imports = rules_table(s->lang, "imports");
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	unsigned least = slips(s->subject) + 1;
-	char best[NAME + 1] = "", from[SICK_TEXT + 16];
+	char best[NAME + 1] = "", from[FAILURE_TEXT + 16];
 
 	snprintf(from, sizeof(from), "from %s import ", s->group[2]);
 	for (const struct toml_node *k = imports ? imports->in.first : NULL; k; k = k->next)
@@ -241,10 +241,10 @@ int mend_near_import(struct sick *s)
 }
 
 /* A file of the project that is called as a module: it is imported instead. */
-int mend_shadow(struct sick *s)
+int fix_shadow(struct failure_case *s)
 {
 	const char *entry = doc_text(s->artifact, "entry"), *dot = strrchr(entry, '.');
-	char file[SICK_TEXT + 8], to[SICK_TEXT + 16];
+	char file[FAILURE_TEXT + 8], to[FAILURE_TEXT + 16];
 	json_t *child, *files, *text;
 
 	if (!dot)
@@ -254,20 +254,20 @@ int mend_shadow(struct sick *s)
 	text = json_object_get(json_object_get(s->artifact, "files"), file);
 	if (!text || json_object_get(json_object_get(s->artifact, "files"), to))
 		return 0;
-	child = sick_child(s);
+	child = failure_child(s);
 	files = json_object_get(child, "files");
 	json_object_set(files, to, text);
 	json_object_del(files, file);
 	if (!strcmp(entry, file))
 		json_object_set_new(child, "entry", json_string(to));
-	return sick_done(s, "rename", child, "%s hid the module of that name; it is %s now", file, to);
+	return failure_done(s, "rename", child, "%s hid the module of that name; it is %s now", file, to);
 }
 
 /* The last version that had it: [pins] "module.name" = "package version". */
-int mend_pin(struct sick *s)
+int fix_pin(struct failure_case *s)
 {
 	const char *pin, *version, *manager = s->lang ? s->lang->packages.manager : "";
-	char key[2 * SICK_TEXT + 2], name[NAME + 1];
+	char key[2 * FAILURE_TEXT + 2], name[NAME + 1];
 	json_t *child, *list, *one;
 	size_t i;
 
@@ -277,7 +277,7 @@ int mend_pin(struct sick *s)
 	if (!version)
 		return 0;
 	snprintf(name, sizeof(name), "%.*s", (int)(version - pin), pin);
-	child = sick_child(s);
+	child = failure_child(s);
 	list = json_object_get(child, "packages");
 	json_array_foreach(list, i, one)
 		if (!strcmp(doc_text(one, "name"), name)) {
@@ -286,31 +286,31 @@ int mend_pin(struct sick *s)
 		}
 	json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "manager", manager, "name", name, "version",
 					      version + 1));
-	return sick_done(s, "install", child, "%s is in %s up to %s only", s->subject, name, version + 1);
+	return failure_done(s, "install", child, "%s is in %s up to %s only", s->subject, name, version + 1);
 }
 
 /* ---- C++ and Java ---- */
 
-int mend_using_std(struct sick *s)
+int fix_using_std(struct failure_case *s)
 {
-	return add_import(s, sick_main(s), s->subject, "using namespace std;");
+	return add_import(s, failure_main(s), s->subject, "using namespace std;");
 }
 
 /* What nobody links and nobody wrote: a function that was forgotten, or a name that is nearly one. */
-int mend_undefined(struct sick *s)
+int fix_undefined(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 
 	s->category = "name_error";
 	if (!text || text_word(text, s->subject))
 		return 0;
-	return mend_near(s);
+	return fix_near(s);
 }
 
 /* An exception that is not declared: main declares all of them. */
-int mend_throws(struct sick *s)
+int fix_throws(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path), *at = text;
+	const char *path = failure_main(s), *text = failure_message(s, path), *at = text;
 	auto_buf struct buf out = { 0 };
 	size_t n;
 
@@ -323,18 +323,18 @@ int mend_throws(struct sick *s)
 		    at[strspn(at, " \t")] != 'i' && at[strspn(at, " \t")] != 'f' &&
 		    at[strspn(at, " \t")] != 'w' && at[strspn(at, " \t")] != 't' && !memmem(at, n, "throws", 6)) {
 			text_splice(&out, text, (size_t)(at - text) + n - 1, 0, "throws Exception ");
-			return sick_edit(s, path, &out, "the method declares what it may throw");
+			return failure_edit(s, path, &out, "the method declares what it may throw");
 		}
 	}
 	return 0;
 }
 
 /* Perl: declared where it is first used, if that is an assignment at the margin. */
-int mend_my(struct sick *s)
+int fix_my(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
-	char name[SICK_TEXT + 2];
+	char name[FAILURE_TEXT + 2];
 	const char *at;
 
 	snprintf(name, sizeof(name), "$%s", s->subject);
@@ -342,5 +342,5 @@ int mend_my(struct sick *s)
 	if (!at || (at != text && at[-1] != '\n') || strncmp(at + strlen(name), " =", 2) != 0)
 		return 0;
 	text_splice(&out, text, (size_t)(at - text), 0, "my ");
-	return sick_edit(s, path, &out, "%s is declared: my", name);
+	return failure_edit(s, path, &out, "%s is declared: my", name);
 }

@@ -74,9 +74,9 @@ static int new_except(struct buf *out, const char *line, size_t n)
 	return 1;
 }
 
-int mend_python2(struct sick *s)
+int fix_python2(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
 	unsigned changed = 0;
 
@@ -91,18 +91,18 @@ int mend_python2(struct sick *s)
 		if (*text)
 			buf_putc(&out, *text++);
 	}
-	return changed && sick_edit(s, path, &out, "print and except are written as in Python 3");
+	return changed && failure_edit(s, path, &out, "print and except are written as in Python 3");
 }
 
 /* ---- JavaScript's two kinds of modules, and TypeScript ---- */
 
 /* The entry gets another ending; what imports it is not looked for: nothing imports an entry. */
-static int new_ending(struct sick *s, const char *kind, const char *ending, const char *language,
+static int new_ending(struct failure_case *s, const char *kind, const char *ending, const char *language,
 		      const char *why)
 {
 	const char *entry = doc_text(s->artifact, "entry"), *dot = strrchr(entry, '.');
 	const json_t *text = json_object_get(json_object_get(s->artifact, "files"), entry);
-	char name[SICK_TEXT];
+	char name[FAILURE_TEXT];
 	json_t *child;
 
 	if (!text || !dot || strchr(dot, '/') || !strcmp(dot, ending))
@@ -110,21 +110,21 @@ static int new_ending(struct sick *s, const char *kind, const char *ending, cons
 	snprintf(name, sizeof(name), "%.*s%s", (int)(dot - entry), entry, ending);
 	if (json_object_get(json_object_get(s->artifact, "files"), name))
 		return 0;
-	child = sick_child(s);
+	child = failure_child(s);
 	json_object_set(json_object_get(child, "files"), name, (json_t *)text);
 	json_object_del(json_object_get(child, "files"), entry);
 	json_object_set_new(child, "entry", json_string(name));
 	if (language)
 		json_object_set_new(child, "language", json_string(language));
-	return sick_done(s, kind, child, "%s is now %s: %s", entry, name, why);
+	return failure_done(s, kind, child, "%s is now %s: %s", entry, name, why);
 }
 
-int mend_esm(struct sick *s)
+int fix_esm(struct failure_case *s)
 {
 	return new_ending(s, "rename", ".mjs", NULL, "it is an ES module");
 }
 
-int mend_cjs(struct sick *s)
+int fix_cjs(struct failure_case *s)
 {
 	return new_ending(s, "rename", ".cjs", NULL, "it is a CommonJS module");
 }
@@ -154,9 +154,9 @@ static int is_typescript(const char *text)
 	return 0;
 }
 
-int mend_typescript(struct sick *s)
+int fix_typescript(struct failure_case *s)
 {
-	const char *text = sick_text(s, doc_text(s->artifact, "entry"));
+	const char *text = failure_message(s, doc_text(s->artifact, "entry"));
 
 	if (!text || !is_typescript(text) ||
 	    !new_ending(s, "change_runtime", ".ts", "typescript", "it is TypeScript"))
@@ -166,23 +166,23 @@ int mend_typescript(struct sick *s)
 }
 
 /* Types that were left out are no reason not to run. */
-int mend_ts_nocheck(struct sick *s)
+int fix_ts_nocheck(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
 
 	if (!text || strstr(text, "@ts-nocheck"))
 		return 0;
 	buf_printf(&out, "// @ts-nocheck\n%s", text);
-	return sick_edit(s, path, &out, "types that were left out are not asked for");
+	return failure_edit(s, path, &out, "types that were left out are not asked for");
 }
 
 /* ---- names of another version ---- */
 
 /* A member that was renamed: [renames] has "collections.Mapping" and the like. */
-int mend_renamed(struct sick *s)
+int fix_renamed(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	const struct toml_node *table = rules_table(s->lang, "renames");
 	auto_buf struct buf out = { 0 };
 
@@ -194,7 +194,7 @@ int mend_renamed(struct sick *s)
 			continue;
 		buf_cut(&out, 0);
 		if (text_rename(&out, text, k->key, k->text))
-			return sick_edit(s, path, &out, "%s is called %s today", k->key, k->text);
+			return failure_edit(s, path, &out, "%s is called %s today", k->key, k->text);
 	}
 	return 0;
 }

@@ -9,7 +9,7 @@
 
 /* ---- shared ---- */
 
-const char *sick_path(const struct sick *s, size_t i)
+const char *failure_path(const struct failure_case *s, size_t i)
 {
 	const char *path;
 	const json_t *text;
@@ -69,45 +69,45 @@ static void child_package(json_t *child, const char *manager, const char *name)
 	json_array_append_new(list, json_pack("{s:s, s:s}", "manager", manager, "name", name));
 }
 
-static int may_guess(const struct sick *s)
+static int may_guess(const struct failure_case *s)
 {
 	return !json_is_false(json_object_get(s->plan, "unknown_packages"));
 }
 
-static int add_package(struct sick *s, const struct import *i)
+static int add_package(struct failure_case *s, const struct import *i)
 {
 	const char *manager = package_manager_name(i->manager);
 	json_t *child;
 
 	if (package_in(s->artifact, manager, i->package))
-		return sick_stop(s, "llm", "%s %s is installed and does not bring %s", manager,
+		return failure_stop(s, "llm", "%s %s is installed and does not bring %s", manager,
 				 i->package, s->subject);
 	if (i->kind == IMPORT_GUESSED && !may_guess(s))
-		return sick_ask(s, i->package, "May %s %s be installed? It is in no list of known packages.",
+		return failure_ask(s, i->package, "May %s %s be installed? It is in no list of known packages.",
 				manager, i->package);
-	child = sick_child(s);
+	child = failure_child(s);
 	child_package(child, manager, i->package);
-	return sick_done(s, "install", child, "%s %s is installed for %s%s", manager, i->package,
+	return failure_done(s, "install", child, "%s %s is installed for %s%s", manager, i->package,
 			 s->subject,
 			 i->kind == IMPORT_GUESSED ? "; no list of known packages has it" : "");
 }
 
 /* A word of the program becomes another one, in the file where it failed, else in any. */
-static int rename_import(struct sick *s, const char *from, const char *to, const char *why)
+static int rename_import(struct failure_case *s, const char *from, const char *to, const char *why)
 {
-	const char *path = sick_main(s);
+	const char *path = failure_main(s);
 
-	for (size_t i = 0; path; path = sick_path(s, i++)) {
+	for (size_t i = 0; path; path = failure_path(s, i++)) {
 		auto_buf struct buf text = { 0 };
-		const char *was = sick_text(s, path);
+		const char *was = failure_message(s, path);
 
 		if (was && text_rename(&text, was, from, to))
-			return sick_edit(s, path, &text, "%s is %s: %s", from, to, why);
+			return failure_edit(s, path, &text, "%s is %s: %s", from, to, why);
 	}
 	return 0;
 }
 
-int mend_install(struct sick *s)
+int fix_install(struct failure_case *s)
 {
 	struct import i;
 
@@ -123,10 +123,10 @@ int mend_install(struct sick *s)
 	case IMPORT_SUSPECT:
 		return rename_import(s, i.top, i.meant,
 				     "a very common package, one letter away; what is not it is not installed") ||
-		       sick_stop(s, "human", "%s is not installed: it is one letter away from %s", i.top,
+		       failure_stop(s, "human", "%s is not installed: it is one letter away from %s", i.top,
 				 i.meant);
 	case IMPORT_BUILTIN:
-		return sick_stop(s, "human", "%s comes with the language and is never installed; this runtime does not have it",
+		return failure_stop(s, "human", "%s comes with the language and is never installed; this runtime does not have it",
 				 i.top);
 	case IMPORT_NONE:
 		break;
@@ -135,10 +135,10 @@ int mend_install(struct sick *s)
 }
 
 /* A function that nobody wrote may be one of an extension. */
-int mend_extension(struct sick *s)
+int fix_extension(struct failure_case *s)
 {
 	struct import i;
-	char prefix[SICK_TEXT];
+	char prefix[FAILURE_TEXT];
 
 	snprintf(prefix, sizeof(prefix), "%.*s", (int)strcspn(s->subject, "_"), s->subject);
 	import_find(s->lang, prefix, &i);
@@ -149,28 +149,28 @@ int mend_extension(struct sick *s)
 }
 
 /* A command of every shell, mistyped. */
-int mend_near_command(struct sick *s)
+int fix_near_command(struct failure_case *s)
 {
 	struct import i;
 
 	import_find(s->lang, s->subject, &i);
-	return i.kind != IMPORT_KNOWN && mend_near(s);
+	return i.kind != IMPORT_KNOWN && fix_near(s);
 }
 
 /* ---- C ---- */
 
-static int add_link(struct sick *s, json_t *child, const char *library)
+static int add_link(struct failure_case *s, json_t *child, const char *library)
 {
 	const char *has = doc_text(json_object_get(s->artifact, "env"), "LDLIBS");
-	char libs[SICK_TEXT];
+	char libs[FAILURE_TEXT];
 
-	if (snprintf(libs, sizeof(libs), "%s%s-l%s", has, *has ? " " : "", library) >= SICK_TEXT)
+	if (snprintf(libs, sizeof(libs), "%s%s-l%s", has, *has ? " " : "", library) >= FAILURE_TEXT)
 		return 0;
 	child_env(child, "LDLIBS", libs);
 	return 1;
 }
 
-int mend_header(struct sick *s)
+int fix_header(struct failure_case *s)
 {
 	struct import i;
 	json_t *child;
@@ -180,40 +180,40 @@ int mend_header(struct sick *s)
 		return rename_import(s, i.top, i.meant, "a header of the standard library, mistyped");
 	if (i.kind != IMPORT_KNOWN || package_in(s->artifact, "apt", i.package))
 		return 0;
-	child = sick_child(s);
+	child = failure_child(s);
 	child_package(child, "apt", i.package);
 	if (*import_link(s->lang, s->subject))
 		add_link(s, child, import_link(s->lang, s->subject));
-	return sick_done(s, "install", child, "apt %s is installed for <%s>", i.package, s->subject);
+	return failure_done(s, "install", child, "apt %s is installed for <%s>", i.package, s->subject);
 }
 
-int mend_link(struct sick *s)
+int fix_link(struct failure_case *s)
 {
 	const char *library = import_link(s->lang, s->subject);
-	json_t *child = *library ? sick_child(s) : NULL;
+	json_t *child = *library ? failure_child(s) : NULL;
 
 	if (!child || !add_link(s, child, library)) {
 		json_decref(child);
 		return 0;
 	}
-	return sick_done(s, "edit", child, "linked with -l%s, which has %s", library, s->subject);
+	return failure_done(s, "edit", child, "linked with -l%s, which has %s", library, s->subject);
 }
 
 /* ---- packages that are too much ---- */
 
-static int drop_member(struct sick *s, int version_only)
+static int drop_member(struct failure_case *s, int version_only)
 {
-	json_t *child = sick_child(s), *list = json_object_get(child, "packages"), *one;
+	json_t *child = failure_child(s), *list = json_object_get(child, "packages"), *one;
 	size_t i;
 
 	json_array_foreach(list, i, one) {
 		if (*s->subject && strcmp(doc_text(one, "name"), s->subject) != 0)
 			continue;
 		if (version_only && json_object_del(one, "version") == 0)
-			return sick_done(s, "install", child, "any version of %s", s->subject);
+			return failure_done(s, "install", child, "any version of %s", s->subject);
 		if (!version_only && *s->subject) {
 			json_array_remove(list, i);
-			return sick_done(s, "edit", child, "%s is not installed: there is no such package",
+			return failure_done(s, "edit", child, "%s is not installed: there is no such package",
 					 s->subject);
 		}
 	}
@@ -222,7 +222,7 @@ static int drop_member(struct sick *s, int version_only)
 }
 
 /* Only what nobody asked for: what a step added, or a name that comes with the language. */
-int mend_package_drop(struct sick *s)
+int fix_package_drop(struct failure_case *s)
 {
 	struct import i;
 
@@ -230,24 +230,24 @@ int mend_package_drop(struct sick *s)
 	return i.kind == IMPORT_BUILTIN ? drop_member(s, 0) : 0;
 }
 
-int mend_unpin(struct sick *s)
+int fix_unpin(struct failure_case *s)
 {
 	return drop_member(s, 1);
 }
 
 /* ---- files of the project ---- */
 
-static void stem_of(const char *path, char out[SICK_TEXT])
+static void stem_of(const char *path, char out[FAILURE_TEXT])
 {
 	const char *base = strrchr(path, '/'), *dot;
 
 	base = base ? base + 1 : path;
 	dot = strrchr(base, '.');
-	snprintf(out, SICK_TEXT, "%.*s", (int)(dot ? (size_t)(dot - base) : strlen(base)), base);
+	snprintf(out, FAILURE_TEXT, "%.*s", (int)(dot ? (size_t)(dot - base) : strlen(base)), base);
 }
 
 /* A program's ending, that of what was imported, or that of the language's modules: [path] ending. */
-static int is_source(const struct sick *s, const char *path)
+static int is_source(const struct failure_case *s, const char *path)
 {
 	const char *has = strrchr(path, '.'), *said = strrchr(s->subject, '.');
 
@@ -257,13 +257,13 @@ static int is_source(const struct sick *s, const char *path)
 }
 
 /* The file of the project that a name may mean: by its stem, as it is or nearly. */
-static const char *project_file(const struct sick *s, const char *stem, const char *not_this)
+static const char *project_file(const struct failure_case *s, const char *stem, const char *not_this)
 {
 	const char *near = NULL;
 
-	for (size_t i = 0; sick_path(s, i); i++) {
-		const char *path = sick_path(s, i);
-		char has[SICK_TEXT];
+	for (size_t i = 0; failure_path(s, i); i++) {
+		const char *path = failure_path(s, i);
+		char has[FAILURE_TEXT];
 
 		stem_of(path, has);
 		if (!strcmp(path, not_this) || !is_source(s, path))
@@ -279,7 +279,7 @@ static const char *project_file(const struct sick *s, const char *stem, const ch
 }
 
 /* From the folder of one file to another: "../lib/x.py". */
-static void relative(const char *from, const char *to, char out[SICK_TEXT])
+static void relative(const char *from, const char *to, char out[FAILURE_TEXT])
 {
 	size_t same = 0, n = 0;
 
@@ -287,9 +287,9 @@ static void relative(const char *from, const char *to, char out[SICK_TEXT])
 		if (from[i] == '/')
 			same = i + 1;
 	out[0] = 0;
-	for (const char *up = from + same; (up = strchr(up, '/')) && n + 4 < SICK_TEXT; up++)
-		n += (size_t)snprintf(out + n, SICK_TEXT - n, "../");
-	snprintf(out + n, SICK_TEXT - n, "%s%s", n ? "" : "./", to + same);
+	for (const char *up = from + same; (up = strchr(up, '/')) && n + 4 < FAILURE_TEXT; up++)
+		n += (size_t)snprintf(out + n, FAILURE_TEXT - n, "../");
+	snprintf(out + n, FAILURE_TEXT - n, "%s%s", n ? "" : "./", to + same);
 }
 
 /* The text in quotes that ends with this: the way to a file, as the program has it. */
@@ -309,9 +309,9 @@ static const char *quoted_way(const char *text, const char *tail, size_t *n)
 	return NULL;
 }
 
-static int path_in_quotes(struct sick *s, const char *me, const char *file, const char *way)
+static int path_in_quotes(struct failure_case *s, const char *me, const char *file, const char *way)
 {
-	const char *text = sick_text(s, me), *slash = strrchr(s->subject, '/'), *at;
+	const char *text = failure_message(s, me), *slash = strrchr(s->subject, '/'), *at;
 	auto_buf struct buf out = { 0 };
 	size_t n;
 
@@ -319,16 +319,16 @@ static int path_in_quotes(struct sick *s, const char *me, const char *file, cons
 	if (!at)
 		return 0;
 	text_splice(&out, text, (size_t)(at - text), n, way);
-	return sick_edit(s, me, &out, "%s is the project's own %s", s->subject, file);
+	return failure_edit(s, me, &out, "%s is the project's own %s", s->subject, file);
 }
 
 /* How a language is told to look elsewhere: [path] of its rules. `insert` goes to the top, {dir} is the way
  * from the file that imports; `literal`: the way in quotes is changed. */
-static int path_by_words(struct sick *s, const char *me, const char *file)
+static int path_by_words(struct failure_case *s, const char *me, const char *file)
 {
 	const char *insert = rules_word(s->lang, "path", "insert");
 	auto_buf struct buf text = { 0 };
-	char way[SICK_TEXT];
+	char way[FAILURE_TEXT];
 
 	relative(me, file, way);
 	if (*rules_word(s->lang, "path", "literal"))
@@ -344,13 +344,13 @@ static int path_by_words(struct sick *s, const char *me, const char *file)
 			buf_putc(&text, *p);
 		}
 	}
-	buf_printf(&text, "\n%s", sick_text(s, me));
-	return sick_edit(s, me, &text, "%s is the project's own %s: its folder is looked into", s->subject,
+	buf_printf(&text, "\n%s", failure_message(s, me));
+	return failure_edit(s, me, &text, "%s is the project's own %s: its folder is looked into", s->subject,
 			 file);
 }
 
 /* The last part of what was imported: "helpers" of "app.helpers", "x" of "./lib/x.js" and of "A::x". */
-static void last_part(const struct sick *s, char out[SICK_TEXT])
+static void last_part(const struct failure_case *s, char out[FAILURE_TEXT])
 {
 	const char *tail = s->subject, *dot = strrchr(s->subject, '.');
 
@@ -360,17 +360,17 @@ static void last_part(const struct sick *s, char out[SICK_TEXT])
 	}
 	if (dot && dot[1])
 		tail = dot + 1;
-	snprintf(out, SICK_TEXT, "%s", tail);
+	snprintf(out, FAILURE_TEXT, "%s", tail);
 }
 
-int mend_module_path(struct sick *s)
+int fix_module_path(struct failure_case *s)
 {
-	const char *me = sick_main(s), *file;
-	char stem[SICK_TEXT], has[SICK_TEXT];
+	const char *me = failure_main(s), *file;
+	char stem[FAILURE_TEXT], has[FAILURE_TEXT];
 
 	last_part(s, stem);
 	file = project_file(s, stem, me);
-	if (!file || !sick_text(s, me))
+	if (!file || !failure_message(s, me))
 		return 0;
 	stem_of(file, has);
 	if (strcmp(has, stem) != 0 && !*rules_word(s->lang, "path", "literal"))

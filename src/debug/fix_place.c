@@ -17,12 +17,12 @@ static const char *base_of(const char *path)
 }
 
 /* A text in quotes of the program becomes another one. */
-static int replace_quoted(struct sick *s, const char *from, const char *to, const char *why)
+static int replace_quoted(struct failure_case *s, const char *from, const char *to, const char *why)
 {
-	const char *path = sick_main(s);
+	const char *path = failure_main(s);
 
-	for (size_t i = 0; path; path = sick_path(s, i++)) {
-		const char *text = sick_text(s, path), *at = text ? strstr(text, from) : NULL;
+	for (size_t i = 0; path; path = failure_path(s, i++)) {
+		const char *text = failure_message(s, path), *at = text ? strstr(text, from) : NULL;
 		auto_buf struct buf out = { 0 };
 
 		while (at && (at == text || !strchr("'\"` =/", at[-1]) ||
@@ -31,18 +31,18 @@ static int replace_quoted(struct sick *s, const char *from, const char *to, cons
 		if (!at)
 			continue;
 		text_splice(&out, text, (size_t)(at - text), strlen(from), to);
-		return sick_edit(s, path, &out, "%s is %s: %s", from, to, why);
+		return failure_edit(s, path, &out, "%s is %s: %s", from, to, why);
 	}
 	return 0;
 }
 
 /* The project has a file of that name, elsewhere; or of nearly that name. */
-int mend_file_path(struct sick *s)
+int fix_file_path(struct failure_case *s)
 {
 	const char *wanted = base_of(s->subject), *near = NULL;
 
-	for (size_t i = 0; *wanted && sick_path(s, i); i++) {
-		const char *path = sick_path(s, i);
+	for (size_t i = 0; *wanted && failure_path(s, i); i++) {
+		const char *path = failure_path(s, i);
 
 		if (!strcmp(base_of(path), wanted) && strcmp(path, s->subject) != 0)
 			return replace_quoted(s, s->subject, path, "a file of the project");
@@ -55,45 +55,45 @@ int mend_file_path(struct sick *s)
 }
 
 /* The plan has it, the artifact has not. */
-static int from_plan(struct sick *s)
+static int from_plan(struct failure_case *s)
 {
 	const json_t *text = json_object_get(json_object_get(s->plan, "files"), s->subject);
 	json_t *child;
 
-	if (!json_is_string(text) || sick_text(s, s->subject))
+	if (!json_is_string(text) || failure_message(s, s->subject))
 		return 0;
-	child = sick_child(s);
+	child = failure_child(s);
 	json_object_set(json_object_get(child, "files"), s->subject, (json_t *)text);
-	return sick_done(s, "edit", child, "%s comes from the task", s->subject);
+	return failure_done(s, "edit", child, "%s comes from the task", s->subject);
 }
 
-int mend_file_ask(struct sick *s)
+int fix_file_ask(struct failure_case *s)
 {
 	if (from_plan(s))
 		return 1;
 	/* What belongs to the machine nobody can bring. */
 	if (!*s->subject || (s->subject[0] == '/' && strncmp(s->subject, "/home/user/", 11) != 0))
 		return 0;
-	return sick_ask(s, base_of(s->subject), "The program reads %s. What is in it?", base_of(s->subject));
+	return failure_ask(s, base_of(s->subject), "The program reads %s. What is in it?", base_of(s->subject));
 }
 
 /* The runtime names no file: it is the text in quotes of the line where it failed. */
-int mend_quoted_file(struct sick *s)
+int fix_quoted_file(struct failure_case *s)
 {
-	const char *text = sick_text(s, sick_main(s)), *line, *from, *end;
+	const char *text = failure_message(s, failure_main(s)), *line, *from, *end;
 	size_t n;
 
 	line = text && s->line > 0 ? text_line(text, s->line, &n) : NULL;
 	from = line ? memchr(line, '"', n) : NULL;
 	end = from ? memchr(from + 1, '"', n - (size_t)(from + 1 - line)) : NULL;
-	if (!end || end - from < 3 || end - from > SICK_TEXT - 1 || memchr(from, ' ', (size_t)(end - from)))
+	if (!end || end - from < 3 || end - from > FAILURE_TEXT - 1 || memchr(from, ' ', (size_t)(end - from)))
 		return 0;
 	snprintf(s->subject, sizeof(s->subject), "%.*s", (int)(end - from - 1), from + 1);
-	return mend_file_path(s) || mend_file_ask(s);
+	return fix_file_path(s) || fix_file_ask(s);
 }
 
 /* A place where a box may not write: the same name in the program's folder. */
-int mend_path_here(struct sick *s)
+int fix_path_here(struct failure_case *s)
 {
 	return s->subject[0] == '/' && *base_of(s->subject) &&
 	       replace_quoted(s, s->subject, base_of(s->subject),
@@ -102,7 +102,7 @@ int mend_path_here(struct sick *s)
 
 /* ---- ports and letters ---- */
 
-int mend_port(struct sick *s)
+int fix_port(struct failure_case *s)
 {
 	long port = strtol(s->subject, NULL, 10);
 	char other[16];
@@ -110,32 +110,32 @@ int mend_port(struct sick *s)
 	if (port < 1 || port > 65000)
 		return 0;
 	snprintf(other, sizeof(other), "%ld", port < 1024 ? port + 8000 : port + 1);
-	for (size_t i = 0; sick_path(s, i); i++) {
-		const char *path = sick_path(s, i), *text = sick_text(s, path);
+	for (size_t i = 0; failure_path(s, i); i++) {
+		const char *path = failure_path(s, i), *text = failure_message(s, path);
 		auto_buf struct buf out = { 0 };
 
 		if (text && text_rename(&out, text, s->subject, other))
-			return sick_edit(s, path, &out, "port %s is taken; it is %s", s->subject, other);
+			return failure_edit(s, path, &out, "port %s is taken; it is %s", s->subject, other);
 	}
 	return 0;
 }
 
-int mend_utf8(struct sick *s)
+int fix_utf8(struct failure_case *s)
 {
 	json_t *child;
 
 	if (*doc_text(json_object_get(s->artifact, "env"), "PYTHONUTF8") ||
 	    *doc_text(json_object_get(s->artifact, "env"), "LC_ALL"))
 		return 0;
-	child = sick_child(s);
+	child = failure_child(s);
 	child_env(child, "LC_ALL", "C.UTF-8");
 	child_env(child, "PYTHONUTF8", "1");
-	return sick_done(s, "edit", child, "texts are UTF-8");
+	return failure_done(s, "edit", child, "texts are UTF-8");
 }
 
 /* ---- input ---- */
 
-static const char *example_input(const struct sick *s)
+static const char *example_input(const struct failure_case *s)
 {
 	const json_t *one;
 	size_t i;
@@ -146,18 +146,18 @@ static const char *example_input(const struct sick *s)
 	return doc_text(s->plan, "stdin");
 }
 
-int mend_input(struct sick *s)
+int fix_input(struct failure_case *s)
 {
 	const char *input = example_input(s);
 	json_t *child;
 
 	if (*doc_text(s->artifact, "stdin"))
-		return sick_ask(s, "stdin", "The program reads more than its input has. What should it read?");
+		return failure_ask(s, "stdin", "The program reads more than its input has. What should it read?");
 	if (!*input)
-		return sick_ask(s, "stdin", "The program reads from its input. What should it read?");
-	child = sick_child(s);
+		return failure_ask(s, "stdin", "The program reads from its input. What should it read?");
+	child = failure_child(s);
 	json_object_set_new(child, "stdin", json_string(input));
-	return sick_done(s, "supply_input", child, "it reads the first example's input");
+	return failure_done(s, "supply_input", child, "it reads the first example's input");
 }
 
 /* ---- limits ---- */
@@ -165,7 +165,7 @@ int mend_input(struct sick *s)
 static const json_int_t run_ms_most = 120000, install_ms_most = 600000;
 static const json_int_t memory_most = (json_int_t)2 << 30;
 
-static int raised_before(const struct sick *s)
+static int raised_before(const struct failure_case *s)
 {
 	const json_t *one;
 	size_t i;
@@ -178,7 +178,7 @@ static int raised_before(const struct sick *s)
 
 /* Twice as much, once, and no more than the most; `usual` is what counts where the artifact says nothing.
  * limits.fixed: who asked wants no other ones. */
-static int raise(struct sick *s, const char *name, json_int_t usual, json_int_t most, unsigned times)
+static int raise(struct failure_case *s, const char *name, json_int_t usual, json_int_t most, unsigned times)
 {
 	const json_t *limits = json_object_get(s->artifact, "limits");
 	json_int_t now = json_integer_value(json_object_get(limits, name));
@@ -189,28 +189,28 @@ static int raise(struct sick *s, const char *name, json_int_t usual, json_int_t 
 	then = now > most / times ? most : now * times;
 	if (raised_before(s) || then <= now || json_is_true(json_object_get(limits, "fixed")))
 		return 0;
-	child = sick_child(s);
+	child = failure_child(s);
 	if (!json_is_object(json_object_get(child, "limits")))
 		json_object_set_new(child, "limits", json_object());
 	json_object_set_new(json_object_get(child, "limits"), name, json_integer(then));
-	return sick_done(s, "raise_limit", child, "%s is %lld instead of %lld, once", name, (long long)then,
+	return failure_done(s, "raise_limit", child, "%s is %lld instead of %lld, once", name, (long long)then,
 			 (long long)now);
 }
 
 /* Who has said nothing so far would say nothing later. */
-int mend_raise_time(struct sick *s)
+int fix_raise_time(struct failure_case *s)
 {
 	return *doc_text(s->phase, "stdout") &&
 	       raise(s, "run_ms", s->lang && s->lang->times.run ? s->lang->times.run : 10000, run_ms_most, 3);
 }
 
 /* A server that is slow to start has said nothing, too. */
-int mend_raise_wait(struct sick *s)
+int fix_raise_wait(struct failure_case *s)
 {
 	return raise(s, "run_ms", s->lang && s->lang->times.run ? s->lang->times.run : 10000, run_ms_most, 3);
 }
 
-int mend_raise_memory(struct sick *s)
+int fix_raise_memory(struct failure_case *s)
 {
 	return raise(s, "memory",
 		     s->lang && s->lang->limits.memory ? (json_int_t)s->lang->limits.memory :
@@ -218,7 +218,7 @@ int mend_raise_memory(struct sick *s)
 		     memory_most, 2);
 }
 
-int mend_raise_install(struct sick *s)
+int fix_raise_install(struct failure_case *s)
 {
 	return raise(s, "install_ms", s->lang && s->lang->times.install ? s->lang->times.install : 120000,
 		     install_ms_most, 2);
@@ -228,7 +228,7 @@ int mend_raise_install(struct sick *s)
 
 /* Built once more so that it tells. What it is built with is no part of the program: the next child of
  * this one keeps it, and whoever hands the program out leaves the environment behind. */
-int mend_locate(struct sick *s)
+int fix_locate(struct failure_case *s)
 {
 	static const char how[] = "-g -fsanitize=address,undefined -fno-sanitize-recover=all";
 	json_t *child;
@@ -236,46 +236,46 @@ int mend_locate(struct sick *s)
 	if (!s->lang || (strcmp(s->lang->name, "c") != 0 && strcmp(s->lang->name, "c++") != 0) ||
 	    *doc_text(json_object_get(s->artifact, "env"), "CFLAGS"))
 		return 0;
-	child = sick_child(s);
+	child = failure_child(s);
 	child_env(child, "CFLAGS", how);
-	return sick_done(s, "edit", child, "built with sanitizers, to learn where it crashes");
+	return failure_done(s, "edit", child, "built with sanitizers, to learn where it crashes");
 }
 
 /* ---- the rest ---- */
 
-int mend_cut(struct sick *s)
+int fix_cut(struct failure_case *s)
 {
-	return sick_ask(s, sick_main(s), "%s is not complete. What is its whole text?", sick_main(s));
+	return failure_ask(s, failure_main(s), "%s is not complete. What is its whole text?", failure_main(s));
 }
 
 /* A #! of another machine, a command that is not there: the language's own way is without. */
-int mend_own_runtime(struct sick *s)
+int fix_own_runtime(struct failure_case *s)
 {
-	const char *path = doc_text(s->artifact, "entry"), *text = sick_text(s, path);
+	const char *path = doc_text(s->artifact, "entry"), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
 
 	if (!text || strncmp(text, "#!", 2) != 0)
 		return 0;
 	text_splice(&out, text, 0, strcspn(text, "\n"), "");
-	return sick_edit(s, path, &out, "the first line named an interpreter that is not there");
+	return failure_edit(s, path, &out, "the first line named an interpreter that is not there");
 }
 
 /* A program that is started by name, and is none of the files: it is no file that somebody could bring. */
-int mend_command_missing(struct sick *s)
+int fix_command_missing(struct failure_case *s)
 {
-	const char *text = sick_text(s, sick_main(s));
+	const char *text = failure_message(s, failure_main(s));
 
 	if (!text || strchr(s->subject, '.') || strchr(s->subject, '/') ||
 	    (!strstr(text, "subprocess") && !strstr(text, "os.exec") && !strstr(text, "Popen")))
 		return 0;
 	s->category = "interpreter_missing";
-	return sick_stop(s, "human", "the command %s is not there", s->subject);
+	return failure_stop(s, "human", "the command %s is not there", s->subject);
 }
 
 /* The runtime names no port: it is the number of the program's that could be one. */
-int mend_port_of_line(struct sick *s)
+int fix_port_of_line(struct failure_case *s)
 {
-	const char *text = sick_text(s, sick_main(s));
+	const char *text = failure_message(s, failure_main(s));
 	long only = 0;
 
 	for (const char *at = text; at && *at; at++) {
@@ -293,5 +293,5 @@ int mend_port_of_line(struct sick *s)
 		only = n;
 	}
 	snprintf(s->subject, sizeof(s->subject), "%ld", only);
-	return only && mend_port(s);
+	return only && fix_port(s);
 }

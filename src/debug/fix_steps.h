@@ -2,38 +2,38 @@
 #pragma once
 #include "debug/fix.h"
 
-#define MENDS                                                                                      \
+#define FIXES                                                                                      \
 	/* steps_package.c */                                                                      \
-	MEND(install) MEND(module_path) MEND(header) MEND(link) MEND(package_drop) MEND(unpin)     \
-	MEND(extension) MEND(near_command)                                                         \
+	FIX(install) FIX(module_path) FIX(header) FIX(link) FIX(package_drop) FIX(unpin)     \
+	FIX(extension) FIX(near_command)                                                         \
 	/* steps_text.c */                                                                         \
-	MEND(fences) MEND(quotes) MEND(tabs) MEND(dedent) MEND(close) MEND(semicolon) MEND(colon)  \
-	MEND(equals) MEND(end) MEND(semicolon_before) MEND(shell_end) MEND(shell_cut) MEND(crlf)   \
-	MEND(blanks_around)                                                                        \
+	FIX(fences) FIX(quotes) FIX(tabs) FIX(dedent) FIX(close) FIX(semicolon) FIX(colon)  \
+	FIX(equals) FIX(end) FIX(semicolon_before) FIX(shell_end) FIX(shell_cut) FIX(crlf)   \
+	FIX(blanks_around)                                                                        \
 	/* steps_old.c */                                                                          \
-	MEND(python2) MEND(esm) MEND(cjs) MEND(typescript) MEND(ts_nocheck) MEND(renamed)          \
+	FIX(python2) FIX(esm) FIX(cjs) FIX(typescript) FIX(ts_nocheck) FIX(renamed)          \
 	/* steps_name.c */                                                                         \
-	MEND(import) MEND(meant) MEND(near) MEND(near_member) MEND(drop_line) MEND(use_it)         \
-	MEND(mutable) MEND(using_std) MEND(undefined) MEND(throws) MEND(my)                        \
-	MEND(renamed_import) MEND(near_import) MEND(shadow) MEND(pin)                \
+	FIX(import) FIX(meant) FIX(near) FIX(near_member) FIX(drop_line) FIX(use_it)         \
+	FIX(mutable) FIX(using_std) FIX(undefined) FIX(throws) FIX(my)                        \
+	FIX(renamed_import) FIX(near_import) FIX(shadow) FIX(pin)                \
 	/* steps_entry.c */                                                                        \
-	MEND(main_wrapper) MEND(call_main) MEND(package_main) MEND(rename_file) MEND(entry_file)   \
-	MEND(main_inside)                                                                          \
+	FIX(main_wrapper) FIX(call_main) FIX(package_main) FIX(rename_file) FIX(entry_file)   \
+	FIX(main_inside)                                                                          \
 	/* steps_place.c */                                                                        \
-	MEND(file_path) MEND(file_ask) MEND(path_here) MEND(port) MEND(utf8) MEND(input)           \
-	MEND(raise_time) MEND(raise_memory) MEND(raise_install) MEND(locate) MEND(cut)             \
-	MEND(own_runtime) MEND(quoted_file) MEND(command_missing) MEND(port_of_line)               \
-	MEND(raise_wait)                                                                           \
+	FIX(file_path) FIX(file_ask) FIX(path_here) FIX(port) FIX(utf8) FIX(input)           \
+	FIX(raise_time) FIX(raise_memory) FIX(raise_install) FIX(locate) FIX(cut)             \
+	FIX(own_runtime) FIX(quoted_file) FIX(command_missing) FIX(port_of_line)               \
+	FIX(raise_wait)                                                                           \
 
-#define MEND(name) int mend_##name(struct sick *s);
-MENDS
-#undef MEND
+#define FIX(name) int fix_##name(struct failure_case *s);
+FIXES
+#undef FIX
 
 /* ---- shared by them ---- */
 
 /* Every word like this becomes the other one; how many did? */
 unsigned text_rename(struct buf *out, const char *text, const char *word, const char *with);
 /* The artifact's files, in one order: path by path. NULL behind the last. */
-const char *sick_path(const struct sick *s, size_t i);
+const char *failure_path(const struct failure_case *s, size_t i);
 /* artifact.env gets this. */
 void child_env(json_t *child, const char *name, const char *value);

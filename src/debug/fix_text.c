@@ -16,9 +16,9 @@ static int is_fence(const char *line)
 }
 
 /* The longest block between fences; what is around it is prose. One fence alone: all but its line. */
-int mend_fences(struct sick *s)
+int fix_fences(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	const char *from = NULL, *best = NULL;
 	size_t longest = 0;
 	auto_buf struct buf out = { 0 };
@@ -40,7 +40,7 @@ int mend_fences(struct sick *s)
 		return 0;
 	buf_add(&out, best, longest);
 	s->category = "syntax";
-	return sick_edit(s, path, &out, "the fences and the words around the code are gone");
+	return failure_edit(s, path, &out, "the fences and the words around the code are gone");
 }
 
 /* ---- letters that look like others ---- */
@@ -56,9 +56,9 @@ static const struct {
 	{ "\xef\xbc\x9a", ":" },  { "\xef\xbc\x9b", ";" },  { "\xe2\x80\xa8", "\n" },
 };
 
-int mend_quotes(struct sick *s)
+int fix_quotes(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
 	unsigned n = 0;
 
@@ -75,7 +75,7 @@ int mend_quotes(struct sick *s)
 		text += strlen(letters[i].from);
 		n++;
 	}
-	return n && sick_edit(s, path, &out, "typographic quotes, dashes and blanks are plain ones");
+	return n && failure_edit(s, path, &out, "typographic quotes, dashes and blanks are plain ones");
 }
 
 /* ---- blanks ---- */
@@ -120,17 +120,17 @@ static int indents_fit(const char *text)
 	return 1;
 }
 
-int mend_tabs(struct sick *s)
+int fix_tabs(struct failure_case *s)
 {
 	static const unsigned widths[] = { 4, 8, 2 };
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 
 	for (unsigned i = 0; text && strchr(text, '\t') && i < ARRAY_LEN(widths); i++) {
 		auto_buf struct buf out = { 0 };
 
 		untab(text, widths[i], &out);
 		if (indents_fit(buf_str(&out)))
-			return sick_edit(s, path, &out, "a tab at the beginning of a line is %u blanks",
+			return failure_edit(s, path, &out, "a tab at the beginning of a line is %u blanks",
 					 widths[i]);
 	}
 	return 0;
@@ -151,7 +151,7 @@ static size_t margin(const char *text)
 }
 
 /* A line too far to the right begins as the one before it. */
-static int dedent_line(struct sick *s, const char *path, const char *text)
+static int dedent_line(struct failure_case *s, const char *path, const char *text)
 {
 	size_t n = 0, m = 0, want, has;
 	const char *line = text_line(text, s->line, &n);
@@ -165,12 +165,12 @@ static int dedent_line(struct sick *s, const char *path, const char *text)
 	if (has <= want)
 		return 0;
 	text_splice(&out, text, (size_t)(line - text), has - want, "");
-	return sick_edit(s, path, &out, "line %ld begins where the one before it does", s->line);
+	return failure_edit(s, path, &out, "line %ld begins where the one before it does", s->line);
 }
 
-int mend_dedent(struct sick *s)
+int fix_dedent(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
 	size_t least = text ? margin(text) : 0;
 
@@ -185,7 +185,7 @@ int mend_dedent(struct sick *s)
 		buf_add(&out, text + blanks, n - blanks + (text[n] == '\n'));
 		text += n + (text[n] == '\n');
 	}
-	return sick_edit(s, path, &out, "the text begins at the left margin");
+	return failure_edit(s, path, &out, "the text begins at the left margin");
 }
 
 /* ---- brackets ---- */
@@ -290,10 +290,10 @@ static int looks_cut(const char *text)
 	return n && (strchr(",=+-*/&|(.<[\\", text[n - 1]) || (n > 2 && !strncmp(text + n - 3, "...", 3)));
 }
 
-static int is_cut(struct sick *s)
+static int is_cut(struct failure_case *s)
 {
 	s->category = "truncated_code";
-	return sick_ask(s, sick_main(s), "%s is not complete. What is its whole text?", sick_main(s));
+	return failure_ask(s, failure_main(s), "%s is not complete. What is its whole text?", failure_main(s));
 }
 
 static char closer(char open)
@@ -302,7 +302,7 @@ static char closer(char open)
 }
 
 /* In a language of lines a bracket left open ends with its line, where the next one begins a statement. */
-static int close_in_line(struct sick *s, const char *path, const char *text, const struct brackets *b)
+static int close_in_line(struct failure_case *s, const char *path, const char *text, const struct brackets *b)
 {
 	size_t at = b->at[b->n - 1] + strcspn(text + b->at[b->n - 1], "\n");
 	size_t from = b->at[b->n - 1];
@@ -320,13 +320,13 @@ static int close_in_line(struct sick *s, const char *path, const char *text, con
 	if (at && text[at - 1] == ':')
 		at--;
 	text_splice(&out, text, at, 0, with);
-	return sick_edit(s, path, &out, "the %c left open is closed at the end of its line",
+	return failure_edit(s, path, &out, "the %c left open is closed at the end of its line",
 			 b->open[b->n - 1]);
 }
 
-int mend_close(struct sick *s)
+int fix_close(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
 	struct brackets b;
 
@@ -349,13 +349,13 @@ int mend_close(struct sick *s)
 		if (b.open[b.n] == '{' || !b.n)
 			buf_putc(&out, '\n');
 	}
-	return sick_edit(s, path, &out, "what was left open is closed at the end");
+	return failure_edit(s, path, &out, "what was left open is closed at the end");
 }
 
 /* A language whose blocks end with a word. */
-int mend_end(struct sick *s)
+int fix_end(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
 
 	if (!text)
@@ -364,15 +364,15 @@ int mend_end(struct sick *s)
 		return is_cut(s);
 	buf_printf(&out, "%s%s%s\n", text, *text && text[strlen(text) - 1] == '\n' ? "" : "\n",
 		   *s->meant ? s->meant : "end");
-	return sick_edit(s, path, &out, "what was left open is ended at the end");
+	return failure_edit(s, path, &out, "what was left open is ended at the end");
 }
 
 /* ---- one character ---- */
 
 /* Behind the last word before the place that the compiler names, be it in this line or an earlier one. */
-int mend_semicolon(struct sick *s)
+int fix_semicolon(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
 	size_t n = 0, at;
 	const char *line = text && s->line ? text_line(text, s->line, &n) : NULL;
@@ -386,13 +386,13 @@ int mend_semicolon(struct sick *s)
 	if (!at || strchr(";{", text[at - 1]))
 		return 0;
 	text_splice(&out, text, at, 0, ";");
-	return sick_edit(s, path, &out, "a ; is put where it was missing");
+	return failure_edit(s, path, &out, "a ; is put where it was missing");
 }
 
 /* For those who name the word that came too early: before its line. */
-int mend_semicolon_before(struct sick *s)
+int fix_semicolon_before(struct failure_case *s)
 {
-	const char *text = sick_text(s, sick_main(s));
+	const char *text = failure_message(s, failure_main(s));
 	size_t n, at;
 	const char *line = text && s->line > 1 ? text_line(text, s->line, &n) : NULL;
 
@@ -403,7 +403,7 @@ int mend_semicolon_before(struct sick *s)
 	if (!at || strchr(";{}(,:>[.=", text[at - 1]))
 		return 0;
 	s->column = 1;
-	return mend_semicolon(s);
+	return fix_semicolon(s);
 }
 
 /* The end of a line's code: what is behind it is blank or a comment. */
@@ -417,9 +417,9 @@ static size_t code_end(const char *line, size_t n)
 	return n;
 }
 
-int mend_colon(struct sick *s)
+int fix_colon(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
 	size_t n = 0;
 	const char *line = text && s->line ? text_line(text, s->line, &n) : NULL;
@@ -427,13 +427,13 @@ int mend_colon(struct sick *s)
 	if (!line || !(n = code_end(line, n)) || line[n - 1] == ':')
 		return 0;
 	text_splice(&out, text, (size_t)(line - text) + n, 0, ":");
-	return sick_edit(s, path, &out, "a : is put behind line %ld", s->line);
+	return failure_edit(s, path, &out, "a : is put behind line %ld", s->line);
 }
 
 /* if x = 1: compares. */
-int mend_equals(struct sick *s)
+int fix_equals(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
 	size_t n = 0;
 	const char *line = text && s->line ? text_line(text, s->line, &n) : NULL;
@@ -441,7 +441,7 @@ int mend_equals(struct sick *s)
 	for (size_t i = 1; line && i + 1 < n; i++)
 		if (line[i] == '=' && line[i + 1] != '=' && !strchr("=!<>+-*/%:", line[i - 1])) {
 			text_splice(&out, text, (size_t)(line + i - text), 1, "==");
-			return sick_edit(s, path, &out, "line %ld compares with ==", s->line);
+			return failure_edit(s, path, &out, "line %ld compares with ==", s->line);
 		}
 	return 0;
 }
@@ -449,9 +449,9 @@ int mend_equals(struct sick *s)
 /* ---- shells ---- */
 
 /* Lines that end as on Windows. */
-int mend_crlf(struct sick *s)
+int fix_crlf(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
 
 	if (!text || !strchr(text, '\r'))
@@ -459,7 +459,7 @@ int mend_crlf(struct sick *s)
 	for (; *text; text++)
 		if (text[0] != '\r' || text[1] != '\n')
 			buf_putc(&out, *text);
-	return sick_edit(s, path, &out, "lines end without a carriage return");
+	return failure_edit(s, path, &out, "lines end without a carriage return");
 }
 
 static const struct {
@@ -492,25 +492,25 @@ static const char *open_block(const char *text)
 	return n ? stack[n - 1] : NULL;
 }
 
-int mend_shell_end(struct sick *s)
+int fix_shell_end(struct failure_case *s)
 {
-	const char *text = sick_text(s, sick_main(s)), *word = text ? open_block(text) : NULL;
+	const char *text = failure_message(s, failure_main(s)), *word = text ? open_block(text) : NULL;
 
 	if (!word)
 		return 0;
 	snprintf(s->meant, sizeof(s->meant), "%s", word);
-	return mend_end(s);
+	return fix_end(s);
 }
 
-int mend_shell_cut(struct sick *s)
+int fix_shell_cut(struct failure_case *s)
 {
 	return is_cut(s);
 }
 
 /* x = 1 is a command x with two arguments. */
-int mend_blanks_around(struct sick *s)
+int fix_blanks_around(struct failure_case *s)
 {
-	const char *path = sick_main(s), *text = sick_text(s, path);
+	const char *path = failure_main(s), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
 	size_t n = 0, name = strlen(s->subject), from, to;
 	const char *line = text && s->line ? text_line(text, s->line, &n) : NULL;
@@ -528,5 +528,5 @@ int mend_blanks_around(struct sick *s)
 	to += strspn(line + to, " ");
 	text_splice(&out, text, (size_t)(line - text) + from, to - from, "=");
 	s->category = "syntax";
-	return sick_edit(s, path, &out, "there are no blanks around the = of line %ld", s->line);
+	return failure_edit(s, path, &out, "there are no blanks around the = of line %ld", s->line);
 }

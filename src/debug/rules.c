@@ -31,9 +31,9 @@ static void read_fixes(const char *file, const struct toml_node *n, struct rule 
 	unsigned count = 0;
 
 	for (const struct toml_node *f = fixes ? fixes->in.first : NULL; f; f = f->next) {
-		if (count == RULE_FIXES || f->type != TOML_STRING || !mend_named(f->text))
+		if (count == RULE_FIXES || f->type != TOML_STRING || !fix_named(f->text))
 			image_bad(file, f, "fix: there is no such thing");
-		out->fixes[count++] = mend_named(f->text);
+		out->fixes[count++] = fix_named(f->text);
 	}
 }
 

@@ -31,7 +31,7 @@ enum rule_on {
 
 enum { RULE_FIXES = 6, RULE_GROUPS = 6 };
 
-struct mend;
+struct fix;
 struct rule {
 	const char *name, *category, *match, *why;
 	enum rule_on on;
@@ -39,7 +39,7 @@ struct rule {
 	unsigned subject, meant, file, line, column;
 	double confidence;
 	int weak; /* only if no other rule matches anything */
-	const struct mend *fixes[RULE_FIXES + 1];
+	const struct fix *fixes[RULE_FIXES + 1];
 	const struct toml_node *source;
 	regex_t re;
 };

@@ -28,7 +28,7 @@ void doc_hash(const json_t *doc, char out[65])
 		snprintf(out + 2 * i, 3, "%02x", sum[i]);
 }
 
-void artifact_seal(json_t *artifact)
+void artifact_set_hash(json_t *artifact)
 {
 	static const char *const decide[] = { "language", "files", "entry",  "packages",
 					      "stdin",    "env",   "limits", "network" };

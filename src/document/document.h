@@ -18,7 +18,7 @@ enum { AGENT_ATTEMPTS = 3, AGENT_TASK_BYTES = 64 * 1024, AGENT_FILES_BYTES = 4 <
 must_check int task_check(const json_t *task, struct err *e);
 
 /* Sets artifact.hash by what decides what runs. */
-void artifact_seal(json_t *artifact);
+void artifact_set_hash(json_t *artifact);
 uint64_t artifact_limit(const json_t *artifact, const char *name, uint64_t otherwise);
 /* A copy that says whose child it is and why it differs; the caller changes it and seals it. */
 json_t *artifact_child(const json_t *artifact, const char *provenance, const char *because);

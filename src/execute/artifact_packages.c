@@ -7,7 +7,7 @@
 
 static void need_said(struct packages_wait *w, unsigned stream, const char *bytes, size_t len)
 {
-	struct needs *n = loop_owner(w, struct need, wait)->all;
+	struct artifact_packages *n = loop_owner(w, struct need, wait)->all;
 
 	n->said(n, stream, bytes, len);
 }
@@ -16,7 +16,7 @@ static void need_done(struct packages_wait *w, const char *layer, uint64_t ms,
 		      const struct packages_failure *f)
 {
 	struct need *need = loop_owner(w, struct need, wait);
-	struct needs *n = need->all;
+	struct artifact_packages *n = need->all;
 
 	if (f) {
 		n->done(n, ms, f);
@@ -27,7 +27,7 @@ static void need_done(struct packages_wait *w, const char *layer, uint64_t ms,
 		n->done(n, ms, NULL);
 }
 
-static struct need *need_of(struct needs *n, int manager, struct err *e)
+static struct need *need_of(struct artifact_packages *n, int manager, struct err *e)
 {
 	for (unsigned i = 0; i < n->count; i++)
 		if ((int)n->list[i].set.manager == manager)
@@ -42,7 +42,7 @@ static struct need *need_of(struct needs *n, int manager, struct err *e)
 	return &n->list[n->count++];
 }
 
-static int add_package(struct needs *n, const json_t *one, const char *language, struct err *e)
+static int add_package(struct artifact_packages *n, const json_t *one, const char *language, struct err *e)
 {
 	const char *name = doc_text(one, "name"), *version = doc_text(one, "version"),
 		   *manager = doc_text(one, "manager");
@@ -66,7 +66,7 @@ static int add_package(struct needs *n, const json_t *one, const char *language,
 	return packages_add(&need->set, spec, e);
 }
 
-int needs_begin(struct needs *n, const json_t *artifact, const char *team, struct err *e)
+int artifact_packages_begin(struct artifact_packages *n, const json_t *artifact, const char *team, struct err *e)
 {
 	const json_t *one;
 	size_t i;
@@ -90,14 +90,14 @@ int needs_begin(struct needs *n, const json_t *artifact, const char *team, struc
 	return n->missing == 0;
 }
 
-void needs_put(const struct needs *n, struct batch_item *item)
+void artifact_packages_put(const struct artifact_packages *n, struct batch_item *item)
 {
 	item->nlayers = n->count;
 	for (unsigned i = 0; i < n->count; i++)
 		memcpy(item->layers[i], n->list[i].layer, sizeof(item->layers[i]));
 }
 
-void needs_env(const struct needs *n, json_t *env)
+void artifact_packages_env(const struct artifact_packages *n, json_t *env)
 {
 	for (unsigned k = 0; k < n->count; k++) {
 		const char *const *var = install_box_env(n->list[k].set.manager);
@@ -112,14 +112,14 @@ void needs_env(const struct needs *n, json_t *env)
 	}
 }
 
-void needs_lost(struct needs *n)
+void artifact_packages_lost(struct artifact_packages *n)
 {
 	for (unsigned i = 0; i < n->count; i++)
 		packages_forget(n->fleet, n->list[i].layer);
-	needs_fini(n);
+	artifact_packages_fini(n);
 }
 
-void needs_fini(struct needs *n)
+void artifact_packages_fini(struct artifact_packages *n)
 {
 	for (unsigned i = 0; i < n->count; i++) {
 		packages_wait_cancel(&n->list[i].wait);

@@ -30,10 +30,10 @@ struct execution {
 	json_t *artifact, *result;
 	struct execution_owner *owner;
 	struct timer go, tick, install;
-	struct needs needs;
+	struct artifact_packages needs;
 	uint64_t install_began;
 	int renewed; /* layers were lost once */
-	struct unit *units;
+	struct execution_unit *units;
 	unsigned nunits, flying;
 	int waiting; /* for boxes */
 	int late;    /* an example or a test ran into its time limit: the others would, too, each as long */
@@ -79,7 +79,7 @@ static void wake_next(const struct fleet *f)
 static void stop_units(struct execution *x)
 {
 	for (unsigned i = 0; i < x->nunits; i++) {
-		struct unit *u = &x->units[i];
+		struct execution_unit *u = &x->units[i];
 
 		if (u->begun && !u->over) {
 			batch_job_fini(&u->job);
@@ -103,9 +103,9 @@ void execution_cancel(struct execution *x)
 	while (had--)
 		wake_next(x->fleet);
 	for (unsigned i = 0; i < x->nunits; i++)
-		unit_fini(&x->units[i]);
+		execution_unit_fini(&x->units[i]);
 	free(x->units);
-	needs_fini(&x->needs);
+	artifact_packages_fini(&x->needs);
 	timer_fini(&x->go);
 	timer_fini(&x->tick);
 	timer_fini(&x->install);
@@ -173,12 +173,12 @@ static void conclude(struct execution *x)
 {
 	json_t *checks = json_object_get(x->result, "checks"),
 	       *examples = json_object_get(x->result, "examples");
-	const struct unit *told = NULL;
+	const struct execution_unit *told = NULL;
 	const char *phase = "run";
 	int good = 1;
 
 	for (unsigned i = 0; i < x->nunits; i++) {
-		struct unit *u = &x->units[i];
+		struct execution_unit *u = &x->units[i];
 
 		if (u->phase && (!told || (told->pass && !u->pass)) && u->kind != UNIT_MAIN)
 			told = u;
@@ -217,7 +217,7 @@ static int is_lost_layer(const struct batch_job_end *end)
 
 static void unit_done(struct batch_job *j, const struct batch_job_end *end)
 {
-	struct unit *u = loop_owner(j, struct unit, job);
+	struct execution_unit *u = loop_owner(j, struct execution_unit, job);
 	struct execution *x = u->x;
 	const struct fleet_accounts *a = &x->fleet->accounts;
 
@@ -225,7 +225,7 @@ static void unit_done(struct batch_job *j, const struct batch_job_end *end)
 	wake_next(x->fleet);
 	if (is_lost_layer(end) && !x->renewed) {
 		x->renewed = 1;
-		needs_lost(&x->needs);
+		artifact_packages_lost(&x->needs);
 		batch_job_fini(j);
 		u->begun = 0;
 		x->stage = 0;
@@ -242,14 +242,14 @@ static void unit_done(struct batch_job *j, const struct batch_job_end *end)
 		a->used(a->ctx, x->team, end->cpu_us, j->seen[0] + j->seen[1]);
 	note_limit(x, end->why);
 	x->late |= end->why == CAUSE_WALL || end->why == CAUSE_CPU;
-	unit_judge(u, end, json_object_get(x->result, "checks"));
+	execution_unit_judge(u, end, json_object_get(x->result, "checks"));
 	batch_job_fini(j);
 	pump(x);
 }
 
 static void unit_said(struct batch_job *j, const char *step, unsigned stream, const char *bytes, size_t n)
 {
-	struct unit *u = loop_owner(j, struct unit, job);
+	struct execution_unit *u = loop_owner(j, struct execution_unit, job);
 
 	u->x->owner->said(u->x->owner, step, stream, bytes, n);
 }
@@ -277,7 +277,7 @@ static int may_begin(const struct execution *x)
 	       (!a->may_have || team_flies(x->fleet, x->team) < a->may_have(a->ctx, x->team));
 }
 
-static void begin_unit(struct unit *u)
+static void begin_unit(struct execution_unit *u)
 {
 	struct execution *x = u->x;
 	const struct fleet_accounts *a = &x->fleet->accounts;
@@ -287,13 +287,13 @@ static void begin_unit(struct unit *u)
 	u->job = (struct batch_job){ .done = unit_done, .fleet = x->fleet, .seed_team = x->team };
 	if (x->owner->said && u->kind == UNIT_MAIN)
 		u->job.said = unit_said;
-	if (unit_make(u, &x->needs, &x->fleet->conf, &e) < 0) {
-		unit_refuse(u, WHY_INVALID, &e);
+	if (execution_unit_make(u, &x->needs, &x->fleet->conf, &e) < 0) {
+		execution_unit_refuse(u, WHY_INVALID, &e);
 		batch_job_fini(&u->job);
 		return;
 	}
 	if (!tries && a->may_run && !a->may_run(a->ctx, x->team, &e)) {
-		unit_refuse(u, WHY_QUOTA, &e);
+		execution_unit_refuse(u, WHY_QUOTA, &e);
 		batch_job_fini(&u->job);
 		return;
 	}
@@ -305,7 +305,7 @@ static void begin_unit(struct unit *u)
 /* What is behind a program that failed need not be tried. */
 static int is_settled(const struct execution *x)
 {
-	const struct unit *first = x->units;
+	const struct execution_unit *first = x->units;
 
 	return x->late || (first->over && !first->pass && (first->kind == UNIT_MAIN || !first->ran));
 }
@@ -318,7 +318,7 @@ static void pump(struct execution *x)
 		return; /* its packages are being looked for again */
 	x->waiting = 0;
 	for (unsigned i = 0; i < x->nunits && x->flying < BOXES; i++) {
-		struct unit *u = &x->units[i];
+		struct execution_unit *u = &x->units[i];
 
 		if (i && (!x->units[0].over || is_settled(x)))
 			break;
@@ -350,9 +350,9 @@ static int has_inputs(const json_t *examples)
 	return 0;
 }
 
-static void add_unit(struct execution *x, enum unit_kind kind, size_t n)
+static void add_unit(struct execution *x, enum execution_unit_kind kind, size_t n)
 {
-	x->units[x->nunits++] = (struct unit){ .x = x, .artifact = x->artifact, .kind = kind, .n = n };
+	x->units[x->nunits++] = (struct execution_unit){ .x = x, .artifact = x->artifact, .kind = kind, .n = n };
 }
 
 static void make_units(struct execution *x)
@@ -392,7 +392,7 @@ static void installed(struct execution *x, uint64_t ms)
 	pump(x);
 }
 
-static void install_said(struct needs *n, unsigned stream, const char *bytes, size_t len)
+static void install_said(struct artifact_packages *n, unsigned stream, const char *bytes, size_t len)
 {
 	struct execution *x = loop_owner(n, struct execution, needs);
 
@@ -400,7 +400,7 @@ static void install_said(struct needs *n, unsigned stream, const char *bytes, si
 		x->owner->said(x->owner, "install", stream, bytes, len);
 }
 
-static void install_done(struct needs *n, uint64_t ms, const struct packages_failure *f)
+static void install_done(struct artifact_packages *n, uint64_t ms, const struct packages_failure *f)
 {
 	struct execution *x = loop_owner(n, struct execution, needs);
 
@@ -432,7 +432,7 @@ static void begin(struct execution *x)
 
 	x->stage = 1;
 	x->install_began = loop_now_ms();
-	there = needs_begin(&x->needs, x->artifact, x->team, &e);
+	there = artifact_packages_begin(&x->needs, x->artifact, x->team, &e);
 	if (there < 0)
 		give_up(x, "install", e.kind == ERR_DENIED ? "policy" : "invalid", &e);
 	else if (there)
@@ -510,7 +510,7 @@ struct execution *execution_start(struct fleet *f, const char *team, const json_
 			      AGENT_RESULT, "artifact_hash", doc_text(artifact, "hash"), "success",
 			      0, "phase", "run", "phases", "checks", "examples", "limits_hit",
 			      "installed", "scan");
-	x->needs = (struct needs){ .fleet = f, .said = install_said, .done = install_done };
+	x->needs = (struct artifact_packages){ .fleet = f, .said = install_said, .done = install_done };
 	timer_init(&x->go, f->loop, go_on);
 	timer_init(&x->tick, f->loop, look);
 	timer_init(&x->install, f->loop, install_late);

@@ -16,7 +16,7 @@ enum {
 
 /* ---- from an artifact to an item ---- */
 
-static json_t *env_of(const struct unit *u, const struct needs *needs)
+static json_t *env_of(const struct execution_unit *u, const struct artifact_packages *needs)
 {
 	json_t *env = json_copy(json_object_get(u->artifact, "env"));
 
@@ -24,7 +24,7 @@ static json_t *env_of(const struct unit *u, const struct needs *needs)
 		json_decref(env);
 		env = json_object();
 	}
-	needs_env(needs, env);
+	artifact_packages_env(needs, env);
 	return env;
 }
 
@@ -41,7 +41,7 @@ static int has_stdout_check(const json_t *artifact)
 	return 0;
 }
 
-static size_t output_wanted(const struct unit *u)
+static size_t output_wanted(const struct execution_unit *u)
 {
 	const json_t *example = json_array_get(json_object_get(u->artifact, "examples"), u->n);
 	size_t n = u->kind == UNIT_EXAMPLE
@@ -55,7 +55,7 @@ static size_t output_wanted(const struct unit *u)
 	return n < ITEM_OUTPUT_MAX ? n : ITEM_OUTPUT_MAX;
 }
 
-static json_t *item_doc(const struct unit *u, const struct needs *needs)
+static json_t *item_doc(const struct execution_unit *u, const struct artifact_packages *needs)
 {
 	uint64_t run_ms = artifact_limit(u->artifact, "run_ms", RUN_MS),
 		 mem = artifact_limit(u->artifact, "memory", 0);
@@ -101,7 +101,7 @@ static const char python_tests[] =
 	"print(ran - failed, 'of', ran, 'tests passed')\n"
 	"sys.exit(1 if failed or not ran else 0)\n";
 
-static int test_doc(const struct unit *u, json_t *doc)
+static int test_doc(const struct execution_unit *u, json_t *doc)
 {
 	const json_t *test = json_array_get(json_object_get(u->artifact, "tests"), u->n);
 	json_t *files = json_copy(json_object_get(doc, "files"));
@@ -134,7 +134,7 @@ static int test_doc(const struct unit *u, json_t *doc)
 	return 0;
 }
 
-static int example_doc(struct unit *u, json_t *doc, struct err *e)
+static int example_doc(struct execution_unit *u, json_t *doc, struct err *e)
 {
 	const json_t *example = json_array_get(json_object_get(u->artifact, "examples"), u->n);
 	const char *call = doc_text(example, "call"), *entry;
@@ -192,7 +192,7 @@ static const char *behind_kind(const json_t *checks, size_t nth, const json_t **
 	return NULL;
 }
 
-static void set_behind(struct unit *u)
+static void set_behind(struct execution_unit *u)
 {
 	json_t *keep = u->behind ? u->behind : (u->behind = json_array());
 	const json_t *arg;
@@ -217,7 +217,7 @@ static void set_behind(struct unit *u)
 	}
 }
 
-int unit_make(struct unit *u, const struct needs *needs, const struct fleet_conf *conf, struct err *e)
+int execution_unit_make(struct execution_unit *u, const struct artifact_packages *needs, const struct fleet_conf *conf, struct err *e)
 {
 	struct batch_item_defaults d = { .limits = conf->limits, .most = conf->most };
 	json_t *doc = item_doc(u, needs);
@@ -234,7 +234,7 @@ int unit_make(struct unit *u, const struct needs *needs, const struct fleet_conf
 		return -1;
 	item->tail = PHASE_TAIL;
 	item->flood = FLOOD;
-	needs_put(needs, item);
+	artifact_packages_put(needs, item);
 	if (u->kind == UNIT_MAIN) {
 		item->want_code = wanted_exit(json_object_get(u->artifact, "checks"));
 		set_behind(u);
@@ -244,7 +244,7 @@ int unit_make(struct unit *u, const struct needs *needs, const struct fleet_conf
 
 /* ---- what its end is worth ---- */
 
-static void judge_example(struct unit *u, const struct batch_job_end *end)
+static void judge_example(struct execution_unit *u, const struct batch_job_end *end)
 {
 	const json_t *example = json_array_get(json_object_get(u->artifact, "examples"), u->n);
 	const char *want = doc_text(example, "expected");
@@ -273,7 +273,7 @@ static void judge_example(struct unit *u, const struct batch_job_end *end)
 		json_object_set(u->row, "input", json_object_get(example, "input"));
 }
 
-static void judge_test(struct unit *u, const struct batch_job_end *end)
+static void judge_test(struct execution_unit *u, const struct batch_job_end *end)
 {
 	const json_t *test = json_array_get(json_object_get(u->artifact, "tests"), u->n);
 
@@ -282,7 +282,7 @@ static void judge_test(struct unit *u, const struct batch_job_end *end)
 			   "pass", u->pass, "detail", u->pass ? "" : why_name(end->why));
 }
 
-static void judge_behind(const struct unit *u, json_t *rows)
+static void judge_behind(const struct execution_unit *u, json_t *rows)
 {
 	const json_t *checks = json_object_get(u->artifact, "checks"), *arg;
 	const char *kind;
@@ -300,7 +300,7 @@ static void judge_behind(const struct unit *u, json_t *rows)
 	}
 }
 
-static void judge_main(struct unit *u, const struct batch_job_end *end, json_t *rows)
+static void judge_main(struct execution_unit *u, const struct batch_job_end *end, json_t *rows)
 {
 	json_t *plain = execute_checks(
 		json_object_get(u->artifact, "checks"),
@@ -314,7 +314,7 @@ static void judge_main(struct unit *u, const struct batch_job_end *end, json_t *
 		judge_behind(u, rows);
 }
 
-void unit_judge(struct unit *u, const struct batch_job_end *end, json_t *checks)
+void execution_unit_judge(struct execution_unit *u, const struct batch_job_end *end, json_t *checks)
 {
 	u->over = 1;
 	u->ran = end->verdict == VERDICT_PASSED;
@@ -329,7 +329,7 @@ void unit_judge(struct unit *u, const struct batch_job_end *end, json_t *checks)
 		judge_main(u, end, checks);
 }
 
-void unit_refuse(struct unit *u, unsigned why, const struct err *e)
+void execution_unit_refuse(struct execution_unit *u, unsigned why, const struct err *e)
 {
 	struct batch_job_end end = { .verdict = VERDICT_ERROR, .why = why, .e = *e };
 
@@ -341,7 +341,7 @@ void unit_refuse(struct unit *u, unsigned why, const struct err *e)
 		judge_test(u, &end);
 }
 
-void unit_fini(struct unit *u)
+void execution_unit_fini(struct execution_unit *u)
 {
 	json_decref(u->behind);
 	json_decref(u->row);

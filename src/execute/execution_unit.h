@@ -6,13 +6,13 @@
 #include "execute/artifact_packages.h"
 #include "batch/job.h"
 
-enum unit_kind { UNIT_MAIN, UNIT_EXAMPLE, UNIT_TEST };
+enum execution_unit_kind { UNIT_MAIN, UNIT_EXAMPLE, UNIT_TEST };
 
-struct unit {
+struct execution_unit {
 	struct batch_job job;
 	struct execution *x;
 	const json_t *artifact; /* borrowed */
-	enum unit_kind kind;
+	enum execution_unit_kind kind;
 	size_t n;                    /* of examples, or tests */
 	char mark[HARNESS_MARK + 1]; /* a call; "": none */
 	unsigned tries;
@@ -23,9 +23,9 @@ struct unit {
 };
 
 /* Sets the job's item. */
-must_check int unit_make(struct unit *u, const struct needs *needs,
+must_check int execution_unit_make(struct execution_unit *u, const struct artifact_packages *needs,
 			 const struct fleet_conf *conf, struct err *e);
 /* Its job is over; the program's own checks are added to those there are. */
-void unit_judge(struct unit *u, const struct batch_job_end *end, json_t *checks);
-void unit_refuse(struct unit *u, unsigned why, const struct err *e); /* it could not even begin */
-void unit_fini(struct unit *u); /* whose job has not begun, or is no more */
+void execution_unit_judge(struct execution_unit *u, const struct batch_job_end *end, json_t *checks);
+void execution_unit_refuse(struct execution_unit *u, unsigned why, const struct err *e); /* it could not even begin */
+void execution_unit_fini(struct execution_unit *u); /* whose job has not begun, or is no more */

@@ -104,7 +104,7 @@ static int unit_at(const char *p, size_t n)
 }
 
 /* Takes one escape of a text to out; returns its bytes. */
-static size_t mend_escape(struct buf *out, const char *p, size_t n)
+static size_t fix_escape(struct buf *out, const char *p, size_t n)
 {
 	int first = unit_at(p, n), second = n > 6 ? unit_at(p + 6, n - 6) : -1;
 
@@ -121,7 +121,7 @@ static size_t mend_escape(struct buf *out, const char *p, size_t n)
 }
 
 /* Words that JSON does not have and that some write nevertheless. */
-static size_t mend_word(struct buf *out, const char *p, size_t n)
+static size_t fix_word(struct buf *out, const char *p, size_t n)
 {
 	static const char *const words[] = { "NaN", "-Infinity", "Infinity" };
 
@@ -148,13 +148,13 @@ static void mend(struct buf *out, const char *text, size_t n)
 			buf_puts(out, in_text ? "\\ufffd" : " ");
 			i++;
 		} else if (in_text && text[i] == '\\') {
-			i += mend_escape(out, text + i, n - i);
+			i += fix_escape(out, text + i, n - i);
 		} else if (in_text || text[i] == '"') {
 			in_text ^= text[i] == '"';
 			buf_add(out, text + i, len);
 			i += len;
 		} else {
-			i += mend_word(out, text + i, n - i);
+			i += fix_word(out, text + i, n - i);
 		}
 	}
 }

@@ -23,11 +23,11 @@ enum {
 	CA_MOST = 8 << 20,
 };
 
-struct ask {
+struct completion {
 	struct asker *asker;
-	struct ask_owner *owner;
+	struct completion_owner *owner;
 	json_t *request;
-	const struct book_model *model;
+	const struct models_config_model *model;
 	char *body, *url;
 	CURL *easy;
 	struct curl_slist *headers, *addresses;
@@ -59,7 +59,7 @@ static void *must(void *p)
 
 static size_t header_came(char *line, size_t one, size_t n, void *user)
 {
-	struct ask *a = user;
+	struct completion *a = user;
 
 	ask_header(&a->said, line, one * n);
 	return one * n;
@@ -67,14 +67,14 @@ static size_t header_came(char *line, size_t one, size_t n, void *user)
 
 static int event_came(void *ctx, const char *name, const char *data, size_t len, struct err *e)
 {
-	struct ask *a = ctx;
+	struct completion *a = ctx;
 
 	if (a->model->provider->dialect->event(&a->reply, name, data, len, e) < 0)
 		return -1;
 	return a->reply.failed ? err_set(e, ERR_SYS, "%s", a->reply.error.msg) : 0;
 }
 
-static long status_of(const struct ask *a)
+static long status_of(const struct completion *a)
 {
 	long status = 0;
 
@@ -85,7 +85,7 @@ static long status_of(const struct ask *a)
 
 static size_t bytes_came(char *bytes, size_t one, size_t n, void *user)
 {
-	struct ask *a = user;
+	struct completion *a = user;
 
 	n *= one;
 	timer_set(&a->silence, a->model->provider->silence_ms);
@@ -95,8 +95,8 @@ static size_t bytes_came(char *bytes, size_t one, size_t n, void *user)
 		return n;
 	}
 	a->raw += n;
-	if (a->raw > ASK_RAW_MOST)
-		err_set(&a->broke, ERR_LIMIT, "an answer of more than %d bytes", ASK_RAW_MOST);
+	if (a->raw > COMPLETION_RAW_MOST)
+		err_set(&a->broke, ERR_LIMIT, "an answer of more than %d bytes", COMPLETION_RAW_MOST);
 	else if (sse_feed(&a->sse, bytes, n, &a->broke) == 0) {
 		if (a->reply.complete)
 			timer_set(&a->silence, GRACE_MS);
@@ -108,17 +108,17 @@ static size_t bytes_came(char *bytes, size_t one, size_t n, void *user)
 
 /* ---- health ---- */
 
-static const char *provider_of(const struct ask *a)
+static const char *provider_of(const struct completion *a)
 {
 	return a->model->provider->name;
 }
 
-static struct breaker *breaker_of(struct ask *a)
+static struct breaker *breaker_of(struct completion *a)
 {
 	return &a->asker->breakers[a->model->provider - a->asker->book->providers];
 }
 
-static int rests(struct ask *a)
+static int rests(struct completion *a)
 {
 	const struct breaker *b = breaker_of(a);
 	uint64_t ms = breaker_rests(b);
@@ -134,9 +134,9 @@ static int rests(struct ask *a)
 
 /* ---- what it cost ---- */
 
-static void count_try(struct ask *a)
+static void count_try(struct completion *a)
 {
-	const struct book_price *p = &a->model->price;
+	const struct models_config_price *p = &a->model->price;
 	struct usage u = a->reply.usage;
 
 	u.calls = 1;
@@ -157,7 +157,7 @@ static void count_try(struct ask *a)
 
 /* ---- a try ---- */
 
-static void end_try(struct ask *a)
+static void end_try(struct completion *a)
 {
 	if (a->easy) {
 		curl_off_t bytes = 0;
@@ -177,14 +177,14 @@ static void end_try(struct ask *a)
 	timer_clear(&a->silence);
 }
 
-static void clear_reply(struct ask *a)
+static void clear_reply(struct completion *a)
 {
 	sse_fini(&a->sse);
 	reply_fini(&a->reply);
 	buf_fini(&a->wrong);
 }
 
-static void say_retry(struct ask *a, uint64_t wait_ms)
+static void say_retry(struct completion *a, uint64_t wait_ms)
 {
 	log_info("asking a model again", LOG_S("model", a->model->id), LOG_U("try", a->tries), LOG_U("wait_ms", wait_ms),
 		 LOG_S("why", a->failure.err.msg), LOG_S("request_id", a->said.request_id));
@@ -194,7 +194,7 @@ static void say_retry(struct ask *a, uint64_t wait_ms)
 						   "wait_ms", (json_int_t)wait_ms));
 }
 
-static uint64_t backoff(struct ask *a)
+static uint64_t backoff(struct completion *a)
 {
 	uint64_t ms = (uint64_t)BACKOFF_MS << (a->tries - 1);
 	struct asker *x = a->asker;
@@ -207,14 +207,14 @@ static uint64_t backoff(struct ask *a)
 	return ms * (750 + (x->seed >> 33) % 250) / 1000;
 }
 
-static void tell_later(struct ask *a)
+static void tell_later(struct completion *a)
 {
 	a->over = 1;
 	timer_clear(&a->deadline);
 	timer_set(&a->next, 0);
 }
 
-static void try_failed(struct ask *a)
+static void try_failed(struct completion *a)
 {
 	uint64_t wait = backoff(a), now = loop_now_ms();
 	int same;
@@ -238,7 +238,7 @@ static void try_failed(struct ask *a)
 
 static void tried(void *owner, int rc)
 {
-	struct ask *a = owner;
+	struct completion *a = owner;
 	int status = (int)status_of(a);
 
 	if (rc == CURLE_OK && status == 200 && sse_end(&a->sse, &a->broke) < 0)
@@ -269,7 +269,7 @@ static void tried(void *owner, int rc)
 
 static void silent(struct timer *t)
 {
-	struct ask *a = loop_owner(t, struct ask, silence);
+	struct completion *a = loop_owner(t, struct completion, silence);
 
 	if (a->reply.complete) { /* all was said, they only do not hang up */
 		tried(a, CURLE_OK);
@@ -284,7 +284,7 @@ static void silent(struct timer *t)
 
 static void too_late(struct timer *t)
 {
-	struct ask *a = loop_owner(t, struct ask, deadline);
+	struct completion *a = loop_owner(t, struct completion, deadline);
 
 	if (a->easy || a->name) {
 		end_try(a);
@@ -299,9 +299,9 @@ static void too_late(struct timer *t)
 
 #define OPT(name, value) curl.easy_setopt(a->easy, CURLOPT_##name, value)
 
-static void set_trust(struct ask *a)
+static void set_trust(struct completion *a)
 {
-	const struct book_provider *p = a->model->provider;
+	const struct models_config_provider *p = a->model->provider;
 	struct curl_blob pem = { .data = p->ca ? p->ca : a->asker->ca,
 				 .len = p->ca ? p->ca_len : a->asker->ca_len,
 				 .flags = CURL_BLOB_NOCOPY };
@@ -317,7 +317,7 @@ static void set_trust(struct ask *a)
 /* From here on it is their turn. */
 static int connected(void *user, char *to, char *from, int to_port, int from_port)
 {
-	struct ask *a = user;
+	struct completion *a = user;
 
 	(void)to;
 	(void)from;
@@ -327,7 +327,7 @@ static int connected(void *user, char *to, char *from, int to_port, int from_por
 	return CURL_PREREQFUNC_OK;
 }
 
-static void set_request(struct ask *a)
+static void set_request(struct completion *a)
 {
 	OPT(URL, a->url);
 	OPT(PROTOCOLS_STR, "http,https");
@@ -352,12 +352,12 @@ static void set_request(struct ask *a)
 
 static void piece_came(void *ctx, json_t *take_event)
 {
-	struct ask *a = ctx;
+	struct completion *a = ctx;
 
 	a->owner->said(a->owner, take_event);
 }
 
-static void fresh_reply(struct ask *a)
+static void fresh_reply(struct completion *a)
 {
 	int wanted = a->owner->said && json_is_true(json_object_get(a->request, "stream"));
 
@@ -370,9 +370,9 @@ static void fresh_reply(struct ask *a)
 	a->stopped_reading = 0;
 }
 
-static void addresses_of(struct ask *a, const struct name_address *v, unsigned n)
+static void addresses_of(struct completion *a, const struct name_address *v, unsigned n)
 {
-	const struct book_provider *p = a->model->provider;
+	const struct models_config_provider *p = a->model->provider;
 	auto_buf struct buf line = { 0 };
 	char ip[INET6_ADDRSTRLEN];
 
@@ -391,7 +391,7 @@ static void addresses_of(struct ask *a, const struct name_address *v, unsigned n
 
 static void name_told(void *ctx, const struct name_address *v, unsigned n, const char *why)
 {
-	struct ask *a = ctx;
+	struct completion *a = ctx;
 
 	a->name = NULL;
 	if (!n) {
@@ -409,9 +409,9 @@ static void name_told(void *ctx, const struct name_address *v, unsigned n, const
 		abort();
 }
 
-static void try_now(struct ask *a)
+static void try_now(struct completion *a)
 {
-	const struct book_provider *p = a->model->provider;
+	const struct models_config_provider *p = a->model->provider;
 
 	if (rests(a)) {
 		tell_later(a);
@@ -425,7 +425,7 @@ static void try_now(struct ask *a)
 /* ---- the answer ---- */
 
 /* A form that was asked for as a tool: its arguments are the answer. */
-static void unwrap_schema(struct ask *a, json_t *answer)
+static void unwrap_schema(struct completion *a, json_t *answer)
 {
 	const char *name = json_string_value(json_object_get(json_object_get(a->request, "schema"), "name"));
 	const struct reply_call *c = a->reply.calls;
@@ -439,7 +439,7 @@ static void unwrap_schema(struct ask *a, json_t *answer)
 		json_object_set_new(answer, "stop", json_string(stop_name(STOP_END)));
 }
 
-static json_t *common(const struct ask *a)
+static json_t *common(const struct completion *a)
 {
 	return json_pack("{s:s, s:s, s:s, s:o, s:i, s:I, s:s}", "model", a->model->id, "name", a->model->name,
 			 "provider", a->model->provider->name, "usage", usage_json(&a->usage), "tries",
@@ -447,7 +447,7 @@ static json_t *common(const struct ask *a)
 			 buf_str(&a->why));
 }
 
-static json_t *good_answer(struct ask *a)
+static json_t *good_answer(struct completion *a)
 {
 	json_t *j = json_pack("{s:o, s:o, s:s}", "text", json_stringn(buf_str(&a->reply.text), a->reply.text.len),
 			      "calls", reply_calls(&a->reply), "stop", stop_name(a->reply.stop)),
@@ -459,7 +459,7 @@ static json_t *good_answer(struct ask *a)
 	return j;
 }
 
-static json_t *bad_answer(const struct ask *a)
+static json_t *bad_answer(const struct completion *a)
 {
 	json_t *j = common(a),
 	       *error = json_pack("{s:s, s:s, s:b}", "category", a->failure.category, "message", a->failure.err.msg,
@@ -475,7 +475,7 @@ static json_t *bad_answer(const struct ask *a)
 	return j;
 }
 
-static void free_ask(struct ask *a)
+static void free_ask(struct completion *a)
 {
 	end_try(a);
 	clear_reply(a);
@@ -493,8 +493,8 @@ static void free_ask(struct ask *a)
 
 static void next_due(struct timer *t)
 {
-	struct ask *a = loop_owner(t, struct ask, next);
-	struct ask_owner *o = a->owner;
+	struct completion *a = loop_owner(t, struct completion, next);
+	struct completion_owner *o = a->owner;
 	struct err e = a->failure.err;
 	int good = !a->failure.category;
 	json_t *answer;
@@ -514,7 +514,7 @@ static void next_due(struct timer *t)
 
 /* ---- life of a question ---- */
 
-static void add_header(struct ask *a, const char *fmt, const char *value)
+static void add_header(struct completion *a, const char *fmt, const char *value)
 {
 	auto_buf struct buf line = { 0 };
 
@@ -526,7 +526,7 @@ static void add_header(struct ask *a, const char *fmt, const char *value)
 		explicit_bzero(line.p, line.room);
 }
 
-static char *url_of(const struct book_provider *p)
+static char *url_of(const struct models_config_provider *p)
 {
 	const char *path = p->dialect->path;
 	size_t n = strlen(p->base);
@@ -539,9 +539,9 @@ static char *url_of(const struct book_provider *p)
 	return buf_steal(&url);
 }
 
-static void set_headers(struct ask *a)
+static void set_headers(struct completion *a)
 {
-	const struct book_provider *p = a->model->provider;
+	const struct models_config_provider *p = a->model->provider;
 
 	add_header(a, "Content-Type: application/json", NULL);
 	add_header(a, p->dialect->lines ? "Accept: application/x-ndjson" : "Accept: text/event-stream", NULL);
@@ -553,7 +553,7 @@ static void set_headers(struct ask *a)
 		add_header(a, p->dialect->more, NULL);
 }
 
-static uint64_t deadline_of(const struct ask *a)
+static uint64_t deadline_of(const struct completion *a)
 {
 	json_int_t ms = json_integer_value(json_object_get(a->request, "deadline_ms"));
 	uint32_t most = a->model->provider->deadline_ms;
@@ -561,7 +561,7 @@ static uint64_t deadline_of(const struct ask *a)
 	return ms > 0 && ms < most ? (uint64_t)ms : most;
 }
 
-static void say_route(struct ask *a)
+static void say_route(struct completion *a)
 {
 	const char *role = json_string_value(json_object_get(a->request, "role"));
 	json_int_t level = json_integer_value(json_object_get(a->request, "level"));
@@ -573,20 +573,20 @@ static void say_route(struct ask *a)
 	buf_printf(&a->why, " (%s of %s)", a->model->name, a->model->provider->name);
 }
 
-struct ask *ask_start(struct asker *x, json_t *take_request, struct ask_owner *o, struct err *e)
+struct completion *completion_start(struct asker *x, json_t *take_request, struct completion_owner *o, struct err *e)
 {
-	const struct book_model *m = NULL;
-	struct ask *a;
+	const struct models_config_model *m = NULL;
+	struct completion *a;
 
 	if (request_check(take_request, e) == 0) {
 		json_int_t level = json_integer_value(json_object_get(take_request, "level"));
 
-		m = book_find(x->book, json_string_value(json_object_get(take_request, "model")),
+		m = models_config_find(x->book, json_string_value(json_object_get(take_request, "model")),
 			      json_string_value(json_object_get(take_request, "role")),
-			      level < BOOK_LEVELS ? (unsigned)level : BOOK_LEVELS - 1, e);
+			      level < MODELS_CONFIG_LEVELS ? (unsigned)level : MODELS_CONFIG_LEVELS - 1, e);
 	}
-	if (m && x->under_way == ASK_AT_ONCE) {
-		err_set(e, ERR_LIMIT, "%d questions are under way", ASK_AT_ONCE);
+	if (m && x->under_way == COMPLETIONS_AT_ONCE) {
+		err_set(e, ERR_LIMIT, "%d questions are under way", COMPLETIONS_AT_ONCE);
 		m = NULL;
 	}
 	if (!m) {
@@ -594,7 +594,7 @@ struct ask *ask_start(struct asker *x, json_t *take_request, struct ask_owner *o
 		return NULL;
 	}
 	a = must(calloc(1, sizeof(*a)));
-	*a = (struct ask){ .asker = x, .owner = o, .request = take_request, .model = m, .began_ms = loop_now_ms() };
+	*a = (struct completion){ .asker = x, .owner = o, .request = take_request, .model = m, .began_ms = loop_now_ms() };
 	a->body = must(dialect_body(take_request, m));
 	a->url = url_of(m->provider);
 	a->ends_ms = a->began_ms + deadline_of(a);
@@ -609,7 +609,7 @@ struct ask *ask_start(struct asker *x, json_t *take_request, struct ask_owner *o
 	return a;
 }
 
-json_t *ask_cancel(struct ask *a)
+json_t *completion_cancel(struct completion *a)
 {
 	json_t *answer;
 
@@ -646,19 +646,19 @@ static void read_ca(struct asker *x)
 	buf_fini(&pem);
 }
 
-int asker_init(struct asker *x, struct loop *l, const struct book *b, struct err *e)
+int asker_init(struct asker *x, struct loop *l, const struct models_config *b, struct err *e)
 {
 	*x = (struct asker){ .loop = l, .book = b };
 	if (curl_load(e) < 0 || names_init(&x->names, l, NULL, e) < 0 || id_random(&x->seed, sizeof(x->seed), e) < 0)
 		return -1;
 	read_ca(x);
-	multi_init(&x->multi, l, tried);
+	curl_loop_init(&x->multi, l, tried);
 	return 0;
 }
 
 void asker_fini(struct asker *x)
 {
-	multi_fini(&x->multi);
+	curl_loop_fini(&x->multi);
 	names_fini(&x->names);
 	free(x->ca);
 	x->ca = NULL;

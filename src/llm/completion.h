@@ -15,32 +15,32 @@
 #include "llm/curl_loop.h"
 #include "llm/reply.h"
 
-enum { ASK_AT_ONCE = 64, ASK_RAW_MOST = 64 << 20 };
+enum { COMPLETIONS_AT_ONCE = 64, COMPLETION_RAW_MOST = 64 << 20 };
 
 struct asker {
 	struct loop *loop;
-	const struct book *book;
+	const struct models_config *book;
 	struct names names;
-	struct multi multi;
+	struct curl_loop multi;
 	char *ca; /* the system's authorities, PEM */
 	size_t ca_len;
-	struct breaker breakers[BOOK_PROVIDERS];
+	struct breaker breakers[MODELS_CONFIG_PROVIDERS];
 	unsigned under_way;
 	uint64_t seed;
 };
 
-struct ask;
-struct ask_owner {
-	/* Pieces; never ask_cancel() from within. NULL: not wanted. */
-	void (*said)(struct ask_owner *o, json_t *take_event);
-	/* Once, never from within ask_start(). A failure has answer.error, too. */
-	void (*done)(struct ask_owner *o, json_t *take_answer, const struct err *e);
+struct completion;
+struct completion_owner {
+	/* Pieces; never completion_cancel() from within. NULL: not wanted. */
+	void (*said)(struct completion_owner *o, json_t *take_event);
+	/* Once, never from within completion_start(). A failure has answer.error, too. */
+	void (*done)(struct completion_owner *o, json_t *take_answer, const struct err *e);
 };
 
 /* Reads resolv.conf, hosts and certificates: before the walls. */
-must_check int asker_init(struct asker *x, struct loop *l, const struct book *b, struct err *e);
+must_check int asker_init(struct asker *x, struct loop *l, const struct models_config *b, struct err *e);
 void asker_fini(struct asker *x); /* nobody asks any more */
 /* NULL: it is no question, nobody can be asked, or too many ask. */
-struct ask *ask_start(struct asker *x, json_t *take_request, struct ask_owner *o, struct err *e);
+struct completion *completion_start(struct asker *x, json_t *take_request, struct completion_owner *o, struct err *e);
 /* done is not called; the answer so far, with what was paid. */
-json_t *ask_cancel(struct ask *a);
+json_t *completion_cancel(struct completion *a);

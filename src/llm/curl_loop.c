@@ -6,10 +6,10 @@
 
 struct pipe_end {
 	struct watch watch;
-	struct multi *multi;
+	struct curl_loop *multi;
 };
 
-static void take_finished(struct multi *m)
+static void take_finished(struct curl_loop *m)
 {
 	CURLMsg *msg;
 	int left;
@@ -25,7 +25,7 @@ static void take_finished(struct multi *m)
 	}
 }
 
-static void act(struct multi *m, curl_socket_t fd, int what)
+static void act(struct curl_loop *m, curl_socket_t fd, int what)
 {
 	int running;
 
@@ -42,7 +42,7 @@ static void pipe_ready(struct watch *w, unsigned what)
 
 static int pipe_wants(CURL *easy, curl_socket_t fd, int what, void *user, void *mine)
 {
-	struct multi *m = user;
+	struct curl_loop *m = user;
 	struct pipe_end *p = mine;
 
 	(void)easy;
@@ -68,7 +68,7 @@ static int pipe_wants(CURL *easy, curl_socket_t fd, int what, void *user, void *
 
 static int timer_wants(CURLM *handle, long ms, void *user)
 {
-	struct multi *m = user;
+	struct curl_loop *m = user;
 
 	(void)handle;
 	if (ms < 0)
@@ -80,12 +80,12 @@ static int timer_wants(CURLM *handle, long ms, void *user)
 
 static void timer_due(struct timer *t)
 {
-	act(loop_owner(t, struct multi, timer), CURL_SOCKET_TIMEOUT, 0);
+	act(loop_owner(t, struct curl_loop, timer), CURL_SOCKET_TIMEOUT, 0);
 }
 
-void multi_init(struct multi *m, struct loop *l, void (*done)(void *owner, int rc))
+void curl_loop_init(struct curl_loop *m, struct loop *l, void (*done)(void *owner, int rc))
 {
-	*m = (struct multi){ .loop = l, .handle = curl.multi_init(), .done = done };
+	*m = (struct curl_loop){ .loop = l, .handle = curl.multi_init(), .done = done };
 	if (!m->handle)
 		abort();
 	timer_init(&m->timer, l, timer_due);
@@ -96,7 +96,7 @@ void multi_init(struct multi *m, struct loop *l, void (*done)(void *owner, int r
 	curl.multi_setopt(m->handle, CURLMOPT_MAXCONNECTS, 32L);
 }
 
-void multi_fini(struct multi *m)
+void curl_loop_fini(struct curl_loop *m)
 {
 	if (m->handle)
 		curl.multi_cleanup(m->handle);

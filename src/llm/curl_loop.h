@@ -4,12 +4,12 @@
 #pragma once
 #include "loop/loop.h"
 
-struct multi {
+struct curl_loop {
 	struct loop *loop;
 	void *handle; /* CURLM */
 	struct timer timer;
 	void (*done)(void *owner, int rc); /* CURLOPT_PRIVATE of the transfer; a CURLcode */
 };
 
-void multi_init(struct multi *m, struct loop *l, void (*done)(void *owner, int rc));
-void multi_fini(struct multi *m);
+void curl_loop_init(struct curl_loop *m, struct loop *l, void (*done)(void *owner, int rc));
+void curl_loop_fini(struct curl_loop *m);

@@ -22,7 +22,7 @@ const struct dialect *dialect_find(const char *name)
 	return NULL;
 }
 
-char *dialect_body(const json_t *request, const struct book_model *m)
+char *dialect_body(const json_t *request, const struct models_config_model *m)
 {
 	json_t *b = m->provider->dialect->body(request, m);
 	char *text = json_dumps(b, JSON_COMPACT);

@@ -3,7 +3,7 @@
 #pragma once
 #include "llm/reply.h"
 
-struct book_model;
+struct models_config_model;
 
 enum { REQUEST_MESSAGES = 512, REQUEST_TOOLS = 128, REQUEST_TOKENS = 4096 };
 
@@ -16,7 +16,7 @@ struct dialect {
 	const char *key;         /* "Authorization: Bearer %s" */
 	const char *more;        /* another header, or NULL */
 	int lines;               /* a line each, not server-sent events */
-	json_t *(*body)(const json_t *request, const struct book_model *m);
+	json_t *(*body)(const json_t *request, const struct models_config_model *m);
 	/* One event. -1: it is not to be understood, or too much; what they say is wrong is reply_fail(). */
 	int (*event)(struct reply *r, const char *name, const char *data, size_t len, struct err *e);
 };
@@ -25,4 +25,4 @@ extern const unsigned ndialects;
 const struct dialect *dialect_find(const char *name); /* or NULL */
 
 /* The body as it is sent: the same request gives the same bytes. To be freed. */
-char *dialect_body(const json_t *request, const struct book_model *m);
+char *dialect_body(const json_t *request, const struct models_config_model *m);

@@ -77,7 +77,7 @@ static json_t *messages_messages(const json_t *request)
 	return all;
 }
 
-json_t *messages_body(const json_t *request, const struct book_model *m)
+json_t *messages_body(const json_t *request, const struct models_config_model *m)
 {
 	const json_t *schema = json_object_get(request, "schema"), *forced = say_schema_tool(request, m);
 	json_t *b = json_pack("{s:s, s:I}", "model", m->name, "max_tokens", say_tokens(request, m)),

@@ -77,7 +77,7 @@ static json_t *chat_messages(const json_t *request, int ollama)
 	return all;
 }
 
-json_t *chat_body(const json_t *request, const struct book_model *m)
+json_t *chat_body(const json_t *request, const struct models_config_model *m)
 {
 	const json_t *schema = json_object_get(request, "schema"), *forced = say_schema_tool(request, m);
 	json_t *b = json_pack("{s:s}", "model", m->name);
@@ -170,7 +170,7 @@ int chat_event(struct reply *r, const char *name, const char *data, size_t len, 
 
 /* ---- ollama ---- */
 
-json_t *ollama_body(const json_t *request, const struct book_model *m)
+json_t *ollama_body(const json_t *request, const struct models_config_model *m)
 {
 	json_t *b = json_pack("{s:s}", "model", m->name), *options;
 

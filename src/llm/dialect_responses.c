@@ -37,7 +37,7 @@ static json_t *responses_input(const json_t *request)
 	return all;
 }
 
-json_t *responses_body(const json_t *request, const struct book_model *m)
+json_t *responses_body(const json_t *request, const struct models_config_model *m)
 {
 	const json_t *schema = json_object_get(request, "schema"), *forced = say_schema_tool(request, m);
 	json_t *b = json_pack("{s:s}", "model", m->name);

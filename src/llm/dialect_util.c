@@ -135,7 +135,7 @@ void say_new(json_t *to, const char *name, json_t *take_value)
 		json_object_set_new(to, name, take_value);
 }
 
-json_int_t say_tokens(const json_t *request, const struct book_model *m)
+json_int_t say_tokens(const json_t *request, const struct models_config_model *m)
 {
 	json_int_t n = json_integer_value(json_object_get(request, "max_tokens"));
 
@@ -144,17 +144,17 @@ json_int_t say_tokens(const json_t *request, const struct book_model *m)
 	return m->max_tokens && n > m->max_tokens ? m->max_tokens : n;
 }
 
-int say_schema(const json_t *request, const struct book_model *m)
+int say_schema(const json_t *request, const struct models_config_model *m)
 {
 	return json_object_get(request, "schema") && m->provider->schema == SCHEMA_NATIVE;
 }
 
-const json_t *say_schema_tool(const json_t *request, const struct book_model *m)
+const json_t *say_schema_tool(const json_t *request, const struct models_config_model *m)
 {
 	return m->provider->schema == SCHEMA_TOOL ? json_object_get(request, "schema") : NULL;
 }
 
-json_t *say_tools(const json_t *request, const struct book_model *m, tool_shape *shape)
+json_t *say_tools(const json_t *request, const struct models_config_model *m, tool_shape *shape)
 {
 	const json_t *schema = say_schema_tool(request, m);
 	json_t *all = json_array(), *one;

@@ -35,19 +35,19 @@ void say(json_t *to, const char *name, const json_t *value); /* NULL: nothing is
 void say_new(json_t *to, const char *name, json_t *take_value);
 json_t *say_dumped(const json_t *j);       /* as text */
 json_t *say_system(const json_t *request); /* all of it as one text; NULL: none */
-json_int_t say_tokens(const json_t *request, const struct book_model *m);
-int say_schema(const json_t *request, const struct book_model *m); /* in the dialect's own way */
+json_int_t say_tokens(const json_t *request, const struct models_config_model *m);
+int say_schema(const json_t *request, const struct models_config_model *m); /* in the dialect's own way */
 /* The schema as a tool that has to be called: its arguments are the answer. NULL: not so. */
-const json_t *say_schema_tool(const json_t *request, const struct book_model *m);
+const json_t *say_schema_tool(const json_t *request, const struct models_config_model *m);
 typedef json_t *tool_shape(const char *name, const char *description, json_t *parameters,
 			   const json_t *strict);
-json_t *say_tools(const json_t *request, const struct book_model *m, tool_shape *shape);
+json_t *say_tools(const json_t *request, const struct models_config_model *m, tool_shape *shape);
 
 /* ---- the four: body and event of each row ---- */
-json_t *chat_body(const json_t *request, const struct book_model *m);
-json_t *ollama_body(const json_t *request, const struct book_model *m);
-json_t *responses_body(const json_t *request, const struct book_model *m);
-json_t *messages_body(const json_t *request, const struct book_model *m);
+json_t *chat_body(const json_t *request, const struct models_config_model *m);
+json_t *ollama_body(const json_t *request, const struct models_config_model *m);
+json_t *responses_body(const json_t *request, const struct models_config_model *m);
+json_t *messages_body(const json_t *request, const struct models_config_model *m);
 int chat_event(struct reply *r, const char *name, const char *data, size_t len, struct err *e);
 int ollama_event(struct reply *r, const char *name, const char *data, size_t len, struct err *e);
 int responses_event(struct reply *r, const char *name, const char *data, size_t len, struct err *e);

@@ -10,7 +10,7 @@
 
 enum { HEAD = 4, A_TURN = 256 << 10 };
 
-static void breaks(struct pipe *p)
+static void breaks(struct json_pipe *p)
 {
 	if (p->broken)
 		return;
@@ -21,12 +21,12 @@ static void breaks(struct pipe *p)
 
 static void gone_now(struct timer *t)
 {
-	struct pipe *p = loop_owner(t, struct pipe, gone_soon);
+	struct json_pipe *p = loop_owner(t, struct json_pipe, gone_soon);
 
 	p->gone(p);
 }
 
-static void write_some(struct pipe *p)
+static void write_some(struct json_pipe *p)
 {
 	while (p->out_at < p->out.len) {
 		ssize_t n = send(p->fd, p->out.p + p->out_at, p->out.len - p->out_at, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -47,7 +47,7 @@ static void write_some(struct pipe *p)
 		watch_want(&p->watch, LOOP_READ | (p->out.len ? LOOP_WRITE : 0));
 }
 
-void pipe_send(struct pipe *p, json_t *take_message)
+void json_pipe_send(struct json_pipe *p, json_t *take_message)
 {
 	char *text = json_dumps(take_message, JSON_COMPACT);
 	size_t n = text ? strlen(text) : 0;
@@ -72,7 +72,7 @@ static size_t length_at(const char *p)
 }
 
 /* Bytes taken. */
-static size_t take_messages(struct pipe *p)
+static size_t take_messages(struct json_pipe *p)
 {
 	size_t at = 0;
 
@@ -97,7 +97,7 @@ static size_t take_messages(struct pipe *p)
 	return at;
 }
 
-static void read_some(struct pipe *p)
+static void read_some(struct json_pipe *p)
 {
 	ssize_t n = recv(p->fd, buf_space(&p->in, A_TURN), A_TURN, MSG_DONTWAIT);
 	size_t taken;
@@ -120,7 +120,7 @@ static void read_some(struct pipe *p)
 
 static void pipe_ready(struct watch *w, unsigned what)
 {
-	struct pipe *p = loop_owner(w, struct pipe, watch);
+	struct json_pipe *p = loop_owner(w, struct json_pipe, watch);
 
 	if (what == LOOP_WRITE)
 		write_some(p);
@@ -128,15 +128,15 @@ static void pipe_ready(struct watch *w, unsigned what)
 		read_some(p);
 }
 
-void pipe_init(struct pipe *p, struct loop *l, int take_fd)
+void json_pipe_init(struct json_pipe *p, struct loop *l, int take_fd)
 {
-	*p = (struct pipe){ .fd = take_fd, .message = p->message, .gone = p->gone };
+	*p = (struct json_pipe){ .fd = take_fd, .message = p->message, .gone = p->gone };
 	watch_init(&p->watch, l, take_fd, pipe_ready);
 	timer_init(&p->gone_soon, l, gone_now);
 	watch_want(&p->watch, LOOP_READ);
 }
 
-void pipe_fini(struct pipe *p)
+void json_pipe_fini(struct json_pipe *p)
 {
 	watch_stop(&p->watch);
 	timer_fini(&p->gone_soon);

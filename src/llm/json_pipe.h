@@ -8,19 +8,19 @@
 
 enum { PIPE_MESSAGE = 32 << 20, PIPE_WAITING = 64 << 20 };
 
-struct pipe {
+struct json_pipe {
 	struct watch watch;
 	struct timer gone_soon;
 	int fd;
 	struct buf in, out;
 	size_t out_at;
 	int broken;
-	/* Set both before pipe_init(). */
-	void (*message)(struct pipe *p, const json_t *m); /* not pipe_fini() from within */
-	void (*gone)(struct pipe *p);                     /* once; pipe_fini() is for here */
+	/* Set both before json_pipe_init(). */
+	void (*message)(struct json_pipe *p, const json_t *m); /* not json_pipe_fini() from within */
+	void (*gone)(struct json_pipe *p);                     /* once; json_pipe_fini() is for here */
 };
 
 /* fd: blocking or not. */
-void pipe_init(struct pipe *p, struct loop *l, int take_fd);
-void pipe_send(struct pipe *p, json_t *take_message); /* what cannot be sent ends in gone() */
-void pipe_fini(struct pipe *p);                       /* fine on a zeroed one whose fd is -1 */
+void json_pipe_init(struct json_pipe *p, struct loop *l, int take_fd);
+void json_pipe_send(struct json_pipe *p, json_t *take_message); /* what cannot be sent ends in gone() */
+void json_pipe_fini(struct json_pipe *p);                       /* fine on a zeroed one whose fd is -1 */

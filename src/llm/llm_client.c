@@ -10,14 +10,14 @@
 
 enum { AGAIN_MS = 100, LOOK_MS = 1000 };
 
-struct model_line {
+struct llm_client {
 	struct loop *loop;
-	struct pipe pipe;
+	struct json_pipe pipe;
 	int connected;
 	void (*need_line)(void *user);
 	void *user;
 	json_t *book, *figures;
-	struct model_ask *asks; /* the newest first */
+	struct llm_request *asks; /* the newest first */
 	unsigned nasks;
 	uint64_t numbers;
 	struct timer need, look; /* look: has somebody waited too long for a line? */
@@ -32,7 +32,7 @@ static void add_int(json_t *to, const char *name, json_int_t more)
 	json_object_set_new(to, name, json_integer(now + (more > 0 ? more : 0)));
 }
 
-static void count(struct model_line *x, const json_t *answer, int failed)
+static void count(struct llm_client *x, const json_t *answer, int failed)
 {
 	static const char *const counters[] = { "calls", "in", "out", "cache_read", "cache_write" };
 	const char *model = json_string_value(json_object_get(answer, "model"));
@@ -56,19 +56,19 @@ static void count(struct model_line *x, const json_t *answer, int failed)
 
 /* ---- answers ---- */
 
-static struct model_ask *find(struct model_line *x, uint64_t number)
+static struct llm_request *find(struct llm_client *x, uint64_t number)
 {
-	struct model_ask *a = x->asks;
+	struct llm_request *a = x->asks;
 
 	while (a && a->number != number)
 		a = a->next;
 	return a;
 }
 
-static void forget(struct model_ask *a)
+static void forget(struct llm_request *a)
 {
-	struct model_line *x = a->line;
-	struct model_ask **at = &x->asks;
+	struct llm_client *x = a->line;
+	struct llm_request **at = &x->asks;
 
 	while (*at != a)
 		at = &(*at)->next;
@@ -79,9 +79,9 @@ static void forget(struct model_ask *a)
 	a->request = NULL;
 }
 
-static void answered(struct model_line *x, const json_t *m)
+static void answered(struct llm_client *x, const json_t *m)
 {
-	struct model_ask *a = find(x, (uint64_t)json_integer_value(json_object_get(m, "done")));
+	struct llm_request *a = find(x, (uint64_t)json_integer_value(json_object_get(m, "done")));
 	const json_t *answer = json_object_get(m, "answer");
 	json_int_t kind = json_integer_value(json_object_get(m, "kind"));
 	struct err e = { .kind = kind > ERR_NONE && kind <= ERR_SYS ? (enum err_kind)kind : ERR_SYS };
@@ -94,11 +94,11 @@ static void answered(struct model_line *x, const json_t *m)
 	a->done(a, answer, kind ? &e : NULL);
 }
 
-static void process_says(struct pipe *p, const json_t *m)
+static void process_says(struct json_pipe *p, const json_t *m)
 {
-	struct model_line *x = loop_owner(p, struct model_line, pipe);
+	struct llm_client *x = loop_owner(p, struct llm_client, pipe);
 	json_t *book = json_object_get(m, "book");
-	struct model_ask *a;
+	struct llm_request *a;
 
 	if (json_object_get(m, "done")) {
 		answered(x, m);
@@ -119,7 +119,7 @@ static void process_says(struct pipe *p, const json_t *m)
 }
 
 /* A question that will have no answer: nobody knows what it cost. */
-static void fail(struct model_ask *a, const char *why)
+static void fail(struct llm_request *a, const char *why)
 {
 	struct err e = { .kind = ERR_SYS };
 	json_t *answer = json_pack("{s:{s:i, s:i, s:i, s:i, s:i, s:f}, s:i, s:{s:s, s:s, s:b}}", "usage", "calls", 0,
@@ -132,22 +132,22 @@ static void fail(struct model_ask *a, const char *why)
 	json_decref(answer);
 }
 
-static struct model_ask *sent_before(const struct model_line *x, uint64_t number)
+static struct llm_request *sent_before(const struct llm_client *x, uint64_t number)
 {
-	struct model_ask *a = x->asks;
+	struct llm_request *a = x->asks;
 
 	while (a && (a->request || a->number > number))
 		a = a->next;
 	return a;
 }
 
-static void process_gone(struct pipe *p)
+static void process_gone(struct json_pipe *p)
 {
-	struct model_line *x = loop_owner(p, struct model_line, pipe);
+	struct llm_client *x = loop_owner(p, struct llm_client, pipe);
 	uint64_t last = x->numbers; /* who asks from within done() asks the next one */
-	struct model_ask *a;
+	struct llm_request *a;
 
-	pipe_fini(p);
+	json_pipe_fini(p);
 	x->connected = 0;
 	log_warn("the line to models broke", LOG_U("questions", x->nasks));
 	timer_set(&x->need, AGAIN_MS);
@@ -157,27 +157,27 @@ static void process_gone(struct pipe *p)
 
 /* ---- the line ---- */
 
-static void send_ask(struct model_line *x, struct model_ask *a)
+static void send_ask(struct llm_client *x, struct llm_request *a)
 {
-	pipe_send(&x->pipe, json_pack("{s:I, s:o}", "ask", (json_int_t)a->number, "request", json_incref(a->request)));
+	json_pipe_send(&x->pipe, json_pack("{s:I, s:o}", "ask", (json_int_t)a->number, "request", json_incref(a->request)));
 }
 
 static void need(struct timer *t)
 {
-	struct model_line *x = loop_owner(t, struct model_line, need);
+	struct llm_client *x = loop_owner(t, struct llm_client, need);
 
 	x->need_line(x->user);
 }
 
 static void look(struct timer *t)
 {
-	struct model_line *x = loop_owner(t, struct model_line, look);
+	struct llm_client *x = loop_owner(t, struct llm_client, look);
 	uint64_t now = loop_now_ms(), last = x->numbers;
-	struct model_ask *a;
+	struct llm_request *a;
 
 	do {
 		a = x->asks;
-		while (a && (!a->request || a->number > last || now - a->since_ms < MODEL_WAIT_MS))
+		while (a && (!a->request || a->number > last || now - a->since_ms < LLM_WAIT_MS))
 			a = a->next;
 		if (a)
 			fail(a, "nobody answers for models: the process that asks them does not start");
@@ -186,13 +186,13 @@ static void look(struct timer *t)
 		timer_set(&x->look, LOOK_MS);
 }
 
-int model_line_new(struct model_line **out, struct loop *l, void (*need_line)(void *user), void *user, struct err *e)
+int llm_client_new(struct llm_client **out, struct loop *l, void (*need_line)(void *user), void *user, struct err *e)
 {
-	struct model_line *x = calloc(1, sizeof(*x));
+	struct llm_client *x = calloc(1, sizeof(*x));
 
 	if (!x)
 		return err_sys(e, "a line to models");
-	*x = (struct model_line){ .loop = l, .pipe.fd = -1, .need_line = need_line, .user = user,
+	*x = (struct llm_client){ .loop = l, .pipe.fd = -1, .need_line = need_line, .user = user,
 				  .figures = json_object() };
 	timer_init(&x->need, l, need);
 	timer_init(&x->look, l, look);
@@ -201,14 +201,14 @@ int model_line_new(struct model_line **out, struct loop *l, void (*need_line)(vo
 	return 0;
 }
 
-void model_line_free(struct model_line *x)
+void llm_client_free(struct llm_client *x)
 {
 	if (!x)
 		return;
 	while (x->asks)
 		forget(x->asks);
 	if (x->connected)
-		pipe_fini(&x->pipe);
+		json_pipe_fini(&x->pipe);
 	timer_fini(&x->need);
 	timer_fini(&x->look);
 	json_decref(x->book);
@@ -216,7 +216,7 @@ void model_line_free(struct model_line *x)
 	free(x);
 }
 
-void model_line_connect(struct model_line *x, int take_fd)
+void llm_client_connect(struct llm_client *x, int take_fd)
 {
 	if (x->connected) { /* one is enough; what is asked there would be lost */
 		close(take_fd);
@@ -224,43 +224,43 @@ void model_line_connect(struct model_line *x, int take_fd)
 	}
 	x->pipe.message = process_says;
 	x->pipe.gone = process_gone;
-	pipe_init(&x->pipe, x->loop, take_fd);
+	json_pipe_init(&x->pipe, x->loop, take_fd);
 	x->connected = 1;
-	for (struct model_ask *a = x->asks; a; a = a->next)
+	for (struct llm_request *a = x->asks; a; a = a->next)
 		if (a->request)
 			send_ask(x, a);
 }
 
-struct loop *model_loop(const struct model_line *x)
+struct loop *llm_loop(const struct llm_client *x)
 {
 	return x ? x->loop : NULL;
 }
 
-const json_t *model_book(const struct model_line *x)
+const json_t *llm_models(const struct llm_client *x)
 {
 	return x ? x->book : NULL;
 }
 
-const json_t *model_roles(const struct model_line *x)
+const json_t *llm_roles(const struct llm_client *x)
 {
 	return x ? json_object_get(x->book, "roles") : NULL;
 }
 
-const json_t *model_figures(const struct model_line *x)
+const json_t *llm_figures(const struct llm_client *x)
 {
 	return x ? x->figures : NULL;
 }
 
 /* ---- questions ---- */
 
-int model_start(struct model_line *x, struct model_ask *a, json_t *take_request, struct err *e)
+int llm_start(struct llm_client *x, struct llm_request *a, json_t *take_request, struct err *e)
 {
 	int rc = 0;
 
 	if (!x)
 		rc = err_set(e, ERR_NOT_FOUND, "no model is configured");
-	else if (x->nasks == MODEL_ASKS)
-		rc = err_set(e, ERR_LIMIT, "%d questions to models are under way", MODEL_ASKS);
+	else if (x->nasks == LLM_REQUESTS)
+		rc = err_set(e, ERR_LIMIT, "%d questions to models are under way", LLM_REQUESTS);
 	else
 		rc = request_check(take_request, e);
 	if (rc < 0) {
@@ -283,14 +283,14 @@ int model_start(struct model_line *x, struct model_ask *a, json_t *take_request,
 	return 0;
 }
 
-void model_cancel(struct model_ask *a)
+void llm_cancel(struct llm_request *a)
 {
-	struct model_line *x = a->line;
+	struct llm_client *x = a->line;
 	uint64_t number = a->number;
 
 	if (!x)
 		return;
 	forget(a);
 	if (x->connected) /* also if it was never taken: then nobody minds */
-		pipe_send(&x->pipe, json_pack("{s:I}", "cancel", (json_int_t)number));
+		json_pipe_send(&x->pipe, json_pack("{s:I}", "cancel", (json_int_t)number));
 }

@@ -18,7 +18,7 @@
 enum { NAME_MOST = 64, CA_MOST = 4 << 20, CONNECT_MS = 10000, SILENCE_MS = 120000, DEADLINE_MS = 600000, RETRIES = 2 };
 
 struct reader {
-	struct book *book;
+	struct models_config *book;
 	const char *file;
 };
 
@@ -102,7 +102,7 @@ static void wipe_buf(struct buf *b)
 /* ---- a provider ---- */
 
 /* Between the scheme and the path. */
-static int split_base(struct book_provider *p)
+static int split_base(struct models_config_provider *p)
 {
 	int tls = strncmp(p->base, "https://", 8) == 0;
 	const char *host = p->base + (tls ? 8 : 7), *end, *port;
@@ -129,7 +129,7 @@ static int split_base(struct book_provider *p)
 	return 0;
 }
 
-static int take_base(const struct reader *r, const struct toml_node *n, struct book_provider *p,
+static int take_base(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
 		     struct err *e)
 {
 	if (take_text(r, n, &p->base, e) < 0)
@@ -140,21 +140,21 @@ static int take_base(const struct reader *r, const struct toml_node *n, struct b
 				    wrong(r, n, e, "write it like \"https://api.example.org/v1\"");
 }
 
-static int take_dialect(const struct reader *r, const struct toml_node *n, struct book_provider *p,
+static int take_dialect(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
 			struct err *e)
 {
 	p->dialect = n->type == TOML_STRING ? dialect_find(n->text) : NULL;
 	return p->dialect ? 0 : wrong(r, n, e, "it is one of \"chat\", \"responses\", \"messages\", \"ollama\"");
 }
 
-static int have_key(const struct reader *r, const struct toml_node *n, struct book_provider *p,
+static int have_key(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
 		    const char *text, size_t len, struct err *e)
 {
 	if (p->key)
 		return wrong(r, n, e, "one of key, key_file, key_env is enough");
 	while (len && isspace((unsigned char)text[len - 1]))
 		len--;
-	if (!len || len > BOOK_KEY)
+	if (!len || len > MODELS_CONFIG_KEY)
 		return wrong(r, n, e, "there is no key, or one that is too long");
 	for (size_t i = 0; i < len; i++) /* it becomes a header; and is not shown here */
 		if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 127)
@@ -164,7 +164,7 @@ static int have_key(const struct reader *r, const struct toml_node *n, struct bo
 	return 0;
 }
 
-static int take_key(const struct reader *r, const struct toml_node *n, struct book_provider *p,
+static int take_key(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
 		    struct err *e)
 {
 	struct buf text = { 0 };
@@ -181,14 +181,14 @@ static int take_key(const struct reader *r, const struct toml_node *n, struct bo
 			     err_set(e, ERR_NOT_FOUND, "%.80s:%u: %.60s is not in the environment", r->file,
 				     n->line, n->text);
 	}
-	rc = read_file(n->text, BOOK_KEY + 2, &text, e) < 0 ?
+	rc = read_file(n->text, MODELS_CONFIG_KEY + 2, &text, e) < 0 ?
 		     err_in(e, "%.80s:%u", r->file, n->line) :
 		     have_key(r, n, p, buf_str(&text), text.len, e);
 	wipe_buf(&text);
 	return rc;
 }
 
-static int take_ca(const struct reader *r, const struct toml_node *n, struct book_provider *p,
+static int take_ca(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
 		   struct err *e)
 {
 	struct buf pem = { 0 };
@@ -204,35 +204,35 @@ static int take_ca(const struct reader *r, const struct toml_node *n, struct boo
 	return 0;
 }
 
-static int take_schema(const struct reader *r, const struct toml_node *n, struct book_provider *p,
+static int take_schema(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
 		       struct err *e)
 {
 	static const char *const words[] = { [SCHEMA_NATIVE] = "native", [SCHEMA_TOOL] = "tool", [SCHEMA_NONE] = "none" };
 
 	for (unsigned i = 0; n->type == TOML_STRING && i < ARRAY_LEN(words); i++)
 		if (strcmp(n->text, words[i]) == 0) {
-			p->schema = (enum book_schema)i;
+			p->schema = (enum models_config_schema)i;
 			return 0;
 		}
 	return wrong(r, n, e, "it is one of \"native\", \"tool\", \"none\"");
 }
 
-static int take_connect(const struct reader *r, const struct toml_node *n, struct book_provider *p, struct err *e)
+static int take_connect(const struct reader *r, const struct toml_node *n, struct models_config_provider *p, struct err *e)
 {
 	return take_time(r, n, &p->connect_ms, e);
 }
 
-static int take_silence(const struct reader *r, const struct toml_node *n, struct book_provider *p, struct err *e)
+static int take_silence(const struct reader *r, const struct toml_node *n, struct models_config_provider *p, struct err *e)
 {
 	return take_time(r, n, &p->silence_ms, e);
 }
 
-static int take_deadline(const struct reader *r, const struct toml_node *n, struct book_provider *p, struct err *e)
+static int take_deadline(const struct reader *r, const struct toml_node *n, struct models_config_provider *p, struct err *e)
 {
 	return take_time(r, n, &p->deadline_ms, e);
 }
 
-static int take_retries(const struct reader *r, const struct toml_node *n, struct book_provider *p, struct err *e)
+static int take_retries(const struct reader *r, const struct toml_node *n, struct models_config_provider *p, struct err *e)
 {
 	int64_t count = 0;
 
@@ -242,7 +242,7 @@ static int take_retries(const struct reader *r, const struct toml_node *n, struc
 	return 0;
 }
 
-static int take_old(const struct reader *r, const struct toml_node *n, struct book_provider *p, struct err *e)
+static int take_old(const struct reader *r, const struct toml_node *n, struct models_config_provider *p, struct err *e)
 {
 	if (n->type != TOML_BOOLEAN)
 		return wrong(r, n, e, "true or false is expected");
@@ -252,7 +252,7 @@ static int take_old(const struct reader *r, const struct toml_node *n, struct bo
 
 static const struct {
 	const char *key;
-	int (*take)(const struct reader *r, const struct toml_node *n, struct book_provider *p, struct err *e);
+	int (*take)(const struct reader *r, const struct toml_node *n, struct models_config_provider *p, struct err *e);
 } provider_rows[] = {
 	{ "dialect", take_dialect }, { "base", take_base },         { "key", take_key },
 	{ "key_file", take_key },    { "key_env", take_key },       { "ca_file", take_ca },
@@ -260,7 +260,7 @@ static const struct {
 	{ "retries", take_retries }, { "schema", take_schema },     { "old_limit", take_old },
 };
 
-static int provider_member(const struct reader *r, const struct toml_node *n, struct book_provider *p,
+static int provider_member(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
 			   struct err *e)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(provider_rows); i++)
@@ -271,14 +271,14 @@ static int provider_member(const struct reader *r, const struct toml_node *n, st
 
 static int read_provider(const struct reader *r, const struct toml_node *t, struct err *e)
 {
-	struct book_provider *p = &r->book->providers[r->book->nproviders];
+	struct models_config_provider *p = &r->book->providers[r->book->nproviders];
 
 	if (t->type != TOML_TABLE)
 		return wrong(r, t, e, "a provider is a table: [provider.name]");
-	if (r->book->nproviders == BOOK_PROVIDERS)
+	if (r->book->nproviders == MODELS_CONFIG_PROVIDERS)
 		return wrong(r, t, e, "too many providers");
 	r->book->nproviders++; /* from here on it is freed with the rest */
-	*p = (struct book_provider){ .name = copy(t->key, t->key_len),
+	*p = (struct models_config_provider){ .name = copy(t->key, t->key_len),
 				     .connect_ms = CONNECT_MS,
 				     .silence_ms = SILENCE_MS,
 				     .deadline_ms = DEADLINE_MS,
@@ -293,7 +293,7 @@ static int read_provider(const struct reader *r, const struct toml_node *t, stru
 
 /* ---- a model ---- */
 
-static int take_price(const struct reader *r, const struct toml_node *t, struct book_price *out,
+static int take_price(const struct reader *r, const struct toml_node *t, struct models_config_price *out,
 		      struct err *e)
 {
 	const struct {
@@ -325,7 +325,7 @@ static int take_price(const struct reader *r, const struct toml_node *t, struct 
 	return 0;
 }
 
-static const struct book_provider *provider_of(const struct book *b, const char *name)
+static const struct models_config_provider *provider_of(const struct models_config *b, const char *name)
 {
 	for (unsigned i = 0; i < b->nproviders; i++)
 		if (strcmp(b->providers[i].name, name) == 0)
@@ -333,7 +333,7 @@ static const struct book_provider *provider_of(const struct book *b, const char 
 	return NULL;
 }
 
-static int model_member(const struct reader *r, const struct toml_node *n, struct book_model *m,
+static int model_member(const struct reader *r, const struct toml_node *n, struct models_config_model *m,
 			struct err *e)
 {
 	int64_t count = 0;
@@ -357,14 +357,14 @@ static int model_member(const struct reader *r, const struct toml_node *n, struc
 
 static int read_model(const struct reader *r, const struct toml_node *t, struct err *e)
 {
-	struct book_model *m = &r->book->models[r->book->nmodels];
+	struct models_config_model *m = &r->book->models[r->book->nmodels];
 
 	if (t->type != TOML_TABLE)
 		return wrong(r, t, e, "a model is a table: [model.name]");
-	if (r->book->nmodels == BOOK_MODELS)
+	if (r->book->nmodels == MODELS_CONFIG_MODELS)
 		return wrong(r, t, e, "too many models");
 	r->book->nmodels++;
-	*m = (struct book_model){ .id = copy(t->key, t->key_len) };
+	*m = (struct models_config_model){ .id = copy(t->key, t->key_len) };
 	for (const struct toml_node *n = t->in.first; n; n = n->next)
 		if (model_member(r, n, m, e) < 0)
 			return -1;
@@ -373,7 +373,7 @@ static int read_model(const struct reader *r, const struct toml_node *t, struct 
 	return 0;
 }
 
-static const struct book_model *model_of(const struct book *b, const char *id)
+static const struct models_config_model *model_of(const struct models_config *b, const char *id)
 {
 	for (unsigned i = 0; i < b->nmodels; i++)
 		if (strcmp(b->models[i].id, id) == 0)
@@ -383,16 +383,16 @@ static const struct book_model *model_of(const struct book *b, const char *id)
 
 static int read_role(const struct reader *r, const struct toml_node *t, struct err *e)
 {
-	struct book_role *role = &r->book->roles[r->book->nroles];
+	struct models_config_role *role = &r->book->roles[r->book->nroles];
 
-	if (t->type != TOML_ARRAY || !t->in.count || t->in.count > BOOK_LEVELS)
+	if (t->type != TOML_ARRAY || !t->in.count || t->in.count > MODELS_CONFIG_LEVELS)
 		return wrong(r, t, e, "a role is a list of one to four models: [\"small\", \"large\"]");
-	if (r->book->nroles == BOOK_ROLES)
+	if (r->book->nroles == MODELS_CONFIG_ROLES)
 		return wrong(r, t, e, "too many roles");
 	r->book->nroles++;
-	*role = (struct book_role){ .name = copy(t->key, t->key_len) };
+	*role = (struct models_config_role){ .name = copy(t->key, t->key_len) };
 	for (const struct toml_node *n = t->in.first; n; n = n->next) {
-		const struct book_model *m = n->type == TOML_STRING ? model_of(r->book, n->text) : NULL;
+		const struct models_config_model *m = n->type == TOML_STRING ? model_of(r->book, n->text) : NULL;
 
 		if (!m)
 			return wrong(r, n, e, "there is no such [model.NAME]");
@@ -466,7 +466,7 @@ static void wipe_tree(const struct toml_node *n)
 	}
 }
 
-int book_parse(struct book *out, const char *name, const char *text, size_t len, struct err *e)
+int models_config_parse(struct models_config *out, const char *name, const char *text, size_t len, struct err *e)
 {
 	struct reader r = { .book = out, .file = name };
 	struct toml doc;
@@ -479,25 +479,25 @@ int book_parse(struct book *out, const char *name, const char *text, size_t len,
 	wipe_tree(doc.root);
 	toml_fini(&doc);
 	if (rc < 0)
-		book_fini(out);
+		models_config_fini(out);
 	return rc;
 }
 
-int book_load(struct book *out, const char *path, struct err *e)
+int models_config_load(struct models_config *out, const char *path, struct err *e)
 {
 	struct buf text = { 0 };
 	int rc = read_file(path, TOML_MAX_BYTES, &text, e);
 
 	if (rc == 0)
-		rc = book_parse(out, path, buf_str(&text), text.len, e);
+		rc = models_config_parse(out, path, buf_str(&text), text.len, e);
 	wipe_buf(&text);
 	return rc;
 }
 
-void book_fini(struct book *b)
+void models_config_fini(struct models_config *b)
 {
 	for (unsigned i = 0; i < b->nproviders; i++) {
-		struct book_provider *p = &b->providers[i];
+		struct models_config_provider *p = &b->providers[i];
 
 		wipe(&p->key);
 		free(p->name);
@@ -514,10 +514,10 @@ void book_fini(struct book *b)
 	memset(b, 0, sizeof(*b));
 }
 
-const struct book_model *book_find(const struct book *b, const char *model, const char *role,
+const struct models_config_model *models_config_find(const struct models_config *b, const char *model, const char *role,
 				   unsigned level, struct err *e)
 {
-	const struct book_model *m = model ? model_of(b, model) : NULL;
+	const struct models_config_model *m = model ? model_of(b, model) : NULL;
 
 	if (model && !m)
 		err_set(e, ERR_NOT_FOUND, "there is no model '%.64s'", model);
@@ -530,18 +530,18 @@ const struct book_model *book_find(const struct book *b, const char *model, cons
 	return NULL;
 }
 
-static json_t *price_json(const struct book_price *p)
+static json_t *price_json(const struct models_config_price *p)
 {
 	return json_pack("{s:f, s:f, s:f, s:f}", "in", p->in, "out", p->out, "cache_read", p->cache_read,
 			 "cache_write", p->cache_write);
 }
 
-json_t *book_public(const struct book *b)
+json_t *models_config_public(const struct models_config *b)
 {
 	json_t *models = json_array(), *roles = json_object();
 
 	for (unsigned i = 0; i < b->nmodels; i++) {
-		const struct book_model *m = &b->models[i];
+		const struct models_config_model *m = &b->models[i];
 
 		json_array_append_new(models,
 				      json_pack("{s:s, s:s, s:s, s:s, s:o}", "id", m->id, "name", m->name,
@@ -573,16 +573,16 @@ static void mix_text(struct sha256 *h, const char *text)
 	mix(h, text, text ? strlen(text) : 0);
 }
 
-void book_digest(const struct book *b, uint8_t out[32])
+void models_config_digest(const struct models_config *b, uint8_t out[32])
 {
 	struct sha256 h;
-	json_t *open = book_public(b);
+	json_t *open = models_config_public(b);
 	char *text = json_dumps(open, JSON_COMPACT);
 
 	sha256_init(&h);
 	mix_text(&h, text);
 	for (unsigned i = 0; i < b->nproviders; i++) {
-		const struct book_provider *p = &b->providers[i];
+		const struct models_config_provider *p = &b->providers[i];
 		const uint32_t numbers[] = { p->connect_ms, p->silence_ms, p->deadline_ms, p->retries, p->schema,
 					     (uint32_t)p->old_limit };
 

@@ -1,5 +1,5 @@
 /* models_config.h - who can be asked: providers, models and their prices, roles. /etc/atoll/models.toml.
- * Owns: every text in it. Keys are here and nowhere else: book_fini() wipes them, nothing prints them. */
+ * Owns: every text in it. Keys are here and nowhere else: models_config_fini() wipes them, nothing prints them. */
 #pragma once
 #include "base/err.h"
 #include <jansson.h>
@@ -8,11 +8,11 @@
 
 struct dialect;
 
-enum { BOOK_PROVIDERS = 64, BOOK_MODELS = 64, BOOK_ROLES = 16, BOOK_LEVELS = 4, BOOK_KEY = 4096 };
+enum { MODELS_CONFIG_PROVIDERS = 64, MODELS_CONFIG_MODELS = 64, MODELS_CONFIG_ROLES = 16, MODELS_CONFIG_LEVELS = 4, MODELS_CONFIG_KEY = 4096 };
 
-enum book_schema { SCHEMA_NATIVE, SCHEMA_TOOL, SCHEMA_NONE }; /* how a form is demanded */
+enum models_config_schema { SCHEMA_NATIVE, SCHEMA_TOOL, SCHEMA_NONE }; /* how a form is demanded */
 
-struct book_provider {
+struct models_config_provider {
 	char *name;
 	const struct dialect *dialect;
 	char *base;           /* no '/' at its end */
@@ -23,46 +23,46 @@ struct book_provider {
 	size_t ca_len;
 	uint32_t connect_ms, silence_ms, deadline_ms;
 	unsigned retries;
-	enum book_schema schema;
+	enum models_config_schema schema;
 	int old_limit; /* its servers call it max_tokens */
 };
 
-struct book_price { /* per million tokens */
+struct models_config_price { /* per million tokens */
 	double in, out, cache_read, cache_write;
 };
 
-struct book_model {
+struct models_config_model {
 	char *id; /* ours */
 	char *name; /* theirs */
-	const struct book_provider *provider;
-	struct book_price price;
+	const struct models_config_provider *provider;
+	struct models_config_price price;
 	uint32_t max_tokens; /* of an answer; what is asked for is cut to it. 0: whatever is asked for */
 };
 
-struct book_role {
+struct models_config_role {
 	char *name;
-	const struct book_model *levels[BOOK_LEVELS];
+	const struct models_config_model *levels[MODELS_CONFIG_LEVELS];
 	unsigned n;
 };
 
-struct book {
-	struct book_provider providers[BOOK_PROVIDERS];
-	struct book_model models[BOOK_MODELS];
-	struct book_role roles[BOOK_ROLES];
+struct models_config {
+	struct models_config_provider providers[MODELS_CONFIG_PROVIDERS];
+	struct models_config_model models[MODELS_CONFIG_MODELS];
+	struct models_config_role roles[MODELS_CONFIG_ROLES];
 	unsigned nproviders, nmodels, nroles;
 };
 
 /* name: for errors, "models.toml:3: ...". key_file and ca_file are read, key_env is looked up: call it
  * before the walls. On -1 nothing is left to free. */
-must_check int book_parse(struct book *out, const char *name, const char *text, size_t len, struct err *e);
-must_check int book_load(struct book *out, const char *path, struct err *e);
-void book_fini(struct book *b); /* fine on a zeroed one */
+must_check int models_config_parse(struct models_config *out, const char *name, const char *text, size_t len, struct err *e);
+must_check int models_config_load(struct models_config *out, const char *path, struct err *e);
+void models_config_fini(struct models_config *b); /* fine on a zeroed one */
 
 /* The model for a request: by its id, or the level-th of a role (the last one, where there are fewer).
  * NULL with e: there is none. */
-const struct book_model *book_find(const struct book *b, const char *model, const char *role,
+const struct models_config_model *models_config_find(const struct models_config *b, const char *model, const char *role,
 				   unsigned level, struct err *e);
 /* {models: [{id, name, provider, dialect, price}], roles: {planner: [id]}}; no key, no base. */
-json_t *book_public(const struct book *b);
+json_t *models_config_public(const struct models_config *b);
 /* SHA-256 over all that matters, keys as well: is it another book? */
-void book_digest(const struct book *b, uint8_t out[32]);
+void models_config_digest(const struct models_config *b, uint8_t out[32]);

@@ -13,7 +13,7 @@
 
 struct process {
 	struct loop loop;
-	struct book book;
+	struct models_config book;
 	struct asker asker;
 	struct watch warden;
 	struct link *links;
@@ -23,15 +23,15 @@ struct process {
 struct link { /* to a front */
 	struct link *next;
 	struct process *process;
-	struct pipe pipe;
+	struct json_pipe pipe;
 	struct question *questions;
 };
 
 struct question {
 	struct question *next;
 	struct link *link;
-	struct ask_owner owner;
-	struct ask *ask;
+	struct completion_owner owner;
+	struct completion *ask;
 	json_int_t number;
 };
 
@@ -58,7 +58,7 @@ static void tell(struct link *l, json_int_t number, json_t *take_answer, const s
 		json_object_set_new(m, "kind", json_integer(e->kind));
 		json_object_set_new(m, "message", json_string(e->msg));
 	}
-	pipe_send(&l->pipe, m);
+	json_pipe_send(&l->pipe, m);
 }
 
 static void drop(struct question *q)
@@ -71,14 +71,14 @@ static void drop(struct question *q)
 	free(q);
 }
 
-static void said(struct ask_owner *o, json_t *take_event)
+static void said(struct completion_owner *o, json_t *take_event)
 {
 	struct question *q = loop_owner(o, struct question, owner);
 
-	pipe_send(&q->link->pipe, json_pack("{s:I, s:o}", "said", q->number, "event", take_event));
+	json_pipe_send(&q->link->pipe, json_pack("{s:I, s:o}", "said", q->number, "event", take_event));
 }
 
-static void done(struct ask_owner *o, json_t *take_answer, const struct err *e)
+static void done(struct completion_owner *o, json_t *take_answer, const struct err *e)
 {
 	struct question *q = loop_owner(o, struct question, owner);
 	struct process *x = q->link->process;
@@ -103,9 +103,9 @@ static void asks(struct link *l, json_int_t number, json_t *request)
 	struct err e;
 
 	/* What we leave without having taken, the front asks the next one. */
-	pipe_send(&l->pipe, json_pack("{s:I}", "taken", number));
+	json_pipe_send(&l->pipe, json_pack("{s:I}", "taken", number));
 	*q = (struct question){ .link = l, .owner = { .said = said, .done = done }, .number = number };
-	q->ask = ask_start(&l->process->asker, json_incref(request), &q->owner, &e);
+	q->ask = completion_start(&l->process->asker, json_incref(request), &q->owner, &e);
 	if (!q->ask) {
 		free(q);
 		tell(l, number, refusal(&e), &e);
@@ -121,7 +121,7 @@ static void cancels(struct link *l, json_int_t number)
 
 	for (struct question *q = l->questions; q; q = q->next)
 		if (q->number == number) {
-			tell(l, number, ask_cancel(q->ask), &e); /* what was paid is counted */
+			tell(l, number, completion_cancel(q->ask), &e); /* what was paid is counted */
 			drop(q);
 			leave_if_done(l->process);
 			return;
@@ -130,7 +130,7 @@ static void cancels(struct link *l, json_int_t number)
 
 /* ---- fronts ---- */
 
-static void front_says(struct pipe *p, const json_t *m)
+static void front_says(struct json_pipe *p, const json_t *m)
 {
 	struct link *l = loop_owner(p, struct link, pipe);
 	const json_t *ask = json_object_get(m, "ask"), *cancel = json_object_get(m, "cancel");
@@ -142,19 +142,19 @@ static void front_says(struct pipe *p, const json_t *m)
 		cancels(l, json_integer_value(cancel));
 }
 
-static void front_gone(struct pipe *p)
+static void front_gone(struct json_pipe *p)
 {
 	struct link *l = loop_owner(p, struct link, pipe), **at = &l->process->links;
 	struct process *x = l->process;
 
 	while (l->questions) {
-		json_decref(ask_cancel(l->questions->ask));
+		json_decref(completion_cancel(l->questions->ask));
 		drop(l->questions);
 	}
 	while (*at != l)
 		at = &(*at)->next;
 	*at = l->next;
-	pipe_fini(&l->pipe);
+	json_pipe_fini(&l->pipe);
 	free(l);
 	leave_if_done(x);
 }
@@ -168,8 +168,8 @@ static void front_comes(struct process *x, int take_fd)
 	l->pipe.gone = front_gone;
 	l->next = x->links;
 	x->links = l;
-	pipe_init(&l->pipe, &x->loop, take_fd);
-	pipe_send(&l->pipe, json_pack("{s:o}", "book", book_public(&x->book)));
+	json_pipe_init(&l->pipe, &x->loop, take_fd);
+	json_pipe_send(&l->pipe, json_pack("{s:o}", "book", models_config_public(&x->book)));
 }
 
 /* ---- the process ---- */
@@ -193,7 +193,7 @@ static void warden_says(struct watch *w, unsigned what)
 	}
 }
 
-int model_main(const char *book_path, int warden, int (*walls)(void *ctx, struct err *e), void *ctx)
+int llm_main(const char *book_path, int warden, int (*walls)(void *ctx, struct err *e), void *ctx)
 {
 	static struct process x;
 	const struct rlimit none = { 0, 0 };
@@ -201,7 +201,7 @@ int model_main(const char *book_path, int warden, int (*walls)(void *ctx, struct
 
 	signal(SIGPIPE, SIG_IGN);
 	setrlimit(RLIMIT_CORE, &none); /* there are keys in here */
-	if (book_load(&x.book, book_path, &e) < 0 || loop_init(&x.loop, &e) < 0 ||
+	if (models_config_load(&x.book, book_path, &e) < 0 || loop_init(&x.loop, &e) < 0 ||
 	    asker_init(&x.asker, &x.loop, &x.book, &e) < 0 || walls(ctx, &e) < 0) {
 		log_error("models cannot be asked", LOG_E(&e));
 		return 1;
@@ -210,6 +210,6 @@ int model_main(const char *book_path, int warden, int (*walls)(void *ctx, struct
 	watch_want(&x.warden, LOOP_READ);
 	log_info("models can be asked", LOG_U("models", x.book.nmodels), LOG_U("roles", x.book.nroles));
 	loop_run(&x.loop);
-	book_fini(&x.book);
+	models_config_fini(&x.book);
 	return 0;
 }

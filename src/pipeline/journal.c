@@ -30,12 +30,12 @@ static int write_event(struct pipeline *p, const char *type, json_t *event, stru
 	return 0;
 }
 
-void course_event(struct pipeline *p, const char *type, json_t *take_event)
+void pipeline_event(struct pipeline *p, const char *type, json_t *take_event)
 {
 	struct err e;
 
 	if (write_event(p, type, take_event, &e) == 0)
-		course_tell(p->all, p->row.id);
+		pipeline_notify(p->all, p->row.id);
 	json_decref(take_event);
 }
 
@@ -144,7 +144,7 @@ int journal_add(struct pipeline *p, const char *kind, json_t *doc, const char *o
 		struct store_pipeline was = p->row;
 
 		p->seq++;
-		count(p, course_apply(p, kind, doc), kind);
+		count(p, pipeline_apply(p, kind, doc), kind);
 		if (write_events(p, kind, doc, outcome, e) < 0 ||
 		    store_pipeline_update(s, &p->row, e) < 0)
 			store_rollback(s);

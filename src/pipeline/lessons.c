@@ -73,7 +73,7 @@ static int is_off(const struct pipeline *p)
 	       store_policy_get(p->all->fleet->store, p->row.team, &policy, &e) < 0 || policy.forgetful;
 }
 
-void memory_learn(struct pipeline *p)
+void lessons_add(struct pipeline *p)
 {
 	const json_t *last = json_array_get(p->before, json_array_size(p->before) - 1);
 	const char *because = doc_text(p->artifact, "changed_because");
@@ -85,7 +85,7 @@ void memory_learn(struct pipeline *p)
 				doc_text(last, "category"), because, &e); /* then it is not known, and that is all */
 }
 
-json_t *memory_like(const struct pipeline *p, const char *category)
+json_t *lessons_like(const struct pipeline *p, const char *category)
 {
 	auto_buf struct buf text = { 0 };
 	struct store_lessons found;
@@ -105,9 +105,9 @@ json_t *memory_like(const struct pipeline *p, const char *category)
 	return all;
 }
 
-json_t *memory_with(const struct pipeline *p, json_t *take_doc, const char *category)
+json_t *lessons_with(const struct pipeline *p, json_t *take_doc, const char *category)
 {
-	json_t *found = memory_like(p, category);
+	json_t *found = lessons_like(p, category);
 
 	if (json_array_size(found))
 		json_object_set(take_doc, "lessons", found);

@@ -6,8 +6,8 @@
 #pragma once
 #include "pipeline/pipeline_internal.h"
 
-void memory_learn(struct pipeline *p); /* of one that is verified */
+void lessons_add(struct pipeline *p); /* of one that is verified */
 /* [{task, category, fix}], the likest first. category: of a mistake, or "". */
-json_t *memory_like(const struct pipeline *p, const char *category);
+json_t *lessons_like(const struct pipeline *p, const char *category);
 /* The same document with `lessons` in it, where there are any. */
-json_t *memory_with(const struct pipeline *p, json_t *take_doc, const char *category);
+json_t *lessons_with(const struct pipeline *p, json_t *take_doc, const char *category);

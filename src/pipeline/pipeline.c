@@ -36,7 +36,7 @@ static uint64_t now_us(void)
 
 /* ---- who looks on ---- */
 
-void course_tell(struct pipelines *a, const char *id)
+void pipeline_notify(struct pipelines *a, const char *id)
 {
 	for (struct pipeline_watch *w = a->watches, *next; w; w = next) {
 		next = w->next;
@@ -118,7 +118,7 @@ static struct pipeline *find(const struct pipelines *a, const char *id)
 
 /* ---- storing ---- */
 
-void course_log(const struct pipeline *p, const char *outcome)
+void pipeline_log(const struct pipeline *p, const char *outcome)
 {
 	char line[160];
 
@@ -152,27 +152,27 @@ static void try_store(struct pipeline *p)
 	}
 	p->unwritten = NULL;
 	json_decref(doc);
-	course_tell(a, p->row.id);
-	if (!course_stops(p, "after"))
+	pipeline_notify(a, p->row.id);
+	if (!pipeline_stops(p, "after"))
 		timer_set(&p->go, 0);
 }
 
-void course_store(struct pipeline *p, const char *kind, json_t *take_doc, const char *outcome)
+void pipeline_store(struct pipeline *p, const char *kind, json_t *take_doc, const char *outcome)
 {
-	if (course_stops(p, "inside")) {
+	if (pipeline_stops(p, "inside")) {
 		json_decref(take_doc);
 		return;
 	}
 	p->unwritten = take_doc;
 	p->unwritten_kind = kind;
 	p->unwritten_outcome = outcome;
-	course_log(p, outcome);
+	pipeline_log(p, outcome);
 	try_store(p);
 }
 
 /* In test builds the answer "test-stop": "planner:before" lets a run stand still there until
  * somebody kills us. Once: not one that was taken up. */
-int course_stops(struct pipeline *p, const char *point)
+int pipeline_stops(struct pipeline *p, const char *point)
 {
 #ifdef ATOLL_TEST
 	const char *wanted = doc_text(json_object_get(p->task, "answers"), "test-stop");
@@ -198,7 +198,7 @@ static uint64_t member(const json_t *usage, const char *name)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
-void course_used(struct pipeline *p, const json_t *usage)
+void pipeline_add_usage(struct pipeline *p, const json_t *usage)
 {
 	double cost = json_number_value(json_object_get(usage, "cost"));
 
@@ -209,7 +209,7 @@ void course_used(struct pipeline *p, const json_t *usage)
 	p->row.cost_micro += cost > 0 ? (uint64_t)(cost * 1e6) : 0;
 }
 
-json_t *course_usage(const struct pipeline *p)
+json_t *pipeline_usage(const struct pipeline *p)
 {
 	return json_pack("{s:I, s:I, s:I, s:I, s:f}", "calls", (json_int_t)p->row.calls, "in",
 			 (json_int_t)p->row.tokens_in, "out", (json_int_t)p->row.tokens_out,
@@ -264,7 +264,7 @@ static void read_docs(struct pipeline *p, const struct store_docs *docs)
 		json_t *doc = json_loads(docs->v[i].json, 0, NULL);
 
 		if (doc)
-			course_apply(p, docs->v[i].kind, doc);
+			pipeline_apply(p, docs->v[i].kind, doc);
 		p->seq = docs->v[i].seq;
 		if (!strcmp(docs->v[i].kind, "task") || !strcmp(docs->v[i].kind, "answer"))
 			p->began_ns = docs->v[i].created_ns;
@@ -299,7 +299,7 @@ static void reload(struct pipeline *p)
 
 	if (store_doc_list(p->all->fleet->store, row.id, &docs, &e) < 0)
 		return;
-	course_reset(p);
+	pipeline_reset(p);
 	read_docs(p, &docs);
 	store_docs_fini(&docs);
 	p->row = row;
@@ -324,8 +324,8 @@ static void take_all_up(struct pipelines *a)
 		if (!p)
 			continue;
 		if (p->resumed) {
-			course_log(p, "resumed");
-			course_event(p, "resumed", json_object());
+			pipeline_log(p, "resumed");
+			pipeline_event(p, "resumed", json_object());
 		}
 		timer_set(&p->go, 0);
 	}
@@ -459,7 +459,7 @@ int pipeline_start(struct pipelines *a, const char *team, const char *who, const
 	done = journal_begin(p, doc, also, ctx, e);
 	if (done == 0) {
 		p->seq = 1;
-		course_apply(p, "task", doc);
+		pipeline_apply(p, "task", doc);
 		memcpy(out_id, row.id, sizeof(row.id));
 		timer_set(&p->go, 0);
 	} else {
@@ -515,7 +515,7 @@ int pipeline_answer(struct pipelines *a, const char *team, const char *id, const
 	p->stage_began_us = now_us();
 	p->began_ns = fleet_now_ns();
 	timer_clear(&p->wall);
-	course_store(p, "answer", json_pack("{s:s, s:s}", "name", asked, "text", text), "answered");
+	pipeline_store(p, "answer", json_pack("{s:s, s:s}", "name", asked, "text", text), "answered");
 	return 0;
 }
 

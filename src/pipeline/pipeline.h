@@ -21,11 +21,11 @@ enum {
 	PIPELINE_QUESTIONS = 5
 };
 
-struct model_line;
+struct llm_client;
 struct pipelines_conf {
 	uint64_t keep_ms;        /* behind the end; 0: for ever */
 	int forgetful;           /* nothing is learned here */
-	struct model_line *line; /* NULL: nobody to ask */
+	struct llm_client *line; /* NULL: nobody to ask */
 };
 
 struct pipelines;

@@ -186,7 +186,7 @@ static const struct {
 	{ "report", apply_report, -1 },
 };
 
-int course_apply(struct pipeline *p, const char *kind, const json_t *doc)
+int pipeline_apply(struct pipeline *p, const char *kind, const json_t *doc)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(kinds); i++)
 		if (!strcmp(kinds[i].kind, kind)) {
@@ -196,7 +196,7 @@ int course_apply(struct pipeline *p, const char *kind, const json_t *doc)
 	return -1;
 }
 
-void course_reset(struct pipeline *p)
+void pipeline_reset(struct pipeline *p)
 {
 	json_array_clear(p->before);
 	json_array_clear(p->candidates);

@@ -78,8 +78,8 @@ struct pipelines {
 };
 
 /* apply.c: what the next document changes; the stage whose time it was, or -1. */
-int course_apply(struct pipeline *p, const char *kind, const json_t *doc);
-void course_reset(struct pipeline *p); /* before they are all read again */
+int pipeline_apply(struct pipeline *p, const char *kind, const json_t *doc);
+void pipeline_reset(struct pipeline *p); /* before they are all read again */
 
 /* journal.c: the document, the events that tell of it and the row: all, or none. */
 must_check int journal_begin(struct pipeline *p, json_t *task,
@@ -88,16 +88,16 @@ must_check int journal_begin(struct pipeline *p, json_t *task,
 must_check int journal_add(struct pipeline *p, const char *kind, json_t *doc, const char *outcome,
 			   struct err *e);
 /* An event by itself: what the disk does not take of these is missing in the stream, nowhere else. */
-void course_event(struct pipeline *p, const char *type, json_t *take_event);
+void pipeline_event(struct pipeline *p, const char *type, json_t *take_event);
 
 /* pipeline.c: the document is stored, its stage is over, and the next one begins from the loop.
  * kind and outcome are static texts, or live as long as the pipeline. */
-void course_store(struct pipeline *p, const char *kind, json_t *take_doc, const char *outcome);
-void course_tell(struct pipelines *a, const char *id); /* who looks on: there is more */
-void course_log(const struct pipeline *p, const char *outcome);
-int course_stops(struct pipeline *p, const char *point);
-void course_used(struct pipeline *p, const json_t *usage);
-json_t *course_usage(const struct pipeline *p);
+void pipeline_store(struct pipeline *p, const char *kind, json_t *take_doc, const char *outcome);
+void pipeline_notify(struct pipelines *a, const char *id); /* who looks on: there is more */
+void pipeline_log(const struct pipeline *p, const char *outcome);
+int pipeline_stops(struct pipeline *p, const char *point);
+void pipeline_add_usage(struct pipeline *p, const json_t *usage);
+json_t *pipeline_usage(const struct pipeline *p);
 
 /* stages.c */
 void stage_begin(struct pipeline *p);                 /* of p->step */

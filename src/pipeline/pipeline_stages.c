@@ -75,7 +75,7 @@ static void model_called(struct roles_owner *o, const json_t *event)
 {
 	struct pipeline *p = loop_owner(o, struct asker, owner)->p;
 
-	course_event(p, "model_call", json_copy((json_t *)event));
+	pipeline_event(p, "model_call", json_copy((json_t *)event));
 }
 
 static struct asker *new_asker(struct pipeline *p, void (*done)(struct roles_owner *, json_t *,
@@ -99,7 +99,7 @@ static unsigned answered(struct asker *k, json_t *take_doc, const json_t *usage,
 	k->doc = take_doc;
 	if (e)
 		k->e = *e;
-	course_used(p, usage);
+	pipeline_add_usage(p, usage);
 	for (unsigned i = 0; i < p->naskers; i++)
 		open += !p->askers[i].over;
 	return open;
@@ -123,7 +123,7 @@ static void report(struct pipeline *p, enum pipelines_outcome outcome, const cha
 	json_t *doc = json_pack("{s:s, s:s, s:o, s:o, s:I, s:o, s:f}", "schema", AGENT_REPORT,
 				"outcome", pipeline_outcome_name(outcome), "why", changes_text(why), "evidence",
 				report_evidence(p->plan, p->artifact, p->result), "attempts",
-				(json_int_t)p->attempt, "usage", course_usage(p), "ms",
+				(json_int_t)p->attempt, "usage", pipeline_usage(p), "ms",
 				(double)(fleet_now_ns() - p->row.created_ns) / 1e6);
 
 	p->stage = "orchestrator";
@@ -136,7 +136,7 @@ static void report(struct pipeline *p, enum pipelines_outcome outcome, const cha
 	if (p->diagnosis && outcome == OUTCOME_FAILED) {
 		json_object_set_new(doc, "root_cause",
 				    json_string(doc_text(p->diagnosis, "root_cause")));
-		json_object_set_new(doc, "lessons", memory_like(p, category ? category : ""));
+		json_object_set_new(doc, "lessons", lessons_like(p, category ? category : ""));
 	}
 	if ((outcome == OUTCOME_NOT_UNDERSTOOD || outcome == OUTCOME_FAILED) && model_hint(p))
 		json_object_set_new(doc, "hint", json_string(model_hint(p)));
@@ -145,7 +145,7 @@ static void report(struct pipeline *p, enum pipelines_outcome outcome, const cha
 				json_object_get(json_object_get(p->plan, "not_understood"),
 						"nearest"));
 	stage_stop(p);
-	course_store(p, "report", doc, pipeline_outcome_name(outcome));
+	pipeline_store(p, "report", doc, pipeline_outcome_name(outcome));
 }
 
 static void report_end(struct pipeline *p)
@@ -169,7 +169,7 @@ static void report_end(struct pipeline *p)
 	}
 	label = report_label(p->plan, p->artifact, p->result, &why);
 	if (!strcmp(label, "verified")) {
-		memory_learn(p);
+		lessons_add(p);
 		report(p, OUTCOME_VERIFIED, why, NULL);
 	} else {
 		report(p, !strcmp(label, "examples_pass") ? OUTCOME_EXAMPLES_PASS : OUTCOME_PLAUSIBLE, why, NULL);
@@ -201,7 +201,7 @@ static void plan_done(struct pipeline *p, json_t *take_plan)
 {
 	int lost = json_is_object(json_object_get(take_plan, "not_understood"));
 
-	course_store(p, "plan", take_plan,
+	pipeline_store(p, "plan", take_plan,
 		     lost ? "not understood"
 		     : json_array_size(json_object_get(take_plan, "inputs_needed")) ? "asks"
 										    : "planned");
@@ -234,7 +234,7 @@ static void plan_stage(struct pipeline *p)
 
 	if (!is_sure(plan) && may_ask(p, "planner")) {
 		struct asker *k = new_asker(p, model_planned);
-		json_t *task = memory_with(p, json_copy(p->task), "");
+		json_t *task = lessons_with(p, json_copy(p->task), "");
 
 		json_decref(plan);
 		k->ask = roles_plan(p->all->conf.line, task, &k->owner);
@@ -268,7 +268,7 @@ static void ready(json_t *artifact, unsigned attempt)
 	if (!json_object_get(artifact, "schema"))
 		json_object_set_new(artifact, "schema", json_string(AGENT_ARTIFACT));
 	json_object_set_new(artifact, "attempt", json_integer(attempt));
-	artifact_seal(artifact);
+	artifact_set_hash(artifact);
 }
 
 /* 1: another attempt may be made of it. */
@@ -303,7 +303,7 @@ static void store_candidates(struct pipeline *p, json_t *take_list, const char *
 		json_object_set_new(first, "rivals", take_list);
 	else
 		json_decref(take_list);
-	course_store(p, "artifact", first, outcome);
+	pipeline_store(p, "artifact", first, outcome);
 }
 
 static void models_coded(struct roles_owner *o, json_t *take_doc, const json_t *usage,
@@ -380,7 +380,7 @@ static void code_stage(struct pipeline *p)
 static void recall(const struct pipeline *p, json_t *diagnosis)
 {
 	const char *category = doc_text(diagnosis, "category");
-	json_t *found = memory_like(p, category), *one;
+	json_t *found = lessons_like(p, category), *one;
 	size_t i;
 
 	json_array_foreach(found, i, one)
@@ -406,7 +406,7 @@ static void debug_stage(struct pipeline *p)
 			      doc_text(p->artifact, "hash"));
 	recall(p, d);
 	json_object_set_new(d, "attempt", json_integer(p->attempt));
-	course_store(p, "diagnosis", d, "diagnosed");
+	pipeline_store(p, "diagnosis", d, "diagnosed");
 }
 
 /* The first that has a program is the diagnosis; programs of the others are its rivals. */
@@ -447,17 +447,17 @@ static void models_debugged(struct roles_owner *o, json_t *take_doc, const json_
 	if (strncmp(doc_text(doc, "source"), "llm", 3) != 0)
 		json_object_set_new(doc, "source", json_string("llm"));
 	json_object_set_new(doc, "attempt", json_integer(p->attempt));
-	course_store(p, "diagnosis", doc, "diagnosed by a model");
+	pipeline_store(p, "diagnosis", doc, "diagnosed by a model");
 }
 
 static void ask_debuggers(struct pipeline *p)
 {
-	json_t *plan = memory_with(p, shown_plan(p), doc_text(p->diagnosis, "category"));
+	json_t *plan = lessons_with(p, shown_plan(p), doc_text(p->diagnosis, "category"));
 	const char *why;
 	unsigned level = roles_level(p->before, p->diagnosis, &why), n = race_of(p);
 
 	p->stage = "debugger";
-	course_event(p, "stage_started", json_pack("{s:s}", "why", why ? why : ""));
+	pipeline_event(p, "stage_started", json_pack("{s:s}", "why", why ? why : ""));
 	while (p->naskers < n) {
 		struct asker *k = new_asker(p, models_debugged);
 
@@ -478,14 +478,14 @@ static void repaired(struct repair_owner *o, json_t *take_artifact, json_t *take
 	p->repair = NULL;
 	if (take_artifact)
 		json_object_set_new(doc, "new_artifact", take_artifact);
-	course_store(p, "repair", doc, take_artifact ? "repaired" : "no repair found");
+	pipeline_store(p, "repair", doc, take_artifact ? "repaired" : "no repair found");
 }
 
 static void begin_repair(struct pipeline *p)
 {
 	p->stage = "repair";
-	course_event(p, "stage_started", json_object());
-	if (course_stops(p, "before"))
+	pipeline_event(p, "stage_started", json_object());
+	if (pipeline_stops(p, "before"))
 		return;
 	p->repair_owner.done = repaired;
 	p->repair = repair_start(p->all->fleet, p->row.team, p->artifact, race_held_example(p), REPAIR_BOXES,
@@ -503,7 +503,7 @@ static void ask(struct pipeline *p, const json_t *question)
 		report(p, OUTCOME_FAILED, "it has asked too often", "needs_input");
 		return;
 	}
-	course_store(p, "question", doc, "needs input");
+	pipeline_store(p, "question", doc, "needs input");
 }
 
 static void add_new(const struct pipeline *p, json_t *list, const json_t *artifact)
@@ -539,7 +539,7 @@ static void retry(struct pipeline *p, json_t *take_list)
 	const json_t *first = json_array_get(take_list, 0);
 
 	p->all->figures.retries++;
-	course_event(p, "retry",
+	pipeline_event(p, "retry",
 		     json_pack("{s:s, s:s}", "reason", doc_text(p->diagnosis, "root_cause"),
 			       "change", doc_text(first, "changed_because")));
 	store_candidates(p, take_list, "another attempt");
@@ -650,8 +650,8 @@ static const struct {
 void stage_begin(struct pipeline *p)
 {
 	p->stage = stages[p->step].name;
-	course_event(p, "stage_started", json_object());
-	if (!course_stops(p, "before"))
+	pipeline_event(p, "stage_started", json_object());
+	if (!pipeline_stops(p, "before"))
 		stages[p->step].begin(p);
 }
 

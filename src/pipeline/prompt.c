@@ -116,10 +116,10 @@ static const char *const stage_rules[FORM_COUNT] = {
 	[FORM_DIAGNOSIS] = debug_rules,
 };
 
-json_t *prompt_system(enum form f)
+json_t *prompt_system(enum reply_schema f)
 {
 	auto_buf struct buf form = { 0 }, all = { 0 };
-	auto_free char *schema = json_dumps(form_schema(f), JSON_COMPACT);
+	auto_free char *schema = json_dumps(reply_schema_json(f), JSON_COMPACT);
 
 	buf_puts(&all, rules);
 	buf_puts(&all, "\nLanguages of this host:");

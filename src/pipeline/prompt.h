@@ -4,7 +4,7 @@
 #pragma once
 #include "pipeline/reply_schema.h"
 
-json_t *prompt_system(enum form f); /* the texts before all messages */
+json_t *prompt_system(enum reply_schema f); /* the texts before all messages */
 
 /* The one message of the user's. */
 json_t *prompt_plan(const json_t *task);

@@ -25,7 +25,7 @@ static void said(struct execution_owner *o, const char *phase, unsigned stream, 
 	if (r->held || r->p->outputs >= OUTPUTS)
 		return;
 	r->p->outputs++;
-	course_event(r->p, "output",
+	pipeline_event(r->p, "output",
 		     json_pack("{s:s, s:s, s:o}", "stream", stream ? "stderr" : "stdout", "phase",
 			       phase, "text",
 			       execute_text(bytes, n < OUTPUT_BYTES ? n : OUTPUT_BYTES, "", 0, n)));
@@ -59,7 +59,7 @@ static void race_over(struct pipeline *p)
 	if (p->nrunners > 1)
 		json_object_set_new(result, "raced", json_integer(p->nrunners));
 	race_stop(p);
-	course_store(p, "result", result, result_word(result));
+	pipeline_store(p, "result", result, result_word(result));
 }
 
 const json_t *race_held_example(const struct pipeline *p)

@@ -153,12 +153,12 @@ static const struct {
 	[FORM_DIAGNOSIS] = { "diagnosis", diagnosis_form },
 };
 
-const char *form_name(enum form f)
+const char *reply_schema_name(enum reply_schema f)
 {
 	return forms[f].name;
 }
 
-const json_t *form_schema(enum form f)
+const json_t *reply_schema_json(enum reply_schema f)
 {
 	static json_t *made[FORM_COUNT];
 
@@ -279,14 +279,14 @@ static int check(const json_t *schema, const json_t *v, const struct place *p, u
 	return 0;
 }
 
-int form_check(const json_t *schema, const json_t *value, struct err *e)
+int reply_schema_check(const json_t *schema, const json_t *value, struct err *e)
 {
 	struct place top = { 0 };
 
 	return check(schema, value, &top, 0, e);
 }
 
-json_t *form_parse(enum form f, const char *text, size_t n, struct err *e)
+json_t *reply_schema_parse(enum reply_schema f, const char *text, size_t n, struct err *e)
 {
 	json_error_t where;
 	json_t *v = json_loadb(text, n, JSON_REJECT_DUPLICATES, &where);
@@ -295,7 +295,7 @@ json_t *form_parse(enum form f, const char *text, size_t n, struct err *e)
 		err_set(e, ERR_INVALID, "the answer is not one JSON value, line %d: %.100s", where.line, where.text);
 		return NULL;
 	}
-	if (form_check(form_schema(f), v, e) < 0) {
+	if (reply_schema_check(reply_schema_json(f), v, e) < 0) {
 		json_decref(v);
 		return NULL;
 	}

@@ -7,11 +7,11 @@
 #pragma once
 #include "document/document.h"
 
-enum form { FORM_PLAN, FORM_CODE, FORM_DIAGNOSIS, FORM_COUNT };
+enum reply_schema { FORM_PLAN, FORM_CODE, FORM_DIAGNOSIS, FORM_COUNT };
 
-const char *form_name(enum form f); /* "plan" */
-const json_t *form_schema(enum form f);
+const char *reply_schema_name(enum reply_schema f); /* "plan" */
+const json_t *reply_schema_json(enum reply_schema f);
 
 /* The whole text, one value, no fences, no name twice; then its form. NULL: e has the place. */
-json_t *form_parse(enum form f, const char *text, size_t n, struct err *e);
-must_check int form_check(const json_t *schema, const json_t *value, struct err *e);
+json_t *reply_schema_parse(enum reply_schema f, const char *text, size_t n, struct err *e);
+must_check int reply_schema_check(const json_t *schema, const json_t *value, struct err *e);

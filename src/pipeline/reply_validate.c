@@ -16,7 +16,7 @@ enum { FILES = 100, FILE_BYTES = 1 << 20, PATH_BYTES = 200, LIST = 30, TEXT = 20
 
 /* ---- paths ---- */
 
-int sound_path(const char *path, struct err *e)
+int reply_validate_path(const char *path, struct err *e)
 {
 	const char *at = path;
 
@@ -104,7 +104,7 @@ static int has_line(const char *text, const char *line)
 	return 0;
 }
 
-int sound_whole(const char *path, const char *text, const char *was, struct err *e)
+int reply_validate_whole(const char *path, const char *text, const char *was, struct err *e)
 {
 	unsigned number = 1;
 
@@ -209,7 +209,7 @@ static int check_fits(const json_t *c, struct err *e)
 	if (!strcmp(kind, "exit"))
 		return strtol(arg, &end, 10) < 0 || *end || !*arg ? err_set(e, ERR_INVALID, "arg: exit takes a number") : 0;
 	if (!strcmp(kind, "file_exists"))
-		return sound_path(arg, e);
+		return reply_validate_path(arg, e);
 	if (strcmp(kind, "stdout_regex") != 0)
 		return 0;
 	if (regcomp(&re, arg, REG_EXTENDED | REG_NOSUB) != 0)
@@ -237,7 +237,7 @@ static int plan_fits(const json_t *answer, struct err *e)
 	for (unsigned k = 0; lists[k]; k++)
 		if (few(answer, lists[k], LIST, e) < 0)
 			return -1;
-	if (sound_path(doc_text(answer, "entry"), e) < 0)
+	if (reply_validate_path(doc_text(answer, "entry"), e) < 0)
 		return err_in(e, "entry");
 	json_array_foreach(json_object_get(answer, "checks"), i, one)
 		if (check_fits(one, e) < 0)
@@ -248,7 +248,7 @@ static int plan_fits(const json_t *answer, struct err *e)
 	return 0;
 }
 
-json_t *sound_plan(const json_t *answer, const json_t *task, const char *model, struct err *e)
+json_t *reply_validate_plan(const json_t *answer, const json_t *task, const char *model, struct err *e)
 {
 	static const char *const told[] = { "files", "stdin", "examples", "tests", "limits", "network", NULL };
 	static const char *const said[] = { "language", "entry", "checks", "inputs_needed", "assumptions", NULL };
@@ -291,11 +291,11 @@ static int add_files(json_t *files, const json_t *list, struct err *e)
 	json_array_foreach(list, i, f) {
 		const char *path = doc_text(f, "path"), *was = json_string_value(json_object_get(files, path));
 
-		if (sound_path(path, e) < 0)
+		if (reply_validate_path(path, e) < 0)
 			return err_in(e, "files[%zu].path", i);
 		if (json_string_length(json_object_get(f, "content")) > FILE_BYTES)
 			return err_set(e, ERR_LIMIT, "files[%zu].content: more than %d bytes", i, FILE_BYTES);
-		if (sound_whole(path, doc_text(f, "content"), was, e) < 0)
+		if (reply_validate_whole(path, doc_text(f, "content"), was, e) < 0)
 			return err_in(e, "files[%zu].content", i);
 		json_object_set(files, path, json_object_get(f, "content"));
 	}
@@ -324,7 +324,7 @@ static json_t *files_before(const json_t *doc)
 	return json_is_object(files) ? json_copy((json_t *)files) : json_object();
 }
 
-json_t *sound_code(const json_t *answer, const json_t *plan, const char *model, struct err *e)
+json_t *reply_validate_code(const json_t *answer, const json_t *plan, const char *model, struct err *e)
 {
 	static const char *const told[] = { "language", "examples", "tests", "checks", "limits", "network", NULL };
 	json_t *files = files_before(plan), *packages = NULL, *a, *input = json_object_get(answer, "stdin");
@@ -347,7 +347,7 @@ json_t *sound_code(const json_t *answer, const json_t *plan, const char *model, 
 		      json_is_string(input) ? json_string_value(input) : "", "env", "provenance",
 		      json_sprintf("llm:%s", model), "parent", "changed_because");
 	carry(a, plan, told);
-	artifact_seal(a);
+	artifact_set_hash(a);
 	return a;
 }
 
@@ -359,7 +359,7 @@ static int apply_edit(json_t *files, const json_t *x, struct err *e)
 		   *was = json_string_value(json_object_get(files, path)), *at;
 	auto_buf struct buf now = { 0 };
 
-	if (sound_path(path, e) < 0)
+	if (reply_validate_path(path, e) < 0)
 		return err_in(e, "path");
 	if (!*old) {
 		buf_puts(&now, fresh);
@@ -373,7 +373,7 @@ static int apply_edit(json_t *files, const json_t *x, struct err *e)
 	}
 	if (now.len > FILE_BYTES)
 		return err_set(e, ERR_LIMIT, "new: more than %d bytes", FILE_BYTES);
-	if (sound_whole(path, buf_str(&now), was, e) < 0)
+	if (reply_validate_whole(path, buf_str(&now), was, e) < 0)
 		return err_in(e, "new");
 	json_object_set_new(files, path, json_stringn(buf_str(&now), now.len));
 	return 0;
@@ -399,7 +399,7 @@ static json_t *edited(const json_t *answer, const json_t *artifact, const char *
 	child = artifact_child(artifact, from, doc_text(answer, "detail"));
 	json_object_set_new(child, "files", files);
 	json_object_set_new(child, "packages", packages);
-	artifact_seal(child);
+	artifact_set_hash(child);
 	if (!strcmp(doc_text(child, "hash"), doc_text(artifact, "hash"))) {
 		err_set(e, ERR_INVALID, "edits: nothing differs; the program must be another one, or the action \"stop\"");
 		json_decref(child);
@@ -443,7 +443,7 @@ static void novelty(const json_t *answer, const json_t *result, char out[65])
 	json_decref(what);
 }
 
-json_t *sound_diagnosis(const json_t *answer, const json_t *artifact, const json_t *result, const char *model, struct err *e)
+json_t *reply_validate_diagnosis(const json_t *answer, const json_t *artifact, const json_t *result, const char *model, struct err *e)
 {
 	const char *kind = doc_text(answer, "action"), *question = doc_text(answer, "question");
 	int changes = !strcmp(kind, "edit") || !strcmp(kind, "install"), asks = !strcmp(kind, "ask");

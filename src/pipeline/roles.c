@@ -15,7 +15,7 @@ enum { ANSWER_BACK = 64 << 10 }; /* of a wrong answer, shown to who gave it */
 
 static const struct role {
 	const char *name;
-	enum form form;
+	enum reply_schema form;
 	uint32_t max_tokens, deadline_ms;
 } roles[] = {
 	[FORM_PLAN] = { "planner", FORM_PLAN, 4096, 180000 },
@@ -26,8 +26,8 @@ static const struct role {
 struct roles_ask {
 	const struct role *role;
 	struct roles_owner *owner;
-	struct model_line *line;
-	struct model_ask ask;
+	struct llm_client *line;
+	struct llm_request ask;
 	struct timer soon;              /* to tell what could not even be asked */
 	json_t *a, *b;                  /* task; plan; artifact and result */
 	json_t *messages, *usage, *doc; /* doc: the outcome */
@@ -65,7 +65,7 @@ static void add_usage(json_t *to, const json_t *more)
 
 static void free_ask(struct roles_ask *x)
 {
-	model_cancel(&x->ask);
+	llm_cancel(&x->ask);
 	timer_fini(&x->soon);
 	json_decref(x->a);
 	json_decref(x->b);
@@ -107,15 +107,15 @@ static int understand(struct roles_ask *x, const json_t *answer)
 		return err_set(&x->err, ERR_LIMIT, "the answer was cut at %u tokens", x->max_tokens);
 	if (strcmp(stop, "end") != 0)
 		return err_set(&x->err, ERR_DENIED, "the model stopped for another reason: %.20s", stop);
-	form = form_parse(x->role->form, json_string_value(text) ?: "", json_string_length(text), &x->err);
+	form = reply_schema_parse(x->role->form, json_string_value(text) ?: "", json_string_length(text), &x->err);
 	if (!form)
 		return -1;
 	if (x->role->form == FORM_PLAN)
-		x->doc = sound_plan(form, x->a, model, &x->err);
+		x->doc = reply_validate_plan(form, x->a, model, &x->err);
 	else if (x->role->form == FORM_CODE)
-		x->doc = sound_code(form, x->a, model, &x->err);
+		x->doc = reply_validate_code(form, x->a, model, &x->err);
 	else
-		x->doc = sound_diagnosis(form, x->a, x->b, model, &x->err);
+		x->doc = reply_validate_diagnosis(form, x->a, x->b, model, &x->err);
 	json_decref(form);
 	return x->doc ? 0 : -1;
 }
@@ -153,7 +153,7 @@ static int ask_again(struct roles_ask *x, const json_t *answer, struct err *e)
 	return ask_now(x, e);
 }
 
-static void answered(struct model_ask *m, const json_t *answer, const struct err *e)
+static void answered(struct llm_request *m, const json_t *answer, const struct err *e)
 {
 	struct roles_ask *x = loop_owner(m, struct roles_ask, ask);
 	struct err failed = { 0 };
@@ -189,15 +189,15 @@ static int ask_now(struct roles_ask *x, struct err *e)
 {
 	json_t *request = json_pack("{s:s, s:i, s:o, s:O, s:{s:s, s:O}, s:I, s:I}", "role", x->role->name, "level", (int)x->level,
 				    "system", prompt_system(x->role->form), "messages", x->messages, "schema", "name",
-				    form_name(x->role->form), "schema", form_schema(x->role->form), "max_tokens",
+				    reply_schema_name(x->role->form), "schema", reply_schema_json(x->role->form), "max_tokens",
 				    (json_int_t)x->max_tokens, "deadline_ms", (json_int_t)x->role->deadline_ms);
 
 	x->asked++;
-	x->ask = (struct model_ask){ .done = answered };
-	return model_start(x->line, &x->ask, request, e);
+	x->ask = (struct llm_request){ .done = answered };
+	return llm_start(x->line, &x->ask, request, e);
 }
 
-static struct roles_ask *begin(struct model_line *line, enum form form, unsigned level, json_t *take_message, const json_t *a,
+static struct roles_ask *begin(struct llm_client *line, enum reply_schema form, unsigned level, json_t *take_message, const json_t *a,
 			       const json_t *b, struct roles_owner *o)
 {
 	struct roles_ask *x = calloc(1, sizeof(*x));
@@ -208,29 +208,29 @@ static struct roles_ask *begin(struct model_line *line, enum form form, unsigned
 				 .max_tokens = roles[form].max_tokens, .a = json_incref((json_t *)a) };
 	x->b = b ? json_incref((json_t *)b) : NULL;
 	x->messages = json_pack("[o]", take_message);
-	timer_init(&x->soon, model_loop(line), tell_soon);
+	timer_init(&x->soon, llm_loop(line), tell_soon);
 	buf_printf(&x->why, "%s, level %u", x->role->name, level);
 	if (ask_now(x, &x->err) < 0)
 		timer_set(&x->soon, 0);
 	return x;
 }
 
-int roles_has(const struct model_line *line, const char *role)
+int roles_has(const struct llm_client *line, const char *role)
 {
-	return json_array_size(json_object_get(model_roles(line), role)) > 0;
+	return json_array_size(json_object_get(llm_roles(line), role)) > 0;
 }
 
-struct roles_ask *roles_plan(struct model_line *line, const json_t *task, struct roles_owner *o)
+struct roles_ask *roles_plan(struct llm_client *line, const json_t *task, struct roles_owner *o)
 {
 	return begin(line, FORM_PLAN, 0, prompt_plan(task), task, NULL, o);
 }
 
-struct roles_ask *roles_code(struct model_line *line, const json_t *plan, struct roles_owner *o)
+struct roles_ask *roles_code(struct llm_client *line, const json_t *plan, struct roles_owner *o)
 {
 	return begin(line, FORM_CODE, 0, prompt_code(plan), plan, NULL, o);
 }
 
-struct roles_ask *roles_debug(struct model_line *line, const json_t *plan, const json_t *artifact, const json_t *result,
+struct roles_ask *roles_debug(struct llm_client *line, const json_t *plan, const json_t *artifact, const json_t *result,
 			      const json_t *before, unsigned level, struct roles_owner *o)
 {
 	return begin(line, FORM_DIAGNOSIS, level, prompt_debug(plan, artifact, result, before), artifact, result, o);

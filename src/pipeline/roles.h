@@ -22,13 +22,13 @@ struct roles_owner {
 };
 
 /* A model is there for "planner", "coder", "debugger". line: NULL is fine. */
-int roles_has(const struct model_line *line, const char *role);
+int roles_has(const struct llm_client *line, const char *role);
 
 /* All come to done(), whatever happens; line: not NULL. What is given is kept until then, and not changed. */
-struct roles_ask *roles_plan(struct model_line *line, const json_t *task, struct roles_owner *o);
-struct roles_ask *roles_code(struct model_line *line, const json_t *plan, struct roles_owner *o);
+struct roles_ask *roles_plan(struct llm_client *line, const json_t *task, struct roles_owner *o);
+struct roles_ask *roles_code(struct llm_client *line, const json_t *plan, struct roles_owner *o);
 /* before: the diagnoses so far, an array, or NULL. level: see roles_level(). */
-struct roles_ask *roles_debug(struct model_line *line, const json_t *plan, const json_t *artifact,
+struct roles_ask *roles_debug(struct llm_client *line, const json_t *plan, const json_t *artifact,
 			      const json_t *result, const json_t *before, unsigned level,
 			      struct roles_owner *o);
 void roles_cancel(struct roles_ask *x); /* done is not called; what was paid is counted by the line */

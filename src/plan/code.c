@@ -172,7 +172,7 @@ static json_t *artifact_of(const json_t *plan, json_t *take_files, const char *e
 	json_object_set_new(a, "provenance", json_string(provenance));
 	json_object_set_new(a, "parent", json_null());
 	json_object_set_new(a, "changed_because", json_null());
-	artifact_seal(a);
+	artifact_set_hash(a);
 	return a;
 }
 
@@ -235,7 +235,7 @@ static int add_steps(const json_t *plan, json_t *files, struct buf *provenance, 
 		buf_printf(provenance, "%s%s", i ? "," : "template:", doc_text(step, "template"));
 	}
 	if (rc == 0) {
-		runner = series_runner(doc_text(plan, "language"), names, e);
+		runner = multi_step_runner(doc_text(plan, "language"), names, e);
 		rc = runner ? json_object_set_new(files, doc_text(plan, "entry"),
 						  json_string(runner))
 			    : -1;

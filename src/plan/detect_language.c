@@ -146,7 +146,7 @@ static const struct lang *by_library(const struct words *w)
 	return NULL;
 }
 
-const struct lang *tongue_of(const struct words *w, unsigned char *spoken)
+const struct lang *detect_language(const struct words *w, unsigned char *spoken)
 {
 	const struct lang *l = by_name(w, spoken);
 

@@ -7,4 +7,4 @@ struct lang;
 
 /* NULL: nothing says so. Words that speak of the language and of nothing else are set in `spoken`
  * (one per word). */
-const struct lang *tongue_of(const struct words *w, unsigned char *spoken);
+const struct lang *detect_language(const struct words *w, unsigned char *spoken);

@@ -144,7 +144,7 @@ static json_t *plan_part(const json_t *task, const char *text, const struct lang
 	return plan;
 }
 
-json_t *series_make(const json_t *task, const char *language, json_t *(*one)(const json_t *task))
+json_t *multi_step_make(const json_t *task, const char *language, json_t *(*one)(const json_t *task))
 {
 	const json_t *text = json_object_get(task, "task");
 	const struct lang *l = lang_named(language);
@@ -155,7 +155,7 @@ json_t *series_make(const json_t *task, const char *language, json_t *(*one)(con
 	json_array_foreach(parts, i, part) {
 		json_t *step;
 
-		if (n < 2 || n > SERIES_MOST || (i && leans_back(json_string_value(part))))
+		if (n < 2 || n > MULTI_STEP_MOST || (i && leans_back(json_string_value(part))))
 			break;
 		step = plan_part(task, json_string_value(part), l, one);
 		if (is_settled(step)) {
@@ -187,7 +187,7 @@ static const struct {
 	  "\nfor program in \"${programs[@]}\"; do\n    bash \"$program\" || exit\ndone\n" },
 };
 
-char *series_runner(const char *language, const json_t *files, struct err *e)
+char *multi_step_runner(const char *language, const json_t *files, struct err *e)
 {
 	auto_buf struct buf out = { 0 };
 

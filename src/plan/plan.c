@@ -73,7 +73,7 @@ static void carry(json_t *plan, const json_t *task, const char *name, json_t *ta
 }
 
 /* What every plan has, whoever makes it. */
-static json_t *begin(const struct look *k, const struct lang *l, const char *source)
+static json_t *begin(const struct task_text *k, const struct lang *l, const char *source)
 {
 	json_t *plan = json_object(), *text = json_object_get(k->task, "task");
 
@@ -117,7 +117,7 @@ static void set_confidence(json_t *plan, double v)
 
 /* ---- a plan by the library ---- */
 
-static void fill_slot(json_t *plan, const struct fit *f, const struct library_slot *s,
+static void fill_slot(json_t *plan, const struct template_match *f, const struct library_slot *s,
 		      const json_t *answers)
 {
 	json_t *slots = json_object_get(plan, "slots"), *answer = json_object_get(answers, s->name);
@@ -184,7 +184,7 @@ static int is_outside(const struct word *w)
 
 /* What the text says and the task's own check cannot show: words that the task does not explain, and what happens
  * outside of its box. A program that has any is not verified by that check. */
-static json_t *not_shown(const struct look *k, const struct fit *f)
+static json_t *not_shown(const struct task_text *k, const struct template_match *f)
 {
 	json_t *out = json_array();
 
@@ -193,7 +193,7 @@ static json_t *not_shown(const struct look *k, const struct fit *f)
 		int outside = w->kind == WORD_PLAIN && is_outside(w);
 		json_t *text;
 
-		if (w->kind == WORD_MARK || k->spoken[i] || (!outside && (f->seen[i] || !look_matters(k, i))))
+		if (w->kind == WORD_MARK || k->spoken[i] || (!outside && (f->seen[i] || !task_text_matters(k, i))))
 			continue;
 		text = json_stringn(w->p, w->n < 40 ? w->n : 40);
 		json_array_append_new(out, json_sprintf("the task says '%s', and %s", text ? json_string_value(text) : "?",
@@ -204,7 +204,7 @@ static json_t *not_shown(const struct look *k, const struct fit *f)
 	return out;
 }
 
-static json_t *by_library(const struct look *k, const struct fit *f, double confidence)
+static json_t *by_library(const struct task_text *k, const struct template_match *f, double confidence)
 {
 	const struct library_task *t = f->task;
 	json_t *plan = begin(k, f->program->lang, "library"), *template;
@@ -240,13 +240,13 @@ static void say_group(struct buf *out, const struct phrases *any)
 		buf_printf(out, "%s%s", i ? " or " : "", any->all[i].text);
 }
 
-static json_t *what_is_missing(const struct look *k, const struct fit *f)
+static json_t *what_is_missing(const struct task_text *k, const struct template_match *f)
 {
 	json_t *out = json_array();
 	auto_buf struct buf line = { 0 };
 
 	for (unsigned i = 0; i < f->task->nneeds; i++) {
-		if (look_sees_any(k, &f->task->needs[i], NULL, 0))
+		if (task_text_has_any(k, &f->task->needs[i], NULL, 0))
 			continue;
 		buf_cut(&line, 0);
 		buf_puts(&line, "the word ");
@@ -254,21 +254,21 @@ static json_t *what_is_missing(const struct look *k, const struct fit *f)
 		json_array_append_new(out, json_stringn(buf_str(&line), line.len));
 	}
 	for (unsigned i = 0; i < f->task->never.n; i++)
-		if (look_sees(k, &f->task->never.all[i], NULL, 0))
+		if (task_text_has(k, &f->task->never.all[i], NULL, 0))
 			json_array_append_new(
 				out, json_sprintf("it would have to be without the word %s",
 						  f->task->never.all[i].text));
 	if (!f->program)
 		json_array_append_new(out, json_sprintf("a program in %s",
 							k->lang ? k->lang->title : "it"));
-	else if (!fit_has_program(k, f))
+	else if (!template_match_has_program(k, f))
 		json_array_append_new(out,
 				      json_string(*k->callee ? "a form of it as such a function"
 							     : "a program that reads its input"));
 	return out;
 }
 
-static void say_strange(const struct look *k, const struct fit *f, struct buf *why)
+static void say_strange(const struct task_text *k, const struct template_match *f, struct buf *why)
 {
 	unsigned told = 0;
 
@@ -283,7 +283,7 @@ static void say_strange(const struct look *k, const struct fit *f, struct buf *w
 		buf_puts(why, "nothing that tells what is to be done");
 }
 
-static json_t *not_understood(const struct look *k, const struct fit *best, unsigned n)
+static json_t *not_understood(const struct task_text *k, const struct template_match *best, unsigned n)
 {
 	const struct lang *l = k->lang ? k->lang : lang_named("python");
 	json_t *plan = begin(k, l, "library"), *nearest = json_array();
@@ -292,7 +292,7 @@ static json_t *not_understood(const struct look *k, const struct fit *best, unsi
 	if (k->unknown)
 		buf_printf(&why, "%.40s is no language that is known here; ",
 			   doc_text(k->task, "language"));
-	buf_puts(&why, n && fit_complete(&best[0]) && fit_has_program(k, &best[0])
+	buf_puts(&why, n && template_match_complete(&best[0]) && template_match_has_program(k, &best[0])
 			       ? "the library has nothing that explains: "
 			       : "the library knows no such task; not known here: ");
 	say_strange(k, n ? &best[0] : NULL, &why);
@@ -311,9 +311,9 @@ static json_t *not_understood(const struct look *k, const struct fit *best, unsi
 	return plan;
 }
 
-static json_t *which_one(const struct look *k, const struct fit *a, const struct fit *b)
+static json_t *which_one(const struct task_text *k, const struct template_match *a, const struct template_match *b)
 {
-	json_t *plan = by_library(k, a, fit_coverage(a) / 2), *question;
+	json_t *plan = by_library(k, a, template_match_coverage(a) / 2), *question;
 
 	question = json_sprintf("Is it %s (%s), or %s (%s)?", a->task->says, a->task->id,
 				b->task->says, b->task->id);
@@ -327,44 +327,44 @@ static json_t *which_one(const struct look *k, const struct fit *a, const struct
 }
 
 /* An answer to "which one?" settles it. */
-static json_t *by_answer(const struct look *k)
+static json_t *by_answer(const struct task_text *k)
 {
 	const char *id = doc_text(json_object_get(k->task, "answers"), "task");
 	const struct library_task *t = *id ? library_named(id) : NULL;
 	json_t *plan = NULL;
-	struct fit f;
+	struct template_match f;
 
 	if (!t)
 		return NULL;
-	fit_make(k, t, &f);
-	if (f.groups && fit_has_program(k, &f))
-		plan = by_library(k, &f, fit_coverage(&f));
-	fit_fini(&f);
+	template_match_make(k, t, &f);
+	if (f.groups && template_match_has_program(k, &f))
+		plan = by_library(k, &f, template_match_coverage(&f));
+	template_match_fini(&f);
 	return plan;
 }
 
-static json_t *of_library(const struct look *k)
+static json_t *of_library(const struct task_text *k)
 {
 	json_t *plan = by_answer(k);
-	struct fit best[FIT_NEAREST];
+	struct template_match best[TEMPLATE_MATCH_NEAREST];
 	double margin = 1;
 	unsigned n;
 
 	if (plan)
 		return plan;
-	n = fit_best(k, best);
-	if (n > 1 && fit_claims(k, &best[1]))
+	n = template_match_best(k, best);
+	if (n > 1 && template_match_claims(k, &best[1]))
 		margin = (best[0].score - best[1].score) / (best[0].score > 0 ? best[0].score : 1);
-	if (!n || !fit_claims(k, &best[0]))
+	if (!n || !template_match_claims(k, &best[0]))
 		plan = not_understood(k, best, n);
 	else if (margin < APART)
 		plan = which_one(k, &best[0], &best[1]);
 	else
 		plan = by_library(k, &best[0],
-				  fit_coverage(&best[0]) *
+				  template_match_coverage(&best[0]) *
 					  (0.6 + 0.4 * (margin < 0.5 ? 2 * margin : 1)));
 	for (unsigned i = 0; i < n; i++)
-		fit_fini(&best[i]);
+		template_match_fini(&best[i]);
 	return plan;
 }
 
@@ -395,7 +395,7 @@ static const char *entry_of(const json_t *files, const struct lang *wanted)
 	return n == 1 ? found : NULL;
 }
 
-static json_t *as_given(const struct look *k, const struct lang *l, const char *entry)
+static json_t *as_given(const struct task_text *k, const struct lang *l, const char *entry)
 {
 	json_t *plan = begin(k, l, "given");
 
@@ -407,7 +407,7 @@ static json_t *as_given(const struct look *k, const struct lang *l, const char *
 }
 
 /* NULL: there is no code in the task's files. */
-static json_t *of_files(const struct look *k)
+static json_t *of_files(const struct task_text *k)
 {
 	const json_t *files = json_object_get(k->task, "files");
 	const char *entry = doc_text(k->task, "entry");
@@ -422,7 +422,7 @@ static json_t *of_files(const struct look *k)
 	return as_given(k, l ? l : k->lang ? k->lang : lang_named("python"), entry);
 }
 
-static json_t *of_fence(const struct look *k)
+static json_t *of_fence(const struct task_text *k)
 {
 	const struct lang *l = *k->shown.tag ? lang_named(k->shown.tag) : NULL;
 	char entry[LANG_UNIT];
@@ -440,16 +440,16 @@ static json_t *of_fence(const struct look *k)
 
 static json_t *plan_single(const json_t *task)
 {
-	struct look k;
+	struct task_text k;
 	json_t *plan;
 
-	look_at(&k, task);
+	task_text_read(&k, task);
 	plan = k.unknown ? not_understood(&k, NULL, 0) : of_files(&k);
 	if (!plan)
 		plan = of_fence(&k);
 	if (!plan)
 		plan = of_library(&k);
-	look_away(&k);
+	task_text_fini(&k);
 	return plan;
 }
 
@@ -460,7 +460,7 @@ json_t *plan_make(const json_t *task)
 	/* Only then: "sort, then print" is one task where the library knows it. */
 	if (json_object_get(plan, "not_understood") &&
 	    json_is_string(json_object_get(task, "task")))
-		several = series_make(task, doc_text(plan, "language"), plan_single);
+		several = multi_step_make(task, doc_text(plan, "language"), plan_single);
 	if (!several)
 		return plan;
 	json_decref(plan);

@@ -503,7 +503,7 @@ static int settle_one(const struct library_task *t, const struct words *w, int l
 	return 1;
 }
 
-json_t *slots_find(const struct library_task *t, const struct words *w, unsigned char *used)
+json_t *slot_fill_find(const struct library_task *t, const struct words *w, unsigned char *used)
 {
 	json_t *values = json_object();
 

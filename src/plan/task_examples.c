@@ -39,7 +39,7 @@ static char *skip(char *p)
 
 /* ---- a call and what it gives ---- */
 
-size_t shown_callee(const char *call)
+size_t task_examples_callee(const char *call)
 {
 	size_t n = 0;
 
@@ -130,14 +130,14 @@ static int is_kind(const char *arg, const char *type, size_t n)
 	return !strncmp(type, "number", n) && n == 6 && !list && number;
 }
 
-int shown_takes(const char *call, const char *types)
+int task_examples_takes(const char *call, const char *types)
 {
 	char *copy = strdup(call), *p, *end;
 	int fits = 1;
 
 	if (!copy)
 		abort();
-	p = copy + shown_callee(copy);
+	p = copy + task_examples_callee(copy);
 	end = balanced(p);
 	p = skip(p + 1);
 	while (fits && end && p < end - 1) {
@@ -157,7 +157,7 @@ int shown_takes(const char *call, const char *types)
 	return fits;
 }
 
-static void add_example(struct shown *out, const char *one, const char *from, size_t n,
+static void add_example(struct task_examples *out, const char *one, const char *from, size_t n,
 			const char *expected, size_t expected_n, const char *tail)
 {
 	char *given = strndup(from, n), *wanted = malloc(expected_n + 2);
@@ -166,7 +166,7 @@ static void add_example(struct shown *out, const char *one, const char *from, si
 		abort();
 	memcpy(wanted, expected, expected_n);
 	strcpy(wanted + expected_n, tail);
-	if (json_array_size(out->examples) < SHOWN_MOST)
+	if (json_array_size(out->examples) < TASK_EXAMPLES_MOST)
 		json_array_append_new(out->examples,
 				      json_pack("{s:s, s:s}", one, given, "expected", wanted));
 	free(given);
@@ -198,14 +198,14 @@ static void trim(const char *from, size_t *n)
 }
 
 /* assert f(2) == 4, "why" */
-static int take_assert(struct shown *out, char *line)
+static int take_assert(struct task_examples *out, char *line)
 {
 	char *p = skip(line), *call, *end, *value, *to;
 
 	if (strncmp(p, "assert ", 7) != 0)
 		return 0;
 	call = skip(p + 7);
-	if (!shown_callee(call) || !(end = balanced(call + shown_callee(call))))
+	if (!task_examples_callee(call) || !(end = balanced(call + task_examples_callee(call))))
 		return 0;
 	value = skip(end);
 	if (strncmp(value, "==", 2) != 0)
@@ -230,7 +230,7 @@ static int take_assert(struct shown *out, char *line)
 }
 
 /* >>> f(2), and below it 4 */
-static int take_doctest(struct shown *out, char *line)
+static int take_doctest(struct task_examples *out, char *line)
 {
 	char *p = skip(line), *end, *value;
 	size_t n;
@@ -241,7 +241,7 @@ static int take_doctest(struct shown *out, char *line)
 	value = skip(next_line(p));
 	n = strcspn(value, "\n");
 	trim(value, &n);
-	if (shown_callee(p) && (end = balanced(p + shown_callee(p))) && n &&
+	if (task_examples_callee(p) && (end = balanced(p + task_examples_callee(p))) && n &&
 	    strncmp(value, ">>>", 3) != 0) {
 		add_example(out, "call", p, (size_t)(end - p), value, n, "");
 		blank(value, value + n);
@@ -251,16 +251,16 @@ static int take_doctest(struct shown *out, char *line)
 }
 
 /* f(2) -> 4, anywhere in the line. */
-static void take_arrows(struct shown *out, char *line)
+static void take_arrows(struct task_examples *out, char *line)
 {
 	char *end = init_conn_box_ended(line);
 
 	for (char *p = line; p < end; p++) {
 		char *call_end, *value, *to;
 
-		if ((p > line && (is_name(p[-1]) || p[-1] == '.')) || !shown_callee(p))
+		if ((p > line && (is_name(p[-1]) || p[-1] == '.')) || !task_examples_callee(p))
 			continue;
-		call_end = balanced(p + shown_callee(p));
+		call_end = balanced(p + task_examples_callee(p));
 		value = call_end ? behind_arrow(call_end) : NULL;
 		to = value ? value_end(value) : NULL;
 		if (!to)
@@ -292,11 +292,11 @@ static char *find_label(char *from, const char *to, const char *name)
 }
 
 /* Input: 3 1 2  Output: 6, in one line or in several; an empty line or the next input ends it. */
-static void take_inputs(struct shown *out)
+static void take_inputs(struct task_examples *out)
 {
 	char *end = out->rest + out->len, *p = out->rest;
 
-	while (json_array_size(out->examples) < SHOWN_MOST &&
+	while (json_array_size(out->examples) < TASK_EXAMPLES_MOST &&
 	       (p = find_label(p, end, "input")) != NULL) {
 		char *from = p + label(p, "input"), *mid = find_label(from, end, "output"), *to,
 		     *value;
@@ -355,7 +355,7 @@ static int only_examples(const char *from, const char *to)
 }
 
 /* The first one with code is the code; asserts in a fence are examples like others. */
-static void take_fences(struct shown *out)
+static void take_fences(struct task_examples *out)
 {
 	for (char *p = out->rest; *p; p = next_line(p)) {
 		char *tag = skip(p), *from, *to;
@@ -383,9 +383,9 @@ static void take_fences(struct shown *out)
 	}
 }
 
-void shown_read(struct shown *out, const char *text, size_t len)
+void task_examples_read(struct task_examples *out, const char *text, size_t len)
 {
-	*out = (struct shown){ .len = len, .examples = json_array(), .rest = malloc(len + 1) };
+	*out = (struct task_examples){ .len = len, .examples = json_array(), .rest = malloc(len + 1) };
 	if (!out->rest)
 		abort();
 	/* A NUL would end our search early. */
@@ -399,10 +399,10 @@ void shown_read(struct shown *out, const char *text, size_t len)
 	take_inputs(out);
 }
 
-void shown_fini(struct shown *s)
+void task_examples_fini(struct task_examples *s)
 {
 	free(s->rest);
 	free(s->code);
 	json_decref(s->examples);
-	*s = (struct shown){ 0 };
+	*s = (struct task_examples){ 0 };
 }

@@ -3,14 +3,14 @@
  *	assert add(2, 3) == 5		>>> add(2, 3)		add(2, 3) -> 5
  *	input: 3 1 2  output: 1 2 3
  *
- * Owns: what it found, until shown_fini(). */
+ * Owns: what it found, until task_examples_fini(). */
 #pragma once
 #include <jansson.h>
 #include <stddef.h>
 
-enum { SHOWN_MOST = 64 }; /* examples; what is behind them is not read */
+enum { TASK_EXAMPLES_MOST = 64 }; /* examples; what is behind them is not read */
 
-struct shown {
+struct task_examples {
 	char *rest; /* the text with all of that blanked, as long as before */
 	size_t len;
 	json_t *examples; /* as in a task */
@@ -18,9 +18,9 @@ struct shown {
 	char tag[24];     /* what the fence calls it: "python" */
 };
 
-void shown_read(struct shown *out, const char *text, size_t len);
-void shown_fini(struct shown *s);
+void task_examples_read(struct task_examples *out, const char *text, size_t len);
+void task_examples_fini(struct task_examples *s);
 /* The name of what an example calls: "add" of "add(2, 3)"; 0: it calls nothing. */
-size_t shown_callee(const char *call);
+size_t task_examples_callee(const char *call);
 /* Are these its arguments, by number and kind? types: "numbers integer text", of slots; also "any". */
-int shown_takes(const char *call, const char *types);
+int task_examples_takes(const char *call, const char *types);

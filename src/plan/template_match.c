@@ -81,7 +81,7 @@ static void *zeroed(size_t n, size_t size)
 	return p;
 }
 
-static json_t *all_examples(const json_t *task, const struct shown *shown)
+static json_t *all_examples(const json_t *task, const struct task_examples *shown)
 {
 	json_t *out = json_array();
 
@@ -91,7 +91,7 @@ static json_t *all_examples(const json_t *task, const struct shown *shown)
 	return out;
 }
 
-static void look_at_examples(struct look *k)
+static void look_at_examples(struct task_text *k)
 {
 	size_t i, n;
 	json_t *one;
@@ -99,7 +99,7 @@ static void look_at_examples(struct look *k)
 	json_array_foreach(k->examples, i, one) {
 		const char *call = doc_text(one, "call");
 
-		n = shown_callee(call);
+		n = task_examples_callee(call);
 		k->inputs |= json_object_get(one, "input") != NULL;
 		if (*k->callee || !n || n >= sizeof(k->callee))
 			continue;
@@ -109,14 +109,14 @@ static void look_at_examples(struct look *k)
 	}
 }
 
-static double weight(const struct look *k, unsigned i)
+static double weight(const struct task_text *k, unsigned i)
 {
 	unsigned id = k->words.all[i].id, spread = id ? library_spread(id) : 0;
 
 	return spread ? 1.0 + 2.0 / spread : STRANGE;
 }
 
-static double strangeness(const struct look *k, unsigned i)
+static double strangeness(const struct task_text *k, unsigned i)
 {
 	const struct word *w = &k->words.all[i];
 
@@ -131,7 +131,7 @@ static double strangeness(const struct look *k, unsigned i)
 					 : weight(k, i);
 }
 
-static void number_words(struct look *k)
+static void number_words(struct task_text *k)
 {
 	library_count(); /* the vocabulary is the library's */
 	for (unsigned i = 0; i < k->words.n; i++) {
@@ -145,12 +145,12 @@ static void number_words(struct look *k)
 	}
 }
 
-void look_at(struct look *k, const json_t *task)
+void task_text_read(struct task_text *k, const json_t *task)
 {
 	const json_t *text = json_object_get(task, "task");
 
-	*k = (struct look){ .task = task };
-	shown_read(&k->shown, json_is_string(text) ? json_string_value(text) : "",
+	*k = (struct task_text){ .task = task };
+	task_examples_read(&k->shown, json_is_string(text) ? json_string_value(text) : "",
 		   json_string_length(text));
 	words_read(&k->words, k->shown.rest, k->shown.len);
 	k->spoken = zeroed(k->words.n, 1);
@@ -158,7 +158,7 @@ void look_at(struct look *k, const json_t *task)
 	k->strange = zeroed(k->words.n, sizeof(*k->strange));
 	k->row = zeroed(k->words.n, sizeof(*k->row));
 	number_words(k);
-	k->lang = tongue_of(&k->words, k->spoken);
+	k->lang = detect_language(&k->words, k->spoken);
 	if (*doc_text(task, "language")) {
 		char name[LANG_NAME + 1];
 
@@ -170,14 +170,14 @@ void look_at(struct look *k, const json_t *task)
 	look_at_examples(k);
 }
 
-int look_matters(const struct look *k, unsigned word)
+int task_text_matters(const struct task_text *k, unsigned word)
 {
 	return k->strange[word] > THING;
 }
 
-void look_away(struct look *k)
+void task_text_fini(struct task_text *k)
 {
-	shown_fini(&k->shown);
+	task_examples_fini(&k->shown);
 	words_fini(&k->words);
 	free(k->spoken);
 	free(k->prose);
@@ -189,7 +189,7 @@ void look_away(struct look *k)
 /* ---- how well a task explains it ---- */
 
 /* Marks every place of the phrase as seen; how often it is there. */
-unsigned look_sees(const struct look *k, const struct phrase *p, unsigned char *seen, int how)
+unsigned task_text_has(const struct task_text *k, const struct phrase *p, unsigned char *seen, int how)
 {
 	unsigned times = 0;
 
@@ -208,20 +208,20 @@ unsigned look_sees(const struct look *k, const struct phrase *p, unsigned char *
 	return times;
 }
 
-unsigned look_sees_any(const struct look *k, const struct phrases *all, unsigned char *seen,
+unsigned task_text_has_any(const struct task_text *k, const struct phrases *all, unsigned char *seen,
 		       int how)
 {
 	unsigned times = 0;
 
 	for (unsigned i = 0; i < all->n; i++)
-		times += look_sees(k, &all->all[i], seen, how);
+		times += task_text_has(k, &all->all[i], seen, how);
 	return times;
 }
 
 enum { SEEN = 1, SEEN_NEEDED = 2 };
 
 /* Of two tasks that explain as much the one is meant that has to guess less. */
-static double guesses(const struct fit *f, const json_t *answers)
+static double guesses(const struct template_match *f, const json_t *answers)
 {
 	double sum = 0;
 
@@ -234,18 +234,18 @@ static double guesses(const struct fit *f, const json_t *answers)
 	return sum;
 }
 
-int fit_complete(const struct fit *f)
+int template_match_complete(const struct template_match *f)
 {
 	return f->groups == f->task->nneeds && !f->never;
 }
 
 /* Words of values count a little: they are what the slots are there for. */
-static void weigh(const struct look *k, struct fit *f)
+static void weigh(const struct task_text *k, struct template_match *f)
 {
 	unsigned char *used = zeroed(k->words.n, 1);
 
 	memcpy(used, k->spoken, k->words.n); /* "in JavaScript" is nobody's value */
-	f->slots = fit_complete(f) ? slots_find(f->task, &k->words, used) : json_object();
+	f->slots = template_match_complete(f) ? slot_fill_find(f->task, &k->words, used) : json_object();
 	for (unsigned i = 0; i < k->words.n; i++) {
 		const struct word *w = &k->words.all[i];
 		double heavy = weight(k, i);
@@ -264,18 +264,18 @@ static void weigh(const struct look *k, struct fit *f)
 	free(used);
 }
 
-void fit_make(const struct look *k, const struct library_task *t, struct fit *f)
+void template_match_make(const struct task_text *k, const struct library_task *t, struct template_match *f)
 {
-	*f = (struct fit){ .task = t, .seen = zeroed(k->words.n, 1) };
+	*f = (struct template_match){ .task = t, .seen = zeroed(k->words.n, 1) };
 	for (unsigned i = 0; i < t->nneeds; i++)
-		f->groups += look_sees_any(k, &t->needs[i], f->seen, SEEN_NEEDED) > 0;
-	f->never = look_sees_any(k, &t->never, NULL, 0);
+		f->groups += task_text_has_any(k, &t->needs[i], f->seen, SEEN_NEEDED) > 0;
+	f->never = task_text_has_any(k, &t->never, NULL, 0);
 	if (!f->groups)
 		return;
-	look_sees_any(k, &t->words, f->seen, SEEN);
-	look_sees_any(k, &t->said, f->seen, SEEN);
+	task_text_has_any(k, &t->words, f->seen, SEEN);
+	task_text_has_any(k, &t->said, f->seen, SEEN);
 	for (unsigned i = 0; i < t->nslots; i++)
-		look_sees_any(k, &t->slots[i].hint, f->seen, SEEN);
+		task_text_has_any(k, &t->slots[i].hint, f->seen, SEEN);
 	weigh(k, f);
 	f->score =
 		f->explained - 0.5 * f->strange - guesses(f, json_object_get(k->task, "answers"));
@@ -285,18 +285,18 @@ void fit_make(const struct look *k, const struct library_task *t, struct fit *f)
 		f->program = &t->programs[0];
 }
 
-void fit_fini(struct fit *f)
+void template_match_fini(struct template_match *f)
 {
 	json_decref(f->slots);
 	free(f->seen);
 }
 
-double fit_coverage(const struct fit *f)
+double template_match_coverage(const struct template_match *f)
 {
 	return f->explained > 0 ? f->explained / (f->explained + f->strange) : 0;
 }
 
-int fit_has_program(const struct look *k, const struct fit *f)
+int template_match_has_program(const struct task_text *k, const struct template_match *f)
 {
 	const struct library_program *p = f->program;
 
@@ -304,47 +304,47 @@ int fit_has_program(const struct look *k, const struct fit *f)
 		return 0;
 	if (!*k->callee)
 		return p->text != NULL;
-	return p->function && shown_takes(k->call, p->takes ? p->takes : "");
+	return p->function && task_examples_takes(k->call, p->takes ? p->takes : "");
 }
 
-int fit_claims(const struct look *k, const struct fit *f)
+int template_match_claims(const struct task_text *k, const struct template_match *f)
 {
-	return fit_complete(f) && fit_coverage(f) >= CLAIM && fit_has_program(k, f);
+	return template_match_complete(f) && template_match_coverage(f) >= CLAIM && template_match_has_program(k, f);
 }
 
 /* Those that claim the text first, best first; then those that come near. */
-static int comes_first(const struct look *k, const struct fit *a, const struct fit *b)
+static int comes_first(const struct task_text *k, const struct template_match *a, const struct template_match *b)
 {
-	int one = fit_claims(k, a), other = fit_claims(k, b);
+	int one = template_match_claims(k, a), other = template_match_claims(k, b);
 	double near_a, near_b;
 
 	if (one != other)
 		return one > other;
 	if (one)
 		return a->score > b->score;
-	near_a = (double)a->groups / a->task->nneeds - 0.5 * !!a->never + fit_coverage(a);
-	near_b = (double)b->groups / b->task->nneeds - 0.5 * !!b->never + fit_coverage(b);
+	near_a = (double)a->groups / a->task->nneeds - 0.5 * !!a->never + template_match_coverage(a);
+	near_b = (double)b->groups / b->task->nneeds - 0.5 * !!b->never + template_match_coverage(b);
 	return near_a > near_b;
 }
 
 /* The best few, in order; returns how many there are. */
-unsigned fit_best(const struct look *k, struct fit best[FIT_NEAREST])
+unsigned template_match_best(const struct task_text *k, struct template_match best[TEMPLATE_MATCH_NEAREST])
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < library_count(); i++) {
-		struct fit f;
+		struct template_match f;
 		unsigned at;
 
-		fit_make(k, library_at(i), &f);
+		template_match_make(k, library_at(i), &f);
 		for (at = n; at > 0 && f.groups && comes_first(k, &f, &best[at - 1]); at--)
 			;
-		if (!f.groups || at == FIT_NEAREST) {
-			fit_fini(&f);
+		if (!f.groups || at == TEMPLATE_MATCH_NEAREST) {
+			template_match_fini(&f);
 			continue;
 		}
-		if (n == FIT_NEAREST)
-			fit_fini(&best[--n]);
+		if (n == TEMPLATE_MATCH_NEAREST)
+			template_match_fini(&best[--n]);
 		memmove(&best[at + 1], &best[at], sizeof(f) * (n - at));
 		best[at] = f;
 		n++;

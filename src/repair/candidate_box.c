@@ -6,17 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
-int stall_init(struct stall *s, struct fleet *f, const char *team, const json_t *artifact,
+int candidate_box_init(struct candidate_box *s, struct fleet *f, const char *team, const json_t *artifact,
 	       struct err *e)
 {
-	struct needs needs = { .fleet = f };
-	int there = needs_begin(&needs, artifact, team, e);
+	struct artifact_packages needs = { .fleet = f };
+	int there = artifact_packages_begin(&needs, artifact, team, e);
 
-	*s = (struct stall){ .fleet = f, .artifact = artifact };
+	*s = (struct candidate_box){ .fleet = f, .artifact = artifact };
 	snprintf(s->team, sizeof(s->team), "%s", team);
 	for (unsigned i = 0; there > 0 && i < needs.count; i++)
 		memcpy(s->layers[s->nlayers++], needs.list[i].layer, WIRE_LAYER_ID);
-	needs_fini(&needs);
+	artifact_packages_fini(&needs);
 	if (there == 0)
 		return err_set(e, ERR_NOT_FOUND, "its packages are not installed any more");
 	return there < 0 ? -1 : 0;
@@ -37,7 +37,7 @@ static json_t *quick_env(const json_t *artifact)
 	return env;
 }
 
-json_t *stall_item(const struct stall *s, uint32_t run_ms)
+json_t *candidate_box_item(const struct candidate_box *s, uint32_t run_ms)
 {
 	const json_t *memory = json_object_get(json_object_get(s->artifact, "limits"), "memory");
 	json_t *item = json_pack("{s:i}", "timeout_ms", (int)run_ms), *files = json_object(), *env;
@@ -54,7 +54,7 @@ json_t *stall_item(const struct stall *s, uint32_t run_ms)
 	return item;
 }
 
-int stall_start(const struct stall *s, struct batch_job *j, json_t *take_item, uint32_t max_output,
+int candidate_box_start(const struct candidate_box *s, struct batch_job *j, json_t *take_item, uint32_t max_output,
 		struct err *e)
 {
 	struct batch_item_defaults d = { .max_output = max_output, .limits = s->fleet->conf.limits,
@@ -73,7 +73,7 @@ int stall_start(const struct stall *s, struct batch_job *j, json_t *take_item, u
 	return 0;
 }
 
-void stall_ended(const struct stall *s, const struct batch_job *j, const struct batch_job_end *end)
+void candidate_box_ended(const struct candidate_box *s, const struct batch_job *j, const struct batch_job_end *end)
 {
 	const struct fleet_accounts *a = &s->fleet->accounts;
 
@@ -81,7 +81,7 @@ void stall_ended(const struct stall *s, const struct batch_job *j, const struct 
 		a->used(a->ctx, s->team, end->cpu_us, j->seen[0] + j->seen[1]);
 }
 
-unsigned stall_boxes(const struct stall *s, unsigned wanted)
+unsigned candidate_box_boxes(const struct candidate_box *s, unsigned wanted)
 {
 	const struct fleet_accounts *a = &s->fleet->accounts;
 	unsigned may = a->may_have ? a->may_have(a->ctx, s->team) : wanted;

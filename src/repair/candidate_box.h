@@ -6,7 +6,7 @@
 #include "document/document.h"
 #include "batch/job.h"
 
-struct stall {
+struct candidate_box {
 	struct fleet *fleet;
 	char team[STORE_NAME + 1];
 	const json_t *artifact; /* the owner's */
@@ -15,13 +15,13 @@ struct stall {
 };
 
 /* -1: its packages are not there. */
-must_check int stall_init(struct stall *s, struct fleet *f, const char *team, const json_t *artifact,
+must_check int candidate_box_init(struct candidate_box *s, struct fleet *f, const char *team, const json_t *artifact,
 			  struct err *e);
 /* What every item begins with: the artifact's files without its entry, its limits and variables. */
-json_t *stall_item(const struct stall *s, uint32_t run_ms);
+json_t *candidate_box_item(const struct candidate_box *s, uint32_t run_ms);
 /* Starts j, whose done (and said) are set. -1: it is no item, or the team has had enough; j is as if it
  * had ended: nothing to fini. */
-must_check int stall_start(const struct stall *s, struct batch_job *j, json_t *take_item, uint32_t max_output,
+must_check int candidate_box_start(const struct candidate_box *s, struct batch_job *j, json_t *take_item, uint32_t max_output,
 			   struct err *e);
-void stall_ended(const struct stall *s, const struct batch_job *j, const struct batch_job_end *end); /* before batch_job_fini() */
-unsigned stall_boxes(const struct stall *s, unsigned wanted); /* as many as the team may have, of those */
+void candidate_box_ended(const struct candidate_box *s, const struct batch_job *j, const struct batch_job_end *end); /* before batch_job_fini() */
+unsigned candidate_box_boxes(const struct candidate_box *s, unsigned wanted); /* as many as the team may have, of those */

@@ -12,7 +12,7 @@ enum {
 	LIMIT_MS = 500,    /* of a candidate */
 };
 
-void search_stop(struct search *s)
+void candidate_search_stop(struct candidate_search *s)
 {
 	if (s->flying)
 		batch_job_fini(&s->job);
@@ -23,44 +23,44 @@ void search_stop(struct search *s)
 /* ---- what it says ---- */
 
 /* Does it speak of an edit that it was not given, or of its own where it was given some? */
-static int is_unknown(const struct search *s, struct hearsay *x)
+static int is_unknown(const struct candidate_search *s, struct search_msg *x)
 {
 	unsigned given = s->what->given->n;
 
-	if (x->kind != HEARSAY_FOUND || (x->has_edit ? !given : x->n < given))
+	if (x->kind != SEARCH_MSG_FOUND || (x->has_edit ? !given : x->n < given))
 		return 0;
 	edit_fini(&x->edit);
 	return 1;
 }
 
-static void hear(struct search *s, const char *line, size_t n)
+static void hear(struct candidate_search *s, const char *line, size_t n)
 {
-	const struct search_for *what = s->what;
-	struct hearsay x;
+	const struct candidate_search_spec *what = s->what;
+	struct search_msg x;
 	struct err e;
 
-	if (hearsay_parse(&x, line, n, what->source, what->source_len, &e) < 0 ||
+	if (search_msg_parse(&x, line, n, what->source, what->source_len, &e) < 0 ||
 	    is_unknown(s, &x)) {
 		s->mute = 1;
 		what->lied(s);
 		return;
 	}
 	s->tried = x.tried ? x.tried : s->tried;
-	if (x.kind == HEARSAY_CANDIDATES) {
+	if (x.kind == SEARCH_MSG_CANDIDATES) {
 		s->candidates = x.n > s->candidates ? x.n : s->candidates;
-	} else if (x.kind == HEARSAY_AT) {
+	} else if (x.kind == SEARCH_MSG_AT) {
 		s->at = x.n;
-	} else if (x.kind == HEARSAY_OVER) {
+	} else if (x.kind == SEARCH_MSG_OVER) {
 		s->over = 1;
 		s->complete = !x.cut;
-	} else if (x.kind == HEARSAY_FOUND) {
+	} else if (x.kind == SEARCH_MSG_FOUND) {
 		what->found(s, x.n, x.acts, x.has_edit ? &x.edit : NULL);
 	}
 }
 
 static void said(struct batch_job *j, const char *what, unsigned stream, const char *bytes, size_t n)
 {
-	struct search *s = loop_owner(j, struct search, job);
+	struct candidate_search *s = loop_owner(j, struct candidate_search, job);
 	size_t from = 0;
 	char *end;
 
@@ -74,14 +74,14 @@ static void said(struct batch_job *j, const char *what, unsigned stream, const c
 	}
 	memmove(s->line.p, s->line.p + from, s->line.len - from);
 	buf_cut(&s->line, s->line.len - from);
-	if (s->line.len > HEARSAY_LINE)
+	if (s->line.len > SEARCH_MSG_LINE)
 		s->mute = 1;
 	s->what->heard(s);
 }
 
 static void done(struct batch_job *j, const struct batch_job_end *end)
 {
-	struct search *s = loop_owner(j, struct search, job);
+	struct candidate_search *s = loop_owner(j, struct candidate_search, job);
 	char why[160] = "";
 
 	if (end->verdict == VERDICT_ERROR)
@@ -90,33 +90,33 @@ static void done(struct batch_job *j, const struct batch_job_end *end)
 		snprintf(why, sizeof(why),
 			 "no change was found, and not all were tried: a search ended (%s)",
 			 why_name(end->why));
-	stall_ended(s->what->stall, j, end);
-	search_stop(s);
+	candidate_box_ended(s->what->stall, j, end);
+	candidate_search_stop(s);
 	s->what->ended(s, why);
 }
 
 /* ---- what it is asked ---- */
 
-json_t *search_edit(const struct edit *x)
+json_t *candidate_search_edit(const struct edit *x)
 {
 	return json_pack("[I, I, s%]", (json_int_t)x->at, (json_int_t)x->cut, x->text, x->len);
 }
 
-static json_t *ask_of(const struct search_for *what, unsigned shard)
+static json_t *ask_of(const struct candidate_search_spec *what, unsigned shard)
 {
 	json_t *edits = json_array();
 
 	for (unsigned i = 0; i < what->given->n; i++)
-		json_array_append_new(edits, search_edit(&what->given->v[i]));
+		json_array_append_new(edits, candidate_search_edit(&what->given->v[i]));
 	return json_pack("{s:s, s:s, s:O, s:o, s:i, s:i, s:i, s:i}", "source", what->source, "name",
 			 doc_text(what->stall->artifact, "entry"), "examples", what->shown, "edits",
 			 edits, "shard", (int)shard, "shards", (int)what->shards, "most",
 			 CANDIDATES, "limit_ms", LIMIT_MS);
 }
 
-json_t *search_item(const struct stall *s, const json_t *examples, uint32_t ms, json_t *take_ask)
+json_t *candidate_search_item(const struct candidate_box *s, const json_t *examples, uint32_t ms, json_t *take_ask)
 {
-	json_t *item = stall_item(s, ms), *files = json_object_get(item, "files"), *one;
+	json_t *item = candidate_box_item(s, ms), *files = json_object_get(item, "files"), *one;
 	const char *language = doc_text(s->artifact, "language");
 	auto_free char *text = json_dumps(take_ask, JSON_COMPACT);
 	size_t i;
@@ -135,12 +135,12 @@ json_t *search_item(const struct stall *s, const json_t *examples, uint32_t ms, 
 	return item;
 }
 
-int search_start(struct search *s, const struct search_for *what, unsigned shard, struct err *e)
+int candidate_search_start(struct candidate_search *s, const struct candidate_search_spec *what, unsigned shard, struct err *e)
 {
-	json_t *item = search_item(what->stall, what->shown, SEARCH_MS, ask_of(what, shard));
+	json_t *item = candidate_search_item(what->stall, what->shown, SEARCH_MS, ask_of(what, shard));
 
-	*s = (struct search){ .what = what,
+	*s = (struct candidate_search){ .what = what,
 			      .job = { .done = done, .said = said, .fleet = what->stall->fleet } };
-	s->flying = stall_start(what->stall, &s->job, item, 0, e) == 0;
+	s->flying = candidate_box_start(what->stall, &s->job, item, 0, e) == 0;
 	return s->flying ? 0 : -1;
 }

@@ -9,23 +9,23 @@
 #include "repair/mutate.h"
 #include "repair/candidate_box.h"
 
-struct search;
-struct search_for { /* the same for all boxes of a repair */
-	const struct stall *stall;
+struct candidate_search;
+struct candidate_search_spec { /* the same for all boxes of a repair */
+	const struct candidate_box *stall;
 	const json_t *shown; /* examples */
 	const char *source;
 	size_t source_len;
 	const struct mutations *given; /* edits to try; none: the box thinks of some itself */
 	unsigned shards;
 	/* take_edit: NULL where it is the rank's of those given. */
-	void (*found)(struct search *s, unsigned rank, const char *acts, struct edit *take_edit);
-	void (*lied)(struct search *s);  /* it said what no search says, and is not heard any more */
-	void (*heard)(struct search *s); /* something; later is early enough to look */
-	void (*ended)(struct search *s, const char *why); /* "": it has tried everything */
+	void (*found)(struct candidate_search *s, unsigned rank, const char *acts, struct edit *take_edit);
+	void (*lied)(struct candidate_search *s);  /* it said what no search says, and is not heard any more */
+	void (*heard)(struct candidate_search *s); /* something; later is early enough to look */
+	void (*ended)(struct candidate_search *s, const char *why); /* "": it has tried everything */
 };
 
-struct search {
-	const struct search_for *what; /* NULL: it never began */
+struct candidate_search {
+	const struct candidate_search_spec *what; /* NULL: it never began */
 	struct batch_job job;
 	int flying, mute, over, complete; /* complete: it has tried every candidate that there is */
 	unsigned at; /* ranks before this one are tried */
@@ -33,10 +33,10 @@ struct search {
 	struct buf line;
 };
 
-must_check int search_start(struct search *s, const struct search_for *what, unsigned shard,
+must_check int candidate_search_start(struct candidate_search *s, const struct candidate_search_spec *what, unsigned shard,
 			    struct err *e);
-void search_stop(struct search *s); /* at any time, and again: nobody is told */
+void candidate_search_stop(struct candidate_search *s); /* at any time, and again: nobody is told */
 
 /* What a search program is started with, here and for doubt.h: the examples' files, the question. */
-json_t *search_item(const struct stall *s, const json_t *examples, uint32_t ms, json_t *take_ask);
-json_t *search_edit(const struct edit *x); /* as a question has it */
+json_t *candidate_search_item(const struct candidate_box *s, const json_t *examples, uint32_t ms, json_t *take_ask);
+json_t *candidate_search_edit(const struct edit *x); /* as a question has it */

@@ -32,7 +32,7 @@ static int is_one(const json_t *x)
 				 json_is_string(json_object_get(x, "expected")));
 }
 
-int trial_possible(const char *language, const json_t *examples)
+int candidate_test_possible(const char *language, const json_t *examples)
 {
 	size_t n = json_array_size(examples);
 
@@ -42,7 +42,7 @@ int trial_possible(const char *language, const json_t *examples)
 		if (!is_one(x) || (is_call(x) && !program_judge(language) && !harness_can(language)))
 			return 0;
 	}
-	return n > 0 && n <= TRIAL_EXAMPLES;
+	return n > 0 && n <= CANDIDATE_TEST_EXAMPLES;
 }
 
 /* ---- items ---- */
@@ -54,16 +54,16 @@ static uint32_t run_ms_of(const json_t *artifact, uint32_t usual)
 	return own < usual ? (uint32_t)own : usual;
 }
 
-static void set_source(json_t *item, const struct trial *t)
+static void set_source(json_t *item, const struct candidate_test *t)
 {
 	json_object_set_new(json_object_get(item, "files"), doc_text(t->stall->artifact, "entry"),
 			    json_string(t->source));
 }
 
-static json_t *call_item(struct trial *t)
+static json_t *call_item(struct candidate_test *t)
 {
 	const char *language = doc_text(t->stall->artifact, "language");
-	json_t *item = stall_item(t->stall, COMMAND_MS), *calls = json_array(),
+	json_t *item = candidate_box_item(t->stall, COMMAND_MS), *calls = json_array(),
 	       *expected = json_array(), *ask;
 	auto_free char *text = NULL;
 
@@ -88,9 +88,9 @@ static json_t *call_item(struct trial *t)
 }
 
 /* Where no judge is: the call at the end of the program, its answer behind a word. We compare. */
-static json_t *harness_item(const struct trial *t, const json_t *example)
+static json_t *harness_item(const struct candidate_test *t, const json_t *example)
 {
-	json_t *item = stall_item(t->stall, run_ms_of(t->stall->artifact, RUN_MS)), *files = NULL,
+	json_t *item = candidate_box_item(t->stall, run_ms_of(t->stall->artifact, RUN_MS)), *files = NULL,
 	       *artifact = json_pack("{s:O, s:O, s:O}", "language",
 				     json_object_get(t->stall->artifact, "language"), "entry",
 				     json_object_get(t->stall->artifact, "entry"), "files",
@@ -108,7 +108,7 @@ static json_t *harness_item(const struct trial *t, const json_t *example)
 	return item; /* without a language it is none, and nothing passes */
 }
 
-static int is_answered(const struct trial *t, const json_t *example)
+static int is_answered(const struct candidate_test *t, const json_t *example)
 {
 	size_t n;
 	const char *got = harness_answer(t->job.out[0].p, t->job.out[0].len, t->word, &n);
@@ -116,9 +116,9 @@ static int is_answered(const struct trial *t, const json_t *example)
 	return got && harness_same(got, n, doc_text(example, "expected"));
 }
 
-static json_t *input_item(const struct trial *t, const json_t *example)
+static json_t *input_item(const struct candidate_test *t, const json_t *example)
 {
-	json_t *item = stall_item(t->stall, run_ms_of(t->stall->artifact, RUN_MS));
+	json_t *item = candidate_box_item(t->stall, run_ms_of(t->stall->artifact, RUN_MS));
 
 	set_source(item, t);
 	json_object_set(item, "language", json_object_get(t->stall->artifact, "language"));
@@ -128,9 +128,9 @@ static json_t *input_item(const struct trial *t, const json_t *example)
 	return item;
 }
 
-static json_t *command_item(const struct trial *t, const json_t *example)
+static json_t *command_item(const struct candidate_test *t, const json_t *example)
 {
-	json_t *item = stall_item(t->stall, run_ms_of(t->stall->artifact, COMMAND_MS));
+	json_t *item = candidate_box_item(t->stall, run_ms_of(t->stall->artifact, COMMAND_MS));
 
 	set_source(item, t);
 	if (*doc_text(example, "path"))
@@ -142,16 +142,16 @@ static json_t *command_item(const struct trial *t, const json_t *example)
 
 /* ---- one box after another ---- */
 
-static void step(struct trial *t);
+static void step(struct candidate_test *t);
 
-static void finish(struct trial *t, int lost)
+static void finish(struct candidate_test *t, int lost)
 {
 	free(steal(&t->source));
 	t->done(t, t->passed, lost);
 }
 
 /* "word 101": a bit per call, in their order. */
-static void note_calls(struct trial *t)
+static void note_calls(struct candidate_test *t)
 {
 	size_t n = strlen(t->word);
 	const char *said = buf_str(&t->job.out[0]);
@@ -159,14 +159,14 @@ static void note_calls(struct trial *t)
 	if (strncmp(said, t->word, n) != 0 || said[n] != ' ')
 		return;
 	said += n + 1;
-	for (unsigned i = 0; i < TRIAL_EXAMPLES && *said; i++)
+	for (unsigned i = 0; i < CANDIDATE_TEST_EXAMPLES && *said; i++)
 		if (t->calls >> i & 1)
 			t->passed |= (uint64_t)(*said++ == '1') << i;
 }
 
 static void job_done(struct batch_job *j, const struct batch_job_end *end)
 {
-	struct trial *t = loop_owner(j, struct trial, job);
+	struct candidate_test *t = loop_owner(j, struct candidate_test, job);
 	int lost = end->verdict == VERDICT_ERROR && end->why == CAUSE_HOST;
 	uint64_t mine = 1ull << (t->next - 1), asked = t->calls & mine ? t->calls : mine;
 	const json_t *x = json_array_get(t->examples, t->next - 1);
@@ -176,7 +176,7 @@ static void job_done(struct batch_job *j, const struct batch_job_end *end)
 	else if (end->verdict == VERDICT_PASSED && (!is_call(x) || is_answered(t, x)))
 		t->passed |= mine;
 	t->flying = 0;
-	stall_ended(t->stall, j, end);
+	candidate_box_ended(t->stall, j, end);
 	batch_job_fini(j);
 	if (lost || (t->hurried && asked & ~t->passed))
 		finish(t, lost);
@@ -184,17 +184,17 @@ static void job_done(struct batch_job *j, const struct batch_job_end *end)
 		step(t);
 }
 
-static int fly(struct trial *t, json_t *take_item)
+static int fly(struct candidate_test *t, json_t *take_item)
 {
 	struct err e;
 
 	t->job = (struct batch_job){ .done = job_done, .fleet = t->stall->fleet };
-	t->flying = stall_start(t->stall, &t->job, take_item, SAID, &e) == 0;
+	t->flying = candidate_box_start(t->stall, &t->job, take_item, SAID, &e) == 0;
 	return t->flying ? 0 : -1;
 }
 
 /* The next example that has no answer yet. What cannot be run does not pass. */
-static void step(struct trial *t)
+static void step(struct candidate_test *t)
 {
 	size_t n = json_array_size(t->examples);
 
@@ -219,7 +219,7 @@ static void step(struct trial *t)
 	finish(t, 0);
 }
 
-void trial_start(struct trial *t, const struct stall *stall, const json_t *examples,
+void candidate_test_start(struct candidate_test *t, const struct candidate_box *stall, const json_t *examples,
 		 char *take_source)
 {
 	size_t n = json_array_size(examples);
@@ -230,7 +230,7 @@ void trial_start(struct trial *t, const struct stall *stall, const json_t *examp
 	t->source = take_source;
 	t->next = 0;
 	t->passed = t->calls = 0;
-	for (size_t i = 0; program_judge(doc_text(stall->artifact, "language")) && i < n && i < TRIAL_EXAMPLES; i++)
+	for (size_t i = 0; program_judge(doc_text(stall->artifact, "language")) && i < n && i < CANDIDATE_TEST_EXAMPLES; i++)
 		t->calls |= (uint64_t)is_call(json_array_get(examples, i)) << i;
 	if (id_new(t->word, &e) < 0)
 		finish(t, 1); /* without a word that nobody can guess no answer is worth anything */
@@ -238,13 +238,13 @@ void trial_start(struct trial *t, const struct stall *stall, const json_t *examp
 		step(t);
 }
 
-void trial_check(struct trial *t, uint64_t now_ms)
+void candidate_test_check(struct candidate_test *t, uint64_t now_ms)
 {
 	if (t->flying)
 		batch_job_check(&t->job, now_ms);
 }
 
-void trial_fini(struct trial *t)
+void candidate_test_fini(struct candidate_test *t)
 {
 	if (t->flying)
 		batch_job_fini(&t->job);

@@ -8,16 +8,16 @@
 #pragma once
 #include "repair/candidate_box.h"
 
-enum { TRIAL_EXAMPLES = 64 };
+enum { CANDIDATE_TEST_EXAMPLES = 64 };
 
-struct trial {
-	const struct stall *stall; /* these two are the owner's */
+struct candidate_test {
+	const struct candidate_box *stall; /* these two are the owner's */
 	const json_t *examples;
 	char *source;
 	int hurried; /* the first that fails ends it */
 	/* passed: a bit per example. lost: boxes could not be had, so it is not known. Once, perhaps
-	 * from within trial_start(): it notes the answer and looks at it later. */
-	void (*done)(struct trial *t, uint64_t passed, int lost);
+	 * from within candidate_test_start(): it notes the answer and looks at it later. */
+	void (*done)(struct candidate_test *t, uint64_t passed, int lost);
 	struct batch_job job;
 	int flying;
 	unsigned next;
@@ -26,7 +26,7 @@ struct trial {
 };
 
 /* Can all of these be run? */
-int trial_possible(const char *language, const json_t *examples);
-void trial_start(struct trial *t, const struct stall *s, const json_t *examples, char *take_source);
-void trial_check(struct trial *t, uint64_t now_ms);
-void trial_fini(struct trial *t); /* at any time: done is not called */
+int candidate_test_possible(const char *language, const json_t *examples);
+void candidate_test_start(struct candidate_test *t, const struct candidate_box *s, const json_t *examples, char *take_source);
+void candidate_test_check(struct candidate_test *t, uint64_t now_ms);
+void candidate_test_fini(struct candidate_test *t); /* at any time: done is not called */

@@ -15,7 +15,7 @@ enum {
 	SAID = 64 * 1024,
 };
 
-int doubt_possible(const char *language)
+int overfit_check_possible(const char *language)
 {
 	return program_search(language) != NULL;
 }
@@ -33,13 +33,13 @@ static int edits_of(const char *language, const struct buf *text, json_t **out)
 	if (l && mutate_knows(l->name))
 		mutate_make(&all, l->name, text->p, text->len, TRIED_MOST);
 	for (unsigned i = 0; i < all.n; i++)
-		json_array_append_new(*out, search_edit(&all.v[i]));
+		json_array_append_new(*out, candidate_search_edit(&all.v[i]));
 	cut = all.cut;
 	mutations_fini(&all);
 	return cut ? -1 : 0;
 }
 
-static json_t *ask_of(const struct stall *s, const json_t *examples, const struct edit *x,
+static json_t *ask_of(const struct candidate_box *s, const json_t *examples, const struct edit *x,
 		      const struct buf *text, json_t *take_edits)
 {
 	return json_pack("{s:s, s:s, s:O, s:o, s:[I, I], s:s, s:i, s:i, s:i}", "source", buf_str(text), "name",
@@ -52,16 +52,16 @@ static json_t *ask_of(const struct stall *s, const json_t *examples, const struc
 /* ---- what is said ---- */
 
 /* 1: it was the last line. */
-static int read_line(const json_t *line, char out_why[DOUBT_WHY])
+static int read_line(const json_t *line, char out_why[OVERFIT_CHECK_REASON])
 {
 	if (*doc_text(line, "doubt"))
-		snprintf(out_why, DOUBT_WHY, "%s", doc_text(line, "doubt"));
+		snprintf(out_why, OVERFIT_CHECK_REASON, "%s", doc_text(line, "doubt"));
 	else if (json_object_get(line, "found") && !*out_why)
-		snprintf(out_why, DOUBT_WHY, "the examples pass as well with another change of the same line");
+		snprintf(out_why, OVERFIT_CHECK_REASON, "the examples pass as well with another change of the same line");
 	return json_is_true(json_object_get(line, "over"));
 }
 
-void doubt_read(const char *said, size_t n, char out_why[DOUBT_WHY])
+void overfit_check_read(const char *said, size_t n, char out_why[OVERFIT_CHECK_REASON])
 {
 	const char *end;
 	int over = 0;
@@ -76,21 +76,21 @@ void doubt_read(const char *said, size_t n, char out_why[DOUBT_WHY])
 		said = end + 1;
 	}
 	if (!over && !*out_why)
-		snprintf(out_why, DOUBT_WHY, "not everything that could stand there was tried");
+		snprintf(out_why, OVERFIT_CHECK_REASON, "not everything that could stand there was tried");
 }
 
 static void job_done(struct batch_job *j, const struct batch_job_end *end)
 {
-	struct doubt *d = loop_owner(j, struct doubt, job);
+	struct overfit_check *d = loop_owner(j, struct overfit_check, job);
 
-	doubt_read(j->out[0].p, j->out[0].len, d->why);
+	overfit_check_read(j->out[0].p, j->out[0].len, d->why);
 	d->flying = 0;
-	stall_ended(d->stall, j, end);
+	candidate_box_ended(d->stall, j, end);
 	batch_job_fini(j);
 	d->done(d, d->why);
 }
 
-void doubt_start(struct doubt *d, const struct stall *s, const json_t *examples, const struct edit *x,
+void overfit_check_start(struct overfit_check *d, const struct candidate_box *s, const json_t *examples, const struct edit *x,
 		 const char *source, size_t n)
 {
 	auto_buf struct buf text = { 0 };
@@ -106,8 +106,8 @@ void doubt_start(struct doubt *d, const struct stall *s, const json_t *examples,
 		d->done(d, d->why);
 		return;
 	}
-	d->flying = stall_start(s, &d->job,
-				search_item(s, examples, DOUBT_MS, ask_of(s, examples, x, &text, edits)),
+	d->flying = candidate_box_start(s, &d->job,
+				candidate_search_item(s, examples, DOUBT_MS, ask_of(s, examples, x, &text, edits)),
 				SAID, &e) == 0;
 	if (d->flying)
 		return;
@@ -115,13 +115,13 @@ void doubt_start(struct doubt *d, const struct stall *s, const json_t *examples,
 	d->done(d, d->why);
 }
 
-void doubt_check(struct doubt *d, uint64_t now_ms)
+void overfit_check(struct overfit_check *d, uint64_t now_ms)
 {
 	if (d->flying)
 		batch_job_check(&d->job, now_ms);
 }
 
-void doubt_fini(struct doubt *d)
+void overfit_check_fini(struct overfit_check *d)
 {
 	if (d->flying)
 		batch_job_fini(&d->job);

@@ -9,25 +9,25 @@
 #include "repair/edit.h"
 #include "repair/candidate_box.h"
 
-enum { DOUBT_WHY = 240 };
+enum { OVERFIT_CHECK_REASON = 240 };
 
-struct doubt {
-	const struct stall *stall; /* the owner's */
-	/* why: what speaks against it; "": nothing. Once, perhaps from within doubt_start(): it notes the
+struct overfit_check {
+	const struct candidate_box *stall; /* the owner's */
+	/* why: what speaks against it; "": nothing. Once, perhaps from within overfit_check_start(): it notes the
 	 * answer and looks at it later. */
-	void (*done)(struct doubt *d, const char *why);
+	void (*done)(struct overfit_check *d, const char *why);
 	struct batch_job job;
 	int flying;
-	char why[DOUBT_WHY];
+	char why[OVERFIT_CHECK_REASON];
 };
 
-int doubt_possible(const char *language); /* else nobody can look, and that is a doubt */
+int overfit_check_possible(const char *language); /* else nobody can look, and that is a doubt */
 /* examples: all of them. x: what was changed in source, which is as it was before. */
-void doubt_start(struct doubt *d, const struct stall *s, const json_t *examples, const struct edit *x,
+void overfit_check_start(struct overfit_check *d, const struct candidate_box *s, const json_t *examples, const struct edit *x,
 		 const char *source, size_t n);
-void doubt_check(struct doubt *d, uint64_t now_ms);
-void doubt_fini(struct doubt *d); /* at any time: done is not called */
+void overfit_check(struct overfit_check *d, uint64_t now_ms);
+void overfit_check_fini(struct overfit_check *d); /* at any time: done is not called */
 
 /* What a box has said, a line of JSON at a time: "" where it went through everything and found nothing. For the
  * tests. */
-void doubt_read(const char *said, size_t n, char out_why[DOUBT_WHY]);
+void overfit_check_read(const char *said, size_t n, char out_why[OVERFIT_CHECK_REASON]);

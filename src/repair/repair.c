@@ -40,34 +40,34 @@ enum {
 	DOUBT_LEAST = 2,  /* examples: one alone says too little for anybody to ask */
 	QUEUE_MOST = 256, /* that wait for their trial; what comes then is dropped */
 	SOURCE_MOST = 256 * 1024,
-	HELD_NONE = TRIAL_EXAMPLES,
+	HELD_NONE = CANDIDATE_TEST_EXAMPLES,
 };
 
 struct candidate {
 	struct candidate *next; /* by rank */
 	unsigned rank;
 	struct edit edit;
-	char acts[HEARSAY_ACTS + 1];
+	char acts[SEARCH_MSG_ACTS + 1];
 };
 
 struct attempt { /* one box after another that tries a candidate, or the program as it was */
 	struct repair *repair;
-	struct trial trial;
+	struct candidate_test trial;
 	struct candidate *candidate; /* NULL: the program */
 	int busy, answered, lost;
 	uint64_t passed;
 };
 
 struct repair {
-	struct stall stall;
+	struct candidate_box stall;
 	struct repair_owner *owner;
 	json_t *artifact, *examples, *shown, *shown_first; /* shown_first: those, then the held-out one */
 	const char *source;			   /* the artifact's */
 	size_t source_len;
 	unsigned boxes, held; /* held: index, or HELD_NONE */
 	int unseen;	      /* the caller has said which: it is the last example, and none of the artifact's */
-	struct search_for wanted;
-	struct search searches[BOXES_MOST];
+	struct candidate_search_spec wanted;
+	struct candidate_search searches[BOXES_MOST];
 	struct mutations given;
 	struct attempt attempts[BOXES_MOST];
 	unsigned nattempts; /* that may be busy at once */
@@ -78,9 +78,9 @@ struct repair {
 	unsigned nfound, npassed, nskipped, nlies, ndropped, nlost;
 	unsigned first_tried; /* how many were, when the first had passed */
 	unsigned built; /* candidates that were compiled and tried */
-	struct doubt doubt; /* about the best, where all agree */
+	struct overfit_check doubt; /* about the best, where all agree */
 	int doubting, pinned;
-	char doubted[DOUBT_WHY];
+	char doubted[OVERFIT_CHECK_REASON];
 	int over;
 	uint64_t began_ms, first_ms; /* first_ms: one passed everything */
 	struct timer turn, tick;
@@ -159,7 +159,7 @@ int repair_possible(const json_t *artifact)
 	size_t n = 0;
 	const char *source = source_of(artifact, &n);
 	int fine = source && n && n <= SOURCE_MOST && strlen(source) == n &&
-		   repair_knows(language) && trial_possible(language, examples);
+		   repair_knows(language) && candidate_test_possible(language, examples);
 
 	json_decref(examples);
 	return fine;
@@ -183,12 +183,12 @@ void repair_cancel(struct repair *r)
 	if (!r)
 		return;
 	for (unsigned i = 0; i < BOXES_MOST; i++)
-		search_stop(&r->searches[i]);
+		candidate_search_stop(&r->searches[i]);
 	for (unsigned i = 0; i < BOXES_MOST; i++) {
-		trial_fini(&r->attempts[i].trial);
+		candidate_test_fini(&r->attempts[i].trial);
 		free_candidates(r->attempts[i].candidate);
 	}
-	doubt_fini(&r->doubt);
+	overfit_check_fini(&r->doubt);
 	free_candidates(r->queue);
 	free_candidates(r->passed_all);
 	mutations_fini(&r->given);
@@ -207,7 +207,7 @@ static unsigned agree_with(const struct repair *r, const struct candidate *c)
 	unsigned n = 0;
 
 	for (const struct candidate *o = r->passed_all; o; o = o->next)
-		n += !hearsay_differ(c->acts, o->acts);
+		n += !search_msg_differ(c->acts, o->acts);
 	return n;
 }
 
@@ -313,7 +313,7 @@ static json_t *artifact_of(const struct repair *r)
 	json_object_set_new(child, "repair",
 			    json_pack("{s:b, s:b, s:b, s:s}", "pinned", r->pinned, "held_out", r->held != HELD_NONE,
 				      "complete", is_complete(r), "doubt", r->pinned ? "" : r->doubted));
-	artifact_seal(child);
+	artifact_set_hash(child);
 	return child;
 }
 
@@ -364,12 +364,12 @@ static void enqueue_given(struct repair *r, unsigned rank, const char *acts)
 	enqueue(r, rank, acts, &copy);
 }
 
-static struct repair *repair_of(const struct search *s)
+static struct repair *repair_of(const struct candidate_search *s)
 {
-	return loop_owner((struct search_for *)s->what, struct repair, wanted);
+	return loop_owner((struct candidate_search_spec *)s->what, struct repair, wanted);
 }
 
-static void found(struct search *s, unsigned rank, const char *acts, struct edit *take_edit)
+static void found(struct candidate_search *s, unsigned rank, const char *acts, struct edit *take_edit)
 {
 	if (take_edit)
 		enqueue(repair_of(s), rank, acts, take_edit);
@@ -377,17 +377,17 @@ static void found(struct search *s, unsigned rank, const char *acts, struct edit
 		enqueue_given(repair_of(s), rank, acts);
 }
 
-static void lied(struct search *s)
+static void lied(struct candidate_search *s)
 {
 	repair_of(s)->nlies++;
 }
 
-static void heard(struct search *s)
+static void heard(struct candidate_search *s)
 {
 	timer_set(&repair_of(s)->turn, 0);
 }
 
-static void search_ended(struct search *s, const char *why)
+static void search_ended(struct candidate_search *s, const char *why)
 {
 	struct repair *r = repair_of(s);
 
@@ -400,13 +400,13 @@ static void start_search(struct repair *r, unsigned shard)
 {
 	struct err e;
 
-	if (search_start(&r->searches[shard], &r->wanted, shard, &e) < 0)
+	if (candidate_search_start(&r->searches[shard], &r->wanted, shard, &e) < 0)
 		snprintf(r->why, sizeof(r->why), "a search: %.120s", e.msg);
 }
 
 /* ---- one thing after another ---- */
 
-static void trial_done(struct trial *t, uint64_t passed, int lost)
+static void trial_done(struct candidate_test *t, uint64_t passed, int lost)
 {
 	struct attempt *a = loop_owner(t, struct attempt, trial);
 
@@ -430,7 +430,7 @@ static void begin_attempt(struct repair *r, struct attempt *a, struct candidate 
 		edit_apply(&take_candidate->edit, r->source, r->source_len, &text);
 	else
 		buf_add(&text, r->source, r->source_len);
-	trial_start(&a->trial, &r->stall, examples, buf_steal(&text));
+	candidate_test_start(&a->trial, &r->stall, examples, buf_steal(&text));
 }
 
 static uint64_t everything(const struct repair *r)
@@ -467,7 +467,7 @@ static void begin_search(struct repair *r)
 	int searched = program_search(language) != NULL;
 
 	mutate_make(&r->given, language, r->source, r->source_len, searched ? GIVEN_MOST : BUILT_MOST);
-	r->wanted = (struct search_for){ .stall = &r->stall,
+	r->wanted = (struct candidate_search_spec){ .stall = &r->stall,
 					 .shown = r->shown,
 					 .source = r->source,
 					 .source_len = r->source_len,
@@ -605,7 +605,7 @@ static int is_enough(const struct repair *r)
 
 /* ---- is it the only one? ---- */
 
-static void doubt_done(struct doubt *d, const char *why)
+static void doubt_done(struct overfit_check *d, const char *why)
 {
 	struct repair *r = loop_owner(d, struct repair, doubt);
 
@@ -621,7 +621,7 @@ static void conclude(struct repair *r)
 	int complete = is_complete(r);
 
 	for (unsigned i = 0; i < BOXES_MOST; i++)
-		search_stop(&r->searches[i]);
+		candidate_search_stop(&r->searches[i]);
 	r->best = best_of(r);
 	r->doubting = 1;
 	if (json_array_size(r->examples) < DOUBT_LEAST) {
@@ -634,11 +634,11 @@ static void conclude(struct repair *r)
 	} else if (!complete) {
 		snprintf(r->doubted, sizeof(r->doubted), "%u of %u candidate changes were tried: another one may pass",
 			 tried_so_far(r), candidates_of(r));
-	} else if (!doubt_possible(doc_text(r->artifact, "language"))) {
+	} else if (!overfit_check_possible(doc_text(r->artifact, "language"))) {
 		snprintf(r->doubted, sizeof(r->doubted), "nobody has looked for another change that passes");
 	} else {
 		r->doubt.done = doubt_done;
-		doubt_start(&r->doubt, &r->stall, r->shown_first, &r->best->edit, r->source, r->source_len);
+		overfit_check_start(&r->doubt, &r->stall, r->shown_first, &r->best->edit, r->source, r->source_len);
 		return;
 	}
 	finish(r);
@@ -658,7 +658,7 @@ static void on_turn(struct timer *timer)
 	take_answers(r);
 	for (unsigned i = 0; i < r->boxes; i++)
 		if (r->searches[i].mute)
-			search_stop(&r->searches[i]);
+			candidate_search_stop(&r->searches[i]);
 	if (!r->over && !is_enough(r))
 		try_more(r);
 	if (r->over) {
@@ -680,11 +680,11 @@ static void on_tick(struct timer *timer)
 
 	for (unsigned i = 0; i < BOXES_MOST; i++)
 		if (r->attempts[i].busy)
-			trial_check(&r->attempts[i].trial, now);
+			candidate_test_check(&r->attempts[i].trial, now);
 	for (unsigned i = 0; i < r->boxes; i++)
 		if (r->searches[i].flying)
 			batch_job_check(&r->searches[i].job, now);
-	doubt_check(&r->doubt, now);
+	overfit_check(&r->doubt, now);
 	if (now - r->began_ms > (r->built ? BUILD_MS : REPAIR_MS)) {
 		snprintf(r->why, sizeof(r->why), "not found within %d s", (r->built ? BUILD_MS : REPAIR_MS) / 1000);
 		r->over = 1;
@@ -712,7 +712,7 @@ struct repair *repair_start(struct fleet *f, const char *team, const json_t *art
 	r->owner = o;
 	r->artifact = json_deep_copy(artifact);
 	r->examples = examples_of(r->artifact);
-	if (unseen && json_array_size(r->examples) < TRIAL_EXAMPLES) {
+	if (unseen && json_array_size(r->examples) < CANDIDATE_TEST_EXAMPLES) {
 		json_array_append_new(r->examples, json_deep_copy(unseen));
 		r->unseen = 1;
 	}
@@ -724,10 +724,10 @@ struct repair *repair_start(struct fleet *f, const char *team, const json_t *art
 	timer_set(&r->tick, TICK_MS);
 	if (!repair_possible(artifact)) {
 		give_up(r, "there is no search for this language and these examples");
-	} else if (stall_init(&r->stall, f, team, r->artifact, &e) < 0) {
+	} else if (candidate_box_init(&r->stall, f, team, r->artifact, &e) < 0) {
 		give_up(r, e.msg);
 	} else {
-		r->boxes = stall_boxes(&r->stall, boxes > BOXES_MOST ? BOXES_MOST : boxes);
+		r->boxes = candidate_box_boxes(&r->stall, boxes > BOXES_MOST ? BOXES_MOST : boxes);
 		begin_attempt(r, &r->attempts[0], NULL, r->examples);
 	}
 	return r;

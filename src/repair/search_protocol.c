@@ -6,44 +6,44 @@
 
 static const struct {
 	const char *member;
-	enum hearsay_kind kind;
+	enum search_msg_kind kind;
 } kinds[] = {
 	/* "found" before "at": an edit has that, too. */
-	{ "found", HEARSAY_FOUND },
-	{ "candidates", HEARSAY_CANDIDATES },
-	{ "over", HEARSAY_OVER },
-	{ "at", HEARSAY_AT },
+	{ "found", SEARCH_MSG_FOUND },
+	{ "candidates", SEARCH_MSG_CANDIDATES },
+	{ "over", SEARCH_MSG_OVER },
+	{ "at", SEARCH_MSG_AT },
 };
 
 static int read_rank(const json_t *v, unsigned *out, struct err *e)
 {
-	if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > HEARSAY_MOST)
-		return err_set(e, ERR_INVALID, "no number from 0 to %d", HEARSAY_MOST);
+	if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > SEARCH_MSG_MOST)
+		return err_set(e, ERR_INVALID, "no number from 0 to %d", SEARCH_MSG_MOST);
 	*out = (unsigned)json_integer_value(v);
 	return 0;
 }
 
-static void read_acts(struct hearsay *x, const json_t *v)
+static void read_acts(struct search_msg *x, const json_t *v)
 {
 	size_t n = json_string_length(v);
 
-	if (n <= HEARSAY_ACTS && n % HEARSAY_ACT == 0 && json_is_string(v) &&
+	if (n <= SEARCH_MSG_ACTS && n % SEARCH_MSG_ACT == 0 && json_is_string(v) &&
 	    strspn(json_string_value(v), "0123456789abcdef-") == n)
 		memcpy(x->acts, json_string_value(v), n);
 }
 
-int hearsay_differ(const char *acts, const char *other)
+int search_msg_differ(const char *acts, const char *other)
 {
-	while (strlen(acts) >= HEARSAY_ACT && strlen(other) >= HEARSAY_ACT) {
-		if (*acts != '-' && *other != '-' && memcmp(acts, other, HEARSAY_ACT) != 0)
+	while (strlen(acts) >= SEARCH_MSG_ACT && strlen(other) >= SEARCH_MSG_ACT) {
+		if (*acts != '-' && *other != '-' && memcmp(acts, other, SEARCH_MSG_ACT) != 0)
 			return 1;
-		acts += HEARSAY_ACT;
-		other += HEARSAY_ACT;
+		acts += SEARCH_MSG_ACT;
+		other += SEARCH_MSG_ACT;
 	}
 	return 0;
 }
 
-static int read_found(struct hearsay *x, const json_t *doc, const char *source, size_t n,
+static int read_found(struct search_msg *x, const json_t *doc, const char *source, size_t n,
 		      struct err *e)
 {
 	read_acts(x, json_object_get(doc, "acts"));
@@ -57,7 +57,7 @@ static int read_found(struct hearsay *x, const json_t *doc, const char *source, 
 	return 0;
 }
 
-static int read_doc(struct hearsay *x, const json_t *doc, const char *source, size_t n, struct err *e)
+static int read_doc(struct search_msg *x, const json_t *doc, const char *source, size_t n, struct err *e)
 {
 	unsigned i = 0;
 
@@ -66,27 +66,27 @@ static int read_doc(struct hearsay *x, const json_t *doc, const char *source, si
 	if (i == ARRAY_LEN(kinds))
 		return 0;
 	x->kind = kinds[i].kind;
-	if ((x->kind == HEARSAY_OVER || x->kind == HEARSAY_AT) &&
+	if ((x->kind == SEARCH_MSG_OVER || x->kind == SEARCH_MSG_AT) &&
 	    read_rank(json_object_get(doc, "tried"), &x->tried, e) < 0)
 		return -1;
-	x->cut = x->kind == HEARSAY_OVER && json_is_true(json_object_get(doc, "cut"));
-	if (x->kind == HEARSAY_OVER)
+	x->cut = x->kind == SEARCH_MSG_OVER && json_is_true(json_object_get(doc, "cut"));
+	if (x->kind == SEARCH_MSG_OVER)
 		return 0;
 	if (read_rank(json_object_get(doc, kinds[i].member), &x->n, e) < 0)
 		return -1;
-	return x->kind == HEARSAY_FOUND ? read_found(x, doc, source, n, e) : 0;
+	return x->kind == SEARCH_MSG_FOUND ? read_found(x, doc, source, n, e) : 0;
 }
 
-int hearsay_parse(struct hearsay *x, const char *line, size_t n, const char *source,
+int search_msg_parse(struct search_msg *x, const char *line, size_t n, const char *source,
 		  size_t source_len, struct err *e)
 {
 	json_error_t where;
 	json_t *doc;
 	int rc;
 
-	*x = (struct hearsay){ 0 };
-	if (n > HEARSAY_LINE)
-		return err_set(e, ERR_LIMIT, "a line of more than %d bytes", HEARSAY_LINE);
+	*x = (struct search_msg){ 0 };
+	if (n > SEARCH_MSG_LINE)
+		return err_set(e, ERR_LIMIT, "a line of more than %d bytes", SEARCH_MSG_LINE);
 	doc = json_loadb(line, n, JSON_REJECT_DUPLICATES, &where);
 	if (!json_is_object(doc)) {
 		json_decref(doc);

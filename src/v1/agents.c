@@ -35,7 +35,7 @@ const struct field errands_fields[] = {
 	{ "files", FIELD_MAP, 0, 0, FILES_MOST, "{path: text} in its workspace", NULL },
 	{ "role", FIELD_NAME, 0, 0, STORE_NAME, "of the models file: who flies it; agent", NULL },
 	{ "model", FIELD_NAME, 0, 0, STORE_NAME, "of the models file, whatever the role says", NULL },
-	{ "max_steps", FIELD_INT, 0, 1, ERRAND_STEPS_MOST, "actions, the last one included; 5", NULL },
+	{ "max_steps", FIELD_INT, 0, 1, AGENT_SESSION_STEPS_MOST, "actions, the last one included; 5", NULL },
 	{ "tools", FIELD_TEXTS, 0, 0, 16, "names of those it may use; all five", NULL },
 	{ "budget", FIELD_OBJECT, 0, 0, 0, "when to stop", budget_fields },
 	{ "command_ms", FIELD_INT, 0, 1, 600000, "of a command that says nothing else; 30000", NULL },
@@ -59,10 +59,10 @@ const struct field errands_list_query[] = {
 
 struct session {
 	struct session *next;
-	struct errand_owner owner;
+	struct agent_session_owner owner;
 	char id[ID_LEN + 1]; /* of its row */
 	struct call *call;
-	struct errand *errand;
+	struct agent_session *errand;
 	struct package_job packages;
 	struct event_stream feed;
 	int streaming;
@@ -143,7 +143,7 @@ static void session_over(struct session *s)
 
 /* ---- telling ---- */
 
-static int told(struct errand_owner *o, json_t *take_event)
+static int told(struct agent_session_owner *o, json_t *take_event)
 {
 	struct session *s = loop_owner(o, struct session, owner);
 
@@ -155,7 +155,7 @@ static int told(struct errand_owner *o, json_t *take_event)
 	return 0;
 }
 
-static void done(struct errand_owner *o, json_t *take_report)
+static void done(struct agent_session_owner *o, json_t *take_report)
 {
 	struct session *s = loop_owner(o, struct session, owner);
 	struct call *c = s->call;
@@ -208,7 +208,7 @@ static void left(struct call *c)
 	end_row(s, "cancelled", NULL);
 	session_over(s);
 	if (s->errand) {
-		errand_cancel(s->errand);
+		agent_session_cancel(s->errand);
 		api_audit(c->api, &c->who, "agent.run", "", "cancelled", NULL);
 		c->audited = 1;
 	}
@@ -220,7 +220,7 @@ static void drains(struct http_req *r)
 	struct session *s = c->state;
 
 	if (s && s->errand)
-		errand_go_on(s->errand);
+		agent_session_go_on(s->errand);
 }
 
 /* A model may think for long, and proxies have no patience. */
@@ -255,7 +255,7 @@ static void begin(struct session *s)
 {
 	struct call *c = s->call;
 	struct box_spec box;
-	struct errand_want want = { .box = &box,
+	struct agent_session_want want = { .box = &box,
 				    .order = c->body,
 				    .keep = call_flag(c, "keep", 0) };
 	struct err e;
@@ -265,7 +265,7 @@ static void begin(struct session *s)
 		return;
 	}
 	packages_want(&s->packages, c->req, &box);
-	if (errand_start(&c->api->fleet, c->api->model, &want, &s->owner, &s->errand, &e) < 0)
+	if (agent_session_start(&c->api->fleet, c->api->model, &want, &s->owner, &s->errand, &e) < 0)
 		fail_err(s, &e);
 }
 
@@ -313,7 +313,7 @@ static int check(struct call *c, struct err *e)
 	if (cost && !json_is_null(cost) && (!json_is_number(cost) || json_number_value(cost) <= 0))
 		return err_set(e, ERR_INVALID, "budget.max_cost: must be a number above 0");
 	return check_files(call_get(c, "files"), e) < 0 ||
-			       errand_tools(call_get(c, "tools"), &tools, e) < 0
+			       agent_session_tools(call_get(c, "tools"), &tools, e) < 0
 		       ? -1
 		       : 0;
 }
@@ -321,7 +321,7 @@ static int check(struct call *c, struct err *e)
 /* 0: nobody is there to fly it, and that was answered. */
 static int somebody_flies(struct call *c)
 {
-	const json_t *roles = model_roles(c->api->model);
+	const json_t *roles = llm_roles(c->api->model);
 	const char *role = call_text(c, "role", "agent");
 
 	if (!c->api->model) {

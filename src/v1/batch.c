@@ -406,7 +406,7 @@ void batch_results_get(struct call *c)
 }
 
 /* On the caller's stack, for as long as the question takes. */
-static int look_at(struct call *c, struct batch_watch *w)
+static int task_text_read(struct call *c, struct batch_watch *w)
 {
 	struct err e;
 
@@ -423,7 +423,7 @@ void batch_show(struct call *c)
 {
 	struct batch_watch w;
 
-	if (!look_at(c, &w))
+	if (!task_text_read(c, &w))
 		return;
 	call_json(c, 200, batch_json(w.batch));
 	batch_unwatch(&w);
@@ -439,7 +439,7 @@ void batch_delete(struct call *c)
 	struct batch_watch w;
 	json_t *doc;
 
-	if (!look_at(c, &w))
+	if (!task_text_read(c, &w))
 		return;
 	w.news = nobody;
 	batch_cancel(w.batch);

@@ -29,20 +29,20 @@ static void no_models(struct call *c)
 
 void models_list(struct call *c)
 {
-	const json_t *book = model_book(c->api->model);
+	const json_t *book = llm_models(c->api->model);
 
 	if (!book)
 		no_models(c);
 	else
 		call_json(c, 200,
 			  json_pack("{s:O, s:O, s:O}", "items", json_object_get(book, "models"), "roles",
-				    json_object_get(book, "roles"), "usage", model_figures(c->api->model)));
+				    json_object_get(book, "roles"), "usage", llm_figures(c->api->model)));
 }
 
 /* ---- a question ---- */
 
 struct asking {
-	struct model_ask ask;
+	struct llm_request ask;
 	struct call *call;
 };
 
@@ -62,7 +62,7 @@ static int status_of(const json_t *error)
 	return 502;
 }
 
-static void answered(struct model_ask *m, const json_t *answer, const struct err *e)
+static void answered(struct llm_request *m, const json_t *answer, const struct err *e)
 {
 	struct call *c = loop_owner(m, struct asking, ask)->call;
 	const json_t *error = json_object_get(answer, "error");
@@ -79,7 +79,7 @@ static void answered(struct model_ask *m, const json_t *answer, const struct err
 
 static void left(struct call *c)
 {
-	model_cancel(&((struct asking *)c->state)->ask);
+	llm_cancel(&((struct asking *)c->state)->ask);
 }
 
 /* A question is paid for: who sends its end is taken for gone. */
@@ -118,7 +118,7 @@ void models_ask(struct call *c)
 	*x = (struct asking){ .call = c, .ask.done = answered };
 	c->state = x;
 	c->drop = left;
-	if (model_start(c->api->model, &x->ask, request_of(c), &e) < 0)
+	if (llm_start(c->api->model, &x->ask, request_of(c), &e) < 0)
 		call_fail(c, &e);
 	else
 		c->req->on_eof = hung_up;
@@ -140,7 +140,7 @@ void models_metrics(const struct api *a, struct buf *out)
 		{ "tokens_total", "cache_read", "cache_read", NULL },
 		{ "tokens_total", "cache_write", "cache_write", NULL },
 	};
-	const json_t *figures = model_figures(a->model);
+	const json_t *figures = llm_figures(a->model);
 	const char *model;
 	json_t *row;
 

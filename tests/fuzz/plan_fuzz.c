@@ -10,16 +10,16 @@
 
 static void read_words(const char *text, size_t len)
 {
-	struct shown s;
+	struct task_examples s;
 	struct words w;
 
-	shown_read(&s, text, len);
-	assert(s.len == len && json_array_size(s.examples) <= SHOWN_MOST);
+	task_examples_read(&s, text, len);
+	assert(s.len == len && json_array_size(s.examples) <= TASK_EXAMPLES_MOST);
 	words_read(&w, s.rest, s.len);
 	for (unsigned i = 0; i < w.n; i++)
 		assert(w.all[i].p >= w.text && w.all[i].p + w.all[i].n <= w.text + len);
 	words_fini(&w);
-	shown_fini(&s);
+	task_examples_fini(&s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)

@@ -17,8 +17,8 @@ enum { MOST = 1024 };
 
 struct work {
 	struct repair_owner owner;
-	struct stall stall;
-	struct trial trial;
+	struct candidate_box stall;
+	struct candidate_test trial;
 	json_t *artifact, *answer;
 };
 
@@ -48,7 +48,7 @@ static void need_keeper(struct fleet *f)
 
 static void go_on(void);
 
-static void tried(struct trial *t, uint64_t passed, int lost)
+static void tried(struct candidate_test *t, uint64_t passed, int lost)
 {
 	struct work *w = loop_owner(t, struct work, trial);
 
@@ -71,11 +71,11 @@ static void try_it(struct work *w)
 {
 	struct err e;
 
-	if (stall_init(&w->stall, &fleet, "test", w->artifact, &e) < 0) {
+	if (candidate_box_init(&w->stall, &fleet, "test", w->artifact, &e) < 0) {
 		fprintf(stderr, "%s\n", e.msg);
 		exit(1);
 	}
-	trial_start(&w->trial, &w->stall, json_object_get(w->artifact, "examples"),
+	candidate_test_start(&w->trial, &w->stall, json_object_get(w->artifact, "examples"),
 		    strdup(doc_text(json_object_get(w->artifact, "files"),
 				    doc_text(w->artifact, "entry"))));
 }

@@ -113,7 +113,7 @@ static json_t *artifact_of(const struct toml_node *c)
 		json_array_append_new(json_object_get(a, "examples"),
 				      json_pack("{s:s, s:s}", "input", image_text(c, "example"), "expected",
 						image_text(c, "expected")));
-	artifact_seal(a);
+	artifact_set_hash(a);
 	return a;
 }
 
@@ -349,7 +349,7 @@ static json_t *artifact_with(const char *language, const char *program)
 			      "packages", "stdin", "", "env", "examples", "tests", "limits", "run_ms", 10000,
 			      "parent");
 
-	artifact_seal(a);
+	artifact_set_hash(a);
 	return a;
 }
 
@@ -572,7 +572,7 @@ TEST(a_package_that_is_installed_is_not_installed_again)
 
 	json_array_append_new(json_object_get(a, "packages"),
 			      json_pack("{s:s, s:s}", "manager", "pip", "name", "pyyaml"));
-	artifact_seal(a);
+	artifact_set_hash(a);
 	d = of_result(a, result_with("run", "exit", "", "ModuleNotFoundError: No module named 'yaml'\n"), NULL);
 	CHECK_STR(doc_text(d, "category"), "dependency_missing");
 	CHECK_STR(action(d), "stop");
@@ -727,7 +727,7 @@ TEST(what_a_package_manager_says_is_understood)
 		json_array_append_new(json_object_get(a, "packages"),
 				      json_pack("{s:s, s:s, s:s}", "manager", rows[i].manager, "name", "numpy",
 						"version", "99"));
-		artifact_seal(a);
+		artifact_set_hash(a);
 		d = of_result(a, result_with("install", "exit", "", rows[i].said), NULL);
 		CHECK_STR(doc_text(d, "category"), rows[i].category);
 		CHECK_STR(action(d), i ? "install" : "stop");
@@ -759,7 +759,7 @@ TEST(a_package_that_comes_with_the_language_is_not_installed)
 
 	json_array_append_new(json_object_get(a, "packages"),
 			      json_pack("{s:s, s:s}", "manager", "pip", "name", "json"));
-	artifact_seal(a);
+	artifact_set_hash(a);
 	d = of_result(a,
 		      result_with("install", "exit", "",
 				  "ERROR: Could not find a version that satisfies the requirement json (from "

@@ -558,7 +558,7 @@ static void links_tell_where_they_lead(struct box *b)
 
 /* ---- conditions ---- */
 
-static struct wire_entry look_at(int w, const char *name)
+static struct wire_entry task_text_read(int w, const char *name)
 {
 	ask_path(w, WIRE_ENTRY_OF, 7, in_dir(name), strlen(in_dir(name)));
 	expect(w, WIRE_ENTRY);
@@ -586,10 +586,10 @@ static void a_file_is_replaced_only_if_it_is_the_one_that_was_meant(struct box *
 	CHECK(!mkdir(in_dir("if"), 0755));
 	put_text(w, 1, in_dir("if/f"), "one", 0640, 0);
 	expect(w, WIRE_DONE);
-	was = look_at(w, "if/f");
+	was = task_text_read(w, "if/f");
 	put_if(w, "if/f", "three", &was);
 	expect(w, WIRE_DONE);
-	e = look_at(w, "if/f");
+	e = task_text_read(w, "if/f");
 	CHECK(e.size == 5 && (e.mode & 07777) == 0640);
 	put_if(w, "if/f", "four", &was);
 	expect_error(w, ERR_CONFLICT);
@@ -619,7 +619,7 @@ static void of_two_who_replace_the_same_file_one_wins(struct box *b)
 	put_text(w, 1, in_dir("duel"), "start", 0644, 0);
 	expect(w, WIRE_DONE);
 	for (i = 0; i < 200; i++) {
-		struct wire_entry e = look_at(w, "duel");
+		struct wire_entry e = task_text_read(w, "duel");
 		char a[32], c[32];
 
 		snprintf(a, sizeof(a), "first %*d", i % 10 + 4, i); /* another size every time */
@@ -655,7 +655,7 @@ static void modes_are_changed_and_flags_are_known_or_refused(struct box *b)
 	touch("s/g");
 	ask_put(w, WIRE_CHMOD, 1, in_dir("s/f"), 04711, 0);
 	expect(w, WIRE_DONE);
-	CHECK((look_at(w, "s/f").mode & 07777) == 04711);
+	CHECK((task_text_read(w, "s/f").mode & 07777) == 04711);
 	ask_put(w, WIRE_CHMOD, 1, in_dir("s/f"), 0200000, 0);
 	expect_error(w, ERR_INVALID);
 	ask_put(w, WIRE_CHMOD, 1, in_dir("s/none"), 0600, 0);
@@ -880,7 +880,7 @@ static void a_watch_tells_what_happens_in_a_folder(struct box *b)
 	expect_event(w, "create up");
 	expect_event(w, "write up");
 	{
-		struct wire_entry e = look_at(files, "w1/up");
+		struct wire_entry e = task_text_read(files, "w1/up");
 
 		put_if(files, "w1/up", "other text", &e);
 		expect(files, WIRE_DONE);

@@ -9,9 +9,9 @@
 #define PROVIDER "[provider.p]\ndialect = \"chat\"\nbase = \"https://api.example.org/v1\"\n"
 #define MODEL "[model.small]\nprovider = \"p\"\nname = \"m-1\"\n"
 
-static int parse(struct book *b, const char *text, struct err *e)
+static int parse(struct models_config *b, const char *text, struct err *e)
 {
-	return book_parse(b, "models.toml", text, strlen(text), e);
+	return models_config_parse(b, "models.toml", text, strlen(text), e);
 }
 
 TEST(a_whole_file_is_understood)
@@ -22,8 +22,8 @@ TEST(a_whole_file_is_understood)
 		"price = { in = 0.25, out = 2, cache_read = 0.025 }\nmax_tokens = 1000\n"
 		"[model.large]\nprovider = \"local\"\nname = \"llama3:70b\"\n"
 		"[role]\nplanner = [\"small\"]\ndebugger = [\"small\", \"large\"]\n";
-	const struct book_model *m;
-	struct book b;
+	const struct models_config_model *m;
+	struct models_config b;
 	struct err e = { 0 };
 
 	if (parse(&b, text, &e) < 0)
@@ -39,16 +39,16 @@ TEST(a_whole_file_is_understood)
 	CHECK_INT(b.providers[1].port, 11434);
 	CHECK_STR(b.providers[1].base, "http://[::1]:11434");
 	CHECK(b.models[0].price.cache_write == 0.25); /* as all input, where it is not said */
-	m = book_find(&b, NULL, "debugger", 1, &e);
+	m = models_config_find(&b, NULL, "debugger", 1, &e);
 	CHECK_STR(m->id, "large");
-	m = book_find(&b, NULL, "debugger", 3, &e); /* the last one, where there are fewer */
+	m = models_config_find(&b, NULL, "debugger", 3, &e); /* the last one, where there are fewer */
 	CHECK_STR(m->id, "large");
-	m = book_find(&b, "small", NULL, 0, &e);
+	m = models_config_find(&b, "small", NULL, 0, &e);
 	CHECK_STR(m->name, "m-1");
-	CHECK(!book_find(&b, NULL, "poet", 0, &e));
+	CHECK(!models_config_find(&b, NULL, "poet", 0, &e));
 	CHECK_STR(e.msg, "no model has the role 'poet'");
-	CHECK(!book_find(&b, "gpt", NULL, 0, &e));
-	book_fini(&b);
+	CHECK(!models_config_find(&b, "gpt", NULL, 0, &e));
+	models_config_fini(&b);
 }
 
 static const struct {
@@ -85,7 +85,7 @@ TEST(what_is_wrong_is_said_with_its_line)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(wrong); i++) {
 		struct err e = { 0 };
-		struct book b;
+		struct models_config b;
 		int rc = parse(&b, wrong[i].text, &e);
 
 		if (rc == 0 || !strstr(e.msg, wrong[i].wants))
@@ -98,41 +98,41 @@ TEST(keys_come_from_files_and_the_environment_without_their_newline)
 {
 	char path[] = "/tmp/atoll-key-XXXXXX", text[400];
 	auto_fd int fd = mkstemp(path);
-	struct book b;
+	struct models_config b;
 	struct err e;
 
 	CHECK(write(fd, "sk-from-file\n", 13) == 13);
 	snprintf(text, sizeof(text), PROVIDER "key_file = \"%s\"\n" MODEL, path);
 	CHECK_INT(parse(&b, text, &e), 0);
 	CHECK_STR(b.providers[0].key, "sk-from-file");
-	book_fini(&b);
+	models_config_fini(&b);
 	unlink(path);
 	setenv("TEST_MODEL_KEY", "sk-from-env", 1);
 	CHECK_INT(parse(&b, PROVIDER "key_env = \"TEST_MODEL_KEY\"\n" MODEL, &e), 0);
 	CHECK_STR(b.providers[0].key, "sk-from-env");
-	book_fini(&b);
+	models_config_fini(&b);
 }
 
 TEST(what_everybody_may_see_has_no_key_and_no_address)
 {
-	struct book b;
+	struct models_config b;
 	struct err e;
 	json_t *j;
 	char *s;
 
 	CHECK_INT(parse(&b, PROVIDER "key = \"sk-secret\"\n" MODEL "[role]\ncoder = [\"small\"]\n", &e), 0);
-	j = book_public(&b);
+	j = models_config_public(&b);
 	s = json_dumps(j, 0);
 	CHECK(strstr(s, "\"coder\": [\"small\"]"));
 	CHECK(!strstr(s, "sk-secret") && !strstr(s, "example.org"));
 	free(s);
 	json_decref(j);
-	book_fini(&b);
+	models_config_fini(&b);
 }
 
 TEST(an_error_never_shows_a_key)
 {
-	struct book b;
+	struct models_config b;
 	struct err e;
 
 	CHECK(parse(&b, "[provider.p]\nkey = \"sk-secret\"\nbase = 1\n", &e) < 0);
@@ -144,18 +144,18 @@ TEST(an_error_never_shows_a_key)
 TEST(another_key_is_another_book)
 {
 	uint8_t one[32], two[32], again[32];
-	struct book b;
+	struct models_config b;
 	struct err e;
 
 	CHECK_INT(parse(&b, PROVIDER "key = \"sk-1\"\n" MODEL, &e), 0);
-	book_digest(&b, one);
-	book_fini(&b);
+	models_config_digest(&b, one);
+	models_config_fini(&b);
 	CHECK_INT(parse(&b, PROVIDER "key = \"sk-2\"\n" MODEL, &e), 0);
-	book_digest(&b, two);
-	book_fini(&b);
+	models_config_digest(&b, two);
+	models_config_fini(&b);
 	CHECK_INT(parse(&b, PROVIDER "key = \"sk-1\"\n" MODEL "# a comment\n", &e), 0);
-	book_digest(&b, again);
-	book_fini(&b);
+	models_config_digest(&b, again);
+	models_config_fini(&b);
 	CHECK(memcmp(one, two, 32) != 0);
 	CHECK(memcmp(one, again, 32) == 0);
 }

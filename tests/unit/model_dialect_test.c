@@ -6,8 +6,8 @@
 #include "llm/sse.h"
 #include "tap.h"
 
-static struct book_provider provider = { .name = "p", .base = "https://x" };
-static struct book_model model = { .id = "small", .name = "m-1", .provider = &provider };
+static struct models_config_provider provider = { .name = "p", .base = "https://x" };
+static struct models_config_model model = { .id = "small", .name = "m-1", .provider = &provider };
 
 #define TALK                                                                                       \
 	"{\"role\":\"agent\",\"system\":[\"Be brief.\",\"Be right.\"],\"messages\":["              \

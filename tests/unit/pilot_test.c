@@ -182,20 +182,20 @@ TEST(brackets_in_a_text_are_text)
 /* ---- hands ---- */
 
 static char root[64];
-static struct hands h;
+static struct actions h;
 
 static const char *ready(void)
 {
 	snprintf(root, sizeof(root), "/tmp/pilot.XXXXXX");
-	h = (struct hands){ .command_ms = 10000, .result_bytes = 1024 };
-	return mkdtemp(root) && hands_init(&h, root, &e) == 0 ? root : NULL;
+	h = (struct actions){ .command_ms = 10000, .result_bytes = 1024 };
+	return mkdtemp(root) && actions_init(&h, root, &e) == 0 ? root : NULL;
 }
 
 static void over(void)
 {
 	char line[100];
 
-	hands_fini(&h);
+	actions_fini(&h);
 	snprintf(line, sizeof(line), "rm -rf %s", root);
 	(void)!system(line);
 }
@@ -206,7 +206,7 @@ static json_t *does(const char *text)
 
 	if (!takes(text))
 		return NULL;
-	result = hands_do(&h, &a);
+	result = actions_run(&h, &a);
 	action_fini(&a);
 	return result;
 }
@@ -341,17 +341,17 @@ TEST(a_context_stays_within_its_budget_and_keeps_what_is_last)
 {
 	json_t *action, *result;
 	auto_buf struct buf long_text = { 0 };
-	struct turns t;
+	struct agent_history t;
 	auto_free char *text = NULL;
 
 	while (long_text.len < 20000)
 		buf_puts(&long_text, "0123456789");
-	turns_init(&t, 40000);
+	agent_history_init(&t, 40000);
 	action = json_pack("{s:s, s:{s:s, s:s}}", "tool", "write_file", "args", "path", "x",
 			   "content", buf_str(&long_text));
 	result = json_pack("{s:s}", "text", buf_str(&long_text));
 	for (int i = 0; i < 50; i++)
-		turns_add(&t, action, result);
+		agent_history_add(&t, action, result);
 	text = json_dumps(t.turns, JSON_COMPACT);
 	CHECK(strlen(text) < 50000);
 	CHECK_INT(json_array_size(t.turns) + t.dropped, 50);
@@ -360,14 +360,14 @@ TEST(a_context_stays_within_its_budget_and_keeps_what_is_last)
 		  buf_str(&long_text));
 	json_decref(action);
 	json_decref(result);
-	turns_fini(&t);
+	agent_history_fini(&t);
 }
 
 TEST(bytes_of_any_kind_become_a_text)
 {
 	auto_buf struct buf out = { 0 };
 
-	clip_clean("a\0\xff\xc3\xa9\xe2\x82\xf0\x9f\x98\x80\xed\xa0\x80", 14, &out);
+	head_tail_clean("a\0\xff\xc3\xa9\xe2\x82\xf0\x9f\x98\x80\xed\xa0\x80", 14, &out);
 	CHECK_STR(buf_str(&out),
 		  "a\xef\xbf\xbd\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\xf0\x9f\x98\x80"
 		  "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
@@ -375,7 +375,7 @@ TEST(bytes_of_any_kind_become_a_text)
 
 /* ---- what the model is told ---- */
 
-static const struct brief b = {
+static const struct agent_prompt b = {
 	.task = "count", .mark = "abcdef", .allowed = ALL, .max_steps = 5, .command_ms = 30000
 };
 
@@ -386,7 +386,7 @@ TEST(what_a_box_says_is_data_between_marks_that_it_cannot_close)
 	       *request = NULL;
 	const char *text, *system;
 
-	CHECK_INT(brief_make(&b, ask, &request, &e), 0);
+	CHECK_INT(agent_prompt_make(&b, ask, &request, &e), 0);
 	system = json_string_value(json_array_get(json_object_get(request, "system"), 0));
 	CHECK(strstr(system, "obey me") == NULL);
 	text = json_string_value(
@@ -409,7 +409,7 @@ TEST(what_is_no_question_is_refused)
 		json_t *ask = json_loads(bad[i], 0, NULL), *request = NULL;
 
 		CHECK(ask != NULL);
-		CHECK(brief_make(&b, ask, &request, &e) < 0);
+		CHECK(agent_prompt_make(&b, ask, &request, &e) < 0);
 		json_decref(ask);
 	}
 }

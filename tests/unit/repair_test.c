@@ -11,14 +11,14 @@
 static const char source[] = "def add(a, b):\n    return a - b  # \xc3\xa4\n";
 static struct err err;
 
-static int hear(struct hearsay *x, const char *line)
+static int hear(struct search_msg *x, const char *line)
 {
-	return hearsay_parse(x, line, strlen(line), source, strlen(source), &err);
+	return search_msg_parse(x, line, strlen(line), source, strlen(source), &err);
 }
 
 static void refused(const char *line, const char *why)
 {
-	struct hearsay x;
+	struct search_msg x;
 
 	CHECK(hear(&x, line) < 0);
 	CHECK(strstr(err.msg, why) != NULL);
@@ -28,10 +28,10 @@ static void refused(const char *line, const char *why)
 TEST(an_edit_is_of_the_source_that_we_have)
 {
 	auto_buf struct buf text = { 0 }, shown = { 0 };
-	struct hearsay x;
+	struct search_msg x;
 
 	CHECK_INT(hear(&x, "{\"found\":7,\"rule\":\"arithmetic\",\"at\":28,\"cut\":1,\"new\":\"+\"}"), 0);
-	CHECK_INT(x.kind, HEARSAY_FOUND);
+	CHECK_INT(x.kind, SEARCH_MSG_FOUND);
 	CHECK_INT(x.n, 7);
 	CHECK_INT(edit_line(&x.edit, source), 2);
 	edit_apply(&x.edit, source, strlen(source), &text);
@@ -43,7 +43,7 @@ TEST(an_edit_is_of_the_source_that_we_have)
 
 TEST(an_edit_at_the_very_beginning_and_at_the_very_end)
 {
-	struct hearsay x;
+	struct search_msg x;
 	char line[128];
 
 	CHECK_INT(hear(&x, "{\"found\":0,\"rule\":\"first\",\"at\":0,\"cut\":0,\"new\":\"#\"}"), 0);
@@ -59,9 +59,9 @@ TEST(an_edit_at_the_very_beginning_and_at_the_very_end)
 
 static const char *doubted(const char *said)
 {
-	static char why[DOUBT_WHY];
+	static char why[OVERFIT_CHECK_REASON];
 
-	doubt_read(said, strlen(said), why);
+	overfit_check_read(said, strlen(said), why);
 	return why;
 }
 
@@ -78,7 +78,7 @@ TEST(who_did_not_look_at_everything_has_doubts)
 	CHECK_STR(doubted("{\"doubt\":\"another\"}\n"), "another");
 	CHECK(strstr(doubted("{\"found\":4}\n{\"over\":true}\n"), "the same line"));
 	snprintf(long_one, sizeof(long_one), "{\"doubt\":\"%01000d\"}\n{\"over\":true}\n", 0);
-	CHECK_INT(strlen(doubted(long_one)), DOUBT_WHY - 1);
+	CHECK_INT(strlen(doubted(long_one)), OVERFIT_CHECK_REASON - 1);
 }
 
 TEST(what_is_no_edit_is_refused)
@@ -110,7 +110,7 @@ TEST(what_is_no_edit_is_refused)
 TEST(a_program_that_differs_in_many_places_is_no_edit_of_ours)
 {
 	auto_buf struct buf line = { 0 }, big = { 0 };
-	struct hearsay x;
+	struct search_msg x;
 
 	buf_printf(&line, "{\"found\":1,\"rule\":\"x\",\"at\":0,\"cut\":%zu,\"new\":\"", strlen(source));
 	for (unsigned i = 0; i < 100; i++)
@@ -123,18 +123,18 @@ TEST(a_program_that_differs_in_many_places_is_no_edit_of_ours)
 	buf_cut(&line, 0);
 	buf_printf(&line, "{\"found\":1,\"rule\":\"wrap\",\"at\":0,\"cut\":%zu,\"new\":\"abs(%s)\"}", big.len,
 		   buf_str(&big));
-	CHECK_INT(hearsay_parse(&x, line.p, line.len, big.p, big.len, &err), 0);
+	CHECK_INT(search_msg_parse(&x, line.p, line.len, big.p, big.len, &err), 0);
 	edit_fini(&x.edit);
 	buf_cut(&line, 0);
 	buf_printf(&line, "{\"found\":1,\"rule\":\"wrap\",\"at\":0,\"cut\":%zu,\"new\":\"abs(y + %s)\"}",
 		   big.len, buf_str(&big) + 2);
-	CHECK(hearsay_parse(&x, line.p, line.len, big.p, big.len, &err) < 0);
+	CHECK(search_msg_parse(&x, line.p, line.len, big.p, big.len, &err) < 0);
 }
 
 TEST(noise_is_refused_and_other_news_are_of_no_interest)
 {
 	auto_buf struct buf huge = { 0 };
-	struct hearsay x;
+	struct search_msg x;
 
 	refused("", "no JSON");
 	refused("hello", "no JSON");
@@ -143,18 +143,18 @@ TEST(noise_is_refused_and_other_news_are_of_no_interest)
 	refused("{\"at\":1,\"at\":2}", "no JSON");
 	refused("\xff\xfe", "no JSON");
 	buf_puts(&huge, "{\"a\":\"");
-	while (huge.len < 2 * HEARSAY_LINE)
+	while (huge.len < 2 * SEARCH_MSG_LINE)
 		buf_puts(&huge, "xxxxxxxxxxxxxxxx");
 	buf_puts(&huge, "\"}");
 	refused(buf_str(&huge), "more than");
 	CHECK_INT(hear(&x, "{\"love\":1}"), 0);
-	CHECK_INT(x.kind, HEARSAY_NOTHING);
+	CHECK_INT(x.kind, SEARCH_MSG_NOTHING);
 	CHECK_INT(hear(&x, "{\"at\":12,\"tried\":7}"), 0);
-	CHECK_INT(x.kind, HEARSAY_AT);
+	CHECK_INT(x.kind, SEARCH_MSG_AT);
 	CHECK_INT(x.n, 12);
 	CHECK_INT(x.tried, 7);
 	CHECK_INT(hear(&x, "{\"over\":true,\"tried\":70}"), 0);
-	CHECK_INT(x.kind, HEARSAY_OVER);
+	CHECK_INT(x.kind, SEARCH_MSG_OVER);
 	CHECK_INT(hear(&x, "{\"found\":3,\"acts\":\"zz\"}"), 0);
 	CHECK(!x.has_edit);
 	CHECK_STR(x.acts, "");
@@ -162,13 +162,13 @@ TEST(noise_is_refused_and_other_news_are_of_no_interest)
 
 TEST(two_that_answer_differently_where_both_answer_differ)
 {
-	CHECK(!hearsay_differ("", ""));
-	CHECK(!hearsay_differ("12ab", "12ab"));
-	CHECK(hearsay_differ("12ab", "12ac"));
-	CHECK(!hearsay_differ("----", "12ac"));
-	CHECK(!hearsay_differ("12ac", "----"));
-	CHECK(hearsay_differ("----aaaa", "12acbbbb"));
-	CHECK(!hearsay_differ("aaaa", "aaaabbbb"));
+	CHECK(!search_msg_differ("", ""));
+	CHECK(!search_msg_differ("12ab", "12ab"));
+	CHECK(search_msg_differ("12ab", "12ac"));
+	CHECK(!search_msg_differ("----", "12ac"));
+	CHECK(!search_msg_differ("12ac", "----"));
+	CHECK(search_msg_differ("----aaaa", "12acbbbb"));
+	CHECK(!search_msg_differ("aaaa", "aaaabbbb"));
 }
 
 static int possible(const char *text)

@@ -49,13 +49,13 @@ static int portable(const json_t *s, unsigned depth)
 TEST(forms_are_in_the_subset_that_every_provider_takes)
 {
 	for (int f = 0; f < FORM_COUNT; f++)
-		CHECK(portable(form_schema((enum form)f), 0));
+		CHECK(portable(reply_schema_json((enum reply_schema)f), 0));
 }
 
 TEST(an_answer_thinks_first)
 {
 	for (int f = 0; f < FORM_COUNT; f++)
-		CHECK_STR(json_string_value(json_array_get(json_object_get(form_schema((enum form)f), "required"), 0)), "reasoning");
+		CHECK_STR(json_string_value(json_array_get(json_object_get(reply_schema_json((enum reply_schema)f), "required"), 0)), "reasoning");
 }
 
 static const struct {
@@ -81,7 +81,7 @@ TEST(an_answer_of_another_form_is_refused_with_the_place)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(wrong); i++) {
 		struct err e = { 0 };
-		json_t *v = form_parse(FORM_PLAN, wrong[i].text, strlen(wrong[i].text), &e);
+		json_t *v = reply_schema_parse(FORM_PLAN, wrong[i].text, strlen(wrong[i].text), &e);
 
 		if (v || !strstr(e.msg, wrong[i].wants))
 			printf("# %u: '%s', not '%s'\n", i, e.msg, wrong[i].wants);
@@ -97,9 +97,9 @@ TEST(paths_stay_in_the_workspace)
 	struct err e;
 
 	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
-		CHECK(sound_path(bad[i], &e) < 0);
-	CHECK(sound_path("src/main.py", &e) == 0);
-	CHECK(sound_path("..a/b...c", &e) == 0);
+		CHECK(reply_validate_path(bad[i], &e) < 0);
+	CHECK(reply_validate_path("src/main.py", &e) == 0);
+	CHECK(reply_validate_path("..a/b...c", &e) == 0);
 }
 
 TEST(files_with_parts_missing_are_refused)
@@ -114,11 +114,11 @@ TEST(files_with_parts_missing_are_refused)
 	struct err e;
 
 	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
-		CHECK(sound_whole("main.py", bad[i], NULL, &e) < 0);
+		CHECK(reply_validate_whole("main.py", bad[i], NULL, &e) < 0);
 	for (unsigned i = 0; i < ARRAY_LEN(good); i++)
-		CHECK(sound_whole("main.py", good[i], NULL, &e) == 0);
+		CHECK(reply_validate_whole("main.py", good[i], NULL, &e) == 0);
 	/* What a person wrote may stay. */
-	CHECK(sound_whole("main.py", "# TODO: mine\nx = 2\n", "# TODO: mine\nx = 1\n", &e) == 0);
+	CHECK(reply_validate_whole("main.py", "# TODO: mine\nx = 2\n", "# TODO: mine\nx = 1\n", &e) == 0);
 }
 
 static json_t *load(const char *text)
@@ -131,13 +131,13 @@ TEST(a_plan_has_what_the_task_gave_and_no_more_network_than_that)
 	json_t *task = load("{\"task\":\"do\",\"files\":{\"a.txt\":\"1\"},\"examples\":[{\"input\":\"\",\"expected\":\"x\"}]}"), *form = load(PLAN), *plan;
 	struct err e;
 
-	plan = sound_plan(form, task, "small", &e);
+	plan = reply_validate_plan(form, task, "small", &e);
 	CHECK_STR(doc_text(plan, "source"), "llm:small");
 	CHECK_STR(doc_text(json_object_get(plan, "files"), "a.txt"), "1");
 	CHECK_INT(json_array_size(json_object_get(plan, "examples")), 1);
 	CHECK(json_is_false(json_object_get(plan, "network")));
 	json_object_set_new(task, "language", json_string("javascript"));
-	CHECK(!sound_plan(form, task, "small", &e));
+	CHECK(!reply_validate_plan(form, task, "small", &e));
 	CHECK_STR(e.msg, "language: the task wants javascript");
 	json_decref(plan);
 	json_decref(form);
@@ -150,10 +150,10 @@ TEST(a_plan_whose_check_is_no_expression_is_refused)
 	struct err e;
 
 	json_object_set_new(form, "checks", load("[{\"kind\":\"stdout_regex\",\"arg\":\"(\"}]"));
-	CHECK(!sound_plan(form, task, "m", &e));
+	CHECK(!reply_validate_plan(form, task, "m", &e));
 	CHECK(strstr(e.msg, "checks[0]: arg:"));
 	json_object_set_new(form, "checks", load("[{\"kind\":\"file_exists\",\"arg\":\"/etc/shadow\"}]"));
-	CHECK(!sound_plan(form, task, "m", &e));
+	CHECK(!reply_validate_plan(form, task, "m", &e));
 	json_decref(form);
 	json_decref(task);
 }
@@ -164,10 +164,10 @@ TEST(a_package_one_letter_away_from_a_common_one_is_refused)
 	struct err e;
 
 	json_object_set_new(form, "packages", load("[{\"manager\":\"pip\",\"name\":\"reqeusts\",\"version\":null,\"reason\":\"http\"}]"));
-	CHECK(!sound_plan(form, task, "m", &e));
+	CHECK(!reply_validate_plan(form, task, "m", &e));
 	CHECK(strstr(e.msg, "requests"));
 	json_object_set_new(form, "packages", load("[{\"manager\":\"pip\",\"name\":\"x; rm -rf /\",\"version\":null,\"reason\":\"\"}]"));
-	CHECK(!sound_plan(form, task, "m", &e));
+	CHECK(!reply_validate_plan(form, task, "m", &e));
 	json_decref(form);
 	json_decref(task);
 }
@@ -178,13 +178,13 @@ TEST(a_program_is_sealed_and_its_entry_is_there)
 	       *form = load(CODE("print(1)\\n")), *a;
 	struct err e;
 
-	a = sound_code(form, plan, "large", &e);
+	a = reply_validate_code(form, plan, "large", &e);
 	CHECK_INT(strlen(doc_text(a, "hash")), 64);
 	CHECK_STR(doc_text(json_object_get(a, "files"), "data.csv"), "1,2");
 	CHECK_STR(doc_text(a, "stdin"), "in");
 	CHECK_STR(doc_text(a, "provenance"), "llm:large");
 	json_object_set_new(form, "entry", json_string("other.py"));
-	CHECK(!sound_code(form, plan, "large", &e));
+	CHECK(!reply_validate_code(form, plan, "large", &e));
 	CHECK(strstr(e.msg, "entry:"));
 	json_decref(a);
 	json_decref(form);
@@ -197,24 +197,24 @@ TEST(an_edit_fits_exactly_once_and_changes_something)
 	       *result = load("{\"phase\":\"check\",\"phases\":[{\"stderr\":\"line 12 bad\\n\"}]}"), *form, *d;
 	struct err e;
 
-	artifact_seal(artifact);
+	artifact_set_hash(artifact);
 	form = load(FIX("x = 1", "x = 2"));
-	d = sound_diagnosis(form, artifact, result, "m", &e);
+	d = reply_validate_diagnosis(form, artifact, result, "m", &e);
 	json_decref(form);
 	CHECK_STR(doc_text(json_object_get(json_object_get(d, "new_artifact"), "files"), "main.py"), "x = 2\ny = 1\n");
 	CHECK_STR(doc_text(json_object_get(d, "new_artifact"), "parent"), doc_text(artifact, "hash"));
 	CHECK_STR(doc_text(json_object_get(d, "new_artifact"), "changed_because"), "adds one");
 	json_decref(d);
 	form = load(FIX("= 1", "= 2"));
-	CHECK(!sound_diagnosis(form, artifact, result, "m", &e));
+	CHECK(!reply_validate_diagnosis(form, artifact, result, "m", &e));
 	CHECK_STR(e.msg, "edits[0]: old: it is more than once in main.py");
 	json_decref(form);
 	form = load(FIX("z", "q"));
-	CHECK(!sound_diagnosis(form, artifact, result, "m", &e));
+	CHECK(!reply_validate_diagnosis(form, artifact, result, "m", &e));
 	CHECK_STR(e.msg, "edits[0]: old: it is not in main.py");
 	json_decref(form);
 	form = load(FIX("x = 1", "x = 1"));
-	CHECK(!sound_diagnosis(form, artifact, result, "m", &e));
+	CHECK(!reply_validate_diagnosis(form, artifact, result, "m", &e));
 	CHECK(strstr(e.msg, "nothing differs"));
 	json_decref(form);
 	json_decref(artifact);
@@ -234,7 +234,7 @@ static char *dump(json_t *take)
 TEST(the_beginning_is_the_same_for_all_and_long_enough_for_a_cache)
 {
 	for (int f = 0; f < FORM_COUNT; f++) {
-		auto_free char *one = dump(prompt_system((enum form)f)), *two = dump(prompt_system((enum form)f));
+		auto_free char *one = dump(prompt_system((enum reply_schema)f)), *two = dump(prompt_system((enum reply_schema)f));
 
 		CHECK_STR(one, two);
 		CHECK(strlen(one) > 1024 * 5); /* more than 1024 tokens of four to five letters */
@@ -310,8 +310,8 @@ TEST(hard_categories_and_repeated_ones_go_to_the_next_debugger)
 /* ---- over a line ---- */
 
 static struct loop loop;
-static struct model_line *line;
-static struct pipe far;
+static struct llm_client *line;
+static struct json_pipe far;
 static const char *answers[4]; /* texts, or "!refusal", "!length", "!error" */
 static unsigned nasked;
 static json_t *requests[4];
@@ -322,7 +322,7 @@ static struct {
 	unsigned calls;
 } got;
 
-static void far_hears(struct pipe *p, const json_t *m)
+static void far_hears(struct json_pipe *p, const json_t *m)
 {
 	const char *text = nasked < 4 ? answers[nasked] : NULL;
 	json_int_t n = json_integer_value(json_object_get(m, "ask"));
@@ -336,12 +336,12 @@ static void far_hears(struct pipe *p, const json_t *m)
 			   !strcmp(text, "!refusal") ? "refusal" : !strcmp(text, "!length") ? "length" : "end", "model", "small",
 			   "provider", "p", "usage", "calls", 1, "in", 10, "cost", 0.5, "ms", 3, "why", "because");
 	if (strcmp(text, "!error") == 0)
-		pipe_send(p, json_pack("{s:I, s:o, s:i, s:s}", "done", n, "answer", answer, "kind", ERR_SYS, "message", "p: down"));
+		json_pipe_send(p, json_pack("{s:I, s:o, s:i, s:s}", "done", n, "answer", answer, "kind", ERR_SYS, "message", "p: down"));
 	else
-		pipe_send(p, json_pack("{s:I, s:o}", "done", n, "answer", answer));
+		json_pipe_send(p, json_pack("{s:I, s:o}", "done", n, "answer", answer));
 }
 
-static void far_gone(struct pipe *p)
+static void far_gone(struct json_pipe *p)
 {
 	(void)p;
 }
@@ -390,16 +390,16 @@ static void play(const char *first, const char *second)
 	answers[1] = second;
 	nasked = 0;
 	if (loop_init(&loop, &e) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0 ||
-	    model_line_new(&line, &loop, no_need, NULL, &e) < 0)
+	    llm_client_new(&line, &loop, no_need, NULL, &e) < 0)
 		abort();
 	far.message = far_hears;
 	far.gone = far_gone;
-	pipe_init(&far, &loop, pair[0]);
-	model_line_connect(line, pair[1]);
+	json_pipe_init(&far, &loop, pair[0]);
+	llm_client_connect(line, pair[1]);
 	roles_code(line, plan, &owner);
 	loop_run(&loop);
-	model_line_free(line);
-	pipe_fini(&far);
+	llm_client_free(line);
+	json_pipe_fini(&far);
 	loop_fini(&loop);
 	json_decref(plan);
 }
@@ -465,12 +465,12 @@ TEST(who_cancels_is_not_told)
 	struct err e;
 
 	forget_told();
-	CHECK(loop_init(&loop, &e) == 0 && model_line_new(&line, &loop, no_need, NULL, &e) == 0);
+	CHECK(loop_init(&loop, &e) == 0 && llm_client_new(&line, &loop, no_need, NULL, &e) == 0);
 	x = roles_code(line, plan, &owner);
 	roles_cancel(x);
 	CHECK_INT(got.n, 0);
 	CHECK(!roles_has(line, "coder") && !roles_has(NULL, "coder"));
-	model_line_free(line);
+	llm_client_free(line);
 	loop_fini(&loop);
 	json_decref(plan);
 }

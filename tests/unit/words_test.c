@@ -51,7 +51,7 @@ static const char *language(const char *text)
 	struct words w;
 
 	words_read(&w, text, strlen(text));
-	l = tongue_of(&w, spoken);
+	l = detect_language(&w, spoken);
 	words_fini(&w);
 	return l ? l->name : "none";
 }
@@ -59,12 +59,12 @@ static const char *language(const char *text)
 static const char *examples(const char *text)
 {
 	static char *out;
-	struct shown s;
+	struct task_examples s;
 
-	shown_read(&s, text, strlen(text));
+	task_examples_read(&s, text, strlen(text));
 	free(out);
 	out = json_dumps(s.examples, JSON_COMPACT);
-	shown_fini(&s);
+	task_examples_fini(&s);
 	return out;
 }
 
@@ -143,23 +143,23 @@ TEST(examples_are_found_in_whatever_way_they_are_shown)
 TEST(code_in_a_fence_is_taken_out_of_the_text)
 {
 	const char *text = "Run this\n```python\nprint(1)\n```\nplease";
-	struct shown s;
+	struct task_examples s;
 
-	shown_read(&s, text, strlen(text));
+	task_examples_read(&s, text, strlen(text));
 	CHECK_STR(s.code, "print(1)\n");
 	CHECK_STR(s.tag, "python");
 	CHECK(!strstr(s.rest, "print") && strstr(s.rest, "please"));
 	CHECK_INT(strlen(s.rest), strlen(text));
-	shown_fini(&s);
+	task_examples_fini(&s);
 }
 
 TEST(asserts_in_a_fence_are_examples_and_no_program)
 {
 	const char *text = "A function f.\n```\nassert f(1) == 2\n```\n";
-	struct shown s;
+	struct task_examples s;
 
-	shown_read(&s, text, strlen(text));
+	task_examples_read(&s, text, strlen(text));
 	CHECK(!s.code);
 	CHECK_INT(json_array_size(s.examples), 1);
-	shown_fini(&s);
+	task_examples_fini(&s);
 }
