@@ -24,7 +24,7 @@ struct api_conf {
 	uint64_t pipeline_keep_ms; /* behind its end; 0: for ever */
 	int pipeline_forgetful;	   /* nothing is learned */
 	uint64_t snapshot_bytes; /* of all snapshots of a team; 0: no end */
-	const struct rule *rules; /* hosts that boxes may be given: the operator's */
+	const struct allow_rule *rules; /* hosts that boxes may be given: the operator's */
 	unsigned nrules;
 	const char *const *approve; /* tools that a person must allow; NULL-terminated, or NULL */
 	int e2b_internet; /* a sandbox whose request says nothing may reach all of them */

@@ -36,12 +36,12 @@ static const char *call_doc(const struct call *c)
 json_t *call_error_json(const struct call *c, const char *code, const char *message, const char *why,
 			const char *hint)
 {
-	json_t *hints = json_array(), *text = changes_text(message);
+	json_t *hints = json_array(), *text = json_text(message);
 
 	if (hint && *hint)
 		json_array_append_new(hints, json_string(hint));
 	return json_pack("{s:{s:s, s:o, s:o, s:o, s:s}}", "error", "code", code, "message", text,
-			 "why", changes_text(why ? why : ""), "hints", hints, "doc",
+			 "why", json_text(why ? why : ""), "hints", hints, "doc",
 			 call_doc(c));
 }
 

@@ -85,7 +85,7 @@ int call_ended(const struct api *a, const struct principal *who, const char *box
 		store_box_fini(&row);
 		return 0;
 	}
-	when = record_when((uint64_t)row.ended_ns);
+	when = json_time((uint64_t)row.ended_ns);
 	err_set(out, ERR_NOT_FOUND, "box %s ended at %s: %s", box, json_string_value(when), box_end_sentence(&row, why));
 	if (out_when)
 		*out_when = json_pack("{s:O, s:s}", "ended_at", when, "cause", row.cause);

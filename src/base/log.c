@@ -268,7 +268,7 @@ static void put_time(struct line *l, uint64_t wall_ns)
 size_t log_line(char out[LOG_LINE], enum log_form form, enum log_level level, uint64_t wall_ns,
 		const char *msg, const struct log_field *fields)
 {
-	static const char cut_json[] = ",\"cut\":true", cut_text[] = " cut=true";
+	static const char cut_json[] = ",\"cut\":true", truncate_text[] = " cut=true";
 	struct line l = { .p = out, .room = LOG_LINE - sizeof(cut_json) - 2 };
 
 	if (form == LOG_JSON)
@@ -284,7 +284,7 @@ size_t log_line(char out[LOG_LINE], enum log_form form, enum log_level level, ui
 		put_field(&l, form, fields);
 	l.room = LOG_LINE;
 	if (l.cut)
-		puts_line(&l, form == LOG_JSON ? cut_json : cut_text);
+		puts_line(&l, form == LOG_JSON ? cut_json : truncate_text);
 	puts_line(&l, form == LOG_JSON ? "}\n" : "\n");
 	return l.n;
 }

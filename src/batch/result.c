@@ -55,7 +55,7 @@ static void set_ending(json_t *doc, const struct batch_job_end *end)
 	if (end->why == WHY_STDOUT)
 		buf_printf(&text, "stdout differs in line %u", end->differs_line);
 	if (text.len && end->why != WHY_OUTPUT)
-		json_object_set_new(doc, "message", changes_text(buf_str(&text)));
+		json_object_set_new(doc, "message", json_text(buf_str(&text)));
 	if (hint_of(end->why))
 		json_object_set_new(doc, "hint", json_string(hint_of(end->why)));
 }
@@ -98,7 +98,7 @@ json_t *batch_result(struct work *w, const struct batch_job_end *end)
 	json_object_set_new(doc, "verdict", json_string(verdict_name(end->verdict)));
 	json_object_set_new(doc, "cause", json_string(why_name(end->why)));
 	if (end->verdict == VERDICT_ERROR) {
-		json_object_set_new(doc, "message", changes_text(end->e.msg));
+		json_object_set_new(doc, "message", json_text(end->e.msg));
 		json_object_set_new(doc, "line", json_integer(w->line));
 		return doc;
 	}

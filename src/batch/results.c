@@ -88,9 +88,9 @@ static json_t *row_json(const struct store_batch *row)
 	json_object_set_new(doc, "items",
 			    row->items || row->ended_ns ? json_integer((json_int_t)row->items) :
 							  json_null());
-	json_object_set_new(doc, "created", record_when((uint64_t)row->created_ns));
+	json_object_set_new(doc, "created", json_time((uint64_t)row->created_ns));
 	if (row->ended_ns) {
-		json_object_set_new(doc, "ended", record_when((uint64_t)row->ended_ns));
+		json_object_set_new(doc, "ended", json_time((uint64_t)row->ended_ns));
 		json_object_set_new(doc, "seconds",
 				    json_real((double)((row->ended_ns - row->created_ns) / 1000000) /
 					      1000));

@@ -218,7 +218,7 @@ static void read_spec(struct pilot *p, const json_t *spec)
 	agent_history_init(&p->turns, number(spec, "context_bytes", 65536));
 }
 
-static int tell_end(struct pilot *p, int failed)
+static int driver_event_end(struct pilot *p, int failed)
 {
 	json_t *end = failed ? json_pack("{s:s, s:s, s:o}", "outcome", "failed", "why", p->why,
 					 "detail", words(p->detail))
@@ -250,7 +250,7 @@ int main(void)
 	read_spec(&p, json_object_get(first, "spec"));
 	rc = actions_init(&p.hands, ACTIONS_WORKSPACE, &p.e) < 0 ? fail(&p, "workspace", p.e.msg)
 							     : fly(&p);
-	if (tell_end(&p, rc < 0) < 0)
+	if (driver_event_end(&p, rc < 0) < 0)
 		return 2;
 	json_decref(first);
 	json_decref(p.last);

@@ -39,8 +39,8 @@ static const struct flag flags[AGENT_NFLAGS] = {
 	[AGENT_KEEP] = { "keep", 0, FLAG_SWITCH, NULL, "its box lives on" },
 };
 
-struct session {
-	struct remote *r;
+struct local_run {
+	struct api_client *r;
 	json_t *report, *error;
 	int unread;
 };
@@ -79,27 +79,27 @@ static const char *gist(const json_t *args)
 static void show_entry(const json_t *e)
 {
 	const json_t *result = json_object_get(e, "result");
-	const char *tool = remote_text(e, "tool"), *bad = remote_text(e, "malformed");
+	const char *tool = api_client_text(e, "tool"), *bad = api_client_text(e, "malformed");
 
 	if (*tool) {
-		fprintf(stderr, "%lld  %s  ", (long long)remote_int(e, "step", 0), tool);
+		fprintf(stderr, "%lld  %s  ", (long long)api_client_int(e, "step", 0), tool);
 		print_safe(stderr, gist(json_object_get(e, "args")), SHOWN_LINES);
 		fputc('\n', stderr);
 	} else if (*bad) {
-		fprintf(stderr, "%lld  refused: ", (long long)remote_int(e, "step", 0));
+		fprintf(stderr, "%lld  refused: ", (long long)api_client_int(e, "step", 0));
 		print_safe(stderr, bad, SHOWN_LINES);
 		fputc('\n', stderr);
 	} else if (json_is_object(result)) {
 		fputs("    ", stderr);
-		print_safe(stderr, remote_text(result, "text"), SHOWN_LINES);
+		print_safe(stderr, api_client_text(result, "text"), SHOWN_LINES);
 		fputc('\n', stderr);
 	}
 }
 
 static int take_line(void *ctx, json_t *line)
 {
-	struct session *s = ctx;
-	const char *type = remote_text(line, "type");
+	struct local_run *s = ctx;
+	const char *type = api_client_text(line, "type");
 
 	if (!strcmp(type, "report"))
 		s->report = json_incref(line);
@@ -108,7 +108,7 @@ static int take_line(void *ctx, json_t *line)
 	else if (!strcmp(type, "log") && !s->r->cli->json && !s->r->cli->quiet)
 		show_entry(json_object_get(line, "entry"));
 	if (s->r->cli->json && strcmp(type, "keepalive") != 0) {
-		remote_print(line);
+		api_client_print(line);
 		s->unread = fflush(stdout) != 0;
 	}
 	return s->unread || s->report || s->error;
@@ -129,10 +129,10 @@ static void print_result(const json_t *result)
 	putchar('\n');
 }
 
-static int tell(struct session *s)
+static int tell(struct local_run *s)
 {
 	const json_t *u = json_object_get(s->report, "usage");
-	const char *outcome = remote_text(s->report, "outcome");
+	const char *outcome = api_client_text(s->report, "outcome");
 	int done = !strcmp(outcome, "done");
 
 	if (s->r->cli->json)
@@ -142,27 +142,27 @@ static int tell(struct session *s)
 	if (!s->r->cli->quiet)
 		fprintf(stderr,
 			"atoll: %lld of %lld steps, %lld calls, %lld tokens, cost %.6g, %.1f s%s%s\n",
-			(long long)remote_int(s->report, "steps", 0),
-			(long long)remote_int(s->report, "max_steps", 0),
-			(long long)remote_int(u, "calls", 0),
-			(long long)(remote_int(u, "in", 0) + remote_int(u, "out", 0)),
+			(long long)api_client_int(s->report, "steps", 0),
+			(long long)api_client_int(s->report, "max_steps", 0),
+			(long long)api_client_int(u, "calls", 0),
+			(long long)(api_client_int(u, "in", 0) + api_client_int(u, "out", 0)),
 			json_number_value(json_object_get(u, "cost")),
-			(double)remote_int(s->report, "ms", 0) / 1e3,
+			(double)api_client_int(s->report, "ms", 0) / 1e3,
 			json_is_true(json_object_get(s->report, "kept")) ? ", box " : "",
 			json_is_true(json_object_get(s->report, "kept"))
-				? remote_text(s->report, "box")
+				? api_client_text(s->report, "box")
 				: "");
 	if (done)
 		return 0;
 	s->r->status = 1;
-	trouble_what(&s->r->trouble, outcome, "the agent did not do it: %s", outcome);
-	trouble_why(&s->r->trouble, "%s", remote_text(s->report, "why"));
+	cli_error_what(&s->r->trouble, outcome, "the agent did not do it: %s", outcome);
+	cli_error_why(&s->r->trouble, "%s", api_client_text(s->report, "why"));
 	return 1;
 }
 
 /* ---- what is asked for ---- */
 
-static int add_file(struct remote *r, json_t *files, const char *path)
+static int add_file(struct api_client *r, json_t *files, const char *path)
 {
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
 	auto_buf struct buf text = { 0 };
@@ -175,12 +175,12 @@ static int add_file(struct remote *r, json_t *files, const char *path)
 		if ((n = read(fd, buf_space(&text, 65536), 65536)) > 0)
 			buf_grew(&text, (size_t)n);
 	if (fd < 0 || n < 0)
-		return remote_usage(r, "%s: %s", path, strerror(errno));
+		return api_client_usage(r, "%s: %s", path, strerror(errno));
 	if (text.len > FILE_MOST)
-		return remote_usage(r, "%s: more than 4 MiB", path);
+		return api_client_usage(r, "%s: more than 4 MiB", path);
 	value = json_stringn(buf_str(&text), text.len);
 	if (!value)
-		return remote_usage(r, "%s: is no text (UTF-8)", path);
+		return api_client_usage(r, "%s: is no text (UTF-8)", path);
 	json_object_set_new(files, name, value);
 	return 0;
 }
@@ -206,11 +206,11 @@ static void set_full(json_t *doc, const char *name, json_t *take_value)
 }
 
 /* NULL: r->status. */
-static json_t *order_of(struct remote *r, const struct args *a, const char *task)
+static json_t *order_of(struct api_client *r, const struct args *a, const char *task)
 {
 	json_t *doc = json_pack("{s:s}", "task", task), *budget = json_object(),
 	       *files = json_object(), *tools = json_array(), *hosts = json_array();
-	int status = doc ? 0 : remote_usage(r, "the task is no text (UTF-8)");
+	int status = doc ? 0 : api_client_usage(r, "the task is no text (UTF-8)");
 
 	for (unsigned i = 0; i < a->ngiven && status == 0; i++) {
 		const struct given *g = &a->given[i];
@@ -243,7 +243,7 @@ static json_t *order_of(struct remote *r, const struct args *a, const char *task
 }
 
 /* "-": from the standard input. */
-static int read_task(struct remote *r, const char *word, struct buf *out)
+static int read_task(struct api_client *r, const char *word, struct buf *out)
 {
 	ssize_t n;
 
@@ -253,7 +253,7 @@ static int read_task(struct remote *r, const char *word, struct buf *out)
 	}
 	while (out->len <= TASK && (n = read(0, buf_space(out, 65536), 65536)) > 0)
 		buf_grew(out, (size_t)n);
-	return out->len <= TASK ? 0 : remote_usage(r, "a task of more than 64 KiB");
+	return out->len <= TASK ? 0 : api_client_usage(r, "a task of more than 64 KiB");
 }
 
 /* ---- those that were ---- */
@@ -262,34 +262,34 @@ static void row(struct table *t, json_t *v)
 {
 	char text[24];
 
-	table_cell(t, "%s", remote_text(v, "id"));
-	table_cell(t, "%s", *remote_text(v, "outcome") ? remote_text(v, "outcome") : remote_text(v, "state"));
-	table_cell(t, "%s", remote_since(text, v, "created_at"));
-	table_cell(t, "%.60s", remote_text(v, "task"));
+	table_cell(t, "%s", api_client_text(v, "id"));
+	table_cell(t, "%s", *api_client_text(v, "outcome") ? api_client_text(v, "outcome") : api_client_text(v, "state"));
+	table_cell(t, "%s", api_client_since(text, v, "created_at"));
+	table_cell(t, "%.60s", api_client_text(v, "task"));
 }
 
-static int list(struct remote *r)
+static int list(struct api_client *r)
 {
 	static const char *const columns[] = { "AGENT", "OUTCOME", ">AGE", "TASK", NULL };
 
-	return listing_show(r, "/v1/agents", &(struct listing){ columns, "id", row });
+	return list_output_show(r, "/v1/agents", &(struct list_output){ columns, "id", row });
 }
 
-static int show(struct remote *r, const char *id)
+static int show(struct api_client *r, const char *id)
 {
-	auto_free char *path = remote_path("/v1/agents/%s", id);
-	json_t *doc = remote_json(r, "GET", path, NULL);
+	auto_free char *path = api_client_path("/v1/agents/%s", id);
+	json_t *doc = api_client_json(r, "GET", path, NULL);
 
 	if (!doc)
 		return r->status;
-	remote_print(doc);
+	api_client_print(doc);
 	json_decref(doc);
 	return 0;
 }
 
-static int agent(struct remote *r, const struct args *a)
+static int agent(struct api_client *r, const struct args *a)
 {
-	struct session s = { .r = r };
+	struct local_run s = { .r = r };
 	auto_buf struct buf task = { 0 };
 	json_t *order;
 	int status;
@@ -299,24 +299,24 @@ static int agent(struct remote *r, const struct args *a)
 	if (a->nwords == 2 && !strcmp(a->words[0], "show"))
 		return show(r, a->words[1]);
 	if (a->nwords != 2 || strcmp(a->words[0], "run") != 0) {
-		remote_usage(r, "what should the agent do?");
-		trouble_hint(&r->trouble, "type", "atoll agent run \"the task\" | ls | show ID");
+		api_client_usage(r, "what should the agent do?");
+		cli_error_hint(&r->trouble, "type", "atoll agent run \"the task\" | ls | show ID");
 		return r->status;
 	}
 	if (read_task(r, a->words[1], &task) != 0 || !(order = order_of(r, a, buf_str(&task))))
 		return r->status;
-	status = remote_lines(r, "POST", "/v1/agents", order, take_line, &s);
+	status = api_client_lines(r, "POST", "/v1/agents", order, take_line, &s);
 	if (s.report) {
 		status = tell(&s);
 	} else if (s.error) {
 		const json_t *error = json_object_get(s.error, "error");
 
 		status = r->status = 1;
-		trouble_what(&r->trouble, "refused", "%s", remote_text(error, "message"));
+		cli_error_what(&r->trouble, "refused", "%s", api_client_text(error, "message"));
 	} else if (status == 0 && !s.unread) {
 		status = r->status = 1;
-		trouble_what(&r->trouble, "lost", "the daemon left before the agent was done");
-		trouble_why(&r->trouble, "its box has ended with it");
+		cli_error_what(&r->trouble, "lost", "the daemon left before the agent was done");
+		cli_error_why(&r->trouble, "its box has ended with it");
 	}
 	json_decref(s.report);
 	json_decref(s.error);
@@ -325,7 +325,7 @@ static int agent(struct remote *r, const struct args *a)
 
 static int run_agent(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, agent);
+	return api_client_verb(cli, a, agent);
 }
 
 static const struct example examples[] = {
@@ -335,7 +335,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_agent = {
+const struct command verb_agent = {
 	.name = "agent",
 	.group = "Run",
 	.usage = "run TASK | ls | show ID",

@@ -29,15 +29,15 @@ static void path_rows(struct table *t, const char *path, const json_t *methods)
 			upper[i] = (char)toupper((unsigned char)method[i]);
 		table_cell(t, "%s", upper);
 		table_cell(t, "%s", path);
-		table_cell(t, "%s", remote_text(op, "x-atoll-role"));
-		table_cell(t, "%s", remote_text(op, "summary"));
+		table_cell(t, "%s", api_client_text(op, "x-atoll-role"));
+		table_cell(t, "%s", api_client_text(op, "summary"));
 	}
 }
 
-static int overview(struct remote *r)
+static int overview(struct api_client *r)
 {
 	static const char *const columns[] = { "METHOD", "PATH", "ROLE", "WHAT", NULL };
-	json_t *doc = remote_get(r, "/openapi.json"), *methods;
+	json_t *doc = api_client_get(r, "/openapi.json"), *methods;
 	struct table t;
 	const char *path;
 
@@ -47,35 +47,35 @@ static int overview(struct remote *r)
 	json_object_foreach(json_object_get(doc, "paths"), path, methods)
 		path_rows(&t, path, methods);
 	if (r->cli->json)
-		remote_print(doc);
+		api_client_print(doc);
 	table_print(&t, !r->cli->json && isatty(1));
 	json_decref(doc);
 	return 0;
 }
 
-static int check(struct remote *r, const struct args *a)
+static int check(struct api_client *r, const struct args *a)
 {
 	const char *method = a->words[0];
 	char shown[SHOWN];
 
 	if (a->nwords < 2) {
-		remote_usage(r, "api: which path?");
+		api_client_usage(r, "api: which path?");
 	} else if (!*method || method[strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")]) {
-		remote_usage(r, "api: '%s' is no method", trouble_shown(method, shown));
+		api_client_usage(r, "api: '%s' is no method", cli_error_shown(method, shown));
 	} else if (a->words[1][0] != '/') {
-		remote_usage(r, "api: '%s' is no path; it begins with /",
-			     trouble_shown(a->words[1], shown));
+		api_client_usage(r, "api: '%s' is no path; it begins with /",
+			     cli_error_shown(a->words[1], shown));
 	} else {
 		return 0;
 	}
-	trouble_hint(&r->trouble, "type", "atoll api GET /v1/boxes");
-	trouble_hint(&r->trouble, "list", "atoll api");
+	cli_error_hint(&r->trouble, "type", "atoll api GET /v1/boxes");
+	cli_error_hint(&r->trouble, "list", "atoll api");
 	return r->status;
 }
 
-static int call(struct remote *r, const struct args *a)
+static int call(struct api_client *r, const struct args *a)
 {
-	struct remote_bytes x = { .from = -1, .to = 1 };
+	struct api_client_bytes x = { .from = -1, .to = 1 };
 
 	if (!a->nwords)
 		return overview(r);
@@ -96,7 +96,7 @@ static int call(struct remote *r, const struct args *a)
 		x.len = 0;
 		x.from = 0;
 	}
-	if (remote_bytes(r, &x))
+	if (api_client_bytes(r, &x))
 		return r->status;
 	if (x.written && isatty(1))
 		putchar('\n');
@@ -105,7 +105,7 @@ static int call(struct remote *r, const struct args *a)
 
 static int run_api(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, call);
+	return api_client_verb(cli, a, call);
 }
 
 static const struct example examples[] = {
@@ -115,7 +115,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_api = {
+const struct command verb_api = {
 	.name = "api",
 	.group = "Machine",
 	.usage = "[METHOD PATH [BODY | -]]",

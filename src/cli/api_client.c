@@ -19,13 +19,13 @@ enum { HEADERS = 7, ERROR_MAX = 64 * 1024, LINE_MAX_BYTES = 16 << 20, NEAR = 500
 
 /* ---- what went wrong ---- */
 
-static int settle(struct remote *r, int status)
+static int settle(struct api_client *r, int status)
 {
 	r->status = r->runs && status != STATUS_USAGE ? STATUS_OURS : status;
 	return r->status;
 }
 
-int remote_usage(struct remote *r, const char *fmt, ...)
+int api_client_usage(struct api_client *r, const char *fmt, ...)
 {
 	char text[300];
 	va_list ap;
@@ -33,7 +33,7 @@ int remote_usage(struct remote *r, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	trouble_what(&r->trouble, "usage", "%s", text);
+	cli_error_what(&r->trouble, "usage", "%s", text);
 	return settle(r, STATUS_USAGE);
 }
 
@@ -55,22 +55,22 @@ static int never_asked(const struct err *e)
 	}
 }
 
-static int unreachable(struct remote *r, const struct err *e)
+static int unreachable(struct api_client *r, const struct err *e)
 {
 	char why[240];
 
 	r->http = 0;
 	if (e->kind == ERR_INVALID) {
-		trouble_what(&r->trouble, "usage", "%s", e->msg);
+		cli_error_what(&r->trouble, "usage", "%s", e->msg);
 		return settle(r, STATUS_USAGE);
 	}
 
 	snprintf(why, sizeof(why), "%s", e->sys ? strerror(e->sys) : e->msg);
 	why[0] = (char)tolower((unsigned char)why[0]);
-	trouble_what(&r->trouble, "unreachable", "cannot reach the daemon at %s", r->reach.where);
-	trouble_why(&r->trouble, "%s", why);
-	trouble_hint(&r->trouble, "start one", "atoll serve");
-	trouble_hint(&r->trouble, "elsewhere", "atoll -H https://host:7070 ...   or set ATOLL_HOST");
+	cli_error_what(&r->trouble, "unreachable", "cannot reach the daemon at %s", r->reach.where);
+	cli_error_why(&r->trouble, "%s", why);
+	cli_error_hint(&r->trouble, "start one", "atoll serve");
+	cli_error_hint(&r->trouble, "elsewhere", "atoll -H https://host:7070 ...   or set ATOLL_HOST");
 	r->lost = 1;
 	r->never = never_asked(e);
 	return r->status = STATUS_OURS;
@@ -99,24 +99,24 @@ static int for_people(const char *hint)
 	return *hint != 0;
 }
 
-static void take_hints(struct remote *r, const json_t *hints)
+static void take_hints(struct api_client *r, const json_t *hints)
 {
 	size_t i;
 	json_t *v;
 
 	json_array_foreach(hints, i, v)
 		if (json_is_string(v) && for_people(json_string_value(v)))
-			trouble_hint(&r->trouble, "hint", "%s", json_string_value(v));
+			cli_error_hint(&r->trouble, "hint", "%s", json_string_value(v));
 }
 
-static void key_hints(struct remote *r)
+static void key_hints(struct api_client *r)
 {
 	if (r->http == 401 && !r->reach.key[0])
-		trouble_hint(&r->trouble, "key", "set ATOLL_KEY, or key_file in config.toml");
+		cli_error_hint(&r->trouble, "key", "set ATOLL_KEY, or key_file in config.toml");
 	if (r->http == 401)
-		trouble_hint(&r->trouble, "make one", "atoll key new NAME   (where the daemon runs)");
+		cli_error_hint(&r->trouble, "make one", "atoll key new NAME   (where the daemon runs)");
 	if (r->http == 403)
-		trouble_hint(&r->trouble, "who am I", "atoll api GET /v1/info");
+		cli_error_hint(&r->trouble, "who am I", "atoll api GET /v1/info");
 }
 
 static void clean(char *text)
@@ -127,20 +127,20 @@ static void clean(char *text)
 }
 
 /* The daemon's error object as ours. */
-static int refused(struct remote *r, const char *bytes, size_t n)
+static int refused(struct api_client *r, const char *bytes, size_t n)
 {
 	json_t *doc = n < ERROR_MAX ? json_loadb(bytes, n, 0, NULL) : NULL;
 	const json_t *error = json_object_get(doc, "error");
-	const char *message = remote_text(error, "message"), *why = remote_text(error, "why");
+	const char *message = api_client_text(error, "message"), *why = api_client_text(error, "why");
 
 	snprintf(r->code, sizeof(r->code), "%s",
-		 *remote_text(error, "code") ? remote_text(error, "code") : "failed");
+		 *api_client_text(error, "code") ? api_client_text(error, "code") : "failed");
 	if (*message)
-		trouble_what(&r->trouble, r->code, "%s", message);
+		cli_error_what(&r->trouble, r->code, "%s", message);
 	else
-		trouble_what(&r->trouble, r->code, "the daemon answered %d", r->http);
+		cli_error_what(&r->trouble, r->code, "the daemon answered %d", r->http);
 	if (*why)
-		trouble_why(&r->trouble, "%s", why);
+		cli_error_why(&r->trouble, "%s", why);
 	clean(r->trouble.what);
 	clean(r->trouble.why);
 	take_hints(r, json_object_get(error, "hints"));
@@ -150,48 +150,48 @@ static int refused(struct remote *r, const char *bytes, size_t n)
 	return r->status;
 }
 
-static int garbled(struct remote *r, const char *what)
+static int garbled(struct api_client *r, const char *what)
 {
-	trouble_what(&r->trouble, "failed", "%s does not answer like an atoll daemon",
+	cli_error_what(&r->trouble, "failed", "%s does not answer like an atoll daemon",
 		     r->reach.where);
-	trouble_why(&r->trouble, "%s", what);
+	cli_error_why(&r->trouble, "%s", what);
 	return settle(r, STATUS_FAILED);
 }
 
 /* ---- life ---- */
 
 /* A host name or TLS: the small client leaves both to atolld. */
-static void hand_over(const struct remote *r)
+static void hand_over(const struct api_client *r)
 {
-	struct dial_url url;
+	struct client_conn_url url;
 	struct err e;
 
-	if (r->cli->hand_over && dial_url_parse(r->reach.where, &url, &e) == 0 &&
-	    !dial_url_is_plain(&url))
+	if (r->cli->hand_over && client_conn_url_parse(r->reach.where, &url, &e) == 0 &&
+	    !client_conn_url_is_plain(&url))
 		r->cli->hand_over(r->cli);
 }
 
-static int connect_to(struct remote *r)
+static int connect_to(struct api_client *r)
 {
 	struct err e;
 
 	hand_over(r);
 	if (http_client_new(r->reach.where, NULL, &r->client, &e) < 0) {
-		trouble_what(&r->trouble, "usage", "%s", e.msg);
-		trouble_hint(&r->trouble, "type", "-H unix:/path   or   -H https://host:7070");
+		cli_error_what(&r->trouble, "usage", "%s", e.msg);
+		cli_error_hint(&r->trouble, "type", "-H unix:/path   or   -H https://host:7070");
 		return settle(r, STATUS_USAGE);
 	}
 	return 0;
 }
 
-int remote_open(struct remote *r, const struct cli *cli)
+int api_client_open(struct api_client *r, const struct cli *cli)
 {
 	struct err e;
 
-	*r = (struct remote){ .cli = cli };
+	*r = (struct api_client){ .cli = cli };
 	if (cli->reach(&r->reach, &e) < 0) {
-		trouble_what(&r->trouble, err_kind_name(e.kind), "%s", e.msg);
-		trouble_hint(&r->trouble, "check", "atoll config show --origin");
+		cli_error_what(&r->trouble, err_kind_name(e.kind), "%s", e.msg);
+		cli_error_hint(&r->trouble, "check", "atoll config show --origin");
 		return r->status = STATUS_USAGE;
 	}
 	if (cli->host) {
@@ -201,46 +201,46 @@ int remote_open(struct remote *r, const struct cli *cli)
 	return connect_to(r);
 }
 
-void remote_prepare(const struct cli *cli)
+void api_client_prepare(const struct cli *cli)
 {
-	struct remote r;
+	struct api_client r;
 
-	if (cli->hand_over && remote_open(&r, cli) == 0)
-		remote_close(&r);
+	if (cli->hand_over && api_client_open(&r, cli) == 0)
+		api_client_close(&r);
 }
 
-int remote_again(struct remote *r, const struct remote *other)
+int api_client_again(struct api_client *r, const struct api_client *other)
 {
-	*r = (struct remote){ .cli = other->cli, .reach = other->reach, .runs = other->runs };
+	*r = (struct api_client){ .cli = other->cli, .reach = other->reach, .runs = other->runs };
 	return connect_to(r);
 }
 
-void remote_close(struct remote *r)
+void api_client_close(struct api_client *r)
 {
 	http_client_free(r->client);
 	r->client = NULL;
 }
 
-int remote_verb(const struct cli *cli, const struct args *a,
-		int (*run)(struct remote *r, const struct args *a))
+int api_client_verb(const struct cli *cli, const struct args *a,
+		int (*run)(struct api_client *r, const struct args *a))
 {
-	struct remote r;
-	int status = remote_open(&r, cli);
+	struct api_client r;
+	int status = api_client_open(&r, cli);
 
 	if (!status) {
 		status = run(&r, a);
 		if (status == 0 || !r.trouble.what[0] || status != r.status) {
-			remote_close(&r);
+			api_client_close(&r);
 			return status;
 		}
 	}
-	remote_close(&r);
-	return trouble_say(&r.trouble, cli->json, status);
+	api_client_close(&r);
+	return cli_error_print(&r.trouble, cli->json, status);
 }
 
 /* ---- one exchange ---- */
 
-void remote_escape(struct buf *out, const char *text)
+void api_client_escape(struct buf *out, const char *text)
 {
 	for (; *text; text++)
 		if (isalnum((unsigned char)*text) || strchr("-._~", *text))
@@ -255,7 +255,7 @@ static char *path_of(const char *fmt, va_list ap)
 
 	for (; *fmt; fmt++) {
 		if (fmt[0] == '%' && fmt[1] == 's')
-			remote_escape(&out, va_arg(ap, const char *));
+			api_client_escape(&out, va_arg(ap, const char *));
 		else if (fmt[0] == '%' && fmt[1] == 'u')
 			buf_printf(&out, "%llu", (unsigned long long)va_arg(ap, uint64_t));
 		else
@@ -266,7 +266,7 @@ static char *path_of(const char *fmt, va_list ap)
 	return buf_steal(&out);
 }
 
-char *remote_path(const char *fmt, ...)
+char *api_client_path(const char *fmt, ...)
 {
 	va_list ap;
 	char *path;
@@ -277,7 +277,7 @@ char *remote_path(const char *fmt, ...)
 	return path;
 }
 
-static unsigned headers_of(struct remote *r, const char *type, const char *accept, char bearer[80],
+static unsigned headers_of(struct api_client *r, const char *type, const char *accept, char bearer[80],
 			   struct http_header out[HEADERS])
 {
 	unsigned n = 0;
@@ -299,7 +299,7 @@ static unsigned headers_of(struct remote *r, const char *type, const char *accep
 	return n;
 }
 
-static int talk(struct remote *r, struct http_call *call, const char *type, const char *accept,
+static int talk(struct api_client *r, struct http_call *call, const char *type, const char *accept,
 		struct http_answer *out)
 {
 	struct http_header headers[HEADERS];
@@ -326,7 +326,7 @@ static int harmless(const char *method)
 	return !strcmp(method, "GET") || !strcmp(method, "HEAD");
 }
 
-json_t *remote_json(struct remote *r, const char *method, const char *path, json_t *take_body)
+json_t *api_client_json(struct api_client *r, const char *method, const char *path, json_t *take_body)
 {
 	auto_free char *text = take_body ? json_dumps(take_body, JSON_COMPACT) : NULL;
 	struct http_call call = { .method = method, .target = path, .body = text };
@@ -353,7 +353,7 @@ json_t *remote_json(struct remote *r, const char *method, const char *path, json
 	return doc;
 }
 
-json_t *remote_get(struct remote *r, const char *fmt, ...)
+json_t *api_client_get(struct api_client *r, const char *fmt, ...)
 {
 	auto_free char *path = NULL;
 	va_list ap;
@@ -361,10 +361,10 @@ json_t *remote_get(struct remote *r, const char *fmt, ...)
 	va_start(ap, fmt);
 	path = path_of(fmt, ap);
 	va_end(ap);
-	return remote_json(r, "GET", path, NULL);
+	return api_client_json(r, "GET", path, NULL);
 }
 
-int remote_list(struct remote *r, const char *path, int (*each)(void *ctx, json_t *item), void *ctx)
+int api_client_list(struct api_client *r, const char *path, int (*each)(void *ctx, json_t *item), void *ctx)
 {
 	auto_buf struct buf after = { 0 };
 	int stop = 0;
@@ -378,14 +378,14 @@ int remote_list(struct remote *r, const char *path, int (*each)(void *ctx, json_
 		if (after.len)
 			buf_printf(&page, "%cafter=%s", strchr(path, '?') ? '&' : '?',
 				   buf_str(&after));
-		doc = remote_json(r, "GET", buf_str(&page), NULL);
+		doc = api_client_json(r, "GET", buf_str(&page), NULL);
 		if (!doc)
 			return r->status;
 		json_array_foreach(json_object_get(doc, "items"), i, item)
 			if (!stop)
 				stop = each(ctx, item);
 		buf_cut(&after, 0);
-		remote_escape(&after, remote_text(doc, "next"));
+		api_client_escape(&after, api_client_text(doc, "next"));
 		stop |= !after.len;
 		json_decref(doc);
 	}
@@ -395,7 +395,7 @@ int remote_list(struct remote *r, const char *path, int (*each)(void *ctx, json_
 /* ---- lines ---- */
 
 struct lines {
-	struct remote *r;
+	struct api_client *r;
 	struct buf held; /* the beginning of a line; or the whole of an error */
 	int failed;
 	const char *wrong;
@@ -458,7 +458,7 @@ static int lines_body(void *user, const char *bytes, size_t n)
 	return 0;
 }
 
-static int ask_lines(struct remote *r, struct http_call *call, const char *type,
+static int ask_lines(struct api_client *r, struct http_call *call, const char *type,
 		     int (*each)(void *ctx, json_t *line), void *ctx)
 {
 	struct lines l = { .r = r, .each = each, .ctx = ctx };
@@ -480,7 +480,7 @@ static int ask_lines(struct remote *r, struct http_call *call, const char *type,
 	return rc;
 }
 
-int remote_lines(struct remote *r, const char *method, const char *path, json_t *take_body,
+int api_client_lines(struct api_client *r, const char *method, const char *path, json_t *take_body,
 		 int (*each)(void *ctx, json_t *line), void *ctx)
 {
 	auto_free char *text = take_body ? json_dumps(take_body, JSON_COMPACT) : NULL;
@@ -493,7 +493,7 @@ int remote_lines(struct remote *r, const char *method, const char *path, json_t 
 	return ask_lines(r, &call, text ? "application/json" : NULL, each, ctx);
 }
 
-int remote_lines_of(struct remote *r, const char *path, int from, const char *type,
+int api_client_lines_of(struct api_client *r, const char *path, int from, const char *type,
 		    int (*each)(void *ctx, json_t *line), void *ctx)
 {
 	struct http_call call = { .method = "POST", .target = path, .body_fd = &from };
@@ -504,8 +504,8 @@ int remote_lines_of(struct remote *r, const char *path, int from, const char *ty
 /* ---- bytes ---- */
 
 struct bytes {
-	struct remote_bytes *x;
-	struct remote *r;
+	struct api_client_bytes *x;
+	struct api_client *r;
 	struct buf error;
 	int failed;
 	int broken; /* errno of writing here */
@@ -539,14 +539,14 @@ static int bytes_body(void *user, const char *bytes, size_t n)
 		return err_set(&b->sunk, ERR_LIMIT, "the answer has more than %llu bytes",
 			       (unsigned long long)*b->x->most) < 0;
 	b->x->written += n;
-	if (remote_write(b->x->to, bytes, n) < 0) {
+	if (api_client_write(b->x->to, bytes, n) < 0) {
 		b->broken = errno;
 		return 1;
 	}
 	return 0;
 }
 
-int remote_bytes(struct remote *r, struct remote_bytes *x)
+int api_client_bytes(struct api_client *r, struct api_client_bytes *x)
 {
 	struct bytes b = { .x = x, .r = r };
 	struct http_call call = { .method = x->method,
@@ -564,12 +564,12 @@ int remote_bytes(struct remote *r, struct remote_bytes *x)
 	if (b.failed && rc >= 0)
 		rc = refused(r, buf_str(&b.error), b.error.len);
 	else if (b.sunk.kind)
-		rc = (trouble_what(&r->trouble, err_kind_name(b.sunk.kind), "%s", b.sunk.msg),
+		rc = (cli_error_what(&r->trouble, err_kind_name(b.sunk.kind), "%s", b.sunk.msg),
 		      settle(r, STATUS_FAILED));
 	else if (b.broken == EPIPE)
 		rc = r->status = 0; /* the reader has enough; nobody's failure */
 	else if (b.broken)
-		rc = (trouble_what(&r->trouble, "failed", "write: %s", strerror(b.broken)),
+		rc = (cli_error_what(&r->trouble, "failed", "write: %s", strerror(b.broken)),
 		      settle(r, STATUS_FAILED));
 	else if (rc < 0)
 		rc = r->status;
@@ -594,71 +594,71 @@ static void consider(struct near *n, const char *name, const json_t *box)
 	unsigned slips;
 
 	n->found |= !strcmp(name, n->typed);
-	if (!*name || !nearest_of(n->typed, names))
+	if (!*name || !suggest_nearest(n->typed, names))
 		return;
-	slips = nearest_distance(n->typed, name);
+	slips = suggest_distance(n->typed, name);
 	if (*n->best && slips >= n->slips)
 		return;
 	n->slips = slips;
 	snprintf(n->best, sizeof(n->best), "%s", name);
-	snprintf(n->about, sizeof(n->about), "%s (%s, %s)", name, remote_text(box, "state"),
-		 remote_text(box, "template"));
+	snprintf(n->about, sizeof(n->about), "%s (%s, %s)", name, api_client_text(box, "state"),
+		 api_client_text(box, "template"));
 }
 
 static int near_each(void *ctx, json_t *box)
 {
 	struct near *n = ctx;
 
-	consider(n, remote_text(box, "name"), box);
-	consider(n, remote_text(box, "id"), box);
+	consider(n, api_client_text(box, "name"), box);
+	consider(n, api_client_text(box, "id"), box);
 	return ++n->seen >= NEAR;
 }
 
-void remote_explain_box(struct remote *r, const char *box)
+void api_client_explain_box(struct api_client *r, const char *box)
 {
-	struct trouble before = r->trouble;
+	struct cli_error before = r->trouble;
 	struct near n = { .typed = box };
 	int status = r->status, failed;
 	char shown[SHOWN];
 
 	if (r->http != 404)
 		return;
-	failed = remote_list(r, "/v1/boxes", near_each, &n);
+	failed = api_client_list(r, "/v1/boxes", near_each, &n);
 	r->status = status;
 	r->http = 404;
 	if (failed || n.found || n.seen >= NEAR) {
 		r->trouble = before;
 		return;
 	}
-	trouble_what(&r->trouble, "not_found", "no box named \"%s\"", trouble_shown(box, shown));
+	cli_error_what(&r->trouble, "not_found", "no box named \"%s\"", cli_error_shown(box, shown));
 	if (*n.best)
-		trouble_hint(&r->trouble, "close", "%s", n.about);
-	trouble_hint(&r->trouble, "list", "atoll ls -a");
+		cli_error_hint(&r->trouble, "close", "%s", n.about);
+	cli_error_hint(&r->trouble, "list", "atoll ls -a");
 }
 
 /* ---- for people ---- */
 
-void remote_print(const json_t *doc)
+void api_client_print(const json_t *doc)
 {
 	json_dumpf(doc, stdout, JSON_COMPACT | JSON_ENCODE_ANY | RECORD_DIGITS);
 	putchar('\n');
 }
 
-const char *remote_text(const json_t *doc, const char *key)
+const char *api_client_text(const json_t *doc, const char *key)
 {
 	const char *s = json_string_value(json_object_get(doc, key));
 
 	return s ? s : "";
 }
 
-int64_t remote_int(const json_t *doc, const char *key, int64_t otherwise)
+int64_t api_client_int(const json_t *doc, const char *key, int64_t otherwise)
 {
 	const json_t *v = json_object_get(doc, key);
 
 	return json_is_integer(v) ? json_integer_value(v) : otherwise;
 }
 
-int64_t remote_when_ms(const char *rfc3339)
+int64_t api_client_when_ms(const char *rfc3339)
 {
 	struct tm tm = { 0 };
 	const char *rest = strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &tm);
@@ -678,21 +678,21 @@ static int64_t now_ms(void)
 	return (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000);
 }
 
-const char *remote_since(char out[24], const json_t *doc, const char *key)
+const char *api_client_since(char out[24], const json_t *doc, const char *key)
 {
-	int64_t at = remote_when_ms(remote_text(doc, key));
+	int64_t at = api_client_when_ms(api_client_text(doc, key));
 
 	return at < 0 ? strcpy(out, "-") : span(out, now_ms() - at);
 }
 
-const char *remote_until(char out[24], const json_t *doc, const char *key)
+const char *api_client_until(char out[24], const json_t *doc, const char *key)
 {
-	int64_t at = remote_when_ms(remote_text(doc, key));
+	int64_t at = api_client_when_ms(api_client_text(doc, key));
 
 	return at < 0 ? strcpy(out, "-") : span(out, at - now_ms());
 }
 
-int remote_write(int fd, const void *bytes, size_t n)
+int api_client_write(int fd, const void *bytes, size_t n)
 {
 	const char *p = bytes;
 

@@ -2,15 +2,15 @@
  * Owns:         one connection, and what went wrong last, in words for people.
  * Does not own: the settings; main() has looked them up.
  *
- *	static int show(struct remote *r, const struct args *a)
+ *	static int show(struct api_client *r, const struct args *a)
  *	{
- *		json_t *box = remote_get(r, "/v1/boxes/%s", a->words[0]);
+ *		json_t *box = api_client_get(r, "/v1/boxes/%s", a->words[0]);
  *
  *		if (!box)
  *			return r->status;
  *		...
  *
- * Whoever returns a status other than 0 has r->trouble filled in, or nothing to say; remote_verb()
+ * Whoever returns a status other than 0 has r->trouble filled in, or nothing to say; api_client_verb()
  * says it. */
 #pragma once
 #include "base/buf.h"
@@ -20,11 +20,11 @@
 
 struct http_client;
 
-struct remote {
+struct api_client {
 	const struct cli *cli;
 	struct endpoint reach;
 	struct http_client *client;
-	struct trouble trouble;
+	struct cli_error trouble;
 	char code[32]; /* of the trouble, when it came from the daemon */
 	int status;    /* the exit status that goes with it */
 	int http;      /* status of the last answer; 0: there was none */
@@ -37,37 +37,37 @@ struct remote {
 };
 
 /* Each returns 0, or the exit status that goes with r->trouble. */
-must_check int remote_open(struct remote *r, const struct cli *cli);
+must_check int api_client_open(struct api_client *r, const struct cli *cli);
 /* For a verb that reads stdin before it opens a connection: the small client hands the command line
  * over to atolld now, if the daemon's address needs that. */
-void remote_prepare(const struct cli *cli);
-must_check int remote_again(struct remote *r, const struct remote *other); /* same daemon */
-void remote_close(struct remote *r);
+void api_client_prepare(const struct cli *cli);
+must_check int api_client_again(struct api_client *r, const struct api_client *other); /* same daemon */
+void api_client_close(struct api_client *r);
 /* Opens, runs, says what is wrong, closes. */
-int remote_verb(const struct cli *cli, const struct args *a,
-		int (*run)(struct remote *r, const struct args *a));
+int api_client_verb(const struct cli *cli, const struct args *a,
+		int (*run)(struct api_client *r, const struct args *a));
 /* For a verb of its own wording: "usage" and r->status 2. */
-int remote_usage(struct remote *r, const char *fmt, ...) TROUBLE_FORMAT(2, 3);
+int api_client_usage(struct api_client *r, const char *fmt, ...) CLI_ERROR_FORMAT(2, 3);
 
 /* A path: every %s is escaped, %u is a uint64_t. The caller frees it. */
-char *remote_path(const char *fmt, ...);
-void remote_escape(struct buf *out, const char *text);
+char *api_client_path(const char *fmt, ...);
+void api_client_escape(struct buf *out, const char *text);
 
 /* NULL: r->status. An answer without a body is null. */
-json_t *remote_json(struct remote *r, const char *method, const char *path, json_t *take_body);
-json_t *remote_get(struct remote *r, const char *fmt, ...); /* as remote_path() */
+json_t *api_client_json(struct api_client *r, const char *method, const char *path, json_t *take_body);
+json_t *api_client_get(struct api_client *r, const char *fmt, ...); /* as api_client_path() */
 /* Every item of a list, page by page; each() not 0 ends it. path may have a query. */
-must_check int remote_list(struct remote *r, const char *path,
+must_check int api_client_list(struct api_client *r, const char *path,
 			   int (*each)(void *ctx, json_t *item), void *ctx);
 
 /* An answer that comes as lines of JSON. Not 0 from each() ends it, and is returned as 0. */
-must_check int remote_lines(struct remote *r, const char *method, const char *path,
+must_check int api_client_lines(struct api_client *r, const char *method, const char *path,
 			    json_t *take_body, int (*each)(void *ctx, json_t *line), void *ctx);
 /* The same for a POST whose body is read from a descriptor to its end. */
-must_check int remote_lines_of(struct remote *r, const char *path, int from, const char *type,
+must_check int api_client_lines_of(struct api_client *r, const char *path, int from, const char *type,
 			       int (*each)(void *ctx, json_t *line), void *ctx);
 /* Bytes there and back. A descriptor of -1: none. */
-struct remote_bytes {
+struct api_client_bytes {
 	const char *method, *path, *type, *accept;
 	const void *body; /* or: */
 	size_t len;
@@ -81,17 +81,17 @@ struct remote_bytes {
 	char etag[64];
 	uint64_t written;
 };
-must_check int remote_bytes(struct remote *r, struct remote_bytes *x);
+must_check int api_client_bytes(struct api_client *r, struct api_client_bytes *x);
 
 /* "no box named ..." with the close one, if that is why the path was not found. */
-void remote_explain_box(struct remote *r, const char *box);
+void api_client_explain_box(struct api_client *r, const char *box);
 
 /* ---- for people ---- */
-void remote_print(const json_t *doc);                     /* one line */
-const char *remote_text(const json_t *doc, const char *key); /* never NULL */
-int64_t remote_int(const json_t *doc, const char *key, int64_t otherwise);
-int64_t remote_when_ms(const char *rfc3339); /* -1: is none */
+void api_client_print(const json_t *doc);                     /* one line */
+const char *api_client_text(const json_t *doc, const char *key); /* never NULL */
+int64_t api_client_int(const json_t *doc, const char *key, int64_t otherwise);
+int64_t api_client_when_ms(const char *rfc3339); /* -1: is none */
 /* "3 m 5 s" since, or until, that moment; "-" if there is none. */
-const char *remote_since(char out[24], const json_t *doc, const char *key);
-const char *remote_until(char out[24], const json_t *doc, const char *key);
-int remote_write(int fd, const void *bytes, size_t n); /* all of it; -1: errno */
+const char *api_client_since(char out[24], const json_t *doc, const char *key);
+const char *api_client_until(char out[24], const json_t *doc, const char *key);
+int api_client_write(int fd, const void *bytes, size_t n); /* all of it; -1: errno */

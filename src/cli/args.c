@@ -24,12 +24,12 @@ _Static_assert(ARRAY_LEN(args_common) == ARG_END - ARG_HELP, "a common flag with
 
 enum { MOST_FLAGS = 64 };
 
-static const struct flag *row(const struct verb *v, unsigned flag)
+static const struct flag *row(const struct command *v, unsigned flag)
 {
 	return flag >= ARG_HELP ? &args_common[flag - ARG_HELP] : &v->flags[flag];
 }
 
-static int find(const struct verb *v, const char *name, size_t len, char letter)
+static int find(const struct command *v, const char *name, size_t len, char letter)
 {
 	for (unsigned i = 0; i < v->nflags + args_ncommon; i++) {
 		unsigned flag = i < v->nflags ? i : ARG_HELP + i - v->nflags;
@@ -42,7 +42,7 @@ static int find(const struct verb *v, const char *name, size_t len, char letter)
 	return -1;
 }
 
-static int unknown(const struct verb *v, const char *typed, struct trouble *t)
+static int unknown(const struct command *v, const char *typed, struct cli_error *t)
 {
 	const char *names[MOST_FLAGS + ARRAY_LEN(args_common) + 1], *close;
 	char shown[SHOWN], bare[SHOWN];
@@ -53,14 +53,14 @@ static int unknown(const struct verb *v, const char *typed, struct trouble *t)
 	for (unsigned i = 0; i < args_ncommon; i++)
 		names[n++] = args_common[i].name;
 	names[n] = NULL;
-	trouble_shown(typed, shown);
-	trouble_what(t, "usage", "%s: unknown flag '%s'", v->name, shown);
+	cli_error_shown(typed, shown);
+	cli_error_what(t, "usage", "%s: unknown flag '%s'", v->name, shown);
 	strcpy(bare, shown + strspn(shown, "-"));
 	bare[strcspn(bare, "=")] = 0;
-	close = nearest_of(bare, names);
+	close = suggest_nearest(bare, names);
 	if (close)
-		trouble_hint(t, "close", "--%s", close);
-	trouble_hint(t, "list", "atoll %s -h", v->name);
+		cli_error_hint(t, "close", "--%s", close);
+	cli_error_hint(t, "list", "atoll %s -h", v->name);
 	return -1;
 }
 
@@ -100,7 +100,7 @@ static int read_value(const struct flag *f, const char *text, uint64_t *out, str
 			return err_set(
 				e, ERR_INVALID,
 				"'%s' is not NAME=VALUE with a name of letters, digits and _",
-				trouble_shown(text, shown));
+				cli_error_shown(text, shown));
 		break;
 	case FLAG_SWITCH:
 	case FLAG_TEXT:
@@ -121,7 +121,7 @@ static void args_forget(struct args *a, unsigned flag)
 	a->ngiven = kept;
 }
 
-static int take(struct args *a, unsigned flag, const char *text, struct trouble *t)
+static int take(struct args *a, unsigned flag, const char *text, struct cli_error *t)
 {
 	const struct flag *f = row(a->verb, flag);
 	struct given *g;
@@ -139,24 +139,24 @@ static int take(struct args *a, unsigned flag, const char *text, struct trouble 
 	g = &a->given[a->ngiven];
 	*g = (struct given){ .flag = flag, .text = text };
 	if (f->type != FLAG_SWITCH && read_value(f, text, &g->value, &e) < 0) {
-		trouble_what(t, "usage", "--%s: %s", f->name, e.msg);
-		trouble_hint(t, "meaning", "--%s %s: %s", f->name, f->metavar, f->help);
+		cli_error_what(t, "usage", "--%s: %s", f->name, e.msg);
+		cli_error_hint(t, "meaning", "--%s %s: %s", f->name, f->metavar, f->help);
 		return -1;
 	}
 	a->ngiven++;
 	return 0;
 }
 
-static int no_value(const struct verb *v, const struct flag *f, struct trouble *t)
+static int no_value(const struct command *v, const struct flag *f, struct cli_error *t)
 {
-	trouble_what(t, "usage", "--%s needs a value: %s", f->name, f->metavar);
-	trouble_hint(t, "meaning", "%s", f->help);
-	trouble_hint(t, "list", "atoll %s -h", v->name);
+	cli_error_what(t, "usage", "--%s needs a value: %s", f->name, f->metavar);
+	cli_error_hint(t, "meaning", "%s", f->help);
+	cli_error_hint(t, "list", "atoll %s -h", v->name);
 	return -1;
 }
 
 /* --name, --name=value, --name value. *i moves over what was used. */
-static int take_long(struct args *a, int argc, char **argv, int *i, struct trouble *t)
+static int take_long(struct args *a, int argc, char **argv, int *i, struct cli_error *t)
 {
 	const char *name = argv[*i] + 2, *equals = strchr(name, '=');
 	int flag = find(a->verb, name, equals ? (size_t)(equals - name) : strlen(name), 0);
@@ -166,8 +166,8 @@ static int take_long(struct args *a, int argc, char **argv, int *i, struct troub
 		return unknown(a->verb, argv[*i], t);
 	f = row(a->verb, (unsigned)flag);
 	if (f->type == FLAG_SWITCH && equals) {
-		trouble_what(t, "usage", "--%s takes no value", f->name);
-		trouble_hint(t, "list", "atoll %s -h", a->verb->name);
+		cli_error_what(t, "usage", "--%s takes no value", f->name);
+		cli_error_hint(t, "list", "atoll %s -h", a->verb->name);
 		return -1;
 	}
 	if (f->type != FLAG_SWITCH && !equals && *i + 1 >= argc)
@@ -178,7 +178,7 @@ static int take_long(struct args *a, int argc, char **argv, int *i, struct troub
 }
 
 /* -x, -xy, -xVALUE, -x VALUE. */
-static int take_short(struct args *a, int argc, char **argv, int *i, struct trouble *t)
+static int take_short(struct args *a, int argc, char **argv, int *i, struct cli_error *t)
 {
 	for (const char *c = argv[*i] + 1; *c; c++) {
 		int flag = find(a->verb, NULL, 0, *c);
@@ -201,17 +201,17 @@ static int take_short(struct args *a, int argc, char **argv, int *i, struct trou
 	return 0;
 }
 
-static int too_many(const struct args *a, struct trouble *t)
+static int too_many(const struct args *a, struct cli_error *t)
 {
 	char shown[SHOWN];
 
-	trouble_what(t, "usage", "%s: one word too many: '%s'", a->verb->name,
-		     trouble_shown(a->words[a->verb->max_words], shown));
-	trouble_hint(t, "usage", "atoll %s %s", a->verb->name, a->verb->usage);
+	cli_error_what(t, "usage", "%s: one word too many: '%s'", a->verb->name,
+		     cli_error_shown(a->words[a->verb->max_words], shown));
+	cli_error_hint(t, "usage", "atoll %s %s", a->verb->name, a->verb->usage);
 	return -1;
 }
 
-int args_parse(struct args *a, const struct verb *verb, int argc, char **argv, struct trouble *t)
+int args_parse(struct args *a, const struct command *verb, int argc, char **argv, struct cli_error *t)
 {
 	*a = (struct args){ .verb = verb };
 	a->words = calloc((size_t)argc + 1, sizeof(*a->words));

@@ -44,7 +44,7 @@ struct example {
 	const char *line, *what; /* what to type, what it does */
 };
 
-struct verb {
+struct command {
 	const char *name;
 	const char *group;   /* heading in the overview; NULL: not shown */
 	const char *usage;   /* "FILE [ARGS...]" */
@@ -66,7 +66,7 @@ struct given {
 };
 
 struct args {
-	const struct verb *verb;
+	const struct command *verb;
 	struct given *given;
 	unsigned ngiven;
 	char **words;
@@ -75,8 +75,8 @@ struct args {
 };
 
 /* argv[0] is the verb. On -1 t says what was wrong: exit 2. */
-must_check int args_parse(struct args *a, const struct verb *verb, int argc, char **argv,
-			  struct trouble *t);
+must_check int args_parse(struct args *a, const struct command *verb, int argc, char **argv,
+			  struct cli_error *t);
 void args_fini(struct args *a);
 
 int args_has(const struct args *a, unsigned flag);
@@ -93,7 +93,7 @@ struct endpoint {
 
 /* What main() hands to every verb. */
 struct cli {
-	const struct verb *const *verbs; /* NULL-terminated */
+	const struct command *const *verbs; /* NULL-terminated */
 	const char *const *layers;       /* names by bit, NULL-terminated */
 	/* Test builds: bits of the row to leave out, in the launcher's table or in init's. */
 	int (*without)(const char *row, uint64_t *launch, uint64_t *init);

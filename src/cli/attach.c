@@ -19,7 +19,7 @@ static const struct flag flags[ATTACH_NFLAGS] = {
 	[ATTACH_INTERACTIVE] = OPTION_INTERACTIVE,
 };
 
-static int read_from(struct remote *r, const char *text, uint64_t out[2])
+static int read_from(struct api_client *r, const char *text, uint64_t out[2])
 {
 	char *end = (char *)text, shown[SHOWN];
 
@@ -35,10 +35,10 @@ static int read_from(struct remote *r, const char *text, uint64_t out[2])
 		if (*end == ',')
 			end++;
 	}
-	return remote_usage(r, "--from: '%s' is not a byte's number, or two of them", trouble_shown(text, shown));
+	return api_client_usage(r, "--from: '%s' is not a byte's number, or two of them", cli_error_shown(text, shown));
 }
 
-static int attach(struct remote *r, const struct args *a)
+static int attach(struct api_client *r, const struct args *a)
 {
 	uint64_t from[2] = { 0, 0 };
 	const char *at = args_text(a, ATTACH_FROM, NULL);
@@ -48,43 +48,43 @@ static int attach(struct remote *r, const struct args *a)
 
 	r->runs = 1;
 	if (!a->nwords) {
-		remote_usage(r, "attach to what?");
-		trouble_hint(&r->trouble, "type", "atoll attach BOX [EXEC]");
+		api_client_usage(r, "attach to what?");
+		cli_error_hint(&r->trouble, "type", "atoll attach BOX [EXEC]");
 		return r->status;
 	}
 	if (at && read_from(r, at, from))
 		return r->status;
 	if (a->nwords > 1)
 		snprintf(exec, sizeof(exec), "%s", a->words[1]);
-	else if (inside_newest(r, a->words[0], 1, exec))
+	else if (attach_newest(r, a->words[0], 1, exec))
 		return r->status;
 	if (!*exec) {
-		trouble_what(&r->trouble, "not_found", "nothing runs in %s", a->words[0]);
-		trouble_hint(&r->trouble, "list", "atoll ps %s", a->words[0]);
+		cli_error_what(&r->trouble, "not_found", "nothing runs in %s", a->words[0]);
+		cli_error_hint(&r->trouble, "list", "atoll ps %s", a->words[0]);
 		return r->status = STATUS_OURS;
 	}
-	about = remote_get(r, "/v1/boxes/%s/execs/%s", a->words[0], exec);
+	about = api_client_get(r, "/v1/boxes/%s/execs/%s", a->words[0], exec);
 	if (!about) {
-		remote_explain_box(r, a->words[0]);
+		api_client_explain_box(r, a->words[0]);
 		return r->status;
 	}
-	terminal = json_is_true(json_object_get(about, "pty")) && follow_has_terminal() &&
+	terminal = json_is_true(json_object_get(about, "pty")) && exec_follow_has_terminal() &&
 		   !args_has(a, ATTACH_NO_TTY) && !r->cli->json;
 	json_decref(about);
 	/* Its screen may be of another size than ours. */
 	if (terminal) {
-		char *path = remote_path("/v1/boxes/%s/execs/%s/resize", a->words[0], exec);
+		char *path = api_client_path("/v1/boxes/%s/execs/%s/resize", a->words[0], exec);
 
-		json_decref(remote_json(r, "POST", path, follow_size()));
+		json_decref(api_client_json(r, "POST", path, exec_follow_size()));
 		free(path);
 	}
-	return inside_join(r, a->words[0], exec, from, terminal,
+	return attach_join(r, a->words[0], exec, from, terminal,
 			   terminal || args_has(a, ATTACH_INTERACTIVE));
 }
 
 static int run_attach(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, attach);
+	return api_client_verb(cli, a, attach);
 }
 
 static const struct example examples[] = {
@@ -93,7 +93,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_attach = {
+const struct command verb_attach = {
 	.name = "attach",
 	.group = "Run",
 	.usage = "[FLAGS] BOX [EXEC]",

@@ -9,7 +9,7 @@
 
 enum { KEPT_OUTPUT = 1 << 20 };
 
-void inside_env(json_t *env, const char *name_value)
+void attach_env(json_t *env, const char *name_value)
 {
 	char name[256];
 
@@ -17,13 +17,13 @@ void inside_env(json_t *env, const char *name_value)
 	json_object_set_new(env, name, json_string(strchr(name_value, '=') + 1));
 }
 
-static int over(struct follow *f, int status, struct buf output[2])
+static int over(struct exec_follow *f, int status, struct buf output[2])
 {
-	struct remote *r = f->r;
+	struct api_client *r = f->r;
 
 	if (status) {
 		if (r->http == 404 && !f->known)
-			remote_explain_box(r, f->box);
+			api_client_explain_box(r, f->box);
 		return status;
 	}
 	for (int i = 0; i < 2 && r->cli->json; i++)
@@ -31,16 +31,16 @@ static int over(struct follow *f, int status, struct buf output[2])
 	if (r->cli->json && (f->dropped[0] || f->dropped[1]))
 		json_object_set_new(f->record, "truncated", json_true());
 	if (r->cli->json)
-		remote_print(f->record);
+		api_client_print(f->record);
 	r->trouble.what[0] = 0;
 	/* A reader that left is told nothing: it would be told of a broken pipe it broke. */
-	return f->unread ? (int)remote_int(f->record, "status", STATUS_OURS) :
-			   follow_report(r->cli, f->record);
+	return f->unread ? (int)api_client_int(f->record, "status", STATUS_OURS) :
+			   exec_follow_report(r->cli, f->record);
 }
 
-static void set_up(struct follow *f, struct remote *r, const char *box, struct buf output[2])
+static void set_up(struct exec_follow *f, struct api_client *r, const char *box, struct buf output[2])
 {
-	follow_init(f, r, box);
+	exec_follow_init(f, r, box);
 	f->signals = 1;
 	for (int i = 0; i < 2 && r->cli->json; i++) {
 		f->out[i] = -1;
@@ -49,11 +49,11 @@ static void set_up(struct follow *f, struct remote *r, const char *box, struct b
 	}
 }
 
-int inside_run(struct remote *r, const char *box, json_t *take_body, int terminal, int twice, int input)
+int attach_run(struct api_client *r, const char *box, json_t *take_body, int terminal, int twice, int input)
 {
 	auto_buf struct buf out = { 0 }, err = { 0 };
 	struct buf output[2] = { out, err };
-	static struct follow f; /* its threads end with the process */
+	static struct exec_follow f; /* its threads end with the process */
 	int status;
 
 	r->runs = 1;
@@ -62,22 +62,22 @@ int inside_run(struct remote *r, const char *box, json_t *take_body, int termina
 	f.twice = twice;
 	f.input = input;
 	if (terminal)
-		json_object_set_new(take_body, "pty", follow_size());
+		json_object_set_new(take_body, "pty", exec_follow_size());
 	else if (input)
 		json_object_set_new(take_body, "open_stdin", json_true());
-	status = over(&f, follow_start(&f, take_body), output);
-	follow_fini(&f);
+	status = over(&f, exec_follow_start(&f, take_body), output);
+	exec_follow_fini(&f);
 	out = output[0];
 	err = output[1];
 	return status;
 }
 
-int inside_join(struct remote *r, const char *box, const char *exec, const uint64_t from[2],
+int attach_join(struct api_client *r, const char *box, const char *exec, const uint64_t from[2],
 		int terminal, int input)
 {
 	auto_buf struct buf out = { 0 }, err = { 0 };
 	struct buf output[2] = { out, err };
-	static struct follow f; /* its threads end with the process */
+	static struct exec_follow f; /* its threads end with the process */
 	int status;
 
 	r->runs = 1;
@@ -87,8 +87,8 @@ int inside_join(struct remote *r, const char *box, const char *exec, const uint6
 	f.attached = 1;
 	f.next[0] = from[0];
 	f.next[1] = from[1];
-	status = over(&f, follow_exec(&f, exec), output);
-	follow_fini(&f);
+	status = over(&f, exec_follow_exec(&f, exec), output);
+	exec_follow_fini(&f);
 	out = output[0];
 	err = output[1];
 	return status;
@@ -96,20 +96,20 @@ int inside_join(struct remote *r, const char *box, const char *exec, const uint6
 
 static int take_first(void *ctx, json_t *item)
 {
-	snprintf(ctx, 64, "%s", remote_text(item, "id"));
+	snprintf(ctx, 64, "%s", api_client_text(item, "id"));
 	return 1;
 }
 
-int inside_newest(struct remote *r, const char *box, int running, char out[64])
+int attach_newest(struct api_client *r, const char *box, int running, char out[64])
 {
-	auto_free char *path = remote_path(running ? "/v1/boxes/%s/execs?limit=1&running=true" :
+	auto_free char *path = api_client_path(running ? "/v1/boxes/%s/execs?limit=1&running=true" :
 						     "/v1/boxes/%s/execs?limit=1",
 					   box);
 	int status;
 
 	out[0] = 0;
-	status = remote_list(r, path, take_first, out);
+	status = api_client_list(r, path, take_first, out);
 	if (status)
-		remote_explain_box(r, box);
+		api_client_explain_box(r, box);
 	return status;
 }

@@ -37,7 +37,7 @@ static const struct flag flags[BATCH_NFLAGS] = {
 };
 
 struct sheet {
-	struct remote *r;
+	struct api_client *r;
 	char id[32];
 	int64_t last, passed, failed, errors;
 	uint64_t began_ns, heard_ns, shown_ns;
@@ -73,7 +73,7 @@ static void print_failure(struct sheet *s, const json_t *line)
 {
 	const json_t *id = json_object_get(line, "id");
 	auto_free char *name = id ? json_dumps(id, JSON_ENCODE_ANY) : NULL;
-	const char *text = remote_text(line, "message"), *err = remote_text(line, "stderr");
+	const char *text = api_client_text(line, "message"), *err = api_client_text(line, "stderr");
 	const char *end = err + strlen(err), *from;
 	char shown[SHOWN];
 
@@ -82,14 +82,14 @@ static void print_failure(struct sheet *s, const json_t *line)
 		end--;
 	for (from = end; from > err && from[-1] != '\n'; from--)
 		;
-	if (!strcmp(remote_text(line, "cause"), "compile"))
+	if (!strcmp(api_client_text(line, "cause"), "compile"))
 		end = (from = err) + strcspn(err, "\n");
 	show_progress(s, 1);
-	printf("%s  %s", remote_text(line, "verdict"),
-	       json_is_string(id) ? trouble_shown(json_string_value(id), shown) : name ? name : "");
+	printf("%s  %s", api_client_text(line, "verdict"),
+	       json_is_string(id) ? cli_error_shown(json_string_value(id), shown) : name ? name : "");
 	if (!id)
-		printf("#%lld", (long long)remote_int(line, "item", 0));
-	printf("  %s", remote_text(line, "cause"));
+		printf("#%lld", (long long)api_client_int(line, "item", 0));
+	printf("  %s", api_client_text(line, "cause"));
 	if (*text)
 		printf("  %s", text);
 	else if (end > from) {
@@ -106,10 +106,10 @@ static void print_failure(struct sheet *s, const json_t *line)
 
 static void take_result(struct sheet *s, const json_t *line)
 {
-	const char *verdict = remote_text(line, "verdict");
+	const char *verdict = api_client_text(line, "verdict");
 	int passed = !strcmp(verdict, "passed");
 
-	s->last = remote_int(line, "n", s->last);
+	s->last = api_client_int(line, "n", s->last);
 	s->passed += passed;
 	s->failed += !strcmp(verdict, "failed");
 	s->errors += !strcmp(verdict, "error");
@@ -121,13 +121,13 @@ static void take_result(struct sheet *s, const json_t *line)
 static int take_line(void *ctx, json_t *line)
 {
 	struct sheet *s = ctx;
-	const char *type = remote_text(line, "type");
+	const char *type = api_client_text(line, "type");
 	int told = !strcmp(type, "result") || !strcmp(type, "end") ||
 		   (!strcmp(type, "batch") && !s->id[0]);
 
 	s->heard_ns = now_ns();
 	if (!strcmp(type, "batch"))
-		snprintf(s->id, sizeof(s->id), "%s", remote_text(line, "id"));
+		snprintf(s->id, sizeof(s->id), "%s", api_client_text(line, "id"));
 	else if (!strcmp(type, "result"))
 		take_result(s, line);
 	else if (!strcmp(type, "end"))
@@ -135,7 +135,7 @@ static int take_line(void *ctx, json_t *line)
 	else if (!strcmp(type, "error"))
 		s->refused = json_incref(line);
 	if (s->r->cli->json && told) {
-		remote_print(line);
+		api_client_print(line);
 		s->unread = fflush(stdout) != 0;
 	}
 	return s->unread;
@@ -147,12 +147,12 @@ static void print_summary(const struct sheet *s)
 {
 	const json_t *causes = json_object_get(s->end, "causes");
 	double took = json_number_value(json_object_get(s->end, "seconds"));
-	int64_t all = remote_int(s->end, "results", 0);
+	int64_t all = api_client_int(s->end, "results", 0);
 	const char *cause, *between = ": ";
 	json_t *n;
 
-	printf("%lld passed, %lld failed", (long long)remote_int(s->end, "passed", 0),
-	       (long long)(remote_int(s->end, "failed", 0) + remote_int(s->end, "errors", 0)));
+	printf("%lld passed, %lld failed", (long long)api_client_int(s->end, "passed", 0),
+	       (long long)(api_client_int(s->end, "failed", 0) + api_client_int(s->end, "errors", 0)));
 	json_object_foreach((json_t *)causes, cause, n)
 	{
 		printf("%s%s %lld", between, cause, (long long)json_integer_value(n));
@@ -160,7 +160,7 @@ static void print_summary(const struct sheet *s)
 	}
 	printf("; %lld programs in %.1f s, %.0f/s\n", (long long)all, took,
 	       took > 0 ? (double)all / took : 0);
-	if (!strcmp(remote_text(s->end, "state"), "cancelled"))
+	if (!strcmp(api_client_text(s->end, "state"), "cancelled"))
 		puts("it was cancelled");
 	else if (!json_is_true(json_object_get(s->end, "whole")))
 		puts("not all items had been sent");
@@ -169,13 +169,13 @@ static void print_summary(const struct sheet *s)
 static int conclude(struct sheet *s)
 {
 	const json_t *error = json_object_get(s->refused, "error");
-	int well = s->end && !remote_int(s->end, "failed", 0) && !remote_int(s->end, "errors", 0) &&
-		   !strcmp(remote_text(s->end, "state"), "over") &&
+	int well = s->end && !api_client_int(s->end, "failed", 0) && !api_client_int(s->end, "errors", 0) &&
+		   !strcmp(api_client_text(s->end, "state"), "over") &&
 		   json_is_true(json_object_get(s->end, "whole"));
 
 	show_progress(s, 1);
 	if (error) {
-		trouble_what(&s->r->trouble, "refused", "%s", remote_text(error, "message"));
+		cli_error_what(&s->r->trouble, "refused", "%s", api_client_text(error, "message"));
 		return s->r->status = STATUS_FAILED;
 	}
 	if (s->end && !s->r->cli->json)
@@ -187,9 +187,9 @@ static int conclude(struct sheet *s)
 static int follow(struct sheet *s)
 {
 	while (!s->end && !s->unread) {
-		auto_free char *path = remote_path("/v1/batch/%s/results?after=%u", s->id,
+		auto_free char *path = api_client_path("/v1/batch/%s/results?after=%u", s->id,
 						   (uint64_t)s->last);
-		int status = remote_lines(s->r, "GET", path, NULL, take_line, s);
+		int status = api_client_lines(s->r, "GET", path, NULL, take_line, s);
 
 		if (s->end || s->unread)
 			break;
@@ -197,8 +197,8 @@ static int follow(struct sheet *s)
 			return status;
 		if (now_ns() - s->heard_ns > GIVE_UP_MS * UINT64_C(1000000)) {
 			if (!status)
-				trouble_what(&s->r->trouble, "lost", "the daemon says nothing more");
-			trouble_hint(&s->r->trouble, "later", "atoll batch --resume %s --after %lld",
+				cli_error_what(&s->r->trouble, "lost", "the daemon says nothing more");
+			cli_error_hint(&s->r->trouble, "later", "atoll batch --resume %s --after %lld",
 				     s->id, (long long)s->last);
 			return s->r->status = STATUS_OURS;
 		}
@@ -220,11 +220,11 @@ static void query_of(struct buf *path, const struct args *a)
 			   (unsigned long long)args_value(a, BATCH_OUTPUT, 0));
 	if (args_has(a, BATCH_LANG)) {
 		buf_puts(path, "&language=");
-		remote_escape(path, args_text(a, BATCH_LANG, ""));
+		api_client_escape(path, args_text(a, BATCH_LANG, ""));
 	}
 }
 
-static int open_items(struct remote *r, const char *name)
+static int open_items(struct api_client *r, const char *name)
 {
 	char shown[SHOWN];
 	int fd;
@@ -233,7 +233,7 @@ static int open_items(struct remote *r, const char *name)
 		return dup(0);
 	fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
-		trouble_what(&r->trouble, "not_found", "%s: %s", trouble_shown(name, shown),
+		cli_error_what(&r->trouble, "not_found", "%s: %s", cli_error_shown(name, shown),
 			     strerror(errno));
 		r->status = STATUS_NOT_FOUND;
 	}
@@ -249,60 +249,60 @@ static int send_items(struct sheet *s, const struct args *a)
 	if (fd < 0)
 		return s->r->status;
 	query_of(&path, a);
-	status = remote_lines_of(s->r, buf_str(&path), fd, "application/x-ndjson", take_line, s);
+	status = api_client_lines_of(s->r, buf_str(&path), fd, "application/x-ndjson", take_line, s);
 	if (s->end || s->refused || s->unread)
 		return 0;
 	/* It has begun: whatever broke, the daemon goes on, and so do we. */
 	return s->id[0] ? follow(s) : status ? status : (s->r->status = STATUS_OURS);
 }
 
-static int list(struct remote *r)
+static int list(struct api_client *r)
 {
-	json_t *doc = remote_get(r, "/v1/batch"), *one;
+	json_t *doc = api_client_get(r, "/v1/batch"), *one;
 	size_t i;
 
 	if (!doc)
 		return r->status;
 	if (r->cli->json)
-		remote_print(doc);
+		api_client_print(doc);
 	else
 		json_array_foreach(json_object_get(doc, "items"), i, one)
-			printf("%s  %s  %s  %lld passed, %lld failed\n", remote_text(one, "id"),
-			       remote_text(one, "created"), remote_text(one, "state"),
-			       (long long)remote_int(one, "passed", 0),
-			       (long long)(remote_int(one, "failed", 0) +
-					   remote_int(one, "errors", 0)));
+			printf("%s  %s  %s  %lld passed, %lld failed\n", api_client_text(one, "id"),
+			       api_client_text(one, "created"), api_client_text(one, "state"),
+			       (long long)api_client_int(one, "passed", 0),
+			       (long long)(api_client_int(one, "failed", 0) +
+					   api_client_int(one, "errors", 0)));
 	json_decref(doc);
 	return 0;
 }
 
 static int cancel(struct sheet *s, const char *id)
 {
-	auto_free char *path = remote_path("/v1/batch/%s", id);
+	auto_free char *path = api_client_path("/v1/batch/%s", id);
 
-	s->end = remote_json(s->r, "DELETE", path, NULL);
+	s->end = api_client_json(s->r, "DELETE", path, NULL);
 	if (!s->end)
 		return s->r->status;
 	if (s->r->cli->json)
-		remote_print(s->end);
+		api_client_print(s->end);
 	else
 		print_summary(s);
 	return 0;
 }
 
-static int check(struct remote *r, const struct args *a)
+static int check(struct api_client *r, const struct args *a)
 {
 	int others = args_has(a, BATCH_RESUME) + args_has(a, BATCH_CANCEL) + args_has(a, BATCH_LIST);
 
 	if (others + (a->nwords > 0) == 1)
 		return 0;
-	remote_usage(r, others || a->nwords ? "batch: one thing at a time" : "batch: which file?");
-	trouble_hint(&r->trouble, "type", "atoll batch items.jsonl");
-	trouble_hint(&r->trouble, "an item", "{\"id\":1,\"language\":\"python\",\"code\":\"print(1)\",\"expected\":\"1\"}");
+	api_client_usage(r, others || a->nwords ? "batch: one thing at a time" : "batch: which file?");
+	cli_error_hint(&r->trouble, "type", "atoll batch items.jsonl");
+	cli_error_hint(&r->trouble, "an item", "{\"id\":1,\"language\":\"python\",\"code\":\"print(1)\",\"expected\":\"1\"}");
 	return r->status;
 }
 
-static int batch(struct remote *r, const struct args *a)
+static int batch(struct api_client *r, const struct args *a)
 {
 	struct sheet s = { .r = r,
 			   .began_ns = now_ns(),
@@ -330,7 +330,7 @@ static int batch(struct remote *r, const struct args *a)
 
 static int run_batch(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, batch);
+	return api_client_verb(cli, a, batch);
 }
 
 static const struct example examples[] = {
@@ -340,7 +340,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_batch = {
+const struct command verb_batch = {
 	.name = "batch",
 	.group = "Run",
 	.usage = "[FLAGS] FILE | -",

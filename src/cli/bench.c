@@ -190,7 +190,7 @@ static int bench(const struct cli *cli, const struct args *a)
 		print(cli, rounds, took);
 	boxh_close(&b.living);
 	keeper_sync_close(&b.keeper);
-	return bad ? session_failed(cli, &e) : 0;
+	return bad ? local_run_failed(cli, &e) : 0;
 }
 
 static const struct example examples[] = {
@@ -199,7 +199,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_bench = {
+const struct command verb_bench = {
 	.name = "bench",
 	.group = "Machine",
 	.usage = "[-n N]",

@@ -8,59 +8,59 @@
 #include <stdio.h>
 #include <string.h>
 
-void place_parse(struct place *p, const char *word)
+void box_path_parse(struct box_path *p, const char *word)
 {
 	size_t n = strcspn(word, ":/");
 
-	*p = (struct place){ .path = word };
+	*p = (struct box_path){ .path = word };
 	if (word[n] != ':' || n == 0 || n >= sizeof(p->box))
 		return;
 	memcpy(p->box, word, n);
 	p->path = word + n + 1;
 }
 
-int place_words(struct remote *r, const struct args *a, struct place *out)
+int box_path_words(struct api_client *r, const struct args *a, struct box_path *out)
 {
-	*out = (struct place){ .path = "" };
+	*out = (struct box_path){ .path = "" };
 	if (a->nwords == 1)
-		place_parse(out, a->words[0]);
+		box_path_parse(out, a->words[0]);
 	if (a->nwords == 2 && strlen(a->words[0]) < sizeof(out->box)) {
 		snprintf(out->box, sizeof(out->box), "%s", a->words[0]);
 		out->path = a->words[1];
 	}
 	if (out->box[0] && *out->path)
 		return 0;
-	remote_usage(r, "%s which file of which box?", a->verb->name);
-	trouble_hint(&r->trouble, "type", "atoll %s BOX:PATH", a->verb->name);
+	api_client_usage(r, "%s which file of which box?", a->verb->name);
+	cli_error_hint(&r->trouble, "type", "atoll %s BOX:PATH", a->verb->name);
 	return r->status;
 }
 
-int place_look(struct remote *r, const char *box, const char *path, unsigned *mode)
+int box_path_look(struct api_client *r, const char *box, const char *path, unsigned *mode)
 {
-	json_t *doc = remote_get(r, "/v1/boxes/%s/files/stat?path=%s", box, *path ? path : ".");
+	json_t *doc = api_client_get(r, "/v1/boxes/%s/files/stat?path=%s", box, *path ? path : ".");
 	const char *type;
 	int found;
 
 	if (!doc && r->http == 404) {
-		remote_explain_box(r, box);
+		api_client_explain_box(r, box);
 		/* The box is there, then it is the path that is not. */
-		return strncmp(r->trouble.what, "no box", 6) ? PLACE_NOTHING : -1;
+		return strncmp(r->trouble.what, "no box", 6) ? BOX_PATH_NOTHING : -1;
 	}
 	if (!doc)
 		return -1;
-	type = remote_text(doc, "type");
+	type = api_client_text(doc, "type");
 	if (!strcmp(type, "link"))
-		type = remote_text(doc, "target_type");
-	found = !strcmp(type, "folder") ? PLACE_FOLDER :
-		!strcmp(type, "file")   ? PLACE_FILE :
-					  PLACE_OTHER;
+		type = api_client_text(doc, "target_type");
+	found = !strcmp(type, "folder") ? BOX_PATH_FOLDER :
+		!strcmp(type, "file")   ? BOX_PATH_FILE :
+					  BOX_PATH_OTHER;
 	if (mode)
-		*mode = (unsigned)strtoul(remote_text(doc, "mode"), NULL, 8) & 0777;
+		*mode = (unsigned)strtoul(api_client_text(doc, "mode"), NULL, 8) & 0777;
 	json_decref(doc);
 	return found;
 }
 
-const char *place_last(const char *path, char out[256])
+const char *box_path_last(const char *path, char out[256])
 {
 	size_t end = strlen(path), from;
 
@@ -76,7 +76,7 @@ const char *place_last(const char *path, char out[256])
 
 extern char **environ;
 
-pid_t place_start_tar(const char *folder, int *out_fd)
+pid_t box_path_start_tar(const char *folder, int *out_fd)
 {
 	const char *const argv[] = { "tar", "-C", folder, "-cf", "-", ".", NULL };
 	posix_spawn_file_actions_t actions;

@@ -2,20 +2,20 @@
 #pragma once
 #include "cli/api_client.h"
 
-struct place {
+struct box_path {
 	char box[80];     /* "": here */
 	const char *path; /* "" with a box: its home */
 };
 
 /* A word with a colon before any slash is in a box; "./a:b" is not. */
-void place_parse(struct place *p, const char *word);
+void box_path_parse(struct box_path *p, const char *word);
 
 /* The file that a verb's words name: BOX:PATH, or BOX PATH. Returns 0 or r->status. */
-must_check int place_words(struct remote *r, const struct args *a, struct place *out);
+must_check int box_path_words(struct api_client *r, const struct args *a, struct box_path *out);
 
-enum place_type { PLACE_NOTHING, PLACE_FILE, PLACE_FOLDER, PLACE_OTHER };
+enum box_path_type { BOX_PATH_NOTHING, BOX_PATH_FILE, BOX_PATH_FOLDER, BOX_PATH_OTHER };
 /* What is at this path of the box, links followed; -1: r->status. mode may be NULL. */
-int place_look(struct remote *r, const char *box, const char *path, unsigned *mode);
+int box_path_look(struct api_client *r, const char *box, const char *path, unsigned *mode);
 /* tar of what is in the folder, to be read from *out_fd; -1: errno. */
-pid_t place_start_tar(const char *folder, int *out_fd);
-const char *place_last(const char *path, char out[256]); /* its last part; "" of "/", "." and ".." */
+pid_t box_path_start_tar(const char *folder, int *out_fd);
+const char *box_path_last(const char *path, char out[256]); /* its last part; "" of "/", "." and ".." */

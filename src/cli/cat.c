@@ -6,24 +6,24 @@
 #include <stdio.h>
 #include <string.h>
 
-static int print(struct remote *r, const struct args *a)
+static int print(struct api_client *r, const struct args *a)
 {
-	struct remote_bytes x = { .method = "GET", .from = -1, .to = 1 };
+	struct api_client_bytes x = { .method = "GET", .from = -1, .to = 1 };
 	auto_free char *path = NULL;
-	struct place p;
+	struct box_path p;
 
-	if (place_words(r, a, &p))
+	if (box_path_words(r, a, &p))
 		return r->status;
-	x.path = path = remote_path("/v1/boxes/%s/files?path=%s", p.box, p.path);
-	if (remote_bytes(r, &x) == 0)
+	x.path = path = api_client_path("/v1/boxes/%s/files?path=%s", p.box, p.path);
+	if (api_client_bytes(r, &x) == 0)
 		return 0;
-	remote_explain_box(r, p.box);
+	api_client_explain_box(r, p.box);
 	return r->status;
 }
 
 static int run_cat(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, print);
+	return api_client_verb(cli, a, print);
 }
 
 static const struct example examples[] = {
@@ -31,7 +31,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_cat = {
+const struct command verb_cat = {
 	.name = "cat",
 	.group = "Files",
 	.usage = "BOX PATH",

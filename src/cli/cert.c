@@ -87,14 +87,14 @@ static int write_all(int dir, const struct ca_files *made, int force, struct err
 
 static int refused(const struct cli *cli, const char *domain, const struct err *e)
 {
-	struct trouble t;
+	struct cli_error t;
 
-	trouble_what(&t, err_kind_name(e->kind), "%s", e->msg);
+	cli_error_what(&t, err_kind_name(e->kind), "%s", e->msg);
 	if (e->kind == ERR_CONFLICT)
-		trouble_hint(&t, "replace", "atoll cert %.100s --force", domain);
+		cli_error_hint(&t, "replace", "atoll cert %.100s --force", domain);
 	if (e->kind == ERR_INVALID)
-		trouble_hint(&t, "type", "atoll cert box.localhost");
-	return trouble_say(&t, cli->json, e->kind == ERR_INVALID ? STATUS_USAGE : STATUS_FAILED);
+		cli_error_hint(&t, "type", "atoll cert box.localhost");
+	return cli_error_print(&t, cli->json, e->kind == ERR_INVALID ? STATUS_USAGE : STATUS_FAILED);
 }
 
 /* ":7070"; "" for the port that https has by itself; ":PORT" where the settings name none. */
@@ -130,7 +130,7 @@ static void tell(const struct cli *cli, const char *domain, const char *where, c
 static void tell_json(const char *domain, const char *where, const struct ca_files *made)
 {
 	json_t *doc = json_pack("{s:s, s:o, s:s, s:o}", "domain", domain, "until",
-				record_when((uint64_t)made->until_s * 1000000000u), "fingerprint",
+				json_time((uint64_t)made->until_s * 1000000000u), "fingerprint",
 				made->fingerprint, "names",
 				json_pack("[s, s+]", domain, "*.", domain));
 	char path[PATH_MAX + 16];
@@ -174,13 +174,13 @@ static int make(const struct cli *cli, const struct args *a, const char *domain,
 static int cert(const struct cli *cli, const struct args *a)
 {
 	char domain[256];
-	struct trouble t;
+	struct cli_error t;
 	struct err e;
 
 	if (a->nwords != 1) {
-		trouble_what(&t, "usage", "which domain?");
-		trouble_hint(&t, "type", "atoll cert box.localhost");
-		return trouble_say(&t, cli->json, STATUS_USAGE);
+		cli_error_what(&t, "usage", "which domain?");
+		cli_error_hint(&t, "type", "atoll cert box.localhost");
+		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
 	snprintf(domain, sizeof(domain), "%s", a->words[0]);
 	for (char *p = domain; *p; p++)
@@ -194,7 +194,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_cert = {
+const struct command verb_cert = {
 	.name = "cert",
 	.group = "Machine",
 	.usage = "DOMAIN",

@@ -8,18 +8,18 @@
 
 enum { CUT = 40 };
 
-struct trouble *trouble_what(struct trouble *t, const char *code, const char *fmt, ...)
+struct cli_error *cli_error_what(struct cli_error *t, const char *code, const char *fmt, ...)
 {
 	va_list ap;
 
-	*t = (struct trouble){ .code = code };
+	*t = (struct cli_error){ .code = code };
 	va_start(ap, fmt);
 	vsnprintf(t->what, sizeof(t->what), fmt, ap);
 	va_end(ap);
 	return t;
 }
 
-void trouble_why(struct trouble *t, const char *fmt, ...)
+void cli_error_why(struct cli_error *t, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -28,7 +28,7 @@ void trouble_why(struct trouble *t, const char *fmt, ...)
 	va_end(ap);
 }
 
-void trouble_hint(struct trouble *t, const char *label, const char *fmt, ...)
+void cli_error_hint(struct cli_error *t, const char *label, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -41,7 +41,7 @@ void trouble_hint(struct trouble *t, const char *label, const char *fmt, ...)
 	t->nhints++;
 }
 
-const char *trouble_shown(const char *foreign, char out[SHOWN])
+const char *cli_error_shown(const char *foreign, char out[SHOWN])
 {
 	size_t n = strnlen(foreign, CUT + 1), cut = n > CUT ? CUT : n;
 
@@ -62,7 +62,7 @@ static json_t *text(const char *s)
 	return j ? j : json_string("(not UTF-8)");
 }
 
-static void say_json(const struct trouble *t)
+static void say_json(const struct cli_error *t)
 {
 	json_t *hints = json_array();
 	json_t *doc;
@@ -87,7 +87,7 @@ static void say_text(const char *before, const char *s, const char *after)
 	fputs(after, stderr);
 }
 
-int trouble_say(const struct trouble *t, int json, int status)
+int cli_error_print(const struct cli_error *t, int json, int status)
 {
 	fflush(stdout);
 	if (json) {

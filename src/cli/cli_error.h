@@ -18,7 +18,7 @@ enum {
 	STATUS_NO_PROGRAM = 127,
 };
 
-struct trouble {
+struct cli_error {
 	const char *code; /* "usage", "not_found", ...: for programs */
 	char what[320], why[320];
 	struct {
@@ -27,15 +27,15 @@ struct trouble {
 	unsigned nhints;
 };
 
-#define TROUBLE_FORMAT(f, a) __attribute__((format(printf, f, a)))
+#define CLI_ERROR_FORMAT(f, a) __attribute__((format(printf, f, a)))
 /* Begins one; returns t. */
-struct trouble *trouble_what(struct trouble *t, const char *code, const char *fmt, ...)
-	TROUBLE_FORMAT(3, 4);
-void trouble_why(struct trouble *t, const char *fmt, ...) TROUBLE_FORMAT(2, 3);
-void trouble_hint(struct trouble *t, const char *label, const char *fmt, ...) TROUBLE_FORMAT(3, 4);
+struct cli_error *cli_error_what(struct cli_error *t, const char *code, const char *fmt, ...)
+	CLI_ERROR_FORMAT(3, 4);
+void cli_error_why(struct cli_error *t, const char *fmt, ...) CLI_ERROR_FORMAT(2, 3);
+void cli_error_hint(struct cli_error *t, const char *label, const char *fmt, ...) CLI_ERROR_FORMAT(3, 4);
 
-int trouble_say(const struct trouble *t, int json, int status); /* returns status */
+int cli_error_print(const struct cli_error *t, int json, int status); /* returns status */
 
 /* Text from elsewhere as it may be shown: 40 bytes at most, nothing that moves a cursor. */
 #define SHOWN 64
-const char *trouble_shown(const char *foreign, char out[SHOWN]);
+const char *cli_error_shown(const char *foreign, char out[SHOWN]);

@@ -30,7 +30,7 @@ static int compiled_folder(char *out, size_t size)
 	return stat(out, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & 022) ? 0 : -1;
 }
 
-static int compiled_source(const struct intake *in, struct buf *out)
+static int compiled_source(const struct run_inputs *in, struct buf *out)
 {
 	auto_fd int fd = -1;
 	ssize_t n = 1;
@@ -49,7 +49,7 @@ static int compiled_source(const struct intake *in, struct buf *out)
 	return fd >= 0 && n == 0 ? 0 : -1;
 }
 
-void compiled_init(struct compiled *c, const struct session *s, const struct intake *in,
+void compiled_init(struct compiled *c, const struct local_run *s, const struct run_inputs *in,
 		   const char *const *argv)
 {
 	const struct options *o = s->opt;
@@ -78,13 +78,13 @@ void compiled_init(struct compiled *c, const struct session *s, const struct int
 	compile_cache_key(&of, &c->key);
 }
 
-int compiled_take(struct compiled *c, struct session *s, const struct intake *in, struct err *e)
+int compiled_take(struct compiled *c, struct local_run *s, const struct run_inputs *in, struct err *e)
 {
 	auto_buf struct buf program = { 0 };
 
 	if (c->cache.folder < 0 || !compile_cache_get(&c->cache, &c->key, &program))
 		return 0;
-	if (session_files(s, e) < 0 ||
+	if (local_run_files(s, e) < 0 ||
 	    files_put_bytes(&s->files, program.p, program.len, in->binary, 0700, e) < 0)
 		return err_in(e, "copy the compiled program in");
 	if (s->cli->verbose)
@@ -92,7 +92,7 @@ int compiled_take(struct compiled *c, struct session *s, const struct intake *in
 	return 1;
 }
 
-void compiled_keep(struct compiled *c, struct session *s, const struct intake *in)
+void compiled_keep(struct compiled *c, struct local_run *s, const struct run_inputs *in)
 {
 	auto_fd int fd = c->cache.folder < 0 ? -1 : memfd_create("compiled", MFD_CLOEXEC);
 	uint64_t bytes = 0;

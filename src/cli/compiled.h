@@ -15,11 +15,11 @@ struct compiled {
 };
 
 /* argv: of the compiler. */
-void compiled_init(struct compiled *c, const struct session *s, const struct intake *in,
+void compiled_init(struct compiled *c, const struct local_run *s, const struct run_inputs *in,
 		   const char *const *argv);
 /* 1: the program is in the box now. 0: it has to be compiled. */
-must_check int compiled_take(struct compiled *c, struct session *s, const struct intake *in,
+must_check int compiled_take(struct compiled *c, struct local_run *s, const struct run_inputs *in,
 			     struct err *e);
 /* After a compiler that succeeded and printed nothing. */
-void compiled_keep(struct compiled *c, struct session *s, const struct intake *in);
+void compiled_keep(struct compiled *c, struct local_run *s, const struct run_inputs *in);
 void compiled_fini(struct compiled *c);

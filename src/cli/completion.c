@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int shown(const struct verb *v)
+static int shown(const struct command *v)
 {
 	return v->group != NULL;
 }
@@ -16,12 +16,12 @@ static int takes_value(const struct flag *f)
 	return f->type != FLAG_SWITCH;
 }
 
-static unsigned count_flags(const struct verb *v)
+static unsigned count_flags(const struct command *v)
 {
 	return v->nflags + args_ncommon;
 }
 
-static const struct flag *flag_at(const struct verb *v, unsigned i)
+static const struct flag *flag_at(const struct command *v, unsigned i)
 {
 	return i < v->nflags ? &v->flags[i] : &args_common[i - v->nflags];
 }
@@ -41,7 +41,7 @@ static void quoted(const char *text, const char *quote)
 
 /* ---- bash ---- */
 
-static void bash_verb(const struct verb *v)
+static void bash_verb(const struct command *v)
 {
 	printf("\t%s)\n\t\tflags='", v->name);
 	for (unsigned i = 0; i < count_flags(v); i++) {
@@ -64,7 +64,7 @@ static void bash_verb(const struct verb *v)
 	printf("'\n\t\twords='%s' ;;\n", v->words ? v->words : "");
 }
 
-static void bash(const struct verb *const *verbs)
+static void bash(const struct command *const *verbs)
 {
 	puts("# bash completion for atoll: source <(atoll completion bash)\n"
 	     "_atoll() {\n"
@@ -72,7 +72,7 @@ static void bash(const struct verb *const *verbs)
 	     "\tlocal flags= valued= words=\n"
 	     "\tCOMPREPLY=()");
 	printf("\tlocal verbs='");
-	for (const struct verb *const *v = verbs; *v; v++)
+	for (const struct command *const *v = verbs; *v; v++)
 		if (shown(*v))
 			printf("%s%s", v == verbs ? "" : " ", (*v)->name);
 	puts("'\n"
@@ -129,7 +129,7 @@ static void zsh_flag(const struct flag *f, const char *spelling, int repeated)
 	putchar('\'');
 }
 
-static void zsh_verb(const struct verb *v)
+static void zsh_verb(const struct command *v)
 {
 	printf("\t\t%s)\n\t\t_arguments", v->name);
 	for (unsigned i = 0; i < count_flags(v); i++) {
@@ -153,13 +153,13 @@ static void zsh_verb(const struct verb *v)
 	puts(" ;;");
 }
 
-static void zsh(const struct verb *const *verbs)
+static void zsh(const struct command *const *verbs)
 {
 	puts("#compdef atoll\n"
 	     "# zsh completion for atoll: atoll completion zsh > \"${fpath[1]}/_atoll\"\n"
 	     "_atoll_verbs() {\n"
 	     "\tlocal -a verbs=(");
-	for (const struct verb *const *v = verbs; *v; v++) {
+	for (const struct command *const *v = verbs; *v; v++) {
 		if (!shown(*v))
 			continue;
 		printf("\t\t'%s:", (*v)->name);
@@ -188,7 +188,7 @@ static void zsh(const struct verb *const *verbs)
 
 /* ---- fish ---- */
 
-static void fish_verb(const struct verb *v)
+static void fish_verb(const struct command *v)
 {
 	printf("complete -c atoll -f -n __fish_use_subcommand -a %s -d ", v->name);
 	quoted(v->summary, "\\'");
@@ -209,7 +209,7 @@ static void fish_verb(const struct verb *v)
 		       v->name, v->words);
 }
 
-static void fish(const struct verb *const *verbs)
+static void fish(const struct command *const *verbs)
 {
 	puts("# fish completion for atoll: atoll completion fish | source");
 	for (; *verbs; verbs++)
@@ -219,13 +219,13 @@ static void fish(const struct verb *const *verbs)
 
 static const struct shell {
 	const char *name;
-	void (*print)(const struct verb *const *verbs);
+	void (*print)(const struct command *const *verbs);
 } shells[] = { { "bash", bash }, { "zsh", zsh }, { "fish", fish } };
 
 static int completion(const struct cli *cli, const struct args *a)
 {
 	char seen[SHOWN];
-	struct trouble t;
+	struct cli_error t;
 
 	for (unsigned i = 0; a->nwords && i < ARRAY_LEN(shells); i++) {
 		if (!strcmp(shells[i].name, a->words[0])) {
@@ -234,12 +234,12 @@ static int completion(const struct cli *cli, const struct args *a)
 		}
 	}
 	if (a->nwords)
-		trouble_what(&t, "usage", "completion: '%s' is not one of bash, zsh, fish",
-			     trouble_shown(a->words[0], seen));
+		cli_error_what(&t, "usage", "completion: '%s' is not one of bash, zsh, fish",
+			     cli_error_shown(a->words[0], seen));
 	else
-		trouble_what(&t, "usage", "completion for which shell: bash, zsh or fish?");
-	trouble_hint(&t, "type", "source <(atoll completion bash)");
-	return trouble_say(&t, cli->json, STATUS_USAGE);
+		cli_error_what(&t, "usage", "completion for which shell: bash, zsh or fish?");
+	cli_error_hint(&t, "type", "source <(atoll completion bash)");
+	return cli_error_print(&t, cli->json, STATUS_USAGE);
 }
 
 static const struct example examples[] = {
@@ -248,7 +248,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_completion = {
+const struct command verb_completion = {
 	.name = "completion",
 	.group = "Machine",
 	.usage = "bash | zsh | fish",

@@ -12,22 +12,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int ours(struct remote *r, const char *what, const char *path)
+static int ours(struct api_client *r, const char *what, const char *path)
 {
 	int status = errno == ENOENT ? STATUS_NOT_FOUND : STATUS_FAILED;
 	char shown[SHOWN];
 
-	trouble_what(&r->trouble, status == STATUS_FAILED ? "failed" : "not_found", "%s %s: %s", what,
-		     trouble_shown(path, shown), strerror(errno));
+	cli_error_what(&r->trouble, status == STATUS_FAILED ? "failed" : "not_found", "%s %s: %s", what,
+		     cli_error_shown(path, shown), strerror(errno));
 	return r->status = status;
 }
 
-static int told(struct remote *r, const char *box, const json_t *answer)
+static int told(struct api_client *r, const char *box, const json_t *answer)
 {
 	if (r->status)
-		remote_explain_box(r, box);
+		api_client_explain_box(r, box);
 	else if (r->cli->json && answer)
-		remote_print(answer);
+		api_client_print(answer);
 	return r->status;
 }
 
@@ -39,7 +39,7 @@ static char *target(const char *to, int is_folder, const char *from)
 	size_t n = strlen(to);
 
 	buf_puts(&path, n ? to : ".");
-	place_last(from, last);
+	box_path_last(from, last);
 	/* "dir/." is what is in it. */
 	if (*last && (is_folder || (n && to[n - 1] == '/')))
 		buf_printf(&path, "%s%s", path.p[path.len - 1] == '/' ? "" : "/", last);
@@ -48,42 +48,42 @@ static char *target(const char *to, int is_folder, const char *from)
 
 /* ---- in ---- */
 
-static int put_archive(struct remote *r, const char *box, const char *path, int from)
+static int put_archive(struct api_client *r, const char *box, const char *path, int from)
 {
-	auto_free char *url = remote_path("/v1/boxes/%s/files/archive?path=%s", box,
+	auto_free char *url = api_client_path("/v1/boxes/%s/files/archive?path=%s", box,
 					  *path ? path : ".");
-	struct remote_bytes x = { .method = "PUT",
+	struct api_client_bytes x = { .method = "PUT",
 				  .path = url,
 				  .type = "application/x-tar",
 				  .from = from,
 				  .to = -1 };
 
-	r->status = remote_bytes(r, &x);
+	r->status = api_client_bytes(r, &x);
 	told(r, box, x.answer);
 	json_decref(x.answer);
 	return r->status;
 }
 
-static int put_file(struct remote *r, const char *box, const char *path, int from, mode_t mode)
+static int put_file(struct api_client *r, const char *box, const char *path, int from, mode_t mode)
 {
-	auto_free char *begin = remote_path("/v1/boxes/%s/files?path=%s", box, path);
+	auto_free char *begin = api_client_path("/v1/boxes/%s/files?path=%s", box, path);
 	auto_buf struct buf url = { 0 };
-	struct remote_bytes x = {
+	struct api_client_bytes x = {
 		.method = "PUT", .type = "application/octet-stream", .from = from, .to = -1
 	};
 
 	buf_printf(&url, "%s&mode=%04o", begin, (unsigned)mode & 0777);
 	x.path = buf_str(&url);
-	r->status = remote_bytes(r, &x);
+	r->status = api_client_bytes(r, &x);
 	told(r, box, x.answer);
 	json_decref(x.answer);
 	return r->status;
 }
 
-static int put_folder(struct remote *r, const char *folder, const char *box, const char *path)
+static int put_folder(struct api_client *r, const char *folder, const char *box, const char *path)
 {
 	auto_fd int fd = -1;
-	pid_t pid = place_start_tar(folder, &fd);
+	pid_t pid = box_path_start_tar(folder, &fd);
 	int how = 0, status;
 
 	if (pid < 0)
@@ -92,13 +92,13 @@ static int put_folder(struct remote *r, const char *folder, const char *box, con
 	own_close_fd(&fd);
 	waitpid(pid, &how, 0);
 	if (!status && how != 0) {
-		trouble_what(&r->trouble, "failed", "tar could not read all of %.200s", folder);
+		cli_error_what(&r->trouble, "failed", "tar could not read all of %.200s", folder);
 		status = r->status = STATUS_FAILED;
 	}
 	return status;
 }
 
-static int copy_in(struct remote *r, const char *from, const struct place *to)
+static int copy_in(struct api_client *r, const char *from, const struct box_path *to)
 {
 	auto_fd int fd = -1;
 	auto_free char *path = NULL;
@@ -110,12 +110,12 @@ static int copy_in(struct remote *r, const char *from, const struct place *to)
 	fd = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return ours(r, "read", from);
-	there = place_look(r, to->box, to->path, NULL);
+	there = box_path_look(r, to->box, to->path, NULL);
 	if (there < 0)
 		return r->status;
-	path = target(to->path, there == PLACE_FOLDER, from);
+	path = target(to->path, there == BOX_PATH_FOLDER, from);
 	if (S_ISDIR(st.st_mode)) {
-		if (there == PLACE_NOTHING) { /* then it becomes the copy itself */
+		if (there == BOX_PATH_NOTHING) { /* then it becomes the copy itself */
 			free(path);
 			path = target(to->path, 0, "");
 		}
@@ -132,11 +132,11 @@ static int copy_in(struct remote *r, const char *from, const struct place *to)
 /* ---- out ---- */
 
 /* It appears whole, or not at all. */
-static int get_file(struct remote *r, const struct place *from, const char *to, unsigned mode)
+static int get_file(struct api_client *r, const struct box_path *from, const char *to, unsigned mode)
 {
-	auto_free char *url = remote_path("/v1/boxes/%s/files?path=%s", from->box, from->path);
+	auto_free char *url = api_client_path("/v1/boxes/%s/files?path=%s", from->box, from->path);
 	auto_buf struct buf hidden = { 0 };
-	struct remote_bytes x = { .method = "GET", .path = url, .from = -1 };
+	struct api_client_bytes x = { .method = "GET", .path = url, .from = -1 };
 	auto_fd int fd = -1;
 	mode_t mask = umask(0);
 
@@ -146,14 +146,14 @@ static int get_file(struct remote *r, const struct place *from, const char *to, 
 	if (fd < 0)
 		return ours(r, "write", to);
 	x.to = fd;
-	r->status = remote_bytes(r, &x);
+	r->status = api_client_bytes(r, &x);
 	if (!r->status && (fchmod(fd, mode & 0777 & ~mask) < 0 || rename(hidden.p, to) < 0))
 		ours(r, "write", to);
 	else if (!r->status && r->cli->json) {
 		json_t *doc = json_pack("{s:o, s:I}", "path", json_string(to), "size",
 					(json_int_t)x.written);
 
-		remote_print(doc);
+		api_client_print(doc);
 		json_decref(doc);
 	}
 	if (r->status)
@@ -166,11 +166,11 @@ static int sink(void *ctx, const char *bytes, size_t n, struct err *e)
 	return untar_take(ctx, bytes, n, e);
 }
 
-static int get_folder(struct remote *r, const struct place *from, const char *to)
+static int get_folder(struct api_client *r, const struct box_path *from, const char *to)
 {
-	auto_free char *url = remote_path("/v1/boxes/%s/files/archive?path=%s", from->box,
+	auto_free char *url = api_client_path("/v1/boxes/%s/files/archive?path=%s", from->box,
 					  *from->path ? from->path : ".");
-	struct remote_bytes x = {
+	struct api_client_bytes x = {
 		.method = "GET", .path = url, .from = -1, .to = -1, .sink = sink
 	};
 	auto_fd int root = -1;
@@ -184,9 +184,9 @@ static int get_folder(struct remote *r, const struct place *from, const char *to
 		return ours(r, "open the folder", to);
 	untar_init(&u, root);
 	x.ctx = &u;
-	r->status = remote_bytes(r, &x);
+	r->status = api_client_bytes(r, &x);
 	if (!r->status && untar_end(&u, &e) < 0) {
-		trouble_what(&r->trouble, "failed", "%s", e.msg);
+		cli_error_what(&r->trouble, "failed", "%s", e.msg);
 		r->status = STATUS_FAILED;
 	}
 	if (!r->status && u.skipped && !r->cli->quiet)
@@ -197,29 +197,29 @@ static int get_folder(struct remote *r, const struct place *from, const char *to
 		json_t *doc = json_pack("{s:o, s:I, s:I}", "path", json_string(to), "files",
 					(json_int_t)u.files, "skipped", (json_int_t)u.skipped);
 
-		remote_print(doc);
+		api_client_print(doc);
 		json_decref(doc);
 	}
 	untar_fini(&u);
 	return told(r, from->box, NULL);
 }
 
-static int get_archive(struct remote *r, const struct place *from)
+static int get_archive(struct api_client *r, const struct box_path *from)
 {
-	auto_free char *url = remote_path("/v1/boxes/%s/files/archive?path=%s", from->box,
+	auto_free char *url = api_client_path("/v1/boxes/%s/files/archive?path=%s", from->box,
 					  *from->path ? from->path : ".");
-	struct remote_bytes x = { .method = "GET", .path = url, .from = -1, .to = 1 };
+	struct api_client_bytes x = { .method = "GET", .path = url, .from = -1, .to = 1 };
 
 	if (isatty(1)) {
-		remote_usage(r, "an archive is nothing for a terminal");
-		trouble_hint(&r->trouble, "type", "atoll cp %s:%s - | tar t", from->box, from->path);
+		api_client_usage(r, "an archive is nothing for a terminal");
+		cli_error_hint(&r->trouble, "type", "atoll cp %s:%s - | tar t", from->box, from->path);
 		return r->status;
 	}
-	r->status = remote_bytes(r, &x);
+	r->status = api_client_bytes(r, &x);
 	return told(r, from->box, NULL);
 }
 
-static int copy_out(struct remote *r, const struct place *from, const char *to)
+static int copy_out(struct api_client *r, const struct box_path *from, const char *to)
 {
 	auto_free char *path = NULL;
 	struct stat st;
@@ -229,46 +229,46 @@ static int copy_out(struct remote *r, const struct place *from, const char *to)
 
 	if (!strcmp(to, "-"))
 		return get_archive(r, from);
-	there = place_look(r, from->box, from->path, &mode);
+	there = box_path_look(r, from->box, from->path, &mode);
 	if (there < 0)
 		return r->status;
-	if (there == PLACE_NOTHING) {
-		trouble_what(&r->trouble, "not_found", "there is no %s in %s",
-			     trouble_shown(from->path, shown), from->box);
+	if (there == BOX_PATH_NOTHING) {
+		cli_error_what(&r->trouble, "not_found", "there is no %s in %s",
+			     cli_error_shown(from->path, shown), from->box);
 		return r->status = STATUS_NOT_FOUND;
 	}
 	/* A folder that is not there yet becomes the copy itself. */
-	path = target(to, is_folder, there == PLACE_FOLDER && !is_folder ? "" : from->path);
-	return there == PLACE_FOLDER ? get_folder(r, from, path) : get_file(r, from, path, mode);
+	path = target(to, is_folder, there == BOX_PATH_FOLDER && !is_folder ? "" : from->path);
+	return there == BOX_PATH_FOLDER ? get_folder(r, from, path) : get_file(r, from, path, mode);
 }
 
 /* ---- which way ---- */
 
-static int copy(struct remote *r, const struct args *a)
+static int copy(struct api_client *r, const struct args *a)
 {
-	struct place from, to;
+	struct box_path from, to;
 
 	if (a->nwords == 2) {
-		place_parse(&from, a->words[0]);
-		place_parse(&to, a->words[1]);
+		box_path_parse(&from, a->words[0]);
+		box_path_parse(&to, a->words[1]);
 		if (!from.box[0] && to.box[0])
 			return copy_in(r, a->words[0], &to);
 		if (from.box[0] && !to.box[0])
 			return copy_out(r, &from, a->words[1]);
-		remote_usage(r, from.box[0] ? "one of the two must be here" :
+		api_client_usage(r, from.box[0] ? "one of the two must be here" :
 					      "one of the two must be in a box");
 	} else {
-		remote_usage(r, "copy what, and where to?");
+		api_client_usage(r, "copy what, and where to?");
 	}
-	trouble_hint(&r->trouble, "in", "atoll cp FILE BOX:PATH");
-	trouble_hint(&r->trouble, "out", "atoll cp BOX:PATH FILE");
-	trouble_hint(&r->trouble, "across", "atoll cp BOX:PATH - | atoll cp - OTHER:PATH");
+	cli_error_hint(&r->trouble, "in", "atoll cp FILE BOX:PATH");
+	cli_error_hint(&r->trouble, "out", "atoll cp BOX:PATH FILE");
+	cli_error_hint(&r->trouble, "across", "atoll cp BOX:PATH - | atoll cp - OTHER:PATH");
 	return r->status;
 }
 
 static int run_cp(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, copy);
+	return api_client_verb(cli, a, copy);
 }
 
 static const struct example examples[] = {
@@ -279,7 +279,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_cp = {
+const struct command verb_cp = {
 	.name = "cp",
 	.group = "Files",
 	.usage = "FILE BOX:PATH | BOX:PATH FILE",

@@ -19,36 +19,36 @@ static void print(const struct cli *cli, const json_t *items)
 	json_array_foreach(items, i, v)
 	{
 		char size[UNITS_TEXT];
-		const char *kind = remote_text(v, "kind");
+		const char *kind = api_client_text(v, "kind");
 		int gone = !strcmp(kind, "deleted");
 
 		if (cli->quiet) {
-			puts(remote_text(v, "path"));
+			puts(api_client_text(v, "path"));
 			continue;
 		}
 		table_cell(&t, "%s", gone ? "D" : !strcmp(kind, "added") ? "A" : "M");
-		table_cell(&t, "%s", gone ? "-" : units_size(size, (uint64_t)remote_int(v, "size", 0)));
-		table_cell(&t, "%s", remote_text(v, "path"));
+		table_cell(&t, "%s", gone ? "-" : units_size(size, (uint64_t)api_client_int(v, "size", 0)));
+		table_cell(&t, "%s", api_client_text(v, "path"));
 	}
 	table_print(&t, 0);
 }
 
-static int diff(struct remote *r, const struct args *a)
+static int diff(struct api_client *r, const struct args *a)
 {
 	json_t *doc;
 
 	if (!a->nwords) {
-		remote_usage(r, "diff of which box?");
-		trouble_hint(&r->trouble, "list", "atoll ls");
+		api_client_usage(r, "diff of which box?");
+		cli_error_hint(&r->trouble, "list", "atoll ls");
 		return r->status;
 	}
-	doc = remote_get(r, "/v1/boxes/%s/changes?limit=10000", a->words[0]);
+	doc = api_client_get(r, "/v1/boxes/%s/changes?limit=10000", a->words[0]);
 	if (!doc) {
-		remote_explain_box(r, a->words[0]);
+		api_client_explain_box(r, a->words[0]);
 		return r->status;
 	}
 	if (r->cli->json)
-		remote_print(doc);
+		api_client_print(doc);
 	else
 		print(r->cli, json_object_get(doc, "items"));
 	if (json_is_true(json_object_get(doc, "truncated")) && !r->cli->json)
@@ -59,7 +59,7 @@ static int diff(struct remote *r, const struct args *a)
 
 static int run_diff(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, diff);
+	return api_client_verb(cli, a, diff);
 }
 
 static const struct example examples[] = {
@@ -67,7 +67,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_diff = {
+const struct command verb_diff = {
 	.name = "diff",
 	.group = "Files",
 	.usage = "BOX",

@@ -41,7 +41,7 @@ static int dispatch_command(struct cli *cli, const struct args *a)
 {
 	const char *when = args_text(a, ARG_COLOR, "auto");
 	char shown[SHOWN];
-	struct trouble t;
+	struct cli_error t;
 
 	cli->json |= args_has(a, ARG_JSON);
 	cli->quiet |= args_has(a, ARG_QUIET);
@@ -53,18 +53,18 @@ static int dispatch_command(struct cli *cli, const struct args *a)
 		return 0;
 	}
 	if (!color_known(when)) {
-		trouble_what(&t, "usage", "--color: '%s' is not one of always, never, auto",
-			     trouble_shown(when, shown));
-		trouble_hint(&t, "type", "--color never");
-		return trouble_say(&t, cli->json, STATUS_USAGE);
+		cli_error_what(&t, "usage", "--color: '%s' is not one of always, never, auto",
+			     cli_error_shown(when, shown));
+		cli_error_hint(&t, "type", "--color never");
+		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
 	return a->verb->run(cli, a);
 }
 
 static int run_verb(struct cli *cli, int argc, char **argv)
 {
-	const struct verb *v = help_find(cli->verbs, argv[0]);
-	struct trouble t;
+	const struct command *v = help_find(cli->verbs, argv[0]);
+	struct cli_error t;
 	struct args a;
 	int status;
 
@@ -73,7 +73,7 @@ static int run_verb(struct cli *cli, int argc, char **argv)
 	if (!v)
 		return help_unknown(cli->verbs, argv[0], cli->json);
 	if (args_parse(&a, v, argc, argv, &t) < 0)
-		status = trouble_say(&t, cli->json || args_has(&a, ARG_JSON), STATUS_USAGE);
+		status = cli_error_print(&t, cli->json || args_has(&a, ARG_JSON), STATUS_USAGE);
 	else
 		status = dispatch_command(cli, &a);
 	args_fini(&a);

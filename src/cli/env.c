@@ -28,16 +28,16 @@ static int env_name(const char *text, char out[256])
 	return 0;
 }
 
-static int env_check(struct remote *r, const struct args *a)
+static int env_check(struct api_client *r, const struct args *a)
 {
 	char name[256], shown[SHOWN];
 
 	for (unsigned i = 1; i < a->nwords; i++)
 		if (env_name(a->words[i], name) < 0) {
-			remote_usage(r,
+			api_client_usage(r,
 				     "'%s' is not NAME=VALUE with a name of letters, digits and _",
-				     trouble_shown(a->words[i], shown));
-			trouble_hint(&r->trouble, "remove one", "atoll env BOX --unset NAME");
+				     cli_error_shown(a->words[i], shown));
+			cli_error_hint(&r->trouble, "remove one", "atoll env BOX --unset NAME");
 			return r->status;
 		}
 	return 0;
@@ -70,36 +70,36 @@ static void env_print(const json_t *env)
 	}
 }
 
-static int env_of_box(struct remote *r, const struct args *a)
+static int env_of_box(struct api_client *r, const struct args *a)
 {
 	int changes = a->nwords > 1 || args_has(a, ENV_UNSET);
 	auto_free char *path = NULL;
 	json_t *doc = NULL;
 
 	if (!a->nwords) {
-		remote_usage(r, "the variables of which box?");
-		trouble_hint(&r->trouble, "type", "atoll env BOX [NAME=VALUE...]");
+		api_client_usage(r, "the variables of which box?");
+		cli_error_hint(&r->trouble, "type", "atoll env BOX [NAME=VALUE...]");
 		return r->status;
 	}
 	if (env_check(r, a))
 		return r->status;
-	path = remote_path("/v1/boxes/%s/env", a->words[0]);
+	path = api_client_path("/v1/boxes/%s/env", a->words[0]);
 	for (int tries = 0; !doc && tries < TRIES; tries++) {
-		doc = remote_json(r, "GET", path, NULL);
+		doc = api_client_json(r, "GET", path, NULL);
 		if (!doc || !changes)
 			break;
 		env_change(json_object_get(doc, "env"), a);
 		r->match = r->etag;
-		doc = remote_json(r, "PUT", path, doc);
+		doc = api_client_json(r, "PUT", path, doc);
 		if (!doc && r->http != 412)
 			break;
 	}
 	if (!doc) {
-		remote_explain_box(r, a->words[0]);
+		api_client_explain_box(r, a->words[0]);
 		return r->status;
 	}
 	if (r->cli->json)
-		remote_print(json_object_get(doc, "env"));
+		api_client_print(json_object_get(doc, "env"));
 	else if (!changes)
 		env_print(json_object_get(doc, "env"));
 	json_decref(doc);
@@ -108,7 +108,7 @@ static int env_of_box(struct remote *r, const struct args *a)
 
 static int run_env(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, env_of_box);
+	return api_client_verb(cli, a, env_of_box);
 }
 
 static const struct example examples[] = {
@@ -118,7 +118,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_env = {
+const struct command verb_env = {
 	.name = "env",
 	.group = "Boxes",
 	.usage = "BOX [NAME=VALUE...]",

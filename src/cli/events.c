@@ -34,12 +34,12 @@ static int print(void *ctx, json_t *ev)
 	w->heard_ns = now_ns();
 	if (!json_object_get(ev, "seq"))
 		return 0; /* a sign of life */
-	w->last = remote_int(ev, "seq", w->last);
+	w->last = api_client_int(ev, "seq", w->last);
 	if (w->cli->json) {
-		remote_print(ev);
+		api_client_print(ev);
 		return w->unread = fflush(stdout) != 0;
 	}
-	printf("%s  %s  %s", remote_text(ev, "at"), remote_text(ev, "box"), remote_text(ev, "type"));
+	printf("%s  %s  %s", api_client_text(ev, "at"), api_client_text(ev, "box"), api_client_text(ev, "type"));
 	json_object_foreach((json_t *)data, key, v)
 	{
 		auto_free char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
@@ -59,12 +59,12 @@ static void path_of(struct buf *path, const struct args *a, const struct watch *
 		buf_printf(path, "&after=%lld", (long long)w->last);
 	if (args_has(a, EVENTS_BOX)) {
 		buf_puts(path, "&box=");
-		remote_escape(path, args_text(a, EVENTS_BOX, ""));
+		api_client_escape(path, args_text(a, EVENTS_BOX, ""));
 	}
 }
 
 /* Pages are asked for by number. */
-static int list(struct remote *r, const struct args *a, struct watch *w)
+static int list(struct api_client *r, const struct args *a, struct watch *w)
 {
 	size_t n = 1;
 
@@ -75,7 +75,7 @@ static int list(struct remote *r, const struct args *a, struct watch *w)
 
 		w->last = w->last < 0 ? 0 : w->last;
 		path_of(&path, a, w, 0);
-		doc = remote_json(r, "GET", buf_str(&path), NULL);
+		doc = api_client_json(r, "GET", buf_str(&path), NULL);
 		if (!doc)
 			return r->status;
 		n = json_is_null(json_object_get(doc, "next")) ?
@@ -89,14 +89,14 @@ static int list(struct remote *r, const struct args *a, struct watch *w)
 	return 0;
 }
 
-static int follow(struct remote *r, const struct args *a, struct watch *w)
+static int follow(struct api_client *r, const struct args *a, struct watch *w)
 {
 	for (;;) {
 		auto_buf struct buf path = { 0 };
 		int status;
 
 		path_of(&path, a, w, 1);
-		status = remote_lines(r, "GET", buf_str(&path), NULL, print, w);
+		status = api_client_lines(r, "GET", buf_str(&path), NULL, print, w);
 		if (w->unread)
 			return 0;
 		if (status && (!r->lost || r->never) && w->last < 0)
@@ -109,7 +109,7 @@ static int follow(struct remote *r, const struct args *a, struct watch *w)
 	}
 }
 
-static int events(struct remote *r, const struct args *a)
+static int events(struct api_client *r, const struct args *a)
 {
 	struct watch w = { .cli = r->cli, .last = -1, .heard_ns = now_ns() };
 	int status;
@@ -118,13 +118,13 @@ static int events(struct remote *r, const struct args *a)
 		w.last = (int64_t)args_value(a, EVENTS_AFTER, 0);
 	status = args_has(a, EVENTS_FOLLOW) ? follow(r, a, &w) : list(r, a, &w);
 	if (status && args_has(a, EVENTS_BOX))
-		remote_explain_box(r, args_text(a, EVENTS_BOX, ""));
+		api_client_explain_box(r, args_text(a, EVENTS_BOX, ""));
 	return status;
 }
 
 static int run_events(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, events);
+	return api_client_verb(cli, a, events);
 }
 
 static const struct example examples[] = {
@@ -133,7 +133,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_events = {
+const struct command verb_events = {
 	.name = "events",
 	.group = "Observe",
 	.usage = "[FLAGS]",

@@ -40,10 +40,10 @@ static json_t *env_of(const struct args *a, int terminal)
 	json_t *env = json_object();
 
 	if (terminal)
-		inside_env(env, options_terminal());
+		attach_env(env, options_terminal());
 	for (unsigned i = 0; i < a->ngiven; i++)
 		if (a->given[i].flag == EXEC_ENV)
-			inside_env(env, a->given[i].text);
+			attach_env(env, a->given[i].text);
 	return env;
 }
 
@@ -66,51 +66,51 @@ static json_t *body_of(const struct args *a, int terminal)
 	return doc;
 }
 
-static int detached(struct remote *r, const char *box, json_t *take_body)
+static int detached(struct api_client *r, const char *box, json_t *take_body)
 {
-	auto_free char *path = remote_path("/v1/boxes/%s/execs", box);
+	auto_free char *path = api_client_path("/v1/boxes/%s/execs", box);
 	json_t *doc;
 
 	json_object_set_new(take_body, "background", json_true());
-	doc = remote_json(r, "POST", path, take_body);
+	doc = api_client_json(r, "POST", path, take_body);
 	if (!doc) {
-		remote_explain_box(r, box);
+		api_client_explain_box(r, box);
 		return r->status;
 	}
 	if (r->cli->json)
-		remote_print(doc);
+		api_client_print(doc);
 	else
-		puts(remote_text(doc, "id"));
+		puts(api_client_text(doc, "id"));
 	json_decref(doc);
 	return 0;
 }
 
-static int exec_in(struct remote *r, const struct args *a)
+static int exec_in(struct api_client *r, const struct args *a)
 {
-	int terminal = follow_has_terminal() && !args_has(a, EXEC_NO_TTY) && !r->cli->json &&
+	int terminal = exec_follow_has_terminal() && !args_has(a, EXEC_NO_TTY) && !r->cli->json &&
 		       !args_has(a, EXEC_DETACH);
 	json_t *body;
 
 	r->runs = 1;
 	if (a->nwords < 2) {
-		remote_usage(r, a->nwords ? "exec what in %s?" : "exec what, and in which box?",
+		api_client_usage(r, a->nwords ? "exec what in %s?" : "exec what, and in which box?",
 			     a->nwords ? a->words[0] : "");
-		trouble_hint(&r->trouble, "type", "atoll exec BOX -- CMD [ARGS...]");
-		trouble_hint(&r->trouble, "list", "atoll ls");
+		cli_error_hint(&r->trouble, "type", "atoll exec BOX -- CMD [ARGS...]");
+		cli_error_hint(&r->trouble, "list", "atoll ls");
 		return r->status;
 	}
 	body = body_of(a, terminal);
 	if (!body)
-		return remote_usage(r, "an argument is not UTF-8; put it into a file");
+		return api_client_usage(r, "an argument is not UTF-8; put it into a file");
 	if (args_has(a, EXEC_DETACH))
 		return detached(r, a->words[0], body);
-	return inside_run(r, a->words[0], body, terminal, 1,
+	return attach_run(r, a->words[0], body, terminal, 1,
 			  terminal || !isatty(0) || args_has(a, EXEC_INTERACTIVE));
 }
 
 static int run_exec(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, exec_in);
+	return api_client_verb(cli, a, exec_in);
 }
 
 static const struct example examples[] = {
@@ -128,7 +128,7 @@ static const char notes[] =
 	"meanwhile the output goes on at the byte. Exit status: the program's; 128+N if signal N ended it;\n"
 	"124 time limit; 126 cannot execute; 127 not found; 125 atoll or its daemon failed.";
 
-const struct verb verb_exec = {
+const struct command verb_exec = {
 	.name = "exec",
 	.group = "Run",
 	.usage = "[FLAGS] BOX -- CMD [ARGS...]",

@@ -28,27 +28,27 @@ static const int passed_on[] = { SIGINT,  SIGTERM, SIGHUP,   SIGQUIT,
 				 SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT };
 static const char *const stream_names[2] = { "stdout", "stderr" };
 
-void follow_init(struct follow *f, struct remote *r, const char *box)
+void exec_follow_init(struct exec_follow *f, struct api_client *r, const char *box)
 {
-	*f = (struct follow){ .r = r, .box = box, .out = { 1, 2 }, .quiet = r->cli->quiet };
+	*f = (struct exec_follow){ .r = r, .box = box, .out = { 1, 2 }, .quiet = r->cli->quiet };
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->moved, NULL);
 }
 
-void follow_fini(struct follow *f)
+void exec_follow_fini(struct exec_follow *f)
 {
 	term_restore();
 	json_decref(f->record);
 	f->record = NULL;
 }
 
-int follow_has_terminal(void)
+int exec_follow_has_terminal(void)
 {
 	/* In the background a change of the terminal's settings would stop us. */
 	return isatty(0) && isatty(1) && tcgetpgrp(0) == getpgrp();
 }
 
-json_t *follow_size(void)
+json_t *exec_follow_size(void)
 {
 	struct winsize w = { 0 };
 
@@ -64,15 +64,15 @@ static void wait_ms(int ms)
 
 /* ---- signals ---- */
 
-static void post(struct follow *f, struct remote *r, const char *what, json_t *take_body)
+static void post(struct exec_follow *f, struct api_client *r, const char *what, json_t *take_body)
 {
-	auto_free char *path = remote_path("/v1/boxes/%s/execs/%s/", f->box, f->exec);
+	auto_free char *path = api_client_path("/v1/boxes/%s/execs/%s/", f->box, f->exec);
 	auto_buf struct buf full = { 0 };
 
 	buf_printf(&full, "%s%s", path, what);
 	/* A daemon that is just starting again is worth some tries; one that is gone is not. */
 	for (int i = 0; i < TRIES; i++) {
-		json_t *doc = remote_json(r, "POST", buf_str(&full), json_incref(take_body));
+		json_t *doc = api_client_json(r, "POST", buf_str(&full), json_incref(take_body));
 
 		json_decref(doc);
 		if (doc || !r->lost)
@@ -82,7 +82,7 @@ static void post(struct follow *f, struct remote *r, const char *what, json_t *t
 	json_decref(take_body);
 }
 
-static int is_known(struct follow *f)
+static int is_known(struct exec_follow *f)
 {
 	int known;
 
@@ -100,8 +100,8 @@ static _Noreturn void leave(int signo)
 }
 
 struct control {
-	struct follow *f;
-	struct remote r;
+	struct exec_follow *f;
+	struct api_client r;
 	int fd;
 	uint64_t last_int_ns;
 };
@@ -116,7 +116,7 @@ static void pass_on(struct control *c, int signo)
 	if (signo == SIGWINCH && !c->f->terminal)
 		return;
 	if (signo == SIGWINCH) {
-		post(c->f, &c->r, "resize", follow_size());
+		post(c->f, &c->r, "resize", exec_follow_size());
 		return;
 	}
 	if (signo == SIGINT) {
@@ -151,13 +151,13 @@ static void begin(void *(*run)(void *), void *arg)
 	pthread_attr_destroy(&attr);
 }
 
-static int begin_control(struct follow *f)
+static int begin_control(struct exec_follow *f)
 {
 	static struct control c; /* one program is followed in a process */
 	sigset_t set;
 
 	c.f = f;
-	if (remote_again(&c.r, f->r))
+	if (api_client_again(&c.r, f->r))
 		return f->r->status = c.r.status;
 	sigemptyset(&set);
 	for (unsigned i = 0; i < ARRAY_LEN(passed_on); i++)
@@ -172,21 +172,21 @@ static int begin_control(struct follow *f)
 
 /* ---- output ---- */
 
-static void unread(struct follow *f, unsigned s)
+static void unread(struct exec_follow *f, unsigned s)
 {
-	struct remote r;
+	struct api_client r;
 
 	f->out[s] = -1;
 	if (f->unread++)
 		return;
 	/* As a pipe would do it. What the program still writes goes nowhere. */
-	if (f->signals && f->known && remote_again(&r, f->r) == 0) {
+	if (f->signals && f->known && api_client_again(&r, f->r) == 0) {
 		post(f, &r, "signal", json_pack("{s:s}", "signal", "PIPE"));
-		remote_close(&r);
+		api_client_close(&r);
 	}
 }
 
-static void put_out(struct follow *f, unsigned s, const char *bytes, size_t n)
+static void put_out(struct exec_follow *f, unsigned s, const char *bytes, size_t n)
 {
 	if (f->keep[s]) {
 		size_t room = f->keep_max > f->keep[s]->len ? f->keep_max - f->keep[s]->len : 0;
@@ -194,11 +194,11 @@ static void put_out(struct follow *f, unsigned s, const char *bytes, size_t n)
 		buf_add(f->keep[s], bytes, n < room ? n : room);
 		f->dropped[s] += n < room ? 0 : n - room;
 	}
-	if (f->out[s] >= 0 && !f->lines && remote_write(f->out[s], bytes, n) < 0)
+	if (f->out[s] >= 0 && !f->lines && api_client_write(f->out[s], bytes, n) < 0)
 		unread(f, s);
 }
 
-static void missing(struct follow *f, unsigned s, uint64_t from)
+static void missing(struct exec_follow *f, unsigned s, uint64_t from)
 {
 	f->dropped[s] += from - f->next[s];
 	if (!f->quiet)
@@ -208,7 +208,7 @@ static void missing(struct follow *f, unsigned s, uint64_t from)
 }
 
 /* Each byte once, in order, whatever comes. */
-static void output(struct follow *f, unsigned s, uint64_t offset, const char *bytes, size_t n)
+static void output(struct exec_follow *f, unsigned s, uint64_t offset, const char *bytes, size_t n)
 {
 	if (offset > f->next[s])
 		missing(f, s, offset);
@@ -220,9 +220,9 @@ static void output(struct follow *f, unsigned s, uint64_t offset, const char *by
 	put_out(f, s, bytes, n);
 }
 
-static void take_output(struct follow *f, unsigned s, const json_t *line)
+static void take_output(struct exec_follow *f, unsigned s, const json_t *line)
 {
-	uint64_t offset = (uint64_t)remote_int(line, "offset", 0);
+	uint64_t offset = (uint64_t)api_client_int(line, "offset", 0);
 	const json_t *text = json_object_get(line, "data"),
 		     *coded = json_object_get(line, "base64");
 	auto_buf struct buf bytes = { 0 };
@@ -235,28 +235,28 @@ static void take_output(struct follow *f, unsigned s, const json_t *line)
 		output(f, s, offset, buf_str(&bytes), bytes.len);
 }
 
-static void take_started(struct follow *f, const json_t *line)
+static void take_started(struct exec_follow *f, const json_t *line)
 {
 	pthread_mutex_lock(&f->lock);
-	snprintf(f->exec, sizeof(f->exec), "%s", remote_text(line, "exec"));
+	snprintf(f->exec, sizeof(f->exec), "%s", api_client_text(line, "exec"));
 	f->known = 1;
 	pthread_cond_broadcast(&f->moved);
 	pthread_mutex_unlock(&f->lock);
 }
 
 /* A snapshot is complete when both streams are as far as they were when it began. */
-static int seen_all(const struct follow *f)
+static int seen_all(const struct exec_follow *f)
 {
 	return f->snapshot && f->tips == 3 && f->next[0] >= f->tip[0] && f->next[1] >= f->tip[1];
 }
 
 static int take_line(void *ctx, json_t *line)
 {
-	struct follow *f = ctx;
-	const char *type = remote_text(line, "type");
+	struct exec_follow *f = ctx;
+	const char *type = api_client_text(line, "type");
 
 	if (f->lines) {
-		remote_print(line);
+		api_client_print(line);
 		f->unread = fflush(stdout) != 0;
 	}
 	if (!strcmp(type, "stdout") || !strcmp(type, "stderr")) {
@@ -264,11 +264,11 @@ static int take_line(void *ctx, json_t *line)
 	} else if (!strcmp(type, "started")) {
 		take_started(f, line);
 	} else if (!strcmp(type, "reading")) {
-		unsigned s = !strcmp(remote_text(line, "stream"), "stderr");
+		unsigned s = !strcmp(api_client_text(line, "stream"), "stderr");
 
-		if ((uint64_t)remote_int(line, "from", 0) > f->next[s])
-			missing(f, s, (uint64_t)remote_int(line, "from", 0));
-		f->tip[s] = (uint64_t)remote_int(line, "tip", 0);
+		if ((uint64_t)api_client_int(line, "from", 0) > f->next[s])
+			missing(f, s, (uint64_t)api_client_int(line, "from", 0));
+		f->tip[s] = (uint64_t)api_client_int(line, "tip", 0);
 		f->tips |= 1u << s;
 	} else if (!strcmp(type, "exit")) {
 		f->record = json_deep_copy(line);
@@ -277,7 +277,7 @@ static int take_line(void *ctx, json_t *line)
 	} else if (!strcmp(type, "error")) {
 		const json_t *error = json_object_get(line, "error");
 
-		trouble_what(&f->r->trouble, "failed", "%s", remote_text(error, "message"));
+		cli_error_what(&f->r->trouble, "failed", "%s", api_client_text(error, "message"));
 		f->wrong = "error";
 		return 1;
 	}
@@ -288,9 +288,9 @@ static int take_line(void *ctx, json_t *line)
 
 static int find_tag(void *ctx, json_t *item)
 {
-	struct follow *f = ctx;
+	struct exec_follow *f = ctx;
 
-	if (strcmp(remote_text(item, "tag"), f->tag) != 0)
+	if (strcmp(api_client_text(item, "tag"), f->tag) != 0)
 		return 0;
 	json_object_set(item, "exec", json_object_get(item, "id"));
 	take_started(f, item);
@@ -298,11 +298,11 @@ static int find_tag(void *ctx, json_t *item)
 }
 
 /* The box may have ended meanwhile, and the program with it: its record is still there. */
-static int find_record(struct follow *f)
+static int find_record(struct exec_follow *f)
 {
-	json_t *doc = remote_get(f->r, "/v1/runs/%s", f->exec);
+	json_t *doc = api_client_get(f->r, "/v1/runs/%s", f->exec);
 
-	if (doc && !strcmp(remote_text(doc, "state"), "over")) {
+	if (doc && !strcmp(api_client_text(doc, "state"), "over")) {
 		f->record = doc;
 		return 0;
 	}
@@ -310,48 +310,48 @@ static int find_record(struct follow *f)
 	return f->r->status;
 }
 
-static int read_on(struct follow *f)
+static int read_on(struct exec_follow *f)
 {
-	auto_free char *path = remote_path("/v1/boxes/%s/execs/%s/output?stdout=%u&stderr=%u", f->box,
+	auto_free char *path = api_client_path("/v1/boxes/%s/execs/%s/output?stdout=%u&stderr=%u", f->box,
 					   f->exec, f->next[0], f->next[1]);
 
-	return remote_lines(f->r, "GET", path, NULL, take_line, f);
+	return api_client_lines(f->r, "GET", path, NULL, take_line, f);
 }
 
 /* Was it started? If its tag is not there, nothing was, and it may be sent again. */
-static int start_again(struct follow *f, const json_t *body)
+static int start_again(struct exec_follow *f, const json_t *body)
 {
-	auto_free char *list = remote_path("/v1/boxes/%s/execs?limit=20", f->box);
-	auto_free char *path = remote_path("/v1/boxes/%s/execs", f->box);
-	int status = remote_list(f->r, list, find_tag, f);
+	auto_free char *list = api_client_path("/v1/boxes/%s/execs?limit=20", f->box);
+	auto_free char *path = api_client_path("/v1/boxes/%s/execs", f->box);
+	int status = api_client_list(f->r, list, find_tag, f);
 
 	if (status || f->known)
 		return status ? status : read_on(f);
-	return remote_lines(f->r, "POST", path, json_deep_copy(body), take_line, f);
+	return api_client_lines(f->r, "POST", path, json_deep_copy(body), take_line, f);
 }
 
-static int is_over(const struct follow *f)
+static int is_over(const struct exec_follow *f)
 {
 	return f->record || f->wrong || seen_all(f) || (f->lines && f->unread);
 }
 
 /* A daemon that is starting or leaving. */
-static int may_come_back(const struct remote *r)
+static int may_come_back(const struct api_client *r)
 {
 	return r->lost || r->http == 502 || r->http == 503 || r->http == 504;
 }
 
-static int say_gone(struct follow *f)
+static int say_gone(struct exec_follow *f)
 {
 	if (f->exec[0])
-		trouble_hint(&f->r->trouble, "go on", "atoll attach %s %s --from %llu,%llu", f->box,
+		cli_error_hint(&f->r->trouble, "go on", "atoll attach %s %s --from %llu,%llu", f->box,
 			     f->exec, (unsigned long long)f->next[0],
 			     (unsigned long long)f->next[1]);
 	return f->r->status = STATUS_OURS;
 }
 
 /* status: of the first try. */
-static int persist(struct follow *f, int status, const json_t *body)
+static int persist(struct exec_follow *f, int status, const json_t *body)
 {
 	uint64_t good_ns = now_ns();
 	int pause = FIRST_WAIT_MS;
@@ -384,25 +384,25 @@ static int persist(struct follow *f, int status, const json_t *body)
 	return 0;
 }
 
-static int prepare(struct follow *f)
+static int prepare(struct exec_follow *f)
 {
 	struct err e;
 
 	if (f->signals && begin_control(f))
 		return f->r->status;
 	if (f->terminal && term_raw(0, &e) < 0) {
-		trouble_what(&f->r->trouble, "failed", "%s", e.msg);
+		cli_error_what(&f->r->trouble, "failed", "%s", e.msg);
 		return f->r->status = STATUS_OURS;
 	}
 	f->mould = *f->r;
 	if (f->input)
-		begin(pump_thread, f);
+		begin(stdin_forward_thread, f);
 	return 0;
 }
 
-int follow_start(struct follow *f, json_t *take_body)
+int exec_follow_start(struct exec_follow *f, json_t *take_body)
 {
-	auto_free char *path = remote_path("/v1/boxes/%s/execs", f->box);
+	auto_free char *path = api_client_path("/v1/boxes/%s/execs", f->box);
 	json_t *body = take_body;
 	char id[ID_LEN + 1];
 	struct err e;
@@ -414,10 +414,10 @@ int follow_start(struct follow *f, json_t *take_body)
 	if (!json_object_get(body, "tag"))
 		json_object_set_new(body, "tag", json_string(f->tag));
 	else
-		snprintf(f->tag, sizeof(f->tag), "%s", remote_text(body, "tag"));
+		snprintf(f->tag, sizeof(f->tag), "%s", api_client_text(body, "tag"));
 	status = prepare(f);
 	if (!status) {
-		status = remote_lines(f->r, "POST", path, json_deep_copy(body), take_line, f);
+		status = api_client_lines(f->r, "POST", path, json_deep_copy(body), take_line, f);
 		if (!is_over(f) && !f->r->never)
 			status = persist(f, status, body);
 		else if (f->wrong)
@@ -428,7 +428,7 @@ int follow_start(struct follow *f, json_t *take_body)
 	return status;
 }
 
-int follow_exec(struct follow *f, const char *exec)
+int exec_follow_exec(struct exec_follow *f, const char *exec)
 {
 	int status;
 
@@ -448,16 +448,16 @@ int follow_exec(struct follow *f, const char *exec)
 
 /* ---- afterwards ---- */
 
-int follow_report(const struct cli *cli, const json_t *record)
+int exec_follow_report(const struct cli *cli, const json_t *record)
 {
-	const char *summary = remote_text(record, "summary"), *hint = remote_text(record, "hint");
-	int status = (int)remote_int(record, "status", STATUS_OURS);
+	const char *summary = api_client_text(record, "summary"), *hint = api_client_text(record, "hint");
+	int status = (int)api_client_int(record, "status", STATUS_OURS);
 
 	if (cli->quiet || cli->json)
 		return status;
 	if (*summary)
 		fprintf(stderr, "atoll: %s   [exit %d, cause=%s]\n", summary, status,
-			remote_text(record, "cause"));
+			api_client_text(record, "cause"));
 	if (*hint)
 		fprintf(stderr, "  %s\n", hint);
 	return status;

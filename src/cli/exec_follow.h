@@ -1,7 +1,7 @@
 /* exec_follow.h - a program in a box of the daemon, seen from here: its output at the byte, our input, our
  * signals, until it is over.
  * Owns: two threads, one for input and one for signals; they end with the process, so whoever follows
- * a program with input or signals keeps its struct follow until then.
+ * a program with input or signals keeps its struct exec_follow until then.
  *
  * The connection may break at any time, and the daemon may be another one afterwards: output goes on
  * at the first byte that was not written yet, input at the first that the program has not got. */
@@ -9,9 +9,9 @@
 #include "cli/api_client.h"
 #include <pthread.h>
 
-struct follow {
-	struct remote *r;
-	struct remote mould; /* for the threads' own: where the daemon is, and nothing that ends */
+struct exec_follow {
+	struct api_client *r;
+	struct api_client mould; /* for the threads' own: where the daemon is, and nothing that ends */
 	const char *box;
 	char exec[64];    /* its id; "" until it is known */
 	char tag[32];     /* by which it is found if the answer to its start was lost */
@@ -40,14 +40,14 @@ struct follow {
 	unsigned generation; /* how often the connection was made anew; under lock */
 };
 
-void follow_init(struct follow *f, struct remote *r, const char *box);
+void exec_follow_init(struct exec_follow *f, struct api_client *r, const char *box);
 /* Both return 0 with the record, or the exit status. A snapshot may have none. */
-must_check int follow_start(struct follow *f, json_t *take_body);
-must_check int follow_exec(struct follow *f, const char *exec);
-void follow_fini(struct follow *f);
+must_check int exec_follow_start(struct exec_follow *f, json_t *take_body);
+must_check int exec_follow_exec(struct exec_follow *f, const char *exec);
+void exec_follow_fini(struct exec_follow *f);
 
 /* Our terminal is one on both ends, and ours to change. */
-int follow_has_terminal(void);
-json_t *follow_size(void); /* {rows, cols} */
+int exec_follow_has_terminal(void);
+json_t *exec_follow_size(void); /* {rows, cols} */
 /* Says how it ended, if that needs words. Returns the exit status. */
-int follow_report(const struct cli *cli, const json_t *record);
+int exec_follow_report(const struct cli *cli, const json_t *record);

@@ -18,7 +18,7 @@ void fields_text(json_t *doc, const struct args *a, unsigned flag, const char *k
 		json_object_set_new(doc, key, json_string(args_text(a, flag, "")));
 }
 
-int fields_pairs(struct remote *r, json_t *doc, const struct args *a, unsigned flag,
+int fields_pairs(struct api_client *r, json_t *doc, const struct args *a, unsigned flag,
 		 const char *key)
 {
 	json_t *map = json_object();
@@ -34,8 +34,8 @@ int fields_pairs(struct remote *r, json_t *doc, const struct args *a, unsigned f
 		if (!*name || strlen(name) != (size_t)(eq - text) ||
 		    json_object_set_new(map, name, json_string(eq + 1)) < 0) {
 			json_decref(map);
-			return remote_usage(r, "--%s: '%s' is not KEY=VALUE, as text",
-					    a->verb->flags[flag].name, trouble_shown(text, shown));
+			return api_client_usage(r, "--%s: '%s' is not KEY=VALUE, as text",
+					    a->verb->flags[flag].name, cli_error_shown(text, shown));
 		}
 	}
 	if (json_object_size(map))
@@ -44,19 +44,19 @@ int fields_pairs(struct remote *r, json_t *doc, const struct args *a, unsigned f
 	return 0;
 }
 
-int fields_on_timeout(struct remote *r, json_t *doc, const struct args *a, unsigned flag)
+int fields_on_timeout(struct api_client *r, json_t *doc, const struct args *a, unsigned flag)
 {
 	const char *then = args_text(a, flag, "kill");
 	char shown[SHOWN];
 
 	if (strcmp(then, "kill") && strcmp(then, "keep") && strcmp(then, "pause"))
-		return remote_usage(r, "--on-timeout: '%s' is not kill, keep or pause",
-				    trouble_shown(then, shown));
+		return api_client_usage(r, "--on-timeout: '%s' is not kill, keep or pause",
+				    cli_error_shown(then, shown));
 	fields_text(doc, a, flag, "on_timeout");
 	return 0;
 }
 
-int fields_keep(struct remote *r, json_t *doc, const struct args *a, unsigned flag,
+int fields_keep(struct api_client *r, json_t *doc, const struct args *a, unsigned flag,
 		unsigned on_timeout)
 {
 	const char *keep = args_text(a, flag, NULL);
@@ -66,8 +66,8 @@ int fields_keep(struct remote *r, json_t *doc, const struct args *a, unsigned fl
 	if (!keep)
 		return 0;
 	if (strcmp(keep, "forever") && units_parse_time(keep, &ms, &e) < 0) {
-		remote_usage(r, "--keep: %s", e.msg);
-		trouble_hint(&r->trouble, "type", "--keep 2h, or --keep forever");
+		api_client_usage(r, "--keep: %s", e.msg);
+		cli_error_hint(&r->trouble, "type", "--keep 2h, or --keep forever");
 		return r->status;
 	}
 	json_object_set_new(doc, "retention_ms",

@@ -28,10 +28,10 @@
 void fields_number(json_t *doc, const struct args *a, unsigned flag, const char *key);
 void fields_text(json_t *doc, const struct args *a, unsigned flag, const char *key);
 /* KEY=VALUE as often as given, as one object. */
-must_check int fields_pairs(struct remote *r, json_t *doc, const struct args *a, unsigned flag,
+must_check int fields_pairs(struct api_client *r, json_t *doc, const struct args *a, unsigned flag,
 			    const char *key);
-must_check int fields_on_timeout(struct remote *r, json_t *doc, const struct args *a,
+must_check int fields_on_timeout(struct api_client *r, json_t *doc, const struct args *a,
 				 unsigned flag);
 /* retention_ms; and on_timeout, unless that flag was given. */
-must_check int fields_keep(struct remote *r, json_t *doc, const struct args *a, unsigned flag,
+must_check int fields_keep(struct api_client *r, json_t *doc, const struct args *a, unsigned flag,
 			   unsigned on_timeout);

@@ -9,7 +9,7 @@
 
 enum { MOST_VERBS = 64 };
 
-const struct verb *help_find(const struct verb *const *verbs, const char *name)
+const struct command *help_find(const struct command *const *verbs, const char *name)
 {
 	for (; *verbs; verbs++)
 		if (!strcmp((*verbs)->name, name))
@@ -17,22 +17,22 @@ const struct verb *help_find(const struct verb *const *verbs, const char *name)
 	return NULL;
 }
 
-int help_unknown(const struct verb *const *verbs, const char *typed, int json)
+int help_unknown(const struct command *const *verbs, const char *typed, int json)
 {
 	const char *names[MOST_VERBS + 1] = { 0 }, *close;
 	char shown[SHOWN];
-	struct trouble t;
+	struct cli_error t;
 	unsigned n = 0;
 
 	for (; *verbs; verbs++)
 		if ((*verbs)->group && n < MOST_VERBS)
 			names[n++] = (*verbs)->name;
-	trouble_what(&t, "usage", "no verb named '%s'", trouble_shown(typed, shown));
-	close = nearest_of(typed, names);
+	cli_error_what(&t, "usage", "no verb named '%s'", cli_error_shown(typed, shown));
+	close = suggest_nearest(typed, names);
 	if (close)
-		trouble_hint(&t, "close", "atoll %s", close);
-	trouble_hint(&t, "list", "atoll help");
-	return trouble_say(&t, json, STATUS_USAGE);
+		cli_error_hint(&t, "close", "atoll %s", close);
+	cli_error_hint(&t, "list", "atoll help");
+	return cli_error_print(&t, json, STATUS_USAGE);
 }
 
 static void say_beginning(void)
@@ -44,7 +44,7 @@ static void say_beginning(void)
 	     "  atoll new demo                  a box that stays, in the daemon; atoll exec demo -- CMD");
 }
 
-void help_overview(const struct verb *const *verbs)
+void help_overview(const struct command *const *verbs)
 {
 	const char *group = "";
 
@@ -62,7 +62,7 @@ void help_overview(const struct verb *const *verbs)
 	     "explains it.");
 }
 
-static void list_all(const struct verb *const *verbs)
+static void list_all(const struct command *const *verbs)
 {
 	const char *group = "";
 
@@ -89,7 +89,7 @@ static void print_flag(const struct flag *f)
 	printf("  %-24s %s\n", left, f->help);
 }
 
-void help_verb(const struct verb *v, int whole)
+void help_verb(const struct command *v, int whole)
 {
 	printf("atoll %s%s%s\n  %s\n", v->name, *v->usage ? " " : "", v->usage, v->summary);
 	if (whole && v->notes)
@@ -109,7 +109,7 @@ void help_verb(const struct verb *v, int whole)
 
 static int help(const struct cli *cli, const struct args *a)
 {
-	const struct verb *v;
+	const struct command *v;
 
 	if (!a->nwords) {
 		list_all(cli->verbs);
@@ -122,7 +122,7 @@ static int help(const struct cli *cli, const struct args *a)
 	return 0;
 }
 
-const struct verb verb_help = {
+const struct command verb_help = {
 	.name = "help",
 	.group = "Machine",
 	.usage = "[VERB]",

@@ -25,18 +25,18 @@ static int no_such_box(const struct cli *cli, struct keeper_sync *k, const char 
 	struct wire_box page[PAGE];
 	const char *ids[PAGE + 1] = { 0 }, *close;
 	char shown[SHOWN];
-	struct trouble t;
+	struct cli_error t;
 	struct err e;
 	int n = k->fd < 0 ? 0 : keeper_sync_boxes(k, "", page, PAGE, &e);
 
 	for (int i = 0; i < n; i++)
 		ids[i] = page[i].id;
-	trouble_what(&t, "not_found", "no box named '%s'", trouble_shown(id, shown));
-	close = nearest_of(id, ids);
+	cli_error_what(&t, "not_found", "no box named '%s'", cli_error_shown(id, shown));
+	close = suggest_nearest(id, ids);
 	if (close)
-		trouble_hint(&t, "close", "%s", close);
-	trouble_hint(&t, "list", "atoll ps");
-	return trouble_say(&t, cli->json, STATUS_NOT_FOUND);
+		cli_error_hint(&t, "close", "%s", close);
+	cli_error_hint(&t, "list", "atoll ps");
+	return cli_error_print(&t, cli->json, STATUS_NOT_FOUND);
 }
 
 static int kill_one(const struct cli *cli, struct keeper_sync *k, const char *id)
@@ -48,7 +48,7 @@ static int kill_one(const struct cli *cli, struct keeper_sync *k, const char *id
 	if (boxh_end(k, id, &e) < 0) {
 		if (e.kind == ERR_NOT_FOUND)
 			return no_such_box(cli, k, id);
-		session_failed(cli, &e);
+		local_run_failed(cli, &e);
 		return STATUS_FAILED;
 	}
 	if (!cli->quiet && !cli->json)
@@ -65,8 +65,8 @@ static int kill_all(const struct cli *cli, struct keeper_sync *k)
 	while (k->fd >= 0 && (n = keeper_sync_boxes(k, "", page, PAGE, &e)) > 0)
 		for (int i = 0; i < n; i++)
 			if (boxh_end(k, page[i].id, &e) < 0 && e.kind != ERR_NOT_FOUND)
-				return session_failed(cli, &e), STATUS_FAILED;
-	return n < 0 ? (session_failed(cli, &e), STATUS_FAILED) : 0;
+				return local_run_failed(cli, &e), STATUS_FAILED;
+	return n < 0 ? (local_run_failed(cli, &e), STATUS_FAILED) : 0;
 }
 
 static int kill_local(const struct cli *cli, const struct args *a)
@@ -76,7 +76,7 @@ static int kill_local(const struct cli *cli, const struct args *a)
 	int status = 0;
 
 	if (keeper_sync_open(&k, 0, &e) < 0 && e.sys != ENOENT && e.sys != ECONNREFUSED)
-		return session_failed(cli, &e), STATUS_FAILED;
+		return local_run_failed(cli, &e), STATUS_FAILED;
 	if (args_has(a, KILL_ALL))
 		status = kill_all(cli, &k);
 	for (unsigned i = 0; i < a->nwords; i++) {
@@ -90,13 +90,13 @@ static int kill_local(const struct cli *cli, const struct args *a)
 
 /* ---- the daemon's ---- */
 
-static int is_exec(struct remote *r, const struct args *a)
+static int is_exec(struct api_client *r, const struct args *a)
 {
 	json_t *doc;
 
 	if (a->nwords != 2)
 		return 0;
-	doc = remote_get(r, "/v1/boxes/%s/execs/%s", a->words[0], a->words[1]);
+	doc = api_client_get(r, "/v1/boxes/%s/execs/%s", a->words[0], a->words[1]);
 	json_decref(doc);
 	return doc != NULL;
 }
@@ -109,21 +109,21 @@ static json_t *signal_json(const char *text)
 	return json_pack("{s:o}", "signal", *text && !*end ? json_integer(n) : json_string(text));
 }
 
-static int kill_exec(struct remote *r, const struct args *a)
+static int kill_exec(struct api_client *r, const struct args *a)
 {
 	const char *signal = args_text(a, KILL_SIGNAL, NULL);
-	auto_free char *path = remote_path(signal ? "/v1/boxes/%s/execs/%s/signal" :
+	auto_free char *path = api_client_path(signal ? "/v1/boxes/%s/execs/%s/signal" :
 						    "/v1/boxes/%s/execs/%s",
 					   a->words[0], a->words[1]);
-	json_t *doc = signal ? remote_json(r, "POST", path, signal_json(signal)) :
-			       remote_json(r, "DELETE", path, NULL);
+	json_t *doc = signal ? api_client_json(r, "POST", path, signal_json(signal)) :
+			       api_client_json(r, "DELETE", path, NULL);
 
 	if (!doc) {
-		remote_explain_box(r, a->words[0]);
+		api_client_explain_box(r, a->words[0]);
 		return r->status;
 	}
 	if (r->cli->json && !json_is_null(doc))
-		remote_print(doc);
+		api_client_print(doc);
 	else if (!r->cli->quiet && !r->cli->json)
 		puts(a->words[1]);
 	json_decref(doc);
@@ -131,22 +131,22 @@ static int kill_exec(struct remote *r, const struct args *a)
 }
 
 /* 0: none of the daemon's; 1: settled, *status says how. */
-static int kill_box(struct remote *r, const char *box, int *status)
+static int kill_box(struct api_client *r, const char *box, int *status)
 {
-	auto_free char *path = remote_path("/v1/boxes/%s", box);
-	json_t *doc = remote_json(r, "DELETE", path, NULL);
+	auto_free char *path = api_client_path("/v1/boxes/%s", box);
+	json_t *doc = api_client_json(r, "DELETE", path, NULL);
 
 	if (!doc && r->http == 404)
 		return 0;
 	if (!doc)
-		*status = trouble_say(&r->trouble, r->cli->json, r->status);
+		*status = cli_error_print(&r->trouble, r->cli->json, r->status);
 	else if (!r->cli->quiet && !r->cli->json)
 		puts(box);
 	json_decref(doc);
 	return 1;
 }
 
-static int kill_words(struct remote *r, const struct args *a)
+static int kill_words(struct api_client *r, const struct args *a)
 {
 	struct keeper_sync k = { .fd = -1 };
 	struct err e;
@@ -154,8 +154,8 @@ static int kill_words(struct remote *r, const struct args *a)
 
 	if (args_has(a, KILL_SIGNAL) || is_exec(r, a)) {
 		if (a->nwords != 2) {
-			remote_usage(r, "--signal is for one program in one box");
-			trouble_hint(&r->trouble, "type", "atoll kill -s INT BOX EXEC");
+			api_client_usage(r, "--signal is for one program in one box");
+			cli_error_hint(&r->trouble, "type", "atoll kill -s INT BOX EXEC");
 			return r->status;
 		}
 		return kill_exec(r, a);
@@ -173,8 +173,8 @@ static int kill_words(struct remote *r, const struct args *a)
 		if (k.fd < 0 && !r->reach.chosen)
 			(void)!keeper_sync_open(&k, 0, &e);
 		if (k.fd < 0) {
-			remote_explain_box(r, a->words[i]);
-			one = trouble_say(&r->trouble, r->cli->json, r->status);
+			api_client_explain_box(r, a->words[i]);
+			one = cli_error_print(&r->trouble, r->cli->json, r->status);
 		} else {
 			one = kill_one(r->cli, &k, a->words[i]);
 		}
@@ -187,25 +187,25 @@ static int kill_words(struct remote *r, const struct args *a)
 
 static int kill_boxes(const struct cli *cli, const struct args *a)
 {
-	struct remote r;
-	struct trouble t;
+	struct api_client r;
+	struct cli_error t;
 	int status;
 
 	if (!a->nwords && !args_has(a, KILL_ALL)) {
-		trouble_what(&t, "usage", "kill which box?");
-		trouble_hint(&t, "list", "atoll ls, atoll ps --local");
-		trouble_hint(&t, "all", "atoll kill --all");
-		return trouble_say(&t, cli->json, STATUS_USAGE);
+		cli_error_what(&t, "usage", "kill which box?");
+		cli_error_hint(&t, "list", "atoll ls, atoll ps --local");
+		cli_error_hint(&t, "all", "atoll kill --all");
+		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
 	if (args_has(a, KILL_ALL) || args_has(a, KILL_LOCAL))
 		return kill_local(cli, a);
-	status = remote_open(&r, cli);
+	status = api_client_open(&r, cli);
 	if (!status)
 		status = kill_words(&r, a);
-	remote_close(&r);
+	api_client_close(&r);
 	if (status && r.never && !r.reach.chosen && !args_has(a, KILL_SIGNAL))
 		return kill_local(cli, a);
-	return status && r.trouble.what[0] ? trouble_say(&r.trouble, cli->json, status) : status;
+	return status && r.trouble.what[0] ? cli_error_print(&r.trouble, cli->json, status) : status;
 }
 
 static const struct example examples[] = {
@@ -216,7 +216,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_kill = {
+const struct command verb_kill = {
 	.name = "kill",
 	.group = "Run",
 	.usage = "BOX... | BOX EXEC | --all",

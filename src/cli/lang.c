@@ -58,7 +58,7 @@ static void row(struct table *t, const struct lang *l, const char *version)
 static void list_kernels(void)
 {
 	static const char *const names[] = { "KERNEL", "LANGUAGE", "TITLE", NULL };
-	json_t *all = about_kernels(), *k;
+	json_t *all = lang_json_kernels(), *k;
 	struct table t;
 	size_t i;
 
@@ -87,7 +87,7 @@ static int list(const struct cli *cli)
 
 	versions_ask(&v, NULL);
 	if (cli->json) {
-		say_json(about_all(version_at, &v, about_kernels()));
+		say_json(lang_json_all(version_at, &v, lang_json_kernels()));
 		return 0;
 	}
 	table_init(&t, names);
@@ -99,7 +99,7 @@ static int list(const struct cli *cli)
 	table_print(&t, 1);
 	if (!cli->quiet)
 		list_kernels();
-	about_install(&install);
+	lang_json_install(&install);
 	if (cli->quiet)
 		return 0;
 	if (install.len)
@@ -128,7 +128,7 @@ static int show(const struct cli *cli, const struct lang *l)
 
 	versions_ask(&v, l);
 	if (cli->json) {
-		say_json(about_lang(l, versions_of(&v, l)));
+		say_json(lang_json_lang(l, versions_of(&v, l)));
 		return 0;
 	}
 	lang_install(l, &install);
@@ -156,14 +156,14 @@ static int show(const struct cli *cli, const struct lang *l)
 static int lang(const struct cli *cli, const struct args *a)
 {
 	const struct lang *l = a->nwords ? lang_named(a->words[0]) : NULL;
-	struct trouble t;
+	struct cli_error t;
 
 	if (a->nwords && !l)
-		return runtime_unknown(a->words[0], &t), trouble_say(&t, cli->json, STATUS_USAGE);
+		return runtime_unknown(a->words[0], &t), cli_error_print(&t, cli->json, STATUS_USAGE);
 	if (!l && (args_has(a, LANG_HELLO) || args_has(a, LANG_SELFTEST))) {
-		trouble_what(&t, "usage", "of which language?");
-		trouble_hint(&t, "type", "atoll lang python --hello");
-		return trouble_say(&t, cli->json, STATUS_USAGE);
+		cli_error_what(&t, "usage", "of which language?");
+		cli_error_hint(&t, "type", "atoll lang python --hello");
+		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
 	if (args_has(a, LANG_HELLO) || args_has(a, LANG_SELFTEST)) {
 		fputs(args_has(a, LANG_HELLO) ? l->hello : l->selftest, stdout);
@@ -179,7 +179,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_lang = {
+const struct command verb_lang = {
 	.name = "lang",
 	.group = "Machine",
 	.usage = "[NAME]",

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 struct showing {
-	const struct listing *what;
+	const struct list_output *what;
 	const struct cli *cli;
 	struct table table;
 	json_t *items;
@@ -18,23 +18,23 @@ static int each(void *ctx, json_t *item)
 	if (s->cli->json)
 		json_array_append(s->items, item);
 	else if (s->cli->quiet)
-		puts(remote_text(item, s->what->name));
+		puts(api_client_text(item, s->what->name));
 	else
 		s->what->row(&s->table, item);
 	return 0;
 }
 
-int listing_show(struct remote *r, const char *path, const struct listing *l)
+int list_output_show(struct api_client *r, const char *path, const struct list_output *l)
 {
 	struct showing s = { .what = l, .cli = r->cli, .items = json_array() };
 	int status;
 
 	table_init(&s.table, l->columns);
-	status = remote_list(r, path, each, &s);
+	status = api_client_list(r, path, each, &s);
 	if (!status && r->cli->json) {
 		json_t *doc = json_pack("{s:O, s:n}", "items", s.items, "next");
 
-		remote_print(doc);
+		api_client_print(doc);
 		json_decref(doc);
 	}
 	table_print(&s.table, !status && !r->cli->json && !r->cli->quiet && isatty(1));

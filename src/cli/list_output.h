@@ -3,10 +3,10 @@
 #include "cli/api_client.h"
 #include "cli/table.h"
 
-struct listing {
+struct list_output {
 	const char *const *columns; /* as of a table */
 	const char *name;           /* which member is all that --quiet shows */
 	void (*row)(struct table *t, json_t *item);
 };
 /* Every item below that path. Returns the exit status. */
-int listing_show(struct remote *r, const char *path, const struct listing *l);
+int list_output_show(struct api_client *r, const char *path, const struct list_output *l);

@@ -16,12 +16,12 @@
 
 enum { KEPT_OUTPUT = 1 << 20 };
 
-static int wants_record(const struct session *s)
+static int wants_record(const struct local_run *s)
 {
 	return s->cli->json || s->opt->report;
 }
 
-int session_open(struct session *s, const struct cli *cli, const struct options *opt,
+int local_run_open(struct local_run *s, const struct cli *cli, const struct options *opt,
 		 const char *seed, struct err *e)
 {
 	struct wire_create want = {
@@ -35,7 +35,7 @@ int session_open(struct session *s, const struct cli *cli, const struct options 
 	snprintf(want.seed, sizeof(want.seed), "%s", seed);
 	want.nlayers = opt->nlayers;
 	memcpy(want.layer, opt->layers, sizeof(want.layer));
-	*s = (struct session){
+	*s = (struct local_run){
 		.cli = cli, .opt = opt, .keeper.fd = -1, .box.init = -1, .files.fd = -1
 	};
 	/* A folder that cannot be written to is said before the program runs. */
@@ -60,13 +60,13 @@ int session_open(struct session *s, const struct cli *cli, const struct options 
 	return 0;
 }
 
-int session_files(struct session *s, struct err *e)
+int local_run_files(struct local_run *s, struct err *e)
 {
 	s->files_put = 1;
 	return s->files.fd >= 0 ? 0 : files_open(&s->files, &s->box, e);
 }
 
-void session_close(struct session *s)
+void local_run_close(struct local_run *s)
 {
 	struct err e;
 
@@ -102,7 +102,7 @@ static int catch_signals(sigset_t *before, struct err *e)
 	return fd < 0 ? err_sys(e, "signalfd") : fd;
 }
 
-static int has_terminal(const struct session *s)
+static int has_terminal(const struct local_run *s)
 {
 	if (s->opt->no_tty || s->cli->json || s->no_stdin || !isatty(0) || !isatty(1))
 		return 0;
@@ -110,7 +110,7 @@ static int has_terminal(const struct session *s)
 	return tcgetpgrp(0) == getpgrp();
 }
 
-static void wire_streams(struct session *s, struct exec_pump *st)
+static void wire_streams(struct local_run *s, struct exec_pump *st)
 {
 	st->twice = s->twice || !st->terminal;
 	if (s->no_stdin || (!st->terminal && isatty(0) && !s->opt->interactive))
@@ -130,12 +130,12 @@ static void wire_streams(struct session *s, struct exec_pump *st)
 	}
 }
 
-static uint32_t wall_ms(const struct session *s)
+static uint32_t wall_ms(const struct local_run *s)
 {
 	return s->compiling ? s->lang->times.compile : s->opt->wall_ms;
 }
 
-static struct box_command command(const struct session *s, const char *const *argv, int terminal)
+static struct box_command command(const struct local_run *s, const char *const *argv, int terminal)
 {
 	struct winsize w = { 0 };
 	struct box_command cmd = {
@@ -157,7 +157,7 @@ static struct box_command command(const struct session *s, const char *const *ar
 }
 
 /* Kernel evidence is asked for only when the end needs explaining or will be written down. */
-static void gather(struct session *s, struct exit_info *x)
+static void gather(struct local_run *s, struct exit_info *x)
 {
 	int plain = x->exited && x->exit.why == WIRE_WHY_EXIT && x->exit.status == 0;
 	const char *id = s->box.about.id;
@@ -176,7 +176,7 @@ static void gather(struct session *s, struct exit_info *x)
 		fprintf(stderr, "atoll: no kernel evidence: %s\n", e.msg);
 }
 
-static int run_streams(struct session *s, struct exec_pump *st, const char *const *argv, struct err *e)
+static int run_streams(struct local_run *s, struct exec_pump *st, const char *const *argv, struct err *e)
 {
 	struct box_command cmd;
 	int rc;
@@ -189,7 +189,7 @@ static int run_streams(struct session *s, struct exec_pump *st, const char *cons
 	return rc;
 }
 
-int session_run(struct session *s, const char *const *argv, struct exit_info *out, struct err *e)
+int local_run_exec(struct local_run *s, const char *const *argv, struct exit_info *out, struct err *e)
 {
 	sigset_t before;
 	auto_fd int signals = catch_signals(&before, e);
@@ -230,7 +230,7 @@ int session_run(struct session *s, const char *const *argv, struct exit_info *ou
 
 /* ---- afterwards ---- */
 
-static void say_end(const struct session *s, const struct exit_info *x)
+static void say_end(const struct local_run *s, const struct exit_info *x)
 {
 	auto_buf struct buf sentence = { 0 }, hint = { 0 };
 
@@ -259,7 +259,7 @@ static int write_report(const char *path, const json_t *doc, struct err *e)
 	return bad ? err_sys(e, "write the report to %.80s", path) : 0;
 }
 
-static void note_errors(const struct session *s, json_t *doc, const struct exit_info *x)
+static void note_errors(const struct local_run *s, json_t *doc, const struct exit_info *x)
 {
 	json_t *found = NULL;
 
@@ -272,7 +272,7 @@ static void note_errors(const struct session *s, json_t *doc, const struct exit_
 		json_object_set_new(doc, s->compiling ? "errors" : "error", found);
 }
 
-static json_t *make_record(struct session *s, const char *template, const char *const *argv,
+static json_t *make_record(struct local_run *s, const char *template, const char *const *argv,
 			   const struct exit_info *x)
 {
 	struct record r = {
@@ -305,7 +305,7 @@ static json_t *make_record(struct session *s, const char *template, const char *
 }
 
 /* Also of a program that failed: what it wrote may tell why. A compiler's work stays in the box. */
-static int bring_out(struct session *s, struct err *e)
+static int bring_out(struct local_run *s, struct err *e)
 {
 	char size[UNITS_TEXT];
 
@@ -325,7 +325,7 @@ static int bring_out(struct session *s, struct err *e)
 	return 0;
 }
 
-int session_report(struct session *s, const char *template, const char *const *argv,
+int local_run_report(struct local_run *s, const char *template, const char *const *argv,
 		   const struct exit_info *x)
 {
 	json_t *doc = wants_record(s) ? make_record(s, template, argv, x) : NULL;
@@ -334,11 +334,11 @@ int session_report(struct session *s, const char *template, const char *const *a
 
 	say_end(s, x);
 	if (bring_out(s, &e) < 0)
-		status = session_failed(s->cli, &e);
+		status = local_run_failed(s->cli, &e);
 	if (!doc)
 		return status;
 	if (s->opt->report && write_report(s->opt->report, doc, &e) < 0)
-		status = session_failed(s->cli, &e);
+		status = local_run_failed(s->cli, &e);
 	if (s->cli->json) {
 		json_dumpf(doc, stdout, JSON_COMPACT | RECORD_DIGITS);
 		putchar('\n');
@@ -347,24 +347,24 @@ int session_report(struct session *s, const char *template, const char *const *a
 	return status;
 }
 
-int session_failed(const struct cli *cli, const struct err *e)
+int local_run_failed(const struct cli *cli, const struct err *e)
 {
-	struct trouble t;
+	struct cli_error t;
 
 	if (e->sys == E2BIG) {
-		trouble_what(&t, "limit", "%s", e->msg);
-		trouble_hint(&t, "instead", "put it into a file: atoll run -w DIR -- CMD");
-		return trouble_say(&t, cli->json, STATUS_CANNOT_RUN);
+		cli_error_what(&t, "limit", "%s", e->msg);
+		cli_error_hint(&t, "instead", "put it into a file: atoll run -w DIR -- CMD");
+		return cli_error_print(&t, cli->json, STATUS_CANNOT_RUN);
 	}
-	trouble_what(&t, err_kind_name(e->kind), "%s", e->msg);
+	cli_error_what(&t, err_kind_name(e->kind), "%s", e->msg);
 	if (e->sys == ENOSPC || e->sys == EDQUOT) {
-		trouble_hint(&t, "raise", "--disk SIZE, --files N");
-		return trouble_say(&t, cli->json, STATUS_OURS);
+		cli_error_hint(&t, "raise", "--disk SIZE, --files N");
+		return cli_error_print(&t, cli->json, STATUS_OURS);
 	}
 	if (e->kind == ERR_LIMIT) {
-		trouble_hint(&t, "flags", "atoll run -h");
-		return trouble_say(&t, cli->json, STATUS_USAGE);
+		cli_error_hint(&t, "flags", "atoll run -h");
+		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
-	trouble_hint(&t, "check", "atoll doctor");
-	return trouble_say(&t, cli->json, STATUS_OURS);
+	cli_error_hint(&t, "check", "atoll doctor");
+	return cli_error_print(&t, cli->json, STATUS_OURS);
 }

@@ -11,7 +11,7 @@
 #include "cli/options.h"
 #include "lang/lang.h"
 
-struct session {
+struct local_run {
 	const struct cli *cli;
 	const struct options *opt;
 	struct keeper_sync keeper;
@@ -35,16 +35,16 @@ struct session {
 };
 
 /* seed: the interpreter that should wait in the box, or "". */
-must_check int session_open(struct session *s, const struct cli *cli, const struct options *opt,
+must_check int local_run_open(struct local_run *s, const struct cli *cli, const struct options *opt,
 			    const char *seed, struct err *e);
-must_check int session_files(struct session *s, struct err *e); /* makes s->files usable */
+must_check int local_run_files(struct local_run *s, struct err *e); /* makes s->files usable */
 /* Runs one command to its end. */
-must_check int session_run(struct session *s, const char *const *argv, struct exit_info *out,
+must_check int local_run_exec(struct local_run *s, const char *const *argv, struct exit_info *out,
 			   struct err *e);
 /* Says what has to be said, writes the record, returns the exit status. */
-int session_report(struct session *s, const char *template, const char *const *argv,
+int local_run_report(struct local_run *s, const char *template, const char *const *argv,
 		   const struct exit_info *end);
-void session_close(struct session *s);
+void local_run_close(struct local_run *s);
 
 /* Our own failure, with the hint that fits its kind. Returns the exit status. */
-int session_failed(const struct cli *cli, const struct err *e);
+int local_run_failed(const struct cli *cli, const struct err *e);

@@ -12,44 +12,44 @@ static const struct flag flags[LOGS_NFLAGS] = {
 	[LOGS_FOLLOW] = { "follow", 'f', FLAG_SWITCH, NULL, "go on until the program is over" },
 };
 
-static int print_log(struct remote *r, const char *box, const char *exec, int whole)
+static int print_log(struct api_client *r, const char *box, const char *exec, int whole)
 {
-	struct follow f;
+	struct exec_follow f;
 	int status;
 
-	follow_init(&f, r, box);
+	exec_follow_init(&f, r, box);
 	f.snapshot = !whole;
 	f.lines = r->cli->json;
-	status = follow_exec(&f, exec);
-	follow_fini(&f);
+	status = exec_follow_exec(&f, exec);
+	exec_follow_fini(&f);
 	return status;
 }
 
-static int logs(struct remote *r, const struct args *a)
+static int logs(struct api_client *r, const struct args *a)
 {
 	char exec[64] = "";
 	int status;
 
 	if (!a->nwords) {
-		remote_usage(r, "logs of which box?");
-		trouble_hint(&r->trouble, "list", "atoll ls");
+		api_client_usage(r, "logs of which box?");
+		cli_error_hint(&r->trouble, "list", "atoll ls");
 		return r->status;
 	}
 	if (a->nwords > 1)
 		snprintf(exec, sizeof(exec), "%s", a->words[1]);
-	else if (inside_newest(r, a->words[0], 0, exec))
+	else if (attach_newest(r, a->words[0], 0, exec))
 		return r->status;
 	if (!*exec)
 		return 0; /* nothing was run, so nothing was written */
 	status = print_log(r, a->words[0], exec, args_has(a, LOGS_FOLLOW));
 	if (status && r->http == 404)
-		remote_explain_box(r, a->words[0]);
+		api_client_explain_box(r, a->words[0]);
 	return status;
 }
 
 static int run_logs(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, logs);
+	return api_client_verb(cli, a, logs);
 }
 
 static const struct example examples[] = {
@@ -58,7 +58,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_logs = {
+const struct command verb_logs = {
 	.name = "logs",
 	.group = "Observe",
 	.usage = "[-f] BOX [EXEC]",

@@ -20,7 +20,7 @@ static const struct flag flags[LS_NFLAGS] = {
 static void add(struct buf *path, const char *key, const char *value)
 {
 	buf_printf(path, "%c%s=", strchr(buf_str(path), '?') ? '&' : '?', key);
-	remote_escape(path, value);
+	api_client_escape(path, value);
 }
 
 static void filter(struct buf *path, const struct args *a)
@@ -45,33 +45,33 @@ static void row(struct table *t, json_t *box)
 {
 	char text[24];
 
-	table_cell(t, "%s", remote_text(box, "id"));
-	table_cell(t, "%s", remote_text(box, "name"));
-	table_cell(t, "%s", remote_text(box, "state"));
-	table_cell(t, "%s", remote_text(box, "template"));
-	table_cell(t, "%lld", (long long)remote_int(box, "running", 0));
-	table_cell(t, "%s", remote_since(text, box, "created"));
+	table_cell(t, "%s", api_client_text(box, "id"));
+	table_cell(t, "%s", api_client_text(box, "name"));
+	table_cell(t, "%s", api_client_text(box, "state"));
+	table_cell(t, "%s", api_client_text(box, "template"));
+	table_cell(t, "%lld", (long long)api_client_int(box, "running", 0));
+	table_cell(t, "%s", api_client_since(text, box, "created"));
 	if (json_is_string(json_object_get(box, "kept_until")))
-		table_cell(t, "%s", remote_until(text, box, "kept_until"));
-	else if (!strcmp(remote_text(box, "state"), "gone"))
-		table_cell(t, "%s", remote_text(box, "cause"));
+		table_cell(t, "%s", api_client_until(text, box, "kept_until"));
+	else if (!strcmp(api_client_text(box, "state"), "gone"))
+		table_cell(t, "%s", api_client_text(box, "cause"));
 	else
-		table_cell(t, "%s", remote_until(text, box, "ends"));
+		table_cell(t, "%s", api_client_until(text, box, "ends"));
 }
 
-static int list(struct remote *r, const struct args *a)
+static int list(struct api_client *r, const struct args *a)
 {
 	static const char *const columns[] = { "BOX",	  "NAME",     "STATE", "TEMPLATE",
 					       ">PROGRAMS", ">AGE", ">ENDS IN", NULL };
 	auto_buf struct buf path = { 0 };
 
 	filter(&path, a);
-	return listing_show(r, buf_str(&path), &(struct listing){ columns, "id", row });
+	return list_output_show(r, buf_str(&path), &(struct list_output){ columns, "id", row });
 }
 
 static int run_ls(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, list);
+	return api_client_verb(cli, a, list);
 }
 
 static const struct example examples[] = {
@@ -81,7 +81,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_ls = {
+const struct command verb_ls = {
 	.name = "ls",
 	.group = "Boxes",
 	.usage = "[FLAGS]",

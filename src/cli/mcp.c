@@ -35,7 +35,7 @@ struct carrier {
 };
 
 struct gateway {
-	struct remote *remote;
+	struct api_client *remote;
 	char session[SESSION];
 	char version[32];
 	json_t *hello; /* the client's `initialize`, for a daemon that has forgotten us */
@@ -67,7 +67,7 @@ static void pass(struct trip *t, char kind, const char *text, size_t n)
 	if (line.len == 1)
 		return;
 	buf_putc(&line, '\n');
-	if (remote_write(t->out, line.p, line.len) < 0)
+	if (api_client_write(t->out, line.p, line.len) < 0)
 		_exit(1);
 }
 
@@ -296,7 +296,7 @@ static void carry(const struct gateway *g, const json_t *message, int out)
 
 static int say(struct gateway *g, const char *text, size_t n)
 {
-	if (!g->broken && remote_write(1, text, n) < 0)
+	if (!g->broken && api_client_write(1, text, n) < 0)
 		g->broken = 1;
 	return g->broken;
 }
@@ -524,7 +524,7 @@ static void end_session(struct gateway *g)
 	http_answer_fini(&answer);
 }
 
-static int run(struct remote *r, const struct args *a)
+static int run(struct api_client *r, const struct args *a)
 {
 	struct gateway g = { .remote = r };
 
@@ -546,7 +546,7 @@ static int run(struct remote *r, const struct args *a)
 
 static int verb(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, run);
+	return api_client_verb(cli, a, run);
 }
 
 static const struct example examples[] = {
@@ -555,7 +555,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_mcp = {
+const struct command verb_mcp = {
 	.name = "mcp",
 	.group = "Machine",
 	.usage = "",

@@ -31,17 +31,17 @@ static void roles_of(const json_t *doc, const char *model, struct buf *out)
 				buf_printf(out, i ? "%s%s:%zu" : "%s%s", out->len ? " " : "", role, i + 1);
 }
 
-static int list(struct remote *r)
+static int list(struct api_client *r)
 {
 	static const char *const columns[] = { "MODEL", "NAME", "PROVIDER", "DIALECT", ">IN", ">OUT", "ROLES", NULL };
-	json_t *doc = remote_get(r, "/v1/models"), *m;
+	json_t *doc = api_client_get(r, "/v1/models"), *m;
 	struct table t;
 	size_t i;
 
 	if (!doc)
 		return r->status;
 	if (r->cli->json) {
-		remote_print(doc);
+		api_client_print(doc);
 		json_decref(doc);
 		return 0;
 	}
@@ -50,11 +50,11 @@ static int list(struct remote *r)
 		const json_t *price = json_object_get(m, "price");
 		auto_buf struct buf roles = { 0 };
 
-		roles_of(doc, remote_text(m, "id"), &roles);
-		table_cell(&t, "%s", remote_text(m, "id"));
-		table_cell(&t, "%s", remote_text(m, "name"));
-		table_cell(&t, "%s", remote_text(m, "provider"));
-		table_cell(&t, "%s", remote_text(m, "dialect"));
+		roles_of(doc, api_client_text(m, "id"), &roles);
+		table_cell(&t, "%s", api_client_text(m, "id"));
+		table_cell(&t, "%s", api_client_text(m, "name"));
+		table_cell(&t, "%s", api_client_text(m, "provider"));
+		table_cell(&t, "%s", api_client_text(m, "dialect"));
 		table_cell(&t, "%g", json_number_value(json_object_get(price, "in")));
 		table_cell(&t, "%g", json_number_value(json_object_get(price, "out")));
 		table_cell(&t, "%s", buf_str(&roles));
@@ -65,7 +65,7 @@ static int list(struct remote *r)
 }
 
 /* "-": from the standard input. */
-static int read_question(struct remote *r, const char *word, struct buf *out)
+static int read_question(struct api_client *r, const char *word, struct buf *out)
 {
 	ssize_t n;
 
@@ -75,7 +75,7 @@ static int read_question(struct remote *r, const char *word, struct buf *out)
 	}
 	while (out->len <= QUESTION && (n = read(0, buf_space(out, 65536), 65536)) > 0)
 		buf_grew(out, (size_t)n);
-	return out->len <= QUESTION ? 0 : remote_usage(r, "a question of more than 1 MiB");
+	return out->len <= QUESTION ? 0 : api_client_usage(r, "a question of more than 1 MiB");
 }
 
 static void say_usage(const json_t *doc)
@@ -83,13 +83,13 @@ static void say_usage(const json_t *doc)
 	const json_t *u = json_object_get(doc, "usage");
 
 	fprintf(stderr, "atoll: %s, %lld ms, %lld tries, tokens %lld in (%lld cached) %lld out, cost %.6f\n",
-		remote_text(doc, "why"), (long long)remote_int(doc, "ms", 0), (long long)remote_int(doc, "tries", 0),
-		(long long)(remote_int(u, "in", 0) + remote_int(u, "cache_read", 0) + remote_int(u, "cache_write", 0)),
-		(long long)remote_int(u, "cache_read", 0), (long long)remote_int(u, "out", 0),
+		api_client_text(doc, "why"), (long long)api_client_int(doc, "ms", 0), (long long)api_client_int(doc, "tries", 0),
+		(long long)(api_client_int(u, "in", 0) + api_client_int(u, "cache_read", 0) + api_client_int(u, "cache_write", 0)),
+		(long long)api_client_int(u, "cache_read", 0), (long long)api_client_int(u, "out", 0),
 		json_number_value(json_object_get(u, "cost")));
 }
 
-static int ask(struct remote *r, const struct args *a)
+static int ask(struct api_client *r, const struct args *a)
 {
 	auto_buf struct buf text = { 0 };
 	json_t *doc;
@@ -107,13 +107,13 @@ static int ask(struct remote *r, const struct args *a)
 		json_object_set_new(doc, "system", json_pack("[s]", args_text(a, MODEL_SYSTEM, "")));
 	if (args_has(a, MODEL_TOKENS))
 		json_object_set_new(doc, "max_tokens", json_integer((json_int_t)args_value(a, MODEL_TOKENS, 0)));
-	doc = remote_json(r, "POST", "/v1/models/ask", doc);
+	doc = api_client_json(r, "POST", "/v1/models/ask", doc);
 	if (!doc)
 		return r->status;
 	if (r->cli->json) {
-		remote_print(doc);
+		api_client_print(doc);
 	} else {
-		puts(remote_text(doc, "text"));
+		puts(api_client_text(doc, "text"));
 		if (!r->cli->quiet)
 			say_usage(doc);
 	}
@@ -121,7 +121,7 @@ static int ask(struct remote *r, const struct args *a)
 	return 0;
 }
 
-static int model(struct remote *r, const struct args *a)
+static int model(struct api_client *r, const struct args *a)
 {
 	const char *what = a->nwords ? a->words[0] : "ls";
 
@@ -129,14 +129,14 @@ static int model(struct remote *r, const struct args *a)
 		return list(r);
 	if (!strcmp(what, "ask") && a->nwords == 2)
 		return ask(r, a);
-	remote_usage(r, "what about models?");
-	trouble_hint(&r->trouble, "type", "atoll model ls | ask TEXT");
+	api_client_usage(r, "what about models?");
+	cli_error_hint(&r->trouble, "type", "atoll model ls | ask TEXT");
 	return r->status;
 }
 
 static int run_model(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, model);
+	return api_client_verb(cli, a, model);
 }
 
 static const struct example examples[] = {
@@ -146,7 +146,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_model = {
+const struct command verb_model = {
 	.name = "model",
 	.group = "Machine",
 	.usage = "ls | ask TEXT",

@@ -55,7 +55,7 @@ static const struct flag flags[NEW_NFLAGS] = {
 	[NEW_COLD] = OPTION_COLD,
 };
 
-static int put_volumes(struct remote *r, json_t *doc, const struct args *a)
+static int put_volumes(struct api_client *r, json_t *doc, const struct args *a)
 {
 	json_t *all = json_array();
 
@@ -75,8 +75,8 @@ static int put_volumes(struct remote *r, json_t *doc, const struct args *a)
 							 (size_t)(end - colon - 1), "read_only",
 							 *end != 0)) < 0) {
 			json_decref(all);
-			return remote_usage(r, "--volume: '%s' is not NAME:/PATH or NAME:/PATH:ro",
-					    trouble_shown(text, shown));
+			return api_client_usage(r, "--volume: '%s' is not NAME:/PATH or NAME:/PATH:ro",
+					    cli_error_shown(text, shown));
 		}
 	}
 	if (json_array_size(all))
@@ -98,7 +98,7 @@ static json_t *limits_of(const struct args *a)
 	return l;
 }
 
-static int describe(struct remote *r, json_t *doc, const struct args *a)
+static int describe(struct api_client *r, json_t *doc, const struct args *a)
 {
 	if (fields_on_timeout(r, doc, a, NEW_ON_TIMEOUT))
 		return r->status;
@@ -122,20 +122,20 @@ static int describe(struct remote *r, json_t *doc, const struct args *a)
 
 static void say(const struct cli *cli, const json_t *box)
 {
-	const char *name = remote_text(box, "name"), *id = remote_text(box, "id");
+	const char *name = api_client_text(box, "name"), *id = api_client_text(box, "id");
 	char ends[24];
 
 	if (cli->json) {
-		remote_print(box);
+		api_client_print(box);
 		return;
 	}
 	puts(*name && !cli->quiet ? name : id);
 	if (!cli->quiet && isatty(2))
 		fprintf(stderr, "atoll: box %s is ready and ends in %s\n", id,
-			remote_until(ends, box, "ends"));
+			api_client_until(ends, box, "ends"));
 }
 
-static int make(struct remote *r, const struct args *a)
+static int make(struct api_client *r, const struct args *a)
 {
 	json_t *doc = json_object();
 	char once[ID_LEN + 1];
@@ -148,7 +148,7 @@ static int make(struct remote *r, const struct args *a)
 	/* So that it is made once, even if the answer is lost and we ask again. */
 	if (id_new(once, &e) == 0)
 		r->once = once;
-	doc = remote_json(r, "POST", "/v1/boxes", doc);
+	doc = api_client_json(r, "POST", "/v1/boxes", doc);
 	if (!doc)
 		return r->status;
 	say(r->cli, doc);
@@ -158,7 +158,7 @@ static int make(struct remote *r, const struct args *a)
 
 static int run_new(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, make);
+	return api_client_verb(cli, a, make);
 }
 
 static const struct example examples[] = {
@@ -170,7 +170,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_new = {
+const struct command verb_new = {
 	.name = "new",
 	.group = "Boxes",
 	.usage = "[FLAGS] [NAME]",

@@ -89,7 +89,7 @@ static void read_env(struct options *o, const struct args *a)
 }
 
 static int read_without(struct options *o, const struct cli *cli, const struct args *a,
-			struct trouble *t)
+			struct cli_error *t)
 {
 #ifdef ATOLL_TEST
 	for (unsigned i = 0; i < a->ngiven; i++) {
@@ -100,9 +100,9 @@ static int read_without(struct options *o, const struct cli *cli, const struct a
 		if (a->given[i].flag != OPT_WITHOUT ||
 		    cli->without(a->given[i].text, &o->without_launch, &o->without_init) == 0)
 			continue;
-		trouble_what(t, "usage", "--without: no row named '%s'",
-			     trouble_shown(a->given[i].text, shown));
-		trouble_hint(t, "list", "atoll policy steps");
+		cli_error_what(t, "usage", "--without: no row named '%s'",
+			     cli_error_shown(a->given[i].text, shown));
+		cli_error_hint(t, "list", "atoll policy steps");
 		return -1;
 	}
 #else
@@ -111,7 +111,7 @@ static int read_without(struct options *o, const struct cli *cli, const struct a
 	return 0;
 }
 
-int options_read(struct options *o, const struct cli *cli, const struct args *a, struct trouble *t)
+int options_read(struct options *o, const struct cli *cli, const struct args *a, struct cli_error *t)
 {
 	struct wire_limits l = box_default_limits();
 	const char *net = args_text(a, OPT_NET, "off");
@@ -138,10 +138,10 @@ int options_read(struct options *o, const struct cli *cli, const struct args *a,
 		.create_flags = args_has(a, OPT_COLD) ? WIRE_CREATE_COLD : 0,
 	};
 	if (strcmp(net, "off") != 0) {
-		trouble_what(t, "usage", "--net: '%s' is not possible here",
-			     trouble_shown(net, shown));
-		trouble_why(t, "only a box of the daemon can have hosts to reach: network.allow");
-		trouble_hint(t, "type", "--net off, or leave it out");
+		cli_error_what(t, "usage", "--net: '%s' is not possible here",
+			     cli_error_shown(net, shown));
+		cli_error_why(t, "only a box of the daemon can have hosts to reach: network.allow");
+		cli_error_hint(t, "type", "--net off, or leave it out");
 		return -1;
 	}
 	if (read_without(o, cli, a, t) < 0)

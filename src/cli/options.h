@@ -70,6 +70,6 @@ struct options {
 };
 
 must_check int options_read(struct options *o, const struct cli *cli, const struct args *a,
-			    struct trouble *t);
+			    struct cli_error *t);
 void options_fini(struct options *o);
 const char *options_terminal(void); /* "TERM=..." of ours, or a usual one */

@@ -49,26 +49,26 @@ json_t *packages_json(const struct args *a, unsigned flag, const char *otherwise
 /* ---- installing ---- */
 
 struct adding {
-	struct remote *r;
+	struct api_client *r;
 	struct options *options; /* NULL: not for a box */
 	json_t *done;
 };
 
-static void say_failure(struct remote *r, const json_t *error)
+static void say_failure(struct api_client *r, const json_t *error)
 {
 	const json_t *near = json_object_get(error, "near"), *v;
 	char shown[SHOWN];
 	size_t i;
 
-	trouble_what(&r->trouble, "install", "%.300s", remote_text(error, "message"));
-	if (*remote_text(error, "why"))
-		trouble_why(&r->trouble, "%.300s", remote_text(error, "why"));
-	json_array_foreach(near, i, v) trouble_hint(&r->trouble, "close", "%s",
-						    trouble_shown(json_string_value(v), shown));
+	cli_error_what(&r->trouble, "install", "%.300s", api_client_text(error, "message"));
+	if (*api_client_text(error, "why"))
+		cli_error_why(&r->trouble, "%.300s", api_client_text(error, "why"));
+	json_array_foreach(near, i, v) cli_error_hint(&r->trouble, "close", "%s",
+						    cli_error_shown(json_string_value(v), shown));
 	if (json_array_size(json_object_get(error, "versions"))) {
 		auto_free char *text = json_dumps(json_object_get(error, "versions"), JSON_COMPACT);
 
-		trouble_hint(&r->trouble, "versions", "%.200s", text ? text : "");
+		cli_error_hint(&r->trouble, "versions", "%.200s", text ? text : "");
 	}
 	r->status = r->runs ? STATUS_OURS : STATUS_FAILED;
 }
@@ -76,13 +76,13 @@ static void say_failure(struct remote *r, const json_t *error)
 static int each_line(void *ctx, json_t *line)
 {
 	struct adding *a = ctx;
-	const char *type = remote_text(line, "type");
+	const char *type = api_client_text(line, "type");
 
 	if (!strcmp(type, "install")) {
-		const char *text = remote_text(line, "text");
+		const char *text = api_client_text(line, "text");
 
 		if (!a->r->cli->quiet && (a->r->cli->verbose || isatty(2) || !a->options))
-			(void)!remote_write(2, text, strlen(text));
+			(void)!api_client_write(2, text, strlen(text));
 		return 0;
 	}
 	if (!strcmp(type, "error"))
@@ -92,7 +92,7 @@ static int each_line(void *ctx, json_t *line)
 	return 1;
 }
 
-static void warn(const struct remote *r, const json_t *done)
+static void warn(const struct api_client *r, const json_t *done)
 {
 	const json_t *v;
 	size_t i;
@@ -104,12 +104,12 @@ static void warn(const struct remote *r, const json_t *done)
 /* 0 with a->done, or the status. */
 static int install(struct adding *a, json_t *take_packages)
 {
-	struct remote *r = a->r;
-	int status = remote_lines(r, "POST", "/v1/packages",
+	struct api_client *r = a->r;
+	int status = api_client_lines(r, "POST", "/v1/packages",
 				  json_pack("{s:o}", "packages", take_packages), each_line, a);
 
 	if (status && r->lost)
-		trouble_hint(&r->trouble, "start",
+		cli_error_hint(&r->trouble, "start",
 			     "atoll serve: it is the daemon that installs packages");
 	if (status)
 		return status;
@@ -128,7 +128,7 @@ static int take_layers(struct options *o, const json_t *done)
 	{
 		if (o->nlayers == WIRE_LAYERS)
 			return -1;
-		snprintf(o->layers[o->nlayers++], WIRE_LAYER_ID, "%s", remote_text(set, "layer"));
+		snprintf(o->layers[o->nlayers++], WIRE_LAYER_ID, "%s", api_client_text(set, "layer"));
 	}
 	return 0;
 }
@@ -139,13 +139,13 @@ int packages_for(struct options *o, const struct cli *cli, const struct args *a,
 	int m = language ? package_manager_of(language) : PM_PIP;
 	json_t *packages = packages_json(
 		a, flag, package_manager_name(m < 0 ? PM_PIP : (enum package_manager)m));
-	struct remote r;
+	struct api_client r;
 	struct adding x = { .r = &r, .options = o };
 	int status;
 
 	if (!packages)
 		return 0;
-	status = remote_open(&r, cli);
+	status = api_client_open(&r, cli);
 	r.runs = 1;
 	if (!status)
 		status = install(&x, packages);
@@ -155,8 +155,8 @@ int packages_for(struct options *o, const struct cli *cli, const struct args *a,
 		status = STATUS_OURS;
 	json_decref(x.done);
 	if (status)
-		trouble_say(&r.trouble, cli->json, status);
-	remote_close(&r);
+		cli_error_print(&r.trouble, cli->json, status);
+	api_client_close(&r);
 	return status;
 }
 
@@ -166,23 +166,23 @@ static void row(struct table *t, json_t *v)
 {
 	char text[UNITS_TEXT];
 
-	table_cell(t, "%.12s", remote_text(v, "set"));
-	table_cell(t, "%s", remote_text(v, "manager"));
-	table_cell(t, "%lld", (long long)remote_int(v, "uses", 0));
-	table_cell(t, "%s", units_size(text, (uint64_t)remote_int(v, "bytes", 0)));
-	table_cell(t, "%s", remote_since(text, v, "used"));
-	table_cell(t, "%s", remote_text(v, "packages"));
+	table_cell(t, "%.12s", api_client_text(v, "set"));
+	table_cell(t, "%s", api_client_text(v, "manager"));
+	table_cell(t, "%lld", (long long)api_client_int(v, "uses", 0));
+	table_cell(t, "%s", units_size(text, (uint64_t)api_client_int(v, "bytes", 0)));
+	table_cell(t, "%s", api_client_since(text, v, "used"));
+	table_cell(t, "%s", api_client_text(v, "packages"));
 }
 
-static int list(struct remote *r)
+static int list(struct api_client *r)
 {
 	static const char *const columns[] = { "SET",   "MANAGER",  ">USES", ">SIZE",
 					       ">USED", "PACKAGES", NULL };
 
-	return listing_show(r, "/v1/packages", &(struct listing){ columns, "set", row });
+	return list_output_show(r, "/v1/packages", &(struct list_output){ columns, "set", row });
 }
 
-static int add(struct remote *r, const struct args *a)
+static int add(struct api_client *r, const struct args *a)
 {
 	struct adding x = { .r = r };
 	json_t *all = json_object(), *set;
@@ -193,10 +193,10 @@ static int add(struct remote *r, const struct args *a)
 		add_word(all, a->words[w], "pip");
 	status = install(&x, all);
 	if (!status && r->cli->json)
-		remote_print(x.done);
+		api_client_print(x.done);
 	else if (!status)
 		json_array_foreach(json_object_get(x.done, "sets"), i, set)
-			puts(remote_text(set, "set"));
+			puts(api_client_text(set, "set"));
 	json_decref(x.done);
 	return status;
 }
@@ -211,7 +211,7 @@ struct seeking {
 static int seek(void *ctx, json_t *v)
 {
 	struct seeking *s = ctx;
-	const char *set = remote_text(v, "set");
+	const char *set = api_client_text(v, "set");
 
 	if (strncmp(set, s->want, strlen(s->want)) == 0) {
 		s->several |= s->found[0] != 0;
@@ -220,21 +220,21 @@ static int seek(void *ctx, json_t *v)
 	return 0;
 }
 
-static int each_named(struct remote *r, const struct args *a,
-		      int (*act)(struct remote *r, const char *set))
+static int each_named(struct api_client *r, const struct args *a,
+		      int (*act)(struct api_client *r, const char *set))
 {
 	for (unsigned i = 1; i < a->nwords; i++) {
 		struct seeking s = { .want = a->words[i] };
 		char shown[SHOWN];
-		int status = remote_list(r, "/v1/packages", seek, &s);
+		int status = api_client_list(r, "/v1/packages", seek, &s);
 
 		if (status)
 			return status;
 		if (!s.found[0] || s.several) {
-			trouble_what(&r->trouble, "not_found", "%s set of packages named '%s'",
+			cli_error_what(&r->trouble, "not_found", "%s set of packages named '%s'",
 				     s.several ? "more than one" : "no",
-				     trouble_shown(a->words[i], shown));
-			trouble_hint(&r->trouble, "list", "atoll packages ls");
+				     cli_error_shown(a->words[i], shown));
+			cli_error_hint(&r->trouble, "list", "atoll packages ls");
 			return r->status = STATUS_NOT_FOUND;
 		}
 		status = act(r, s.found);
@@ -244,19 +244,19 @@ static int each_named(struct remote *r, const struct args *a,
 	return 0;
 }
 
-static int drop(struct remote *r, const char *set)
+static int drop(struct api_client *r, const char *set)
 {
-	auto_free char *path = remote_path("/v1/packages/%s", set);
-	json_t *doc = remote_json(r, "DELETE", path, NULL);
+	auto_free char *path = api_client_path("/v1/packages/%s", set);
+	json_t *doc = api_client_json(r, "DELETE", path, NULL);
 
 	json_decref(doc);
 	return doc ? 0 : r->status;
 }
 
-static int check(struct remote *r, const char *set)
+static int check(struct api_client *r, const char *set)
 {
-	auto_free char *path = remote_path("/v1/packages/%s/check", set);
-	json_t *doc = remote_json(r, "POST", path, NULL);
+	auto_free char *path = api_client_path("/v1/packages/%s/check", set);
+	json_t *doc = api_client_json(r, "POST", path, NULL);
 
 	json_decref(doc);
 	if (doc && !r->cli->quiet)
@@ -264,7 +264,7 @@ static int check(struct remote *r, const char *set)
 	return doc ? 0 : r->status;
 }
 
-static int packages(struct remote *r, const struct args *a)
+static int packages(struct api_client *r, const struct args *a)
 {
 	const char *what = a->nwords ? a->words[0] : "ls";
 
@@ -276,15 +276,15 @@ static int packages(struct remote *r, const struct args *a)
 		return each_named(r, a, drop);
 	if (!strcmp(what, "check") && a->nwords > 1)
 		return each_named(r, a, check);
-	remote_usage(r, "what about packages?");
-	trouble_hint(&r->trouble, "type",
+	api_client_usage(r, "what about packages?");
+	cli_error_hint(&r->trouble, "type",
 		     "atoll packages ls | add NAME... | rm SET... | check SET...");
 	return r->status;
 }
 
 static int run_packages(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, packages);
+	return api_client_verb(cli, a, packages);
 }
 
 static const struct example examples[] = {
@@ -294,7 +294,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_packages = {
+const struct command verb_packages = {
 	.name = "packages",
 	.group = "Boxes",
 	.usage = "ls | add NAME... | rm SET... | check SET...",

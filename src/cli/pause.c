@@ -11,25 +11,25 @@ static const struct flag flags[PAUSE_NFLAGS] = {
 	[PAUSE_FILES] = { "files-only", 0, FLAG_SWITCH, NULL, "end its programs, keep its files" },
 };
 
-static int ask(struct remote *r, const char *name, const char *what, json_t *take_body)
+static int ask(struct api_client *r, const char *name, const char *what, json_t *take_body)
 {
-	auto_free char *path = remote_path("/v1/boxes/%s/%s", name, what);
-	json_t *box = remote_json(r, "POST", path, take_body);
+	auto_free char *path = api_client_path("/v1/boxes/%s/%s", name, what);
+	json_t *box = api_client_json(r, "POST", path, take_body);
 
 	if (!box) {
-		remote_explain_box(r, name);
+		api_client_explain_box(r, name);
 		return r->status;
 	}
 	if (r->cli->json)
-		remote_print(box);
+		api_client_print(box);
 	json_decref(box);
 	return 0;
 }
 
-static int pause_each(struct remote *r, const struct args *a)
+static int pause_each(struct api_client *r, const struct args *a)
 {
 	if (!a->nwords)
-		return remote_usage(r, "pause which box?");
+		return api_client_usage(r, "pause which box?");
 	for (unsigned i = 0; i < a->nwords; i++)
 		if (ask(r, a->words[i], "pause",
 			json_pack("{s:b}", "memory", !args_has(a, PAUSE_FILES))))
@@ -37,10 +37,10 @@ static int pause_each(struct remote *r, const struct args *a)
 	return 0;
 }
 
-static int resume_each(struct remote *r, const struct args *a)
+static int resume_each(struct api_client *r, const struct args *a)
 {
 	if (!a->nwords)
-		return remote_usage(r, "resume which box?");
+		return api_client_usage(r, "resume which box?");
 	for (unsigned i = 0; i < a->nwords; i++)
 		if (ask(r, a->words[i], "resume", NULL))
 			return r->status;
@@ -49,12 +49,12 @@ static int resume_each(struct remote *r, const struct args *a)
 
 static int run_pause(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, pause_each);
+	return api_client_verb(cli, a, pause_each);
 }
 
 static int run_resume(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, resume_each);
+	return api_client_verb(cli, a, resume_each);
 }
 
 static const struct example pause_examples[] = {
@@ -63,7 +63,7 @@ static const struct example pause_examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_pause = {
+const struct command verb_pause = {
 	.name = "pause",
 	.group = "Boxes",
 	.usage = "BOX...",
@@ -81,7 +81,7 @@ static const struct example resume_examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_resume = {
+const struct command verb_resume = {
 	.name = "resume",
 	.group = "Boxes",
 	.usage = "BOX...",

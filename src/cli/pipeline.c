@@ -59,7 +59,7 @@ static const struct flag flags[PIPELINE_NFLAGS] = {
 };
 
 struct story {
-	struct remote *r;
+	struct api_client *r;
 	char id[32];
 	int64_t last;
 	uint64_t heard_ns;
@@ -89,7 +89,7 @@ static int went_well(const json_t *event)
 					   "no repair found", "not_understood", "cancelled" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
-		if (!strcmp(bad[i], remote_text(event, "outcome")))
+		if (!strcmp(bad[i], api_client_text(event, "outcome")))
 			return 0;
 	return 1;
 }
@@ -97,11 +97,11 @@ static int went_well(const json_t *event)
 /* ✓ executor      1  passed: exit 0 in 7 ms                   12 ms */
 static void print_stage(const json_t *event)
 {
-	const char *detail = remote_text(event, "detail");
-	long long attempt = (long long)remote_int(event, "attempt", 0);
+	const char *detail = api_client_text(event, "detail");
+	long long attempt = (long long)api_client_int(event, "attempt", 0);
 
 	fprintf(stderr, "%s %-12s %lld  %s", went_well(event) ? "✓" : "✗",
-		remote_text(event, "stage"), attempt ? attempt : 1, remote_text(event, "outcome"));
+		api_client_text(event, "stage"), attempt ? attempt : 1, api_client_text(event, "outcome"));
 	if (*detail) {
 		fputs(": ", stderr);
 		put_clean(stderr, detail, 0);
@@ -111,12 +111,12 @@ static void print_stage(const json_t *event)
 
 static void print_event(const struct story *s, const json_t *event)
 {
-	const char *type = remote_text(event, "type");
+	const char *type = api_client_text(event, "type");
 
 	if (s->shows && !strcmp(type, "stage_finished"))
 		print_stage(event);
 	else if (s->follows && !strcmp(type, "output"))
-		put_clean(stderr, remote_text(event, "text"), 1);
+		put_clean(stderr, api_client_text(event, "text"), 1);
 	else if (s->shows && !strcmp(type, "resumed"))
 		fputs("· the daemon was another one; it goes on\n", stderr);
 }
@@ -124,14 +124,14 @@ static void print_event(const struct story *s, const json_t *event)
 static int take_event(void *ctx, json_t *event)
 {
 	struct story *s = ctx;
-	const char *type = remote_text(event, "type");
+	const char *type = api_client_text(event, "type");
 
 	s->heard_ns = now_ns();
 	if (!strcmp(type, "ping"))
 		return 0;
-	s->last = remote_int(event, "seq", s->last);
-	if (!s->id[0] && *remote_text(event, "run"))
-		snprintf(s->id, sizeof(s->id), "%s", remote_text(event, "run"));
+	s->last = api_client_int(event, "seq", s->last);
+	if (!s->id[0] && *api_client_text(event, "run"))
+		snprintf(s->id, sizeof(s->id), "%s", api_client_text(event, "run"));
 	print_event(s, event);
 	if (!strcmp(type, "run_finished"))
 		s->report = json_incref(json_object_get(event, "report"));
@@ -147,9 +147,9 @@ static int take_event(void *ctx, json_t *event)
 static int follow(struct story *s)
 {
 	while (!s->report && !s->question) {
-		auto_free char *path = remote_path("/v1/pipelines/%s/events?follow=true&after=%u",
+		auto_free char *path = api_client_path("/v1/pipelines/%s/events?follow=true&after=%u",
 						   s->id, (uint64_t)s->last);
-		int status = remote_lines(s->r, "GET", path, NULL, take_event, s);
+		int status = api_client_lines(s->r, "GET", path, NULL, take_event, s);
 
 		if (s->report || s->question)
 			break;
@@ -157,9 +157,9 @@ static int follow(struct story *s)
 			return status;
 		if (now_ns() - s->heard_ns > GIVE_UP_MS * UINT64_C(1000000)) {
 			if (!status)
-				trouble_what(&s->r->trouble, "lost",
+				cli_error_what(&s->r->trouble, "lost",
 					     "the daemon says nothing more");
-			trouble_hint(&s->r->trouble, "later", "atoll pipeline show %s", s->id);
+			cli_error_hint(&s->r->trouble, "later", "atoll pipeline show %s", s->id);
 			return s->r->status = STATUS_OURS;
 		}
 		poll(NULL, 0, AGAIN_MS);
@@ -189,9 +189,9 @@ static void print_files(const json_t *artifact)
 
 static void print_report(const json_t *report)
 {
-	const char *output = remote_text(report, "output"),
-		   *outcome = remote_text(report, "outcome"),
-		   *category = remote_text(report, "category");
+	const char *output = api_client_text(report, "output"),
+		   *outcome = api_client_text(report, "outcome"),
+		   *category = api_client_text(report, "category");
 	const json_t *one;
 	size_t i;
 
@@ -204,26 +204,26 @@ static void print_report(const json_t *report)
 		putchar('\n');
 	fflush(stdout);
 	fprintf(stderr, "%s%s%s: ", outcome, *category ? ", " : "", category);
-	put_clean(stderr, remote_text(report, "why"), 0);
+	put_clean(stderr, api_client_text(report, "why"), 0);
 	fprintf(stderr, "  (%lld attempt%s, %.0f ms)\n",
-		(long long)remote_int(report, "attempts", 0),
-		remote_int(report, "attempts", 0) == 1 ? "" : "s",
+		(long long)api_client_int(report, "attempts", 0),
+		api_client_int(report, "attempts", 0) == 1 ? "" : "s",
 		json_number_value(json_object_get(report, "ms")));
-	if (*remote_text(report, "hint")) {
+	if (*api_client_text(report, "hint")) {
 		fputs("  hint: ", stderr);
-		put_clean(stderr, remote_text(report, "hint"), 0);
+		put_clean(stderr, api_client_text(report, "hint"), 0);
 		fputc('\n', stderr);
 	}
 	json_array_foreach(json_object_get(report, "nearest"), i, one)
 	{
-		fprintf(stderr, "  near: %s: %s\n", remote_text(one, "template"),
-			remote_text(one, "says"));
+		fprintf(stderr, "  near: %s: %s\n", api_client_text(one, "template"),
+			api_client_text(one, "says"));
 	}
 }
 
 static int is_good(const json_t *report)
 {
-	const char *outcome = remote_text(report, "outcome");
+	const char *outcome = api_client_text(report, "outcome");
 
 	return !strcmp(outcome, "verified") || !strcmp(outcome, "examples_pass") || !strcmp(outcome, "plausible");
 }
@@ -231,19 +231,19 @@ static int is_good(const json_t *report)
 /* 1: there was somebody to ask, and the answer was sent. */
 static int ask_here(struct story *s)
 {
-	auto_free char *path = remote_path("/v1/pipelines/%s/answer", s->id);
+	auto_free char *path = api_client_path("/v1/pipelines/%s/answer", s->id);
 	char line[4096];
 	json_t *doc;
 
 	if (!isatty(0) || !isatty(2) || s->r->cli->json)
 		return 0;
-	put_clean(stderr, remote_text(s->question, "question"), 0);
+	put_clean(stderr, api_client_text(s->question, "question"), 0);
 	fputs(" ", stderr);
 	if (!fgets(line, sizeof(line), stdin))
 		return 0;
 	line[strcspn(line, "\n")] = 0;
-	doc = remote_json(s->r, "POST", path,
-			  json_pack("{s:s, s:s}", "name", remote_text(s->question, "name"), "text",
+	doc = api_client_json(s->r, "POST", path,
+			  json_pack("{s:s, s:s}", "name", api_client_text(s->question, "name"), "text",
 				    line));
 	json_decref(doc);
 	json_decref(s->question);
@@ -261,7 +261,7 @@ static int conclude(struct story *s)
 		return status;
 	if (s->report) {
 		if (s->r->cli->json)
-			remote_print(s->report);
+			api_client_print(s->report);
 		else
 			print_report(s->report);
 		return is_good(s->report) ? 0 : STATUS_FAILED;
@@ -272,18 +272,18 @@ static int conclude(struct story *s)
 		json_t *doc = json_pack("{s:s, s:s, s:O}", "run_id", s->id, "outcome",
 					"needs_input", "question", s->question);
 
-		remote_print(doc);
+		api_client_print(doc);
 		json_decref(doc);
 		return STATUS_FAILED;
 	}
-	trouble_what(&s->r->trouble, "needs_input", "%s", remote_text(s->question, "question"));
-	trouble_hint(&s->r->trouble, "type", "atoll pipeline answer %s TEXT", s->id);
+	cli_error_what(&s->r->trouble, "needs_input", "%s", api_client_text(s->question, "question"));
+	cli_error_hint(&s->r->trouble, "type", "atoll pipeline answer %s TEXT", s->id);
 	return s->r->status = STATUS_FAILED;
 }
 
 /* ---- what is asked for ---- */
 
-static int read_file(struct remote *r, const char *name, struct buf *out)
+static int read_file(struct api_client *r, const char *name, struct buf *out)
 {
 	auto_fd int fd = open(name, O_RDONLY | O_CLOEXEC);
 	char shown[SHOWN];
@@ -292,16 +292,16 @@ static int read_file(struct remote *r, const char *name, struct buf *out)
 	while (fd >= 0 && out->len <= FILE_MOST && (n = read(fd, buf_space(out, 65536), 65536)) > 0)
 		buf_grew(out, (size_t)n);
 	if (fd < 0 || n < 0) {
-		trouble_what(&r->trouble, "not_found", "%s: %s", trouble_shown(name, shown),
+		cli_error_what(&r->trouble, "not_found", "%s: %s", cli_error_shown(name, shown),
 			     strerror(errno));
 		return r->status = STATUS_NOT_FOUND;
 	}
 	if (out->len > FILE_MOST)
-		return remote_usage(r, "%s: more than 4 MiB", trouble_shown(name, shown));
+		return api_client_usage(r, "%s: more than 4 MiB", cli_error_shown(name, shown));
 	return 0;
 }
 
-static json_t *text_of(struct remote *r, const char *name)
+static json_t *text_of(struct api_client *r, const char *name)
 {
 	auto_buf struct buf text = { 0 };
 	char shown[SHOWN];
@@ -311,7 +311,7 @@ static json_t *text_of(struct remote *r, const char *name)
 		return NULL;
 	doc = json_stringn(buf_str(&text), text.len);
 	if (!doc)
-		remote_usage(r, "%s: is no text", trouble_shown(name, shown));
+		api_client_usage(r, "%s: is no text", cli_error_shown(name, shown));
 	return doc;
 }
 
@@ -322,7 +322,7 @@ static const char *base_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static int add_file(struct remote *r, json_t *task, const char *path)
+static int add_file(struct api_client *r, json_t *task, const char *path)
 {
 	json_t *files = json_object_get(task, "files"), *text = text_of(r, path);
 
@@ -337,7 +337,7 @@ static int add_file(struct remote *r, json_t *task, const char *path)
 	return 0;
 }
 
-static int add_test(struct remote *r, json_t *task, const char *path)
+static int add_test(struct api_client *r, json_t *task, const char *path)
 {
 	json_t *tests = json_object_get(task, "tests"), *text = text_of(r, path);
 
@@ -378,14 +378,14 @@ static json_t *unescaped(const char *text, size_t n)
 	return json_stringn(buf_str(&out), out.len);
 }
 
-static int add_example(struct remote *r, json_t *task, const char *word)
+static int add_example(struct api_client *r, json_t *task, const char *word)
 {
 	const char *arrow = strstr(word, "=>");
 	json_t *all = json_object_get(task, "examples");
 	size_t n = arrow ? (size_t)(arrow - word) : 0;
 
 	if (!arrow)
-		return remote_usage(r, "--example: must be IN=>OUT");
+		return api_client_usage(r, "--example: must be IN=>OUT");
 	if (!all) {
 		all = json_array();
 		json_object_set_new(task, "examples", all);
@@ -400,14 +400,14 @@ static int add_example(struct remote *r, json_t *task, const char *word)
 	return 0;
 }
 
-static int add_package(struct remote *r, json_t *task, const char *word)
+static int add_package(struct api_client *r, json_t *task, const char *word)
 {
 	const char *colon = strchr(word, ':');
 	json_t *all = json_object_get(task, "packages"), *list;
 	char manager[32];
 
 	if (!colon || colon - word > 20)
-		return remote_usage(r, "--package: must be MANAGER:NAME, as pip:numpy");
+		return api_client_usage(r, "--package: must be MANAGER:NAME, as pip:numpy");
 	snprintf(manager, sizeof(manager), "%.*s", (int)(colon - word), word);
 	if (!all) {
 		all = json_object();
@@ -422,7 +422,7 @@ static int add_package(struct remote *r, json_t *task, const char *word)
 	return 0;
 }
 
-static int add_given(struct remote *r, const struct args *a, json_t *task)
+static int add_given(struct api_client *r, const struct args *a, json_t *task)
 {
 	for (unsigned i = 0; i < a->ngiven; i++) {
 		const struct given *g = &a->given[i];
@@ -444,12 +444,12 @@ static void set_text(json_t *task, const char *name, const char *text)
 		json_object_set_new(task, name, json_string(text));
 }
 
-static json_t *task_of(struct remote *r, const struct args *a)
+static json_t *task_of(struct api_client *r, const struct args *a)
 {
 	json_t *task = json_pack("{s:s}", "task", a->words[1]);
 
 	if (!task) {
-		remote_usage(r, "the task is no text");
+		api_client_usage(r, "the task is no text");
 		return NULL;
 	}
 	set_text(task, "language", args_text(a, PIPELINE_LANGUAGE, NULL));
@@ -477,7 +477,7 @@ static json_t *task_of(struct remote *r, const struct args *a)
 
 /* ---- the words ---- */
 
-static struct story new_story(struct remote *r, const struct args *a)
+static struct story new_story(struct api_client *r, const struct args *a)
 {
 	return (struct story){ .r = r,
 			       .heard_ns = now_ns(),
@@ -491,7 +491,7 @@ static void story_fini(struct story *s)
 	json_decref(s->question);
 }
 
-static int begin(struct remote *r, const struct args *a)
+static int begin(struct api_client *r, const struct args *a)
 {
 	struct story s = new_story(r, a);
 	json_t *task = task_of(r, a), *doc;
@@ -504,10 +504,10 @@ static int begin(struct remote *r, const struct args *a)
 	/* So that there is one, even if the answer is lost and we ask again. */
 	if (id_new(once, &e) == 0)
 		r->once = once;
-	doc = remote_json(r, "POST", "/v1/pipelines", task);
+	doc = api_client_json(r, "POST", "/v1/pipelines", task);
 	if (!doc)
 		return r->status;
-	snprintf(s.id, sizeof(s.id), "%s", remote_text(doc, "id"));
+	snprintf(s.id, sizeof(s.id), "%s", api_client_text(doc, "id"));
 	json_decref(doc);
 	if (s.shows)
 		fprintf(stderr, "· pipeline %s\n", s.id);
@@ -522,55 +522,55 @@ static void row(struct table *t, json_t *v)
 {
 	char text[24];
 
-	table_cell(t, "%s", remote_text(v, "id"));
+	table_cell(t, "%s", api_client_text(v, "id"));
 	table_cell(t, "%s",
-		   *remote_text(v, "outcome") ? remote_text(v, "outcome")
-					      : remote_text(v, "state"));
-	table_cell(t, "%lld", (long long)remote_int(v, "attempts", 0));
+		   *api_client_text(v, "outcome") ? api_client_text(v, "outcome")
+					      : api_client_text(v, "state"));
+	table_cell(t, "%lld", (long long)api_client_int(v, "attempts", 0));
 	table_cell(t, "%.0f ms", json_number_value(json_object_get(v, "ms")));
-	table_cell(t, "%s", remote_since(text, v, "created_at"));
-	table_cell(t, "%.60s", remote_text(v, "task"));
+	table_cell(t, "%s", api_client_since(text, v, "created_at"));
+	table_cell(t, "%.60s", api_client_text(v, "task"));
 }
 
-static int list(struct remote *r, const struct args *a)
+static int list(struct api_client *r, const struct args *a)
 {
 	static const char *const columns[] = { "PIPELINE", "OUTCOME", ">TRIES", ">TOOK",
 					       ">AGE",     "TASK",    NULL };
 
 	(void)a;
-	return listing_show(r, "/v1/pipelines", &(struct listing){ columns, "id", row });
+	return list_output_show(r, "/v1/pipelines", &(struct list_output){ columns, "id", row });
 }
 
 static void print_document(const json_t *one)
 {
 	const json_t *doc = json_object_get(one, "document");
-	const char *kind = remote_text(one, "kind");
-	long long attempt = (long long)remote_int(one, "attempt", 0);
+	const char *kind = api_client_text(one, "kind");
+	long long attempt = (long long)api_client_int(one, "attempt", 0);
 
 	printf("%-10s %lld  ", kind, attempt);
 	if (!strcmp(kind, "task"))
-		put_clean(stdout, remote_text(doc, "task"), 0);
+		put_clean(stdout, api_client_text(doc, "task"), 0);
 	else if (!strcmp(kind, "plan"))
-		printf("%s %s (%s)", remote_text(doc, "language"), remote_text(doc, "template"),
-		       remote_text(doc, "source"));
+		printf("%s %s (%s)", api_client_text(doc, "language"), api_client_text(doc, "template"),
+		       api_client_text(doc, "source"));
 	else if (!strcmp(kind, "artifact"))
-		printf("%s %.12s", remote_text(doc, "provenance"), remote_text(doc, "hash"));
+		printf("%s %.12s", api_client_text(doc, "provenance"), api_client_text(doc, "hash"));
 	else if (!strcmp(kind, "result"))
 		printf("%s, %s",
 		       json_is_true(json_object_get(doc, "success")) ? "passed" : "failed",
-		       remote_text(doc, "phase"));
+		       api_client_text(doc, "phase"));
 	else if (!strcmp(kind, "diagnosis"))
-		put_clean(stdout, remote_text(doc, "root_cause"), 0);
+		put_clean(stdout, api_client_text(doc, "root_cause"), 0);
 	else if (!strcmp(kind, "question"))
-		put_clean(stdout, remote_text(doc, "question"), 0);
+		put_clean(stdout, api_client_text(doc, "question"), 0);
 	else if (!strcmp(kind, "answer"))
-		put_clean(stdout, remote_text(doc, "text"), 0);
+		put_clean(stdout, api_client_text(doc, "text"), 0);
 	else if (!strcmp(kind, "report"))
-		printf("%s", remote_text(doc, "outcome"));
+		printf("%s", api_client_text(doc, "outcome"));
 	putchar('\n');
 }
 
-static int show(struct remote *r, const struct args *a)
+static int show(struct api_client *r, const struct args *a)
 {
 	struct story s = new_story(r, a);
 	const json_t *one, *last;
@@ -586,11 +586,11 @@ static int show(struct remote *r, const struct args *a)
 		story_fini(&s);
 		return status;
 	}
-	doc = remote_get(r, "/v1/pipelines/%s", a->words[1]);
+	doc = api_client_get(r, "/v1/pipelines/%s", a->words[1]);
 	if (!doc)
 		return r->status;
 	if (r->cli->json) {
-		remote_print(doc);
+		api_client_print(doc);
 		json_decref(doc);
 		return 0;
 	}
@@ -600,92 +600,92 @@ static int show(struct remote *r, const struct args *a)
 	}
 	last = json_array_get(json_object_get(doc, "documents"),
 			      json_array_size(json_object_get(doc, "documents")) - 1);
-	if (!strcmp(remote_text(last, "kind"), "report"))
+	if (!strcmp(api_client_text(last, "kind"), "report"))
 		print_report(json_object_get(last, "document"));
 	json_decref(doc);
 	return 0;
 }
 
-static int replay(struct remote *r, const struct args *a)
+static int replay(struct api_client *r, const struct args *a)
 {
-	auto_free char *path = remote_path("/v1/pipelines/%s/replay", a->words[1]);
+	auto_free char *path = api_client_path("/v1/pipelines/%s/replay", a->words[1]);
 	json_t *body = json_object(), *doc;
 	int same;
 
 	if (args_has(a, PIPELINE_ATTEMPT))
 		json_object_set_new(body, "attempt",
 				    json_integer((json_int_t)args_value(a, PIPELINE_ATTEMPT, 1)));
-	doc = remote_json(r, "POST", path, body);
+	doc = api_client_json(r, "POST", path, body);
 	if (!doc)
 		return r->status;
 	same = json_is_true(json_object_get(doc, "same"));
 	if (r->cli->json)
-		remote_print(doc);
+		api_client_print(doc);
 	else
-		printf("attempt %lld: %s%s\n", (long long)remote_int(doc, "attempt", 0),
-		       same ? "the same" : "differs in ", same ? "" : remote_text(doc, "differs"));
+		printf("attempt %lld: %s%s\n", (long long)api_client_int(doc, "attempt", 0),
+		       same ? "the same" : "differs in ", same ? "" : api_client_text(doc, "differs"));
 	json_decref(doc);
 	return same ? 0 : STATUS_FAILED;
 }
 
-static int change(struct remote *r, const char *method, const char *fmt, const char *id,
+static int change(struct api_client *r, const char *method, const char *fmt, const char *id,
 		  json_t *take_body)
 {
-	auto_free char *path = remote_path(fmt, id);
-	json_t *doc = remote_json(r, method, path, take_body);
+	auto_free char *path = api_client_path(fmt, id);
+	json_t *doc = api_client_json(r, method, path, take_body);
 
 	if (!doc)
 		return r->status;
 	if (r->cli->json && json_is_object(doc))
-		remote_print(doc);
+		api_client_print(doc);
 	json_decref(doc);
 	return 0;
 }
 
-static int cancel(struct remote *r, const struct args *a)
+static int cancel(struct api_client *r, const struct args *a)
 {
 	return change(r, "POST", "/v1/pipelines/%s/cancel", a->words[1], NULL);
 }
 
-static int answer(struct remote *r, const struct args *a)
+static int answer(struct api_client *r, const struct args *a)
 {
 	json_t *body = json_pack("{s:s}", "text", a->words[2]);
 
 	return body ? change(r, "POST", "/v1/pipelines/%s/answer", a->words[1], body)
-		    : remote_usage(r, "the answer is no text");
+		    : api_client_usage(r, "the answer is no text");
 }
 
-static int drop(struct remote *r, const struct args *a)
+static int drop(struct api_client *r, const struct args *a)
 {
 	return change(r, "DELETE", "/v1/pipelines/%s", a->words[1], NULL);
 }
 
 /* What the team wants; with a flag it is changed first. */
-static int policy(struct remote *r, const struct args *a)
+static int policy(struct api_client *r, const struct args *a)
 {
 	const char *scan = args_text(a, PIPELINE_SCAN, NULL), *memory = args_text(a, PIPELINE_MEMORY, NULL);
 	json_t *body = json_object(), *doc;
 
 	if (memory && strcmp(memory, "on") != 0 && strcmp(memory, "off") != 0) {
 		json_decref(body);
-		return remote_usage(r, "--memory is on or off");
+		return api_client_usage(r, "--memory is on or off");
 	}
 	if (scan)
 		json_object_set_new(body, "scan", json_string(scan));
 	if (memory)
 		json_object_set_new(body, "memory", json_boolean(!strcmp(memory, "on")));
 	if (scan || memory) {
-		doc = remote_json(r, "PUT", "/v1/pipelines/policy", body);
+		doc = api_client_json(r, "PUT", "/v1/pipelines/policy", body);
 	} else {
 		json_decref(body);
-		doc = remote_json(r, "GET", "/v1/pipelines/policy", NULL);
+		doc = api_client_json(r, "GET", "/v1/pipelines/policy", NULL);
 	}
 	if (!doc)
 		return r->status;
 	if (r->cli->json)
-		remote_print(doc);
+		api_client_print(doc);
 	else
-		printf("scan    %s\nmemory  %s\n", remote_text(doc, "scan"),
+		printf("scan    %s\nmemory  %s\n", api_client_text(doc, "scan"),
 		       json_is_true(json_object_get(doc, "memory")) ? "on" : "off");
 	json_decref(doc);
 	return 0;
@@ -694,22 +694,22 @@ static int policy(struct remote *r, const struct args *a)
 static const struct {
 	const char *name;
 	unsigned words; /* with itself */
-	int (*run)(struct remote *r, const struct args *a);
+	int (*run)(struct api_client *r, const struct args *a);
 } words[] = {
 	{ "run", 2, begin },     { "ls", 1, list },       { "show", 2, show },
 	{ "replay", 2, replay }, { "cancel", 2, cancel }, { "answer", 3, answer },
 	{ "rm", 2, drop },       { "policy", 1, policy },
 };
 
-static int pipeline(struct remote *r, const struct args *a)
+static int pipeline(struct api_client *r, const struct args *a)
 {
 	const char *what = a->nwords ? a->words[0] : "ls";
 
 	for (unsigned i = 0; i < ARRAY_LEN(words); i++)
 		if (!strcmp(words[i].name, what) && (a->nwords == words[i].words || !a->nwords))
 			return words[i].run(r, a);
-	remote_usage(r, "what about pipelines?");
-	trouble_hint(
+	api_client_usage(r, "what about pipelines?");
+	cli_error_hint(
 		&r->trouble, "type",
 		"atoll pipeline run TASK | ls | show ID | replay ID | cancel ID | answer ID TEXT | rm ID | policy");
 	return r->status;
@@ -717,7 +717,7 @@ static int pipeline(struct remote *r, const struct args *a)
 
 static int run_pipeline(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, pipeline);
+	return api_client_verb(cli, a, pipeline);
 }
 
 static const struct example examples[] = {
@@ -729,7 +729,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_pipeline = {
+const struct command verb_pipeline = {
 	.name = "pipeline",
 	.group = "Run",
 	.usage = "run TASK | ls | show ID | replay ID | cancel ID | answer ID TEXT | rm ID | policy",

@@ -16,32 +16,32 @@ static const struct flag flags[PORT_NFLAGS] = {
 
 static void port_row(struct table *t, json_t *v)
 {
-	table_cell(t, "%lld", (long long)remote_int(v, "port", 0));
-	table_cell(t, "%s", remote_text(v, "url"));
+	table_cell(t, "%lld", (long long)api_client_int(v, "port", 0));
+	table_cell(t, "%s", api_client_text(v, "url"));
 }
 
-static int port_list(struct remote *r, const char *box)
+static int port_list(struct api_client *r, const char *box)
 {
 	static const char *const columns[] = { ">PORT", "URL", NULL };
-	auto_free char *path = remote_path("/v1/boxes/%s/ports", box);
-	int status = listing_show(r, path, &(struct listing){ columns, "url", port_row });
+	auto_free char *path = api_client_path("/v1/boxes/%s/ports", box);
+	int status = list_output_show(r, path, &(struct list_output){ columns, "url", port_row });
 
 	if (status)
-		remote_explain_box(r, box);
+		api_client_explain_box(r, box);
 	return status;
 }
 
 /* 1, 0, or -1: r->status. */
-static int port_listens(struct remote *r, const char *box, uint32_t port)
+static int port_listens(struct api_client *r, const char *box, uint32_t port)
 {
-	auto_free char *path = remote_path("/v1/boxes/%s/tools/open_port", box);
-	json_t *doc = remote_json(r, "POST", path, json_pack("{s:i}", "port", (int)port));
+	auto_free char *path = api_client_path("/v1/boxes/%s/tools/open_port", box);
+	json_t *doc = api_client_json(r, "POST", path, json_pack("{s:i}", "port", (int)port));
 	const json_t *error = json_object_get(json_object_get(doc, "data"), "error");
 	int listens = json_is_false(json_object_get(doc, "is_error"));
 
-	if (doc && !listens && strcmp(remote_text(error, "code"), "not_open") != 0) {
-		trouble_what(&r->trouble, "failed", "port %u: %.200s", port,
-			     remote_text(error, "message"));
+	if (doc && !listens && strcmp(api_client_text(error, "code"), "not_open") != 0) {
+		cli_error_what(&r->trouble, "failed", "port %u: %.200s", port,
+			     api_client_text(error, "message"));
 		r->status = STATUS_FAILED;
 		listens = -1;
 	}
@@ -55,10 +55,10 @@ static void port_report(const struct cli *cli, const json_t *doc, const char *bo
 	    open = json_is_true(json_object_get(doc, "open"));
 
 	if (cli->json) {
-		remote_print(doc);
+		api_client_print(doc);
 		return;
 	}
-	puts(remote_text(doc, "url"));
+	puts(api_client_text(doc, "url"));
 	if (cli->quiet)
 		return;
 	fprintf(stderr, "atoll: %s on port %u of %s; %s\n",
@@ -68,20 +68,20 @@ static void port_report(const struct cli *cli, const json_t *doc, const char *bo
 		fprintf(stderr, "  without a key: atoll port %s %u --open\n", box, port);
 }
 
-static int port_show(struct remote *r, const struct args *a, uint32_t port)
+static int port_show(struct api_client *r, const struct args *a, uint32_t port)
 {
 	const char *method = args_has(a, PORT_OPEN) ? "PUT" : "GET", *box = a->words[0];
-	auto_free char *path = remote_path("/v1/boxes/%s/ports/%u", box, (uint64_t)port);
+	auto_free char *path = api_client_path("/v1/boxes/%s/ports/%u", box, (uint64_t)port);
 	json_t *doc;
 	int listens;
 
 	if (args_has(a, PORT_CLOSE)) {
-		doc = remote_json(r, "DELETE", path, NULL);
+		doc = api_client_json(r, "DELETE", path, NULL);
 		json_decref(doc);
 		if (!doc)
 			return r->status;
 	}
-	doc = remote_json(r, method, path, NULL);
+	doc = api_client_json(r, method, path, NULL);
 	if (!doc)
 		return r->status;
 	listens = port_listens(r, box, port);
@@ -93,15 +93,15 @@ static int port_show(struct remote *r, const struct args *a, uint32_t port)
 	return listens < 0 ? r->status : 0;
 }
 
-static int port_of_box(struct remote *r, const struct args *a)
+static int port_of_box(struct api_client *r, const struct args *a)
 {
 	uint32_t port;
 	struct err e;
 
 	if (!a->nwords || (args_has(a, PORT_OPEN) && args_has(a, PORT_CLOSE)) ||
 	    (a->nwords == 1 && a->ngiven && (args_has(a, PORT_OPEN) || args_has(a, PORT_CLOSE)))) {
-		remote_usage(r, "which port of which box?");
-		trouble_hint(&r->trouble, "type", "atoll port BOX PORT [--open | --close]");
+		api_client_usage(r, "which port of which box?");
+		cli_error_hint(&r->trouble, "type", "atoll port BOX PORT [--open | --close]");
 		return r->status;
 	}
 	if (a->nwords == 1)
@@ -109,12 +109,12 @@ static int port_of_box(struct remote *r, const struct args *a)
 	if (units_parse_count(a->words[1], 65535, &port, &e) < 0 || port == 0) {
 		char shown[SHOWN];
 
-		remote_usage(r, "'%s' is not a port: 1 to 65535",
-			     trouble_shown(a->words[1], shown));
+		api_client_usage(r, "'%s' is not a port: 1 to 65535",
+			     cli_error_shown(a->words[1], shown));
 		return r->status;
 	}
 	if (port_show(r, a, port)) {
-		remote_explain_box(r, a->words[0]);
+		api_client_explain_box(r, a->words[0]);
 		return r->status;
 	}
 	return 0;
@@ -122,7 +122,7 @@ static int port_of_box(struct remote *r, const struct args *a)
 
 static int run_port(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, port_of_box);
+	return api_client_verb(cli, a, port_of_box);
 }
 
 static const struct example examples[] = {
@@ -132,7 +132,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_port = {
+const struct command verb_port = {
 	.name = "port",
 	.group = "Boxes",
 	.usage = "[--open | --close] BOX [PORT]",

@@ -31,37 +31,37 @@ static int agreed(size_t n)
 	return !strcmp(answer, "y\n") || !strcmp(answer, "yes\n");
 }
 
-static int delete_each(struct remote *r, const json_t *boxes, json_t *gone)
+static int delete_each(struct api_client *r, const json_t *boxes, json_t *gone)
 {
 	size_t i;
 	json_t *box;
 
 	json_array_foreach(boxes, i, box)
 	{
-		auto_free char *path = remote_path("/v1/boxes/%s", remote_text(box, "id"));
-		json_t *doc = remote_json(r, "DELETE", path, NULL);
+		auto_free char *path = api_client_path("/v1/boxes/%s", api_client_text(box, "id"));
+		json_t *doc = api_client_json(r, "DELETE", path, NULL);
 
 		if (!doc && r->http != 404) /* somebody else was faster */
 			return r->status;
 		json_decref(doc);
 		json_array_append(gone, json_object_get(box, "id"));
 		if (!r->cli->json && !r->cli->quiet)
-			puts(remote_text(box, "id"));
+			puts(api_client_text(box, "id"));
 	}
 	return 0;
 }
 
-static int prune_boxes(struct remote *r, const struct args *a, const json_t *boxes)
+static int prune_boxes(struct api_client *r, const struct args *a, const json_t *boxes)
 {
 	size_t n = json_array_size(boxes);
 	json_t *gone = json_array();
 	int status = 0;
 
 	if (n && !args_has(a, PRUNE_YES) && (args_has(a, PRUNE_NO_INPUT) || !isatty(0) || !isatty(2))) {
-		remote_usage(r, "%zu kept box%s would be deleted with all files", n,
+		api_client_usage(r, "%zu kept box%s would be deleted with all files", n,
 			     n == 1 ? "" : "es");
-		trouble_hint(&r->trouble, "look", "atoll ls --state kept");
-		trouble_hint(&r->trouble, "do it", "atoll prune --yes");
+		cli_error_hint(&r->trouble, "look", "atoll ls --state kept");
+		cli_error_hint(&r->trouble, "do it", "atoll prune --yes");
 		status = r->status;
 	} else if (n && !args_has(a, PRUNE_YES) && !agreed(n)) {
 		status = STATUS_FAILED;
@@ -71,17 +71,17 @@ static int prune_boxes(struct remote *r, const struct args *a, const json_t *box
 	if (!status && r->cli->json) {
 		json_t *doc = json_pack("{s:O}", "deleted", gone);
 
-		remote_print(doc);
+		api_client_print(doc);
 		json_decref(doc);
 	}
 	json_decref(gone);
 	return status;
 }
 
-static int prune(struct remote *r, const struct args *a)
+static int prune(struct api_client *r, const struct args *a)
 {
 	json_t *boxes = json_array();
-	int status = remote_list(r, "/v1/boxes?state=kept", collect, boxes);
+	int status = api_client_list(r, "/v1/boxes?state=kept", collect, boxes);
 
 	if (!status)
 		status = prune_boxes(r, a, boxes);
@@ -91,7 +91,7 @@ static int prune(struct remote *r, const struct args *a)
 
 static int run_prune(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, prune);
+	return api_client_verb(cli, a, prune);
 }
 
 static const struct example examples[] = {
@@ -100,7 +100,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_prune = {
+const struct command verb_prune = {
 	.name = "prune",
 	.group = "Boxes",
 	.usage = "[--yes]",

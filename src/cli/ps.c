@@ -94,12 +94,12 @@ static int local(const struct cli *cli)
 	}
 	json_decref(rows);
 	keeper_sync_close(&k);
-	return bad ? (session_failed(cli, &e), STATUS_FAILED) : 0;
+	return bad ? (local_run_failed(cli, &e), STATUS_FAILED) : 0;
 }
 
 /* ---- the daemon's programs ---- */
 
-struct listing {
+struct list_output {
 	const struct cli *cli;
 	struct table table;
 	json_t *items;
@@ -118,9 +118,9 @@ static void command_cell(struct table *t, const json_t *words)
 
 static int each(void *ctx, json_t *run)
 {
-	struct listing *l = ctx;
+	struct list_output *l = ctx;
 	struct table *t = &l->table;
-	int over = !strcmp(remote_text(run, "state"), "over");
+	int over = !strcmp(api_client_text(run, "state"), "over");
 	char text[24];
 
 	if (l->cli->json) {
@@ -128,25 +128,25 @@ static int each(void *ctx, json_t *run)
 		return 0;
 	}
 	if (l->cli->quiet) {
-		puts(remote_text(run, "id"));
+		puts(api_client_text(run, "id"));
 		return 0;
 	}
-	table_cell(t, "%s", remote_text(run, "id"));
-	table_cell(t, "%s", remote_text(run, "box"));
+	table_cell(t, "%s", api_client_text(run, "id"));
+	table_cell(t, "%s", api_client_text(run, "box"));
 	if (over)
-		table_cell(t, "%s %lld", remote_text(run, "cause"),
-			   (long long)remote_int(run, "status", 0));
+		table_cell(t, "%s %lld", api_client_text(run, "cause"),
+			   (long long)api_client_int(run, "status", 0));
 	else
 		table_cell(t, "running");
-	table_cell(t, "%s", remote_since(text, run, "started"));
+	table_cell(t, "%s", api_client_since(text, run, "started"));
 	command_cell(t, json_object_get(run, "command"));
 	return 0;
 }
 
-static int programs(struct remote *r, const struct args *a)
+static int programs(struct api_client *r, const struct args *a)
 {
 	static const char *const columns[] = { "EXEC", "BOX", "STATE", ">AGE", "COMMAND", NULL };
-	struct listing l = { .cli = r->cli, .items = json_array() };
+	struct list_output l = { .cli = r->cli, .items = json_array() };
 	const char *query = args_has(a, PS_ALL) ? "" : "?running=true";
 	auto_buf struct buf path = { 0 };
 	int status;
@@ -154,35 +154,35 @@ static int programs(struct remote *r, const struct args *a)
 	table_init(&l.table, columns);
 	buf_puts(&path, a->nwords ? "/v1/boxes/" : "/v1/runs");
 	if (a->nwords) {
-		remote_escape(&path, a->words[0]);
+		api_client_escape(&path, a->words[0]);
 		buf_puts(&path, "/execs");
 	}
 	buf_puts(&path, query);
-	status = remote_list(r, buf_str(&path), each, &l);
+	status = api_client_list(r, buf_str(&path), each, &l);
 	if (!status && r->cli->json)
-		remote_print(l.items);
+		api_client_print(l.items);
 	table_print(&l.table, !status && !r->cli->json && !r->cli->quiet && isatty(1));
 	json_decref(l.items);
 	if (status && a->nwords)
-		remote_explain_box(r, a->words[0]);
+		api_client_explain_box(r, a->words[0]);
 	return status;
 }
 
 static int ps(const struct cli *cli, const struct args *a)
 {
-	struct remote r;
+	struct api_client r;
 	int status;
 
 	if (args_has(a, PS_LOCAL) && !a->nwords)
 		return local(cli);
-	status = remote_open(&r, cli);
+	status = api_client_open(&r, cli);
 	if (!status)
 		status = programs(&r, a);
-	remote_close(&r);
+	api_client_close(&r);
 	/* Nobody named a daemon, and there is none: then the keeper's boxes are all there is. */
 	if (status && r.never && !r.reach.chosen && !a->nwords)
 		return local(cli);
-	return status ? trouble_say(&r.trouble, cli->json, status) : 0;
+	return status ? cli_error_print(&r.trouble, cli->json, status) : 0;
 }
 
 static const struct example examples[] = {
@@ -192,7 +192,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_ps = {
+const struct command verb_ps = {
 	.name = "ps",
 	.group = "Run",
 	.usage = "[-a] [BOX] | --local",

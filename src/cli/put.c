@@ -14,41 +14,41 @@ static const struct flag flags[PUT_NFLAGS] = {
 	[PUT_NEW] = { "new", 0, FLAG_SWITCH, NULL, "fail if there is something of that name" },
 };
 
-static int put(struct remote *r, const struct args *a)
+static int put(struct api_client *r, const struct args *a)
 {
-	struct remote_bytes x = {
+	struct api_client_bytes x = {
 		.method = "PUT", .type = "application/octet-stream", .from = 0, .to = -1
 	};
 	auto_buf struct buf path = { 0 };
 	auto_free char *begin = NULL;
-	struct place at;
+	struct box_path at;
 
-	if (place_words(r, a, &at))
+	if (box_path_words(r, a, &at))
 		return r->status;
 	if (isatty(0) && !r->cli->quiet)
 		fputs("atoll: reading from the terminal; Ctrl-D ends it\n", stderr);
-	begin = remote_path("/v1/boxes/%s/files?path=%s", at.box, at.path);
+	begin = api_client_path("/v1/boxes/%s/files?path=%s", at.box, at.path);
 	buf_puts(&path, begin);
 	if (args_has(a, PUT_MODE)) {
 		buf_puts(&path, "&mode=");
-		remote_escape(&path, args_text(a, PUT_MODE, ""));
+		api_client_escape(&path, args_text(a, PUT_MODE, ""));
 	}
 	if (args_has(a, PUT_NEW))
 		buf_puts(&path, "&new=true");
 	x.path = buf_str(&path);
-	if (remote_bytes(r, &x)) {
-		remote_explain_box(r, at.box);
+	if (api_client_bytes(r, &x)) {
+		api_client_explain_box(r, at.box);
 		return r->status;
 	}
 	if (r->cli->json && x.answer)
-		remote_print(x.answer);
+		api_client_print(x.answer);
 	json_decref(x.answer);
 	return 0;
 }
 
 static int run_put(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, put);
+	return api_client_verb(cli, a, put);
 }
 
 static const struct example examples[] = {
@@ -57,7 +57,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_put = {
+const struct command verb_put = {
 	.name = "put",
 	.group = "Files",
 	.usage = "[FLAGS] BOX:PATH | BOX PATH",

@@ -5,31 +5,31 @@
 
 #include <stdio.h>
 
-static int change(struct remote *r, const struct args *a)
+static int change(struct api_client *r, const struct args *a)
 {
 	auto_free char *path = NULL;
 	json_t *box;
 
 	if (a->nwords != 2) {
-		remote_usage(r, "rename which box, and to what?");
-		trouble_hint(&r->trouble, "type", "atoll rename BOX NAME");
+		api_client_usage(r, "rename which box, and to what?");
+		cli_error_hint(&r->trouble, "type", "atoll rename BOX NAME");
 		return r->status;
 	}
-	path = remote_path("/v1/boxes/%s", a->words[0]);
-	box = remote_json(r, "PATCH", path, json_pack("{s:o}", "name", json_string(a->words[1])));
+	path = api_client_path("/v1/boxes/%s", a->words[0]);
+	box = api_client_json(r, "PATCH", path, json_pack("{s:o}", "name", json_string(a->words[1])));
 	if (!box) {
-		remote_explain_box(r, a->words[0]);
+		api_client_explain_box(r, a->words[0]);
 		return r->status;
 	}
 	if (r->cli->json)
-		remote_print(box);
+		api_client_print(box);
 	json_decref(box);
 	return 0;
 }
 
 static int run_rename(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, change);
+	return api_client_verb(cli, a, change);
 }
 
 static const struct example examples[] = {
@@ -37,7 +37,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_rename = {
+const struct command verb_rename = {
 	.name = "rename",
 	.group = "Boxes",
 	.usage = "BOX NAME",

@@ -34,8 +34,8 @@ static const struct flag flags[REPL_NFLAGS] = {
 };
 
 static struct repl { /* one in a process */
-	struct remote *r;
-	struct remote other; /* control's, and for answers to a cell that runs */
+	struct api_client *r;
+	struct api_client other; /* control's, and for answers to a cell that runs */
 	const struct args *a;
 	char box[80], context[32], language[40];
 	int own_box;
@@ -54,7 +54,7 @@ static struct repl { /* one in a process */
 /* ---- the box and its context ---- */
 
 /* With an interpreter that waits in it already, where there is one. */
-static int make_box(struct remote *r)
+static int make_box(struct api_client *r)
 {
 	const struct lang *l = lang_named(repl.language);
 	json_t *want = json_pack("{s:i, s:i}", "lifetime_ms", 24 * 3600 * 1000, "idle_ms", 3600 * 1000),
@@ -62,55 +62,55 @@ static int make_box(struct remote *r)
 
 	if (l && l->seed)
 		json_object_set_new(want, "warm", json_string(l->seed));
-	doc = remote_json(r, "POST", "/v1/boxes", want);
+	doc = api_client_json(r, "POST", "/v1/boxes", want);
 	if (!doc)
 		return r->status;
-	snprintf(repl.box, sizeof(repl.box), "%s", remote_text(doc, "id"));
+	snprintf(repl.box, sizeof(repl.box), "%s", api_client_text(doc, "id"));
 	json_decref(doc);
 	repl.own_box = 1;
 	return 0;
 }
 
-static int make_context(struct remote *r)
+static int make_context(struct api_client *r)
 {
-	auto_free char *path = remote_path("/v1/boxes/%s/contexts", repl.box);
+	auto_free char *path = api_client_path("/v1/boxes/%s/contexts", repl.box);
 	json_t *body = json_pack("{s:s}", "language", repl.language), *doc;
 
 	if (args_has(repl.a, REPL_CWD))
 		json_object_set_new(body, "cwd", json_string(args_text(repl.a, REPL_CWD, "")));
-	doc = remote_json(r, "POST", path, body);
+	doc = api_client_json(r, "POST", path, body);
 	if (!doc) {
-		remote_explain_box(r, repl.box);
+		api_client_explain_box(r, repl.box);
 		return r->status;
 	}
-	snprintf(repl.context, sizeof(repl.context), "%s", remote_text(doc, "id"));
+	snprintf(repl.context, sizeof(repl.context), "%s", api_client_text(doc, "id"));
 	if (repl.terminal && !r->cli->quiet)
 		printf("%s %s in box %s; Ctrl-C interrupts, Ctrl-D leaves\n", repl.language,
-		       remote_text(doc, "version"), repl.box);
+		       api_client_text(doc, "version"), repl.box);
 	json_decref(doc);
 	return 0;
 }
 
-static void clean_up(struct remote *r)
+static void clean_up(struct api_client *r)
 {
 	auto_free char *path =
-		repl.own_box ? remote_path("/v1/boxes/%s", repl.box)
-			     : remote_path("/v1/boxes/%s/contexts/%s", repl.box, repl.context);
+		repl.own_box ? api_client_path("/v1/boxes/%s", repl.box)
+			     : api_client_path("/v1/boxes/%s/contexts/%s", repl.box, repl.context);
 
 	if (repl.own_box || repl.context[0])
-		json_decref(remote_json(r, "DELETE", path, NULL));
+		json_decref(api_client_json(r, "DELETE", path, NULL));
 }
 
 /* Not about the cell: on the other connection, which two threads use. */
 static int tell(const char *what, json_t *take_body)
 {
-	auto_free char *path = remote_path("/v1/boxes/%s/contexts/%s/", repl.box, repl.context);
+	auto_free char *path = api_client_path("/v1/boxes/%s/contexts/%s/", repl.box, repl.context);
 	auto_buf struct buf full = { 0 };
 	json_t *doc;
 
 	buf_printf(&full, "%s%s", path, what);
 	pthread_mutex_lock(&repl.lock);
-	doc = remote_json(&repl.other, "POST", buf_str(&full), take_body);
+	doc = api_client_json(&repl.other, "POST", buf_str(&full), take_body);
 	pthread_mutex_unlock(&repl.lock);
 	json_decref(doc);
 	return doc ? 0 : -1;
@@ -155,13 +155,13 @@ static void *control_thread(void *arg)
 	return NULL;
 }
 
-static int begin_control(struct remote *r)
+static int begin_control(struct api_client *r)
 {
 	static int fd;
 	pthread_t thread;
 	sigset_t set;
 
-	if (remote_again(&repl.other, r))
+	if (api_client_again(&repl.other, r))
 		return r->status = repl.other.status;
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
@@ -185,9 +185,9 @@ static void put_output(const json_t *ev, int fd)
 	if (json_is_string(text))
 		buf_add(&bytes, json_string_value(text), json_string_length(text));
 	else
-		(void)!base64_decode(&bytes, remote_text(ev, "base64"),
-				     strlen(remote_text(ev, "base64")));
-	if (bytes.len && remote_write(fd, bytes.p, bytes.len) < 0)
+		(void)!base64_decode(&bytes, api_client_text(ev, "base64"),
+				     strlen(api_client_text(ev, "base64")));
+	if (bytes.len && api_client_write(fd, bytes.p, bytes.len) < 0)
 		repl.unread = 1;
 }
 
@@ -200,8 +200,8 @@ static void put_result(const json_t *ev)
 
 	if (json_is_string(text)) {
 		repl.unread |=
-			remote_write(1, json_string_value(text), json_string_length(text)) < 0 ||
-			remote_write(1, "\n", 1) < 0;
+			api_client_write(1, json_string_value(text), json_string_length(text)) < 0 ||
+			api_client_write(1, "\n", 1) < 0;
 		return;
 	}
 	json_object_foreach(data, kind, v) dprintf(1, "<%s>\n", kind);
@@ -240,8 +240,8 @@ static void give_input(const json_t *ev)
 	auto_free char *line = NULL;
 
 	if (repl.terminal) {
-		(void)!remote_write(1, remote_text(ev, "prompt"),
-				    strlen(remote_text(ev, "prompt")));
+		(void)!api_client_write(1, api_client_text(ev, "prompt"),
+				    strlen(api_client_text(ev, "prompt")));
 		line = read_answer(json_is_true(json_object_get(ev, "password")));
 	}
 	tell("input", line && json_string(line) ? json_pack("{s:s}", "text", line)
@@ -250,8 +250,8 @@ static void give_input(const json_t *ev)
 
 static void put_end(const json_t *ev)
 {
-	const char *cause = remote_text(ev, "cause"), *message = remote_text(ev, "message"),
-		   *hint = remote_text(ev, "hint");
+	const char *cause = api_client_text(ev, "cause"), *message = api_client_text(ev, "message"),
+		   *hint = api_client_text(ev, "hint");
 
 	if (json_is_true(json_object_get(ev, "truncated")))
 		dprintf(2, "atoll: some output was left out\n");
@@ -268,26 +268,26 @@ static void print_event(const char *type, const json_t *ev)
 	else if (!strcmp(type, "result"))
 		put_result(ev);
 	else if (!strcmp(type, "error"))
-		dprintf(2, "%s\n", remote_text(ev, "text"));
+		dprintf(2, "%s\n", api_client_text(ev, "text"));
 	else if (!strcmp(type, "end"))
 		put_end(ev);
 }
 
 static int heard(void *ctx, json_t *ev)
 {
-	const char *type = remote_text(ev, "type");
+	const char *type = api_client_text(ev, "type");
 
 	(void)ctx;
 	repl.heard_ns = now_ns();
-	snprintf(repl.at, sizeof(repl.at), "%s", remote_text(ev, "at"));
+	snprintf(repl.at, sizeof(repl.at), "%s", api_client_text(ev, "at"));
 	if (!strcmp(type, "start"))
-		repl.number = remote_int(ev, "cell", 0);
+		repl.number = api_client_int(ev, "cell", 0);
 	if (!strcmp(type, "end")) {
-		snprintf(repl.status, sizeof(repl.status), "%s", remote_text(ev, "status"));
+		snprintf(repl.status, sizeof(repl.status), "%s", api_client_text(ev, "status"));
 		repl.over = 1;
 	}
 	if (repl.r->cli->json) {
-		remote_print(ev);
+		api_client_print(ev);
 		repl.unread |= fflush(stdout) != 0;
 	} else {
 		print_event(type, ev);
@@ -300,16 +300,16 @@ static int heard(void *ctx, json_t *ev)
 /* ---- running one ---- */
 
 /* The connection broke, the cell did not: behind what we have. */
-static int come_back(struct remote *r, int status)
+static int come_back(struct api_client *r, int status)
 {
 	while (!repl.over && !repl.unread && r->lost && repl.number &&
 	       now_ns() - repl.heard_ns < GIVE_UP_MS * UINT64_C(1000000)) {
 		auto_free char *path =
-			remote_path("/v1/boxes/%s/contexts/%s/cells/%u/events?after=%s", repl.box,
+			api_client_path("/v1/boxes/%s/contexts/%s/cells/%u/events?after=%s", repl.box,
 				    repl.context, (uint64_t)repl.number, repl.at);
 
 		poll(NULL, 0, AGAIN_MS);
-		status = remote_lines(r, "GET", path, NULL, heard, NULL);
+		status = api_client_lines(r, "GET", path, NULL, heard, NULL);
 	}
 	return status;
 }
@@ -322,16 +322,16 @@ static int exit_status(void)
 }
 
 /* Its exit status; *wrong: it is ours, and r->trouble says why. */
-static int run_cell(struct remote *r, const char *code, size_t n, int *wrong)
+static int run_cell(struct api_client *r, const char *code, size_t n, int *wrong)
 {
 	auto_free char *path =
-		remote_path("/v1/boxes/%s/contexts/%s/cells", repl.box, repl.context);
+		api_client_path("/v1/boxes/%s/contexts/%s/cells", repl.box, repl.context);
 	json_t *text = json_stringn(code, n), *body;
 	int status;
 
 	*wrong = 1;
 	if (!text)
-		return remote_usage(r, "the code is not UTF-8");
+		return api_client_usage(r, "the code is not UTF-8");
 	body = json_pack("{s:o}", "code", text);
 	if (args_has(repl.a, REPL_TIME))
 		json_object_set_new(body, "timeout_ms",
@@ -342,9 +342,9 @@ static int run_cell(struct remote *r, const char *code, size_t n, int *wrong)
 	repl.number = 0;
 	repl.heard_ns = now_ns();
 	repl.running = 1;
-	status = remote_lines(r, "POST", path, json_incref(body), heard, NULL);
+	status = api_client_lines(r, "POST", path, json_incref(body), heard, NULL);
 	if (status && r->never) /* a connection that was too long without a word */
-		status = remote_lines(r, "POST", path, json_incref(body), heard, NULL);
+		status = api_client_lines(r, "POST", path, json_incref(body), heard, NULL);
 	json_decref(body);
 	status = come_back(r, status);
 	repl.running = 0;
@@ -427,7 +427,7 @@ static int type_cell(struct buf *cell)
 	return cell->len != 0;
 }
 
-static int converse(struct remote *r)
+static int converse(struct api_client *r)
 {
 	auto_buf struct buf cell = { 0 };
 	int status = 0, wrong = 0;
@@ -438,7 +438,7 @@ static int converse(struct remote *r)
 }
 
 /* All of stdin is one cell. */
-static int exec_stdin(struct remote *r)
+static int exec_stdin(struct api_client *r)
 {
 	auto_buf struct buf cell = { 0 };
 	int wrong;
@@ -450,13 +450,13 @@ static int exec_stdin(struct remote *r)
 			buf_grew(&cell, (size_t)n);
 	}
 	if (n < 0)
-		return remote_usage(r, "read stdin: %s", strerror(errno));
+		return api_client_usage(r, "read stdin: %s", strerror(errno));
 	if (cell.len > CELL_MOST)
-		return remote_usage(r, "a cell of more than 4 MiB");
+		return api_client_usage(r, "a cell of more than 4 MiB");
 	return run_cell(r, buf_str(&cell), cell.len, &wrong);
 }
 
-static int in_box(struct remote *r)
+static int in_box(struct api_client *r)
 {
 	int status = begin_control(r);
 
@@ -468,7 +468,7 @@ static int in_box(struct remote *r)
 	return status;
 }
 
-static int talk_to(struct remote *r, const struct args *a)
+static int talk_to(struct api_client *r, const struct args *a)
 {
 	const char *box = args_text(a, REPL_BOX, NULL);
 	int status;
@@ -478,8 +478,8 @@ static int talk_to(struct remote *r, const struct args *a)
 	repl.a = a;
 	repl.terminal = isatty(0) && !r->cli->json;
 	if (a->nwords != 1) {
-		remote_usage(r, "which language?");
-		trouble_hint(&r->trouble, "type", "atoll repl python");
+		api_client_usage(r, "which language?");
+		cli_error_hint(&r->trouble, "type", "atoll repl python");
 		return r->status;
 	}
 	snprintf(repl.language, sizeof(repl.language), "%s", a->words[0]);
@@ -490,7 +490,7 @@ static int talk_to(struct remote *r, const struct args *a)
 
 static int run_repl(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, talk_to);
+	return api_client_verb(cli, a, talk_to);
 }
 
 static const struct example examples[] = {
@@ -509,7 +509,7 @@ static const char notes[] =
 	"tells how that ended: 0 well, 1 with an error, 130 interrupted. What was made for it, a box or an\n"
 	"interpreter in yours, ends with it.";
 
-const struct verb verb_repl = {
+const struct command verb_repl = {
 	.name = "repl",
 	.group = "Run",
 	.usage = "[FLAGS] LANGUAGE",

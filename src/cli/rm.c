@@ -5,20 +5,20 @@
 
 #include <stdio.h>
 
-static int drop(struct remote *r, const char *box)
+static int drop(struct api_client *r, const char *box)
 {
-	auto_free char *path = remote_path("/v1/boxes/%s", box);
-	json_t *doc = remote_json(r, "DELETE", path, NULL);
+	auto_free char *path = api_client_path("/v1/boxes/%s", box);
+	json_t *doc = api_client_json(r, "DELETE", path, NULL);
 
 	if (!doc) {
-		remote_explain_box(r, box);
+		api_client_explain_box(r, box);
 		return r->status;
 	}
 	json_decref(doc);
 	if (r->cli->json) {
 		json_t *gone = json_pack("{s:o, s:s}", "box", json_string(box), "state", "gone");
 
-		remote_print(gone);
+		api_client_print(gone);
 		json_decref(gone);
 	} else if (!r->cli->quiet) {
 		puts(box);
@@ -26,13 +26,13 @@ static int drop(struct remote *r, const char *box)
 	return 0;
 }
 
-static int drop_all(struct remote *r, const struct args *a)
+static int drop_all(struct api_client *r, const struct args *a)
 {
 	int status = 0;
 
 	if (!a->nwords) {
-		remote_usage(r, "delete which box?");
-		trouble_hint(&r->trouble, "list", "atoll ls");
+		api_client_usage(r, "delete which box?");
+		cli_error_hint(&r->trouble, "list", "atoll ls");
 		return r->status;
 	}
 	/* One that is not there does not save the others. */
@@ -40,7 +40,7 @@ static int drop_all(struct remote *r, const struct args *a)
 		int one = drop(r, a->words[i]);
 
 		if (one)
-			trouble_say(&r->trouble, r->cli->json, status = one);
+			cli_error_print(&r->trouble, r->cli->json, status = one);
 	}
 	r->trouble.what[0] = 0; /* all of it was said */
 	return status;
@@ -48,7 +48,7 @@ static int drop_all(struct remote *r, const struct args *a)
 
 static int run_rm(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, drop_all);
+	return api_client_verb(cli, a, drop_all);
 }
 
 static const struct example examples[] = {
@@ -57,7 +57,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_rm = {
+const struct command verb_rm = {
 	.name = "rm",
 	.group = "Boxes",
 	.usage = "BOX...",

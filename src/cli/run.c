@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* A row of the language's table, and the program's arguments behind it. The caller frees it. */
-static const char **words(uint64_t memory, const struct intake *in, const char *const *row, int with_args)
+static const char **words(uint64_t memory, const struct run_inputs *in, const char *const *row, int with_args)
 {
 	static const char *const as_it_is[] = { "{source}", NULL };
 	struct lang_job job = { .source = in->source,
@@ -29,7 +29,7 @@ static const char **words(uint64_t memory, const struct intake *in, const char *
 }
 
 /* A compiler that fails is the run's result: its status, its messages, its record. */
-static int run_compiler(struct session *s, const struct intake *in, const char *const *argv,
+static int run_compiler(struct local_run *s, const struct run_inputs *in, const char *const *argv,
 			struct compiled *cache, int *out_status, struct err *e)
 {
 	struct exit_info end;
@@ -37,18 +37,18 @@ static int run_compiler(struct session *s, const struct intake *in, const char *
 
 	s->no_stdin = 1; /* it is the program's */
 	s->compiling = 1;
-	if (session_run(s, argv, &end, e) < 0)
+	if (local_run_exec(s, argv, &end, e) < 0)
 		return -1;
 	s->no_stdin = no_stdin;
 	if (cause_of(&end) != CAUSE_EXIT || end.exit.status != 0)
-		*out_status = session_report(s, in->template, argv, &end);
+		*out_status = local_run_report(s, in->template, argv, &end);
 	else if (!s->printed)
 		compiled_keep(cache, s, in);
 	s->compiling = 0;
 	return 0;
 }
 
-static int compile(struct session *s, const struct intake *in, int *out_status, struct err *e)
+static int compile(struct local_run *s, const struct run_inputs *in, int *out_status, struct err *e)
 {
 	auto_free const char **argv = words(s->box.about.limits.mem_bytes, in, in->compile, 0);
 	struct compiled cache;
@@ -63,7 +63,7 @@ static int compile(struct session *s, const struct intake *in, int *out_status, 
 }
 
 /* command NULL: what the plan says. */
-static int in_box(struct session *s, const struct intake *in, const char *const *command,
+static int in_box(struct local_run *s, const struct run_inputs *in, const char *const *command,
 		  int *out_status, struct err *e)
 {
 	int compiled = in->lang && in->compile[0];
@@ -71,7 +71,7 @@ static int in_box(struct session *s, const struct intake *in, const char *const 
 	const char *const *argv = command;
 	struct exit_info end;
 
-	if (intake_put(in, s, e) < 0 || (compiled && compile(s, in, out_status, e) < 0))
+	if (run_inputs_put(in, s, e) < 0 || (compiled && compile(s, in, out_status, e) < 0))
 		return -1;
 	if (*out_status)
 		return 0;
@@ -83,9 +83,9 @@ static int in_box(struct session *s, const struct intake *in, const char *const 
 		argv = planned = words(s->box.about.limits.mem_bytes, in, in->lang ? in->lang->run : NULL, 1);
 	s->seeded = !command;
 	s->last = !s->cli->json && !s->opt->report && !s->opt->out; /* a record tells which files have changed */
-	if (session_run(s, argv, &end, e) < 0)
+	if (local_run_exec(s, argv, &end, e) < 0)
 		return -1;
-	*out_status = session_report(s, in->template, argv, &end);
+	*out_status = local_run_report(s, in->template, argv, &end);
 	return 0;
 }
 
@@ -131,7 +131,7 @@ static void add_wishes(struct options *opt, const struct lang *l, char **out_tex
 }
 
 static int run_away(const struct cli *cli, const struct args *a, const struct options *opt,
-		    const struct intake *in, const char *const *command)
+		    const struct run_inputs *in, const char *const *command)
 {
 	uint64_t memory = opt->limits.mem_bytes == WIRE_DEFAULT ? 0 : opt->limits.mem_bytes;
 	auto_free const char **planned =
@@ -143,10 +143,10 @@ static int run_away(const struct cli *cli, const struct args *a, const struct op
 }
 
 static int run_planned(const struct cli *cli, const struct args *a, struct options *opt,
-		       const struct intake *in, const char *const *command)
+		       const struct run_inputs *in, const char *const *command)
 {
 	auto_free char *variables = NULL;
-	struct session s;
+	struct local_run s;
 	struct err e;
 	int status = 0;
 
@@ -154,51 +154,51 @@ static int run_planned(const struct cli *cli, const struct args *a, struct optio
 		add_wishes(opt, in->lang, &variables);
 	if (run_remote_wanted(cli))
 		return run_away(cli, a, opt, in, command);
-	if (session_open(&s, cli, opt, in->seed ? in->seed : "", &e) < 0) {
-		session_close(&s);
-		return session_failed(cli, &e);
+	if (local_run_open(&s, cli, opt, in->seed ? in->seed : "", &e) < 0) {
+		local_run_close(&s);
+		return local_run_failed(cli, &e);
 	}
 	s.twice = 1;
 	s.lang = in->lang;
 	s.no_stdin = in->from_stdin;
 	if (in_box(&s, in, command, &status, &e) < 0)
-		status = session_failed(cli, &e);
-	session_close(&s);
+		status = local_run_failed(cli, &e);
+	local_run_close(&s);
 	return status;
 }
 
 static int nothing_to_run(const struct cli *cli)
 {
-	struct trouble t;
+	struct cli_error t;
 
-	trouble_what(&t, "usage", "run what?");
-	trouble_hint(&t, "file", "atoll run hello.py");
-	trouble_hint(&t, "command", "atoll run -- ls -l");
-	trouble_hint(&t, "code", "echo 'print(6*7)' | atoll run -t python -");
-	return trouble_say(&t, cli->json, STATUS_USAGE);
+	cli_error_what(&t, "usage", "run what?");
+	cli_error_hint(&t, "file", "atoll run hello.py");
+	cli_error_hint(&t, "command", "atoll run -- ls -l");
+	cli_error_hint(&t, "code", "echo 'print(6*7)' | atoll run -t python -");
+	return cli_error_print(&t, cli->json, STATUS_USAGE);
 }
 
 static int run_words(const struct cli *cli, struct options *opt, const struct args *a)
 {
 	static char *const from_stdin[] = { "-", NULL };
 	char *const *words = a->nwords ? a->words : from_stdin;
-	struct intake in;
-	struct trouble t;
+	struct run_inputs in;
+	struct cli_error t;
 	int status;
 
 	if (a->dashes && a->nwords) {
-		status = intake_folder(&in, opt, &t) < 0 ? trouble_say(&t, cli->json, in.status)
+		status = run_inputs_folder(&in, opt, &t) < 0 ? cli_error_print(&t, cli->json, in.status)
 							 : packages_for(opt, cli, a, OPT_PACKAGE, NULL);
 		if (!status)
 			status = run_planned(cli, a, opt, &in, (const char *const *)a->words);
-	} else if (intake_program(&in, opt, words, a->nwords ? a->nwords : 1, &t) < 0) {
-		status = trouble_say(&t, cli->json, in.status);
+	} else if (run_inputs_program(&in, opt, words, a->nwords ? a->nwords : 1, &t) < 0) {
+		status = cli_error_print(&t, cli->json, in.status);
 	} else {
 		status = packages_for(opt, cli, a, OPT_PACKAGE, in.lang ? in.lang->name : NULL);
 		if (!status)
 			status = run_planned(cli, a, opt, &in, NULL);
 	}
-	intake_fini(&in);
+	run_inputs_fini(&in);
 	return status;
 }
 
@@ -211,11 +211,11 @@ static int run_once(void *ctx)
 {
 	const struct once *o = ctx;
 	struct options opt;
-	struct trouble t;
+	struct cli_error t;
 	int status;
 
 	if (options_read(&opt, o->cli, o->args, &t) < 0)
-		return trouble_say(&t, o->cli->json, STATUS_USAGE);
+		return cli_error_print(&t, o->cli->json, STATUS_USAGE);
 	status = run_words(o->cli, &opt, o->args);
 	options_fini(&opt);
 	return status;
@@ -229,7 +229,7 @@ static int run_watched(const struct cli *cli, const struct args *a)
 				    .folder = args_text(a, OPT_WORKDIR, NULL),
 				    .ignore = args_text(a, OPT_REPORT, NULL) };
 	struct once once = { cli, a };
-	struct trouble t;
+	struct cli_error t;
 	struct stat st;
 	unsigned n = 0;
 	struct err e;
@@ -241,36 +241,36 @@ static int run_watched(const struct cli *cli, const struct args *a)
 		if (i == 0 || (stat(a->words[i], &st) == 0 && S_ISREG(st.st_mode)))
 			files[n++] = a->words[i];
 	if (!what.folder && (!n || !strcmp(files[0], "-"))) {
-		trouble_what(&t, "usage", "--watch: there is no file to watch");
-		trouble_hint(&t, "file", "atoll run --watch FILE");
-		trouble_hint(&t, "folder", "atoll run --watch -w DIR -- CMD");
-		return trouble_say(&t, cli->json, STATUS_USAGE);
+		cli_error_what(&t, "usage", "--watch: there is no file to watch");
+		cli_error_hint(&t, "file", "atoll run --watch FILE");
+		cli_error_hint(&t, "folder", "atoll run --watch -w DIR -- CMD");
+		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
 	status = watch_loop(&what, run_once, &once, cli->quiet, &e);
-	return status < 0 ? session_failed(cli, &e) : status;
+	return status < 0 ? local_run_failed(cli, &e) : status;
 }
 
 static int run(const struct cli *cli, const struct args *a)
 {
 	int named = args_has(a, OPT_TEMPLATE) || args_has(a, OPT_LANG);
 	struct once once = { cli, a };
-	struct trouble t;
+	struct cli_error t;
 
 	if (args_has(a, OPT_WATCH) && args_has(a, OPT_OUT)) {
-		trouble_what(&t, "usage", "--watch and --out do not go together");
-		trouble_why(&t, "files that arrive here would start the next run");
-		return trouble_say(&t, cli->json, STATUS_USAGE);
+		cli_error_what(&t, "usage", "--watch and --out do not go together");
+		cli_error_why(&t, "files that arrive here would start the next run");
+		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
 	if (!a->nwords && (a->dashes || !named || isatty(0)))
 		return nothing_to_run(cli);
 	if (a->dashes && named) {
-		trouble_what(&t, "usage", "a template runs a file, not a command");
-		trouble_hint(&t, "file", "atoll run -t NAME FILE");
-		trouble_hint(&t, "command", "atoll run -- CMD");
-		return trouble_say(&t, cli->json, STATUS_USAGE);
+		cli_error_what(&t, "usage", "a template runs a file, not a command");
+		cli_error_hint(&t, "file", "atoll run -t NAME FILE");
+		cli_error_hint(&t, "command", "atoll run -- CMD");
+		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
 	if (args_has(a, OPT_PACKAGE) || run_remote_wanted(cli))
-		remote_prepare(cli);
+		api_client_prepare(cli);
 	return args_has(a, OPT_WATCH) ? run_watched(cli, a) : run_once(&once);
 }
 
@@ -298,7 +298,7 @@ static const char notes[] =
 	"Exit status: the program's; 128+N if signal N ended it; 124 time limit; 126 cannot execute;\n"
 	"127 not found; 125 atoll itself failed. --json and --report carry the cause.";
 
-const struct verb verb_run = {
+const struct command verb_run = {
 	.name = "run",
 	.group = "Run",
 	.usage = "[FLAGS] FILE [ARGS...] | - | -- CMD [ARGS...]",

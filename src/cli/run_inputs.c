@@ -33,7 +33,7 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static int fail(struct intake *in, int status)
+static int fail(struct run_inputs *in, int status)
 {
 	in->status = status;
 	return -1;
@@ -42,7 +42,7 @@ static int fail(struct intake *in, int status)
 /* ---- where a file goes ---- */
 
 /* The place below the folder that was copied in, or NULL. The caller frees it. */
-static char *below_root(const struct intake *in, const char *path)
+static char *below_root(const struct run_inputs *in, const char *path)
 {
 	auto_free char *real = in->root ? realpath(path, NULL) : NULL;
 	size_t n = in->root ? strlen(in->root) : 0;
@@ -75,7 +75,7 @@ static int same_file(const char *a, const char *b)
 }
 
 /* Plans the copy of `path`; *out_place is where it will be below BOX_HOME, to be freed. */
-static int plan_file(struct intake *in, const char *path, char **out_place, struct trouble *t)
+static int plan_file(struct run_inputs *in, const char *path, char **out_place, struct cli_error *t)
 {
 	auto_free char *place = below_root(in, path);
 	auto_free char *to = NULL;
@@ -91,9 +91,9 @@ static int plan_file(struct intake *in, const char *path, char **out_place, stru
 		if (strcmp(in->files[i].to, to) != 0)
 			continue;
 		if (!same_file(in->files[i].from, path)) {
-			trouble_what(t, "usage", "two files would both become '%s'",
-				     trouble_shown(place, shown));
-			trouble_hint(t, "instead", "atoll run -w DIR ... copies a folder as it is");
+			cli_error_what(t, "usage", "two files would both become '%s'",
+				     cli_error_shown(place, shown));
+			cli_error_hint(t, "instead", "atoll run -w DIR ... copies a folder as it is");
 			return fail(in, STATUS_USAGE);
 		}
 		*out_place = steal(&place);
@@ -105,27 +105,27 @@ static int plan_file(struct intake *in, const char *path, char **out_place, stru
 			abort();
 	}
 	in->files[in->nfiles++] =
-		(struct intake_file){ .from = text("%s", path), .to = steal(&to) };
+		(struct run_inputs_file){ .from = text("%s", path), .to = steal(&to) };
 	*out_place = steal(&place);
 	return 0;
 }
 
 /* ---- the folder ---- */
 
-int intake_folder(struct intake *in, const struct options *opt, struct trouble *t)
+int run_inputs_folder(struct run_inputs *in, const struct options *opt, struct cli_error *t)
 {
 	char shown[SHOWN];
 
-	*in = (struct intake){ .workdir = -1, .template = "base" };
+	*in = (struct run_inputs){ .workdir = -1, .template = "base" };
 	if (!opt->workdir)
 		return 0;
 	in->workdir = open(opt->workdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	in->root = realpath(opt->workdir, NULL);
 	if (in->workdir < 0 || !in->root) {
-		trouble_what(t, "not_found", "cannot open the folder '%s'",
-			     trouble_shown(opt->workdir, shown));
-		trouble_why(t, "%s", strerror(errno));
-		trouble_hint(t, "type", "atoll run -w . -- CMD   for the folder you are in");
+		cli_error_what(t, "not_found", "cannot open the folder '%s'",
+			     cli_error_shown(opt->workdir, shown));
+		cli_error_why(t, "%s", strerror(errno));
+		cli_error_hint(t, "type", "atoll run -w . -- CMD   for the folder you are in");
 		return fail(in, STATUS_USAGE);
 	}
 	return 0;
@@ -133,8 +133,8 @@ int intake_folder(struct intake *in, const struct options *opt, struct trouble *
 
 /* ---- the program ---- */
 
-static int choose(struct intake *in, const char *wanted, const char *file, const char *head,
-		  size_t n, struct trouble *t)
+static int choose(struct run_inputs *in, const char *wanted, const char *file, const char *head,
+		  size_t n, struct cli_error *t)
 {
 	int status = runtime_choose(&in->lang, wanted, file, head, n, t);
 
@@ -142,44 +142,44 @@ static int choose(struct intake *in, const char *wanted, const char *file, const
 	return status ? fail(in, status) : 0;
 }
 
-static int choose_compiler(struct intake *in, const char *wanted, struct trouble *t)
+static int choose_compiler(struct run_inputs *in, const char *wanted, struct cli_error *t)
 {
 	static const char *const none[] = { NULL };
 	char shown[SHOWN];
 
 	in->compile = in->lang ? lang_compiler(in->lang, wanted) : wanted ? NULL : none;
 	if (!in->compile) {
-		trouble_what(t, "usage", "%s has no compiler named '%s'", in->template,
-			     trouble_shown(wanted, shown));
-		trouble_hint(t, "list", "atoll lang %s", in->lang ? in->lang->name : "");
+		cli_error_what(t, "usage", "%s has no compiler named '%s'", in->template,
+			     cli_error_shown(wanted, shown));
+		cli_error_hint(t, "list", "atoll lang %s", in->lang ? in->lang->name : "");
 		return fail(in, STATUS_USAGE);
 	}
 	if (in->compile[0] && in->compile[0][0] == '/' && access(in->compile[0], X_OK) < 0) {
-		trouble_what(t, "not_found", "no %s on this machine", in->compile[0]);
-		trouble_hint(t, "list", "atoll lang %s", in->lang->name);
+		cli_error_what(t, "not_found", "no %s on this machine", in->compile[0]);
+		cli_error_hint(t, "list", "atoll lang %s", in->lang->name);
 		return fail(in, STATUS_NO_PROGRAM);
 	}
 	return 0;
 }
 
-static int cannot_read(struct intake *in, const char *path, struct trouble *t)
+static int cannot_read(struct run_inputs *in, const char *path, struct cli_error *t)
 {
 	char shown[SHOWN];
 	int missing = errno == ENOENT || errno == ENOTDIR;
 
-	trouble_what(t, missing ? "not_found" : "denied",
+	cli_error_what(t, missing ? "not_found" : "denied",
 		     missing ? "no file named '%s'" : "cannot read '%s'",
-		     trouble_shown(path, shown));
+		     cli_error_shown(path, shown));
 	if (!missing)
-		trouble_why(t, "%s", strerror(errno));
+		cli_error_why(t, "%s", strerror(errno));
 	else
-		trouble_hint(t, "command", "atoll run -- %s ...   runs a program of the box",
+		cli_error_hint(t, "command", "atoll run -- %s ...   runs a program of the box",
 			     shown);
 	return fail(in, missing ? STATUS_NO_PROGRAM : STATUS_CANNOT_RUN);
 }
 
 /* The first bytes of a file that must be a regular one. */
-static ssize_t read_head(struct intake *in, const char *path, char *head, struct trouble *t)
+static ssize_t read_head(struct run_inputs *in, const char *path, char *head, struct cli_error *t)
 {
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	char shown[SHOWN];
@@ -189,18 +189,18 @@ static ssize_t read_head(struct intake *in, const char *path, char *head, struct
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return cannot_read(in, path, t);
 	if (!S_ISREG(st.st_mode)) {
-		trouble_what(t, "usage", "'%s' is not a file", trouble_shown(path, shown));
-		trouble_why(t, "%s",
+		cli_error_what(t, "usage", "'%s' is not a file", cli_error_shown(path, shown));
+		cli_error_why(t, "%s",
 			    S_ISDIR(st.st_mode) ? "it is a folder"
 						: "it is a device, a pipe or a socket");
-		trouble_hint(t, "folder", "atoll run -w %s -- CMD", shown);
+		cli_error_hint(t, "folder", "atoll run -w %s -- CMD", shown);
 		return fail(in, STATUS_CANNOT_RUN);
 	}
 	n = read(fd, head, HEAD);
 	return n < 0 ? cannot_read(in, path, t) : n;
 }
 
-static void place_source(struct intake *in, const char *place)
+static void place_source(struct run_inputs *in, const char *place)
 {
 	const char *name = last_part(place), *dot = strrchr(name, '.');
 
@@ -209,7 +209,7 @@ static void place_source(struct intake *in, const char *place)
 		text("/tmp/%.*s.out", dot && dot != name ? (int)(dot - name) : (int)strlen(name), name);
 }
 
-static void find_unit(struct intake *in, const char *file, const char *code, size_t n)
+static void find_unit(struct run_inputs *in, const char *file, const char *code, size_t n)
 {
 	char unit[LANG_UNIT];
 
@@ -220,7 +220,7 @@ static void find_unit(struct intake *in, const char *file, const char *code, siz
 	in->seed = lang_seed(in->lang, code, n);
 }
 
-static void add_source(struct intake *in, unsigned *n, char *take_path)
+static void add_source(struct run_inputs *in, unsigned *n, char *take_path)
 {
 	if ((*n & (*n + 1)) == 0) { /* 0, 1, 3, 7, ...: full; and there is a NULL behind */
 		in->sources = realloc(in->sources, (2 * (*n + 1) + 1) * sizeof(*in->sources));
@@ -232,7 +232,7 @@ static void add_source(struct intake *in, unsigned *n, char *take_path)
 }
 
 /* A folder that was copied in is a project: what lies beside the program belongs to it. */
-static void find_sources(struct intake *in, const char *place)
+static void find_sources(struct run_inputs *in, const char *place)
 {
 	const char *slash = strrchr(place, '/');
 	auto_free char *folder = text("%.*s", slash ? (int)(slash - place) : 1, slash ? place : ".");
@@ -256,8 +256,8 @@ static void find_sources(struct intake *in, const char *place)
 	closedir(d);
 }
 
-static int plan_file_program(struct intake *in, const char *wanted, const char *path,
-			     struct trouble *t)
+static int plan_file_program(struct run_inputs *in, const char *wanted, const char *path,
+			     struct cli_error *t)
 {
 	auto_free char *place = NULL, *head = malloc(HEAD);
 	ssize_t n = head ? read_head(in, path, head, t) : -1;
@@ -272,7 +272,7 @@ static int plan_file_program(struct intake *in, const char *wanted, const char *
 	return 0;
 }
 
-static int plan_stdin_program(struct intake *in, const char *wanted, struct trouble *t)
+static int plan_stdin_program(struct run_inputs *in, const char *wanted, struct cli_error *t)
 {
 	char name[LANG_UNIT] = "main";
 	ssize_t n;
@@ -284,21 +284,21 @@ static int plan_stdin_program(struct intake *in, const char *wanted, struct trou
 	do {
 		n = read(0, buf_space(&in->code, 65536), 65536);
 		if (n < 0) {
-			trouble_what(t, "system", "cannot read the program from stdin");
-			trouble_why(t, "%s", strerror(errno));
+			cli_error_what(t, "system", "cannot read the program from stdin");
+			cli_error_why(t, "%s", strerror(errno));
 			return fail(in, STATUS_CANNOT_RUN);
 		}
 		buf_grew(&in->code, (size_t)n);
-		if (in->code.len > INTAKE_FILE_MAX) {
-			trouble_what(t, "limit", "the program on stdin is longer than 64 MiB");
-			trouble_hint(t, "instead", "atoll run FILE < data");
+		if (in->code.len > RUN_INPUTS_FILE_MAX) {
+			cli_error_what(t, "limit", "the program on stdin is longer than 64 MiB");
+			cli_error_hint(t, "instead", "atoll run FILE < data");
 			return fail(in, STATUS_CANNOT_RUN);
 		}
 	} while (n > 0);
 	if (!wanted && !lang_is_program(buf_str(&in->code), in->code.len)) {
-		trouble_what(t, "usage", "code from stdin needs a template");
-		trouble_why(t, "it has no #! line that would say what runs it");
-		trouble_hint(t, "type", "... | atoll run -t python -");
+		cli_error_what(t, "usage", "code from stdin needs a template");
+		cli_error_why(t, "it has no #! line that would say what runs it");
+		cli_error_hint(t, "type", "... | atoll run -t python -");
 		runtime_list(t);
 		return fail(in, STATUS_USAGE);
 	}
@@ -322,7 +322,7 @@ static int is_in_every_box(const char *path)
 }
 
 /* An argument that names a file here is copied in; where its place changes, so does the argument. */
-static int plan_argument(struct intake *in, const char *arg, char **out, struct trouble *t)
+static int plan_argument(struct run_inputs *in, const char *arg, char **out, struct cli_error *t)
 {
 	char shown[SHOWN], size[UNITS_TEXT];
 	struct stat st;
@@ -333,22 +333,22 @@ static int plan_argument(struct intake *in, const char *arg, char **out, struct 
 	}
 	if (access(arg, R_OK) < 0)
 		return cannot_read(in, arg, t);
-	if ((uint64_t)st.st_size > INTAKE_FILE_MAX) {
-		trouble_what(t, "limit", "'%s' is too large to be copied in as an argument",
-			     trouble_shown(arg, shown));
-		trouble_why(t, "%s, at most 64 MiB", units_size(size, (uint64_t)st.st_size));
-		trouble_hint(t, "instead", "atoll run -w DIR ... copies a folder of any size");
+	if ((uint64_t)st.st_size > RUN_INPUTS_FILE_MAX) {
+		cli_error_what(t, "limit", "'%s' is too large to be copied in as an argument",
+			     cli_error_shown(arg, shown));
+		cli_error_why(t, "%s, at most 64 MiB", units_size(size, (uint64_t)st.st_size));
+		cli_error_hint(t, "instead", "atoll run -w DIR ... copies a folder of any size");
 		return fail(in, STATUS_USAGE);
 	}
 	return plan_file(in, arg, out, t);
 }
 
-int intake_program(struct intake *in, const struct options *opt, char *const *words,
-		   unsigned nwords, struct trouble *t)
+int run_inputs_program(struct run_inputs *in, const struct options *opt, char *const *words,
+		   unsigned nwords, struct cli_error *t)
 {
 	int bad;
 
-	if (intake_folder(in, opt, t) < 0)
+	if (run_inputs_folder(in, opt, t) < 0)
 		return -1;
 	bad = !strcmp(words[0], "-") ? plan_stdin_program(in, opt->template, t)
 				     : plan_file_program(in, opt->template, words[0], t);
@@ -365,7 +365,7 @@ int intake_program(struct intake *in, const struct options *opt, char *const *wo
 
 /* ---- doing it ---- */
 
-static int put_folder(const struct intake *in, struct session *s, struct err *e)
+static int put_folder(const struct run_inputs *in, struct local_run *s, struct err *e)
 {
 	struct files_tally tally;
 	char shown[SHOWN], size[UNITS_TEXT];
@@ -375,7 +375,7 @@ static int put_folder(const struct intake *in, struct session *s, struct err *e)
 	if (tally.skipped && !s->cli->quiet)
 		fprintf(stderr, "atoll: %llu left out, no file, folder or link: %s%s\n",
 			(unsigned long long)tally.skipped,
-			trouble_shown(tally.first_skipped, shown),
+			cli_error_shown(tally.first_skipped, shown),
 			tally.skipped > 1 ? " and others" : "");
 	if (s->cli->verbose)
 		fprintf(stderr, "atoll: copied %llu files, %s\n", (unsigned long long)tally.files,
@@ -383,7 +383,7 @@ static int put_folder(const struct intake *in, struct session *s, struct err *e)
 	return 0;
 }
 
-static int put_file(const struct intake_file *f, mode_t add, struct session *s, struct err *e)
+static int put_file(const struct run_inputs_file *f, mode_t add, struct local_run *s, struct err *e)
 {
 	auto_fd int fd = open(f->from, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
@@ -393,16 +393,16 @@ static int put_file(const struct intake_file *f, mode_t add, struct session *s, 
 	return files_put(&s->files, fd, f->to, (st.st_mode & 0777) | 0600 | add, e);
 }
 
-int intake_put(const struct intake *in, struct session *s, struct err *e)
+int run_inputs_put(const struct run_inputs *in, struct local_run *s, struct err *e)
 {
 	const struct lang_pair *support = in->lang ? in->lang->support : NULL;
 
 	if (in->workdir < 0 && !in->nfiles && !in->from_stdin)
 		return 0;
-	if (session_files(s, e) < 0 || (in->workdir >= 0 && put_folder(in, s, e) < 0))
+	if (local_run_files(s, e) < 0 || (in->workdir >= 0 && put_folder(in, s, e) < 0))
 		return -1;
 	for (unsigned i = 0; i < in->nfiles; i++) {
-		const struct intake_file *f = &in->files[i];
+		const struct run_inputs_file *f = &in->files[i];
 		/* A program without an interpreter has to be executable itself. */
 		int runs = !in->lang && in->source && !strcmp(f->to, in->source);
 
@@ -419,7 +419,7 @@ int intake_put(const struct intake *in, struct session *s, struct err *e)
 	return 0;
 }
 
-void intake_fini(struct intake *in)
+void run_inputs_fini(struct run_inputs *in)
 {
 	for (unsigned i = 0; i < in->nfiles; i++) {
 		free(in->files[i].from);

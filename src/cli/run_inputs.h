@@ -8,14 +8,14 @@
 #include "lang/lang.h"
 
 /* Of a file named as an argument, and of code from stdin. */
-#define INTAKE_FILE_MAX (UINT64_C(64) << 20)
+#define RUN_INPUTS_FILE_MAX (UINT64_C(64) << 20)
 
-struct intake_file {
+struct run_inputs_file {
 	char *from, *to; /* here, there */
 };
 
-struct intake {
-	struct intake_file *files;
+struct run_inputs {
+	struct run_inputs_file *files;
 	unsigned nfiles;
 	int workdir;             /* O_DIRECTORY, or -1 */
 	char *root;              /* its real path, to see what lies below it */
@@ -34,10 +34,10 @@ struct intake {
 };
 
 /* For `run FILE ARGS`; words[0] may be "-". */
-must_check int intake_program(struct intake *in, const struct options *opt, char *const *words,
-			      unsigned nwords, struct trouble *t);
+must_check int run_inputs_program(struct run_inputs *in, const struct options *opt, char *const *words,
+			      unsigned nwords, struct cli_error *t);
 /* For a command of its own: only the folder. */
-must_check int intake_folder(struct intake *in, const struct options *opt, struct trouble *t);
+must_check int run_inputs_folder(struct run_inputs *in, const struct options *opt, struct cli_error *t);
 /* Carries it out. */
-must_check int intake_put(const struct intake *in, struct session *s, struct err *e);
-void intake_fini(struct intake *in);
+must_check int run_inputs_put(const struct run_inputs *in, struct local_run *s, struct err *e);
+void run_inputs_fini(struct run_inputs *in);

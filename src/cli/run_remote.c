@@ -32,11 +32,11 @@ int run_remote_wanted(const struct cli *cli)
 	return cli->host || (host && *host);
 }
 
-static int remote_fail_path(struct remote *r, const char *what, const char *path)
+static int remote_fail_path(struct api_client *r, const char *what, const char *path)
 {
 	char shown[SHOWN];
 
-	trouble_what(&r->trouble, "failed", "%s %s: %s", what, trouble_shown(path, shown),
+	cli_error_what(&r->trouble, "failed", "%s %s: %s", what, cli_error_shown(path, shown),
 		     strerror(errno));
 	return r->status = STATUS_OURS;
 }
@@ -50,7 +50,7 @@ static void put_limit(json_t *doc, const char *key, uint64_t n, uint64_t otherwi
 }
 
 static json_t *remote_describe_box(const struct options *o, const struct args *a,
-				   const struct intake *in)
+				   const struct run_inputs *in)
 {
 	const struct wire_limits *l = &o->limits, d = box_default_limits();
 	const char *language = in->lang ? in->lang->name : NULL;
@@ -79,22 +79,22 @@ static json_t *remote_describe_box(const struct options *o, const struct args *a
 
 /* ---- files into it ---- */
 
-static int send_bytes(struct remote *r, struct remote_bytes *x)
+static int send_bytes(struct api_client *r, struct api_client_bytes *x)
 {
-	int status = remote_bytes(r, x);
+	int status = api_client_bytes(r, x);
 
 	json_decref(x->answer);
 	return status;
 }
 
-static int send_folder(struct remote *r, const char *box, const char *folder)
+static int send_folder(struct api_client *r, const char *box, const char *folder)
 {
-	auto_free char *path = remote_path("/v1/boxes/%s/files/archive?path=.", box);
-	struct remote_bytes x = {
+	auto_free char *path = api_client_path("/v1/boxes/%s/files/archive?path=.", box);
+	struct api_client_bytes x = {
 		.method = "PUT", .path = path, .type = "application/x-tar", .to = -1
 	};
 	int how = 0, status;
-	pid_t pid = place_start_tar(folder, &x.from);
+	pid_t pid = box_path_start_tar(folder, &x.from);
 
 	if (pid < 0)
 		return remote_fail_path(r, "start tar for", folder);
@@ -102,18 +102,18 @@ static int send_folder(struct remote *r, const char *box, const char *folder)
 	close(x.from);
 	waitpid(pid, &how, 0);
 	if (!status && how != 0) {
-		trouble_what(&r->trouble, "failed", "tar could not read all of %.200s", folder);
+		cli_error_what(&r->trouble, "failed", "tar could not read all of %.200s", folder);
 		status = r->status = STATUS_OURS;
 	}
 	return status;
 }
 
-static int send_file(struct remote *r, const char *box, const char *to, int from,
+static int send_file(struct api_client *r, const char *box, const char *to, int from,
 		     const struct buf *bytes, unsigned mode)
 {
-	auto_free char *begin = remote_path("/v1/boxes/%s/files?path=%s", box, to);
+	auto_free char *begin = api_client_path("/v1/boxes/%s/files?path=%s", box, to);
 	auto_buf struct buf url = { 0 };
-	struct remote_bytes x = {
+	struct api_client_bytes x = {
 		.method = "PUT", .type = "application/octet-stream", .from = from, .to = -1
 	};
 
@@ -126,7 +126,7 @@ static int send_file(struct remote *r, const char *box, const char *to, int from
 	return send_bytes(r, &x);
 }
 
-static int send_all(struct remote *r, const char *box, const struct intake *in,
+static int send_all(struct api_client *r, const char *box, const struct run_inputs *in,
 		    const struct options *o)
 {
 	const struct lang_pair *support = in->lang ? in->lang->support : NULL;
@@ -134,7 +134,7 @@ static int send_all(struct remote *r, const char *box, const struct intake *in,
 	if (o->workdir && send_folder(r, box, o->workdir))
 		return r->status;
 	for (unsigned i = 0; i < in->nfiles; i++) {
-		const struct intake_file *f = &in->files[i];
+		const struct run_inputs_file *f = &in->files[i];
 		auto_fd int fd = open(f->from, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 		int runs = !in->lang && in->source && !strcmp(f->to, in->source);
 		struct stat st;
@@ -170,12 +170,12 @@ static json_t *env_of(const struct options *o, int terminal)
 		for (unsigned k = 0; box_default_env[k]; k++)
 			usual |= !strcmp(o->env[i], box_default_env[k]);
 		if (!usual)
-			inside_env(env, o->env[i]);
+			attach_env(env, o->env[i]);
 	}
 	return env;
 }
 
-static json_t *remote_describe_run(struct remote *r, const struct options *o, const char *const *argv,
+static json_t *remote_describe_run(struct api_client *r, const struct options *o, const char *const *argv,
 				   uint32_t ms, int terminal)
 {
 	json_t *words = json_array(), *doc;
@@ -183,7 +183,7 @@ static json_t *remote_describe_run(struct remote *r, const struct options *o, co
 	for (; *argv; argv++)
 		if (json_array_append_new(words, json_string(*argv)) < 0) {
 			json_decref(words);
-			remote_usage(r, "an argument is not UTF-8; put it into a file");
+			api_client_usage(r, "an argument is not UTF-8; put it into a file");
 			return NULL;
 		}
 	doc = json_pack("{s:o, s:o}", "command", words, "env", env_of(o, terminal));
@@ -199,49 +199,49 @@ static void print_stream(const json_t *record, const char *name, int fd)
 	const json_t *text = json_object_get(record, name);
 
 	if (json_is_string(text))
-		(void)!remote_write(fd, json_string_value(text), json_string_length(text));
+		(void)!api_client_write(fd, json_string_value(text), json_string_length(text));
 }
 
 /* *out_over: it failed, and its status is the run's. */
-static int compile_there(struct remote *r, const char *box, const struct options *o,
-			 const struct intake *in, const char *const *compiler, int *out_over)
+static int compile_there(struct api_client *r, const char *box, const struct options *o,
+			 const struct run_inputs *in, const char *const *compiler, int *out_over)
 {
-	auto_free char *path = remote_path("/v1/boxes/%s/execs", box);
+	auto_free char *path = api_client_path("/v1/boxes/%s/execs", box);
 	json_t *body = remote_describe_run(r, o, compiler, in->lang->times.compile, 0), *record;
 	int status;
 
-	record = body ? remote_json(r, "POST", path, body) : NULL;
+	record = body ? api_client_json(r, "POST", path, body) : NULL;
 	if (!record)
 		return r->status;
-	status = (int)remote_int(record, "status", STATUS_OURS);
+	status = (int)api_client_int(record, "status", STATUS_OURS);
 	*out_over = status != 0;
 	if (*out_over && r->cli->json) {
-		remote_print(record);
+		api_client_print(record);
 	} else {
 		print_stream(record, "stdout", 1);
 		print_stream(record, "stderr", 2);
 		if (*out_over)
-			status = follow_report(r->cli, record);
+			status = exec_follow_report(r->cli, record);
 	}
 	json_decref(record);
 	return status;
 }
 
-static int run_there(struct remote *r, const char *box, const struct options *o,
-		     const struct intake *in, const char *const *argv)
+static int run_there(struct api_client *r, const char *box, const struct options *o,
+		     const struct run_inputs *in, const char *const *argv)
 {
-	int terminal = follow_has_terminal() && !o->no_tty && !r->cli->json && !in->from_stdin,
+	int terminal = exec_follow_has_terminal() && !o->no_tty && !r->cli->json && !in->from_stdin,
 	    input = !in->from_stdin && (terminal || !isatty(0) || o->interactive);
 	json_t *body = remote_describe_run(r, o, argv, o->wall_ms, terminal);
 
-	return body ? inside_run(r, box, body, terminal, 1, input) : r->status;
+	return body ? attach_run(r, box, body, terminal, 1, input) : r->status;
 }
 
 /* ---- files out of it ---- */
 
-static json_t *changes_of(struct remote *r, const char *box)
+static json_t *changes_of(struct api_client *r, const char *box)
 {
-	return remote_get(r, "/v1/boxes/%s/changes?limit=10000", box);
+	return api_client_get(r, "/v1/boxes/%s/changes?limit=10000", box);
 }
 
 /* The same by path: a list is long, and looked at once for each item of another one. */
@@ -251,17 +251,17 @@ static json_t *index_changes(const json_t *doc)
 	size_t i;
 
 	json_array_foreach(json_object_get(doc, "items"), i, v)
-		json_object_set(all, remote_text(v, "path"), v);
+		json_object_set(all, api_client_text(v, "path"), v);
 	return all;
 }
 
 /* max: what a box can hold. A file with holes may be larger than that, and names and sizes are the program's. */
-static int fetch_one(struct remote *r, const char *box, int folder, const char *path, uint64_t max,
+static int fetch_one(struct api_client *r, const char *box, int folder, const char *path, uint64_t max,
 		     uint64_t *bytes)
 {
 	auto_free char *to = strdup(path + strlen(BOX_HOME) + 1),
-		       *url = remote_path("/v1/boxes/%s/files?path=%s", box, path);
-	struct remote_bytes x = { .method = "GET", .path = url, .from = -1 };
+		       *url = api_client_path("/v1/boxes/%s/files?path=%s", box, path);
+	struct api_client_bytes x = { .method = "GET", .path = url, .from = -1 };
 	char shown[SHOWN], size[UNITS_TEXT];
 	auto_fd int fd = -1;
 	unsigned mode = 0644;
@@ -270,7 +270,7 @@ static int fetch_one(struct remote *r, const char *box, int folder, const char *
 
 	if (!to)
 		abort();
-	if (place_look(r, box, path, &mode) < 0)
+	if (box_path_look(r, box, path, &mode) < 0)
 		return r->status;
 	fd = below_tidy(to) < 0 ? -1 : below_create(folder, to, mode | 0600);
 	if (fd < 0)
@@ -278,20 +278,20 @@ static int fetch_one(struct remote *r, const char *box, int folder, const char *
 	left = max - *bytes;
 	x.to = fd;
 	x.most = &left;
-	status = remote_bytes(r, &x);
+	status = api_client_bytes(r, &x);
 	*bytes += x.written;
 	if (status && r->http < 400 && !strcmp(r->trouble.code, "limit"))
-		trouble_what(&r->trouble, "limit", "--out: %s: files of more than %s, the size of the box's disk",
-			     trouble_shown(to, shown), units_size(size, max));
+		cli_error_what(&r->trouble, "limit", "--out: %s: files of more than %s, the size of the box's disk",
+			     cli_error_shown(to, shown), units_size(size, max));
 	return status;
 }
 
-static int fetch_all(struct remote *r, const json_t *box, const struct options *o, int folder,
+static int fetch_all(struct api_client *r, const json_t *box, const struct options *o, int folder,
 		     const json_t *before)
 {
-	const char *id = remote_text(box, "id");
+	const char *id = api_client_text(box, "id");
 	json_t *after = changes_of(r, id), *had = index_changes(before), *v;
-	int64_t disk = remote_int(json_object_get(box, "limits"), "disk", 0);
+	int64_t disk = api_client_int(json_object_get(box, "limits"), "disk", 0);
 	uint64_t files = 0, bytes = 0, max = disk > 0 ? (uint64_t)disk : OUT_MOST;
 	char size[UNITS_TEXT];
 	int status = after ? 0 : r->status;
@@ -300,15 +300,15 @@ static int fetch_all(struct remote *r, const json_t *box, const struct options *
 
 	json_array_foreach(json_object_get(after, "items"), i, v)
 	{
-		const char *path = remote_text(v, "path");
+		const char *path = api_client_text(v, "path");
 		const json_t *old = json_object_get(had, path);
 
-		if (status || !strcmp(remote_text(v, "kind"), "deleted") ||
+		if (status || !strcmp(api_client_text(v, "kind"), "deleted") ||
 		    strncmp(path, BOX_HOME "/", strlen(BOX_HOME) + 1) ||
-		    (old && remote_int(old, "size", -1) == remote_int(v, "size", -2) &&
-		     !strcmp(remote_text(old, "mtime"), remote_text(v, "mtime"))))
+		    (old && api_client_int(old, "size", -1) == api_client_int(v, "size", -2) &&
+		     !strcmp(api_client_text(old, "mtime"), api_client_text(v, "mtime"))))
 			continue;
-		if (strcmp(remote_text(v, "type"), "file") != 0) {
+		if (strcmp(api_client_text(v, "type"), "file") != 0) {
 			skipped++;
 			continue;
 		}
@@ -316,7 +316,7 @@ static int fetch_all(struct remote *r, const json_t *box, const struct options *
 		files += !status;
 	}
 	if (!status && json_is_true(json_object_get(after, "truncated"))) {
-		trouble_what(&r->trouble, "limit",
+		cli_error_what(&r->trouble, "limit",
 			     "--out: more than 10000 files have changed; some are missing");
 		status = r->status = STATUS_OURS;
 	}
@@ -332,11 +332,11 @@ static int fetch_all(struct remote *r, const json_t *box, const struct options *
 
 /* ---- all of it ---- */
 
-static int in_box(struct remote *r, const json_t *made, const struct options *o,
-		  const struct intake *in, const char *const *argv, const char *const *compiler,
+static int in_box(struct api_client *r, const json_t *made, const struct options *o,
+		  const struct run_inputs *in, const char *const *argv, const char *const *compiler,
 		  int folder)
 {
-	const char *box = remote_text(made, "id");
+	const char *box = api_client_text(made, "id");
 	int status = send_all(r, box, in, o), over = 0;
 	json_t *before = NULL;
 
@@ -358,18 +358,18 @@ static int in_box(struct remote *r, const json_t *made, const struct options *o,
 }
 
 int run_remote(const struct cli *cli, const struct args *a, const struct options *opt,
-	       const struct intake *in, const char *const *argv, const char *const *compiler)
+	       const struct run_inputs *in, const char *const *argv, const char *const *compiler)
 {
 	auto_free char *path = NULL;
-	struct remote r;
+	struct api_client r;
 	auto_fd int folder = -1;
 	json_t *box = NULL;
-	int status = remote_open(&r, cli);
+	int status = api_client_open(&r, cli);
 
 	r.runs = 1;
 	if (!status && opt->report) {
-		remote_usage(&r, "--report is of a run on this machine");
-		trouble_hint(&r.trouble, "instead", "--json prints the daemon's record");
+		api_client_usage(&r, "--report is of a run on this machine");
+		cli_error_hint(&r.trouble, "instead", "--json prints the daemon's record");
 		status = r.status;
 	}
 	if (!status && opt->out) {
@@ -377,17 +377,17 @@ int run_remote(const struct cli *cli, const struct args *a, const struct options
 			folder = open(opt->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		status = folder < 0 ? remote_fail_path(&r, "--out: open the folder", opt->out) : 0;
 	}
-	if (!status && !(box = remote_json(&r, "POST", "/v1/boxes", remote_describe_box(opt, a, in))))
+	if (!status && !(box = api_client_json(&r, "POST", "/v1/boxes", remote_describe_box(opt, a, in))))
 		status = r.status;
 	if (!status) {
 		status = in_box(&r, box, opt, in, argv, compiler, folder);
-		path = remote_path("/v1/boxes/%s", remote_text(box, "id"));
+		path = api_client_path("/v1/boxes/%s", api_client_text(box, "id"));
 	}
 	if (status && r.trouble.what[0])
-		trouble_say(&r.trouble, cli->json, status);
+		cli_error_print(&r.trouble, cli->json, status);
 	if (path)
-		json_decref(remote_json(&r, "DELETE", path, NULL));
+		json_decref(api_client_json(&r, "DELETE", path, NULL));
 	json_decref(box);
-	remote_close(&r);
+	api_client_close(&r);
 	return status;
 }

@@ -6,4 +6,4 @@
 int run_remote_wanted(const struct cli *cli);
 /* argv: of the program; compiler: or NULL. Returns the exit status. */
 int run_remote(const struct cli *cli, const struct args *a, const struct options *opt,
-	       const struct intake *in, const char *const *argv, const char *const *compiler);
+	       const struct run_inputs *in, const char *const *argv, const char *const *compiler);

@@ -18,7 +18,7 @@ static const struct flag flags[RUNS_NFLAGS] = {
 	[RUNS_COUNT] = { "count", 'n', FLAG_COUNT, "N", "at most so many, the newest (100)" },
 };
 
-struct listing {
+struct list_output {
 	const struct cli *cli;
 	struct table table;
 	json_t *items;
@@ -36,8 +36,8 @@ static void command_text(struct buf *out, const json_t *words)
 
 static const char *took(char out[UNITS_TEXT], const json_t *run)
 {
-	int64_t from = remote_when_ms(remote_text(run, "started")),
-		to = remote_when_ms(remote_text(run, "ended"));
+	int64_t from = api_client_when_ms(api_client_text(run, "started")),
+		to = api_client_when_ms(api_client_text(run, "ended"));
 
 	return from < 0 || to < from ? strcpy(out, "-") :
 				       units_time(out, (uint64_t)(to - from) * 1000);
@@ -45,7 +45,7 @@ static const char *took(char out[UNITS_TEXT], const json_t *run)
 
 static int each(void *ctx, json_t *run)
 {
-	struct listing *l = ctx;
+	struct list_output *l = ctx;
 	struct table *t = &l->table;
 	auto_buf struct buf line = { 0 };
 	char text[UNITS_TEXT];
@@ -53,17 +53,17 @@ static int each(void *ctx, json_t *run)
 	if (l->cli->json) {
 		json_array_append(l->items, run);
 	} else if (l->cli->quiet) {
-		puts(remote_text(run, "id"));
+		puts(api_client_text(run, "id"));
 	} else {
 		command_text(&line, json_object_get(run, "command"));
-		table_cell(t, "%s", remote_text(run, "id"));
-		table_cell(t, "%s", remote_text(run, "box"));
-		table_cell(t, "%s", *remote_text(run, "cause") ? remote_text(run, "cause") : "running");
+		table_cell(t, "%s", api_client_text(run, "id"));
+		table_cell(t, "%s", api_client_text(run, "box"));
+		table_cell(t, "%s", *api_client_text(run, "cause") ? api_client_text(run, "cause") : "running");
 		if (json_is_integer(json_object_get(run, "status")))
-			table_cell(t, "%lld", (long long)remote_int(run, "status", 0));
+			table_cell(t, "%lld", (long long)api_client_int(run, "status", 0));
 		else
 			table_cell(t, "-");
-		table_cell(t, "%s", remote_since(text, run, "started"));
+		table_cell(t, "%s", api_client_since(text, run, "started"));
 		table_cell(t, "%s", took(text, run));
 		table_cell(t, "%.60s", buf_str(&line));
 	}
@@ -77,21 +77,21 @@ static void filter(struct buf *path, const struct args *a)
 	buf_printf(path, "/v1/runs?limit=%llu", (unsigned long long)(n < 100 ? n : 100));
 	if (args_has(a, RUNS_BOX)) {
 		buf_puts(path, "&box=");
-		remote_escape(path, args_text(a, RUNS_BOX, ""));
+		api_client_escape(path, args_text(a, RUNS_BOX, ""));
 	}
 	if (args_has(a, RUNS_CAUSE)) {
 		buf_puts(path, "&cause=");
-		remote_escape(path, args_text(a, RUNS_CAUSE, ""));
+		api_client_escape(path, args_text(a, RUNS_CAUSE, ""));
 	}
 	if (args_has(a, RUNS_RUNNING))
 		buf_puts(path, "&running=true");
 }
 
-static int list(struct remote *r, const struct args *a)
+static int list(struct api_client *r, const struct args *a)
 {
 	static const char *const columns[] = { "RUN",	"BOX",	 "CAUSE",   ">STATUS",
 					       ">AGO", ">TOOK", "COMMAND", NULL };
-	struct listing l = { .cli = r->cli,
+	struct list_output l = { .cli = r->cli,
 			     .items = json_array(),
 			     .left = args_value(a, RUNS_COUNT, 100) };
 	auto_buf struct buf path = { 0 };
@@ -99,9 +99,9 @@ static int list(struct remote *r, const struct args *a)
 
 	table_init(&l.table, columns);
 	filter(&path, a);
-	status = remote_list(r, buf_str(&path), each, &l);
+	status = api_client_list(r, buf_str(&path), each, &l);
 	if (!status && r->cli->json)
-		remote_print(l.items);
+		api_client_print(l.items);
 	table_print(&l.table, !status && !r->cli->json && !r->cli->quiet && isatty(1));
 	json_decref(l.items);
 	return status;
@@ -113,60 +113,60 @@ static void print_record(const json_t *run)
 	auto_buf struct buf line = { 0 };
 	const json_t *mem = json_object_get(run, "mem_peak"), *cpu = json_object_get(run, "cpu_s");
 	char text[UNITS_TEXT], shown[SHOWN];
-	const char *summary = remote_text(run, "summary");
+	const char *summary = api_client_text(run, "summary");
 
 	command_text(&line, json_object_get(run, "command"));
-	printf("%s in %s: %s\n", remote_text(run, "id"), remote_text(run, "box"),
+	printf("%s in %s: %s\n", api_client_text(run, "id"), api_client_text(run, "box"),
 	       *summary				   ? summary :
-	       !strcmp(remote_text(run, "state"), "over") ? "ended by itself" :
+	       !strcmp(api_client_text(run, "state"), "over") ? "ended by itself" :
 							    "running");
-	printf("%-12s %s\n", "command", trouble_shown(buf_str(&line), shown));
-	if (*remote_text(run, "cause"))
-		printf("%-12s %s, exit %lld\n", "cause", remote_text(run, "cause"),
-		       (long long)remote_int(run, "status", 0));
-	printf("%-12s %s\n", "started", remote_text(run, "started"));
+	printf("%-12s %s\n", "command", cli_error_shown(buf_str(&line), shown));
+	if (*api_client_text(run, "cause"))
+		printf("%-12s %s, exit %lld\n", "cause", api_client_text(run, "cause"),
+		       (long long)api_client_int(run, "status", 0));
+	printf("%-12s %s\n", "started", api_client_text(run, "started"));
 	printf("%-12s %s\n", "took", took(text, run));
 	if (json_is_number(cpu))
 		printf("%-12s %s\n", "cpu", units_time(text, (uint64_t)(json_number_value(cpu) * 1e6)));
 	if (json_is_integer(mem))
 		printf("%-12s %s\n", "memory", units_size(text, (uint64_t)json_integer_value(mem)));
-	if (*remote_text(run, "hint"))
-		printf("%-12s %s\n", "hint", remote_text(run, "hint"));
+	if (*api_client_text(run, "hint"))
+		printf("%-12s %s\n", "hint", api_client_text(run, "hint"));
 }
 
-static int show(struct remote *r, const char *id)
+static int show(struct api_client *r, const char *id)
 {
-	json_t *run = remote_get(r, "/v1/runs/%s", id);
+	json_t *run = api_client_get(r, "/v1/runs/%s", id);
 	char shown[SHOWN];
 
 	if (!run && r->http == 404) {
-		trouble_what(&r->trouble, "not_found", "no run \"%s\"", trouble_shown(id, shown));
-		trouble_hint(&r->trouble, "list", "atoll runs");
+		cli_error_what(&r->trouble, "not_found", "no run \"%s\"", cli_error_shown(id, shown));
+		cli_error_hint(&r->trouble, "list", "atoll runs");
 	}
 	if (!run)
 		return r->status;
 	if (r->cli->json)
-		remote_print(run);
+		api_client_print(run);
 	else
 		print_record(run);
 	json_decref(run);
 	return 0;
 }
 
-static int runs(struct remote *r, const struct args *a)
+static int runs(struct api_client *r, const struct args *a)
 {
 	if (!a->nwords || (a->nwords == 1 && !strcmp(a->words[0], "ls")))
 		return list(r, a);
 	if (a->nwords == 2 && !strcmp(a->words[0], "show"))
 		return show(r, a->words[1]);
-	remote_usage(r, "what about runs?");
-	trouble_hint(&r->trouble, "type", "atoll runs | atoll runs show ID");
+	api_client_usage(r, "what about runs?");
+	cli_error_hint(&r->trouble, "type", "atoll runs | atoll runs show ID");
 	return r->status;
 }
 
 static int run_runs(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, runs);
+	return api_client_verb(cli, a, runs);
 }
 
 static const struct example examples[] = {
@@ -176,7 +176,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_runs = {
+const struct command verb_runs = {
 	.name = "runs",
 	.group = "Observe",
 	.usage = "[FLAGS] | show ID",

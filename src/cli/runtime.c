@@ -6,53 +6,53 @@
 
 enum { MOST_LANGS = 64 };
 
-void runtime_list(struct trouble *t)
+void runtime_list(struct cli_error *t)
 {
 	auto_buf struct buf all = { 0 };
 
 	for (unsigned i = 0; i < lang_count(); i++)
 		buf_printf(&all, "%s%s", i ? " " : "", lang_at(i)->name);
-	trouble_hint(t, "list", "%s", buf_str(&all));
+	cli_error_hint(t, "list", "%s", buf_str(&all));
 }
 
-int runtime_unknown(const char *name, struct trouble *t)
+int runtime_unknown(const char *name, struct cli_error *t)
 {
 	const char *names[MOST_LANGS + 1] = { 0 }, *close;
 	char shown[SHOWN];
 
 	for (unsigned i = 0; i < lang_count() && i < MOST_LANGS; i++)
 		names[i] = lang_at(i)->name;
-	trouble_what(t, "not_found", "no template named '%s'", trouble_shown(name, shown));
-	close = nearest_of(name, names);
+	cli_error_what(t, "not_found", "no template named '%s'", cli_error_shown(name, shown));
+	close = suggest_nearest(name, names);
 	if (close)
-		trouble_hint(t, "close", "%s", close);
+		cli_error_hint(t, "close", "%s", close);
 	runtime_list(t);
 	return STATUS_USAGE;
 }
 
-static int cannot_tell(const char *file, struct trouble *t)
+static int cannot_tell(const char *file, struct cli_error *t)
 {
 	char shown[SHOWN];
 
-	trouble_what(t, "usage", "cannot tell what runs '%s'", trouble_shown(file, shown));
-	trouble_why(t, "its name has no known ending, it has no #! line and is no program");
-	trouble_hint(t, "type", "atoll run -t NAME %s", shown);
+	cli_error_what(t, "usage", "cannot tell what runs '%s'", cli_error_shown(file, shown));
+	cli_error_why(t, "its name has no known ending, it has no #! line and is no program");
+	cli_error_hint(t, "type", "atoll run -t NAME %s", shown);
 	runtime_list(t);
 	return STATUS_USAGE;
 }
 
-static int not_installed(const struct lang *l, struct trouble *t)
+static int not_installed(const struct lang *l, struct cli_error *t)
 {
 	auto_buf struct buf how = { 0 };
 
 	lang_install(l, &how);
-	trouble_what(t, "not_found", "%s is not installed on this machine", l->name);
-	trouble_why(t, "no %s", lang_program(l));
-	trouble_hint(t, "install", "%s", buf_str(&how));
+	cli_error_what(t, "not_found", "%s is not installed on this machine", l->name);
+	cli_error_why(t, "no %s", lang_program(l));
+	cli_error_hint(t, "install", "%s", buf_str(&how));
 	return STATUS_NO_PROGRAM;
 }
 
-static int check_pin(const struct lang *l, const char *pin, struct trouble *t)
+static int check_pin(const struct lang *l, const char *pin, struct cli_error *t)
 {
 	struct versions v;
 	char shown[SHOWN];
@@ -60,14 +60,14 @@ static int check_pin(const struct lang *l, const char *pin, struct trouble *t)
 	versions_ask(&v, l);
 	if (lang_pin_fits(pin, versions_of(&v, l)))
 		return 0;
-	trouble_what(t, "not_found", "%s %s is not on this machine", l->name, trouble_shown(pin, shown));
-	trouble_why(t, "there is %s", versions_of(&v, l));
-	trouble_hint(t, "list", "atoll lang");
+	cli_error_what(t, "not_found", "%s %s is not on this machine", l->name, cli_error_shown(pin, shown));
+	cli_error_why(t, "there is %s", versions_of(&v, l));
+	cli_error_hint(t, "list", "atoll lang");
 	return STATUS_NO_PROGRAM;
 }
 
 int runtime_choose(const struct lang **out, const char *wanted, const char *file, const char *head,
-		   size_t n, struct trouble *t)
+		   size_t n, struct cli_error *t)
 {
 	char name[LANG_NAME + 1];
 	const char *pin = wanted ? lang_pin(wanted, name) : "";

@@ -6,7 +6,7 @@
 /* wanted NULL: by the file's ending and how it begins. *out NULL: the program runs as it is.
  * Returns 0, or the exit status that goes with t. */
 must_check int runtime_choose(const struct lang **out, const char *wanted, const char *file,
-			      const char *head, size_t n, struct trouble *t);
+			      const char *head, size_t n, struct cli_error *t);
 /* No language has this name. Returns the exit status. */
-int runtime_unknown(const char *name, struct trouble *t);
-void runtime_list(struct trouble *t); /* adds the names as a hint */
+int runtime_unknown(const char *name, struct cli_error *t);
+void runtime_list(struct cli_error *t); /* adds the names as a hint */

@@ -30,7 +30,7 @@ static const struct flag flags[SET_NFLAGS] = {
 		       "a text to find it by, in place of those that it has; may be repeated" },
 };
 
-static int set_describe(struct remote *r, json_t *doc, const struct args *a)
+static int set_describe(struct api_client *r, json_t *doc, const struct args *a)
 {
 	json_t *limits = json_object();
 
@@ -53,31 +53,31 @@ static void set_report(const struct cli *cli, const json_t *box, const char *nam
 	char ends[24];
 
 	if (cli->json)
-		remote_print(box);
+		api_client_print(box);
 	else if (!cli->quiet && json_is_string(json_object_get(box, "ends")))
-		printf("%s ends in %s\n", name, remote_until(ends, box, "ends"));
+		printf("%s ends in %s\n", name, api_client_until(ends, box, "ends"));
 }
 
-static int set_box(struct remote *r, const struct args *a)
+static int set_box(struct api_client *r, const struct args *a)
 {
 	auto_free char *path = NULL;
 	json_t *doc = json_object();
 
 	if (!a->nwords || (set_describe(r, doc, a) == 0 && !json_object_size(doc))) {
 		json_decref(doc);
-		remote_usage(r, a->nwords ? "set what of the box?" : "set what, of which box?");
-		trouble_hint(&r->trouble, "type", "atoll set BOX --lifetime 1h --mem 1G");
-		trouble_hint(&r->trouble, "flags", "atoll set -h");
+		api_client_usage(r, a->nwords ? "set what of the box?" : "set what, of which box?");
+		cli_error_hint(&r->trouble, "type", "atoll set BOX --lifetime 1h --mem 1G");
+		cli_error_hint(&r->trouble, "flags", "atoll set -h");
 		return r->status;
 	}
 	if (r->status) {
 		json_decref(doc);
 		return r->status;
 	}
-	path = remote_path("/v1/boxes/%s", a->words[0]);
-	doc = remote_json(r, "PATCH", path, doc);
+	path = api_client_path("/v1/boxes/%s", a->words[0]);
+	doc = api_client_json(r, "PATCH", path, doc);
 	if (!doc) {
-		remote_explain_box(r, a->words[0]);
+		api_client_explain_box(r, a->words[0]);
 		return r->status;
 	}
 	set_report(r->cli, doc, a->words[0]);
@@ -87,7 +87,7 @@ static int set_box(struct remote *r, const struct args *a)
 
 static int run_set(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, set_box);
+	return api_client_verb(cli, a, set_box);
 }
 
 static const struct example examples[] = {
@@ -97,7 +97,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_set = {
+const struct command verb_set = {
 	.name = "set",
 	.group = "Boxes",
 	.usage = "FLAGS BOX",

@@ -10,38 +10,38 @@
 
 static const char *const bash[] = { "/bin/bash", "-l", NULL };
 
-static int in_box(struct session *s, const struct intake *in, int *out_status, struct err *e)
+static int in_box(struct local_run *s, const struct run_inputs *in, int *out_status, struct err *e)
 {
 	struct exit_info end;
 
-	if (intake_put(in, s, e) < 0 || session_run(s, bash, &end, e) < 0)
+	if (run_inputs_put(in, s, e) < 0 || local_run_exec(s, bash, &end, e) < 0)
 		return -1;
-	*out_status = session_report(s, "base", bash, &end);
+	*out_status = local_run_report(s, "base", bash, &end);
 	return 0;
 }
 
 static int fresh(const struct cli *cli, const struct args *a)
 {
 	struct options opt = { 0 };
-	struct intake in = { .workdir = -1 };
-	struct session s = { .keeper.fd = -1, .box.init = -1, .files.fd = -1 };
-	struct trouble t;
+	struct run_inputs in = { .workdir = -1 };
+	struct local_run s = { .keeper.fd = -1, .box.init = -1, .files.fd = -1 };
+	struct cli_error t;
 	struct err e;
 	int status = STATUS_USAGE;
 
 	if (args_has(a, OPT_TEMPLATE)) {
-		trouble_what(&t, "usage", "a shell has no template");
-		trouble_hint(&t, "type", "atoll shell");
-		return trouble_say(&t, cli->json, status);
+		cli_error_what(&t, "usage", "a shell has no template");
+		cli_error_hint(&t, "type", "atoll shell");
+		return cli_error_print(&t, cli->json, status);
 	}
-	if (options_read(&opt, cli, a, &t) < 0 || intake_folder(&in, &opt, &t) < 0)
-		trouble_say(&t, cli->json, status);
+	if (options_read(&opt, cli, a, &t) < 0 || run_inputs_folder(&in, &opt, &t) < 0)
+		cli_error_print(&t, cli->json, status);
 	else if ((status = packages_for(&opt, cli, a, OPT_PACKAGE, NULL)) != 0)
 		; /* told */
-	else if (session_open(&s, cli, &opt, "", &e) < 0 || in_box(&s, &in, &status, &e) < 0)
-		status = session_failed(cli, &e);
-	session_close(&s);
-	intake_fini(&in);
+	else if (local_run_open(&s, cli, &opt, "", &e) < 0 || in_box(&s, &in, &status, &e) < 0)
+		status = local_run_failed(cli, &e);
+	local_run_close(&s);
+	run_inputs_fini(&in);
 	options_fini(&opt);
 	return status;
 }
@@ -49,7 +49,7 @@ static int fresh(const struct cli *cli, const struct args *a)
 /* ---- in a box that is there ---- */
 
 /* The box has its limits already. */
-static int fits(struct remote *r, const struct args *a)
+static int fits(struct api_client *r, const struct args *a)
 {
 	for (unsigned i = 0; i < a->ngiven; i++) {
 		unsigned flag = a->given[i].flag;
@@ -57,40 +57,40 @@ static int fits(struct remote *r, const struct args *a)
 		if (flag >= ARG_HELP || flag == OPT_ENV || flag == OPT_TIME || flag == OPT_NO_TTY ||
 		    flag == OPT_INTERACTIVE || flag == OPT_ROOT)
 			continue;
-		remote_usage(r, "--%s is for a fresh box, and %s is there already",
+		api_client_usage(r, "--%s is for a fresh box, and %s is there already",
 			     options_flags[flag].name, a->words[0]);
-		trouble_hint(&r->trouble, "instead", "atoll new --%s ...", options_flags[flag].name);
+		cli_error_hint(&r->trouble, "instead", "atoll new --%s ...", options_flags[flag].name);
 		return r->status;
 	}
 	return 0;
 }
 
-static int in_daemon(struct remote *r, const struct args *a)
+static int in_daemon(struct api_client *r, const struct args *a)
 {
-	int terminal = follow_has_terminal() && !args_has(a, OPT_NO_TTY) && !r->cli->json;
+	int terminal = exec_follow_has_terminal() && !args_has(a, OPT_NO_TTY) && !r->cli->json;
 	json_t *env, *body;
 
 	r->runs = 1;
 	if (fits(r, a))
 		return r->status;
 	env = json_object();
-	inside_env(env, options_terminal());
+	attach_env(env, options_terminal());
 	for (unsigned i = 0; i < a->ngiven; i++)
 		if (a->given[i].flag == OPT_ENV)
-			inside_env(env, a->given[i].text);
+			attach_env(env, a->given[i].text);
 	body = json_pack("{s:[s, s], s:o}", "command", bash[0], bash[1], "env", env);
 	if (args_has(a, OPT_TIME))
 		json_object_set_new(body, "timeout_ms",
 				    json_integer((json_int_t)args_value(a, OPT_TIME, 0)));
 	if (args_has(a, OPT_ROOT))
 		json_object_set_new(body, "user", json_string("root"));
-	return inside_run(r, a->words[0], body, terminal, 0,
+	return attach_run(r, a->words[0], body, terminal, 0,
 			  terminal || !isatty(0) || args_has(a, OPT_INTERACTIVE));
 }
 
 static int shell(const struct cli *cli, const struct args *a)
 {
-	return a->nwords ? remote_verb(cli, a, in_daemon) : fresh(cli, a);
+	return a->nwords ? api_client_verb(cli, a, in_daemon) : fresh(cli, a);
 }
 
 static const struct example examples[] = {
@@ -100,7 +100,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_shell = {
+const struct command verb_shell = {
 	.name = "shell",
 	.group = "Run",
 	.usage = "[FLAGS] [BOX]",

@@ -22,8 +22,8 @@ static void size_row(const char *name, const json_t *limits, const char *key)
 {
 	char text[UNITS_TEXT];
 
-	if (remote_int(limits, key, 0))
-		row(name, units_size(text, (uint64_t)remote_int(limits, key, 0)));
+	if (api_client_int(limits, key, 0))
+		row(name, units_size(text, (uint64_t)api_client_int(limits, key, 0)));
 }
 
 static void number_row(const char *name, const json_t *doc, const char *key, double by)
@@ -63,42 +63,42 @@ static void print_box(const json_t *box)
 {
 	char text[24];
 
-	row("id", remote_text(box, "id"));
-	row("name", remote_text(box, "name"));
-	row("session", remote_text(box, "session"));
-	row("state", remote_text(box, "state"));
-	row("cause", remote_text(box, "cause"));
-	row("template", remote_text(box, "template"));
+	row("id", api_client_text(box, "id"));
+	row("name", api_client_text(box, "name"));
+	row("session", api_client_text(box, "session"));
+	row("state", api_client_text(box, "state"));
+	row("cause", api_client_text(box, "cause"));
+	row("template", api_client_text(box, "template"));
 	number_row("programs", box, "running", 1);
-	row("age", remote_since(text, box, "created"));
+	row("age", api_client_since(text, box, "created"));
 	if (json_is_string(json_object_get(box, "ends")) && !json_object_get(box, "ended"))
-		row("ends in", remote_until(text, box, "ends"));
+		row("ends in", api_client_until(text, box, "ends"));
 	if (json_is_string(json_object_get(box, "kept_until")))
-		row("kept for", remote_until(text, box, "kept_until"));
-	row("on timeout", remote_text(box, "on_timeout"));
+		row("kept for", api_client_until(text, box, "kept_until"));
+	row("on timeout", api_client_text(box, "on_timeout"));
 	limit_rows(json_object_get(box, "limits"));
 	pair_rows("metadata", json_object_get(box, "metadata"));
 	pair_rows("env", json_object_get(box, "env"));
 }
 
-static int show(struct remote *r, const struct args *a)
+static int show(struct api_client *r, const struct args *a)
 {
 	json_t *box;
 
 	if (!a->nwords) {
-		remote_usage(r, "show which box?");
-		trouble_hint(&r->trouble, "list", "atoll ls");
+		api_client_usage(r, "show which box?");
+		cli_error_hint(&r->trouble, "list", "atoll ls");
 		return r->status;
 	}
-	box = remote_get(r, "/v1/boxes/%s", a->words[0]);
+	box = api_client_get(r, "/v1/boxes/%s", a->words[0]);
 	if (!box) {
-		remote_explain_box(r, a->words[0]);
+		api_client_explain_box(r, a->words[0]);
 		return r->status;
 	}
 	if (r->cli->json)
-		remote_print(box);
+		api_client_print(box);
 	else if (r->cli->quiet)
-		puts(remote_text(box, "id"));
+		puts(api_client_text(box, "id"));
 	else
 		print_box(box);
 	json_decref(box);
@@ -107,7 +107,7 @@ static int show(struct remote *r, const struct args *a)
 
 static int run_show(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, show);
+	return api_client_verb(cli, a, show);
 }
 
 static const struct example examples[] = {
@@ -116,7 +116,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_show = {
+const struct command verb_show = {
 	.name = "show",
 	.group = "Boxes",
 	.usage = "BOX",

@@ -10,52 +10,52 @@
 
 static void row(struct table *t, json_t *v)
 {
-	const char *tag = remote_text(v, "tag");
+	const char *tag = api_client_text(v, "tag");
 	char text[UNITS_TEXT];
 
-	table_cell(t, "%s", remote_text(v, "id"));
-	table_cell(t, "%s%s%s", remote_text(v, "name"), *tag ? ":" : "", tag);
-	table_cell(t, "%s", remote_text(v, "box"));
-	table_cell(t, "%s", units_size(text, (uint64_t)remote_int(v, "bytes", 0)));
-	table_cell(t, "%s", remote_since(text, v, "created"));
+	table_cell(t, "%s", api_client_text(v, "id"));
+	table_cell(t, "%s%s%s", api_client_text(v, "name"), *tag ? ":" : "", tag);
+	table_cell(t, "%s", api_client_text(v, "box"));
+	table_cell(t, "%s", units_size(text, (uint64_t)api_client_int(v, "bytes", 0)));
+	table_cell(t, "%s", api_client_since(text, v, "created"));
 }
 
-static int list(struct remote *r)
+static int list(struct api_client *r)
 {
 	static const char *const columns[] = { "SNAPSHOT", "NAME", "BOX", ">SIZE", ">AGE", NULL };
 
-	return listing_show(r, "/v1/snapshots", &(struct listing){ columns, "id", row });
+	return list_output_show(r, "/v1/snapshots", &(struct list_output){ columns, "id", row });
 }
 
-static int take(struct remote *r, const struct args *a)
+static int take(struct api_client *r, const struct args *a)
 {
 	json_t *doc = json_pack("{s:o}", "box", json_string(a->words[1]));
 
 	if (a->nwords == 3)
 		json_object_set_new(doc, "name", json_string(a->words[2]));
-	doc = remote_json(r, "POST", "/v1/snapshots", doc);
+	doc = api_client_json(r, "POST", "/v1/snapshots", doc);
 	if (!doc) {
-		remote_explain_box(r, a->words[1]);
+		api_client_explain_box(r, a->words[1]);
 		return r->status;
 	}
 	if (r->cli->json)
-		remote_print(doc);
+		api_client_print(doc);
 	else
-		puts(remote_text(doc, "id"));
+		puts(api_client_text(doc, "id"));
 	json_decref(doc);
 	return 0;
 }
 
-static int drop(struct remote *r, const struct args *a)
+static int drop(struct api_client *r, const struct args *a)
 {
-	auto_free char *path = remote_path("/v1/snapshots/%s", a->words[1]);
-	json_t *doc = remote_json(r, "DELETE", path, NULL);
+	auto_free char *path = api_client_path("/v1/snapshots/%s", a->words[1]);
+	json_t *doc = api_client_json(r, "DELETE", path, NULL);
 
 	json_decref(doc);
 	return doc ? 0 : r->status;
 }
 
-static int snapshot(struct remote *r, const struct args *a)
+static int snapshot(struct api_client *r, const struct args *a)
 {
 	const char *what = a->nwords ? a->words[0] : "ls";
 
@@ -65,14 +65,14 @@ static int snapshot(struct remote *r, const struct args *a)
 		return take(r, a);
 	if (!strcmp(what, "rm") && a->nwords == 2)
 		return drop(r, a);
-	remote_usage(r, "what about snapshots?");
-	trouble_hint(&r->trouble, "type", "atoll snapshot new BOX [NAME] | ls | rm SNAPSHOT");
+	api_client_usage(r, "what about snapshots?");
+	cli_error_hint(&r->trouble, "type", "atoll snapshot new BOX [NAME] | ls | rm SNAPSHOT");
 	return r->status;
 }
 
 static int run_snapshot(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, snapshot);
+	return api_client_verb(cli, a, snapshot);
 }
 
 static const struct example examples[] = {
@@ -82,7 +82,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_snapshot = {
+const struct command verb_snapshot = {
 	.name = "snapshot",
 	.group = "Boxes",
 	.usage = "new BOX [NAME] | ls | rm SNAPSHOT",

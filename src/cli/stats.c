@@ -19,7 +19,7 @@ static const struct flag flags[STATS_NFLAGS] = {
 static void amount(const char *name, const json_t *doc, const char *used, const char *most, int bytes)
 {
 	char now[UNITS_TEXT] = "-", limit[UNITS_TEXT] = "-";
-	int64_t n = remote_int(doc, used, -1), m = remote_int(doc, most, -1);
+	int64_t n = api_client_int(doc, used, -1), m = api_client_int(doc, most, -1);
 
 	if (bytes && n >= 0)
 		units_size(now, (uint64_t)n);
@@ -34,7 +34,7 @@ static void amount(const char *name, const json_t *doc, const char *used, const 
 
 static void print_now(const json_t *s)
 {
-	int64_t us = remote_int(json_object_get(s, "cpu"), "us", -1);
+	int64_t us = api_client_int(json_object_get(s, "cpu"), "us", -1);
 	char text[UNITS_TEXT] = "-";
 
 	amount("memory", json_object_get(s, "memory"), "now", "limit", 1);
@@ -43,7 +43,7 @@ static void print_now(const json_t *s)
 	amount("disk", json_object_get(s, "disk"), "used", "limit", 1);
 	amount("files", json_object_get(s, "disk"), "files", "files_limit", 0);
 	printf("%-10s %12s\n", "cpu", us < 0 ? text : units_time(text, (uint64_t)us));
-	printf("%-10s %12lld\n", "programs", (long long)remote_int(s, "running", 0));
+	printf("%-10s %12lld\n", "programs", (long long)api_client_int(s, "running", 0));
 }
 
 static int each_second(void *ctx, json_t *line)
@@ -52,65 +52,65 @@ static int each_second(void *ctx, json_t *line)
 	char mem[UNITS_TEXT] = "-", disk[UNITS_TEXT] = "-";
 	const json_t *memory = json_object_get(line, "memory"), *d = json_object_get(line, "disk");
 
-	if (strcmp(remote_text(line, "type"), "stats") != 0)
+	if (strcmp(api_client_text(line, "type"), "stats") != 0)
 		return 0;
 	if (cli->json)
-		remote_print(line);
+		api_client_print(line);
 	else
-		printf("%s  memory %s  processes %lld  disk %s\n", remote_text(line, "at"),
-		       units_size(mem, (uint64_t)remote_int(memory, "now", 0)),
-		       (long long)remote_int(json_object_get(line, "pids"), "now", 0),
-		       units_size(disk, (uint64_t)remote_int(d, "used", 0)));
+		printf("%s  memory %s  processes %lld  disk %s\n", api_client_text(line, "at"),
+		       units_size(mem, (uint64_t)api_client_int(memory, "now", 0)),
+		       (long long)api_client_int(json_object_get(line, "pids"), "now", 0),
+		       units_size(disk, (uint64_t)api_client_int(d, "used", 0)));
 	return fflush(stdout) != 0;
 }
 
-static int follow(struct remote *r, const char *box)
+static int follow(struct api_client *r, const char *box)
 {
-	auto_free char *path = remote_path("/v1/boxes/%s/stats?follow=true", box);
+	auto_free char *path = api_client_path("/v1/boxes/%s/stats?follow=true", box);
 
-	return remote_lines(r, "GET", path, NULL, each_second, (void *)r->cli);
+	return api_client_lines(r, "GET", path, NULL, each_second, (void *)r->cli);
 }
 
-static int show(struct remote *r, const char *box, const char *since)
+static int show(struct api_client *r, const char *box, const char *since)
 {
-	json_t *doc = since ? remote_get(r, "/v1/boxes/%s/stats/history?since=%s", box, since) :
-			      remote_get(r, "/v1/boxes/%s/stats", box);
+	json_t *doc = since ? api_client_get(r, "/v1/boxes/%s/stats/history?since=%s", box, since) :
+			      api_client_get(r, "/v1/boxes/%s/stats", box);
 	size_t i;
 	json_t *v;
 
 	if (!doc)
 		return r->status;
 	if (r->cli->json)
-		remote_print(doc);
+		api_client_print(doc);
 	else if (!since)
 		print_now(doc);
 	else
 		json_array_foreach(json_object_get(doc, "items"), i, v)
-			remote_print(v);
+			api_client_print(v);
 	json_decref(doc);
 	return 0;
 }
 
-static int stats(struct remote *r, const struct args *a)
+static int stats(struct api_client *r, const struct args *a)
 {
 	int status;
 
 	if (!a->nwords) {
-		remote_usage(r, "stats of which box?");
-		trouble_hint(&r->trouble, "list", "atoll ls");
-		trouble_hint(&r->trouble, "all", "atoll top");
+		api_client_usage(r, "stats of which box?");
+		cli_error_hint(&r->trouble, "list", "atoll ls");
+		cli_error_hint(&r->trouble, "all", "atoll top");
 		return r->status;
 	}
 	status = args_has(a, STATS_FOLLOW) ? follow(r, a->words[0]) :
 					     show(r, a->words[0], args_text(a, STATS_SINCE, NULL));
 	if (status)
-		remote_explain_box(r, a->words[0]);
+		api_client_explain_box(r, a->words[0]);
 	return status;
 }
 
 static int run_stats(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, stats);
+	return api_client_verb(cli, a, stats);
 }
 
 static const struct example examples[] = {
@@ -120,7 +120,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_stats = {
+const struct command verb_stats = {
 	.name = "stats",
 	.group = "Observe",
 	.usage = "[FLAGS] BOX",

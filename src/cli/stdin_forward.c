@@ -17,8 +17,8 @@
 enum { PIECE = 64 * 1024, KEPT_MAX = 1 << 20, AGAIN_MS = 50, TRIES = 1200, TWICE_MS = 2000 };
 
 struct pump {
-	struct follow *f;
-	struct remote r;
+	struct exec_follow *f;
+	struct api_client r;
 	struct buf kept;  /* from byte `base` of the input on */
 	uint64_t base, sent;
 	int ended;        /* stdin has ended */
@@ -49,9 +49,9 @@ static void let_go_below(struct pump *p, uint64_t offset)
 static int find_place(struct pump *p)
 {
 	for (int i = 0; i < TRIES; i++) {
-		json_t *doc = remote_get(&p->r, "/v1/boxes/%s/execs/%s", p->f->box, p->f->exec);
+		json_t *doc = api_client_get(&p->r, "/v1/boxes/%s/execs/%s", p->f->box, p->f->exec);
 		const json_t *in = json_object_get(doc, "stdin");
-		int64_t bytes = remote_int(in, "bytes", -1);
+		int64_t bytes = api_client_int(in, "bytes", -1);
 		int open = json_is_true(json_object_get(in, "open")), asked = json_is_object(in);
 
 		json_decref(doc);
@@ -78,15 +78,15 @@ static char *push_path(const struct pump *p)
 	const char *close = p->ended ? "true" : "false";
 
 	if (is_alone(p))
-		return remote_path("/v1/boxes/%s/execs/%s/stdin?close=%s&offset=%u", p->f->box,
+		return api_client_path("/v1/boxes/%s/execs/%s/stdin?close=%s&offset=%u", p->f->box,
 				   p->f->exec, close, p->sent);
-	return remote_path("/v1/boxes/%s/execs/%s/stdin?close=%s", p->f->box, p->f->exec, close);
+	return api_client_path("/v1/boxes/%s/execs/%s/stdin?close=%s", p->f->box, p->f->exec, close);
 }
 
 static int push_once(struct pump *p)
 {
 	auto_free char *path = push_path(p);
-	struct remote_bytes x = { .method = "POST",
+	struct api_client_bytes x = { .method = "POST",
 				  .path = path,
 				  .type = "application/octet-stream",
 				  .body = p->kept.p + (p->sent - p->base),
@@ -97,10 +97,10 @@ static int push_once(struct pump *p)
 
 	if (!x.len)
 		x.body = "";
-	status = remote_bytes(&p->r, &x);
+	status = api_client_bytes(&p->r, &x);
 	if (status == 0) {
 		p->sent = total(p);
-		let_go_below(p, (uint64_t)remote_int(x.answer, "delivered", 0));
+		let_go_below(p, (uint64_t)api_client_int(x.answer, "delivered", 0));
 	}
 	json_decref(x.answer);
 	return status;
@@ -131,7 +131,7 @@ static int push(struct pump *p)
 
 static _Noreturn void detach(struct pump *p)
 {
-	struct follow *f = p->f;
+	struct exec_follow *f = p->f;
 
 	/* What was typed before it belongs to the program. */
 	if (total(p) > p->sent)
@@ -149,8 +149,8 @@ static void killed_twice(struct pump *p)
 	auto_free char *path = NULL;
 
 	if (p->last_int_ns && now - p->last_int_ns < TWICE_MS * UINT64_C(1000000)) {
-		path = remote_path("/v1/boxes/%s/execs/%s/signal", p->f->box, p->f->exec);
-		json_decref(remote_json(&p->r, "POST", path, json_pack("{s:s}", "signal", "KILL")));
+		path = api_client_path("/v1/boxes/%s/execs/%s/signal", p->f->box, p->f->exec);
+		json_decref(api_client_json(&p->r, "POST", path, json_pack("{s:s}", "signal", "KILL")));
 	}
 	p->last_int_ns = now;
 }
@@ -182,7 +182,7 @@ static void typed(struct pump *p, const char *bytes, size_t n)
 
 /* ---- the thread ---- */
 
-static void wait_known(struct follow *f)
+static void wait_known(struct exec_follow *f)
 {
 	pthread_mutex_lock(&f->lock);
 	while (!f->known)
@@ -190,7 +190,7 @@ static void wait_known(struct follow *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
-static unsigned generation(struct follow *f)
+static unsigned generation(struct exec_follow *f)
 {
 	unsigned now;
 
@@ -203,7 +203,7 @@ static unsigned generation(struct follow *f)
 /* Everything was handed over; a daemon that dies now may not have passed it on. */
 static void watch(struct pump *p)
 {
-	struct follow *f = p->f;
+	struct exec_follow *f = p->f;
 	unsigned seen = p->generation;
 
 	for (;;) {
@@ -242,17 +242,17 @@ static void run(struct pump *p)
 	watch(p);
 }
 
-void *pump_thread(void *follow)
+void *stdin_forward_thread(void *follow)
 {
 	struct pump p = { .f = follow, .init_conn_start = 1 };
 
 	wait_known(p.f);
-	if (remote_again(&p.r, &p.f->mould) == 0 && (!p.f->attached || find_place(&p) == 0)) {
+	if (api_client_again(&p.r, &p.f->mould) == 0 && (!p.f->attached || find_place(&p) == 0)) {
 		if (p.f->attached)
 			p.base = p.sent; /* what others have sent is not ours to repeat */
 		run(&p);
 	}
-	remote_close(&p.r);
+	api_client_close(&p.r);
 	buf_fini(&p.kept);
 	return NULL;
 }

@@ -2,4 +2,4 @@
  * half-way. Owns: what the program may not have got yet. */
 #pragma once
 
-void *pump_thread(void *follow); /* a struct follow */
+void *stdin_forward_thread(void *follow); /* a struct exec_follow */

@@ -10,7 +10,7 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-unsigned nearest_distance(const char *a, const char *b)
+unsigned suggest_distance(const char *a, const char *b)
 {
 	unsigned cost[LONGEST + 1][LONGEST + 1];
 	size_t la = strnlen(a, LONGEST + 1), lb = strnlen(b, LONGEST + 1);
@@ -35,13 +35,13 @@ unsigned nearest_distance(const char *a, const char *b)
 	return cost[la][lb];
 }
 
-const char *nearest_of(const char *typed, const char *const *names)
+const char *suggest_nearest(const char *typed, const char *const *names)
 {
 	const char *best = NULL;
 	unsigned least_slips = SLIPS + 1;
 
 	for (; *names; names++) {
-		unsigned slips = nearest_distance(typed, *names);
+		unsigned slips = suggest_distance(typed, *names);
 
 		/* Two slips make any two-letter word out of any other. */
 		if (slips < least_slips && slips < strlen(*names)) {

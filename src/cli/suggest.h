@@ -2,6 +2,6 @@
 #pragma once
 
 /* Letters to insert, drop, replace or swap with their neighbour. */
-unsigned nearest_distance(const char *a, const char *b);
+unsigned suggest_distance(const char *a, const char *b);
 /* The closest of the names (NULL-terminated) within two slips, or NULL. */
-const char *nearest_of(const char *typed, const char *const *names);
+const char *suggest_nearest(const char *typed, const char *const *names);

@@ -14,5 +14,5 @@ struct table {
 };
 
 void table_init(struct table *t, const char *const *names);
-void table_cell(struct table *t, const char *fmt, ...) TROUBLE_FORMAT(2, 3);
+void table_cell(struct table *t, const char *fmt, ...) CLI_ERROR_FORMAT(2, 3);
 void table_print(struct table *t, int header); /* and empties it */

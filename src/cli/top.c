@@ -26,7 +26,7 @@ struct seen { /* of the tick before */
 };
 
 struct top {
-	struct remote *r;
+	struct api_client *r;
 	json_t *boxes;
 	struct seen before[MOST];
 	unsigned nbefore;
@@ -64,35 +64,35 @@ static double load_of(struct top *t, const char *id, int64_t cpu_us)
 
 static void add_row(struct top *t, struct table *table, json_t *box, json_t *rows)
 {
-	const char *id = remote_text(box, "id");
-	json_t *stats = remote_get(t->r, "/v1/boxes/%s/stats", id);
+	const char *id = api_client_text(box, "id");
+	json_t *stats = api_client_get(t->r, "/v1/boxes/%s/stats", id);
 	const json_t *memory = json_object_get(stats, "memory");
 	char used[UNITS_TEXT], limit[UNITS_TEXT], ends[24];
 	double load;
 
 	if (!stats)
 		return; /* it ended while we were looking */
-	load = load_of(t, id, remote_int(json_object_get(stats, "cpu"), "us", -1));
+	load = load_of(t, id, api_client_int(json_object_get(stats, "cpu"), "us", -1));
 	if (rows) {
-		json_object_set_new(stats, "name", json_string(remote_text(box, "name")));
-		json_object_set_new(stats, "state", json_string(remote_text(box, "state")));
+		json_object_set_new(stats, "name", json_string(api_client_text(box, "name")));
+		json_object_set_new(stats, "state", json_string(api_client_text(box, "state")));
 		json_object_set_new(stats, "cpu_percent", load < 0 ? json_null() : json_real(load));
 		json_array_append_new(rows, stats);
 		return;
 	}
 	table_cell(table, "%s", id);
-	table_cell(table, "%s", remote_text(box, "name"));
-	table_cell(table, "%s", remote_text(box, "state"));
+	table_cell(table, "%s", api_client_text(box, "name"));
+	table_cell(table, "%s", api_client_text(box, "state"));
 	if (load < 0)
 		table_cell(table, "-");
 	else
 		table_cell(table, "%.0f %%", load);
-	table_cell(table, "%s / %s", units_size(used, (uint64_t)remote_int(memory, "now", 0)),
-		   units_size(limit, (uint64_t)remote_int(memory, "limit", 0)));
-	table_cell(table, "%lld", (long long)remote_int(json_object_get(stats, "pids"), "now", 0));
+	table_cell(table, "%s / %s", units_size(used, (uint64_t)api_client_int(memory, "now", 0)),
+		   units_size(limit, (uint64_t)api_client_int(memory, "limit", 0)));
+	table_cell(table, "%lld", (long long)api_client_int(json_object_get(stats, "pids"), "now", 0));
 	table_cell(table, "%s",
-		   units_size(used, (uint64_t)remote_int(json_object_get(stats, "disk"), "used", 0)));
-	table_cell(table, "%s", remote_until(ends, box, "ends"));
+		   units_size(used, (uint64_t)api_client_int(json_object_get(stats, "disk"), "used", 0)));
+	table_cell(table, "%s", api_client_until(ends, box, "ends"));
 	json_decref(stats);
 }
 
@@ -107,7 +107,7 @@ static int tick(struct top *t, int live)
 
 	t->boxes = json_array();
 	table_init(&table, columns);
-	status = remote_list(t->r, "/v1/boxes", collect, t);
+	status = api_client_list(t->r, "/v1/boxes", collect, t);
 	json_array_foreach(t->boxes, i, box)
 		if (!status)
 			add_row(t, &table, box, rows);
@@ -115,7 +115,7 @@ static int tick(struct top *t, int live)
 	if (!status && rows) {
 		json_t *doc = json_pack("{s:O}", "items", rows);
 
-		remote_print(doc);
+		api_client_print(doc);
 		json_decref(doc);
 	} else if (!status) {
 		if (live)
@@ -127,7 +127,7 @@ static int tick(struct top *t, int live)
 	return status;
 }
 
-static int top(struct remote *r, const struct args *a)
+static int top(struct api_client *r, const struct args *a)
 {
 	int live = isatty(1) && !r->cli->json && !args_has(a, TOP_COUNT);
 	uint64_t left = args_value(a, TOP_COUNT, live ? UINT64_MAX : 1);
@@ -147,7 +147,7 @@ static int top(struct remote *r, const struct args *a)
 
 static int run_top(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, top);
+	return api_client_verb(cli, a, top);
 }
 
 static const struct example examples[] = {
@@ -156,7 +156,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_top = {
+const struct command verb_top = {
 	.name = "top",
 	.group = "Observe",
 	.usage = "[-n N]",

@@ -13,7 +13,7 @@ static const struct flag flags[UI_NFLAGS] = {
 };
 
 /* A daemon that was named by URL is opened at that URL: what it takes for its own address may be behind a proxy. */
-static void ui_print(const struct remote *r, const json_t *link)
+static void ui_print(const struct api_client *r, const json_t *link)
 {
 	int by_url = !strncmp(r->reach.where, "http", 4);
 	size_t n = strlen(r->reach.where);
@@ -21,26 +21,26 @@ static void ui_print(const struct remote *r, const json_t *link)
 	while (by_url && n && r->reach.where[n - 1] == '/')
 		n--;
 	if (by_url)
-		printf("%.*s/#k=%s\n", (int)n, r->reach.where, remote_text(link, "token"));
+		printf("%.*s/#k=%s\n", (int)n, r->reach.where, api_client_text(link, "token"));
 	else
-		printf("%s\n", remote_text(link, "url"));
+		printf("%s\n", api_client_text(link, "url"));
 	if (!r->cli->quiet)
 		fputs("atoll: open it in a browser; it is good once, and for five minutes\n", stderr);
 }
 
-static int ui_make_link(struct remote *r, const struct args *a)
+static int ui_make_link(struct api_client *r, const struct args *a)
 {
 	json_t *want = json_pack("{s:o}", "role", json_string(args_text(a, UI_ROLE, "owner")));
-	json_t *link = remote_json(r, "POST", "/v1/ui/links", want);
+	json_t *link = api_client_json(r, "POST", "/v1/ui/links", want);
 	int reachable = link && (json_is_string(json_object_get(link, "url")) || !strncmp(r->reach.where, "http", 4));
 
 	if (link && r->cli->json) {
-		remote_print(link);
+		api_client_print(link);
 	} else if (reachable) {
 		ui_print(r, link);
 	} else if (link) {
-		trouble_what(&r->trouble, "not_found", "this daemon listens on a unix socket only, which no browser reaches");
-		trouble_hint(&r->trouble, "serve", "atoll serve --listen 127.0.0.1:7070");
+		cli_error_what(&r->trouble, "not_found", "this daemon listens on a unix socket only, which no browser reaches");
+		cli_error_hint(&r->trouble, "serve", "atoll serve --listen 127.0.0.1:7070");
 		r->status = STATUS_FAILED;
 	}
 	json_decref(link);
@@ -49,7 +49,7 @@ static int ui_make_link(struct remote *r, const struct args *a)
 
 static int run_ui(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, ui_make_link);
+	return api_client_verb(cli, a, ui_make_link);
 }
 
 static const struct example examples[] = {
@@ -58,7 +58,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_ui = {
+const struct command verb_ui = {
 	.name = "ui",
 	.group = "Machine",
 	.usage = "[--role ROLE]",

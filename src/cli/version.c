@@ -10,7 +10,7 @@ static int version(const struct cli *cli, const struct args *a)
 	return 0;
 }
 
-const struct verb verb_version = {
+const struct command verb_version = {
 	.name = "version",
 	.group = "Machine",
 	.usage = "",

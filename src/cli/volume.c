@@ -19,46 +19,46 @@ static void row(struct table *t, json_t *v)
 {
 	char text[UNITS_TEXT];
 
-	table_cell(t, "%s", remote_text(v, "name"));
-	table_cell(t, "%s", units_size(text, (uint64_t)remote_int(v, "bytes", 0)));
-	table_cell(t, "%s", remote_text(v, "writer"));
-	table_cell(t, "%lld", (long long)remote_int(v, "readers", 0));
-	table_cell(t, "%s", remote_since(text, v, "created"));
+	table_cell(t, "%s", api_client_text(v, "name"));
+	table_cell(t, "%s", units_size(text, (uint64_t)api_client_int(v, "bytes", 0)));
+	table_cell(t, "%s", api_client_text(v, "writer"));
+	table_cell(t, "%lld", (long long)api_client_int(v, "readers", 0));
+	table_cell(t, "%s", api_client_since(text, v, "created"));
 }
 
-static int list(struct remote *r)
+static int list(struct api_client *r)
 {
 	static const char *const columns[] = { "VOLUME", ">SIZE", "WRITER", ">READERS", ">AGE", NULL };
 
-	return listing_show(r, "/v1/volumes", &(struct listing){ columns, "name", row });
+	return list_output_show(r, "/v1/volumes", &(struct list_output){ columns, "name", row });
 }
 
-static int make(struct remote *r, const struct args *a)
+static int make(struct api_client *r, const struct args *a)
 {
 	json_t *doc = json_pack("{s:o}", "name", json_string(a->words[1]));
 
 	if (args_has(a, VOLUME_SIZE))
 		json_object_set_new(doc, "bytes",
 				    json_integer((json_int_t)args_value(a, VOLUME_SIZE, 0)));
-	doc = remote_json(r, "POST", "/v1/volumes", doc);
+	doc = api_client_json(r, "POST", "/v1/volumes", doc);
 	if (!doc)
 		return r->status;
 	if (r->cli->json)
-		remote_print(doc);
+		api_client_print(doc);
 	else
-		puts(remote_text(doc, "name"));
+		puts(api_client_text(doc, "name"));
 	json_decref(doc);
 	return 0;
 }
 
 /* What is in it is gone for good: that is asked for twice. */
-static int agreed(struct remote *r, const char *name)
+static int agreed(struct api_client *r, const char *name)
 {
 	char answer[16] = "";
 
 	if (!isatty(0) || !isatty(2)) {
-		remote_usage(r, "all that is in it would be deleted");
-		trouble_hint(&r->trouble, "do it", "atoll volume rm --yes %s", name);
+		api_client_usage(r, "all that is in it would be deleted");
+		cli_error_hint(&r->trouble, "do it", "atoll volume rm --yes %s", name);
 		return 0;
 	}
 	fprintf(stderr, "atoll: delete volume %s and all that is in it? [y/N] ", name);
@@ -67,20 +67,20 @@ static int agreed(struct remote *r, const char *name)
 	       (!strcmp(answer, "y\n") || !strcmp(answer, "yes\n"));
 }
 
-static int drop(struct remote *r, const struct args *a)
+static int drop(struct api_client *r, const struct args *a)
 {
-	auto_free char *path = remote_path("/v1/volumes/%s", a->words[1]);
+	auto_free char *path = api_client_path("/v1/volumes/%s", a->words[1]);
 	char shown[SHOWN];
 	json_t *doc;
 
-	if (!args_has(a, VOLUME_YES) && !agreed(r, trouble_shown(a->words[1], shown)))
+	if (!args_has(a, VOLUME_YES) && !agreed(r, cli_error_shown(a->words[1], shown)))
 		return r->status;
-	doc = remote_json(r, "DELETE", path, NULL);
+	doc = api_client_json(r, "DELETE", path, NULL);
 	json_decref(doc);
 	return doc ? 0 : r->status;
 }
 
-static int volume(struct remote *r, const struct args *a)
+static int volume(struct api_client *r, const struct args *a)
 {
 	const char *what = a->nwords ? a->words[0] : "ls";
 
@@ -90,14 +90,14 @@ static int volume(struct remote *r, const struct args *a)
 		return make(r, a);
 	if (!strcmp(what, "rm") && a->nwords == 2)
 		return drop(r, a);
-	remote_usage(r, "what about volumes?");
-	trouble_hint(&r->trouble, "type", "atoll volume new NAME | ls | rm NAME");
+	api_client_usage(r, "what about volumes?");
+	cli_error_hint(&r->trouble, "type", "atoll volume new NAME | ls | rm NAME");
 	return r->status;
 }
 
 static int run_volume(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, volume);
+	return api_client_verb(cli, a, volume);
 }
 
 static const struct example examples[] = {
@@ -107,7 +107,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_volume = {
+const struct command verb_volume = {
 	.name = "volume",
 	.group = "Boxes",
 	.usage = "new NAME | ls | rm NAME",

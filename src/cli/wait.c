@@ -20,13 +20,13 @@ static uint64_t ms_since(uint64_t then_ns)
 	return (now_ns() - then_ns) / 1000000;
 }
 
-static int late(struct remote *r, const char *exec)
+static int late(struct api_client *r, const char *exec)
 {
-	trouble_what(&r->trouble, "timeout", "%s still runs", exec);
+	cli_error_what(&r->trouble, "timeout", "%s still runs", exec);
 	return r->status = 124;
 }
 
-static int wait_for(struct remote *r, const char *box, const char *exec, uint64_t limit_ms)
+static int wait_for(struct api_client *r, const char *box, const char *exec, uint64_t limit_ms)
 {
 	uint64_t began = now_ns(), heard = began;
 
@@ -37,7 +37,7 @@ static int wait_for(struct remote *r, const char *box, const char *exec, uint64_
 
 		if (limit_ms && ms_since(began) >= limit_ms)
 			return late(r, exec);
-		doc = remote_get(r, "/v1/boxes/%s/execs/%s/wait?timeout_ms=%u", box, exec,
+		doc = api_client_get(r, "/v1/boxes/%s/execs/%s/wait?timeout_ms=%u", box, exec,
 				 left < PIECE_MS ? left : PIECE_MS);
 		if (!doc && r->lost && !r->never && ms_since(heard) < GIVE_UP_MS) {
 			poll(NULL, 0, AGAIN_MS);
@@ -46,46 +46,46 @@ static int wait_for(struct remote *r, const char *box, const char *exec, uint64_
 		if (!doc)
 			return r->status;
 		heard = now_ns();
-		if (strcmp(remote_text(doc, "state"), "over") != 0) {
+		if (strcmp(api_client_text(doc, "state"), "over") != 0) {
 			json_decref(doc);
 			continue;
 		}
 		if (r->cli->json)
-			remote_print(doc);
-		status = follow_report(r->cli, doc);
+			api_client_print(doc);
+		status = exec_follow_report(r->cli, doc);
 		json_decref(doc);
 		return status;
 	}
 }
 
-static int wait_exec(struct remote *r, const struct args *a)
+static int wait_exec(struct api_client *r, const struct args *a)
 {
 	char exec[64] = "";
 	int status;
 
 	r->runs = 1;
 	if (!a->nwords) {
-		remote_usage(r, "wait for what?");
-		trouble_hint(&r->trouble, "type", "atoll wait BOX [EXEC]");
+		api_client_usage(r, "wait for what?");
+		cli_error_hint(&r->trouble, "type", "atoll wait BOX [EXEC]");
 		return r->status;
 	}
 	if (a->nwords > 1)
 		snprintf(exec, sizeof(exec), "%s", a->words[1]);
-	else if (inside_newest(r, a->words[0], 0, exec))
+	else if (attach_newest(r, a->words[0], 0, exec))
 		return r->status;
 	if (!*exec) {
-		trouble_what(&r->trouble, "not_found", "nothing was run in %s", a->words[0]);
+		cli_error_what(&r->trouble, "not_found", "nothing was run in %s", a->words[0]);
 		return r->status = STATUS_OURS;
 	}
 	status = wait_for(r, a->words[0], exec, args_value(a, WAIT_TIME, 0));
 	if (r->http == 404)
-		remote_explain_box(r, a->words[0]);
+		api_client_explain_box(r, a->words[0]);
 	return status;
 }
 
 static int exec_wait(const struct cli *cli, const struct args *a)
 {
-	return remote_verb(cli, a, wait_exec);
+	return api_client_verb(cli, a, wait_exec);
 }
 
 static const struct example examples[] = {
@@ -93,7 +93,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_wait = {
+const struct command verb_wait = {
 	.name = "wait",
 	.group = "Run",
 	.usage = "BOX [EXEC]",

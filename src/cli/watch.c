@@ -25,7 +25,7 @@
 enum { QUIET_MS = 100, GRACE_MS = 2000, FOLDERS_MAX = 1024, DEPTH_MAX = 32 };
 enum { CHANGES = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE };
 
-struct place { /* a folder that is watched */
+struct box_path { /* a folder that is watched */
 	int wd;
 	int all;    /* every name in it counts; else only those of the list */
 	char *path; /* as it was named */
@@ -34,7 +34,7 @@ struct place { /* a folder that is watched */
 struct watcher {
 	const struct watch_files *what;
 	int inotify, signals;
-	struct place *places;
+	struct box_path *places;
 	unsigned nplaces;
 	char changed[NAME_MAX + 1];
 	int stop; /* a signal that ends us, or 0 */
@@ -67,7 +67,7 @@ static int add_place(struct watcher *w, const char *path, int all, struct err *e
 		w->places = calloc(FOLDERS_MAX, sizeof(*w->places));
 	if (!w->places)
 		abort();
-	w->places[w->nplaces++] = (struct place){ wd, all, strdup(path) };
+	w->places[w->nplaces++] = (struct box_path){ wd, all, strdup(path) };
 	return 0;
 }
 
@@ -114,7 +114,7 @@ static int add_tree(struct watcher *w, const char *path, int depth, struct err *
 
 /* ---- changes ---- */
 
-static int counts(const struct watcher *w, const struct place *p, const char *name)
+static int counts(const struct watcher *w, const struct box_path *p, const char *name)
 {
 	if (w->what->ignore && !strcmp(name_of(w->what->ignore), name))
 		return 0;
@@ -131,7 +131,7 @@ static int heed(struct watcher *w, const struct inotify_event *ev)
 	struct err ignored;
 
 	for (unsigned i = 0; i < w->nplaces && ev->len; i++) {
-		const struct place *p = &w->places[i];
+		const struct box_path *p = &w->places[i];
 
 		if (p->wd != ev->wd || !counts(w, p, ev->name))
 			continue;

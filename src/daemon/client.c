@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct verb *const verbs[] = {
+static const struct command *const verbs[] = {
 	/* clang-format off */
 	&verb_run, &verb_batch, &verb_pipeline, &verb_agent, &verb_exec, &verb_shell, &verb_repl, &verb_attach, &verb_ps, &verb_kill,
 	&verb_wait,
@@ -51,15 +51,15 @@ static int client_find_daemon(char out[PATH_MAX])
 static __attribute__((noreturn)) void client_hand_over(const struct cli *cli)
 {
 	char path[PATH_MAX] = "/proc/self/exe";
-	struct trouble t;
+	struct cli_error t;
 
 	if (client_find_daemon(path) == 0)
 		execv(path, cli->argv);
-	trouble_what(&t, "failed", "cannot start %.200s", path);
-	trouble_why(&t, "%s", strerror(errno));
-	trouble_hint(&t, "why", "atoll is two files, atoll and atolld, in one folder");
-	trouble_hint(&t, "install", "make install   (copies both)");
-	exit(trouble_say(&t, cli->json, STATUS_OURS));
+	cli_error_what(&t, "failed", "cannot start %.200s", path);
+	cli_error_why(&t, "%s", strerror(errno));
+	cli_error_hint(&t, "why", "atoll is two files, atoll and atolld, in one folder");
+	cli_error_hint(&t, "install", "make install   (copies both)");
+	exit(cli_error_print(&t, cli->json, STATUS_OURS));
 }
 
 /* The client reads the settings file for the daemon's address; atolld checks the rest of it. */

@@ -222,7 +222,7 @@ const char *config_nearest(const char *name)
 
 	for (unsigned i = 0; i < CONFIG_NKEYS; i++)
 		names[i] = config_rows[i].name;
-	close = nearest_of(name, names);
+	close = suggest_nearest(name, names);
 	/* Right in itself, and under the wrong heading or none. */
 	for (unsigned i = 0; !close && i < CONFIG_NKEYS; i++)
 		if (!strcmp(last_part(names[i]), last_part(name)))
@@ -247,7 +247,7 @@ static const char *nearest_section(const char *name)
 		names[n] = sections[n];
 		n++;
 	}
-	return nearest_of(name, names);
+	return suggest_nearest(name, names);
 }
 
 /* ---- files ---- */
@@ -265,7 +265,7 @@ static int unknown(const struct file *f, const struct toml_node *n, const char *
 	char shown[SHOWN];
 
 	return err_set(f->e, ERR_INVALID, "%.150s:%u: no %s named '%s'%s%s%s", f->path, n->line,
-		       n->type == TOML_TABLE ? "section" : "setting", trouble_shown(name, shown),
+		       n->type == TOML_TABLE ? "section" : "setting", cli_error_shown(name, shown),
 		       close ? "; did you mean '" : "", close ? close : "", close ? "'?" : "");
 }
 

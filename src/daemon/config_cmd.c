@@ -16,11 +16,11 @@ static const struct flag flags[SETTINGS_NFLAGS] = {
 
 static int bad_settings(const struct cli *cli, const struct err *e)
 {
-	struct trouble t;
+	struct cli_error t;
 
-	trouble_what(&t, err_kind_name(e->kind), "%s", e->msg);
-	trouble_hint(&t, "meaning", "man atoll, under SETTINGS");
-	return trouble_say(&t, cli->json, STATUS_FAILED);
+	cli_error_what(&t, err_kind_name(e->kind), "%s", e->msg);
+	cli_error_hint(&t, "meaning", "man atoll, under SETTINGS");
+	return cli_error_print(&t, cli->json, STATUS_FAILED);
 }
 
 /* ---- show ---- */
@@ -128,13 +128,13 @@ static int no_such_setting(const struct cli *cli, const char *name)
 {
 	const char *close = config_nearest(name);
 	char shown[SHOWN];
-	struct trouble t;
+	struct cli_error t;
 
-	trouble_what(&t, "not_found", "no setting named '%s'", trouble_shown(name, shown));
+	cli_error_what(&t, "not_found", "no setting named '%s'", cli_error_shown(name, shown));
 	if (close)
-		trouble_hint(&t, "close", "atoll config get %s", close);
-	trouble_hint(&t, "list", "atoll config show");
-	return trouble_say(&t, cli->json, STATUS_NOT_FOUND);
+		cli_error_hint(&t, "close", "atoll config get %s", close);
+	cli_error_hint(&t, "list", "atoll config show");
+	return cli_error_print(&t, cli->json, STATUS_NOT_FOUND);
 }
 
 static int get(const struct cli *cli, const struct args *a, const struct config *c)
@@ -214,15 +214,15 @@ static int config(const struct cli *cli, const struct args *a)
 {
 	struct config_source src = { .file = args_text(a, SETTINGS_FILE, NULL), .client = 1 };
 	const struct part *part = find_part(a);
-	struct trouble t;
+	struct cli_error t;
 	struct config c;
 	struct err e;
 	int status;
 
 	if (!part) {
-		trouble_what(&t, "usage", "config: show, get NAME or check [FILE]?");
-		trouble_hint(&t, "list", "atoll config show");
-		return trouble_say(&t, cli->json, STATUS_USAGE);
+		cli_error_what(&t, "usage", "config: show, get NAME or check [FILE]?");
+		cli_error_hint(&t, "list", "atoll config show");
+		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
 	if (part->run == check && a->nwords > 1) {
 		src.file = a->words[1];
@@ -242,7 +242,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_config = {
+const struct command verb_config = {
 	.name = "config",
 	.group = "Machine",
 	.usage = "show | get NAME | check [FILE]",

@@ -55,7 +55,7 @@ static int check_domain(const char *text, struct err *e)
 }
 
 /* Names that NO_PROXY of a box has (server.c): a program in the box connects to its own loopback instead. */
-static int config_check_not_loopback(const struct rule *r, const char *text, struct err *e)
+static int config_check_not_loopback(const struct allow_rule *r, const char *text, struct err *e)
 {
 	static const char suffix[] = ".localhost";
 	size_t n = strlen(r->host);
@@ -71,21 +71,21 @@ static int config_check_not_loopback(const struct rule *r, const char *text, str
 
 static int check_rule(const char *text, struct err *e)
 {
-	struct rule r;
+	struct allow_rule r;
 
 	return rule_parse(&r, text, e) < 0 ? -1 : config_check_not_loopback(&r, text, e);
 }
 
 static int check_registry(const char *text, struct err *e)
 {
-	struct rule r;
+	struct allow_rule r;
 
 	return rule_of_url(&r, text, e) < 0 ? -1 : config_check_not_loopback(&r, text, e);
 }
 
 static int check_dns(const char *text, struct err *e)
 {
-	struct rule r;
+	struct allow_rule r;
 
 	if (rule_parse(&r, text, e) == 0 && !r.below && rule_is_literal(r.host))
 		return 0;

@@ -408,7 +408,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_doctor = {
+const struct command verb_doctor = {
 	.name = "doctor",
 	.group = "Machine",
 	.usage = "",

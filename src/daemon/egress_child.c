@@ -13,7 +13,7 @@ enum { EGRESS_UID = 64171 };
 
 /* ---- what is permitted ---- */
 
-static int add(struct egress_child_rules *out, const struct rule *r, struct err *e)
+static int add(struct egress_child_rules *out, const struct allow_rule *r, struct err *e)
 {
 	for (unsigned i = 0; i < out->n; i++)
 		if (memcmp(&out->v[i], r, sizeof(*r)) == 0)
@@ -28,7 +28,7 @@ static int add_list(struct egress_child_rules *out, const struct config *c, enum
 		    int internal, struct err *e)
 {
 	for (const char *const *text = config_list(c, key); *text; text++) {
-		struct rule r;
+		struct allow_rule r;
 
 		if (rule_parse(&r, *text, e) < 0)
 			return -1;
@@ -41,7 +41,7 @@ static int add_list(struct egress_child_rules *out, const struct config *c, enum
 
 static int add_url(struct egress_child_rules *out, const char *url, struct err *e)
 {
-	struct rule r;
+	struct allow_rule r;
 
 	if (!url)
 		return 0;

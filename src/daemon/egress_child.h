@@ -10,7 +10,7 @@ enum { EGRESS_CHILD_RULES = 256 };
 
 /* What the operator permits: egress.allow, egress.allow_internal, and where packages come from. */
 struct egress_child_rules {
-	struct rule v[EGRESS_CHILD_RULES];
+	struct allow_rule v[EGRESS_CHILD_RULES];
 	unsigned n;
 };
 must_check int egress_child_rules(const struct config *c, struct egress_child_rules *out, struct err *e);

@@ -29,11 +29,11 @@ static const struct flag flags[KEY_FLAGS] = {
 
 static int failed(const struct cli *cli, const struct err *e)
 {
-	struct trouble t;
+	struct cli_error t;
 
-	trouble_what(&t, err_kind_name(e->kind), "%s", e->msg);
-	trouble_hint(&t, "list", "atoll key ls");
-	return trouble_say(&t, cli->json,
+	cli_error_what(&t, err_kind_name(e->kind), "%s", e->msg);
+	cli_error_hint(&t, "list", "atoll key ls");
+	return cli_error_print(&t, cli->json,
 			   e->kind == ERR_NOT_FOUND ? STATUS_NOT_FOUND :
 			   e->kind == ERR_DENIED    ? STATUS_NOT_ALLOWED :
 						      STATUS_FAILED);
@@ -75,10 +75,10 @@ static json_t *key_json(const struct store_key *k)
 				"team", k->team, "role", store_role_name(k->role), "box", k->box,
 				"shown", k->shown, "revoked", k->revoked);
 
-	json_object_set_new(doc, "created", record_when((uint64_t)k->created_ns));
-	json_object_set_new(doc, "used", k->used_ns ? record_when((uint64_t)k->used_ns) : json_null());
+	json_object_set_new(doc, "created", json_time((uint64_t)k->created_ns));
+	json_object_set_new(doc, "used", k->used_ns ? json_time((uint64_t)k->used_ns) : json_null());
 	json_object_set_new(doc, "expires",
-			    k->expires_ns ? record_when((uint64_t)k->expires_ns) : json_null());
+			    k->expires_ns ? json_time((uint64_t)k->expires_ns) : json_null());
 	return doc;
 }
 
@@ -189,13 +189,13 @@ static char *key_path(const struct args *a, const char *name)
 	const char *team = args_text(a, KEY_TEAM, NULL);
 
 	if (name && team)
-		return remote_path("/v1/keys/%s?team=%s", name, team);
+		return api_client_path("/v1/keys/%s?team=%s", name, team);
 	if (name)
-		return remote_path("/v1/keys/%s", name);
-	return team ? remote_path("/v1/keys?team=%s", team) : remote_path("/v1/keys");
+		return api_client_path("/v1/keys/%s", name);
+	return team ? api_client_path("/v1/keys?team=%s", team) : api_client_path("/v1/keys");
 }
 
-static int remote_make(struct remote *r, const struct args *a)
+static int remote_make(struct api_client *r, const struct args *a)
 {
 	json_t *want = json_pack("{s:o, s:o}", "name", json_string(a->words[1]), "role",
 				 json_string(args_text(a, KEY_ROLE, "owner"))),
@@ -207,16 +207,16 @@ static int remote_make(struct remote *r, const struct args *a)
 		json_object_set_new(want, "box", json_string(args_text(a, KEY_BOX, "")));
 	if (args_has(a, KEY_EXPIRES))
 		json_object_set_new(want, "expires_ms", json_integer((json_int_t)args_value(a, KEY_EXPIRES, 0)));
-	doc = remote_json(r, "POST", "/v1/keys", want);
+	doc = api_client_json(r, "POST", "/v1/keys", want);
 	if (!doc)
 		return r->status;
 	if (r->cli->json) {
-		remote_print(doc);
+		api_client_print(doc);
 	} else {
-		puts(remote_text(doc, "key"));
+		puts(api_client_text(doc, "key"));
 		if (!r->cli->quiet)
 			fprintf(stderr, "atoll: key '%s' (%s of team %s) of the daemon at %s; it is not shown again\n",
-				remote_text(doc, "name"), remote_text(doc, "role"), remote_text(doc, "team"),
+				api_client_text(doc, "name"), api_client_text(doc, "role"), api_client_text(doc, "team"),
 				r->reach.where);
 	}
 	json_decref(doc);
@@ -225,30 +225,30 @@ static int remote_make(struct remote *r, const struct args *a)
 
 static void key_row(struct table *t, json_t *k)
 {
-	table_cell(t, "%s", remote_text(k, "name"));
-	table_cell(t, "%s", remote_text(k, "role"));
-	table_cell(t, "%s", remote_text(k, "team"));
-	table_cell(t, "%s", remote_text(k, "shown"));
+	table_cell(t, "%s", api_client_text(k, "name"));
+	table_cell(t, "%s", api_client_text(k, "role"));
+	table_cell(t, "%s", api_client_text(k, "team"));
+	table_cell(t, "%s", api_client_text(k, "shown"));
 	table_cell(t, "%s", json_is_true(json_object_get(k, "revoked")) ? "revoked" : "good");
 }
 
-static int remote_drop(struct remote *r, const struct args *a)
+static int remote_drop(struct api_client *r, const struct args *a)
 {
 	auto_free char *path = key_path(a, a->words[1]);
-	json_t *doc = remote_json(r, "DELETE", path, NULL);
+	json_t *doc = api_client_json(r, "DELETE", path, NULL);
 
 	json_decref(doc);
 	return doc ? 0 : r->status;
 }
 
-static int remote_key(struct remote *r, const struct args *a)
+static int remote_key(struct api_client *r, const struct args *a)
 {
 	static const char *const columns[] = { "NAME", "ROLE", "TEAM", "KEY", "STATE", NULL };
 	auto_free char *path = key_path(a, NULL);
 
 	if (a->nwords == 2)
 		return !strcmp(a->words[0], "new") ? remote_make(r, a) : remote_drop(r, a);
-	return listing_show(r, path, &(struct listing){ columns, "name", key_row });
+	return list_output_show(r, path, &(struct list_output){ columns, "name", key_row });
 }
 
 static int run_key(const struct cli *cli, const struct args *a)
@@ -256,19 +256,19 @@ static int run_key(const struct cli *cli, const struct args *a)
 	const char *what = a->nwords ? a->words[0] : "ls";
 	unsigned wants = !strcmp(what, "ls") ? 1 : !strcmp(what, "new") || !strcmp(what, "rm") ? 2 : 0;
 	struct store *s = NULL;
-	struct trouble t;
+	struct cli_error t;
 	struct err e;
 	int rc, named;
 
 	if (!wants || (a->nwords && a->nwords != wants)) {
-		trouble_what(&t, "usage", "what about keys?");
-		trouble_hint(&t, "type", "atoll key new NAME | ls | rm NAME");
-		return trouble_say(&t, cli->json, STATUS_USAGE);
+		cli_error_what(&t, "usage", "what about keys?");
+		cli_error_hint(&t, "type", "atoll key new NAME | ls | rm NAME");
+		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
 	if (names_daemon(cli, a, &named, &e) < 0)
 		return failed(cli, &e);
 	if (named)
-		return remote_verb(cli, a, remote_key);
+		return api_client_verb(cli, a, remote_key);
 	if (open_store(a, &s, &e) < 0)
 		return failed(cli, &e);
 	rc = !strcmp(what, "new") ? make(s, cli, a, &e) :
@@ -286,7 +286,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_key = {
+const struct command verb_key = {
 	.name = "key",
 	.group = "Access",
 	.usage = "new NAME | ls | rm NAME",

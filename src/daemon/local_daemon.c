@@ -27,17 +27,17 @@ static int local_daemon_refuse(const char *verb, const char *named, const char *
 }
 
 /* The process that listens there: the supervisor, or systemd (1) where that opened the socket. */
-static int listener_of(const struct dial_url *url, pid_t *out_pid, struct err *e)
+static int listener_of(const struct client_conn_url *url, pid_t *out_pid, struct err *e)
 {
 	struct ucred peer = { 0 };
 	socklen_t size = sizeof(peer);
-	struct dial d;
+	struct client_conn d;
 	int rc;
 
-	if (dial_open(&d, url, NULL, CONNECT_MS, e) < 0)
+	if (client_conn_open(&d, url, NULL, CONNECT_MS, e) < 0)
 		return -1;
 	rc = getsockopt(d.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
-	dial_close(&d);
+	client_conn_close(&d);
 	if (rc < 0)
 		return err_sys(e, "look at the peer of %.100s", url->host);
 	*out_pid = peer.pid;
@@ -48,14 +48,14 @@ static int listener_of(const struct dial_url *url, pid_t *out_pid, struct err *e
 static int find_by_socket(const char *verb, const char *named, char run[256], struct err *e)
 {
 	struct pidfile_record note;
-	struct dial_url url;
+	struct client_conn_url url;
 	char folder[256];
 	pid_t listener = 0;
 	char *slash;
 
-	if (dial_url_parse(named, &url, e) < 0)
+	if (client_conn_url_parse(named, &url, e) < 0)
 		return -1;
-	if (url.kind != DIAL_UNIX)
+	if (url.kind != CLIENT_CONN_UNIX)
 		return local_daemon_refuse(verb, named, run, e);
 	if (listener_of(&url, &listener, e) < 0)
 		return -1;

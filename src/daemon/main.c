@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* In the order of the overview. */
-static const struct verb *const verbs[] = {
+static const struct command *const verbs[] = {
 	/* clang-format off */
 	&verb_run, &verb_batch, &verb_pipeline, &verb_agent, &verb_exec, &verb_shell, &verb_repl, &verb_attach, &verb_ps, &verb_kill,
 	&verb_wait,

@@ -195,18 +195,18 @@ static int unknown(const struct cli *cli, const char *typed)
 	const char *names[ARRAY_LEN(sections) + 1] = { 0 }, *close;
 	auto_buf struct buf all = { 0 };
 	char shown[SHOWN];
-	struct trouble t;
+	struct cli_error t;
 
 	for (unsigned i = 0; i < ARRAY_LEN(sections); i++) {
 		names[i] = sections[i].name;
 		buf_printf(&all, "%s%s", i ? " " : "", names[i]);
 	}
-	trouble_what(&t, "usage", "policy has no section '%s'", trouble_shown(typed, shown));
-	close = nearest_of(typed, names);
+	cli_error_what(&t, "usage", "policy has no section '%s'", cli_error_shown(typed, shown));
+	close = suggest_nearest(typed, names);
 	if (close)
-		trouble_hint(&t, "close", "atoll policy %s", close);
-	trouble_hint(&t, "list", "%s", buf_str(&all));
-	return trouble_say(&t, cli->json, STATUS_USAGE);
+		cli_error_hint(&t, "close", "atoll policy %s", close);
+	cli_error_hint(&t, "list", "%s", buf_str(&all));
+	return cli_error_print(&t, cli->json, STATUS_USAGE);
 }
 
 static void print(const struct section *s, json_t *doc)
@@ -274,7 +274,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_policy = {
+const struct command verb_policy = {
 	.name = "policy",
 	.group = "Machine",
 	.usage = "[SECTION...]",

@@ -238,7 +238,7 @@ static const char *install_hosts(const struct config *c, const char *url, const 
 	const char *const *more = config_list(c, CONFIG_PACKAGES_HOSTS);
 	json_t *all = json_array();
 	char text[RULE_TEXT], *dump, one[512];
-	struct rule r;
+	struct allow_rule r;
 	struct err e;
 
 	*out_trusted = NULL;

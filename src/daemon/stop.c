@@ -158,14 +158,14 @@ static int run_stop(const struct cli *cli, const struct args *a)
 	struct stop_result r = { 0 };
 	int all = args_has(a, STOP_ALL);
 	char run[256] = "";
-	struct trouble t;
+	struct cli_error t;
 	struct err e;
 
 	if (stop_run(cli, all, &r, run, &e) < 0) {
-		trouble_what(&t, err_kind_name(e.kind), "%s", e.msg);
+		cli_error_what(&t, err_kind_name(e.kind), "%s", e.msg);
 		if (e.sys == EPERM || e.sys == EACCES)
-			trouble_hint(&t, "it belongs to another user", "sudo atoll stop");
-		return trouble_say(&t, cli->json, STATUS_FAILED);
+			cli_error_hint(&t, "it belongs to another user", "sudo atoll stop");
+		return cli_error_print(&t, cli->json, STATUS_FAILED);
 	}
 	stop_report(cli, &r, all, run);
 	return 0;
@@ -177,7 +177,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_stop = {
+const struct command verb_stop = {
 	.name = "stop",
 	.group = "Machine",
 	.usage = "[--all]",

@@ -655,22 +655,22 @@ static int begin(struct supervisor *w, struct err *e)
 static int run_serve(const struct cli *cli, const struct args *a)
 {
 	struct supervisor w = { .cli = cli, .args = a, .signals = -1, .seat = -1, .state = -1 };
-	struct trouble t;
+	struct cli_error t;
 	struct err e;
 
 	w.argv = cli->argv;
 	egress_child_init(&w.sluice, geteuid() == 0);
 	llm_child_init(&w.envoy, geteuid() == 0);
 	if (begin(&w, &e) < 0) {
-		trouble_what(&t, err_kind_name(e.kind), "%s", e.msg);
+		cli_error_what(&t, err_kind_name(e.kind), "%s", e.msg);
 		if (e.kind == ERR_CONFLICT && strstr(e.msg, " is in use"))
-			trouble_hint(&t, "another port", "atoll serve --listen 127.0.0.1:7071");
-		trouble_hint(&t, "settings", "atoll config show --origin");
+			cli_error_hint(&t, "another port", "atoll serve --listen 127.0.0.1:7071");
+		cli_error_hint(&t, "settings", "atoll config show --origin");
 		/* Or a script that waits for the start would take the file for a daemon's. */
 		if (w.seat >= 0 && !w.upgraded)
 			pidfile_leave(w.run, w.seat);
 		config_fini(&w.config);
-		return trouble_say(&t, cli->json, STATUS_FAILED);
+		return cli_error_print(&t, cli->json, STATUS_FAILED);
 	}
 	watch(&w);
 	remove_sockets(&w);
@@ -685,7 +685,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_serve = {
+const struct command verb_serve = {
 	.name = "serve",
 	.group = "Machine",
 	.usage = "",

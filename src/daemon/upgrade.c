@@ -123,17 +123,17 @@ static int upgrade_replace_front(const struct cli *cli, struct pidfile_record *b
 static int run_upgrade(const struct cli *cli, const struct args *a)
 {
 	struct pidfile_record before = { 0 }, after = { 0 };
-	struct trouble t;
+	struct cli_error t;
 	struct err e;
 
 	(void)a;
 	if (upgrade_replace_front(cli, &before, &after, &e) < 0) {
-		trouble_what(&t, err_kind_name(e.kind), "%s", e.msg);
+		cli_error_what(&t, err_kind_name(e.kind), "%s", e.msg);
 		if (e.kind == ERR_NOT_FOUND)
-			trouble_hint(&t, "start it", "atoll serve");
+			cli_error_hint(&t, "start it", "atoll serve");
 		else if (e.kind != ERR_INVALID)
-			trouble_hint(&t, "replace it", "atoll stop, then atoll serve (boxes live on)");
-		return trouble_say(&t, cli->json,
+			cli_error_hint(&t, "replace it", "atoll stop, then atoll serve (boxes live on)");
+		return cli_error_print(&t, cli->json,
 				   e.kind == ERR_NOT_FOUND ? STATUS_NOT_FOUND : STATUS_FAILED);
 	}
 	if (cli->json)
@@ -150,7 +150,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct verb verb_upgrade = {
+const struct command verb_upgrade = {
 	.name = "upgrade",
 	.group = "Machine",
 	.usage = "",

@@ -75,7 +75,7 @@ void failure_seen(struct failure_case *s, const char *source, long line, const c
 
 	if (line > 0)
 		json_object_set_new(one, "line", json_integer(line));
-	json_object_set_new(one, "text", changes_text(cut)); /* a cut may be within a letter */
+	json_object_set_new(one, "text", json_text(cut)); /* a cut may be within a letter */
 	json_array_append_new(s->evidence, one);
 }
 
@@ -370,7 +370,7 @@ static void novelty(const struct failure_case *s, char out[65])
 			buf_putc(&text, *said);
 	if (!strcmp(s->category, "wrong_output"))
 		buf_printf(&text, "|%s", doc_text(s->phase, "stdout"));
-	words = changes_text(buf_str(&text));
+	words = json_text(buf_str(&text));
 	doc_hash(words, out);
 	json_decref(words);
 }
@@ -381,7 +381,7 @@ static json_t *location(const struct failure_case *s)
 
 	if (!*s->file && !*s->path)
 		return NULL;
-	at = json_pack("{s:o}", "file", changes_text(*s->path ? s->path : s->file));
+	at = json_pack("{s:o}", "file", json_text(*s->path ? s->path : s->file));
 	if (s->line > 0)
 		json_object_set_new(at, "line", json_integer(s->line));
 	if (s->column > 0)
@@ -404,7 +404,7 @@ static json_t *document(struct failure_case *s)
 {
 	json_t *doc = json_pack("{s:s, s:s, s:s, s:f, s:o, s:s}", "schema", AGENT_DIAGNOSIS, "category",
 				s->category, "subcategory", s->name, "confidence", s->confidence,
-				"root_cause", changes_text(buf_str(&s->why)), "fixable", fixable(s));
+				"root_cause", json_text(buf_str(&s->why)), "fixable", fixable(s));
 	json_t *at = location(s);
 	char hash[65];
 
@@ -413,13 +413,13 @@ static json_t *document(struct failure_case *s)
 	if (at)
 		json_object_set_new(doc, "location", at);
 	json_object_set_new(doc, "action",
-			    json_pack("{s:s, s:o}", "kind", s->kind, "detail", changes_text(buf_str(&s->detail))));
+			    json_pack("{s:s, s:o}", "kind", s->kind, "detail", json_text(buf_str(&s->detail))));
 	if (s->child)
 		json_object_set(doc, "new_artifact", s->child);
 	if (s->question.len)
 		json_object_set_new(doc, "question",
-				    json_pack("{s:o, s:o}", "name", changes_text(s->question_name),
-					      "question", changes_text(buf_str(&s->question))));
+				    json_pack("{s:o, s:o}", "name", json_text(s->question_name),
+					      "question", json_text(buf_str(&s->question))));
 	json_object_set_new(doc, "novelty", json_string(hash));
 	return doc;
 }

@@ -76,7 +76,7 @@ __attribute__((format(printf, 2, 0))) static void vdetail(struct failure_case *s
 
 static int finish(struct failure_case *s, const char *kind, json_t *take_child)
 {
-	json_object_set_new(take_child, "changed_because", changes_text(buf_str(&s->detail)));
+	json_object_set_new(take_child, "changed_because", json_text(buf_str(&s->detail)));
 	json_object_del(take_child, "run_id");
 	json_object_del(take_child, "seq");
 	json_object_del(take_child, "created_at");
@@ -106,7 +106,7 @@ int failure_edit(struct failure_case *s, const char *path, const struct buf *tex
 	json_t *child = failure_child(s);
 	va_list ap;
 
-	json_object_set_new(json_object_get(child, "files"), path, changes_text(buf_str(text)));
+	json_object_set_new(json_object_get(child, "files"), path, json_text(buf_str(text)));
 	va_start(ap, fmt);
 	vdetail(s, fmt, ap);
 	va_end(ap);

@@ -64,7 +64,7 @@ static json_t *stamped(void)
 {
 	int64_t now = fleet_now_ns();
 
-	return json_pack("{s:o, s:I}", "timestamp", record_when((uint64_t)now), "timestampUnix",
+	return json_pack("{s:o, s:I}", "timestamp", json_time((uint64_t)now), "timestampUnix",
 			 (json_int_t)(now / 1000000000));
 }
 
@@ -103,7 +103,7 @@ void accounts_metrics_max(struct call *c)
 
 static json_t *moment(int64_t ns)
 {
-	return ns ? record_when((uint64_t)ns) : json_null();
+	return ns ? json_time((uint64_t)ns) : json_null();
 }
 
 /* Of the key itself only its first characters are kept. */

@@ -48,8 +48,8 @@ static void compose_next(struct composing *x)
 		return;
 	}
 	file_request_json(&x->desk, 200,
-		  json_pack("{s:o, s:o, s:s}", "path", changes_text(x->desk.path), "name",
-			    changes_text(entry_name(x->desk.path)), "type", "file"));
+		  json_pack("{s:o, s:o, s:s}", "path", json_text(x->desk.path), "name",
+			    json_text(entry_name(x->desk.path)), "type", "file"));
 }
 
 static void compose_done(struct file_client *k, uint16_t flags)
@@ -76,7 +76,7 @@ static void compose_failed(struct file_client *k, const struct err *e)
 	}
 }
 
-void transfer_compose(struct call *c)
+void files_http_compose(struct call *c)
 {
 	static const struct file_client_events on = { .ready = compose_ready,
 						.done = compose_done,
@@ -97,13 +97,13 @@ void transfer_compose(struct call *c)
 			       : "source_paths must not be empty");
 		return;
 	}
-	x->desk.path = admit_path(c, call_text(c, "destination", ""), x->root);
+	x->desk.path = file_auth_path(c, call_text(c, "destination", ""), x->root);
 	if (!x->desk.path)
 		return;
 	x->sources = call_alloc(c, x->n * sizeof(*x->sources));
 	json_array_foreach(sources, i, source)
 	{
-		x->sources[i] = admit_path(c, json_string_value(source), x->root);
+		x->sources[i] = file_auth_path(c, json_string_value(source), x->root);
 		if (!x->sources[i])
 			return;
 		if (!strcmp(x->sources[i], x->desk.path)) {

@@ -71,7 +71,7 @@ __attribute__((format(printf, 2, 0))) static json_t *error_json(enum connect_cod
 	char text[600];
 
 	vsnprintf(text, sizeof(text), fmt, ap);
-	return json_pack("{s:s, s:o}", "code", codes[code].name, "message", changes_text(text));
+	return json_pack("{s:s, s:o}", "code", codes[code].name, "message", json_text(text));
 }
 
 static int is_stream(const struct call *c)

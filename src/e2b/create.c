@@ -241,7 +241,7 @@ static void answer(struct call *c, struct box *b, const struct err *e)
 		http_abort(c->req);
 		return;
 	}
-	call_json(c, 201, shape_sandbox(c, b));
+	call_json(c, 201, sandbox_json_created(c, b));
 }
 
 static void made(struct box_wait *w, struct box *b, const struct err *e)
@@ -317,7 +317,7 @@ static void create(struct call *c, int secure, int64_t otherwise_s)
 	}
 	c->state = m;
 	c->drop = left;
-	if (!depot_leaves(c->api, m->want.mounts, m->want.nmounts, &m->leaving))
+	if (!volume_box_released(c->api, m->want.mounts, m->want.nmounts, &m->leaving))
 		ask(m);
 }
 

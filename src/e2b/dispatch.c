@@ -240,7 +240,7 @@ static int fetch(struct call *c, struct traffic *t)
  * gets the answer of all that name no box. */
 static int by_signature(struct call *c, struct traffic *t)
 {
-	const struct box *b = transfer_find(c);
+	const struct box *b = files_http_find(c);
 
 	if (!b)
 		return 0;

@@ -173,11 +173,11 @@ static void add_details(json_t *doc, const struct wire_entry *e, const struct pa
 	json_object_set_new(doc, "size", json_string(size));
 	json_object_set_new(doc, "mode", json_integer((link ? e->target_mode : e->mode) & 0777));
 	json_object_set_new(doc, "permissions", json_string(letters));
-	json_object_set_new(doc, "owner", changes_text(p->owner));
-	json_object_set_new(doc, "group", changes_text(p->group));
+	json_object_set_new(doc, "owner", json_text(p->owner));
+	json_object_set_new(doc, "group", json_text(p->group));
 	json_object_set_new(doc, "modifiedTime", when(e->mtime_ns));
 	if (link) /* one that leads nowhere leads to itself */
-		json_object_set_new(doc, "symlinkTarget", changes_text(*p->real ? p->real : path));
+		json_object_set_new(doc, "symlinkTarget", json_text(*p->real ? p->real : path));
 	if (json_object_size(metadata))
 		json_object_set(doc, "metadata", metadata);
 	json_decref(metadata);
@@ -197,9 +197,9 @@ json_t *entry_json(const struct entry_shape *s, const struct wire_entry *e, cons
 	if (s->below)
 		buf_putc(&path, '/');
 	buf_puts(&path, p.name);
-	doc = json_pack("{s:o, s:s, s:o}", "name", changes_text(entry_name(p.name)), "type",
+	doc = json_pack("{s:o, s:s, s:o}", "name", json_text(entry_name(p.name)), "type",
 			type_of(S_ISLNK(e->mode) ? e->target_mode : e->mode), "path",
-			changes_text(buf_str(&path)));
+			json_text(buf_str(&path)));
 	if (!s->brief)
 		add_details(doc, e, &p, buf_str(&path));
 	return doc;

@@ -38,10 +38,10 @@ static const struct api_route rows[] = {
 	{ "POST", "/filesystem.Filesystem/CreateWatcher", NEED_VIEWER, filesystem_watcher_new, "one that remembers what changes", .query = e2b_any_query },
 	{ "POST", "/filesystem.Filesystem/GetWatcherEvents", NEED_VIEWER, filesystem_watcher_events, "what has changed since", .query = e2b_any_query },
 	{ "POST", "/filesystem.Filesystem/RemoveWatcher", NEED_VIEWER, filesystem_watcher_remove, "no more of that", .query = e2b_any_query },
-	{ "GET", "/files", NEED_NOTHING, transfer_get, "the content of a file", .query = e2b_any_query },
-	{ "POST", "/files", NEED_NOTHING, transfer_post, "content of files", .query = e2b_any_query, .how = HTTP_BODY_STREAM, .action = "file.put" },
-	{ "OPTIONS", "/files", NEED_NOTHING, transfer_options, "may a page?", .query = e2b_any_query },
-	{ "POST", "/files/compose", NEED_EDITOR, transfer_compose, "one file of many", transfer_compose_fields, .query = e2b_any_query, .action = "file.put" },
+	{ "GET", "/files", NEED_NOTHING, files_http_get, "the content of a file", .query = e2b_any_query },
+	{ "POST", "/files", NEED_NOTHING, files_http_post, "content of files", .query = e2b_any_query, .how = HTTP_BODY_STREAM, .action = "file.put" },
+	{ "OPTIONS", "/files", NEED_NOTHING, files_http_options, "may a page?", .query = e2b_any_query },
+	{ "POST", "/files/compose", NEED_EDITOR, files_http_compose, "one file of many", transfer_compose_fields, .query = e2b_any_query, .action = "file.put" },
 	/* clang-format on */
 };
 

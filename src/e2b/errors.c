@@ -11,7 +11,7 @@
 static void answer(struct call *c, int status, const char *message)
 {
 	call_json(c, status,
-		  json_pack("{s:i, s:o}", "code", status, "message", changes_text(message)));
+		  json_pack("{s:i, s:o}", "code", status, "message", json_text(message)));
 }
 
 void e2b_error(struct call *c, int status, const char *fmt, ...)
@@ -134,7 +134,7 @@ void e2b_no_box(struct call *c, int status, const char *id, unsigned port, const
 		no_box_page(c, status, id, port, message);
 		return;
 	}
-	doc = json_pack("{s:o, s:s, s:i}", "sandboxId", changes_text(id), "message", message, "code",
+	doc = json_pack("{s:o, s:s, s:i}", "sandboxId", json_text(id), "message", message, "code",
 			status);
 
 	if (port)

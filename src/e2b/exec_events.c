@@ -32,7 +32,7 @@ static size_t take_text(struct buf *out, const char *bytes, size_t n, int last)
 	return at;
 }
 
-json_t *lines_output(struct cell_piece *p)
+json_t *exec_events_output(struct cell_piece *p)
 {
 	auto_buf struct buf text = { 0 };
 	size_t taken = take_text(&text, p->bytes, p->n, p->last);
@@ -42,7 +42,7 @@ json_t *lines_output(struct cell_piece *p)
 	p->after[p->what == CELL_STDERR] -= p->n - taken;
 	return json_pack("{s:s, s:s%, s:o}", "type", p->what == CELL_STDOUT ? "stdout" : "stderr",
 			 "text", buf_str(&text), text.len, "timestamp",
-			 record_when(clock_ns(CLOCK_REALTIME)));
+			 json_time(clock_ns(CLOCK_REALTIME)));
 }
 
 /* ---- results ---- */
@@ -123,13 +123,13 @@ static json_t *error_line(const json_t *event)
 			 "value", text_of(event, "value"), "traceback", text_of(event, "text"));
 }
 
-json_t *lines_error(const char *name, const char *value)
+json_t *exec_events_error(const char *name, const char *value)
 {
 	return json_pack("{s:s, s:s, s:s, s:s}", "type", "error", "name", name, "value",
 			 value ? value : "", "traceback", "");
 }
 
-json_t *lines_event(const char *text, size_t n)
+json_t *exec_events_result(const char *text, size_t n)
 {
 	json_t *event = json_loadb(text, n, JSON_ALLOW_NUL, NULL), *line = NULL;
 	const char *type = json_string_value(json_object_get(event, "type"));

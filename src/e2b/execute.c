@@ -99,7 +99,7 @@ static void refuse_input(struct execution *x)
 
 static void tell_event(struct execution *x, const struct cell_piece *p)
 {
-	json_t *line = lines_event(p->bytes, p->n);
+	json_t *line = exec_events_result(p->bytes, p->n);
 	const char *type = json_string_value(json_object_get(line, "type"));
 
 	x->failed |= type && !strcmp(type, "error");
@@ -139,7 +139,7 @@ static int tell_one(struct execution *x)
 	case CELL_STDERR:
 		if (!execute_hold_partial_line(x, &p))
 			return 0;
-		line = lines_output(&p);
+		line = exec_events_output(&p);
 		if (!line)
 			return 0;
 		tell(x, line);
@@ -191,7 +191,7 @@ static void tell_dropped_output(struct execution *x)
 	};
 
 	p.n = strlen(p.bytes);
-	tell(x, lines_output(&p));
+	tell(x, exec_events_output(&p));
 }
 
 static const char *text_in(const json_t *doc, const char *name)
@@ -224,9 +224,9 @@ static void finish(struct execution *x)
 	if (json_is_true(json_object_get(end, "truncated")))
 		tell_dropped_output(x);
 	if (*name)
-		tell(x, lines_error(name, why_it_ended(x, status, text_in(end, "message"))));
+		tell(x, exec_events_error(name, why_it_ended(x, status, text_in(end, "message"))));
 	else if (!x->failed && strcmp(status, "ok") != 0)
-		tell(x, lines_error(!strcmp(status, "interrupted") ? "KeyboardInterrupt" : "Error",
+		tell(x, exec_events_error(!strcmp(status, "interrupted") ? "KeyboardInterrupt" : "Error",
 				    ""));
 	tell(x, json_pack("{s:s}", "type", "end_of_execution"));
 	stop(x);
@@ -350,7 +350,7 @@ void execute(struct call *c)
 
 	box_wake(e2b_find_box(c));
 	if (choose(c, &ctx)) {
-		single_run(c, interpreter_language(c, call_text(c, "language", "")));
+		oneshot_exec(c, interpreter_language(c, call_text(c, "language", "")));
 		return;
 	}
 	if (!ctx || !interpreter_alive(c, ctx))

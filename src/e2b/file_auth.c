@@ -71,7 +71,7 @@ static int is_signer(struct call *c, const struct box *b, const struct signature
  * tried. Three things bound that: the token is read without parsing the row, what all share is
  * hashed once, and an address whose links fail too often is answered 429 before anything is tried.
  * The links that were found last are tried first. */
-struct box *transfer_find(struct call *c)
+struct box *files_http_find(struct call *c)
 {
 	const char *given = call_query(c, "signature");
 	struct fleet *f = &c->api->fleet;
@@ -121,7 +121,7 @@ static const char *why_not(struct call *c)
 	return NULL;
 }
 
-int admit_user(struct call *c, int *out_root)
+int file_auth_user(struct call *c, int *out_root)
 {
 	const char *why = why_not(c), *user = call_query(c, "username");
 
@@ -137,13 +137,13 @@ int admit_user(struct call *c, int *out_root)
 
 /* A page asks before it sends; e2b_cors() has answered one that asks properly. Who may is decided by
  * token or signature, not by where it comes from. */
-void transfer_options(struct call *c)
+void files_http_options(struct call *c)
 {
 	http_set(c->req, "Allow", "GET, HEAD, OPTIONS, POST");
 	call_empty(c, 204);
 }
 
-const char *admit_path(struct call *c, const char *given, int root)
+const char *file_auth_path(struct call *c, const char *given, int root)
 {
 	auto_buf struct buf path = { 0 };
 	struct err e;

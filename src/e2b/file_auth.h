@@ -4,6 +4,6 @@
 #include "api/api.h"
 
 /* Whose file it is to be. 0: nobody knows them, or they may not; that is answered. */
-int admit_user(struct call *c, int *out_root);
+int file_auth_user(struct call *c, int *out_root);
 /* NULL: refused, and answered. */
-const char *admit_path(struct call *c, const char *given, int root);
+const char *file_auth_path(struct call *c, const char *given, int root);

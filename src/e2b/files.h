@@ -24,11 +24,11 @@ void filesystem_watcher_events(struct call *c);
 void filesystem_watcher_remove(struct call *c);
 
 /* ---- /files ---- */
-void transfer_get(struct call *c);
-void transfer_post(struct call *c);
+void files_http_get(struct call *c);
+void files_http_post(struct call *c);
 extern const struct field transfer_compose_fields[];
-void transfer_compose(struct call *c); /* compose.c */
-void transfer_options(struct call *c); /* admit.c */
+void files_http_compose(struct call *c); /* compose.c */
+void files_http_options(struct call *c); /* admit.c */
 
 /* ---- shared ---- */
 /* The path that a request names, in the call's memory; NULL: refused, and answered. */
@@ -54,4 +54,4 @@ void watchers_free(struct watchers *w); /* NULL is fine */
 struct watchers *e2b_watchers(struct api *a);
 
 /* /files with a signature and nothing that names a box: the box that it was made for; NULL: none. */
-struct box *transfer_find(struct call *c);
+struct box *files_http_find(struct call *c);

@@ -26,7 +26,7 @@ enum { META_KEY = 246, META_MOST = 4096, META_PREFIX = 9 /* "user.e2b." */ };
 
 /* ---- out ---- */
 
-void transfer_get(struct call *c)
+void files_http_get(struct call *c)
 {
 	struct download_want want = {
 		.berth = e2b_find_box(c), .worker = FILES_WORKER, .shown = 1, .fail = files_rest_fail
@@ -34,7 +34,7 @@ void transfer_get(struct call *c)
 	const char *path = call_query(c, "path");
 	int root;
 
-	if (!admit_user(c, &root) || !(want.path = admit_path(c, path ? path : "", root)))
+	if (!file_auth_user(c, &root) || !(want.path = file_auth_path(c, path ? path : "", root)))
 		return;
 	http_set(c->req, "Vary", "Accept-Encoding");
 	download_begin(c, &want);
@@ -201,7 +201,7 @@ static int begin_part(struct upload *u)
 		refuse(u, 400, "error getting multipart custom part file name: filename not found");
 		return -1;
 	}
-	if (!path && !(path = admit_path(u->desk.call, filename, u->root))) {
+	if (!path && !(path = file_auth_path(u->desk.call, filename, u->root))) {
 		file_request_close(&u->desk);
 		return -1;
 	}
@@ -412,8 +412,8 @@ static void ready(struct file_client *k)
 
 static void add_written(struct upload *u, json_t *take_metadata)
 {
-	json_t *doc = json_pack("{s:o, s:o, s:s}", "path", changes_text(u->desk.path), "name",
-				changes_text(entry_name(u->desk.path)), "type", "file");
+	json_t *doc = json_pack("{s:o, s:o, s:s}", "path", json_text(u->desk.path), "name",
+				json_text(entry_name(u->desk.path)), "type", "file");
 
 	if (json_object_size(take_metadata))
 		json_object_set(doc, "metadata", take_metadata);
@@ -550,7 +550,7 @@ static int read_kind(struct upload *u, struct call *c)
 	return 0;
 }
 
-void transfer_post(struct call *c)
+void files_http_post(struct call *c)
 {
 	static const struct file_client_events on = {
 		.ready = ready, .entry = entry, .done = done, .failed = failed
@@ -559,9 +559,9 @@ void transfer_post(struct call *c)
 	const char *path = call_query(c, "path");
 
 	*u = (struct upload){ .pipe = -1, .desk.path = "" };
-	if (!admit_user(c, &u->root))
+	if (!file_auth_user(c, &u->root))
 		return;
-	if (path && !(u->path = admit_path(c, path, u->root)))
+	if (path && !(u->path = file_auth_path(c, path, u->root)))
 		return;
 	c->state = u;
 	c->drop = dropped;

@@ -25,7 +25,7 @@ void execute(struct call *c);
 
 /* lines.c: what is told of an execution, one JSON object each; the caller's. */
 struct cell_piece;
-json_t *lines_output(
+json_t *exec_events_output(
 	struct cell_piece *p); /* may leave the last bytes for later; NULL: all of them */
-json_t *lines_event(const char *text, size_t n); /* NULL: it is of a kind that they do not know */
-json_t *lines_error(const char *name, const char *value);
+json_t *exec_events_result(const char *text, size_t n); /* NULL: it is of a kind that they do not know */
+json_t *exec_events_error(const char *name, const char *value);

@@ -154,9 +154,9 @@ static struct log_line line_of(struct call *c, const struct store_event *ev)
 
 static json_t *line_json(struct log_line *take_line, const struct store_event *ev)
 {
-	return json_pack("{s:o, s:s, s:o, s:o}", "timestamp", record_when((uint64_t)ev->at_ns),
+	return json_pack("{s:o, s:s, s:o, s:o}", "timestamp", json_time((uint64_t)ev->at_ns),
 			 "level", levels[take_line->level], "message",
-			 changes_text(take_line->message), "fields", take_line->fields);
+			 json_text(take_line->message), "fields", take_line->fields);
 }
 
 struct asked {
@@ -303,7 +303,7 @@ static json_t *event_json(struct call *c, const struct store_event *ev)
 			 data ? data : json_null(), "sandboxBuildId", "", "sandboxExecutionId",
 			 ev->box, "sandboxId", ev->box, "sandboxTeamId", ev->team,
 			 "sandboxTemplateId", template_of(c, ev->box, &x), "timestamp",
-			 record_when((uint64_t)ev->at_ns));
+			 json_time((uint64_t)ev->at_ns));
 }
 
 /* Whole words between commas. */

@@ -50,7 +50,7 @@ struct target {
 	int family;
 	unsigned bits;
 	uint8_t addr[16];
-	struct rule name;
+	struct allow_rule name;
 };
 
 static int read_address(const char *text, struct target *out)
@@ -113,9 +113,9 @@ static int holds(const struct target *range, const char *host)
 }
 
 /* What of the operator's rule an entry asks for; their entries are for all ports. 0: nothing. */
-static int meet(const struct target *x, const struct rule *permitted, struct rule *out)
+static int meet(const struct target *x, const struct allow_rule *permitted, struct allow_rule *out)
 {
-	struct rule wide = *permitted;
+	struct allow_rule wide = *permitted;
 
 	*out = *permitted;
 	if (x->range)
@@ -159,7 +159,7 @@ static int read_targets(const json_t *from, const char *field, int names, struct
 	return 0;
 }
 
-static int add(json_t *hosts, const struct rule *r, struct err *e)
+static int add(json_t *hosts, const struct allow_rule *r, struct err *e)
 {
 	char text[RULE_TEXT];
 	const json_t *has;
@@ -175,7 +175,7 @@ static int add(json_t *hosts, const struct rule *r, struct err *e)
 	return 0;
 }
 
-static int is_denied(const struct targets *deny, const struct rule *r)
+static int is_denied(const struct targets *deny, const struct allow_rule *r)
 {
 	if (!rule_is_literal(r->host))
 		return deny->n > 0;
@@ -188,10 +188,10 @@ static int is_denied(const struct targets *deny, const struct rule *r)
 static int fill(const struct api_conf *conf, int internet, const struct targets *allow,
 		const struct targets *deny, json_t *hosts, struct err *e)
 {
-	struct rule met;
+	struct allow_rule met;
 
 	for (unsigned i = 0; i < conf->nrules; i++) {
-		const struct rule *r = &conf->rules[i];
+		const struct allow_rule *r = &conf->rules[i];
 
 		if (internet && !deny->everything && !is_denied(deny, r) && add(hosts, r, e) < 0)
 			return -1;

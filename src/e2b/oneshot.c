@@ -44,13 +44,13 @@ static void over(struct call *c, json_t *take_record)
 	add_stream(&out, take_record, "stderr");
 	if (json_integer_value(json_object_get(take_record, "status")) != 0)
 		add_line(&out,
-			 lines_error(cause ? cause : "exit", text_in(take_record, "summary")));
+			 exec_events_error(cause ? cause : "exit", text_in(take_record, "summary")));
 	add_line(&out, json_pack("{s:s}", "type", "end_of_execution"));
 	json_decref(take_record);
 	http_reply(c->req, 200, "application/x-ndjson", out.p, out.len);
 }
 
-void single_run(struct call *c, const char *language)
+void oneshot_exec(struct call *c, const char *language)
 {
 	static const struct run_callbacks door = { .over = over };
 	json_t *env = call_get(c, "env_vars"),

@@ -3,4 +3,4 @@
 #pragma once
 #include "e2b/e2b.h"
 
-void single_run(struct call *c, const char *language); /* c->body: of /execute */
+void oneshot_exec(struct call *c, const char *language); /* c->body: of /execute */

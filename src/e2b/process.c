@@ -165,7 +165,7 @@ static int never_ran(const json_t *record)
 	return json_object_get(json_object_get(record, "evidence"), "failed_step") != NULL;
 }
 
-static void tell_end(struct follow *f, const json_t *record)
+static void driver_event_end(struct follow *f, const json_t *record)
 {
 	static const char *const wall[] = { "wall", NULL };
 
@@ -212,7 +212,7 @@ static void over(struct exec_reader *t, json_t *record, const struct err *e)
 	f->tapped = 0;
 	timer_fini(&f->until);
 	if (!e)
-		tell_end(f, record);
+		driver_event_end(f, record);
 	else if (f->opened)
 		connect_end_error(&f->stream, CONNECT_UNKNOWN, "%s", e->msg);
 	else
@@ -249,15 +249,15 @@ static void note_start(const struct exec *r, void *user)
 	run_request_audit(f->call->api, f->call, &f->call->who, r, "run");
 }
 
-static int start(struct follow *f, struct box *b, const struct order *p, struct err *e)
+static int start(struct follow *f, struct box *b, const struct process_spec *p, struct err *e)
 {
 	auto_buf struct buf pool = { 0 };
-	auto_free const char **env = order_env(p, &pool);
-	json_t *request = order_request(p, b);
+	auto_free const char **env = process_spec_env(p, &pool);
+	json_t *request = process_spec_request(p, b);
 	struct exec_spec want = {
 		.argv = p->argv,
 		.env = env,
-		.usual = order_usual_env(p),
+		.usual = process_spec_default_env(p),
 		.cwd = p->cwd,
 		.tag = p->tag,
 		.kind = p->pty ? STORE_RUN_PTY : STORE_RUN_EXEC,
@@ -292,7 +292,7 @@ static int start(struct follow *f, struct box *b, const struct order *p, struct 
 static void asked_to_start(struct call *c, json_t *ask)
 {
 	struct box *b = fleet_find(&c->api->fleet, c->held);
-	struct order p = { .wall_ms = connect_timeout_ms(c) };
+	struct process_spec p = { .wall_ms = connect_timeout_ms(c) };
 	struct follow *f;
 	struct err e;
 
@@ -301,10 +301,10 @@ static void asked_to_start(struct call *c, json_t *ask)
 	f = follow_new(c);
 	if (!b || b->state != BOX_RUNNING)
 		http_abort(c->req); /* it ended while we read the question */
-	else if (order_read(&p, ask, &e) < 0 || quota_item(c->api, c->who.team, &e) < 0 ||
+	else if (process_spec_read(&p, ask, &e) < 0 || quota_item(c->api, c->who.team, &e) < 0 ||
 		 start(f, b, &p, &e) < 0)
 		connect_fail_err(c, &e);
-	order_fini(&p);
+	process_spec_fini(&p);
 }
 
 void process_start(struct call *c)
@@ -363,7 +363,7 @@ static void follow_past(struct call *c, const struct recent_exit *p)
 	store_run_fini(&row);
 	f = follow_new(c);
 	say_start(f, p->pid);
-	tell_end(f, record);
+	driver_event_end(f, record);
 	json_decref(record);
 }
 

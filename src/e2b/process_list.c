@@ -128,7 +128,7 @@ static json_t *process_json(const struct exec *r)
 			   "envs", own_env(r));
 	cwd = r->cwd ? r->cwd : cwd;
 	if (cwd)
-		json_object_set_new(config, "cwd", changes_text(cwd));
+		json_object_set_new(config, "cwd", json_text(cwd));
 	doc = json_pack("{s:o, s:i}", "config", config, "pid", r->pid);
 	if (r->tag[0])
 		json_object_set_new(doc, "tag", json_string(r->tag));

@@ -18,7 +18,7 @@ static int is_text(const json_t *v)
 	return json_is_string(v) && strlen(json_string_value(v)) == json_string_length(v);
 }
 
-static int read_command(struct order *p, const json_t *config, struct err *e)
+static int read_command(struct process_spec *p, const json_t *config, struct err *e)
 {
 	const json_t *cmd = json_object_get(config, "cmd"), *args = json_object_get(config, "args");
 	size_t n = json_array_size(args);
@@ -41,7 +41,7 @@ static int read_command(struct order *p, const json_t *config, struct err *e)
 	return 0;
 }
 
-static int read_env(struct order *p, const json_t *config, struct err *e)
+static int read_env(struct process_spec *p, const json_t *config, struct err *e)
 {
 	json_t *env = json_object_get(config, "envs"), *v;
 	const char *name;
@@ -61,7 +61,7 @@ static int read_env(struct order *p, const json_t *config, struct err *e)
 }
 
 /* "~" and what is relative begin in the home. */
-static int read_cwd(struct order *p, const json_t *config, struct err *e)
+static int read_cwd(struct process_spec *p, const json_t *config, struct err *e)
 {
 	const json_t *cwd = json_object_get(config, "cwd");
 	const char *home = p->root ? ROOT_HOME : BOX_HOME, *text = json_string_value(cwd);
@@ -92,7 +92,7 @@ static int read_side(const json_t *size, const char *name, uint16_t *out, struct
 	return 0;
 }
 
-static int read_rest(struct order *p, const json_t *ask, struct err *e)
+static int read_rest(struct process_spec *p, const json_t *ask, struct err *e)
 {
 	const json_t *pty = json_object_get(ask, "pty"), *in = json_object_get(ask, "stdin"),
 		     *tag = json_object_get(ask, "tag"), *size = json_object_get(pty, "size");
@@ -109,7 +109,7 @@ static int read_rest(struct order *p, const json_t *ask, struct err *e)
 	return read_side(size, "cols", &p->cols, e);
 }
 
-int order_read(struct order *p, const json_t *ask, struct err *e)
+int process_spec_read(struct process_spec *p, const json_t *ask, struct err *e)
 {
 	const json_t *config = json_object_get(ask, "process");
 
@@ -119,7 +119,7 @@ int order_read(struct order *p, const json_t *ask, struct err *e)
 	return read_rest(p, ask, e);
 }
 
-void order_fini(struct order *p)
+void process_spec_fini(struct process_spec *p)
 {
 	free(p->argv);
 	p->argv = NULL;
@@ -137,12 +137,12 @@ static const char *const root_env[] = {
 	NULL,
 };
 
-const char *const *order_usual_env(const struct order *p)
+const char *const *process_spec_default_env(const struct process_spec *p)
 {
 	return p->root ? root_env : NULL;
 }
 
-const char **order_env(const struct order *p, struct buf *pool)
+const char **process_spec_env(const struct process_spec *p, struct buf *pool)
 {
 	size_t n = json_object_size(p->env), at = 0;
 	const char **words = calloc(n + 1, sizeof(*words)), *name;
@@ -160,14 +160,14 @@ const char **order_env(const struct order *p, struct buf *pool)
 	return words;
 }
 
-json_t *order_request(const struct order *p, const struct box *b)
+json_t *process_spec_request(const struct process_spec *p, const struct box *b)
 {
 	json_t *body = json_object(), *command = json_array(), *request;
 
 	for (const char *const *word = p->argv; *word; word++)
 		json_array_append_new(command, json_string(*word));
 	json_object_set_new(body, "command", command);
-	json_object_set_new(body, "cwd", changes_text(p->cwd));
+	json_object_set_new(body, "cwd", json_text(p->cwd));
 	if (p->env)
 		json_object_set(body, "env", p->env);
 	if (p->root)

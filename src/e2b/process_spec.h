@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct box;
-struct order {
+struct process_spec {
 	const char **argv;
 	json_t *env; /* NULL: none */
 	char cwd[PATH_MAX];
@@ -18,12 +18,12 @@ struct order {
 	int root;         /* the caller's: who asks; before it is read */
 	uint64_t wall_ms; /* the caller's, too */
 };
-/* order_fini() in any case. */
-must_check int order_read(struct order *p, const json_t *ask, struct err *e);
-void order_fini(struct order *p);
+/* process_spec_fini() in any case. */
+must_check int process_spec_read(struct process_spec *p, const json_t *ask, struct err *e);
+void process_spec_fini(struct process_spec *p);
 
 /* Its own variables: an array of pointers into pool, NULL behind them; the caller frees it. */
-const char **order_env(const struct order *p, struct buf *pool);
-const char *const *order_usual_env(const struct order *p); /* for exec_spec.usual */
+const char **process_spec_env(const struct process_spec *p, struct buf *pool);
+const char *const *process_spec_default_env(const struct process_spec *p); /* for exec_spec.usual */
 /* In the words of POST /v1/boxes/ID/execs, what would repeat it; the caller's. NULL: nothing would. */
-json_t *order_request(const struct order *p, const struct box *b);
+json_t *process_spec_request(const struct process_spec *p, const struct box *b);

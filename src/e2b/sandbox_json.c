@@ -14,7 +14,7 @@ static void set_domain(const struct call *c, json_t *doc)
 	char domain[E2B_DOMAIN];
 
 	e2b_domain(c, domain);
-	json_object_set_new(doc, "domain", domain[0] ? changes_text(domain) : json_null());
+	json_object_set_new(doc, "domain", domain[0] ? json_text(domain) : json_null());
 }
 
 /* Who may only look does not get what lets one act. */
@@ -24,7 +24,7 @@ static void set_token(const struct call *c, json_t *doc, const char *name, const
 		json_object_set_new(doc, name, json_string(token));
 }
 
-json_t *shape_sandbox(const struct call *c, const struct box *b)
+json_t *sandbox_json_created(const struct call *c, const struct box *b)
 {
 	struct e2b_box x;
 	const char *template;
@@ -41,7 +41,7 @@ json_t *shape_sandbox(const struct call *c, const struct box *b)
 	return doc;
 }
 
-unsigned shape_cpus(const struct store_limits *l)
+unsigned sandbox_json_cpus(const struct store_limits *l)
 {
 	cpu_set_t set;
 
@@ -50,7 +50,7 @@ unsigned shape_cpus(const struct store_limits *l)
 	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
-uint64_t shape_memory(const struct store_limits *l)
+uint64_t sandbox_json_memory(const struct store_limits *l)
 {
 	struct sysinfo s = { .mem_unit = 1 };
 
@@ -62,7 +62,7 @@ uint64_t shape_memory(const struct store_limits *l)
 /* One that never ends has an end that everybody can read. */
 static json_t *end_at(const struct box *b)
 {
-	return b->row.ends_ns ? record_when((uint64_t)b->row.ends_ns) :
+	return b->row.ends_ns ? json_time((uint64_t)b->row.ends_ns) :
 				json_string("9999-12-31T23:59:59.000Z");
 }
 
@@ -86,7 +86,7 @@ static json_t *mounts_json(const struct box *b)
 	return out;
 }
 
-json_t *shape_listed(const struct box *b)
+json_t *sandbox_json_listed(const struct box *b)
 {
 	const struct store_limits *l = &b->row.limits;
 	struct e2b_box x;
@@ -96,20 +96,20 @@ json_t *shape_listed(const struct box *b)
 	template = templates_of(&x);
 	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:o, s:o}",
 			 "sandboxID", b->row.id, "templateID", template, "alias", template,
-			 "clientID", E2B_CLIENT, "startedAt", record_when((uint64_t)sandboxes_started(b)),
-			 "endAt", end_at(b), "cpuCount", (int)shape_cpus(l), "memoryMB",
-			 (int)(shape_memory(l) >> 20), "diskSizeMB", (int)(l->disk_bytes >> 20),
+			 "clientID", E2B_CLIENT, "startedAt", json_time((uint64_t)sandboxes_started(b)),
+			 "endAt", end_at(b), "cpuCount", (int)sandbox_json_cpus(l), "memoryMB",
+			 (int)(sandbox_json_memory(l) >> 20), "diskSizeMB", (int)(l->disk_bytes >> 20),
 			 "state", sandboxes_state(b), "envdVersion", E2B_ENVD_VERSION, "metadata",
 			 text_json(b->row.metadata), "volumeMounts", mounts_json(b));
 }
 
-json_t *shape_detail(const struct call *c, const struct box *b)
+json_t *sandbox_json_detail(const struct call *c, const struct box *b)
 {
 	json_t *doc, *internet, *network;
 	struct e2b_box x;
 
 	e2b_box_read(b, &x);
-	doc = shape_listed(b);
+	doc = sandbox_json_listed(b);
 	set_token(c, doc, "envdAccessToken", x.token);
 	set_domain(c, doc);
 	internet = e2b_box_more(b, "internet");

@@ -2,10 +2,10 @@
 #pragma once
 #include "e2b/e2b.h"
 
-json_t *shape_sandbox(const struct call *c, const struct box *b); /* create, connect, fork */
-json_t *shape_listed(const struct box *b);
-json_t *shape_detail(const struct call *c, const struct box *b);
+json_t *sandbox_json_created(const struct call *c, const struct box *b); /* create, connect, fork */
+json_t *sandbox_json_listed(const struct box *b);
+json_t *sandbox_json_detail(const struct call *c, const struct box *b);
 
 /* What a limit that is not set comes to. */
-unsigned shape_cpus(const struct store_limits *l);
-uint64_t shape_memory(const struct store_limits *l); /* bytes */
+unsigned sandbox_json_cpus(const struct store_limits *l);
+uint64_t sandbox_json_memory(const struct store_limits *l); /* bytes */

@@ -252,7 +252,7 @@ static void send(struct call *c, const struct filter *f, unsigned limit)
 	unsigned n = all.n < limit ? all.n : limit;
 
 	for (unsigned i = 0; i < n; i++)
-		json_array_append_new(items, shape_listed(all.v[f->ascending ? i : all.n - 1 - i]));
+		json_array_append_new(items, sandbox_json_listed(all.v[f->ascending ? i : all.n - 1 - i]));
 	if (n < all.n)
 		say_next(c, f, all.v[f->ascending ? n - 1 : all.n - n]);
 	http_set(c->req, "X-Total-Running", "%u", all.running);
@@ -260,7 +260,7 @@ static void send(struct call *c, const struct filter *f, unsigned limit)
 	call_json(c, 200, items);
 }
 
-void listing_v2(struct call *c)
+void sandbox_list_v2(struct call *c)
 {
 	struct filter f = { 0 };
 	struct err e;
@@ -271,7 +271,7 @@ void listing_v2(struct call *c)
 		send(c, &f, (unsigned)call_query_int(c, "limit", PAGE));
 }
 
-void listing_v1(struct call *c)
+void sandbox_list_v1(struct call *c)
 {
 	struct filter f = { .running = 1 };
 	struct err e;

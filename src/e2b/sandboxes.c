@@ -84,7 +84,7 @@ void sandboxes_show(struct call *c)
 	struct box *b = sandboxes_find(c);
 
 	if (b)
-		call_json(c, 200, shape_detail(c, b));
+		call_json(c, 200, sandbox_json_detail(c, b));
 }
 
 void sandboxes_health(struct call *c)
@@ -247,7 +247,7 @@ static void awake(struct box_wait *w, struct box *b, const struct err *e)
 	if (e)
 		call_fail(c, e);
 	else
-		call_json(c, 201, shape_sandbox(c, b));
+		call_json(c, 201, sandbox_json_created(c, b));
 }
 
 /* Its time begins again, with what is asked for now. */
@@ -263,7 +263,7 @@ static void wake(struct call *c, struct box *b, int64_t otherwise_s)
 	b->row.lifetime_ms = ms;
 	if (b->state == BOX_KEPT) {
 		box_wake(b);
-		call_json(c, 201, shape_sandbox(c, b));
+		call_json(c, 201, sandbox_json_created(c, b));
 	} else if (box_resume(b, !call_flag(c, "memory", 1), wait_with(c, awake), &e) < 0) {
 		b->row.lifetime_ms = before;
 		c->drop = NULL;
@@ -288,7 +288,7 @@ void sandboxes_connect(struct call *c)
 		   extend(b, ms, &e) < 0) {
 		call_fail(c, &e);
 	} else {
-		call_json(c, 200, shape_sandbox(c, b));
+		call_json(c, 200, sandbox_json_created(c, b));
 	}
 }
 

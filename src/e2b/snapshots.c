@@ -238,7 +238,7 @@ static void fork_filled(void *ctx, const struct store_snapshot *row, const char 
 	if (e || !b)
 		fork_failed(k, e ? call_status(e) : 500, e ? e->msg : "the sandbox has ended");
 	else
-		fork_over(k, json_pack("{s:o}", "sandbox", shape_sandbox(k->all->call, b)));
+		fork_over(k, json_pack("{s:o}", "sandbox", sandbox_json_created(k->all->call, b)));
 }
 
 static void fork_made(struct box_wait *w, struct box *b, const struct err *e)

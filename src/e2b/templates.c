@@ -55,7 +55,7 @@ const char *templates_of(const struct e2b_box *x)
 /* The template is this machine: it is as old as the daemon. */
 static json_t *since(const struct call *c)
 {
-	return record_when((uint64_t)c->api->started_ns);
+	return json_time((uint64_t)c->api->started_ns);
 }
 
 static struct store_limits limits(const struct call *c)
@@ -76,8 +76,8 @@ static void set_size(const struct call *c, json_t *doc)
 {
 	struct store_limits l = limits(c);
 
-	json_object_set_new(doc, "cpuCount", json_integer(shape_cpus(&l)));
-	json_object_set_new(doc, "memoryMB", json_integer((json_int_t)(shape_memory(&l) >> 20)));
+	json_object_set_new(doc, "cpuCount", json_integer(sandbox_json_cpus(&l)));
+	json_object_set_new(doc, "memoryMB", json_integer((json_int_t)(sandbox_json_memory(&l) >> 20)));
 	json_object_set_new(doc, "diskSizeMB", json_integer((json_int_t)(l.disk_bytes >> 20)));
 	json_object_set_new(doc, "envdVersion", json_string(E2B_ENVD_VERSION));
 }
@@ -88,7 +88,7 @@ static json_t *common(const struct call *c, const struct box_template *t)
 
 	return json_pack("{s:s, s:b, s:[s], s:[s], s:o, s:o, s:o, s:I}", "templateID", t->name,
 			 "public", 1, "aliases", t->name, "names", t->name, "createdAt", since(c),
-			 "updatedAt", since(c), "lastSpawnedAt", n->last_ns ? record_when((uint64_t)n->last_ns) : json_null(),
+			 "updatedAt", since(c), "lastSpawnedAt", n->last_ns ? json_time((uint64_t)n->last_ns) : json_null(),
 			 "spawnCount", (json_int_t)n->count);
 }
 

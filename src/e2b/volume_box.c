@@ -52,14 +52,14 @@ static struct box *holder(struct api *a, const char *volume, char root[WIRE_PATH
 
 /* ---- coming and going ---- */
 
-static void bring(struct depot *d);
+static void bring(struct volume_box *d);
 
 /* The last one out ends it: nobody else can have the volume while this box does. */
 static void over(struct http_req *r)
 {
 	struct call *c = r->user;
 	struct api *a = c->api;
-	struct depot *d = c->door;
+	struct volume_box *d = c->door;
 	struct box *b = d->wait.berth;
 	char box[ID_LEN + 1];
 
@@ -73,7 +73,7 @@ static void over(struct http_req *r)
 		box_end(b, CAUSE_OPERATOR, NULL);
 }
 
-static void use(struct depot *d, struct box *b)
+static void use(struct volume_box *d, struct box *b)
 {
 	snprintf(d->box, sizeof(d->box), "%s", b->row.id);
 	call_hold(d->call, b);
@@ -84,12 +84,12 @@ static void again(struct box_wait *w, struct box *b, const struct err *e)
 {
 	(void)b;
 	(void)e; /* whether it is there is looked at anew */
-	bring(loop_owner(w, struct depot, wait));
+	bring(loop_owner(w, struct volume_box, wait));
 }
 
 static void made(struct box_wait *w, struct box *b, const struct err *e)
 {
-	struct depot *d = loop_owner(w, struct depot, wait);
+	struct volume_box *d = loop_owner(w, struct volume_box, wait);
 
 	if (e)
 		call_fail(d->call, e);
@@ -97,7 +97,7 @@ static void made(struct box_wait *w, struct box *b, const struct err *e)
 		use(d, b);
 }
 
-static void make(struct depot *d)
+static void make(struct volume_box *d)
 {
 	struct call *c = d->call;
 	struct box_spec want = { .limits = c->api->fleet.conf.limits, .nmounts = 1 };
@@ -118,7 +118,7 @@ static void make(struct depot *d)
 		call_fail(c, &e);
 }
 
-static void bring(struct depot *d)
+static void bring(struct volume_box *d)
 {
 	struct call *c = d->call;
 	struct box *b = making(&c->api->fleet, d->volume);
@@ -145,21 +145,21 @@ static void bring(struct depot *d)
 			   b->row.id, NULL);
 }
 
-void depot_open(struct call *c, struct depot *d,
-		void (*ready)(struct call *c, struct depot *d, struct box *b))
+void volume_box_open(struct call *c, struct volume_box *d,
+		void (*ready)(struct call *c, struct volume_box *d, struct box *b))
 {
 	struct store_volume v;
 
 	if (!e2b_volumes_find(c, &v))
 		return;
-	*d = (struct depot){ .call = c, .ready = ready, .over = c->req->on_over };
+	*d = (struct volume_box){ .call = c, .ready = ready, .over = c->req->on_over };
 	snprintf(d->volume, sizeof(d->volume), "%s", v.id);
 	c->door = d;
 	c->req->on_over = over;
 	bring(d);
 }
 
-int depot_leaves(struct api *a, const struct wire_mount *m, unsigned n, struct box_wait *w)
+int volume_box_released(struct api *a, const struct wire_mount *m, unsigned n, struct box_wait *w)
 {
 	char root[WIRE_PATH];
 

@@ -5,20 +5,20 @@
 #pragma once
 #include "e2b/e2b.h"
 
-struct depot {
+struct volume_box {
 	struct box_wait wait;
 	struct call *call;
 	char volume[ID_LEN + 1];
 	char root[WIRE_PATH]; /* where the box has it */
 	char box[ID_LEN + 1];
 	unsigned tries;
-	void (*ready)(struct call *c, struct depot *d, struct box *b);
+	void (*ready)(struct call *c, struct volume_box *d, struct box *b);
 	void (*over)(struct http_req *r); /* whose place we have taken */
 };
 
 /* Of the volume that the path names, of the caller's team. ready() follows, once; what prevents it is
  * answered. Takes c->door. */
-void depot_open(struct call *c, struct depot *d,
-		void (*ready)(struct call *c, struct depot *d, struct box *b));
+void volume_box_open(struct call *c, struct volume_box *d,
+		void (*ready)(struct call *c, struct volume_box *d, struct box *b));
 /* A box that is about to end and has one of these: w hears when it has. 0: there is none. */
-int depot_leaves(struct api *a, const struct wire_mount *m, unsigned n, struct box_wait *w);
+int volume_box_released(struct api *a, const struct wire_mount *m, unsigned n, struct box_wait *w);

@@ -55,7 +55,7 @@ enum deed { STAT, LIST, MKDIR, PATCH, REMOVE, GET, PUT };
 
 struct shelf {
 	struct file_request desk;
-	struct depot depot;
+	struct volume_box depot;
 	enum deed deed;
 	const char *path; /* in the volume: "/" or "/a/b" */
 	struct wire_put put;
@@ -89,7 +89,7 @@ static const char *read_path(struct call *c)
 	return file_request_path(c, full);
 }
 
-static const char *in_box(struct call *c, const struct depot *d, const char *path)
+static const char *in_box(struct call *c, const struct volume_box *d, const char *path)
 {
 	size_t n = strlen(d->root) + strlen(path) + 1;
 	char *full = call_alloc(c, n);
@@ -119,13 +119,13 @@ static json_t *stat_json(const struct wire_entry *e, const struct file_request_e
 		snprintf(full, sizeof(full), "%s", path);
 	name = strrchr(full, '/');
 	doc = json_pack("{s:o, s:s, s:o, s:I, s:i, s:i, s:i, s:o, s:o, s:o}", "name",
-			changes_text(name && name[1] ? name + 1 : full), "type", type_name(e->mode),
-			"path", changes_text(full), "size", (json_int_t)(e->size & INT64_MAX), "mode",
+			json_text(name && name[1] ? name + 1 : full), "type", type_name(e->mode),
+			"path", json_text(full), "size", (json_int_t)(e->size & INT64_MAX), "mode",
 			(int)(e->mode & 07777), "uid", (int)e->uid, "gid", (int)e->gid, "atime",
-			record_when(e->mtime_ns), "mtime", record_when(e->mtime_ns), "ctime",
-			record_when(e->mtime_ns));
+			json_time(e->mtime_ns), "mtime", json_time(e->mtime_ns), "ctime",
+			json_time(e->mtime_ns));
 	if (parts->target)
-		json_object_set_new(doc, "target", changes_text(parts->target));
+		json_object_set_new(doc, "target", json_text(parts->target));
 	return doc;
 }
 
@@ -271,7 +271,7 @@ static void get_failed(struct file_request *d, const struct err *e)
 	file_request_fail(d, e);
 }
 
-static void there(struct call *c, struct depot *d, struct box *b)
+static void there(struct call *c, struct volume_box *d, struct box *b)
 {
 	static const struct file_client_events on = {
 		.ready = ready, .entry = entry, .done = done, .failed = failed
@@ -337,40 +337,40 @@ static void begin(struct call *c, enum deed deed, uint32_t mode)
 		c->req->on_body_end = body_ended;
 		c->req->on_full = pipe_full;
 	}
-	depot_open(c, &x->depot, there);
+	volume_box_open(c, &x->depot, there);
 }
 
-void shelf_stat(struct call *c)
+void volume_files_stat(struct call *c)
 {
 	begin(c, STAT, 0);
 }
 
-void shelf_list(struct call *c)
+void volume_files_list(struct call *c)
 {
 	begin(c, LIST, 0);
 }
 
-void shelf_mkdir(struct call *c)
+void volume_files_mkdir(struct call *c)
 {
 	begin(c, MKDIR, 0755);
 }
 
-void shelf_patch(struct call *c)
+void volume_files_patch(struct call *c)
 {
 	begin(c, PATCH, 0);
 }
 
-void shelf_remove(struct call *c)
+void volume_files_remove(struct call *c)
 {
 	begin(c, REMOVE, 0);
 }
 
-void shelf_get(struct call *c)
+void volume_files_get(struct call *c)
 {
 	begin(c, GET, 0);
 }
 
-void shelf_put(struct call *c)
+void volume_files_put(struct call *c)
 {
 	begin(c, PUT, 0644);
 }

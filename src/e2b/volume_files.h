@@ -5,10 +5,10 @@
 
 extern const struct field shelf_query[], shelf_make_query[], shelf_list_query[],
 	shelf_patch_fields[];
-void shelf_stat(struct call *c);
-void shelf_list(struct call *c);
-void shelf_mkdir(struct call *c);
-void shelf_patch(struct call *c);
-void shelf_remove(struct call *c);
-void shelf_get(struct call *c);
-void shelf_put(struct call *c);
+void volume_files_stat(struct call *c);
+void volume_files_list(struct call *c);
+void volume_files_mkdir(struct call *c);
+void volume_files_patch(struct call *c);
+void volume_files_remove(struct call *c);
+void volume_files_get(struct call *c);
+void volume_files_put(struct call *c);

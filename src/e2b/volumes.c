@@ -36,7 +36,7 @@ static json_t *with_token(const struct call *c, const struct store_volume *v)
 {
 	json_t *doc = volume_json(v);
 
-	json_object_set_new(doc, "token", changes_text(own_key(c)));
+	json_object_set_new(doc, "token", json_text(own_key(c)));
 	return doc;
 }
 
@@ -117,7 +117,7 @@ void e2b_volumes_delete(struct call *c)
 	snprintf(m.id, sizeof(m.id), "%s", v.id);
 	c->state = d;
 	c->drop = stop_waiting;
-	if (!depot_leaves(c->api, &m, 1, &d->wait))
+	if (!volume_box_released(c->api, &m, 1, &d->wait))
 		has_left(&d->wait, NULL, NULL);
 }
 

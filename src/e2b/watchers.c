@@ -97,7 +97,7 @@ static json_t *event_json(struct wish *w, const struct frame *f, size_t len)
 		json_decref(entry);
 		return NULL;
 	}
-	doc = json_pack("{s:o, s:s}", "name", changes_text(*name ? name : "."), "type",
+	doc = json_pack("{s:o, s:s}", "name", json_text(*name ? name : "."), "type",
 			types[ev->kind]);
 	if (entry && ev->kind != WIRE_EVENT_REMOVE && ev->kind != WIRE_EVENT_RENAME)
 		json_object_set(doc, "entry", entry);

@@ -111,9 +111,9 @@ int rule_authority(const char *text, size_t n, char out_host[RULE_HOST], uint16_
 
 /* ---- rules ---- */
 
-int rule_parse(struct rule *out, const char *text, struct err *e)
+int rule_parse(struct allow_rule *out, const char *text, struct err *e)
 {
-	struct rule r = { .below = strncmp(text, "*.", 2) == 0 };
+	struct allow_rule r = { .below = strncmp(text, "*.", 2) == 0 };
 	const char *host = text + (r.below ? 2 : 0);
 
 	if (rule_authority(host, strlen(host), r.host, &r.port) < 0 ||
@@ -126,12 +126,12 @@ int rule_parse(struct rule *out, const char *text, struct err *e)
 	return 0;
 }
 
-int rule_of_url(struct rule *out, const char *url, struct err *e)
+int rule_of_url(struct allow_rule *out, const char *url, struct err *e)
 {
 	const char *from = strncmp(url, "sparse+", 7) == 0 ? url + 7 : url; /* cargo's */
 	int tls = strncasecmp(from, "https://", 8) == 0;
 	const char *host = from + (tls ? 8 : 7);
-	struct rule r = { 0 };
+	struct allow_rule r = { 0 };
 
 	if ((!tls && strncasecmp(from, "http://", 7) != 0) ||
 	    rule_authority(host, strcspn(host, "/?#"), r.host, &r.port) < 0)
@@ -153,12 +153,12 @@ static int is_below(const char *name, const char *host)
 	return n > h + 1 && name[n - h - 1] == '.' && strcmp(name + n - h, host) == 0;
 }
 
-static int port_fits(const struct rule *r, uint16_t port)
+static int port_fits(const struct allow_rule *r, uint16_t port)
 {
 	return r->port ? r->port == port : port == 80 || port == 443;
 }
 
-int rule_fits(const struct rule *r, const char *host, uint16_t port)
+int rule_fits(const struct allow_rule *r, const char *host, uint16_t port)
 {
 	if (!port_fits(r, port))
 		return 0;
@@ -166,7 +166,7 @@ int rule_fits(const struct rule *r, const char *host, uint16_t port)
 			: strcmp(host, r->host) == 0;
 }
 
-const struct rule *rule_find(const struct rule *v, unsigned n, const char *host, uint16_t port)
+const struct allow_rule *rule_find(const struct allow_rule *v, unsigned n, const char *host, uint16_t port)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (rule_fits(&v[i], host, port))
@@ -174,7 +174,7 @@ const struct rule *rule_find(const struct rule *v, unsigned n, const char *host,
 	return NULL;
 }
 
-int rule_covers(const struct rule *wide, const struct rule *narrow)
+int rule_covers(const struct allow_rule *wide, const struct allow_rule *narrow)
 {
 	int same = strcmp(wide->host, narrow->host) == 0;
 
@@ -186,7 +186,7 @@ int rule_covers(const struct rule *wide, const struct rule *narrow)
 	return is_below(narrow->host, wide->host) || (same && narrow->below);
 }
 
-const char *rule_text(const struct rule *r, char out[RULE_TEXT])
+const char *rule_text(const struct allow_rule *r, char out[RULE_TEXT])
 {
 	int v6 = strchr(r->host, ':') != NULL;
 	int n = snprintf(out, RULE_TEXT, "%s%s%s%s", r->below ? "*." : "", v6 ? "[" : "", r->host,

@@ -77,7 +77,7 @@ static size_t add_text(char *out, size_t at, const char *text, size_t most)
 	return at + n + 1;
 }
 
-void egress_report(struct way *w, const struct proxy_end *end)
+void egress_report(struct egress_endpoint *w, const struct proxy_end *end)
 {
 	struct egress *x = w->egress;
 	struct egress_report *r = must(calloc(1, sizeof(*r)));
@@ -107,7 +107,7 @@ void egress_report(struct way *w, const struct proxy_end *end)
 
 /* ---- ways ---- */
 
-static int has_room(const struct way *w)
+static int has_room(const struct egress_endpoint *w)
 {
 	const struct egress *x = w->egress;
 
@@ -115,7 +115,7 @@ static int has_room(const struct way *w)
 	       x->nproxies < x->conf.limits.all_connections;
 }
 
-static void way_wants(struct way *w)
+static void way_wants(struct egress_endpoint *w)
 {
 	if (w->fd >= 0)
 		watch_want(&w->listener, has_room(w) && !timer_pending(&w->again) ? LOOP_READ : 0);
@@ -123,7 +123,7 @@ static void way_wants(struct way *w)
 
 /* Each connection costs us and the front some work, and a box can make them by the thousand.
  * 1: another one, now. */
-static int take_token(struct way *w)
+static int take_token(struct egress_endpoint *w)
 {
 	uint64_t rate = w->egress->conf.limits.rate, now = loop_now_ms();
 
@@ -139,7 +139,7 @@ static int take_token(struct way *w)
 
 static void way_ready(struct watch *l, unsigned what)
 {
-	struct way *w = loop_owner(l, struct way, listener);
+	struct egress_endpoint *w = loop_owner(l, struct egress_endpoint, listener);
 
 	(void)what;
 	for (unsigned i = 0; i < ACCEPTS_A_TURN && has_room(w); i++) {
@@ -165,30 +165,30 @@ static void way_ready(struct watch *l, unsigned what)
 
 static void way_again(struct timer *t)
 {
-	way_wants(loop_owner(t, struct way, again));
+	way_wants(loop_owner(t, struct egress_endpoint, again));
 }
 
-void proxy_gone(struct way *w)
+void proxy_gone(struct egress_endpoint *w)
 {
 	struct egress *x = w->egress;
 
 	/* The first after a full house: others may be waiting. */
 	if (x->nproxies + 1 == x->conf.limits.all_connections)
-		for (struct way *o = x->ways; o; o = o->next)
+		for (struct egress_endpoint *o = x->ways; o; o = o->next)
 			way_wants(o);
 	way_wants(w);
 }
 
-static struct way **find(struct egress *x, const char *id)
+static struct egress_endpoint **find(struct egress *x, const char *id)
 {
-	struct way **at = &x->ways;
+	struct egress_endpoint **at = &x->ways;
 
 	while (*at && strncmp((*at)->id, id, WIRE_ID) != 0)
 		at = &(*at)->next;
 	return at;
 }
 
-static void way_free(struct way *w)
+static void way_free(struct egress_endpoint *w)
 {
 	/* First, or a connection that ends would want another one. */
 	watch_stop(&w->listener);
@@ -200,7 +200,7 @@ static void way_free(struct way *w)
 	free(w);
 }
 
-static int read_rules(struct way *w, const char *hosts, size_t n, struct err *e)
+static int read_rules(struct egress_endpoint *w, const char *hosts, size_t n, struct err *e)
 {
 	w->rules = must(calloc(RULES_MAX, sizeof(*w->rules)));
 	while (n) {
@@ -240,7 +240,7 @@ int egress_open(struct egress *x, const struct wire_way_open *ask, const char *h
 		int take_fd, struct err *e)
 {
 	auto_fd int fd = take_fd;
-	struct way *w;
+	struct egress_endpoint *w;
 
 	if (!memchr(ask->id, 0, WIRE_ID) || !ask->id[0])
 		return err_set(e, ERR_INVALID, "a way of no box");
@@ -274,7 +274,7 @@ int egress_open(struct egress *x, const struct wire_way_open *ask, const char *h
 
 int egress_change(struct egress *x, const char *id, const char *hosts, size_t n, struct err *e)
 {
-	struct way *w = *find(x, id), next = { 0 };
+	struct egress_endpoint *w = *find(x, id), next = { 0 };
 
 	if (!w)
 		return err_set(e, ERR_NOT_FOUND, "box %.16s has no way out", id);
@@ -290,7 +290,7 @@ int egress_change(struct egress *x, const char *id, const char *hosts, size_t n,
 
 void egress_close(struct egress *x, const char *id)
 {
-	struct way **at = find(x, id), *w = *at;
+	struct egress_endpoint **at = find(x, id), *w = *at;
 
 	if (!w)
 		return;
@@ -388,7 +388,7 @@ static int tell_held(struct egress_link *l)
 	/* Waits for a new front to read the list: it has asked for it, and does nothing else. */
 	setsockopt(l->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 
-	for (const struct way *w = l->egress->ways; w; w = w->next) {
+	for (const struct egress_endpoint *w = l->egress->ways; w; w = w->next) {
 		struct wire_way_held held = { .head = sock_head(WIRE_WAY_HELD, 0),
 					      .bytes_in = w->bytes_in,
 					      .bytes_out = w->bytes_out };
@@ -440,7 +440,7 @@ int egress_init(struct egress *x, struct loop *l, const struct egress_conf *conf
 	or_default(&m->head_ms, 10000);
 	or_default(&m->connect_ms, 20000);
 	or_default(&m->idle_ms, 120000);
-	return names_init(&x->names, l, conf->dns, e);
+	return resolver_init(&x->names, l, conf->dns, e);
 }
 
 void egress_fini(struct egress *x)
@@ -451,7 +451,7 @@ void egress_fini(struct egress *x)
 		egress_close(x, x->ways->id);
 	while (x->first)
 		drop_report(x);
-	names_fini(&x->names);
+	resolver_fini(&x->names);
 }
 
 struct life {

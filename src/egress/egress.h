@@ -26,21 +26,21 @@ struct egress_limits {                /* 0: the default in parentheses */
 };
 
 struct egress_conf {              /* borrowed for the life of the egress */
-	const struct rule *rules; /* the operator's */
+	const struct allow_rule *rules; /* the operator's */
 	unsigned nrules;
 	const char *const *dns; /* servers, NULL-terminated; none: the host's */
 	struct egress_limits limits;
 };
 
-struct way;
+struct egress_endpoint;
 struct egress_link;
 struct egress_report;
 
 struct egress {
 	struct loop *loop;
 	struct egress_conf conf;
-	struct names names;
-	struct way *ways;
+	struct resolver names;
+	struct egress_endpoint *ways;
 	unsigned nways, nproxies;
 	struct egress_link *links; /* to fronts, the newest first */
 	struct egress_report *first, *last;

@@ -37,7 +37,7 @@ enum {
 enum stage { ASKING, RESOLVING, CONNECTING, PASSING, LEAVING };
 
 struct proxy {
-	struct way *way;
+	struct egress_endpoint *way;
 	struct proxy *next, **at;
 	struct bufferevent *near, *far; /* the box, the host */
 	struct timer clock;
@@ -47,7 +47,7 @@ struct proxy {
 	int told;              /* reported */
 	unsigned early;
 	int near_eof, far_eof, far_broken, near_shut, far_shut;
-	struct names_ask *names;
+	struct resolver_request *names;
 	struct name_address to[TRIES];
 	unsigned nto, tried;
 	uint64_t active_ms;
@@ -88,7 +88,7 @@ static void tell(struct proxy *p)
 
 static void destroy(struct proxy *p)
 {
-	struct way *w = p->way;
+	struct egress_endpoint *w = p->way;
 
 	tell(p);
 	*p->at = p->next;
@@ -96,7 +96,7 @@ static void destroy(struct proxy *p)
 		p->next->at = p->at;
 	w->nproxies--;
 	w->egress->nproxies--;
-	names_forget(p->names);
+	resolver_cancel(p->names);
 	if (p->near)
 		bufferevent_free(p->near);
 	if (p->far)
@@ -153,7 +153,7 @@ static void last_word_is_out(struct proxy *p)
 static void leave(struct proxy *p)
 {
 	p->stage = LEAVING;
-	names_forget(p->names);
+	resolver_cancel(p->names);
 	p->names = NULL;
 	if (p->far)
 		bufferevent_free(p->far);
@@ -493,7 +493,7 @@ static int check_addresses(struct proxy *p, const struct name_address *v, unsign
 	return 0;
 }
 
-static const struct rule *operators_rule(const struct proxy *p, int internal)
+static const struct allow_rule *operators_rule(const struct proxy *p, int internal)
 {
 	const struct egress_conf *c = &p->way->egress->conf;
 
@@ -523,8 +523,8 @@ static void resolved(void *ctx, const struct name_address *v, unsigned n, const 
 
 static void judge(struct proxy *p)
 {
-	struct way *w = p->way;
-	const struct rule *r = rule_find(w->rules, w->nrules, p->ask.host, p->ask.port);
+	struct egress_endpoint *w = p->way;
+	const struct allow_rule *r = rule_find(w->rules, w->nrules, p->ask.host, p->ask.port);
 
 	if (!r) {
 		refuse(p, 403, VERDICT_DENIED,
@@ -548,7 +548,7 @@ static void judge(struct proxy *p)
 	}
 	p->stage = RESOLVING;
 	timer_set(&p->clock, w->egress->conf.limits.connect_ms);
-	p->names = names_ask(&w->egress->names, w->egress->loop, p->ask.host, p->ask.port, resolved,
+	p->names = resolver_request(&w->egress->names, w->egress->loop, p->ask.host, p->ask.port, resolved,
 			     p);
 }
 
@@ -649,7 +649,7 @@ static void clock_due(struct timer *t)
 	}
 }
 
-void proxy_new(struct way *w, int take_fd)
+void proxy_new(struct egress_endpoint *w, int take_fd)
 {
 	struct proxy *p = calloc(1, sizeof(*p));
 

@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct names_ask {
+struct resolver_request {
 	struct evdns_getaddrinfo_request *request; /* NULL: answered, or not evdns's to answer */
 	struct timer later;
 	void (*told)(void *ctx, const struct name_address *v, unsigned n, const char *why);
 	void *ctx;
 	int forgotten, asking;
-	struct name_address found[NAMES_ADDRESSES];
+	struct name_address found[RESOLVER_ADDRESSES];
 	unsigned nfound;
 	const char *why;
 };
@@ -30,7 +30,7 @@ static const struct {
 	{ "max-inflight", "256" },
 };
 
-int names_init(struct names *n, struct loop *l, const char *const *servers, struct err *e)
+int resolver_init(struct resolver *n, struct loop *l, const char *const *servers, struct err *e)
 {
 	int own = servers && *servers;
 
@@ -55,7 +55,7 @@ int names_init(struct names *n, struct loop *l, const char *const *servers, stru
 	return 0;
 }
 
-static void drop(struct names_ask *a)
+static void drop(struct resolver_request *a)
 {
 	timer_fini(&a->later);
 	free(a);
@@ -63,16 +63,16 @@ static void drop(struct names_ask *a)
 
 static void tell(struct timer *t)
 {
-	struct names_ask *a = loop_owner(t, struct names_ask, later);
+	struct resolver_request *a = loop_owner(t, struct resolver_request, later);
 
 	if (!a->forgotten)
 		a->told(a->ctx, a->found, a->nfound, a->why);
 	drop(a);
 }
 
-static void take(struct names_ask *a, const struct evutil_addrinfo *list)
+static void take(struct resolver_request *a, const struct evutil_addrinfo *list)
 {
-	for (; list && a->nfound < NAMES_ADDRESSES; list = list->ai_next) {
+	for (; list && a->nfound < RESOLVER_ADDRESSES; list = list->ai_next) {
 		struct name_address *to = &a->found[a->nfound];
 
 		if (list->ai_addrlen > sizeof(to->to))
@@ -85,7 +85,7 @@ static void take(struct names_ask *a, const struct evutil_addrinfo *list)
 
 static void answered(int err, struct evutil_addrinfo *list, void *arg)
 {
-	struct names_ask *a = arg;
+	struct resolver_request *a = arg;
 
 	a->request = NULL;
 	if (err == 0)
@@ -95,11 +95,11 @@ static void answered(int err, struct evutil_addrinfo *list, void *arg)
 	a->why = a->nfound ? NULL : err ? evutil_gai_strerror(err) : "it has no address";
 	if (a->forgotten && !a->asking)
 		drop(a);
-	else /* maybe from within names_ask() */
+	else /* maybe from within resolver_request() */
 		timer_set(&a->later, 0);
 }
 
-static int literal(struct names_ask *a, const char *host, uint16_t port)
+static int literal(struct resolver_request *a, const char *host, uint16_t port)
 {
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
@@ -118,7 +118,7 @@ static int literal(struct names_ask *a, const char *host, uint16_t port)
 	return 1;
 }
 
-struct names_ask *names_ask(struct names *n, struct loop *l, const char *host, uint16_t port,
+struct resolver_request *resolver_request(struct resolver *n, struct loop *l, const char *host, uint16_t port,
 			    void (*told)(void *ctx, const struct name_address *v, unsigned n,
 					 const char *why),
 			    void *ctx)
@@ -126,7 +126,7 @@ struct names_ask *names_ask(struct names *n, struct loop *l, const char *host, u
 	struct evutil_addrinfo hints = { .ai_family = AF_UNSPEC,
 					 .ai_socktype = SOCK_STREAM,
 					 .ai_flags = EVUTIL_AI_NUMERICSERV };
-	struct names_ask *a = calloc(1, sizeof(*a));
+	struct resolver_request *a = calloc(1, sizeof(*a));
 	char service[8];
 
 	if (!a)
@@ -145,7 +145,7 @@ struct names_ask *names_ask(struct names *n, struct loop *l, const char *host, u
 	return a;
 }
 
-void names_forget(struct names_ask *a)
+void resolver_cancel(struct resolver_request *a)
 {
 	if (!a)
 		return;
@@ -156,7 +156,7 @@ void names_forget(struct names_ask *a)
 		drop(a);
 }
 
-void names_fini(struct names *n)
+void resolver_fini(struct resolver *n)
 {
 	if (n->dns)
 		evdns_base_free(n->dns, 1);

@@ -5,14 +5,14 @@
 
 struct proxy;
 
-struct way {
-	struct way *next;
+struct egress_endpoint {
+	struct egress_endpoint *next;
 	struct egress *egress;
 	char id[WIRE_ID];
 	struct watch listener;
 	int fd;             /* -1: none (tests) */
 	struct timer again; /* after the host had no descriptors left */
-	struct rule *rules;
+	struct allow_rule *rules;
 	unsigned nrules;
 	struct proxy *proxies;
 	unsigned nproxies;
@@ -36,9 +36,9 @@ enum verdict {
 const char *proxy_verdict_name(enum verdict v);
 
 /* A connection of the box; ends by itself, with a report. */
-void proxy_new(struct way *w, int take_fd);
+void proxy_new(struct egress_endpoint *w, int take_fd);
 void proxy_free(struct proxy *p); /* reports it as cut */
-void proxy_gone(struct way *w);   /* from proxy.c: there is room for another one */
+void proxy_gone(struct egress_endpoint *w);   /* from proxy.c: there is room for another one */
 
 struct proxy_end { /* what is reported */
 	const char *host, *rule, *why;
@@ -46,4 +46,4 @@ struct proxy_end { /* what is reported */
 	enum verdict verdict;
 	uint64_t began_ns, began_ms, bytes_in, bytes_out;
 };
-void egress_report(struct way *w, const struct proxy_end *end);
+void egress_report(struct egress_endpoint *w, const struct proxy_end *end);

@@ -197,5 +197,5 @@ json_t *execute_text(const char *head, size_t n, const char *tail, size_t ntail,
 		buf_printf(&text, "\n[... %llu bytes left out ...]\n",
 			   (unsigned long long)(all - n - ntail));
 	add_clean(&text, tail, ntail);
-	return changes_text(buf_str(&text));
+	return json_text(buf_str(&text));
 }

@@ -12,7 +12,7 @@
 json_t *phase_plain(const char *name, const char *cause, uint64_t ms, const char *said)
 {
 	return json_pack("{s:s, s:s, s:I, s:s, s:o, s:i, s:i, s:b}", "name", name, "cause", cause,
-			 "ms", (json_int_t)ms, "stdout", "", "stderr", changes_text(said),
+			 "ms", (json_int_t)ms, "stdout", "", "stderr", json_text(said),
 			 "stdout_bytes", 0, "stderr_bytes", (int)strlen(said), "truncated", 0);
 }
 
@@ -88,7 +88,7 @@ json_t *phase_of(const struct batch_job *j, const struct batch_job_end *end)
 	}
 	cause_sentence(&end->end, &text);
 	if (text.len)
-		json_object_set_new(phase, "message", changes_text(buf_str(&text)));
+		json_object_set_new(phase, "message", json_text(buf_str(&text)));
 	set_stream(phase, j, 0, "stdout");
 	set_stream(phase, j, 1, "stderr");
 	return phase;
@@ -101,10 +101,10 @@ json_t *phase_install(const struct packages_failure *f, uint64_t ms)
 	json_t *near = json_array();
 	json_t *phase = json_pack("{s:s, s:s, s:I, s:s, s:o, s:i, s:I, s:b, s:o, s:s, s:o}", "name",
 				  "install", "cause", "exit", "ms", (json_int_t)ms, "stdout", "",
-				  "stderr", changes_text(said + cut), "stdout_bytes", 0,
+				  "stderr", json_text(said + cut), "stdout_bytes", 0,
 				  "stderr_bytes", (json_int_t)n, "truncated", cut > 0, "message",
-				  changes_text(f->message), "fault", install_fault_name(f->d.fault),
-				  "package", changes_text(f->d.package));
+				  json_text(f->message), "fault", install_fault_name(f->d.fault),
+				  "package", json_text(f->d.package));
 
 	for (unsigned i = 0; i < f->nnear; i++)
 		json_array_append_new(near, json_string(f->near[i]));

@@ -52,7 +52,7 @@ static void take_report(struct egress_client *g, const struct wire_way_report *f
 	json_object_set_new(doc, "bytes_in", json_integer((json_int_t)f->bytes_in));
 	json_object_set_new(doc, "bytes_out", json_integer((json_int_t)f->bytes_out));
 	json_object_set_new(doc, "ms", json_integer(f->ms));
-	json_object_set_new(doc, "began", record_when(f->began_ns));
+	json_object_set_new(doc, "began", json_time(f->began_ns));
 	json_object_set_new(doc, "began_ns", json_integer((json_int_t)f->began_ns));
 	if (!b->way.records)
 		b->way.records = json_array();

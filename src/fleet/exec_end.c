@@ -99,7 +99,7 @@ static json_t *make_record(struct exec *r, const struct exit_info *end, int64_t 
 	return doc;
 }
 
-static void tell_end(struct exec *r)
+static void driver_event_end(struct exec *r)
 {
 	struct exec_reader *t = r->tap;
 
@@ -149,7 +149,7 @@ static void conclude(struct exec *r, const struct wire_counted *figures)
 	r->record = make_record(r, &end, ended_ns);
 	/* Those who wait are answered before it is written down. Nothing can be lost by that: init
 	 * has the end, too, and the row says "running" until it says how it ended. */
-	tell_end(r);
+	driver_event_end(r);
 	exec_write_end(r, &end, ended_ns);
 	box_exec_ended(b, r);
 }

@@ -111,7 +111,7 @@ json_t *exec_json(const struct exec *r)
 				store_run_kind_name(r->kind), "command", r->command, "pid", r->pid,
 				"pty", r->tty, "tag", r->tag);
 
-	json_object_set_new(doc, "started", record_when((uint64_t)r->started_ns));
+	json_object_set_new(doc, "started", json_time((uint64_t)r->started_ns));
 	json_object_set_new(doc, "stdin",
 			    json_pack("{s:b, s:o}", "open", r->stdin_open && !r->input_end, "bytes",
 				      r->input_unknown ?
@@ -144,9 +144,9 @@ json_t *exec_row_json(const struct store_run *row)
 			"tag", row->tag);
 	if (row->command)
 		json_object_set_new(doc, "command", json_loads(row->command, 0, NULL));
-	json_object_set_new(doc, "started", record_when((uint64_t)row->started_ns));
+	json_object_set_new(doc, "started", json_time((uint64_t)row->started_ns));
 	if (row->ended_ns) {
-		json_object_set_new(doc, "ended", record_when((uint64_t)row->ended_ns));
+		json_object_set_new(doc, "ended", json_time((uint64_t)row->ended_ns));
 		json_object_set_new(doc, "cause", json_string(row->cause));
 		json_object_set_new(doc, "status", json_integer(row->status));
 	}

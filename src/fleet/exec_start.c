@@ -71,7 +71,7 @@ static json_t *words_json(const char *const *argv)
 	json_t *all = json_array();
 
 	for (; *argv; argv++)
-		json_array_append_new(all, changes_text(*argv));
+		json_array_append_new(all, json_text(*argv));
 	return all;
 }
 

@@ -13,11 +13,11 @@
 enum { CONNECT_MS = 10000, BODY_MAX = 64 << 20, PIECE = 64 << 10 };
 
 struct http_client {
-	struct dial_url url;
-	struct dial dial;
+	struct client_conn_url url;
+	struct client_conn dial;
 	struct ssl_ctx_st *tls;
 	struct http_client_options options;
-	struct answer answer; /* of the last call: its headers live here */
+	struct response answer; /* of the last call: its headers live here */
 };
 
 const char *http_answer_header(const struct http_answer *a, const char *lower_name)
@@ -47,9 +47,9 @@ int http_client_new(const char *base, const struct http_client_options *o,
 		c->options.connect_ms = CONNECT_MS;
 	if (!c->options.body_max)
 		c->options.body_max = BODY_MAX;
-	if (dial_url_parse(base, &c->url, e) < 0)
+	if (client_conn_url_parse(base, &c->url, e) < 0)
 		return -1;
-	if (c->url.kind == DIAL_TLS && tls_client(c->options.ca_file, &c->tls, e) < 0)
+	if (c->url.kind == CLIENT_CONN_TLS && tls_client(c->options.ca_file, &c->tls, e) < 0)
 		return -1;
 	*out_client = steal(&c);
 	return 0;
@@ -59,9 +59,9 @@ void http_client_free(struct http_client *c)
 {
 	if (!c)
 		return;
-	dial_close(&c->dial);
+	client_conn_close(&c->dial);
 	tls_free(c->tls);
-	answer_fini(&c->answer);
+	response_fini(&c->answer);
 	free(c);
 }
 
@@ -154,16 +154,16 @@ static int send_pieces(struct http_client *c, const struct http_call *call, uint
 			break;
 		left -= (uint64_t)n;
 		snprintf(head, sizeof(head), "%zx\r\n", (size_t)n);
-		if (length == UINT64_MAX && dial_write(&c->dial, head, strlen(head), e) < 0)
+		if (length == UINT64_MAX && client_conn_write(&c->dial, head, strlen(head), e) < 0)
 			return -2;
 		memcpy(piece + n, "\r\n", 2);
-		if (dial_write(&c->dial, piece, (size_t)n + (length == UINT64_MAX ? 2 : 0), e) < 0)
+		if (client_conn_write(&c->dial, piece, (size_t)n + (length == UINT64_MAX ? 2 : 0), e) < 0)
 			return -2;
 	}
 	if (length != UINT64_MAX)
 		return left ? err_set(e, ERR_CONFLICT, "the file became shorter while it was sent")
 			    : 0;
-	return dial_write(&c->dial, "0\r\n\r\n", 5, e) < 0 ? -2 : 0;
+	return client_conn_write(&c->dial, "0\r\n\r\n", 5, e) < 0 ? -2 : 0;
 }
 
 static int send_question(struct http_client *c, const struct http_call *call, struct err *e)
@@ -175,11 +175,11 @@ static int send_question(struct http_client *c, const struct http_call *call, st
 		return -1;
 	if (!call->body_fd && !call->more && call->body_len && call->body_len < PIECE)
 		buf_add(&head, call->body, call->body_len); /* one write, one packet */
-	if (dial_write(&c->dial, head.p, head.len, e) < 0)
+	if (client_conn_write(&c->dial, head.p, head.len, e) < 0)
 		return -2;
 	if (call->body_fd || call->more)
 		return send_pieces(c, call, length, e);
-	if (call->body_len >= PIECE && dial_write(&c->dial, call->body, call->body_len, e) < 0)
+	if (call->body_len >= PIECE && client_conn_write(&c->dial, call->body, call->body_len, e) < 0)
 		return -2;
 	return 0;
 }
@@ -189,30 +189,30 @@ static int send_question(struct http_client *c, const struct http_call *call, st
 static int no_answer(const struct http_client *c, struct err *e)
 {
 	return err_set(e, ERR_SYS, "%.120s: %.80s",
-		       c->url.kind == DIAL_UNIX ? c->url.host : c->url.header,
+		       c->url.kind == CLIENT_CONN_UNIX ? c->url.host : c->url.header,
 		       c->answer.why ? c->answer.why : "this is not HTTP");
 }
 
 /* 0, 1 (ended by the caller), -1; *heard: at least a byte came. */
 static int read_answer(struct http_client *c, int *heard, struct err *e)
 {
-	struct answer *a = &c->answer;
+	struct response *a = &c->answer;
 	auto_free char *bytes = malloc(PIECE);
 
 	if (!bytes)
 		abort();
 	*heard = 0;
 	while (!a->done) {
-		ssize_t n = dial_read(&c->dial, bytes, PIECE, e);
+		ssize_t n = client_conn_read(&c->dial, bytes, PIECE, e);
 
 		if (n < 0)
 			return -1;
 		if (n == 0) {
 			a->keep_alive = 0;
-			return answer_end(a) < 0 ? no_answer(c, e) : 0;
+			return response_end(a) < 0 ? no_answer(c, e) : 0;
 		}
 		*heard = 1;
-		n = answer_feed(a, bytes, (size_t)n);
+		n = response_feed(a, bytes, (size_t)n);
 		if (a->ended)
 			return 1;
 		if (n < 0)
@@ -232,8 +232,8 @@ static int ask(struct http_client *c, const struct http_call *call, struct http_
 {
 	int sent, got;
 
-	answer_fini(&c->answer);
-	answer_init(&c->answer, out);
+	response_fini(&c->answer);
+	response_init(&c->answer, out);
 	c->answer.on_head = call->on_head;
 	c->answer.on_body = call->on_body;
 	c->answer.user = call->user;
@@ -255,7 +255,7 @@ static int ask(struct http_client *c, const struct http_call *call, struct http_
 
 static int open_dial(struct http_client *c, struct err *e)
 {
-	if (dial_open(&c->dial, &c->url, c->tls, c->options.connect_ms, e) < 0)
+	if (client_conn_open(&c->dial, &c->url, c->tls, c->options.connect_ms, e) < 0)
 		return -1;
 	if (c->options.stall_ms)
 		c->dial.stall_ms = (int)c->options.stall_ms;
@@ -268,22 +268,22 @@ int http_call(struct http_client *c, const struct http_call *call, struct http_a
 	int kept, heard, got;
 
 	memset(out, 0, sizeof(*out));
-	if (dial_is_stale(&c->dial))
-		dial_close(&c->dial);
+	if (client_conn_is_stale(&c->dial))
+		client_conn_close(&c->dial);
 	kept = c->dial.fd >= 0;
 	if (!kept && open_dial(c, e) < 0)
 		return -1;
 	got = ask(c, call, out, &heard, e);
 	/* A kept connection may end in the moment that we use it. Nothing was done, nothing was said. */
 	if (got < 0 && kept && !heard && is_repeatable(call)) {
-		dial_close(&c->dial);
+		client_conn_close(&c->dial);
 		http_answer_fini(out);
 		if (open_dial(c, e) < 0)
 			return -1;
 		got = ask(c, call, out, &heard, e);
 	}
 	if (got != 0 || !c->answer.keep_alive)
-		dial_close(&c->dial);
+		client_conn_close(&c->dial);
 	if (got < 0)
 		http_answer_fini(out);
 	return got;

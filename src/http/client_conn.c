@@ -24,19 +24,19 @@ static int bad_url(const char *text, const char *why, struct err *e)
 		text, why);
 }
 
-static int parse_unix(const char *text, const char *path, struct dial_url *out, struct err *e)
+static int parse_unix(const char *text, const char *path, struct client_conn_url *out, struct err *e)
 {
 	if (path[0] != '/')
 		return bad_url(text, "the path of a socket begins with /", e);
 	if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
 		return bad_url(text, "the path is too long for a socket", e);
-	out->kind = DIAL_UNIX;
+	out->kind = CLIENT_CONN_UNIX;
 	strcpy(out->host, path);
 	strcpy(out->header, "localhost");
 	return 0;
 }
 
-static int parse_port(const char *text, const char *p, size_t n, struct dial_url *out,
+static int parse_port(const char *text, const char *p, size_t n, struct client_conn_url *out,
 		      struct err *e)
 {
 	long port = 0;
@@ -62,7 +62,7 @@ static int is_plain(const char *p, size_t n)
 	return 1;
 }
 
-static int parse_authority(const char *text, const char *p, size_t n, struct dial_url *out,
+static int parse_authority(const char *text, const char *p, size_t n, struct client_conn_url *out,
 			   struct err *e)
 {
 	const char *host = p, *end = p + n, *colon;
@@ -92,7 +92,7 @@ static int parse_authority(const char *text, const char *p, size_t n, struct dia
 	return colon ? parse_port(text, colon + 1, (size_t)(end - colon - 1), out, e) : 0;
 }
 
-int dial_url_parse(const char *text, struct dial_url *out, struct err *e)
+int client_conn_url_parse(const char *text, struct client_conn_url *out, struct err *e)
 {
 	size_t scheme, n;
 	const char *rest;
@@ -104,7 +104,7 @@ int dial_url_parse(const char *text, struct dial_url *out, struct err *e)
 	scheme = strncmp(text, "http://", 7) == 0 ? 7 : strncmp(text, "https://", 8) == 0 ? 8 : 0;
 	if (!scheme)
 		return bad_url(text, "it begins with http://, https:// or unix:", e);
-	out->kind = scheme == 8 ? DIAL_TLS : DIAL_TCP;
+	out->kind = scheme == 8 ? CLIENT_CONN_TLS : CLIENT_CONN_TCP;
 	strcpy(out->port, scheme == 8 ? "443" : "80");
 	n = strcspn(text + scheme, "/?#");
 	if (parse_authority(text, text + scheme, n, out, e) < 0)
@@ -138,27 +138,27 @@ static int wait_for(int fd, short what, int ms)
 	}
 }
 
-const char *dial_name(const struct dial_url *u)
+const char *client_conn_name(const struct client_conn_url *u)
 {
-	return u->kind == DIAL_UNIX ? u->host : u->header;
+	return u->kind == CLIENT_CONN_UNIX ? u->host : u->header;
 }
 
-int dial_wait(struct dial *d, short what, int ms, const char *verb, struct err *e)
+int client_conn_wait(struct client_conn *d, short what, int ms, const char *verb, struct err *e)
 {
 	int n = wait_for(d->fd, what, ms);
 
 	if (n < 0)
-		return err_sys(e, "%s %.120s", verb, dial_name(d->url));
+		return err_sys(e, "%s %.120s", verb, client_conn_name(d->url));
 	if (n == 0) {
 		errno = ETIMEDOUT;
-		return err_sys(e, "%s %.120s", verb, dial_name(d->url));
+		return err_sys(e, "%s %.120s", verb, client_conn_name(d->url));
 	}
 	return 0;
 }
 
 /* ---- connecting ---- */
 
-int dial_connect(struct dial *d, const struct sockaddr *to, socklen_t len, uint32_t ms,
+int client_conn_connect(struct client_conn *d, const struct sockaddr *to, socklen_t len, uint32_t ms,
 		 struct err *e)
 {
 	int failed = 0, one = 1;
@@ -166,15 +166,15 @@ int dial_connect(struct dial *d, const struct sockaddr *to, socklen_t len, uint3
 
 	d->fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (d->fd < 0)
-		return err_sys(e, "connect to %.120s", dial_name(d->url));
+		return err_sys(e, "connect to %.120s", client_conn_name(d->url));
 	if (connect(d->fd, to, len) < 0) {
 		if (errno != EINPROGRESS && errno != EAGAIN)
-			return err_sys(e, "connect to %.120s", dial_name(d->url));
-		if (dial_wait(d, POLLOUT, (int)ms, "connect to", e) < 0)
+			return err_sys(e, "connect to %.120s", client_conn_name(d->url));
+		if (client_conn_wait(d, POLLOUT, (int)ms, "connect to", e) < 0)
 			return -1;
 		if (getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &failed, &size) < 0 || failed) {
 			errno = failed;
-			return err_sys(e, "connect to %.120s", dial_name(d->url));
+			return err_sys(e, "connect to %.120s", client_conn_name(d->url));
 		}
 	}
 	if (to->sa_family != AF_UNIX)
@@ -183,16 +183,16 @@ int dial_connect(struct dial *d, const struct sockaddr *to, socklen_t len, uint3
 	return 0;
 }
 
-static int open_unix(struct dial *d, uint32_t ms, struct err *e)
+static int open_unix(struct client_conn *d, uint32_t ms, struct err *e)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 
 	strcpy(un.sun_path, d->url->host);
-	return dial_connect(d, (const void *)&un, sizeof(un), ms, e);
+	return client_conn_connect(d, (const void *)&un, sizeof(un), ms, e);
 }
 
 /* An address written in digits is connected to here; a host name has to be resolved first. */
-static int open_tcp(struct dial *d, uint32_t ms, struct err *e)
+static int open_tcp(struct client_conn *d, uint32_t ms, struct err *e)
 {
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
 	struct sockaddr_in v4 = { .sin_family = AF_INET };
@@ -200,72 +200,72 @@ static int open_tcp(struct dial *d, uint32_t ms, struct err *e)
 
 	v4.sin_port = v6.sin6_port = port;
 	if (inet_pton(AF_INET, d->url->host, &v4.sin_addr) == 1)
-		return dial_connect(d, (const void *)&v4, sizeof(v4), ms, e);
+		return client_conn_connect(d, (const void *)&v4, sizeof(v4), ms, e);
 	if (inet_pton(AF_INET6, d->url->host, &v6.sin6_addr) == 1)
-		return dial_connect(d, (const void *)&v6, sizeof(v6), ms, e);
-	return dial_open_name(d, ms, e);
+		return client_conn_connect(d, (const void *)&v6, sizeof(v6), ms, e);
+	return client_conn_open_name(d, ms, e);
 }
 
-int dial_url_is_plain(const struct dial_url *u)
+int client_conn_url_is_plain(const struct client_conn_url *u)
 {
 	unsigned char ip[16];
 
-	return u->kind == DIAL_UNIX ||
-	       (u->kind == DIAL_TCP &&
+	return u->kind == CLIENT_CONN_UNIX ||
+	       (u->kind == CLIENT_CONN_TCP &&
 		(inet_pton(AF_INET, u->host, ip) == 1 || inet_pton(AF_INET6, u->host, ip) == 1));
 }
 
-int dial_open(struct dial *d, const struct dial_url *url, struct ssl_ctx_st *tls,
+int client_conn_open(struct client_conn *d, const struct client_conn_url *url, struct ssl_ctx_st *tls,
 	      uint32_t connect_ms, struct err *e)
 {
 	int failed;
 
-	*d = (struct dial){ .fd = -1, .stall_ms = -1, .url = url };
-	failed = url->kind == DIAL_UNIX ? open_unix(d, connect_ms, e) : open_tcp(d, connect_ms, e);
-	if (!failed && url->kind == DIAL_TLS)
-		failed = dial_tls_open(d, tls, connect_ms, e);
+	*d = (struct client_conn){ .fd = -1, .stall_ms = -1, .url = url };
+	failed = url->kind == CLIENT_CONN_UNIX ? open_unix(d, connect_ms, e) : open_tcp(d, connect_ms, e);
+	if (!failed && url->kind == CLIENT_CONN_TLS)
+		failed = client_conn_tls_open(d, tls, connect_ms, e);
 	if (failed)
-		dial_close(d);
+		client_conn_close(d);
 	return failed;
 }
 
-void dial_close(struct dial *d)
+void client_conn_close(struct client_conn *d)
 {
 	if (d->ssl)
-		dial_tls_close(d);
+		client_conn_tls_close(d);
 	own_close_fd(&d->fd);
 }
 
 /* ---- bytes ---- */
 
-ssize_t dial_read_now(struct dial *d, void *out, size_t n, struct err *e)
+ssize_t client_conn_read_now(struct client_conn *d, void *out, size_t n, struct err *e)
 {
 	ssize_t got;
 
 	if (d->ssl)
-		return dial_tls_read_now(d, out, n, e);
+		return client_conn_tls_read_now(d, out, n, e);
 	got = recv(d->fd, out, n, MSG_DONTWAIT);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return -2;
-	return got < 0 ? err_sys(e, "read from %.120s", dial_name(d->url)) : got;
+	return got < 0 ? err_sys(e, "read from %.120s", client_conn_name(d->url)) : got;
 }
 
-ssize_t dial_read(struct dial *d, void *out, size_t n, struct err *e)
+ssize_t client_conn_read(struct client_conn *d, void *out, size_t n, struct err *e)
 {
 	ssize_t got;
 
-	while ((got = dial_read_now(d, out, n, e)) == -2)
-		if (dial_wait(d, POLLIN, d->stall_ms, "read from", e) < 0)
+	while ((got = client_conn_read_now(d, out, n, e)) == -2)
+		if (client_conn_wait(d, POLLIN, d->stall_ms, "read from", e) < 0)
 			return -1;
 	return got;
 }
 
-int dial_write(struct dial *d, const void *bytes, size_t n, struct err *e)
+int client_conn_write(struct client_conn *d, const void *bytes, size_t n, struct err *e)
 {
 	const char *p = bytes;
 
 	if (d->ssl)
-		return dial_tls_write(d, p, n, e);
+		return client_conn_tls_write(d, p, n, e);
 	while (n > 0) {
 		ssize_t sent = send(d->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 
@@ -273,16 +273,16 @@ int dial_write(struct dial *d, const void *bytes, size_t n, struct err *e)
 			p += sent;
 			n -= (size_t)sent;
 		} else if (errno == EAGAIN) {
-			if (dial_wait(d, POLLOUT, d->stall_ms, "write to", e) < 0)
+			if (client_conn_wait(d, POLLOUT, d->stall_ms, "write to", e) < 0)
 				return -1;
 		} else if (errno != EINTR) {
-			return err_sys(e, "write to %.120s", dial_name(d->url));
+			return err_sys(e, "write to %.120s", client_conn_name(d->url));
 		}
 	}
 	return 0;
 }
 
-int dial_is_stale(struct dial *d)
+int client_conn_is_stale(struct client_conn *d)
 {
 	return d->fd < 0 || wait_for(d->fd, POLLIN, 0) != 0;
 }

@@ -1,5 +1,5 @@
 /* client_conn_plain.c - takes the place of dial_tls.c and tls.c in the small client executable.
- * That executable starts atolld for every address that dial_url_is_plain() rejects, so these
+ * That executable starts atolld for every address that client_conn_url_is_plain() rejects, so these
  * functions are reached only if a caller forgot to ask; then they fail and say so. */
 #include "base/cleanup.h"
 #include "http/client_conn_internal.h"
@@ -11,30 +11,30 @@ static int not_here(struct err *e)
 		       "host names and TLS are handled by atolld, not by this executable");
 }
 
-int dial_open_name(struct dial *d, uint32_t ms, struct err *e)
+int client_conn_open_name(struct client_conn *d, uint32_t ms, struct err *e)
 {
 	(void)d, (void)ms;
 	return not_here(e);
 }
 
-int dial_tls_open(struct dial *d, struct ssl_ctx_st *tls, uint32_t ms, struct err *e)
+int client_conn_tls_open(struct client_conn *d, struct ssl_ctx_st *tls, uint32_t ms, struct err *e)
 {
 	(void)d, (void)tls, (void)ms;
 	return not_here(e);
 }
 
-void dial_tls_close(struct dial *d)
+void client_conn_tls_close(struct client_conn *d)
 {
 	d->ssl = NULL;
 }
 
-ssize_t dial_tls_read_now(struct dial *d, void *out, size_t n, struct err *e)
+ssize_t client_conn_tls_read_now(struct client_conn *d, void *out, size_t n, struct err *e)
 {
 	(void)d, (void)out, (void)n;
 	return not_here(e);
 }
 
-int dial_tls_write(struct dial *d, const char *p, size_t n, struct err *e)
+int client_conn_tls_write(struct client_conn *d, const char *p, size_t n, struct err *e)
 {
 	(void)d, (void)p, (void)n;
 	return not_here(e);

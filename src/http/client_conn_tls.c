@@ -13,7 +13,7 @@
 #include <poll.h>
 #include <signal.h>
 
-int dial_open_name(struct dial *d, uint32_t ms, struct err *e)
+int client_conn_open_name(struct client_conn *d, uint32_t ms, struct err *e)
 {
 	struct addrinfo want = { .ai_socktype = SOCK_STREAM }, *all;
 	int failed = getaddrinfo(d->url->host, d->url->port, &want, &all);
@@ -23,8 +23,8 @@ int dial_open_name(struct dial *d, uint32_t ms, struct err *e)
 			       gai_strerror(failed));
 	failed = -1;
 	for (struct addrinfo *a = all; a && failed; a = a->ai_next) {
-		dial_close(d);
-		failed = dial_connect(d, a->ai_addr, a->ai_addrlen, ms, e);
+		client_conn_close(d);
+		failed = client_conn_connect(d, a->ai_addr, a->ai_addrlen, ms, e);
 	}
 	freeaddrinfo(all);
 	return failed;
@@ -73,7 +73,7 @@ static void quiet_end(const struct quiet *q)
 
 enum tls_act { TLS_CONNECT, TLS_READ, TLS_WRITE };
 
-static int tls_do(struct dial *d, enum tls_act act, void *bytes, size_t n)
+static int tls_do(struct client_conn *d, enum tls_act act, void *bytes, size_t n)
 {
 	struct quiet q = quiet_begin();
 	int len = n > 1 << 20 ? 1 << 20 : (int)n, got;
@@ -96,45 +96,45 @@ static int expect_name(SSL *ssl, const char *host)
 	return SSL_set_tlsext_host_name(ssl, host) && SSL_set1_host(ssl, host);
 }
 
-static int tls_refused(struct dial *d, const char *verb, struct err *e)
+static int tls_refused(struct client_conn *d, const char *verb, struct err *e)
 {
 	long verdict = SSL_get_verify_result(d->ssl);
 
 	if (verdict != X509_V_OK) {
 		ERR_clear_error();
 		return err_set(e, ERR_DENIED, "%s %.100s: its certificate: %s", verb,
-			       dial_name(d->url), X509_verify_cert_error_string(verdict));
+			       client_conn_name(d->url), X509_verify_cert_error_string(verdict));
 	}
-	return err_set(e, ERR_SYS, "%s %.100s: TLS: %s", verb, dial_name(d->url), tls_why());
+	return err_set(e, ERR_SYS, "%s %.100s: TLS: %s", verb, client_conn_name(d->url), tls_why());
 }
 
 /* What an SSL_...() that returned `n` waits for. 0: try again, 1: the end, -1: failed. */
-static int tls_wait(struct dial *d, int n, int ms, const char *verb, struct err *e)
+static int tls_wait(struct client_conn *d, int n, int ms, const char *verb, struct err *e)
 {
 	switch (SSL_get_error(d->ssl, n)) {
 	case SSL_ERROR_WANT_READ:
-		return dial_wait(d, POLLIN, ms, verb, e);
+		return client_conn_wait(d, POLLIN, ms, verb, e);
 	case SSL_ERROR_WANT_WRITE:
-		return dial_wait(d, POLLOUT, ms, verb, e);
+		return client_conn_wait(d, POLLOUT, ms, verb, e);
 	case SSL_ERROR_ZERO_RETURN:
 		return 1;
 	case SSL_ERROR_SYSCALL:
 		if (errno)
-			return err_sys(e, "%s %.120s", verb, dial_name(d->url));
+			return err_sys(e, "%s %.120s", verb, client_conn_name(d->url));
 		return 1;
 	default:
 		return tls_refused(d, verb, e);
 	}
 }
 
-int dial_tls_open(struct dial *d, struct ssl_ctx_st *tls, uint32_t ms, struct err *e)
+int client_conn_tls_open(struct client_conn *d, struct ssl_ctx_st *tls, uint32_t ms, struct err *e)
 {
 	int n, verdict;
 
 	ERR_clear_error();
 	d->ssl = SSL_new(tls);
 	if (!d->ssl || !SSL_set_fd(d->ssl, d->fd) || !expect_name(d->ssl, d->url->host))
-		return err_set(e, ERR_SYS, "TLS with %.120s: %s", dial_name(d->url), tls_why());
+		return err_set(e, ERR_SYS, "TLS with %.120s: %s", client_conn_name(d->url), tls_why());
 	while ((n = tls_do(d, TLS_CONNECT, NULL, 0)) != 1) {
 		verdict = tls_wait(d, n, (int)ms, "connect to", e);
 		if (verdict < 0)
@@ -142,18 +142,18 @@ int dial_tls_open(struct dial *d, struct ssl_ctx_st *tls, uint32_t ms, struct er
 		if (verdict > 0)
 			return err_set(e, ERR_SYS,
 				       "connect to %.120s: it hung up in the TLS handshake",
-				       dial_name(d->url));
+				       client_conn_name(d->url));
 	}
 	return 0;
 }
 
-void dial_tls_close(struct dial *d)
+void client_conn_tls_close(struct client_conn *d)
 {
 	SSL_free(d->ssl);
 	d->ssl = NULL;
 }
 
-ssize_t dial_tls_read_now(struct dial *d, void *out, size_t n, struct err *e)
+ssize_t client_conn_tls_read_now(struct client_conn *d, void *out, size_t n, struct err *e)
 {
 	ssize_t got;
 	int verdict;
@@ -168,7 +168,7 @@ ssize_t dial_tls_read_now(struct dial *d, void *out, size_t n, struct err *e)
 	return verdict < 0 ? -1 : 0;
 }
 
-int dial_tls_write(struct dial *d, const char *p, size_t n, struct err *e)
+int client_conn_tls_write(struct client_conn *d, const char *p, size_t n, struct err *e)
 {
 	while (n > 0) {
 		int sent = tls_do(d, TLS_WRITE, (void *)p, n), verdict;
@@ -182,7 +182,7 @@ int dial_tls_write(struct dial *d, const char *p, size_t n, struct err *e)
 		if (verdict)
 			return verdict < 0 ? -1
 					   : err_set(e, ERR_SYS, "write to %.120s: it hung up",
-						     dial_name(d->url));
+						     client_conn_name(d->url));
 	}
 	return 0;
 }

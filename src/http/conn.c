@@ -55,7 +55,7 @@ void conn_cut(struct http_conn *c, int reset)
 {
 	c->cut = 1;
 	c->reset |= reset != 0;
-	conn_kick(c);
+	conn_schedule(c);
 }
 
 static size_t iov_bytes(const struct iovec *iov, unsigned n)
@@ -94,7 +94,7 @@ void conn_put(struct http_conn *c, const struct iovec *iov, unsigned n)
 		return;
 	conn_account(c, iov_bytes(iov, n));
 	append(c, iov, n, 0);
-	conn_kick(c);
+	conn_schedule(c);
 }
 
 /* libevent would wait for the socket to become writable first, and it nearly always is. So we
@@ -154,7 +154,7 @@ static void tell_over(struct http_conn *c)
 
 static void drop_request(struct http_conn *c)
 {
-	tube_close(c);
+	splice_close(c);
 	if (c->ws)
 		ws_over(c);
 	tell_over(c);
@@ -263,10 +263,10 @@ static int body_step(struct http_conn *c)
 	struct http_req *r = &c->req;
 
 	if (c->body_done) {
-		if (c->end_told || c->how == HTTP_BODY_NONE || tube_holds(c))
+		if (c->end_told || c->how == HTTP_BODY_NONE || splice_holds(c))
 			return 0;
 		c->end_told = 1;
-		tube_close(c);
+		splice_close(c);
 		if (r->on_body_end)
 			r->on_body_end(r);
 		return 1;
@@ -278,7 +278,7 @@ static int body_step(struct http_conn *c)
 	c->expect = 0;
 	if (c->raw)
 		return raw_step(c);
-	return tube_splices(c) ? tube_in(c) : parse_body(c);
+	return splice_possible(c) ? splice_read(c) : parse_body(c);
 }
 
 static int drain_step(struct http_conn *c)
@@ -325,7 +325,7 @@ static int busy_step(struct http_conn *c)
 			c->req.on_eof(&c->req);
 		return 1;
 	}
-	return tube_out(c) || body_step(c) || drain_step(c);
+	return splice_write(c) || body_step(c) || drain_step(c);
 }
 
 static int linger_step(struct http_conn *c)
@@ -361,7 +361,7 @@ static int step(struct http_conn *c)
  * for ever, in the belief that we have only forgotten to take what is there. */
 static void set_reading(struct http_conn *c)
 {
-	int want = !c->eof && evbuffer_get_length(conn_input(c)) < IN_HIGH && !tube_splices(c);
+	int want = !c->eof && evbuffer_get_length(conn_input(c)) < IN_HIGH && !splice_possible(c);
 
 	if (want == c->reading)
 		return;
@@ -379,7 +379,7 @@ static int has_turn(const struct http_conn *c, unsigned steps)
 	       (steps % STEPS_PER_LOOK || !loop_work_is_long(c->req.server->loop));
 }
 
-void conn_go(struct http_conn *c)
+void conn_advance(struct http_conn *c)
 {
 	unsigned steps = 0;
 	int more;
@@ -394,14 +394,14 @@ void conn_go(struct http_conn *c)
 	while (more && has_turn(c, ++steps));
 	c->running = 0;
 	if (c->state != CONN_DEAD && (more || c->then))
-		conn_kick(c);
+		conn_schedule(c);
 	if (c->state != CONN_DEAD)
 		set_reading(c);
 	else if (!c->kicked)
 		conn_free(c);
 }
 
-void conn_kick(struct http_conn *c)
+void conn_schedule(struct http_conn *c)
 {
 	struct kicks *k;
 
@@ -416,7 +416,7 @@ void conn_kick(struct http_conn *c)
 	k->end = &c->next_kicked;
 }
 
-/* conn_go(), or later when the budget was exceeded since the socket became ready. */
+/* conn_advance(), or later when the budget was exceeded since the socket became ready. */
 static void conn_wake(struct http_conn *c)
 {
 	struct loop *l = c->req.server->loop;
@@ -426,11 +426,11 @@ static void conn_wake(struct http_conn *c)
 		return;
 	conn_set_class(c);
 	if (c->late && !was_late) {
-		conn_kick(c);
+		conn_schedule(c);
 		return;
 	}
 	loop_work_begin(l, conn_budget(c));
-	conn_go(c);
+	conn_advance(c);
 	loop_work_end(l);
 }
 
@@ -581,6 +581,6 @@ void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const 
 		s->core->refusing++;
 		c->req.always = s->always ? s->always : "";
 		reply_error(c, 503, why);
-		conn_kick(c);
+		conn_schedule(c);
 	}
 }

@@ -6,8 +6,8 @@
  *                          +---- not HTTP -----+
  *                                              +--last reply out--> LINGER --peer's end--> DEAD
  *
- * Only conn_go() moves a connection along, calls the handler's functions and frees; everything
- * else (replies, writes, events, timeouts) leaves its mark and sees to it that conn_go() runs. So
+ * Only conn_advance() moves a connection along, calls the handler's functions and frees; everything
+ * else (replies, writes, events, timeouts) leaves its mark and sees to it that conn_advance() runs. So
  * no http_...() calls back into the handler that called it, and nothing dies below anybody. */
 #pragma once
 #include "http/arena.h"
@@ -53,7 +53,7 @@ struct http_conn {
 
 	unsigned tls : 1;
 	unsigned handshake : 1; /* of TLS, under way */
-	unsigned running : 1;   /* inside conn_go() */
+	unsigned running : 1;   /* inside conn_advance() */
 	unsigned kicked : 1;
 	unsigned late : 1; /* served after others: its budget was exceeded when conn.c looked last */
 	unsigned reading : 1;
@@ -104,7 +104,7 @@ struct http_conn {
 	uint64_t stamp;     /* when the sweep first saw it wait like this; 0: not yet */
 };
 
-struct kicks { /* connections whose conn_go() is due */
+struct kicks { /* connections whose conn_advance() is due */
 	struct http_core *core;
 	struct timer timer;
 	struct http_conn *first, **end;
@@ -126,8 +126,8 @@ struct http_core {
 /* why: NULL, or the reason for which it is answered 503 and closed. */
 void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const uint8_t key[16],
 	      const char *why);
-void conn_go(struct http_conn *c);
-void conn_kick(struct http_conn *c); /* conn_go(), soon */
+void conn_advance(struct http_conn *c);
+void conn_schedule(struct http_conn *c); /* conn_advance(), soon */
 struct loop_budget *conn_budget(const struct http_conn *c); /* whom its work is charged to; NULL: nobody */
 void conn_set_class(struct http_conn *c); /* before or after others, by its budget */
 void conn_cut(struct http_conn *c, int reset);
@@ -151,16 +151,16 @@ void reply_error(struct http_conn *c, int status, const char *why);
 void reply_switch(struct http_conn *c); /* 101: from here on it is not HTTP */
 
 /* tube.c */
-void tube_close(struct http_conn *c);             /* fine without one */
-int tube_splices(const struct http_conn *c);      /* the body of the request comes by tube_in() */
-int tube_in(struct http_conn *c);                 /* 1: go on */
-void tube_take(struct http_conn *c, const char *bytes, size_t n); /* the same from the parser */
-int tube_holds(const struct http_conn *c);        /* some of that is not in the pipe yet */
-int tube_out(struct http_conn *c);                /* of the reply; 1: go on */
-int tube_is_stuck(const struct http_conn *c);     /* the peer takes nothing */
+void splice_close(struct http_conn *c);             /* fine without one */
+int splice_possible(const struct http_conn *c);      /* the body of the request comes by splice_read() */
+int splice_read(struct http_conn *c);                 /* 1: go on */
+void splice_take(struct http_conn *c, const char *bytes, size_t n); /* the same from the parser */
+int splice_holds(const struct http_conn *c);        /* some of that is not in the pipe yet */
+int splice_write(struct http_conn *c);                /* of the reply; 1: go on */
+int splice_is_stuck(const struct http_conn *c);     /* the peer takes nothing */
 
 /* sweep.c */
-void sweep_conn(struct http_conn *c, uint64_t now);
+void conn_check_timeout(struct http_conn *c, uint64_t now);
 
 /* server.c */
 const char *server_date(struct http_server *s);

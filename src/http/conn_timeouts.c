@@ -51,7 +51,7 @@ static void sweep_busy(struct http_conn *c, uint64_t now)
 {
 	if (has_hung_up(c)) {
 		conn_cut(c, 0);
-	} else if (conn_waiting(c) > 0 || tube_is_stuck(c)) {
+	} else if (conn_waiting(c) > 0 || splice_is_stuck(c)) {
 		if (send_stalled(c, now))
 			conn_cut(c, 1);
 	} else if (!c->body_done && !c->paused && !c->raw && (c->discard || c->how != HTTP_BODY_NONE)) {
@@ -61,13 +61,13 @@ static void sweep_busy(struct http_conn *c, uint64_t now)
 			reply_error(c, 408, "the body comes too slowly");
 		else
 			return;
-		conn_kick(c);
+		conn_schedule(c);
 	} else {
 		c->stamp = c->rate_at = 0; /* the handler's turn */
 	}
 }
 
-void sweep_conn(struct http_conn *c, uint64_t now)
+void conn_check_timeout(struct http_conn *c, uint64_t now)
 {
 	const struct http_limits *l = &c->req.server->limits;
 	int leaving = c->req.server->draining;
@@ -87,7 +87,7 @@ void sweep_conn(struct http_conn *c, uint64_t now)
 		if (now - c->req.began_ms >= l->head_ms) {
 			c->req.server->bad_requests++;
 			reply_error(c, 408, "the head of the request did not come to an end");
-			conn_kick(c);
+			conn_schedule(c);
 		}
 		break;
 	case CONN_BUSY:

@@ -117,7 +117,7 @@ static int saw_body(llhttp_t *p, const char *at, size_t n)
 		return HPE_USER;
 	}
 	if (c->tube)
-		tube_take(c, at, n);
+		splice_take(c, at, n);
 	else if (c->how == HTTP_BODY_WHOLE)
 		buf_add(&r->body, at, n);
 	else if (r->on_body)

@@ -162,12 +162,12 @@ static void begin_reply(struct http_conn *c, int status)
 
 static void done(struct http_conn *c)
 {
-	tube_close(c);
+	splice_close(c);
 	c->reply = REPLY_DONE;
 	c->discard = !c->body_done && c->req.keep_alive;
 	c->paused = 0;
 	c->stamp = 0;
-	conn_kick(c);
+	conn_schedule(c);
 }
 
 static void grow_set(struct http_conn *c, size_t n)
@@ -301,7 +301,7 @@ int http_write(struct http_req *r, const void *bytes, size_t n)
 
 size_t http_waiting(const struct http_req *r)
 {
-	return conn_waiting(r->conn) + (size_t)tube_is_stuck(r->conn);
+	return conn_waiting(r->conn) + (size_t)splice_is_stuck(r->conn);
 }
 
 void http_end(struct http_req *r)

@@ -165,7 +165,7 @@ void http_charge(struct http_req *r, struct loop_budget *b, void (*then)(struct 
 		loop_work_charge(l, b);
 	}
 	if (loop_budget_exceeded(b) && !loop_work_is_late(l))
-		http_continue(r, then); /* conn_go() stops here and continues after others */
+		http_continue(r, then); /* conn_advance() stops here and continues after others */
 	else
 		then(r);
 }
@@ -173,7 +173,7 @@ void http_charge(struct http_req *r, struct loop_budget *b, void (*then)(struct 
 void http_continue(struct http_req *r, void (*then)(struct http_req *r))
 {
 	r->conn->then = then;
-	conn_kick(r->conn);
+	conn_schedule(r->conn);
 }
 
 /* ---- the body ---- */
@@ -189,7 +189,7 @@ void http_want_body(struct http_req *r, enum http_body how, uint64_t max)
 	c->body_max = how == HTTP_BODY_STREAM && max == 0 ? UINT64_MAX : max;
 	if (how != HTTP_BODY_NONE && r->length != UINT64_MAX && r->length > c->body_max)
 		reply_error(c, 413, "the body is larger than this request may have");
-	conn_kick(c);
+	conn_schedule(c);
 }
 
 void http_body_rate(struct http_req *r, uint32_t bytes_per_s)
@@ -211,5 +211,5 @@ void http_resume(struct http_req *r)
 {
 	r->conn->paused = 0;
 	r->conn->stamp = r->conn->rate_at = 0;
-	conn_kick(r->conn);
+	conn_schedule(r->conn);
 }

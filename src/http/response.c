@@ -8,12 +8,12 @@
 enum { HEAD_MAX = 64 << 10 };
 #define TOKEN "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~" /* in lower case */
 
-static struct answer *of(llhttp_t *p)
+static struct response *of(llhttp_t *p)
 {
 	return p->data;
 }
 
-static int add(struct answer *a, const char *at, size_t n)
+static int add(struct response *a, const char *at, size_t n)
 {
 	if (a->text.len + n > HEAD_MAX) {
 		a->why = "its head is too long";
@@ -25,7 +25,7 @@ static int add(struct answer *a, const char *at, size_t n)
 
 static int saw_name(llhttp_t *p, const char *at, size_t n)
 {
-	struct answer *a = of(p);
+	struct response *a = of(p);
 
 	return a->head_done ? 0 : add(a, at, n);
 }
@@ -33,7 +33,7 @@ static int saw_name(llhttp_t *p, const char *at, size_t n)
 /* The text so far is the name; the value begins behind its NUL. */
 static int saw_name_end(llhttp_t *p)
 {
-	struct answer *a = of(p);
+	struct response *a = of(p);
 	unsigned i = a->out->nheaders;
 
 	if (a->head_done)
@@ -50,7 +50,7 @@ static int saw_name_end(llhttp_t *p)
 
 static int saw_value_end(llhttp_t *p)
 {
-	struct answer *a = of(p);
+	struct response *a = of(p);
 	unsigned i = a->out->nheaders;
 
 	if (a->head_done)
@@ -64,7 +64,7 @@ static int saw_value_end(llhttp_t *p)
 }
 
 /* How long the body is must have one answer, whoever reads it. llhttp lets some pass that have two. */
-static const char *framing(const struct answer *a, const llhttp_t *p)
+static const char *framing(const struct response *a, const llhttp_t *p)
 {
 	unsigned lengths = 0, encodings = 0;
 
@@ -89,7 +89,7 @@ static const char *framing(const struct answer *a, const llhttp_t *p)
 
 static int saw_head_end(llhttp_t *p)
 {
-	struct answer *a = of(p);
+	struct response *a = of(p);
 	struct http_answer *out = a->out;
 
 	out->status = p->status_code;
@@ -124,7 +124,7 @@ static int saw_head_end(llhttp_t *p)
 
 static int saw_body(llhttp_t *p, const char *at, size_t n)
 {
-	struct answer *a = of(p);
+	struct response *a = of(p);
 
 	if (a->on_body) {
 		a->ended = a->on_body(a->user, at, n) != 0;
@@ -140,7 +140,7 @@ static int saw_body(llhttp_t *p, const char *at, size_t n)
 
 static int saw_end(llhttp_t *p)
 {
-	struct answer *a = of(p);
+	struct response *a = of(p);
 
 	a->done = a->head_done;
 	if (!a->done) {
@@ -160,7 +160,7 @@ static const llhttp_settings_t settings = {
 	.on_message_complete = saw_end,
 };
 
-void answer_init(struct answer *a, struct http_answer *out)
+void response_init(struct response *a, struct http_answer *out)
 {
 	memset(out, 0, sizeof(*out));
 	memset(a, 0, sizeof(*a));
@@ -170,12 +170,12 @@ void answer_init(struct answer *a, struct http_answer *out)
 	a->parser.data = a;
 }
 
-void answer_fini(struct answer *a)
+void response_fini(struct response *a)
 {
 	buf_fini(&a->text);
 }
 
-ssize_t answer_feed(struct answer *a, const char *bytes, size_t n)
+ssize_t response_feed(struct response *a, const char *bytes, size_t n)
 {
 	llhttp_errno_t err = llhttp_execute(&a->parser, bytes, n);
 
@@ -190,7 +190,7 @@ ssize_t answer_feed(struct answer *a, const char *bytes, size_t n)
 	return -1;
 }
 
-int answer_end(struct answer *a)
+int response_end(struct response *a)
 {
 	if (!a->head_done || llhttp_finish(&a->parser) != HPE_OK) {
 		/* llhttp asks saw_end(), and that one pauses */

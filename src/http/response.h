@@ -7,7 +7,7 @@
 
 #include <llhttp.h>
 
-struct answer {
+struct response {
 	llhttp_t parser;
 	struct http_answer *out;
 	struct buf text; /* names and values, each with a NUL behind it */
@@ -26,9 +26,9 @@ struct answer {
 	const char *why;
 };
 
-void answer_init(struct answer *a, struct http_answer *out);
-void answer_fini(struct answer *a);
+void response_init(struct response *a, struct http_answer *out);
+void response_fini(struct response *a);
 /* Bytes used, or -1 with a->why; a->done and a->ended say when it is enough. */
-ssize_t answer_feed(struct answer *a, const char *bytes, size_t n);
+ssize_t response_feed(struct response *a, const char *bytes, size_t n);
 /* The peer has closed: 0 if that is how this answer ends. */
-int answer_end(struct answer *a);
+int response_end(struct response *a);

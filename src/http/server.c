@@ -80,7 +80,7 @@ static void sweep(struct timer *t)
 
 	/* Nothing is freed here: the marks that are left are acted upon by the kick. */
 	for (struct http_conn *c = s->conns; c; c = c->next)
-		sweep_conn(c, now);
+		conn_check_timeout(c, now);
 	for (struct http_listener *l = s->listeners; l; l = l->next)
 		watch_want(&l->watch,
 			   LOOP_READ); /* one that had run out of descriptors tries again */
@@ -112,11 +112,11 @@ static void run_kicked(struct timer *t)
 
 		more = c != last;
 		if (!is_late && loop_budget_exceeded(conn_budget(c))) {
-			conn_kick(c);
+			conn_schedule(c);
 			continue;
 		}
 		loop_work_begin(l, conn_budget(c));
-		conn_go(c);
+		conn_advance(c);
 		loop_work_end(l);
 		more = more && !(is_late && now_ns() - began >= LOOP_SLICE_NS);
 	}
@@ -299,7 +299,7 @@ void http_drain(struct http_server *s)
 	for (struct http_conn *c = s->conns; c; c = c->next) {
 		if (c->state == CONN_WS)
 			ws_close(c->ws, 1001, "the server is leaving");
-		conn_kick(c);
+		conn_schedule(c);
 	}
 }
 

@@ -27,7 +27,7 @@ struct tube {
 	int copies; /* these two do not splice */
 };
 
-void tube_close(struct http_conn *c)
+void splice_close(struct http_conn *c)
 {
 	struct tube *t = c->tube;
 
@@ -84,7 +84,7 @@ static void set_broken(struct tube *t)
 	wait_for(t, 0, 0);
 }
 
-int tube_splices(const struct http_conn *c)
+int splice_possible(const struct http_conn *c)
 {
 	const struct tube *t = c->tube;
 
@@ -113,7 +113,7 @@ static int in_failed(struct tube *t, int err)
 	return 0;
 }
 
-int tube_in(struct http_conn *c)
+int splice_read(struct http_conn *c)
 {
 	struct tube *t = c->tube;
 	ssize_t n = splice(c->fd, NULL, t->pipe.fd, NULL, part(c->req.length - c->body_got, PART),
@@ -134,7 +134,7 @@ int tube_in(struct http_conn *c)
 	return c->body_done;
 }
 
-int tube_holds(const struct http_conn *c)
+int splice_holds(const struct http_conn *c)
 {
 	return c->tube && c->tube->rest_at < c->tube->rest.len;
 }
@@ -149,10 +149,10 @@ static size_t give(struct tube *t, const char *bytes, size_t n)
 	return w < 0 ? 0 : (size_t)w;
 }
 
-void tube_take(struct http_conn *c, const char *bytes, size_t n)
+void splice_take(struct http_conn *c, const char *bytes, size_t n)
 {
 	struct tube *t = c->tube;
-	size_t taken = t->broken || tube_holds(c) ? 0 : give(t, bytes, n);
+	size_t taken = t->broken || splice_holds(c) ? 0 : give(t, bytes, n);
 
 	if (taken == n || t->broken)
 		return;
@@ -171,7 +171,7 @@ static void flush_rest(struct tube *t)
 
 /* ---- out ---- */
 
-int tube_is_stuck(const struct http_conn *c)
+int splice_is_stuck(const struct http_conn *c)
 {
 	return c->tube && c->tube->out && c->tube->sock.wants;
 }
@@ -213,7 +213,7 @@ static int out_failed(struct tube *t, int err)
 	return 0;
 }
 
-int tube_out(struct http_conn *c)
+int splice_write(struct http_conn *c)
 {
 	struct tube *t = c->tube;
 	uint32_t high = c->req.server->limits.out_high;
@@ -251,18 +251,18 @@ static void pipe_ready(struct watch *w, unsigned what)
 
 	(void)what;
 	if (!t->out) {
-		if (tube_holds(c))
+		if (splice_holds(c))
 			flush_rest(t);
-		if (!tube_holds(c) && !t->broken)
+		if (!splice_holds(c) && !t->broken)
 			set_full(t, 0);
 	}
-	conn_go(c);
+	conn_advance(c);
 }
 
 static void sock_ready(struct watch *w, unsigned what)
 {
 	(void)what;
-	conn_go(loop_owner(w, struct tube, sock)->conn);
+	conn_advance(loop_owner(w, struct tube, sock)->conn);
 }
 
 static void open_tube(struct http_conn *c, int take_fd, int out)
@@ -275,7 +275,7 @@ static void open_tube(struct http_conn *c, int take_fd, int out)
 	t->pipe.budget = t->sock.budget = conn_budget(c);
 	(void)!fcntl(take_fd, F_SETFL, fcntl(take_fd, F_GETFL) | O_NONBLOCK);
 	c->tube = t;
-	conn_kick(c);
+	conn_schedule(c);
 }
 
 void http_stream_pipe(struct http_req *r, int take_fd)

@@ -174,7 +174,7 @@ static const char *why_not(const struct upstream *u)
 
 static void feed(struct upstream *u, const char *bytes, size_t n)
 {
-	ssize_t used = answer_feed(&u->answer, bytes, n);
+	ssize_t used = response_feed(&u->answer, bytes, n);
 
 	if (used < 0) {
 		finish(u, why_not(u));
@@ -197,7 +197,7 @@ static void ended(struct upstream *u)
 {
 	if (u->raw) {
 		finish(u, NULL);
-	} else if (answer_end(&u->answer) < 0) {
+	} else if (response_end(&u->answer) < 0) {
 		finish(u, why_not(u));
 	} else {
 		u->until_close = 1;
@@ -256,7 +256,7 @@ void upstream_init(struct upstream *u, struct loop *l, int take_fd, uint32_t hea
 	u->on = on;
 	u->head_ms = head_ms;
 	u->moved_ms = loop_now_ms();
-	answer_init(&u->answer, &u->got);
+	response_init(&u->answer, &u->got);
 	u->answer.on_head = saw_head;
 	u->answer.on_body = saw_body;
 	u->answer.user = u;
@@ -278,7 +278,7 @@ void upstream_close(struct upstream *u)
 		return;
 	hang_up(u);
 	buf_fini(&u->out);
-	answer_fini(&u->answer);
+	response_fini(&u->answer);
 	http_answer_fini(&u->got);
 	u->on = NULL;
 }

@@ -31,7 +31,7 @@ struct upstream {
 	struct timer clock;
 	int fd; /* -1: closed */
 	const struct upstream_events *on;
-	struct answer answer;
+	struct response answer;
 	struct http_answer got;
 	const char *not_taken;
 	struct buf out; /* of the question: what the server has not taken, from out_at on */

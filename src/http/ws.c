@@ -10,7 +10,7 @@ enum { CLOSE_MS = 2000 }; /* for the peer to answer our close */
 
 struct ws {
 	struct http_conn *conn;
-	struct wsmsg msg;
+	struct ws_codec msg;
 	struct ws_events on;
 	void *user;
 	int full, paused, heard;
@@ -51,7 +51,7 @@ static void message(void *user, int opcode, const char *bytes, size_t n)
 		w->on.on_binary(w, bytes, n);
 }
 
-static const struct wsmsg_owner owner = { .take = take, .put = put, .on_message = message };
+static const struct ws_codec_owner owner = { .take = take, .put = put, .on_message = message };
 
 /* ---- the handshake ---- */
 
@@ -87,7 +87,7 @@ struct ws *http_ws(struct http_req *r, const char *protocol, size_t message_max,
 	if (!w)
 		abort();
 	*w = (struct ws){ .conn = c, .on = *on, .user = user };
-	wsmsg_init(&w->msg, 0, message_max, &owner, w);
+	ws_codec_init(&w->msg, 0, message_max, &owner, w);
 	ws_accept_key(http_header(r, "sec-websocket-key"), accept);
 	http_set(r, "Upgrade", "websocket");
 	http_set(r, "Sec-WebSocket-Accept", "%s", accept);
@@ -96,7 +96,7 @@ struct ws *http_ws(struct http_req *r, const char *protocol, size_t message_max,
 	reply_switch(c);
 	c->ws = w;
 	c->state = CONN_WS;
-	conn_kick(c);
+	conn_schedule(c);
 	if (r->server->draining)
 		ws_close(w, 1001, "the server is leaving");
 	return w;
@@ -118,7 +118,7 @@ static int send_message(struct ws *w, int opcode, const struct iovec *iov, unsig
 {
 	struct http_conn *c = w->conn;
 
-	wsmsg_send(&w->msg, opcode, iov, n);
+	ws_codec_send(&w->msg, opcode, iov, n);
 	if (conn_waiting(c) > c->req.server->limits.out_high)
 		conn_flush(c);
 	w->full |= conn_waiting(c) > c->req.server->limits.out_high; /* until on_drain() */
@@ -148,14 +148,14 @@ void ws_pause(struct ws *w)
 void ws_resume(struct ws *w)
 {
 	w->paused = 0;
-	conn_kick(w->conn);
+	conn_schedule(w->conn);
 }
 
 void ws_close(struct ws *w, uint16_t code, const char *reason)
 {
-	wsmsg_close(&w->msg, code, reason);
+	ws_codec_close(&w->msg, code, reason);
 	w->paused = 0; /* its answer has to be read */
-	conn_kick(w->conn);
+	conn_schedule(w->conn);
 }
 
 /* ---- conn.c's side ---- */
@@ -169,7 +169,7 @@ int ws_go(struct http_conn *c)
 		c->state = CONN_DEAD;
 		return 0;
 	}
-	if (wsmsg_over(&w->msg)) {
+	if (ws_codec_over(&w->msg)) {
 		if (conn_waiting(c) == 0)
 			conn_close(c);
 		return conn_waiting(c) == 0;
@@ -183,7 +183,7 @@ int ws_go(struct http_conn *c)
 	/* Who does not take our pongs may not send more pings. */
 	if (w->paused || conn_waiting(c) > c->req.server->limits.out_high)
 		return 0;
-	if (wsmsg_read(&w->msg) || wsmsg_over(&w->msg))
+	if (ws_codec_read(&w->msg) || ws_codec_over(&w->msg))
 		return 1;
 	if (c->eof)
 		c->state = CONN_DEAD;
@@ -197,7 +197,7 @@ void ws_over(struct http_conn *c)
 	if (w->on.on_close)
 		w->on.on_close(w);
 	c->ws = NULL;
-	wsmsg_fini(&w->msg);
+	ws_codec_fini(&w->msg);
 	free(w);
 }
 
@@ -218,6 +218,6 @@ void ws_tick(struct http_conn *c, uint64_t now)
 		conn_cut(c, 0);
 	} else if (now - w->pinged_ms >= l->ws_ping_ms) {
 		w->pinged_ms = now;
-		wsmsg_send(&w->msg, WS_PING, NULL, 0);
+		ws_codec_send(&w->msg, WS_PING, NULL, 0);
 	}
 }

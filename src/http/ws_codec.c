@@ -12,19 +12,19 @@ enum { KEEP_MAX = 64 << 10 }; /* memory of a message that the next one may have 
 
 static ssize_t feed(uint8_t *out, size_t n, int flags, void *arg)
 {
-	struct wsmsg *m = arg;
+	struct ws_codec *m = arg;
 	size_t got = m->owner->take(m->user, out, n);
 
 	(void)flags;
 	return got > 0 ? (ssize_t)got : -1;
 }
 
-void wsmsg_init(struct wsmsg *m, int is_client, size_t message_max, const struct wsmsg_owner *owner,
+void ws_codec_init(struct ws_codec *m, int is_client, size_t message_max, const struct ws_codec_owner *owner,
 		void *user)
 {
 	struct wslay_frame_callbacks callbacks = { .recv_callback = feed };
 
-	*m = (struct wsmsg){
+	*m = (struct ws_codec){
 		.owner = owner,
 		.user = user,
 		.is_client = is_client,
@@ -35,7 +35,7 @@ void wsmsg_init(struct wsmsg *m, int is_client, size_t message_max, const struct
 		abort();
 }
 
-void wsmsg_fini(struct wsmsg *m)
+void ws_codec_fini(struct ws_codec *m)
 {
 	if (m->frames)
 		wslay_frame_context_free(m->frames);
@@ -106,7 +106,7 @@ static size_t frame_head(uint8_t out[14], int opcode, size_t n, int masked)
 	return at;
 }
 
-static void send_masked(struct wsmsg *m, uint8_t *head, size_t head_len, const struct iovec *iov,
+static void send_masked(struct ws_codec *m, uint8_t *head, size_t head_len, const struct iovec *iov,
 			unsigned n)
 {
 	struct buf all = { 0 };
@@ -127,7 +127,7 @@ static void send_masked(struct wsmsg *m, uint8_t *head, size_t head_len, const s
 	buf_fini(&all);
 }
 
-void wsmsg_send(struct wsmsg *m, int opcode, const struct iovec *iov, unsigned n)
+void ws_codec_send(struct ws_codec *m, int opcode, const struct iovec *iov, unsigned n)
 {
 	enum { PIECES = 15 };
 	struct iovec all[PIECES + 1];
@@ -151,27 +151,27 @@ void wsmsg_send(struct wsmsg *m, int opcode, const struct iovec *iov, unsigned n
 	}
 }
 
-void wsmsg_close(struct wsmsg *m, uint16_t code, const char *reason)
+void ws_codec_close(struct ws_codec *m, uint16_t code, const char *reason)
 {
 	uint16_t be = htobe16(code);
 	size_t n = reason ? strlen(reason) : 0;
 	struct iovec iov[2] = { { &be, 2 }, { (void *)reason, n < 123 ? n : 123 } };
 
-	wsmsg_send(m, WS_CLOSE, iov, code ? 2 : 0);
+	ws_codec_send(m, WS_CLOSE, iov, code ? 2 : 0);
 	m->close_sent = 1;
 }
 
 /* ---- in ---- */
 
-int wsmsg_over(const struct wsmsg *m)
+int ws_codec_over(const struct ws_codec *m)
 {
 	return m->close_got && m->close_sent;
 }
 
 /* The peer broke a rule. It is told which kind, and not listened to any more. */
-static int fail(struct wsmsg *m, uint16_t code)
+static int fail(struct ws_codec *m, uint16_t code)
 {
-	wsmsg_close(m, code, NULL);
+	ws_codec_close(m, code, NULL);
 	m->close_got = 1;
 	m->close_code = code;
 	return 0;
@@ -182,7 +182,7 @@ static int is_control(int opcode)
 	return opcode >= WS_CLOSE;
 }
 
-static int begin_frame(struct wsmsg *m, const struct wslay_frame_iocb *f)
+static int begin_frame(struct ws_codec *m, const struct wslay_frame_iocb *f)
 {
 	if (f->rsv || f->mask == m->is_client || f->opcode > WS_PONG ||
 	    (f->opcode > WS_BINARY && f->opcode < WS_CLOSE))
@@ -211,7 +211,7 @@ static int is_close_code(unsigned code)
 	       (code >= 3000 && code <= 4999);
 }
 
-static int got_close(struct wsmsg *m)
+static int got_close(struct ws_codec *m)
 {
 	struct utf8 u = { 0 };
 	unsigned code = m->control_len >= 2 ? (unsigned)m->control[0] << 8 | m->control[1] : 0;
@@ -222,22 +222,22 @@ static int got_close(struct wsmsg *m)
 		return fail(m, 1007);
 	m->close_got = 1;
 	m->close_code = code ? (uint16_t)code : 1005;
-	wsmsg_close(m, (uint16_t)code, NULL);
+	ws_codec_close(m, (uint16_t)code, NULL);
 	return 0;
 }
 
-static int end_control(struct wsmsg *m, int opcode)
+static int end_control(struct ws_codec *m, int opcode)
 {
 	struct iovec same = { m->control, m->control_len };
 
 	if (opcode == WS_CLOSE)
 		return got_close(m);
 	if (opcode == WS_PING)
-		wsmsg_send(m, WS_PONG, &same, 1);
+		ws_codec_send(m, WS_PONG, &same, 1);
 	return 1;
 }
 
-static int end_message(struct wsmsg *m)
+static int end_message(struct ws_codec *m)
 {
 	int opcode = m->opcode;
 
@@ -252,7 +252,7 @@ static int end_message(struct wsmsg *m)
 	return 1;
 }
 
-int wsmsg_read(struct wsmsg *m)
+int ws_codec_read(struct ws_codec *m)
 {
 	struct wslay_frame_iocb f = { 0 };
 	ssize_t n;

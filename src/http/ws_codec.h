@@ -20,16 +20,16 @@ struct utf8 { /* a check that can stop in the middle of a character */
 	uint8_t need, low, high;
 };
 
-struct wsmsg_owner {
+struct ws_codec_owner {
 	size_t (*take)(void *user, void *out, size_t n); /* bytes that have come; 0: none */
 	void (*put)(void *user, const struct iovec *iov, unsigned n);
 	void (*on_message)(void *user, int opcode, const char *bytes,
 			   size_t n); /* with a NUL behind it */
 };
 
-struct wsmsg {
+struct ws_codec {
 	struct wslay_frame_context *frames;
-	const struct wsmsg_owner *owner;
+	const struct ws_codec_owner *owner;
 	void *user;
 	int is_client;
 	size_t message_max;
@@ -46,15 +46,15 @@ struct wsmsg {
 	uint16_t close_code; /* what the peer said, 1005 if nothing; or why we ended it */
 };
 
-void wsmsg_init(struct wsmsg *m, int is_client, size_t message_max, const struct wsmsg_owner *owner,
+void ws_codec_init(struct ws_codec *m, int is_client, size_t message_max, const struct ws_codec_owner *owner,
 		void *user);
-void wsmsg_fini(struct wsmsg *m);
+void ws_codec_fini(struct ws_codec *m);
 /* 1: something was read, ask again; 0: nothing there, or nothing more wanted. Calls on_message(). */
-int wsmsg_read(struct wsmsg *m);
+int ws_codec_read(struct ws_codec *m);
 /* One whole message or control frame. Nothing after a close. */
-void wsmsg_send(struct wsmsg *m, int opcode, const struct iovec *iov, unsigned n);
-void wsmsg_close(struct wsmsg *m, uint16_t code, const char *reason); /* code 0: without one */
-int wsmsg_over(const struct wsmsg *m); /* both have said so, or the peer broke the rules */
+void ws_codec_send(struct ws_codec *m, int opcode, const struct iovec *iov, unsigned n);
+void ws_codec_close(struct ws_codec *m, uint16_t code, const char *reason); /* code 0: without one */
+int ws_codec_over(const struct ws_codec *m); /* both have said so, or the peer broke the rules */
 
 /* 0: no longer UTF-8. Complete when need is 0. */
 int utf8_feed(struct utf8 *u, const void *bytes, size_t n);

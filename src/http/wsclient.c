@@ -11,10 +11,10 @@
 #include <string.h>
 
 struct wsclient {
-	struct dial_url url;
-	struct dial dial;
+	struct client_conn_url url;
+	struct client_conn dial;
 	struct ssl_ctx_st *tls;
-	struct wsmsg msg;
+	struct ws_codec msg;
 	struct wsclient_events on;
 	void *user;
 	struct buf early; /* frames that came with the handshake */
@@ -39,7 +39,7 @@ static size_t take(void *user, void *out, size_t n)
 	}
 	if (w->at_end || w->failed)
 		return 0;
-	got = dial_read_now(&w->dial, out, n, &w->why);
+	got = client_conn_read_now(&w->dial, out, n, &w->why);
 	w->at_end = got == 0;
 	w->failed |= got == -1;
 	return got > 0 ? (size_t)got : 0;
@@ -50,7 +50,7 @@ static void put(void *user, const struct iovec *iov, unsigned n)
 	struct wsclient *w = user;
 
 	for (unsigned i = 0; i < n && !w->failed; i++)
-		w->failed = dial_write(&w->dial, iov[i].iov_base, iov[i].iov_len, &w->why) < 0;
+		w->failed = client_conn_write(&w->dial, iov[i].iov_base, iov[i].iov_len, &w->why) < 0;
 }
 
 static void message(void *user, int opcode, const char *bytes, size_t n)
@@ -63,7 +63,7 @@ static void message(void *user, int opcode, const char *bytes, size_t n)
 		w->on.on_binary(w->user, bytes, n);
 }
 
-static const struct wsmsg_owner owner = { .take = take, .put = put, .on_message = message };
+static const struct ws_codec_owner owner = { .take = take, .put = put, .on_message = message };
 
 /* ---- the handshake ---- */
 
@@ -89,22 +89,22 @@ static int ask(struct wsclient *w, const char *target, const struct http_header 
 		buf_printf(&head, "%s: %s\r\n", headers[i].name, headers[i].value);
 	}
 	buf_puts(&head, "\r\n");
-	return dial_write(&w->dial, head.p, head.len, e);
+	return client_conn_write(&w->dial, head.p, head.len, e);
 }
 
 /* The answer, whole if it is a refusal. What follows a 101 is the first frame. */
-static int hear(struct wsclient *w, struct answer *a, struct err *e)
+static int hear(struct wsclient *w, struct response *a, struct err *e)
 {
 	char bytes[4096];
 
 	while (!a->done) {
-		ssize_t n = dial_read(&w->dial, bytes, sizeof(bytes), e), used;
+		ssize_t n = client_conn_read(&w->dial, bytes, sizeof(bytes), e), used;
 
 		if (n < 0)
 			return -1;
-		if (n == 0 && answer_end(a) == 0)
+		if (n == 0 && response_end(a) == 0)
 			return 0;
-		used = n > 0 ? answer_feed(a, bytes, (size_t)n) : -1;
+		used = n > 0 ? response_feed(a, bytes, (size_t)n) : -1;
 		if (used < 0)
 			return err_set(e, ERR_SYS, "%.120s: %.80s", w->url.header,
 				       a->why ? a->why : "this is not HTTP");
@@ -133,11 +133,11 @@ static int handshake(struct wsclient *w, const char *target, const struct http_h
 		     struct err *e)
 {
 	struct http_answer said;
-	struct answer a;
+	struct response a;
 	char key[25];
 	int failed;
 
-	answer_init(&a, &said);
+	response_init(&a, &said);
 	a.body_max = 1 << 20;
 	failed = ask(w, target, headers, nheaders, protocol, key, e) < 0 || hear(w, &a, e) < 0;
 	if (!failed) {
@@ -150,15 +150,15 @@ static int handshake(struct wsclient *w, const char *target, const struct http_h
 		}
 	}
 	http_answer_fini(&said);
-	answer_fini(&a);
+	response_fini(&a);
 	return failed ? -1 : 0;
 }
 
 static void ws_free(struct wsclient *w)
 {
-	dial_close(&w->dial);
+	client_conn_close(&w->dial);
 	tls_free(w->tls);
-	wsmsg_fini(&w->msg);
+	ws_codec_fini(&w->msg);
 	buf_fini(&w->early);
 	free(w);
 }
@@ -166,11 +166,11 @@ static void ws_free(struct wsclient *w)
 static int dial_for(struct wsclient *w, const char *base, const struct http_client_options *o,
 		    struct err *e)
 {
-	if (dial_url_parse(base, &w->url, e) < 0)
+	if (client_conn_url_parse(base, &w->url, e) < 0)
 		return -1;
-	if (w->url.kind == DIAL_TLS && tls_client(o ? o->ca_file : NULL, &w->tls, e) < 0)
+	if (w->url.kind == CLIENT_CONN_TLS && tls_client(o ? o->ca_file : NULL, &w->tls, e) < 0)
 		return -1;
-	return dial_open(&w->dial, &w->url, w->tls, o && o->connect_ms ? o->connect_ms : 10000, e);
+	return client_conn_open(&w->dial, &w->url, w->tls, o && o->connect_ms ? o->connect_ms : 10000, e);
 }
 
 int wsclient_open(const char *base, const struct http_client_options *o, const char *target,
@@ -195,7 +195,7 @@ int wsclient_open(const char *base, const struct http_client_options *o, const c
 		ws_free(w);
 		return 1;
 	}
-	wsmsg_init(&w->msg, 1, message_max, &owner, w);
+	ws_codec_init(&w->msg, 1, message_max, &owner, w);
 	*out_ws = w;
 	return 0;
 }
@@ -209,7 +209,7 @@ int wsclient_fd(const struct wsclient *w)
 
 static int send_message(struct wsclient *w, int opcode, const void *bytes, size_t n, struct err *e)
 {
-	wsmsg_send(&w->msg, opcode, &(struct iovec){ (void *)bytes, n }, 1);
+	ws_codec_send(&w->msg, opcode, &(struct iovec){ (void *)bytes, n }, 1);
 	if (w->failed)
 		*e = w->why;
 	return w->failed ? -1 : 0;
@@ -227,9 +227,9 @@ int wsclient_binary(struct wsclient *w, const void *bytes, size_t n, struct err 
 
 int wsclient_take(struct wsclient *w, struct err *e)
 {
-	while (wsmsg_read(&w->msg))
+	while (ws_codec_read(&w->msg))
 		;
-	if (wsmsg_over(&w->msg) || w->at_end)
+	if (ws_codec_over(&w->msg) || w->at_end)
 		return 0;
 	if (w->failed)
 		*e = w->why;
@@ -246,6 +246,6 @@ void wsclient_close(struct wsclient *w, uint16_t code)
 	if (!w)
 		return;
 	if (!w->failed && !w->at_end)
-		wsmsg_close(&w->msg, code, NULL);
+		ws_codec_close(&w->msg, code, NULL);
 	ws_free(w);
 }

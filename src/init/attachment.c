@@ -13,35 +13,35 @@
 
 enum { FRAMES_A_TURN = 4, CHANNEL = 2, TELL_NS = 1000000, TELL_LONE_NS = 2500000 };
 
-static LAZY struct view views[VIEW_MAX];
+static LAZY struct attachment views[ATTACHMENT_MAX];
 
-struct view *view_find(struct exec *x, const struct conn *c)
+struct attachment *attachment_find(struct exec *x, const struct conn *c)
 {
-	struct view *v = x->views;
+	struct attachment *v = x->views;
 
 	while (v && v->conn != c)
 		v = v->next;
 	return v;
 }
 
-struct view *view_attach(struct exec *x, struct conn *c)
+struct attachment *attachment_add(struct exec *x, struct conn *c)
 {
-	struct view *v = view_find(x, c);
+	struct attachment *v = attachment_find(x, c);
 	int i;
 
-	for (i = 0; !v && i < VIEW_MAX; i++) {
+	for (i = 0; !v && i < ATTACHMENT_MAX; i++) {
 		if (views[i].conn)
 			continue;
 		v = &views[i];
-		*v = (struct view){ .conn = c, .next = x->views };
+		*v = (struct attachment){ .conn = c, .next = x->views };
 		x->views = v;
 	}
 	return v;
 }
 
-static void detach(struct exec *x, struct view *v)
+static void detach(struct exec *x, struct attachment *v)
 {
-	struct view **link = &x->views;
+	struct attachment **link = &x->views;
 
 	while (*link != v)
 		link = &(*link)->next;
@@ -51,37 +51,37 @@ static void detach(struct exec *x, struct view *v)
 		exec_due(x); /* it may have been the slow one */
 }
 
-void view_detach_all(struct exec *x)
+void attachment_detach_all(struct exec *x)
 {
 	while (x->views)
 		detach(x, x->views);
 }
 
-void view_detach_conn(const struct conn *c)
+void attachment_detach_conn(const struct conn *c)
 {
 	struct exec *x;
-	struct view *v;
+	struct attachment *v;
 
 	for (x = exec_next(NULL); x; x = exec_next(x)) {
-		v = view_find(x, c);
+		v = attachment_find(x, c);
 		if (v)
 			detach(x, v);
 	}
 }
 
-void view_conn_due(const struct conn *c)
+void attachment_conn_due(const struct conn *c)
 {
 	struct exec *x;
 
 	for (x = exec_next(NULL); x; x = exec_next(x))
-		if (view_find(x, c))
+		if (attachment_find(x, c))
 			exec_due(x);
 }
 
-uint64_t view_slowest(const struct exec *x, int stream)
+uint64_t attachment_slowest(const struct exec *x, int stream)
 {
 	uint64_t least = x->out[stream].log.tip;
-	const struct view *v;
+	const struct attachment *v;
 
 	for (v = x->views; v; v = v->next)
 		if (v->streams >> stream & 1 && v->cursor[stream] < least)
@@ -89,7 +89,7 @@ uint64_t view_slowest(const struct exec *x, int stream)
 	return least;
 }
 
-static int send_output(const struct exec *x, struct view *v, int stream, const char *bytes,
+static int send_output(const struct exec *x, struct attachment *v, int stream, const char *bytes,
 		       size_t n)
 {
 	struct wire_output out = { .head = conn_head(WIRE_OUTPUT, x->ref),
@@ -103,7 +103,7 @@ static int send_output(const struct exec *x, struct view *v, int stream, const c
 }
 
 /* Something that the channel must not overtake. */
-static int owes_other(const struct exec *x, const struct view *v)
+static int owes_other(const struct exec *x, const struct attachment *v)
 {
 	int i;
 
@@ -115,13 +115,13 @@ static int owes_other(const struct exec *x, const struct view *v)
 
 /* A short program's end overtakes the news of its start, and both go as one. A shell that has to read
  * its profile takes more than a millisecond; those who start one alone wait that much longer. */
-void view_will_tell(struct exec *x, struct view *v)
+void attachment_will_report(struct exec *x, struct attachment *v)
 {
 	v->untold = 1;
 	x->tell_ns = loop_now_ns + (x->lone ? TELL_LONE_NS : TELL_NS);
 }
 
-static int tell(struct exec *x, struct view *v)
+static int tell(struct exec *x, struct attachment *v)
 {
 	struct wire_started s = { .head = conn_head(WIRE_STARTED, x->ref), .pid = x->group };
 
@@ -132,10 +132,10 @@ static int tell(struct exec *x, struct view *v)
 	return 1;
 }
 
-void view_offer(struct exec *x, int stream, const char *bytes, size_t n)
+void attachment_offer(struct exec *x, int stream, const char *bytes, size_t n)
 {
 	uint64_t tip = x->out[stream].log.tip;
-	struct view *v = x->views;
+	struct attachment *v = x->views;
 
 	if (!v)
 		return;
@@ -146,7 +146,7 @@ void view_offer(struct exec *x, int stream, const char *bytes, size_t n)
 		exec_due(x);
 }
 
-static int tell_room(struct view *v, const struct feed *f, int channel)
+static int tell_room(struct attachment *v, const struct feed *f, int channel)
 {
 	struct wire_room r = { .head = conn_head(WIRE_ROOM, f->exec->ref), .until = f->room };
 
@@ -156,13 +156,13 @@ static int tell_room(struct view *v, const struct feed *f, int channel)
 	return v->room_told[channel] == r.until;
 }
 
-static int pump_room(struct exec *x, struct view *v)
+static int pump_room(struct exec *x, struct attachment *v)
 {
 	return tell_room(v, &x->in, 0) && tell_room(v, &x->channel_in, 1);
 }
 
 /* 1: all that the credit allows was sent. */
-static int pump_output(struct exec *x, struct view *v, int stream)
+static int pump_output(struct exec *x, struct attachment *v, int stream)
 {
 	const struct log *l = &x->out[stream].log;
 	uint64_t end = v->until[stream] < l->tip ? v->until[stream] : l->tip;
@@ -186,7 +186,7 @@ static int pump_output(struct exec *x, struct view *v, int stream)
 	return 1;
 }
 
-static int is_sated(const struct exec *x, const struct view *v)
+static int is_sated(const struct exec *x, const struct attachment *v)
 {
 	int i;
 
@@ -197,14 +197,14 @@ static int is_sated(const struct exec *x, const struct view *v)
 }
 
 /* Is there more to say, or no time left to wait for it? An EXIT alone says that it had started. */
-static int is_time_to_tell(const struct exec *x, const struct view *v)
+static int is_time_to_tell(const struct exec *x, const struct attachment *v)
 {
 	return !is_sated(x, v) || (x->over && x->lone) || (!x->over && (!x->tell_ns || v->room_told[0] != x->in.room ||
 					      v->room_told[1] != x->channel_in.room));
 }
 
 /* 1: stopped for fairness, not because the socket or the credit said so. */
-static int pump_one(struct exec *x, struct view *v)
+static int pump_one(struct exec *x, struct attachment *v)
 {
 	int i;
 
@@ -226,9 +226,9 @@ static int pump_one(struct exec *x, struct view *v)
 	return 0;
 }
 
-int view_pump(struct exec *x)
+int attachment_pump(struct exec *x)
 {
-	struct view *v, *next;
+	struct attachment *v, *next;
 	int more = 0;
 
 	for (v = x->views; v; v = next) {

@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { VIEW_MAX = 256 };
+enum { ATTACHMENT_MAX = 256 };
 
 struct conn;
 struct exec;
 
-struct view {
+struct attachment {
 	struct conn *conn;            /* NULL: a free slot */
-	struct view *next;            /* of the same exec */
+	struct attachment *next;            /* of the same exec */
 	uint64_t cursor[WIRE_STREAMS], until[WIRE_STREAMS]; /* next byte to send; credit */
 	uint64_t room_told[2];        /* last ROOM sent: for stdin, for the channel */
 	uint8_t streams;              /* bits: which of them it wants; none: only the EXIT */
@@ -21,18 +21,18 @@ struct view {
 	uint8_t untold;               /* it is owed a STARTED */
 };
 
-struct view *view_find(struct exec *x, const struct conn *c);
-struct view *view_attach(struct exec *x, struct conn *c); /* found or new; NULL: none left */
-void view_detach_all(struct exec *x);
-void view_detach_conn(const struct conn *c); /* from every exec */
-void view_conn_due(const struct conn *c);    /* its socket takes frames again */
+struct attachment *attachment_find(struct exec *x, const struct conn *c);
+struct attachment *attachment_add(struct exec *x, struct conn *c); /* found or new; NULL: none left */
+void attachment_detach_all(struct exec *x);
+void attachment_detach_conn(const struct conn *c); /* from every exec */
+void attachment_conn_due(const struct conn *c);    /* its socket takes frames again */
 
 /* The lowest cursor on this stream, or its tip with nobody attached. */
-uint64_t view_slowest(const struct exec *x, int stream);
+uint64_t attachment_slowest(const struct exec *x, int stream);
 /* Bytes that are about to enter the log at its tip: straight to the one reader who waits there. */
-void view_offer(struct exec *x, int stream, const char *bytes, size_t n);
+void attachment_offer(struct exec *x, int stream, const char *bytes, size_t n);
 /* STARTED, together with the first other frame or in a moment. For a program that has ended by then and
  * said nothing, EXIT is enough: its client is woken once. */
-void view_will_tell(struct exec *x, struct view *v);
+void attachment_will_report(struct exec *x, struct attachment *v);
 /* Sends what is owed and allowed. 1: there is more, but others should have a turn. */
-int view_pump(struct exec *x);
+int attachment_pump(struct exec *x);

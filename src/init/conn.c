@@ -168,7 +168,7 @@ static void writable(struct conn *c)
 	if (c->listing && !c->answer_len)
 		go_on_listing(c);
 	if (conn_idle(c))
-		view_conn_due(c);
+		attachment_conn_due(c);
 }
 
 /* ---- in ---- */
@@ -319,7 +319,7 @@ void conn_sweep(void)
 		 * must leave nothing behind. */
 		if (c->leash || (c->birth && !claimed))
 			sys_exit(0);
-		view_detach_conn(c);
+		attachment_detach_conn(c);
 		dial_drop(c);
 		stop_drop(c);
 		if (c->answer_len)

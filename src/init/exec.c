@@ -127,7 +127,7 @@ void exec_forget(struct exec *x)
 {
 	int i;
 
-	view_detach_all(x);
+	attachment_detach_all(x);
 	for (i = 0; i < WIRE_STREAMS; i++)
 		exec_pump_fini(&x->out[i]);
 	feed_fini(&x->in);
@@ -142,7 +142,7 @@ static void cut_logs(struct exec *x)
 	int i;
 
 	for (i = 0; i < WIRE_STREAMS; i++)
-		log_cut(&x->out[i].log, view_slowest(x, i));
+		log_cut(&x->out[i].log, attachment_slowest(x, i));
 }
 
 void exec_cut_logs(void)
@@ -597,7 +597,7 @@ int exec_timeout_ms(void)
 
 static void pump(struct exec *x)
 {
-	if (view_pump(x))
+	if (attachment_pump(x))
 		exec_due(x);
 	resume(x);
 	if (x->overdue && !x->over)

@@ -14,7 +14,7 @@ enum { EXEC_MAX = 192, EXEC_KEPT = 64 };
 
 struct args;
 struct conn;
-struct view;
+struct attachment;
 
 struct exec {
 	uint32_t ref;
@@ -29,7 +29,7 @@ struct exec {
 	struct stream out[WIRE_STREAMS];
 	struct feed in;
 	struct feed channel_in;
-	struct view *views;
+	struct attachment *views;
 	const struct conn *last; /* WIRE_START_LAST: whose EXIT ends the box; or NULL */
 	uint64_t born_ns;
 	uint64_t deadline_ns; /* wall time, then grace; 0: none */

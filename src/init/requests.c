@@ -132,7 +132,7 @@ static int start_allowed(const struct request *r)
 static struct exec *new_exec(const struct request *r)
 {
 	struct exec *x = exec_new(r->head->ref);
-	struct view *v = x ? view_attach(x, r->conn) : NULL;
+	struct attachment *v = x ? attachment_add(x, r->conn) : NULL;
 	int i;
 
 	for (i = 0; x && i < WIRE_STREAMS; i++)
@@ -177,7 +177,7 @@ static int start(const struct request *r)
 	} else {
 		exec_run(x, r->start, &a);
 		if (r->head->flags & WIRE_START_TOLD && !x->over)
-			view_will_tell(x, view_find(x, r->conn));
+			attachment_will_report(x, attachment_find(x, r->conn));
 		exec_due(x);
 	}
 	args_fini(&a);
@@ -225,7 +225,7 @@ static int credit(const struct request *r)
 {
 	const struct wire_credit *cr = r->credit;
 	struct exec *x = exec_find(r->head->ref);
-	struct view *v = x ? view_find(x, r->conn) : NULL;
+	struct attachment *v = x ? attachment_find(x, r->conn) : NULL;
 
 	if (cr->stream >= WIRE_STREAMS)
 		return -1;
@@ -237,7 +237,7 @@ static int credit(const struct request *r)
 }
 
 /* Reads from `from` or the nearest byte there is. */
-static void move_cursor(struct exec *x, struct view *v, const struct wire_credit *cr,
+static void move_cursor(struct exec *x, struct attachment *v, const struct wire_credit *cr,
 			struct wire_reading *a)
 {
 	const struct log *l = &x->out[cr->stream].log;
@@ -255,13 +255,13 @@ static int read_from(const struct request *r)
 	struct wire_reading a = { .head = conn_head(WIRE_READING, r->head->ref),
 				  .stream = cr->stream };
 	struct exec *x = exec_find(r->head->ref);
-	struct view *v;
+	struct attachment *v;
 
 	if (cr->stream > WIRE_NO_STREAM)
 		return -1;
 	if (!x)
 		return refuse(r, ERR_NOT_FOUND, "no such exec");
-	v = view_attach(x, r->conn);
+	v = attachment_add(x, r->conn);
 	if (!v)
 		return refuse(r, ERR_LIMIT, "too many readers");
 	if (cr->stream != WIRE_NO_STREAM)
@@ -275,7 +275,7 @@ static int read_from(const struct request *r)
 static int leave(const struct request *r)
 {
 	struct exec *x = exec_find(r->head->ref);
-	struct view *v = x ? view_find(x, r->conn) : NULL;
+	struct attachment *v = x ? attachment_find(x, r->conn) : NULL;
 
 	if (!v)
 		return 0;

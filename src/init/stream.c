@@ -33,7 +33,7 @@ void exec_pump_fini(struct stream *s)
 /* What fits before somebody attached would lose a byte. With nobody attached: always all. */
 static uint64_t room(const struct stream *s)
 {
-	uint64_t unread = s->log.tip - view_slowest(s->exec, s->index);
+	uint64_t unread = s->log.tip - attachment_slowest(s->exec, s->index);
 
 	uint64_t most = log_room_for(&s->log);
 
@@ -85,9 +85,9 @@ static int take(struct stream *s, uint64_t most)
 		return -1;
 	/* The reader first: it is waiting. The log is for whoever comes later. */
 	scratch_used((size_t)n);
-	view_offer(s->exec, s->index, scratch, (size_t)n);
+	attachment_offer(s->exec, s->index, scratch, (size_t)n);
 	log_append(&s->log, scratch, (size_t)n);
-	log_trim(&s->log, view_slowest(s->exec, s->index));
+	log_trim(&s->log, attachment_slowest(s->exec, s->index));
 	if (log_crowded())
 		exec_cut_logs();
 	return 1;

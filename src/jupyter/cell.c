@@ -50,25 +50,25 @@ static void on_begun(struct cell *c, const json_t *content, struct said *to)
 
 static void on_display(struct cell *c, const json_t *content, struct said *to)
 {
-	(void)!tell_result(&to->channel, c->id, 0, 0, content);
+	(void)!driver_event_result(&to->channel, c->id, 0, 0, content);
 }
 
 static void on_update(struct cell *c, const json_t *content, struct said *to)
 {
-	(void)!tell_result(&to->channel, c->id, 0, 1, content);
+	(void)!driver_event_result(&to->channel, c->id, 0, 1, content);
 }
 
 /* A cell has one value; a kernel that is told to show every expression has more. */
 static void on_value(struct cell *c, const json_t *content, struct said *to)
 {
-	if (tell_result(&to->channel, c->id, !c->main_told, 0, content) == 0)
+	if (driver_event_result(&to->channel, c->id, !c->main_told, 0, content) == 0)
 		c->main_told = 1;
 }
 
 static void on_error(struct cell *c, const json_t *content, struct said *to)
 {
 	if (!c->error_told)
-		tell_error(&to->channel, c->id, content);
+		driver_event_error(&to->channel, c->id, content);
 	c->error_told = 1;
 }
 
@@ -101,11 +101,11 @@ static void on_reply(struct cell *c, const json_t *content, struct said *to)
 		c->reply = json_incref((json_t *)content);
 }
 
-static void on_input(struct cell *c, const struct mail *m, struct said *to)
+static void on_input(struct cell *c, const struct jupyter_msg *m, struct said *to)
 {
 	json_decref(c->asks);
 	c->asks = json_incref(m->header);
-	tell_input(&to->channel, c->id, m->content);
+	driver_event_input(&to->channel, c->id, m->content);
 }
 
 static const struct {
@@ -118,7 +118,7 @@ static const struct {
 	{ "execute_reply", on_reply },
 };
 
-void cell_hears(struct cell *c, const struct mail *m, struct said *to)
+void cell_hears(struct cell *c, const struct jupyter_msg *m, struct said *to)
 {
 	if (!strcmp(m->type, "input_request")) {
 		on_input(c, m, to);
@@ -129,7 +129,7 @@ void cell_hears(struct cell *c, const struct mail *m, struct said *to)
 			table[i].on(c, m->content, to);
 }
 
-void cell_stream(const struct mail *m, struct said *to)
+void cell_stream(const struct jupyter_msg *m, struct said *to)
 {
 	const json_t *text = json_object_get(m->content, "text");
 
@@ -149,10 +149,10 @@ void cell_finish(struct cell *c, int now, struct said *to)
 	if (c->reply)
 		on_error(c, c->reply, to);
 	if (c->failed && !c->error_told)
-		tell_trouble(&to->channel, c->id, c->interrupted ? "Interrupted" : "Aborted",
+		driver_event_trouble(&to->channel, c->id, c->interrupted ? "Interrupted" : "Aborted",
 			     c->interrupted ? "the cell was interrupted"
 					    : "the kernel did not say what became of it");
-	tell_end(&to->channel, c->id, status, c->count);
+	driver_event_end(&to->channel, c->id, status, c->count);
 	json_decref(c->asks);
 	json_decref(c->reply);
 	*c = (struct cell){ .count = c->count };

@@ -32,8 +32,8 @@ void said_fini(struct said *s);
 void cell_begin(struct cell *c, const char *id, const char *request);
 int cell_runs(const struct cell *c);
 /* A message that names this cell as its parent, from any socket. */
-void cell_hears(struct cell *c, const struct mail *m, struct said *to);
+void cell_hears(struct cell *c, const struct jupyter_msg *m, struct said *to);
 /* What was printed: of any cell of ours, this one or one before it. */
-void cell_stream(const struct mail *m, struct said *to);
+void cell_stream(const struct jupyter_msg *m, struct said *to);
 /* If both have happened, or if it is time (now): the end is told, and none runs any more. */
 void cell_finish(struct cell *c, int now, struct said *to);

@@ -102,7 +102,7 @@ static void end(struct buf *out)
 	buf_puts(out, "}\n");
 }
 
-void tell_ready(struct buf *out, const char *language, const char *version)
+void driver_event_ready(struct buf *out, const char *language, const char *version)
 {
 	buf_puts(out, "{\"ev\":\"ready\",\"language\":");
 	put_text(out, language, strlen(language));
@@ -111,7 +111,7 @@ void tell_ready(struct buf *out, const char *language, const char *version)
 	end(out);
 }
 
-void tell_end(struct buf *out, const char *cell, const char *status, int64_t count)
+void driver_event_end(struct buf *out, const char *cell, const char *status, int64_t count)
 {
 	begin(out, "end", cell);
 	buf_printf(out, ",\"status\":\"%s\",\"count\":%" PRId64, status, count);
@@ -125,7 +125,7 @@ static const json_t *text_in(const json_t *content, const char *name)
 	return json_is_string(v) ? v : NULL;
 }
 
-void tell_input(struct buf *out, const char *cell, const json_t *content)
+void driver_event_input(struct buf *out, const char *cell, const json_t *content)
 {
 	const json_t *prompt = text_in(content, "prompt");
 	const char *text = prompt ? json_string_value(prompt) : "";
@@ -140,7 +140,7 @@ void tell_input(struct buf *out, const char *cell, const json_t *content)
 
 /* ---- errors ---- */
 
-void tell_plain(struct buf *out, const char *text, size_t n)
+void driver_event_plain(struct buf *out, const char *text, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (text[i] != '\033') {
@@ -177,10 +177,10 @@ static void put_error(struct buf *out, const char *cell, const struct buf *name,
 static void plain_of(struct buf *out, const json_t *v)
 {
 	if (v)
-		tell_plain(out, json_string_value(v), json_string_length(v));
+		driver_event_plain(out, json_string_value(v), json_string_length(v));
 }
 
-void tell_error(struct buf *out, const char *cell, const json_t *content)
+void driver_event_error(struct buf *out, const char *cell, const json_t *content)
 {
 	auto_buf struct buf name = { 0 }, value = { 0 }, text = { 0 };
 	const json_t *lines = json_object_get(content, "traceback"), *line;
@@ -202,7 +202,7 @@ void tell_error(struct buf *out, const char *cell, const json_t *content)
 	put_error(out, cell, &name, &value, &text);
 }
 
-void tell_trouble(struct buf *out, const char *cell, const char *name, const char *value)
+void driver_event_trouble(struct buf *out, const char *cell, const char *name, const char *value)
 {
 	auto_buf struct buf is = { 0 }, says = { 0 }, text = { 0 };
 
@@ -310,7 +310,7 @@ static void put_extra(struct buf *out, const json_t *content, int is_update)
 	buf_putc(out, '}');
 }
 
-int tell_result(struct buf *out, const char *cell, int is_main, int is_update,
+int driver_event_result(struct buf *out, const char *cell, int is_main, int is_update,
 		const json_t *content)
 {
 	auto_buf struct buf line = { 0 }, cut = { 0 };

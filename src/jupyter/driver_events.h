@@ -16,16 +16,16 @@ enum {
 	TELL_DEPTH = 90,
 };
 
-void tell_ready(struct buf *out, const char *language, const char *version);
+void driver_event_ready(struct buf *out, const char *language, const char *version);
 /* content: of display_data, update_display_data, execute_result. -1: there is nothing in it. */
-int tell_result(struct buf *out, const char *cell, int is_main, int is_update,
+int driver_event_result(struct buf *out, const char *cell, int is_main, int is_update,
 		const json_t *content);
 /* content: of error, or of an execute_reply that is one. */
-void tell_error(struct buf *out, const char *cell, const json_t *content);
+void driver_event_error(struct buf *out, const char *cell, const json_t *content);
 /* The same in our own words. */
-void tell_trouble(struct buf *out, const char *cell, const char *name, const char *value);
-void tell_input(struct buf *out, const char *cell, const json_t *content);
-void tell_end(struct buf *out, const char *cell, const char *status, int64_t count);
+void driver_event_trouble(struct buf *out, const char *cell, const char *name, const char *value);
+void driver_event_input(struct buf *out, const char *cell, const json_t *content);
+void driver_event_end(struct buf *out, const char *cell, const char *status, int64_t count);
 
 /* Without the sequences that colour a terminal. */
-void tell_plain(struct buf *out, const char *text, size_t n);
+void driver_event_plain(struct buf *out, const char *text, size_t n);

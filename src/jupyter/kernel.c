@@ -47,7 +47,7 @@ int kernel_open(struct kernel *k, const struct launch *l, struct err *e)
 	return 0;
 }
 
-static int send_frames(struct kernel *k, int port, const struct letter *l)
+static int send_frames(struct kernel *k, int port, const struct jupyter_out *l)
 {
 	void *s = k->socket[port];
 	int flags = ZMQ_DONTWAIT | ZMQ_SNDMORE;
@@ -66,13 +66,13 @@ int kernel_send(struct kernel *k, int port, const char *type, const json_t *pare
 		json_t *take_content, char out_id[MAIL_ID], struct err *e)
 {
 	char id[MAIL_ID];
-	struct letter l;
+	struct jupyter_out l;
 	int rc;
 
 	snprintf(id, sizeof(id), "%s-%" PRIu64, k->session, ++k->sent);
-	letter_write(&l, k->key, type, k->session, id, parent, take_content);
+	jupyter_out_write(&l, k->key, type, k->session, id, parent, take_content);
 	rc = send_frames(k, port, &l);
-	letter_fini(&l);
+	jupyter_out_fini(&l);
 	if (rc < 0)
 		return err_set(e, ERR_SYS, "send %s to the kernel: %s", type,
 			       k->zmq.strerror(k->zmq.last_error()));
@@ -111,7 +111,7 @@ static unsigned take_frames(struct kernel *k, void *s, struct zmq_msg *msgs, str
 	return n;
 }
 
-int kernel_take(struct kernel *k, int port, struct mail *out, struct err *e)
+int kernel_take(struct kernel *k, int port, struct jupyter_msg *out, struct err *e)
 {
 	struct zmq_msg msgs[MAIL_FRAMES];
 	struct frame frames[MAIL_FRAMES];
@@ -123,7 +123,7 @@ int kernel_take(struct kernel *k, int port, struct mail *out, struct err *e)
 	if (n > MAIL_FRAMES)
 		rc = err_set(e, ERR_INVALID, "it has more than %d frames", MAIL_FRAMES);
 	else
-		rc = mail_parse(out, frames, n, k->key, e);
+		rc = jupyter_msg_parse(out, frames, n, k->key, e);
 	for (unsigned i = 0; i < n && i < MAIL_FRAMES; i++)
 		k->zmq.msg_close(&msgs[i]);
 	return rc < 0 ? -1 : 1;

@@ -138,8 +138,8 @@ static void refuse(struct driver *d, const char *id, const char *name, const cha
 {
 	struct said s = { 0 };
 
-	tell_trouble(&s.channel, id, name, why);
-	tell_end(&s.channel, id, "error", d->cell.count);
+	driver_event_trouble(&s.channel, id, name, why);
+	driver_event_end(&s.channel, id, "error", d->cell.count);
 	say(d, &s);
 }
 
@@ -281,7 +281,7 @@ static void on_info(struct driver *d, const json_t *content)
 	d->info = json_incref((json_t *)content);
 }
 
-static void hear(struct driver *d, int port, const struct mail *m, struct said *to)
+static void hear(struct driver *d, int port, const struct jupyter_msg *m, struct said *to)
 {
 	int ours = kernel_is_ours(&d->kernel, m->parent_id);
 
@@ -308,7 +308,7 @@ static unsigned listen_to(struct driver *d, int port)
 
 	for (; n < TURN && rc; n += rc != 0) {
 		struct said s = { 0 };
-		struct mail m;
+		struct jupyter_msg m;
 		struct err e;
 
 		rc = kernel_take(&d->kernel, port, &m, &e);
@@ -317,7 +317,7 @@ static unsigned listen_to(struct driver *d, int port)
 		if (rc <= 0)
 			continue;
 		hear(d, port, &m, &s);
-		mail_fini(&m);
+		jupyter_msg_fini(&m);
 		say(d, &s);
 	}
 	return n;
@@ -343,7 +343,7 @@ static void ask_info(struct driver *d, uint64_t now)
 		return;
 	if (d->info && d->heard) {
 		d->ready = 1;
-		tell_ready(&s.channel, d->language, version_in(d->info));
+		driver_event_ready(&s.channel, d->language, version_in(d->info));
 		say(d, &s);
 	} else if (!d->asked_ns || (d->info && now - d->asked_ns > INFO_MS * MS)) {
 		d->asked_ns = now;

@@ -39,7 +39,7 @@ static void hmac(uint8_t out[SHA256_BYTES], const char *key, const struct frame 
 	sha256_end(&s, out);
 }
 
-void mail_sign(char out[MAIL_SIGNATURE + 1], const char *key, const struct frame parts[MAIL_PARTS])
+void jupyter_msg_sign(char out[MAIL_SIGNATURE + 1], const char *key, const struct frame parts[MAIL_PARTS])
 {
 	uint8_t raw[SHA256_BYTES];
 
@@ -56,7 +56,7 @@ static int is_signed(const struct frame *signature, const char *key, const struc
 
 	if (signature->n != MAIL_SIGNATURE)
 		return 0;
-	mail_sign(want, key, parts);
+	jupyter_msg_sign(want, key, parts);
 	for (unsigned i = 0; i < MAIL_SIGNATURE; i++)
 		differs |= (unsigned)(want[i] ^ signature->p[i]);
 	return !differs;
@@ -159,7 +159,7 @@ static void mend(struct buf *out, const char *text, size_t n)
 	}
 }
 
-json_t *mail_json(const char *text, size_t n)
+json_t *jupyter_msg_json(const char *text, size_t n)
 {
 	json_t *doc = json_loadb(text, n, JSON_ALLOW_NUL, NULL);
 	auto_buf struct buf better = { 0 };
@@ -180,7 +180,7 @@ static const char *word_of(const json_t *header, const char *name)
 	return json_is_string(v) && json_string_length(v) <= MAIL_ID ? json_string_value(v) : NULL;
 }
 
-static int fill(struct mail *m, struct err *e)
+static int fill(struct jupyter_msg *m, struct err *e)
 {
 	const char *parent_id;
 
@@ -195,10 +195,10 @@ static int fill(struct mail *m, struct err *e)
 	return 0;
 }
 
-int mail_parse(struct mail *out, const struct frame *frames, unsigned n, const char *key,
+int jupyter_msg_parse(struct jupyter_msg *out, const struct frame *frames, unsigned n, const char *key,
 	       struct err *e)
 {
-	struct mail m = { 0 };
+	struct jupyter_msg m = { 0 };
 	unsigned at = 0;
 
 	while (at < n && at <= MAIL_IDENTITIES &&
@@ -210,23 +210,23 @@ int mail_parse(struct mail *out, const struct frame *frames, unsigned n, const c
 	/* The signature first: nothing of an unknown sender meets the parser. */
 	if (!is_signed(&frames[at + 1], key, frames + at + 2))
 		return err_set(e, ERR_DENIED, "its signature is not that of the kernel");
-	m.header = mail_json(frames[at + 2].p, frames[at + 2].n);
-	m.parent = mail_json(frames[at + 3].p, frames[at + 3].n);
-	m.content = mail_json(frames[at + 5].p, frames[at + 5].n);
+	m.header = jupyter_msg_json(frames[at + 2].p, frames[at + 2].n);
+	m.parent = jupyter_msg_json(frames[at + 3].p, frames[at + 3].n);
+	m.content = jupyter_msg_json(frames[at + 5].p, frames[at + 5].n);
 	if (fill(&m, e) < 0) {
-		mail_fini(&m);
+		jupyter_msg_fini(&m);
 		return -1;
 	}
 	*out = m;
 	return 0;
 }
 
-void mail_fini(struct mail *m)
+void jupyter_msg_fini(struct jupyter_msg *m)
 {
 	json_decref(m->header);
 	json_decref(m->parent);
 	json_decref(m->content);
-	*m = (struct mail){ 0 };
+	*m = (struct jupyter_msg){ 0 };
 }
 
 /* ---- writing one ---- */
@@ -254,13 +254,13 @@ static json_t *new_header(const char *type, const char *session, const char *id)
 			 "username", "atoll", "date", date, "msg_type", type, "version", "5.3");
 }
 
-void letter_write(struct letter *out, const char *key, const char *type, const char *session,
+void jupyter_out_write(struct jupyter_out *out, const char *key, const char *type, const char *session,
 		  const char *id, const json_t *parent, json_t *take_content)
 {
 	json_t *header = new_header(type, session, id);
 	struct frame parts[MAIL_PARTS];
 
-	*out = (struct letter){ 0 };
+	*out = (struct jupyter_out){ 0 };
 	put(&out->part[0], header);
 	if (parent)
 		put(&out->part[1], parent);
@@ -272,10 +272,10 @@ void letter_write(struct letter *out, const char *key, const char *type, const c
 	json_decref(take_content);
 	for (unsigned i = 0; i < MAIL_PARTS; i++)
 		parts[i] = (struct frame){ out->part[i].p, out->part[i].len };
-	mail_sign(out->signature, key, parts);
+	jupyter_msg_sign(out->signature, key, parts);
 }
 
-void letter_fini(struct letter *l)
+void jupyter_out_fini(struct jupyter_out *l)
 {
 	for (unsigned i = 0; i < MAIL_PARTS; i++)
 		buf_fini(&l->part[i]);

@@ -28,29 +28,29 @@ struct frame {
 	size_t n;
 };
 
-struct mail {
+struct jupyter_msg {
 	json_t *header, *parent, *content; /* objects */
 	const char *type, *id;
 	const char *parent_id; /* "": it has none */
 };
 
 /* ERR_DENIED: the signature is not ours. ERR_INVALID: it is, and yet this is no message. */
-must_check int mail_parse(struct mail *out, const struct frame *frames, unsigned n, const char *key,
+must_check int jupyter_msg_parse(struct jupyter_msg *out, const struct frame *frames, unsigned n, const char *key,
 			  struct err *e);
-void mail_fini(struct mail *m);
+void jupyter_msg_fini(struct jupyter_msg *m);
 
 /* Text that is nearly JSON, as kernels write it: NaN becomes null, half a character or half a surrogate
  * pair the sign for that, a number without measure one with. NULL: it is none. */
-json_t *mail_json(const char *text, size_t n);
+json_t *jupyter_msg_json(const char *text, size_t n);
 
-struct letter {
+struct jupyter_out {
 	char signature[MAIL_SIGNATURE + 1];
 	struct buf part[MAIL_PARTS];
 };
 /* session and id are ours; parent NULL or the header that this answers. */
-void letter_write(struct letter *out, const char *key, const char *type, const char *session,
+void jupyter_out_write(struct jupyter_out *out, const char *key, const char *type, const char *session,
 		  const char *id, const json_t *parent, json_t *take_content);
-void letter_fini(struct letter *l);
+void jupyter_out_fini(struct jupyter_out *l);
 
 /* Lower-case hex, with a NUL. */
-void mail_sign(char out[MAIL_SIGNATURE + 1], const char *key, const struct frame parts[MAIL_PARTS]);
+void jupyter_msg_sign(char out[MAIL_SIGNATURE + 1], const char *key, const struct frame parts[MAIL_PARTS]);

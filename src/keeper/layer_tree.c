@@ -156,13 +156,13 @@ struct names {
 	size_t n, room;
 };
 
-static void names_fini(struct names *l)
+static void resolver_fini(struct names *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		free(l->v[i]);
 	free(l->v);
 }
-#define auto_names __attribute__((cleanup(names_fini)))
+#define auto_names __attribute__((cleanup(resolver_fini)))
 
 static int by_bytes(const void *a, const void *b)
 {

@@ -65,7 +65,7 @@ static json_t *group_text(struct window *w, uint32_t group)
 	end = w->group[group].rm_eo;
 	kept = w->text[end];
 	w->text[end] = 0;
-	value = changes_text(from);
+	value = json_text(from);
 	w->text[end] = kept;
 	return value;
 }

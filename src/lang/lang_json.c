@@ -45,7 +45,7 @@ static json_t *text_or_null(const char *s)
 	return s && *s ? json_string(s) : json_null();
 }
 
-json_t *about_lang(const struct lang *l, const char *version)
+json_t *lang_json_lang(const struct lang *l, const char *version)
 {
 	auto_buf struct buf install = { 0 };
 	json_t *doc = json_object();
@@ -98,7 +98,7 @@ static int about_has_package(const char *package)
 	return 0;
 }
 
-void about_install(struct buf *out)
+void lang_json_install(struct buf *out)
 {
 	for (unsigned i = 0; i < lang_count(); i++) {
 		const struct lang *l = lang_at(i);
@@ -113,7 +113,7 @@ void about_install(struct buf *out)
 }
 
 /* Those of a box's own user are its own affair. */
-json_t *about_kernels(void)
+json_t *lang_json_kernels(void)
 {
 	struct spec_places places;
 
@@ -121,14 +121,14 @@ json_t *about_kernels(void)
 	return spec_json(&places);
 }
 
-json_t *about_all(const char *(*version)(void *ctx, unsigned i), void *ctx, json_t *take_kernels)
+json_t *lang_json_all(const char *(*version)(void *ctx, unsigned i), void *ctx, json_t *take_kernels)
 {
 	auto_buf struct buf install = { 0 };
 	json_t *items = json_array();
 
 	for (unsigned i = 0; i < lang_count(); i++)
-		json_array_append_new(items, about_lang(lang_at(i), version(ctx, i)));
-	about_install(&install);
+		json_array_append_new(items, lang_json_lang(lang_at(i), version(ctx, i)));
+	lang_json_install(&install);
 	return json_pack("{s:o, s:n, s:o, s:o}", "items", items, "next", "install",
 			 text_or_null(buf_str(&install)), "kernels", take_kernels);
 }

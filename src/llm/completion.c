@@ -31,7 +31,7 @@ struct completion {
 	char *body, *url;
 	CURL *easy;
 	struct curl_slist *headers, *addresses;
-	struct names_ask *name;
+	struct resolver_request *name;
 	struct timer silence, deadline, next; /* next: the wait before a try, or the moment to tell */
 	struct sse sse;
 	struct reply reply;
@@ -170,7 +170,7 @@ static void end_try(struct completion *a)
 		curl.easy_cleanup(a->easy);
 	}
 	a->easy = NULL;
-	names_forget(a->name);
+	resolver_cancel(a->name);
 	a->name = NULL;
 	curl.slist_free_all(a->addresses);
 	a->addresses = NULL;
@@ -419,7 +419,7 @@ static void try_now(struct completion *a)
 	}
 	a->tries++;
 	fresh_reply(a);
-	a->name = names_ask(&a->asker->names, a->asker->loop, p->host, p->port, name_told, a);
+	a->name = resolver_request(&a->asker->names, a->asker->loop, p->host, p->port, name_told, a);
 }
 
 /* ---- the answer ---- */
@@ -649,7 +649,7 @@ static void read_ca(struct asker *x)
 int asker_init(struct asker *x, struct loop *l, const struct models_config *b, struct err *e)
 {
 	*x = (struct asker){ .loop = l, .book = b };
-	if (curl_load(e) < 0 || names_init(&x->names, l, NULL, e) < 0 || id_random(&x->seed, sizeof(x->seed), e) < 0)
+	if (curl_load(e) < 0 || resolver_init(&x->names, l, NULL, e) < 0 || id_random(&x->seed, sizeof(x->seed), e) < 0)
 		return -1;
 	read_ca(x);
 	curl_loop_init(&x->multi, l, tried);
@@ -659,7 +659,7 @@ int asker_init(struct asker *x, struct loop *l, const struct models_config *b, s
 void asker_fini(struct asker *x)
 {
 	curl_loop_fini(&x->multi);
-	names_fini(&x->names);
+	resolver_fini(&x->names);
 	free(x->ca);
 	x->ca = NULL;
 }

@@ -20,7 +20,7 @@ enum { COMPLETIONS_AT_ONCE = 64, COMPLETION_RAW_MOST = 64 << 20 };
 struct asker {
 	struct loop *loop;
 	const struct models_config *book;
-	struct names names;
+	struct resolver names;
 	struct curl_loop multi;
 	char *ca; /* the system's authorities, PEM */
 	size_t ca_len;

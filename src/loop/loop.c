@@ -59,7 +59,7 @@ uint64_t loop_now_ms(void)
 	return now_ns() / 1000000u;
 }
 
-void loop_give_way(void)
+void loop_yield(void)
 {
 	enum { LONG_NS = 1000000, SHY_NS = 1000000000 };
 	static uint64_t shy_until;

@@ -25,7 +25,7 @@ void loop_fini(struct loop *l);
 uint64_t loop_now_ms(void); /* monotonic */
 /* Lets somebody run whom we have just woken, before we go on with what nobody waits for. Where others
  * would take long turns in our place it does nothing for a second. */
-void loop_give_way(void);
+void loop_yield(void);
 
 /* ---- the loop's time, divided among clients ----
  * A budget belongs to one client: a team, an address. It may use an eighth of the loop's time, and

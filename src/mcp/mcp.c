@@ -88,7 +88,7 @@ static void send_error(struct mcp_call *m, int http, int code, json_t *take_data
 	auto_buf struct buf clean = { 0 };
 	json_t *error;
 
-	cut_clean(text, strlen(text), &clean);
+	truncate_clean(text, strlen(text), &clean);
 	error = json_pack("{s:i, s:s#}", "code", code, "message", buf_str(&clean), (int)clean.len);
 	if (take_data)
 		json_object_set_new(error, "data", take_data);

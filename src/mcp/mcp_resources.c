@@ -144,13 +144,13 @@ void mcp_templates_list(struct mcp_call *m)
 
 /* ---- resources/read ---- */
 
-static void has_read(struct content *x)
+static void has_read(struct file_ops *x)
 {
 	struct tool_job *j = x->job;
 	json_t *data = json_object();
 
-	content_close(x);
-	if (content_is_text(&x->bytes)) {
+	file_ops_close(x);
+	if (file_ops_is_text(&x->bytes)) {
 		json_object_set_new(data, "text", json_stringn(buf_str(&x->bytes), x->bytes.len));
 	} else {
 		auto_buf struct buf coded = { 0 };
@@ -161,18 +161,18 @@ static void has_read(struct content *x)
 	tool_done(j, data, "", 0);
 }
 
-static void to_read(struct content *x)
+static void to_read(struct file_ops *x)
 {
-	content_get(x, x->desk.path, has_read);
+	file_ops_get(x, x->desk.path, has_read);
 }
 
 static void read_whole(struct tool_job *j)
 {
-	struct content *x = call_alloc(j->call, sizeof(*x));
+	struct file_ops *x = call_alloc(j->call, sizeof(*x));
 
-	*x = (struct content){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
+	*x = (struct file_ops){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
 	if (x->desk.path)
-		content_open(x, j, to_read);
+		file_ops_open(x, j, to_read);
 }
 
 static void no_resource(struct mcp_call *m, const char *why)

@@ -18,7 +18,7 @@ static int tell_progress(struct mcp_call *m)
 
 	while (from && from < m->said.len && (m->said.p[from] & 0xc0) == 0x80)
 		from++;
-	cut_clean(m->said.p + from, m->said.len - from, &clean);
+	truncate_clean(m->said.p + from, m->said.len - from, &clean);
 	buf_cut(&m->said, 0);
 	m->told_ms = loop_now_ms();
 	return mcp_notify(m, "notifications/progress",
@@ -142,7 +142,7 @@ static void no_box(struct call *c, int status, const char *code, const char *mes
 	(void)status;
 	(void)hint;
 	buf_printf(&said_so, "%s%s%s", message, why && *why ? ": " : "", why ? why : "");
-	cut_clean(said_so.p, said_so.len, &clean);
+	truncate_clean(said_so.p, said_so.len, &clean);
 	mcp_result(m, json_pack("{s:[{s:s, s:s#}], s:o, s:b}", "content", "type", "text", "text",
 				buf_str(&clean), (int)clean.len, "structuredContent",
 				call_error_json(c, code, message, why, NULL), "isError", 1));

@@ -231,7 +231,7 @@ json_t *context_json(const struct context *c)
 			  *c->row.cwd ? c->row.cwd : "/home/user", "version", c->version, "cells",
 			  (json_int_t)c->row.cell, "waiting", (int)c->queued, "exec", c->row.run);
 
-	json_object_set_new(doc, "created", record_when((uint64_t)c->row.created_ns));
+	json_object_set_new(doc, "created", json_time((uint64_t)c->row.created_ns));
 	json_object_set_new(doc, "cell",
 			    c->current ? json_integer((json_int_t)c->current->number)
 				       : json_null());

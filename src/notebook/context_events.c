@@ -180,7 +180,7 @@ static void ended_as(struct context *c, const json_t *record)
 	else
 		buf_printf(&why, "its interpreter ended by itself, with status %d",
 			   (int)json_integer_value(json_object_get(record, "status")));
-	heard = changes_text(buf_str(&c->last_words));
+	heard = json_text(buf_str(&c->last_words));
 	if (c->state == CONTEXT_STARTING && json_string_length(heard))
 		buf_printf(&why, ": %s", json_string_value(heard));
 	json_decref(heard);

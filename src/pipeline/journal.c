@@ -9,7 +9,7 @@
 
 static json_t *when(int64_t ns)
 {
-	return record_when((uint64_t)ns);
+	return json_time((uint64_t)ns);
 }
 
 static int write_event(struct pipeline *p, const char *type, json_t *event, struct err *e)

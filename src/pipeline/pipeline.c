@@ -369,7 +369,7 @@ static void purge(struct timer *t)
 		remove_all(a, &rows);
 	if (store_pipeline_surplus(a->fleet->store, PIPELINES_KEPT_TEAM, &rows, &e) == 0)
 		remove_all(a, &rows);
-	(void)!store_errand_purge(a->fleet->store, a->conf.keep_ms ? before : 0,
+	(void)!store_agent_purge(a->fleet->store, a->conf.keep_ms ? before : 0,
 				  fleet_now_ns() - ERRANDS_LOST_NS, PIPELINES_KEPT_TEAM, &e);
 }
 

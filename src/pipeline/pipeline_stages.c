@@ -121,7 +121,7 @@ static void report(struct pipeline *p, enum pipelines_outcome outcome, const cha
 		   const char *category)
 {
 	json_t *doc = json_pack("{s:s, s:s, s:o, s:o, s:I, s:o, s:f}", "schema", AGENT_REPORT,
-				"outcome", pipeline_outcome_name(outcome), "why", changes_text(why), "evidence",
+				"outcome", pipeline_outcome_name(outcome), "why", json_text(why), "evidence",
 				report_evidence(p->plan, p->artifact, p->result), "attempts",
 				(json_int_t)p->attempt, "usage", pipeline_usage(p), "ms",
 				(double)(fleet_now_ns() - p->row.created_ns) / 1e6);

@@ -89,7 +89,7 @@ static size_t utf8_length(const unsigned char *s)
 	return 0;
 }
 
-json_t *changes_text(const char *foreign)
+json_t *json_text(const char *foreign)
 {
 	auto_buf struct buf clean = { 0 };
 	json_t *as_it_is = json_string(foreign);
@@ -135,7 +135,7 @@ static void list(struct changes *c, const char *path, const char *kind,
 		return;
 	}
 	row = json_object();
-	json_object_set_new(row, "path", changes_text(path));
+	json_object_set_new(row, "path", json_text(path));
 	json_object_set_new(row, "kind", json_string(kind));
 	if (entry) {
 		json_object_set_new(row, "type", json_string(type_of(entry->mode)));

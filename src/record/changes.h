@@ -25,4 +25,4 @@ must_check int changes_after(struct changes *c, struct box_handle *b, struct err
 void changes_fini(struct changes *c);
 
 /* A path or an argument as JSON: bytes that are no UTF-8 become U+FFFD. */
-json_t *changes_text(const char *foreign);
+json_t *json_text(const char *foreign);

@@ -10,7 +10,7 @@ static json_t *number(uint64_t n)
 	return n == UINT64_MAX ? json_null() : json_integer((json_int_t)n);
 }
 
-json_t *record_when(uint64_t ns)
+json_t *json_time(uint64_t ns)
 {
 	time_t s = (time_t)(ns / 1000000000);
 	char date[32], all[48];
@@ -27,7 +27,7 @@ static json_t *texts(const char *const *strings)
 	json_t *all = json_array();
 
 	for (; *strings; strings++)
-		json_array_append_new(all, changes_text(*strings));
+		json_array_append_new(all, json_text(*strings));
 	return all;
 }
 
@@ -115,7 +115,7 @@ static json_t *evidence(const struct exit_info *x)
 		json_object_set_new(all, "streams_cut", json_integer(x->exit.cut));
 	}
 	if (x->exited && x->exit.why == WIRE_WHY_EXEC) {
-		json_object_set_new(all, "failed_step", changes_text(x->exit.step));
+		json_object_set_new(all, "failed_step", json_text(x->exit.step));
 		json_object_set_new(all, "errno", json_integer(x->exit.status));
 	}
 	return all;
@@ -169,7 +169,7 @@ static void set_changes(json_t *doc, const struct record *r)
 	json_object_set_new(doc, "files_truncated",
 			    json_boolean(r->changes->truncated || r->changes_failed));
 	if (r->changes_failed)
-		json_object_set_new(doc, "files_error", changes_text(r->changes_failed));
+		json_object_set_new(doc, "files_error", json_text(r->changes_failed));
 }
 
 json_t *record_json(const struct record *r)
@@ -184,8 +184,8 @@ json_t *record_json(const struct record *r)
 	json_object_set_new(doc, "tier", json_string("container"));
 	json_object_set_new(doc, "layers", layers(r));
 	json_object_set_new(doc, "command", texts(r->command));
-	json_object_set_new(doc, "started", record_when(r->started_ns));
-	json_object_set_new(doc, "ended", record_when(r->ended_ns));
+	json_object_set_new(doc, "started", json_time(r->started_ns));
+	json_object_set_new(doc, "ended", json_time(r->ended_ns));
 	json_object_set_new(doc, "cause", json_string(cause_name(cause_of(x))));
 	json_object_set_new(doc, "summary", words(x, cause_sentence));
 	json_object_set_new(doc, "hint", words(x, cause_hint));

@@ -9,7 +9,7 @@
 
 static void read_errand(struct sql *q, void *row)
 {
-	struct store_errand *x = row;
+	struct store_agent *x = row;
 
 	sql_get_text(q, x->id, sizeof(x->id));
 	sql_get_text(q, x->team, sizeof(x->team));
@@ -20,13 +20,13 @@ static void read_errand(struct sql *q, void *row)
 	sql_get_text(q, x->outcome, sizeof(x->outcome));
 }
 
-void store_errands_fini(struct store_errands *l)
+void store_agents_fini(struct store_agents *l)
 {
 	free(l->v);
-	*l = (struct store_errands){ 0 };
+	*l = (struct store_agents){ 0 };
 }
 
-int store_errand_insert(struct store *s, const struct store_errand *x, struct err *e)
+int store_agent_insert(struct store *s, const struct store_agent *x, struct err *e)
 {
 	auto_sql struct sql q = sql(s, "INSERT INTO errands (" COLUMNS ", report) VALUES (?, ?, ?, ?, ?, 0, '', '')");
 
@@ -38,7 +38,7 @@ int store_errand_insert(struct store *s, const struct store_errand *x, struct er
 	return sql_run(&q, e);
 }
 
-int store_errand_end(struct store *s, const char *id, int64_t ended_ns, const char *outcome, const char *report,
+int store_agent_end(struct store *s, const char *id, int64_t ended_ns, const char *outcome, const char *report,
 		     struct err *e)
 {
 	auto_sql struct sql q = sql(s, "UPDATE errands SET ended_ns = ?, outcome = ?, report = ? WHERE id = ?");
@@ -50,7 +50,7 @@ int store_errand_end(struct store *s, const char *id, int64_t ended_ns, const ch
 	return sql_run_one(&q, "agent", id, e);
 }
 
-int store_errand_get(struct store *s, const char *team, const char *id, struct store_errand *out, char **out_report,
+int store_agent_get(struct store *s, const char *team, const char *id, struct store_agent *out, char **out_report,
 		     struct err *e)
 {
 	auto_sql struct sql q = sql(s, "SELECT " COLUMNS ", report FROM errands WHERE id = ? AND team = ?");
@@ -65,8 +65,8 @@ int store_errand_get(struct store *s, const char *team, const char *id, struct s
 	return 0;
 }
 
-int store_errand_list(struct store *s, const char *team, const struct store_cursor *after, unsigned limit,
-		      struct store_errands *out, struct err *e)
+int store_agent_list(struct store *s, const char *team, const struct store_cursor *after, unsigned limit,
+		      struct store_agents *out, struct err *e)
 {
 	auto_where struct sql_where w = { 0 };
 	struct sql_rows rows;
@@ -78,21 +78,21 @@ int store_errand_list(struct store *s, const char *team, const struct store_curs
 	limit = sql_limit(limit);
 	auto_sql struct sql q = sql_filtered(s, &w, "ORDER BY created_ns DESC, id DESC LIMIT ?");
 	sql_u64(&q, (uint64_t)limit + 1);
-	if (sql_list(&q, limit, sizeof(struct store_errand), read_errand, NULL, &rows, e) < 0)
+	if (sql_list(&q, limit, sizeof(struct store_agent), read_errand, NULL, &rows, e) < 0)
 		return -1;
-	*out = (struct store_errands){ rows.v, rows.n, rows.more };
+	*out = (struct store_agents){ rows.v, rows.n, rows.more };
 	return 0;
 }
 
-int store_errand_running(struct store *s, struct store_errands *out, struct err *e)
+int store_agent_running(struct store *s, struct store_agents *out, struct err *e)
 {
 	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM errands WHERE ended_ns = 0 LIMIT ?");
 	struct sql_rows rows;
 
 	sql_i64(&q, STORE_PAGE_MAX);
-	if (sql_list(&q, STORE_PAGE_MAX, sizeof(struct store_errand), read_errand, NULL, &rows, e) < 0)
+	if (sql_list(&q, STORE_PAGE_MAX, sizeof(struct store_agent), read_errand, NULL, &rows, e) < 0)
 		return -1;
-	*out = (struct store_errands){ rows.v, rows.n, rows.more };
+	*out = (struct store_agents){ rows.v, rows.n, rows.more };
 	return 0;
 }
 
@@ -117,7 +117,7 @@ static int drop_surplus(struct store *s, unsigned keep, struct err *e)
 	return sql_run(&q, e);
 }
 
-int store_errand_purge(struct store *s, int64_t before_ns, int64_t lost_ns, unsigned keep, struct err *e)
+int store_agent_purge(struct store *s, int64_t before_ns, int64_t lost_ns, unsigned keep, struct err *e)
 {
 	if (lose(s, lost_ns, e) < 0 || drop_surplus(s, keep, e) < 0)
 		return -1;

@@ -2,7 +2,7 @@
 #pragma once
 #include "store/store.h"
 
-struct store_errand {
+struct store_agent {
 	char id[ID_LEN + 1];
 	char team[STORE_NAME + 1];
 	char who[STORE_NAME + 1];
@@ -10,26 +10,26 @@ struct store_errand {
 	int64_t created_ns, ended_ns; /* ended 0: not yet */
 	char outcome[STORE_WORD + 1]; /* "" until it is over */
 };
-struct store_errands {
-	struct store_errand *v;
+struct store_agents {
+	struct store_agent *v;
 	unsigned n;
 	int more;
 };
-void store_errands_fini(struct store_errands *l);
+void store_agents_fini(struct store_agents *l);
 
-must_check int store_errand_insert(struct store *s, const struct store_errand *x, struct err *e);
+must_check int store_agent_insert(struct store *s, const struct store_agent *x, struct err *e);
 /* report: JSON, or NULL. */
-must_check int store_errand_end(struct store *s, const char *id, int64_t ended_ns, const char *outcome,
+must_check int store_agent_end(struct store *s, const char *id, int64_t ended_ns, const char *outcome,
 				const char *report, struct err *e);
 /* out_report: the caller's; "": it has none. Another team's is ERR_NOT_FOUND. */
-must_check int store_errand_get(struct store *s, const char *team, const char *id,
-				struct store_errand *out, char **out_report, struct err *e);
+must_check int store_agent_get(struct store *s, const char *team, const char *id,
+				struct store_agent *out, char **out_report, struct err *e);
 /* Newest first. */
-must_check int store_errand_list(struct store *s, const char *team, const struct store_cursor *after,
-				 unsigned limit, struct store_errands *out, struct err *e);
+must_check int store_agent_list(struct store *s, const char *team, const struct store_cursor *after,
+				 unsigned limit, struct store_agents *out, struct err *e);
 /* Those that have not ended, of all teams; at most STORE_PAGE_MAX. */
-must_check int store_errand_running(struct store *s, struct store_errands *out, struct err *e);
+must_check int store_agent_running(struct store *s, struct store_agents *out, struct err *e);
 /* Those that ended before then go (0: none), and of each team all but the newest `keep`. Those that began before
  * `lost_ns` and have no end never will have one: their front died. */
-must_check int store_errand_purge(struct store *s, int64_t before_ns, int64_t lost_ns, unsigned keep,
+must_check int store_agent_purge(struct store *s, int64_t before_ns, int64_t lost_ns, unsigned keep,
 				  struct err *e);

@@ -19,7 +19,7 @@ void rex_answer(struct call *c, int status, json_t *take_doc)
 	struct rex *x = c->door;
 
 	if (x)
-		again_answer(c->api, steal(&x->again), status, take_doc);
+		swerex_idempotency_answer(c->api, steal(&x->again), status, take_doc);
 	call_send(c, status, take_doc);
 }
 
@@ -27,7 +27,7 @@ void rex_exception(struct call *c, const char *class, const struct buf *message,
 {
 	auto_buf struct buf clean = { 0 };
 
-	cut_clean(buf_str(message), message->len, &clean);
+	truncate_clean(buf_str(message), message->len, &clean);
 	rex_answer(c, RAISED,
 		   json_pack("{s:{s:s#, s:s, s:s, s:o}}", "swerexception", "message",
 			     buf_str(&clean), (int)clean.len, "class_path", class, "traceback", "",
@@ -54,9 +54,9 @@ static void refuse(struct call *c, int status, const char *code, const char *mes
 	(void)code;
 	(void)hint;
 	buf_printf(&text, "%s%s%s", message, why && *why ? ": " : "", why ? why : "");
-	cut_clean(text.p, text.len, &clean);
+	truncate_clean(text.p, text.len, &clean);
 	if (x)
-		again_forget(steal(&x->again));
+		swerex_idempotency_forget(steal(&x->again));
 	call_send(c, status == 400 ? 422 : status,
 		  json_pack("{s:s#}", "detail", buf_str(&clean), (int)clean.len));
 }
@@ -81,7 +81,7 @@ static void left(struct call *c)
 	struct rex *x = c->door;
 
 	json_decref(x->asked);
-	again_leave(steal(&x->again));
+	swerex_idempotency_leave(steal(&x->again));
 	if (x->form) {
 		buf_fini(&x->form->file);
 		buf_fini(&x->form->path);
@@ -152,7 +152,7 @@ static int is_first(struct call *c, struct rex *x)
 		rex_invalid(c, "X-Request-ID must have 1 to 128 bytes");
 		return 0;
 	}
-	switch (again_begin(c, id, &x->again, &status, &text, &n)) {
+	switch (swerex_idempotency_begin(c, id, &x->again, &status, &text, &n)) {
 	case AGAIN_ANSWERED:
 		http_set(c->req, "Idempotent-Replayed", "true");
 		http_reply(c->req, status, "application/json", text, n);

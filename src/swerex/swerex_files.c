@@ -39,7 +39,7 @@ static void raise_file(struct tool_job *j, const struct tool_result *r)
 	rex_raise(j->call, class, "%s", buf_str(&r->text));
 }
 
-static void has_content(struct content *x)
+static void has_content(struct file_ops *x)
 {
 	struct tool_job *j = x->job;
 	const char *codec = tool_text(j, "encoding", "utf-8");
@@ -47,7 +47,7 @@ static void has_content(struct content *x)
 	char why[80];
 	size_t at;
 
-	content_close(x);
+	file_ops_close(x);
 	if (rex_decode(&x->bytes, (enum rex_codec)rex_codec(codec),
 		       (enum rex_errors)rex_errors(tool_text(j, "errors", "strict")), &text,
 		       &at) < 0) {
@@ -58,14 +58,14 @@ static void has_content(struct content *x)
 	tool_done(j, json_pack("{s:o}", "content", json_stringn(buf_str(&text), text.len)), "", 0);
 }
 
-static void get_content(struct content *x)
+static void get_content(struct file_ops *x)
 {
-	content_get(x, x->desk.path, has_content);
+	file_ops_get(x, x->desk.path, has_content);
 }
 
 static void read_it(struct tool_job *j)
 {
-	struct content *x = call_alloc(j->call, sizeof(*x));
+	struct file_ops *x = call_alloc(j->call, sizeof(*x));
 
 	if (rex_codec(tool_text(j, "encoding", "utf-8")) < 0) {
 		tool_fail(j, "no_codec", "unknown encoding", tool_text(j, "encoding", ""), NULL);
@@ -76,9 +76,9 @@ static void read_it(struct tool_job *j)
 			  NULL);
 		return;
 	}
-	*x = (struct content){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
+	*x = (struct file_ops){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
 	if (x->desk.path)
-		(void)!content_open(x, j, get_content);
+		(void)!file_ops_open(x, j, get_content);
 }
 
 static void was_read(struct tool_job *j, const struct tool_result *r)
@@ -174,44 +174,44 @@ static int is_yes(const struct buf *b)
 	       !strcasecmp(v, "yes");
 }
 
-static void unpack(struct content *x)
+static void unpack(struct file_ops *x)
 {
 	struct tool_job *j = x->job;
 	auto_buf struct buf script = { 0 };
 
-	content_close(x);
+	file_ops_close(x);
 	rex_script_unzip(&script, x->desk.path);
 	rex_run_script(j, &script, file_request_path(j->call, tool_text(j, "path", "")), CONTROL_MS);
 }
 
-static void has_put(struct content *x)
+static void has_put(struct file_ops *x)
 {
-	content_close(x);
+	file_ops_close(x);
 	call_audit(x->job->call, "file.write", x->desk.path, "ok");
 	tool_done(x->job, NULL, "", 0);
 }
 
-static void put_content(struct content *x)
+static void put_content(struct file_ops *x)
 {
 	struct rex *rex = x->job->call->door;
 
-	content_pour(x, x->desk.path, buf_str(&rex->form->file), rex->form->file.len,
+	file_ops_stream(x, x->desk.path, buf_str(&rex->form->file), rex->form->file.len,
 		     tool_flag(x->job, "unzip") ? unpack : has_put);
 }
 
 /* An archive is put aside first, under a name that nobody else has. */
 static void upload_it(struct tool_job *j)
 {
-	struct content *x = call_alloc(j->call, sizeof(*x));
+	struct file_ops *x = call_alloc(j->call, sizeof(*x));
 	const char *path = file_request_path(j->call, tool_text(j, "path", ""));
 	char aside[64];
 
 	if (!path)
 		return;
 	snprintf(aside, sizeof(aside), "/tmp/.atoll-rex-%s.zip", j->call->id);
-	*x = (struct content){ .desk.path =
+	*x = (struct file_ops){ .desk.path =
 				       tool_flag(j, "unzip") ? file_request_path(j->call, aside) : path };
-	(void)!content_open(x, j, put_content);
+	(void)!file_ops_open(x, j, put_content);
 }
 
 static void uploaded(struct tool_job *j, const struct tool_result *r)

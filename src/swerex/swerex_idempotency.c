@@ -93,7 +93,7 @@ static struct again *find(struct rex_memory *m, const char *key)
 	return NULL;
 }
 
-enum again_go again_begin(struct call *c, const char *id, struct again **out, int *status,
+enum swerex_retry swerex_idempotency_begin(struct call *c, const char *id, struct again **out, int *status,
 			  const char **text, size_t *n)
 {
 	struct rex_memory *m = memory_of(c->api);
@@ -121,7 +121,7 @@ enum again_go again_begin(struct call *c, const char *id, struct again **out, in
 	return AGAIN_FIRST;
 }
 
-void again_answer(struct api *a, struct again *x, int status, const json_t *doc)
+void swerex_idempotency_answer(struct api *a, struct again *x, int status, const json_t *doc)
 {
 	struct rex_memory *m = a->rex;
 	struct again *old;
@@ -140,13 +140,13 @@ void again_answer(struct api *a, struct again *x, int status, const json_t *doc)
 	x->since_ms = loop_now_ms();
 }
 
-void again_forget(struct again *x)
+void swerex_idempotency_forget(struct again *x)
 {
 	if (x)
 		clear(x);
 }
 
-void again_leave(struct again *x)
+void swerex_idempotency_leave(struct again *x)
 {
 	if (!x)
 		return;

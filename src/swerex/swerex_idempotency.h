@@ -6,16 +6,16 @@
 
 struct again; /* a request that is being served */
 
-enum again_go {
+enum swerex_retry {
 	AGAIN_FIRST,    /* do it */
 	AGAIN_ANSWERED, /* *status, *text, *n have it; good until the next call */
 	AGAIN_BUSY,     /* the first one is being served */
 	AGAIN_LOST,     /* it was begun, and its client left before the answer */
 };
 /* id: of the header. *out: AGAIN_FIRST: for one of the functions below; NULL: nothing is remembered. */
-enum again_go again_begin(struct call *c, const char *id, struct again **out, int *status,
+enum swerex_retry swerex_idempotency_begin(struct call *c, const char *id, struct again **out, int *status,
 			  const char **text, size_t *n);
 /* All are fine with NULL. */
-void again_answer(struct api *a, struct again *take_x, int status, const json_t *doc);
-void again_forget(struct again *take_x); /* nothing was done */
-void again_leave(struct again *take_x);  /* nobody is told what became of it */
+void swerex_idempotency_answer(struct api *a, struct again *take_x, int status, const json_t *doc);
+void swerex_idempotency_forget(struct again *take_x); /* nothing was done */
+void swerex_idempotency_leave(struct again *take_x);  /* nobody is told what became of it */

@@ -14,13 +14,13 @@ struct change {
 };
 
 struct patching {
-	struct content content; /* first */
+	struct file_ops content; /* first */
 	struct patch_file files[PATCH_FILES];
 	struct change changes[PATCH_FILES];
 	unsigned n, at;
 };
 
-static struct patching *patching_of(struct content *x)
+static struct patching *patching_of(struct file_ops *x)
 {
 	return loop_owner(x, struct patching, content);
 }
@@ -35,7 +35,7 @@ static void tell(struct patching *p)
 	json_t *all = json_array();
 	auto_buf struct buf text = { 0 };
 
-	content_close(&p->content);
+	file_ops_close(&p->content);
 	for (unsigned i = 0; i < p->n; i++) {
 		const struct change *c = &p->changes[i];
 
@@ -51,22 +51,22 @@ static void tell(struct patching *p)
 
 /* ---- writing ---- */
 
-static void write_next(struct content *x);
+static void write_next(struct file_ops *x);
 
-static void written(struct content *x)
+static void written(struct file_ops *x)
 {
 	patching_of(x)->at++;
 	write_next(x);
 }
 
-static void moved(struct content *x)
+static void moved(struct file_ops *x)
 {
 	struct patching *p = patching_of(x);
 
-	content_remove(x, p->changes[p->at].path, written);
+	file_ops_remove(x, p->changes[p->at].path, written);
 }
 
-static void write_next(struct content *x)
+static void write_next(struct file_ops *x)
 {
 	struct patching *p = patching_of(x);
 	struct change *c = &p->changes[p->at];
@@ -77,25 +77,25 @@ static void write_next(struct content *x)
 	}
 	x->about = c->about;
 	if (c->kind == PATCH_DELETE)
-		content_remove(x, c->path, written);
+		file_ops_remove(x, c->path, written);
 	else if (c->kind == PATCH_ADD)
-		content_put(x, c->path, c->after.p, c->after.len, CONTENT_NEW, written);
+		file_ops_put(x, c->path, c->after.p, c->after.len, CONTENT_NEW, written);
 	else if (c->to)
-		content_put(x, c->to, c->after.p, c->after.len, CONTENT_ANY, moved);
+		file_ops_put(x, c->to, c->after.p, c->after.len, CONTENT_ANY, moved);
 	else
-		content_put(x, c->path, c->after.p, c->after.len, CONTENT_SAME, written);
+		file_ops_put(x, c->path, c->after.p, c->after.len, CONTENT_SAME, written);
 }
 
 /* ---- reading ---- */
 
-static void read_next(struct content *x);
+static void read_next(struct file_ops *x);
 
 static void refuse(struct patching *p, const char *code, const char *message)
 {
 	file_request_error(&p->content.desk, 409, code, message, p->changes[p->at].path, NULL);
 }
 
-static void looked(struct content *x)
+static void looked(struct file_ops *x)
 {
 	struct patching *p = patching_of(x);
 	struct change *c = &p->changes[p->at];
@@ -119,7 +119,7 @@ static void looked(struct content *x)
 	read_next(x);
 }
 
-static void read_next(struct content *x)
+static void read_next(struct file_ops *x)
 {
 	struct patching *p = patching_of(x);
 
@@ -130,9 +130,9 @@ static void read_next(struct content *x)
 	}
 	x->may_miss = 1;
 	if (p->changes[p->at].kind == PATCH_UPDATE)
-		content_get(x, p->changes[p->at].path, looked);
+		file_ops_get(x, p->changes[p->at].path, looked);
 	else
-		content_look(x, p->changes[p->at].path, looked);
+		file_ops_stat(x, p->changes[p->at].path, looked);
 }
 
 /* ---- the beginning ---- */
@@ -206,6 +206,6 @@ void tool_patch(struct tool_job *j)
 		if (!plan(p, j, &p->files[i]))
 			return;
 	p->content.desk.path = p->changes[0].path;
-	content_open(&p->content, j, read_next);
+	file_ops_open(&p->content, j, read_next);
 	j->drop = drop;
 }

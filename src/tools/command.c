@@ -29,7 +29,7 @@ static int keep(struct tool_job *j, unsigned stream, const struct buf *text)
 {
 	if (!text->len)
 		return 0;
-	cut_add(&j->out[stream], text->p, text->len);
+	truncate_add(&j->out[stream], text->p, text->len);
 	return j->on->said ? j->on->said(j, stream, text->p, text->len) : 0;
 }
 
@@ -39,7 +39,7 @@ static int said(struct call *c, unsigned stream, const char *bytes, size_t n)
 	auto_buf struct buf plain = { 0 };
 
 	stream = stream ? 1 : 0;
-	cloak_pass(&j->cloak, stream, bytes, n, &plain);
+	redact_pass(&j->cloak, stream, bytes, n, &plain);
 	return keep(j, stream, &plain);
 }
 
@@ -48,7 +48,7 @@ static void flush(struct tool_job *j)
 	for (unsigned i = 0; i < 2; i++) {
 		auto_buf struct buf plain = { 0 };
 
-		cloak_flush(&j->cloak, i, &plain);
+		redact_flush(&j->cloak, i, &plain);
 		keep(j, i, &plain);
 	}
 }
@@ -61,7 +61,7 @@ static void stream_text(const struct tool_job *j, unsigned stream, struct buf *o
 
 	snprintf(how, sizeof(how), "read_output exec=%s stream=%s offset=%zu", j->exec,
 		 stream ? "stderr" : "stdout", j->out[stream].head.len);
-	cut_text(&j->out[stream], how, out);
+	truncate_text(&j->out[stream], how, out);
 }
 
 static void end_line(struct buf *b)
@@ -129,7 +129,7 @@ static void over(struct call *c, json_t *take_record)
 	json_object_set_new(data, "stdout", json_stringn(buf_str(&out), out.len));
 	json_object_set_new(data, "stderr", json_stringn(buf_str(&err), err.len));
 	json_object_set_new(data, "truncated",
-			    json_boolean(cut_lost(&j->out[0]) || cut_lost(&j->out[1])));
+			    json_boolean(truncate_lost(&j->out[0]) || truncate_lost(&j->out[1])));
 	tell(&text, (const struct buf[2]){ out, err }, take_record);
 	json_decref(take_record);
 	tool_result(j, failed, data, text.p, text.len);

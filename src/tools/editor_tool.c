@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VIEW_MAX = 128 * 1024, VIEW_DEPTH = 2 };
+enum { ATTACHMENT_MAX = 128 * 1024, VIEW_DEPTH = 2 };
 
 /* ---- view ---- */
 
@@ -55,7 +55,7 @@ static void number_lines(const struct buf *b, int64_t first, int64_t last, struc
 		size_t n = (size_t)((nl ? nl : end) - p);
 
 		if (line >= first) {
-			if (out->len + n > VIEW_MAX) {
+			if (out->len + n > ATTACHMENT_MAX) {
 				buf_printf(out, "[... the file goes on at line %lld ...]\n",
 					   (long long)line);
 				return;
@@ -66,13 +66,13 @@ static void number_lines(const struct buf *b, int64_t first, int64_t last, struc
 	}
 }
 
-static void seen(struct content *x)
+static void seen(struct file_ops *x)
 {
 	struct tool_job *j = x->job;
 	auto_buf struct buf text = { 0 };
 	int64_t first, last;
 
-	content_close(x);
+	file_ops_close(x);
 	if (x->folder) {
 		json_object_set_new(j->args, "depth", json_integer(VIEW_DEPTH));
 		j->answered = folder_seen;
@@ -83,7 +83,7 @@ static void seen(struct content *x)
 		tool_fail(j, "not_found", "there is no such file", x->desk.path, NULL);
 		return;
 	}
-	if (!content_is_text(&x->bytes)) {
+	if (!file_ops_is_text(&x->bytes)) {
 		tool_fail(j, "not_text", "the file is no text", x->desk.path, NULL);
 		return;
 	}
@@ -93,23 +93,23 @@ static void seen(struct content *x)
 	tool_done(j, NULL, buf_str(&text), text.len);
 }
 
-static void to_view(struct content *x)
+static void to_view(struct file_ops *x)
 {
 	x->may_miss = 1;
-	content_get(x, x->desk.path, seen);
+	file_ops_get(x, x->desk.path, seen);
 }
 
 /* ---- insert ---- */
 
-static void inserted(struct content *x)
+static void inserted(struct file_ops *x)
 {
-	content_close(x);
+	file_ops_close(x);
 	call_audit(x->job->call, "file.write", x->desk.path, "ok");
 	tool_say(x->job, NULL, "inserted behind line %lld of %s",
 		 (long long)tool_int(x->job, "insert_line", 0), x->desk.path);
 }
 
-static void to_insert(struct content *x)
+static void to_insert(struct file_ops *x)
 {
 	const char *text = tool_text(x->job, "insert_text", tool_text(x->job, "new_str", "")),
 		   *p = buf_str(&x->bytes), *end = p + x->bytes.len;
@@ -133,23 +133,23 @@ static void to_insert(struct content *x)
 	if (*text && text[strlen(text) - 1] != '\n')
 		buf_putc(&after, '\n');
 	buf_add(&after, p, (size_t)(end - p));
-	content_put(x, x->desk.path, after.p, after.len, CONTENT_SAME, inserted);
+	file_ops_put(x, x->desk.path, after.p, after.len, CONTENT_SAME, inserted);
 }
 
-static void to_read_and_insert(struct content *x)
+static void to_read_and_insert(struct file_ops *x)
 {
-	content_get(x, x->desk.path, to_insert);
+	file_ops_get(x, x->desk.path, to_insert);
 }
 
 /* ---- the commands ---- */
 
-static void with_file(struct tool_job *j, void (*next)(struct content *x))
+static void with_file(struct tool_job *j, void (*next)(struct file_ops *x))
 {
-	struct content *x = call_alloc(j->call, sizeof(*x));
+	struct file_ops *x = call_alloc(j->call, sizeof(*x));
 
-	*x = (struct content){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
+	*x = (struct file_ops){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
 	if (x->desk.path)
-		content_open(x, j, next);
+		file_ops_open(x, j, next);
 }
 
 static void view(struct tool_job *j)

@@ -13,21 +13,21 @@ enum { POURED = 1 << 20 }; /* more than this does not go by frames: a post holds
 
 /* ---- the worker ---- */
 
-static struct content *content_of(struct file_client *k)
+static struct file_ops *content_of(struct file_client *k)
 {
-	return loop_owner(k, struct content, desk.clerk);
+	return loop_owner(k, struct file_ops, desk.clerk);
 }
 
 static void ready(struct file_client *k)
 {
-	struct content *x = content_of(k);
+	struct file_ops *x = content_of(k);
 
 	x->next(x);
 }
 
 static void entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
 {
-	struct content *x = content_of(k);
+	struct file_ops *x = content_of(k);
 
 	(void)name;
 	(void)n;
@@ -47,7 +47,7 @@ static void entry(struct file_client *k, const struct wire_entry *e, const char 
 
 static void data(struct file_client *k, const char *bytes, size_t n)
 {
-	struct content *x = content_of(k);
+	struct file_ops *x = content_of(k);
 
 	if (!x->reading)
 		return;
@@ -64,13 +64,13 @@ static void data(struct file_client *k, const char *bytes, size_t n)
 
 static void done(struct file_client *k, uint16_t flags)
 {
-	struct content *x = content_of(k);
+	struct file_ops *x = content_of(k);
 
 	(void)flags;
 	x->next(x);
 }
 
-static void stop_pouring(struct content *x)
+static void stop_pouring(struct file_ops *x)
 {
 	if (!x->pouring)
 		return;
@@ -81,7 +81,7 @@ static void stop_pouring(struct content *x)
 
 static void failed(struct file_client *k, const struct err *e)
 {
-	struct content *x = content_of(k);
+	struct file_ops *x = content_of(k);
 	int was_reading = x->reading || x->looking;
 
 	stop_pouring(x);
@@ -100,13 +100,13 @@ static void failed(struct file_client *k, const struct err *e)
 
 static void drop(struct tool_job *j)
 {
-	struct content *x = j->state;
+	struct file_ops *x = j->state;
 
 	stop_pouring(x);
 	buf_fini(&x->bytes);
 }
 
-int content_open(struct content *x, struct tool_job *j, void (*next)(struct content *x))
+int file_ops_open(struct file_ops *x, struct tool_job *j, void (*next)(struct file_ops *x))
 {
 	static const struct file_client_events on = {
 		.ready = ready, .entry = entry, .data = data, .done = done, .failed = failed
@@ -119,7 +119,7 @@ int content_open(struct content *x, struct tool_job *j, void (*next)(struct cont
 	return file_request_open(&x->desk, j->call, &on);
 }
 
-void content_get(struct content *x, const char *path, void (*next)(struct content *x))
+void file_ops_get(struct file_ops *x, const char *path, void (*next)(struct file_ops *x))
 {
 	struct wire_get get = { .from = 0 };
 
@@ -131,7 +131,7 @@ void content_get(struct content *x, const char *path, void (*next)(struct conten
 	file_client_ask(&x->desk.clerk, WIRE_GET, &get, sizeof(get), path, strlen(path));
 }
 
-void content_look(struct content *x, const char *path, void (*next)(struct content *x))
+void file_ops_stat(struct file_ops *x, const char *path, void (*next)(struct file_ops *x))
 {
 	x->desk.path = path;
 	x->next = next;
@@ -140,8 +140,8 @@ void content_look(struct content *x, const char *path, void (*next)(struct conte
 	file_request_look(&x->desk, path);
 }
 
-void content_put(struct content *x, const char *path, const void *bytes, size_t n,
-		 enum content_how how, void (*next)(struct content *x))
+void file_ops_put(struct file_ops *x, const char *path, const void *bytes, size_t n,
+		 enum file_ops_mode how, void (*next)(struct file_ops *x))
 {
 	struct wire_put put = { .mode = 0 };
 
@@ -160,7 +160,7 @@ void content_put(struct content *x, const char *path, const void *bytes, size_t 
 /* As much as the pipe takes. A worker that has closed it is about to say why. */
 static void pour(struct watch *w, unsigned what)
 {
-	struct content *x = loop_owner(w, struct content, room);
+	struct file_ops *x = loop_owner(w, struct file_ops, room);
 
 	(void)what;
 	while (x->nrest) {
@@ -182,14 +182,14 @@ static void pour(struct watch *w, unsigned what)
 		file_client_data(&x->desk.clerk, NULL, 0);
 }
 
-void content_pour(struct content *x, const char *path, const char *bytes, size_t n,
-		  void (*next)(struct content *x))
+void file_ops_stream(struct file_ops *x, const char *path, const char *bytes, size_t n,
+		  void (*next)(struct file_ops *x))
 {
 	struct wire_put put = { .mode = 0 };
 	struct err e;
 
 	if (n <= POURED) {
-		content_put(x, path, bytes, n, CONTENT_ANY, next);
+		file_ops_put(x, path, bytes, n, CONTENT_ANY, next);
 		return;
 	}
 	x->desk.path = path;
@@ -206,20 +206,20 @@ void content_pour(struct content *x, const char *path, const char *bytes, size_t
 	pour(&x->room, LOOP_WRITE);
 }
 
-void content_remove(struct content *x, const char *path, void (*next)(struct content *x))
+void file_ops_remove(struct file_ops *x, const char *path, void (*next)(struct file_ops *x))
 {
 	x->desk.path = path;
 	x->next = next;
 	file_request_ask(&x->desk, WIRE_REMOVE, WIRE_REMOVE_ONE, path, strlen(path));
 }
 
-void content_close(struct content *x)
+void file_ops_close(struct file_ops *x)
 {
 	stop_pouring(x);
 	file_request_close(&x->desk);
 }
 
-int content_is_text(const struct buf *b)
+int file_ops_is_text(const struct buf *b)
 {
 	int bad = 0;
 
@@ -229,12 +229,12 @@ int content_is_text(const struct buf *b)
 }
 
 /* A tool that is about the file of its argument `path`. NULL: refused, and told. */
-static struct content *content_new(struct tool_job *j, void (*next)(struct content *x))
+static struct file_ops *content_new(struct tool_job *j, void (*next)(struct file_ops *x))
 {
-	struct content *x = call_alloc(j->call, sizeof(*x));
+	struct file_ops *x = call_alloc(j->call, sizeof(*x));
 
-	*x = (struct content){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
-	return x->desk.path && content_open(x, j, next) ? x : NULL;
+	*x = (struct file_ops){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
+	return x->desk.path && file_ops_open(x, j, next) ? x : NULL;
 }
 
 /* ---- read_file ---- */
@@ -275,7 +275,7 @@ static int64_t count_lines(const struct buf *b)
 	return n;
 }
 
-static void has_read(struct content *x)
+static void has_read(struct file_ops *x)
 {
 	struct tool_job *j = x->job;
 	int64_t first = tool_int(j, "start_line", 1), last = tool_int(j, "end_line", INT64_MAX), to,
@@ -284,12 +284,12 @@ static void has_read(struct content *x)
 	size_t from, n;
 	json_t *data;
 
-	content_close(x);
+	file_ops_close(x);
 	data = json_pack("{s:s, s:I, s:I}", "path", x->desk.path, "size", (json_int_t)x->bytes.len,
 			 "lines", (json_int_t)all);
 	if (!data)
 		data = json_object();
-	if (!content_is_text(&x->bytes)) {
+	if (!file_ops_is_text(&x->bytes)) {
 		json_object_set_new(data, "binary", json_true());
 		tool_say(j, data, "[%zu bytes that are no text]", x->bytes.len);
 		return;
@@ -307,9 +307,9 @@ static void has_read(struct content *x)
 	tool_done(j, data, buf_str(&text), text.len);
 }
 
-static void to_read(struct content *x)
+static void to_read(struct file_ops *x)
 {
-	content_get(x, x->desk.path, has_read);
+	file_ops_get(x, x->desk.path, has_read);
 }
 
 void tool_read(struct tool_job *j)
@@ -324,11 +324,11 @@ void tool_read(struct tool_job *j)
 
 /* ---- write_file ---- */
 
-static void has_written(struct content *x)
+static void has_written(struct file_ops *x)
 {
 	size_t n = json_string_length(json_object_get(x->job->args, "content"));
 
-	content_close(x);
+	file_ops_close(x);
 	call_audit(x->job->call, "file.write", x->desk.path, "ok");
 	tool_say(x->job,
 		 json_pack("{s:o, s:I}", "path",
@@ -337,11 +337,11 @@ static void has_written(struct content *x)
 		 "wrote %zu bytes to %s", n, x->desk.path);
 }
 
-static void to_write(struct content *x)
+static void to_write(struct file_ops *x)
 {
 	const json_t *text = json_object_get(x->job->args, "content");
 
-	content_pour(x, x->desk.path, json_string_value(text), json_string_length(text), has_written);
+	file_ops_stream(x, x->desk.path, json_string_value(text), json_string_length(text), has_written);
 }
 
 void tool_write(struct tool_job *j)
@@ -391,18 +391,18 @@ static unsigned line_at(const struct buf *b, size_t at)
 	return line;
 }
 
-static void has_edited(struct content *x)
+static void has_edited(struct file_ops *x)
 {
 	struct edit *d = x->user;
 
-	content_close(x);
+	file_ops_close(x);
 	call_audit(x->job->call, "file.write", x->desk.path, "ok");
 	tool_say(x->job, json_pack("{s:i, s:i}", "replaced", (int)d->count, "line", (int)d->at),
 		 "replaced %u in %s, the first at line %u", d->count, x->desk.path,
 		 (unsigned)d->at);
 }
 
-static void to_edit(struct content *x)
+static void to_edit(struct file_ops *x)
 {
 	const json_t *old = json_object_get(x->job->args, "old_str"),
 		     *new = json_object_get(x->job->args, "new_str");
@@ -425,12 +425,12 @@ static void to_edit(struct content *x)
 	replace(&x->bytes, old, new, &after);
 	d->at = line_at(&x->bytes, d->at);
 	x->user = d;
-	content_put(x, x->desk.path, after.p, after.len, CONTENT_SAME, has_edited);
+	file_ops_put(x, x->desk.path, after.p, after.len, CONTENT_SAME, has_edited);
 }
 
-static void to_read_and_edit(struct content *x)
+static void to_read_and_edit(struct file_ops *x)
 {
-	content_get(x, x->desk.path, to_edit);
+	file_ops_get(x, x->desk.path, to_edit);
 }
 
 void tool_edit(struct tool_job *j)

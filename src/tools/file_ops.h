@@ -6,7 +6,7 @@
 
 enum { CONTENT_MAX = 4 << 20 }; /* of a file that is held in memory */
 
-struct content {
+struct file_ops {
 	struct file_request desk; /* first: it is c->state */
 	struct tool_job *job;
 	struct wire_entry about; /* of what was read */
@@ -20,24 +20,24 @@ struct content {
 	struct watch room;
 	const char *rest; /* what is left to pour */
 	size_t nrest;
-	void (*next)(struct content *x);
+	void (*next)(struct file_ops *x);
 	void *user;
 };
 
 /* A worker, then next. 0: refused, and told. */
-int content_open(struct content *x, struct tool_job *j, void (*next)(struct content *x));
+int file_ops_open(struct file_ops *x, struct tool_job *j, void (*next)(struct file_ops *x));
 /* Each calls next when it is done. Paths are absolute: file_request_path(). */
-void content_get(struct content *x, const char *path, void (*next)(struct content *x));
-void content_look(struct content *x, const char *path, void (*next)(struct content *x));
+void file_ops_get(struct file_ops *x, const char *path, void (*next)(struct file_ops *x));
+void file_ops_stat(struct file_ops *x, const char *path, void (*next)(struct file_ops *x));
 /* As it was read: refused if somebody has changed it since. */
-enum content_how { CONTENT_ANY, CONTENT_NEW, CONTENT_SAME };
-void content_put(struct content *x, const char *path, const void *bytes, size_t n,
-		 enum content_how how, void (*next)(struct content *x));
+enum file_ops_mode { CONTENT_ANY, CONTENT_NEW, CONTENT_SAME };
+void file_ops_put(struct file_ops *x, const char *path, const void *bytes, size_t n,
+		 enum file_ops_mode how, void (*next)(struct file_ops *x));
 /* The same with CONTENT_ANY for any n: the worker takes the bytes when it can. They stay the caller's, and
  * as they are, until the job is over. */
-void content_pour(struct content *x, const char *path, const char *bytes, size_t n,
-		  void (*next)(struct content *x));
-void content_remove(struct content *x, const char *path, void (*next)(struct content *x));
+void file_ops_stream(struct file_ops *x, const char *path, const char *bytes, size_t n,
+		  void (*next)(struct file_ops *x));
+void file_ops_remove(struct file_ops *x, const char *path, void (*next)(struct file_ops *x));
 /* The worker goes; before the result. */
-void content_close(struct content *x);
-int content_is_text(const struct buf *b);
+void file_ops_close(struct file_ops *x);
+int file_ops_is_text(const struct buf *b);

@@ -53,9 +53,9 @@ static void job_free(struct tool_job *j)
 	if (j->drop)
 		j->drop(j);
 	json_decref(j->args);
-	cloak_fini(&j->cloak);
-	cut_fini(&j->out[0]);
-	cut_fini(&j->out[1]);
+	redact_fini(&j->cloak);
+	truncate_fini(&j->out[0]);
+	truncate_fini(&j->out[1]);
 }
 
 static void left(struct call *c)
@@ -126,7 +126,7 @@ void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct
 		b = tool_box(j);
 		if (!b)
 			return;
-		cloak_init(&j->cloak, b->row.env);
+		redact_init(&j->cloak, b->row.env);
 	}
 	t->run(j);
 }
@@ -153,7 +153,7 @@ static void cloak_doc(const struct tool_job *j, json_t *doc)
 	if (json_is_string(doc)) {
 		auto_buf struct buf plain = { 0 };
 
-		cloak_text(&j->cloak, json_string_value(doc), json_string_length(doc), &plain);
+		redact_text(&j->cloak, json_string_value(doc), json_string_length(doc), &plain);
 		if (plain.len != json_string_length(doc) ||
 		    memcmp(buf_str(&plain), json_string_value(doc), plain.len) != 0)
 			json_string_setn(doc, buf_str(&plain), plain.len);
@@ -171,8 +171,8 @@ void tool_result(struct tool_job *j, int failed, json_t *take_data, const char *
 
 	if (j->cloak.n)
 		cloak_doc(j, r.data);
-	cloak_text(&j->cloak, text, n, &plain);
-	cut_clean(buf_str(&plain), plain.len, &r.text);
+	redact_text(&j->cloak, text, n, &plain);
+	truncate_clean(buf_str(&plain), plain.len, &r.text);
 	settle(j, &r);
 }
 
@@ -231,7 +231,7 @@ json_t *tool_string(const struct tool_job *j, const char *bytes, size_t n)
 {
 	auto_buf struct buf plain = { 0 }, clean = { 0 };
 
-	cloak_text(&j->cloak, bytes, n, &plain);
-	cut_clean(buf_str(&plain), plain.len, &clean);
+	redact_text(&j->cloak, bytes, n, &plain);
+	truncate_clean(buf_str(&plain), plain.len, &clean);
 	return json_stringn(buf_str(&clean), clean.len);
 }

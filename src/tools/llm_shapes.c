@@ -10,32 +10,32 @@ enum { COMMANDS = 32 };
 
 static void left(struct call *c)
 {
-	struct provider *p = c->door;
+	struct llm_shape *p = c->door;
 
 	json_decref(p->asked);
 	json_decref(p->output);
 }
 
-struct provider *provider_new(struct call *c, void (*over)(struct provider *p, struct call *c,
+struct llm_shape *llm_shape_new(struct call *c, void (*over)(struct llm_shape *p, struct call *c,
 							   const struct tool_result *r))
 {
-	struct provider *p = call_alloc(c, sizeof(*p));
+	struct llm_shape *p = call_alloc(c, sizeof(*p));
 
-	*p = (struct provider){ .asked = json_incref(c->body), .over = over, .call.left = left };
+	*p = (struct llm_shape){ .asked = json_incref(c->body), .over = over, .call.left = left };
 	tool_enter(c, &p->call);
 	return p;
 }
 
 static void job_over(struct tool_job *j, const struct tool_result *r)
 {
-	struct provider *p = j->call->door;
+	struct llm_shape *p = j->call->door;
 
 	p->over(p, j->call, r);
 }
 
 static const struct tool_surface on = { NULL, job_over };
 
-void provider_fail(struct provider *p, struct call *c, const char *why)
+void llm_shape_fail(struct llm_shape *p, struct call *c, const char *why)
 {
 	struct tool_result r = { .failed = 1 };
 
@@ -46,17 +46,17 @@ void provider_fail(struct provider *p, struct call *c, const char *why)
 	json_decref(r.data);
 }
 
-void provider_run(struct provider *p, struct call *c, const struct tool *t, json_t *args)
+void llm_shape_run(struct llm_shape *p, struct call *c, const struct tool *t, json_t *args)
 {
 	if (!t || t->marks & TOOL_BOXES)
-		provider_fail(p, c, "there is no such tool");
+		llm_shape_fail(p, c, "there is no such tool");
 	else if (args && !json_is_object(args))
-		provider_fail(p, c, "the arguments must be an object");
+		llm_shape_fail(p, c, "the arguments must be an object");
 	else
 		tool_begin(c, t, args, &on);
 }
 
-json_t *provider_text(const struct tool_result *r)
+json_t *llm_shape_text(const struct tool_result *r)
 {
 	return json_stringn(buf_str(&r->text), r->text.len);
 }
@@ -73,31 +73,31 @@ static void not_a_call(struct call *c, const char *what)
 
 /* ---- OpenAI: functions ---- */
 
-static void chat_over(struct provider *p, struct call *c, const struct tool_result *r)
+static void chat_over(struct llm_shape *p, struct call *c, const struct tool_result *r)
 {
 	call_send(c, 200,
 		  json_pack("{s:s, s:O, s:o}", "role", "tool", "tool_call_id",
-			    json_object_get(p->asked, "id"), "content", provider_text(r)));
+			    json_object_get(p->asked, "id"), "content", llm_shape_text(r)));
 }
 
-static void function_over(struct provider *p, struct call *c, const struct tool_result *r)
+static void function_over(struct llm_shape *p, struct call *c, const struct tool_result *r)
 {
 	call_send(c, 200,
 		  json_pack("{s:s, s:O, s:o}", "type", "function_call_output", "call_id",
-			    json_object_get(p->asked, "call_id"), "output", provider_text(r)));
+			    json_object_get(p->asked, "call_id"), "output", llm_shape_text(r)));
 }
 
 /* Arguments are a text of JSON there; none at all is as good as {}. */
-static void run_function(struct provider *p, struct call *c, const json_t *function)
+static void run_function(struct llm_shape *p, struct call *c, const json_t *function)
 {
 	const char *name = text_in(function, "name"), *text = text_in(function, "arguments");
 	json_t *args =
 		text && *text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : json_object();
 
 	if (args)
-		provider_run(p, c, name ? tool_named(name) : NULL, args);
+		llm_shape_run(p, c, name ? tool_named(name) : NULL, args);
 	else
-		provider_fail(p, c, "the arguments are not JSON");
+		llm_shape_fail(p, c, "the arguments are not JSON");
 	json_decref(args);
 }
 
@@ -108,7 +108,7 @@ static void use_chat(struct call *c)
 	if (!text_in(c->body, "id") || !text_in(function, "name"))
 		not_a_call(c, "id or function.name is missing");
 	else
-		run_function(provider_new(c, chat_over), c, function);
+		run_function(llm_shape_new(c, chat_over), c, function);
 }
 
 static void use_function(struct call *c)
@@ -116,12 +116,12 @@ static void use_function(struct call *c)
 	if (!text_in(c->body, "call_id") || !text_in(c->body, "name"))
 		not_a_call(c, "call_id or name is missing");
 	else
-		run_function(provider_new(c, function_over), c, c->body);
+		run_function(llm_shape_new(c, function_over), c, c->body);
 }
 
 /* ---- OpenAI: shell ---- */
 
-static void next_command(struct provider *p, struct call *c);
+static void next_command(struct llm_shape *p, struct call *c);
 
 /* The middle goes, as everywhere; a length in bytes is near enough. */
 static json_t *shortened(const json_t *text, int64_t most)
@@ -131,13 +131,13 @@ static json_t *shortened(const json_t *text, int64_t most)
 
 	if (most <= 0 || n <= (size_t)most)
 		return json_incref((json_t *)text);
-	cut_clean(json_string_value(text), half, &out);
+	truncate_clean(json_string_value(text), half, &out);
 	buf_printf(&out, "\n[... %zu bytes left out ...]\n", n - 2 * half);
-	cut_clean(json_string_value(text) + n - half, half, &out);
+	truncate_clean(json_string_value(text) + n - half, half, &out);
 	return json_stringn(out.p, out.len);
 }
 
-static void shell_over(struct provider *p, struct call *c, const struct tool_result *r)
+static void shell_over(struct llm_shape *p, struct call *c, const struct tool_result *r)
 {
 	const json_t *action = json_object_get(p->asked, "action"),
 		     *out = json_object_get(r->data, "stdout"),
@@ -153,13 +153,13 @@ static void shell_over(struct provider *p, struct call *c, const struct tool_res
 	json_array_append_new(p->output,
 			      json_pack("{s:o, s:o, s:o}", "stdout",
 					out ? shortened(out, most) : json_string(""), "stderr",
-					err ? shortened(err, most) : provider_text(r), "outcome",
+					err ? shortened(err, most) : llm_shape_text(r), "outcome",
 					outcome));
 	p->at++;
 	next_command(p, c);
 }
 
-static void next_command(struct provider *p, struct call *c)
+static void next_command(struct llm_shape *p, struct call *c)
 {
 	const json_t *action = json_object_get(p->asked, "action"),
 		     *timeout = json_object_get(action, "timeout_ms"),
@@ -170,7 +170,7 @@ static void next_command(struct provider *p, struct call *c)
 		args = json_pack("{s:O}", "command", command);
 		if (json_is_integer(timeout))
 			json_object_set(args, "timeout_ms", (json_t *)timeout);
-		provider_run(p, c, tool_named("run_command"), args);
+		llm_shape_run(p, c, tool_named("run_command"), args);
 		json_decref(args);
 		return;
 	}
@@ -184,7 +184,7 @@ static void next_command(struct provider *p, struct call *c)
 static void use_shell(struct call *c)
 {
 	const json_t *commands = json_object_get(json_object_get(c->body, "action"), "commands");
-	struct provider *p;
+	struct llm_shape *p;
 
 	if (!text_in(c->body, "call_id") || !json_array_size(commands)) {
 		not_a_call(c, "call_id or action.commands is missing");
@@ -194,19 +194,19 @@ static void use_shell(struct call *c)
 		not_a_call(c, "action.commands: at most 32");
 		return;
 	}
-	p = provider_new(c, shell_over);
+	p = llm_shape_new(c, shell_over);
 	p->output = json_array();
 	next_command(p, c);
 }
 
 /* ---- OpenAI: apply_patch ---- */
 
-static void patch_over(struct provider *p, struct call *c, const struct tool_result *r)
+static void patch_over(struct llm_shape *p, struct call *c, const struct tool_result *r)
 {
 	call_send(c, 200,
 		  json_pack("{s:s, s:O, s:s, s:o}", "type", "apply_patch_call_output", "call_id",
 			    json_object_get(p->asked, "call_id"), "status",
-			    r->failed ? "failed" : "completed", "output", provider_text(r)));
+			    r->failed ? "failed" : "completed", "output", llm_shape_text(r)));
 }
 
 /* An operation is one file of a patch, its head apart. */
@@ -221,7 +221,7 @@ static void use_patch(struct call *c)
 	const char *type = text_in(operation, "type"), *path = text_in(operation, "path"),
 		   *diff = text_in(operation, "diff");
 	auto_buf struct buf patch = { 0 };
-	struct provider *p;
+	struct llm_shape *p;
 	json_t *args;
 
 	if (!text_in(c->body, "call_id") || !type || !path || strpbrk(path, "\r\n")) {
@@ -232,9 +232,9 @@ static void use_patch(struct call *c)
 		if (!strcmp(type, kinds[i].type))
 			buf_printf(&patch, "*** Begin Patch\n*** %s File: %s\n", kinds[i].head,
 				   path);
-	p = provider_new(c, patch_over);
+	p = llm_shape_new(c, patch_over);
 	if (!patch.len) {
-		provider_fail(p, c,
+		llm_shape_fail(p, c,
 			      "operation.type: is none of create_file, update_file, delete_file");
 		return;
 	}
@@ -245,7 +245,7 @@ static void use_patch(struct call *c)
 	}
 	buf_puts(&patch, "*** End Patch\n");
 	args = json_pack("{s:s}", "patch", patch.p);
-	provider_run(p, c, tool_named("apply_patch"), args);
+	llm_shape_run(p, c, tool_named("apply_patch"), args);
 	json_decref(args);
 }
 
@@ -275,10 +275,10 @@ void openai_use(struct call *c)
 
 /* ---- Anthropic ---- */
 
-static void block_over(struct provider *p, struct call *c, const struct tool_result *r)
+static void block_over(struct llm_shape *p, struct call *c, const struct tool_result *r)
 {
 	json_t *doc = json_pack("{s:s, s:O, s:o}", "type", "tool_result", "tool_use_id",
-				json_object_get(p->asked, "id"), "content", provider_text(r));
+				json_object_get(p->asked, "id"), "content", llm_shape_text(r));
 
 	if (r->failed)
 		json_object_set_new(doc, "is_error", json_true());
@@ -298,7 +298,7 @@ static const struct tool *block_tool(const char *name)
 void anthropic_use(struct call *c)
 {
 	const char *type = text_in(c->body, "type"), *name = text_in(c->body, "name");
-	struct provider *p;
+	struct llm_shape *p;
 
 	if (!call_box(c, 0))
 		return;
@@ -306,6 +306,6 @@ void anthropic_use(struct call *c)
 		not_a_call(c, "type, id or name is missing: this is no tool_use block");
 		return;
 	}
-	p = provider_new(c, block_over);
-	provider_run(p, c, block_tool(name), json_object_get(p->asked, "input"));
+	p = llm_shape_new(c, block_over);
+	llm_shape_run(p, c, block_tool(name), json_object_get(p->asked, "input"));
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int cloak_suspects(const char *name)
+int redact_suspects(const char *name)
 {
 	static const char *const marks[] = { "*_KEY", "*_TOKEN", "*SECRET*", "*PASSWORD*" };
 
@@ -16,11 +16,11 @@ int cloak_suspects(const char *name)
 }
 
 /* The longest first: one may be the beginning of another. */
-static void take(struct cloak *k, const char *name, const char *value, size_t n)
+static void take(struct redact *k, const char *name, const char *value, size_t n)
 {
 	unsigned at = k->n;
 
-	if (k->n == CLOAK_SECRETS)
+	if (k->n == REDACT_SECRETS)
 		return;
 	while (at > 0 && k->v[at - 1].n < n) {
 		k->v[at] = k->v[at - 1];
@@ -35,19 +35,19 @@ static void take(struct cloak *k, const char *name, const char *value, size_t n)
 	k->n++;
 }
 
-void cloak_init(struct cloak *k, const char *env_json)
+void redact_init(struct redact *k, const char *env_json)
 {
 	json_t *env = env_json ? json_loads(env_json, 0, NULL) : NULL, *v;
 	const char *name;
 
-	*k = (struct cloak){ 0 };
+	*k = (struct redact){ 0 };
 	json_object_foreach(env, name, v)
-		if (json_string_length(v) >= CLOAK_SHORTEST && cloak_suspects(name))
+		if (json_string_length(v) >= REDACT_SHORTEST && redact_suspects(name))
 			take(k, name, json_string_value(v), json_string_length(v));
 	json_decref(env);
 }
 
-void cloak_fini(struct cloak *k)
+void redact_fini(struct redact *k)
 {
 	for (unsigned i = 0; i < k->n; i++) {
 		free(k->v[i].name);
@@ -59,7 +59,7 @@ void cloak_fini(struct cloak *k)
 }
 
 /* 1: the secret number *which is here. -1: what is here may become one. */
-static int meets(const struct cloak *k, const char *at, size_t n, int whole, unsigned *which)
+static int meets(const struct redact *k, const char *at, size_t n, int whole, unsigned *which)
 {
 	for (unsigned i = 0; i < k->n; i++) {
 		size_t same = n < k->v[i].n ? n : k->v[i].n;
@@ -73,7 +73,7 @@ static int meets(const struct cloak *k, const char *at, size_t n, int whole, uns
 }
 
 /* Returns how many bytes are dealt with. */
-static size_t replace(const struct cloak *k, const char *text, size_t n, int whole, struct buf *out)
+static size_t replace(const struct redact *k, const char *text, size_t n, int whole, struct buf *out)
 {
 	size_t i = 0;
 
@@ -93,7 +93,7 @@ static size_t replace(const struct cloak *k, const char *text, size_t n, int who
 	return n;
 }
 
-void cloak_pass(struct cloak *k, unsigned stream, const char *bytes, size_t n, struct buf *out)
+void redact_pass(struct redact *k, unsigned stream, const char *bytes, size_t n, struct buf *out)
 {
 	struct buf *rest = &k->rest[stream], left = { 0 };
 	size_t done;
@@ -109,7 +109,7 @@ void cloak_pass(struct cloak *k, unsigned stream, const char *bytes, size_t n, s
 	*rest = left;
 }
 
-void cloak_flush(struct cloak *k, unsigned stream, struct buf *out)
+void redact_flush(struct redact *k, unsigned stream, struct buf *out)
 {
 	struct buf *rest = &k->rest[stream];
 
@@ -118,7 +118,7 @@ void cloak_flush(struct cloak *k, unsigned stream, struct buf *out)
 	buf_fini(rest);
 }
 
-void cloak_text(const struct cloak *k, const char *text, size_t n, struct buf *out)
+void redact_text(const struct redact *k, const char *text, size_t n, struct buf *out)
 {
 	if (k->n == 0)
 		buf_add(out, text, n);

@@ -3,22 +3,22 @@
 #pragma once
 #include "base/buf.h"
 
-enum { CLOAK_SECRETS = 64, CLOAK_SHORTEST = 6 };
+enum { REDACT_SECRETS = 64, REDACT_SHORTEST = 6 };
 
-struct cloak {
+struct redact {
 	struct {
 		char *name, *value;
 		size_t n;
-	} v[CLOAK_SECRETS]; /* longest first */
+	} v[REDACT_SECRETS]; /* longest first */
 	unsigned n;
 	struct buf rest[2];
 };
 
-int cloak_suspects(const char *name); /* a variable's name that looks like a secret's */
-void cloak_init(struct cloak *k, const char *env_json); /* {NAME: value}, or NULL */
-void cloak_fini(struct cloak *k);
+int redact_suspects(const char *name); /* a variable's name that looks like a secret's */
+void redact_init(struct redact *k, const char *env_json); /* {NAME: value}, or NULL */
+void redact_fini(struct redact *k);
 /* A piece of a stream; what is surely no secret, or was one, is put behind out. */
-void cloak_pass(struct cloak *k, unsigned stream, const char *bytes, size_t n, struct buf *out);
-void cloak_flush(struct cloak *k, unsigned stream, struct buf *out); /* the stream is over */
+void redact_pass(struct redact *k, unsigned stream, const char *bytes, size_t n, struct buf *out);
+void redact_flush(struct redact *k, unsigned stream, struct buf *out); /* the stream is over */
 /* A text that is whole. */
-void cloak_text(const struct cloak *k, const char *text, size_t n, struct buf *out);
+void redact_text(const struct redact *k, const char *text, size_t n, struct buf *out);

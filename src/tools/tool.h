@@ -77,8 +77,8 @@ struct tool_job {
 	struct tool_job *before;
 	/* What a handler of /v1 has answered that ran for us. */
 	void (*answered)(struct tool_job *j, int status, json_t *take_doc);
-	struct cloak cloak;
-	struct cut out[2];
+	struct redact cloak;
+	struct truncated out[2];
 	char exec[ID_LEN + 1];
 	void *state; /* the row's, in memory of the call ... */
 	void (*drop)(struct tool_job *j); /* ... and what must be freed of it */

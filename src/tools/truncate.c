@@ -3,12 +3,12 @@
 #include "api/event_stream.h"
 #include <string.h>
 
-static size_t half_of(const struct cut *c)
+static size_t half_of(const struct truncated *c)
 {
-	return c->half ? c->half : CUT_HALF;
+	return c->half ? c->half : TRUNCATE_HALF;
 }
 
-void cut_add(struct cut *c, const char *bytes, size_t n)
+void truncate_add(struct truncated *c, const char *bytes, size_t n)
 {
 	size_t half = half_of(c), room = half - c->head.len, first = n < room ? n : room;
 
@@ -29,17 +29,17 @@ void cut_add(struct cut *c, const char *bytes, size_t n)
 	}
 }
 
-static size_t tail_from(const struct cut *c)
+static size_t tail_from(const struct truncated *c)
 {
 	size_t half = half_of(c), from = c->tail.len > half ? c->tail.len - half : 0;
 
 	/* Not in the middle of a character. */
-	while (cut_lost(c) && from < c->tail.len && (c->tail.p[from] & 0xc0) == 0x80)
+	while (truncate_lost(c) && from < c->tail.len && (c->tail.p[from] & 0xc0) == 0x80)
 		from++;
 	return from;
 }
 
-uint64_t cut_lost(const struct cut *c)
+uint64_t truncate_lost(const struct truncated *c)
 {
 	size_t half = half_of(c);
 	uint64_t kept = c->head.len + (c->tail.len < half ? c->tail.len : half);
@@ -47,7 +47,7 @@ uint64_t cut_lost(const struct cut *c)
 	return c->total - kept;
 }
 
-void cut_clean(const char *bytes, size_t n, struct buf *out)
+void truncate_clean(const char *bytes, size_t n, struct buf *out)
 {
 	while (n) { /* four bytes at a time: a character is never longer */
 		size_t some = n < 4 ? n : 4, good;
@@ -65,9 +65,9 @@ void cut_clean(const char *bytes, size_t n, struct buf *out)
 	}
 }
 
-void cut_text(const struct cut *c, const char *how, struct buf *out)
+void truncate_text(const struct truncated *c, const char *how, struct buf *out)
 {
-	uint64_t lost = cut_lost(c);
+	uint64_t lost = truncate_lost(c);
 	size_t from = tail_from(c), head = c->head.len;
 	int bad;
 
@@ -77,14 +77,14 @@ void cut_text(const struct cut *c, const char *how, struct buf *out)
 		if (head - whole < 4 && !bad)
 			head = whole;
 	}
-	cut_clean(buf_str(&c->head), head, out);
+	truncate_clean(buf_str(&c->head), head, out);
 	if (lost)
 		buf_printf(out, "\n[... %llu bytes left out%s%s ...]\n", (unsigned long long)lost,
 			   how ? "; " : "", how ? how : "");
-	cut_clean(buf_str(&c->tail) + from, c->tail.len - from, out);
+	truncate_clean(buf_str(&c->tail) + from, c->tail.len - from, out);
 }
 
-void cut_fini(struct cut *c)
+void truncate_fini(struct truncated *c)
 {
 	buf_fini(&c->head);
 	buf_fini(&c->tail);

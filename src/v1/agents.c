@@ -75,7 +75,7 @@ static int insert_row(struct session *s, struct err *e)
 {
 	struct call *c = s->call;
 	const char *task = call_text(c, "task", "");
-	struct store_errand row = { .created_ns = fleet_now_ns() };
+	struct store_agent row = { .created_ns = fleet_now_ns() };
 	size_t n = strcspn(task, "\n");
 
 	if (id_new(row.id, e) < 0)
@@ -86,7 +86,7 @@ static int insert_row(struct session *s, struct err *e)
 	memcpy(row.title, task, n);
 	snprintf(row.team, sizeof(row.team), "%s", c->who.team);
 	snprintf(row.who, sizeof(row.who), "%s", c->who.id);
-	if (store_errand_insert(c->api->store, &row, e) < 0)
+	if (store_agent_insert(c->api->store, &row, e) < 0)
 		return -1;
 	memcpy(s->id, row.id, sizeof(s->id));
 	s->next = c->api->agents;
@@ -102,7 +102,7 @@ static void end_row(struct session *s, const char *outcome, const json_t *report
 
 	if (!s->id[0])
 		return;
-	(void)!store_errand_end(s->call->api->store, s->id, fleet_now_ns(), outcome, text, &e);
+	(void)!store_agent_end(s->call->api->store, s->id, fleet_now_ns(), outcome, text, &e);
 	s->id[0] = '\0';
 	for (struct session **at = &s->call->api->agents; *at; at = &(*at)->next)
 		if (*at == s) {
@@ -122,15 +122,15 @@ static int runs_here(const struct api *a, const char *id)
 
 void agents_set_sole_server(struct api *a)
 {
-	struct store_errands rows = { 0 };
+	struct store_agents rows = { 0 };
 	struct err e;
 
-	if (!a->fleet.alone || store_errand_running(a->store, &rows, &e) < 0)
+	if (!a->fleet.alone || store_agent_running(a->store, &rows, &e) < 0)
 		return;
 	for (unsigned i = 0; i < rows.n; i++)
 		if (!runs_here(a, rows.v[i].id))
-			(void)!store_errand_end(a->store, rows.v[i].id, fleet_now_ns(), "lost", NULL, &e);
-	store_errands_fini(&rows);
+			(void)!store_agent_end(a->store, rows.v[i].id, fleet_now_ns(), "lost", NULL, &e);
+	store_agents_fini(&rows);
 }
 
 /* Nothing of it may happen any more. */
@@ -391,14 +391,14 @@ void agents_run(struct call *c)
 
 /* ---- those that were ---- */
 
-static json_t *row_json(const struct store_errand *x)
+static json_t *row_json(const struct store_agent *x)
 {
 	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:o}", "id", x->id, "task", x->title, "who", x->who, "state",
 				x->ended_ns ? "over" : "running", "created_at",
-				record_when((uint64_t)x->created_ns));
+				json_time((uint64_t)x->created_ns));
 
 	if (x->ended_ns) {
-		json_object_set_new(doc, "ended_at", record_when((uint64_t)x->ended_ns));
+		json_object_set_new(doc, "ended_at", json_time((uint64_t)x->ended_ns));
 		json_object_set_new(doc, "outcome", json_string(x->outcome));
 	}
 	return doc;
@@ -406,13 +406,13 @@ static json_t *row_json(const struct store_errand *x)
 
 void agents_list(struct call *c)
 {
-	struct store_errands rows = { 0 };
+	struct store_agents rows = { 0 };
 	struct page page;
 	json_t *items;
 	struct err e;
 
 	if (page_read(&page, c, &e) < 0 ||
-	    store_errand_list(c->api->store, c->who.team, page.after, page.limit, &rows, &e) < 0) {
+	    store_agent_list(c->api->store, c->who.team, page.after, page.limit, &rows, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
@@ -421,18 +421,18 @@ void agents_list(struct call *c)
 		json_array_append_new(items, row_json(&rows.v[i]));
 	if (rows.more)
 		page_ends(&page, rows.v[rows.n - 1].created_ns, rows.v[rows.n - 1].id);
-	store_errands_fini(&rows);
+	store_agents_fini(&rows);
 	call_list(c, items, page.next);
 }
 
 void agents_show(struct call *c)
 {
 	auto_free char *text = NULL;
-	struct store_errand row;
+	struct store_agent row;
 	json_t *doc, *report;
 	struct err e;
 
-	if (store_errand_get(c->api->store, c->who.team, call_param(c, 0), &row, &text, &e) < 0) {
+	if (store_agent_get(c->api->store, c->who.team, call_param(c, 0), &row, &text, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}

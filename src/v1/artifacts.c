@@ -147,7 +147,7 @@ static void artifacts_tell_change(struct artifacts *x, const char *path, const c
 		return;
 	}
 	row = json_object();
-	json_object_set_new(row, "path", changes_text(path));
+	json_object_set_new(row, "path", json_text(path));
 	json_object_set_new(row, "kind", json_string(kind));
 	if (e) {
 		if (e->hashed)
@@ -397,7 +397,7 @@ void artifacts_report(const struct artifacts *x, json_t *record)
 	json_object_set(record, "files_changed", x->changed);
 	json_object_set_new(record, "files_truncated", json_boolean(x->changed_truncated));
 	if (x->failed.kind != ERR_NONE)
-		json_object_set_new(record, "files_error", changes_text(x->failed.msg));
+		json_object_set_new(record, "files_error", json_text(x->failed.msg));
 }
 
 void artifacts_fini(struct artifacts *x)

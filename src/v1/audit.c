@@ -44,7 +44,7 @@ static json_t *row_json(const struct store_audit *a)
 	json_t *detail = a->detail ? json_loads(a->detail, 0, NULL) : NULL;
 
 	return json_pack("{s:I, s:o, s:s, s:s, s:s, s:s, s:s, s:o}", "seq", (json_int_t)a->seq,
-			 "at", record_when((uint64_t)a->at_ns), "who", a->who, "team", a->team,
+			 "at", json_time((uint64_t)a->at_ns), "who", a->who, "team", a->team,
 			 "action", a->action, "subject", a->subject, "result", a->result, "detail",
 			 detail ? detail : json_object());
 }

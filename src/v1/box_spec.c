@@ -147,7 +147,7 @@ int box_check_env(const json_t *env, struct err *e)
 	return bytes > ENV_MOST ? box_refuse_env(e, "", bytes, ENV_MOST) : 0;
 }
 
-static int read_host(const struct api_conf *conf, const char *text, struct rule *out, struct err *e)
+static int read_host(const struct api_conf *conf, const char *text, struct allow_rule *out, struct err *e)
 {
 	if (rule_parse(out, text, e) < 0)
 		return -1;
@@ -165,7 +165,7 @@ static int read_network(struct call *c, struct store_box *row, struct err *e)
 	const json_t *allow = json_object_get(call_get(c, "network"), "allow");
 	json_t *hosts = json_array(), *host;
 	char text[RULE_TEXT], *dump;
-	struct rule r;
+	struct allow_rule r;
 	size_t i;
 
 	json_array_foreach((json_t *)allow, i, host) {

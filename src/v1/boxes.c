@@ -27,7 +27,7 @@ static json_t *ms(uint64_t n)
 
 static json_t *moment(int64_t ns)
 {
-	return ns ? record_when((uint64_t)ns) : json_null();
+	return ns ? json_time((uint64_t)ns) : json_null();
 }
 
 static json_t *text_json(const char *text, int array)

@@ -73,7 +73,7 @@ static void entry(struct file_client *k, const struct wire_entry *e, const char 
 	if (e->mode) {
 		json_object_set_new(doc, "type", json_string(file_request_type(e->mode)));
 		json_object_set_new(doc, "size", json_integer((json_int_t)e->size));
-		json_object_set_new(doc, "mtime", record_when(e->mtime_ns));
+		json_object_set_new(doc, "mtime", json_time(e->mtime_ns));
 	}
 	if (e->mode && call_query_flag(x->desk.call, "hash"))
 		json_object_set_new(doc, "sha256", hash_json(e));

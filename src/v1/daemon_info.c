@@ -86,7 +86,7 @@ void info_daemon(struct call *c)
 			    (json_int_t)c->api->conf.json_max, "upload_bytes",
 			    (json_int_t)c->api->conf.upload_max, "usage",
 			    quota_json(c->api, c->who.team), "started",
-			    record_when((uint64_t)c->api->started_ns)));
+			    json_time((uint64_t)c->api->started_ns)));
 }
 
 /* ---- Prometheus ---- */

@@ -59,7 +59,7 @@ static json_t *event_json(const struct store_event *ev, const json_t *data)
 				 : NULL;
 
 	return json_pack("{s:I, s:o, s:s, s:s, s:o}", "seq", (json_int_t)ev->seq, "at",
-			 record_when((uint64_t)ev->at_ns), "box", ev->box, "type", ev->type, "data",
+			 json_time((uint64_t)ev->at_ns), "box", ev->box, "type", ev->type, "data",
 			 own ? own : json_object());
 }
 

@@ -259,7 +259,7 @@ void file_request_set_text(json_t *doc, const char *key, const char *bytes)
 
 		snprintf(coded_key, sizeof(coded_key), "%.30s_base64", key);
 		base64_encode(&coded, bytes, strlen(bytes));
-		json_object_set_new(doc, key, changes_text(bytes));
+		json_object_set_new(doc, key, json_text(bytes));
 		json_object_set_new(doc, coded_key, json_string(buf_str(&coded)));
 	}
 }
@@ -309,7 +309,7 @@ json_t *file_request_entry_json(const struct wire_entry *e, const struct file_re
 	json_object_set_new(doc, "size", json_integer((json_int_t)e->size));
 	snprintf(mode, sizeof(mode), "%04o", e->mode & 07777);
 	json_object_set_new(doc, "mode", json_string(mode));
-	json_object_set_new(doc, "mtime", record_when(e->mtime_ns));
+	json_object_set_new(doc, "mtime", json_time(e->mtime_ns));
 	json_object_set_new(doc, "uid", json_integer(e->uid));
 	json_object_set_new(doc, "gid", json_integer(e->gid));
 	if (parts->target) {

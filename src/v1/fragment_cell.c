@@ -47,7 +47,7 @@ static json_t *seed_cell_pieces(const struct buf *b)
 	if (b->len)
 		text = json_stringn(b->p, b->len);
 	if (!text && b->len)
-		text = changes_text(buf_str(b)); /* bytes that are no UTF-8 */
+		text = json_text(buf_str(b)); /* bytes that are no UTF-8 */
 	if (text)
 		json_array_append_new(all, text);
 	return all;

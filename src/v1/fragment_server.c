@@ -61,7 +61,7 @@ static json_t *seed_server_tail(const struct buf *b)
 	while (*p && ((unsigned char)*p & 0xc0) == 0x80) /* cut within a character */
 		p++;
 	if (*p)
-		json_array_append_new(all, changes_text(p));
+		json_array_append_new(all, json_text(p));
 	return all;
 }
 
@@ -73,7 +73,7 @@ static void seed_server_fail(struct seed_server *s, const char *name, const char
 	json_object_set_new(doc, "stderr", seed_server_tail(&s->said[1]));
 	json_object_set_new(doc, "runtimeError",
 			    json_pack("{s:s, s:s, s:o}", "name", name, "value", why, "traceback",
-				      changes_text(buf_str(&s->said[1]))));
+				      json_text(buf_str(&s->said[1]))));
 	json_object_update(doc, take_more);
 	json_decref(take_more);
 	seed_server_stop(s);

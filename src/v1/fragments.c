@@ -72,7 +72,7 @@ static size_t name_length(const char *line, size_t n)
 	return i > 0 && i + 1 < n && line[i] == ':' && line[i + 1] == ' ' ? i : 0;
 }
 
-static json_t *cut_text(const char *s, size_t n)
+static json_t *truncate_text(const char *s, size_t n)
 {
 	json_t *text = json_stringn(s, n < TRACE_MAX ? n : TRACE_MAX);
 
@@ -91,16 +91,16 @@ static json_t *runtime_error(const json_t *record)
 	trace = trace && !json_object_get(record, "stderr_encoding") ? trace : "";
 	line = last_line(trace, &n);
 	name = name_length(line, n);
-	json_object_set_new(e, "traceback", cut_text(trace, strlen(trace)));
+	json_object_set_new(e, "traceback", truncate_text(trace, strlen(trace)));
 	if (strcmp(cause, "exit") != 0 || !n) { /* why it ended tells more than what it said */
 		json_object_set_new(e, "name", json_string(cause));
 		json_object_set_new(e, "value", json_string(summary ? summary : "it failed"));
 	} else if (name && !strcmp(step, "run")) {
-		json_object_set_new(e, "name", cut_text(line, name));
-		json_object_set_new(e, "value", cut_text(line + name + 2, n - name - 2));
+		json_object_set_new(e, "name", truncate_text(line, name));
+		json_object_set_new(e, "value", truncate_text(line + name + 2, n - name - 2));
 	} else {
 		json_object_set_new(e, "name", json_string(!strcmp(step, "run") ? "exit" : step));
-		json_object_set_new(e, "value", cut_text(line, n));
+		json_object_set_new(e, "value", truncate_text(line, n));
 	}
 	return e;
 }
@@ -394,7 +394,7 @@ static void read_data(struct file_client *k, const char *bytes, size_t n)
 		return;
 	}
 	doc = json_object();
-	json_object_set_new(doc, "path", changes_text(l->path));
+	json_object_set_new(doc, "path", json_text(l->path));
 	record_set_output(doc, "content", &l->bytes);
 	call_json(l->call, 200, doc);
 }
@@ -425,7 +425,7 @@ static void write_done(struct file_client *k, uint16_t flags)
 	(void)flags;
 	file_client_close(k);
 	call_json(c, 200,
-		  json_pack("{s:o, s:I}", "path", changes_text(l->path), "size",
+		  json_pack("{s:o, s:I}", "path", json_text(l->path), "size",
 			    (json_int_t)json_string_length(call_get(c, "content"))));
 }
 
@@ -468,8 +468,8 @@ static json_t *node_of(const char *path, uint32_t mode)
 {
 	const char *slash = strrchr(path, '/');
 
-	return json_pack("{s:o, s:o, s:s}", "name", changes_text(slash[1] ? slash + 1 : path),
-			 "path", changes_text(path), "type", kind_of(mode));
+	return json_pack("{s:o, s:o, s:s}", "name", json_text(slash[1] ? slash + 1 : path),
+			 "path", json_text(path), "type", kind_of(mode));
 }
 
 static void add_folder(struct leaf *l, json_t *node, const char *path, unsigned depth)

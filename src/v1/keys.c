@@ -41,7 +41,7 @@ const struct field keys_one_query[] = {
 
 static json_t *moment(int64_t ns)
 {
-	return ns ? record_when((uint64_t)ns) : json_null();
+	return ns ? json_time((uint64_t)ns) : json_null();
 }
 
 json_t *keys_json(const struct store_key *k)

@@ -117,7 +117,7 @@ static void is_over(struct exec_reader *t, json_t *record, const struct err *e)
 	(void)record; /* what it could not tell is null */
 	s->tapped = 0;
 	if (!e)
-		s->answer = about_all(version_of, s, kernels_of(s));
+		s->answer = lang_json_all(version_of, s, kernels_of(s));
 	end_box(s);
 	tell(s, e);
 }

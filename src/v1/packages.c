@@ -436,8 +436,8 @@ static json_t *set_json(const struct store_set *s)
 			 "runtime", s->runtime, "layer", s->layer, "bytes", (json_int_t)s->bytes,
 			 "files", (json_int_t)s->files, "install_ms", (json_int_t)s->install_ms,
 			 "uses", (json_int_t)s->uses, "created",
-			 record_when((uint64_t)s->created_ns), "used",
-			 record_when((uint64_t)s->used_ns));
+			 json_time((uint64_t)s->created_ns), "used",
+			 json_time((uint64_t)s->used_ns));
 }
 
 /* ---- /v1/packages ---- */

@@ -99,11 +99,11 @@ json_t *pipelines_row_json(const struct store_pipeline *p)
 	       *doc = json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:f, s:o}", "id", p->id, "state",
 				store_pipeline_state_name(p->state), "task", p->title, "who",
 				p->who, "attempts", (json_int_t)p->attempts, "created_at",
-				record_when((uint64_t)p->created_ns), "ms",
+				json_time((uint64_t)p->created_ns), "ms",
 				(double)(until - p->created_ns) / 1e6, "usage", pipelines_usage_json(p));
 
 	if (p->ended_ns)
-		json_object_set_new(doc, "ended_at", record_when((uint64_t)p->ended_ns));
+		json_object_set_new(doc, "ended_at", json_time((uint64_t)p->ended_ns));
 	if (p->outcome[0])
 		json_object_set_new(doc, "outcome", json_string(p->outcome));
 	if (p->category[0])

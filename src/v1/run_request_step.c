@@ -30,7 +30,7 @@ static void note_hint(struct run_request *w, json_t *record)
 	auto_buf struct buf hint = { 0 };
 
 	if ((about.timed_out || json_is_null(json_object_get(record, "hint"))) && hints_find(&about, &hint))
-		json_object_set_new(record, "hint", changes_text(buf_str(&hint)));
+		json_object_set_new(record, "hint", json_text(buf_str(&hint)));
 }
 
 /* Said in words before: now as data. The record is stored after this. */
@@ -196,7 +196,7 @@ void run_request_audit(struct api *a, struct call *c, const struct principal *wh
 			   buf_str(&line));
 	/* Init has just been woken, often on the processor that we are on. What is left to write can be
 	 * written while it works. */
-	loop_give_way();
+	loop_yield();
 	if (c)
 		call_audit_more(c, "exec.start", r->id, "ok", detail);
 	else

@@ -168,7 +168,7 @@ static json_t *snapshot_json(const struct store_snapshot *x)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:o}", "id", x->id, "name", x->name, "tag",
 			 x->name[0] ? x->tag : "", "box", x->box, "template", x->template, "bytes",
-			 (json_int_t)x->bytes, "created", record_when((uint64_t)x->created_ns));
+			 (json_int_t)x->bytes, "created", json_time((uint64_t)x->created_ns));
 }
 
 static void created(struct call *c, const struct store_snapshot *row, const struct err *e)

@@ -284,9 +284,9 @@ static void watch_event(struct file_client *k, const struct frame *f, size_t len
 	if (f->type != WIRE_EVENT)
 		return;
 	event = json_pack("{s:s, s:o, s:b}", "type", file_client_event_name(ev->kind), "path",
-			  changes_text(name), "folder", ev->is_dir != 0);
+			  json_text(name), "folder", ev->is_dir != 0);
 	if (second < end)
-		json_object_set_new(event, "to", changes_text(second));
+		json_object_set_new(event, "to", json_text(second));
 	channel_say(&x->base, "event", event);
 }
 

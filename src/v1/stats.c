@@ -43,7 +43,7 @@ static json_t *now_json(const struct box *b, const struct usage_now *now)
 	int c = now->counted,
 	    t = now->told && s->disk_free <= s->disk_size && s->files_free <= s->files_size;
 	json_t *doc = json_pack("{s:s, s:o, s:i}", "box", b->row.id, "at",
-				record_when((uint64_t)now->at_ns), "running", (int)now->running);
+				json_time((uint64_t)now->at_ns), "running", (int)now->running);
 
 	json_object_set_new(doc, "memory",
 			    json_pack("{s:o, s:o, s:o}", "now", figure(c, k->mem_now), "peak",
@@ -154,7 +154,7 @@ static void one_sample(void *ctx, const struct usage_sample *s)
 {
 	json_array_append_new(ctx,
 			      json_pack("{s:o, s:I, s:o, s:i, s:I, s:i}", "at",
-					record_when((uint64_t)s->at_s * 1000000000), "memory",
+					json_time((uint64_t)s->at_s * 1000000000), "memory",
 					(json_int_t)s->mem_kib << 10, "cpu_us",
 					figure(1, s->cpu_us), "pids", (int)s->pids, "disk",
 					(json_int_t)s->disk_kib << 10, "running", (int)s->running));

@@ -93,7 +93,7 @@ void ui_login_create_link(struct call *c)
 	}
 	http_set(c->req, "Cache-Control", "no-store");
 	call_json(c, 201, json_pack("{s:o, s:s, s:s, s:o}", "url", ui_login_url(c, token), "token", token, "role",
-				    store_role_name(link.role), "expires", record_when((uint64_t)link.expires_ns)));
+				    store_role_name(link.role), "expires", json_time((uint64_t)link.expires_ns)));
 	explicit_bzero(token, sizeof(token));
 }
 

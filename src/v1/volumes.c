@@ -36,7 +36,7 @@ static json_t *volume_json(const struct store_volume *v)
 				(json_int_t)v->quota_bytes, "readers", (json_int_t)v->readers);
 
 	json_object_set_new(doc, "writer", v->writer[0] ? json_string(v->writer) : json_null());
-	json_object_set_new(doc, "created", record_when((uint64_t)v->created_ns));
+	json_object_set_new(doc, "created", json_time((uint64_t)v->created_ns));
 	return doc;
 }
 

@@ -38,7 +38,7 @@ static void learn_words(object *bytes)
 		assumed.path += strlen(assumed.path) + 1;
 }
 
-void usual_learn(object *seed)
+void fast_path_learn(object *seed)
 {
 	const struct {
 		const char *name;
@@ -72,7 +72,7 @@ void usual_learn(object *seed)
 
 /* ---- the beginning ---- */
 
-void usual_reseed(void)
+void fast_path_reseed(void)
 {
 	object *id = py.PyLong_FromLong(syscall(SYS_gettid));
 
@@ -85,7 +85,7 @@ void usual_reseed(void)
 	py.Py_DecRef(id);
 }
 
-int usual_words(const char *words, uint32_t len)
+int fast_path_start(const char *words, uint32_t len)
 {
 	size_t folder = strlen(words) + 1;
 	struct stat st;
@@ -122,7 +122,7 @@ static ssize_t length(object *list)
 	return n;
 }
 
-int usual_end(void)
+int fast_path_end(void)
 {
 	return length(o.thread_exits) == 0 && length(o.exits) == 0 &&
 	       length(o.open_handlers) == o.handlers && number(o.threads) == 0 && number(o.exit_count) == 0;
@@ -216,7 +216,7 @@ static void drop_all(void)
 		complain("complain", o.drop_modules);
 }
 
-int usual_leave(int status)
+int fast_path_leave(int status)
 {
 	if (flush("stdout") < 0)
 		status = 120;

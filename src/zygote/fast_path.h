@@ -8,12 +8,12 @@
 #include <stdint.h>
 
 /* In the zygote, behind settle(). seed: the dictionary of python.py. */
-void usual_learn(object *seed);
+void fast_path_learn(object *seed);
 /* All that a fork has to do here. The interpreter's own hooks are about threads, of which there was one,
  * and it lives on: nobody holds a lock. */
-void usual_reseed(void);
+void fast_path_reseed(void);
 /* 1: these are the words that the zygote assumed, and all is as they say. */
-int usual_words(const char *words, uint32_t len);
-/* 1: there is nothing at this end but what usual_leave() does. */
-int usual_end(void);
-int usual_leave(int status);
+int fast_path_start(const char *words, uint32_t len);
+/* 1: there is nothing at this end but what fast_path_leave() does. */
+int fast_path_end(void);
+int fast_path_leave(int status);

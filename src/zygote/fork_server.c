@@ -127,7 +127,7 @@ static int run_a(void)
 	return now.err.kind ? -1 : 0;
 }
 
-static int become_child(const struct plant_hooks *hooks)
+static int become_child(const struct fork_server_hooks *hooks)
 {
 	struct sealing s = { .order = &now.order, .filter = &now.filter, .sock = now.fds[SOCK],
 			     .report = now.fds[REPORT], .box = now.fds[BOX] };
@@ -167,7 +167,7 @@ static void map_filter(void)
 	close(SEED_FILTER);
 }
 
-int plant_serve(const struct plant_hooks *hooks, int *out_waits)
+int fork_server_run(const struct fork_server_hooks *hooks, int *out_waits)
 {
 	map_filter();
 	/* There is no /proc here; but a process can name its namespaces by its own pidfd. */
@@ -192,7 +192,7 @@ int plant_serve(const struct plant_hooks *hooks, int *out_waits)
 
 /* ---- B, afterwards ---- */
 
-void plant_stdio(int sock)
+void fork_server_stdio(int sock)
 {
 	int fds[MOST];
 	unsigned nfds;
@@ -207,7 +207,7 @@ void plant_stdio(int sock)
 	}
 }
 
-int plant_told(int sock)
+int fork_server_told(int sock)
 {
 	char byte;
 
@@ -227,7 +227,7 @@ static void read_all(int fd, void *to, size_t len)
 	}
 }
 
-char *plant_words(int sock, uint32_t *out_len)
+char *fork_server_start_msg(int sock, uint32_t *out_len)
 {
 	char *words;
 

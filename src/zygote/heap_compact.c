@@ -27,7 +27,7 @@ static void *must(void *at)
 	return at;
 }
 
-static void close_small(const struct holes_small *small)
+static void close_small(const struct heap_compact_small *small)
 {
 	for (size_t size = SMALL_STEP; size <= SMALL_MOST; size += SMALL_STEP)
 		for (unsigned i = 0; i < TRIES; i++) {
@@ -57,7 +57,7 @@ static void close_heap(void)
 		}
 }
 
-static void new_arena(const struct holes_small *small, const struct holes_arena *newest)
+static void new_arena(const struct heap_compact_small *small, const struct heap_compact_arena *newest)
 {
 	const char *last = newest->at;
 
@@ -71,7 +71,7 @@ static uintptr_t heap_rest(void)
 	return (uintptr_t)sbrk(0) - mallinfo2().keepcost;
 }
 
-void holes_close(const struct holes_small *small, const struct holes_arena *newest)
+void heap_compact_close(const struct heap_compact_small *small, const struct heap_compact_arena *newest)
 {
 	new_arena(small, newest);
 	close_small(small);
@@ -80,7 +80,7 @@ void holes_close(const struct holes_small *small, const struct holes_arena *newe
 }
 
 /* Pools that were given back come first, then those that were never used, upwards. */
-static struct holes_rest leave_small(const struct holes_small *small, const struct holes_arena *newest)
+static struct heap_compact_rest leave_small(const struct heap_compact_small *small, const struct heap_compact_arena *newest)
 {
 	uintptr_t at = 0, end;
 
@@ -88,19 +88,19 @@ static struct holes_rest leave_small(const struct holes_small *small, const stru
 		at = (uintptr_t)must(small->take(SMALL_MOST));
 	end = (uintptr_t)newest->at + newest->size;
 	at = (at / POOL + 1) * POOL;
-	return (struct holes_rest){ (char *)(at < end ? at : end), (char *)end };
+	return (struct heap_compact_rest){ (char *)(at < end ? at : end), (char *)end };
 }
 
-static struct holes_rest leave_heap(void)
+static struct heap_compact_rest leave_heap(void)
 {
 	void *volatile room = must(malloc(HEAP_REST)); /* or the compiler would spare itself both */
 
 	free(room);
-	return (struct holes_rest){ (char *)heap_rest() + CHUNK, sbrk(0) };
+	return (struct heap_compact_rest){ (char *)heap_rest() + CHUNK, sbrk(0) };
 }
 
-void holes_leave(const struct holes_small *small, const struct holes_arena *newest,
-		 struct holes_rest out[HOLES_RESTS])
+void heap_compact_leave(const struct heap_compact_small *small, const struct heap_compact_arena *newest,
+		 struct heap_compact_rest out[HOLES_RESTS])
 {
 	out[0] = leave_small(small, newest);
 	out[1] = leave_heap();

@@ -1,6 +1,6 @@
 /* heap_image.c - see heap_image.h.
  *
- * Only memory of which we know what it is: the C library's heap, the interpreter's own (bake_room()),
+ * Only memory of which we know what it is: the C library's heap, the interpreter's own (heap_image_room()),
  * the data of loaded objects, and the code that all children run. Not what malloc() has mapped by
  * itself: realloc() may ask the kernel to let such a piece grow, and beyond the end of a file there is
  * nothing.
@@ -60,7 +60,7 @@ static uintptr_t page_down(uintptr_t at)
 	return at & ~(uintptr_t)(page - 1);
 }
 
-void *bake_room(size_t size)
+void *heap_image_room(size_t size)
 {
 	void *at;
 
@@ -79,7 +79,7 @@ void *bake_room(size_t size)
 	return at;
 }
 
-void bake_spare(void *from, void *to)
+void heap_image_spare(void *from, void *to)
 {
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	if (spare.n < PIECES)
@@ -330,7 +330,7 @@ static int can_execute(int file)
 	return at != MAP_FAILED && munmap(at, page) == 0;
 }
 
-int bake(struct err *e)
+int heap_image_take(struct err *e)
 {
 	auto_fd int file = memfd_create("seed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -442,7 +442,7 @@ static void choose_hot(const struct pieces *told)
 	}
 }
 
-int bake_learn(void (*live)(unsigned which), struct err *e)
+int heap_image_learn(void (*live)(unsigned which), struct err *e)
 {
 	const size_t size = BAKE_LIVES * sizeof(struct pieces);
 	/* No box may share a page with another, so this one is gone before there is any. */
@@ -459,7 +459,7 @@ int bake_learn(void (*live)(unsigned which), struct err *e)
 	return rc;
 }
 
-void bake_warm(void)
+void heap_image_warm(void)
 {
 	for (unsigned i = 0; i < hot.n; i++)
 		/* Where it fails, they are copied one by one. */

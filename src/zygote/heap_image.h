@@ -9,14 +9,14 @@
 #include "base/err.h"
 #include <stddef.h>
 
-/* Memory that bake() knows; NULL when there is no room left. Page-aligned, zeroed. */
-void *bake_room(size_t size);
+/* Memory that heap_image_take() knows; NULL when there is no room left. Page-aligned, zeroed. */
+void *heap_image_room(size_t size);
 /* Nothing there needs to be kept: it stays out of the file, and a child finds nothing there. */
-void bake_spare(void *from, void *to);
+void heap_image_spare(void *from, void *to);
 /* Once, with one thread. A failure leaves everything as it was. */
-must_check int bake(struct err *e);
+must_check int heap_image_take(struct err *e);
 enum { BAKE_LIVES = 4 };
-/* Lets some forks live as children will, and learns which pages half of them write to. Behind bake(). */
-must_check int bake_learn(void (*live)(unsigned which), struct err *e);
+/* Lets some forks live as children will, and learns which pages half of them write to. Behind heap_image_take(). */
+must_check int heap_image_learn(void (*live)(unsigned which), struct err *e);
 /* In a child: its own copies of these pages, all at once, which is cheaper than one by one. */
-void bake_warm(void);
+void heap_image_warm(void);

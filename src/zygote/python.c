@@ -39,13 +39,13 @@ static object *function(const char *name)
 
 /* Where what is loaded lies is for us to choose; what a program makes is where it always is. */
 static struct arenas usual;
-static struct holes_arena newest;
+static struct heap_compact_arena newest;
 
 static void *arena_alloc(void *ctx, size_t size)
 {
-	void *at = bake_room(size);
+	void *at = heap_image_room(size);
 
-	newest = (struct holes_arena){ at, size };
+	newest = (struct heap_compact_arena){ at, size };
 	return at ? at : usual.alloc(ctx, size);
 }
 
@@ -78,28 +78,28 @@ static void run_text(void)
 }
 
 /* A page that nobody has ever written to costs a child half of what a copy does. */
-static void leave_rest(const struct holes_small *small)
+static void leave_rest(const struct heap_compact_small *small)
 {
-	struct holes_rest rest[HOLES_RESTS];
+	struct heap_compact_rest rest[HOLES_RESTS];
 
-	holes_close(small, &newest);
-	holes_leave(small, &newest, rest);
+	heap_compact_close(small, &newest);
+	heap_compact_leave(small, &newest, rest);
 	for (unsigned i = 0; i < HOLES_RESTS; i++)
-		bake_spare(rest[i].from, rest[i].to);
+		heap_image_spare(rest[i].from, rest[i].to);
 }
 
 static void load(const char *kind)
 {
-	const struct holes_small small = { py.PyObject_Malloc, py.PyObject_Free };
+	const struct heap_compact_small small = { py.PyObject_Malloc, py.PyObject_Free };
 
 	run_text();
 	if (py_number(py.PyObject_CallFunction(function("load"), "s", kind)) != 0)
 		_exit(73); /* nothing of what this seed is for is installed */
-	holes_close(&small, &newest);
+	heap_compact_close(&small, &newest);
 	run_text();
 	if (py_number(py.PyObject_CallFunction(function("settle"), NULL)) != 0)
 		_exit(72);
-	usual_learn(seed);
+	fast_path_learn(seed);
 	leave_rest(&small);
 	py.PyObject_SetArenaAllocator(&usual);
 }
@@ -142,15 +142,15 @@ static const char *const trials[BAKE_LIVES] = {
 
 static void in_child(void)
 {
-	bake_warm();
-	usual_reseed();
+	heap_image_warm();
+	fast_path_reseed();
 }
 
 /* What Py_FinalizeEx() would do for the program, and not what it would do to the interpreter. */
 static int leave(int status)
 {
-	if (usual_end())
-		return usual_leave(status);
+	if (fast_path_end())
+		return fast_path_leave(status);
 	return py_number(py.PyObject_CallFunction(function("leave"), "i", status));
 }
 
@@ -180,7 +180,7 @@ static void lay_out(const char *kind)
 {
 	struct err e;
 
-	if (bake(&e) < 0 || bake_learn(live_once, &e) < 0) /* forks are dearer then, and that is all */
+	if (heap_image_take(&e) < 0 || heap_image_learn(live_once, &e) < 0) /* forks are dearer then, and that is all */
 		fprintf(stderr, "zygote %s: %s\n", kind, e.msg);
 }
 
@@ -301,14 +301,14 @@ static void practise(void)
 static int live(int sock)
 {
 	uint32_t len;
-	char *words = plant_words(sock, &len), *count = words + strlen(words) + 1, *argv;
+	char *words = fork_server_start_msg(sock, &len), *count = words + strlen(words) + 1, *argv;
 	unsigned argc = (unsigned)strtoul(count, &argv, 10);
 	int what;
 
 	argv++;
 	rename_process(argv, len - (uint32_t)(argv - words), argc);
 	show_variables(skip_words(argv, words + len, argc), words + len);
-	what = usual_words(words, len)
+	what = fast_path_start(words, len)
 		       ? RUN_FILE
 		       : py_number(py.PyObject_CallFunction(function("become_other"), "N",
 							    py.PyBytes_FromStringAndSize(words, (ssize_t)len)));
@@ -335,7 +335,7 @@ static void watch_words(int argc, char **argv, char **env)
 /* argv: python3 KIND PADDING */
 static int seed_main(int argc, char **argv, char **env)
 {
-	const struct plant_hooks hooks = { in_child };
+	const struct fork_server_hooks hooks = { in_child };
 	char kind[32];
 	int sock, status, waits;
 
@@ -349,10 +349,10 @@ static int seed_main(int argc, char **argv, char **env)
 	load(kind);
 	show_variables(NULL, NULL); /* those of the zygote: the interpreter has its own copies */
 	lay_out(kind);
-	sock = plant_serve(&hooks, &waits);
+	sock = fork_server_run(&hooks, &waits);
 	guard_renew(); /* this function does not return from here on */
-	plant_stdio(sock);
-	if (waits && !plant_told(sock))
+	fork_server_stdio(sock);
+	if (waits && !fork_server_told(sock))
 		practise();
 	status = live(sock);
 	status = leave(status);

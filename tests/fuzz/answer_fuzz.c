@@ -43,13 +43,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct http_answer out;
 	struct seen s = { 0 };
-	struct answer a;
+	struct response a;
 	size_t piece, at = 1;
 	ssize_t used = 0;
 
 	if (size < 1)
 		return 0;
-	answer_init(&a, &out);
+	response_init(&a, &out);
 	a.head_only = data[0] & 1;
 	a.on_head = head;
 	a.on_body = body;
@@ -58,16 +58,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (; at < size && used >= 0 && !a.done; at += (size_t)used) {
 		size_t n = size - at < piece ? size - at : piece;
 
-		used = answer_feed(&a, (const char *)data + at, n);
+		used = response_feed(&a, (const char *)data + at, n);
 		assert(used < 0 ? a.why != NULL : (size_t)used <= n);
 		assert(used == (ssize_t)n || used < 0 || a.done);
 	}
-	if (used >= 0 && !a.done && answer_end(&a) == 0)
+	if (used >= 0 && !a.done && response_end(&a) == 0)
 		assert(s.heads == 1);
 	if (a.done && s.length != UINT64_MAX && !a.head_only && out.status != 204 &&
 	    out.status != 304 && out.status != 101)
 		assert(s.got == s.length);
-	answer_fini(&a);
+	response_fini(&a);
 	http_answer_fini(&out);
 	return 0;
 }

@@ -13,9 +13,9 @@ static const struct flag flags[] = {
 	{ "env", 'e', FLAG_ENV, "NAME=VALUE", "set" }, { "words", 'w', FLAG_WORDS, "TEXT", "more" },
 };
 
-static void parse(const struct verb *v, int argc, char **argv)
+static void parse(const struct command *v, int argc, char **argv)
 {
-	struct trouble t = { 0 };
+	struct cli_error t = { 0 };
 	struct args a;
 
 	if (args_parse(&a, v, argc, argv, &t) == 0) {
@@ -32,7 +32,7 @@ static void parse(const struct verb *v, int argc, char **argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-	struct verb verb = { .name = "verb", .usage = "WORD", .flags = flags,
+	struct command verb = { .name = "verb", .usage = "WORD", .flags = flags,
 			     .nflags = ARRAY_LEN(flags), .max_words = 3 };
 	char text[4096], *argv[65] = { "verb" }, *save = NULL;
 	int argc = 1;

@@ -33,7 +33,7 @@ static void a_spec(const char *text, size_t n)
 static void bare_frames(const char *bytes, size_t n)
 {
 	struct frame frames[MAIL_FRAMES];
-	struct mail m;
+	struct jupyter_msg m;
 	struct err e;
 	unsigned all = 0;
 
@@ -47,7 +47,7 @@ static void bare_frames(const char *bytes, size_t n)
 		bytes += some + 1;
 		n -= some + 1;
 	}
-	assert(mail_parse(&m, frames, all, KEY, &e) < 0);
+	assert(jupyter_msg_parse(&m, frames, all, KEY, &e) < 0);
 }
 
 static void check_lines(struct buf *channel)
@@ -81,11 +81,11 @@ static void signed_message(const char *header, size_t header_n, const char *cont
 				  { content, content_n } };
 	struct cell c = { 0 };
 	struct said said = { 0 };
-	struct mail m;
+	struct jupyter_msg m;
 	struct err e;
 
-	mail_sign(signature, KEY, frames + 2);
-	if (mail_parse(&m, frames, ARRAY_LEN(frames), KEY, &e) < 0) {
+	jupyter_msg_sign(signature, KEY, frames + 2);
+	if (jupyter_msg_parse(&m, frames, ARRAY_LEN(frames), KEY, &e) < 0) {
 		assert(e.kind == ERR_INVALID);
 		return;
 	}
@@ -98,7 +98,7 @@ static void signed_message(const char *header, size_t header_n, const char *cont
 	cell_finish(&c, 1, &said);
 	check_lines(&said.channel);
 	said_fini(&said);
-	mail_fini(&m);
+	jupyter_msg_fini(&m);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)

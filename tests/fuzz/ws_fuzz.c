@@ -13,7 +13,7 @@ struct feed {
 	const uint8_t *p;
 	size_t left, room; /* room: of this piece */
 	unsigned closes;
-	struct wsmsg *m;
+	struct ws_codec *m;
 };
 
 static size_t take(void *user, void *out, size_t n)
@@ -47,29 +47,29 @@ static void message(void *user, int opcode, const char *bytes, size_t n)
 	assert(opcode == WS_TEXT || opcode == WS_BINARY);
 	assert(opcode == WS_BINARY || (utf8_feed(&u, bytes, n) && !u.need));
 	assert(!f->m->close_got);
-	wsmsg_send(f->m, opcode, &(struct iovec){ (void *)bytes, n }, 1);
+	ws_codec_send(f->m, opcode, &(struct iovec){ (void *)bytes, n }, 1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-	static const struct wsmsg_owner owner = { take, put, message };
+	static const struct ws_codec_owner owner = { take, put, message };
 	struct feed f = { .p = bytes + 1, .left = len ? len - 1 : 0 };
 	size_t step = len ? bytes[0] / 2 + 1u : 1;
-	struct wsmsg m;
+	struct ws_codec m;
 
 	if (len == 0)
 		return 0;
 	f.m = &m;
-	wsmsg_init(&m, bytes[0] & 1, MESSAGE_MAX, &owner, &f);
-	while (f.left && !wsmsg_over(&m)) {
+	ws_codec_init(&m, bytes[0] & 1, MESSAGE_MAX, &owner, &f);
+	while (f.left && !ws_codec_over(&m)) {
 		f.room = f.left < step ? f.left : step;
-		while (wsmsg_read(&m))
+		while (ws_codec_read(&m))
 			assert(m.message.len <= MESSAGE_MAX);
 		if (f.room) /* it stopped listening, and that is only after a close */
 			break;
 	}
 	assert(!m.close_got || f.closes == 1);
 	assert(f.room == 0 || m.close_got);
-	wsmsg_fini(&m);
+	ws_codec_fini(&m);
 	return 0;
 }

@@ -19,21 +19,21 @@ static const struct flag flags[] = {
 	[F_NAME] = { "name", 'n', FLAG_TEXT, "NAME", "a name" },
 };
 
-static const struct verb plain = {
+static const struct command plain = {
 	.name = "plain", .usage = "", .flags = flags, .nflags = ARRAY_LEN(flags), .max_words = 2
 };
-static const struct verb owner = {
+static const struct command owner = {
 	.name = "owner", .usage = "", .flags = flags, .nflags = ARRAY_LEN(flags), .own_words = 1
 };
 
 static struct args a;
-static struct trouble t;
+static struct cli_error t;
 
 #define PARSE(verb, ...)                                                                           \
 	({                                                                                         \
 		static char *argv_[] = { "verb", __VA_ARGS__ };                                    \
 		args_fini(&a);                                                                     \
-		t = (struct trouble){ 0 };                                                         \
+		t = (struct cli_error){ 0 };                                                         \
 		args_parse(&a, verb, (int)ARRAY_LEN(argv_), argv_, &t);                            \
 	})
 
@@ -164,35 +164,35 @@ TEST(a_foreign_text_is_cut_and_cannot_move_the_cursor)
 {
 	char shown[SHOWN];
 
-	CHECK_STR(trouble_shown("a\033[2Jb\n", shown), "a?[2Jb?");
-	CHECK_STR(trouble_shown("0123456789012345678901234567890123456789012345", shown),
+	CHECK_STR(cli_error_shown("a\033[2Jb\n", shown), "a?[2Jb?");
+	CHECK_STR(cli_error_shown("0123456789012345678901234567890123456789012345", shown),
 		  "0123456789012345678901234567890123456789...");
 	/* The cut falls into the two bytes of an umlaut. */
-	CHECK_STR(trouble_shown("012345678901234567890123456789012345678\xc3\xa4xyz", shown),
+	CHECK_STR(cli_error_shown("012345678901234567890123456789012345678\xc3\xa4xyz", shown),
 		  "012345678901234567890123456789012345678...");
 }
 
 TEST(slips_are_counted_and_a_swap_is_one)
 {
-	CHECK_INT(nearest_distance("run", "run"), 0);
-	CHECK_INT(nearest_distance("rnu", "run"), 1);
-	CHECK_INT(nearest_distance("doktor", "doctor"), 1);
-	CHECK_INT(nearest_distance("", "abc"), 3);
+	CHECK_INT(suggest_distance("run", "run"), 0);
+	CHECK_INT(suggest_distance("rnu", "run"), 1);
+	CHECK_INT(suggest_distance("doktor", "doctor"), 1);
+	CHECK_INT(suggest_distance("", "abc"), 3);
 }
 
 TEST(nothing_is_close_beyond_two_slips)
 {
 	const char *const names[] = { "run", "shell", "doctor", NULL };
 
-	CHECK_STR(nearest_of("shel", names), "shell");
-	CHECK_STR(nearest_of("dcotro", names), "doctor");
-	CHECK(!nearest_of("zzz", names));
-	CHECK(!nearest_of("frobnicate", names));
+	CHECK_STR(suggest_nearest("shel", names), "shell");
+	CHECK_STR(suggest_nearest("dcotro", names), "doctor");
+	CHECK(!suggest_nearest("zzz", names));
+	CHECK(!suggest_nearest("frobnicate", names));
 }
 
 TEST(later_environment_variables_replace_earlier_ones)
 {
-	static const struct verb run = { .name = "run",
+	static const struct command run = { .name = "run",
 					 .usage = "",
 					 .flags = options_flags,
 					 .nflags = OPT_COUNT,
@@ -215,7 +215,7 @@ TEST(later_environment_variables_replace_earlier_ones)
 
 TEST(a_network_other_than_off_is_refused)
 {
-	static const struct verb run = { .name = "run",
+	static const struct command run = { .name = "run",
 					 .usage = "",
 					 .flags = options_flags,
 					 .nflags = OPT_COUNT,

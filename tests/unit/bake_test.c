@@ -56,20 +56,20 @@ static int in_file(const char *want)
 	return found;
 }
 
-static char *mine, *in_heap; /* of bake_room(), of malloc() */
+static char *mine, *in_heap; /* of heap_image_room(), of malloc() */
 static char data[2 * PAGE] = "data";
 
 static int baked(void)
 {
 	struct err e;
 
-	mine = bake_room(3 * ARENA);
+	mine = heap_image_room(3 * ARENA);
 	in_heap = malloc(64);
 	if (!mine || !in_heap)
 		return 1;
 	strcpy(mine + ARENA, "room");
 	strcpy(in_heap, "heap");
-	if (bake(&e) < 0)
+	if (heap_image_take(&e) < 0)
 		return e.sys == EPERM ? NOT_PERMITTED : 1;
 	return 0;
 }
@@ -104,14 +104,14 @@ TEST(data_and_code_lie_in_the_sealed_file)
 static int leaves_spare_out(void)
 {
 	struct err e;
-	char *all = bake_room(3 * ARENA), first[32];
+	char *all = heap_image_room(3 * ARENA), first[32];
 
 	if (!all)
 		return 1;
 	memset(all, 'x', 3 * ARENA);
 	/* What is not a whole page stays. */
-	bake_spare(all + ARENA + 1, all + 2 * ARENA + 1);
-	if (bake(&e) < 0)
+	heap_image_spare(all + ARENA + 1, all + 2 * ARENA + 1);
+	if (heap_image_take(&e) < 0)
 		return e.sys == EPERM ? NOT_PERMITTED : 2;
 	snprintf(first, sizeof(first), "%lx-%lx ", (unsigned long)all, (unsigned long)all + ARENA + PAGE);
 	if (!in_file(first))
@@ -176,7 +176,7 @@ static int is_own(const void *at)
 
 static int has_its_copies(void)
 {
-	bake_warm();
+	heap_image_warm();
 	return is_own(mine + ARENA) != 1 || is_own(mine + 2 * ARENA) != 1 ||
 	       is_own(mine + ARENA / 4) != 0 || is_own(mine + ARENA / 2) != 0;
 }
@@ -188,7 +188,7 @@ static int learns(void)
 
 	if (rc)
 		return rc;
-	return bake_learn(touch, &e) < 0 || apart(has_its_copies) != 0;
+	return heap_image_learn(touch, &e) < 0 || apart(has_its_copies) != 0;
 }
 
 TEST(a_child_has_its_copies_of_what_half_of_the_trials_wrote_to_and_no_others)
@@ -203,7 +203,7 @@ static struct {
 	size_t used;      /* of both */
 	void *gaps[8192]; /* given back, of whatever size: the sizes here are one */
 	unsigned ngaps;
-	struct holes_arena newest;
+	struct heap_compact_arena newest;
 } pool;
 
 static void *take(size_t size)
@@ -226,16 +226,16 @@ static void give(void *at)
 
 static int together(void)
 {
-	const struct holes_small small = { take, give };
+	const struct heap_compact_small small = { take, give };
 	static void *made[2000];
 	uintptr_t last;
 
-	pool.newest = (struct holes_arena){ pool.arenas[0], ARENA };
+	pool.newest = (struct heap_compact_arena){ pool.arenas[0], ARENA };
 	for (unsigned i = 0; i < ARRAY_LEN(made); i++)
 		made[i] = malloc(40 + i % 50 * 100);
 	for (unsigned i = 0; i < ARRAY_LEN(made); i += 2)
 		free(made[i]);
-	holes_close(&small, &pool.newest);
+	heap_compact_close(&small, &pool.newest);
 	if ((char *)take(64) < pool.arenas[1])
 		return 1;
 	/* No gap is left among those: what comes now is behind the last of them. */
@@ -248,15 +248,15 @@ static int together(void)
 
 static int in_the_rest(void)
 {
-	const struct holes_small small = { take, give };
-	struct holes_rest rest[HOLES_RESTS];
+	const struct heap_compact_small small = { take, give };
+	struct heap_compact_rest rest[HOLES_RESTS];
 	int rc = together();
 	char *at, *of_heap;
 
 	if (rc)
 		return rc;
 	give(take(512)); /* behind the mark, and written to */
-	holes_leave(&small, &pool.newest, rest);
+	heap_compact_leave(&small, &pool.newest, rest);
 	at = take(512);
 	of_heap = malloc(16 * 1024);
 	return !at || rest[0].from > rest[0].to || rest[0].to != pool.arenas[1] + ARENA ? 3

@@ -24,7 +24,7 @@ static const char *again(const char *text)
 {
 	static char out[RULE_TEXT];
 	static struct err e;
-	struct rule r;
+	struct allow_rule r;
 
 	return rule_parse(&r, text, &e) < 0 ? e.msg : rule_text(&r, out);
 }
@@ -55,7 +55,7 @@ TEST(what_some_resolver_would_take_for_an_address_is_no_host)
 				     "a:1:2",	     "::1",	    "[::1",	   "[::1]x",	  "[fe80::1%lo]",
 				     "a b",	     "a/b",	    "u@h",	   "a\nb",	  "*.127.0.0.1",
 				     "*.*.example",  "a.*.example", "ex\xc3\xa4mple", "a#b",	  "a?b" };
-	struct rule r;
+	struct allow_rule r;
 	struct err e;
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
@@ -78,7 +78,7 @@ TEST(a_rule_fits_by_whole_labels_and_by_port)
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-		struct rule r;
+		struct allow_rule r;
 		struct err e;
 
 		CHECK(rule_parse(&r, rows[i].rule, &e) == 0);
@@ -98,7 +98,7 @@ TEST(a_box_gets_no_more_than_the_operator_permits)
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-		struct rule wide, narrow;
+		struct allow_rule wide, narrow;
 		struct err e;
 
 		CHECK(rule_parse(&wide, rows[i].wide, &e) == 0);
@@ -114,7 +114,7 @@ TEST(the_host_of_a_registry_is_found_in_its_address)
 		{ "http://pip.example", "pip.example:80" },
 		{ "https://pip.example:8443/x?y", "pip.example:8443" },
 	};
-	struct rule r;
+	struct allow_rule r;
 	struct err e;
 	char text[RULE_TEXT];
 
@@ -345,7 +345,7 @@ TEST(an_answer_is_read_as_strictly)
 
 static struct loop loop;
 static struct egress egress;
-static struct rule operators[2];
+static struct allow_rule operators[2];
 static int server = -1, link_fd = -1;
 static uint16_t server_port;
 static char box_says[2048], got[200000];
@@ -387,7 +387,7 @@ static void end_egress(void)
 }
 
 /* An egress that permits the server, and a box that may reach what `hosts` says. */
-static struct way *begin(const char *hosts, int internal, const struct egress_limits *limits)
+static struct egress_endpoint *begin(const char *hosts, int internal, const struct egress_limits *limits)
 {
 	struct egress_conf conf = { .rules = operators, .nrules = 2 };
 	struct wire_way_open ask = { .id = "abcdefghijkl" };
@@ -399,7 +399,7 @@ static struct way *begin(const char *hosts, int internal, const struct egress_li
 	end_egress();
 	signal(SIGPIPE, SIG_IGN);
 	server = listen_somewhere(&server_port);
-	operators[0] = operators[1] = (struct rule){ .port = server_port, .internal = (uint8_t)internal };
+	operators[0] = operators[1] = (struct allow_rule){ .port = server_port, .internal = (uint8_t)internal };
 	strcpy(operators[0].host, "127.0.0.1");
 	strcpy(operators[1].host, "localhost");
 	conf.dns = dns;
@@ -419,7 +419,7 @@ static struct way *begin(const char *hosts, int internal, const struct egress_li
 	return egress.ways;
 }
 
-static int dial(struct way *w)
+static int dial(struct egress_endpoint *w)
 {
 	int pair[2];
 
@@ -519,7 +519,7 @@ static int reported(void)
 
 TEST(a_request_for_an_allowed_host_is_answered_and_reported)
 {
-	struct way *w = begin(LISTED, 1, NULL);
+	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 	int box = dial(w), host;
 
 	fresh();
@@ -550,7 +550,7 @@ TEST(a_request_for_an_allowed_host_is_answered_and_reported)
 
 TEST(chunks_are_written_anew_both_ways)
 {
-	struct way *w = begin(LISTED, 1, NULL);
+	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 	int box = dial(w), host;
 
 	fresh();
@@ -573,7 +573,7 @@ TEST(chunks_are_written_anew_both_ways)
 
 TEST(a_tunnel_passes_bytes_and_half_closes)
 {
-	struct way *w = begin(LISTED, 1, NULL);
+	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 	int box = dial(w), host;
 
 	fresh();
@@ -598,7 +598,7 @@ TEST(a_tunnel_passes_bytes_and_half_closes)
 	close(box);
 }
 
-static const char *verdict_of(struct way *w, const char *request, int status)
+static const char *verdict_of(struct egress_endpoint *w, const char *request, int status)
 {
 	static char why[300];
 	int box = dial(w);
@@ -620,7 +620,7 @@ static const char *verdict_of(struct way *w, const char *request, int status)
 
 TEST(another_host_is_refused_with_what_to_do_about_it)
 {
-	struct way *w = begin("other.example\n127.0.0.1:9", 1, NULL);
+	struct egress_endpoint *w = begin("other.example\n127.0.0.1:9", 1, NULL);
 
 	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", 403),
 		  "denied");
@@ -636,7 +636,7 @@ TEST(another_host_is_refused_with_what_to_do_about_it)
 
 TEST(the_hosts_of_a_way_that_is_open_can_change)
 {
-	struct way *w = begin("other.example", 1, NULL);
+	struct egress_endpoint *w = begin("other.example", 1, NULL);
 	struct err e;
 
 	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", 403),
@@ -656,7 +656,7 @@ TEST(the_hosts_of_a_way_that_is_open_can_change)
 
 TEST(an_internal_address_is_refused_unless_the_operator_said_so)
 {
-	struct way *w = begin(LISTED, 0, NULL);
+	struct egress_endpoint *w = begin(LISTED, 0, NULL);
 
 	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", 403),
 		  "internal");
@@ -668,7 +668,7 @@ TEST(an_internal_address_is_refused_unless_the_operator_said_so)
 
 TEST(a_metadata_service_is_never_reached)
 {
-	struct way *w = begin("169.254.169.254\n127.0.0.1:%u", 1, NULL);
+	struct egress_endpoint *w = begin("169.254.169.254\n127.0.0.1:%u", 1, NULL);
 
 	strcpy(operators[0].host, "169.254.169.254");
 	operators[0].port = 0;
@@ -679,7 +679,7 @@ TEST(a_metadata_service_is_never_reached)
 
 TEST(a_host_that_does_not_listen_is_a_502)
 {
-	struct way *w = begin(LISTED, 1, NULL);
+	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 
 	own_close_fd(&server);
 	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", 502),
@@ -688,7 +688,7 @@ TEST(a_host_that_does_not_listen_is_a_502)
 
 TEST(garbage_is_a_400_and_a_large_head_a_431)
 {
-	struct way *w = begin(LISTED, 1, NULL);
+	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 	static char a[40000];
 	int box;
 
@@ -709,7 +709,7 @@ TEST(garbage_is_a_400_and_a_large_head_a_431)
 TEST(who_asks_too_slowly_is_asked_to_leave)
 {
 	struct egress_limits m = { .head_ms = 30 };
-	struct way *w = begin(LISTED, 1, &m);
+	struct egress_endpoint *w = begin(LISTED, 1, &m);
 	int box = dial(w);
 
 	fresh();
@@ -723,7 +723,7 @@ TEST(who_asks_too_slowly_is_asked_to_leave)
 TEST(a_silent_tunnel_ends)
 {
 	struct egress_limits m = { .idle_ms = 30 };
-	struct way *w = begin(LISTED, 1, &m);
+	struct egress_endpoint *w = begin(LISTED, 1, &m);
 	int box = dial(w), host;
 
 	fresh();
@@ -739,7 +739,7 @@ TEST(a_silent_tunnel_ends)
 TEST(a_budget_ends_the_transfer_and_those_after_it)
 {
 	struct egress_limits m = { .bytes_in = 1000 };
-	struct way *w = begin(LISTED, 1, &m);
+	struct egress_endpoint *w = begin(LISTED, 1, &m);
 	int box = dial(w), host;
 	static char a[100000];
 
@@ -761,7 +761,7 @@ TEST(a_budget_ends_the_transfer_and_those_after_it)
 
 TEST(who_does_not_read_stops_who_writes)
 {
-	struct way *w = begin(LISTED, 1, NULL);
+	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 	int box = dial(w), host;
 	size_t sent = 0;
 	static char a[65536];
@@ -786,7 +786,7 @@ TEST(who_does_not_read_stops_who_writes)
 
 TEST(a_cut_answer_is_not_taken_for_a_whole_one)
 {
-	struct way *w = begin(LISTED, 1, NULL);
+	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 	int box = dial(w), host;
 
 	fresh();
@@ -803,7 +803,7 @@ TEST(a_cut_answer_is_not_taken_for_a_whole_one)
 
 TEST(a_box_that_is_closed_takes_its_connections_along)
 {
-	struct way *w = begin(LISTED, 1, NULL);
+	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 	int box = dial(w), asking = dial(w), host;
 
 	fresh();
@@ -824,7 +824,7 @@ TEST(a_box_that_is_closed_takes_its_connections_along)
 
 TEST(a_front_opens_ways_and_a_new_one_hears_of_them)
 {
-	struct way *w = begin(LISTED, 1, NULL);
+	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 	struct wire_way_open ask = { .head = sock_head(WIRE_WAY_OPEN, 7), .id = "second" };
 	char buf[WIRE_MAX];
 	unsigned nfds = 0, held = 0;

@@ -40,26 +40,26 @@ static void sign(struct post *p, const char *header, const char *parent, const c
 	p->frames[4] = frame(parent);
 	p->frames[5] = frame("{}");
 	p->frames[6] = (struct frame){ content, n };
-	mail_sign(p->signature, KEY, p->frames + 3);
+	jupyter_msg_sign(p->signature, KEY, p->frames + 3);
 	p->frames[2] = frame(p->signature);
 }
 
-static int parse(struct mail *m, const struct post *p)
+static int parse(struct jupyter_msg *m, const struct post *p)
 {
-	return mail_parse(m, p->frames, ARRAY_LEN(p->frames), KEY, &e);
+	return jupyter_msg_parse(m, p->frames, ARRAY_LEN(p->frames), KEY, &e);
 }
 
 /* The kind of error that these parts are, or ERR_NONE. */
 static enum err_kind judged(const char *header, const char *parent, const char *content)
 {
-	struct mail m;
+	struct jupyter_msg m;
 	struct post p;
 
 	sign(&p, header, parent, content, strlen(content));
 	e.kind = ERR_NONE;
 	if (parse(&m, &p) < 0)
 		return e.kind;
-	mail_fini(&m);
+	jupyter_msg_fini(&m);
 	return ERR_NONE;
 }
 
@@ -69,7 +69,7 @@ TEST(a_signature_is_that_of_rfc_4231)
 					   frame("nothing?") };
 	char out[MAIL_SIGNATURE + 1];
 
-	mail_sign(out, "Jefe", parts);
+	jupyter_msg_sign(out, "Jefe", parts);
 	CHECK_STR(out, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 
@@ -77,25 +77,25 @@ TEST(what_we_write_can_be_read_with_our_key_and_no_other)
 {
 	json_t *parent = json_pack("{s:s}", "msg_id", "before");
 	struct frame frames[2 + MAIL_PARTS];
-	struct mail m;
-	struct letter l;
+	struct jupyter_msg m;
+	struct jupyter_out l;
 
-	letter_write(&l, KEY, "execute_request", "session", REQUEST, parent,
+	jupyter_out_write(&l, KEY, "execute_request", "session", REQUEST, parent,
 		     json_pack("{s:s%}", "code", "a\0\xc3\xa4", (size_t)4));
 	frames[0] = frame(MAIL_DELIMITER);
 	frames[1] = frame(l.signature);
 	for (unsigned i = 0; i < MAIL_PARTS; i++)
 		frames[2 + i] = (struct frame){ l.part[i].p, l.part[i].len };
-	CHECK_INT(mail_parse(&m, frames, ARRAY_LEN(frames), KEY, &e), 0);
+	CHECK_INT(jupyter_msg_parse(&m, frames, ARRAY_LEN(frames), KEY, &e), 0);
 	CHECK_STR(m.type, "execute_request");
 	CHECK_STR(m.id, REQUEST);
 	CHECK_STR(m.parent_id, "before");
 	CHECK_INT(json_string_length(json_object_get(m.content, "code")), 4);
-	mail_fini(&m);
-	CHECK_INT(mail_parse(&m, frames, ARRAY_LEN(frames), KEY + 1, &e), -1);
+	jupyter_msg_fini(&m);
+	CHECK_INT(jupyter_msg_parse(&m, frames, ARRAY_LEN(frames), KEY + 1, &e), -1);
 	CHECK_INT(e.kind, ERR_DENIED);
-	CHECK_INT(mail_parse(&m, frames, ARRAY_LEN(frames), "", &e), -1);
-	letter_fini(&l);
+	CHECK_INT(jupyter_msg_parse(&m, frames, ARRAY_LEN(frames), "", &e), -1);
+	jupyter_out_fini(&l);
 	json_decref(parent);
 }
 
@@ -103,7 +103,7 @@ TEST(every_changed_bit_is_noticed)
 {
 	static const char header[] = "{\"msg_id\":\"k\",\"msg_type\":\"stream\"}",
 			  content[] = "{\"text\":\"x\"}";
-	struct mail m;
+	struct jupyter_msg m;
 	struct post p;
 
 	for (unsigned part = 2; part < 7; part++) {
@@ -136,17 +136,17 @@ TEST(every_changed_bit_is_noticed)
 TEST(what_has_not_the_frames_is_no_message)
 {
 	struct frame frames[MAIL_FRAMES];
-	struct mail m;
+	struct jupyter_msg m;
 
 	for (unsigned i = 0; i < MAIL_FRAMES; i++)
 		frames[i] = frame("x");
-	CHECK_INT(mail_parse(&m, frames, 0, KEY, &e), -1);
-	CHECK_INT(mail_parse(&m, frames, MAIL_FRAMES, KEY, &e), -1);
+	CHECK_INT(jupyter_msg_parse(&m, frames, 0, KEY, &e), -1);
+	CHECK_INT(jupyter_msg_parse(&m, frames, MAIL_FRAMES, KEY, &e), -1);
 	for (unsigned at = 0; at < MAIL_FRAMES; at++) {
 		frames[at] = frame(MAIL_DELIMITER);
-		CHECK_INT(mail_parse(&m, frames, at + 1, KEY, &e), -1);
-		CHECK_INT(mail_parse(&m, frames, at + 5 < MAIL_FRAMES ? at + 5 : at, KEY, &e), -1);
-		CHECK_INT(mail_parse(&m, frames, MAIL_FRAMES, KEY, &e), -1);
+		CHECK_INT(jupyter_msg_parse(&m, frames, at + 1, KEY, &e), -1);
+		CHECK_INT(jupyter_msg_parse(&m, frames, at + 5 < MAIL_FRAMES ? at + 5 : at, KEY, &e), -1);
+		CHECK_INT(jupyter_msg_parse(&m, frames, MAIL_FRAMES, KEY, &e), -1);
 		frames[at] = frame("x");
 	}
 }
@@ -176,7 +176,7 @@ TEST(signed_nonsense_is_refused)
 
 static int mended(const char *text, size_t n, const char *want)
 {
-	json_t *doc = mail_json(text, n);
+	json_t *doc = jupyter_msg_json(text, n);
 	auto_free char *got =
 		doc ? json_dumps(doc, JSON_COMPACT | JSON_ENCODE_ANY) : strdup("nothing");
 	int same = !strcmp(got, want);
@@ -211,7 +211,7 @@ static struct driver_msg talk;
 static void hear(const char *type, const char *content)
 {
 	char header[200];
-	struct mail m;
+	struct jupyter_msg m;
 	struct post p;
 
 	snprintf(header, sizeof(header), "{\"msg_id\":\"k\",\"msg_type\":\"%s\"}", type);
@@ -223,7 +223,7 @@ static void hear(const char *type, const char *content)
 	else if (!strcmp(m.parent_id, cell.request))
 		cell_hears(&cell, &m, &said);
 	cell_finish(&cell, 0, &said);
-	mail_fini(&m);
+	jupyter_msg_fini(&m);
 }
 
 /* What a front makes of it: the types of all events, and the last document. */

@@ -19,7 +19,7 @@ static const char *dumped(json_t *take_line)
 
 static const char *event(const char *text)
 {
-	return dumped(lines_event(text, strlen(text)));
+	return dumped(exec_events_result(text, strlen(text)));
 }
 
 /* Its text, and what is left for later. */
@@ -28,7 +28,7 @@ static const char *output(const char *bytes, size_t n, int last, size_t *left)
 	struct cell_piece p = {
 		.what = CELL_STDERR, .bytes = bytes, .n = n, .last = last, .after = { 0, n, 0 }
 	};
-	json_t *line = lines_output(&p);
+	json_t *line = exec_events_output(&p);
 
 	*left = n - (line ? p.after[1] : 0);
 	if (!line)

@@ -169,35 +169,35 @@ TEST(only_a_team_that_has_too_many_loses_its_oldest)
 
 TEST(an_errand_that_nobody_ends_is_lost_and_old_ones_go)
 {
-	struct store_errand x = { .id = "aaaaaaaaaaaa", .team = "blue", .who = "key", .title = "fetch", .created_ns = 5 }, got;
+	struct store_agent x = { .id = "aaaaaaaaaaaa", .team = "blue", .who = "key", .title = "fetch", .created_ns = 5 }, got;
 	auto_free char *report = NULL, *none = NULL;
-	struct store_errands all;
+	struct store_agents all;
 
 	STORE(s, dir);
 	for (char c = 'a'; c < 'e'; c++) {
 		x.id[0] = c;
 		x.created_ns++;
-		CHECK_OK(store_errand_insert(s, &x, &err));
+		CHECK_OK(store_agent_insert(s, &x, &err));
 		if (c != 'd')
-			CHECK_OK(store_errand_end(s, x.id, 10 + c - 'a', "done", "{\"a\":1}", &err));
+			CHECK_OK(store_agent_end(s, x.id, 10 + c - 'a', "done", "{\"a\":1}", &err));
 	}
-	CHECK_OK(store_errand_get(s, "blue", "baaaaaaaaaaa", &got, &report, &err));
+	CHECK_OK(store_agent_get(s, "blue", "baaaaaaaaaaa", &got, &report, &err));
 	CHECK_STR(report, "{\"a\":1}");
 	CHECK_STR(got.outcome, "done");
-	CHECK_ERR(store_errand_get(s, "red", "baaaaaaaaaaa", &got, &none, &err), ERR_NOT_FOUND);
-	CHECK_ERR(store_errand_end(s, "zaaaaaaaaaaa", 1, "done", NULL, &err), ERR_NOT_FOUND);
-	CHECK_OK(store_errand_purge(s, 11, 1, 100, &err)); /* a ended before 11; d has not begun before 1 */
-	CHECK_OK(store_errand_list(s, "blue", NULL, 0, &all, &err));
+	CHECK_ERR(store_agent_get(s, "red", "baaaaaaaaaaa", &got, &none, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_agent_end(s, "zaaaaaaaaaaa", 1, "done", NULL, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_agent_purge(s, 11, 1, 100, &err)); /* a ended before 11; d has not begun before 1 */
+	CHECK_OK(store_agent_list(s, "blue", NULL, 0, &all, &err));
 	CHECK_INT(all.n, 3);
 	CHECK_STR(all.v[0].id, "daaaaaaaaaaa");
 	CHECK_STR(all.v[0].outcome, "");
-	store_errands_fini(&all);
-	CHECK_OK(store_errand_purge(s, 0, 100, 2, &err));
-	CHECK_OK(store_errand_list(s, "blue", NULL, 0, &all, &err));
+	store_agents_fini(&all);
+	CHECK_OK(store_agent_purge(s, 0, 100, 2, &err));
+	CHECK_OK(store_agent_list(s, "blue", NULL, 0, &all, &err));
 	CHECK_INT(all.n, 2);
 	CHECK_STR(all.v[0].outcome, "lost");
 	CHECK_STR(all.v[1].id, "caaaaaaaaaaa");
-	store_errands_fini(&all);
+	store_agents_fini(&all);
 }
 
 TEST(sums_are_of_those_that_are_over)
