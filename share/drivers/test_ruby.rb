@@ -8,6 +8,7 @@ files << source if source && !files.include?(source) && File.file?(source) &&
                    File.read(source).match?(/^\s*def\s+test_|Minitest::Test|Test::Unit/)
 files.each { |file| require file }
 
+Minitest.seed ||= 0 if defined?(Minitest) && Minitest.respond_to?(:seed=) # runnable_methods() of some versions reads it
 # A file without either of them is a program that raises, or does not.
 counts = []
 counts << Minitest::Runnable.runnables.sum { |of| of.respond_to?(:runnable_methods) && of != Minitest::Test ? of.runnable_methods.size : 0 } if defined?(Minitest::Runnable)

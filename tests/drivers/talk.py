@@ -20,7 +20,7 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DRIVERS = os.path.join(HERE, "..", "..", "src", "lang", "drivers")
+DRIVERS = os.path.join(HERE, "..", "..", "share", "drivers")
 LIMIT_S = 20  # for what should be immediate, on a machine that is busy
 
 

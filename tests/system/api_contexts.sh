@@ -220,7 +220,9 @@ an_endless_cell_is_interrupted_at_once() {
 	new_box
 	context
 	begin 'z = 1
+print("running")
 while True: pass'
+	soon grep -q running events
 	api POST "$at/interrupt"
 	is "$code" 204 "$body"
 	wait $streaming

@@ -22,7 +22,7 @@ parent() {
 }
 
 a_box_larger_than_the_maximum_is_refused_at_every_door() {
-	for row in 'mem 1099511627776 max_mem' 'cpu_milli 1024000 max_cpu' 'pids 1000000 max_pids' \
+	for row in 'mem 1099511627776 max_mem' 'cpu_milli 1024000 max_cpu' "pids $(cat /proc/sys/kernel/pid_max) max_pids" \
 		'disk 549755813888000 max_disk' 'files 100000000 max_files'; do
 		set -- $row
 		api POST /v1/boxes "{\"limits\":{\"$1\":$2}}"
@@ -35,7 +35,7 @@ a_box_larger_than_the_maximum_is_refused_at_every_door() {
 		has "$(cat events)" "limits.$3"
 	done
 	new_box
-	for row in 'mem 1099511627776 max_mem' 'cpu_milli 1024000 max_cpu' 'pids 1000000 max_pids'; do
+	for row in 'mem 1099511627776 max_mem' 'cpu_milli 1024000 max_cpu' "pids $(cat /proc/sys/kernel/pid_max) max_pids"; do
 		set -- $row
 		api PATCH "/v1/boxes/$box" "{\"limits\":{\"$1\":$2}}"
 		refuses "limits.$3" "$2"

@@ -71,7 +71,7 @@ while time.monotonic() < t + 0.2: pass
 os.system("echo once") and None'
 	is "$(get .stdout | grep -c once)" 1 "$body"
 	cell 'import json; display({"application/json": {"n": 1, "big": 2**70}, "text/html": "<b>", "text/plain": "p"}, raw=True)'
-	is "$(get '.results[0].data | (.["application/json"].n | tostring) + .["text/html"]')" '1<b>' "$body"
+	is "$(get '.results[0].data | (.["application/json"].n == 1 | tostring) + .["text/html"]')" 'true<b>' "$body"
 	cell ''
 	is "$(get .status)" ok
 }
