@@ -1,5 +1,5 @@
 #!/bin/sh
-# readme.sh - what the README's first screen says to paste, pasted.
+# readme.sh - the commands of the README work, and the documents name files that exist.
 . "$(dirname "$0")/daemon.lib"
 top=$(cd "$here/../.." && pwd)
 
@@ -34,6 +34,35 @@ the_verbs_of_the_readme_exist() {
 	while read -r verb; do
 		"$ATOLL" help "$verb" >/dev/null || fail "no verb $verb"
 	done <verbs
+}
+
+# Names in backquotes, as `src/fleet/box.c` or `src/fleet/box.h`; a name with < > * { or NAME is a pattern.
+every_file_that_the_documents_name_exists() {
+	(cd "$top" && grep -onE '`(src|share|tests|scripts|systemd|examples|bench|man)/[^`]*`' README.md CONTRIBUTING.md docs/*.md) >named
+	[ "$(wc -l <named)" -gt 100 ] || fail "the documents name only $(wc -l <named) files"
+	while IFS='`' read -r where path _; do
+		case $path in *[\<\>*{}]* | *NAME*) continue ;; esac
+		[ -e "$top/${path%% *}" ] || fail "${where%:}: there is no ${path%% *}"
+	done <named
+}
+
+# In the table of the walk, `conn.c` after `src/http/server.c` is src/http/conn.c.
+every_file_of_the_walk_exists() {
+	awk -F '|' '/^## A walk through/ { walk = 1 } walk && /^## When/ { exit }
+		walk && $2 ~ /[0-9]/ {
+			n = split($3, name, "`")
+			for (i = 2; i <= n; i += 2) {
+				if (name[i] ~ /\//)
+					folder = name[i]
+				sub(/[^\/]*$/, "", folder)
+				sub(/.*\//, "", name[i])
+				print folder name[i]
+			}
+		}' "$top/docs/architecture.md" >walk
+	[ "$(wc -l <walk)" -gt 50 ] || fail "the walk names only $(wc -l <walk) files"
+	while read -r path; do
+		[ -f "$top/$path" ] || fail "there is no $path"
+	done <walk
 }
 
 run_daemon_tests
