@@ -148,7 +148,7 @@ static int take_one(struct frame_conn *p)
 static void ready(struct watch *w, unsigned what)
 {
 	struct frame_conn *p = loop_owner(w, struct frame_conn, watch);
-	const struct loop *l = w->loop;
+	struct loop *l = w->loop;
 
 	if (what == LOOP_WRITE) {
 		flush(p);

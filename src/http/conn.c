@@ -25,13 +25,13 @@ struct loop_budget *conn_budget(const struct http_conn *c)
 
 void conn_set_class(struct http_conn *c)
 {
-	int late = loop_budget_exceeded(conn_budget(c));
+	int late = loop_budget_exceeded(c->req.server->loop, conn_budget(c));
 
-	if (!late && !c->late)
+	if ((unsigned)late == c->late && !c->class_due)
 		return;
 	c->late = (unsigned)late;
-	/* Fails for an event that is ready now; then it is set when that has been served. */
-	(void)bufferevent_priority_set(c->bev, late ? LOOP_CLASS_LATE : LOOP_CLASS_NORMAL);
+	/* Fails while one of its events is ready; then it is set when that has been served. */
+	c->class_due = bufferevent_priority_set(c->bev, late ? LOOP_CLASS_LATE : LOOP_CLASS_NORMAL) < 0;
 }
 
 struct evbuffer *conn_input(const struct http_conn *c)
@@ -407,7 +407,7 @@ void conn_schedule(struct http_conn *c)
 
 	if (c->kicked || c->running) /* whoever is being moved along looks again by itself */
 		return;
-	k = &c->req.server->core->kicks[loop_budget_exceeded(conn_budget(c))];
+	k = &c->req.server->core->kicks[loop_budget_exceeded(c->req.server->loop, conn_budget(c))];
 	c->kicked = 1;
 	c->next_kicked = NULL;
 	if (!k->first)
@@ -424,13 +424,12 @@ static void conn_wake(struct http_conn *c)
 
 	if (c->running)
 		return;
-	conn_set_class(c);
-	if (c->late && !was_late) {
-		conn_schedule(c);
-		return;
-	}
 	loop_work_begin(l, conn_budget(c));
-	conn_advance(c);
+	conn_set_class(c);
+	if (c->late && !was_late)
+		conn_schedule(c);
+	else
+		conn_advance(c);
 	loop_work_end(l);
 }
 

@@ -164,7 +164,7 @@ void http_charge(struct http_req *r, struct loop_budget *b, void (*then)(struct 
 		c->budget = b;
 		loop_work_charge(l, b);
 	}
-	if (loop_budget_exceeded(b) && !loop_work_is_late(l))
+	if (loop_budget_exceeded(l, b) && !loop_work_is_late(l))
 		http_continue(r, then); /* conn_advance() stops here and continues after others */
 	else
 		then(r);

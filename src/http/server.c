@@ -78,6 +78,7 @@ static void sweep(struct timer *t)
 	struct http_server *s = core->server;
 	uint64_t now = loop_now_ms();
 
+	loop_work_begin(s->loop, NULL);
 	/* Nothing is freed here: the marks that are left are acted upon by the kick. */
 	for (struct http_conn *c = s->conns; c; c = c->next)
 		conn_check_timeout(c, now);
@@ -85,6 +86,7 @@ static void sweep(struct timer *t)
 		watch_want(&l->watch,
 			   LOOP_READ); /* one that had run out of descriptors tries again */
 	timer_set(t, sweep_ms(&s->limits));
+	loop_work_end(s->loop);
 }
 
 static struct http_conn *kicks_take(struct kicks *k)
@@ -107,18 +109,19 @@ static void run_kicked(struct timer *t)
 	struct http_conn *last = more ? loop_owner(k->end, struct http_conn, next_kicked) : NULL;
 	uint64_t began = now_ns();
 
+	l->now_ns = began;
 	while (more) {
 		struct http_conn *c = kicks_take(k);
 
 		more = c != last;
-		if (!is_late && loop_budget_exceeded(conn_budget(c))) {
+		if (!is_late && loop_budget_exceeded(l, conn_budget(c))) {
 			conn_schedule(c);
 			continue;
 		}
 		loop_work_begin(l, conn_budget(c));
 		conn_advance(c);
 		loop_work_end(l);
-		more = more && !(is_late && now_ns() - began >= LOOP_SLICE_NS);
+		more = more && !(is_late && l->now_ns - began >= LOOP_SLICE_NS);
 	}
 	if (k->first)
 		timer_set(t, 0);

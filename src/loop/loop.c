@@ -79,7 +79,7 @@ enum { BUDGET_PART = 8, BUDGET_MOST_NS = 2 * LOOP_BURST_NS }; /* the most that i
 
 static uint64_t budget_used(const struct loop_budget *b, uint64_t now)
 {
-	uint64_t earned = (now - b->at_ns) / BUDGET_PART;
+	uint64_t earned = now > b->at_ns ? (now - b->at_ns) / BUDGET_PART : 0;
 
 	return b->used_ns > earned ? b->used_ns - earned : 0;
 }
@@ -92,16 +92,17 @@ static void budget_charge(struct loop_budget *b, uint64_t ns, uint64_t now)
 	b->at_ns = now;
 }
 
-int loop_budget_exceeded(const struct loop_budget *b)
+/* The clock is not read for it: a request needs the answer five times. */
+int loop_budget_exceeded(const struct loop *l, const struct loop_budget *b)
 {
-	return b && b->used_ns > LOOP_BURST_NS && budget_used(b, now_ns()) > LOOP_BURST_NS;
+	return b && b->used_ns > LOOP_BURST_NS && budget_used(b, l->now_ns) > LOOP_BURST_NS;
 }
 
 void loop_work_begin(struct loop *l, struct loop_budget *b)
 {
 	l->budget = b;
-	l->began_ns = now_ns();
-	l->late = loop_budget_exceeded(b);
+	l->began_ns = l->now_ns = now_ns();
+	l->late = loop_budget_exceeded(l, b);
 }
 
 void loop_work_charge(struct loop *l, struct loop_budget *b)
@@ -111,10 +112,12 @@ void loop_work_charge(struct loop *l, struct loop_budget *b)
 
 void loop_work_end(struct loop *l)
 {
-	uint64_t now = now_ns(), took = now - l->began_ns;
+	uint64_t took;
 
+	l->now_ns = now_ns();
+	took = l->now_ns - l->began_ns;
 	if (l->budget)
-		budget_charge(l->budget, took, now);
+		budget_charge(l->budget, took, l->now_ns);
 	l->budget = NULL;
 	if (!l->late)
 		return;
@@ -131,9 +134,10 @@ int loop_work_is_late(const struct loop *l)
 	return l->late;
 }
 
-int loop_work_is_long(const struct loop *l)
+int loop_work_is_long(struct loop *l)
 {
-	return now_ns() - l->began_ns >= LOOP_SLICE_NS;
+	l->now_ns = now_ns();
+	return l->now_ns - l->began_ns >= LOOP_SLICE_NS;
 }
 
 void loop_budget_forget(struct loop *l, const struct loop_budget *b)
@@ -145,9 +149,9 @@ void loop_budget_forget(struct loop *l, const struct loop_budget *b)
 /* ---- descriptors ---- */
 
 /* 0: its budget was exceeded since it became ready, and it is called again after all other work. */
-static int watch_has_turn(struct watch *w, struct event *ev, short what)
+static int watch_has_turn(const struct watch *w, struct event *ev, short what)
 {
-	int late = loop_budget_exceeded(w->budget), was = event_get_priority(ev) == LOOP_CLASS_LATE;
+	int late = loop_budget_exceeded(w->loop, w->budget), was = event_get_priority(ev) == LOOP_CLASS_LATE;
 
 	if (late == was)
 		return 1;
@@ -158,12 +162,13 @@ static int watch_has_turn(struct watch *w, struct event *ev, short what)
 }
 
 /* ready() may free the watch. */
-static void watch_call(struct watch *w, unsigned what)
+static void watch_call(struct watch *w, struct event *ev, unsigned what)
 {
 	struct loop *l = w->loop;
 
 	loop_work_begin(l, w->budget);
-	w->ready(w, what);
+	if (watch_has_turn(w, ev, what == LOOP_READ ? EV_READ : EV_WRITE))
+		w->ready(w, what);
 	loop_work_end(l);
 }
 
@@ -173,8 +178,7 @@ static void can_read(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (watch_has_turn(w, w->in, EV_READ))
-		watch_call(w, LOOP_READ);
+	watch_call(w, w->in, LOOP_READ);
 }
 
 static void can_write(evutil_socket_t fd, short what, void *arg)
@@ -183,8 +187,7 @@ static void can_write(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (watch_has_turn(w, w->out, EV_WRITE))
-		watch_call(w, LOOP_WRITE);
+	watch_call(w, w->out, LOOP_WRITE);
 }
 
 void watch_init(struct watch *w, struct loop *l, int fd, void (*ready)(struct watch *, unsigned))

@@ -14,7 +14,7 @@ struct loop {
 	int stopping;
 	/* the callback in progress */
 	struct loop_budget *budget; /* it is charged to; NULL: to none */
-	uint64_t began_ns;
+	uint64_t began_ns, now_ns;  /* the latter: when the clock was last read for it */
 	int late;         /* its budget was exceeded when it began */
 	uint64_t late_ns; /* such callbacks have used since the loop last looked for others */
 };
@@ -37,13 +37,13 @@ struct loop_budget { /* zeroed: nothing used */
 	uint64_t used_ns; /* at at_ns; decreases by an eighth of the time that passes */
 	uint64_t at_ns;
 };
-int loop_budget_exceeded(const struct loop_budget *b); /* NULL: never */
+int loop_budget_exceeded(const struct loop *l, const struct loop_budget *b); /* NULL: never */
 /* Around a callback that libevent makes without a watch or a timer of ours. b may be NULL. */
 void loop_work_begin(struct loop *l, struct loop_budget *b);
 void loop_work_end(struct loop *l);
 void loop_work_charge(struct loop *l, struct loop_budget *b); /* the work in progress is that client's */
 int loop_work_is_late(const struct loop *l); /* the work in progress began after all other work */
-int loop_work_is_long(const struct loop *l); /* it has used its slice: return, and continue later */
+int loop_work_is_long(struct loop *l); /* it has used its slice: return, and continue later */
 void loop_budget_forget(struct loop *l, const struct loop_budget *b); /* before it is freed */
 /* Priorities of libevent's events. */
 enum { LOOP_CLASS_NORMAL = 1, LOOP_CLASS_LATE = 2, LOOP_CLASSES = 3 };

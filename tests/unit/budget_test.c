@@ -93,14 +93,14 @@ TEST(a_budget_is_exceeded_by_work_and_recovers_with_time)
 	struct loop_budget b = { 0 };
 
 	CHECK(begin_budgets() && loop_init(&loop, &oops) == 0);
-	CHECK(!loop_budget_exceeded(&b) && !loop_budget_exceeded(NULL));
+	CHECK(!loop_budget_exceeded(&loop, &b) && !loop_budget_exceeded(&loop, NULL));
 	loop_work_begin(&loop, NULL);
 	loop_work_charge(&loop, &b);
 	loop.began_ns -= 2 * LOOP_BURST_NS; /* as if it had taken that long */
 	loop_work_end(&loop);
-	CHECK(loop_budget_exceeded(&b));
+	CHECK(loop_budget_exceeded(&loop, &b));
 	b.at_ns -= UINT64_C(16) * LOOP_BURST_NS;
-	CHECK(!loop_budget_exceeded(&b));
+	CHECK(!loop_budget_exceeded(&loop, &b));
 	loop_fini(&loop);
 }
 
