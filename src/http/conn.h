@@ -56,7 +56,7 @@ struct http_conn {
 	unsigned running : 1;   /* inside conn_advance() */
 	unsigned kicked : 1;
 	unsigned late : 1; /* served after others: its budget was exceeded when conn.c looked last */
-	unsigned class_due : 1; /* and libevent could not be told */
+	unsigned class_due : 1; /* and libevent has not accepted the change yet */
 	unsigned reading : 1;
 	unsigned armed : 1; /* libevent writes what waits, when it can */
 	unsigned eof : 1;   /* the peer sends no more */
